@@ -1,0 +1,183 @@
+# mleak - one Makefile, objects in $(O).  'make help' lists the targets.
+#
+# V=1 shows the commands; DEBUG=1 builds without optimisation; SAN=address,undefined adds sanitizers;
+# WERROR=1 makes warnings errors; O=DIR builds elsewhere.
+
+MAKEFLAGS += --no-builtin-rules
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.DEFAULT_GOAL := all
+
+O       ?= build
+CC      := gcc
+CXX     := g++
+CLANG   ?= clang
+BPFTOOL ?= bpftool
+OBJCOPY ?= objcopy
+STRIP   ?= strip
+CFLAGS  ?= -g
+Q       := $(if $(V),,@)
+say      = @printf '  %-6s %s\n' '$(1)' '$(2)'
+
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -Wall -Wextra $(if $(WERROR),-Werror) \
+	$(if $(DEBUG),-O1 -fno-omit-frame-pointer,-O2) \
+	$(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all) \
+	-I. -I$(O) $(CFLAGS) -MMD -MP
+ALL_LDFLAGS = $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
+LDLIBS      = -lbpf -ldw -lelf -lzstd -lz -liberty -lm
+
+MODULES     = format unwind record report
+SRC         = mleak.c $(foreach m,$(MODULES),$(wildcard $(m)/*.c))
+OBJ         = $(SRC:%.c=$(O)/%.o)
+HEADERS     = mleak.h bpf/event.h $(foreach m,$(MODULES),$(wildcard $(m)/*.h))
+UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c))
+FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] samples/*.[ch] samples/*.cc)
+
+SAMPLES     = $(basename $(notdir $(filter-out samples/plugin.c,$(wildcard samples/*.c samples/*.cc)))) \
+	      plugin.so
+SAMPLE_BINS = $(SAMPLES:%=$(O)/samples/%)
+
+# What a fresh Debian 12 lacks: to build, then to test.
+DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev libdw-dev libzstd-dev \
+	    zlib1g-dev libiberty-dev
+DEB_TEST  = g++ binutils python3 libcmocka-dev clang-format util-linux sqlite3 libc6-dbg
+DEB       = $(DEB_BUILD) $(DEB_TEST)
+
+## all: build mleak (the program is build/mleak)
+all: $(O)/mleak
+
+## demo: install what is missing, build, record a leaking sample, show its leak tree and folded stacks
+demo: deps
+	$(Q)$(MAKE) --no-print-directory all samples
+	$(O)/mleak record -o $(O)/demo.mlk -- $(O)/samples/single
+	$(O)/mleak report $(O)/demo.mlk
+	$(O)/mleak report --format=folded $(O)/demo.mlk > $(O)/demo.folded
+	@echo; echo "The folded stacks are in $(O)/demo.folded; flamegraph.pl draws them."
+
+## test: install what is missing, build with ASan and UBSan, run all tests; its last line counts them
+test: deps
+	$(Q)$(MAKE) --no-print-directory O=$(O)/san SAN=address,undefined DEBUG=1 WERROR=1 build-tests
+	$(Q)$(MAKE) --no-print-directory check-layers check-headers format-check
+	$(Q)python3 tests/run.py --build $(O)/san
+
+## check-unit: only the unit tests
+check-unit:
+	$(Q)$(MAKE) --no-print-directory O=$(O)/san SAN=address,undefined DEBUG=1 WERROR=1 build-tests
+	$(Q)python3 tests/run.py --build $(O)/san unit
+
+## samples: build the leaking samples, stripped, with separate debug files
+samples: $(SAMPLE_BINS)
+
+build-tests: all samples $(UNIT)
+
+## deps: install the missing packages (Debian, as root); elsewhere print the list
+deps:
+	$(Q)missing=; for p in $(DEB); do \
+		dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; \
+	done; \
+	[ -z "$$missing" ] && exit 0; \
+	echo "missing packages:$$missing"; \
+	if ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ]; then \
+		echo "install them (Debian's names) and run make again; as root on Debian, make does it"; exit 1; \
+	fi; \
+	apt-get update -q && DEBIAN_FRONTEND=noninteractive \
+		apt-get install -q -y --no-install-recommends $$missing
+
+$(O)/mleak: $(OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(O)/%.o: %.c
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
+
+$(O)/record/probes.o: $(O)/mleak.bpf.skel.h
+
+# The paths of this directory stay out of the object: it is the same wherever it is built.
+$(O)/mleak.bpf.o: bpf/mleak.bpf.c bpf/event.h bpf/kernel.h unwind/dwunw_event.h
+	$(call say,BPF,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) -g -O2 -Wall -Wextra -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -I. \
+		-I/usr/include/$$($(CC) -print-multiarch) \
+		-ffile-prefix-map=$(CURDIR)=. -fdebug-compilation-dir=. -c -o $(@:.o=.tmp.o) $<
+	$(Q)$(BPFTOOL) gen object $@ $(@:.o=.tmp.o) && rm $(@:.o=.tmp.o)
+
+$(O)/mleak.bpf.skel.h: $(O)/mleak.bpf.o
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name mleak_bpf > $@
+
+# Unit tests link what they need out of an archive of everything but the commands.
+$(O)/libunit.a: $(filter-out $(O)/mleak.o %/cmd_record.o %/cmd_report.o,$(OBJ)) $(O)/tests/unit/log.o
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(O)/tests/unit/test_%: $(O)/tests/unit/test_%.o $(O)/libunit.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+
+# Samples are what users have: optimised, without frame pointers, stripped; never sanitized.
+SAMPLE_FLAGS = -O2 -fomit-frame-pointer -g -Wall -Wextra -pthread
+
+define split_debug
+	$(Q)cd $(@D) && $(OBJCOPY) --only-keep-debug $(@F) $(@F).debug && $(STRIP) $(@F) && \
+		$(OBJCOPY) --add-gnu-debuglink=$(@F).debug $(@F)
+endef
+
+$(O)/samples/%.so: samples/%.c $(wildcard samples/*.h)
+	$(call say,SAMPLE,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SAMPLE_FLAGS) -shared -fPIC -o $@ $<
+	$(split_debug)
+
+$(O)/samples/%: samples/%.c $(wildcard samples/*.h)
+	$(call say,SAMPLE,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SAMPLE_FLAGS) -o $@ $< -ldl
+	$(split_debug)
+
+$(O)/samples/%: samples/%.cc $(wildcard samples/*.h)
+	$(call say,SAMPLE,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(SAMPLE_FLAGS) -o $@ $<
+	$(split_debug)
+
+# includes_only DIR, ALLOWED: no file of DIR includes a header of ours beyond ALLOWED (a regex).
+includes_only = ! grep -HnE '^\#include "' $(wildcard $(1)/*.[ch]) | grep -vE '\#include "($(2))"'
+
+## check-layers: fail on an include that points up the module map
+check-layers:
+	$(Q)$(call includes_only,format,format/[^"]*)
+	$(Q)$(call includes_only,unwind,(unwind/)?[^/"]*)
+	$(Q)$(call includes_only,bpf,bpf/[^"]*|unwind/dwunw_event\.h)
+	$(Q)$(call includes_only,record,record/[^"]*|bpf/event\.h|unwind/dwunw[^"]*|format/(trace|writer)\.h|mleak\.h|mleak\.bpf\.skel\.h)
+	$(Q)$(call includes_only,report,report/[^"]*|unwind/dwunw\.h|format/(trace|reader)\.h|mleak\.h)
+
+## check-headers: fail on a header that needs another one before it
+check-headers:
+	$(Q)for h in $(HEADERS); do \
+		$(CC) -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -I. -fsyntax-only -x c $$h || exit 1; \
+	done
+
+## format: lay out all C files by .clang-format
+format:
+	$(Q)clang-format -i $(FORMATTED)
+
+## format-check: fail on a file that 'make format' would change
+format-check:
+	$(Q)clang-format --dry-run -Werror $(FORMATTED)
+
+## clean: remove all that was built
+clean:
+	$(Q)rm -rf $(O)
+
+## help: list these targets
+help:
+	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | \
+		awk -F': ' '{ printf "  %-14s %s\n", $$1, substr($$0, length($$1) + 3) }'
+
+.PHONY: all demo test check-unit samples build-tests deps check-layers check-headers format \
+	format-check clean help
+.SECONDARY:
+
+-include $(OBJ:.o=.d) $(UNIT:=.d) $(O)/tests/unit/log.d

@@ -1,0 +1,66 @@
+/* chunk.h - the file header and the chunk header, doc/trace-format.md sections 2 and 3 */
+#ifndef MLK_CHUNK_H
+#define MLK_CHUNK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "format/trace.h"
+
+#define MLK_MAJOR	 1
+#define MLK_MINOR	 0
+#define MLK_FILE_HEADER	 64
+#define MLK_CHUNK_HEADER 96
+#define MLK_RAW_TARGET	 (1u << 20)
+#define MLK_RAW_MAX	 (4u << 20)
+#define MLK_STORED_MAX	 4210688u /* ZSTD_compressBound(MLK_RAW_MAX), a constant of the format */
+#define MLK_MAGIC_LEN	 8
+
+enum mlk_chunk_type {
+	MLK_CHUNK_META = 1,
+	MLK_CHUNK_MAPS = 2,
+	MLK_CHUNK_MODULE = 3,
+	MLK_CHUNK_EVENTS = 4,
+	MLK_CHUNK_THREADS = 5,
+	MLK_CHUNK_LOSSES = 6,
+	MLK_CHUNK_END = 7,
+};
+
+enum mlk_chunk_flag { MLK_CHUNK_ZSTD = 1 << 0 };
+
+struct mlk_file_header {
+	uint16_t major, minor;
+	uint32_t header_len;
+	uint64_t required, optional;
+	uint32_t salt;
+	uint64_t realtime_ns, start_ns;
+};
+
+struct mlk_chunk_header {
+	uint32_t salt;
+	uint16_t type, flags;
+	uint64_t seq;
+	uint32_t stored_len, raw_len;
+	uint64_t first_ns, last_ns;
+	uint64_t lost_allocs, lost_frees, lost_others;
+	uint32_t nr_records;
+	uint32_t payload_crc;
+};
+
+extern const uint8_t mlk_chunk_magic[MLK_MAGIC_LEN];
+
+uint32_t mlk_crc32(const void *bytes, size_t len);
+
+/* Write @h into the MLK_FILE_HEADER bytes at @to, with its checksum. */
+void mlk_file_header_pack(uint8_t *to, const struct mlk_file_header *h);
+/* Read the MLK_FILE_HEADER bytes at @from.  Returns 0, MLK_E_MAGIC, MLK_E_VERSION or MLK_E_HEADER.
+ */
+int mlk_file_header_unpack(struct mlk_file_header *h, const uint8_t *from);
+
+/* Write @h into the MLK_CHUNK_HEADER bytes at @to, with its checksum. */
+void mlk_chunk_header_pack(uint8_t *to, const struct mlk_chunk_header *h);
+/* Read the MLK_CHUNK_HEADER bytes at @from.  False: not a chunk of the file with @salt, or lengths
+ * beyond the limits. */
+bool mlk_chunk_header_unpack(struct mlk_chunk_header *h, const uint8_t *from, uint32_t salt);
+
+#endif

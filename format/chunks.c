@@ -1,0 +1,145 @@
+/* chunks.c - the way through a trace, whatever happened to it */
+#include "format/chunks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+int mlk_chunks_open(struct mlk_chunks *c)
+{
+	uint8_t bytes[MLK_FILE_HEADER];
+	int64_t n = mlk_source_read(&c->source, 0, bytes, sizeof(bytes));
+	int err;
+
+	if (n < 0)
+		return (int)n;
+	if (n < MLK_FILE_HEADER) {
+		/* A file cut within the header is told from one that was never a trace. */
+		memset(bytes + n, 0, sizeof(bytes) - (size_t)n);
+		err = mlk_file_header_unpack(&c->file, bytes);
+		return err == MLK_E_MAGIC ? err : MLK_E_EMPTY;
+	}
+	err = mlk_file_header_unpack(&c->file, bytes);
+	if (err)
+		return err;
+	c->stored = malloc(MLK_STORED_MAX);
+	c->raw = malloc(MLK_RAW_MAX);
+	mlk_chunks_rewind(c);
+	return c->stored && c->raw ? 0 : -ENOMEM;
+}
+
+void mlk_chunks_rewind(struct mlk_chunks *c)
+{
+	c->at = c->file.header_len;
+	c->chunk_at = c->at;
+	c->next_seq = 0;
+	memset(&c->condition, 0, sizeof(c->condition));
+}
+
+/* Offset of the next chunk magic at or behind @from, or the end of the source; -errno. */
+static int64_t find_magic(struct mlk_chunks *c, uint64_t from)
+{
+	const size_t window = MLK_STORED_MAX;
+
+	while (from < c->source.size) {
+		int64_t n = mlk_source_read(&c->source, from, c->stored, window);
+		uint8_t *hit;
+
+		if (n < 0)
+			return n;
+		if (n < MLK_MAGIC_LEN)
+			break;
+		hit = memmem(c->stored, (size_t)n, mlk_chunk_magic, MLK_MAGIC_LEN);
+		if (hit)
+			return (int64_t)(from + (uint64_t)(hit - c->stored));
+		/* The magic may lie across the window's end. */
+		from += (uint64_t)n - (MLK_MAGIC_LEN - 1);
+	}
+	return (int64_t)c->source.size;
+}
+
+/* Is there a whole chunk at @at?  1 and c->header, 0, or -errno. */
+static int header_at(struct mlk_chunks *c, uint64_t at)
+{
+	uint8_t bytes[MLK_CHUNK_HEADER];
+	int64_t n = mlk_source_read(&c->source, at, bytes, sizeof(bytes));
+
+	if (n < 0)
+		return (int)n;
+	return n == MLK_CHUNK_HEADER && mlk_chunk_header_unpack(&c->header, bytes, c->file.salt) &&
+	       c->header.stored_len <= c->source.size - at - MLK_CHUNK_HEADER;
+}
+
+int mlk_chunks_next(struct mlk_chunks *c)
+{
+	uint64_t at = c->at;
+	int found = 0;
+
+	while (at < c->source.size) {
+		int64_t next;
+
+		found = header_at(c, at);
+		if (found)
+			break;
+		next = find_magic(c, at + 1);
+		if (next < 0)
+			return (int)next;
+		c->condition.bytes_skipped += (uint64_t)next - at;
+		at = (uint64_t)next;
+	}
+	if (found <= 0) {
+		c->at = c->source.size;
+		return found;
+	}
+	if (c->header.seq > c->next_seq)
+		c->condition.chunks_lost += c->header.seq - c->next_seq;
+	c->next_seq = c->header.seq + 1;
+	c->chunk_at = at;
+	c->at = at + MLK_CHUNK_HEADER + c->header.stored_len;
+	c->condition.chunks++;
+	return 1;
+}
+
+void mlk_chunks_damaged(struct mlk_chunks *c)
+{
+	c->condition.chunks--;
+	c->condition.chunks_lost++;
+}
+
+/* One frame that says its size, and no more than there is room for. */
+static int inflate(struct mlk_chunks *c)
+{
+	const struct mlk_chunk_header *h = &c->header;
+
+	if (ZSTD_findFrameCompressedSize(c->stored, h->stored_len) != h->stored_len ||
+	    ZSTD_getFrameContentSize(c->stored, h->stored_len) != h->raw_len ||
+	    ZSTD_decompress(c->raw, h->raw_len, c->stored, h->stored_len) != h->raw_len)
+		return MLK_E_CORRUPT;
+	return 0;
+}
+
+int mlk_chunks_load(struct mlk_chunks *c)
+{
+	const struct mlk_chunk_header *h = &c->header;
+	int64_t n = mlk_source_read(&c->source, c->chunk_at + MLK_CHUNK_HEADER, c->stored,
+				    h->stored_len);
+
+	if (n < 0)
+		return (int)n;
+	if (n != h->stored_len || mlk_crc32(c->stored, h->stored_len) != h->payload_crc)
+		return MLK_E_CORRUPT;
+	if (h->flags & MLK_CHUNK_ZSTD)
+		return inflate(c);
+	if (h->raw_len != h->stored_len)
+		return MLK_E_CORRUPT;
+	memcpy(c->raw, c->stored, h->raw_len);
+	return 0;
+}
+
+void mlk_chunks_release(struct mlk_chunks *c)
+{
+	mlk_source_close(&c->source);
+	free(c->stored);
+	free(c->raw);
+}

@@ -1,0 +1,39 @@
+/* chunks.h - find, check and decompress the chunks of a trace, stepping over what is damaged */
+#ifndef MLK_CHUNKS_H
+#define MLK_CHUNKS_H
+
+#include "format/chunk.h"
+#include "format/reader.h"
+#include "format/source.h"
+
+struct mlk_chunks {
+	struct mlk_source source;
+	struct mlk_file_header file;
+	uint64_t at;	   /* offset where the next chunk is expected */
+	uint64_t chunk_at; /* offset of the chunk read last */
+	uint64_t next_seq;
+	struct mlk_chunk_header header; /* of the chunk read last */
+	uint8_t *stored, *raw;		/* its payload as stored, and decompressed */
+	struct mlk_condition condition;
+};
+
+/* Read the file header of c->source, which is set.  Returns 0, -ENOMEM, -errno of read(2),
+ * MLK_E_MAGIC, MLK_E_VERSION or MLK_E_HEADER.  mlk_chunks_release() in any case. */
+int mlk_chunks_open(struct mlk_chunks *c);
+
+/* Back to the first chunk; the condition is as at the beginning. */
+void mlk_chunks_rewind(struct mlk_chunks *c);
+
+/* Find the next whole chunk header.  Returns 1, 0 at the end, or -errno of read(2). */
+int mlk_chunks_next(struct mlk_chunks *c);
+
+/* Check and decompress the payload of the chunk found, into c->raw.  Returns 0, MLK_E_CORRUPT or
+ * -errno of read(2). */
+int mlk_chunks_load(struct mlk_chunks *c);
+
+/* Count the chunk found as lost: its payload does not decode. */
+void mlk_chunks_damaged(struct mlk_chunks *c);
+
+void mlk_chunks_release(struct mlk_chunks *c);
+
+#endif

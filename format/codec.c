@@ -1,0 +1,170 @@
+/* codec.c - little-endian integers, varints and strings, bounds-checked */
+#include "format/codec.h"
+
+#include <stdlib.h>
+
+void mlk_enc_release(struct mlk_enc *e)
+{
+	free(e->buf);
+	memset(e, 0, sizeof(*e));
+}
+
+/* Room for @more bytes, or failed is set. */
+static bool enc_reserve(struct mlk_enc *e, size_t more)
+{
+	size_t room = e->room ? e->room : 256;
+	uint8_t *grown;
+
+	if (e->failed)
+		return false;
+	if (more <= e->room - e->len)
+		return true;
+	while (room - e->len < more)
+		room *= 2;
+	grown = realloc(e->buf, room);
+	if (!grown) {
+		e->failed = true;
+		return false;
+	}
+	e->buf = grown;
+	e->room = room;
+	return true;
+}
+
+void mlk_enc_bytes(struct mlk_enc *e, const void *bytes, size_t len)
+{
+	if (!len || !enc_reserve(e, len))
+		return;
+	memcpy(e->buf + e->len, bytes, len);
+	e->len += len;
+}
+
+void mlk_enc_u8(struct mlk_enc *e, uint8_t value)
+{
+	mlk_enc_bytes(e, &value, 1);
+}
+
+void mlk_enc_u64(struct mlk_enc *e, uint64_t value)
+{
+	uint8_t bytes[8];
+
+	mlk_put_u64(bytes, value);
+	mlk_enc_bytes(e, bytes, sizeof(bytes));
+}
+
+void mlk_enc_uvar(struct mlk_enc *e, uint64_t value)
+{
+	uint8_t bytes[10];
+	size_t len = 0;
+
+	while (value >= 0x80) {
+		bytes[len++] = (uint8_t)(value | 0x80);
+		value >>= 7;
+	}
+	bytes[len++] = (uint8_t)value;
+	mlk_enc_bytes(e, bytes, len);
+}
+
+void mlk_enc_delta(struct mlk_enc *e, uint64_t value, uint64_t base)
+{
+	uint64_t d = value - base;
+
+	mlk_enc_uvar(e, d << 1 ^ (d >> 63 ? UINT64_MAX : 0));
+}
+
+void mlk_enc_str(struct mlk_enc *e, const char *s)
+{
+	size_t len = strlen(s);
+
+	mlk_enc_uvar(e, len);
+	mlk_enc_bytes(e, s, len);
+}
+
+void mlk_enc_id(struct mlk_enc *e, const struct mlk_id *id)
+{
+	mlk_enc_u8(e, id->len);
+	mlk_enc_bytes(e, id->bytes, id->len);
+}
+
+const uint8_t *mlk_dec_bytes(struct mlk_dec *d, uint64_t len)
+{
+	const uint8_t *bytes = d->at;
+
+	if (d->bad || len > (uint64_t)(d->end - d->at)) {
+		d->bad = true;
+		return NULL;
+	}
+	d->at += len;
+	return bytes;
+}
+
+uint8_t mlk_dec_u8(struct mlk_dec *d)
+{
+	const uint8_t *p = mlk_dec_bytes(d, 1);
+
+	return p ? *p : 0;
+}
+
+uint64_t mlk_dec_u64(struct mlk_dec *d)
+{
+	const uint8_t *p = mlk_dec_bytes(d, 8);
+
+	return p ? mlk_get_u64(p) : 0;
+}
+
+uint64_t mlk_dec_uvar(struct mlk_dec *d)
+{
+	uint64_t value = 0;
+
+	for (unsigned int shift = 0; shift < 64; shift += 7) {
+		uint8_t byte = mlk_dec_u8(d);
+
+		/* The tenth byte has one bit of the 64 left. */
+		if (d->bad || (shift == 63 && byte > 1))
+			break;
+		value |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80))
+			return value;
+	}
+	d->bad = true;
+	return 0;
+}
+
+uint64_t mlk_dec_uvar_max(struct mlk_dec *d, uint64_t max)
+{
+	uint64_t value = mlk_dec_uvar(d);
+
+	if (value <= max)
+		return value;
+	d->bad = true;
+	return 0;
+}
+
+uint64_t mlk_dec_delta(struct mlk_dec *d, uint64_t base)
+{
+	uint64_t v = mlk_dec_uvar(d);
+
+	return base + (v >> 1 ^ (v & 1 ? UINT64_MAX : 0));
+}
+
+const char *mlk_dec_str(struct mlk_dec *d, size_t *len)
+{
+	*len = (size_t)mlk_dec_uvar_max(d, MLK_MAX_STRING);
+	return (const char *)mlk_dec_bytes(d, *len);
+}
+
+void mlk_dec_id(struct mlk_dec *d, struct mlk_id *id)
+{
+	const uint8_t *bytes;
+
+	memset(id, 0, sizeof(*id));
+	id->len = mlk_dec_u8(d);
+	if (id->len > MLK_MAX_ID) {
+		d->bad = true;
+		id->len = 0;
+		return;
+	}
+	bytes = mlk_dec_bytes(d, id->len);
+	if (bytes)
+		memcpy(id->bytes, bytes, id->len);
+}

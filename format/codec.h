@@ -1,0 +1,83 @@
+/* codec.h - the primitives of doc/trace-format.md section 1: little-endian integers, varints,
+ * strings
+ *
+ * An encoder grows and remembers that memory ran out; a decoder never reads past its end and
+ * remembers that it was asked to.  So callers check once, at the end of a record.
+ */
+#ifndef MLK_CODEC_H
+#define MLK_CODEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "format/trace.h"
+
+struct mlk_enc {
+	uint8_t *buf;
+	size_t len, room;
+	bool failed; /* out of memory: the content is incomplete */
+};
+
+void mlk_enc_release(struct mlk_enc *e);
+void mlk_enc_bytes(struct mlk_enc *e, const void *bytes, size_t len);
+void mlk_enc_u8(struct mlk_enc *e, uint8_t value);
+void mlk_enc_u64(struct mlk_enc *e, uint64_t value);
+void mlk_enc_uvar(struct mlk_enc *e, uint64_t value);
+/* The difference @value - @base, as an svar. */
+void mlk_enc_delta(struct mlk_enc *e, uint64_t value, uint64_t base);
+void mlk_enc_str(struct mlk_enc *e, const char *s);
+void mlk_enc_id(struct mlk_enc *e, const struct mlk_id *id);
+
+struct mlk_dec {
+	const uint8_t *at, *end;
+	bool bad; /* asked for more than there is, or for something that cannot be */
+};
+
+uint8_t mlk_dec_u8(struct mlk_dec *d);
+uint64_t mlk_dec_u64(struct mlk_dec *d);
+uint64_t mlk_dec_uvar(struct mlk_dec *d);
+/* A uvar that is at most @max; a greater one is bad, and 0. */
+uint64_t mlk_dec_uvar_max(struct mlk_dec *d, uint64_t max);
+uint64_t mlk_dec_delta(struct mlk_dec *d, uint64_t base);
+/* @len bytes, borrowed from the decoder's buffer; NULL when there are not so many. */
+const uint8_t *mlk_dec_bytes(struct mlk_dec *d, uint64_t len);
+/* A string, borrowed and not NUL-terminated; its length in *len. */
+const char *mlk_dec_str(struct mlk_dec *d, size_t *len);
+void mlk_dec_id(struct mlk_dec *d, struct mlk_id *id);
+
+static inline void mlk_put_u16(uint8_t *p, uint16_t v)
+{
+	p[0] = (uint8_t)v;
+	p[1] = (uint8_t)(v >> 8);
+}
+
+static inline void mlk_put_u32(uint8_t *p, uint32_t v)
+{
+	mlk_put_u16(p, (uint16_t)v);
+	mlk_put_u16(p + 2, (uint16_t)(v >> 16));
+}
+
+static inline void mlk_put_u64(uint8_t *p, uint64_t v)
+{
+	mlk_put_u32(p, (uint32_t)v);
+	mlk_put_u32(p + 4, (uint32_t)(v >> 32));
+}
+
+static inline uint16_t mlk_get_u16(const uint8_t *p)
+{
+	return (uint16_t)(p[0] | p[1] << 8);
+}
+
+static inline uint32_t mlk_get_u32(const uint8_t *p)
+{
+	return mlk_get_u16(p) | (uint32_t)mlk_get_u16(p + 2) << 16;
+}
+
+static inline uint64_t mlk_get_u64(const uint8_t *p)
+{
+	return mlk_get_u32(p) | (uint64_t)mlk_get_u32(p + 4) << 32;
+}
+
+#endif

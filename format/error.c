@@ -1,0 +1,41 @@
+/* error.c - what went wrong, and what was lost, in words */
+#include <string.h>
+
+#include "format/trace.h"
+
+const char *mlk_strerror(int err)
+{
+	switch (err) {
+	case MLK_E_MAGIC:
+		return "not a mleak trace";
+	case MLK_E_VERSION:
+		return "of a later version of the format than this mleak knows";
+	case MLK_E_HEADER:
+		return "the file header is damaged";
+	case MLK_E_EMPTY:
+		return "the trace was cut before its first whole chunk";
+	case MLK_E_CORRUPT:
+		return "damaged";
+	default:
+		return strerror(err < 0 ? -err : err);
+	}
+}
+
+const char *mlk_loss_text(enum mlk_loss kind)
+{
+	static const char *const text[MLK_LOSS_NR] = {
+		[MLK_LOST_ALLOC] = "allocations",
+		[MLK_LOST_FREE] = "frees",
+		[MLK_LOST_RELEASE] = "frees by realloc",
+		[MLK_LOST_RESTORE] = "failed reallocs",
+		[MLK_LOST_RETURN] = "allocator calls that were not seen to return",
+		[MLK_LOST_STATE] = "allocator calls that could not be noted",
+		[MLK_LOST_POINTER] = "posix_memalign results that could not be read",
+		[MLK_LOST_EXEC] = "exec notices",
+		[MLK_LOST_MAPS] = "notices of new mappings",
+		[MLK_LOST_MODULE] = "modules whose file could not be read",
+	};
+
+	return (unsigned int)kind < MLK_LOSS_NR ? text[kind]
+						: "of a kind that this mleak does not know";
+}

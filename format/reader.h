@@ -1,0 +1,77 @@
+/* reader.h - read a trace back, from a file or from memory, whatever happened to it */
+#ifndef MLK_READER_H
+#define MLK_READER_H
+
+#include <stdbool.h>
+
+#include "format/trace.h"
+
+struct mlk_reader; /* opaque: one per trace, one thread at a time */
+
+enum mlk_record_type {
+	MLK_RECORD_EVENT = 1 << 0,
+	MLK_RECORD_MAPS = 1 << 1,
+	MLK_RECORD_MODULE = 1 << 2,
+	MLK_RECORD_THREAD = 1 << 3,
+	MLK_RECORD_ALL = (1 << 4) - 1,
+};
+
+/* One item of a trace.  What it points to is valid until the next call on the reader. */
+struct mlk_record {
+	enum mlk_record_type type;
+	union {
+		struct mlk_event event;
+		struct mlk_maps maps;
+		struct mlk_module module;
+		struct mlk_thread thread;
+	};
+};
+
+/* The state of the trace as far as it was read. */
+struct mlk_condition {
+	uint64_t chunks;      /* whole chunks read */
+	uint64_t chunks_lost; /* chunks that are missing by their sequence numbers, or do not decode
+			       */
+	uint64_t bytes_skipped;	 /* bytes that belong to no whole chunk */
+	uint64_t chunks_unknown; /* chunks of a type this reader does not know */
+	bool ended;		 /* the recording was ended properly */
+	enum mlk_end reason;	 /* when ended */
+	uint64_t end_ns; /* when ended: at this time; else the time of the last event seen */
+	struct mlk_losses losses;
+};
+
+/*
+ * Open the trace in the regular file @path, or in @buf (@len bytes, borrowed until the reader is
+ * freed), and read its first chunks up to the META chunk.
+ *
+ * On success *@out is released with mlk_reader_free(); on failure it is NULL.
+ * Returns 0, -ENOMEM, -errno of open(2) or read(2), -EISDIR or -EINVAL (not a regular file),
+ * MLK_E_MAGIC, MLK_E_VERSION, MLK_E_HEADER or MLK_E_EMPTY.
+ */
+int mlk_reader_open_file(struct mlk_reader **out, const char *path);
+int mlk_reader_open_mem(struct mlk_reader **out, const void *buf, size_t len);
+
+/* Who was recorded; valid until mlk_reader_free().  All empty when that chunk is damaged. */
+const struct mlk_meta *mlk_reader_meta(const struct mlk_reader *r);
+
+/* Begin again at the first chunk, and from now on give only the records in @types
+ * (a set of enum mlk_record_type); chunks that hold none of them are stepped over unread. */
+void mlk_reader_rewind(struct mlk_reader *r, unsigned int types);
+
+/*
+ * Copy the next record into *@rec.  Damaged chunks are stepped over and counted.
+ * Returns 1 for a record, 0 at the end, -ENOMEM or the -errno of read(2).
+ */
+int mlk_reader_next(struct mlk_reader *r, struct mlk_record *rec);
+
+/* What is known of the trace's state; complete after mlk_reader_next() returned 0. */
+const struct mlk_condition *mlk_reader_condition(const struct mlk_reader *r);
+
+/* Bytes of the file, and offset of the chunk read last, for messages and progress. */
+uint64_t mlk_reader_size(const struct mlk_reader *r);
+uint64_t mlk_reader_offset(const struct mlk_reader *r);
+
+/* Release @r; NULL is allowed. */
+void mlk_reader_free(struct mlk_reader *r);
+
+#endif

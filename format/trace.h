@@ -1,0 +1,170 @@
+/* trace.h - what a trace holds, as the writer takes it and the reader gives it back
+ *
+ * The bytes behind it are specified in doc/trace-format.md.  This library prints nothing; its
+ * errors are 0, -errno, or one of enum mlk_error.
+ */
+#ifndef MLK_TRACE_H
+#define MLK_TRACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MLK_MAX_REGS   34	   /* registers an event may carry; x86-64 has 17 */
+#define MLK_MAX_STACK  (64u << 10) /* stack bytes an event may carry */
+#define MLK_MAX_ID     32	   /* bytes of a module's id */
+#define MLK_MAX_STRING 4096	   /* bytes of a path or name, without the NUL */
+#define MLK_MAX_IMAGE  (1u << 30)  /* bytes of a module's image */
+#define MLK_SP_REG     7 /* DWARF number of the stack pointer (x86-64 psABI figure 3.36) */
+
+enum mlk_error {
+	MLK_E_MAGIC = -5001, /* not a trace */
+	MLK_E_VERSION =
+		-5002, /* a trace of a later major version, or with a required feature unknown */
+	MLK_E_HEADER = -5003,  /* the file header is damaged */
+	MLK_E_EMPTY = -5004,   /* not one whole chunk */
+	MLK_E_CORRUPT = -5005, /* a chunk's content does not decode */
+};
+
+/* Static text for an error of this library or a negative errno. */
+const char *mlk_strerror(int err);
+
+/* Who was recorded, where and how.  Strings are NUL-terminated, "" when not known. */
+struct mlk_meta {
+	const char *command; /* argv of the target, joined by spaces */
+	const char *exe;     /* path of its executable */
+	const char *comm;    /* its name as ps shows it */
+	const char *hostname;
+	const char *kernel;   /* uname -r */
+	const char *machine;  /* uname -m; decides what the registers are */
+	const char *recorder; /* "mleak 0.1.0" */
+	const char *backend;  /* "bpf uprobe_multi", ... */
+	uint64_t tgid;
+	uint64_t start_ns;    /* CLOCK_MONOTONIC when recording began */
+	uint64_t realtime_ns; /* CLOCK_REALTIME at the same moment */
+	uint64_t stack_limit; /* most stack bytes taken for an event */
+	uint64_t
+		whole_life; /* 1: recorded from the command's first allocation; 0: attached later */
+};
+
+enum mlk_kind {
+	MLK_ALLOC = 1, /* a block was given out */
+	MLK_FREE = 2,  /* a block is about to be freed */
+	MLK_RELEASE =
+		3, /* realloc is about to release its old block; its ALLOC or RESTORE follows */
+	MLK_RESTORE = 4, /* that realloc failed: the old block lives */
+	MLK_EXEC = 5,	 /* the process started another program: all its blocks are gone */
+	MLK_KIND_NR,
+};
+
+enum mlk_func {
+	MLK_FUNC_MALLOC = 1,
+	MLK_FUNC_CALLOC = 2,
+	MLK_FUNC_REALLOC = 3,
+	MLK_FUNC_POSIX_MEMALIGN = 4,
+};
+
+enum mlk_event_flag {
+	/* a free inside an allocator's call: it may name a block whose RELEASE was already logged
+	 */
+	MLK_EVENT_NESTED = 1 << 8,
+	/* bits 0..7 of an ALLOC are those of enum dwunw_event_flag in unwind/dwunw_event.h */
+};
+
+struct mlk_event {
+	uint8_t kind; /* enum mlk_kind */
+	uint8_t func; /* enum mlk_func; ALLOC only */
+	uint16_t nr_regs;
+	uint32_t flags;
+	uint32_t tgid, tid;
+	uint64_t time_ns; /* CLOCK_MONOTONIC; may run backwards by some microseconds between threads
+			   */
+	uint64_t addr;	  /* the block; not for EXEC */
+	/* ALLOC only: */
+	uint64_t size;		     /* bytes asked for */
+	uint64_t alloc_id;	     /* unique in the trace */
+	uint64_t regs[MLK_MAX_REGS]; /* by DWARF number; regs[MLK_SP_REG] is where stack begins */
+	const uint8_t
+		*stack; /* borrowed: by the writer for the call, by the reader until the next */
+	uint32_t stack_len;
+};
+
+enum mlk_perm { MLK_PERM_R = 1, MLK_PERM_W = 2, MLK_PERM_X = 4, MLK_PERM_SHARED = 8 };
+
+/* What identifies a module: its kind in the first byte, then the bytes.  len 0: no module. */
+struct mlk_id {
+	uint8_t len;
+	uint8_t bytes[MLK_MAX_ID];
+};
+
+enum mlk_id_kind {
+	MLK_ID_BUILD_ID = 1, /* the GNU build-id */
+	MLK_ID_FILE = 2,     /* no build-id: device, inode, size and time of the file as recorded */
+};
+
+/* One line of /proc/PID/maps. */
+struct mlk_mapping {
+	uint64_t start, end; /* [start, end) */
+	uint64_t offset;     /* bytes into the file */
+	uint64_t inode;
+	uint32_t dev_major, dev_minor;
+	uint32_t perms; /* enum mlk_perm */
+	struct mlk_id id;
+	const char *path; /* as the kernel prints it; "" for anonymous memory */
+};
+
+/* The address space of a process from time_ns on, until the next snapshot. */
+struct mlk_maps {
+	uint32_t tgid;
+	uint64_t time_ns;
+	size_t nr;
+	const struct mlk_mapping *mappings; /* ascending, not overlapping */
+};
+
+/* A piece of a module's reduced ELF image; pieces of one module come in ascending order. */
+struct mlk_module {
+	struct mlk_id id;
+	const char *path;
+	uint64_t image_len; /* of the whole image; 0: the file could not be read */
+	uint64_t offset;    /* of this piece */
+	const uint8_t *piece;
+	uint32_t piece_len;
+};
+
+struct mlk_thread {
+	uint32_t tgid, tid;
+	const char *name;
+};
+
+/* What was lost, counted from the start of the recording.  The order is that of the file: append.
+ */
+enum mlk_loss {
+	MLK_LOST_ALLOC,	  /* allocations that found the buffer full */
+	MLK_LOST_FREE,	  /* frees that found the buffer full; their blocks will look leaked */
+	MLK_LOST_RELEASE, /* realloc's releases that found the buffer full */
+	MLK_LOST_RESTORE, /* failed reallocs that found the buffer full; their blocks will look
+			     freed */
+	MLK_LOST_RETURN,  /* calls of an allocator whose return was never seen */
+	MLK_LOST_STATE,	  /* calls for which the kernel had no memory to note them */
+	MLK_LOST_POINTER, /* posix_memalign results that could not be read */
+	MLK_LOST_EXEC,	  /* exec notices that found the buffer full */
+	MLK_LOST_MAPS,	  /* notices of new mappings that the kernel dropped */
+	MLK_LOST_MODULE,  /* modules whose file could not be read */
+	MLK_LOSS_NR,
+};
+
+/* Static text: "allocations", "frees", ... */
+const char *mlk_loss_text(enum mlk_loss kind);
+
+struct mlk_losses {
+	uint64_t count[MLK_LOSS_NR];
+};
+
+/* Why a recording ended. */
+enum mlk_end {
+	MLK_END_EXITED = 1,   /* the target ended */
+	MLK_END_SIGNAL = 2,   /* the recorder was asked to stop */
+	MLK_END_DURATION = 3, /* the time asked for is over */
+	MLK_END_ERROR = 4,    /* the trace could not be written on */
+};
+
+#endif

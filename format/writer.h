@@ -1,0 +1,49 @@
+/* writer.h - write a trace to a file descriptor, chunk by chunk */
+#ifndef MLK_WRITER_H
+#define MLK_WRITER_H
+
+#include "format/trace.h"
+
+struct mlk_writer; /* opaque: one per trace, one thread at a time */
+
+/*
+ * Start a trace on @fd, an empty file open for writing, which is borrowed until mlk_writer_free().
+ * The file header and the META chunk are on the file when this returns.
+ *
+ * On success *@out is a writer that the caller releases with mlk_writer_free(); on failure NULL.
+ * Returns 0, -ENOMEM, -EINVAL (a string longer than MLK_MAX_STRING) or the -errno of write(2).
+ */
+int mlk_writer_open(struct mlk_writer **out, int fd, const struct mlk_meta *meta);
+
+/*
+ * Each of these appends one thing and copies what it needs.  An event is kept until its chunk is
+ * full or flushed; the others go to the file at once, as chunks of their own.
+ *
+ * They return 0, -ENOMEM, -EINVAL (more registers, stack bytes or string than trace.h allows) or
+ * the -errno of write(2).  After a failed write the file is cut back to its last whole chunk, and
+ * every later call returns the same error.
+ */
+int mlk_writer_event(struct mlk_writer *w, const struct mlk_event *event);
+int mlk_writer_maps(struct mlk_writer *w, const struct mlk_maps *maps);
+int mlk_writer_threads(struct mlk_writer *w, const struct mlk_thread *threads, size_t nr);
+/* @image (@image_len bytes) is the whole image; it is cut into pieces here.  An empty one says that
+ * the file could not be read.  @id must not be empty. */
+int mlk_writer_module(struct mlk_writer *w, const struct mlk_id *id, const char *path,
+		      const uint8_t *image, uint64_t image_len);
+
+/* Set the losses so far; they stand in the header of every chunk written from now on. */
+void mlk_writer_set_losses(struct mlk_writer *w, const struct mlk_losses *losses);
+
+/* Write the events kept so far, and the losses if they changed.  Returns as the calls above. */
+int mlk_writer_flush(struct mlk_writer *w);
+
+/* Flush, and mark the clean end of the recording at @time_ns.  Returns as the calls above. */
+int mlk_writer_finish(struct mlk_writer *w, enum mlk_end reason, uint64_t time_ns);
+
+/* Bytes on the file so far. */
+uint64_t mlk_writer_bytes(const struct mlk_writer *w);
+
+/* Release @w without writing; NULL is allowed.  The file descriptor stays open. */
+void mlk_writer_free(struct mlk_writer *w);
+
+#endif

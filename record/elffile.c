@@ -1,0 +1,144 @@
+/* elffile.c - symbols, segments and notes through libelf */
+#include "record/elffile.h"
+
+#include <gelf.h>
+#include <string.h>
+
+Elf *elffile_open(int fd)
+{
+	Elf *elf;
+	GElf_Ehdr ehdr;
+
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	if (elf && elf_kind(elf) == ELF_K_ELF && gelf_getehdr(elf, &ehdr) &&
+	    ehdr.e_machine == EM_X86_64 && gelf_getclass(elf) == ELFCLASS64)
+		return elf;
+	elf_end(elf);
+	return NULL;
+}
+
+/* File offset of the address @vaddr; false when no segment holds it. */
+static bool file_offset(Elf *elf, uint64_t vaddr, uint64_t *offset)
+{
+	size_t n;
+	GElf_Phdr ph;
+
+	if (elf_getphdrnum(elf, &n))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (!gelf_getphdr(elf, (int)i, &ph) || ph.p_type != PT_LOAD)
+			continue;
+		if (vaddr >= ph.p_vaddr && vaddr - ph.p_vaddr < ph.p_filesz) {
+			*offset = vaddr - ph.p_vaddr + ph.p_offset;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool function_in(Elf *elf, Elf_Scn *scn, const char *name, struct elf_function *found)
+{
+	Elf_Data *data = elf_getdata(scn, NULL);
+	GElf_Shdr sh;
+	GElf_Sym sym;
+
+	if (!data || !gelf_getshdr(scn, &sh) || !sh.sh_entsize)
+		return false;
+	for (int i = 0; gelf_getsym(data, i, &sym); i++) {
+		const char *s = elf_strptr(elf, sh.sh_link, sym.st_name);
+
+		if (!s || strcmp(s, name) || GELF_ST_TYPE(sym.st_info) != STT_FUNC ||
+		    sym.st_shndx == SHN_UNDEF)
+			continue;
+		found->size = sym.st_size;
+		return file_offset(elf, sym.st_value, &found->file_offset);
+	}
+	return false;
+}
+
+bool elffile_function(Elf *elf, const char *name, struct elf_function *found)
+{
+	static const GElf_Word types[] = {SHT_DYNSYM, SHT_SYMTAB};
+	Elf_Scn *scn;
+	GElf_Shdr sh;
+
+	for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++)
+		for (scn = NULL; (scn = elf_nextscn(elf, scn)) != NULL;)
+			if (gelf_getshdr(scn, &sh) && sh.sh_type == types[t] &&
+			    function_in(elf, scn, name, found))
+				return true;
+	return false;
+}
+
+bool elffile_code(Elf *elf, uint64_t offset, uint64_t *start, uint64_t *len)
+{
+	size_t n;
+	GElf_Phdr ph;
+
+	if (elf_getphdrnum(elf, &n))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (!gelf_getphdr(elf, (int)i, &ph) || ph.p_type != PT_LOAD || !(ph.p_flags & PF_X))
+			continue;
+		if (offset >= ph.p_offset && offset - ph.p_offset < ph.p_filesz) {
+			*start = ph.p_offset;
+			*len = ph.p_filesz;
+			return true;
+		}
+	}
+	return false;
+}
+
+Elf_Scn *elffile_section(Elf *elf, const char *name)
+{
+	Elf_Scn *scn = NULL;
+	size_t strings;
+	GElf_Shdr sh;
+
+	if (elf_getshdrstrndx(elf, &strings))
+		return NULL;
+	while ((scn = elf_nextscn(elf, scn)) != NULL) {
+		const char *s =
+			gelf_getshdr(scn, &sh) ? elf_strptr(elf, strings, sh.sh_name) : NULL;
+
+		if (s && !strcmp(s, name))
+			return scn;
+	}
+	return NULL;
+}
+
+/* Look for the build-id among the notes in @data. */
+static bool build_id_in(Elf_Data *data, struct mlk_id *id)
+{
+	size_t at = 0, name, desc;
+	GElf_Nhdr note;
+
+	while (data && (at = gelf_getnote(data, at, &note, &name, &desc)) > 0) {
+		if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4 ||
+		    memcmp((char *)data->d_buf + name, "GNU", 4) || !note.n_descsz ||
+		    note.n_descsz > MLK_MAX_ID - 1)
+			continue;
+		id->len = (uint8_t)(note.n_descsz + 1);
+		id->bytes[0] = MLK_ID_BUILD_ID;
+		memcpy(id->bytes + 1, (char *)data->d_buf + desc, note.n_descsz);
+		return true;
+	}
+	return false;
+}
+
+void elffile_build_id(Elf *elf, struct mlk_id *id)
+{
+	size_t n;
+	GElf_Phdr ph;
+
+	memset(id, 0, sizeof(*id));
+	if (elf_getphdrnum(elf, &n))
+		return;
+	for (size_t i = 0; i < n; i++)
+		if (gelf_getphdr(elf, (int)i, &ph) && ph.p_type == PT_NOTE &&
+		    build_id_in(elf_getdata_rawchunk(elf, (int64_t)ph.p_offset, ph.p_filesz,
+						     ph.p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR),
+				id))
+			return;
+}

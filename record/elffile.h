@@ -1,0 +1,32 @@
+/* elffile.h - the little that recording reads from ELF files: functions, code, build-id */
+#ifndef RECORD_ELFFILE_H
+#define RECORD_ELFFILE_H
+
+#include <libelf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/trace.h"
+
+/* Open the ELF file @fd for reading; the Elf is ended with elf_end(), @fd stays the caller's.
+ * NULL: no ELF file of this machine's kind (64-bit x86-64). */
+Elf *elffile_open(int fd);
+
+/* The function @name, by .dynsym, else .symtab.  False: not there. */
+struct elf_function {
+	uint64_t file_offset; /* where its first byte stands in the file */
+	uint64_t size;	      /* bytes */
+};
+bool elffile_function(Elf *elf, const char *name, struct elf_function *found);
+
+/* The first executable segment that holds @file_offset: its bytes in the file.  False: none. */
+bool elffile_code(Elf *elf, uint64_t file_offset, uint64_t *start, uint64_t *len);
+
+/* The GNU build-id, as a trace's id; its len is 0 when there is none. */
+void elffile_build_id(Elf *elf, struct mlk_id *id);
+
+/* The first section named @name; NULL: none. */
+Elf_Scn *elffile_section(Elf *elf, const char *name);
+
+#endif

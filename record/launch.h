@@ -1,0 +1,23 @@
+/* launch.h - start a command and hold it where its C library is mapped but has not run yet */
+#ifndef RECORD_LAUNCH_H
+#define RECORD_LAUNCH_H
+
+#include <sys/types.h>
+
+/*
+ * Start @argv (searched in PATH) as a child and let it run until the C library's code is mapped;
+ * there it is stopped, before its first allocation.  It stays traced, and is killed should this
+ * process end before launch_release().
+ *
+ * On success *pid is the child.  On failure one sentence was logged, no child is left, and the
+ * result is the exit status to give: 126, 127 or 125.  Returns 0 on success.
+ */
+int launch_start(char **argv, pid_t *pid);
+
+/* Let the child run free.  Returns 0 or -errno. */
+int launch_release(pid_t pid);
+
+/* Kill and reap a child that was not released. */
+void launch_abort(pid_t pid);
+
+#endif

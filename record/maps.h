@@ -1,0 +1,40 @@
+/* maps.h - the mappings of a process: from /proc/PID/maps, kept up to date by what happens later */
+#ifndef RECORD_MAPS_H
+#define RECORD_MAPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "format/trace.h"
+
+/* A table of mappings, ascending and not overlapping; the paths belong to it. */
+struct maps {
+	struct mlk_mapping *v;
+	size_t nr, room;
+};
+
+/* Read /proc/@pid/maps into @maps, in place of what it held; module ids are empty.
+ * Returns 0, -ENOMEM or the -errno of open(2) or read(2), and then @maps is as before. */
+int maps_read(struct maps *maps, pid_t pid);
+
+/* Read lines of the form of /proc/PID/maps from @text, a NUL-terminated string that is changed.
+ * Returns 0 or -ENOMEM; a line that is not of that form is left out. */
+int maps_parse(struct maps *maps, char *text);
+
+/* Put @m in (its path is copied), cutting away what it overlaps: the kernel tells of new mappings,
+ * never of old ones that are gone.  Returns 0 or -ENOMEM. */
+int maps_add(struct maps *maps, const struct mlk_mapping *m);
+
+/* Would maps_add() of @m cut away anything but the same mapping? */
+bool maps_overlaps(const struct maps *maps, const struct mlk_mapping *m);
+
+/* The mapping that holds @addr, or NULL. */
+const struct mlk_mapping *maps_find(const struct maps *maps, uint64_t addr);
+
+/* Forget all mappings; the table can be used again. */
+void maps_clear(struct maps *maps);
+void maps_release(struct maps *maps);
+
+#endif

@@ -1,0 +1,222 @@
+/* module.c - write a reduced ELF file: headers as they were, and the sections that a report needs
+ */
+#include "record/module.h"
+
+#include <errno.h>
+#include <gelf.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "record/debugfile.h"
+#include "record/elffile.h"
+
+/* .eh_frame_hdr before .eh_frame: libdw 0.188 takes no notice of one that comes later. */
+static const char *const wanted[] = {".note.gnu.build-id", ".eh_frame_hdr", ".eh_frame",
+				     ".debug_frame", ".gnu_debuglink"};
+
+/* The reduced file while it is made. */
+struct reduced {
+	Elf *elf;
+	char names[512]; /* the table of section names */
+	size_t names_len;
+};
+
+/* Append @name to the section names; offset 0, the empty name, when it does not fit. */
+static size_t add_name(struct reduced *r, const char *name)
+{
+	size_t at = r->names_len, len = strlen(name) + 1;
+
+	if (len > sizeof(r->names) - at)
+		return 0;
+	memcpy(r->names + at, name, len);
+	r->names_len += len;
+	return at;
+}
+
+/* Copy section @from of @elf, with its header, under the name @name.  Returns the new section, or
+ * NULL: out of memory, or a section that cannot be read (then nothing was added). */
+static Elf_Scn *copy_section(struct reduced *r, Elf_Scn *from, const char *name)
+{
+	Elf_Data *data = elf_getdata(from, NULL), *copy;
+	GElf_Shdr sh, made;
+	Elf_Scn *to;
+
+	if (!gelf_getshdr(from, &sh) || sh.sh_type == SHT_NOBITS)
+		return NULL;
+	/* A debug file compresses sections; the reduced file's readers need not know how. */
+	if (sh.sh_flags & SHF_COMPRESSED && elf_compress(from, 0, 0) < 0)
+		return NULL;
+	data = elf_getdata(from, NULL);
+	to = data && gelf_getshdr(from, &sh) ? elf_newscn(r->elf) : NULL;
+	copy = to ? elf_newdata(to) : NULL;
+	if (!copy || !gelf_getshdr(to, &made))
+		return NULL;
+	*copy = *data;
+	copy->d_off = 0;
+	copy->d_align = sh.sh_addralign ? sh.sh_addralign : 1;
+	made = sh;
+	made.sh_name = (GElf_Word)add_name(r, name);
+	made.sh_link = made.sh_info = 0;
+	return gelf_update_shdr(to, &made) ? to : NULL;
+}
+
+/* Copy a symbol table and the strings it names; no table is no error. */
+static int copy_symbols(struct reduced *r, Elf *elf, const char *table, const char *strings)
+{
+	Elf_Scn *from = elffile_section(elf, table), *str = NULL, *sym;
+	GElf_Shdr sh, made;
+
+	if (!from || !gelf_getshdr(from, &sh) || sh.sh_type == SHT_NOBITS)
+		return 0;
+	if (elf_getscn(elf, sh.sh_link))
+		str = copy_section(r, elf_getscn(elf, sh.sh_link), strings);
+	sym = str ? copy_section(r, from, table) : NULL;
+	if (!sym || !gelf_getshdr(sym, &made))
+		return -EINVAL;
+	made.sh_link = (GElf_Word)elf_ndxscn(str);
+	made.sh_info = sh.sh_info;
+	return gelf_update_shdr(sym, &made) ? 0 : -EINVAL;
+}
+
+static int copy_headers(struct reduced *r, Elf *elf)
+{
+	GElf_Ehdr from, to;
+	GElf_Phdr ph;
+	size_t n;
+
+	if (!gelf_getehdr(elf, &from) || elf_getphdrnum(elf, &n) ||
+	    !gelf_newehdr(r->elf, gelf_getclass(elf)) || !gelf_getehdr(r->elf, &to))
+		return -EINVAL;
+	memcpy(to.e_ident, from.e_ident, EI_NIDENT);
+	to.e_type = from.e_type;
+	to.e_machine = from.e_machine;
+	to.e_version = from.e_version;
+	to.e_entry = from.e_entry;
+	to.e_flags = from.e_flags;
+	if (!gelf_update_ehdr(r->elf, &to) || !gelf_newphdr(r->elf, n))
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++)
+		if (!gelf_getphdr(elf, (int)i, &ph) || !gelf_update_phdr(r->elf, (int)i, &ph))
+			return -EINVAL;
+	return 0;
+}
+
+/* The table of section names comes last, when all are known. */
+static int add_names_section(struct reduced *r)
+{
+	size_t own = add_name(r, ".shstrtab");
+	Elf_Scn *scn = elf_newscn(r->elf);
+	Elf_Data *data = scn ? elf_newdata(scn) : NULL;
+	GElf_Shdr sh;
+	GElf_Ehdr ehdr;
+
+	if (!data || !gelf_getshdr(scn, &sh) || !gelf_getehdr(r->elf, &ehdr))
+		return -ENOMEM;
+	data->d_buf = r->names;
+	data->d_size = r->names_len;
+	data->d_type = ELF_T_BYTE;
+	data->d_align = 1;
+	sh.sh_name = (GElf_Word)own;
+	sh.sh_type = SHT_STRTAB;
+	sh.sh_addralign = 1;
+	ehdr.e_shstrndx = (GElf_Half)elf_ndxscn(scn);
+	return gelf_update_shdr(scn, &sh) && gelf_update_ehdr(r->elf, &ehdr) ? 0 : -ENOMEM;
+}
+
+/* Lay the file out ourselves: libelf would move the program headers' segments about. */
+static int lay_out(struct reduced *r)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Ehdr ehdr;
+	GElf_Shdr sh;
+	uint64_t at;
+	size_t n;
+
+	elf_flagelf(r->elf, ELF_C_SET, ELF_F_LAYOUT);
+	if (!gelf_getehdr(r->elf, &ehdr) || elf_getphdrnum(r->elf, &n))
+		return -EINVAL;
+	ehdr.e_phoff = sizeof(Elf64_Ehdr);
+	at = sizeof(Elf64_Ehdr) + n * sizeof(Elf64_Phdr);
+	while ((scn = elf_nextscn(r->elf, scn)) != NULL) {
+		Elf_Data *data = elf_getdata(scn, NULL);
+
+		if (!data || !gelf_getshdr(scn, &sh))
+			return -EINVAL;
+		at = (at + 15) & ~15ull;
+		sh.sh_offset = at;
+		sh.sh_size = data->d_size;
+		if (!gelf_update_shdr(scn, &sh))
+			return -EINVAL;
+		at += sh.sh_size;
+	}
+	ehdr.e_shoff = (at + 15) & ~15ull;
+	return gelf_update_ehdr(r->elf, &ehdr) && elf_update(r->elf, ELF_C_WRITE) > 0 ? 0 : -EINVAL;
+}
+
+static int read_back(int fd, uint8_t **image, uint64_t *len)
+{
+	off_t size = lseek(fd, 0, SEEK_END);
+	uint8_t *bytes = size > 0 ? malloc((size_t)size) : NULL;
+
+	if (!bytes)
+		return size > 0 ? -ENOMEM : -EINVAL;
+	if (pread(fd, bytes, (size_t)size, 0) != size) {
+		free(bytes);
+		return -EIO;
+	}
+	*image = bytes;
+	*len = (uint64_t)size;
+	return 0;
+}
+
+/* @debug: the file with the symbol table, which may be @elf itself, or NULL. */
+static int fill(struct reduced *r, Elf *elf, Elf *debug)
+{
+	int err = copy_headers(r, elf);
+
+	for (size_t i = 0; !err && i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		Elf_Scn *scn = elffile_section(elf, wanted[i]);
+
+		/* A section that cannot be read is left out: the report says what it then lacks. */
+		if (scn)
+			copy_section(r, scn, wanted[i]);
+	}
+	if (!err)
+		err = copy_symbols(r, elf, ".dynsym", ".dynstr");
+	if (!err && debug)
+		err = copy_symbols(r, debug, ".symtab", ".strtab");
+	if (!err)
+		err = add_names_section(r);
+	return err ? err : lay_out(r);
+}
+
+int module_image(Elf *elf, const char *path, uint8_t **image, uint64_t *len)
+{
+	struct reduced r = {.names_len = 1};
+	int memfd = memfd_create("mleak-module", MFD_CLOEXEC), debug_fd = -1, err;
+	bool own = elffile_section(elf, ".symtab") != NULL;
+	Elf *debug = own ? elf : debugfile_open(elf, path, &debug_fd);
+
+	*image = NULL;
+	*len = 0;
+	if (memfd < 0) {
+		err = -errno;
+		goto out;
+	}
+	r.elf = elf_begin(memfd, ELF_C_WRITE, NULL);
+	err = r.elf ? fill(&r, elf, debug) : -ENOMEM;
+	if (!err)
+		err = read_back(memfd, image, len);
+out:
+	elf_end(r.elf);
+	if (memfd >= 0)
+		close(memfd);
+	if (debug && !own)
+		elf_end(debug);
+	if (debug_fd >= 0)
+		close(debug_fd);
+	return err;
+}

@@ -1,0 +1,18 @@
+/* module.h - what a trace keeps of an ELF file: enough to unwind and to name functions */
+#ifndef RECORD_MODULE_H
+#define RECORD_MODULE_H
+
+#include <libelf.h>
+#include <stdint.h>
+
+/*
+ * Reduce @elf, found at @path, to the image that doc/trace-format.md 4.3 describes.  Where it has
+ * no .symtab, that of its debug file is taken: from /usr/lib/debug by build-id, or by
+ * .gnu_debuglink next to the file, and only if the build-id is the same.
+ *
+ * @path is as seen by this process; *image (*len bytes) is freed by the caller.
+ * Returns 0, -ENOMEM, -EINVAL (libelf cannot make sense of the file) or another -errno.
+ */
+int module_image(Elf *elf, const char *path, uint8_t **image, uint64_t *len);
+
+#endif

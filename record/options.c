@@ -1,0 +1,196 @@
+/* options.c - getopt_long over one table, which also makes the help */
+#include "record/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/trace.h"
+#include "mleak.h"
+
+enum { OPT_STACK_SIZE = 256, OPT_UPROBES };
+
+static const struct option_help {
+	int key;
+	const char *name, *arg, *help;
+} table[] = {
+	{'p', "pid", "PID", "watch the running process PID"},
+	{'o', "output", "FILE",
+	 "write the trace to FILE; one that is there is kept as FILE.old [mleak.mlk]"},
+	{'d', "duration", "TIME",
+	 "stop after TIME: seconds, or with a unit as in 500ms, 10s, 5m, 1h"},
+	{OPT_STACK_SIZE, "stack-size", "BYTES",
+	 "take at most so much of a stack, 128 to 64K [64K]"},
+	{OPT_UPROBES, "uprobes", "KIND", "how to attach: auto, multi (Linux 6.6) or perf [auto]"},
+	{'h', "help", NULL, "show this help"},
+};
+
+#define NR_OPTIONS (sizeof(table) / sizeof(table[0]))
+
+void record_options_help(void)
+{
+	puts("usage: mleak record [OPTIONS] -p PID\n"
+	     "       mleak record [OPTIONS] [--] COMMAND [ARGUMENTS]\n\n"
+	     "Watches the allocations of a running process, or of a command from its first one "
+	     "on,\n"
+	     "and writes them to a trace. ^C, the target's end or --duration ends the recording.\n"
+	     "Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE.\n");
+	for (size_t i = 0; i < NR_OPTIONS; i++) {
+		char left[40];
+
+		snprintf(left, sizeof(left), "--%s%s%s", table[i].name, table[i].arg ? " " : "",
+			 table[i].arg ? table[i].arg : "");
+		if (table[i].key < 256)
+			printf("  -%c, %-18s %s\n", table[i].key, left, table[i].help);
+		else
+			printf("      %-18s %s\n", left, table[i].help);
+	}
+	puts("\nThe exit status is that of COMMAND; 126 or 127 when it cannot be started; 125 when "
+	     "mleak\n"
+	     "itself fails.");
+}
+
+static int parse_pid(const char *text, pid_t *pid)
+{
+	char *end;
+	long value;
+
+	errno = 0;
+	value = strtol(text, &end, 10);
+	if (!isdigit((unsigned char)text[0]) || *end || errno || value <= 0 || value > INT_MAX) {
+		log_error("'%s' is no process id: give a number, as 'ps -e' shows it", text);
+		return -EINVAL;
+	}
+	*pid = (pid_t)value;
+	return 0;
+}
+
+static int parse_duration(const char *text, uint64_t *ns)
+{
+	static const struct {
+		const char *unit;
+		double seconds;
+	} units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"h", 3600}};
+	char *end;
+	double value;
+
+	errno = 0;
+	value = strtod(text, &end);
+	if (isdigit((unsigned char)text[0]) && !errno && isfinite(value) && value > 0)
+		for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+			double total = value * units[i].seconds;
+
+			if (strcmp(end, units[i].unit) || total < 1e-3 || total > 1e9)
+				continue;
+			*ns = (uint64_t)(total * 1e9);
+			return 0;
+		}
+	log_error("'%s' is no time: give seconds, or a number with ms, s, m or h", text);
+	return -EINVAL;
+}
+
+static int parse_stack_size(const char *text, uint32_t *bytes)
+{
+	char *end;
+	unsigned long value;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (isdigit((unsigned char)text[0]) && !errno && (!*end || !strcasecmp(end, "k"))) {
+		if (*end && value <= MLK_MAX_STACK)
+			value *= 1024;
+		if (value >= 128 && value <= MLK_MAX_STACK) {
+			*bytes = (uint32_t)value;
+			return 0;
+		}
+	}
+	log_error("'%s' is no stack size: give bytes, from 128 to 64K", text);
+	return -EINVAL;
+}
+
+static int parse_link(const char *text, enum probe_link *link)
+{
+	static const char *const names[] = {"auto", "multi", "perf"};
+
+	for (int i = 0; i < 3; i++)
+		if (!strcmp(text, names[i])) {
+			*link = (enum probe_link)i;
+			return 0;
+		}
+	log_error("'%s' is no kind of uprobes: give auto, multi or perf", text);
+	return -EINVAL;
+}
+
+static int parse_one(struct record_opts *o, int key)
+{
+	switch (key) {
+	case 'p':
+		return parse_pid(optarg, &o->pid);
+	case 'o':
+		o->output = optarg;
+		return 0;
+	case 'd':
+		return parse_duration(optarg, &o->duration_ns);
+	case OPT_STACK_SIZE:
+		return parse_stack_size(optarg, &o->stack_limit);
+	case OPT_UPROBES:
+		return parse_link(optarg, &o->link);
+	case 'h':
+		o->help = true;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+/* What getopt_long() stumbled over, in one sentence. */
+static void explain(int key, char **argv)
+{
+	if (key == ':')
+		log_error("option '%s' needs a value; 'mleak record --help' lists the options",
+			  argv[optind - 1]);
+	else
+		log_error("'%s' is no option; 'mleak record --help' lists them", argv[optind - 1]);
+}
+
+static int check(const struct record_opts *o)
+{
+	if (o->help || (o->pid != 0) != (o->argv != NULL))
+		return 0;
+	if (o->pid)
+		log_error("give either -p PID or a command to start, not both");
+	else
+		log_error("nothing to record: give -p PID, or a command to start after --");
+	return -EINVAL;
+}
+
+int record_options_parse(struct record_opts *o, int argc, char **argv)
+{
+	struct option longs[NR_OPTIONS + 1] = {0};
+	int key;
+
+	*o = (struct record_opts){.output = "mleak.mlk", .stack_limit = MLK_MAX_STACK};
+	for (size_t i = 0; i < NR_OPTIONS; i++)
+		longs[i] =
+			(struct option){.name = table[i].name,
+					.has_arg = table[i].arg ? required_argument : no_argument,
+					.val = table[i].key};
+	opterr = 0;
+	/* '+': what follows the command's name is the command's own. */
+	while ((key = getopt_long(argc, argv, "+:p:o:d:h", longs, NULL)) != -1) {
+		if (key == '?' || key == ':') {
+			explain(key, argv);
+			return -EINVAL;
+		}
+		if (parse_one(o, key))
+			return -EINVAL;
+	}
+	if (optind < argc)
+		o->argv = argv + optind;
+	return check(o);
+}

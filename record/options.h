@@ -1,0 +1,26 @@
+/* options.h - the command line of mleak record */
+#ifndef RECORD_OPTIONS_H
+#define RECORD_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "record/probes.h"
+
+struct record_opts {
+	pid_t pid;   /* 0: a command is started */
+	char **argv; /* the command, NULL-terminated; NULL: pid */
+	const char *output;
+	uint64_t duration_ns; /* 0: no limit */
+	uint32_t stack_limit; /* bytes */
+	enum probe_link link;
+	bool help;
+};
+
+/* Parse @argv.  Returns 0, or -EINVAL after one sentence was logged. */
+int record_options_parse(struct record_opts *o, int argc, char **argv);
+
+void record_options_help(void);
+
+#endif

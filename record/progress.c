@@ -1,0 +1,92 @@
+/* progress.c - numbers for people */
+#include "record/progress.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mleak.h"
+
+#define SIZE_TEXT 32
+
+static const char *size_text(char *buf, uint64_t bytes)
+{
+	static const char *const unit[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+	double value = (double)bytes;
+	int i = 0;
+
+	for (; value >= 1024 && i < 4; i++)
+		value /= 1024;
+	snprintf(buf, SIZE_TEXT, i ? "%.1f %s" : "%.0f %s", value, unit[i]);
+	return buf;
+}
+
+static uint64_t nr_lost(const struct session *s)
+{
+	struct mlk_losses losses;
+	uint64_t sum = 0;
+
+	session_losses(s, &losses);
+	for (int i = 0; i < MLK_LOSS_NR; i++)
+		sum += losses.count[i];
+	return sum;
+}
+
+void progress_begin(struct progress *p, uint64_t now_ns)
+{
+	p->terminal = isatty(STDERR_FILENO);
+	p->start_ns = p->last_ns = now_ns;
+}
+
+void progress_show(struct progress *p, const struct session *s, uint64_t now_ns)
+{
+	uint64_t events = s->allocs + s->frees;
+	double seconds = (double)(now_ns - p->last_ns) / 1e9;
+	char size[SIZE_TEXT];
+
+	if (!p->terminal || seconds <= 0)
+		return;
+	fprintf(stderr, "\r\033[K%.1f s, %.0f events/s, %s, %" PRIu64 " lost",
+		(double)(now_ns - p->start_ns) / 1e9, (double)(events - p->last_events) / seconds,
+		size_text(size, mlk_writer_bytes(s->writer)), nr_lost(s));
+	fflush(stderr);
+	p->shown = true;
+	p->last_ns = now_ns;
+	p->last_events = events;
+}
+
+void progress_end(struct progress *p)
+{
+	if (p->shown)
+		fputs("\r\033[K", stderr);
+	p->shown = false;
+}
+
+static void warn_of_losses(const struct session *s)
+{
+	struct mlk_losses losses;
+
+	session_losses(s, &losses);
+	for (int i = 0; i < MLK_LOSS_NR; i++)
+		if (losses.count[i])
+			log_warn("lost: %" PRIu64 " %s", losses.count[i], mlk_loss_text(i));
+}
+
+void progress_summary(const struct session *s, const char *path)
+{
+	uint64_t lost = nr_lost(s);
+	char size[SIZE_TEXT];
+
+	log_info("recorded %.1f s of %s (pid %d): %" PRIu64 " allocations, %" PRIu64
+		 " frees, %" PRIu64 " lost",
+		 (double)(session_now_ns() - s->start_ns) / 1e9, s->target.comm, (int)s->target.pid,
+		 s->allocs, s->frees, lost);
+	warn_of_losses(s);
+	if (!s->allocs && !s->frees)
+		log_warn("not one call of malloc or free was seen: the program made none, or uses "
+			 "an "
+			 "allocator other than its C library's");
+	log_info("wrote '%s' (%s); now run: mleak report %s", path,
+		 size_text(size, mlk_writer_bytes(s->writer)), path);
+}

@@ -1,0 +1,323 @@
+/* session.c - events, mappings, modules and names, each into the writer */
+#include "record/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bpf/event.h"
+#include "mleak.h"
+
+/* Events taken in before other things are looked at again: some milliseconds' worth. */
+#define BATCH 20000
+
+_Static_assert((int)EVENT_ALLOC == MLK_ALLOC && (int)EVENT_FREE == MLK_FREE &&
+		       (int)EVENT_RELEASE == MLK_RELEASE && (int)EVENT_RESTORE == MLK_RESTORE &&
+		       (int)EVENT_EXEC == MLK_EXEC,
+	       "the ring's kinds are the trace's");
+_Static_assert((int)FUNC_MALLOC == MLK_FUNC_MALLOC && (int)FUNC_CALLOC == MLK_FUNC_CALLOC &&
+		       (int)FUNC_REALLOC == MLK_FUNC_REALLOC &&
+		       (int)FUNC_POSIX_MEMALIGN == MLK_FUNC_POSIX_MEMALIGN,
+	       "the ring's functions are the trace's");
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t session_now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static void fail(struct session *s, int err)
+{
+	if (err && !s->err)
+		s->err = err;
+}
+
+/* The kernel knows that @m is mapped since @time_ns. */
+static void on_mapped(void *ctx, uint64_t time_ns, const struct mlk_mapping *m)
+{
+	struct session *s = ctx;
+	struct mlk_mapping known = *m;
+	struct mlk_maps snapshot = {.tgid = (uint32_t)s->target.pid};
+
+	/* What is replaced was valid until now: it needs a snapshot of its own. */
+	if (s->maps_changed && maps_overlaps(&s->maps, m)) {
+		snapshot.time_ns = s->maps_changed_ns;
+		snapshot.nr = s->maps.nr;
+		snapshot.mappings = s->maps.v;
+		fail(s, mlk_writer_maps(s->writer, &snapshot));
+		s->maps_changed = false;
+	}
+	fail(s, modules_identify(&s->modules, &s->target, s->writer, &known));
+	fail(s, maps_add(&s->maps, &known));
+	if (!s->maps_changed || time_ns < s->maps_changed_ns)
+		s->maps_changed_ns = time_ns;
+	s->maps_changed = true;
+}
+
+static void on_named(void *ctx, uint32_t tid, const char *name)
+{
+	struct session *s = ctx;
+
+	fail(s, threads_name(&s->threads, tid, name));
+}
+
+static void on_execed(void *ctx, uint64_t time_ns)
+{
+	struct session *s = ctx;
+
+	maps_clear(&s->maps);
+	s->maps_changed = true;
+	s->maps_changed_ns = time_ns;
+}
+
+static void on_lost(void *ctx, uint64_t nr)
+{
+	struct session *s = ctx;
+
+	s->maps_lost += nr;
+}
+
+static void write_maps(struct session *s, uint64_t time_ns)
+{
+	struct mlk_maps snapshot = {.tgid = (uint32_t)s->target.pid,
+				    .time_ns = time_ns,
+				    .nr = s->maps.nr,
+				    .mappings = s->maps.v};
+
+	fail(s, mlk_writer_maps(s->writer, &snapshot));
+	s->maps_changed = false;
+}
+
+/* Read all mappings anew and write them as valid from @time_ns.  False: the process has ended. */
+static bool snapshot_maps(struct session *s, uint64_t time_ns)
+{
+	int err = maps_read(&s->maps, s->target.pid);
+
+	if (err) {
+		if (err == -ENOMEM)
+			fail(s, err);
+		return false;
+	}
+	for (size_t i = 0; i < s->maps.nr; i++)
+		if (s->maps.v[i].perms & MLK_PERM_X)
+			fail(s,
+			     modules_identify(&s->modules, &s->target, s->writer, &s->maps.v[i]));
+	write_maps(s, time_ns);
+	return true;
+}
+
+static void read_sideband(struct session *s)
+{
+	const struct sideband_sink sink = {.mapped = on_mapped,
+					   .named = on_named,
+					   .execed = on_execed,
+					   .lost = on_lost,
+					   .ctx = s};
+
+	if (s->sideband)
+		sideband_read(s->sideband, &sink);
+	/* What the kernel could not tell is read from /proc. */
+	if (s->maps_lost && s->maps_changed)
+		snapshot_maps(s, s->maps_changed_ns);
+	else if (s->maps_changed)
+		write_maps(s, s->maps_changed_ns);
+}
+
+static int take_alloc(struct session *s, const struct event_alloc *e, size_t size)
+{
+	const struct dwunw_async_event *c = &e->capture;
+	struct mlk_event ev = {
+		.kind = MLK_ALLOC,
+		.func = (uint8_t)e->func,
+		.nr_regs = DWUNW_MAX_ARCH_REGS,
+		.flags = c->flags,
+		.tgid = c->tgid,
+		.tid = c->tid,
+		.time_ns = c->timestamp,
+		.addr = e->addr,
+		.size = e->size,
+		.alloc_id = c->alloc_id,
+		.stack = c->stack_bytes,
+		.stack_len = c->stack_size,
+	};
+
+	if (size < sizeof(*e) || c->stack_size > size - sizeof(*e))
+		return -EPROTO;
+	memcpy(ev.regs, c->regs_snapshot, sizeof(c->regs_snapshot));
+	s->allocs++;
+	return mlk_writer_event(s->writer, &ev);
+}
+
+static int take_small(struct session *s, const struct event_small *e, size_t size)
+{
+	struct mlk_event ev = {.kind = (uint8_t)e->type,
+			       .flags = e->nested ? MLK_EVENT_NESTED : 0,
+			       .tgid = e->tgid,
+			       .tid = e->tid,
+			       .time_ns = e->time_ns,
+			       .addr = e->addr};
+
+	if (size < sizeof(*e))
+		return -EPROTO;
+	s->frees += e->type == EVENT_FREE || e->type == EVENT_RELEASE;
+	return mlk_writer_event(s->writer, &ev);
+}
+
+/* An event from the ring.  Negative: stop consuming. */
+static int on_event(void *ctx, void *data, size_t size)
+{
+	struct session *s = ctx;
+	const struct event_alloc *alloc = data;
+	const struct event_small *small = data;
+	int err;
+
+	if (s->err)
+		return s->err;
+	if (*(const uint32_t *)data == EVENT_ALLOC) {
+		err = take_alloc(s, alloc, size);
+		fail(s, err ? err : threads_see(&s->threads, alloc->capture.tid));
+	} else {
+		err = take_small(s, small, size);
+		fail(s, err ? err : threads_see(&s->threads, small->tid));
+	}
+	if (s->err)
+		return s->err;
+	return ++s->batch >= BATCH ? -EAGAIN : 0;
+}
+
+bool session_drain(struct session *s)
+{
+	/* Mappings first: an event's chunk should not come before the mappings it needs. */
+	read_sideband(s);
+	s->batch = 0;
+	return probes_consume(s->probes) != -EAGAIN;
+}
+
+void session_losses(const struct session *s, struct mlk_losses *losses)
+{
+	memset(losses, 0, sizeof(*losses));
+	if (s->probes)
+		probes_losses(s->probes, losses);
+	losses->count[MLK_LOST_MAPS] += s->maps_lost;
+	losses->count[MLK_LOST_MODULE] += s->modules.unreadable;
+}
+
+void session_flush(struct session *s)
+{
+	struct mlk_losses losses;
+
+	if (s->err)
+		return;
+	if (!s->sideband)
+		snapshot_maps(s, session_now_ns());
+	session_losses(s, &losses);
+	mlk_writer_set_losses(s->writer, &losses);
+	fail(s, threads_write(&s->threads, s->target.pid, s->writer));
+	fail(s, mlk_writer_flush(s->writer));
+}
+
+static int write_meta(struct session *s, const struct session_opts *opts)
+{
+	struct utsname host;
+	struct mlk_meta meta = {
+		.command = s->target.command,
+		.exe = s->target.exe,
+		.comm = s->target.comm,
+		.recorder = "mleak " MLEAK_VERSION,
+		.backend = "bpf uprobes",
+		.tgid = (uint64_t)s->target.pid,
+		.start_ns = clock_ns(CLOCK_MONOTONIC),
+		.realtime_ns = clock_ns(CLOCK_REALTIME),
+		.stack_limit = opts->stack_limit,
+		.whole_life = s->target.started,
+	};
+
+	if (uname(&host))
+		return -errno;
+	meta.hostname = host.nodename;
+	meta.kernel = host.release;
+	meta.machine = host.machine;
+	return mlk_writer_open(&s->writer, opts->fd, &meta);
+}
+
+/* Put the probes on the C library that the target has mapped now. */
+static int attach(struct session *s, const struct session_opts *opts)
+{
+	const struct probes_consumer consumer = {.event = on_event, .ctx = s};
+	const struct mlk_mapping *libc = target_find_libc(&s->maps);
+	int err;
+
+	if (!libc) {
+		log_error("cannot record process %d: it has no shared C library mapped (statically "
+			  "linked?), where mleak finds malloc",
+			  (int)s->target.pid);
+		return -ENOENT;
+	}
+	err = probes_attach(&s->probes, &s->target, libc, opts->link, opts->stack_limit);
+	if (err)
+		return err;
+	s->start_ns = session_now_ns();
+	err = probes_set_consumer(s->probes, &consumer);
+	if (err)
+		log_error("cannot read the events of process %d: %s", (int)s->target.pid,
+			  strerror(-err));
+	return err;
+}
+
+int session_start(struct session *s, const struct session_opts *opts)
+{
+	int err = write_meta(s, opts);
+
+	if (err) {
+		log_error("cannot write the trace: %s", mlk_strerror(err));
+		return err;
+	}
+	err = sideband_open(&s->sideband, s->target.pid);
+	if (err)
+		log_warn("cannot listen for new mappings (%s); they are looked for four times a "
+			 "second",
+			 strerror(-err));
+	/* From the time 0: what is mapped now is the best guess for all that comes before. */
+	if (!snapshot_maps(s, 0) || s->err) {
+		err = s->err ? s->err : -ESRCH;
+		log_error("cannot record process %d: %s", (int)s->target.pid,
+			  s->err ? mlk_strerror(err) : "it has ended");
+		return err;
+	}
+	return attach(s, opts);
+}
+
+void session_finish(struct session *s, enum mlk_end reason)
+{
+	uint64_t end_ns = session_now_ns();
+
+	probes_detach(s->probes);
+	while (!s->err && !session_drain(s))
+		;
+	if (reason != MLK_END_EXITED && !s->err)
+		snapshot_maps(s, end_ns);
+	session_flush(s);
+	if (!s->err)
+		fail(s, mlk_writer_finish(s->writer, reason, end_ns));
+}
+
+void session_release(struct session *s)
+{
+	probes_free(s->probes);
+	sideband_free(s->sideband);
+	mlk_writer_free(s->writer);
+	maps_release(&s->maps);
+	modules_release(&s->modules);
+	threads_release(&s->threads);
+	target_release(&s->target);
+}

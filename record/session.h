@@ -1,0 +1,62 @@
+/* session.h - one recording: what comes from the kernel goes into the trace */
+#ifndef RECORD_SESSION_H
+#define RECORD_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "format/writer.h"
+#include "record/maps.h"
+#include "record/modules.h"
+#include "record/probes.h"
+#include "record/sideband.h"
+#include "record/target.h"
+#include "record/threads.h"
+
+struct session {
+	struct target target;
+	struct mlk_writer *writer;
+	struct sideband
+		*sideband; /* NULL: not allowed; mappings are then looked at from time to time */
+	struct probes *probes;
+	struct maps maps;
+	struct modules modules;
+	struct threads threads;
+	bool maps_changed;
+	uint64_t maps_changed_ns; /* since when */
+	uint64_t start_ns;	  /* CLOCK_MONOTONIC when the probes were in place */
+	uint64_t allocs, frees;	  /* events written */
+	uint64_t maps_lost;	  /* notices that the kernel dropped */
+	unsigned int batch;	  /* events since probes_consume() was called */
+	int err;		  /* the first that came up; the recording must end */
+};
+
+struct session_opts {
+	enum probe_link link;
+	uint32_t stack_limit; /* bytes */
+	int fd;		      /* of the trace's file, empty */
+};
+
+uint64_t session_now_ns(void);
+
+/*
+ * Begin to record s->target, which is open: write who and what it is, and put the probes in.
+ * On failure one sentence was logged.  session_release() in any case.  Returns 0 or -errno.
+ */
+int session_start(struct session *s, const struct session_opts *opts);
+
+/* Take in what is waiting.  Returns false when much is still waiting; errors go to s->err. */
+bool session_drain(struct session *s);
+
+/* Put onto the file what has come so far. */
+void session_flush(struct session *s);
+
+/* Take the probes out, take in all that was waiting, and end the trace. */
+void session_finish(struct session *s, enum mlk_end reason);
+
+/* Losses of all kinds so far. */
+void session_losses(const struct session *s, struct mlk_losses *losses);
+
+void session_release(struct session *s);
+
+#endif

@@ -1,0 +1,167 @@
+/* target.c - what /proc says of a process */
+#include "record/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "mleak.h"
+
+/* First bytes of a file of /proc/PID, NUL-terminated; returns their number. */
+static size_t read_proc(pid_t pid, const char *name, char *buf, size_t size)
+{
+	char path[64];
+	ssize_t n = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, buf, size - 1);
+		close(fd);
+	}
+	buf[n > 0 ? n : 0] = '\0';
+	return n > 0 ? (size_t)n : 0;
+}
+
+void target_describe(struct target *t)
+{
+	char path[64];
+	ssize_t n;
+	size_t len;
+
+	len = read_proc(t->pid, "comm", t->comm, sizeof(t->comm));
+	if (len && t->comm[len - 1] == '\n')
+		t->comm[len - 1] = '\0';
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->pid);
+	n = readlink(path, t->exe, sizeof(t->exe) - 1);
+	t->exe[n > 0 ? n : 0] = '\0';
+	len = read_proc(t->pid, "cmdline", t->command, sizeof(t->command));
+	while (len && !t->command[len - 1])
+		len--;
+	for (size_t i = 0; i < len; i++)
+		if (!t->command[i])
+			t->command[i] = ' ';
+}
+
+/* Say why /proc/PID/maps cannot be read. */
+static void explain_denied(const struct target *t, int err)
+{
+	if (err == -EACCES || err == -EPERM)
+		log_error("cannot watch process %d: it belongs to another user or is protected; "
+			  "run as "
+			  "root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE",
+			  (int)t->pid);
+	else if (err == -ESRCH || err == -ENOENT)
+		log_error("cannot watch process %d: it has ended, or is a kernel thread",
+			  (int)t->pid);
+	else
+		log_error("cannot read /proc/%d/maps: %s", (int)t->pid, strerror(-err));
+}
+
+int target_open(struct target *t, pid_t pid)
+{
+	struct maps maps = {0};
+	int err;
+
+	memset(t, 0, sizeof(*t));
+	t->pid = pid;
+	t->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (t->pidfd < 0) {
+		err = -errno;
+		if (err == -ESRCH)
+			log_error("there is no process %d; 'ps -e' lists those there are",
+				  (int)pid);
+		else if (err == -EINVAL)
+			log_error("%d is a thread, not a process; name the process it belongs to",
+				  (int)pid);
+		else
+			log_error("cannot watch process %d: %s", (int)pid, strerror(-err));
+		return err;
+	}
+	err = maps_read(&maps, pid);
+	if (err)
+		explain_denied(t, err);
+	else
+		target_describe(t);
+	maps_release(&maps);
+	return err;
+}
+
+void target_release(struct target *t)
+{
+	if (t->pidfd >= 0)
+		close(t->pidfd);
+	t->pidfd = -1;
+}
+
+void target_path(const struct target *t, const struct mlk_mapping *m, char *path, size_t size)
+{
+	char root[64];
+	struct stat ours, theirs;
+	bool same;
+
+	snprintf(root, sizeof(root), "/proc/%d/root", (int)t->pid);
+	same = stat("/", &ours) || stat(root, &theirs) ||
+	       (ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino);
+	snprintf(path, size, "%s%s", same ? "" : root, m->path);
+}
+
+/* Open @path if it is the file that @m maps. */
+static int open_if_same(const char *path, const struct mlk_mapping *m)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_ino == m->inode &&
+	    major(st.st_dev) == m->dev_major && minor(st.st_dev) == m->dev_minor)
+		return fd;
+	close(fd);
+	return -ESTALE;
+}
+
+int target_open_mapped(const struct target *t, const struct mlk_mapping *m)
+{
+	char path[PATH_MAX + 64];
+	int fd;
+
+	/* The kernel's own link to the mapped file cannot be wrong. */
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)t->pid,
+		 m->start, m->end);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	if (m->path[0] != '/')
+		return -ENOENT;
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)t->pid, m->path);
+	fd = open_if_same(path, m);
+	return fd >= 0 ? fd : open_if_same(m->path, m);
+}
+
+/* "libc.so.6", "libc-2.31.so", "ld-musl-x86_64.so.1" (loader and libc in one), with or without "
+ * (deleted)". */
+static bool is_libc(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+
+	return !strncmp(base, "libc.so", 7) || !strncmp(base, "ld-musl-", 8) ||
+	       (!strncmp(base, "libc-2.", 7) && strstr(base, ".so"));
+}
+
+const struct mlk_mapping *target_find_libc(const struct maps *maps)
+{
+	for (size_t i = 0; i < maps->nr; i++)
+		if (maps->v[i].perms & MLK_PERM_X && maps->v[i].inode && is_libc(maps->v[i].path))
+			return &maps->v[i];
+	return NULL;
+}

@@ -1,0 +1,41 @@
+/* target.h - the process that is recorded: who it is, and where its allocator is */
+#ifndef RECORD_TARGET_H
+#define RECORD_TARGET_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "record/maps.h"
+
+struct target {
+	pid_t pid;
+	int pidfd;     /* readable when the process has ended */
+	bool started;  /* by us: it is our child */
+	char comm[64]; /* its name */
+	char exe[PATH_MAX];
+	char command[MLK_MAX_STRING + 1]; /* arguments joined by spaces */
+};
+
+/* Attach to process @pid by reference: nothing of it is changed.  On failure one sentence was
+ * logged. target_release() in any case.  Returns 0 or -errno. */
+int target_open(struct target *t, pid_t pid);
+
+/* Read comm, exe and command again (after exec).  What cannot be read stays empty. */
+void target_describe(struct target *t);
+
+void target_release(struct target *t);
+
+/* Open the file behind @m for reading: the very file that is mapped, also when it was replaced, or
+ * lives in another mount namespace.  Returns the descriptor, or -errno. */
+int target_open_mapped(const struct target *t, const struct mlk_mapping *m);
+
+/* A path by which this process sees the file behind @m, for finding its debug file: in the target's
+ * root if that is another. */
+void target_path(const struct target *t, const struct mlk_mapping *m, char *path, size_t size);
+
+/* The executable mapping of the C library, or NULL. */
+const struct mlk_mapping *target_find_libc(const struct maps *maps);
+
+#endif
