@@ -23,10 +23,8 @@ int mlk_chunks_open(struct mlk_chunks *c)
 	err = mlk_file_header_unpack(&c->file, bytes);
 	if (err)
 		return err;
-	c->stored = malloc(MLK_STORED_MAX);
-	c->raw = malloc(MLK_RAW_MAX);
 	mlk_chunks_rewind(c);
-	return c->stored && c->raw ? 0 : -ENOMEM;
+	return 0;
 }
 
 void mlk_chunks_rewind(struct mlk_chunks *c)
@@ -37,22 +35,37 @@ void mlk_chunks_rewind(struct mlk_chunks *c)
 	memset(&c->condition, 0, sizeof(c->condition));
 }
 
+/* Room for @len bytes in *buf; @len was checked against the format's limits. */
+static int reserve(uint8_t **buf, size_t *room, size_t len)
+{
+	uint8_t *grown;
+
+	if (len <= *room)
+		return 0;
+	grown = realloc(*buf, len);
+	if (!grown)
+		return -ENOMEM;
+	*buf = grown;
+	*room = len;
+	return 0;
+}
+
 /* Offset of the next chunk magic at or behind @from, or the end of the source; -errno. */
 static int64_t find_magic(struct mlk_chunks *c, uint64_t from)
 {
-	const size_t window = MLK_STORED_MAX;
+	uint8_t window[16384];
 
 	while (from < c->source.size) {
-		int64_t n = mlk_source_read(&c->source, from, c->stored, window);
+		int64_t n = mlk_source_read(&c->source, from, window, sizeof(window));
 		uint8_t *hit;
 
 		if (n < 0)
 			return n;
 		if (n < MLK_MAGIC_LEN)
 			break;
-		hit = memmem(c->stored, (size_t)n, mlk_chunk_magic, MLK_MAGIC_LEN);
+		hit = memmem(window, (size_t)n, mlk_chunk_magic, MLK_MAGIC_LEN);
 		if (hit)
-			return (int64_t)(from + (uint64_t)(hit - c->stored));
+			return (int64_t)(from + (uint64_t)(hit - window));
 		/* The magic may lie across the window's end. */
 		from += (uint64_t)n - (MLK_MAGIC_LEN - 1);
 	}
@@ -122,9 +135,13 @@ static int inflate(struct mlk_chunks *c)
 int mlk_chunks_load(struct mlk_chunks *c)
 {
 	const struct mlk_chunk_header *h = &c->header;
-	int64_t n = mlk_source_read(&c->source, c->chunk_at + MLK_CHUNK_HEADER, c->stored,
-				    h->stored_len);
+	int64_t n = reserve(&c->stored, &c->stored_room, h->stored_len);
 
+	if (!n)
+		n = reserve(&c->raw, &c->raw_room, h->raw_len);
+	if (!n)
+		n = mlk_source_read(&c->source, c->chunk_at + MLK_CHUNK_HEADER, c->stored,
+				    h->stored_len);
 	if (n < 0)
 		return (int)n;
 	if (n != h->stored_len || mlk_crc32(c->stored, h->stored_len) != h->payload_crc)
@@ -133,7 +150,8 @@ int mlk_chunks_load(struct mlk_chunks *c)
 		return inflate(c);
 	if (h->raw_len != h->stored_len)
 		return MLK_E_CORRUPT;
-	memcpy(c->raw, c->stored, h->raw_len);
+	if (h->raw_len)
+		memcpy(c->raw, c->stored, h->raw_len);
 	return 0;
 }
 

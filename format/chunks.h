@@ -14,10 +14,11 @@ struct mlk_chunks {
 	uint64_t next_seq;
 	struct mlk_chunk_header header; /* of the chunk read last */
 	uint8_t *stored, *raw;		/* its payload as stored, and decompressed */
+	size_t stored_room, raw_room;
 	struct mlk_condition condition;
 };
 
-/* Read the file header of c->source, which is set.  Returns 0, -ENOMEM, -errno of read(2),
+/* Read the file header of c->source, which is set.  Returns 0, -errno of read(2),
  * MLK_E_MAGIC, MLK_E_VERSION or MLK_E_HEADER.  mlk_chunks_release() in any case. */
 int mlk_chunks_open(struct mlk_chunks *c);
 
@@ -28,7 +29,7 @@ void mlk_chunks_rewind(struct mlk_chunks *c);
 int mlk_chunks_next(struct mlk_chunks *c);
 
 /* Check and decompress the payload of the chunk found, into c->raw.  Returns 0, MLK_E_CORRUPT or
- * -errno of read(2). */
+ * -ENOMEM or -errno of read(2). */
 int mlk_chunks_load(struct mlk_chunks *c);
 
 /* Count the chunk found as lost: its payload does not decode. */

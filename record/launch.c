@@ -19,33 +19,48 @@
 #include "record/maps.h"
 #include "record/target.h"
 
+/* Why the child could not become the command. */
+struct failure {
+	int untraceable; /* ptrace(2) was refused, not execve(2) */
+	int err;
+};
+
 /* In the child: become the command; if that fails, tell the parent why through @report. */
 static void child(char **argv, int report)
 {
-	int err;
+	struct failure why = {0};
 
-	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0)
+	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+		why.untraceable = 1;
+	else
 		execvp(argv[0], argv);
-	err = errno;
-	if (write(report, &err, sizeof(err)) != (ssize_t)sizeof(err))
+	why.err = errno;
+	if (write(report, &why, sizeof(why)) != (ssize_t)sizeof(why))
 		_exit(EXIT_RECORD_FAILED);
 	_exit(EXIT_NOT_FOUND);
 }
 
-static int explain_exec(const char *name, int err)
+static int explain(const char *name, const struct failure *why)
 {
-	if (err == ENOENT) {
+	if (why->untraceable) {
+		log_error("cannot follow the start of '%s' with ptrace (%s; is mleak itself traced?); start "
+			  "it first and attach with -p",
+			  name, strerror(why->err));
+		return EXIT_RECORD_FAILED;
+	}
+	if (why->err == ENOENT) {
 		log_error("cannot start '%s': no such command; check its name and PATH", name);
 		return EXIT_NOT_FOUND;
 	}
-	log_error("cannot start '%s': %s", name, strerror(err));
+	log_error("cannot start '%s': %s", name, strerror(why->err));
 	return EXIT_NOT_EXECUTABLE;
 }
 
 /* Start the child and wait until it has become the command.  0 or an exit status. */
 static int start(char **argv, pid_t *pid)
 {
-	int report[2], err = 0, status;
+	int report[2], err, status;
+	struct failure why;
 	ssize_t n;
 
 	if (pipe2(report, O_CLOEXEC)) {
@@ -63,16 +78,17 @@ static int start(char **argv, pid_t *pid)
 		return EXIT_RECORD_FAILED;
 	}
 	/* Either exec closes the pipe, or the reason of its failure comes through it. */
-	n = read(report[0], &err, sizeof(err));
+	n = read(report[0], &why, sizeof(why));
 	close(report[0]);
-	if (n == (ssize_t)sizeof(err)) {
+	if (n == (ssize_t)sizeof(why)) {
 		waitpid(*pid, &status, 0);
-		return explain_exec(argv[0], err);
+		return explain(argv[0], &why);
 	}
 	if (waitpid(*pid, &status, 0) == *pid && WIFSTOPPED(status) &&
 	    !ptrace(PTRACE_SETOPTIONS, *pid, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL))
 		return 0;
-	log_error("cannot follow the start of '%s' with ptrace; attach to it with -p", argv[0]);
+	log_error("cannot follow the start of '%s' with ptrace; start it first and attach with -p",
+		  argv[0]);
 	launch_abort(*pid);
 	return EXIT_RECORD_FAILED;
 }

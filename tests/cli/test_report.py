@@ -1,0 +1,79 @@
+"""`mleak report` on what is no trace, and on wrong arguments: one sentence and exit status 2."""
+
+import os
+import struct
+import unittest
+import zlib
+
+from mleaktest import AS_NOBODY, FILE_MAGIC, Case
+
+
+def header(major=1, required=0):
+    """A file header as in doc/trace-format.md, without any chunk behind it."""
+    fields = struct.pack("<8sHHIQQIIQQI", FILE_MAGIC, major, 0, 64, required, 0, 1, 0, 0, 0, 0)
+    return fields + struct.pack("<I", zlib.crc32(fields))
+
+
+class ReportTest(Case):
+    def refused(self, name, **options):
+        result = self.mleak("report", name, **options)
+        self.assertEqual((result.status, result.out), (2, ""))
+        self.assert_one_message(result.err, naming=name)
+        return result.err
+
+    def test_missing_file(self):
+        self.assertIn("No such file", self.refused(self.path("none.mlk")))
+
+    def test_missing_default_file(self):
+        result = self.mleak("report")
+        self.assertEqual((result.status, result.out), (2, ""))
+        self.assert_one_message(result.err, naming="mleak.mlk")
+
+    def test_directory(self):
+        self.refused(self.dir)
+
+    def test_empty_file(self):
+        self.refused(self.write("empty.mlk", b""))
+
+    def test_text_file(self):
+        self.refused(self.write("text.mlk", b"no trace at all\n" * 100))
+
+    def test_device(self):
+        self.refused("/dev/null")
+        self.refused("/dev/zero", timeout=10)
+
+    def test_fifo_is_not_waited_for(self):
+        os.mkfifo(self.path("fifo.mlk"))
+        self.refused(self.path("fifo.mlk"), timeout=10)
+
+    def test_elf_file(self):
+        self.refused("/bin/true")
+
+    def test_header_cut_everywhere(self):
+        for cut in range(1, len(header())):
+            with self.subTest(cut=cut):
+                self.refused(self.write("cut.mlk", header()[:cut]))
+
+    def test_header_and_no_chunk(self):
+        self.refused(self.write("header.mlk", header()))
+
+    def test_header_and_no_chunk_but_other_bytes(self):
+        self.refused(self.write("other.mlk", header() + b"\xa5" * 5000))
+
+    def test_later_version(self):
+        self.assertIn("version", self.refused(self.write("later.mlk", header(major=2))))
+
+    def test_unknown_required_feature(self):
+        self.refused(self.write("feature.mlk", header(required=1 << 63)))
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to become another user")
+    def test_file_that_may_not_be_read(self):
+        self.refused(self.write("secret.mlk", header(), mode=0o600), **AS_NOBODY)
+
+    def test_wrong_usage(self):
+        for args in (["--nonsense"], ["--format=nonsense"], ["--format"], ["-n", "many"],
+                     ["-n", "-1"], ["-n", "3x"], ["one.mlk", "two.mlk"]):
+            with self.subTest(args=args):
+                result = self.mleak("report", *args)
+                self.assertEqual((result.status, result.out), (2, ""))
+                self.assert_messages(result.err)

@@ -1,0 +1,194 @@
+"""Attach to a server that runs already: what it leaks meanwhile is what the report shows."""
+
+import os
+import signal
+import time
+
+from mleaktest import (Case, Sum, ends_in, needs_bpf, parse_answers, parse_folded, parse_totals,
+                       read_line)
+
+
+class Forever:
+    """The sample forever, under way."""
+
+    def __init__(self, case, interval_ms=10):
+        self.process = case.spawn([case.sample("forever"), str(interval_ms)])
+        self.pid = self.process.pid
+        self.expect("ready")
+
+    def expect(self, start):
+        line = read_line(self.process)
+        if not line.startswith(start):
+            raise AssertionError("forever printed '%s' instead of '%s'" % (line, start))
+        return line
+
+    def toggle(self, state):
+        """Pause or resume; when it has answered no thread is inside a round, or they run."""
+        self.process.send_signal(signal.SIGUSR2)
+        self.expect(state)
+
+    def count(self):
+        self.process.send_signal(signal.SIGUSR1)
+        words = self.expect("count: ").split()
+        return Sum(*(int(word.partition("=")[2]) for word in words[1:]))
+
+
+def probes(pid):
+    """Names of the BPF links and perf events that process @pid holds."""
+    names = []
+    for fd in os.listdir("/proc/%d/fd" % pid):
+        try:
+            name = os.readlink("/proc/%d/fd/%s" % (pid, fd))
+        except OSError:
+            continue
+        if "bpf_link" in name or "perf_event" in name or "bpf-link" in name:
+            names.append(name)
+    return sorted(names)
+
+
+@needs_bpf
+class AttachTest(Case):
+    def attach(self, target, *options):
+        """Start mleak on @target, and wait until its probes are in place: it does not tell."""
+        trace = self.path("x.mlk")
+        mleak = self.start_mleak("record", "-o", trace, *options, "-p", str(target.pid))
+        end = time.monotonic() + 20
+        before, since = [], time.monotonic()
+        while not before or time.monotonic() - since < 0.4:
+            if mleak.poll() is not None:
+                self.fail("mleak ended at once: %s" % (self.finish(mleak),))
+            if time.monotonic() > end:
+                self.fail("mleak attached nothing within 20 s")
+            now = probes(mleak.pid)
+            if now != before:
+                before, since = now, time.monotonic()
+            time.sleep(0.02)
+        return mleak, trace
+
+    def run_for(self, target, seconds):
+        """Let the paused @target run; returns what it leaked in that time."""
+        before = target.count()
+        target.toggle("running")
+        time.sleep(seconds)
+        target.toggle("paused")
+        after = target.count()
+        return Sum(after.blocks - before.blocks, after.bytes - before.bytes)
+
+    def assert_alive(self, target):
+        before = target.count()
+        target.toggle("running")
+        time.sleep(0.2)
+        self.assertGreater(target.count().blocks, before.blocks, "the target stands still")
+        self.assertIsNone(target.process.poll())
+        target.process.send_signal(signal.SIGTERM)
+        result = self.finish(target.process, 10)
+        self.assertEqual(result.status, 0, "the target did not end well")
+
+    def assert_leaked(self, trace, leaked):
+        totals = parse_totals(self.report(trace))
+        self.assertGreater(leaked.blocks, 10)
+        self.assertEqual(totals.outstanding, leaked)
+        self.assert_whole(totals)
+        for stack in parse_folded(self.report(trace, "--format=folded")):
+            self.assertTrue(ends_in(stack.frames, ["handle_request", "leak_here"]), stack)
+
+    def check(self, *options, stop=signal.SIGINT):
+        target = Forever(self)
+        target.toggle("paused")
+        mleak, trace = self.attach(target, *options)
+        leaked = self.run_for(target, 1)
+        mleak.send_signal(stop)
+        result = self.finish(mleak, 20)
+        self.assertEqual(result.status, 0, result.err)
+        self.assert_messages(result.err)
+        self.assertIn("mleak report " + trace, result.err.splitlines()[-1])
+        self.assert_leaked(trace, leaked)
+        self.assert_alive(target)
+
+    def test_stopped_by_sigint(self):
+        self.check()
+
+    def test_stopped_by_sigterm(self):
+        self.check(stop=signal.SIGTERM)
+
+    def test_perf_links(self):
+        self.check("--uprobes=perf")
+
+    def test_multi_links(self):
+        self.check("--uprobes=multi")
+
+    def test_duration(self):
+        target = Forever(self)
+        target.toggle("paused")
+        started = time.monotonic()
+        mleak, trace = self.attach(target, "-d", "2")
+        leaked = self.run_for(target, 0.5)
+        self.assertIsNone(mleak.poll(), "this machine is too slow: the 2 s were over too early")
+        result = self.finish(mleak, 20)
+        self.assertEqual(result.status, 0, result.err)
+        self.assertGreater(time.monotonic() - started, 1.9)
+        self.assertLess(time.monotonic() - started, 10)
+        self.assert_leaked(trace, leaked)
+        self.assert_alive(target)
+
+    def test_duration_while_target_runs(self):
+        target = Forever(self)
+        trace = self.path("x.mlk")
+        result = self.mleak("record", "-o", trace, "-d", "1", "-p", str(target.pid))
+        self.assertEqual(result.status, 0, result.err)
+        outstanding = parse_totals(self.report(trace)).outstanding
+        self.assertGreater(outstanding.blocks, 10)
+        target.toggle("paused")
+        self.assertLessEqual(outstanding.blocks, target.count().blocks)
+        self.assert_alive(target)
+
+    def test_target_ends(self):
+        target = Forever(self)
+        target.toggle("paused")
+        before = target.count()
+        mleak, trace = self.attach(target)
+        target.toggle("running")
+        time.sleep(0.5)
+        target.process.send_signal(signal.SIGTERM)
+        answers = parse_answers(self.finish(target.process, 10).out)
+        self.assertEqual(len(answers), 2)
+        result = self.finish(mleak, 20)
+        self.assertEqual(result.status, 0, result.err)
+        self.assert_leaked(trace, Sum(sum(a.blocks for a in answers) - before.blocks,
+                                      sum(a.bytes for a in answers) - before.bytes))
+
+    def test_full_speed_is_exact_or_says_what_was_lost(self):
+        target = Forever(self, interval_ms=0)
+        target.toggle("paused")
+        mleak, trace = self.attach(target)
+        leaked = self.run_for(target, 0.5)
+        mleak.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(mleak, 60).status, 0)
+        totals = parse_totals(self.report(trace))
+        if totals.lost == 0:
+            self.assertEqual(totals.outstanding, leaked)
+        self.assert_alive(target)
+
+    def test_recorder_killed(self):
+        target = Forever(self)
+        mleak, trace = self.attach(target)
+        time.sleep(1.5)
+        mleak.kill()
+        self.finish(mleak, 10)
+        result = self.mleak("report", trace)
+        self.assertEqual(result.status, 0, result.err)
+        self.assert_messages(result.err)
+        self.assertGreater(parse_totals(result.out).outstanding.blocks, 10)
+        target.toggle("paused")
+        self.assert_alive(target)
+
+    def test_two_recordings_one_after_the_other(self):
+        target = Forever(self)
+        target.toggle("paused")
+        for _ in range(2):
+            mleak, trace = self.attach(target)
+            leaked = self.run_for(target, 0.3)
+            mleak.send_signal(signal.SIGINT)
+            self.assertEqual(self.finish(mleak, 20).status, 0)
+            self.assert_leaked(trace, leaked)
+        self.assert_alive(target)

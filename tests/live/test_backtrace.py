@@ -1,0 +1,24 @@
+"""The stacks in the report are those that libgcc's unwinder found inside the process."""
+
+from mleaktest import Case, needs_bpf, parse_folded, parse_truths
+
+
+@needs_bpf
+class BacktraceTest(Case):
+    def check(self, *options):
+        trace, out = self.record(self.sample("backtrace"), options=options)
+        truths = parse_truths(out)
+        self.assertGreaterEqual(len(truths), 8, out)
+        text = self.report(trace, "--format=folded", "--addresses")
+        stacks = parse_folded(text)
+        for truth in truths:
+            total = truth.size * truth.blocks
+            with self.subTest(bytes=total):
+                found = [list(reversed(s.frames)) for s in stacks if s.bytes == total]
+                self.assertIn(truth.frames, found)
+
+    def test_frames_are_those_of_libgcc(self):
+        self.check()
+
+    def test_frames_are_those_of_libgcc_by_perf_links(self):
+        self.check("--uprobes=perf")

@@ -1,0 +1,284 @@
+"""mleaktest - what the tests in cli/ and live/ share: running mleak and reading what it prints."""
+
+import collections
+import functools
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+TESTS = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.path.abspath(os.environ.get("MLEAK_BUILD") or os.path.join(TESTS, "..", "build"))
+MLEAK = os.environ.get("MLEAK") or os.path.join(BUILD, "mleak")
+SAMPLES = os.path.join(BUILD, "samples")
+
+# As in doc/trace-format.md.
+FILE_MAGIC = b"\xf5MLK\r\n\x1a\n"
+CHUNK_MAGIC = b"\xf5CHK\r\n\x1a\n"
+
+Result = collections.namedtuple("Result", "status out err")
+Answer = collections.namedtuple("Answer", "blocks bytes path")
+Truth = collections.namedtuple("Truth", "size blocks frames")
+Stack = collections.namedtuple("Stack", "comm frames bytes")
+Node = collections.namedtuple("Node", "bytes blocks name")
+Sum = collections.namedtuple("Sum", "blocks bytes")
+Totals = collections.namedtuple("Totals", "allocations frees outstanding lost complete of")
+
+
+# What the samples print
+
+def parse_answers(text):
+    """The `answer:` lines of a sample; path is a list, outermost first, empty for no leak."""
+    found = re.findall(r"^answer: blocks=(\d+) bytes=(\d+) path=(.*)$", text, re.M)
+    return [Answer(int(n), int(b), p.split(";") if p else []) for n, b, p in found]
+
+
+def parse_truths(text):
+    """The `truth:` lines of the sample backtrace; frames is a list, innermost first."""
+    found = re.findall(r"^truth: size=(\d+) blocks=(\d+) frames=(.*)$", text, re.M)
+    return [Truth(int(s), int(n), f.split(";")) for s, n, f in found]
+
+
+def ends_in(frames, path):
+    """Whether the innermost of @frames are @path, where "*" stands for any number of frames."""
+    pattern = "".join(r"(?:[^\n]*\n)*" if p == "*" else re.escape(p) + r"\n" for p in path)
+    text = "".join(frame + "\n" for frame in frames)
+    return re.search(r"(?:\A|(?<=\n))" + pattern + r"\Z", text) is not None
+
+
+# What `mleak report` prints
+
+def number(text):
+    return int(text.replace(",", ""))
+
+
+def parse_folded(text):
+    stacks = []
+    for line in text.splitlines():
+        frames, _, total = line.rpartition(" ")
+        comm, *frames = frames.split(";")
+        stacks.append(Stack(comm, frames, int(total)))
+    return stacks
+
+
+def parse_totals(text):
+    """The lines above the tree.  Raises ValueError when one is missing."""
+    def find(pattern):
+        match = re.search("^ +" + pattern, text, re.M)
+        if not match:
+            raise ValueError("no line like '%s' in the report:\n%s" % (pattern, text[:2000]))
+        return [number(group) for group in match.groups()]
+
+    blocks_bytes = r" +([\d,]+) blocks +([\d,]+) bytes$"
+    allocations = Sum(*find("allocations" + blocks_bytes))
+    # Without allocations there is no stack of which to tell.
+    complete = [0, 0]
+    if allocations.blocks:
+        complete = find(r"complete stacks +[\d.]+ % \(([\d,]+) of ([\d,]+)\)$")
+    return Totals(allocations, Sum(*find("frees" + blocks_bytes)),
+                  Sum(*find("outstanding" + blocks_bytes)), find(r"lost events +([\d,]+)\b")[0],
+                  *complete)
+
+
+def parse_tree(text):
+    """The lines of the tree, without their branch marks and places in the source."""
+    found = re.findall(r"^ *([\d,]+) +([\d,]+)  [ |`-]*(\S.*?)(?:  \S.*)?$", text, re.M)
+    return [Node(number(b), number(n), name) for b, n, name in found]
+
+
+def chunk_starts(trace):
+    """Offsets of the chunks in the bytes of a trace."""
+    return [match.start() for match in re.finditer(re.escape(CHUNK_MAGIC), trace)]
+
+
+# Whether BPF can be used, found out without mleak
+
+@functools.lru_cache(maxsize=None)
+def bpf_hindrance():
+    """Why BPF cannot be used here; None when it can."""
+    if os.geteuid() != 0:
+        return "needs root"
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        return "no BPF here: /sys/kernel/btf/vmlinux is missing"
+    bpftool = shutil.which("bpftool", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    if not bpftool:
+        return "no BPF here: bpftool is not installed"
+    probe = subprocess.run([bpftool, "feature", "probe", "kernel"], stdin=subprocess.DEVNULL,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if "eBPF program_type kprobe is available" not in probe.stdout:
+        return "no BPF here: bpftool does not find program type kprobe"
+    return None
+
+
+def needs_bpf(case_class):
+    """Class decorator: skip the tests, or fail them under MLEAK_REQUIRE_BPF=1, without BPF."""
+    set_up = case_class.setUp
+
+    def set_up_with_bpf(self):
+        reason = bpf_hindrance()
+        if reason and os.environ.get("MLEAK_REQUIRE_BPF") == "1":
+            self.fail("MLEAK_REQUIRE_BPF=1, but: " + reason)
+        if reason:
+            self.skipTest(reason)
+        set_up(self)
+
+    case_class.setUp = set_up_with_bpf
+    return case_class
+
+
+# Processes
+
+def descendants(pid):
+    """The pids of all children of @pid and theirs, outermost first."""
+    found = []
+    try:
+        for tid in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/children" % (pid, tid)) as children:
+                for child in children.read().split():
+                    found += [int(child)] + descendants(int(child))
+    except OSError:
+        pass  # ended meanwhile
+    return found
+
+
+def end_process(process):
+    """End @process, and what it started, each by its pid."""
+    pids = descendants(process.pid)
+    if process.poll() is None:
+        process.kill()
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    process.wait()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe:
+            pipe.close()
+
+
+def read_line(process, timeout=10):
+    """Next line of @process's stdout (opened unbuffered); fails after @timeout seconds."""
+    line = b""
+    end = time.monotonic() + timeout
+    while not line.endswith(b"\n"):
+        wait = max(0, end - time.monotonic())
+        if not select.select([process.stdout], [], [], wait)[0]:
+            raise AssertionError("pid %d printed no line in %d s" % (process.pid, timeout))
+        byte = os.read(process.stdout.fileno(), 1)
+        if not byte:
+            raise AssertionError("pid %d ended without the line expected" % process.pid)
+        line += byte
+    return line.decode().rstrip("\n")
+
+
+AS_NOBODY = {"user": "nobody", "group": "nogroup", "extra_groups": []}
+
+
+class Case(unittest.TestCase):
+    """A test with a directory of its own, which everybody may read, and nothing left behind."""
+
+    maxDiff = 4000
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="mleak-test-", dir="/tmp")
+        os.chmod(self.dir, 0o755)
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def write(self, name, content, mode=0o644):
+        """Write the bytes @content to the file @name in the test's directory; returns its path."""
+        path = self.path(name)
+        with open(path, "wb") as out:
+            out.write(content)
+        os.chmod(path, mode)
+        return path
+
+    def spawn(self, argv, **options):
+        """Start @argv in the test's directory; it is ended with the test at the latest."""
+        options.setdefault("cwd", self.dir)
+        options.setdefault("stdin", subprocess.DEVNULL)
+        options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.PIPE)
+        process = subprocess.Popen(argv, bufsize=0, **options)
+        self.addCleanup(end_process, process)
+        return process
+
+    def finish(self, process, timeout=60):
+        """Wait for the end of @process, and collect what it printed."""
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            end_process(process)
+            self.fail("%s did not end within %d s" % (process.args, timeout))
+        decode = lambda data: (data or b"").decode(errors="replace")
+        return Result(process.returncode, decode(out), decode(err))
+
+    def start_mleak(self, *args, **options):
+        if not os.access(MLEAK, os.X_OK):
+            self.fail("no program %s: run make first" % MLEAK)
+        return self.spawn([MLEAK, *args], **options)
+
+    def mleak(self, *args, timeout=60, **options):
+        """Run mleak to its end."""
+        result = self.finish(self.start_mleak(*args, **options), timeout)
+        self.assertNotRegex(result.err, "Sanitizer|runtime error:")
+        return result
+
+    def report(self, trace, *args, **options):
+        """Stdout of `mleak report` on a trace that has nothing wrong."""
+        result = self.mleak("report", *args, trace, **options)
+        self.assertEqual((result.status, result.err), (0, ""))
+        return result.out
+
+    def sample(self, name):
+        """Copy the sample @name, and all that it needs, into the test's directory."""
+        for part in (name, name + ".debug", "plugin.so", "plugin.so.debug"):
+            shutil.copy(os.path.join(SAMPLES, part), self.dir)
+        return self.path(name)
+
+    def record(self, *argv, options=(), **popen_options):
+        """Record the command @argv into x.mlk; returns its path and the command's output."""
+        trace = self.path("x.mlk")
+        result = self.mleak("record", "-o", trace, *options, "--", *argv, **popen_options)
+        self.assertEqual(result.status, 0, result.err)
+        self.assert_messages(result.err)
+        self.assertIn("mleak report " + trace, result.err.splitlines()[-1])
+        return trace, result.out
+
+    def assert_messages(self, err):
+        """@err is messages of mleak: at least one line, and each says whose it is."""
+        self.assertNotEqual(err, "", "a message was expected on stderr")
+        for line in err.splitlines():
+            self.assertRegex(line, "^mleak: ")
+
+    def assert_one_message(self, err, naming=""):
+        self.assert_messages(err)
+        self.assertEqual(len(err.splitlines()), 1, err)
+        self.assertIn(naming, err)
+
+    def assert_whole(self, totals):
+        """Nothing was lost, and every stack is complete."""
+        self.assertEqual(totals.lost, 0)
+        self.assertGreater(totals.of, 0)
+        self.assertEqual(totals.complete, totals.of, "some stacks are not complete")
+
+    def assert_answers(self, answers, trace):
+        """The report on @trace shows each of @answers, in both formats; returns its totals."""
+        stacks = parse_folded(self.report(trace, "--format=folded"))
+        text = self.report(trace)
+        tree, totals = parse_tree(text), parse_totals(text)
+        for answer in answers:
+            found = [s.bytes for s in stacks if ends_in(s.frames, answer.path)]
+            names = "%s in\n%s" % (";".join(answer.path), text[:4000])
+            self.assertEqual(sum(found), answer.bytes, "bytes of " + names)
+            self.assertIn(Node(answer.bytes, answer.blocks, answer.path[-1]), tree, names)
+        self.assertEqual(sum(s.bytes for s in stacks), totals.outstanding.bytes)
+        return totals

@@ -1,0 +1,630 @@
+/* test_format.c - what the writer was given is what the reader gives back, or nothing at all */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cmocka.h>
+
+#include "format/chunk.h"
+#include "format/codec.h"
+#include "format/reader.h"
+#include "format/writer.h"
+
+static const struct mlk_meta meta = {
+	.command = "server -x",
+	.exe = "/usr/bin/server",
+	.comm = "server",
+	.hostname = "host",
+	.kernel = "6.1.0",
+	.machine = "x86_64",
+	.recorder = "test",
+	.backend = "none",
+	.tgid = 4711,
+	.start_ns = 1000,
+	.realtime_ns = 2000,
+	.stack_limit = 65536,
+};
+
+/* A trace in memory. */
+struct trace {
+	uint8_t *bytes;
+	size_t len;
+};
+
+static uint64_t rnd(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+/* The stacks of some threads, of which little changes between two events, as in real programs. */
+#define NR_THREADS  3
+#define STACK_ROOM  (200u << 10)
+#define STACK_TOP   0x7ffd00000000ull
+#define MAX_EVENTS  4000
+#define SMALL_TRACE 40
+
+struct world {
+	uint64_t random;
+	uint8_t stack[NR_THREADS][STACK_ROOM];
+	uint64_t sp[NR_THREADS]; /* bytes below the top */
+	uint64_t time_ns, id;
+};
+
+static struct world *world_new(uint64_t seed)
+{
+	struct world *w = calloc(1, sizeof(*w));
+
+	assert_non_null(w);
+	w->random = seed | 1;
+	w->time_ns = 1000;
+	for (int t = 0; t < NR_THREADS; t++)
+		w->sp[t] = 1000;
+	return w;
+}
+
+/* The next event; its stack lies in the world and is valid until the next. */
+static struct mlk_event world_event(struct world *w)
+{
+	unsigned int t = (unsigned int)(rnd(&w->random) % NR_THREADS);
+	struct mlk_event ev = {.tgid = 4711, .tid = 4711 + t, .addr = rnd(&w->random)};
+	uint64_t depth = w->sp[t], want;
+
+	/* Times run backwards now and then. */
+	w->time_ns += rnd(&w->random) % 100000 - 30000;
+	ev.time_ns = w->time_ns;
+	ev.kind = (uint8_t)(rnd(&w->random) % 3 ? MLK_ALLOC : 1 + rnd(&w->random) % 5);
+	if (ev.kind == MLK_EXEC)
+		ev.addr = 0;
+	if (ev.kind == MLK_FREE && rnd(&w->random) % 4 == 0)
+		ev.flags = MLK_EVENT_NESTED;
+	if (ev.kind != MLK_ALLOC)
+		return ev;
+	depth = rnd(&w->random) % 8 ? depth + rnd(&w->random) % 300 - 150
+				    : rnd(&w->random) % STACK_ROOM;
+	depth = depth < 8 || depth > STACK_ROOM ? 5000 : depth;
+	w->sp[t] = depth;
+	for (int i = 0; i < 4; i++)
+		w->stack[t][STACK_ROOM - 1 - rnd(&w->random) % depth] = (uint8_t)rnd(&w->random);
+	want = rnd(&w->random) % 10 ? MLK_MAX_STACK : rnd(&w->random) % MLK_MAX_STACK;
+	ev.func = MLK_FUNC_CALLOC;
+	ev.flags = (uint32_t)(rnd(&w->random) % 32);
+	ev.size = rnd(&w->random) >> rnd(&w->random) % 64;
+	ev.alloc_id = ++w->id;
+	ev.nr_regs = 17;
+	for (int r = 0; r < 17; r++)
+		ev.regs[r] = rnd(&w->random) % 4 ? (uint64_t)r : rnd(&w->random);
+	ev.regs[MLK_SP_REG] = STACK_TOP + (uint64_t)t * (1u << 20) - depth;
+	ev.stack = w->stack[t] + STACK_ROOM - depth;
+	ev.stack_len = (uint32_t)(depth < want ? depth : want);
+	return ev;
+}
+
+static void assert_same_event(const struct mlk_event *a, const struct mlk_event *b)
+{
+	assert_int_equal(a->kind, b->kind);
+	assert_int_equal(a->func, b->func);
+	assert_int_equal(a->flags, b->flags);
+	assert_int_equal(a->tgid, b->tgid);
+	assert_int_equal(a->tid, b->tid);
+	assert_true(a->time_ns == b->time_ns && a->addr == b->addr);
+	assert_true(a->size == b->size && a->alloc_id == b->alloc_id);
+	assert_int_equal(a->nr_regs, b->nr_regs);
+	assert_memory_equal(a->regs, b->regs, sizeof(a->regs));
+	assert_int_equal(a->stack_len, b->stack_len);
+	if (a->stack_len)
+		assert_memory_equal(a->stack, b->stack, a->stack_len);
+}
+
+static struct trace slurp(int fd)
+{
+	struct trace t = {.len = (size_t)lseek(fd, 0, SEEK_END)};
+
+	t.bytes = malloc(t.len);
+	assert_non_null(t.bytes);
+	assert_int_equal(pread(fd, t.bytes, t.len, 0), t.len);
+	close(fd);
+	return t;
+}
+
+static struct mlk_writer *open_writer(int *fd)
+{
+	struct mlk_writer *w;
+
+	*fd = memfd_create("trace", MFD_ALLOW_SEALING);
+	assert_true(*fd >= 0);
+	assert_int_equal(mlk_writer_open(&w, *fd, &meta), 0);
+	return w;
+}
+
+/* A trace of @nr events of the world with @seed, flushed every @chunk events. */
+static struct trace make_trace(uint64_t seed, int nr, int chunk)
+{
+	struct world *world = world_new(seed);
+	int fd;
+	struct mlk_writer *w = open_writer(&fd);
+
+	for (int i = 0; i < nr; i++) {
+		struct mlk_event ev = world_event(world);
+
+		assert_int_equal(mlk_writer_event(w, &ev), 0);
+		if (i % chunk == chunk - 1)
+			assert_int_equal(mlk_writer_flush(w), 0);
+	}
+	assert_int_equal(mlk_writer_finish(w, MLK_END_EXITED, 77), 0);
+	mlk_writer_free(w);
+	free(world);
+	return slurp(fd);
+}
+
+static void events_come_back_as_they_were(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 3; seed++) {
+		struct trace t = make_trace(seed, MAX_EVENTS, 1000);
+		struct world *world = world_new(seed);
+		struct mlk_reader *r;
+		struct mlk_record rec;
+		int nr = 0, got;
+
+		assert_int_equal(mlk_reader_open_mem(&r, t.bytes, t.len), 0);
+		while ((got = mlk_reader_next(r, &rec)) == 1) {
+			struct mlk_event ev = world_event(world);
+
+			assert_int_equal(rec.type, MLK_RECORD_EVENT);
+			assert_same_event(&ev, &rec.event);
+			nr++;
+		}
+		assert_int_equal(got, 0);
+		assert_int_equal(nr, MAX_EVENTS);
+		assert_true(mlk_reader_condition(r)->ended);
+		assert_int_equal(mlk_reader_condition(r)->reason, MLK_END_EXITED);
+		assert_true(mlk_reader_condition(r)->end_ns == 77);
+		mlk_reader_free(r);
+		free(world);
+		free(t.bytes);
+	}
+}
+
+/* Bytes of all EVENTS chunks before compression, by their headers. */
+static size_t raw_bytes(const struct trace *t)
+{
+	size_t at = MLK_FILE_HEADER, sum = 0;
+
+	for (; at < t->len; at += MLK_CHUNK_HEADER + mlk_get_u32(t->bytes + at + 24))
+		if (mlk_get_u16(t->bytes + at + 12) == MLK_CHUNK_EVENTS)
+			sum += mlk_get_u32(t->bytes + at + 28);
+	return sum;
+}
+
+static void unchanged_stacks_are_not_stored_again(void **state)
+{
+	static uint8_t stack[468 * 128];
+	struct mlk_event ev = {.kind = MLK_ALLOC, .nr_regs = 17, .stack = stack};
+	uint64_t random = 99;
+	int fd;
+	struct mlk_writer *w = open_writer(&fd);
+	struct trace t;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(stack); i++)
+		stack[i] = (uint8_t)rnd(&random);
+	ev.stack_len = sizeof(stack);
+	ev.regs[MLK_SP_REG] = STACK_TOP - sizeof(stack);
+	for (int i = 0; i < 1000; i++) {
+		ev.addr = rnd(&random);
+		stack[i % 128]++;
+		assert_int_equal(mlk_writer_event(w, &ev), 0);
+	}
+	assert_int_equal(mlk_writer_finish(w, MLK_END_EXITED, 0), 0);
+	mlk_writer_free(w);
+	t = slurp(fd);
+	/* The whole stack once, then one block of 128 bytes and some numbers for each event. */
+	assert_in_range(raw_bytes(&t), sizeof(stack) + 999 * 128, sizeof(stack) + 1000 * 160);
+	free(t.bytes);
+}
+
+static void meta_maps_modules_threads_come_back(void **state)
+{
+	const struct mlk_mapping mappings[] = {
+		{.start = 0x1000,
+		 .end = 0x3000,
+		 .offset = 0x1000,
+		 .inode = 5,
+		 .dev_major = 8,
+		 .dev_minor = 1,
+		 .perms = MLK_PERM_R | MLK_PERM_X,
+		 .id = {.len = 3, .bytes = {MLK_ID_BUILD_ID, 0xab, 0xcd}},
+		 .path = "/lib/x.so"},
+		{.start = 0x3000, .end = 0xffffffffff601000ull, .perms = MLK_PERM_R, .path = ""},
+	};
+	const struct mlk_maps maps = {.tgid = 4711, .time_ns = 42, .nr = 2, .mappings = mappings};
+	const struct mlk_thread threads[] = {{4711, 4711, "main"}, {4711, 4712, "worker"}};
+	const size_t image_len = (5u << 20) / 2;
+	uint8_t *image = calloc(1, image_len), *copy = calloc(1, image_len);
+	struct mlk_reader *r;
+	struct mlk_record rec;
+	struct trace t;
+	uint64_t random = 7, pieces = 0;
+	int fd;
+	struct mlk_writer *w = open_writer(&fd);
+
+	(void)state;
+	for (size_t i = 0; i < image_len; i++)
+		image[i] = (uint8_t)rnd(&random);
+	assert_int_equal(mlk_writer_maps(w, &maps), 0);
+	assert_int_equal(mlk_writer_module(w, &mappings[0].id, "/lib/x.so", image, image_len), 0);
+	assert_int_equal(mlk_writer_module(w, &mappings[0].id, "/lib/gone.so", NULL, 0), 0);
+	assert_int_equal(mlk_writer_threads(w, threads, 2), 0);
+	mlk_writer_free(w);
+	t = slurp(fd);
+	assert_int_equal(mlk_reader_open_mem(&r, t.bytes, t.len), 0);
+	assert_string_equal(mlk_reader_meta(r)->command, "server -x");
+	assert_string_equal(mlk_reader_meta(r)->machine, "x86_64");
+	assert_int_equal(mlk_reader_meta(r)->tgid, 4711);
+	assert_int_equal(mlk_reader_meta(r)->start_ns, 1000);
+	assert_int_equal(mlk_reader_next(r, &rec), 1);
+	assert_int_equal(rec.type, MLK_RECORD_MAPS);
+	assert_int_equal(rec.maps.nr, 2);
+	assert_string_equal(rec.maps.mappings[0].path, "/lib/x.so");
+	assert_true(rec.maps.mappings[1].end == mappings[1].end && rec.maps.time_ns == 42);
+	assert_memory_equal(&rec.maps.mappings[0].id, &mappings[0].id, sizeof(mappings[0].id));
+	while (mlk_reader_next(r, &rec) == 1 && rec.module.image_len) {
+		assert_int_equal(rec.type, MLK_RECORD_MODULE);
+		memcpy(copy + rec.module.offset, rec.module.piece, rec.module.piece_len);
+		pieces++;
+	}
+	assert_int_equal(pieces, 3);
+	assert_memory_equal(image, copy, image_len);
+	assert_string_equal(rec.module.path, "/lib/gone.so");
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(mlk_reader_next(r, &rec), 1);
+		assert_int_equal(rec.type, MLK_RECORD_THREAD);
+		assert_int_equal(rec.thread.tid, threads[i].tid);
+		assert_string_equal(rec.thread.name, threads[i].name);
+	}
+	assert_int_equal(mlk_reader_next(r, &rec), 0);
+	assert_false(mlk_reader_condition(r)->ended);
+	mlk_reader_free(r);
+	free(t.bytes);
+	free(image);
+	free(copy);
+}
+
+/* Read all events of @bytes and check that each is one of the world's, in order.  Returns their
+ * number, or the error of opening.  *lost: chunks the reader says are lost. */
+static int check_damaged(const uint8_t *bytes, size_t len, uint64_t seed, uint64_t *lost)
+{
+	struct world *world = world_new(seed);
+	struct mlk_reader *r;
+	struct mlk_record rec;
+	int nr = 0, at = 0, got, err;
+
+	err = mlk_reader_open_mem(&r, bytes, len);
+	if (err) {
+		assert_null(r);
+		free(world);
+		return err;
+	}
+	while ((got = mlk_reader_next(r, &rec)) == 1) {
+		struct mlk_event ev;
+
+		/* Events may be missing, never others than those that were written. */
+		do {
+			assert_true(at++ < MAX_EVENTS);
+			ev = world_event(world);
+		} while (ev.time_ns != rec.event.time_ns || ev.addr != rec.event.addr);
+		assert_same_event(&ev, &rec.event);
+		nr++;
+	}
+	assert_int_equal(got, 0);
+	*lost = mlk_reader_condition(r)->chunks_lost;
+	mlk_reader_free(r);
+	free(world);
+	return nr;
+}
+
+/* Whole chunks in the first @len bytes, and the events in them, by the lengths in their headers. */
+static int whole_chunks(const uint8_t *bytes, size_t len, int *events)
+{
+	size_t at = MLK_FILE_HEADER;
+	int nr = 0;
+
+	*events = 0;
+	while (at + MLK_CHUNK_HEADER <= len) {
+		size_t next = at + MLK_CHUNK_HEADER + mlk_get_u32(bytes + at + 24);
+
+		if (next > len)
+			break;
+		if (mlk_get_u16(bytes + at + 12) == MLK_CHUNK_EVENTS)
+			*events += (int)mlk_get_u32(bytes + at + 72);
+		nr++;
+		at = next;
+	}
+	return nr;
+}
+
+static void a_cut_at_every_byte_leaves_the_whole_chunks(void **state)
+{
+	struct trace t = make_trace(5, SMALL_TRACE, 8);
+
+	(void)state;
+	for (size_t cut = 0; cut < t.len; cut++) {
+		uint8_t *copy = malloc(cut + 1); /* of the exact size, for ASan */
+		uint64_t lost;
+		int events, chunks = whole_chunks(t.bytes, cut, &events), got;
+
+		memcpy(copy, t.bytes, cut);
+		got = check_damaged(copy, cut, 5, &lost);
+		if (cut < MLK_MAGIC_LEN)
+			assert_int_equal(got, MLK_E_MAGIC);
+		else if (!chunks)
+			assert_int_equal(got, MLK_E_EMPTY);
+		else
+			assert_int_equal(got, events);
+		free(copy);
+	}
+	free(t.bytes);
+}
+
+static void a_flipped_bit_costs_one_chunk_at_most(void **state)
+{
+	struct trace t = make_trace(6, SMALL_TRACE, 8);
+	uint64_t random = 12345;
+
+	(void)state;
+	for (int i = 0; i < 4000; i++) {
+		size_t bit = MLK_FILE_HEADER * 8 + rnd(&random) % ((t.len - MLK_FILE_HEADER) * 8);
+		uint64_t lost = 0;
+
+		t.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		assert_true(check_damaged(t.bytes, t.len, 6, &lost) >= SMALL_TRACE - 8);
+		assert_true(lost <= 1);
+		t.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	free(t.bytes);
+}
+
+/* Give @t's chunk at @at a right header checksum again. */
+static void reseal(struct trace *t, size_t at)
+{
+	uint32_t stored = mlk_get_u32(t->bytes + at + 24);
+
+	if (stored <= t->len - at - MLK_CHUNK_HEADER)
+		mlk_put_u32(t->bytes + at + 76,
+			    (uint32_t)crc32_z(0, t->bytes + at + MLK_CHUNK_HEADER, stored));
+	mlk_put_u32(t->bytes + at + 92, (uint32_t)crc32_z(0, t->bytes + at, 92));
+}
+
+static void lies_with_right_checksums_are_refused(void **state)
+{
+	static const size_t fields[] = {12, 14, 16, 24, 28, 32, 72};
+	static const uint32_t values[] = {0, 1, 0x7f, 0xffff, 1u << 22, (1u << 22) + 1, UINT32_MAX};
+
+	(void)state;
+	for (size_t f = 0; f < sizeof(fields) / sizeof(fields[0]); f++)
+		for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++) {
+			struct trace t = make_trace(8, SMALL_TRACE, 8);
+			int events, one = whole_chunks(t.bytes, t.len, &events);
+			size_t at = MLK_FILE_HEADER;
+			struct mlk_reader *r;
+			struct mlk_record rec;
+			int got;
+
+			assert_true(one > 2);
+			at += MLK_CHUNK_HEADER + mlk_get_u32(t.bytes + at + 24);
+			mlk_put_u32(t.bytes + at + fields[f], values[v]);
+			reseal(&t, at);
+			assert_int_equal(mlk_reader_open_mem(&r, t.bytes, t.len), 0);
+			while ((got = mlk_reader_next(r, &rec)) == 1)
+				;
+			assert_int_equal(got, 0);
+			mlk_reader_free(r);
+			free(t.bytes);
+		}
+}
+
+static void random_payloads_with_right_checksums_do_no_harm(void **state)
+{
+	uint64_t random = 4242;
+
+	(void)state;
+	for (int i = 0; i < 3000; i++) {
+		struct mlk_file_header fh = {.major = 1, .header_len = MLK_FILE_HEADER, .salt = 9};
+		struct mlk_chunk_header ch = {.salt = 9, .type = (uint16_t)(1 + rnd(&random) % 8)};
+		uint8_t bytes[MLK_FILE_HEADER + MLK_CHUNK_HEADER + 200];
+		uint8_t *payload = bytes + MLK_FILE_HEADER + MLK_CHUNK_HEADER;
+		struct mlk_reader *r;
+		struct mlk_record rec;
+		int err;
+
+		for (int b = 0; b < 200; b++) {
+			payload[b] = (uint8_t)rnd(&random);
+			if (rnd(&random) % 2)
+				payload[b] &= 7;
+		}
+		ch.stored_len = ch.raw_len = (uint32_t)(rnd(&random) % 200);
+		ch.payload_crc = mlk_crc32(payload, ch.stored_len);
+		mlk_file_header_pack(bytes, &fh);
+		mlk_chunk_header_pack(bytes + MLK_FILE_HEADER, &ch);
+		err = mlk_reader_open_mem(&r, bytes,
+					  MLK_FILE_HEADER + MLK_CHUNK_HEADER + ch.stored_len);
+		assert_true(err == 0 || err == MLK_E_EMPTY);
+		while (!err && mlk_reader_next(r, &rec) == 1)
+			;
+		mlk_reader_free(r);
+	}
+}
+
+static void other_versions_are_refused(void **state)
+{
+	uint8_t bytes[MLK_FILE_HEADER];
+	struct mlk_file_header h = {.major = 2, .header_len = MLK_FILE_HEADER};
+	struct mlk_reader *r;
+
+	(void)state;
+	mlk_file_header_pack(bytes, &h);
+	assert_int_equal(mlk_reader_open_mem(&r, bytes, sizeof(bytes)), MLK_E_VERSION);
+	h.major = 1;
+	h.required = 4;
+	mlk_file_header_pack(bytes, &h);
+	assert_int_equal(mlk_reader_open_mem(&r, bytes, sizeof(bytes)), MLK_E_VERSION);
+	h.required = 0;
+	mlk_file_header_pack(bytes, &h);
+	bytes[20] ^= 1;
+	assert_int_equal(mlk_reader_open_mem(&r, bytes, sizeof(bytes)), MLK_E_HEADER);
+}
+
+static void losses_stand_in_every_header(void **state)
+{
+	struct mlk_losses losses = {
+		.count = {[MLK_LOST_ALLOC] = 3, [MLK_LOST_FREE] = 5, [MLK_LOST_RETURN] = 7}};
+	struct mlk_event ev = {.kind = MLK_FREE, .addr = 1};
+	struct mlk_reader *r;
+	struct mlk_record rec;
+	struct trace t;
+	size_t cut;
+	int fd;
+	struct mlk_writer *w = open_writer(&fd);
+
+	(void)state;
+	mlk_writer_set_losses(w, &losses);
+	assert_int_equal(mlk_writer_event(w, &ev), 0);
+	assert_int_equal(mlk_writer_flush(w), 0);
+	mlk_writer_free(w);
+	t = slurp(fd);
+	/* With the LOSSES chunk, all kinds are known; without it, what the headers say. */
+	for (int whole = 1; whole >= 0; whole--) {
+		const struct mlk_losses *found;
+
+		cut = whole ? t.len : t.len - 1;
+		assert_int_equal(mlk_reader_open_mem(&r, t.bytes, cut), 0);
+		while (mlk_reader_next(r, &rec) == 1)
+			;
+		found = &mlk_reader_condition(r)->losses;
+		assert_int_equal(found->count[MLK_LOST_ALLOC], 3);
+		assert_int_equal(found->count[MLK_LOST_FREE], 5);
+		assert_int_equal(found->count[MLK_LOST_RETURN], whole ? 7 : 0);
+		mlk_reader_free(r);
+	}
+	free(t.bytes);
+}
+
+static void a_full_disk_leaves_whole_chunks(void **state)
+{
+	struct world *world = world_new(3);
+	int fd, err = 0, events;
+	struct mlk_writer *w = open_writer(&fd);
+	struct trace t;
+	uint64_t lost = 0;
+
+	(void)state;
+	/* A sealed memfd does not grow: write(2) fails as on a full disk, but for the errno. */
+	for (int i = 0; i < 200 && !err; i++) {
+		struct mlk_event ev = world_event(world);
+
+		err = mlk_writer_event(w, &ev);
+		if (!err)
+			err = mlk_writer_flush(w);
+		if (i == 100)
+			assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_GROW), 0);
+	}
+	assert_int_equal(err, -EPERM);
+	assert_int_equal(mlk_writer_flush(w), -EPERM);
+	assert_int_equal(mlk_writer_finish(w, MLK_END_ERROR, 0), -EPERM);
+	mlk_writer_free(w);
+	free(world);
+	t = slurp(fd);
+	whole_chunks(t.bytes, t.len, &events);
+	assert_int_equal(check_damaged(t.bytes, t.len, 3, &lost), events);
+	assert_int_equal(events, 101);
+	assert_int_equal(lost, 0);
+	free(t.bytes);
+}
+
+static void varints_come_back(void **state)
+{
+	static const uint64_t values[] = {0,	 1,	     127,	 128,	    16383,
+					  16384, UINT32_MAX, UINT64_MAX, 1ull << 63};
+	struct mlk_enc e = {0};
+	struct mlk_dec d;
+	static const uint8_t overlong[] = {0xff, 0xff, 0xff, 0xff, 0xff,
+					   0xff, 0xff, 0xff, 0xff, 0x02};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		mlk_enc_uvar(&e, values[i]);
+		mlk_enc_delta(&e, values[i], 1000);
+	}
+	d = (struct mlk_dec){.at = e.buf, .end = e.buf + e.len};
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		assert_true(mlk_dec_uvar(&d) == values[i]);
+		assert_true(mlk_dec_delta(&d, 1000) == values[i]);
+	}
+	assert_true(!d.bad && d.at == d.end);
+	mlk_dec_uvar(&d);
+	assert_true(d.bad);
+	mlk_enc_release(&e);
+	d = (struct mlk_dec){.at = overlong, .end = overlong + sizeof(overlong)};
+	mlk_dec_uvar(&d);
+	assert_true(d.bad);
+}
+
+/* The example of doc/trace-format.md section 6. */
+static void the_example_of_the_specification_reads(void **state)
+{
+	static const uint8_t example[] = {
+		0xf5, 0x4d, 0x4c, 0x4b, 0x0d, 0x0a, 0x1a, 0x0a, 1,    0,    0,	  0,	0x40, 0,
+		0,    0,    0,	  0,	0,    0,    0,	  0,	0,    0,    0,	  0,	0,    0,
+		0,    0,    0,	  0,	0x44, 0x33, 0x22, 0x11, 0,    0,    0,	  0,	0,    0,
+		0,    0,    0,	  0,	0,    0,    0,	  0,	0,    0,    0,	  0,	0,    0,
+		0,    0,    0,	  0,	0xf8, 0xae, 0xc2, 0xed, 0xf5, 0x43, 0x48, 0x4b, 0x0d, 0x0a,
+		0x1a, 0x0a, 0x44, 0x33, 0x22, 0x11, 5,	  0,	0,    0,    0,	  0,	0,    0,
+		0,    0,    0,	  0,	8,    0,    0,	  0,	8,    0,    0,	  0,	0,    0,
+		0,    0,    0,	  0,	0,    0,    0,	  0,	0,    0,    0,	  0,	0,    0,
+		0,    0,    0,	  0,	0,    0,    0,	  0,	0,    0,    0,	  0,	0,    0,
+		0,    0,    0,	  0,	0,    0,    0,	  0,	0,    0,    1,	  0,	0,    0,
+		0x79, 0x65, 0xc6, 0x1a, 0,    0,    0,	  0,	0,    0,    0,	  0,	0,    0,
+		0,    0,    0x93, 0xe1, 0xf1, 0xce, 1,	  7,	7,    4,    0x6d, 0x61, 0x69, 0x6e};
+	struct mlk_reader *r;
+	struct mlk_record rec;
+
+	(void)state;
+	assert_int_equal(mlk_reader_open_mem(&r, example, sizeof(example)), 0);
+	assert_int_equal(mlk_reader_next(r, &rec), 1);
+	assert_int_equal(rec.type, MLK_RECORD_THREAD);
+	assert_int_equal(rec.thread.tid, 7);
+	assert_string_equal(rec.thread.name, "main");
+	assert_int_equal(mlk_reader_next(r, &rec), 0);
+	mlk_reader_free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(varints_come_back),
+		cmocka_unit_test(the_example_of_the_specification_reads),
+		cmocka_unit_test(events_come_back_as_they_were),
+		cmocka_unit_test(unchanged_stacks_are_not_stored_again),
+		cmocka_unit_test(meta_maps_modules_threads_come_back),
+		cmocka_unit_test(a_cut_at_every_byte_leaves_the_whole_chunks),
+		cmocka_unit_test(a_flipped_bit_costs_one_chunk_at_most),
+		cmocka_unit_test(lies_with_right_checksums_are_refused),
+		cmocka_unit_test(random_payloads_with_right_checksums_do_no_harm),
+		cmocka_unit_test(other_versions_are_refused),
+		cmocka_unit_test(losses_stand_in_every_header),
+		cmocka_unit_test(a_full_disk_leaves_whole_chunks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

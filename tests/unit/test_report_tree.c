@@ -1,0 +1,225 @@
+/* test_report_tree.c - stacks become a tree, and the tree becomes lines */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "report/print_tree.h"
+
+#define MAX_DEPTH 16
+
+struct fixture {
+	struct tree *tree;
+	struct labels *labels;
+};
+
+static struct fixture start(void)
+{
+	struct fixture f;
+
+	assert_int_equal(tree_new(&f.tree), 0);
+	assert_int_equal(labels_new(&f.labels), 0);
+	return f;
+}
+
+static void finish(struct fixture *f)
+{
+	tree_free(f->tree);
+	labels_free(f->labels);
+}
+
+/* Add a path of one-letter functions, with 'x' to 'z' having a location. */
+static void add(struct fixture *f, const char *letters, uint64_t bytes, uint64_t blocks)
+{
+	uint32_t path[MAX_DEPTH];
+	size_t nr = 0;
+
+	for (; *letters; letters++, nr++) {
+		char name[2] = {*letters, '\0'};
+
+		assert_int_equal(labels_intern(f->labels, name, *letters >= 'x' ? "file.c:3" : "",
+					       &path[nr]),
+				 0);
+	}
+	assert_int_equal(tree_add(f->tree, path, nr, bytes, blocks), 0);
+}
+
+static void check_print(struct fixture *f, const char *expected)
+{
+	char *text;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	assert_int_equal(tree_sort(f->tree, f->labels), 0);
+	print_tree(out, f->tree, f->labels, "callers first");
+	assert_int_equal(fclose(out), 0);
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+#define HEADING "       bytes      blocks  call path (callers first)\n"
+
+static void a_chain_is_not_indented(void **state)
+{
+	struct fixture f = start();
+
+	(void)state;
+	add(&f, "abx", 1081, 23);
+	check_print(&f, HEADING "       1,081          23  a\n"
+				"       1,081          23  b\n"
+				"       1,081          23  x  file.c:3\n");
+	finish(&f);
+}
+
+static void branches_are_drawn_and_the_heaviest_is_first(void **state)
+{
+	struct fixture f = start();
+
+	(void)state;
+	add(&f, "abcd", 500, 11);
+	add(&f, "abef", 581, 12);
+	add(&f, "abeg", 1, 1);
+	add(&f, "abh", 2, 1);
+	check_print(&f, HEADING "       1,084          25  a\n"
+				"       1,084          25  b\n"
+				"         582          13  |- e\n"
+				"         581          12  |  |- f\n"
+				"           1           1  |  `- g\n"
+				"         500          11  |- c\n"
+				"         500          11  |  d\n"
+				"           2           1  `- h\n");
+	finish(&f);
+}
+
+static void roots_are_apart(void **state)
+{
+	struct fixture f = start();
+
+	(void)state;
+	add(&f, "ab", 1, 1);
+	add(&f, "cb", 2, 1);
+	check_print(&f, HEADING "           2           1  c\n"
+				"           2           1  b\n"
+				"\n"
+				"           1           1  a\n"
+				"           1           1  b\n");
+	finish(&f);
+}
+
+static void a_stack_that_ends_inside_another_counts_in_its_nodes(void **state)
+{
+	struct fixture f = start();
+
+	(void)state;
+	add(&f, "ab", 10, 1);
+	add(&f, "abc", 5, 1);
+	add(&f, "", 99, 9);
+	check_print(&f, HEADING "          15           2  a\n"
+				"          15           2  b\n"
+				"           5           1  c\n");
+	finish(&f);
+}
+
+static void recursion_makes_a_node_for_each_call(void **state)
+{
+	struct fixture f = start();
+
+	(void)state;
+	add(&f, "aaa", 3, 1);
+	add(&f, "aa", 2, 1);
+	check_print(&f, HEADING "           5           2  a\n"
+				"           5           2  a\n"
+				"           3           1  a\n");
+	finish(&f);
+}
+
+static void equals_are_ordered_by_blocks_and_name(void **state)
+{
+	struct fixture f = start();
+
+	(void)state;
+	add(&f, "ad", 5, 1);
+	add(&f, "ab", 5, 1);
+	add(&f, "ac", 5, 2);
+	check_print(&f, HEADING "          15           4  a\n"
+				"           5           2  |- c\n"
+				"           5           1  |- b\n"
+				"           5           1  `- d\n");
+	finish(&f);
+}
+
+static void the_order_of_addition_does_not_matter(void **state)
+{
+	static const char *const paths[] = {"abc", "abd", "ae", "f", "abcg", "xyz", "xz", "aeh"};
+	unsigned int seed = 1;
+	char *first = NULL;
+
+	(void)state;
+	for (int round = 0; round < 50; round++) {
+		struct fixture f = start();
+		int from = rand_r(&seed) % 8;
+		char *text;
+		size_t len;
+		FILE *out = open_memstream(&text, &len);
+
+		assert_non_null(out);
+		for (int i = 0; i < 8; i++)
+			add(&f, paths[(from + 3 * i) % 8], 7, 1);
+		assert_int_equal(tree_sort(f.tree, f.labels), 0);
+		print_tree(out, f.tree, f.labels, "callers first");
+		assert_int_equal(fclose(out), 0);
+		if (first)
+			assert_string_equal(text, first);
+		else
+			first = strdup(text);
+		free(text);
+		finish(&f);
+	}
+	free(first);
+}
+
+static void many_nodes_keep_their_sums(void **state)
+{
+	struct fixture f = start();
+	unsigned int seed = 7;
+	uint64_t sum = 0, roots = 0;
+
+	(void)state;
+	for (int i = 0; i < 5000; i++) {
+		char path[MAX_DEPTH + 1] = "";
+		uint64_t bytes = (unsigned int)rand_r(&seed) % 100;
+
+		for (int depth = 0; depth < 1 + rand_r(&seed) % MAX_DEPTH; depth++)
+			path[depth] = (char)('a' + rand_r(&seed) % 6);
+		path[0] = path[0] ? path[0] : 'a';
+		add(&f, path, bytes, 1);
+		sum += bytes;
+	}
+	assert_int_equal(tree_sort(f.tree, f.labels), 0);
+	for (uint32_t at = tree_first(f.tree); at != TREE_NONE; at = tree_node(f.tree, at)->next)
+		roots += tree_node(f.tree, at)->bytes;
+	assert_int_equal(sum, roots);
+	finish(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_chain_is_not_indented),
+		cmocka_unit_test(branches_are_drawn_and_the_heaviest_is_first),
+		cmocka_unit_test(roots_are_apart),
+		cmocka_unit_test(a_stack_that_ends_inside_another_counts_in_its_nodes),
+		cmocka_unit_test(recursion_makes_a_node_for_each_call),
+		cmocka_unit_test(equals_are_ordered_by_blocks_and_name),
+		cmocka_unit_test(the_order_of_addition_does_not_matter),
+		cmocka_unit_test(many_nodes_keep_their_sums),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

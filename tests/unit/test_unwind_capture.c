@@ -1,0 +1,414 @@
+/* test_unwind_capture.c - stacks of this process, against libgcc's unwinder */
+#include <errno.h>
+#include <signal.h>
+
+#include "tests/unit/unwind_live.h"
+
+static struct live *live;
+static struct snapshot snap;
+
+#define NOINLINE __attribute__((noinline, noclone))
+
+/* Keeps a call from becoming a jump, which would leave no frame. */
+#define NO_TAIL_CALL() __asm__ volatile("" : : : "memory")
+
+static struct dwunw_stack stack_of(const struct snapshot *s)
+{
+	return (struct dwunw_stack){s->addr, s->bytes, s->len};
+}
+
+static int capture(const struct dwunw_stack *stack, struct dwunw_frame *frames,
+		   enum dwunw_status *status)
+{
+	struct dwunw_regset rs;
+	struct dwunw_space *space;
+	int nr;
+
+	assert_int_equal(dwunw_space_new(&space, live->dw, live->maps, live->nr_maps), 0);
+	assert_int_equal(dwunw_regset_prepare(&rs, snap.regs, DWUNW_MAX_ARCH_REGS, 0), 0);
+	nr = dwunw_capture(space, &rs, stack, frames, LIVE_MAX_FRAMES, status);
+	dwunw_space_free(space);
+	return nr;
+}
+
+static void release(void)
+{
+	free(snap.bytes);
+	snap.bytes = NULL;
+}
+
+/* The first frame is within live_snapshot(), the others are what libgcc found. */
+static int check_snapshot(struct dwunw_frame *frames)
+{
+	struct dwunw_stack stack = stack_of(&snap);
+	enum dwunw_status status;
+	int nr = capture(&stack, frames, &status);
+
+	assert_true(frames[0].pc - (uint64_t)(uintptr_t)live_snapshot < 4096);
+	for (int i = 1; i < nr && i < (int)snap.nr_pc; i++)
+		assert_int_equal(frames[i].pc, snap.pc[i]);
+	assert_int_equal(nr, snap.nr_pc);
+	assert_int_equal(status, DWUNW_STATUS_ENDED);
+	for (int i = 0; i < nr; i++)
+		assert_false(frames[i].flags & DWUNW_FRAME_FLAG_PARTIAL);
+	return nr;
+}
+
+NOINLINE static int recurse(int depth)
+{
+	int below;
+
+	if (!depth) {
+		live_snapshot(live, &snap);
+		return 0;
+	}
+	below = recurse(depth - 1);
+	NO_TAIL_CALL();
+	return below + 1;
+}
+
+static void a_deep_recursion(void **state)
+{
+	struct dwunw_frame frames[LIVE_MAX_FRAMES];
+
+	(void)state;
+	assert_int_equal(recurse(200), 200);
+	assert_true(check_snapshot(frames) > 200);
+	assert_int_equal(frames[0].flags, 0);
+	assert_int_equal(frames[1].flags, DWUNW_FRAME_FLAG_RETURN);
+	release();
+}
+
+static int compare(const void *a, const void *b)
+{
+	if (!snap.bytes)
+		live_snapshot(live, &snap);
+	return *(const int *)a - *(const int *)b;
+}
+
+static void a_callback_of_qsort(void **state)
+{
+	struct dwunw_frame frames[LIVE_MAX_FRAMES];
+	int numbers[] = {3, 1, 2, 5, 4};
+
+	(void)state;
+	qsort(numbers, 5, sizeof(numbers[0]), compare);
+	check_snapshot(frames);
+	release();
+}
+
+NOINLINE static void with_alloca(size_t size)
+{
+	volatile char *room = __builtin_alloca(size);
+
+	room[0] = 1;
+	live_snapshot(live, &snap);
+	room[size - 1] = 1;
+}
+
+static void a_function_with_alloca(void **state)
+{
+	struct dwunw_frame frames[LIVE_MAX_FRAMES];
+
+	(void)state;
+	for (size_t size = 1; size < 5000; size += 997) {
+		with_alloca(size);
+		check_snapshot(frames);
+		release();
+	}
+}
+
+/* Arguments on the stack and an alignment that the stack does not have: gcc then keeps a pointer to
+ * the arguments in a register of its own (DRAP) and finds the CFA through it. */
+NOINLINE static long over_aligned(long a, long b, long c, long d, long e, long f, long g, long h)
+{
+	_Alignas(256) volatile char local[300];
+	volatile char *room = __builtin_alloca((size_t)h);
+
+	local[0] = room[0] = 1;
+	assert_int_equal((uintptr_t)local % 256, 0);
+	live_snapshot(live, &snap);
+	return a + b + c + d + e + f + g + h + local[0] + room[0];
+}
+
+static void a_function_with_an_over_aligned_local(void **state)
+{
+	struct dwunw_frame frames[LIVE_MAX_FRAMES];
+
+	(void)state;
+	assert_int_equal(over_aligned(1, 2, 3, 4, 5, 6, 7, 8), 38);
+	check_snapshot(frames);
+	release();
+}
+
+static void on_signal(int number)
+{
+	(void)number;
+	live_snapshot(live, &snap);
+	NO_TAIL_CALL();
+}
+
+NOINLINE static void check_signal(int number)
+{
+	struct dwunw_frame frames[LIVE_MAX_FRAMES];
+	struct sigaction action = {.sa_handler = on_signal}, old;
+	int nr, nr_signal = 0;
+
+	assert_int_equal(sigaction(number, &action, &old), 0);
+	if (number == SIGTRAP)
+		__asm__ volatile("int3");
+	else
+		raise(number);
+	assert_int_equal(sigaction(number, &old, NULL), 0);
+	nr = check_snapshot(frames);
+	for (int i = 0; i < nr; i++) {
+		if (!(frames[i].flags & DWUNW_FRAME_FLAG_SIGNAL))
+			continue;
+		nr_signal++;
+		assert_false(frames[i].flags & DWUNW_FRAME_FLAG_RETURN);
+		assert_false(frames[i + 1].flags & DWUNW_FRAME_FLAG_RETURN);
+		assert_true(frames[i + 2].flags & DWUNW_FRAME_FLAG_RETURN);
+	}
+	assert_int_equal(nr_signal, 1);
+	release();
+}
+
+static void a_signal_handler(void **state)
+{
+	(void)state;
+	check_signal(SIGUSR1);
+	check_signal(SIGTRAP);
+}
+
+/* A snapshot whose stack ends where this test begins would be nicer to cut, but the whole is honest. */
+static void every_cut_of_the_stack_gives_a_prefix(void **state)
+{
+	struct dwunw_frame all[LIVE_MAX_FRAMES], frames[LIVE_MAX_FRAMES];
+	size_t seen_ended = 0;
+	int nr_all, last_nr = 0;
+
+	(void)state;
+	recurse(20);
+	nr_all = check_snapshot(all);
+	for (size_t len = 0; len <= snap.len; len++) {
+		uint8_t *exact = malloc(len ? len : 1); /* ASan sees a byte too many */
+		struct dwunw_stack stack = {snap.addr, exact, len};
+		enum dwunw_status status;
+		int nr;
+
+		memcpy(exact, snap.bytes, len);
+		nr = capture(&stack, frames, &status);
+		free(exact);
+		assert_true(nr >= last_nr && nr <= nr_all);
+		last_nr = nr;
+		if (status == DWUNW_STATUS_ENDED) {
+			assert_int_equal(nr, nr_all);
+			seen_ended++;
+		} else {
+			assert_int_equal(status, DWUNW_STATUS_TRUNCATED);
+			assert_int_equal(seen_ended, 0);
+			assert_true(frames[nr - 1].flags & DWUNW_FRAME_FLAG_PARTIAL);
+			frames[nr - 1].flags &= ~(uint32_t)DWUNW_FRAME_FLAG_PARTIAL;
+		}
+		assert_memory_equal(frames, all, sizeof(*frames) * (size_t)nr);
+		/* Beyond the last frame are the environment and arguments: a few cuts will do. */
+		if (seen_ended > 64)
+			break;
+	}
+	assert_true(seen_ended > 0);
+	release();
+}
+
+static void no_mapping_is_no_cfi(void **state)
+{
+	struct dwunw_frame all[LIVE_MAX_FRAMES], frames[LIVE_MAX_FRAMES];
+	struct dwunw_mapping saved[LIVE_MAX_MAPS];
+	struct dwunw_stack stack;
+	enum dwunw_status status;
+	size_t nr_saved = live->nr_maps;
+	int nr, nr_all;
+
+	(void)state;
+	recurse(3);
+	nr_all = check_snapshot(all);
+	stack = stack_of(&snap);
+	memcpy(saved, live->maps, sizeof(saved));
+	for (int gone = 0; gone < nr_all; gone++) {
+		/* Without the module of frame `gone`, the walk ends at the first frame in it. */
+		int first = 0;
+
+		while (all[first].module != all[gone].module)
+			first++;
+		live->nr_maps = 0;
+		for (size_t i = 0; i < nr_saved; i++)
+			if (saved[i].module != all[gone].module)
+				live->maps[live->nr_maps++] = saved[i];
+		nr = capture(&stack, frames, &status);
+		assert_int_equal(status, DWUNW_STATUS_NO_CFI);
+		assert_int_equal(nr, first + 1);
+		assert_int_equal(frames[first].module, DWUNW_NO_MODULE);
+		assert_int_equal(frames[first].addr, frames[first].pc);
+		assert_int_equal(frames[first].pc, all[first].pc);
+		assert_true(frames[first].flags & DWUNW_FRAME_FLAG_PARTIAL);
+	}
+	memcpy(live->maps, saved, sizeof(saved));
+	live->nr_maps = nr_saved;
+	release();
+}
+
+static uint64_t next_random(uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed;
+}
+
+/* A word that an unwinder may take for something: an address of code or of the stack, or anything. */
+static uint64_t evil_word(uint64_t *seed)
+{
+	const struct dwunw_mapping *map = &live->maps[next_random(seed) % live->nr_maps];
+
+	switch (next_random(seed) % 4) {
+	case 0:
+		return next_random(seed);
+	case 1:
+		return snap.addr + next_random(seed) % (snap.len + 64) - 32;
+	default:
+		return map->start + next_random(seed) % (map->end - map->start);
+	}
+}
+
+static void a_corrupt_stack_ends(void **state)
+{
+	struct dwunw_frame frames[LIVE_MAX_FRAMES];
+	size_t seen[DWUNW_STATUS_NR] = {0};
+	uint64_t regs[DWUNW_MAX_ARCH_REGS];
+	uint8_t *whole;
+
+	(void)state;
+	recurse(5);
+	snap.len = snap.len < 4096 ? snap.len : 4096;
+	whole = malloc(snap.len);
+	memcpy(whole, snap.bytes, snap.len);
+	memcpy(regs, snap.regs, sizeof(regs));
+	for (uint64_t n = 1; n <= 6000; n++) {
+		uint64_t seed = n * 0x9e3779b97f4a7c15u, word;
+		size_t nr_words = n % 3 ? n % 40 : snap.len / 8;
+		uint8_t *exact = malloc(snap.len);
+		struct dwunw_stack stack = {snap.addr, exact, snap.len};
+		enum dwunw_status status;
+		int nr;
+
+		memcpy(exact, whole, snap.len);
+		for (size_t i = 0; i < nr_words; i++) {
+			word = evil_word(&seed);
+			memcpy(exact + next_random(&seed) % (snap.len / 8) * 8, &word, 8);
+		}
+		if (n % 5 == 0)
+			for (int r = 0; r < DWUNW_MAX_ARCH_REGS; r++)
+				snap.regs[r] = evil_word(&seed);
+		nr = capture(&stack, frames, &status);
+		memcpy(snap.regs, regs, sizeof(regs));
+		free(exact);
+		assert_in_range(nr, 1, LIVE_MAX_FRAMES);
+		assert_true(status < DWUNW_STATUS_NR);
+		seen[status]++;
+	}
+	assert_true(seen[DWUNW_STATUS_BAD_MEMORY] && seen[DWUNW_STATUS_NO_CFI]);
+	free(whole);
+	release();
+}
+
+static void room_for_fewer_frames_is_a_limit(void **state)
+{
+	struct dwunw_frame all[LIVE_MAX_FRAMES], frames[LIVE_MAX_FRAMES];
+	struct dwunw_regset rs;
+	struct dwunw_space *space;
+	enum dwunw_status status;
+	struct dwunw_stack stack;
+	int nr_all;
+
+	(void)state;
+	recurse(3);
+	nr_all = check_snapshot(all);
+	stack = stack_of(&snap);
+	assert_int_equal(dwunw_regset_prepare(&rs, snap.regs, DWUNW_MAX_ARCH_REGS, 0), 0);
+	assert_int_equal(dwunw_space_new(&space, live->dw, live->maps, live->nr_maps), 0);
+	for (int max = 1; max <= nr_all; max++) {
+		assert_int_equal(
+			dwunw_capture(space, &rs, &stack, frames, (size_t)max, &status), max);
+		assert_int_equal(status, max == nr_all ? DWUNW_STATUS_ENDED
+						       : DWUNW_STATUS_FRAME_LIMIT);
+	}
+	assert_int_equal(dwunw_capture(space, &rs, &stack, frames, 0, &status), -EINVAL);
+	dwunw_space_free(space);
+	release();
+}
+
+static void the_event_says_what_frame_0_is(void **state)
+{
+	struct dwunw_frame frames[LIVE_MAX_FRAMES];
+	struct dwunw_regset rs;
+	struct dwunw_space *space;
+	enum dwunw_status status;
+	struct dwunw_stack stack;
+
+	(void)state;
+	recurse(1);
+	stack = stack_of(&snap);
+	assert_int_equal(dwunw_regset_prepare(&rs, snap.regs, DWUNW_MAX_ARCH_REGS,
+					      DWUNW_EVENT_RETURN_ADDRESS),
+			 0);
+	assert_int_equal(dwunw_space_new(&space, live->dw, live->maps, live->nr_maps), 0);
+	assert_int_equal(dwunw_capture(space, &rs, &stack, frames, LIVE_MAX_FRAMES, &status),
+			 snap.nr_pc);
+	assert_int_equal(frames[0].flags, DWUNW_FRAME_FLAG_RETURN);
+	assert_int_equal(frames[0].pc, snap.regs[DWUNW_X86_64_RIP]);
+	dwunw_space_free(space);
+	release();
+}
+
+static void registers_of_another_machine_are_refused(void **state)
+{
+	uint64_t regs[DWUNW_MAX_ARCH_REGS + 1] = {0};
+	struct dwunw_regset rs;
+
+	(void)state;
+	for (size_t nr = 0; nr <= DWUNW_MAX_ARCH_REGS + 1; nr++)
+		assert_int_equal(dwunw_regset_prepare(&rs, regs, nr, 0),
+				 nr == DWUNW_MAX_ARCH_REGS ? 0 : DWUNW_ERR_ARCH);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	live = live_new();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	live_free(live);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_deep_recursion),
+		cmocka_unit_test(a_callback_of_qsort),
+		cmocka_unit_test(a_function_with_alloca),
+		cmocka_unit_test(a_function_with_an_over_aligned_local),
+		cmocka_unit_test(a_signal_handler),
+		cmocka_unit_test(every_cut_of_the_stack_gives_a_prefix),
+		cmocka_unit_test(no_mapping_is_no_cfi),
+		cmocka_unit_test(a_corrupt_stack_ends),
+		cmocka_unit_test(room_for_fewer_frames_is_a_limit),
+		cmocka_unit_test(the_event_says_what_frame_0_is),
+		cmocka_unit_test(registers_of_another_machine_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
