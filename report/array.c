@@ -1,0 +1,25 @@
+/* array.c - see array.h */
+#include "report/array.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#define FIRST_ROOM 16
+
+void *array_grow(void *array, size_t *room, size_t need, size_t size)
+{
+	size_t wanted = *room ? *room : FIRST_ROOM;
+	void *grown;
+
+	if (need <= *room)
+		return array;
+	while (wanted < need) {
+		if (wanted > SIZE_MAX / 2)
+			return NULL;
+		wanted *= 2;
+	}
+	grown = reallocarray(array, wanted, size);
+	if (grown)
+		*room = wanted;
+	return grown;
+}

@@ -1,0 +1,143 @@
+/* block_map.c - open addressing with linear probing
+ *
+ * A block that is taken out leaves no mark: those behind it move up.  So a program that allocates
+ * and frees for days does not slow the map down.
+ */
+#include "report/block_map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "report/hash_index.h"
+
+#define FIRST_SLOTS 1024
+
+struct block_slot {
+	uint64_t key;
+	struct live_block block;
+	bool used;
+};
+
+static size_t home(const struct block_map *map, uint32_t tgid, uint64_t key)
+{
+	return hash_word(tgid, key) & (map->nr_slots - 1);
+}
+
+/* The slot of (tgid, key), or the empty one where it would go.  The map must have slots. */
+static struct block_slot *seek(const struct block_map *map, uint32_t tgid, uint64_t key)
+{
+	size_t i = home(map, tgid, key);
+
+	while (map->slots[i].used && (map->slots[i].key != key || map->slots[i].block.tgid != tgid))
+		i = (i + 1) & (map->nr_slots - 1);
+	return &map->slots[i];
+}
+
+const struct live_block *block_map_find(const struct block_map *map, uint32_t tgid, uint64_t key)
+{
+	const struct block_slot *slot;
+
+	if (!map->nr_blocks)
+		return NULL;
+	slot = seek(map, tgid, key);
+	return slot->used ? &slot->block : NULL;
+}
+
+static int grow(struct block_map *map)
+{
+	struct block_map larger = {
+		.nr_slots = map->nr_slots ? map->nr_slots * 2 : FIRST_SLOTS,
+		.nr_blocks = map->nr_blocks,
+	};
+
+	larger.slots = calloc(larger.nr_slots, sizeof(*larger.slots));
+	if (!larger.slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < map->nr_slots; i++) {
+		const struct block_slot *slot = &map->slots[i];
+
+		if (slot->used)
+			*seek(&larger, slot->block.tgid, slot->key) = *slot;
+	}
+	free(map->slots);
+	*map = larger;
+	return 0;
+}
+
+int block_map_put(struct block_map *map, uint64_t key, const struct live_block *block)
+{
+	struct block_slot *slot;
+
+	if (map->nr_blocks >= map->nr_slots / 4 * 3 && grow(map))
+		return -ENOMEM;
+	slot = seek(map, block->tgid, key);
+	*slot = (struct block_slot){.key = key, .block = *block, .used = true};
+	map->nr_blocks++;
+	return 0;
+}
+
+/* Empty slot @hole, and move up what could not be found any more across the gap. */
+static void vacate(struct block_map *map, size_t hole)
+{
+	size_t mask = map->nr_slots - 1;
+
+	map->nr_blocks--;
+	for (size_t i = (hole + 1) & mask; map->slots[i].used; i = (i + 1) & mask) {
+		struct block_slot *slot = &map->slots[i];
+		size_t first = home(map, slot->block.tgid, slot->key);
+
+		/* it may move if the hole lies between its home and where it is now */
+		if (((i - first) & mask) < ((i - hole) & mask))
+			continue;
+		map->slots[hole] = *slot;
+		hole = i;
+	}
+	map->slots[hole].used = false;
+}
+
+bool block_map_take(struct block_map *map, uint32_t tgid, uint64_t key, struct live_block *block)
+{
+	struct block_slot *slot;
+
+	if (!map->nr_blocks)
+		return false;
+	slot = seek(map, tgid, key);
+	if (!slot->used)
+		return false;
+	*block = slot->block;
+	vacate(map, (size_t)(slot - map->slots));
+	return true;
+}
+
+bool block_map_take_next(struct block_map *map, uint32_t tgid, size_t *pos,
+			 struct live_block *block)
+{
+	for (; *pos < map->nr_slots; (*pos)++) {
+		const struct block_slot *slot = &map->slots[*pos];
+
+		if (!slot->used || slot->block.tgid != tgid)
+			continue;
+		*block = slot->block;
+		/* *pos stays: what moves up into this slot was not seen yet */
+		vacate(map, *pos);
+		return true;
+	}
+	return false;
+}
+
+const struct live_block *block_map_next(const struct block_map *map, size_t *pos)
+{
+	while (*pos < map->nr_slots) {
+		const struct block_slot *slot = &map->slots[(*pos)++];
+
+		if (slot->used)
+			return &slot->block;
+	}
+	return NULL;
+}
+
+void block_map_release(struct block_map *map)
+{
+	free(map->slots);
+	*map = (struct block_map){0};
+}

@@ -1,0 +1,51 @@
+/* block_map.h - blocks of memory by process and a key (an address, or a thread) */
+#ifndef REPORT_BLOCK_MAP_H
+#define REPORT_BLOCK_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What is known of a block.  An unknown one has only addr and tgid: nobody saw it given out. */
+struct live_block {
+	uint64_t addr;
+	uint64_t size;	  /* bytes asked for */
+	uint64_t time_ns; /* CLOCK_MONOTONIC, when it was given out */
+	uint32_t tgid;
+	uint32_t tid;	/* the thread that got it */
+	uint32_t stack; /* number of its stack */
+	bool known;
+};
+
+struct block_slot;
+
+/* All zero is an empty map. */
+struct block_map {
+	struct block_slot *slots;
+	size_t nr_slots; /* zero or a power of two */
+	size_t nr_blocks;
+};
+
+/* The block of process @tgid under @key, valid until the map is changed, or NULL. */
+const struct live_block *block_map_find(const struct block_map *map, uint32_t tgid, uint64_t key);
+
+/* Put a copy of @block under its tgid and @key, where no block may be.  Returns 0 or -ENOMEM. */
+int block_map_put(struct block_map *map, uint64_t key, const struct live_block *block);
+
+/* Take the block of process @tgid under @key out into *@block.  Returns false when none is there.
+ */
+bool block_map_take(struct block_map *map, uint32_t tgid, uint64_t key, struct live_block *block);
+
+/* Take any one block of process @tgid out into *@block, going on from slot *@pos (0 to begin with).
+ * Returns false when none is left. */
+bool block_map_take_next(struct block_map *map, uint32_t tgid, size_t *pos,
+			 struct live_block *block);
+
+/* The next block at or after slot *@pos (0 to begin with), in no order, or NULL at the end; valid
+ * until the map is changed. */
+const struct live_block *block_map_next(const struct block_map *map, size_t *pos);
+
+/* Release what @map holds and leave it empty. */
+void block_map_release(struct block_map *map);
+
+#endif

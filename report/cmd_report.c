@@ -1,0 +1,189 @@
+/* cmd_report.c - `mleak report`: read a trace, find what is outstanding, print it */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mleak.h"
+#include "report/leaks.h"
+#include "report/options.h"
+#include "report/print_folded.h"
+#include "report/print_summary.h"
+#include "report/print_tree.h"
+#include "report/text.h"
+
+/* Say why the trace cannot be opened, and what to do.  @path is safe to print. */
+static void explain_open(const char *path, int err)
+{
+	switch (err) {
+	case -ENOENT:
+		log_error("cannot open '%s': %s; record one with 'mleak record -o %s -p PID'", path,
+			  strerror(ENOENT), path);
+		break;
+	case -EISDIR:
+		log_error("cannot open '%s': it is a directory; name the trace in it", path);
+		break;
+	case -EINVAL:
+		log_error("cannot open '%s': it is not a regular file; copy the trace to one",
+			  path);
+		break;
+	case MLK_E_MAGIC:
+		log_error("'%s' is not a mleak trace (it does not begin with the trace's magic "
+			  "bytes)",
+			  path);
+		break;
+	case MLK_E_VERSION:
+		log_error("'%s' has a later version of the format than this mleak (" MLEAK_VERSION
+			  ") knows; read it with the mleak that wrote it",
+			  path);
+		break;
+	case MLK_E_HEADER:
+		log_error(
+			"'%s' cannot be read: the header of the trace is damaged; copy it again or "
+			"record anew",
+			path);
+		break;
+	case MLK_E_EMPTY:
+		log_error("'%s' cannot be read: the trace was cut before its first whole chunk; "
+			  "copy it again or record anew",
+			  path);
+		break;
+	default:
+		log_error("cannot open '%s': %s", path, mlk_strerror(err));
+	}
+}
+
+/* Warn of everything that the trace does not hold any more. */
+static void warn_of_damage(const char *path, const struct mlk_condition *condition)
+{
+	if (condition->chunks_lost)
+		log_warn("'%s' is damaged: %" PRIu64 " of its chunks are lost, and with them frees "
+			 "whose blocks may be reported as leaks",
+			 path, condition->chunks_lost);
+	if (condition->bytes_skipped)
+		log_warn("'%s' is cut or damaged: %" PRIu64 " bytes belong to no whole chunk and "
+			 "were skipped",
+			 path, condition->bytes_skipped);
+	if (condition->chunks_unknown)
+		log_warn("'%s' holds %" PRIu64 " chunks of a kind unknown to this mleak "
+			 "(" MLEAK_VERSION "), which were skipped",
+			 path, condition->chunks_unknown);
+	if (!condition->ended)
+		log_warn("'%s' has no end: the recording was killed or the file was cut; this is "
+			 "its "
+			 "state at the last event",
+			 path);
+	else if (condition->reason == MLK_END_ERROR)
+		log_warn("'%s' ends early: the recorder could not write on", path);
+}
+
+/* Folded stacks have no place for it, and a tree says it in its summary. */
+static void warn_of_losses(const char *path, const struct mlk_losses *losses)
+{
+	uint64_t total = 0;
+
+	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
+		if (kind != MLK_LOST_MODULE)
+			total += losses->count[kind];
+	if (total)
+		log_warn("%" PRIu64 " events were lost while '%s' was recorded; the report without "
+			 "--folded lists them",
+			 total, path);
+}
+
+/* Make sure that all of the report went out.  Whoever closed the pipe has read enough. */
+static int finish_output(void)
+{
+	int err;
+
+	errno = 0;
+	if (fflush(stdout) != EOF && !ferror(stdout))
+		return EXIT_OK;
+	err = errno ? errno : EIO;
+	if (err != EPIPE)
+		log_error("cannot write the report: %s", strerror(err));
+	return EXIT_FAILED;
+}
+
+static int print_report(const struct report_opts *opts, const struct mlk_meta *meta,
+			const struct leaks *leaks)
+{
+	struct view *view;
+	int err;
+
+	err = view_new(&view, leaks_stacks(leaks), leaks_unwinder(leaks), &opts->view);
+	if (err)
+		goto out;
+	if (opts->folded) {
+		err = print_folded(stdout, leaks_comm(leaks), view);
+	} else {
+		print_summary(stdout, opts->path, meta, leaks);
+		err = print_view_as_tree(stdout, view,
+					 opts->view.inverted ? "innermost first" : "callers first");
+	}
+out:
+	view_free(view);
+	if (err)
+		log_error("cannot make the report: %s", mlk_strerror(err));
+	return err ? EXIT_FAILED : finish_output();
+}
+
+/* @shown is the path of the trace, safe to print. */
+static int report(const struct report_opts *opts, const char *shown)
+{
+	struct mlk_reader *trace = NULL;
+	struct leaks *leaks = NULL;
+	int err, status = EXIT_USAGE;
+
+	err = mlk_reader_open_file(&trace, opts->path);
+	if (err) {
+		explain_open(shown, err);
+		goto out;
+	}
+	err = leaks_collect(&leaks, trace, opts->debug_dirs, opts->nr_debug_dirs);
+	if (err) {
+		log_error("cannot read '%s' at byte %" PRIu64 ": %s", shown,
+			  mlk_reader_offset(trace), mlk_strerror(err));
+		if (err == -ENOMEM)
+			status = EXIT_FAILED;
+		goto out;
+	}
+	warn_of_damage(shown, leaks_condition(leaks));
+	if (opts->folded)
+		warn_of_losses(shown, &leaks_condition(leaks)->losses);
+	status = print_report(opts, mlk_reader_meta(trace), leaks);
+out:
+	leaks_free(leaks);
+	mlk_reader_free(trace);
+	return status;
+}
+
+int cmd_report(int argc, char **argv)
+{
+	struct report_opts opts;
+	int err, status = EXIT_FAILED;
+	char *shown = NULL;
+
+	err = report_opts_parse(&opts, argc, argv);
+	if (err) {
+		status = err == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+		if (err == -ENOMEM)
+			log_error("cannot read the options: %s", strerror(ENOMEM));
+		goto out;
+	}
+	if (opts.help) {
+		report_opts_print_help();
+		status = finish_output();
+		goto out;
+	}
+	shown = text_escape(opts.path);
+	if (shown)
+		status = report(&opts, shown);
+	else
+		log_error("cannot read the options: %s", strerror(ENOMEM));
+out:
+	free(shown);
+	report_opts_release(&opts);
+	return status;
+}

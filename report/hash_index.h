@@ -1,0 +1,42 @@
+/* hash_index.h - find the number of a thing by its hash; the things are kept by the caller */
+#ifndef REPORT_HASH_INDEX_H
+#define REPORT_HASH_INDEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct hash_slot;
+
+/* All zero is an empty index. */
+struct hash_index {
+	struct hash_slot *slots;
+	size_t nr_slots; /* zero or a power of two */
+	size_t nr_used;
+};
+
+/* What is looked for: @equal says whether thing @number of @things is the one @key describes. */
+struct hash_query {
+	uint64_t hash;
+	const void *things;
+	const void *key;
+	bool (*equal)(const void *things, uint32_t number, const void *key);
+};
+
+/* Look for what @query describes.  Returns true with its number in *@number, or false. */
+bool hash_index_find(const struct hash_index *index, const struct hash_query *query,
+		     uint32_t *number);
+
+/* Add thing @number (below UINT32_MAX), which must not be there yet.  Returns 0 or -ENOMEM. */
+int hash_index_add(struct hash_index *index, uint64_t hash, uint32_t number);
+
+/* Release what @index holds and leave it empty. */
+void hash_index_release(struct hash_index *index);
+
+/* The hash of @word, after what @hash already holds (0 to begin with). */
+uint64_t hash_word(uint64_t hash, uint64_t word);
+
+/* The hash of the string @text, after what @hash already holds. */
+uint64_t hash_text(uint64_t hash, const char *text);
+
+#endif

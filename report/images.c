@@ -1,0 +1,207 @@
+/* images.c - see images.h */
+#include "report/images.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/array.h"
+#include "report/hash_index.h"
+
+struct image {
+	struct mlk_id id;
+	char *path;
+	uint8_t *bytes;
+	size_t len, room; /* bytes so far */
+	uint64_t whole;	  /* bytes of the whole image; 0: nothing of it was seen */
+	bool broken;	  /* a piece is missing or does not fit */
+	uint32_t module;
+};
+
+struct images {
+	struct image *all;
+	size_t nr, room;
+	uint64_t bytes; /* of all images */
+	struct hash_index index;
+};
+
+struct image_key {
+	const struct mlk_id *id;
+	const char *path;
+};
+
+int images_new(struct images **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+static size_t id_len(const struct mlk_id *id)
+{
+	return id->len < MLK_MAX_ID ? id->len : MLK_MAX_ID;
+}
+
+static uint64_t hash_key(const struct image_key *key)
+{
+	uint64_t hash = key->id->len;
+
+	if (!key->id->len)
+		return hash_text(0, key->path);
+	for (size_t i = 0; i < id_len(key->id); i++)
+		hash = hash_word(hash, key->id->bytes[i]);
+	return hash;
+}
+
+static bool same_module(const void *things, uint32_t number, const void *arg)
+{
+	const struct image *image = &((const struct images *)things)->all[number];
+	const struct image_key *key = arg;
+
+	if (image->id.len != key->id->len)
+		return false;
+	if (!key->id->len)
+		return !strcmp(image->path, key->path);
+	return !memcmp(image->id.bytes, key->id->bytes, id_len(key->id));
+}
+
+static int append(struct images *images, const struct image_key *key, uint64_t hash)
+{
+	struct image *all;
+	char *path;
+
+	if (images->nr >= UINT32_MAX)
+		return -ENOMEM;
+	all = array_grow(images->all, &images->room, images->nr + 1, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	images->all = all;
+	path = strdup(key->path);
+	if (!path)
+		return -ENOMEM;
+	if (hash_index_add(&images->index, hash, (uint32_t)images->nr)) {
+		free(path);
+		return -ENOMEM;
+	}
+	images->all[images->nr++] = (struct image){
+		.id = *key->id,
+		.path = path,
+		.module = DWUNW_NO_MODULE,
+	};
+	return 0;
+}
+
+int images_intern(struct images *images, const struct mlk_id *id, const char *path,
+		  uint32_t *number)
+{
+	struct image_key key = {.id = id, .path = path};
+	struct hash_query query = {
+		.hash = hash_key(&key),
+		.things = images,
+		.key = &key,
+		.equal = same_module,
+	};
+	int err;
+
+	if (hash_index_find(&images->index, &query, number))
+		return 0;
+	err = append(images, &key, query.hash);
+	if (!err)
+		*number = (uint32_t)(images->nr - 1);
+	return err;
+}
+
+static void drop_bytes(struct images *images, struct image *image)
+{
+	images->bytes -= image->len;
+	free(image->bytes);
+	image->bytes = NULL;
+	image->len = 0;
+	image->room = 0;
+}
+
+static bool piece_fits(const struct images *images, const struct image *image,
+		       const struct mlk_module *piece)
+{
+	return piece->image_len == image->whole && piece->offset == image->len &&
+	       piece->piece_len <= image->whole - image->len &&
+	       piece->piece_len <= IMAGES_MAX_BYTES - images->bytes;
+}
+
+int images_add_piece(struct images *images, const struct mlk_module *piece)
+{
+	struct image *image;
+	uint32_t number;
+	uint8_t *bytes;
+	int err;
+
+	err = images_intern(images, &piece->id, piece->path, &number);
+	if (err)
+		return err;
+	image = &images->all[number];
+	if (!piece->image_len || !piece->piece_len || (image->whole && image->len == image->whole))
+		return 0; /* nothing in it, or nothing new */
+	if (!piece->offset) {
+		drop_bytes(images, image);
+		image->whole = piece->image_len;
+		image->broken = false;
+	}
+	if (image->broken || !piece_fits(images, image, piece)) {
+		image->broken = true;
+		drop_bytes(images, image);
+		return 0;
+	}
+	/* the room grows with what is really there, not with what the trace promises */
+	bytes = array_grow(image->bytes, &image->room, image->len + piece->piece_len, 1);
+	if (!bytes)
+		return -ENOMEM;
+	memcpy(bytes + image->len, piece->piece, piece->piece_len);
+	image->bytes = bytes;
+	image->len += piece->piece_len;
+	images->bytes += piece->piece_len;
+	return 0;
+}
+
+int images_load(struct images *images, struct dwunw *dw)
+{
+	for (size_t i = 0; i < images->nr; i++) {
+		struct image *image = &images->all[i];
+		int err;
+
+		if (!image->whole || image->broken || image->len != image->whole)
+			continue;
+		err = dwunw_module_add(dw, &image->module, image->path, image->bytes, image->len);
+		if (err == -ENOMEM)
+			return err;
+		if (err)
+			image->module = DWUNW_NO_MODULE;
+	}
+	return 0;
+}
+
+uint32_t images_module(const struct images *images, uint32_t number)
+{
+	return images->all[number].module;
+}
+
+const char *images_path(const struct images *images, uint32_t number)
+{
+	return images->all[number].path;
+}
+
+size_t images_nr(const struct images *images)
+{
+	return images->nr;
+}
+
+void images_free(struct images *images)
+{
+	if (!images)
+		return;
+	for (size_t i = 0; i < images->nr; i++) {
+		free(images->all[i].path);
+		free(images->all[i].bytes);
+	}
+	free(images->all);
+	hash_index_release(&images->index);
+	free(images);
+}

@@ -1,0 +1,270 @@
+/* leaks.c - the two passes over a trace: first what was mapped where, then what happened */
+#include "report/leaks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/spaces.h"
+
+struct leaks {
+	struct mlk_reader *trace;
+	struct dwunw *dw;
+	struct images *images; /* the unwinder borrows their bytes */
+	struct spaces *spaces;
+	struct stacks *stacks;
+	struct live *live;
+	struct mlk_condition condition;
+	uint64_t status_counts[DWUNW_STATUS_NR];
+	char *comm;
+	const char **missing; /* paths */
+	size_t nr_missing;
+	struct dwunw_frame frames[STACK_MAX_FRAMES]; /* of the stack being unwound */
+};
+
+static void keep_larger(uint64_t *all, uint64_t pass)
+{
+	if (pass > *all)
+		*all = pass;
+}
+
+/* A pass sees only the damage in the chunks that it reads, so the worst of all passes is kept. */
+static void merge_condition(struct mlk_condition *all, const struct mlk_condition *pass)
+{
+	keep_larger(&all->chunks, pass->chunks);
+	keep_larger(&all->chunks_lost, pass->chunks_lost);
+	keep_larger(&all->bytes_skipped, pass->bytes_skipped);
+	keep_larger(&all->chunks_unknown, pass->chunks_unknown);
+	keep_larger(&all->end_ns, pass->end_ns);
+	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
+		keep_larger(&all->losses.count[kind], pass->losses.count[kind]);
+	if (pass->ended) {
+		all->ended = true;
+		all->reason = pass->reason;
+		all->end_ns = pass->end_ns;
+	}
+}
+
+/* The main thread's name serves when the trace does not tell the process's. */
+static int note_thread(struct leaks *leaks, const struct mlk_thread *thread)
+{
+	if (leaks->comm || thread->tid != mlk_reader_meta(leaks->trace)->tgid || !thread->name[0])
+		return 0;
+	leaks->comm = strdup(thread->name);
+	return leaks->comm ? 0 : -ENOMEM;
+}
+
+static int note_layout(struct leaks *leaks, const struct mlk_record *record)
+{
+	switch (record->type) {
+	case MLK_RECORD_MAPS:
+		return spaces_add(leaks->spaces, &record->maps, leaks->images);
+	case MLK_RECORD_MODULE:
+		return images_add_piece(leaks->images, &record->module);
+	case MLK_RECORD_THREAD:
+		return note_thread(leaks, &record->thread);
+	default:
+		return 0;
+	}
+}
+
+static int unwind(struct leaks *leaks, const struct mlk_event *event, uint32_t *number)
+{
+	enum dwunw_status status = DWUNW_STATUS_NO_CFI;
+	struct dwunw_regset regs;
+	struct dwunw_stack stack = {
+		.addr = event->regs[MLK_SP_REG],
+		.bytes = event->stack,
+		.len = event->stack_len,
+	};
+	int nr = 0, err;
+
+	/* registers of another architecture: a stack without frames */
+	if (!dwunw_regset_prepare(&regs, event->regs, event->nr_regs, event->flags & 0xff)) {
+		nr = dwunw_capture(spaces_find(leaks->spaces, event->tgid, event->time_ns), &regs,
+				   &stack, leaks->frames, STACK_MAX_FRAMES, &status);
+		if (nr < 0)
+			return nr;
+	}
+	err = stacks_intern(leaks->stacks, leaks->frames, (size_t)nr, status, number);
+	if (err)
+		return err;
+	stacks_get(leaks->stacks, *number)->allocs++;
+	leaks->status_counts[status]++;
+	return 0;
+}
+
+static int replay_event(struct leaks *leaks, const struct mlk_record *record)
+{
+	uint32_t stack = 0;
+	int err;
+
+	if (record->type != MLK_RECORD_EVENT)
+		return 0;
+	if (record->event.kind == MLK_ALLOC) {
+		err = unwind(leaks, &record->event, &stack);
+		if (err)
+			return err;
+	}
+	return live_event(leaks->live, &record->event, stack);
+}
+
+static int pass(struct leaks *leaks, unsigned int types,
+		int (*take)(struct leaks *leaks, const struct mlk_record *record))
+{
+	struct mlk_record record;
+	int more, err;
+
+	mlk_reader_rewind(leaks->trace, types);
+	while ((more = mlk_reader_next(leaks->trace, &record)) > 0) {
+		err = take(leaks, &record);
+		if (err)
+			return err;
+	}
+	merge_condition(&leaks->condition, mlk_reader_condition(leaks->trace));
+	return more;
+}
+
+static int find_comm(struct leaks *leaks)
+{
+	const struct mlk_meta *meta = mlk_reader_meta(leaks->trace);
+	const char *slash = strrchr(meta->exe, '/');
+	const char *exe = slash ? slash + 1 : meta->exe;
+
+	if (leaks->comm && !meta->comm[0])
+		return 0;
+	free(leaks->comm);
+	leaks->comm = strdup(meta->comm[0] ? meta->comm : exe[0] ? exe : "process");
+	return leaks->comm ? 0 : -ENOMEM;
+}
+
+static int find_missing(struct leaks *leaks)
+{
+	size_t nr = images_nr(leaks->images);
+
+	leaks->missing = calloc(nr ? nr : 1, sizeof(*leaks->missing));
+	if (!leaks->missing)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++)
+		if (spaces_use(leaks->spaces, (uint32_t)i) &&
+		    images_module(leaks->images, (uint32_t)i) == DWUNW_NO_MODULE)
+			leaks->missing[leaks->nr_missing++] =
+				images_path(leaks->images, (uint32_t)i);
+	return 0;
+}
+
+static void count_outstanding(void *arg, const struct live_block *block)
+{
+	struct stack *stack = stacks_get(arg, block->stack);
+
+	stack->bytes += block->size;
+	stack->blocks++;
+}
+
+static int collect(struct leaks *leaks)
+{
+	int err;
+
+	err = pass(leaks, MLK_RECORD_MAPS | MLK_RECORD_MODULE | MLK_RECORD_THREAD, note_layout);
+	if (!err)
+		err = images_load(leaks->images, leaks->dw);
+	if (!err)
+		err = spaces_build(leaks->spaces, leaks->images, leaks->dw);
+	if (!err)
+		err = find_comm(leaks);
+	if (!err)
+		err = find_missing(leaks);
+	if (!err)
+		err = pass(leaks, MLK_RECORD_EVENT, replay_event);
+	if (err)
+		return err;
+	live_finish(leaks->live);
+	live_each(leaks->live, count_outstanding, leaks->stacks);
+	return 0;
+}
+
+static int start(struct leaks *leaks, const char *const *debug_dirs, size_t nr_debug_dirs)
+{
+	int err = dwunw_new(&leaks->dw);
+
+	for (size_t i = 0; i < nr_debug_dirs && !err; i++)
+		err = dwunw_debug_dir_add(leaks->dw, debug_dirs[i]);
+	if (!err)
+		err = images_new(&leaks->images);
+	if (!err)
+		err = spaces_new(&leaks->spaces);
+	if (!err)
+		err = stacks_new(&leaks->stacks);
+	if (!err)
+		err = live_new(&leaks->live);
+	return err;
+}
+
+int leaks_collect(struct leaks **out, struct mlk_reader *trace, const char *const *debug_dirs,
+		  size_t nr_debug_dirs)
+{
+	struct leaks *leaks = calloc(1, sizeof(*leaks));
+	int err;
+
+	*out = NULL;
+	if (!leaks)
+		return -ENOMEM;
+	leaks->trace = trace;
+	err = start(leaks, debug_dirs, nr_debug_dirs);
+	if (!err)
+		err = collect(leaks);
+	if (err)
+		leaks_free(leaks);
+	else
+		*out = leaks;
+	return err;
+}
+
+const struct live_totals *leaks_totals(const struct leaks *leaks)
+{
+	return live_totals(leaks->live);
+}
+
+const struct stacks *leaks_stacks(const struct leaks *leaks)
+{
+	return leaks->stacks;
+}
+
+struct dwunw *leaks_unwinder(const struct leaks *leaks)
+{
+	return leaks->dw;
+}
+
+uint64_t leaks_status_count(const struct leaks *leaks, enum dwunw_status status)
+{
+	return leaks->status_counts[status];
+}
+
+const char *leaks_comm(const struct leaks *leaks)
+{
+	return leaks->comm;
+}
+
+const struct mlk_condition *leaks_condition(const struct leaks *leaks)
+{
+	return &leaks->condition;
+}
+
+const char *leaks_missing(const struct leaks *leaks, size_t i)
+{
+	return i < leaks->nr_missing ? leaks->missing[i] : NULL;
+}
+
+void leaks_free(struct leaks *leaks)
+{
+	if (!leaks)
+		return;
+	live_free(leaks->live);
+	stacks_free(leaks->stacks);
+	spaces_free(leaks->spaces);
+	dwunw_free(leaks->dw);
+	images_free(leaks->images);
+	free(leaks->missing);
+	free(leaks->comm);
+	free(leaks);
+}

@@ -1,0 +1,45 @@
+/* leaks.h - replay a trace: unwind every allocation, and find what is still outstanding at the end
+ */
+#ifndef REPORT_LEAKS_H
+#define REPORT_LEAKS_H
+
+#include "format/reader.h"
+#include "report/live.h"
+#include "report/stacks.h"
+
+struct leaks; /* opaque: all that was learned of one trace */
+
+/*
+ * Read all of @trace, which is borrowed until leaks_free().  @debug_dirs (@nr_debug_dirs strings)
+ * are the directories where debug information is looked for, in this order.
+ * *@out is NULL on failure.  Returns 0, -ENOMEM or the -errno of read(2).
+ */
+int leaks_collect(struct leaks **out, struct mlk_reader *trace, const char *const *debug_dirs,
+		  size_t nr_debug_dirs);
+
+/* What the accessors below return is valid until leaks_free(). */
+
+/* The totals of all blocks. */
+const struct live_totals *leaks_totals(const struct leaks *leaks);
+
+/* The distinct stacks, their counts filled in, and the unwinder that names their frames. */
+const struct stacks *leaks_stacks(const struct leaks *leaks);
+struct dwunw *leaks_unwinder(const struct leaks *leaks);
+
+/* Allocations whose stack ended with @status. */
+uint64_t leaks_status_count(const struct leaks *leaks, enum dwunw_status status);
+
+/* The name of the recorded process as ps shows it, or the best there is; never "". */
+const char *leaks_comm(const struct leaks *leaks);
+
+/* The state of the trace over all passes. */
+const struct mlk_condition *leaks_condition(const struct leaks *leaks);
+
+/* Path of the @i-th module (from 0) that was mapped executable but has no usable image in the
+ * trace, or NULL when there are no more. */
+const char *leaks_missing(const struct leaks *leaks, size_t i);
+
+/* Release @leaks; NULL is allowed. */
+void leaks_free(struct leaks *leaks);
+
+#endif

@@ -1,0 +1,53 @@
+/* live.h - which blocks are alive: match what was given out with what was freed
+ *
+ * Events are taken in the order of the trace.  After live_finish() the totals add up:
+ * allocated = freed + outstanding + implied + gone.
+ */
+#ifndef REPORT_LIVE_H
+#define REPORT_LIVE_H
+
+#include "format/trace.h"
+#include "report/block_map.h"
+
+struct live; /* opaque: the blocks of one trace */
+
+/* Sums of sizes from a damaged trace may wrap; the totals then still add up modulo 2^64. */
+struct live_amount {
+	uint64_t blocks;
+	uint64_t bytes;
+};
+
+struct live_totals {
+	struct live_amount allocated;
+	struct live_amount
+		freed; /* blocks that were seen given out; a failed realloc frees nothing */
+	struct live_amount outstanding;
+	struct live_amount implied; /* their address was given out again: the free was not seen */
+	struct live_amount gone;    /* alive when their process started another program */
+	uint64_t unknown_frees;	    /* frees of blocks that were not alive */
+};
+
+/* A match without any block.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
+int live_new(struct live **out);
+
+/*
+ * Take in the next event of the trace; @stack is the number that live_each() gives back for the
+ * block of an MLK_ALLOC, and not looked at for other kinds.  Unknown kinds are ignored.
+ * Returns 0 or -ENOMEM.
+ */
+int live_event(struct live *live, const struct mlk_event *event, uint32_t stack);
+
+/* The trace has ended: a realloc whose outcome was not seen counts as a free of the old block. */
+void live_finish(struct live *live);
+
+/* The sums so far, valid until live_free(). */
+const struct live_totals *live_totals(const struct live *live);
+
+/* Call @visit with @arg for each outstanding block, in no order; @block is valid for the call. */
+void live_each(const struct live *live, void (*visit)(void *arg, const struct live_block *block),
+	       void *arg);
+
+/* Release @live; NULL is allowed. */
+void live_free(struct live *live);
+
+#endif

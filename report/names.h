@@ -1,0 +1,33 @@
+/* names.h - from frames to labels: symbolize each distinct frame once */
+#ifndef REPORT_NAMES_H
+#define REPORT_NAMES_H
+
+#include <stdbool.h>
+
+#include "report/labels.h"
+#include "unwind/dwunw.h"
+
+struct names; /* opaque */
+
+struct names_opts {
+	bool addresses; /* MODULE+0xADDR for every frame; nothing is symbolized */
+	bool lines;	/* labels have locations */
+};
+
+/* No frames yet.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
+int names_new(struct names **out);
+
+/* Note @nr frames that are to be named; they are copied.  Returns 0 or -ENOMEM. */
+int names_want(struct names *names, const struct dwunw_frame *frames, size_t nr);
+
+/* Name all frames noted so far, once.  The labels are added to @labels.  Returns 0 or -ENOMEM. */
+int names_resolve(struct names *names, struct dwunw *dw, const struct names_opts *opts,
+		  struct labels *labels);
+
+/* The number of the label of @frame, which was noted before names_resolve(). */
+uint32_t names_label(const struct names *names, const struct dwunw_frame *frame);
+
+/* Release @names; NULL is allowed. */
+void names_free(struct names *names);
+
+#endif

@@ -1,0 +1,16 @@
+/* print_summary.h - what stands above a leak tree: whose trace it is, its totals, and what is
+ * missing */
+#ifndef REPORT_PRINT_SUMMARY_H
+#define REPORT_PRINT_SUMMARY_H
+
+#include <stdio.h>
+
+#include "report/leaks.h"
+
+/* Print the summary of the trace in file @path, recorded as @meta says.  Errors of writing are left
+ * in
+ * @out for ferror(). */
+void print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
+		   const struct leaks *leaks);
+
+#endif

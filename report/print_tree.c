@@ -1,0 +1,110 @@
+/* print_tree.c - see print_tree.h */
+#include "report/print_tree.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "report/text.h"
+
+#define BYTES_WIDTH  12
+#define BLOCKS_WIDTH 12
+#define INDENT	     3
+
+struct printer {
+	FILE *out;
+	const struct tree *tree;
+	const struct labels *labels;
+	size_t indent;			     /* bytes of prefix in use */
+	char prefix[VIEW_MAX_PATH * INDENT]; /* what stands before the children of a node */
+};
+
+static void print_node(const struct printer *p, const struct tree_node *node, const char *branch)
+{
+	const struct label *label = labels_get(p->labels, node->label);
+	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
+
+	fprintf(p->out, "%*s%*s  %.*s%s%s", BYTES_WIDTH, text_number(bytes, node->bytes),
+		BLOCKS_WIDTH, text_number(blocks, node->blocks), (int)p->indent, p->prefix, branch,
+		label->name);
+	if (label->location[0])
+		fprintf(p->out, "  %s", label->location);
+	fputc('\n', p->out);
+}
+
+/* Recursion is as deep as the tree, which is at most VIEW_MAX_PATH. */
+static void print_children(struct printer *p, uint32_t first)
+{
+	bool branches = first != TREE_NONE && tree_node(p->tree, first)->next != TREE_NONE;
+
+	for (uint32_t at = first; at != TREE_NONE;) {
+		const struct tree_node *node = tree_node(p->tree, at);
+		bool last = node->next == TREE_NONE;
+
+		print_node(p, node, !branches ? "" : last ? "`- " : "|- ");
+		if (branches) {
+			assert(p->indent + INDENT <= sizeof(p->prefix));
+			memcpy(p->prefix + p->indent, last ? "   " : "|  ", INDENT);
+			p->indent += INDENT;
+		}
+		print_children(p, node->first);
+		if (branches)
+			p->indent -= INDENT;
+		at = node->next;
+	}
+}
+
+void print_tree(FILE *out, const struct tree *tree, const struct labels *labels, const char *order)
+{
+	struct printer p = {.out = out, .tree = tree, .labels = labels};
+
+	fprintf(out, "%*s%*s  call path (%s)\n", BYTES_WIDTH, "bytes", BLOCKS_WIDTH, "blocks",
+		order);
+	for (uint32_t at = tree_first(tree); at != TREE_NONE;) {
+		const struct tree_node *root = tree_node(tree, at);
+
+		print_node(&p, root, "");
+		print_children(&p, root->first);
+		at = root->next;
+		/* without the gap a root would look like the last function of the path above it */
+		if (at != TREE_NONE)
+			fputc('\n', out);
+	}
+}
+
+static void print_left_out(FILE *out, const struct view *view)
+{
+	char stacks[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX];
+	struct live_amount amount;
+	size_t nr = view_left_out(view, &amount);
+
+	if (nr)
+		fprintf(out, "\nleft out: %s lighter %s with %s blocks, %s bytes\n",
+			text_number(stacks, nr), nr == 1 ? "stack" : "stacks",
+			text_number(blocks, amount.blocks), text_number(bytes, amount.bytes));
+}
+
+int print_view_as_tree(FILE *out, const struct view *view, const char *order)
+{
+	uint32_t path[VIEW_MAX_PATH];
+	struct tree *tree;
+	int err;
+
+	if (!view_nr(view)) {
+		fputs("no outstanding blocks\n", out);
+		return 0;
+	}
+	err = tree_new(&tree);
+	for (size_t i = 0; i < view_nr(view) && !err; i++) {
+		const struct stack *stack = view_stack(view, i);
+
+		err = tree_add(tree, path, view_path(view, i, path), stack->bytes, stack->blocks);
+	}
+	if (!err)
+		err = tree_sort(tree, view_labels(view));
+	if (!err) {
+		print_tree(out, tree, view_labels(view), order);
+		print_left_out(out, view);
+	}
+	tree_free(tree);
+	return err;
+}

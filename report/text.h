@@ -1,0 +1,29 @@
+/* text.h - make text that came from a trace or a program safe and readable on a terminal
+ *
+ * Names are written by whoever built the program that was recorded.  Printed as they are they could
+ * move the cursor, change colours, reorder the line or break it.
+ */
+#ifndef REPORT_TEXT_H
+#define REPORT_TEXT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+/*
+ * Copy @text, which may hold any bytes.  The copy is valid UTF-8 without control characters and
+ * without characters that are invisible or change the direction of writing: those stand there as
+ * \xHH (a byte below 0x80 or one that is no UTF-8) or \u{H...} (a character).
+ *
+ * Returns a string that the caller frees, or NULL when there is no memory.
+ */
+char *text_escape(const char *text);
+
+/* Print @text to @out as text_escape() would copy it.  Errors are left in @out for ferror(). */
+void text_print(FILE *out, const char *text);
+
+#define TEXT_NUMBER_MAX 32
+
+/* Write @number with commas between the thousands into @buf.  Returns @buf. */
+const char *text_number(char buf[TEXT_NUMBER_MAX], uint64_t number);
+
+#endif

@@ -1,0 +1,42 @@
+/* tree.h - many stacks as one call tree, with what is outstanding below each call */
+#ifndef REPORT_TREE_H
+#define REPORT_TREE_H
+
+#include "report/labels.h"
+
+struct tree; /* opaque */
+
+#define TREE_NONE UINT32_MAX /* no node */
+
+struct tree_node {
+	uint64_t bytes;	 /* outstanding at this node and below it */
+	uint64_t blocks; /* likewise */
+	uint32_t label;
+	uint32_t first; /* its first child, or TREE_NONE */
+	uint32_t next;	/* the next child of the same parent, or TREE_NONE */
+};
+
+/* A tree without nodes.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
+int tree_new(struct tree **out);
+
+/*
+ * Add a stack: the @nr labels of its path from the root (numbers of struct labels, none: nothing is
+ * added), and what is outstanding of it.  Nodes with one parent and one label are the same node.
+ * Returns 0 or -ENOMEM.
+ */
+int tree_add(struct tree *tree, const uint32_t *path, size_t nr, uint64_t bytes, uint64_t blocks);
+
+/* Order the roots, and the children of every node, by bytes, then blocks (both descending), then
+ * the text of @labels.  Returns 0 or -ENOMEM. */
+int tree_sort(struct tree *tree, const struct labels *labels);
+
+/* The first root, or TREE_NONE. */
+uint32_t tree_first(const struct tree *tree);
+
+/* Node @number; valid until the next tree_add(). */
+const struct tree_node *tree_node(const struct tree *tree, uint32_t number);
+
+/* Release @tree; NULL is allowed. */
+void tree_free(struct tree *tree);
+
+#endif

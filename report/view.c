@@ -1,0 +1,169 @@
+/* view.c - see view.h */
+#include "report/view.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct view {
+	const struct stack **chosen;
+	size_t nr;
+	struct view_opts opts;
+	struct labels *labels;
+	struct names *names;
+	uint32_t remarks[DWUNW_STATUS_NR]; /* labels of incomplete stacks */
+	size_t left_out;
+	struct live_amount left_out_amount;
+};
+
+/* A stack with its number, which decides between equals: the order of the trace. */
+struct candidate {
+	const struct stack *stack;
+	size_t number;
+};
+
+static int heavier(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->stack->bytes != y->stack->bytes)
+		return x->stack->bytes > y->stack->bytes ? -1 : 1;
+	if (x->stack->blocks != y->stack->blocks)
+		return x->stack->blocks > y->stack->blocks ? -1 : 1;
+	return x->number < y->number ? -1 : 1;
+}
+
+static int choose(struct view *view, const struct stacks *stacks)
+{
+	size_t nr_all = stacks_nr(stacks), nr = 0;
+	struct candidate *all = calloc(nr_all ? nr_all : 1, sizeof(*all));
+	int err = -ENOMEM;
+
+	view->chosen = calloc(nr_all ? nr_all : 1, sizeof(*view->chosen));
+	if (!all || !view->chosen)
+		goto out;
+	for (size_t i = 0; i < nr_all; i++) {
+		const struct stack *stack = stacks_get(stacks, (uint32_t)i);
+
+		if (stack->blocks)
+			all[nr++] = (struct candidate){.stack = stack, .number = i};
+	}
+	qsort(all, nr, sizeof(*all), heavier);
+	view->nr = view->opts.top && view->opts.top < nr ? view->opts.top : nr;
+	for (size_t i = 0; i < view->nr; i++)
+		view->chosen[i] = all[i].stack;
+	view->left_out = nr - view->nr;
+	for (size_t i = view->nr; i < nr; i++) {
+		view->left_out_amount.bytes += all[i].stack->bytes;
+		view->left_out_amount.blocks += all[i].stack->blocks;
+	}
+	err = 0;
+out:
+	free(all);
+	return err;
+}
+
+static int name_frames(struct view *view, struct dwunw *dw)
+{
+	struct names_opts opts = {
+		.addresses = view->opts.addresses,
+		.lines = view->opts.details,
+	};
+	int err = names_new(&view->names);
+
+	for (size_t i = 0; i < view->nr && !err; i++)
+		err = names_want(view->names, view->chosen[i]->frames, view->chosen[i]->nr_frames);
+	return err ? err : names_resolve(view->names, dw, &opts, view->labels);
+}
+
+static int make_remarks(struct view *view)
+{
+	char text[128];
+	int err = 0;
+
+	for (int status = 0; status < DWUNW_STATUS_NR && !err; status++) {
+		snprintf(text, sizeof(text), "[stack incomplete: %s]",
+			 dwunw_status_text((enum dwunw_status)status));
+		err = labels_intern(view->labels, view->opts.details ? text : "[incomplete]", "",
+				    &view->remarks[status]);
+	}
+	return err;
+}
+
+int view_new(struct view **out, const struct stacks *stacks, struct dwunw *dw,
+	     const struct view_opts *opts)
+{
+	struct view *view = calloc(1, sizeof(*view));
+	int err;
+
+	*out = NULL;
+	if (!view)
+		return -ENOMEM;
+	view->opts = *opts;
+	err = choose(view, stacks);
+	if (!err)
+		err = labels_new(&view->labels);
+	if (!err)
+		err = make_remarks(view);
+	if (!err)
+		err = name_frames(view, dw);
+	if (err)
+		view_free(view);
+	else
+		*out = view;
+	return err;
+}
+
+size_t view_nr(const struct view *view)
+{
+	return view->nr;
+}
+
+const struct stack *view_stack(const struct view *view, size_t i)
+{
+	return view->chosen[i];
+}
+
+size_t view_path(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH])
+{
+	const struct stack *stack = view->chosen[i];
+	size_t nr = 0;
+
+	/* innermost first, as the frames are */
+	while (nr < stack->nr_frames && nr < STACK_MAX_FRAMES) {
+		path[nr] = names_label(view->names, &stack->frames[nr]);
+		nr++;
+	}
+	if (stack->status != DWUNW_STATUS_ENDED || !nr)
+		path[nr++] = view->remarks[stack->status];
+	if (view->opts.inverted)
+		return nr;
+	for (size_t a = 0, b = nr - 1; a < b; a++, b--) {
+		uint32_t label = path[a];
+
+		path[a] = path[b];
+		path[b] = label;
+	}
+	return nr;
+}
+
+const struct labels *view_labels(const struct view *view)
+{
+	return view->labels;
+}
+
+size_t view_left_out(const struct view *view, struct live_amount *amount)
+{
+	*amount = view->left_out_amount;
+	return view->left_out;
+}
+
+void view_free(struct view *view)
+{
+	if (!view)
+		return;
+	names_free(view->names);
+	labels_free(view->labels);
+	free(view->chosen);
+	free(view);
+}

@@ -1,0 +1,50 @@
+/* view.h - the stacks to show: chosen by weight, named, and turned the way they are read */
+#ifndef REPORT_VIEW_H
+#define REPORT_VIEW_H
+
+#include "report/live.h"
+#include "report/names.h"
+#include "report/stacks.h"
+
+struct view; /* opaque */
+
+#define VIEW_MAX_PATH (STACK_MAX_FRAMES + 1) /* labels of a path */
+
+struct view_opts {
+	size_t top;	/* show only so many stacks, those with the most bytes; 0: all */
+	bool inverted;	/* paths begin at the innermost function */
+	bool addresses; /* see struct names_opts */
+	bool details;	/* file and line of each frame, and why a stack is incomplete */
+};
+
+/*
+ * Choose among @stacks those of which blocks are outstanding,
+ * and name their frames with @dw.  Both are borrowed and must outlive the view.
+ * *@out is NULL on failure.  Returns 0 or -ENOMEM.
+ */
+int view_new(struct view **out, const struct stacks *stacks, struct dwunw *dw,
+	     const struct view_opts *opts);
+
+/* Stacks shown, the one with the most bytes first. */
+size_t view_nr(const struct view *view);
+
+/* Stack @i (below view_nr()); valid until the stacks are freed. */
+const struct stack *view_stack(const struct view *view, size_t i);
+
+/*
+ * Write the labels of stack @i, from the root of a tree to the leaf, to @path.  An incomplete stack
+ * has a remark where its missing callers would be.
+ * Returns how many there are, at least 1.
+ */
+size_t view_path(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH]);
+
+/* The labels of all paths; valid until view_free(). */
+const struct labels *view_labels(const struct view *view);
+
+/* How many stacks view_opts.top left out, and in *@amount what is outstanding of them. */
+size_t view_left_out(const struct view *view, struct live_amount *amount);
+
+/* Release @view; NULL is allowed. */
+void view_free(struct view *view);
+
+#endif
