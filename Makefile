@@ -31,7 +31,7 @@ SRC         = mleak.c $(foreach m,$(MODULES),$(wildcard $(m)/*.c))
 OBJ         = $(SRC:%.c=$(O)/%.o)
 HEADERS     = mleak.h bpf/event.h $(foreach m,$(MODULES),$(wildcard $(m)/*.h))
 UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c))
-FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] samples/*.[ch] samples/*.cc)
+FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/bench/*.c samples/*.[ch] samples/*.cc)
 
 SAMPLES     = $(basename $(notdir $(filter-out samples/plugin.c,$(wildcard samples/*.c samples/*.cc)))) \
 	      plugin.so
@@ -56,14 +56,23 @@ demo: deps
 
 ## test: install what is missing, build with ASan and UBSan, run all tests; its last line counts them
 test: deps
+	$(Q)$(MAKE) --no-print-directory all
 	$(Q)$(MAKE) --no-print-directory O=$(O)/san SAN=address,undefined DEBUG=1 WERROR=1 build-tests
 	$(Q)$(MAKE) --no-print-directory check-layers check-headers format-check
-	$(Q)python3 tests/run.py --build $(O)/san
+	$(Q)MLEAK_FAST=$(abspath $(O))/mleak python3 tests/run.py --build $(O)/san
 
 ## check-unit: only the unit tests
 check-unit:
 	$(Q)$(MAKE) --no-print-directory O=$(O)/san SAN=address,undefined DEBUG=1 WERROR=1 build-tests
 	$(Q)python3 tests/run.py --build $(O)/san unit
+
+## bench: measure what recording costs a program (MEMLEAK=PATH: against bcc's memleak, too)
+bench: all $(O)/tests/bench/pair
+	$(Q)python3 tests/bench/overhead.py $(O)/mleak $(O)/tests/bench/pair
+
+$(O)/tests/bench/pair: tests/bench/pair.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SAMPLE_FLAGS) -o $@ $<
 
 ## samples: build the leaking samples, stripped, with separate debug files
 samples: $(SAMPLE_BINS)
@@ -176,7 +185,7 @@ help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | \
 		awk -F': ' '{ printf "  %-14s %s\n", $$1, substr($$0, length($$1) + 3) }'
 
-.PHONY: all demo test check-unit samples build-tests deps check-layers check-headers format \
+.PHONY: all demo test bench check-unit samples build-tests deps check-layers check-headers format \
 	format-check clean help
 .SECONDARY:
 

@@ -131,10 +131,22 @@ static __always_inline __u64 stack_room(struct thread_state *st, __u64 sp)
 	return found.stack_hi - sp;
 }
 
-/* Copy up to @len bytes from @sp page by page, for a failing read gives nothing at all. */
-static __always_inline __u32 copy_stack(__u8 *to, __u64 sp, __u32 len, const __u32 room)
+/* What a copy of a stack came to. */
+struct copied {
+	__u32 len;  /* bytes from the stack pointer on */
+	__u32 hole; /* a page among them could not be read, and is zero */
+};
+
+/*
+ * Copy @len bytes from @sp to @to, which has room for @room, a constant.  It is done by pages, for
+ * a read that meets one which is not in memory gives nothing but zeros.  Such a page may well lie
+ * in the middle of a stack: a large buffer that was never touched.  What lies beyond it is read all
+ * the same, unless @bounded is 0: then it might be the end of the stack.
+ */
+static __always_inline struct copied copy_stack(__u8 *to, __u64 sp, __u32 len, const __u32 room,
+						int bounded)
 {
-	__u32 done = 0;
+	struct copied c = {};
 
 	if (len > room)
 		len = room;
@@ -147,20 +159,30 @@ static __always_inline __u32 copy_stack(__u8 *to, __u64 sp, __u32 len, const __u
 			break;
 		if (want > chunk)
 			want = chunk;
-		if (bpf_probe_read_user(to + at, want, (void *)(sp + at)) == 0) {
-			done = at + want;
+		c.len = at + want;
+		if (!bpf_probe_read_user(to + at, want, (void *)(sp + at)))
 			continue;
-		}
-		/* The next page cannot be read; take what lies before it. */
+		c.hole = 1;
 		part = PAGE_SIZE - ((sp + at) & (PAGE_SIZE - 1));
 		if (part > want)
 			part = want;
 		barrier_var(part); /* or the verifier is shown a bound of another register */
-		if (part <= chunk && !bpf_probe_read_user(to + at, part, (void *)(sp + at)))
-			done = at + part;
-		break;
+		if (part > chunk)
+			break;
+		if (bpf_probe_read_user(to + at, part, (void *)(sp + at)))
+			part = 0;
+		if (!bounded) {
+			c.len = at + part;
+			break;
+		}
+		/* The other page of the two that this chunk lies on; the room ends behind the last.
+		 */
+		part = PAGE_SIZE - ((sp + at) & (PAGE_SIZE - 1));
+		want -= part;
+		if (at + 2 * PAGE_SIZE <= room && part < PAGE_SIZE && want < PAGE_SIZE)
+			bpf_probe_read_user(to + at + part, want, (void *)(sp + at + part));
 	}
-	return done;
+	return c;
 }
 
 static __always_inline void copy_regs(__u64 *to, const struct pt_regs *ctx)
@@ -196,7 +218,8 @@ struct alloc {
 static __always_inline int send_alloc(struct pt_regs *ctx, const struct alloc *a, const __u32 room)
 {
 	struct event_alloc *e = bpf_ringbuf_reserve(&events, sizeof(*e) + room, 0);
-	__u32 flags = a->flags, got;
+	__u32 flags = a->flags;
+	struct copied c;
 
 	if (!e)
 		return -1;
@@ -211,10 +234,11 @@ static __always_inline int send_alloc(struct pt_regs *ctx, const struct alloc *a
 	e->capture.ip = ctx->rip;
 	e->capture.sp = ctx->rsp;
 	copy_regs(e->capture.regs_snapshot, ctx);
-	got = copy_stack(e->capture.stack_bytes, ctx->rsp, a->stack_len, room);
-	if (got < a->stack_len && got < room)
+	c = copy_stack(e->capture.stack_bytes, ctx->rsp, a->stack_len, room,
+		       !(flags & DWUNW_EVENT_STACK_UNBOUNDED));
+	if (c.hole)
 		flags |= DWUNW_EVENT_STACK_FAULT;
-	e->capture.stack_size = got;
+	e->capture.stack_size = c.len;
 	e->capture.flags = flags;
 	bpf_ringbuf_submit(e, submit_flags());
 	return 0;

@@ -43,7 +43,8 @@ static void child(char **argv, int report)
 static int explain(const char *name, const struct failure *why)
 {
 	if (why->untraceable) {
-		log_error("cannot follow the start of '%s' with ptrace (%s; is mleak itself traced?); start "
+		log_error("cannot follow the start of '%s' with ptrace (%s; is mleak itself "
+			  "traced?); start "
 			  "it first and attach with -p",
 			  name, strerror(why->err));
 		return EXIT_RECORD_FAILED;

@@ -145,7 +145,9 @@ static void on_exec(struct live *live, uint32_t tgid)
 
 int live_event(struct live *live, const struct mlk_event *event, uint32_t stack)
 {
-	if (event->kind != MLK_RESTORE)
+	/* A nested free is the realloc's own work, on whichever block: it is not over yet. */
+	if (event->kind != MLK_RESTORE &&
+	    !(event->kind == MLK_FREE && event->flags & MLK_EVENT_NESTED))
 		settle(live, event);
 
 	switch (event->kind) {

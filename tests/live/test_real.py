@@ -2,7 +2,7 @@
 
 import os
 
-from mleaktest import Case, needs_bpf, parse_totals
+from mleaktest import MLEAK_FAST, Case, needs_bpf, parse_totals
 
 SQL = """
 create table t(a integer primary key, b text);
@@ -22,6 +22,8 @@ print(len(re.findall("[0-9]+", repr(data))))
 
 @needs_bpf
 class RealTest(Case):
+    program = MLEAK_FAST
+
     def check(self, *argv, **options):
         if not os.path.exists(argv[0]):
             self.skipTest(argv[0] + " is not installed")

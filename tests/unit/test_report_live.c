@@ -186,6 +186,20 @@ static void a_nested_free_of_the_released_block_counts_once(void **state)
 	live_free(live);
 }
 
+static void a_nested_free_of_another_block_does_not_end_the_realloc(void **state)
+{
+	struct live *live = start();
+
+	(void)state;
+	alloc(live, 1, 0x1000, 47);
+	alloc(live, 1, 0x2000, 53);
+	other(live, MLK_RELEASE, 1, 0x1000);
+	nested_free(live, 1, 0x2000);
+	other(live, MLK_RESTORE, 1, 0x1000);
+	check_amount(finish(live, 1, 1, 0)->outstanding, 1, 47);
+	live_free(live);
+}
+
 static void another_thread_may_reuse_a_released_address_at_once(void **state)
 {
 	struct live *live = start();
@@ -367,8 +381,9 @@ static void model_event(struct model *m, const struct mlk_event *e)
 	struct live_block *pending = &m->pending[e->tgid][e->tid];
 	bool *has = &m->has_pending[e->tgid][e->tid];
 	struct live_block block = {0};
+	bool nested = e->kind == MLK_FREE && e->flags & MLK_EVENT_NESTED;
 
-	if (*has && (e->kind != MLK_RESTORE || pending->addr != e->addr)) {
+	if (*has && !nested && (e->kind != MLK_RESTORE || pending->addr != e->addr)) {
 		model_final(m, pending);
 		*has = false;
 	}
@@ -474,6 +489,7 @@ int main(void)
 		cmocka_unit_test(frees_of_unknown_blocks_are_counted_but_not_nested_ones),
 		cmocka_unit_test(a_successful_realloc_is_a_free_and_an_allocation),
 		cmocka_unit_test(a_nested_free_of_the_released_block_counts_once),
+		cmocka_unit_test(a_nested_free_of_another_block_does_not_end_the_realloc),
 		cmocka_unit_test(another_thread_may_reuse_a_released_address_at_once),
 		cmocka_unit_test(a_failed_realloc_frees_nothing),
 		cmocka_unit_test(a_restore_after_another_event_of_the_thread_does_nothing),

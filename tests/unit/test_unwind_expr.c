@@ -1,75 +1,5 @@
 /* test_unwind_expr.c - DWARF expressions, operation by operation */
-#include <dwarf.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "unwind/expr.h"
-
-#define STACK_ADDR 0x7000
-#define BIAS	   0x10000
-#define CFA	   0x7010
-
-#define MAX_OPS 1200
-
-/* An expression with the byte offsets that branches count by. */
-struct program {
-	Dwarf_Op ops[MAX_OPS];
-	size_t nr;
-	uint64_t at;
-};
-
-static const uint8_t bytes[16] = {1, 2, 3, 4, 5, 6, 7, 0x88, 9, 10, 11, 12, 13, 14, 15, 16};
-static uint64_t regs[DWUNW_MAX_ARCH_REGS];
-
-static void op2(struct program *p, uint8_t atom, uint64_t number, uint64_t number2)
-{
-	p->ops[p->nr++] = (Dwarf_Op){atom, number, number2, p->at};
-	/* Only a branch must have its true length, of three bytes. */
-	p->at += 3;
-}
-
-static void op(struct program *p, uint8_t atom, uint64_t number)
-{
-	op2(p, atom, number, 0);
-}
-
-static enum dwunw_fetch eval(const struct program *p, uint64_t *value, bool *is_value)
-{
-	static const uint64_t cfa = CFA;
-	struct dwunw_stack stack = {STACK_ADDR, bytes, sizeof(bytes)};
-	struct dwunw_expr_env env = {.reg = regs,
-				     .known = 0x1ffff & ~(1u << 5),
-				     .stack = &stack,
-				     .bias = BIAS,
-				     .cfa = &cfa};
-
-	return dwunw_expr_eval(&env, p->ops, p->nr, value, is_value);
-}
-
-static uint64_t value_of(const struct program *p)
-{
-	uint64_t value = 0;
-	bool is_value;
-
-	assert_int_equal(eval(p, &value, &is_value), DWUNW_FETCH_OK);
-	return value;
-}
-
-static enum dwunw_fetch failure_of(const struct program *p)
-{
-	uint64_t value = 99;
-	bool is_value;
-	enum dwunw_fetch err = eval(p, &value, &is_value);
-
-	assert_int_equal(value, 99);
-	return err;
-}
+#include "tests/unit/unwind_expr_program.h"
 
 /* The result of a single operation after up to three constants. */
 static uint64_t apply(uint8_t atom, size_t nr, uint64_t a, uint64_t b)
@@ -241,17 +171,6 @@ static void registers_are_read(void **state)
 	}
 }
 
-static void registers_of_other_machines_are_refused(void **state)
-{
-	struct program p = {.nr = 0}, q = {.nr = 0};
-
-	(void)state;
-	op(&p, DW_OP_breg17, 0);
-	assert_int_equal(failure_of(&p), DWUNW_FETCH_BAD);
-	op(&q, DW_OP_regx, UINT64_MAX);
-	assert_int_equal(failure_of(&q), DWUNW_FETCH_BAD);
-}
-
 static void memory_is_only_that_of_the_stack(void **state)
 {
 	(void)state;
@@ -275,22 +194,6 @@ static void memory_is_only_that_of_the_stack(void **state)
 		}
 	}
 	assert_int_equal(apply(DW_OP_deref, 1, STACK_ADDR, 0), 0x8807060504030201);
-}
-
-static void memory_at_the_ends_of_the_address_space(void **state)
-{
-	struct program p = {.nr = 0}, q = {.nr = 0}, r = {.nr = 0};
-
-	(void)state;
-	op(&p, DW_OP_const8u, UINT64_MAX);
-	op(&p, DW_OP_deref, 0);
-	assert_int_equal(failure_of(&p), DWUNW_FETCH_ABOVE);
-	op(&q, DW_OP_const8u, STACK_ADDR);
-	op(&q, DW_OP_deref_size, 9);
-	assert_int_equal(failure_of(&q), DWUNW_FETCH_BAD);
-	op(&r, DW_OP_const8u, STACK_ADDR);
-	op(&r, DW_OP_deref_size, 0);
-	assert_int_equal(failure_of(&r), DWUNW_FETCH_BAD);
 }
 
 static void the_cfa_is_not_there_while_it_is_computed(void **state)
@@ -341,143 +244,6 @@ static void branches_are_taken(void **state)
 	}
 }
 
-static void branches_to_nowhere_are_refused(void **state)
-{
-	static const uint64_t to[] = {1, 2, 4, 30000, (uint64_t)-1, (uint64_t)-100, 0x8000};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++) {
-		struct program p = {.nr = 0};
-
-		op(&p, DW_OP_lit1, 0);
-		op(&p, DW_OP_skip, to[i]);
-		op(&p, DW_OP_lit1, 0);
-		assert_int_equal(failure_of(&p), DWUNW_FETCH_BAD);
-	}
-}
-
-static void an_endless_loop_ends(void **state)
-{
-	struct program p = {.nr = 0}, q = {.nr = 0};
-
-	(void)state;
-	op(&p, DW_OP_lit1, 0);
-	op(&p, DW_OP_skip, (uint64_t)-3);
-	assert_int_equal(failure_of(&p), DWUNW_FETCH_BAD);
-	/* 300 rounds of three steps are fewer than 1000, 400 are more. */
-	op(&q, DW_OP_const8u, 300);
-	op(&q, DW_OP_plus_uconst, (uint64_t)-1);
-	op(&q, DW_OP_dup, 0);
-	op(&q, DW_OP_bra, (uint64_t)-9);
-	assert_int_equal(value_of(&q), 0);
-	q.ops[0].number = 400;
-	assert_int_equal(failure_of(&q), DWUNW_FETCH_BAD);
-}
-
-static void a_long_expression_is_refused(void **state)
-{
-	struct program p = {.nr = 0};
-
-	(void)state;
-	op(&p, DW_OP_lit1, 0);
-	while (p.nr < DWUNW_EXPR_MAX_STEPS)
-		op(&p, DW_OP_nop, 0);
-	assert_int_equal(value_of(&p), 1);
-	op(&p, DW_OP_nop, 0);
-	assert_int_equal(failure_of(&p), DWUNW_FETCH_BAD);
-}
-
-static void the_stack_has_a_limit(void **state)
-{
-	struct program p = {.nr = 0};
-
-	(void)state;
-	while (p.nr < DWUNW_EXPR_MAX_DEPTH)
-		op(&p, DW_OP_lit1, 0);
-	assert_int_equal(value_of(&p), 1);
-	op(&p, DW_OP_lit1, 0);
-	assert_int_equal(failure_of(&p), DWUNW_FETCH_BAD);
-}
-
-static void too_few_operands_are_refused(void **state)
-{
-	static const struct {
-		uint8_t atom;
-		size_t nr;
-	} cases[] = {
-		{DW_OP_dup, 1},	 {DW_OP_drop, 1},  {DW_OP_over, 2},	   {DW_OP_pick, 1},
-		{DW_OP_swap, 2}, {DW_OP_rot, 3},   {DW_OP_deref, 1},	   {DW_OP_deref_size, 1},
-		{DW_OP_abs, 1},	 {DW_OP_neg, 1},   {DW_OP_not, 1},	   {DW_OP_plus_uconst, 1},
-		{DW_OP_and, 2},	 {DW_OP_div, 2},   {DW_OP_minus, 2},	   {DW_OP_mod, 2},
-		{DW_OP_mul, 2},	 {DW_OP_or, 2},	   {DW_OP_plus, 2},	   {DW_OP_shl, 2},
-		{DW_OP_shr, 2},	 {DW_OP_shra, 2},  {DW_OP_xor, 2},	   {DW_OP_eq, 2},
-		{DW_OP_ne, 2},	 {DW_OP_ge, 2},	   {DW_OP_gt, 2},	   {DW_OP_le, 2},
-		{DW_OP_lt, 2},	 {DW_OP_bra, 1},   {DW_OP_stack_value, 1}, {DW_OP_nop, 1},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct program p = {.nr = 0};
-
-		for (size_t j = 1; j < cases[i].nr; j++)
-			op(&p, DW_OP_lit1, 0);
-		op(&p, cases[i].atom, 0);
-		assert_int_equal(failure_of(&p), DWUNW_FETCH_BAD);
-	}
-}
-
-static void division_by_zero_is_refused(void **state)
-{
-	static const uint8_t atoms[] = {DW_OP_div, DW_OP_mod};
-
-	(void)state;
-	for (size_t i = 0; i < 2; i++) {
-		struct program p = {.nr = 0};
-
-		op(&p, DW_OP_lit5, 0);
-		op(&p, DW_OP_lit0, 0);
-		op(&p, atoms[i], 0);
-		assert_int_equal(failure_of(&p), DWUNW_FETCH_BAD);
-	}
-}
-
-/* Any operation with any operands: an answer or a refusal, which ASan and UBSan agree with. */
-static void nonsense_is_survived(void **state)
-{
-	(void)state;
-	for (unsigned int atom = 0; atom < 256; atom++) {
-		for (unsigned int depth = 0; depth < 5; depth++) {
-			struct program p = {.nr = 0};
-			uint64_t value;
-			bool is_value;
-
-			for (unsigned int i = 0; i < depth; i++)
-				op(&p, DW_OP_const8u, 0x8000000000000000 >> (i * 21 % 64));
-			op2(&p, (uint8_t)atom, UINT64_MAX - depth, UINT64_MAX);
-			op2(&p, (uint8_t)atom, depth, depth);
-			eval(&p, &value, &is_value);
-		}
-	}
-}
-
-static void an_empty_expression_is_refused(void **state)
-{
-	struct program p = {.nr = 0};
-
-	(void)state;
-	assert_int_equal(failure_of(&p), DWUNW_FETCH_BAD);
-	op(&p, DW_OP_xderef, 0);
-	assert_int_equal(failure_of(&p), DWUNW_FETCH_BAD);
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	for (unsigned int r = 0; r < DWUNW_MAX_ARCH_REGS; r++)
-		regs[r] = 1000 + 100 * r;
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -486,21 +252,11 @@ int main(void)
 		cmocka_unit_test(plus_uconst_adds_its_operand),
 		cmocka_unit_test(the_stack_is_rearranged),
 		cmocka_unit_test(registers_are_read),
-		cmocka_unit_test(registers_of_other_machines_are_refused),
 		cmocka_unit_test(memory_is_only_that_of_the_stack),
-		cmocka_unit_test(memory_at_the_ends_of_the_address_space),
 		cmocka_unit_test(the_cfa_is_not_there_while_it_is_computed),
 		cmocka_unit_test(stack_value_marks_the_value_itself),
 		cmocka_unit_test(branches_are_taken),
-		cmocka_unit_test(branches_to_nowhere_are_refused),
-		cmocka_unit_test(an_endless_loop_ends),
-		cmocka_unit_test(a_long_expression_is_refused),
-		cmocka_unit_test(the_stack_has_a_limit),
-		cmocka_unit_test(too_few_operands_are_refused),
-		cmocka_unit_test(division_by_zero_is_refused),
-		cmocka_unit_test(nonsense_is_survived),
-		cmocka_unit_test(an_empty_expression_is_refused),
 	};
 
-	return cmocka_run_group_tests(tests, setup, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

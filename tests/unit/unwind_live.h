@@ -8,11 +8,11 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,15 +53,15 @@ struct snapshot {
 };
 
 /* Store all registers as they are here; expanded inside the function that is to be frame 0. */
-#define LIVE_REGISTERS(regs)                                                                       \
-	__asm__ volatile("movq %%rax, 0(%0)\n\tmovq %%rdx, 8(%0)\n\tmovq %%rcx, 16(%0)\n\t"        \
-			 "movq %%rbx, 24(%0)\n\tmovq %%rsi, 32(%0)\n\tmovq %%rdi, 40(%0)\n\t"      \
-			 "movq %%rbp, 48(%0)\n\tmovq %%rsp, 56(%0)\n\tmovq %%r8, 64(%0)\n\t"       \
-			 "movq %%r9, 72(%0)\n\tmovq %%r10, 80(%0)\n\tmovq %%r11, 88(%0)\n\t"       \
-			 "movq %%r12, 96(%0)\n\tmovq %%r13, 104(%0)\n\tmovq %%r14, 112(%0)\n\t"    \
-			 "movq %%r15, 120(%0)\n\tleaq 1f(%%rip), %%rax\n1:\tmovq %%rax, 128(%0)"   \
-			 :                                                                         \
-			 : "r"(regs)                                                               \
+#define LIVE_REGISTERS(regs)                                                                     \
+	__asm__ volatile("movq %%rax, 0(%0)\n\tmovq %%rdx, 8(%0)\n\tmovq %%rcx, 16(%0)\n\t"      \
+			 "movq %%rbx, 24(%0)\n\tmovq %%rsi, 32(%0)\n\tmovq %%rdi, 40(%0)\n\t"    \
+			 "movq %%rbp, 48(%0)\n\tmovq %%rsp, 56(%0)\n\tmovq %%r8, 64(%0)\n\t"     \
+			 "movq %%r9, 72(%0)\n\tmovq %%r10, 80(%0)\n\tmovq %%r11, 88(%0)\n\t"     \
+			 "movq %%r12, 96(%0)\n\tmovq %%r13, 104(%0)\n\tmovq %%r14, 112(%0)\n\t"  \
+			 "movq %%r15, 120(%0)\n\tleaq 1f(%%rip), %%rax\n1:\tmovq %%rax, 128(%0)" \
+			 :                                                                       \
+			 : "r"(regs)                                                             \
 			 : "rax", "memory")
 
 /* Copy the live stack, where ASan has poisoned the gaps between variables. */
@@ -87,7 +87,8 @@ static _Unwind_Reason_Code live_collect(struct _Unwind_Context *context, void *a
 }
 
 /* Take a snapshot; this function is its frame 0. */
-__attribute__((noinline)) static void live_snapshot(const struct live *live, struct snapshot *s)
+__attribute__((noinline, unused)) static void live_snapshot(const struct live *live,
+							    struct snapshot *s)
 {
 	LIVE_REGISTERS(s->regs);
 	s->nr_pc = 0;
@@ -129,9 +130,9 @@ static inline uint32_t live_module(struct live *live, const char *path,
 			return nr;
 	snprintf(live->file[nr].path, sizeof(live->file[nr].path), "%s", path);
 	live_load_file(live, nr, map);
-	assert_int_equal(dwunw_module_add(live->dw, &module, path, live->file[nr].image,
-					  live->file[nr].len),
-			 0);
+	assert_int_equal(
+		dwunw_module_add(live->dw, &module, path, live->file[nr].image, live->file[nr].len),
+		0);
 	assert_int_equal(module, nr);
 	live->nr_files++;
 	return module;
@@ -177,6 +178,27 @@ static inline void live_free(struct live *live)
 		if (live->file[i].mapped)
 			munmap(live->file[i].image, live->file[i].len);
 	free(live);
+}
+
+static inline struct dwunw_stack live_stack(const struct snapshot *s)
+{
+	return (struct dwunw_stack){s->addr, s->bytes, s->len};
+}
+
+/* Unwind from the registers of @s over @stack, into LIVE_MAX_FRAMES frames. */
+static inline int live_capture(const struct live *live, const struct snapshot *s,
+			       const struct dwunw_stack *stack, struct dwunw_frame *frames,
+			       enum dwunw_status *status)
+{
+	struct dwunw_regset rs;
+	struct dwunw_space *space;
+	int nr;
+
+	assert_int_equal(dwunw_space_new(&space, live->dw, live->maps, live->nr_maps), 0);
+	assert_int_equal(dwunw_regset_prepare(&rs, s->regs, DWUNW_MAX_ARCH_REGS, 0), 0);
+	nr = dwunw_capture(space, &rs, stack, frames, LIVE_MAX_FRAMES, status);
+	dwunw_space_free(space);
+	return nr;
 }
 
 /* Where @pc is, as a frame. */

@@ -1,0 +1,29 @@
+/* elf_util.h - the little that libelf does not give directly */
+#ifndef DWUNW_ELF_UTIL_H
+#define DWUNW_ELF_UTIL_H
+
+#include <gelf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DWUNW_MAX_BUILD_ID 64
+
+struct dwunw_build_id {
+	size_t len; /* 0: none */
+	uint8_t bytes[DWUNW_MAX_BUILD_ID];
+};
+
+/* The first section of @elf called @name that has contents in the file, with its header in *shdr;
+ * or NULL. */
+Elf_Scn *dwunw_elf_section(Elf *elf, const char *name, GElf_Shdr *shdr);
+
+/* Whether @elf has sections of debug information (DWARF's DIEs). */
+bool dwunw_elf_has_debug_info(Elf *elf);
+
+/* The GNU build-id of @elf; id->len is 0 when there is none. */
+void dwunw_elf_build_id(Elf *elf, struct dwunw_build_id *id);
+
+bool dwunw_build_id_equal(const struct dwunw_build_id *a, const struct dwunw_build_id *b);
+
+#endif

@@ -1,0 +1,33 @@
+/* module.h - one ELF file that was loaded into a process, and what was learned of it */
+#ifndef DWUNW_MODULE_H
+#define DWUNW_MODULE_H
+
+#include <libelf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "unwind/cfi.h"
+#include "unwind/elf_util.h"
+#include "unwind/names.h"
+
+struct dwunw_module {
+	char *path;
+	Elf *elf; /* of the image that was given */
+	struct dwunw_build_id id;
+	struct dwunw_cfi *cfi;
+	struct dwunw_names *names; /* NULL until a name is asked for */
+};
+
+/* Returns 0 with a new module in *out, or -ENOMEM, DWUNW_ERR_ELF, DWUNW_ERR_ARCH and NULL.  @image
+ * is borrowed until the module is freed, @path is copied. */
+int dwunw_module_new(struct dwunw_module **out, const char *path, const void *image,
+		     size_t image_len);
+void dwunw_module_free(struct dwunw_module *module);
+
+/* What is added to an address of the file where the part of it at @file_offset is mapped to @start;
+ * false when no loadable segment has that part. */
+bool dwunw_module_bias(const struct dwunw_module *module, uint64_t start, uint64_t file_offset,
+		       uint64_t *bias);
+
+#endif

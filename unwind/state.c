@@ -1,0 +1,80 @@
+/* state.c - struct dwunw: a list of modules and of directories */
+#include "unwind/state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct dwunw {
+	struct dwunw_module **modules;
+	size_t nr_modules;
+	struct dwunw_debug_dirs dirs;
+};
+
+int dwunw_new(struct dwunw **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+void dwunw_free(struct dwunw *dw)
+{
+	if (!dw)
+		return;
+	for (size_t i = 0; i < dw->nr_modules; i++)
+		dwunw_module_free(dw->modules[i]);
+	for (size_t i = 0; i < dw->dirs.nr; i++)
+		free(dw->dirs.dir[i]);
+	free(dw->modules);
+	free(dw->dirs.dir);
+	free(dw);
+}
+
+int dwunw_debug_dir_add(struct dwunw *dw, const char *dir)
+{
+	char *copy = strdup(dir);
+	char **dirs = reallocarray(dw->dirs.dir, dw->dirs.nr + 1, sizeof(*dirs));
+
+	if (dirs)
+		dw->dirs.dir = dirs;
+	if (!dirs || !copy) {
+		free(copy);
+		return -ENOMEM;
+	}
+	dirs[dw->dirs.nr++] = copy;
+	return 0;
+}
+
+int dwunw_module_add(struct dwunw *dw, uint32_t *module, const char *path, const void *image,
+		     size_t image_len)
+{
+	struct dwunw_module **modules;
+	int err;
+
+	*module = DWUNW_NO_MODULE;
+	if (dw->nr_modules >= DWUNW_NO_MODULE)
+		return -ENOMEM;
+	modules = reallocarray(dw->modules, dw->nr_modules + 1, sizeof(*modules));
+	if (!modules)
+		return -ENOMEM;
+	dw->modules = modules;
+	err = dwunw_module_new(&modules[dw->nr_modules], path, image, image_len);
+	if (!err)
+		*module = (uint32_t)dw->nr_modules++;
+	return err;
+}
+
+struct dwunw_module *dwunw_module_get(const struct dwunw *dw, uint32_t number)
+{
+	return number < dw->nr_modules ? dw->modules[number] : NULL;
+}
+
+const char *dwunw_module_path(const struct dwunw *dw, uint32_t module)
+{
+	return module < dw->nr_modules ? dw->modules[module]->path : NULL;
+}
+
+const struct dwunw_debug_dirs *dwunw_dirs(const struct dwunw *dw)
+{
+	return &dw->dirs;
+}
