@@ -116,8 +116,13 @@ $(O)/mleak.bpf.skel.h: $(O)/mleak.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name mleak_bpf > $@
 
-# Unit tests link what they need out of an archive of everything but the commands.
-$(O)/libunit.a: $(filter-out $(O)/mleak.o %/cmd_record.o %/cmd_report.o,$(OBJ)) $(O)/tests/unit/log.o
+# Unit tests link what they need out of an archive of everything; its main() goes by another name.
+$(O)/tests/unit/mleak.o: mleak.c
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -Dmain=mleak_main -c -o $@ $<
+
+$(O)/libunit.a: $(filter-out $(O)/mleak.o,$(OBJ)) $(O)/tests/unit/mleak.o
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
@@ -189,4 +194,4 @@ help:
 	format-check clean help
 .SECONDARY:
 
--include $(OBJ:.o=.d) $(UNIT:=.d) $(O)/tests/unit/log.d
+-include $(OBJ:.o=.d) $(UNIT:=.d) $(O)/tests/unit/mleak.d

@@ -13,6 +13,7 @@ import time
 import unittest
 
 TESTS = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(TESTS)
 BUILD = os.path.abspath(os.environ.get("MLEAK_BUILD") or os.path.join(TESTS, "..", "build"))
 MLEAK = os.environ.get("MLEAK") or os.path.join(BUILD, "mleak")
 # As users have it: sanitizers make the recorder many times slower than the programs it watches.
