@@ -1,0 +1,57 @@
+"""The line of progress: on a terminal, and nowhere else."""
+
+import os
+import pty
+import signal
+import subprocess
+import time
+
+from mleaktest import MLEAK, Case, needs_bpf
+
+
+@needs_bpf
+class TerminalTest(Case):
+    def record_on(self, stderr):
+        """Record a command of a second with @stderr; returns its process."""
+        return self.spawn([MLEAK, "record", "-o", self.path("x.mlk"), "--", "sleep", "1.2"],
+                          stderr=stderr)
+
+    def read_terminal(self, process, master):
+        seen = b""
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                part = os.read(master, 65536)
+            except OSError:  # the other end was closed
+                break
+            seen += part
+        self.assertEqual(process.wait(timeout=10), 0)
+        return seen.decode()
+
+    def test_progress_on_a_terminal(self):
+        master, slave = pty.openpty()
+        self.addCleanup(os.close, master)
+        process = self.record_on(slave)
+        os.close(slave)
+        seen = self.read_terminal(process, master)
+        self.assertRegex(seen, r"\r\x1b\[K\d+\.\d s, \d+ events/s, [\d.]+ [KM]iB, 0 lost")
+        # One line, written over: the first end of line comes with the summary.
+        self.assertIn("mleak: recorded", seen.split("\n")[0])
+
+    def test_none_elsewhere(self):
+        process = self.record_on(subprocess.PIPE)
+        result = self.finish(process)
+        self.assertNotIn("events/s", result.err)
+        self.assertNotIn("\x1b", result.err)
+
+    def test_interrupt_from_the_keyboard_ends_command_and_recording(self):
+        master, slave = pty.openpty()
+        self.addCleanup(os.close, master)
+        process = self.spawn(["setsid", "-c", "-w", MLEAK, "record", "-o", self.path("x.mlk"), "--",
+                              "sleep", "30"], stdin=slave, stderr=slave, stdout=slave)
+        os.close(slave)
+        time.sleep(1.5)
+        os.write(master, b"\x03")
+        # The command died of SIGINT, and mleak with it, after writing the whole trace.
+        self.assertIn(process.wait(timeout=20), (128 + signal.SIGINT, -signal.SIGINT))
+        self.assertIn("outstanding", self.mleak("report", self.path("x.mlk")).out)
