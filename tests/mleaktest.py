@@ -231,7 +231,10 @@ class Case(unittest.TestCase):
         program = self.program
         if "user" in options:
             # That user may not be allowed into the folder where the project was built.
-            program = shutil.copy(self.program, self.path("mleak"))
+            folder = tempfile.mkdtemp(prefix="mleak-test-", dir="/tmp")
+            self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+            os.chmod(folder, 0o755)
+            program = shutil.copy(self.program, folder)
         return self.spawn([program, *args], **options)
 
     def mleak(self, *args, timeout=60, **options):
