@@ -40,7 +40,7 @@ SAMPLE_BINS = $(SAMPLES:%=$(O)/samples/%)
 # What a fresh Debian 12 lacks: to build, then to test.
 DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev libdw-dev libzstd-dev \
 	    zlib1g-dev libiberty-dev
-DEB_TEST  = g++ binutils python3 libcmocka-dev clang-format util-linux sqlite3 libc6-dbg
+DEB_TEST  = g++ binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 libc6-dbg
 DEB       = $(DEB_BUILD) $(DEB_TEST)
 
 ## all: build mleak (the program is build/mleak)
