@@ -24,6 +24,7 @@ void mlk_file_header_pack(uint8_t *to, const struct mlk_file_header *h)
 	mlk_put_u64(to + 16, h->required);
 	mlk_put_u64(to + 24, h->optional);
 	mlk_put_u32(to + 32, h->salt);
+	mlk_put_u32(to + 36, h->stack_mode);
 	mlk_put_u64(to + 40, h->realtime_ns);
 	mlk_put_u64(to + 48, h->start_ns);
 	mlk_put_u32(to + 60, mlk_crc32(to, 60));
@@ -41,6 +42,7 @@ int mlk_file_header_unpack(struct mlk_file_header *h, const uint8_t *from)
 	h->required = mlk_get_u64(from + 16);
 	h->optional = mlk_get_u64(from + 24);
 	h->salt = mlk_get_u32(from + 32);
+	h->stack_mode = mlk_get_u32(from + 36);
 	h->realtime_ns = mlk_get_u64(from + 40);
 	h->start_ns = mlk_get_u64(from + 48);
 	if (h->major != MLK_MAJOR || h->required)

@@ -33,6 +33,7 @@ struct mlk_file_header {
 	uint32_t header_len;
 	uint64_t required, optional;
 	uint32_t salt;
+	uint32_t stack_mode; /* enum mlk_stack_mode */
 	uint64_t realtime_ns, start_ns;
 };
 

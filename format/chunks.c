@@ -35,14 +35,15 @@ void mlk_chunks_rewind(struct mlk_chunks *c)
 	memset(&c->condition, 0, sizeof(c->condition));
 }
 
-/* Room for @len bytes in *buf; @len was checked against the format's limits. */
+/* Room for @len bytes in *buf, which is never NULL then; @len was checked against the format's
+ * limits. */
 static int reserve(uint8_t **buf, size_t *room, size_t len)
 {
 	uint8_t *grown;
 
-	if (len <= *room)
+	if (*buf && len <= *room)
 		return 0;
-	grown = realloc(*buf, len);
+	grown = realloc(*buf, len + 1);
 	if (!grown)
 		return -ENOMEM;
 	*buf = grown;

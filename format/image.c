@@ -1,4 +1,4 @@
-/* image.c - a window onto a thread's stack, addressed modulo its size */
+/* image.c - a window onto a thread's stack, that grows downwards most of the time */
 #include "format/image.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 void mlk_image_reset(struct mlk_image *im)
 {
-	im->lo = im->hi = 0;
+	im->lo = im->hi = im->base = 0;
 }
 
 void mlk_image_release(struct mlk_image *im)
@@ -16,80 +16,51 @@ void mlk_image_release(struct mlk_image *im)
 	memset(im, 0, sizeof(*im));
 }
 
-/* Bytes from @addr to where the buffer wraps, at most @len. */
-static size_t run(const struct mlk_image *im, uint64_t addr, size_t len)
+/* Memory for [@lo, @hi), with what is held in its place.  The range stands at the upper end: stacks
+ * grow downwards, and so there is room for the next event's. */
+static int make_room(struct mlk_image *im, uint64_t lo, uint64_t hi)
 {
-	size_t till_wrap = im->room - (addr & (im->room - 1));
+	size_t need = (size_t)(hi - lo), room = im->room ? im->room : 1024;
+	uint64_t base;
+	uint8_t *bytes;
 
-	return len < till_wrap ? len : till_wrap;
-}
-
-bool mlk_image_equal(const struct mlk_image *im, uint64_t addr, const uint8_t *bytes, size_t len)
-{
-	size_t first = run(im, addr, len);
-
-	return !memcmp(im->bytes + (addr & (im->room - 1)), bytes, first) &&
-	       !memcmp(im->bytes, bytes + first, len - first);
-}
-
-void mlk_image_put(struct mlk_image *im, uint64_t addr, const uint8_t *bytes, size_t len)
-{
-	size_t first = run(im, addr, len);
-
-	memcpy(im->bytes + (addr & (im->room - 1)), bytes, first);
-	memcpy(im->bytes, bytes + first, len - first);
-}
-
-void mlk_image_get(const struct mlk_image *im, uint64_t addr, uint8_t *bytes, size_t len)
-{
-	size_t first = run(im, addr, len);
-
-	memcpy(bytes, im->bytes + (addr & (im->room - 1)), first);
-	memcpy(bytes + first, im->bytes, len - first);
-}
-
-/* Make room for @len bytes, keeping those that are held. */
-static int grow(struct mlk_image *im, size_t len)
-{
-	struct mlk_image wider = {.room = im->room ? im->room : 1024, .lo = im->lo, .hi = im->hi};
-
-	while (wider.room < len)
-		wider.room *= 2;
-	if (wider.room == im->room)
+	if (im->room && lo >= im->base && hi - im->base <= im->room)
 		return 0;
-	wider.bytes = malloc(wider.room);
-	if (!wider.bytes)
+	while (room < need + need / 4)
+		room *= 2;
+	base = hi - room;
+	bytes = malloc(room);
+	if (!bytes)
 		return -ENOMEM;
-	for (uint64_t at = im->lo; at < im->hi;) {
-		size_t part = run(im, at, (size_t)(im->hi - at));
-
-		mlk_image_put(&wider, at, im->bytes + (at & (im->room - 1)), part);
-		at += part;
-	}
+	if (im->hi > im->lo)
+		memcpy(bytes + (im->lo - base), mlk_image_at(im, im->lo),
+		       (size_t)(im->hi - im->lo));
 	free(im->bytes);
-	*im = wider;
+	im->bytes = bytes;
+	im->room = room;
+	im->base = base;
 	return 0;
 }
 
-int mlk_image_extend(struct mlk_image *im, uint64_t lo, uint64_t hi, uint64_t *held_lo,
-		     uint64_t *held_hi)
+int mlk_image_extend(struct mlk_image *im, uint64_t lo, uint64_t hi)
 {
 	uint64_t all_lo = lo < im->lo ? lo : im->lo;
 	uint64_t all_hi = hi > im->hi ? hi : im->hi;
-	int err;
 
 	if (im->lo == im->hi || lo > im->hi || hi < im->lo || all_hi - all_lo > MLK_IMAGE_MAX) {
-		im->lo = im->hi = lo;
-		all_lo = lo;
+		im->lo = im->hi = all_lo = lo;
 		all_hi = hi;
+		/* Nothing is held, so the memory can stand anywhere. */
+		im->base = im->room >= hi - lo ? hi - im->room : 0;
+		if (!im->base)
+			im->room = 0;
 	}
-	err = grow(im, (size_t)(all_hi - all_lo));
-	if (err) {
+	if (make_room(im, all_lo, all_hi)) {
 		mlk_image_reset(im);
-		return err;
+		return -ENOMEM;
 	}
-	*held_lo = im->lo;
-	*held_hi = im->hi;
+	memset(mlk_image_at(im, all_lo), 0, (size_t)(im->lo - all_lo));
+	memset(mlk_image_at(im, im->hi), 0, (size_t)(all_hi - im->hi));
 	im->lo = all_lo;
 	im->hi = all_hi;
 	return 0;

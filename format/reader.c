@@ -8,93 +8,46 @@
 #include "format/arena.h"
 #include "format/chunks.h"
 #include "format/events.h"
+#include "format/records.h"
 
-#define MAX_MAPPINGS (1u << 20)
-#define MAX_THREADS  (1u << 20)
+/* What the reader does next. */
+enum step {
+	STEP_FIND,    /* look for the next chunk */
+	STEP_START,   /* its header was found */
+	STEP_LOAD,    /* its payload is wanted */
+	STEP_RECORDS, /* the payload is at hand */
+	STEP_END,
+};
+
+/* Chunks of these are wanted by the reader itself, whatever is asked for. */
+#define OWN (MLK_RECORD_META | MLK_RECORD_LOSSES | MLK_RECORD_END)
 
 struct mlk_reader {
 	struct mlk_chunks chunks;
 	unsigned int types; /* records asked for */
 	struct mlk_meta meta;
+	bool meta_read;
 	struct mlk_arena meta_text;
 	/* the chunk at hand */
-	bool in_chunk;
-	uint64_t left; /* THREADS: those not given out yet */
+	enum step step;
+	uint64_t left; /* records not given out yet; not of EVENTS */
 	struct mlk_dec dec;
-	struct mlk_coder coder;
+	struct mlk_decoder events;
 	struct mlk_arena text; /* strings of the record given out last */
 	struct mlk_mapping *mappings;
-	uint8_t stack[MLK_MAX_STACK];
 };
 
-/* Which records a chunk of @type holds; 0: none, but the reader itself wants it. */
+/* Which records a chunk of @type holds; 0: that is not known. */
 static unsigned int records_of(unsigned int type)
 {
-	switch (type) {
-	case MLK_CHUNK_EVENTS:
-		return MLK_RECORD_EVENT;
-	case MLK_CHUNK_MAPS:
-		return MLK_RECORD_MAPS;
-	case MLK_CHUNK_MODULE:
-		return MLK_RECORD_MODULE;
-	case MLK_CHUNK_THREADS:
-		return MLK_RECORD_THREAD;
-	default:
-		return 0;
-	}
-}
+	static const unsigned int records[] = {
+		[MLK_CHUNK_META] = MLK_RECORD_META,	 [MLK_CHUNK_MAPS] = MLK_RECORD_MAPS,
+		[MLK_CHUNK_MODULE] = MLK_RECORD_MODULE,	 [MLK_CHUNK_EVENTS] = MLK_RECORD_EVENT,
+		[MLK_CHUNK_THREADS] = MLK_RECORD_THREAD, [MLK_CHUNK_LOSSES] = MLK_RECORD_LOSSES,
+		[MLK_CHUNK_END] = MLK_RECORD_END,
+	};
 
-static void decode_meta(struct mlk_reader *r, struct mlk_dec *d)
-{
-	const char **text[] = {&r->meta.command,  &r->meta.exe,	   &r->meta.comm,
-			       &r->meta.hostname, &r->meta.kernel, &r->meta.machine,
-			       &r->meta.recorder, &r->meta.backend};
-	uint64_t *number[] = {&r->meta.tgid, &r->meta.stack_limit, &r->meta.whole_life};
-	const uint64_t nr_text = sizeof(text) / sizeof(text[0]);
-	const uint64_t nr_all = nr_text + sizeof(number) / sizeof(number[0]);
-
-	while (d->at < d->end && !d->bad) {
-		uint64_t tag = mlk_dec_uvar(d);
-		size_t len = 0;
-		const char *bytes = mlk_dec_str(d, &len);
-		struct mlk_dec field = {.at = (const uint8_t *)bytes,
-					.end = (const uint8_t *)bytes + len};
-
-		if (d->bad || !tag || tag > nr_all)
-			continue;
-		if (tag <= nr_text)
-			*text[tag - 1] = mlk_arena_string(&r->meta_text, bytes, len);
-		else
-			*number[tag - nr_text - 1] = mlk_dec_uvar(&field);
-	}
-}
-
-static void decode_losses(struct mlk_reader *r, struct mlk_dec *d)
-{
-	uint64_t nr = mlk_dec_uvar(d);
-	struct mlk_losses losses = {0};
-
-	for (uint64_t i = 0; i < nr && !d->bad; i++) {
-		uint64_t count = mlk_dec_uvar(d);
-
-		/* Kinds of a later version are added to the last one known, not forgotten. */
-		losses.count[i < MLK_LOSS_NR ? i : MLK_LOSS_NR - 1] += count;
-	}
-	if (!d->bad)
-		r->chunks.condition.losses = losses;
-}
-
-static void decode_end(struct mlk_reader *r, struct mlk_dec *d)
-{
-	struct mlk_condition *c = &r->chunks.condition;
-	uint8_t reason = mlk_dec_u8(d);
-	uint64_t time_ns = mlk_dec_u64(d);
-
-	if (d->bad)
-		return;
-	c->ended = true;
-	c->reason = reason;
-	c->end_ns = time_ns;
+	return type < sizeof(records) / sizeof(records[0]) ? records[type] : 0;
 }
 
 /* Losses stand in each chunk's header too: a trace that was cut knows them all the same. */
@@ -112,203 +65,194 @@ static void note_header(struct mlk_reader *r)
 		c->end_ns = h->last_ns;
 }
 
-/* Make the chunk found ready for reading records.  0, MLK_E_CORRUPT or -errno. */
-static int begin_chunk(struct mlk_reader *r)
+/* Was a record of @type, which *@rec holds now, asked for? */
+static int give(const struct mlk_reader *r, struct mlk_record *rec, enum mlk_record_type type)
+{
+	rec->type = type;
+	return (r->types & type) != 0;
+}
+
+static int give_damaged(struct mlk_reader *r, struct mlk_record *rec)
+{
+	mlk_chunks_damaged(&r->chunks);
+	r->step = STEP_FIND;
+	return give(r, rec, MLK_RECORD_DAMAGED);
+}
+
+/* The steps return 1 for a record, 0 to go on, or -errno. */
+
+static int find_chunk(struct mlk_reader *r, struct mlk_record *rec)
+{
+	uint64_t from = r->chunks.at, to;
+	int found = mlk_chunks_next(&r->chunks);
+
+	if (found < 0)
+		return found;
+	r->step = found ? STEP_START : STEP_END;
+	to = found ? r->chunks.chunk_at : r->chunks.source.size;
+	if (found)
+		note_header(r);
+	if (to <= from)
+		return 0;
+	rec->skipped = (struct mlk_skipped){.offset = from, .len = to - from};
+	return give(r, rec, MLK_RECORD_SKIPPED);
+}
+
+static int start_chunk(struct mlk_reader *r, struct mlk_record *rec)
+{
+	const struct mlk_chunk_header *h = &r->chunks.header;
+	unsigned int records = records_of(h->type);
+
+	if (!records)
+		r->chunks.condition.chunks_unknown++;
+	r->step = records & (r->types | OWN) ? STEP_LOAD : STEP_FIND;
+	rec->chunk = (struct mlk_chunk){
+		.offset = r->chunks.chunk_at,
+		.records = records,
+		.type = h->type,
+		.flags = h->flags,
+		.seq = h->seq,
+		.stored_len = h->stored_len,
+		.raw_len = h->raw_len,
+		.first_ns = h->first_ns,
+		.last_ns = h->last_ns,
+		.lost_allocs = h->lost_allocs,
+		.lost_frees = h->lost_frees,
+		.lost_others = h->lost_others,
+		.nr_records = h->nr_records,
+	};
+	return give(r, rec, MLK_RECORD_CHUNK);
+}
+
+static int load_chunk(struct mlk_reader *r, struct mlk_record *rec)
 {
 	const struct mlk_chunk_header *h = &r->chunks.header;
 	int err = mlk_chunks_load(&r->chunks);
 
-	if (err)
+	if (!err) {
+		r->dec = (struct mlk_dec){.at = r->chunks.raw, .end = r->chunks.raw + h->raw_len};
+		r->left = 1;
+		if (h->type == MLK_CHUNK_THREADS)
+			r->left = mlk_dec_uvar_max(&r->dec, MLK_MAX_THREADS);
+		else if (h->type == MLK_CHUNK_EVENTS)
+			err = mlk_decoder_begin(&r->events, &r->dec, h->first_ns);
+	}
+	if (err && err != MLK_E_CORRUPT)
 		return err;
-	r->dec = (struct mlk_dec){.at = r->chunks.raw, .end = r->chunks.raw + h->raw_len};
-	switch (h->type) {
-	case MLK_CHUNK_META:
-		decode_meta(r, &r->dec);
-		break;
-	case MLK_CHUNK_LOSSES:
-		decode_losses(r, &r->dec);
-		break;
-	case MLK_CHUNK_END:
-		decode_end(r, &r->dec);
-		break;
-	case MLK_CHUNK_THREADS:
-		r->left = mlk_dec_uvar_max(&r->dec, MAX_THREADS);
-		break;
-	case MLK_CHUNK_EVENTS:
-		mlk_coder_begin(&r->coder, h->first_ns);
-		break;
-	}
-	r->in_chunk = records_of(h->type) != 0;
-	return r->dec.bad ? MLK_E_CORRUPT : 0;
-}
-
-/* Step to the next chunk that holds what is asked for.  1, 0 at the end, or -errno. */
-static int next_chunk(struct mlk_reader *r)
-{
-	for (;;) {
-		int err = mlk_chunks_next(&r->chunks);
-		unsigned int type = r->chunks.header.type;
-
-		if (err <= 0)
-			return err;
-		note_header(r);
-		if (!type || type > MLK_CHUNK_END) {
-			r->chunks.condition.chunks_unknown++;
-			continue;
-		}
-		if (records_of(type) && !(records_of(type) & r->types))
-			continue;
-		if (type == MLK_CHUNK_META && r->meta.tgid)
-			continue; /* read before; the strings are lent out */
-		err = begin_chunk(r);
-		if (err == MLK_E_CORRUPT) {
-			mlk_chunks_damaged(&r->chunks);
-			r->in_chunk = false;
-			continue;
-		}
-		if (err)
-			return err;
-		if (r->in_chunk)
-			return 1;
-	}
-}
-
-static void decode_mapping(struct mlk_reader *r, struct mlk_mapping *m, uint64_t *before)
-{
-	struct mlk_dec *d = &r->dec;
-	size_t len = 0;
-	const char *path;
-
-	d->bad |= __builtin_add_overflow(*before, mlk_dec_uvar(d), &m->start);
-	d->bad |= __builtin_add_overflow(m->start, mlk_dec_uvar(d), &m->end);
-	m->offset = mlk_dec_uvar(d);
-	m->perms = mlk_dec_u8(d);
-	m->dev_major = (uint32_t)mlk_dec_uvar_max(d, UINT32_MAX);
-	m->dev_minor = (uint32_t)mlk_dec_uvar_max(d, UINT32_MAX);
-	m->inode = mlk_dec_uvar(d);
-	mlk_dec_id(d, &m->id);
-	path = mlk_dec_str(d, &len);
-	m->path = d->bad ? "" : mlk_arena_string(&r->text, path, len);
-	*before = m->end;
-}
-
-static int decode_maps(struct mlk_reader *r, struct mlk_maps *maps)
-{
-	uint64_t before = 0;
-	struct mlk_dec *d = &r->dec;
-	struct mlk_mapping *mappings;
-
-	maps->tgid = (uint32_t)mlk_dec_uvar_max(d, UINT32_MAX);
-	maps->time_ns = mlk_dec_u64(d);
-	maps->nr = (size_t)mlk_dec_uvar_max(d, MAX_MAPPINGS);
-	/* Each takes 9 bytes at least: no memory for a count that cannot be true. */
-	if (d->bad || maps->nr > (size_t)(d->end - d->at) / 9)
-		return MLK_E_CORRUPT;
-	mappings = realloc(r->mappings, (maps->nr + 1) * sizeof(*mappings));
-	if (!mappings)
-		return -ENOMEM;
-	r->mappings = mappings;
-	for (size_t i = 0; i < maps->nr && !d->bad; i++)
-		decode_mapping(r, &mappings[i], &before);
-	maps->mappings = mappings;
-	r->in_chunk = false;
-	return d->bad ? MLK_E_CORRUPT : 0;
-}
-
-static int decode_module(struct mlk_reader *r, struct mlk_module *m)
-{
-	struct mlk_dec *d = &r->dec;
-	size_t len = 0;
-	const char *path;
-	uint64_t end;
-
-	mlk_dec_id(d, &m->id);
-	path = mlk_dec_str(d, &len);
-	m->image_len = mlk_dec_uvar_max(d, MLK_MAX_IMAGE);
-	m->offset = mlk_dec_uvar(d);
-	m->piece_len = (uint32_t)mlk_dec_uvar_max(d, MLK_RAW_MAX);
-	m->piece = mlk_dec_bytes(d, m->piece_len);
-	if (d->bad || !m->id.len || __builtin_add_overflow(m->offset, m->piece_len, &end) ||
-	    end > m->image_len)
-		return MLK_E_CORRUPT;
-	m->path = mlk_arena_string(&r->text, path, len);
-	r->in_chunk = false;
+	if (err || r->dec.bad)
+		return give_damaged(r, rec);
+	r->step = STEP_RECORDS;
 	return 0;
 }
 
-static int decode_one_thread(struct mlk_reader *r, struct mlk_thread *t)
+static int decode_meta(struct mlk_reader *r)
 {
-	struct mlk_dec *d = &r->dec;
-	size_t len = 0;
-	const char *name;
-
-	t->tgid = (uint32_t)mlk_dec_uvar_max(d, UINT32_MAX);
-	t->tid = (uint32_t)mlk_dec_uvar_max(d, UINT32_MAX);
-	name = mlk_dec_str(d, &len);
-	if (d->bad)
-		return MLK_E_CORRUPT;
-	t->name = mlk_arena_string(&r->text, name, len);
-	r->left--;
-	return 0;
-}
-
-/* Does the chunk at hand hold another record? */
-static bool more(const struct mlk_reader *r)
-{
-	if (!r->in_chunk)
-		return false;
-	if (r->chunks.header.type == MLK_CHUNK_THREADS)
-		return r->left > 0;
-	return r->dec.at < r->dec.end;
-}
-
-/* Decode the next record of the chunk at hand.  0, MLK_E_CORRUPT or -ENOMEM. */
-static int decode_record(struct mlk_reader *r, struct mlk_record *rec)
-{
+	struct mlk_meta meta = r->meta;
 	int err;
 
-	mlk_arena_reset(&r->text);
-	rec->type = records_of(r->chunks.header.type);
-	switch (rec->type) {
-	case MLK_RECORD_EVENT:
-		return mlk_events_decode(&r->coder, &r->dec, &rec->event, r->stack);
-	case MLK_RECORD_MAPS:
-		err = decode_maps(r, &rec->maps);
-		break;
-	case MLK_RECORD_MODULE:
-		err = decode_module(r, &rec->module);
-		break;
-	default:
-		err = decode_one_thread(r, &rec->thread);
-		break;
+	if (r->meta_read)
+		return 0; /* the strings are lent out; and a trace of many must not fill our memory
+			   */
+	err = mlk_decode_meta(&r->dec, &r->meta_text, &meta);
+	if (err) {
+		mlk_arena_reset(&r->meta_text);
+		return err;
 	}
-	return err ? err : r->text.failed ? -ENOMEM : 0;
+	r->meta_read = true;
+	r->meta = meta;
+	return 0;
+}
+
+static int decode_losses(struct mlk_reader *r, struct mlk_losses *losses)
+{
+	int err = mlk_decode_losses(&r->dec, losses);
+
+	if (!err)
+		r->chunks.condition.losses = *losses;
+	return err;
+}
+
+static int decode_end(struct mlk_reader *r, struct mlk_ending *end)
+{
+	struct mlk_condition *c = &r->chunks.condition;
+	int err = mlk_decode_end(&r->dec, &end->reason, &end->time_ns);
+
+	if (err)
+		return err;
+	c->ended = true;
+	c->reason = end->reason;
+	c->end_ns = end->time_ns;
+	return 0;
+}
+
+/* Decode the next record of the chunk at hand, which is no event. */
+static int decode_record(struct mlk_reader *r, struct mlk_record *rec)
+{
+	r->left--;
+	switch (r->chunks.header.type) {
+	case MLK_CHUNK_META:
+		return decode_meta(r);
+	case MLK_CHUNK_MAPS:
+		return mlk_decode_maps(&r->dec, &r->text, &r->mappings, &rec->maps);
+	case MLK_CHUNK_MODULE:
+		return mlk_decode_module(&r->dec, &r->text, &rec->module);
+	case MLK_CHUNK_THREADS:
+		return mlk_decode_thread(&r->dec, &r->text, &rec->thread);
+	case MLK_CHUNK_LOSSES:
+		return decode_losses(r, &rec->losses);
+	default:
+		return decode_end(r, &rec->end);
+	}
+}
+
+static int next_record(struct mlk_reader *r, struct mlk_record *rec)
+{
+	bool events = r->chunks.header.type == MLK_CHUNK_EVENTS;
+	int err;
+
+	if (events ? !mlk_decoder_more(&r->events) : !r->left) {
+		r->step = STEP_FIND;
+		return 0;
+	}
+	mlk_arena_reset(&r->text);
+	err = events ? mlk_decoder_next(&r->events, &rec->event) : decode_record(r, rec);
+	if (!err && r->text.failed)
+		err = -ENOMEM;
+	if (err == MLK_E_CORRUPT)
+		return give_damaged(r, rec);
+	if (!err)
+		return give(r, rec, records_of(r->chunks.header.type));
+	r->step = STEP_FIND;
+	return err;
 }
 
 int mlk_reader_next(struct mlk_reader *r, struct mlk_record *rec)
 {
-	for (;;) {
-		int err;
+	int given = 0;
 
-		while (!more(r)) {
-			err = next_chunk(r);
-			if (err <= 0)
-				return err;
+	while (!given && r->step != STEP_END) {
+		switch (r->step) {
+		case STEP_FIND:
+			given = find_chunk(r, rec);
+			break;
+		case STEP_START:
+			given = start_chunk(r, rec);
+			break;
+		case STEP_LOAD:
+			given = load_chunk(r, rec);
+			break;
+		default:
+			given = next_record(r, rec);
+			break;
 		}
-		err = decode_record(r, rec);
-		if (!err)
-			return 1;
-		r->in_chunk = false;
-		if (err != MLK_E_CORRUPT)
-			return err;
-		mlk_chunks_damaged(&r->chunks);
 	}
+	return given;
 }
 
 void mlk_reader_rewind(struct mlk_reader *r, unsigned int types)
 {
 	mlk_chunks_rewind(&r->chunks);
-	r->in_chunk = false;
+	r->step = STEP_FIND;
 	r->types = types;
 }
 
@@ -326,6 +270,7 @@ static int read_start(struct mlk_reader *r)
 		return MLK_E_EMPTY;
 	r->meta.start_ns = r->chunks.file.start_ns;
 	r->meta.realtime_ns = r->chunks.file.realtime_ns;
+	r->meta.stack_mode = r->chunks.file.stack_mode;
 	mlk_reader_rewind(r, MLK_RECORD_ALL);
 	return r->meta_text.failed ? -ENOMEM : 0;
 }
@@ -377,6 +322,23 @@ const struct mlk_meta *mlk_reader_meta(const struct mlk_reader *r)
 	return &r->meta;
 }
 
+struct mlk_header mlk_reader_header(const struct mlk_reader *r)
+{
+	const struct mlk_file_header *h = &r->chunks.file;
+
+	return (struct mlk_header){
+		.major = h->major,
+		.minor = h->minor,
+		.len = h->header_len,
+		.required = h->required,
+		.optional = h->optional,
+		.salt = h->salt,
+		.stack_mode = h->stack_mode,
+		.realtime_ns = h->realtime_ns,
+		.start_ns = h->start_ns,
+	};
+}
+
 const struct mlk_condition *mlk_reader_condition(const struct mlk_reader *r)
 {
 	return &r->chunks.condition;
@@ -397,7 +359,7 @@ void mlk_reader_free(struct mlk_reader *r)
 	if (!r)
 		return;
 	mlk_chunks_release(&r->chunks);
-	mlk_coder_release(&r->coder);
+	mlk_decoder_release(&r->events);
 	mlk_arena_release(&r->meta_text);
 	mlk_arena_release(&r->text);
 	free(r->mappings);

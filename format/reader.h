@@ -14,6 +14,45 @@ enum mlk_record_type {
 	MLK_RECORD_MODULE = 1 << 2,
 	MLK_RECORD_THREAD = 1 << 3,
 	MLK_RECORD_ALL = (1 << 4) - 1,
+	/* For those who want to see how a trace is made: */
+	MLK_RECORD_META = 1 << 4, /* see mlk_reader_meta() */
+	MLK_RECORD_LOSSES = 1 << 5,
+	MLK_RECORD_END = 1 << 6,
+	MLK_RECORD_CHUNK = 1 << 7,   /* a chunk begins; its records follow */
+	MLK_RECORD_DAMAGED = 1 << 8, /* that chunk does not decode, or not from here on */
+	MLK_RECORD_SKIPPED = 1 << 9, /* bytes that belong to no whole chunk */
+	MLK_RECORD_DUMP = (1 << 10) - 1,
+};
+
+/* The file header, doc/trace-format.md section 2. */
+struct mlk_header {
+	uint16_t major, minor;
+	uint32_t len;
+	uint64_t required, optional;
+	uint32_t salt;
+	uint32_t stack_mode; /* enum mlk_stack_mode */
+	uint64_t realtime_ns, start_ns;
+};
+
+/* The header of a chunk, section 3. */
+struct mlk_chunk {
+	uint64_t offset;	      /* of the header in the file */
+	enum mlk_record_type records; /* what the chunk holds; 0: of an unknown type */
+	uint16_t type, flags;
+	uint64_t seq;
+	uint32_t stored_len, raw_len; /* of the payload */
+	uint64_t first_ns, last_ns;
+	uint64_t lost_allocs, lost_frees, lost_others;
+	uint32_t nr_records;
+};
+
+struct mlk_skipped {
+	uint64_t offset, len;
+};
+
+struct mlk_ending {
+	enum mlk_end reason;
+	uint64_t time_ns;
 };
 
 /* One item of a trace.  What it points to is valid until the next call on the reader. */
@@ -24,6 +63,10 @@ struct mlk_record {
 		struct mlk_maps maps;
 		struct mlk_module module;
 		struct mlk_thread thread;
+		struct mlk_losses losses;
+		struct mlk_ending end;
+		struct mlk_chunk chunk;
+		struct mlk_skipped skipped;
 	};
 };
 
@@ -53,6 +96,9 @@ int mlk_reader_open_mem(struct mlk_reader **out, const void *buf, size_t len);
 
 /* Who was recorded; valid until mlk_reader_free().  All empty when that chunk is damaged. */
 const struct mlk_meta *mlk_reader_meta(const struct mlk_reader *r);
+
+/* The file header. */
+struct mlk_header mlk_reader_header(const struct mlk_reader *r);
 
 /* Begin again at the first chunk, and from now on give only the records in @types
  * (a set of enum mlk_record_type); chunks that hold none of them are stepped over unread. */

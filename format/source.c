@@ -38,7 +38,7 @@ int64_t mlk_source_read(const struct mlk_source *s, uint64_t offset, void *to, s
 {
 	size_t done = 0;
 
-	if (offset >= s->size)
+	if (!len || offset >= s->size)
 		return 0;
 	if (len > s->size - offset)
 		len = (size_t)(s->size - offset);

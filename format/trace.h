@@ -42,8 +42,16 @@ struct mlk_meta {
 	uint64_t start_ns;    /* CLOCK_MONOTONIC when recording began */
 	uint64_t realtime_ns; /* CLOCK_REALTIME at the same moment */
 	uint64_t stack_limit; /* most stack bytes taken for an event */
-	uint64_t
-		whole_life; /* 1: recorded from the command's first allocation; 0: attached later */
+	uint64_t stack_mode;  /* enum mlk_stack_mode */
+	uint64_t whole_life;  /* 1: recorded from the first allocation; 0: attached later */
+};
+
+/* How much of the stacks a trace holds. */
+enum mlk_stack_mode {
+	MLK_STACK_RAW = 0, /* all of them */
+	MLK_STACK_FILTERED =
+		1, /* their first 128 bytes, and what an unwinder may need of the rest */
+	MLK_STACK_REDACTED = 2, /* only what an unwinder may need, of registers too */
 };
 
 enum mlk_kind {
@@ -146,9 +154,10 @@ enum mlk_loss {
 	MLK_LOST_RETURN,  /* calls of an allocator whose return was never seen */
 	MLK_LOST_STATE,	  /* calls for which the kernel had no memory to note them */
 	MLK_LOST_POINTER, /* posix_memalign results that could not be read */
-	MLK_LOST_EXEC,	  /* exec notices that found the buffer full */
-	MLK_LOST_MAPS,	  /* notices of new mappings that the kernel dropped */
-	MLK_LOST_MODULE,  /* modules whose file could not be read */
+	MLK_LOST_EXEC, /* exec notices that found the buffer full, or whose program is not recorded
+			*/
+	MLK_LOST_MAPS, /* notices of new mappings, or of threads, that the kernel dropped */
+	MLK_LOST_MODULE, /* modules whose file could not be read */
 	MLK_LOSS_NR,
 };
 
@@ -164,6 +173,7 @@ enum mlk_end {
 	MLK_END_EXITED = 1,   /* the target ended */
 	MLK_END_SIGNAL = 2,   /* the recorder was asked to stop */
 	MLK_END_DURATION = 3, /* the time asked for is over */
+	MLK_END_SIZE = 5,     /* the trace has the size asked for */
 	MLK_END_ERROR = 4,    /* the trace could not be written on */
 };
 

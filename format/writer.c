@@ -1,55 +1,24 @@
-/* writer.c - chunks onto a file: one write(2) each, and never half a chunk left behind */
+/* writer.c - records to the payloads of chunks */
 #include "format/writer.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
-#include <zstd.h>
 
-#include "format/chunk.h"
+#include "format/chunk_out.h"
 #include "format/events.h"
 
-/* zstd-1 takes 0.7 us for a stack of 1 KiB; higher levels gain a few percent on such data. */
-#define ZSTD_LEVEL 1
-
 struct mlk_writer {
-	int fd;
-	int err; /* of the write that failed; sticky */
+	struct mlk_chunk_out *out;
 	uint32_t salt;
-	uint64_t seq, bytes;
-	ZSTD_CCtx *zstd;
-	uint8_t *out; /* room for a header and the longest stored payload */
+	int err; /* final: out of memory in the middle of a chunk */
 	struct mlk_losses losses, losses_written;
 	/* the EVENTS chunk being filled */
-	struct mlk_enc events;
-	struct mlk_coder coder;
+	struct mlk_encoder events;
 	uint32_t nr_events;
 	uint64_t first_ns, last_ns;
 };
-
-/* Write all of @len bytes; a file that could not take them is cut back to what it was. */
-static int write_whole(struct mlk_writer *w, const uint8_t *bytes, size_t len)
-{
-	size_t done = 0;
-
-	while (done < len) {
-		ssize_t n = write(w->fd, bytes + done, len - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			w->err = n < 0 ? -errno : -EIO;
-			if (ftruncate(w->fd, (off_t)w->bytes) == 0)
-				(void)lseek(w->fd, (off_t)w->bytes, SEEK_SET);
-			return w->err;
-		}
-		done += (size_t)n;
-	}
-	w->bytes += len;
-	return 0;
-}
 
 static void count_losses(const struct mlk_losses *l, struct mlk_chunk_header *h)
 {
@@ -60,40 +29,12 @@ static void count_losses(const struct mlk_losses *l, struct mlk_chunk_header *h)
 	h->lost_others -= h->lost_allocs + h->lost_frees;
 }
 
-/* Compress @raw and write it as one chunk; @h comes with type, times and number of records. */
-static int write_chunk(struct mlk_writer *w, struct mlk_chunk_header *h, const struct mlk_enc *raw)
+/* Queue @raw as one chunk; @h comes with type, times and number of records. */
+static int put_chunk(struct mlk_writer *w, struct mlk_chunk_header *h, struct mlk_enc *raw)
 {
-	uint8_t *payload = w->out + MLK_CHUNK_HEADER;
-	size_t stored;
-
-	if (w->err)
-		return w->err;
-	if (raw->failed)
-		return -ENOMEM;
-	if (raw->len > MLK_RAW_MAX)
-		return -EINVAL;
-	stored =
-		ZSTD_compressCCtx(w->zstd, payload, MLK_STORED_MAX, raw->buf, raw->len, ZSTD_LEVEL);
-	if (ZSTD_isError(stored))
-		return -ENOMEM; /* the room suffices by ZSTD_compressBound() */
-	h->flags = MLK_CHUNK_ZSTD;
-	if (stored >= raw->len) {
-		h->flags = 0;
-		stored = raw->len;
-		if (stored)
-			memcpy(payload, raw->buf, stored);
-	}
 	h->salt = w->salt;
-	h->seq = w->seq;
-	h->stored_len = (uint32_t)stored;
-	h->raw_len = (uint32_t)raw->len;
-	h->payload_crc = mlk_crc32(payload, stored);
 	count_losses(&w->losses, h);
-	mlk_chunk_header_pack(w->out, h);
-	if (write_whole(w, w->out, MLK_CHUNK_HEADER + stored))
-		return w->err;
-	w->seq++;
-	return 0;
+	return mlk_chunk_out_put(w->out, h, raw);
 }
 
 /* A chunk of one record at one moment. */
@@ -102,10 +43,8 @@ static int write_single(struct mlk_writer *w, enum mlk_chunk_type type, uint64_t
 {
 	struct mlk_chunk_header h = {
 		.type = type, .first_ns = time_ns, .last_ns = time_ns, .nr_records = 1};
-	int err = write_chunk(w, &h, raw);
 
-	mlk_enc_release(raw);
-	return err;
+	return put_chunk(w, &h, raw);
 }
 
 static void meta_str(struct mlk_enc *e, unsigned int tag, const char *s)
@@ -146,20 +85,21 @@ static int write_meta(struct mlk_writer *w, const struct mlk_meta *m)
 	return write_single(w, MLK_CHUNK_META, m->start_ns, &e);
 }
 
-static int write_file_header(struct mlk_writer *w, const struct mlk_meta *m)
+static int write_file_header(int fd, uint32_t salt, const struct mlk_meta *m)
 {
 	uint8_t bytes[MLK_FILE_HEADER];
 	struct mlk_file_header h = {
 		.major = MLK_MAJOR,
 		.minor = MLK_MINOR,
 		.header_len = MLK_FILE_HEADER,
-		.salt = w->salt,
+		.salt = salt,
+		.stack_mode = (uint32_t)m->stack_mode,
 		.realtime_ns = m->realtime_ns,
 		.start_ns = m->start_ns,
 	};
 
 	mlk_file_header_pack(bytes, &h);
-	return write_whole(w, bytes, sizeof(bytes));
+	return mlk_write_whole(fd, 0, bytes, sizeof(bytes));
 }
 
 static bool too_long(const char *s)
@@ -167,37 +107,39 @@ static bool too_long(const char *s)
 	return s && strlen(s) > MLK_MAX_STRING;
 }
 
-int mlk_writer_open(struct mlk_writer **out, int fd, const struct mlk_meta *meta)
+static bool valid_meta(const struct mlk_meta *m)
+{
+	return !too_long(m->command) && !too_long(m->exe) && !too_long(m->comm) &&
+	       !too_long(m->hostname) && !too_long(m->kernel) && !too_long(m->machine) &&
+	       !too_long(m->recorder) && !too_long(m->backend) &&
+	       m->stack_mode <= MLK_STACK_REDACTED;
+}
+
+int mlk_writer_open(struct mlk_writer **out, int fd, const struct mlk_meta *meta, int zstd_level)
 {
 	struct mlk_writer *w;
-	int err = -ENOMEM;
+	int err;
 
 	*out = NULL;
-	if (too_long(meta->command) || too_long(meta->exe) || too_long(meta->comm) ||
-	    too_long(meta->hostname) || too_long(meta->kernel) || too_long(meta->machine) ||
-	    too_long(meta->recorder) || too_long(meta->backend))
+	if (!valid_meta(meta))
 		return -EINVAL;
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;
-	w->fd = fd;
-	w->out = malloc(MLK_CHUNK_HEADER + MLK_STORED_MAX);
-	w->zstd = ZSTD_createCCtx();
-	if (!w->out || !w->zstd)
-		goto fail;
-	if (getrandom(&w->salt, sizeof(w->salt), 0) != (ssize_t)sizeof(w->salt)) {
-		err = -errno;
-		goto fail;
-	}
-	err = write_file_header(w, meta);
+	w->events.filter.mode = (enum mlk_stack_mode)meta->stack_mode;
+	err = getrandom(&w->salt, sizeof(w->salt), 0) == (ssize_t)sizeof(w->salt) ? 0 : -errno;
+	if (!err)
+		err = write_file_header(fd, w->salt, meta);
+	if (!err)
+		err = mlk_chunk_out_new(&w->out, fd, MLK_FILE_HEADER, zstd_level);
 	if (!err)
 		err = write_meta(w, meta);
+	if (!err)
+		err = mlk_chunk_out_drain(w->out);
 	if (err)
-		goto fail;
-	*out = w;
-	return 0;
-fail:
-	mlk_writer_free(w);
+		mlk_writer_free(w);
+	else
+		*out = w;
 	return err;
 }
 
@@ -209,14 +151,13 @@ static int flush_events(struct mlk_writer *w)
 		.last_ns = w->last_ns,
 		.nr_records = w->nr_events,
 	};
-	int err;
+	struct mlk_enc payload = {0};
 
-	if (!w->nr_events)
-		return w->err;
-	err = write_chunk(w, &h, &w->events);
-	w->events.len = 0;
+	if (w->err || !w->nr_events)
+		return w->err ? w->err : mlk_chunk_out_error(w->out);
+	mlk_encoder_finish(&w->events, &payload);
 	w->nr_events = 0;
-	return err;
+	return put_chunk(w, &h, &payload);
 }
 
 int mlk_writer_event(struct mlk_writer *w, const struct mlk_event *event)
@@ -227,9 +168,9 @@ int mlk_writer_event(struct mlk_writer *w, const struct mlk_event *event)
 		return w->err;
 	if (!w->nr_events) {
 		w->first_ns = event->time_ns;
-		mlk_coder_begin(&w->coder, w->first_ns);
+		mlk_encoder_begin(&w->events, w->first_ns);
 	}
-	err = mlk_events_encode(&w->coder, &w->events, event);
+	err = mlk_encoder_add(&w->events, event);
 	if (err) {
 		/* What was half encoded must not be written: -ENOMEM is final, -EINVAL left
 		 * nothing. */
@@ -239,7 +180,7 @@ int mlk_writer_event(struct mlk_writer *w, const struct mlk_event *event)
 	}
 	w->nr_events++;
 	w->last_ns = event->time_ns;
-	return w->events.len >= MLK_RAW_TARGET ? flush_events(w) : 0;
+	return mlk_encoder_full(&w->events) ? flush_events(w) : 0;
 }
 
 int mlk_writer_maps(struct mlk_writer *w, const struct mlk_maps *maps)
@@ -311,6 +252,13 @@ int mlk_writer_module(struct mlk_writer *w, const struct mlk_id *id, const char 
 	return 0;
 }
 
+void mlk_writer_set_code(struct mlk_writer *w, const struct mlk_mapping *mappings, size_t nr)
+{
+	mlk_filter_set_code(&w->events.filter, mappings, nr);
+	/* Words that were taken for data before are looked at again. */
+	mlk_encoder_forget(&w->events);
+}
+
 void mlk_writer_set_losses(struct mlk_writer *w, const struct mlk_losses *losses)
 {
 	w->losses = *losses;
@@ -338,28 +286,35 @@ int mlk_writer_flush(struct mlk_writer *w)
 
 int mlk_writer_finish(struct mlk_writer *w, enum mlk_end reason, uint64_t time_ns)
 {
+	struct mlk_chunk_header h = {.type = MLK_CHUNK_END,
+				     .first_ns = time_ns,
+				     .last_ns = time_ns,
+				     .nr_records = 1,
+				     .salt = w->salt};
 	struct mlk_enc e = {0};
-	int err = mlk_writer_flush(w);
+	int err = mlk_writer_flush(w), last;
 
-	if (err)
-		return err;
 	mlk_enc_u8(&e, (uint8_t)reason);
 	mlk_enc_u64(&e, time_ns);
-	return write_single(w, MLK_CHUNK_END, time_ns, &e);
+	count_losses(&w->losses, &h);
+	if (!err || reason == MLK_END_ERROR) {
+		last = mlk_chunk_out_last(w->out, &h, &e);
+		err = err ? err : last;
+	}
+	mlk_enc_release(&e);
+	return err;
 }
 
 uint64_t mlk_writer_bytes(const struct mlk_writer *w)
 {
-	return w->bytes;
+	return mlk_chunk_out_bytes(w->out);
 }
 
 void mlk_writer_free(struct mlk_writer *w)
 {
 	if (!w)
 		return;
-	ZSTD_freeCCtx(w->zstd);
-	free(w->out);
-	mlk_enc_release(&w->events);
-	mlk_coder_release(&w->coder);
+	mlk_chunk_out_free(w->out);
+	mlk_encoder_release(&w->events);
 	free(w);
 }

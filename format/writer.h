@@ -8,20 +8,21 @@ struct mlk_writer; /* opaque: one per trace, one thread at a time */
 
 /*
  * Start a trace on @fd, an empty file open for writing, which is borrowed until mlk_writer_free().
- * The file header and the META chunk are on the file when this returns.
+ * The file header and the META chunk are on the file when this returns; what follows is
+ * compressed, at @zstd_level (1 to 19), and written by a thread of the writer's own.
  *
  * On success *@out is a writer that the caller releases with mlk_writer_free(); on failure NULL.
  * Returns 0, -ENOMEM, -EINVAL (a string longer than MLK_MAX_STRING) or the -errno of write(2).
  */
-int mlk_writer_open(struct mlk_writer **out, int fd, const struct mlk_meta *meta);
+int mlk_writer_open(struct mlk_writer **out, int fd, const struct mlk_meta *meta, int zstd_level);
 
 /*
  * Each of these appends one thing and copies what it needs.  An event is kept until its chunk is
  * full or flushed; the others go to the file at once, as chunks of their own.
  *
  * They return 0, -ENOMEM, -EINVAL (more registers, stack bytes or string than trace.h allows) or
- * the -errno of write(2).  After a failed write the file is cut back to its last whole chunk, and
- * every later call returns the same error.
+ * the -errno of a write(2), perhaps one for an earlier call.  After a failed write the file is cut
+ * back to its last whole chunk, and every later call returns the same error.
  */
 int mlk_writer_event(struct mlk_writer *w, const struct mlk_event *event);
 int mlk_writer_maps(struct mlk_writer *w, const struct mlk_maps *maps);
@@ -31,13 +32,20 @@ int mlk_writer_threads(struct mlk_writer *w, const struct mlk_thread *threads, s
 int mlk_writer_module(struct mlk_writer *w, const struct mlk_id *id, const char *path,
 		      const uint8_t *image, uint64_t image_len);
 
+/* Say what is executable from now on: @nr ascending mappings, of which those with MLK_PERM_X count.
+ * It decides which words are kept of the stacks that follow, so it must not come later than they
+ * do. */
+void mlk_writer_set_code(struct mlk_writer *w, const struct mlk_mapping *mappings, size_t nr);
+
 /* Set the losses so far; they stand in the header of every chunk written from now on. */
 void mlk_writer_set_losses(struct mlk_writer *w, const struct mlk_losses *losses);
 
-/* Write the events kept so far, and the losses if they changed.  Returns as the calls above. */
+/* Hand the events kept so far, and the losses if they changed, to the thread that writes.  Returns
+ * as the calls above. */
 int mlk_writer_flush(struct mlk_writer *w);
 
-/* Flush, and mark the clean end of the recording at @time_ns.  Returns as the calls above. */
+/* Flush, mark the end of the recording at @time_ns, and wait until all is on the file.  With
+ * MLK_END_ERROR the mark is tried even if a write failed before.  Returns as the calls above. */
 int mlk_writer_finish(struct mlk_writer *w, enum mlk_end reason, uint64_t time_ns);
 
 /* Bytes on the file so far. */

@@ -1,0 +1,238 @@
+/* chunk_out.c - a queue, and a thread that compresses and writes: one write(2) a chunk */
+#include "format/chunk_out.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#define QUEUED_MAX 8 /* chunks of 1 MiB and more */
+
+struct job {
+	struct mlk_chunk_header header;
+	struct mlk_enc payload;
+};
+
+struct mlk_chunk_out {
+	int fd, level;
+	ZSTD_CCtx *zstd;
+	uint8_t *buf; /* of the thread: a header and the longest stored payload */
+	uint64_t seq; /* of the thread */
+	pthread_t thread;
+	bool started;
+	pthread_mutex_t lock; /* for what follows */
+	pthread_cond_t changed;
+	struct job queue[QUEUED_MAX];
+	unsigned int first, nr; /* jobs queued; the first is at work and stays until it is done */
+	bool stop;
+	uint64_t bytes;
+	int err;
+};
+
+int mlk_write_whole(int fd, uint64_t before, const uint8_t *bytes, size_t len)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t n = write(fd, bytes + done, len - done);
+		int err;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n > 0) {
+			done += (size_t)n;
+			continue;
+		}
+		err = n < 0 ? -errno : -EIO;
+		if (ftruncate(fd, (off_t)before) == 0)
+			(void)lseek(fd, (off_t)before, SEEK_SET);
+		return err;
+	}
+	return 0;
+}
+
+/* Compress and write one chunk. */
+static int write_chunk(struct mlk_chunk_out *o, struct mlk_chunk_header *h,
+		       const struct mlk_enc *content, uint64_t before, size_t *written)
+{
+	uint8_t *payload = o->buf + MLK_CHUNK_HEADER;
+	size_t raw = content->len, stored;
+	int err;
+
+	stored = ZSTD_compressCCtx(o->zstd, payload, MLK_STORED_MAX, content->buf, raw, o->level);
+	if (ZSTD_isError(stored))
+		return -ENOMEM; /* the room suffices by ZSTD_compressBound() */
+	h->flags = MLK_CHUNK_ZSTD;
+	if (stored >= raw) {
+		h->flags = 0;
+		stored = raw;
+		if (raw)
+			memcpy(payload, content->buf, raw);
+	}
+	h->seq = o->seq;
+	h->stored_len = (uint32_t)stored;
+	h->raw_len = (uint32_t)raw;
+	h->payload_crc = mlk_crc32(payload, stored);
+	mlk_chunk_header_pack(o->buf, h);
+	*written = MLK_CHUNK_HEADER + stored;
+	err = mlk_write_whole(o->fd, before, o->buf, *written);
+	o->seq += !err;
+	return err;
+}
+
+static void *work(void *arg)
+{
+	struct mlk_chunk_out *o = arg;
+
+	pthread_mutex_lock(&o->lock);
+	for (;;) {
+		struct job *job = &o->queue[o->first];
+		uint64_t before = o->bytes;
+		size_t written = 0;
+		int err = o->err;
+
+		if (!o->nr && o->stop)
+			break;
+		if (!o->nr) {
+			pthread_cond_wait(&o->changed, &o->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&o->lock);
+		if (!err)
+			err = write_chunk(o, &job->header, &job->payload, before, &written);
+		mlk_enc_release(&job->payload);
+		pthread_mutex_lock(&o->lock);
+		o->err = err;
+		if (!err)
+			o->bytes += written;
+		o->first = (o->first + 1) % QUEUED_MAX;
+		o->nr--;
+		pthread_cond_broadcast(&o->changed);
+	}
+	pthread_mutex_unlock(&o->lock);
+	return NULL;
+}
+
+/* Signals are the caller's affair: none must choose this thread. */
+static int start_thread(struct mlk_chunk_out *o)
+{
+	sigset_t all, before;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&o->thread, NULL, work, o);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	o->started = !err;
+	return -err;
+}
+
+int mlk_chunk_out_new(struct mlk_chunk_out **out, int fd, uint64_t bytes, int zstd_level)
+{
+	struct mlk_chunk_out *o = calloc(1, sizeof(*o));
+	int err = -ENOMEM;
+
+	*out = NULL;
+	if (!o)
+		return -ENOMEM;
+	o->fd = fd;
+	o->bytes = bytes;
+	o->level = zstd_level;
+	pthread_mutex_init(&o->lock, NULL);
+	pthread_cond_init(&o->changed, NULL);
+	o->buf = malloc(MLK_CHUNK_HEADER + MLK_STORED_MAX);
+	o->zstd = ZSTD_createCCtx();
+	if (o->buf && o->zstd)
+		err = start_thread(o);
+	if (err)
+		mlk_chunk_out_free(o);
+	else
+		*out = o;
+	return err;
+}
+
+int mlk_chunk_out_put(struct mlk_chunk_out *o, const struct mlk_chunk_header *h,
+		      struct mlk_enc *payload)
+{
+	int err = payload->failed ? -ENOMEM : payload->len > MLK_RAW_MAX ? -EINVAL : 0;
+
+	pthread_mutex_lock(&o->lock);
+	while (!err && !o->err && o->nr == QUEUED_MAX)
+		pthread_cond_wait(&o->changed, &o->lock);
+	if (!err)
+		err = o->err;
+	if (!err) {
+		o->queue[(o->first + o->nr++) % QUEUED_MAX] = (struct job){*h, *payload};
+		*payload = (struct mlk_enc){0};
+		pthread_cond_broadcast(&o->changed);
+	}
+	pthread_mutex_unlock(&o->lock);
+	mlk_enc_release(payload);
+	return err;
+}
+
+int mlk_chunk_out_last(struct mlk_chunk_out *o, struct mlk_chunk_header *h,
+		       const struct mlk_enc *payload)
+{
+	size_t written = 0;
+	int err;
+
+	/* With nothing queued the thread waits, and what is its own may be used here. */
+	(void)mlk_chunk_out_drain(o);
+	err = payload->failed ? -ENOMEM : write_chunk(o, h, payload, o->bytes, &written);
+	if (!err)
+		o->bytes += written;
+	return err;
+}
+
+int mlk_chunk_out_drain(struct mlk_chunk_out *o)
+{
+	int err;
+
+	pthread_mutex_lock(&o->lock);
+	while (o->nr)
+		pthread_cond_wait(&o->changed, &o->lock);
+	err = o->err;
+	pthread_mutex_unlock(&o->lock);
+	return err;
+}
+
+uint64_t mlk_chunk_out_bytes(struct mlk_chunk_out *o)
+{
+	uint64_t bytes;
+
+	pthread_mutex_lock(&o->lock);
+	bytes = o->bytes;
+	pthread_mutex_unlock(&o->lock);
+	return bytes;
+}
+
+int mlk_chunk_out_error(struct mlk_chunk_out *o)
+{
+	int err;
+
+	pthread_mutex_lock(&o->lock);
+	err = o->err;
+	pthread_mutex_unlock(&o->lock);
+	return err;
+}
+
+void mlk_chunk_out_free(struct mlk_chunk_out *o)
+{
+	if (!o)
+		return;
+	if (o->started) {
+		pthread_mutex_lock(&o->lock);
+		o->stop = true;
+		pthread_cond_broadcast(&o->changed);
+		pthread_mutex_unlock(&o->lock);
+		pthread_join(o->thread, NULL);
+	}
+	pthread_cond_destroy(&o->changed);
+	pthread_mutex_destroy(&o->lock);
+	ZSTD_freeCCtx(o->zstd);
+	free(o->buf);
+	free(o);
+}

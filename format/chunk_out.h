@@ -1,0 +1,45 @@
+/* chunk_out.h - chunks onto a file, compressed and written by a thread of their own
+ *
+ * So the one who fills chunks never waits for zstd or the disk, until some chunks are queued.
+ */
+#ifndef MLK_CHUNK_OUT_H
+#define MLK_CHUNK_OUT_H
+
+#include "format/chunk.h"
+#include "format/codec.h"
+
+struct mlk_chunk_out;
+
+/* Start on @fd, where @bytes have been written.  On success *@out is released with
+ * mlk_chunk_out_free().  Returns 0, -ENOMEM or -errno of pthread_create(3). */
+int mlk_chunk_out_new(struct mlk_chunk_out **out, int fd, uint64_t bytes, int zstd_level);
+
+/*
+ * Queue a chunk: @h comes with salt, type, times, losses and number of records; the payload's
+ * memory passes over, and *@payload is empty afterwards.  Waits while many are queued. Returns 0,
+ * -EINVAL (longer than MLK_RAW_MAX), -ENOMEM (payload->failed), or the error of a chunk before:
+ * after a failed write the file is cut back to its last whole chunk, and nothing follows.
+ */
+int mlk_chunk_out_put(struct mlk_chunk_out *o, const struct mlk_chunk_header *h,
+		      struct mlk_enc *payload);
+
+/* Write a last chunk, after all that is queued, even if a write failed before: what it needs may be
+ * there where a longer chunk found no room.  *@payload stays the caller's.  Returns 0 or -errno. */
+int mlk_chunk_out_last(struct mlk_chunk_out *o, struct mlk_chunk_header *h,
+		       const struct mlk_enc *payload);
+
+/* Wait until all is on the file.  Returns 0 or the first error. */
+int mlk_chunk_out_drain(struct mlk_chunk_out *o);
+
+/* Bytes on the file so far; the first error so far, or 0. */
+uint64_t mlk_chunk_out_bytes(struct mlk_chunk_out *o);
+int mlk_chunk_out_error(struct mlk_chunk_out *o);
+
+/* End the thread, after what is queued, and release @o; NULL is allowed. */
+void mlk_chunk_out_free(struct mlk_chunk_out *o);
+
+/* Write all of @bytes to @fd, which holds @before; cut it back to that if it cannot take them.
+ * Returns 0 or the -errno of write(2). */
+int mlk_write_whole(int fd, uint64_t before, const uint8_t *bytes, size_t len);
+
+#endif

@@ -1,0 +1,31 @@
+/* dict.h - a table from 64-bit keys to small numbers, emptied with each chunk */
+#ifndef MLK_DICT_H
+#define MLK_DICT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct mlk_dict_slot {
+	uint64_t key;
+	uint32_t value; /* 0: free */
+	uint32_t round; /* of the dictionary when it was set; an older one means free */
+};
+
+struct mlk_dict {
+	struct mlk_dict_slot *slots; /* open addressing */
+	size_t nr, room;	     /* room is a power of two */
+	uint32_t round;
+};
+
+/* Empty the table; its memory stays. */
+void mlk_dict_reset(struct mlk_dict *d);
+void mlk_dict_release(struct mlk_dict *d);
+
+/* The place of @key's value, 0 if it is new; NULL when out of memory.  Valid until the next call.
+ */
+uint32_t *mlk_dict_at(struct mlk_dict *d, uint64_t key);
+
+/* The value of @key, or 0. */
+uint32_t mlk_dict_get(const struct mlk_dict *d, uint64_t key);
+
+#endif

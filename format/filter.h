@@ -1,0 +1,44 @@
+/* filter.h - which words of a stack a trace keeps: those that an unwinder may need
+ *
+ * Return addresses point into executable mappings, saved frame pointers into the stack; a word that
+ * does neither is never needed for unwinding, and may be a secret.
+ */
+#ifndef MLK_FILTER_H
+#define MLK_FILTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/trace.h"
+
+#define MLK_FILTER_SPANS 8
+
+struct mlk_filter {
+	enum mlk_stack_mode mode;
+	/* What is executable, in few ranges: where there are more, the nearest are taken together.
+	 */
+	struct {
+		uint64_t start, end;
+	} code[MLK_FILTER_SPANS];
+	unsigned int nr;
+};
+
+/* Take the executable ones among the @nr @mappings, which ascend. */
+void mlk_filter_set_code(struct mlk_filter *f, const struct mlk_mapping *mappings, size_t nr);
+
+/* Is @word code, or in the stack around @sp?  The stack's bounds are rounded, so that they are the
+ * same from one event to the next. */
+static inline bool mlk_filter_keeps(const struct mlk_filter *f, uint64_t word, uint64_t sp)
+{
+	const uint64_t mib = 1u << 20;
+
+	if (word - ((sp & ~(mib - 1)) - mib) < 16 * mib)
+		return true;
+	for (unsigned int i = 0; i < f->nr; i++)
+		if (word - f->code[i].start < f->code[i].end - f->code[i].start)
+			return true;
+	return false;
+}
+
+#endif

@@ -1,0 +1,27 @@
+/* records.h - the records of all chunks but EVENTS, doc/trace-format.md 4.1 to 4.3, 4.5 to 4.7 */
+#ifndef MLK_RECORDS_H
+#define MLK_RECORDS_H
+
+#include "format/arena.h"
+#include "format/codec.h"
+#include "format/trace.h"
+
+#define MLK_MAX_MAPPINGS (1u << 20) /* in a snapshot */
+#define MLK_MAX_THREADS	 (1u << 20) /* in a chunk */
+
+/*
+ * Each reads one record, or the whole payload where that is one record, from @d.  What they give
+ * points to @d's bytes and to strings in @text, where text->failed tells of a lack of memory.
+ * Return 0, MLK_E_CORRUPT or -ENOMEM.
+ */
+int mlk_decode_meta(struct mlk_dec *d, struct mlk_arena *text, struct mlk_meta *meta);
+int mlk_decode_module(struct mlk_dec *d, struct mlk_arena *text, struct mlk_module *module);
+int mlk_decode_thread(struct mlk_dec *d, struct mlk_arena *text, struct mlk_thread *thread);
+int mlk_decode_losses(struct mlk_dec *d, struct mlk_losses *losses);
+int mlk_decode_end(struct mlk_dec *d, enum mlk_end *reason, uint64_t *time_ns);
+
+/* As those.  The entries stand in *@room, which grows, and which the caller frees at last. */
+int mlk_decode_maps(struct mlk_dec *d, struct mlk_arena *text, struct mlk_mapping **room,
+		    struct mlk_maps *maps);
+
+#endif

@@ -1,0 +1,38 @@
+/* streams.c - the threads of a chunk */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/events.h"
+
+struct mlk_stream *mlk_stream_add(struct mlk_stream **streams, size_t *nr, size_t *room,
+				  const uint32_t id[2])
+{
+	struct mlk_stream *s;
+
+	if (*nr == *room) {
+		size_t wider = *room ? *room * 2 : 16;
+
+		s = realloc(*streams, wider * sizeof(*s));
+		if (!s)
+			return NULL;
+		memset(s + *room, 0, (wider - *room) * sizeof(*s));
+		*streams = s;
+		*room = wider;
+	}
+	s = &(*streams)[(*nr)++];
+	s->tgid = id[0];
+	s->tid = id[1];
+	s->end = 0;
+	memset(s->regs, 0, sizeof(s->regs));
+	mlk_image_reset(&s->image);
+	mlk_image_reset(&s->raw);
+	return s;
+}
+
+void mlk_streams_trim(struct mlk_stream *streams, size_t room)
+{
+	for (size_t i = 0; i < room; i++) {
+		mlk_image_release(&streams[i].image);
+		mlk_image_release(&streams[i].raw);
+	}
+}
