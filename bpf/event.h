@@ -27,7 +27,8 @@ enum event_func {
 /* Every event but EVENT_ALLOC. */
 struct event_small {
 	__u32 type;   /* enum event_type */
-	__u32 nested; /* EVENT_FREE: made inside a call of an allocator */
+	__u32 nested; /* EVENT_FREE: made inside an allocator's call; EVENT_EXEC: not by the main
+			 thread */
 	__u32 tgid, tid;
 	__u64 time_ns;
 	__u64 addr; /* the block; 0 for EVENT_EXEC */

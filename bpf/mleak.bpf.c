@@ -381,10 +381,12 @@ int free_entry(struct pt_regs *ctx)
 	return 0;
 }
 
+/* Arguments: the task, its thread id before (another when it was not the main thread), the program.
+ */
 SEC("raw_tp/sched_process_exec")
-int process_exec(void *ctx __attribute__((unused)))
+int process_exec(struct bpf_raw_tracepoint_args *ctx)
 {
-	__u64 id = target_thread();
+	__u64 id = target_thread(), self = bpf_get_current_pid_tgid();
 	struct thread_state *st;
 
 	if (!id)
@@ -392,7 +394,7 @@ int process_exec(void *ctx __attribute__((unused)))
 	st = state_of_thread(0);
 	if (st)
 		st->call_sp = st->stack_lo = st->stack_hi = 0;
-	if (send_small(EVENT_EXEC, id, 0, 0))
+	if (send_small(EVENT_EXEC, id, 0, (__u32)ctx->args[1] != (__u32)self))
 		count(&drops.exec);
 	return 0;
 }

@@ -30,13 +30,13 @@ static void add_site(struct allocator *a, Elf *elf, const struct wanted *w,
 	struct alloc_site *site = &a->sites[a->nr];
 	struct probe_site best = {0};
 	uint64_t start, len;
-	size_t file_size;
-	const uint8_t *file = (const uint8_t *)elf_rawfile(elf, &file_size);
+	Elf_Data *code;
 
 	if (!elffile_code(elf, f->file_offset, &start, &len))
 		return;
-	if (file && start <= file_size && len <= file_size - start)
-		best = probe_site_find(file + start, (size_t)len, (size_t)(f->file_offset - start),
+	code = elf_getdata_rawchunk(elf, (int64_t)start, (size_t)len, ELF_T_BYTE);
+	if (code)
+		best = probe_site_find(code->d_buf, code->d_size, (size_t)(f->file_offset - start),
 				       (size_t)f->size);
 	site->name = w->name;
 	site->func = w->func;

@@ -14,58 +14,58 @@
 #include "record/output.h"
 #include "record/progress.h"
 #include "record/session.h"
+#include "record/signals.h"
 
 /* Die as the command did, so that a shell's loop sees it; else give its exit status. */
 static int pass_on(int status)
 {
 	struct rlimit no_core = {0};
+	sigset_t set;
 
 	if (!WIFSIGNALED(status))
 		return WEXITSTATUS(status);
 	setrlimit(RLIMIT_CORE, &no_core); /* the command's core is the one of interest */
 	signal(WTERMSIG(status), SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, WTERMSIG(status));
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	raise(WTERMSIG(status));
 	return 128 + WTERMSIG(status);
-}
-
-/* Wait for the command that was recorded, and take over its exit status. */
-static int wait_for_command(pid_t pid)
-{
-	int status;
-
-	loop_unblock_signals();
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return EXIT_RECORD_FAILED;
-	return pass_on(status);
 }
 
 /* Record s->target, which is open and, if we started it, held.  Returns 0, or EXIT_RECORD_FAILED
  * after one sentence was logged; *released says that the command runs. */
 static int record(struct session *s, const struct record_opts *o, bool *released)
 {
-	struct session_opts opts = {.link = o->link, .stack_limit = o->stack_limit};
-	struct loop_opts limits = {.duration_ns = o->duration_ns};
+	struct session_opts opts = {.link = o->link,
+				    .stack_limit = o->stack_limit,
+				    .stack_mode = o->stack_mode,
+				    .embed = o->embed,
+				    .zstd_level = o->zstd_level};
+	struct loop_opts limits = {.duration_ns = o->duration_ns, .max_size = o->max_size};
 	struct output out;
+	enum mlk_end reason;
 
 	if (output_create(&out, o->output))
 		return EXIT_RECORD_FAILED;
 	opts.fd = out.fd;
-	if (session_start(s, &opts)) {
-		output_discard(&out);
+	if (session_start(s, &opts) || output_commit(&out)) {
+		output_close(&out);
 		return EXIT_RECORD_FAILED;
 	}
-	loop_block_signals();
 	if (s->target.started)
 		launch_release(s->target.pid);
 	*released = true;
-	session_finish(s, loop_run(s, &limits));
+	reason = loop_run(s, &limits);
+	session_finish(s, reason);
 	output_close(&out);
 	if (s->err) {
 		log_error("the trace '%s' ends early: %s; what it holds so far can be reported",
 			  o->output, mlk_strerror(s->err));
 		return EXIT_RECORD_FAILED;
 	}
+	if (reason == MLK_END_SIZE)
+		log_info("the trace has the size given by --max-size: the recording ended there");
 	progress_summary(s, o->output);
 	return 0;
 }
@@ -76,6 +76,7 @@ static int record_process(const struct record_opts *o)
 	bool released = true;
 	int status = EXIT_RECORD_FAILED;
 
+	signals_block();
 	if (!target_open(&s.target, o->pid))
 		status = record(&s, o, &released);
 	session_release(&s);
@@ -87,23 +88,25 @@ static int record_command(const struct record_opts *o)
 	struct session s = {0};
 	bool released = false;
 	pid_t pid;
-	int status = launch_start(o->argv, &pid);
+	int ended, status = launch_start(o->argv, &pid, &ended);
 
+	if (status == LAUNCH_ENDED)
+		return pass_on(ended);
 	if (status)
 		return status;
+	signals_block();
 	status = EXIT_RECORD_FAILED;
 	if (!target_open(&s.target, pid)) {
 		s.target.started = true;
 		status = record(&s, o, &released);
 	}
 	session_release(&s);
-	if (!released)
+	if (!released) {
 		launch_abort(pid);
-	else if (status)
-		wait_for_command(pid);
-	else
-		status = wait_for_command(pid);
-	return status;
+		return status;
+	}
+	ended = signals_wait_for(pid);
+	return status || ended < 0 ? EXIT_RECORD_FAILED : pass_on(ended);
 }
 
 int cmd_record(int argc, char **argv)

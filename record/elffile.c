@@ -10,7 +10,8 @@ Elf *elffile_open(int fd)
 	GElf_Ehdr ehdr;
 
 	elf_version(EV_CURRENT);
-	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	/* Read, not mapped: a library that is overwritten in place meanwhile must not kill us. */
+	elf = elf_begin(fd, ELF_C_READ, NULL);
 	if (elf && elf_kind(elf) == ELF_K_ELF && gelf_getehdr(elf, &ehdr) &&
 	    ehdr.e_machine == EM_X86_64 && gelf_getclass(elf) == ELFCLASS64)
 		return elf;

@@ -26,10 +26,11 @@ struct failure {
 };
 
 /* In the child: become the command; if that fails, tell the parent why through @report. */
-static void child(char **argv, int report)
+static void child(char **argv, int report, void (*on_child)(int))
 {
 	struct failure why = {0};
 
+	signal(SIGCHLD, on_child);
 	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
 		why.untraceable = 1;
 	else
@@ -61,6 +62,8 @@ static int explain(const char *name, const struct failure *why)
 static int start(char **argv, pid_t *pid)
 {
 	int report[2], err, status;
+	void (*on_child)(int) =
+		signal(SIGCHLD, SIG_DFL); /* if ignored, nothing could be waited for */
 	struct failure why;
 	ssize_t n;
 
@@ -70,7 +73,7 @@ static int start(char **argv, pid_t *pid)
 	}
 	*pid = fork();
 	if (*pid == 0)
-		child(argv, report[1]);
+		child(argv, report[1], on_child);
 	err = errno;
 	close(report[1]);
 	if (*pid < 0) {
@@ -114,22 +117,25 @@ static uint64_t loader_base(pid_t pid)
 	return 0;
 }
 
-/* Let the stopped child run to its next system call's beginning or end.  False: it ended. */
-static bool next_syscall(pid_t pid)
+enum step { STEP_ON, STEP_MAPPED, STEP_NO_LIBC, STEP_ENDED };
+
+/* Let the stopped child run to its next system call's beginning or end; *status is of waitpid(2).
+ */
+static enum step next_syscall(pid_t pid, int *status)
 {
-	int status, sig = 0;
+	int sig = 0;
 
 	for (;;) {
 		if (ptrace(PTRACE_SYSCALL, pid, NULL, (void *)(intptr_t)sig) ||
-		    waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
-			return false;
-		if (WSTOPSIG(status) == (SIGTRAP | 0x80))
-			return true;
-		sig = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
+		    waitpid(pid, status, 0) != pid)
+			return STEP_NO_LIBC;
+		if (!WIFSTOPPED(*status))
+			return STEP_ENDED;
+		if (WSTOPSIG(*status) == (SIGTRAP | 0x80))
+			return STEP_ON;
+		sig = WSTOPSIG(*status) == SIGTRAP ? 0 : WSTOPSIG(*status);
 	}
 }
-
-enum step { STEP_ON, STEP_MAPPED, STEP_NO_LIBC };
 
 /* Look at the child in a system call: is the C library there, or has the loader left off? */
 static enum step look(pid_t pid, const struct mlk_mapping *loader, struct maps *maps)
@@ -145,8 +151,8 @@ static enum step look(pid_t pid, const struct mlk_mapping *loader, struct maps *
 	return caller && caller->inode == loader->inode ? STEP_ON : STEP_NO_LIBC;
 }
 
-/* Run the child until its C library is mapped.  False: it never is. */
-static bool run_to_libc(pid_t pid)
+/* Run the child until its C library is mapped, or it is certain that it never is. */
+static enum step run_to_libc(pid_t pid, int *status)
 {
 	struct maps maps = {0};
 	struct mlk_mapping loader = {0};
@@ -158,20 +164,27 @@ static bool run_to_libc(pid_t pid)
 		loader = *found; /* its path goes with the table, and is not looked at */
 		step = STEP_ON;
 	}
-	while (step == STEP_ON)
-		step = next_syscall(pid) ? look(pid, &loader, &maps) : STEP_NO_LIBC;
+	while (step == STEP_ON) {
+		step = next_syscall(pid, status);
+		if (step == STEP_ON)
+			step = look(pid, &loader, &maps);
+	}
 	maps_release(&maps);
-	return step == STEP_MAPPED;
+	return step;
 }
 
-int launch_start(char **argv, pid_t *pid)
+int launch_start(char **argv, pid_t *pid, int *ended)
 {
 	int status = start(argv, pid);
+	enum step step;
 
 	if (status)
 		return status;
-	if (run_to_libc(*pid))
+	step = run_to_libc(*pid, ended);
+	if (step == STEP_MAPPED)
 		return 0;
+	if (step == STEP_ENDED)
+		return LAUNCH_ENDED;
 	log_error(
 		"cannot record '%s': it uses no shared C library (statically linked, or of another "
 		"architecture), where mleak finds malloc",

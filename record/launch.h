@@ -4,15 +4,19 @@
 
 #include <sys/types.h>
 
+/* The command ended before it had a C library, of its own accord: it was not for us to say why. */
+#define LAUNCH_ENDED (-1)
+
 /*
  * Start @argv (searched in PATH) as a child and let it run until the C library's code is mapped;
  * there it is stopped, before its first allocation.  It stays traced, and is killed should this
  * process end before launch_release().
  *
  * On success *pid is the child.  On failure one sentence was logged, no child is left, and the
- * result is the exit status to give: 126, 127 or 125.  Returns 0 on success.
+ * result is the exit status to give: 126, 127 or 125; or it is LAUNCH_ENDED, without a sentence,
+ * and *ended the wait status.  Returns 0 on success.
  */
-int launch_start(char **argv, pid_t *pid);
+int launch_start(char **argv, pid_t *pid, int *ended);
 
 /* Let the child run free.  Returns 0 or -errno. */
 int launch_release(pid_t pid);

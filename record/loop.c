@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "record/progress.h"
+#include "record/signals.h"
 
 #define DRAIN_NS 50000000u  /* how long a few events may wait in the ring */
 #define FLUSH_NS 250000000u /* how much of a recording a kill -9 may cost */
@@ -20,43 +21,15 @@ struct loop {
 	struct session *session;
 	int epoll, signals;
 	uint64_t start_ns, end_ns, next_flush_ns;
+	uint64_t max_size;
 	int interrupts;	     /* SIGINT and SIGQUIT while a command runs */
 	enum mlk_end reason; /* 0: go on */
 	struct progress progress;
 };
 
-static void our_signals(sigset_t *set)
-{
-	sigemptyset(set);
-	sigaddset(set, SIGINT);
-	sigaddset(set, SIGQUIT);
-	sigaddset(set, SIGTERM);
-	sigaddset(set, SIGHUP);
-}
-
-void loop_block_signals(void)
-{
-	sigset_t set;
-
-	our_signals(&set);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	/* A full pipe's end or a limit on the file's size is an error of write(2), not our death.
-	 */
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);
-}
-
-void loop_unblock_signals(void)
-{
-	sigset_t set;
-
-	our_signals(&set);
-	sigprocmask(SIG_UNBLOCK, &set, NULL);
-}
-
 static void watch(struct loop *l, int fd, enum source source)
 {
-	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = source};
+	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = (uint64_t)fd << 32 | source};
 
 	if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &ev) && !l->session->err)
 		l->session->err = -errno;
@@ -68,7 +41,7 @@ static void open_loop(struct loop *l)
 	sigset_t set;
 	int fd;
 
-	our_signals(&set);
+	signals_of_ours(&set);
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
 	l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (l->epoll < 0 || l->signals < 0) {
@@ -120,11 +93,16 @@ static void wait_and_take(struct loop *l, bool drained)
 	if (n < 0 && errno != EINTR && !l->session->err)
 		l->session->err = -errno;
 	for (int i = 0; i < n; i++) {
-		if (events[i].data.u32 == SOURCE_SIGNAL)
+		enum source source = (enum source)(uint32_t)events[i].data.u64;
+
+		if (source == SOURCE_SIGNAL)
 			take_signals(l);
-		else if (events[i].data.u32 == SOURCE_TARGET)
+		else if (source == SOURCE_TARGET)
 			l->reason = MLK_END_EXITED;
-		/* The ring and the notices are drained each time anyway. */
+		/* The ring and the notices are drained each time anyway.  Those of a thread that
+		 * has ended hang up for ever. */
+		else if (source == SOURCE_SIDEBAND && events[i].events & EPOLLHUP)
+			epoll_ctl(l->epoll, EPOLL_CTL_DEL, (int)(events[i].data.u64 >> 32), NULL);
 	}
 }
 
@@ -134,6 +112,8 @@ static void on_time(struct loop *l)
 
 	if (l->end_ns && now_ns >= l->end_ns && !l->reason)
 		l->reason = MLK_END_DURATION;
+	if (l->max_size && mlk_writer_bytes(l->session->writer) >= l->max_size && !l->reason)
+		l->reason = MLK_END_SIZE;
 	if (now_ns < l->next_flush_ns)
 		return;
 	session_flush(l->session);
@@ -147,6 +127,7 @@ enum mlk_end loop_run(struct session *s, const struct loop_opts *opts)
 	bool drained = true;
 
 	l.end_ns = opts->duration_ns ? l.start_ns + opts->duration_ns : 0;
+	l.max_size = opts->max_size;
 	l.next_flush_ns = l.start_ns + FLUSH_NS;
 	progress_begin(&l.progress, l.start_ns);
 	open_loop(&l);

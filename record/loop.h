@@ -6,19 +6,14 @@
 
 struct loop_opts {
 	uint64_t duration_ns; /* 0: until something else ends it */
+	uint64_t max_size;    /* bytes of the trace; 0: no limit */
 };
 
-/* Block the signals that loop_run() takes care of; before it, and after the command was started. */
-void loop_block_signals(void);
-
-/* Give the signals their usual effect again. */
-void loop_unblock_signals(void);
-
 /*
- * Record until the target ends, a signal asks to stop, the time is over or an error came up
- * (s->err). A command that we started is passed SIGTERM and SIGHUP and goes on; the first SIGINT
- * and SIGQUIT are left to it alone, for the terminal sent it one too; the second ends the
- * recording. Returns why it ended.
+ * With signals_block() done, record until the target ends, a signal asks to stop, the time is over
+ * or an error came up (s->err). A command that we started is passed SIGTERM and SIGHUP and goes on;
+ * the first SIGINT and SIGQUIT are left to it alone, for the terminal sent it one too; the second
+ * ends the recording. Returns why it ended.
  */
 enum mlk_end loop_run(struct session *s, const struct loop_opts *opts);
 

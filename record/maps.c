@@ -62,6 +62,19 @@ static void remove_at(struct maps *maps, size_t i)
 	maps->nr--;
 }
 
+void maps_keep_code(struct maps *maps)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < maps->nr; i++) {
+		if (maps->v[i].perms & MLK_PERM_X)
+			maps->v[kept++] = maps->v[i];
+		else
+			free((char *)maps->v[i].path);
+	}
+	maps->nr = kept;
+}
+
 /* First entry that ends behind @addr. */
 static size_t first_behind(const struct maps *maps, uint64_t addr)
 {

@@ -33,6 +33,9 @@ bool maps_overlaps(const struct maps *maps, const struct mlk_mapping *m);
 /* The mapping that holds @addr, or NULL. */
 const struct mlk_mapping *maps_find(const struct maps *maps, uint64_t addr);
 
+/* Forget the mappings that are not executable. */
+void maps_keep_code(struct maps *maps);
+
 /* Forget all mappings; the table can be used again. */
 void maps_clear(struct maps *maps);
 void maps_release(struct maps *maps);

@@ -17,10 +17,16 @@
 static const char *const wanted[] = {".note.gnu.build-id", ".eh_frame_hdr", ".eh_frame",
 				     ".debug_frame", ".gnu_debuglink"};
 
+/* What names functions inlined and lines; locations of variables are not wanted. */
+static const char *const dwarf[] = {".debug_info",	  ".debug_abbrev", ".debug_line",
+				    ".debug_line_str",	  ".debug_str",	   ".debug_ranges",
+				    ".debug_rnglists",	  ".debug_addr",   ".debug_aranges",
+				    ".debug_str_offsets", ".gnu_debugdata"};
+
 /* The reduced file while it is made. */
 struct reduced {
 	Elf *elf;
-	char names[512]; /* the table of section names */
+	char names[1024]; /* the table of section names */
 	size_t names_len;
 };
 
@@ -172,33 +178,45 @@ static int read_back(int fd, uint8_t **image, uint64_t *len)
 	return 0;
 }
 
-/* @debug: the file with the symbol table, which may be @elf itself, or NULL. */
-static int fill(struct reduced *r, Elf *elf, Elf *debug)
+/* Copy those of the @nr sections named @names that are there.  One that cannot be read is left out:
+ * the report says what it then lacks. */
+static void copy_sections(struct reduced *r, Elf *elf, const char *const *names, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		Elf_Scn *scn = elffile_section(elf, names[i]);
+
+		if (scn)
+			copy_section(r, scn, names[i]);
+	}
+}
+
+#define NR(array) (sizeof(array) / sizeof((array)[0]))
+
+/* @debug: the file with .symtab and DWARF, which may be @elf itself, or NULL. */
+static int fill(struct reduced *r, Elf *elf, Elf *debug, enum module_embed embed)
 {
 	int err = copy_headers(r, elf);
 
-	for (size_t i = 0; !err && i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		Elf_Scn *scn = elffile_section(elf, wanted[i]);
-
-		/* A section that cannot be read is left out: the report says what it then lacks. */
-		if (scn)
-			copy_section(r, scn, wanted[i]);
-	}
 	if (!err)
+		copy_sections(r, elf, wanted, NR(wanted));
+	if (!err && embed >= EMBED_SYMBOLS)
 		err = copy_symbols(r, elf, ".dynsym", ".dynstr");
-	if (!err && debug)
+	if (!err && debug && embed >= EMBED_SYMBOLS)
 		err = copy_symbols(r, debug, ".symtab", ".strtab");
+	if (!err && debug && embed >= EMBED_DEBUG)
+		copy_sections(r, debug, dwarf, NR(dwarf));
 	if (!err)
 		err = add_names_section(r);
 	return err ? err : lay_out(r);
 }
 
-int module_image(Elf *elf, const char *path, uint8_t **image, uint64_t *len)
+int module_image(Elf *elf, const char *path, enum module_embed embed, uint8_t **image,
+		 uint64_t *len)
 {
 	struct reduced r = {.names_len = 1};
 	int memfd = memfd_create("mleak-module", MFD_CLOEXEC), debug_fd = -1, err;
-	bool own = elffile_section(elf, ".symtab") != NULL;
-	Elf *debug = own ? elf : debugfile_open(elf, path, &debug_fd);
+	bool own = elffile_section(elf, embed == EMBED_DEBUG ? ".debug_info" : ".symtab") != NULL;
+	Elf *debug = own || embed < EMBED_SYMBOLS ? elf : debugfile_open(elf, path, &debug_fd);
 
 	*image = NULL;
 	*len = 0;
@@ -207,14 +225,14 @@ int module_image(Elf *elf, const char *path, uint8_t **image, uint64_t *len)
 		goto out;
 	}
 	r.elf = elf_begin(memfd, ELF_C_WRITE, NULL);
-	err = r.elf ? fill(&r, elf, debug) : -ENOMEM;
+	err = r.elf ? fill(&r, elf, debug ? debug : elf, embed) : -ENOMEM;
 	if (!err)
 		err = read_back(memfd, image, len);
 out:
 	elf_end(r.elf);
 	if (memfd >= 0)
 		close(memfd);
-	if (debug && !own)
+	if (debug != elf)
 		elf_end(debug);
 	if (debug_fd >= 0)
 		close(debug_fd);

@@ -5,6 +5,14 @@
 #include <libelf.h>
 #include <stdint.h>
 
+/* How much of a module a trace holds; each level holds what those before it do. */
+enum module_embed {
+	EMBED_NONE,    /* only which file it was */
+	EMBED_UNWIND,  /* unwind tables */
+	EMBED_SYMBOLS, /* symbol tables */
+	EMBED_DEBUG,   /* what DWARF says of functions and lines */
+};
+
 /*
  * Reduce @elf, found at @path, to the image that doc/trace-format.md 4.3 describes.  Where it has
  * no .symtab, that of its debug file is taken: from /usr/lib/debug by build-id, or by
@@ -13,6 +21,7 @@
  * @path is as seen by this process; *image (*len bytes) is freed by the caller.
  * Returns 0, -ENOMEM, -EINVAL (libelf cannot make sense of the file) or another -errno.
  */
-int module_image(Elf *elf, const char *path, uint8_t **image, uint64_t *len);
+int module_image(Elf *elf, const char *path, enum module_embed embed, uint8_t **image,
+		 uint64_t *len);
 
 #endif

@@ -12,19 +12,25 @@
 #include "record/elffile.h"
 #include "record/module.h"
 
+/* A file is known by more than its inode, whose number may be given to another file. */
 struct known_file {
 	uint32_t dev_major, dev_minor;
 	uint64_t inode;
+	off_t size; /* size and time are 0 when it could not be opened */
+	struct timespec mtime;
 	struct mlk_id id;
 };
 
-static const struct known_file *find(const struct modules *ms, const struct mlk_mapping *m)
+static const struct known_file *find(const struct modules *ms, const struct mlk_mapping *m,
+				     const struct stat *st)
 {
 	for (size_t i = 0; i < ms->nr; i++) {
 		const struct known_file *f = &ms->files[i];
 
 		if (f->inode == m->inode && f->dev_major == m->dev_major &&
-		    f->dev_minor == m->dev_minor)
+		    f->dev_minor == m->dev_minor && f->size == st->st_size &&
+		    f->mtime.tv_sec == st->st_mtim.tv_sec &&
+		    f->mtime.tv_nsec == st->st_mtim.tv_nsec)
 			return f;
 	}
 	return NULL;
@@ -39,7 +45,7 @@ static bool has_id(const struct modules *ms, const struct mlk_id *id)
 	return false;
 }
 
-static int remember(struct modules *ms, const struct mlk_mapping *m)
+static int remember(struct modules *ms, const struct mlk_mapping *m, const struct stat *st)
 {
 	struct known_file *files;
 
@@ -55,6 +61,8 @@ static int remember(struct modules *ms, const struct mlk_mapping *m)
 	ms->files[ms->nr++] = (struct known_file){.dev_major = m->dev_major,
 						  .dev_minor = m->dev_minor,
 						  .inode = m->inode,
+						  .size = st->st_size,
+						  .mtime = st->st_mtim,
 						  .id = m->id};
 	return 0;
 }
@@ -65,7 +73,7 @@ static void put_u64(uint8_t *to, uint64_t value)
 		to[i] = (uint8_t)(value >> 8 * i);
 }
 
-/* The id of a file without build-id: what the file system says of it.  @st may be NULL. */
+/* The id of a file without build-id: what the file system says of it. */
 static void file_id(struct mlk_id *id, const struct mlk_mapping *m, const struct stat *st)
 {
 	uint64_t dev = (uint64_t)m->dev_major << 32 | m->dev_minor;
@@ -75,31 +83,33 @@ static void file_id(struct mlk_id *id, const struct mlk_mapping *m, const struct
 
 	put_u64(bytes, dev);
 	put_u64(bytes + 8, m->inode);
-	put_u64(bytes + 16, st ? (uint64_t)st->st_size : 0);
-	put_u64(bytes + 24, st ? (uint64_t)st->st_mtime : 0);
+	put_u64(bytes + 16, (uint64_t)st->st_size);
+	put_u64(bytes + 24, (uint64_t)st->st_mtim.tv_sec);
 	id->len = MLK_MAX_ID;
 	id->bytes[0] = MLK_ID_FILE;
 	memcpy(id->bytes + 1, bytes, MLK_MAX_ID - 1);
 }
 
-/* Read the file behind @m: its id, and its image if the module is new. */
+/* Read the file @fd (-1: it could not be opened) behind @m: its id, and its image if that is new.
+ */
 static int add_file(struct modules *ms, const struct target *t, struct mlk_writer *w,
-		    struct mlk_mapping *m)
+		    struct mlk_mapping *m, int fd, const struct stat *st)
 {
-	int fd = target_open_mapped(t, m), err = 0;
 	Elf *elf = fd >= 0 ? elffile_open(fd) : NULL;
 	uint8_t *image = NULL;
 	uint64_t len = 0;
 	char path[PATH_MAX + 64];
-	struct stat st;
+	int err = 0;
 
 	if (elf)
 		elffile_build_id(elf, &m->id);
 	if (!m->id.len)
-		file_id(&m->id, m, fd >= 0 && !fstat(fd, &st) ? &st : NULL);
+		file_id(&m->id, m, st);
 	if (!has_id(ms, &m->id)) {
 		target_path(t, m, path, sizeof(path));
-		if (!elf || module_image(elf, path, &image, &len) || len > MLK_MAX_IMAGE) {
+		if (ms->embed != EMBED_NONE &&
+		    (!elf || module_image(elf, path, ms->embed, &image, &len) ||
+		     len > MLK_MAX_IMAGE)) {
 			ms->unreadable++;
 			len = 0;
 		}
@@ -107,8 +117,6 @@ static int add_file(struct modules *ms, const struct target *t, struct mlk_write
 	}
 	free(image);
 	elf_end(elf);
-	if (fd >= 0)
-		close(fd);
 	return err;
 }
 
@@ -155,18 +163,28 @@ int modules_identify(struct modules *ms, const struct target *t, struct mlk_writ
 		     struct mlk_mapping *m)
 {
 	const struct known_file *known;
-	int err;
+	struct stat st = {0};
+	int fd = -1, err;
 
 	memset(&m->id, 0, sizeof(m->id));
 	if (!m->inode && strcmp(m->path, "[vdso]"))
 		return 0;
-	known = find(ms, m);
+	if (m->inode)
+		fd = target_open_mapped(t, m);
+	if (fd >= 0 && fstat(fd, &st))
+		memset(&st, 0, sizeof(st));
+	known = find(ms, m, &st);
 	if (known) {
 		m->id = known->id;
-		return 0;
+		err = 0;
+	} else {
+		err = m->inode ? add_file(ms, t, w, m, fd, &st) : add_vdso(ms, t, w, m);
+		if (!err)
+			err = remember(ms, m, &st);
 	}
-	err = m->inode ? add_file(ms, t, w, m) : add_vdso(ms, t, w, m);
-	return err ? err : remember(ms, m);
+	if (fd >= 0)
+		close(fd);
+	return err;
 }
 
 void modules_release(struct modules *ms)

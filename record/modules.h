@@ -4,6 +4,7 @@
 #define RECORD_MODULES_H
 
 #include "format/writer.h"
+#include "record/module.h"
 #include "record/target.h"
 
 struct known_file;
@@ -11,6 +12,7 @@ struct known_file;
 struct modules {
 	struct known_file *files;
 	size_t nr, room;
+	enum module_embed embed;
 	uint64_t unreadable; /* files that could not be read; their ids say only which they were */
 };
 

@@ -13,7 +13,7 @@
 #include "format/trace.h"
 #include "mleak.h"
 
-enum { OPT_STACK_SIZE = 256, OPT_UPROBES };
+enum { OPT_STACK_SIZE = 256, OPT_UPROBES, OPT_RAW_STACK, OPT_REDACT, OPT_EMBED, OPT_MAX_SIZE };
 
 static const struct option_help {
 	int key;
@@ -26,6 +26,15 @@ static const struct option_help {
 	 "stop after TIME: seconds, or with a unit as in 500ms, 10s, 5m, 1h"},
 	{OPT_STACK_SIZE, "stack-size", "BYTES",
 	 "take at most so much of a stack, 128 to 64K [64K]"},
+	{OPT_RAW_STACK, "raw-stack", NULL,
+	 "keep stacks as they are, not only what unwinding may need"},
+	{OPT_REDACT, "redact", NULL,
+	 "keep nothing else: no data in the first 128 bytes or in registers"},
+	{OPT_EMBED, "embed", "WHAT",
+	 "of programs and libraries keep none, unwind, symbols or debug [symbols]"},
+	{'z', "compress", "LEVEL", "zstd's level, 1 to 19 [1]"},
+	{OPT_MAX_SIZE, "max-size", "BYTES",
+	 "end when the trace is so long: a number with K, M or G"},
 	{OPT_UPROBES, "uprobes", "KIND", "how to attach: auto, multi (Linux 6.6) or perf [auto]"},
 	{'h', "help", NULL, "show this help"},
 };
@@ -94,36 +103,87 @@ static int parse_duration(const char *text, uint64_t *ns)
 	return -EINVAL;
 }
 
-static int parse_stack_size(const char *text, uint32_t *bytes)
+/* A number of bytes, with K, M or G for multiples of 1,024.  False: it is none, or above @max. */
+static bool parse_bytes(const char *text, uint64_t max, uint64_t *bytes)
 {
+	static const char units[] = "KMG";
+	unsigned int shift = 0;
+	const char *unit;
 	char *end;
-	unsigned long value;
 
 	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (isdigit((unsigned char)text[0]) && !errno && (!*end || !strcasecmp(end, "k"))) {
-		if (*end && value <= MLK_MAX_STACK)
-			value *= 1024;
-		if (value >= 128 && value <= MLK_MAX_STACK) {
-			*bytes = (uint32_t)value;
-			return 0;
-		}
+	*bytes = strtoull(text, &end, 10);
+	if (!isdigit((unsigned char)text[0]) || errno)
+		return false;
+	unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+	if (unit) {
+		shift = 10 * (unsigned int)(unit - units + 1);
+		end++;
+	}
+	if (*end || *bytes > max >> shift)
+		return false;
+	*bytes <<= shift;
+	return true;
+}
+
+static int parse_stack_size(const char *text, uint32_t *bytes)
+{
+	uint64_t value;
+
+	if (parse_bytes(text, MLK_MAX_STACK, &value) && value >= 128) {
+		*bytes = (uint32_t)value;
+		return 0;
 	}
 	log_error("'%s' is no stack size: give bytes, from 128 to 64K", text);
+	return -EINVAL;
+}
+
+static int parse_max_size(const char *text, uint64_t *bytes)
+{
+	if (parse_bytes(text, 1ull << 50, bytes) && *bytes >= 1 << 20)
+		return 0;
+	log_error("'%s' is no size for a trace: give 1M or more", text);
+	return -EINVAL;
+}
+
+static int parse_level(const char *text, int *level)
+{
+	uint64_t value;
+
+	if (parse_bytes(text, 19, &value) && value) {
+		*level = (int)value;
+		return 0;
+	}
+	log_error("'%s' is no compression level: give 1 to 19", text);
+	return -EINVAL;
+}
+
+/* The index of @text among @nr names.  -EINVAL, after one sentence that calls it @what. */
+static int parse_name(const char *text, const char *const *names, int nr, const char *what)
+{
+	for (int i = 0; i < nr; i++)
+		if (!strcmp(text, names[i]))
+			return i;
+	log_error("'%s' is no %s; 'mleak record --help' lists them", text, what);
 	return -EINVAL;
 }
 
 static int parse_link(const char *text, enum probe_link *link)
 {
 	static const char *const names[] = {"auto", "multi", "perf"};
+	int found = parse_name(text, names, 3, "kind of uprobes");
 
-	for (int i = 0; i < 3; i++)
-		if (!strcmp(text, names[i])) {
-			*link = (enum probe_link)i;
-			return 0;
-		}
-	log_error("'%s' is no kind of uprobes: give auto, multi or perf", text);
-	return -EINVAL;
+	*link = found < 0 ? PROBE_LINK_AUTO : (enum probe_link)found;
+	return found < 0 ? found : 0;
+}
+
+static int parse_embed(const char *text, enum module_embed *embed)
+{
+	static const char *const names[] = {"none", "unwind", "symbols", "debug"};
+	int found = parse_name(text, names, 4, "thing to embed");
+
+	*embed = found < 0 ? EMBED_SYMBOLS : (enum module_embed)found;
+	return found < 0 ? found : 0;
 }
 
 static int parse_one(struct record_opts *o, int key)
@@ -140,6 +200,18 @@ static int parse_one(struct record_opts *o, int key)
 		return parse_stack_size(optarg, &o->stack_limit);
 	case OPT_UPROBES:
 		return parse_link(optarg, &o->link);
+	case OPT_RAW_STACK:
+		o->stack_mode = MLK_STACK_RAW;
+		return 0;
+	case OPT_REDACT:
+		o->stack_mode = MLK_STACK_REDACTED;
+		return 0;
+	case OPT_EMBED:
+		return parse_embed(optarg, &o->embed);
+	case 'z':
+		return parse_level(optarg, &o->zstd_level);
+	case OPT_MAX_SIZE:
+		return parse_max_size(optarg, &o->max_size);
 	case 'h':
 		o->help = true;
 		return 0;
@@ -174,7 +246,11 @@ int record_options_parse(struct record_opts *o, int argc, char **argv)
 	struct option longs[NR_OPTIONS + 1] = {0};
 	int key;
 
-	*o = (struct record_opts){.output = "mleak.mlk", .stack_limit = MLK_MAX_STACK};
+	*o = (struct record_opts){.output = "mleak.mlk",
+				  .stack_limit = MLK_MAX_STACK,
+				  .stack_mode = MLK_STACK_FILTERED,
+				  .embed = EMBED_SYMBOLS,
+				  .zstd_level = 1};
 	for (size_t i = 0; i < NR_OPTIONS; i++)
 		longs[i] =
 			(struct option){.name = table[i].name,
@@ -182,7 +258,7 @@ int record_options_parse(struct record_opts *o, int argc, char **argv)
 					.val = table[i].key};
 	opterr = 0;
 	/* '+': what follows the command's name is the command's own. */
-	while ((key = getopt_long(argc, argv, "+:p:o:d:h", longs, NULL)) != -1) {
+	while ((key = getopt_long(argc, argv, "+:p:o:d:z:h", longs, NULL)) != -1) {
 		if (key == '?' || key == ':') {
 			explain(key, argv);
 			return -EINVAL;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "record/module.h"
 #include "record/probes.h"
 
 struct record_opts {
@@ -15,6 +16,10 @@ struct record_opts {
 	uint64_t duration_ns; /* 0: no limit */
 	uint32_t stack_limit; /* bytes */
 	enum probe_link link;
+	enum mlk_stack_mode stack_mode;
+	enum module_embed embed;
+	int zstd_level;
+	uint64_t max_size; /* of the trace, bytes; 0: no limit */
 	bool help;
 };
 

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,69 +10,69 @@
 
 #include "mleak.h"
 
-/* Rename path.old to path, or the other way round.  0 or -errno. */
-static int swap_old(const struct output *o, bool back)
+static int explain_create(const char *path, int err)
 {
-	char old[PATH_MAX];
-
-	if ((size_t)snprintf(old, sizeof(old), "%s.old", o->path) >= sizeof(old))
-		return -ENAMETOOLONG;
-	return rename(back ? old : o->path, back ? o->path : old) ? -errno : 0;
+	log_error("cannot create the trace '%s': %s", path, strerror(-err));
+	return err;
 }
 
-/* Move what is at the path out of the way.  0, also when nothing is there, or -errno, logged. */
-static int keep_old(struct output *o)
+/* A trace takes the place of no file but a regular one.  0 or -EEXIST, logged. */
+static int check_place(const char *path)
 {
 	struct stat st;
-	int err;
 
-	if (lstat(o->path, &st))
-		return 0; /* open() will say what else is wrong */
-	if (!S_ISREG(st.st_mode)) {
-		log_error("cannot write the trace to '%s': it exists and is no regular file; give "
-			  "another "
-			  "name with -o",
-			  o->path);
-		return -EEXIST;
-	}
-	err = swap_old(o, false);
-	if (err)
-		log_error("cannot rename '%s' to '%s.old': %s", o->path, o->path, strerror(-err));
-	o->kept = !err;
-	return err;
+	if (lstat(path, &st) || S_ISREG(st.st_mode))
+		return 0;
+	log_error("cannot write the trace to '%s': it exists and is no regular file; give another "
+		  "name "
+		  "with -o",
+		  path);
+	return -EEXIST;
 }
 
 int output_create(struct output *o, const char *path)
 {
-	int err;
+	int err = check_place(path), len;
 
 	*o = (struct output){.path = path, .fd = -1};
-	err = keep_old(o);
 	if (err)
 		return err;
-	o->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	len = snprintf(o->part, sizeof(o->part), "%s.part%d", path, (int)getpid());
+	if (len < 0 || (size_t)len >= sizeof(o->part))
+		return explain_create(path, -ENAMETOOLONG);
+	o->fd = open(o->part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (o->fd >= 0)
 		return 0;
-	err = -errno;
-	log_error("cannot create the trace '%s': %s", path, strerror(-err));
-	if (o->kept)
-		swap_old(o, true);
-	return err;
+	o->part[0] = '\0';
+	return explain_create(path, -errno);
+}
+
+int output_commit(struct output *o)
+{
+	char old[PATH_MAX];
+	int err = check_place(o->path);
+
+	if (err)
+		return err;
+	if ((size_t)snprintf(old, sizeof(old), "%s.old", o->path) >= sizeof(old))
+		return explain_create(o->path, -ENAMETOOLONG);
+	if (rename(o->path, old) && errno != ENOENT) {
+		err = -errno;
+		log_error("cannot rename '%s' to '%s': %s", o->path, old, strerror(-err));
+		return err;
+	}
+	if (rename(o->part, o->path))
+		return explain_create(o->path, -errno);
+	o->part[0] = '\0';
+	return 0;
 }
 
 void output_close(struct output *o)
 {
-	if (o->fd >= 0)
-		close(o->fd);
-	o->fd = -1;
-}
-
-void output_discard(struct output *o)
-{
 	if (o->fd < 0)
 		return;
-	output_close(o);
-	unlink(o->path);
-	if (o->kept)
-		swap_old(o, true);
+	close(o->fd);
+	o->fd = -1;
+	if (o->part[0])
+		unlink(o->part);
 }

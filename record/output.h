@@ -2,24 +2,26 @@
 #ifndef RECORD_OUTPUT_H
 #define RECORD_OUTPUT_H
 
-#include <stdbool.h>
+#include <limits.h>
 
+/* A file that has another name until it is certain that there will be a trace. */
 struct output {
 	const char *path; /* borrowed */
 	int fd;
-	bool kept; /* a file that was there is now at path.old */
+	char part[PATH_MAX]; /* its name for now; "" once it has its own */
 };
 
 /*
- * Create the file @path, mode 0600; a regular file of that name is kept as @path.old.
+ * Create a file for the trace @path next to it, mode 0600.
  * On failure one sentence was logged and nothing was changed.  Returns 0 or -errno.
  */
 int output_create(struct output *o, const char *path);
 
-/* Close the file, which is complete. */
-void output_close(struct output *o);
+/* Give the file its name; a regular file that has it is kept as path.old.  On failure one sentence
+ * was logged.  Returns 0 or -errno. */
+int output_commit(struct output *o);
 
-/* Take back output_create(): remove the file and give the kept one its name again. */
-void output_discard(struct output *o);
+/* Close the file; remove it if it was not committed. */
+void output_close(struct output *o);
 
 #endif

@@ -15,6 +15,7 @@
 #include "mleak.bpf.skel.h"
 #include "mleak.h"
 #include "record/allocator.h"
+#include "record/kernel.h"
 #include "record/uprobe_multi.h"
 
 /* Inode of the initial pid namespace, include/linux/proc_ns.h: PROC_PID_INIT_INO. */
@@ -229,9 +230,10 @@ int probes_attach(struct probes **out, const struct target *t, const struct mlk_
 	/* Through the descriptor: by name another file might be found than the one that is mapped.
 	 */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	p->multi = link != PROBE_LINK_PERF;
+	p->multi = link == PROBE_LINK_MULTI ||
+		   (link == PROBE_LINK_AUTO && !kernel_multi_filters_threads());
 	err = load_and_attach(p, t, &a, path, stack_limit);
-	if (err && link == PROBE_LINK_AUTO && err != -EPERM && err != -ESRCH) {
+	if (err && p->multi && link == PROBE_LINK_AUTO && err != -EPERM && err != -ESRCH) {
 		p->multi = false;
 		err = load_and_attach(p, t, &a, path, stack_limit);
 	}

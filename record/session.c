@@ -42,26 +42,51 @@ static void fail(struct session *s, int err)
 		s->err = err;
 }
 
+/* The executable mappings go into the trace: no stack can lead anywhere else.  What a single chunk
+ * does not hold is counted as lost. */
+static void write_maps(struct session *s, uint64_t time_ns)
+{
+	struct mlk_maps snapshot = {.tgid = (uint32_t)s->target.pid,
+				    .time_ns = time_ns,
+				    .nr = s->maps.nr,
+				    .mappings = s->maps.v};
+	int err = mlk_writer_maps(s->writer, &snapshot);
+
+	if (err == -EINVAL)
+		s->maps_lost++;
+	else
+		fail(s, err);
+	s->maps_changed = false;
+}
+
+/* The words of stacks that are code are kept.  Without notices of new mappings no word can be known
+ * not to be code, so all that could be addresses are. */
+static void set_code(struct session *s)
+{
+	static const struct mlk_mapping anything = {
+		.start = 1 << 16, .end = 1ull << 47, .perms = MLK_PERM_X, .path = ""};
+
+	if (s->sideband)
+		mlk_writer_set_code(s->writer, s->maps.v, s->maps.nr);
+	else
+		mlk_writer_set_code(s->writer, &anything, 1);
+}
+
 /* The kernel knows that @m is mapped since @time_ns. */
 static void on_mapped(void *ctx, uint64_t time_ns, const struct mlk_mapping *m)
 {
 	struct session *s = ctx;
 	struct mlk_mapping known = *m;
-	struct mlk_maps snapshot = {.tgid = (uint32_t)s->target.pid};
 
 	/* What is replaced was valid until now: it needs a snapshot of its own. */
-	if (s->maps_changed && maps_overlaps(&s->maps, m)) {
-		snapshot.time_ns = s->maps_changed_ns;
-		snapshot.nr = s->maps.nr;
-		snapshot.mappings = s->maps.v;
-		fail(s, mlk_writer_maps(s->writer, &snapshot));
-		s->maps_changed = false;
-	}
+	if (s->maps_changed && maps_overlaps(&s->maps, m))
+		write_maps(s, s->maps_changed_ns);
 	fail(s, modules_identify(&s->modules, &s->target, s->writer, &known));
 	fail(s, maps_add(&s->maps, &known));
 	if (!s->maps_changed || time_ns < s->maps_changed_ns)
 		s->maps_changed_ns = time_ns;
 	s->maps_changed = true;
+	set_code(s);
 }
 
 static void on_named(void *ctx, uint32_t tid, const char *name)
@@ -85,17 +110,7 @@ static void on_lost(void *ctx, uint64_t nr)
 	struct session *s = ctx;
 
 	s->maps_lost += nr;
-}
-
-static void write_maps(struct session *s, uint64_t time_ns)
-{
-	struct mlk_maps snapshot = {.tgid = (uint32_t)s->target.pid,
-				    .time_ns = time_ns,
-				    .nr = s->maps.nr,
-				    .mappings = s->maps.v};
-
-	fail(s, mlk_writer_maps(s->writer, &snapshot));
-	s->maps_changed = false;
+	s->maps_missed = true;
 }
 
 /* Read all mappings anew and write them as valid from @time_ns.  False: the process has ended. */
@@ -124,13 +139,33 @@ static void read_sideband(struct session *s)
 					   .lost = on_lost,
 					   .ctx = s};
 
+	s->maps_known_ns = session_now_ns();
 	if (s->sideband)
 		sideband_read(s->sideband, &sink);
-	/* What the kernel could not tell is read from /proc. */
-	if (s->maps_lost && s->maps_changed)
-		snapshot_maps(s, s->maps_changed_ns);
+}
+
+/* Write a snapshot if mappings changed: not for each notice, for there are programs that map code
+ * all the time. */
+static void flush_maps(struct session *s)
+{
+	if (!s->sideband)
+		snapshot_maps(s, session_now_ns());
+	else if (s->maps_missed &&
+		 snapshot_maps(s, s->maps_changed ? s->maps_changed_ns : session_now_ns()))
+		return;
 	else if (s->maps_changed)
 		write_maps(s, s->maps_changed_ns);
+}
+
+/* At a call's return the scratch registers hold what the callee left there: nothing of the
+ * caller's, and nothing that an unwinder could need (x86-64 psABI 1.0, figure 3.4). */
+static void drop_scratch(uint64_t *regs)
+{
+	static const uint8_t scratch[] = {0, 1, 2,  4, 5,
+					  8, 9, 10, 11}; /* rax rdx rcx rsi rdi r8-r11 */
+
+	for (size_t i = 0; i < sizeof(scratch); i++)
+		regs[scratch[i]] = 0;
 }
 
 static int take_alloc(struct session *s, const struct event_alloc *e, size_t size)
@@ -153,7 +188,12 @@ static int take_alloc(struct session *s, const struct event_alloc *e, size_t siz
 
 	if (size < sizeof(*e) || c->stack_size > size - sizeof(*e))
 		return -EPROTO;
+	/* The code that made this event may have been mapped after we looked last. */
+	if (c->timestamp >= s->maps_known_ns)
+		read_sideband(s);
 	memcpy(ev.regs, c->regs_snapshot, sizeof(c->regs_snapshot));
+	if (s->mode != MLK_STACK_RAW && c->flags & DWUNW_EVENT_RETURN_ADDRESS)
+		drop_scratch(ev.regs);
 	s->allocs++;
 	return mlk_writer_event(s->writer, &ev);
 }
@@ -170,6 +210,8 @@ static int take_small(struct session *s, const struct event_small *e, size_t siz
 	if (size < sizeof(*e))
 		return -EPROTO;
 	s->frees += e->type == EVENT_FREE || e->type == EVENT_RELEASE;
+	/* Probes belong to the main thread's task, which is gone when another thread calls exec. */
+	s->execs_lost += e->type == EVENT_EXEC && e->nested;
 	return mlk_writer_event(s->writer, &ev);
 }
 
@@ -197,7 +239,6 @@ static int on_event(void *ctx, void *data, size_t size)
 
 bool session_drain(struct session *s)
 {
-	/* Mappings first: an event's chunk should not come before the mappings it needs. */
 	read_sideband(s);
 	s->batch = 0;
 	return probes_consume(s->probes) != -EAGAIN;
@@ -210,6 +251,7 @@ void session_losses(const struct session *s, struct mlk_losses *losses)
 		probes_losses(s->probes, losses);
 	losses->count[MLK_LOST_MAPS] += s->maps_lost;
 	losses->count[MLK_LOST_MODULE] += s->modules.unreadable;
+	losses->count[MLK_LOST_EXEC] += s->execs_lost;
 }
 
 void session_flush(struct session *s)
@@ -218,8 +260,7 @@ void session_flush(struct session *s)
 
 	if (s->err)
 		return;
-	if (!s->sideband)
-		snapshot_maps(s, session_now_ns());
+	flush_maps(s);
 	session_losses(s, &losses);
 	mlk_writer_set_losses(s->writer, &losses);
 	fail(s, threads_write(&s->threads, s->target.pid, s->writer));
@@ -239,6 +280,7 @@ static int write_meta(struct session *s, const struct session_opts *opts)
 		.start_ns = clock_ns(CLOCK_MONOTONIC),
 		.realtime_ns = clock_ns(CLOCK_REALTIME),
 		.stack_limit = opts->stack_limit,
+		.stack_mode = opts->stack_mode,
 		.whole_life = s->target.started,
 	};
 
@@ -247,7 +289,7 @@ static int write_meta(struct session *s, const struct session_opts *opts)
 	meta.hostname = host.nodename;
 	meta.kernel = host.release;
 	meta.machine = host.machine;
-	return mlk_writer_open(&s->writer, opts->fd, &meta);
+	return mlk_writer_open(&s->writer, opts->fd, &meta, opts->zstd_level);
 }
 
 /* Put the probes on the C library that the target has mapped now. */
@@ -278,6 +320,8 @@ int session_start(struct session *s, const struct session_opts *opts)
 {
 	int err = write_meta(s, opts);
 
+	s->modules.embed = opts->embed;
+	s->mode = opts->stack_mode;
 	if (err) {
 		log_error("cannot write the trace: %s", mlk_strerror(err));
 		return err;
@@ -300,6 +344,7 @@ int session_start(struct session *s, const struct session_opts *opts)
 void session_finish(struct session *s, enum mlk_end reason)
 {
 	uint64_t end_ns = session_now_ns();
+	int err;
 
 	probes_detach(s->probes);
 	while (!s->err && !session_drain(s))
@@ -307,8 +352,9 @@ void session_finish(struct session *s, enum mlk_end reason)
 	if (reason != MLK_END_EXITED && !s->err)
 		snapshot_maps(s, end_ns);
 	session_flush(s);
+	err = mlk_writer_finish(s->writer, s->err ? MLK_END_ERROR : reason, end_ns);
 	if (!s->err)
-		fail(s, mlk_writer_finish(s->writer, reason, end_ns));
+		fail(s, err);
 }
 
 void session_release(struct session *s)

@@ -14,12 +14,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DATA_PAGES 16
+#define DATA_PAGES 64	 /* the loader's mappings while modules are being read */
 #define MAX_RECORD 65536 /* a record's size is a u16 */
 
 struct cpu_ring {
 	int fd; /* of the event whose buffer it is; the CPU's other events write there too */
 	struct perf_event_mmap_page *page;
+	uint64_t tail, head; /* records to be read now */
+	uint64_t next_ns;    /* time of the first of them */
 };
 
 struct sideband {
@@ -167,7 +169,7 @@ static void raise_fd_limit(void)
 int sideband_open(struct sideband **out, pid_t pid)
 {
 	struct sideband *s = calloc(1, sizeof(*s));
-	int n;
+	int n = 1;
 
 	*out = NULL;
 	if (!s)
@@ -183,10 +185,10 @@ int sideband_open(struct sideband **out, pid_t pid)
 	for (int cpu = 0; cpu < s->nr_cpus; cpu++)
 		s->rings[cpu].fd = -1;
 	raise_fd_limit();
-	/* A thread started by one not yet listened to is found by looking again. */
-	do
+	/* A thread started by one not yet listened to is found by looking again; those started by
+	 * one that is listened to are found too, so looking need not come to an end by itself. */
+	for (int pass = 0; pass < 3 && n > 0; pass++)
 		n = add_new_threads(s);
-	while (n > 0);
 	if (n < 0) {
 		sideband_free(s);
 		return n;
@@ -292,28 +294,60 @@ static void copy_out(const struct sideband *s, const struct cpu_ring *ring, uint
 	memcpy((uint8_t *)to + first, data, len - first);
 }
 
-static void read_ring(struct sideband *s, struct cpu_ring *ring, const struct sideband_sink *sink)
+/* Look at the ring's next record; false: there is none. */
+static bool peek(const struct sideband *s, struct cpu_ring *ring)
 {
-	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
-	uint64_t tail = ring->page->data_tail;
 	struct perf_event_header h;
 
-	while (tail < head) {
-		copy_out(s, ring, tail, &h, sizeof(h));
-		if (h.size < sizeof(h) || h.size > head - tail)
-			break; /* not by the kernel's hand */
-		copy_out(s, ring, tail, s->record, h.size);
-		dispatch(s, sink);
-		tail += h.size;
+	if (ring->tail >= ring->head)
+		return false;
+	copy_out(s, ring, ring->tail, &h, sizeof(h));
+	if (h.size < sizeof(h) + sizeof(ring->next_ns) || h.size > ring->head - ring->tail) {
+		ring->tail = ring->head; /* not by the kernel's hand */
+		return false;
 	}
-	__atomic_store_n(&ring->page->data_tail, head, __ATOMIC_RELEASE);
+	copy_out(s, ring, ring->tail + h.size - sizeof(ring->next_ns), &ring->next_ns,
+		 sizeof(ring->next_ns));
+	return true;
 }
 
+/* The ring whose next record is the oldest of all; NULL: none has any. */
+static struct cpu_ring *oldest(const struct sideband *s)
+{
+	struct cpu_ring *found = NULL;
+
+	for (int cpu = 0; cpu < s->nr_cpus; cpu++) {
+		struct cpu_ring *ring = &s->rings[cpu];
+
+		if (ring->page && peek(s, ring) && (!found || ring->next_ns < found->next_ns))
+			found = ring;
+	}
+	return found;
+}
+
+/* In the order of time across the CPUs: of two mappings at one place, the later must win. */
 void sideband_read(struct sideband *s, const struct sideband_sink *sink)
 {
+	struct cpu_ring *ring;
+	struct perf_event_header h;
+
+	for (int cpu = 0; cpu < s->nr_cpus; cpu++) {
+		ring = &s->rings[cpu];
+		if (!ring->page)
+			continue;
+		ring->head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+		ring->tail = ring->page->data_tail;
+	}
+	while ((ring = oldest(s)) != NULL) {
+		copy_out(s, ring, ring->tail, &h, sizeof(h));
+		copy_out(s, ring, ring->tail, s->record, h.size);
+		ring->tail += h.size;
+		dispatch(s, sink);
+	}
 	for (int cpu = 0; cpu < s->nr_cpus; cpu++)
 		if (s->rings[cpu].page)
-			read_ring(s, &s->rings[cpu], sink);
+			__atomic_store_n(&s->rings[cpu].page->data_tail, s->rings[cpu].head,
+					 __ATOMIC_RELEASE);
 }
 
 void sideband_free(struct sideband *s)

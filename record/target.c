@@ -1,6 +1,7 @@
 /* target.c - what /proc says of a process */
 #include "record/target.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -10,10 +11,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "mleak.h"
+#include "record/kernel.h"
 
 /* First bytes of a file of /proc/PID, NUL-terminated; returns their number. */
 static size_t read_proc(pid_t pid, const char *name, char *buf, size_t size)
@@ -52,6 +53,23 @@ void target_describe(struct target *t)
 			t->command[i] = ' ';
 }
 
+/* Has the process threads left, though its main thread has ended? */
+static bool main_thread_ended(const struct target *t)
+{
+	char path[64];
+	struct dirent *entry;
+	int nr = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)t->pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir)) != NULL)
+		nr += entry->d_name[0] != '.';
+	if (dir)
+		closedir(dir);
+	return nr > 1;
+}
+
 /* Say why /proc/PID/maps cannot be read. */
 static void explain_denied(const struct target *t, int err)
 {
@@ -60,11 +78,26 @@ static void explain_denied(const struct target *t, int err)
 			  "run as "
 			  "root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE",
 			  (int)t->pid);
+	else if (err == -ESRCH && main_thread_ended(t))
+		log_error("cannot watch process %d: its main thread has ended; such a process "
+			  "cannot be "
+			  "recorded yet",
+			  (int)t->pid);
 	else if (err == -ESRCH || err == -ENOENT)
 		log_error("cannot watch process %d: it has ended, or is a kernel thread",
 			  (int)t->pid);
 	else
 		log_error("cannot read /proc/%d/maps: %s", (int)t->pid, strerror(-err));
+}
+
+static bool uses_seccomp(const struct target *t)
+{
+	char status[8192];
+	const char *line;
+
+	read_proc(t->pid, "status", status, sizeof(status));
+	line = strstr(status, "\nSeccomp:");
+	return line && strtol(line + strlen("\nSeccomp:"), NULL, 10) != 0;
 }
 
 int target_open(struct target *t, pid_t pid)
@@ -80,7 +113,7 @@ int target_open(struct target *t, pid_t pid)
 		if (err == -ESRCH)
 			log_error("there is no process %d; 'ps -e' lists those there are",
 				  (int)pid);
-		else if (err == -EINVAL)
+		else if (err == -EINVAL || err == -ENOENT)
 			log_error("%d is a thread, not a process; name the process it belongs to",
 				  (int)pid);
 		else
@@ -88,12 +121,20 @@ int target_open(struct target *t, pid_t pid)
 		return err;
 	}
 	err = maps_read(&maps, pid);
-	if (err)
-		explain_denied(t, err);
-	else
-		target_describe(t);
 	maps_release(&maps);
-	return err;
+	if (err) {
+		explain_denied(t, err);
+		return err;
+	}
+	target_describe(t);
+	if (uses_seccomp(t) && kernel_seccomp_kills()) {
+		log_error("cannot watch process %d: it uses seccomp, and this kernel would kill it "
+			  "at a "
+			  "return probe (CVE-2025-21834); use Linux 6.12.14, 6.13.3 or later",
+			  (int)pid);
+		return -EPERM;
+	}
+	return 0;
 }
 
 void target_release(struct target *t)
@@ -123,8 +164,9 @@ static int open_if_same(const char *path, const struct mlk_mapping *m)
 
 	if (fd < 0)
 		return -errno;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_ino == m->inode &&
-	    major(st.st_dev) == m->dev_major && minor(st.st_dev) == m->dev_minor)
+	/* Not the device: some file systems (btrfs, overlayfs) show another one here than in maps.
+	 */
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_ino == m->inode)
 		return fd;
 	close(fd);
 	return -ESTALE;
@@ -133,14 +175,18 @@ static int open_if_same(const char *path, const struct mlk_mapping *m)
 int target_open_mapped(const struct target *t, const struct mlk_mapping *m)
 {
 	char path[PATH_MAX + 64];
+	struct stat st;
 	int fd;
 
-	/* The kernel's own link to the mapped file cannot be wrong. */
+	/* The kernel's own link to the mapped file; but by now another may be mapped at that place.
+	 */
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)t->pid,
 		 m->start, m->end);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0)
+	if (fd >= 0 && !fstat(fd, &st) && st.st_ino == m->inode)
 		return fd;
+	if (fd >= 0)
+		close(fd);
 	if (m->path[0] != '/')
 		return -ENOENT;
 	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)t->pid, m->path);

@@ -1,0 +1,18 @@
+/* kernel.h - what is wrong with the kernel that runs, by its version */
+#ifndef RECORD_KERNEL_H
+#define RECORD_KERNEL_H
+
+#include <stdbool.h>
+
+/* Is version @release ("6.1.0-18-amd64") at least @major.@minor.@patch? */
+bool kernel_release_at_least(const char *release, int major, int minor, int patch);
+
+/* Does a uprobe_multi link filter by thread where a process is meant?  6.6 to 6.6.34, and 6.7
+ * to 6.9.4; mended by "uprobe: Filter by process, not by thread" (46ba0e49b642). */
+bool kernel_multi_filters_threads(void);
+
+/* Is a process under seccomp killed when a return probe fires?  6.11 to 6.12.13, and 6.13 to 6.13.2
+ * (CVE-2025-21834). */
+bool kernel_seccomp_kills(void);
+
+#endif

@@ -1,0 +1,49 @@
+/* signals.c - blocked and waited for, never handled */
+#include "record/signals.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/wait.h>
+
+void signals_of_ours(sigset_t *set)
+{
+	static const int all[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+	struct sigaction now;
+
+	sigemptyset(set);
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (!sigaction(all[i], NULL, &now) && now.sa_handler != SIG_IGN)
+			sigaddset(set, all[i]);
+}
+
+void signals_block(void)
+{
+	sigset_t set;
+
+	signals_of_ours(&set);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+}
+
+int signals_wait_for(pid_t pid)
+{
+	sigset_t set;
+	int status;
+
+	signals_of_ours(&set);
+	sigaddset(&set, SIGCHLD);
+	for (;;) {
+		pid_t got = waitpid(pid, &status, WNOHANG);
+		int sig;
+
+		if (got == pid)
+			return status;
+		if (got < 0 && errno != EINTR)
+			return -errno;
+		sig = sigwaitinfo(&set, NULL);
+		if (sig == SIGTERM || sig == SIGHUP)
+			kill(pid, sig);
+	}
+}

@@ -1,0 +1,19 @@
+/* signals.h - the signals that end a recording, or are meant for the command it is of */
+#ifndef RECORD_SIGNALS_H
+#define RECORD_SIGNALS_H
+
+#include <signal.h>
+#include <sys/types.h>
+
+/* SIGINT, SIGQUIT, SIGTERM and SIGHUP, but for those that we were started to ignore (nohup). */
+void signals_of_ours(sigset_t *set);
+
+/* Block them, so that they wait for a signalfd or signals_wait_for(); and have writes that hit a
+ * limit fail rather than kill.  Call it after the command was forked. */
+void signals_block(void);
+
+/* Wait for the end of our child @pid; SIGTERM and SIGHUP are passed on to it, SIGINT and SIGQUIT
+ * left to it, for the terminal sent it those too.  Returns its wait status, or -errno. */
+int signals_wait_for(pid_t pid);
+
+#endif
