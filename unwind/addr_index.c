@@ -3,16 +3,25 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
 
 #define FIRST_ROOM 64
 
 static void put(struct dwunw_addr_index *index, uint64_t addr, uint32_t number)
 {
-	size_t i = dwunw_addr_hash(addr);
+	size_t i = dwunw_addr_hash(index, addr);
 
 	while (index->slots[i & (index->room - 1)].number)
 		i++;
 	index->slots[i & (index->room - 1)] = (struct dwunw_addr_slot){addr, number};
+}
+
+/* Without random numbers (early at boot, or no such system call) an address must do. */
+static void choose_seed(struct dwunw_addr_index *index)
+{
+	if (getrandom(index->seed, sizeof(index->seed), GRND_NONBLOCK) != sizeof(index->seed))
+		index->seed[0] = index->seed[1] = (uint64_t)(uintptr_t)index->slots;
 }
 
 static int grow(struct dwunw_addr_index *index)
@@ -22,6 +31,10 @@ static int grow(struct dwunw_addr_index *index)
 	larger.slots = calloc(larger.room, sizeof(*larger.slots));
 	if (!larger.slots)
 		return -ENOMEM;
+	if (index->room)
+		memcpy(larger.seed, index->seed, sizeof(larger.seed));
+	else
+		choose_seed(&larger);
 	for (size_t i = 0; i < index->room; i++)
 		if (index->slots[i].number)
 			put(&larger, index->slots[i].addr, index->slots[i].number);

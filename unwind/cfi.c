@@ -6,13 +6,14 @@
 #include <stdlib.h>
 
 #include "unwind/addr_index.h"
+#include "unwind/cfi_check.h"
 #include "unwind/dwunw.h"
 #include "unwind/elf_util.h"
 
 struct dwunw_cfi {
 	Elf *elf;
-	Dwarf_CFI *eh; /* .eh_frame, or NULL */
-	bool debug_opened;
+	Dwarf_CFI *eh; /* .eh_frame, or NULL; opened, as debug is, when first needed */
+	bool eh_opened, debug_opened;
 	Dwarf *dwarf;	  /* holds .debug_frame; opened only when .eh_frame does not know */
 	Dwarf_CFI *debug; /* belongs to dwarf */
 	struct dwunw_addr_index index;
@@ -41,8 +42,6 @@ struct dwunw_cfi *dwunw_cfi_new(Elf *elf)
 	if (!cfi)
 		return NULL;
 	cfi->elf = elf;
-	if (has_eh_frame(elf))
-		cfi->eh = dwarf_getcfi_elf(elf);
 	return cfi;
 }
 
@@ -60,6 +59,13 @@ void dwunw_cfi_free(struct dwunw_cfi *cfi)
 	free(cfi);
 }
 
+static void open_eh_frame(struct dwunw_cfi *cfi)
+{
+	cfi->eh_opened = true;
+	if (has_eh_frame(cfi->elf) && dwunw_cfi_check_eh(cfi->elf))
+		cfi->eh = dwarf_getcfi_elf(cfi->elf);
+}
+
 static void open_debug_frame(struct dwunw_cfi *cfi)
 {
 	GElf_Shdr shdr;
@@ -69,7 +75,7 @@ static void open_debug_frame(struct dwunw_cfi *cfi)
 	    !dwunw_elf_section(cfi->elf, ".zdebug_frame", &shdr))
 		return;
 	cfi->dwarf = dwarf_begin_elf(cfi->elf, DWARF_C_READ, NULL);
-	if (cfi->dwarf)
+	if (cfi->dwarf && dwunw_cfi_check_debug(cfi->elf))
 		cfi->debug = dwarf_getcfi(cfi->dwarf);
 }
 
@@ -77,6 +83,8 @@ static Dwarf_Frame *frame_at(struct dwunw_cfi *cfi, uint64_t addr)
 {
 	Dwarf_Frame *frame = NULL;
 
+	if (!cfi->eh_opened)
+		open_eh_frame(cfi);
 	if (cfi->eh && !dwarf_cfi_addrframe(cfi->eh, addr, &frame))
 		return frame;
 	if (!cfi->debug_opened)

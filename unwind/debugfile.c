@@ -2,16 +2,15 @@
 #include "unwind/debugfile.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <gelf.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "unwind/elf_util.h"
+#include "unwind/file.h"
 #include "unwind/module.h"
 
 /* One search: a candidate after the other, until one is taken. */
@@ -30,23 +29,11 @@ void dwunw_debugfile_close(struct dwunw_debugfile *file)
 	*file = (struct dwunw_debugfile){.fd = -1};
 }
 
-/* Open @path if it is a regular file.  Opening must not wait for the other end of a FIFO. */
-static int open_regular(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-
-	if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode))) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
 /* Take the file @path if it fits; s->out->dwarf tells whether it did. */
 static void try_file(const struct search *s, const char *path)
 {
-	struct dwunw_debugfile file = {.fd = open_regular(path)};
+	size_t size;
+	struct dwunw_debugfile file = {.fd = dwunw_file_open(path, &size)};
 	struct dwunw_build_id id;
 
 	if (file.fd < 0)

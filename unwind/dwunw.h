@@ -4,8 +4,8 @@
  * process it unwinds and never prints; it knows the program only through the ELF images it is
  * given.
  *
- * Errors are negative: -ENOMEM, -EINVAL or one of enum dwunw_error; dwunw_strerror() names them.
- * Nothing here is safe for use by two threads at once on the same struct dwunw.
+ * Errors are negative: -ENOMEM, -EINVAL, -ENOENT or one of enum dwunw_error; dwunw_strerror() names
+ * them. Nothing here is safe for use by two threads at once on the same struct dwunw.
  */
 #ifndef DWUNW_H
 #define DWUNW_H
@@ -54,6 +54,20 @@ int dwunw_debug_dir_add(struct dwunw *dw, const char *dir);
  */
 int dwunw_module_add(struct dwunw *dw, uint32_t *module, const char *path, const void *image,
 		     size_t image_len);
+
+/*
+ * Add the file at @path itself, for a trace that does not hold what it needs of it.  Only a regular
+ * file of 1 GiB at most, not below /proc, /sys or /dev, whose GNU build-id is the @build_id_len
+ * bytes at @build_id, is taken; it is mapped, and must not be cut short, until dwunw_free().
+ *
+ * @path: absolute; copied.
+ *
+ * On success *module is its number as for dwunw_module_add(), else DWUNW_NO_MODULE.
+ * Returns 0, -ENOMEM, -ENOENT (no such file, or one with another build-id or none), DWUNW_ERR_ELF
+ * or DWUNW_ERR_ARCH.
+ */
+int dwunw_module_open(struct dwunw *dw, uint32_t *module, const char *path, const uint8_t *build_id,
+		      size_t build_id_len);
 
 /* Path of @module as it was added; valid until dwunw_free().  NULL for DWUNW_NO_MODULE. */
 const char *dwunw_module_path(const struct dwunw *dw, uint32_t module);
@@ -136,9 +150,11 @@ int dwunw_capture(struct dwunw_space *space, const struct dwunw_regset *regs,
 		  const struct dwunw_stack *stack, struct dwunw_frame *frames, size_t max_frames,
 		  enum dwunw_status *status);
 
-/* The name of a place in the code.  Strings are valid until dwunw_free(). */
+/* The name of a place in the code.  Strings are valid until dwunw_free().  File and line are those
+ * in the function named: of code that was inlined into it, those of the call. */
 struct dwunw_symbol {
-	const char *function; /* demangled; NULL when no symbol covers the place */
+	const char *function; /* demangled, 4096 bytes at most; NULL when no symbol covers the place
+			       */
 	uint64_t offset;      /* bytes from the function's start to frame->addr */
 	const char *file;     /* source file as the compiler was given it; NULL when not known */
 	uint32_t line;	      /* from 1; 0 when not known */

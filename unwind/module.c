@@ -5,8 +5,11 @@
 #include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "unwind/dwunw.h"
+#include "unwind/file.h"
 
 #define PAGE 4096u
 
@@ -54,6 +57,34 @@ out:
 	return err;
 }
 
+int dwunw_module_map(struct dwunw_module **out, const char *path, const struct dwunw_build_id *id)
+{
+	size_t len = 0;
+	/* Any other path would depend on the directory that the caller happens to be in. */
+	int fd = path[0] == '/' ? dwunw_file_open(path, &len) : -1, err;
+	void *image;
+
+	*out = NULL;
+	if (fd < 0)
+		return -ENOENT;
+	image = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (image == MAP_FAILED)
+		return -ENOMEM;
+	err = dwunw_module_new(out, path, image, len);
+	if (err) {
+		munmap(image, len);
+		return err;
+	}
+	(*out)->mapped = image;
+	(*out)->mapped_len = len;
+	if (dwunw_build_id_equal(&(*out)->id, id))
+		return 0;
+	dwunw_module_free(*out);
+	*out = NULL;
+	return -ENOENT;
+}
+
 void dwunw_module_free(struct dwunw_module *module)
 {
 	if (!module)
@@ -61,6 +92,8 @@ void dwunw_module_free(struct dwunw_module *module)
 	dwunw_names_free(module->names);
 	dwunw_cfi_free(module->cfi);
 	elf_end(module->elf);
+	if (module->mapped)
+		munmap(module->mapped, module->mapped_len);
 	free(module->path);
 	free(module);
 }

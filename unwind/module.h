@@ -17,12 +17,18 @@ struct dwunw_module {
 	struct dwunw_build_id id;
 	struct dwunw_cfi *cfi;
 	struct dwunw_names *names; /* NULL until a name is asked for */
+	void *mapped;		   /* the image, if it is to be unmapped with the module, or NULL */
+	size_t mapped_len;
 };
 
 /* Returns 0 with a new module in *out, or -ENOMEM, DWUNW_ERR_ELF, DWUNW_ERR_ARCH and NULL.  @image
  * is borrowed until the module is freed, @path is copied. */
 int dwunw_module_new(struct dwunw_module **out, const char *path, const void *image,
 		     size_t image_len);
+
+/* The same for the file at @path itself, if its build-id is @id; also -ENOENT if not. */
+int dwunw_module_map(struct dwunw_module **out, const char *path, const struct dwunw_build_id *id);
+
 void dwunw_module_free(struct dwunw_module *module);
 
 /* What is added to an address of the file where the part of it at @file_offset is mapped to @start;

@@ -1,7 +1,32 @@
 /* ranges.c - see ranges.h */
 #include "unwind/ranges.h"
 
+#include <errno.h>
 #include <stdlib.h>
+
+void dwunw_ranges_release(struct dwunw_ranges *ranges)
+{
+	free(ranges->range);
+	*ranges = (struct dwunw_ranges){0};
+}
+
+int dwunw_ranges_add(struct dwunw_ranges *ranges, uint64_t start, uint64_t end, uint64_t item)
+{
+	size_t room = ranges->room ? 2 * ranges->room : 16;
+	struct dwunw_range *range;
+
+	if (start >= end)
+		return 0;
+	if (ranges->nr == ranges->room) {
+		range = reallocarray(ranges->range, room, sizeof(*range));
+		if (!range)
+			return -ENOMEM;
+		ranges->range = range;
+		ranges->room = room;
+	}
+	ranges->range[ranges->nr++] = (struct dwunw_range){start, end, item};
+	return 0;
+}
 
 static int compare(const void *a, const void *b)
 {
@@ -15,39 +40,67 @@ static int compare(const void *a, const void *b)
 	return (x->item > y->item) - (x->item < y->item);
 }
 
-/*
- * The outer range of one is the last before it that reaches past its start.  All ranges that hold
- * an address are then on the chain that begins at the last range that starts at or before the
- * address.
- */
-void dwunw_ranges_link(struct dwunw_range *ranges, size_t nr)
+/* Add to @flat what the @depth open ranges cover from *at up to @limit, where *at is afterwards
+ * unless they end before.  Returns how many stay open. */
+static size_t cover(struct dwunw_ranges *flat, const struct dwunw_range *open, size_t depth,
+		    uint64_t *at, uint64_t limit)
 {
-	if (nr)
-		qsort(ranges, nr, sizeof(*ranges), compare);
-	for (size_t i = 0; i < nr; i++) {
-		size_t outer = i ? i - 1 : DWUNW_NO_RANGE;
+	for (; depth; depth--) {
+		const struct dwunw_range *top = &open[depth - 1];
+		uint64_t end = top->end < limit ? top->end : limit;
 
-		while (outer != DWUNW_NO_RANGE && ranges[outer].end <= ranges[i].start)
-			outer = ranges[outer].outer;
-		ranges[i].outer = outer;
+		if (end > *at) {
+			flat->range[flat->nr++] = (struct dwunw_range){*at, end, top->item};
+			*at = end;
+		}
+		if (top->end > limit)
+			break;
 	}
+	return depth;
 }
 
-const struct dwunw_range *dwunw_ranges_find(const struct dwunw_range *ranges, size_t nr,
-					    uint64_t addr)
+/*
+ * A sweep from low to high with a stack of the ranges that are open.  Each range adds at most a
+ * piece when the next one starts and one when it ends itself.  The stack takes the place of the
+ * ranges that were passed.
+ */
+int dwunw_ranges_flatten(struct dwunw_ranges *ranges)
 {
-	size_t low = 0, high = nr, at;
+	struct dwunw_ranges flat = {.room = 2 * ranges->nr};
+	struct dwunw_range *open = ranges->range;
+	size_t depth = 0;
+	uint64_t at = 0;
+
+	if (!ranges->nr)
+		return 0;
+	flat.range = calloc(flat.room, sizeof(*flat.range));
+	if (!flat.range)
+		return -ENOMEM;
+	qsort(ranges->range, ranges->nr, sizeof(*ranges->range), compare);
+	for (size_t i = 0; i < ranges->nr; i++) {
+		const struct dwunw_range next = ranges->range[i];
+
+		depth = cover(&flat, open, depth, &at, next.start);
+		open[depth++] = next;
+		at = next.start;
+	}
+	cover(&flat, open, depth, &at, UINT64_MAX);
+	free(ranges->range);
+	*ranges = flat;
+	return 0;
+}
+
+const struct dwunw_range *dwunw_ranges_find(const struct dwunw_ranges *ranges, uint64_t addr)
+{
+	size_t low = 0, high = ranges->nr;
 
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
-		if (ranges[mid].start <= addr)
+		if (ranges->range[mid].end <= addr)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	at = low ? low - 1 : DWUNW_NO_RANGE;
-	while (at != DWUNW_NO_RANGE && ranges[at].end <= addr)
-		at = ranges[at].outer;
-	return at == DWUNW_NO_RANGE ? NULL : &ranges[at];
+	return low < ranges->nr && ranges->range[low].start <= addr ? &ranges->range[low] : NULL;
 }

@@ -1,4 +1,4 @@
-/* ranges.h - find the innermost of sorted, perhaps nested address ranges */
+/* ranges.h - find the innermost of address ranges that may be nested */
 #ifndef DWUNW_RANGES_H
 #define DWUNW_RANGES_H
 
@@ -9,17 +9,25 @@ struct dwunw_range {
 	uint64_t start;
 	uint64_t end;  /* first address after it */
 	uint64_t item; /* whatever the caller keeps for it */
-	size_t outer;  /* set by dwunw_ranges_link(): where to go on when the address is not in here
-			*/
 };
 
-#define DWUNW_NO_RANGE SIZE_MAX
+/* Zeroes make an empty one. */
+struct dwunw_ranges {
+	struct dwunw_range *range;
+	size_t nr, room;
+};
 
-/* Sort the @nr ranges by their start and make them ready for dwunw_ranges_find(). */
-void dwunw_ranges_link(struct dwunw_range *ranges, size_t nr);
+void dwunw_ranges_release(struct dwunw_ranges *ranges);
 
-/* The range with @addr in it that starts last, or NULL. */
-const struct dwunw_range *dwunw_ranges_find(const struct dwunw_range *ranges, size_t nr,
-					    uint64_t addr);
+/* Add the range from @start up to @end; an empty one is left out.  Returns 0 or -ENOMEM. */
+int dwunw_ranges_add(struct dwunw_ranges *ranges, uint64_t start, uint64_t end, uint64_t item);
+
+/* Cut @ranges, when all were added, into sorted pieces that do not overlap: at each address stays
+ * the item of the range that starts last; of those, of the shortest; of those, the highest item.
+ * Returns 0, or -ENOMEM with @ranges as it was. */
+int dwunw_ranges_flatten(struct dwunw_ranges *ranges);
+
+/* The piece of the flattened @ranges with @addr in it, or NULL. */
+const struct dwunw_range *dwunw_ranges_find(const struct dwunw_ranges *ranges, uint64_t addr);
 
 #endif

@@ -45,20 +45,46 @@ int dwunw_debug_dir_add(struct dwunw *dw, const char *dir)
 	return 0;
 }
 
-int dwunw_module_add(struct dwunw *dw, uint32_t *module, const char *path, const void *image,
-		     size_t image_len)
+/* Make room for one more module. */
+static int make_room(struct dwunw *dw)
 {
 	struct dwunw_module **modules;
-	int err;
 
-	*module = DWUNW_NO_MODULE;
 	if (dw->nr_modules >= DWUNW_NO_MODULE)
 		return -ENOMEM;
 	modules = reallocarray(dw->modules, dw->nr_modules + 1, sizeof(*modules));
 	if (!modules)
 		return -ENOMEM;
 	dw->modules = modules;
-	err = dwunw_module_new(&modules[dw->nr_modules], path, image, image_len);
+	return 0;
+}
+
+int dwunw_module_add(struct dwunw *dw, uint32_t *module, const char *path, const void *image,
+		     size_t image_len)
+{
+	int err = make_room(dw);
+
+	*module = DWUNW_NO_MODULE;
+	if (!err)
+		err = dwunw_module_new(&dw->modules[dw->nr_modules], path, image, image_len);
+	if (!err)
+		*module = (uint32_t)dw->nr_modules++;
+	return err;
+}
+
+int dwunw_module_open(struct dwunw *dw, uint32_t *module, const char *path, const uint8_t *build_id,
+		      size_t build_id_len)
+{
+	struct dwunw_build_id id = {.len = build_id_len};
+	int err;
+
+	*module = DWUNW_NO_MODULE;
+	if (!build_id_len || build_id_len > sizeof(id.bytes))
+		return -ENOENT;
+	memcpy(id.bytes, build_id, build_id_len);
+	err = make_room(dw);
+	if (!err)
+		err = dwunw_module_map(&dw->modules[dw->nr_modules], path, &id);
 	if (!err)
 		*module = (uint32_t)dw->nr_modules++;
 	return err;

@@ -3,11 +3,11 @@
 
 #include <errno.h>
 #include <gelf.h>
-#include <libiberty/demangle.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "unwind/demangle.h"
 #include "unwind/ranges.h"
 
 struct function {
@@ -18,18 +18,32 @@ struct function {
 	char *name;	     /* as it is given out; NULL until asked for */
 	uint32_t section;    /* number, as the original file counts */
 	unsigned char order; /* among the names of one address, the lowest is given out */
+	bool label;	     /* without a type, as plain assembly leaves it */
 };
 
 struct dwunw_symtab {
 	struct function *functions;
 	size_t nr, room;
-	struct dwunw_range *ranges; /* item: number of the function */
+	struct dwunw_ranges ranges; /* item: number of the function */
 };
 
-/* In .symtab a name may carry the version of its symbol: name@VERSION or name@@VERSION. */
+/* A symbol table being read. */
+struct table {
+	Elf *elf;
+	size_t strings; /* number of the section with the names */
+	bool has_code;	/* the file's sections of code are there, at least their headers */
+	uint64_t code_start, code_end; /* of the segments that are executed */
+};
+
+/* In .symtab a name may carry the version of its symbol: name@VERSION or name@@VERSION.  One that
+ * is longer than any that is given out may seem one longer than that. */
 static size_t name_len(const char *raw)
 {
-	return strcspn(raw, "@");
+	size_t len = 0;
+
+	while (len <= DWUNW_MAX_NAME && raw[len] && raw[len] != '@')
+		len++;
+	return len;
 }
 
 static struct function *add(struct dwunw_symtab *tab)
@@ -48,12 +62,14 @@ static struct function *add(struct dwunw_symtab *tab)
 }
 
 /* Public names before internal ones: `malloc` says more than `__libc_malloc`.  The underscore of a
- * mangled name does not count. */
-static unsigned char order_of(const char *raw, unsigned char binding)
+ * mangled name does not count.  Labels come last of all. */
+static unsigned char order_of(const char *raw, const GElf_Sym *sym)
 {
 	bool internal = raw[0] == '_' && raw[1] != 'Z' && raw[1] != 'R';
-	unsigned char order = internal ? 3 : 0;
+	unsigned char order = internal ? 3 : 0, binding = GELF_ST_BIND(sym->st_info);
 
+	if (GELF_ST_TYPE(sym->st_info) == STT_NOTYPE)
+		order += 6;
 	if (binding == STB_WEAK)
 		return order + 1;
 	return binding == STB_LOCAL ? order + 2 : order;
@@ -72,31 +88,76 @@ static uint64_t section_end(Elf *elf, const GElf_Sym *sym)
 	return shdr.sh_addr + shdr.sh_size;
 }
 
-static int add_table(struct dwunw_symtab *tab, Elf *elf, Elf_Scn *scn, const GElf_Shdr *shdr)
+/* Find out where the code of @table's file is. */
+static void find_code(struct table *table)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr shdr;
+	GElf_Phdr ph;
+	size_t nr = 0;
+
+	while (!table->has_code && (scn = elf_nextscn(table->elf, scn)) != NULL)
+		table->has_code = gelf_getshdr(scn, &shdr) && shdr.sh_flags & SHF_EXECINSTR;
+	table->code_start = UINT64_MAX;
+	if (elf_getphdrnum(table->elf, &nr))
+		return;
+	for (size_t i = 0; i < nr && gelf_getphdr(table->elf, (int)i, &ph); i++) {
+		if (ph.p_type != PT_LOAD || !(ph.p_flags & PF_X))
+			continue;
+		if (ph.p_vaddr < table->code_start)
+			table->code_start = ph.p_vaddr;
+		if (ph.p_vaddr + ph.p_memsz > table->code_end)
+			table->code_end = ph.p_vaddr + ph.p_memsz;
+	}
+}
+
+/* Is @sym, which has no type, a place in the code?  By its section; in a reduced image, which has
+ * none of code, by the segments. */
+static bool is_code_label(const struct table *table, const GElf_Sym *sym, const char *raw)
+{
+	if (sym->st_shndx == SHN_ABS || sym->st_shndx == SHN_COMMON || strchr(".$", raw[0]))
+		return false;
+	if (table->has_code)
+		return section_end(table->elf, sym) != 0;
+	return sym->st_value >= table->code_start && sym->st_value < table->code_end;
+}
+
+/* The name of @sym if it is that of a function or of a place that may be one, else NULL. */
+static const char *function_name(const struct table *table, const GElf_Sym *sym)
+{
+	unsigned char type = GELF_ST_TYPE(sym->st_info);
+	const char *raw;
+
+	if ((type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) ||
+	    sym->st_shndx == SHN_UNDEF)
+		return NULL;
+	raw = elf_strptr(table->elf, table->strings, sym->st_name);
+	if (!raw || !*raw || (type == STT_NOTYPE && !is_code_label(table, sym, raw)))
+		return NULL;
+	return raw;
+}
+
+static int add_table(struct dwunw_symtab *tab, const struct table *table, Elf_Scn *scn)
 {
 	Elf_Data *data = elf_getdata(scn, NULL);
 	GElf_Sym sym;
 
 	for (int i = 0; data && gelf_getsym(data, i, &sym); i++) {
-		unsigned char type = GELF_ST_TYPE(sym.st_info);
-		struct function *f;
-		const char *raw;
+		const char *raw = function_name(table, &sym);
+		struct function *f = raw ? add(tab) : NULL;
 
-		if ((type != STT_FUNC && type != STT_GNU_IFUNC) || sym.st_shndx == SHN_UNDEF)
+		if (!raw)
 			continue;
-		raw = elf_strptr(elf, shdr->sh_link, sym.st_name);
-		if (!raw || !*raw)
-			continue;
-		f = add(tab);
 		if (!f)
 			return -ENOMEM;
 		*f = (struct function){
 			.start = sym.st_value,
 			.size = sym.st_size,
-			.limit = section_end(elf, &sym),
+			.limit = section_end(table->elf, &sym),
 			.raw = raw,
 			.section = sym.st_shndx,
-			.order = order_of(raw, GELF_ST_BIND(sym.st_info)),
+			.order = order_of(raw, &sym),
+			.label = GELF_ST_TYPE(sym.st_info) == STT_NOTYPE,
 		};
 	}
 	return 0;
@@ -105,16 +166,19 @@ static int add_table(struct dwunw_symtab *tab, Elf *elf, Elf_Scn *scn, const GEl
 /* Add the symbols of all sections of type @type; *found tells whether there were any sections. */
 static int add_tables(struct dwunw_symtab *tab, Elf *elf, uint32_t type, bool *found)
 {
+	struct table table = {.elf = elf};
 	Elf_Scn *scn = NULL;
 	GElf_Shdr shdr;
 	int err = 0;
 
 	*found = false;
+	find_code(&table);
 	while (!err && (scn = elf_nextscn(elf, scn)) != NULL) {
 		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != type)
 			continue;
 		*found = true;
-		err = add_table(tab, elf, scn, &shdr);
+		table.strings = shdr.sh_link;
+		err = add_table(tab, &table, scn);
 	}
 	return err;
 }
@@ -130,21 +194,37 @@ static int compare(const void *a, const void *b)
 	/* Of glibc's free and cfree, the latter is a name that only old programs know. */
 	if (name_len(x->raw) != name_len(y->raw))
 		return name_len(x->raw) < name_len(y->raw) ? -1 : 1;
-	return strcmp(x->raw, y->raw);
+	return strncmp(x->raw, y->raw, DWUNW_MAX_NAME);
 }
 
-/* Keep one name for each address, and the largest size that any of them states. */
+static uint64_t sized_end(const struct function *f)
+{
+	uint64_t end;
+
+	return __builtin_add_overflow(f->start, f->size, &end) ? UINT64_MAX : end;
+}
+
+/* Keep one name for each address, and the largest size that any of them states; and no label that
+ * only marks a place within a function whose size is known. */
 static void drop_aliases(struct dwunw_symtab *tab)
 {
+	uint64_t covered = 0; /* all before it is within functions kept so far, or between them */
 	size_t nr = 0;
 
 	for (size_t i = 0; i < tab->nr; i++) {
 		struct function *f = &tab->functions[i], *kept = &tab->functions[nr - !!nr];
 
-		if (!nr || f->start != kept->start)
-			tab->functions[nr++] = *f;
-		else if (f->size > kept->size)
-			kept->size = f->size;
+		if (nr && f->start == kept->start) {
+			if (f->size > kept->size)
+				kept->size = f->size;
+		} else if (!f->label || f->start >= covered) {
+			kept = &tab->functions[nr++];
+			*kept = *f;
+		} else {
+			continue;
+		}
+		if (!kept->label && sized_end(kept) > covered)
+			covered = sized_end(kept);
 	}
 	tab->nr = nr;
 }
@@ -153,10 +233,9 @@ static void drop_aliases(struct dwunw_symtab *tab)
 static uint64_t end_of(const struct dwunw_symtab *tab, size_t i)
 {
 	const struct function *f = &tab->functions[i];
-	uint64_t end;
 
 	if (f->size)
-		return __builtin_add_overflow(f->start, f->size, &end) ? UINT64_MAX : end;
+		return sized_end(f);
 	if (i + 1 < tab->nr && f[1].section == f->section)
 		return f[1].start;
 	return f->limit ? f->limit : f->start + 1;
@@ -164,14 +243,11 @@ static uint64_t end_of(const struct dwunw_symtab *tab, size_t i)
 
 static int make_ranges(struct dwunw_symtab *tab)
 {
-	tab->ranges = calloc(tab->nr, sizeof(*tab->ranges));
-	if (!tab->ranges)
-		return -ENOMEM;
-	for (size_t i = 0; i < tab->nr; i++)
-		tab->ranges[i] = (struct dwunw_range){
-			.start = tab->functions[i].start, .end = end_of(tab, i), .item = i};
-	dwunw_ranges_link(tab->ranges, tab->nr);
-	return 0;
+	int err = 0;
+
+	for (size_t i = 0; i < tab->nr && !err; i++)
+		err = dwunw_ranges_add(&tab->ranges, tab->functions[i].start, end_of(tab, i), i);
+	return err ? err : dwunw_ranges_flatten(&tab->ranges);
 }
 
 int dwunw_symtab_new(struct dwunw_symtab **out, Elf *image, Elf *debug)
@@ -207,26 +283,13 @@ void dwunw_symtab_free(struct dwunw_symtab *tab)
 	for (size_t i = 0; i < tab->nr; i++)
 		free(tab->functions[i].name);
 	free(tab->functions);
-	free(tab->ranges);
+	dwunw_ranges_release(&tab->ranges);
 	free(tab);
-}
-
-static char *name_of(const char *raw)
-{
-	char *plain = strndup(raw, name_len(raw)), *demangled;
-
-	if (!plain)
-		return NULL;
-	demangled = cplus_demangle(plain, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO);
-	if (!demangled)
-		return plain;
-	free(plain);
-	return demangled;
 }
 
 int dwunw_symtab_find(struct dwunw_symtab *tab, uint64_t addr, const char **name, uint64_t *start)
 {
-	const struct dwunw_range *range = dwunw_ranges_find(tab->ranges, tab->nr, addr);
+	const struct dwunw_range *range = dwunw_ranges_find(&tab->ranges, addr);
 	struct function *f;
 
 	*name = NULL;
@@ -235,7 +298,7 @@ int dwunw_symtab_find(struct dwunw_symtab *tab, uint64_t addr, const char **name
 		return 0;
 	f = &tab->functions[range->item];
 	if (!f->name)
-		f->name = name_of(f->raw);
+		f->name = dwunw_demangle(f->raw, name_len(f->raw));
 	*name = f->name;
 	*start = f->start;
 	return f->name ? 0 : -ENOMEM;

@@ -217,6 +217,65 @@ static void the_cfa_must_grow(void **state)
 	assert_int_equal(status, DWUNW_STATUS_TRUNCATED);
 }
 
+/* The outermost function of a program in assembly: without call frame information. */
+__asm__(".text\n"
+	".type no_cfi, @function\n"
+	"no_cfi:\n\tnop\n\tnop\n\tnop\n\tret\n"
+	".size no_cfi, . - no_cfi\n");
+
+extern char no_cfi[];
+
+/* Unwind from by_frame_pointer, whose frame of @words ends at 0x7010, with the flags of an event.
+ */
+static enum dwunw_status status_with_flags(const uint64_t *words, size_t nr_words, uint32_t flags)
+{
+	uint64_t regs[DWUNW_MAX_ARCH_REGS] = {[DWUNW_X86_64_RSP] = 0x7000,
+					      [DWUNW_X86_64_RBP] = 0x7000,
+					      [DWUNW_X86_64_RIP] =
+						      (uint64_t)(uintptr_t)by_frame_pointer + 2};
+	struct dwunw_stack stack = {0x7000, (const uint8_t *)words, nr_words * sizeof(*words)};
+	struct dwunw_frame frames[4];
+	struct dwunw_regset rs;
+	struct dwunw_space *space;
+	enum dwunw_status status;
+	int nr;
+
+	assert_int_equal(dwunw_space_new(&space, live->dw, live->maps, live->nr_maps), 0);
+	assert_int_equal(dwunw_regset_prepare(&rs, regs, DWUNW_MAX_ARCH_REGS, flags), 0);
+	nr = dwunw_capture(space, &rs, &stack, frames, 4, &status);
+	assert_true(nr >= 1);
+	assert_int_equal(!(frames[nr - 1].flags & DWUNW_FRAME_FLAG_PARTIAL),
+			 status == DWUNW_STATUS_ENDED);
+	dwunw_space_free(space);
+	return status;
+}
+
+static void a_zero_from_a_missing_page_is_no_end(void **state)
+{
+	const uint64_t words[2] = {0};
+
+	(void)state;
+	assert_int_equal(status_with_flags(words, 2, 0), DWUNW_STATUS_ENDED);
+	assert_int_equal(status_with_flags(words, 2, DWUNW_EVENT_STACK_FAULT),
+			 DWUNW_STATUS_TRUNCATED);
+	assert_int_equal(status_with_flags(words, 2, DWUNW_EVENT_STACK_LIMIT), DWUNW_STATUS_ENDED);
+}
+
+static void no_cfi_at_the_end_of_a_whole_stack_is_its_end(void **state)
+{
+	const uint64_t words[3] = {0, (uint64_t)(uintptr_t)no_cfi + 2, 0};
+	static const uint32_t cut[] = {DWUNW_EVENT_STACK_LIMIT, DWUNW_EVENT_STACK_DEGRADED,
+				       DWUNW_EVENT_STACK_UNBOUNDED};
+
+	(void)state;
+	assert_int_equal(status_with_flags(words, 2, 0), DWUNW_STATUS_ENDED);
+	assert_int_equal(status_with_flags(words, 2, DWUNW_EVENT_RETURN_ADDRESS),
+			 DWUNW_STATUS_ENDED);
+	assert_int_equal(status_with_flags(words, 3, 0), DWUNW_STATUS_NO_CFI);
+	for (size_t i = 0; i < sizeof(cut) / sizeof(cut[0]); i++)
+		assert_int_equal(status_with_flags(words, 2, cut[i]), DWUNW_STATUS_NO_CFI);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -238,6 +297,8 @@ int main(void)
 		cmocka_unit_test(no_mapping_is_no_cfi),
 		cmocka_unit_test(a_corrupt_stack_ends),
 		cmocka_unit_test(the_cfa_must_grow),
+		cmocka_unit_test(a_zero_from_a_missing_page_is_no_end),
+		cmocka_unit_test(no_cfi_at_the_end_of_a_whole_stack_is_its_end),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
