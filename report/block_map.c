@@ -10,7 +10,7 @@
 
 #include "report/hash_index.h"
 
-#define FIRST_SLOTS 1024
+#define FIRST_SLOTS 8 /* few: there may be many processes */
 
 struct block_slot {
 	uint64_t key;
@@ -18,28 +18,28 @@ struct block_slot {
 	bool used;
 };
 
-static size_t home(const struct block_map *map, uint32_t tgid, uint64_t key)
+static size_t home(const struct block_map *map, uint64_t key)
 {
-	return hash_word(tgid, key) & (map->nr_slots - 1);
+	return hash_word(0, key) & (map->nr_slots - 1);
 }
 
-/* The slot of (tgid, key), or the empty one where it would go.  The map must have slots. */
-static struct block_slot *seek(const struct block_map *map, uint32_t tgid, uint64_t key)
+/* The slot of @key, or the empty one where it would go.  The map must have slots. */
+static struct block_slot *seek(const struct block_map *map, uint64_t key)
 {
-	size_t i = home(map, tgid, key);
+	size_t i = home(map, key);
 
-	while (map->slots[i].used && (map->slots[i].key != key || map->slots[i].block.tgid != tgid))
+	while (map->slots[i].used && map->slots[i].key != key)
 		i = (i + 1) & (map->nr_slots - 1);
 	return &map->slots[i];
 }
 
-const struct live_block *block_map_find(const struct block_map *map, uint32_t tgid, uint64_t key)
+const struct live_block *block_map_find(const struct block_map *map, uint64_t key)
 {
 	const struct block_slot *slot;
 
 	if (!map->nr_blocks)
 		return NULL;
-	slot = seek(map, tgid, key);
+	slot = seek(map, key);
 	return slot->used ? &slot->block : NULL;
 }
 
@@ -57,7 +57,7 @@ static int grow(struct block_map *map)
 		const struct block_slot *slot = &map->slots[i];
 
 		if (slot->used)
-			*seek(&larger, slot->block.tgid, slot->key) = *slot;
+			*seek(&larger, slot->key) = *slot;
 	}
 	free(map->slots);
 	*map = larger;
@@ -70,7 +70,7 @@ int block_map_put(struct block_map *map, uint64_t key, const struct live_block *
 
 	if (map->nr_blocks >= map->nr_slots / 4 * 3 && grow(map))
 		return -ENOMEM;
-	slot = seek(map, block->tgid, key);
+	slot = seek(map, key);
 	*slot = (struct block_slot){.key = key, .block = *block, .used = true};
 	map->nr_blocks++;
 	return 0;
@@ -84,7 +84,7 @@ static void vacate(struct block_map *map, size_t hole)
 	map->nr_blocks--;
 	for (size_t i = (hole + 1) & mask; map->slots[i].used; i = (i + 1) & mask) {
 		struct block_slot *slot = &map->slots[i];
-		size_t first = home(map, slot->block.tgid, slot->key);
+		size_t first = home(map, slot->key);
 
 		/* it may move if the hole lies between its home and where it is now */
 		if (((i - first) & mask) < ((i - hole) & mask))
@@ -95,34 +95,18 @@ static void vacate(struct block_map *map, size_t hole)
 	map->slots[hole].used = false;
 }
 
-bool block_map_take(struct block_map *map, uint32_t tgid, uint64_t key, struct live_block *block)
+bool block_map_take(struct block_map *map, uint64_t key, struct live_block *block)
 {
 	struct block_slot *slot;
 
 	if (!map->nr_blocks)
 		return false;
-	slot = seek(map, tgid, key);
+	slot = seek(map, key);
 	if (!slot->used)
 		return false;
 	*block = slot->block;
 	vacate(map, (size_t)(slot - map->slots));
 	return true;
-}
-
-bool block_map_take_next(struct block_map *map, uint32_t tgid, size_t *pos,
-			 struct live_block *block)
-{
-	for (; *pos < map->nr_slots; (*pos)++) {
-		const struct block_slot *slot = &map->slots[*pos];
-
-		if (!slot->used || slot->block.tgid != tgid)
-			continue;
-		*block = slot->block;
-		/* *pos stays: what moves up into this slot was not seen yet */
-		vacate(map, *pos);
-		return true;
-	}
-	return false;
 }
 
 const struct live_block *block_map_next(const struct block_map *map, size_t *pos)

@@ -1,4 +1,4 @@
-/* block_map.h - blocks of memory by process and a key (an address, or a thread) */
+/* block_map.h - the blocks of a process by a key (an address, or a thread) */
 #ifndef REPORT_BLOCK_MAP_H
 #define REPORT_BLOCK_MAP_H
 
@@ -26,20 +26,14 @@ struct block_map {
 	size_t nr_blocks;
 };
 
-/* The block of process @tgid under @key, valid until the map is changed, or NULL. */
-const struct live_block *block_map_find(const struct block_map *map, uint32_t tgid, uint64_t key);
+/* The block under @key, valid until the map is changed, or NULL. */
+const struct live_block *block_map_find(const struct block_map *map, uint64_t key);
 
-/* Put a copy of @block under its tgid and @key, where no block may be.  Returns 0 or -ENOMEM. */
+/* Put a copy of @block under @key, where no block may be.  Returns 0 or -ENOMEM. */
 int block_map_put(struct block_map *map, uint64_t key, const struct live_block *block);
 
-/* Take the block of process @tgid under @key out into *@block.  Returns false when none is there.
- */
-bool block_map_take(struct block_map *map, uint32_t tgid, uint64_t key, struct live_block *block);
-
-/* Take any one block of process @tgid out into *@block, going on from slot *@pos (0 to begin with).
- * Returns false when none is left. */
-bool block_map_take_next(struct block_map *map, uint32_t tgid, size_t *pos,
-			 struct live_block *block);
+/* Take the block under @key out into *@block.  Returns false when none is there. */
+bool block_map_take(struct block_map *map, uint64_t key, struct live_block *block);
 
 /* The next block at or after slot *@pos (0 to begin with), in no order, or NULL at the end; valid
  * until the map is changed. */

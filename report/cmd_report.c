@@ -1,16 +1,22 @@
 /* cmd_report.c - `mleak report`: read a trace, find what is outstanding, print it */
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <poll.h>
 
 #include "mleak.h"
+#include "report/dump.h"
 #include "report/leaks.h"
 #include "report/options.h"
 #include "report/print_folded.h"
 #include "report/print_summary.h"
 #include "report/print_tree.h"
+#include "report/spaces.h"
 #include "report/text.h"
 
 /* Say why the trace cannot be opened, and what to do.  @path is safe to print. */
@@ -78,6 +84,21 @@ static void warn_of_damage(const char *path, const struct mlk_condition *conditi
 		log_warn("'%s' ends early: the recorder could not write on", path);
 }
 
+/* Warn of what the trace holds more of than this mleak takes in. */
+static void warn_of_limits(const char *path, const struct leaks *leaks)
+{
+	size_t ignored = leaks_ignored_snapshots(leaks);
+
+	if (ignored)
+		log_warn("'%s' holds more than %zu executable mappings: %zu of its snapshots of "
+			 "them were ignored, and stacks may be wrong or incomplete",
+			 path, SPACES_MAX_MAPPINGS, ignored);
+	if (images_overflown(leaks_images(leaks)))
+		log_warn("'%s' names more than %u programs and libraries: the others are ignored, "
+			 "and stacks in them incomplete",
+			 path, IMAGES_MAX);
+}
+
 /* Folded stacks have no place for it, and a tree says it in its summary. */
 static void warn_of_losses(const char *path, const struct mlk_losses *losses)
 {
@@ -92,6 +113,14 @@ static void warn_of_losses(const char *path, const struct mlk_losses *losses)
 			 total, path);
 }
 
+/* Has the reader at the other end of the pipe or socket gone? */
+static bool is_output_closed(void)
+{
+	struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+	return poll(&out, 1, 0) > 0 && out.revents & (POLLERR | POLLHUP);
+}
+
 /* Make sure that all of the report went out.  Whoever closed the pipe has read enough. */
 static int finish_output(void)
 {
@@ -100,19 +129,22 @@ static int finish_output(void)
 	errno = 0;
 	if (fflush(stdout) != EOF && !ferror(stdout))
 		return EXIT_OK;
+	/* if the failed write was an earlier one, errno is lost */
 	err = errno ? errno : EIO;
-	if (err != EPIPE)
-		log_error("cannot write the report: %s", strerror(err));
+	if (err == EPIPE || is_output_closed())
+		return EXIT_OK;
+	log_error("cannot write the report: %s", strerror(err));
 	return EXIT_FAILED;
 }
 
 static int print_report(const struct report_opts *opts, const struct mlk_meta *meta,
 			const struct leaks *leaks)
 {
+	struct names_source source = {.dw = leaks_unwinder(leaks), .images = leaks_images(leaks)};
 	struct view *view;
 	int err;
 
-	err = view_new(&view, leaks_stacks(leaks), leaks_unwinder(leaks), &opts->view);
+	err = view_new(&view, leaks_stacks(leaks), &source, &opts->view);
 	if (err)
 		goto out;
 	if (opts->folded) {
@@ -129,6 +161,13 @@ out:
 	return err ? EXIT_FAILED : finish_output();
 }
 
+static int explain_read(const char *path, const struct mlk_reader *trace, int err)
+{
+	log_error("cannot read '%s' at byte %" PRIu64 ": %s", path, mlk_reader_offset(trace),
+		  mlk_strerror(err));
+	return err == -ENOMEM ? EXIT_FAILED : EXIT_USAGE;
+}
+
 /* @shown is the path of the trace, safe to print. */
 static int report(const struct report_opts *opts, const char *shown)
 {
@@ -141,15 +180,18 @@ static int report(const struct report_opts *opts, const char *shown)
 		explain_open(shown, err);
 		goto out;
 	}
+	if (opts->dump) {
+		err = dump_trace(stdout, trace, opts->dump_stacks);
+		status = err ? explain_read(shown, trace, err) : finish_output();
+		goto out;
+	}
 	err = leaks_collect(&leaks, trace, opts->debug_dirs, opts->nr_debug_dirs);
 	if (err) {
-		log_error("cannot read '%s' at byte %" PRIu64 ": %s", shown,
-			  mlk_reader_offset(trace), mlk_strerror(err));
-		if (err == -ENOMEM)
-			status = EXIT_FAILED;
+		status = explain_read(shown, trace, err);
 		goto out;
 	}
 	warn_of_damage(shown, leaks_condition(leaks));
+	warn_of_limits(shown, leaks);
 	if (opts->folded)
 		warn_of_losses(shown, &leaks_condition(leaks)->losses);
 	status = print_report(opts, mlk_reader_meta(trace), leaks);
@@ -165,6 +207,8 @@ int cmd_report(int argc, char **argv)
 	int err, status = EXIT_FAILED;
 	char *shown = NULL;
 
+	/* `mleak report | head` is to end by finish_output(), not by the signal */
+	signal(SIGPIPE, SIG_IGN);
 	err = report_opts_parse(&opts, argc, argv);
 	if (err) {
 		status = err == -EINVAL ? EXIT_USAGE : EXIT_FAILED;

@@ -1,8 +1,16 @@
-/* hash_index.c - open addressing with linear probing; nothing is ever taken out */
+/* hash_index.c - open addressing with linear probing; nothing is ever taken out
+ *
+ * What is hashed comes from a trace, which may be made so that all of it meets in one slot.  So the
+ * hash has a key that is another one in each run, and nothing may be printed in the order of slots.
+ */
 #include "report/hash_index.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include <sys/auxv.h>
+#include <sys/random.h>
 
 #define FIRST_SLOTS 64
 
@@ -11,23 +19,54 @@ struct hash_slot {
 	uint32_t number; /* plus one; zero: empty */
 };
 
+/* Drawn once in a run; the last word is odd, and zero until then. */
+static uint64_t key[4];
+
+static void draw_key(void)
+{
+	/* early in the boot, or with no such call allowed: what the kernel gave this process */
+	if (getrandom(key, sizeof(key), GRND_NONBLOCK) != sizeof(key)) {
+		const void *given = (const void *)getauxval(AT_RANDOM);
+
+		if (given)
+			memcpy(key, given, 16);
+		key[2] = key[0] ^ 0x9e3779b97f4a7c15;
+	}
+	key[3] |= 1;
+}
+
+/* Both halves of the product.  With secrets in both factors nobody can choose words that meet. */
+static uint64_t fold(uint64_t a, uint64_t b)
+{
+	__uint128_t product = (__uint128_t)a * b;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
 uint64_t hash_word(uint64_t hash, uint64_t word)
 {
-	/* the finalizer of SplitMix64: every bit of the word reaches every bit of the hash */
-	hash = (hash ^ word) + 0x9e3779b97f4a7c15;
-	hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
-	hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;
-	return hash ^ (hash >> 31);
+	if (__builtin_expect(!key[3], 0))
+		draw_key();
+	return fold(fold(hash ^ key[0], word ^ key[1]) ^ key[2], key[3]);
+}
+
+uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t len)
+{
+	const uint8_t *at = bytes;
+
+	hash = hash_word(hash, len);
+	for (; len; len -= len < 8 ? len : 8, at += 8) {
+		uint64_t word = 0;
+
+		memcpy(&word, at, len < 8 ? len : 8);
+		hash = hash_word(hash, word);
+	}
+	return hash;
 }
 
 uint64_t hash_text(uint64_t hash, const char *text)
 {
-	/* FNV-1a, whose low bits are good enough once hash_word() has stirred them */
-	uint64_t fnv = 0xcbf29ce484222325;
-
-	for (; *text; text++)
-		fnv = (fnv ^ (unsigned char)*text) * 0x100000001b3;
-	return hash_word(hash, fnv);
+	return hash_bytes(hash, text, strlen(text));
 }
 
 bool hash_index_find(const struct hash_index *index, const struct hash_query *query,

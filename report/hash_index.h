@@ -33,8 +33,12 @@ int hash_index_add(struct hash_index *index, uint64_t hash, uint32_t number);
 /* Release what @index holds and leave it empty. */
 void hash_index_release(struct hash_index *index);
 
-/* The hash of @word, after what @hash already holds (0 to begin with). */
+/* The hash of @word, after what @hash already holds (anything to begin with).  It is another one in
+ * each run, so nothing that is printed may depend on it. */
 uint64_t hash_word(uint64_t hash, uint64_t word);
+
+/* The hash of @len bytes at @bytes, after what @hash already holds. */
+uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t len);
 
 /* The hash of the string @text, after what @hash already holds. */
 uint64_t hash_text(uint64_t hash, const char *text);

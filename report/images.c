@@ -8,6 +8,10 @@
 #include "report/array.h"
 #include "report/hash_index.h"
 
+#define ABSENT ((uint32_t)1 << 31) /* of a frame's module: the rest is a number of images */
+
+_Static_assert(IMAGES_MAX < ABSENT, "numbers and this bit are apart");
+
 struct image {
 	struct mlk_id id;
 	char *path;
@@ -22,6 +26,7 @@ struct images {
 	struct image *all;
 	size_t nr, room;
 	uint64_t bytes; /* of all images */
+	bool overflown;
 	struct hash_index index;
 };
 
@@ -43,13 +48,8 @@ static size_t id_len(const struct mlk_id *id)
 
 static uint64_t hash_key(const struct image_key *key)
 {
-	uint64_t hash = key->id->len;
-
-	if (!key->id->len)
-		return hash_text(0, key->path);
-	for (size_t i = 0; i < id_len(key->id); i++)
-		hash = hash_word(hash, key->id->bytes[i]);
-	return hash;
+	return key->id->len ? hash_bytes(1, key->id->bytes, id_len(key->id))
+			    : hash_text(0, key->path);
 }
 
 static bool same_module(const void *things, uint32_t number, const void *arg)
@@ -69,8 +69,6 @@ static int append(struct images *images, const struct image_key *key, uint64_t h
 	struct image *all;
 	char *path;
 
-	if (images->nr >= UINT32_MAX)
-		return -ENOMEM;
 	all = array_grow(images->all, &images->room, images->nr + 1, sizeof(*all));
 	if (!all)
 		return -ENOMEM;
@@ -104,6 +102,11 @@ int images_intern(struct images *images, const struct mlk_id *id, const char *pa
 
 	if (hash_index_find(&images->index, &query, number))
 		return 0;
+	if (images->nr >= IMAGES_MAX) {
+		images->overflown = true;
+		*number = DWUNW_NO_MODULE;
+		return 0;
+	}
 	err = append(images, &key, query.hash);
 	if (!err)
 		*number = (uint32_t)(images->nr - 1);
@@ -135,7 +138,7 @@ int images_add_piece(struct images *images, const struct mlk_module *piece)
 	int err;
 
 	err = images_intern(images, &piece->id, piece->path, &number);
-	if (err)
+	if (err || number == DWUNW_NO_MODULE)
 		return err;
 	image = &images->all[number];
 	if (!piece->image_len || !piece->piece_len || (image->whole && image->len == image->whole))
@@ -161,21 +164,29 @@ int images_add_piece(struct images *images, const struct mlk_module *piece)
 	return 0;
 }
 
+/* Give the image to @dw, or else the file that was mapped, if it is here and the same. */
+static int load_one(struct image *image, struct dwunw *dw)
+{
+	int err = -ENOENT;
+
+	if (image->whole && !image->broken && image->len == image->whole)
+		err = dwunw_module_add(dw, &image->module, image->path, image->bytes, image->len);
+	if (err && err != -ENOMEM && image->id.len > 1 && image->path[0] == '/' &&
+	    image->id.bytes[0] == MLK_ID_BUILD_ID)
+		err = dwunw_module_open(dw, &image->module, image->path, image->id.bytes + 1,
+					id_len(&image->id) - 1);
+	if (err)
+		image->module = DWUNW_NO_MODULE;
+	return err == -ENOMEM ? err : 0;
+}
+
 int images_load(struct images *images, struct dwunw *dw)
 {
-	for (size_t i = 0; i < images->nr; i++) {
-		struct image *image = &images->all[i];
-		int err;
+	int err = 0;
 
-		if (!image->whole || image->broken || image->len != image->whole)
-			continue;
-		err = dwunw_module_add(dw, &image->module, image->path, image->bytes, image->len);
-		if (err == -ENOMEM)
-			return err;
-		if (err)
-			image->module = DWUNW_NO_MODULE;
-	}
-	return 0;
+	for (size_t i = 0; i < images->nr && !err; i++)
+		err = load_one(&images->all[i], dw);
+	return err;
 }
 
 uint32_t images_module(const struct images *images, uint32_t number)
@@ -188,9 +199,26 @@ const char *images_path(const struct images *images, uint32_t number)
 	return images->all[number].path;
 }
 
+uint32_t images_absent(uint32_t number)
+{
+	return number | ABSENT;
+}
+
+const char *images_absent_path(const struct images *images, uint32_t module)
+{
+	uint32_t number = module & ~ABSENT;
+
+	return module & ABSENT && number < images->nr ? images->all[number].path : NULL;
+}
+
 size_t images_nr(const struct images *images)
 {
 	return images->nr;
+}
+
+bool images_overflown(const struct images *images)
+{
+	return images->overflown;
 }
 
 void images_free(struct images *images)

@@ -68,24 +68,37 @@ static int note_layout(struct leaks *leaks, const struct mlk_record *record)
 	}
 }
 
-static int unwind(struct leaks *leaks, const struct mlk_event *event, uint32_t *number)
+/* Unwind the stack of @event into leaks->frames.  Returns how many there are, or -ENOMEM. */
+static int capture(struct leaks *leaks, const struct mlk_event *event, enum dwunw_status *status)
 {
-	enum dwunw_status status = DWUNW_STATUS_NO_CFI;
+	const struct space *space;
 	struct dwunw_regset regs;
 	struct dwunw_stack stack = {
 		.addr = event->regs[MLK_SP_REG],
 		.bytes = event->stack,
 		.len = event->stack_len,
 	};
-	int nr = 0, err;
+	int nr, err;
 
 	/* registers of another architecture: a stack without frames */
-	if (!dwunw_regset_prepare(&regs, event->regs, event->nr_regs, event->flags & 0xff)) {
-		nr = dwunw_capture(spaces_find(leaks->spaces, event->tgid, event->time_ns), &regs,
-				   &stack, leaks->frames, STACK_MAX_FRAMES, &status);
-		if (nr < 0)
-			return nr;
-	}
+	if (dwunw_regset_prepare(&regs, event->regs, event->nr_regs, event->flags & 0xff))
+		return 0;
+	err = spaces_find(leaks->spaces, event->tgid, event->time_ns, &space);
+	if (err)
+		return err;
+	nr = dwunw_capture(space->modules, &regs, &stack, leaks->frames, STACK_MAX_FRAMES, status);
+	if (nr > 0)
+		space_tell_absent(space, leaks->frames, (size_t)nr);
+	return nr;
+}
+
+static int unwind(struct leaks *leaks, const struct mlk_event *event, uint32_t *number)
+{
+	enum dwunw_status status = DWUNW_STATUS_NO_CFI;
+	int nr = capture(leaks, event, &status), err;
+
+	if (nr < 0)
+		return nr;
 	err = stacks_intern(leaks->stacks, leaks->frames, (size_t)nr, status, number);
 	if (err)
 		return err;
@@ -169,7 +182,7 @@ static int collect(struct leaks *leaks)
 	if (!err)
 		err = images_load(leaks->images, leaks->dw);
 	if (!err)
-		err = spaces_build(leaks->spaces, leaks->images, leaks->dw);
+		err = spaces_prepare(leaks->spaces, leaks->images, leaks->dw);
 	if (!err)
 		err = find_comm(leaks);
 	if (!err)
@@ -235,6 +248,11 @@ struct dwunw *leaks_unwinder(const struct leaks *leaks)
 	return leaks->dw;
 }
 
+const struct images *leaks_images(const struct leaks *leaks)
+{
+	return leaks->images;
+}
+
 uint64_t leaks_status_count(const struct leaks *leaks, enum dwunw_status status)
 {
 	return leaks->status_counts[status];
@@ -248,6 +266,11 @@ const char *leaks_comm(const struct leaks *leaks)
 const struct mlk_condition *leaks_condition(const struct leaks *leaks)
 {
 	return &leaks->condition;
+}
+
+size_t leaks_ignored_snapshots(const struct leaks *leaks)
+{
+	return spaces_ignored(leaks->spaces);
 }
 
 const char *leaks_missing(const struct leaks *leaks, size_t i)

@@ -4,6 +4,7 @@
 #define REPORT_LEAKS_H
 
 #include "format/reader.h"
+#include "report/images.h"
 #include "report/live.h"
 #include "report/stacks.h"
 
@@ -22,9 +23,10 @@ int leaks_collect(struct leaks **out, struct mlk_reader *trace, const char *cons
 /* The totals of all blocks. */
 const struct live_totals *leaks_totals(const struct leaks *leaks);
 
-/* The distinct stacks, their counts filled in, and the unwinder that names their frames. */
+/* The distinct stacks, their counts filled in, and what names their frames. */
 const struct stacks *leaks_stacks(const struct leaks *leaks);
 struct dwunw *leaks_unwinder(const struct leaks *leaks);
+const struct images *leaks_images(const struct leaks *leaks);
 
 /* Allocations whose stack ended with @status. */
 uint64_t leaks_status_count(const struct leaks *leaks, enum dwunw_status status);
@@ -34,6 +36,9 @@ const char *leaks_comm(const struct leaks *leaks);
 
 /* The state of the trace over all passes. */
 const struct mlk_condition *leaks_condition(const struct leaks *leaks);
+
+/* Snapshots of the maps that were ignored, as there were too many mappings in all. */
+size_t leaks_ignored_snapshots(const struct leaks *leaks);
 
 /* Path of the @i-th module (from 0) that was mapped executable but has no usable image in the
  * trace, or NULL when there are no more. */

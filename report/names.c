@@ -75,15 +75,19 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* MODULE+0xADDR, or 0xPC.  Returns a string to be freed, or NULL. */
-static char *place_text(struct dwunw *dw, const struct dwunw_frame *frame)
+/* MODULE+0xADDR, or 0xPC.  In a module that the trace does not hold ADDR is an offset into the
+ * file, which is mostly the same.  Returns a string to be freed, or NULL. */
+static char *place_text(const struct names_source *source, const struct dwunw_frame *frame)
 {
 	const char *path = NULL;
 	char *text;
 	int len;
 
-	if (frame->module != DWUNW_NO_MODULE)
-		path = dwunw_module_path(dw, frame->module);
+	if (frame->module != DWUNW_NO_MODULE) {
+		path = dwunw_module_path(source->dw, frame->module);
+		if (!path)
+			path = images_absent_path(source->images, frame->module);
+	}
 	len = path ? asprintf(&text, "%s+0x%" PRIx64, base_name(path), frame->addr)
 		   : asprintf(&text, "0x%" PRIx64, frame->pc);
 	return len < 0 ? NULL : text;
@@ -122,10 +126,10 @@ static char *location_text(const struct dwunw_symbol *symbol)
 }
 
 /* Add the label of a frame that has this symbol. */
-static int name_one(struct dwunw *dw, const struct dwunw_frame *frame,
+static int name_one(const struct names_source *source, const struct dwunw_frame *frame,
 		    const struct dwunw_symbol *symbol, struct labels *labels, uint32_t *number)
 {
-	char *place = symbol->function ? NULL : place_text(dw, frame);
+	char *place = symbol->function ? NULL : place_text(source, frame);
 	char *location = location_text(symbol);
 	int err = -ENOMEM;
 
@@ -136,8 +140,8 @@ static int name_one(struct dwunw *dw, const struct dwunw_frame *frame,
 	return err;
 }
 
-int names_resolve(struct names *names, struct dwunw *dw, const struct names_opts *opts,
-		  struct labels *labels)
+int names_resolve(struct names *names, const struct names_source *source,
+		  const struct names_opts *opts, struct labels *labels)
 {
 	struct dwunw_symbol *symbols;
 	int err = -ENOMEM;
@@ -149,11 +153,11 @@ int names_resolve(struct names *names, struct dwunw *dw, const struct names_opts
 		goto out;
 	err = opts->addresses || !names->nr
 		      ? 0
-		      : dwunw_symbol_resolve_batch(dw, names->frames, names->nr, symbols);
+		      : dwunw_symbol_resolve_batch(source->dw, names->frames, names->nr, symbols);
 	for (size_t i = 0; i < names->nr && !err; i++) {
 		if (!opts->lines)
 			symbols[i].file = NULL;
-		err = name_one(dw, &names->frames[i], &symbols[i], labels, &names->labels[i]);
+		err = name_one(source, &names->frames[i], &symbols[i], labels, &names->labels[i]);
 	}
 out:
 	free(symbols);

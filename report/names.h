@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
+#include "report/images.h"
 #include "report/labels.h"
-#include "unwind/dwunw.h"
 
 struct names; /* opaque */
 
@@ -20,9 +20,15 @@ int names_new(struct names **out);
 /* Note @nr frames that are to be named; they are copied.  Returns 0 or -ENOMEM. */
 int names_want(struct names *names, const struct dwunw_frame *frames, size_t nr);
 
+/* What knows the modules of frames. */
+struct names_source {
+	struct dwunw *dw;
+	const struct images *images; /* those that @dw does not have */
+};
+
 /* Name all frames noted so far, once.  The labels are added to @labels.  Returns 0 or -ENOMEM. */
-int names_resolve(struct names *names, struct dwunw *dw, const struct names_opts *opts,
-		  struct labels *labels);
+int names_resolve(struct names *names, const struct names_source *source,
+		  const struct names_opts *opts, struct labels *labels);
 
 /* The number of the label of @frame, which was noted before names_resolve(). */
 uint32_t names_label(const struct names *names, const struct dwunw_frame *frame);

@@ -15,12 +15,12 @@
 #define DEFAULT_DEBUG_DIR "/usr/lib/debug"
 
 /* Options without a short form. */
-enum { OPT_FORMAT = 256, OPT_FOLDED, OPT_INVERTED, OPT_ADDRESSES, OPT_DEBUG_DIR };
+enum { OPT_FORMAT = 256, OPT_FOLDED, OPT_INVERTED, OPT_ADDRESSES, OPT_DEBUG_DIR, OPT_DUMP };
 
 static const struct row {
 	const char *name;
-	int value; /* the letter of the short form, or one of the above */
-	const char *arg;
+	int value;	 /* the letter of the short form, or one of the above */
+	const char *arg; /* in [brackets]: may be left out */
 	const char *help;
 } rows[] = {
 	{"format", OPT_FORMAT, "FORMAT", "tree (the default), or folded for flame graphs"},
@@ -30,6 +30,9 @@ static const struct row {
 	{"addresses", OPT_ADDRESSES, NULL, "MODULE+0xADDR in place of names"},
 	{"debug-dir", OPT_DEBUG_DIR, "DIR",
 	 "look for debug information here before " DEFAULT_DEBUG_DIR ";\nmay be repeated"},
+	{"dump", OPT_DUMP, "[=full]",
+	 "print all records of the trace in place of a report;\nfull, or given twice: and all "
+	 "stacks"},
 	{"help", 'h', NULL, "print this help"},
 };
 
@@ -50,7 +53,9 @@ static void make_tables(struct tables *tables)
 	for (size_t i = 0; i < NR_ROWS; i++) {
 		tables->longs[i] = (struct option){
 			.name = rows[i].name,
-			.has_arg = rows[i].arg ? required_argument : no_argument,
+			.has_arg = !rows[i].arg		 ? no_argument
+				   : *rows[i].arg == '[' ? optional_argument
+							 : required_argument,
 			.val = rows[i].value,
 		};
 		if (rows[i].value >= OPT_FORMAT)
@@ -74,8 +79,8 @@ void report_opts_print_help(void)
 
 		snprintf(left, sizeof(left), "%c%c%s --%s%s%s", row->value < OPT_FORMAT ? '-' : ' ',
 			 row->value < OPT_FORMAT ? row->value : ' ',
-			 row->value < OPT_FORMAT ? "," : " ", row->name, row->arg ? " " : "",
-			 row->arg ? row->arg : "");
+			 row->value < OPT_FORMAT ? "," : " ", row->name,
+			 row->arg && *row->arg != '[' ? " " : "", row->arg ? row->arg : "");
 		printf("  %-22s %.*s\n", left, first, row->help);
 		if (newline)
 			printf("  %-22s %s\n", "", newline + 1);
@@ -108,17 +113,41 @@ static int parse_top(struct report_opts *opts, const char *arg)
 	return 0;
 }
 
+/* @arg is NULL when there is none. */
+static int parse_dump(struct report_opts *opts, const char *arg)
+{
+	if (arg && strcmp(arg, "full") != 0) {
+		log_error("unknown kind of dump '%s': it is full, or nothing", arg);
+		return -EINVAL;
+	}
+	opts->dump_stacks = arg || opts->dump;
+	opts->dump = true;
+	return 0;
+}
+
+static const struct row *row_of(int value)
+{
+	for (size_t i = 0; i < NR_ROWS; i++)
+		if (rows[i].value == value)
+			return &rows[i];
+	return NULL;
+}
+
 static int wrong_option(int problem, char **argv)
 {
-	const char *word = argv[optind - 1];
+	const struct row *row = row_of(optopt);
 
-	if (problem == ':')
-		log_error("option '%s' wants an argument; 'mleak report --help' lists the options",
-			  word);
-	else if (optopt && optopt < OPT_FORMAT && word[0] == '-' && word[1] != '-')
+	if (row)
+		log_error("option '--%s' wants %s argument; 'mleak report --help' lists the "
+			  "options",
+			  row->name, problem == ':' ? "an" : "no");
+	else if (optopt)
+		/* the word it is in may not be behind optind yet: others can follow in it */
 		log_error("unknown option '-%c'; 'mleak report --help' lists the options", optopt);
 	else
-		log_error("unknown option '%s'; 'mleak report --help' lists the options", word);
+		log_error("unknown or ambiguous option '%s'; 'mleak report --help' lists the "
+			  "options",
+			  argv[optind - 1]);
 	return -EINVAL;
 }
 
@@ -141,6 +170,8 @@ static int take_option(struct report_opts *opts, int option, char **argv)
 	case OPT_DEBUG_DIR:
 		opts->debug_dirs[opts->nr_debug_dirs++] = optarg;
 		return 0;
+	case OPT_DUMP:
+		return parse_dump(opts, optarg);
 	case 'h':
 		opts->help = true;
 		return 0;

@@ -10,7 +10,9 @@
 struct report_opts {
 	const char *path; /* of the trace; borrowed from argv, as are the directories */
 	bool folded;
-	bool help; /* print the help and do nothing else */
+	bool dump;	  /* print the trace itself */
+	bool dump_stacks; /* and the bytes of its stacks */
+	bool help;	  /* print the help and do nothing else */
 	struct view_opts view;
 	const char **debug_dirs; /* where debug information is looked for, in this order */
 	size_t nr_debug_dirs;

@@ -1,4 +1,8 @@
-/* spaces.c - see spaces.h */
+/* spaces.c - see spaces.h
+ *
+ * A recorder takes a snapshot after each mmap of code, and most of them are the same.  Equal ones
+ * are one space, which keeps what the unwinder learned of it, and is built when an event needs it.
+ */
 #include "report/spaces.h"
 
 #include <errno.h>
@@ -6,23 +10,28 @@
 #include <string.h>
 
 #include "report/array.h"
+#include "report/hash_index.h"
 
 struct snapshot {
 	uint32_t tgid;
+	uint32_t space; /* its number */
 	uint64_t time_ns;
-	size_t order;		    /* in the trace: of two with one time, the later holds */
-	struct dwunw_mapping *maps; /* .module is a number of images until they are built */
-	size_t nr_maps;
-	struct dwunw_space *space;
-	bool owns_space; /* otherwise it is that of the snapshot before, whose maps are the same */
+	size_t order; /* in the trace: of two with one time, the later holds */
 };
 
 struct spaces {
-	struct snapshot *all; /* in the order of the trace, then sorted by process and time */
+	struct snapshot *snapshots; /* in the order of the trace, then sorted by process and time */
+	size_t nr_snapshots, snapshots_room;
+	struct space *all; /* distinct; until they are built, .maps are all executable mappings */
 	size_t nr, room;
-	bool *used; /* by number of images */
+	struct hash_index index;
+	size_t nr_mappings; /* of all, and one for each snapshot */
+	size_t ignored;	    /* snapshots */
+	bool *used;	    /* by number of images */
 	size_t used_room;
-	struct dwunw_space *empty;
+	struct space empty;
+	const struct images *images;
+	struct dwunw *dw;
 };
 
 _Static_assert(sizeof(struct dwunw_mapping) == 32, "28 bytes and padding, which is kept zero");
@@ -47,6 +56,11 @@ static int mark_used(struct spaces *spaces, uint32_t number)
 	return 0;
 }
 
+static bool is_wanted(const struct mlk_mapping *mapping)
+{
+	return mapping->perms & MLK_PERM_X && mapping->end >= mapping->start;
+}
+
 static int copy_mapping(struct spaces *spaces, struct dwunw_mapping *to,
 			const struct mlk_mapping *from, struct images *images)
 {
@@ -59,38 +73,106 @@ static int copy_mapping(struct spaces *spaces, struct dwunw_mapping *to,
 	if (!from->id.len && from->path[0] != '/')
 		return 0; /* anonymous memory, or a thing of the kernel's */
 	err = images_intern(images, &from->id, from->path, &to->module);
-	return err ? err : mark_used(spaces, to->module);
+	if (err || to->module == DWUNW_NO_MODULE)
+		return err;
+	return mark_used(spaces, to->module);
+}
+
+/* Copy what is executable of @maps to @space. */
+static int copy_maps(struct spaces *spaces, struct space *space, const struct mlk_maps *maps,
+		     struct images *images)
+{
+	size_t nr = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < maps->nr; i++)
+		nr += is_wanted(&maps->mappings[i]);
+	/* zeroed: equal maps are found by their bytes, padding included */
+	space->maps = calloc(nr ? nr : 1, sizeof(*space->maps));
+	if (!space->maps)
+		return -ENOMEM;
+	for (size_t i = 0; i < maps->nr && !err; i++)
+		if (is_wanted(&maps->mappings[i]))
+			err = copy_mapping(spaces, &space->maps[space->nr_maps++],
+					   &maps->mappings[i], images);
+	return err;
+}
+
+static bool same_maps(const void *things, uint32_t number, const void *arg)
+{
+	const struct space *x = &((const struct spaces *)things)->all[number];
+	const struct space *y = arg;
+
+	return x->nr_maps == y->nr_maps && !memcmp(x->maps, y->maps, x->nr_maps * sizeof(*x->maps));
+}
+
+/* Is there room for @nr more mappings?  If so, take it. */
+static bool take_room(struct spaces *spaces, size_t nr)
+{
+	if (nr > SPACES_MAX_MAPPINGS - spaces->nr_mappings) {
+		spaces->ignored++;
+		return false;
+	}
+	spaces->nr_mappings += nr;
+	return true;
+}
+
+static int append_snapshot(struct spaces *spaces, const struct mlk_maps *maps, uint32_t space)
+{
+	struct snapshot *all = array_grow(spaces->snapshots, &spaces->snapshots_room,
+					  spaces->nr_snapshots + 1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	spaces->snapshots = all;
+	all[spaces->nr_snapshots] = (struct snapshot){
+		.tgid = maps->tgid,
+		.space = space,
+		.time_ns = maps->time_ns,
+		.order = spaces->nr_snapshots,
+	};
+	spaces->nr_snapshots++;
+	return 0;
+}
+
+/* Add @space, whose maps then belong to @spaces. */
+static int append_space(struct spaces *spaces, struct space *space, uint64_t hash)
+{
+	struct space *all = array_grow(spaces->all, &spaces->room, spaces->nr + 1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	spaces->all = all;
+	if (hash_index_add(&spaces->index, hash, (uint32_t)spaces->nr))
+		return -ENOMEM;
+	all[spaces->nr++] = *space;
+	space->maps = NULL;
+	return 0;
 }
 
 int spaces_add(struct spaces *spaces, const struct mlk_maps *maps, struct images *images)
 {
-	struct snapshot snapshot = {.tgid = maps->tgid, .time_ns = maps->time_ns};
-	struct snapshot *all;
-	int err = -ENOMEM;
+	struct space space = {0};
+	struct hash_query query = {.things = spaces, .key = &space, .equal = same_maps};
+	uint32_t number;
+	int err;
 
-	all = array_grow(spaces->all, &spaces->room, spaces->nr + 1, sizeof(*all));
-	if (!all)
-		return -ENOMEM;
-	spaces->all = all;
-	/* zeroed: equal maps are found by their bytes, padding included */
-	snapshot.maps = calloc(maps->nr ? maps->nr : 1, sizeof(*snapshot.maps));
-	if (!snapshot.maps)
-		return -ENOMEM;
-	for (size_t i = 0; i < maps->nr; i++) {
-		const struct mlk_mapping *mapping = &maps->mappings[i];
-
-		if (!(mapping->perms & MLK_PERM_X) || mapping->end < mapping->start)
-			continue;
-		err = copy_mapping(spaces, &snapshot.maps[snapshot.nr_maps], mapping, images);
-		if (err)
+	if (!take_room(spaces, 1))
+		return 0;
+	err = copy_maps(spaces, &space, maps, images);
+	if (err)
+		goto out;
+	query.hash = hash_bytes(0, space.maps, space.nr_maps * sizeof(*space.maps));
+	if (!hash_index_find(&spaces->index, &query, &number)) {
+		if (!take_room(spaces, space.nr_maps))
 			goto out;
-		snapshot.nr_maps++;
+		number = (uint32_t)spaces->nr;
+		err = append_space(spaces, &space, query.hash);
 	}
-	snapshot.order = spaces->nr;
-	spaces->all[spaces->nr++] = snapshot;
-	return 0;
+	if (!err)
+		err = append_snapshot(spaces, maps, number);
 out:
-	free(snapshot.maps);
+	free(space.maps);
 	return err;
 }
 
@@ -105,67 +187,119 @@ static int compare(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* A recorder takes a snapshot after each mmap of code, and most of them are the same: one space for
- * a row of equal ones keeps what the unwinder learned of it. */
-static bool same_maps(const struct snapshot *x, const struct snapshot *y)
+int spaces_prepare(struct spaces *spaces, const struct images *images, struct dwunw *dw)
 {
-	return x->tgid == y->tgid && x->nr_maps == y->nr_maps &&
-	       !memcmp(x->maps, y->maps, x->nr_maps * sizeof(*x->maps));
+	spaces->images = images;
+	spaces->dw = dw;
+	if (spaces->nr_snapshots)
+		qsort(spaces->snapshots, spaces->nr_snapshots, sizeof(*spaces->snapshots), compare);
+	return dwunw_space_new(&spaces->empty.modules, dw, NULL, 0);
 }
 
-static int build_one(struct snapshot *snapshot, const struct images *images, struct dwunw *dw)
+/* Keep of the maps only those of absent modules. */
+static void drop_maps(struct space *space, const struct images *images)
 {
-	for (size_t i = 0; i < snapshot->nr_maps; i++) {
-		struct dwunw_mapping *mapping = &snapshot->maps[i];
+	struct dwunw_mapping *fewer;
+	size_t nr = 0;
 
-		if (mapping->module != DWUNW_NO_MODULE)
-			mapping->module = images_module(images, mapping->module);
+	for (size_t i = 0; i < space->nr_maps; i++) {
+		uint32_t module = space->maps[i].module;
+
+		if (module != DWUNW_NO_MODULE && images_module(images, module) == DWUNW_NO_MODULE)
+			space->maps[nr++] = space->maps[i];
 	}
-	snapshot->owns_space = true;
-	return dwunw_space_new(&snapshot->space, dw, snapshot->maps, snapshot->nr_maps);
+	fewer = nr ? reallocarray(space->maps, nr, sizeof(*fewer)) : NULL;
+	if (!nr)
+		free(space->maps);
+	if (!nr || fewer)
+		space->maps = fewer;
+	space->nr_maps = nr;
 }
 
-int spaces_build(struct spaces *spaces, const struct images *images, struct dwunw *dw)
+static int build(struct spaces *spaces, struct space *space)
 {
+	struct dwunw_mapping *maps =
+		calloc(space->nr_maps ? space->nr_maps : 1, sizeof(*space->maps));
 	int err;
 
-	if (spaces->nr)
-		qsort(spaces->all, spaces->nr, sizeof(*spaces->all), compare);
-	/* from the last to the first: building one changes the numbers in its maps */
-	for (size_t i = spaces->nr; i-- > 0;) {
-		struct snapshot *snapshot = &spaces->all[i];
-
-		if (i && same_maps(snapshot - 1, snapshot))
-			continue;
-		err = build_one(snapshot, images, dw);
-		if (err)
-			return err;
+	if (!maps)
+		return -ENOMEM;
+	for (size_t i = 0; i < space->nr_maps; i++) {
+		maps[i] = space->maps[i];
+		if (maps[i].module != DWUNW_NO_MODULE)
+			maps[i].module = images_module(spaces->images, maps[i].module);
 	}
-	for (size_t i = 1; i < spaces->nr; i++)
-		if (!spaces->all[i].owns_space)
-			spaces->all[i].space = spaces->all[i - 1].space;
-	return dwunw_space_new(&spaces->empty, dw, NULL, 0);
+	err = dwunw_space_new(&space->modules, spaces->dw, maps, space->nr_maps);
+	free(maps);
+	if (!err)
+		drop_maps(space, spaces->images);
+	return err;
 }
 
-struct dwunw_space *spaces_find(const struct spaces *spaces, uint32_t tgid, uint64_t time_ns)
+/* The space of @tgid at @time_ns, which may not be built yet. */
+static struct space *choose(struct spaces *spaces, uint32_t tgid, uint64_t time_ns)
 {
-	size_t low = 0, high = spaces->nr;
+	size_t low = 0, high = spaces->nr_snapshots;
 
 	/* the first snapshot that is too late, or of a later process */
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		const struct snapshot *at = &spaces->all[middle];
+		const struct snapshot *at = &spaces->snapshots[middle];
 
 		if (at->tgid < tgid || (at->tgid == tgid && at->time_ns <= time_ns))
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low && spaces->all[low - 1].tgid == tgid)
-		return spaces->all[low - 1].space;
-	if (low < spaces->nr && spaces->all[low].tgid == tgid)
-		return spaces->all[low].space;
-	return spaces->empty;
+	if (low && spaces->snapshots[low - 1].tgid == tgid)
+		return &spaces->all[spaces->snapshots[low - 1].space];
+	if (low < spaces->nr_snapshots && spaces->snapshots[low].tgid == tgid)
+		return &spaces->all[spaces->snapshots[low].space];
+	return &spaces->empty;
+}
+
+int spaces_find(struct spaces *spaces, uint32_t tgid, uint64_t time_ns, const struct space **out)
+{
+	struct space *space = choose(spaces, tgid, time_ns);
+	int err = space->modules ? 0 : build(spaces, space);
+
+	*out = err ? NULL : space;
+	return err;
+}
+
+/* The mapping of @addr, or NULL.  They are ascending and do not overlap, as in the trace. */
+static const struct dwunw_mapping *find_mapping(const struct space *space, uint64_t addr)
+{
+	size_t low = 0, high = space->nr_maps;
+
+	/* the first mapping that begins too late */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (space->maps[middle].start <= addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && addr < space->maps[low - 1].end ? &space->maps[low - 1] : NULL;
+}
+
+void space_tell_absent(const struct space *space, struct dwunw_frame *frames, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		struct dwunw_frame *frame = &frames[i];
+		const struct dwunw_mapping *mapping;
+
+		if (frame->module != DWUNW_NO_MODULE)
+			continue;
+		/* the byte before a return address belongs to the call */
+		mapping =
+			find_mapping(space, frame->pc - !!(frame->flags & DWUNW_FRAME_FLAG_RETURN));
+		if (!mapping)
+			continue;
+		frame->module = images_absent(mapping->module);
+		frame->addr = frame->pc - mapping->start + mapping->file_offset;
+	}
 }
 
 bool spaces_use(const struct spaces *spaces, uint32_t number)
@@ -173,16 +307,22 @@ bool spaces_use(const struct spaces *spaces, uint32_t number)
 	return number < spaces->used_room && spaces->used[number];
 }
 
+size_t spaces_ignored(const struct spaces *spaces)
+{
+	return spaces->ignored;
+}
+
 void spaces_free(struct spaces *spaces)
 {
 	if (!spaces)
 		return;
 	for (size_t i = 0; i < spaces->nr; i++) {
-		if (spaces->all[i].owns_space)
-			dwunw_space_free(spaces->all[i].space);
+		dwunw_space_free(spaces->all[i].modules);
 		free(spaces->all[i].maps);
 	}
-	dwunw_space_free(spaces->empty);
+	dwunw_space_free(spaces->empty.modules);
+	hash_index_release(&spaces->index);
+	free(spaces->snapshots);
 	free(spaces->all);
 	free(spaces->used);
 	free(spaces);

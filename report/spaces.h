@@ -6,29 +6,49 @@
 
 struct spaces; /* opaque */
 
+/* Most executable mappings that all snapshots of a trace may have together, where equal snapshots
+ * count once (but as one mapping each).  Real programs have some hundreds. */
+#define SPACES_MAX_MAPPINGS ((size_t)4 << 20)
+
+/* One layout of an address space, whichever processes had it, and when. */
+struct space {
+	struct dwunw_space *modules;
+	/* the mappings of which the unwinder has no module, whose .module is a number of images */
+	struct dwunw_mapping *maps;
+	size_t nr_maps;
+};
+
 /* No snapshots yet.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
 int spaces_new(struct spaces **out);
 
-/* Take in a snapshot.  Its executable mappings are copied, their modules noted in @images.
- * Returns 0 or -ENOMEM. */
-int spaces_add(struct spaces *spaces, const struct mlk_maps *maps, struct images *images);
-
 /*
- * Make the unwinder's spaces, after the last spaces_add() and after images_load() of the same
- * @images.  Mappings that end before they start are left out.  @dw must outlive @spaces.
+ * Take in a snapshot.  Its executable mappings are copied, their modules noted in @images; those
+ * that end before they start are left out.  Beyond SPACES_MAX_MAPPINGS it is ignored and counted.
  * Returns 0 or -ENOMEM.
  */
-int spaces_build(struct spaces *spaces, const struct images *images, struct dwunw *dw);
+int spaces_add(struct spaces *spaces, const struct mlk_maps *maps, struct images *images);
+
+/* Make ready for spaces_find(), after the last spaces_add() and after images_load() of the same
+ * @images.  @images and @dw must outlive @spaces.  Returns 0 or -ENOMEM. */
+int spaces_prepare(struct spaces *spaces, const struct images *images, struct dwunw *dw);
 
 /*
- * The space of process @tgid at @time_ns (CLOCK_MONOTONIC): of the last snapshot that is not later,
- * else of the first.  A process without any has a space without mappings.  After spaces_build();
- * valid until spaces_free().
+ * Find the space of process @tgid at @time_ns (CLOCK_MONOTONIC): of the last snapshot that is not
+ * later, else of the first.  A process without any has a space without mappings.
+ * *@out is valid until spaces_free(), and the same for equal layouts; NULL on failure.
+ * Returns 0 or -ENOMEM.
  */
-struct dwunw_space *spaces_find(const struct spaces *spaces, uint32_t tgid, uint64_t time_ns);
+int spaces_find(struct spaces *spaces, uint32_t tgid, uint64_t time_ns, const struct space **out);
+
+/* Of the @nr frames, which were found in @space, tell those in modules that the unwinder does not
+ * have: they get the module images_absent(number), and as addr the offset into its file. */
+void space_tell_absent(const struct space *space, struct dwunw_frame *frames, size_t nr);
 
 /* Whether module @number of the images given to spaces_add() is mapped executable in a snapshot. */
 bool spaces_use(const struct spaces *spaces, uint32_t number);
+
+/* Snapshots that were ignored. */
+size_t spaces_ignored(const struct spaces *spaces);
 
 /* Release @spaces; NULL is allowed. */
 void spaces_free(struct spaces *spaces);

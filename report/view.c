@@ -6,7 +6,8 @@
 #include <stdlib.h>
 
 struct view {
-	const struct stack **chosen;
+	const struct stacks *stacks;
+	uint32_t *chosen; /* numbers of stacks */
 	size_t nr;
 	struct view_opts opts;
 	struct labels *labels;
@@ -19,7 +20,7 @@ struct view {
 /* A stack with its number, which decides between equals: the order of the trace. */
 struct candidate {
 	const struct stack *stack;
-	size_t number;
+	uint32_t number;
 };
 
 static int heavier(const void *a, const void *b)
@@ -33,17 +34,17 @@ static int heavier(const void *a, const void *b)
 	return x->number < y->number ? -1 : 1;
 }
 
-static int choose(struct view *view, const struct stacks *stacks)
+static int choose(struct view *view)
 {
-	size_t nr_all = stacks_nr(stacks), nr = 0;
+	size_t nr_all = stacks_nr(view->stacks), nr = 0;
 	struct candidate *all = calloc(nr_all ? nr_all : 1, sizeof(*all));
 	int err = -ENOMEM;
 
 	view->chosen = calloc(nr_all ? nr_all : 1, sizeof(*view->chosen));
 	if (!all || !view->chosen)
 		goto out;
-	for (size_t i = 0; i < nr_all; i++) {
-		const struct stack *stack = stacks_get(stacks, (uint32_t)i);
+	for (uint32_t i = 0; i < nr_all; i++) {
+		const struct stack *stack = stacks_get(view->stacks, i);
 
 		if (stack->blocks)
 			all[nr++] = (struct candidate){.stack = stack, .number = i};
@@ -51,7 +52,7 @@ static int choose(struct view *view, const struct stacks *stacks)
 	qsort(all, nr, sizeof(*all), heavier);
 	view->nr = view->opts.top && view->opts.top < nr ? view->opts.top : nr;
 	for (size_t i = 0; i < view->nr; i++)
-		view->chosen[i] = all[i].stack;
+		view->chosen[i] = all[i].number;
 	view->left_out = nr - view->nr;
 	for (size_t i = view->nr; i < nr; i++) {
 		view->left_out_amount.bytes += all[i].stack->bytes;
@@ -63,8 +64,9 @@ out:
 	return err;
 }
 
-static int name_frames(struct view *view, struct dwunw *dw)
+static int name_frames(struct view *view, const struct names_source *source)
 {
+	struct dwunw_frame frames[STACK_MAX_FRAMES];
 	struct names_opts opts = {
 		.addresses = view->opts.addresses,
 		.lines = view->opts.details,
@@ -72,8 +74,9 @@ static int name_frames(struct view *view, struct dwunw *dw)
 	int err = names_new(&view->names);
 
 	for (size_t i = 0; i < view->nr && !err; i++)
-		err = names_want(view->names, view->chosen[i]->frames, view->chosen[i]->nr_frames);
-	return err ? err : names_resolve(view->names, dw, &opts, view->labels);
+		err = names_want(view->names, frames,
+				 stacks_frames(view->stacks, view->chosen[i], frames));
+	return err ? err : names_resolve(view->names, source, &opts, view->labels);
 }
 
 static int make_remarks(struct view *view)
@@ -90,7 +93,7 @@ static int make_remarks(struct view *view)
 	return err;
 }
 
-int view_new(struct view **out, const struct stacks *stacks, struct dwunw *dw,
+int view_new(struct view **out, const struct stacks *stacks, const struct names_source *source,
 	     const struct view_opts *opts)
 {
 	struct view *view = calloc(1, sizeof(*view));
@@ -99,14 +102,15 @@ int view_new(struct view **out, const struct stacks *stacks, struct dwunw *dw,
 	*out = NULL;
 	if (!view)
 		return -ENOMEM;
+	view->stacks = stacks;
 	view->opts = *opts;
-	err = choose(view, stacks);
+	err = choose(view);
 	if (!err)
 		err = labels_new(&view->labels);
 	if (!err)
 		err = make_remarks(view);
 	if (!err)
-		err = name_frames(view, dw);
+		err = name_frames(view, source);
 	if (err)
 		view_free(view);
 	else
@@ -121,19 +125,18 @@ size_t view_nr(const struct view *view)
 
 const struct stack *view_stack(const struct view *view, size_t i)
 {
-	return view->chosen[i];
+	return stacks_get(view->stacks, view->chosen[i]);
 }
 
 size_t view_path(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH])
 {
-	const struct stack *stack = view->chosen[i];
-	size_t nr = 0;
+	const struct stack *stack = view_stack(view, i);
+	struct dwunw_frame frames[STACK_MAX_FRAMES];
+	size_t nr = stacks_frames(view->stacks, view->chosen[i], frames);
 
 	/* innermost first, as the frames are */
-	while (nr < stack->nr_frames && nr < STACK_MAX_FRAMES) {
-		path[nr] = names_label(view->names, &stack->frames[nr]);
-		nr++;
-	}
+	for (size_t at = 0; at < nr; at++)
+		path[at] = names_label(view->names, &frames[at]);
 	if (stack->status != DWUNW_STATUS_ENDED || !nr)
 		path[nr++] = view->remarks[stack->status];
 	if (view->opts.inverted)

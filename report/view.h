@@ -18,11 +18,11 @@ struct view_opts {
 };
 
 /*
- * Choose among @stacks those of which blocks are outstanding,
- * and name their frames with @dw.  Both are borrowed and must outlive the view.
+ * Choose among @stacks those of which blocks are outstanding, and name their frames with what
+ * @source knows.  @stacks, and what @source points to, are borrowed and must outlive the view.
  * *@out is NULL on failure.  Returns 0 or -ENOMEM.
  */
-int view_new(struct view **out, const struct stacks *stacks, struct dwunw *dw,
+int view_new(struct view **out, const struct stacks *stacks, const struct names_source *source,
 	     const struct view_opts *opts);
 
 /* Stacks shown, the one with the most bytes first. */

@@ -121,14 +121,15 @@ static struct stacks *sample(void)
 /* What is printed of @stacks (which are freed), to be freed. */
 static char *print(struct stacks *stacks, bool folded, struct view_opts opts)
 {
+	const struct names_source nothing = {0}; /* no unwinder is needed for addresses */
 	struct view *view;
 	char *text;
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
 
 	assert_non_null(out);
-	opts.addresses = true; /* no unwinder is needed for these */
-	assert_int_equal(view_new(&view, stacks, NULL, &opts), 0);
+	opts.addresses = true;
+	assert_int_equal(view_new(&view, stacks, &nothing, &opts), 0);
 	assert_int_equal(folded ? print_folded(out, "comm 1", view)
 				: print_view_as_tree(out, view, "callers first"),
 			 0);

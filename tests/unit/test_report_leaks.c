@@ -14,6 +14,7 @@
 #include "format/writer.h"
 #include "report/leaks.h"
 #include "report/print_summary.h"
+#include "report/print_tree.h"
 
 static const struct mlk_meta meta = {
 	.command = "/bin/leaky\x1b[2J -x",
@@ -52,6 +53,7 @@ static void write_layout(struct mlk_writer *w)
 	struct mlk_mapping mapping = {
 		.start = 0x400000,
 		.end = 0x500000,
+		.offset = 0x1000,
 		.perms = MLK_PERM_R | MLK_PERM_X,
 		.id = {.len = 2, .bytes = {MLK_ID_BUILD_ID, 1}},
 		.path = "/bin/leaky",
@@ -72,7 +74,7 @@ static void write_trace(const char *path)
 	FILE *file = fopen(path, "wb");
 
 	assert_non_null(file);
-	assert_int_equal(mlk_writer_open(&w, fileno(file), &meta), 0);
+	assert_int_equal(mlk_writer_open(&w, fileno(file), &meta, 1), 0);
 	write_layout(w);
 	for (uint64_t i = 0; i < 1000; i++) {
 		send(w, MLK_ALLOC, 0x10000 + i % 10 * 64, 10);
@@ -176,6 +178,29 @@ static void the_summary_says_what_was_recorded_and_lost(void **state)
 	mlk_reader_free(trace);
 }
 
+/* The trace has no image of /bin/leaky. */
+static void a_place_in_an_absent_module_is_told_by_its_offset(void **state)
+{
+	const struct view_opts opts = {.addresses = true};
+	struct mlk_reader *trace;
+	struct leaks *leaks = collect(*state, &trace);
+	struct names_source source = {.dw = leaks_unwinder(leaks), .images = leaks_images(leaks)};
+	struct view *view;
+	char *text;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	assert_int_equal(view_new(&view, leaks_stacks(leaks), &source, &opts), 0);
+	assert_int_equal(print_view_as_tree(out, view, "callers first"), 0);
+	assert_int_equal(fclose(out), 0);
+	assert_non_null(strstr(text, "          23  leaky+0x102f\n"));
+	free(text);
+	view_free(view);
+	leaks_free(leaks);
+	mlk_reader_free(trace);
+}
+
 /* What a cut or a flipped bit makes of a trace is the reader's matter; here it must not crash. */
 static void damaged_traces_are_survived(void **state)
 {
@@ -209,6 +234,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_trace_gives_its_leaks),
 		cmocka_unit_test(the_summary_says_what_was_recorded_and_lost),
+		cmocka_unit_test(a_place_in_an_absent_module_is_told_by_its_offset),
 		cmocka_unit_test(damaged_traces_are_survived),
 	};
 

@@ -312,6 +312,48 @@ static void exec_ends_the_blocks_of_its_process_only(void **state)
 	live_free(live);
 }
 
+/* Did each exec look at all blocks there are, this would take days. */
+static void an_exec_costs_nothing_when_its_process_has_no_blocks(void **state)
+{
+	struct live *live = start();
+
+	(void)state;
+	for (uint64_t i = 0; i < 100000; i++)
+		alloc(live, 1, i * 16, 1);
+	for (uint32_t i = 0; i < 1000000; i++) {
+		struct mlk_event event = {.tgid = 200 + i % 7, .tid = i, .addr = i, .size = 3};
+
+		event.kind = MLK_ALLOC;
+		send(live, event);
+		event.kind = i % 2 ? MLK_RELEASE : MLK_EXEC;
+		send(live, event);
+		event.kind = MLK_EXEC;
+		event.tid++; /* the exec kills the thread in its realloc */
+		send(live, event);
+	}
+	check_amount(finish(live, 100000, 0, 0)->gone, 1000000, 3000000);
+	live_free(live);
+}
+
+static void many_processes_have_their_own_blocks(void **state)
+{
+	struct live *live = start();
+
+	(void)state;
+	for (int round = 0; round < 2; round++)
+		for (uint32_t tgid = 1; tgid <= 20000; tgid++) {
+			struct mlk_event event = {.kind = round ? MLK_FREE : MLK_ALLOC,
+						  .tgid = tgid,
+						  .tid = tgid,
+						  .addr = round ? 0x1000 * (tgid % 2) : 0x1000,
+						  .size = 47};
+
+			send(live, event);
+		}
+	finish(live, 10000, 10000, 10000);
+	live_free(live);
+}
+
 static void unknown_kinds_are_ignored(void **state)
 {
 	struct live *live = start();
@@ -498,6 +540,8 @@ int main(void)
 		cmocka_unit_test(an_unknown_release_counts_only_when_final),
 		cmocka_unit_test(a_release_at_the_end_of_the_trace_is_a_free),
 		cmocka_unit_test(exec_ends_the_blocks_of_its_process_only),
+		cmocka_unit_test(an_exec_costs_nothing_when_its_process_has_no_blocks),
+		cmocka_unit_test(many_processes_have_their_own_blocks),
 		cmocka_unit_test(unknown_kinds_are_ignored),
 		cmocka_unit_test(it_agrees_with_a_naive_model),
 	};

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <link.h>
+#include <unistd.h>
+
 #include <cmocka.h>
 
 #include "report/spaces.h"
@@ -152,6 +155,67 @@ static void an_image_that_is_no_elf_file_is_absent(void **state)
 	finish(&f);
 }
 
+static int copy_build_id(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct mlk_id *id = arg;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+		const char *at = (const char *)(info->dlpi_addr + segment->p_vaddr);
+		const char *end = at + segment->p_memsz;
+
+		while (segment->p_type == PT_NOTE && at < end) {
+			const ElfW(Nhdr) *note = (const void *)at;
+			const char *name = at + sizeof(*note);
+			const char *bytes = name + (note->n_namesz + 3) / 4 * 4;
+
+			if (note->n_type == NT_GNU_BUILD_ID && !strcmp(name, "GNU")) {
+				id->len = (uint8_t)(1 + note->n_descsz);
+				id->bytes[0] = MLK_ID_BUILD_ID;
+				memcpy(id->bytes + 1, bytes, note->n_descsz);
+			}
+			at = bytes + (note->n_descsz + 3) / 4 * 4;
+		}
+	}
+	return 1; /* the first is the program */
+}
+
+/* Note a module without an image.  Returns its number. */
+static uint32_t note_absent(struct fixture *f, const struct mlk_id *id, const char *path)
+{
+	struct mlk_module module = {.id = *id, .path = path};
+	uint32_t number;
+
+	assert_int_equal(images_add_piece(f->images, &module), 0);
+	assert_int_equal(images_intern(f->images, id, path, &number), 0);
+	return number;
+}
+
+static void the_same_file_stands_in_for_an_image(void **state)
+{
+	struct fixture f = start();
+	struct mlk_id id = {0}, other, of_file;
+	uint32_t same, another, file;
+	char path[4096] = "";
+
+	(void)state;
+	assert_true(readlink("/proc/self/exe", path, sizeof(path) - 1) > 0);
+	dl_iterate_phdr(copy_build_id, &id);
+	assert_in_range(id.len, 9, MLK_MAX_ID);
+	other = of_file = id;
+	other.bytes[5] ^= 1;
+	of_file.bytes[0] = MLK_ID_FILE;
+	same = note_absent(&f, &id, path);
+	another = note_absent(&f, &other, path);
+	file = note_absent(&f, &of_file, path);
+	assert_int_equal(images_load(f.images, f.dw), 0);
+	assert_int_not_equal(images_module(f.images, same), DWUNW_NO_MODULE);
+	assert_int_equal(images_module(f.images, another), DWUNW_NO_MODULE);
+	assert_int_equal(images_module(f.images, file), DWUNW_NO_MODULE);
+	finish(&f);
+}
+
 /* A snapshot with one mapping of code, at @start, and one of data. */
 static void snapshot(struct fixture *f, uint32_t tgid, uint64_t time_ns, uint64_t start_addr)
 {
@@ -176,41 +240,53 @@ static void snapshot(struct fixture *f, uint32_t tgid, uint64_t time_ns, uint64_
 	assert_int_equal(spaces_add(f->spaces, &maps, f->images), 0);
 }
 
+static const struct space *find(struct fixture *f, uint32_t tgid, uint64_t time_ns)
+{
+	const struct space *space;
+
+	assert_int_equal(spaces_find(f->spaces, tgid, time_ns, &space), 0);
+	assert_non_null(space->modules);
+	return space;
+}
+
 static void an_event_has_the_last_maps_before_it(void **state)
 {
 	struct fixture f = start();
-	struct dwunw_space *a, *b, *c, *other;
+	const struct space *a, *b, *c, *other;
 
 	(void)state;
 	snapshot(&f, 1, 200, 0x20000); /* not in the order of time */
 	snapshot(&f, 1, 100, 0x10000);
 	snapshot(&f, 2, 150, 0x50000);
 	snapshot(&f, 1, 200, 0x30000); /* of two with one time the later holds */
-	assert_int_equal(spaces_build(f.spaces, f.images, f.dw), 0);
-	a = spaces_find(f.spaces, 1, 100);
-	b = spaces_find(f.spaces, 1, 200);
-	c = spaces_find(f.spaces, 2, 0);
-	other = spaces_find(f.spaces, 3, 100);
-	assert_non_null(other);
+	assert_int_equal(spaces_prepare(f.spaces, f.images, f.dw), 0);
+	a = find(&f, 1, 100);
+	b = find(&f, 1, 200);
+	c = find(&f, 2, 0);
+	other = find(&f, 3, 100);
 	assert_true(a != b && a != c && b != c && other != a && other != b && other != c);
-	assert_ptr_equal(spaces_find(f.spaces, 1, 0), a);
-	assert_ptr_equal(spaces_find(f.spaces, 1, 199), a);
-	assert_ptr_equal(spaces_find(f.spaces, 1, UINT64_MAX), b);
-	assert_ptr_equal(spaces_find(f.spaces, 2, UINT64_MAX), c);
+	assert_ptr_equal(find(&f, 1, 0), a);
+	assert_ptr_equal(find(&f, 1, 199), a);
+	assert_ptr_equal(find(&f, 1, UINT64_MAX), b);
+	assert_ptr_equal(find(&f, 2, UINT64_MAX), c);
 	finish(&f);
 }
 
-static void a_row_of_equal_maps_is_one_space(void **state)
+static void equal_maps_are_one_space(void **state)
 {
 	struct fixture f = start();
 
 	(void)state;
 	for (uint64_t time = 1; time <= 5; time++)
 		snapshot(&f, 1, time, time < 4 ? 0x10000 : 0x20000);
-	assert_int_equal(spaces_build(f.spaces, f.images, f.dw), 0);
-	assert_ptr_equal(spaces_find(f.spaces, 1, 1), spaces_find(f.spaces, 1, 3));
-	assert_ptr_equal(spaces_find(f.spaces, 1, 4), spaces_find(f.spaces, 1, 5));
-	assert_ptr_not_equal(spaces_find(f.spaces, 1, 3), spaces_find(f.spaces, 1, 4));
+	snapshot(&f, 2, 9, 0x10000);
+	snapshot(&f, 1, 6, 0x10000);
+	assert_int_equal(spaces_prepare(f.spaces, f.images, f.dw), 0);
+	assert_ptr_equal(find(&f, 1, 1), find(&f, 2, 9));
+	assert_ptr_equal(find(&f, 1, 1), find(&f, 1, 6));
+	assert_ptr_equal(find(&f, 1, 1), find(&f, 1, 3));
+	assert_ptr_equal(find(&f, 1, 4), find(&f, 1, 5));
+	assert_ptr_not_equal(find(&f, 1, 3), find(&f, 1, 4));
 	finish(&f);
 }
 
@@ -227,6 +303,113 @@ static void only_modules_with_code_are_of_use(void **state)
 	finish(&f);
 }
 
+/* The module of a frame at @pc with @flags, as it is printed, or NULL; its addr is checked. */
+static const char *tell(struct fixture *f, uint64_t pc, uint32_t flags, uint64_t addr)
+{
+	struct dwunw_frame frame = {
+		.pc = pc, .addr = pc, .module = DWUNW_NO_MODULE, .flags = flags};
+
+	space_tell_absent(find(f, 1, 1), &frame, 1);
+	assert_int_equal(frame.pc, pc);
+	assert_int_equal(frame.addr, addr);
+	return frame.module == DWUNW_NO_MODULE ? NULL : images_absent_path(f->images, frame.module);
+}
+
+static void frames_in_absent_modules_have_path_and_offset(void **state)
+{
+	struct mlk_mapping mappings[] = {
+		{.start = 0x1000,
+		 .end = 0x2000,
+		 .perms = MLK_PERM_X,
+		 .offset = 0x300,
+		 .path = "/a"},
+		{.start = 0x2000, .end = 0x2000, .perms = MLK_PERM_X, .path = "/empty"},
+		{.start = 0x2000, .end = 0x3000, .perms = MLK_PERM_X, .path = ""},
+		{.start = 0x3000, .end = 0x4000, .perms = MLK_PERM_R, .path = "/data"},
+		{.start = 0x5000, .end = 0x6000, .perms = MLK_PERM_X, .path = "/b"},
+	};
+	struct mlk_maps maps = {.tgid = 1, .nr = 5, .mappings = mappings};
+	struct fixture f = start();
+
+	(void)state;
+	assert_int_equal(spaces_add(f.spaces, &maps, f.images), 0);
+	assert_int_equal(spaces_prepare(f.spaces, f.images, f.dw), 0);
+	assert_null(tell(&f, 0xfff, 0, 0xfff));
+	assert_string_equal(tell(&f, 0x1000, 0, 0x300), "/a");
+	assert_string_equal(tell(&f, 0x1fff, 0, 0x12ff), "/a");
+	assert_null(tell(&f, 0x2000, 0, 0x2000));
+	/* the call was the last instruction of the mapping, or the return address the first */
+	assert_string_equal(tell(&f, 0x2000, DWUNW_FRAME_FLAG_RETURN, 0x1300), "/a");
+	assert_null(tell(&f, 0x1000, DWUNW_FRAME_FLAG_RETURN, 0x1000));
+	assert_null(tell(&f, 0x3800, 0, 0x3800));
+	assert_string_equal(tell(&f, 0x5010, 0, 0x10), "/b");
+	assert_null(tell(&f, 0x6000, 0, 0x6000));
+	finish(&f);
+}
+
+static void frames_in_present_modules_stay(void **state)
+{
+	struct fixture f = start();
+	size_t len;
+	uint8_t *self = read_self(&len);
+
+	(void)state;
+	send(&f, 1, len, 0, self, len);
+	snapshot(&f, 1, 1, 0x10000);
+	assert_int_equal(images_load(f.images, f.dw), 0);
+	assert_int_equal(spaces_prepare(f.spaces, f.images, f.dw), 0);
+	assert_int_equal(find(&f, 1, 1)->nr_maps, 0);
+	assert_null(tell(&f, 0x10000, 0, 0x10000));
+	finish(&f);
+	free(self);
+}
+
+/* What is mapped of it, and again and again, is no reason to take all the memory there is. */
+static void there_is_a_limit_to_all_snapshots(void **state)
+{
+	enum { NR = 1 << 16 };
+	struct mlk_mapping *mappings = calloc(NR, sizeof(*mappings));
+	struct mlk_maps maps = {.tgid = 1, .nr = NR, .mappings = mappings};
+	struct fixture f = start();
+
+	(void)state;
+	assert_non_null(mappings);
+	for (uint64_t i = 0; i < NR; i++)
+		mappings[i] = (struct mlk_mapping){
+			.start = i << 12, .end = (i + 1) << 12, .perms = MLK_PERM_X, .path = ""};
+	for (maps.time_ns = 1; maps.time_ns <= 100; maps.time_ns++) {
+		mappings[0].offset = maps.time_ns; /* another layout */
+		assert_int_equal(spaces_add(f.spaces, &maps, f.images), 0);
+	}
+	assert_int_equal(spaces_ignored(f.spaces), 100 - (SPACES_MAX_MAPPINGS - 1) / NR);
+	/* snapshots without anything in them are as many as there is room for */
+	maps.nr = 0;
+	while (spaces_ignored(f.spaces) < 100)
+		assert_int_equal(spaces_add(f.spaces, &maps, f.images), 0);
+	assert_int_equal(spaces_prepare(f.spaces, f.images, f.dw), 0);
+	assert_int_equal(find(&f, 1, 1)->nr_maps, 0);
+	finish(&f);
+	free(mappings);
+}
+
+static void there_is_a_limit_to_modules(void **state)
+{
+	struct fixture f = start();
+	uint32_t number;
+	char path[32];
+
+	(void)state;
+	for (uint32_t i = 0; i <= IMAGES_MAX; i++) {
+		assert_false(images_overflown(f.images));
+		snprintf(path, sizeof(path), "/%u", i);
+		assert_int_equal(images_intern(f.images, &(struct mlk_id){0}, path, &number), 0);
+		assert_int_equal(number, i < IMAGES_MAX ? i : DWUNW_NO_MODULE);
+	}
+	assert_true(images_overflown(f.images));
+	assert_int_equal(images_nr(f.images), IMAGES_MAX);
+	finish(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -234,9 +417,14 @@ int main(void)
 		cmocka_unit_test(an_image_with_a_piece_missing_is_absent),
 		cmocka_unit_test(an_image_may_begin_again),
 		cmocka_unit_test(an_image_that_is_no_elf_file_is_absent),
+		cmocka_unit_test(the_same_file_stands_in_for_an_image),
 		cmocka_unit_test(an_event_has_the_last_maps_before_it),
-		cmocka_unit_test(a_row_of_equal_maps_is_one_space),
+		cmocka_unit_test(equal_maps_are_one_space),
 		cmocka_unit_test(only_modules_with_code_are_of_use),
+		cmocka_unit_test(frames_in_absent_modules_have_path_and_offset),
+		cmocka_unit_test(frames_in_present_modules_stay),
+		cmocka_unit_test(there_is_a_limit_to_all_snapshots),
+		cmocka_unit_test(there_is_a_limit_to_modules),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,267 @@
+/* dump.c - see dump.h */
+#include "report/dump.h"
+
+#include <inttypes.h>
+#include <zlib.h>
+
+#include "report/text.h"
+
+#define STACK_LINE 32 /* bytes of a stack in a line */
+
+/* One of @names, or its number. */
+static void print_name(FILE *out, const char *const *names, size_t nr, unsigned int number)
+{
+	if (number < nr && names[number])
+		fputs(names[number], out);
+	else
+		fprintf(out, "unknown-%u", number);
+}
+
+#define PRINT_NAME(out, names, number) \
+	print_name(out, names, sizeof(names) / sizeof(*(names)), number)
+
+static void print_hex(FILE *out, const uint8_t *bytes, size_t len)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < len; i++) {
+		putc(digits[bytes[i] >> 4], out);
+		putc(digits[bytes[i] & 15], out);
+	}
+}
+
+/* @label and @text, to the end of the line. */
+static void print_text(FILE *out, const char *label, const char *text)
+{
+	fputs(label, out);
+	text_print(out, text);
+	putc('\n', out);
+}
+
+static void dump_header(FILE *out, const struct mlk_header *h)
+{
+	static const char *const modes[] = {
+		[MLK_STACK_RAW] = "raw",
+		[MLK_STACK_FILTERED] = "filtered",
+		[MLK_STACK_REDACTED] = "redacted",
+	};
+
+	fprintf(out,
+		"header: version %u.%u, length %" PRIu32 ", required 0x%" PRIx64
+		", optional 0x%" PRIx64 ", salt %08" PRIx32 ", stacks ",
+		h->major, h->minor, h->len, h->required, h->optional, h->salt);
+	PRINT_NAME(out, modes, h->stack_mode);
+	fprintf(out, ", realtime %" PRIu64 ", monotonic %" PRIu64 "\n", h->realtime_ns,
+		h->start_ns);
+}
+
+static const char *chunk_name(enum mlk_record_type records)
+{
+	switch ((unsigned int)records) {
+	case MLK_RECORD_META:
+		return "META";
+	case MLK_RECORD_MAPS:
+		return "MAPS";
+	case MLK_RECORD_MODULE:
+		return "MODULE";
+	case MLK_RECORD_EVENT:
+		return "EVENTS";
+	case MLK_RECORD_THREAD:
+		return "THREADS";
+	case MLK_RECORD_LOSSES:
+		return "LOSSES";
+	default:
+		return "END";
+	}
+}
+
+static void dump_chunk(FILE *out, const struct mlk_chunk *c)
+{
+	fprintf(out, "chunk 0x%" PRIx64 ": ", c->offset);
+	if (c->records)
+		fputs(chunk_name(c->records), out);
+	else
+		fprintf(out, "unknown-%u", c->type);
+	fprintf(out,
+		", seq %" PRIu64 ", flags 0x%x, stored %" PRIu32 ", raw %" PRIu32 ", first %" PRIu64
+		", last %" PRIu64 ", lost %" PRIu64 " %" PRIu64 " %" PRIu64 ", records %" PRIu32
+		"\n",
+		c->seq, c->flags, c->stored_len, c->raw_len, c->first_ns, c->last_ns,
+		c->lost_allocs, c->lost_frees, c->lost_others, c->nr_records);
+}
+
+static void dump_meta(FILE *out, const struct mlk_meta *m)
+{
+	print_text(out, "  command ", m->command);
+	print_text(out, "  exe ", m->exe);
+	print_text(out, "  comm ", m->comm);
+	print_text(out, "  hostname ", m->hostname);
+	print_text(out, "  kernel ", m->kernel);
+	print_text(out, "  machine ", m->machine);
+	print_text(out, "  recorder ", m->recorder);
+	print_text(out, "  backend ", m->backend);
+	fprintf(out, "  tgid %" PRIu64 "\n  stack_limit %" PRIu64 "\n  whole_life %" PRIu64 "\n",
+		m->tgid, m->stack_limit, m->whole_life);
+}
+
+static void dump_mapping(FILE *out, const struct mlk_mapping *m)
+{
+	fprintf(out, "    %" PRIx64 "-%" PRIx64 " %c%c%c%c %" PRIx64 " %x:%x %" PRIu64 " id ",
+		m->start, m->end, m->perms & MLK_PERM_R ? 'r' : '-',
+		m->perms & MLK_PERM_W ? 'w' : '-', m->perms & MLK_PERM_X ? 'x' : '-',
+		m->perms & MLK_PERM_SHARED ? 's' : 'p', m->offset, m->dev_major, m->dev_minor,
+		m->inode);
+	if (m->id.len)
+		print_hex(out, m->id.bytes, m->id.len);
+	else
+		putc('-', out);
+	print_text(out, " path ", m->path);
+}
+
+static void dump_maps(FILE *out, const struct mlk_maps *maps)
+{
+	fprintf(out, "  MAPS tgid %" PRIu32 ", time %" PRIu64 ", mappings %zu\n", maps->tgid,
+		maps->time_ns, maps->nr);
+	for (size_t i = 0; i < maps->nr; i++)
+		dump_mapping(out, &maps->mappings[i]);
+}
+
+static void dump_module(FILE *out, const struct mlk_module *m)
+{
+	fputs("  MODULE id ", out);
+	print_hex(out, m->id.bytes, m->id.len);
+	fprintf(out,
+		", image %" PRIu64 ", offset %" PRIu64 ", length %" PRIu32 ", crc %08lx, path ",
+		m->image_len, m->offset, m->piece_len, crc32_z(0, m->piece, m->piece_len));
+	print_text(out, "", m->path);
+}
+
+static void dump_losses(FILE *out, const struct mlk_losses *losses)
+{
+	static const char *const names[MLK_LOSS_NR] = {
+		[MLK_LOST_ALLOC] = "allocs",	 [MLK_LOST_FREE] = "frees",
+		[MLK_LOST_RELEASE] = "releases", [MLK_LOST_RESTORE] = "restores",
+		[MLK_LOST_RETURN] = "returns",	 [MLK_LOST_STATE] = "states",
+		[MLK_LOST_POINTER] = "pointers", [MLK_LOST_EXEC] = "execs",
+		[MLK_LOST_MAPS] = "maps",	 [MLK_LOST_MODULE] = "modules",
+	};
+
+	fputs("  LOSSES", out);
+	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
+		fprintf(out, "%s %s %" PRIu64, kind ? "," : "", names[kind], losses->count[kind]);
+	putc('\n', out);
+}
+
+/* What only an ALLOC has, and the end of its line. */
+static void dump_allocation(FILE *out, const struct mlk_event *e, bool stacks)
+{
+	static const char *const funcs[] = {
+		[MLK_FUNC_MALLOC] = "malloc",
+		[MLK_FUNC_CALLOC] = "calloc",
+		[MLK_FUNC_REALLOC] = "realloc",
+		[MLK_FUNC_POSIX_MEMALIGN] = "posix_memalign",
+	};
+
+	fprintf(out, ", size %" PRIu64 ", func ", e->size);
+	PRINT_NAME(out, funcs, e->func);
+	fprintf(out, ", id %" PRIu64 ", regs", e->alloc_id);
+	for (unsigned int i = 0; i < e->nr_regs; i++)
+		fprintf(out, " %" PRIx64, e->regs[i]);
+	fprintf(out, ", stack %" PRIu32 ", crc %08lx\n", e->stack_len,
+		e->stack_len ? crc32_z(0, e->stack, e->stack_len) : 0);
+	for (uint32_t at = 0; stacks && at < e->stack_len; at += STACK_LINE) {
+		uint32_t left = e->stack_len - at;
+
+		fprintf(out, "    %016" PRIx64 " ", e->regs[MLK_SP_REG] + at);
+		print_hex(out, e->stack + at, left < STACK_LINE ? left : STACK_LINE);
+		putc('\n', out);
+	}
+}
+
+static void dump_event(FILE *out, const struct mlk_event *e, bool stacks)
+{
+	static const char *const kinds[] = {
+		[MLK_ALLOC] = "ALLOC",	   [MLK_FREE] = "FREE", [MLK_RELEASE] = "RELEASE",
+		[MLK_RESTORE] = "RESTORE", [MLK_EXEC] = "EXEC",
+	};
+
+	fputs("  ", out);
+	PRINT_NAME(out, kinds, e->kind);
+	if (e->kind != MLK_ALLOC && e->flags & MLK_EVENT_NESTED)
+		fputs(" flags nested", out);
+	else
+		fprintf(out, " flags 0x%" PRIx32, e->flags);
+	fprintf(out, ", tgid %" PRIu32 ", tid %" PRIu32 ", time %" PRIu64 ", addr 0x%" PRIx64,
+		e->tgid, e->tid, e->time_ns, e->addr);
+	if (e->kind == MLK_ALLOC)
+		dump_allocation(out, e, stacks);
+	else
+		putc('\n', out);
+}
+
+static void dump_thread(FILE *out, const struct mlk_thread *t)
+{
+	fprintf(out, "  THREAD tgid %" PRIu32 ", tid %" PRIu32, t->tgid, t->tid);
+	print_text(out, ", name ", t->name);
+}
+
+static void dump_record(FILE *out, const struct mlk_reader *trace, const struct mlk_record *rec,
+			bool stacks)
+{
+	switch ((unsigned int)rec->type) {
+	case MLK_RECORD_EVENT:
+		dump_event(out, &rec->event, stacks);
+		break;
+	case MLK_RECORD_MAPS:
+		dump_maps(out, &rec->maps);
+		break;
+	case MLK_RECORD_MODULE:
+		dump_module(out, &rec->module);
+		break;
+	case MLK_RECORD_THREAD:
+		dump_thread(out, &rec->thread);
+		break;
+	case MLK_RECORD_META:
+		dump_meta(out, mlk_reader_meta(trace));
+		break;
+	case MLK_RECORD_LOSSES:
+		dump_losses(out, &rec->losses);
+		break;
+	case MLK_RECORD_END:
+		fprintf(out, "  END reason %u, time %" PRIu64 "\n", (unsigned int)rec->end.reason,
+			rec->end.time_ns);
+		break;
+	case MLK_RECORD_CHUNK:
+		dump_chunk(out, &rec->chunk);
+		break;
+	case MLK_RECORD_DAMAGED:
+		fputs("  damaged, stepped over\n", out);
+		break;
+	case MLK_RECORD_SKIPPED:
+		fprintf(out,
+			"skipped 0x%" PRIx64 ": %" PRIu64 " bytes that belong to no whole chunk\n",
+			rec->skipped.offset, rec->skipped.len);
+		break;
+	}
+}
+
+int dump_trace(FILE *out, struct mlk_reader *trace, bool stacks)
+{
+	const struct mlk_condition *c = mlk_reader_condition(trace);
+	struct mlk_header header = mlk_reader_header(trace);
+	struct mlk_record record;
+	int more;
+
+	dump_header(out, &header);
+	mlk_reader_rewind(trace, MLK_RECORD_DUMP);
+	/* whoever closed the pipe has read enough */
+	while ((more = mlk_reader_next(trace, &record)) > 0 && !ferror(out))
+		dump_record(out, trace, &record, stacks);
+	if (!more)
+		fprintf(out,
+			"end: chunks %" PRIu64 ", lost %" PRIu64 ", unknown %" PRIu64
+			", bytes skipped %" PRIu64 ", %s\n",
+			c->chunks, c->chunks_lost, c->chunks_unknown, c->bytes_skipped,
+			c->ended ? "ended" : "not ended");
+	return more < 0 ? more : 0;
+}
