@@ -24,14 +24,18 @@ ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -Wall -Wextra $(if $(WERROR),-Werror) \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all) \
 	-I. -I$(O) $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
-LDLIBS      = -lbpf -ldw -lelf -lzstd -lz -liberty -lm
+LDLIBS      = -lbpf -ldw -lelf -lzstd -lz -liberty -lm -lpthread
 
 MODULES     = format unwind record report
 SRC         = mleak.c $(foreach m,$(MODULES),$(wildcard $(m)/*.c))
 OBJ         = $(SRC:%.c=$(O)/%.o)
 HEADERS     = mleak.h bpf/event.h $(foreach m,$(MODULES),$(wildcard $(m)/*.h))
-UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c))
-FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/bench/*.c samples/*.[ch] samples/*.cc)
+FUZZ        = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
+	      $(FUZZ:%=$(O)/tests/unit/test_fuzz_%)
+FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/bench/*.c samples/*.[ch] samples/*.cc)
+
+BENCH       = $(addprefix $(O)/tests/bench/,pair slices format_speed)
 
 SAMPLES     = $(basename $(notdir $(filter-out samples/plugin.c,$(wildcard samples/*.c samples/*.cc)))) \
 	      plugin.so
@@ -40,7 +44,8 @@ SAMPLE_BINS = $(SAMPLES:%=$(O)/samples/%)
 # What a fresh Debian 12 lacks: to build, then to test.
 DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev libdw-dev libzstd-dev \
 	    zlib1g-dev libiberty-dev
-DEB_TEST  = g++ binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 libc6-dbg
+DEB_TEST  = g++ binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg
+DEB_FUZZ  = clang libclang-rt-dev
 DEB       = $(DEB_BUILD) $(DEB_TEST)
 
 ## all: build mleak (the program is build/mleak)
@@ -66,13 +71,39 @@ check-unit:
 	$(Q)$(MAKE) --no-print-directory O=$(O)/san SAN=address,undefined DEBUG=1 WERROR=1 build-tests
 	$(Q)python3 tests/run.py --build $(O)/san unit
 
-## bench: measure what recording costs a program (MEMLEAK=PATH: against bcc's memleak, too)
-bench: all $(O)/tests/bench/pair
+## fuzz: run each fuzz target for TIME=60 seconds, from a copy of its corpus; finds in build/fuzz/found
+fuzz: export TIME := $(or $(TIME),60)
+fuzz:
+	$(Q)$(MAKE) --no-print-directory deps DEB='$(DEB_FUZZ) $(DEB_BUILD)'
+	$(Q)rm -rf $(O)/fuzz/corpus $(O)/fuzz/found
+	$(Q)$(MAKE) -k --no-print-directory O=$(O)/fuzz CC=$(CLANG) SAN=address,undefined DEBUG=1 \
+		CFLAGS='-g -fsanitize=fuzzer-no-link' $(FUZZ:%=run-fuzz-%)
+
+$(O)/tests/fuzz/fuzz_%: $(O)/tests/fuzz/fuzz_%.o $(O)/libunit.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS)
+
+run-fuzz-%: $(O)/tests/fuzz/fuzz_%
+	$(call say,FUZZ,$*)
+	$(Q)mkdir -p $(O)/corpus $(O)/found && cp -r tests/fuzz/corpus/$* $(O)/corpus/
+	$(Q)$< -max_total_time=$(TIME) -timeout=20 -max_len=8192 -artifact_prefix=$(O)/found/$*- \
+		$(O)/corpus/$* 2> $(O)/found/$*.log || { tail -n 40 $(O)/found/$*.log; exit 1; }
+	$(Q)tail -n 1 $(O)/found/$*.log
+
+## bench: measure what recording costs a program, the size of traces, and the speed of format/
+bench: all $(BENCH)
 	$(Q)python3 tests/bench/overhead.py $(O)/mleak $(O)/tests/bench/pair
+	$(Q)python3 tests/bench/trace_size.py $(O)/mleak $(O)/tests/bench/slices
+	$(Q)$(O)/tests/bench/format_speed $(O)/format_speed.mlk
 
 $(O)/tests/bench/pair: tests/bench/pair.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAMPLE_FLAGS) -o $@ $<
+
+$(O)/tests/bench/slices $(O)/tests/bench/format_speed: $(O)/tests/bench/%: $(O)/tests/bench/%.o \
+		$(filter $(O)/format/%,$(OBJ))
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
 ## samples: build the leaking samples, stripped, with separate debug files
 samples: $(SAMPLE_BINS)
@@ -122,13 +153,24 @@ $(O)/tests/unit/mleak.o: mleak.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -Dmain=mleak_main -c -o $@ $<
 
-$(O)/libunit.a: $(filter-out $(O)/mleak.o,$(OBJ)) $(O)/tests/unit/mleak.o
+$(O)/libunit.a: $(filter-out $(O)/mleak.o,$(OBJ)) $(O)/tests/unit/mleak.o $(O)/tests/fuzz/memory.o
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
 $(O)/tests/unit/test_%: $(O)/tests/unit/test_%.o $(O)/libunit.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+
+# A fuzz target without a fuzzer runs its corpus.
+$(O)/tests/fuzz/replay_%.o: tests/fuzz/replay.c
+	$(call say,CC,$< for $*)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -DFUZZ_CORPUS='"$(CURDIR)/tests/fuzz/corpus/$*"' -c -o $@ $<
+
+$(O)/tests/unit/test_fuzz_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay_%.o $(O)/libunit.a
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # Samples are what users have: optimised, without frame pointers, stripped; never sanitized.
 SAMPLE_FLAGS = -O2 -fomit-frame-pointer -g -Wall -Wextra -pthread
@@ -190,8 +232,8 @@ help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | \
 		awk -F': ' '{ printf "  %-14s %s\n", $$1, substr($$0, length($$1) + 3) }'
 
-.PHONY: all demo test bench check-unit samples build-tests deps check-layers check-headers format \
+.PHONY: all demo test bench fuzz check-unit samples build-tests deps check-layers check-headers format \
 	format-check clean help
 .SECONDARY:
 
--include $(OBJ:.o=.d) $(UNIT:=.d) $(O)/tests/unit/mleak.d
+-include $(OBJ:.o=.d) $(UNIT:=.d) $(O)/tests/unit/mleak.d $(wildcard $(O)/tests/fuzz/*.d)

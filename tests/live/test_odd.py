@@ -1,0 +1,172 @@
+"""Targets and surroundings that are out of the ordinary."""
+
+import os
+import signal
+import subprocess
+import time
+
+from mleaktest import MLEAK, Case, needs_bpf, parse_folded, parse_totals
+
+PLUGIN = r"""
+#include <stdlib.h>
+void *kept[100];
+__attribute__((noinline)) void *NAME_leak(int i)
+{
+	kept[i] = malloc(SIZE);
+	return kept[i];
+}
+void run(int n)
+{
+	for (int i = 0; i < n; i++)
+		NAME_leak(i);
+}
+"""
+
+# Loads a library, has it leak, unloads it, and the next, which comes to the same address.
+HOST = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	for (int i = 1; i + 1 < argc; i += 2) {
+		void *lib = dlopen(argv[i], RTLD_NOW);
+		((void (*)(int))dlsym(lib, "run"))(atoi(argv[i + 1]));
+		if (access("again", F_OK) == 0)
+			usleep(500000); /* a file that is gone at once can be read by nobody */
+		if (i + 3 < argc)
+			dlclose(lib);
+		if (access("again", F_OK) == 0 && i == 1) {
+			remove(argv[1]); /* the next one may get its inode */
+			rename("next.so", argv[3]);
+		}
+	}
+	return 0;
+}
+"""
+
+THREAD_EXEC = r"""
+#include <pthread.h>
+#include <unistd.h>
+static void *run(void *arg)
+{
+	char **argv = arg;
+	execvp(argv[1], argv + 1);
+	return 0;
+}
+int main(int argc, char **argv)
+{
+	pthread_t t;
+	pthread_create(&t, 0, run, argv);
+	pthread_join(t, 0);
+	return argc > 100;
+}
+"""
+
+
+@needs_bpf
+class OddTest(Case):
+    def compile(self, name, source, *flags):
+        self.write(name + ".c", source.encode())
+        self.finish(self.spawn(["gcc", "-O2", "-g", "-o", name, name + ".c", *flags]))
+        self.assertTrue(os.path.exists(self.path(name)), name)
+        return self.path(name)
+
+    def plugin(self, name, size):
+        source = PLUGIN.replace("NAME", name).replace("SIZE", str(size))
+        return self.compile(name + ".so", source, "-shared", "-fPIC")
+
+    def bytes_of(self, trace, leaf):
+        stacks = parse_folded(self.report(trace, "--folded"))
+        return sum(s.bytes for s in stacks if s.frames[-1] == leaf)
+
+    def test_libraries_that_take_turns_at_one_address(self):
+        first, second = self.plugin("alpha", 1009), self.plugin("omega", 2003)
+        host = self.compile("host", HOST, "-ldl")
+        for _ in range(5):
+            trace, _ = self.record(host, first, "7", second, "11", first, "3")
+            # The last round of alpha overwrites its own list: what was leaked is leaked all the same.
+            self.assertEqual(self.bytes_of(trace, "alpha_leak"), 10 * 1009)
+            self.assertEqual(self.bytes_of(trace, "omega_leak"), 11 * 2003)
+
+    def test_library_that_gets_the_inode_of_another(self):
+        first, second = self.plugin("alpha", 1009), self.plugin("omega", 2003)
+        os.rename(second, self.path("next.so"))
+        self.write("again", b"")
+        host = self.compile("host", HOST, "-ldl")
+        trace, _ = self.record(host, first, "7", second, "11")
+        self.assertEqual(self.bytes_of(trace, "alpha_leak"), 7 * 1009)
+        self.assertEqual(self.bytes_of(trace, "omega_leak"), 11 * 2003)
+
+    def test_exec_by_another_thread_is_told(self):
+        program = self.compile("thread_exec", THREAD_EXEC, "-pthread")
+        result = self.mleak("record", "-o", "x.mlk", "--", program, self.sample("single"))
+        self.assertEqual(result.status, 0, result.err)
+        self.assertIn("programs started by exec that were not recorded", result.err)
+        totals = parse_totals(self.mleak("report", "x.mlk").out)
+        self.assertEqual(totals.lost, 1)
+
+    def test_exec_by_the_main_thread_is_followed(self):
+        trace, _ = self.record("sh", "-c", "exec " + self.sample("single"))
+        self.assertEqual(self.bytes_of(trace, "leak_here"), 23 * 47)
+
+    def test_missing_library_is_the_command_s_own_failure(self):
+        self.compile("libgone.so", "int gone(void) { return 0; }\n", "-shared", "-fPIC")
+        user = self.compile("user", "int gone(void);\nint main(void) { return gone(); }\n",
+                            "-L.", "-l:libgone.so")
+        os.remove(self.path("libgone.so"))
+        result = self.mleak("record", "-o", "x.mlk", "--", user)
+        self.assertEqual(result.status, 127)
+        self.assertNotIn("mleak:", result.err)
+        self.assertFalse(os.path.exists(self.path("x.mlk")))
+
+    def test_ignored_signals(self):
+        for ignored, sent, status in ((signal.SIGCHLD, None, 3), (signal.SIGHUP, signal.SIGHUP, 3)):
+            with self.subTest(ignored=ignored):
+                process = self.spawn([MLEAK, "record", "-o", self.path("x.mlk"), "--", "sh", "-c",
+                                      "sleep 1; exit 3"],
+                                     preexec_fn=lambda: signal.signal(ignored, signal.SIG_IGN))
+                if sent:
+                    time.sleep(0.5)
+                    process.send_signal(sent)
+                self.assertEqual(self.finish(process).status, status)
+
+    def test_stopped_while_it_starts(self):
+        target = self.spawn([self.sample("forever"), "10"])
+        for delay in (0.0, 0.02, 0.05, 0.1, 0.2):
+            with self.subTest(delay=delay):
+                self.write("x.mlk", b"the one before")
+                process = self.spawn([MLEAK, "record", "-o", self.path("x.mlk"), "-p",
+                                      str(target.pid)])
+                time.sleep(delay)
+                process.send_signal(signal.SIGTERM)
+                result = self.finish(process)
+                # Before it took charge of signals nothing was done; after that, a whole trace.
+                if result.status == 0:
+                    self.assertIn("outstanding", self.mleak("report", "x.mlk").out)
+                else:
+                    self.assertEqual(result.status, -signal.SIGTERM)
+                    with open(self.path("x.mlk"), "rb") as kept:
+                        self.assertEqual(kept.read(), b"the one before")
+                left = [f for f in os.listdir(self.dir) if ".part" in f]
+                self.assertEqual(left, [])
+        self.assertIsNone(target.poll())
+
+    def test_command_goes_on_after_the_recording(self):
+        process = self.spawn([MLEAK, "record", "-d", "0.3", "-o", self.path("x.mlk"), "--", "sh",
+                              "-c", "trap 'exit 5' TERM; for i in 1 2 3 4 5 6 7 8 9; do sleep 1; done"],
+                             stderr=subprocess.DEVNULL)
+        time.sleep(1.5)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.finish(process).status, 5)
+
+    def test_file_that_cannot_be_made_leaves_the_ones_before(self):
+        self.write("x.mlk", b"before")
+        self.write("x.mlk.old", b"long before")
+        result = self.mleak("record", "-o", "x.mlk", "-p", "1", user="nobody", group="nogroup",
+                            extra_groups=[])
+        self.assertEqual(result.status, 125)
+        for name, content in (("x.mlk", b"before"), ("x.mlk.old", b"long before")):
+            with open(self.path(name), "rb") as kept:
+                self.assertEqual(kept.read(), content)
