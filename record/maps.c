@@ -125,9 +125,9 @@ int maps_add(struct maps *maps, const struct mlk_mapping *m)
 bool maps_overlaps(const struct maps *maps, const struct mlk_mapping *m)
 {
 	size_t i = first_behind(maps, m->start);
-	const struct mlk_mapping *old = &maps->v[i];
+	const struct mlk_mapping *old = i < maps->nr ? &maps->v[i] : NULL;
 
-	if (i == maps->nr || old->start >= m->end || !(old->perms & MLK_PERM_X))
+	if (!old || old->start >= m->end || !(old->perms & MLK_PERM_X))
 		return false;
 	return old->start != m->start || old->end != m->end || old->inode != m->inode ||
 	       old->offset != m->offset || strcmp(old->path, m->path) != 0;
