@@ -31,7 +31,8 @@ void mlk_chunks_rewind(struct mlk_chunks *c)
 {
 	c->at = c->file.header_len;
 	c->chunk_at = c->at;
-	c->next_seq = 0;
+	c->next_seq = c->last_ns = 0;
+	c->gap = false;
 	memset(&c->condition, 0, sizeof(c->condition));
 }
 
@@ -85,6 +86,30 @@ static int header_at(struct mlk_chunks *c, uint64_t at)
 	       c->header.stored_len <= c->source.size - at - MLK_CHUNK_HEADER;
 }
 
+/* What lay between @from and @to is lost. */
+static void lost_between(struct mlk_condition *l, uint64_t from, uint64_t to)
+{
+	if (!l->lost_to_ns || from < l->lost_from_ns)
+		l->lost_from_ns = from;
+	if (to > l->lost_to_ns)
+		l->lost_to_ns = to;
+}
+
+/* Missing chunks lie between the times of the one before and the one behind them. */
+static void note_time(struct mlk_chunks *c)
+{
+	const struct mlk_chunk_header *h = &c->header;
+
+	if (!h->first_ns)
+		return; /* this kind has no time */
+	if (c->gap)
+		lost_between(&c->condition, c->last_ns ? c->last_ns : c->file.start_ns,
+			     h->first_ns);
+	c->gap = false;
+	if (h->last_ns > c->last_ns)
+		c->last_ns = h->last_ns;
+}
+
 int mlk_chunks_next(struct mlk_chunks *c)
 {
 	uint64_t at = c->at;
@@ -106,8 +131,11 @@ int mlk_chunks_next(struct mlk_chunks *c)
 		c->at = c->source.size;
 		return found;
 	}
-	if (c->header.seq > c->next_seq)
+	if (c->header.seq > c->next_seq) {
 		c->condition.chunks_lost += c->header.seq - c->next_seq;
+		c->gap = true;
+	}
+	note_time(c);
 	c->next_seq = c->header.seq + 1;
 	c->chunk_at = at;
 	c->at = at + MLK_CHUNK_HEADER + c->header.stored_len;
@@ -119,6 +147,8 @@ void mlk_chunks_damaged(struct mlk_chunks *c)
 {
 	c->condition.chunks--;
 	c->condition.chunks_lost++;
+	if (c->header.first_ns)
+		lost_between(&c->condition, c->header.first_ns, c->header.last_ns);
 }
 
 /* One frame that says its size, and no more than there is room for. */

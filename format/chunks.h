@@ -12,6 +12,8 @@ struct mlk_chunks {
 	uint64_t at;	   /* offset where the next chunk is expected */
 	uint64_t chunk_at; /* offset of the chunk read last */
 	uint64_t next_seq;
+	uint64_t last_ns; /* latest time of the chunks read */
+	bool gap;	  /* chunks are missing, and none with a time was read since */
 	struct mlk_chunk_header header; /* of the chunk read last */
 	uint8_t *stored, *raw;		/* its payload as stored, and decompressed */
 	size_t stored_room, raw_room;

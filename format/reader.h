@@ -75,6 +75,9 @@ struct mlk_condition {
 	uint64_t chunks;      /* whole chunks read */
 	uint64_t chunks_lost; /* chunks that are missing by their sequence numbers, or do not decode
 			       */
+	/* The time, CLOCK_MONOTONIC in nanoseconds, in which all that lay in lost chunks happened;
+	 * both 0: none was lost.  A lost end of the file has no time. */
+	uint64_t lost_from_ns, lost_to_ns;
 	uint64_t bytes_skipped;	 /* bytes that belong to no whole chunk */
 	uint64_t chunks_unknown; /* chunks of a type this reader does not know */
 	bool ended;		 /* the recording was ended properly */

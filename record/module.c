@@ -17,11 +17,13 @@
 static const char *const wanted[] = {".note.gnu.build-id", ".eh_frame_hdr", ".eh_frame",
 				     ".debug_frame", ".gnu_debuglink"};
 
+/* Fedora's symbol table of stripped files. */
+static const char *const minidebug = ".gnu_debugdata";
+
 /* What names functions inlined and lines; locations of variables are not wanted. */
-static const char *const dwarf[] = {".debug_info",	  ".debug_abbrev", ".debug_line",
-				    ".debug_line_str",	  ".debug_str",	   ".debug_ranges",
-				    ".debug_rnglists",	  ".debug_addr",   ".debug_aranges",
-				    ".debug_str_offsets", ".gnu_debugdata"};
+static const char *const dwarf[] = {
+	".debug_info",	 ".debug_abbrev",   ".debug_line", ".debug_line_str", ".debug_str",
+	".debug_ranges", ".debug_rnglists", ".debug_addr", ".debug_aranges",  ".debug_str_offsets"};
 
 /* The reduced file while it is made. */
 struct reduced {
@@ -199,8 +201,10 @@ static int fill(struct reduced *r, Elf *elf, Elf *debug, enum module_embed embed
 
 	if (!err)
 		copy_sections(r, elf, wanted, NR(wanted));
-	if (!err && embed >= EMBED_SYMBOLS)
+	if (!err && embed >= EMBED_SYMBOLS) {
+		copy_sections(r, elf, &minidebug, 1);
 		err = copy_symbols(r, elf, ".dynsym", ".dynstr");
+	}
 	if (!err && debug && embed >= EMBED_SYMBOLS)
 		err = copy_symbols(r, debug, ".symtab", ".strtab");
 	if (!err && debug && embed >= EMBED_DEBUG)

@@ -21,8 +21,17 @@ static int check_place(const char *path)
 {
 	struct stat st;
 
-	if (lstat(path, &st) || S_ISREG(st.st_mode))
+	if (lstat(path, &st))
 		return 0;
+	if (S_ISREG(st.st_mode) && st.st_uid == geteuid())
+		return 0;
+	if (S_ISREG(st.st_mode)) {
+		log_error("cannot write the trace to '%s': a file of another user has that name; "
+			  "give "
+			  "another one with -o",
+			  path);
+		return -EEXIST;
+	}
 	log_error("cannot write the trace to '%s': it exists and is no regular file; give another "
 		  "name "
 		  "with -o",

@@ -7,13 +7,14 @@
 
 void signals_of_ours(sigset_t *set)
 {
-	static const int all[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
-	struct sigaction now;
+	struct sigaction hup;
 
 	sigemptyset(set);
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (!sigaction(all[i], NULL, &now) && now.sa_handler != SIG_IGN)
-			sigaddset(set, all[i]);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGQUIT);
+	sigaddset(set, SIGTERM);
+	if (!sigaction(SIGHUP, NULL, &hup) && hup.sa_handler != SIG_IGN)
+		sigaddset(set, SIGHUP);
 }
 
 void signals_block(void)

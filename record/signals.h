@@ -5,7 +5,9 @@
 #include <signal.h>
 #include <sys/types.h>
 
-/* SIGINT, SIGQUIT, SIGTERM and SIGHUP, but for those that we were started to ignore (nohup). */
+/* SIGINT, SIGQUIT, SIGTERM, and SIGHUP unless we were started to ignore it (nohup).  The others
+ * count even then: shells start what scripts put into the background with SIGINT ignored, and the
+ * scripts end it with SIGINT all the same. */
 void signals_of_ours(sigset_t *set);
 
 /* Block them, so that they wait for a signalfd or signals_wait_for(); and have writes that hit a

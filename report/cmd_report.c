@@ -61,12 +61,20 @@ static void explain_open(const char *path, int err)
 }
 
 /* Warn of everything that the trace does not hold any more. */
-static void warn_of_damage(const char *path, const struct mlk_condition *condition)
+static void warn_of_damage(const char *path, const struct mlk_condition *condition,
+			   uint64_t start_ns)
 {
+	char when[80] = "";
+
+	if (condition->lost_to_ns)
+		snprintf(when, sizeof(when), " (between %.3f s and %.3f s of the recording)",
+			 (double)(int64_t)(condition->lost_from_ns - start_ns) / 1e9,
+			 (double)(int64_t)(condition->lost_to_ns - start_ns) / 1e9);
 	if (condition->chunks_lost)
-		log_warn("'%s' is damaged: %" PRIu64 " of its chunks are lost, and with them frees "
+		log_warn("'%s' is damaged: %" PRIu64
+			 " of its chunks are lost%s, and with them frees "
 			 "whose blocks may be reported as leaks",
-			 path, condition->chunks_lost);
+			 path, condition->chunks_lost, when);
 	if (condition->bytes_skipped)
 		log_warn("'%s' is cut or damaged: %" PRIu64 " bytes belong to no whole chunk and "
 			 "were skipped",
@@ -190,7 +198,7 @@ static int report(const struct report_opts *opts, const char *shown)
 		status = explain_read(shown, trace, err);
 		goto out;
 	}
-	warn_of_damage(shown, leaks_condition(leaks));
+	warn_of_damage(shown, leaks_condition(leaks), mlk_reader_meta(trace)->start_ns);
 	warn_of_limits(shown, leaks);
 	if (opts->folded)
 		warn_of_losses(shown, &leaks_condition(leaks)->losses);

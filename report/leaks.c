@@ -33,6 +33,9 @@ static void merge_condition(struct mlk_condition *all, const struct mlk_conditio
 {
 	keep_larger(&all->chunks, pass->chunks);
 	keep_larger(&all->chunks_lost, pass->chunks_lost);
+	if (pass->lost_to_ns && (!all->lost_to_ns || pass->lost_from_ns < all->lost_from_ns))
+		all->lost_from_ns = pass->lost_from_ns;
+	keep_larger(&all->lost_to_ns, pass->lost_to_ns);
 	keep_larger(&all->bytes_skipped, pass->bytes_skipped);
 	keep_larger(&all->chunks_unknown, pass->chunks_unknown);
 	keep_larger(&all->end_ns, pass->end_ns);

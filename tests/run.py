@@ -12,6 +12,7 @@ import argparse
 import glob
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -211,6 +212,8 @@ def main():
     if set(args.suites) - set(SUITES):
         parser.error("suites are: " + ", ".join(SUITES))
 
+    # Ignored where this runs in a script's background; the programs under test must not inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["MLEAK_BUILD"] = os.path.abspath(args.build)
     sys.dont_write_bytecode = True
     sys.path.insert(0, TESTS)

@@ -1,6 +1,7 @@
 /* slices.c - what zstd-1 makes of the raw first 128 bytes of each stack alone, in chunks of 1 MiB
  *
- * usage: slices TRACE, recorded with --raw-stack.  Prints the number of allocations and the bytes.
+ * usage: slices TRACE, recorded with --raw-stack.  Prints the number of allocations, the bytes, and
+ * how many there were of all stacks and registers before anything was made of them.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 int main(int argc, char **argv)
 {
 	static uint8_t chunk[CHUNK], out[2 * CHUNK];
-	uint64_t nr = 0, bytes = 0;
+	uint64_t nr = 0, bytes = 0, all = 0;
 	struct mlk_reader *r;
 	struct mlk_record rec;
 	size_t used = 0;
@@ -36,10 +37,11 @@ int main(int argc, char **argv)
 		}
 		memcpy(chunk + used, rec.event.stack, len);
 		used += len;
+		all += rec.event.stack_len + rec.event.nr_regs * 8u;
 		nr++;
 	}
 	bytes += ZSTD_compress(out, sizeof(out), chunk, used, 1);
 	mlk_reader_free(r);
-	printf("%" PRIu64 " %" PRIu64 "\n", nr, bytes);
+	printf("%" PRIu64 " %" PRIu64 " %" PRIu64 "\n", nr, bytes, all);
 	return 0;
 }

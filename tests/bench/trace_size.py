@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 EVENTS = 4
-MODES = {"raw": ["--raw-stack"], "default": [], "redacted": ["--redact"]}
+MODES = {"--raw-stack": ["--raw-stack"], "default": [], "--redact": ["--redact"]}
 
 C_SOURCE = "".join(
     "int f%d(int a) { int s = 0; for (int i = 0; i < a; i++) s += i * %d; return s; }\n" % (n, n)
@@ -75,7 +75,7 @@ def main():
     mleak, slices = sys.argv[1:3]
     env = dict(os.environ, PYTHONMALLOC="malloc")
     sums = {}
-    print("%-10s %9s " % ("", "allocs") + "".join("%10s" % m for m in MODES) + "%10s%10s" %
+    print("%-10s %9s %10s" % ("", "allocs", "as taken") + "".join("%12s" % m for m in MODES) + "%10s%10s" %
           ("128 B", "ratio"))
     with tempfile.TemporaryDirectory() as scratch:
         for name, argv in programs(scratch).items():
@@ -85,8 +85,8 @@ def main():
                 subprocess.run([mleak, "record", *options, "-o", trace, "--", *argv], env=env,
                                check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 row[mode] = event_bytes(trace)
-            nr, row["slices"] = map(int, subprocess.run(
-                [slices, os.path.join(scratch, "raw.mlk")], capture_output=True, text=True,
+            nr, row["slices"], row["all"] = map(int, subprocess.run(
+                [slices, os.path.join(scratch, "--raw-stack.mlk")], capture_output=True, text=True,
                 check=True).stdout.split())
             row["allocs"] = nr
             show(name, row)
@@ -98,7 +98,7 @@ def main():
 
 def show(name, row):
     nr = row["allocs"]
-    print("%-10s %9d " % (name, nr) + "".join("%10.1f" % (row[m] / nr) for m in MODES) +
+    print("%-10s %9d %10.1f" % (name, nr, row["all"] / nr) + "".join("%12.1f" % (row[m] / nr) for m in MODES) +
           "%10.1f%10.2f" % (row["slices"] / nr, row["default"] / row["slices"]), flush=True)
 
 

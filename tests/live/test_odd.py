@@ -132,6 +132,14 @@ class OddTest(Case):
                     process.send_signal(sent)
                 self.assertEqual(self.finish(process).status, status)
 
+    def test_started_in_the_background_by_a_script(self):
+        target = self.spawn([self.sample("forever"), "10"])
+        process = self.spawn([MLEAK, "record", "-o", self.path("x.mlk"), "-p", str(target.pid)],
+                             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(process, 10).status, 0)
+
     def test_stopped_while_it_starts(self):
         target = self.spawn([self.sample("forever"), "10"])
         for delay in (0.0, 0.02, 0.05, 0.1, 0.2):
