@@ -185,19 +185,22 @@ static int encode_slice(struct mlk_encoder *e, struct mlk_stream *s, const struc
 static int encode_slices(struct mlk_encoder *e, struct mlk_stream *s, const struct taken *t)
 {
 	struct mlk_image *before = e->filter.mode == MLK_STACK_RAW ? &s->image : &s->raw;
-	bool all = s->epoch != e->epoch;
 	uint16_t gaps[MLK_MAX_STACK / MLK_BLOCK + 2], mask, gap = 0;
 	unsigned int nr = 0;
 	uint64_t end;
 	int err = 0;
 
+	/* The filter is another: words that were left out look changed, in all that is held. */
+	if (s->epoch != e->epoch && before != &s->image)
+		memcpy(mlk_image_at(before, before->lo), mlk_image_at(&s->image, before->lo),
+		       (size_t)(before->hi - before->lo));
 	for (uint64_t at = t->lo; at < t->hi && !err; at = end) {
 		size_t len;
 
 		end = mlk_slice_end(at, t->hi);
 		len = (size_t)(end - at);
 		mask = 0;
-		if (all || memcmp(mlk_image_at(before, at), t->bytes + (at - t->lo), len)) {
+		if (memcmp(mlk_image_at(before, at), t->bytes + (at - t->lo), len)) {
 			err = encode_slice(e, s, t, at, end, &mask);
 			memcpy(mlk_image_at(before, at), t->bytes + (at - t->lo), len);
 		}

@@ -50,6 +50,8 @@ static int record(struct session *s, const struct record_opts *o, bool *released
 		return EXIT_RECORD_FAILED;
 	opts.fd = out.fd;
 	if (session_start(s, &opts) || output_commit(&out)) {
+		mlk_writer_free(s->writer); /* its thread writes to the file */
+		s->writer = NULL;
 		output_close(&out);
 		return EXIT_RECORD_FAILED;
 	}

@@ -66,7 +66,7 @@ static void set_code(struct session *s)
 	static const struct mlk_mapping anything = {
 		.start = 1 << 16, .end = 1ull << 47, .perms = MLK_PERM_X, .path = ""};
 
-	if (s->sideband)
+	if (s->sideband && !s->maps_missed)
 		mlk_writer_set_code(s->writer, s->maps.v, s->maps.nr);
 	else
 		mlk_writer_set_code(s->writer, &anything, 1);
@@ -100,6 +100,8 @@ static void on_execed(void *ctx, uint64_t time_ns)
 {
 	struct session *s = ctx;
 
+	if (s->maps_changed)
+		write_maps(s, s->maps_changed_ns);
 	maps_clear(&s->maps);
 	s->maps_changed = true;
 	s->maps_changed_ns = time_ns;
@@ -111,6 +113,7 @@ static void on_lost(void *ctx, uint64_t nr)
 
 	s->maps_lost += nr;
 	s->maps_missed = true;
+	set_code(s);
 }
 
 /* Read all mappings anew and write them as valid from @time_ns.  False: the process has ended. */
@@ -123,11 +126,12 @@ static bool snapshot_maps(struct session *s, uint64_t time_ns)
 			fail(s, err);
 		return false;
 	}
+	maps_keep_code(&s->maps);
 	for (size_t i = 0; i < s->maps.nr; i++)
-		if (s->maps.v[i].perms & MLK_PERM_X)
-			fail(s,
-			     modules_identify(&s->modules, &s->target, s->writer, &s->maps.v[i]));
+		fail(s, modules_identify(&s->modules, &s->target, s->writer, &s->maps.v[i]));
 	write_maps(s, time_ns);
+	s->maps_missed = false;
+	set_code(s);
 	return true;
 }
 
@@ -349,8 +353,10 @@ void session_finish(struct session *s, enum mlk_end reason)
 	probes_detach(s->probes);
 	while (!s->err && !session_drain(s))
 		;
-	if (reason != MLK_END_EXITED && !s->err)
+	if (reason != MLK_END_EXITED && !s->err) {
+		flush_maps(s); /* what changed before the end, from when it changed */
 		snapshot_maps(s, end_ns);
+	}
 	session_flush(s);
 	err = mlk_writer_finish(s->writer, s->err ? MLK_END_ERROR : reason, end_ns);
 	if (!s->err)

@@ -74,6 +74,7 @@ static int note_layout(struct leaks *leaks, const struct mlk_record *record)
 /* Unwind the stack of @event into leaks->frames.  Returns how many there are, or -ENOMEM. */
 static int capture(struct leaks *leaks, const struct mlk_event *event, enum dwunw_status *status)
 {
+	uint32_t flags = event->flags & 0xff;
 	const struct space *space;
 	struct dwunw_regset regs;
 	struct dwunw_stack stack = {
@@ -83,8 +84,12 @@ static int capture(struct leaks *leaks, const struct mlk_event *event, enum dwun
 	};
 	int nr, err;
 
+	/* A return address of 0 may be one that the trace left out: it must not pass for the end.
+	 */
+	if (mlk_reader_meta(leaks->trace)->stack_mode != MLK_STACK_RAW)
+		flags |= DWUNW_EVENT_STACK_FAULT;
 	/* registers of another architecture: a stack without frames */
-	if (dwunw_regset_prepare(&regs, event->regs, event->nr_regs, event->flags & 0xff))
+	if (dwunw_regset_prepare(&regs, event->regs, event->nr_regs, flags))
 		return 0;
 	err = spaces_find(leaks->spaces, event->tgid, event->time_ns, &space);
 	if (err)

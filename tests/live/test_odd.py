@@ -65,6 +65,49 @@ int main(int argc, char **argv)
 """
 
 
+# Frames larger than the part of a stack that is always kept; with a library's name, it is loaded late.
+DEEP = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+void *kept[100000];
+static int nr;
+#define FRAME __attribute__((noinline, noipa))
+FRAME void leaf(void) { kept[nr++] = malloc(47); }
+FRAME void mid(void)
+{
+	char room[300];
+	memset(room, nr, sizeof(room));
+	leaf();
+	__asm__ volatile("" : : "r"(room) : "memory");
+}
+FRAME void outer(void)
+{
+	char room[500];
+	memset(room, nr, sizeof(room));
+	mid();
+	__asm__ volatile("" : : "r"(room) : "memory");
+}
+int main(int argc, char **argv)
+{
+	write(1, "ready\n", 6);
+	for (int i = 0; argc == 1 && i < 3000; i++) {
+		usleep(10000);
+		outer();
+	}
+	if (argc > 1 && read(0, kept, 1) == 1) {
+		void *lib = dlopen(argv[1], RTLD_NOW);
+		((void (*)(int))dlsym(lib, "run"))(23);
+		write(1, "done\n", 5);
+		sleep(30);
+	}
+	return 0;
+}
+"""
+
+
 @needs_bpf
 class OddTest(Case):
     def compile(self, name, source, *flags):
@@ -98,6 +141,34 @@ class OddTest(Case):
         trace, _ = self.record(host, first, "7", second, "11")
         self.assertEqual(self.bytes_of(trace, "alpha_leak"), 7 * 1009)
         self.assertEqual(self.bytes_of(trace, "omega_leak"), 11 * 2003)
+
+    def test_second_recording_of_a_process_has_whole_stacks_too(self):
+        target = self.spawn([self.compile("deep", DEEP, "-ldl")])
+        for _ in range(2):
+            result = self.mleak("record", "-d", "0.5", "-o", "x.mlk", "-p", str(target.pid))
+            self.assertEqual(result.status, 0, result.err)
+            self.assert_whole(parse_totals(self.report(self.path("x.mlk"))))
+            stacks = parse_folded(self.report(self.path("x.mlk"), "--folded"))
+            self.assertEqual({tuple(s.frames[-4:]) for s in stacks},
+                             {("main", "outer", "mid", "leaf")})
+
+    def test_library_loaded_just_before_the_end(self):
+        plugin = self.plugin("omega", 2003)
+        program = self.compile("deep", DEEP, "-ldl")
+        for _ in range(3):
+            target = self.spawn([program, plugin], stdin=subprocess.PIPE)
+            process = self.spawn([MLEAK, "record", "-o", self.path("x.mlk"), "-p", str(target.pid)])
+            time.sleep(1)
+            target.stdin.write(b"x")
+            said = b""
+            while not said.endswith(b"done\n"):
+                part = target.stdout.read(100)
+                self.assertNotEqual(part, b"", "the program ended")
+                said += part
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(self.finish(process).status, 0)
+            self.assert_whole(parse_totals(self.report(self.path("x.mlk"))))
+            self.assertEqual(self.bytes_of(self.path("x.mlk"), "omega_leak"), 23 * 2003)
 
     def test_exec_by_another_thread_is_told(self):
         program = self.compile("thread_exec", THREAD_EXEC, "-pthread")
