@@ -22,6 +22,10 @@ enum event_func {
 	FUNC_CALLOC = 2,
 	FUNC_REALLOC = 3,
 	FUNC_POSIX_MEMALIGN = 4,
+	FUNC_ALIGNED_ALLOC = 5,
+	FUNC_MEMALIGN = 6,
+	FUNC_VALLOC = 7,
+	FUNC_PVALLOC = 8,
 };
 
 /* Every event but EVENT_ALLOC. */

@@ -326,7 +326,7 @@ int alloc_entry(struct pt_regs *ctx)
 	st->size = ctx->rdi;
 	if (func == FUNC_CALLOC)
 		st->size = ctx->rdi * ctx->rsi;
-	else if (func == FUNC_REALLOC)
+	else if (func == FUNC_REALLOC || func == FUNC_ALIGNED_ALLOC || func == FUNC_MEMALIGN)
 		st->size = ctx->rsi;
 	else if (func == FUNC_POSIX_MEMALIGN)
 		st->size = ctx->rdx;

@@ -69,6 +69,10 @@ enum mlk_func {
 	MLK_FUNC_CALLOC = 2,
 	MLK_FUNC_REALLOC = 3,
 	MLK_FUNC_POSIX_MEMALIGN = 4,
+	MLK_FUNC_ALIGNED_ALLOC = 5,
+	MLK_FUNC_MEMALIGN = 6,
+	MLK_FUNC_VALLOC = 7,
+	MLK_FUNC_PVALLOC = 8,
 };
 
 enum mlk_event_flag {

@@ -18,6 +18,10 @@ static const struct wanted {
 	{"calloc", FUNC_CALLOC, false},
 	{"realloc", FUNC_REALLOC, false},
 	{"posix_memalign", FUNC_POSIX_MEMALIGN, false},
+	{"aligned_alloc", FUNC_ALIGNED_ALLOC, false},
+	{"memalign", FUNC_MEMALIGN, false},
+	{"valloc", FUNC_VALLOC, false},
+	{"pvalloc", FUNC_PVALLOC, false},
 	{"free", 0, true},
 };
 
@@ -38,6 +42,10 @@ static void add_site(struct allocator *a, Elf *elf, const struct wanted *w,
 	if (code)
 		best = probe_site_find(code->d_buf, code->d_size, (size_t)(f->file_offset - start),
 				       (size_t)f->size);
+	/* Two names of one function (glibc's aligned_alloc is memalign) need one probe. */
+	for (size_t i = 0; i < a->nr; i++)
+		if (a->sites[i].file_offset == f->file_offset + best.offset)
+			return;
 	site->name = w->name;
 	site->func = w->func;
 	site->file_offset = f->file_offset + best.offset;

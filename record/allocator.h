@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ALLOCATOR_MAX_SITES 8
+#define ALLOCATOR_MAX_SITES 12
 
 struct alloc_site {
 	const char *name;     /* static */

@@ -80,7 +80,7 @@ void progress_summary(const struct session *s, const char *path)
 
 	log_info("recorded %.1f s of %s (pid %d): %" PRIu64 " allocations, %" PRIu64
 		 " frees, %" PRIu64 " lost",
-		 (double)(session_now_ns() - s->start_ns) / 1e9, s->target.comm, (int)s->target.pid,
+		 (double)(s->end_ns - s->start_ns) / 1e9, s->target.comm, (int)s->target.pid,
 		 s->allocs, s->frees, lost);
 	warn_of_losses(s);
 	if (!s->allocs && !s->frees)

@@ -20,7 +20,10 @@ _Static_assert((int)EVENT_ALLOC == MLK_ALLOC && (int)EVENT_FREE == MLK_FREE &&
 	       "the ring's kinds are the trace's");
 _Static_assert((int)FUNC_MALLOC == MLK_FUNC_MALLOC && (int)FUNC_CALLOC == MLK_FUNC_CALLOC &&
 		       (int)FUNC_REALLOC == MLK_FUNC_REALLOC &&
-		       (int)FUNC_POSIX_MEMALIGN == MLK_FUNC_POSIX_MEMALIGN,
+		       (int)FUNC_POSIX_MEMALIGN == MLK_FUNC_POSIX_MEMALIGN &&
+		       (int)FUNC_ALIGNED_ALLOC == MLK_FUNC_ALIGNED_ALLOC &&
+		       (int)FUNC_MEMALIGN == MLK_FUNC_MEMALIGN &&
+		       (int)FUNC_VALLOC == MLK_FUNC_VALLOC && (int)FUNC_PVALLOC == MLK_FUNC_PVALLOC,
 	       "the ring's functions are the trace's");
 
 static uint64_t clock_ns(clockid_t clock)
@@ -290,6 +293,7 @@ static int write_meta(struct session *s, const struct session_opts *opts)
 
 	if (uname(&host))
 		return -errno;
+	s->start_ns = meta.start_ns;
 	meta.hostname = host.nodename;
 	meta.kernel = host.release;
 	meta.machine = host.machine;
@@ -312,7 +316,6 @@ static int attach(struct session *s, const struct session_opts *opts)
 	err = probes_attach(&s->probes, &s->target, libc, opts->link, opts->stack_limit);
 	if (err)
 		return err;
-	s->start_ns = session_now_ns();
 	err = probes_set_consumer(s->probes, &consumer);
 	if (err)
 		log_error("cannot read the events of process %d: %s", (int)s->target.pid,
@@ -347,18 +350,18 @@ int session_start(struct session *s, const struct session_opts *opts)
 
 void session_finish(struct session *s, enum mlk_end reason)
 {
-	uint64_t end_ns = session_now_ns();
 	int err;
 
+	s->end_ns = session_now_ns();
 	probes_detach(s->probes);
 	while (!s->err && !session_drain(s))
 		;
 	if (reason != MLK_END_EXITED && !s->err) {
 		flush_maps(s); /* what changed before the end, from when it changed */
-		snapshot_maps(s, end_ns);
+		snapshot_maps(s, s->end_ns);
 	}
 	session_flush(s);
-	err = mlk_writer_finish(s->writer, s->err ? MLK_END_ERROR : reason, end_ns);
+	err = mlk_writer_finish(s->writer, s->err ? MLK_END_ERROR : reason, s->end_ns);
 	if (!s->err)
 		fail(s, err);
 }

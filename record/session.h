@@ -23,16 +23,16 @@ struct session {
 	struct modules modules;
 	enum mlk_stack_mode mode;
 	struct threads threads;
-	bool maps_changed;	  /* and the trace has no snapshot of it yet */
-	uint64_t maps_changed_ns; /* since when */
-	uint64_t maps_known_ns;	  /* all mappings made before this time are known */
-	bool maps_missed;	  /* the kernel dropped notices since the last snapshot */
-	uint64_t start_ns;	  /* CLOCK_MONOTONIC when the probes were in place */
-	uint64_t allocs, frees;	  /* events written */
-	uint64_t maps_lost;	  /* notices that the kernel dropped */
-	uint64_t execs_lost;	  /* programs started by exec that could not be recorded */
-	unsigned int batch;	  /* events since probes_consume() was called */
-	int err;		  /* the first that came up; the recording must end */
+	bool maps_changed;	   /* and the trace has no snapshot of it yet */
+	uint64_t maps_changed_ns;  /* since when */
+	uint64_t maps_known_ns;	   /* all mappings made before this time are known */
+	bool maps_missed;	   /* the kernel dropped notices since the last snapshot */
+	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC, as the trace has them */
+	uint64_t allocs, frees;	   /* events written */
+	uint64_t maps_lost;	   /* notices that the kernel dropped */
+	uint64_t execs_lost;	   /* programs started by exec that could not be recorded */
+	unsigned int batch;	   /* events since probes_consume() was called */
+	int err;		   /* the first that came up; the recording must end */
 };
 
 struct session_opts {

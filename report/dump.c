@@ -160,6 +160,10 @@ static void dump_allocation(FILE *out, const struct mlk_event *e, bool stacks)
 		[MLK_FUNC_CALLOC] = "calloc",
 		[MLK_FUNC_REALLOC] = "realloc",
 		[MLK_FUNC_POSIX_MEMALIGN] = "posix_memalign",
+		[MLK_FUNC_ALIGNED_ALLOC] = "aligned_alloc",
+		[MLK_FUNC_MEMALIGN] = "memalign",
+		[MLK_FUNC_VALLOC] = "valloc",
+		[MLK_FUNC_PVALLOC] = "pvalloc",
 	};
 
 	fprintf(out, ", size %" PRIu64 ", func ", e->size);

@@ -52,7 +52,8 @@ static void print_totals(const struct table *t, const struct live_totals *totals
 	print_amount(t, "frees", totals->freed);
 	if (totals->unknown_frees)
 		print_count(t, "unknown frees", totals->unknown_frees,
-			    "  (blocks from before the recording, or freed twice by libc itself)");
+			    "  (blocks from before the recording, or from a thread's cache that "
+			    "libc empties)");
 	if (totals->implied.blocks)
 		print_amount(t, "implied frees", totals->implied);
 	if (totals->gone.blocks)

@@ -41,7 +41,8 @@ MODES = ["raw", "filtered", "redacted"]
 RAW, FILTERED, REDACTED = range(3)
 ALLOC, FREE, RELEASE, RESTORE, EXEC = range(1, 6)
 KINDS = ["", "ALLOC", "FREE", "RELEASE", "RESTORE", "EXEC"]
-FUNCS = ["", "malloc", "calloc", "realloc", "posix_memalign"]
+FUNCS = ["", "malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign", "valloc",
+         "pvalloc"]
 META_TEXTS = ["", "command", "exe", "comm", "hostname", "kernel", "machine", "recorder", "backend"]
 META_NUMBERS = {9: "tgid", 10: "stack_limit", 11: "whole_life"}
 LOSS_NAMES = ["allocs", "frees", "releases", "restores", "returns", "states", "pointers", "execs",
