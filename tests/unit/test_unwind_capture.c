@@ -4,7 +4,6 @@
 
 #include "tests/unit/unwind_live.h"
 
-static struct live *live;
 static struct snapshot snap;
 
 #define NOINLINE __attribute__((noinline, noclone))
@@ -253,20 +252,6 @@ static void registers_of_another_machine_are_refused(void **state)
 				 nr == DWUNW_MAX_ARCH_REGS ? 0 : DWUNW_ERR_ARCH);
 }
 
-static int setup(void **state)
-{
-	(void)state;
-	live = live_new();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	live_free(live);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,5 +266,5 @@ int main(void)
 		cmocka_unit_test(registers_of_another_machine_are_refused),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, live_setup, live_teardown);
 }

@@ -1,7 +1,6 @@
 /* test_unwind_damage.c - stacks that are cut, corrupt, or run through code that is not known */
 #include "tests/unit/unwind_live.h"
 
-static struct live *live;
 static struct snapshot snap;
 
 static void release(void)
@@ -276,20 +275,6 @@ static void no_cfi_at_the_end_of_a_whole_stack_is_its_end(void **state)
 		assert_int_equal(status_with_flags(words, 2, cut[i]), DWUNW_STATUS_NO_CFI);
 }
 
-static int setup(void **state)
-{
-	(void)state;
-	live = live_new();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	live_free(live);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -301,5 +286,5 @@ int main(void)
 		cmocka_unit_test(no_cfi_at_the_end_of_a_whole_stack_is_its_end),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, live_setup, live_teardown);
 }

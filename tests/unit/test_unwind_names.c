@@ -4,8 +4,6 @@
 #include "tests/unit/unwind_live.h"
 #include "unwind/demangle.h"
 
-static struct live *live;
-
 static struct dwunw_symbol resolve(const void *place)
 {
 	struct dwunw_frame frame = live_frame(live, (uint64_t)(uintptr_t)place, 0);
@@ -233,20 +231,6 @@ static void a_name_is_cut_at_4096_bytes(void **state)
 	free(name);
 }
 
-static int setup(void **state)
-{
-	(void)state;
-	live = live_new();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	live_free(live);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,5 +243,5 @@ int main(void)
 		cmocka_unit_test(a_name_is_cut_at_4096_bytes),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, live_setup, live_teardown);
 }

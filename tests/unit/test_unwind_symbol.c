@@ -3,8 +3,6 @@
 
 #include "tests/unit/unwind_live.h"
 
-static struct live *live;
-
 /* Not ASan's malloc, which would come first by the usual lookup. */
 static void *libc_symbol(const char *name)
 {
@@ -213,20 +211,6 @@ static void no_module_has_no_names(void **state)
 	assert_null(dwunw_module_path(live->dw, DWUNW_NO_MODULE));
 }
 
-static int setup(void **state)
-{
-	(void)state;
-	live = live_new();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	live_free(live);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,5 +226,5 @@ int main(void)
 		cmocka_unit_test(no_module_has_no_names),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, live_setup, live_teardown);
 }

@@ -217,4 +217,21 @@ static inline struct dwunw_frame live_frame(const struct live *live, uint64_t pc
 	return frames[0];
 }
 
+/* What the tests of a program share: made before the first, released after the last. */
+__attribute__((unused)) static struct live *live;
+
+__attribute__((unused)) static int live_setup(void **state)
+{
+	(void)state;
+	live = live_new();
+	return 0;
+}
+
+__attribute__((unused)) static int live_teardown(void **state)
+{
+	(void)state;
+	live_free(live);
+	return 0;
+}
+
 #endif
