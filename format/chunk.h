@@ -8,13 +8,15 @@
 #include "format/trace.h"
 
 #define MLK_MAJOR	 1
-#define MLK_MINOR	 0
+#define MLK_MINOR	 1
 #define MLK_FILE_HEADER	 64
 #define MLK_CHUNK_HEADER 96
 #define MLK_RAW_TARGET	 (1u << 20)
 #define MLK_RAW_MAX	 (4u << 20)
 #define MLK_STORED_MAX	 4210688u /* ZSTD_compressBound(MLK_RAW_MAX), a constant of the format */
 #define MLK_MAGIC_LEN	 8
+/* Bits of the file header's required features that are known: the second coding of EVENTS. */
+#define MLK_REQUIRED 1u
 
 enum mlk_chunk_type {
 	MLK_CHUNK_META = 1,

@@ -34,8 +34,22 @@ const char *mlk_loss_text(enum mlk_loss kind)
 		[MLK_LOST_EXEC] = "programs started by exec that were not recorded",
 		[MLK_LOST_MAPS] = "notices of mappings or threads",
 		[MLK_LOST_MODULE] = "modules whose file could not be read",
+		[MLK_LOST_UNMAP] = "unmaps",
 	};
 
 	return (unsigned int)kind < MLK_LOSS_NR ? text[kind]
+						: "of a kind that this mleak does not know";
+}
+
+const char *mlk_skip_text(enum mlk_skip kind)
+{
+	static const char *const text[MLK_SKIP_NR] = {
+		[MLK_SKIPPED_SIZE] = "allocations of another size than asked for",
+		[MLK_SKIPPED_SAMPLE] = "allocations that are not among the sample",
+		[MLK_SKIPPED_TRIGGER] = "allocations of threads that were only counted",
+		[MLK_SKIPPED_DELAY] = "allocations before the delay was over",
+	};
+
+	return (unsigned int)kind < MLK_SKIP_NR ? text[kind]
 						: "of a kind that this mleak does not know";
 }

@@ -8,9 +8,19 @@
 #include "format/dict.h"
 #include "format/filter.h"
 #include "format/image.h"
+#include "format/predict.h"
 
-#define MLK_EVENTS_TARGET (1u << 20)   /* bytes in all columns, at which a chunk is full */
+#define MLK_EVENTS_TARGET (2u << 20)   /* bytes in all columns, at which a chunk is full */
 #define MLK_MAX_HELD	  (128u << 20) /* bytes that the images of a chunk may hold together */
+
+#define MLK_MAX_STREAMS	  4096u	 /* threads in a chunk */
+#define MLK_MAX_STREAMS_0 65536u /* of the first coding, which knew no limit */
+
+/* How the columns are coded: bits 4-7 of the payload's first byte. */
+enum mlk_coding {
+	MLK_CODING_0 = 0, /* version 1.0 */
+	MLK_CODING_1 = 1, /* version 1.1: words are guessed */
+};
 
 /* The columns of the payload, in their order. */
 enum mlk_column {
@@ -28,13 +38,31 @@ enum mlk_column {
 	MLK_COL_WORDS,
 	MLK_COL_NEW,
 	MLK_COL_TOP,
+	MLK_COL_NR_0, /* so many has the first coding */
+	MLK_COL_TIME_HIGH = MLK_COL_NR_0,
+	MLK_COL_REG_WORDS,
+	MLK_COL_TOP_WORDS,
 	MLK_COL_NR,
 };
 
 enum { MLK_HEAD_KIND = 0x1f, MLK_HEAD_NESTED = 0x20 };
 
-/* Numbers of words in the dictionary: a new one, and the one that is always there. */
-enum { MLK_WORD_NEW = 0, MLK_WORD_ZERO = 1 };
+/* How words are numbered: a new one, zero, in the second coding what was guessed, and then those of
+ * the dictionary. */
+enum {
+	MLK_WORD_NEW = 0,
+	MLK_WORD_ZERO = 1,
+	MLK_WORD_FIRST_0 = 2,
+	MLK_WORD_BESIDE = 2,
+	MLK_WORD_PLACE = 3,
+	MLK_WORD_FIRST = 4,
+};
+
+/* Have records of @kind the address of memory? */
+static inline bool mlk_kind_has_addr(unsigned int kind)
+{
+	return kind != MLK_EXEC && kind != MLK_FORK && kind != MLK_EXIT;
+}
 
 /* What is known of a thread, from the beginning of the chunk. */
 struct mlk_stream {
@@ -57,9 +85,10 @@ struct mlk_encoder {
 	uint64_t held;		    /* bytes in all images */
 	struct mlk_stream *streams; /* by thread number - 1; those past nr keep their memory */
 	size_t nr, room;
-	uint32_t *slots;	/* open-addressing table of thread numbers, 0 = free */
-	size_t nr_slots;	/* a power of two */
-	struct mlk_dict words;	/* number of each word */
+	uint32_t *slots;       /* open-addressing table of thread numbers, 0 = free */
+	size_t nr_slots;       /* a power of two */
+	struct mlk_dict words; /* number of each word */
+	struct mlk_predict predict;
 	struct mlk_dict blocks; /* which ALLOC gave out each address last */
 };
 
@@ -76,16 +105,19 @@ void mlk_encoder_finish(struct mlk_encoder *e, struct mlk_enc *out);
 void mlk_encoder_release(struct mlk_encoder *e);
 
 struct mlk_decoder {
-	uint8_t mode; /* enum mlk_stack_mode */
+	uint8_t mode;	/* enum mlk_stack_mode */
+	uint8_t coding; /* enum mlk_coding */
+	struct mlk_predict predict;
 	uint64_t time_ns, addr, alloc_id, new_word;
 	struct mlk_dec columns[MLK_COL_NR];
 	uint64_t held;
 	struct mlk_stream *streams;
 	size_t nr, room;
-	uint64_t *words; /* the dictionary, from MLK_WORD_ZERO on */
+	uint64_t *words; /* the dictionary */
 	size_t nr_words, room_words;
 	uint64_t *blocks; /* addresses given out in the chunk, in order */
 	size_t nr_blocks, room_blocks;
+	uint64_t lo;	     /* of the stack of the event at hand, a multiple of MLK_WORD */
 	uint64_t changed_to; /* where the highest word listed for this event ends, 0: none was */
 	/* Slice 0 of the event given out last is laid over the image until the next. */
 	struct mlk_stream *covered;
@@ -101,9 +133,18 @@ bool mlk_decoder_more(const struct mlk_decoder *c);
 int mlk_decoder_next(struct mlk_decoder *c, struct mlk_event *event);
 void mlk_decoder_release(struct mlk_decoder *c);
 
+/* The registers and the stack of an ALLOC, in stack_enc.c and stack_dec.c.  Return as
+ * mlk_encoder_add() and mlk_decoder_next(). */
+int mlk_encode_stack(struct mlk_encoder *e, struct mlk_stream *s, const struct mlk_event *ev);
+int mlk_decode_stack(struct mlk_decoder *c, struct mlk_stream *s, struct mlk_event *ev);
+/* Take slice 0 of the event given out last off the image. */
+void mlk_decode_uncover(struct mlk_decoder *c);
+
 /* Append a stream to those in *@streams.  NULL: out of memory. */
 struct mlk_stream *mlk_stream_add(struct mlk_stream **streams, size_t *nr, size_t *room,
 				  const uint32_t id[2]);
+/* Append @value to a growing list.  0 or -ENOMEM. */
+int mlk_append(uint64_t **list, size_t *nr, size_t *room, uint64_t value);
 /* Release the memory of all streams' images, of the @room there are. */
 void mlk_streams_trim(struct mlk_stream *streams, size_t room);
 

@@ -167,6 +167,8 @@ static int decode_losses(struct mlk_reader *r, struct mlk_losses *losses)
 {
 	int err = mlk_decode_losses(&r->dec, losses);
 
+	losses->first_ns = r->chunks.header.first_ns;
+	losses->last_ns = r->chunks.header.last_ns;
 	if (!err)
 		r->chunks.condition.losses = *losses;
 	return err;

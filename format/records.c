@@ -27,11 +27,13 @@ int mlk_decode_meta(struct mlk_dec *d, struct mlk_arena *text, struct mlk_meta *
 {
 	const char **texts[] = {&meta->command, &meta->exe,	&meta->comm,	 &meta->hostname,
 				&meta->kernel,	&meta->machine, &meta->recorder, &meta->backend};
-	uint64_t *numbers[] = {&meta->tgid, &meta->stack_limit, &meta->whole_life};
+	uint64_t *numbers[] = {&meta->tgid,	    &meta->stack_limit,	  &meta->whole_life,
+			       &meta->sample_every, &meta->sample_bytes,  &meta->min_size,
+			       &meta->max_size,	    &meta->trigger_bytes, &meta->ring_size};
 	const uint64_t nr_texts = sizeof(texts) / sizeof(texts[0]);
 	const uint64_t nr_all = nr_texts + sizeof(numbers) / sizeof(numbers[0]);
 
-	bool seen[16] = {false};
+	bool seen[32] = {false};
 
 	while (d->at < d->end && !d->bad) {
 		uint64_t tag = mlk_dec_uvar(d), len = mlk_dec_uvar(d);
@@ -114,17 +116,22 @@ int mlk_decode_thread(struct mlk_dec *d, struct mlk_arena *text, struct mlk_thre
 	return result(d);
 }
 
+/* A list of counts, of which @nr are known; those of a later version are added to the last one
+ * known, not forgotten. */
+static void decode_counts(struct mlk_dec *d, uint64_t *counts, uint64_t nr)
+{
+	uint64_t listed = mlk_dec_uvar(d);
+
+	for (uint64_t i = 0; i < listed && !d->bad; i++)
+		counts[i < nr ? i : nr - 1] += mlk_dec_uvar(d);
+}
+
 int mlk_decode_losses(struct mlk_dec *d, struct mlk_losses *losses)
 {
-	uint64_t nr = mlk_dec_uvar(d);
-
 	*losses = (struct mlk_losses){0};
-	for (uint64_t i = 0; i < nr && !d->bad; i++) {
-		uint64_t count = mlk_dec_uvar(d);
-
-		/* Kinds of a later version are added to the last one known, not forgotten. */
-		losses->count[i < MLK_LOSS_NR ? i : MLK_LOSS_NR - 1] += count;
-	}
+	decode_counts(d, losses->count, MLK_LOSS_NR);
+	if (d->at < d->end)
+		decode_counts(d, losses->skipped, MLK_SKIP_NR);
 	return result(d);
 }
 

@@ -1,4 +1,5 @@
 /* streams.c - the threads of a chunk */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,4 +36,19 @@ void mlk_streams_trim(struct mlk_stream *streams, size_t room)
 		mlk_image_release(&streams[i].image);
 		mlk_image_release(&streams[i].raw);
 	}
+}
+
+int mlk_append(uint64_t **list, size_t *nr, size_t *room, uint64_t value)
+{
+	if (*nr == *room) {
+		size_t wider = *room ? *room * 2 : 1024;
+		uint64_t *grown = realloc(*list, wider * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		*list = grown;
+		*room = wider;
+	}
+	(*list)[(*nr)++] = value;
+	return 0;
 }

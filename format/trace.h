@@ -44,6 +44,13 @@ struct mlk_meta {
 	uint64_t stack_limit; /* most stack bytes taken for an event */
 	uint64_t stack_mode;  /* enum mlk_stack_mode */
 	uint64_t whole_life;  /* 1: recorded from the first allocation; 0: attached later */
+	/* What was not recorded on purpose; 0: no such limit. */
+	uint64_t sample_every;	/* one of so many allocations was recorded */
+	uint64_t sample_bytes;	/* mean bytes from one recorded allocation to the next */
+	uint64_t min_size;	/* bytes; smaller ones were not recorded */
+	uint64_t max_size;	/* bytes; larger ones were not recorded */
+	uint64_t trigger_bytes; /* outstanding bytes of a thread from which on it was recorded */
+	uint64_t ring_size;	/* bytes of the buffer between kernel and recorder */
 };
 
 /* How much of the stacks a trace holds. */
@@ -61,6 +68,9 @@ enum mlk_kind {
 		3, /* realloc is about to release its old block; its ALLOC or RESTORE follows */
 	MLK_RESTORE = 4, /* that realloc failed: the old block lives */
 	MLK_EXEC = 5,	 /* the process started another program: all its blocks are gone */
+	MLK_UNMAP = 6,	 /* the range [addr, addr + size) is unmapped, whatever was in it */
+	MLK_FORK = 7,	 /* the process begins as a copy of the process addr, with its blocks */
+	MLK_EXIT = 8,	 /* the process ended */
 	MLK_KIND_NR,
 };
 
@@ -73,6 +83,12 @@ enum mlk_func {
 	MLK_FUNC_MEMALIGN = 6,
 	MLK_FUNC_VALLOC = 7,
 	MLK_FUNC_PVALLOC = 8,
+	MLK_FUNC_REALLOCARRAY = 9,
+	MLK_FUNC_MMAP = 10,
+	MLK_FUNC_MREMAP = 11,
+	MLK_FUNC_NEW = 12, /* operator new */
+	MLK_FUNC_NEW_ARRAY = 13,
+	MLK_FUNC_NR,
 };
 
 enum mlk_event_flag {
@@ -90,9 +106,9 @@ struct mlk_event {
 	uint32_t tgid, tid;
 	uint64_t time_ns; /* CLOCK_MONOTONIC; may run backwards by some microseconds between threads
 			   */
-	uint64_t addr;	  /* the block; not for EXEC */
+	uint64_t addr;	  /* the block; FORK: tgid of the parent; not for EXEC and EXIT */
+	uint64_t size;	  /* ALLOC: bytes asked for; UNMAP: of the range */
 	/* ALLOC only: */
-	uint64_t size;		     /* bytes asked for */
 	uint64_t alloc_id;	     /* unique in the trace */
 	uint64_t regs[MLK_MAX_REGS]; /* by DWARF number; regs[MLK_SP_REG] is where stack begins */
 	const uint8_t
@@ -169,14 +185,32 @@ enum mlk_loss {
 			*/
 	MLK_LOST_MAPS, /* notices of new mappings, or of threads, that the kernel dropped */
 	MLK_LOST_MODULE, /* modules whose file could not be read */
+	MLK_LOST_UNMAP,	 /* unmaps that found the buffer full; their blocks will look leaked */
 	MLK_LOSS_NR,
 };
 
 /* Static text: "allocations", "frees", ... */
 const char *mlk_loss_text(enum mlk_loss kind);
 
+/* What was not recorded on purpose.  The order is that of the file: append. */
+enum mlk_skip {
+	MLK_SKIPPED_SIZE,    /* allocations smaller or larger than asked for */
+	MLK_SKIPPED_SAMPLE,  /* allocations that were not among the sample */
+	MLK_SKIPPED_TRIGGER, /* allocations of threads that were only counted */
+	MLK_SKIPPED_DELAY,   /* allocations before the delay was over */
+	MLK_SKIP_NR,
+};
+
+/* Static text: "allocations of another size than asked for", ... */
+const char *mlk_skip_text(enum mlk_skip kind);
+
+/* Counted from the start of the recording. */
 struct mlk_losses {
-	uint64_t count[MLK_LOSS_NR];
+	uint64_t count[MLK_LOSS_NR];   /* by enum mlk_loss */
+	uint64_t skipped[MLK_SKIP_NR]; /* by enum mlk_skip: no losses */
+	/* CLOCK_MONOTONIC: what these figures are more than those before fell into this time.  For
+	 * the writer, 0: from the last such time, to the last event. */
+	uint64_t first_ns, last_ns;
 };
 
 /* Why a recording ended. */

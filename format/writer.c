@@ -14,6 +14,7 @@ struct mlk_writer {
 	uint32_t salt;
 	int err; /* final: out of memory in the middle of a chunk */
 	struct mlk_losses losses, losses_written;
+	uint64_t losses_ns; /* up to when those written were counted */
 	/* the EVENTS chunk being filled */
 	struct mlk_encoder events;
 	uint32_t nr_events;
@@ -69,6 +70,8 @@ static void meta_num(struct mlk_enc *e, unsigned int tag, uint64_t value)
 
 static int write_meta(struct mlk_writer *w, const struct mlk_meta *m)
 {
+	const uint64_t limits[] = {m->sample_every, m->sample_bytes,  m->min_size,
+				   m->max_size,	    m->trigger_bytes, m->ring_size};
 	struct mlk_enc e = {0};
 
 	meta_str(&e, 1, m->command);
@@ -82,6 +85,9 @@ static int write_meta(struct mlk_writer *w, const struct mlk_meta *m)
 	meta_num(&e, 9, m->tgid);
 	meta_num(&e, 10, m->stack_limit);
 	meta_num(&e, 11, m->whole_life);
+	for (unsigned int i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		if (limits[i])
+			meta_num(&e, 12 + i, limits[i]);
 	return write_single(w, MLK_CHUNK_META, m->start_ns, &e);
 }
 
@@ -93,6 +99,7 @@ static int write_file_header(int fd, uint32_t salt, const struct mlk_meta *m)
 		.minor = MLK_MINOR,
 		.header_len = MLK_FILE_HEADER,
 		.salt = salt,
+		.required = MLK_REQUIRED,
 		.stack_mode = (uint32_t)m->stack_mode,
 		.realtime_ns = m->realtime_ns,
 		.start_ns = m->start_ns,
@@ -126,6 +133,8 @@ int mlk_writer_open(struct mlk_writer **out, int fd, const struct mlk_meta *meta
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;
+	w->losses_ns = meta->start_ns;
+	w->last_ns = meta->start_ns;
 	w->events.filter.mode = (enum mlk_stack_mode)meta->stack_mode;
 	err = getrandom(&w->salt, sizeof(w->salt), 0) == (ssize_t)sizeof(w->salt) ? 0 : -errno;
 	if (!err)
@@ -143,6 +152,37 @@ int mlk_writer_open(struct mlk_writer **out, int fd, const struct mlk_meta *meta
 	return err;
 }
 
+static bool losses_changed(const struct mlk_losses *a, const struct mlk_losses *b)
+{
+	return memcmp(a->count, b->count, sizeof(a->count)) ||
+	       memcmp(a->skipped, b->skipped, sizeof(a->skipped));
+}
+
+/* Write the losses, with the time in which they grew, if they did. */
+static int flush_losses(struct mlk_writer *w)
+{
+	struct mlk_losses *l = &w->losses;
+	struct mlk_chunk_header h = {
+		.type = MLK_CHUNK_LOSSES,
+		.first_ns = l->first_ns ? l->first_ns : w->losses_ns,
+		.last_ns = l->last_ns ? l->last_ns : w->last_ns,
+		.nr_records = 1,
+	};
+	struct mlk_enc e = {0};
+
+	if (!losses_changed(l, &w->losses_written))
+		return 0;
+	mlk_enc_uvar(&e, MLK_LOSS_NR);
+	for (int i = 0; i < MLK_LOSS_NR; i++)
+		mlk_enc_uvar(&e, l->count[i]);
+	mlk_enc_uvar(&e, MLK_SKIP_NR);
+	for (int i = 0; i < MLK_SKIP_NR; i++)
+		mlk_enc_uvar(&e, l->skipped[i]);
+	w->losses_written = *l;
+	w->losses_ns = h.last_ns;
+	return put_chunk(w, &h, &e);
+}
+
 static int flush_events(struct mlk_writer *w)
 {
 	struct mlk_chunk_header h = {
@@ -152,12 +192,14 @@ static int flush_events(struct mlk_writer *w)
 		.nr_records = w->nr_events,
 	};
 	struct mlk_enc payload = {0};
+	int err;
 
 	if (w->err || !w->nr_events)
 		return w->err ? w->err : mlk_chunk_out_error(w->out);
 	mlk_encoder_finish(&w->events, &payload);
 	w->nr_events = 0;
-	return put_chunk(w, &h, &payload);
+	err = put_chunk(w, &h, &payload);
+	return err ? err : flush_losses(w);
 }
 
 int mlk_writer_event(struct mlk_writer *w, const struct mlk_event *event)
@@ -264,24 +306,11 @@ void mlk_writer_set_losses(struct mlk_writer *w, const struct mlk_losses *losses
 	w->losses = *losses;
 }
 
-static int write_losses(struct mlk_writer *w)
-{
-	struct mlk_enc e = {0};
-
-	mlk_enc_uvar(&e, MLK_LOSS_NR);
-	for (int i = 0; i < MLK_LOSS_NR; i++)
-		mlk_enc_uvar(&e, w->losses.count[i]);
-	w->losses_written = w->losses;
-	return write_single(w, MLK_CHUNK_LOSSES, w->last_ns, &e);
-}
-
 int mlk_writer_flush(struct mlk_writer *w)
 {
 	int err = flush_events(w);
 
-	if (!err && memcmp(&w->losses, &w->losses_written, sizeof(w->losses)))
-		err = write_losses(w);
-	return err;
+	return err ? err : flush_losses(w);
 }
 
 int mlk_writer_finish(struct mlk_writer *w, enum mlk_end reason, uint64_t time_ns)

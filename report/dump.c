@@ -102,6 +102,11 @@ static void dump_meta(FILE *out, const struct mlk_meta *m)
 	print_text(out, "  backend ", m->backend);
 	fprintf(out, "  tgid %" PRIu64 "\n  stack_limit %" PRIu64 "\n  whole_life %" PRIu64 "\n",
 		m->tgid, m->stack_limit, m->whole_life);
+	fprintf(out,
+		"  sample_every %" PRIu64 "\n  sample_bytes %" PRIu64 "\n  min_size %" PRIu64
+		"\n  max_size %" PRIu64 "\n  trigger_bytes %" PRIu64 "\n  ring_size %" PRIu64 "\n",
+		m->sample_every, m->sample_bytes, m->min_size, m->max_size, m->trigger_bytes,
+		m->ring_size);
 }
 
 static void dump_mapping(FILE *out, const struct mlk_mapping *m)
@@ -144,11 +149,23 @@ static void dump_losses(FILE *out, const struct mlk_losses *losses)
 		[MLK_LOST_RETURN] = "returns",	 [MLK_LOST_STATE] = "states",
 		[MLK_LOST_POINTER] = "pointers", [MLK_LOST_EXEC] = "execs",
 		[MLK_LOST_MAPS] = "maps",	 [MLK_LOST_MODULE] = "modules",
+		[MLK_LOST_UNMAP] = "unmaps",
+	};
+
+	static const char *const skipped[MLK_SKIP_NR] = {
+		[MLK_SKIPPED_SIZE] = "size",
+		[MLK_SKIPPED_SAMPLE] = "sample",
+		[MLK_SKIPPED_TRIGGER] = "trigger",
+		[MLK_SKIPPED_DELAY] = "delay",
 	};
 
 	fputs("  LOSSES", out);
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
 		fprintf(out, "%s %s %" PRIu64, kind ? "," : "", names[kind], losses->count[kind]);
+	fputs("\n  SKIPPED", out);
+	for (int kind = 0; kind < MLK_SKIP_NR; kind++)
+		fprintf(out, "%s %s %" PRIu64, kind ? "," : "", skipped[kind],
+			losses->skipped[kind]);
 	putc('\n', out);
 }
 
@@ -164,6 +181,11 @@ static void dump_allocation(FILE *out, const struct mlk_event *e, bool stacks)
 		[MLK_FUNC_MEMALIGN] = "memalign",
 		[MLK_FUNC_VALLOC] = "valloc",
 		[MLK_FUNC_PVALLOC] = "pvalloc",
+		[MLK_FUNC_REALLOCARRAY] = "reallocarray",
+		[MLK_FUNC_MMAP] = "mmap",
+		[MLK_FUNC_MREMAP] = "mremap",
+		[MLK_FUNC_NEW] = "new",
+		[MLK_FUNC_NEW_ARRAY] = "new[]",
 	};
 
 	fprintf(out, ", size %" PRIu64 ", func ", e->size);
@@ -186,7 +208,8 @@ static void dump_event(FILE *out, const struct mlk_event *e, bool stacks)
 {
 	static const char *const kinds[] = {
 		[MLK_ALLOC] = "ALLOC",	   [MLK_FREE] = "FREE", [MLK_RELEASE] = "RELEASE",
-		[MLK_RESTORE] = "RESTORE", [MLK_EXEC] = "EXEC",
+		[MLK_RESTORE] = "RESTORE", [MLK_EXEC] = "EXEC", [MLK_UNMAP] = "UNMAP",
+		[MLK_FORK] = "FORK",	   [MLK_EXIT] = "EXIT",
 	};
 
 	fputs("  ", out);
@@ -199,6 +222,8 @@ static void dump_event(FILE *out, const struct mlk_event *e, bool stacks)
 		e->tgid, e->tid, e->time_ns, e->addr);
 	if (e->kind == MLK_ALLOC)
 		dump_allocation(out, e, stacks);
+	else if (e->kind == MLK_UNMAP)
+		fprintf(out, ", size %" PRIu64 "\n", e->size);
 	else
 		putc('\n', out);
 }

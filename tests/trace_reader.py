@@ -29,6 +29,7 @@ ALL_IMAGES_MAX = 134217728
 MODULE_MAX = 1 << 30
 MAPPINGS_MAX = 1048576
 THREADS_MAX = 1048576
+CHUNK_THREADS_MAX = (65536, 4096)  # by coding
 BLOCK = 128  # what a slice is cut out of
 TOP_WORDS = 16
 SP = 7  # DWARF number of the stack pointer
@@ -39,14 +40,17 @@ META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END = range(1, 8)
 TYPES = ["", "META", "MAPS", "MODULE", "EVENTS", "THREADS", "LOSSES", "END"]
 MODES = ["raw", "filtered", "redacted"]
 RAW, FILTERED, REDACTED = range(3)
-ALLOC, FREE, RELEASE, RESTORE, EXEC = range(1, 6)
-KINDS = ["", "ALLOC", "FREE", "RELEASE", "RESTORE", "EXEC"]
+ALLOC, FREE, RELEASE, RESTORE, EXEC, UNMAP, FORK, EXIT = range(1, 9)
+KINDS = ["", "ALLOC", "FREE", "RELEASE", "RESTORE", "EXEC", "UNMAP", "FORK", "EXIT"]
 FUNCS = ["", "malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign", "valloc",
-         "pvalloc"]
+         "pvalloc", "reallocarray", "mmap", "mremap", "new", "new[]"]
 META_TEXTS = ["", "command", "exe", "comm", "hostname", "kernel", "machine", "recorder", "backend"]
-META_NUMBERS = {9: "tgid", 10: "stack_limit", 11: "whole_life"}
+META_NUMBERS = {9: "tgid", 10: "stack_limit", 11: "whole_life", 12: "sample_every", 13: "sample_bytes",
+                14: "min_size", 15: "max_size", 16: "trigger_bytes", 17: "ring_size"}
+NO_ADDRESS = (EXEC, FORK, EXIT)
 LOSS_NAMES = ["allocs", "frees", "releases", "restores", "returns", "states", "pointers", "execs",
-              "maps", "modules"]
+              "maps", "modules", "unmaps"]
+SKIP_NAMES = ["size", "sample", "trigger", "delay"]
 
 
 class Refused(Exception):
@@ -217,17 +221,21 @@ def dump_threads(data):
     data.end()
 
 
-def dump_losses(data):
-    counts = []
-    for _ in range(data.uvar()):
-        counts.append(data.uvar())
-    data.end()
-    last = len(LOSS_NAMES) - 1
-    if len(counts) > len(LOSS_NAMES):
+def counts(data, names):
+    """As many counts as there are @names: those missing are 0, those too many are added to the last."""
+    found = [data.uvar() for _ in range(data.uvar())] if data.left() else []
+    if len(found) > len(names):
         note("kinds of losses that are not known are added to the last one that is")
-        counts[last:] = [sum(counts[last:])]
-    counts += [0] * (len(LOSS_NAMES) - len(counts))
-    return ["  LOSSES " + ", ".join("%s %d" % pair for pair in zip(LOSS_NAMES, counts))]
+        found[len(names) - 1:] = [sum(found[len(names) - 1:])]
+    return ", ".join("%s %d" % pair for pair in zip(names, found + [0] * len(names)))
+
+
+def dump_losses(data):
+    if not data.left():
+        raise Damaged("no losses")
+    lines = ["  LOSSES " + counts(data, LOSS_NAMES), "  SKIPPED " + counts(data, SKIP_NAMES)]
+    data.end()
+    return lines
 
 
 def dump_end(data):
@@ -271,33 +279,44 @@ class Thread:
         self.image = Image()
 
 
+def hash_of(a, b, bits):
+    mixed = (a * 0x9e3779b97f4a7c15 & MASK64) ^ b
+    return (mixed * 0xbf58476d1ce4e5b9 & MASK64) >> (64 - bits)
+
+
 class Events:
     """The decoder of one EVENTS chunk."""
 
-    COLUMNS = 14
+    COLUMNS = (14, 17)  # by coding
 
     def __init__(self, data, first_time, full):
-        self.mode = data.u8()
-        if self.mode > REDACTED:
-            raise Damaged("stacks of an unknown mode")
+        mode = data.u8()
+        self.mode, self.coding = mode & 15, mode >> 4
+        if self.mode > REDACTED or self.coding > 1:
+            raise Damaged("stacks of an unknown mode or coding")
+        known = self.COLUMNS[self.coding]
         lengths = [data.uvar() for _ in range(data.u8())]
-        if len(lengths) < self.COLUMNS:
+        if len(lengths) < known:
             raise Damaged("only %d columns" % len(lengths))
-        if len(lengths) > self.COLUMNS:
+        if len(lengths) > known:
             note("%d columns" % len(lengths))
-            del lengths[self.COLUMNS:]
+            del lengths[known:]
         columns = [Bytes(data.take(length)) for length in lengths]
         data.end()
         (self.kind, self.thread, self.time, self.address, self.size, self.function, self.id,
          self.flags, self.registers, self.stack, self.masks, self.words, self.new_words,
-         self.top) = self.columns = columns[:self.COLUMNS]
+         self.top, self.time_high, self.register_words, self.top_words) = (
+             columns + [Bytes(b"")] * 3)[:17]
+        self.columns = columns
         self.full = full
         self.threads = []
         self.previous_time = first_time
         self.previous_address = 0
         self.previous_id = 0
         self.allocs = []  # addresses
-        self.dictionary = [0]  # word number n is the (n - 1)th
+        self.dictionary = []
+        self.beside, self.place, self.shown = {}, {}, {}
+        self.word_before = self.pc = 0
         self.previous_word = 0
         self.images_size = 0
 
@@ -310,19 +329,24 @@ class Events:
     def record(self):
         kind = self.kind.u8()
         nested, kind = kind & 0x20, kind & ~0x20
-        if not ALLOC <= kind <= EXEC or (nested and kind != FREE):
+        if not ALLOC <= kind <= (EXIT if self.coding else EXEC) or (nested and kind != FREE):
             raise Damaged("no such kind of record")
         thread = self.next_thread()
-        self.previous_time = (self.previous_time + self.time.svar()) & MASK64
+        delta = self.time.u8() + (self.time_high.svar() << 8) if self.coding else self.time.svar()
+        self.previous_time = (self.previous_time + delta) & MASK64
         if kind == ALLOC:
             self.previous_address = (self.previous_address + self.address.svar()) & MASK64
             self.allocs.append(self.previous_address)
-        elif kind != EXEC:
+        elif kind not in NO_ADDRESS:
             self.previous_address = self.next_freed()
+        size = self.size.uvar() if kind == UNMAP else 0
+        parent = self.size.uvar32() if kind == FORK else 0
         flags = self.flags.uvar32() if kind == ALLOC else 0
         lines = ["  %s flags %s, tgid %d, tid %d, time %d, addr 0x%x" % (
             KINDS[kind], "nested" if nested else "0x%x" % flags, thread.tgid, thread.tid,
-            self.previous_time, self.previous_address if kind != EXEC else 0)]
+            self.previous_time, parent if kind in NO_ADDRESS else self.previous_address)]
+        if kind == UNMAP:
+            lines[0] += ", size %d" % size
         if kind == ALLOC:
             text, more = self.allocation(thread)
             lines[0] += text
@@ -332,6 +356,8 @@ class Events:
     def next_thread(self):
         number = self.thread.uvar()
         if number == 0:
+            if len(self.threads) >= CHUNK_THREADS_MAX[self.coding]:
+                raise Damaged("too many threads")
             thread = Thread(self.thread.uvar32(), self.thread.uvar32())
             self.threads.append(thread)
             return thread
@@ -347,15 +373,31 @@ class Events:
             raise Damaged("no %d ALLOCs yet" % back)
         return self.allocs[-back]
 
-    def next_word(self):
-        number = self.words.uvar()
+    def numbered_word(self, number, first):
         if number == 0:
             self.previous_word = (self.previous_word + self.new_words.svar()) & MASK64
             self.dictionary.append(self.previous_word)
             return self.previous_word
-        if number > len(self.dictionary):
+        if not first <= number < first + len(self.dictionary):
             raise Damaged("no word %d yet" % number)
-        return self.dictionary[number - 1]
+        return self.dictionary[number - first]
+
+    def next_word(self, column, place):
+        if not self.coding:
+            number = self.words.uvar()
+            return 0 if number == 1 else self.numbered_word(number, 2)
+        beside, by_place = hash_of(place, self.word_before, 16), hash_of(place, self.pc, 16)
+        number = column.uvar()
+        if number == 1:
+            word = 0
+        elif number == 2:
+            word = self.beside.get(beside, 0)
+        elif number == 3:
+            word = self.place.get(by_place, 0)
+        else:
+            word = self.numbered_word(number, 4)
+        self.beside[beside] = self.place[by_place] = self.word_before = word
+        return word
 
     def allocation(self, thread):
         size, func = self.size.uvar(), self.function.u8()
@@ -382,8 +424,9 @@ class Events:
             raise Damaged("a mask of registers that are not there")
         for number in range(count):
             if mask >> number & 1:
-                thread.regs[number] = self.next_word()
+                thread.regs[number] = self.next_word(self.register_words, number)
         thread.regs[SP] = thread.sp
+        self.pc = thread.regs.get(count - 1, 0)
         return [thread.regs.get(number, 0) for number in range(count)]
 
     def next_stack(self, thread):
@@ -404,12 +447,29 @@ class Events:
         self.change_slices(image, lo, end)
         stack = image.bytes[lo - image.start:end - image.start]
         if self.mode == FILTERED:
-            for addr in range(lo, min(end, lo + 8 * TOP_WORDS), 8):
-                word, kept = self.top.u64(), image.get(addr)
-                if word and kept:
-                    note("a word of the top that is in the image, too")
-                stack[addr - lo:addr - lo + 8] = (kept or word).to_bytes(8, "little")
+            self.show_top(stack, lo)
         return bytes(stack[sp - lo:])
+
+    def show_top(self, stack, lo):
+        """Put the first words, as they were, into the bytes @stack of the image from @lo on."""
+        count = min(len(stack) // 8, TOP_WORDS)
+        mask = self.top.u16() if self.coding else 0
+        if mask >> count:
+            raise Damaged("words of the top behind the stack")
+        for i in range(count):
+            addr = lo + 8 * i
+            kept = int.from_bytes(stack[8 * i:8 * i + 8], "little")
+            word = 0 if self.coding else self.top.u64()
+            if word and kept:
+                note("a word of the top that is in the image, too")
+            if mask >> i & 1:
+                if kept:
+                    raise Damaged("a word of the top that is in the image, too")
+                word = self.next_word(self.top_words, 16384 + i)
+                self.shown[hash_of(addr // 8, 0, 13)] = word
+            elif self.coding:
+                word = self.shown.get(hash_of(addr // 8, 0, 13), 0)
+            stack[8 * i:8 * i + 8] = (kept or word).to_bytes(8, "little")
 
     def change_slices(self, image, lo, end):
         block = lo // BLOCK
@@ -423,7 +483,7 @@ class Events:
                     addr = block * BLOCK + 8 * i
                     if not lo <= addr < end:
                         raise Damaged("a word outside of the stack")
-                    image.put(addr, self.next_word())
+                    image.put(addr, self.next_word(self.words, 64 + (addr - lo) // 8))
             block += 1
 
 
@@ -521,7 +581,7 @@ class Trace:
         fields = FILE_HEADER.unpack_from(self.data)
         (_, self.major, self.minor, self.length, self.required, self.optional, self.salt,
          self.mode, self.realtime, self.monotonic, _, crc) = fields
-        if self.major > 1 or self.required:
+        if self.major > 1 or self.required & ~1:
             raise Refused("a later version")
         if crc != zlib.crc32(self.data[:FILE_HEADER.size - 4]):
             raise Refused("the file header is damaged")

@@ -241,7 +241,7 @@ struct lie {
 	}
 
 /* An ALLOC: registers, a stack of 64 bytes with one word in it, and then a FREE of it. */
-static const struct lie truth[MLK_COL_NR] = {
+static const struct lie truth[MLK_COL_NR_0] = {
 	LIE("kind", MLK_COL_KIND, "\1\2"),
 	LIE("thread", MLK_COL_THREAD, "\0\7\7\1"),
 	LIE("time", MLK_COL_TIME, "\2\2"),
@@ -306,10 +306,10 @@ static const struct lie event_lies[] = {
 static void put_columns(struct mlk_enc *out, const struct lie *column, int liar, uint64_t len)
 {
 	mlk_enc_u8(out, MLK_STACK_RAW);
-	mlk_enc_u8(out, MLK_COL_NR);
-	for (int i = 0; i < MLK_COL_NR; i++)
+	mlk_enc_u8(out, MLK_COL_NR_0);
+	for (int i = 0; i < MLK_COL_NR_0; i++)
 		mlk_enc_uvar(out, i == liar ? len : column[i].len);
-	for (int i = 0; i < MLK_COL_NR; i++)
+	for (int i = 0; i < MLK_COL_NR_0; i++)
 		mlk_enc_bytes(out, column[i].bytes, column[i].len);
 }
 
@@ -332,7 +332,7 @@ static void lies_about_events_are_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(event_lies) / sizeof(event_lies[0]); i++) {
-		struct lie columns[MLK_COL_NR];
+		struct lie columns[MLK_COL_NR_0];
 		struct mlk_enc payload = {0};
 		struct outcome o;
 
@@ -359,7 +359,7 @@ static void lies_about_columns_are_refused(void **state)
 		struct mlk_enc payload = {0};
 		struct outcome o;
 
-		if (nr == MLK_COL_NR)
+		if (nr == MLK_COL_NR_0)
 			continue;
 		put_columns(&payload, truth, -1, 0);
 		payload.buf[1] = (uint8_t)nr;
@@ -367,7 +367,7 @@ static void lies_about_columns_are_refused(void **state)
 		assert_int_equal(o.lost, 1);
 		mlk_enc_release(&payload);
 	}
-	for (int liar = 0; liar < MLK_COL_NR; liar++)
+	for (int liar = 0; liar < MLK_COL_NR_0; liar++)
 		for (size_t m = 0; m < sizeof(more) / sizeof(more[0]); m++) {
 			struct mlk_enc payload = {0};
 
@@ -438,13 +438,13 @@ static void lies_of_other_payloads_are_refused(void **state)
 static void images_beyond_the_limit_are_refused(void **state)
 {
 	const uint32_t nr_threads = MLK_MAX_HELD / MLK_MAX_STACK + 100;
-	struct mlk_enc columns[MLK_COL_NR] = {0}, payload = {0};
-	struct lie all[MLK_COL_NR];
+	struct mlk_enc columns[MLK_COL_NR_0] = {0}, payload = {0};
+	struct lie all[MLK_COL_NR_0];
 	struct outcome o;
 
 	(void)state;
 	for (uint32_t i = 0; i < nr_threads; i++) {
-		for (int c = 0; c < MLK_COL_NR; c++)
+		for (int c = 0; c < MLK_COL_NR_0; c++)
 			if (c != MLK_COL_THREAD && c != MLK_COL_STACK && c < MLK_COL_MASKS)
 				mlk_enc_bytes(&columns[c], truth[c].bytes,
 					      c == MLK_COL_REGS ? truth[c].len : 1);
@@ -453,7 +453,7 @@ static void images_beyond_the_limit_are_refused(void **state)
 		mlk_enc_delta(&columns[MLK_COL_STACK], 0x1000 + MLK_MAX_STACK, 0);
 		mlk_enc_u8(&columns[MLK_COL_STACK], 0);
 	}
-	for (int c = 0; c < MLK_COL_NR; c++)
+	for (int c = 0; c < MLK_COL_NR_0; c++)
 		all[c] = (struct lie){"", c, (const char *)columns[c].buf, columns[c].len};
 	put_columns(&payload, all, -1, 0);
 	/* Images have up to 2.5 times the room that they need. */
@@ -462,7 +462,7 @@ static void images_beyond_the_limit_are_refused(void **state)
 	fuzz_memory_limit(SIZE_MAX / 2);
 	assert_int_equal(o.lost, 1);
 	assert_int_equal(o.records, MLK_MAX_HELD / MLK_MAX_STACK);
-	for (int c = 0; c < MLK_COL_NR; c++)
+	for (int c = 0; c < MLK_COL_NR_0; c++)
 		mlk_enc_release(&columns[c]);
 	mlk_enc_release(&payload);
 }

@@ -1,0 +1,61 @@
+/* predict.h - guesses of the word that comes next, doc/trace-format.md 4.4.2
+ *
+ * Writer and reader keep the same tables, and change them by the same rules, from the beginning of
+ * each chunk: a word that was guessed takes one byte, and zstd finds runs of such bytes.
+ */
+#ifndef MLK_PREDICT_H
+#define MLK_PREDICT_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define MLK_GUESS_BITS 16
+#define MLK_SHOWN_BITS 13
+
+/* Where a word stands: register r is r; of a stack, words are counted from its lowest on. */
+enum { MLK_PLACE_STACK = 64, MLK_PLACE_TOP = 16384 };
+
+struct mlk_predict {
+	uint64_t beside[1 << MLK_GUESS_BITS]; /* by place and the word before */
+	uint64_t place[1 << MLK_GUESS_BITS];  /* by place and pc */
+	uint64_t shown[1 << MLK_SHOWN_BITS];  /* words of the top, by their address */
+	uint64_t before;		      /* the word before */
+	uint64_t pc;			      /* last register of the last ALLOC with registers */
+};
+
+struct mlk_guess {
+	uint64_t *beside, *place;
+};
+
+static inline void mlk_predict_reset(struct mlk_predict *p)
+{
+	memset(p, 0, sizeof(*p));
+}
+
+static inline uint64_t mlk_predict_hash(uint64_t a, uint64_t b)
+{
+	return (a * 0x9e3779b97f4a7c15u ^ b) * 0xbf58476d1ce4e5b9u;
+}
+
+/* What is guessed for @place. */
+static inline struct mlk_guess mlk_predict_at(struct mlk_predict *p, uint64_t place)
+{
+	const unsigned int shift = 64 - MLK_GUESS_BITS;
+
+	return (struct mlk_guess){&p->beside[mlk_predict_hash(place, p->before) >> shift],
+				  &p->place[mlk_predict_hash(place, p->pc) >> shift]};
+}
+
+/* It was @word. */
+static inline void mlk_predict_learn(struct mlk_predict *p, struct mlk_guess g, uint64_t word)
+{
+	*g.beside = *g.place = p->before = word;
+}
+
+/* What the top of a stack held last at the address @at, or at another of the same hash. */
+static inline uint64_t *mlk_predict_shown(struct mlk_predict *p, uint64_t at)
+{
+	return &p->shown[mlk_predict_hash(at / 8, 0) >> (64 - MLK_SHOWN_BITS)];
+}
+
+#endif

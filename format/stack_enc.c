@@ -1,0 +1,215 @@
+/* stack_enc.c - registers and stacks to columns: only what changed, and of that what was not
+ * guessed */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "format/events.h"
+
+/* A word at @place (see predict.h) into @column: as guessed, or by its number in the dictionary; a
+ * new one is added to that.  0 or -ENOMEM. */
+static int encode_word(struct mlk_encoder *e, enum mlk_column column, uint64_t place, uint64_t word)
+{
+	struct mlk_guess guess = mlk_predict_at(&e->predict, place);
+	uint64_t beside = *guess.beside, by_place = *guess.place;
+	struct mlk_enc *col = &e->columns[column];
+	uint32_t *number;
+
+	mlk_predict_learn(&e->predict, guess, word);
+	if (word == beside || word == by_place || !word) {
+		mlk_enc_u8(col, word == beside	   ? MLK_WORD_BESIDE
+				: word == by_place ? MLK_WORD_PLACE
+						   : MLK_WORD_ZERO);
+		return 0;
+	}
+	number = mlk_dict_at(&e->words, word);
+	if (!number)
+		return -ENOMEM;
+	if (*number) {
+		mlk_enc_uvar(col, *number);
+		return 0;
+	}
+	*number = (uint32_t)(MLK_WORD_FIRST - 1 + e->words.nr);
+	mlk_enc_u8(col, MLK_WORD_NEW);
+	mlk_enc_delta(&e->columns[MLK_COL_NEW], word, e->new_word);
+	e->new_word = word;
+	return 0;
+}
+
+static int encode_regs(struct mlk_encoder *e, struct mlk_stream *s, const struct mlk_event *ev)
+{
+	struct mlk_enc *col = &e->columns[MLK_COL_REGS];
+	uint64_t sp = ev->regs[MLK_SP_REG], mask = 0, value[MLK_MAX_REGS];
+	int err = 0;
+
+	for (unsigned int r = 0; r < ev->nr_regs; r++) {
+		value[r] = ev->regs[r];
+		if (e->filter.mode == MLK_STACK_REDACTED && r != MLK_SP_REG &&
+		    !mlk_filter_keeps(&e->filter, value[r], sp))
+			value[r] = 0;
+		if (r != MLK_SP_REG && value[r] != s->regs[r])
+			mask |= 1ull << r;
+	}
+	mlk_enc_u8(col, (uint8_t)ev->nr_regs);
+	mlk_enc_delta(col, sp, s->regs[MLK_SP_REG]);
+	mlk_enc_uvar(col, mask);
+	for (unsigned int r = 0; !err && r < ev->nr_regs; r++)
+		if (mask >> r & 1)
+			err = encode_word(e, MLK_COL_REG_WORDS, r, value[r]);
+	memcpy(s->regs, value, ev->nr_regs * sizeof(value[0]));
+	e->predict.pc = value[ev->nr_regs - 1];
+	return err;
+}
+
+/* A stack on its way into the columns. */
+struct taken {
+	const uint8_t *bytes; /* of lo */
+	uint64_t lo, hi;      /* multiples of MLK_WORD */
+	uint64_t sp;
+};
+
+static uint64_t word_at(const struct taken *t, uint64_t at)
+{
+	uint64_t word;
+
+	memcpy(&word, t->bytes + (at - t->lo), sizeof(word));
+	return le64toh(word);
+}
+
+/* List the words of the slice [@at, @end) that differ from the image.  Their mask, 0: none does. */
+static int encode_slice(struct mlk_encoder *e, struct mlk_stream *s, const struct taken *t,
+			uint64_t at, uint64_t end, uint16_t *mask)
+{
+	bool all = e->filter.mode == MLK_STACK_RAW;
+	int err = 0;
+
+	*mask = 0;
+	for (; at < end && !err; at += MLK_WORD) {
+		uint64_t word = word_at(t, at);
+
+		if (!all && !mlk_filter_keeps(&e->filter, word, t->sp))
+			word = 0;
+		if (word == mlk_image_word(&s->image, at))
+			continue;
+		*mask |= (uint16_t)(1 << (at % MLK_BLOCK / MLK_WORD));
+		mlk_image_set(&s->image, at, word);
+		err = encode_word(e, MLK_COL_WORDS, MLK_PLACE_STACK + (at - t->lo) / MLK_WORD,
+				  word);
+	}
+	return err;
+}
+
+/* The slices that changed: their number, the gaps between them, and what changed in them. */
+static int encode_slices(struct mlk_encoder *e, struct mlk_stream *s, const struct taken *t)
+{
+	struct mlk_image *before = e->filter.mode == MLK_STACK_RAW ? &s->image : &s->raw;
+	uint16_t gaps[MLK_MAX_STACK / MLK_BLOCK + 2], mask, gap = 0;
+	unsigned int nr = 0;
+	uint64_t end;
+	int err = 0;
+
+	/* The filter is another: words that were left out look changed, in all that is held. */
+	if (s->epoch != e->epoch && before != &s->image)
+		memcpy(mlk_image_at(before, before->lo), mlk_image_at(&s->image, before->lo),
+		       (size_t)(before->hi - before->lo));
+	for (uint64_t at = t->lo; at < t->hi && !err; at = end) {
+		size_t len;
+
+		end = mlk_slice_end(at, t->hi);
+		len = (size_t)(end - at);
+		mask = 0;
+		if (memcmp(mlk_image_at(before, at), t->bytes + (at - t->lo), len)) {
+			err = encode_slice(e, s, t, at, end, &mask);
+			memcpy(mlk_image_at(before, at), t->bytes + (at - t->lo), len);
+		}
+		if (!mask) {
+			gap++;
+			continue;
+		}
+		mlk_enc_u8(&e->columns[MLK_COL_MASKS], (uint8_t)mask);
+		mlk_enc_u8(&e->columns[MLK_COL_MASKS], (uint8_t)(mask >> 8));
+		gaps[nr++] = gap;
+		gap = 0;
+	}
+	s->epoch = e->epoch;
+	mlk_enc_uvar(&e->columns[MLK_COL_STACK], nr);
+	for (unsigned int i = 0; i < nr; i++)
+		mlk_enc_uvar(&e->columns[MLK_COL_STACK], gaps[i]);
+	return err;
+}
+
+/* Slice 0 as it was: of the words that the image has not, those that are not what was shown there
+ * last. */
+static int encode_top(struct mlk_encoder *e, const struct mlk_stream *s, const struct taken *t)
+{
+	uint64_t end = mlk_top_end(t->lo, t->hi);
+	uint16_t mask = 0;
+	int err = 0;
+
+	for (uint64_t at = t->lo; at < end && !err; at += MLK_WORD) {
+		uint64_t *shown = mlk_predict_shown(&e->predict, at), word = word_at(t, at);
+		unsigned int i = (unsigned int)((at - t->lo) / MLK_WORD);
+
+		if (mlk_image_word(&s->image, at) || *shown == word)
+			continue;
+		*shown = word;
+		mask |= (uint16_t)(1 << i);
+		err = encode_word(e, MLK_COL_TOP_WORDS, MLK_PLACE_TOP + i, word);
+	}
+	mlk_enc_u8(&e->columns[MLK_COL_TOP], (uint8_t)mask);
+	mlk_enc_u8(&e->columns[MLK_COL_TOP], (uint8_t)(mask >> 8));
+	return err;
+}
+
+/* Count what the chunk's images hold: a reader refuses more than MLK_MAX_HELD. */
+static int extend(struct mlk_encoder *e, struct mlk_stream *s, const struct taken *t)
+{
+	uint64_t before = s->image.hi - s->image.lo;
+	int err = mlk_image_extend(&s->image, t->lo, t->hi);
+
+	if (err >= 0 && e->filter.mode != MLK_STACK_RAW)
+		err = mlk_image_extend(&s->raw, t->lo, t->hi);
+	e->held += s->image.hi - s->image.lo - before;
+	return err < 0 ? err : 0;
+}
+
+/* The bytes of the stack. */
+static int encode_bytes(struct mlk_encoder *e, struct mlk_stream *s, const struct mlk_event *ev)
+{
+	uint64_t sp = ev->regs[MLK_SP_REG];
+	struct taken t = {.bytes = ev->stack,
+			  .sp = sp,
+			  .lo = sp & ~(uint64_t)(MLK_WORD - 1),
+			  .hi = (sp + ev->stack_len) & ~(uint64_t)(MLK_WORD - 1)};
+	uint8_t *copy = NULL;
+	int err;
+
+	if (t.hi < sp)
+		t.hi = sp; /* not one whole word */
+	mlk_enc_delta(&e->columns[MLK_COL_STACK], t.hi, s->end);
+	s->end = t.hi;
+	if (t.hi <= sp)
+		return 0;
+	if (t.lo != sp) {
+		/* A stack pointer that is no multiple of 8: the bytes below it are taken as zero.
+		 */
+		copy = calloc(1, (size_t)(t.hi - t.lo));
+		if (!copy)
+			return -ENOMEM;
+		memcpy(copy + (sp - t.lo), ev->stack, (size_t)(t.hi - sp));
+		t.bytes = copy;
+	}
+	err = extend(e, s, &t);
+	if (!err)
+		err = encode_slices(e, s, &t);
+	if (!err && e->filter.mode == MLK_STACK_FILTERED)
+		err = encode_top(e, s, &t);
+	free(copy);
+	return err;
+}
+
+int mlk_encode_stack(struct mlk_encoder *e, struct mlk_stream *s, const struct mlk_event *ev)
+{
+	int err = encode_regs(e, s, ev);
+
+	return err ? err : encode_bytes(e, s, ev);
+}
