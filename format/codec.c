@@ -98,13 +98,6 @@ const uint8_t *mlk_dec_bytes(struct mlk_dec *d, uint64_t len)
 	return bytes;
 }
 
-uint8_t mlk_dec_u8(struct mlk_dec *d)
-{
-	const uint8_t *p = mlk_dec_bytes(d, 1);
-
-	return p ? *p : 0;
-}
-
 uint64_t mlk_dec_u64(struct mlk_dec *d)
 {
 	const uint8_t *p = mlk_dec_bytes(d, 8);
@@ -112,7 +105,7 @@ uint64_t mlk_dec_u64(struct mlk_dec *d)
 	return p ? mlk_get_u64(p) : 0;
 }
 
-uint64_t mlk_dec_uvar(struct mlk_dec *d)
+uint64_t mlk_dec_uvar_long(struct mlk_dec *d)
 {
 	uint64_t value = 0;
 
@@ -138,13 +131,6 @@ uint64_t mlk_dec_uvar_max(struct mlk_dec *d, uint64_t max)
 		return value;
 	d->bad = true;
 	return 0;
-}
-
-uint64_t mlk_dec_delta(struct mlk_dec *d, uint64_t base)
-{
-	uint64_t v = mlk_dec_uvar(d);
-
-	return base + (v >> 1 ^ (v & 1 ? UINT64_MAX : 0));
 }
 
 const char *mlk_dec_str(struct mlk_dec *d, size_t *len)

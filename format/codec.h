@@ -35,12 +35,10 @@ struct mlk_dec {
 	bool bad; /* asked for more than there is, or for something that cannot be */
 };
 
-uint8_t mlk_dec_u8(struct mlk_dec *d);
 uint64_t mlk_dec_u64(struct mlk_dec *d);
-uint64_t mlk_dec_uvar(struct mlk_dec *d);
+uint64_t mlk_dec_uvar_long(struct mlk_dec *d); /* mlk_dec_uvar(), of more than one byte */
 /* A uvar that is at most @max; a greater one is bad, and 0. */
 uint64_t mlk_dec_uvar_max(struct mlk_dec *d, uint64_t max);
-uint64_t mlk_dec_delta(struct mlk_dec *d, uint64_t base);
 /* @len bytes, borrowed from the decoder's buffer; NULL when there are not so many. */
 const uint8_t *mlk_dec_bytes(struct mlk_dec *d, uint64_t len);
 /* A string, borrowed and not NUL-terminated; its length in *len. */
@@ -78,6 +76,30 @@ static inline uint32_t mlk_get_u32(const uint8_t *p)
 static inline uint64_t mlk_get_u64(const uint8_t *p)
 {
 	return mlk_get_u32(p) | (uint64_t)mlk_get_u32(p + 4) << 32;
+}
+
+/* The most frequent of all, a few for each event, so not as calls. */
+
+static inline uint8_t mlk_dec_u8(struct mlk_dec *d)
+{
+	if (!d->bad && d->at < d->end)
+		return *d->at++;
+	d->bad = true;
+	return 0;
+}
+
+static inline uint64_t mlk_dec_uvar(struct mlk_dec *d)
+{
+	if (!d->bad && d->at < d->end && *d->at < 0x80)
+		return *d->at++;
+	return mlk_dec_uvar_long(d);
+}
+
+static inline uint64_t mlk_dec_delta(struct mlk_dec *d, uint64_t base)
+{
+	uint64_t v = mlk_dec_uvar(d);
+
+	return base + (v >> 1 ^ (v & 1 ? UINT64_MAX : 0));
 }
 
 #endif
