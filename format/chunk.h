@@ -26,6 +26,7 @@ enum mlk_chunk_type {
 	MLK_CHUNK_THREADS = 5,
 	MLK_CHUNK_LOSSES = 6,
 	MLK_CHUNK_END = 7,
+	MLK_CHUNK_INDEX = 8,
 };
 
 enum mlk_chunk_flag { MLK_CHUNK_ZSTD = 1 << 0 };

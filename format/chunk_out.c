@@ -8,6 +8,8 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "format/index.h"
+
 #define QUEUED_MAX 8 /* chunks of 1 MiB and more */
 
 struct job {
@@ -19,7 +21,8 @@ struct mlk_chunk_out {
 	int fd, level;
 	ZSTD_CCtx *zstd;
 	uint8_t *buf; /* of the thread: a header and the longest stored payload */
-	uint64_t seq; /* of the thread */
+	uint64_t seq; /* of the thread, as the index */
+	struct mlk_index index;
 	pthread_t thread;
 	bool started;
 	pthread_mutex_t lock; /* for what follows */
@@ -76,9 +79,39 @@ static int write_chunk(struct mlk_chunk_out *o, struct mlk_chunk_header *h,
 	h->raw_len = (uint32_t)raw;
 	h->payload_crc = mlk_crc32(payload, stored);
 	mlk_chunk_header_pack(o->buf, h);
-	*written = MLK_CHUNK_HEADER + stored;
-	err = mlk_write_whole(o->fd, before, o->buf, *written);
+	err = mlk_write_whole(o->fd, before, o->buf, MLK_CHUNK_HEADER + stored);
+	*written = err ? 0 : MLK_CHUNK_HEADER + stored;
 	o->seq += !err;
+	return err;
+}
+
+/* Write what the index holds as a chunk. */
+static int write_index(struct mlk_chunk_out *o, uint32_t salt, uint64_t before, size_t *written)
+{
+	struct mlk_chunk_header h = {.type = MLK_CHUNK_INDEX, .nr_records = 1, .salt = salt};
+	struct mlk_enc payload = {0};
+	int err = -ENOMEM;
+
+	mlk_index_take(&o->index, before, &payload);
+	if (!payload.failed)
+		err = write_chunk(o, &h, &payload, before, written);
+	mlk_enc_release(&payload);
+	return err;
+}
+
+/* Write the chunk @job, and the index when it is long. */
+static int write_job(struct mlk_chunk_out *o, struct job *job, uint64_t before, size_t *written)
+{
+	size_t more = 0;
+	int err = write_chunk(o, &job->header, &job->payload, before, written);
+
+	if (err)
+		return err;
+	mlk_index_add(&o->index, &job->header, before);
+	if (o->index.entries.len < MLK_INDEX_TARGET)
+		return 0;
+	err = write_index(o, job->header.salt, before + *written, &more);
+	*written += more;
 	return err;
 }
 
@@ -101,12 +134,11 @@ static void *work(void *arg)
 		}
 		pthread_mutex_unlock(&o->lock);
 		if (!err)
-			err = write_chunk(o, &job->header, &job->payload, before, &written);
+			err = write_job(o, job, before, &written);
 		mlk_enc_release(&job->payload);
 		pthread_mutex_lock(&o->lock);
 		o->err = err;
-		if (!err)
-			o->bytes += written;
+		o->bytes += written;
 		o->first = (o->first + 1) % QUEUED_MAX;
 		o->nr--;
 		pthread_cond_broadcast(&o->changed);
@@ -187,6 +219,22 @@ int mlk_chunk_out_last(struct mlk_chunk_out *o, struct mlk_chunk_header *h,
 	return err;
 }
 
+int mlk_chunk_out_index(struct mlk_chunk_out *o, uint32_t salt, uint64_t *offset)
+{
+	size_t written = 0;
+	int err = mlk_chunk_out_drain(o);
+
+	*offset = 0;
+	if (err || o->index.entries.failed)
+		return err;
+	err = write_index(o, salt, o->bytes, &written);
+	if (err)
+		return err;
+	*offset = o->bytes;
+	o->bytes += written;
+	return 0;
+}
+
 int mlk_chunk_out_drain(struct mlk_chunk_out *o)
 {
 	int err;
@@ -232,6 +280,7 @@ void mlk_chunk_out_free(struct mlk_chunk_out *o)
 	}
 	pthread_cond_destroy(&o->changed);
 	pthread_mutex_destroy(&o->lock);
+	mlk_index_release(&o->index);
 	ZSTD_freeCCtx(o->zstd);
 	free(o->buf);
 	free(o);

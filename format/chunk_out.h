@@ -31,6 +31,11 @@ int mlk_chunk_out_last(struct mlk_chunk_out *o, struct mlk_chunk_header *h,
 /* Wait until all is on the file.  Returns 0 or the first error. */
 int mlk_chunk_out_drain(struct mlk_chunk_out *o);
 
+/* Write an INDEX chunk of all chunks since the last one, after all that is queued, and say where
+ * the last one is in *@offset, 0: nowhere, an earlier call failed or memory is short.  @salt is
+ * that of the file.  Returns 0 or -errno of write(2). */
+int mlk_chunk_out_index(struct mlk_chunk_out *o, uint32_t salt, uint64_t *offset);
+
 /* Bytes on the file so far; the first error so far, or 0. */
 uint64_t mlk_chunk_out_bytes(struct mlk_chunk_out *o);
 int mlk_chunk_out_error(struct mlk_chunk_out *o);

@@ -5,53 +5,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/arena.h"
-#include "format/chunks.h"
-#include "format/events.h"
+#include "format/reader_state.h"
 #include "format/records.h"
-
-/* What the reader does next. */
-enum step {
-	STEP_FIND,    /* look for the next chunk */
-	STEP_START,   /* its header was found */
-	STEP_LOAD,    /* its payload is wanted */
-	STEP_RECORDS, /* the payload is at hand */
-	STEP_END,
-};
 
 /* Chunks of these are wanted by the reader itself, whatever is asked for. */
 #define OWN (MLK_RECORD_META | MLK_RECORD_LOSSES | MLK_RECORD_END)
 
-struct mlk_reader {
-	struct mlk_chunks chunks;
-	unsigned int types; /* records asked for */
-	struct mlk_meta meta;
-	bool meta_read;
-	struct mlk_arena meta_text;
-	/* the chunk at hand */
-	enum step step;
-	uint64_t left; /* records not given out yet; not of EVENTS */
-	struct mlk_dec dec;
-	struct mlk_decoder events;
-	struct mlk_arena text; /* strings of the record given out last */
-	struct mlk_mapping *mappings;
-};
-
-/* Which records a chunk of @type holds; 0: that is not known. */
-static unsigned int records_of(unsigned int type)
+unsigned int mlk_reader_records_of(unsigned int type)
 {
 	static const unsigned int records[] = {
 		[MLK_CHUNK_META] = MLK_RECORD_META,	 [MLK_CHUNK_MAPS] = MLK_RECORD_MAPS,
 		[MLK_CHUNK_MODULE] = MLK_RECORD_MODULE,	 [MLK_CHUNK_EVENTS] = MLK_RECORD_EVENT,
 		[MLK_CHUNK_THREADS] = MLK_RECORD_THREAD, [MLK_CHUNK_LOSSES] = MLK_RECORD_LOSSES,
-		[MLK_CHUNK_END] = MLK_RECORD_END,
+		[MLK_CHUNK_END] = MLK_RECORD_END,	 [MLK_CHUNK_INDEX] = MLK_RECORD_INDEX,
 	};
 
 	return type < sizeof(records) / sizeof(records[0]) ? records[type] : 0;
 }
 
-/* Losses stand in each chunk's header too: a trace that was cut knows them all the same. */
-static void note_header(struct mlk_reader *r)
+void mlk_reader_note_header(struct mlk_reader *r)
 {
 	const struct mlk_chunk_header *h = &r->chunks.header;
 	struct mlk_condition *c = &r->chunks.condition;
@@ -84,14 +56,19 @@ static int give_damaged(struct mlk_reader *r, struct mlk_record *rec)
 static int find_chunk(struct mlk_reader *r, struct mlk_record *rec)
 {
 	uint64_t from = r->chunks.at, to;
-	int found = mlk_chunks_next(&r->chunks);
+	int found;
 
+	if (r->single) {
+		r->step = STEP_END;
+		return 0;
+	}
+	found = mlk_chunks_next(&r->chunks);
 	if (found < 0)
 		return found;
 	r->step = found ? STEP_START : STEP_END;
 	to = found ? r->chunks.chunk_at : r->chunks.source.size;
 	if (found)
-		note_header(r);
+		mlk_reader_note_header(r);
 	if (to <= from)
 		return 0;
 	rec->skipped = (struct mlk_skipped){.offset = from, .len = to - from};
@@ -101,7 +78,7 @@ static int find_chunk(struct mlk_reader *r, struct mlk_record *rec)
 static int start_chunk(struct mlk_reader *r, struct mlk_record *rec)
 {
 	const struct mlk_chunk_header *h = &r->chunks.header;
-	unsigned int records = records_of(h->type);
+	unsigned int records = mlk_reader_records_of(h->type);
 
 	if (!records)
 		r->chunks.condition.chunks_unknown++;
@@ -124,6 +101,21 @@ static int start_chunk(struct mlk_reader *r, struct mlk_record *rec)
 	return give(r, rec, MLK_RECORD_CHUNK);
 }
 
+static void start_index(struct mlk_reader *r)
+{
+	mlk_dec_uvar(&r->dec); /* the INDEX chunk before */
+	r->left = mlk_dec_uvar(&r->dec);
+	r->entry = (struct mlk_entry){0};
+}
+
+static int decode_entry(struct mlk_reader *r, struct mlk_entry *entry)
+{
+	mlk_index_decode(&r->dec, &r->entry);
+	*entry = r->entry;
+	entry->records = mlk_reader_records_of(entry->type);
+	return r->dec.bad ? MLK_E_CORRUPT : 0;
+}
+
 static int load_chunk(struct mlk_reader *r, struct mlk_record *rec)
 {
 	const struct mlk_chunk_header *h = &r->chunks.header;
@@ -134,6 +126,8 @@ static int load_chunk(struct mlk_reader *r, struct mlk_record *rec)
 		r->left = 1;
 		if (h->type == MLK_CHUNK_THREADS)
 			r->left = mlk_dec_uvar_max(&r->dec, MLK_MAX_THREADS);
+		else if (h->type == MLK_CHUNK_INDEX)
+			start_index(r);
 		else if (h->type == MLK_CHUNK_EVENTS)
 			err = mlk_decoder_begin(&r->events, &r->dec, h->first_ns);
 	}
@@ -202,6 +196,8 @@ static int decode_record(struct mlk_reader *r, struct mlk_record *rec)
 		return mlk_decode_thread(&r->dec, &r->text, &rec->thread);
 	case MLK_CHUNK_LOSSES:
 		return decode_losses(r, &rec->losses);
+	case MLK_CHUNK_INDEX:
+		return decode_entry(r, &rec->entry);
 	default:
 		return decode_end(r, &rec->end);
 	}
@@ -223,7 +219,7 @@ static int next_record(struct mlk_reader *r, struct mlk_record *rec)
 	if (err == MLK_E_CORRUPT)
 		return give_damaged(r, rec);
 	if (!err)
-		return give(r, rec, records_of(r->chunks.header.type));
+		return give(r, rec, mlk_reader_records_of(r->chunks.header.type));
 	r->step = STEP_FIND;
 	return err;
 }
@@ -256,114 +252,5 @@ void mlk_reader_rewind(struct mlk_reader *r, unsigned int types)
 	mlk_chunks_rewind(&r->chunks);
 	r->step = STEP_FIND;
 	r->types = types;
-}
-
-/* Look for META, which begins every trace, and for one whole chunk at all. */
-static int read_start(struct mlk_reader *r)
-{
-	struct mlk_record none;
-	int err;
-
-	mlk_reader_rewind(r, 0);
-	err = mlk_reader_next(r, &none);
-	if (err < 0)
-		return err;
-	if (!r->chunks.condition.chunks)
-		return MLK_E_EMPTY;
-	r->meta.start_ns = r->chunks.file.start_ns;
-	r->meta.realtime_ns = r->chunks.file.realtime_ns;
-	r->meta.stack_mode = r->chunks.file.stack_mode;
-	mlk_reader_rewind(r, MLK_RECORD_ALL);
-	return r->meta_text.failed ? -ENOMEM : 0;
-}
-
-static int open_source(struct mlk_reader **out, const struct mlk_source *source)
-{
-	struct mlk_reader *r = calloc(1, sizeof(*r));
-	struct mlk_source opened = *source;
-	int err;
-
-	*out = NULL;
-	if (!r) {
-		mlk_source_close(&opened);
-		return -ENOMEM;
-	}
-	r->chunks.source = opened;
-	r->meta.command = r->meta.exe = r->meta.comm = r->meta.hostname = "";
-	r->meta.kernel = r->meta.machine = r->meta.recorder = r->meta.backend = "";
-	err = mlk_chunks_open(&r->chunks);
-	if (!err)
-		err = read_start(r);
-	if (err) {
-		mlk_reader_free(r);
-		return err;
-	}
-	*out = r;
-	return 0;
-}
-
-int mlk_reader_open_file(struct mlk_reader **out, const char *path)
-{
-	struct mlk_source source;
-	int err = mlk_source_open(&source, path);
-
-	*out = NULL;
-	return err ? err : open_source(out, &source);
-}
-
-int mlk_reader_open_mem(struct mlk_reader **out, const void *buf, size_t len)
-{
-	struct mlk_source source;
-
-	mlk_source_open_mem(&source, buf, len);
-	return open_source(out, &source);
-}
-
-const struct mlk_meta *mlk_reader_meta(const struct mlk_reader *r)
-{
-	return &r->meta;
-}
-
-struct mlk_header mlk_reader_header(const struct mlk_reader *r)
-{
-	const struct mlk_file_header *h = &r->chunks.file;
-
-	return (struct mlk_header){
-		.major = h->major,
-		.minor = h->minor,
-		.len = h->header_len,
-		.required = h->required,
-		.optional = h->optional,
-		.salt = h->salt,
-		.stack_mode = h->stack_mode,
-		.realtime_ns = h->realtime_ns,
-		.start_ns = h->start_ns,
-	};
-}
-
-const struct mlk_condition *mlk_reader_condition(const struct mlk_reader *r)
-{
-	return &r->chunks.condition;
-}
-
-uint64_t mlk_reader_size(const struct mlk_reader *r)
-{
-	return r->chunks.source.size;
-}
-
-uint64_t mlk_reader_offset(const struct mlk_reader *r)
-{
-	return r->chunks.chunk_at;
-}
-
-void mlk_reader_free(struct mlk_reader *r)
-{
-	if (!r)
-		return;
-	mlk_chunks_release(&r->chunks);
-	mlk_decoder_release(&r->events);
-	mlk_arena_release(&r->meta_text);
-	mlk_arena_release(&r->text);
-	free(r->mappings);
-	free(r);
+	r->single = false;
 }

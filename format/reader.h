@@ -21,7 +21,8 @@ enum mlk_record_type {
 	MLK_RECORD_CHUNK = 1 << 7,   /* a chunk begins; its records follow */
 	MLK_RECORD_DAMAGED = 1 << 8, /* that chunk does not decode, or not from here on */
 	MLK_RECORD_SKIPPED = 1 << 9, /* bytes that belong to no whole chunk */
-	MLK_RECORD_DUMP = (1 << 10) - 1,
+	MLK_RECORD_INDEX = 1 << 10,  /* an entry of an INDEX chunk, as it stands there */
+	MLK_RECORD_DUMP = (1 << 11) - 1,
 };
 
 /* The file header, doc/trace-format.md section 2. */
@@ -46,6 +47,16 @@ struct mlk_chunk {
 	uint32_t nr_records;
 };
 
+/* Where a chunk is, without its losses. */
+struct mlk_entry {
+	uint64_t offset; /* of the header in the file */
+	enum mlk_record_type records;
+	uint16_t type;
+	uint64_t seq;
+	uint64_t first_ns, last_ns; /* both 0: what it holds has no time */
+	uint32_t nr_records;
+};
+
 struct mlk_skipped {
 	uint64_t offset, len;
 };
@@ -66,6 +77,7 @@ struct mlk_record {
 		struct mlk_losses losses;
 		struct mlk_ending end;
 		struct mlk_chunk chunk;
+		struct mlk_entry entry;
 		struct mlk_skipped skipped;
 	};
 };
@@ -112,6 +124,23 @@ void mlk_reader_rewind(struct mlk_reader *r, unsigned int types);
  * Returns 1 for a record, 0 at the end, -ENOMEM or the -errno of read(2).
  */
 int mlk_reader_next(struct mlk_reader *r, struct mlk_record *rec);
+
+/*
+ * List all chunks, but those of the index, in the order of the file: from the index if there is one
+ * and it is whole, else by looking at each chunk's header.  *@entries is valid until the next call
+ * of this, or mlk_reader_free().  Where mlk_reader_next() is does not change.
+ * Returns 0, -ENOMEM or -errno of read(2); *@entries and *@nr are then NULL and 0.
+ */
+int mlk_reader_list(struct mlk_reader *r, const struct mlk_entry **entries, size_t *nr);
+
+/*
+ * From now on give only the records in @types of the chunk @entry, and then the end; the condition
+ * is that of this chunk alone.  Chunks are decoded each for itself: with a reader for each thread,
+ * several at once.
+ * Returns 0, -errno of read(2), or MLK_E_CORRUPT: there is no such chunk, the index lied.  Then
+ * mlk_reader_next() is at its end, and the next mlk_reader_list() looks at the chunks themselves.
+ */
+int mlk_reader_seek(struct mlk_reader *r, const struct mlk_entry *entry, unsigned int types);
 
 /* What is known of the trace's state; complete after mlk_reader_next() returned 0. */
 const struct mlk_condition *mlk_reader_condition(const struct mlk_reader *r);

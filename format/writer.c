@@ -321,10 +321,16 @@ int mlk_writer_finish(struct mlk_writer *w, enum mlk_end reason, uint64_t time_n
 				     .nr_records = 1,
 				     .salt = w->salt};
 	struct mlk_enc e = {0};
+	uint64_t index = 0;
 	int err = mlk_writer_flush(w), last;
+
+	/* Without room for it the trace is whole all the same: readers make their own. */
+	if (!err)
+		(void)mlk_chunk_out_index(w->out, w->salt, &index);
 
 	mlk_enc_u8(&e, (uint8_t)reason);
 	mlk_enc_u64(&e, time_ns);
+	mlk_enc_u64(&e, index);
 	count_losses(&w->losses, &h);
 	if (!err || reason == MLK_END_ERROR) {
 		last = mlk_chunk_out_last(w->out, &h, &e);

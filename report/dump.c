@@ -68,6 +68,8 @@ static const char *chunk_name(enum mlk_record_type records)
 		return "EVENTS";
 	case MLK_RECORD_THREAD:
 		return "THREADS";
+	case MLK_RECORD_INDEX:
+		return "INDEX";
 	case MLK_RECORD_LOSSES:
 		return "LOSSES";
 	default:
@@ -234,6 +236,14 @@ static void dump_thread(FILE *out, const struct mlk_thread *t)
 	print_text(out, ", name ", t->name);
 }
 
+static void dump_entry(FILE *out, const struct mlk_entry *e)
+{
+	fprintf(out,
+		"  ENTRY 0x%" PRIx64 ", type %u, seq %" PRIu64 ", first %" PRIu64 ", last %" PRIu64
+		", records %" PRIu32 "\n",
+		e->offset, e->type, e->seq, e->first_ns, e->last_ns, e->nr_records);
+}
+
 static void dump_record(FILE *out, const struct mlk_reader *trace, const struct mlk_record *rec,
 			bool stacks)
 {
@@ -259,6 +269,9 @@ static void dump_record(FILE *out, const struct mlk_reader *trace, const struct 
 	case MLK_RECORD_END:
 		fprintf(out, "  END reason %u, time %" PRIu64 "\n", (unsigned int)rec->end.reason,
 			rec->end.time_ns);
+		break;
+	case MLK_RECORD_INDEX:
+		dump_entry(out, &rec->entry);
 		break;
 	case MLK_RECORD_CHUNK:
 		dump_chunk(out, &rec->chunk);

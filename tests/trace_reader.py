@@ -36,8 +36,8 @@ SP = 7  # DWARF number of the stack pointer
 MASK64 = (1 << 64) - 1
 MASK32 = (1 << 32) - 1
 
-META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END = range(1, 8)
-TYPES = ["", "META", "MAPS", "MODULE", "EVENTS", "THREADS", "LOSSES", "END"]
+META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX = range(1, 9)
+TYPES = ["", "META", "MAPS", "MODULE", "EVENTS", "THREADS", "LOSSES", "END", "INDEX"]
 MODES = ["raw", "filtered", "redacted"]
 RAW, FILTERED, REDACTED = range(3)
 ALLOC, FREE, RELEASE, RESTORE, EXEC, UNMAP, FORK, EXIT = range(1, 9)
@@ -240,8 +240,26 @@ def dump_losses(data):
 
 def dump_end(data):
     reason, time = data.u8(), data.u64()
+    if data.left():
+        data.u64()  # where the INDEX chunk is
     data.end()
     return ["  END reason %d, time %d" % (reason, time)]
+
+
+def dump_index(data):
+    data.uvar()  # the INDEX chunk before
+    offset = seq = first = 0
+    for _ in range(data.uvar()):
+        kind = data.uvar()
+        if kind > 65535:
+            raise Damaged("a type of more than 16 bits")
+        offset = offset + data.uvar() & MASK64
+        seq = seq + data.uvar() & MASK64
+        first = first + data.svar() & MASK64
+        last = first + data.svar() & MASK64
+        yield "  ENTRY 0x%x, type %d, seq %d, first %d, last %d, records %d" % (
+            offset, kind, seq, first, last, data.uvar32())
+    data.end()
 
 
 # EVENTS
@@ -488,7 +506,7 @@ class Events:
 
 
 DUMPS = {META: dump_meta, MAPS: dump_maps, MODULE: dump_module, THREADS: dump_threads,
-         LOSSES: dump_losses, END: dump_end}
+         LOSSES: dump_losses, END: dump_end, INDEX: dump_index}
 
 
 # The file
@@ -540,7 +558,7 @@ class Chunk:
          *self.lost, self.records, self.crc, _, _, _) = fields
 
     def line(self):
-        name = TYPES[self.type] if META <= self.type <= END else "unknown-%d" % self.type
+        name = TYPES[self.type] if META <= self.type <= INDEX else "unknown-%d" % self.type
         return ("chunk 0x%x: %s, seq %d, flags 0x%x, stored %d, raw %d, first %d, last %d, "
                 "lost %d %d %d, records %d" % (
                     self.at, name, self.seq, self.flags, self.stored, self.raw, self.first,
@@ -548,7 +566,7 @@ class Chunk:
 
     def dump(self, stored, full):
         """Yields the lines of the records in the payload @stored."""
-        if not META <= self.type <= END:
+        if not META <= self.type <= INDEX:
             return
         if zlib.crc32(stored) != self.crc:
             raise Damaged("CRC")
@@ -631,7 +649,7 @@ class Trace:
             try:
                 yield from chunk.dump(stored, full)
                 self.chunks += 1
-                self.unknown += not META <= chunk.type <= END
+                self.unknown += not META <= chunk.type <= INDEX
                 self.ended |= chunk.type == END
             except Damaged as why:
                 self.lost += 1

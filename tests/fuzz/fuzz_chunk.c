@@ -80,6 +80,27 @@ static void wrap(struct mlk_enc *out, struct fuzz_in in)
 		wrap_one(out, &in, &seq);
 }
 
+/* Each chunk for itself, by a list that an index may have made. */
+static void read_listed(struct mlk_reader *r, size_t len)
+{
+	const struct mlk_entry *entries;
+	struct mlk_record rec;
+	size_t nr;
+
+	FUZZ_CHECK(!mlk_reader_list(r, &entries, &nr));
+	FUZZ_CHECK(nr <= len / MLK_CHUNK_HEADER + 1);
+	for (size_t i = 0; i < nr && i < 64; i++) {
+		int err = mlk_reader_seek(r, &entries[i], MLK_RECORD_DUMP), got;
+
+		FUZZ_CHECK(!err || err == MLK_E_CORRUPT);
+		while ((got = mlk_reader_next(r, &rec)) == 1)
+			FUZZ_CHECK(!err);
+		FUZZ_CHECK(got == 0);
+	}
+	/* After a lie the list is what is there, and each chunk of it is found. */
+	FUZZ_CHECK(!mlk_reader_list(r, &entries, &nr));
+}
+
 static void read_trace(const uint8_t *bytes, size_t len)
 {
 	struct fuzz_seen all, again;
@@ -105,6 +126,7 @@ static void read_trace(const uint8_t *bytes, size_t len)
 	}
 	again = fuzz_read_all(r, MLK_RECORD_DUMP);
 	FUZZ_CHECK(!memcmp(all.records, again.records, sizeof(all.records)));
+	read_listed(r, len);
 	mlk_reader_free(r);
 }
 

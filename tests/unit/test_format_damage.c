@@ -186,7 +186,7 @@ static int make_whole(void **state)
 	close(fd);
 	read_whole(&whole);
 	assert_int_equal(whole.nr_items, NR_EVENTS + 1 + 1 + 2);
-	assert_int_equal(whole.nr_chunks, NR_EVENTS / A_CHUNK + 1 + 1 + 1 + 1 + 1 + 1);
+	assert_int_equal(whole.nr_chunks, NR_EVENTS / A_CHUNK + 1 + 1 + 1 + 1 + 1 + 1 + 1);
 	assert_true(whole.len > 4 * MAX_RANGE);
 	return 0;
 }

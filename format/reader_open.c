@@ -1,0 +1,151 @@
+/* reader_open.c - a reader's beginning and end, and where its chunks are */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "format/reader_state.h"
+
+int mlk_reader_list(struct mlk_reader *r, const struct mlk_entry **entries, size_t *nr)
+{
+	int err = mlk_index_list(&r->chunks, r->index_lied, &r->list);
+
+	*entries = err ? NULL : r->list.all;
+	*nr = err ? 0 : r->list.nr;
+	for (size_t i = 0; i < *nr; i++)
+		r->list.all[i].records = mlk_reader_records_of(r->list.all[i].type);
+	return err;
+}
+
+int mlk_reader_seek(struct mlk_reader *r, const struct mlk_entry *entry, unsigned int types)
+{
+	const struct mlk_chunk_header *h = &r->chunks.header;
+	int found;
+
+	mlk_reader_rewind(r, types);
+	r->single = true;
+	r->step = STEP_END;
+	r->chunks.at = entry->offset;
+	r->chunks.next_seq = entry->seq;
+	found = mlk_chunks_next(&r->chunks);
+	if (found < 0)
+		return found;
+	if (!found || r->chunks.chunk_at != entry->offset || h->type != entry->type ||
+	    h->seq != entry->seq || h->first_ns != entry->first_ns ||
+	    h->last_ns != entry->last_ns || h->nr_records != entry->nr_records) {
+		r->index_lied = true;
+		return MLK_E_CORRUPT;
+	}
+	mlk_reader_note_header(r);
+	r->step = STEP_START;
+	return 0;
+}
+
+/* Look for META, which begins every trace, and for one whole chunk at all. */
+static int read_start(struct mlk_reader *r)
+{
+	struct mlk_record none;
+	int err;
+
+	mlk_reader_rewind(r, 0);
+	err = mlk_reader_next(r, &none);
+	if (err < 0)
+		return err;
+	if (!r->chunks.condition.chunks)
+		return MLK_E_EMPTY;
+	r->meta.start_ns = r->chunks.file.start_ns;
+	r->meta.realtime_ns = r->chunks.file.realtime_ns;
+	r->meta.stack_mode = r->chunks.file.stack_mode;
+	mlk_reader_rewind(r, MLK_RECORD_ALL);
+	return r->meta_text.failed ? -ENOMEM : 0;
+}
+
+static int open_source(struct mlk_reader **out, const struct mlk_source *source)
+{
+	struct mlk_reader *r = calloc(1, sizeof(*r));
+	struct mlk_source opened = *source;
+	int err;
+
+	*out = NULL;
+	if (!r) {
+		mlk_source_close(&opened);
+		return -ENOMEM;
+	}
+	r->chunks.source = opened;
+	r->meta.command = r->meta.exe = r->meta.comm = r->meta.hostname = "";
+	r->meta.kernel = r->meta.machine = r->meta.recorder = r->meta.backend = "";
+	err = mlk_chunks_open(&r->chunks);
+	if (!err)
+		err = read_start(r);
+	if (err) {
+		mlk_reader_free(r);
+		return err;
+	}
+	*out = r;
+	return 0;
+}
+
+int mlk_reader_open_file(struct mlk_reader **out, const char *path)
+{
+	struct mlk_source source;
+	int err = mlk_source_open(&source, path);
+
+	*out = NULL;
+	return err ? err : open_source(out, &source);
+}
+
+int mlk_reader_open_mem(struct mlk_reader **out, const void *buf, size_t len)
+{
+	struct mlk_source source;
+
+	mlk_source_open_mem(&source, buf, len);
+	return open_source(out, &source);
+}
+
+const struct mlk_meta *mlk_reader_meta(const struct mlk_reader *r)
+{
+	return &r->meta;
+}
+
+struct mlk_header mlk_reader_header(const struct mlk_reader *r)
+{
+	const struct mlk_file_header *h = &r->chunks.file;
+
+	return (struct mlk_header){
+		.major = h->major,
+		.minor = h->minor,
+		.len = h->header_len,
+		.required = h->required,
+		.optional = h->optional,
+		.salt = h->salt,
+		.stack_mode = h->stack_mode,
+		.realtime_ns = h->realtime_ns,
+		.start_ns = h->start_ns,
+	};
+}
+
+const struct mlk_condition *mlk_reader_condition(const struct mlk_reader *r)
+{
+	return &r->chunks.condition;
+}
+
+uint64_t mlk_reader_size(const struct mlk_reader *r)
+{
+	return r->chunks.source.size;
+}
+
+uint64_t mlk_reader_offset(const struct mlk_reader *r)
+{
+	return r->chunks.chunk_at;
+}
+
+void mlk_reader_free(struct mlk_reader *r)
+{
+	if (!r)
+		return;
+	mlk_chunks_release(&r->chunks);
+	mlk_decoder_release(&r->events);
+	mlk_arena_release(&r->meta_text);
+	mlk_arena_release(&r->text);
+	free(r->mappings);
+	free(r->list.all);
+	free(r);
+}

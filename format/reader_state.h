@@ -1,0 +1,45 @@
+/* reader_state.h - what a reader is made of, for reader.c and reader_open.c alone */
+#ifndef MLK_READER_STATE_H
+#define MLK_READER_STATE_H
+
+#include "format/arena.h"
+#include "format/chunks.h"
+#include "format/events.h"
+#include "format/index.h"
+#include "format/reader.h"
+
+/* What the reader does next. */
+enum step {
+	STEP_FIND,    /* look for the next chunk */
+	STEP_START,   /* its header was found */
+	STEP_LOAD,    /* its payload is wanted */
+	STEP_RECORDS, /* the payload is at hand */
+	STEP_END,
+};
+
+struct mlk_reader {
+	struct mlk_chunks chunks;
+	unsigned int types; /* records asked for */
+	struct mlk_meta meta;
+	bool meta_read;
+	struct mlk_arena meta_text;
+	/* the chunk at hand */
+	enum step step;
+	uint64_t left; /* records not given out yet; not of EVENTS */
+	struct mlk_dec dec;
+	struct mlk_decoder events;
+	struct mlk_arena text; /* strings of the record given out last */
+	struct mlk_mapping *mappings;
+	struct mlk_entry entry; /* of an INDEX chunk, given out last */
+	struct mlk_entries list;
+	bool index_lied;
+	bool single; /* only the chunk at hand was asked for */
+};
+
+/* Which records a chunk of @type holds; 0: that is not known. */
+unsigned int mlk_reader_records_of(unsigned int type);
+
+/* Losses stand in each chunk's header too: a trace that was cut knows them all the same. */
+void mlk_reader_note_header(struct mlk_reader *r);
+
+#endif
