@@ -9,7 +9,7 @@
 #include "format/records.h"
 
 /* Chunks of these are wanted by the reader itself, whatever is asked for. */
-#define OWN (MLK_RECORD_META | MLK_RECORD_LOSSES | MLK_RECORD_END)
+#define OWN (MLK_RECORD_META | MLK_RECORD_LOSSES | MLK_RECORD_END | MLK_RECORD_INDEX)
 
 unsigned int mlk_reader_records_of(unsigned int type)
 {

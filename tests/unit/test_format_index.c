@@ -6,12 +6,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zstd.h>
 
 #include <cmocka.h>
 
 #include "format/chunk.h"
 #include "format/codec.h"
 #include "format/reader.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/unit/format_world.h"
 
 #define A_CHUNK 25
@@ -237,6 +239,70 @@ static void a_long_trace_has_more_than_one_index(void **state)
 	free(t.bytes);
 }
 
+/* A trace of a chunk, an INDEX with @index, and END; read, and listed, in little memory. */
+static size_t list_made(const struct mlk_enc *index)
+{
+	static const uint8_t thread[] = {1, 7, 7, 1, 't'};
+	const size_t index_at = MLK_FILE_HEADER + MLK_CHUNK_HEADER + sizeof(thread);
+	const struct mlk_chunk_header threads = {
+		.type = MLK_CHUNK_THREADS, .raw_len = sizeof(thread), .nr_records = 1};
+	struct mlk_chunk_header h = {.type = MLK_CHUNK_INDEX, .seq = 1, .flags = MLK_CHUNK_ZSTD};
+	uint8_t *frame = malloc(ZSTD_compressBound(index->len));
+	struct mlk_enc file = {0}, end = {0};
+	const struct mlk_entry *entries;
+	struct mlk_reader *r;
+	size_t len, nr;
+
+	assert_non_null(frame);
+	len = ZSTD_compress(frame, ZSTD_compressBound(index->len), index->buf, index->len, 1);
+	h.raw_len = (uint32_t)index->len;
+	fuzz_file_header(&file, MLK_STACK_RAW);
+	fuzz_chunk(&file, threads, thread, sizeof(thread));
+	fuzz_chunk(&file, h, frame, len);
+	mlk_enc_u8(&end, MLK_END_EXITED);
+	mlk_enc_u64(&end, 1);
+	mlk_enc_u64(&end, index_at);
+	h = (struct mlk_chunk_header){
+		.type = MLK_CHUNK_END, .seq = 2, .raw_len = (uint32_t)end.len};
+	fuzz_chunk(&file, h, end.buf, end.len);
+	fuzz_memory_limit(12u << 20);
+	assert_int_equal(mlk_reader_open_mem(&r, file.buf, file.len), 0);
+	nr = list(r, &entries);
+	mlk_reader_free(r);
+	fuzz_memory_limit(SIZE_MAX / 2);
+	mlk_enc_release(&file);
+	mlk_enc_release(&end);
+	free(frame);
+	return nr;
+}
+
+static void an_index_of_more_chunks_than_fit_is_not_used(void **state)
+{
+	struct mlk_enc index = {0};
+
+	(void)state;
+	mlk_enc_uvar(&index, 0);
+	mlk_enc_uvar(&index, 600000);
+	for (int i = 0; i < 600000; i++)
+		mlk_enc_bytes(&index, i ? "\5\0\1\0\0\1" : "\5\x40\0\0\0\1", 6);
+	assert_int_equal(list_made(&index), 2);
+	mlk_enc_release(&index);
+}
+
+static void an_index_that_leads_to_itself_is_not_used(void **state)
+{
+	(void)state;
+	for (uint64_t before = 0; before < 400; before++) {
+		struct mlk_enc index = {0};
+
+		mlk_enc_uvar(&index, before);
+		mlk_enc_uvar(&index, 1);
+		mlk_enc_bytes(&index, "\5\x40\0\0\0\1", 6);
+		assert_int_equal(list_made(&index), 2);
+		mlk_enc_release(&index);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +310,8 @@ int main(void)
 		cmocka_unit_test(without_an_index_the_list_is_the_same),
 		cmocka_unit_test(a_chunk_that_is_listed_and_damaged_is_refused),
 		cmocka_unit_test(an_index_that_lies_does_no_harm),
+		cmocka_unit_test(an_index_of_more_chunks_than_fit_is_not_used),
+		cmocka_unit_test(an_index_that_leads_to_itself_is_not_used),
 		cmocka_unit_test(a_long_trace_has_more_than_one_index),
 	};
 
