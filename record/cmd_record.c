@@ -49,6 +49,7 @@ static int record(struct session *s, const struct record_opts *o, bool *released
 	if (output_create(&out, o->output))
 		return EXIT_RECORD_FAILED;
 	opts.fd = out.fd;
+	opts.path = o->output;
 	if (session_start(s, &opts) || output_commit(&out)) {
 		mlk_writer_free(s->writer); /* its thread writes to the file */
 		s->writer = NULL;

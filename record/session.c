@@ -330,7 +330,7 @@ int session_start(struct session *s, const struct session_opts *opts)
 	s->modules.embed = opts->embed;
 	s->mode = opts->stack_mode;
 	if (err) {
-		log_error("cannot write the trace: %s", mlk_strerror(err));
+		log_error("cannot write the trace '%s': %s", opts->path, mlk_strerror(err));
 		return err;
 	}
 	err = sideband_open(&s->sideband, s->target.pid);
@@ -340,10 +340,12 @@ int session_start(struct session *s, const struct session_opts *opts)
 			 strerror(-err));
 	/* From the time 0: what is mapped now is the best guess for all that comes before. */
 	if (!snapshot_maps(s, 0) || s->err) {
-		err = s->err ? s->err : -ESRCH;
-		log_error("cannot record process %d: %s", (int)s->target.pid,
-			  s->err ? mlk_strerror(err) : "it has ended");
-		return err;
+		if (s->err)
+			log_error("cannot write the trace '%s': %s", opts->path,
+				  mlk_strerror(s->err));
+		else
+			log_error("cannot record process %d: it has ended", (int)s->target.pid);
+		return s->err ? s->err : -ESRCH;
 	}
 	return attach(s, opts);
 }

@@ -41,7 +41,8 @@ struct session_opts {
 	enum mlk_stack_mode stack_mode;
 	enum module_embed embed;
 	int zstd_level;
-	int fd; /* of the trace's file, empty */
+	int fd;		  /* of the trace's file, empty */
+	const char *path; /* of the trace, for messages */
 };
 
 uint64_t session_now_ns(void);

@@ -169,6 +169,7 @@ class FullTest(CrashCase):
         trace = os.path.join(self.small_tmpfs(), "x.mlk")
         err = self.record_until_full(trace)
         self.assertIn(os.strerror(28), err)
+        self.assertIn("'%s'" % trace, err)
         # If the recording never began, nothing is left of it.
         if os.path.exists(trace):
             self.assert_readable(trace)
@@ -182,6 +183,7 @@ class FullTest(CrashCase):
                 trace = self.path("%d.mlk" % room)
                 err = self.record_until_full(trace, **self.limited(room))
                 self.assertIn(os.strerror(27), err)
+                self.assertIn("'%s'" % trace, err)
                 if os.path.exists(trace):
                     self.assert_readable(trace)
                 self.assertFalse(os.path.exists(trace + ".old"))
