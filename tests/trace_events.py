@@ -1,0 +1,260 @@
+"""EVENTS chunks, for trace_reader.py: written from doc/trace-format.md alone."""
+
+import zlib
+
+from trace_bytes import MASK64, Bytes, Damaged, note
+
+STACK_MAX = 65536
+IMAGE_MAX = 131072  # of a thread's stack
+ALL_IMAGES_MAX = 134217728
+CHUNK_THREADS_MAX = (65536, 4096)  # by coding
+BLOCK = 128  # what a slice is cut out of
+TOP_WORDS = 16
+SP = 7  # DWARF number of the stack pointer
+RAW, FILTERED, REDACTED = range(3)
+ALLOC, FREE, RELEASE, RESTORE, EXEC, UNMAP, FORK, EXIT = range(1, 9)
+KINDS = ["", "ALLOC", "FREE", "RELEASE", "RESTORE", "EXEC", "UNMAP", "FORK", "EXIT"]
+FUNCS = ["", "malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign", "valloc",
+         "pvalloc", "reallocarray", "mmap", "mremap", "new", "new[]"]
+NO_ADDRESS = (EXEC, FORK, EXIT)
+
+
+class Image:
+    """The bytes of a range of addresses: 4.4.3."""
+
+    def __init__(self):
+        self.start = self.end = 0
+        self.bytes = bytearray()
+
+    def grow(self, lo, end):
+        """Rules 1 and 2."""
+        start, stop = min(lo, self.start), max(end, self.end)
+        apart = end < self.start or lo > self.end
+        if not self.bytes or apart or stop - start > IMAGE_MAX:
+            self.start, self.end, self.bytes = lo, end, bytearray(end - lo)
+            return
+        self.bytes = bytes(self.start - start) + self.bytes + bytes(stop - self.end)
+        self.bytes = bytearray(self.bytes)
+        self.start, self.end = start, stop
+
+    def get(self, addr):
+        return int.from_bytes(self.bytes[addr - self.start:addr - self.start + 8], "little")
+
+    def put(self, addr, word):
+        self.bytes[addr - self.start:addr - self.start + 8] = word.to_bytes(8, "little")
+
+
+class Thread:
+    def __init__(self, tgid, tid):
+        self.tgid, self.tid = tgid, tid
+        self.regs = {}
+        self.sp = self.end = 0
+        self.image = Image()
+
+
+def hash_of(a, b, bits):
+    mixed = (a * 0x9e3779b97f4a7c15 & MASK64) ^ b
+    return (mixed * 0xbf58476d1ce4e5b9 & MASK64) >> (64 - bits)
+
+
+class Events:
+    """The decoder of one EVENTS chunk."""
+
+    COLUMNS = (14, 17)  # by coding
+
+    def __init__(self, data, first_time, full):
+        mode = data.u8()
+        self.mode, self.coding = mode & 15, mode >> 4
+        if self.mode > REDACTED or self.coding > 1:
+            raise Damaged("stacks of an unknown mode or coding")
+        known = self.COLUMNS[self.coding]
+        lengths = [data.uvar() for _ in range(data.u8())]
+        if len(lengths) < known:
+            raise Damaged("only %d columns" % len(lengths))
+        if len(lengths) > known:
+            note("%d columns" % len(lengths))
+            del lengths[known:]
+        columns = [Bytes(data.take(length)) for length in lengths]
+        data.end()
+        (self.kind, self.thread, self.time, self.address, self.size, self.function, self.id,
+         self.flags, self.registers, self.stack, self.masks, self.words, self.new_words,
+         self.top, self.time_high, self.register_words, self.top_words) = (
+             columns + [Bytes(b"")] * 3)[:17]
+        self.columns = columns
+        self.full = full
+        self.threads = []
+        self.previous_time = first_time
+        self.previous_address = 0
+        self.previous_id = 0
+        self.allocs = []  # addresses
+        self.dictionary = []
+        self.beside, self.place, self.shown = {}, {}, {}
+        self.word_before = self.pc = 0
+        self.previous_word = 0
+        self.images_size = 0
+
+    def dump(self):
+        while self.kind.left():
+            yield from self.record()
+        for column in self.columns:
+            column.end()
+
+    def record(self):
+        kind = self.kind.u8()
+        nested, kind = kind & 0x20, kind & ~0x20
+        if not ALLOC <= kind <= (EXIT if self.coding else EXEC) or (nested and kind != FREE):
+            raise Damaged("no such kind of record")
+        thread = self.next_thread()
+        delta = self.time.u8() + (self.time_high.svar() << 8) if self.coding else self.time.svar()
+        self.previous_time = (self.previous_time + delta) & MASK64
+        if kind == ALLOC:
+            self.previous_address = (self.previous_address + self.address.svar()) & MASK64
+            self.allocs.append(self.previous_address)
+        elif kind not in NO_ADDRESS:
+            self.previous_address = self.next_freed()
+        size = self.size.uvar() if kind == UNMAP else 0
+        parent = self.size.uvar32() if kind == FORK else 0
+        flags = self.flags.uvar32() if kind == ALLOC else 0
+        lines = ["  %s flags %s, tgid %d, tid %d, time %d, addr 0x%x" % (
+            KINDS[kind], "nested" if nested else "0x%x" % flags, thread.tgid, thread.tid,
+            self.previous_time, parent if kind in NO_ADDRESS else self.previous_address)]
+        if kind == UNMAP:
+            lines[0] += ", size %d" % size
+        if kind == ALLOC:
+            text, more = self.allocation(thread)
+            lines[0] += text
+            lines += more
+        return lines
+
+    def next_thread(self):
+        number = self.thread.uvar()
+        if number == 0:
+            if len(self.threads) >= CHUNK_THREADS_MAX[self.coding]:
+                raise Damaged("too many threads")
+            thread = Thread(self.thread.uvar32(), self.thread.uvar32())
+            self.threads.append(thread)
+            return thread
+        if number > len(self.threads):
+            raise Damaged("no thread %d yet" % number)
+        return self.threads[number - 1]
+
+    def next_freed(self):
+        back = self.address.uvar()
+        if back == 0:
+            return (self.previous_address + self.address.svar()) & MASK64
+        if back > len(self.allocs):
+            raise Damaged("no %d ALLOCs yet" % back)
+        return self.allocs[-back]
+
+    def numbered_word(self, number, first):
+        if number == 0:
+            self.previous_word = (self.previous_word + self.new_words.svar()) & MASK64
+            self.dictionary.append(self.previous_word)
+            return self.previous_word
+        if not first <= number < first + len(self.dictionary):
+            raise Damaged("no word %d yet" % number)
+        return self.dictionary[number - first]
+
+    def next_word(self, column, place):
+        if not self.coding:
+            number = self.words.uvar()
+            return 0 if number == 1 else self.numbered_word(number, 2)
+        beside, by_place = hash_of(place, self.word_before, 16), hash_of(place, self.pc, 16)
+        number = column.uvar()
+        if number == 1:
+            word = 0
+        elif number == 2:
+            word = self.beside.get(beside, 0)
+        elif number == 3:
+            word = self.place.get(by_place, 0)
+        else:
+            word = self.numbered_word(number, 4)
+        self.beside[beside] = self.place[by_place] = self.word_before = word
+        return word
+
+    def allocation(self, thread):
+        size, func = self.size.uvar(), self.function.u8()
+        name = FUNCS[func] if 1 <= func < len(FUNCS) else "unknown-%d" % func
+        self.previous_id = (self.previous_id + 1 + self.id.svar()) & MASK64
+        regs = self.next_registers(thread)
+        stack = self.next_stack(thread)
+        text = ", size %d, func %s, id %d, regs %s, stack %d, crc %08x" % (
+            size, name, self.previous_id, " ".join("%x" % reg for reg in regs), len(stack),
+            zlib.crc32(stack))
+        more = []
+        if self.full:
+            more = ["    %016x %s" % (thread.sp + at, stack[at:at + 32].hex())
+                    for at in range(0, len(stack), 32)]
+        return text, more
+
+    def next_registers(self, thread):
+        count = self.registers.u8()
+        if not 8 <= count <= 34:
+            raise Damaged("%d registers" % count)
+        thread.sp = (thread.sp + self.registers.svar()) & MASK64
+        mask = self.registers.uvar()
+        if mask >> count or mask >> SP & 1:
+            raise Damaged("a mask of registers that are not there")
+        for number in range(count):
+            if mask >> number & 1:
+                thread.regs[number] = self.next_word(self.register_words, number)
+        thread.regs[SP] = thread.sp
+        self.pc = thread.regs.get(count - 1, 0)
+        return [thread.regs.get(number, 0) for number in range(count)]
+
+    def next_stack(self, thread):
+        sp = thread.sp
+        end = thread.end = (thread.end + self.stack.svar()) & MASK64
+        if not sp <= end <= sp + STACK_MAX:
+            raise Damaged("a stack that ends at %x" % end)
+        if end == sp:
+            return b""
+        if end % 8:
+            raise Damaged("a stack that ends at %x" % end)
+        lo, image = sp & ~7, thread.image
+        self.images_size -= len(image.bytes)
+        image.grow(lo, end)
+        self.images_size += len(image.bytes)
+        if self.images_size > ALL_IMAGES_MAX:
+            raise Damaged("too much stack")
+        self.change_slices(image, lo, end)
+        stack = image.bytes[lo - image.start:end - image.start]
+        if self.mode == FILTERED:
+            self.show_top(stack, lo)
+        return bytes(stack[sp - lo:])
+
+    def show_top(self, stack, lo):
+        """Put the first words, as they were, into the bytes @stack of the image from @lo on."""
+        count = min(len(stack) // 8, TOP_WORDS)
+        mask = self.top.u16() if self.coding else 0
+        if mask >> count:
+            raise Damaged("words of the top behind the stack")
+        for i in range(count):
+            addr = lo + 8 * i
+            kept = int.from_bytes(stack[8 * i:8 * i + 8], "little")
+            word = 0 if self.coding else self.top.u64()
+            if word and kept:
+                note("a word of the top that is in the image, too")
+            if mask >> i & 1:
+                if kept:
+                    raise Damaged("a word of the top that is in the image, too")
+                word = self.next_word(self.top_words, 16384 + i)
+                self.shown[hash_of(addr // 8, 0, 13)] = word
+            elif self.coding:
+                word = self.shown.get(hash_of(addr // 8, 0, 13), 0)
+            stack[8 * i:8 * i + 8] = (kept or word).to_bytes(8, "little")
+
+    def change_slices(self, image, lo, end):
+        block = lo // BLOCK
+        for _ in range(self.stack.uvar()):
+            block += self.stack.uvar()
+            if block * BLOCK >= end:
+                raise Damaged("a slice behind the stack")
+            mask = self.masks.u16()
+            for i in range(16):
+                if mask >> i & 1:
+                    addr = block * BLOCK + 8 * i
+                    if not lo <= addr < end:
+                        raise Damaged("a word outside of the stack")
+                    image.put(addr, self.next_word(self.words, 64 + (addr - lo) // 8))
+            block += 1
