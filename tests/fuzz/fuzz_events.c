@@ -55,6 +55,24 @@ static void list_free(struct list *l)
 	free(l);
 }
 
+/* What is said to be the same as in the stack before is. */
+static void check_same(const struct list *l, const struct mlk_event *ev)
+{
+	uint64_t from = ev->stack_same_from, end = ev->regs[MLK_SP_REG] + ev->stack_len;
+	const struct mlk_event *last = NULL;
+
+	for (size_t i = 0; i < l->nr; i++)
+		if (l->events[i].kind == MLK_ALLOC && l->events[i].tid == ev->tid &&
+		    l->events[i].tgid == ev->tgid)
+			last = &l->events[i];
+	if (ev->kind != MLK_ALLOC || from == UINT64_MAX)
+		return;
+	FUZZ_CHECK(last && last->regs[MLK_SP_REG] + last->stack_len == end);
+	FUZZ_CHECK(from < end && from >= ev->regs[MLK_SP_REG] && from >= last->regs[MLK_SP_REG]);
+	FUZZ_CHECK(!memcmp(ev->stack + (from - ev->regs[MLK_SP_REG]),
+			   last->stack + (from - last->regs[MLK_SP_REG]), end - from));
+}
+
 /* Decode the @len bytes of @payload, all of them; the first events are kept in @l. */
 static int decode(struct list *l, const uint8_t *payload, size_t len)
 {
@@ -70,6 +88,8 @@ static int decode(struct list *l, const uint8_t *payload, size_t len)
 		if (err)
 			break;
 		fuzz_see_event(&seen, &ev);
+		if (room)
+			check_same(l, &ev);
 		room = room && keep(l, &ev);
 	}
 	FUZZ_CHECK(!err || err == MLK_E_CORRUPT);
@@ -127,9 +147,10 @@ static void check_event(const struct mlk_event *a, const struct mlk_event *b, in
 {
 	FUZZ_CHECK(a->kind == b->kind && a->tgid == b->tgid && a->tid == b->tid);
 	FUZZ_CHECK(a->time_ns == b->time_ns && a->flags == b->flags && a->addr == b->addr);
+	FUZZ_CHECK(a->size == b->size);
 	if (a->kind != MLK_ALLOC)
 		return;
-	FUZZ_CHECK(a->func == b->func && a->size == b->size && a->alloc_id == b->alloc_id);
+	FUZZ_CHECK(a->func == b->func && a->alloc_id == b->alloc_id);
 	FUZZ_CHECK(a->nr_regs == b->nr_regs);
 	for (int r = 0; r < a->nr_regs; r++)
 		if (mode != MLK_STACK_REDACTED || r == MLK_SP_REG)
@@ -169,9 +190,12 @@ static void make_payload(struct mlk_enc *out, struct fuzz_in in)
 	const uint8_t *column[MLK_COL_NR];
 	size_t len[MLK_COL_NR];
 
-	mlk_enc_u8(out, (uint8_t)fuzz_take(&in, 1) % 3);
-	mlk_enc_u8(out, MLK_COL_NR);
-	for (int i = 0; i < MLK_COL_NR; i++) {
+	uint64_t form = fuzz_take(&in, 1);
+	int nr = form / 3 % 2 ? MLK_COL_NR : MLK_COL_NR_0;
+
+	mlk_enc_u8(out, (uint8_t)(form % 3 | (form / 3 % 2) << 4));
+	mlk_enc_u8(out, (uint8_t)nr);
+	for (int i = 0; i < nr; i++) {
 		len[i] = (size_t)fuzz_take(&in, 2);
 		if (len[i] > fuzz_left(&in))
 			len[i] = fuzz_left(&in);
@@ -179,7 +203,7 @@ static void make_payload(struct mlk_enc *out, struct fuzz_in in)
 		in.at += len[i];
 		mlk_enc_uvar(out, len[i]);
 	}
-	for (int i = 0; i < MLK_COL_NR; i++)
+	for (int i = 0; i < nr; i++)
 		mlk_enc_bytes(out, column[i], len[i]);
 }
 
@@ -216,12 +240,18 @@ static uint64_t take_top(struct fuzz_in *in)
 
 static bool take_event(struct fuzz_in *in, uint8_t *world, uint64_t top, struct list *l)
 {
-	struct mlk_event ev = {.kind = (uint8_t)(1 + fuzz_take(in, 1) % 5), .tgid = 7};
+	struct mlk_event ev = {.kind = (uint8_t)(1 + fuzz_take(in, 1) % (MLK_KIND_NR - 1)),
+			       .tgid = 7};
 	uint64_t depth, len;
 
 	ev.tid = (uint32_t)fuzz_take(in, 1) % 4;
 	ev.time_ns = 1000 + take_word(in, 1000);
-	ev.addr = ev.kind == MLK_EXEC ? 0 : take_word(in, 0x10000);
+	if (mlk_kind_has_addr(ev.kind))
+		ev.addr = take_word(in, 0x10000);
+	else if (ev.kind == MLK_FORK)
+		ev.addr = fuzz_take(in, 4);
+	if (ev.kind == MLK_UNMAP)
+		ev.size = take_word(in, 0);
 	if (ev.kind == MLK_FREE)
 		ev.flags = fuzz_take(in, 1) % 2 ? MLK_EVENT_NESTED : 0;
 	if (ev.kind != MLK_ALLOC)

@@ -16,10 +16,13 @@ import zlib
 
 CORPUS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus")
 FILE_HEADER, CHUNK_HEADER = 64, 96
-META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END = range(1, 8)
+META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX = range(1, 9)
 COLUMNS = 14
 KIND, THREAD, TIME, ADDR, SIZE, FUNC, ID, FLAGS, REGS, STACK, MASKS, WORDS, NEW, TOP = \
     range(COLUMNS)
+COLUMNS_1 = 17  # of coding 1
+TIME_HIGH, REG_WORDS, TOP_WORDS = range(COLUMNS, COLUMNS_1)
+CODING_1 = 16
 COMPRESS, IS_FRAME, RAW_LEN, GAP, REPEAT = 1, 2, 4, 8, 16  # as in fuzz_chunk.c
 SALT = 0x11223344
 
@@ -85,7 +88,7 @@ def wrapped(kind, payload, how=0, raw_len=0):
 # EVENTS payloads
 
 def payload(columns, mode=0, nr=COLUMNS):
-    parts = [columns.get(i, b"") for i in range(COLUMNS)]
+    parts = [columns.get(i, b"") for i in range(max(nr, COLUMNS))]
     return bytes([mode, nr]) + b"".join(uvar(len(p)) for p in parts) + b"".join(parts)
 
 
@@ -179,10 +182,30 @@ def hostile_events():
     yield "40-threads-of-64k", many_threads(40, 65536)
 
 
+def guessed_events():
+    """Payloads of coding 1, in which words may be guessed."""
+    columns = {}
+    alloc(columns, slices=b"\1\0")
+    columns.update({REGS: b"\x11" + svar(0x7ffd00000000) + b"\1", MASKS: b"\7\0",
+                    REG_WORDS: b"\0", WORDS: b"\4\2\3", NEW: svar(42) + svar(1), TIME_HIGH: b"\0",
+                    TOP: b"\x18\0", TOP_WORDS: b"\0\1"})
+    for mode in range(3):
+        yield "guessed-%d" % mode, payload(columns, mode | CODING_1, COLUMNS_1)
+    for name, column, content in (("word-5-of-1", WORDS, b"\5\2\3"),
+                                  ("word-2-to-the-64", WORDS, uvar((1 << 64) - 1)),
+                                  ("top-of-the-image", TOP, b"\1\0"),
+                                  ("top-behind-the-stack", TOP, b"\0\1"),
+                                  ("no-time-high", TIME_HIGH, b""), ("kind-9", KIND, b"\x09")):
+        yield "guessed-" + name, payload({**columns, column: content}, 1 | CODING_1, COLUMNS_1)
+    others = {KIND: b"\6\7\x08", THREAD: b"\0\7\7\1\1", TIME: b"\1\2\3", TIME_HIGH: b"\0\1\2",
+              ADDR: b"\0" + svar(4096), SIZE: uvar(1 << 40) + b"\7"}
+    yield "unmap-fork-exit", payload(others, CODING_1, COLUMNS_1)
+
+
 # Seeds of each target
 
 def seed_events(traces):
-    for name, content in hostile_events():
+    for name, content in (*hostile_events(), *guessed_events()):
         save("events", name, b"\0" + content)
     for label, trace in traces:
         nr = 0
@@ -224,9 +247,17 @@ def seed_chunk(traces):
                       ("flags", {"flags": 0xffff}), ("not-a-frame", {"flags": 1})):
         save("chunk", name, file_header() + chunk(THREADS, thread, **lie) +
              chunk(THREADS, thread, 1))
-    save("chunk", "type-8", file_header() + chunk(8, thread) + chunk(THREADS, thread, 1))
+    save("chunk", "type-9", file_header() + chunk(9, thread) + chunk(THREADS, thread, 1))
+    entry = uvar(THREADS) + uvar(FILE_HEADER) + b"\0\0\0\1"
+    at = FILE_HEADER + CHUNK_HEADER + len(thread)
+    for name, before, entries in (("index", 0, entry), ("index-of-itself", at, entry),
+                                  ("index-of-nothing", 0, entry.replace(uvar(FILE_HEADER), b"\x41")),
+                                  ("index-too-short", 0, entry[:-1])):
+        save("chunk", name, file_header() + chunk(THREADS, thread) + chunk(
+            INDEX, uvar(before) + b"\1" + entries, 1) + chunk(
+                END, b"\1" + bytes(8) + struct.pack("<Q", at), 2))
     save("chunk", "empty-payloads", file_header() + b"".join(
-        chunk(kind, b"", kind) for kind in range(9)))
+        chunk(kind, b"", kind) for kind in range(10)))
 
     # As lists of payloads.
     meta = uvar(1) + text(b"server -x") + uvar(9) + text(uvar(4711))
