@@ -40,10 +40,11 @@ enum { MLK_WORD_NEW = 0, MLK_WORD_ZERO = 1 };
 struct mlk_stream {
 	uint32_t tgid, tid;
 	uint64_t regs[MLK_MAX_REGS];
-	uint64_t end;		/* of its last stack */
-	struct mlk_image image; /* the stack as the mode keeps it */
-	struct mlk_image raw;	/* encoder: the stack as it was, to see quickly what changed */
-	uint32_t epoch;		/* encoder: of the filter, when raw was filled */
+	uint64_t end;			    /* of its last stack */
+	uint64_t top[MLK_BLOCK / MLK_WORD]; /* decoder: its last slice 0, as it was given out */
+	struct mlk_image image;		    /* the stack as the mode keeps it */
+	struct mlk_image raw; /* encoder: the stack as it was, to see quickly what changed */
+	uint32_t epoch;	      /* encoder: of the filter, when raw was filled */
 };
 
 struct mlk_encoder {
@@ -85,6 +86,7 @@ struct mlk_decoder {
 	size_t nr_words, room_words;
 	uint64_t *blocks; /* addresses given out in the chunk, in order */
 	size_t nr_blocks, room_blocks;
+	uint64_t changed_to; /* where the highest word listed for this event ends, 0: none was */
 	/* Slice 0 of the event given out last is laid over the image until the next. */
 	struct mlk_stream *covered;
 	uint64_t under[MLK_BLOCK / MLK_WORD];

@@ -136,6 +136,7 @@ static int decode_slice(struct mlk_decoder *c, struct mlk_image *im, uint64_t at
 			return MLK_E_CORRUPT;
 		err = decode_word(c, &word);
 		mlk_image_set(im, base + i * MLK_WORD, word);
+		c->changed_to = base + i * MLK_WORD + MLK_WORD;
 	}
 	return err;
 }
@@ -196,9 +197,86 @@ static void uncover(struct mlk_decoder *c)
 	c->covered = NULL;
 }
 
-static int decode_stack(struct mlk_decoder *c, struct mlk_stream *s, struct mlk_event *ev)
+struct range {
+	uint64_t lo, hi;
+};
+
+static uint64_t align_down(uint64_t at)
 {
-	uint64_t sp = s->regs[MLK_SP_REG], lo = sp & ~(uint64_t)(MLK_WORD - 1), before;
+	return at & ~(uint64_t)(MLK_WORD - 1);
+}
+
+/* The word of @s's last stack, before this event, at @at where no word was listed for this one. */
+static uint64_t word_before(const struct mlk_decoder *c, const struct mlk_stream *s, uint64_t at,
+			    const struct range *before)
+{
+	uint64_t before_lo = align_down(before->lo), lo = align_down(s->regs[MLK_SP_REG]);
+
+	if (c->mode != MLK_STACK_FILTERED)
+		return mlk_image_word(&s->image, at);
+	if (at - before_lo < mlk_top_end(before_lo, before->hi) - before_lo)
+		return s->top[(at - before_lo) / MLK_WORD];
+	return at - lo < c->nr_under * MLK_WORD ? c->under[(at - lo) / MLK_WORD]
+						: mlk_image_word(&s->image, at);
+}
+
+/*
+ * See mlk_event.stack_same_from; @before is where the thread's last stack stood.  Above both tops
+ * the stacks are those of the image, in which nothing but the listed words changed.
+ */
+static uint64_t same_from(const struct mlk_decoder *c, const struct mlk_stream *s,
+			  const struct range *before)
+{
+	uint64_t sp = s->regs[MLK_SP_REG], hi = s->end;
+	uint64_t least = sp > before->lo ? sp : before->lo, lo = align_down(least);
+	uint64_t at = mlk_top_end(lo, hi), from = c->changed_to > lo ? c->changed_to : lo;
+
+	if (before->lo >= before->hi || before->hi != hi || lo >= hi)
+		return UINT64_MAX;
+	while (at > from &&
+	       word_before(c, s, at - MLK_WORD, before) == mlk_image_word(&s->image, at - MLK_WORD))
+		at -= MLK_WORD;
+	if (at > from)
+		from = at;
+	if (from >= hi)
+		return UINT64_MAX;
+	return from > least ? from : least;
+}
+
+/* Keep what was given out of slice 0, for the next event to be compared with. */
+static void keep_top(const struct mlk_decoder *c, struct mlk_stream *s)
+{
+	uint64_t lo = align_down(s->regs[MLK_SP_REG]);
+
+	for (unsigned int i = 0; i < c->nr_under; i++)
+		s->top[i] = mlk_image_word(&s->image, lo + i * MLK_WORD);
+}
+
+/* Change the image to @s's stack [@lo, s->end), and say in *@kept whether it holds still what it
+ * held. */
+static int decode_image(struct mlk_decoder *c, struct mlk_stream *s, uint64_t lo, bool *kept)
+{
+	uint64_t before = s->image.hi - s->image.lo;
+	int err = mlk_image_extend(&s->image, lo, s->end);
+
+	if (err < 0)
+		return err;
+	*kept = err;
+	c->held += s->image.hi - s->image.lo - before;
+	/* More than any writer holds: this is to exhaust our memory. */
+	if (c->held > MLK_MAX_HELD)
+		return MLK_E_CORRUPT;
+	err = decode_slices(c, &s->image, lo, s->end);
+	return !err && c->mode == MLK_STACK_FILTERED ? cover(c, s, lo, s->end) : err;
+}
+
+/* @sp_before is the stack pointer of the thread's last event. */
+static int decode_stack(struct mlk_decoder *c, struct mlk_stream *s, uint64_t sp_before,
+			struct mlk_event *ev)
+{
+	const struct range before = {sp_before, s->end};
+	uint64_t sp = s->regs[MLK_SP_REG];
+	bool kept = false;
 	int err;
 
 	s->end = mlk_dec_delta(&c->columns[MLK_COL_STACK], s->end);
@@ -210,25 +288,23 @@ static int decode_stack(struct mlk_decoder *c, struct mlk_stream *s, struct mlk_
 		return 0;
 	if (s->end % MLK_WORD)
 		return MLK_E_CORRUPT;
-	before = s->image.hi - s->image.lo;
-	err = mlk_image_extend(&s->image, lo, s->end);
+	err = decode_image(c, s, align_down(sp), &kept);
 	if (err)
 		return err;
-	c->held += s->image.hi - s->image.lo - before;
-	/* More than any writer holds: this is to exhaust our memory. */
-	if (c->held > MLK_MAX_HELD)
-		return MLK_E_CORRUPT;
-	err = decode_slices(c, &s->image, lo, s->end);
-	if (!err && c->mode == MLK_STACK_FILTERED)
-		err = cover(c, s, lo, s->end);
 	ev->stack = mlk_image_at(&s->image, sp);
-	return err;
+	if (kept)
+		ev->stack_same_from = same_from(c, s, &before);
+	keep_top(c, s);
+	return 0;
 }
 
 static int decode_alloc(struct mlk_decoder *c, struct mlk_stream *s, struct mlk_event *ev)
 {
+	uint64_t sp_before = s->regs[MLK_SP_REG];
 	int err;
 
+	c->changed_to = c->nr_under = 0;
+	ev->stack_same_from = UINT64_MAX;
 	ev->addr = mlk_dec_delta(&c->columns[MLK_COL_ADDR], c->addr);
 	ev->size = mlk_dec_uvar(&c->columns[MLK_COL_SIZE]);
 	ev->func = mlk_dec_u8(&c->columns[MLK_COL_FUNC]);
@@ -237,7 +313,7 @@ static int decode_alloc(struct mlk_decoder *c, struct mlk_stream *s, struct mlk_
 	err = append(&c->blocks, &c->nr_blocks, &c->room_blocks, ev->addr);
 	if (!err)
 		err = decode_regs(c, s, ev);
-	return err ? err : decode_stack(c, s, ev);
+	return err ? err : decode_stack(c, s, sp_before, ev);
 }
 
 static uint64_t decode_freed(struct mlk_decoder *c)

@@ -239,10 +239,10 @@ static int extend(struct mlk_encoder *e, struct mlk_stream *s, const struct take
 	uint64_t before = s->image.hi - s->image.lo;
 	int err = mlk_image_extend(&s->image, t->lo, t->hi);
 
-	if (!err && e->filter.mode != MLK_STACK_RAW)
+	if (err >= 0 && e->filter.mode != MLK_STACK_RAW)
 		err = mlk_image_extend(&s->raw, t->lo, t->hi);
 	e->held += s->image.hi - s->image.lo - before;
-	return err;
+	return err < 0 ? err : 0;
 }
 
 static int encode_stack(struct mlk_encoder *e, struct mlk_stream *s, const struct mlk_event *ev)

@@ -46,10 +46,12 @@ int mlk_image_extend(struct mlk_image *im, uint64_t lo, uint64_t hi)
 {
 	uint64_t all_lo = lo < im->lo ? lo : im->lo;
 	uint64_t all_hi = hi > im->hi ? hi : im->hi;
+	int kept = 1;
 
 	if (im->lo == im->hi || lo > im->hi || hi < im->lo || all_hi - all_lo > MLK_IMAGE_MAX) {
 		im->lo = im->hi = all_lo = lo;
 		all_hi = hi;
+		kept = 0;
 		/* Nothing is held, so the memory can stand anywhere. */
 		im->base = im->room >= hi - lo ? hi - im->room : 0;
 		if (!im->base)
@@ -63,5 +65,5 @@ int mlk_image_extend(struct mlk_image *im, uint64_t lo, uint64_t hi)
 	memset(mlk_image_at(im, im->hi), 0, (size_t)(all_hi - im->hi));
 	im->lo = all_lo;
 	im->hi = all_hi;
-	return 0;
+	return kept;
 }

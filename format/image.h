@@ -28,7 +28,8 @@ void mlk_image_release(struct mlk_image *im);
 /*
  * Make the range hold [@lo, @hi), multiples of MLK_WORD, at most MLK_MAX_STACK + MLK_BLOCK apart:
  * by the rule of the specification the image is emptied first, or the range grows.  What is new in
- * the range is zero.  Returns 0 or -ENOMEM (the image is then empty).
+ * the range is zero.  Returns 1 when what was held is held still, 0 when the image was emptied, or
+ * -ENOMEM (the image is then empty).
  */
 int mlk_image_extend(struct mlk_image *im, uint64_t lo, uint64_t hi);
 

@@ -98,6 +98,13 @@ struct mlk_event {
 	const uint8_t
 		*stack; /* borrowed: by the writer for the call, by the reader until the next */
 	uint32_t stack_len;
+	/*
+	 * ALLOC, as the reader gives it: from this address up to the stack's end all bytes are
+	 * those of the same thread's ALLOC given before this one, whose stack had the same end.
+	 * Never too low.  UINT64_MAX: nothing is known to be the same.  The writer does not look at
+	 * it.
+	 */
+	uint64_t stack_same_from;
 };
 
 enum mlk_perm { MLK_PERM_R = 1, MLK_PERM_W = 2, MLK_PERM_X = 4, MLK_PERM_SHARED = 8 };
