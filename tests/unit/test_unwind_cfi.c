@@ -135,7 +135,7 @@ static enum dwunw_status unwind(struct image *image)
 	assert_int_equal(dwunw_new(&dw), 0);
 	assert_int_equal(dwunw_module_add(dw, &map.module, "/x", image->bytes, len), 0);
 	assert_int_equal(dwunw_space_new(&space, dw, &map, 1), 0);
-	assert_int_equal(dwunw_capture(space, &rs, &stack, frames, 4, &status), 1);
+	assert_int_equal(unwind_once(space, PLAIN_SAMPLE(&rs, &stack), frames, 4, &status), 1);
 	dwunw_space_free(space);
 	dwunw_free(dw);
 	free(image->bytes);
@@ -223,7 +223,7 @@ static void a_table_beyond_its_section_is_refused(void **state)
 	assert_int_equal(dwunw_new(&dw), 0);
 	assert_int_equal(dwunw_module_add(dw, &module, "/x", image.bytes, len), 0);
 	assert_int_equal(dwunw_space_new(&space, dw, &map, 1), 0);
-	assert_int_equal(dwunw_capture(space, &rs, &stack, &frame, 1, &status), 1);
+	assert_int_equal(unwind_once(space, PLAIN_SAMPLE(&rs, &stack), &frame, 1, &status), 1);
 	assert_int_equal(status, DWUNW_STATUS_NO_CFI);
 	dwunw_space_free(space);
 	dwunw_free(dw);
