@@ -33,9 +33,9 @@ HEADERS     = mleak.h bpf/event.h $(foreach m,$(MODULES),$(wildcard $(m)/*.h))
 FUZZ        = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
 	      $(FUZZ:%=$(O)/tests/unit/test_fuzz_%)
-FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/bench/*.c samples/*.[ch] samples/*.cc)
+FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/*.h tests/bench/*.[ch] samples/*.[ch] samples/*.cc)
 
-BENCH       = $(addprefix $(O)/tests/bench/,pair slices format_speed)
+BENCH       = $(addprefix $(O)/tests/bench/,pair slices format_speed unwind)
 
 SAMPLES     = $(basename $(notdir $(filter-out samples/plugin.c,$(wildcard samples/*.c samples/*.cc)))) \
 	      plugin.so
@@ -90,11 +90,16 @@ run-fuzz-%: $(O)/tests/fuzz/fuzz_%
 		$(O)/corpus/$* 2> $(O)/found/$*.log || { tail -n 40 $(O)/found/$*.log; exit 1; }
 	$(Q)tail -n 1 $(O)/found/$*.log
 
-## bench: measure what recording costs a program, the size of traces, and the speed of format/
+## bench: measure what recording costs a program, the size of traces, the speed of format/ and unwind/
 bench: all $(BENCH)
 	$(Q)python3 tests/bench/overhead.py $(O)/mleak $(O)/tests/bench/pair
 	$(Q)python3 tests/bench/trace_size.py $(O)/mleak $(O)/tests/bench/slices
 	$(Q)$(O)/tests/bench/format_speed $(O)/format_speed.mlk
+	$(Q)$(MAKE) --no-print-directory bench-unwind
+
+## bench-unwind: measure how fast recorded stacks are unwound, against libdw
+bench-unwind: all $(O)/tests/bench/unwind
+	$(Q)python3 tests/bench/unwind.py $(O)/mleak $(O)/tests/bench/unwind
 
 $(O)/tests/bench/pair: tests/bench/pair.c
 	@mkdir -p $(@D)
@@ -102,6 +107,12 @@ $(O)/tests/bench/pair: tests/bench/pair.c
 
 $(O)/tests/bench/slices $(O)/tests/bench/format_speed: $(O)/tests/bench/%: $(O)/tests/bench/%.o \
 		$(filter $(O)/format/%,$(OBJ))
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(O)/tests/bench/unwind: $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/unwind*.c)) \
+		$(filter $(O)/format/% $(O)/unwind/%,$(OBJ)) \
+		$(addprefix $(O)/report/,array.o hash_index.o histories.o images.o spaces.o)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
@@ -133,6 +144,9 @@ $(O)/%.o: %.c
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 $(O)/record/probes.o: $(O)/mleak.bpf.skel.h
+
+# The hot loop keeps its registers apart: packed into vectors they wait for each other.
+$(O)/unwind/fast.o: ALL_CFLAGS += -fno-tree-slp-vectorize
 
 # The paths of this directory stay out of the object: it is the same wherever it is built.
 $(O)/mleak.bpf.o: bpf/mleak.bpf.c bpf/event.h bpf/kernel.h unwind/dwunw_event.h
@@ -232,7 +246,7 @@ help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | \
 		awk -F': ' '{ printf "  %-14s %s\n", $$1, substr($$0, length($$1) + 3) }'
 
-.PHONY: all demo test bench fuzz check-unit samples build-tests deps check-layers check-headers format \
+.PHONY: all demo test bench bench-unwind fuzz check-unit samples build-tests deps check-layers check-headers format \
 	format-check clean help
 .SECONDARY:
 
