@@ -33,9 +33,10 @@ HEADERS     = mleak.h bpf/event.h $(foreach m,$(MODULES),$(wildcard $(m)/*.h))
 FUZZ        = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
 	      $(FUZZ:%=$(O)/tests/unit/test_fuzz_%)
-FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/bench/*.c samples/*.[ch] samples/*.cc)
+FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/oracle/*.[ch] tests/bench/*.c samples/*.[ch] samples/*.cc)
 
-BENCH       = $(addprefix $(O)/tests/bench/,pair slices format_speed)
+BENCH       = $(addprefix $(O)/tests/bench/,pair slices format_speed cfi)
+ORACLE      = $(patsubst tests/oracle/%.c,$(O)/tests/oracle/%,$(wildcard tests/oracle/cfi*.c))
 
 SAMPLES     = $(basename $(notdir $(filter-out samples/plugin.c,$(wildcard samples/*.c samples/*.cc)))) \
 	      plugin.so
@@ -96,6 +97,22 @@ bench: all $(BENCH)
 	$(Q)python3 tests/bench/trace_size.py $(O)/mleak $(O)/tests/bench/slices
 	$(Q)$(O)/tests/bench/format_speed $(O)/format_speed.mlk
 
+# What reads call frame information, with nothing that it does not need.
+CFI_OBJ     = $(patsubst %.c,$(O)/%.o,$(wildcard unwind/cfi*.c) $(addprefix unwind/,expr.c elf_util.c addr_index.c))
+
+$(O)/tests/bench/cfi $(ORACLE): $(O)/%: $(O)/%.o $(CFI_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+## bench-cfi: time to look up call frame information, against libdw's, in the largest files at hand
+bench-cfi: $(O)/tests/bench/cfi
+	$(Q)$(O)/tests/bench/cfi
+
+## acceptance-cfi: compare all call frame information of this machine with libdw's and readelf's
+acceptance-cfi: deps
+	$(Q)$(MAKE) --no-print-directory $(ORACLE)
+	$(Q)python3 tests/oracle/cfi_all.py $(O)/tests/oracle /usr/bin /usr/lib
+
 $(O)/tests/bench/pair: tests/bench/pair.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAMPLE_FLAGS) -o $@ $<
@@ -108,7 +125,7 @@ $(O)/tests/bench/slices $(O)/tests/bench/format_speed: $(O)/tests/bench/%: $(O)/
 ## samples: build the leaking samples, stripped, with separate debug files
 samples: $(SAMPLE_BINS)
 
-build-tests: all samples $(UNIT)
+build-tests: all samples $(UNIT) $(ORACLE)
 
 ## deps: install the missing packages (Debian, as root); elsewhere print the list
 deps:
@@ -232,8 +249,8 @@ help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | \
 		awk -F': ' '{ printf "  %-14s %s\n", $$1, substr($$0, length($$1) + 3) }'
 
-.PHONY: all demo test bench fuzz check-unit samples build-tests deps check-layers check-headers format \
+.PHONY: all demo test bench bench-cfi acceptance-cfi fuzz check-unit samples build-tests deps check-layers check-headers format \
 	format-check clean help
 .SECONDARY:
 
--include $(OBJ:.o=.d) $(UNIT:=.d) $(O)/tests/unit/mleak.d $(wildcard $(O)/tests/fuzz/*.d)
+-include $(OBJ:.o=.d) $(UNIT:=.d) $(O)/tests/unit/mleak.d $(wildcard $(O)/tests/fuzz/*.d $(O)/tests/oracle/*.d)

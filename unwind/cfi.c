@@ -22,7 +22,7 @@ struct fulls {
 struct source {
 	struct dwunw_cfi_table table;
 	struct dwunw_fde fde;
-	const uint8_t *initial_of; /* first instruction of the CIE that initial is of, or NULL */
+	uint64_t initial_of; /* place of the CIE that initial is of, plus one; or 0 */
 	bool initial_good;
 	struct dwunw_cfi_rules initial;
 };
@@ -99,7 +99,7 @@ static void choose_point(const struct dwunw_cfi *cfi, const struct dwunw_fde *fd
 	for (size_t i = 0; i < cfi->nr_points; i++) {
 		const struct dwunw_cfi_checkpoint *p = &cfi->points[i];
 
-		if (p->insns == fde->insns && p->rules.start <= addr &&
+		if (p->entry == fde->entry && p->rules.start <= addr &&
 		    (!best || best->work < p->work))
 			best = p;
 	}
@@ -124,20 +124,20 @@ static bool make_rules(struct dwunw_cfi *cfi, struct source *source, uint64_t ad
 	const uint8_t *before;
 	bool good;
 
-	if (source->initial_of != fde->cie.insns) {
+	if (source->initial_of != fde->cie_at + 1) {
 		source->initial_good = dwunw_cfi_rules_begin(&source->initial, fde);
-		source->initial_of = fde->cie.insns;
+		source->initial_of = fde->cie_at + 1;
 	}
 	/* Any other column for the return address is not of x86-64. */
 	if (!source->initial_good || fde->cie.ra != DWUNW_CFI_RA)
 		return false;
-	point.insns = before = NULL;
+	point.entry = before = NULL;
 	if (fde->insns_end - fde->insns <= DWUNW_CFI_CHECKPOINT_WORK)
 		return dwunw_cfi_rules_make(rules, fde, &source->initial, addr, &point);
 	choose_point(cfi, fde, addr, &point);
-	before = point.insns ? point.at : NULL;
+	before = point.entry ? point.at : NULL;
 	good = dwunw_cfi_rules_make(rules, fde, &source->initial, addr, &point);
-	if (point.insns && point.at != before)
+	if (point.entry && point.at != before)
 		keep_point(cfi, &point);
 	return good;
 }

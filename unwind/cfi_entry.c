@@ -199,6 +199,7 @@ bool dwunw_fde_read(struct dwunw_fde *fde, const struct dwunw_cfi_section *secti
 	}
 	if (h.wide && section->eh && fde->cie.wide_id)
 		dwunw_bytes_take(&h.body, 4);
+	fde->entry = section->bytes + at;
 	fde->start = dwunw_fde_address(fde, &h.body);
 	len = section->eh ? dwunw_bytes_encoded(&h.body, fde->cie.encoding & 0x0f)
 			  : dwunw_bytes_u(&h.body, fde->cie.addr_size);

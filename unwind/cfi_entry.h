@@ -31,7 +31,8 @@ struct dwunw_cie {
 
 struct dwunw_fde {
 	const struct dwunw_cfi_section *section; /* of the CIE; NULL: it was not read */
-	uint64_t cie_at;
+	uint64_t cie_at;			 /* in the section */
+	const uint8_t *entry;			 /* the FDE, which tells it from all others */
 	struct dwunw_cie cie;
 	const uint8_t *insns, *insns_end;
 	uint64_t start, end; /* addresses it covers */

@@ -31,7 +31,7 @@ static void make_checkpoint(struct machine *m)
 	if (!m->point || m->depth || m->work - m->point_work < DWUNW_CFI_CHECKPOINT_WORK)
 		return;
 	m->point_work = m->work;
-	m->point->insns = m->fde->insns;
+	m->point->entry = m->fde->entry;
 	m->point->at = m->in.at;
 	m->point->work = m->work;
 	m->point->rules = *m->now;
@@ -108,15 +108,19 @@ static void restore(struct machine *m, uint64_t reg)
 static void set_cfa(struct machine *m, uint64_t reg, uint64_t off)
 {
 	m->changed = true;
+	m->now->cfa_off = off;
 	m->now->cfa = (struct dwunw_cfi_rule){
 		.kind = DWUNW_CFI_REGISTER, .reg = (uint8_t)(reg < 255 ? reg : 255), .off = off};
 }
 
-/* Half of the CFA's rule is to change: there must be one of a register and an offset. */
-static void need_cfa_register(struct machine *m)
+/* DWARF wants a register as the CFA's rule here.  After an expression libgcc keeps the number for
+ * when there is one again, and hand-written code (libgcrypt's) relies on that. */
+static void set_cfa_offset(struct machine *m, uint64_t off)
 {
 	m->changed = true;
-	m->bad |= m->now->cfa.kind != DWUNW_CFI_REGISTER;
+	m->now->cfa_off = off;
+	if (m->now->cfa.kind == DWUNW_CFI_REGISTER)
+		m->now->cfa.off = off;
 }
 
 static void remember(struct machine *m)
@@ -201,16 +205,13 @@ static bool execute_row(struct machine *m, uint8_t op)
 		set_cfa(m, reg, factored_signed(m));
 		return true;
 	case DW_CFA_def_cfa_register:
-		need_cfa_register(m);
-		set_cfa(m, dwunw_bytes_uleb(&m->in), m->now->cfa.off);
+		set_cfa(m, dwunw_bytes_uleb(&m->in), m->now->cfa_off);
 		return true;
 	case DW_CFA_def_cfa_offset:
-		need_cfa_register(m);
-		m->now->cfa.off = dwunw_bytes_uleb(&m->in);
+		set_cfa_offset(m, dwunw_bytes_uleb(&m->in));
 		return true;
 	case DW_CFA_def_cfa_offset_sf:
-		need_cfa_register(m);
-		m->now->cfa.off = factored_signed(m);
+		set_cfa_offset(m, factored_signed(m));
 		return true;
 	case DW_CFA_def_cfa_expression:
 		m->now->cfa = expression(m, DWUNW_CFI_VAL_EXPR);
@@ -333,7 +334,7 @@ bool dwunw_cfi_rules_make(struct dwunw_cfi_rules *rules, const struct dwunw_fde 
 	machine_init(&m, fde, rules, addr);
 	m.initial = initial;
 	m.point = point;
-	if (point->insns) {
+	if (point->entry) {
 		*rules = point->rules;
 		m.in.at = point->at;
 		m.work = m.point_work = point->work;

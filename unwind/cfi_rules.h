@@ -42,12 +42,13 @@ struct dwunw_cfi_rules {
 	struct dwunw_cfi_rule cfa; /* REGISTER or VAL_EXPR */
 	struct dwunw_cfi_rule reg[DWUNW_CFI_REGS];
 	uint64_t start, end; /* addresses that they are for */
+	uint64_t cfa_off;    /* the last offset for the CFA, also while that is an expression */
 	bool signal;
 };
 
 /* A place within the instructions of an FDE from which they can be gone on with. */
 struct dwunw_cfi_checkpoint {
-	const uint8_t *insns;	      /* the FDE's first one; NULL: there is no checkpoint */
+	const uint8_t *entry;	      /* the FDE; NULL: there is no checkpoint */
 	const uint8_t *at;	      /* the next one */
 	uint32_t work;		      /* that was done up to here */
 	struct dwunw_cfi_rules rules; /* from rules.start on */
