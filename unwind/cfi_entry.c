@@ -182,10 +182,25 @@ uint64_t dwunw_fde_address(const struct dwunw_fde *fde, struct dwunw_bytes *b)
 	return 0;
 }
 
+/* Read the address that @fde begins at, and, into fde->end, the number of bytes it covers. */
+static void read_addresses(struct dwunw_fde *fde, struct dwunw_bytes *b)
+{
+	const struct dwunw_cfi_section *s = fde->section;
+
+	if (s->eh && fde->cie.encoding == (DW_EH_PE_pcrel | DW_EH_PE_sdata4)) { /* the usual */
+		fde->start = s->addr + (uint64_t)(b->at - s->bytes);
+		fde->start += dwunw_bytes_s(b, 4);
+		fde->end = dwunw_bytes_s(b, 4);
+		return;
+	}
+	fde->start = dwunw_fde_address(fde, b);
+	fde->end = s->eh ? dwunw_bytes_encoded(b, fde->cie.encoding & 0x0f)
+			 : dwunw_bytes_u(b, fde->cie.addr_size);
+}
+
 bool dwunw_fde_read(struct dwunw_fde *fde, const struct dwunw_cfi_section *section, uint64_t at)
 {
 	struct head h;
-	uint64_t len;
 
 	read_head(&h, section, at);
 	if (h.kind != DWUNW_ENTRY_FDE)
@@ -200,12 +215,10 @@ bool dwunw_fde_read(struct dwunw_fde *fde, const struct dwunw_cfi_section *secti
 	if (h.wide && section->eh && fde->cie.wide_id)
 		dwunw_bytes_take(&h.body, 4);
 	fde->entry = section->bytes + at;
-	fde->start = dwunw_fde_address(fde, &h.body);
-	len = section->eh ? dwunw_bytes_encoded(&h.body, fde->cie.encoding & 0x0f)
-			  : dwunw_bytes_u(&h.body, fde->cie.addr_size);
+	read_addresses(fde, &h.body);
 	if (fde->cie.sized)
 		dwunw_bytes_take(&h.body, dwunw_bytes_uleb(&h.body));
 	fde->insns = h.body.at;
 	fde->insns_end = h.body.end;
-	return !h.body.bad && !__builtin_add_overflow(fde->start, len, &fde->end);
+	return !h.body.bad && !__builtin_add_overflow(fde->start, fde->end, &fde->end);
 }

@@ -2,7 +2,7 @@
 #include "unwind/cfi_rules.h"
 
 /* What copying all rules costs, beside an instruction. */
-#define COPY_WORK 8
+#define COPY_WORK 16
 
 /* Rules that were remembered, as often as it was done without a change in between. */
 struct remembered {

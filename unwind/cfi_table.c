@@ -72,9 +72,13 @@ static bool covers(struct dwunw_cfi_table *t, uint64_t at, uint64_t addr, struct
 	return dwunw_fde_read(fde, &t->section, at) && fde->start <= addr && addr < fde->end;
 }
 
-static bool find_by_pairs(struct dwunw_cfi_table *t, uint64_t addr, struct dwunw_fde *fde)
+/* Find the pair for @addr and read its FDE.  False: it is none, or does not cover @addr; then
+ * *is_gap is set if it is what its address says, and ends before. */
+static bool find_by_pairs(struct dwunw_cfi_table *t, uint64_t addr, struct dwunw_fde *fde,
+			  bool *is_gap)
 {
 	size_t low = 0, high = t->nr_pairs;
+	uint64_t at;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -84,7 +88,30 @@ static bool find_by_pairs(struct dwunw_cfi_table *t, uint64_t addr, struct dwunw
 		else
 			high = middle;
 	}
-	return low && covers(t, number(t, 2 * low - 1) - t->section.addr, addr, fde);
+	*is_gap = t->nr_pairs && !low;
+	if (!low)
+		return false;
+	at = number(t, 2 * low - 1) - t->section.addr;
+	if (covers(t, at, addr, fde))
+		return true;
+	*is_gap = fde->section && fde->entry == t->section.bytes + at &&
+		  fde->start == number(t, 2 * low - 2) && fde->end <= addr;
+	return false;
+}
+
+/* Whether the table is in order, and has as many pairs as there are FDEs.  Takes a small part of
+ * the time that an index of our own would, which large libraries are thus spared. */
+static bool is_sound(const struct dwunw_cfi_table *t)
+{
+	enum dwunw_entry_kind kind;
+	size_t nr_fdes = 0;
+
+	for (size_t i = 1; i < t->nr_pairs; i++)
+		if (number(t, 2 * i) < number(t, 2 * i - 2))
+			return false;
+	for (uint64_t at = 0, next; (kind = dwunw_entry_head(&t->section, at, &next)); at = next)
+		nr_fdes += kind == DWUNW_ENTRY_FDE;
+	return t->nr_pairs && nr_fdes == t->nr_pairs;
 }
 
 static int compare(const void *a, const void *b)
@@ -160,9 +187,17 @@ static bool find_by_index(struct dwunw_cfi_table *t, uint64_t addr, struct dwunw
 
 int dwunw_cfi_table_find(struct dwunw_cfi_table *table, uint64_t addr, struct dwunw_fde *fde)
 {
-	if (find_by_pairs(table, addr, fde))
-		return 1;
+	bool is_gap;
+
 	if (!table->section.len)
+		return 0;
+	if (find_by_pairs(table, addr, fde, &is_gap))
+		return 1;
+	if (!table->checked) {
+		table->sound = is_sound(table);
+		table->checked = true;
+	}
+	if (table->sound && is_gap)
 		return 0;
 	if (!table->indexed) {
 		table->nr_index = 0;

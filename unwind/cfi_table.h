@@ -19,7 +19,9 @@ struct dwunw_cfi_table {
 	uint8_t encoding;
 	uint64_t base;	     /* added to the numbers */
 	uint64_t pairs_addr; /* address of the first one, if they count from where they stand */
-	/* Made when the table is missing, or does not lead to an FDE that covers the address. */
+	bool checked, sound; /* the table was looked at as a whole; it names every FDE, in order */
+	/* Made when the table is missing or not sound, and does not lead to an FDE that covers the
+	 * address. */
 	struct dwunw_fde_place *index;
 	size_t nr_index;
 	bool indexed;
