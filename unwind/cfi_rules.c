@@ -2,7 +2,7 @@
 #include "unwind/cfi_rules.h"
 
 /* What copying all rules costs, beside an instruction. */
-#define COPY_WORK 16
+#define COPY_WORK 8
 
 /* Rules that were remembered, as often as it was done without a change in between. */
 struct remembered {
@@ -25,6 +25,13 @@ struct machine {
 	uint32_t point_work; /* when the last checkpoint was made */
 	struct remembered stack[DWUNW_CFI_MAX_REMEMBERED];
 };
+
+/* A call, on purpose: a copy of this length in line is "rep movs", which takes four times as long.
+ */
+static void copy_rules(struct dwunw_cfi_rules *to, const struct dwunw_cfi_rules *from)
+{
+	memmove(to, from, sizeof(*to));
+}
 
 static void make_checkpoint(struct machine *m)
 {
@@ -134,7 +141,7 @@ static void remember(struct machine *m)
 		return;
 	}
 	m->stack[m->depth].times = 1;
-	m->stack[m->depth++].rules = *m->now;
+	copy_rules(&m->stack[m->depth++].rules, m->now);
 	m->work += COPY_WORK;
 	m->changed = false;
 }
@@ -151,7 +158,7 @@ static void restore_remembered(struct machine *m)
 	}
 	top = &m->stack[m->depth - 1];
 	if (m->changed) {
-		*m->now = top->rules;
+		copy_rules(m->now, &top->rules);
 		m->now->start = start;
 		m->work += COPY_WORK;
 	}
@@ -272,11 +279,51 @@ static void execute_register(struct machine *m, uint8_t op)
 	}
 }
 
+/* Execute what makes up most of all: short advances, and offsets of one byte.  The same as run()
+ * does with them, but at a third of the time, for want of steps by way of memory. */
+static void run_usual(struct machine *m)
+{
+	const uint8_t *at = m->in.at, *last = m->in.end - 1;
+	uint64_t addr = m->now->start, align = m->fde->cie.data_align;
+	uint32_t work = m->work, stop = m->point_work + DWUNW_CFI_CHECKPOINT_WORK - 1;
+
+	if (stop > DWUNW_CFI_MAX_WORK)
+		stop = DWUNW_CFI_MAX_WORK;
+	for (; at < last && work < stop; work++) {
+		uint8_t op = *at, number = at[1];
+
+		if ((op & 0xc0) == DW_CFA_advance_loc) {
+			if ((op & 0x3fu) > m->addr - addr)
+				break;
+			addr += op & 0x3f;
+			at++;
+			continue;
+		}
+		if (number > 0x7f)
+			break;
+		if (op == DW_CFA_def_cfa_offset)
+			set_cfa_offset(m, number);
+		else if ((op & 0xc0) == DW_CFA_offset)
+			set_rule(m, op & 0x3f, DWUNW_CFI_OFFSET, number * align);
+		else
+			break;
+		at += 2;
+	}
+	m->in.at = at;
+	m->now->start = addr;
+	m->work = work;
+}
+
 static bool run(struct machine *m)
 {
 	while (!m->done && m->in.at < m->in.end) {
-		uint8_t op = *m->in.at++;
+		uint8_t op;
 
+		if (m->fde->cie.code_align == 1)
+			run_usual(m);
+		if (m->in.at == m->in.end)
+			return true;
+		op = *m->in.at++;
 		if (++m->work > DWUNW_CFI_MAX_WORK)
 			return false;
 		switch (op & 0xc0) {
@@ -339,7 +386,7 @@ bool dwunw_cfi_rules_make(struct dwunw_cfi_rules *rules, const struct dwunw_fde 
 		m.in.at = point->at;
 		m.work = m.point_work = point->work;
 	} else {
-		*rules = *initial;
+		copy_rules(rules, initial);
 		rules->start = fde->start;
 	}
 	rules->end = fde->end;
