@@ -94,7 +94,7 @@ static bool find_by_pairs(struct dwunw_cfi_table *t, uint64_t addr, struct dwunw
 	at = number(t, 2 * low - 1) - t->section.addr;
 	if (covers(t, at, addr, fde))
 		return true;
-	*is_gap = fde->section && fde->entry == t->section.bytes + at &&
+	*is_gap = at < t->section.len && fde->section && fde->entry == t->section.bytes + at &&
 		  fde->start == number(t, 2 * low - 2) && fde->end <= addr;
 	return false;
 }
