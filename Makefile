@@ -98,7 +98,7 @@ bench: all $(BENCH)
 	$(Q)$(O)/tests/bench/format_speed $(O)/format_speed.mlk
 
 # What reads call frame information, with nothing that it does not need.
-CFI_OBJ     = $(patsubst %.c,$(O)/%.o,$(wildcard unwind/cfi*.c) $(addprefix unwind/,expr.c elf_util.c addr_index.c))
+CFI_OBJ     = $(patsubst %.c,$(O)/%.o,$(wildcard unwind/cfi*.c unwind/expr*.c) unwind/elf_util.c unwind/addr_index.c)
 
 $(O)/tests/bench/cfi $(ORACLE): $(O)/%: $(O)/%.o $(CFI_OBJ)
 	$(call say,LINK,$@)
