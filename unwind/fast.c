@@ -108,13 +108,12 @@ static int deref_cfa(const struct dwunw_pass *p, struct dwunw_rule rule, const s
 	const struct dwunw_stack *stack = p->sample->stack;
 	uint64_t addr = c->bp + (uint64_t)(int64_t)rule.cfa_off, at = addr - stack->addr;
 
-	if (addr < c->sp)
+	if (addr < c->sp || p->sample->stale_from < end_of(stack))
 		return GIVE_UP;
-	if (at <= c->room) {
-		*cfa = load(stack, at);
-		return STEPPED;
-	}
-	return p->sample->stale_from < end_of(stack) ? GIVE_UP : (int)DWUNW_STATUS_TRUNCATED;
+	if (at > c->room)
+		return DWUNW_STATUS_TRUNCATED;
+	*cfa = load(stack, at);
+	return STEPPED;
 }
 
 /* Find the CFA by a rule of any kind; p->nr is the frame.  Returns STEPPED if that is it, JUMPED if
@@ -175,6 +174,21 @@ static inline void take_words(const struct dwunw_stack *stack, struct dwunw_rule
 	c->sp = cfa;
 }
 
+/* take_words() where the slot of rbp counts from rbp itself. */
+static int deref_words(const struct dwunw_stack *stack, struct dwunw_rule rule, uint64_t cfa,
+		       struct cursor *c)
+{
+	uint64_t slot = c->bp + (uint64_t)(8 * (int64_t)rule.bp_slot);
+
+	if (slot < c->sp || slot > cfa - 2 * sizeof(uint64_t) || cfa - c->sp < 2 * sizeof(uint64_t))
+		return GIVE_UP;
+	c->bp = load(stack, slot - stack->addr);
+	c->pc = load(stack, cfa - sizeof(uint64_t) - stack->addr);
+	c->sp = cfa;
+	c->bits |= DWUNW_PC_RETURN;
+	return STEPPED;
+}
+
 /* Go on to the caller of a frame at @place, which may be of any kind and have any problem. */
 static int odd_step(struct dwunw_pass *p, const struct dwunw_place *place, struct cursor *c)
 {
@@ -193,6 +207,8 @@ static int odd_step(struct dwunw_pass *p, const struct dwunw_place *place, struc
 			return DWUNW_STATUS_TRUNCATED;
 		c->bits |= DWUNW_PC_STALE; /* it is there, and stale, as all from here on */
 	}
+	if (place->rule.kind == DWUNW_RULE_DEREF_BP)
+		return deref_words(stack, place->rule, cfa, c);
 	/* What it reads below rsp would not be what the history compares. */
 	if (cfa - c->sp < (uint64_t)(-8 * (int64_t)place->rule.bp_slot))
 		return GIVE_UP;

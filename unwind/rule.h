@@ -16,7 +16,8 @@ enum dwunw_rule_kind {
 	DWUNW_RULE_SP_BP = 1, /* and rbp is saved */
 	DWUNW_RULE_BP = 2,    /* CFA = rbp + cfa_off */
 	DWUNW_RULE_BP_BP = 3,
-	DWUNW_RULE_DEREF = 4, /* CFA = the word at rbp + cfa_off */
+	/* CFA = the word at rbp + cfa_off, and with bit 0 rbp is saved at rbp + 8 * bp_slot */
+	DWUNW_RULE_DEREF = 4,
 	DWUNW_RULE_DEREF_BP = 5,
 	DWUNW_RULE_PLT = 6, /* CFA = rsp + 8, and 8 more if pc % 16 is at least cfa_off */
 	/* CFA = rsp + cfa_off % 65536, and rbp was saved at CFA + 8 * (cfa_off / 65536), which is
