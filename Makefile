@@ -33,9 +33,11 @@ HEADERS     = mleak.h bpf/event.h $(foreach m,$(MODULES),$(wildcard $(m)/*.h))
 FUZZ        = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
 	      $(FUZZ:%=$(O)/tests/unit/test_fuzz_%)
-FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/bench/*.c samples/*.[ch] samples/*.cc)
+FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/*.h tests/oracle/*.[ch] tests/bench/*.[ch] samples/*.[ch] samples/*.cc)
 
-BENCH       = $(addprefix $(O)/tests/bench/,pair slices format_speed)
+BENCH       = $(addprefix $(O)/tests/bench/,pair slices format_speed unwind cfi)
+ORACLE      = $(patsubst tests/oracle/%.c,$(O)/tests/oracle/%,$(wildcard tests/oracle/cfi*.c))
+
 
 SAMPLES     = $(basename $(notdir $(filter-out samples/plugin.c,$(wildcard samples/*.c samples/*.cc)))) \
 	      plugin.so
@@ -90,11 +92,32 @@ run-fuzz-%: $(O)/tests/fuzz/fuzz_%
 		$(O)/corpus/$* 2> $(O)/found/$*.log || { tail -n 40 $(O)/found/$*.log; exit 1; }
 	$(Q)tail -n 1 $(O)/found/$*.log
 
-## bench: measure what recording costs a program, the size of traces, and the speed of format/
+## bench: measure what recording costs a program, the size of traces, the speed of format/ and unwind/
 bench: all $(BENCH)
 	$(Q)python3 tests/bench/overhead.py $(O)/mleak $(O)/tests/bench/pair
 	$(Q)python3 tests/bench/trace_size.py $(O)/mleak $(O)/tests/bench/slices
 	$(Q)$(O)/tests/bench/format_speed $(O)/format_speed.mlk
+	$(Q)$(MAKE) --no-print-directory bench-unwind
+
+## bench-unwind: measure how fast recorded stacks are unwound, against libdw
+bench-unwind: all $(O)/tests/bench/unwind
+	$(Q)python3 tests/bench/unwind.py $(O)/mleak $(O)/tests/bench/unwind
+
+# What reads call frame information, with nothing that it does not need.
+CFI_OBJ     = $(patsubst %.c,$(O)/%.o,$(wildcard unwind/cfi*.c unwind/expr*.c) unwind/elf_util.c unwind/addr_index.c)
+
+$(O)/tests/bench/cfi $(ORACLE): $(O)/%: $(O)/%.o $(CFI_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+## bench-cfi: time to look up call frame information, against libdw's, in the largest files at hand
+bench-cfi: $(O)/tests/bench/cfi
+	$(Q)$(O)/tests/bench/cfi
+
+## acceptance-cfi: compare all call frame information of this machine with libdw's and readelf's
+acceptance-cfi: deps
+	$(Q)$(MAKE) --no-print-directory $(ORACLE)
+	$(Q)python3 tests/oracle/cfi_all.py $(O)/tests/oracle /usr/bin /usr/lib
 
 $(O)/tests/bench/pair: tests/bench/pair.c
 	@mkdir -p $(@D)
@@ -105,10 +128,16 @@ $(O)/tests/bench/slices $(O)/tests/bench/format_speed: $(O)/tests/bench/%: $(O)/
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
+$(O)/tests/bench/unwind: $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/unwind*.c)) \
+		$(filter $(O)/format/% $(O)/unwind/%,$(OBJ)) \
+		$(addprefix $(O)/report/,array.o hash_index.o histories.o images.o spaces.o)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
 ## samples: build the leaking samples, stripped, with separate debug files
 samples: $(SAMPLE_BINS)
 
-build-tests: all samples $(UNIT)
+build-tests: all samples $(UNIT) $(ORACLE)
 
 ## deps: install the missing packages (Debian, as root); elsewhere print the list
 deps:
@@ -133,6 +162,9 @@ $(O)/%.o: %.c
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 $(O)/record/probes.o: $(O)/mleak.bpf.skel.h
+
+# The hot loop keeps its registers apart: packed into vectors they wait for each other.
+$(O)/unwind/fast.o: ALL_CFLAGS += -fno-tree-slp-vectorize
 
 # The paths of this directory stay out of the object: it is the same wherever it is built.
 $(O)/mleak.bpf.o: bpf/mleak.bpf.c bpf/event.h bpf/kernel.h unwind/dwunw_event.h
@@ -232,8 +264,8 @@ help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | \
 		awk -F': ' '{ printf "  %-14s %s\n", $$1, substr($$0, length($$1) + 3) }'
 
-.PHONY: all demo test bench fuzz check-unit samples build-tests deps check-layers check-headers format \
+.PHONY: all demo test bench bench-unwind bench-cfi acceptance-cfi fuzz check-unit samples build-tests deps check-layers check-headers format \
 	format-check clean help
 .SECONDARY:
 
--include $(OBJ:.o=.d) $(UNIT:=.d) $(O)/tests/unit/mleak.d $(wildcard $(O)/tests/fuzz/*.d)
+-include $(OBJ:.o=.d) $(UNIT:=.d) $(O)/tests/unit/mleak.d $(wildcard $(O)/tests/fuzz/*.d $(O)/tests/oracle/*.d)

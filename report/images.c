@@ -8,7 +8,7 @@
 #include "report/array.h"
 #include "report/hash_index.h"
 
-#define ABSENT ((uint32_t)1 << 31) /* of a frame's module: the rest is a number of images */
+#define ABSENT DWUNW_FOREIGN_MODULE /* of a frame's module: the rest is a number of images */
 
 _Static_assert(IMAGES_MAX < ABSENT, "numbers and this bit are apart");
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/histories.h"
 #include "report/spaces.h"
 
 struct leaks {
@@ -13,13 +14,13 @@ struct leaks {
 	struct images *images; /* the unwinder borrows their bytes */
 	struct spaces *spaces;
 	struct stacks *stacks;
+	struct histories *histories;
 	struct live *live;
 	struct mlk_condition condition;
 	uint64_t status_counts[DWUNW_STATUS_NR];
 	char *comm;
 	const char **missing; /* paths */
 	size_t nr_missing;
-	struct dwunw_frame frames[STACK_MAX_FRAMES]; /* of the stack being unwound */
 };
 
 static void keep_larger(uint64_t *all, uint64_t pass)
@@ -71,47 +72,58 @@ static int note_layout(struct leaks *leaks, const struct mlk_record *record)
 	}
 }
 
-/* Unwind the stack of @event into leaks->frames.  Returns how many there are, or -ENOMEM. */
-static int capture(struct leaks *leaks, const struct mlk_event *event, enum dwunw_status *status)
+/* Unwind the stack of @event.  *id is the unwinder's for it.  Returns 0 or -ENOMEM. */
+static int capture(struct leaks *leaks, const struct mlk_event *event, uint32_t *id)
 {
 	uint32_t flags = event->flags & 0xff;
 	const struct space *space;
 	struct dwunw_regset regs;
+	struct dwunw_result result;
 	struct dwunw_stack stack = {
 		.addr = event->regs[MLK_SP_REG],
 		.bytes = event->stack,
 		.len = event->stack_len,
 	};
-	int nr, err;
+	struct dwunw_sample sample = {
+		.regs = &regs,
+		.stack = &stack,
+		.stale_from = UINT64_MAX,
+		.unchanged_from = event->stack_same_from,
+	};
+	int err;
 
 	/* A return address of 0 may be one that the trace left out: it must not pass for the end.
 	 */
 	if (mlk_reader_meta(leaks->trace)->stack_mode != MLK_STACK_RAW)
 		flags |= DWUNW_EVENT_STACK_FAULT;
 	/* registers of another architecture: a stack without frames */
-	if (dwunw_regset_prepare(&regs, event->regs, event->nr_regs, flags))
-		return 0;
+	if (dwunw_regset_prepare(&regs, event->regs, event->nr_regs, flags)) {
+		histories_forget(leaks->histories, event->tgid, event->tid);
+		return dwunw_stack_intern(leaks->dw, NULL, 0, DWUNW_STATUS_NO_CFI, id);
+	}
 	err = spaces_find(leaks->spaces, event->tgid, event->time_ns, &space);
 	if (err)
 		return err;
-	nr = dwunw_capture(space->modules, &regs, &stack, leaks->frames, STACK_MAX_FRAMES, status);
-	if (nr > 0)
-		space_tell_absent(space, leaks->frames, (size_t)nr);
-	return nr;
+	sample.history = histories_get(leaks->histories, event->tgid, event->tid);
+	err = dwunw_capture(space->modules, &sample, NULL, 0, &result);
+	if (!err)
+		*id = result.id;
+	return err;
 }
 
 static int unwind(struct leaks *leaks, const struct mlk_event *event, uint32_t *number)
 {
-	enum dwunw_status status = DWUNW_STATUS_NO_CFI;
-	int nr = capture(leaks, event, &status), err;
+	struct stack *stack;
+	uint32_t id;
+	int err = capture(leaks, event, &id);
 
-	if (nr < 0)
-		return nr;
-	err = stacks_intern(leaks->stacks, leaks->frames, (size_t)nr, status, number);
+	if (!err)
+		err = stacks_add(leaks->stacks, id, number);
 	if (err)
 		return err;
-	stacks_get(leaks->stacks, *number)->allocs++;
-	leaks->status_counts[status]++;
+	stack = stacks_get(leaks->stacks, *number);
+	stack->allocs++;
+	leaks->status_counts[stack->status]++;
 	return 0;
 }
 
@@ -215,7 +227,9 @@ static int start(struct leaks *leaks, const char *const *debug_dirs, size_t nr_d
 	if (!err)
 		err = spaces_new(&leaks->spaces);
 	if (!err)
-		err = stacks_new(&leaks->stacks);
+		err = stacks_new(&leaks->stacks, leaks->dw);
+	if (!err)
+		err = histories_new(&leaks->histories);
 	if (!err)
 		err = live_new(&leaks->live);
 	return err;
@@ -291,6 +305,7 @@ void leaks_free(struct leaks *leaks)
 	if (!leaks)
 		return;
 	live_free(leaks->live);
+	histories_free(leaks->histories);
 	stacks_free(leaks->stacks);
 	spaces_free(leaks->spaces);
 	dwunw_free(leaks->dw);

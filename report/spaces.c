@@ -22,7 +22,7 @@ struct snapshot {
 struct spaces {
 	struct snapshot *snapshots; /* in the order of the trace, then sorted by process and time */
 	size_t nr_snapshots, snapshots_room;
-	struct space *all; /* distinct; until they are built, .maps are all executable mappings */
+	struct space *all; /* distinct; .maps are its executable mappings until it is built */
 	size_t nr, room;
 	struct hash_index index;
 	size_t nr_mappings; /* of all, and one for each snapshot */
@@ -196,26 +196,6 @@ int spaces_prepare(struct spaces *spaces, const struct images *images, struct dw
 	return dwunw_space_new(&spaces->empty.modules, dw, NULL, 0);
 }
 
-/* Keep of the maps only those of absent modules. */
-static void drop_maps(struct space *space, const struct images *images)
-{
-	struct dwunw_mapping *fewer;
-	size_t nr = 0;
-
-	for (size_t i = 0; i < space->nr_maps; i++) {
-		uint32_t module = space->maps[i].module;
-
-		if (module != DWUNW_NO_MODULE && images_module(images, module) == DWUNW_NO_MODULE)
-			space->maps[nr++] = space->maps[i];
-	}
-	fewer = nr ? reallocarray(space->maps, nr, sizeof(*fewer)) : NULL;
-	if (!nr)
-		free(space->maps);
-	if (!nr || fewer)
-		space->maps = fewer;
-	space->nr_maps = nr;
-}
-
 static int build(struct spaces *spaces, struct space *space)
 {
 	struct dwunw_mapping *maps =
@@ -225,14 +205,22 @@ static int build(struct spaces *spaces, struct space *space)
 	if (!maps)
 		return -ENOMEM;
 	for (size_t i = 0; i < space->nr_maps; i++) {
+		uint32_t number = space->maps[i].module;
+
 		maps[i] = space->maps[i];
-		if (maps[i].module != DWUNW_NO_MODULE)
-			maps[i].module = images_module(spaces->images, maps[i].module);
+		if (number == DWUNW_NO_MODULE)
+			continue;
+		maps[i].module = images_module(spaces->images, number);
+		if (maps[i].module == DWUNW_NO_MODULE)
+			maps[i].module = images_absent(number);
 	}
 	err = dwunw_space_new(&space->modules, spaces->dw, maps, space->nr_maps);
 	free(maps);
-	if (!err)
-		drop_maps(space, spaces->images);
+	if (!err) {
+		free(space->maps); /* they have served to tell equal snapshots */
+		space->maps = NULL;
+		space->nr_maps = 0;
+	}
 	return err;
 }
 
@@ -265,41 +253,6 @@ int spaces_find(struct spaces *spaces, uint32_t tgid, uint64_t time_ns, const st
 
 	*out = err ? NULL : space;
 	return err;
-}
-
-/* The mapping of @addr, or NULL.  They are ascending and do not overlap, as in the trace. */
-static const struct dwunw_mapping *find_mapping(const struct space *space, uint64_t addr)
-{
-	size_t low = 0, high = space->nr_maps;
-
-	/* the first mapping that begins too late */
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (space->maps[middle].start <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && addr < space->maps[low - 1].end ? &space->maps[low - 1] : NULL;
-}
-
-void space_tell_absent(const struct space *space, struct dwunw_frame *frames, size_t nr)
-{
-	for (size_t i = 0; i < nr; i++) {
-		struct dwunw_frame *frame = &frames[i];
-		const struct dwunw_mapping *mapping;
-
-		if (frame->module != DWUNW_NO_MODULE)
-			continue;
-		/* the byte before a return address belongs to the call */
-		mapping =
-			find_mapping(space, frame->pc - !!(frame->flags & DWUNW_FRAME_FLAG_RETURN));
-		if (!mapping)
-			continue;
-		frame->module = images_absent(mapping->module);
-		frame->addr = frame->pc - mapping->start + mapping->file_offset;
-	}
 }
 
 bool spaces_use(const struct spaces *spaces, uint32_t number)

@@ -12,9 +12,9 @@ struct spaces; /* opaque */
 
 /* One layout of an address space, whichever processes had it, and when. */
 struct space {
+	/* with images_absent() for modules that the unwinder does not have */
 	struct dwunw_space *modules;
-	/* the mappings of which the unwinder has no module, whose .module is a number of images */
-	struct dwunw_mapping *maps;
+	struct dwunw_mapping *maps; /* of spaces.c: by numbers of images, until it is built */
 	size_t nr_maps;
 };
 
@@ -39,10 +39,6 @@ int spaces_prepare(struct spaces *spaces, const struct images *images, struct dw
  * Returns 0 or -ENOMEM.
  */
 int spaces_find(struct spaces *spaces, uint32_t tgid, uint64_t time_ns, const struct space **out);
-
-/* Of the @nr frames, which were found in @space, tell those in modules that the unwinder does not
- * have: they get the module images_absent(number), and as addr the offset into its file. */
-void space_tell_absent(const struct space *space, struct dwunw_frame *frames, size_t nr);
 
 /* Whether module @number of the images given to spaces_add() is mapped executable in a snapshot. */
 bool spaces_use(const struct spaces *spaces, uint32_t number);

@@ -1,47 +1,52 @@
-/* cfi.c - rows of call frame information from libdw, cached by address */
+/* cfi.c - rows of call frame information, cached by address */
 #include "unwind/cfi.h"
 
-#include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "unwind/addr_index.h"
-#include "unwind/cfi_check.h"
-#include "unwind/dwunw.h"
-#include "unwind/elf_util.h"
+#include "unwind/cfi_pack.h"
+#include "unwind/cfi_section.h"
+#include "unwind/cfi_table.h"
+
+#define MAX_CHECKPOINTS 256
+#define FULLS_IN_CHUNK	16
+
+/* Rules of FULL rows, which stay where they are. */
+struct fulls {
+	struct fulls *next;
+	struct dwunw_cfi_rules rules[FULLS_IN_CHUNK];
+};
+
+/* One section, and what was last found in it. */
+struct source {
+	struct dwunw_cfi_table table;
+	struct dwunw_fde fde;
+	uint64_t initial_of; /* place of the CIE that initial is of, plus one; or 0 */
+	bool initial_good;
+	struct dwunw_cfi_rules initial;
+};
 
 struct dwunw_cfi {
 	Elf *elf;
-	Dwarf_CFI *eh; /* .eh_frame, or NULL; opened, as debug is, when first needed */
-	bool eh_opened, debug_opened;
-	Dwarf *dwarf;	  /* holds .debug_frame; opened only when .eh_frame does not know */
-	Dwarf_CFI *debug; /* belongs to dwarf */
+	bool opened, debug_opened;	     /* the sections were looked for */
+	struct source eh, debug;	     /* debug is asked only when eh does not know */
+	void *debug_owned;		     /* the uncompressed section, or NULL */
+	struct dwunw_cfi_checkpoint *points; /* of long FDEs */
+	size_t nr_points;
 	struct dwunw_addr_index index;
 	struct dwunw_cfi_row *rows;
 	uint32_t nr_rows, room;
+	struct fulls *fulls;
+	uint32_t nr_fulls; /* used in the first chunk */
 };
-
-/*
- * libdw goes by the program headers when there is no section .eh_frame.  In a reduced image these
- * say where things were in the whole file, so that is only for files without section headers.
- */
-static bool has_eh_frame(Elf *elf)
-{
-	GElf_Shdr shdr;
-	size_t nr = 0;
-
-	if (elf_getshdrnum(elf, &nr))
-		return false;
-	return !nr || dwunw_elf_section(elf, ".eh_frame", &shdr);
-}
 
 struct dwunw_cfi *dwunw_cfi_new(Elf *elf)
 {
 	struct dwunw_cfi *cfi = calloc(1, sizeof(*cfi));
 
-	if (!cfi)
-		return NULL;
-	cfi->elf = elf;
+	if (cfi)
+		cfi->elf = elf;
 	return cfi;
 }
 
@@ -49,161 +54,140 @@ void dwunw_cfi_free(struct dwunw_cfi *cfi)
 {
 	if (!cfi)
 		return;
-	for (uint32_t i = 0; i < cfi->nr_rows; i++)
-		free(cfi->rows[i].frame);
+	while (cfi->fulls) {
+		struct fulls *next = cfi->fulls->next;
+
+		free(cfi->fulls);
+		cfi->fulls = next;
+	}
 	free(cfi->rows);
+	free(cfi->points);
 	dwunw_addr_index_release(&cfi->index);
-	dwarf_end(cfi->dwarf);
-	if (cfi->eh)
-		dwarf_cfi_end(cfi->eh);
+	dwunw_cfi_table_release(&cfi->eh.table);
+	dwunw_cfi_table_release(&cfi->debug.table);
+	free(cfi->debug_owned);
 	free(cfi);
 }
 
 static void open_eh_frame(struct dwunw_cfi *cfi)
 {
-	cfi->eh_opened = true;
-	if (has_eh_frame(cfi->elf) && dwunw_cfi_check_eh(cfi->elf))
-		cfi->eh = dwarf_getcfi_elf(cfi->elf);
+	struct dwunw_cfi_section eh, hdr;
+
+	dwunw_cfi_section_eh(cfi->elf, &eh, &hdr);
+	dwunw_cfi_table_init(&cfi->eh.table, &eh, &hdr);
+	cfi->opened = true;
 }
 
-static void open_debug_frame(struct dwunw_cfi *cfi)
+static int open_debug_frame(struct dwunw_cfi *cfi)
 {
-	GElf_Shdr shdr;
+	static const struct dwunw_cfi_section no_hdr;
+	struct dwunw_cfi_section debug;
 
+	if (dwunw_cfi_section_debug(cfi->elf, &debug, &cfi->debug_owned))
+		return -ENOMEM;
+	dwunw_cfi_table_init(&cfi->debug.table, &debug, &no_hdr);
 	cfi->debug_opened = true;
-	if (!dwunw_elf_section(cfi->elf, ".debug_frame", &shdr) &&
-	    !dwunw_elf_section(cfi->elf, ".zdebug_frame", &shdr))
-		return;
-	cfi->dwarf = dwarf_begin_elf(cfi->elf, DWARF_C_READ, NULL);
-	if (cfi->dwarf && dwunw_cfi_check_debug(cfi->elf))
-		cfi->debug = dwarf_getcfi(cfi->dwarf);
+	return 0;
 }
 
-static Dwarf_Frame *frame_at(struct dwunw_cfi *cfi, uint64_t addr)
+/* Choose the last checkpoint of @fde that is not after @addr. */
+static void choose_point(const struct dwunw_cfi *cfi, const struct dwunw_fde *fde, uint64_t addr,
+			 struct dwunw_cfi_checkpoint *point)
 {
-	Dwarf_Frame *frame = NULL;
+	const struct dwunw_cfi_checkpoint *best = NULL;
 
-	if (!cfi->eh_opened)
-		open_eh_frame(cfi);
-	if (cfi->eh && !dwarf_cfi_addrframe(cfi->eh, addr, &frame))
-		return frame;
-	if (!cfi->debug_opened)
-		open_debug_frame(cfi);
-	if (cfi->debug && !dwarf_cfi_addrframe(cfi->debug, addr, &frame))
-		return frame;
-	return NULL;
-}
+	for (size_t i = 0; i < cfi->nr_points; i++) {
+		const struct dwunw_cfi_checkpoint *p = &cfi->points[i];
 
-enum dwunw_cfi_rule dwunw_cfi_full_rule(const struct dwunw_cfi_row *row, int reg, Dwarf_Op mem[3],
-					Dwarf_Op **ops, size_t *nops)
-{
-	if (dwarf_frame_register(row->frame, reg, mem, ops, nops))
-		return DWUNW_CFI_RULE_UNDEFINED;
-	if (*nops)
-		return DWUNW_CFI_RULE_EXPR;
-	return *ops ? DWUNW_CFI_RULE_UNDEFINED : DWUNW_CFI_RULE_SAME;
-}
-
-static bool fits(int32_t *to, Dwarf_Word number)
-{
-	*to = (int32_t)(uint32_t)number;
-	return (Dwarf_Word)(int64_t)*to == number;
-}
-
-/* Whether the rule says "in memory at CFA + *off". */
-static bool saved_at_cfa(const Dwarf_Op *ops, size_t nops, int32_t *off)
-{
-	*off = 0;
-	if (ops[0].atom != DW_OP_call_frame_cfa || nops > 2)
-		return false;
-	return nops == 1 || (ops[1].atom == DW_OP_plus_uconst && fits(off, ops[1].number));
-}
-
-/* Fill row->cfa_*.  False when the CFA is not simply a register and an offset. */
-static bool simple_cfa(struct dwunw_cfi_row *row)
-{
-	const Dwarf_Op *op;
-	Dwarf_Op *ops;
-	Dwarf_Word reg;
-	size_t nops;
-
-	if (dwarf_frame_cfa(row->frame, &ops, &nops) || nops != 1)
-		return false;
-	op = &ops[0];
-	reg = op->atom == DW_OP_bregx ? op->number : (Dwarf_Word)op->atom - DW_OP_breg0;
-	row->cfa_reg = (uint8_t)reg;
-	return reg < DWUNW_MAX_ARCH_REGS &&
-	       fits(&row->cfa_off, op->atom == DW_OP_bregx ? op->number2 : op->number);
-}
-
-/* Take the rule of @reg into a simple row.  False when it does not fit there. */
-static bool simple_register(struct dwunw_cfi_row *row, int reg)
-{
-	Dwarf_Op mem[3], *ops;
-	size_t nops;
-	int32_t off;
-	enum dwunw_cfi_rule rule = dwunw_cfi_full_rule(row, reg, mem, &ops, &nops);
-
-	if (reg == DWUNW_X86_64_RSP) /* the caller's rsp is the CFA, if nothing else is said */
-		return rule == DWUNW_CFI_RULE_SAME ||
-		       (rule == DWUNW_CFI_RULE_EXPR && nops == 2 &&
-			ops[0].atom == DW_OP_call_frame_cfa && ops[1].atom == DW_OP_stack_value);
-	if (rule == DWUNW_CFI_RULE_SAME)
-		return reg != DWUNW_X86_64_RIP;
-	if (rule == DWUNW_CFI_RULE_UNDEFINED) {
-		row->undefined |= DWUNW_CFI_CALLEE_SAVED & 1u << reg;
-		return true;
+		if (p->entry == fde->entry && p->rules.start <= addr &&
+		    (!best || best->work < p->work))
+			best = p;
 	}
-	if (!saved_at_cfa(ops, nops, &off))
-		return false;
-	if (reg == DWUNW_X86_64_RIP) {
-		row->ra_off = off;
-		return true;
+	if (best)
+		*point = *best;
+}
+
+/* Keep @point for later, if there is room: one that is not kept costs time, nothing else. */
+static void keep_point(struct dwunw_cfi *cfi, const struct dwunw_cfi_checkpoint *point)
+{
+	if (!cfi->points)
+		cfi->points = calloc(MAX_CHECKPOINTS, sizeof(*cfi->points));
+	if (cfi->points && cfi->nr_points < MAX_CHECKPOINTS)
+		cfi->points[cfi->nr_points++] = *point;
+}
+
+static bool make_rules(struct dwunw_cfi *cfi, struct source *source, uint64_t addr,
+		       struct dwunw_cfi_rules *rules)
+{
+	const struct dwunw_fde *fde = &source->fde;
+	struct dwunw_cfi_checkpoint point;
+	const uint8_t *before;
+	bool good;
+
+	if (source->initial_of != fde->cie_at + 1) {
+		source->initial_good = dwunw_cfi_rules_begin(&source->initial, fde);
+		source->initial_of = fde->cie_at + 1;
 	}
-	if (!(DWUNW_CFI_CALLEE_SAVED & 1u << reg))
-		return false;
-	row->reg[row->nr_saved] = (uint8_t)reg;
-	row->off[row->nr_saved++] = off;
-	return true;
-}
-
-static bool is_simple(struct dwunw_cfi_row *row)
-{
-	if (!simple_cfa(row))
-		return false;
-	for (int reg = 0; reg < DWUNW_MAX_ARCH_REGS; reg++)
-		if (!simple_register(row, reg))
-			return false;
-	return true;
-}
-
-static void fill_row(struct dwunw_cfi *cfi, struct dwunw_cfi_row *row, uint64_t addr)
-{
-	Dwarf_Op mem[3], *ops;
-	enum dwunw_cfi_rule rule;
-	size_t nops;
-
-	row->frame = frame_at(cfi, addr);
 	/* Any other column for the return address is not of x86-64. */
-	if (!row->frame ||
-	    dwarf_frame_info(row->frame, NULL, NULL, &row->signal) != DWUNW_X86_64_RIP)
-		goto drop;
-	rule = dwunw_cfi_full_rule(row, DWUNW_X86_64_RIP, mem, &ops, &nops);
-	/* A function that left its return address in rip would never return. */
-	if (rule == DWUNW_CFI_RULE_SAME)
-		goto drop;
-	if (rule == DWUNW_CFI_RULE_UNDEFINED) {
-		row->kind = DWUNW_CFI_OUTERMOST;
-		goto drop;
+	if (!source->initial_good || fde->cie.ra != DWUNW_CFI_RA)
+		return false;
+	point.entry = before = NULL;
+	if (fde->insns_end - fde->insns <= DWUNW_CFI_CHECKPOINT_WORK)
+		return dwunw_cfi_rules_make(rules, fde, &source->initial, addr, &point);
+	choose_point(cfi, fde, addr, &point);
+	before = point.entry ? point.at : NULL;
+	good = dwunw_cfi_rules_make(rules, fde, &source->initial, addr, &point);
+	if (point.entry && point.at != before)
+		keep_point(cfi, &point);
+	return good;
+}
+
+int dwunw_cfi_rules_at(struct dwunw_cfi *cfi, uint64_t addr, struct dwunw_cfi_rules *rules)
+{
+	int found;
+
+	if (!cfi->opened)
+		open_eh_frame(cfi);
+	found = dwunw_cfi_table_find(&cfi->eh.table, addr, &cfi->eh.fde);
+	if (found < 0)
+		return found;
+	if (found && make_rules(cfi, &cfi->eh, addr, rules))
+		return 1;
+	if (!cfi->debug_opened && open_debug_frame(cfi))
+		return -ENOMEM;
+	found = dwunw_cfi_table_find(&cfi->debug.table, addr, &cfi->debug.fde);
+	if (found < 0)
+		return found;
+	return found && make_rules(cfi, &cfi->debug, addr, rules);
+}
+
+static int keep_full(struct dwunw_cfi *cfi, const struct dwunw_cfi_rules *rules,
+		     const struct dwunw_cfi_rules **kept)
+{
+	if (!cfi->fulls || cfi->nr_fulls == FULLS_IN_CHUNK) {
+		struct fulls *chunk = malloc(sizeof(*chunk));
+
+		if (!chunk)
+			return -ENOMEM;
+		chunk->next = cfi->fulls;
+		cfi->fulls = chunk;
+		cfi->nr_fulls = 0;
 	}
-	if (!is_simple(row)) {
-		row->kind = DWUNW_CFI_FULL;
-		return;
-	}
-	row->kind = DWUNW_CFI_SIMPLE;
-drop:
-	free(row->frame);
-	row->frame = NULL;
+	cfi->fulls->rules[cfi->nr_fulls] = *rules;
+	*kept = &cfi->fulls->rules[cfi->nr_fulls++];
+	return 0;
+}
+
+static int fill_row(struct dwunw_cfi *cfi, struct dwunw_cfi_row *row, uint64_t addr)
+{
+	struct dwunw_cfi_rules rules;
+	int found = dwunw_cfi_rules_at(cfi, addr, &rules);
+
+	*row = (struct dwunw_cfi_row){.kind = DWUNW_CFI_NONE};
+	if (found <= 0)
+		return found;
+	dwunw_cfi_pack(row, &rules);
+	return row->kind == DWUNW_CFI_FULL ? keep_full(cfi, &rules, &row->full) : 0;
 }
 
 static int make_room(struct dwunw_cfi *cfi)
@@ -223,13 +207,10 @@ static int make_room(struct dwunw_cfi *cfi)
 
 static int add_row(struct dwunw_cfi *cfi, uint64_t addr)
 {
-	struct dwunw_cfi_row *row;
-
-	if (make_room(cfi) || dwunw_addr_index_add(&cfi->index, addr, cfi->nr_rows))
+	if (make_room(cfi) || fill_row(cfi, &cfi->rows[cfi->nr_rows], addr) ||
+	    dwunw_addr_index_add(&cfi->index, addr, cfi->nr_rows))
 		return -ENOMEM;
-	row = &cfi->rows[cfi->nr_rows++];
-	*row = (struct dwunw_cfi_row){.kind = DWUNW_CFI_NONE};
-	fill_row(cfi, row, addr);
+	cfi->nr_rows++;
 	return 0;
 }
 

@@ -15,8 +15,9 @@
 
 #include "dwunw_event.h"
 
-struct dwunw;	    /* opaque: modules, and all that was learned of them */
-struct dwunw_space; /* opaque: one epoch of one address space (which module is mapped where) */
+struct dwunw;	      /* opaque: modules, stacks, and all that was learned of them */
+struct dwunw_space;   /* opaque: one epoch of one address space (which module is mapped where) */
+struct dwunw_history; /* opaque: the last stack of one thread */
 
 enum dwunw_error {
 	DWUNW_ERR_ELF = -6001,	/* the image is no ELF file that can be read */
@@ -39,6 +40,11 @@ void dwunw_free(struct dwunw *dw);
 int dwunw_debug_dir_add(struct dwunw *dw, const char *dir);
 
 #define DWUNW_NO_MODULE UINT32_MAX
+
+/* Numbers from this one to DWUNW_NO_MODULE - 1 are the caller's own, for files that the unwinder
+ * does not have: frames in their mappings get the number as it is, and as addr the offset into the
+ * file. */
+#define DWUNW_FOREIGN_MODULE ((uint32_t)1 << 31)
 
 /*
  * Add the program or library that was loaded from @path.
@@ -77,12 +83,13 @@ struct dwunw_mapping {
 	uint64_t start;	      /* first address */
 	uint64_t end;	      /* first address after it */
 	uint64_t file_offset; /* bytes into the file, of the page at start */
-	uint32_t module;      /* number of the module, or DWUNW_NO_MODULE */
+	uint32_t module;      /* number of the module, a foreign one, or DWUNW_NO_MODULE */
 };
 
 /*
  * Make an epoch of an address space from its executable mappings (in any order; where two overlap,
- * the later in the array wins).  @maps is copied.  @dw must outlive the space.
+ * the later in the array wins).  @maps is copied.  @dw must outlive the space, which
+ * keeps what was learned of its code: make one for each layout, not for each stack.
  * Returns 0, -ENOMEM or -EINVAL (a mapping that ends before it starts, or an unknown module).
  */
 int dwunw_space_new(struct dwunw_space **out, struct dwunw *dw, const struct dwunw_mapping *maps,
@@ -117,6 +124,10 @@ enum dwunw_frame_flag {
 	DWUNW_FRAME_FLAG_SIGNAL = 1 << 1,
 	/* set on the last frame found of a stack that is not complete */
 	DWUNW_FRAME_FLAG_PARTIAL = 1 << 2,
+	/* it was found by bytes that are older than the event, as all frames after it */
+	DWUNW_FRAME_FLAG_STALE = 1 << 3,
+	/* it was found by a guess, or through a frame that was: it may be no caller at all */
+	DWUNW_FRAME_FLAG_GUESSED = 1 << 4,
 };
 
 struct dwunw_frame {
@@ -131,24 +142,101 @@ struct dwunw_frame {
 enum dwunw_status {
 	DWUNW_STATUS_ENDED,	 /* return address undefined, or zero: the outermost frame */
 	DWUNW_STATUS_TRUNCATED,	 /* needed bytes above those at hand */
-	DWUNW_STATUS_NO_CFI,	 /* no module at a pc, or no call frame information for it */
+	DWUNW_STATUS_NO_CFI,	 /* no module at a pc, or no call frame information for it; what
+				  * follows that frame, if anything, is guessed */
 	DWUNW_STATUS_BAD_MEMORY, /* needed an address that is not in the stack, or the CFA went back
 				  */
 	DWUNW_STATUS_FRAME_LIMIT, /* more frames than the caller has room for */
+	DWUNW_STATUS_STALE, /* came to the outermost frame, but by bytes older than the event */
 	DWUNW_STATUS_NR,
 };
 
 /* Static text: "complete", "stack bytes end", ... */
 const char *dwunw_status_text(enum dwunw_status status);
 
+/* The most frames a stack may have. */
+#define DWUNW_MAX_FRAMES 1024
+
+enum dwunw_sample_flag {
+	/* Where code has no call frame information, guess its caller: by the frame pointer; else by
+	 * the first word on the stack that looks like a return address, of which the code before it
+	 * must be in the module's image.  Such frames are marked, and the stack is not complete. */
+	DWUNW_SAMPLE_GUESS = 1 << 0,
+	/* Keep all registers from the first frame on, and take nothing over.  The result is the
+	 * same but for nr_taken_over, only slower: for tests and measurements. */
+	DWUNW_SAMPLE_FULL = 1 << 1,
+};
+
+/* What to unwind.  All is borrowed for the call. */
+struct dwunw_sample {
+	const struct dwunw_regset *regs;
+	const struct dwunw_stack *stack;
+	/* The lowest address whose byte is older than the event, as all above it, such as a picture
+	 * of the stack that was taken earlier; UINT64_MAX if there is none. */
+	uint64_t stale_from;
+	/* Of the thread and of no other, or NULL.  It is changed to hold this stack. */
+	struct dwunw_history *history;
+	/* The lowest address from which on all bytes up to the stack's end are as they were in the
+	 * sample before this one with the same history; UINT64_MAX if not known.  Not looked at if
+	 * the stack's end is another one, or without a history. */
+	uint64_t unchanged_from;
+	uint32_t flags; /* enum dwunw_sample_flag */
+};
+
+struct dwunw_result {
+	uint32_t id; /* of the stack: equal for equal frames and status, and only then; never 0 */
+	enum dwunw_status status;
+	uint32_t nr_frames;
+	uint32_t nr_taken_over; /* the outer ones of these, which were found in the history */
+};
+
 /*
- * Unwind from @regs over @stack.  frames[0] is where the registers point, then its caller, and so
- * on outwards.  *status tells why it ended there.
- * Returns the number of frames (1 up to @max_frames), -ENOMEM, or -EINVAL when @max_frames is 0.
+ * Unwind @sample.  frames[0] is where the registers point, then its caller, and so on outwards.
+ *
+ * @frames: room for @max_frames frames, where the unwinding stops; or NULL when only the id is
+ *          wanted, and then @max_frames may be 0 for no limit but DWUNW_MAX_FRAMES.
+ *
+ * *result is set only on success.  Once the code and the stacks are known, nothing is allocated.
+ * Returns 0, -ENOMEM, or -EINVAL when @max_frames is 0 with @frames.
  */
-int dwunw_capture(struct dwunw_space *space, const struct dwunw_regset *regs,
-		  const struct dwunw_stack *stack, struct dwunw_frame *frames, size_t max_frames,
-		  enum dwunw_status *status);
+int dwunw_capture(struct dwunw_space *space, const struct dwunw_sample *sample,
+		  struct dwunw_frame *frames, size_t max_frames, struct dwunw_result *result);
+
+/* New history, without a stack; to be kept for a thread from one of its samples to the next, in
+ * whichever space.  About 32 KiB.  *out is NULL on failure.  Returns 0 or -ENOMEM. */
+int dwunw_history_new(struct dwunw_history **out);
+
+/* Release @history; NULL is allowed. */
+void dwunw_history_free(struct dwunw_history *history);
+
+/*
+ * All stacks that were found are kept until dwunw_free(), as a tree: what the callers have in
+ * common is there once.  The id of a stack is that of its innermost frame's node, whose parent is
+ * the id of its caller's stack.  An id below must be one that was given out.
+ */
+
+/* The frames of stack @id, innermost first, at most @max_frames of them.  Returns how many were
+ * written. */
+size_t dwunw_stack_frames(const struct dwunw *dw, uint32_t id, struct dwunw_frame *frames,
+			  size_t max_frames);
+
+/* The stack of the caller of stack @id; without frames if @id has one frame, and 0 if it has none.
+ */
+uint32_t dwunw_stack_parent(const struct dwunw *dw, uint32_t id);
+
+/* Why the unwinding of stack @id stopped. */
+enum dwunw_status dwunw_stack_status(const struct dwunw *dw, uint32_t id);
+
+/*
+ * Find the id of the stack of these @nr frames (innermost first, 0 to DWUNW_MAX_FRAMES) and
+ * @status, or add it.  DWUNW_FRAME_FLAG_PARTIAL is ignored: it follows from the status.
+ * Returns 0, -ENOMEM, or -EINVAL for a status that there is not.
+ */
+int dwunw_stack_intern(struct dwunw *dw, const struct dwunw_frame *frames, size_t nr,
+		       enum dwunw_status status, uint32_t *id);
+
+/* All ids given out are below this number. */
+uint32_t dwunw_stack_limit(const struct dwunw *dw);
 
 /* The name of a place in the code.  Strings are valid until dwunw_free().  File and line are those
  * in the function named: of code that was inlined into it, those of the call. */

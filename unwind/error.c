@@ -24,6 +24,7 @@ const char *dwunw_status_text(enum dwunw_status status)
 		[DWUNW_STATUS_NO_CFI] = "no unwind information",
 		[DWUNW_STATUS_BAD_MEMORY] = "address outside of the stack",
 		[DWUNW_STATUS_FRAME_LIMIT] = "too many frames",
+		[DWUNW_STATUS_STALE] = "bytes older than the event",
 	};
 
 	return (unsigned int)status < DWUNW_STATUS_NR ? text[status] : "unknown status";

@@ -9,6 +9,10 @@ struct machine {
 	bool is_value;
 	size_t depth;
 	uint64_t stack[DWUNW_EXPR_MAX_DEPTH];
+	const uint8_t *expr;
+	size_t len;
+	bool starts_known;
+	uint64_t starts[DWUNW_EXPR_MAX_LEN / 64 + 1]; /* bit n: an operation begins at byte n */
 };
 
 static void fail(struct machine *m, enum dwunw_fetch err)
@@ -66,7 +70,7 @@ static void deref(struct machine *m, uint64_t size)
 }
 
 /* Operations that push a constant.  False when @op is none. */
-static bool constant(struct machine *m, const Dwarf_Op *op)
+static bool constant(struct machine *m, const struct dwunw_expr_op *op)
 {
 	switch (op->atom) {
 	case DW_OP_lit0 ... DW_OP_lit31:
@@ -75,30 +79,15 @@ static bool constant(struct machine *m, const Dwarf_Op *op)
 	case DW_OP_addr:
 		push(m, op->number + m->env->bias);
 		return true;
-	case DW_OP_const1u:
-	case DW_OP_const2u:
-	case DW_OP_const4u:
-	case DW_OP_const8u:
-	case DW_OP_const8s:
-	case DW_OP_constu:
-	case DW_OP_consts:
+	case DW_OP_const1u ... DW_OP_consts:
 		push(m, op->number);
-		return true;
-	case DW_OP_const1s:
-		push(m, (uint64_t)(int8_t)op->number);
-		return true;
-	case DW_OP_const2s:
-		push(m, (uint64_t)(int16_t)op->number);
-		return true;
-	case DW_OP_const4s:
-		push(m, (uint64_t)(int32_t)op->number);
 		return true;
 	}
 	return false;
 }
 
 /* Operations that look at the frame.  False when @op is none. */
-static bool frame_value(struct machine *m, const Dwarf_Op *op)
+static bool frame_value(struct machine *m, const struct dwunw_expr_op *op)
 {
 	switch (op->atom) {
 	case DW_OP_reg0 ... DW_OP_reg31:
@@ -126,7 +115,7 @@ static bool frame_value(struct machine *m, const Dwarf_Op *op)
 }
 
 /* Operations on the stack itself or on its top.  False when @op is none. */
-static bool stack_change(struct machine *m, const Dwarf_Op *op)
+static bool stack_change(struct machine *m, const struct dwunw_expr_op *op)
 {
 	uint64_t a, b, c;
 
@@ -168,7 +157,7 @@ static bool stack_change(struct machine *m, const Dwarf_Op *op)
 }
 
 /* Operations that replace the top by a value made of it.  False when @op is none. */
-static bool unary(struct machine *m, const Dwarf_Op *op)
+static bool unary(struct machine *m, const struct dwunw_expr_op *op)
 {
 	uint64_t a;
 
@@ -259,7 +248,7 @@ static uint64_t binary(struct machine *m, unsigned int atom, uint64_t a, uint64_
 	return 0;
 }
 
-static void execute(struct machine *m, const Dwarf_Op *op)
+static void execute(struct machine *m, const struct dwunw_expr_op *op)
 {
 	uint64_t a, b;
 
@@ -270,27 +259,45 @@ static void execute(struct machine *m, const Dwarf_Op *op)
 	push(m, binary(m, op->atom, a, b));
 }
 
-/* The operation that @op, a branch, leads to; @nops when there is none. */
-static size_t branch_target(const Dwarf_Op *ops, size_t nops, const Dwarf_Op *op)
+/* Note where operations begin, up to the first that is none. */
+static void find_starts(struct machine *m)
 {
-	uint64_t target = op->offset + 3 + (uint64_t)(int16_t)op->number;
-	size_t i;
+	struct dwunw_expr_op op;
+	size_t at = 0;
 
-	for (i = 0; i < nops && ops[i].offset != target; i++)
-		;
-	return i;
+	if (m->starts_known)
+		return;
+	memset(m->starts, 0, sizeof(m->starts));
+	do
+		m->starts[at / 64] |= 1ull << at % 64;
+	while (at < m->len && dwunw_expr_decode(m->expr, m->len, &at, &op));
+	m->starts_known = true;
 }
 
-static void run(struct machine *m, const Dwarf_Op *ops, size_t nops)
+/* Go @by bytes on from @at.  The end can be reached this way, the middle of an operation cannot. */
+static size_t branch(struct machine *m, size_t at, uint64_t by)
 {
+	uint64_t target = at + by;
+
+	find_starts(m);
+	if (target <= m->len && m->starts[target / 64] & 1ull << target % 64)
+		return target;
+	fail(m, DWUNW_FETCH_BAD);
+	return at;
+}
+
+static void run(struct machine *m)
+{
+	struct dwunw_expr_op op;
 	size_t at = 0, steps = 0;
 
-	while (!m->err && at < nops) {
-		const Dwarf_Op *op = &ops[at++];
-
-		if (++steps > DWUNW_EXPR_MAX_STEPS)
+	while (!m->err && at < m->len) {
+		if (++steps > DWUNW_EXPR_MAX_STEPS ||
+		    !dwunw_expr_decode(m->expr, m->len, &at, &op)) {
 			fail(m, DWUNW_FETCH_BAD);
-		switch (op->atom) {
+			return;
+		}
+		switch (op.atom) {
 		case DW_OP_nop:
 			break;
 		case DW_OP_stack_value:
@@ -301,26 +308,31 @@ static void run(struct machine *m, const Dwarf_Op *ops, size_t nops)
 				break;
 			/* fallthrough */
 		case DW_OP_skip:
-			at = branch_target(ops, nops, op);
-			if (at == nops)
-				fail(m, DWUNW_FETCH_BAD);
+			at = branch(m, at, op.number);
 			break;
 		default:
-			execute(m, op);
+			execute(m, &op);
 		}
 	}
 }
 
-enum dwunw_fetch dwunw_expr_eval(const struct dwunw_expr_env *env, const Dwarf_Op *ops, size_t nops,
+enum dwunw_fetch dwunw_expr_eval(const struct dwunw_expr_env *env, const uint8_t *expr, size_t len,
 				 uint64_t *value, bool *is_value)
 {
-	struct machine m = {.env = env};
+	struct machine m;
 	uint64_t top;
 
-	/* More cannot be executed; and it bounds the search for the target of a branch. */
-	if (nops > DWUNW_EXPR_MAX_STEPS)
+	if (len > DWUNW_EXPR_MAX_LEN)
 		return DWUNW_FETCH_BAD;
-	run(&m, ops, nops);
+	m.env = env;
+	m.expr = expr;
+	m.len = len;
+	m.err = DWUNW_FETCH_OK;
+	m.is_value = m.starts_known = false;
+	m.depth = 0;
+	if (env->cfa)
+		push(&m, *env->cfa);
+	run(&m);
 	top = pop(&m);
 	if (m.err)
 		return m.err;

@@ -6,12 +6,6 @@
 
 #include "unwind/state.h"
 
-struct dwunw_space {
-	struct dwunw_segment *segments;
-	size_t nr;
-	size_t last; /* the one found last: the next address is often in the same */
-};
-
 /* The mappings are painted, last one first, on the line of addresses cut at every start and end. */
 struct canvas {
 	uint64_t *cuts; /* sorted, each once */
@@ -86,11 +80,21 @@ static void paint(struct canvas *c, const struct dwunw_mapping *map, size_t numb
 	}
 }
 
+static bool is_foreign(uint32_t module)
+{
+	return module & DWUNW_FOREIGN_MODULE && module != DWUNW_NO_MODULE;
+}
+
 static struct dwunw_segment segment_of(struct dwunw *dw, const struct dwunw_mapping *map)
 {
 	struct dwunw_module *module = dwunw_module_get(dw, map->module);
 	struct dwunw_segment segment = {.number = DWUNW_NO_MODULE};
 
+	if (is_foreign(map->module)) {
+		segment.number = map->module;
+		segment.bias = map->start - map->file_offset;
+		return segment;
+	}
 	/* Part of a file that no segment loads there: no address of the file is known. */
 	if (!module || !dwunw_module_bias(module, map->start, map->file_offset, &segment.bias))
 		return segment;
@@ -147,12 +151,15 @@ int dwunw_space_new(struct dwunw_space **out, struct dwunw *dw, const struct dwu
 
 	*out = NULL;
 	for (size_t i = 0; i < nr_maps; i++)
-		if (maps[i].end < maps[i].start ||
-		    (maps[i].module != DWUNW_NO_MODULE && !dwunw_module_get(dw, maps[i].module)))
+		if (maps[i].end < maps[i].start || (!(maps[i].module & DWUNW_FOREIGN_MODULE) &&
+						    !dwunw_module_get(dw, maps[i].module)))
 			return -EINVAL;
 	space = calloc(1, sizeof(*space));
 	if (!space)
 		return -ENOMEM;
+	space->dw = dw;
+	space->stacks = dwunw_stacks(dw);
+	space->serial = ++space->stacks->nr_spaces;
 	if (nr_maps)
 		err = fill(space, dw, maps, nr_maps);
 	if (err)
@@ -166,6 +173,7 @@ void dwunw_space_free(struct dwunw_space *space)
 {
 	if (!space)
 		return;
+	dwunw_pc_cache_release(&space->pcs);
 	free(space->segments);
 	free(space);
 }

@@ -6,13 +6,26 @@
 
 #include "unwind/dwunw.h"
 #include "unwind/module.h"
+#include "unwind/pc_cache.h"
+
+struct dwunw_stacks;
 
 struct dwunw_segment {
 	uint64_t start;
 	uint64_t end;		     /* first address after it */
 	uint64_t bias;		     /* address in the process minus address in the file */
 	struct dwunw_module *module; /* NULL: none that is known */
-	uint32_t number;	     /* of the module, or DWUNW_NO_MODULE */
+	uint32_t number;	     /* of the module, maybe a foreign one; or DWUNW_NO_MODULE */
+};
+
+struct dwunw_space {
+	struct dwunw *dw;
+	struct dwunw_stacks *stacks; /* of dw */
+	uint64_t serial;	     /* no other space of dw has or had it */
+	struct dwunw_segment *segments;
+	size_t nr;
+	size_t last; /* the one found last: the next address is often in the same */
+	struct dwunw_pc_cache pcs;
 };
 
 /* The segment with @addr in it, or NULL; valid as long as @space. */

@@ -5,16 +5,55 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unwind/walk.h"
+
 struct dwunw {
 	struct dwunw_module **modules;
 	size_t nr_modules;
 	struct dwunw_debug_dirs dirs;
+	struct dwunw_stacks *stacks;
 };
+
+static int stacks_new(struct dwunw_stacks **out)
+{
+	struct dwunw_stacks *stacks = *out = calloc(1, sizeof(*stacks));
+	int err;
+
+	if (!stacks)
+		return -ENOMEM;
+	dwunw_seed_draw(&stacks->seed, stacks);
+	stacks->marks = calloc(DWUNW_MAX_FRAMES, sizeof(*stacks->marks));
+	stacks->runs = calloc(DWUNW_MAX_FRAMES, sizeof(*stacks->runs));
+	err = stacks->marks && stacks->runs ? 0 : -ENOMEM;
+	if (!err)
+		err = dwunw_places_init(&stacks->places, &stacks->seed);
+	if (!err)
+		err = dwunw_tree_init(&stacks->tree, &stacks->seed);
+	return err;
+}
+
+static void stacks_free(struct dwunw_stacks *stacks)
+{
+	if (!stacks)
+		return;
+	dwunw_tree_release(&stacks->tree);
+	dwunw_places_release(&stacks->places);
+	free(stacks->marks);
+	free(stacks->runs);
+	free(stacks);
+}
 
 int dwunw_new(struct dwunw **out)
 {
-	*out = calloc(1, sizeof(**out));
-	return *out ? 0 : -ENOMEM;
+	struct dwunw *dw = calloc(1, sizeof(*dw));
+	int err = dw ? stacks_new(&dw->stacks) : -ENOMEM;
+
+	if (err) {
+		dwunw_free(dw);
+		dw = NULL;
+	}
+	*out = dw;
+	return err;
 }
 
 void dwunw_free(struct dwunw *dw)
@@ -25,6 +64,7 @@ void dwunw_free(struct dwunw *dw)
 		dwunw_module_free(dw->modules[i]);
 	for (size_t i = 0; i < dw->dirs.nr; i++)
 		free(dw->dirs.dir[i]);
+	stacks_free(dw->stacks);
 	free(dw->modules);
 	free(dw->dirs.dir);
 	free(dw);
@@ -50,7 +90,7 @@ static int make_room(struct dwunw *dw)
 {
 	struct dwunw_module **modules;
 
-	if (dw->nr_modules >= DWUNW_NO_MODULE)
+	if (dw->nr_modules >= DWUNW_FOREIGN_MODULE)
 		return -ENOMEM;
 	modules = reallocarray(dw->modules, dw->nr_modules + 1, sizeof(*modules));
 	if (!modules)
@@ -98,6 +138,11 @@ struct dwunw_module *dwunw_module_get(const struct dwunw *dw, uint32_t number)
 const char *dwunw_module_path(const struct dwunw *dw, uint32_t module)
 {
 	return module < dw->nr_modules ? dw->modules[module]->path : NULL;
+}
+
+struct dwunw_stacks *dwunw_stacks(const struct dwunw *dw)
+{
+	return dw->stacks;
 }
 
 const struct dwunw_debug_dirs *dwunw_dirs(const struct dwunw *dw)

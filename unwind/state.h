@@ -8,9 +8,36 @@
 #include "unwind/debugfile.h"
 #include "unwind/dwunw.h"
 #include "unwind/module.h"
+#include "unwind/places.h"
+#include "unwind/tree.h"
+
+struct dwunw_mark;
+struct dwunw_run;
+
+/* The node that a frame with some pc and rsp had last, which mostly has the same callers again. */
+struct dwunw_guess {
+	uint32_t node;
+	uint32_t space; /* low half of its serial number: the callers are of this epoch */
+};
+
+#define DWUNW_NR_GUESSES 2048
+
+/* All stacks that were found, and room to find one. */
+struct dwunw_stacks {
+	struct dwunw_places places;
+	struct dwunw_tree tree;
+	struct dwunw_seed seed;
+	uint64_t nr_spaces;	  /* made so far: serial numbers */
+	struct dwunw_mark *marks; /* DWUNW_MAX_FRAMES, as the runs */
+	struct dwunw_run *runs;
+	struct dwunw_guess guesses[DWUNW_NR_GUESSES]; /* by a hash of pc and rsp */
+};
 
 /* The module @number, or NULL when there is none. */
 struct dwunw_module *dwunw_module_get(const struct dwunw *dw, uint32_t number);
+
+/* The stacks of @dw; valid as long as it is. */
+struct dwunw_stacks *dwunw_stacks(const struct dwunw *dw);
 
 /* The directories added by dwunw_debug_dir_add(). */
 const struct dwunw_debug_dirs *dwunw_dirs(const struct dwunw *dw);

@@ -57,57 +57,89 @@ static int step_simple(struct dwunw_walk *w, const struct dwunw_cfi_row *row)
 	return DWUNW_STEPPED;
 }
 
-/* Evaluate a rule's expression down to the value of the register. */
-static enum dwunw_fetch rule_value(const struct dwunw_expr_env *env, const Dwarf_Op *ops,
-				   size_t nops, uint64_t *value)
+/* The value of a register that an expression tells of. */
+static enum dwunw_fetch expression_value(const struct dwunw_expr_env *env,
+					 const struct dwunw_cfi_rule *rule, uint64_t *value)
 {
 	bool is_value = false;
-	enum dwunw_fetch fetch = dwunw_expr_eval(env, ops, nops, value, &is_value);
+	enum dwunw_fetch fetch = dwunw_expr_eval(env, rule->expr, rule->expr_len, value, &is_value);
 
-	if (fetch || is_value)
+	if (fetch || is_value || rule->kind == DWUNW_CFI_VAL_EXPR)
 		return fetch;
 	return dwunw_stack_read(env->stack, *value, sizeof(*value), value);
 }
 
-/* Change register @reg of @w to the caller's, by the registers in @env. */
-static enum dwunw_fetch apply_rule(struct dwunw_walk *w, const struct dwunw_expr_env *env,
-				   const struct dwunw_cfi_row *row, int reg)
+static enum dwunw_fetch register_value(const struct dwunw_expr_env *env, unsigned int reg,
+				       uint64_t *value)
 {
-	Dwarf_Op mem[3], *ops;
-	size_t nops;
-	uint64_t value = 0;
-	enum dwunw_fetch fetch;
+	if (reg >= DWUNW_MAX_ARCH_REGS)
+		return DWUNW_FETCH_BAD;
+	if (!(env->known & 1u << reg))
+		return DWUNW_FETCH_UNKNOWN;
+	*value = env->reg[reg];
+	return DWUNW_FETCH_OK;
+}
 
-	switch (dwunw_cfi_full_rule(row, reg, mem, &ops, &nops)) {
-	case DWUNW_CFI_RULE_SAME:
+/* The caller's value of a register for which there is a rule. */
+static enum dwunw_fetch rule_value(const struct dwunw_expr_env *env,
+				   const struct dwunw_cfi_rule *rule, uint64_t *value)
+{
+	switch (rule->kind) {
+	case DWUNW_CFI_OFFSET:
+		return dwunw_stack_read(env->stack, *env->cfa + rule->off, sizeof(*value), value);
+	case DWUNW_CFI_VAL_OFFSET:
+		*value = *env->cfa + rule->off;
 		return DWUNW_FETCH_OK;
-	case DWUNW_CFI_RULE_UNDEFINED:
-		/* libdw says so too of a scratch register that has no rule: it is kept, as libgcc
-		 * does, for code whose own conventions rely on it. */
-		w->known &= ~(DWUNW_CFI_CALLEE_SAVED & 1u << reg);
-		return DWUNW_FETCH_OK;
+	case DWUNW_CFI_REGISTER:
+		return register_value(env, rule->reg, value);
 	default:
-		fetch = rule_value(env, ops, nops, &value);
-		set_register(w, reg, fetch, value);
-		return fetch;
+		return expression_value(env, rule, value);
 	}
 }
 
-static int step_full(struct dwunw_walk *w, const struct dwunw_cfi_row *row)
+/* Change register @reg of @w to the caller's, by the registers in @env.  One without a rule is
+ * kept, a scratch register too, as libgcc does, for code whose own conventions rely on it. */
+static enum dwunw_fetch apply_rule(struct dwunw_walk *w, const struct dwunw_expr_env *env,
+				   const struct dwunw_cfi_rules *rules, int reg)
+{
+	const struct dwunw_cfi_rule *rule = &rules->reg[reg];
+	uint64_t value = 0;
+	enum dwunw_fetch fetch;
+
+	if (rule->kind == DWUNW_CFI_UNSPECIFIED || rule->kind == DWUNW_CFI_SAME)
+		return DWUNW_FETCH_OK;
+	if (rule->kind == DWUNW_CFI_UNDEFINED) {
+		w->known &=
+			~(1u << reg) | 1u << DWUNW_X86_64_RSP; /* that is the CFA all the same */
+		return DWUNW_FETCH_OK;
+	}
+	fetch = rule_value(env, rule, &value);
+	set_register(w, reg, fetch, value);
+	return fetch;
+}
+
+static enum dwunw_fetch full_cfa(const struct dwunw_expr_env *env,
+				 const struct dwunw_cfi_rule *rule, uint64_t *cfa)
+{
+	enum dwunw_fetch fetch;
+	bool is_value;
+
+	/* The result of an expression is the CFA, never the address of it. */
+	if (rule->kind == DWUNW_CFI_VAL_EXPR)
+		return dwunw_expr_eval(env, rule->expr, rule->expr_len, cfa, &is_value);
+	fetch = register_value(env, rule->reg, cfa);
+	*cfa += rule->off;
+	return fetch;
+}
+
+static int step_full(struct dwunw_walk *w, const struct dwunw_cfi_rules *rules)
 {
 	const struct dwunw_walk old = *w;
 	struct dwunw_expr_env env = {
 		.reg = old.reg, .known = old.known, .stack = old.stack, .bias = old.bias};
-	enum dwunw_fetch fetch;
-	bool is_value;
 	uint64_t cfa = 0;
-	Dwarf_Op *ops;
-	size_t nops;
+	enum dwunw_fetch fetch = full_cfa(&env, &rules->cfa, &cfa);
 
-	if (dwarf_frame_cfa(row->frame, &ops, &nops))
-		return DWUNW_STATUS_NO_CFI;
-	/* The result is the CFA, never the address of it. */
-	fetch = dwunw_expr_eval(&env, ops, nops, &cfa, &is_value);
 	if (fetch)
 		return status_of(fetch);
 	if (cfa <= old.cfa)
@@ -116,12 +148,12 @@ static int step_full(struct dwunw_walk *w, const struct dwunw_cfi_row *row)
 	w->reg[DWUNW_X86_64_RSP] = w->cfa = cfa;
 	w->known |= 1u << DWUNW_X86_64_RSP;
 	for (int reg = 0; reg < DWUNW_X86_64_RIP; reg++)
-		apply_rule(w, &env, row, reg);
-	fetch = apply_rule(w, &env, row, DWUNW_X86_64_RIP);
+		apply_rule(w, &env, rules, reg);
+	fetch = apply_rule(w, &env, rules, DWUNW_X86_64_RIP);
 	return fetch ? (int)status_of(fetch) : DWUNW_STEPPED;
 }
 
 int dwunw_step(struct dwunw_walk *w, const struct dwunw_cfi_row *row)
 {
-	return row->kind == DWUNW_CFI_SIMPLE ? step_simple(w, row) : step_full(w, row);
+	return row->kind == DWUNW_CFI_SIMPLE ? step_simple(w, row) : step_full(w, row->full);
 }

@@ -13,6 +13,7 @@
 #include "record/elffile.h"
 #include "record/module.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/unwind_once.h"
 #include "unwind/dwunw.h"
 
 #define MEMORY_MAX (256u << 20)
@@ -91,6 +92,18 @@ static void make_stack(uint64_t *words, size_t nr, const struct places *p)
 					: i;
 }
 
+/* The hot loop and the walk with all registers agree. */
+static void check_full(struct dwunw_space *space, const struct dwunw_sample *sample)
+{
+	struct dwunw_sample slow = *sample;
+	struct dwunw_result fast, full;
+
+	slow.flags |= DWUNW_SAMPLE_FULL;
+	FUZZ_CHECK(dwunw_capture(space, sample, NULL, 0, &fast) == 0);
+	FUZZ_CHECK(dwunw_capture(space, &slow, NULL, 0, &full) == 0);
+	FUZZ_CHECK(fast.id == full.id && fast.nr_frames == full.nr_frames);
+}
+
 static void unwind_from(struct dwunw *dw, struct dwunw_space *space, const struct places *p,
 			size_t at)
 {
@@ -106,10 +119,11 @@ static void unwind_from(struct dwunw *dw, struct dwunw_space *space, const struc
 		regs.reg[r] = r % 2 ? STACK + 16 * (uint64_t)r : words[r];
 	regs.reg[DWUNW_X86_64_RSP] = STACK;
 	regs.reg[DWUNW_X86_64_RIP] = LOADED + p->addr[at];
-	nr = dwunw_capture(space, &regs, &stack, frames, MAX_FRAMES, &status);
+	nr = unwind_once(space, PLAIN_SAMPLE(&regs, &stack), frames, MAX_FRAMES, &status);
 	FUZZ_CHECK(nr >= 1 && nr <= MAX_FRAMES && status < DWUNW_STATUS_NR);
 	FUZZ_CHECK(frames[0].pc == regs.reg[DWUNW_X86_64_RIP]);
 	name_frames(dw, frames, (size_t)nr);
+	check_full(space, PLAIN_SAMPLE(&regs, &stack));
 }
 
 static void unwind_image(const uint8_t *image, size_t len, const struct places *p)

@@ -14,6 +14,8 @@ import sys
 import tempfile
 import zlib
 
+import cfi_seeds
+
 CORPUS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus")
 FILE_HEADER, CHUNK_HEADER = 64, 96
 META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX = range(1, 9)
@@ -427,6 +429,7 @@ def main():
         seed_chunk(traces)
         seed_maps(traces)
         seed_module(folder)
+    cfi_seeds.make()
 
 
 if __name__ == "__main__":

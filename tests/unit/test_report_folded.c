@@ -85,19 +85,35 @@ static void random_names_keep_to_the_grammar(void **state)
 	}
 }
 
+static struct dwunw *dw; /* keeps the stacks of all tests */
+
+static int new_unwinder(void **state)
+{
+	(void)state;
+	return dwunw_new(&dw);
+}
+
+static int free_unwinder(void **state)
+{
+	(void)state;
+	dwunw_free(dw);
+	return 0;
+}
+
 /* A stack of places without a module, innermost first; 0 ends them. */
 static void add(struct stacks *stacks, const uint64_t *pcs, enum dwunw_status status,
 		uint64_t bytes)
 {
 	struct dwunw_frame frames[8] = {0};
 	struct stack *stack;
-	uint32_t number;
+	uint32_t number, id;
 	size_t nr = 0;
 
 	for (; pcs[nr]; nr++)
 		frames[nr] = (struct dwunw_frame){
 			.pc = pcs[nr], .addr = pcs[nr], .module = DWUNW_NO_MODULE};
-	assert_int_equal(stacks_intern(stacks, frames, nr, status, &number), 0);
+	assert_int_equal(dwunw_stack_intern(dw, frames, nr, status, &id), 0);
+	assert_int_equal(stacks_add(stacks, id, &number), 0);
 	stack = stacks_get(stacks, number);
 	stack->bytes += bytes;
 	stack->blocks++;
@@ -107,7 +123,7 @@ static struct stacks *sample(void)
 {
 	struct stacks *stacks;
 
-	assert_int_equal(stacks_new(&stacks), 0);
+	assert_int_equal(stacks_new(&stacks, dw), 0);
 	add(stacks, (const uint64_t[]){3, 2, 1, 0}, DWUNW_STATUS_ENDED, 47);
 	add(stacks, (const uint64_t[]){2, 1, 0}, DWUNW_STATUS_ENDED, 100);
 	add(stacks, (const uint64_t[]){2, 1, 0}, DWUNW_STATUS_ENDED, 11);
@@ -179,7 +195,7 @@ static void counts_stay_below_what_doubles_hold(void **state)
 	char *text;
 
 	(void)state;
-	assert_int_equal(stacks_new(&stacks), 0);
+	assert_int_equal(stacks_new(&stacks, dw), 0);
 	add(stacks, (const uint64_t[]){1, 0}, DWUNW_STATUS_TRUNCATED, UINT64_MAX);
 	add(stacks, (const uint64_t[]){1, 0}, DWUNW_STATUS_NO_CFI, UINT64_MAX);
 	text = print(stacks, true, (struct view_opts){0});
@@ -215,11 +231,11 @@ static void nothing_outstanding_is_said(void **state)
 	char *text;
 
 	(void)state;
-	assert_int_equal(stacks_new(&stacks), 0);
+	assert_int_equal(stacks_new(&stacks, dw), 0);
 	text = print(stacks, false, (struct view_opts){0});
 	assert_string_equal(text, "no outstanding blocks\n");
 	free(text);
-	assert_int_equal(stacks_new(&stacks), 0);
+	assert_int_equal(stacks_new(&stacks, dw), 0);
 	text = print(stacks, true, (struct view_opts){0});
 	assert_string_equal(text, "");
 	free(text);
@@ -238,5 +254,5 @@ int main(void)
 		cmocka_unit_test(nothing_outstanding_is_said),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, new_unwinder, free_unwinder);
 }

@@ -11,32 +11,56 @@
 #include "report/hash_index.h"
 #include "report/stacks.h"
 
+static struct dwunw *dw;
+
 static struct stacks *start(void)
 {
 	struct stacks *stacks;
 
-	assert_int_equal(stacks_new(&stacks), 0);
+	assert_int_equal(dwunw_new(&dw), 0);
+	assert_int_equal(stacks_new(&stacks, dw), 0);
 	return stacks;
+}
+
+static void finish(struct stacks *stacks)
+{
+	stacks_free(stacks);
+	dwunw_free(dw);
 }
 
 static uint32_t intern(struct stacks *stacks, const struct dwunw_frame *frames, size_t nr,
 		       enum dwunw_status status)
 {
-	uint32_t number = UINT32_MAX;
+	uint32_t number = UINT32_MAX, id = 0;
 
-	assert_int_equal(stacks_intern(stacks, frames, nr, status, &number), 0);
+	assert_int_equal(dwunw_stack_intern(dw, frames, nr, status, &id), 0);
+	assert_int_not_equal(id, 0);
+	assert_true(id < dwunw_stack_limit(dw));
+	assert_int_equal(stacks_add(stacks, id, &number), 0);
 	assert_true(number < stacks_nr(stacks));
 	return number;
 }
 
+/* The last frame of an incomplete stack comes back with the flag that says so. */
 static void check_frames(const struct stacks *stacks, uint32_t number,
 			 const struct dwunw_frame *frames, size_t nr)
 {
-	struct dwunw_frame mine[STACK_MAX_FRAMES];
+	static struct dwunw_frame mine[STACK_MAX_FRAMES];
+	uint32_t id = stacks_get(stacks, number)->id;
 
 	assert_int_equal(stacks_frames(stacks, number, mine), nr);
+	if (nr && stacks_get(stacks, number)->status != DWUNW_STATUS_ENDED) {
+		assert_int_equal(mine[nr - 1].flags,
+				 frames[nr - 1].flags | DWUNW_FRAME_FLAG_PARTIAL);
+		mine[nr - 1].flags = frames[nr - 1].flags;
+	}
 	if (nr)
 		assert_memory_equal(mine, frames, nr * sizeof(*frames));
+	/* all its callers are stacks, too */
+	for (size_t at = 0; at < nr; at++)
+		id = dwunw_stack_parent(dw, id);
+	assert_int_not_equal(id, 0);
+	assert_int_equal(dwunw_stack_parent(dw, id), 0);
 }
 
 static void a_stack_is_its_frames_and_its_status(void **state)
@@ -59,7 +83,7 @@ static void a_stack_is_its_frames_and_its_status(void **state)
 	check_frames(stacks, 3, frames + 1, 2);
 	check_frames(stacks, 4, frames, 0);
 	assert_int_equal(stacks_get(stacks, 1)->status, DWUNW_STATUS_NO_CFI);
-	stacks_free(stacks);
+	finish(stacks);
 }
 
 static void every_part_of_a_frame_counts(void **state)
@@ -73,7 +97,7 @@ static void every_part_of_a_frame_counts(void **state)
 		assert_int_equal(intern(stacks, &all[i], 1, DWUNW_STATUS_ENDED), i);
 	for (uint32_t i = 0; i < 5; i++)
 		check_frames(stacks, i, &all[i], 1);
-	stacks_free(stacks);
+	finish(stacks);
 }
 
 static void deep_stacks_share_their_callers(void **state)
@@ -97,8 +121,8 @@ static void deep_stacks_share_their_callers(void **state)
 	}
 	assert_int_equal(stacks_nr(stacks), 20001);
 	/* one for each, those of the recursion, and that of the other thread */
-	assert_in_range(stacks_nr_nodes(stacks), 20000, 20000 + STACK_MAX_FRAMES + 1);
-	stacks_free(stacks);
+	assert_in_range(dwunw_stack_limit(dw), 20000, 20000 + STACK_MAX_FRAMES + 20);
+	finish(stacks);
 }
 
 #define MODEL_STACKS 3000
@@ -133,7 +157,7 @@ static void random_stacks_come_back_as_they_were(void **state)
 		assert_int_equal(stacks_get(stacks, i)->status, all[i].status);
 		check_frames(stacks, i, all[i].frames, all[i].nr);
 	}
-	stacks_free(stacks);
+	finish(stacks);
 	free(all);
 }
 

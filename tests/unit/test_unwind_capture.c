@@ -208,12 +208,14 @@ static void room_for_fewer_frames_is_a_limit(void **state)
 	assert_int_equal(dwunw_regset_prepare(&rs, snap.regs, DWUNW_MAX_ARCH_REGS, 0), 0);
 	assert_int_equal(dwunw_space_new(&space, live->dw, live->maps, live->nr_maps), 0);
 	for (int max = 1; max <= nr_all; max++) {
-		assert_int_equal(dwunw_capture(space, &rs, &stack, frames, (size_t)max, &status),
-				 max);
+		assert_int_equal(
+			unwind_once(space, PLAIN_SAMPLE(&rs, &stack), frames, (size_t)max, &status),
+			max);
 		assert_int_equal(status,
 				 max == nr_all ? DWUNW_STATUS_ENDED : DWUNW_STATUS_FRAME_LIMIT);
 	}
-	assert_int_equal(dwunw_capture(space, &rs, &stack, frames, 0, &status), -EINVAL);
+	assert_int_equal(unwind_once(space, PLAIN_SAMPLE(&rs, &stack), frames, 0, &status),
+			 -EINVAL);
 	dwunw_space_free(space);
 	release();
 }
@@ -233,8 +235,9 @@ static void the_event_says_what_frame_0_is(void **state)
 					      DWUNW_EVENT_RETURN_ADDRESS),
 			 0);
 	assert_int_equal(dwunw_space_new(&space, live->dw, live->maps, live->nr_maps), 0);
-	assert_int_equal(dwunw_capture(space, &rs, &stack, frames, LIVE_MAX_FRAMES, &status),
-			 snap.nr_pc);
+	assert_int_equal(
+		unwind_once(space, PLAIN_SAMPLE(&rs, &stack), frames, LIVE_MAX_FRAMES, &status),
+		snap.nr_pc);
 	assert_int_equal(frames[0].flags, DWUNW_FRAME_FLAG_RETURN);
 	assert_int_equal(frames[0].pc, snap.regs[DWUNW_X86_64_RIP]);
 	dwunw_space_free(space);

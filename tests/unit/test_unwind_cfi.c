@@ -1,4 +1,4 @@
-/* test_unwind_cfi.c - call frame information that is made to keep libdw busy */
+/* test_unwind_cfi.c - call frame information that is made to keep its reader busy */
 #include <dwarf.h>
 #include <elf.h>
 
@@ -135,7 +135,7 @@ static enum dwunw_status unwind(struct image *image)
 	assert_int_equal(dwunw_new(&dw), 0);
 	assert_int_equal(dwunw_module_add(dw, &map.module, "/x", image->bytes, len), 0);
 	assert_int_equal(dwunw_space_new(&space, dw, &map, 1), 0);
-	assert_int_equal(dwunw_capture(space, &rs, &stack, frames, 4, &status), 1);
+	assert_int_equal(unwind_once(space, PLAIN_SAMPLE(&rs, &stack), frames, 4, &status), 1);
 	dwunw_space_free(space);
 	dwunw_free(dw);
 	free(image->bytes);
@@ -181,17 +181,17 @@ static struct image overlapping(bool hidden)
 	struct image image = new_image();
 
 	put_cie(&image, 0);
-	put_fde(&image, CODE + 0x10, 40000);
+	put_fde(&image, CODE + 0x10, 80000);
 	image.table[0][0] = CODE - HDR_AT;
 	image.table[0][1] = (int32_t)(FRAME_AT + image.len - HDR_AT);
 	image.nr_table = 1;
 	if (hidden)
-		put_fde(&image, CODE, 79000);
+		put_fde(&image, CODE, 79000 + 80000);
 	else
 		put_fde(&image, CODE, 30000);
-	put_filler(&image, DW_CFA_nop, 40000 - 24);
-	put_fde(&image, CODE + 0x20, 40000);
-	put_filler(&image, DW_CFA_nop, 40000);
+	put_filler(&image, DW_CFA_nop, 80000 - 24);
+	put_fde(&image, CODE + 0x20, 80000);
+	put_filler(&image, DW_CFA_nop, 80000);
 	return image;
 }
 
@@ -223,11 +223,27 @@ static void a_table_beyond_its_section_is_refused(void **state)
 	assert_int_equal(dwunw_new(&dw), 0);
 	assert_int_equal(dwunw_module_add(dw, &module, "/x", image.bytes, len), 0);
 	assert_int_equal(dwunw_space_new(&space, dw, &map, 1), 0);
-	assert_int_equal(dwunw_capture(space, &rs, &stack, &frame, 1, &status), 1);
+	assert_int_equal(unwind_once(space, PLAIN_SAMPLE(&rs, &stack), &frame, 1, &status), 1);
 	assert_int_equal(status, DWUNW_STATUS_NO_CFI);
 	dwunw_space_free(space);
 	dwunw_free(dw);
 	free(image.bytes);
+}
+
+static void an_unknown_instruction_spoils_only_what_follows(void **state)
+{
+	struct image image = new_image();
+
+	(void)state;
+	put_cie(&image, 0);
+	put_fde(&image, CODE, 4);
+	put_number(&image, DW_CFA_advance_loc | 1 | 0x3f00, 4); /* beyond CODE, then nonsense */
+	assert_int_equal(unwind(&image), DWUNW_STATUS_ENDED);
+	image = new_image();
+	put_cie(&image, 0);
+	put_fde(&image, CODE, 4);
+	put_number(&image, 0x3f, 4);
+	assert_int_equal(unwind(&image), DWUNW_STATUS_NO_CFI);
 }
 
 int main(void)
@@ -238,6 +254,7 @@ int main(void)
 		cmocka_unit_test(also_those_that_a_cie_begins_with),
 		cmocka_unit_test(an_entry_hidden_in_others_is_found),
 		cmocka_unit_test(a_table_beyond_its_section_is_refused),
+		cmocka_unit_test(an_unknown_instruction_spoils_only_what_follows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -241,7 +241,7 @@ static enum dwunw_status status_with_flags(const uint64_t *words, size_t nr_word
 
 	assert_int_equal(dwunw_space_new(&space, live->dw, live->maps, live->nr_maps), 0);
 	assert_int_equal(dwunw_regset_prepare(&rs, regs, DWUNW_MAX_ARCH_REGS, flags), 0);
-	nr = dwunw_capture(space, &rs, &stack, frames, 4, &status);
+	nr = unwind_once(space, PLAIN_SAMPLE(&rs, &stack), frames, 4, &status);
 	assert_true(nr >= 1);
 	assert_int_equal(!(frames[nr - 1].flags & DWUNW_FRAME_FLAG_PARTIAL),
 			 status == DWUNW_STATUS_ENDED);

@@ -198,16 +198,33 @@ static void memory_is_only_that_of_the_stack(void **state)
 
 static void the_cfa_is_not_there_while_it_is_computed(void **state)
 {
+	const uint64_t cfa = CFA;
 	struct program p = {.nr = 0};
-	struct dwunw_stack stack = {STACK_ADDR, bytes, sizeof(bytes)};
-	struct dwunw_expr_env env = {.reg = regs, .stack = &stack};
 	uint64_t value;
 	bool is_value;
 
 	(void)state;
 	op(&p, DW_OP_call_frame_cfa, 0);
-	assert_int_equal(value_of(&p), CFA);
-	assert_int_equal(dwunw_expr_eval(&env, p.ops, p.nr, &value, &is_value), DWUNW_FETCH_BAD);
+	assert_int_equal(eval_with(&p, &cfa, &value, &is_value), DWUNW_FETCH_OK);
+	assert_int_equal(value, CFA);
+	assert_int_equal(eval(&p, &value, &is_value), DWUNW_FETCH_BAD);
+}
+
+static void a_register_rule_begins_with_the_cfa_on_the_stack(void **state)
+{
+	const uint64_t cfa = CFA;
+	struct program p = {.nr = 0};
+	uint64_t value;
+	bool is_value;
+
+	(void)state;
+	assert_int_equal(eval_with(&p, &cfa, &value, &is_value), DWUNW_FETCH_OK);
+	assert_int_equal(value, CFA);
+	op(&p, DW_OP_lit8, 0);
+	op(&p, DW_OP_minus, 0);
+	assert_int_equal(eval_with(&p, &cfa, &value, &is_value), DWUNW_FETCH_OK);
+	assert_int_equal(value, CFA - 8);
+	assert_int_equal(eval(&p, &value, &is_value), DWUNW_FETCH_BAD);
 }
 
 static void stack_value_marks_the_value_itself(void **state)
@@ -234,14 +251,25 @@ static void branches_are_taken(void **state)
 
 		op(&p, DW_OP_lit1, 0);
 		op(&p, DW_OP_const8u, condition);
-		op(&p, DW_OP_bra, 3);
+		op(&p, DW_OP_bra, 1);
 		op(&p, DW_OP_lit2, 0); /* jumped over */
 		op(&p, DW_OP_lit3, 0);
-		op(&p, DW_OP_skip, 3);
+		op(&p, DW_OP_skip, 1);
 		op(&p, DW_OP_lit4, 0); /* jumped over */
 		op(&p, DW_OP_plus, 0);
 		assert_int_equal(value_of(&p), condition ? 4 : 5);
 	}
+}
+
+static void a_branch_may_lead_to_the_end(void **state)
+{
+	struct program p = {.nr = 0};
+
+	(void)state;
+	op(&p, DW_OP_lit1, 0);
+	op(&p, DW_OP_skip, 9);
+	op(&p, DW_OP_const8u, 2); /* jumped over */
+	assert_int_equal(value_of(&p), 1);
 }
 
 int main(void)
@@ -254,6 +282,8 @@ int main(void)
 		cmocka_unit_test(registers_are_read),
 		cmocka_unit_test(memory_is_only_that_of_the_stack),
 		cmocka_unit_test(the_cfa_is_not_there_while_it_is_computed),
+		cmocka_unit_test(a_register_rule_begins_with_the_cfa_on_the_stack),
+		cmocka_unit_test(a_branch_may_lead_to_the_end),
 		cmocka_unit_test(stack_value_marks_the_value_itself),
 		cmocka_unit_test(branches_are_taken),
 	};

@@ -30,7 +30,10 @@ static void memory_at_the_ends_of_the_address_space(void **state)
 
 static void branches_to_nowhere_are_refused(void **state)
 {
-	static const uint64_t to[] = {1, 2, 4, 30000, (uint64_t)-1, (uint64_t)-100, 0x8000};
+	/* Into the constant, behind the end, into the branch itself, and before the beginning. */
+	static const uint64_t to[] = {
+		1,     2, 8, 10, 30000, (uint64_t)-1, (uint64_t)-2, (uint64_t)-5, (uint64_t)-100,
+		0x8000};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++) {
@@ -38,7 +41,7 @@ static void branches_to_nowhere_are_refused(void **state)
 
 		op(&p, DW_OP_lit1, 0);
 		op(&p, DW_OP_skip, to[i]);
-		op(&p, DW_OP_lit1, 0);
+		op(&p, DW_OP_const8u, 0x9696969696969696); /* DW_OP_nop, if it is executed */
 		assert_int_equal(failure_of(&p), DWUNW_FETCH_BAD);
 	}
 }
@@ -55,9 +58,9 @@ static void an_endless_loop_ends(void **state)
 	op(&q, DW_OP_const8u, 300);
 	op(&q, DW_OP_plus_uconst, (uint64_t)-1);
 	op(&q, DW_OP_dup, 0);
-	op(&q, DW_OP_bra, (uint64_t)-9);
+	op(&q, DW_OP_bra, (uint64_t)-15);
 	assert_int_equal(value_of(&q), 0);
-	q.ops[0].number = 400;
+	memcpy(q.expr + 1, &(uint16_t){400}, 2);
 	assert_int_equal(failure_of(&q), DWUNW_FETCH_BAD);
 }
 
@@ -72,6 +75,45 @@ static void a_long_expression_is_refused(void **state)
 	assert_int_equal(value_of(&p), 1);
 	op(&p, DW_OP_nop, 0);
 	assert_int_equal(failure_of(&p), DWUNW_FETCH_BAD);
+}
+
+static void a_long_operand_is_refused(void **state)
+{
+	struct program p = {.nr = 0};
+
+	(void)state;
+	op(&p, DW_OP_plus_uconst, 5);
+	p.expr[0] = DW_OP_constu;
+	assert_int_equal(value_of(&p), 5);
+	/* Padded by seven bits a byte: with three it is still five, with a hundred it is nonsense.
+	 */
+	p.expr[1] = 0x85;
+	p.len = 1;
+	put_bytes(&p, 0x80808085, 4);
+	put_bytes(&p, 0, 1);
+	assert_int_equal(value_of(&p), 5);
+	memset(p.expr + 2, 0x80, 100);
+	p.len = 102;
+	put_bytes(&p, 0, 1);
+	assert_int_equal(failure_of(&p), DWUNW_FETCH_BAD);
+}
+
+static void an_operand_cut_short_is_refused(void **state)
+{
+	static const uint8_t atoms[] = {
+		DW_OP_addr,	  DW_OP_const1u, DW_OP_const2s, DW_OP_const4u, DW_OP_const8s,
+		DW_OP_constu,	  DW_OP_consts,	 DW_OP_breg0,	DW_OP_bregx,   DW_OP_pick,
+		DW_OP_deref_size, DW_OP_skip,	 DW_OP_bra,	DW_OP_regx,    DW_OP_plus_uconst};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(atoms); i++) {
+		struct program p = {.nr = 0};
+
+		op(&p, DW_OP_lit1, 0);
+		op2(&p, atoms[i], 0, 0);
+		for (p.len--; p.len > 1; p.len--)
+			assert_int_equal(failure_of(&p), DWUNW_FETCH_BAD);
+	}
 }
 
 static void the_stack_has_a_limit(void **state)
@@ -165,6 +207,8 @@ int main(void)
 		cmocka_unit_test(branches_to_nowhere_are_refused),
 		cmocka_unit_test(an_endless_loop_ends),
 		cmocka_unit_test(a_long_expression_is_refused),
+		cmocka_unit_test(a_long_operand_is_refused),
+		cmocka_unit_test(an_operand_cut_short_is_refused),
 		cmocka_unit_test(the_stack_has_a_limit),
 		cmocka_unit_test(too_few_operands_are_refused),
 		cmocka_unit_test(division_by_zero_is_refused),

@@ -23,6 +23,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unwind_once.h"
 #include "unwind/dwunw.h"
 
 #define LIVE_MAX_MAPS	512
@@ -196,7 +197,7 @@ static inline int live_capture(const struct live *live, const struct snapshot *s
 
 	assert_int_equal(dwunw_space_new(&space, live->dw, live->maps, live->nr_maps), 0);
 	assert_int_equal(dwunw_regset_prepare(&rs, s->regs, DWUNW_MAX_ARCH_REGS, 0), 0);
-	nr = dwunw_capture(space, &rs, stack, frames, LIVE_MAX_FRAMES, status);
+	nr = unwind_once(space, PLAIN_SAMPLE(&rs, stack), frames, LIVE_MAX_FRAMES, status);
 	dwunw_space_free(space);
 	return nr;
 }
@@ -211,7 +212,7 @@ static inline struct dwunw_frame live_frame(const struct live *live, uint64_t pc
 	enum dwunw_status status;
 
 	assert_int_equal(dwunw_space_new(&space, live->dw, live->maps, live->nr_maps), 0);
-	assert_int_equal(dwunw_capture(space, &rs, &stack, frames, 1, &status), 1);
+	assert_int_equal(unwind_once(space, PLAIN_SAMPLE(&rs, &stack), frames, 1, &status), 1);
 	dwunw_space_free(space);
 	frames[0].flags = flags;
 	return frames[0];

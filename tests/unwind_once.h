@@ -1,0 +1,28 @@
+/* unwind_once.h - unwind one stack, without a history, into frames */
+#ifndef TESTS_UNWIND_ONCE_H
+#define TESTS_UNWIND_ONCE_H
+
+#include "unwind/dwunw.h"
+
+/* *@status says why it ended; for @max see dwunw_capture().  Returns the number of frames, or the
+ * error. */
+static inline int unwind_once(struct dwunw_space *space, const struct dwunw_sample *sample,
+			      struct dwunw_frame *frames, size_t max, enum dwunw_status *status)
+{
+	struct dwunw_result result;
+	int err = dwunw_capture(space, sample, frames, max, &result);
+
+	if (err)
+		return err;
+	*status = result.status;
+	return (int)result.nr_frames;
+}
+
+/* A sample without anything special. */
+#define PLAIN_SAMPLE(rs, stack_bytes)                           \
+	(&(const struct dwunw_sample){.regs = (rs),             \
+				      .stack = (stack_bytes),   \
+				      .stale_from = UINT64_MAX, \
+				      .unchanged_from = UINT64_MAX})
+
+#endif

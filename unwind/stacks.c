@@ -1,0 +1,68 @@
+/* stacks.c - from a stack's id to what it stands for, and back */
+#include <errno.h>
+#include <stdbool.h>
+
+#include "unwind/dwunw.h"
+#include "unwind/state.h"
+
+static bool is_root(const struct dwunw_tree *tree, uint32_t node)
+{
+	return !tree->nodes[node].place;
+}
+
+size_t dwunw_stack_frames(const struct dwunw *dw, uint32_t id, struct dwunw_frame *frames,
+			  size_t max_frames)
+{
+	const struct dwunw_stacks *stacks = dwunw_stacks(dw);
+	size_t nr = 0;
+
+	for (; nr < max_frames && !is_root(&stacks->tree, id); nr++) {
+		const struct dwunw_node *node = &stacks->tree.nodes[id];
+		const struct dwunw_place *place = &stacks->places.all[node->place];
+
+		frames[nr] =
+			(struct dwunw_frame){place->pc, place->addr, place->module, place->flags};
+		id = node->parent;
+		if (is_root(&stacks->tree, id) && id != dwunw_tree_root(DWUNW_STATUS_ENDED))
+			frames[nr].flags |= DWUNW_FRAME_FLAG_PARTIAL;
+	}
+	return nr;
+}
+
+uint32_t dwunw_stack_parent(const struct dwunw *dw, uint32_t id)
+{
+	return dwunw_stacks(dw)->tree.nodes[id].parent;
+}
+
+enum dwunw_status dwunw_stack_status(const struct dwunw *dw, uint32_t id)
+{
+	const struct dwunw_tree *tree = &dwunw_stacks(dw)->tree;
+
+	while (!is_root(tree, id))
+		id = tree->nodes[id].parent;
+	return (enum dwunw_status)(id - dwunw_tree_root(DWUNW_STATUS_ENDED));
+}
+
+int dwunw_stack_intern(struct dwunw *dw, const struct dwunw_frame *frames, size_t nr,
+		       enum dwunw_status status, uint32_t *id)
+{
+	struct dwunw_stacks *stacks = dwunw_stacks(dw);
+	uint32_t place, node = dwunw_tree_root(status);
+	int err = 0;
+
+	if ((unsigned int)status >= DWUNW_STATUS_NR)
+		return -EINVAL;
+	while (nr-- > 0 && !err) {
+		err = dwunw_places_intern(&stacks->places, &frames[nr], &place);
+		if (!err)
+			err = dwunw_tree_child(&stacks->tree, node, place, &node);
+	}
+	if (!err)
+		*id = node;
+	return err;
+}
+
+uint32_t dwunw_stack_limit(const struct dwunw *dw)
+{
+	return dwunw_stacks(dw)->tree.nr;
+}
