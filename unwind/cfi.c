@@ -10,6 +10,8 @@
 #include "unwind/dwunw.h"
 #include "unwind/elf_util.h"
 
+#define RBX 3 /* as DWARF numbers it */
+
 struct dwunw_cfi {
 	Elf *elf;
 	Dwarf_CFI *eh; /* .eh_frame, or NULL; opened, as debug is, when first needed */
@@ -101,6 +103,10 @@ enum dwunw_cfi_rule dwunw_cfi_full_rule(const struct dwunw_cfi_row *row, int reg
 		return DWUNW_CFI_RULE_UNDEFINED;
 	if (*nops)
 		return DWUNW_CFI_RULE_EXPR;
+	/* libdw (0.188) means to say of rbx that it is the same if there is no rule, but says it of
+	 * rax.  A function that destroys rbx does not exist. */
+	if (reg == RBX)
+		return DWUNW_CFI_RULE_SAME;
 	return *ops ? DWUNW_CFI_RULE_UNDEFINED : DWUNW_CFI_RULE_SAME;
 }
 
