@@ -105,6 +105,44 @@ $(O)/tests/bench/slices $(O)/tests/bench/format_speed: $(O)/tests/bench/%: $(O)/
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
+# The exactness oracle: a preload library and a stress program as users have them, never sanitized,
+# and a tool of this build which compares.
+EXACT_STRESS = $(addprefix $(O)/tests/exact/stress-,O2 O0 O3-lto clang)
+EXACT        = $(O)/tests/exact/sampler.so $(O)/tests/exact/compare $(EXACT_STRESS)
+STRESS_SRC   = $(wildcard tests/exact/stress.c tests/exact/stress_[fstl]*.c tests/exact/stress_asm.S)
+STRESS_FLAGS = -std=gnu11 -D_GNU_SOURCE -g -Wall -Wextra -fomit-frame-pointer -pthread -fno-builtin -fPIE
+
+$(O)/tests/exact/sampler.so: tests/exact/sampler.c tests/exact/exact.h unwind/dwunw_event.h
+	$(call say,SAMPLE,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -D_GNU_SOURCE -I. $(SAMPLE_FLAGS) -shared -fPIC -o $@ $< -lgcc_s
+
+$(O)/tests/exact/compare: $(O)/tests/exact/compare.o $(O)/tests/exact/modules.o $(O)/libunit.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(O)/tests/exact/stress_%.so: tests/exact/stress_plugin.c tests/exact/stress.h
+	$(call say,SAMPLE,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 $(STRESS_FLAGS) -fPIC -DFRAME_BYTES=$(if $(filter a,$*),40,328) -shared \
+		-Wl,-z,lazy -o $@ $<
+
+$(O)/tests/exact/stress-O2: STRESS = gcc g++ -O2
+$(O)/tests/exact/stress-O0: STRESS = gcc g++ -O0
+$(O)/tests/exact/stress-O3-lto: STRESS = gcc g++ -O3 -flto=auto
+$(O)/tests/exact/stress-clang: STRESS = clang clang++ -O2
+
+# Built with the compilers named first; each object has its own folder.
+$(EXACT_STRESS): $(STRESS_SRC) tests/exact/stress_cxx.cc tests/exact/stress.h \
+		$(O)/tests/exact/stress_a.so $(O)/tests/exact/stress_b.so
+	$(call say,SAMPLE,$@)
+	@mkdir -p $@.o
+	$(Q)for f in $(STRESS_SRC); do \
+		$(word 1,$(STRESS)) $(wordlist 3,9,$(STRESS)) $(STRESS_FLAGS) -c -o $@.o/$$(basename $$f).o $$f || exit; \
+	done
+	$(Q)$(word 2,$(STRESS)) $(wordlist 3,9,$(STRESS)) $(filter-out -std=gnu11,$(STRESS_FLAGS)) -pie \
+		-Wl,-z,lazy -o $@ $@.o/*.o tests/exact/stress_cxx.cc -lm -ldl
+
 ## samples: build the leaking samples, stripped, with separate debug files
 samples: $(SAMPLE_BINS)
 
