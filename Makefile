@@ -33,7 +33,8 @@ HEADERS     = mleak.h bpf/event.h $(foreach m,$(MODULES),$(wildcard $(m)/*.h))
 FUZZ        = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
 	      $(FUZZ:%=$(O)/tests/unit/test_fuzz_%)
-FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/bench/*.c samples/*.[ch] samples/*.cc)
+FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/exact/*.[ch] tests/bench/*.c \
+	      samples/*.[ch] samples/*.cc)
 
 BENCH       = $(addprefix $(O)/tests/bench/,pair slices format_speed)
 
@@ -44,7 +45,7 @@ SAMPLE_BINS = $(SAMPLES:%=$(O)/samples/%)
 # What a fresh Debian 12 lacks: to build, then to test.
 DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev libdw-dev libzstd-dev \
 	    zlib1g-dev libiberty-dev
-DEB_TEST  = g++ binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg
+DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg
 DEB_FUZZ  = clang libclang-rt-dev
 DEB       = $(DEB_BUILD) $(DEB_TEST)
 
@@ -143,10 +144,15 @@ $(EXACT_STRESS): $(STRESS_SRC) tests/exact/stress_cxx.cc tests/exact/stress.h \
 	$(Q)$(word 2,$(STRESS)) $(wordlist 3,9,$(STRESS)) $(filter-out -std=gnu11,$(STRESS_FLAGS)) -pie \
 		-Wl,-z,lazy -o $@ $@.o/*.o tests/exact/stress_cxx.cc -lm -ldl
 
+## acceptance: run the tests that take minutes: exactness of the unwinder on many programs
+acceptance: deps
+	$(Q)$(MAKE) --no-print-directory all $(EXACT)
+	$(Q)python3 tests/exact/exact.py --build $(O) --long
+
 ## samples: build the leaking samples, stripped, with separate debug files
 samples: $(SAMPLE_BINS)
 
-build-tests: all samples $(UNIT)
+build-tests: all samples $(UNIT) $(EXACT)
 
 ## deps: install the missing packages (Debian, as root); elsewhere print the list
 deps:
@@ -270,8 +276,8 @@ help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | \
 		awk -F': ' '{ printf "  %-14s %s\n", $$1, substr($$0, length($$1) + 3) }'
 
-.PHONY: all demo test bench fuzz check-unit samples build-tests deps check-layers check-headers format \
+.PHONY: all demo test acceptance bench fuzz check-unit samples build-tests deps check-layers check-headers format \
 	format-check clean help
 .SECONDARY:
 
--include $(OBJ:.o=.d) $(UNIT:=.d) $(O)/tests/unit/mleak.d $(wildcard $(O)/tests/fuzz/*.d)
+-include $(OBJ:.o=.d) $(UNIT:=.d) $(O)/tests/unit/mleak.d $(wildcard $(O)/tests/fuzz/*.d $(O)/tests/exact/*.d)

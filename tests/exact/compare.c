@@ -203,36 +203,29 @@ static void read_file(struct exact_modules *m, const char *path, struct counts *
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct dwunw_space *space = NULL;
-	struct exact_record record;
-	uint8_t *bytes, *at, *aligned = NULL;
+	const struct exact_record *record;
+	const uint8_t *at;
 	struct stat st;
 	size_t left;
 
 	if (fd < 0 || fstat(fd, &st))
 		err(2, "cannot read '%s'", path);
-	bytes = at = mmap(NULL, (size_t)st.st_size + 1, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (bytes == MAP_FAILED)
+	/* It stays mapped: the unwinder borrows the vdso in it. */
+	at = mmap(NULL, (size_t)st.st_size + 1, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (at == MAP_FAILED)
 		err(2, "cannot map '%s'", path);
-	for (left = (size_t)st.st_size; left; left -= sizeof(record) + record.len) {
-		if (left < sizeof(record))
-			break;
-		memcpy(&record, at, sizeof(record));
-		if (left - sizeof(record) < record.len)
+	close(fd);
+	for (left = (size_t)st.st_size; left >= sizeof(*record);
+	     left -= sizeof(*record) + record->len) {
+		record = (const struct exact_record *)at;
+		if (left - sizeof(*record) < record->len)
 			break; /* the program ended while it wrote */
-		/* Records stand anywhere, but their numbers want to be aligned.  The vdso is kept.
-		 */
-		aligned = malloc(sizeof(record) + record.len);
-		if (!aligned)
-			errx(2, "out of memory");
-		memcpy(aligned, at, sizeof(record) + record.len);
-		read_record(m, &space, (const struct exact_record *)aligned, c);
-		if (record.type != EXACT_VDSO)
-			free(aligned);
-		at += sizeof(record) + record.len;
+		if (record->len % 8)
+			errx(2, "'%s': a record is not aligned", path);
+		read_record(m, &space, record, c);
+		at += sizeof(*record) + record->len;
 	}
 	dwunw_space_free(space);
-	munmap(bytes, (size_t)st.st_size + 1);
-	close(fd);
 }
 
 int main(int argc, char **argv)

@@ -1,8 +1,8 @@
 /* exact.h - the files that sampler.c writes and compare.c reads, both of one build
  *
  * A file belongs to one process between two exec()s.  It is a sequence of records: struct
- * exact_record, then record.len bytes.  A maps record holds for all samples after it, up to the
- * next.
+ * exact_record, then record.len bytes, a multiple of 8.  A maps record holds for all samples after
+ * it, up to the next.
  */
 #ifndef TESTS_EXACT_H
 #define TESTS_EXACT_H

@@ -155,6 +155,8 @@ static void view_take(struct view *v, uint64_t sp)
 			v->len += (size_t)(next - line);
 		}
 	}
+	while (v->len % 8) /* records are aligned */
+		maps[v->len++] = '\n';
 }
 
 static uint64_t hash(const char *bytes, size_t len)
