@@ -12,7 +12,7 @@ class StressTest(Case):
     def test_stacks_of_the_stress_program_are_complete_but_those_across_two_stacks(self):
         stress = os.path.join(BUILD, "tests", "exact", "stress-O2")
         trace, out = self.record(stress, "300")
-        self.assertIn("two libraries at the same address: 10 of 10 times", out)
+        self.assertRegex(out, "two libraries at the same address: [1-9]")
         totals = parse_totals(self.report(trace))
         self.assertEqual(totals.lost, 0)
         self.assertGreater(totals.of, 5000)
