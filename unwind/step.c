@@ -134,7 +134,8 @@ int dwunw_step(struct dwunw_walk *w, const struct dwunw_cfi_row *row)
 {
 	/* No frame is found by bytes that are beyond the end.  Rules that need none of them would
 	 * lead on without an end. */
-	if (w->cfa != UINT64_MAX && w->cfa > w->stack->addr + w->stack->len)
+	if (w->cfa != UINT64_MAX && w->cfa > w->stack->addr &&
+	    w->cfa - w->stack->addr > w->stack->len)
 		return DWUNW_STATUS_TRUNCATED;
 	return row->kind == DWUNW_CFI_SIMPLE ? step_simple(w, row) : step_full(w, row);
 }
