@@ -33,7 +33,8 @@ HEADERS     = mleak.h bpf/event.h $(foreach m,$(MODULES),$(wildcard $(m)/*.h))
 FUZZ        = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
 	      $(FUZZ:%=$(O)/tests/unit/test_fuzz_%)
-FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/*.h tests/oracle/*.[ch] tests/bench/*.[ch] samples/*.[ch] samples/*.cc)
+FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/*.h tests/oracle/*.[ch] \
+	      tests/exact/*.[ch] tests/bench/*.[ch] samples/*.[ch] samples/*.cc)
 
 BENCH       = $(addprefix $(O)/tests/bench/,pair slices format_speed unwind cfi)
 ORACLE      = $(patsubst tests/oracle/%.c,$(O)/tests/oracle/%,$(wildcard tests/oracle/cfi*.c))
@@ -46,7 +47,7 @@ SAMPLE_BINS = $(SAMPLES:%=$(O)/samples/%)
 # What a fresh Debian 12 lacks: to build, then to test.
 DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev libdw-dev libzstd-dev \
 	    zlib1g-dev libiberty-dev
-DEB_TEST  = g++ binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg
+DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg
 DEB_FUZZ  = clang libclang-rt-dev
 DEB       = $(DEB_BUILD) $(DEB_TEST)
 
@@ -134,10 +135,53 @@ $(O)/tests/bench/unwind: $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/unwind*.
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
+# The exactness oracle: a preload library and a stress program as users have them, never sanitized,
+# and a tool of this build which compares.
+EXACT_STRESS = $(addprefix $(O)/tests/exact/stress-,O2 O0 O3-lto clang)
+EXACT        = $(O)/tests/exact/sampler.so $(O)/tests/exact/compare $(EXACT_STRESS)
+STRESS_SRC   = $(wildcard tests/exact/stress.c tests/exact/stress_[fstl]*.c tests/exact/stress_asm.S)
+STRESS_FLAGS = -std=gnu11 -D_GNU_SOURCE -g -Wall -Wextra -fomit-frame-pointer -pthread -fno-builtin -fPIE
+
+$(O)/tests/exact/sampler.so: tests/exact/sampler.c tests/exact/exact.h unwind/dwunw_event.h
+	$(call say,SAMPLE,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -D_GNU_SOURCE -I. $(SAMPLE_FLAGS) -shared -fPIC -o $@ $< -lgcc_s
+
+$(O)/tests/exact/compare: $(O)/tests/exact/compare.o $(O)/tests/exact/modules.o $(O)/libunit.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(O)/tests/exact/stress_%.so: tests/exact/stress_plugin.c tests/exact/stress.h
+	$(call say,SAMPLE,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 $(STRESS_FLAGS) -fPIC -DFRAME_BYTES=$(if $(filter a,$*),40,328) -shared \
+		-Wl,-z,lazy -o $@ $<
+
+$(O)/tests/exact/stress-O2: STRESS = gcc g++ -O2
+$(O)/tests/exact/stress-O0: STRESS = gcc g++ -O0
+$(O)/tests/exact/stress-O3-lto: STRESS = gcc g++ -O3 -flto=auto
+$(O)/tests/exact/stress-clang: STRESS = clang clang++ -O2
+
+# Built with the compilers named first; each object has its own folder.
+$(EXACT_STRESS): $(STRESS_SRC) tests/exact/stress_cxx.cc tests/exact/stress.h \
+		$(O)/tests/exact/stress_a.so $(O)/tests/exact/stress_b.so
+	$(call say,SAMPLE,$@)
+	@mkdir -p $@.o
+	$(Q)for f in $(STRESS_SRC); do \
+		$(word 1,$(STRESS)) $(wordlist 3,9,$(STRESS)) $(STRESS_FLAGS) -c -o $@.o/$$(basename $$f).o $$f || exit; \
+	done
+	$(Q)$(word 2,$(STRESS)) $(wordlist 3,9,$(STRESS)) $(filter-out -std=gnu11,$(STRESS_FLAGS)) -pie \
+		-Wl,-z,lazy -o $@ $@.o/*.o tests/exact/stress_cxx.cc -lm -ldl
+
+## acceptance: run the tests that take minutes: exactness of the unwinder on many programs
+acceptance: deps
+	$(Q)$(MAKE) --no-print-directory all $(EXACT)
+	$(Q)python3 tests/exact/exact.py --build $(O) --long
+
 ## samples: build the leaking samples, stripped, with separate debug files
 samples: $(SAMPLE_BINS)
 
-build-tests: all samples $(UNIT) $(ORACLE)
+build-tests: all samples $(UNIT) $(ORACLE) $(EXACT)
 
 ## deps: install the missing packages (Debian, as root); elsewhere print the list
 deps:
@@ -264,8 +308,8 @@ help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | \
 		awk -F': ' '{ printf "  %-14s %s\n", $$1, substr($$0, length($$1) + 3) }'
 
-.PHONY: all demo test bench bench-unwind bench-cfi acceptance-cfi fuzz check-unit samples build-tests deps check-layers check-headers format \
+.PHONY: all demo test acceptance bench bench-unwind bench-cfi acceptance-cfi fuzz check-unit samples build-tests deps check-layers check-headers format \
 	format-check clean help
 .SECONDARY:
 
--include $(OBJ:.o=.d) $(UNIT:=.d) $(O)/tests/unit/mleak.d $(wildcard $(O)/tests/fuzz/*.d $(O)/tests/oracle/*.d)
+-include $(OBJ:.o=.d) $(UNIT:=.d) $(O)/tests/unit/mleak.d $(wildcard $(O)/tests/fuzz/*.d $(O)/tests/oracle/*.d $(O)/tests/exact/*.d)

@@ -31,6 +31,13 @@ static void set_register(struct dwunw_walk *w, int reg, enum dwunw_fetch fetch, 
 	}
 }
 
+/* A signal may be handled on another stack than the one that it interrupted, and that may be below
+ * all bytes at hand. */
+static bool leaves_stack(const struct dwunw_walk *w, const struct dwunw_cfi_row *row, uint64_t cfa)
+{
+	return row->signal && cfa < w->stack->addr && w->cfa != UINT64_MAX;
+}
+
 static int step_simple(struct dwunw_walk *w, const struct dwunw_cfi_row *row)
 {
 	uint64_t cfa = w->reg[row->cfa_reg] + (uint64_t)(int64_t)row->cfa_off, ra = 0;
@@ -132,8 +139,9 @@ static enum dwunw_fetch full_cfa(const struct dwunw_expr_env *env,
 	return fetch;
 }
 
-static int step_full(struct dwunw_walk *w, const struct dwunw_cfi_rules *rules)
+static int step_full(struct dwunw_walk *w, const struct dwunw_cfi_row *row)
 {
+	const struct dwunw_cfi_rules *rules = row->full;
 	const struct dwunw_walk old = *w;
 	struct dwunw_expr_env env = {
 		.reg = old.reg, .known = old.known, .stack = old.stack, .bias = old.bias};
@@ -142,10 +150,12 @@ static int step_full(struct dwunw_walk *w, const struct dwunw_cfi_rules *rules)
 
 	if (fetch)
 		return status_of(fetch);
-	if (cfa <= old.cfa)
+	if (cfa <= old.cfa && !leaves_stack(&old, row, cfa))
 		return DWUNW_STATUS_BAD_MEMORY;
 	env.cfa = &cfa;
-	w->reg[DWUNW_X86_64_RSP] = w->cfa = cfa;
+	w->reg[DWUNW_X86_64_RSP] = cfa;
+	/* The interrupted frame is known then, but none beyond it. */
+	w->cfa = cfa <= old.cfa ? UINT64_MAX : cfa;
 	w->known |= 1u << DWUNW_X86_64_RSP;
 	for (int reg = 0; reg < DWUNW_X86_64_RIP; reg++)
 		apply_rule(w, &env, rules, reg);
@@ -155,5 +165,10 @@ static int step_full(struct dwunw_walk *w, const struct dwunw_cfi_rules *rules)
 
 int dwunw_step(struct dwunw_walk *w, const struct dwunw_cfi_row *row)
 {
-	return row->kind == DWUNW_CFI_SIMPLE ? step_simple(w, row) : step_full(w, row->full);
+	/* No frame is found by bytes that are beyond the end.  Rules that need none of them would
+	 * lead on without an end. */
+	if (w->cfa != UINT64_MAX && w->cfa > w->stack->addr &&
+	    w->cfa - w->stack->addr > w->stack->len)
+		return DWUNW_STATUS_TRUNCATED;
+	return row->kind == DWUNW_CFI_SIMPLE ? step_simple(w, row) : step_full(w, row);
 }

@@ -407,6 +407,36 @@ def seed_module(folder):
             save("module", "section-%d-linked-to-itself" % i, patched(plain, at + 40, "<I", i))
 
 
+# Whole unwinds
+
+def capture(folder, *flags):
+    """The seed program's image, and the registers and the stack that it wrote."""
+    path = os.path.join(folder, "seed")
+    subprocess.run(["gcc", "-nostdlib", "-static", "-no-pie", "-Wl,-z,noseparate-code",
+                    "-Wl,--build-id=none", "-Wl,-z,norelro", "-Wl,--eh-frame-hdr", "-s", *flags, "-o", path,
+                    os.path.join(os.path.dirname(CORPUS), "capture_seed.S")], check=True)
+    out = subprocess.run([path], stdout=subprocess.PIPE, env={}, check=True).stdout
+    with open(path, "rb") as file:
+        return file.read(), out[:136], out[136:]
+
+
+def unwinding(regs, stack, image, flags=0):
+    """As fuzz_capture.c takes it: the image stands at 4 MiB, where it was linked to."""
+    return struct.pack("<BH", flags, len(stack)) + regs + stack + image
+
+
+def seed_capture(folder):
+    image, regs, stack = capture(folder)
+    save("capture", "all-frames", unwinding(regs, stack, image))
+    save("capture", "stack-cut", unwinding(regs, stack[:192], image, 2))
+    save("capture", "no-stack", unwinding(regs, b"", image))
+    save("capture", "stack-of-zeros", unwinding(regs, bytes(len(stack)), image, 4))
+    save("capture", "stack-of-itself", unwinding(regs, regs[56:64] * 64, image))
+    for flags, name in ((("-Wl,--no-eh-frame-hdr",), "no-header"), (("-DENDLESS",), "endless")):
+        image, regs, stack = capture(folder, *flags)
+        save("capture", name, unwinding(regs, stack, image))
+
+
 def record(mleak, sample, folder, *options):
     trace = os.path.join(folder, "x.mlk")
     subprocess.run([mleak, "record", "-o", trace, *options, "--", sample], check=True,
@@ -417,7 +447,7 @@ def record(mleak, sample, folder, *options):
 
 def main():
     mleak, samples = (os.path.abspath(arg) for arg in sys.argv[1:3])
-    for target in ("chunk", "events", "maps", "module"):
+    for target in ("capture", "chunk", "events", "maps", "module"):
         os.makedirs(os.path.join(CORPUS, target), exist_ok=True)
         for old in glob.glob(os.path.join(CORPUS, target, "*")):
             if not os.path.basename(old).startswith("found-"):
@@ -429,6 +459,7 @@ def main():
         seed_chunk(traces)
         seed_maps(traces)
         seed_module(folder)
+        seed_capture(folder)
     cfi_seeds.make()
 
 
