@@ -21,6 +21,7 @@
 
 #include "tests/exact/exact.h"
 #include "tests/exact/modules.h"
+#include "tests/unwind_once.h"
 
 #define MAX_FRAMES 40000
 #define MAX_SHOWN  5

@@ -4,6 +4,7 @@
  * upwards, the image, which is mapped as a whole to 4 MiB.
  */
 #include "tests/fuzz/fuzz.h"
+#include "tests/unwind_once.h"
 #include "unwind/dwunw.h"
 
 #define MEMORY_MAX (256u << 20)
