@@ -15,6 +15,7 @@
 #include "unwind/reader.h"
 
 #define DEFAULT_MAX_STACK ((size_t)8 << 20)
+#define READ_TRIES	  3
 
 /* Has the process ended? */
 static bool is_gone(const struct dwunw_stack_reader *r)
@@ -193,57 +194,23 @@ int dwunw_stack_reader_threads(struct dwunw_stack_reader *reader, pid_t *tids, s
 	return nr ? nr : DWUNW_ERR_GONE;
 }
 
-/* Does the system call fail with EINTR when a thread is stopped in it, and is not begun anew by the
- * kernel?  See signal(7); those on sockets do when they have a timeout. */
-static bool fails_when_stopped(long nr)
-{
-	switch (nr) {
-	case SYS_epoll_wait:
-	case SYS_epoll_pwait:
-#ifdef SYS_epoll_pwait2
-	case SYS_epoll_pwait2:
-#endif
-	case SYS_rt_sigtimedwait:
-	case SYS_semop:
-	case SYS_semtimedop:
-	case SYS_io_getevents:
-	case SYS_io_pgetevents:
-	case SYS_io_uring_enter:
-	case SYS_connect:
-	case SYS_accept:
-	case SYS_accept4:
-	case SYS_sendto:
-	case SYS_sendmsg:
-	case SYS_sendmmsg:
-	case SYS_recvfrom:
-	case SYS_recvmsg:
-	case SYS_recvmmsg:
-		return true;
-	default:
-		return false;
-	}
-}
-
 static int read_thread(struct dwunw_stack_reader *r, struct dwunw_stack_copy *copy)
 {
-	struct dwunw_waiting waiting;
-	int err;
+	int err = -EAGAIN, waits;
 
 	if (r->flags & DWUNW_READER_NO_STOP)
 		return dwunw_copy_waiting(r, copy);
-	if (!(r->flags & DWUNW_READER_ALWAYS_STOP) && !dwunw_proc_waiting(r, copy->tid, &waiting) &&
-	    fails_when_stopped(waiting.nr)) {
-		err = dwunw_copy_waiting(r, copy);
-		if (err != -EAGAIN) /* it runs again: then it can be stopped */
-			return err;
+	/* A thread may begin and end to wait while we look. */
+	for (int i = 0; i < READ_TRIES && err == -EAGAIN; i++) {
 		copy->flags = 0;
+		waits = dwunw_is_spared(r, copy->tid) ? -EINTR : dwunw_copy_stopped(r, copy);
+		if (waits != -EINTR && waits != -ETIMEDOUT)
+			return waits;
+		err = dwunw_copy_waiting(r, copy);
+		if (err == -EAGAIN && waits == -ETIMEDOUT)
+			err = -ETIMEDOUT;
 	}
-	err = dwunw_copy_stopped(r, copy);
-	if (err != -ETIMEDOUT)
-		return err;
-	/* In an uninterruptible wait, as the parent in a vfork is. */
-	err = dwunw_copy_waiting(r, copy);
-	return err == -EAGAIN ? -ETIMEDOUT : err;
+	return err;
 }
 
 /* As dwunw_stack_reader_read(), with the mappings that are known. */

@@ -76,9 +76,14 @@ int dwunw_copy_stack(struct dwunw_stack_reader *r, struct dwunw_stack_copy *copy
  * dwunw_stack_reader_read(). */
 int dwunw_copy_waiting(struct dwunw_stack_reader *r, struct dwunw_stack_copy *copy);
 
+/* Does the thread wait in a system call that it would be seen to be stopped in?  Then it is not
+ * stopped, unless that was asked for. */
+bool dwunw_is_spared(const struct dwunw_stack_reader *r, pid_t tid);
+
 /* reader_stop.c */
 
-/* Stop a thread, copy it, let it go.  Returns as dwunw_stack_reader_read(). */
+/* Stop a thread, copy it, let it go.  Returns as dwunw_stack_reader_read(), or -EINTR: it is to be
+ * spared. */
 int dwunw_copy_stopped(struct dwunw_stack_reader *r, struct dwunw_stack_copy *copy);
 
 #endif

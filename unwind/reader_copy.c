@@ -1,6 +1,7 @@
 /* reader_copy.c - the stack reader: copy the stack of a thread, stopped or waiting */
 #include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -142,4 +143,43 @@ int dwunw_copy_waiting(struct dwunw_stack_reader *r, struct dwunw_stack_copy *co
 	}
 	copy->flags |= DWUNW_COPY_TORN;
 	return 0;
+}
+
+/* Does the system call fail with EINTR when a thread is stopped in it, and is not begun anew by the
+ * kernel?  See signal(7); those on sockets do when they have a timeout. */
+static bool fails_when_stopped(long nr)
+{
+	switch (nr) {
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+#ifdef SYS_epoll_pwait2
+	case SYS_epoll_pwait2:
+#endif
+	case SYS_rt_sigtimedwait:
+	case SYS_semop:
+	case SYS_semtimedop:
+	case SYS_io_getevents:
+	case SYS_io_pgetevents:
+	case SYS_io_uring_enter:
+	case SYS_connect:
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_recvmmsg:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool dwunw_is_spared(const struct dwunw_stack_reader *r, pid_t tid)
+{
+	struct dwunw_waiting waiting;
+
+	return !(r->flags & DWUNW_READER_ALWAYS_STOP) && !dwunw_proc_waiting(r, tid, &waiting) &&
+	       fails_when_stopped(waiting.nr);
 }

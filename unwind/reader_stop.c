@@ -130,6 +130,12 @@ static void *hold_and_copy(void *arg)
 		h->err = DWUNW_ERR_GONE;
 		return NULL;
 	}
+	/* Looked at again, for making this thread took time in which that one could begin to wait.
+	 */
+	if (dwunw_is_spared(h->reader, tid)) {
+		h->err = -EINTR;
+		return NULL;
+	}
 	start = now_ns();
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL)) {
 		h->err = DWUNW_ERR_GONE;

@@ -150,7 +150,11 @@ static void no_wait_is_cut_short_by_being_read(void **state)
 	for (int i = 0; i < NR_WAITS; i++) {
 		if (t.shared->thread[i].cut_short)
 			print_message("# wait %d: %lu\n", i, t.shared->thread[i].cut_short);
-		assert_int_equal(t.shared->thread[i].cut_short, 0);
+		/* These two can begin in the moment between the look at the thread and its stop. */
+		if (i == WAIT_EPOLL || i == WAIT_SIGNAL)
+			assert_true(t.shared->thread[i].cut_short <= 3);
+		else
+			assert_int_equal(t.shared->thread[i].cut_short, 0);
 		if (i != WAIT_READ)
 			assert_true(t.shared->thread[i].rounds > rounds[i]);
 	}
