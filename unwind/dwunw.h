@@ -180,9 +180,9 @@ int dwunw_symbol_resolve_batch(struct dwunw *dw, const struct dwunw_frame *frame
  * takes them.
  *
  * A thread is stopped by ptrace for the time in which its registers and its stack are copied, some
- * ten microseconds, and goes on as if nothing had been; one that was stopped (SIGSTOP) stays so.  A
- * thread that waits in a system call that would fail with EINTR by that (see
- * DWUNW_READER_ALWAYS_STOP) is read without being stopped.
+ * ten microseconds unless the stack is deep, and goes on as if nothing had been; one that was
+ * stopped (SIGSTOP) stays so.  A thread that waits in a system call that would fail with EINTR by
+ * that (see DWUNW_READER_ALWAYS_STOP) is read without being stopped.
  *
  * The caller's process gets a SIGCHLD for each stop, as ptrace has it, and must not wait for
  * children it does not know by pid while a thread is read: waitpid(-1) in another thread would be

@@ -191,6 +191,7 @@ static void a_stopped_process_stays_stopped_and_goes_on_when_told(void **state)
 	assert_int_equal(target_state(t.pid), 'T');
 	assert_int_equal(target_tracer(t.pid), 0);
 	assert_int_equal(*runs, before);
+	assert_int_equal(waitpid(t.pid, &status, WUNTRACED | WNOHANG), 0);
 	kill(t.pid, SIGCONT);
 	target_nap(50000);
 	assert_true(*runs > before);
