@@ -49,7 +49,7 @@ LIBDIR     ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 DOCDIR     ?= $(PREFIX)/share/doc/mleak
 DWUNW_VERSION = 0.1
-DWUNW_LIBS  = -ldw -lelf -lzstd -lz -liberty -lpthread
+DWUNW_LIBS  = $(filter-out -lbpf,$(LDLIBS))
 DWUNW_OBJ   = $(patsubst %.c,$(O)/pic/%.o,$(wildcard unwind/*.c))
 DWUNW_FILES = $(O)/libdwunw.a $(O)/libdwunw.so.0 $(O)/dwunw.pc
 INSTALLED_HEADERS = unwind/dwunw.h unwind/dwunw_event.h
@@ -135,7 +135,8 @@ $(O)/libdwunw.a: $(DWUNW_OBJ)
 # Exported is what dwunw.h declares, and nothing else.
 $(O)/dwunw.map: unwind/dwunw.h unwind/dwunw_event.h
 	@mkdir -p $(@D)
-	$(Q)( echo 'DWUNW_0 { global:'; $(CC) -E -P $< | grep -oE '\bdwunw_[a-z0-9_]+\(' | tr '(' ';' | sort -u; \
+	$(Q)( echo 'DWUNW_0 { global:'; $(CC) -E -P $< | tr '\n' ' ' | sed 's/typedef [^;]*;//g' | \
+			grep -oE '\bdwunw_[a-z0-9_]+\(' | tr '(' ';' | sort -u; \
 		echo 'local: *; };' ) > $@
 
 $(O)/libdwunw.so.0: $(DWUNW_OBJ) $(O)/dwunw.map
