@@ -184,9 +184,9 @@ int dwunw_symbol_resolve_batch(struct dwunw *dw, const struct dwunw_frame *frame
  * stopped (SIGSTOP) stays so.  A thread that waits in a system call that would fail with EINTR by
  * that (see DWUNW_READER_ALWAYS_STOP) is read without being stopped.
  *
- * The caller's process gets a SIGCHLD for each stop, as ptrace has it, and must not wait for
- * children it does not know by pid while a thread is read: waitpid(-1) in another thread would be
- * given the stop of the target.  No signal handler is called on behalf of the library.
+ * The caller's process gets a SIGCHLD for each stop, as ptrace has it.  A thread of the caller that
+ * waits at that time for any child, or for the target if that is its child, may be given the stop
+ * (WIFSTOPPED), which is to be ignored.
  */
 struct dwunw_stack_reader; /* opaque: one process; one thread of the caller at a time */
 

@@ -7,9 +7,9 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/user.h>
@@ -22,8 +22,8 @@
 #include "unwind/reader.h"
 
 #define STOP_TIMEOUT_NS	   200000000u
-#define STOP_SPINS	   200	 /* without sleeping: most threads stop within some microseconds */
-#define STOP_SLEEP_NS	   50000 /* after them */
+#define STOP_SPINS	   20	 /* without sleeping, some microseconds: most threads stop then */
+#define STOP_SLEEP_NS	   10000 /* after them; to yield would give a whole time slice away */
 #define PTRACE_EVENT_STOP_ 128	 /* of linux/ptrace.h, which does not go with sys/ptrace.h */
 
 /* What the tracer thread is to do, and what came of it. */
@@ -87,10 +87,8 @@ static int wait_for_stop(const struct hold *h, int *sig)
 			if (*sig >= 0)
 				return 0;
 		}
-		if (i < STOP_SPINS) {
-			sched_yield();
+		if (i < STOP_SPINS)
 			continue;
-		}
 		if (!dwunw_proc_alive(h->reader, tid))
 			return DWUNW_ERR_GONE;
 		nanosleep(&pause, NULL);
@@ -120,6 +118,8 @@ static void *hold_and_copy(void *arg)
 	int sig;
 
 	h->tracer = gettid();
+	prctl(PR_SET_TIMERSLACK,
+	      1); /* nanosecond: of this thread; or each sleep takes 50 us more */
 	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL)) {
 		h->err = errno == ESRCH ? DWUNW_ERR_GONE : DWUNW_ERR_ATTACH_DENIED;
 		return NULL;

@@ -219,6 +219,44 @@ static void every_signal_reaches_a_thread_that_is_read(void **state)
 	target_end(&t);
 }
 
+struct thief {
+	pid_t pid;
+	atomic_int stop;
+	atomic_ulong stolen;
+};
+
+/* Wait for the target as a program may that has it as its child. */
+static void *steal_stops(void *arg)
+{
+	struct thief *thief = arg;
+	int status;
+
+	while (!thief->stop)
+		thief->stolen += waitpid(thief->pid, &status, WNOHANG | __WALL) == thief->pid;
+	return NULL;
+}
+
+static void a_stop_that_another_thread_waited_for_is_seen_all_the_same(void **state)
+{
+	struct target t = target_start_waits();
+	struct dwunw_stack_reader *reader = attach(t.pid, 0);
+	struct thief thief = {.pid = t.pid};
+	struct dwunw_stack_copy copy;
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, steal_stops, &thief), 0);
+	for (int i = 0; i < 500; i++) {
+		assert_int_equal(dwunw_stack_reader_read(reader, t.pid, &copy), 0);
+		assert_int_equal(copy.flags, 0);
+	}
+	thief.stop = 1;
+	pthread_join(thread, NULL);
+	print_message("# %lu of 500 stops were stolen\n", (unsigned long)thief.stolen);
+	dwunw_stack_reader_detach(reader);
+	target_end(&t);
+}
+
 static void a_copy_ends_at_the_limit_and_says_so(void **state)
 {
 	struct target t = target_start_waits();
@@ -316,6 +354,7 @@ int main(void)
 		cmocka_unit_test(no_wait_is_cut_short_by_being_read),
 		cmocka_unit_test(a_stopped_process_stays_stopped_and_goes_on_when_told),
 		cmocka_unit_test(every_signal_reaches_a_thread_that_is_read),
+		cmocka_unit_test(a_stop_that_another_thread_waited_for_is_seen_all_the_same),
 		cmocka_unit_test(a_copy_ends_at_the_limit_and_says_so),
 		cmocka_unit_test(a_page_that_is_not_there_reads_as_zeros_and_is_told_of),
 		cmocka_unit_test(a_thread_that_cannot_be_stopped_is_read_as_it_waits),
