@@ -33,8 +33,7 @@ HEADERS     = mleak.h bpf/event.h $(foreach m,$(MODULES),$(wildcard $(m)/*.h))
 FUZZ        = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
 	      $(FUZZ:%=$(O)/tests/unit/test_fuzz_%)
-FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/bench/*.c samples/*.[ch] samples/*.cc \
-	      samples/bpf_memleak/*.[ch])
+FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/bench/*.c samples/*.[ch] samples/*.cc)
 
 BENCH       = $(addprefix $(O)/tests/bench/,pair slices format_speed)
 
@@ -54,6 +53,7 @@ DWUNW_OBJ   = $(patsubst %.c,$(O)/pic/%.o,$(wildcard unwind/*.c))
 DWUNW_FILES = $(O)/libdwunw.a $(O)/libdwunw.so.0 $(O)/dwunw.pc
 INSTALLED_HEADERS = unwind/dwunw.h unwind/dwunw_event.h
 INSTALLED_DOCS = LICENSE README.md $(wildcard doc/*.md)
+FORMATTED  += $(wildcard samples/bpf_memleak/*.[ch])
 
 # What a fresh Debian 12 lacks: to build, then to test.
 DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev libdw-dev libzstd-dev \
@@ -119,54 +119,6 @@ $(O)/tests/bench/slices $(O)/tests/bench/format_speed: $(O)/tests/bench/%: $(O)/
 		$(filter $(O)/format/%,$(OBJ))
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
-
-## libdwunw: build the unwinder's library, static and shared, and its pkg-config file
-libdwunw: $(DWUNW_FILES)
-
-$(O)/pic/%.o: %.c
-	$(call say,CC,$< (PIC))
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -c -o $@ $<
-
-$(O)/libdwunw.a: $(DWUNW_OBJ)
-	$(call say,AR,$@)
-	$(Q)rm -f $@ && ar rcs $@ $^
-
-# Exported is what dwunw.h declares, and nothing else.
-$(O)/dwunw.map: unwind/dwunw.h unwind/dwunw_event.h
-	@mkdir -p $(@D)
-	$(Q)( echo 'DWUNW_0 { global:'; $(CC) -E -P $< | tr '\n' ' ' | sed 's/typedef [^;]*;//g' | \
-			grep -oE '\bdwunw_[a-z0-9_]+\(' | tr '(' ';' | sort -u; \
-		echo 'local: *; };' ) > $@
-
-$(O)/libdwunw.so.0: $(DWUNW_OBJ) $(O)/dwunw.map
-	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,--version-script=$(O)/dwunw.map \
-		$(if $(SAN),,-Wl,-z,defs) -Wl,--as-needed -o $@ $(DWUNW_OBJ) $(DWUNW_LIBS)
-
-# Made anew each time: it holds the paths that were asked for.
-$(O)/dwunw.pc: unwind/dwunw.pc.in FORCE
-	@mkdir -p $(@D)
-	$(Q)sed -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
-		-e 's|@VERSION@|$(DWUNW_VERSION)|' -e 's|@LIBS@|$(DWUNW_LIBS)|' $< > $@
-
-## install: install mleak, libdwunw, headers and documents below PREFIX=/usr/local (DESTDIR= before it)
-install: all libdwunw
-	$(Q)install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR) $(DOCDIR))
-	$(Q)install -m 755 $(O)/mleak $(DESTDIR)$(BINDIR)
-	$(Q)install -m 644 $(O)/libdwunw.a $(O)/libdwunw.so.0 $(DESTDIR)$(LIBDIR)
-	$(Q)ln -sf libdwunw.so.0 $(DESTDIR)$(LIBDIR)/libdwunw.so
-	$(Q)install -m 644 $(O)/dwunw.pc $(DESTDIR)$(LIBDIR)/pkgconfig
-	$(Q)install -m 644 $(INSTALLED_HEADERS) $(DESTDIR)$(INCLUDEDIR)
-	$(Q)install -m 644 $(INSTALLED_DOCS) $(DESTDIR)$(DOCDIR)
-
-## uninstall: remove what install put there (the same PREFIX= and DESTDIR=)
-uninstall:
-	$(Q)rm -f $(DESTDIR)$(BINDIR)/mleak $(addprefix $(DESTDIR)$(LIBDIR)/,libdwunw.a libdwunw.so \
-		libdwunw.so.0 pkgconfig/dwunw.pc) \
-		$(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(notdir $(INSTALLED_HEADERS))) \
-		$(addprefix $(DESTDIR)$(DOCDIR)/,$(notdir $(INSTALLED_DOCS)))
-	$(Q)if [ -d $(DESTDIR)$(DOCDIR) ]; then rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DOCDIR); fi
 
 ## samples: build the leaking samples, stripped, with separate debug files
 samples: $(SAMPLE_BINS)
@@ -288,6 +240,54 @@ format:
 ## format-check: fail on a file that 'make format' would change
 format-check:
 	$(Q)clang-format --dry-run -Werror $(FORMATTED)
+
+## libdwunw: build the unwinder's library, static and shared, and its pkg-config file
+libdwunw: $(DWUNW_FILES)
+
+$(O)/pic/%.o: %.c
+	$(call say,CC,$< (PIC))
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -c -o $@ $<
+
+$(O)/libdwunw.a: $(DWUNW_OBJ)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+# Exported is what dwunw.h declares, and nothing else.
+$(O)/dwunw.map: unwind/dwunw.h unwind/dwunw_event.h
+	@mkdir -p $(@D)
+	$(Q)( echo 'DWUNW_0 { global:'; $(CC) -E -P $< | tr '\n' ' ' | sed 's/typedef [^;]*;//g' | \
+			grep -oE '\bdwunw_[a-z0-9_]+\(' | tr '(' ';' | sort -u; \
+		echo 'local: *; };' ) > $@
+
+$(O)/libdwunw.so.0: $(DWUNW_OBJ) $(O)/dwunw.map
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,--version-script=$(O)/dwunw.map \
+		$(if $(SAN),,-Wl,-z,defs) -Wl,--as-needed -o $@ $(DWUNW_OBJ) $(DWUNW_LIBS)
+
+# Made anew each time: it holds the paths that were asked for.
+$(O)/dwunw.pc: unwind/dwunw.pc.in FORCE
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
+		-e 's|@VERSION@|$(DWUNW_VERSION)|' -e 's|@LIBS@|$(DWUNW_LIBS)|' $< > $@
+
+## install: install mleak, libdwunw, headers and documents below PREFIX=/usr/local (DESTDIR= before it)
+install: all libdwunw
+	$(Q)install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR) $(DOCDIR))
+	$(Q)install -m 755 $(O)/mleak $(DESTDIR)$(BINDIR)
+	$(Q)install -m 644 $(O)/libdwunw.a $(O)/libdwunw.so.0 $(DESTDIR)$(LIBDIR)
+	$(Q)ln -sf libdwunw.so.0 $(DESTDIR)$(LIBDIR)/libdwunw.so
+	$(Q)install -m 644 $(O)/dwunw.pc $(DESTDIR)$(LIBDIR)/pkgconfig
+	$(Q)install -m 644 $(INSTALLED_HEADERS) $(DESTDIR)$(INCLUDEDIR)
+	$(Q)install -m 644 $(INSTALLED_DOCS) $(DESTDIR)$(DOCDIR)
+
+## uninstall: remove what install put there (the same PREFIX= and DESTDIR=)
+uninstall:
+	$(Q)rm -f $(DESTDIR)$(BINDIR)/mleak $(addprefix $(DESTDIR)$(LIBDIR)/,libdwunw.a libdwunw.so \
+		libdwunw.so.0 pkgconfig/dwunw.pc) \
+		$(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(notdir $(INSTALLED_HEADERS))) \
+		$(addprefix $(DESTDIR)$(DOCDIR)/,$(notdir $(INSTALLED_DOCS)))
+	$(Q)if [ -d $(DESTDIR)$(DOCDIR) ]; then rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DOCDIR); fi
 
 ## clean: remove all that was built
 clean:

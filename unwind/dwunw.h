@@ -16,10 +16,6 @@
 
 #include "dwunw_event.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct dwunw;	    /* opaque: modules, and all that was learned of them */
 struct dwunw_space; /* opaque: one epoch of one address space (which module is mapped where) */
 
@@ -29,6 +25,10 @@ enum dwunw_error {
 	DWUNW_ERR_ATTACH_DENIED = -6003, /* the kernel does not let us read the process */
 	DWUNW_ERR_GONE = -6004,		 /* the process or the thread has ended */
 };
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Static text for an error of this library or a negative errno. */
 const char *dwunw_strerror(int err);
