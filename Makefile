@@ -58,10 +58,10 @@ FORMATTED  += $(wildcard samples/bpf_memleak/*.[ch])
 # What a fresh Debian 12 lacks: to build, then to test.
 DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev libdw-dev libzstd-dev \
 	    zlib1g-dev libiberty-dev
-DEB_TEST  = g++ binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg \
-	    gdb pkg-config
+DEB_TEST  = g++ binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg
 DEB_FUZZ  = clang libclang-rt-dev
 DEB       = $(DEB_BUILD) $(DEB_TEST)
+DEB_TEST += gdb pkg-config
 
 ## all: build mleak (the program is build/mleak)
 all: $(O)/mleak
@@ -289,6 +289,9 @@ uninstall:
 		$(addprefix $(DESTDIR)$(DOCDIR)/,$(notdir $(INSTALLED_DOCS)))
 	$(Q)if [ -d $(DESTDIR)$(DOCDIR) ]; then rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DOCDIR); fi
 
+.PHONY: libdwunw install uninstall FORCE
+-include $(DWUNW_OBJ:.o=.d)
+
 ## clean: remove all that was built
 clean:
 	$(Q)rm -rf $(O)
@@ -299,7 +302,7 @@ help:
 		awk -F': ' '{ printf "  %-14s %s\n", $$1, substr($$0, length($$1) + 3) }'
 
 .PHONY: all demo test bench fuzz check-unit samples build-tests deps check-layers check-headers format \
-	format-check libdwunw install uninstall clean help FORCE
+	format-check clean help
 .SECONDARY:
 
--include $(OBJ:.o=.d) $(DWUNW_OBJ:.o=.d) $(UNIT:=.d) $(O)/tests/unit/mleak.d $(wildcard $(O)/tests/fuzz/*.d)
+-include $(OBJ:.o=.d) $(UNIT:=.d) $(O)/tests/unit/mleak.d $(wildcard $(O)/tests/fuzz/*.d)
