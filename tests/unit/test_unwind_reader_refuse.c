@@ -133,7 +133,10 @@ static void a_process_that_ends_while_it_is_read_is_gone_and_its_status_its_pare
 
 static void a_process_under_a_tracer_is_refused_and_stays_with_it(void **state)
 {
+	const struct dwunw_stack_reader_opts opts = {.flags = DWUNW_READER_NO_STOP};
 	struct target t = start_sleeper();
+	struct dwunw_stack_reader *reader;
+	struct dwunw_stack_copy copy;
 	enum dwunw_denied denied;
 	int files = target_open_files(), err;
 
@@ -145,6 +148,11 @@ static void a_process_under_a_tracer_is_refused_and_stays_with_it(void **state)
 	assert_int_equal(target_state(t.pid), 'S');
 	assert_int_equal(target_tracer(t.pid), getpid());
 	assert_int_equal(target_open_files(), files);
+	/* What stops nothing need not be refused. */
+	assert_int_equal(dwunw_stack_reader_attach(t.pid, &opts, &reader), 0);
+	assert_int_equal(dwunw_stack_reader_read(reader, t.pid, &copy), 0);
+	assert_int_equal(copy.flags, DWUNW_COPY_NOT_STOPPED);
+	dwunw_stack_reader_detach(reader);
 	target_end(&t);
 }
 
