@@ -44,12 +44,27 @@ SAMPLES     = $(basename $(notdir $(filter-out samples/plugin.c,$(wildcard sampl
 	      plugin.so
 SAMPLE_BINS = $(SAMPLES:%=$(O)/samples/%)
 
+# The library libdwunw, and where things are installed; DESTDIR goes before all of it.
+PREFIX     ?= /usr/local
+BINDIR     ?= $(PREFIX)/bin
+LIBDIR     ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+DOCDIR     ?= $(PREFIX)/share/doc/mleak
+DWUNW_VERSION = 0.1
+DWUNW_LIBS  = $(filter-out -lbpf,$(LDLIBS))
+DWUNW_OBJ   = $(patsubst %.c,$(O)/pic/%.o,$(wildcard unwind/*.c))
+DWUNW_FILES = $(O)/libdwunw.a $(O)/libdwunw.so.0 $(O)/dwunw.pc
+INSTALLED_HEADERS = unwind/dwunw.h unwind/dwunw_event.h
+INSTALLED_DOCS = LICENSE README.md $(wildcard doc/*.md)
+FORMATTED  += $(wildcard samples/bpf_memleak/*.[ch])
+
 # What a fresh Debian 12 lacks: to build, then to test.
 DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev libdw-dev libzstd-dev \
 	    zlib1g-dev libiberty-dev
 DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg
 DEB_FUZZ  = clang libclang-rt-dev
 DEB       = $(DEB_BUILD) $(DEB_TEST)
+DEB_TEST += gdb pkg-config
 
 ## all: build mleak (the program is build/mleak)
 all: $(O)/mleak
@@ -64,7 +79,7 @@ demo: deps
 
 ## test: install what is missing, build with ASan and UBSan, run all tests; its last line counts them
 test: deps
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) --no-print-directory all libdwunw
 	$(Q)$(MAKE) --no-print-directory O=$(O)/san SAN=address,undefined DEBUG=1 WERROR=1 build-tests
 	$(Q)$(MAKE) --no-print-directory check-layers check-headers format-check
 	$(Q)MLEAK_FAST=$(abspath $(O))/mleak python3 tests/run.py --build $(O)/san
@@ -285,8 +300,11 @@ check-layers:
 	$(Q)$(call includes_only,record,record/[^"]*|bpf/event\.h|unwind/dwunw[^"]*|format/(trace|writer)\.h|mleak\.h|mleak\.bpf\.skel\.h)
 	$(Q)$(call includes_only,report,report/[^"]*|unwind/dwunw\.h|format/(trace|reader)\.h|mleak\.h)
 
-## check-headers: fail on a header that needs another one before it
+## check-headers: fail on a header that needs another one before it, or on a public one that C++ refuses
 check-headers:
+	$(Q)for h in $(INSTALLED_HEADERS); do \
+		$(CXX) -Wall -Wextra -Werror -fsyntax-only -x c++ $$h || exit 1; \
+	done
 	$(Q)for h in $(HEADERS); do \
 		$(CC) -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -I. -fsyntax-only -x c $$h || exit 1; \
 	done
@@ -298,6 +316,57 @@ format:
 ## format-check: fail on a file that 'make format' would change
 format-check:
 	$(Q)clang-format --dry-run -Werror $(FORMATTED)
+
+## libdwunw: build the unwinder's library, static and shared, and its pkg-config file
+libdwunw: $(DWUNW_FILES)
+
+$(O)/pic/%.o: %.c
+	$(call say,CC,$< (PIC))
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -c -o $@ $<
+
+$(O)/libdwunw.a: $(DWUNW_OBJ)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+# Exported is what dwunw.h declares, and nothing else.
+$(O)/dwunw.map: unwind/dwunw.h unwind/dwunw_event.h
+	@mkdir -p $(@D)
+	$(Q)( echo 'DWUNW_0 { global:'; $(CC) -E -P $< | tr '\n' ' ' | sed 's/typedef [^;]*;//g' | \
+			grep -oE '\bdwunw_[a-z0-9_]+\(' | tr '(' ';' | sort -u; \
+		echo 'local: *; };' ) > $@
+
+$(O)/libdwunw.so.0: $(DWUNW_OBJ) $(O)/dwunw.map
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,--version-script=$(O)/dwunw.map \
+		$(if $(SAN),,-Wl,-z,defs) -Wl,--as-needed -o $@ $(DWUNW_OBJ) $(DWUNW_LIBS)
+
+# Made anew each time: it holds the paths that were asked for.
+$(O)/dwunw.pc: unwind/dwunw.pc.in FORCE
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
+		-e 's|@VERSION@|$(DWUNW_VERSION)|' -e 's|@LIBS@|$(DWUNW_LIBS)|' $< > $@
+
+## install: install mleak, libdwunw, headers and documents below PREFIX=/usr/local (DESTDIR= before it)
+install: all libdwunw
+	$(Q)install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR) $(DOCDIR))
+	$(Q)install -m 755 $(O)/mleak $(DESTDIR)$(BINDIR)
+	$(Q)install -m 644 $(O)/libdwunw.a $(O)/libdwunw.so.0 $(DESTDIR)$(LIBDIR)
+	$(Q)ln -sf libdwunw.so.0 $(DESTDIR)$(LIBDIR)/libdwunw.so
+	$(Q)install -m 644 $(O)/dwunw.pc $(DESTDIR)$(LIBDIR)/pkgconfig
+	$(Q)install -m 644 $(INSTALLED_HEADERS) $(DESTDIR)$(INCLUDEDIR)
+	$(Q)install -m 644 $(INSTALLED_DOCS) $(DESTDIR)$(DOCDIR)
+
+## uninstall: remove what install put there (the same PREFIX= and DESTDIR=)
+uninstall:
+	$(Q)rm -f $(DESTDIR)$(BINDIR)/mleak $(addprefix $(DESTDIR)$(LIBDIR)/,libdwunw.a libdwunw.so \
+		libdwunw.so.0 pkgconfig/dwunw.pc) \
+		$(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(notdir $(INSTALLED_HEADERS))) \
+		$(addprefix $(DESTDIR)$(DOCDIR)/,$(notdir $(INSTALLED_DOCS)))
+	$(Q)if [ -d $(DESTDIR)$(DOCDIR) ]; then rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DOCDIR); fi
+
+.PHONY: libdwunw install uninstall FORCE
+-include $(DWUNW_OBJ:.o=.d)
 
 ## clean: remove all that was built
 clean:

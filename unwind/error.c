@@ -10,6 +10,10 @@ const char *dwunw_strerror(int err)
 		return "not an ELF file that can be read";
 	case DWUNW_ERR_ARCH:
 		return "of another architecture than x86-64";
+	case DWUNW_ERR_ATTACH_DENIED:
+		return "the kernel does not let this user read the process";
+	case DWUNW_ERR_GONE:
+		return "the process or thread has ended";
 	default:
 		/* strerrordesc_np() gives static text, as promised; strerror() may not. */
 		return err <= 0 && strerrordesc_np(-err) ? strerrordesc_np(-err) : "unknown error";
