@@ -35,7 +35,7 @@ UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/
 	      $(FUZZ:%=$(O)/tests/unit/test_fuzz_%)
 FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/bench/*.c tests/tools/*.c samples/*.[ch] samples/*.cc)
 
-BENCH       = $(addprefix $(O)/tests/bench/,pair slices format_speed)
+BENCH       = $(addprefix $(O)/tests/bench/,pair slices format_speed symbols) $(O)/tests/bench/cxx
 
 SAMPLES     = $(basename $(notdir $(filter-out samples/plugin.c,$(wildcard samples/*.c samples/*.cc)))) \
 	      plugin.so
@@ -90,15 +90,25 @@ run-fuzz-%: $(O)/tests/fuzz/fuzz_%
 		$(O)/corpus/$* 2> $(O)/found/$*.log || { tail -n 40 $(O)/found/$*.log; exit 1; }
 	$(Q)tail -n 1 $(O)/found/$*.log
 
-## bench: measure what recording costs a program, the size of traces, and the speed of format/
+## bench: measure what recording costs a program, the size of traces, the speed of format/ and of names
 bench: all $(BENCH)
 	$(Q)python3 tests/bench/overhead.py $(O)/mleak $(O)/tests/bench/pair
 	$(Q)python3 tests/bench/trace_size.py $(O)/mleak $(O)/tests/bench/slices
 	$(Q)$(O)/tests/bench/format_speed $(O)/format_speed.mlk
+	$(Q)$(O)/tests/bench/symbols $$(readlink -f /lib/*-linux-gnu/libc.so.6) $(O)/tests/bench/cxx
 
 $(O)/tests/bench/pair: tests/bench/pair.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAMPLE_FLAGS) -o $@ $<
+
+$(O)/tests/bench/symbols: $(O)/tests/bench/symbols.o $(filter $(O)/unwind/%,$(OBJ))
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# A C++ program with much that is inlined, and all of its debug information in it.
+$(O)/tests/bench/cxx: tests/bench/cxx.cc
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -O2 -g -o $@ $<
 
 $(O)/tests/bench/slices $(O)/tests/bench/format_speed: $(O)/tests/bench/%: $(O)/tests/bench/%.o \
 		$(filter $(O)/format/%,$(OBJ))
