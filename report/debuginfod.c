@@ -18,7 +18,6 @@ struct client; /* libdebuginfod's own */
 typedef int progress_fn(struct client *client, long done, long total);
 
 struct debuginfod {
-	void *library;
 	struct client *client;
 	void (*end)(struct client *client);
 	int (*find_debuginfo)(struct client *client, const unsigned char *build_id, int len,
@@ -37,20 +36,21 @@ static int show_progress(struct client *client, long done, long total)
 	return 0;
 }
 
-/* Load the library's functions.  Returns whether all are there. */
+/* Load the library's functions.  Returns whether all are there.  It stays loaded: the libraries it
+ * needs hold memory until the process ends. */
 static bool load(struct debuginfod *d)
 {
+	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	struct client *(*begin)(void);
 	void (*set_progress)(struct client * client, progress_fn * progress);
 
-	d->library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-	if (!d->library)
+	if (!library)
 		return false;
 	/* as POSIX has it: C knows no cast from an object to a function */
-	*(void **)&begin = dlsym(d->library, "debuginfod_begin");
-	*(void **)&set_progress = dlsym(d->library, "debuginfod_set_progressfn");
-	*(void **)&d->end = dlsym(d->library, "debuginfod_end");
-	*(void **)&d->find_debuginfo = dlsym(d->library, "debuginfod_find_debuginfo");
+	*(void **)&begin = dlsym(library, "debuginfod_begin");
+	*(void **)&set_progress = dlsym(library, "debuginfod_set_progressfn");
+	*(void **)&d->end = dlsym(library, "debuginfod_end");
+	*(void **)&d->find_debuginfo = dlsym(library, "debuginfod_find_debuginfo");
 	if (!begin || !set_progress || !d->end || !d->find_debuginfo)
 		return false;
 	d->client = begin();
@@ -102,7 +102,5 @@ void debuginfod_free(struct debuginfod *d)
 		return;
 	if (d->client)
 		d->end(d->client);
-	if (d->library)
-		dlclose(d->library);
 	free(d);
 }
