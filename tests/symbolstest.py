@@ -72,6 +72,11 @@ def eu_addr2line(path, addresses):
                                stdin=hex_lines(addresses)))
 
 
+def binutils_addr2line(path, addresses):
+    return parse_addr2line(run("addr2line", "-a", "-i", "-f", "-e", path,
+                               stdin=hex_lines(addresses)))
+
+
 def llvm_addr2line(path, addresses):
     return parse_addr2line(run("llvm-addr2line", "-a", "-i", "-f", "-e", path,
                                stdin="".join("0x%x\n" % a for a in addresses)))

@@ -10,7 +10,8 @@ import re
 import shutil
 import unittest
 
-from symbolstest import SymbolsTest, eu_addr2line, functions, llvm_addr2line, run, symbolize
+from symbolstest import (SymbolsTest, binutils_addr2line, eu_addr2line, functions, llvm_addr2line,
+                         run, symbolize)
 
 LIBC = "/lib/x86_64-linux-gnu/libc.so.6"
 DEBUG = "/usr/lib/debug"
@@ -111,10 +112,19 @@ class OracleTest(SymbolsTest):
             count["both" if all(agree) else "eu" if agree[0] else "llvm" if agree[1] else "none"] += 1
             if not any(agree):
                 wrong.append("%x: %s\n  eu   %s\n  llvm %s" % (address, name, a, b))
+        self.binutils(debug, addresses, ours, count)
         print("# %s: %s" % (os.path.basename(program), dict(count)))
         self.assertEqual(wrong[:5], [], "%d of %d" % (len(wrong), len(addresses)))
         self.symbols(program, debug, addresses, ours)
         return count, ours
+
+    def binutils(self, debug, addresses, ours, count):
+        """Lines alone: addr2line 2.40 mixes up files and names of inlined functions, and finds not
+        all of these in programs of clang."""
+        lines = lambda places: [place.line for place in places]
+        for address, name, theirs in zip(addresses, ours, binutils_addr2line(debug, addresses)):
+            self.assertEqual(name.places[0].line, theirs[0].line, hex(address))
+            count["binutils' lines"] += lines(name.places) == lines(theirs)
 
     def symbols(self, program, debug, addresses, ours):
         """Each function is one of the symbol table that has the address in it."""
@@ -129,8 +139,9 @@ class OracleTest(SymbolsTest):
 
     def assert_mostly_both(self, count):
         """What only one of the two confirms stays the exception."""
-        total = sum(count.values())
+        total = count["both"] + count["eu"] + count["llvm"]
         self.assertGreater(count["both"], total * 9 // 10)
+        self.assertGreater(count["binutils' lines"], total * 3 // 4)
 
     def test_libc(self):
         build_id = re.search(r"Build ID: ([0-9a-f]+)", run("readelf", "-n", LIBC))[1]
