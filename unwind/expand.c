@@ -28,6 +28,7 @@ struct section {
 	const char *name;
 	const Elf_Data *data; /* as it is in the file */
 	bool packed;	      /* by zstd */
+	uint64_t expanded;    /* bytes when it is not compressed */
 	GElf_Shdr shdr;	      /* as it will be */
 };
 
@@ -35,6 +36,7 @@ struct plan {
 	struct section section[MAX_SECTIONS];
 	size_t nr;
 	uint64_t contents; /* bytes of all sections, each rounded up */
+	uint64_t expanded; /* bytes of all sections when libdw, too, has decompressed its part */
 	size_t names;	   /* bytes of all names */
 	bool needed;
 };
@@ -56,19 +58,35 @@ static int measure(struct section *section, Elf_Scn *scn)
 	GElf_Chdr chdr;
 
 	section->packed = false;
-	section->shdr.sh_size = section->data->d_size;
+	section->expanded = section->shdr.sh_size = section->data->d_size;
 	if (!(section->shdr.sh_flags & SHF_COMPRESSED))
 		return 0;
 	if (!gelf_getchdr(scn, &chdr) || section->data->d_size < sizeof(Elf64_Chdr))
 		return -EINVAL;
+	if (chdr.ch_size > MAX_TOTAL)
+		return -EINVAL;
+	section->expanded = chdr.ch_size;
 	if (chdr.ch_type == ELFCOMPRESS_ZLIB)
 		return 0;
-	if (chdr.ch_type != ELFCOMPRESS_ZSTD || chdr.ch_size > MAX_TOTAL)
+	if (chdr.ch_type != ELFCOMPRESS_ZSTD)
 		return -EINVAL;
 	section->packed = true;
 	section->shdr.sh_size = chdr.ch_size;
 	section->shdr.sh_flags &= ~(uint64_t)SHF_COMPRESSED;
 	return 0;
+}
+
+/* How long @data, of the older form of compressed sections, says to be: "ZLIB" and 8 bytes. */
+static uint64_t older_size(const Elf_Data *data)
+{
+	const uint8_t *bytes = data ? data->d_buf : NULL;
+	uint64_t size = 0;
+
+	if (!bytes || data->d_size < 12 || memcmp(bytes, "ZLIB", 4) != 0)
+		return 0;
+	for (int i = 4; i < 12; i++)
+		size = size << 8 | bytes[i];
+	return size < MAX_TOTAL ? size : MAX_TOTAL;
 }
 
 static int plan_section(struct plan *plan, Elf_Scn *scn, const char *name, const GElf_Shdr *shdr)
@@ -85,6 +103,7 @@ static int plan_section(struct plan *plan, Elf_Scn *scn, const char *name, const
 	plan->nr++;
 	plan->needed |= section->packed;
 	plan->contents += rounded(section->shdr.sh_size);
+	plan->expanded += rounded(section->expanded);
 	plan->names += strlen(name) + 1;
 	return 0;
 }
@@ -106,10 +125,12 @@ static int make_plan(struct plan *plan, Elf *elf)
 
 		if (name && is_wanted(name))
 			err = plan_section(plan, scn, name, &shdr);
+		else if (name && !strncmp(name, ".zdebug_", 8))
+			plan->expanded += older_size(elf_rawdata(scn, NULL));
 	}
 	elf_rawfile(elf, &file_len);
-	if (!err && plan->needed &&
-	    (plan->contents > MAX_TOTAL || plan->contents > MIN_TOTAL + MAX_RATIO * file_len))
+	if (!err &&
+	    (plan->expanded > MAX_TOTAL || plan->expanded > MIN_TOTAL + MAX_RATIO * file_len))
 		err = -EINVAL;
 	return err;
 }

@@ -12,7 +12,8 @@ struct dwunw_expanded {
 
 /* If debug sections of @elf are compressed by zstd, make an ELF file in memory that has all debug
  * sections of @elf, and those decompressed.  Returns 0, -ENOMEM, or -EINVAL when a section is
- * compressed in another way than by zlib or zstd, is damaged, or is longer than any real one. */
+ * compressed in another way than by zlib or zstd or is damaged, or when the sections that are, by
+ * either, expand to more than any real ones. */
 int dwunw_expand(struct dwunw_expanded *out, Elf *elf);
 
 void dwunw_expanded_release(struct dwunw_expanded *expanded);

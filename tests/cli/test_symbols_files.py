@@ -250,6 +250,38 @@ class ZstdTest(FilesTest):
         self.assert_unreadable()
 
 
+class BombTest(FilesTest):
+    def test_debug_sections_that_expand_to_very_much_are_not_read(self):
+        with open(self.path("zeroes"), "wb") as file:
+            file.truncate(64 << 20)
+        self.run_here("objcopy", "--add-section", ".debug_pad=zeroes", "program", "padded")
+        for kind in "zlib", "zlib-gnu", "zstd":
+            self.run_here("objcopy", "--compress-debug-sections=" + kind, "padded", "program")
+            self.assertLess(os.path.getsize(self.program), 1 << 20)
+            found, notes = symbolize(self.program, self.addresses("hidden"))
+            self.assertEqual((found[0].function, found[0].places[0].line), ("hidden", 0), kind)
+            self.assertEqual(notes, ["its debug information cannot be read"], kind)
+
+
+class TablesTest(FilesTest):
+    def test_of_many_symbol_tables_only_the_first_is_read(self):
+        """Each could be as long as the file, and there can be as many as it has room for."""
+        self.run_here("strip", "-g", "program")
+        self.assertEqual(self.names_of("hidden", "shown"), (["hidden", "shown"], []))
+        with open(self.program, "rb") as file:
+            image = bytearray(file.read())
+        offset, = struct.unpack_from("<Q", image, 40)
+        count, = struct.unpack_from("<H", image, 60)
+        headers = [bytes(image[offset + 64 * i:offset + 64 * (i + 1)]) for i in range(count)]
+        first = next(i for i, h in enumerate(headers) if struct.unpack_from("<I", h, 4)[0] == 2)
+        headers.append(headers[first])
+        headers[first] = headers[first][:32] + bytes(8) + headers[first][40:]  # no symbols
+        struct.pack_into("<Q", image, 40, len(image))
+        struct.pack_into("<H", image, 60, count + 1)
+        self.write("program", bytes(image) + b"".join(headers), "wb")
+        self.assertEqual(self.names_of("hidden", "shown"), (["?", "shown"], []))
+
+
 class SplitTest(SymbolsTest):
     def test_of_split_dwarf_lines_and_symbols_are_used_and_no_dwo_file_is_opened(self):
         program = self.build("program", SOURCE, "-rdynamic", "-gsplit-dwarf")
