@@ -24,7 +24,7 @@ ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -Wall -Wextra $(if $(WERROR),-Werror) \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all) \
 	-I. -I$(O) $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
-LDLIBS      = -lbpf -ldw -lelf -lzstd -lz -liberty -lm -lpthread
+LDLIBS      = -lbpf -ldw -lelf -lzstd -llzma -lz -liberty -lm -lpthread
 
 MODULES     = format unwind record report
 SRC         = mleak.c $(foreach m,$(MODULES),$(wildcard $(m)/*.c))
@@ -34,9 +34,9 @@ FUZZ        = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
 	      $(FUZZ:%=$(O)/tests/unit/test_fuzz_%)
 FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/*.h tests/oracle/*.[ch] \
-	      tests/exact/*.[ch] tests/bench/*.[ch] samples/*.[ch] samples/*.cc)
+	      tests/exact/*.[ch] tests/bench/*.[ch] tests/tools/*.c samples/*.[ch] samples/*.cc)
 
-BENCH       = $(addprefix $(O)/tests/bench/,pair slices format_speed unwind cfi)
+BENCH       = $(addprefix $(O)/tests/bench/,pair slices format_speed unwind cfi symbols) $(O)/tests/bench/cxx
 ORACLE      = $(patsubst tests/oracle/%.c,$(O)/tests/oracle/%,$(wildcard tests/oracle/cfi*.c))
 
 
@@ -60,8 +60,9 @@ FORMATTED  += $(wildcard samples/bpf_memleak/*.[ch])
 
 # What a fresh Debian 12 lacks: to build, then to test.
 DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev libdw-dev libzstd-dev \
-	    zlib1g-dev libiberty-dev
-DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg
+	    zlib1g-dev liblzma-dev libiberty-dev
+DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg \
+	    xz-utils dwz elfutils libdebuginfod1 llvm
 DEB_FUZZ  = clang libclang-rt-dev
 DEB       = $(DEB_BUILD) $(DEB_TEST)
 DEB_TEST += gdb pkg-config
@@ -108,11 +109,12 @@ run-fuzz-%: $(O)/tests/fuzz/fuzz_%
 		$(O)/corpus/$* 2> $(O)/found/$*.log || { tail -n 40 $(O)/found/$*.log; exit 1; }
 	$(Q)tail -n 1 $(O)/found/$*.log
 
-## bench: measure what recording costs a program, the size of traces, the speed of format/ and unwind/
+## bench: measure what recording costs a program, the size of traces, the speed of format/, of names and of unwind/
 bench: all $(BENCH)
 	$(Q)python3 tests/bench/overhead.py $(O)/mleak $(O)/tests/bench/pair
 	$(Q)python3 tests/bench/trace_size.py $(O)/mleak $(O)/tests/bench/slices
 	$(Q)$(O)/tests/bench/format_speed $(O)/format_speed.mlk
+	$(Q)$(O)/tests/bench/symbols $$(readlink -f /lib/*-linux-gnu/libc.so.6) $(O)/tests/bench/cxx
 	$(Q)$(MAKE) --no-print-directory bench-unwind
 
 ## bench-unwind: measure how fast recorded stacks are unwound, against libdw
@@ -138,6 +140,15 @@ acceptance-cfi: deps
 $(O)/tests/bench/pair: tests/bench/pair.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAMPLE_FLAGS) -o $@ $<
+
+$(O)/tests/bench/symbols: $(O)/tests/bench/symbols.o $(filter $(O)/unwind/%,$(OBJ))
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# A C++ program with much that is inlined, and all of its debug information in it.
+$(O)/tests/bench/cxx: tests/bench/cxx.cc
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -O2 -g -o $@ $<
 
 $(O)/tests/bench/slices $(O)/tests/bench/format_speed: $(O)/tests/bench/%: $(O)/tests/bench/%.o \
 		$(filter $(O)/format/%,$(OBJ))
@@ -196,7 +207,9 @@ acceptance: deps
 ## samples: build the leaking samples, stripped, with separate debug files
 samples: $(SAMPLE_BINS)
 
-build-tests: all samples $(UNIT) $(ORACLE) $(EXACT)
+TOOLS       = $(patsubst %.c,$(O)/%,$(wildcard tests/tools/*.c))
+
+build-tests: all samples $(UNIT) $(ORACLE) $(EXACT) $(TOOLS)
 
 ## deps: install the missing packages (Debian, as root); elsewhere print the list
 deps:
@@ -247,6 +260,10 @@ $(O)/tests/unit/mleak.o: mleak.c
 $(O)/libunit.a: $(filter-out $(O)/mleak.o,$(OBJ)) $(O)/tests/unit/mleak.o $(O)/tests/fuzz/memory.o
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(O)/tests/tools/%: $(O)/tests/tools/%.o $(filter $(O)/unwind/%,$(OBJ))
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(O)/tests/unit/test_%: $(O)/tests/unit/test_%.o $(O)/libunit.a
 	$(call say,LINK,$@)
@@ -381,4 +398,4 @@ help:
 	format-check clean help
 .SECONDARY:
 
--include $(OBJ:.o=.d) $(UNIT:=.d) $(O)/tests/unit/mleak.d $(wildcard $(O)/tests/fuzz/*.d $(O)/tests/oracle/*.d $(O)/tests/exact/*.d)
+-include $(OBJ:.o=.d) $(UNIT:=.d) $(TOOLS:=.d) $(O)/tests/unit/mleak.d $(wildcard $(O)/tests/fuzz/*.d $(O)/tests/oracle/*.d $(O)/tests/exact/*.d)

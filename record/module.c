@@ -21,9 +21,10 @@ static const char *const wanted[] = {".note.gnu.build-id", ".eh_frame_hdr", ".eh
 static const char *const minidebug = ".gnu_debugdata";
 
 /* What names functions inlined and lines; locations of variables are not wanted. */
-static const char *const dwarf[] = {
-	".debug_info",	 ".debug_abbrev",   ".debug_line", ".debug_line_str", ".debug_str",
-	".debug_ranges", ".debug_rnglists", ".debug_addr", ".debug_aranges",  ".debug_str_offsets"};
+static const char *const dwarf[] = {".debug_info",	  ".debug_abbrev",    ".debug_line",
+				    ".debug_line_str",	  ".debug_str",	      ".debug_ranges",
+				    ".debug_rnglists",	  ".debug_addr",      ".debug_aranges",
+				    ".debug_str_offsets", ".gnu_debugaltlink"};
 
 /* The reduced file while it is made. */
 struct reduced {
@@ -54,9 +55,10 @@ static Elf_Scn *copy_section(struct reduced *r, Elf_Scn *from, const char *name)
 
 	if (!gelf_getshdr(from, &sh) || sh.sh_type == SHT_NOBITS)
 		return NULL;
-	/* A debug file compresses sections; the reduced file's readers need not know how. */
-	if (sh.sh_flags & SHF_COMPRESSED && elf_compress(from, 0, 0) < 0)
-		return NULL;
+	/* A debug file compresses sections; the reduced file's readers need not know how.  What
+	 * libelf cannot decompress stays as it is. */
+	if (sh.sh_flags & SHF_COMPRESSED)
+		elf_compress(from, 0, 0);
 	data = elf_getdata(from, NULL);
 	to = data && gelf_getshdr(from, &sh) ? elf_newscn(r->elf) : NULL;
 	copy = to ? elf_newdata(to) : NULL;

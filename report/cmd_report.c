@@ -10,6 +10,7 @@
 #include <poll.h>
 
 #include "mleak.h"
+#include "report/debuginfod.h"
 #include "report/dump.h"
 #include "report/leaks.h"
 #include "report/options.h"
@@ -145,14 +146,45 @@ static int finish_output(void)
 	return EXIT_FAILED;
 }
 
-static int print_report(const struct report_opts *opts, const struct mlk_meta *meta,
-			const struct leaks *leaks)
+/* Say of each module what stood in the way of its names. */
+static void warn_of_names(const struct dwunw *dw)
+{
+	const char *path;
+
+	for (uint32_t module = 0; (path = dwunw_module_path(dw, module)) != NULL; module++) {
+		uint32_t notes = dwunw_module_notes(dw, module);
+		char *shown = notes ? text_escape(path) : NULL;
+
+		for (uint32_t note = 1; shown && note <= notes; note *= 2)
+			if (notes & note)
+				log_warn("some names or lines of '%s' are missing: %s", shown,
+					 dwunw_note_text((enum dwunw_note)note));
+		free(shown);
+	}
+}
+
+/* Name the stacks that are to be shown. */
+static int make_view(struct view **view, const struct report_opts *opts, const struct leaks *leaks,
+		     struct debuginfod *debuginfod)
 {
 	struct names_source source = {.dw = leaks_unwinder(leaks), .images = leaks_images(leaks)};
-	struct view *view;
 	int err;
 
-	err = view_new(&view, leaks_stacks(leaks), &source, &opts->view);
+	if (debuginfod)
+		dwunw_debug_fetch_set(source.dw, debuginfod_fetch, debuginfod);
+	err = view_new(view, leaks_stacks(leaks), &source, &opts->view);
+	dwunw_debug_fetch_set(source.dw, NULL, NULL);
+	if (!err)
+		warn_of_names(source.dw);
+	return err;
+}
+
+static int print_report(const struct report_opts *opts, const struct mlk_meta *meta,
+			const struct leaks *leaks, struct debuginfod *debuginfod)
+{
+	struct view *view;
+	int err = make_view(&view, opts, leaks, debuginfod);
+
 	if (err)
 		goto out;
 	if (opts->folded) {
@@ -179,10 +211,13 @@ static int explain_read(const char *path, const struct mlk_reader *trace, int er
 /* @shown is the path of the trace, safe to print. */
 static int report(const struct report_opts *opts, const char *shown)
 {
+	struct debuginfod *debuginfod = NULL;
 	struct mlk_reader *trace = NULL;
 	struct leaks *leaks = NULL;
 	int err, status = EXIT_USAGE;
 
+	if (opts->debuginfod && (err = debuginfod_new(&debuginfod)) != 0)
+		return err == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	err = mlk_reader_open_file(&trace, opts->path);
 	if (err) {
 		explain_open(shown, err);
@@ -202,10 +237,11 @@ static int report(const struct report_opts *opts, const char *shown)
 	warn_of_limits(shown, leaks);
 	if (opts->folded)
 		warn_of_losses(shown, &leaks_condition(leaks)->losses);
-	status = print_report(opts, mlk_reader_meta(trace), leaks);
+	status = print_report(opts, mlk_reader_meta(trace), leaks, debuginfod);
 out:
 	leaks_free(leaks);
 	mlk_reader_free(trace);
+	debuginfod_free(debuginfod);
 	return status;
 }
 
@@ -229,6 +265,9 @@ int cmd_report(int argc, char **argv)
 		status = finish_output();
 		goto out;
 	}
+	/* no library may go to the network by itself */
+	if (!opts.debuginfod)
+		unsetenv("DEBUGINFOD_URLS");
 	shown = text_escape(opts.path);
 	if (shown)
 		status = report(&opts, shown);

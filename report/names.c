@@ -16,8 +16,11 @@
 struct names {
 	struct dwunw_frame *frames; /* distinct */
 	size_t nr, room;
-	uint32_t *labels; /* of each frame, after names_resolve() */
 	struct hash_index index;
+	/* After names_resolve(): */
+	uint32_t *labels; /* of all frames, one after the other */
+	size_t nr_labels, labels_room;
+	size_t *first; /* of each frame: where its labels begin; and where the last ones end */
 };
 
 int names_new(struct names **out)
@@ -111,32 +114,85 @@ static const char *short_path(const char *path, const char **dots)
 }
 
 /* FILE:LINE, FILE or nothing.  Returns a string to be freed, or NULL. */
-static char *location_text(const struct dwunw_symbol *symbol)
+static char *location_text(const char *file, uint32_t line)
 {
 	const char *dots, *path;
 	char *text;
 	int len;
 
-	if (!symbol->file)
+	if (!file)
 		return strdup("");
-	path = short_path(symbol->file, &dots);
-	len = symbol->line ? asprintf(&text, "%s%s:%" PRIu32, dots, path, symbol->line)
-			   : asprintf(&text, "%s%s", dots, path);
+	path = short_path(file, &dots);
+	len = line ? asprintf(&text, "%s%s:%" PRIu32, dots, path, line)
+		   : asprintf(&text, "%s%s", dots, path);
 	return len < 0 ? NULL : text;
 }
 
+/* Append the label of this name and location. */
+static int add_label(struct names *names, struct labels *labels, const char *name,
+		     const char *location)
+{
+	uint32_t *all =
+		array_grow(names->labels, &names->labels_room, names->nr_labels + 1, sizeof(*all));
+	int err;
+
+	if (!all)
+		return -ENOMEM;
+	names->labels = all;
+	err = labels_intern(labels, name, location, &all[names->nr_labels]);
+	names->nr_labels += !err;
+	return err;
+}
+
+static int name_inlined(struct names *names, const struct dwunw_inline *inlined, bool lines,
+			struct labels *labels)
+{
+	char *location = location_text(lines ? inlined->file : NULL, inlined->line), *name;
+	int err = -ENOMEM;
+
+	if (asprintf(&name, "%s (inlined)", inlined->function ? inlined->function : "?") < 0)
+		name = NULL;
+	if (location && name)
+		err = add_label(names, labels, name, location);
+	free(location);
+	free(name);
+	return err;
+}
+
 /* Add the label of a frame that has this symbol. */
-static int name_one(const struct names_source *source, const struct dwunw_frame *frame,
-		    const struct dwunw_symbol *symbol, struct labels *labels, uint32_t *number)
+static int name_one(struct names *names, const struct names_source *source,
+		    const struct dwunw_frame *frame, const struct dwunw_symbol *symbol,
+		    struct labels *labels)
 {
 	char *place = symbol->function ? NULL : place_text(source, frame);
-	char *location = location_text(symbol);
+	char *location = location_text(symbol->file, symbol->line);
 	int err = -ENOMEM;
 
 	if (location && (symbol->function || place))
-		err = labels_intern(labels, place ? place : symbol->function, location, number);
+		err = add_label(names, labels, place ? place : symbol->function, location);
 	free(location);
 	free(place);
+	return err;
+}
+
+static int name_all(struct names *names, struct dwunw_symbol *symbols,
+		    const struct names_source *source, const struct names_opts *opts,
+		    struct labels *labels)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < names->nr && !err; i++) {
+		struct dwunw_symbol *symbol = &symbols[i];
+
+		names->first[i] = names->nr_labels;
+		if (!opts->lines)
+			symbol->file = NULL;
+		for (size_t at = 0; opts->inlined && at < symbol->nr_inlined && !err; at++)
+			err = name_inlined(names, &symbol->inlined[at], opts->lines, labels);
+		if (!err)
+			err = name_one(names, source, &names->frames[i], symbol, labels);
+	}
+	names->first[names->nr] = names->nr_labels;
 	return err;
 }
 
@@ -148,23 +204,20 @@ int names_resolve(struct names *names, const struct names_source *source,
 
 	/* zeroed: nothing is known of any frame, as --addresses wants it */
 	symbols = calloc(names->nr ? names->nr : 1, sizeof(*symbols));
-	names->labels = calloc(names->nr ? names->nr : 1, sizeof(*names->labels));
-	if (!symbols || !names->labels)
+	names->first = calloc(names->nr + 1, sizeof(*names->first));
+	if (!symbols || !names->first)
 		goto out;
 	err = opts->addresses || !names->nr
 		      ? 0
 		      : dwunw_symbol_resolve_batch(source->dw, names->frames, names->nr, symbols);
-	for (size_t i = 0; i < names->nr && !err; i++) {
-		if (!opts->lines)
-			symbols[i].file = NULL;
-		err = name_one(source, &names->frames[i], &symbols[i], labels, &names->labels[i]);
-	}
+	if (!err)
+		err = name_all(names, symbols, source, opts, labels);
 out:
 	free(symbols);
 	return err;
 }
 
-uint32_t names_label(const struct names *names, const struct dwunw_frame *frame)
+const uint32_t *names_labels(const struct names *names, const struct dwunw_frame *frame, size_t *nr)
 {
 	struct hash_query query = query_for(names, frame);
 	uint32_t number = 0;
@@ -172,7 +225,8 @@ uint32_t names_label(const struct names *names, const struct dwunw_frame *frame)
 
 	assert(found);
 	(void)found;
-	return names->labels[number];
+	*nr = names->first[number + 1] - names->first[number];
+	return &names->labels[names->first[number]];
 }
 
 void names_free(struct names *names)
@@ -181,6 +235,7 @@ void names_free(struct names *names)
 		return;
 	free(names->frames);
 	free(names->labels);
+	free(names->first);
 	hash_index_release(&names->index);
 	free(names);
 }

@@ -12,6 +12,7 @@ struct names; /* opaque */
 struct names_opts {
 	bool addresses; /* MODULE+0xADDR for every frame; nothing is symbolized */
 	bool lines;	/* labels have locations */
+	bool inlined;	/* the functions inlined at a frame have labels, too: `NAME (inlined)` */
 };
 
 /* No frames yet.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
@@ -30,8 +31,10 @@ struct names_source {
 int names_resolve(struct names *names, const struct names_source *source,
 		  const struct names_opts *opts, struct labels *labels);
 
-/* The number of the label of @frame, which was noted before names_resolve(). */
-uint32_t names_label(const struct names *names, const struct dwunw_frame *frame);
+/* The numbers of the labels of @frame, which was noted before names_resolve(), innermost first; the
+ * last, at least one, is that of the frame itself.  Valid until names_free(). */
+const uint32_t *names_labels(const struct names *names, const struct dwunw_frame *frame,
+			     size_t *nr);
 
 /* Release @names; NULL is allowed. */
 void names_free(struct names *names);

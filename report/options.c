@@ -15,7 +15,16 @@
 #define DEFAULT_DEBUG_DIR "/usr/lib/debug"
 
 /* Options without a short form. */
-enum { OPT_FORMAT = 256, OPT_FOLDED, OPT_INVERTED, OPT_ADDRESSES, OPT_DEBUG_DIR, OPT_DUMP };
+enum {
+	OPT_FORMAT = 256,
+	OPT_FOLDED,
+	OPT_INVERTED,
+	OPT_INLINE,
+	OPT_ADDRESSES,
+	OPT_DEBUG_DIR,
+	OPT_DEBUGINFOD,
+	OPT_DUMP
+};
 
 static const struct row {
 	const char *name;
@@ -27,9 +36,13 @@ static const struct row {
 	{"folded", OPT_FOLDED, NULL, "the same as --format=folded"},
 	{"top", 'n', "N", "only the N stacks with most outstanding bytes"},
 	{"inverted", OPT_INVERTED, NULL, "begin at the function that allocated"},
+	{"inline", OPT_INLINE, NULL, "show functions that the compiler inlined, too"},
 	{"addresses", OPT_ADDRESSES, NULL, "MODULE+0xADDR in place of names"},
 	{"debug-dir", OPT_DEBUG_DIR, "DIR",
 	 "look for debug information here before " DEFAULT_DEBUG_DIR ";\nmay be repeated"},
+	{"debuginfod", OPT_DEBUGINFOD, NULL,
+	 "fetch debug information that is not here from DEBUGINFOD_URLS;\nwithout this option "
+	 "the network is never used"},
 	{"dump", OPT_DUMP, "[=full]",
 	 "print all records of the trace in place of a report;\nfull, or given twice: and all "
 	 "stacks"},
@@ -163,6 +176,12 @@ static int take_option(struct report_opts *opts, int option, char **argv)
 		return parse_top(opts, optarg);
 	case OPT_INVERTED:
 		opts->view.inverted = true;
+		return 0;
+	case OPT_INLINE:
+		opts->view.inlined = true;
+		return 0;
+	case OPT_DEBUGINFOD:
+		opts->debuginfod = true;
 		return 0;
 	case OPT_ADDRESSES:
 		opts->view.addresses = true;

@@ -12,6 +12,7 @@ struct report_opts {
 	bool folded;
 	bool dump;	  /* print the trace itself */
 	bool dump_stacks; /* and the bytes of its stacks */
+	bool debuginfod;  /* look for debug information on the network, too */
 	bool help;	  /* print the help and do nothing else */
 	struct view_opts view;
 	const char **debug_dirs; /* where debug information is looked for, in this order */

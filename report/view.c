@@ -70,6 +70,7 @@ static int name_frames(struct view *view, const struct names_source *source)
 	struct names_opts opts = {
 		.addresses = view->opts.addresses,
 		.lines = view->opts.details,
+		.inlined = view->opts.inlined,
 	};
 	int err = names_new(&view->names);
 
@@ -128,15 +129,31 @@ const struct stack *view_stack(const struct view *view, size_t i)
 	return stacks_get(view->stacks, view->chosen[i]);
 }
 
+/* Write the labels of @frame to @path, which has room for @room, from 1.  Returns how many. */
+static size_t frame_labels(const struct view *view, const struct dwunw_frame *frame, uint32_t *path,
+			   size_t room)
+{
+	size_t nr, nr_inlined;
+	const uint32_t *labels = names_labels(view->names, frame, &nr);
+
+	nr_inlined = nr <= room ? nr - 1 : room - 1;
+	for (size_t i = 0; i < nr_inlined; i++)
+		path[i] = labels[i];
+	path[nr_inlined] = labels[nr - 1];
+	return nr_inlined + 1;
+}
+
 size_t view_path(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH])
 {
 	const struct stack *stack = view_stack(view, i);
 	struct dwunw_frame frames[STACK_MAX_FRAMES];
-	size_t nr = stacks_frames(view->stacks, view->chosen[i], frames);
+	size_t nr_frames = stacks_frames(view->stacks, view->chosen[i], frames), nr = 0;
 
-	/* innermost first, as the frames are */
-	for (size_t at = 0; at < nr; at++)
-		path[at] = names_label(view->names, &frames[at]);
+	/* innermost first, as the frames are; there is always room for a label of each, and for the
+	 * remark */
+	for (size_t at = 0; at < nr_frames; at++)
+		nr += frame_labels(view, &frames[at], path + nr,
+				   VIEW_MAX_PATH - nr - (nr_frames - at));
 	if (stack->status != DWUNW_STATUS_ENDED || !nr)
 		path[nr++] = view->remarks[stack->status];
 	if (view->opts.inverted)

@@ -8,12 +8,13 @@
 
 struct view; /* opaque */
 
-#define VIEW_MAX_PATH (STACK_MAX_FRAMES + 1) /* labels of a path */
+#define VIEW_MAX_PATH (2 * STACK_MAX_FRAMES + 1) /* labels of a path */
 
 struct view_opts {
 	size_t top;	/* show only so many stacks, those with the most bytes; 0: all */
 	bool inverted;	/* paths begin at the innermost function */
 	bool addresses; /* see struct names_opts */
+	bool inlined;	/* functions that were inlined, too */
 	bool details;	/* file and line of each frame, and why a stack is incomplete */
 };
 
@@ -34,6 +35,7 @@ const struct stack *view_stack(const struct view *view, size_t i);
 /*
  * Write the labels of stack @i, from the root of a tree to the leaf, to @path.  An incomplete stack
  * has a remark where its missing callers would be.
+ * Of inlined functions, the outer ones that do not fit are left out.
  * Returns how many there are, at least 1.
  */
 size_t view_path(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH]);

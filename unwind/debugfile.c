@@ -3,133 +3,98 @@
 
 #include <errno.h>
 #include <gelf.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "unwind/elf_util.h"
-#include "unwind/file.h"
+#include "unwind/altfile.h"
+#include "unwind/filesearch.h"
 #include "unwind/module.h"
-
-/* One search: a candidate after the other, until one is taken. */
-struct search {
-	struct dwunw_debugfile *out;
-	const struct dwunw_module *module;
-	const struct dwunw_debug_dirs *dirs;
-};
 
 void dwunw_debugfile_close(struct dwunw_debugfile *file)
 {
-	dwarf_end(file->dwarf);
-	elf_end(file->elf);
-	if (file->fd >= 0)
-		close(file->fd);
-	*file = (struct dwunw_debugfile){.fd = -1};
+	dwunw_dwarf_file_close(&file->main);
+	dwunw_dwarf_file_close(&file->alt);
 }
 
-/* Take the file @path if it fits; s->out->dwarf tells whether it did. */
-static void try_file(const struct search *s, const char *path)
-{
-	size_t size;
-	struct dwunw_debugfile file = {.fd = dwunw_file_open(path, &size)};
-	struct dwunw_build_id id;
+/* What .gnu_debuglink says. */
+struct link {
+	const char *name;
+	uint32_t crc;
+};
 
-	if (file.fd < 0)
-		return;
-	file.elf = elf_begin(file.fd, ELF_C_READ_MMAP, NULL);
-	if (!file.elf || elf_kind(file.elf) != ELF_K_ELF)
-		goto out;
-	dwunw_elf_build_id(file.elf, &id);
-	if (!dwunw_build_id_equal(&id, &s->module->id) || !dwunw_elf_has_debug_info(file.elf))
-		goto out;
-	file.dwarf = dwarf_begin_elf(file.elf, DWARF_C_READ, NULL);
-	if (!file.dwarf)
-		goto out;
-	*s->out = file;
-	return;
-out:
-	dwunw_debugfile_close(&file);
-}
-
-/* Try the path that printf() would make of the arguments, unless a file was found already. */
-__attribute__((format(printf, 2, 3))) static int try_path(const struct search *s,
-							  const char *format, ...)
-{
-	va_list args;
-	char *path;
-	int len;
-
-	if (s->out->dwarf)
-		return 0;
-	va_start(args, format);
-	len = vasprintf(&path, format, args);
-	va_end(args);
-	if (len < 0)
-		return -ENOMEM;
-	try_file(s, path);
-	free(path);
-	return 0;
-}
-
-static int try_build_id(const struct search *s)
-{
-	const struct dwunw_build_id *id = &s->module->id;
-	char hex[2 * DWUNW_MAX_BUILD_ID + 1] = "";
-	int err = 0;
-
-	for (size_t i = 0; i < id->len; i++)
-		snprintf(hex + 2 * i, 3, "%02x", id->bytes[i]);
-	for (size_t i = 0; !err && i < s->dirs->nr && id->len > 1; i++)
-		err = try_path(s, "%s/.build-id/%.2s/%s.debug", s->dirs->dir[i], hex, hex + 2);
-	return err;
-}
-
-/* The file name in .gnu_debuglink, or NULL.  It comes with the image, so it must not lead
- * elsewhere. */
-static const char *link_name(Elf *elf)
+/* Read .gnu_debuglink: a name, zeroes up to a multiple of 4, and the CRC.  The name comes with the
+ * image, so it must not lead elsewhere. */
+static bool read_link(Elf *elf, struct link *link)
 {
 	GElf_Shdr shdr;
 	Elf_Scn *scn = dwunw_elf_section(elf, ".gnu_debuglink", &shdr);
 	Elf_Data *data = scn ? elf_rawdata(scn, NULL) : NULL;
 	const char *name = data ? data->d_buf : NULL;
+	size_t crc_at;
 
-	if (!name || !data->d_size || !memchr(name, '\0', data->d_size))
-		return NULL;
-	return *name && !strchr(name, '/') ? name : NULL;
+	if (!name || !data->d_size || !memchr(name, '\0', data->d_size) || !*name ||
+	    strchr(name, '/'))
+		return false;
+	crc_at = (strlen(name) + 4) & ~(size_t)3;
+	if (crc_at > data->d_size || data->d_size - crc_at < sizeof(link->crc))
+		return false;
+	link->name = name;
+	memcpy(&link->crc, name + crc_at, sizeof(link->crc));
+	return true;
 }
 
-static int try_link(const struct search *s)
+static int try_link(struct dwunw_file_search *s, const struct dwunw_module *module)
 {
-	const char *name = link_name(s->module->elf), *path = s->module->path;
+	const char *path = module->path;
 	int dir_len = (int)(strrchr(path, '/') - path), err;
+	struct link link;
 
-	if (!name)
+	if (!read_link(module->elf, &link))
 		return 0;
-	err = try_path(s, "%.*s/%s", dir_len, path, name);
+	s->key.crc = &link.crc;
+	err = dwunw_file_try(s, "%.*s/%s", dir_len, path, link.name);
 	if (!err)
-		err = try_path(s, "%.*s/.debug/%s", dir_len, path, name);
+		err = dwunw_file_try(s, "%.*s/.debug/%s", dir_len, path, link.name);
 	for (size_t i = 0; !err && i < s->dirs->nr; i++)
-		err = try_path(s, "%s%.*s/%s", s->dirs->dir[i], dir_len, path, name);
+		err = dwunw_file_try(s, "%s%.*s/%s", s->dirs->dir[i], dir_len, path, link.name);
+	s->key.crc = NULL;
 	return err;
+}
+
+static int find_main(struct dwunw_file_search *s, const struct dwunw_module *module)
+{
+	int err = dwunw_dwarf_file_borrow(s->out, module->elf);
+
+	if (err == -EINVAL)
+		s->unreadable = true;
+	else if (err)
+		return err;
+	err = dwunw_file_try_build_id(s);
+	/* Names like [vdso] are no paths. */
+	if (!err && module->path[0] == '/')
+		err = dwunw_file_try(s, "%s", module->path);
+	if (!err && module->path[0] == '/')
+		err = try_link(s, module);
+	return err ? err : dwunw_file_try_fetch(s);
 }
 
 int dwunw_debugfile_find(struct dwunw_debugfile *out, const struct dwunw_module *module,
 			 const struct dwunw_debug_dirs *dirs)
 {
-	const struct search s = {out, module, dirs};
+	struct dwunw_file_search s = {
+		.out = &out->main,
+		.dirs = dirs,
+		.key = {.id = &module->id},
+	};
 	int err;
 
-	*out = (struct dwunw_debugfile){.fd = -1};
-	if (dwunw_elf_has_debug_info(module->elf))
-		out->dwarf = dwarf_begin_elf(module->elf, DWARF_C_READ, NULL);
-	if (out->dwarf || !module->id.len)
-		return 0;
-	err = try_build_id(&s);
-	/* Names like [vdso] are no paths. */
-	if (err || module->path[0] != '/')
-		return err;
-	err = try_path(&s, "%s", module->path);
-	return err ? err : try_link(&s);
+	*out = (struct dwunw_debugfile){DWUNW_DWARF_FILE_NONE, DWUNW_DWARF_FILE_NONE, 0};
+	err = find_main(&s, module);
+	if (!err && !out->main.dwarf && s.unreadable)
+		out->notes |= DWUNW_NOTE_UNREADABLE;
+	if (!err && out->main.dwarf)
+		err = dwunw_altfile_find(out, dirs);
+	if (err)
+		dwunw_debugfile_close(out);
+	return err;
 }

@@ -2,9 +2,11 @@
 #ifndef DWUNW_DEBUGFILE_H
 #define DWUNW_DEBUGFILE_H
 
-#include <elfutils/libdw.h>
-#include <libelf.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "unwind/dwarffile.h"
+#include "unwind/dwunw.h"
 
 struct dwunw_module;
 
@@ -12,19 +14,21 @@ struct dwunw_module;
 struct dwunw_debug_dirs {
 	char **dir;
 	size_t nr;
+	dwunw_debug_fetch *fetch; /* asked last, or NULL */
+	void *fetch_arg;
 };
 
 struct dwunw_debugfile {
-	int fd;	      /* -1: no file of its own */
-	Elf *elf;     /* of the separate file, or NULL */
-	Dwarf *dwarf; /* NULL: none was found */
+	struct dwunw_dwarf_file main; /* its dwarf is NULL when none was found */
+	struct dwunw_dwarf_file alt;  /* what dwz moved out of it; may be empty */
+	uint32_t notes;		      /* enum dwunw_note */
 };
 
 /*
  * Look for the debug information of @module: in its image, by build-id below @dirs, at its path,
- * and by the name it gives in .gnu_debuglink.  A file whose build-id differs is never used, and
- * nothing is fetched over the network.  @out is empty when nothing is found; the image stays
- * borrowed. Returns 0 or -ENOMEM.
+ * by the name it gives in .gnu_debuglink, and by @dirs->fetch.  A file whose build-id differs is
+ * never used; for a module without build-id the CRC in .gnu_debuglink must be right.
+ * out->main.dwarf is NULL when nothing is found; the image stays borrowed.  Returns 0 or -ENOMEM.
  */
 int dwunw_debugfile_find(struct dwunw_debugfile *out, const struct dwunw_module *module,
 			 const struct dwunw_debug_dirs *dirs);

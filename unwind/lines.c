@@ -1,19 +1,13 @@
-/* lines.c - compilation unit, then the call that was inlined or the unit's line table
- *
- * The line table has the line of the innermost inlined body, which may be in any header.  The line
- * to go with a function's name is that in the function itself: of its call that was inlined.
- */
+/* lines.c - compilation unit, then the calls that were inlined, then the unit's line table */
 #include "unwind/lines.h"
 
 #include <dwarf.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/ranges.h"
-#include "unwind/scopes.h"
+#include "unwind/units.h"
 
 /* Rows looked at to find one of the right function. */
 #define MAX_ROWS_BACK 1000
@@ -21,9 +15,7 @@
 #define MAX_EXTENTS 256
 
 struct dwunw_lines {
-	Dwarf *dwarf;
-	bool indexed;		   /* units is made */
-	struct dwunw_ranges units; /* item: offset of the unit's DIE */
+	struct dwunw_units units;
 	struct dwunw_scopes *scopes;
 	unsigned int nr_extents;
 };
@@ -33,7 +25,7 @@ int dwunw_lines_new(struct dwunw_lines **out, Dwarf *dwarf)
 	*out = calloc(1, sizeof(**out));
 	if (!*out)
 		return -ENOMEM;
-	(*out)->dwarf = dwarf;
+	(*out)->units.dwarf = dwarf;
 	if (dwunw_scopes_new(&(*out)->scopes, dwarf)) {
 		free(*out);
 		*out = NULL;
@@ -47,77 +39,43 @@ void dwunw_lines_free(struct dwunw_lines *lines)
 	if (!lines)
 		return;
 	dwunw_scopes_free(lines->scopes);
-	dwunw_ranges_release(&lines->units);
+	dwunw_units_release(&lines->units);
 	free(lines);
 }
 
-static int add_unit(struct dwunw_lines *lines, Dwarf_Die *unit)
-{
-	Dwarf_Addr base, start, end;
-	ptrdiff_t at = 0;
-	int err = 0;
-
-	/* Code that the linker dropped is left at 0. */
-	while (!err && (at = dwarf_ranges(unit, at, &base, &start, &end)) > 0)
-		if (start)
-			err = dwunw_ranges_add(&lines->units, start, end, dwarf_dieoffset(unit));
-	return err;
-}
-
-static int index_units(struct dwunw_lines *lines)
-{
-	Dwarf_CU *cu = NULL;
-	Dwarf_Die unit;
-	uint8_t type;
-	int err = 0;
-
-	while (!err && !dwarf_get_units(lines->dwarf, cu, &cu, NULL, &type, &unit, NULL))
-		if (type == DW_UT_compile || type == DW_UT_skeleton)
-			err = add_unit(lines, &unit);
-	if (!err)
-		err = dwunw_ranges_flatten(&lines->units);
-	if (err)
-		dwunw_ranges_release(&lines->units);
-	lines->indexed = !err;
-	return err;
-}
-
-/* Find the unit with @addr in it: 1 found, 0 not, or -ENOMEM. */
-static int find_unit(struct dwunw_lines *lines, uint64_t addr, Dwarf_Die *unit)
-{
-	const struct dwunw_range *range;
-	int err;
-
-	if (dwarf_addrdie(lines->dwarf, addr, unit))
-		return 1;
-	/* Some compilers write no .debug_aranges: then the units must be looked at one by one. */
-	err = lines->indexed ? 0 : index_units(lines);
-	if (err)
-		return err;
-	range = dwunw_ranges_find(&lines->units, addr);
-	return range && dwarf_offdie(lines->dwarf, range->item, unit) ? 1 : 0;
-}
-
-/* The value of attribute @name of @die, or 0. */
-static Dwarf_Word number(Dwarf_Die *die, unsigned int name)
+/* The value of attribute @name of @die; false if it has none. */
+static bool number(Dwarf_Die *die, unsigned int name, Dwarf_Word *value)
 {
 	Dwarf_Attribute attr;
-	Dwarf_Word value;
 
-	return dwarf_attr(die, name, &attr) && !dwarf_formudata(&attr, &value) ? value : 0;
+	return dwarf_attr(die, name, &attr) && !dwarf_formudata(&attr, value);
 }
 
 /* Where @inlined was called.  A compiler may know of no such place. */
-static void place_of_call(Dwarf_Die *unit, Dwarf_Die *inlined, const char **file, uint32_t *line)
+static void place_of_call(Dwarf_Die *unit, Dwarf_Die *inlined, struct dwunw_place *out)
 {
-	Dwarf_Word at = number(inlined, DW_AT_call_line);
+	Dwarf_Word line, file;
 	Dwarf_Files *files;
 	size_t nr;
 
-	if (!at || at > INT_MAX || dwarf_getsrcfiles(unit, &files, &nr))
+	if (!number(inlined, DW_AT_call_line, &line) || !line || line > INT_MAX ||
+	    !number(inlined, DW_AT_call_file, &file) || dwarf_getsrcfiles(unit, &files, &nr))
 		return;
-	*file = dwarf_filesrc(files, number(inlined, DW_AT_call_file), NULL, NULL);
-	*line = *file ? (uint32_t)at : 0;
+	out->file = dwarf_filesrc(files, file, NULL, NULL);
+	out->line = out->file ? (uint32_t)line : 0;
+}
+
+/* The name of a function or an inlined call, as the linker knows it, else as the source has it. */
+static const char *function_name(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	const char *name = NULL;
+
+	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attr) ||
+	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attr) ||
+	    dwarf_attr_integrate(die, DW_AT_name, &attr))
+		name = dwarf_formstring(&attr);
+	return name && *name ? name : NULL;
 }
 
 /* The number of the last row of @lines at or before @addr, plus one. */
@@ -181,15 +139,15 @@ static bool row_fits(Dwarf_Line *row, const struct extent *e)
 /* The row for @addr, when those of functions that were dropped may be mixed with the right ones:
  * the last that can be of the function in @scope; NULL when there is none. */
 static Dwarf_Line *row_of_function(struct dwunw_lines *lines, Dwarf_Die *unit,
-				   struct dwunw_scope *scope, uint64_t addr)
+				   const struct dwunw_scope *scope, uint64_t addr)
 {
+	Dwarf_Die innermost = scope->nr_inlined ? scope->inlined[0] : scope->function;
 	struct extent extent;
 	Dwarf_Lines *rows;
 	Dwarf_Addr at;
 	size_t nr, end;
 
-	if (dwarf_getsrclines(unit, &rows, &nr) ||
-	    !find_extent(lines, unit, &scope->function, &extent))
+	if (dwarf_getsrclines(unit, &rows, &nr) || !find_extent(lines, unit, &innermost, &extent))
 		return NULL;
 	end = rows_until(rows, nr, addr);
 	for (size_t i = 1; i <= end && i <= MAX_ROWS_BACK; i++) {
@@ -203,32 +161,51 @@ static Dwarf_Line *row_of_function(struct dwunw_lines *lines, Dwarf_Die *unit,
 	return NULL;
 }
 
-int dwunw_lines_find(struct dwunw_lines *lines, uint64_t addr, const char **file, uint32_t *line)
+/* The place of @addr, which is in @scope, by the line table. */
+static void place_of_address(struct dwunw_lines *lines, Dwarf_Die *unit,
+			     const struct dwunw_scope *scope, uint64_t addr,
+			     struct dwunw_place *out)
+{
+	Dwarf_Line *row = NULL;
+	int line = 0;
+
+	if (scope->in_function && scope->near_zero)
+		row = row_of_function(lines, unit, scope, addr);
+	if (!row)
+		row = dwarf_getsrc_die(unit, addr);
+	/* Line 0 is what compilers call code that comes from nowhere. */
+	if (!row || dwarf_lineno(row, &line) || line <= 0)
+		return;
+	out->file = dwarf_linesrc(row, NULL, NULL);
+	out->line = out->file ? (uint32_t)line : 0;
+}
+
+int dwunw_lines_find(struct dwunw_lines *lines, uint64_t addr, struct dwunw_source *out)
 {
 	struct dwunw_scope scope;
 	Dwarf_Die unit;
-	Dwarf_Line *row = NULL;
-	int at = 0, found;
+	int found;
 
-	*file = NULL;
-	*line = 0;
-	found = find_unit(lines, addr, &unit);
+	out->nr = 1;
+	out->place[0] = (struct dwunw_place){0};
+	out->split = false;
+	out->start = 0;
+	found = dwunw_units_find(&lines->units, addr, &unit);
 	if (found <= 0)
 		return found;
 	if (dwunw_scopes_find(lines->scopes, &unit, addr, &scope))
 		return -ENOMEM;
-	if (scope.in_inlined) {
-		place_of_call(&unit, &scope.inlined, file, line);
-		return 0;
+	out->split = dwunw_unit_is_split(&unit);
+	place_of_address(lines, &unit, &scope, addr, &out->place[0]);
+	for (size_t i = 0; i < scope.nr_inlined; i++) {
+		out->place[i].function = function_name(&scope.inlined[i]);
+		out->place[i + 1] = (struct dwunw_place){0};
+		place_of_call(&unit, &scope.inlined[i], &out->place[i + 1]);
+		out->nr++;
 	}
-	if (scope.in_function && scope.near_zero)
-		row = row_of_function(lines, &unit, &scope, addr);
-	if (!row)
-		row = dwarf_getsrc_die(&unit, addr);
-	/* Line 0 is what compilers call code that comes from nowhere. */
-	if (!row || dwarf_lineno(row, &at) || at <= 0)
-		return 0;
-	*file = dwarf_linesrc(row, NULL, NULL);
-	*line = *file ? (uint32_t)at : 0;
+	if (scope.in_function) {
+		out->place[out->nr - 1].function = function_name(&scope.function);
+		out->start = scope.start;
+	}
 	return 0;
 }

@@ -85,6 +85,12 @@ int dwunw_debug_dir_add(struct dwunw *dw, const char *dir)
 	return 0;
 }
 
+void dwunw_debug_fetch_set(struct dwunw *dw, dwunw_debug_fetch *fetch, void *arg)
+{
+	dw->dirs.fetch = fetch;
+	dw->dirs.fetch_arg = arg;
+}
+
 /* Make room for one more module. */
 static int make_room(struct dwunw *dw)
 {

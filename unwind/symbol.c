@@ -1,4 +1,4 @@
-/* symbol.c - a sorted table of function symbols, demangled when asked for */
+/* symbol.c - a sorted table of function symbols */
 #include "unwind/symbol.h"
 
 #include <errno.h>
@@ -10,12 +10,15 @@
 #include "unwind/demangle.h"
 #include "unwind/ranges.h"
 
+/* Many symbols could have one long name. */
+#define MAX_COMPARED 256
+
 struct function {
 	uint64_t start;
 	uint64_t size;	     /* 0: up to the next, or to the end of the section */
 	uint64_t limit;	     /* end of the section; 0: not known */
 	const char *raw;     /* as the ELF file has it */
-	char *name;	     /* as it is given out; NULL until asked for */
+	uint32_t len;	     /* characters of it, without a version */
 	uint32_t section;    /* number, as the original file counts */
 	unsigned char order; /* among the names of one address, the lowest is given out */
 	bool label;	     /* without a type, as plain assembly leaves it */
@@ -155,6 +158,7 @@ static int add_table(struct dwunw_symtab *tab, const struct table *table, Elf_Sc
 			.size = sym.st_size,
 			.limit = section_end(table->elf, &sym),
 			.raw = raw,
+			.len = (uint32_t)name_len(raw),
 			.section = sym.st_shndx,
 			.order = order_of(raw, &sym),
 			.label = GELF_ST_TYPE(sym.st_info) == STT_NOTYPE,
@@ -163,24 +167,23 @@ static int add_table(struct dwunw_symtab *tab, const struct table *table, Elf_Sc
 	return 0;
 }
 
-/* Add the symbols of all sections of type @type; *found tells whether there were any sections. */
-static int add_tables(struct dwunw_symtab *tab, Elf *elf, uint32_t type, bool *found)
+int dwunw_symtab_add(struct dwunw_symtab *tab, Elf *elf, uint32_t type, bool *found)
 {
 	struct table table = {.elf = elf};
 	Elf_Scn *scn = NULL;
 	GElf_Shdr shdr;
-	int err = 0;
 
 	*found = false;
+	/* There is one at most; of more, each could be as long as the file. */
+	do {
+		scn = elf_nextscn(elf, scn);
+		if (!scn)
+			return 0;
+	} while (!gelf_getshdr(scn, &shdr) || shdr.sh_type != type);
+	*found = true;
 	find_code(&table);
-	while (!err && (scn = elf_nextscn(elf, scn)) != NULL) {
-		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != type)
-			continue;
-		*found = true;
-		table.strings = shdr.sh_link;
-		err = add_table(tab, &table, scn);
-	}
-	return err;
+	table.strings = shdr.sh_link;
+	return add_table(tab, &table, scn);
 }
 
 static int compare(const void *a, const void *b)
@@ -192,9 +195,9 @@ static int compare(const void *a, const void *b)
 	if (x->order != y->order)
 		return x->order - y->order;
 	/* Of glibc's free and cfree, the latter is a name that only old programs know. */
-	if (name_len(x->raw) != name_len(y->raw))
-		return name_len(x->raw) < name_len(y->raw) ? -1 : 1;
-	return strncmp(x->raw, y->raw, DWUNW_MAX_NAME);
+	if (x->len != y->len)
+		return x->len < y->len ? -1 : 1;
+	return strncmp(x->raw, y->raw, MAX_COMPARED);
 }
 
 static uint64_t sized_end(const struct function *f)
@@ -250,56 +253,37 @@ static int make_ranges(struct dwunw_symtab *tab)
 	return err ? err : dwunw_ranges_flatten(&tab->ranges);
 }
 
-int dwunw_symtab_new(struct dwunw_symtab **out, Elf *image, Elf *debug)
+int dwunw_symtab_new(struct dwunw_symtab **out)
 {
-	struct dwunw_symtab *tab = calloc(1, sizeof(*tab));
-	bool found;
-	int err;
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
 
-	*out = NULL;
-	if (!tab)
-		return -ENOMEM;
-	err = add_tables(tab, image, SHT_DYNSYM, &found);
-	if (!err)
-		err = add_tables(tab, image, SHT_SYMTAB, &found);
-	if (!err && !found && debug)
-		err = add_tables(tab, debug, SHT_SYMTAB, &found);
-	if (!err && tab->nr) {
-		qsort(tab->functions, tab->nr, sizeof(*tab->functions), compare);
-		drop_aliases(tab);
-		err = make_ranges(tab);
-	}
-	if (err)
-		dwunw_symtab_free(tab);
-	else
-		*out = tab;
-	return err;
+int dwunw_symtab_sort(struct dwunw_symtab *tab)
+{
+	if (!tab->nr)
+		return 0;
+	qsort(tab->functions, tab->nr, sizeof(*tab->functions), compare);
+	drop_aliases(tab);
+	return make_ranges(tab);
 }
 
 void dwunw_symtab_free(struct dwunw_symtab *tab)
 {
 	if (!tab)
 		return;
-	for (size_t i = 0; i < tab->nr; i++)
-		free(tab->functions[i].name);
 	free(tab->functions);
 	dwunw_ranges_release(&tab->ranges);
 	free(tab);
 }
 
-int dwunw_symtab_find(struct dwunw_symtab *tab, uint64_t addr, const char **name, uint64_t *start)
+const char *dwunw_symtab_find(const struct dwunw_symtab *tab, uint64_t addr, size_t *len,
+			      uint64_t *start)
 {
 	const struct dwunw_range *range = dwunw_ranges_find(&tab->ranges, addr);
-	struct function *f;
+	const struct function *f = range ? &tab->functions[range->item] : NULL;
 
-	*name = NULL;
-	*start = 0;
-	if (!range)
-		return 0;
-	f = &tab->functions[range->item];
-	if (!f->name)
-		f->name = dwunw_demangle(f->raw, name_len(f->raw));
-	*name = f->name;
-	*start = f->start;
-	return f->name ? 0 : -ENOMEM;
+	*len = f ? f->len : 0;
+	*start = f ? f->start : 0;
+	return f ? f->raw : NULL;
 }

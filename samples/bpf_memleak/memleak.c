@@ -28,9 +28,7 @@
 struct block {
 	struct block *next;
 	uint64_t addr, size;
-	enum dwunw_status status;
-	size_t nr_frames;
-	struct dwunw_frame frames[MAX_FRAMES];
+	uint32_t stack; /* its id */
 };
 
 static struct block *live[LISTS]; /* blocks not freed, by address */
@@ -105,8 +103,10 @@ static int handle_event(void *unused, void *data, size_t len)
 	const struct dwunw_stack stack = {c->sp, c->stack_bytes, c->stack_size};
 	uint64_t regs[DWUNW_MAX_ARCH_REGS];
 	struct dwunw_regset regset;
+	const struct dwunw_sample sample = {&regset, &stack, UINT64_MAX, NULL, UINT64_MAX, 0};
+	struct dwunw_result result;
 	struct block *b;
-	int nr;
+	int err;
 
 	(void)unused;
 	(void)len;
@@ -118,8 +118,12 @@ static int handle_event(void *unused, void *data, size_t len)
 		return -ENOMEM;
 	memcpy(regs, c->regs_snapshot, sizeof(regs));
 	dwunw_regset_prepare(&regset, regs, DWUNW_MAX_ARCH_REGS, c->flags);
-	nr = dwunw_capture(space, &regset, &stack, b->frames, MAX_FRAMES, &b->status);
-	b->nr_frames = nr > 0 ? (size_t)nr : 0;
+	err = dwunw_capture(space, &sample, NULL, 0, &result);
+	if (err) {
+		free(b);
+		return err;
+	}
+	b->stack = result.id;
 	b->addr = e->addr;
 	b->size = e->size;
 	b->next = live[e->addr / 16 % LISTS];
@@ -132,21 +136,21 @@ static int by_stack(const void *a, const void *b)
 {
 	const struct block *x = *(struct block *const *)a, *y = *(struct block *const *)b;
 
-	if (x->nr_frames != y->nr_frames)
-		return x->nr_frames < y->nr_frames ? -1 : 1;
-	return memcmp(x->frames, y->frames, x->nr_frames * sizeof(x->frames[0]));
+	return (x->stack > y->stack) - (x->stack < y->stack);
 }
 
-static void print_stack(const struct block *b, size_t blocks, uint64_t bytes)
+static void print_stack(uint32_t id, size_t blocks, uint64_t bytes)
 {
+	struct dwunw_frame frames[MAX_FRAMES];
 	struct dwunw_symbol names[MAX_FRAMES];
+	size_t nr = dwunw_stack_frames(dw, id, frames, MAX_FRAMES);
 
 	printf("%" PRIu64 " bytes in %zu blocks, stack %s:\n", bytes, blocks,
-	       dwunw_status_text(b->status));
-	if (dwunw_symbol_resolve_batch(dw, b->frames, b->nr_frames, names))
+	       dwunw_status_text(dwunw_stack_status(dw, id)));
+	if (dwunw_symbol_resolve_batch(dw, frames, nr, names))
 		return;
-	for (size_t i = 0; i < b->nr_frames; i++)
-		printf("    %#018" PRIx64 " %s %s:%u\n", b->frames[i].pc,
+	for (size_t i = 0; i < nr; i++)
+		printf("    %#018" PRIx64 " %s %s:%u\n", frames[i].pc,
 		       names[i].function ? names[i].function : "?",
 		       names[i].file ? names[i].file : "?", names[i].line);
 }
@@ -166,7 +170,7 @@ static void print_leaks(void)
 
 		for (next = i; next < nr && !by_stack(&all[i], &all[next]); next++)
 			bytes += all[next]->size;
-		print_stack(all[i], next - i, bytes);
+		print_stack(all[i]->stack, next - i, bytes);
 	}
 	free(all);
 }

@@ -66,6 +66,22 @@ static void find_places(struct places *p, Elf *elf)
 	p->addr[p->nr++] = 0;
 }
 
+/* The lengths of all strings of the inlined calls in @symbol. */
+static size_t inlined_len(const struct dwunw_symbol *symbol)
+{
+	size_t sum = 0;
+
+	FUZZ_CHECK(symbol->nr_inlined <= MAX_FRAMES && !symbol->inlined == !symbol->nr_inlined);
+	for (size_t i = 0; i < symbol->nr_inlined; i++) {
+		const struct dwunw_inline *inlined = &symbol->inlined[i];
+
+		sum += inlined->function ? strlen(inlined->function) : 0;
+		sum += inlined->file ? strlen(inlined->file) : 0;
+		FUZZ_CHECK(inlined->file || !inlined->line);
+	}
+	return sum;
+}
+
 /* Name @nr frames; all that is named is a string. */
 static void name_frames(struct dwunw *dw, const struct dwunw_frame *frames, size_t nr)
 {
@@ -79,6 +95,7 @@ static void name_frames(struct dwunw *dw, const struct dwunw_frame *frames, size
 		if (symbols[i].file)
 			sum += strlen(symbols[i].file);
 		FUZZ_CHECK(symbols[i].file || !symbols[i].line);
+		sum += inlined_len(&symbols[i]);
 	}
 	FUZZ_CHECK(sum < MEMORY_MAX);
 }

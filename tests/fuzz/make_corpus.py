@@ -3,10 +3,11 @@
 
 usage: make_corpus.py MLEAK SAMPLES     (as root, from anywhere: two samples are recorded)
 
-What the fuzzer found is in corpus/, too (found-*); that is left alone.  Needs gcc, strip, zstd.
+What the fuzzer found is in corpus/, too (found-*); that is left alone.  Needs gcc, strip, objcopy, zstd.
 """
 
 import glob
+import lzma
 import os
 import struct
 import subprocess
@@ -437,6 +438,64 @@ def seed_capture(folder):
         save("capture", name, unwinding(regs, stack, image))
 
 
+INLINED = """
+static inline __attribute__((always_inline)) void *inner(unsigned long n) { return other(n + 1); }
+static inline __attribute__((always_inline)) void *middle(unsigned long n) { return inner(2 * n); }
+void *calls(unsigned long n) { char *p = middle(n); return p ? p + 1 : 0; }
+void *many(unsigned long n) { return calls(n) ? middle(n + 3) : inner(n); }
+"""
+
+
+def with_section(folder, name, section, content):
+    """The stripped library with one section more."""
+    for file, data in (("extra", content), ("base", build(folder, "plain", "-Wl,-s"))):
+        with open(os.path.join(folder, file), "wb") as out:
+            out.write(data)
+    subprocess.run(["objcopy", "--add-section", section + "=extra", "base", name], check=True,
+                   cwd=folder)
+    with open(os.path.join(folder, name), "rb") as file:
+        return file.read()
+
+
+def seed_debug_forms(folder):
+    """What names are read from, in all its forms."""
+    global LIBRARY
+    plain, LIBRARY = LIBRARY, LIBRARY.replace("other(void", "other2(void").replace(
+        "other(", "other2(") + "extern void *other(unsigned long);" + INLINED
+    for name, flags in (("debug-inlined", ["-O2", "-g", "-gz=none"]),
+                        ("debug-inlined-v4", ["-O2", "-gdwarf-4", "-gz=none"]),
+                        ("debug-split", ["-O2", "-gsplit-dwarf", "-gz=none"])):
+        image = build(folder, name, *flags)
+        save("module", name, image)
+    subprocess.run(["objcopy", "--compress-debug-sections=zstd", "debug-inlined", "zstd"],
+                   check=True, cwd=folder)
+    with open(os.path.join(folder, "zstd"), "rb") as file:
+        zstd = file.read()
+    save("module", "debug-zstd", zstd)
+    frames = [i for i in range(len(zstd)) if zstd.startswith(b"\x28\xb5\x2f\xfd", i)]
+    save("module", "debug-zstd-damaged", patched(zstd, frames[0] + 12, "<I", 0xffffffff))
+    save("module", "debug-zstd-said-to-be-1g", patched(zstd, frames[0] - 16, "<Q", 1 << 30))
+    save("module", "debug-zstd-said-to-be-short", patched(zstd, frames[0] - 16, "<Q", 3))
+    LIBRARY = plain
+    build(folder, "symbols")
+    subprocess.run(["objcopy", "-S", "-w", "--keep-symbol=*", "symbols", "mini"], check=True,
+                   cwd=folder)
+    with open(os.path.join(folder, "mini"), "rb") as file:
+        mini = lzma.compress(file.read())
+    save("module", "minidebug", with_section(folder, "m", ".gnu_debugdata", mini))
+    save("module", "minidebug-cut", with_section(folder, "m", ".gnu_debugdata", mini[:-40]))
+    save("module", "minidebug-bomb", with_section(folder, "m", ".gnu_debugdata",
+                                                  lzma.compress(bytes(32 << 20))))
+    link = b"/nonexistent/common.debug\0" + bytes(range(20))
+    with open(os.path.join(folder, "extra"), "wb") as file:
+        file.write(link)
+    subprocess.run(["objcopy", "--add-section", ".gnu_debugaltlink=extra", "debug-inlined", "alt"],
+                   check=True, cwd=folder)
+    with open(os.path.join(folder, "alt"), "rb") as file:
+        alt = file.read()
+    save("module", "debug-altlink", alt)
+
+
 def record(mleak, sample, folder, *options):
     trace = os.path.join(folder, "x.mlk")
     subprocess.run([mleak, "record", "-o", trace, *options, "--", sample], check=True,
@@ -460,6 +519,7 @@ def main():
         seed_maps(traces)
         seed_module(folder)
         seed_capture(folder)
+        seed_debug_forms(folder)
     cfi_seeds.make()
 
 

@@ -67,7 +67,7 @@ class InstallTest(Installed):
     def test_every_status_and_flag_is_explained(self):
         text = document("api_usage.md")
         with open(os.path.join(self.root, "include/dwunw.h")) as header:
-            names = re.findall(r"^\t(DWUNW_(?:STATUS|FRAME_FLAG|COPY|DENIED|READER)_\w+)",
+            names = re.findall(r"^\t(DWUNW_(?:STATUS|FRAME_FLAG|SAMPLE|COPY|DENIED|READER|NOTE)_\w+)",
                                header.read(), re.M)
         self.assertGreater(len(names), 15)
         missing = [n for n in names if not n.endswith("_NR") and n != "DWUNW_DENIED_NOT"

@@ -129,6 +129,26 @@ static void the_line_of_inlined_code_is_that_of_the_call(void **state)
 	assert_int_equal(symbol.line, line);
 }
 
+static void inlined_functions_are_given_innermost_first(void **state)
+{
+	struct dwunw_symbol symbol;
+
+	(void)state;
+	calls_inlined();
+	symbol = resolve((const char *)(uintptr_t)place);
+	assert_int_equal(symbol.nr_inlined, 2);
+	assert_string_equal(symbol.inlined[0].function, "innermost");
+	assert_string_equal(symbol.inlined[1].function, "between");
+	assert_int_equal(symbol.inlined[0].line, 1002);
+	assert_int_equal(symbol.inlined[1].line, 1007);
+	for (size_t i = 0; i < 2; i++)
+		assert_non_null(strstr(symbol.inlined[i].file, "some_header.h"));
+	symbol = resolve((const char *)(uintptr_t)calls_inlined);
+	assert_string_equal(symbol.function, "calls_inlined");
+	assert_int_equal(symbol.nr_inlined, 0);
+	assert_null(symbol.inlined);
+}
+
 static void assert_demangled(const char *raw, const char *expect)
 {
 	char *name = dwunw_demangle(raw, strlen(raw));
@@ -238,6 +258,7 @@ int main(void)
 		cmocka_unit_test(a_label_does_not_split_a_function),
 		cmocka_unit_test(a_reduced_image_has_the_same_names),
 		cmocka_unit_test(the_line_of_inlined_code_is_that_of_the_call),
+		cmocka_unit_test(inlined_functions_are_given_innermost_first),
 		cmocka_unit_test(each_language_is_known_by_its_names),
 		cmocka_unit_test(a_name_that_stands_for_gigabytes_stays_as_it_is),
 		cmocka_unit_test(a_name_is_cut_at_4096_bytes),

@@ -18,7 +18,8 @@ static int unwind(const struct dwunw_stack_copy *copy, struct dwunw_frame *frame
 	int nr;
 
 	assert_int_equal(dwunw_space_new(&space, live->dw, live->maps, live->nr_maps), 0);
-	nr = dwunw_capture(space, &copy->regs, &copy->stack, frames, LIVE_MAX_FRAMES, status);
+	nr = unwind_once(space, PLAIN_SAMPLE(&copy->regs, &copy->stack), frames, LIVE_MAX_FRAMES,
+			 status);
 	dwunw_space_free(space);
 	return nr;
 }
