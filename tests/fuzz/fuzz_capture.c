@@ -41,7 +41,8 @@ static void take_input(struct input *input, struct fuzz_in *in)
 static void capture(struct dwunw_space *space, const struct input *input, struct result *r)
 {
 	r->status = DWUNW_STATUS_NR;
-	r->nr = unwind_once(space, PLAIN_SAMPLE(&input->regs, &input->stack), r->frame, MAX_FRAMES, &r->status);
+	r->nr = unwind_once(space, PLAIN_SAMPLE(&input->regs, &input->stack), r->frame, MAX_FRAMES,
+			    &r->status);
 	FUZZ_CHECK(r->nr >= 1 && r->nr <= MAX_FRAMES && r->status < DWUNW_STATUS_NR);
 }
 
