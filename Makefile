@@ -135,7 +135,7 @@ $(O)/%.o: %.c
 $(O)/record/probes.o: $(O)/mleak.bpf.skel.h
 
 # The paths of this directory stay out of the object: it is the same wherever it is built.
-$(O)/mleak.bpf.o: bpf/mleak.bpf.c bpf/event.h bpf/kernel.h unwind/dwunw_event.h
+$(O)/mleak.bpf.o: bpf/mleak.bpf.c $(wildcard bpf/*.h) unwind/dwunw_event.h
 	$(call say,BPF,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) -g -O2 -Wall -Wextra -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -I. \

@@ -16,14 +16,18 @@
 
 _Static_assert((int)EVENT_ALLOC == MLK_ALLOC && (int)EVENT_FREE == MLK_FREE &&
 		       (int)EVENT_RELEASE == MLK_RELEASE && (int)EVENT_RESTORE == MLK_RESTORE &&
-		       (int)EVENT_EXEC == MLK_EXEC,
+		       (int)EVENT_EXEC == MLK_EXEC && (int)EVENT_UNMAP == MLK_UNMAP,
 	       "the ring's kinds are the trace's");
 _Static_assert((int)FUNC_MALLOC == MLK_FUNC_MALLOC && (int)FUNC_CALLOC == MLK_FUNC_CALLOC &&
 		       (int)FUNC_REALLOC == MLK_FUNC_REALLOC &&
 		       (int)FUNC_POSIX_MEMALIGN == MLK_FUNC_POSIX_MEMALIGN &&
 		       (int)FUNC_ALIGNED_ALLOC == MLK_FUNC_ALIGNED_ALLOC &&
 		       (int)FUNC_MEMALIGN == MLK_FUNC_MEMALIGN &&
-		       (int)FUNC_VALLOC == MLK_FUNC_VALLOC && (int)FUNC_PVALLOC == MLK_FUNC_PVALLOC,
+		       (int)FUNC_VALLOC == MLK_FUNC_VALLOC &&
+		       (int)FUNC_PVALLOC == MLK_FUNC_PVALLOC &&
+		       (int)FUNC_REALLOCARRAY == MLK_FUNC_REALLOCARRAY &&
+		       (int)FUNC_MMAP == MLK_FUNC_MMAP && (int)FUNC_MREMAP == MLK_FUNC_MREMAP &&
+		       (int)FUNC_NEW == MLK_FUNC_NEW && (int)FUNC_NEW_ARRAY == MLK_FUNC_NEW_ARRAY,
 	       "the ring's functions are the trace's");
 
 static uint64_t clock_ns(clockid_t clock)
@@ -122,7 +126,7 @@ static void on_lost(void *ctx, uint64_t nr)
 /* Read all mappings anew and write them as valid from @time_ns.  False: the process has ended. */
 static bool snapshot_maps(struct session *s, uint64_t time_ns)
 {
-	int err = maps_read(&s->maps, s->target.pid);
+	int err = maps_read(&s->maps, s->target.task);
 
 	if (err) {
 		if (err == -ENOMEM)
@@ -216,6 +220,11 @@ static int take_small(struct session *s, const struct event_small *e, size_t siz
 
 	if (size < sizeof(*e))
 		return -EPROTO;
+	if (e->type == EVENT_UNMAP) {
+		if (size < sizeof(struct event_range))
+			return -EPROTO;
+		ev.size = ((const struct event_range *)e)->size;
+	}
 	s->frees += e->type == EVENT_FREE || e->type == EVENT_RELEASE;
 	/* Probes belong to the main thread's task, which is gone when another thread calls exec. */
 	s->execs_lost += e->type == EVENT_EXEC && e->nested;
@@ -300,20 +309,15 @@ static int write_meta(struct session *s, const struct session_opts *opts)
 	return mlk_writer_open(&s->writer, opts->fd, &meta, opts->zstd_level);
 }
 
-/* Put the probes on the C library that the target has mapped now. */
+/* Put the probes on the allocators that the target has mapped now. */
 static int attach(struct session *s, const struct session_opts *opts)
 {
 	const struct probes_consumer consumer = {.event = on_event, .ctx = s};
-	const struct mlk_mapping *libc = target_find_libc(&s->maps);
-	int err;
+	int err = allocators_find(&s->allocators, &s->target, &opts->allocators);
 
-	if (!libc) {
-		log_error("cannot record process %d: it has no shared C library mapped (statically "
-			  "linked?), where mleak finds malloc",
-			  (int)s->target.pid);
-		return -ENOENT;
-	}
-	err = probes_attach(&s->probes, &s->target, libc, opts->link, opts->stack_limit);
+	if (err)
+		return err;
+	err = probes_attach(&s->probes, &s->target, &s->allocators, opts->link, opts->stack_limit);
 	if (err)
 		return err;
 	err = probes_set_consumer(s->probes, &consumer);
@@ -371,6 +375,7 @@ void session_release(struct session *s)
 	probes_free(s->probes);
 	sideband_free(s->sideband);
 	mlk_writer_free(s->writer);
+	allocators_release(&s->allocators);
 	maps_release(&s->maps);
 	modules_release(&s->modules);
 	threads_release(&s->threads);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "format/writer.h"
+#include "record/allocator.h"
 #include "record/maps.h"
 #include "record/modules.h"
 #include "record/probes.h"
@@ -19,6 +20,7 @@ struct session {
 	struct sideband
 		*sideband; /* NULL: not allowed; mappings are then looked at from time to time */
 	struct probes *probes;
+	struct allocators allocators; /* that are probed */
 	struct maps maps;
 	struct modules modules;
 	enum mlk_stack_mode mode;
@@ -36,6 +38,7 @@ struct session {
 };
 
 struct session_opts {
+	struct allocator_opts allocators;
 	enum probe_link link;
 	uint32_t stack_limit; /* bytes */
 	enum mlk_stack_mode stack_mode;
