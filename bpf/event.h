@@ -32,7 +32,10 @@ enum event_func {
 	FUNC_MREMAP = 11,
 	FUNC_NEW = 12,
 	FUNC_NEW_ARRAY = 13,
-	FUNC_DELETE = 64, /* never leaves the kernel: it frees */
+	/* These free: they never leave the kernel. */
+	FUNC_FREE = 64,
+	FUNC_DELETE = 65,
+	FUNC_MUNMAP = 66,
 };
 
 /* Every event but EVENT_ALLOC; and the first part of struct event_range. */

@@ -22,6 +22,68 @@ static __always_inline __u64 array_size(__u64 nr, __u64 size)
 	return nr * size || !nr || !size ? nr * size : ~0ull;
 }
 
+/* Is a file mapped at the address looked up? */
+static long note_file(struct task_struct *task, struct vm_area_struct *vma, int *is_file)
+{
+	(void)task;
+	*is_file = vma->vm_file != 0;
+	return 0;
+}
+
+static __always_inline int maps_file(__u64 addr)
+{
+	int is_file = 0;
+
+	if (bpf_core_enum_value_exists(enum bpf_func_id___mleak, BPF_FUNC_find_vma___mleak))
+		bpf_find_vma(bpf_get_current_task_btf(), addr, note_file, &is_file, 0);
+	return is_file;
+}
+
+/* mmap(addr, length, prot, flags, fd, offset), mremap(old, old_size, new_size, flags, new).  They
+ * do not count when a library makes them that allocates, or the C library: then it is an arena or a
+ * thread's stack. */
+static __noinline int map_entry(struct pt_regs *ctx, struct thread_state *st, __u64 id, __u64 func)
+{
+	struct call *call;
+
+	if (!st || in_library(word_at(ctx->rsp)) || (func == FUNC_MREMAP && maps_file(ctx->rdi)))
+		return 0;
+	call = call_begin(st, ctx->rsp);
+	if (!call)
+		return 0;
+	call->func = func;
+	call->flags = (__u32)ctx->rcx;
+	call->arg = ctx->rdi;
+	call->size = ctx->rsi;
+	if (func == FUNC_MMAP)
+		return 0;
+	call->size = ctx->rdx;
+	if (ctx->rsi && !(call->flags & MREMAP_DONTUNMAP) && send_range(id, ctx->rdi, ctx->rsi))
+		count(&drops.unmap);
+	return 0;
+}
+
+/* Operator delete of an allocator: it frees by itself, or calls free, or another operator. */
+static __noinline int delete_entry(struct pt_regs *ctx, struct thread_state *st, __u64 id)
+{
+	__u64 addr = ctx->rdi;
+	struct call *call;
+
+	if (!st || !addr)
+		return 0;
+	call = call_begin(st, ctx->rsp);
+	if (call) {
+		call->func = FUNC_DELETE;
+		call->arg = addr;
+	} else if (st->now.func == FUNC_DELETE && st->now.arg == addr) {
+		return 0;
+	}
+	if (send_small(EVENT_FREE, id, addr, !call))
+		count(&drops.free);
+	return 0;
+}
+
+/* Of all functions that return something, and operator delete. */
 SEC("uprobe")
 int alloc_entry(struct pt_regs *ctx)
 {
@@ -36,6 +98,10 @@ int alloc_entry(struct pt_regs *ctx)
 		count(&drops.state);
 		return 0;
 	}
+	if (func == FUNC_DELETE)
+		return delete_entry(ctx, st, id);
+	if (func == FUNC_MMAP || func == FUNC_MREMAP)
+		return map_entry(ctx, st, id, func);
 	call = call_begin(st, ctx->rsp);
 	if (!call)
 		return 0; /* the outermost counts */
@@ -56,6 +122,23 @@ int alloc_entry(struct pt_regs *ctx)
 	return 0;
 }
 
+/* What @call, which returns @result, has allocated; 0: nothing, and what it had released lives. */
+static __noinline __u64 mapped(const struct call *call, __u64 id, __u64 result)
+{
+	__u32 replaces;
+
+	if (!call || result >= -(__u64)MAX_ERRNO)
+		return 0;
+	replaces = call->func == FUNC_MREMAP ? MREMAP_FIXED : MAP_FIXED;
+	if (call->flags & replaces && send_range(id, result, call->size))
+		count(&drops.unmap);
+	/* The pages of a file are the file's. */
+	if (call->func == FUNC_MMAP &&
+	    (!(call->flags & MAP_ANONYMOUS) || (code.is_static && call->flags & MAP_STACK)))
+		return 0;
+	return result;
+}
+
 SEC("uretprobe")
 int alloc_return(struct pt_regs *ctx)
 {
@@ -66,9 +149,11 @@ int alloc_return(struct pt_regs *ctx)
 	if (!id)
 		return 0;
 	st = state_of_thread(0);
-	if (!st || !call_end(st, ctx->rsp, func, &call))
+	if (!st || !call_end(st, ctx->rsp, func, &call) || func == FUNC_DELETE)
 		return 0;
-	if (func == FUNC_POSIX_MEMALIGN) {
+	if (func == FUNC_MMAP || func == FUNC_MREMAP) {
+		addr = mapped(&call, id, addr);
+	} else if (func == FUNC_POSIX_MEMALIGN) {
 		if ((int)ctx->rax != 0)
 			return 0;
 		if (bpf_probe_read_user(&addr, sizeof(addr), (void *)call.arg)) {
@@ -78,12 +163,25 @@ int alloc_return(struct pt_regs *ctx)
 	}
 	if (addr)
 		record_alloc(ctx, st, &call, id, addr);
-	else if ((func == FUNC_REALLOC || func == FUNC_REALLOCARRAY) && call.size && call.arg &&
-		 send_small(EVENT_RESTORE, id, call.arg, 0))
+	else if ((func == FUNC_REALLOC || func == FUNC_REALLOCARRAY || func == FUNC_MREMAP) &&
+		 call.size && call.arg && send_small(EVENT_RESTORE, id, call.arg, 0))
 		count(&drops.restore);
 	return 0;
 }
 
+/* What the kernel would refuse unmaps nothing. */
+static __always_inline int unmap_entry(const struct pt_regs *ctx, __u64 id)
+{
+	__u64 addr = ctx->rdi, size = ctx->rsi;
+
+	if (addr & (PAGE_SIZE - 1) || !size || addr + size < addr)
+		return 0;
+	if (send_range(id, addr, size))
+		count(&drops.unmap);
+	return 0;
+}
+
+/* Of all functions that only free. */
 SEC("uprobe")
 int free_entry(struct pt_regs *ctx)
 {
@@ -93,6 +191,8 @@ int free_entry(struct pt_regs *ctx)
 
 	if (!id || !addr)
 		return 0;
+	if (bpf_get_attach_cookie(ctx) == FUNC_MUNMAP)
+		return unmap_entry(ctx, id);
 	st = state_of_thread(0);
 	if (st && st->now.sp && ctx->rsp <= st->now.sp)
 		nested = is_nested(st, ctx->rsp);
@@ -100,150 +200,6 @@ int free_entry(struct pt_regs *ctx)
 		return 0; /* sent when the operator was entered */
 	if (send_small(EVENT_FREE, id, addr, nested))
 		count(&drops.free);
-	return 0;
-}
-
-/* Operator delete of an allocator: it frees by itself, or calls free, or another operator. */
-SEC("uprobe")
-int delete_entry(struct pt_regs *ctx)
-{
-	__u64 id = target_thread(), addr = ctx->rdi;
-	struct thread_state *st;
-	struct call *call;
-
-	if (!id || !addr)
-		return 0;
-	st = state_of_thread(BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!st) {
-		count(&drops.state);
-		return 0;
-	}
-	call = call_begin(st, ctx->rsp);
-	if (call) {
-		call->func = FUNC_DELETE;
-		call->arg = addr;
-	} else if (st->now.func == FUNC_DELETE && st->now.arg == addr) {
-		return 0;
-	}
-	if (send_small(EVENT_FREE, id, addr, !call))
-		count(&drops.free);
-	return 0;
-}
-
-SEC("uretprobe")
-int delete_return(struct pt_regs *ctx)
-{
-	struct thread_state *st;
-	struct call call;
-
-	if (!target_thread())
-		return 0;
-	st = state_of_thread(0);
-	if (st)
-		call_end(st, ctx->rsp, FUNC_DELETE, &call);
-	return 0;
-}
-
-/* Is a file mapped at the address looked up? */
-static long note_file(struct task_struct *task, struct vm_area_struct *vma, int *is_file)
-{
-	(void)task;
-	*is_file = vma->vm_file != 0;
-	return 0;
-}
-
-static __always_inline int maps_file(__u64 addr)
-{
-	int is_file = 0;
-
-	if (bpf_core_enum_value_exists(enum bpf_func_id___mleak, BPF_FUNC_find_vma___mleak))
-		bpf_find_vma(bpf_get_current_task_btf(), addr, note_file, &is_file, 0);
-	return is_file;
-}
-
-/* Does a call of mmap or mremap count?  Not when a library makes it that allocates, or the C
- * library: it is an arena or a thread's stack. */
-static __always_inline int is_own_mapping(const struct pt_regs *ctx, __u64 func)
-{
-	if (in_library(word_at(ctx->rsp)))
-		return 0;
-	if (func == FUNC_MREMAP)
-		return !maps_file(ctx->rdi);
-	return 1;
-}
-
-/* mmap(addr, length, prot, flags, fd, offset), mremap(old, old_size, new_size, flags, new) */
-SEC("uprobe")
-int map_entry(struct pt_regs *ctx)
-{
-	__u64 id = target_thread(), func = bpf_get_attach_cookie(ctx);
-	struct thread_state *st;
-	struct call *call;
-
-	if (!id || !is_own_mapping(ctx, func))
-		return 0;
-	st = state_of_thread(BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!st) {
-		count(&drops.state);
-		return 0;
-	}
-	call = call_begin(st, ctx->rsp);
-	if (!call)
-		return 0;
-	call->func = func;
-	call->flags = (__u32)ctx->rcx;
-	call->arg = ctx->rdi;
-	call->size = ctx->rsi;
-	if (func != FUNC_MREMAP)
-		return 0;
-	call->size = ctx->rdx;
-	if (ctx->rsi && !(call->flags & MREMAP_DONTUNMAP) && send_range(id, ctx->rdi, ctx->rsi))
-		count(&drops.unmap);
-	return 0;
-}
-
-static __always_inline int is_stack(__u32 flags)
-{
-	return code.is_static && flags & MAP_STACK;
-}
-
-SEC("uretprobe")
-int map_return(struct pt_regs *ctx)
-{
-	__u64 id = target_thread(), func = bpf_get_attach_cookie(ctx), addr = ctx->rax;
-	struct thread_state *st;
-	struct call call;
-	__u32 replaces;
-
-	if (!id)
-		return 0;
-	st = state_of_thread(0);
-	if (!st || !call_end(st, ctx->rsp, func, &call))
-		return 0;
-	if (addr >= -(__u64)MAX_ERRNO) {
-		if (func == FUNC_MREMAP && send_small(EVENT_RESTORE, id, call.arg, 0))
-			count(&drops.restore);
-		return 0;
-	}
-	replaces = func == FUNC_MREMAP ? MREMAP_FIXED : MAP_FIXED;
-	if (call.flags & replaces && send_range(id, addr, call.size))
-		count(&drops.unmap);
-	/* The pages of a file are the file's. */
-	if (func == FUNC_MREMAP || (call.flags & MAP_ANONYMOUS && !is_stack(call.flags)))
-		record_alloc(ctx, st, &call, id, addr);
-	return 0;
-}
-
-/* What the kernel would refuse unmaps nothing. */
-SEC("uprobe")
-int unmap_entry(struct pt_regs *ctx)
-{
-	__u64 id = target_thread(), addr = ctx->rdi, size = ctx->rsi;
-
-	if (!id || addr & (PAGE_SIZE - 1) || !size || addr + size < addr)
-		return 0;
-	if (send_range(id, addr, size))
-		count(&drops.unmap);
 	return 0;
 }
 

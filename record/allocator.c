@@ -24,7 +24,7 @@ static const struct wanted {
 	enum group group;
 } wanted[] = {
 	{"malloc", FUNC_MALLOC, SITE_ALLOC, 1, GROUP_C},
-	{"free", 0, SITE_FREE, 1, GROUP_C},
+	{"free", FUNC_FREE, SITE_FREE, 1, GROUP_C},
 	{"calloc", FUNC_CALLOC, SITE_ALLOC, 2, GROUP_C},
 	{"realloc", FUNC_REALLOC, SITE_ALLOC, 2, GROUP_C},
 	{"reallocarray", FUNC_REALLOCARRAY, SITE_ALLOC, 3, GROUP_C},
@@ -33,13 +33,13 @@ static const struct wanted {
 	{"memalign", FUNC_MEMALIGN, SITE_ALLOC, 2, GROUP_C},
 	{"valloc", FUNC_VALLOC, SITE_ALLOC, 1, GROUP_C},
 	{"pvalloc", FUNC_PVALLOC, SITE_ALLOC, 1, GROUP_C},
-	{"cfree", 0, SITE_FREE, 1, GROUP_C},
-	{"free_sized", 0, SITE_FREE, 1, GROUP_C},
-	{"free_aligned_sized", 0, SITE_FREE, 1, GROUP_C},
-	{"mmap", FUNC_MMAP, SITE_MAP, 4, GROUP_MAP},
-	{"mmap64", FUNC_MMAP, SITE_MAP, 4, GROUP_MAP},
-	{"mremap", FUNC_MREMAP, SITE_MAP, 4, GROUP_MAP},
-	{"munmap", 0, SITE_UNMAP, 2, GROUP_MAP},
+	{"cfree", FUNC_FREE, SITE_FREE, 1, GROUP_C},
+	{"free_sized", FUNC_FREE, SITE_FREE, 1, GROUP_C},
+	{"free_aligned_sized", FUNC_FREE, SITE_FREE, 1, GROUP_C},
+	{"mmap", FUNC_MMAP, SITE_ALLOC, 4, GROUP_MAP},
+	{"mmap64", FUNC_MMAP, SITE_ALLOC, 4, GROUP_MAP},
+	{"mremap", FUNC_MREMAP, SITE_ALLOC, 4, GROUP_MAP},
+	{"munmap", FUNC_MUNMAP, SITE_FREE, 2, GROUP_MAP},
 	{"_Znwm", FUNC_NEW, SITE_ALLOC, 1, GROUP_CXX},
 	{"_ZnwmRKSt9nothrow_t", FUNC_NEW, SITE_ALLOC, 1, GROUP_CXX},
 	{"_ZnwmSt11align_val_t", FUNC_NEW, SITE_ALLOC, 1, GROUP_CXX},
@@ -48,18 +48,18 @@ static const struct wanted {
 	{"_ZnamRKSt9nothrow_t", FUNC_NEW_ARRAY, SITE_ALLOC, 1, GROUP_CXX},
 	{"_ZnamSt11align_val_t", FUNC_NEW_ARRAY, SITE_ALLOC, 1, GROUP_CXX},
 	{"_ZnamSt11align_val_tRKSt9nothrow_t", FUNC_NEW_ARRAY, SITE_ALLOC, 1, GROUP_CXX},
-	{"_ZdlPv", FUNC_DELETE, SITE_DELETE, 1, GROUP_CXX},
-	{"_ZdlPvm", FUNC_DELETE, SITE_DELETE, 1, GROUP_CXX},
-	{"_ZdlPvRKSt9nothrow_t", FUNC_DELETE, SITE_DELETE, 1, GROUP_CXX},
-	{"_ZdlPvSt11align_val_t", FUNC_DELETE, SITE_DELETE, 1, GROUP_CXX},
-	{"_ZdlPvmSt11align_val_t", FUNC_DELETE, SITE_DELETE, 1, GROUP_CXX},
-	{"_ZdlPvSt11align_val_tRKSt9nothrow_t", FUNC_DELETE, SITE_DELETE, 1, GROUP_CXX},
-	{"_ZdaPv", FUNC_DELETE, SITE_DELETE, 1, GROUP_CXX},
-	{"_ZdaPvm", FUNC_DELETE, SITE_DELETE, 1, GROUP_CXX},
-	{"_ZdaPvRKSt9nothrow_t", FUNC_DELETE, SITE_DELETE, 1, GROUP_CXX},
-	{"_ZdaPvSt11align_val_t", FUNC_DELETE, SITE_DELETE, 1, GROUP_CXX},
-	{"_ZdaPvmSt11align_val_t", FUNC_DELETE, SITE_DELETE, 1, GROUP_CXX},
-	{"_ZdaPvSt11align_val_tRKSt9nothrow_t", FUNC_DELETE, SITE_DELETE, 1, GROUP_CXX},
+	{"_ZdlPv", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
+	{"_ZdlPvm", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
+	{"_ZdlPvRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
+	{"_ZdlPvSt11align_val_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
+	{"_ZdlPvmSt11align_val_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
+	{"_ZdlPvSt11align_val_tRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
+	{"_ZdaPv", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
+	{"_ZdaPvm", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
+	{"_ZdaPvRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
+	{"_ZdaPvSt11align_val_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
+	{"_ZdaPvmSt11align_val_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
+	{"_ZdaPvSt11align_val_tRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
 };
 
 #define NR_WANTED (sizeof(wanted) / sizeof(wanted[0]))
@@ -407,6 +407,31 @@ int allocators_find(struct allocators *a, const struct target *t, const struct a
 	objects_release(&objects);
 	maps_release(&maps);
 	return err;
+}
+
+static const struct alloc_object *find_file(const struct allocators *a, const struct mlk_mapping *m)
+{
+	for (size_t i = 0; i < a->nr; i++)
+		if (a->v[i].code.inode == m->inode && a->v[i].code.dev_major == m->dev_major &&
+		    a->v[i].code.dev_minor == m->dev_minor)
+			return &a->v[i];
+	return NULL;
+}
+
+bool allocators_same(const struct allocators *a, const struct allocators *b)
+{
+	if (a->nr != b->nr)
+		return false;
+	for (size_t i = 0; i < a->nr; i++) {
+		const struct alloc_object *o = &a->v[i], *other = find_file(b, &o->code);
+
+		if (!other || other->nr != o->nr)
+			return false;
+		for (size_t k = 0; k < o->nr; k++)
+			if (o->sites[k].function != other->sites[k].function)
+				return false;
+	}
+	return true;
 }
 
 void allocators_release(struct allocators *a)

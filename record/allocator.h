@@ -13,12 +13,12 @@
 #define ALLOCATOR_MAX_SITES   56
 #define ALLOCATOR_MAX_OBJECTS 8
 
-/* Which programs of bpf/ stand there. */
-enum site_kind { SITE_ALLOC, SITE_FREE, SITE_DELETE, SITE_MAP, SITE_UNMAP, SITE_KIND_NR };
+/* Is it looked at when entered and when it returns, or only when entered? */
+enum site_kind { SITE_ALLOC, SITE_FREE };
 
 struct alloc_site {
 	char name[64];
-	uint32_t func; /* enum event_func; 0: it frees */
+	uint32_t func; /* enum event_func */
 	enum site_kind kind;
 	unsigned int nr_args; /* that the programs look at */
 	uint64_t function;    /* where it begins in the file */
@@ -62,6 +62,9 @@ struct allocator_opts {
  */
 int allocators_find(struct allocators *a, const struct target *t,
 		    const struct allocator_opts *opts);
+
+/* Are the same functions of the same files probed by both? */
+bool allocators_same(const struct allocators *a, const struct allocators *b);
 
 void allocators_release(struct allocators *a);
 

@@ -15,6 +15,8 @@
 #define DRAIN_NS 50000000u  /* how long a few events may wait in the ring */
 #define FLUSH_NS 250000000u /* how much of a recording a kill -9 may cost */
 
+#define QUIET_NS 1000000000u /* so long may nothing at all be seen before we say why */
+
 enum source { SOURCE_RING, SOURCE_SIDEBAND, SOURCE_TARGET, SOURCE_SIGNAL };
 
 struct loop {
@@ -114,6 +116,8 @@ static void on_time(struct loop *l)
 		l->reason = MLK_END_DURATION;
 	if (l->max_size && mlk_writer_bytes(l->session->writer) >= l->max_size && !l->reason)
 		l->reason = MLK_END_SIZE;
+	if (now_ns >= l->start_ns + QUIET_NS && session_is_quiet(l->session))
+		session_explain_quiet(l->session);
 	if (now_ns < l->next_flush_ns)
 		return;
 	session_flush(l->session);

@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,10 +38,9 @@ struct probes {
 static const struct step {
 	enum site_kind kind;
 	bool is_return;
-} steps[] = {
-	{SITE_FREE, false}, {SITE_UNMAP, false},  {SITE_DELETE, true}, {SITE_ALLOC, true},
-	{SITE_MAP, true},   {SITE_DELETE, false}, {SITE_ALLOC, false}, {SITE_MAP, false},
-};
+} steps[] = {{SITE_FREE, false}, {SITE_ALLOC, true}, {SITE_ALLOC, false}};
+
+#define MAX_CLOSERS (3 * ALLOCATOR_MAX_OBJECTS)
 
 #define NR_STEPS (sizeof(steps) / sizeof(steps[0]))
 
@@ -66,18 +66,9 @@ static void configure(struct mleak_bpf *skel, const struct target *t, uint32_t s
 
 static struct bpf_program *program_of(const struct probes *p, const struct step *step)
 {
-	switch (step->kind) {
-	case SITE_FREE:
+	if (step->kind == SITE_FREE)
 		return p->skel->progs.free_entry;
-	case SITE_UNMAP:
-		return p->skel->progs.unmap_entry;
-	case SITE_DELETE:
-		return step->is_return ? p->skel->progs.delete_return : p->skel->progs.delete_entry;
-	case SITE_MAP:
-		return step->is_return ? p->skel->progs.map_return : p->skel->progs.map_entry;
-	default:
-		return step->is_return ? p->skel->progs.alloc_return : p->skel->progs.alloc_entry;
-	}
+	return step->is_return ? p->skel->progs.alloc_return : p->skel->progs.alloc_entry;
 }
 
 static int load(struct probes *p, const struct target *t, uint32_t stack_limit)
@@ -169,13 +160,18 @@ static int link_perf(struct probes *p, const struct step *step, const struct all
 	return 0;
 }
 
+void probes_set_code(struct probes *p, const struct allocators *a)
+{
+	memcpy(&p->skel->bss->code, &a->code, sizeof(a->code));
+}
+
 int probes_place(struct probes *p, const struct target *t, const struct allocators *a)
 {
 	char path[64];
 	int err = 0;
 
 	probes_detach(p);
-	memcpy(&p->skel->bss->code, &a->code, sizeof(a->code));
+	probes_set_code(p, a);
 	for (size_t s = 0; !err && s < NR_STEPS; s++)
 		for (size_t i = 0; !err && i < a->nr; i++) {
 			/* Through the descriptor: by name another file might be found than the
@@ -275,11 +271,31 @@ int probes_consume(struct probes *p)
 	return ring_buffer__consume(p->ring);
 }
 
+static void *close_link(void *fd)
+{
+	close(*(int *)fd);
+	return NULL;
+}
+
+/* Each closing waits until no CPU runs the program any more: wait for all at once. */
+static void close_all(int *fds, size_t nr)
+{
+	pthread_t threads[MAX_CLOSERS];
+	size_t started = 0;
+
+	while (started < nr && started < MAX_CLOSERS &&
+	       !pthread_create(&threads[started], NULL, close_link, &fds[started]))
+		started++;
+	for (size_t i = started; i < nr; i++)
+		close(fds[i]);
+	for (size_t i = 0; i < started; i++)
+		pthread_join(threads[i], NULL);
+}
+
 void probes_detach(struct probes *p)
 {
-	/* Entries first: a call that is noted no more needs no return. */
-	while (p->nr_multi)
-		close(p->multi_links[--p->nr_multi]);
+	close_all(p->multi_links, p->nr_multi);
+	p->nr_multi = 0;
 	while (p->nr_links)
 		bpf_link__destroy(p->links[--p->nr_links]);
 }

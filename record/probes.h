@@ -37,6 +37,9 @@ int probes_attach(struct probes **out, const struct target *t, const struct allo
  * program. Returns 0 or -errno. */
 int probes_place(struct probes *p, const struct target *t, const struct allocators *a);
 
+/* The code of @a lies elsewhere now. */
+void probes_set_code(struct probes *p, const struct allocators *a);
+
 /* Say which function receives the events; before the first probes_consume(). */
 int probes_set_consumer(struct probes *p, const struct probes_consumer *consumer);
 

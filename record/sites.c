@@ -56,7 +56,8 @@ static void refuse_jumped_to(struct alloc_object *object, const uint8_t *text, s
 		of[nr] = site;
 		targets[nr++] = (size_t)(site->function + site->offset - start);
 	}
-	probe_site_jumps(text, len, targets, nr, hit);
+	if (nr)
+		probe_site_jumps(text, len, targets, nr, hit);
 	for (size_t i = 0; i < nr; i++)
 		if (hit[i]) {
 			of[i]->offset = 0;
