@@ -169,12 +169,13 @@ int alloc_return(struct pt_regs *ctx)
 	return 0;
 }
 
-/* What the kernel would refuse unmaps nothing. */
+/* What the kernel would refuse unmaps nothing; what a library unmaps, that allocates, never counted.
+ */
 static __always_inline int unmap_entry(const struct pt_regs *ctx, __u64 id)
 {
 	__u64 addr = ctx->rdi, size = ctx->rsi;
 
-	if (addr & (PAGE_SIZE - 1) || !size || addr + size < addr)
+	if (addr & (PAGE_SIZE - 1) || !size || addr + size < addr || in_library(word_at(ctx->rsp)))
 		return 0;
 	if (send_range(id, addr, size))
 		count(&drops.unmap);

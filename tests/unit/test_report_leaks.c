@@ -69,7 +69,7 @@ static void write_layout(struct mlk_writer *w)
 /* 23 blocks of 47 bytes are leaked, 1000 freed, 1 from before is freed, 2 frees are lost. */
 static void write_trace(const char *path)
 {
-	struct mlk_losses losses = {{0}};
+	struct mlk_losses losses = {0};
 	struct mlk_writer *w;
 	FILE *file = fopen(path, "wb");
 
