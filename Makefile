@@ -44,7 +44,8 @@ SAMPLE_BINS = $(SAMPLES:%=$(O)/samples/%)
 # What a fresh Debian 12 lacks: to build, then to test.
 DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev libdw-dev libzstd-dev \
 	    zlib1g-dev libiberty-dev
-DEB_TEST  = g++ binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg
+DEB_TEST  = g++ binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg \
+	    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools
 DEB_FUZZ  = clang libclang-rt-dev
 DEB       = $(DEB_BUILD) $(DEB_TEST)
 

@@ -82,6 +82,8 @@ struct event_code_range {
 struct event_code {
 	struct event_code_range libraries[EVENT_MAX_CODE]; /* allocators, C library, loader */
 	struct event_code_range program; /* the executable, if it defines an allocator */
+	__u64 ended;	 /* calls that begin now do not count: the probes are being taken out */
+	__u64 stale;	 /* another program runs, where all this does not hold; set at its exec */
 	__u64 is_static; /* it is statically linked: its C library's mappings are told by flags */
 };
 

@@ -46,7 +46,8 @@ static __noinline int map_entry(struct pt_regs *ctx, struct thread_state *st, __
 {
 	struct call *call;
 
-	if (!st || in_library(word_at(ctx->rsp)) || (func == FUNC_MREMAP && maps_file(ctx->rdi)))
+	if (!st || code.stale || in_library(word_at(ctx->rsp)) ||
+	    (func == FUNC_MREMAP && maps_file(ctx->rdi)))
 		return 0;
 	call = call_begin(st, ctx->rsp);
 	if (!call)
@@ -91,7 +92,7 @@ int alloc_entry(struct pt_regs *ctx)
 	struct thread_state *st;
 	struct call *call;
 
-	if (!id)
+	if (!id || code.ended)
 		return 0;
 	st = state_of_thread(BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!st) {
@@ -169,7 +170,8 @@ int alloc_return(struct pt_regs *ctx)
 	return 0;
 }
 
-/* What the kernel would refuse unmaps nothing; what a library unmaps, that allocates, never counted.
+/* What the kernel would refuse unmaps nothing; what a library unmaps, that allocates, never
+ * counted.
  */
 static __always_inline int unmap_entry(const struct pt_regs *ctx, __u64 id)
 {
@@ -214,6 +216,7 @@ int process_exec(struct bpf_raw_tracepoint_args *ctx)
 
 	if (!id)
 		return 0;
+	code.stale = 1;
 	st = state_of_thread(0);
 	if (st)
 		st->now.sp = st->outer.sp = st->stack_lo = st->stack_hi = 0;

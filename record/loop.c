@@ -13,6 +13,7 @@
 #include "record/signals.h"
 
 #define DRAIN_NS 50000000u  /* how long a few events may wait in the ring */
+#define EXEC_NS	 1000000u   /* the same when a new program waits for its probes */
 #define FLUSH_NS 250000000u /* how much of a recording a kill -9 may cost */
 
 #define QUIET_NS 1000000000u /* so long may nothing at all be seen before we say why */
@@ -80,7 +81,7 @@ static void take_signals(struct loop *l)
 /* Milliseconds until something is due. */
 static int patience(const struct loop *l, uint64_t now_ns)
 {
-	uint64_t wait = DRAIN_NS;
+	uint64_t wait = l->session->execed_ns ? EXEC_NS : DRAIN_NS;
 
 	if (l->end_ns && l->end_ns < now_ns + wait)
 		wait = l->end_ns > now_ns ? l->end_ns - now_ns : 0;

@@ -294,6 +294,9 @@ static void close_all(int *fds, size_t nr)
 
 void probes_detach(struct probes *p)
 {
+	/* A call that is noted no more needs no return. */
+	if (p->skel->bss)
+		p->skel->bss->code.ended = 1;
 	close_all(p->multi_links, p->nr_multi);
 	p->nr_multi = 0;
 	while (p->nr_links)

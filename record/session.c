@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -283,12 +284,18 @@ static int place(struct session *s, struct allocators *now)
 static void follow_exec(struct session *s)
 {
 	bool is_static = !target_auxv(&s->target, AT_BASE);
+	uint64_t execed_ns = s->execed_ns;
 	struct allocators now;
 	int err;
 
 	if (!is_static && !objects_complete(&s->target, false) &&
 	    session_now_ns() - s->execed_ns < FIND_NS)
 		return;
+	s->execed_ns = 0;
+	if (poll(&(struct pollfd){.fd = s->target.pidfd, .events = POLLIN}, 1, 0) == 1) {
+		s->execs_lost++; /* it has ended already */
+		return;
+	}
 	target_describe(&s->target);
 	err = allocators_find(&now, &s->target, &s->allocator_opts);
 	if (!err && !s->links_dead && allocators_same(&now, &s->allocators)) {
@@ -300,12 +307,11 @@ static void follow_exec(struct session *s)
 		if (!err)
 			log_info("process %d runs '%s' now; recorded from %.1f ms after its start",
 				 (int)s->target.pid, s->target.comm,
-				 (double)(session_now_ns() - s->execed_ns) / 1e6);
+				 (double)(session_now_ns() - execed_ns) / 1e6);
 	} else {
 		allocators_release(&now);
 	}
 	s->execs_lost += err != 0;
-	s->execed_ns = 0;
 	s->links_dead = false;
 }
 

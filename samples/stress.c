@@ -3,7 +3,7 @@
  * Blocks pass through slots that all threads share, so most are freed by another thread than the
  * one that allocated them, and an address is given out again at once.
  *
- * Usage: stress [EVENTS]
+ * Usage: stress [EVENTS [ROUNDS]]: each thread rests for a millisecond after so many rounds.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@ struct counts {
 };
 
 static struct head *slots[SLOTS];
-static unsigned long rounds = 1000000 / THREADS / 2;
+static unsigned long rounds = 1000000 / THREADS / 2, rest_after = 1000000;
 
 static unsigned int next_random(unsigned int *state)
 {
@@ -76,6 +76,8 @@ static void *run(void *arg)
 		size_t bytes = sizeof(struct head) + next_random(&state) % MAX_BYTES;
 		struct head *block;
 
+		if (i % rest_after == rest_after - 1)
+			usleep(1000);
 		if (next_random(&state) % 4) {
 			release(c, exchange(slot, allocate(c, bytes)));
 			continue;
@@ -97,6 +99,8 @@ int main(int argc, char **argv)
 
 	if (argc > 1)
 		rounds = strtoul(argv[1], NULL, 10) / THREADS / 2;
+	if (argc > 2)
+		rest_after = strtoul(argv[2], NULL, 10);
 	for (int i = 0; i < THREADS; i++)
 		pthread_create(&threads[i], NULL, run, &counts[i]);
 	for (int i = 0; i < THREADS; i++) {
