@@ -14,7 +14,8 @@
 #include "record/objects.h"
 #include "record/sites.h"
 
-enum group { GROUP_C, GROUP_MAP, GROUP_CXX };
+/* GROUP_OWN counts only where malloc is: elsewhere it is another's. */
+enum group { GROUP_C, GROUP_MAP, GROUP_OWN };
 
 static const struct wanted {
 	const char *name;
@@ -33,33 +34,33 @@ static const struct wanted {
 	{"memalign", FUNC_MEMALIGN, SITE_ALLOC, 2, GROUP_C},
 	{"valloc", FUNC_VALLOC, SITE_ALLOC, 1, GROUP_C},
 	{"pvalloc", FUNC_PVALLOC, SITE_ALLOC, 1, GROUP_C},
-	{"cfree", FUNC_FREE, SITE_FREE, 1, GROUP_C},
-	{"free_sized", FUNC_FREE, SITE_FREE, 1, GROUP_C},
-	{"free_aligned_sized", FUNC_FREE, SITE_FREE, 1, GROUP_C},
+	{"cfree", FUNC_FREE, SITE_FREE, 1, GROUP_OWN},
+	{"free_sized", FUNC_FREE, SITE_FREE, 1, GROUP_OWN},
+	{"free_aligned_sized", FUNC_FREE, SITE_FREE, 1, GROUP_OWN},
 	{"mmap", FUNC_MMAP, SITE_ALLOC, 4, GROUP_MAP},
 	{"mmap64", FUNC_MMAP, SITE_ALLOC, 4, GROUP_MAP},
 	{"mremap", FUNC_MREMAP, SITE_ALLOC, 4, GROUP_MAP},
 	{"munmap", FUNC_MUNMAP, SITE_FREE, 2, GROUP_MAP},
-	{"_Znwm", FUNC_NEW, SITE_ALLOC, 1, GROUP_CXX},
-	{"_ZnwmRKSt9nothrow_t", FUNC_NEW, SITE_ALLOC, 1, GROUP_CXX},
-	{"_ZnwmSt11align_val_t", FUNC_NEW, SITE_ALLOC, 1, GROUP_CXX},
-	{"_ZnwmSt11align_val_tRKSt9nothrow_t", FUNC_NEW, SITE_ALLOC, 1, GROUP_CXX},
-	{"_Znam", FUNC_NEW_ARRAY, SITE_ALLOC, 1, GROUP_CXX},
-	{"_ZnamRKSt9nothrow_t", FUNC_NEW_ARRAY, SITE_ALLOC, 1, GROUP_CXX},
-	{"_ZnamSt11align_val_t", FUNC_NEW_ARRAY, SITE_ALLOC, 1, GROUP_CXX},
-	{"_ZnamSt11align_val_tRKSt9nothrow_t", FUNC_NEW_ARRAY, SITE_ALLOC, 1, GROUP_CXX},
-	{"_ZdlPv", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
-	{"_ZdlPvm", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
-	{"_ZdlPvRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
-	{"_ZdlPvSt11align_val_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
-	{"_ZdlPvmSt11align_val_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
-	{"_ZdlPvSt11align_val_tRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
-	{"_ZdaPv", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
-	{"_ZdaPvm", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
-	{"_ZdaPvRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
-	{"_ZdaPvSt11align_val_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
-	{"_ZdaPvmSt11align_val_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
-	{"_ZdaPvSt11align_val_tRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_CXX},
+	{"_Znwm", FUNC_NEW, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZnwmRKSt9nothrow_t", FUNC_NEW, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZnwmSt11align_val_t", FUNC_NEW, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZnwmSt11align_val_tRKSt9nothrow_t", FUNC_NEW, SITE_ALLOC, 1, GROUP_OWN},
+	{"_Znam", FUNC_NEW_ARRAY, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZnamRKSt9nothrow_t", FUNC_NEW_ARRAY, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZnamSt11align_val_t", FUNC_NEW_ARRAY, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZnamSt11align_val_tRKSt9nothrow_t", FUNC_NEW_ARRAY, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdlPv", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdlPvm", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdlPvRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdlPvSt11align_val_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdlPvmSt11align_val_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdlPvSt11align_val_tRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdaPv", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdaPvm", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdaPvRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdaPvSt11align_val_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdaPvmSt11align_val_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdaPvSt11align_val_tRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
 };
 
 #define NR_WANTED (sizeof(wanted) / sizeof(wanted[0]))
@@ -91,7 +92,7 @@ static void search_init(struct search *s, const struct target *t, const struct o
 		snprintf(s->names[i], sizeof(s->names[i]), "%s%s", prefix ? prefix : "",
 			 wanted[i].name);
 		s->name_of[i] = s->names[i];
-		s->taken[i] = prefix && wanted[i].group != GROUP_C;
+		s->taken[i] = prefix && wanted[i].group == GROUP_MAP;
 	}
 }
 
@@ -156,7 +157,7 @@ static void take(struct search *s, struct alloc_object *object, const struct elf
 			continue;
 		s->taken[i] = true;
 		/* Of other libraries the operators call malloc. */
-		if (wanted[i].group != GROUP_CXX || s->malloc_here)
+		if (wanted[i].group != GROUP_OWN || s->malloc_here)
 			sites_add(object, &w);
 	}
 }
@@ -170,7 +171,7 @@ static bool is_new(struct search *s, const struct elf_function *found)
 	for (size_t i = 0; i < NR_WANTED; i++) {
 		if (!found[i].found || s->taken[i])
 			continue;
-		if (wanted[i].group == GROUP_CXX && !s->malloc_here)
+		if (wanted[i].group == GROUP_OWN && !s->malloc_here)
 			s->taken[i] = true;
 		else
 			any = true;

@@ -138,6 +138,9 @@ static size_t harmless_len(const uint8_t *p, size_t len, unsigned int kept)
 	/* mov $imm32 to a 32-bit register */
 	if (p[at] >= 0xb8 && p[at] <= 0xbf && !(rex & 8))
 		return kept & 1u << ((p[at] & 7u) | (rex & 1u) << 3) || len - at < 5 ? 0 : at + 5;
+	/* add, or, and, sub, xor, cmp, test $imm32 to eax or rax, which holds no argument */
+	if (p[at] && strchr("\x05\x0d\x25\x2d\x35\x3d\xa9", (char)p[at]))
+		return len - at < 5 ? 0 : at + 5;
 	if (!read_operands(p + at + 1, len - at - 1, rex, &o))
 		return 0;
 	e = effect_of(p[at], &o);

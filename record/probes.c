@@ -171,6 +171,9 @@ int probes_place(struct probes *p, const struct target *t, const struct allocato
 	int err = 0;
 
 	probes_detach(p);
+	/* Links that go by a main thread which has ended would see nothing. */
+	if (p->multi && t->task != t->pid)
+		return -ESRCH;
 	probes_set_code(p, a);
 	for (size_t s = 0; !err && s < NR_STEPS; s++)
 		for (size_t i = 0; !err && i < a->nr; i++) {

@@ -57,8 +57,8 @@ static FRAME void find_libc_malloc(void)
 }
 
 /* The last call must stay a jump: built with -O2, and nothing may come after it. */
-/* The linker takes it for malloc; but its symbol does not say that it is a function, so that no tool
- * that probes functions disturbs the stack which it looks at. */
+/* The linker takes it for malloc; but its symbol does not say that it is a function, so that no
+ * tool that probes functions disturbs the stack which it looks at. */
 __asm__(".globl malloc\n"
 	".set malloc, traced_malloc_entry\n");
 __asm__(".text\n"

@@ -19,8 +19,9 @@ enum { PAGE = 4096, IN_HANDLER = 53, INTERRUPTED = 67, AFTERWARDS = 59, DEPTH = 
 static struct leak_sum in_handler, interrupted, afterwards, refused, file_mapped;
 static void **pages; /* DEPTH of them, none can be written */
 static sigjmp_buf leave;
-static volatile int leaves; /* by siglongjmp(); else by making the page writable */
-static volatile int depth;  /* how many signals in one another are still to come */
+static volatile int leaves;  /* by siglongjmp(); else by making the page writable */
+static volatile int nesting; /* the innermost calls cannot be seen to return */
+static volatile int depth;   /* how many signals in one another are still to come */
 
 FRAME static void leak_in_handler(void)
 {
@@ -43,7 +44,7 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 		siglongjmp(leave, 1);
 	if (depth-- > 0)
 		allocate_to(pages + (uintptr_t)depth * PAGE / sizeof(*pages));
-	else
+	else if (!nesting)
 		leak_in_handler();
 	mprotect((void *)((uintptr_t)info->si_addr & -(uintptr_t)PAGE), PAGE,
 		 PROT_READ | PROT_WRITE);
@@ -78,6 +79,7 @@ FRAME static void nest(void)
 {
 	protect();
 	depth = DEPTH - 1;
+	nesting = 1;
 	allocate_to(pages + (uintptr_t)(DEPTH - 1) * PAGE / sizeof(*pages));
 }
 
