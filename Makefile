@@ -62,7 +62,8 @@ FORMATTED  += $(wildcard samples/bpf_memleak/*.[ch])
 DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev libdw-dev libzstd-dev \
 	    zlib1g-dev liblzma-dev libiberty-dev
 DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg \
-	    xz-utils dwz elfutils libdebuginfod1 llvm gdb pkg-config
+	    xz-utils dwz elfutils libdebuginfod1 llvm gdb pkg-config \
+	    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools
 DEB_FUZZ  = clang libclang-rt-dev
 DEB       = $(DEB_BUILD) $(DEB_TEST)
 
@@ -239,7 +240,7 @@ $(O)/record/probes.o: $(O)/mleak.bpf.skel.h
 $(O)/unwind/fast.o: ALL_CFLAGS += -fno-tree-slp-vectorize
 
 # The paths of this directory stay out of the object: it is the same wherever it is built.
-$(O)/mleak.bpf.o: bpf/mleak.bpf.c bpf/event.h bpf/kernel.h unwind/dwunw_event.h
+$(O)/mleak.bpf.o: bpf/mleak.bpf.c $(wildcard bpf/*.h) unwind/dwunw_event.h
 	$(call say,BPF,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) -g -O2 -Wall -Wextra -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -I. \

@@ -14,6 +14,7 @@ enum event_type {
 	EVENT_RELEASE = 3,
 	EVENT_RESTORE = 4,
 	EVENT_EXEC = 5,
+	EVENT_UNMAP = 6,
 };
 
 /* The probed function, as attach cookie; the same numbers as enum mlk_func in format/trace.h. */
@@ -26,9 +27,18 @@ enum event_func {
 	FUNC_MEMALIGN = 6,
 	FUNC_VALLOC = 7,
 	FUNC_PVALLOC = 8,
+	FUNC_REALLOCARRAY = 9,
+	FUNC_MMAP = 10,
+	FUNC_MREMAP = 11,
+	FUNC_NEW = 12,
+	FUNC_NEW_ARRAY = 13,
+	/* These free: they never leave the kernel. */
+	FUNC_FREE = 64,
+	FUNC_DELETE = 65,
+	FUNC_MUNMAP = 66,
 };
 
-/* Every event but EVENT_ALLOC. */
+/* Every event but EVENT_ALLOC; and the first part of struct event_range. */
 struct event_small {
 	__u32 type;   /* enum event_type */
 	__u32 nested; /* EVENT_FREE: made inside an allocator's call; EVENT_EXEC: not by the main
@@ -36,6 +46,13 @@ struct event_small {
 	__u32 tgid, tid;
 	__u64 time_ns;
 	__u64 addr; /* the block; 0 for EVENT_EXEC */
+};
+
+/* EVENT_UNMAP: [addr, addr + size) is about to be unmapped; EVENT_RESTORE by the same thread takes
+ * it back. */
+struct event_range {
+	struct event_small small;
+	__u64 size; /* bytes; the kernel rounds its end up to a page */
 };
 
 struct event_alloc {
@@ -48,12 +65,29 @@ struct event_alloc {
 
 /* Events that never reached the ring, and why. */
 struct event_drops {
-	__u64 alloc, free, release, restore, exec; /* the ring was full */
+	__u64 alloc, free, release, restore, exec, unmap; /* the ring was full */
 	__u64 ret;     /* calls replaced by the thread's next one: their return was never seen */
 	__u64 state;   /* no memory for a thread's state */
 	__u64 pointer; /* posix_memalign's result could not be read */
 };
 
+/* Addresses in the target. */
+struct event_code_range {
+	__u64 start, size;
+};
+
+#define EVENT_MAX_CODE 8
+
+/* Whose calls are an allocator's own.  Set by the recorder. */
+struct event_code {
+	struct event_code_range libraries[EVENT_MAX_CODE]; /* allocators, C library, loader */
+	struct event_code_range program; /* the executable, if it defines an allocator */
+	__u64 ended;	 /* calls that begin now do not count: the probes are being taken out */
+	__u64 stale;	 /* another program runs, where all this does not hold; set at its exec */
+	__u64 is_static; /* it is statically linked: its C library's mappings are told by flags */
+};
+
+_Static_assert(sizeof(struct event_range) == 40, "no padding");
 _Static_assert(sizeof(struct event_small) == 32, "no padding: it would leak kernel memory");
 _Static_assert(sizeof(struct event_alloc) == 24 + sizeof(struct dwunw_async_event), "no padding");
 

@@ -8,8 +8,17 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct xol_area {
+	unsigned long vaddr; /* the page of the kernel's in which return probes return */
+};
+
+struct uprobes_state {
+	struct xol_area *xol_area;
+};
+
 struct mm_struct {
 	unsigned long start_stack; /* the stack pointer at the program's first instruction */
+	struct uprobes_state uprobes_state;
 };
 
 struct task_struct {
@@ -18,6 +27,7 @@ struct task_struct {
 
 struct vm_area_struct {
 	unsigned long vm_start, vm_end;
+	struct file *vm_file;
 };
 
 #pragma clang attribute pop

@@ -1,82 +1,446 @@
-/* allocator.c - from function names to probe sites */
+/* allocator.c - which object's malloc is called, and what else of it is to be probed */
 #include "record/allocator.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "bpf/event.h"
 #include "mleak.h"
+#include "record/debugfile.h"
 #include "record/elffile.h"
-#include "record/probe_site.h"
+#include "record/objects.h"
+#include "record/sites.h"
+
+/* GROUP_OWN counts only where malloc is: elsewhere it is another's. */
+enum group { GROUP_C, GROUP_MAP, GROUP_OWN };
 
 static const struct wanted {
 	const char *name;
 	uint32_t func;
-	bool required;
+	enum site_kind kind;
+	unsigned int nr_args;
+	enum group group;
 } wanted[] = {
-	{"malloc", FUNC_MALLOC, true},
-	{"calloc", FUNC_CALLOC, false},
-	{"realloc", FUNC_REALLOC, false},
-	{"posix_memalign", FUNC_POSIX_MEMALIGN, false},
-	{"aligned_alloc", FUNC_ALIGNED_ALLOC, false},
-	{"memalign", FUNC_MEMALIGN, false},
-	{"valloc", FUNC_VALLOC, false},
-	{"pvalloc", FUNC_PVALLOC, false},
-	{"free", 0, true},
+	{"malloc", FUNC_MALLOC, SITE_ALLOC, 1, GROUP_C},
+	{"free", FUNC_FREE, SITE_FREE, 1, GROUP_C},
+	{"calloc", FUNC_CALLOC, SITE_ALLOC, 2, GROUP_C},
+	{"realloc", FUNC_REALLOC, SITE_ALLOC, 2, GROUP_C},
+	{"reallocarray", FUNC_REALLOCARRAY, SITE_ALLOC, 3, GROUP_C},
+	{"posix_memalign", FUNC_POSIX_MEMALIGN, SITE_ALLOC, 3, GROUP_C},
+	{"aligned_alloc", FUNC_ALIGNED_ALLOC, SITE_ALLOC, 2, GROUP_C},
+	{"memalign", FUNC_MEMALIGN, SITE_ALLOC, 2, GROUP_C},
+	{"valloc", FUNC_VALLOC, SITE_ALLOC, 1, GROUP_C},
+	{"pvalloc", FUNC_PVALLOC, SITE_ALLOC, 1, GROUP_C},
+	{"cfree", FUNC_FREE, SITE_FREE, 1, GROUP_OWN},
+	{"free_sized", FUNC_FREE, SITE_FREE, 1, GROUP_OWN},
+	{"free_aligned_sized", FUNC_FREE, SITE_FREE, 1, GROUP_OWN},
+	{"mmap", FUNC_MMAP, SITE_ALLOC, 4, GROUP_MAP},
+	{"mmap64", FUNC_MMAP, SITE_ALLOC, 4, GROUP_MAP},
+	{"mremap", FUNC_MREMAP, SITE_ALLOC, 4, GROUP_MAP},
+	{"munmap", FUNC_MUNMAP, SITE_FREE, 2, GROUP_MAP},
+	{"_Znwm", FUNC_NEW, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZnwmRKSt9nothrow_t", FUNC_NEW, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZnwmSt11align_val_t", FUNC_NEW, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZnwmSt11align_val_tRKSt9nothrow_t", FUNC_NEW, SITE_ALLOC, 1, GROUP_OWN},
+	{"_Znam", FUNC_NEW_ARRAY, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZnamRKSt9nothrow_t", FUNC_NEW_ARRAY, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZnamSt11align_val_t", FUNC_NEW_ARRAY, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZnamSt11align_val_tRKSt9nothrow_t", FUNC_NEW_ARRAY, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdlPv", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdlPvm", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdlPvRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdlPvSt11align_val_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdlPvmSt11align_val_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdlPvSt11align_val_tRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdaPv", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdaPvm", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdaPvRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdaPvSt11align_val_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdaPvmSt11align_val_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
+	{"_ZdaPvSt11align_val_tRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
 };
 
-_Static_assert(sizeof(wanted) / sizeof(wanted[0]) <= ALLOCATOR_MAX_SITES, "room for all");
+#define NR_WANTED (sizeof(wanted) / sizeof(wanted[0]))
+#define MALLOC	  0 /* where the table has it */
 
-/* Add the site of @w, whose function is @f; nothing when its code cannot be read. */
-static void add_site(struct allocator *a, Elf *elf, const struct wanted *w,
-		     const struct elf_function *f)
+_Static_assert(NR_WANTED <= ALLOCATOR_MAX_SITES, "room for all");
+
+/* A look-up of all names, object after object. */
+struct search {
+	const struct target *target;
+	const struct objects *objects;
+	char names[NR_WANTED][64]; /* with the prefix */
+	const char *name_of[NR_WANTED];
+	bool taken[NR_WANTED]; /* defined by an object looked at before */
+	bool malloc_here;      /* the object being looked at has the malloc that counts */
+	bool prefixed;
+	bool symtab; /* names that are not exported count too */
+	const char *why;
+};
+
+static void search_init(struct search *s, const struct target *t, const struct objects *objects,
+			const char *prefix)
 {
-	struct alloc_site *site = &a->sites[a->nr];
-	struct probe_site best = {0};
-	uint64_t start, len;
-	Elf_Data *code;
-
-	if (!elffile_code(elf, f->file_offset, &start, &len))
-		return;
-	code = elf_getdata_rawchunk(elf, (int64_t)start, (size_t)len, ELF_T_BYTE);
-	if (code)
-		best = probe_site_find(code->d_buf, code->d_size, (size_t)(f->file_offset - start),
-				       (size_t)f->size);
-	/* Two names of one function (glibc's aligned_alloc is memalign) need one probe. */
-	for (size_t i = 0; i < a->nr; i++)
-		if (a->sites[i].file_offset == f->file_offset + best.offset)
-			return;
-	site->name = w->name;
-	site->func = w->func;
-	site->file_offset = f->file_offset + best.offset;
-	site->emulated = best.emulated;
-	a->nr++;
+	memset(s, 0, sizeof(*s));
+	s->target = t;
+	s->objects = objects;
+	s->prefixed = prefix != NULL;
+	for (size_t i = 0; i < NR_WANTED; i++) {
+		snprintf(s->names[i], sizeof(s->names[i]), "%s%s", prefix ? prefix : "",
+			 wanted[i].name);
+		s->name_of[i] = s->names[i];
+		s->taken[i] = prefix && wanted[i].group == GROUP_MAP;
+	}
 }
 
-int allocator_find(struct allocator *a, int fd, const char *path)
+static void read_functions(const struct search *s, Elf *elf, const struct mlk_mapping *m,
+			   struct elf_function *found)
 {
-	Elf *elf = elffile_open(fd);
-	int err = 0;
+	char path[PATH_MAX + 64];
+	Elf *debug;
+	int fd;
 
-	memset(a, 0, sizeof(*a));
-	if (!elf) {
-		log_error(
-			"cannot probe '%s': it is no 64-bit x86-64 ELF file, and mleak records no "
-			"others yet",
-			path);
-		return -ENOEXEC;
+	elffile_functions(elf, elf, ELF_EXPORTED, s->name_of, NR_WANTED, found);
+	if (!s->symtab)
+		return;
+	elffile_functions(elf, elf, ELF_ALL, s->name_of, NR_WANTED, found);
+	if (found[MALLOC].found)
+		return;
+	target_path(s->target, m, path, sizeof(path));
+	debug = debugfile_open(elf, path, &fd);
+	if (!debug)
+		return;
+	elffile_functions(elf, debug, ELF_ALL, s->name_of, NR_WANTED, found);
+	elf_end(debug);
+	close(fd);
+}
+
+/* The object of @m among those found, or a new one; NULL: there is no room. */
+static struct alloc_object *object_for(struct allocators *a, const struct search *s,
+				       const struct mlk_mapping *m)
+{
+	struct alloc_object *o;
+
+	for (size_t i = 0; i < a->nr; i++)
+		if (a->v[i].code.start == m->start)
+			return &a->v[i];
+	if (a->nr == ALLOCATOR_MAX_OBJECTS)
+		return NULL;
+	o = &a->v[a->nr];
+	memset(o, 0, sizeof(*o));
+	o->path = strdup(m->path);
+	if (!o->path)
+		return NULL;
+	o->code = *m;
+	o->code.path = o->path;
+	o->is_program = s->objects->program && s->objects->program->start == m->start;
+	o->why = s->why;
+	o->fd = -1;
+	a->nr++;
+	return o;
+}
+
+/* Take those of @found that no earlier object defines. */
+static void take(struct search *s, struct alloc_object *object, const struct elf_function *found)
+{
+	for (size_t i = 0; i < NR_WANTED; i++) {
+		const struct site_wanted w = {.name = s->names[i],
+					      .func = wanted[i].func,
+					      .kind = wanted[i].kind,
+					      .nr_args = wanted[i].nr_args,
+					      .at = &found[i]};
+
+		if (!found[i].found || s->taken[i])
+			continue;
+		s->taken[i] = true;
+		/* Of other libraries the operators call malloc. */
+		if (wanted[i].group != GROUP_OWN || s->malloc_here)
+			sites_add(object, &w);
 	}
-	for (size_t i = 0; !err && i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		struct elf_function f;
-		size_t before = a->nr;
+}
 
-		if (elffile_function(elf, wanted[i].name, &f))
-			add_site(a, elf, &wanted[i], &f);
-		if (a->nr == before && wanted[i].required) {
-			log_error("cannot probe '%s': it does not define %s", path, wanted[i].name);
-			err = -ENOENT;
-		}
+/* Does @found hold anything that would be taken? */
+static bool is_new(struct search *s, const struct elf_function *found)
+{
+	bool any = false;
+
+	s->malloc_here = found[MALLOC].found && !s->taken[MALLOC];
+	for (size_t i = 0; i < NR_WANTED; i++) {
+		if (!found[i].found || s->taken[i])
+			continue;
+		if (wanted[i].group == GROUP_OWN && !s->malloc_here)
+			s->taken[i] = true;
+		else
+			any = true;
+	}
+	return any;
+}
+
+/* Look into the object of @m.  Returns 0, or -errno when its file cannot be opened. */
+static int search_object(struct search *s, struct allocators *a, const struct mlk_mapping *m)
+{
+	struct elf_function found[NR_WANTED] = {0};
+	struct alloc_object *object = NULL;
+	int fd = target_open_mapped(s->target, m);
+	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
+
+	if (elf)
+		read_functions(s, elf, m, found);
+	if (elf && is_new(s, found))
+		object = object_for(a, s, m);
+	if (object) {
+		take(s, object, found);
+		sites_choose(object, elf);
 	}
 	elf_end(elf);
+	if (object && object->fd < 0)
+		object->fd = fd;
+	else if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
+static bool is_static(const struct search *s)
+{
+	int fd = s->objects->program && !s->objects->loader
+			 ? target_open_mapped(s->target, s->objects->program)
+			 : -1;
+	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
+	bool result = elf && !elffile_has_loader(elf);
+
+	elf_end(elf);
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
+/* Look through the objects as the dynamic loader does.  What comes behind the C library is not
+ * found by it either, unless the C library has no malloc. */
+static void search_all(struct search *s, struct allocators *a)
+{
+	for (size_t i = 0; i < s->objects->nr; i++) {
+		const struct mlk_mapping *m = s->objects->v[i];
+		int err = search_object(s, a, m);
+
+		if (err && (m == s->objects->program || target_is_libc(m->path)))
+			log_warn("cannot look for malloc in '%s', which process %d has mapped: %s",
+				 m->path, (int)s->target->pid,
+				 err == -ESTALE ? "the file was replaced" : strerror(-err));
+		if (s->taken[MALLOC] && target_is_libc(m->path) && !s->prefixed)
+			return;
+		if (s->taken[MALLOC] && s->prefixed)
+			return;
+	}
+}
+
+/* The executable mapping of the file @path. */
+static const struct mlk_mapping *mapped_file(const struct search *s, const struct maps *maps,
+					     const char *path)
+{
+	char theirs[PATH_MAX + 64];
+	struct stat st[2];
+	bool known[2];
+
+	snprintf(theirs, sizeof(theirs), "/proc/%d/root%s%s", (int)s->target->task,
+		 path[0] == '/' ? "" : "/", path);
+	known[0] = !stat(path, &st[0]);
+	known[1] = path[0] == '/' && !stat(theirs, &st[1]);
+	for (int k = 0; k < 2; k++)
+		for (size_t i = 0; known[k] && i < maps->nr; i++)
+			if (maps->v[i].perms & MLK_PERM_X && maps->v[i].inode == st[k].st_ino)
+				return &maps->v[i];
+	return NULL;
+}
+
+static int search_named(struct search *s, struct allocators *a, const struct maps *maps,
+			const struct allocator_opts *opts)
+{
+	const struct mlk_mapping *m = mapped_file(s, maps, opts->object);
+	int err;
+
+	if (!m) {
+		log_error("cannot probe '%s': process %d has not mapped it; /proc/%d/maps tells "
+			  "what it has",
+			  opts->object, (int)s->target->pid, (int)s->target->pid);
+		return -ENOENT;
+	}
+	s->symtab = true;
+	err = search_object(s, a, m);
+	if (err)
+		log_error("cannot open '%s', which process %d has mapped: %s", opts->object,
+			  (int)s->target->pid, strerror(-err));
+	else if (!s->taken[MALLOC]) {
+		log_error("cannot probe '%s': it does not define %s", opts->object,
+			  s->names[MALLOC]);
+		err = -ENOENT;
+	}
 	return err;
+}
+
+static void add_range(struct event_code *code, const struct mlk_mapping *m)
+{
+	size_t i = 0;
+
+	while (i < EVENT_MAX_CODE && code->libraries[i].size &&
+	       code->libraries[i].start != m->start)
+		i++;
+	if (i < EVENT_MAX_CODE)
+		code->libraries[i] = (struct event_code_range){m->start, m->end - m->start};
+}
+
+/* In a statically linked program the code that maps threads' stacks is known by its name. */
+static void add_thread_start(struct event_code *code, const struct search *s)
+{
+	static const char *const names[] = {"pthread_create", "__pthread_create"};
+	const struct mlk_mapping *m = s->objects->program;
+	struct elf_function found[2] = {0};
+	int fd = target_open_mapped(s->target, m);
+	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
+
+	if (elf)
+		elffile_functions(elf, elf, ELF_ALL, names, 2, found);
+	for (int i = 0; i < 2; i++)
+		if (found[i].found) {
+			uint64_t at = m->start + found[i].file_offset - m->offset;
+
+			add_range(code,
+				  &(struct mlk_mapping){.start = at, .end = at + found[i].size});
+		}
+	elf_end(elf);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void set_code(struct allocators *a, const struct search *s, bool is_static)
+{
+	memset(&a->code, 0, sizeof(a->code));
+	a->code.is_static = is_static;
+	for (size_t i = 0; i < a->nr; i++) {
+		const struct mlk_mapping *m = &a->v[i].code;
+
+		if (a->v[i].is_program)
+			a->code.program = (struct event_code_range){m->start, m->end - m->start};
+		else
+			add_range(&a->code, m);
+	}
+	for (size_t i = 0; i < s->objects->nr; i++)
+		if (target_is_libc(s->objects->v[i]->path))
+			add_range(&a->code, s->objects->v[i]);
+	if (s->objects->loader)
+		add_range(&a->code, s->objects->loader);
+	if (is_static)
+		add_thread_start(&a->code, s);
+}
+
+/* Say why there is no malloc to be probed. */
+static void explain_none(const struct search *s, bool is_static)
+{
+	int pid = (int)s->target->pid;
+	const struct mlk_mapping *program = s->objects->program;
+
+	if (is_static)
+		log_error(
+			"cannot record process %d: '%s' is statically linked and has no symbol "
+			"table that names malloc; a copy that is not stripped, or its debug file, "
+			"would",
+			pid, program->path);
+	else
+		log_error("cannot record process %d: nothing that it has mapped is a 64-bit x86-64 "
+			  "ELF file that defines malloc; -O FILE names an object, --prefix a "
+			  "prefix",
+			  pid);
+}
+
+static int find(struct allocators *a, const struct target *t, const struct maps *maps,
+		const struct objects *objects, const struct allocator_opts *opts)
+{
+	struct search s;
+	bool no_loader;
+	int err = 0;
+
+	search_init(&s, t, objects, NULL);
+	no_loader = is_static(&s);
+	s.symtab = no_loader;
+	s.why = no_loader ? "the program is statically linked" : "first to define it";
+	search_all(&s, a);
+	if (opts->object) {
+		search_init(&s, t, objects, opts->prefix);
+		s.why = "given by --obj";
+		err = search_named(&s, a, maps, opts);
+	} else if (opts->prefix) {
+		search_init(&s, t, objects, opts->prefix);
+		s.why = "has names of that prefix";
+		s.symtab = true;
+		search_all(&s, a);
+		if (!s.taken[MALLOC]) {
+			log_error("cannot probe process %d: nothing that it has mapped defines %s",
+				  (int)t->pid, s.names[MALLOC]);
+			err = -ENOENT;
+		}
+	} else if (!s.taken[MALLOC]) {
+		explain_none(&s, no_loader);
+		err = -ENOENT;
+	}
+	if (!err)
+		set_code(a, &s, no_loader);
+	return err;
+}
+
+int allocators_find(struct allocators *a, const struct target *t, const struct allocator_opts *opts)
+{
+	struct maps maps = {0};
+	struct objects objects = {0};
+	int err;
+
+	memset(a, 0, sizeof(*a));
+	err = maps_read(&maps, t->task);
+	if (!err)
+		err = objects_read(&objects, t, &maps);
+	if (err)
+		log_error("cannot read what process %d has mapped: %s", (int)t->pid,
+			  strerror(-err));
+	else
+		err = find(a, t, &maps, &objects, opts);
+	a->guessed = objects.guessed;
+	objects_release(&objects);
+	maps_release(&maps);
+	return err;
+}
+
+static const struct alloc_object *find_file(const struct allocators *a, const struct mlk_mapping *m)
+{
+	for (size_t i = 0; i < a->nr; i++)
+		if (a->v[i].code.inode == m->inode && a->v[i].code.dev_major == m->dev_major &&
+		    a->v[i].code.dev_minor == m->dev_minor)
+			return &a->v[i];
+	return NULL;
+}
+
+bool allocators_same(const struct allocators *a, const struct allocators *b)
+{
+	if (a->nr != b->nr)
+		return false;
+	for (size_t i = 0; i < a->nr; i++) {
+		const struct alloc_object *o = &a->v[i], *other = find_file(b, &o->code);
+
+		if (!other || other->nr != o->nr)
+			return false;
+		for (size_t k = 0; k < o->nr; k++)
+			if (o->sites[k].function != other->sites[k].function)
+				return false;
+	}
+	return true;
+}
+
+void allocators_release(struct allocators *a)
+{
+	for (size_t i = 0; i < a->nr; i++) {
+		if (a->v[i].fd >= 0)
+			close(a->v[i].fd);
+		free(a->v[i].path);
+	}
+	a->nr = 0;
 }

@@ -1,4 +1,4 @@
-/* allocator.h - the functions of an allocator: where in its file their probes stand */
+/* allocator.h - the functions of a process that allocate: where in its files their probes stand */
 #ifndef RECORD_ALLOCATOR_H
 #define RECORD_ALLOCATOR_H
 
@@ -6,25 +6,66 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ALLOCATOR_MAX_SITES 12
+#include "bpf/event.h"
+#include "record/maps.h"
+#include "record/target.h"
+
+#define ALLOCATOR_MAX_SITES   56
+#define ALLOCATOR_MAX_OBJECTS 8
+
+/* Is it looked at when entered and when it returns, or only when entered? */
+enum site_kind { SITE_ALLOC, SITE_FREE };
 
 struct alloc_site {
-	const char *name;     /* static */
-	uint32_t func;	      /* enum event_func; 0: free */
-	uint64_t file_offset; /* of the instruction the probe stands on */
+	char name[64];
+	uint32_t func; /* enum event_func */
+	enum site_kind kind;
+	unsigned int nr_args; /* that the programs look at */
+	uint64_t function;    /* where it begins in the file */
+	uint64_t size;	      /* bytes */
+	uint64_t offset;      /* from there to the instruction the probe stands on */
 	bool emulated;	      /* a cheap one, see probe_site.h */
+	bool jumped_to;	      /* a better one was found, but something jumps there */
+	uint8_t bytes[12];    /* the function's first */
+	uint8_t nr_bytes;
 };
 
-struct allocator {
+/* A file with functions to be probed. */
+struct alloc_object {
+	struct mlk_mapping code; /* its executable mapping; its path is the one below */
+	int fd;			 /* the very file that is mapped */
+	bool is_program;
+	const char *why; /* it is probed: static text */
+	char *path;
 	struct alloc_site sites[ALLOCATOR_MAX_SITES];
 	size_t nr;
 };
 
+struct allocators {
+	struct alloc_object v[ALLOCATOR_MAX_OBJECTS];
+	size_t nr;
+	struct event_code code; /* for the BPF programs */
+	bool guessed;		/* the order of look-up could not be read */
+};
+
+struct allocator_opts {
+	const char *object; /* probe this file's functions too; NULL: none */
+	const char *prefix; /* and those whose names begin so; NULL: none */
+};
+
 /*
- * Find the allocator's functions in the ELF file @fd, which is named @path in messages.
- * On failure one sentence was logged.  Returns 0, -ENOEXEC (no ELF file for x86-64) or -ENOENT (a
- * function that must be there is missing).
+ * Find the functions that the program's calls lead to: of each name the first that is defined, in
+ * the order of the dynamic loader's look-up; of a statically linked program its own.  Besides, what
+ * @opts ask for.
+ *
+ * On failure one sentence was logged.  allocators_release() in any case.  Returns 0 or -errno.
  */
-int allocator_find(struct allocator *a, int fd, const char *path);
+int allocators_find(struct allocators *a, const struct target *t,
+		    const struct allocator_opts *opts);
+
+/* Are the same functions of the same files probed by both? */
+bool allocators_same(const struct allocators *a, const struct allocators *b);
+
+void allocators_release(struct allocators *a);
 
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "mleak.h"
+#include "record/dry_run.h"
 #include "record/launch.h"
 #include "record/loop.h"
 #include "record/options.h"
@@ -33,11 +34,23 @@ static int pass_on(int status)
 	return 128 + WTERMSIG(status);
 }
 
+static int dry_run(const struct target *t, const struct allocator_opts *opts)
+{
+	struct allocators a;
+	int err = allocators_find(&a, t, opts);
+
+	if (!err)
+		dry_run_print(stdout, t, &a);
+	allocators_release(&a);
+	return err ? EXIT_RECORD_FAILED : 0;
+}
+
 /* Record s->target, which is open and, if we started it, held.  Returns 0, or EXIT_RECORD_FAILED
  * after one sentence was logged; *released says that the command runs. */
 static int record(struct session *s, const struct record_opts *o, bool *released)
 {
-	struct session_opts opts = {.link = o->link,
+	struct session_opts opts = {.allocators = o->allocators,
+				    .link = o->link,
 				    .stack_limit = o->stack_limit,
 				    .stack_mode = o->stack_mode,
 				    .embed = o->embed,
@@ -46,6 +59,8 @@ static int record(struct session *s, const struct record_opts *o, bool *released
 	struct output out;
 	enum mlk_end reason;
 
+	if (o->dry_run)
+		return dry_run(&s->target, &o->allocators);
 	if (output_create(&out, o->output))
 		return EXIT_RECORD_FAILED;
 	opts.fd = out.fd;

@@ -38,37 +38,58 @@ static bool file_offset(Elf *elf, uint64_t vaddr, uint64_t *offset)
 	return false;
 }
 
-static bool function_in(Elf *elf, Elf_Scn *scn, const char *name, struct elf_function *found)
+/* Note the symbol @sym, a function named @name, if it is looked for. */
+static void match(Elf *elf, const GElf_Sym *sym, const char *name, const char *const *names,
+		  size_t nr, struct elf_function *found)
 {
-	Elf_Data *data = elf_getdata(scn, NULL);
+	for (size_t i = 0; i < nr; i++) {
+		if (found[i].found || strcmp(name, names[i]))
+			continue;
+		found[i].address = sym->st_value;
+		found[i].size = sym->st_size;
+		found[i].found = file_offset(elf, sym->st_value, &found[i].file_offset);
+	}
+}
+
+void elffile_functions(Elf *elf, Elf *symbols, enum elf_table table, const char *const *names,
+		       size_t nr, struct elf_function *found)
+{
+	const GElf_Word type = table == ELF_EXPORTED ? SHT_DYNSYM : SHT_SYMTAB;
+	bool first[256] = {false};
+	Elf_Scn *scn = NULL;
 	GElf_Shdr sh;
 	GElf_Sym sym;
 
-	if (!data || !gelf_getshdr(scn, &sh) || !sh.sh_entsize)
-		return false;
-	for (int i = 0; gelf_getsym(data, i, &sym); i++) {
-		const char *s = elf_strptr(elf, sh.sh_link, sym.st_name);
+	for (size_t i = 0; i < nr; i++)
+		first[(unsigned char)names[i][0]] = true;
+	while ((scn = elf_nextscn(symbols, scn)) != NULL) {
+		Elf_Data *data;
 
-		if (!s || strcmp(s, name) || GELF_ST_TYPE(sym.st_info) != STT_FUNC ||
-		    sym.st_shndx == SHN_UNDEF)
+		if (!gelf_getshdr(scn, &sh) || sh.sh_type != type || !sh.sh_entsize)
 			continue;
-		found->size = sym.st_size;
-		return file_offset(elf, sym.st_value, &found->file_offset);
+		data = elf_getdata(scn, NULL);
+		for (int i = 0; data && gelf_getsym(data, i, &sym); i++) {
+			const char *s;
+
+			if (GELF_ST_TYPE(sym.st_info) != STT_FUNC || sym.st_shndx == SHN_UNDEF)
+				continue;
+			s = elf_strptr(symbols, sh.sh_link, sym.st_name);
+			if (s && first[(unsigned char)s[0]])
+				match(elf, &sym, s, names, nr, found);
+		}
 	}
-	return false;
 }
 
-bool elffile_function(Elf *elf, const char *name, struct elf_function *found)
+bool elffile_has_loader(Elf *elf)
 {
-	static const GElf_Word types[] = {SHT_DYNSYM, SHT_SYMTAB};
-	Elf_Scn *scn;
-	GElf_Shdr sh;
+	size_t n;
+	GElf_Phdr ph;
 
-	for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++)
-		for (scn = NULL; (scn = elf_nextscn(elf, scn)) != NULL;)
-			if (gelf_getshdr(scn, &sh) && sh.sh_type == types[t] &&
-			    function_in(elf, scn, name, found))
-				return true;
+	if (elf_getphdrnum(elf, &n))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (gelf_getphdr(elf, (int)i, &ph) && ph.p_type == PT_INTERP)
+			return true;
 	return false;
 }
 

@@ -13,12 +13,23 @@
  * NULL: no ELF file of this machine's kind (64-bit x86-64). */
 Elf *elffile_open(int fd);
 
-/* The function @name, by .dynsym, else .symtab.  False: not there. */
+/* A function by its name. */
 struct elf_function {
+	bool found;
 	uint64_t file_offset; /* where its first byte stands in the file */
-	uint64_t size;	      /* bytes */
+	uint64_t address;     /* the same as the file itself numbers its addresses */
+	uint64_t size;	      /* bytes; 0: not told */
 };
-bool elffile_function(Elf *elf, const char *name, struct elf_function *found);
+
+enum elf_table { ELF_EXPORTED, ELF_ALL }; /* .dynsym; .symtab */
+
+/* Look for the @nr functions @names of @elf in a symbol table of @symbols, which is @elf or its
+ * debug file; what @found has found already stays as it is. */
+void elffile_functions(Elf *elf, Elf *symbols, enum elf_table table, const char *const *names,
+		       size_t nr, struct elf_function *found);
+
+/* Has it a dynamic loader?  A program that has none is statically linked. */
+bool elffile_has_loader(Elf *elf);
 
 /* The first executable segment that holds @file_offset: its bytes in the file.  False: none. */
 bool elffile_code(Elf *elf, uint64_t file_offset, uint64_t *start, uint64_t *len);

@@ -10,13 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "mleak.h"
+#include "record/elffile.h"
 #include "record/maps.h"
+#include "record/objects.h"
 #include "record/target.h"
 
 /* Why the child could not become the command. */
@@ -89,7 +90,7 @@ static int start(char **argv, pid_t *pid)
 		return explain(argv[0], &why);
 	}
 	if (waitpid(*pid, &status, 0) == *pid && WIFSTOPPED(status) &&
-	    !ptrace(PTRACE_SETOPTIONS, *pid, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL))
+	    !ptrace(PTRACE_SETOPTIONS, *pid, NULL, PTRACE_O_EXITKILL))
 		return 0;
 	log_error("cannot follow the start of '%s' with ptrace; start it first and attach with -p",
 		  argv[0]);
@@ -97,98 +98,168 @@ static int start(char **argv, pid_t *pid)
 	return EXIT_RECORD_FAILED;
 }
 
-/* Where the kernel put the program's interpreter (the dynamic loader); 0: it has none. */
-static uint64_t loader_base(pid_t pid)
-{
-	Elf64_auxv_t aux[64];
-	char path[64];
-	ssize_t n;
-	int fd;
+/* An instruction replaced by int3 in the stopped child. */
+struct breakpoint {
+	uint64_t at; /* 0: none */
+	long word;   /* what is there without it */
+};
 
-	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	n = read(fd, aux, sizeof(aux));
-	close(fd);
-	for (ssize_t i = 0; i < n / (ssize_t)sizeof(aux[0]); i++)
-		if (aux[i].a_type == AT_BASE)
-			return aux[i].a_un.a_val;
-	return 0;
+static void set_breakpoint(pid_t pid, struct breakpoint *b, uint64_t at)
+{
+	errno = 0;
+	b->word = ptrace(PTRACE_PEEKTEXT, pid, (void *)at, NULL);
+	b->at = 0;
+	if (at && !errno &&
+	    !ptrace(PTRACE_POKETEXT, pid, (void *)at, (void *)((b->word & ~0xffl) | 0xcc)))
+		b->at = at;
 }
 
-enum step { STEP_ON, STEP_MAPPED, STEP_NO_LIBC, STEP_ENDED };
+static void clear_breakpoint(pid_t pid, struct breakpoint *b)
+{
+	if (b->at)
+		ptrace(PTRACE_POKETEXT, pid, (void *)b->at, (void *)b->word);
+}
 
-/* Let the stopped child run to its next system call's beginning or end; *status is of waitpid(2).
- */
-static enum step next_syscall(pid_t pid, int *status)
+/* Where the loader calls its debugger: the function has been named so since SVR4. */
+static uint64_t loader_hook(const struct target *t, uint64_t base)
+{
+	static const char *const name[] = {"_dl_debug_state"};
+	struct elf_function found = {0};
+	struct maps maps = {0};
+	const struct mlk_mapping *m = NULL;
+	Elf *elf = NULL;
+	int fd = -1;
+
+	if (!maps_read(&maps, t->pid))
+		m = maps_find(&maps, base);
+	if (m)
+		fd = target_open_mapped(t, m);
+	if (fd >= 0)
+		elf = elffile_open(fd);
+	if (elf) {
+		elffile_functions(elf, elf, ELF_EXPORTED, name, 1, &found);
+		elffile_functions(elf, elf, ELF_ALL, name, 1, &found);
+	}
+	elf_end(elf);
+	if (fd >= 0)
+		close(fd);
+	maps_release(&maps);
+	return found.found ? base + found.address : 0;
+}
+
+enum step { STEP_ON, STEP_THERE, STEP_ENDED, STEP_FAILED };
+
+/* Let the stopped child run until a trap (*rip is where it goes on) or its end. */
+static enum step run_to_trap(pid_t pid, int *status, struct user_regs_struct *regs)
 {
 	int sig = 0;
 
 	for (;;) {
-		if (ptrace(PTRACE_SYSCALL, pid, NULL, (void *)(intptr_t)sig) ||
+		if (ptrace(PTRACE_CONT, pid, NULL, (void *)(intptr_t)sig) ||
 		    waitpid(pid, status, 0) != pid)
-			return STEP_NO_LIBC;
+			return STEP_FAILED;
 		if (!WIFSTOPPED(*status))
 			return STEP_ENDED;
-		if (WSTOPSIG(*status) == (SIGTRAP | 0x80))
-			return STEP_ON;
-		sig = WSTOPSIG(*status) == SIGTRAP ? 0 : WSTOPSIG(*status);
+		if (WSTOPSIG(*status) == SIGTRAP)
+			return ptrace(PTRACE_GETREGS, pid, NULL, regs) ? STEP_FAILED : STEP_ON;
+		sig = WSTOPSIG(*status);
 	}
 }
 
-/* Look at the child in a system call: is the C library there, or has the loader left off? */
-static enum step look(pid_t pid, const struct mlk_mapping *loader, struct maps *maps)
+/* At a breakpoint: go back to before it, and execute what it replaced if the child is not where it
+ * is to be held. */
+static enum step leave_trap(const struct target *t, struct breakpoint *b,
+			    struct user_regs_struct *regs, bool there)
 {
+	int status;
+
+	clear_breakpoint(t->pid, b);
+	regs->rip = b->at;
+	if (ptrace(PTRACE_SETREGS, t->pid, NULL, regs))
+		return STEP_FAILED;
+	if (there)
+		return STEP_THERE;
+	if (ptrace(PTRACE_SINGLESTEP, t->pid, NULL, NULL) ||
+	    waitpid(t->pid, &status, 0) != t->pid || !WIFSTOPPED(status))
+		return STEP_FAILED;
+	set_breakpoint(t->pid, b, b->at);
+	return STEP_ON;
+}
+
+/*
+ * Run the child until all objects it starts with are mapped and relocated, before a constructor has
+ * run.  There the loader calls its debugger; where it does not, constructors are over at the
+ * program's entry.  A statically linked program is whole from the start.
+ */
+static enum step run_to_start(const struct target *t, int *status)
+{
+	uint64_t base = target_auxv(t, AT_BASE);
+	struct breakpoint hook, entry;
 	struct user_regs_struct regs;
-	const struct mlk_mapping *caller;
+	enum step step = STEP_ON;
+	int calls = 0;
 
-	if (ptrace(PTRACE_GETREGS, pid, NULL, &regs) || maps_read(maps, pid))
-		return STEP_NO_LIBC;
-	if (target_find_libc(maps))
-		return STEP_MAPPED;
-	caller = maps_find(maps, regs.rip);
-	return caller && caller->inode == loader->inode ? STEP_ON : STEP_NO_LIBC;
+	if (!base)
+		return STEP_THERE;
+	set_breakpoint(t->pid, &hook, loader_hook(t, base));
+	set_breakpoint(t->pid, &entry, target_auxv(t, AT_ENTRY));
+	if (!hook.at && !entry.at)
+		return STEP_FAILED;
+	while (step == STEP_ON) {
+		step = run_to_trap(t->pid, status, &regs);
+		if (step != STEP_ON)
+			break;
+		if (hook.at && regs.rip - 1 == hook.at)
+			step = leave_trap(t, &hook, &regs, objects_complete(t, ++calls > 1));
+		else if (entry.at && regs.rip - 1 == entry.at)
+			step = leave_trap(t, &entry, &regs, true);
+	}
+	if (step == STEP_THERE) {
+		clear_breakpoint(t->pid, &hook);
+		clear_breakpoint(t->pid, &entry);
+	}
+	return step;
 }
 
-/* Run the child until its C library is mapped, or it is certain that it never is. */
-static enum step run_to_libc(pid_t pid, int *status)
+/* Is the child's program one that can be recorded? */
+static bool is_supported(pid_t pid)
 {
-	struct maps maps = {0};
-	struct mlk_mapping loader = {0};
-	const struct mlk_mapping *found;
-	uint64_t base = loader_base(pid);
-	enum step step = STEP_NO_LIBC;
+	char path[64];
+	Elf *elf;
+	int fd;
 
-	if (base && !maps_read(&maps, pid) && (found = maps_find(&maps, base)) != NULL) {
-		loader = *found; /* its path goes with the table, and is not looked at */
-		step = STEP_ON;
-	}
-	while (step == STEP_ON) {
-		step = next_syscall(pid, status);
-		if (step == STEP_ON)
-			step = look(pid, &loader, &maps);
-	}
-	maps_release(&maps);
-	return step;
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	elf = elffile_open(fd);
+	elf_end(elf);
+	close(fd);
+	return elf != NULL;
 }
 
 int launch_start(char **argv, pid_t *pid, int *ended)
 {
 	int status = start(argv, pid);
+	struct target t = {.pid = *pid, .task = *pid};
 	enum step step;
 
 	if (status)
 		return status;
-	step = run_to_libc(*pid, ended);
-	if (step == STEP_MAPPED)
+	if (!is_supported(*pid)) {
+		log_error("cannot record '%s': it is no 64-bit x86-64 program, and mleak records "
+			  "no others yet",
+			  argv[0]);
+		launch_abort(*pid);
+		return EXIT_RECORD_FAILED;
+	}
+	step = run_to_start(&t, ended);
+	if (step == STEP_THERE)
 		return 0;
 	if (step == STEP_ENDED)
 		return LAUNCH_ENDED;
-	log_error(
-		"cannot record '%s': it uses no shared C library (statically linked, or of another "
-		"architecture), where mleak finds malloc",
-		argv[0]);
+	log_error("cannot follow the start of '%s' with ptrace; start it first and attach with -p",
+		  argv[0]);
 	launch_abort(*pid);
 	return EXIT_RECORD_FAILED;
 }

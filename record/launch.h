@@ -1,16 +1,16 @@
-/* launch.h - start a command and hold it where its C library is mapped but has not run yet */
+/* launch.h - start a command and hold it where all it starts with is mapped but has not run yet */
 #ifndef RECORD_LAUNCH_H
 #define RECORD_LAUNCH_H
 
 #include <sys/types.h>
 
-/* The command ended before it had a C library, of its own accord: it was not for us to say why. */
+/* The command ended before that, of its own accord: it was not for us to say why. */
 #define LAUNCH_ENDED (-1)
 
 /*
- * Start @argv (searched in PATH) as a child and let it run until the C library's code is mapped;
- * there it is stopped, before its first allocation.  It stays traced, and is killed should this
- * process end before launch_release().
+ * Start @argv (searched in PATH) as a child and let it run until the dynamic loader has
+ * mapped and relocated everything; there it is stopped, before its first allocation.  It stays
+ * traced, and is killed should this process end before launch_release().
  *
  * On success *pid is the child.  On failure one sentence was logged, no child is left, and the
  * result is the exit status to give: 126, 127 or 125; or it is LAUNCH_ENDED, without a sentence,

@@ -13,7 +13,10 @@
 #include "record/signals.h"
 
 #define DRAIN_NS 50000000u  /* how long a few events may wait in the ring */
+#define EXEC_NS	 1000000u   /* the same when a new program waits for its probes */
 #define FLUSH_NS 250000000u /* how much of a recording a kill -9 may cost */
+
+#define QUIET_NS 1000000000u /* so long may nothing at all be seen before we say why */
 
 enum source { SOURCE_RING, SOURCE_SIDEBAND, SOURCE_TARGET, SOURCE_SIGNAL };
 
@@ -78,7 +81,7 @@ static void take_signals(struct loop *l)
 /* Milliseconds until something is due. */
 static int patience(const struct loop *l, uint64_t now_ns)
 {
-	uint64_t wait = DRAIN_NS;
+	uint64_t wait = l->session->execed_ns ? EXEC_NS : DRAIN_NS;
 
 	if (l->end_ns && l->end_ns < now_ns + wait)
 		wait = l->end_ns > now_ns ? l->end_ns - now_ns : 0;
@@ -114,6 +117,8 @@ static void on_time(struct loop *l)
 		l->reason = MLK_END_DURATION;
 	if (l->max_size && mlk_writer_bytes(l->session->writer) >= l->max_size && !l->reason)
 		l->reason = MLK_END_SIZE;
+	if (now_ns >= l->start_ns + QUIET_NS && session_is_quiet(l->session))
+		session_explain_quiet(l->session);
 	if (now_ns < l->next_flush_ns)
 		return;
 	session_flush(l->session);

@@ -120,21 +120,6 @@ static int add_file(struct modules *ms, const struct target *t, struct mlk_write
 	return err;
 }
 
-static ssize_t read_memory(pid_t pid, uint64_t addr, void *to, size_t len)
-{
-	char path[64];
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	n = pread(fd, to, len, (off_t)addr);
-	close(fd);
-	return n;
-}
-
 /* The vdso is a whole ELF file in memory, of a page or four. */
 static int add_vdso(struct modules *ms, const struct target *t, struct mlk_writer *w,
 		    struct mlk_mapping *m)
@@ -144,7 +129,7 @@ static int add_vdso(struct modules *ms, const struct target *t, struct mlk_write
 	Elf *elf = NULL;
 	int err = 0;
 
-	if (image && read_memory(t->pid, m->start, image, len) == (ssize_t)len) {
+	if (image && !target_read_memory(t, m->start, image, len)) {
 		elf_version(EV_CURRENT);
 		elf = elf_memory(image, len);
 	}

@@ -13,7 +13,16 @@
 #include "format/trace.h"
 #include "mleak.h"
 
-enum { OPT_STACK_SIZE = 256, OPT_UPROBES, OPT_RAW_STACK, OPT_REDACT, OPT_EMBED, OPT_MAX_SIZE };
+enum {
+	OPT_STACK_SIZE = 256,
+	OPT_UPROBES,
+	OPT_RAW_STACK,
+	OPT_REDACT,
+	OPT_EMBED,
+	OPT_MAX_SIZE,
+	OPT_PREFIX,
+	OPT_DRY_RUN
+};
 
 static const struct option_help {
 	int key;
@@ -36,6 +45,9 @@ static const struct option_help {
 	{OPT_MAX_SIZE, "max-size", "BYTES",
 	 "end the recording when the trace has this size; K, M and G are known"},
 	{OPT_UPROBES, "uprobes", "KIND", "how to attach: auto, multi (Linux 6.6) or perf [auto]"},
+	{'O', "obj", "FILE", "probe the allocator of FILE too, which the process has mapped"},
+	{OPT_PREFIX, "prefix", "NAME", "probe functions whose names begin so too, as in je_malloc"},
+	{OPT_DRY_RUN, "dry-run", NULL, "show what would be probed, and where; record nothing"},
 	{'h', "help", NULL, "show this help"},
 };
 
@@ -186,6 +198,15 @@ static int parse_embed(const char *text, enum module_embed *embed)
 	return found < 0 ? found : 0;
 }
 
+static int parse_prefix(const char *text, const char **prefix)
+{
+	*prefix = text;
+	if (*text && strlen(text) < 32)
+		return 0;
+	log_error("'%s' is no prefix of function names: give 1 to 31 characters", text);
+	return -EINVAL;
+}
+
 static int parse_one(struct record_opts *o, int key)
 {
 	switch (key) {
@@ -212,6 +233,14 @@ static int parse_one(struct record_opts *o, int key)
 		return parse_level(optarg, &o->zstd_level);
 	case OPT_MAX_SIZE:
 		return parse_max_size(optarg, &o->max_size);
+	case 'O':
+		o->allocators.object = optarg;
+		return 0;
+	case OPT_PREFIX:
+		return parse_prefix(optarg, &o->allocators.prefix);
+	case OPT_DRY_RUN:
+		o->dry_run = true;
+		return 0;
 	case 'h':
 		o->help = true;
 		return 0;
@@ -258,7 +287,7 @@ int record_options_parse(struct record_opts *o, int argc, char **argv)
 					.val = table[i].key};
 	opterr = 0;
 	/* '+': what follows the command's name is the command's own. */
-	while ((key = getopt_long(argc, argv, "+:p:o:d:z:h", longs, NULL)) != -1) {
+	while ((key = getopt_long(argc, argv, "+:p:o:d:z:O:h", longs, NULL)) != -1) {
 		if (key == '?' || key == ':') {
 			explain(key, argv);
 			return -EINVAL;

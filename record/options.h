@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "record/allocator.h"
 #include "record/module.h"
 #include "record/probes.h"
 
@@ -20,6 +21,8 @@ struct record_opts {
 	enum module_embed embed;
 	int zstd_level;
 	uint64_t max_size; /* of the trace, bytes; 0: no limit */
+	struct allocator_opts allocators;
+	bool dry_run; /* show what would be probed, and end */
 	bool help;
 };
 

@@ -3,7 +3,7 @@
  * The kernel emulates a few instructions when it meets a probe on them; any other is copied out and
  * single-stepped, a second trap that costs ten times more (on virtual machines).  So a probe stands
  * on the first instruction that is emulated, where only exactly known instructions lie before it,
- * which change neither an argument register nor the stack pointer.
+ * which change neither a register with an argument nor the stack pointer.
  */
 #ifndef RECORD_PROBE_SITE_H
 #define RECORD_PROBE_SITE_H
@@ -18,11 +18,18 @@ struct probe_site {
 };
 
 /*
- * Choose the site in the function that begins @func bytes into @text and is @func_len bytes long.
- * @text (@text_len bytes) is the whole code of the file: a jump from anywhere in it to the site
- * makes the site unfit, for the probe would then fire other than once a call.
+ * Choose the site in the function whose @len bytes are at @code and which has @nr_args arguments
+ * (at most 6, in integer registers).  A site behind the start holds only if nothing in the whole
+ * file jumps to it, which is for probe_site_jumps() to say.
  */
-struct probe_site probe_site_find(const uint8_t *text, size_t text_len, size_t func,
-				  size_t func_len);
+struct probe_site probe_site_find(const uint8_t *code, size_t len, unsigned int nr_args);
+
+/*
+ * Set hit[i] for each of the @nr offsets @sites into @text (@text_len bytes: all the code of a
+ * file) to which a jump or call leads from anywhere in @text.  It errs on the side of "yes".  A
+ * probe there would fire other than once a call.
+ */
+void probe_site_jumps(const uint8_t *text, size_t text_len, const size_t *sites, size_t nr,
+		      bool *hit);
 
 #endif

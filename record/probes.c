@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,17 +22,27 @@
 /* Inode of the initial pid namespace, include/linux/proc_ns.h: PROC_PID_INIT_INO. */
 #define INITIAL_PIDNS 0xeffffffcul
 
-/* Three multi links, or an entry and a return probe for each function. */
-#define MAX_LINKS (2 * ALLOCATOR_MAX_SITES)
-
 struct probes {
 	struct mleak_bpf *skel;
 	struct ring_buffer *ring;
 	bool multi;
-	int multi_links[3];
-	struct bpf_link *links[MAX_LINKS];
-	size_t nr_links;
+	int *multi_links; /* descriptors */
+	size_t nr_multi, room_multi;
+	struct bpf_link **links;
+	size_t nr_links, room_links;
+	struct bpf_link *exec;
 };
+
+/* Frees first, so that no block is seen given out whose free is not; returns before entries, so
+ * that no entry waits for a return that is not probed. */
+static const struct step {
+	enum site_kind kind;
+	bool is_return;
+} steps[] = {{SITE_FREE, false}, {SITE_ALLOC, true}, {SITE_ALLOC, false}};
+
+#define MAX_CLOSERS (3 * ALLOCATOR_MAX_OBJECTS)
+
+#define NR_STEPS (sizeof(steps) / sizeof(steps[0]))
 
 static int libbpf_quiet(enum libbpf_print_level level, const char *fmt, va_list args)
 {
@@ -53,107 +64,136 @@ static void configure(struct mleak_bpf *skel, const struct target *t, uint32_t s
 	}
 }
 
+static struct bpf_program *program_of(const struct probes *p, const struct step *step)
+{
+	if (step->kind == SITE_FREE)
+		return p->skel->progs.free_entry;
+	return step->is_return ? p->skel->progs.alloc_return : p->skel->progs.alloc_entry;
+}
+
 static int load(struct probes *p, const struct target *t, uint32_t stack_limit)
 {
 	p->skel = mleak_bpf__open();
 	if (!p->skel)
 		return -errno;
 	configure(p->skel, t, stack_limit);
-	if (p->multi) {
-		struct bpf_program *programs[] = {p->skel->progs.alloc_entry,
-						  p->skel->progs.alloc_return,
-						  p->skel->progs.free_entry};
-
-		for (size_t i = 0; i < 3; i++)
-			bpf_program__set_expected_attach_type(programs[i],
-							      UPROBE_MULTI_ATTACH_TYPE);
-	}
+	for (size_t i = 0; p->multi && i < NR_STEPS; i++)
+		bpf_program__set_expected_attach_type(program_of(p, &steps[i]),
+						      UPROBE_MULTI_ATTACH_TYPE);
 	return mleak_bpf__load(p->skel);
 }
 
 static void unload(struct probes *p)
 {
 	probes_detach(p);
+	bpf_link__destroy(p->exec);
+	p->exec = NULL;
 	mleak_bpf__destroy(p->skel);
 	p->skel = NULL;
 }
 
-/* One multi link for all sites that are (@frees) or are not free functions; *@link is its
- * descriptor. */
-static int multi_link(int *link, const struct bpf_program *prog, const struct allocator *a,
-		      struct uprobe_multi *u, bool frees)
+/* Room for one more thing of @size in *@array.  NULL: there is no memory. */
+static void *one_more(void *array, size_t nr, size_t *room, size_t size)
+{
+	void **at = array, *grown = *at;
+
+	if (nr == *room) {
+		grown = realloc(*at, (*room ? *room * 2 : 16) * size);
+		if (!grown)
+			return NULL;
+		*room = *room ? *room * 2 : 16;
+		*at = grown;
+	}
+	return (char *)grown + nr * size;
+}
+
+/* One multi link for all sites of @o that @step is for. */
+static int link_multi(struct probes *p, const struct step *step, const struct alloc_object *o,
+		      const char *path, pid_t pid)
 {
 	uint64_t offsets[ALLOCATOR_MAX_SITES], cookies[ALLOCATOR_MAX_SITES];
+	struct uprobe_multi u = {.path = path,
+				 .offsets = offsets,
+				 .cookies = cookies,
+				 .pid = pid,
+				 .is_return = step->is_return};
+	int *fd = one_more(&p->multi_links, p->nr_multi, &p->room_multi, sizeof(*fd));
 
-	u->offsets = offsets;
-	u->cookies = cookies;
-	u->nr = 0;
-	for (size_t i = 0; i < a->nr; i++) {
-		if ((a->sites[i].func == 0) != frees)
+	for (size_t i = 0; i < o->nr; i++) {
+		if (o->sites[i].kind != step->kind)
 			continue;
-		offsets[u->nr] = a->sites[i].file_offset;
-		cookies[u->nr++] = a->sites[i].func;
+		offsets[u.nr] = o->sites[i].function + o->sites[i].offset;
+		cookies[u.nr++] = o->sites[i].func;
 	}
-	*link = uprobe_multi_link(bpf_program__fd(prog), u);
-	return *link < 0 ? *link : 0;
-}
-
-/* Frees first, so that no block is seen given out whose free is not; returns before entries, so
- * that no entry waits for a return that is not probed. */
-static int attach_multi(struct probes *p, const struct allocator *a, const char *path, pid_t pid)
-{
-	struct uprobe_multi u = {.path = path, .pid = pid};
-	int err = multi_link(&p->multi_links[2], p->skel->progs.free_entry, a, &u, true);
-
-	if (err)
-		return err;
-	u.is_return = true;
-	err = multi_link(&p->multi_links[1], p->skel->progs.alloc_return, a, &u, false);
-	if (err)
-		return err;
-	u.is_return = false;
-	return multi_link(&p->multi_links[0], p->skel->progs.alloc_entry, a, &u, false);
-}
-
-static int perf_link(struct probes *p, const struct bpf_program *prog,
-		     const struct alloc_site *site, bool is_return, const char *path, pid_t pid)
-{
-	LIBBPF_OPTS(bpf_uprobe_opts, opts, .retprobe = is_return, .bpf_cookie = site->func);
-	struct bpf_link *link =
-		bpf_program__attach_uprobe_opts(prog, pid, path, site->file_offset, &opts);
-
-	if (!link)
-		return -errno;
-	p->links[p->nr_links++] = link;
+	if (!u.nr)
+		return 0;
+	if (!fd)
+		return -ENOMEM;
+	*fd = uprobe_multi_link(bpf_program__fd(program_of(p, step)), &u);
+	if (*fd < 0)
+		return *fd;
+	p->nr_multi++;
 	return 0;
 }
 
-static int attach_perf(struct probes *p, const struct allocator *a, const char *path, pid_t pid)
+/* A perf event for each site. */
+static int link_perf(struct probes *p, const struct step *step, const struct alloc_object *o,
+		     const char *path, pid_t pid)
 {
-	const struct bpf_program *passes[] = {
-		p->skel->progs.free_entry, p->skel->progs.alloc_return, p->skel->progs.alloc_entry};
+	for (size_t i = 0; i < o->nr; i++) {
+		const struct alloc_site *site = &o->sites[i];
+		LIBBPF_OPTS(bpf_uprobe_opts, opts, .retprobe = step->is_return,
+			    .bpf_cookie = site->func);
+		struct bpf_link **link;
 
-	for (int pass = 0; pass < 3; pass++)
-		for (size_t i = 0; i < a->nr; i++) {
-			int err = 0;
+		if (site->kind != step->kind)
+			continue;
+		link = one_more(&p->links, p->nr_links, &p->room_links, sizeof(struct bpf_link *));
+		if (!link)
+			return -ENOMEM;
+		*link = bpf_program__attach_uprobe_opts(program_of(p, step), pid, path,
+							site->function + site->offset, &opts);
+		if (!*link)
+			return -errno;
+		p->nr_links++;
+	}
+	return 0;
+}
 
-			if ((a->sites[i].func == 0) == (pass == 0))
-				err = perf_link(p, passes[pass], &a->sites[i], pass == 1, path,
-						pid);
-			if (err)
-				return err;
+void probes_set_code(struct probes *p, const struct allocators *a)
+{
+	memcpy(&p->skel->bss->code, &a->code, sizeof(a->code));
+}
+
+int probes_place(struct probes *p, const struct target *t, const struct allocators *a)
+{
+	char path[64];
+	int err = 0;
+
+	probes_detach(p);
+	/* Links that go by a main thread which has ended would see nothing. */
+	if (p->multi && t->task != t->pid)
+		return -ESRCH;
+	probes_set_code(p, a);
+	for (size_t s = 0; !err && s < NR_STEPS; s++)
+		for (size_t i = 0; !err && i < a->nr; i++) {
+			/* Through the descriptor: by name another file might be found than the
+			 * one that is mapped. */
+			snprintf(path, sizeof(path), "/proc/self/fd/%d", a->v[i].fd);
+			err = p->multi ? link_multi(p, &steps[s], &a->v[i], path, t->pid)
+				       : link_perf(p, &steps[s], &a->v[i], path, t->task);
 		}
-	return 0;
+	return err;
 }
 
 /* Load for the kind of link that p->multi says, and attach. */
-static int load_and_attach(struct probes *p, const struct target *t, const struct allocator *a,
-			   const char *path, uint32_t stack_limit)
+static int load_and_place(struct probes *p, const struct target *t, const struct allocators *a,
+			  uint32_t stack_limit)
 {
 	int err = load(p, t, stack_limit);
 
 	if (!err)
-		err = p->multi ? attach_multi(p, a, path, t->pid) : attach_perf(p, a, path, t->pid);
+		err = probes_place(p, t, a);
 	if (err)
 		unload(p);
 	return err;
@@ -179,74 +219,41 @@ static void explain(const struct target *t, int err)
 			  (int)t->pid, strerror(-err));
 }
 
-static struct probes *probes_new(void)
-{
-	struct probes *p = calloc(1, sizeof(*p));
-
-	if (p)
-		for (int i = 0; i < 3; i++)
-			p->multi_links[i] = -1;
-	return p;
-}
-
 static int attach_exec(struct probes *p)
 {
-	struct bpf_link *link = bpf_program__attach_raw_tracepoint(p->skel->progs.process_exec,
-								   "sched_process_exec");
-
-	if (!link)
-		return -errno;
-	p->links[p->nr_links++] = link;
-	return 0;
+	p->exec = bpf_program__attach_raw_tracepoint(p->skel->progs.process_exec,
+						     "sched_process_exec");
+	return p->exec ? 0 : -errno;
 }
 
-_Static_assert(MAX_LINKS >= 2 * ALLOCATOR_MAX_SITES, "and process_exec, for free takes only one");
-
-int probes_attach(struct probes **out, const struct target *t, const struct mlk_mapping *libc,
+int probes_attach(struct probes **out, const struct target *t, const struct allocators *a,
 		  enum probe_link link, uint32_t stack_limit)
 {
-	struct allocator a;
-	struct probes *p = NULL;
-	char path[64];
-	int fd, err;
+	struct probes *p = calloc(1, sizeof(*p));
+	int err = -ENOMEM;
 
 	*out = NULL;
 	libbpf_set_print(libbpf_quiet);
-	fd = target_open_mapped(t, libc);
-	if (fd < 0) {
-		log_error("cannot open '%s', which process %d has mapped: %s", libc->path,
-			  (int)t->pid, strerror(-fd));
-		return fd;
-	}
-	err = allocator_find(&a, fd, libc->path);
-	if (err)
+	if (!p)
 		goto out;
-	p = probes_new();
-	if (!p) {
-		err = -ENOMEM;
-		explain(t, err);
-		goto out;
-	}
-	/* Through the descriptor: by name another file might be found than the one that is mapped.
-	 */
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	p->multi = link == PROBE_LINK_MULTI ||
-		   (link == PROBE_LINK_AUTO && !kernel_multi_filters_threads());
-	err = load_and_attach(p, t, &a, path, stack_limit);
+	/* Links for a process go by its main thread: where that has ended, only a perf event's, by
+	 * another thread, work. */
+	p->multi = link == PROBE_LINK_MULTI || (link == PROBE_LINK_AUTO && t->task == t->pid &&
+						!kernel_multi_filters_threads());
+	err = load_and_place(p, t, a, stack_limit);
 	if (err && p->multi && link == PROBE_LINK_AUTO && err != -EPERM && err != -ESRCH) {
 		p->multi = false;
-		err = load_and_attach(p, t, &a, path, stack_limit);
+		err = load_and_place(p, t, a, stack_limit);
 	}
 	if (!err)
 		err = attach_exec(p);
-	if (err)
-		explain(t, err);
 out:
-	close(fd);
-	if (err)
+	if (err) {
+		explain(t, err);
 		probes_free(p);
-	else
+	} else {
 		*out = p;
+	}
 	return err;
 }
 
@@ -267,14 +274,34 @@ int probes_consume(struct probes *p)
 	return ring_buffer__consume(p->ring);
 }
 
+static void *close_link(void *fd)
+{
+	close(*(int *)fd);
+	return NULL;
+}
+
+/* Each closing waits until no CPU runs the program any more: wait for all at once. */
+static void close_all(int *fds, size_t nr)
+{
+	pthread_t threads[MAX_CLOSERS];
+	size_t started = 0;
+
+	while (started < nr && started < MAX_CLOSERS &&
+	       !pthread_create(&threads[started], NULL, close_link, &fds[started]))
+		started++;
+	for (size_t i = started; i < nr; i++)
+		close(fds[i]);
+	for (size_t i = 0; i < started; i++)
+		pthread_join(threads[i], NULL);
+}
+
 void probes_detach(struct probes *p)
 {
-	/* Entries first: a call that is noted no more needs no return. */
-	for (int i = 0; i < 3; i++) {
-		if (p->multi_links[i] >= 0)
-			close(p->multi_links[i]);
-		p->multi_links[i] = -1;
-	}
+	/* A call that is noted no more needs no return. */
+	if (p->skel->bss)
+		p->skel->bss->code.ended = 1;
+	close_all(p->multi_links, p->nr_multi);
+	p->nr_multi = 0;
 	while (p->nr_links)
 		bpf_link__destroy(p->links[--p->nr_links]);
 }
@@ -291,6 +318,7 @@ void probes_losses(const struct probes *p, struct mlk_losses *losses)
 	losses->count[MLK_LOST_STATE] += d->state;
 	losses->count[MLK_LOST_POINTER] += d->pointer;
 	losses->count[MLK_LOST_EXEC] += d->exec;
+	losses->count[MLK_LOST_UNMAP] += d->unmap;
 }
 
 const char *probes_backend(const struct probes *p)
@@ -305,5 +333,7 @@ void probes_free(struct probes *p)
 	ring_buffer__free(p->ring);
 	if (p->skel)
 		unload(p);
+	free(p->multi_links);
+	free(p->links);
 	free(p);
 }

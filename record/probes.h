@@ -1,10 +1,11 @@
-/* probes.h - the BPF programs in the kernel, on the functions of one allocator in one process */
+/* probes.h - the BPF programs in the kernel, on the allocators' functions in one process */
 #ifndef RECORD_PROBES_H
 #define RECORD_PROBES_H
 
 #include <stdint.h>
 
 #include "format/trace.h"
+#include "record/allocator.h"
 #include "record/target.h"
 
 struct probes; /* opaque */
@@ -23,14 +24,21 @@ struct probes_consumer {
 };
 
 /*
- * Load the programs and put them on the allocator that @libc, a mapping of @t, maps: from now on
- * events are kept for probes_consume().  @stack_limit: most stack bytes an event carries.
+ * Load the programs and put them on the functions of @a, which are those of @t: from now on events
+ * are kept for probes_consume().  @stack_limit: most stack bytes an event carries.
  *
  * On success *@out is released with probes_free(); on failure it is NULL and one sentence was
  * logged. Returns 0 or -errno.
  */
-int probes_attach(struct probes **out, const struct target *t, const struct mlk_mapping *libc,
+int probes_attach(struct probes **out, const struct target *t, const struct allocators *a,
 		  enum probe_link link, uint32_t stack_limit);
+
+/* Take the probes out and put them on the functions of @a instead: the process runs another
+ * program. Returns 0 or -errno. */
+int probes_place(struct probes *p, const struct target *t, const struct allocators *a);
+
+/* The code of @a lies elsewhere now. */
+void probes_set_code(struct probes *p, const struct allocators *a);
 
 /* Say which function receives the events; before the first probes_consume(). */
 int probes_set_consumer(struct probes *p, const struct probes_consumer *consumer);

@@ -82,11 +82,12 @@ void progress_summary(const struct session *s, const char *path)
 		 " frees, %" PRIu64 " lost",
 		 (double)(s->end_ns - s->start_ns) / 1e9, s->target.comm, (int)s->target.pid,
 		 s->allocs, s->frees, lost);
+	log_info("the probes took %.0f ms to be put in and %.0f ms to be taken out",
+		 (double)s->attach_ns / 1e6, (double)s->detach_ns / 1e6);
 	warn_of_losses(s);
-	if (!s->allocs && !s->frees)
-		log_warn("not one call of malloc or free was seen: the program made none, or uses "
-			 "an "
-			 "allocator other than its C library's");
+	if (session_is_quiet(s))
+		log_warn("not one call of malloc or free was seen%s",
+			 s->quiet_told ? "" : ": the program made none");
 	log_info("wrote '%s' (%s); now run: mleak report %s", path,
 		 size_text(size, mlk_writer_bytes(s->writer)), path);
 }

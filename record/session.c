@@ -1,7 +1,9 @@
 /* session.c - events, mappings, modules and names, each into the writer */
 #include "record/session.h"
 
+#include <elf.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -10,20 +12,28 @@
 
 #include "bpf/event.h"
 #include "mleak.h"
+#include "record/objects.h"
+#include "record/quiet.h"
 
 /* Events taken in before other things are looked at again: some milliseconds' worth. */
 #define BATCH 20000
 
+#define FIND_NS 1000000000u /* longest wait for a new program's libraries */
+
 _Static_assert((int)EVENT_ALLOC == MLK_ALLOC && (int)EVENT_FREE == MLK_FREE &&
 		       (int)EVENT_RELEASE == MLK_RELEASE && (int)EVENT_RESTORE == MLK_RESTORE &&
-		       (int)EVENT_EXEC == MLK_EXEC,
+		       (int)EVENT_EXEC == MLK_EXEC && (int)EVENT_UNMAP == MLK_UNMAP,
 	       "the ring's kinds are the trace's");
 _Static_assert((int)FUNC_MALLOC == MLK_FUNC_MALLOC && (int)FUNC_CALLOC == MLK_FUNC_CALLOC &&
 		       (int)FUNC_REALLOC == MLK_FUNC_REALLOC &&
 		       (int)FUNC_POSIX_MEMALIGN == MLK_FUNC_POSIX_MEMALIGN &&
 		       (int)FUNC_ALIGNED_ALLOC == MLK_FUNC_ALIGNED_ALLOC &&
 		       (int)FUNC_MEMALIGN == MLK_FUNC_MEMALIGN &&
-		       (int)FUNC_VALLOC == MLK_FUNC_VALLOC && (int)FUNC_PVALLOC == MLK_FUNC_PVALLOC,
+		       (int)FUNC_VALLOC == MLK_FUNC_VALLOC &&
+		       (int)FUNC_PVALLOC == MLK_FUNC_PVALLOC &&
+		       (int)FUNC_REALLOCARRAY == MLK_FUNC_REALLOCARRAY &&
+		       (int)FUNC_MMAP == MLK_FUNC_MMAP && (int)FUNC_MREMAP == MLK_FUNC_MREMAP &&
+		       (int)FUNC_NEW == MLK_FUNC_NEW && (int)FUNC_NEW_ARRAY == MLK_FUNC_NEW_ARRAY,
 	       "the ring's functions are the trace's");
 
 static uint64_t clock_ns(clockid_t clock)
@@ -122,7 +132,7 @@ static void on_lost(void *ctx, uint64_t nr)
 /* Read all mappings anew and write them as valid from @time_ns.  False: the process has ended. */
 static bool snapshot_maps(struct session *s, uint64_t time_ns)
 {
-	int err = maps_read(&s->maps, s->target.pid);
+	int err = maps_read(&s->maps, s->target.task);
 
 	if (err) {
 		if (err == -ENOMEM)
@@ -216,9 +226,18 @@ static int take_small(struct session *s, const struct event_small *e, size_t siz
 
 	if (size < sizeof(*e))
 		return -EPROTO;
+	if (e->type == EVENT_UNMAP) {
+		if (size < sizeof(struct event_range))
+			return -EPROTO;
+		ev.size = ((const struct event_range *)e)->size;
+	}
 	s->frees += e->type == EVENT_FREE || e->type == EVENT_RELEASE;
-	/* Probes belong to the main thread's task, which is gone when another thread calls exec. */
-	s->execs_lost += e->type == EVENT_EXEC && e->nested;
+	if (e->type == EVENT_EXEC) {
+		s->execed_ns = e->time_ns;
+		/* Probes belong to the main thread's task, which is gone when another calls exec.
+		 */
+		s->links_dead |= e->nested;
+	}
 	return mlk_writer_event(s->writer, &ev);
 }
 
@@ -244,11 +263,80 @@ static int on_event(void *ctx, void *data, size_t size)
 	return ++s->batch >= BATCH ? -EAGAIN : 0;
 }
 
+/* Put the probes on the allocators that the target has mapped now. */
+static int place(struct session *s, struct allocators *now)
+{
+	uint64_t start_ns = session_now_ns();
+	int err = probes_place(s->probes, &s->target, now);
+
+	if (err) {
+		allocators_release(now);
+		return err;
+	}
+	allocators_release(&s->allocators);
+	s->allocators = *now;
+	s->attach_ns = session_now_ns() - start_ns;
+	return 0;
+}
+
+/* Another program runs.  As soon as its libraries are mapped, see to it that the probes are where
+ * it allocates; on the same files they are still in place. */
+static void follow_exec(struct session *s)
+{
+	bool is_static = !target_auxv(&s->target, AT_BASE);
+	uint64_t execed_ns = s->execed_ns;
+	struct allocators now;
+	int err;
+
+	if (!is_static && !objects_complete(&s->target, false) &&
+	    session_now_ns() - s->execed_ns < FIND_NS)
+		return;
+	s->execed_ns = 0;
+	if (poll(&(struct pollfd){.fd = s->target.pidfd, .events = POLLIN}, 1, 0) == 1) {
+		s->execs_lost++; /* it has ended already */
+		return;
+	}
+	target_describe(&s->target);
+	err = allocators_find(&now, &s->target, &s->allocator_opts);
+	if (!err && !s->links_dead && allocators_same(&now, &s->allocators)) {
+		allocators_release(&s->allocators);
+		s->allocators = now;
+		probes_set_code(s->probes, &now);
+	} else if (!err) {
+		err = place(s, &now);
+		if (!err)
+			log_info("process %d runs '%s' now; recorded from %.1f ms after its start",
+				 (int)s->target.pid, s->target.comm,
+				 (double)(session_now_ns() - execed_ns) / 1e6);
+	} else {
+		allocators_release(&now);
+	}
+	s->execs_lost += err != 0;
+	s->links_dead = false;
+}
+
 bool session_drain(struct session *s)
 {
+	bool drained;
+
 	read_sideband(s);
 	s->batch = 0;
-	return probes_consume(s->probes) != -EAGAIN;
+	drained = probes_consume(s->probes) != -EAGAIN;
+	if (s->execed_ns && drained)
+		follow_exec(s);
+	return drained;
+}
+
+bool session_is_quiet(const struct session *s)
+{
+	return !s->allocs && !s->frees;
+}
+
+void session_explain_quiet(struct session *s)
+{
+	if (!s->quiet_told)
+		quiet_explain(&s->target, &s->allocators, s->cpu_ticks);
+	s->quiet_told = true;
 }
 
 void session_losses(const struct session *s, struct mlk_losses *losses)
@@ -261,12 +349,31 @@ void session_losses(const struct session *s, struct mlk_losses *losses)
 	losses->count[MLK_LOST_EXEC] += s->execs_lost;
 }
 
+/* Where the main thread has ended, the probes go by another thread: find a new one if that ended.
+ */
+static void follow_thread(struct session *s)
+{
+	pid_t before = s->target.task;
+	struct allocators now;
+
+	if (before == s->target.pid)
+		return;
+	target_find_task(&s->target);
+	if (s->target.task == before)
+		return;
+	if (allocators_find(&now, &s->target, &s->allocator_opts))
+		allocators_release(&now);
+	else
+		place(s, &now);
+}
+
 void session_flush(struct session *s)
 {
 	struct mlk_losses losses;
 
 	if (s->err)
 		return;
+	follow_thread(s);
 	flush_maps(s);
 	session_losses(s, &losses);
 	mlk_writer_set_losses(s->writer, &losses);
@@ -300,22 +407,21 @@ static int write_meta(struct session *s, const struct session_opts *opts)
 	return mlk_writer_open(&s->writer, opts->fd, &meta, opts->zstd_level);
 }
 
-/* Put the probes on the C library that the target has mapped now. */
+/* Put the probes on the allocators that the target has mapped now. */
 static int attach(struct session *s, const struct session_opts *opts)
 {
 	const struct probes_consumer consumer = {.event = on_event, .ctx = s};
-	const struct mlk_mapping *libc = target_find_libc(&s->maps);
-	int err;
+	uint64_t start_ns;
+	int err = allocators_find(&s->allocators, &s->target, &opts->allocators);
 
-	if (!libc) {
-		log_error("cannot record process %d: it has no shared C library mapped (statically "
-			  "linked?), where mleak finds malloc",
-			  (int)s->target.pid);
-		return -ENOENT;
-	}
-	err = probes_attach(&s->probes, &s->target, libc, opts->link, opts->stack_limit);
 	if (err)
 		return err;
+	start_ns = session_now_ns();
+	err = probes_attach(&s->probes, &s->target, &s->allocators, opts->link, opts->stack_limit);
+	if (err)
+		return err;
+	s->attach_ns = session_now_ns() - start_ns;
+	s->cpu_ticks = quiet_cpu_ticks(&s->target);
 	err = probes_set_consumer(s->probes, &consumer);
 	if (err)
 		log_error("cannot read the events of process %d: %s", (int)s->target.pid,
@@ -329,6 +435,7 @@ int session_start(struct session *s, const struct session_opts *opts)
 
 	s->modules.embed = opts->embed;
 	s->mode = opts->stack_mode;
+	s->allocator_opts = opts->allocators;
 	if (err) {
 		log_error("cannot write the trace '%s': %s", opts->path, mlk_strerror(err));
 		return err;
@@ -356,6 +463,7 @@ void session_finish(struct session *s, enum mlk_end reason)
 
 	s->end_ns = session_now_ns();
 	probes_detach(s->probes);
+	s->detach_ns = session_now_ns() - s->end_ns;
 	while (!s->err && !session_drain(s))
 		;
 	if (reason != MLK_END_EXITED && !s->err) {
@@ -373,6 +481,7 @@ void session_release(struct session *s)
 	probes_free(s->probes);
 	sideband_free(s->sideband);
 	mlk_writer_free(s->writer);
+	allocators_release(&s->allocators);
 	maps_release(&s->maps);
 	modules_release(&s->modules);
 	threads_release(&s->threads);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "format/writer.h"
+#include "record/allocator.h"
 #include "record/maps.h"
 #include "record/modules.h"
 #include "record/probes.h"
@@ -19,23 +20,31 @@ struct session {
 	struct sideband
 		*sideband; /* NULL: not allowed; mappings are then looked at from time to time */
 	struct probes *probes;
+	struct allocators allocators; /* that are probed */
+	struct allocator_opts allocator_opts;
 	struct maps maps;
 	struct modules modules;
 	enum mlk_stack_mode mode;
 	struct threads threads;
-	bool maps_changed;	   /* and the trace has no snapshot of it yet */
-	uint64_t maps_changed_ns;  /* since when */
-	uint64_t maps_known_ns;	   /* all mappings made before this time are known */
-	bool maps_missed;	   /* the kernel dropped notices since the last snapshot */
-	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC, as the trace has them */
-	uint64_t allocs, frees;	   /* events written */
-	uint64_t maps_lost;	   /* notices that the kernel dropped */
-	uint64_t execs_lost;	   /* programs started by exec that could not be recorded */
-	unsigned int batch;	   /* events since probes_consume() was called */
-	int err;		   /* the first that came up; the recording must end */
+	bool maps_changed;	       /* and the trace has no snapshot of it yet */
+	uint64_t maps_changed_ns;      /* since when */
+	uint64_t maps_known_ns;	       /* all mappings made before this time are known */
+	bool maps_missed;	       /* the kernel dropped notices since the last snapshot */
+	uint64_t start_ns, end_ns;     /* CLOCK_MONOTONIC, as the trace has them */
+	uint64_t allocs, frees;	       /* events written */
+	uint64_t maps_lost;	       /* notices that the kernel dropped */
+	uint64_t execs_lost;	       /* programs started by exec that could not be recorded */
+	uint64_t attach_ns, detach_ns; /* how long the probes took to be put in, and out */
+	uint64_t cpu_ticks;	       /* of the target, when they were in */
+	bool quiet_told;	       /* that nothing was seen, and why */
+	uint64_t execed_ns;	       /* another program runs since then; 0: the probes know it */
+	bool links_dead;	       /* that exec was not the main thread's */
+	unsigned int batch;	       /* events since probes_consume() was called */
+	int err;		       /* the first that came up; the recording must end */
 };
 
 struct session_opts {
+	struct allocator_opts allocators;
 	enum probe_link link;
 	uint32_t stack_limit; /* bytes */
 	enum mlk_stack_mode stack_mode;
@@ -55,6 +64,12 @@ int session_start(struct session *s, const struct session_opts *opts);
 
 /* Take in what is waiting.  Returns false when much is still waiting; errors go to s->err. */
 bool session_drain(struct session *s);
+
+/* Has not one event come? */
+bool session_is_quiet(const struct session *s);
+
+/* Say why, once. */
+void session_explain_quiet(struct session *s);
 
 /* Put onto the file what has come so far. */
 void session_flush(struct session *s);

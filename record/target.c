@@ -2,6 +2,7 @@
 #include "record/target.h"
 
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -33,41 +34,58 @@ static size_t read_proc(pid_t pid, const char *name, char *buf, size_t size)
 	return n > 0 ? (size_t)n : 0;
 }
 
+/* Is @tid a thread that has not ended?  A main thread that has, stays as a zombie. */
+static bool is_alive(pid_t tid)
+{
+	char stat[512];
+	const char *state;
+
+	read_proc(tid, "stat", stat, sizeof(stat));
+	state = strrchr(stat, ')');
+	return state && state[1] == ' ' && !strchr("ZX", state[2]);
+}
+
+void target_find_task(struct target *t)
+{
+	char path[64];
+	struct dirent *entry;
+	DIR *dir;
+
+	if (is_alive(t->task))
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)t->pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir)) != NULL) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (tid > 0 && is_alive(tid)) {
+			t->task = tid;
+			break;
+		}
+	}
+	if (dir)
+		closedir(dir);
+}
+
 void target_describe(struct target *t)
 {
 	char path[64];
 	ssize_t n;
 	size_t len;
 
+	target_find_task(t);
 	len = read_proc(t->pid, "comm", t->comm, sizeof(t->comm));
 	if (len && t->comm[len - 1] == '\n')
 		t->comm[len - 1] = '\0';
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->pid);
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->task);
 	n = readlink(path, t->exe, sizeof(t->exe) - 1);
 	t->exe[n > 0 ? n : 0] = '\0';
-	len = read_proc(t->pid, "cmdline", t->command, sizeof(t->command));
+	len = read_proc(t->task, "cmdline", t->command, sizeof(t->command));
 	while (len && !t->command[len - 1])
 		len--;
 	for (size_t i = 0; i < len; i++)
 		if (!t->command[i])
 			t->command[i] = ' ';
-}
-
-/* Has the process threads left, though its main thread has ended? */
-static bool main_thread_ended(const struct target *t)
-{
-	char path[64];
-	struct dirent *entry;
-	int nr = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)t->pid);
-	dir = opendir(path);
-	while (dir && (entry = readdir(dir)) != NULL)
-		nr += entry->d_name[0] != '.';
-	if (dir)
-		closedir(dir);
-	return nr > 1;
 }
 
 /* Say why /proc/PID/maps cannot be read. */
@@ -77,11 +95,6 @@ static void explain_denied(const struct target *t, int err)
 		log_error("cannot watch process %d: it belongs to another user or is protected; "
 			  "run as "
 			  "root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE",
-			  (int)t->pid);
-	else if (err == -ESRCH && main_thread_ended(t))
-		log_error("cannot watch process %d: its main thread has ended; such a process "
-			  "cannot be "
-			  "recorded yet",
 			  (int)t->pid);
 	else if (err == -ESRCH || err == -ENOENT)
 		log_error("cannot watch process %d: it has ended, or is a kernel thread",
@@ -95,7 +108,7 @@ static bool uses_seccomp(const struct target *t)
 	char status[8192];
 	const char *line;
 
-	read_proc(t->pid, "status", status, sizeof(status));
+	read_proc(t->task, "status", status, sizeof(status));
 	line = strstr(status, "\nSeccomp:");
 	return line && strtol(line + strlen("\nSeccomp:"), NULL, 10) != 0;
 }
@@ -106,7 +119,7 @@ int target_open(struct target *t, pid_t pid)
 	int err;
 
 	memset(t, 0, sizeof(*t));
-	t->pid = pid;
+	t->pid = t->task = pid;
 	t->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (t->pidfd < 0) {
 		err = -errno;
@@ -120,7 +133,8 @@ int target_open(struct target *t, pid_t pid)
 			log_error("cannot watch process %d: %s", (int)pid, strerror(-err));
 		return err;
 	}
-	err = maps_read(&maps, pid);
+	target_find_task(t);
+	err = maps_read(&maps, t->task);
 	maps_release(&maps);
 	if (err) {
 		explain_denied(t, err);
@@ -150,7 +164,7 @@ void target_path(const struct target *t, const struct mlk_mapping *m, char *path
 	struct stat ours, theirs;
 	bool same;
 
-	snprintf(root, sizeof(root), "/proc/%d/root", (int)t->pid);
+	snprintf(root, sizeof(root), "/proc/%d/root", (int)t->task);
 	same = stat("/", &ours) || stat(root, &theirs) ||
 	       (ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino);
 	snprintf(path, size, "%s%s", same ? "" : root, m->path);
@@ -180,7 +194,7 @@ int target_open_mapped(const struct target *t, const struct mlk_mapping *m)
 
 	/* The kernel's own link to the mapped file; but by now another may be mapped at that place.
 	 */
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)t->pid,
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)t->task,
 		 m->start, m->end);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0 && !fstat(fd, &st) && st.st_ino == m->inode)
@@ -189,14 +203,14 @@ int target_open_mapped(const struct target *t, const struct mlk_mapping *m)
 		close(fd);
 	if (m->path[0] != '/')
 		return -ENOENT;
-	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)t->pid, m->path);
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)t->task, m->path);
 	fd = open_if_same(path, m);
 	return fd >= 0 ? fd : open_if_same(m->path, m);
 }
 
 /* "libc.so.6", "libc-2.31.so", "ld-musl-x86_64.so.1" (loader and libc in one), with or without "
  * (deleted)". */
-static bool is_libc(const char *path)
+bool target_is_libc(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
 
@@ -204,10 +218,37 @@ static bool is_libc(const char *path)
 	       (!strncmp(base, "libc-2.", 7) && strstr(base, ".so"));
 }
 
-const struct mlk_mapping *target_find_libc(const struct maps *maps)
+uint64_t target_auxv(const struct target *t, uint64_t type)
 {
-	for (size_t i = 0; i < maps->nr; i++)
-		if (maps->v[i].perms & MLK_PERM_X && maps->v[i].inode && is_libc(maps->v[i].path))
-			return &maps->v[i];
-	return NULL;
+	Elf64_auxv_t aux[64];
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)t->task);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = read(fd, aux, sizeof(aux));
+	close(fd);
+	for (ssize_t i = 0; i < n / (ssize_t)sizeof(aux[0]); i++)
+		if (aux[i].a_type == type)
+			return aux[i].a_un.a_val;
+	return 0;
+}
+
+int target_read_memory(const struct target *t, uint64_t addr, void *to, size_t len)
+{
+	char path[64];
+	ssize_t n;
+	int fd, err;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)t->task);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = pread(fd, to, len, (off_t)addr);
+	err = n < 0 ? -errno : n == (ssize_t)len ? 0 : -EFAULT;
+	close(fd);
+	return err;
 }

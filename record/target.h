@@ -11,6 +11,7 @@
 
 struct target {
 	pid_t pid;
+	pid_t task;    /* a thread of it that lives: /proc tells nothing of an ended main thread */
 	int pidfd;     /* readable when the process has ended */
 	bool started;  /* by us: it is our child */
 	char comm[64]; /* its name */
@@ -21,6 +22,9 @@ struct target {
 /* Attach to process @pid by reference: nothing of it is changed.  On failure one sentence was
  * logged. target_release() in any case.  Returns 0 or -errno. */
 int target_open(struct target *t, pid_t pid);
+
+/* Set t->task anew if that thread has ended; it stays as it is when all have. */
+void target_find_task(struct target *t);
 
 /* Read comm, exe and command again (after exec).  What cannot be read stays empty. */
 void target_describe(struct target *t);
@@ -35,7 +39,13 @@ int target_open_mapped(const struct target *t, const struct mlk_mapping *m);
  * root if that is another. */
 void target_path(const struct target *t, const struct mlk_mapping *m, char *path, size_t size);
 
-/* The executable mapping of the C library, or NULL. */
-const struct mlk_mapping *target_find_libc(const struct maps *maps);
+/* Is @path a C library's, by its name? */
+bool target_is_libc(const char *path);
+
+/* The value of the auxiliary vector's entry @type; 0: it has none. */
+uint64_t target_auxv(const struct target *t, uint64_t type);
+
+/* Copy @len bytes of the target's memory.  Returns 0 or -errno. */
+int target_read_memory(const struct target *t, uint64_t addr, void *to, size_t len);
 
 #endif

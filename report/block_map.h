@@ -15,6 +15,8 @@ struct live_block {
 	uint32_t tid;	/* the thread that got it */
 	uint32_t stack; /* number of its stack */
 	bool known;
+	bool mapped; /* by mmap: parts of it can be unmapped */
+	bool part;   /* cut out of a block that lives on, and unmapped unless restored */
 };
 
 struct block_slot;

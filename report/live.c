@@ -2,7 +2,10 @@
  *
  * The old block of a realloc leaves the table before the allocator can hand its address to another
  * thread (RELEASE), and waits in the thread's place until the thread's next event tells how the
- * realloc ended: RESTORE puts it back, anything else makes the release final.
+ * realloc ended: RESTORE puts it back, anything else makes the release final.  So does what mremap
+ * takes away (UNMAP).
+ *
+ * What mmap gave out can be unmapped in parts.  Each piece that is left is a block.
  */
 #include "report/live.h"
 
@@ -11,12 +14,16 @@
 
 #include "report/array.h"
 #include "report/hash_index.h"
+#include "report/range_map.h"
+
+#define PAGE_SIZE 4096u /* unmapping rounds up to it; x86-64 */
 
 /* Each process has maps of its own: an exec gives them back whole, and costs no more than it took
  * to fill them, however many blocks other processes have. */
 struct process {
 	uint32_t tgid;
 	struct block_map blocks;  /* by address */
+	struct range_map ranges;  /* given out by mmap */
 	struct block_map pending; /* released, but not finally: by thread */
 };
 
@@ -97,7 +104,9 @@ static int put(struct live *live, struct process *process, const struct live_blo
 /* The release of @block is final. */
 static void count_free(struct live *live, const struct live_block *block)
 {
-	if (block->known)
+	if (block->part)
+		live->totals.freed.bytes += block->size;
+	else if (block->known)
 		add(&live->totals.freed, block);
 	else
 		live->totals.unknown_frees++;
@@ -112,6 +121,92 @@ static void settle(struct live *live, struct process *process, const struct mlk_
 		count_free(live, &block);
 }
 
+/* Put back what lies of @block in [@start, @end). */
+static int put_piece(struct live *live, struct process *process, const struct live_block *block,
+		     uint64_t start, uint64_t end)
+{
+	struct live_block piece = *block;
+	int err;
+
+	if (start >= end)
+		return 0;
+	piece.addr = start;
+	piece.size = end - start;
+	err = range_map_put(&process->ranges, &piece);
+	if (!err)
+		add(&live->totals.outstanding, &piece);
+	return err;
+}
+
+/* Cut [@start, @end) out of a block of mmap.  Returns 1 with what was cut out in *@cut, 0 when none
+ * is left that overlaps, or -ENOMEM. */
+static int cut(struct live *live, struct process *process, uint64_t start, uint64_t end,
+	       struct live_block *cut)
+{
+	struct live_block block;
+	uint64_t block_end;
+	int err;
+
+	if (!range_map_take(&process->ranges, start, end, &block))
+		return 0;
+	block_end = range_end(&block);
+	subtract(&live->totals.outstanding, &block);
+	*cut = block;
+	cut->addr = block.addr > start ? block.addr : start;
+	cut->size = (block_end < end ? block_end : end) - cut->addr;
+	cut->part = cut->size < block.size;
+	if (cut->addr > block.addr && block_end > end)
+		live->totals.allocated.blocks++;
+	err = put_piece(live, process, &block, block.addr, cut->addr);
+	if (!err)
+		err = put_piece(live, process, &block, end, block_end);
+	return err ? err : 1;
+}
+
+static int on_map(struct live *live, struct process *process, struct live_block *block)
+{
+	struct live_block old;
+	int err;
+
+	block->size = range_end(block) - block->addr;
+	if (!block->size)
+		return 0; /* no mapping is empty */
+	while ((err = cut(live, process, block->addr, range_end(block), &old)) > 0) {
+		live->totals.implied.blocks += !old.part;
+		live->totals.implied.bytes += old.size;
+	}
+	add(&live->totals.allocated, block);
+	return err ? err : put_piece(live, process, block, block->addr, range_end(block));
+}
+
+/* Of several blocks that are unmapped at once only one waits for a RESTORE: mremap, which alone can
+ * fail, takes more than one mapping only if they touch. */
+static int on_unmap(struct live *live, struct process *process, const struct mlk_event *event)
+{
+	uint64_t end = event->addr + event->size;
+	struct live_block old;
+	int err;
+
+	end = end < event->addr || end > UINT64_MAX - PAGE_SIZE
+		      ? UINT64_MAX
+		      : (end + PAGE_SIZE - 1) & ~(uint64_t)(PAGE_SIZE - 1);
+	while ((err = cut(live, process, event->addr, end, &old)) > 0) {
+		settle(live, process, event);
+		err = block_map_put(&process->pending, event->tid, &old);
+		if (err)
+			return err;
+	}
+	return err;
+}
+
+/* A mapping that mremap did not move after all. */
+static int put_back(struct live *live, struct process *process, struct live_block *block)
+{
+	live->totals.allocated.blocks += block->part;
+	block->part = false;
+	return put_piece(live, process, block, block->addr, range_end(block));
+}
+
 static int on_alloc(struct live *live, struct process *process, const struct mlk_event *event,
 		    uint32_t stack)
 {
@@ -123,9 +218,12 @@ static int on_alloc(struct live *live, struct process *process, const struct mlk
 		.tid = event->tid,
 		.stack = stack,
 		.known = true,
+		.mapped = event->func == MLK_FUNC_MMAP || event->func == MLK_FUNC_MREMAP,
 	};
 	struct live_block old;
 
+	if (block.mapped)
+		return on_map(live, process, &block);
 	if (take(live, process, event->addr, &old))
 		add(&live->totals.implied, &old);
 	add(&live->totals.allocated, &block);
@@ -157,6 +255,8 @@ static int on_restore(struct live *live, struct process *process, const struct m
 
 	if (!block_map_take(&process->pending, event->tid, &block))
 		return 0;
+	if (block.mapped)
+		return put_back(live, process, &block);
 	if (block.addr != event->addr) {
 		count_free(live, &block);
 		return 0;
@@ -174,8 +274,13 @@ static int on_restore(struct live *live, struct process *process, const struct m
 static void on_exec(struct live *live, struct process *process)
 {
 	const struct live_block *block;
+	struct live_block old;
 	size_t pos = 0;
 
+	while (range_map_take(&process->ranges, 0, UINT64_MAX, &old)) {
+		subtract(&live->totals.outstanding, &old);
+		add(&live->totals.gone, &old);
+	}
 	while ((block = block_map_next(&process->blocks, &pos))) {
 		subtract(&live->totals.outstanding, block);
 		add(&live->totals.gone, block);
@@ -184,7 +289,9 @@ static void on_exec(struct live *live, struct process *process)
 	/* the other threads were killed in the middle of their reallocs */
 	pos = 0;
 	while ((block = block_map_next(&process->pending, &pos)))
-		if (block->known)
+		if (block->part)
+			live->totals.gone.bytes += block->size;
+		else if (block->known)
 			add(&live->totals.gone, block);
 	block_map_release(&process->pending);
 }
@@ -210,6 +317,8 @@ int live_event(struct live *live, const struct mlk_event *event, uint32_t stack)
 		return on_release(live, process, event);
 	case MLK_RESTORE:
 		return on_restore(live, process, event);
+	case MLK_UNMAP:
+		return on_unmap(live, process, event);
 	case MLK_EXEC:
 		on_exec(live, process);
 		return 0;
@@ -244,6 +353,9 @@ void live_each(const struct live *live, void (*visit)(void *arg, const struct li
 
 		while ((block = block_map_next(&live->all[i].blocks, &pos)))
 			visit(arg, block);
+		for (block = range_map_from(&live->all[i].ranges, 0); block;
+		     block = range_map_from(&live->all[i].ranges, block->addr + 1))
+			visit(arg, block);
 	}
 }
 
@@ -253,6 +365,7 @@ void live_free(struct live *live)
 		return;
 	for (size_t i = 0; i < live->nr; i++) {
 		block_map_release(&live->all[i].blocks);
+		range_map_release(&live->all[i].ranges);
 		block_map_release(&live->all[i].pending);
 	}
 	hash_index_release(&live->index);

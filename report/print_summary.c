@@ -91,11 +91,12 @@ static void print_losses(const struct table *t, const struct mlk_losses *losses)
 
 static void print_completeness(const struct table *t, const struct leaks *leaks)
 {
-	uint64_t all = leaks_totals(leaks)->allocated.blocks;
-	uint64_t complete = leaks_status_count(leaks, DWUNW_STATUS_ENDED);
+	uint64_t complete = leaks_status_count(leaks, DWUNW_STATUS_ENDED), all = 0;
 	char buf[TEXT_NUMBER_MAX], of[TEXT_NUMBER_MAX];
 	uint64_t permille;
 
+	for (int status = 0; status < DWUNW_STATUS_NR; status++)
+		all += leaks_status_count(leaks, (enum dwunw_status)status);
 	if (!all)
 		return;
 	/* rounded down: 100.0 % is said only when it is so */

@@ -1,6 +1,6 @@
 /* fuzz_module.c - an input as an ELF file that is recorded, and as an image that is unwound
  *
- * First as record/ sees the file of a library: its allocator, its build-id, its reduced image. Then
+ * First as record/ sees the file of a library: its functions, its build-id, its reduced image. Then
  * as report/ sees an image in a trace: both the input itself and what it was reduced to.
  */
 #include <gelf.h>
@@ -12,6 +12,7 @@
 #include "record/allocator.h"
 #include "record/elffile.h"
 #include "record/module.h"
+#include "record/sites.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unwind_once.h"
 #include "unwind/dwunw.h"
@@ -165,19 +166,38 @@ static void unwind_image(const uint8_t *image, size_t len, const struct places *
 	dwunw_free(dw);
 }
 
+/* Look for the functions of an allocator, and where their probes would stand. */
+static void find_sites(Elf *elf)
+{
+	static const char *const names[] = {"malloc", "free", "mmap"};
+	struct elf_function found[3] = {0};
+	struct alloc_object object = {.fd = -1};
+
+	elffile_functions(elf, elf, ELF_EXPORTED, names, 3, found);
+	elffile_functions(elf, elf, ELF_ALL, names, 3, found);
+	for (unsigned int i = 0; i < 3; i++)
+		if (found[i].found)
+			sites_add(&object, &(struct site_wanted){.name = names[i],
+								 .func = i + 1,
+								 .nr_args = i + 1,
+								 .at = &found[i]});
+	sites_choose(&object, elf);
+	FUZZ_CHECK(object.nr <= 3);
+	for (size_t i = 0; i < object.nr; i++)
+		FUZZ_CHECK(!object.sites[i].offset || object.sites[i].emulated);
+	(void)elffile_has_loader(elf);
+}
+
 static void record_file(int fd, size_t size, struct places *p)
 {
 	struct mlk_id id;
-	struct allocator a;
 	uint8_t *image;
 	uint64_t len;
 	Elf *elf = elffile_open(fd);
 
-	if (!allocator_find(&a, fd, PATH))
-		for (size_t i = 0; i < a.nr; i++)
-			FUZZ_CHECK(a.nr <= ALLOCATOR_MAX_SITES && a.sites[i].name);
 	if (!elf)
 		return;
+	find_sites(elf);
 	elffile_build_id(elf, &id);
 	FUZZ_CHECK(id.len <= MLK_MAX_ID);
 	find_places(p, elf);

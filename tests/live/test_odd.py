@@ -46,25 +46,6 @@ int main(int argc, char **argv)
 }
 """
 
-THREAD_EXEC = r"""
-#include <pthread.h>
-#include <unistd.h>
-static void *run(void *arg)
-{
-	char **argv = arg;
-	execvp(argv[1], argv + 1);
-	return 0;
-}
-int main(int argc, char **argv)
-{
-	pthread_t t;
-	pthread_create(&t, 0, run, argv);
-	pthread_join(t, 0);
-	return argc > 100;
-}
-"""
-
-
 ALIGNED = r"""
 #include <malloc.h>
 #include <stdlib.h>
@@ -205,14 +186,6 @@ class OddTest(Case):
             self.assertEqual(self.finish(process).status, 0)
             self.assert_whole(parse_totals(self.report(self.path("x.mlk"))))
             self.assertEqual(self.bytes_of(self.path("x.mlk"), "omega_leak"), 23 * 2003)
-
-    def test_exec_by_another_thread_is_told(self):
-        program = self.compile("thread_exec", THREAD_EXEC, "-pthread")
-        result = self.mleak("record", "-o", "x.mlk", "--", program, self.sample("single"))
-        self.assertEqual(result.status, 0, result.err)
-        self.assertIn("programs started by exec that were not recorded", result.err)
-        totals = parse_totals(self.mleak("report", "x.mlk").out)
-        self.assertEqual(totals.lost, 1)
 
     def test_exec_by_the_main_thread_is_followed(self):
         trace, _ = self.record("sh", "-c", "exec " + self.sample("single"))

@@ -16,7 +16,7 @@ SP = 7
 
 
 def count_kinds(text):
-    return collections.Counter(re.findall(r"^  (ALLOC|FREE flags \w+|RELEASE|RESTORE|EXEC)\b",
+    return collections.Counter(re.findall(r"^  (ALLOC|FREE flags \w+|RELEASE|RESTORE|EXEC|UNMAP)\b",
                                           text, re.M))
 
 
@@ -42,7 +42,7 @@ class ReaderTest(ReaderCase):
         frees = totals.frees.blocks + (number(unknown[1]) if unknown else 0)
         least = kinds["FREE flags 0x0"] + kinds["RELEASE"] - kinds["RESTORE"]
         self.assertLessEqual(least, frees)
-        self.assertLessEqual(frees, least + kinds["FREE flags nested"])
+        self.assertLessEqual(frees, least + kinds["FREE flags nested"] + kinds["UNMAP"])
         announced = re.findall(r"^chunk .*: EVENTS, .* records (\d+)$", text, re.M)
         self.assertEqual(sum(map(int, announced)), sum(kinds.values()))
 

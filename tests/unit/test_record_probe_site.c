@@ -3,26 +3,17 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "record/probe_site.h"
 
-#define FUNC 64 /* where the function begins in the code made up here */
-#define LEN  64
-
-/* Code of nops (0x90 would be emulated: int3, 0xcc, is not) with @func in the middle. */
-static struct probe_site find(uint8_t *text, size_t size, const uint8_t *func, size_t len)
-{
-	memset(text, 0xcc, size);
-	memcpy(text + FUNC, func, len);
-	return probe_site_find(text, size, FUNC, LEN);
-}
-
-#define FIND(text, ...)                                          \
-	find(text, sizeof(text), (const uint8_t[]){__VA_ARGS__}, \
-	     sizeof((const uint8_t[]){__VA_ARGS__}))
+/* Find the site in @code of a function with @nr_args arguments. */
+#define FIND(nr_args, ...)                                                                      \
+	probe_site_find((const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}), \
+			nr_args)
 
 static void check(struct probe_site site, size_t offset, bool emulated)
 {
@@ -32,85 +23,148 @@ static void check(struct probe_site site, size_t offset, bool emulated)
 
 static void glibc_2_36_entries_are_known(void **state)
 {
-	uint8_t text[256];
-
 	(void)state;
 	/* As objdump -d shows them in Debian 12's libc.so.6. */
-	check(FIND(text, 0x41, 0x54, 0x55), 0, true); /* malloc: push %r12 */
-	check(FIND(text, 0x48, 0x85, 0xff, 0x0f, 0x84, 1, 2, 3, 0), 3, true); /* free: test; je */
-	check(FIND(text, 0x80, 0x3d, 0x01, 0x02, 0x14, 0x00, 0x00, 0x41, 0x54), 7,
+	check(FIND(1, 0x41, 0x54, 0x55), 0, true);			   /* malloc: push %r12 */
+	check(FIND(1, 0x48, 0x85, 0xff, 0x0f, 0x84, 1, 2, 3, 0), 3, true); /* free: test; je */
+	check(FIND(3, 0x80, 0x3d, 0x01, 0x02, 0x14, 0x00, 0x00, 0x41, 0x54), 7,
 	      true); /* posix_memalign: cmpb $0,..(%rip); push %r12 */
+	check(FIND(4, 0x41, 0x89, 0xca, 0x41, 0xf7, 0xc1, 0xff, 0x0f, 0x00, 0x00, 0x75, 0x14), 10,
+	      true); /* mmap: mov %ecx,%r10d; test $0xfff,%r9d; jne */
+	check(FIND(4, 0x48, 0x83, 0xec, 0x58, 0x4c, 0x89, 0x44, 0x24, 0x40), 0,
+	      false); /* mremap: sub $88,%rsp */
+	check(FIND(2, 0xb8, 0x0b, 0x00, 0x00, 0x00, 0x0f, 0x05, 0x73, 0x01), 0,
+	      false); /* munmap: mov $11,%eax; syscall */
+}
+
+static void entries_of_other_allocators_are_known(void **state)
+{
+	(void)state;
+	/* As objdump -d shows them in Debian 12's libjemalloc.so.2 and libtcmalloc_minimal.so.4. */
+	check(FIND(1, 0x48, 0x81, 0xff, 0x00, 0x10, 0x00, 0x00, 0x0f, 0x87, 1, 2, 3, 0), 7,
+	      true); /* malloc: cmp $0x1000,%rdi; ja */
+	check(FIND(1, 0x48, 0x8b, 0x05, 0x59, 0xab, 0, 0, 0x48, 0x85, 0xc0, 0x75, 0x75), 10,
+	      true); /* malloc: mov ..(%rip),%rax; test %rax,%rax; jne */
+	check(FIND(3, 0x48, 0x8d, 0x46, 0xff, 0x48, 0x83, 0xc8, 0x07, 0x48, 0x85, 0xf0, 0x75, 0x2b),
+	      11, true); /* posix_memalign: lea -1(%rsi),%rax; or $7,%rax; test %rsi,%rax; jne */
+	check(FIND(2, 0x49, 0x89, 0xf8, 0x48, 0x81, 0xff, 0x00, 0x20, 0, 0, 0x0f, 0x87, 1, 2, 3, 0),
+	      10, true); /* aligned_alloc: mov %rdi,%r8; cmp $0x2000,%rdi; ja */
 }
 
 static void endbr64_is_stepped_over(void **state)
 {
-	uint8_t text[256];
-
 	(void)state;
-	check(FIND(text, 0xf3, 0x0f, 0x1e, 0xfa, 0x55), 4, true);
-	check(FIND(text, 0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x85, 0xff, 0x74, 0x10), 7, true);
-	check(FIND(text, 0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x83, 0xec, 0x08), 0,
-	      false); /* sub $8,%rsp */
+	check(FIND(1, 0xf3, 0x0f, 0x1e, 0xfa, 0x55), 4, true);
+	check(FIND(1, 0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x85, 0xff, 0x74, 0x10), 7, true);
+	check(FIND(1, 0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x83, 0xec, 0x08), 0, false); /* sub $8,%rsp */
 }
 
 static void what_changes_an_argument_or_the_stack_is_not_stepped_over(void **state)
 {
-	uint8_t text[256];
-
 	(void)state;
-	check(FIND(text, 0x48, 0x83, 0xec, 0x18, 0x55), 0, false); /* sub $24,%rsp; push */
-	check(FIND(text, 0x31, 0xff, 0x55), 0, false);		   /* xor %edi,%edi; push */
-	check(FIND(text, 0x48, 0x85, 0xf7, 0x74, 0x10), 0,
-	      false); /* test %rsi,%rdi: not the pattern */
-	check(FIND(text, 0x48, 0x85, 0x3d, 0x74, 0x10), 0, false); /* test with memory */
+	check(FIND(1, 0x48, 0x83, 0xec, 0x18, 0x55), 0, false);	      /* sub $24,%rsp; push */
+	check(FIND(1, 0x31, 0xff, 0x55), 0, false);		      /* xor %edi,%edi */
+	check(FIND(1, 0x48, 0x89, 0xfe, 0x55), 3, true);	      /* mov %rdi,%rsi */
+	check(FIND(2, 0x48, 0x89, 0xfe, 0x55), 0, false);	      /* the same: an argument */
+	check(FIND(1, 0x48, 0x8b, 0x3f, 0x55), 0, false);	      /* mov (%rdi),%rdi */
+	check(FIND(3, 0x41, 0x89, 0xca, 0x55), 3, true);	      /* mov %ecx,%r10d */
+	check(FIND(3, 0xba, 1, 0, 0, 0, 0x55), 0, false);	      /* mov $1,%edx */
+	check(FIND(2, 0xba, 1, 0, 0, 0, 0x55), 5, true);	      /* the same, no argument */
+	check(FIND(1, 0x48, 0x89, 0x07, 0x55), 0, false);	      /* mov %rax,(%rdi) */
+	check(FIND(1, 0x48, 0x83, 0x07, 0x01, 0x55), 0, false);	      /* addq $1,(%rdi) */
+	check(FIND(1, 0x48, 0xc1, 0xef, 0x03, 0x55), 0, false);	      /* shr $3,%rdi */
+	check(FIND(1, 0x48, 0xc1, 0xe8, 0x03, 0x55), 4, true);	      /* shr $3,%rax */
+	check(FIND(1, 0x4c, 0x89, 0xe4, 0x55), 0, false);	      /* mov %r12,%rsp */
+	check(FIND(1, 0x48, 0x8b, 0x25, 1, 2, 3, 4, 0x55), 0, false); /* mov ..(%rip),%rsp */
+	check(FIND(1, 0x0f, 0x10, 0x07, 0x55), 0, false);	      /* movups: not known */
 }
 
-static void a_site_that_is_jumped_to_is_refused(void **state)
+static void the_length_of_operands_is_right(void **state)
 {
-	static const uint8_t free_entry[] = {0x48, 0x85, 0xff, 0x74, 0x20};
+	(void)state;
+	/* lea in all its forms; the int3 behind it shows where the next instruction was thought */
+	check(FIND(1, 0x48, 0x8d, 0x07, 0x55, 0xcc), 3, true);	     /* (%rdi) */
+	check(FIND(1, 0x48, 0x8d, 0x47, 0x55, 0x55, 0xcc), 4, true); /* 85(%rdi) */
+	check(FIND(1, 0x48, 0x8d, 0x87, 0x55, 0x55, 0x55, 0x55, 0x55, 0xcc), 7, true); /* disp32 */
+	check(FIND(1, 0x48, 0x8d, 0x04, 0x37, 0x55, 0xcc), 4, true); /* (%rdi,%rsi) */
+	check(FIND(1, 0x48, 0x8d, 0x44, 0x37, 0x55, 0x55, 0xcc), 5, true);
+	check(FIND(1, 0x48, 0x8d, 0x04, 0x25, 0x55, 0x55, 0x55, 0x55, 0x55, 0xcc), 8, true);
+	check(FIND(1, 0x48, 0x8d, 0x05, 0x55, 0x55, 0x55, 0x55, 0x55, 0xcc), 7, true);
+	check(FIND(1, 0x64, 0x48, 0x8b, 0x04, 0x25, 0x55, 0x55, 0x55, 0x55, 0x55), 9, true);
+}
+
+static bool is_hit(const uint8_t *text, size_t len, size_t site)
+{
+	const size_t sites[] = {site - 1, site, site + 1};
+	bool hit[3];
+
+	probe_site_jumps(text, len, sites, 3, hit);
+	assert_false(hit[0]);
+	assert_false(hit[2]);
+	return hit[1];
+}
+
+static void a_site_that_is_jumped_to_is_found_out(void **state)
+{
+	const size_t site = 100;
 	uint8_t text[70000];
-	size_t site = FUNC + 3;
 
 	(void)state;
-	check(find(text, sizeof(text), free_entry, sizeof(free_entry)), 3, true);
-	/* jmp rel8 from within the function, jmp rel32 from far behind, je rel32 from before */
-	text[FUNC + 40] = 0xeb;
-	text[FUNC + 41] = (uint8_t)(site - (FUNC + 42));
-	check(probe_site_find(text, sizeof(text), FUNC, LEN), 0, false);
-	text[FUNC + 40] = 0xcc;
-	check(probe_site_find(text, sizeof(text), FUNC, LEN), 3, true);
+	memset(text, 0xcc, sizeof(text));
+	assert_false(is_hit(text, sizeof(text), site));
+	/* jmp rel8 from near, jmp rel32 from far behind, je rel32 from before */
+	text[140] = 0xeb;
+	text[141] = (uint8_t)(site - 142);
+	assert_true(is_hit(text, sizeof(text), site));
+	text[140] = 0xcc;
+	assert_false(is_hit(text, sizeof(text), site));
 	text[60000] = 0xe9;
 	for (int i = 0; i < 4; i++)
 		text[60001 + i] = (uint8_t)((uint32_t)(site - 60005) >> 8 * i);
-	check(probe_site_find(text, sizeof(text), FUNC, LEN), 0, false);
+	assert_true(is_hit(text, sizeof(text), site));
 	text[60000] = 0xcc;
 	text[10] = 0x0f;
 	text[11] = 0x84;
 	for (int i = 0; i < 4; i++)
 		text[12 + i] = (uint8_t)((uint32_t)(site - 16) >> 8 * i);
-	check(probe_site_find(text, sizeof(text), FUNC, LEN), 0, false);
+	assert_true(is_hit(text, sizeof(text), site));
 }
 
-static void short_or_outlying_functions_are_safe(void **state)
+/* @code in memory of just its size, so that reading behind it is found out. */
+static struct probe_site find_exact(const uint8_t *code, size_t len)
 {
-	static const uint8_t code[] = {0x48, 0x85, 0xff};
+	uint8_t *copy = malloc(len ? len : 1);
+	struct probe_site site;
+
+	assert_non_null(copy);
+	if (len)
+		memcpy(copy, code, len);
+	site = probe_site_find(copy, len, 1);
+	free(copy);
+	return site;
+}
+
+static void functions_that_end_early_are_safe(void **state)
+{
+	static const uint8_t code[] = {0x64, 0x48, 0x8b, 0x04, 0x25, 1, 2,    3,    4,	  0x80,
+				       0x3d, 1,	   2,	 3,    4,    5, 0x48, 0x81, 0xff, 1,
+				       2,    3,	   4,	 0xb8, 1,    2, 3,    4,    0xcc};
 
 	(void)state;
-	check(probe_site_find(code, sizeof(code), 0, 3), 0, false);
-	check(probe_site_find(code, sizeof(code), 0, 2), 0, false);
-	check(probe_site_find(code, sizeof(code), 0, 0), 0, false);
-	check(probe_site_find(code, sizeof(code), 0, 4), 0, false);
-	check(probe_site_find(code, sizeof(code), 3, 1), 0, false);
+	for (size_t len = 0; len <= sizeof(code); len++)
+		check(find_exact(code, len), 0, false);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(glibc_2_36_entries_are_known),
+		cmocka_unit_test(entries_of_other_allocators_are_known),
 		cmocka_unit_test(endbr64_is_stepped_over),
 		cmocka_unit_test(what_changes_an_argument_or_the_stack_is_not_stepped_over),
-		cmocka_unit_test(a_site_that_is_jumped_to_is_refused),
-		cmocka_unit_test(short_or_outlying_functions_are_safe),
+		cmocka_unit_test(the_length_of_operands_is_right),
+		cmocka_unit_test(a_site_that_is_jumped_to_is_found_out),
+		cmocka_unit_test(functions_that_end_early_are_safe),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

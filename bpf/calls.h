@@ -1,0 +1,124 @@
+/* calls.h - which call of an allocator counts: the outermost, and no call that is long over
+ *
+ * A thread's call is noted at its entry and over at its return.  A call made meanwhile is nested in
+ * it when an allocator makes it.  A return can be missed for ever (longjmp out of a signal handler,
+ * 64 nested return probes), so what was noted must be doubted:
+ *
+ * - At a higher stack pointer than the one noted, the noted call is over.
+ * - Who makes the new call stands on the stack.  When that is not an allocator, the call is the
+ *   program's own: of a signal handler, or of a program whose noted call was left.  It counts.
+ * - As long as a call is under way its return address is replaced by that of the kernel's
+ *   trampoline.  Where that has gone, the noted call is over.
+ */
+#ifndef MLEAK_BPF_CALLS_H
+#define MLEAK_BPF_CALLS_H
+
+#include "bpf/state.h"
+
+/* Where the kernel's return probes return to in this process; 0: not known. */
+static __always_inline __u64 trampoline(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (!bpf_core_field_exists(struct xol_area, vaddr) ||
+	    !bpf_core_field_exists(struct mm_struct, uprobes_state))
+		return 0;
+	return BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+}
+
+static __always_inline __u64 word_at(__u64 addr)
+{
+	__u64 word = 0;
+
+	bpf_probe_read_user(&word, sizeof(word), (void *)addr);
+	return word;
+}
+
+/* Is @ip in the code of a library that allocates? */
+static __always_inline int in_library(__u64 ip)
+{
+	for (int i = 0; i < EVENT_MAX_CODE; i++)
+		if (ip - code.libraries[i].start < code.libraries[i].size)
+			return 1;
+	return 0;
+}
+
+/* May @ip be the code of an allocator?  In a program that brings its own, any of it may. */
+static __always_inline int in_allocator(__u64 ip)
+{
+	return in_library(ip) || ip - code.program.start < code.program.size;
+}
+
+/* Is the call noted as @call still to return? */
+static __always_inline int is_pending(const struct call *call, __u64 trampoline)
+{
+	return call->sp && (!trampoline || word_at(call->sp) == trampoline);
+}
+
+/* Is the call whose entry has the stack pointer @sp made inside the call @st->now?  A separate
+ * function: it is seldom needed. */
+static __noinline int is_nested(struct thread_state *st, __u64 sp)
+{
+	__u64 caller, tramp;
+
+	if (!st || !st->now.sp || sp > st->now.sp)
+		return 0;
+	tramp = trampoline();
+	caller = word_at(sp);
+	if (tramp && caller == tramp)
+		return 1; /* reached by a jump from a function whose return is probed */
+	if (sp == st->now.sp)
+		return 0;
+	return in_allocator(caller) && is_pending(&st->now, tramp);
+}
+
+/* Something is noted: is a call at @sp to be noted instead?  What it replaces is kept, or counted.
+ */
+static __noinline int makes_room(struct thread_state *st, __u64 sp)
+{
+	if (!st || is_nested(st, sp))
+		return 0;
+	if (sp < st->now.sp && is_pending(&st->now, trampoline())) {
+		if (st->outer.sp)
+			count(&drops.ret);
+		st->outer = st->now;
+		return 1;
+	}
+	count(&drops.ret);
+	if (st->outer.sp && sp >= st->outer.sp) {
+		count(&drops.ret);
+		st->outer.sp = 0;
+	}
+	return 1;
+}
+
+/* Note the call that begins at @sp.  NULL: it is nested in another. */
+static __always_inline struct call *call_begin(struct thread_state *st, __u64 sp)
+{
+	if (st->now.sp && !makes_room(st, sp))
+		return 0;
+	st->now.sp = sp;
+	return &st->now;
+}
+
+/* The call of @func returns with the stack pointer @sp.  False: it was not the one noted. */
+static __always_inline int call_end(struct thread_state *st, __u64 sp, __u64 func,
+				    struct call *ended)
+{
+	/* The return pops the return address, on which the stack pointer stood at the entry. */
+	if (st->now.sp != sp - 8) {
+		if (!st->outer.sp || st->outer.sp != sp - 8)
+			return 0;
+		count(&drops.ret); /* of the handler, which has been left */
+		st->now = st->outer;
+		st->outer.sp = 0;
+	}
+	if (st->now.func != func)
+		return 0;
+	*ended = st->now;
+	st->now = st->outer;
+	st->outer.sp = 0;
+	return 1;
+}
+
+#endif

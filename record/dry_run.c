@@ -1,0 +1,53 @@
+/* dry_run.c - a line for each site */
+#include "record/dry_run.h"
+
+#include <inttypes.h>
+
+static const char *cost(const struct alloc_site *site)
+{
+	if (site->emulated)
+		return "emulated";
+	return site->jumped_to ? "single-stepped: a jump leads to the cheaper place"
+			       : "single-stepped: no known pattern";
+}
+
+static const char *events(const struct alloc_site *site)
+{
+	return site->kind == SITE_FREE ? "entry" : "entry+return";
+}
+
+static void print_site(FILE *out, const struct alloc_site *site)
+{
+	fprintf(out, "  %-38s 0x%-8" PRIx64 " +%-3" PRIu64 " %-13s ", site->name, site->function,
+		site->offset, events(site));
+	for (unsigned int i = 0; i < sizeof(site->bytes); i++)
+		if (i < site->nr_bytes)
+			fprintf(out, "%s%02x", i && i == site->offset ? "|" : "", site->bytes[i]);
+		else
+			fputs("  ", out);
+	fprintf(out, "  %s\n", cost(site));
+}
+
+void dry_run_print(FILE *out, const struct target *t, const struct allocators *a)
+{
+	size_t nr = 0, emulated = 0;
+
+	fprintf(out, "process %d (%s)%s\n", (int)t->pid, t->comm,
+		a->guessed ? "; the loader's list could not be read: objects in the order of "
+			     "their addresses"
+			   : "");
+	for (size_t i = 0; i < a->nr; i++) {
+		const struct alloc_object *o = &a->v[i];
+
+		fprintf(out, "%s: %s\n", o->path, o->why);
+		for (size_t k = 0; k < o->nr; k++) {
+			print_site(out, &o->sites[k]);
+			emulated += o->sites[k].emulated;
+		}
+		nr += o->nr;
+	}
+	fprintf(out,
+		"%zu functions; of %zu the kernel emulates the instruction the probe stands on, "
+		"the other %zu cost it a second trap\n",
+		nr, emulated, nr - emulated);
+}

@@ -1,0 +1,374 @@
+"""Every allocator is found, and every function of it; what a program's own counters say is the truth."""
+
+import os
+import re
+import time
+
+from mleaktest import (MLEAK_FAST, ROOT, Case, needs_bpf, parse_answers, parse_folded, parse_totals)
+
+LIBRARIES = "/usr/lib/x86_64-linux-gnu/"
+PRELOADED = {"jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4",
+             "mimalloc": "libmimalloc.so.2.0"}
+
+NEW = r"""
+#include <cstdlib>
+#include <new>
+#define FRAME __attribute__((noinline, noipa))
+void *kept[1000];
+static int nr;
+FRAME void leak_new() { kept[nr++] = ::operator new(47); ::operator delete(::operator new(47), 47); }
+FRAME void leak_array() { kept[nr++] = ::operator new[](53); ::operator delete[](::operator new[](53)); }
+FRAME void leak_aligned()
+{
+	std::align_val_t a{64};
+	kept[nr++] = ::operator new(67, a);
+	::operator delete(::operator new(67, a), 67, a);
+}
+FRAME void leak_nothrow()
+{
+	kept[nr++] = ::operator new(71, std::nothrow);
+	::operator delete(::operator new(71, std::nothrow), std::nothrow);
+}
+int main()
+{
+	for (int i = 0; i < 23; i++) {
+		leak_new();
+		leak_array();
+		leak_aligned();
+		leak_nothrow();
+	}
+	return 0;
+}
+"""
+
+# A program with an allocator of its own beside libc's: prefixed, and begun with endbr64.
+OWN = r"""
+#include <stdlib.h>
+#define FRAME __attribute__((noinline, noipa))
+static char room[1 << 20];
+static size_t used;
+void *kept[100];
+FRAME void *PREFIXmalloc(size_t size)
+{
+	used = (used + 63) & ~(size_t)63;
+	used += size;
+	return room + used - size;
+}
+FRAME void PREFIXfree(void *block) { __asm__ volatile("" : : "r"(block) : "memory"); }
+FRAME void *PREFIXcalloc(size_t n, size_t size) { return PREFIXmalloc(n * size); }
+FRAME void *PREFIXrealloc(void *old, size_t size) { PREFIXfree(old); return PREFIXmalloc(size); }
+FRAME void leak_own(int i) { kept[i] = PREFIXmalloc(47); PREFIXfree(PREFIXmalloc(48)); }
+FRAME void leak_inner(int i) { kept[50 + i] = PREFIXcalloc(2, 29); }
+int main(void)
+{
+	for (int i = 0; i < 23; i++) {
+		leak_own(i);
+		leak_inner(i);
+	}
+	return 0;
+}
+"""
+
+RUNS_ON = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+void *kept[100000];
+__attribute__((noinline, noipa)) void leak_on(int i) { kept[i] = malloc(47); }
+static void *run(void *arg)
+{
+	for (int i = 0; i < 3000; i++) {
+		leak_on(i);
+		usleep(10000);
+	}
+	return arg;
+}
+int main(int argc, char **argv)
+{
+	pthread_t t;
+	if (argc > 1) {
+		execv(argv[1], argv + 1);
+		return 99;
+	}
+	pthread_create(&t, 0, run, 0);
+	if (getenv("MAIN_STAYS"))
+		pthread_join(t, 0);
+	pthread_exit(0);
+}
+"""
+
+EXECS = r"""
+#include <pthread.h>
+#include <unistd.h>
+static void *run(void *argv) { execv(((char **)argv)[1], (char **)argv + 1); return 0; }
+int main(int argc, char **argv)
+{
+	pthread_t t;
+	(void)argc;
+	pthread_create(&t, 0, run, argv);
+	pthread_join(t, 0);
+	return 99;
+}
+"""
+
+
+@needs_bpf
+class AllocatorTest(Case):
+    program = MLEAK_FAST
+
+    def compile(self, name, source, *flags, compiler="gcc"):
+        path = self.write(name + (".cc" if compiler == "g++" else ".c"), source.encode())
+        result = self.finish(self.spawn([compiler, "-O2", "-g", "-o", name, path, *flags]))
+        self.assertEqual(result.status, 0, result.err)
+        return self.path(name)
+
+    def bytes_of(self, trace, function):
+        stacks = parse_folded(self.mleak("report", "--folded", trace).out)
+        return sum(s.bytes for s in stacks if function in s.frames[-3:])
+
+    def check(self, *argv, own=0):
+        """The sample's answers are in the report; of others' making are @own blocks or fewer."""
+        trace, out = self.record(*argv)
+        answers = parse_answers(out)
+        self.assertGreaterEqual(len(answers), 5, out)
+        for answer in answers:
+            with self.subTest(path=answer.path):
+                self.assertEqual(self.bytes_of(trace, answer.path[-1]), answer.bytes)
+        totals = parse_totals(self.report(trace))
+        self.assertEqual(totals.lost, 0)
+        blocks = totals.outstanding.blocks - sum(answer.blocks for answer in answers)
+        self.assertTrue(0 <= blocks <= own, "%d blocks of others" % blocks)
+        return trace
+
+    def test_glibc(self):
+        self.check(self.sample("allocator"))
+
+    def test_glibc_static(self):
+        self.check(self.compile("static", self.source("allocator"), "-static", "-I" + ROOT + "/samples"),
+                   own=8)
+
+    def test_musl(self):
+        self.check(self.compile("musl", self.source("allocator"), "-idirafter", ROOT + "/samples",
+                                compiler="musl-gcc"))
+
+    def test_musl_static(self):
+        self.check(self.compile("musl", self.source("allocator"), "-static", "-idirafter",
+                                ROOT + "/samples", compiler="musl-gcc"))
+
+    def source(self, name):
+        with open(os.path.join(ROOT, "samples", name + ".c")) as source:
+            return source.read()
+
+    def check_preloaded(self, name):
+        environment = dict(os.environ, LD_PRELOAD=LIBRARIES + PRELOADED[name])
+        sample, trace = self.sample("allocator"), self.path("x.mlk")
+        result = self.mleak("record", "-o", trace, "--", sample, env=environment)
+        self.assertEqual(result.status, 0, result.err)
+        for answer in parse_answers(result.out):
+            with self.subTest(path=answer.path):
+                self.assertEqual(self.bytes_of(trace, answer.path[-1]), answer.bytes)
+        text = self.report(trace)
+        self.assertEqual(parse_totals(text).lost, 0)
+        self.assertNotIn("unknown frees", text)
+        self.assertNotIn("implied frees", text)
+
+    def test_jemalloc(self):
+        self.check_preloaded("jemalloc")
+
+    def test_tcmalloc(self):
+        self.check_preloaded("tcmalloc")
+
+    def test_mimalloc(self):
+        self.check_preloaded("mimalloc")
+
+    def test_operators_of_an_allocator_count_once(self):
+        program = self.compile("new", NEW, "-std=c++17", "-fsized-deallocation", compiler="g++")
+        for name, library in PRELOADED.items():
+            environment = dict(os.environ, LD_PRELOAD=LIBRARIES + library)
+            with self.subTest(allocator=name):
+                result = self.mleak("record", "-o", "x.mlk", "--", program, env=environment)
+                self.assertEqual(result.status, 0, result.err)
+                for function, size in (("leak_new()", 47), ("leak_array()", 53),
+                                       ("leak_aligned()", 67), ("leak_nothrow()", 71)):
+                    self.assertEqual(self.bytes_of(self.path("x.mlk"), function), 23 * size)
+                self.assertNotIn("unknown frees", self.report(self.path("x.mlk")))
+
+    def test_program_with_an_allocator_of_its_own(self):
+        for flags in (), ("-static",), ("-fcf-protection=full",):
+            with self.subTest(flags=flags):
+                program = self.compile("own", OWN.replace("PREFIX", ""), "-fno-builtin", *flags)
+                trace, _ = self.record(program)
+                self.assertEqual(self.bytes_of(trace, "leak_own"), 23 * 47)
+                self.assertEqual(self.bytes_of(trace, "leak_inner"), 23 * 58)
+
+    def test_prefix(self):
+        program = self.compile("own", OWN.replace("PREFIX", "je_"), "-fcf-protection=full")
+        trace, _ = self.record(program, options=["--prefix=je_"])
+        self.assertEqual(self.bytes_of(trace, "leak_own"), 23 * 47)
+        self.assertEqual(self.bytes_of(trace, "leak_inner"), 23 * 58)
+
+    def test_allocations_that_fail_are_interrupted_or_left(self):
+        trace = self.path("x.mlk")
+        result = self.mleak("record", "-o", trace, "--", self.sample("faults"))
+        answers = parse_answers(result.out)
+        self.assertEqual(len(answers), 5, result.err)
+        for answer in answers:
+            with self.subTest(path=answer.path):
+                function = answer.path[1 if len(answer.path) > 1 else 0]
+                self.assertEqual(self.bytes_of(trace, function), answer.bytes)
+        # Left by longjmp, and those beyond the kernel's 64 in one another.
+        self.assertGreaterEqual(parse_totals(self.mleak("report", trace).out).lost, 23)
+        self.assertIn("not seen to return", result.err)
+
+    def test_stress(self):
+        trace = self.path("x.mlk")
+        result = self.mleak("record", "-o", trace, "--", self.sample("stress"), "1000000", "8",
+                            timeout=120,
+                            # Or libc frees what its caches hold when a thread ends.
+                            env=dict(os.environ, GLIBC_TUNABLES="glibc.malloc.tcache_count=0"))
+        truth = {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", result.out)}
+        seen = Replay()
+        with open(self.path("dump"), "wb") as out:
+            self.finish(self.spawn([self.program, "report", "--dump", trace], stdout=out), 120)
+        with open(self.path("dump")) as dump:
+            seen.take(dump)
+        self.assertEqual(parse_totals(self.mleak("report", trace).out).lost, 0)
+        self.assertEqual(seen.on_live_address, 0)
+        # When a thread ends, libc frees its cache, which it did not get by malloc.
+        self.assertLessEqual(seen.unknown_frees, 8)
+        self.assertEqual(seen.calls["malloc"], truth["mallocs"])
+        self.assertEqual(seen.calls["realloc"], truth["reallocs"])
+        self.assertEqual(seen.restores, truth["refused"])
+        self.assertEqual(self.bytes_of(trace, "allocate") + self.bytes_of(trace, "resize"),
+                         truth["bytes"])
+        self.assertGreaterEqual(len(seen.live), truth["blocks"])
+
+    def test_process_whose_main_thread_has_ended(self):
+        target = self.spawn([self.compile("runs_on", RUNS_ON, "-pthread")])
+        time.sleep(0.5)
+        result = self.mleak("record", "-d", "1", "-o", "x.mlk", "-p", str(target.pid))
+        self.assertEqual(result.status, 0, result.err)
+        totals = parse_totals(self.report(self.path("x.mlk")))
+        self.assertGreater(totals.outstanding.blocks, 30)
+        self.assertEqual(self.bytes_of(self.path("x.mlk"), "leak_on"), totals.outstanding.bytes)
+
+    def test_exec_by_another_thread_is_recorded_on(self):
+        program = self.compile("execs", EXECS, "-pthread")
+        target = self.spawn([self.program, "record", "-d", "3", "-o", "x.mlk", "--", program,
+                             self.compile("runs_on", RUNS_ON, "-pthread")],
+                            env=dict(os.environ, MAIN_STAYS="1"))
+        time.sleep(5)
+        for pid in self.children(target.pid):
+            os.kill(pid, 9)
+        err = self.finish(target).err
+        self.assertIn("runs 'runs_on' now", err)
+        self.assertGreater(self.bytes_of(self.path("x.mlk"), "leak_on"), 47 * 30)
+
+    def children(self, pid):
+        with open("/proc/%d/task/%d/children" % (pid, pid)) as children:
+            return [int(child) for child in children.read().split()]
+
+    def test_a_target_that_sleeps_is_named_as_such(self):
+        target = self.spawn(["sleep", "60"])
+        time.sleep(0.3)
+        result = self.mleak("record", "-d", "1.5", "-o", "x.mlk", "-p", str(target.pid))
+        self.assertIn("it sleeps", result.err)
+
+    def test_an_allocator_that_is_not_probed_is_named(self):
+        source = OWN.replace("PREFIX", "je_").replace("i < 23", "i < 23 || je_malloc(1)")
+        source = source.replace("kept[i]", "kept[0]").replace("kept[50 + i]", "kept[50]")
+        source = source.replace("used += size", "used = size")
+        target = self.spawn([self.compile("own", source)])
+        result = self.mleak("record", "-d", "1.5", "-o", "x.mlk", "-p", str(target.pid))
+        self.assertIn("defines je_malloc", result.err)
+        self.assertIn("--prefix je_", result.err)
+
+
+class Replay:
+    """Match what was given out with what was freed, from the text of `mleak report --dump`."""
+
+    EVENT = re.compile(r"  (ALLOC|FREE|RELEASE|RESTORE|UNMAP) flags (\S+), tgid \d+, tid (\d+), "
+                       r"time \d+, addr (0x[0-9a-f]+)(?:, size (\d+), func (\w+))?")
+
+    def __init__(self):
+        self.live, self.pending = {}, {}
+        self.calls, self.restores = {}, 0
+        self.on_live_address = self.unknown_frees = 0
+
+    def take(self, lines):
+        for line in lines:
+            event = self.EVENT.match(line)
+            if event:
+                self.event(*event.groups())
+
+    def event(self, kind, flags, tid, addr, size, func):
+        if kind == "ALLOC":
+            self.on_live_address += addr in self.live
+            self.live[addr] = int(size), func
+            self.calls[func] = self.calls.get(func, 0) + 1
+        elif kind == "FREE" and flags != "nested":
+            self.unknown_frees += self.live.pop(addr, None) is None
+        elif kind == "FREE":
+            self.live.pop(addr, None)
+        elif kind == "RELEASE":
+            self.pending[tid] = self.live.pop(addr, None)
+            self.unknown_frees += self.pending[tid] is None
+        elif kind == "RESTORE":
+            self.restores += 1
+            self.live[addr] = self.pending.pop(tid)
+
+
+SITE = re.compile(r"^  (\S+) +0x([0-9a-f]+) +\+(\d+) +entry\S* +\S+ +(emulated|single-stepped.*)$", re.M)
+EMULATED = re.compile(r"\t(push|j[a-z]+|call|nop\w*)\b")
+ARGUMENTS = ["di", "si", "dx", "cx"]
+
+
+@needs_bpf
+class SiteTest(Case):
+    """What --dry-run prints, against objdump's disassembly."""
+
+    program = MLEAK_FAST
+
+    def check(self, library, least_emulated):
+        environment = dict(os.environ)
+        if library:
+            environment["LD_PRELOAD"] = library
+        result = self.mleak("record", "--dry-run", "--", self.sample("single"), env=environment)
+        self.assertEqual(result.status, 0, result.err)
+        path = re.search(r"^(/\S+): ", result.out, re.M)[1]
+        part = result.out.split("\n/")[1]
+        sites = SITE.findall(part)
+        self.assertGreater(len(sites), 8, result.out)
+        emulated = 0
+        for name, start, offset, cost in sites:
+            with self.subTest(function=name):
+                code = self.disassemble(path, int(start, 16), int(offset) + 16)
+                self.assertIn(int(start, 16) + int(offset), code, "inside an instruction")
+                here = code[int(start, 16) + int(offset)]
+                self.assertEqual(bool(EMULATED.search(here)), cost == "emulated", here)
+                for at, text in code.items():
+                    if at < int(start, 16) + int(offset):
+                        self.assertNotRegex(text, r"\t(push|pop|call|ret|j)")
+                        if not re.match(r"\t(test|cmp)", text):
+                            self.assertNotRegex(text, r",%[re]?(di|sp)$")
+                emulated += cost == "emulated"
+        self.assertGreaterEqual(emulated, least_emulated)
+
+    def disassemble(self, path, start, length):
+        """Address to instruction; in these libraries file offset and address of code are the same."""
+        result = self.finish(self.spawn(["objdump", "-d", "--no-show-raw-insn", "--start-address=%d" % start,
+                                         "--stop-address=%d" % (start + length), path]))
+        found = re.findall(r"^ +([0-9a-f]+):(\t.*?)\s*(?:#.*|<.*)?$", result.out, re.M)
+        return {int(at, 16): text for at, text in found}
+
+    def test_glibc(self):
+        self.check(None, 8)
+
+    def test_jemalloc(self):
+        self.check(LIBRARIES + PRELOADED["jemalloc"], 15)
+
+    def test_tcmalloc(self):
+        self.check(LIBRARIES + PRELOADED["tcmalloc"], 15)
+
+    def test_mimalloc(self):
+        self.check(LIBRARIES + PRELOADED["mimalloc"], 10)
