@@ -200,10 +200,11 @@ $(EXACT_STRESS): $(STRESS_SRC) tests/exact/stress_cxx.cc tests/exact/stress.h \
 	$(Q)$(word 2,$(STRESS)) $(wordlist 3,9,$(STRESS)) $(filter-out -std=gnu11,$(STRESS_FLAGS)) -pie \
 		-Wl,-z,lazy -o $@ $@.o/*.o tests/exact/stress_cxx.cc -lm -ldl
 
-## acceptance: run the tests that take minutes: exactness of the unwinder on many programs
+## acceptance: run the tests that take minutes: frames of many programs, call frame information of all
 acceptance: deps
 	$(Q)$(MAKE) --no-print-directory all $(EXACT)
 	$(Q)python3 tests/exact/exact.py --build $(O) --long
+	$(Q)$(MAKE) --no-print-directory acceptance-cfi
 
 ## samples: build the leaking samples, stripped, with separate debug files
 samples: $(SAMPLE_BINS)

@@ -52,7 +52,7 @@ static bool number(Dwarf_Die *die, unsigned int name, Dwarf_Word *value)
 }
 
 /* Where @inlined was called.  A compiler may know of no such place. */
-static void place_of_call(Dwarf_Die *unit, Dwarf_Die *inlined, struct dwunw_place *out)
+static void place_of_call(Dwarf_Die *unit, Dwarf_Die *inlined, struct dwunw_line *out)
 {
 	Dwarf_Word line, file;
 	Dwarf_Files *files;
@@ -164,7 +164,7 @@ static Dwarf_Line *row_of_function(struct dwunw_lines *lines, Dwarf_Die *unit,
 /* The place of @addr, which is in @scope, by the line table. */
 static void place_of_address(struct dwunw_lines *lines, Dwarf_Die *unit,
 			     const struct dwunw_scope *scope, uint64_t addr,
-			     struct dwunw_place *out)
+			     struct dwunw_line *out)
 {
 	Dwarf_Line *row = NULL;
 	int line = 0;
@@ -187,7 +187,7 @@ int dwunw_lines_find(struct dwunw_lines *lines, uint64_t addr, struct dwunw_sour
 	int found;
 
 	out->nr = 1;
-	out->place[0] = (struct dwunw_place){0};
+	out->place[0] = (struct dwunw_line){0};
 	out->split = false;
 	out->start = 0;
 	found = dwunw_units_find(&lines->units, addr, &unit);
@@ -199,7 +199,7 @@ int dwunw_lines_find(struct dwunw_lines *lines, uint64_t addr, struct dwunw_sour
 	place_of_address(lines, &unit, &scope, addr, &out->place[0]);
 	for (size_t i = 0; i < scope.nr_inlined; i++) {
 		out->place[i].function = function_name(&scope.inlined[i]);
-		out->place[i + 1] = (struct dwunw_place){0};
+		out->place[i + 1] = (struct dwunw_line){0};
 		place_of_call(&unit, &scope.inlined[i], &out->place[i + 1]);
 		out->nr++;
 	}

@@ -11,7 +11,7 @@
 struct dwunw_lines;
 
 /* A place in the source.  Strings are valid as long as the Dwarf, and as it has them. */
-struct dwunw_place {
+struct dwunw_line {
 	const char *function; /* mangled, if it has such a name; NULL: not known */
 	const char *file;     /* NULL: not known */
 	uint32_t line;	      /* 0: not known */
@@ -22,7 +22,7 @@ struct dwunw_source {
 	uint64_t start; /* of the function; 0 if that is not known */
 	/* Innermost first: where the address is, then where that function was called that was
 	 * inlined, and so on.  The last is in the function itself. */
-	struct dwunw_place place[DWUNW_MAX_INLINED + 1];
+	struct dwunw_line place[DWUNW_MAX_INLINED + 1];
 	size_t nr; /* from 1 */
 };
 

@@ -116,7 +116,7 @@ static int add_inlined(struct dwunw_names *names, const struct dwunw_source *sou
 		return -ENOMEM;
 	name->nr_inlined = (uint32_t)nr;
 	for (size_t i = 0; i < nr && !err; i++) {
-		const struct dwunw_place *place = &source->place[i];
+		const struct dwunw_line *place = &source->place[i];
 
 		name->inlined[i].file = place->file;
 		name->inlined[i].line = place->line;
@@ -128,7 +128,7 @@ static int add_inlined(struct dwunw_names *names, const struct dwunw_source *sou
 static int look_up_source(struct dwunw_names *names, uint64_t addr, struct dwunw_name *name)
 {
 	struct dwunw_source source;
-	const struct dwunw_place *place;
+	const struct dwunw_line *place;
 	int err = dwunw_lines_find(names->lines, addr, &source);
 
 	if (err)
