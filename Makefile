@@ -33,9 +33,9 @@ HEADERS     = mleak.h bpf/event.h $(foreach m,$(MODULES),$(wildcard $(m)/*.h))
 FUZZ        = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
 	      $(FUZZ:%=$(O)/tests/unit/test_fuzz_%)
-FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/bench/*.c samples/*.[ch] samples/*.cc)
+FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/bench/*.c tests/load/*.c samples/*.[ch] samples/*.cc)
 
-BENCH       = $(addprefix $(O)/tests/bench/,pair slices format_speed)
+BENCH       = $(addprefix $(O)/tests/bench/,pair slices format_speed cost_target cost_probes cost.bpf.o)
 
 SAMPLES     = $(basename $(notdir $(filter-out samples/plugin.c,$(wildcard samples/*.c samples/*.cc)))) \
 	      plugin.so
@@ -92,23 +92,41 @@ run-fuzz-%: $(O)/tests/fuzz/fuzz_%
 
 ## bench: measure what recording costs a program, the size of traces, and the speed of format/
 bench: all $(BENCH)
+	-$(Q)python3 tests/bench/cost.py $(O)/tests/bench $(O)/mleak
 	$(Q)python3 tests/bench/overhead.py $(O)/mleak $(O)/tests/bench/pair
 	$(Q)python3 tests/bench/trace_size.py $(O)/mleak $(O)/tests/bench/slices
 	$(Q)$(O)/tests/bench/format_speed $(O)/format_speed.mlk
 
-$(O)/tests/bench/pair: tests/bench/pair.c
+$(O)/tests/bench/pair $(O)/tests/bench/cost_target $(O)/tests/load/load: $(O)/%: %.c
+	$(call say,SAMPLE,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAMPLE_FLAGS) -o $@ $<
+
+$(O)/tests/bench/cost_probes: $(O)/tests/bench/cost_probes.o $(O)/record/uprobe_multi.o
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(O)/tests/bench/cost.bpf.o: tests/bench/cost.bpf.c
+	$(call say,BPF,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) -g -O2 -Wall -Wextra -Wno-unused-parameter -Werror -target bpf -mcpu=v3 \
+		-D__TARGET_ARCH_x86 -I/usr/include/$$($(CC) -print-multiarch) -c -o $@ $<
 
 $(O)/tests/bench/slices $(O)/tests/bench/format_speed: $(O)/tests/bench/%: $(O)/tests/bench/%.o \
 		$(filter $(O)/format/%,$(OBJ))
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
+## acceptance: the loads of 30 seconds each, and the most that gets through on this machine
+acceptance: deps
+	$(Q)$(MAKE) --no-print-directory all $(O)/tests/load/load
+	$(Q)MLEAK_LOAD_SECONDS=30 python3 tests/run.py --build $(O) live --filter test_load
+	$(Q)python3 tests/load/loadtest.py $(O) 5
+
 ## samples: build the leaking samples, stripped, with separate debug files
 samples: $(SAMPLE_BINS)
 
-build-tests: all samples $(UNIT)
+build-tests: all samples $(UNIT) $(O)/tests/load/load $(O)/tests/bench/cost_probes $(O)/tests/bench/cost.bpf.o
 
 ## deps: install the missing packages (Debian, as root); elsewhere print the list
 deps:
@@ -232,7 +250,7 @@ help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | \
 		awk -F': ' '{ printf "  %-14s %s\n", $$1, substr($$0, length($$1) + 3) }'
 
-.PHONY: all demo test bench fuzz check-unit samples build-tests deps check-layers check-headers format \
+.PHONY: all demo test bench acceptance fuzz check-unit samples build-tests deps check-layers check-headers format \
 	format-check clean help
 .SECONDARY:
 
