@@ -99,24 +99,41 @@ def program(number):
     return [found[i] for i in range(len(found))]
 
 
-def backward_jumps(code):
-    """Indexes of the jumps of @code that make a loop."""
-    return [at for at, insn in enumerate(code) if isinstance(insn, Instruction) and
-            insn.is_jump() and insn.target(at) <= at]
+def following(code, at):
+    """Indexes of the instructions that may be executed after the one at @at, in the same function."""
+    insn = code[at]
+    if insn.opcode == 0x95:
+        return []
+    after = at + (2 if insn.opcode == 0x18 else 1)
+    if not insn.is_jump():
+        return [after]
+    return [insn.target(at)] if insn.is_always() else [after, insn.target(at)]
 
 
 def longest_path(code):
-    """Instructions on the longest way from the first one to an exit that takes no jump backward."""
-    length = [0] * (len(code) + 1)
-    for at in range(len(code) - 1, -1, -1):
-        insn = code[at]
-        if not isinstance(insn, Instruction):
-            continue
-        after = [] if insn.opcode == 0x95 else [at + (2 if insn.opcode == 0x18 else 1)]
-        if insn.is_jump():
-            after = [insn.target(at)] if insn.is_always() else after + [insn.target(at)]
-        length[at] = 1 + max([length[to] for to in after if to > at], default=0)
-    return length[0]
+    """Instructions on the longest way from the first one to an exit that runs no loop twice and
+    leaves out functions that it calls; and the jumps that close loops."""
+    length, on_way, loops = {}, {0}, set()
+    way = [(0, iter(following(code, 0)))]
+    length[0] = 1
+    while way:
+        at, rest = way[-1]
+        to = next(rest, None)
+        if to is None:
+            on_way.discard(at)
+            way.pop()
+            if way:
+                before = way[-1][0]
+                length[before] = max(length[before], 1 + length[at])
+        elif to in on_way:
+            loops.add(at)
+        elif to in length:
+            length[at] = max(length[at], 1 + length[to])
+        else:
+            length[to] = 1
+            on_way.add(to)
+            way.append((to, iter(following(code, to))))
+    return length[0], sorted(loops)
 
 
 def signed(value, bits):
@@ -174,7 +191,7 @@ class Machine:
 
     def helper(self, name, r):
         self.calls.append(name)
-        if "get_current_pid_tgid" in name and "ns" not in name.replace("_", " ").split():
+        if name.startswith("bpf_get_current_pid_tgid"):
             return self.id
         if "attach_cookie" in name:
             return self.cookie

@@ -9,9 +9,9 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#define HASH_ENTRIES 1000000
+#define HASH_ENTRIES  1000000
 #define STACK_ENTRIES 10240
-#define STACK_DEPTH 127
+#define STACK_DEPTH   127
 
 SEC("uprobe")
 int empty(struct pt_regs *ctx)

@@ -160,6 +160,7 @@ class Bench:
         self.target = Target(os.path.join(args.bench, "cost_target"))
         self.path, (self.malloc, self.free) = find_sites(args.mleak[0], self.target, scratch)
         self.costs = collections.OrderedDict()
+        self.mleaks = set()  # names in costs
 
     def add(self, name, cost):
         self.costs.setdefault(name, []).append(cost)
@@ -177,6 +178,7 @@ class Bench:
         process.wait()
 
     def mleak(self, name, program, *options):
+        self.mleaks.add(name)
         process, _ = start_mleak(program, options, self.target.pid, self.trace)
         self.add(name, self.target.measure(PAIRS))
         stop_mleak(process)
@@ -209,7 +211,7 @@ class Bench:
             of_empty, of_bcc = self.ratio(name, "empty"), self.ratio(name, "bcc's shape")
             print("%-34s %10.1f %8.2f %8.2f  (%s)" % (name, statistics.median(values), of_empty,
                                                       of_bcc, " ".join("%.0f" % v for v in values)))
-            if "mleak" in name:
+            if name in self.mleaks:
                 good = good and of_empty <= AIM_EMPTY and of_bcc <= AIM_BCC
         print("\nsites in %s:" % self.path)
         for site in (self.malloc, self.free):

@@ -48,8 +48,7 @@ static int load(struct bpf_object *obj, const struct probe *probes, int nr)
 	struct bpf_program *prog;
 	int err;
 
-	bpf_object__for_each_program(prog, obj)
-		bpf_program__set_autoload(prog, false);
+	bpf_object__for_each_program(prog, obj) bpf_program__set_autoload(prog, false);
 	for (int i = 0; i < nr; i++) {
 		prog = bpf_object__find_program_by_name(obj, probes[i].program);
 		if (!prog)

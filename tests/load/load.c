@@ -3,8 +3,8 @@
  * usage: load RATE SECONDS THREADS [DEPTH]
  *
  * RATE is of all threads together, 0 for as fast as they can; allocations stand DEPTH (20) frames
- * below the thread's first.  Prints "ready" when all threads stand, runs for a line on stdin, prints
- * what it did, and stays as it is until stdin ends: a thread's end would free its cache.
+ * below the thread's first.  Prints "ready" when all threads stand, runs for a line on stdin,
+ * prints what it did, and stays as it is until stdin ends: a thread's end would free its cache.
  *
  * Of 64 blocks 4 are resized and 1 is resized in vain; for 1024 one more is leaked, by leak().
  */
@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #define MAX_THREADS 64
-#define LIVE 64 /* blocks that a thread holds */
-#define TICK_NS 1000000L
+#define LIVE	    64 /* blocks that a thread holds */
+#define TICK_NS	    1000000L
 
 struct counts {
 	unsigned long allocs, alloc_bytes; /* realloc's new blocks among them */
