@@ -263,7 +263,8 @@ class Run:
         if insn.src == 1:
             self.callers.append((at + 1, self.r[6:]))
             self.r[10] -= 512
-            self.at = at + 1 + insn.imm
+            # Of a program that was compiled the number is an address; bpftool shows the distance.
+            self.at = at + 1 + int(re.search(r"call pc([+-]\d+)", insn.text)[1])
             return
         name = insn.text.split("call ")[1].split("#")[0].strip()
         self.r[0] = self.machine.helper(name, self.r) & MASK64
