@@ -36,8 +36,11 @@ def linked(pid):
     """The uprobe_multi links of process @pid: [(kind, program's id, attach cookies)]."""
     found = []
     for fd in os.listdir("/proc/%d/fdinfo" % pid):
-        with open("/proc/%d/fdinfo/%s" % (pid, fd)) as info:
-            text = info.read()
+        try:
+            with open("/proc/%d/fdinfo/%s" % (pid, fd)) as info:
+                text = info.read()
+        except OSError:
+            continue  # closed meanwhile
         kind = re.search(r"^link_type:\s+(u(?:ret)?probe_multi)$", text, re.M)
         if kind:
             number = int(re.search(r"^prog_id:\s+(\d+)$", text, re.M)[1])

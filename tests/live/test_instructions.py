@@ -9,6 +9,7 @@ instructions; and there is no loop in it, however large the stack.
 import os
 import re
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "load"))
@@ -32,8 +33,18 @@ class Programs:
         self.entry, self.back = xlated.program(entry[0]), xlated.program(back[0])
         self.pid = target.pid
         self.tid = max(int(tid) for tid in os.listdir("/proc/%d/task" % target.pid))
-        with open("/proc/%d/task/%d/syscall" % (self.pid, self.tid)) as state:
-            self.sp = int(state.read().split()[-2], 16)
+        self.sp = self.stack_pointer()
+
+    def stack_pointer(self):
+        """Where the thread waits; right after its last call it may still be on its way there."""
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            with open("/proc/%d/task/%d/syscall" % (self.pid, self.tid)) as state:
+                words = state.read().split()
+            if len(words) > 2:
+                return int(words[-2], 16)
+            time.sleep(0.01)
+        raise AssertionError("thread %d does not come to rest" % self.tid)
 
     def run(self, below=0):
         """Run one malloc(64) whose stack pointer stands @below bytes below the thread's own."""
