@@ -34,9 +34,9 @@ FUZZ        = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
 	      $(FUZZ:%=$(O)/tests/unit/test_fuzz_%)
 FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/*.h tests/oracle/*.[ch] \
-	      tests/exact/*.[ch] tests/bench/*.[ch] tests/tools/*.c samples/*.[ch] samples/*.cc)
+	      tests/exact/*.[ch] tests/bench/*.[ch] tests/tools/*.c tests/load/*.c samples/*.[ch] samples/*.cc)
 
-BENCH       = $(addprefix $(O)/tests/bench/,pair slices format_speed unwind cfi symbols) $(O)/tests/bench/cxx
+BENCH       = $(addprefix $(O)/tests/bench/,pair slices format_speed unwind cfi symbols cost_target cost_probes cost.bpf.o) $(O)/tests/bench/cxx
 ORACLE      = $(patsubst tests/oracle/%.c,$(O)/tests/oracle/%,$(wildcard tests/oracle/cfi*.c))
 
 
@@ -112,6 +112,7 @@ run-fuzz-%: $(O)/tests/fuzz/fuzz_%
 
 ## bench: measure what recording costs a program, the size of traces, the speed of format/, of names and of unwind/
 bench: all $(BENCH)
+	-$(Q)python3 tests/bench/cost.py $(O)/tests/bench $(O)/mleak
 	$(Q)python3 tests/bench/overhead.py $(O)/mleak $(O)/tests/bench/pair
 	$(Q)python3 tests/bench/trace_size.py $(O)/mleak $(O)/tests/bench/slices
 	$(Q)$(O)/tests/bench/format_speed $(O)/format_speed.mlk
@@ -138,7 +139,8 @@ acceptance-cfi: deps
 	$(Q)$(MAKE) --no-print-directory $(ORACLE)
 	$(Q)python3 tests/oracle/cfi_all.py $(O)/tests/oracle /usr/bin /usr/lib
 
-$(O)/tests/bench/pair: tests/bench/pair.c
+$(O)/tests/bench/pair $(O)/tests/bench/cost_target $(O)/tests/load/load: $(O)/%: %.c
+	$(call say,SAMPLE,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAMPLE_FLAGS) -o $@ $<
 
@@ -150,6 +152,16 @@ $(O)/tests/bench/symbols: $(O)/tests/bench/symbols.o $(filter $(O)/unwind/%,$(OB
 $(O)/tests/bench/cxx: tests/bench/cxx.cc
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -O2 -g -o $@ $<
+
+$(O)/tests/bench/cost_probes: $(O)/tests/bench/cost_probes.o $(O)/record/uprobe_multi.o
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(O)/tests/bench/cost.bpf.o: tests/bench/cost.bpf.c
+	$(call say,BPF,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) -g -O2 -Wall -Wextra -Wno-unused-parameter -Werror -target bpf -mcpu=v3 \
+		-D__TARGET_ARCH_x86 -I/usr/include/$$($(CC) -print-multiarch) -c -o $@ $<
 
 $(O)/tests/bench/slices $(O)/tests/bench/format_speed: $(O)/tests/bench/%: $(O)/tests/bench/%.o \
 		$(filter $(O)/format/%,$(OBJ))
@@ -200,18 +212,27 @@ $(EXACT_STRESS): $(STRESS_SRC) tests/exact/stress_cxx.cc tests/exact/stress.h \
 	$(Q)$(word 2,$(STRESS)) $(wordlist 3,9,$(STRESS)) $(filter-out -std=gnu11,$(STRESS_FLAGS)) -pie \
 		-Wl,-z,lazy -o $@ $@.o/*.o tests/exact/stress_cxx.cc -lm -ldl
 
-## acceptance: run the tests that take minutes: frames of many programs, call frame information of all
+## acceptance: run the tests that take minutes: frames of many programs, call frame information of all, loads
 acceptance: deps
 	$(Q)$(MAKE) --no-print-directory all $(EXACT)
 	$(Q)python3 tests/exact/exact.py --build $(O) --long
 	$(Q)$(MAKE) --no-print-directory acceptance-cfi
+	$(Q)$(MAKE) --no-print-directory acceptance-load
+
+## acceptance-load: loads of 30 seconds each, the instructions of an allocation, the most that gets through
+acceptance-load: deps
+	$(Q)$(MAKE) --no-print-directory all $(LOAD)
+	$(Q)MLEAK_LOAD_SECONDS=30 python3 tests/run.py --build $(O) load
+	$(Q)python3 tests/load/loadtest.py $(O) 5
+
+LOAD        = $(O)/tests/load/load $(O)/tests/bench/cost_probes $(O)/tests/bench/cost.bpf.o
 
 ## samples: build the leaking samples, stripped, with separate debug files
 samples: $(SAMPLE_BINS)
 
 TOOLS       = $(patsubst %.c,$(O)/%,$(wildcard tests/tools/*.c))
 
-build-tests: all samples $(UNIT) $(ORACLE) $(EXACT) $(TOOLS)
+build-tests: all samples $(UNIT) $(ORACLE) $(EXACT) $(TOOLS) $(LOAD)
 
 ## deps: install the missing packages (Debian, as root); elsewhere print the list
 deps:
@@ -396,7 +417,7 @@ help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | \
 		awk -F': ' '{ printf "  %-14s %s\n", $$1, substr($$0, length($$1) + 3) }'
 
-.PHONY: all demo test acceptance bench bench-unwind bench-cfi acceptance-cfi fuzz check-unit samples build-tests deps check-layers check-headers format \
+.PHONY: all demo test acceptance bench bench-unwind bench-cfi acceptance-cfi acceptance-load fuzz check-unit samples build-tests deps check-layers check-headers format \
 	format-check clean help
 .SECONDARY:
 

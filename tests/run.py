@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""run.py - run mleak's tests: the cmocka programs in BUILD/tests/unit, then cli/ and live/
+"""run.py - run mleak's tests: the cmocka programs in BUILD/tests/unit, then cli/ and live/; load/ if asked
 
-usage: run.py [--build DIR] [--filter REGEX] [unit] [cli] [live]
+usage: run.py [--build DIR] [--filter REGEX] [unit] [cli] [live] [load]
 
 A filter is searched in names like unit/test_reader/cuts, cli/test_report.ReportTest.test_empty.
 Prints one line a test as it ends, then the details of failures, then the sum.
@@ -20,6 +20,7 @@ import unittest
 
 TESTS = os.path.dirname(os.path.abspath(__file__))
 SUITES = ("unit", "cli", "live")
+ON_REQUEST = ("load",)
 UNIT_TIMEOUT_SECONDS = 300
 
 
@@ -207,10 +208,10 @@ def main():
                         metavar="DIR", help="where mleak was built (default: build)")
     parser.add_argument("--filter", default="", metavar="REGEX",
                         help="run only tests whose name has a match")
-    parser.add_argument("suites", nargs="*", metavar="SUITE", help="unit, cli, live; default: all")
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help="unit, cli, live (default: these), load")
     args = parser.parse_args()
-    if set(args.suites) - set(SUITES):
-        parser.error("suites are: " + ", ".join(SUITES))
+    if set(args.suites) - set(SUITES + ON_REQUEST):
+        parser.error("suites are: " + ", ".join(SUITES + ON_REQUEST))
 
     # Ignored where this runs in a script's background; the programs under test must not inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -222,7 +223,7 @@ def main():
     suites = args.suites or SUITES
     if "unit" in suites:
         run_unit(os.environ["MLEAK_BUILD"], wanted, tally)
-    for suite in ("cli", "live"):
+    for suite in ("cli", "live", "load"):
         if suite in suites:
             run_unittest(suite, wanted, tally)
     return tally.finish()

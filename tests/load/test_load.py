@@ -1,0 +1,62 @@
+"""Nothing is lost at rates that programs have; and what is lost is accounted for, to the event.
+
+MLEAK_LOAD_SECONDS says for how long each load runs, 2 s unless set; `make acceptance` sets it to 30.
+"""
+
+import os
+
+from loadtest import Load, LoadCase
+from mleaktest import needs_bpf
+
+SECONDS = float(os.environ.get("MLEAK_LOAD_SECONDS") or 2)
+
+
+@needs_bpf
+class LoadTest(LoadCase):
+    def check(self, load, pause=0):
+        truth, trace, _ = self.record_load(load, pause=pause)
+        self.assertGreater(truth["leaks"], 0)
+        self.assertGreater(truth["restores"], 0)
+        if load.rate:
+            self.assertGreaterEqual(truth["allocs"], load.rate * load.seconds)
+        seen = self.read_events(trace)
+        self.assert_accounted(truth, seen)
+        self.assert_nothing_lost(truth, seen, trace)
+        return seen
+
+    def test_nothing_lost_at_1000(self):
+        self.assertEqual(self.check(Load(1000, SECONDS)).degraded, 0)
+
+    def test_nothing_lost_at_10000(self):
+        self.assertEqual(self.check(Load(10000, SECONDS)).degraded, 0)
+
+    def test_nothing_lost_at_100000(self):
+        self.check(Load(100000, SECONDS))
+
+    def test_nothing_lost_at_100000_by_4_threads(self):
+        self.check(Load(100000, SECONDS, 4))
+
+    def test_nothing_lost_while_the_recorder_stands_still(self):
+        self.check(Load(100000, SECONDS), pause=0.5)
+
+
+@needs_bpf
+class SmallRingTest(LoadCase):
+    """A ring of 64 KiB, and a recorder that stands still: losses there must be."""
+
+    def check(self, load):
+        help_text = self.mleak("record", "--help").out
+        if "--ring-size" not in help_text:
+            self.skipTest("mleak record does not know --ring-size")
+        truth, trace, err = self.record_load(load, ["--ring-size", "64K"], pause=0.5)
+        seen = self.read_events(trace)
+        self.assert_accounted(truth, seen)
+        self.assertGreater(sum(seen.dropped.values()), 0, "nothing was lost: no test at all")
+        self.assertRegex(err, "lost")
+        return self.assert_no_false_leak_unmarked(trace)
+
+    def test_accounts_are_exact(self):
+        self.check(Load(20000, SECONDS))
+
+    def test_accounts_are_exact_with_4_threads(self):
+        self.check(Load(20000, SECONDS, 4))
