@@ -163,8 +163,7 @@ static Dwarf_Line *row_of_function(struct dwunw_lines *lines, Dwarf_Die *unit,
 
 /* The place of @addr, which is in @scope, by the line table. */
 static void place_of_address(struct dwunw_lines *lines, Dwarf_Die *unit,
-			     const struct dwunw_scope *scope, uint64_t addr,
-			     struct dwunw_line *out)
+			     const struct dwunw_scope *scope, uint64_t addr, struct dwunw_line *out)
 {
 	Dwarf_Line *row = NULL;
 	int line = 0;

@@ -8,7 +8,6 @@ instructions; and there is no loop in it, however large the stack.
 
 import os
 import re
-import sys
 import time
 import unittest
 
