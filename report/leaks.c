@@ -105,7 +105,7 @@ static int capture(struct leaks *leaks, const struct mlk_event *event, uint32_t 
 	if (err)
 		return err;
 	sample.history = histories_get(leaks->histories, event->tgid, event->tid);
-	err = dwunw_capture(space->modules, &sample, NULL, 0, &result);
+	err = dwunw_capture(space->modules, &sample, NULL, STACK_MAX_FRAMES, &result);
 	if (!err)
 		*id = result.id;
 	return err;

@@ -10,7 +10,7 @@
 
 struct stacks; /* opaque */
 
-#define STACK_MAX_FRAMES DWUNW_MAX_FRAMES /* to unwind; deeper stacks are incomplete */
+#define STACK_MAX_FRAMES 1024 /* to unwind; deeper stacks are incomplete */
 
 struct stack {
 	uint64_t allocs; /* allocations made with it */

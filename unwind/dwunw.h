@@ -170,7 +170,7 @@ enum dwunw_status {
 const char *dwunw_status_text(enum dwunw_status status);
 
 /* The most frames a stack may have. */
-#define DWUNW_MAX_FRAMES 1024
+#define DWUNW_MAX_FRAMES 16384
 
 enum dwunw_sample_flag {
 	/* Where code has no call frame information, guess its caller: by the frame pointer; else by
@@ -218,7 +218,8 @@ int dwunw_capture(struct dwunw_space *space, const struct dwunw_sample *sample,
 		  struct dwunw_frame *frames, size_t max_frames, struct dwunw_result *result);
 
 /* New history, without a stack; to be kept for a thread from one of its samples to the next, in
- * whichever space.  About 32 KiB.  *out is NULL on failure.  Returns 0 or -ENOMEM. */
+ * whichever space.  Memory as of its deepest stack, 32 bytes a frame.  *out is NULL on failure.
+ * Returns 0 or -ENOMEM. */
 int dwunw_history_new(struct dwunw_history **out);
 
 /* Release @history; NULL is allowed. */
