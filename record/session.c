@@ -234,6 +234,7 @@ static int take_small(struct session *s, const struct event_small *e, size_t siz
 	s->frees += e->type == EVENT_FREE || e->type == EVENT_RELEASE;
 	if (e->type == EVENT_EXEC) {
 		s->execed_ns = e->time_ns;
+		s->seen_since_exec = false;
 		/* Probes belong to the main thread's task, which is gone when another calls exec.
 		 */
 		s->links_dead |= e->nested;
@@ -252,6 +253,7 @@ static int on_event(void *ctx, void *data, size_t size)
 	if (s->err)
 		return s->err;
 	if (*(const uint32_t *)data == EVENT_ALLOC) {
+		s->seen_since_exec = true;
 		err = take_alloc(s, alloc, size);
 		fail(s, err ? err : threads_see(&s->threads, alloc->capture.tid));
 	} else {
@@ -293,7 +295,8 @@ static void follow_exec(struct session *s)
 		return;
 	s->execed_ns = 0;
 	if (poll(&(struct pollfd){.fd = s->target.pidfd, .events = POLLIN}, 1, 0) == 1) {
-		s->execs_lost++; /* it has ended already */
+		/* It has ended already, but the probes stood in its files as in those before. */
+		s->execs_lost += !s->seen_since_exec;
 		return;
 	}
 	target_describe(&s->target);

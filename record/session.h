@@ -38,6 +38,7 @@ struct session {
 	uint64_t cpu_ticks;	       /* of the target, when they were in */
 	bool quiet_told;	       /* that nothing was seen, and why */
 	uint64_t execed_ns;	       /* another program runs since then; 0: the probes know it */
+	bool seen_since_exec;	       /* the probes met an allocation of it */
 	bool links_dead;	       /* that exec was not the main thread's */
 	unsigned int batch;	       /* events since probes_consume() was called */
 	int err;		       /* the first that came up; the recording must end */
