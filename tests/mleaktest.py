@@ -249,6 +249,15 @@ class Case(unittest.TestCase):
         self.assertEqual((result.status, result.err), (0, ""))
         return result.out
 
+    def assert_truths(self, folded, truths):
+        """Each stack of @truths, what libgcc said in the process, stands in the report @folded."""
+        stacks = parse_folded(folded)
+        for truth in truths:
+            total = truth.size * truth.blocks
+            with self.subTest(bytes=total):
+                found = [list(reversed(s.frames)) for s in stacks if s.bytes == total]
+                self.assertIn(truth.frames, found)
+
     def sample(self, name):
         """Copy the sample @name, and all that it needs, into the test's directory."""
         for part in (name, name + ".debug", "plugin.so", "plugin.so.debug"):

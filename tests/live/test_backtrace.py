@@ -1,6 +1,6 @@
 """The stacks in the report are those that libgcc's unwinder found inside the process."""
 
-from mleaktest import Case, needs_bpf, parse_folded, parse_truths
+from mleaktest import Case, needs_bpf, parse_truths
 
 
 @needs_bpf
@@ -10,12 +10,7 @@ class BacktraceTest(Case):
         truths = parse_truths(out)
         self.assertGreaterEqual(len(truths), 8, out)
         text = self.report(trace, "--format=folded", "--addresses")
-        stacks = parse_folded(text)
-        for truth in truths:
-            total = truth.size * truth.blocks
-            with self.subTest(bytes=total):
-                found = [list(reversed(s.frames)) for s in stacks if s.bytes == total]
-                self.assertIn(truth.frames, found)
+        self.assert_truths(text, truths)
 
     def test_frames_are_those_of_libgcc(self):
         self.check()

@@ -5,7 +5,7 @@ import shutil
 import signal
 import time
 
-from mleaktest import Case, needs_bpf, parse_folded, parse_truths
+from mleaktest import Case, needs_bpf, parse_truths
 
 WEEK_SECONDS = 7 * 24 * 3600
 
@@ -40,14 +40,6 @@ class LaterTest(Case):
     def state(self, pid):
         with open("/proc/%d/stat" % pid) as stat:
             return stat.read().rpartition(")")[2].split()[0]
-
-    def assert_truths(self, text, truths):
-        stacks = parse_folded(text)
-        for truth in truths:
-            total = truth.size * truth.blocks
-            with self.subTest(bytes=total):
-                found = [list(reversed(s.frames)) for s in stacks if s.bytes == total]
-                self.assertIn(truth.frames, found)
 
     def test_frames_are_libgccs_when_the_recorder_sleeps_500_ms(self):
         trace, truths = self.record_asleep()
