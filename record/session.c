@@ -215,6 +215,14 @@ static int take_alloc(struct session *s, const struct event_alloc *e, size_t siz
 	return mlk_writer_event(s->writer, &ev);
 }
 
+/* Of a program that could not be looked at, most often because it had ended by then: the probes may
+ * have met it all the same, for its files are those of the one before. */
+static void judge_exec(struct session *s)
+{
+	s->execs_lost += (s->exec_in_doubt || s->execed_ns) && !s->seen_since_exec;
+	s->exec_in_doubt = false;
+}
+
 static int take_small(struct session *s, const struct event_small *e, size_t size)
 {
 	struct mlk_event ev = {.kind = (uint8_t)e->type,
@@ -233,6 +241,7 @@ static int take_small(struct session *s, const struct event_small *e, size_t siz
 	}
 	s->frees += e->type == EVENT_FREE || e->type == EVENT_RELEASE;
 	if (e->type == EVENT_EXEC) {
+		judge_exec(s);
 		s->execed_ns = e->time_ns;
 		s->seen_since_exec = false;
 		/* Probes belong to the main thread's task, which is gone when another calls exec.
@@ -295,8 +304,7 @@ static void follow_exec(struct session *s)
 		return;
 	s->execed_ns = 0;
 	if (poll(&(struct pollfd){.fd = s->target.pidfd, .events = POLLIN}, 1, 0) == 1) {
-		/* It has ended already, but the probes stood in its files as in those before. */
-		s->execs_lost += !s->seen_since_exec;
+		s->exec_in_doubt = true;
 		return;
 	}
 	target_describe(&s->target);
@@ -314,7 +322,7 @@ static void follow_exec(struct session *s)
 	} else {
 		allocators_release(&now);
 	}
-	s->execs_lost += err != 0;
+	s->exec_in_doubt = err != 0;
 	s->links_dead = false;
 }
 
@@ -469,6 +477,7 @@ void session_finish(struct session *s, enum mlk_end reason)
 	s->detach_ns = session_now_ns() - s->end_ns;
 	while (!s->err && !session_drain(s))
 		;
+	judge_exec(s);
 	if (reason != MLK_END_EXITED && !s->err) {
 		flush_maps(s); /* what changed before the end, from when it changed */
 		snapshot_maps(s, s->end_ns);

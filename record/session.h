@@ -39,6 +39,7 @@ struct session {
 	bool quiet_told;	       /* that nothing was seen, and why */
 	uint64_t execed_ns;	       /* another program runs since then; 0: the probes know it */
 	bool seen_since_exec;	       /* the probes met an allocation of it */
+	bool exec_in_doubt;	       /* it could not be looked at */
 	bool links_dead;	       /* that exec was not the main thread's */
 	unsigned int batch;	       /* events since probes_consume() was called */
 	int err;		       /* the first that came up; the recording must end */
