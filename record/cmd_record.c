@@ -52,6 +52,7 @@ static int record(struct session *s, const struct record_opts *o, bool *released
 	struct session_opts opts = {.allocators = o->allocators,
 				    .link = o->link,
 				    .stack_limit = o->stack_limit,
+				    .ring_size = o->ring_size,
 				    .stack_mode = o->stack_mode,
 				    .embed = o->embed,
 				    .zstd_level = o->zstd_level};

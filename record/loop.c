@@ -91,8 +91,11 @@ static int patience(const struct loop *l, uint64_t now_ns)
 static void wait_and_take(struct loop *l, bool drained)
 {
 	struct epoll_event events[16];
-	int n = epoll_wait(l->epoll, events, 16, drained ? patience(l, session_now_ns()) : 0);
+	int n;
 
+	probes_wait(l->session->probes, drained);
+	n = epoll_wait(l->epoll, events, 16, drained ? patience(l, session_now_ns()) : 0);
+	probes_wait(l->session->probes, false);
 	if (n < 0 && errno != EINTR && !l->session->err)
 		l->session->err = -errno;
 	for (int i = 0; i < n; i++) {

@@ -15,6 +15,7 @@
 
 enum {
 	OPT_STACK_SIZE = 256,
+	OPT_RING_SIZE,
 	OPT_UPROBES,
 	OPT_RAW_STACK,
 	OPT_REDACT,
@@ -35,6 +36,8 @@ static const struct option_help {
 	 "stop after TIME: seconds, or with a unit as in 500ms, 10s, 5m, 1h"},
 	{OPT_STACK_SIZE, "stack-size", "BYTES",
 	 "take at most so much of a stack, 128 to 64K [64K]"},
+	{OPT_RING_SIZE, "ring-size", "BYTES",
+	 "let so much wait between kernel and mleak, 64K to 1G, a power of two [64M]"},
 	{OPT_RAW_STACK, "raw-stack", NULL,
 	 "keep stacks as they are, not only what unwinding may need"},
 	{OPT_REDACT, "redact", NULL,
@@ -150,6 +153,19 @@ static int parse_stack_size(const char *text, uint32_t *bytes)
 	return -EINVAL;
 }
 
+static int parse_ring_size(const char *text, uint32_t *bytes)
+{
+	uint64_t value;
+
+	if (parse_bytes(text, 1 << 30, &value) && value >= 1 << 16 && !(value & (value - 1))) {
+		*bytes = (uint32_t)value;
+		return 0;
+	}
+	log_error("'%s' is no size for the ring: give a power of two from 64K to 1G, as in 16M",
+		  text);
+	return -EINVAL;
+}
+
 static int parse_max_size(const char *text, uint64_t *bytes)
 {
 	if (parse_bytes(text, 1ull << 50, bytes) && *bytes >= 1 << 20)
@@ -219,6 +235,8 @@ static int parse_one(struct record_opts *o, int key)
 		return parse_duration(optarg, &o->duration_ns);
 	case OPT_STACK_SIZE:
 		return parse_stack_size(optarg, &o->stack_limit);
+	case OPT_RING_SIZE:
+		return parse_ring_size(optarg, &o->ring_size);
 	case OPT_UPROBES:
 		return parse_link(optarg, &o->link);
 	case OPT_RAW_STACK:
@@ -277,6 +295,7 @@ int record_options_parse(struct record_opts *o, int argc, char **argv)
 
 	*o = (struct record_opts){.output = "mleak.mlk",
 				  .stack_limit = MLK_MAX_STACK,
+				  .ring_size = PROBES_RING_SIZE,
 				  .stack_mode = MLK_STACK_FILTERED,
 				  .embed = EMBED_SYMBOLS,
 				  .zstd_level = 1};

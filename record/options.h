@@ -16,6 +16,7 @@ struct record_opts {
 	const char *output;
 	uint64_t duration_ns; /* 0: no limit */
 	uint32_t stack_limit; /* bytes */
+	uint32_t ring_size;   /* bytes, a power of two pages */
 	enum probe_link link;
 	enum mlk_stack_mode stack_mode;
 	enum module_embed embed;

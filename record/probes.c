@@ -22,6 +22,8 @@
 /* Inode of the initial pid namespace, include/linux/proc_ns.h: PROC_PID_INIT_INO. */
 #define INITIAL_PIDNS 0xeffffffcul
 
+#define WAKEUP_BYTES (1u << 20) /* with a large ring, wake the recorder when so much is waiting */
+
 struct probes {
 	struct mleak_bpf *skel;
 	struct ring_buffer *ring;
@@ -30,7 +32,7 @@ struct probes {
 	size_t nr_multi, room_multi;
 	struct bpf_link **links;
 	size_t nr_links, room_links;
-	struct bpf_link *exec;
+	struct bpf_link *life[4]; /* that tell of exec, fork, exit and signals */
 };
 
 /* Frees first, so that no block is seen given out whose free is not; returns before entries, so
@@ -38,11 +40,20 @@ struct probes {
 static const struct step {
 	enum site_kind kind;
 	bool is_return;
-} steps[] = {{SITE_FREE, false}, {SITE_ALLOC, true}, {SITE_ALLOC, false}};
+	enum event_func only; /* the one function, or 0: those that have no step of their own */
+} steps[] = {{SITE_FREE, false, FUNC_FREE},   {SITE_FREE, false, 0},
+	     {SITE_ALLOC, true, FUNC_MALLOC}, {SITE_ALLOC, true, 0},
+	     {SITE_ALLOC, false, FUNC_MALLOC}, {SITE_ALLOC, false, 0}};
 
-#define MAX_CLOSERS (3 * ALLOCATOR_MAX_OBJECTS)
+#define NR_STEPS    (sizeof(steps) / sizeof(steps[0]))
+#define MAX_CLOSERS (NR_STEPS * ALLOCATOR_MAX_OBJECTS)
 
-#define NR_STEPS (sizeof(steps) / sizeof(steps[0]))
+static bool is_of_step(const struct alloc_site *site, const struct step *step)
+{
+	bool has_own = site->func == FUNC_MALLOC || site->func == FUNC_FREE;
+
+	return site->kind == step->kind && (step->only ? site->func == step->only : !has_own);
+}
 
 static int libbpf_quiet(enum libbpf_print_level level, const char *fmt, va_list args)
 {
@@ -52,12 +63,18 @@ static int libbpf_quiet(enum libbpf_print_level level, const char *fmt, va_list 
 }
 
 /* Settings that must be there before the programs are loaded. */
-static void configure(struct mleak_bpf *skel, const struct target *t, uint32_t stack_limit)
+static void configure(struct mleak_bpf *skel, const struct probes_opts *opts)
 {
 	struct stat ns;
 
-	skel->rodata->target_tgid = (uint32_t)t->pid;
-	skel->rodata->stack_limit = stack_limit;
+	skel->rodata->stack_limit = opts->stack_limit;
+	skel->rodata->follow = opts->follow;
+	skel->rodata->ring_size = opts->ring_size;
+	/* Soon enough for threads that see it 256 times while they fill it. */
+	skel->rodata->check_bytes = opts->ring_size / 256;
+	skel->rodata->wakeup_bytes =
+		opts->ring_size / 8 < WAKEUP_BYTES ? opts->ring_size / 8 : WAKEUP_BYTES;
+	skel->bss->stack_most = opts->stack_limit;
 	if (!stat("/proc/self/ns/pid", &ns) && ns.st_ino != INITIAL_PIDNS) {
 		skel->rodata->pidns_dev = ns.st_dev;
 		skel->rodata->pidns_ino = ns.st_ino;
@@ -67,16 +84,23 @@ static void configure(struct mleak_bpf *skel, const struct target *t, uint32_t s
 static struct bpf_program *program_of(const struct probes *p, const struct step *step)
 {
 	if (step->kind == SITE_FREE)
-		return p->skel->progs.free_entry;
+		return step->only ? p->skel->progs.free_entry : p->skel->progs.munmap_entry;
+	if (step->only)
+		return step->is_return ? p->skel->progs.malloc_return : p->skel->progs.malloc_entry;
 	return step->is_return ? p->skel->progs.alloc_return : p->skel->progs.alloc_entry;
 }
 
-static int load(struct probes *p, const struct target *t, uint32_t stack_limit)
+static int load(struct probes *p, const struct probes_opts *opts)
 {
+	int err;
+
 	p->skel = mleak_bpf__open();
 	if (!p->skel)
 		return -errno;
-	configure(p->skel, t, stack_limit);
+	configure(p->skel, opts);
+	err = bpf_map__set_max_entries(p->skel->maps.events, opts->ring_size);
+	if (err)
+		return err;
 	for (size_t i = 0; p->multi && i < NR_STEPS; i++)
 		bpf_program__set_expected_attach_type(program_of(p, &steps[i]),
 						      UPROBE_MULTI_ATTACH_TYPE);
@@ -86,8 +110,10 @@ static int load(struct probes *p, const struct target *t, uint32_t stack_limit)
 static void unload(struct probes *p)
 {
 	probes_detach(p);
-	bpf_link__destroy(p->exec);
-	p->exec = NULL;
+	for (size_t i = 0; i < sizeof(p->life) / sizeof(p->life[0]); i++) {
+		bpf_link__destroy(p->life[i]);
+		p->life[i] = NULL;
+	}
 	mleak_bpf__destroy(p->skel);
 	p->skel = NULL;
 }
@@ -120,7 +146,7 @@ static int link_multi(struct probes *p, const struct step *step, const struct al
 	int *fd = one_more(&p->multi_links, p->nr_multi, &p->room_multi, sizeof(*fd));
 
 	for (size_t i = 0; i < o->nr; i++) {
-		if (o->sites[i].kind != step->kind)
+		if (!is_of_step(&o->sites[i], step))
 			continue;
 		offsets[u.nr] = o->sites[i].function + o->sites[i].offset;
 		cookies[u.nr++] = o->sites[i].func;
@@ -146,7 +172,7 @@ static int link_perf(struct probes *p, const struct step *step, const struct all
 			    .bpf_cookie = site->func);
 		struct bpf_link **link;
 
-		if (site->kind != step->kind)
+		if (!is_of_step(site, step))
 			continue;
 		link = one_more(&p->links, p->nr_links, &p->room_links, sizeof(struct bpf_link *));
 		if (!link)
@@ -160,9 +186,10 @@ static int link_perf(struct probes *p, const struct step *step, const struct all
 	return 0;
 }
 
-void probes_set_code(struct probes *p, const struct allocators *a)
+int probes_set_code(struct probes *p, uint32_t tgid, const struct allocators *a)
 {
-	memcpy(&p->skel->bss->code, &a->code, sizeof(a->code));
+	return bpf_map__update_elem(p->skel->maps.targets, &tgid, sizeof(tgid), &a->code,
+				    sizeof(a->code), BPF_ANY);
 }
 
 int probes_place(struct probes *p, const struct target *t, const struct allocators *a)
@@ -174,7 +201,8 @@ int probes_place(struct probes *p, const struct target *t, const struct allocato
 	/* Links that go by a main thread which has ended would see nothing. */
 	if (p->multi && t->task != t->pid)
 		return -ESRCH;
-	probes_set_code(p, a);
+	err = probes_set_code(p, (uint32_t)t->pid, a);
+	p->skel->bss->ended = 0;
 	for (size_t s = 0; !err && s < NR_STEPS; s++)
 		for (size_t i = 0; !err && i < a->nr; i++) {
 			/* Through the descriptor: by name another file might be found than the
@@ -188,9 +216,9 @@ int probes_place(struct probes *p, const struct target *t, const struct allocato
 
 /* Load for the kind of link that p->multi says, and attach. */
 static int load_and_place(struct probes *p, const struct target *t, const struct allocators *a,
-			  uint32_t stack_limit)
+			  const struct probes_opts *opts)
 {
-	int err = load(p, t, stack_limit);
+	int err = load(p, opts);
 
 	if (!err)
 		err = probes_place(p, t, a);
@@ -219,16 +247,29 @@ static void explain(const struct target *t, int err)
 			  (int)t->pid, strerror(-err));
 }
 
-static int attach_exec(struct probes *p)
+/* Before the probes: no exec may be missed between. */
+static int attach_life(struct probes *p)
 {
-	p->exec = bpf_program__attach_raw_tracepoint(p->skel->progs.process_exec,
-						     "sched_process_exec");
-	return p->exec ? 0 : -errno;
+	const struct {
+		struct bpf_program *prog;
+		const char *name;
+	} points[] = {{p->skel->progs.process_exec, "sched_process_exec"},
+		      {p->skel->progs.process_fork, "sched_process_fork"},
+		      {p->skel->progs.process_exit, "sched_process_exit"},
+		      {p->skel->progs.process_signal, "signal_deliver"}};
+
+	for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
+		p->life[i] = bpf_program__attach_raw_tracepoint(points[i].prog, points[i].name);
+		if (!p->life[i])
+			return -errno;
+	}
+	return 0;
 }
 
 int probes_attach(struct probes **out, const struct target *t, const struct allocators *a,
-		  enum probe_link link, uint32_t stack_limit)
+		  const struct probes_opts *opts)
 {
+	enum probe_link link = opts->link;
 	struct probes *p = calloc(1, sizeof(*p));
 	int err = -ENOMEM;
 
@@ -240,13 +281,13 @@ int probes_attach(struct probes **out, const struct target *t, const struct allo
 	 * another thread, work. */
 	p->multi = link == PROBE_LINK_MULTI || (link == PROBE_LINK_AUTO && t->task == t->pid &&
 						!kernel_multi_filters_threads());
-	err = load_and_place(p, t, a, stack_limit);
+	err = load_and_place(p, t, a, opts);
 	if (err && p->multi && link == PROBE_LINK_AUTO && err != -EPERM && err != -ESRCH) {
 		p->multi = false;
-		err = load_and_place(p, t, a, stack_limit);
+		err = load_and_place(p, t, a, opts);
 	}
 	if (!err)
-		err = attach_exec(p);
+		err = attach_life(p);
 out:
 	if (err) {
 		explain(t, err);
@@ -267,6 +308,11 @@ int probes_set_consumer(struct probes *p, const struct probes_consumer *consumer
 int probes_fd(const struct probes *p)
 {
 	return ring_buffer__epoll_fd(p->ring);
+}
+
+void probes_wait(struct probes *p, bool waits)
+{
+	p->skel->bss->recorder_waits = waits;
 }
 
 int probes_consume(struct probes *p)
@@ -299,7 +345,7 @@ void probes_detach(struct probes *p)
 {
 	/* A call that is noted no more needs no return. */
 	if (p->skel->bss)
-		p->skel->bss->code.ended = 1;
+		p->skel->bss->ended = 1;
 	close_all(p->multi_links, p->nr_multi);
 	p->nr_multi = 0;
 	while (p->nr_links)
@@ -317,7 +363,7 @@ void probes_losses(const struct probes *p, struct mlk_losses *losses)
 	losses->count[MLK_LOST_RETURN] += d->ret;
 	losses->count[MLK_LOST_STATE] += d->state;
 	losses->count[MLK_LOST_POINTER] += d->pointer;
-	losses->count[MLK_LOST_EXEC] += d->exec;
+	losses->count[MLK_LOST_EXEC] += d->exec + d->fork + d->exit;
 	losses->count[MLK_LOST_UNMAP] += d->unmap;
 }
 

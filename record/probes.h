@@ -2,6 +2,7 @@
 #ifndef RECORD_PROBES_H
 #define RECORD_PROBES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "format/trace.h"
@@ -16,8 +17,18 @@ enum probe_link {
 	PROBE_LINK_PERF,  /* a perf event for each probe; need CAP_SYS_ADMIN on current kernels */
 };
 
-/* event() is called for each event, in the order of the ring; @data is a struct event_small or
- * event_alloc of bpf/event.h.  A negative result ends the consuming at once. */
+#define PROBES_RING_SIZE (64u << 20) /* bytes of the ring, unless something else is asked for */
+
+struct probes_opts {
+	enum probe_link link;
+	uint32_t stack_limit; /* most stack bytes that an event carries */
+	uint32_t ring_size;   /* bytes that may wait for probes_consume(): a power of two, at least
+				 a page */
+	bool follow;	      /* tell of forks, and record the children as well */
+};
+
+/* event() is called for each event, in the order of the ring; @data is a struct event_small, or one
+ * of those of bpf/event.h that begin as it does, or an event_alloc.  A negative result ends the consuming at once. */
 struct probes_consumer {
 	int (*event)(void *ctx, void *data, size_t size);
 	void *ctx;
@@ -25,26 +36,31 @@ struct probes_consumer {
 
 /*
  * Load the programs and put them on the functions of @a, which are those of @t: from now on events
- * are kept for probes_consume().  @stack_limit: most stack bytes an event carries.
+ * are kept for probes_consume().
  *
  * On success *@out is released with probes_free(); on failure it is NULL and one sentence was
  * logged. Returns 0 or -errno.
  */
 int probes_attach(struct probes **out, const struct target *t, const struct allocators *a,
-		  enum probe_link link, uint32_t stack_limit);
+		  const struct probes_opts *opts);
 
 /* Take the probes out and put them on the functions of @a instead: the process runs another
  * program. Returns 0 or -errno. */
 int probes_place(struct probes *p, const struct target *t, const struct allocators *a);
 
-/* The code of @a lies elsewhere now. */
-void probes_set_code(struct probes *p, const struct allocators *a);
+/* Record the process @tgid: it is put into the table of processes, or its code there is replaced by
+ * that of @a.  It leaves the table by itself when it ends.  Returns 0 or -errno. */
+int probes_set_code(struct probes *p, uint32_t tgid, const struct allocators *a);
 
 /* Say which function receives the events; before the first probes_consume(). */
 int probes_set_consumer(struct probes *p, const struct probes_consumer *consumer);
 
 /* Readable when much is waiting; little is waiting for as long as the caller likes. */
 int probes_fd(const struct probes *p);
+
+/* From now on the caller waits for probes_fd() (@waits), or it will look by itself: then it need not
+ * be woken. */
+void probes_wait(struct probes *p, bool waits);
 
 /* Hand what is waiting to the consumer.  Returns the number of events, or what the consumer
  * returned when that was negative. */

@@ -22,7 +22,8 @@
 
 _Static_assert((int)EVENT_ALLOC == MLK_ALLOC && (int)EVENT_FREE == MLK_FREE &&
 		       (int)EVENT_RELEASE == MLK_RELEASE && (int)EVENT_RESTORE == MLK_RESTORE &&
-		       (int)EVENT_EXEC == MLK_EXEC && (int)EVENT_UNMAP == MLK_UNMAP,
+		       (int)EVENT_EXEC == MLK_EXEC && (int)EVENT_UNMAP == MLK_UNMAP &&
+		       (int)EVENT_FORK == MLK_FORK && (int)EVENT_EXIT == MLK_EXIT,
 	       "the ring's kinds are the trace's");
 _Static_assert((int)FUNC_MALLOC == MLK_FUNC_MALLOC && (int)FUNC_CALLOC == MLK_FUNC_CALLOC &&
 		       (int)FUNC_REALLOC == MLK_FUNC_REALLOC &&
@@ -174,43 +175,41 @@ static void flush_maps(struct session *s)
 		write_maps(s, s->maps_changed_ns);
 }
 
-/* At a call's return the scratch registers hold what the callee left there: nothing of the
- * caller's, and nothing that an unwinder could need (x86-64 psABI 1.0, figure 3.4). */
-static void drop_scratch(uint64_t *regs)
+static void copy_regs(uint64_t *to, const __u64 *from)
 {
-	static const uint8_t scratch[] = {0, 1, 2,  4, 5,
-					  8, 9, 10, 11}; /* rax rdx rcx rsi rdi r8-r11 */
+	static const uint8_t numbers[EVENT_NR_REGS] = {
+		[EVENT_RBX] = 3,  [EVENT_RBP] = DWUNW_X86_64_RBP, [EVENT_RSP] = DWUNW_X86_64_RSP,
+		[EVENT_R12] = 12, [EVENT_R13] = 13,		  [EVENT_R14] = 14,
+		[EVENT_R15] = 15, [EVENT_RIP] = DWUNW_X86_64_RIP};
 
-	for (size_t i = 0; i < sizeof(scratch); i++)
-		regs[scratch[i]] = 0;
+	for (size_t i = 0; i < EVENT_NR_REGS; i++)
+		to[numbers[i]] = from[i];
 }
 
 static int take_alloc(struct session *s, const struct event_alloc *e, size_t size)
 {
-	const struct dwunw_async_event *c = &e->capture;
 	struct mlk_event ev = {
 		.kind = MLK_ALLOC,
 		.func = (uint8_t)e->func,
 		.nr_regs = DWUNW_MAX_ARCH_REGS,
-		.flags = c->flags,
-		.tgid = c->tgid,
-		.tid = c->tid,
-		.time_ns = c->timestamp,
+		.flags = e->flags,
+		.tgid = event_tgid(e->id),
+		.tid = event_tid(e->id),
+		.time_ns = e->time_ns,
 		.addr = e->addr,
 		.size = e->size,
-		.alloc_id = c->alloc_id,
-		.stack = c->stack_bytes,
-		.stack_len = c->stack_size,
+		.alloc_id = s->allocs + 1,
+		.stack = e->stack,
+		.stack_len = e->stack_len,
 	};
 
-	if (size < sizeof(*e) || c->stack_size > size - sizeof(*e))
+	if (size < sizeof(*e) || e->stack_len > size - sizeof(*e))
 		return -EPROTO;
 	/* The code that made this event may have been mapped after we looked last. */
-	if (c->timestamp >= s->maps_known_ns)
+	if (e->time_ns >= s->maps_known_ns)
 		read_sideband(s);
-	memcpy(ev.regs, c->regs_snapshot, sizeof(c->regs_snapshot));
-	if (s->mode != MLK_STACK_RAW && c->flags & DWUNW_EVENT_RETURN_ADDRESS)
-		drop_scratch(ev.regs);
+	copy_regs(ev.regs, e->regs);
+	s->time_ns = e->time_ns;
 	s->allocs++;
 	return mlk_writer_event(s->writer, &ev);
 }
@@ -223,31 +222,46 @@ static void judge_exec(struct session *s)
 	s->exec_in_doubt = false;
 }
 
-static int take_small(struct session *s, const struct event_small *e, size_t size)
+/* What is longer than a struct event_small. */
+static int take_longer(struct session *s, const struct event_small *e, size_t size,
+		       struct mlk_event *ev)
 {
-	struct mlk_event ev = {.kind = (uint8_t)e->type,
-			       .flags = e->nested ? MLK_EVENT_NESTED : 0,
-			       .tgid = e->tgid,
-			       .tid = e->tid,
-			       .time_ns = e->time_ns,
-			       .addr = e->addr};
-
-	if (size < sizeof(*e))
+	if (size < sizeof(struct event_range) || size < sizeof(struct event_life))
 		return -EPROTO;
 	if (e->type == EVENT_UNMAP) {
-		if (size < sizeof(struct event_range))
-			return -EPROTO;
-		ev.size = ((const struct event_range *)e)->size;
+		ev->size = ((const struct event_range *)e)->size;
+		return 0;
 	}
-	s->frees += e->type == EVENT_FREE || e->type == EVENT_RELEASE;
+	ev->time_ns = s->time_ns = ((const struct event_life *)e)->time_ns;
 	if (e->type == EVENT_EXEC) {
 		judge_exec(s);
-		s->execed_ns = e->time_ns;
+		s->execed_ns = ev->time_ns;
 		s->seen_since_exec = false;
 		/* Probes belong to the main thread's task, which is gone when another calls exec.
 		 */
 		s->links_dead |= e->nested;
 	}
+	return 0;
+}
+
+static int take_small(struct session *s, const struct event_small *e, size_t size)
+{
+	struct mlk_event ev = {.kind = (uint8_t)e->type,
+			       .flags = e->type == EVENT_FREE && e->nested ? MLK_EVENT_NESTED : 0,
+			       .tgid = event_tgid(e->id),
+			       .tid = event_tid(e->id),
+			       .time_ns = s->time_ns,
+			       .addr = e->addr};
+	int err = 0;
+
+	if (size < sizeof(*e))
+		return -EPROTO;
+	if (e->type >= EVENT_EXEC)
+		err = take_longer(s, e, size, &ev);
+	s->frees += e->type == EVENT_FREE || e->type == EVENT_RELEASE;
+	/* Of processes that are not followed, nothing goes into the trace. */
+	if (err || e->type == EVENT_FORK || e->type == EVENT_EXIT)
+		return err;
 	return mlk_writer_event(s->writer, &ev);
 }
 
@@ -264,10 +278,10 @@ static int on_event(void *ctx, void *data, size_t size)
 	if (*(const uint32_t *)data == EVENT_ALLOC) {
 		s->seen_since_exec = true;
 		err = take_alloc(s, alloc, size);
-		fail(s, err ? err : threads_see(&s->threads, alloc->capture.tid));
+		fail(s, err ? err : threads_see(&s->threads, event_tid(alloc->id)));
 	} else {
 		err = take_small(s, small, size);
-		fail(s, err ? err : threads_see(&s->threads, small->tid));
+		fail(s, err ? err : threads_see(&s->threads, event_tid(small->id)));
 	}
 	if (s->err)
 		return s->err;
@@ -312,7 +326,7 @@ static void follow_exec(struct session *s)
 	if (!err && !s->links_dead && allocators_same(&now, &s->allocators)) {
 		allocators_release(&s->allocators);
 		s->allocators = now;
-		probes_set_code(s->probes, &now);
+		fail(s, probes_set_code(s->probes, (uint32_t)s->target.pid, &now));
 	} else if (!err) {
 		err = place(s, &now);
 		if (!err)
@@ -328,11 +342,14 @@ static void follow_exec(struct session *s)
 
 bool session_drain(struct session *s)
 {
+	uint64_t now_ns = session_now_ns();
 	bool drained;
 
 	read_sideband(s);
 	s->batch = 0;
 	drained = probes_consume(s->probes) != -EAGAIN;
+	if (drained && now_ns > s->time_ns)
+		s->time_ns = now_ns; /* all that was older has come */
 	if (s->execed_ns && drained)
 		follow_exec(s);
 	return drained;
@@ -406,12 +423,13 @@ static int write_meta(struct session *s, const struct session_opts *opts)
 		.realtime_ns = clock_ns(CLOCK_REALTIME),
 		.stack_limit = opts->stack_limit,
 		.stack_mode = opts->stack_mode,
+		.ring_size = opts->ring_size,
 		.whole_life = s->target.started,
 	};
 
 	if (uname(&host))
 		return -errno;
-	s->start_ns = meta.start_ns;
+	s->start_ns = s->time_ns = meta.start_ns;
 	meta.hostname = host.nodename;
 	meta.kernel = host.release;
 	meta.machine = host.machine;
@@ -422,13 +440,16 @@ static int write_meta(struct session *s, const struct session_opts *opts)
 static int attach(struct session *s, const struct session_opts *opts)
 {
 	const struct probes_consumer consumer = {.event = on_event, .ctx = s};
+	const struct probes_opts probes_opts = {.link = opts->link,
+						.stack_limit = opts->stack_limit,
+						.ring_size = opts->ring_size};
 	uint64_t start_ns;
 	int err = allocators_find(&s->allocators, &s->target, &opts->allocators);
 
 	if (err)
 		return err;
 	start_ns = session_now_ns();
-	err = probes_attach(&s->probes, &s->target, &s->allocators, opts->link, opts->stack_limit);
+	err = probes_attach(&s->probes, &s->target, &s->allocators, &probes_opts);
 	if (err)
 		return err;
 	s->attach_ns = session_now_ns() - start_ns;

@@ -32,6 +32,7 @@ struct session {
 	bool maps_missed;	       /* the kernel dropped notices since the last snapshot */
 	uint64_t start_ns, end_ns;     /* CLOCK_MONOTONIC, as the trace has them */
 	uint64_t allocs, frees;	       /* events written */
+	uint64_t time_ns;	       /* what comes now from the ring is not older */
 	uint64_t maps_lost;	       /* notices that the kernel dropped */
 	uint64_t execs_lost;	       /* programs started by exec that could not be recorded */
 	uint64_t attach_ns, detach_ns; /* how long the probes took to be put in, and out */
@@ -49,6 +50,7 @@ struct session_opts {
 	struct allocator_opts allocators;
 	enum probe_link link;
 	uint32_t stack_limit; /* bytes */
+	uint32_t ring_size;   /* bytes */
 	enum mlk_stack_mode stack_mode;
 	enum module_embed embed;
 	int zstd_level;

@@ -1,0 +1,67 @@
+/* ring.h - how full the ring is, and what may still go into it
+ *
+ * Looking at the ring costs as much as a free does, so it is done once for so many bytes that a
+ * thread sends.  The fuller the ring, the less of a stack is taken, and then no allocation at all:
+ * a lost free makes a false leak, a lost allocation makes none.  Frees may use the whole ring.
+ */
+#ifndef MLEAK_BPF_RING_H
+#define MLEAK_BPF_RING_H
+
+#include "bpf/state.h"
+
+/* Set by the recorder before the programs are loaded. */
+const volatile __u64 ring_size = 64 << 20; /* bytes of events */
+const volatile __u64 check_bytes = 256 << 10; /* how many a thread sends until it looks again */
+const volatile __u64 wakeup_bytes = 1 << 20;  /* wake the recorder when so much is waiting */
+
+__u64 stack_most;     /* most stack bytes for an event now; 0: no allocations; set by the recorder before the programs are loaded */
+__u64 recorder_waits;	  /* the recorder sleeps: set by it, reset by who wakes it */
+
+/* Most stack bytes when @waiting bytes wait in the ring. */
+static __always_inline __u64 most_at(__u64 waiting)
+{
+	__u64 most = stack_limit;
+
+	if (waiting > ring_size / 2 && most > 1024)
+		most = 1024;
+	if (waiting > ring_size / 8 * 5 && most > 512)
+		most = 512;
+	if (waiting > ring_size / 4 * 3)
+		most = DWUNW_CAPTURE_SLICE;
+	if (waiting > ring_size / 10 * 9)
+		most = 0;
+	return most;
+}
+
+/* Returns the bytes that wait in it. */
+static __noinline __u64 look_at_ring(void)
+{
+	__u64 waiting = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA), most = most_at(waiting);
+
+	if (stack_most != most)
+		stack_most = most;
+	return waiting;
+}
+
+/* The thread has sent what it may before it looks.  Returns the flags to submit with. */
+static __noinline __u64 budget_spent(struct thread_state *st)
+{
+	__u64 waiting = look_at_ring();
+
+	if (st)
+		st->budget = (__s64)check_bytes;
+	if (waiting < wakeup_bytes || !recorder_waits)
+		return BPF_RB_NO_WAKEUP;
+	recorder_waits = 0;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
+/* @bytes go into the ring.  Returns the flags to submit them with: waking the recorder costs the
+ * target a good part of an event, so it is done once for each lot. */
+static __always_inline __u64 spend(struct thread_state *st, __u64 bytes)
+{
+	st->budget -= (__s64)bytes;
+	return st->budget < 0 ? budget_spent(st) : BPF_RB_NO_WAKEUP;
+}
+
+#endif
