@@ -98,8 +98,14 @@ struct event_alloc {
 	__u64 size; /* bytes asked for */
 	__u64 time_ns;
 	__u64 regs[EVENT_NR_REGS];
-	__u32 flags;	 /* enum dwunw_event_flag */
-	__u32 stack_len; /* bytes of stack that are valid, from regs[EVENT_RSP] on */
+	union {
+		__u64 take; /* both of these, as the programs hold them */
+		struct {
+			__u32 stack_len; /* bytes of stack that are valid, from regs[EVENT_RSP] on */
+			__u32 flags;	 /* enum dwunw_event_flag, without
+					    DWUNW_EVENT_RETURN_ADDRESS: that goes without saying */
+		};
+	};
 	__u8 stack[];
 };
 

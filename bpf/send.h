@@ -77,8 +77,10 @@ static __always_inline void copy_regs(__u64 *to, const struct pt_regs *ctx)
 
 /* Stack bytes for which there is room in an event: a few sizes, for the ring's records have sizes
  * that the verifier knows.  0: for so many there is none. */
-static __always_inline __u64 room_for(__u64 len)
+static __always_inline __u32 room_for(__u32 len)
 {
+	if (!len)
+		return 0;
 	if (len <= 1024)
 		return len <= DWUNW_CAPTURE_SLICE ? DWUNW_CAPTURE_SLICE : len <= 512 ? 512 : 1024;
 	if (len <= 4096)
@@ -88,64 +90,77 @@ static __always_inline __u64 room_for(__u64 len)
 	return len <= 32768 ? 32768 : len <= 65536 ? 65536 : 0;
 }
 
+/* How much of a stack is taken: bytes in the lower half, enum dwunw_event_flag in the upper one, as
+ * event_alloc.take has it.  0: nothing, the allocation is dropped. */
+#define TAKE(len, flags) ((__u64)(flags) << 32 | (len))
+
+/* The stack is not the one noted, or not all of it may be taken. */
+static __noinline __u64 take_less(struct thread_state *st, __u64 sp)
+{
+	__u64 len = st ? st->stack_hi - sp : 0, most = st ? st->stack_most : 0;
+	__u32 flags = 0;
+
+	if (!st)
+		return 0;
+	if (len > st->stack_span) {
+		len = find_stack(st, sp);
+		if (!len) {
+			len = stack_limit;
+			flags = DWUNW_EVENT_STACK_UNBOUNDED;
+		}
+	}
+	if (len <= most)
+		return TAKE(len, flags);
+	if (most < stack_limit)
+		flags |= DWUNW_EVENT_STACK_DEGRADED;
+	else
+		flags |= DWUNW_EVENT_STACK_LIMIT;
+	return most ? TAKE(most, flags) : 0;
+}
+
 static __always_inline struct event_alloc *reserve_alloc(__u64 room)
 {
 	return bpf_ringbuf_reserve(&events, sizeof(struct event_alloc) + room, 0);
 }
 
 /*
- * Every allocation goes through here: @st->now, a call of @func, has returned @addr.
+ * Every allocation goes through here: @st->now, a call of @func, has returned *@addr.
  *
- * The stack is read at once; only where a page of it is not in memory, by pages.
+ * The stack is read at once; only where a page of it is not in memory, by pages.  What is needed
+ * late is read late: registers that keep it through the calls of helpers are few.
  */
 static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_state *st, __u32 func,
-					 __u64 addr)
+					 const unsigned long *addr)
 {
-	__u64 sp = ctx->rsp, len = st->stack_hi - sp, most = stack_most, room;
-	__u32 flags = DWUNW_EVENT_RETURN_ADDRESS;
+	__u64 take = st->stack_hi - ctx->rsp, room;
 	struct event_alloc *e = 0;
 
-	if (len > st->stack_span) {
-		len = find_stack(st, sp);
-		if (!len) {
-			len = stack_limit;
-			flags |= DWUNW_EVENT_STACK_UNBOUNDED;
-		}
-	}
-	if (len > most) {
-		len = most;
-		flags |= len == stack_limit ? DWUNW_EVENT_STACK_LIMIT : DWUNW_EVENT_STACK_DEGRADED;
-	}
-	room = len ? room_for(len) : 0;
+	if (take > st->stack_usual)
+		take = take_less(st, ctx->rsp);
+	room = room_for((__u32)take);
 	if (room)
 		e = reserve_alloc(room);
-	if (!e) {
-		look_at_ring();
-		if (len > DWUNW_CAPTURE_SLICE && stack_most) {
-			len = room = DWUNW_CAPTURE_SLICE;
-			flags &= ~DWUNW_EVENT_STACK_LIMIT;
-			flags |= DWUNW_EVENT_STACK_DEGRADED;
-			e = reserve_alloc(room);
-		}
-		if (!e) {
-			count(&drops.alloc);
-			return;
-		}
+	if (!e && retry_with_slice(st, take)) {
+		take = TAKE(DWUNW_CAPTURE_SLICE, DWUNW_EVENT_STACK_DEGRADED);
+		room = DWUNW_CAPTURE_SLICE;
+		e = reserve_alloc(DWUNW_CAPTURE_SLICE);
 	}
+	if (!e) {
+		count(&drops.alloc);
+		return;
+	}
+	barrier();
 	e->type = EVENT_ALLOC;
 	e->func = func;
 	e->id = st->id;
-	e->addr = addr;
+	e->addr = *addr;
 	e->size = st->now.size;
-	e->time_ns = bpf_ktime_get_ns();
+	e->take = take;
 	copy_regs(e->regs, ctx);
-	if (bpf_probe_read_user(e->stack, len, (void *)sp)) {
-		len = copy_pages(e->stack, sp, len, room, !(flags & DWUNW_EVENT_STACK_UNBOUNDED));
-		flags |= DWUNW_EVENT_STACK_FAULT;
-	}
-	e->flags = flags;
-	e->stack_len = (__u32)len;
-	bpf_ringbuf_submit(e, spend(st, sizeof(*e) + len));
+	e->time_ns = bpf_ktime_get_ns();
+	if (bpf_probe_read_user(e->stack, (__u32)take, (void *)e->regs[EVENT_RSP]))
+		take_pages(e, ctx->rsp, room_for((__u32)take));
+	bpf_ringbuf_submit(e, spend(st, (__u32)take));
 }
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef MLEAK_BPF_STACK_H
 #define MLEAK_BPF_STACK_H
 
+#include "bpf/ring.h"
 #include "bpf/state.h"
 
 struct stack_range {
@@ -36,29 +37,35 @@ static __noinline __u64 find_stack(struct thread_state *st, __u64 sp)
 		return 0; /* mmap_lock was taken, or the stack lies above start_stack */
 	st->stack_hi = found.hi;
 	st->stack_span = found.hi - found.lo;
+	note_usual(st);
 	return found.hi - sp;
 }
 
 /*
- * Copy @len bytes from @sp to @to, which has room for @room, a constant, by pages: one of them cannot
- * be read, and a read that meets it gives nothing but zeros.  Such a page may well lie in the middle
- * of a stack: a large buffer that was never touched.  What lies beyond it is read all the same,
- * unless @bounded is 0: then it might be the end of the stack.  Returns the bytes that are valid.
+ * Take the stack of @e anew, by pages: one of them cannot be read, and a read that meets it gives
+ * nothing but zeros.  Such a page may well lie in the middle of a stack: a large buffer that was
+ * never touched.  What lies beyond it is read all the same, unless the stack's end is not known:
+ * then that might be it.  @e has room for @room bytes, a constant.
  */
-static __noinline __u64 copy_pages(__u8 *to, __u64 sp, __u64 len, __u64 room, __u64 bounded)
+static __noinline int take_pages(struct event_alloc *e, __u64 sp, __u64 room)
 {
-	if (!to || len > room)
+	__u32 len, flags;
+
+	if (!e)
 		return 0;
+	len = e->stack_len;
+	flags = e->flags;
+	e->flags = flags | DWUNW_EVENT_STACK_FAULT;
 #pragma clang loop unroll(disable)
 	for (__u32 at = 0; at < room; at += PAGE_SIZE) {
 		const __u32 chunk = room - at < PAGE_SIZE ? room - at : PAGE_SIZE;
-		__u32 want = (__u32)len - at, part;
+		__u32 want = len - at, part;
 
 		if (at >= len)
 			break;
 		if (want > chunk)
 			want = chunk;
-		if (!bpf_probe_read_user(to + at, want, (void *)(sp + at)))
+		if (!bpf_probe_read_user(e->stack + at, want, (void *)(sp + at)))
 			continue;
 		part = PAGE_SIZE - ((sp + at) & (PAGE_SIZE - 1));
 		if (part > want)
@@ -66,18 +73,20 @@ static __noinline __u64 copy_pages(__u8 *to, __u64 sp, __u64 len, __u64 room, __
 		barrier_var(part); /* or the verifier is shown a bound of another register */
 		if (part > chunk)
 			break;
-		if (bpf_probe_read_user(to + at, part, (void *)(sp + at)))
+		if (bpf_probe_read_user(e->stack + at, part, (void *)(sp + at)))
 			part = 0;
-		if (!bounded)
-			return at + part;
+		if (flags & DWUNW_EVENT_STACK_UNBOUNDED) {
+			e->stack_len = at + part;
+			break;
+		}
 		/* The other page of the two that this chunk lies on; the room ends behind the last.
 		 */
 		part = PAGE_SIZE - ((sp + at) & (PAGE_SIZE - 1));
 		want -= part;
 		if (at + 2 * PAGE_SIZE <= room && part < PAGE_SIZE && want < PAGE_SIZE)
-			bpf_probe_read_user(to + at + part, want, (void *)(sp + at + part));
+			bpf_probe_read_user(e->stack + at + part, want, (void *)(sp + at + part));
 	}
-	return len;
+	return 0;
 }
 
 #endif

@@ -72,7 +72,9 @@ struct thread_state {
 	struct call now, outer;
 	__u64 id;		    /* process and thread, as in events; set with now.sp */
 	__u64 stack_hi, stack_span; /* the stack ends at stack_hi and is so long; 0: not known */
-	__s64 budget;		    /* bytes to send until the ring is looked at again */
+	__u64 stack_usual; /* with so much to its end or less it is that stack, and all is taken */
+	__u32 stack_most;  /* most stack bytes that an event may have now; 0: no allocations */
+	__s32 budget;	   /* bytes to send until the ring is looked at again */
 };
 
 struct {
@@ -134,6 +136,7 @@ static __noinline struct thread_state *know_thread(void)
 	}
 	st->id = id;
 	st->now.sp = CALL_NONE;
+	st->stack_most = stack_limit;
 	return st;
 }
 
@@ -142,7 +145,7 @@ static __always_inline void forget_thread(struct thread_state *st)
 {
 	st->now.sp = CALL_UNKNOWN;
 	st->outer.sp = CALL_NONE;
-	st->stack_hi = st->stack_span = 0;
+	st->stack_hi = st->stack_span = st->stack_usual = 0;
 }
 
 #endif

@@ -192,7 +192,7 @@ static int take_alloc(struct session *s, const struct event_alloc *e, size_t siz
 		.kind = MLK_ALLOC,
 		.func = (uint8_t)e->func,
 		.nr_regs = DWUNW_MAX_ARCH_REGS,
-		.flags = e->flags,
+		.flags = e->flags | DWUNW_EVENT_RETURN_ADDRESS,
 		.tgid = event_tgid(e->id),
 		.tid = event_tid(e->id),
 		.time_ns = e->time_ns,
