@@ -138,11 +138,12 @@ static __always_inline int call_returns(struct thread_state *st, __u64 sp, __u32
 
 static __always_inline void call_over(struct thread_state *st)
 {
-	if (st->outer.sp > CALL_NONE)
+	if (st->outer.sp > CALL_NONE) {
 		st->now = st->outer;
-	else
-		st->now.sp = CALL_NONE;
-	st->outer.sp = CALL_NONE;
+		st->outer.sp = CALL_NONE;
+		return;
+	}
+	st->now.sp = CALL_NONE;
 }
 
 #endif

@@ -235,6 +235,7 @@ int malloc_return(struct pt_regs *ctx)
 	if (st->now.sp != ctx->rsp - 8 || st->now.func != FUNC_MALLOC || !ctx->rax)
 		if (!any_return(ctx, st, FUNC_MALLOC))
 			return 0;
+	barrier_var(st); /* or the compiler keeps it twice */
 	record_alloc(ctx, st, FUNC_MALLOC, &ctx->rax);
 	call_over(st);
 	return 0;

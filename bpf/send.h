@@ -79,8 +79,6 @@ static __always_inline void copy_regs(__u64 *to, const struct pt_regs *ctx)
  * that the verifier knows.  0: for so many there is none. */
 static __always_inline __u32 room_for(__u32 len)
 {
-	if (!len)
-		return 0;
 	if (len <= 1024)
 		return len <= DWUNW_CAPTURE_SLICE ? DWUNW_CAPTURE_SLICE : len <= 512 ? 512 : 1024;
 	if (len <= 4096)
@@ -91,8 +89,9 @@ static __always_inline __u32 room_for(__u32 len)
 }
 
 /* How much of a stack is taken: bytes in the lower half, enum dwunw_event_flag in the upper one, as
- * event_alloc.take has it.  0: nothing, the allocation is dropped. */
+ * event_alloc.take has it.  TAKE_NONE: nothing, the allocation is dropped. */
 #define TAKE(len, flags) ((__u64)(flags) << 32 | (len))
+#define TAKE_NONE	 0xffffffffull
 
 /* The stack is not the one noted, or not all of it may be taken. */
 static __noinline __u64 take_less(struct thread_state *st, __u64 sp)
@@ -101,7 +100,7 @@ static __noinline __u64 take_less(struct thread_state *st, __u64 sp)
 	__u32 flags = 0;
 
 	if (!st)
-		return 0;
+		return TAKE_NONE;
 	if (len > st->stack_span) {
 		len = find_stack(st, sp);
 		if (!len) {
@@ -115,7 +114,7 @@ static __noinline __u64 take_less(struct thread_state *st, __u64 sp)
 		flags |= DWUNW_EVENT_STACK_DEGRADED;
 	else
 		flags |= DWUNW_EVENT_STACK_LIMIT;
-	return most ? TAKE(most, flags) : 0;
+	return most ? TAKE(most, flags) : TAKE_NONE;
 }
 
 static __always_inline struct event_alloc *reserve_alloc(__u64 room)
