@@ -22,14 +22,15 @@ enum {
 	OPT_EMBED,
 	OPT_MAX_SIZE,
 	OPT_PREFIX,
-	OPT_DRY_RUN
+	OPT_DRY_RUN,
+	OPT_FOLLOW
 };
 
 static const struct option_help {
 	int key;
 	const char *name, *arg, *help;
 } table[] = {
-	{'p', "pid", "PID", "watch the running process PID"},
+	{'p', "pid", "PID", "watch the running process PID; may be given several times"},
 	{'o', "output", "FILE",
 	 "write the trace to FILE; one that is there is kept as FILE.old [mleak.mlk]"},
 	{'d', "duration", "TIME",
@@ -50,6 +51,8 @@ static const struct option_help {
 	{OPT_UPROBES, "uprobes", "KIND", "how to attach: auto, multi (Linux 6.6) or perf [auto]"},
 	{'O', "obj", "FILE", "probe the allocator of FILE too, which the process has mapped"},
 	{OPT_PREFIX, "prefix", "NAME", "probe functions whose names begin so too, as in je_malloc"},
+	{OPT_FOLLOW, "follow", NULL,
+	 "record child processes too, and theirs, from their start on"},
 	{OPT_DRY_RUN, "dry-run", NULL, "show what would be probed, and where; record nothing"},
 	{'h', "help", NULL, "show this help"},
 };
@@ -79,7 +82,7 @@ void record_options_help(void)
 	     "itself fails.");
 }
 
-static int parse_pid(const char *text, pid_t *pid)
+static int parse_pid(const char *text, struct record_opts *o)
 {
 	char *end;
 	long value;
@@ -90,7 +93,11 @@ static int parse_pid(const char *text, pid_t *pid)
 		log_error("'%s' is no process id: give a number, as 'ps -e' shows it", text);
 		return -EINVAL;
 	}
-	*pid = (pid_t)value;
+	if (o->nr_pids == RECORD_MAX_PIDS) {
+		log_error("too many processes: give at most %d with -p", RECORD_MAX_PIDS);
+		return -EINVAL;
+	}
+	o->pids[o->nr_pids++] = (pid_t)value;
 	return 0;
 }
 
@@ -227,7 +234,7 @@ static int parse_one(struct record_opts *o, int key)
 {
 	switch (key) {
 	case 'p':
-		return parse_pid(optarg, &o->pid);
+		return parse_pid(optarg, o);
 	case 'o':
 		o->output = optarg;
 		return 0;
@@ -259,6 +266,9 @@ static int parse_one(struct record_opts *o, int key)
 	case OPT_DRY_RUN:
 		o->dry_run = true;
 		return 0;
+	case OPT_FOLLOW:
+		o->follow = true;
+		return 0;
 	case 'h':
 		o->help = true;
 		return 0;
@@ -279,9 +289,9 @@ static void explain(int key, char **argv)
 
 static int check(const struct record_opts *o)
 {
-	if (o->help || (o->pid != 0) != (o->argv != NULL))
+	if (o->help || (o->nr_pids != 0) != (o->argv != NULL))
 		return 0;
-	if (o->pid)
+	if (o->nr_pids)
 		log_error("give either -p PID or a command to start, not both");
 	else
 		log_error("nothing to record: give -p PID, or a command to start after --");

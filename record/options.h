@@ -3,6 +3,7 @@
 #define RECORD_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -10,9 +11,12 @@
 #include "record/module.h"
 #include "record/probes.h"
 
+#define RECORD_MAX_PIDS 64
+
 struct record_opts {
-	pid_t pid;   /* 0: a command is started */
-	char **argv; /* the command, NULL-terminated; NULL: pid */
+	pid_t pids[RECORD_MAX_PIDS];
+	size_t nr_pids; /* 0: a command is started */
+	char **argv; /* the command, NULL-terminated; NULL: pids */
 	const char *output;
 	uint64_t duration_ns; /* 0: no limit */
 	uint32_t stack_limit; /* bytes */
@@ -24,6 +28,7 @@ struct record_opts {
 	uint64_t max_size; /* of the trace, bytes; 0: no limit */
 	struct allocator_opts allocators;
 	bool dry_run; /* show what would be probed, and end */
+	bool follow;  /* record children, too */
 	bool help;
 };
 

@@ -4,7 +4,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +14,6 @@
 #include "bpf/event.h"
 #include "mleak.bpf.skel.h"
 #include "mleak.h"
-#include "record/allocator.h"
 #include "record/kernel.h"
 #include "record/uprobe_multi.h"
 
@@ -28,10 +26,6 @@ struct probes {
 	struct mleak_bpf *skel;
 	struct ring_buffer *ring;
 	bool multi;
-	int *multi_links; /* descriptors */
-	size_t nr_multi, room_multi;
-	struct bpf_link **links;
-	size_t nr_links, room_links;
 	struct bpf_link *life[4]; /* that tell of exec, fork, exit and signals */
 };
 
@@ -45,8 +39,9 @@ static const struct step {
 	     {SITE_ALLOC, true, FUNC_MALLOC}, {SITE_ALLOC, true, 0},
 	     {SITE_ALLOC, false, FUNC_MALLOC}, {SITE_ALLOC, false, 0}};
 
-#define NR_STEPS    (sizeof(steps) / sizeof(steps[0]))
-#define MAX_CLOSERS (NR_STEPS * ALLOCATOR_MAX_OBJECTS)
+#define NR_STEPS (sizeof(steps) / sizeof(steps[0]))
+
+_Static_assert(NR_STEPS <= LINKS_MAX_MULTI, "a link a step");
 
 static bool is_of_step(const struct alloc_site *site, const struct step *step)
 {
@@ -108,7 +103,6 @@ static int load(struct probes *p, const struct probes_opts *opts)
 
 static void unload(struct probes *p)
 {
-	probes_detach(p);
 	for (size_t i = 0; i < sizeof(p->life) / sizeof(p->life[0]); i++) {
 		bpf_link__destroy(p->life[i]);
 		p->life[i] = NULL;
@@ -117,32 +111,18 @@ static void unload(struct probes *p)
 	p->skel = NULL;
 }
 
-/* Room for one more thing of @size in *@array.  NULL: there is no memory. */
-static void *one_more(void *array, size_t nr, size_t *room, size_t size)
-{
-	void **at = array, *grown = *at;
-
-	if (nr == *room) {
-		grown = realloc(*at, (*room ? *room * 2 : 16) * size);
-		if (!grown)
-			return NULL;
-		*room = *room ? *room * 2 : 16;
-		*at = grown;
-	}
-	return (char *)grown + nr * size;
-}
-
-/* One multi link for all sites of @o that @step is for. */
-static int link_multi(struct probes *p, const struct step *step, const struct alloc_object *o,
+/* One multi link for all sites of @set that @step is for. */
+static int link_multi(struct probes *p, const struct step *step, struct link_set *set,
 		      const char *path, pid_t pid)
 {
 	uint64_t offsets[ALLOCATOR_MAX_SITES], cookies[ALLOCATOR_MAX_SITES];
+	const struct alloc_object *o = set->object;
 	struct uprobe_multi u = {.path = path,
 				 .offsets = offsets,
 				 .cookies = cookies,
 				 .pid = pid,
 				 .is_return = step->is_return};
-	int *fd = one_more(&p->multi_links, p->nr_multi, &p->room_multi, sizeof(*fd));
+	int fd;
 
 	for (size_t i = 0; i < o->nr; i++) {
 		if (!is_of_step(&o->sites[i], step))
@@ -152,19 +132,19 @@ static int link_multi(struct probes *p, const struct step *step, const struct al
 	}
 	if (!u.nr)
 		return 0;
-	if (!fd)
-		return -ENOMEM;
-	*fd = uprobe_multi_link(bpf_program__fd(program_of(p, step)), &u);
-	if (*fd < 0)
-		return *fd;
-	p->nr_multi++;
+	fd = uprobe_multi_link(bpf_program__fd(program_of(p, step)), &u);
+	if (fd < 0)
+		return fd;
+	set->fds[set->nr_fds++] = fd;
 	return 0;
 }
 
 /* A perf event for each site. */
-static int link_perf(struct probes *p, const struct step *step, const struct alloc_object *o,
+static int link_perf(struct probes *p, const struct step *step, struct link_set *set,
 		     const char *path, pid_t pid)
 {
+	const struct alloc_object *o = set->object;
+
 	for (size_t i = 0; i < o->nr; i++) {
 		const struct alloc_site *site = &o->sites[i];
 		LIBBPF_OPTS(bpf_uprobe_opts, opts, .retprobe = step->is_return,
@@ -173,14 +153,14 @@ static int link_perf(struct probes *p, const struct step *step, const struct all
 
 		if (!is_of_step(site, step))
 			continue;
-		link = one_more(&p->links, p->nr_links, &p->room_links, sizeof(struct bpf_link *));
+		link = links_perf(set);
 		if (!link)
 			return -ENOMEM;
 		*link = bpf_program__attach_uprobe_opts(program_of(p, step), pid, path,
 							site->function + site->offset, &opts);
 		if (!*link)
 			return -errno;
-		p->nr_links++;
+		set->nr_perf++;
 	}
 	return 0;
 }
@@ -191,42 +171,58 @@ int probes_set_code(struct probes *p, uint32_t tgid, const struct allocators *a)
 				    sizeof(a->code), BPF_ANY);
 }
 
-int probes_place(struct probes *p, const struct target *t, const struct allocators *a)
+/* Link the objects of @a that have no set in @links yet, step by step over all of them. */
+static int link_new(struct probes *p, struct links *links, const struct target *t,
+		    const struct allocators *a)
 {
+	bool is_new[ALLOCATOR_MAX_OBJECTS];
 	char path[64];
 	int err = 0;
 
-	probes_detach(p);
-	/* Links that go by a main thread which has ended would see nothing. */
-	if (p->multi && t->task != t->pid)
-		return -ESRCH;
-	err = probes_set_code(p, (uint32_t)t->pid, a);
-	p->skel->bss->ended = 0;
+	for (size_t i = 0; i < a->nr; i++) {
+		is_new[i] = !links_find(links, &a->v[i]);
+		if (is_new[i] && !links_add(links, &a->v[i]))
+			return -ENOMEM;
+	}
 	for (size_t s = 0; !err && s < NR_STEPS; s++)
 		for (size_t i = 0; !err && i < a->nr; i++) {
+			struct link_set *set = links_find(links, &a->v[i]);
+
+			if (!is_new[i])
+				continue;
 			/* Through the descriptor: by name another file might be found than the
 			 * one that is mapped. */
 			snprintf(path, sizeof(path), "/proc/self/fd/%d", a->v[i].fd);
-			err = p->multi ? link_multi(p, &steps[s], &a->v[i], path, t->pid)
-				       : link_perf(p, &steps[s], &a->v[i], path, t->task);
+			err = p->multi ? link_multi(p, &steps[s], set, path, t->pid)
+				       : link_perf(p, &steps[s], set, path, t->task);
 		}
 	return err;
 }
 
-/* Load for the kind of link that p->multi says, and attach. */
-static int load_and_place(struct probes *p, const struct target *t, const struct allocators *a,
-			  const struct probes_opts *opts)
+int probes_place(struct probes *p, struct links *links, const struct target *t,
+		 const struct allocators *a)
 {
-	int err = load(p, opts);
+	struct closing old = {0};
+	int err;
 
+	/* Links that go by a main thread which has ended would see nothing. */
+	if (p->multi && t->task != t->pid)
+		return -ESRCH;
+	/* A function with two probes would be counted twice. */
+	if (links_clash(links, a)) {
+		links_drop(links, a, &old);
+		closing_run(&old, true);
+	}
+	err = probes_set_code(p, (uint32_t)t->pid, a);
 	if (!err)
-		err = probes_place(p, t, a);
-	if (err)
-		unload(p);
+		err = link_new(p, links, t, a);
+	/* Else what goes, goes after the rest has come: the kernel takes its time for it. */
+	links_drop(links, err ? NULL : a, &old);
+	closing_run(&old, false);
 	return err;
 }
 
-static void explain(const struct target *t, int err)
+void probes_explain(const struct target *t, int err)
 {
 	if (err == -EPERM || err == -EACCES)
 		log_error("cannot probe process %d: BPF needs root, or CAP_BPF and CAP_PERFMON "
@@ -265,35 +261,27 @@ static int attach_life(struct probes *p)
 	return 0;
 }
 
-int probes_attach(struct probes **out, const struct target *t, const struct allocators *a,
-		  const struct probes_opts *opts)
+int probes_load(struct probes **out, const struct probes_opts *opts)
 {
-	enum probe_link link = opts->link;
 	struct probes *p = calloc(1, sizeof(*p));
-	int err = -ENOMEM;
+	int err;
 
 	*out = NULL;
 	libbpf_set_print(libbpf_quiet);
 	if (!p)
-		goto out;
+		return -ENOMEM;
 	/* Links for a process go by its main thread: where that has ended, only a perf event's, by
 	 * another thread, work. */
-	p->multi = link == PROBE_LINK_MULTI || (link == PROBE_LINK_AUTO && t->task == t->pid &&
-						!kernel_multi_filters_threads());
-	err = load_and_place(p, t, a, opts);
-	if (err && p->multi && link == PROBE_LINK_AUTO && err != -EPERM && err != -ESRCH) {
-		p->multi = false;
-		err = load_and_place(p, t, a, opts);
-	}
+	p->multi = opts->link == PROBE_LINK_MULTI ||
+		   (opts->link == PROBE_LINK_AUTO && !opts->by_thread &&
+		    !kernel_multi_filters_threads());
+	err = load(p, opts);
 	if (!err)
 		err = attach_life(p);
-out:
-	if (err) {
-		explain(t, err);
+	if (err)
 		probes_free(p);
-	} else {
+	else
 		*out = p;
-	}
 	return err;
 }
 
@@ -319,36 +307,10 @@ int probes_consume(struct probes *p)
 	return ring_buffer__consume(p->ring);
 }
 
-static void *close_link(void *fd)
-{
-	close(*(int *)fd);
-	return NULL;
-}
-
-/* Each closing waits until no CPU runs the program any more: wait for all at once. */
-static void close_all(int *fds, size_t nr)
-{
-	pthread_t threads[MAX_CLOSERS];
-	size_t started = 0;
-
-	while (started < nr && started < MAX_CLOSERS &&
-	       !pthread_create(&threads[started], NULL, close_link, &fds[started]))
-		started++;
-	for (size_t i = started; i < nr; i++)
-		close(fds[i]);
-	for (size_t i = 0; i < started; i++)
-		pthread_join(threads[i], NULL);
-}
-
-void probes_detach(struct probes *p)
+void probes_end(struct probes *p)
 {
 	/* A call that is noted no more needs no return. */
-	if (p->skel->bss)
-		p->skel->bss->ended = 1;
-	close_all(p->multi_links, p->nr_multi);
-	p->nr_multi = 0;
-	while (p->nr_links)
-		bpf_link__destroy(p->links[--p->nr_links]);
+	p->skel->bss->ended = 1;
 }
 
 void probes_losses(const struct probes *p, struct mlk_losses *losses)
@@ -378,7 +340,5 @@ void probes_free(struct probes *p)
 	ring_buffer__free(p->ring);
 	if (p->skel)
 		unload(p);
-	free(p->multi_links);
-	free(p->links);
 	free(p);
 }
