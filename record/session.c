@@ -387,6 +387,8 @@ void session_flush(struct session *s)
 	follow_thread(s);
 	flush_maps(s);
 	session_losses(s, &losses);
+	losses.first_ns = s->losses_ns ? s->losses_ns : s->start_ns;
+	losses.last_ns = s->losses_ns = session_now_ns();
 	mlk_writer_set_losses(s->writer, &losses);
 	fail(s, threads_write(&s->threads, s->target.pid, s->writer));
 	fail(s, mlk_writer_flush(s->writer));
