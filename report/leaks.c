@@ -7,6 +7,7 @@
 
 #include "report/histories.h"
 #include "report/spaces.h"
+#include "report/suspect.h"
 
 struct leaks {
 	struct mlk_reader *trace;
@@ -16,6 +17,8 @@ struct leaks {
 	struct stacks *stacks;
 	struct histories *histories;
 	struct live *live;
+	struct suspect suspect;
+	struct live_amount suspects;
 	struct mlk_condition condition;
 	uint64_t status_counts[DWUNW_STATUS_NR];
 	char *comm;
@@ -67,6 +70,9 @@ static int note_layout(struct leaks *leaks, const struct mlk_record *record)
 		return images_add_piece(leaks->images, &record->module);
 	case MLK_RECORD_THREAD:
 		return note_thread(leaks, &record->thread);
+	case MLK_RECORD_LOSSES:
+		suspect_take(&leaks->suspect, &record->losses);
+		return 0;
 	default:
 		return 0;
 	}
@@ -188,17 +194,25 @@ static int find_missing(struct leaks *leaks)
 
 static void count_outstanding(void *arg, const struct live_block *block)
 {
-	struct stack *stack = stacks_get(arg, block->stack);
+	struct leaks *leaks = arg;
+	struct stack *stack = stacks_get(leaks->stacks, block->stack);
 
 	stack->bytes += block->size;
 	stack->blocks++;
+	if (!suspect_is(&leaks->suspect, block))
+		return;
+	stack->suspects++;
+	leaks->suspects.blocks++;
+	leaks->suspects.bytes += block->size;
 }
 
 static int collect(struct leaks *leaks)
 {
 	int err;
 
-	err = pass(leaks, MLK_RECORD_MAPS | MLK_RECORD_MODULE | MLK_RECORD_THREAD, note_layout);
+	err = pass(leaks,
+		   MLK_RECORD_MAPS | MLK_RECORD_MODULE | MLK_RECORD_THREAD | MLK_RECORD_LOSSES,
+		   note_layout);
 	if (!err)
 		err = images_load(leaks->images, leaks->dw);
 	if (!err)
@@ -212,7 +226,8 @@ static int collect(struct leaks *leaks)
 	if (err)
 		return err;
 	live_finish(leaks->live);
-	live_each(leaks->live, count_outstanding, leaks->stacks);
+	suspect_finish(&leaks->suspect, &leaks->condition);
+	live_each(leaks->live, count_outstanding, leaks);
 	return 0;
 }
 
@@ -258,6 +273,11 @@ int leaks_collect(struct leaks **out, struct mlk_reader *trace, const char *cons
 const struct live_totals *leaks_totals(const struct leaks *leaks)
 {
 	return live_totals(leaks->live);
+}
+
+struct live_amount leaks_suspect(const struct leaks *leaks)
+{
+	return leaks->suspects;
 }
 
 const struct stacks *leaks_stacks(const struct leaks *leaks)

@@ -23,6 +23,9 @@ int leaks_collect(struct leaks **out, struct mlk_reader *trace, const char *cons
 /* The totals of all blocks. */
 const struct live_totals *leaks_totals(const struct leaks *leaks);
 
+/* Of the outstanding blocks: those that may have been freed, see suspect.h. */
+struct live_amount leaks_suspect(const struct leaks *leaks);
+
 /* The distinct stacks, their counts filled in, and what names their frames. */
 const struct stacks *leaks_stacks(const struct leaks *leaks);
 struct dwunw *leaks_unwinder(const struct leaks *leaks);
