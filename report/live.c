@@ -25,6 +25,10 @@ struct process {
 	struct block_map blocks;  /* by address */
 	struct range_map ranges;  /* given out by mmap */
 	struct block_map pending; /* released, but not finally: by thread */
+	uint32_t parent;	  /* 0: none is known */
+	bool inherits;		  /* it may free blocks of its parent's: forked, and no exec yet */
+	bool exited;		  /* its number is free for another */
+	struct live_totals totals; /* of it alone, as soon as there are several processes */
 };
 
 struct live {
@@ -55,7 +59,9 @@ static void subtract(struct live_amount *amount, const struct live_block *block)
 
 static bool same_process(const void *things, uint32_t number, const void *key)
 {
-	return ((const struct live *)things)->all[number].tgid == *(const uint32_t *)key;
+	const struct process *process = &((const struct live *)things)->all[number];
+
+	return process->tgid == *(const uint32_t *)key && !process->exited;
 }
 
 /* Find the process @tgid, or add it.  NULL when there is no memory; valid until the next call. */
@@ -66,7 +72,7 @@ static struct process *process_of(struct live *live, uint32_t tgid)
 	struct process *all;
 	uint32_t number;
 
-	if (live->nr && live->all[live->last].tgid == tgid)
+	if (live->nr && live->all[live->last].tgid == tgid && !live->all[live->last].exited)
 		return &live->all[live->last];
 	if (!hash_index_find(&live->index, &query, &number)) {
 		number = (uint32_t)live->nr;
@@ -76,6 +82,8 @@ static struct process *process_of(struct live *live, uint32_t tgid)
 		live->all = all;
 		if (hash_index_add(&live->index, query.hash, number))
 			return NULL;
+		if (live->nr == 1)
+			live->all[0].totals = live->totals;
 		live->all[live->nr++] = (struct process){.tgid = tgid};
 	}
 	live->last = number;
@@ -296,12 +304,20 @@ static void on_exec(struct live *live, struct process *process)
 	block_map_release(&process->pending);
 }
 
-int live_event(struct live *live, const struct mlk_event *event, uint32_t stack)
+/* Releases of @process that wait for their outcome are final. */
+static void finish(struct live *live, struct process *process)
 {
-	struct process *process = process_of(live, event->tgid);
+	const struct live_block *block;
+	size_t pos = 0;
 
-	if (!process)
-		return -ENOMEM;
+	while ((block = block_map_next(&process->pending, &pos)))
+		count_free(live, block);
+	block_map_release(&process->pending);
+}
+
+static int take_event(struct live *live, struct process *process, const struct mlk_event *event,
+		      uint32_t stack)
+{
 	/* A nested free is the realloc's own work, on whichever block: it is not over yet. */
 	if (event->kind != MLK_RESTORE &&
 	    !(event->kind == MLK_FREE && event->flags & MLK_EVENT_NESTED))
@@ -321,27 +337,119 @@ int live_event(struct live *live, const struct mlk_event *event, uint32_t stack)
 		return on_unmap(live, process, event);
 	case MLK_EXEC:
 		on_exec(live, process);
+		process->inherits = false;
+		return 0;
+	case MLK_EXIT:
+		finish(live, process);
+		process->exited = true;
 		return 0;
 	default:
 		return 0;
 	}
 }
 
+static void add_difference(struct live_amount *to, const struct live_amount *before,
+			   const struct live_amount *now)
+{
+	to->blocks += now->blocks - before->blocks;
+	to->bytes += now->bytes - before->bytes;
+}
+
+/* What came to the sums since @before is due to @process. */
+static void account(struct live *live, struct process *process, const struct live_totals *before)
+{
+	struct live_totals *now = &live->totals, *own = &process->totals;
+	uint64_t unknown = now->unknown_frees - before->unknown_frees;
+
+	if (process->inherits) {
+		now->unknown_frees -= unknown;
+		now->inherited_frees += unknown;
+		own->inherited_frees += unknown;
+	} else {
+		own->unknown_frees += unknown;
+	}
+	add_difference(&own->allocated, &before->allocated, &now->allocated);
+	add_difference(&own->freed, &before->freed, &now->freed);
+	add_difference(&own->outstanding, &before->outstanding, &now->outstanding);
+	add_difference(&own->implied, &before->implied, &now->implied);
+	add_difference(&own->gone, &before->gone, &now->gone);
+}
+
+/* The process begins: one that had its number before has ended, whatever the trace says. */
+static int on_fork(struct live *live, const struct mlk_event *event)
+{
+	struct process *process = process_of(live, event->tgid);
+
+	if (process && (process->parent || process->blocks.nr_blocks)) {
+		finish(live, process);
+		process->exited = true;
+		process = process_of(live, event->tgid);
+	}
+	if (!process)
+		return -ENOMEM;
+	process->parent = (uint32_t)event->addr;
+	process->inherits = true;
+	return 0;
+}
+
+int live_event(struct live *live, const struct mlk_event *event, uint32_t stack)
+{
+	struct process *process;
+	struct live_totals before;
+	int err;
+
+	if (event->kind == MLK_FORK)
+		return on_fork(live, event);
+	process = process_of(live, event->tgid);
+	if (!process)
+		return -ENOMEM;
+	if (live->nr == 1 && !process->inherits)
+		return take_event(live, process, event, stack);
+	before = live->totals;
+	err = take_event(live, process, event, stack);
+	account(live, process, &before);
+	return err;
+}
+
 void live_finish(struct live *live)
 {
 	for (size_t i = 0; i < live->nr; i++) {
-		const struct live_block *block;
-		size_t pos = 0;
+		struct live_totals before = live->totals;
 
-		while ((block = block_map_next(&live->all[i].pending, &pos)))
-			count_free(live, block);
-		block_map_release(&live->all[i].pending);
+		finish(live, &live->all[i]);
+		if (live->nr > 1 || live->all[i].inherits)
+			account(live, &live->all[i], &before);
 	}
 }
 
 const struct live_totals *live_totals(const struct live *live)
 {
 	return &live->totals;
+}
+
+size_t live_nr_processes(const struct live *live)
+{
+	return live->nr;
+}
+
+struct live_process live_process(const struct live *live, size_t number)
+{
+	const struct process *process = &live->all[number];
+
+	return (struct live_process){
+		.tgid = process->tgid,
+		.parent = process->parent,
+		.exited = process->exited,
+		.totals = live->nr == 1 ? live->totals : process->totals,
+	};
+}
+
+int live_process_number(struct live *live, uint32_t tgid, uint32_t *number)
+{
+	const struct process *process = process_of(live, tgid);
+
+	*number = process ? (uint32_t)(process - live->all) : 0;
+	return process ? 0 : -ENOMEM;
 }
 
 void live_each(const struct live *live, void (*visit)(void *arg, const struct live_block *block),

@@ -54,6 +54,10 @@ static void print_totals(const struct table *t, const struct live_totals *totals
 		print_count(t, "unknown frees", totals->unknown_frees,
 			    "  (blocks from before the recording, or from a thread's cache that "
 			    "libc empties)");
+	if (totals->inherited_frees)
+		print_count(t, "inherited", totals->inherited_frees,
+			    "  (blocks freed by children that had them from the process that forked "
+			    "them)");
 	if (totals->implied.blocks)
 		print_amount(t, "implied frees", totals->implied);
 	if (totals->gone.blocks)
@@ -157,21 +161,27 @@ static void print_origin(FILE *out, const char *path, const struct mlk_meta *met
 	fputc('\n', out);
 }
 
-void print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
-		   const struct leaks *leaks)
+int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
+		  const struct leaks *leaks, uint32_t pid)
 {
-	const struct live_totals *totals = leaks_totals(leaks);
+	struct live_totals totals = *leaks_totals(leaks);
 	struct table t = {.out = out, .count_width = COUNT_WIDTH, .bytes_width = BYTES_WIDTH};
+	int err;
 
+	if (pid)
+		processes_totals(leaks_live(leaks), pid, &totals);
 	/* no sum of the table is larger than these */
-	t.count_width = wider(t.count_width, totals->allocated.blocks);
-	t.count_width = wider(t.count_width, totals->unknown_frees);
-	t.bytes_width = wider(t.bytes_width, totals->allocated.bytes);
+	t.count_width = wider(t.count_width, totals.allocated.blocks);
+	t.count_width = wider(t.count_width, totals.unknown_frees);
+	t.count_width = wider(t.count_width, totals.inherited_frees);
+	t.bytes_width = wider(t.bytes_width, totals.allocated.bytes);
 
 	print_origin(out, path, meta, leaks_condition(leaks)->end_ns);
-	print_totals(&t, totals);
+	print_totals(&t, &totals);
 	print_losses(&t, &leaks_condition(leaks)->losses);
 	print_completeness(&t, leaks);
 	print_missing(out, leaks);
+	err = processes_print(out, leaks_processes(leaks), leaks_live(leaks), pid);
 	fputc('\n', out);
+	return err;
 }

@@ -2,6 +2,7 @@
 #include "report/stacks.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@ struct stacks {
 	struct dwunw *dw;
 	struct stack *all;
 	size_t nr, room;
-	uint32_t *numbers; /* by id, plus one; 0: not met */
+	uint32_t *numbers; /* by id, plus one: of the process that had it last; 0: not met */
 	size_t nr_numbers;
 };
 
@@ -39,7 +40,7 @@ static int cover_ids(struct stacks *stacks)
 	return 0;
 }
 
-static int append(struct stacks *stacks, uint32_t id)
+static int append(struct stacks *stacks, uint32_t id, uint32_t process)
 {
 	struct stack *all;
 
@@ -49,19 +50,40 @@ static int append(struct stacks *stacks, uint32_t id)
 	if (!all)
 		return -ENOMEM;
 	stacks->all = all;
-	all[stacks->nr++] = (struct stack){.status = dwunw_stack_status(stacks->dw, id), .id = id};
+	all[stacks->nr++] = (struct stack){
+		.status = dwunw_stack_status(stacks->dw, id),
+		.id = id,
+		.process = process,
+		.next = stacks->numbers[id],
+	};
 	stacks->numbers[id] = (uint32_t)stacks->nr;
 	return 0;
 }
 
-int stacks_add(struct stacks *stacks, uint32_t id, uint32_t *number)
+/* Bring the stack of @process to the front of those that have this @id.  False: it has none. */
+static bool bring_forward(struct stacks *stacks, uint32_t id, uint32_t process)
+{
+	uint32_t *link = &stacks->numbers[id], number;
+
+	while (*link && stacks->all[*link - 1].process != process)
+		link = &stacks->all[*link - 1].next;
+	number = *link;
+	if (!number)
+		return false;
+	*link = stacks->all[number - 1].next;
+	stacks->all[number - 1].next = stacks->numbers[id];
+	stacks->numbers[id] = number;
+	return true;
+}
+
+int stacks_add(struct stacks *stacks, uint32_t id, uint32_t process, uint32_t *number)
 {
 	int err = 0;
 
 	if (id >= stacks->nr_numbers)
 		err = cover_ids(stacks);
-	if (!err && !stacks->numbers[id])
-		err = append(stacks, id);
+	if (!err && !bring_forward(stacks, id, process))
+		err = append(stacks, id, process);
 	if (!err)
 		*number = stacks->numbers[id] - 1;
 	return err;
