@@ -1,0 +1,309 @@
+"""Several processes in one recording: children by fork, vfork, posix_spawn and exec, and several -p.
+
+Each process of the sample below counts its own calls; that is the truth."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from mleaktest import (MLEAK_FAST, Case, needs_bpf, parse_folded, parse_totals, read_line)
+
+FAMILY = r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define FRAME __attribute__((noinline, noipa))
+extern char **environ;
+static unsigned long allocs, frees, inherited, bytes;
+static void *kept[16], *given[1000];
+FRAME void *leak_here(size_t size)
+{
+	void *block = malloc(size);
+	allocs++;
+	bytes += size;
+	__asm__ volatile("" : : "r"(block) : "memory");
+	return block;
+}
+FRAME void noise(size_t size)
+{
+	void *block = malloc(size);
+	allocs++;
+	__asm__ volatile("" : : "r"(block) : "memory");
+	free(block);
+	frees++;
+}
+static void say(const char *who)
+{
+	char line[200];
+	int len = snprintf(line, sizeof(line),
+			   "truth: who=%s pid=%d allocs=%lu frees=%lu inherited=%lu bytes=%lu\n", who,
+			   (int)getpid(), allocs, frees, inherited, bytes);
+	if (write(1, line, len) != len)
+		_exit(9);
+}
+static void work(int n)
+{
+	for (int i = 0; i < n; i++) {
+		given[i] = leak_here(101 + i);
+		noise(57);
+	}
+}
+/* What a child does first of all: free its parent's blocks, and allocate. */
+static void begin_child(int n)
+{
+	allocs = frees = inherited = bytes = 0;
+	for (int i = 0; i < 16; i++) {
+		free(kept[i]);
+		inherited++;
+	}
+	work(n);
+}
+static void child(char **argv, char kind)
+{
+	pid_t pid;
+	switch (kind) {
+	case 'f':
+		begin_child(23);
+		say("forked");
+		_exit(0);
+	case 'n': /* a child of its own, which outlives it */
+		begin_child(7);
+		pid = fork();
+		if (!pid) {
+			allocs = frees = inherited = bytes = 0;
+			usleep(100000);
+			work(11);
+			say("grandchild");
+			_exit(0);
+		}
+		say("between");
+		_exit(0);
+	case 'e': /* allocates, and then begins another program */
+		begin_child(5);
+		say("before-exec");
+		execl(argv[0], argv[0], "leaf", "13", NULL);
+		_exit(9);
+	}
+	_exit(9);
+}
+static void *fork_in_thread(void *argv)
+{
+	pid_t pid = fork();
+	if (!pid)
+		child(argv, 'f');
+	waitpid(pid, NULL, 0);
+	return NULL;
+}
+static int only_exits(void *unused)
+{
+	(void)unused;
+	_exit(0);
+}
+static void start(char **argv, char kind)
+{
+	static char stack[65536];
+	char *const leaf[] = {argv[0], "leaf", "17", NULL};
+	pthread_t thread;
+	pid_t pid = 0;
+	if (kind == 'v') {
+		pid = vfork();
+		if (!pid) {
+			execv(argv[0], leaf);
+			_exit(9);
+		}
+	} else if (kind == 's') {
+		if (posix_spawn(&pid, argv[0], NULL, NULL, leaf, environ))
+			_exit(9);
+	} else if (kind == 't') {
+		pthread_create(&thread, NULL, fork_in_thread, argv);
+		pthread_join(thread, NULL);
+		allocs++; /* glibc's thread: its dtv */
+		return;
+	} else if (kind == 'c') {
+		pid = clone(only_exits, stack + sizeof(stack), SIGCHLD, NULL);
+	} else {
+		pid = fork();
+		if (!pid)
+			child(argv, kind);
+	}
+	if (kind != 'n')
+		waitpid(pid, NULL, 0);
+}
+int main(int argc, char **argv)
+{
+	char byte;
+	if (argc > 2 && !strcmp(argv[1], "leaf")) {
+		work(atoi(argv[2]));
+		say("leaf");
+		return 0;
+	}
+	if (argc > 2 && !strcmp(argv[2], "wait")) {
+		if (write(1, "ready\n", 6) != 6 || read(0, &byte, 1) != 1)
+			return 9;
+	}
+	for (int i = 0; i < 16; i++)
+		kept[i] = leak_here(1009);
+	for (const char *kind = argv[1]; *kind; kind++)
+		start(argv, *kind);
+	if (argc > 2) {
+		while (waitpid(-1, NULL, 0) > 0)
+			;
+	}
+	say("first");
+	return 0;
+}
+"""
+
+
+def truths(text):
+    """The `truth:` lines, as dictionaries."""
+    found = []
+    for line in re.findall(r"^truth: (.*)$", text, re.M):
+        words = dict(word.split("=") for word in line.split())
+        found.append({k: v if k == "who" else int(v) for k, v in words.items()})
+    return found
+
+
+class FamilyCase(Case):
+    program = MLEAK_FAST
+
+    def setUp(self):
+        super().setUp()
+        self.family = self.compile("family", FAMILY, "-pthread")
+
+    def compile(self, name, source, *flags):
+        self.write(name + ".c", source.encode())
+        built = self.finish(self.spawn(["gcc", "-O2", "-g", "-o", name, name + ".c", *flags]))
+        self.assertTrue(os.path.exists(self.path(name)), built.err)
+        return self.path(name)
+
+    def leaked(self, trace, pid):
+        """Bytes outstanding by leak_here() in process @pid."""
+        stacks = parse_folded(self.report(trace, "--folded", "--pid", str(pid)))
+        return sum(s.bytes for s in stacks if "leak_here" in s.frames)
+
+    def inherited(self, text):
+        found = re.search(r"^  inherited +([\d,]+) ", text, re.M)
+        return int(found[1].replace(",", "")) if found else 0
+
+    def assert_process(self, trace, truth):
+        """What @trace says of a process that lived under recording from its first instruction."""
+        text = self.report(trace, "--pid", str(truth["pid"]))
+        totals = parse_totals(text)
+        self.assertEqual(totals.allocations.blocks, truth["allocs"], text)
+        self.assertEqual(totals.frees.blocks, truth["frees"], text)
+        self.assertEqual(self.inherited(text), truth["inherited"], text)
+        self.assertNotIn("unknown frees", text)
+        self.assertNotIn("implied frees", text)
+        self.assertEqual(self.leaked(trace, truth["pid"]), truth["bytes"], text)
+
+    def assert_sums(self, trace):
+        """The processes' lines add up to the totals, and the tree to what is outstanding."""
+        text = self.report(trace)
+        totals = parse_totals(text)
+        lines = re.findall(r"^  process (\d+) .*: ([\d,]+) allocations, ([\d,]+) frees, ([\d,]+) "
+                           r"blocks with ([\d,]+) bytes outstanding", text, re.M)
+        sums = [sum(int(line[i].replace(",", "")) for line in lines) for i in range(1, 5)]
+        self.assertEqual(sums, [totals.allocations.blocks, totals.frees.blocks,
+                                totals.outstanding.blocks, totals.outstanding.bytes], text)
+        stacks = parse_folded(self.report(trace, "--folded"))
+        self.assertEqual(sum(s.bytes for s in stacks), totals.outstanding.bytes)
+        return text
+
+
+@needs_bpf
+class CommandFamilyTest(FamilyCase):
+    """Children of a command are held before their first instruction: nothing of them is missed."""
+
+    def follow(self, *argv):
+        trace, out = self.record(*argv, options=("--follow",))
+        self.assertEqual(parse_totals(self.report(trace)).lost, 0)
+        return trace, truths(out)
+
+    def test_each_kind_of_child_is_counted_exactly(self):
+        for kinds in ("f", "v", "s", "n", "t", "c", "fvsntcf"):
+            with self.subTest(kinds=kinds):
+                trace, said = self.follow(self.family, kinds, "all")
+                self.assertEqual({t["who"] for t in said} >= {"first"}, True)
+                for truth in said:
+                    self.assert_process(trace, truth)
+                self.assert_sums(trace)
+
+    def test_child_that_allocates_before_its_exec(self):
+        trace, said = self.follow(self.family, "e", "all")
+        before, leaf = said[0], said[1]
+        self.assertEqual((before["who"], leaf["who"]), ("before-exec", "leaf"))
+        text = self.report(trace, "--pid", str(leaf["pid"]))
+        totals = parse_totals(text)
+        self.assertEqual(totals.allocations.blocks, before["allocs"] + leaf["allocs"])
+        self.assertEqual(totals.frees.blocks, before["frees"] + leaf["frees"])
+        self.assertEqual(self.leaked(trace, leaf["pid"]), leaf["bytes"])
+        self.assertRegex(text, r"gone at exec +%d blocks" % (before["allocs"] - before["frees"]))
+        self.assertEqual(self.inherited(text), 16)
+
+    def test_fifty_short_children(self):
+        trace, said = self.follow(self.family, "f" * 50, "all")
+        self.assertEqual(len(said), 51)
+        for truth in said[:3] + said[-3:]:
+            self.assert_process(trace, truth)
+        text = self.assert_sums(trace)
+        self.assertEqual(parse_totals(text).allocations.blocks, sum(t["allocs"] for t in said))
+        self.assertEqual(self.inherited(text), 50 * 16)
+
+    def test_pipeline_of_a_shell(self):
+        trace, said = self.follow(
+            "sh", "-c", "%s leaf 29 | cat; %s leaf 31 & %s leaf 37; wait" % ((self.family,) * 3))
+        self.assertEqual(sorted(t["allocs"] for t in said), [58, 62, 74])
+        for truth in said:
+            self.assertEqual(self.leaked(trace, truth["pid"]), truth["bytes"])
+        self.assert_sums(trace)
+
+    def test_statically_linked_program_started_by_a_shell(self):
+        static = self.compile("static", FAMILY, "-static", "-pthread")
+        trace, said = self.follow("sh", "-c", "%s leaf 41; %s leaf 43" % (static, self.family))
+        for truth in said:
+            self.assertEqual(self.leaked(trace, truth["pid"]), truth["bytes"])
+
+    def test_without_follow_children_are_counted(self):
+        result = self.mleak("record", "-o", "x.mlk", "--", self.family, "fffv", "all")
+        self.assertEqual(result.status, 0, result.err)
+        self.assertIn("4 child processes were started and not recorded; --follow records them",
+                      result.err)
+        first = truths(result.out)[-1]
+        totals = parse_totals(self.report(self.path("x.mlk")))
+        self.assertEqual(totals.allocations.blocks, first["allocs"])
+        self.assertEqual(totals.outstanding.bytes, first["bytes"])
+        self.assertNotIn("process %d" % first["pid"], self.report(self.path("x.mlk")))
+
+    def test_no_child_no_word_of_children(self):
+        result = self.mleak("record", "-o", "x.mlk", "--follow", "--", self.family, "", "all")
+        self.assertEqual(result.status, 0)
+        self.assertNotIn("child", result.err)
+
+    def test_names_of_processes_are_roots_of_the_tree(self):
+        trace, said = self.follow("sh", "-c", "%s leaf 3; true" % self.family)
+        leaf = [t for t in said if t["who"] == "leaf"][0]
+        text = self.report(trace)
+        self.assertRegex(text, r"(?m)^ +[\d,]+ +[\d,]+  family \(%d\)$" % leaf["pid"])
+        folded = parse_folded(self.report(trace, "--folded"))
+        self.assertIn("family (%d)" % leaf["pid"], {s.frames[0] for s in folded})
+
+    def test_pid_that_is_not_in_the_trace(self):
+        trace, _ = self.follow(self.family, "f", "all")
+        result = self.mleak("report", "--pid", "1", trace)
+        self.assertEqual((result.status, result.out), (2, ""))
+        self.assert_one_message(result.err, "no process 1 in")
+
+
+if __name__ == "__main__":
+    unittest.main()
