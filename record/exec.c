@@ -30,7 +30,6 @@ void exec_note(struct session *s, struct process *p, uint64_t time_ns, bool link
 static int place(struct session *s, struct process *p, const struct allocators *now,
 		 uint64_t execed_ns)
 {
-	struct closing dead = {0};
 	bool same = !p->exec.links_dead && allocators_same(now, &p->allocators);
 	uint64_t gap_ns;
 	int err;
@@ -38,15 +37,14 @@ static int place(struct session *s, struct process *p, const struct allocators *
 	if (same)
 		return probes_set_code(s->probes, p->target.pid, now);
 	if (p->exec.links_dead)
-		links_drop(&p->links, NULL, &dead);
-	closing_run(&dead, false);
+		probes_drop(s->probes, &p->links);
 	err = probes_place(s->probes, &p->links, &p->target, now);
 	gap_ns = journal_now_ns() - execed_ns;
 	if (err)
 		return err;
-	if (s->follow)
+	if (s->follow && s->held != p->target.pid)
 		session_note_gap(s, gap_ns);
-	else
+	else if (!s->follow)
 		log_info("process %d runs '%s' now; recorded from %.1f ms after its start",
 			 (int)p->target.pid, p->target.comm, (double)gap_ns / 1e6);
 	return 0;

@@ -298,14 +298,19 @@ int launch_release(pid_t pid)
 	return ptrace(PTRACE_DETACH, pid, NULL, NULL) ? -errno : 0;
 }
 
+/* Not to be killed with us: the kernel sets it free. */
+static const uintptr_t follow_options = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+					PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC;
+
 void launch_follow(pid_t pid)
 {
-	/* Not to be killed with us: the kernel sets it free. */
-	const uintptr_t options = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
-				  PTRACE_O_TRACEEXEC;
-
-	ptrace(PTRACE_SETOPTIONS, pid, NULL, (void *)options);
+	ptrace(PTRACE_SETOPTIONS, pid, NULL, (void *)follow_options);
 	ptrace(PTRACE_CONT, pid, NULL, NULL);
+}
+
+int launch_seize(pid_t tid)
+{
+	return ptrace(PTRACE_SEIZE, tid, NULL, (void *)follow_options) ? -errno : 0;
 }
 
 void launch_abort(pid_t pid)

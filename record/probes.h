@@ -74,6 +74,12 @@ void probes_wait(struct probes *p, bool waits);
  * returned when that was negative. */
 int probes_consume(struct probes *p);
 
+/* Take out the probes of a process, in @links; in the background. */
+void probes_drop(struct probes *p, struct links *links);
+
+/* Return when all probes that were taken out are out. */
+void probes_settle(struct probes *p);
+
 /* Calls that begin now do not count: the probes are going to be taken out. */
 void probes_end(struct probes *p);
 

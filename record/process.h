@@ -36,6 +36,7 @@ struct process {
 	struct process_exec exec;
 	uint64_t born_ns;   /* when it was forked, CLOCK_MONOTONIC */
 	uint64_t cpu_ticks; /* used when the probes were put in */
+	bool traced;	    /* its children are held at their start, as it was */
 	bool announced;	    /* a child: the trace says whose */
 	bool probed;	    /* the probes are in */
 	bool ended;	    /* there is no such process any more */

@@ -39,6 +39,7 @@ struct session {
 	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC, as the trace has them */
 	uint64_t allocs, frees;	   /* events written */
 	uint64_t children;	   /* recorded; without follow: started, and not recorded */
+	pid_t held;		   /* waits at its start until we have looked at it */
 	struct session_gaps gaps;
 	uint64_t attach_ns, detach_ns; /* how long the probes took to be put in, and out */
 	bool quiet_told;	       /* that nothing was seen, and why */
@@ -85,7 +86,7 @@ struct process *session_newest(struct session *s, pid_t pid);
 struct process *session_append(struct session *s);
 
 /* Note that @p has ended; its last events may still be on their way. */
-void session_end_process(struct process *p);
+void session_end_process(struct session *s, struct process *p);
 
 /* Are all processes gone, and all their events in? */
 bool session_is_over(const struct session *s);

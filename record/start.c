@@ -72,7 +72,7 @@ static int skip_ended(struct session *s, struct process *p, int err)
 		return -ESRCH;
 	}
 	log_warn("process %d has ended before it could be recorded", (int)p->target.pid);
-	session_end_process(p);
+	session_end_process(s, p);
 	return 0;
 }
 
@@ -119,10 +119,12 @@ static int load_and_place(struct session *s, const struct probes_opts *opts,
 	*failed = s->all[0];
 	if (!err)
 		err = place_all(s, failed);
-	if (err) {
-		probes_free(s->probes);
-		s->probes = NULL;
-	}
+	if (!err)
+		return 0;
+	for (size_t i = 0; s->probes && i < s->nr; i++)
+		probes_drop(s->probes, &s->all[i]->links);
+	probes_free(s->probes);
+	s->probes = NULL;
 	return err;
 }
 

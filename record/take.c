@@ -84,7 +84,7 @@ static int take_life(struct session *s, struct process *p, const struct event_li
 		exec_note(s, p, e->time_ns, e->small.nested);
 	} else {
 		p->exited = true;
-		session_end_process(p);
+		session_end_process(s, p);
 	}
 	return mlk_writer_event(s->journal.writer, ev);
 }

@@ -81,7 +81,7 @@ static void child(char **argv, char kind)
 		pid = fork();
 		if (!pid) {
 			allocs = frees = inherited = bytes = 0;
-			usleep(100000);
+			usleep(300000);
 			work(11);
 			say("grandchild");
 			_exit(0);
@@ -303,6 +303,167 @@ class CommandFamilyTest(FamilyCase):
         result = self.mleak("report", "--pid", "1", trace)
         self.assertEqual((result.status, result.out), (2, ""))
         self.assert_one_message(result.err, "no process 1 in")
+
+    def test_stopped_child_stays_stopped_until_it_is_continued(self):
+        script = "sh -c 'kill -STOP $$; exec %s leaf 19' & p=$!; sleep 0.5; " % self.family
+        script += "cut -d' ' -f3 /proc/$p/stat; cat /proc/$p/comm; kill -CONT $p; wait"
+        trace, out = self.record("sh", "-c", script, options=("--follow",))
+        # A ptraced process that is stopped for its job shows as t.
+        self.assertIn(out.splitlines()[0], "Tt")
+        for truth in truths(out):
+            self.assertEqual(self.leaked(trace, truth["pid"]), truth["bytes"])
+
+        self.assertEqual(out.splitlines()[1], "sh")
+
+    def test_signals_reach_a_followed_command_s_children(self):
+        script = ("(sh -c 'trap \"echo got; exit 7\" USR1; while :; do sleep 0.1; done' & p=$!; "
+                  "sleep 0.4; kill -USR1 $p; wait $p; echo $?; "
+                  "sleep 9 & q=$!; kill -KILL $q; wait $q; echo $?) 2>/dev/null")
+        _, out = self.record("sh", "-c", script, options=("--follow",))
+        self.assertEqual(out.split(), ["got", "7", "137"])
+
+    def test_exit_status_of_a_followed_command(self):
+        for script, status in (("sleep 0.1; exit 3", 3), ("kill -9 $$", -9), ("exit 0", 0)):
+            result = self.mleak("record", "--follow", "-o", "x.mlk", "--", "sh", "-c", script)
+            self.assertEqual(result.status, status, result.err)
+
+    def test_recording_goes_on_until_the_last_child_has_ended(self):
+        trace, out = self.record("sh", "-c", "(sleep 0.7; %s leaf 33) & exit 0" % self.family,
+                                 options=("--follow",))
+        truth, = truths(out)
+        self.assertEqual(self.leaked(trace, truth["pid"]), truth["bytes"])
+
+    def test_children_live_on_when_the_recorder_is_killed(self):
+        script = "sleep 0.8; %s leaf 3; (sleep 0.8; %s leaf 5) & wait" % (self.family, self.family)
+        process = self.start_mleak("record", "--follow", "-o", "x.mlk", "--", "sh", "-c", script)
+        time.sleep(0.7)
+        process.kill()
+        said = process.stdout
+        self.assertEqual([t["who"] for t in truths(said.read().decode())], ["leaf", "leaf"])
+
+    def test_followed_command_goes_on_after_the_recording(self):
+        result = self.mleak("record", "--follow", "-d", "0.3", "-o", "x.mlk", "--", "sh", "-c",
+                            "sleep 0.8; %s leaf 3; exit 6" % self.family)
+        self.assertEqual(result.status, 6, result.err)
+        self.assertEqual(len(truths(result.out)), 1)
+
+
+@needs_bpf
+class AttachFamilyTest(FamilyCase):
+    """Children of a process that ran already are stopped soon after their start."""
+
+    def begin(self, kinds):
+        """The sample, which waits for a byte before it does anything."""
+        process = self.spawn([self.family, kinds, "wait"], stdin=subprocess.PIPE)
+        self.assertEqual(read_line(process), "ready")
+        return process
+
+    def attach(self, *processes, options=()):
+        """Start mleak on @processes, and wait until it records them."""
+        pids = [word for p in processes for word in ("-p", str(p.pid))]
+        recorder = self.start_mleak("record", "-o", self.path("x.mlk"), *options, *pids)
+        end = time.monotonic() + 20
+        while not os.path.exists(self.path("x.mlk")):
+            self.assertIsNone(recorder.poll(), "mleak ended at once")
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+        return recorder
+
+    def go(self, process):
+        process.stdin.write(b"x")
+        return truths(process.stdout.read().decode())
+
+    def test_several_processes_each_with_its_own_sums(self):
+        programs = [self.begin(kinds) for kinds in ("", "f", "")]
+        recorder = self.attach(*programs)
+        firsts = [self.go(p)[-1] for p in programs]
+        result = self.finish(recorder)
+        self.assertEqual(result.status, 0, result.err)
+        self.assertIn("1 child process was started and not recorded; --follow records it",
+                      result.err)
+        for truth in firsts:
+            self.assert_process(self.path("x.mlk"), truth)
+        self.assert_sums(self.path("x.mlk"))
+
+    def test_one_of_several_that_ends_ends_only_itself(self):
+        early, late = self.begin(""), self.begin("")
+        recorder = self.attach(early, late)
+        first = self.go(early)
+        early.wait()
+        time.sleep(0.5)
+        self.assertIsNone(recorder.poll())
+        second = self.go(late)
+        self.assertEqual(self.finish(recorder).status, 0)
+        for truth in first + second:
+            self.assert_process(self.path("x.mlk"), truth)
+
+    def test_one_of_several_that_is_not_there(self):
+        process = self.begin("")
+        result = self.mleak("record", "-o", "x.mlk", "-p", str(process.pid), "-p", "2147483646")
+        self.assertEqual(result.status, 125)
+        self.assert_one_message(result.err, "there is no process 2147483646")
+
+    def start_following(self, process):
+        recorder = self.attach(process, options=("--follow",))
+        end = time.monotonic() + 20
+        while "TracerPid:\t0" in open("/proc/%d/status" % process.pid).read():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+        return recorder
+
+    def test_children_of_a_process_that_ran_already(self):
+        process = self.begin("fvsntf")
+        recorder = self.start_following(process)
+        said = self.go(process)
+        result = self.finish(recorder)
+        self.assertEqual(result.status, 0, result.err)
+        self.assertRegex(result.err, r"7 child processes were recorded as well")
+        self.assertNotIn("after their start", result.err)
+        for truth in said:
+            self.assert_process(self.path("x.mlk"), truth)
+        self.assert_sums(self.path("x.mlk"))
+
+    @unittest.skipUnless(shutil.which("strace"), "strace is not installed")
+    def test_children_of_a_process_that_another_traces(self):
+        """What they did before they were stopped is missing; how long that was is told."""
+        process = self.begin("fn")
+        tracer = self.spawn(["strace", "-o", "/dev/null", "-p", str(process.pid)])
+        time.sleep(0.5)
+        recorder = self.attach(process, options=("--follow",))
+        said = self.go(process)
+        result = self.finish(recorder)
+        self.finish(tracer)
+        self.assertEqual(result.status, 0, result.err)
+        self.assertIn("another traces it", result.err)
+        self.assertRegex(result.err, r"3 child processes were recorded as well")
+        self.assertRegex(result.err, r"recorded from up to [\d.]+ ms after their start")
+        trace = self.path("x.mlk")
+        for truth in said:
+            text = self.report(trace, "--pid", str(truth["pid"]))
+            totals = parse_totals(text)
+            self.assertLessEqual(totals.allocations.blocks, truth["allocs"])
+            if truth["who"] in ("first", "grandchild"):
+                self.assertEqual(totals.allocations.blocks, truth["allocs"], text)
+                self.assertEqual(totals.outstanding.bytes, truth["bytes"], text)
+            self.assertNotIn("unknown frees", text)
+            self.assertNotIn("implied frees", text)
+
+    def test_followed_process_lives_on_when_the_recorder_is_killed(self):
+        process = self.begin("fn")
+        recorder = self.start_following(process)
+        recorder.kill()
+        recorder.wait()
+        self.assertEqual([t["who"] for t in self.go(process)],
+                         ["forked", "between", "grandchild", "first"])
+
+    def test_followed_process_is_free_after_the_recording(self):
+        process = self.begin("f")
+        recorder = self.start_following(process)
+        recorder.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(recorder).status, 0)
+        with open("/proc/%d/status" % process.pid) as status:
+            self.assertIn("TracerPid:\t0\n", status.read())
+        self.assertEqual([t["who"] for t in self.go(process)], ["forked", "first"])
 
 
 if __name__ == "__main__":
