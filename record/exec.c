@@ -9,11 +9,29 @@
 
 #define FIND_NS 1000000000u /* longest wait for a new program's libraries */
 
+/* Has the program mapped the files that are probed?  Then the probes were in it from its start. */
+static bool is_watched(const struct process *p)
+{
+	for (size_t i = 0; i < p->allocators.nr; i++) {
+		const struct mlk_mapping *code = &p->allocators.v[i].code;
+		bool found = false;
+
+		for (size_t k = 0; k < p->maps.nr; k++)
+			found |= p->maps.v[k].inode == code->inode &&
+				 p->maps.v[k].dev_major == code->dev_major &&
+				 p->maps.v[k].dev_minor == code->dev_minor;
+		if (!found)
+			return false;
+	}
+	return p->allocators.nr > 0;
+}
+
 void exec_judge(struct session *s, struct process *p)
 {
 	/* Of a program that could not be looked at, most often because it had ended by then: the
 	 * probes may have met it all the same, for its files are those of the one before. */
-	s->journal.execs_lost += (p->exec.in_doubt || p->exec.since_ns) && !p->exec.seen;
+	s->journal.execs_lost +=
+		(p->exec.in_doubt || p->exec.since_ns) && !p->exec.seen && !is_watched(p);
 	p->exec.in_doubt = false;
 }
 
