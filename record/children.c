@@ -55,7 +55,7 @@ static void probe(struct session *s, struct process *p)
 }
 
 /* Nobody holds @p at its start: stop it ourselves, if that can be. */
-static void catch(struct session *s, struct process *p)
+static void catch (struct session *s, struct process *p)
 {
 	bool held = !hold_begin(&p->hold, p->target.pid);
 
@@ -89,7 +89,7 @@ void children_on_fork(struct session *s, const struct sideband_fork *fork)
 		return;
 	process_inherit(p, &s->journal, parent, (uint32_t)fork->parent_tid);
 	if (!p->traced)
-		catch(s, p);
+		catch (s, p);
 }
 
 /* The process that @pid is now.  Those that had the number before have ended, even if the ring did
@@ -128,7 +128,7 @@ int children_announce(struct session *s, pid_t parent, pid_t pid, uint64_t time_
 			return s->journal.err;
 		process_snapshot(p, &s->journal, time_ns);
 		if (!p->traced)
-			catch(s, p);
+			catch (s, p);
 	}
 	if (!p)
 		return 0;
@@ -157,6 +157,6 @@ void children_look(struct session *s)
 		hold_end(&p->hold, p->target.pid);
 		if (p->probed || p->ended || !p->parent || now_ns - p->born_ns < TRACER_NS)
 			continue;
-		catch(s, p);
+		catch (s, p);
 	}
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define MAX_THREADS 256	  /* that wait side by side */
+#define MAX_THREADS 256	   /* that wait side by side */
 #define STACK	    262144 /* bytes, of each */
 
 struct one {

@@ -299,8 +299,8 @@ int launch_release(pid_t pid)
 }
 
 /* Not to be killed with us: the kernel sets it free. */
-static const uintptr_t follow_options = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
-					PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC;
+static const uintptr_t follow_options =
+	PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC;
 
 void launch_follow(pid_t pid)
 {

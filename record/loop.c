@@ -144,7 +144,8 @@ static void on_time(struct loop *l)
 		l->reason = MLK_END_DURATION;
 	if (session_is_over(l->session) && !l->reason)
 		l->reason = MLK_END_EXITED;
-	if (l->max_size && mlk_writer_bytes(l->session->journal.writer) >= l->max_size && !l->reason)
+	if (l->max_size && mlk_writer_bytes(l->session->journal.writer) >= l->max_size &&
+	    !l->reason)
 		l->reason = MLK_END_SIZE;
 	if (now_ns >= l->start_ns + QUIET_NS && session_is_quiet(l->session))
 		session_explain_quiet(l->session);

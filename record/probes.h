@@ -48,8 +48,8 @@ struct probes_consumer {
 int probes_load(struct probes **out, const struct probes_opts *opts);
 
 /* Put the probes of @t, @links, on the functions of @a and on no others, and record it: from now on
- * its events are kept for probes_consume().  Probes that stay are not touched.  Returns 0 or -errno;
- * then it has no probes. */
+ * its events are kept for probes_consume().  Probes that stay are not touched.  Returns 0 or
+ * -errno; then it has no probes. */
 int probes_place(struct probes *p, struct links *links, const struct target *t,
 		 const struct allocators *a);
 
@@ -66,8 +66,8 @@ int probes_set_consumer(struct probes *p, const struct probes_consumer *consumer
 /* Readable when much is waiting; little is waiting for as long as the caller likes. */
 int probes_fd(const struct probes *p);
 
-/* From now on the caller waits for probes_fd() (@waits), or it will look by itself: then it need not
- * be woken. */
+/* From now on the caller waits for probes_fd() (@waits), or it will look by itself: then it need
+ * not be woken. */
 void probes_wait(struct probes *p, bool waits);
 
 /* Hand what is waiting to the consumer.  Returns the number of events, or what the consumer

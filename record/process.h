@@ -24,14 +24,14 @@ struct process_exec {
 
 struct process {
 	struct target target;
-	pid_t parent;	      /* that forked it while it was recorded; 0: recorded from the first */
-	struct links links;   /* its probes */
-	struct hold hold;     /* by us, while they are put in */
+	pid_t parent;	    /* that forked it while it was recorded; 0: recorded from the first */
+	struct links links; /* its probes */
+	struct hold hold;   /* by us, while they are put in */
 	struct allocators allocators; /* that are probed */
 	struct maps maps;	      /* executable mappings */
-	struct maps before;	      /* those that are gone, but perhaps not from stacks yet to come */
-	bool maps_changed;	      /* and the trace has no snapshot of it yet */
-	uint64_t maps_changed_ns;     /* since when */
+	struct maps before;	  /* those that are gone, but perhaps not from stacks yet to come */
+	bool maps_changed;	  /* and the trace has no snapshot of it yet */
+	uint64_t maps_changed_ns; /* since when */
 	struct threads threads;
 	struct process_exec exec;
 	uint64_t born_ns;   /* when it was forked, CLOCK_MONOTONIC */

@@ -23,11 +23,11 @@ struct session {
 	struct journal journal;
 	struct sideband *sideband; /* NULL: not allowed */
 	struct probes *probes;
-	struct tracer *tracer;	   /* holds the command's children at their start; NULL: none */
-	struct process **all;	   /* in the order of their births; a number can come again */
+	struct tracer *tracer; /* holds the command's children at their start; NULL: none */
+	struct process **all;  /* in the order of their births; a number can come again */
 	size_t nr, room;
-	struct process *last;	   /* of the event before; NULL: none */
-	struct code code;	   /* what the writer knows to be executable */
+	struct process *last; /* of the event before; NULL: none */
+	struct code code;     /* what the writer knows to be executable */
 	struct allocator_opts allocator_opts;
 	enum mlk_stack_mode mode;
 	bool follow;		   /* children are recorded */

@@ -29,10 +29,14 @@ _Static_assert((int)FUNC_MALLOC == MLK_FUNC_MALLOC && (int)FUNC_CALLOC == MLK_FU
 
 static void copy_regs(uint64_t *to, const __u64 *from)
 {
-	static const uint8_t numbers[EVENT_NR_REGS] = {
-		[EVENT_RBX] = 3,  [EVENT_RBP] = DWUNW_X86_64_RBP, [EVENT_RSP] = DWUNW_X86_64_RSP,
-		[EVENT_R12] = 12, [EVENT_R13] = 13,		  [EVENT_R14] = 14,
-		[EVENT_R15] = 15, [EVENT_RIP] = DWUNW_X86_64_RIP};
+	static const uint8_t numbers[EVENT_NR_REGS] = {[EVENT_RBX] = 3,
+						       [EVENT_RBP] = DWUNW_X86_64_RBP,
+						       [EVENT_RSP] = DWUNW_X86_64_RSP,
+						       [EVENT_R12] = 12,
+						       [EVENT_R13] = 13,
+						       [EVENT_R14] = 14,
+						       [EVENT_R15] = 15,
+						       [EVENT_RIP] = DWUNW_X86_64_RIP};
 
 	for (size_t i = 0; i < EVENT_NR_REGS; i++)
 		to[numbers[i]] = from[i];

@@ -22,19 +22,20 @@
  * to fill them, however many blocks other processes have. */
 struct process {
 	uint32_t tgid;
-	struct block_map blocks;  /* by address */
-	struct range_map ranges;  /* given out by mmap */
-	struct block_map pending; /* released, but not finally: by thread */
-	uint32_t parent;	  /* 0: none is known */
-	bool inherits;		  /* it may free blocks of its parent's: forked, and no exec yet */
-	bool exited;		  /* its number is free for another */
+	struct block_map blocks;   /* by address */
+	struct range_map ranges;   /* given out by mmap */
+	struct block_map pending;  /* released, but not finally: by thread */
+	uint32_t newest;	   /* of the first with its tgid: number of the last with it */
+	uint32_t parent;	   /* 0: none is known */
+	bool inherits;		   /* it may free blocks of its parent's: forked, and no exec yet */
+	bool exited;		   /* its number is free for another */
 	struct live_totals totals; /* of it alone, as soon as there are several processes */
 };
 
 struct live {
 	struct process *all; /* in the order of their first event */
 	size_t nr, room;
-	struct hash_index index; /* of all, by tgid */
+	struct hash_index index; /* of the first with each tgid */
 	size_t last;		 /* the one of the last event: often that of the next, too */
 	struct live_totals totals;
 };
@@ -59,35 +60,48 @@ static void subtract(struct live_amount *amount, const struct live_block *block)
 
 static bool same_process(const void *things, uint32_t number, const void *key)
 {
-	const struct process *process = &((const struct live *)things)->all[number];
-
-	return process->tgid == *(const uint32_t *)key && !process->exited;
+	return ((const struct live *)things)->all[number].tgid == *(const uint32_t *)key;
 }
 
-/* Find the process @tgid, or add it.  NULL when there is no memory; valid until the next call. */
+static int append(struct live *live, uint32_t tgid)
+{
+	struct process *all = array_grow(live->all, &live->room, live->nr + 1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	live->all = all;
+	if (live->nr == 1)
+		all[0].totals = live->totals;
+	all[live->nr] = (struct process){.tgid = tgid, .newest = (uint32_t)live->nr};
+	live->nr++;
+	return 0;
+}
+
+/* Find the process that has the number @tgid now, or add it.  NULL when there is no memory; valid
+ * until the next call. */
 static struct process *process_of(struct live *live, uint32_t tgid)
 {
 	struct hash_query query = {
 		.hash = hash_word(0, tgid), .things = live, .key = &tgid, .equal = same_process};
-	struct process *all;
-	uint32_t number;
+	uint32_t first;
 
 	if (live->nr && live->all[live->last].tgid == tgid && !live->all[live->last].exited)
 		return &live->all[live->last];
-	if (!hash_index_find(&live->index, &query, &number)) {
-		number = (uint32_t)live->nr;
-		all = array_grow(live->all, &live->room, live->nr + 1, sizeof(*all));
-		if (!all)
+	if (!hash_index_find(&live->index, &query, &first)) {
+		first = (uint32_t)live->nr;
+		if (append(live, tgid))
 			return NULL;
-		live->all = all;
-		if (hash_index_add(&live->index, query.hash, number))
+		if (hash_index_add(&live->index, query.hash, first)) {
+			live->nr--;
 			return NULL;
-		if (live->nr == 1)
-			live->all[0].totals = live->totals;
-		live->all[live->nr++] = (struct process){.tgid = tgid};
+		}
+	} else if (live->all[live->all[first].newest].exited) {
+		if (append(live, tgid))
+			return NULL;
+		live->all[first].newest = (uint32_t)live->nr - 1;
 	}
-	live->last = number;
-	return &live->all[number];
+	live->last = live->all[first].newest;
+	return &live->all[live->last];
 }
 
 /* Take the live block at @addr out of the table.  Returns false when there is none. */

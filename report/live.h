@@ -3,8 +3,9 @@
  * Events are taken in the order of the trace.  After live_finish() the totals add up:
  * allocated = freed + outstanding + implied + gone.
  *
- * A child of fork begins with copies of its parent's blocks.  They are its parent's allocations, not
- * its own: it begins with none, and a free of what it did not allocate is one of an inherited block.
+ * A child of fork begins with copies of its parent's blocks.  They are its parent's allocations,
+ * not its own: it begins with none, and a free of what it did not allocate is one of an inherited
+ * block.
  */
 #ifndef REPORT_LIVE_H
 #define REPORT_LIVE_H

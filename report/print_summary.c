@@ -55,9 +55,10 @@ static void print_totals(const struct table *t, const struct live_totals *totals
 			    "  (blocks from before the recording, or from a thread's cache that "
 			    "libc empties)");
 	if (totals->inherited_frees)
-		print_count(t, "inherited", totals->inherited_frees,
-			    "  (blocks freed by children that had them from the process that forked "
-			    "them)");
+		print_count(
+			t, "inherited", totals->inherited_frees,
+			"  (blocks freed by children that had them from the process that forked "
+			"them)");
 	if (totals->implied.blocks)
 		print_amount(t, "implied frees", totals->implied);
 	if (totals->gone.blocks)

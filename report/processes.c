@@ -34,16 +34,14 @@ static bool same_tgid(const void *things, uint32_t number, const void *key)
 
 static struct hash_query query_for(const struct processes *processes, const uint32_t *tgid)
 {
-	return (struct hash_query){.hash = hash_word(0, *tgid),
-				   .things = processes,
-				   .key = tgid,
-				   .equal = same_tgid};
+	return (struct hash_query){
+		.hash = hash_word(0, *tgid), .things = processes, .key = tgid, .equal = same_tgid};
 }
 
 static int append(struct processes *processes, uint64_t hash, const struct named *named)
 {
-	struct named *all = array_grow(processes->all, &processes->room, processes->nr + 1,
-				       sizeof(*all));
+	struct named *all =
+		array_grow(processes->all, &processes->room, processes->nr + 1, sizeof(*all));
 
 	if (!all)
 		return -ENOMEM;

@@ -19,7 +19,6 @@ struct stack {
 	enum dwunw_status status;
 	uint32_t id;	  /* the unwinder's */
 	uint32_t process; /* that made them: number of live_process() */
-	uint32_t next;	  /* of stacks.c */
 };
 
 /* A table without any stack, of those that @dw (borrowed) finds.  *@out is NULL on failure.
@@ -27,8 +26,8 @@ struct stack {
 int stacks_new(struct stacks **out, struct dwunw *dw);
 
 /*
- * Find the stack of @process that the unwinder calls @id, or add it.  On success *@number is its number, from 0
- * in the order of addition.  Returns 0 or -ENOMEM.
+ * Find the stack of @process that the unwinder calls @id, or add it.  On success *@number is its
+ * number, from 0 in the order of addition.  Returns 0 or -ENOMEM.
  */
 int stacks_add(struct stacks *stacks, uint32_t id, uint32_t process, uint32_t *number);
 

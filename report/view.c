@@ -13,7 +13,7 @@ struct view {
 	struct labels *labels;
 	struct names *names;
 	uint32_t remarks[DWUNW_STATUS_NR]; /* labels of incomplete stacks */
-	uint32_t *roots; /* labels of processes, by number; NULL: there is one */
+	uint32_t *roots;		   /* labels of processes, by number; NULL: there is one */
 	size_t left_out;
 	struct live_amount left_out_amount;
 };
