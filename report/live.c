@@ -393,9 +393,12 @@ static void account(struct live *live, struct process *process, const struct liv
 static int on_fork(struct live *live, const struct mlk_event *event)
 {
 	struct process *process = process_of(live, event->tgid);
+	struct live_totals before;
 
 	if (process && (process->parent || process->blocks.nr_blocks)) {
+		before = live->totals;
 		finish(live, process);
+		account(live, process, &before);
 		process->exited = true;
 		process = process_of(live, event->tgid);
 	}
