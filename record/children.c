@@ -20,7 +20,7 @@ static int open_pidfd(pid_t pid)
 }
 
 /* A process with number @pid, forked by @parent at @time_ns.  NULL: no memory. */
-static struct process *add_child(struct session *s, const struct process *parent, pid_t pid,
+static struct process *add_child(struct session *s, struct process *parent, pid_t pid,
 				 uint64_t time_ns)
 {
 	struct process *p = session_append(s);
@@ -72,9 +72,9 @@ void children_on_fork(struct session *s, const struct sideband_fork *fork)
 	if (!parent)
 		return;
 	if (fork->pid == fork->parent_pid) {
-		journal_fail(&s->journal,
-			     threads_inherit(&parent->threads, (uint32_t)fork->tid,
-					     &parent->threads, (uint32_t)fork->parent_tid));
+		journal_fail(&s->journal, threads_inherit(&parent->threads, (uint32_t)fork->tid,
+							  &parent->threads, parent->target.pid,
+							  (uint32_t)fork->parent_tid));
 		return;
 	}
 	if (!s->follow) {

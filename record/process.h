@@ -60,7 +60,7 @@ bool process_snapshot(struct process *p, struct journal *j, uint64_t time_ns);
 
 /* Take over from @parent what a child of fork has at its birth, at p->born_ns: mappings and the
  * main thread's name.  @parent_tid: the thread that forked. */
-void process_inherit(struct process *p, struct journal *j, const struct process *parent,
+void process_inherit(struct process *p, struct journal *j, struct process *parent,
 		     uint32_t parent_tid);
 
 /* Write a snapshot if mappings changed; not for each notice, for there are programs that map code

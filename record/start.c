@@ -83,7 +83,8 @@ static int prepare(struct session *s, struct process *p)
 	/* From the time 0: what is mapped now is the best guess for all that comes before. */
 	if (!process_snapshot(p, &s->journal, 0))
 		return skip_ended(s, p, -ESRCH);
-	journal_fail(&s->journal, threads_see(&p->threads, (uint32_t)p->target.pid));
+	journal_fail(&s->journal,
+		     threads_name(&p->threads, (uint32_t)p->target.pid, p->target.comm));
 	if (s->journal.err)
 		return s->journal.err;
 	err = allocators_find(&p->allocators, &p->target, &s->allocator_opts);
