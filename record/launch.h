@@ -25,8 +25,9 @@ int launch_release(pid_t pid);
  * is traced too and stops before its first instruction. */
 void launch_follow(pid_t pid);
 
-/* The same for thread @tid, which runs and goes on running.  Returns 0 or -errno. */
-int launch_seize(pid_t tid);
+/* The same for all threads of process @pid, which run and go on running.  Returns 0, or -errno when
+ * its main thread cannot be traced. */
+int launch_attach(pid_t pid);
 
 /* Kill and reap a child that was not released. */
 void launch_abort(pid_t pid);

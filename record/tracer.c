@@ -5,13 +5,11 @@
  */
 #include "record/tracer.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -156,41 +154,6 @@ static void take_stops(struct tracer *t)
 	}
 }
 
-/* Trace the threads of @pid that are not traced yet.  Returns how many, or -errno. */
-static int seize_threads(pid_t pid)
-{
-	char path[64];
-	struct dirent *entry;
-	int seized = 0, err = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	dir = opendir(path);
-	if (!dir)
-		return -errno;
-	while (!err && (entry = readdir(dir)) != NULL) {
-		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-		int failed = tid > 0 ? launch_seize(tid) : -ESRCH;
-
-		if (!failed)
-			seized++;
-		else if (tid == pid)
-			err = failed;
-	}
-	closedir(dir);
-	return seized ? seized : err;
-}
-
-/* A thread started by one that is not traced yet is found by looking again. */
-static int attach(pid_t pid)
-{
-	int n = seize_threads(pid), first = n;
-
-	for (int pass = 0; pass < 3 && n > 0; pass++)
-		n = seize_threads(pid);
-	return first < 0 ? first : 0;
-}
-
 /* Returns the state that is asked for. */
 static enum state take_orders(struct tracer *t)
 {
@@ -203,7 +166,7 @@ static enum state take_orders(struct tracer *t)
 	t->orders = (struct list){0};
 	state = t->state;
 	if (t->asked) {
-		t->result = attach(t->asked);
+		t->result = launch_attach(t->asked);
 		t->asked = 0;
 		pthread_cond_signal(&t->started);
 	}
