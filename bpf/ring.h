@@ -60,13 +60,6 @@ static __noinline __u64 budget_spent(struct thread_state *st)
 	return BPF_RB_FORCE_WAKEUP;
 }
 
-/* There was no room for an allocation that wants @take.  Is there any for a slice? */
-static __noinline int retry_with_slice(struct thread_state *st, __u64 take)
-{
-	look_at_ring(st);
-	return st && st->stack_most && (__u32)take > DWUNW_CAPTURE_SLICE;
-}
-
 /* @bytes go into the ring.  Returns the flags to submit them with: waking the recorder costs the
  * target a good part of an event, so it is done once for each lot. */
 static __always_inline __u64 spend(struct thread_state *st, __u32 bytes)

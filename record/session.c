@@ -199,12 +199,15 @@ static int take_alloc(struct session *s, const struct event_alloc *e, size_t siz
 		.addr = e->addr,
 		.size = e->size,
 		.alloc_id = s->allocs + 1,
-		.stack = e->stack,
-		.stack_len = e->stack_len,
 	};
+	uint32_t below = e->regs[EVENT_RSP] % EVENT_STACK_ALIGN;
 
 	if (size < sizeof(*e) || e->stack_len > size - sizeof(*e))
 		return -EPROTO;
+	if (e->stack_len > below) {
+		ev.stack = e->stack + below;
+		ev.stack_len = e->stack_len - below;
+	}
 	/* The code that made this event may have been mapped after we looked last. */
 	if (e->time_ns >= s->maps_known_ns)
 		read_sideband(s);
@@ -222,26 +225,19 @@ static void judge_exec(struct session *s)
 	s->exec_in_doubt = false;
 }
 
-/* What is longer than a struct event_small. */
-static int take_longer(struct session *s, const struct event_small *e, size_t size,
-		       struct mlk_event *ev)
+/* Another program runs since @time_ns; @elsewhere: a thread other than the main one called exec. */
+static void take_exec(struct session *s, uint64_t time_ns, bool elsewhere)
 {
-	if (size < sizeof(struct event_range) || size < sizeof(struct event_life))
-		return -EPROTO;
-	if (e->type == EVENT_UNMAP) {
-		ev->size = ((const struct event_range *)e)->size;
-		return 0;
-	}
-	ev->time_ns = s->time_ns = ((const struct event_life *)e)->time_ns;
-	if (e->type == EVENT_EXEC) {
-		judge_exec(s);
-		s->execed_ns = ev->time_ns;
-		s->seen_since_exec = false;
-		/* Probes belong to the main thread's task, which is gone when another calls exec.
-		 */
-		s->links_dead |= e->nested;
-	}
-	return 0;
+	judge_exec(s);
+	s->execed_ns = time_ns;
+	s->seen_since_exec = false;
+	/* Probes belong to the main thread's task, which is gone when another calls exec. */
+	s->links_dead |= elsewhere;
+}
+
+static bool has_time(uint32_t type)
+{
+	return type == EVENT_EXEC || type == EVENT_FORK || type == EVENT_EXIT;
 }
 
 static int take_small(struct session *s, const struct event_small *e, size_t size)
@@ -250,18 +246,20 @@ static int take_small(struct session *s, const struct event_small *e, size_t siz
 			       .flags = e->type == EVENT_FREE && e->nested ? MLK_EVENT_NESTED : 0,
 			       .tgid = event_tgid(e->id),
 			       .tid = event_tid(e->id),
-			       .time_ns = s->time_ns,
-			       .addr = e->addr};
-	int err = 0;
+			       .addr = e->addr,
+			       .size = e->type == EVENT_UNMAP ? e->value : 0};
 
 	if (size < sizeof(*e))
 		return -EPROTO;
-	if (e->type >= EVENT_EXEC)
-		err = take_longer(s, e, size, &ev);
+	if (has_time(e->type))
+		s->time_ns = e->value;
+	ev.time_ns = s->time_ns;
 	s->frees += e->type == EVENT_FREE || e->type == EVENT_RELEASE;
+	if (e->type == EVENT_EXEC)
+		take_exec(s, ev.time_ns, e->nested);
 	/* Of processes that are not followed, nothing goes into the trace. */
-	if (err || e->type == EVENT_FORK || e->type == EVENT_EXIT)
-		return err;
+	if (e->type == EVENT_FORK || e->type == EVENT_EXIT)
+		return 0;
 	return mlk_writer_event(s->writer, &ev);
 }
 
