@@ -57,7 +57,7 @@ static inline __u32 event_tid(__u64 id)
  * processor's cache lines, so each begins at one: a stack that is copied to the beginning of a
  * line from an even address is written by whole lines, which need not be read first.
  */
-#define EVENT_LINE    64
+#define EVENT_LINE     64
 #define EVENT_SMALLEST (EVENT_LINE - 8)
 
 /* The stack is copied from this multiple below the stack pointer. */

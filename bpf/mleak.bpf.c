@@ -155,8 +155,7 @@ static __noinline __u64 block_of(struct thread_state *st, __u64 result)
 	case FUNC_MREMAP:
 		return mapped(st, result);
 	case FUNC_POSIX_MEMALIGN:
-		if (!(int)result &&
-		    bpf_probe_read_user(&addr, sizeof(addr), (void *)st->now.arg))
+		if (!(int)result && bpf_probe_read_user(&addr, sizeof(addr), (void *)st->now.arg))
 			count(&drops.pointer);
 		return addr;
 	default:

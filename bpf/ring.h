@@ -10,8 +10,8 @@
 #include "bpf/state.h"
 
 /* Set by the recorder before the programs are loaded. */
-const volatile __u64 ring_size = 64 << 20; /* bytes of events */
-const volatile __u32 check_bytes = 64 << 10;  /* how many a thread sends until it looks again */
+const volatile __u64 ring_size = 64 << 20;   /* bytes of events */
+const volatile __u32 check_bytes = 64 << 10; /* how many a thread sends until it looks again */
 const volatile __u64 wakeup_bytes = 1 << 20; /* wake the recorder when so much is waiting */
 
 __u64 recorder_waits; /* the recorder sleeps: set by it, reset by who wakes it */

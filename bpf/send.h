@@ -46,8 +46,8 @@ static __always_inline void record_unmap(struct thread_state *st, __u64 addr, __
 	bpf_ringbuf_submit(e, spend(st, sizeof(*e)));
 }
 
-/* @id: the process it happens to, and its thread.  -1: the ring is full.  It wakes the recorder, for
- * there is something to be done about it. */
+/* @id: the process it happens to, and its thread.  -1: the ring is full.  It wakes the recorder,
+ * for there is something to be done about it. */
 static __always_inline int send_life(enum event_type type, __u64 id, __u64 addr, __u32 nested)
 {
 	struct event_small *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);

@@ -42,24 +42,22 @@ static __noinline __u64 find_stack(struct thread_state *st, __u64 sp)
 }
 
 /*
- * Take the stack of @e anew, from @from on, by pages: one of them cannot be read, and a read that meets it gives
- * nothing but zeros.  Such a page may well lie in the middle of a stack: a large buffer that was
- * never touched.  What lies beyond it is read all the same, unless the stack's end is not known:
- * then that might be it.  @e has room for @room bytes, a constant.
+ * Take the stack of @e anew, from @from on, by pages: one of them cannot be read, and a read that
+ * meets it gives nothing but zeros.  Such a page may well lie in the middle of a stack: a large
+ * buffer that was never touched.  What lies beyond it is read all the same, unless the stack's end
+ * is not known: then that might be it.  @e has room for @room bytes, a constant.
  */
 static __noinline int take_pages(struct event_alloc *e, __u64 from, __u64 room)
 {
-	__u32 len, flags;
-
 	if (!e)
 		return 0;
-	len = e->stack_len;
-	flags = e->flags;
-	e->flags = flags | DWUNW_EVENT_STACK_FAULT;
+	e->flags |= DWUNW_EVENT_STACK_FAULT;
 #pragma clang loop unroll(disable)
 	for (__u32 at = 0; at < room; at += PAGE_SIZE) {
 		const __u32 chunk = room - at < PAGE_SIZE ? room - at : PAGE_SIZE;
-		__u32 want = len - at, part;
+		/* Read each time, or the verifier follows what it knows of them through all turns.
+		 */
+		__u32 len = *(volatile __u32 *)&e->stack_len, want = len - at, part;
 
 		if (at >= len)
 			break;
@@ -75,7 +73,7 @@ static __noinline int take_pages(struct event_alloc *e, __u64 from, __u64 room)
 			break;
 		if (bpf_probe_read_user(e->stack + at, part, (void *)(from + at)))
 			part = 0;
-		if (flags & DWUNW_EVENT_STACK_UNBOUNDED) {
+		if (*(volatile __u32 *)&e->flags & DWUNW_EVENT_STACK_UNBOUNDED) {
 			e->stack_len = at + part;
 			break;
 		}

@@ -12,12 +12,13 @@
 #include "record/progress.h"
 #include "record/signals.h"
 
-#define DRAIN_NS 50000000u  /* how long a few events may wait in the ring */
-#define BUSY_NS	 3000000u   /* the same when there were many: cheaper for the target than to wake us */
-#define EXEC_NS	 1000000u   /* the same when a new program waits for its probes */
+#define DRAIN_NS 50000000u /* how long a few events may wait in the ring */
+#define BUSY_NS	 3000000u /* the same when there were many: cheaper for the target than to wake us \
+			   */
+#define EXEC_NS	 1000000u /* the same when a new program waits for its probes */
 #define FLUSH_NS 250000000u /* how much of a recording a kill -9 may cost */
 
-#define BUSY_EVENTS 256	    /* so many in BUSY_NS are many */
+#define BUSY_EVENTS 256		/* so many in BUSY_NS are many */
 #define BUSY_RING   (16u << 20) /* a smaller ring might be full before we look again */
 
 #define QUIET_NS 1000000000u /* so long may nothing at all be seen before we say why */

@@ -41,8 +41,8 @@ static const struct step {
 	enum site_kind kind;
 	bool is_return;
 	enum event_func only; /* the one function, or 0: those that have no step of their own */
-} steps[] = {{SITE_FREE, false, FUNC_FREE},   {SITE_FREE, false, 0},
-	     {SITE_ALLOC, true, FUNC_MALLOC}, {SITE_ALLOC, true, 0},
+} steps[] = {{SITE_FREE, false, FUNC_FREE},    {SITE_FREE, false, 0},
+	     {SITE_ALLOC, true, FUNC_MALLOC},  {SITE_ALLOC, true, 0},
 	     {SITE_ALLOC, false, FUNC_MALLOC}, {SITE_ALLOC, false, 0}};
 
 #define NR_STEPS    (sizeof(steps) / sizeof(steps[0]))

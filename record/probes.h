@@ -58,8 +58,8 @@ int probes_set_consumer(struct probes *p, const struct probes_consumer *consumer
 /* Readable when much is waiting; little is waiting for as long as the caller likes. */
 int probes_fd(const struct probes *p);
 
-/* From now on the caller waits for probes_fd() (@waits), or it will look by itself: then it need not
- * be woken. */
+/* From now on the caller waits for probes_fd() (@waits), or it will look by itself: then it need
+ * not be woken. */
 void probes_wait(struct probes *p, bool waits);
 
 /* Hand what is waiting to the consumer.  Returns the number of events, or what the consumer

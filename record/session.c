@@ -177,10 +177,14 @@ static void flush_maps(struct session *s)
 
 static void copy_regs(uint64_t *to, const __u64 *from)
 {
-	static const uint8_t numbers[EVENT_NR_REGS] = {
-		[EVENT_RBX] = 3,  [EVENT_RBP] = DWUNW_X86_64_RBP, [EVENT_RSP] = DWUNW_X86_64_RSP,
-		[EVENT_R12] = 12, [EVENT_R13] = 13,		  [EVENT_R14] = 14,
-		[EVENT_R15] = 15, [EVENT_RIP] = DWUNW_X86_64_RIP};
+	static const uint8_t numbers[EVENT_NR_REGS] = {[EVENT_RBX] = 3,
+						       [EVENT_RBP] = DWUNW_X86_64_RBP,
+						       [EVENT_RSP] = DWUNW_X86_64_RSP,
+						       [EVENT_R12] = 12,
+						       [EVENT_R13] = 13,
+						       [EVENT_R14] = 14,
+						       [EVENT_R15] = 15,
+						       [EVENT_RIP] = DWUNW_X86_64_RIP};
 
 	for (size_t i = 0; i < EVENT_NR_REGS; i++)
 		to[numbers[i]] = from[i];
@@ -438,9 +442,8 @@ static int write_meta(struct session *s, const struct session_opts *opts)
 static int attach(struct session *s, const struct session_opts *opts)
 {
 	const struct probes_consumer consumer = {.event = on_event, .ctx = s};
-	const struct probes_opts probes_opts = {.link = opts->link,
-						.stack_limit = opts->stack_limit,
-						.ring_size = opts->ring_size};
+	const struct probes_opts probes_opts = {
+		.link = opts->link, .stack_limit = opts->stack_limit, .ring_size = opts->ring_size};
 	uint64_t start_ns;
 	int err = allocators_find(&s->allocators, &s->target, &opts->allocators);
 
