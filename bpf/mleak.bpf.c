@@ -155,8 +155,7 @@ static __noinline __u64 block_of(struct thread_state *st, __u64 result)
 	case FUNC_MREMAP:
 		return mapped(st, result);
 	case FUNC_POSIX_MEMALIGN:
-		if (!(int)result &&
-		    bpf_probe_read_user(&addr, sizeof(addr), (void *)st->now.arg))
+		if (!(int)result && bpf_probe_read_user(&addr, sizeof(addr), (void *)st->now.arg))
 			count(&drops.pointer);
 		return addr;
 	default:
@@ -174,20 +173,19 @@ static __always_inline void restore(struct thread_state *st)
 		count(&drops.restore);
 }
 
-static __noinline int any_return(struct pt_regs *ctx, __u32 func)
+/* The call of @func that returns now has given out a block; 0: none, and all is done about it. */
+static __noinline __u64 any_return(struct pt_regs *ctx, struct thread_state *st, __u32 func)
 {
-	struct thread_state *st = state_of_thread();
 	__u64 addr;
 
 	if (!st || !call_returns(st, ctx->rsp, func))
 		return 0;
 	addr = block_of(st, ctx->rax);
-	if (addr)
-		record_alloc(ctx, st, func, addr);
-	else
+	if (!addr) {
 		restore(st);
-	call_over(st);
-	return 0;
+		call_over(st);
+	}
+	return addr;
 }
 
 /* Of all functions that return something but malloc, and of operator delete. */
@@ -200,7 +198,15 @@ int alloc_entry(struct pt_regs *ctx)
 SEC("uretprobe")
 int alloc_return(struct pt_regs *ctx)
 {
-	return any_return(ctx, (__u32)bpf_get_attach_cookie(ctx));
+	__u32 func = (__u32)bpf_get_attach_cookie(ctx);
+	struct thread_state *st = state_of_thread();
+	unsigned long addr = any_return(ctx, st, func);
+
+	if (!st || !addr)
+		return 0;
+	record_alloc(ctx, st, func, &addr);
+	call_over(st);
+	return 0;
 }
 
 /* malloc and free have programs of their own: what is usual is done at once, the rest as for the
@@ -214,7 +220,6 @@ int malloc_entry(struct pt_regs *ctx)
 		return any_entry(ctx, FUNC_MALLOC);
 	st->now.sp = ctx->rsp;
 	st->now.size = ctx->rdi;
-	st->now.func = FUNC_MALLOC;
 	return 0;
 }
 
@@ -222,13 +227,15 @@ SEC("uretprobe")
 int malloc_return(struct pt_regs *ctx)
 {
 	struct thread_state *st = state_of_thread();
-	__u64 addr = ctx->rax;
 
-	if (!st || st->now.sp != ctx->rsp - 8 || st->now.func != FUNC_MALLOC)
-		return any_return(ctx, FUNC_MALLOC);
-	if (addr)
-		record_alloc(ctx, st, FUNC_MALLOC, addr);
-	st->now.sp = CALL_NONE;
+	if (!st)
+		return 0;
+	if (st->now.sp != ctx->rsp - 8 || !ctx->rax)
+		if (!any_return(ctx, st, FUNC_MALLOC))
+			return 0;
+	barrier_var(st); /* or the compiler keeps it twice */
+	record_alloc(ctx, st, FUNC_MALLOC, &ctx->rax);
+	call_over(st);
 	return 0;
 }
 

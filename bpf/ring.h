@@ -10,47 +10,53 @@
 #include "bpf/state.h"
 
 /* Set by the recorder before the programs are loaded. */
-const volatile __u64 ring_size = 64 << 20; /* bytes of events */
-const volatile __u64 check_bytes = 256 << 10; /* how many a thread sends until it looks again */
-const volatile __u64 wakeup_bytes = 1 << 20;  /* wake the recorder when so much is waiting */
+const volatile __u64 ring_size = 64 << 20;   /* bytes of events */
+const volatile __u32 check_bytes = 64 << 10; /* how many a thread sends until it looks again */
+const volatile __u64 wakeup_bytes = 1 << 20; /* wake the recorder when so much is waiting */
 
-__u64 stack_most;     /* most stack bytes for an event now; 0: no allocations; set by the recorder before the programs are loaded */
-__u64 recorder_waits;	  /* the recorder sleeps: set by it, reset by who wakes it */
+__u64 recorder_waits; /* the recorder sleeps: set by it, reset by who wakes it */
 
-/* Most stack bytes when @waiting bytes wait in the ring. */
-static __always_inline __u64 most_at(__u64 waiting)
+/* Most stack bytes when @waiting bytes wait in the ring.  With the default size, a recorder that
+ * stands still for half a second costs 100,000 allocations a second no event, only stacks. */
+static __always_inline __u32 most_at(__u64 waiting)
 {
-	__u64 most = stack_limit;
+	__u64 eighth = ring_size / 8;
+	__u32 most = stack_limit;
 
-	if (waiting > ring_size / 2 && most > 1024)
+	if (waiting > 3 * eighth && most > 1024)
 		most = 1024;
-	if (waiting > ring_size / 8 * 5 && most > 512)
+	if (waiting > 4 * eighth && most > 512)
 		most = 512;
-	if (waiting > ring_size / 4 * 3)
+	if (waiting > 5 * eighth)
 		most = DWUNW_CAPTURE_SLICE;
 	if (waiting > ring_size / 10 * 9)
 		most = 0;
 	return most;
 }
 
-/* Returns the bytes that wait in it. */
-static __noinline __u64 look_at_ring(void)
+/* What the thread has to do nothing special for. */
+static __always_inline void note_usual(struct thread_state *st)
 {
-	__u64 waiting = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA), most = most_at(waiting);
+	st->stack_usual = st->stack_span < st->stack_most ? st->stack_span : st->stack_most;
+}
 
-	if (stack_most != most)
-		stack_most = most;
+/* Look how full the ring is.  Returns the bytes that wait in it. */
+static __noinline __u64 look_at_ring(struct thread_state *st)
+{
+	__u64 waiting = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);
+
+	if (!st)
+		return waiting;
+	st->budget = (__s32)check_bytes;
+	st->stack_most = most_at(waiting);
+	note_usual(st);
 	return waiting;
 }
 
 /* The thread has sent what it may before it looks.  Returns the flags to submit with. */
 static __noinline __u64 budget_spent(struct thread_state *st)
 {
-	__u64 waiting = look_at_ring();
-
-	if (st)
-		st->budget = (__s64)check_bytes;
-	if (waiting < wakeup_bytes || !recorder_waits)
+	if (look_at_ring(st) < wakeup_bytes || !recorder_waits)
 		return BPF_RB_NO_WAKEUP;
 	recorder_waits = 0;
 	return BPF_RB_FORCE_WAKEUP;
@@ -58,9 +64,9 @@ static __noinline __u64 budget_spent(struct thread_state *st)
 
 /* @bytes go into the ring.  Returns the flags to submit them with: waking the recorder costs the
  * target a good part of an event, so it is done once for each lot. */
-static __always_inline __u64 spend(struct thread_state *st, __u64 bytes)
+static __always_inline __u64 spend(struct thread_state *st, __u32 bytes)
 {
-	st->budget -= (__s64)bytes;
+	st->budget -= (__s32)bytes;
 	return st->budget < 0 ? budget_spent(st) : BPF_RB_NO_WAKEUP;
 }
 

@@ -43,27 +43,28 @@ struct {
 	__type(value, struct event_code);
 } targets SEC(".maps");
 
-/* An allocator's call under way. */
+/* An allocator's call under way.  For the most frequent, a malloc with nothing special about it, no
+ * more is noted than sp and size. */
 struct call {
-	__u64 sp;    /* stack pointer at its entry, CALL_NONE or CALL_UNKNOWN */
+	__u64 sp;    /* stack pointer at its entry, with CALL_SPECIAL; CALL_NONE or CALL_UNKNOWN */
 	__u64 size;  /* bytes asked for */
 	__u64 arg;   /* realloc, delete, mremap: the old block; posix_memalign: where the new one is
 			written */
-	__u32 func;  /* enum event_func, with CALL_INTERRUPTED and CALL_IN_HANDLER */
+	__u32 func;  /* with CALL_SPECIAL: enum event_func, with CALL_INTERRUPTED */
 	__u32 flags; /* mmap, mremap: as given */
 };
 
-/* Values of call.sp: no stack is there. */
+/* Of call.sp: a stack pointer is a multiple of 8. */
 enum {
 	CALL_UNKNOWN = 0, /* the thread was not looked up yet; for the outer call as CALL_NONE */
-	CALL_NONE = 1,	  /* no call is under way */
+	CALL_SPECIAL = 1, /* of another function than malloc, or not as usual: func tells */
+	CALL_NONE = 2,	  /* no call is under way */
 };
 
-/* Bits of call.func beside the function's number: so one comparison tells the usual case. */
+/* Of call.func. */
 enum {
 	CALL_FUNC = 0xff,
 	CALL_INTERRUPTED = 1 << 8, /* a signal came; its handler may have left the call for good */
-	CALL_IN_HANDLER = 1 << 9,  /* made while another was under way, which is kept as outer */
 };
 
 /* What is known of a thread: its outermost call, the one that a signal handler interrupted, and
@@ -72,7 +73,9 @@ struct thread_state {
 	struct call now, outer;
 	__u64 id;		    /* process and thread, as in events; set with now.sp */
 	__u64 stack_hi, stack_span; /* the stack ends at stack_hi and is so long; 0: not known */
-	__s64 budget;		    /* bytes to send until the ring is looked at again */
+	__u64 stack_usual; /* with so much to its end or less it is that stack, and all is taken */
+	__u32 stack_most;  /* most stack bytes that an event may have now; 0: no allocations */
+	__s32 budget;	   /* bytes to send until the ring is looked at again */
 };
 
 struct {
@@ -134,6 +137,7 @@ static __noinline struct thread_state *know_thread(void)
 	}
 	st->id = id;
 	st->now.sp = CALL_NONE;
+	st->stack_most = stack_limit;
 	return st;
 }
 
@@ -142,7 +146,7 @@ static __always_inline void forget_thread(struct thread_state *st)
 {
 	st->now.sp = CALL_UNKNOWN;
 	st->outer.sp = CALL_NONE;
-	st->stack_hi = st->stack_span = 0;
+	st->stack_hi = st->stack_span = st->stack_usual = 0;
 }
 
 #endif

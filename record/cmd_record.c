@@ -110,7 +110,8 @@ static int record(struct session *s, const struct record_opts *o, struct command
 				    .embed = o->embed,
 				    .zstd_level = o->zstd_level,
 				    .follow = o->follow};
-	struct loop_opts limits = {.duration_ns = o->duration_ns, .max_size = o->max_size};
+	struct loop_opts limits = {
+		.duration_ns = o->duration_ns, .max_size = o->max_size, .ring_size = o->ring_size};
 	struct output out;
 	enum mlk_end reason;
 

@@ -66,11 +66,10 @@ static void configure(struct mleak_bpf *skel, const struct probes_opts *opts)
 	skel->rodata->stack_limit = opts->stack_limit;
 	skel->rodata->follow = opts->follow;
 	skel->rodata->ring_size = opts->ring_size;
-	/* Soon enough for threads that see it 256 times while they fill it. */
-	skel->rodata->check_bytes = opts->ring_size / 256;
+	/* Soon enough even for a hundred threads, of which each sends so much unseen. */
+	skel->rodata->check_bytes = opts->ring_size / 1024;
 	skel->rodata->wakeup_bytes =
 		opts->ring_size / 8 < WAKEUP_BYTES ? opts->ring_size / 8 : WAKEUP_BYTES;
-	skel->bss->stack_most = opts->stack_limit;
 	if (!stat("/proc/self/ns/pid", &ns) && ns.st_ino != INITIAL_PIDNS) {
 		skel->rodata->pidns_dev = ns.st_dev;
 		skel->rodata->pidns_ino = ns.st_ino;

@@ -31,9 +31,8 @@ struct probes_opts {
 				 which go by it, would see nothing */
 };
 
-/* event() is called for each event, in the order of the ring; @data is a struct event_small, or one
- * of those of bpf/event.h that begin as it does, or an event_alloc.  A negative result ends the
- * consuming at once. */
+/* event() is called for each event, in the order of the ring; @data is a struct event_small or
+ * event_alloc of bpf/event.h.  A negative result ends the consuming at once. */
 struct probes_consumer {
 	int (*event)(void *ctx, void *data, size_t size);
 	void *ctx;
