@@ -59,11 +59,31 @@ struct command {
 	int status;    /* so */
 };
 
-static void release(const struct session *s, struct command *c)
+/* Have the children of all processes held at their start. */
+static void trace_all(struct session *s)
 {
-	if (s->tracer)
+	for (size_t i = 0; s->follow && i < s->nr; i++) {
+		struct target *t = &s->all[i]->target;
+		int err = tracer_attach(&s->tracer, t->pid);
+
+		s->all[i]->traced = !err;
+		if (err)
+			log_warn("cannot hold the children of process %d at their start (%s): they "
+				 "are recorded from some milliseconds after it",
+				 (int)t->pid,
+				 err == -EPERM ? "another traces it, or CAP_SYS_PTRACE is missing"
+					       : strerror(-err));
+	}
+}
+
+/* All is ready: the command may run. */
+static void release(struct session *s, struct command *c)
+{
+	if (!c->pid)
+		trace_all(s);
+	else if (s->tracer)
 		tracer_release(s->tracer);
-	else if (c->pid)
+	else
 		launch_release(c->pid);
 	c->released = true;
 }
@@ -90,7 +110,8 @@ static int record(struct session *s, const struct record_opts *o, struct command
 				    .embed = o->embed,
 				    .zstd_level = o->zstd_level,
 				    .follow = o->follow};
-	struct loop_opts limits = {.duration_ns = o->duration_ns, .max_size = o->max_size};
+	struct loop_opts limits = {
+		.duration_ns = o->duration_ns, .max_size = o->max_size, .ring_size = o->ring_size};
 	struct output out;
 	enum mlk_end reason;
 
@@ -154,6 +175,7 @@ static int record_command(const struct record_opts *o)
 	if (!session_add_pid(&s, c.pid)) {
 		s.command = c.pid;
 		s.all[0]->target.started = true;
+		s.all[0]->traced = o->follow;
 		status = record(&s, o, &c);
 	}
 	held = s.tracer != NULL;

@@ -51,8 +51,7 @@ static const struct option_help {
 	{OPT_UPROBES, "uprobes", "KIND", "how to attach: auto, multi (Linux 6.6) or perf [auto]"},
 	{'O', "obj", "FILE", "probe the allocator of FILE too, which the process has mapped"},
 	{OPT_PREFIX, "prefix", "NAME", "probe functions whose names begin so too, as in je_malloc"},
-	{OPT_FOLLOW, "follow", NULL,
-	 "record child processes too, and theirs, from their start on"},
+	{OPT_FOLLOW, "follow", NULL, "record child processes too, and theirs, from their start on"},
 	{OPT_DRY_RUN, "dry-run", NULL, "show what would be probed, and where; record nothing"},
 	{'h', "help", NULL, "show this help"},
 };

@@ -72,7 +72,7 @@ static int skip_ended(struct session *s, struct process *p, int err)
 		return -ESRCH;
 	}
 	log_warn("process %d has ended before it could be recorded", (int)p->target.pid);
-	session_end_process(p);
+	session_end_process(s, p);
 	return 0;
 }
 
@@ -83,7 +83,8 @@ static int prepare(struct session *s, struct process *p)
 	/* From the time 0: what is mapped now is the best guess for all that comes before. */
 	if (!process_snapshot(p, &s->journal, 0))
 		return skip_ended(s, p, -ESRCH);
-	journal_fail(&s->journal, threads_see(&p->threads, (uint32_t)p->target.pid));
+	journal_fail(&s->journal,
+		     threads_name(&p->threads, (uint32_t)p->target.pid, p->target.comm));
 	if (s->journal.err)
 		return s->journal.err;
 	err = allocators_find(&p->allocators, &p->target, &s->allocator_opts);
@@ -119,10 +120,12 @@ static int load_and_place(struct session *s, const struct probes_opts *opts,
 	*failed = s->all[0];
 	if (!err)
 		err = place_all(s, failed);
-	if (err) {
-		probes_free(s->probes);
-		s->probes = NULL;
-	}
+	if (!err)
+		return 0;
+	for (size_t i = 0; s->probes && i < s->nr; i++)
+		probes_drop(s->probes, &s->all[i]->links);
+	probes_free(s->probes);
+	s->probes = NULL;
 	return err;
 }
 

@@ -94,19 +94,6 @@ int threads_name(struct threads *ts, uint32_t tid, const char *name)
 	return 0;
 }
 
-int threads_inherit(struct threads *ts, uint32_t tid, const struct threads *from, uint32_t parent)
-{
-	const struct thread_entry *known =
-		from->room ? slot_of(from->slots, from->room, parent) : NULL;
-	char name[sizeof(known->name)] = "";
-
-	if (known && known->tid)
-		memcpy(name, known->name, sizeof(name));
-	if (!tid)
-		return 0;
-	return set_name(ts, tid, name) ? 0 : -ENOMEM;
-}
-
 static void read_name(struct thread_entry *e, pid_t pid)
 {
 	char path[64];
@@ -121,6 +108,22 @@ static void read_name(struct thread_entry *e, pid_t pid)
 	close(fd);
 	e->name[n > 0 ? n : 0] = '\0';
 	e->name[strcspn(e->name, "\n")] = '\0';
+}
+
+int threads_inherit(struct threads *ts, uint32_t tid, struct threads *from, pid_t pid,
+		    uint32_t parent)
+{
+	struct thread_entry *known = parent ? entry_of(from, parent) : NULL;
+	char name[sizeof(known->name)] = "";
+
+	if (!tid || !parent)
+		return 0;
+	if (!known)
+		return -ENOMEM;
+	if (!known->name[0])
+		read_name(known, pid);
+	memcpy(name, known->name, sizeof(name));
+	return set_name(ts, tid, name) ? 0 : -ENOMEM;
 }
 
 int threads_write(struct threads *ts, pid_t pid, struct mlk_writer *w)

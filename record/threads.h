@@ -23,9 +23,11 @@ int threads_see(struct threads *ts, uint32_t tid);
 /* Note its name.  Returns 0 or -ENOMEM. */
 int threads_name(struct threads *ts, uint32_t tid, const char *name);
 
-/* Note that @tid was started by thread @parent of @from, which may be @ts: it has its name, if that
- * is known, and none of a thread that had the same number before.  Returns 0 or -ENOMEM. */
-int threads_inherit(struct threads *ts, uint32_t tid, const struct threads *from, uint32_t parent);
+/* Note that thread @tid of @ts was started by thread @parent of @from (perhaps the same), which are
+ * those of process @pid: it has its name, and none of a thread that had the same number before.
+ * Returns 0 or -ENOMEM. */
+int threads_inherit(struct threads *ts, uint32_t tid, struct threads *from, pid_t pid,
+		    uint32_t parent);
 
 /* Put the names that are new into the trace; those not told are read from /proc/@pid/task.
  * Returns 0, -ENOMEM, or what the writer returned. */

@@ -19,6 +19,7 @@ struct leaks {
 	struct live *live;
 	struct suspect suspect;
 	struct live_amount suspects;
+	struct processes *processes;
 	struct mlk_condition condition;
 	uint64_t status_counts[DWUNW_STATUS_NR];
 	char *comm;
@@ -55,6 +56,10 @@ static void merge_condition(struct mlk_condition *all, const struct mlk_conditio
 /* The main thread's name serves when the trace does not tell the process's. */
 static int note_thread(struct leaks *leaks, const struct mlk_thread *thread)
 {
+	int err = processes_note(leaks->processes, thread);
+
+	if (err)
+		return err;
 	if (leaks->comm || thread->tid != mlk_reader_meta(leaks->trace)->tgid || !thread->name[0])
 		return 0;
 	leaks->comm = strdup(thread->name);
@@ -120,11 +125,13 @@ static int capture(struct leaks *leaks, const struct mlk_event *event, uint32_t 
 static int unwind(struct leaks *leaks, const struct mlk_event *event, uint32_t *number)
 {
 	struct stack *stack;
-	uint32_t id;
+	uint32_t id, process;
 	int err = capture(leaks, event, &id);
 
 	if (!err)
-		err = stacks_add(leaks->stacks, id, number);
+		err = live_process_number(leaks->live, event->tgid, &process);
+	if (!err)
+		err = stacks_add(leaks->stacks, id, process, number);
 	if (err)
 		return err;
 	stack = stacks_get(leaks->stacks, *number);
@@ -247,6 +254,8 @@ static int start(struct leaks *leaks, const char *const *debug_dirs, size_t nr_d
 		err = histories_new(&leaks->histories);
 	if (!err)
 		err = live_new(&leaks->live);
+	if (!err)
+		err = processes_new(&leaks->processes);
 	return err;
 }
 
@@ -300,6 +309,16 @@ uint64_t leaks_status_count(const struct leaks *leaks, enum dwunw_status status)
 	return leaks->status_counts[status];
 }
 
+const struct live *leaks_live(const struct leaks *leaks)
+{
+	return leaks->live;
+}
+
+const struct processes *leaks_processes(const struct leaks *leaks)
+{
+	return leaks->processes;
+}
+
 const char *leaks_comm(const struct leaks *leaks)
 {
 	return leaks->comm;
@@ -325,6 +344,7 @@ void leaks_free(struct leaks *leaks)
 	if (!leaks)
 		return;
 	live_free(leaks->live);
+	processes_free(leaks->processes);
 	histories_free(leaks->histories);
 	stacks_free(leaks->stacks);
 	spaces_free(leaks->spaces);
