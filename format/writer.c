@@ -340,6 +340,11 @@ int mlk_writer_finish(struct mlk_writer *w, enum mlk_end reason, uint64_t time_n
 	return err;
 }
 
+void mlk_writer_in_thread(struct mlk_writer *w, void (*fn)(void *arg), void *arg)
+{
+	mlk_chunk_out_call(w->out, fn, arg);
+}
+
 uint64_t mlk_writer_bytes(const struct mlk_writer *w)
 {
 	return mlk_chunk_out_bytes(w->out);

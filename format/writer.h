@@ -48,6 +48,10 @@ int mlk_writer_flush(struct mlk_writer *w);
  * MLK_END_ERROR the mark is tried even if a write failed before.  Returns as the calls above. */
 int mlk_writer_finish(struct mlk_writer *w, enum mlk_end reason, uint64_t time_ns);
 
+/* Have the thread that writes call @fn with @arg, and wait until it has: for what a process sets
+ * thread by thread. */
+void mlk_writer_in_thread(struct mlk_writer *w, void (*fn)(void *arg), void *arg);
+
 /* Bytes on the file so far. */
 uint64_t mlk_writer_bytes(const struct mlk_writer *w);
 

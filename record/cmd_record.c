@@ -13,6 +13,7 @@
 #include "record/loop.h"
 #include "record/options.h"
 #include "record/output.h"
+#include "record/privileges.h"
 #include "record/progress.h"
 #include "record/session.h"
 #include "record/signals.h"
@@ -56,11 +57,14 @@ static int record(struct session *s, const struct record_opts *o, bool *released
 				    .embed = o->embed,
 				    .zstd_level = o->zstd_level};
 	struct loop_opts limits = {.duration_ns = o->duration_ns, .max_size = o->max_size};
+	struct privileges_later later = {.started = s->target.started};
 	struct output out;
 	enum mlk_end reason;
 
 	if (o->dry_run)
 		return dry_run(&s->target, &o->allocators);
+	if (privileges_check(s->target.pid, o->link == PROBE_LINK_PERF))
+		return EXIT_RECORD_FAILED;
 	if (output_create(&out, o->output))
 		return EXIT_RECORD_FAILED;
 	opts.fd = out.fd;
@@ -74,7 +78,11 @@ static int record(struct session *s, const struct record_opts *o, bool *released
 	if (s->target.started)
 		launch_release(s->target.pid);
 	*released = true;
+	later.perf = !probes_are_multi(s->probes);
+	privileges_reduce(&later, s->writer);
 	reason = loop_run(s, &limits);
+	if (reason == MLK_END_EXITED)
+		privileges_drop(s->writer);
 	session_finish(s, reason);
 	output_close(&out);
 	if (s->err) {

@@ -17,6 +17,7 @@
 #include "mleak.h"
 #include "record/allocator.h"
 #include "record/kernel.h"
+#include "record/privileges.h"
 #include "record/uprobe_multi.h"
 
 /* Inode of the initial pid namespace, include/linux/proc_ns.h: PROC_PID_INIT_INO. */
@@ -199,12 +200,10 @@ static int load_and_place(struct probes *p, const struct target *t, const struct
 	return err;
 }
 
-static void explain(const struct target *t, int err)
+static void explain(const struct target *t, int err, bool perf)
 {
 	if (err == -EPERM || err == -EACCES)
-		log_error("cannot probe process %d: BPF needs root, or CAP_BPF and CAP_PERFMON "
-			  "(CAP_SYS_ADMIN with --uprobes=perf)",
-			  (int)t->pid);
+		privileges_explain_bpf(t->pid, perf);
 	else if (err == -ESRCH)
 		log_error("cannot probe process %d: it has ended", (int)t->pid);
 	else if (access("/sys/kernel/btf/vmlinux", R_OK))
@@ -249,7 +248,7 @@ int probes_attach(struct probes **out, const struct target *t, const struct allo
 		err = attach_exec(p);
 out:
 	if (err) {
-		explain(t, err);
+		explain(t, err, p && !p->multi);
 		probes_free(p);
 	} else {
 		*out = p;
@@ -319,6 +318,11 @@ void probes_losses(const struct probes *p, struct mlk_losses *losses)
 	losses->count[MLK_LOST_POINTER] += d->pointer;
 	losses->count[MLK_LOST_EXEC] += d->exec;
 	losses->count[MLK_LOST_UNMAP] += d->unmap;
+}
+
+bool probes_are_multi(const struct probes *p)
+{
+	return p->multi;
 }
 
 const char *probes_backend(const struct probes *p)

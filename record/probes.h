@@ -56,6 +56,9 @@ void probes_detach(struct probes *p);
 /* Add what the kernel side lost so far to @losses. */
 void probes_losses(const struct probes *p, struct mlk_losses *losses);
 
+/* Are they multi links, which need no CAP_SYS_ADMIN? */
+bool probes_are_multi(const struct probes *p);
+
 /* How the events are caught, for people: "bpf uprobe_multi". */
 const char *probes_backend(const struct probes *p);
 

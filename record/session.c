@@ -307,6 +307,7 @@ static void follow_exec(struct session *s)
 		s->exec_in_doubt = true;
 		return;
 	}
+	fail(s, target_check_again(&s->target));
 	target_describe(&s->target);
 	err = allocators_find(&now, &s->target, &s->allocator_opts);
 	if (!err && !s->links_dead && allocators_same(&now, &s->allocators)) {
