@@ -46,6 +46,16 @@ static int dry_run(const struct target *t, const struct allocator_opts *opts)
 	return err ? EXIT_RECORD_FAILED : 0;
 }
 
+/* If the target was gone before all was read and its probes were in place, another process may have
+ * been looked at. */
+static bool is_gone(const struct target *t)
+{
+	if (t->started || !target_is_reaped(t))
+		return false;
+	log_error("cannot record process %d: it has ended", (int)t->pid);
+	return true;
+}
+
 /* Record s->target, which is open and, if we started it, held.  Returns 0, or EXIT_RECORD_FAILED
  * after one sentence was logged; *released says that the command runs. */
 static int record(struct session *s, const struct record_opts *o, bool *released)
@@ -69,7 +79,7 @@ static int record(struct session *s, const struct record_opts *o, bool *released
 		return EXIT_RECORD_FAILED;
 	opts.fd = out.fd;
 	opts.path = o->output;
-	if (session_start(s, &opts) || output_commit(&out)) {
+	if (session_start(s, &opts) || is_gone(&s->target) || output_commit(&out)) {
 		mlk_writer_free(s->writer); /* its thread writes to the file */
 		s->writer = NULL;
 		output_close(&out);

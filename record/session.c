@@ -391,7 +391,7 @@ void session_flush(struct session *s)
 	losses.first_ns = s->losses_ns ? s->losses_ns : s->start_ns;
 	losses.last_ns = s->losses_ns = session_now_ns();
 	mlk_writer_set_losses(s->writer, &losses);
-	fail(s, threads_write(&s->threads, s->target.pid, s->writer));
+	fail(s, threads_write(&s->threads, &s->target, s->writer));
 	fail(s, mlk_writer_flush(s->writer));
 }
 

@@ -183,14 +183,29 @@ static bool is_foreign(const struct target *t)
 	       (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64);
 }
 
-static bool uses_seccomp(const struct target *t)
+/* Would this kernel kill the process at a return probe?  Then one sentence was logged. */
+static bool would_die(const struct target *t)
 {
 	char status[8192];
 	const char *line;
 
 	read_proc(t->task, "status", status, sizeof(status));
 	line = strstr(status, "\nSeccomp:");
-	return line && strtol(line + strlen("\nSeccomp:"), NULL, 10) != 0;
+	if (line && strtol(line + strlen("\nSeccomp:"), NULL, 10) && kernel_seccomp_kills()) {
+		log_error("cannot watch process %d: it uses seccomp, and this kernel would kill it "
+			  "at a return probe (CVE-2025-21834); use Linux 6.12.14, 6.13.3 or later",
+			  (int)t->pid);
+		return true;
+	}
+	line = strstr(status, "\nx86_Thread_features:");
+	if (line && memmem(line, strcspn(line + 1, "\n"), "shstk", 5) &&
+	    kernel_shadow_stack_kills()) {
+		log_error("cannot watch process %d: it has a shadow stack, and this kernel would "
+			  "kill it at a return probe; use Linux 6.11 or later",
+			  (int)t->pid);
+		return true;
+	}
+	return false;
 }
 
 int target_open(struct target *t, pid_t pid)
@@ -230,14 +245,14 @@ int target_open(struct target *t, pid_t pid)
 			  (int)pid, t->exe);
 		return -ENOEXEC;
 	}
-	if (uses_seccomp(t) && kernel_seccomp_kills()) {
-		log_error("cannot watch process %d: it uses seccomp, and this kernel would kill it "
-			  "at a "
-			  "return probe (CVE-2025-21834); use Linux 6.12.14, 6.13.3 or later",
-			  (int)pid);
+	if (would_die(t))
 		return -EPERM;
-	}
 	return 0;
+}
+
+bool target_is_reaped(const struct target *t)
+{
+	return syscall(SYS_pidfd_send_signal, t->pidfd, 0, NULL, 0) && errno == ESRCH;
 }
 
 int target_check_again(const struct target *t)

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "format/writer.h"
+#include "record/target.h"
 
 struct thread_entry;
 
@@ -22,9 +23,9 @@ int threads_see(struct threads *ts, uint32_t tid);
 /* Note its name.  Returns 0 or -ENOMEM. */
 int threads_name(struct threads *ts, uint32_t tid, const char *name);
 
-/* Put the names that are new into the trace; those not told are read from /proc/@pid/task.
+/* Put the names that are new into the trace; those not told are read from /proc/PID/task of @t.
  * Returns 0, -ENOMEM, or what the writer returned. */
-int threads_write(struct threads *ts, pid_t pid, struct mlk_writer *w);
+int threads_write(struct threads *ts, const struct target *t, struct mlk_writer *w);
 
 void threads_release(struct threads *ts);
 
