@@ -14,6 +14,7 @@
 #include "mleak.h"
 #include "record/objects.h"
 #include "record/quiet.h"
+#include "record/snapshot.h"
 
 /* Events taken in before other things are looked at again: some milliseconds' worth. */
 #define BATCH 20000
@@ -468,6 +469,8 @@ int session_start(struct session *s, const struct session_opts *opts)
 			log_error("cannot record process %d: it has ended", (int)s->target.pid);
 		return s->err ? s->err : -ESRCH;
 	}
+	if (!s->target.started)
+		fail(s, snapshot_write(&s->target, s->writer, opts->stack_limit));
 	return attach(s, opts);
 }
 
