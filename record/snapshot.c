@@ -12,7 +12,6 @@ _Static_assert(DWUNW_MAX_ARCH_REGS <= MLK_MAX_REGS, "room for all registers");
 struct snapshot {
 	const struct target *target;
 	struct mlk_writer *writer;
-	uint32_t stack_limit;
 	unsigned int nr, failed;
 	uint64_t stopped_ns, longest_ns;
 	int err;
@@ -42,8 +41,8 @@ static int write_one(struct snapshot *s, const struct dwunw_stack_copy *copy)
 	for (int i = 0; i < DWUNW_MAX_ARCH_REGS; i++)
 		if (copy->regs.known & 1u << i)
 			e.regs[i] = copy->regs.reg[i];
-	if (copy->stack.len > s->stack_limit) {
-		e.stack_len = s->stack_limit;
+	if (copy->stack.len > MLK_MAX_STACK) {
+		e.stack_len = MLK_MAX_STACK;
 		e.flags |= DWUNW_EVENT_STACK_LIMIT;
 	}
 	/* a trace's stacks end at a word */
@@ -72,11 +71,11 @@ static int visit(void *arg, int err, const struct dwunw_stack_copy *copy)
 	return s->err;
 }
 
-int snapshot_write(const struct target *t, struct mlk_writer *writer, uint32_t stack_limit)
+int snapshot_write(const struct target *t, struct mlk_writer *writer)
 {
 	enum dwunw_denied denied = DWUNW_DENIED_NOT;
-	const struct dwunw_stack_reader_opts opts = {.max_stack = stack_limit, .denied = &denied};
-	struct snapshot s = {.target = t, .writer = writer, .stack_limit = stack_limit};
+	const struct dwunw_stack_reader_opts opts = {.max_stack = MLK_MAX_STACK, .denied = &denied};
+	struct snapshot s = {.target = t, .writer = writer};
 	struct dwunw_stack_reader *reader;
 	int err = dwunw_stack_reader_attach(t->pid, &opts, &reader);
 

@@ -6,10 +6,11 @@
 #include "record/target.h"
 
 /*
- * Write the registers and the stack of every thread of @t to @writer, @stack_limit bytes of a stack
- * at most.  Each thread is stopped for the time that the copying takes.  What cannot be read is
- * left out: a recording does without.  Returns 0 or what the writer returned.
+ * Write the registers and the stack of every thread of @t to @writer, as much of it as a trace can
+ * hold, whatever the events are to carry.  Each thread is stopped for the time that the copying
+ * takes.  What cannot be read is left out: a recording does without.  Returns 0 or what the writer
+ * returned.
  */
-int snapshot_write(const struct target *t, struct mlk_writer *writer, uint32_t stack_limit);
+int snapshot_write(const struct target *t, struct mlk_writer *writer);
 
 #endif
