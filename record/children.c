@@ -50,7 +50,7 @@ static void probe(struct session *s, struct process *p)
 	if (!err)
 		return;
 	if (!process_has_ended(p))
-		probes_explain(&p->target, err);
+		probes_explain(&p->target, err, !probes_are_multi(s->probes));
 	s->journal.execs_lost++;
 }
 
@@ -73,7 +73,7 @@ void children_on_fork(struct session *s, const struct sideband_fork *fork)
 		return;
 	if (fork->pid == fork->parent_pid) {
 		journal_fail(&s->journal, threads_inherit(&parent->threads, (uint32_t)fork->tid,
-							  &parent->threads, parent->target.pid,
+							  &parent->threads, &parent->target,
 							  (uint32_t)fork->parent_tid));
 		return;
 	}

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "record/privileges.h"
+
 #define MAX_THREADS 256	   /* that wait side by side */
 #define STACK	    262144 /* bytes, of each */
 
@@ -81,6 +83,7 @@ static void *run(void *arg)
 {
 	struct closing *c = arg;
 
+	privileges_keep_in_thread(0); /* closing takes none */
 	pthread_mutex_lock(&c->lock);
 	while (!c->over || c->waiting.nr) {
 		struct lot lot = c->waiting;

@@ -13,6 +13,7 @@
 #include "record/loop.h"
 #include "record/options.h"
 #include "record/output.h"
+#include "record/privileges.h"
 #include "record/progress.h"
 #include "record/session.h"
 #include "record/signals.h"
@@ -112,11 +113,14 @@ static int record(struct session *s, const struct record_opts *o, struct command
 				    .follow = o->follow};
 	struct loop_opts limits = {
 		.duration_ns = o->duration_ns, .max_size = o->max_size, .ring_size = o->ring_size};
+	struct privileges_later later = {.started = s->command != 0};
 	struct output out;
 	enum mlk_end reason;
 
 	if (o->dry_run)
 		return dry_run(s, &o->allocators);
+	if (privileges_check(s->pid, o->link == PROBE_LINK_PERF))
+		return EXIT_RECORD_FAILED;
 	if (output_create(&out, o->output))
 		return EXIT_RECORD_FAILED;
 	opts.fd = out.fd;
@@ -128,8 +132,12 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		return EXIT_RECORD_FAILED;
 	}
 	release(s, c);
+	later.perf = !probes_are_multi(s->probes);
+	privileges_reduce(&later, s->journal.writer);
 	reason = loop_run(s, &limits);
 	set_free(s, c);
+	if (reason == MLK_END_EXITED)
+		privileges_drop(s->journal.writer);
 	session_finish(s, reason);
 	output_close(&out);
 	if (s->journal.err) {

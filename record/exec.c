@@ -86,6 +86,7 @@ void exec_follow(struct session *s, struct process *p)
 		p->exec.in_doubt = true;
 		return;
 	}
+	journal_fail(&s->journal, target_check_again(&p->target));
 	target_describe(&p->target);
 	if (p->target.pid == s->pid)
 		memcpy(s->comm, p->target.comm, sizeof(s->comm));

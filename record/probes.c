@@ -15,6 +15,7 @@
 #include "mleak.bpf.skel.h"
 #include "mleak.h"
 #include "record/kernel.h"
+#include "record/privileges.h"
 #include "record/uprobe_multi.h"
 
 /* Inode of the initial pid namespace, include/linux/proc_ns.h: PROC_PID_INIT_INO. */
@@ -231,12 +232,10 @@ void probes_settle(struct probes *p)
 	closing_wait(p->closing);
 }
 
-void probes_explain(const struct target *t, int err)
+void probes_explain(const struct target *t, int err, bool perf)
 {
 	if (err == -EPERM || err == -EACCES)
-		log_error("cannot probe process %d: BPF needs root, or CAP_BPF and CAP_PERFMON "
-			  "(CAP_SYS_ADMIN with --uprobes=perf)",
-			  (int)t->pid);
+		privileges_explain_bpf(t->pid, perf);
 	else if (err == -ESRCH)
 		log_error("cannot probe process %d: it has ended", (int)t->pid);
 	else if (access("/sys/kernel/btf/vmlinux", R_OK))
@@ -337,6 +336,11 @@ void probes_losses(const struct probes *p, struct mlk_losses *losses)
 	losses->count[MLK_LOST_POINTER] += d->pointer;
 	losses->count[MLK_LOST_EXEC] += d->exec + d->fork + d->exit;
 	losses->count[MLK_LOST_UNMAP] += d->unmap;
+}
+
+bool probes_are_multi(const struct probes *p)
+{
+	return p->multi;
 }
 
 const char *probes_backend(const struct probes *p)

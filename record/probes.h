@@ -52,8 +52,8 @@ int probes_load(struct probes **out, const struct probes_opts *opts);
 int probes_place(struct probes *p, struct links *links, const struct target *t,
 		 const struct allocators *a);
 
-/* Say why probes_load() or probes_place() failed for @t with @err. */
-void probes_explain(const struct target *t, int err);
+/* Say why probes_load() or probes_place() failed for @t with @err; @perf: by perf events. */
+void probes_explain(const struct target *t, int err, bool perf);
 
 /* Record the process @tgid: it is put into the table of processes, or its code there is replaced by
  * that of @a.  It leaves the table by itself when it ends.  Returns 0 or -errno. */
@@ -84,6 +84,9 @@ void probes_end(struct probes *p);
 
 /* Add what the kernel side lost so far to @losses. */
 void probes_losses(const struct probes *p, struct mlk_losses *losses);
+
+/* Are they multi links, which need no CAP_SYS_ADMIN? */
+bool probes_are_multi(const struct probes *p);
 
 /* How the events are caught, for people: "bpf uprobe_multi". */
 const char *probes_backend(const struct probes *p);

@@ -295,7 +295,7 @@ void session_flush(struct session *s)
 	}
 	session_losses(s, &losses);
 	losses.first_ns = s->losses_ns ? s->losses_ns : s->start_ns;
-	losses.last_ns = s->losses_ns = session_now_ns();
+	losses.last_ns = s->losses_ns = journal_now_ns();
 	mlk_writer_set_losses(s->journal.writer, &losses);
 	journal_fail(&s->journal, mlk_writer_flush(s->journal.writer));
 }

@@ -8,6 +8,7 @@
 #include "mleak.h"
 #include "record/quiet.h"
 #include "record/session.h"
+#include "record/snapshot.h"
 #include "record/take.h"
 
 static uint64_t clock_ns(clockid_t clock)
@@ -87,6 +88,8 @@ static int prepare(struct session *s, struct process *p)
 		     threads_name(&p->threads, (uint32_t)p->target.pid, p->target.comm));
 	if (s->journal.err)
 		return s->journal.err;
+	if (!p->target.started)
+		journal_fail(&s->journal, snapshot_write(&p->target, s->journal.writer));
 	err = allocators_find(&p->allocators, &p->target, &s->allocator_opts);
 	return err ? skip_ended(s, p, err) : 0;
 }
@@ -99,6 +102,9 @@ static int place_all(struct session *s, const struct process **failed)
 		int err = p->ended ? 0
 				   : probes_place(s->probes, &p->links, &p->target, &p->allocators);
 
+		/* What was looked at may have been another process with its number. */
+		if (!err && !p->target.started && target_is_reaped(&p->target))
+			err = -ESRCH;
 		if (err && s->nr > 1)
 			err = skip_ended(s, p, err);
 		if (err) {
@@ -150,7 +156,7 @@ static int attach(struct session *s, const struct session_opts *opts)
 	}
 	s->attach_ns = journal_now_ns() - start_ns;
 	if (err) {
-		probes_explain(&failed->target, err);
+		probes_explain(&failed->target, err, o.link == PROBE_LINK_PERF);
 		return err;
 	}
 	err = probes_set_consumer(s->probes, &consumer);

@@ -6,6 +6,7 @@
 #include "record/tracer.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -21,6 +22,7 @@
 
 #include "mleak.h"
 #include "record/launch.h"
+#include "record/privileges.h"
 
 #define LOOK_MS 100 /* should a SIGCHLD have come before it could be seen */
 
@@ -222,6 +224,8 @@ static void *trace(void *arg)
 	pthread_mutex_unlock(&t->lock);
 	if (result)
 		return NULL;
+	/* what was started has its own already */
+	privileges_keep_in_thread(1u << CAP_SYS_PTRACE | 1u << CAP_KILL);
 	run(t);
 	pthread_mutex_lock(&t->lock);
 	runs = t->released;

@@ -59,15 +59,25 @@ static void print_outstanding(const struct table *t, struct live_amount outstand
 			text_number(blocks, suspect.blocks), text_number(bytes, suspect.bytes));
 }
 
+/* Where the recording began later, blocks from before are freed in it as a matter of course. */
+static void print_unknown_frees(const struct table *t, uint64_t nr, bool whole_life)
+{
+	if (nr && whole_life)
+		print_count(t, "unknown frees", nr,
+			    "  (their allocation was not recorded, or libc empties a thread's "
+			    "cache)");
+	else if (nr)
+		print_count(t, "older blocks", nr,
+			    "  freed (given out before the recording, or from a thread's cache "
+			    "that libc empties)");
+}
+
 static void print_totals(const struct table *t, const struct live_totals *totals,
-			 struct live_amount suspect)
+			 struct live_amount suspect, bool whole_life)
 {
 	print_amount(t, "allocations", totals->allocated);
 	print_amount(t, "frees", totals->freed);
-	if (totals->unknown_frees)
-		print_count(t, "unknown frees", totals->unknown_frees,
-			    "  (blocks from before the recording, or from a thread's cache that "
-			    "libc empties)");
+	print_unknown_frees(t, totals->unknown_frees, whole_life);
 	if (totals->inherited_frees)
 		print_count(
 			t, "inherited", totals->inherited_frees,
@@ -192,7 +202,8 @@ int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
 	t.bytes_width = wider(t.bytes_width, totals.allocated.bytes);
 
 	print_origin(out, path, meta, leaks_condition(leaks)->end_ns);
-	print_totals(&t, &totals, pid ? (struct live_amount){0} : leaks_suspect(leaks));
+	print_totals(&t, &totals, pid ? (struct live_amount){0} : leaks_suspect(leaks),
+		     meta->whole_life);
 	print_losses(&t, &leaks_condition(leaks)->losses);
 	print_completeness(&t, leaks);
 	print_missing(out, leaks);
