@@ -47,8 +47,16 @@ enum { FAST, SLICE, FULL, ADDRFRAME, DWFL, TURN, TURN_FAST, TURN_ADDRFRAME, NR_W
 /* The ways to unwind one stack; each returns the number of frames. */
 static size_t way_ours(struct contest *c, const struct recorded *r, uint64_t *pcs)
 {
+	const struct dwunw_sample sample = {.regs = &r->regs,
+					    .stack = &r->stack,
+					    .stale_from = UINT64_MAX,
+					    .unchanged_from = UINT64_MAX};
+	struct dwunw_result result;
+
 	(void)c, (void)pcs;
-	return recorded_capture(r, &r->stack, &r->regs, 0).nr_frames;
+	if (dwunw_capture(r->space, &sample, NULL, 0, &result))
+		exit(1);
+	return result.nr_frames;
 }
 
 static size_t way_full(struct contest *c, const struct recorded *r, uint64_t *pcs)
