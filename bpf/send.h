@@ -158,7 +158,8 @@ static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_stat
 	if (room)
 		e = reserve_alloc(room);
 	if (!e && retry_with_slice(st, take)) {
-		take = TAKE(SLICE_LEN, DWUNW_EVENT_STACK_DEGRADED);
+		take = TAKE(SLICE_LEN, (take >> 32 & DWUNW_EVENT_STACK_UNBOUNDED) |
+					       DWUNW_EVENT_STACK_DEGRADED);
 		e = reserve_alloc(room_for(SLICE_LEN));
 	}
 	if (!e) {

@@ -13,7 +13,8 @@
 #include "record/signals.h"
 
 #define DRAIN_NS 50000000u /* how long a few events may wait in the ring */
-#define BUSY_NS	 3000000u /* the same when there were many: cheaper for the target than to wake us \
+#define BUSY_NS                                                                                    \
+	3000000u	  /* the same when there were many: cheaper for the target than to wake us \
 			   */
 #define EXEC_NS	 1000000u /* the same when a new program waits for its probes */
 #define FLUSH_NS 250000000u /* how much of a recording a kill -9 may cost */
