@@ -102,13 +102,11 @@ static void take_held(struct loop *l)
 	struct tracer_event event;
 
 	while (tracer_next(s->tracer, &event)) {
-		s->held = event.pid;
 		if (event.what == TRACER_CHILD)
 			children_held(s, event.pid);
 		else /* a static program can be probed before it begins */
 			while (!session_drain(s))
 				;
-		s->held = 0;
 		tracer_let_go(s->tracer, event.pid);
 	}
 }
