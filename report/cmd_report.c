@@ -12,11 +12,9 @@
 #include "mleak.h"
 #include "report/debuginfod.h"
 #include "report/dump.h"
-#include "report/leaks.h"
+#include "report/export.h"
+#include "report/heaptrack_events.h"
 #include "report/options.h"
-#include "report/print_folded.h"
-#include "report/print_summary.h"
-#include "report/print_tree.h"
 #include "report/spaces.h"
 #include "report/text.h"
 
@@ -118,7 +116,7 @@ static void warn_of_losses(const char *path, const struct mlk_losses *losses)
 			total += losses->count[kind];
 	if (total)
 		log_warn("%" PRIu64 " events were lost while '%s' was recorded; the report without "
-			 "--folded lists them",
+			 "--format lists them",
 			 total, path);
 }
 
@@ -179,22 +177,34 @@ static int make_view(struct view **view, const struct report_opts *opts, const s
 	return err;
 }
 
-static int print_report(const struct report_opts *opts, const struct mlk_meta *meta,
-			const struct leaks *leaks, struct debuginfod *debuginfod)
-{
-	struct view *view;
-	int err = make_view(&view, opts, leaks, debuginfod);
+/* What a report is made of. */
+struct job {
+	const struct report_opts *opts;
+	const char *shown; /* the path of the trace, safe to print */
+	struct mlk_reader *trace;
+	struct leaks *leaks;
+	struct debuginfod *debuginfod;
+	struct heaptrack_events *events; /* for that format alone */
+};
 
-	if (err)
-		goto out;
-	if (opts->folded) {
-		err = print_folded(stdout, leaks_comm(leaks), view);
-	} else {
-		print_summary(stdout, opts->path, meta, leaks);
-		err = print_view_as_tree(stdout, view,
-					 opts->view.inverted ? "innermost first" : "callers first");
-	}
-out:
+static int print_report(const struct job *job)
+{
+	struct export export = {
+		.path = job->opts->path,
+		.meta = mlk_reader_meta(job->trace),
+		.leaks = job->leaks,
+	};
+	struct places *places = NULL;
+	struct view *view;
+	int err = make_view(&view, job->opts, job->leaks, job->debuginfod);
+
+	if (!err && format_wants_places(job->opts->format))
+		err = places_new(&places, view);
+	export.view = view;
+	export.places = places;
+	if (!err)
+		err = format_print(stdout, job->opts->format, &export, job->events);
+	places_free(places);
 	view_free(view);
 	if (err)
 		log_error("cannot make the report: %s", mlk_strerror(err));
@@ -208,40 +218,67 @@ static int explain_read(const char *path, const struct mlk_reader *trace, int er
 	return err == -ENOMEM ? EXIT_FAILED : EXIT_USAGE;
 }
 
-/* @shown is the path of the trace, safe to print. */
-static int report(const struct report_opts *opts, const char *shown)
+static int collect(struct job *job)
 {
-	struct debuginfod *debuginfod = NULL;
-	struct mlk_reader *trace = NULL;
-	struct leaks *leaks = NULL;
-	int err, status = EXIT_USAGE;
+	struct leaks_opts opts = {
+		.debug_dirs = job->opts->debug_dirs,
+		.nr_debug_dirs = job->opts->nr_debug_dirs,
+	};
+	int err;
 
-	if (opts->debuginfod && (err = debuginfod_new(&debuginfod)) != 0)
-		return err == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
-	err = mlk_reader_open_file(&trace, opts->path);
+	if (job->opts->format == FORMAT_HEAPTRACK) {
+		err = heaptrack_events_new(&job->events, mlk_reader_meta(job->trace)->start_ns);
+		if (err) {
+			log_error("cannot make a temporary file: %s", strerror(-err));
+			return EXIT_FAILED;
+		}
+		opts.watch = (struct live_watch){heaptrack_events_changed, job->events};
+	}
+	err = leaks_collect(&job->leaks, job->trace, &opts);
+	return err ? explain_read(job->shown, job->trace, err) : EXIT_OK;
+}
+
+static int report(struct job *job)
+{
+	const struct report_opts *opts = job->opts;
+	int err, status;
+
+	err = mlk_reader_open_file(&job->trace, opts->path);
 	if (err) {
-		explain_open(shown, err);
-		goto out;
+		explain_open(job->shown, err);
+		return EXIT_USAGE;
 	}
 	if (opts->dump) {
-		err = dump_trace(stdout, trace, opts->dump_stacks);
-		status = err ? explain_read(shown, trace, err) : finish_output();
-		goto out;
+		err = dump_trace(stdout, job->trace, opts->dump_stacks);
+		return err ? explain_read(job->shown, job->trace, err) : finish_output();
 	}
-	err = leaks_collect(&leaks, trace, opts->debug_dirs, opts->nr_debug_dirs);
-	if (err) {
-		status = explain_read(shown, trace, err);
-		goto out;
-	}
-	warn_of_damage(shown, leaks_condition(leaks), mlk_reader_meta(trace)->start_ns);
-	warn_of_limits(shown, leaks);
-	if (opts->folded)
-		warn_of_losses(shown, &leaks_condition(leaks)->losses);
-	status = print_report(opts, mlk_reader_meta(trace), leaks, debuginfod);
-out:
-	leaks_free(leaks);
-	mlk_reader_free(trace);
-	debuginfod_free(debuginfod);
+	status = collect(job);
+	if (status != EXIT_OK)
+		return status;
+	warn_of_damage(job->shown, leaks_condition(job->leaks),
+		       mlk_reader_meta(job->trace)->start_ns);
+	warn_of_limits(job->shown, job->leaks);
+	if (opts->format != FORMAT_TREE)
+		warn_of_losses(job->shown, &leaks_condition(job->leaks)->losses);
+	return print_report(job);
+}
+
+/* Make the report on the trace, or say why not.  Returns the exit status. */
+static int start(const struct report_opts *opts, const char *shown)
+{
+	struct job job = {.opts = opts, .shown = shown};
+	int err = 0, status = EXIT_FAILED;
+
+	if (opts->debuginfod)
+		err = debuginfod_new(&job.debuginfod);
+	if (err == -EINVAL)
+		status = EXIT_USAGE;
+	if (!err)
+		status = report(&job);
+	leaks_free(job.leaks);
+	heaptrack_events_free(job.events);
+	mlk_reader_free(job.trace);
+	debuginfod_free(job.debuginfod);
 	return status;
 }
 
@@ -270,7 +307,7 @@ int cmd_report(int argc, char **argv)
 		unsetenv("DEBUGINFOD_URLS");
 	shown = text_escape(opts.path);
 	if (shown)
-		status = report(&opts, shown);
+		status = start(&opts, shown);
 	else
 		log_error("cannot read the options: %s", strerror(ENOMEM));
 out:

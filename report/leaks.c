@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/figures.h"
 #include "report/histories.h"
 #include "report/spaces.h"
 
@@ -16,6 +17,8 @@ struct leaks {
 	struct stacks *stacks;
 	struct histories *histories;
 	struct live *live;
+	struct figures *figures;
+	struct live_watch watch; /* of the caller */
 	struct mlk_condition condition;
 	uint64_t status_counts[DWUNW_STATUS_NR];
 	char *comm;
@@ -213,15 +216,24 @@ static int collect(struct leaks *leaks)
 		return err;
 	live_finish(leaks->live);
 	live_each(leaks->live, count_outstanding, leaks->stacks);
-	return 0;
+	return figures_finish(leaks->figures);
 }
 
-static int start(struct leaks *leaks, const char *const *debug_dirs, size_t nr_debug_dirs)
+static void note_change(void *arg, const struct live_change *change)
+{
+	struct leaks *leaks = arg;
+
+	figures_changed(leaks->figures, change);
+	if (leaks->watch.changed)
+		leaks->watch.changed(leaks->watch.arg, change);
+}
+
+static int start(struct leaks *leaks, const struct leaks_opts *opts)
 {
 	int err = dwunw_new(&leaks->dw);
 
-	for (size_t i = 0; i < nr_debug_dirs && !err; i++)
-		err = dwunw_debug_dir_add(leaks->dw, debug_dirs[i]);
+	for (size_t i = 0; i < opts->nr_debug_dirs && !err; i++)
+		err = dwunw_debug_dir_add(leaks->dw, opts->debug_dirs[i]);
 	if (!err)
 		err = images_new(&leaks->images);
 	if (!err)
@@ -232,11 +244,14 @@ static int start(struct leaks *leaks, const char *const *debug_dirs, size_t nr_d
 		err = histories_new(&leaks->histories);
 	if (!err)
 		err = live_new(&leaks->live);
+	if (!err)
+		err = figures_new(&leaks->figures, leaks->stacks);
+	if (!err)
+		live_watch(leaks->live, &(struct live_watch){note_change, leaks});
 	return err;
 }
 
-int leaks_collect(struct leaks **out, struct mlk_reader *trace, const char *const *debug_dirs,
-		  size_t nr_debug_dirs)
+int leaks_collect(struct leaks **out, struct mlk_reader *trace, const struct leaks_opts *opts)
 {
 	struct leaks *leaks = calloc(1, sizeof(*leaks));
 	int err;
@@ -245,7 +260,8 @@ int leaks_collect(struct leaks **out, struct mlk_reader *trace, const char *cons
 	if (!leaks)
 		return -ENOMEM;
 	leaks->trace = trace;
-	err = start(leaks, debug_dirs, nr_debug_dirs);
+	leaks->watch = opts->watch;
+	err = start(leaks, opts);
 	if (!err)
 		err = collect(leaks);
 	if (err)
@@ -258,6 +274,11 @@ int leaks_collect(struct leaks **out, struct mlk_reader *trace, const char *cons
 const struct live_totals *leaks_totals(const struct leaks *leaks)
 {
 	return live_totals(leaks->live);
+}
+
+struct live_amount leaks_peak(const struct leaks *leaks)
+{
+	return figures_peak(leaks->figures);
 }
 
 const struct stacks *leaks_stacks(const struct leaks *leaks)
@@ -305,6 +326,7 @@ void leaks_free(struct leaks *leaks)
 	if (!leaks)
 		return;
 	live_free(leaks->live);
+	figures_free(leaks->figures);
 	histories_free(leaks->histories);
 	stacks_free(leaks->stacks);
 	spaces_free(leaks->spaces);

@@ -18,7 +18,8 @@ struct names {
 	size_t nr, room;
 	struct hash_index index;
 	/* After names_resolve(): */
-	uint32_t *labels; /* of all frames, one after the other */
+	struct dwunw_symbol *symbols; /* of each frame */
+	uint32_t *labels;	      /* of all frames, one after the other */
 	size_t nr_labels, labels_room;
 	size_t *first; /* of each frame: where its labels begin; and where the last ones end */
 };
@@ -204,20 +205,20 @@ int names_resolve(struct names *names, const struct names_source *source,
 
 	/* zeroed: nothing is known of any frame, as --addresses wants it */
 	symbols = calloc(names->nr ? names->nr : 1, sizeof(*symbols));
+	names->symbols = symbols;
 	names->first = calloc(names->nr + 1, sizeof(*names->first));
 	if (!symbols || !names->first)
-		goto out;
+		return -ENOMEM;
 	err = opts->addresses || !names->nr
 		      ? 0
 		      : dwunw_symbol_resolve_batch(source->dw, names->frames, names->nr, symbols);
 	if (!err)
 		err = name_all(names, symbols, source, opts, labels);
-out:
-	free(symbols);
 	return err;
 }
 
-const uint32_t *names_labels(const struct names *names, const struct dwunw_frame *frame, size_t *nr)
+/* The number of @frame, which was noted. */
+static uint32_t number_of(const struct names *names, const struct dwunw_frame *frame)
 {
 	struct hash_query query = query_for(names, frame);
 	uint32_t number = 0;
@@ -225,6 +226,18 @@ const uint32_t *names_labels(const struct names *names, const struct dwunw_frame
 
 	assert(found);
 	(void)found;
+	return number;
+}
+
+const struct dwunw_symbol *names_symbol(const struct names *names, const struct dwunw_frame *frame)
+{
+	return &names->symbols[number_of(names, frame)];
+}
+
+const uint32_t *names_labels(const struct names *names, const struct dwunw_frame *frame, size_t *nr)
+{
+	uint32_t number = number_of(names, frame);
+
 	*nr = names->first[number + 1] - names->first[number];
 	return &names->labels[names->first[number]];
 }
@@ -235,6 +248,7 @@ void names_free(struct names *names)
 		return;
 	free(names->frames);
 	free(names->labels);
+	free(names->symbols);
 	free(names->first);
 	hash_index_release(&names->index);
 	free(names);

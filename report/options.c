@@ -32,7 +32,8 @@ static const struct row {
 	const char *arg; /* in [brackets]: may be left out */
 	const char *help;
 } rows[] = {
-	{"format", OPT_FORMAT, "FORMAT", "tree (the default), or folded for flame graphs"},
+	{"format", OPT_FORMAT, "FORMAT",
+	 "tree (the default), flat, folded, json, csv, pprof, heaptrack,\nspeedscope or html"},
 	{"folded", OPT_FOLDED, NULL, "the same as --format=folded"},
 	{"top", 'n', "N", "only the N stacks with most outstanding bytes"},
 	{"inverted", OPT_INVERTED, NULL, "begin at the function that allocated"},
@@ -102,12 +103,10 @@ void report_opts_print_help(void)
 
 static int parse_format(struct report_opts *opts, const char *arg)
 {
-	opts->folded = !strcmp(arg, "folded");
-	if (!opts->folded && strcmp(arg, "tree") != 0) {
-		log_error("unknown format '%s': it is tree or folded", arg);
-		return -EINVAL;
-	}
-	return 0;
+	if (!format_parse(arg, &opts->format))
+		return 0;
+	log_error("unknown format '%s': it is " FORMAT_NAMES, arg);
+	return -EINVAL;
 }
 
 static int parse_top(struct report_opts *opts, const char *arg)
@@ -170,7 +169,7 @@ static int take_option(struct report_opts *opts, int option, char **argv)
 	case OPT_FORMAT:
 		return parse_format(opts, optarg);
 	case OPT_FOLDED:
-		opts->folded = true;
+		opts->format = FORMAT_FOLDED;
 		return 0;
 	case 'n':
 		return parse_top(opts, optarg);
@@ -224,7 +223,8 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv)
 	if (optind < argc)
 		opts->path = argv[optind];
 	opts->debug_dirs[opts->nr_debug_dirs++] = DEFAULT_DEBUG_DIR;
-	opts->view.details = !opts->folded;
+	opts->view.details = opts->format != FORMAT_FOLDED;
+	opts->view.all = format_has_history(opts->format);
 	return 0;
 }
 

@@ -5,11 +5,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "report/formats.h"
 #include "report/view.h"
 
 struct report_opts {
 	const char *path; /* of the trace; borrowed from argv, as are the directories */
-	bool folded;
+	enum report_format format;
 	bool dump;	  /* print the trace itself */
 	bool dump_stacks; /* and the bytes of its stacks */
 	bool debuginfod;  /* look for debug information on the network, too */

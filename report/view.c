@@ -10,6 +10,7 @@ struct view {
 	uint32_t *chosen; /* numbers of stacks */
 	size_t nr;
 	struct view_opts opts;
+	struct names_source source;
 	struct labels *labels;
 	struct names *names;
 	uint32_t remarks[DWUNW_STATUS_NR]; /* labels of incomplete stacks */
@@ -46,7 +47,7 @@ static int choose(struct view *view)
 	for (uint32_t i = 0; i < nr_all; i++) {
 		const struct stack *stack = stacks_get(view->stacks, i);
 
-		if (stack->blocks)
+		if (stack->blocks || view->opts.all)
 			all[nr++] = (struct candidate){.stack = stack, .number = i};
 	}
 	qsort(all, nr, sizeof(*all), heavier);
@@ -64,7 +65,7 @@ out:
 	return err;
 }
 
-static int name_frames(struct view *view, const struct names_source *source)
+static int name_frames(struct view *view)
 {
 	struct dwunw_frame frames[STACK_MAX_FRAMES];
 	struct names_opts opts = {
@@ -77,7 +78,7 @@ static int name_frames(struct view *view, const struct names_source *source)
 	for (size_t i = 0; i < view->nr && !err; i++)
 		err = names_want(view->names, frames,
 				 stacks_frames(view->stacks, view->chosen[i], frames));
-	return err ? err : names_resolve(view->names, source, &opts, view->labels);
+	return err ? err : names_resolve(view->names, &view->source, &opts, view->labels);
 }
 
 static int make_remarks(struct view *view)
@@ -105,13 +106,14 @@ int view_new(struct view **out, const struct stacks *stacks, const struct names_
 		return -ENOMEM;
 	view->stacks = stacks;
 	view->opts = *opts;
+	view->source = *source;
 	err = choose(view);
 	if (!err)
 		err = labels_new(&view->labels);
 	if (!err)
 		err = make_remarks(view);
 	if (!err)
-		err = name_frames(view, source);
+		err = name_frames(view);
 	if (err)
 		view_free(view);
 	else
@@ -165,6 +167,36 @@ size_t view_path(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH]
 		path[b] = label;
 	}
 	return nr;
+}
+
+uint32_t view_number(const struct view *view, size_t i)
+{
+	return view->chosen[i];
+}
+
+size_t view_frames(const struct view *view, size_t i, struct dwunw_frame frames[STACK_MAX_FRAMES])
+{
+	return stacks_frames(view->stacks, view->chosen[i], frames);
+}
+
+const struct label *view_remark(const struct view *view, size_t i)
+{
+	return labels_get(view->labels, view->remarks[view_stack(view, i)->status]);
+}
+
+const struct names *view_names(const struct view *view)
+{
+	return view->names;
+}
+
+const struct names_source *view_source(const struct view *view)
+{
+	return &view->source;
+}
+
+const struct view_opts *view_options(const struct view *view)
+{
+	return &view->opts;
 }
 
 const struct labels *view_labels(const struct view *view)

@@ -16,6 +16,7 @@ struct view_opts {
 	bool addresses; /* see struct names_opts */
 	bool inlined;	/* functions that were inlined, too */
 	bool details;	/* file and line of each frame, and why a stack is incomplete */
+	bool all;	/* stacks of which nothing is outstanding, too */
 };
 
 /*
@@ -39,6 +40,20 @@ const struct stack *view_stack(const struct view *view, size_t i);
  * Returns how many there are, at least 1.
  */
 size_t view_path(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH]);
+
+/* The number of stack @i among all of the trace. */
+uint32_t view_number(const struct view *view, size_t i);
+
+/* Write the frames of stack @i, innermost first, to @frames.  Returns how many there are. */
+size_t view_frames(const struct view *view, size_t i, struct dwunw_frame frames[STACK_MAX_FRAMES]);
+
+/* What is said of stack @i in place of missing callers; valid until view_free(). */
+const struct label *view_remark(const struct view *view, size_t i);
+
+/* What the frames' names are made of; valid until view_free(). */
+const struct names *view_names(const struct view *view);
+const struct names_source *view_source(const struct view *view);
+const struct view_opts *view_options(const struct view *view);
 
 /* The labels of all paths; valid until view_free(). */
 const struct labels *view_labels(const struct view *view);
