@@ -162,7 +162,7 @@ static void warn_of_names(const struct dwunw *dw)
 }
 
 /* Name the stacks that are to be shown. */
-static int make_view(struct view **view, const struct report_opts *opts, const struct leaks *leaks,
+static int make_view(struct view **view, const struct view_opts *opts, const struct leaks *leaks,
 		     struct debuginfod *debuginfod)
 {
 	struct names_source source = {.dw = leaks_unwinder(leaks), .images = leaks_images(leaks)};
@@ -170,7 +170,7 @@ static int make_view(struct view **view, const struct report_opts *opts, const s
 
 	if (debuginfod)
 		dwunw_debug_fetch_set(source.dw, debuginfod_fetch, debuginfod);
-	err = view_new(view, leaks_stacks(leaks), &source, &opts->view);
+	err = view_new(view, leaks_stacks(leaks), &source, opts);
 	dwunw_debug_fetch_set(source.dw, NULL, NULL);
 	if (!err)
 		warn_of_names(source.dw);
@@ -185,30 +185,73 @@ struct job {
 	struct leaks *leaks;
 	struct debuginfod *debuginfod;
 	struct heaptrack_events *events; /* for that format alone */
+	struct suppressions *suppressions;
 };
+
+static int print_stacks(const struct job *job, const struct export *export)
+{
+	const struct report_opts *opts = job->opts;
+
+	return opts->by ? format_print_groups(stdout, export, opts->by, opts->format == FORMAT_CSV)
+			: format_print(stdout, opts->format, export, job->events);
+}
+
+/* Is more left than --fail-on-leak allows? */
+static bool is_failure(const struct report_opts *opts, const struct export *export)
+{
+	struct live_amount amount = export_selected(export);
+
+	return opts->fail_on_leak &&
+	       (opts->fail_bytes ? amount.bytes > opts->fail_bytes : amount.blocks > 0);
+}
 
 static int print_report(const struct job *job)
 {
+	struct view_opts view_opts = job->opts->view;
 	struct export export = {
 		.path = job->opts->path,
 		.meta = mlk_reader_meta(job->trace),
 		.leaks = job->leaks,
+		.suppressions = job->suppressions,
 	};
 	struct places *places = NULL;
 	struct view *view;
-	int err = make_view(&view, job->opts, job->leaks, job->debuginfod);
+	int err, status = EXIT_FAILED;
 
-	if (!err && format_wants_places(job->opts->format))
+	view_opts.sieve.suppressions = job->suppressions;
+	err = make_view(&view, &view_opts, job->leaks, job->debuginfod);
+	if (!err && (job->opts->by || format_wants_places(job->opts->format)))
 		err = places_new(&places, view);
 	export.view = view;
 	export.places = places;
 	if (!err)
-		err = format_print(stdout, job->opts->format, &export, job->events);
+		err = print_stacks(job, &export);
+	if (!err)
+		status = finish_output();
+	if (status == EXIT_OK && is_failure(job->opts, &export))
+		status = EXIT_FAILED;
 	places_free(places);
 	view_free(view);
 	if (err)
 		log_error("cannot make the report: %s", mlk_strerror(err));
-	return err ? EXIT_FAILED : finish_output();
+	return status;
+}
+
+static int load_suppressions(struct job *job)
+{
+	const char *path = job->opts->suppressions;
+	char *shown = text_escape(path);
+	size_t line = 0;
+	int err = suppressions_new(&job->suppressions);
+
+	if (!err)
+		err = suppressions_load(job->suppressions, path, &line);
+	if (err == -EINVAL)
+		log_error("'%s' line %zu is no suppression: it wants leak:PATTERN", shown, line);
+	else if (err)
+		log_error("cannot read '%s': %s", shown, strerror(-err));
+	free(shown);
+	return err ? EXIT_USAGE : EXIT_OK;
 }
 
 static int explain_read(const char *path, const struct mlk_reader *trace, int err)
@@ -223,6 +266,7 @@ static int collect(struct job *job)
 	struct leaks_opts opts = {
 		.debug_dirs = job->opts->debug_dirs,
 		.nr_debug_dirs = job->opts->nr_debug_dirs,
+		.choice = job->opts->choice,
 	};
 	int err;
 
@@ -252,7 +296,9 @@ static int report(struct job *job)
 		err = dump_trace(stdout, job->trace, opts->dump_stacks);
 		return err ? explain_read(job->shown, job->trace, err) : finish_output();
 	}
-	status = collect(job);
+	status = opts->suppressions ? load_suppressions(job) : EXIT_OK;
+	if (status == EXIT_OK)
+		status = collect(job);
 	if (status != EXIT_OK)
 		return status;
 	warn_of_damage(job->shown, leaks_condition(job->leaks),
@@ -276,6 +322,7 @@ static int start(const struct report_opts *opts, const char *shown)
 	if (!err)
 		status = report(&job);
 	leaks_free(job.leaks);
+	suppressions_free(job.suppressions);
 	heaptrack_events_free(job.events);
 	mlk_reader_free(job.trace);
 	debuginfod_free(job.debuginfod);

@@ -18,8 +18,15 @@ struct export
 	const struct mlk_meta *meta;
 	const struct leaks *leaks;
 	const struct view *view;
-	const struct places *places; /* of the view */
+	const struct places *places;	   /* of the view */
+	struct suppressions *suppressions; /* that the view was made with; NULL: none */
 };
+
+/* What of all that is outstanding the view has, with what its top leaves out. */
+struct live_amount export_selected(const struct export *export);
+
+/* What is outstanding and not in export_selected(). */
+struct live_amount export_filtered(const struct export *export);
 
 /* JSON with the schema of doc/report-json.md. */
 int print_json(FILE *out, const struct export *export);

@@ -7,19 +7,60 @@
 #include "report/print_folded.h"
 #include "report/print_summary.h"
 #include "report/print_tree.h"
+#include "report/text.h"
+
+struct live_amount export_selected(const struct export *export)
+{
+	struct live_amount sum;
+
+	view_left_out(export->view, &sum);
+	for (size_t i = 0; i < view_nr(export->view); i++) {
+		sum.blocks += view_stack(export->view, i)->blocks;
+		sum.bytes += view_stack(export->view, i)->bytes;
+	}
+	return sum;
+}
+
+struct live_amount export_filtered(const struct export *export)
+{
+	struct live_amount all = leaks_totals(export->leaks)->outstanding;
+	struct live_amount selected = export_selected(export);
+
+	return (struct live_amount){all.blocks - selected.blocks, all.bytes - selected.bytes};
+}
+
+/* Say how much the options leave out. */
+static void print_filtered(FILE *out, const struct export *export)
+{
+	struct live_amount filtered = export_filtered(export);
+	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
+
+	if (filtered.blocks)
+		fprintf(out, "\nnot asked for: %s blocks, %s bytes\n",
+			text_number(blocks, filtered.blocks), text_number(bytes, filtered.bytes));
+	if (export->suppressions)
+		suppressions_print(export->suppressions, out);
+}
 
 static int print_as_tree(FILE *out, const struct export *export)
 {
+	bool inverted = view_options(export->view)->inverted;
+	int err;
+
 	print_summary(out, export->path, export->meta, export->leaks);
-	return print_view_as_tree(out, export->view,
-				  view_options(export->view)->inverted ? "innermost first"
-								       : "callers first");
+	err = print_view_as_tree(out, export->view, inverted ? "innermost first" : "callers first");
+	print_filtered(out, export);
+	return err;
 }
 
 static int print_as_flat(FILE *out, const struct export *export)
 {
+	int err;
+
 	print_summary(out, export->path, export->meta, export->leaks);
-	return print_flat(out, export);
+	err = print_flat(out, export);
+	print_filtered(out, export);
+	return err;
 }
 
 static int print_as_folded(FILE *out, const struct export *export)
@@ -62,6 +103,18 @@ bool format_has_history(enum report_format format)
 bool format_wants_places(enum report_format format)
 {
 	return formats[format].places;
+}
+
+int format_print_groups(FILE *out, const struct export *export, enum group_key key, bool csv)
+{
+	int err;
+
+	if (csv)
+		return print_groups(out, export, key, true);
+	print_summary(out, export->path, export->meta, export->leaks);
+	err = print_groups(out, export, key, false);
+	print_filtered(out, export);
+	return err;
 }
 
 int format_print(FILE *out, enum report_format format, const struct export *export,

@@ -3,6 +3,7 @@
 #define REPORT_FORMATS_H
 
 #include "report/export.h"
+#include "report/groups.h"
 
 enum report_format {
 	FORMAT_TREE,
@@ -32,5 +33,8 @@ bool format_wants_places(enum report_format format);
  * errors of writing are left in @out for ferror(). */
 int format_print(FILE *out, enum report_format format, const struct export *export,
 		 struct heaptrack_events *events);
+
+/* Print a table of groups in its place, as text or CSV; see print_groups(). */
+int format_print_groups(FILE *out, const struct export *export, enum group_key key, bool csv);
 
 #endif

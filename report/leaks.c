@@ -18,6 +18,9 @@ struct leaks {
 	struct histories *histories;
 	struct live *live;
 	struct figures *figures;
+	struct thread_names *threads;
+	struct choice choice; /* of the caller */
+	struct chosen chosen;
 	struct live_watch watch; /* of the caller */
 	struct mlk_condition condition;
 	uint64_t status_counts[DWUNW_STATUS_NR];
@@ -55,6 +58,10 @@ static void merge_condition(struct mlk_condition *all, const struct mlk_conditio
 /* The main thread's name serves when the trace does not tell the process's. */
 static int note_thread(struct leaks *leaks, const struct mlk_thread *thread)
 {
+	int err = thread_names_note(leaks->threads, thread->tgid, thread->tid, thread->name);
+
+	if (err)
+		return err;
 	if (leaks->comm || thread->tid != mlk_reader_meta(leaks->trace)->tgid || !thread->name[0])
 		return 0;
 	leaks->comm = strdup(thread->name);
@@ -135,7 +142,7 @@ static int replay_event(struct leaks *leaks, const struct mlk_record *record)
 	uint32_t stack = 0;
 	int err;
 
-	if (record->type != MLK_RECORD_EVENT)
+	if (record->type != MLK_RECORD_EVENT || record->event.time_ns > leaks->chosen.stop_ns)
 		return 0;
 	if (record->event.kind == MLK_ALLOC) {
 		err = unwind(leaks, &record->event, &stack);
@@ -197,6 +204,21 @@ static void count_outstanding(void *arg, const struct live_block *block)
 	stack->blocks++;
 }
 
+/* Find the end of the recording before it is replayed, and what is chosen. */
+static int choose(struct leaks *leaks)
+{
+	const struct mlk_entry *entries;
+	uint64_t end_ns = leaks->condition.end_ns;
+	size_t nr;
+	int err = mlk_reader_list(leaks->trace, &entries, &nr);
+
+	for (size_t i = 0; i < nr; i++)
+		keep_larger(&end_ns, entries[i].last_ns);
+	leaks->chosen = choice_of(&leaks->choice, leaks->threads,
+				  mlk_reader_meta(leaks->trace)->start_ns, end_ns);
+	return err;
+}
+
 static int collect(struct leaks *leaks)
 {
 	int err;
@@ -211,11 +233,13 @@ static int collect(struct leaks *leaks)
 	if (!err)
 		err = find_missing(leaks);
 	if (!err)
+		err = choose(leaks);
+	if (!err)
 		err = pass(leaks, MLK_RECORD_EVENT, replay_event);
 	if (err)
 		return err;
 	live_finish(leaks->live);
-	live_each(leaks->live, count_outstanding, leaks->stacks);
+	chosen_each(&leaks->chosen, leaks->live, count_outstanding, leaks->stacks);
 	return figures_finish(leaks->figures);
 }
 
@@ -223,6 +247,8 @@ static void note_change(void *arg, const struct live_change *change)
 {
 	struct leaks *leaks = arg;
 
+	if (!chosen_has(&leaks->chosen, change->block))
+		return;
 	figures_changed(leaks->figures, change);
 	if (leaks->watch.changed)
 		leaks->watch.changed(leaks->watch.arg, change);
@@ -245,6 +271,8 @@ static int start(struct leaks *leaks, const struct leaks_opts *opts)
 	if (!err)
 		err = live_new(&leaks->live);
 	if (!err)
+		err = thread_names_new(&leaks->threads);
+	if (!err)
 		err = figures_new(&leaks->figures, leaks->stacks);
 	if (!err)
 		live_watch(leaks->live, &(struct live_watch){note_change, leaks});
@@ -261,6 +289,7 @@ int leaks_collect(struct leaks **out, struct mlk_reader *trace, const struct lea
 		return -ENOMEM;
 	leaks->trace = trace;
 	leaks->watch = opts->watch;
+	leaks->choice = opts->choice;
 	err = start(leaks, opts);
 	if (!err)
 		err = collect(leaks);
@@ -279,6 +308,16 @@ const struct live_totals *leaks_totals(const struct leaks *leaks)
 struct live_amount leaks_peak(const struct leaks *leaks)
 {
 	return figures_peak(leaks->figures);
+}
+
+const struct live *leaks_live(const struct leaks *leaks)
+{
+	return leaks->live;
+}
+
+const struct chosen *leaks_chosen(const struct leaks *leaks)
+{
+	return &leaks->chosen;
 }
 
 const struct stacks *leaks_stacks(const struct leaks *leaks)
@@ -327,6 +366,7 @@ void leaks_free(struct leaks *leaks)
 		return;
 	live_free(leaks->live);
 	figures_free(leaks->figures);
+	thread_names_free(leaks->threads);
 	histories_free(leaks->histories);
 	stacks_free(leaks->stacks);
 	spaces_free(leaks->spaces);

@@ -4,17 +4,19 @@
 #define REPORT_LEAKS_H
 
 #include "format/reader.h"
+#include "report/choice.h"
 #include "report/images.h"
 #include "report/live.h"
 #include "report/stacks.h"
 
 struct leaks; /* opaque: all that was learned of one trace */
 
-/* All zero is fine: no directories, nobody watches. */
+/* All zero is fine: no directories, all blocks, nobody watches. */
 struct leaks_opts {
 	const char *const *debug_dirs; /* where debug information is looked for, in this order */
 	size_t nr_debug_dirs;
-	struct live_watch watch; /* told of each change of the sums, where stacks have numbers */
+	struct choice choice;	 /* the counts of stacks are of these blocks; the totals are not */
+	struct live_watch watch; /* told of each change of the sums by chosen blocks */
 };
 
 /*
@@ -29,8 +31,12 @@ int leaks_collect(struct leaks **out, struct mlk_reader *trace, const struct lea
 /* The totals of all blocks. */
 const struct live_totals *leaks_totals(const struct leaks *leaks);
 
-/* What was outstanding when most bytes were. */
+/* What was outstanding of the chosen blocks when most bytes of them were. */
 struct live_amount leaks_peak(const struct leaks *leaks);
+
+/* All blocks, and which of them are chosen. */
+const struct live *leaks_live(const struct leaks *leaks);
+const struct chosen *leaks_chosen(const struct leaks *leaks);
 
 /* The distinct stacks, their counts filled in, and what names their frames. */
 const struct stacks *leaks_stacks(const struct leaks *leaks);

@@ -161,12 +161,12 @@ static int name_inlined(struct names *names, const struct dwunw_inline *inlined,
 }
 
 /* Add the label of a frame that has this symbol. */
-static int name_one(struct names *names, const struct names_source *source,
-		    const struct dwunw_frame *frame, const struct dwunw_symbol *symbol,
-		    struct labels *labels)
+static int name_one(struct names *names, const struct names_source *source, size_t number,
+		    bool lines, struct labels *labels)
 {
-	char *place = symbol->function ? NULL : place_text(source, frame);
-	char *location = location_text(symbol->file, symbol->line);
+	const struct dwunw_symbol *symbol = &names->symbols[number];
+	char *place = symbol->function ? NULL : place_text(source, &names->frames[number]);
+	char *location = location_text(lines ? symbol->file : NULL, symbol->line);
 	int err = -ENOMEM;
 
 	if (location && (symbol->function || place))
@@ -176,22 +176,19 @@ static int name_one(struct names *names, const struct names_source *source,
 	return err;
 }
 
-static int name_all(struct names *names, struct dwunw_symbol *symbols,
-		    const struct names_source *source, const struct names_opts *opts,
-		    struct labels *labels)
+static int name_all(struct names *names, const struct names_source *source,
+		    const struct names_opts *opts, struct labels *labels)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < names->nr && !err; i++) {
-		struct dwunw_symbol *symbol = &symbols[i];
+		const struct dwunw_symbol *symbol = &names->symbols[i];
 
 		names->first[i] = names->nr_labels;
-		if (!opts->lines)
-			symbol->file = NULL;
 		for (size_t at = 0; opts->inlined && at < symbol->nr_inlined && !err; at++)
 			err = name_inlined(names, &symbol->inlined[at], opts->lines, labels);
 		if (!err)
-			err = name_one(names, source, &names->frames[i], symbol, labels);
+			err = name_one(names, source, i, opts->lines, labels);
 	}
 	names->first[names->nr] = names->nr_labels;
 	return err;
@@ -213,7 +210,7 @@ int names_resolve(struct names *names, const struct names_source *source,
 		      ? 0
 		      : dwunw_symbol_resolve_batch(source->dw, names->frames, names->nr, symbols);
 	if (!err)
-		err = name_all(names, symbols, source, opts, labels);
+		err = name_all(names, source, opts, labels);
 	return err;
 }
 

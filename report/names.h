@@ -36,8 +36,8 @@ int names_resolve(struct names *names, const struct names_source *source,
 const uint32_t *names_labels(const struct names *names, const struct dwunw_frame *frame,
 			     size_t *nr);
 
-/* What is known of @frame, which was noted before names_resolve(); without a file if lines were not
- * asked for.  Its strings are as the program has them.  Valid until names_free(). */
+/* What is known of @frame, which was noted before names_resolve().  Its strings are as the program
+ * has them.  Valid until names_free(). */
 const struct dwunw_symbol *names_symbol(const struct names *names, const struct dwunw_frame *frame);
 
 /* Release @names; NULL is allowed. */

@@ -1,7 +1,6 @@
 /* options.c - see options.h */
 #include "report/options.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdint.h>
@@ -10,6 +9,7 @@
 #include <string.h>
 
 #include "mleak.h"
+#include "report/values.h"
 
 #define DEFAULT_PATH	  "mleak.mlk"
 #define DEFAULT_DEBUG_DIR "/usr/lib/debug"
@@ -18,6 +18,19 @@
 enum {
 	OPT_FORMAT = 256,
 	OPT_FOLDED,
+	OPT_FLAT,
+	OPT_BY,
+	OPT_COST,
+	OPT_THREAD,
+	OPT_MODULE,
+	OPT_FUNCTION,
+	OPT_MIN_BYTES,
+	OPT_MIN_BLOCKS,
+	OPT_OLDER,
+	OPT_AT,
+	OPT_BETWEEN,
+	OPT_SUPPRESSIONS,
+	OPT_FAIL_ON_LEAK,
 	OPT_INVERTED,
 	OPT_INLINE,
 	OPT_ADDRESSES,
@@ -35,6 +48,29 @@ static const struct row {
 	{"format", OPT_FORMAT, "FORMAT",
 	 "tree (the default), flat, folded, json, csv, pprof, heaptrack,\nspeedscope or html"},
 	{"folded", OPT_FOLDED, NULL, "the same as --format=folded"},
+	{"flat", OPT_FLAT, NULL, "the same as --format=flat: one stack after the other"},
+	{"by", OPT_BY, "KEY",
+	 "in place of stacks, a table by thread, module, size, function, file\nor age; with "
+	 "--format=csv, too"},
+	{"cost", OPT_COST, "COST",
+	 "what --folded counts: outstanding (the default), allocated or peak\nbytes, or temporary "
+	 "blocks"},
+	{"thread", OPT_THREAD, "TID|NAME",
+	 "only blocks that this thread got; NAME may have * and ?"},
+	{"module", OPT_MODULE, "NAME",
+	 "only stacks through this program or library; NAME may have * and ?"},
+	{"function", OPT_FUNCTION, "REGEX", "only stacks through such a function"},
+	{"min-bytes", OPT_MIN_BYTES, "BYTES",
+	 "only stacks with so much outstanding; K, M, G may follow"},
+	{"min-blocks", OPT_MIN_BLOCKS, "N", "only stacks with so many blocks outstanding"},
+	{"older", OPT_OLDER, "AGE", "only blocks so old at the end: 10 or 10s, 500ms, 5m, 2h, 1d"},
+	{"at", OPT_AT, "TIME", "as it was so long after the start of the recording"},
+	{"between", OPT_BETWEEN, "A,B",
+	 "what was given out after A and was still outstanding at B"},
+	{"suppressions", OPT_SUPPRESSIONS, "FILE",
+	 "leave out what matches a line leak:PATTERN of FILE, as\nLeakSanitizer does"},
+	{"fail-on-leak", OPT_FAIL_ON_LEAK, "[=BYTES]",
+	 "exit with 1 when a byte is shown, or more than BYTES"},
 	{"top", 'n', "N", "only the N stacks with most outstanding bytes"},
 	{"inverted", OPT_INVERTED, NULL, "begin at the function that allocated"},
 	{"inline", OPT_INLINE, NULL, "show functions that the compiler inlined, too"},
@@ -111,18 +147,90 @@ static int parse_format(struct report_opts *opts, const char *arg)
 
 static int parse_top(struct report_opts *opts, const char *arg)
 {
-	unsigned long long number;
-	char *end;
+	uint64_t number;
 
-	errno = 0;
-	number = strtoull(arg, &end, 10);
-	/* strtoull() takes a sign and white space, too */
-	if (!isdigit((unsigned char)*arg) || *end || errno || !number || number > SIZE_MAX) {
+	if (value_number(arg, &number) || !number || number > SIZE_MAX) {
 		log_error("--top wants a number from 1, not '%s'", arg);
 		return -EINVAL;
 	}
 	opts->view.top = (size_t)number;
 	return 0;
+}
+
+static int parse_cost(struct report_opts *opts, const char *arg)
+{
+	static const char *const names[] = {"outstanding", "allocated", "peak", "temporary"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(names[i], arg)) {
+			opts->view.cost = (enum view_cost)i;
+			return 0;
+		}
+	log_error("unknown cost '%s': it is outstanding, allocated, peak or temporary", arg);
+	return -EINVAL;
+}
+
+static int parse_by(struct report_opts *opts, const char *arg)
+{
+	if (!group_parse(arg, &opts->by))
+		return 0;
+	log_error("unknown key '%s': it is " GROUP_NAMES, arg);
+	return -EINVAL;
+}
+
+/* Say it if an option's argument could not be read. */
+static int check(int err, const char *option, const char *arg, const char *wanted)
+{
+	if (err == -EINVAL)
+		log_error("--%s wants %s, not '%s'", option, wanted, arg);
+	return err;
+}
+
+/* The options that choose blocks and stacks.  Returns 1 for any other one. */
+static int take_choice(struct report_opts *opts, int option)
+{
+	static const char time[] = "a time as 10, 10s, 500ms, 5m, 2h or 1d";
+	static const char size[] = "a number of bytes as 4096 or 64K";
+	struct choice *choice = &opts->choice;
+
+	switch (option) {
+	case OPT_THREAD:
+		choice->thread = optarg;
+		return 0;
+	case OPT_MODULE:
+		opts->view.sieve.module = optarg;
+		return 0;
+	case OPT_FUNCTION:
+		opts->view.sieve.function = optarg;
+		return check(sieve_check(optarg), "function", optarg,
+			     "an extended regular expression");
+	case OPT_SUPPRESSIONS:
+		opts->suppressions = optarg;
+		return 0;
+	case OPT_MIN_BYTES:
+		return check(value_bytes(optarg, &opts->view.sieve.min_bytes), "min-bytes", optarg,
+			     size);
+	case OPT_MIN_BLOCKS:
+		return check(value_number(optarg, &opts->view.sieve.min_blocks), "min-blocks",
+			     optarg, "a number");
+	case OPT_OLDER:
+		return check(value_time(optarg, &choice->older_ns), "older", optarg, time);
+	case OPT_AT:
+		choice->until = true;
+		choice->from_ns = 0;
+		return check(value_time(optarg, &choice->until_ns), "at", optarg, time);
+	case OPT_BETWEEN:
+		choice->until = true;
+		return check(value_times(optarg, &choice->from_ns, &choice->until_ns), "between",
+			     optarg, "two times as 10s,5m, the second not before the first");
+	case OPT_FAIL_ON_LEAK:
+		opts->fail_on_leak = true;
+		return optarg ? check(value_bytes(optarg, &opts->fail_bytes), "fail-on-leak",
+				      optarg, size)
+			      : 0;
+	default:
+		return 1;
+	}
 }
 
 /* @arg is NULL when there is none. */
@@ -165,7 +273,18 @@ static int wrong_option(int problem, char **argv)
 
 static int take_option(struct report_opts *opts, int option, char **argv)
 {
+	int taken = take_choice(opts, option);
+
+	if (taken <= 0)
+		return taken;
 	switch (option) {
+	case OPT_FLAT:
+		opts->format = FORMAT_FLAT;
+		return 0;
+	case OPT_BY:
+		return parse_by(opts, optarg);
+	case OPT_COST:
+		return parse_cost(opts, optarg);
 	case OPT_FORMAT:
 		return parse_format(opts, optarg);
 	case OPT_FOLDED:
@@ -198,6 +317,20 @@ static int take_option(struct report_opts *opts, int option, char **argv)
 	}
 }
 
+/* Refuse what would have no effect. */
+static int check_together(const struct report_opts *opts)
+{
+	if (opts->view.cost != COST_OUTSTANDING && (opts->format != FORMAT_FOLDED || opts->by)) {
+		log_error("--cost is for --folded alone");
+		return -EINVAL;
+	}
+	if (opts->by && opts->format != FORMAT_TREE && opts->format != FORMAT_CSV) {
+		log_error("--by is for text, or with --format=csv");
+		return -EINVAL;
+	}
+	return 0;
+}
+
 int report_opts_parse(struct report_opts *opts, int argc, char **argv)
 {
 	struct tables tables = {0};
@@ -224,8 +357,8 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv)
 		opts->path = argv[optind];
 	opts->debug_dirs[opts->nr_debug_dirs++] = DEFAULT_DEBUG_DIR;
 	opts->view.details = opts->format != FORMAT_FOLDED;
-	opts->view.all = format_has_history(opts->format);
-	return 0;
+	opts->view.all = format_has_history(opts->format) || opts->view.cost != COST_OUTSTANDING;
+	return check_together(opts);
 }
 
 void report_opts_release(struct report_opts *opts)

@@ -6,16 +6,22 @@
 #include <stddef.h>
 
 #include "report/formats.h"
+#include "report/groups.h"
 #include "report/view.h"
 
 struct report_opts {
 	const char *path; /* of the trace; borrowed from argv, as are the directories */
 	enum report_format format;
-	bool dump;	  /* print the trace itself */
-	bool dump_stacks; /* and the bytes of its stacks */
-	bool debuginfod;  /* look for debug information on the network, too */
-	bool help;	  /* print the help and do nothing else */
-	struct view_opts view;
+	bool dump;	       /* print the trace itself */
+	bool dump_stacks;      /* and the bytes of its stacks */
+	bool debuginfod;       /* look for debug information on the network, too */
+	bool help;	       /* print the help and do nothing else */
+	struct view_opts view; /* its suppressions are not loaded yet */
+	struct choice choice;
+	enum group_key by;
+	const char *suppressions; /* path of a file, or NULL */
+	bool fail_on_leak;	  /* exit with 1 when more than so many bytes are shown */
+	uint64_t fail_bytes;
 	const char **debug_dirs; /* where debug information is looked for, in this order */
 	size_t nr_debug_dirs;
 };

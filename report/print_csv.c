@@ -1,32 +1,8 @@
 /* print_csv.c - the stacks as rows of CSV, by RFC 4180 */
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "report/csv.h"
 #include "report/export.h"
-
-/* @text without control characters, for between quotes. */
-static void put_quoted(FILE *out, const char *text)
-{
-	for (; *text; text++)
-		if (*text == '"')
-			fputs("\"\"", out);
-		else
-			fputc(*text, out);
-}
-
-/* What a spreadsheet would take for a formula gets a quote before it. */
-static const char *guard(const char *text)
-{
-	return *text && strchr("=+-@", *text) ? "'" : "";
-}
-
-static void put_field(FILE *out, const char *text)
-{
-	fprintf(out, ",\"%s", guard(text));
-	put_quoted(out, text);
-	fputc('"', out);
-}
 
 /* Outermost first, as in folded stacks. */
 static void put_path(FILE *out, const struct places *places, size_t i)
@@ -35,16 +11,19 @@ static void put_path(FILE *out, const struct places *places, size_t i)
 	const uint32_t *path = places_path(places, i, &nr);
 
 	fputs(",\"", out);
-	for (size_t at = nr; at--;) {
-		const char *function = places_get(places, path[at])->function;
-
-		if (at == nr - 1)
-			fputs(guard(function), out);
-		put_quoted(out, function);
-		if (at)
+	csv_guard(out, places_get(places, path[nr - 1])->function);
+	while (nr--) {
+		csv_part(out, places_get(places, path[nr])->function);
+		if (nr)
 			fputc(';', out);
 	}
 	fputc('"', out);
+}
+
+static void put_field(FILE *out, const char *text)
+{
+	fputc(',', out);
+	csv_text(out, text);
 }
 
 static void put_row(FILE *out, const struct export *export, size_t i)

@@ -162,8 +162,7 @@ static int print(struct printer *p, struct heaptrack_events *events)
 		fprintf(p->out, "a %" PRIx64 " %" PRIx32 "\n", kinds[i].size,
 			p->leaves[kinds[i].stack]);
 	return err ? err
-		   : heaptrack_events_copy(events, p->out,
-					   leaks_condition(p->export->leaks)->end_ns);
+		   : heaptrack_events_copy(events, p->out, leaks_chosen(p->export->leaks)->end_ns);
 }
 
 int print_heaptrack(FILE *out, const struct export *export, struct heaptrack_events *events)

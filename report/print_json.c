@@ -154,6 +154,7 @@ int print_json(FILE *out, const struct export *export)
 	json_number(&json, "blocks", amount.blocks);
 	json_number(&json, "bytes", amount.bytes);
 	json_close(&json, '}');
+	put_amount(&json, "filtered", export_filtered(export));
 	json_close(&json, '}');
 	return 0;
 }

@@ -14,8 +14,9 @@
 #include "report/strings.h"
 #include "report/text.h"
 
-#define NR_VALUES 4 /* of a sample; in pprof's order: allocated, then in use; objects, then bytes \
-		     */
+#define NR_VALUES                                                                       \
+	4 /* of a sample; in pprof's order: allocated, then in use; objects, then bytes \
+	   */
 
 struct builder {
 	const struct export *export;

@@ -14,13 +14,15 @@ struct view {
 	struct labels *labels;
 	struct names *names;
 	uint32_t remarks[DWUNW_STATUS_NR]; /* labels of incomplete stacks */
-	size_t left_out;
-	struct live_amount left_out_amount;
+	struct sieve *sieve;
+	size_t left_out, sieved_out;
+	struct live_amount left_out_amount, sieved_out_amount;
 };
 
 /* A stack with its number, which decides between equals: the order of the trace. */
 struct candidate {
 	const struct stack *stack;
+	uint64_t cost;
 	uint32_t number;
 };
 
@@ -28,6 +30,8 @@ static int heavier(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 
+	if (x->cost != y->cost)
+		return x->cost > y->cost ? -1 : 1;
 	if (x->stack->bytes != y->stack->bytes)
 		return x->stack->bytes > y->stack->bytes ? -1 : 1;
 	if (x->stack->blocks != y->stack->blocks)
@@ -35,34 +39,68 @@ static int heavier(const void *a, const void *b)
 	return x->number < y->number ? -1 : 1;
 }
 
+static uint64_t cost_of(const struct stack *stack, enum view_cost cost)
+{
+	switch (cost) {
+	case COST_ALLOCATED:
+		return stack->allocated.bytes;
+	case COST_PEAK:
+		return stack->peak.bytes;
+	case COST_TEMPORARY:
+		return stack->temporary;
+	default:
+		return stack->bytes;
+	}
+}
+
+static void drop(struct view *view, const struct stack *stack)
+{
+	view->sieved_out++;
+	view->sieved_out_amount.blocks += stack->blocks;
+	view->sieved_out_amount.bytes += stack->bytes;
+}
+
+/* Take all stacks that may be shown, the heaviest first. */
 static int choose(struct view *view)
 {
 	size_t nr_all = stacks_nr(view->stacks), nr = 0;
 	struct candidate *all = calloc(nr_all ? nr_all : 1, sizeof(*all));
-	int err = -ENOMEM;
 
 	view->chosen = calloc(nr_all ? nr_all : 1, sizeof(*view->chosen));
-	if (!all || !view->chosen)
-		goto out;
+	if (!all || !view->chosen) {
+		free(all);
+		return -ENOMEM;
+	}
 	for (uint32_t i = 0; i < nr_all; i++) {
 		const struct stack *stack = stacks_get(view->stacks, i);
 
-		if (stack->blocks || view->opts.all)
-			all[nr++] = (struct candidate){.stack = stack, .number = i};
+		if (!stack->blocks && !(view->opts.all && stack->allocated.blocks))
+			continue;
+		if (!sieve_has_enough(view->sieve, stack)) {
+			drop(view, stack);
+			continue;
+		}
+		all[nr++] = (struct candidate){stack, cost_of(stack, view->opts.cost), i};
 	}
 	qsort(all, nr, sizeof(*all), heavier);
-	view->nr = view->opts.top && view->opts.top < nr ? view->opts.top : nr;
-	for (size_t i = 0; i < view->nr; i++)
+	for (size_t i = 0; i < nr; i++)
 		view->chosen[i] = all[i].number;
-	view->left_out = nr - view->nr;
-	for (size_t i = view->nr; i < nr; i++) {
-		view->left_out_amount.bytes += all[i].stack->bytes;
-		view->left_out_amount.blocks += all[i].stack->blocks;
-	}
-	err = 0;
-out:
+	view->nr = nr;
 	free(all);
-	return err;
+	return 0;
+}
+
+/* Leave out all stacks but the heaviest. */
+static void cut(struct view *view)
+{
+	size_t nr = view->opts.top && view->opts.top < view->nr ? view->opts.top : view->nr;
+
+	for (size_t i = nr; i < view->nr; i++) {
+		view->left_out_amount.bytes += view_stack(view, i)->bytes;
+		view->left_out_amount.blocks += view_stack(view, i)->blocks;
+	}
+	view->left_out = view->nr - nr;
+	view->nr = nr;
 }
 
 static int name_frames(struct view *view)
@@ -79,6 +117,46 @@ static int name_frames(struct view *view)
 		err = names_want(view->names, frames,
 				 stacks_frames(view->stacks, view->chosen[i], frames));
 	return err ? err : names_resolve(view->names, &view->source, &opts, view->labels);
+}
+
+/* Keep only the stacks whose names pass. */
+static void sift(struct view *view)
+{
+	struct dwunw_frame frames[STACK_MAX_FRAMES];
+	struct sieve_stack stack = {
+		.frames = frames,
+		.names = view->names,
+		.labels = view->labels,
+		.source = &view->source,
+	};
+	size_t to = 0;
+
+	for (size_t i = 0; i < view->nr; i++) {
+		stack.stack = view_stack(view, i);
+		stack.nr = view_frames(view, i, frames);
+		if (sieve_passes(view->sieve, &stack))
+			view->chosen[to++] = view->chosen[i];
+		else
+			drop(view, stack.stack);
+	}
+	view->nr = to;
+}
+
+/* Names are looked up only for the stacks of which they are needed. */
+static int choose_and_name(struct view *view)
+{
+	bool names_first = sieve_wants_names(view->sieve);
+	int err = choose(view);
+
+	if (!err && !names_first)
+		cut(view);
+	if (!err)
+		err = name_frames(view);
+	if (!err && names_first) {
+		sift(view);
+		cut(view);
+	}
+	return err;
 }
 
 static int make_remarks(struct view *view)
@@ -107,13 +185,13 @@ int view_new(struct view **out, const struct stacks *stacks, const struct names_
 	view->stacks = stacks;
 	view->opts = *opts;
 	view->source = *source;
-	err = choose(view);
+	err = sieve_new(&view->sieve, &opts->sieve);
 	if (!err)
 		err = labels_new(&view->labels);
 	if (!err)
 		err = make_remarks(view);
 	if (!err)
-		err = name_frames(view);
+		err = choose_and_name(view);
 	if (err)
 		view_free(view);
 	else
@@ -169,6 +247,11 @@ size_t view_path(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH]
 	return nr;
 }
 
+uint64_t view_cost_of(const struct view *view, size_t i)
+{
+	return cost_of(view_stack(view, i), view->opts.cost);
+}
+
 uint32_t view_number(const struct view *view, size_t i)
 {
 	return view->chosen[i];
@@ -210,10 +293,17 @@ size_t view_left_out(const struct view *view, struct live_amount *amount)
 	return view->left_out;
 }
 
+size_t view_sieved_out(const struct view *view, struct live_amount *amount)
+{
+	*amount = view->sieved_out_amount;
+	return view->sieved_out;
+}
+
 void view_free(struct view *view)
 {
 	if (!view)
 		return;
+	sieve_free(view->sieve);
 	names_free(view->names);
 	labels_free(view->labels);
 	free(view->chosen);
