@@ -185,15 +185,27 @@ struct job {
 	struct leaks *leaks;
 	struct debuginfod *debuginfod;
 	struct heaptrack_events *events; /* for that format alone */
+	struct growth *growth;		 /* for --growth and --timeline */
 	struct suppressions *suppressions;
 };
+
+static bool is_table(const struct report_opts *opts)
+{
+	return opts->by || opts->growth || opts->timeline;
+}
 
 static int print_stacks(const struct job *job, const struct export *export)
 {
 	const struct report_opts *opts = job->opts;
+	struct table table = {
+		.by = opts->by,
+		.growth = job->growth,
+		.timeline = opts->timeline,
+		.csv = opts->format == FORMAT_CSV,
+	};
 
-	return opts->by ? format_print_groups(stdout, export, opts->by, opts->format == FORMAT_CSV)
-			: format_print(stdout, opts->format, export, job->events);
+	return is_table(opts) ? format_print_table(stdout, export, &table)
+			      : format_print(stdout, opts->format, export, job->events);
 }
 
 /* Is more left than --fail-on-leak allows? */
@@ -220,7 +232,7 @@ static int print_report(const struct job *job)
 
 	view_opts.sieve.suppressions = job->suppressions;
 	err = make_view(&view, &view_opts, job->leaks, job->debuginfod);
-	if (!err && (job->opts->by || format_wants_places(job->opts->format)))
+	if (!err && (is_table(job->opts) || format_wants_places(job->opts->format)))
 		err = places_new(&places, view);
 	export.view = view;
 	export.places = places;
@@ -278,7 +290,15 @@ static int collect(struct job *job)
 		}
 		opts.watch = (struct live_watch){heaptrack_events_changed, job->events};
 	}
+	if (job->opts->growth || job->opts->timeline) {
+		err = growth_new(&job->growth);
+		if (err)
+			return explain_read(job->shown, job->trace, err);
+		opts.watch = (struct live_watch){growth_changed, job->growth};
+	}
 	err = leaks_collect(&job->leaks, job->trace, &opts);
+	if (!err && job->growth)
+		err = growth_finish(job->growth, leaks_chosen(job->leaks)->end_ns);
 	return err ? explain_read(job->shown, job->trace, err) : EXIT_OK;
 }
 
@@ -322,6 +342,7 @@ static int start(const struct report_opts *opts, const char *shown)
 	if (!err)
 		status = report(&job);
 	leaks_free(job.leaks);
+	growth_free(job.growth);
 	suppressions_free(job.suppressions);
 	heaptrack_events_free(job.events);
 	mlk_reader_free(job.trace);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-void csv_part(FILE *out, const char *text)
+static void part(FILE *out, const char *text)
 {
 	for (; *text; text++)
 		if (*text == '"')
@@ -12,7 +12,7 @@ void csv_part(FILE *out, const char *text)
 			fputc(*text, out);
 }
 
-void csv_guard(FILE *out, const char *first)
+static void guard(FILE *out, const char *first)
 {
 	if (*first && strchr("=+-@", *first))
 		fputc('\'', out);
@@ -21,7 +21,22 @@ void csv_guard(FILE *out, const char *first)
 void csv_text(FILE *out, const char *text)
 {
 	fputc('"', out);
-	csv_guard(out, text);
-	csv_part(out, text);
+	guard(out, text);
+	part(out, text);
+	fputc('"', out);
+}
+
+void csv_path(FILE *out, const struct places *places, size_t i)
+{
+	size_t nr;
+	const uint32_t *path = places_path(places, i, &nr);
+
+	fputc('"', out);
+	guard(out, places_get(places, path[nr - 1])->function);
+	while (nr--) {
+		part(out, places_get(places, path[nr])->function);
+		if (nr)
+			fputc(';', out);
+	}
 	fputc('"', out);
 }

@@ -2,15 +2,13 @@
 #ifndef REPORT_CSV_H
 #define REPORT_CSV_H
 
-#include <stdio.h>
+#include "report/places.h"
 
 /* Print @text, which went through text_escape(), between quotes.  Before what a spreadsheet would
  * take for a formula stands a '.  Errors of writing are left in @out for ferror(). */
 void csv_text(FILE *out, const char *text);
 
-/* The two halves of it, for a field that is made of parts: the first part says whether there is a
- * formula; quotes are the caller's. */
-void csv_guard(FILE *out, const char *first);
-void csv_part(FILE *out, const char *text);
+/* Print the names of stack @i of @places, outermost first with ';' between, as one such field. */
+void csv_path(FILE *out, const struct places *places, size_t i);
 
 #endif

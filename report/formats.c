@@ -105,15 +105,20 @@ bool format_wants_places(enum report_format format)
 	return formats[format].places;
 }
 
-int format_print_groups(FILE *out, const struct export *export, enum group_key key, bool csv)
+int format_print_table(FILE *out, const struct export *export, const struct table *table)
 {
 	int err;
 
-	if (csv)
-		return print_groups(out, export, key, true);
-	print_summary(out, export->path, export->meta, export->leaks);
-	err = print_groups(out, export, key, false);
-	print_filtered(out, export);
+	if (!table->csv)
+		print_summary(out, export->path, export->meta, export->leaks);
+	if (table->by)
+		err = print_groups(out, export, table->by, table->csv);
+	else if (table->timeline)
+		err = print_timeline(out, export, table->growth, table->csv);
+	else
+		err = print_growth(out, export, table->growth, table->csv);
+	if (!table->csv)
+		print_filtered(out, export);
 	return err;
 }
 

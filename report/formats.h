@@ -4,6 +4,7 @@
 
 #include "report/export.h"
 #include "report/groups.h"
+#include "report/print_growth.h"
 
 enum report_format {
 	FORMAT_TREE,
@@ -34,7 +35,15 @@ bool format_wants_places(enum report_format format);
 int format_print(FILE *out, enum report_format format, const struct export *export,
 		 struct heaptrack_events *events);
 
-/* Print a table of groups in its place, as text or CSV; see print_groups(). */
-int format_print_groups(FILE *out, const struct export *export, enum group_key key, bool csv);
+/* A table in place of stacks. */
+struct table {
+	enum group_key by;	     /* or GROUP_NONE: */
+	const struct growth *growth; /* how stacks grew */
+	bool timeline;		     /* all of them together, rather than each */
+	bool csv;		     /* as CSV, else as text */
+};
+
+/* Print it.  Returns 0 or -ENOMEM; errors of writing are left in @out for ferror(). */
+int format_print_table(FILE *out, const struct export *export, const struct table *table);
 
 #endif

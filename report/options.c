@@ -20,6 +20,8 @@ enum {
 	OPT_FOLDED,
 	OPT_FLAT,
 	OPT_BY,
+	OPT_GROWTH,
+	OPT_TIMELINE,
 	OPT_COST,
 	OPT_THREAD,
 	OPT_MODULE,
@@ -52,6 +54,10 @@ static const struct row {
 	{"by", OPT_BY, "KEY",
 	 "in place of stacks, a table by thread, module, size, function, file\nor age; with "
 	 "--format=csv, too"},
+	{"growth", OPT_GROWTH, NULL,
+	 "is it a leak? How each stack grew, its blocks that were freed, and\nhow long they lived; "
+	 "with --format=csv, too"},
+	{"timeline", OPT_TIMELINE, NULL, "what was outstanding over time; with --format=csv, too"},
 	{"cost", OPT_COST, "COST",
 	 "what --folded counts: outstanding (the default), allocated or peak\nbytes, or temporary "
 	 "blocks"},
@@ -283,6 +289,12 @@ static int take_option(struct report_opts *opts, int option, char **argv)
 		return 0;
 	case OPT_BY:
 		return parse_by(opts, optarg);
+	case OPT_GROWTH:
+		opts->growth = true;
+		return 0;
+	case OPT_TIMELINE:
+		opts->timeline = true;
+		return 0;
 	case OPT_COST:
 		return parse_cost(opts, optarg);
 	case OPT_FORMAT:
@@ -320,12 +332,18 @@ static int take_option(struct report_opts *opts, int option, char **argv)
 /* Refuse what would have no effect. */
 static int check_together(const struct report_opts *opts)
 {
-	if (opts->view.cost != COST_OUTSTANDING && (opts->format != FORMAT_FOLDED || opts->by)) {
+	int tables = (opts->by != GROUP_NONE) + opts->growth + opts->timeline;
+
+	if (opts->view.cost != COST_OUTSTANDING && (opts->format != FORMAT_FOLDED || tables)) {
 		log_error("--cost is for --folded alone");
 		return -EINVAL;
 	}
-	if (opts->by && opts->format != FORMAT_TREE && opts->format != FORMAT_CSV) {
-		log_error("--by is for text, or with --format=csv");
+	if (tables > 1) {
+		log_error("--by, --growth and --timeline are one at a time");
+		return -EINVAL;
+	}
+	if (tables && opts->format != FORMAT_TREE && opts->format != FORMAT_CSV) {
+		log_error("--by, --growth and --timeline are for text, or with --format=csv");
 		return -EINVAL;
 	}
 	return 0;
@@ -357,7 +375,8 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv)
 		opts->path = argv[optind];
 	opts->debug_dirs[opts->nr_debug_dirs++] = DEFAULT_DEBUG_DIR;
 	opts->view.details = opts->format != FORMAT_FOLDED;
-	opts->view.all = format_has_history(opts->format) || opts->view.cost != COST_OUTSTANDING;
+	opts->view.all = format_has_history(opts->format) || opts->timeline ||
+			 opts->view.cost != COST_OUTSTANDING;
 	return check_together(opts);
 }
 

@@ -19,6 +19,7 @@ struct report_opts {
 	struct view_opts view; /* its suppressions are not loaded yet */
 	struct choice choice;
 	enum group_key by;
+	bool growth, timeline;	  /* in place of stacks */
 	const char *suppressions; /* path of a file, or NULL */
 	bool fail_on_leak;	  /* exit with 1 when more than so many bytes are shown */
 	uint64_t fail_bytes;

@@ -4,22 +4,6 @@
 #include "report/csv.h"
 #include "report/export.h"
 
-/* Outermost first, as in folded stacks. */
-static void put_path(FILE *out, const struct places *places, size_t i)
-{
-	size_t nr;
-	const uint32_t *path = places_path(places, i, &nr);
-
-	fputs(",\"", out);
-	csv_guard(out, places_get(places, path[nr - 1])->function);
-	while (nr--) {
-		csv_part(out, places_get(places, path[nr])->function);
-		if (nr)
-			fputc(';', out);
-	}
-	fputc('"', out);
-}
-
 static void put_field(FILE *out, const char *text)
 {
 	fputc(',', out);
@@ -44,7 +28,8 @@ static void put_row(FILE *out, const struct export *export, size_t i)
 	put_field(out, leaf->module);
 	put_field(out, leaf->file);
 	fprintf(out, ",%" PRIu32, leaf->line);
-	put_path(out, export->places, i);
+	fputc(',', out);
+	csv_path(out, export->places, i);
 	fputs("\r\n", out);
 }
 

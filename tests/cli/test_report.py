@@ -77,7 +77,8 @@ class ReportTest(Case):
                      ["--by", "size", "--folded"], ["--function", "("], ["--min-bytes", "3X"],
                      ["--min-bytes", "99999999T"], ["--older", "-1"], ["--older", "5y"],
                      ["--older", "1e3"], ["--at", ""], ["--between", "3"],
-                     ["--between", "3,2"], ["--fail-on-leak=x"], ["one.mlk", "two.mlk"]):
+                     ["--between", "3,2"], ["--fail-on-leak=x"],
+                     ["--growth", "--timeline"], ["--timeline", "--format=json"], ["one.mlk", "two.mlk"]):
             with self.subTest(args=args):
                 result = self.mleak("report", *args)
                 self.assertEqual((result.status, result.out), (2, ""))
