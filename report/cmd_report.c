@@ -1,4 +1,5 @@
-/* cmd_report.c - `mleak report`: read a trace, find what is outstanding, print it */
+/* cmd_report.c - `mleak report` and `mleak diff`: read a trace, find what is outstanding, print it
+ */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -6,6 +7,7 @@
 #include <string.h>
 
 #include "mleak.h"
+#include "report/diff.h"
 #include "report/dump.h"
 #include "report/job.h"
 #include "report/output.h"
@@ -57,6 +59,55 @@ static int print_report(struct job *job)
 	return status == EXIT_OK && is_failure(opts, &export) ? EXIT_FAILED : status;
 }
 
+/* Collect and name one side of a difference, in which no stack is left out but by the sieve. */
+static int prepare_side(struct job *job, const struct report_opts *opts, const char *path)
+{
+	struct view_opts view = opts->view;
+	int status = job_open(job, opts, path);
+
+	view.top = 0;
+	view.details = true;
+	if (status == EXIT_OK)
+		status = job_collect(job);
+	return status == EXIT_OK ? job_view(job, &view, true) : status;
+}
+
+static int print_difference(const struct report_opts *opts, const struct job *before,
+			    const struct job *after)
+{
+	struct export from = job_export(before), to = job_export(after);
+	enum diff_format format = opts->format == FORMAT_CSV	  ? DIFF_CSV
+				  : opts->format == FORMAT_FOLDED ? DIFF_FOLDED
+								  : DIFF_TEXT;
+	int status;
+
+	if (print_diff(stdout, &from, &to, format, opts->view.top)) {
+		log_error("cannot make the report: %s", strerror(ENOMEM));
+		return EXIT_FAILED;
+	}
+	status = output_finish();
+	/* of a difference, what came */
+	if (status == EXIT_OK && opts->fail_on_leak &&
+	    export_selected(&to).bytes > export_selected(&from).bytes &&
+	    export_selected(&to).bytes - export_selected(&from).bytes > opts->fail_bytes)
+		status = EXIT_FAILED;
+	return status;
+}
+
+static int diff(const struct report_opts *opts)
+{
+	struct job before = {0}, after = {0};
+	int status = prepare_side(&before, opts, opts->before);
+
+	if (status == EXIT_OK)
+		status = prepare_side(&after, opts, opts->path);
+	if (status == EXIT_OK)
+		status = print_difference(opts, &before, &after);
+	job_release(&before);
+	job_release(&after);
+	return status;
+}
+
 /* Make the report, or say why not.  Returns the exit status. */
 static int report(const struct report_opts *opts)
 {
@@ -94,7 +145,7 @@ int cmd_report(int argc, char **argv)
 		/* no library may go to the network by itself */
 		if (!opts.debuginfod)
 			unsetenv("DEBUGINFOD_URLS");
-		status = report(&opts);
+		status = opts.before ? diff(&opts) : report(&opts);
 	}
 	report_opts_release(&opts);
 	return status;

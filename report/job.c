@@ -199,6 +199,15 @@ static int collect(struct job *job)
 	return err ? job_explain_read(job, err) : EXIT_OK;
 }
 
+int job_open_trace(struct mlk_reader **trace, const char *path, const char *shown)
+{
+	int err = mlk_reader_open_file(trace, path);
+
+	if (err)
+		explain_open(shown, err);
+	return err ? EXIT_USAGE : EXIT_OK;
+}
+
 int job_open(struct job *job, const struct report_opts *opts, const char *path)
 {
 	int err;
@@ -213,10 +222,7 @@ int job_open(struct job *job, const struct report_opts *opts, const char *path)
 	err = opts->debuginfod ? debuginfod_new(&job->debuginfod) : 0;
 	if (err)
 		return err == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
-	err = mlk_reader_open_file(&job->trace, path);
-	if (err)
-		explain_open(job->shown, err);
-	return err ? EXIT_USAGE : EXIT_OK;
+	return job_open_trace(&job->trace, path, job->shown);
 }
 
 int job_collect(struct job *job)

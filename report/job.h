@@ -27,6 +27,10 @@ struct job {
 /* Open the trace at @path.  @job is to be released in any case. */
 int job_open(struct job *job, const struct report_opts *opts, const char *path);
 
+/* Open the trace at @path for a command that needs nothing else of struct job.  @shown is the path,
+ * safe to print.  *@trace is NULL on failure.  Returns EXIT_OK or EXIT_USAGE. */
+int job_open_trace(struct mlk_reader **trace, const char *path, const char *shown);
+
 /* Replay it, and warn of what is wrong with it. */
 int job_collect(struct job *job);
 

@@ -20,6 +20,7 @@ enum {
 	OPT_FOLDED,
 	OPT_FLAT,
 	OPT_BY,
+	OPT_DIFF,
 	OPT_GROWTH,
 	OPT_TIMELINE,
 	OPT_COST,
@@ -58,6 +59,9 @@ static const struct row {
 	 "is it a leak? How each stack grew, its blocks that were freed, and\nhow long they lived; "
 	 "with --format=csv, too"},
 	{"timeline", OPT_TIMELINE, NULL, "what was outstanding over time; with --format=csv, too"},
+	{"diff", OPT_DIFF, "BEFORE",
+	 "what is outstanding more, or less, than in the trace BEFORE; with\n--folded or "
+	 "--format=csv, too"},
 	{"cost", OPT_COST, "COST",
 	 "what --folded counts: outstanding (the default), allocated or peak\nbytes, or temporary "
 	 "blocks"},
@@ -124,7 +128,8 @@ static void make_tables(struct tables *tables)
 
 void report_opts_print_help(void)
 {
-	printf("usage: mleak report [OPTIONS] [FILE]\n\n"
+	printf("usage: mleak report [OPTIONS] [FILE]\n"
+	       "       mleak diff [OPTIONS] BEFORE AFTER\n\n"
 	       "Shows which call paths allocated the blocks that were never freed, from the trace\n"
 	       "in FILE (default: " DEFAULT_PATH ").\n\n");
 	for (size_t i = 0; i < NR_ROWS; i++) {
@@ -289,6 +294,9 @@ static int take_option(struct report_opts *opts, int option, char **argv)
 		return 0;
 	case OPT_BY:
 		return parse_by(opts, optarg);
+	case OPT_DIFF:
+		opts->before = optarg;
+		return 0;
 	case OPT_GROWTH:
 		opts->growth = true;
 		return 0;
@@ -329,23 +337,24 @@ static int take_option(struct report_opts *opts, int option, char **argv)
 	}
 }
 
-/* Refuse what would have no effect. */
-static int check_together(const struct report_opts *opts)
+/* The traces, behind all options. */
+static int take_paths(struct report_opts *opts, int argc, char **argv)
 {
-	int tables = (opts->by != GROUP_NONE) + opts->growth + opts->timeline;
+	int nr = argc - optind;
 
-	if (opts->view.cost != COST_OUTSTANDING && (opts->format != FORMAT_FOLDED || tables)) {
-		log_error("--cost is for --folded alone");
+	if (!strcmp(argv[0], "diff")) {
+		if (nr != 2 || opts->before) {
+			log_error("usage: mleak diff [OPTIONS] BEFORE AFTER");
+			return -EINVAL;
+		}
+		opts->before = argv[optind++];
+	} else if (nr > 1) {
+		log_error("one trace at a time: '%s' and '%s' were given", argv[optind],
+			  argv[optind + 1]);
 		return -EINVAL;
 	}
-	if (tables > 1) {
-		log_error("--by, --growth and --timeline are one at a time");
-		return -EINVAL;
-	}
-	if (tables && opts->format != FORMAT_TREE && opts->format != FORMAT_CSV) {
-		log_error("--by, --growth and --timeline are for text, or with --format=csv");
-		return -EINVAL;
-	}
+	if (optind < argc)
+		opts->path = argv[optind];
 	return 0;
 }
 
@@ -366,18 +375,14 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv)
 		err = take_option(opts, option, argv);
 	if (err || opts->help)
 		return err;
-	if (argc - optind > 1) {
-		log_error("one trace at a time: '%s' and '%s' were given", argv[optind],
-			  argv[optind + 1]);
-		return -EINVAL;
-	}
-	if (optind < argc)
-		opts->path = argv[optind];
+	err = take_paths(opts, argc, argv);
+	if (err)
+		return err;
 	opts->debug_dirs[opts->nr_debug_dirs++] = DEFAULT_DEBUG_DIR;
 	opts->view.details = opts->format != FORMAT_FOLDED;
 	opts->view.all = format_has_history(opts->format) || opts->timeline ||
 			 opts->view.cost != COST_OUTSTANDING;
-	return check_together(opts);
+	return report_opts_check(opts);
 }
 
 void report_opts_release(struct report_opts *opts)

@@ -21,6 +21,7 @@ struct report_opts {
 	enum group_key by;
 	bool growth, timeline;	  /* in place of stacks */
 	const char *suppressions; /* path of a file, or NULL */
+	const char *before;	  /* path of the trace to compare with, or NULL */
 	bool fail_on_leak;	  /* exit with 1 when more than so many bytes are shown */
 	uint64_t fail_bytes;
 	const char **debug_dirs; /* where debug information is looked for, in this order */
@@ -28,11 +29,14 @@ struct report_opts {
 };
 
 /*
- * Read the command line into *@opts, which is released with report_opts_release() in any case.
- * What is wrong with it is said on stderr.
+ * Read the command line, of `mleak report` or of `mleak diff` as argv[0] says, into *@opts, which
+ * is released with report_opts_release() in any case. What is wrong with it is said on stderr.
  * Returns 0, -EINVAL for a wrong command line or -ENOMEM.
  */
 int report_opts_parse(struct report_opts *opts, int argc, char **argv);
+
+/* Refuse options that would have no effect, and say so on stderr.  Returns 0 or -EINVAL. */
+int report_opts_check(const struct report_opts *opts);
 
 /* Print the help on stdout. */
 void report_opts_print_help(void);
