@@ -62,7 +62,7 @@ FORMATTED  += $(wildcard samples/bpf_memleak/*.[ch])
 DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev libdw-dev libzstd-dev \
 	    zlib1g-dev liblzma-dev libiberty-dev libprotobuf-c-dev protobuf-c-compiler
 DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg \
-	    xz-utils dwz elfutils libdebuginfod1 llvm gdb pkg-config \
+	    xz-utils dwz less elfutils libdebuginfod1 llvm gdb pkg-config \
 	    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools \
 	    heaptrack chromium golang-go golang-github-google-pprof-dev
 DEB_FUZZ  = clang libclang-rt-dev

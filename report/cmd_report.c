@@ -40,6 +40,13 @@ static bool is_failure(const struct report_opts *opts, const struct export *expo
 	       (opts->fail_bytes ? amount.bytes > opts->fail_bytes : amount.blocks > 0);
 }
 
+/* What people read is read in a pager. */
+static void page(const struct report_opts *opts)
+{
+	if (!opts->no_pager && (opts->format == FORMAT_TREE || opts->format == FORMAT_FLAT))
+		output_page();
+}
+
 static int print_report(struct job *job)
 {
 	const struct report_opts *opts = job->opts;
@@ -50,6 +57,7 @@ static int print_report(struct job *job)
 	if (status != EXIT_OK)
 		return status;
 	export = job_export(job);
+	page(opts);
 	err = print_stacks(job, &export);
 	if (err) {
 		log_error("cannot make the report: %s", mlk_strerror(err));
@@ -81,6 +89,7 @@ static int print_difference(const struct report_opts *opts, const struct job *be
 								  : DIFF_TEXT;
 	int status;
 
+	page(opts);
 	if (print_diff(stdout, &from, &to, format, opts->view.top)) {
 		log_error("cannot make the report: %s", strerror(ENOMEM));
 		return EXIT_FAILED;
@@ -145,6 +154,7 @@ int cmd_report(int argc, char **argv)
 		/* no library may go to the network by itself */
 		if (!opts.debuginfod)
 			unsetenv("DEBUGINFOD_URLS");
+		opts.view.color = color_wanted(opts.color);
 		status = opts.before ? diff(&opts) : report(&opts);
 	}
 	report_opts_release(&opts);

@@ -20,6 +20,8 @@ enum {
 	OPT_FOLDED,
 	OPT_FLAT,
 	OPT_BY,
+	OPT_COLOR,
+	OPT_NO_PAGER,
 	OPT_DIFF,
 	OPT_GROWTH,
 	OPT_TIMELINE,
@@ -90,6 +92,9 @@ static const struct row {
 	{"debuginfod", OPT_DEBUGINFOD, NULL,
 	 "fetch debug information that is not here from DEBUGINFOD_URLS;\nwithout this option "
 	 "the network is never used"},
+	{"color", OPT_COLOR, "WHEN",
+	 "auto (on a terminal, unless NO_COLOR is set), always or never"},
+	{"no-pager", OPT_NO_PAGER, NULL, "show the report on a terminal at once"},
 	{"dump", OPT_DUMP, "[=full]",
 	 "print all records of the trace in place of a report;\nfull, or given twice: and all "
 	 "stacks"},
@@ -178,14 +183,6 @@ static int parse_cost(struct report_opts *opts, const char *arg)
 			return 0;
 		}
 	log_error("unknown cost '%s': it is outstanding, allocated, peak or temporary", arg);
-	return -EINVAL;
-}
-
-static int parse_by(struct report_opts *opts, const char *arg)
-{
-	if (!group_parse(arg, &opts->by))
-		return 0;
-	log_error("unknown key '%s': it is " GROUP_NAMES, arg);
 	return -EINVAL;
 }
 
@@ -293,7 +290,13 @@ static int take_option(struct report_opts *opts, int option, char **argv)
 		opts->format = FORMAT_FLAT;
 		return 0;
 	case OPT_BY:
-		return parse_by(opts, optarg);
+		return check(group_parse(optarg, &opts->by), "by", optarg, GROUP_NAMES);
+	case OPT_COLOR:
+		return check(color_parse(optarg, &opts->color), "color", optarg,
+			     "auto, always or never");
+	case OPT_NO_PAGER:
+		opts->no_pager = true;
+		return 0;
 	case OPT_DIFF:
 		opts->before = optarg;
 		return 0;

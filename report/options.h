@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "report/color.h"
 #include "report/formats.h"
 #include "report/groups.h"
 #include "report/view.h"
@@ -22,7 +23,9 @@ struct report_opts {
 	bool growth, timeline;	  /* in place of stacks */
 	const char *suppressions; /* path of a file, or NULL */
 	const char *before;	  /* path of the trace to compare with, or NULL */
-	bool fail_on_leak;	  /* exit with 1 when more than so many bytes are shown */
+	enum color_mode color;
+	bool no_pager;
+	bool fail_on_leak; /* exit with 1 when more than so many bytes are shown */
 	uint64_t fail_bytes;
 	const char **debug_dirs; /* where debug information is looked for, in this order */
 	size_t nr_debug_dirs;

@@ -116,6 +116,19 @@ class HostileNamesTest(Case):
         self.assertNotIn(b"</", data)
         self.assertNotIn(b"<!", data)
 
+    def test_tables_and_other_commands_are_harmless_too(self):
+        commands = [["report", "--by", key] for key in ("thread", "module", "function", "file")]
+        commands += [["report", "--growth"], ["report", "--color=always", "--format=csv"],
+                     ["report", "--by", "function", "--format=csv"], ["info"], ["script"],
+                     ["diff", self.trace], ["diff", "--folded", self.trace]]
+        for command in commands:
+            with self.subTest(command=command):
+                process = self.start_mleak(*command, self.trace)
+                out, err = process.communicate(timeout=60)
+                self.assertEqual((process.returncode, err), (0, b""))
+                self.assertNotEqual(out, b"")
+                self.check_text(out)
+
     def test_pprof(self):
         path, _ = self.export("pprof")
         self.check_text(formatstest.run(formatstest.pprof(), "-raw", path).encode())
