@@ -24,11 +24,11 @@ ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -Wall -Wextra $(if $(WERROR),-Werror) \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all) \
 	-I. -I$(O) $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
-LDLIBS      = -lbpf -ldw -lelf -lzstd -llzma -lz -liberty -lm -lpthread
+LDLIBS      = -lbpf -ldw -lelf -lzstd -llzma -lz -lprotobuf-c -liberty -lm -lpthread
 
 MODULES     = format unwind record report
 SRC         = mleak.c $(foreach m,$(MODULES),$(wildcard $(m)/*.c))
-OBJ         = $(SRC:%.c=$(O)/%.o)
+OBJ         = $(SRC:%.c=$(O)/%.o) $(O)/report/profile.pb-c.o
 HEADERS     = mleak.h bpf/event.h $(foreach m,$(MODULES),$(wildcard $(m)/*.h))
 FUZZ        = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
@@ -51,7 +51,7 @@ LIBDIR     ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 DOCDIR     ?= $(PREFIX)/share/doc/mleak
 DWUNW_VERSION = 0.1
-DWUNW_LIBS  = $(filter-out -lbpf,$(LDLIBS))
+DWUNW_LIBS  = $(filter-out -lbpf -lprotobuf-c,$(LDLIBS))
 DWUNW_OBJ   = $(patsubst %.c,$(O)/pic/%.o,$(wildcard unwind/*.c))
 DWUNW_FILES = $(O)/libdwunw.a $(O)/libdwunw.so.0 $(O)/dwunw.pc
 INSTALLED_HEADERS = $(wildcard unwind/dwunw*.h)
@@ -60,10 +60,11 @@ FORMATTED  += $(wildcard samples/bpf_memleak/*.[ch])
 
 # What a fresh Debian 12 lacks: to build, then to test.
 DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev libdw-dev libzstd-dev \
-	    zlib1g-dev liblzma-dev libiberty-dev
+	    zlib1g-dev liblzma-dev libiberty-dev libprotobuf-c-dev protobuf-c-compiler
 DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg \
-	    xz-utils dwz elfutils libdebuginfod1 llvm gdb pkg-config \
-	    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools
+	    xz-utils dwz less elfutils libdebuginfod1 llvm gdb pkg-config \
+	    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools \
+	    heaptrack chromium golang-go golang-github-google-pprof-dev
 DEB_FUZZ  = clang libclang-rt-dev
 DEB       = $(DEB_BUILD) $(DEB_TEST)
 
@@ -257,6 +258,19 @@ $(O)/%.o: %.c
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 $(O)/record/probes.o: $(O)/mleak.bpf.skel.h
+
+# The messages of pprof's format; and the page that print_html.c takes in as it is.
+$(O)/report/profile.pb-c.c: report/profile.proto
+	$(call say,PROTO,$<)
+	@mkdir -p $(@D)
+	$(Q)protoc-c --c_out=$(O) $<
+
+$(O)/report/profile.pb-c.o: $(O)/report/profile.pb-c.c
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
+
+$(O)/report/print_pprof.o: $(O)/report/profile.pb-c.c
+$(O)/report/print_html.o: report/flame.html
 
 # The hot loop keeps its registers apart: packed into vectors they wait for each other.
 $(O)/unwind/fast.o: ALL_CFLAGS += -fno-tree-slp-vectorize

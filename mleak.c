@@ -13,6 +13,10 @@ static const struct command {
 } commands[] = {
 	{"record", cmd_record, "watch a running program, or start one, and write a trace"},
 	{"report", cmd_report, "show from a trace what is leaked, and by which call paths"},
+	{"info", cmd_info,
+	 "show what a trace is: the program, its modules and threads, what was lost"},
+	{"script", cmd_script, "print the events of a trace, one a line"},
+	{"diff", cmd_report, "show what is outstanding in one trace and not in another"},
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))

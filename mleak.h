@@ -23,5 +23,7 @@ void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The commands: argv[0] is the command's name; they return the exit status. */
 int cmd_record(int argc, char **argv);
 int cmd_report(int argc, char **argv);
+int cmd_info(int argc, char **argv);
+int cmd_script(int argc, char **argv);
 
 #endif
