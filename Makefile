@@ -15,6 +15,7 @@ CLANG   ?= clang
 BPFTOOL ?= bpftool
 OBJCOPY ?= objcopy
 STRIP   ?= strip
+SCDOC   ?= scdoc
 CFLAGS  ?= -g
 Q       := $(if $(V),,@)
 say      = @printf '  %-6s %s\n' '$(1)' '$(2)'
@@ -50,20 +51,22 @@ BINDIR     ?= $(PREFIX)/bin
 LIBDIR     ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 DOCDIR     ?= $(PREFIX)/share/doc/mleak
+MANDIR     ?= $(PREFIX)/share/man
 DWUNW_VERSION = 0.1
 DWUNW_LIBS  = $(filter-out -lbpf,$(LDLIBS))
 DWUNW_OBJ   = $(patsubst %.c,$(O)/pic/%.o,$(wildcard unwind/*.c))
 DWUNW_FILES = $(O)/libdwunw.a $(O)/libdwunw.so.0 $(O)/dwunw.pc
 INSTALLED_HEADERS = unwind/dwunw.h unwind/dwunw_event.h
+MAN         = $(patsubst doc/man/%.scd,$(O)/man/%,$(wildcard doc/man/*.scd))
 INSTALLED_DOCS = LICENSE README.md $(wildcard doc/*.md)
 FORMATTED  += $(wildcard samples/bpf_memleak/*.[ch])
 
 # What a fresh Debian 12 lacks: to build, then to test.
 DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev libdw-dev libzstd-dev \
-	    zlib1g-dev liblzma-dev libiberty-dev
+	    zlib1g-dev liblzma-dev libiberty-dev scdoc
 DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg \
 	    xz-utils dwz elfutils libdebuginfod1 llvm gdb pkg-config \
-	    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools
+	    groff-base libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools
 DEB_FUZZ  = clang libclang-rt-dev
 DEB       = $(DEB_BUILD) $(DEB_TEST)
 
@@ -232,7 +235,7 @@ samples: $(SAMPLE_BINS)
 
 TOOLS       = $(patsubst %.c,$(O)/%,$(wildcard tests/tools/*.c))
 
-build-tests: all samples $(UNIT) $(ORACLE) $(EXACT) $(TOOLS) $(LOAD)
+build-tests: all man samples $(UNIT) $(ORACLE) $(EXACT) $(TOOLS) $(LOAD)
 
 ## deps: install the missing packages (Debian, as root); elsewhere print the list
 deps:
@@ -387,25 +390,41 @@ $(O)/dwunw.pc: unwind/dwunw.pc.in FORCE
 	$(Q)sed -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
 		-e 's|@VERSION@|$(DWUNW_VERSION)|' -e 's|@LIBS@|$(DWUNW_LIBS)|' $< > $@
 
+## man: build the manual pages, with the options that the program itself lists
+man: $(MAN)
+
+# A page has the date of its source, or that which a package's build asks for.
+$(O)/man/%.1: doc/man/%.1.scd doc/man/options.awk $(O)/mleak
+	$(call say,MAN,$@)
+	@mkdir -p $(@D)
+	$(Q)case $* in \
+		mleak-*) $(O)/mleak --list-options $(*:mleak-%=%) > $(@:.1=.options) && \
+			awk -F'\t' -f doc/man/options.awk $(@:.1=.options) $< > $(@:.1=.scd) ;; \
+		*) cp $< $(@:.1=.scd) ;; \
+	esac
+	$(Q)SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(stat -c %Y $<)} $(SCDOC) < $(@:.1=.scd) > $@
+
 ## install: install mleak, libdwunw, headers and documents below PREFIX=/usr/local (DESTDIR= before it)
-install: all libdwunw
-	$(Q)install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR) $(DOCDIR))
+install: all man libdwunw
+	$(Q)install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR) $(DOCDIR) $(MANDIR)/man1)
 	$(Q)install -m 755 $(O)/mleak $(DESTDIR)$(BINDIR)
 	$(Q)install -m 644 $(O)/libdwunw.a $(O)/libdwunw.so.0 $(DESTDIR)$(LIBDIR)
 	$(Q)ln -sf libdwunw.so.0 $(DESTDIR)$(LIBDIR)/libdwunw.so
 	$(Q)install -m 644 $(O)/dwunw.pc $(DESTDIR)$(LIBDIR)/pkgconfig
 	$(Q)install -m 644 $(INSTALLED_HEADERS) $(DESTDIR)$(INCLUDEDIR)
 	$(Q)install -m 644 $(INSTALLED_DOCS) $(DESTDIR)$(DOCDIR)
+	$(Q)install -m 644 $(MAN) $(DESTDIR)$(MANDIR)/man1
 
 ## uninstall: remove what install put there (the same PREFIX= and DESTDIR=)
 uninstall:
 	$(Q)rm -f $(DESTDIR)$(BINDIR)/mleak $(addprefix $(DESTDIR)$(LIBDIR)/,libdwunw.a libdwunw.so \
 		libdwunw.so.0 pkgconfig/dwunw.pc) \
 		$(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(notdir $(INSTALLED_HEADERS))) \
-		$(addprefix $(DESTDIR)$(DOCDIR)/,$(notdir $(INSTALLED_DOCS)))
+		$(addprefix $(DESTDIR)$(DOCDIR)/,$(notdir $(INSTALLED_DOCS))) \
+		$(addprefix $(DESTDIR)$(MANDIR)/man1/,$(notdir $(MAN)))
 	$(Q)if [ -d $(DESTDIR)$(DOCDIR) ]; then rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DOCDIR); fi
 
-.PHONY: libdwunw install uninstall FORCE
+.PHONY: libdwunw man install uninstall FORCE
 -include $(DWUNW_OBJ:.o=.d)
 
 ## clean: remove all that was built

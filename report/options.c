@@ -51,6 +51,31 @@ static const struct row {
 
 #define NR_ROWS (sizeof(rows) / sizeof(*rows))
 
+/* Of options that take one of few values: all of them. */
+static const struct {
+	int value; /* of the row */
+	const char *values;
+} choices[] = {
+	{OPT_FORMAT, "tree folded"},
+	{OPT_DUMP, "full"},
+};
+
+bool report_option(size_t i, struct option_info *option)
+{
+	if (i >= NR_ROWS)
+		return false;
+	*option = (struct option_info){
+		.letter = rows[i].value < OPT_FORMAT ? rows[i].value : 0,
+		.name = rows[i].name,
+		.arg = rows[i].arg,
+		.help = rows[i].help,
+	};
+	for (size_t c = 0; c < sizeof(choices) / sizeof(choices[0]); c++)
+		if (choices[c].value == rows[i].value)
+			option->values = choices[c].values;
+	return true;
+}
+
 /* What getopt_long() wants, made from the rows. */
 struct tables {
 	struct option longs[NR_ROWS + 1];
