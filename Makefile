@@ -52,6 +52,8 @@ LIBDIR     ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 DOCDIR     ?= $(PREFIX)/share/doc/mleak
 MANDIR     ?= $(PREFIX)/share/man
+BASHDIR    ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR     ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 DWUNW_VERSION = 0.1
 DWUNW_LIBS  = $(filter-out -lbpf,$(LDLIBS))
 DWUNW_OBJ   = $(patsubst %.c,$(O)/pic/%.o,$(wildcard unwind/*.c))
@@ -66,7 +68,7 @@ DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev lib
 	    zlib1g-dev liblzma-dev libiberty-dev scdoc
 DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg \
 	    xz-utils dwz elfutils libdebuginfod1 llvm gdb pkg-config \
-	    groff-base libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools
+	    groff-base zsh libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools
 DEB_FUZZ  = clang libclang-rt-dev
 DEB       = $(DEB_BUILD) $(DEB_TEST)
 
@@ -406,7 +408,8 @@ $(O)/man/%.1: doc/man/%.1.scd doc/man/options.awk $(O)/mleak
 
 ## install: install mleak, libdwunw, headers and documents below PREFIX=/usr/local (DESTDIR= before it)
 install: all man libdwunw
-	$(Q)install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR) $(DOCDIR) $(MANDIR)/man1)
+	$(Q)install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR) $(DOCDIR) \
+		$(MANDIR)/man1 $(BASHDIR) $(ZSHDIR))
 	$(Q)install -m 755 $(O)/mleak $(DESTDIR)$(BINDIR)
 	$(Q)install -m 644 $(O)/libdwunw.a $(O)/libdwunw.so.0 $(DESTDIR)$(LIBDIR)
 	$(Q)ln -sf libdwunw.so.0 $(DESTDIR)$(LIBDIR)/libdwunw.so
@@ -414,6 +417,8 @@ install: all man libdwunw
 	$(Q)install -m 644 $(INSTALLED_HEADERS) $(DESTDIR)$(INCLUDEDIR)
 	$(Q)install -m 644 $(INSTALLED_DOCS) $(DESTDIR)$(DOCDIR)
 	$(Q)install -m 644 $(MAN) $(DESTDIR)$(MANDIR)/man1
+	$(Q)install -m 644 doc/completion/mleak.bash $(DESTDIR)$(BASHDIR)/mleak
+	$(Q)install -m 644 doc/completion/_mleak $(DESTDIR)$(ZSHDIR)
 
 ## uninstall: remove what install put there (the same PREFIX= and DESTDIR=)
 uninstall:
@@ -421,7 +426,8 @@ uninstall:
 		libdwunw.so.0 pkgconfig/dwunw.pc) \
 		$(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(notdir $(INSTALLED_HEADERS))) \
 		$(addprefix $(DESTDIR)$(DOCDIR)/,$(notdir $(INSTALLED_DOCS))) \
-		$(addprefix $(DESTDIR)$(MANDIR)/man1/,$(notdir $(MAN)))
+		$(addprefix $(DESTDIR)$(MANDIR)/man1/,$(notdir $(MAN))) \
+		$(DESTDIR)$(BASHDIR)/mleak $(DESTDIR)$(ZSHDIR)/_mleak
 	$(Q)if [ -d $(DESTDIR)$(DOCDIR) ]; then rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DOCDIR); fi
 
 .PHONY: libdwunw man install uninstall FORCE
