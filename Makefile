@@ -69,8 +69,10 @@ DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev lib
 DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg \
 	    xz-utils dwz elfutils libdebuginfod1 llvm gdb pkg-config \
 	    groff-base zsh libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools
+DEB_PACK  = dpkg-dev binutils xz-utils
+DEB_CHECK = debootstrap lintian util-linux
 DEB_FUZZ  = clang libclang-rt-dev
-DEB       = $(DEB_BUILD) $(DEB_TEST)
+DEB       = $(DEB_BUILD) $(DEB_PACK) $(DEB_TEST)
 
 
 ## all: build mleak (the program is build/mleak)
@@ -430,6 +432,27 @@ uninstall:
 		$(DESTDIR)$(BASHDIR)/mleak $(DESTDIR)$(ZSHDIR)/_mleak
 	$(Q)if [ -d $(DESTDIR)$(DOCDIR) ]; then rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DOCDIR); fi
 
+# Debian packages
+VERSION     = $(shell sed -n 's/^\#define MLEAK_VERSION "\(.*\)"/\1/p' mleak.h)
+DEB_OUT    ?= $(O)/deb
+
+## deb: build Debian packages (mleak, libdwunw0, libdwunw-dev) into build/deb, from what install installs
+deb:
+	$(Q)$(MAKE) --no-print-directory deps DEB='$(DEB_BUILD) $(DEB_PACK)'
+	$(Q)rm -rf $(DEB_OUT) && mkdir -p $(DEB_OUT)
+	$(Q)$(MAKE) --no-print-directory install DESTDIR=$(abspath $(DEB_OUT))/root PREFIX=/usr \
+		LIBDIR=/usr/lib/$$($(CC) -print-multiarch)
+	$(call say,DEB,$(DEB_OUT))
+	$(Q)doc/deb/build.sh $(DEB_OUT)/root $(VERSION) $(DEB_OUT)
+	$(Q)rm -rf $(DEB_OUT)/root
+
+## check-deb: install the packages into a new Debian system, record and report there, and remove them
+check-deb: deb
+	$(Q)$(MAKE) --no-print-directory deps DEB='$(DEB_CHECK)'
+	$(Q)lintian --fail-on error $(DEB_OUT)/*.deb
+	$(Q)tests/deb/chroot.sh $(DEB_OUT)
+
+.PHONY: deb check-deb
 .PHONY: libdwunw man install uninstall FORCE
 -include $(DWUNW_OBJ:.o=.d)
 
