@@ -228,7 +228,7 @@ static int report(const struct report_opts *opts, const char *shown)
 		status = err ? explain_read(shown, trace, err) : finish_output();
 		goto out;
 	}
-	err = leaks_collect(&leaks, trace, opts->debug_dirs, opts->nr_debug_dirs);
+	err = leaks_collect(&leaks, trace, opts->debug_dirs, opts->nr_debug_dirs, opts->symfs);
 	if (err) {
 		status = explain_read(shown, trace, err);
 		goto out;

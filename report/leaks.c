@@ -216,10 +216,13 @@ static int collect(struct leaks *leaks)
 	return 0;
 }
 
-static int start(struct leaks *leaks, const char *const *debug_dirs, size_t nr_debug_dirs)
+static int start(struct leaks *leaks, const char *const *debug_dirs, size_t nr_debug_dirs,
+		 const char *symfs)
 {
 	int err = dwunw_new(&leaks->dw);
 
+	if (!err && symfs)
+		err = dwunw_symfs_set(leaks->dw, symfs);
 	for (size_t i = 0; i < nr_debug_dirs && !err; i++)
 		err = dwunw_debug_dir_add(leaks->dw, debug_dirs[i]);
 	if (!err)
@@ -236,7 +239,7 @@ static int start(struct leaks *leaks, const char *const *debug_dirs, size_t nr_d
 }
 
 int leaks_collect(struct leaks **out, struct mlk_reader *trace, const char *const *debug_dirs,
-		  size_t nr_debug_dirs)
+		  size_t nr_debug_dirs, const char *symfs)
 {
 	struct leaks *leaks = calloc(1, sizeof(*leaks));
 	int err;
@@ -245,7 +248,7 @@ int leaks_collect(struct leaks **out, struct mlk_reader *trace, const char *cons
 	if (!leaks)
 		return -ENOMEM;
 	leaks->trace = trace;
-	err = start(leaks, debug_dirs, nr_debug_dirs);
+	err = start(leaks, debug_dirs, nr_debug_dirs, symfs);
 	if (!err)
 		err = collect(leaks);
 	if (err)

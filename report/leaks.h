@@ -12,11 +12,12 @@ struct leaks; /* opaque: all that was learned of one trace */
 
 /*
  * Read all of @trace, which is borrowed until leaks_free().  @debug_dirs (@nr_debug_dirs strings)
- * are the directories where debug information is looked for, in this order.
+ * are the directories where debug information is looked for, in this order; @symfs, which may be
+ * NULL, is one where files are looked for as below the root of another system.
  * *@out is NULL on failure.  Returns 0, -ENOMEM or the -errno of read(2).
  */
 int leaks_collect(struct leaks **out, struct mlk_reader *trace, const char *const *debug_dirs,
-		  size_t nr_debug_dirs);
+		  size_t nr_debug_dirs, const char *symfs);
 
 /* What the accessors below return is valid until leaks_free(). */
 

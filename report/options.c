@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "mleak.h"
 
@@ -22,6 +23,7 @@ enum {
 	OPT_INLINE,
 	OPT_ADDRESSES,
 	OPT_DEBUG_DIR,
+	OPT_SYMFS,
 	OPT_DEBUGINFOD,
 	OPT_DUMP
 };
@@ -40,6 +42,9 @@ static const struct row {
 	{"addresses", OPT_ADDRESSES, NULL, "MODULE+0xADDR in place of names"},
 	{"debug-dir", OPT_DEBUG_DIR, "DIR",
 	 "look for debug information here before " DEFAULT_DEBUG_DIR ";\nmay be repeated"},
+	{"symfs", OPT_SYMFS, "DIR",
+	 "look for programs, libraries and debug files below DIR first,\nas below the root of the "
+	 "recorded system"},
 	{"debuginfod", OPT_DEBUGINFOD, NULL,
 	 "fetch debug information that is not here from DEBUGINFOD_URLS;\nwithout this option "
 	 "the network is never used"},
@@ -151,6 +156,18 @@ static int parse_top(struct report_opts *opts, const char *arg)
 	return 0;
 }
 
+static int parse_symfs(struct report_opts *opts, const char *arg)
+{
+	struct stat st;
+
+	if (stat(arg, &st) || !S_ISDIR(st.st_mode)) {
+		log_error("--symfs wants a directory that is here, not '%s'", arg);
+		return -EINVAL;
+	}
+	opts->symfs = arg;
+	return 0;
+}
+
 /* @arg is NULL when there is none. */
 static int parse_dump(struct report_opts *opts, const char *arg)
 {
@@ -160,6 +177,22 @@ static int parse_dump(struct report_opts *opts, const char *arg)
 	}
 	opts->dump_stacks = arg || opts->dump;
 	opts->dump = true;
+	return 0;
+}
+
+/* The directories with debug information in the end: those given, those of --symfs, and ours.
+ * Returns 0 or -ENOMEM. */
+static int complete_debug_dirs(struct report_opts *opts)
+{
+	if (opts->symfs) {
+		if (asprintf(&opts->symfs_debug, "%s" DEFAULT_DEBUG_DIR, opts->symfs) < 0) {
+			opts->symfs_debug = NULL;
+			return -ENOMEM;
+		}
+		opts->debug_dirs[opts->nr_debug_dirs++] = opts->symfs;
+		opts->debug_dirs[opts->nr_debug_dirs++] = opts->symfs_debug;
+	}
+	opts->debug_dirs[opts->nr_debug_dirs++] = DEFAULT_DEBUG_DIR;
 	return 0;
 }
 
@@ -214,6 +247,8 @@ static int take_option(struct report_opts *opts, int option, char **argv)
 	case OPT_DEBUG_DIR:
 		opts->debug_dirs[opts->nr_debug_dirs++] = optarg;
 		return 0;
+	case OPT_SYMFS:
+		return parse_symfs(opts, optarg);
 	case OPT_DUMP:
 		return parse_dump(opts, optarg);
 	case 'h':
@@ -230,8 +265,8 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv)
 	int option, err = 0;
 
 	*opts = (struct report_opts){.path = DEFAULT_PATH};
-	/* each takes an argument, so there cannot be more */
-	opts->debug_dirs = calloc((size_t)argc + 1, sizeof(*opts->debug_dirs));
+	/* each takes an argument, so there cannot be more; and three of complete_debug_dirs() */
+	opts->debug_dirs = calloc((size_t)argc + 3, sizeof(*opts->debug_dirs));
 	if (!opts->debug_dirs)
 		return -ENOMEM;
 	make_tables(&tables);
@@ -248,13 +283,13 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv)
 	}
 	if (optind < argc)
 		opts->path = argv[optind];
-	opts->debug_dirs[opts->nr_debug_dirs++] = DEFAULT_DEBUG_DIR;
 	opts->view.details = !opts->folded;
-	return 0;
+	return complete_debug_dirs(opts);
 }
 
 void report_opts_release(struct report_opts *opts)
 {
 	free(opts->debug_dirs);
+	free(opts->symfs_debug);
 	opts->debug_dirs = NULL;
 }

@@ -17,6 +17,9 @@ struct report_opts {
 	struct view_opts view;
 	const char **debug_dirs; /* where debug information is looked for, in this order */
 	size_t nr_debug_dirs;
+	const char
+		*symfs; /* files are looked for here first, as below a root; NULL: nowhere else */
+	char *symfs_debug; /* the debug directory below it */
 };
 
 /*

@@ -46,6 +46,11 @@ void dwunw_free(struct dwunw *dw);
  * @dir is copied.  Returns 0 or -ENOMEM. */
 int dwunw_debug_dir_add(struct dwunw *dw, const char *dir);
 
+/* Look for programs, libraries and the debug files next to them below @dir, as in the root
+ * directory of another system, before their own paths; a file with another build-id is never used.
+ * @dir is copied, and replaces an earlier one.  Returns 0 or -ENOMEM. */
+int dwunw_symfs_set(struct dwunw *dw, const char *dir);
+
 /* Fetches the file with debug information whose GNU build-id is the @len bytes at @build_id, be it
  * over the network.  Returns its path, to be released with free(), or NULL when there is none. */
 typedef char *dwunw_debug_fetch(void *arg, const uint8_t *build_id, size_t len);
@@ -81,7 +86,7 @@ int dwunw_module_add(struct dwunw *dw, uint32_t *module, const char *path, const
  * file of 1 GiB at most, not below /proc, /sys or /dev, whose GNU build-id is the @build_id_len
  * bytes at @build_id, is taken; it is mapped, and must not be cut short, until dwunw_free().
  *
- * @path: absolute; copied.
+ * @path: absolute; copied; looked for below the directory of dwunw_symfs_set() first.
  *
  * On success *module is its number as for dwunw_module_add(), else DWUNW_NO_MODULE.
  * Returns 0, -ENOMEM, -ENOENT (no such file, or one with another build-id or none), DWUNW_ERR_ELF

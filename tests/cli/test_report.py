@@ -72,7 +72,8 @@ class ReportTest(Case):
 
     def test_wrong_usage(self):
         for args in (["--nonsense"], ["--format=nonsense"], ["--format"], ["-n", "many"],
-                     ["-n", "-1"], ["-n", "3x"], ["one.mlk", "two.mlk"]):
+                     ["-n", "-1"], ["-n", "3x"], ["--symfs", "nonsense"], ["--symfs", "/etc/passwd"],
+                      ["one.mlk", "two.mlk"]):
             with self.subTest(args=args):
                 result = self.mleak("report", *args)
                 self.assertEqual((result.status, result.out), (2, ""))
