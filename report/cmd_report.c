@@ -19,6 +19,7 @@
 #include "report/print_tree.h"
 #include "report/spaces.h"
 #include "report/text.h"
+#include "report/unnamed.h"
 
 /* Say why the trace cannot be opened, and what to do.  @path is safe to print. */
 static void explain_open(const char *path, int err)
@@ -193,6 +194,8 @@ static int print_report(const struct report_opts *opts, const struct mlk_meta *m
 		print_summary(stdout, opts->path, meta, leaks);
 		err = print_view_as_tree(stdout, view,
 					 opts->view.inverted ? "innermost first" : "callers first");
+		if (!err)
+			err = print_unnamed(stdout, view, leaks);
 	}
 out:
 	view_free(view);

@@ -20,6 +20,7 @@ struct names {
 	/* After names_resolve(): */
 	uint32_t *labels; /* of all frames, one after the other */
 	size_t nr_labels, labels_room;
+	bool *unnamed; /* of each frame: its function was looked for in vain */
 	size_t *first; /* of each frame: where its labels begin; and where the last ones end */
 };
 
@@ -205,11 +206,14 @@ int names_resolve(struct names *names, const struct names_source *source,
 	/* zeroed: nothing is known of any frame, as --addresses wants it */
 	symbols = calloc(names->nr ? names->nr : 1, sizeof(*symbols));
 	names->first = calloc(names->nr + 1, sizeof(*names->first));
-	if (!symbols || !names->first)
+	names->unnamed = calloc(names->nr + 1, sizeof(*names->unnamed));
+	if (!symbols || !names->first || !names->unnamed)
 		goto out;
 	err = opts->addresses || !names->nr
 		      ? 0
 		      : dwunw_symbol_resolve_batch(source->dw, names->frames, names->nr, symbols);
+	for (size_t i = 0; i < names->nr && !err; i++)
+		names->unnamed[i] = !opts->addresses && !symbols[i].function;
 	if (!err)
 		err = name_all(names, symbols, source, opts, labels);
 out:
@@ -229,6 +233,14 @@ const uint32_t *names_labels(const struct names *names, const struct dwunw_frame
 	return &names->labels[names->first[number]];
 }
 
+void names_each_unnamed(const struct names *names,
+			void (*visit)(void *arg, const struct dwunw_frame *frame), void *arg)
+{
+	for (size_t i = 0; i < names->nr; i++)
+		if (names->unnamed[i])
+			visit(arg, &names->frames[i]);
+}
+
 void names_free(struct names *names)
 {
 	if (!names)
@@ -236,6 +248,7 @@ void names_free(struct names *names)
 	free(names->frames);
 	free(names->labels);
 	free(names->first);
+	free(names->unnamed);
 	hash_index_release(&names->index);
 	free(names);
 }

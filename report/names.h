@@ -36,6 +36,11 @@ int names_resolve(struct names *names, const struct names_source *source,
 const uint32_t *names_labels(const struct names *names, const struct dwunw_frame *frame,
 			     size_t *nr);
 
+/* Call @visit with @arg for each distinct frame whose function names_resolve() looked for in vain,
+ * in the order in which they were noted. */
+void names_each_unnamed(const struct names *names,
+			void (*visit)(void *arg, const struct dwunw_frame *frame), void *arg);
+
 /* Release @names; NULL is allowed. */
 void names_free(struct names *names);
 

@@ -129,6 +129,11 @@ const struct stack *view_stack(const struct view *view, size_t i)
 	return stacks_get(view->stacks, view->chosen[i]);
 }
 
+const struct names *view_names(const struct view *view)
+{
+	return view->names;
+}
+
 /* Write the labels of @frame to @path, which has room for @room, from 1.  Returns how many. */
 static size_t frame_labels(const struct view *view, const struct dwunw_frame *frame, uint32_t *path,
 			   size_t room)

@@ -32,6 +32,9 @@ size_t view_nr(const struct view *view);
 /* Stack @i (below view_nr()); valid until the stacks are freed. */
 const struct stack *view_stack(const struct view *view, size_t i);
 
+/* The names of the frames of all stacks shown; valid until view_free(). */
+const struct names *view_names(const struct view *view);
+
 /*
  * Write the labels of stack @i, from the root of a tree to the leaf, to @path.  An incomplete stack
  * has a remark where its missing callers would be.
