@@ -1,12 +1,17 @@
 /* mleak.c - the front door: picks the command and says what went wrong */
 #include "mleak.h"
 
+#include <bpf/libbpf.h>
 #include <ctype.h>
 #include <dirent.h>
+#include <elfutils/libdwfl.h>
+#include <lzma.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
+#include <zstd.h>
 
 static const struct command {
 	const char *name;
@@ -65,6 +70,16 @@ static void print_help(FILE *out)
 	for (size_t i = 0; i < NR_COMMANDS; i++)
 		fprintf(out, "  mleak %-8s %s\n", commands[i].name, commands[i].help);
 	fputs("\n'mleak COMMAND --help' lists a command's options.\n", out);
+}
+
+/* The libraries are those in use, which decide what can be read: elfutils which debug information.
+ */
+static void print_version(void)
+{
+	printf("mleak " MLEAK_VERSION "\n"
+	       "with libbpf %u.%u, elfutils %s, zstd %s, zlib %s, liblzma %s\n",
+	       libbpf_major_version(), libbpf_minor_version(), dwfl_version(NULL),
+	       ZSTD_versionString(), zlibVersion(), lzma_version_string());
 }
 
 static const struct command *find_command(const char *name)
@@ -261,7 +276,7 @@ int main(int argc, char **argv)
 		return EXIT_OK;
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
-		puts("mleak " MLEAK_VERSION);
+		print_version();
 		return EXIT_OK;
 	}
 	/* these two are for the build and for shells, and not in the help */
