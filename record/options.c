@@ -61,6 +61,31 @@ static const struct option_help {
 
 #define NR_OPTIONS (sizeof(table) / sizeof(table[0]))
 
+/* Of options that take one of few values: all of them. */
+static const struct {
+	int key;
+	const char *values;
+} choices[] = {
+	{OPT_EMBED, "none unwind symbols debug"},
+	{OPT_UPROBES, "auto multi perf"},
+};
+
+bool record_option(size_t i, struct option_info *option)
+{
+	if (i >= NR_OPTIONS)
+		return false;
+	*option = (struct option_info){
+		.letter = table[i].key < 256 ? table[i].key : 0,
+		.name = table[i].name,
+		.arg = table[i].arg,
+		.help = table[i].help,
+	};
+	for (size_t c = 0; c < sizeof(choices) / sizeof(choices[0]); c++)
+		if (choices[c].key == table[i].key)
+			option->values = choices[c].values;
+	return true;
+}
+
 void record_options_help(void)
 {
 	puts("usage: mleak record [OPTIONS] -p PID\n"

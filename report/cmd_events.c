@@ -277,11 +277,18 @@ static int run(int argc, char **argv, const char *help, int (*print)(struct mlk_
 	return status;
 }
 
+bool events_option(size_t i, struct option_info *option)
+{
+	*option = (struct option_info){.letter = 'h', .name = "help", .help = "print this help"};
+	return i == 0;
+}
+
 int cmd_info(int argc, char **argv)
 {
 	return run(argc, argv,
 		   "usage: mleak info FILE\n\n"
-		   "Shows what a trace is: one fact a line, its name first.\n",
+		   "Shows what a trace is: one fact a line, its name first.\n\n"
+		   "  -h, --help  print this help\n",
 		   info);
 }
 
@@ -291,6 +298,7 @@ int cmd_script(int argc, char **argv)
 		argc, argv,
 		"usage: mleak script FILE\n\n"
 		"Prints the events of a trace, one a line: seconds from the start, PID/TID, name "
-		"of the\nthread, function or kind of event, size if it has one, address.\n",
+		"of the\nthread, function or kind of event, size if it has one, address.\n\n"
+		"  -h, --help  print this help\n",
 		script);
 }

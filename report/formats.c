@@ -8,6 +8,7 @@
 #include "report/print_summary.h"
 #include "report/print_tree.h"
 #include "report/text.h"
+#include "report/unnamed.h"
 
 struct live_amount export_selected(const struct export *export)
 {
@@ -39,8 +40,8 @@ static int print_head(FILE *out, const struct export *export)
 			     view_options(export->view)->pid);
 }
 
-/* Say how much the options leave out. */
-static void print_filtered(FILE *out, const struct export *export)
+/* Say how much the options leave out, and what would give more names. */
+static int print_tail(FILE *out, const struct export *export)
 {
 	struct live_amount filtered = export_filtered(export);
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
@@ -50,6 +51,7 @@ static void print_filtered(FILE *out, const struct export *export)
 			text_number(blocks, filtered.blocks), text_number(bytes, filtered.bytes));
 	if (export->suppressions)
 		suppressions_print(export->suppressions, out);
+	return print_unnamed(out, export->view, export->leaks);
 }
 
 static int print_as_tree(FILE *out, const struct export *export)
@@ -60,8 +62,7 @@ static int print_as_tree(FILE *out, const struct export *export)
 	if (!err)
 		err = print_view_as_tree(out, export->view,
 					 inverted ? "innermost first" : "callers first");
-	print_filtered(out, export);
-	return err;
+	return err ? err : print_tail(out, export);
 }
 
 static int print_as_flat(FILE *out, const struct export *export)
@@ -70,8 +71,7 @@ static int print_as_flat(FILE *out, const struct export *export)
 
 	if (!err)
 		err = print_flat(out, export);
-	print_filtered(out, export);
-	return err;
+	return err ? err : print_tail(out, export);
 }
 
 static int print_as_folded(FILE *out, const struct export *export)
@@ -129,8 +129,7 @@ int format_print_table(FILE *out, const struct export *export, const struct tabl
 	else
 		err = print_growth(out, export, table->growth, table->csv);
 	if (!table->csv)
-		print_filtered(out, export);
-	return err;
+		return err ? err : print_tail(out, export);
 }
 
 int format_print(FILE *out, enum report_format format, const struct export *export,

@@ -181,6 +181,7 @@ static int collect(struct job *job)
 	struct leaks_opts opts = {
 		.debug_dirs = job->opts->debug_dirs,
 		.nr_debug_dirs = job->opts->nr_debug_dirs,
+		.symfs = job->opts->symfs,
 		.choice = job->opts->choice,
 	};
 	int err;

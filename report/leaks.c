@@ -322,6 +322,8 @@ static int start(struct leaks *leaks, const struct leaks_opts *opts)
 {
 	int err = dwunw_new(&leaks->dw);
 
+	if (!err && opts->symfs)
+		err = dwunw_symfs_set(leaks->dw, opts->symfs);
 	for (size_t i = 0; i < opts->nr_debug_dirs && !err; i++)
 		err = dwunw_debug_dir_add(leaks->dw, opts->debug_dirs[i]);
 	if (!err)

@@ -16,6 +16,7 @@ struct leaks; /* opaque: all that was learned of one trace */
 struct leaks_opts {
 	const char *const *debug_dirs; /* where debug information is looked for, in this order */
 	size_t nr_debug_dirs;
+	const char *symfs; /* where files are looked for as below another system's root, or NULL */
 	struct choice choice;	 /* the counts of stacks are of these blocks; the totals are not */
 	struct live_watch watch; /* told of each change of the sums by chosen blocks */
 };

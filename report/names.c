@@ -22,6 +22,7 @@ struct names {
 	uint32_t *labels;	      /* of all frames, one after the other */
 	size_t nr_labels, labels_room;
 	bool guessed;  /* some of them */
+	bool *unnamed; /* of each frame: its function was looked for in vain */
 	size_t *first; /* of each frame: where its labels begin; and where the last ones end */
 };
 
@@ -177,7 +178,8 @@ static int name_one(struct names *names, const struct names_source *source, size
 	int err = -ENOMEM;
 
 	if (location && (symbol->function || place))
-		err = add_label(names, labels, frame, place ? place : symbol->function, location);
+		err = add_label(names, labels, &names->frames[number],
+				place ? place : symbol->function, location);
 	free(location);
 	free(place);
 	return err;
@@ -212,11 +214,14 @@ int names_resolve(struct names *names, const struct names_source *source,
 	symbols = calloc(names->nr ? names->nr : 1, sizeof(*symbols));
 	names->symbols = symbols;
 	names->first = calloc(names->nr + 1, sizeof(*names->first));
-	if (!symbols || !names->first)
+	names->unnamed = calloc(names->nr + 1, sizeof(*names->unnamed));
+	if (!symbols || !names->first || !names->unnamed)
 		return -ENOMEM;
 	err = opts->addresses || !names->nr
 		      ? 0
 		      : dwunw_symbol_resolve_batch(source->dw, names->frames, names->nr, symbols);
+	for (size_t i = 0; i < names->nr && !err; i++)
+		names->unnamed[i] = !opts->addresses && !symbols[i].function;
 	if (!err)
 		err = name_all(names, source, opts, labels);
 	return err;
@@ -252,6 +257,14 @@ bool names_guessed(const struct names *names)
 	return names->guessed;
 }
 
+void names_each_unnamed(const struct names *names,
+			void (*visit)(void *arg, const struct dwunw_frame *frame), void *arg)
+{
+	for (size_t i = 0; i < names->nr; i++)
+		if (names->unnamed[i])
+			visit(arg, &names->frames[i]);
+}
+
 void names_free(struct names *names)
 {
 	if (!names)
@@ -260,6 +273,7 @@ void names_free(struct names *names)
 	free(names->labels);
 	free(names->symbols);
 	free(names->first);
+	free(names->unnamed);
 	hash_index_release(&names->index);
 	free(names);
 }

@@ -46,6 +46,11 @@ bool names_guessed(const struct names *names);
  * has them.  Valid until names_free(). */
 const struct dwunw_symbol *names_symbol(const struct names *names, const struct dwunw_frame *frame);
 
+/* Call @visit with @arg for each distinct frame whose function names_resolve() looked for in vain,
+ * in the order in which they were noted. */
+void names_each_unnamed(const struct names *names,
+			void (*visit)(void *arg, const struct dwunw_frame *frame), void *arg);
+
 /* Release @names; NULL is allowed. */
 void names_free(struct names *names);
 

@@ -1,12 +1,14 @@
 /* options.c - see options.h */
 #include "report/options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "mleak.h"
 #include "report/values.h"
@@ -40,6 +42,7 @@ enum {
 	OPT_INLINE,
 	OPT_ADDRESSES,
 	OPT_DEBUG_DIR,
+	OPT_SYMFS,
 	OPT_DEBUGINFOD,
 	OPT_DUMP,
 	OPT_PID
@@ -91,6 +94,9 @@ static const struct row {
 	{"addresses", OPT_ADDRESSES, NULL, "MODULE+0xADDR in place of names"},
 	{"debug-dir", OPT_DEBUG_DIR, "DIR",
 	 "look for debug information here before " DEFAULT_DEBUG_DIR ";\nmay be repeated"},
+	{"symfs", OPT_SYMFS, "DIR",
+	 "look for programs, libraries and debug files below DIR first,\nas below the root of the "
+	 "recorded system"},
 	{"debuginfod", OPT_DEBUGINFOD, NULL,
 	 "fetch debug information that is not here from DEBUGINFOD_URLS;\nwithout this option "
 	 "the network is never used"},
@@ -104,6 +110,34 @@ static const struct row {
 };
 
 #define NR_ROWS (sizeof(rows) / sizeof(*rows))
+
+/* Of options that take one of few values: all of them. */
+static const struct {
+	int value; /* of the row */
+	const char *values;
+} choices[] = {
+	{OPT_FORMAT, "tree flat folded json csv pprof heaptrack speedscope html"},
+	{OPT_BY, "thread module size function file age"},
+	{OPT_COST, "outstanding allocated peak temporary"},
+	{OPT_COLOR, "auto always never"},
+	{OPT_DUMP, "full"},
+};
+
+bool report_option(size_t i, struct option_info *option)
+{
+	if (i >= NR_ROWS)
+		return false;
+	*option = (struct option_info){
+		.letter = rows[i].value < OPT_FORMAT ? rows[i].value : 0,
+		.name = rows[i].name,
+		.arg = rows[i].arg,
+		.help = rows[i].help,
+	};
+	for (size_t c = 0; c < sizeof(choices) / sizeof(choices[0]); c++)
+		if (choices[c].value == rows[i].value)
+			option->values = choices[c].values;
+	return true;
+}
 
 /* What getopt_long() wants, made from the rows. */
 struct tables {
@@ -258,6 +292,18 @@ static int take_choice(struct report_opts *opts, int option)
 	}
 }
 
+static int parse_symfs(struct report_opts *opts, const char *arg)
+{
+	struct stat st;
+
+	if (stat(arg, &st) || !S_ISDIR(st.st_mode)) {
+		log_error("--symfs wants a directory that is here, not '%s'", arg);
+		return -EINVAL;
+	}
+	opts->symfs = arg;
+	return 0;
+}
+
 /* @arg is NULL when there is none. */
 static int parse_dump(struct report_opts *opts, const char *arg)
 {
@@ -267,6 +313,22 @@ static int parse_dump(struct report_opts *opts, const char *arg)
 	}
 	opts->dump_stacks = arg || opts->dump;
 	opts->dump = true;
+	return 0;
+}
+
+/* The directories with debug information in the end: those given, those of --symfs, and ours.
+ * Returns 0 or -ENOMEM. */
+static int complete_debug_dirs(struct report_opts *opts)
+{
+	if (opts->symfs) {
+		if (asprintf(&opts->symfs_debug, "%s" DEFAULT_DEBUG_DIR, opts->symfs) < 0) {
+			opts->symfs_debug = NULL;
+			return -ENOMEM;
+		}
+		opts->debug_dirs[opts->nr_debug_dirs++] = opts->symfs;
+		opts->debug_dirs[opts->nr_debug_dirs++] = opts->symfs_debug;
+	}
+	opts->debug_dirs[opts->nr_debug_dirs++] = DEFAULT_DEBUG_DIR;
 	return 0;
 }
 
@@ -349,6 +411,8 @@ static int take_option(struct report_opts *opts, int option, char **argv)
 	case OPT_DEBUG_DIR:
 		opts->debug_dirs[opts->nr_debug_dirs++] = optarg;
 		return 0;
+	case OPT_SYMFS:
+		return parse_symfs(opts, optarg);
 	case OPT_DUMP:
 		return parse_dump(opts, optarg);
 	case 'h':
@@ -386,8 +450,8 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv)
 	int option, err = 0;
 
 	*opts = (struct report_opts){.path = DEFAULT_PATH};
-	/* each takes an argument, so there cannot be more */
-	opts->debug_dirs = calloc((size_t)argc + 1, sizeof(*opts->debug_dirs));
+	/* each takes an argument, so there cannot be more; and three of complete_debug_dirs() */
+	opts->debug_dirs = calloc((size_t)argc + 3, sizeof(*opts->debug_dirs));
 	if (!opts->debug_dirs)
 		return -ENOMEM;
 	make_tables(&tables);
@@ -400,15 +464,16 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv)
 	err = take_paths(opts, argc, argv);
 	if (err)
 		return err;
-	opts->debug_dirs[opts->nr_debug_dirs++] = DEFAULT_DEBUG_DIR;
 	opts->view.details = opts->format != FORMAT_FOLDED;
 	opts->view.all = format_has_history(opts->format) || opts->timeline ||
 			 opts->view.cost != COST_OUTSTANDING;
-	return report_opts_check(opts);
+	err = complete_debug_dirs(opts);
+	return err ? err : report_opts_check(opts);
 }
 
 void report_opts_release(struct report_opts *opts)
 {
 	free(opts->debug_dirs);
+	free(opts->symfs_debug);
 	opts->debug_dirs = NULL;
 }

@@ -29,6 +29,9 @@ struct report_opts {
 	uint64_t fail_bytes;
 	const char **debug_dirs; /* where debug information is looked for, in this order */
 	size_t nr_debug_dirs;
+	const char
+		*symfs; /* files are looked for here first, as below a root; NULL: nowhere else */
+	char *symfs_debug; /* the debug directory below it */
 };
 
 /*
