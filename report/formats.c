@@ -128,8 +128,7 @@ int format_print_table(FILE *out, const struct export *export, const struct tabl
 		err = print_timeline(out, export, table->growth, table->csv);
 	else
 		err = print_growth(out, export, table->growth, table->csv);
-	if (!table->csv)
-		return err ? err : print_tail(out, export);
+	return err || table->csv ? err : print_tail(out, export);
 }
 
 int format_print(FILE *out, enum report_format format, const struct export *export,
