@@ -2,7 +2,6 @@
 #include "report/json.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "report/text.h"
@@ -44,15 +43,6 @@ void json_number(struct json *json, const char *key, uint64_t number)
 {
 	begin(json, key, false);
 	fprintf(json->out, "%" PRIu64, number);
-}
-
-void json_real(struct json *json, const char *key, double number)
-{
-	begin(json, key, false);
-	if (isfinite(number))
-		fprintf(json->out, "%.6g", number);
-	else
-		fputs("null", json->out);
 }
 
 void json_bool(struct json *json, const char *key, bool value)

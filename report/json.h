@@ -29,9 +29,6 @@ void json_close(struct json *json, char bracket);
 
 void json_number(struct json *json, const char *key, uint64_t number);
 
-/* As a number with a fraction; not a number becomes null. */
-void json_real(struct json *json, const char *key, double number);
-
 void json_bool(struct json *json, const char *key, bool value);
 
 /* @text may hold any bytes. */
