@@ -213,33 +213,12 @@ int probes_place(struct probes *p, const struct target *t, const struct allocato
 	return err;
 }
 
-/* Before the probes: no exec may be missed between. */
-static int attach_life(struct probes *p)
-{
-	const struct {
-		struct bpf_program *prog;
-		const char *name;
-	} points[] = {{p->skel->progs.process_exec, "sched_process_exec"},
-		      {p->skel->progs.process_fork, "sched_process_fork"},
-		      {p->skel->progs.process_exit, "sched_process_exit"},
-		      {p->skel->progs.process_signal, "signal_deliver"}};
-
-	for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
-		p->life[i] = bpf_program__attach_raw_tracepoint(points[i].prog, points[i].name);
-		if (!p->life[i])
-			return -errno;
-	}
-	return 0;
-}
-
 /* Load for the kind of link that p->multi says, and attach. */
 static int load_and_place(struct probes *p, const struct target *t, const struct allocators *a,
 			  const struct probes_opts *opts)
 {
 	int err = load(p, opts);
 
-	if (!err)
-		err = attach_life(p);
 	if (!err)
 		err = probes_place(p, t, a);
 	if (err)
@@ -267,6 +246,24 @@ static void explain(const struct target *t, int err)
 			  (int)t->pid, strerror(-err));
 }
 
+static int attach_life(struct probes *p)
+{
+	const struct {
+		struct bpf_program *prog;
+		const char *name;
+	} points[] = {{p->skel->progs.process_exec, "sched_process_exec"},
+		      {p->skel->progs.process_fork, "sched_process_fork"},
+		      {p->skel->progs.process_exit, "sched_process_exit"},
+		      {p->skel->progs.process_signal, "signal_deliver"}};
+
+	for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
+		p->life[i] = bpf_program__attach_raw_tracepoint(points[i].prog, points[i].name);
+		if (!p->life[i])
+			return -errno;
+	}
+	return 0;
+}
+
 int probes_attach(struct probes **out, const struct target *t, const struct allocators *a,
 		  const struct probes_opts *opts)
 {
@@ -287,6 +284,8 @@ int probes_attach(struct probes **out, const struct target *t, const struct allo
 		p->multi = false;
 		err = load_and_place(p, t, a, opts);
 	}
+	if (!err)
+		err = attach_life(p);
 out:
 	if (err) {
 		explain(t, err);
