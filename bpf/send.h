@@ -156,8 +156,12 @@ static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_stat
 	__u64 take = st->stack_hi - copy_from(ctx->rsp), room;
 	struct event_alloc *e = 0;
 
-	if (take > st->stack_usual)
-		take = take_less(st, ctx->rsp);
+	if (take > st->stack_usual) {
+		/* By way of memory, where the verifier forgets all it knows of the number: then it
+		 * follows one case, not two. */
+		st->take = take_less(st, ctx->rsp);
+		take = *(volatile __u64 *)&st->take;
+	}
 	room = room_for((__u32)take);
 	if (room)
 		e = reserve_alloc(room);

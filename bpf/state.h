@@ -74,6 +74,7 @@ struct thread_state {
 	__u64 id;		    /* process and thread, as in events; set with now.sp */
 	__u64 stack_hi, stack_span; /* the stack ends at stack_hi and is so long; 0: not known */
 	__u64 stack_usual; /* with so much to its end or less it is that stack, and all is taken */
+	__u64 take;	   /* of the event at hand, when not as usual */
 	__u32 stack_most;  /* most stack bytes that an event may have now; 0: no allocations */
 	__s32 budget;	   /* bytes to send until the ring is looked at again */
 };
