@@ -89,6 +89,7 @@ static int capture(struct leaks *leaks, const struct mlk_event *event, uint32_t 
 		.stack = &stack,
 		.stale_from = UINT64_MAX,
 		.unchanged_from = event->stack_same_from,
+		.flags = DWUNW_SAMPLE_GUESS,
 	};
 	int err;
 
