@@ -84,10 +84,10 @@ int snapshot_write(const struct target *t, struct mlk_writer *writer)
 	dwunw_stack_reader_detach(reader);
 	if (s.err)
 		return s.err;
-	if (err)
+	if (err && err != DWUNW_ERR_GONE)
 		log_info("the stacks of process %d as it is now are not recorded: %s", (int)t->pid,
 			 denied ? dwunw_denied_text(denied) : dwunw_strerror(err));
-	else
+	else if (!err)
 		log_info("read the stacks of %u threads, which were stopped for %.2f ms in all, "
 			 "%.2f ms at most",
 			 s.nr, (double)s.stopped_ns / 1e6, (double)s.longest_ns / 1e6);

@@ -51,10 +51,13 @@ class AttachTest(Case):
     def attach(self, target, *options):
         """Start mleak on @target, and wait until its probes are in place: it does not tell."""
         trace = self.path("x.mlk")
+        if os.path.exists(trace):
+            os.remove(trace)
         mleak = self.start_mleak("record", "-o", trace, *options, "-p", str(target.pid))
         end = time.monotonic() + 20
         before, since = [], time.monotonic()
-        while not before or time.monotonic() - since < 0.4:
+        # The trace gets its name when all probes stand.
+        while not os.path.exists(trace) or time.monotonic() - since < 0.4:
             if mleak.poll() is not None:
                 self.fail("mleak ended at once: %s" % (self.finish(mleak),))
             if time.monotonic() > end:

@@ -52,7 +52,7 @@ class LoadCase(mleaktest.Case):
         mleak = self.start_mleak("record", "-o", trace, *options, "-p", str(target.pid))
         end = time.monotonic() + 20
         before, since = 0, time.monotonic()
-        while not before or time.monotonic() - since < 0.4:
+        while not os.path.exists(trace) or time.monotonic() - since < 0.4:
             if mleak.poll() is not None:
                 self.fail("mleak ended at once: %s" % (self.finish(mleak),))
             self.assertLess(time.monotonic(), end, "mleak attached nothing within 20 s")
