@@ -470,7 +470,7 @@ int session_start(struct session *s, const struct session_opts *opts)
 		return s->err ? s->err : -ESRCH;
 	}
 	if (!s->target.started)
-		fail(s, snapshot_write(&s->target, s->writer));
+		fail(s, snapshot_write(&s->target, s->writer, &s->snapshot));
 	return attach(s, opts);
 }
 

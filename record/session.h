@@ -11,6 +11,7 @@
 #include "record/modules.h"
 #include "record/probes.h"
 #include "record/sideband.h"
+#include "record/snapshot.h"
 #include "record/target.h"
 #include "record/threads.h"
 
@@ -41,6 +42,7 @@ struct session {
 	bool seen_since_exec;	       /* the probes met an allocation of it */
 	bool exec_in_doubt;	       /* it could not be looked at */
 	bool links_dead;	       /* that exec was not the main thread's */
+	struct snapshot_cost snapshot; /* of the threads at attach */
 	uint64_t losses_ns;	       /* when they were counted last */
 	unsigned int batch;	       /* events since probes_consume() was called */
 	int err;		       /* the first that came up; the recording must end */
