@@ -6,6 +6,7 @@
  * globally ordered ring, an address is therefore never given out again before its free was seen.
  */
 #include "bpf/calls.h"
+#include "bpf/filter.h"
 #include "bpf/send.h"
 #include "bpf/state.h"
 
@@ -59,6 +60,7 @@ static __noinline int map_entry(struct pt_regs *ctx, struct thread_state *st, __
 	if (func == FUNC_MMAP)
 		return 0;
 	call->size = ctx->rdx;
+	filter_unmap(id, ctx->rdi, ctx->rsi);
 	if (ctx->rsi && !(call->flags & MREMAP_DONTUNMAP) && send_range(id, ctx->rdi, ctx->rsi))
 		count(&drops.unmap);
 	return 0;
@@ -79,7 +81,7 @@ static __noinline int delete_entry(struct pt_regs *ctx, struct thread_state *st,
 	} else if (st->now.func == FUNC_DELETE && st->now.arg == addr) {
 		return 0;
 	}
-	if (send_small(EVENT_FREE, id, addr, !call))
+	if (filter_free(id, addr) && send_small(EVENT_FREE, id, addr, !call))
 		count(&drops.free);
 	return 0;
 }
@@ -118,7 +120,7 @@ int alloc_entry(struct pt_regs *ctx)
 	else if (func == FUNC_REALLOCARRAY)
 		call->size = array_size(ctx->rsi, ctx->rdx);
 	if ((func == FUNC_REALLOC || func == FUNC_REALLOCARRAY) && call->arg &&
-	    send_small(EVENT_RELEASE, id, call->arg, 0))
+	    filter_release(st, id, call->arg) && send_small(EVENT_RELEASE, id, call->arg, 0))
 		count(&drops.release);
 	return 0;
 }
@@ -162,10 +164,12 @@ int alloc_return(struct pt_regs *ctx)
 			return 0;
 		}
 	}
-	if (addr)
+	if (addr && filter_alloc(st, &call, id, addr))
 		record_alloc(ctx, st, &call, id, addr);
-	else if ((func == FUNC_REALLOC || func == FUNC_REALLOCARRAY || func == FUNC_MREMAP) &&
-		 call.size && call.arg && send_small(EVENT_RESTORE, id, call.arg, 0))
+	else if (!addr &&
+		 (func == FUNC_REALLOC || func == FUNC_REALLOCARRAY || func == FUNC_MREMAP) &&
+		 call.size && call.arg && filter_restore(st, &call, id) &&
+		 send_small(EVENT_RESTORE, id, call.arg, 0))
 		count(&drops.restore);
 	return 0;
 }
@@ -179,6 +183,7 @@ static __always_inline int unmap_entry(const struct pt_regs *ctx, __u64 id)
 
 	if (addr & (PAGE_SIZE - 1) || !size || addr + size < addr || in_library(word_at(ctx->rsp)))
 		return 0;
+	filter_unmap(id, addr, size);
 	if (send_range(id, addr, size))
 		count(&drops.unmap);
 	return 0;
@@ -201,7 +206,7 @@ int free_entry(struct pt_regs *ctx)
 		nested = is_nested(st, ctx->rsp);
 	if (nested && st->now.func == FUNC_DELETE && st->now.arg == addr)
 		return 0; /* sent when the operator was entered */
-	if (send_small(EVENT_FREE, id, addr, nested))
+	if (filter_free(id, addr) && send_small(EVENT_FREE, id, addr, nested))
 		count(&drops.free);
 	return 0;
 }
@@ -217,6 +222,7 @@ int process_exec(struct bpf_raw_tracepoint_args *ctx)
 	if (!id)
 		return 0;
 	code.stale = 1;
+	filter_exec(id);
 	st = state_of_thread(0);
 	if (st)
 		st->now.sp = st->outer.sp = st->stack_lo = st->stack_hi = 0;

@@ -43,11 +43,25 @@ struct call {
 	__u32 flags; /* mmap, mremap: as given */
 };
 
+struct filter_block {
+	__u64 size; /* bytes */
+	__u32 tid;  /* of the thread that allocated it */
+	__u32 sent; /* 0: it was only counted */
+};
+
+/* A thread's part in filter.h. */
+struct filter_thread {
+	__u64 distance;		      /* to the next sample, in allocations or bytes */
+	__u64 drawn;		      /* is it? */
+	struct filter_block released; /* by the realloc under way; all zero: not known */
+};
+
 /* A thread's outermost call, the one that a signal handler interrupted, and what was learned of its
  * stack. */
 struct thread_state {
 	struct call now, outer;
 	__u64 stack_lo, stack_hi; /* the stack's mapping, when last looked up */
+	struct filter_thread filter;
 };
 
 struct {

@@ -50,6 +50,7 @@ static int dry_run(const struct target *t, const struct allocator_opts *opts)
 static int record(struct session *s, const struct record_opts *o, bool *released)
 {
 	struct session_opts opts = {.allocators = o->allocators,
+				    .filters = o->filters,
 				    .link = o->link,
 				    .stack_limit = o->stack_limit,
 				    .stack_mode = o->stack_mode,
@@ -59,6 +60,8 @@ static int record(struct session *s, const struct record_opts *o, bool *released
 	struct output out;
 	enum mlk_end reason;
 
+	if (limits.duration_ns)
+		limits.duration_ns += o->filters.delay_ns;
 	if (o->dry_run)
 		return dry_run(&s->target, &o->allocators);
 	if (output_create(&out, o->output))

@@ -62,7 +62,9 @@ static void on_signal(struct loop *l, int sig)
 {
 	const struct target *t = &l->session->target;
 
-	if (!t->started)
+	if (sig == SIGUSR1)
+		session_record_all_threads(l->session);
+	else if (!t->started)
 		l->reason = MLK_END_SIGNAL;
 	else if (sig == SIGTERM || sig == SIGHUP)
 		kill(t->pid, sig);

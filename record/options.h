@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "record/allocator.h"
+#include "record/filters.h"
 #include "record/module.h"
 #include "record/probes.h"
 
@@ -14,7 +15,8 @@ struct record_opts {
 	pid_t pid;   /* 0: a command is started */
 	char **argv; /* the command, NULL-terminated; NULL: pid */
 	const char *output;
-	uint64_t duration_ns; /* 0: no limit */
+	uint64_t duration_ns; /* from the end of the delay on; 0: no limit */
+	struct filter_opts filters;
 	uint32_t stack_limit; /* bytes */
 	enum probe_link link;
 	enum mlk_stack_mode stack_mode;

@@ -52,16 +52,17 @@ static int libbpf_quiet(enum libbpf_print_level level, const char *fmt, va_list 
 }
 
 /* Settings that must be there before the programs are loaded. */
-static void configure(struct mleak_bpf *skel, const struct target *t, uint32_t stack_limit)
+static int configure(struct mleak_bpf *skel, const struct target *t, const struct probes_opts *opts)
 {
 	struct stat ns;
 
 	skel->rodata->target_tgid = (uint32_t)t->pid;
-	skel->rodata->stack_limit = stack_limit;
+	skel->rodata->stack_limit = opts->stack_limit;
 	if (!stat("/proc/self/ns/pid", &ns) && ns.st_ino != INITIAL_PIDNS) {
 		skel->rodata->pidns_dev = ns.st_dev;
 		skel->rodata->pidns_ino = ns.st_ino;
 	}
+	return filters_configure(opts->filters, skel);
 }
 
 static struct bpf_program *program_of(const struct probes *p, const struct step *step)
@@ -71,16 +72,21 @@ static struct bpf_program *program_of(const struct probes *p, const struct step 
 	return step->is_return ? p->skel->progs.alloc_return : p->skel->progs.alloc_entry;
 }
 
-static int load(struct probes *p, const struct target *t, uint32_t stack_limit)
+static int load(struct probes *p, const struct target *t, const struct probes_opts *opts)
 {
+	int err;
+
 	p->skel = mleak_bpf__open();
 	if (!p->skel)
 		return -errno;
-	configure(p->skel, t, stack_limit);
+	err = configure(p->skel, t, opts);
+	if (err)
+		return err;
 	for (size_t i = 0; p->multi && i < NR_STEPS; i++)
 		bpf_program__set_expected_attach_type(program_of(p, &steps[i]),
 						      UPROBE_MULTI_ATTACH_TYPE);
-	return mleak_bpf__load(p->skel);
+	err = mleak_bpf__load(p->skel);
+	return err ? err : filters_name_threads(opts->filters, p->skel);
 }
 
 static void unload(struct probes *p)
@@ -188,9 +194,9 @@ int probes_place(struct probes *p, const struct target *t, const struct allocato
 
 /* Load for the kind of link that p->multi says, and attach. */
 static int load_and_place(struct probes *p, const struct target *t, const struct allocators *a,
-			  uint32_t stack_limit)
+			  const struct probes_opts *opts)
 {
-	int err = load(p, t, stack_limit);
+	int err = load(p, t, opts);
 
 	if (!err)
 		err = probes_place(p, t, a);
@@ -227,7 +233,7 @@ static int attach_exec(struct probes *p)
 }
 
 int probes_attach(struct probes **out, const struct target *t, const struct allocators *a,
-		  enum probe_link link, uint32_t stack_limit)
+		  const struct probes_opts *opts)
 {
 	struct probes *p = calloc(1, sizeof(*p));
 	int err = -ENOMEM;
@@ -238,15 +244,18 @@ int probes_attach(struct probes **out, const struct target *t, const struct allo
 		goto out;
 	/* Links for a process go by its main thread: where that has ended, only a perf event's, by
 	 * another thread, work. */
-	p->multi = link == PROBE_LINK_MULTI || (link == PROBE_LINK_AUTO && t->task == t->pid &&
-						!kernel_multi_filters_threads());
-	err = load_and_place(p, t, a, stack_limit);
-	if (err && p->multi && link == PROBE_LINK_AUTO && err != -EPERM && err != -ESRCH) {
+	p->multi = opts->link == PROBE_LINK_MULTI ||
+		   (opts->link == PROBE_LINK_AUTO && t->task == t->pid &&
+		    !kernel_multi_filters_threads());
+	err = load_and_place(p, t, a, opts);
+	if (err && p->multi && opts->link == PROBE_LINK_AUTO && err != -EPERM && err != -ESRCH) {
 		p->multi = false;
-		err = load_and_place(p, t, a, stack_limit);
+		err = load_and_place(p, t, a, opts);
 	}
 	if (!err)
 		err = attach_exec(p);
+	if (!err)
+		filters_begin(opts->filters, p->skel);
 out:
 	if (err) {
 		explain(t, err);
@@ -306,6 +315,11 @@ void probes_detach(struct probes *p)
 		bpf_link__destroy(p->links[--p->nr_links]);
 }
 
+void probes_all_threads(struct probes *p)
+{
+	filters_all_threads(p->skel);
+}
+
 void probes_losses(const struct probes *p, struct mlk_losses *losses)
 {
 	const struct event_drops *d = (const struct event_drops *)&p->skel->bss->drops;
@@ -319,6 +333,7 @@ void probes_losses(const struct probes *p, struct mlk_losses *losses)
 	losses->count[MLK_LOST_POINTER] += d->pointer;
 	losses->count[MLK_LOST_EXEC] += d->exec;
 	losses->count[MLK_LOST_UNMAP] += d->unmap;
+	filters_count(p->skel, losses);
 }
 
 const char *probes_backend(const struct probes *p)

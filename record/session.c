@@ -340,7 +340,20 @@ bool session_drain(struct session *s)
 
 bool session_is_quiet(const struct session *s)
 {
-	return !s->allocs && !s->frees;
+	struct mlk_losses losses;
+
+	if (s->allocs || s->frees)
+		return false;
+	session_losses(s, &losses);
+	for (int kind = 0; kind < MLK_SKIP_NR; kind++)
+		if (losses.skipped[kind])
+			return false;
+	return true;
+}
+
+void session_record_all_threads(struct session *s)
+{
+	probes_all_threads(s->probes);
 }
 
 void session_explain_quiet(struct session *s)
@@ -412,6 +425,7 @@ static int write_meta(struct session *s, const struct session_opts *opts)
 	if (uname(&host))
 		return -errno;
 	s->start_ns = meta.start_ns;
+	filters_describe(&opts->filters, &meta);
 	meta.hostname = host.nodename;
 	meta.kernel = host.release;
 	meta.machine = host.machine;
@@ -422,13 +436,15 @@ static int write_meta(struct session *s, const struct session_opts *opts)
 static int attach(struct session *s, const struct session_opts *opts)
 {
 	const struct probes_consumer consumer = {.event = on_event, .ctx = s};
+	const struct probes_opts probes = {
+		.link = opts->link, .stack_limit = opts->stack_limit, .filters = &opts->filters};
 	uint64_t start_ns;
 	int err = allocators_find(&s->allocators, &s->target, &opts->allocators);
 
 	if (err)
 		return err;
 	start_ns = session_now_ns();
-	err = probes_attach(&s->probes, &s->target, &s->allocators, opts->link, opts->stack_limit);
+	err = probes_attach(&s->probes, &s->target, &s->allocators, &probes);
 	if (err)
 		return err;
 	s->attach_ns = session_now_ns() - start_ns;

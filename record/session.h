@@ -7,6 +7,7 @@
 
 #include "format/writer.h"
 #include "record/allocator.h"
+#include "record/filters.h"
 #include "record/maps.h"
 #include "record/modules.h"
 #include "record/probes.h"
@@ -47,6 +48,7 @@ struct session {
 
 struct session_opts {
 	struct allocator_opts allocators;
+	struct filter_opts filters;
 	enum probe_link link;
 	uint32_t stack_limit; /* bytes */
 	enum mlk_stack_mode stack_mode;
@@ -72,6 +74,9 @@ bool session_is_quiet(const struct session *s);
 
 /* Say why, once. */
 void session_explain_quiet(struct session *s);
+
+/* Record all threads from now on. */
+void session_record_all_threads(struct session *s);
 
 /* Put onto the file what has come so far. */
 void session_flush(struct session *s);
