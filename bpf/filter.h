@@ -151,16 +151,14 @@ static __always_inline int filter_thread_is_full(__u32 tid, __u64 size)
 	return 1;
 }
 
-static __noinline int filter_takes(struct thread_state *st, const struct call *call, __u64 id,
-				   __u64 addr)
+static __noinline int filter_takes(struct thread_state *st, __u64 id, __u64 addr, __u64 size,
+				   __u64 func)
 {
-	struct filter_block block = {.tid = (__u32)id};
-	int mapped;
+	int mapped = func == FUNC_MMAP || func == FUNC_MREMAP;
+	struct filter_block block = {.size = size, .tid = (__u32)id};
 
-	if (!st || !call)
+	if (!st)
 		return 0;
-	block.size = call->size;
-	mapped = call->func == FUNC_MMAP || call->func == FUNC_MREMAP;
 	if (filter.delays &&
 	    (!filter_control.begin_ns || bpf_ktime_get_ns() < filter_control.begin_ns))
 		return filter_skip(EVENT_SKIP_DELAY, block.size);
@@ -181,7 +179,7 @@ static __noinline int filter_takes(struct thread_state *st, const struct call *c
 static __always_inline int filter_alloc(struct thread_state *st, const struct call *call, __u64 id,
 					__u64 addr)
 {
-	return !filter.on || filter_takes(st, call, id, addr);
+	return !filter.on || filter_takes(st, id, addr, call->size, call->func);
 }
 
 /* A block is freed of which nothing is known.  Returns 0. */

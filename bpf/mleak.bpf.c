@@ -164,13 +164,14 @@ int alloc_return(struct pt_regs *ctx)
 			return 0;
 		}
 	}
-	if (addr && filter_alloc(st, &call, id, addr))
-		record_alloc(ctx, st, &call, id, addr);
-	else if (!addr &&
-		 (func == FUNC_REALLOC || func == FUNC_REALLOCARRAY || func == FUNC_MREMAP) &&
-		 call.size && call.arg && filter_restore(st, &call, id) &&
-		 send_small(EVENT_RESTORE, id, call.arg, 0))
+	if (addr) {
+		if (filter_alloc(st, &call, id, addr))
+			record_alloc(ctx, st, &call, id, addr);
+	} else if ((func == FUNC_REALLOC || func == FUNC_REALLOCARRAY || func == FUNC_MREMAP) &&
+		   call.size && call.arg && filter_restore(st, &call, id) &&
+		   send_small(EVENT_RESTORE, id, call.arg, 0)) {
 		count(&drops.restore);
+	}
 	return 0;
 }
 
