@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report/histories.h"
+#include "report/sampling.h"
 #include "report/spaces.h"
 
 struct leaks {
@@ -17,6 +18,7 @@ struct leaks {
 	struct histories *histories;
 	struct live *live;
 	struct mlk_condition condition;
+	struct sampling_error error;
 	uint64_t status_counts[DWUNW_STATUS_NR];
 	char *comm;
 	const char **missing; /* paths */
@@ -42,6 +44,10 @@ static void merge_condition(struct mlk_condition *all, const struct mlk_conditio
 	keep_larger(&all->end_ns, pass->end_ns);
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
 		keep_larger(&all->losses.count[kind], pass->losses.count[kind]);
+	for (int kind = 0; kind < MLK_SKIP_NR; kind++) {
+		keep_larger(&all->losses.skipped[kind], pass->losses.skipped[kind]);
+		keep_larger(&all->losses.skipped_bytes[kind], pass->losses.skipped_bytes[kind]);
+	}
 	if (pass->ended) {
 		all->ended = true;
 		all->reason = pass->reason;
@@ -188,10 +194,13 @@ static int find_missing(struct leaks *leaks)
 
 static void count_outstanding(void *arg, const struct live_block *block)
 {
-	struct stack *stack = stacks_get(arg, block->stack);
+	struct leaks *leaks = arg;
+	struct stack *stack = stacks_get(leaks->stacks, block->stack);
+	struct live_amount amount = sampling_amount(block);
 
-	stack->bytes += block->size;
-	stack->blocks++;
+	stack->bytes += amount.bytes;
+	stack->blocks += amount.blocks;
+	sampling_error_add(&leaks->error, block);
 }
 
 static int collect(struct leaks *leaks)
@@ -212,12 +221,13 @@ static int collect(struct leaks *leaks)
 	if (err)
 		return err;
 	live_finish(leaks->live);
-	live_each(leaks->live, count_outstanding, leaks->stacks);
+	live_each(leaks->live, count_outstanding, leaks);
 	return 0;
 }
 
 static int start(struct leaks *leaks, const char *const *debug_dirs, size_t nr_debug_dirs)
 {
+	struct sampling sampling = sampling_of(mlk_reader_meta(leaks->trace));
 	int err = dwunw_new(&leaks->dw);
 
 	for (size_t i = 0; i < nr_debug_dirs && !err; i++)
@@ -232,6 +242,8 @@ static int start(struct leaks *leaks, const char *const *debug_dirs, size_t nr_d
 		err = histories_new(&leaks->histories);
 	if (!err)
 		err = live_new(&leaks->live);
+	if (!err)
+		live_set_sampling(leaks->live, &sampling);
 	return err;
 }
 
@@ -258,6 +270,11 @@ int leaks_collect(struct leaks **out, struct mlk_reader *trace, const char *cons
 const struct live_totals *leaks_totals(const struct leaks *leaks)
 {
 	return live_totals(leaks->live);
+}
+
+const struct sampling_error *leaks_error(const struct leaks *leaks)
+{
+	return &leaks->error;
 }
 
 const struct stacks *leaks_stacks(const struct leaks *leaks)

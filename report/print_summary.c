@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "report/print_filters.h"
 #include "report/text.h"
 
 #define MAX_MISSING 10 /* modules without unwind information that are listed */
@@ -170,6 +171,7 @@ void print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
 
 	print_origin(out, path, meta, leaks_condition(leaks)->end_ns);
 	print_totals(&t, totals);
+	print_filters(out, meta, leaks);
 	print_losses(&t, &leaks_condition(leaks)->losses);
 	print_completeness(&t, leaks);
 	print_missing(out, leaks);
