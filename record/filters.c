@@ -39,24 +39,19 @@ static int parse_size(const char *text, const char *what, uint64_t *bytes)
 /* A number alone counts allocations, one with a unit bytes: 100, 512K, 512KB, 4096B. */
 static int parse_sample(struct filter_opts *f, const char *text)
 {
-	const char *rest = text;
+	const char *rest;
 	uint64_t value;
 	bool is_bytes;
 
 	f->sample_every = f->sample_bytes = 0;
-	if (!units_number(text, FILTERS_MAX_MEAN, &value, &rest) || !value)
-		rest = "?";
-	is_bytes = rest > text && (rest[-1] < '0' || rest[-1] > '9');
-	if (toupper((unsigned char)*rest) == 'B') {
-		is_bytes = true;
-		rest++;
-	}
-	if (*rest) {
+	if (!units_number(text, FILTERS_MAX_MEAN, &value, &rest) || !value ||
+	    (*rest && strcasecmp(rest, "B"))) {
 		log_error("'%s' is no sample: give 100 for one of 100 allocations, or bytes with "
 			  "a unit, as 512K or 4096B, for one in so many bytes; 1G at most",
 			  text);
 		return -EINVAL;
 	}
+	is_bytes = !isdigit((unsigned char)text[strlen(text) - 1]);
 	if (is_bytes)
 		f->sample_bytes = value;
 	else if (value > 1)
