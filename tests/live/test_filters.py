@@ -134,13 +134,13 @@ class SizeTest(FilterCase):
         # In place or not: the old block goes, the new one is another.
         trace, truth = self.run_target(
             ["-z", "100"], "0 keep 40 50", "0 grow 20 200", "0 grow 10 210", "0 grow 5 60",
-            "0 fail 40", "0 drop 2")
+            "0 fail 40", "0 drop 12")
         events = self.events(self.dump(trace))
         self.assertEqual(self.sizes(events), {200: 20, 210: 10})
         totals = parse_totals(self.report(trace))
-        self.assertEqual(truth["live"], 38)
-        # 10 of 200 and 5 of 210 are left; the two that were dropped had 60.
-        self.assertEqual(totals.outstanding, (15, 10 * 200 + 5 * 210))
+        self.assertEqual(truth["live"], 28)
+        # Dropped are 5 of 60, 5 of 210 and 2 of 200.
+        self.assertEqual(totals.outstanding, (8, 8 * 200))
         self.assertEqual(sum(e.kind == "RELEASE" for e in events), 10 + 5 + 15)
         self.assertEqual(sum(e.kind == "RESTORE" for e in events), 15)
         self.assert_no_unknown_free(trace)
@@ -161,14 +161,17 @@ def one_of(every):
 
 def judge(recorded, truth, chance):
     """Sizes of which too many or too few blocks are among the sample to be chance, as 'size: how
-    many standard errors'.  The standard errors are those of the truth, not of the estimate."""
-    wrong = {}
+    many standard errors', and likewise "all".  The standard errors are those of the truth."""
+    wrong, total, variance = {}, 0, 0
     for size, nr in truth.items():
         p = chance(size)
-        error = math.sqrt(nr * p * (1 - p))
-        sigmas = (recorded.get(size, 0) - nr * p) / error if error else recorded.get(size, 0) - nr
-        if abs(sigmas) > SIGMAS:
-            wrong[size] = round(sigmas, 1)
+        off = recorded.get(size, 0) - nr * p
+        total += off
+        variance += nr * p * (1 - p)
+        if abs(off) > SIGMAS * math.sqrt(nr * p * (1 - p)) + 1:
+            wrong[size] = round(off / math.sqrt(nr * p * (1 - p)), 1)
+    if abs(total) > SIGMAS * math.sqrt(variance) + 1:
+        wrong["all"] = round(total / math.sqrt(variance), 1)
     return wrong
 
 
@@ -220,6 +223,12 @@ class SampleTest(FilterCase):
         said = re.search(r"outstanding: ([\d,]+) blocks, ([\d,]+) bytes$", text, re.M)
         self.assertAlmostEqual(number(said[2]) / error, 1, delta=0.1)
 
+    def test_blocks_of_few_bytes(self):
+        truth = {0: 50000, 1: 50000, 2: 50000, 17: 50000}
+        trace, _ = self.run_target(["-s16B"], *("0 keep %d %d" % (n, s) for s, n in truth.items()))
+        recorded = self.sizes(self.events(self.dump(trace)))
+        self.assertEqual(judge(recorded, truth, of_bytes(16)), {}, recorded)
+
     def test_the_first_allocations_of_threads(self):
         """A thread's first sample is no nearer than the others."""
         trace, _ = self.run_target(["-s", "10"], "0 threads 4000")
@@ -255,9 +264,14 @@ class JudgeTest(LoadCase):
         truth = collections.Counter(allocations)
         self.assertEqual(len(judge(collections.Counter(allocations[::10]), truth, one_of(10))), 10)
 
-    def test_one_percent_too_many(self):
+    def test_two_percent_too_many(self):
         self.assertEqual(list(judge({16: 101000}, {16: 1000000}, one_of(10))), [])
-        self.assertEqual(list(judge({16: 102000}, {16: 1000000}, one_of(10))), [16])
+        self.assertEqual(list(judge({16: 102000}, {16: 1000000}, one_of(10))), [16, "all"])
+        # Of ten sizes each is within bounds, but not all of them together.
+        of_each = {size: 10150 for size in range(10)}
+        self.assertEqual(list(judge(of_each, dict.fromkeys(of_each, 100000), one_of(10))), [])
+        of_each = {size: 10200 for size in range(10)}
+        self.assertEqual(list(judge(of_each, dict.fromkeys(of_each, 100000), one_of(10))), ["all"])
 
     def test_countdown_of_bytes_without_chance(self):
         left, recorded, truth = 8192, collections.Counter(), collections.Counter()
@@ -333,7 +347,7 @@ class ThreadTest(FilterCase):
         self.assert_no_unknown_free(trace)
 
     def test_a_thread_is_recorded_from_the_block_that_reaches_the_threshold(self):
-        target, tids = self.target_with_threads(3)
+        target, tids = self.target_with_threads(4)
         mleak, trace = self.attach(target, "--trigger", "10000")
         # Never more than 9,000 outstanding, however much is allocated.
         for _ in range(5):
@@ -349,13 +363,18 @@ class ThreadTest(FilterCase):
         self.tell(target, "1 fail 9")
         self.tell(target, "1 grow 9 1111")
         self.tell(target, "2 drop 9")
+        # A failed realloc does take nothing off: this is as much as 10,000.
+        self.tell(target, "3 keep 9 1000")
+        self.tell(target, "3 fail 9")
+        self.tell(target, "3 keep 1 1001")
+        self.tell(target, "0 drop 10")
         # This leaks: the 20th makes 10,000, and is the first that is recorded.
         self.tell(target, "2 keep 30 500")
         self.tell(target, "1 keep 9 1000")
         self.tell(target, "2 drop 12")  # 9 of thread 1; 3 of the 11 that were recorded
         self.end(target, mleak)
         dump = self.dump(trace)
-        self.assertEqual(self.sizes_by_thread(dump), {tids[2]: {500: 11}})
+        self.assertEqual(self.sizes_by_thread(dump), {tids[2]: {500: 11}, tids[3]: {1001: 1}})
         text = self.report(trace)
         self.assertEqual(parse_totals(text).outstanding, (8, 4000))
         self.assertRegex(text, r"not recorded: threads until they had 10,000 bytes outstanding \(")
@@ -364,11 +383,12 @@ class ThreadTest(FilterCase):
     def test_mappings_count(self):
         target, tids = self.target_with_threads(3)
         mleak, trace = self.attach(target, "--trigger", "40K")
-        # 9 of 10 pages are left of each, and of each only the last page when it comes to that.
         self.tell(target, "1 map 1 10")
         self.tell(target, "1 keep 3 100")
+        # Of the first nothing is left, of the last 8 pages.
+        self.tell(target, "2 map 20 1")
         self.tell(target, "2 map 1 9")
-        self.tell(target, "2 keep 3 100")
+        self.tell(target, "2 keep 1 8191")
         self.end(target, mleak)
         self.assertEqual(self.sizes_by_thread(self.dump(trace)), {tids[1]: {40960: 1, 100: 3}})
 
