@@ -7,9 +7,15 @@
 
 #include <math.h>
 
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
 #include <cmocka.h>
 
+#include "format/writer.h"
 #include "report/live.h"
+#include "report/print_filters.h"
 #include "report/sampling.h"
 
 static struct live *start(uint64_t every, uint64_t bytes)
@@ -221,6 +227,90 @@ static void a_weight_beyond_all_bounds_is_cut(void **state)
 	finish(live);
 }
 
+/* What print_filters() says of a trace with @meta and @losses in which 3 blocks of 40 bytes are
+ * outstanding.  The caller frees it. */
+static char *printed(const struct mlk_meta *meta, const struct mlk_losses *losses)
+{
+	char path[] = "/tmp/test_report_sampling.XXXXXX", *text;
+	struct mlk_event event = {.kind = MLK_ALLOC, .func = MLK_FUNC_MALLOC, .nr_regs = 17};
+	struct mlk_reader *trace;
+	struct mlk_writer *w;
+	struct leaks *leaks;
+	int fd = mkstemp(path);
+	size_t len;
+	FILE *out;
+
+	assert_int_equal(mlk_writer_open(&w, fd, meta, 1), 0);
+	event.size = 40;
+	event.time_ns = 1;
+	for (event.addr = 0x1000; event.addr <= 0x3000; event.addr += 0x1000)
+		assert_int_equal(mlk_writer_event(w, &event), 0);
+	mlk_writer_set_losses(w, losses);
+	assert_int_equal(mlk_writer_finish(w, MLK_END_EXITED, 2), 0);
+	mlk_writer_free(w);
+	close(fd);
+	assert_int_equal(mlk_reader_open_file(&trace, path), 0);
+	unlink(path);
+	assert_int_equal(leaks_collect(&leaks, trace, NULL, 0), 0);
+	out = open_memstream(&text, &len);
+	print_filters(out, mlk_reader_meta(trace), leaks);
+	fclose(out);
+	leaks_free(leaks);
+	mlk_reader_free(trace);
+	return text;
+}
+
+static void check_printed(const struct mlk_meta *meta, const struct mlk_losses *losses,
+			  const char *expected)
+{
+	char *text = printed(meta, losses);
+
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+#define UNKNOWN                                                                            \
+	.command = "", .exe = "", .comm = "", .hostname = "", .kernel = "", .machine = "", \
+	.recorder = "", .backend = ""
+
+static void filters_are_told_with_what_they_left_out(void **state)
+{
+	static const struct mlk_meta none = {UNKNOWN};
+	static const struct mlk_meta sizes = {UNKNOWN, .min_size = 64, .max_size = 4096};
+	static const struct mlk_meta every = {UNKNOWN, .sample_every = 5000};
+	static const struct mlk_meta bytes = {UNKNOWN, .sample_bytes = 512 << 10};
+	static const struct mlk_meta trigger = {UNKNOWN, .trigger_bytes = 1 << 20};
+	static const struct mlk_losses nothing;
+	static const struct mlk_losses losses = {
+		.skipped = {1001, 1002, 1003, 1004, 1005, 1006},
+		.skipped_bytes = {10001, 10002, 10003, 10004, 10005, 10006}};
+
+	(void)state;
+	check_printed(&none, &nothing, "");
+	check_printed(&sizes, &nothing,
+		      "  not recorded: blocks below 64 or above 4,096 bytes (0 blocks, 0 bytes)\n");
+	/* the root of 3 * 5000 * 4999 is 8659.4; of 512 Ki / 40 = 13107.7 for p, 22702.6 */
+	check_printed(&every, &nothing,
+		      "  sampled: one of 5,000 allocations; all blocks and bytes are estimates\n"
+		      "    standard error of what is outstanding: 8,660 blocks, 346,376 bytes\n"
+		      "    not recorded: allocations that are not among the sample (0 blocks, 0 "
+		      "bytes)\n");
+	check_printed(&bytes, &nothing,
+		      "  sampled: one allocation in 524,288 bytes on average; all blocks and bytes "
+		      "are estimates\n"
+		      "    standard error of what is outstanding: 22,703 blocks, 908,094 bytes\n"
+		      "    not recorded: allocations that are not among the sample (0 blocks, 0 "
+		      "bytes)\n");
+	check_printed(&trigger, &losses,
+		      "  not recorded: blocks of some sizes (1,001 blocks, 10,001 bytes)\n"
+		      "  not recorded: threads until they had 1,048,576 bytes outstanding (1,003 "
+		      "blocks, 10,003 bytes)\n"
+		      "  not recorded: what came before the delay was over (1,004 blocks, 10,004 "
+		      "bytes)\n"
+		      "  table of recorded blocks full: 1,006; other blocks' frees are in the "
+		      "trace\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -232,6 +322,7 @@ int main(void)
 		cmocka_unit_test(sums_hold_through_realloc_reuse_and_exec),
 		cmocka_unit_test(the_standard_error_is_that_of_many_drawings),
 		cmocka_unit_test(a_weight_beyond_all_bounds_is_cut),
+		cmocka_unit_test(filters_are_told_with_what_they_left_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
