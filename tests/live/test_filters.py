@@ -37,6 +37,18 @@ class FilterCase(LoadCase):
     def counts(self, line):
         return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", line)}
 
+    def attach(self, target, *options):
+        """Start mleak on @target, and wait for the trace: it gets its name when the probes stand."""
+        trace = self.path("x.mlk")
+        mleak = self.start_mleak("record", "-o", trace, *options, "-p", str(target.pid))
+        end = time.monotonic() + 30
+        while not os.path.exists(trace):
+            if mleak.poll() is not None:
+                self.fail("mleak ended at once: %s" % (self.finish(mleak),))
+            self.assertLess(time.monotonic(), end, "mleak attached nothing within 30 s")
+            time.sleep(0.01)
+        return mleak, trace
+
     def attach_to_target(self, *options):
         """Start the target, and mleak on it with @options, given once the target stands."""
         target = self.spawn(["./target"], stdin=-1)
