@@ -7,6 +7,10 @@
  * - At a higher stack pointer than the one noted, the noted call is over.
  * - Who makes the new call stands on the stack.  When that is not an allocator, the call is the
  *   program's own: of a signal handler, or of a program whose noted call was left.  It counts.
+ * - The C library is no witness, for a handler and a program that left the call use it too.  But
+ *   both need a signal to come while the call is under way, and of that the kernel tells.  (If the
+ *   handler just returns, and only then the allocator calls another, both count: two allocations
+ *   of one address.  The second takes the first one's place.)
  * - As long as a call is under way its return address is replaced by that of the kernel's
  *   trampoline.  Where that has gone, the noted call is over.
  */
@@ -35,41 +39,51 @@ static __always_inline __u64 word_at(__u64 addr)
 }
 
 /* Is @ip in the code of a library that allocates? */
-static __always_inline int in_library(__u64 ip)
+static __always_inline int in_library(const struct event_code *code, __u64 ip)
 {
 	for (int i = 0; i < EVENT_MAX_CODE; i++)
-		if (ip - code.libraries[i].start < code.libraries[i].size)
+		if (ip - code->libraries[i].start < code->libraries[i].size)
 			return 1;
 	return 0;
 }
 
 /* May @ip be the code of an allocator?  In a program that brings its own, any of it may. */
-static __always_inline int in_allocator(__u64 ip)
+static __always_inline int in_allocator(const struct event_code *code, __u64 ip)
 {
-	return in_library(ip) || ip - code.program.start < code.program.size;
+	return in_library(code, ip) || ip - code->program.start < code->program.size;
 }
 
 /* Is the call noted as @call still to return? */
 static __always_inline int is_pending(const struct call *call, __u64 trampoline)
 {
-	return call->sp && (!trampoline || word_at(call->sp) == trampoline);
+	return call->sp > CALL_NONE && (!trampoline || word_at(call->sp) == trampoline);
 }
 
 /* Is the call whose entry has the stack pointer @sp made inside the call @st->now?  A separate
  * function: it is seldom needed. */
 static __noinline int is_nested(struct thread_state *st, __u64 sp)
 {
+	const struct event_code *code;
 	__u64 caller, tramp;
 
-	if (!st || !st->now.sp || sp > st->now.sp)
+	if (!st || st->now.sp <= CALL_NONE || sp > st->now.sp)
 		return 0;
 	tramp = trampoline();
 	caller = word_at(sp);
 	if (tramp && caller == tramp)
 		return 1; /* reached by a jump from a function whose return is probed */
-	if (sp == st->now.sp)
+	if (sp == st->now.sp || st->now.func & CALL_INTERRUPTED)
 		return 0;
-	return in_allocator(caller) && is_pending(&st->now, tramp);
+	code = code_of(st->id);
+	return code && in_allocator(code, caller) && is_pending(&st->now, tramp);
+}
+
+/* Count a call whose return was not seen; while the probes are taken out, that is none to wonder
+ * at. */
+static __always_inline void count_unreturned(void)
+{
+	if (!ended)
+		count(&drops.ret);
 }
 
 /* Something is noted: is a call at @sp to be noted instead?  What it replaces is kept, or counted.
@@ -79,46 +93,57 @@ static __noinline int makes_room(struct thread_state *st, __u64 sp)
 	if (!st || is_nested(st, sp))
 		return 0;
 	if (sp < st->now.sp && is_pending(&st->now, trampoline())) {
-		if (st->outer.sp)
-			count(&drops.ret);
+		if (st->outer.sp > CALL_NONE)
+			count_unreturned();
 		st->outer = st->now;
 		return 1;
 	}
-	count(&drops.ret);
-	if (st->outer.sp && sp >= st->outer.sp) {
-		count(&drops.ret);
-		st->outer.sp = 0;
+	count_unreturned();
+	if (st->outer.sp > CALL_NONE && sp >= st->outer.sp) {
+		count_unreturned();
+		st->outer.sp = CALL_NONE;
 	}
 	return 1;
 }
 
-/* Note the call that begins at @sp.  NULL: it is nested in another. */
-static __always_inline struct call *call_begin(struct thread_state *st, __u64 sp)
+/* Note the call of @func that begins at @sp.  NULL: it is nested in another. */
+static __always_inline struct call *call_begin(struct thread_state *st, __u64 sp, __u32 func)
 {
-	if (st->now.sp && !makes_room(st, sp))
+	if (st->now.sp != CALL_NONE && !makes_room(st, sp))
 		return 0;
 	st->now.sp = sp;
+	st->now.func = st->outer.sp > CALL_NONE ? func | CALL_IN_HANDLER : func;
 	return &st->now;
 }
 
-/* The call of @func returns with the stack pointer @sp.  False: it was not the one noted. */
-static __always_inline int call_end(struct thread_state *st, __u64 sp, __u64 func,
-				    struct call *ended)
+static __always_inline __u32 call_func(const struct call *call)
+{
+	return call->func & CALL_FUNC;
+}
+
+/* The call of @func returns with the stack pointer @sp: is it st->now?  Then call_over() is next,
+ * when all that was noted of it has been used. */
+static __always_inline int call_returns(struct thread_state *st, __u64 sp, __u32 func)
 {
 	/* The return pops the return address, on which the stack pointer stood at the entry. */
 	if (st->now.sp != sp - 8) {
-		if (!st->outer.sp || st->outer.sp != sp - 8)
+		if (st->outer.sp <= CALL_NONE || st->outer.sp != sp - 8)
 			return 0;
-		count(&drops.ret); /* of the handler, which has been left */
+		count_unreturned(); /* of the handler, which has been left */
 		st->now = st->outer;
-		st->outer.sp = 0;
+		st->outer.sp = CALL_NONE;
 	}
-	if (st->now.func != func)
-		return 0;
-	*ended = st->now;
-	st->now = st->outer;
-	st->outer.sp = 0;
-	return 1;
+	return call_func(&st->now) == func;
+}
+
+static __always_inline void call_over(struct thread_state *st)
+{
+	if (st->outer.sp > CALL_NONE) {
+		st->now = st->outer;
+		st->outer.sp = CALL_NONE;
+		return;
+	}
+	st->now.sp = CALL_NONE;
 }
 
 #endif

@@ -15,6 +15,8 @@ enum event_type {
 	EVENT_RESTORE = 4,
 	EVENT_EXEC = 5,
 	EVENT_UNMAP = 6,
+	EVENT_FORK = 7,
+	EVENT_EXIT = 8,
 };
 
 /* The probed function, as attach cookie; the same numbers as enum mlk_func in format/trace.h. */
@@ -38,37 +40,82 @@ enum event_func {
 	FUNC_MUNMAP = 66,
 };
 
-/* Every event but EVENT_ALLOC; and the first part of struct event_range. */
+/* How processes and threads are numbered: the process in the upper half, the thread in the lower,
+ * as the recorder's pid namespace does it. */
+static inline __u32 event_tgid(__u64 id)
+{
+	return (__u32)(id >> 32);
+}
+
+static inline __u32 event_tid(__u64 id)
+{
+	return (__u32)id;
+}
+
+/* EVENT_FREE, EVENT_RELEASE, EVENT_RESTORE; and the first part of all that follow.  It has no time:
+ * it happened after what came before it, which is all that is asked of it. */
 struct event_small {
 	__u32 type;   /* enum event_type */
 	__u32 nested; /* EVENT_FREE: made inside an allocator's call; EVENT_EXEC: not by the main
-			 thread */
-	__u32 tgid, tid;
-	__u64 time_ns;
-	__u64 addr; /* the block; 0 for EVENT_EXEC */
+			 thread; EVENT_FORK: the child shares its parent's memory, as after vfork */
+	__u64 id;     /* process and thread; EVENT_FORK: that which forked */
+	__u64 addr;   /* the block; EVENT_FORK: the child's process number; else 0 */
 };
 
-/* EVENT_UNMAP: [addr, addr + size) is about to be unmapped; EVENT_RESTORE by the same thread takes
- * it back. */
+/* EVENT_UNMAP: [addr, addr + value) is about to be unmapped, where the kernel rounds the end up to
+ * a page; EVENT_RESTORE by the same thread takes it back. */
 struct event_range {
 	struct event_small small;
-	__u64 size; /* bytes; the kernel rounds its end up to a page */
+	__u64 size; /* bytes */
+};
+
+/* EVENT_EXEC, EVENT_FORK, EVENT_EXIT. */
+struct event_life {
+	struct event_small small;
+	__u64 time_ns; /* CLOCK_MONOTONIC */
+};
+
+/* The registers that an event carries, in this order: those that a called function keeps, and where
+ * it returns to.  All others hold nothing at a call's return that an unwinder could need (x86-64
+ * psABI 1.0, figure 3.4). */
+enum event_reg {
+	EVENT_RBX,
+	EVENT_RBP,
+	EVENT_RSP,
+	EVENT_R12,
+	EVENT_R13,
+	EVENT_R14,
+	EVENT_R15,
+	EVENT_RIP,
+	EVENT_NR_REGS,
 };
 
 struct event_alloc {
 	__u32 type; /* EVENT_ALLOC */
 	__u32 func; /* enum event_func */
+	__u64 id;   /* process and thread */
 	__u64 addr; /* the block */
 	__u64 size; /* bytes asked for */
-	struct dwunw_async_event capture;
+	__u64 time_ns;
+	__u64 regs[EVENT_NR_REGS];
+	union {
+		__u64 take; /* both of these, as the programs hold them */
+		struct {
+			__u32 stack_len; /* bytes of stack that are valid, from regs[EVENT_RSP] on */
+			__u32 flags;	 /* enum dwunw_event_flag, without
+					    DWUNW_EVENT_RETURN_ADDRESS: that goes without saying */
+		};
+	};
+	__u8 stack[];
 };
 
 /* Events that never reached the ring, and why. */
 struct event_drops {
 	__u64 alloc, free, release, restore, exec, unmap; /* the ring was full */
-	__u64 ret;     /* calls replaced by the thread's next one: their return was never seen */
-	__u64 state;   /* no memory for a thread's state */
-	__u64 pointer; /* posix_memalign's result could not be read */
+	__u64 fork, exit; /* the ring, or the table of processes, was full */
+	__u64 ret;	  /* calls replaced by the thread's next one: their return was never seen */
+	__u64 state;	  /* no memory for a thread's state */
+	__u64 pointer;	  /* posix_memalign's result could not be read */
 };
 
 /* Why something was not sent on purpose; the same numbers as enum mlk_skip in format/trace.h. */
@@ -118,19 +165,21 @@ struct event_code_range {
 	__u64 start, size;
 };
 
-#define EVENT_MAX_CODE 8
+#define EVENT_MAX_CODE	  8
+#define EVENT_MAX_TARGETS 4096
 
-/* Whose calls are an allocator's own.  Set by the recorder. */
+/* What is known of a process that is recorded: whose calls are an allocator's own.  Set by the
+ * recorder; a fork hands it on to the child. */
 struct event_code {
 	struct event_code_range libraries[EVENT_MAX_CODE]; /* allocators, C library, loader */
 	struct event_code_range program; /* the executable, if it defines an allocator */
-	__u64 ended;	 /* calls that begin now do not count: the probes are being taken out */
 	__u64 stale;	 /* another program runs, where all this does not hold; set at its exec */
 	__u64 is_static; /* it is statically linked: its C library's mappings are told by flags */
 };
 
-_Static_assert(sizeof(struct event_range) == 40, "no padding");
-_Static_assert(sizeof(struct event_small) == 32, "no padding: it would leak kernel memory");
-_Static_assert(sizeof(struct event_alloc) == 24 + sizeof(struct dwunw_async_event), "no padding");
+_Static_assert(sizeof(struct event_small) == 24, "no padding: it would leak kernel memory");
+_Static_assert(sizeof(struct event_range) == 32, "no padding");
+_Static_assert(sizeof(struct event_life) == 32, "no padding");
+_Static_assert(sizeof(struct event_alloc) == 48 + 8 * EVENT_NR_REGS, "no padding");
 
 #endif

@@ -11,13 +11,16 @@
 #ifndef MLEAK_BPF_FILTER_H
 #define MLEAK_BPF_FILTER_H
 
-#include "bpf/send.h"
 #include "bpf/state.h"
 
 /* Set by the recorder before the programs are loaded. */
 const volatile struct event_filter filter;
 
 struct event_filter_control filter_control;
+
+/* In send.h. */
+static __always_inline int send_small(struct thread_state *st, enum event_type type, __u64 addr,
+				      __u32 nested);
 
 /* A block of a process. */
 struct filter_key {
@@ -51,6 +54,14 @@ struct {
 	__type(key, __u32);
 	__type(value, __s64); /* below 0 by blocks of a thread before, of the same number */
 } thread_bytes SEC(".maps");
+
+/* The processes that began as a copy of another, and free what that allocated. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, EVENT_MAX_TARGETS);
+	__type(key, __u32);
+	__type(value, __u32);
+} filter_copies SEC(".maps");
 
 /* Of each CPU its own: CPUs that count in one place wait for each other. */
 struct {
@@ -151,14 +162,15 @@ static __always_inline int filter_thread_is_full(__u32 tid, __u64 size)
 	return 1;
 }
 
-static __noinline int filter_takes(struct thread_state *st, __u64 id, __u64 addr, __u64 size,
-				   __u64 func)
+static __noinline int filter_takes(struct thread_state *st, __u32 func, __u64 addr)
 {
 	int mapped = func == FUNC_MMAP || func == FUNC_MREMAP;
-	struct filter_block block = {.size = size, .tid = (__u32)id};
+	struct filter_block block = {};
 
 	if (!st)
 		return 0;
+	block.size = st->now.size;
+	block.tid = event_tid(st->id);
 	if (filter.delays &&
 	    (!filter_control.begin_ns || bpf_ktime_get_ns() < filter_control.begin_ns))
 		return filter_skip(EVENT_SKIP_DELAY, block.size);
@@ -171,39 +183,42 @@ static __noinline int filter_takes(struct thread_state *st, __u64 id, __u64 addr
 		block.sent = filter_skip(EVENT_SKIP_SAMPLE, block.size);
 	/* What unmaps it is sent in any case. */
 	if (filter.trigger_bytes || (block.sent && !mapped))
-		filter_keep(id, addr, &block);
+		filter_keep(st->id, addr, &block);
 	return block.sent;
 }
 
-/* Is what @call has allocated to be sent? */
-static __always_inline int filter_alloc(struct thread_state *st, const struct call *call, __u64 id,
-					__u64 addr)
+/* Is what @st->now, a call of @func, has allocated to be sent? */
+static __always_inline int filter_alloc(struct thread_state *st, __u32 func, __u64 addr)
 {
-	return !filter.on || filter_takes(st, id, addr, call->size, call->func);
+	return !filter.on || filter_takes(st, func, addr);
 }
 
 /* A block is freed of which nothing is known.  Returns 0. */
-static __always_inline int filter_unknown(__u64 id, __u64 addr)
+static __always_inline int filter_unknown(struct thread_state *st, __u64 addr)
 {
-	if (!filter_control.full && id >> 32 == target_tgid)
+	__u32 tgid = event_tgid(st->id);
+
+	if (!filter_control.full && !bpf_map_lookup_elem(&filter_copies, &tgid))
 		return filter_skip(EVENT_SKIP_FREE, 0);
-	if (send_small(EVENT_FREE, id, addr, 1))
+	if (send_small(st, EVENT_FREE, addr, 1))
 		count(&drops.free);
 	return 0;
 }
 
 /* Take out what is known of the block at @addr into @old.  Returns whether it was sent. */
-static __noinline int filter_forget(__u64 id, __u64 addr, struct filter_block *old)
+static __noinline int filter_forget(struct thread_state *st, __u64 addr, struct filter_block *old)
 {
-	struct filter_key key = {.addr = addr, .tgid = id >> 32};
-	struct filter_block *known = bpf_map_lookup_elem(&filter_blocks, &key);
+	struct filter_key key = {.addr = addr};
+	struct filter_block *known;
 
-	if (!old)
+	if (!st || !old)
 		return 0;
+	key.tgid = event_tgid(st->id);
+	known = bpf_map_lookup_elem(&filter_blocks, &key);
 	old->sent = 0;
 	old->size = 0;
 	if (!known)
-		return filter_unknown(id, addr);
+		return filter_unknown(st, addr);
 	*old = *known;
 	filter_account(old->tid, -(__s64)old->size);
 	bpf_map_delete_elem(&filter_blocks, &key);
@@ -211,42 +226,48 @@ static __noinline int filter_forget(__u64 id, __u64 addr, struct filter_block *o
 }
 
 /* Is the free of @addr still to be sent? */
-static __always_inline int filter_free(__u64 id, __u64 addr)
+static __always_inline int filter_free(struct thread_state *st, __u64 addr)
 {
 	struct filter_block old;
 
-	return !filter.on || filter_forget(id, addr, &old);
+	return !filter.on || filter_forget(st, addr, &old);
 }
 
 /* Is the release of @addr by realloc still to be sent?  A free that was sent in its place cannot
  * be taken back: a block that is not known stays freed if its realloc fails. */
-static __always_inline int filter_release(struct thread_state *st, __u64 id, __u64 addr)
+static __always_inline int filter_release(struct thread_state *st, __u64 addr)
 {
-	return !filter.on || filter_forget(id, addr, &st->filter.released);
+	return !filter.on || filter_forget(st, addr, &st->filter.released);
 }
 
-/* What @call, which failed, released lives.  Is that to be sent? */
-static __always_inline int filter_restore(struct thread_state *st, const struct call *call,
-					  __u64 id)
+static __noinline int filter_restores(struct thread_state *st)
 {
-	struct filter_block *old = &st->filter.released;
+	struct filter_block *old = st ? &st->filter.released : 0;
 
-	if (!filter.on || call->func == FUNC_MREMAP)
-		return 1;
-	if (!old->size && !old->sent)
+	if (!old || (!old->size && !old->sent))
 		return 0;
 	filter_account(old->tid, old->size);
-	filter_keep(id, call->arg, old);
+	filter_keep(st->id, st->now.arg, old);
 	return old->sent;
+}
+
+/* What @st->now, which failed, released lives.  Is that to be sent?  @func is that call's. */
+static __always_inline int filter_restore(struct thread_state *st, __u32 func)
+{
+	return !filter.on || func == FUNC_MREMAP || filter_restores(st);
 }
 
 /* [@addr, @addr + @size) is unmapped: of a mapping that begins there only the rest is left.  What
  * does not reach its beginning is not taken off. */
-static __noinline int filter_unmap_known(__u64 id, __u64 addr, __u64 size)
+static __noinline int filter_unmap_known(struct thread_state *st, __u64 addr, __u64 size)
 {
-	struct filter_key key = {.addr = addr, .tgid = id >> 32};
-	struct filter_block *known = bpf_map_lookup_elem(&filter_blocks, &key), rest;
+	struct filter_key key = {.addr = addr};
+	struct filter_block *known, rest;
 
+	if (!st)
+		return 0;
+	key.tgid = event_tgid(st->id);
+	known = bpf_map_lookup_elem(&filter_blocks, &key);
 	if (!known)
 		return 0;
 	rest = *known;
@@ -257,23 +278,40 @@ static __noinline int filter_unmap_known(__u64 id, __u64 addr, __u64 size)
 	}
 	filter_account(rest.tid, -(__s64)size);
 	rest.size -= size;
-	filter_keep(id, addr + size, &rest);
+	filter_keep(st->id, addr + size, &rest);
 	return 0;
 }
 
-static __always_inline void filter_unmap(__u64 id, __u64 addr, __u64 size)
+static __always_inline void filter_unmap(struct thread_state *st, __u64 addr, __u64 size)
 {
 	if (filter.on && filter.trigger_bytes)
-		filter_unmap_known(id, addr, size);
+		filter_unmap_known(st, addr, size);
 }
 
-/* Another program runs: nothing of the one before is outstanding. */
+/* The process @tgid begins as a copy of another. */
+static __always_inline void filter_fork(__u32 tgid)
+{
+	__u32 copy = 1;
+
+	if (filter.on && bpf_map_update_elem(&filter_copies, &tgid, &copy, BPF_ANY))
+		filter_control.full = 1;
+}
+
+/* The process @tgid is a copy no more. */
+static __always_inline void filter_exit(__u32 tgid)
+{
+	if (filter.on)
+		bpf_map_delete_elem(&filter_copies, &tgid);
+}
+
+/* The thread @id runs another program: nothing of the one before is outstanding. */
 static __always_inline void filter_exec(__u64 id)
 {
-	__u32 tid = (__u32)id;
+	__u32 tid = event_tid(id);
 
 	if (filter.on && filter.trigger_bytes)
 		bpf_map_delete_elem(&thread_bytes, &tid);
+	filter_exit(event_tgid(id));
 }
 
 #endif

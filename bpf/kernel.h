@@ -21,8 +21,44 @@ struct mm_struct {
 	struct uprobes_state uprobes_state;
 };
 
+struct ns_common {
+	unsigned int inum; /* the inode of the namespace's file */
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
+/* The number of a task in one namespace. */
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level; /* of the innermost namespace; the initial one has 0 */
+	struct upid numbers[1];
+};
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live; /* threads of the process that have not ended */
+};
+
+struct thread_struct {
+	unsigned long fsbase; /* where fs: points to, as last set by a system call or saved */
+};
+
 struct task_struct {
 	struct mm_struct *mm;
+	int pid, tgid;
+	struct pid *thread_pid;
+	struct task_struct *group_leader;
+	struct signal_struct *signal;
+	struct thread_struct thread;
 };
 
 struct vm_area_struct {

@@ -6,7 +6,7 @@
  * globally ordered ring, an address is therefore never given out again before its free was seen.
  */
 #include "bpf/calls.h"
-#include "bpf/filter.h"
+#include "bpf/life.h"
 #include "bpf/send.h"
 #include "bpf/state.h"
 
@@ -43,192 +43,249 @@ static __always_inline int maps_file(__u64 addr)
 /* mmap(addr, length, prot, flags, fd, offset), mremap(old, old_size, new_size, flags, new).  They
  * do not count when a library makes them that allocates, or the C library: then it is an arena or a
  * thread's stack. */
-static __noinline int map_entry(struct pt_regs *ctx, struct thread_state *st, __u64 id, __u64 func)
+static __noinline int map_entry(struct pt_regs *ctx, struct thread_state *st, __u32 func)
 {
+	const struct event_code *code = st ? code_of(st->id) : 0;
 	struct call *call;
 
-	if (!st || code.stale || in_library(word_at(ctx->rsp)) ||
+	if (!st || !code || code->stale || in_library(code, word_at(ctx->rsp)) ||
 	    (func == FUNC_MREMAP && maps_file(ctx->rdi)))
 		return 0;
-	call = call_begin(st, ctx->rsp);
+	call = call_begin(st, ctx->rsp, func);
 	if (!call)
 		return 0;
-	call->func = func;
 	call->flags = (__u32)ctx->rcx;
 	call->arg = ctx->rdi;
 	call->size = ctx->rsi;
 	if (func == FUNC_MMAP)
 		return 0;
 	call->size = ctx->rdx;
-	filter_unmap(id, ctx->rdi, ctx->rsi);
-	if (ctx->rsi && !(call->flags & MREMAP_DONTUNMAP) && send_range(id, ctx->rdi, ctx->rsi))
-		count(&drops.unmap);
+	if (ctx->rsi && !(call->flags & MREMAP_DONTUNMAP))
+		record_unmap(st, ctx->rdi, ctx->rsi);
 	return 0;
 }
 
 /* Operator delete of an allocator: it frees by itself, or calls free, or another operator. */
-static __noinline int delete_entry(struct pt_regs *ctx, struct thread_state *st, __u64 id)
+static __noinline int delete_entry(struct pt_regs *ctx, struct thread_state *st)
 {
 	__u64 addr = ctx->rdi;
 	struct call *call;
 
 	if (!st || !addr)
 		return 0;
-	call = call_begin(st, ctx->rsp);
-	if (call) {
-		call->func = FUNC_DELETE;
+	call = call_begin(st, ctx->rsp, FUNC_DELETE);
+	if (call)
 		call->arg = addr;
-	} else if (st->now.func == FUNC_DELETE && st->now.arg == addr) {
+	else if (call_func(&st->now) == FUNC_DELETE && st->now.arg == addr)
 		return 0;
-	}
-	if (filter_free(id, addr) && send_small(EVENT_FREE, id, addr, !call))
-		count(&drops.free);
+	record_free(st, addr, !call);
 	return 0;
 }
 
-/* Of all functions that return something, and operator delete. */
-SEC("uprobe")
-int alloc_entry(struct pt_regs *ctx)
+/* Bytes that a call of @func asks for. */
+static __always_inline __u64 bytes_asked(const struct pt_regs *ctx, __u32 func)
 {
-	__u64 id = target_thread(), func = bpf_get_attach_cookie(ctx);
-	struct thread_state *st;
+	switch (func) {
+	case FUNC_CALLOC:
+		return ctx->rdi * ctx->rsi;
+	case FUNC_REALLOC:
+	case FUNC_ALIGNED_ALLOC:
+	case FUNC_MEMALIGN:
+		return ctx->rsi;
+	case FUNC_POSIX_MEMALIGN:
+		return ctx->rdx;
+	case FUNC_REALLOCARRAY:
+		return array_size(ctx->rsi, ctx->rdx);
+	default:
+		return ctx->rdi;
+	}
+}
+
+/* Any function that returns something, and operator delete. */
+static __noinline int any_entry(struct pt_regs *ctx, __u32 func)
+{
+	struct thread_state *st = know_thread();
 	struct call *call;
 
-	if (!id || code.ended)
+	if (!st)
 		return 0;
-	st = state_of_thread(BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!st) {
-		count(&drops.state);
-		return 0;
-	}
 	if (func == FUNC_DELETE)
-		return delete_entry(ctx, st, id);
+		return delete_entry(ctx, st);
 	if (func == FUNC_MMAP || func == FUNC_MREMAP)
-		return map_entry(ctx, st, id, func);
-	call = call_begin(st, ctx->rsp);
+		return map_entry(ctx, st, func);
+	call = call_begin(st, ctx->rsp, func);
 	if (!call)
 		return 0; /* the outermost counts */
-	call->func = func;
 	call->arg = ctx->rdi;
-	call->size = ctx->rdi;
-	if (func == FUNC_CALLOC)
-		call->size = ctx->rdi * ctx->rsi;
-	else if (func == FUNC_REALLOC || func == FUNC_ALIGNED_ALLOC || func == FUNC_MEMALIGN)
-		call->size = ctx->rsi;
-	else if (func == FUNC_POSIX_MEMALIGN)
-		call->size = ctx->rdx;
-	else if (func == FUNC_REALLOCARRAY)
-		call->size = array_size(ctx->rsi, ctx->rdx);
+	call->size = bytes_asked(ctx, func);
 	if ((func == FUNC_REALLOC || func == FUNC_REALLOCARRAY) && call->arg &&
-	    filter_release(st, id, call->arg) && send_small(EVENT_RELEASE, id, call->arg, 0))
+	    filter_release(st, call->arg) && send_small(st, EVENT_RELEASE, call->arg, 0))
 		count(&drops.release);
 	return 0;
 }
 
-/* What @call, which returns @result, has allocated; 0: nothing, and what it had released lives. */
-static __noinline __u64 mapped(const struct call *call, __u64 id, __u64 result)
+/* What @st->now, which returns @result, has mapped; 0: nothing, and what it had released lives. */
+static __noinline __u64 mapped(struct thread_state *st, __u64 result)
 {
-	__u32 replaces;
+	const struct event_code *code = st ? code_of(st->id) : 0;
+	__u32 func, flags;
 
-	if (!call || result >= -(__u64)MAX_ERRNO)
+	if (!st || !code || result >= -(__u64)MAX_ERRNO)
 		return 0;
-	replaces = call->func == FUNC_MREMAP ? MREMAP_FIXED : MAP_FIXED;
-	if (call->flags & replaces && send_range(id, result, call->size))
-		count(&drops.unmap);
+	func = call_func(&st->now);
+	flags = st->now.flags;
+	if (flags & (func == FUNC_MREMAP ? MREMAP_FIXED : MAP_FIXED))
+		record_unmap(st, result, st->now.size);
 	/* The pages of a file are the file's. */
-	if (call->func == FUNC_MMAP &&
-	    (!(call->flags & MAP_ANONYMOUS) || (code.is_static && call->flags & MAP_STACK)))
+	if (func == FUNC_MMAP &&
+	    (!(flags & MAP_ANONYMOUS) || (code->is_static && flags & MAP_STACK)))
 		return 0;
 	return result;
+}
+
+/* What @st->now returns when it returns @result; 0: nothing. */
+static __noinline __u64 block_of(struct thread_state *st, __u64 result)
+{
+	__u64 addr = 0;
+
+	switch (st ? call_func(&st->now) : FUNC_DELETE) {
+	case FUNC_DELETE:
+		return 0;
+	case FUNC_MMAP:
+	case FUNC_MREMAP:
+		return mapped(st, result);
+	case FUNC_POSIX_MEMALIGN:
+		if (!(int)result &&
+		    bpf_probe_read_user(&addr, sizeof(addr), (void *)st->now.arg))
+			count(&drops.pointer);
+		return addr;
+	default:
+		return result;
+	}
+}
+
+/* A call that moves a block has failed: the block lives. */
+static __always_inline void restore(struct thread_state *st)
+{
+	__u32 func = call_func(&st->now);
+
+	if ((func == FUNC_REALLOC || func == FUNC_REALLOCARRAY || func == FUNC_MREMAP) &&
+	    st->now.size && st->now.arg && filter_restore(st, func) &&
+	    send_small(st, EVENT_RESTORE, st->now.arg, 0))
+		count(&drops.restore);
+}
+
+/* The call of @func that returns now has given out a block; 0: none, and all is done about it. */
+static __noinline __u64 any_return(struct pt_regs *ctx, struct thread_state *st, __u32 func)
+{
+	__u64 addr;
+
+	if (!st || !call_returns(st, ctx->rsp, func))
+		return 0;
+	addr = block_of(st, ctx->rax);
+	if (!addr) {
+		restore(st);
+		call_over(st);
+	}
+	return addr;
+}
+
+/* Of all functions that return something but malloc, and of operator delete. */
+SEC("uprobe")
+int alloc_entry(struct pt_regs *ctx)
+{
+	return any_entry(ctx, (__u32)bpf_get_attach_cookie(ctx));
 }
 
 SEC("uretprobe")
 int alloc_return(struct pt_regs *ctx)
 {
-	__u64 id = target_thread(), func = bpf_get_attach_cookie(ctx), addr = ctx->rax;
-	struct thread_state *st;
-	struct call call;
+	__u32 func = (__u32)bpf_get_attach_cookie(ctx);
+	struct thread_state *st = state_of_thread();
+	unsigned long addr = any_return(ctx, st, func);
 
-	if (!id)
+	if (!st || !addr)
 		return 0;
-	st = state_of_thread(0);
-	if (!st || !call_end(st, ctx->rsp, func, &call) || func == FUNC_DELETE)
+	record_alloc(ctx, st, func, &addr);
+	call_over(st);
+	return 0;
+}
+
+/* malloc and free have programs of their own: what is usual is done at once, the rest as for the
+ * others. */
+SEC("uprobe")
+int malloc_entry(struct pt_regs *ctx)
+{
+	struct thread_state *st = state_of_thread();
+
+	if (!st || st->now.sp != CALL_NONE)
+		return any_entry(ctx, FUNC_MALLOC);
+	st->now.sp = ctx->rsp;
+	st->now.size = ctx->rdi;
+	st->now.func = FUNC_MALLOC;
+	return 0;
+}
+
+SEC("uretprobe")
+int malloc_return(struct pt_regs *ctx)
+{
+	struct thread_state *st = state_of_thread();
+
+	if (!st)
 		return 0;
-	if (func == FUNC_MMAP || func == FUNC_MREMAP) {
-		addr = mapped(&call, id, addr);
-	} else if (func == FUNC_POSIX_MEMALIGN) {
-		if ((int)ctx->rax != 0)
+	if (st->now.sp != ctx->rsp - 8 || st->now.func != FUNC_MALLOC || !ctx->rax)
+		if (!any_return(ctx, st, FUNC_MALLOC))
 			return 0;
-		if (bpf_probe_read_user(&addr, sizeof(addr), (void *)call.arg)) {
-			count(&drops.pointer);
-			return 0;
-		}
-	}
-	if (addr) {
-		if (filter_alloc(st, &call, id, addr))
-			record_alloc(ctx, st, &call, id, addr);
-	} else if ((func == FUNC_REALLOC || func == FUNC_REALLOCARRAY || func == FUNC_MREMAP) &&
-		   call.size && call.arg && filter_restore(st, &call, id) &&
-		   send_small(EVENT_RESTORE, id, call.arg, 0)) {
-		count(&drops.restore);
-	}
+	barrier_var(st); /* or the compiler keeps it twice */
+	record_alloc(ctx, st, FUNC_MALLOC, &ctx->rax);
+	call_over(st);
 	return 0;
 }
 
 /* What the kernel would refuse unmaps nothing; what a library unmaps, that allocates, never
- * counted.
- */
-static __always_inline int unmap_entry(const struct pt_regs *ctx, __u64 id)
+ * counted. */
+SEC("uprobe")
+int munmap_entry(struct pt_regs *ctx)
 {
 	__u64 addr = ctx->rdi, size = ctx->rsi;
+	struct thread_state *st = know_thread();
+	const struct event_code *code = st ? code_of(st->id) : 0;
 
-	if (addr & (PAGE_SIZE - 1) || !size || addr + size < addr || in_library(word_at(ctx->rsp)))
+	if (!code || addr & (PAGE_SIZE - 1) || !size || addr + size < addr ||
+	    in_library(code, word_at(ctx->rsp)))
 		return 0;
-	filter_unmap(id, addr, size);
-	if (send_range(id, addr, size))
-		count(&drops.unmap);
+	record_unmap(st, addr, size);
 	return 0;
 }
 
-/* Of all functions that only free. */
+/* A free of a thread that is not known yet, or within a call. */
+static __noinline int any_free(struct pt_regs *ctx)
+{
+	struct thread_state *st = know_thread();
+	__u64 addr = ctx->rdi;
+	__u32 nested;
+
+	if (!st)
+		return 0;
+	nested = is_nested(st, ctx->rsp);
+	if (nested && call_func(&st->now) == FUNC_DELETE && st->now.arg == addr)
+		return 0; /* sent when the operator was entered */
+	record_free(st, addr, nested);
+	return 0;
+}
+
+/* Of all other functions that only free. */
 SEC("uprobe")
 int free_entry(struct pt_regs *ctx)
 {
-	__u64 id = target_thread(), addr = ctx->rdi;
-	struct thread_state *st;
-	__u32 nested = 0;
-
-	if (!id || !addr)
-		return 0;
-	if (bpf_get_attach_cookie(ctx) == FUNC_MUNMAP)
-		return unmap_entry(ctx, id);
-	st = state_of_thread(0);
-	if (st && st->now.sp && ctx->rsp <= st->now.sp)
-		nested = is_nested(st, ctx->rsp);
-	if (nested && st->now.func == FUNC_DELETE && st->now.arg == addr)
-		return 0; /* sent when the operator was entered */
-	if (filter_free(id, addr) && send_small(EVENT_FREE, id, addr, nested))
-		count(&drops.free);
-	return 0;
-}
-
-/* Arguments: the task, its thread id before (another when it was not the main thread), the program.
- */
-SEC("raw_tp/sched_process_exec")
-int process_exec(struct bpf_raw_tracepoint_args *ctx)
-{
-	__u64 id = target_thread(), self = bpf_get_current_pid_tgid();
 	struct thread_state *st;
 
-	if (!id)
+	if (!ctx->rdi)
 		return 0;
-	code.stale = 1;
-	filter_exec(id);
-	st = state_of_thread(0);
-	if (st)
-		st->now.sp = st->outer.sp = st->stack_lo = st->stack_hi = 0;
-	if (send_small(EVENT_EXEC, id, 0, (__u32)ctx->args[1] != (__u32)self))
-		count(&drops.exec);
+	st = state_of_thread();
+	if (!st || st->now.sp != CALL_NONE)
+		return any_free(ctx);
+	record_free(st, ctx->rdi, 0);
 	return 0;
 }
 

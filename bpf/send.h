@@ -2,18 +2,14 @@
 #ifndef MLEAK_BPF_SEND_H
 #define MLEAK_BPF_SEND_H
 
+#include "bpf/filter.h"
+#include "bpf/ring.h"
 #include "bpf/stack.h"
 #include "bpf/state.h"
 
-/* Waking the recorder costs the target a good part of an event: do it once for each lot. */
-static __always_inline __u64 submit_flags(void)
-{
-	__u64 waiting = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);
-
-	return waiting - wakeup_bytes < 2 * 65536 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
-}
-
-static __always_inline int send_small(enum event_type type, __u64 id, __u64 addr, __u32 nested)
+/* An event of the thread @st about @addr, which takes no time to note.  -1: the ring is full. */
+static __always_inline int send_small(struct thread_state *st, enum event_type type, __u64 addr,
+				      __u32 nested)
 {
 	struct event_small *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 
@@ -21,142 +17,153 @@ static __always_inline int send_small(enum event_type type, __u64 id, __u64 addr
 		return -1;
 	e->type = type;
 	e->nested = nested;
-	e->tgid = id >> 32;
-	e->tid = (__u32)id;
-	e->time_ns = bpf_ktime_get_ns();
+	e->id = st->id;
 	e->addr = addr;
-	/* An exec is waited for: the new program may need probes elsewhere. */
-	bpf_ringbuf_submit(e, type == EVENT_EXEC ? BPF_RB_FORCE_WAKEUP : submit_flags());
+	bpf_ringbuf_submit(e, spend(st, sizeof(*e)));
 	return 0;
 }
 
+/* Every free goes through here. */
+static __always_inline void record_free(struct thread_state *st, __u64 addr, __u32 nested)
+{
+	if (filter_free(st, addr) && send_small(st, EVENT_FREE, addr, nested))
+		count(&drops.free);
+}
+
 /* EVENT_UNMAP of [@addr, @addr + @size). */
-static __always_inline int send_range(__u64 id, __u64 addr, __u64 size)
+static __always_inline void record_unmap(struct thread_state *st, __u64 addr, __u64 size)
 {
 	struct event_range *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 
-	if (!e)
-		return -1;
+	filter_unmap(st, addr, size);
+	if (!e) {
+		count(&drops.unmap);
+		return;
+	}
 	e->small.type = EVENT_UNMAP;
 	e->small.nested = 0;
-	e->small.tgid = id >> 32;
-	e->small.tid = (__u32)id;
-	e->small.time_ns = bpf_ktime_get_ns();
+	e->small.id = st->id;
 	e->small.addr = addr;
 	e->size = size;
-	bpf_ringbuf_submit(e, submit_flags());
+	bpf_ringbuf_submit(e, spend(st, sizeof(*e)));
+}
+
+/* @id: the process it happens to, and its thread.  -1: the ring is full.  It wakes the recorder, for
+ * there is something to be done about it. */
+static __always_inline int send_life(enum event_type type, __u64 id, __u64 addr, __u32 nested)
+{
+	struct event_life *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+
+	if (!e)
+		return -1;
+	e->small.type = type;
+	e->small.nested = nested;
+	e->small.id = id;
+	e->small.addr = addr;
+	e->time_ns = bpf_ktime_get_ns();
+	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
 
 static __always_inline void copy_regs(__u64 *to, const struct pt_regs *ctx)
 {
-	to[0] = ctx->rax;
-	to[1] = ctx->rdx;
-	to[2] = ctx->rcx;
-	to[3] = ctx->rbx;
-	to[4] = ctx->rsi;
-	to[5] = ctx->rdi;
-	to[6] = ctx->rbp;
-	to[7] = ctx->rsp;
-	to[8] = ctx->r8;
-	to[9] = ctx->r9;
-	to[10] = ctx->r10;
-	to[11] = ctx->r11;
-	to[12] = ctx->r12;
-	to[13] = ctx->r13;
-	to[14] = ctx->r14;
-	to[15] = ctx->r15;
-	to[16] = ctx->rip;
+	to[EVENT_RBX] = ctx->rbx;
+	to[EVENT_RBP] = ctx->rbp;
+	to[EVENT_RSP] = ctx->rsp;
+	to[EVENT_R12] = ctx->r12;
+	to[EVENT_R13] = ctx->r13;
+	to[EVENT_R14] = ctx->r14;
+	to[EVENT_R15] = ctx->r15;
+	to[EVENT_RIP] = ctx->rip;
 }
 
-/* One allocation on its way into the ring. */
-struct alloc {
-	__u64 id; /* process and thread */
-	__u64 addr, size, alloc_id;
-	__u32 func, flags;
-	__u32 stack_len; /* bytes wanted */
-};
-
-/* Send @a with room for @room stack bytes, a constant.  -1: the ring is too full for so much. */
-static __always_inline int send_alloc(struct pt_regs *ctx, const struct alloc *a, const __u32 room)
+/* Stack bytes for which there is room in an event: a few sizes, for the ring's records have sizes
+ * that the verifier knows.  0: for so many there is none. */
+static __always_inline __u32 room_for(__u32 len)
 {
-	struct event_alloc *e = bpf_ringbuf_reserve(&events, sizeof(*e) + room, 0);
-	__u32 flags = a->flags;
-	struct copied c;
-
-	if (!e)
-		return -1;
-	e->type = EVENT_ALLOC;
-	e->func = a->func;
-	e->addr = a->addr;
-	e->size = a->size;
-	e->capture.tgid = a->id >> 32;
-	e->capture.tid = (__u32)a->id;
-	e->capture.alloc_id = a->alloc_id;
-	e->capture.timestamp = bpf_ktime_get_ns();
-	e->capture.ip = ctx->rip;
-	e->capture.sp = ctx->rsp;
-	copy_regs(e->capture.regs_snapshot, ctx);
-	c = copy_stack(e->capture.stack_bytes, ctx->rsp, a->stack_len, room,
-		       !(flags & DWUNW_EVENT_STACK_UNBOUNDED));
-	if (c.hole)
-		flags |= DWUNW_EVENT_STACK_FAULT;
-	e->capture.stack_size = c.len;
-	e->capture.flags = flags;
-	bpf_ringbuf_submit(e, submit_flags());
-	return 0;
+	if (len <= 1024)
+		return len <= DWUNW_CAPTURE_SLICE ? DWUNW_CAPTURE_SLICE : len <= 512 ? 512 : 1024;
+	if (len <= 4096)
+		return len <= 2048 ? 2048 : len <= 3072 ? 3072 : 4096;
+	if (len <= 16384)
+		return len <= 8192 ? 8192 : 16384;
+	return len <= 32768 ? 32768 : len <= 65536 ? 65536 : 0;
 }
 
-/* Send with the smallest room that holds the stack: the ring's records have constant sizes. */
-static __always_inline int send_alloc_fitting(struct pt_regs *ctx, const struct alloc *a)
-{
-	if (a->stack_len <= 512)
-		return send_alloc(ctx, a, 512);
-	if (a->stack_len <= 1024)
-		return send_alloc(ctx, a, 1024);
-	if (a->stack_len <= 2048)
-		return send_alloc(ctx, a, 2048);
-	if (a->stack_len <= 4096)
-		return send_alloc(ctx, a, 4096);
-	if (a->stack_len <= 8192)
-		return send_alloc(ctx, a, 8192);
-	if (a->stack_len <= 16384)
-		return send_alloc(ctx, a, 16384);
-	if (a->stack_len <= 32768)
-		return send_alloc(ctx, a, 32768);
-	return send_alloc(ctx, a, 65536);
-}
+/* How much of a stack is taken: bytes in the lower half, enum dwunw_event_flag in the upper one, as
+ * event_alloc.take has it.  TAKE_NONE: nothing, the allocation is dropped. */
+#define TAKE(len, flags) ((__u64)(flags) << 32 | (len))
+#define TAKE_NONE	 0xffffffffull
 
-static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_state *st,
-					 const struct call *call, __u64 id, __u64 addr)
+/* The stack is not the one noted, or not all of it may be taken. */
+static __noinline __u64 take_less(struct thread_state *st, __u64 sp)
 {
-	__u64 room = stack_room(st, ctx->rsp);
-	struct alloc a = {
-		.id = id,
-		.addr = addr,
-		.size = call->size,
-		.alloc_id = __sync_fetch_and_add(&last_alloc_id, 1) + 1,
-		.func = call->func,
-		.flags = DWUNW_EVENT_RETURN_ADDRESS,
-		.stack_len = stack_limit,
-	};
+	__u64 len = st ? st->stack_hi - sp : 0, most = st ? st->stack_most : 0;
+	__u32 flags = 0;
 
-	if (!room)
-		a.flags |= DWUNW_EVENT_STACK_UNBOUNDED;
-	else if (room <= stack_limit)
-		a.stack_len = (__u32)room;
-	else
-		a.flags |= DWUNW_EVENT_STACK_LIMIT;
-	if (!send_alloc_fitting(ctx, &a))
-		return;
-	if (a.stack_len > DWUNW_CAPTURE_SLICE) {
-		a.stack_len = DWUNW_CAPTURE_SLICE;
-		a.flags &= ~DWUNW_EVENT_STACK_LIMIT;
-		a.flags |= DWUNW_EVENT_STACK_DEGRADED;
-		if (!send_alloc(ctx, &a, DWUNW_CAPTURE_SLICE))
-			return;
+	if (!st)
+		return TAKE_NONE;
+	if (len > st->stack_span) {
+		len = find_stack(st, sp);
+		if (!len) {
+			len = stack_limit;
+			flags = DWUNW_EVENT_STACK_UNBOUNDED;
+		}
 	}
-	count(&drops.alloc);
+	if (len <= most)
+		return TAKE(len, flags);
+	if (most < stack_limit)
+		flags |= DWUNW_EVENT_STACK_DEGRADED;
+	else
+		flags |= DWUNW_EVENT_STACK_LIMIT;
+	return most ? TAKE(most, flags) : TAKE_NONE;
+}
+
+static __always_inline struct event_alloc *reserve_alloc(__u64 room)
+{
+	return bpf_ringbuf_reserve(&events, sizeof(struct event_alloc) + room, 0);
+}
+
+/*
+ * Every allocation goes through here: @st->now, a call of @func, has returned *@addr.
+ *
+ * The stack is read at once; only where a page of it is not in memory, by pages.  What is needed
+ * late is read late: registers that keep it through the calls of helpers are few.
+ */
+static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_state *st, __u32 func,
+					 const unsigned long *addr)
+{
+	__u64 take = st->stack_hi - ctx->rsp, room;
+	struct event_alloc *e = 0;
+
+	if (!filter_alloc(st, func, *addr))
+		return;
+	if (take > st->stack_usual)
+		take = take_less(st, ctx->rsp);
+	room = room_for((__u32)take);
+	if (room)
+		e = reserve_alloc(room);
+	if (!e && retry_with_slice(st, take)) {
+		take = TAKE(DWUNW_CAPTURE_SLICE, DWUNW_EVENT_STACK_DEGRADED);
+		room = DWUNW_CAPTURE_SLICE;
+		e = reserve_alloc(DWUNW_CAPTURE_SLICE);
+	}
+	if (!e) {
+		count(&drops.alloc);
+		return;
+	}
+	barrier();
+	e->type = EVENT_ALLOC;
+	e->func = func;
+	e->id = st->id;
+	e->addr = *addr;
+	e->size = st->now.size;
+	e->take = take;
+	copy_regs(e->regs, ctx);
+	e->time_ns = bpf_ktime_get_ns();
+	if (bpf_probe_read_user(e->stack, (__u32)take, (void *)e->regs[EVENT_RSP]))
+		take_pages(e, ctx->rsp, room_for((__u32)take));
+	bpf_ringbuf_submit(e, spend(st, (__u32)take));
 }
 
 #endif

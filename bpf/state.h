@@ -1,4 +1,4 @@
-/* state.h - what the programs share: settings, the ring, the threads' state
+/* state.h - what the programs share: settings, the ring, the processes and the threads' state
  *
  * Included by mleak.bpf.c only, as the other headers here but event.h: one object, many files.
  */
@@ -18,31 +18,55 @@
 #define PAGE_SIZE 4096u
 
 /* Set by the recorder before the programs are loaded. */
-const volatile __u32 target_tgid; /* as its own pid namespace numbers it, see pidns_ino */
-const volatile __u64 pidns_dev;	  /* the recorder's pid namespace, to give out its numbers; */
-const volatile __u64 pidns_ino;	  /* 0: the initial one */
+const volatile __u64 pidns_dev; /* the recorder's pid namespace, to give out its numbers; */
+const volatile __u64 pidns_ino; /* 0: the initial one */
 const volatile __u32 stack_limit = 65536;
-const volatile __u64 wakeup_bytes = 1 << 20; /* wake the recorder when so much is waiting */
+const volatile __u32 follow; /* record the children of recorded processes too */
+
+/* Set by the recorder while it detaches: a call whose return is not seen any more is no loss. */
+__u64 ended;
 
 struct event_drops drops;
-struct event_code code; /* set by the recorder before it attaches */
-__u64 last_alloc_id;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 64 << 20);
+	__uint(max_entries, 64 << 20); /* the recorder sets another size */
 } events SEC(".maps");
+
+/* The processes that are recorded, by number.  A thread that was found to belong to one is not
+ * looked up again until it calls exec; so after a process was taken out, some events of its threads
+ * may still come.  The programs put in the children that follow, and take out what has ended. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, EVENT_MAX_TARGETS);
+	__type(key, __u32);
+	__type(value, struct event_code);
+} targets SEC(".maps");
 
 /* An allocator's call under way. */
 struct call {
-	__u64 sp;    /* stack pointer at its entry; 0: there is none */
+	__u64 sp;    /* stack pointer at its entry, CALL_NONE or CALL_UNKNOWN */
 	__u64 size;  /* bytes asked for */
 	__u64 arg;   /* realloc, delete, mremap: the old block; posix_memalign: where the new one is
 			written */
-	__u32 func;  /* enum event_func */
+	__u32 func;  /* enum event_func, with CALL_INTERRUPTED and CALL_IN_HANDLER */
 	__u32 flags; /* mmap, mremap: as given */
 };
 
+/* Values of call.sp: no stack is there. */
+enum {
+	CALL_UNKNOWN = 0, /* the thread was not looked up yet; for the outer call as CALL_NONE */
+	CALL_NONE = 1,	  /* no call is under way */
+};
+
+/* Bits of call.func beside the function's number: so one comparison tells the usual case. */
+enum {
+	CALL_FUNC = 0xff,
+	CALL_INTERRUPTED = 1 << 8, /* a signal came; its handler may have left the call for good */
+	CALL_IN_HANDLER = 1 << 9,  /* made while another was under way, which is kept as outer */
+};
+
+/* A block as filter.h knows it. */
 struct filter_block {
 	__u64 size; /* bytes */
 	__u32 tid;  /* of the thread that allocated it */
@@ -56,11 +80,15 @@ struct filter_thread {
 	struct filter_block released; /* by the realloc under way; all zero: not known */
 };
 
-/* A thread's outermost call, the one that a signal handler interrupted, and what was learned of its
- * stack. */
+/* What is known of a thread: its outermost call, the one that a signal handler interrupted, and
+ * where its stack lies. */
 struct thread_state {
 	struct call now, outer;
-	__u64 stack_lo, stack_hi; /* the stack's mapping, when last looked up */
+	__u64 id;		    /* process and thread, as in events; set with now.sp */
+	__u64 stack_hi, stack_span; /* the stack ends at stack_hi and is so long; 0: not known */
+	__u64 stack_usual; /* with so much to its end or less it is that stack, and all is taken */
+	__u32 stack_most;  /* most stack bytes that an event may have now; 0: no allocations */
+	__s32 budget;	   /* bytes to send until the ring is looked at again */
 	struct filter_thread filter;
 };
 
@@ -71,31 +99,68 @@ struct {
 	__type(value, struct thread_state);
 } threads SEC(".maps");
 
-/* The thread's process in the upper half, itself in the lower; 0 for a process not asked for.  The
- * links filter too, but a child of vfork shares the target's memory and so its probes. */
-static __always_inline __u64 target_thread(void)
-{
-	__u64 id = bpf_get_current_pid_tgid();
-
-	if (pidns_ino) {
-		struct bpf_pidns_info ns = {};
-
-		if (bpf_get_ns_current_pid_tgid(pidns_dev, pidns_ino, &ns, sizeof(ns)))
-			return 0;
-		id = (__u64)ns.tgid << 32 | ns.pid;
-	}
-	return id >> 32 == target_tgid ? id : 0;
-}
-
-/* The state of this thread; NULL when it has none and @flags do not ask for a new one. */
-static __always_inline struct thread_state *state_of_thread(__u64 flags)
-{
-	return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, flags);
-}
-
 static __always_inline void count(__u64 *counter)
 {
 	__sync_fetch_and_add(counter, 1);
+}
+
+/* Process and thread, as the recorder's namespace numbers them; 0: it does not know them. */
+static __always_inline __u64 current_id(void)
+{
+	struct bpf_pidns_info ns = {};
+
+	if (!pidns_ino)
+		return bpf_get_current_pid_tgid();
+	if (bpf_get_ns_current_pid_tgid(pidns_dev, pidns_ino, &ns, sizeof(ns)))
+		return 0;
+	return (__u64)ns.tgid << 32 | ns.pid;
+}
+
+/* NULL: the process is not recorded. */
+static __always_inline struct event_code *code_of(__u64 id)
+{
+	__u32 tgid = event_tgid(id);
+
+	return bpf_map_lookup_elem(&targets, &tgid);
+}
+
+/* The state of this thread, if it has any. */
+static __always_inline struct thread_state *state_of_thread(void)
+{
+	return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+}
+
+/* The state of this thread, made if there is none.  NULL: its process is not recorded (the links
+ * filter too, but a child of vfork shares its parent's memory and so its probes), or no memory. */
+static __noinline struct thread_state *know_thread(void)
+{
+	struct thread_state *st = state_of_thread();
+	__u64 id;
+
+	if (st && st->now.sp != CALL_UNKNOWN)
+		return st;
+	id = current_id();
+	if (!id || !code_of(id))
+		return 0;
+	if (!st)
+		st = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0,
+					  BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!st) {
+		count(&drops.state);
+		return 0;
+	}
+	st->id = id;
+	st->now.sp = CALL_NONE;
+	st->stack_most = stack_limit;
+	return st;
+}
+
+/* The thread runs another program now: nothing is known of it any more. */
+static __always_inline void forget_thread(struct thread_state *st)
+{
+	st->now.sp = CALL_UNKNOWN;
+	st->outer.sp = CALL_NONE;
+	st->stack_hi = st->stack_span = st->stack_usual = 0;
 }
 
 #endif

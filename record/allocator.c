@@ -2,6 +2,7 @@
 #include "record/allocator.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -399,10 +400,11 @@ int allocators_find(struct allocators *a, const struct target *t, const struct a
 	err = maps_read(&maps, t->task);
 	if (!err)
 		err = objects_read(&objects, t, &maps);
-	if (err)
+	/* Of one that has ended the caller knows, or will. */
+	if (err && err != -ESRCH && err != -ENOENT)
 		log_error("cannot read what process %d has mapped: %s", (int)t->pid,
 			  strerror(-err));
-	else
+	if (!err)
 		err = find(a, t, &maps, &objects, opts);
 	a->guessed = objects.guessed;
 	objects_release(&objects);
@@ -433,6 +435,25 @@ bool allocators_same(const struct allocators *a, const struct allocators *b)
 				return false;
 	}
 	return true;
+}
+
+int allocators_copy(struct allocators *to, const struct allocators *from)
+{
+	int err = 0;
+
+	*to = *from;
+	for (size_t i = 0; i < to->nr; i++) {
+		struct alloc_object *o = &to->v[i];
+
+		o->path = strdup(from->v[i].path);
+		o->code.path = o->path;
+		o->fd = fcntl(from->v[i].fd, F_DUPFD_CLOEXEC, 0);
+		if (!o->path)
+			err = -ENOMEM;
+		else if (o->fd < 0)
+			err = -errno;
+	}
+	return err;
 }
 
 void allocators_release(struct allocators *a)

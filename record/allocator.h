@@ -63,6 +63,10 @@ struct allocator_opts {
 int allocators_find(struct allocators *a, const struct target *t,
 		    const struct allocator_opts *opts);
 
+/* Make @to a copy of @from, with descriptors of its own: what a child of fork has.
+ * allocators_release() in any case.  Returns 0 or -errno. */
+int allocators_copy(struct allocators *to, const struct allocators *from);
+
 /* Are the same functions of the same files probed by both? */
 bool allocators_same(const struct allocators *a, const struct allocators *b);
 

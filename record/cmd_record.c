@@ -16,6 +16,7 @@
 #include "record/progress.h"
 #include "record/session.h"
 #include "record/signals.h"
+#include "record/tracer.h"
 
 /* Die as the command did, so that a shell's loop sees it; else give its exit status. */
 static int pass_on(int status)
@@ -34,28 +35,62 @@ static int pass_on(int status)
 	return 128 + WTERMSIG(status);
 }
 
-static int dry_run(const struct target *t, const struct allocator_opts *opts)
+static int dry_run(const struct session *s, const struct allocator_opts *opts)
 {
-	struct allocators a;
-	int err = allocators_find(&a, t, opts);
+	int err = 0;
 
-	if (!err)
-		dry_run_print(stdout, t, &a);
-	allocators_release(&a);
+	for (size_t i = 0; !err && i < s->nr; i++) {
+		const struct target *t = &s->all[i]->target;
+		struct allocators a;
+
+		err = allocators_find(&a, t, opts);
+		if (!err)
+			dry_run_print(stdout, t, &a);
+		allocators_release(&a);
+	}
 	return err ? EXIT_RECORD_FAILED : 0;
 }
 
-/* Record s->target, which is open and, if we started it, held.  Returns 0, or EXIT_RECORD_FAILED
- * after one sentence was logged; *released says that the command runs. */
-static int record(struct session *s, const struct record_opts *o, bool *released)
+/* A command that we have started, and its end. */
+struct command {
+	pid_t pid;
+	bool released; /* it runs */
+	bool waited;   /* it has ended, */
+	int status;    /* so */
+};
+
+static void release(const struct session *s, struct command *c)
+{
+	if (s->tracer)
+		tracer_release(s->tracer);
+	else if (c->pid)
+		launch_release(c->pid);
+	c->released = true;
+}
+
+/* From here on nothing holds the command and its children. */
+static void set_free(struct session *s, struct command *c)
+{
+	if (!s->tracer)
+		return;
+	c->waited = tracer_stop(s->tracer, &c->status);
+	tracer_free(s->tracer);
+	s->tracer = NULL;
+}
+
+/* Record the processes of @s, which are open, and of which @c is held if we started it.  Returns 0,
+ * or EXIT_RECORD_FAILED after one sentence was logged. */
+static int record(struct session *s, const struct record_opts *o, struct command *c)
 {
 	struct session_opts opts = {.allocators = o->allocators,
 				    .filters = o->filters,
 				    .link = o->link,
 				    .stack_limit = o->stack_limit,
+				    .ring_size = o->ring_size,
 				    .stack_mode = o->stack_mode,
 				    .embed = o->embed,
-				    .zstd_level = o->zstd_level};
+				    .zstd_level = o->zstd_level,
+				    .follow = o->follow};
 	struct loop_opts limits = {.duration_ns = o->duration_ns, .max_size = o->max_size};
 	struct output out;
 	enum mlk_end reason;
@@ -63,26 +98,25 @@ static int record(struct session *s, const struct record_opts *o, bool *released
 	if (limits.duration_ns)
 		limits.duration_ns += o->filters.delay_ns;
 	if (o->dry_run)
-		return dry_run(&s->target, &o->allocators);
+		return dry_run(s, &o->allocators);
 	if (output_create(&out, o->output))
 		return EXIT_RECORD_FAILED;
 	opts.fd = out.fd;
 	opts.path = o->output;
 	if (session_start(s, &opts) || output_commit(&out)) {
-		mlk_writer_free(s->writer); /* its thread writes to the file */
-		s->writer = NULL;
+		mlk_writer_free(s->journal.writer); /* its thread writes to the file */
+		s->journal.writer = NULL;
 		output_close(&out);
 		return EXIT_RECORD_FAILED;
 	}
-	if (s->target.started)
-		launch_release(s->target.pid);
-	*released = true;
+	release(s, c);
 	reason = loop_run(s, &limits);
+	set_free(s, c);
 	session_finish(s, reason);
 	output_close(&out);
-	if (s->err) {
+	if (s->journal.err) {
 		log_error("the trace '%s' ends early: %s; what it holds so far can be reported",
-			  o->output, mlk_strerror(s->err));
+			  o->output, mlk_strerror(s->journal.err));
 		return EXIT_RECORD_FAILED;
 	}
 	if (reason == MLK_END_SIZE)
@@ -91,15 +125,17 @@ static int record(struct session *s, const struct record_opts *o, bool *released
 	return 0;
 }
 
-static int record_process(const struct record_opts *o)
+static int record_processes(const struct record_opts *o)
 {
 	struct session s = {0};
-	bool released = true;
-	int status = EXIT_RECORD_FAILED;
+	struct command none = {0};
+	int err = 0, status = EXIT_RECORD_FAILED;
 
 	signals_block();
-	if (!target_open(&s.target, o->pid))
-		status = record(&s, o, &released);
+	for (size_t i = 0; !err && i < o->nr_pids; i++)
+		err = session_add_pid(&s, o->pids[i]);
+	if (!err)
+		status = record(&s, o, &none);
 	session_release(&s);
 	return status;
 }
@@ -107,9 +143,10 @@ static int record_process(const struct record_opts *o)
 static int record_command(const struct record_opts *o)
 {
 	struct session s = {0};
-	bool released = false;
-	pid_t pid;
-	int ended, status = launch_start(o->argv, &pid, &ended);
+	struct command c = {0};
+	int ended, status = o->follow ? tracer_start(&s.tracer, o->argv, &c.pid, &ended)
+				      : launch_start(o->argv, &c.pid, &ended);
+	bool held;
 
 	if (status == LAUNCH_ENDED)
 		return pass_on(ended);
@@ -117,16 +154,20 @@ static int record_command(const struct record_opts *o)
 		return status;
 	signals_block();
 	status = EXIT_RECORD_FAILED;
-	if (!target_open(&s.target, pid)) {
-		s.target.started = true;
-		status = record(&s, o, &released);
+	if (!session_add_pid(&s, c.pid)) {
+		s.command = c.pid;
+		s.all[0]->target.started = true;
+		status = record(&s, o, &c);
 	}
+	held = s.tracer != NULL;
+	set_free(&s, &c); /* kills one that does not run yet */
 	session_release(&s);
-	if (!released) {
-		launch_abort(pid);
+	if (!c.released) {
+		if (!held)
+			launch_abort(c.pid);
 		return status;
 	}
-	ended = signals_wait_for(pid);
+	ended = c.waited ? c.status : signals_wait_for(c.pid);
 	return status || ended < 0 ? EXIT_RECORD_FAILED : pass_on(ended);
 }
 
@@ -140,5 +181,5 @@ int cmd_record(int argc, char **argv)
 		record_options_help();
 		return EXIT_OK;
 	}
-	return o.argv ? record_command(&o) : record_process(&o);
+	return o.argv ? record_command(&o) : record_processes(&o);
 }

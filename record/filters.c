@@ -103,26 +103,35 @@ int filters_parse(struct filter_opts *f, int key, const char *text)
 	}
 }
 
-int filters_check(const struct filter_opts *f, pid_t pid)
+static bool is_thread_of(uint32_t tid, const pid_t *pids, size_t nr)
 {
 	char path[64];
 
+	for (size_t i = 0; i < nr; i++) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%u", (int)pids[i], tid);
+		if (!access(path, F_OK))
+			return true;
+	}
+	return false;
+}
+
+int filters_check(const struct filter_opts *f, const pid_t *pids, size_t nr)
+{
 	if (f->max_size && f->min_size > f->max_size) {
 		log_error("no block has at least %llu and at most %llu bytes: see -z and -Z",
 			  (unsigned long long)f->min_size, (unsigned long long)f->max_size);
 		return -EINVAL;
 	}
-	if (f->nr_tids && !pid) {
+	if (f->nr_tids && !nr) {
 		log_error("--tid needs -p PID: the threads of a command have no numbers before it "
 			  "runs");
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < f->nr_tids; i++) {
-		snprintf(path, sizeof(path), "/proc/%d/task/%u", (int)pid, f->tids[i]);
-		if (!access(path, F_OK))
+		if (is_thread_of(f->tids[i], pids, nr))
 			continue;
 		log_error("process %d has no thread %u: 'ps -L -p %d' shows them under LWP",
-			  (int)pid, f->tids[i], (int)pid);
+			  (int)pids[0], f->tids[i], (int)pids[0]);
 		return -EINVAL;
 	}
 	return 0;
@@ -183,6 +192,8 @@ int filters_configure(const struct filter_opts *f, struct mleak_bpf *skel)
 		err = bpf_map__set_autocreate(skel->maps.filter_blocks, false);
 	if (!err && !set.on)
 		err = bpf_map__set_autocreate(skel->maps.filter_skips, false);
+	if (!err && !set.on)
+		err = bpf_map__set_autocreate(skel->maps.filter_copies, false);
 	if (!err && !set.by_thread)
 		err = bpf_map__set_autocreate(skel->maps.thread_modes, false);
 	if (!err && !set.trigger_bytes)

@@ -32,9 +32,9 @@ enum filter_key { FILTER_TID = 512, FILTER_TRIGGER };
  */
 int filters_parse(struct filter_opts *f, int key, const char *text);
 
-/* Do they make sense together, for process @pid (0: a command is to be started)?  Returns 0, or
- * -EINVAL after one sentence was logged. */
-int filters_check(const struct filter_opts *f, pid_t pid);
+/* Do they make sense together, for the @nr processes @pids (none: a command is to be started)?
+ * Returns 0, or -EINVAL after one sentence was logged. */
+int filters_check(const struct filter_opts *f, const pid_t *pids, size_t nr);
 
 /* Is anything left out? */
 bool filters_any(const struct filter_opts *f);

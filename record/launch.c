@@ -20,82 +20,110 @@
 #include "record/objects.h"
 #include "record/target.h"
 
-/* Why the child could not become the command. */
-struct failure {
-	int untraceable; /* ptrace(2) was refused, not execve(2) */
-	int err;
-};
-
-/* In the child: become the command; if that fails, tell the parent why through @report. */
-static void child(char **argv, int report, void (*on_child)(int))
+/* In the child: once the parent has written to @go, become the command; if that fails, tell the
+ * parent why through @report. */
+static void child(char **argv, int report, int go, void (*on_child)(int))
 {
-	struct failure why = {0};
+	char traced;
+	int err;
 
 	signal(SIGCHLD, on_child);
-	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
-		why.untraceable = 1;
-	else
-		execvp(argv[0], argv);
-	why.err = errno;
-	if (write(report, &why, sizeof(why)) != (ssize_t)sizeof(why))
+	if (read(go, &traced, 1) != 1)
+		_exit(EXIT_RECORD_FAILED);
+	execvp(argv[0], argv);
+	err = errno;
+	if (write(report, &err, sizeof(err)) != (ssize_t)sizeof(err))
 		_exit(EXIT_RECORD_FAILED);
 	_exit(EXIT_NOT_FOUND);
 }
 
-static int explain(const char *name, const struct failure *why)
+static int explain_untraceable(const char *name, int err)
 {
-	if (why->untraceable) {
-		log_error("cannot follow the start of '%s' with ptrace (%s; is mleak itself "
-			  "traced?); start "
-			  "it first and attach with -p",
-			  name, strerror(why->err));
-		return EXIT_RECORD_FAILED;
-	}
-	if (why->err == ENOENT) {
+	log_error("cannot follow the start of '%s' with ptrace (%s; is mleak itself traced?); "
+		  "start it first and attach with -p",
+		  name, strerror(err));
+	return EXIT_RECORD_FAILED;
+}
+
+static int explain(const char *name, int err)
+{
+	if (err == ENOENT) {
 		log_error("cannot start '%s': no such command; check its name and PATH", name);
 		return EXIT_NOT_FOUND;
 	}
-	log_error("cannot start '%s': %s", name, strerror(why->err));
+	log_error("cannot start '%s': %s", name, strerror(err));
 	return EXIT_NOT_EXECUTABLE;
+}
+
+/* Wait until the traced child has become the command, whose exec stops it.  0 or an exit status;
+ * no child is left then. */
+static int wait_for_exec(const char *name, pid_t pid, int report)
+{
+	int why, status, sig = 0;
+	/* Either exec closes the pipe, or the reason of its failure comes through it. */
+	ssize_t n = read(report, &why, sizeof(why));
+
+	if (n == (ssize_t)sizeof(why)) {
+		waitpid(pid, &status, 0);
+		return explain(name, why);
+	}
+	while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)) {
+		if (status >> 16 == PTRACE_EVENT_EXEC)
+			return 0;
+		sig = status >> 16 ? 0 : WSTOPSIG(status);
+		ptrace(PTRACE_CONT, pid, NULL, (void *)(intptr_t)sig);
+	}
+	log_error("cannot follow the start of '%s' with ptrace; start it first and attach with -p",
+		  name);
+	launch_abort(pid);
+	return EXIT_RECORD_FAILED;
+}
+
+/* Trace the child, which waits for a byte through @go, and see it become the command. */
+static int trace_exec(const char *name, pid_t pid, int report, int go)
+{
+	const uintptr_t options = PTRACE_O_EXITKILL | PTRACE_O_TRACEEXEC;
+
+	if (ptrace(PTRACE_SEIZE, pid, NULL, (void *)options)) {
+		int err = errno;
+
+		launch_abort(pid);
+		return explain_untraceable(name, err);
+	}
+	if (write(go, "", 1) != 1)
+		kill(pid, SIGKILL);
+	return wait_for_exec(name, pid, report);
 }
 
 /* Start the child and wait until it has become the command.  0 or an exit status. */
 static int start(char **argv, pid_t *pid)
 {
-	int report[2], err, status;
+	int report[2] = {-1, -1}, go[2] = {-1, -1}, result;
 	void (*on_child)(int) =
 		signal(SIGCHLD, SIG_DFL); /* if ignored, nothing could be waited for */
-	struct failure why;
-	ssize_t n;
 
-	if (pipe2(report, O_CLOEXEC)) {
-		log_error("cannot start '%s': %s", argv[0], strerror(errno));
-		return EXIT_RECORD_FAILED;
+	*pid = -1;
+	if (!pipe2(report, O_CLOEXEC) && !pipe2(go, O_CLOEXEC))
+		*pid = fork();
+	if (*pid == 0) {
+		close(go[1]); /* or its end would not be seen */
+		child(argv, report[1], go[0], on_child);
 	}
-	*pid = fork();
-	if (*pid == 0)
-		child(argv, report[1], on_child);
-	err = errno;
-	close(report[1]);
 	if (*pid < 0) {
-		log_error("cannot start '%s': %s", argv[0], strerror(err));
-		close(report[0]);
-		return EXIT_RECORD_FAILED;
+		log_error("cannot start '%s': %s", argv[0], strerror(errno));
+		result = EXIT_RECORD_FAILED;
+	} else {
+		close(report[1]);
+		report[1] = -1;
+		result = trace_exec(argv[0], *pid, report[0], go[1]);
 	}
-	/* Either exec closes the pipe, or the reason of its failure comes through it. */
-	n = read(report[0], &why, sizeof(why));
-	close(report[0]);
-	if (n == (ssize_t)sizeof(why)) {
-		waitpid(*pid, &status, 0);
-		return explain(argv[0], &why);
+	for (int i = 0; i < 2; i++) {
+		if (report[i] >= 0)
+			close(report[i]);
+		if (go[i] >= 0)
+			close(go[i]);
 	}
-	if (waitpid(*pid, &status, 0) == *pid && WIFSTOPPED(status) &&
-	    !ptrace(PTRACE_SETOPTIONS, *pid, NULL, PTRACE_O_EXITKILL))
-		return 0;
-	log_error("cannot follow the start of '%s' with ptrace; start it first and attach with -p",
-		  argv[0]);
-	launch_abort(*pid);
-	return EXIT_RECORD_FAILED;
+	return result;
 }
 
 /* An instruction replaced by int3 in the stopped child. */
@@ -160,9 +188,10 @@ static enum step run_to_trap(pid_t pid, int *status, struct user_regs_struct *re
 			return STEP_FAILED;
 		if (!WIFSTOPPED(*status))
 			return STEP_ENDED;
-		if (WSTOPSIG(*status) == SIGTRAP)
+		if (WSTOPSIG(*status) == SIGTRAP && !(*status >> 16))
 			return ptrace(PTRACE_GETREGS, pid, NULL, regs) ? STEP_FAILED : STEP_ON;
-		sig = WSTOPSIG(*status);
+		/* A stop of the job, and its end, is over for us when it goes on. */
+		sig = *status >> 16 ? 0 : WSTOPSIG(*status);
 	}
 }
 
@@ -267,6 +296,16 @@ int launch_start(char **argv, pid_t *pid, int *ended)
 int launch_release(pid_t pid)
 {
 	return ptrace(PTRACE_DETACH, pid, NULL, NULL) ? -errno : 0;
+}
+
+void launch_follow(pid_t pid)
+{
+	/* Not to be killed with us: the kernel sets it free. */
+	const uintptr_t options = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
+				  PTRACE_O_TRACEEXEC;
+
+	ptrace(PTRACE_SETOPTIONS, pid, NULL, (void *)options);
+	ptrace(PTRACE_CONT, pid, NULL, NULL);
 }
 
 void launch_abort(pid_t pid)

@@ -21,6 +21,10 @@ int launch_start(char **argv, pid_t *pid, int *ended);
 /* Let the child run free.  Returns 0 or -errno. */
 int launch_release(pid_t pid);
 
+/* Let the child run, but stay its tracer: it stops at each fork, clone and exec, and what it starts
+ * is traced too and stops before its first instruction. */
+void launch_follow(pid_t pid);
+
 /* Kill and reap a child that was not released. */
 void launch_abort(pid_t pid);
 

@@ -9,8 +9,11 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "record/children.h"
+#include "record/exec.h"
 #include "record/progress.h"
 #include "record/signals.h"
+#include "record/tracer.h"
 
 #define DRAIN_NS 50000000u  /* how long a few events may wait in the ring */
 #define EXEC_NS	 1000000u   /* the same when a new program waits for its probes */
@@ -18,7 +21,7 @@
 
 #define QUIET_NS 1000000000u /* so long may nothing at all be seen before we say why */
 
-enum source { SOURCE_RING, SOURCE_SIDEBAND, SOURCE_TARGET, SOURCE_SIGNAL };
+enum source { SOURCE_RING, SOURCE_SIDEBAND, SOURCE_TRACER, SOURCE_SIGNAL };
 
 struct loop {
 	struct session *session;
@@ -34,8 +37,8 @@ static void watch(struct loop *l, int fd, enum source source)
 {
 	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = (uint64_t)fd << 32 | source};
 
-	if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &ev) && !l->session->err)
-		l->session->err = -errno;
+	if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &ev) && !l->session->journal.err)
+		l->session->journal.err = -errno;
 }
 
 static void open_loop(struct loop *l)
@@ -48,11 +51,12 @@ static void open_loop(struct loop *l)
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
 	l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (l->epoll < 0 || l->signals < 0) {
-		s->err = -errno;
+		s->journal.err = -errno;
 		return;
 	}
 	watch(l, probes_fd(s->probes), SOURCE_RING);
-	watch(l, s->target.pidfd, SOURCE_TARGET);
+	if (s->tracer)
+		watch(l, tracer_fd(s->tracer), SOURCE_TRACER);
 	watch(l, l->signals, SOURCE_SIGNAL);
 	for (int i = 0; s->sideband && (fd = sideband_fd(s->sideband, i)) >= 0; i++)
 		watch(l, fd, SOURCE_SIDEBAND);
@@ -60,14 +64,16 @@ static void open_loop(struct loop *l)
 
 static void on_signal(struct loop *l, int sig)
 {
-	const struct target *t = &l->session->target;
+	pid_t command = l->session->command;
+	/* What a command has left behind is no longer its own. */
+	bool runs = command && session_newest(l->session, command);
 
 	if (sig == SIGUSR1)
 		session_record_all_threads(l->session);
-	else if (!t->started)
+	else if (!runs)
 		l->reason = MLK_END_SIGNAL;
 	else if (sig == SIGTERM || sig == SIGHUP)
-		kill(t->pid, sig);
+		kill(command, sig);
 	else if (++l->interrupts > 1)
 		l->reason = MLK_END_SIGNAL;
 }
@@ -80,10 +86,25 @@ static void take_signals(struct loop *l)
 		on_signal(l, (int)info.ssi_signo);
 }
 
+/* Processes are held for us: see to their probes, and let them go. */
+static void take_held(struct loop *l)
+{
+	struct session *s = l->session;
+	struct tracer_event event;
+
+	while (tracer_next(s->tracer, &event)) {
+		if (event.what == TRACER_CHILD)
+			children_held(s, event.pid);
+		else
+			session_drain(s); /* a static program can be probed before it begins */
+		tracer_let_go(s->tracer, event.pid);
+	}
+}
+
 /* Milliseconds until something is due. */
 static int patience(const struct loop *l, uint64_t now_ns)
 {
-	uint64_t wait = l->session->execed_ns ? EXEC_NS : DRAIN_NS;
+	uint64_t wait = session_is_urgent(l->session) ? EXEC_NS : DRAIN_NS;
 
 	if (l->end_ns && l->end_ns < now_ns + wait)
 		wait = l->end_ns > now_ns ? l->end_ns - now_ns : 0;
@@ -93,17 +114,20 @@ static int patience(const struct loop *l, uint64_t now_ns)
 static void wait_and_take(struct loop *l, bool drained)
 {
 	struct epoll_event events[16];
-	int n = epoll_wait(l->epoll, events, 16, drained ? patience(l, session_now_ns()) : 0);
+	int n;
 
-	if (n < 0 && errno != EINTR && !l->session->err)
-		l->session->err = -errno;
+	probes_wait(l->session->probes, drained);
+	n = epoll_wait(l->epoll, events, 16, drained ? patience(l, journal_now_ns()) : 0);
+	probes_wait(l->session->probes, false);
+	if (n < 0 && errno != EINTR && !l->session->journal.err)
+		l->session->journal.err = -errno;
 	for (int i = 0; i < n; i++) {
 		enum source source = (enum source)(uint32_t)events[i].data.u64;
 
 		if (source == SOURCE_SIGNAL)
 			take_signals(l);
-		else if (source == SOURCE_TARGET)
-			l->reason = MLK_END_EXITED;
+		else if (source == SOURCE_TRACER)
+			take_held(l);
 		/* The ring and the notices are drained each time anyway.  Those of a thread that
 		 * has ended hang up for ever. */
 		else if (source == SOURCE_SIDEBAND && events[i].events & EPOLLHUP)
@@ -113,11 +137,13 @@ static void wait_and_take(struct loop *l, bool drained)
 
 static void on_time(struct loop *l)
 {
-	uint64_t now_ns = session_now_ns();
+	uint64_t now_ns = journal_now_ns();
 
 	if (l->end_ns && now_ns >= l->end_ns && !l->reason)
 		l->reason = MLK_END_DURATION;
-	if (l->max_size && mlk_writer_bytes(l->session->writer) >= l->max_size && !l->reason)
+	if (session_is_over(l->session) && !l->reason)
+		l->reason = MLK_END_EXITED;
+	if (l->max_size && mlk_writer_bytes(l->session->journal.writer) >= l->max_size && !l->reason)
 		l->reason = MLK_END_SIZE;
 	if (now_ns >= l->start_ns + QUIET_NS && session_is_quiet(l->session))
 		session_explain_quiet(l->session);
@@ -130,7 +156,7 @@ static void on_time(struct loop *l)
 
 enum mlk_end loop_run(struct session *s, const struct loop_opts *opts)
 {
-	struct loop l = {.session = s, .start_ns = session_now_ns()};
+	struct loop l = {.session = s, .start_ns = journal_now_ns()};
 	bool drained = true;
 
 	l.end_ns = opts->duration_ns ? l.start_ns + opts->duration_ns : 0;
@@ -138,7 +164,7 @@ enum mlk_end loop_run(struct session *s, const struct loop_opts *opts)
 	l.next_flush_ns = l.start_ns + FLUSH_NS;
 	progress_begin(&l.progress, l.start_ns);
 	open_loop(&l);
-	while (!l.reason && !s->err) {
+	while (!l.reason && !s->journal.err) {
 		wait_and_take(&l, drained);
 		drained = session_drain(s);
 		on_time(&l);
@@ -148,5 +174,5 @@ enum mlk_end loop_run(struct session *s, const struct loop_opts *opts)
 		close(l.epoll);
 	if (l.signals >= 0)
 		close(l.signals);
-	return s->err ? MLK_END_ERROR : l.reason;
+	return s->journal.err ? MLK_END_ERROR : l.reason;
 }

@@ -15,6 +15,7 @@
 
 enum {
 	OPT_STACK_SIZE = 256,
+	OPT_RING_SIZE,
 	OPT_UPROBES,
 	OPT_RAW_STACK,
 	OPT_REDACT,
@@ -22,14 +23,15 @@ enum {
 	OPT_MAX_SIZE,
 	OPT_PREFIX,
 	OPT_DRY_RUN,
-	OPT_COMPRESS
+	OPT_COMPRESS,
+	OPT_FOLLOW
 };
 
 static const struct option_help {
 	int key;
 	const char *name, *arg, *help;
 } table[] = {
-	{'p', "pid", "PID", "watch the running process PID"},
+	{'p', "pid", "PID", "watch the running process PID; may be given several times"},
 	{'o', "output", "FILE",
 	 "write the trace to FILE; one that is there is kept as FILE.old [mleak.mlk]"},
 	{'d', "duration", "TIME",
@@ -44,6 +46,8 @@ static const struct option_help {
 	 "record a thread from when it has so many bytes outstanding; SIGUSR1: all of them"},
 	{OPT_STACK_SIZE, "stack-size", "BYTES",
 	 "take at most so much of a stack, 128 to 64K [64K]"},
+	{OPT_RING_SIZE, "ring-size", "BYTES",
+	 "let so much wait between kernel and mleak, 64K to 1G, a power of two [64M]"},
 	{OPT_RAW_STACK, "raw-stack", NULL,
 	 "keep stacks as they are, not only what unwinding may need"},
 	{OPT_REDACT, "redact", NULL,
@@ -56,6 +60,7 @@ static const struct option_help {
 	{OPT_UPROBES, "uprobes", "KIND", "how to attach: auto, multi (Linux 6.6) or perf [auto]"},
 	{'O', "obj", "FILE", "probe the allocator of FILE too, which the process has mapped"},
 	{OPT_PREFIX, "prefix", "NAME", "probe functions whose names begin so too, as in je_malloc"},
+	{OPT_FOLLOW, "follow", NULL, "record child processes too, and theirs, from their start on"},
 	{OPT_DRY_RUN, "dry-run", NULL, "show what would be probed, and where; record nothing"},
 	{'h', "help", NULL, "show this help"},
 };
@@ -85,7 +90,7 @@ void record_options_help(void)
 	     "itself fails.");
 }
 
-static int parse_pid(const char *text, pid_t *pid)
+static int parse_pid(const char *text, struct record_opts *o)
 {
 	char *end;
 	long value;
@@ -96,7 +101,11 @@ static int parse_pid(const char *text, pid_t *pid)
 		log_error("'%s' is no process id: give a number, as 'ps -e' shows it", text);
 		return -EINVAL;
 	}
-	*pid = (pid_t)value;
+	if (o->nr_pids == RECORD_MAX_PIDS) {
+		log_error("too many processes: give at most %d with -p", RECORD_MAX_PIDS);
+		return -EINVAL;
+	}
+	o->pids[o->nr_pids++] = (pid_t)value;
 	return 0;
 }
 
@@ -117,6 +126,19 @@ static int parse_stack_size(const char *text, uint32_t *bytes)
 		return 0;
 	}
 	log_error("'%s' is no stack size: give bytes, from 128 to 64K", text);
+	return -EINVAL;
+}
+
+static int parse_ring_size(const char *text, uint32_t *bytes)
+{
+	uint64_t value;
+
+	if (units_bytes(text, 1 << 30, &value) && value >= 1 << 16 && !(value & (value - 1))) {
+		*bytes = (uint32_t)value;
+		return 0;
+	}
+	log_error("'%s' is no size for the ring: give a power of two from 64K to 1G, as in 16M",
+		  text);
 	return -EINVAL;
 }
 
@@ -181,7 +203,7 @@ static int parse_one(struct record_opts *o, int key)
 {
 	switch (key) {
 	case 'p':
-		return parse_pid(optarg, &o->pid);
+		return parse_pid(optarg, o);
 	case 'o':
 		o->output = optarg;
 		return 0;
@@ -189,6 +211,8 @@ static int parse_one(struct record_opts *o, int key)
 		return parse_duration(optarg, &o->duration_ns);
 	case OPT_STACK_SIZE:
 		return parse_stack_size(optarg, &o->stack_limit);
+	case OPT_RING_SIZE:
+		return parse_ring_size(optarg, &o->ring_size);
 	case OPT_UPROBES:
 		return parse_link(optarg, &o->link);
 	case OPT_RAW_STACK:
@@ -218,6 +242,9 @@ static int parse_one(struct record_opts *o, int key)
 	case OPT_DRY_RUN:
 		o->dry_run = true;
 		return 0;
+	case OPT_FOLLOW:
+		o->follow = true;
+		return 0;
 	case 'h':
 		o->help = true;
 		return 0;
@@ -240,9 +267,9 @@ static int check(const struct record_opts *o)
 {
 	if (o->help)
 		return 0;
-	if ((o->pid != 0) != (o->argv != NULL))
-		return filters_check(&o->filters, o->pid);
-	if (o->pid)
+	if ((o->nr_pids != 0) != (o->argv != NULL))
+		return filters_check(&o->filters, o->pids, o->nr_pids);
+	if (o->nr_pids)
 		log_error("give either -p PID or a command to start, not both");
 	else
 		log_error("nothing to record: give -p PID, or a command to start after --");
@@ -256,6 +283,7 @@ int record_options_parse(struct record_opts *o, int argc, char **argv)
 
 	*o = (struct record_opts){.output = "mleak.mlk",
 				  .stack_limit = MLK_MAX_STACK,
+				  .ring_size = PROBES_RING_SIZE,
 				  .stack_mode = MLK_STACK_FILTERED,
 				  .embed = EMBED_SYMBOLS,
 				  .zstd_level = 1};

@@ -3,6 +3,7 @@
 #define RECORD_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -11,13 +12,17 @@
 #include "record/module.h"
 #include "record/probes.h"
 
+#define RECORD_MAX_PIDS 64
+
 struct record_opts {
-	pid_t pid;   /* 0: a command is started */
-	char **argv; /* the command, NULL-terminated; NULL: pid */
+	pid_t pids[RECORD_MAX_PIDS];
+	size_t nr_pids; /* 0: a command is started */
+	char **argv; /* the command, NULL-terminated; NULL: pids */
 	const char *output;
 	uint64_t duration_ns; /* from the end of the delay on; 0: no limit */
 	struct filter_opts filters;
 	uint32_t stack_limit; /* bytes */
+	uint32_t ring_size;   /* bytes, a power of two pages */
 	enum probe_link link;
 	enum mlk_stack_mode stack_mode;
 	enum module_embed embed;
@@ -25,6 +30,7 @@ struct record_opts {
 	uint64_t max_size; /* of the trace, bytes; 0: no limit */
 	struct allocator_opts allocators;
 	bool dry_run; /* show what would be probed, and end */
+	bool follow;  /* record children, too */
 	bool help;
 };
 

@@ -4,7 +4,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,22 +14,19 @@
 #include "bpf/event.h"
 #include "mleak.bpf.skel.h"
 #include "mleak.h"
-#include "record/allocator.h"
 #include "record/kernel.h"
 #include "record/uprobe_multi.h"
 
 /* Inode of the initial pid namespace, include/linux/proc_ns.h: PROC_PID_INIT_INO. */
 #define INITIAL_PIDNS 0xeffffffcul
 
+#define WAKEUP_BYTES (1u << 20) /* with a large ring, wake the recorder when so much is waiting */
+
 struct probes {
 	struct mleak_bpf *skel;
 	struct ring_buffer *ring;
 	bool multi;
-	int *multi_links; /* descriptors */
-	size_t nr_multi, room_multi;
-	struct bpf_link **links;
-	size_t nr_links, room_links;
-	struct bpf_link *exec;
+	struct bpf_link *life[4]; /* that tell of exec, fork, exit and signals */
 };
 
 /* Frees first, so that no block is seen given out whose free is not; returns before entries, so
@@ -38,11 +34,21 @@ struct probes {
 static const struct step {
 	enum site_kind kind;
 	bool is_return;
-} steps[] = {{SITE_FREE, false}, {SITE_ALLOC, true}, {SITE_ALLOC, false}};
-
-#define MAX_CLOSERS (3 * ALLOCATOR_MAX_OBJECTS)
+	enum event_func only; /* the one function, or 0: those that have no step of their own */
+} steps[] = {{SITE_FREE, false, FUNC_FREE},   {SITE_FREE, false, 0},
+	     {SITE_ALLOC, true, FUNC_MALLOC}, {SITE_ALLOC, true, 0},
+	     {SITE_ALLOC, false, FUNC_MALLOC}, {SITE_ALLOC, false, 0}};
 
 #define NR_STEPS (sizeof(steps) / sizeof(steps[0]))
+
+_Static_assert(NR_STEPS <= LINKS_MAX_MULTI, "a link a step");
+
+static bool is_of_step(const struct alloc_site *site, const struct step *step)
+{
+	bool has_own = site->func == FUNC_MALLOC || site->func == FUNC_FREE;
+
+	return site->kind == step->kind && (step->only ? site->func == step->only : !has_own);
+}
 
 static int libbpf_quiet(enum libbpf_print_level level, const char *fmt, va_list args)
 {
@@ -52,12 +58,17 @@ static int libbpf_quiet(enum libbpf_print_level level, const char *fmt, va_list 
 }
 
 /* Settings that must be there before the programs are loaded. */
-static int configure(struct mleak_bpf *skel, const struct target *t, const struct probes_opts *opts)
+static int configure(struct mleak_bpf *skel, const struct probes_opts *opts)
 {
 	struct stat ns;
 
-	skel->rodata->target_tgid = (uint32_t)t->pid;
 	skel->rodata->stack_limit = opts->stack_limit;
+	skel->rodata->follow = opts->follow;
+	skel->rodata->ring_size = opts->ring_size;
+	/* Soon enough even for a hundred threads, of which each sends so much unseen. */
+	skel->rodata->check_bytes = opts->ring_size / 1024;
+	skel->rodata->wakeup_bytes =
+		opts->ring_size / 8 < WAKEUP_BYTES ? opts->ring_size / 8 : WAKEUP_BYTES;
 	if (!stat("/proc/self/ns/pid", &ns) && ns.st_ino != INITIAL_PIDNS) {
 		skel->rodata->pidns_dev = ns.st_dev;
 		skel->rodata->pidns_ino = ns.st_ino;
@@ -68,18 +79,22 @@ static int configure(struct mleak_bpf *skel, const struct target *t, const struc
 static struct bpf_program *program_of(const struct probes *p, const struct step *step)
 {
 	if (step->kind == SITE_FREE)
-		return p->skel->progs.free_entry;
+		return step->only ? p->skel->progs.free_entry : p->skel->progs.munmap_entry;
+	if (step->only)
+		return step->is_return ? p->skel->progs.malloc_return : p->skel->progs.malloc_entry;
 	return step->is_return ? p->skel->progs.alloc_return : p->skel->progs.alloc_entry;
 }
 
-static int load(struct probes *p, const struct target *t, const struct probes_opts *opts)
+static int load(struct probes *p, const struct probes_opts *opts)
 {
 	int err;
 
 	p->skel = mleak_bpf__open();
 	if (!p->skel)
 		return -errno;
-	err = configure(p->skel, t, opts);
+	err = configure(p->skel, opts);
+	if (!err)
+		err = bpf_map__set_max_entries(p->skel->maps.events, opts->ring_size);
 	if (err)
 		return err;
 	for (size_t i = 0; p->multi && i < NR_STEPS; i++)
@@ -91,121 +106,126 @@ static int load(struct probes *p, const struct target *t, const struct probes_op
 
 static void unload(struct probes *p)
 {
-	probes_detach(p);
-	bpf_link__destroy(p->exec);
-	p->exec = NULL;
+	for (size_t i = 0; i < sizeof(p->life) / sizeof(p->life[0]); i++) {
+		bpf_link__destroy(p->life[i]);
+		p->life[i] = NULL;
+	}
 	mleak_bpf__destroy(p->skel);
 	p->skel = NULL;
 }
 
-/* Room for one more thing of @size in *@array.  NULL: there is no memory. */
-static void *one_more(void *array, size_t nr, size_t *room, size_t size)
-{
-	void **at = array, *grown = *at;
-
-	if (nr == *room) {
-		grown = realloc(*at, (*room ? *room * 2 : 16) * size);
-		if (!grown)
-			return NULL;
-		*room = *room ? *room * 2 : 16;
-		*at = grown;
-	}
-	return (char *)grown + nr * size;
-}
-
-/* One multi link for all sites of @o that @step is for. */
-static int link_multi(struct probes *p, const struct step *step, const struct alloc_object *o,
+/* One multi link for all sites of @set that @step is for. */
+static int link_multi(struct probes *p, const struct step *step, struct link_set *set,
 		      const char *path, pid_t pid)
 {
 	uint64_t offsets[ALLOCATOR_MAX_SITES], cookies[ALLOCATOR_MAX_SITES];
+	const struct alloc_object *o = set->object;
 	struct uprobe_multi u = {.path = path,
 				 .offsets = offsets,
 				 .cookies = cookies,
 				 .pid = pid,
 				 .is_return = step->is_return};
-	int *fd = one_more(&p->multi_links, p->nr_multi, &p->room_multi, sizeof(*fd));
+	int fd;
 
 	for (size_t i = 0; i < o->nr; i++) {
-		if (o->sites[i].kind != step->kind)
+		if (!is_of_step(&o->sites[i], step))
 			continue;
 		offsets[u.nr] = o->sites[i].function + o->sites[i].offset;
 		cookies[u.nr++] = o->sites[i].func;
 	}
 	if (!u.nr)
 		return 0;
-	if (!fd)
-		return -ENOMEM;
-	*fd = uprobe_multi_link(bpf_program__fd(program_of(p, step)), &u);
-	if (*fd < 0)
-		return *fd;
-	p->nr_multi++;
+	fd = uprobe_multi_link(bpf_program__fd(program_of(p, step)), &u);
+	if (fd < 0)
+		return fd;
+	set->fds[set->nr_fds++] = fd;
 	return 0;
 }
 
 /* A perf event for each site. */
-static int link_perf(struct probes *p, const struct step *step, const struct alloc_object *o,
+static int link_perf(struct probes *p, const struct step *step, struct link_set *set,
 		     const char *path, pid_t pid)
 {
+	const struct alloc_object *o = set->object;
+
 	for (size_t i = 0; i < o->nr; i++) {
 		const struct alloc_site *site = &o->sites[i];
 		LIBBPF_OPTS(bpf_uprobe_opts, opts, .retprobe = step->is_return,
 			    .bpf_cookie = site->func);
 		struct bpf_link **link;
 
-		if (site->kind != step->kind)
+		if (!is_of_step(site, step))
 			continue;
-		link = one_more(&p->links, p->nr_links, &p->room_links, sizeof(struct bpf_link *));
+		link = links_perf(set);
 		if (!link)
 			return -ENOMEM;
 		*link = bpf_program__attach_uprobe_opts(program_of(p, step), pid, path,
 							site->function + site->offset, &opts);
 		if (!*link)
 			return -errno;
-		p->nr_links++;
+		set->nr_perf++;
 	}
 	return 0;
 }
 
-void probes_set_code(struct probes *p, const struct allocators *a)
+int probes_set_code(struct probes *p, uint32_t tgid, const struct allocators *a)
 {
-	memcpy(&p->skel->bss->code, &a->code, sizeof(a->code));
+	return bpf_map__update_elem(p->skel->maps.targets, &tgid, sizeof(tgid), &a->code,
+				    sizeof(a->code), BPF_ANY);
 }
 
-int probes_place(struct probes *p, const struct target *t, const struct allocators *a)
+/* Link the objects of @a that have no set in @links yet, step by step over all of them. */
+static int link_new(struct probes *p, struct links *links, const struct target *t,
+		    const struct allocators *a)
 {
+	bool is_new[ALLOCATOR_MAX_OBJECTS];
 	char path[64];
 	int err = 0;
 
-	probes_detach(p);
-	/* Links that go by a main thread which has ended would see nothing. */
-	if (p->multi && t->task != t->pid)
-		return -ESRCH;
-	probes_set_code(p, a);
+	for (size_t i = 0; i < a->nr; i++) {
+		is_new[i] = !links_find(links, &a->v[i]);
+		if (is_new[i] && !links_add(links, &a->v[i]))
+			return -ENOMEM;
+	}
 	for (size_t s = 0; !err && s < NR_STEPS; s++)
 		for (size_t i = 0; !err && i < a->nr; i++) {
+			struct link_set *set = links_find(links, &a->v[i]);
+
+			if (!is_new[i])
+				continue;
 			/* Through the descriptor: by name another file might be found than the
 			 * one that is mapped. */
 			snprintf(path, sizeof(path), "/proc/self/fd/%d", a->v[i].fd);
-			err = p->multi ? link_multi(p, &steps[s], &a->v[i], path, t->pid)
-				       : link_perf(p, &steps[s], &a->v[i], path, t->task);
+			err = p->multi ? link_multi(p, &steps[s], set, path, t->pid)
+				       : link_perf(p, &steps[s], set, path, t->task);
 		}
 	return err;
 }
 
-/* Load for the kind of link that p->multi says, and attach. */
-static int load_and_place(struct probes *p, const struct target *t, const struct allocators *a,
-			  const struct probes_opts *opts)
+int probes_place(struct probes *p, struct links *links, const struct target *t,
+		 const struct allocators *a)
 {
-	int err = load(p, t, opts);
+	struct closing old = {0};
+	int err;
 
+	/* Links that go by a main thread which has ended would see nothing. */
+	if (p->multi && t->task != t->pid)
+		return -ESRCH;
+	/* A function with two probes would be counted twice. */
+	if (links_clash(links, a)) {
+		links_drop(links, a, &old);
+		closing_run(&old, true);
+	}
+	err = probes_set_code(p, (uint32_t)t->pid, a);
 	if (!err)
-		err = probes_place(p, t, a);
-	if (err)
-		unload(p);
+		err = link_new(p, links, t, a);
+	/* Else what goes, goes after the rest has come: the kernel takes its time for it. */
+	links_drop(links, err ? NULL : a, &old);
+	closing_run(&old, false);
 	return err;
 }
 
-static void explain(const struct target *t, int err)
+void probes_explain(const struct target *t, int err)
 {
 	if (err == -EPERM || err == -EACCES)
 		log_error("cannot probe process %d: BPF needs root, or CAP_BPF and CAP_PERFMON "
@@ -225,44 +245,46 @@ static void explain(const struct target *t, int err)
 			  (int)t->pid, strerror(-err));
 }
 
-static int attach_exec(struct probes *p)
+/* Before the probes: no exec may be missed between. */
+static int attach_life(struct probes *p)
 {
-	p->exec = bpf_program__attach_raw_tracepoint(p->skel->progs.process_exec,
-						     "sched_process_exec");
-	return p->exec ? 0 : -errno;
+	const struct {
+		struct bpf_program *prog;
+		const char *name;
+	} points[] = {{p->skel->progs.process_exec, "sched_process_exec"},
+		      {p->skel->progs.process_fork, "sched_process_fork"},
+		      {p->skel->progs.process_exit, "sched_process_exit"},
+		      {p->skel->progs.process_signal, "signal_deliver"}};
+
+	for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
+		p->life[i] = bpf_program__attach_raw_tracepoint(points[i].prog, points[i].name);
+		if (!p->life[i])
+			return -errno;
+	}
+	return 0;
 }
 
-int probes_attach(struct probes **out, const struct target *t, const struct allocators *a,
-		  const struct probes_opts *opts)
+int probes_load(struct probes **out, const struct probes_opts *opts)
 {
 	struct probes *p = calloc(1, sizeof(*p));
-	int err = -ENOMEM;
+	int err;
 
 	*out = NULL;
 	libbpf_set_print(libbpf_quiet);
 	if (!p)
-		goto out;
+		return -ENOMEM;
 	/* Links for a process go by its main thread: where that has ended, only a perf event's, by
 	 * another thread, work. */
 	p->multi = opts->link == PROBE_LINK_MULTI ||
-		   (opts->link == PROBE_LINK_AUTO && t->task == t->pid &&
+		   (opts->link == PROBE_LINK_AUTO && !opts->by_thread &&
 		    !kernel_multi_filters_threads());
-	err = load_and_place(p, t, a, opts);
-	if (err && p->multi && opts->link == PROBE_LINK_AUTO && err != -EPERM && err != -ESRCH) {
-		p->multi = false;
-		err = load_and_place(p, t, a, opts);
-	}
+	err = load(p, opts);
 	if (!err)
-		err = attach_exec(p);
-	if (!err)
-		filters_begin(opts->filters, p->skel);
-out:
-	if (err) {
-		explain(t, err);
+		err = attach_life(p);
+	if (err)
 		probes_free(p);
-	} else {
+	else
 		*out = p;
-	}
 	return err;
 }
 
@@ -278,41 +300,25 @@ int probes_fd(const struct probes *p)
 	return ring_buffer__epoll_fd(p->ring);
 }
 
+void probes_wait(struct probes *p, bool waits)
+{
+	p->skel->bss->recorder_waits = waits;
+}
+
 int probes_consume(struct probes *p)
 {
 	return ring_buffer__consume(p->ring);
 }
 
-static void *close_link(void *fd)
-{
-	close(*(int *)fd);
-	return NULL;
-}
-
-/* Each closing waits until no CPU runs the program any more: wait for all at once. */
-static void close_all(int *fds, size_t nr)
-{
-	pthread_t threads[MAX_CLOSERS];
-	size_t started = 0;
-
-	while (started < nr && started < MAX_CLOSERS &&
-	       !pthread_create(&threads[started], NULL, close_link, &fds[started]))
-		started++;
-	for (size_t i = started; i < nr; i++)
-		close(fds[i]);
-	for (size_t i = 0; i < started; i++)
-		pthread_join(threads[i], NULL);
-}
-
-void probes_detach(struct probes *p)
+void probes_end(struct probes *p)
 {
 	/* A call that is noted no more needs no return. */
-	if (p->skel->bss)
-		p->skel->bss->code.ended = 1;
-	close_all(p->multi_links, p->nr_multi);
-	p->nr_multi = 0;
-	while (p->nr_links)
-		bpf_link__destroy(p->links[--p->nr_links]);
+	p->skel->bss->ended = 1;
+}
+
+void probes_begin(struct probes *p, const struct filter_opts *filters)
+{
+	filters_begin(filters, p->skel);
 }
 
 void probes_all_threads(struct probes *p)
@@ -331,7 +337,7 @@ void probes_losses(const struct probes *p, struct mlk_losses *losses)
 	losses->count[MLK_LOST_RETURN] += d->ret;
 	losses->count[MLK_LOST_STATE] += d->state;
 	losses->count[MLK_LOST_POINTER] += d->pointer;
-	losses->count[MLK_LOST_EXEC] += d->exec;
+	losses->count[MLK_LOST_EXEC] += d->exec + d->fork + d->exit;
 	losses->count[MLK_LOST_UNMAP] += d->unmap;
 	filters_count(p->skel, losses);
 }
@@ -348,7 +354,5 @@ void probes_free(struct probes *p)
 	ring_buffer__free(p->ring);
 	if (p->skel)
 		unload(p);
-	free(p->multi_links);
-	free(p->links);
 	free(p);
 }

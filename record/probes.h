@@ -1,12 +1,15 @@
-/* probes.h - the BPF programs in the kernel, on the allocators' functions in one process */
+/* probes.h - the BPF programs in the kernel, on the allocators' functions of the processes recorded
+ */
 #ifndef RECORD_PROBES_H
 #define RECORD_PROBES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "format/trace.h"
 #include "record/allocator.h"
 #include "record/filters.h"
+#include "record/links.h"
 #include "record/target.h"
 
 struct probes; /* opaque */
@@ -17,35 +20,47 @@ enum probe_link {
 	PROBE_LINK_PERF,  /* a perf event for each probe; need CAP_SYS_ADMIN on current kernels */
 };
 
+#define PROBES_RING_SIZE (64u << 20) /* bytes of the ring, unless something else is asked for */
+
 struct probes_opts {
 	enum probe_link link;
-	uint32_t stack_limit; /* most stack bytes an event carries */
-	const struct filter_opts *filters;
+	uint32_t stack_limit; /* most stack bytes that an event carries */
+	uint32_t ring_size;   /* bytes that may wait for probes_consume(): a power of two, at least
+				 a page */
+	const struct filter_opts *filters; /* borrowed for the call */
+	bool follow;	      /* tell of forks, and record the children as well */
+	bool by_thread;	      /* one of the processes has a main thread that has ended: multi links,
+				 which go by it, would see nothing */
 };
 
-/* event() is called for each event, in the order of the ring; @data is a struct event_small or
- * event_alloc of bpf/event.h.  A negative result ends the consuming at once. */
+/* event() is called for each event, in the order of the ring; @data is a struct event_small, or one
+ * of those of bpf/event.h that begin as it does, or an event_alloc.  A negative result ends the
+ * consuming at once. */
 struct probes_consumer {
 	int (*event)(void *ctx, void *data, size_t size);
 	void *ctx;
 };
 
 /*
- * Load the programs and put them on the functions of @a, which are those of @t: from now on events
- * are kept for probes_consume().  @opts is borrowed for the call.
+ * Load the programs; no process is probed yet.
  *
- * On success *@out is released with probes_free(); on failure it is NULL and one sentence was
- * logged. Returns 0 or -errno.
+ * On success *@out is released with probes_free(); on failure it is NULL.  Returns 0 or -errno,
+ * for probes_explain().
  */
-int probes_attach(struct probes **out, const struct target *t, const struct allocators *a,
-		  const struct probes_opts *opts);
+int probes_load(struct probes **out, const struct probes_opts *opts);
 
-/* Take the probes out and put them on the functions of @a instead: the process runs another
- * program. Returns 0 or -errno. */
-int probes_place(struct probes *p, const struct target *t, const struct allocators *a);
+/* Put the probes of @t, @links, on the functions of @a and on no others, and record it: from now on
+ * its events are kept for probes_consume().  Probes that stay are not touched.  Returns 0 or -errno;
+ * then it has no probes. */
+int probes_place(struct probes *p, struct links *links, const struct target *t,
+		 const struct allocators *a);
 
-/* The code of @a lies elsewhere now. */
-void probes_set_code(struct probes *p, const struct allocators *a);
+/* Say why probes_load() or probes_place() failed for @t with @err. */
+void probes_explain(const struct target *t, int err);
+
+/* Record the process @tgid: it is put into the table of processes, or its code there is replaced by
+ * that of @a.  It leaves the table by itself when it ends.  Returns 0 or -errno. */
+int probes_set_code(struct probes *p, uint32_t tgid, const struct allocators *a);
 
 /* Say which function receives the events; before the first probes_consume(). */
 int probes_set_consumer(struct probes *p, const struct probes_consumer *consumer);
@@ -53,12 +68,19 @@ int probes_set_consumer(struct probes *p, const struct probes_consumer *consumer
 /* Readable when much is waiting; little is waiting for as long as the caller likes. */
 int probes_fd(const struct probes *p);
 
+/* From now on the caller waits for probes_fd() (@waits), or it will look by itself: then it need not
+ * be woken. */
+void probes_wait(struct probes *p, bool waits);
+
 /* Hand what is waiting to the consumer.  Returns the number of events, or what the consumer
  * returned when that was negative. */
 int probes_consume(struct probes *p);
 
-/* Take the probes out; what is waiting can still be consumed. */
-void probes_detach(struct probes *p);
+/* Calls that begin now do not count: the probes are going to be taken out. */
+void probes_end(struct probes *p);
+
+/* The recording begins now: so does the delay that @filters ask for. */
+void probes_begin(struct probes *p, const struct filter_opts *filters);
 
 /* Record all threads from now on, whatever the filters say of threads. */
 void probes_all_threads(struct probes *p);

@@ -49,7 +49,7 @@ void progress_show(struct progress *p, const struct session *s, uint64_t now_ns)
 		return;
 	fprintf(stderr, "\r\033[K%.1f s, %.0f events/s, %s, %" PRIu64 " lost",
 		(double)(now_ns - p->start_ns) / 1e9, (double)(events - p->last_events) / seconds,
-		size_text(size, mlk_writer_bytes(s->writer)), nr_lost(s));
+		size_text(size, mlk_writer_bytes(s->journal.writer)), nr_lost(s));
 	fflush(stderr);
 	p->shown = true;
 	p->last_ns = now_ns;
@@ -73,6 +73,21 @@ static void warn_of_losses(const struct session *s)
 			log_warn("lost: %" PRIu64 " %s", losses.count[i], mlk_loss_text(i));
 }
 
+static void tell_of_children(const struct session *s)
+{
+	const char *children = s->children == 1 ? "child process was" : "child processes were";
+
+	if (s->children && s->follow)
+		log_info("%" PRIu64 " %s recorded as well", s->children, children);
+	else if (s->children)
+		log_info("%" PRIu64 " %s started and not recorded; --follow records %s",
+			 s->children, children, s->children == 1 ? "it" : "them");
+	if (s->gaps.nr)
+		log_info("%" PRIu64 " of the programs and children were recorded from up to %.1f "
+			 "ms after their start",
+			 s->gaps.nr, (double)s->gaps.longest_ns / 1e6);
+}
+
 void progress_summary(const struct session *s, const char *path)
 {
 	uint64_t lost = nr_lost(s);
@@ -80,14 +95,15 @@ void progress_summary(const struct session *s, const char *path)
 
 	log_info("recorded %.1f s of %s (pid %d): %" PRIu64 " allocations, %" PRIu64
 		 " frees, %" PRIu64 " lost",
-		 (double)(s->end_ns - s->start_ns) / 1e9, s->target.comm, (int)s->target.pid,
+		 (double)(s->end_ns - s->start_ns) / 1e9, s->comm, (int)s->pid,
 		 s->allocs, s->frees, lost);
 	log_info("the probes took %.0f ms to be put in and %.0f ms to be taken out",
 		 (double)s->attach_ns / 1e6, (double)s->detach_ns / 1e6);
+	tell_of_children(s);
 	warn_of_losses(s);
 	if (session_is_quiet(s))
 		log_warn("not one call of malloc or free was seen%s",
 			 s->quiet_told ? "" : ": the program made none");
 	log_info("wrote '%s' (%s); now run: mleak report %s", path,
-		 size_text(size, mlk_writer_bytes(s->writer)), path);
+		 size_text(size, mlk_writer_bytes(s->journal.writer)), path);
 }

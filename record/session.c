@@ -1,341 +1,244 @@
-/* session.c - events, mappings, modules and names, each into the writer */
+/* session.c - see session.h */
 #include "record/session.h"
 
-#include <elf.h>
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "bpf/event.h"
 #include "mleak.h"
-#include "record/objects.h"
+#include "record/children.h"
+#include "record/exec.h"
 #include "record/quiet.h"
+#include "record/take.h"
 
-/* Events taken in before other things are looked at again: some milliseconds' worth. */
-#define BATCH 20000
-
-#define FIND_NS 1000000000u /* longest wait for a new program's libraries */
-
-_Static_assert((int)EVENT_ALLOC == MLK_ALLOC && (int)EVENT_FREE == MLK_FREE &&
-		       (int)EVENT_RELEASE == MLK_RELEASE && (int)EVENT_RESTORE == MLK_RESTORE &&
-		       (int)EVENT_EXEC == MLK_EXEC && (int)EVENT_UNMAP == MLK_UNMAP,
-	       "the ring's kinds are the trace's");
-_Static_assert((int)FUNC_MALLOC == MLK_FUNC_MALLOC && (int)FUNC_CALLOC == MLK_FUNC_CALLOC &&
-		       (int)FUNC_REALLOC == MLK_FUNC_REALLOC &&
-		       (int)FUNC_POSIX_MEMALIGN == MLK_FUNC_POSIX_MEMALIGN &&
-		       (int)FUNC_ALIGNED_ALLOC == MLK_FUNC_ALIGNED_ALLOC &&
-		       (int)FUNC_MEMALIGN == MLK_FUNC_MEMALIGN &&
-		       (int)FUNC_VALLOC == MLK_FUNC_VALLOC &&
-		       (int)FUNC_PVALLOC == MLK_FUNC_PVALLOC &&
-		       (int)FUNC_REALLOCARRAY == MLK_FUNC_REALLOCARRAY &&
-		       (int)FUNC_MMAP == MLK_FUNC_MMAP && (int)FUNC_MREMAP == MLK_FUNC_MREMAP &&
-		       (int)FUNC_NEW == MLK_FUNC_NEW && (int)FUNC_NEW_ARRAY == MLK_FUNC_NEW_ARRAY,
-	       "the ring's functions are the trace's");
-
-static uint64_t clock_ns(clockid_t clock)
+struct process *session_find(struct session *s, pid_t pid)
 {
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	if (s->last && s->last->target.pid == pid && !s->last->exited)
+		return s->last;
+	for (size_t i = 0; i < s->nr; i++)
+		if (s->all[i]->target.pid == pid && !s->all[i]->exited)
+			return s->last = s->all[i];
+	return NULL;
 }
 
-uint64_t session_now_ns(void)
+struct process *session_newest(struct session *s, pid_t pid)
 {
-	return clock_ns(CLOCK_MONOTONIC);
+	for (size_t i = s->nr; i-- > 0;)
+		if (s->all[i]->target.pid == pid)
+			return s->all[i];
+	return NULL;
 }
 
-static void fail(struct session *s, int err)
+struct process *session_append(struct session *s)
 {
-	if (err && !s->err)
-		s->err = err;
+	struct process *p = calloc(1, sizeof(*p));
+
+	if (p && s->nr == s->room) {
+		size_t room = s->room ? s->room * 2 : 16;
+		struct process **all = realloc(s->all, room * sizeof(*all));
+
+		if (!all) {
+			free(p);
+			p = NULL;
+		} else {
+			s->all = all;
+			s->room = room;
+		}
+	}
+	if (!p) {
+		journal_fail(&s->journal, -ENOMEM);
+		return NULL;
+	}
+	p->target.pidfd = -1;
+	s->all[s->nr++] = p;
+	return p;
 }
 
-/* The executable mappings go into the trace: no stack can lead anywhere else.  What a single chunk
- * does not hold is counted as lost. */
-static void write_maps(struct session *s, uint64_t time_ns)
+int session_add_pid(struct session *s, pid_t pid)
 {
-	struct mlk_maps snapshot = {.tgid = (uint32_t)s->target.pid,
-				    .time_ns = time_ns,
-				    .nr = s->maps.nr,
-				    .mappings = s->maps.v};
-	int err = mlk_writer_maps(s->writer, &snapshot);
+	struct process *p;
+	int err;
 
-	if (err == -EINVAL)
-		s->maps_lost++;
-	else
-		fail(s, err);
-	s->maps_changed = false;
+	if (session_newest(s, pid))
+		return 0;
+	p = session_append(s);
+	if (!p) {
+		log_error("cannot watch process %d: %s", (int)pid, strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	err = target_open(&p->target, pid);
+	if (!s->pid) {
+		s->pid = pid;
+		memcpy(s->comm, p->target.comm, sizeof(s->comm));
+	}
+	return err;
 }
 
-/* The words of stacks that are code are kept.  Without notices of new mappings no word can be known
- * not to be code, so all that could be addresses are. */
-static void set_code(struct session *s)
-{
-	static const struct mlk_mapping anything = {
-		.start = 1 << 16, .end = 1ull << 47, .perms = MLK_PERM_X, .path = ""};
-
-	if (s->sideband && !s->maps_missed)
-		mlk_writer_set_code(s->writer, s->maps.v, s->maps.nr);
-	else
-		mlk_writer_set_code(s->writer, &anything, 1);
-}
-
-/* The kernel knows that @m is mapped since @time_ns. */
-static void on_mapped(void *ctx, uint64_t time_ns, const struct mlk_mapping *m)
+static void on_mapped(void *ctx, pid_t pid, uint64_t time_ns, const struct mlk_mapping *m)
 {
 	struct session *s = ctx;
-	struct mlk_mapping known = *m;
+	struct process *p = session_newest(s, pid);
 
-	/* What is replaced was valid until now: it needs a snapshot of its own. */
-	if (s->maps_changed && maps_overlaps(&s->maps, m))
-		write_maps(s, s->maps_changed_ns);
-	fail(s, modules_identify(&s->modules, &s->target, s->writer, &known));
-	fail(s, maps_add(&s->maps, &known));
-	if (!s->maps_changed || time_ns < s->maps_changed_ns)
-		s->maps_changed_ns = time_ns;
-	s->maps_changed = true;
-	set_code(s);
+	if (p)
+		process_mapped(p, &s->journal, time_ns, m);
 }
 
-static void on_named(void *ctx, uint32_t tid, const char *name)
+static void on_named(void *ctx, pid_t pid, uint32_t tid, const char *name)
 {
 	struct session *s = ctx;
+	struct process *p = session_newest(s, pid);
 
-	fail(s, threads_name(&s->threads, tid, name));
+	if (p)
+		journal_fail(&s->journal, threads_name(&p->threads, tid, name));
 }
 
-static void on_execed(void *ctx, uint64_t time_ns)
+static void on_execed(void *ctx, pid_t pid, uint64_t time_ns)
 {
 	struct session *s = ctx;
+	struct process *p = session_newest(s, pid);
 
-	if (s->maps_changed)
-		write_maps(s, s->maps_changed_ns);
-	maps_clear(&s->maps);
-	s->maps_changed = true;
-	s->maps_changed_ns = time_ns;
+	if (p)
+		process_execed(p, &s->journal, time_ns);
+}
+
+static void on_forked(void *ctx, const struct sideband_fork *fork)
+{
+	children_on_fork(ctx, fork);
 }
 
 static void on_lost(void *ctx, uint64_t nr)
 {
 	struct session *s = ctx;
 
-	s->maps_lost += nr;
-	s->maps_missed = true;
-	set_code(s);
+	s->journal.maps_lost += nr;
+	s->journal.maps_missed = true;
+	s->journal.code_changed = true;
 }
 
-/* Read all mappings anew and write them as valid from @time_ns.  False: the process has ended. */
-static bool snapshot_maps(struct session *s, uint64_t time_ns)
-{
-	int err = maps_read(&s->maps, s->target.task);
-
-	if (err) {
-		if (err == -ENOMEM)
-			fail(s, err);
-		return false;
-	}
-	maps_keep_code(&s->maps);
-	for (size_t i = 0; i < s->maps.nr; i++)
-		fail(s, modules_identify(&s->modules, &s->target, s->writer, &s->maps.v[i]));
-	write_maps(s, time_ns);
-	s->maps_missed = false;
-	set_code(s);
-	return true;
-}
-
-static void read_sideband(struct session *s)
+void session_read_sideband(struct session *s)
 {
 	const struct sideband_sink sink = {.mapped = on_mapped,
 					   .named = on_named,
 					   .execed = on_execed,
+					   .forked = on_forked,
 					   .lost = on_lost,
 					   .ctx = s};
 
-	s->maps_known_ns = session_now_ns();
+	s->maps_known_ns = journal_now_ns();
 	if (s->sideband)
 		sideband_read(s->sideband, &sink);
 }
 
-/* Write a snapshot if mappings changed: not for each notice, for there are programs that map code
- * all the time. */
-static void flush_maps(struct session *s)
+void session_note_gap(struct session *s, uint64_t gap_ns)
 {
-	if (!s->sideband)
-		snapshot_maps(s, session_now_ns());
-	else if (s->maps_missed &&
-		 snapshot_maps(s, s->maps_changed ? s->maps_changed_ns : session_now_ns()))
-		return;
-	else if (s->maps_changed)
-		write_maps(s, s->maps_changed_ns);
+	s->gaps.nr++;
+	if (gap_ns > s->gaps.longest_ns)
+		s->gaps.longest_ns = gap_ns;
 }
 
-/* At a call's return the scratch registers hold what the callee left there: nothing of the
- * caller's, and nothing that an unwinder could need (x86-64 psABI 1.0, figure 3.4). */
-static void drop_scratch(uint64_t *regs)
+void session_end_process(struct process *p)
 {
-	static const uint8_t scratch[] = {0, 1, 2,  4, 5,
-					  8, 9, 10, 11}; /* rax rdx rcx rsi rdi r8-r11 */
+	struct closing closing = {0};
 
-	for (size_t i = 0; i < sizeof(scratch); i++)
-		regs[scratch[i]] = 0;
+	p->ended = true;
+	links_drop(&p->links, NULL, &closing);
+	closing_run(&closing, false);
 }
 
-static int take_alloc(struct session *s, const struct event_alloc *e, size_t size)
+static void write_exit(struct session *s, const struct process *p)
 {
-	const struct dwunw_async_event *c = &e->capture;
-	struct mlk_event ev = {
-		.kind = MLK_ALLOC,
-		.func = (uint8_t)e->func,
-		.nr_regs = DWUNW_MAX_ARCH_REGS,
-		.flags = c->flags,
-		.tgid = c->tgid,
-		.tid = c->tid,
-		.time_ns = c->timestamp,
-		.addr = e->addr,
-		.size = e->size,
-		.alloc_id = c->alloc_id,
-		.stack = c->stack_bytes,
-		.stack_len = c->stack_size,
-	};
+	const struct mlk_event ev = {.kind = MLK_EXIT,
+				     .tgid = (uint32_t)p->target.pid,
+				     .tid = (uint32_t)p->target.pid,
+				     .time_ns = s->time_ns};
 
-	if (size < sizeof(*e) || c->stack_size > size - sizeof(*e))
-		return -EPROTO;
-	/* The code that made this event may have been mapped after we looked last. */
-	if (c->timestamp >= s->maps_known_ns)
-		read_sideband(s);
-	memcpy(ev.regs, c->regs_snapshot, sizeof(c->regs_snapshot));
-	if (s->mode != MLK_STACK_RAW && c->flags & DWUNW_EVENT_RETURN_ADDRESS)
-		drop_scratch(ev.regs);
-	s->allocs++;
-	return mlk_writer_event(s->writer, &ev);
+	journal_fail(&s->journal, mlk_writer_event(s->journal.writer, &ev));
 }
 
-/* Of a program that could not be looked at, most often because it had ended by then: the probes may
- * have met it all the same, for its files are those of the one before. */
-static void judge_exec(struct session *s)
+/* All that was in the ring has come: those that had ended before leave. */
+static void bury(struct session *s, const bool *had_ended)
 {
-	s->execs_lost += (s->exec_in_doubt || s->execed_ns) && !s->seen_since_exec;
-	s->exec_in_doubt = false;
-}
+	size_t kept = 0;
 
-static int take_small(struct session *s, const struct event_small *e, size_t size)
-{
-	struct mlk_event ev = {.kind = (uint8_t)e->type,
-			       .flags = e->nested ? MLK_EVENT_NESTED : 0,
-			       .tgid = e->tgid,
-			       .tid = e->tid,
-			       .time_ns = e->time_ns,
-			       .addr = e->addr};
+	for (size_t i = 0; i < s->nr; i++) {
+		struct process *p = s->all[i];
 
-	if (size < sizeof(*e))
-		return -EPROTO;
-	if (e->type == EVENT_UNMAP) {
-		if (size < sizeof(struct event_range))
-			return -EPROTO;
-		ev.size = ((const struct event_range *)e)->size;
+		process_forget_before(p, &s->journal);
+		if ((!had_ended[i] && !p->exited) || p->hold.seized) {
+			s->all[kept++] = p;
+			continue;
+		}
+		exec_judge(s, p);
+		if (!p->exited)
+			write_exit(s, p); /* the notice was lost */
+		p->exited = true;
+		process_flush_maps(p, &s->journal);
+		process_write_threads(p, &s->journal);
+		s->journal.code_changed = true;
+		if (s->last == p)
+			s->last = NULL;
+		process_release(p);
+		free(p);
 	}
-	s->frees += e->type == EVENT_FREE || e->type == EVENT_RELEASE;
-	if (e->type == EVENT_EXEC) {
-		judge_exec(s);
-		s->execed_ns = e->time_ns;
-		s->seen_since_exec = false;
-		/* Probes belong to the main thread's task, which is gone when another calls exec.
-		 */
-		s->links_dead |= e->nested;
-	}
-	return mlk_writer_event(s->writer, &ev);
+	s->nr = kept;
 }
 
-/* An event from the ring.  Negative: stop consuming. */
-static int on_event(void *ctx, void *data, size_t size)
+/* Which have ended by now?  NULL: no memory, or none. */
+static bool *note_ended(struct session *s, size_t *nr)
 {
-	struct session *s = ctx;
-	const struct event_alloc *alloc = data;
-	const struct event_small *small = data;
-	int err;
+	bool *ended = calloc(s->nr + 1, sizeof(*ended));
 
-	if (s->err)
-		return s->err;
-	if (*(const uint32_t *)data == EVENT_ALLOC) {
-		s->seen_since_exec = true;
-		err = take_alloc(s, alloc, size);
-		fail(s, err ? err : threads_see(&s->threads, alloc->capture.tid));
-	} else {
-		err = take_small(s, small, size);
-		fail(s, err ? err : threads_see(&s->threads, small->tid));
+	*nr = s->nr;
+	for (size_t i = 0; ended && i < s->nr; i++) {
+		if (!s->all[i]->ended && process_has_ended(s->all[i]))
+			session_end_process(s->all[i]);
+		ended[i] = s->all[i]->ended;
 	}
-	if (s->err)
-		return s->err;
-	return ++s->batch >= BATCH ? -EAGAIN : 0;
-}
-
-/* Put the probes on the allocators that the target has mapped now. */
-static int place(struct session *s, struct allocators *now)
-{
-	uint64_t start_ns = session_now_ns();
-	int err = probes_place(s->probes, &s->target, now);
-
-	if (err) {
-		allocators_release(now);
-		return err;
-	}
-	allocators_release(&s->allocators);
-	s->allocators = *now;
-	s->attach_ns = session_now_ns() - start_ns;
-	return 0;
-}
-
-/* Another program runs.  As soon as its libraries are mapped, see to it that the probes are where
- * it allocates; on the same files they are still in place. */
-static void follow_exec(struct session *s)
-{
-	bool is_static = !target_auxv(&s->target, AT_BASE);
-	uint64_t execed_ns = s->execed_ns;
-	struct allocators now;
-	int err;
-
-	if (!is_static && !objects_complete(&s->target, false) &&
-	    session_now_ns() - s->execed_ns < FIND_NS)
-		return;
-	s->execed_ns = 0;
-	if (poll(&(struct pollfd){.fd = s->target.pidfd, .events = POLLIN}, 1, 0) == 1) {
-		s->exec_in_doubt = true;
-		return;
-	}
-	target_describe(&s->target);
-	err = allocators_find(&now, &s->target, &s->allocator_opts);
-	if (!err && !s->links_dead && allocators_same(&now, &s->allocators)) {
-		allocators_release(&s->allocators);
-		s->allocators = now;
-		probes_set_code(s->probes, &now);
-	} else if (!err) {
-		err = place(s, &now);
-		if (!err)
-			log_info("process %d runs '%s' now; recorded from %.1f ms after its start",
-				 (int)s->target.pid, s->target.comm,
-				 (double)(session_now_ns() - execed_ns) / 1e6);
-	} else {
-		allocators_release(&now);
-	}
-	s->exec_in_doubt = err != 0;
-	s->links_dead = false;
+	return ended;
 }
 
 bool session_drain(struct session *s)
 {
+	uint64_t now_ns = journal_now_ns();
+	size_t nr_before;
+	bool *ended = note_ended(s, &nr_before), *grown;
 	bool drained;
 
-	read_sideband(s);
+	session_read_sideband(s);
 	s->batch = 0;
 	drained = probes_consume(s->probes) != -EAGAIN;
-	if (s->execed_ns && drained)
-		follow_exec(s);
+	if (drained && now_ns > s->time_ns)
+		s->time_ns = now_ns; /* all that was older has come */
+	children_look(s);
+	for (size_t i = 0; drained && i < s->nr; i++)
+		exec_follow(s, s->all[i]);
+	grown = drained && ended ? realloc(ended, (s->nr + 1) * sizeof(*ended)) : NULL;
+	if (grown) {
+		ended = grown;
+		for (size_t i = nr_before; i < s->nr; i++)
+			ended[i] = false;
+		bury(s, ended);
+	}
+	free(ended);
 	return drained;
+}
+
+bool session_is_over(const struct session *s)
+{
+	return !s->nr;
+}
+
+bool session_is_urgent(const struct session *s)
+{
+	for (size_t i = 0; i < s->nr; i++)
+		if (s->all[i]->exec.since_ns || s->all[i]->hold.seized ||
+		    (s->all[i]->parent && !s->all[i]->probed))
+			return true;
+	return false;
 }
 
 bool session_is_quiet(const struct session *s)
@@ -358,9 +261,11 @@ void session_record_all_threads(struct session *s)
 
 void session_explain_quiet(struct session *s)
 {
-	if (!s->quiet_told)
-		quiet_explain(&s->target, &s->allocators, s->cpu_ticks);
-	s->quiet_told = true;
+	struct process *p = s->nr ? s->all[0] : NULL;
+
+	if (!s->quiet_told && p)
+		quiet_explain(&p->target, &p->allocators, p->cpu_ticks);
+	s->quiet_told |= p != NULL;
 }
 
 void session_losses(const struct session *s, struct mlk_losses *losses)
@@ -368,150 +273,92 @@ void session_losses(const struct session *s, struct mlk_losses *losses)
 	memset(losses, 0, sizeof(*losses));
 	if (s->probes)
 		probes_losses(s->probes, losses);
-	losses->count[MLK_LOST_MAPS] += s->maps_lost;
-	losses->count[MLK_LOST_MODULE] += s->modules.unreadable;
-	losses->count[MLK_LOST_EXEC] += s->execs_lost;
+	losses->count[MLK_LOST_MAPS] += s->journal.maps_lost;
+	losses->count[MLK_LOST_MODULE] += s->journal.modules.unreadable;
+	losses->count[MLK_LOST_EXEC] += s->journal.execs_lost;
 }
 
 /* Where the main thread has ended, the probes go by another thread: find a new one if that ended.
  */
-static void follow_thread(struct session *s)
+static void follow_thread(struct session *s, struct process *p)
 {
-	pid_t before = s->target.task;
-	struct allocators now;
+	struct closing dead = {0};
+	pid_t before = p->target.task;
 
-	if (before == s->target.pid)
+	if (before == p->target.pid)
 		return;
-	target_find_task(&s->target);
-	if (s->target.task == before)
+	target_find_task(&p->target);
+	if (p->target.task == before)
 		return;
-	if (allocators_find(&now, &s->target, &s->allocator_opts))
-		allocators_release(&now);
-	else
-		place(s, &now);
+	links_drop(&p->links, NULL, &dead);
+	closing_run(&dead, false);
+	probes_place(s->probes, &p->links, &p->target, &p->allocators);
 }
 
 void session_flush(struct session *s)
 {
 	struct mlk_losses losses;
 
-	if (s->err)
+	if (s->journal.err)
 		return;
-	follow_thread(s);
-	flush_maps(s);
+	for (size_t i = 0; i < s->nr; i++) {
+		follow_thread(s, s->all[i]);
+		process_flush_maps(s->all[i], &s->journal);
+		process_write_threads(s->all[i], &s->journal);
+	}
+	if (s->journal.maps_missed) {
+		s->journal.maps_missed = false;
+		s->journal.code_changed = true;
+	}
 	session_losses(s, &losses);
-	mlk_writer_set_losses(s->writer, &losses);
-	fail(s, threads_write(&s->threads, s->target.pid, s->writer));
-	fail(s, mlk_writer_flush(s->writer));
-}
-
-static int write_meta(struct session *s, const struct session_opts *opts)
-{
-	struct utsname host;
-	struct mlk_meta meta = {
-		.command = s->target.command,
-		.exe = s->target.exe,
-		.comm = s->target.comm,
-		.recorder = "mleak " MLEAK_VERSION,
-		.backend = "bpf uprobes",
-		.tgid = (uint64_t)s->target.pid,
-		.start_ns = clock_ns(CLOCK_MONOTONIC),
-		.realtime_ns = clock_ns(CLOCK_REALTIME),
-		.stack_limit = opts->stack_limit,
-		.stack_mode = opts->stack_mode,
-		.whole_life = s->target.started,
-	};
-
-	if (uname(&host))
-		return -errno;
-	s->start_ns = meta.start_ns;
-	filters_describe(&opts->filters, &meta);
-	meta.hostname = host.nodename;
-	meta.kernel = host.release;
-	meta.machine = host.machine;
-	return mlk_writer_open(&s->writer, opts->fd, &meta, opts->zstd_level);
-}
-
-/* Put the probes on the allocators that the target has mapped now. */
-static int attach(struct session *s, const struct session_opts *opts)
-{
-	const struct probes_consumer consumer = {.event = on_event, .ctx = s};
-	const struct probes_opts probes = {
-		.link = opts->link, .stack_limit = opts->stack_limit, .filters = &opts->filters};
-	uint64_t start_ns;
-	int err = allocators_find(&s->allocators, &s->target, &opts->allocators);
-
-	if (err)
-		return err;
-	start_ns = session_now_ns();
-	err = probes_attach(&s->probes, &s->target, &s->allocators, &probes);
-	if (err)
-		return err;
-	s->attach_ns = session_now_ns() - start_ns;
-	s->cpu_ticks = quiet_cpu_ticks(&s->target);
-	err = probes_set_consumer(s->probes, &consumer);
-	if (err)
-		log_error("cannot read the events of process %d: %s", (int)s->target.pid,
-			  strerror(-err));
-	return err;
-}
-
-int session_start(struct session *s, const struct session_opts *opts)
-{
-	int err = write_meta(s, opts);
-
-	s->modules.embed = opts->embed;
-	s->mode = opts->stack_mode;
-	s->allocator_opts = opts->allocators;
-	if (err) {
-		log_error("cannot write the trace '%s': %s", opts->path, mlk_strerror(err));
-		return err;
-	}
-	err = sideband_open(&s->sideband, s->target.pid);
-	if (err)
-		log_warn("cannot listen for new mappings (%s); they are looked for four times a "
-			 "second",
-			 strerror(-err));
-	/* From the time 0: what is mapped now is the best guess for all that comes before. */
-	if (!snapshot_maps(s, 0) || s->err) {
-		if (s->err)
-			log_error("cannot write the trace '%s': %s", opts->path,
-				  mlk_strerror(s->err));
-		else
-			log_error("cannot record process %d: it has ended", (int)s->target.pid);
-		return s->err ? s->err : -ESRCH;
-	}
-	return attach(s, opts);
+	losses.first_ns = s->losses_ns ? s->losses_ns : s->start_ns;
+	losses.last_ns = s->losses_ns = journal_now_ns();
+	mlk_writer_set_losses(s->journal.writer, &losses);
+	journal_fail(&s->journal, mlk_writer_flush(s->journal.writer));
 }
 
 void session_finish(struct session *s, enum mlk_end reason)
 {
+	struct closing closing = {0};
 	int err;
 
-	s->end_ns = session_now_ns();
-	probes_detach(s->probes);
-	s->detach_ns = session_now_ns() - s->end_ns;
-	while (!s->err && !session_drain(s))
+	s->end_ns = journal_now_ns();
+	probes_end(s->probes);
+	for (size_t i = 0; i < s->nr; i++)
+		links_drop(&s->all[i]->links, NULL, &closing);
+	closing_run(&closing, true);
+	s->detach_ns = journal_now_ns() - s->end_ns;
+	while (!s->journal.err && !session_drain(s))
 		;
-	judge_exec(s);
-	if (reason != MLK_END_EXITED && !s->err) {
-		flush_maps(s); /* what changed before the end, from when it changed */
-		snapshot_maps(s, s->end_ns);
+	for (size_t i = 0; i < s->nr; i++) {
+		exec_judge(s, s->all[i]);
+		if (s->journal.err)
+			break;
+		/* what changed before the end, from when it changed */
+		process_flush_maps(s->all[i], &s->journal);
+		process_snapshot(s->all[i], &s->journal, s->end_ns);
 	}
 	session_flush(s);
-	err = mlk_writer_finish(s->writer, s->err ? MLK_END_ERROR : reason, s->end_ns);
-	if (!s->err)
-		fail(s, err);
+	err = mlk_writer_finish(s->journal.writer, s->journal.err ? MLK_END_ERROR : reason,
+				s->end_ns);
+	if (!s->journal.err)
+		journal_fail(&s->journal, err);
 }
 
 void session_release(struct session *s)
 {
+	struct closing closing = {0};
+
+	for (size_t i = 0; i < s->nr; i++) {
+		links_drop(&s->all[i]->links, NULL, &closing);
+		process_release(s->all[i]);
+		free(s->all[i]);
+	}
+	closing_run(&closing, true);
+	free(s->all);
 	probes_free(s->probes);
 	sideband_free(s->sideband);
-	mlk_writer_free(s->writer);
-	allocators_release(&s->allocators);
-	maps_release(&s->maps);
-	modules_release(&s->modules);
-	threads_release(&s->threads);
-	target_release(&s->target);
+	mlk_writer_free(s->journal.writer);
+	modules_release(&s->journal.modules);
+	code_release(&s->code);
 }

@@ -1,49 +1,49 @@
-/* session.h - one recording: what comes from the kernel goes into the trace */
+/* session.h - one recording: its processes, and what comes from the kernel for them */
 #ifndef RECORD_SESSION_H
 #define RECORD_SESSION_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "format/writer.h"
-#include "record/allocator.h"
-#include "record/filters.h"
-#include "record/maps.h"
-#include "record/modules.h"
+#include "record/code.h"
+#include "record/journal.h"
 #include "record/probes.h"
+#include "record/process.h"
 #include "record/sideband.h"
-#include "record/target.h"
-#include "record/threads.h"
+
+struct tracer;
+
+/* Programs and children whose first allocations may be missing. */
+struct session_gaps {
+	uint64_t nr;
+	uint64_t longest_ns; /* from the start to the probes */
+};
 
 struct session {
-	struct target target;
-	struct mlk_writer *writer;
-	struct sideband
-		*sideband; /* NULL: not allowed; mappings are then looked at from time to time */
+	struct journal journal;
+	struct sideband *sideband; /* NULL: not allowed */
 	struct probes *probes;
-	struct allocators allocators; /* that are probed */
+	struct tracer *tracer;	   /* holds the command's children at their start; NULL: none */
+	struct process **all;	   /* in the order of their births; a number can come again */
+	size_t nr, room;
+	struct process *last;	   /* of the event before; NULL: none */
+	struct code code;	   /* what the writer knows to be executable */
 	struct allocator_opts allocator_opts;
-	struct maps maps;
-	struct modules modules;
 	enum mlk_stack_mode mode;
-	struct threads threads;
-	bool maps_changed;	       /* and the trace has no snapshot of it yet */
-	uint64_t maps_changed_ns;      /* since when */
-	uint64_t maps_known_ns;	       /* all mappings made before this time are known */
-	bool maps_missed;	       /* the kernel dropped notices since the last snapshot */
-	uint64_t start_ns, end_ns;     /* CLOCK_MONOTONIC, as the trace has them */
-	uint64_t allocs, frees;	       /* events written */
-	uint64_t maps_lost;	       /* notices that the kernel dropped */
-	uint64_t execs_lost;	       /* programs started by exec that could not be recorded */
+	bool follow;		   /* children are recorded */
+	pid_t pid;		   /* the first process */
+	char comm[64];		   /* its name */
+	pid_t command;		   /* started by us: our child; 0: none */
+	uint64_t maps_known_ns;	   /* all mappings made before this time are known */
+	uint64_t time_ns;	   /* of the event before that had a time; frees have none */
+	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC, as the trace has them */
+	uint64_t allocs, frees;	   /* events written */
+	uint64_t losses_ns;	   /* when they were counted last */
+	uint64_t children;	   /* recorded; without follow: started, and not recorded */
+	struct session_gaps gaps;
 	uint64_t attach_ns, detach_ns; /* how long the probes took to be put in, and out */
-	uint64_t cpu_ticks;	       /* of the target, when they were in */
 	bool quiet_told;	       /* that nothing was seen, and why */
-	uint64_t execed_ns;	       /* another program runs since then; 0: the probes know it */
-	bool seen_since_exec;	       /* the probes met an allocation of it */
-	bool exec_in_doubt;	       /* it could not be looked at */
-	bool links_dead;	       /* that exec was not the main thread's */
 	unsigned int batch;	       /* events since probes_consume() was called */
-	int err;		       /* the first that came up; the recording must end */
 };
 
 struct session_opts {
@@ -51,23 +51,52 @@ struct session_opts {
 	struct filter_opts filters;
 	enum probe_link link;
 	uint32_t stack_limit; /* bytes */
+	uint32_t ring_size;   /* bytes, a power of two pages */
 	enum mlk_stack_mode stack_mode;
 	enum module_embed embed;
 	int zstd_level;
+	bool follow;
 	int fd;		  /* of the trace's file, empty */
 	const char *path; /* of the trace, for messages */
 };
 
-uint64_t session_now_ns(void);
+/* Add process @pid to those recorded, before session_start(); the first is the one that the trace
+ * is of.  On failure one sentence was logged.  Returns 0 or -errno. */
+int session_add_pid(struct session *s, pid_t pid);
 
 /*
- * Begin to record s->target, which is open: write who and what it is, and put the probes in.
+ * Begin to record the processes added: write who and what the first is, and put the probes in.
  * On failure one sentence was logged.  session_release() in any case.  Returns 0 or -errno.
  */
 int session_start(struct session *s, const struct session_opts *opts);
 
-/* Take in what is waiting.  Returns false when much is still waiting; errors go to s->err. */
+/* Take in what is waiting.  Returns false when much is still waiting; errors go to s->journal.err.
+ */
 bool session_drain(struct session *s);
+
+/* Take in the notices of mappings, names and forks. */
+void session_read_sideband(struct session *s);
+
+/* The process whose events of number @pid come from the ring now, or NULL. */
+struct process *session_find(struct session *s, pid_t pid);
+
+/* The process that has the number @pid now, or NULL. */
+struct process *session_newest(struct session *s, pid_t pid);
+
+/* Add a process without anything.  NULL: no memory, which is noted. */
+struct process *session_append(struct session *s);
+
+/* Note that @p has ended; its last events may still be on their way. */
+void session_end_process(struct process *p);
+
+/* Are all processes gone, and all their events in? */
+bool session_is_over(const struct session *s);
+
+/* Does a program wait for its probes? */
+bool session_is_urgent(const struct session *s);
+
+/* Note that a process was recorded only from @gap_ns after its start. */
+void session_note_gap(struct session *s, uint64_t gap_ns);
 
 /* Has not one event come? */
 bool session_is_quiet(const struct session *s);

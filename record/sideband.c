@@ -25,7 +25,6 @@ struct cpu_ring {
 };
 
 struct sideband {
-	pid_t pid;
 	size_t page_size;
 	int nr_cpus;
 	struct cpu_ring *rings; /* one a CPU; fd -1 where the CPU is offline */
@@ -48,6 +47,7 @@ static int open_event(pid_t tid, int cpu)
 		.mmap2 = 1,
 		.comm = 1,
 		.comm_exec = 1,
+		.task = 1,
 		.inherit = 1,
 		.exclude_kernel = 1,
 		.exclude_hv = 1,
@@ -131,15 +131,15 @@ static bool is_known(const struct sideband *s, pid_t tid)
 	return false;
 }
 
-/* Add the threads that are not known yet.  Returns how many, or -errno. */
-static int add_new_threads(struct sideband *s)
+/* Add the threads of @pid that are not known yet.  Returns how many, or -errno. */
+static int add_new_threads(struct sideband *s, pid_t pid)
 {
 	char path[64];
 	struct dirent *entry;
 	int added = 0, err = 0;
 	DIR *dir;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)s->pid);
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	dir = opendir(path);
 	if (!dir)
 		return -errno;
@@ -166,15 +166,13 @@ static void raise_fd_limit(void)
 	}
 }
 
-int sideband_open(struct sideband **out, pid_t pid)
+int sideband_open(struct sideband **out)
 {
 	struct sideband *s = calloc(1, sizeof(*s));
-	int n = 1;
 
 	*out = NULL;
 	if (!s)
 		return -ENOMEM;
-	s->pid = pid;
 	s->page_size = (size_t)sysconf(_SC_PAGESIZE);
 	s->nr_cpus = (int)sysconf(_SC_NPROCESSORS_CONF);
 	s->rings = calloc((size_t)s->nr_cpus, sizeof(*s->rings));
@@ -185,16 +183,19 @@ int sideband_open(struct sideband **out, pid_t pid)
 	for (int cpu = 0; cpu < s->nr_cpus; cpu++)
 		s->rings[cpu].fd = -1;
 	raise_fd_limit();
+	*out = s;
+	return 0;
+}
+
+int sideband_add(struct sideband *s, pid_t pid)
+{
+	int n = 1;
+
 	/* A thread started by one not yet listened to is found by looking again; those started by
 	 * one that is listened to are found too, so looking need not come to an end by itself. */
 	for (int pass = 0; pass < 3 && n > 0; pass++)
-		n = add_new_threads(s);
-	if (n < 0) {
-		sideband_free(s);
-		return n;
-	}
-	*out = s;
-	return 0;
+		n = add_new_threads(s, pid);
+	return n < 0 ? n : 0;
 }
 
 int sideband_fd(const struct sideband *s, int i)
@@ -225,14 +226,20 @@ struct mmap2_record {
 	char filename[];
 };
 
+/* PERF_RECORD_FORK */
+struct fork_record {
+	struct perf_event_header header;
+	uint32_t pid, ppid, tid, ptid;
+	uint64_t time_ns;
+};
+
 struct comm_record {
 	struct perf_event_header header;
 	uint32_t pid, tid;
 	char comm[];
 };
 
-static void on_mmap2(const struct sideband *s, const struct mmap2_record *r,
-		     const struct sideband_sink *sink)
+static void on_mmap2(const struct mmap2_record *r, const struct sideband_sink *sink)
 {
 	struct mlk_mapping m = {
 		.start = r->addr,
@@ -249,18 +256,28 @@ static void on_mmap2(const struct sideband *s, const struct mmap2_record *r,
 		.path = strcmp(r->filename, "//anon") ? r->filename : "",
 	};
 
-	if (r->pid == (uint32_t)s->pid && m.end > m.start)
-		sink->mapped(sink->ctx, record_time(&r->header), &m);
+	if (m.end > m.start)
+		sink->mapped(sink->ctx, (pid_t)r->pid, record_time(&r->header), &m);
 }
 
-static void on_comm(const struct sideband *s, const struct comm_record *r,
-		    const struct sideband_sink *sink)
+static void on_comm(const struct comm_record *r, const struct sideband_sink *sink)
 {
-	if (r->pid != (uint32_t)s->pid)
-		return;
 	if (r->header.misc & PERF_RECORD_MISC_COMM_EXEC)
-		sink->execed(sink->ctx, record_time(&r->header));
-	sink->named(sink->ctx, r->tid, r->comm);
+		sink->execed(sink->ctx, (pid_t)r->pid, record_time(&r->header));
+	sink->named(sink->ctx, (pid_t)r->pid, r->tid, r->comm);
+}
+
+static void on_fork(const struct fork_record *r, const struct sideband_sink *sink)
+{
+	const struct sideband_fork fork = {
+		.pid = (pid_t)r->pid,
+		.tid = (pid_t)r->tid,
+		.parent_pid = (pid_t)r->ppid,
+		.parent_tid = (pid_t)r->ptid,
+		.time_ns = r->time_ns,
+	};
+
+	sink->forked(sink->ctx, &fork);
 }
 
 static void dispatch(struct sideband *s, const struct sideband_sink *sink)
@@ -270,10 +287,13 @@ static void dispatch(struct sideband *s, const struct sideband_sink *sink)
 
 	switch (h->type) {
 	case PERF_RECORD_MMAP2:
-		on_mmap2(s, (const struct mmap2_record *)s->record, sink);
+		on_mmap2((const struct mmap2_record *)s->record, sink);
 		break;
 	case PERF_RECORD_COMM:
-		on_comm(s, (const struct comm_record *)s->record, sink);
+		on_comm((const struct comm_record *)s->record, sink);
+		break;
+	case PERF_RECORD_FORK:
+		on_fork((const struct fork_record *)s->record, sink);
 		break;
 	case PERF_RECORD_LOST: /* header, u64 id, u64 lost */
 		memcpy(&lost, s->record + sizeof(*h) + 8, sizeof(lost));

@@ -1,6 +1,7 @@
-/* sideband.h - the kernel's notices of new executable mappings, names of threads, and exec
+/* sideband.h - the kernel's notices of new executable mappings, names of threads, exec and fork
  *
- * From a perf event that counts nothing (PERF_COUNT_SW_DUMMY), on each thread and CPU.
+ * From a perf event that counts nothing (PERF_COUNT_SW_DUMMY), on each thread and CPU.  What a
+ * process forks is listened to as well, from its first instruction on.
  */
 #ifndef RECORD_SIDEBAND_H
 #define RECORD_SIDEBAND_H
@@ -13,19 +14,31 @@
 
 struct sideband; /* opaque */
 
-/* What the notices are handed to.  Only those of the target process come here. */
+/* A new thread, or a process if pid is not its parent's. */
+struct sideband_fork {
+	pid_t pid, tid;
+	pid_t parent_pid, parent_tid;
+	uint64_t time_ns; /* CLOCK_MONOTONIC, as all times here */
+};
+
+/* What the notices are handed to, those of a process listened to and of all that it forked, in the
+ * order of their times. */
 struct sideband_sink {
-	void (*mapped)(void *ctx, uint64_t time_ns, const struct mlk_mapping *m);
-	void (*named)(void *ctx, uint32_t tid, const char *name);
-	void (*execed)(void *ctx, uint64_t time_ns);
+	void (*mapped)(void *ctx, pid_t pid, uint64_t time_ns, const struct mlk_mapping *m);
+	void (*named)(void *ctx, pid_t pid, uint32_t tid, const char *name);
+	void (*execed)(void *ctx, pid_t pid, uint64_t time_ns);
+	void (*forked)(void *ctx, const struct sideband_fork *fork);
 	void (*lost)(void *ctx, uint64_t nr);
 	void *ctx;
 };
 
-/* Begin to listen to all threads of @pid, and to those it starts later.
- * On success *@out is released with sideband_free(); on failure it is NULL.  Returns 0 or -errno.
- */
-int sideband_open(struct sideband **out, pid_t pid);
+/* On success *@out, which listens to no process yet, is released with sideband_free(); on failure
+ * it is NULL.  Returns 0 or -ENOMEM. */
+int sideband_open(struct sideband **out);
+
+/* Begin to listen to all threads of @pid, and to those it starts later.  A process forked by one
+ * that is listened to is already.  Returns 0 or -errno. */
+int sideband_add(struct sideband *s, pid_t pid);
 
 /* Descriptors that become readable with a notice: the @i-th, or -1 when there are no more. */
 int sideband_fd(const struct sideband *s, int i);

@@ -10,6 +10,7 @@
 
 struct thread_entry {
 	uint32_t tid; /* 0: free slot */
+	bool seen;    /* it did something: its name is wanted */
 	bool written;
 	char name[16]; /* the kernel's TASK_COMM_LEN */
 };
@@ -50,29 +51,60 @@ static struct thread_entry *entry_of(struct threads *ts, uint32_t tid)
 	if (!e->tid) {
 		e->tid = tid;
 		ts->nr++;
-		ts->unwritten = true;
 	}
 	return e;
 }
 
 int threads_see(struct threads *ts, uint32_t tid)
 {
+	struct thread_entry *e;
+
 	if (tid == ts->last || !tid)
 		return 0;
+	e = entry_of(ts, tid);
+	if (!e)
+		return -ENOMEM;
 	ts->last = tid;
-	return entry_of(ts, tid) ? 0 : -ENOMEM;
+	ts->unwritten |= !e->seen;
+	e->seen = true;
+	return 0;
+}
+
+/* The entry of @tid gets @name, which may be "": to be read. */
+static struct thread_entry *set_name(struct threads *ts, uint32_t tid, const char *name)
+{
+	struct thread_entry *e = entry_of(ts, tid);
+
+	if (!e)
+		return NULL;
+	snprintf(e->name, sizeof(e->name), "%s", name);
+	e->written = false;
+	ts->unwritten |= e->seen;
+	return e;
 }
 
 int threads_name(struct threads *ts, uint32_t tid, const char *name)
 {
-	struct thread_entry *e = tid ? entry_of(ts, tid) : NULL;
+	struct thread_entry *e = tid ? set_name(ts, tid, name) : NULL;
 
 	if (!e)
 		return tid ? -ENOMEM : 0;
-	snprintf(e->name, sizeof(e->name), "%s", name);
-	e->written = false;
+	e->seen = true;
 	ts->unwritten = true;
 	return 0;
+}
+
+int threads_inherit(struct threads *ts, uint32_t tid, const struct threads *from, uint32_t parent)
+{
+	const struct thread_entry *known =
+		from->room ? slot_of(from->slots, from->room, parent) : NULL;
+	char name[sizeof(known->name)] = "";
+
+	if (known && known->tid)
+		memcpy(name, known->name, sizeof(name));
+	if (!tid)
+		return 0;
+	return set_name(ts, tid, name) ? 0 : -ENOMEM;
 }
 
 static void read_name(struct thread_entry *e, pid_t pid)
@@ -105,7 +137,7 @@ int threads_write(struct threads *ts, pid_t pid, struct mlk_writer *w)
 	for (size_t i = 0; i < ts->room; i++) {
 		struct thread_entry *e = &ts->slots[i];
 
-		if (!e->tid || e->written)
+		if (!e->tid || !e->seen || e->written)
 			continue;
 		if (!e->name[0])
 			read_name(e, pid);

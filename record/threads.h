@@ -3,6 +3,7 @@
 #define RECORD_THREADS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "format/writer.h"
@@ -21,6 +22,10 @@ int threads_see(struct threads *ts, uint32_t tid);
 
 /* Note its name.  Returns 0 or -ENOMEM. */
 int threads_name(struct threads *ts, uint32_t tid, const char *name);
+
+/* Note that @tid was started by thread @parent of @from, which may be @ts: it has its name, if that
+ * is known, and none of a thread that had the same number before.  Returns 0 or -ENOMEM. */
+int threads_inherit(struct threads *ts, uint32_t tid, const struct threads *from, uint32_t parent);
 
 /* Put the names that are new into the trace; those not told are read from /proc/@pid/task.
  * Returns 0, -ENOMEM, or what the writer returned. */

@@ -110,8 +110,10 @@ static void warn_of_limits(const char *path, const struct leaks *leaks)
 }
 
 /* Folded stacks have no place for it, and a tree says it in its summary. */
-static void warn_of_losses(const char *path, const struct mlk_losses *losses)
+static void warn_of_losses(const char *path, const struct leaks *leaks)
 {
+	const struct mlk_losses *losses = &leaks_condition(leaks)->losses;
+	struct live_amount suspect = leaks_suspect(leaks);
 	uint64_t total = 0;
 
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
@@ -121,6 +123,10 @@ static void warn_of_losses(const char *path, const struct mlk_losses *losses)
 		log_warn("%" PRIu64 " events were lost while '%s' was recorded; the report without "
 			 "--folded lists them",
 			 total, path);
+	if (suspect.blocks)
+		log_warn("%" PRIu64 " of the outstanding blocks in '%s' (%" PRIu64
+			 " bytes) lived while frees were lost: they may have been freed",
+			 suspect.blocks, path, suspect.bytes);
 }
 
 /* Likewise. */
@@ -246,7 +252,7 @@ static int report(const struct report_opts *opts, const char *shown)
 	warn_of_damage(shown, leaks_condition(leaks), mlk_reader_meta(trace)->start_ns);
 	warn_of_limits(shown, leaks);
 	if (opts->folded) {
-		warn_of_losses(shown, &leaks_condition(leaks)->losses);
+		warn_of_losses(shown, leaks);
 		warn_of_sample(shown, mlk_reader_meta(trace));
 	}
 	status = print_report(opts, mlk_reader_meta(trace), leaks, debuginfod);

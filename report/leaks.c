@@ -8,6 +8,7 @@
 #include "report/histories.h"
 #include "report/sampling.h"
 #include "report/spaces.h"
+#include "report/suspect.h"
 
 struct leaks {
 	struct mlk_reader *trace;
@@ -17,6 +18,8 @@ struct leaks {
 	struct stacks *stacks;
 	struct histories *histories;
 	struct live *live;
+	struct suspect suspect;
+	struct live_amount suspects;
 	struct mlk_condition condition;
 	struct sampling_error error;
 	uint64_t status_counts[DWUNW_STATUS_NR];
@@ -73,6 +76,9 @@ static int note_layout(struct leaks *leaks, const struct mlk_record *record)
 		return images_add_piece(leaks->images, &record->module);
 	case MLK_RECORD_THREAD:
 		return note_thread(leaks, &record->thread);
+	case MLK_RECORD_LOSSES:
+		suspect_take(&leaks->suspect, &record->losses);
+		return 0;
 	default:
 		return 0;
 	}
@@ -201,13 +207,20 @@ static void count_outstanding(void *arg, const struct live_block *block)
 	stack->bytes += amount.bytes;
 	stack->blocks += amount.blocks;
 	sampling_error_add(&leaks->error, block);
+	if (!suspect_is(&leaks->suspect, block))
+		return;
+	stack->suspects += amount.blocks;
+	leaks->suspects.blocks += amount.blocks;
+	leaks->suspects.bytes += amount.bytes;
 }
 
 static int collect(struct leaks *leaks)
 {
 	int err;
 
-	err = pass(leaks, MLK_RECORD_MAPS | MLK_RECORD_MODULE | MLK_RECORD_THREAD, note_layout);
+	err = pass(leaks,
+		   MLK_RECORD_MAPS | MLK_RECORD_MODULE | MLK_RECORD_THREAD | MLK_RECORD_LOSSES,
+		   note_layout);
 	if (!err)
 		err = images_load(leaks->images, leaks->dw);
 	if (!err)
@@ -221,6 +234,7 @@ static int collect(struct leaks *leaks)
 	if (err)
 		return err;
 	live_finish(leaks->live);
+	suspect_finish(&leaks->suspect, &leaks->condition);
 	live_each(leaks->live, count_outstanding, leaks);
 	return 0;
 }
@@ -275,6 +289,11 @@ const struct live_totals *leaks_totals(const struct leaks *leaks)
 const struct sampling_error *leaks_error(const struct leaks *leaks)
 {
 	return &leaks->error;
+}
+
+struct live_amount leaks_suspect(const struct leaks *leaks)
+{
+	return leaks->suspects;
 }
 
 const struct stacks *leaks_stacks(const struct leaks *leaks)

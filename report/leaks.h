@@ -27,6 +27,9 @@ const struct live_totals *leaks_totals(const struct leaks *leaks);
 /* How far those of what is outstanding may be from the truth. */
 const struct sampling_error *leaks_error(const struct leaks *leaks);
 
+/* Of the outstanding blocks: those that may have been freed, see suspect.h. */
+struct live_amount leaks_suspect(const struct leaks *leaks);
+
 /* The distinct stacks, their counts filled in, and what names their frames. */
 const struct stacks *leaks_stacks(const struct leaks *leaks);
 struct dwunw *leaks_unwinder(const struct leaks *leaks);

@@ -47,8 +47,23 @@ static void print_amount(const struct table *t, const char *label, struct live_a
 		text_number(bytes, amount.bytes));
 }
 
-static void print_totals(const struct table *t, const struct live_totals *totals)
+static void print_outstanding(const struct table *t, const struct leaks *leaks)
 {
+	struct live_amount suspect = leaks_suspect(leaks);
+	char blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX];
+
+	print_amount(t, "outstanding", leaks_totals(leaks)->outstanding);
+	if (suspect.blocks)
+		fprintf(t->out,
+			"    suspect: %s of these blocks (%s bytes) lived while frees were lost: "
+			"they may have been freed\n",
+			text_number(blocks, suspect.blocks), text_number(bytes, suspect.bytes));
+}
+
+static void print_totals(const struct table *t, const struct leaks *leaks)
+{
+	const struct live_totals *totals = leaks_totals(leaks);
+
 	print_amount(t, "allocations", totals->allocated);
 	print_amount(t, "frees", totals->freed);
 	if (totals->unknown_frees)
@@ -59,7 +74,7 @@ static void print_totals(const struct table *t, const struct live_totals *totals
 		print_amount(t, "implied frees", totals->implied);
 	if (totals->gone.blocks)
 		print_amount(t, "gone at exec", totals->gone);
-	print_amount(t, "outstanding", totals->outstanding);
+	print_outstanding(t, leaks);
 }
 
 /* What is lost before it is an event: told apart, as it does not make the totals wrong. */
@@ -170,7 +185,7 @@ void print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
 	t.bytes_width = wider(t.bytes_width, totals->allocated.bytes);
 
 	print_origin(out, path, meta, leaks_condition(leaks)->end_ns);
-	print_totals(&t, totals);
+	print_totals(&t, leaks);
 	print_filters(out, meta, leaks);
 	print_losses(&t, &leaks_condition(leaks)->losses);
 	print_completeness(&t, leaks);

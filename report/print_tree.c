@@ -28,6 +28,9 @@ static void print_node(const struct printer *p, const struct tree_node *node, co
 		label->name);
 	if (label->location[0])
 		fprintf(p->out, "  %s", label->location);
+	if (node->suspects)
+		fprintf(p->out, "  [suspect: %s of %s]", text_number(bytes, node->suspects),
+			text_number(blocks, node->blocks));
 	fputc('\n', p->out);
 }
 
@@ -97,7 +100,11 @@ int print_view_as_tree(FILE *out, const struct view *view, const char *order)
 	for (size_t i = 0; i < view_nr(view) && !err; i++) {
 		const struct stack *stack = view_stack(view, i);
 
-		err = tree_add(tree, path, view_path(view, i, path), stack->bytes, stack->blocks);
+		size_t nr = view_path(view, i, path);
+
+		err = tree_add(tree, path, nr, stack->bytes, stack->blocks);
+		if (!err)
+			err = tree_mark(tree, path, nr, stack->suspects);
 	}
 	if (!err)
 		err = tree_sort(tree, view_labels(view));

@@ -13,9 +13,10 @@ struct stacks; /* opaque */
 #define STACK_MAX_FRAMES 1024 /* to unwind; deeper stacks are incomplete */
 
 struct stack {
-	uint64_t allocs; /* allocations made with it */
-	uint64_t bytes;	 /* of these: bytes outstanding */
-	uint64_t blocks; /* and blocks */
+	uint64_t allocs;   /* allocations made with it */
+	uint64_t bytes;	   /* of these: bytes outstanding */
+	uint64_t blocks;   /* and blocks */
+	uint64_t suspects; /* of these blocks: they may have been freed */
 	enum dwunw_status status;
 	uint32_t id; /* the unwinder's */
 };

@@ -99,6 +99,20 @@ int tree_add(struct tree *tree, const uint32_t *path, size_t nr, uint64_t bytes,
 	return 0;
 }
 
+int tree_mark(struct tree *tree, const uint32_t *path, size_t nr, uint64_t suspects)
+{
+	uint32_t at = 0;
+
+	for (size_t i = 0; suspects && i < nr; i++) {
+		int err = child_of(tree, at, path[i], &at);
+
+		if (err)
+			return err;
+		tree->nodes[at].suspects += suspects;
+	}
+	return 0;
+}
+
 struct sorting {
 	const struct tree *tree;
 	const struct labels *labels;

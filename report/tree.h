@@ -9,8 +9,9 @@ struct tree; /* opaque */
 #define TREE_NONE UINT32_MAX /* no node */
 
 struct tree_node {
-	uint64_t bytes;	 /* outstanding at this node and below it */
-	uint64_t blocks; /* likewise */
+	uint64_t bytes;	   /* outstanding at this node and below it */
+	uint64_t blocks;   /* likewise */
+	uint64_t suspects; /* of these, see tree_mark() */
 	uint32_t label;
 	uint32_t first; /* its first child, or TREE_NONE */
 	uint32_t next;	/* the next child of the same parent, or TREE_NONE */
@@ -25,6 +26,10 @@ int tree_new(struct tree **out);
  * Returns 0 or -ENOMEM.
  */
 int tree_add(struct tree *tree, const uint32_t *path, size_t nr, uint64_t bytes, uint64_t blocks);
+
+/* Say that @suspects of the blocks of the stack @path, which was added, may have been freed.
+ * Returns 0 or -ENOMEM. */
+int tree_mark(struct tree *tree, const uint32_t *path, size_t nr, uint64_t suspects);
 
 /* Order the roots, and the children of every node, by bytes, then blocks (both descending), then
  * the text of @labels.  Returns 0 or -ENOMEM. */

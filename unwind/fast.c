@@ -15,10 +15,6 @@
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-/* Between these addresses no sum of an address and a rule's offset wraps around. */
-#define MIN_ADDR ((uint64_t)1 << 32)
-#define MAX_ADDR ((uint64_t)1 << 63)
-
 /* The frame at hand. */
 struct cursor {
 	uint64_t sp, bp;
@@ -66,9 +62,10 @@ static bool begin(const struct dwunw_pass *p, struct cursor *c)
 	if (regs->flags & DWUNW_EVENT_RETURN_ADDRESS)
 		c->bits |= DWUNW_PC_RETURN;
 	c->room = fresh_end - stack->addr - sizeof(uint64_t);
-	return regs->known >> DWUNW_X86_64_RSP & 1 && stack->addr >= MIN_ADDR &&
-	       stack->addr < MAX_ADDR && stack->len < MAX_ADDR && c->sp >= stack->addr &&
-	       c->sp <= end_of(stack) && fresh_end >= stack->addr + sizeof(uint64_t);
+	return regs->known >> DWUNW_X86_64_RSP & 1 && stack->addr >= DWUNW_MIN_ADDR &&
+	       stack->addr < DWUNW_MAX_ADDR && stack->len < DWUNW_MAX_ADDR &&
+	       c->sp >= stack->addr && c->sp <= end_of(stack) &&
+	       fresh_end >= stack->addr + sizeof(uint64_t);
 }
 
 /* Take a step that does not fit a rule, in the hope that rsp, rbp and pc are enough.  They are if
@@ -286,7 +283,7 @@ static inline int walk(struct dwunw_pass *p, struct cursor *at, const bool keep)
 				got = odd_step(p, place, at);
 				c = *at;
 			}
-			node = nodes[node].parent;
+			node = dwunw_tree_parent(&nodes[node]);
 			place = &places[nodes[node].place];
 		} while (likely(place->pc == c.pc && place->rule.as == c.bits >> DWUNW_PC_SHIFT &&
 				got == STEPPED && mark != limit));

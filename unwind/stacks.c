@@ -22,7 +22,7 @@ size_t dwunw_stack_frames(const struct dwunw *dw, uint32_t id, struct dwunw_fram
 
 		frames[nr] =
 			(struct dwunw_frame){place->pc, place->addr, place->module, place->flags};
-		id = node->parent;
+		id = dwunw_tree_parent(node);
 		if (is_root(&stacks->tree, id) && id != dwunw_tree_root(DWUNW_STATUS_ENDED))
 			frames[nr].flags |= DWUNW_FRAME_FLAG_PARTIAL;
 	}
@@ -31,7 +31,7 @@ size_t dwunw_stack_frames(const struct dwunw *dw, uint32_t id, struct dwunw_fram
 
 uint32_t dwunw_stack_parent(const struct dwunw *dw, uint32_t id)
 {
-	return dwunw_stacks(dw)->tree.nodes[id].parent;
+	return dwunw_tree_parent(&dwunw_stacks(dw)->tree.nodes[id]);
 }
 
 enum dwunw_status dwunw_stack_status(const struct dwunw *dw, uint32_t id)
@@ -39,7 +39,7 @@ enum dwunw_status dwunw_stack_status(const struct dwunw *dw, uint32_t id)
 	const struct dwunw_tree *tree = &dwunw_stacks(dw)->tree;
 
 	while (!is_root(tree, id))
-		id = tree->nodes[id].parent;
+		id = dwunw_tree_parent(&tree->nodes[id]);
 	return (enum dwunw_status)(id - dwunw_tree_root(DWUNW_STATUS_ENDED));
 }
 

@@ -28,7 +28,9 @@ static int stacks_new(struct dwunw_stacks **out)
 	if (!err)
 		err = dwunw_places_init(&stacks->places, &stacks->seed);
 	if (!err)
-		err = dwunw_tree_init(&stacks->tree, &stacks->seed);
+		err = dwunw_tree_init(&stacks->tree, &stacks->places, &stacks->seed);
+	if (!err)
+		err = dwunw_forks_init(&stacks->forks);
 	return err;
 }
 
@@ -36,6 +38,7 @@ static void stacks_free(struct dwunw_stacks *stacks)
 {
 	if (!stacks)
 		return;
+	dwunw_forks_release(&stacks->forks);
 	dwunw_tree_release(&stacks->tree);
 	dwunw_places_release(&stacks->places);
 	free(stacks->marks);

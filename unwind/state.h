@@ -7,6 +7,7 @@
 
 #include "unwind/debugfile.h"
 #include "unwind/dwunw.h"
+#include "unwind/forks.h"
 #include "unwind/module.h"
 #include "unwind/places.h"
 #include "unwind/tree.h"
@@ -26,6 +27,7 @@ struct dwunw_guess {
 struct dwunw_stacks {
 	struct dwunw_places places;
 	struct dwunw_tree tree;
+	struct dwunw_forks forks;
 	struct dwunw_seed seed;
 	uint64_t nr_spaces;	  /* made so far: serial numbers */
 	struct dwunw_mark *marks; /* DWUNW_MAX_FRAMES, as the runs */

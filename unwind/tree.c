@@ -7,19 +7,51 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "unwind/pc_cache.h"
 
 #define FIRST_ROOM 1024
-#define MAX_LIST   8 /* children */
-#define MAX_TREE   ((uint32_t)1 << 31)
+#define CACHE_LINE 64
+#define MAX_LIST   8		       /* children */
+#define MAX_TREE   ((uint32_t)1 << 27) /* 4 GiB */
 
-int dwunw_tree_init(struct dwunw_tree *tree, const struct dwunw_seed *seed)
+static struct dwunw_rule node_rule(const struct dwunw_places *places, uint32_t place)
 {
-	*tree = (struct dwunw_tree){.room = FIRST_ROOM, .nr_slots = FIRST_ROOM};
+	struct dwunw_rule rule = places->all[place].rule;
+
+	if (rule.as != DWUNW_PC_RETURN >> DWUNW_PC_SHIFT)
+		rule.kind |= DWUNW_NOT_RETURN;
+	return rule;
+}
+
+/* Have room for @room nodes, at most twice MAX_TREE.  Returns 0 or -ENOMEM. */
+static int enlarge(struct dwunw_tree *tree, size_t room)
+{
+	struct dwunw_node *nodes = aligned_alloc(CACHE_LINE, room * sizeof(*nodes));
+
+	if (!nodes)
+		return -ENOMEM;
+	if (tree->nodes)
+		memcpy(nodes, tree->nodes, tree->nr * sizeof(*nodes));
+	free(tree->nodes);
+	tree->nodes = nodes;
+	tree->room = room;
+	return 0;
+}
+
+int dwunw_tree_init(struct dwunw_tree *tree, const struct dwunw_places *places,
+		    const struct dwunw_seed *seed)
+{
+	*tree = (struct dwunw_tree){
+		.places = places, .nr_slots = FIRST_ROOM, .nr = dwunw_tree_root(DWUNW_STATUS_NR)};
 	tree->seed = *seed;
-	tree->nr = dwunw_tree_root(DWUNW_STATUS_NR);
-	tree->nodes = calloc(tree->room, sizeof(*tree->nodes));
 	tree->slots = calloc(tree->nr_slots, sizeof(*tree->slots));
-	return tree->nodes && tree->slots ? 0 : -ENOMEM;
+	if (!tree->slots || enlarge(tree, FIRST_ROOM))
+		return -ENOMEM;
+	for (uint32_t i = 0; i < tree->nr; i++)
+		tree->nodes[i] = (struct dwunw_node){.rule = node_rule(places, 0)};
+	return 0;
 }
 
 void dwunw_tree_release(struct dwunw_tree *tree)
@@ -36,7 +68,7 @@ static size_t first_slot(const struct dwunw_tree *tree, uint32_t parent, uint32_
 static void put(struct dwunw_tree *tree, uint32_t number)
 {
 	const struct dwunw_node *node = &tree->nodes[number];
-	size_t i = first_slot(tree, node->parent, node->place);
+	size_t i = first_slot(tree, dwunw_tree_parent(node), node->place);
 
 	while (tree->slots[i])
 		i = (i + 1) & (tree->nr_slots - 1);
@@ -67,18 +99,11 @@ static int grow_hash(struct dwunw_tree *tree, size_t nr)
 
 static int grow_nodes(struct dwunw_tree *tree)
 {
-	struct dwunw_node *nodes;
-
 	if (tree->nr < tree->room)
 		return 0;
 	if (tree->nr >= MAX_TREE)
 		return -ENOMEM;
-	nodes = reallocarray(tree->nodes, 2 * tree->room, sizeof(*nodes));
-	if (!nodes)
-		return -ENOMEM;
-	tree->nodes = nodes;
-	tree->room *= 2;
-	return 0;
+	return enlarge(tree, 2 * tree->room);
 }
 
 static int add_child(struct dwunw_tree *tree, uint32_t parent, uint32_t place, uint32_t *child)
@@ -92,8 +117,10 @@ static int add_child(struct dwunw_tree *tree, uint32_t parent, uint32_t place, u
 		return -ENOMEM;
 	*child = tree->nr++;
 	tree->nodes[*child] = (struct dwunw_node){
+		.pc = tree->places->all[place].pc,
+		.rule = node_rule(tree->places, place),
+		.up = parent * (uint32_t)sizeof(struct dwunw_node),
 		.place = place,
-		.parent = parent,
 		.sibling = wide ? DWUNW_NO_NODE : tree->nodes[parent].child,
 	};
 	tree->nodes[parent].child = *child | wide;
@@ -121,7 +148,7 @@ static uint32_t find_in_hash(const struct dwunw_tree *tree, uint32_t parent, uin
 	for (; tree->slots[i]; i = (i + 1) & (tree->nr_slots - 1)) {
 		const struct dwunw_node *node = &tree->nodes[tree->slots[i]];
 
-		if (node->place == place && node->parent == parent)
+		if (node->place == place && dwunw_tree_parent(node) == parent)
 			return tree->slots[i];
 	}
 	return DWUNW_NO_NODE;

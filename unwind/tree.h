@@ -11,19 +11,25 @@
 
 #include "unwind/dwunw.h"
 #include "unwind/hash.h"
+#include "unwind/places.h"
 
-#define DWUNW_NO_NODE	0u		    /* its parent is itself, its place none */
-#define DWUNW_TREE_WIDE ((uint32_t)1 << 31) /* of child: the children are in the hash */
+#define DWUNW_NO_NODE	 0u    /* its parent is itself, its place none */
+#define DWUNW_NOT_RETURN 0x80u /* of rule.kind: that pc was not looked up as a return address */
+#define DWUNW_TREE_WIDE	 ((uint32_t)1 << 31) /* of child: the children are in the hash */
 
+/* What the hot loop looks at comes first: half a cache line, and nothing else of a frame. */
 struct dwunw_node {
-	uint32_t place;	  /* number of the frame's place; 0 in a root */
-	uint32_t parent;  /* its caller */
-	uint32_t child;	  /* the one used last, or NO_NODE; and WIDE */
-	uint32_t sibling; /* the next child of parent, if that is not wide */
+	uint64_t pc;		/* of the place, as its rule */
+	struct dwunw_rule rule; /* kind: and NOT_RETURN */
+	uint32_t up;		/* the bytes from the first node to its caller */
+	uint32_t place;		/* number of the frame's place; 0 in a root */
+	uint32_t child;		/* the one used last, or NO_NODE; and WIDE */
+	uint32_t sibling;	/* the next child of parent, if that is not wide */
 };
 
 struct dwunw_tree {
-	struct dwunw_node *nodes;
+	struct dwunw_node *nodes; /* on a cache line's boundary */
+	const struct dwunw_places *places;
 	uint32_t nr;
 	size_t room;
 	uint32_t *slots; /* of a hash of the children of wide nodes, at most half full; 0: free */
@@ -31,9 +37,18 @@ struct dwunw_tree {
 	struct dwunw_seed seed;
 };
 
-/* A tree of roots.  Returns 0 or -ENOMEM; to be released in both cases. */
-int dwunw_tree_init(struct dwunw_tree *tree, const struct dwunw_seed *seed);
+_Static_assert(sizeof(struct dwunw_node) == 32, "two in a cache line");
+
+/* A tree of roots, for frames at @places, which must outlive it.  Returns 0 or -ENOMEM; to be
+ * released in both cases. */
+int dwunw_tree_init(struct dwunw_tree *tree, const struct dwunw_places *places,
+		    const struct dwunw_seed *seed);
 void dwunw_tree_release(struct dwunw_tree *tree);
+
+static inline uint32_t dwunw_tree_parent(const struct dwunw_node *node)
+{
+	return node->up / (uint32_t)sizeof(*node);
+}
 
 /* The node above the outermost frame of stacks with @status. */
 static inline uint32_t dwunw_tree_root(enum dwunw_status status)

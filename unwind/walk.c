@@ -56,7 +56,7 @@ int dwunw_pass_finish_runs(struct dwunw_pass *p, uint32_t node, uint32_t *id)
 
 		if (run->first >= end) /* its frames were taken over */
 			continue;
-		if (p->stacks->tree.nodes[p->marks[end - 1].node].parent == node) {
+		if (dwunw_tree_parent(&p->stacks->tree.nodes[p->marks[end - 1].node]) == node) {
 			node = p->marks[run->first].node;
 		} else {
 			err = descend(p, run, end, &node);
@@ -89,4 +89,43 @@ enum dwunw_status dwunw_pass_ended(const struct dwunw_pass *p, bool zero, bool s
 	if (zero && p->sample->regs->flags & DWUNW_EVENT_STACK_FAULT)
 		return DWUNW_STATUS_TRUNCATED;
 	return stale ? DWUNW_STATUS_STALE : DWUNW_STATUS_ENDED;
+}
+
+static int walk_pass(struct dwunw_pass *p, bool *fast)
+{
+	int err = DWUNW_WALK_FULL;
+
+	if (!(p->sample->flags & DWUNW_SAMPLE_FULL))
+		err = dwunw_walk_fast(p);
+	*fast = !err;
+	return err == DWUNW_WALK_FULL ? dwunw_walk_full(p) : err;
+}
+
+int dwunw_walk(struct dwunw_space *space, const struct dwunw_sample *sample, uint32_t limit,
+	       struct dwunw_result *result)
+{
+	struct dwunw_stacks *stacks = space->stacks;
+	struct dwunw_pass p = {
+		.space = space,
+		.stacks = stacks,
+		.sample = sample,
+		.marks = stacks->marks,
+		.runs = stacks->runs,
+		.limit = limit,
+	};
+	bool fast;
+	int err = walk_pass(&p, &fast);
+
+	if (!err)
+		err = dwunw_pass_finish(&p, &result->id);
+	if (err) {
+		dwunw_history_clear(sample->history);
+		return err;
+	}
+	result->status = p.status;
+	result->nr_frames = p.nr + p.taken;
+	result->nr_taken_over = p.taken;
+	if (sample->history)
+		dwunw_history_keep(&p, fast);
+	return 0;
 }

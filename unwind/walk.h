@@ -14,6 +14,10 @@
 #include "unwind/space.h"
 #include "unwind/state.h"
 
+/* Between these addresses no sum of an address and a rule's offset wraps around. */
+#define DWUNW_MIN_ADDR ((uint64_t)1 << 32)
+#define DWUNW_MAX_ADDR ((uint64_t)1 << 63)
+
 enum dwunw_mark_bit {
 	DWUNW_MARK_BP_KNOWN = 1 << 0,  /* bp is the frame's rbp */
 	DWUNW_MARK_BP_NEEDED = 1 << 1, /* the walk from here on depends on it */
@@ -65,6 +69,10 @@ int dwunw_walk_fast(struct dwunw_pass *p);
 /* The same with all registers.  Returns 0 or -ENOMEM. */
 int dwunw_walk_full(struct dwunw_pass *p);
 
+/* dwunw_capture() at the length of a walk, over at most @limit frames.  The arguments are its. */
+int dwunw_walk(struct dwunw_space *space, const struct dwunw_sample *sample, uint32_t limit,
+	       struct dwunw_result *result);
+
 /* Set place, slot and node of @run, the last one, by the cache.  Returns 0 or -ENOMEM. */
 int dwunw_pass_look_up(struct dwunw_pass *p, uint64_t pc, uint32_t as, struct dwunw_run *run);
 
@@ -105,7 +113,8 @@ static inline int dwunw_pass_finish(struct dwunw_pass *p, uint32_t *id)
 	const struct dwunw_node *nodes = p->stacks->tree.nodes;
 	uint32_t node = p->taken ? dwunw_history_node(p) : dwunw_tree_root(p->status);
 
-	if (p->nr_runs > 1 || !p->nr || nodes[p->marks[p->nr - 1].node].parent != node ||
+	if (p->nr_runs > 1 || !p->nr ||
+	    dwunw_tree_parent(&nodes[p->marks[p->nr - 1].node]) != node ||
 	    p->runs[0].slot != DWUNW_NO_SLOT)
 		return dwunw_pass_finish_runs(p, node, id);
 	*id = p->marks[0].node;

@@ -76,8 +76,10 @@ static struct answer answer_read(const struct exact_sample *s)
 	return a;
 }
 
+/* Each stack twice: the second time it is known, and the short way is taken. */
 static void unwind(struct dwunw_space *space, const struct answer *a, struct finding *f)
 {
+	static struct finding first;
 	const struct exact_sample *s = a->sample;
 	const uint8_t *bytes = (const uint8_t *)(a->frame + s->nr_frames);
 	const struct dwunw_stack stack = {s->stack_addr, bytes, s->stack_len};
@@ -87,10 +89,15 @@ static void unwind(struct dwunw_space *space, const struct answer *a, struct fin
 	if (dwunw_regset_prepare(&regs, s->regs, DWUNW_MAX_ARCH_REGS,
 				 s->flags & EXACT_CUT ? DWUNW_EVENT_STACK_LIMIT : 0))
 		errx(2, "the unwinder refuses the registers");
-	nr = unwind_once(space, PLAIN_SAMPLE(&regs, &stack), f->frame, MAX_FRAMES, &f->status);
+	nr = unwind_once(space, PLAIN_SAMPLE(&regs, &stack), first.frame, MAX_FRAMES,
+			 &first.status);
 	if (nr < 1)
 		errx(2, "cannot unwind: %s", dwunw_strerror(nr));
 	f->nr = (uint32_t)nr;
+	if (unwind_once(space, PLAIN_SAMPLE(&regs, &stack), f->frame, MAX_FRAMES, &f->status) !=
+		    nr ||
+	    f->status != first.status || memcmp(f->frame, first.frame, f->nr * sizeof(f->frame[0])))
+		errx(2, "a stack comes out in two ways");
 }
 
 /* Frame 0 is the sampler's own function: its pc moves on between the saving and libgcc. */

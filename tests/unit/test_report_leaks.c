@@ -162,6 +162,9 @@ static void the_summary_says_what_was_recorded_and_lost(void **state)
 		"  unknown frees        1  (blocks from before the recording, or from a thread's "
 		"cache that libc empties)\n"
 		"  outstanding         23 blocks            1,081 bytes\n"
+		"    suspect: 23 of these blocks (1,081 bytes) lived while frees were lost: they "
+		"may "
+		"have been freed\n"
 		"  lost events          2\n"
 		"    frees: 2\n"
 		"    2 frees were lost: up to 2 of the outstanding blocks may not be leaks\n"
@@ -194,7 +197,7 @@ static void a_place_in_an_absent_module_is_told_by_its_offset(void **state)
 	assert_int_equal(view_new(&view, leaks_stacks(leaks), &source, &opts), 0);
 	assert_int_equal(print_view_as_tree(out, view, "callers first"), 0);
 	assert_int_equal(fclose(out), 0);
-	assert_non_null(strstr(text, "          23  leaky+0x102f\n"));
+	assert_non_null(strstr(text, "          23  leaky+0x102f  [suspect: 23 of 23]\n"));
 	free(text);
 	view_free(view);
 	leaks_free(leaks);

@@ -208,6 +208,24 @@ static void many_nodes_keep_their_sums(void **state)
 	finish(&f);
 }
 
+static void suspects_stand_at_each_node_above_them(void **state)
+{
+	struct fixture f = start();
+	uint32_t path[2];
+
+	(void)state;
+	add(&f, "ab", 100, 4);
+	add(&f, "ac", 50, 2);
+	assert_int_equal(labels_intern(f.labels, "a", "", &path[0]), 0);
+	assert_int_equal(labels_intern(f.labels, "c", "", &path[1]), 0);
+	assert_int_equal(tree_mark(f.tree, path, 2, 1), 0);
+	assert_int_equal(tree_mark(f.tree, path, 2, 0), 0);
+	check_print(&f, HEADING "         150           6  a  [suspect: 1 of 6]\n"
+				"         100           4  |- b\n"
+				"          50           2  `- c  [suspect: 1 of 2]\n");
+	finish(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +237,7 @@ int main(void)
 		cmocka_unit_test(equals_are_ordered_by_blocks_and_name),
 		cmocka_unit_test(the_order_of_addition_does_not_matter),
 		cmocka_unit_test(many_nodes_keep_their_sums),
+		cmocka_unit_test(suspects_stand_at_each_node_above_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,111 @@
+/* life.h - what happens to recorded processes: exec, fork, exit, and signals
+ *
+ * The kernel tells of these for all processes; who is not recorded costs them a look into a table.
+ */
+#ifndef MLEAK_BPF_LIFE_H
+#define MLEAK_BPF_LIFE_H
+
+#include "bpf/send.h"
+#include "bpf/state.h"
+
+#define MAX_PIDNS_LEVEL 32 /* include/linux/pid_namespace.h: MAX_PID_NS_LEVEL */
+
+/* The number of the process @task in the recorder's namespace; 0: it has none there. */
+static __always_inline __u32 tgid_of(struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	__u32 level = BPF_CORE_READ(pid, level);
+
+	if (!pidns_ino)
+		return BPF_CORE_READ(task, tgid);
+	for (__u32 i = 0; i < MAX_PIDNS_LEVEL && i <= level; i++) {
+		struct upid *at = (void *)((char *)__builtin_preserve_access_index(&pid->numbers) +
+					   i * bpf_core_type_size(struct upid));
+
+		if (BPF_CORE_READ(at, ns, ns.inum) == (__u32)pidns_ino)
+			return BPF_CORE_READ(at, nr);
+	}
+	return 0;
+}
+
+/* Arguments: the task, its thread id before (another when it was not the main thread), the program.
+ */
+SEC("raw_tp/sched_process_exec")
+int process_exec(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u64 id = current_id(), self = bpf_get_current_pid_tgid();
+	struct event_code *code = id ? code_of(id) : 0;
+	struct thread_state *st;
+
+	if (!code)
+		return 0;
+	code->stale = 1;
+	filter_exec(id);
+	st = state_of_thread();
+	if (st)
+		forget_thread(st);
+	if (send_life(EVENT_EXEC, id, 0, (__u32)ctx->args[1] != (__u32)self))
+		count(&drops.exec);
+	return 0;
+}
+
+/* Arguments: the task that forks, which runs, and the new one, which does not yet.  A process that
+ * is to be followed is recorded from its first instruction on, by what is known of its parent. */
+SEC("raw_tp/sched_process_fork")
+int process_fork(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *parent = (void *)ctx->args[0], *child = (void *)ctx->args[1];
+	const struct event_code *code;
+	__u64 id;
+	__u32 tgid;
+	int shared;
+
+	if (!follow || BPF_CORE_READ(parent, tgid) == BPF_CORE_READ(child, tgid))
+		return 0; /* a thread */
+	id = current_id();
+	code = id ? code_of(id) : 0;
+	tgid = code ? tgid_of(child) : 0;
+	if (!tgid)
+		return 0;
+	shared = BPF_CORE_READ(parent, mm) == BPF_CORE_READ(child, mm);
+	if (bpf_map_update_elem(&targets, &tgid, code, BPF_ANY) ||
+	    send_life(EVENT_FORK, id, tgid, shared))
+		count(&drops.fork);
+	filter_fork(tgid);
+	return 0;
+}
+
+/* Arguments: the task, which runs.  Its process ends with its last thread; of several that end at
+ * once, one finds it in the table. */
+SEC("raw_tp/sched_process_exit")
+int process_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = (void *)ctx->args[0];
+	__u64 id;
+	__u32 tgid;
+
+	if (BPF_CORE_READ(task, signal, live.counter))
+		return 0;
+	id = current_id();
+	tgid = event_tgid(id);
+	if (!id || bpf_map_delete_elem(&targets, &tgid))
+		return 0;
+	filter_exit(tgid);
+	if (send_life(EVENT_EXIT, id, 0, 0))
+		count(&drops.exit);
+	return 0;
+}
+
+/* A signal's handler is about to run: it may leave for good the call that it interrupts. */
+SEC("raw_tp/signal_deliver")
+int process_signal(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct thread_state *st = state_of_thread();
+
+	(void)ctx;
+	if (st && st->now.sp > CALL_NONE)
+		st->now.func |= CALL_INTERRUPTED;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,78 @@
+/* ring.h - how full the ring is, and what may still go into it
+ *
+ * Looking at the ring costs as much as a free does, so it is done once for so many bytes that a
+ * thread sends.  The fuller the ring, the less of a stack is taken, and then no allocation at all:
+ * a lost free makes a false leak, a lost allocation makes none.  Frees may use the whole ring.
+ */
+#ifndef MLEAK_BPF_RING_H
+#define MLEAK_BPF_RING_H
+
+#include "bpf/state.h"
+
+/* Set by the recorder before the programs are loaded. */
+const volatile __u64 ring_size = 64 << 20; /* bytes of events */
+const volatile __u32 check_bytes = 64 << 10;  /* how many a thread sends until it looks again */
+const volatile __u64 wakeup_bytes = 1 << 20; /* wake the recorder when so much is waiting */
+
+__u64 recorder_waits; /* the recorder sleeps: set by it, reset by who wakes it */
+
+/* Most stack bytes when @waiting bytes wait in the ring. */
+static __always_inline __u32 most_at(__u64 waiting)
+{
+	__u32 most = stack_limit;
+
+	if (waiting > ring_size / 2 && most > 1024)
+		most = 1024;
+	if (waiting > ring_size / 8 * 5 && most > 512)
+		most = 512;
+	if (waiting > ring_size / 4 * 3)
+		most = DWUNW_CAPTURE_SLICE;
+	if (waiting > ring_size / 10 * 9)
+		most = 0;
+	return most;
+}
+
+/* What the thread has to do nothing special for. */
+static __always_inline void note_usual(struct thread_state *st)
+{
+	st->stack_usual = st->stack_span < st->stack_most ? st->stack_span : st->stack_most;
+}
+
+/* Look how full the ring is.  Returns the bytes that wait in it. */
+static __noinline __u64 look_at_ring(struct thread_state *st)
+{
+	__u64 waiting = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);
+
+	if (!st)
+		return waiting;
+	st->budget = (__s32)check_bytes;
+	st->stack_most = most_at(waiting);
+	note_usual(st);
+	return waiting;
+}
+
+/* The thread has sent what it may before it looks.  Returns the flags to submit with. */
+static __noinline __u64 budget_spent(struct thread_state *st)
+{
+	if (look_at_ring(st) < wakeup_bytes || !recorder_waits)
+		return BPF_RB_NO_WAKEUP;
+	recorder_waits = 0;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
+/* There was no room for an allocation that wants @take.  Is there any for a slice? */
+static __noinline int retry_with_slice(struct thread_state *st, __u64 take)
+{
+	look_at_ring(st);
+	return st && st->stack_most && (__u32)take > DWUNW_CAPTURE_SLICE;
+}
+
+/* @bytes go into the ring.  Returns the flags to submit them with: waking the recorder costs the
+ * target a good part of an event, so it is done once for each lot. */
+static __always_inline __u64 spend(struct thread_state *st, __u32 bytes)
+{
+	st->budget -= (__s32)bytes;
+	return st->budget < 0 ? budget_spent(st) : BPF_RB_NO_WAKEUP;
+}
+
+#endif

@@ -1,0 +1,140 @@
+/* children.c - see children.h
+ *
+ * A child has its parent's program, and so its allocator at the same addresses: its probes need no
+ * search.  It is stopped while they are put in, so that nothing it does is missed from then on.
+ */
+#include "record/children.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "record/hold.h"
+
+#define TRACER_NS 200000000u /* the tracer is given so long to hold a child by itself */
+
+static int open_pidfd(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+/* A process with number @pid, forked by @parent at @time_ns.  NULL: no memory. */
+static struct process *add_child(struct session *s, const struct process *parent, pid_t pid,
+				 uint64_t time_ns)
+{
+	struct process *p = session_append(s);
+
+	if (!p)
+		return NULL;
+	p->target = parent->target;
+	p->target.pid = p->target.task = pid;
+	p->target.pidfd = open_pidfd(pid);
+	p->target.started = false;
+	p->parent = parent->target.pid;
+	p->born_ns = time_ns;
+	s->children++;
+	journal_fail(&s->journal, allocators_copy(&p->allocators, &parent->allocators));
+	/* Its parent may have begun another program that is not looked at yet. */
+	p->exec.since_ns = parent->exec.since_ns;
+	return p;
+}
+
+/* Put the probes in.  Of one that has ended meanwhile nothing is to be seen any more. */
+static void probe(struct session *s, struct process *p)
+{
+	int err = probes_place(s->probes, &p->links, &p->target, &p->allocators);
+
+	p->probed = true;
+	if (!err)
+		return;
+	if (!process_has_ended(p))
+		probes_explain(&p->target, err);
+	s->journal.execs_lost++;
+}
+
+/* Nobody holds @p at its start: stop it ourselves, if that can be. */
+static void catch(struct session *s, struct process *p)
+{
+	bool held = !hold_begin(&p->hold, p->target.pid);
+
+	probe(s, p);
+	session_note_gap(s, journal_now_ns() - p->born_ns);
+	if (held)
+		hold_end(&p->hold, p->target.pid);
+}
+
+void children_on_fork(struct session *s, const struct sideband_fork *fork)
+{
+	struct process *parent = session_newest(s, fork->parent_pid), *p;
+
+	if (!parent)
+		return;
+	if (fork->pid == fork->parent_pid) {
+		journal_fail(&s->journal,
+			     threads_inherit(&parent->threads, (uint32_t)fork->tid,
+					     &parent->threads, (uint32_t)fork->parent_tid));
+		return;
+	}
+	if (!s->follow) {
+		s->children++;
+		return;
+	}
+	p = add_child(s, parent, fork->pid, fork->time_ns);
+	if (!p)
+		return;
+	process_inherit(p, &s->journal, parent, (uint32_t)fork->parent_tid);
+	if (!s->tracer)
+		catch(s, p);
+}
+
+int children_announce(struct session *s, pid_t parent, pid_t pid, uint64_t time_ns)
+{
+	struct process *p = session_find(s, pid), *from = session_find(s, parent);
+	const struct mlk_event ev = {.kind = MLK_FORK,
+				     .tgid = (uint32_t)pid,
+				     .tid = (uint32_t)pid,
+				     .time_ns = time_ns,
+				     .addr = (uint64_t)parent};
+
+	if (!s->follow)
+		return 0;
+	/* One that was not told of is found here. */
+	if (!p && from) {
+		p = add_child(s, from, pid, time_ns);
+		if (!p)
+			return s->journal.err;
+		process_snapshot(p, &s->journal, time_ns);
+		if (!s->tracer)
+			catch(s, p);
+	}
+	if (!p || p->announced)
+		return 0;
+	p->announced = true;
+	return mlk_writer_event(s->journal.writer, &ev);
+}
+
+void children_held(struct session *s, pid_t pid)
+{
+	struct process *p;
+
+	/* The notice of its birth was given before it could be held. */
+	session_read_sideband(s);
+	p = session_newest(s, pid);
+	if (p && !p->probed)
+		probe(s, p);
+}
+
+void children_look(struct session *s)
+{
+	uint64_t now_ns = journal_now_ns();
+
+	for (size_t i = 0; i < s->nr; i++) {
+		struct process *p = s->all[i];
+
+		hold_end(&p->hold, p->target.pid);
+		if (p->probed || p->ended || !p->parent || now_ns - p->born_ns < TRACER_NS)
+			continue;
+		catch(s, p);
+	}
+}

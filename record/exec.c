@@ -1,0 +1,87 @@
+/* exec.c - see exec.h */
+#include "record/exec.h"
+
+#include <elf.h>
+#include <string.h>
+
+#include "mleak.h"
+#include "record/objects.h"
+
+#define FIND_NS 1000000000u /* longest wait for a new program's libraries */
+
+void exec_judge(struct session *s, struct process *p)
+{
+	/* Of a program that could not be looked at, most often because it had ended by then: the
+	 * probes may have met it all the same, for its files are those of the one before. */
+	s->journal.execs_lost += (p->exec.in_doubt || p->exec.since_ns) && !p->exec.seen;
+	p->exec.in_doubt = false;
+}
+
+void exec_note(struct session *s, struct process *p, uint64_t time_ns, bool links_dead)
+{
+	exec_judge(s, p);
+	p->exec.since_ns = time_ns;
+	p->exec.seen = false;
+	/* Probes belong to the main thread's task, which is gone when another calls exec. */
+	p->exec.links_dead |= links_dead;
+}
+
+/* Put the probes of @p on the functions of @now, where the program allocates. */
+static int place(struct session *s, struct process *p, const struct allocators *now,
+		 uint64_t execed_ns)
+{
+	struct closing dead = {0};
+	bool same = !p->exec.links_dead && allocators_same(now, &p->allocators);
+	uint64_t gap_ns;
+	int err;
+
+	if (same)
+		return probes_set_code(s->probes, p->target.pid, now);
+	if (p->exec.links_dead)
+		links_drop(&p->links, NULL, &dead);
+	closing_run(&dead, false);
+	err = probes_place(s->probes, &p->links, &p->target, now);
+	gap_ns = journal_now_ns() - execed_ns;
+	if (err)
+		return err;
+	if (s->follow)
+		session_note_gap(s, gap_ns);
+	else
+		log_info("process %d runs '%s' now; recorded from %.1f ms after its start",
+			 (int)p->target.pid, p->target.comm, (double)gap_ns / 1e6);
+	return 0;
+}
+
+void exec_follow(struct session *s, struct process *p)
+{
+	uint64_t execed_ns = p->exec.since_ns;
+	struct allocators now;
+	bool is_static;
+	int err;
+
+	if (!execed_ns)
+		return;
+	is_static = !target_auxv(&p->target, AT_BASE);
+	if (!is_static && !objects_complete(&p->target, false) &&
+	    journal_now_ns() - execed_ns < FIND_NS && !process_has_ended(p))
+		return;
+	p->exec.since_ns = 0;
+	if (process_has_ended(p)) {
+		p->exec.in_doubt = true;
+		return;
+	}
+	target_describe(&p->target);
+	if (p->target.pid == s->pid)
+		memcpy(s->comm, p->target.comm, sizeof(s->comm));
+	err = allocators_find(&now, &p->target, &s->allocator_opts);
+	if (!err)
+		err = place(s, p, &now, execed_ns);
+	if (err) {
+		allocators_release(&now);
+	} else {
+		allocators_release(&p->allocators);
+		p->allocators = now;
+	}
+	p->exec.in_doubt = err != 0;
+	p->exec.links_dead = false;
+}

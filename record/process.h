@@ -1,0 +1,78 @@
+/* process.h - a process under recording: its mappings, threads and probes, from its start to its
+ * end */
+#ifndef RECORD_PROCESS_H
+#define RECORD_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "record/allocator.h"
+#include "record/hold.h"
+#include "record/journal.h"
+#include "record/links.h"
+#include "record/maps.h"
+#include "record/target.h"
+#include "record/threads.h"
+
+/* Another program in the same process. */
+struct process_exec {
+	uint64_t since_ns; /* it runs since then, and the probes do not know it yet; 0: they do */
+	bool seen;	   /* the probes met an allocation of it */
+	bool in_doubt;	   /* it could not be looked at */
+	bool links_dead;   /* that exec was not the main thread's */
+};
+
+struct process {
+	struct target target;
+	pid_t parent;	      /* that forked it while it was recorded; 0: recorded from the first */
+	struct links links;   /* its probes */
+	struct hold hold;     /* by us, while they are put in */
+	struct allocators allocators; /* that are probed */
+	struct maps maps;	      /* executable mappings */
+	struct maps before;	      /* those that are gone, but perhaps not from stacks yet to come */
+	bool maps_changed;	      /* and the trace has no snapshot of it yet */
+	uint64_t maps_changed_ns;     /* since when */
+	struct threads threads;
+	struct process_exec exec;
+	uint64_t born_ns;   /* when it was forked, CLOCK_MONOTONIC */
+	uint64_t cpu_ticks; /* used when the probes were put in */
+	bool announced;	    /* a child: the trace says whose */
+	bool probed;	    /* the probes are in */
+	bool ended;	    /* there is no such process any more */
+	bool exited;	    /* and all its events have come */
+};
+
+/* Forget all that is known of @p and take its links back; the caller has dropped them. */
+void process_release(struct process *p);
+
+/* What follows puts errors into j->err, and sets j->code_changed as it should be. */
+
+/* The kernel knows that @m is mapped since @time_ns. */
+void process_mapped(struct process *p, struct journal *j, uint64_t time_ns,
+		    const struct mlk_mapping *m);
+
+/* It runs another program since @time_ns: its mappings are gone. */
+void process_execed(struct process *p, struct journal *j, uint64_t time_ns);
+
+/* Read all mappings anew and write them as valid from @time_ns.  False: the process has ended. */
+bool process_snapshot(struct process *p, struct journal *j, uint64_t time_ns);
+
+/* Take over from @parent what a child of fork has at its birth, at p->born_ns: mappings and the
+ * main thread's name.  @parent_tid: the thread that forked. */
+void process_inherit(struct process *p, struct journal *j, const struct process *parent,
+		     uint32_t parent_tid);
+
+/* Write a snapshot if mappings changed; not for each notice, for there are programs that map code
+ * all the time. */
+void process_flush_maps(struct process *p, struct journal *j);
+
+/* All events are in that were made under the mappings of before. */
+void process_forget_before(struct process *p, struct journal *j);
+
+/* Put names of threads that are new into the trace. */
+void process_write_threads(struct process *p, struct journal *j);
+
+/* Has it ended by now? */
+bool process_has_ended(const struct process *p);
+
+#endif

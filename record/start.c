@@ -1,0 +1,182 @@
+/* start.c - how a session begins */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "mleak.h"
+#include "record/quiet.h"
+#include "record/session.h"
+#include "record/take.h"
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static int write_meta(struct session *s, const struct session_opts *opts)
+{
+	const struct target *t = &s->all[0]->target;
+	struct utsname host;
+	struct mlk_meta meta = {
+		.command = t->command,
+		.exe = t->exe,
+		.comm = t->comm,
+		.recorder = "mleak " MLEAK_VERSION,
+		.backend = "bpf uprobes",
+		.tgid = (uint64_t)t->pid,
+		.start_ns = clock_ns(CLOCK_MONOTONIC),
+		.realtime_ns = clock_ns(CLOCK_REALTIME),
+		.stack_limit = opts->stack_limit,
+		.stack_mode = opts->stack_mode,
+		.ring_size = opts->ring_size,
+		.whole_life = t->started,
+	};
+
+	if (uname(&host))
+		return -errno;
+	s->start_ns = s->time_ns = meta.start_ns;
+	filters_describe(&opts->filters, &meta);
+	meta.hostname = host.nodename;
+	meta.kernel = host.release;
+	meta.machine = host.machine;
+	return mlk_writer_open(&s->journal.writer, opts->fd, &meta, opts->zstd_level);
+}
+
+static void listen_to(struct session *s)
+{
+	int err = sideband_open(&s->sideband);
+
+	for (size_t i = 0; !err && i < s->nr; i++)
+		err = sideband_add(s->sideband, s->all[i]->target.pid);
+	/* One that has ended is found out about later. */
+	s->journal.listening = !err || err == -ENOENT || err == -ESRCH;
+	if (s->journal.listening)
+		return;
+	log_warn("cannot listen for new mappings (%s); they are looked for four times a second",
+		 strerror(-err));
+	sideband_free(s->sideband);
+	s->sideband = NULL;
+}
+
+/* Of several processes, one that has ended meanwhile is no reason to give up. */
+static int skip_ended(struct session *s, struct process *p, int err)
+{
+	if (!process_has_ended(p) || s->journal.err)
+		return err;
+	if (s->nr == 1) {
+		log_error("cannot record process %d: it has ended", (int)p->target.pid);
+		return -ESRCH;
+	}
+	log_warn("process %d has ended before it could be recorded", (int)p->target.pid);
+	session_end_process(p);
+	return 0;
+}
+
+static int prepare(struct session *s, struct process *p)
+{
+	int err;
+
+	/* From the time 0: what is mapped now is the best guess for all that comes before. */
+	if (!process_snapshot(p, &s->journal, 0))
+		return skip_ended(s, p, -ESRCH);
+	journal_fail(&s->journal, threads_see(&p->threads, (uint32_t)p->target.pid));
+	if (s->journal.err)
+		return s->journal.err;
+	err = allocators_find(&p->allocators, &p->target, &s->allocator_opts);
+	return err ? skip_ended(s, p, err) : 0;
+}
+
+/* *failed is the process whose probes could not be put in. */
+static int place_all(struct session *s, const struct process **failed)
+{
+	for (size_t i = 0; i < s->nr; i++) {
+		struct process *p = s->all[i];
+		int err = p->ended ? 0
+				   : probes_place(s->probes, &p->links, &p->target, &p->allocators);
+
+		if (err && s->nr > 1)
+			err = skip_ended(s, p, err);
+		if (err) {
+			*failed = p;
+			return err;
+		}
+		p->probed = true;
+		p->cpu_ticks = quiet_cpu_ticks(&p->target);
+	}
+	return 0;
+}
+
+/* As place_all(); nothing is left of it on failure. */
+static int load_and_place(struct session *s, const struct probes_opts *opts,
+			  const struct process **failed)
+{
+	int err = probes_load(&s->probes, opts);
+
+	*failed = s->all[0];
+	if (!err)
+		err = place_all(s, failed);
+	if (err) {
+		probes_free(s->probes);
+		s->probes = NULL;
+	}
+	return err;
+}
+
+/* Put the probes on the allocators that the processes have mapped now. */
+static int attach(struct session *s, const struct session_opts *opts)
+{
+	const struct probes_consumer consumer = {.event = take_event, .ctx = s};
+	struct probes_opts o = {.link = opts->link,
+				.stack_limit = opts->stack_limit,
+				.ring_size = opts->ring_size,
+				.filters = &opts->filters,
+				.follow = opts->follow};
+	uint64_t start_ns = journal_now_ns();
+	const struct process *failed;
+	int err;
+
+	for (size_t i = 0; i < s->nr; i++)
+		o.by_thread |= s->all[i]->target.task != s->all[i]->target.pid;
+	err = load_and_place(s, &o, &failed);
+	if (err && o.link == PROBE_LINK_AUTO && err != -EPERM && err != -ESRCH) {
+		o.link = PROBE_LINK_PERF;
+		err = load_and_place(s, &o, &failed);
+	}
+	s->attach_ns = journal_now_ns() - start_ns;
+	if (err) {
+		probes_explain(&failed->target, err);
+		return err;
+	}
+	probes_begin(s->probes, &opts->filters);
+	err = probes_set_consumer(s->probes, &consumer);
+	if (err)
+		log_error("cannot read the events of process %d: %s", (int)s->pid, strerror(-err));
+	return err;
+}
+
+int session_start(struct session *s, const struct session_opts *opts)
+{
+	int err = write_meta(s, opts);
+
+	s->journal.modules.embed = opts->embed;
+	s->mode = opts->stack_mode;
+	s->follow = opts->follow;
+	s->allocator_opts = opts->allocators;
+	if (!err)
+		listen_to(s);
+	for (size_t i = 0; !err && i < s->nr; i++) {
+		err = prepare(s, s->all[i]);
+		if (err && !s->journal.err)
+			return err; /* and a sentence was logged */
+	}
+	if (err) {
+		log_error("cannot write the trace '%s': %s", opts->path, mlk_strerror(err));
+		return err;
+	}
+	return attach(s, opts);
+}

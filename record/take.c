@@ -1,0 +1,135 @@
+/* take.c - see take.h */
+#include "record/take.h"
+
+#include <errno.h>
+
+#include "bpf/event.h"
+#include "record/children.h"
+#include "record/exec.h"
+
+/* Events taken in before other things are looked at again: some milliseconds' worth. */
+#define BATCH 20000
+
+_Static_assert((int)EVENT_ALLOC == MLK_ALLOC && (int)EVENT_FREE == MLK_FREE &&
+		       (int)EVENT_RELEASE == MLK_RELEASE && (int)EVENT_RESTORE == MLK_RESTORE &&
+		       (int)EVENT_EXEC == MLK_EXEC && (int)EVENT_UNMAP == MLK_UNMAP &&
+		       (int)EVENT_FORK == MLK_FORK && (int)EVENT_EXIT == MLK_EXIT,
+	       "the ring's kinds are the trace's");
+_Static_assert((int)FUNC_MALLOC == MLK_FUNC_MALLOC && (int)FUNC_CALLOC == MLK_FUNC_CALLOC &&
+		       (int)FUNC_REALLOC == MLK_FUNC_REALLOC &&
+		       (int)FUNC_POSIX_MEMALIGN == MLK_FUNC_POSIX_MEMALIGN &&
+		       (int)FUNC_ALIGNED_ALLOC == MLK_FUNC_ALIGNED_ALLOC &&
+		       (int)FUNC_MEMALIGN == MLK_FUNC_MEMALIGN &&
+		       (int)FUNC_VALLOC == MLK_FUNC_VALLOC &&
+		       (int)FUNC_PVALLOC == MLK_FUNC_PVALLOC &&
+		       (int)FUNC_REALLOCARRAY == MLK_FUNC_REALLOCARRAY &&
+		       (int)FUNC_MMAP == MLK_FUNC_MMAP && (int)FUNC_MREMAP == MLK_FUNC_MREMAP &&
+		       (int)FUNC_NEW == MLK_FUNC_NEW && (int)FUNC_NEW_ARRAY == MLK_FUNC_NEW_ARRAY,
+	       "the ring's functions are the trace's");
+
+static void copy_regs(uint64_t *to, const __u64 *from)
+{
+	static const uint8_t numbers[EVENT_NR_REGS] = {
+		[EVENT_RBX] = 3,  [EVENT_RBP] = DWUNW_X86_64_RBP, [EVENT_RSP] = DWUNW_X86_64_RSP,
+		[EVENT_R12] = 12, [EVENT_R13] = 13,		  [EVENT_R14] = 14,
+		[EVENT_R15] = 15, [EVENT_RIP] = DWUNW_X86_64_RIP};
+
+	for (size_t i = 0; i < EVENT_NR_REGS; i++)
+		to[numbers[i]] = from[i];
+}
+
+static int take_alloc(struct session *s, struct process *p, const struct event_alloc *e,
+		      size_t size)
+{
+	struct mlk_event ev = {
+		.kind = MLK_ALLOC,
+		.func = (uint8_t)e->func,
+		.nr_regs = DWUNW_MAX_ARCH_REGS,
+		.flags = e->flags | DWUNW_EVENT_RETURN_ADDRESS,
+		.tgid = event_tgid(e->id),
+		.tid = event_tid(e->id),
+		.time_ns = e->time_ns,
+		.addr = e->addr,
+		.size = e->size,
+		.alloc_id = s->allocs + 1,
+		.stack = e->stack,
+		.stack_len = e->stack_len,
+	};
+
+	if (size < sizeof(*e) || e->stack_len > size - sizeof(*e))
+		return -EPROTO;
+	/* The code that made this event may have been mapped after we looked last. */
+	if (e->time_ns >= s->maps_known_ns)
+		session_read_sideband(s);
+	if (s->journal.code_changed)
+		code_update(&s->code, &s->journal, s->all, s->nr);
+	if (p)
+		p->exec.seen = true;
+	copy_regs(ev.regs, e->regs);
+	s->time_ns = e->time_ns;
+	s->allocs++;
+	return mlk_writer_event(s->journal.writer, &ev);
+}
+
+/* What happened to @p, a process. */
+static int take_life(struct session *s, struct process *p, const struct event_life *e,
+		     struct mlk_event *ev)
+{
+	ev->time_ns = s->time_ns = e->time_ns;
+	if (e->small.type == EVENT_FORK)
+		return children_announce(s, (pid_t)ev->tgid, (pid_t)e->small.addr, e->time_ns);
+	if (!p)
+		return 0;
+	if (e->small.type == EVENT_EXEC) {
+		exec_note(s, p, e->time_ns, e->small.nested);
+	} else {
+		p->exited = true;
+		session_end_process(p);
+	}
+	return mlk_writer_event(s->journal.writer, ev);
+}
+
+static int take_small(struct session *s, struct process *p, const struct event_small *e,
+		      size_t size)
+{
+	struct mlk_event ev = {.kind = (uint8_t)e->type,
+			       .flags = e->type == EVENT_FREE && e->nested ? MLK_EVENT_NESTED : 0,
+			       .tgid = event_tgid(e->id),
+			       .tid = event_tid(e->id),
+			       .time_ns = s->time_ns,
+			       .addr = e->addr};
+
+	if (size < sizeof(*e))
+		return -EPROTO;
+	if (e->type >= EVENT_EXEC &&
+	    (size < sizeof(struct event_range) || size < sizeof(struct event_life)))
+		return -EPROTO;
+	if (e->type >= EVENT_EXEC && e->type != EVENT_UNMAP)
+		return take_life(s, p, (const struct event_life *)e, &ev);
+	if (e->type == EVENT_UNMAP)
+		ev.size = ((const struct event_range *)e)->size;
+	s->frees += e->type == EVENT_FREE || e->type == EVENT_RELEASE;
+	return mlk_writer_event(s->journal.writer, &ev);
+}
+
+int take_event(void *ctx, void *data, size_t size)
+{
+	struct session *s = ctx;
+	const struct event_alloc *alloc = data;
+	const struct event_small *small = data;
+	bool is_alloc = alloc->type == EVENT_ALLOC;
+	uint64_t id = is_alloc ? alloc->id : small->id;
+	struct process *p;
+	int err;
+
+	if (s->journal.err)
+		return s->journal.err;
+	p = session_find(s, (pid_t)event_tgid(id));
+	err = is_alloc ? take_alloc(s, p, alloc, size) : take_small(s, p, small, size);
+	journal_fail(&s->journal, err);
+	if (p)
+		journal_fail(&s->journal, threads_see(&p->threads, event_tid(id)));
+	if (s->journal.err)
+		return s->journal.err;
+	return ++s->batch >= BATCH ? -EAGAIN : 0;
+}

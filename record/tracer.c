@@ -1,0 +1,337 @@
+/* tracer.c - see tracer.h
+ *
+ * All of ptrace(2) is for the thread alone that traces.  That thread waits for signals (SIGCHLD
+ * tells of stops) and for orders; what it has to tell goes through a list.
+ */
+#include "record/tracer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ptrace.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "mleak.h"
+#include "record/launch.h"
+
+#define LOOK_MS 100 /* should a SIGCHLD have come before it could be seen */
+
+/* A list that grows, in the order of arrival. */
+struct list {
+	struct tracer_event *v;
+	size_t nr, room;
+};
+
+enum state { STATE_STARTING, STATE_HELD, STATE_RUNS, STATE_OVER };
+
+struct tracer {
+	pthread_t thread;
+	pthread_mutex_t lock; /* of all below, but what is marked */
+	pthread_cond_t started;
+	enum state state;
+	struct list events, orders; /* to and from the recorder */
+	int events_fd, orders_fd;   /* eventfds */
+	bool released;		    /* the command was let run */
+	bool waited;		    /* for the command */
+	int status;		    /* then */
+	int result, ended;	    /* of launch_start() */
+	pid_t pid;		    /* the command */
+	char **argv;		    /* set before the thread runs */
+	int signal_fd;		    /* the thread's own */
+};
+
+static bool push(struct list *l, struct tracer_event event)
+{
+	if (l->nr == l->room) {
+		size_t room = l->room ? l->room * 2 : 16;
+		struct tracer_event *v = realloc(l->v, room * sizeof(*v));
+
+		if (!v)
+			return false;
+		l->v = v;
+		l->room = room;
+	}
+	l->v[l->nr++] = event;
+	return true;
+}
+
+static bool pop(struct list *l, struct tracer_event *event)
+{
+	if (!l->nr)
+		return false;
+	*event = l->v[0];
+	memmove(l->v, l->v + 1, --l->nr * sizeof(*l->v));
+	return true;
+}
+
+static void ring_bell(int fd)
+{
+	const uint64_t one = 1;
+
+	if (write(fd, &one, sizeof(one)) != (ssize_t)sizeof(one))
+		return; /* it rings already */
+}
+
+static void silence(int fd)
+{
+	uint64_t count;
+
+	if (read(fd, &count, sizeof(count)) != (ssize_t)sizeof(count))
+		return; /* it did not ring */
+}
+
+/* The stopped @pid goes on, with signal @sig if that is not 0.  It may have been killed meanwhile:
+ * then there is nothing to do. */
+static void go_on(pid_t pid, int sig)
+{
+	ptrace(PTRACE_CONT, pid, NULL, (void *)(intptr_t)sig);
+}
+
+/* Tell the recorder of @pid, which is held until it answers. */
+static void tell(struct tracer *t, enum tracer_what what, pid_t pid)
+{
+	bool told;
+
+	pthread_mutex_lock(&t->lock);
+	told = push(&t->events, (struct tracer_event){what, pid});
+	pthread_mutex_unlock(&t->lock);
+	if (told)
+		ring_bell(t->events_fd);
+	else
+		go_on(pid, 0);
+}
+
+/* Is @tid a process's main thread? */
+static bool is_process(pid_t tid)
+{
+	return !syscall(SYS_tgkill, tid, tid, 0);
+}
+
+static bool stops_job(int sig)
+{
+	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
+}
+
+static void on_stop(struct tracer *t, pid_t pid, int status)
+{
+	int event = status >> 16, sig = WSTOPSIG(status);
+
+	if (!event)
+		go_on(pid, sig); /* a signal is about to be delivered: let it be */
+	else if (event == PTRACE_EVENT_STOP && stops_job(sig))
+		ptrace(PTRACE_LISTEN, pid, NULL, NULL); /* it stays stopped, as it should */
+	else if (event == PTRACE_EVENT_STOP && is_process(pid))
+		tell(t, TRACER_CHILD, pid);
+	else if (event == PTRACE_EVENT_EXEC)
+		tell(t, TRACER_EXEC, pid);
+	else
+		go_on(pid, 0);
+}
+
+static void take_stops(struct tracer *t)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG | __WALL | __WNOTHREAD)) > 0) {
+		if (WIFSTOPPED(status)) {
+			on_stop(t, pid, status);
+		} else if (pid == t->pid) {
+			pthread_mutex_lock(&t->lock);
+			t->waited = true;
+			t->status = status;
+			pthread_mutex_unlock(&t->lock);
+		}
+	}
+}
+
+/* Returns the state that is asked for. */
+static enum state take_orders(struct tracer *t)
+{
+	struct list orders;
+	enum state state;
+
+	silence(t->orders_fd);
+	pthread_mutex_lock(&t->lock);
+	orders = t->orders;
+	t->orders = (struct list){0};
+	state = t->state;
+	pthread_mutex_unlock(&t->lock);
+	for (size_t i = 0; i < orders.nr; i++)
+		go_on(orders.v[i].pid, 0);
+	free(orders.v);
+	return state;
+}
+
+static void run(struct tracer *t)
+{
+	struct signalfd_siginfo info;
+	enum state state = STATE_HELD;
+
+	while (state != STATE_OVER) {
+		struct pollfd fds[] = {{.fd = t->orders_fd, .events = POLLIN},
+				       {.fd = t->signal_fd, .events = POLLIN}};
+		enum state before = state;
+
+		poll(fds, 2, LOOK_MS);
+		state = take_orders(t);
+		if (before == STATE_HELD && state == STATE_RUNS)
+			launch_follow(t->pid);
+		if (state != STATE_RUNS)
+			continue;
+		while (read(t->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+			;
+		take_stops(t);
+	}
+}
+
+/* With the thread's end the kernel sets all free that it traces. */
+static void *trace(void *arg)
+{
+	struct tracer *t = arg;
+	sigset_t all, child;
+	pid_t pid = 0;
+	int ended = 0, result = launch_start(t->argv, &pid, &ended);
+	bool runs;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	t->signal_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	pthread_mutex_lock(&t->lock);
+	t->pid = pid;
+	t->ended = ended;
+	t->result = result;
+	t->state = result ? STATE_OVER : STATE_HELD;
+	pthread_cond_signal(&t->started);
+	pthread_mutex_unlock(&t->lock);
+	if (result)
+		return NULL;
+	run(t);
+	pthread_mutex_lock(&t->lock);
+	runs = t->released;
+	pthread_mutex_unlock(&t->lock);
+	if (!runs)
+		launch_abort(pid);
+	return NULL;
+}
+
+static struct tracer *new_tracer(char **argv)
+{
+	struct tracer *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->argv = argv;
+	t->signal_fd = -1;
+	t->events_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	t->orders_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_cond_init(&t->started, NULL);
+	return t;
+}
+
+int tracer_start(struct tracer **out, char **argv, pid_t *pid, int *ended)
+{
+	struct tracer *t = new_tracer(argv);
+	int result;
+
+	*out = NULL;
+	if (!t || t->events_fd < 0 || t->orders_fd < 0 ||
+	    pthread_create(&t->thread, NULL, trace, t)) {
+		log_error("cannot start '%s': there is no room for another thread", argv[0]);
+		tracer_free(t);
+		return EXIT_RECORD_FAILED;
+	}
+	pthread_mutex_lock(&t->lock);
+	while (t->state == STATE_STARTING)
+		pthread_cond_wait(&t->started, &t->lock);
+	result = t->result;
+	*pid = t->pid;
+	*ended = t->ended;
+	pthread_mutex_unlock(&t->lock);
+	if (result) {
+		pthread_join(t->thread, NULL);
+		tracer_free(t);
+	} else {
+		*out = t;
+	}
+	return result;
+}
+
+static void ask_for(struct tracer *t, enum state state)
+{
+	pthread_mutex_lock(&t->lock);
+	t->released |= state == STATE_RUNS;
+	t->state = state;
+	pthread_mutex_unlock(&t->lock);
+	ring_bell(t->orders_fd);
+}
+
+void tracer_release(struct tracer *t)
+{
+	ask_for(t, STATE_RUNS);
+}
+
+int tracer_fd(const struct tracer *t)
+{
+	return t->events_fd;
+}
+
+bool tracer_next(struct tracer *t, struct tracer_event *event)
+{
+	bool found;
+
+	pthread_mutex_lock(&t->lock);
+	found = pop(&t->events, event);
+	if (!t->events.nr)
+		silence(t->events_fd);
+	pthread_mutex_unlock(&t->lock);
+	return found;
+}
+
+void tracer_let_go(struct tracer *t, pid_t pid)
+{
+	bool pushed;
+
+	do {
+		pthread_mutex_lock(&t->lock);
+		pushed = push(&t->orders, (struct tracer_event){TRACER_CHILD, pid});
+		pthread_mutex_unlock(&t->lock);
+	} while (!pushed); /* it must not be held for ever */
+	ring_bell(t->orders_fd);
+}
+
+bool tracer_stop(struct tracer *t, int *status)
+{
+	ask_for(t, STATE_OVER);
+	pthread_join(t->thread, NULL);
+	*status = t->status;
+	return t->waited;
+}
+
+void tracer_free(struct tracer *t)
+{
+	if (!t)
+		return;
+	if (t->signal_fd >= 0)
+		close(t->signal_fd);
+	if (t->events_fd >= 0)
+		close(t->events_fd);
+	if (t->orders_fd >= 0)
+		close(t->orders_fd);
+	pthread_mutex_destroy(&t->lock);
+	pthread_cond_destroy(&t->started);
+	free(t->events.v);
+	free(t->orders.v);
+	free(t);
+}

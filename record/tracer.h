@@ -1,0 +1,47 @@
+/* tracer.h - hold each child of a command before its first instruction, by ptrace(2), in a thread
+ *
+ * The command and all that it starts are traced until the recording ends: signals come through
+ * here and go on unchanged, job control works as without, and the end of this process, also by
+ * SIGKILL, sets all of them free.
+ */
+#ifndef RECORD_TRACER_H
+#define RECORD_TRACER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct tracer; /* opaque */
+
+enum tracer_what {
+	TRACER_CHILD, /* a new process is held at its start */
+	TRACER_EXEC,  /* a process is held that begins another program */
+};
+
+struct tracer_event {
+	enum tracer_what what;
+	pid_t pid;
+};
+
+/* As launch_start(), in a thread of its own: *@out, which is NULL on failure, is the tracer of the
+ * command then. */
+int tracer_start(struct tracer **out, char **argv, pid_t *pid, int *ended);
+
+/* Let the command run, and hold its children from now on. */
+void tracer_release(struct tracer *t);
+
+/* Readable when there is an event. */
+int tracer_fd(const struct tracer *t);
+
+/* The next event, whose process is held until tracer_let_go().  False: there is none. */
+bool tracer_next(struct tracer *t, struct tracer_event *event);
+
+void tracer_let_go(struct tracer *t, pid_t pid);
+
+/* Set all processes free, and kill the command if tracer_release() was not called.  Returns true,
+ * with its wait status in *@status, if the command has been waited for. */
+bool tracer_stop(struct tracer *t, int *status);
+
+/* After tracer_stop(); NULL is allowed. */
+void tracer_free(struct tracer *t);
+
+#endif

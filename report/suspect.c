@@ -1,0 +1,55 @@
+/* suspect.c - see suspect.h */
+#include "report/suspect.h"
+
+static void keep_later(uint64_t *ns, uint64_t other)
+{
+	if (other > *ns)
+		*ns = other;
+}
+
+/* Which blocks a loss of @kind leaves in doubt. */
+static bool hides_frees(int kind)
+{
+	return kind == MLK_LOST_FREE || kind == MLK_LOST_RELEASE || kind == MLK_LOST_EXEC;
+}
+
+static bool hides_unmaps(int kind)
+{
+	return kind == MLK_LOST_UNMAP || kind == MLK_LOST_EXEC;
+}
+
+/* Losses beyond those met before ended at @ns at the latest. */
+static void take(struct suspect *s, const struct mlk_losses *losses, uint64_t ns)
+{
+	for (int kind = 0; kind < MLK_LOSS_NR; kind++) {
+		if (losses->count[kind] <= s->met.count[kind])
+			continue;
+		s->met.count[kind] = losses->count[kind];
+		if (hides_frees(kind))
+			keep_later(&s->heap_ns, ns);
+		if (hides_unmaps(kind))
+			keep_later(&s->mapped_ns, ns);
+	}
+}
+
+void suspect_take(struct suspect *s, const struct mlk_losses *losses)
+{
+	/* 1.0 gave no time */
+	take(s, losses, losses->last_ns ? losses->last_ns : UINT64_MAX);
+}
+
+void suspect_finish(struct suspect *s, const struct mlk_condition *c)
+{
+	/* The record with their time was cut off or damaged: only a chunk's header tells of them.
+	 */
+	take(s, &c->losses, UINT64_MAX);
+	keep_later(&s->heap_ns, c->lost_to_ns);
+	keep_later(&s->mapped_ns, c->lost_to_ns);
+}
+
+bool suspect_is(const struct suspect *s, const struct live_block *block)
+{
+	uint64_t until = block->mapped ? s->mapped_ns : s->heap_ns;
+
+	return until && block->time_ns <= until;
+}
