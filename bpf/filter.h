@@ -1,7 +1,8 @@
 /* filter.h - which allocations are sent, and which frees; what is left out is counted
  *
  * The settings are constants when the programs are loaded: without a filter the verifier removes
- * all of this but the two instructions that look at filter.on.
+ * all of this but the two instructions that look at filter.on.  The programs for plain malloc and
+ * free do not even have those; with a filter the recorder does not use them.
  *
  * The free of a block that was not sent must not be sent either, so the addresses of those that
  * were are kept.  Where that cannot be known (the table was full once; a forked process frees a

@@ -26,7 +26,7 @@ static __always_inline int send_small(struct thread_state *st, enum event_type t
 /* Every free goes through here. */
 static __always_inline void record_free(struct thread_state *st, __u64 addr, __u32 nested)
 {
-	if (filter_free(st, addr) && send_small(st, EVENT_FREE, addr, nested))
+	if (send_small(st, EVENT_FREE, addr, nested))
 		count(&drops.free);
 }
 
@@ -136,8 +136,6 @@ static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_stat
 	__u64 take = st->stack_hi - ctx->rsp, room;
 	struct event_alloc *e = 0;
 
-	if (!filter_alloc(st, func, *addr))
-		return;
 	if (take > st->stack_usual)
 		take = take_less(st, ctx->rsp);
 	room = room_for((__u32)take);

@@ -23,6 +23,7 @@
 #define WAKEUP_BYTES (1u << 20) /* with a large ring, wake the recorder when so much is waiting */
 
 struct probes {
+	bool filtered; /* allocations or frees may be left out */
 	struct mleak_bpf *skel;
 	struct ring_buffer *ring;
 	bool multi;
@@ -78,9 +79,11 @@ static int configure(struct mleak_bpf *skel, const struct probes_opts *opts)
 
 static struct bpf_program *program_of(const struct probes *p, const struct step *step)
 {
+	if (step->kind == SITE_FREE && step->only)
+		return p->filtered ? p->skel->progs.free_filtered : p->skel->progs.free_entry;
 	if (step->kind == SITE_FREE)
-		return step->only ? p->skel->progs.free_entry : p->skel->progs.munmap_entry;
-	if (step->only)
+		return p->skel->progs.munmap_entry;
+	if (step->only && !p->filtered)
 		return step->is_return ? p->skel->progs.malloc_return : p->skel->progs.malloc_entry;
 	return step->is_return ? p->skel->progs.alloc_return : p->skel->progs.alloc_entry;
 }
@@ -92,6 +95,7 @@ static int load(struct probes *p, const struct probes_opts *opts)
 	p->skel = mleak_bpf__open();
 	if (!p->skel)
 		return -errno;
+	p->filtered = filters_any(opts->filters);
 	err = configure(p->skel, opts);
 	if (!err)
 		err = bpf_map__set_max_entries(p->skel->maps.events, opts->ring_size);
