@@ -329,8 +329,9 @@ class DelayTest(FilterCase):
         dump = self.dump(trace)
         events = self.events(dump)
         sizes = self.sizes(events)
-        self.assertTrue(in_time, "this machine is too slow for the test")
-        self.assertEqual((sizes[47], sizes[53]), (0, 500))
+        self.assertEqual(sizes[53], 500)
+        if in_time:
+            self.assertEqual(sizes[47], 0)
         self.assertEqual(sum(sizes.values()) + self.skipped(dump)["delay"].nr, counts["allocs"])
         start = int(re.search(r"monotonic (\d+)", dump)[1])
         self.assertGreaterEqual(min(e.time for e in events), start + 3 * 10**9)
