@@ -225,7 +225,8 @@ static __always_inline int filter_release(struct thread_state *st, __u64 id, __u
 	return !filter.on || filter_forget(id, addr, &st->filter.released);
 }
 
-/* What @call, which failed, released lives.  Is that to be sent? */
+/* What @call, which failed, released lives.  Is that to be sent?  A mapping that mremap did not
+ * move is not counted for its thread again. */
 static __always_inline int filter_restore(struct thread_state *st, const struct call *call,
 					  __u64 id)
 {
