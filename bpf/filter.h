@@ -252,7 +252,8 @@ static __noinline int filter_restores(struct thread_state *st)
 	return old->sent;
 }
 
-/* What @st->now, which failed, released lives.  Is that to be sent?  @func is that call's. */
+/* What @st->now, a call of @func which failed, released lives.  Is that to be sent?  A mapping that
+ * mremap did not move is not counted for its thread again. */
 static __always_inline int filter_restore(struct thread_state *st, __u32 func)
 {
 	return !filter.on || func == FUNC_MREMAP || filter_restores(st);

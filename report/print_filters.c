@@ -98,6 +98,9 @@ void print_filters(FILE *out, const struct mlk_meta *meta, const struct leaks *l
 		fputs("  not recorded: what came before the delay was over", out);
 		print_skipped(out, losses, MLK_SKIPPED_DELAY);
 	}
+	if (losses->skipped[MLK_SKIPPED_FREE])
+		fprintf(out, "  not recorded: %s frees of blocks that are not in the trace\n",
+			text_number(number, losses->skipped[MLK_SKIPPED_FREE]));
 	if (unkept)
 		fprintf(out,
 			"  table of recorded blocks full: %s; other blocks' frees are in the "

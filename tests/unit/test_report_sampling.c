@@ -307,6 +307,7 @@ static void filters_are_told_with_what_they_left_out(void **state)
 		      "blocks, 10,003 bytes)\n"
 		      "  not recorded: what came before the delay was over (1,004 blocks, 10,004 "
 		      "bytes)\n"
+		      "  not recorded: 1,005 frees of blocks that are not in the trace\n"
 		      "  table of recorded blocks full: 1,006; other blocks' frees are in the "
 		      "trace\n");
 }
