@@ -53,10 +53,31 @@ static __always_inline int in_allocator(const struct event_code *code, __u64 ip)
 	return in_library(code, ip) || ip - code->program.start < code->program.size;
 }
 
+static __always_inline int is_call(const struct call *call)
+{
+	return call->sp > CALL_NONE;
+}
+
+/* The stack pointer at its entry. */
+static __always_inline __u64 call_sp(const struct call *call)
+{
+	return call->sp & ~7ull;
+}
+
+static __always_inline __u32 call_func(const struct call *call)
+{
+	return call->sp & CALL_SPECIAL ? call->func & CALL_FUNC : FUNC_MALLOC;
+}
+
+static __always_inline int is_interrupted(const struct call *call)
+{
+	return call->sp & CALL_SPECIAL && call->func & CALL_INTERRUPTED;
+}
+
 /* Is the call noted as @call still to return? */
 static __always_inline int is_pending(const struct call *call, __u64 trampoline)
 {
-	return call->sp > CALL_NONE && (!trampoline || word_at(call->sp) == trampoline);
+	return is_call(call) && (!trampoline || word_at(call_sp(call)) == trampoline);
 }
 
 /* Is the call whose entry has the stack pointer @sp made inside the call @st->now?  A separate
@@ -66,13 +87,13 @@ static __noinline int is_nested(struct thread_state *st, __u64 sp)
 	const struct event_code *code;
 	__u64 caller, tramp;
 
-	if (!st || st->now.sp <= CALL_NONE || sp > st->now.sp)
+	if (!st || !is_call(&st->now) || sp > call_sp(&st->now))
 		return 0;
 	tramp = trampoline();
 	caller = word_at(sp);
 	if (tramp && caller == tramp)
 		return 1; /* reached by a jump from a function whose return is probed */
-	if (sp == st->now.sp || st->now.func & CALL_INTERRUPTED)
+	if (sp == call_sp(&st->now) || is_interrupted(&st->now))
 		return 0;
 	code = code_of(st->id);
 	return code && in_allocator(code, caller) && is_pending(&st->now, tramp);
@@ -92,14 +113,14 @@ static __noinline int makes_room(struct thread_state *st, __u64 sp)
 {
 	if (!st || is_nested(st, sp))
 		return 0;
-	if (sp < st->now.sp && is_pending(&st->now, trampoline())) {
-		if (st->outer.sp > CALL_NONE)
+	if (sp < call_sp(&st->now) && is_pending(&st->now, trampoline())) {
+		if (is_call(&st->outer))
 			count_unreturned();
 		st->outer = st->now;
 		return 1;
 	}
 	count_unreturned();
-	if (st->outer.sp > CALL_NONE && sp >= st->outer.sp) {
+	if (is_call(&st->outer) && sp >= call_sp(&st->outer)) {
 		count_unreturned();
 		st->outer.sp = CALL_NONE;
 	}
@@ -111,14 +132,9 @@ static __always_inline struct call *call_begin(struct thread_state *st, __u64 sp
 {
 	if (st->now.sp != CALL_NONE && !makes_room(st, sp))
 		return 0;
-	st->now.sp = sp;
-	st->now.func = st->outer.sp > CALL_NONE ? func | CALL_IN_HANDLER : func;
+	st->now.sp = sp | CALL_SPECIAL;
+	st->now.func = func;
 	return &st->now;
-}
-
-static __always_inline __u32 call_func(const struct call *call)
-{
-	return call->func & CALL_FUNC;
 }
 
 /* The call of @func returns with the stack pointer @sp: is it st->now?  Then call_over() is next,
@@ -126,8 +142,8 @@ static __always_inline __u32 call_func(const struct call *call)
 static __always_inline int call_returns(struct thread_state *st, __u64 sp, __u32 func)
 {
 	/* The return pops the return address, on which the stack pointer stood at the entry. */
-	if (st->now.sp != sp - 8) {
-		if (st->outer.sp <= CALL_NONE || st->outer.sp != sp - 8)
+	if (!is_call(&st->now) || call_sp(&st->now) != sp - 8) {
+		if (!is_call(&st->outer) || call_sp(&st->outer) != sp - 8)
 			return 0;
 		count_unreturned(); /* of the handler, which has been left */
 		st->now = st->outer;
@@ -138,7 +154,7 @@ static __always_inline int call_returns(struct thread_state *st, __u64 sp, __u32
 
 static __always_inline void call_over(struct thread_state *st)
 {
-	if (st->outer.sp > CALL_NONE) {
+	if (is_call(&st->outer)) {
 		st->now = st->outer;
 		st->outer.sp = CALL_NONE;
 		return;

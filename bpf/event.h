@@ -52,28 +52,32 @@ static inline __u32 event_tid(__u64 id)
 	return (__u32)id;
 }
 
-/* EVENT_FREE, EVENT_RELEASE, EVENT_RESTORE; and the first part of all that follow.  It has no time:
- * it happened after what came before it, which is all that is asked of it. */
+/*
+ * Every record of the ring, with the kernel's 8 bytes before it, is a whole number of the
+ * processor's cache lines, so each begins at one: a stack that is copied to the beginning of a
+ * line from an even address is written by whole lines, which need not be read first.
+ */
+#define EVENT_LINE     64
+#define EVENT_SMALLEST (EVENT_LINE - 8)
+
+/* The stack is copied from this multiple below the stack pointer. */
+#define EVENT_STACK_ALIGN 32
+
+/* Every event but EVENT_ALLOC.  FREE, RELEASE and RESTORE have no time: they happened after what
+ * came before them, which is all that is asked of them. */
 struct event_small {
 	__u32 type;   /* enum event_type */
 	__u32 nested; /* EVENT_FREE: made inside an allocator's call; EVENT_EXEC: not by the main
 			 thread; EVENT_FORK: the child shares its parent's memory, as after vfork */
 	__u64 id;     /* process and thread; EVENT_FORK: that which forked */
 	__u64 addr;   /* the block; EVENT_FORK: the child's process number; else 0 */
+	__u64 value;  /* EVENT_UNMAP: bytes; EVENT_EXEC, EVENT_FORK, EVENT_EXIT: CLOCK_MONOTONIC,
+			 nanoseconds; for others it is not set */
+	__u8 unset[EVENT_SMALLEST - 32];
 };
 
 /* EVENT_UNMAP: [addr, addr + value) is about to be unmapped, where the kernel rounds the end up to
  * a page; EVENT_RESTORE by the same thread takes it back. */
-struct event_range {
-	struct event_small small;
-	__u64 size; /* bytes */
-};
-
-/* EVENT_EXEC, EVENT_FORK, EVENT_EXIT. */
-struct event_life {
-	struct event_small small;
-	__u64 time_ns; /* CLOCK_MONOTONIC */
-};
 
 /* The registers that an event carries, in this order: those that a called function keeps, and where
  * it returns to.  All others hold nothing at a call's return that an unwinder could need (x86-64
@@ -101,12 +105,13 @@ struct event_alloc {
 	union {
 		__u64 take; /* both of these, as the programs hold them */
 		struct {
-			__u32 stack_len; /* bytes of stack that are valid, from regs[EVENT_RSP] on */
+			__u32 stack_len; /* bytes of stack that are valid */
 			__u32 flags;	 /* enum dwunw_event_flag, without
 					    DWUNW_EVENT_RETURN_ADDRESS: that goes without saying */
 		};
 	};
-	__u8 stack[];
+	__u64 unset;
+	__u8 stack[]; /* from regs[EVENT_RSP] on, or up to EVENT_STACK_ALIGN bytes below */
 };
 
 /* Events that never reached the ring, and why. */
@@ -177,9 +182,7 @@ struct event_code {
 	__u64 is_static; /* it is statically linked: its C library's mappings are told by flags */
 };
 
-_Static_assert(sizeof(struct event_small) == 24, "no padding: it would leak kernel memory");
-_Static_assert(sizeof(struct event_range) == 32, "no padding");
-_Static_assert(sizeof(struct event_life) == 32, "no padding");
-_Static_assert(sizeof(struct event_alloc) == 48 + 8 * EVENT_NR_REGS, "no padding");
+_Static_assert(sizeof(struct event_small) == EVENT_SMALLEST, "a line with the kernel's header");
+_Static_assert(sizeof(struct event_alloc) == 2 * EVENT_LINE - 8, "two lines; the stack begins one");
 
 #endif

@@ -5,6 +5,7 @@
 #ifndef MLEAK_BPF_LIFE_H
 #define MLEAK_BPF_LIFE_H
 
+#include "bpf/calls.h"
 #include "bpf/send.h"
 #include "bpf/state.h"
 
@@ -103,8 +104,10 @@ int process_signal(struct bpf_raw_tracepoint_args *ctx)
 	struct thread_state *st = state_of_thread();
 
 	(void)ctx;
-	if (st && st->now.sp > CALL_NONE)
-		st->now.func |= CALL_INTERRUPTED;
+	if (!st || !is_call(&st->now))
+		return 0;
+	st->now.func = call_func(&st->now) | CALL_INTERRUPTED;
+	st->now.sp |= CALL_SPECIAL;
 	return 0;
 }
 

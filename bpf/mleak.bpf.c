@@ -156,8 +156,7 @@ static __noinline __u64 block_of(struct thread_state *st, __u64 result)
 	case FUNC_MREMAP:
 		return mapped(st, result);
 	case FUNC_POSIX_MEMALIGN:
-		if (!(int)result &&
-		    bpf_probe_read_user(&addr, sizeof(addr), (void *)st->now.arg))
+		if (!(int)result && bpf_probe_read_user(&addr, sizeof(addr), (void *)st->now.arg))
 			count(&drops.pointer);
 		return addr;
 	default:
@@ -225,7 +224,6 @@ int malloc_entry(struct pt_regs *ctx)
 		return any_entry(ctx, FUNC_MALLOC);
 	st->now.sp = ctx->rsp;
 	st->now.size = ctx->rdi;
-	st->now.func = FUNC_MALLOC;
 	return 0;
 }
 
@@ -236,7 +234,7 @@ int malloc_return(struct pt_regs *ctx)
 
 	if (!st)
 		return 0;
-	if (st->now.sp != ctx->rsp - 8 || st->now.func != FUNC_MALLOC || !ctx->rax)
+	if (st->now.sp != ctx->rsp - 8 || !ctx->rax)
 		if (!any_return(ctx, st, FUNC_MALLOC))
 			return 0;
 	barrier_var(st); /* or the compiler keeps it twice */

@@ -33,34 +33,34 @@ static __always_inline void record_free(struct thread_state *st, __u64 addr, __u
 /* EVENT_UNMAP of [@addr, @addr + @size). */
 static __always_inline void record_unmap(struct thread_state *st, __u64 addr, __u64 size)
 {
-	struct event_range *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	struct event_small *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 
 	filter_unmap(st, addr, size);
 	if (!e) {
 		count(&drops.unmap);
 		return;
 	}
-	e->small.type = EVENT_UNMAP;
-	e->small.nested = 0;
-	e->small.id = st->id;
-	e->small.addr = addr;
-	e->size = size;
+	e->type = EVENT_UNMAP;
+	e->nested = 0;
+	e->id = st->id;
+	e->addr = addr;
+	e->value = size;
 	bpf_ringbuf_submit(e, spend(st, sizeof(*e)));
 }
 
-/* @id: the process it happens to, and its thread.  -1: the ring is full.  It wakes the recorder, for
- * there is something to be done about it. */
+/* @id: the process it happens to, and its thread.  -1: the ring is full.  It wakes the recorder,
+ * for there is something to be done about it. */
 static __always_inline int send_life(enum event_type type, __u64 id, __u64 addr, __u32 nested)
 {
-	struct event_life *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	struct event_small *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 
 	if (!e)
 		return -1;
-	e->small.type = type;
-	e->small.nested = nested;
-	e->small.id = id;
-	e->small.addr = addr;
-	e->time_ns = bpf_ktime_get_ns();
+	e->type = type;
+	e->nested = nested;
+	e->id = id;
+	e->addr = addr;
+	e->value = bpf_ktime_get_ns();
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
@@ -78,16 +78,23 @@ static __always_inline void copy_regs(__u64 *to, const struct pt_regs *ctx)
 }
 
 /* Stack bytes for which there is room in an event: a few sizes, for the ring's records have sizes
- * that the verifier knows.  0: for so many there is none. */
+ * that the verifier knows.  0: for so many there is none.  The smallest holds a slice, the largest
+ * all that may be asked for, wherever the stack pointer stands. */
 static __always_inline __u32 room_for(__u32 len)
 {
-	if (len <= 1024)
-		return len <= DWUNW_CAPTURE_SLICE ? DWUNW_CAPTURE_SLICE : len <= 512 ? 512 : 1024;
+	if (len <= 1088)
+		return len <= 192 ? 192 : len <= 576 ? 576 : 1088;
 	if (len <= 4096)
 		return len <= 2048 ? 2048 : len <= 3072 ? 3072 : 4096;
 	if (len <= 16384)
 		return len <= 8192 ? 8192 : 16384;
-	return len <= 32768 ? 32768 : len <= 65536 ? 65536 : 0;
+	return len <= 32768 ? 32768 : len <= 65600 ? 65600 : 0;
+}
+
+/* Where the copy of a stack begins. */
+static __always_inline __u64 copy_from(__u64 sp)
+{
+	return sp & -(__u64)EVENT_STACK_ALIGN;
 }
 
 /* How much of a stack is taken: bytes in the lower half, enum dwunw_event_flag in the upper one, as
@@ -95,28 +102,39 @@ static __always_inline __u32 room_for(__u32 len)
 #define TAKE(len, flags) ((__u64)(flags) << 32 | (len))
 #define TAKE_NONE	 0xffffffffull
 
+/* Holds a slice, wherever the stack pointer stands. */
+#define SLICE_LEN (DWUNW_CAPTURE_SLICE + EVENT_STACK_ALIGN)
+
 /* The stack is not the one noted, or not all of it may be taken. */
 static __noinline __u64 take_less(struct thread_state *st, __u64 sp)
 {
-	__u64 len = st ? st->stack_hi - sp : 0, most = st ? st->stack_most : 0;
+	__u64 from = copy_from(sp), len = st ? st->stack_hi - from : 0, most;
 	__u32 flags = 0;
 
 	if (!st)
 		return TAKE_NONE;
 	if (len > st->stack_span) {
-		len = find_stack(st, sp);
-		if (!len) {
-			len = stack_limit;
+		len = find_stack(st, sp) - from;
+		if (len > st->stack_span) {
+			len = sp + stack_limit - from;
 			flags = DWUNW_EVENT_STACK_UNBOUNDED;
 		}
 	}
+	most = sp + st->stack_most - from;
 	if (len <= most)
 		return TAKE(len, flags);
-	if (most < stack_limit)
+	if (st->stack_most < stack_limit)
 		flags |= DWUNW_EVENT_STACK_DEGRADED;
 	else
 		flags |= DWUNW_EVENT_STACK_LIMIT;
-	return most ? TAKE(most, flags) : TAKE_NONE;
+	return st->stack_most ? TAKE(most, flags) : TAKE_NONE;
+}
+
+/* There was no room for an allocation that wants @take.  Is there any for a slice? */
+static __noinline int retry_with_slice(struct thread_state *st, __u64 take)
+{
+	look_at_ring(st);
+	return st && st->stack_most && (__u32)take > SLICE_LEN;
 }
 
 static __always_inline struct event_alloc *reserve_alloc(__u64 room)
@@ -133,7 +151,7 @@ static __always_inline struct event_alloc *reserve_alloc(__u64 room)
 static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_state *st, __u32 func,
 					 const unsigned long *addr)
 {
-	__u64 take = st->stack_hi - ctx->rsp, room;
+	__u64 take = st->stack_hi - copy_from(ctx->rsp), room;
 	struct event_alloc *e = 0;
 
 	if (take > st->stack_usual)
@@ -142,9 +160,8 @@ static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_stat
 	if (room)
 		e = reserve_alloc(room);
 	if (!e && retry_with_slice(st, take)) {
-		take = TAKE(DWUNW_CAPTURE_SLICE, DWUNW_EVENT_STACK_DEGRADED);
-		room = DWUNW_CAPTURE_SLICE;
-		e = reserve_alloc(DWUNW_CAPTURE_SLICE);
+		take = TAKE(SLICE_LEN, DWUNW_EVENT_STACK_DEGRADED);
+		e = reserve_alloc(room_for(SLICE_LEN));
 	}
 	if (!e) {
 		count(&drops.alloc);
@@ -159,8 +176,8 @@ static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_stat
 	e->take = take;
 	copy_regs(e->regs, ctx);
 	e->time_ns = bpf_ktime_get_ns();
-	if (bpf_probe_read_user(e->stack, (__u32)take, (void *)e->regs[EVENT_RSP]))
-		take_pages(e, ctx->rsp, room_for((__u32)take));
+	if (bpf_probe_read_user(e->stack, (__u32)take, (void *)copy_from(ctx->rsp)))
+		take_pages(e, copy_from(ctx->rsp), room_for((__u32)take));
 	bpf_ringbuf_submit(e, spend(st, (__u32)take));
 }
 

@@ -25,7 +25,7 @@ static long note_stack(struct task_struct *task, struct vm_area_struct *vma, str
 	return 0;
 }
 
-/* Bytes from @sp to the end of its stack, which is noted; 0: not known. */
+/* The end of the stack that @sp lies in, which is noted; 0: not known. */
 static __noinline __u64 find_stack(struct thread_state *st, __u64 sp)
 {
 	struct stack_range found = {.sp = sp};
@@ -38,53 +38,51 @@ static __noinline __u64 find_stack(struct thread_state *st, __u64 sp)
 	st->stack_hi = found.hi;
 	st->stack_span = found.hi - found.lo;
 	note_usual(st);
-	return found.hi - sp;
+	return found.hi;
 }
 
 /*
- * Take the stack of @e anew, by pages: one of them cannot be read, and a read that meets it gives
- * nothing but zeros.  Such a page may well lie in the middle of a stack: a large buffer that was
- * never touched.  What lies beyond it is read all the same, unless the stack's end is not known:
- * then that might be it.  @e has room for @room bytes, a constant.
+ * Take the stack of @e anew, from @from on, by pages: one of them cannot be read, and a read that
+ * meets it gives nothing but zeros.  Such a page may well lie in the middle of a stack: a large
+ * buffer that was never touched.  What lies beyond it is read all the same, unless the stack's end
+ * is not known: then that might be it.  @e has room for @room bytes, a constant.
  */
-static __noinline int take_pages(struct event_alloc *e, __u64 sp, __u64 room)
+static __noinline int take_pages(struct event_alloc *e, __u64 from, __u64 room)
 {
-	__u32 len, flags;
-
 	if (!e)
 		return 0;
-	len = e->stack_len;
-	flags = e->flags;
-	e->flags = flags | DWUNW_EVENT_STACK_FAULT;
+	e->flags |= DWUNW_EVENT_STACK_FAULT;
 #pragma clang loop unroll(disable)
 	for (__u32 at = 0; at < room; at += PAGE_SIZE) {
 		const __u32 chunk = room - at < PAGE_SIZE ? room - at : PAGE_SIZE;
-		__u32 want = len - at, part;
+		/* Read each time, or the verifier follows what it knows of them through all turns.
+		 */
+		__u32 len = *(volatile __u32 *)&e->stack_len, want = len - at, part;
 
 		if (at >= len)
 			break;
 		if (want > chunk)
 			want = chunk;
-		if (!bpf_probe_read_user(e->stack + at, want, (void *)(sp + at)))
+		if (!bpf_probe_read_user(e->stack + at, want, (void *)(from + at)))
 			continue;
-		part = PAGE_SIZE - ((sp + at) & (PAGE_SIZE - 1));
+		part = PAGE_SIZE - ((from + at) & (PAGE_SIZE - 1));
 		if (part > want)
 			part = want;
 		barrier_var(part); /* or the verifier is shown a bound of another register */
 		if (part > chunk)
 			break;
-		if (bpf_probe_read_user(e->stack + at, part, (void *)(sp + at)))
+		if (bpf_probe_read_user(e->stack + at, part, (void *)(from + at)))
 			part = 0;
-		if (flags & DWUNW_EVENT_STACK_UNBOUNDED) {
+		if (*(volatile __u32 *)&e->flags & DWUNW_EVENT_STACK_UNBOUNDED) {
 			e->stack_len = at + part;
 			break;
 		}
 		/* The other page of the two that this chunk lies on; the room ends behind the last.
 		 */
-		part = PAGE_SIZE - ((sp + at) & (PAGE_SIZE - 1));
+		part = PAGE_SIZE - ((from + at) & (PAGE_SIZE - 1));
 		want -= part;
 		if (at + 2 * PAGE_SIZE <= room && part < PAGE_SIZE && want < PAGE_SIZE)
-			bpf_probe_read_user(e->stack + at + part, want, (void *)(sp + at + part));
+			bpf_probe_read_user(e->stack + at + part, want, (void *)(from + at + part));
 	}
 	return 0;
 }

@@ -43,27 +43,28 @@ struct {
 	__type(value, struct event_code);
 } targets SEC(".maps");
 
-/* An allocator's call under way. */
+/* An allocator's call under way.  For the most frequent, a malloc with nothing special about it, no
+ * more is noted than sp and size. */
 struct call {
-	__u64 sp;    /* stack pointer at its entry, CALL_NONE or CALL_UNKNOWN */
+	__u64 sp;    /* stack pointer at its entry, with CALL_SPECIAL; CALL_NONE or CALL_UNKNOWN */
 	__u64 size;  /* bytes asked for */
 	__u64 arg;   /* realloc, delete, mremap: the old block; posix_memalign: where the new one is
 			written */
-	__u32 func;  /* enum event_func, with CALL_INTERRUPTED and CALL_IN_HANDLER */
+	__u32 func;  /* with CALL_SPECIAL: enum event_func, with CALL_INTERRUPTED */
 	__u32 flags; /* mmap, mremap: as given */
 };
 
-/* Values of call.sp: no stack is there. */
+/* Of call.sp: a stack pointer is a multiple of 8. */
 enum {
 	CALL_UNKNOWN = 0, /* the thread was not looked up yet; for the outer call as CALL_NONE */
-	CALL_NONE = 1,	  /* no call is under way */
+	CALL_SPECIAL = 1, /* of another function than malloc, or not as usual: func tells */
+	CALL_NONE = 2,	  /* no call is under way */
 };
 
-/* Bits of call.func beside the function's number: so one comparison tells the usual case. */
+/* Of call.func. */
 enum {
 	CALL_FUNC = 0xff,
 	CALL_INTERRUPTED = 1 << 8, /* a signal came; its handler may have left the call for good */
-	CALL_IN_HANDLER = 1 << 9,  /* made while another was under way, which is kept as outer */
 };
 
 /* A block as filter.h knows it. */

@@ -28,7 +28,9 @@ struct mlk_chunk_out {
 	pthread_mutex_t lock; /* for what follows */
 	pthread_cond_t changed;
 	struct job queue[QUEUED_MAX];
-	unsigned int first, nr; /* jobs queued; the first is at work and stays until it is done */
+	unsigned int first, nr;	 /* jobs queued; the first is at work and stays until it is done */
+	void (*call)(void *arg); /* to be called next; NULL: nothing */
+	void *call_arg;
 	bool stop;
 	uint64_t bytes;
 	int err;
@@ -126,6 +128,11 @@ static void *work(void *arg)
 		size_t written = 0;
 		int err = o->err;
 
+		if (o->call) {
+			o->call(o->call_arg);
+			o->call = NULL;
+			pthread_cond_broadcast(&o->changed);
+		}
 		if (!o->nr && o->stop)
 			break;
 		if (!o->nr) {
@@ -233,6 +240,17 @@ int mlk_chunk_out_index(struct mlk_chunk_out *o, uint32_t salt, uint64_t *offset
 	*offset = o->bytes;
 	o->bytes += written;
 	return 0;
+}
+
+void mlk_chunk_out_call(struct mlk_chunk_out *o, void (*fn)(void *arg), void *arg)
+{
+	pthread_mutex_lock(&o->lock);
+	o->call = fn;
+	o->call_arg = arg;
+	pthread_cond_broadcast(&o->changed);
+	while (o->call)
+		pthread_cond_wait(&o->changed, &o->lock);
+	pthread_mutex_unlock(&o->lock);
 }
 
 int mlk_chunk_out_drain(struct mlk_chunk_out *o)

@@ -28,6 +28,9 @@ int mlk_chunk_out_put(struct mlk_chunk_out *o, const struct mlk_chunk_header *h,
 int mlk_chunk_out_last(struct mlk_chunk_out *o, struct mlk_chunk_header *h,
 		       const struct mlk_enc *payload);
 
+/* Have the thread call @fn with @arg between two chunks, and wait until it has. */
+void mlk_chunk_out_call(struct mlk_chunk_out *o, void (*fn)(void *arg), void *arg);
+
 /* Wait until all is on the file.  Returns 0 or the first error. */
 int mlk_chunk_out_drain(struct mlk_chunk_out *o);
 

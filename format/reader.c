@@ -18,6 +18,7 @@ unsigned int mlk_reader_records_of(unsigned int type)
 		[MLK_CHUNK_MODULE] = MLK_RECORD_MODULE,	 [MLK_CHUNK_EVENTS] = MLK_RECORD_EVENT,
 		[MLK_CHUNK_THREADS] = MLK_RECORD_THREAD, [MLK_CHUNK_LOSSES] = MLK_RECORD_LOSSES,
 		[MLK_CHUNK_END] = MLK_RECORD_END,	 [MLK_CHUNK_INDEX] = MLK_RECORD_INDEX,
+		[MLK_CHUNK_STACKS] = MLK_RECORD_STACK,
 	};
 
 	return type < sizeof(records) / sizeof(records[0]) ? records[type] : 0;
@@ -118,6 +119,23 @@ static int decode_entry(struct mlk_reader *r, struct mlk_entry *entry)
 	return r->dec.bad ? MLK_E_CORRUPT : 0;
 }
 
+/* Is the chunk at hand one that the decoder of events reads? */
+static bool holds_events(const struct mlk_reader *r)
+{
+	unsigned int type = r->chunks.header.type;
+
+	return type == MLK_CHUNK_EVENTS || type == MLK_CHUNK_STACKS;
+}
+
+static int decode_event(struct mlk_reader *r, struct mlk_event *event)
+{
+	int err = mlk_decoder_next(&r->events, event);
+
+	if (!err && r->chunks.header.type == MLK_CHUNK_STACKS && event->kind != MLK_ALLOC)
+		err = MLK_E_CORRUPT;
+	return err;
+}
+
 static int load_chunk(struct mlk_reader *r, struct mlk_record *rec)
 {
 	const struct mlk_chunk_header *h = &r->chunks.header;
@@ -130,7 +148,7 @@ static int load_chunk(struct mlk_reader *r, struct mlk_record *rec)
 			r->left = mlk_dec_uvar_max(&r->dec, MLK_MAX_THREADS);
 		else if (h->type == MLK_CHUNK_INDEX)
 			start_index(r);
-		else if (h->type == MLK_CHUNK_EVENTS)
+		else if (holds_events(r))
 			err = mlk_decoder_begin(&r->events, &r->dec, h->first_ns);
 	}
 	if (err && err != MLK_E_CORRUPT)
@@ -207,7 +225,7 @@ static int decode_record(struct mlk_reader *r, struct mlk_record *rec)
 
 static int next_record(struct mlk_reader *r, struct mlk_record *rec)
 {
-	bool events = r->chunks.header.type == MLK_CHUNK_EVENTS;
+	bool events = holds_events(r);
 	int err;
 
 	if (events ? !mlk_decoder_more(&r->events) : !r->left) {
@@ -215,7 +233,7 @@ static int next_record(struct mlk_reader *r, struct mlk_record *rec)
 		return 0;
 	}
 	mlk_arena_reset(&r->text);
-	err = events ? mlk_decoder_next(&r->events, &rec->event) : decode_record(r, rec);
+	err = events ? decode_event(r, &rec->event) : decode_record(r, rec);
 	if (!err && r->text.failed)
 		err = -ENOMEM;
 	if (err == MLK_E_CORRUPT)

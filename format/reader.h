@@ -22,7 +22,10 @@ enum mlk_record_type {
 	MLK_RECORD_DAMAGED = 1 << 8, /* that chunk does not decode, or not from here on */
 	MLK_RECORD_SKIPPED = 1 << 9, /* bytes that belong to no whole chunk */
 	MLK_RECORD_INDEX = 1 << 10,  /* an entry of an INDEX chunk, as it stands there */
-	MLK_RECORD_DUMP = (1 << 11) - 1,
+	/* What a thread was doing, in an event of kind MLK_ALLOC that gave out no block; its size
+	 * is a mask of the registers that are known.  Not among MLK_RECORD_ALL. */
+	MLK_RECORD_STACK = 1 << 11,
+	MLK_RECORD_DUMP = (1 << 12) - 1,
 };
 
 /* The file header, doc/trace-format.md section 2. */
@@ -70,7 +73,7 @@ struct mlk_ending {
 struct mlk_record {
 	enum mlk_record_type type;
 	union {
-		struct mlk_event event;
+		struct mlk_event event; /* of MLK_RECORD_STACK, too */
 		struct mlk_maps maps;
 		struct mlk_module module;
 		struct mlk_thread thread;

@@ -95,6 +95,8 @@ enum mlk_event_flag {
 	/* a free inside an allocator's call: it may name a block whose RELEASE was already logged
 	 */
 	MLK_EVENT_NESTED = 1 << 8,
+	/* of a thread's stack, see mlk_writer_stack(): it ran while that was copied */
+	MLK_EVENT_TORN = 1 << 9,
 	/* bits 0..7 of an ALLOC are those of enum dwunw_event_flag in unwind/dwunw_event.h */
 };
 

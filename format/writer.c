@@ -19,6 +19,9 @@ struct mlk_writer {
 	struct mlk_encoder events;
 	uint32_t nr_events;
 	uint64_t first_ns, last_ns;
+	/* the STACKS chunk being filled; NULL: none is */
+	struct mlk_encoder *stacks;
+	struct mlk_chunk_header stacks_header;
 };
 
 static void count_losses(const struct mlk_losses *l, struct mlk_chunk_header *h)
@@ -205,6 +208,64 @@ static int flush_events(struct mlk_writer *w)
 	return err ? err : flush_losses(w);
 }
 
+static void free_stacks(struct mlk_writer *w)
+{
+	if (w->stacks)
+		mlk_encoder_release(w->stacks);
+	free(w->stacks);
+	w->stacks = NULL;
+}
+
+static int flush_stacks(struct mlk_writer *w)
+{
+	struct mlk_enc payload = {0};
+
+	if (!w->stacks || !w->stacks_header.nr_records) {
+		free_stacks(w);
+		return 0;
+	}
+	mlk_encoder_finish(w->stacks, &payload);
+	free_stacks(w);
+	return put_chunk(w, &w->stacks_header, &payload);
+}
+
+/* Begin a STACKS chunk: there is one at most recordings, so its memory is not kept. */
+static int begin_stacks(struct mlk_writer *w, uint64_t first_ns)
+{
+	w->stacks = calloc(1, sizeof(*w->stacks));
+	if (!w->stacks)
+		return -ENOMEM;
+	w->stacks->filter = w->events.filter;
+	w->stacks_header =
+		(struct mlk_chunk_header){.type = MLK_CHUNK_STACKS, .first_ns = first_ns};
+	mlk_encoder_begin(w->stacks, first_ns);
+	return 0;
+}
+
+int mlk_writer_stack(struct mlk_writer *w, const struct mlk_event *stack, uint64_t known)
+{
+	struct mlk_event event = *stack;
+	int err = 0;
+
+	event.func = 0;
+	event.addr = event.alloc_id = 0;
+	event.size = known;
+	if (event.kind != MLK_ALLOC)
+		return -EINVAL;
+	if (!w->stacks)
+		err = begin_stacks(w, event.time_ns);
+	if (!err)
+		err = mlk_encoder_add(w->stacks, &event);
+	if (err) {
+		if (err != -EINVAL)
+			free_stacks(w);
+		return err;
+	}
+	w->stacks_header.nr_records++;
+	w->stacks_header.last_ns = event.time_ns;
+	return mlk_encoder_full(w->stacks) ? flush_stacks(w) : 0;
+}
+
 int mlk_writer_event(struct mlk_writer *w, const struct mlk_event *event)
 {
 	int err;
@@ -311,8 +372,10 @@ void mlk_writer_set_losses(struct mlk_writer *w, const struct mlk_losses *losses
 
 int mlk_writer_flush(struct mlk_writer *w)
 {
-	int err = flush_events(w);
+	int err = flush_stacks(w);
 
+	if (!err)
+		err = flush_events(w);
 	return err ? err : flush_losses(w);
 }
 
@@ -343,6 +406,11 @@ int mlk_writer_finish(struct mlk_writer *w, enum mlk_end reason, uint64_t time_n
 	return err;
 }
 
+void mlk_writer_in_thread(struct mlk_writer *w, void (*fn)(void *arg), void *arg)
+{
+	mlk_chunk_out_call(w->out, fn, arg);
+}
+
 uint64_t mlk_writer_bytes(const struct mlk_writer *w)
 {
 	return mlk_chunk_out_bytes(w->out);
@@ -354,5 +422,6 @@ void mlk_writer_free(struct mlk_writer *w)
 		return;
 	mlk_chunk_out_free(w->out);
 	mlk_encoder_release(&w->events);
+	free_stacks(w);
 	free(w);
 }

@@ -32,6 +32,15 @@ int mlk_writer_threads(struct mlk_writer *w, const struct mlk_thread *threads, s
 int mlk_writer_module(struct mlk_writer *w, const struct mlk_id *id, const char *path,
 		      const uint8_t *image, uint64_t image_len);
 
+/*
+ * What a thread was doing at some moment, which gave out no block: of @stack, an MLK_ALLOC, tgid,
+ * tid, time, flags, registers and stack count.  @known: bit r says that regs[r] holds a value; the
+ * others are 0.  It stands in @stack's size in the trace.
+ *
+ * Stacks are kept until the next mlk_writer_flush().  Returns as the calls above.
+ */
+int mlk_writer_stack(struct mlk_writer *w, const struct mlk_event *stack, uint64_t known);
+
 /* Say what is executable from now on: @nr ascending mappings, of which those with MLK_PERM_X count.
  * It decides which words are kept of the stacks that follow, so it must not come later than they
  * do. */
@@ -47,6 +56,10 @@ int mlk_writer_flush(struct mlk_writer *w);
 /* Flush, mark the end of the recording at @time_ns, and wait until all is on the file.  With
  * MLK_END_ERROR the mark is tried even if a write failed before.  Returns as the calls above. */
 int mlk_writer_finish(struct mlk_writer *w, enum mlk_end reason, uint64_t time_ns);
+
+/* Have the thread that writes call @fn with @arg, and wait until it has: for what a process sets
+ * thread by thread. */
+void mlk_writer_in_thread(struct mlk_writer *w, void (*fn)(void *arg), void *arg);
 
 /* Bytes on the file so far. */
 uint64_t mlk_writer_bytes(const struct mlk_writer *w);

@@ -82,8 +82,13 @@ struct search {
 	const char *why;
 };
 
+static bool is_operator(uint32_t func)
+{
+	return func == FUNC_NEW || func == FUNC_NEW_ARRAY || func == FUNC_DELETE;
+}
+
 static void search_init(struct search *s, const struct target *t, const struct objects *objects,
-			const char *prefix)
+			const char *prefix, bool no_operators)
 {
 	memset(s, 0, sizeof(*s));
 	s->target = t;
@@ -93,7 +98,8 @@ static void search_init(struct search *s, const struct target *t, const struct o
 		snprintf(s->names[i], sizeof(s->names[i]), "%s%s", prefix ? prefix : "",
 			 wanted[i].name);
 		s->name_of[i] = s->names[i];
-		s->taken[i] = prefix && wanted[i].group == GROUP_MAP;
+		s->taken[i] = (prefix && wanted[i].group == GROUP_MAP) ||
+			      (no_operators && is_operator(wanted[i].func));
 	}
 }
 
@@ -355,6 +361,24 @@ static void explain_none(const struct search *s, bool is_static)
 			  pid);
 }
 
+/* Say once that probed operators put the target at risk: no exception gets past a return probe,
+ * which libgcc's unwinder does not know. */
+static void tell_of_operators(const struct allocators *a)
+{
+	static bool told;
+
+	for (size_t i = 0; i < a->nr && !told; i++)
+		for (size_t k = 0; k < a->v[i].nr && !told; k++) {
+			if (a->v[i].sites[k].func != FUNC_NEW)
+				continue;
+			told = true;
+			log_info("operator new of '%s' is probed: should it throw std::bad_alloc, "
+				 "the program would be aborted there; --no-operators leaves it "
+				 "alone",
+				 a->v[i].path);
+		}
+}
+
 static int find(struct allocators *a, const struct target *t, const struct maps *maps,
 		const struct objects *objects, const struct allocator_opts *opts)
 {
@@ -362,17 +386,17 @@ static int find(struct allocators *a, const struct target *t, const struct maps 
 	bool no_loader;
 	int err = 0;
 
-	search_init(&s, t, objects, NULL);
+	search_init(&s, t, objects, NULL, opts->no_operators);
 	no_loader = is_static(&s);
 	s.symtab = no_loader;
 	s.why = no_loader ? "the program is statically linked" : "first to define it";
 	search_all(&s, a);
 	if (opts->object) {
-		search_init(&s, t, objects, opts->prefix);
+		search_init(&s, t, objects, opts->prefix, opts->no_operators);
 		s.why = "given by --obj";
 		err = search_named(&s, a, maps, opts);
 	} else if (opts->prefix) {
-		search_init(&s, t, objects, opts->prefix);
+		search_init(&s, t, objects, opts->prefix, opts->no_operators);
 		s.why = "has names of that prefix";
 		s.symtab = true;
 		search_all(&s, a);
@@ -385,9 +409,11 @@ static int find(struct allocators *a, const struct target *t, const struct maps 
 		explain_none(&s, no_loader);
 		err = -ENOENT;
 	}
-	if (!err)
-		set_code(a, &s, no_loader);
-	return err;
+	if (err)
+		return err;
+	set_code(a, &s, no_loader);
+	tell_of_operators(a);
+	return 0;
 }
 
 int allocators_find(struct allocators *a, const struct target *t, const struct allocator_opts *opts)

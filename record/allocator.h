@@ -51,6 +51,7 @@ struct allocators {
 struct allocator_opts {
 	const char *object; /* probe this file's functions too; NULL: none */
 	const char *prefix; /* and those whose names begin so; NULL: none */
+	bool no_operators;  /* leave operator new and delete alone, whoever defines them */
 };
 
 /*

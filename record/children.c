@@ -20,7 +20,7 @@ static int open_pidfd(pid_t pid)
 }
 
 /* A process with number @pid, forked by @parent at @time_ns.  NULL: no memory. */
-static struct process *add_child(struct session *s, const struct process *parent, pid_t pid,
+static struct process *add_child(struct session *s, struct process *parent, pid_t pid,
 				 uint64_t time_ns)
 {
 	struct process *p = session_append(s);
@@ -32,6 +32,7 @@ static struct process *add_child(struct session *s, const struct process *parent
 	p->target.pidfd = open_pidfd(pid);
 	p->target.started = false;
 	p->parent = parent->target.pid;
+	p->traced = parent->traced;
 	p->born_ns = time_ns;
 	s->children++;
 	journal_fail(&s->journal, allocators_copy(&p->allocators, &parent->allocators));
@@ -49,12 +50,12 @@ static void probe(struct session *s, struct process *p)
 	if (!err)
 		return;
 	if (!process_has_ended(p))
-		probes_explain(&p->target, err);
+		probes_explain(&p->target, err, !probes_are_multi(s->probes));
 	s->journal.execs_lost++;
 }
 
 /* Nobody holds @p at its start: stop it ourselves, if that can be. */
-static void catch(struct session *s, struct process *p)
+static void catch (struct session *s, struct process *p)
 {
 	bool held = !hold_begin(&p->hold, p->target.pid);
 
@@ -71,26 +72,41 @@ void children_on_fork(struct session *s, const struct sideband_fork *fork)
 	if (!parent)
 		return;
 	if (fork->pid == fork->parent_pid) {
-		journal_fail(&s->journal,
-			     threads_inherit(&parent->threads, (uint32_t)fork->tid,
-					     &parent->threads, (uint32_t)fork->parent_tid));
+		journal_fail(&s->journal, threads_inherit(&parent->threads, (uint32_t)fork->tid,
+							  &parent->threads, &parent->target,
+							  (uint32_t)fork->parent_tid));
 		return;
 	}
 	if (!s->follow) {
 		s->children++;
 		return;
 	}
+	p = session_newest(s, fork->pid);
+	if (p && !p->exited && p->born_ns >= fork->time_ns)
+		return; /* the ring told of it first */
 	p = add_child(s, parent, fork->pid, fork->time_ns);
 	if (!p)
 		return;
 	process_inherit(p, &s->journal, parent, (uint32_t)fork->parent_tid);
-	if (!s->tracer)
-		catch(s, p);
+	if (!p->traced)
+		catch (s, p);
+}
+
+/* The process that @pid is now.  Those that had the number before have ended, even if the ring did
+ * not tell. */
+static struct process *find_new(struct session *s, pid_t pid)
+{
+	struct process *newest = session_newest(s, pid);
+
+	for (size_t i = 0; i < s->nr; i++)
+		if (s->all[i]->target.pid == pid && s->all[i]->announced)
+			s->all[i]->exited = true;
+	return newest && !newest->exited ? newest : NULL;
 }
 
 int children_announce(struct session *s, pid_t parent, pid_t pid, uint64_t time_ns)
 {
-	struct process *p = session_find(s, pid), *from = session_find(s, parent);
+	struct process *p, *from;
 	const struct mlk_event ev = {.kind = MLK_FORK,
 				     .tgid = (uint32_t)pid,
 				     .tid = (uint32_t)pid,
@@ -99,16 +115,22 @@ int children_announce(struct session *s, pid_t parent, pid_t pid, uint64_t time_
 
 	if (!s->follow)
 		return 0;
-	/* One that was not told of is found here. */
+	p = find_new(s, pid);
+	if (!p) {
+		session_read_sideband(s);
+		p = find_new(s, pid);
+	}
+	/* One that the notices did not tell of. */
+	from = session_find(s, parent);
 	if (!p && from) {
 		p = add_child(s, from, pid, time_ns);
 		if (!p)
 			return s->journal.err;
 		process_snapshot(p, &s->journal, time_ns);
-		if (!s->tracer)
-			catch(s, p);
+		if (!p->traced)
+			catch (s, p);
 	}
-	if (!p || p->announced)
+	if (!p)
 		return 0;
 	p->announced = true;
 	return mlk_writer_event(s->journal.writer, &ev);
@@ -135,6 +157,6 @@ void children_look(struct session *s)
 		hold_end(&p->hold, p->target.pid);
 		if (p->probed || p->ended || !p->parent || now_ns - p->born_ns < TRACER_NS)
 			continue;
-		catch(s, p);
+		catch (s, p);
 	}
 }

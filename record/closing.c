@@ -2,19 +2,37 @@
 #include "record/closing.h"
 
 #include <bpf/libbpf.h>
+#include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#define MAX_THREADS 32 /* that wait side by side */
+#include "record/privileges.h"
 
-struct closing_one {
+#define MAX_THREADS 256	   /* that wait side by side */
+#define STACK	    262144 /* bytes, of each */
+
+struct one {
 	struct bpf_link *link;
 	int fd;
 };
 
-static void close_one(const struct closing_one *one)
+struct lot {
+	struct one *v;
+	size_t nr, room;
+};
+
+struct closing {
+	pthread_t thread; /* that takes all there is, again and again */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct lot waiting;
+	bool busy; /* others are being closed */
+	bool over;
+};
+
+static void close_one(const struct one *one)
 {
 	if (one->fd >= 0)
 		close(one->fd);
@@ -22,81 +40,134 @@ static void close_one(const struct closing_one *one)
 		bpf_link__destroy(one->link);
 }
 
-void closing_add(struct closing *c, int fd, struct bpf_link *link)
-{
-	struct closing_one one = {.link = link, .fd = fd};
-
-	if (c->nr == c->room) {
-		size_t room = c->room ? c->room * 2 : 8;
-		struct closing_one *v = realloc(c->v, room * sizeof(*v));
-
-		if (!v) {
-			close_one(&one);
-			return;
-		}
-		c->v = v;
-		c->room = room;
-	}
-	c->v[c->nr++] = one;
-}
-
-/* What one thread closes: each MAX_THREADS-th from the @first on. */
+/* What one thread closes: each @step-th from the @first on. */
 struct share {
-	const struct closing *all;
-	size_t first;
+	const struct lot *lot;
+	size_t first, step;
 };
 
 static void *close_share(void *arg)
 {
 	const struct share *share = arg;
 
-	for (size_t i = share->first; i < share->all->nr; i += MAX_THREADS)
-		close_one(&share->all->v[i]);
+	for (size_t i = share->first; i < share->lot->nr; i += share->step)
+		close_one(&share->lot->v[i]);
 	return NULL;
 }
 
-static void close_all(struct closing *c)
+static void close_lot(struct lot *lot)
 {
+	size_t nr = lot->nr < MAX_THREADS ? lot->nr : MAX_THREADS;
 	struct share shares[MAX_THREADS];
 	pthread_t threads[MAX_THREADS];
 	bool started[MAX_THREADS];
+	pthread_attr_t attr;
 
-	for (size_t i = 0; i < MAX_THREADS && i < c->nr; i++) {
-		shares[i] = (struct share){.all = c, .first = i};
-		started[i] = !pthread_create(&threads[i], NULL, close_share, &shares[i]);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK);
+	for (size_t i = 0; i < nr; i++) {
+		shares[i] = (struct share){.lot = lot, .first = i, .step = nr};
+		started[i] = !pthread_create(&threads[i], &attr, close_share, &shares[i]);
+	}
+	for (size_t i = 0; i < nr; i++)
 		if (!started[i])
 			close_share(&shares[i]);
-	}
-	for (size_t i = 0; i < MAX_THREADS && i < c->nr; i++)
+	for (size_t i = 0; i < nr; i++)
 		if (started[i])
 			pthread_join(threads[i], NULL);
-	free(c->v);
+	pthread_attr_destroy(&attr);
+	free(lot->v);
 }
 
-static void *close_and_free(void *arg)
+static void *run(void *arg)
 {
-	struct closing *own = arg;
+	struct closing *c = arg;
 
-	for (size_t i = 0; i < own->nr; i++)
-		close_one(&own->v[i]);
-	free(own->v);
-	free(own);
+	privileges_keep_in_thread(0); /* closing takes none */
+	pthread_mutex_lock(&c->lock);
+	while (!c->over || c->waiting.nr) {
+		struct lot lot = c->waiting;
+
+		if (!lot.nr) {
+			pthread_cond_wait(&c->changed, &c->lock);
+			continue;
+		}
+		c->waiting = (struct lot){0};
+		c->busy = true;
+		pthread_mutex_unlock(&c->lock);
+		close_lot(&lot);
+		pthread_mutex_lock(&c->lock);
+		c->busy = false;
+		pthread_cond_broadcast(&c->changed);
+	}
+	pthread_mutex_unlock(&c->lock);
 	return NULL;
 }
 
-void closing_run(struct closing *c, bool wait)
+int closing_new(struct closing **out)
 {
-	struct closing *own = wait || !c->nr ? NULL : malloc(sizeof(*own));
-	pthread_t thread;
+	struct closing *c = calloc(1, sizeof(*c));
+	int err;
 
-	if (own) {
-		*own = *c;
-		if (pthread_create(&thread, NULL, close_and_free, own))
-			close_and_free(own);
-		else
-			pthread_detach(thread);
-	} else {
-		close_all(c);
+	*out = NULL;
+	if (!c)
+		return -ENOMEM;
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->changed, NULL);
+	err = -pthread_create(&c->thread, NULL, run, c);
+	if (err)
+		free(c);
+	else
+		*out = c;
+	return err;
+}
+
+static bool append(struct lot *lot, struct one one)
+{
+	if (lot->nr == lot->room) {
+		size_t room = lot->room ? lot->room * 2 : 16;
+		struct one *v = realloc(lot->v, room * sizeof(*v));
+
+		if (!v)
+			return false;
+		lot->v = v;
+		lot->room = room;
 	}
-	memset(c, 0, sizeof(*c));
+	lot->v[lot->nr++] = one;
+	return true;
+}
+
+void closing_add(struct closing *c, int fd, struct bpf_link *link)
+{
+	struct one one = {.link = link, .fd = fd};
+	bool added;
+
+	pthread_mutex_lock(&c->lock);
+	added = append(&c->waiting, one);
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+	if (!added)
+		close_one(&one);
+}
+
+void closing_wait(struct closing *c)
+{
+	pthread_mutex_lock(&c->lock);
+	while (c->busy || c->waiting.nr)
+		pthread_cond_wait(&c->changed, &c->lock);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void closing_free(struct closing *c)
+{
+	if (!c)
+		return;
+	pthread_mutex_lock(&c->lock);
+	c->over = true;
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+	pthread_join(c->thread, NULL);
+	pthread_mutex_destroy(&c->lock);
+	pthread_cond_destroy(&c->changed);
+	free(c);
 }

@@ -1,24 +1,23 @@
-/* closing.h - links on their way out: the kernel lets each wait until no CPU runs its program */
+/* closing.h - links on their way out: the kernel lets each wait until no CPU runs its program
+ *
+ * That takes a tenth of a second, as long for many at once as for one: threads of their own do it.
+ */
 #ifndef RECORD_CLOSING_H
 #define RECORD_CLOSING_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
+struct closing; /* opaque */
 struct bpf_link;
 
-/* All zero: nothing to close. */
-struct closing {
-	struct closing_one *v;
-	size_t nr, room;
-};
+/* *@out is NULL on failure.  Returns 0 or -errno. */
+int closing_new(struct closing **out);
 
-/* Take over the descriptor @fd of a link, or, where it is -1, @link.  Without memory it is closed
- * here and now. */
+/* Take over the descriptor @fd of a link, or, where it is -1, @link; it is closed soon. */
 void closing_add(struct closing *c, int fd, struct bpf_link *link);
 
-/* Close all, side by side, and leave @c empty.  Returns when it is done if @wait; else it goes on
- * in a thread of its own. */
-void closing_run(struct closing *c, bool wait);
+/* Return when all that was added is closed. */
+void closing_wait(struct closing *c);
+
+/* Wait, and release @c; NULL is allowed. */
+void closing_free(struct closing *c);
 
 #endif

@@ -13,6 +13,7 @@
 #include "record/loop.h"
 #include "record/options.h"
 #include "record/output.h"
+#include "record/privileges.h"
 #include "record/progress.h"
 #include "record/session.h"
 #include "record/signals.h"
@@ -59,11 +60,31 @@ struct command {
 	int status;    /* so */
 };
 
-static void release(const struct session *s, struct command *c)
+/* Have the children of all processes held at their start. */
+static void trace_all(struct session *s)
 {
-	if (s->tracer)
+	for (size_t i = 0; s->follow && i < s->nr; i++) {
+		struct target *t = &s->all[i]->target;
+		int err = tracer_attach(&s->tracer, t->pid);
+
+		s->all[i]->traced = !err;
+		if (err)
+			log_warn("cannot hold the children of process %d at their start (%s): they "
+				 "are recorded from some milliseconds after it",
+				 (int)t->pid,
+				 err == -EPERM ? "another traces it, or CAP_SYS_PTRACE is missing"
+					       : strerror(-err));
+	}
+}
+
+/* All is ready: the command may run. */
+static void release(struct session *s, struct command *c)
+{
+	if (!c->pid)
+		trace_all(s);
+	else if (s->tracer)
 		tracer_release(s->tracer);
-	else if (c->pid)
+	else
 		launch_release(c->pid);
 	c->released = true;
 }
@@ -91,7 +112,9 @@ static int record(struct session *s, const struct record_opts *o, struct command
 				    .embed = o->embed,
 				    .zstd_level = o->zstd_level,
 				    .follow = o->follow};
-	struct loop_opts limits = {.duration_ns = o->duration_ns, .max_size = o->max_size};
+	struct loop_opts limits = {
+		.duration_ns = o->duration_ns, .max_size = o->max_size, .ring_size = o->ring_size};
+	struct privileges_later later = {.started = s->command != 0};
 	struct output out;
 	enum mlk_end reason;
 
@@ -99,6 +122,8 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		limits.duration_ns += o->filters.delay_ns;
 	if (o->dry_run)
 		return dry_run(s, &o->allocators);
+	if (privileges_check(s->pid, o->link == PROBE_LINK_PERF))
+		return EXIT_RECORD_FAILED;
 	if (output_create(&out, o->output))
 		return EXIT_RECORD_FAILED;
 	opts.fd = out.fd;
@@ -110,8 +135,12 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		return EXIT_RECORD_FAILED;
 	}
 	release(s, c);
+	later.perf = !probes_are_multi(s->probes);
+	privileges_reduce(&later, s->journal.writer);
 	reason = loop_run(s, &limits);
 	set_free(s, c);
+	if (reason == MLK_END_EXITED)
+		privileges_drop(s->journal.writer);
 	session_finish(s, reason);
 	output_close(&out);
 	if (s->journal.err) {
@@ -157,6 +186,7 @@ static int record_command(const struct record_opts *o)
 	if (!session_add_pid(&s, c.pid)) {
 		s.command = c.pid;
 		s.all[0]->target.started = true;
+		s.all[0]->traced = o->follow;
 		status = record(&s, o, &c);
 	}
 	held = s.tracer != NULL;

@@ -9,11 +9,29 @@
 
 #define FIND_NS 1000000000u /* longest wait for a new program's libraries */
 
+/* Has the program mapped the files that are probed?  Then the probes were in it from its start. */
+static bool is_watched(const struct process *p)
+{
+	for (size_t i = 0; i < p->allocators.nr; i++) {
+		const struct mlk_mapping *code = &p->allocators.v[i].code;
+		bool found = false;
+
+		for (size_t k = 0; k < p->maps.nr; k++)
+			found |= p->maps.v[k].inode == code->inode &&
+				 p->maps.v[k].dev_major == code->dev_major &&
+				 p->maps.v[k].dev_minor == code->dev_minor;
+		if (!found)
+			return false;
+	}
+	return p->allocators.nr > 0;
+}
+
 void exec_judge(struct session *s, struct process *p)
 {
 	/* Of a program that could not be looked at, most often because it had ended by then: the
 	 * probes may have met it all the same, for its files are those of the one before. */
-	s->journal.execs_lost += (p->exec.in_doubt || p->exec.since_ns) && !p->exec.seen;
+	s->journal.execs_lost +=
+		(p->exec.in_doubt || p->exec.since_ns) && !p->exec.seen && !is_watched(p);
 	p->exec.in_doubt = false;
 }
 
@@ -30,7 +48,6 @@ void exec_note(struct session *s, struct process *p, uint64_t time_ns, bool link
 static int place(struct session *s, struct process *p, const struct allocators *now,
 		 uint64_t execed_ns)
 {
-	struct closing dead = {0};
 	bool same = !p->exec.links_dead && allocators_same(now, &p->allocators);
 	uint64_t gap_ns;
 	int err;
@@ -38,15 +55,14 @@ static int place(struct session *s, struct process *p, const struct allocators *
 	if (same)
 		return probes_set_code(s->probes, p->target.pid, now);
 	if (p->exec.links_dead)
-		links_drop(&p->links, NULL, &dead);
-	closing_run(&dead, false);
+		probes_drop(s->probes, &p->links);
 	err = probes_place(s->probes, &p->links, &p->target, now);
 	gap_ns = journal_now_ns() - execed_ns;
 	if (err)
 		return err;
-	if (s->follow)
+	if (s->follow && s->held != p->target.pid)
 		session_note_gap(s, gap_ns);
-	else
+	else if (!s->follow)
 		log_info("process %d runs '%s' now; recorded from %.1f ms after its start",
 			 (int)p->target.pid, p->target.comm, (double)gap_ns / 1e6);
 	return 0;
@@ -70,6 +86,7 @@ void exec_follow(struct session *s, struct process *p)
 		p->exec.in_doubt = true;
 		return;
 	}
+	journal_fail(&s->journal, target_check_again(&p->target));
 	target_describe(&p->target);
 	if (p->target.pid == s->pid)
 		memcpy(s->comm, p->target.comm, sizeof(s->comm));

@@ -1,4 +1,5 @@
-/* journal.h - the trace that is being written, and what all processes of a recording share with it */
+/* journal.h - the trace that is being written, and what all processes of a recording share with it
+ */
 #ifndef RECORD_JOURNAL_H
 #define RECORD_JOURNAL_H
 
@@ -11,10 +12,10 @@
 struct journal {
 	struct mlk_writer *writer;
 	struct modules modules;
-	bool listening;	     /* notices of new mappings come; else maps are read from time to time */
-	bool maps_missed;    /* the kernel dropped notices: any process may have other mappings */
-	bool code_changed;   /* what is executable in some process, since the writer was told */
-	uint64_t maps_lost;  /* notices that the kernel dropped */
+	bool listening;	    /* notices of new mappings come; else maps are read from time to time */
+	bool maps_missed;   /* the kernel dropped notices: any process may have other mappings */
+	bool code_changed;  /* what is executable in some process, since the writer was told */
+	uint64_t maps_lost; /* notices that the kernel dropped */
 	uint64_t execs_lost; /* programs started by exec, or children, that could not be recorded */
 	int err;	     /* the first that came up; the recording must end */
 };

@@ -29,6 +29,11 @@ bool kernel_multi_filters_threads(void)
 	       (at_least(6, 7, 0) && !at_least(6, 9, 5));
 }
 
+bool kernel_shadow_stack_kills(void)
+{
+	return at_least(6, 6, 0) && !at_least(6, 11, 0);
+}
+
 bool kernel_seccomp_kills(void)
 {
 	return (at_least(6, 11, 0) && !at_least(6, 12, 14)) ||

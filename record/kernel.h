@@ -15,4 +15,8 @@ bool kernel_multi_filters_threads(void);
  * (CVE-2025-21834). */
 bool kernel_seccomp_kills(void);
 
+/* Does a return probe kill a process with a shadow stack, which Linux has since 6.6?  Not any more
+ * since 6.11. */
+bool kernel_shadow_stack_kills(void);
+
 #endif

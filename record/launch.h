@@ -25,6 +25,10 @@ int launch_release(pid_t pid);
  * is traced too and stops before its first instruction. */
 void launch_follow(pid_t pid);
 
+/* The same for all threads of process @pid, which run and go on running.  Returns 0, or -errno when
+ * its main thread cannot be traced. */
+int launch_attach(pid_t pid);
+
 /* Kill and reap a child that was not released. */
 void launch_abort(pid_t pid);
 

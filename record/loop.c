@@ -15,9 +15,15 @@
 #include "record/signals.h"
 #include "record/tracer.h"
 
-#define DRAIN_NS 50000000u  /* how long a few events may wait in the ring */
-#define EXEC_NS	 1000000u   /* the same when a new program waits for its probes */
+#define DRAIN_NS 50000000u /* how long a few events may wait in the ring */
+#define BUSY_NS                                                                                    \
+	3000000u	  /* the same when there were many: cheaper for the target than to wake us \
+			   */
+#define EXEC_NS	 1000000u /* the same when a new program waits for its probes */
 #define FLUSH_NS 250000000u /* how much of a recording a kill -9 may cost */
+
+#define BUSY_EVENTS 256		/* so many in BUSY_NS are many */
+#define BUSY_RING   (16u << 20) /* a smaller ring might be full before we look again */
 
 #define QUIET_NS 1000000000u /* so long may nothing at all be seen before we say why */
 
@@ -28,6 +34,7 @@ struct loop {
 	int epoll, signals;
 	uint64_t start_ns, end_ns, next_flush_ns;
 	uint64_t max_size;
+	uint32_t ring_size;
 	int interrupts;	     /* SIGINT and SIGQUIT while a command runs */
 	enum mlk_end reason; /* 0: go on */
 	struct progress progress;
@@ -93,19 +100,30 @@ static void take_held(struct loop *l)
 	struct tracer_event event;
 
 	while (tracer_next(s->tracer, &event)) {
+		s->held = event.pid;
 		if (event.what == TRACER_CHILD)
 			children_held(s, event.pid);
-		else
-			session_drain(s); /* a static program can be probed before it begins */
+		else /* a static program can be probed before it begins */
+			while (!session_drain(s))
+				;
+		s->held = 0;
 		tracer_let_go(s->tracer, event.pid);
 	}
+}
+
+/* Do events come so fast that we look for them, rather than wait to be woken? */
+static bool is_busy(const struct loop *l)
+{
+	return l->session->batch >= BUSY_EVENTS && l->ring_size >= BUSY_RING;
 }
 
 /* Milliseconds until something is due. */
 static int patience(const struct loop *l, uint64_t now_ns)
 {
-	uint64_t wait = session_is_urgent(l->session) ? EXEC_NS : DRAIN_NS;
+	uint64_t wait = is_busy(l) ? BUSY_NS : DRAIN_NS;
 
+	if (session_is_urgent(l->session))
+		wait = EXEC_NS;
 	if (l->end_ns && l->end_ns < now_ns + wait)
 		wait = l->end_ns > now_ns ? l->end_ns - now_ns : 0;
 	return (int)((wait + 999999) / 1000000);
@@ -116,7 +134,7 @@ static void wait_and_take(struct loop *l, bool drained)
 	struct epoll_event events[16];
 	int n;
 
-	probes_wait(l->session->probes, drained);
+	probes_wait(l->session->probes, drained && !is_busy(l));
 	n = epoll_wait(l->epoll, events, 16, drained ? patience(l, journal_now_ns()) : 0);
 	probes_wait(l->session->probes, false);
 	if (n < 0 && errno != EINTR && !l->session->journal.err)
@@ -143,7 +161,8 @@ static void on_time(struct loop *l)
 		l->reason = MLK_END_DURATION;
 	if (session_is_over(l->session) && !l->reason)
 		l->reason = MLK_END_EXITED;
-	if (l->max_size && mlk_writer_bytes(l->session->journal.writer) >= l->max_size && !l->reason)
+	if (l->max_size && mlk_writer_bytes(l->session->journal.writer) >= l->max_size &&
+	    !l->reason)
 		l->reason = MLK_END_SIZE;
 	if (now_ns >= l->start_ns + QUIET_NS && session_is_quiet(l->session))
 		session_explain_quiet(l->session);
@@ -161,6 +180,7 @@ enum mlk_end loop_run(struct session *s, const struct loop_opts *opts)
 
 	l.end_ns = opts->duration_ns ? l.start_ns + opts->duration_ns : 0;
 	l.max_size = opts->max_size;
+	l.ring_size = opts->ring_size;
 	l.next_flush_ns = l.start_ns + FLUSH_NS;
 	progress_begin(&l.progress, l.start_ns);
 	open_loop(&l);

@@ -7,6 +7,7 @@
 struct loop_opts {
 	uint64_t duration_ns; /* 0: until something else ends it */
 	uint64_t max_size;    /* bytes of the trace; 0: no limit */
+	uint32_t ring_size;   /* bytes that may wait for us */
 };
 
 /*

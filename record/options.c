@@ -22,6 +22,7 @@ enum {
 	OPT_EMBED,
 	OPT_MAX_SIZE,
 	OPT_PREFIX,
+	OPT_NO_OPERATORS,
 	OPT_DRY_RUN,
 	OPT_COMPRESS,
 	OPT_FOLLOW
@@ -61,6 +62,8 @@ static const struct option_help {
 	{'O', "obj", "FILE", "probe the allocator of FILE too, which the process has mapped"},
 	{OPT_PREFIX, "prefix", "NAME", "probe functions whose names begin so too, as in je_malloc"},
 	{OPT_FOLLOW, "follow", NULL, "record child processes too, and theirs, from their start on"},
+	{OPT_NO_OPERATORS, "no-operators", NULL,
+	 "do not probe an allocator's own operator new: if it throws, a probed one aborts"},
 	{OPT_DRY_RUN, "dry-run", NULL, "show what would be probed, and where; record nothing"},
 	{'h', "help", NULL, "show this help"},
 };
@@ -239,6 +242,9 @@ static int parse_one(struct record_opts *o, int key)
 		return 0;
 	case OPT_PREFIX:
 		return parse_prefix(optarg, &o->allocators.prefix);
+	case OPT_NO_OPERATORS:
+		o->allocators.no_operators = true;
+		return 0;
 	case OPT_DRY_RUN:
 		o->dry_run = true;
 		return 0;

@@ -17,7 +17,7 @@
 struct record_opts {
 	pid_t pids[RECORD_MAX_PIDS];
 	size_t nr_pids; /* 0: a command is started */
-	char **argv; /* the command, NULL-terminated; NULL: pids */
+	char **argv;	/* the command, NULL-terminated; NULL: pids */
 	const char *output;
 	uint64_t duration_ns; /* from the end of the delay on; 0: no limit */
 	struct filter_opts filters;

@@ -15,6 +15,7 @@
 #include "mleak.bpf.skel.h"
 #include "mleak.h"
 #include "record/kernel.h"
+#include "record/privileges.h"
 #include "record/uprobe_multi.h"
 
 /* Inode of the initial pid namespace, include/linux/proc_ns.h: PROC_PID_INIT_INO. */
@@ -27,6 +28,7 @@ struct probes {
 	struct mleak_bpf *skel;
 	struct ring_buffer *ring;
 	bool multi;
+	struct closing *closing;
 	struct bpf_link *life[4]; /* that tell of exec, fork, exit and signals */
 };
 
@@ -36,8 +38,8 @@ static const struct step {
 	enum site_kind kind;
 	bool is_return;
 	enum event_func only; /* the one function, or 0: those that have no step of their own */
-} steps[] = {{SITE_FREE, false, FUNC_FREE},   {SITE_FREE, false, 0},
-	     {SITE_ALLOC, true, FUNC_MALLOC}, {SITE_ALLOC, true, 0},
+} steps[] = {{SITE_FREE, false, FUNC_FREE},    {SITE_FREE, false, 0},
+	     {SITE_ALLOC, true, FUNC_MALLOC},  {SITE_ALLOC, true, 0},
 	     {SITE_ALLOC, false, FUNC_MALLOC}, {SITE_ALLOC, false, 0}};
 
 #define NR_STEPS (sizeof(steps) / sizeof(steps[0]))
@@ -209,7 +211,6 @@ static int link_new(struct probes *p, struct links *links, const struct target *
 int probes_place(struct probes *p, struct links *links, const struct target *t,
 		 const struct allocators *a)
 {
-	struct closing old = {0};
 	int err;
 
 	/* Links that go by a main thread which has ended would see nothing. */
@@ -217,24 +218,31 @@ int probes_place(struct probes *p, struct links *links, const struct target *t,
 		return -ESRCH;
 	/* A function with two probes would be counted twice. */
 	if (links_clash(links, a)) {
-		links_drop(links, a, &old);
-		closing_run(&old, true);
+		links_drop(links, a, p->closing);
+		closing_wait(p->closing);
 	}
 	err = probes_set_code(p, (uint32_t)t->pid, a);
 	if (!err)
 		err = link_new(p, links, t, a);
 	/* Else what goes, goes after the rest has come: the kernel takes its time for it. */
-	links_drop(links, err ? NULL : a, &old);
-	closing_run(&old, false);
+	links_drop(links, err ? NULL : a, p->closing);
 	return err;
 }
 
-void probes_explain(const struct target *t, int err)
+void probes_drop(struct probes *p, struct links *links)
+{
+	links_drop(links, NULL, p->closing);
+}
+
+void probes_settle(struct probes *p)
+{
+	closing_wait(p->closing);
+}
+
+void probes_explain(const struct target *t, int err, bool perf)
 {
 	if (err == -EPERM || err == -EACCES)
-		log_error("cannot probe process %d: BPF needs root, or CAP_BPF and CAP_PERFMON "
-			  "(CAP_SYS_ADMIN with --uprobes=perf)",
-			  (int)t->pid);
+		privileges_explain_bpf(t->pid, perf);
 	else if (err == -ESRCH)
 		log_error("cannot probe process %d: it has ended", (int)t->pid);
 	else if (access("/sys/kernel/btf/vmlinux", R_OK))
@@ -282,7 +290,9 @@ int probes_load(struct probes **out, const struct probes_opts *opts)
 	p->multi = opts->link == PROBE_LINK_MULTI ||
 		   (opts->link == PROBE_LINK_AUTO && !opts->by_thread &&
 		    !kernel_multi_filters_threads());
-	err = load(p, opts);
+	err = closing_new(&p->closing);
+	if (!err)
+		err = load(p, opts);
 	if (!err)
 		err = attach_life(p);
 	if (err)
@@ -346,6 +356,11 @@ void probes_losses(const struct probes *p, struct mlk_losses *losses)
 	filters_count(p->skel, losses);
 }
 
+bool probes_are_multi(const struct probes *p)
+{
+	return p->multi;
+}
+
 const char *probes_backend(const struct probes *p)
 {
 	return p->multi ? "bpf uprobe_multi" : "bpf perf uprobes";
@@ -355,6 +370,7 @@ void probes_free(struct probes *p)
 {
 	if (!p)
 		return;
+	closing_free(p->closing);
 	ring_buffer__free(p->ring);
 	if (p->skel)
 		unload(p);

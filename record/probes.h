@@ -33,9 +33,8 @@ struct probes_opts {
 				 which go by it, would see nothing */
 };
 
-/* event() is called for each event, in the order of the ring; @data is a struct event_small, or one
- * of those of bpf/event.h that begin as it does, or an event_alloc.  A negative result ends the
- * consuming at once. */
+/* event() is called for each event, in the order of the ring; @data is a struct event_small or
+ * event_alloc of bpf/event.h.  A negative result ends the consuming at once. */
 struct probes_consumer {
 	int (*event)(void *ctx, void *data, size_t size);
 	void *ctx;
@@ -50,13 +49,13 @@ struct probes_consumer {
 int probes_load(struct probes **out, const struct probes_opts *opts);
 
 /* Put the probes of @t, @links, on the functions of @a and on no others, and record it: from now on
- * its events are kept for probes_consume().  Probes that stay are not touched.  Returns 0 or -errno;
- * then it has no probes. */
+ * its events are kept for probes_consume().  Probes that stay are not touched.  Returns 0 or
+ * -errno; then it has no probes. */
 int probes_place(struct probes *p, struct links *links, const struct target *t,
 		 const struct allocators *a);
 
-/* Say why probes_load() or probes_place() failed for @t with @err. */
-void probes_explain(const struct target *t, int err);
+/* Say why probes_load() or probes_place() failed for @t with @err; @perf: by perf events. */
+void probes_explain(const struct target *t, int err, bool perf);
 
 /* Record the process @tgid: it is put into the table of processes, or its code there is replaced by
  * that of @a.  It leaves the table by itself when it ends.  Returns 0 or -errno. */
@@ -68,13 +67,19 @@ int probes_set_consumer(struct probes *p, const struct probes_consumer *consumer
 /* Readable when much is waiting; little is waiting for as long as the caller likes. */
 int probes_fd(const struct probes *p);
 
-/* From now on the caller waits for probes_fd() (@waits), or it will look by itself: then it need not
- * be woken. */
+/* From now on the caller waits for probes_fd() (@waits), or it will look by itself: then it need
+ * not be woken. */
 void probes_wait(struct probes *p, bool waits);
 
 /* Hand what is waiting to the consumer.  Returns the number of events, or what the consumer
  * returned when that was negative. */
 int probes_consume(struct probes *p);
+
+/* Take out the probes of a process, in @links; in the background. */
+void probes_drop(struct probes *p, struct links *links);
+
+/* Return when all probes that were taken out are out. */
+void probes_settle(struct probes *p);
 
 /* Calls that begin now do not count: the probes are going to be taken out. */
 void probes_end(struct probes *p);
@@ -87,6 +92,9 @@ void probes_all_threads(struct probes *p);
 
 /* Add what the kernel side lost and left out so far to @losses. */
 void probes_losses(const struct probes *p, struct mlk_losses *losses);
+
+/* Are they multi links, which need no CAP_SYS_ADMIN? */
+bool probes_are_multi(const struct probes *p);
 
 /* How the events are caught, for people: "bpf uprobe_multi". */
 const char *probes_backend(const struct probes *p);

@@ -100,13 +100,13 @@ bool process_snapshot(struct process *p, struct journal *j, uint64_t time_ns)
 	return true;
 }
 
-void process_inherit(struct process *p, struct journal *j, const struct process *parent,
+void process_inherit(struct process *p, struct journal *j, struct process *parent,
 		     uint32_t parent_tid)
 {
 	for (size_t i = 0; i < parent->maps.nr; i++)
 		journal_fail(j, maps_add(&p->maps, &parent->maps.v[i]));
 	journal_fail(j, threads_inherit(&p->threads, (uint32_t)p->target.pid, &parent->threads,
-					parent_tid));
+					&parent->target, parent_tid));
 	note_change(p, j, p->born_ns);
 }
 
@@ -129,7 +129,7 @@ void process_forget_before(struct process *p, struct journal *j)
 
 void process_write_threads(struct process *p, struct journal *j)
 {
-	journal_fail(j, threads_write(&p->threads, p->target.pid, j->writer));
+	journal_fail(j, threads_write(&p->threads, &p->target, j->writer));
 }
 
 bool process_has_ended(const struct process *p)

@@ -24,18 +24,19 @@ struct process_exec {
 
 struct process {
 	struct target target;
-	pid_t parent;	      /* that forked it while it was recorded; 0: recorded from the first */
-	struct links links;   /* its probes */
-	struct hold hold;     /* by us, while they are put in */
+	pid_t parent;	    /* that forked it while it was recorded; 0: recorded from the first */
+	struct links links; /* its probes */
+	struct hold hold;   /* by us, while they are put in */
 	struct allocators allocators; /* that are probed */
 	struct maps maps;	      /* executable mappings */
-	struct maps before;	      /* those that are gone, but perhaps not from stacks yet to come */
-	bool maps_changed;	      /* and the trace has no snapshot of it yet */
-	uint64_t maps_changed_ns;     /* since when */
+	struct maps before;	  /* those that are gone, but perhaps not from stacks yet to come */
+	bool maps_changed;	  /* and the trace has no snapshot of it yet */
+	uint64_t maps_changed_ns; /* since when */
 	struct threads threads;
 	struct process_exec exec;
 	uint64_t born_ns;   /* when it was forked, CLOCK_MONOTONIC */
 	uint64_t cpu_ticks; /* used when the probes were put in */
+	bool traced;	    /* its children are held at their start, as it was */
 	bool announced;	    /* a child: the trace says whose */
 	bool probed;	    /* the probes are in */
 	bool ended;	    /* there is no such process any more */
@@ -59,7 +60,7 @@ bool process_snapshot(struct process *p, struct journal *j, uint64_t time_ns);
 
 /* Take over from @parent what a child of fork has at its birth, at p->born_ns: mappings and the
  * main thread's name.  @parent_tid: the thread that forked. */
-void process_inherit(struct process *p, struct journal *j, const struct process *parent,
+void process_inherit(struct process *p, struct journal *j, struct process *parent,
 		     uint32_t parent_tid);
 
 /* Write a snapshot if mappings changed; not for each notice, for there are programs that map code

@@ -140,13 +140,11 @@ void session_note_gap(struct session *s, uint64_t gap_ns)
 		s->gaps.longest_ns = gap_ns;
 }
 
-void session_end_process(struct process *p)
+void session_end_process(struct session *s, struct process *p)
 {
-	struct closing closing = {0};
-
 	p->ended = true;
-	links_drop(&p->links, NULL, &closing);
-	closing_run(&closing, false);
+	if (s->probes)
+		probes_drop(s->probes, &p->links);
 }
 
 static void write_exit(struct session *s, const struct process *p)
@@ -195,7 +193,7 @@ static bool *note_ended(struct session *s, size_t *nr)
 	*nr = s->nr;
 	for (size_t i = 0; ended && i < s->nr; i++) {
 		if (!s->all[i]->ended && process_has_ended(s->all[i]))
-			session_end_process(s->all[i]);
+			session_end_process(s, s->all[i]);
 		ended[i] = s->all[i]->ended;
 	}
 	return ended;
@@ -282,7 +280,6 @@ void session_losses(const struct session *s, struct mlk_losses *losses)
  */
 static void follow_thread(struct session *s, struct process *p)
 {
-	struct closing dead = {0};
 	pid_t before = p->target.task;
 
 	if (before == p->target.pid)
@@ -290,8 +287,7 @@ static void follow_thread(struct session *s, struct process *p)
 	target_find_task(&p->target);
 	if (p->target.task == before)
 		return;
-	links_drop(&p->links, NULL, &dead);
-	closing_run(&dead, false);
+	probes_drop(s->probes, &p->links);
 	probes_place(s->probes, &p->links, &p->target, &p->allocators);
 }
 
@@ -319,14 +315,13 @@ void session_flush(struct session *s)
 
 void session_finish(struct session *s, enum mlk_end reason)
 {
-	struct closing closing = {0};
 	int err;
 
 	s->end_ns = journal_now_ns();
 	probes_end(s->probes);
 	for (size_t i = 0; i < s->nr; i++)
-		links_drop(&s->all[i]->links, NULL, &closing);
-	closing_run(&closing, true);
+		probes_drop(s->probes, &s->all[i]->links);
+	probes_settle(s->probes);
 	s->detach_ns = journal_now_ns() - s->end_ns;
 	while (!s->journal.err && !session_drain(s))
 		;
@@ -347,14 +342,12 @@ void session_finish(struct session *s, enum mlk_end reason)
 
 void session_release(struct session *s)
 {
-	struct closing closing = {0};
-
 	for (size_t i = 0; i < s->nr; i++) {
-		links_drop(&s->all[i]->links, NULL, &closing);
+		if (s->probes)
+			probes_drop(s->probes, &s->all[i]->links);
 		process_release(s->all[i]);
 		free(s->all[i]);
 	}
-	closing_run(&closing, true);
 	free(s->all);
 	probes_free(s->probes);
 	sideband_free(s->sideband);

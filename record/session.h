@@ -23,11 +23,11 @@ struct session {
 	struct journal journal;
 	struct sideband *sideband; /* NULL: not allowed */
 	struct probes *probes;
-	struct tracer *tracer;	   /* holds the command's children at their start; NULL: none */
-	struct process **all;	   /* in the order of their births; a number can come again */
+	struct tracer *tracer; /* holds the command's children at their start; NULL: none */
+	struct process **all;  /* in the order of their births; a number can come again */
 	size_t nr, room;
-	struct process *last;	   /* of the event before; NULL: none */
-	struct code code;	   /* what the writer knows to be executable */
+	struct process *last; /* of the event before; NULL: none */
+	struct code code;     /* what the writer knows to be executable */
 	struct allocator_opts allocator_opts;
 	enum mlk_stack_mode mode;
 	bool follow;		   /* children are recorded */
@@ -40,6 +40,7 @@ struct session {
 	uint64_t allocs, frees;	   /* events written */
 	uint64_t losses_ns;	   /* when they were counted last */
 	uint64_t children;	   /* recorded; without follow: started, and not recorded */
+	pid_t held;		   /* waits at its start until we have looked at it */
 	struct session_gaps gaps;
 	uint64_t attach_ns, detach_ns; /* how long the probes took to be put in, and out */
 	bool quiet_told;	       /* that nothing was seen, and why */
@@ -87,7 +88,7 @@ struct process *session_newest(struct session *s, pid_t pid);
 struct process *session_append(struct session *s);
 
 /* Note that @p has ended; its last events may still be on their way. */
-void session_end_process(struct process *p);
+void session_end_process(struct session *s, struct process *p);
 
 /* Are all processes gone, and all their events in? */
 bool session_is_over(const struct session *s);

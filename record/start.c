@@ -8,6 +8,7 @@
 #include "mleak.h"
 #include "record/quiet.h"
 #include "record/session.h"
+#include "record/snapshot.h"
 #include "record/take.h"
 
 static uint64_t clock_ns(clockid_t clock)
@@ -73,7 +74,7 @@ static int skip_ended(struct session *s, struct process *p, int err)
 		return -ESRCH;
 	}
 	log_warn("process %d has ended before it could be recorded", (int)p->target.pid);
-	session_end_process(p);
+	session_end_process(s, p);
 	return 0;
 }
 
@@ -84,9 +85,12 @@ static int prepare(struct session *s, struct process *p)
 	/* From the time 0: what is mapped now is the best guess for all that comes before. */
 	if (!process_snapshot(p, &s->journal, 0))
 		return skip_ended(s, p, -ESRCH);
-	journal_fail(&s->journal, threads_see(&p->threads, (uint32_t)p->target.pid));
+	journal_fail(&s->journal,
+		     threads_name(&p->threads, (uint32_t)p->target.pid, p->target.comm));
 	if (s->journal.err)
 		return s->journal.err;
+	if (!p->target.started)
+		journal_fail(&s->journal, snapshot_write(&p->target, s->journal.writer));
 	err = allocators_find(&p->allocators, &p->target, &s->allocator_opts);
 	return err ? skip_ended(s, p, err) : 0;
 }
@@ -99,6 +103,9 @@ static int place_all(struct session *s, const struct process **failed)
 		int err = p->ended ? 0
 				   : probes_place(s->probes, &p->links, &p->target, &p->allocators);
 
+		/* What was looked at may have been another process with its number. */
+		if (!err && !p->target.started && target_is_reaped(&p->target))
+			err = -ESRCH;
 		if (err && s->nr > 1)
 			err = skip_ended(s, p, err);
 		if (err) {
@@ -120,10 +127,12 @@ static int load_and_place(struct session *s, const struct probes_opts *opts,
 	*failed = s->all[0];
 	if (!err)
 		err = place_all(s, failed);
-	if (err) {
-		probes_free(s->probes);
-		s->probes = NULL;
-	}
+	if (!err)
+		return 0;
+	for (size_t i = 0; s->probes && i < s->nr; i++)
+		probes_drop(s->probes, &s->all[i]->links);
+	probes_free(s->probes);
+	s->probes = NULL;
 	return err;
 }
 
@@ -149,7 +158,7 @@ static int attach(struct session *s, const struct session_opts *opts)
 	}
 	s->attach_ns = journal_now_ns() - start_ns;
 	if (err) {
-		probes_explain(&failed->target, err);
+		probes_explain(&failed->target, err, o.link == PROBE_LINK_PERF);
 		return err;
 	}
 	probes_begin(s->probes, &opts->filters);

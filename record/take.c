@@ -29,10 +29,14 @@ _Static_assert((int)FUNC_MALLOC == MLK_FUNC_MALLOC && (int)FUNC_CALLOC == MLK_FU
 
 static void copy_regs(uint64_t *to, const __u64 *from)
 {
-	static const uint8_t numbers[EVENT_NR_REGS] = {
-		[EVENT_RBX] = 3,  [EVENT_RBP] = DWUNW_X86_64_RBP, [EVENT_RSP] = DWUNW_X86_64_RSP,
-		[EVENT_R12] = 12, [EVENT_R13] = 13,		  [EVENT_R14] = 14,
-		[EVENT_R15] = 15, [EVENT_RIP] = DWUNW_X86_64_RIP};
+	static const uint8_t numbers[EVENT_NR_REGS] = {[EVENT_RBX] = 3,
+						       [EVENT_RBP] = DWUNW_X86_64_RBP,
+						       [EVENT_RSP] = DWUNW_X86_64_RSP,
+						       [EVENT_R12] = 12,
+						       [EVENT_R13] = 13,
+						       [EVENT_R14] = 14,
+						       [EVENT_R15] = 15,
+						       [EVENT_RIP] = DWUNW_X86_64_RIP};
 
 	for (size_t i = 0; i < EVENT_NR_REGS; i++)
 		to[numbers[i]] = from[i];
@@ -52,12 +56,15 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 		.addr = e->addr,
 		.size = e->size,
 		.alloc_id = s->allocs + 1,
-		.stack = e->stack,
-		.stack_len = e->stack_len,
 	};
+	uint32_t below = e->regs[EVENT_RSP] % EVENT_STACK_ALIGN;
 
 	if (size < sizeof(*e) || e->stack_len > size - sizeof(*e))
 		return -EPROTO;
+	if (e->stack_len > below) {
+		ev.stack = e->stack + below;
+		ev.stack_len = e->stack_len - below;
+	}
 	/* The code that made this event may have been mapped after we looked last. */
 	if (e->time_ns >= s->maps_known_ns)
 		session_read_sideband(s);
@@ -71,20 +78,24 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 	return mlk_writer_event(s->journal.writer, &ev);
 }
 
-/* What happened to @p, a process. */
-static int take_life(struct session *s, struct process *p, const struct event_life *e,
-		     struct mlk_event *ev)
+static bool has_time(uint32_t type)
 {
-	ev->time_ns = s->time_ns = e->time_ns;
-	if (e->small.type == EVENT_FORK)
-		return children_announce(s, (pid_t)ev->tgid, (pid_t)e->small.addr, e->time_ns);
+	return type == EVENT_EXEC || type == EVENT_FORK || type == EVENT_EXIT;
+}
+
+/* What happened to @p, a process, and is @ev in the trace. */
+static int take_life(struct session *s, struct process *p, const struct event_small *e,
+		     const struct mlk_event *ev)
+{
+	if (e->type == EVENT_FORK)
+		return children_announce(s, (pid_t)ev->tgid, (pid_t)e->addr, ev->time_ns);
 	if (!p)
 		return 0;
-	if (e->small.type == EVENT_EXEC) {
-		exec_note(s, p, e->time_ns, e->small.nested);
+	if (e->type == EVENT_EXEC) {
+		exec_note(s, p, ev->time_ns, e->nested);
 	} else {
 		p->exited = true;
-		session_end_process(p);
+		session_end_process(s, p);
 	}
 	return mlk_writer_event(s->journal.writer, ev);
 }
@@ -96,18 +107,16 @@ static int take_small(struct session *s, struct process *p, const struct event_s
 			       .flags = e->type == EVENT_FREE && e->nested ? MLK_EVENT_NESTED : 0,
 			       .tgid = event_tgid(e->id),
 			       .tid = event_tid(e->id),
-			       .time_ns = s->time_ns,
-			       .addr = e->addr};
+			       .addr = e->addr,
+			       .size = e->type == EVENT_UNMAP ? e->value : 0};
 
 	if (size < sizeof(*e))
 		return -EPROTO;
-	if (e->type >= EVENT_EXEC &&
-	    (size < sizeof(struct event_range) || size < sizeof(struct event_life)))
-		return -EPROTO;
-	if (e->type >= EVENT_EXEC && e->type != EVENT_UNMAP)
-		return take_life(s, p, (const struct event_life *)e, &ev);
-	if (e->type == EVENT_UNMAP)
-		ev.size = ((const struct event_range *)e)->size;
+	if (has_time(e->type))
+		s->time_ns = e->value;
+	ev.time_ns = s->time_ns;
+	if (has_time(e->type))
+		return take_life(s, p, e, &ev);
 	s->frees += e->type == EVENT_FREE || e->type == EVENT_RELEASE;
 	return mlk_writer_event(s->journal.writer, &ev);
 }

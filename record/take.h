@@ -4,8 +4,9 @@
 
 #include "record/session.h"
 
-/* An event from the ring, for probes_set_consumer() with the session as context.  Returns 0, -EAGAIN
- * when it is time to look at other things, or another -errno, which s->journal.err has too. */
+/* An event from the ring, for probes_set_consumer() with the session as context.  Returns 0,
+ * -EAGAIN when it is time to look at other things, or another -errno, which s->journal.err has too.
+ */
 int take_event(void *ctx, void *data, size_t size);
 
 #endif

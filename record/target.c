@@ -6,16 +6,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "mleak.h"
+#include "record/auxv.h"
 #include "record/kernel.h"
+#include "record/privileges.h"
 
 /* First bytes of a file of /proc/PID, NUL-terminated; returns their number. */
 static size_t read_proc(pid_t pid, const char *name, char *buf, size_t size)
@@ -88,29 +92,120 @@ void target_describe(struct target *t)
 			t->command[i] = ' ';
 }
 
-/* Say why /proc/PID/maps cannot be read. */
-static void explain_denied(const struct target *t, int err)
+/* Has the process a folder in /proc? */
+static bool is_there(const struct target *t)
 {
-	if (err == -EACCES || err == -EPERM)
-		log_error("cannot watch process %d: it belongs to another user or is protected; "
-			  "run as "
-			  "root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE",
-			  (int)t->pid);
-	else if (err == -ESRCH || err == -ENOENT)
-		log_error("cannot watch process %d: it has ended, or is a kernel thread",
-			  (int)t->pid);
-	else
-		log_error("cannot read /proc/%d/maps: %s", (int)t->pid, strerror(-err));
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)t->pid);
+	return !access(path, F_OK);
 }
 
-static bool uses_seccomp(const struct target *t)
+/* Are all user ids of the process this one's? */
+static bool is_ours(const struct target *t)
+{
+	unsigned int ids[3] = {0};
+	char status[8192];
+	const char *line;
+
+	read_proc(t->task, "status", status, sizeof(status));
+	line = strstr(status, "\nUid:");
+	return line && sscanf(line, "\nUid: %u %u %u", &ids[0], &ids[1], &ids[2]) == 3 &&
+	       ids[0] == getuid() && ids[1] == getuid() && ids[2] == getuid();
+}
+
+static void explain_denied(const struct target *t)
+{
+	int pid = (int)t->pid;
+
+	if (privileges_has(CAP_SYS_PTRACE))
+		log_error("cannot watch process %d: the kernel refuses it though mleak has "
+			  "CAP_SYS_PTRACE; "
+			  "a security module may be why, or a user namespace, in which that "
+			  "capability "
+			  "does not count for others",
+			  pid);
+	else if (is_ours(t))
+		log_error("cannot watch process %d: it is protected (a set-user-ID program, file "
+			  "capabilities, or prctl(PR_SET_DUMPABLE, 0)), and mleak lacks "
+			  "CAP_SYS_PTRACE; "
+			  "run it as root, or give it CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE",
+			  pid);
+	else
+		log_error("cannot watch process %d: it belongs to another user, and mleak lacks "
+			  "CAP_SYS_PTRACE; run it as root, or give it CAP_BPF, CAP_PERFMON and "
+			  "CAP_SYS_PTRACE",
+			  pid);
+}
+
+/* Say why /proc/PID cannot be read. */
+static void explain(const struct target *t, int err)
+{
+	if (err == -EACCES || err == -EPERM)
+		explain_denied(t);
+	else if (err != -ESRCH && err != -ENOENT)
+		log_error("cannot read /proc/%d: %s", (int)t->pid, strerror(-err));
+	else if (err == -ENOENT && (!kill(t->pid, 0) || errno == EPERM) && !is_there(t))
+		log_error("cannot watch process %d: it is not to be seen in /proc, which is "
+			  "mounted with "
+			  "hidepid; run mleak as root, or in the group that the mount's gid= names",
+			  (int)t->pid);
+	else
+		log_error("cannot watch process %d: it has ended, or is a kernel thread",
+			  (int)t->pid);
+}
+
+/* Would the kernel let this user debug the process?  It is asked for a link that CAP_PERFMON, with
+ * which the mappings of all processes can be read, does not open. */
+static int check_access(const struct target *t)
+{
+	char path[64], exe[PATH_MAX];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->task);
+	return readlink(path, exe, sizeof(exe)) < 0 ? -errno : 0;
+}
+
+/* Is the program one for another processor, or a 32-bit one? */
+static bool is_foreign(const struct target *t)
+{
+	Elf64_Ehdr header = {0}; /* up to e_machine, 32-bit files have the same */
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->task);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, &header, sizeof(header));
+	close(fd);
+	return n >= EI_NIDENT + 4 && !memcmp(header.e_ident, ELFMAG, SELFMAG) &&
+	       (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64);
+}
+
+/* Would this kernel kill the process at a return probe?  Then one sentence was logged. */
+static bool would_die(const struct target *t)
 {
 	char status[8192];
 	const char *line;
 
 	read_proc(t->task, "status", status, sizeof(status));
 	line = strstr(status, "\nSeccomp:");
-	return line && strtol(line + strlen("\nSeccomp:"), NULL, 10) != 0;
+	if (line && strtol(line + strlen("\nSeccomp:"), NULL, 10) && kernel_seccomp_kills()) {
+		log_error("cannot watch process %d: it uses seccomp, and this kernel would kill it "
+			  "at a return probe (CVE-2025-21834); use Linux 6.12.14, 6.13.3 or later",
+			  (int)t->pid);
+		return true;
+	}
+	line = strstr(status, "\nx86_Thread_features:");
+	if (line && memmem(line, strcspn(line + 1, "\n"), "shstk", 5) &&
+	    kernel_shadow_stack_kills()) {
+		log_error("cannot watch process %d: it has a shadow stack, and this kernel would "
+			  "kill it at a return probe; use Linux 6.11 or later",
+			  (int)t->pid);
+		return true;
+	}
+	return false;
 }
 
 int target_open(struct target *t, pid_t pid)
@@ -134,21 +229,40 @@ int target_open(struct target *t, pid_t pid)
 		return err;
 	}
 	target_find_task(t);
-	err = maps_read(&maps, t->task);
+	err = check_access(t);
+	if (!err)
+		err = maps_read(&maps, t->task);
 	maps_release(&maps);
 	if (err) {
-		explain_denied(t, err);
+		explain(t, err);
 		return err;
 	}
 	target_describe(t);
-	if (uses_seccomp(t) && kernel_seccomp_kills()) {
-		log_error("cannot watch process %d: it uses seccomp, and this kernel would kill it "
-			  "at a "
-			  "return probe (CVE-2025-21834); use Linux 6.12.14, 6.13.3 or later",
-			  (int)pid);
-		return -EPERM;
+	if (is_foreign(t)) {
+		log_error("cannot record process %d: '%s' is no 64-bit x86-64 program, and mleak "
+			  "records "
+			  "no others",
+			  (int)pid, t->exe);
+		return -ENOEXEC;
 	}
+	if (would_die(t))
+		return -EPERM;
 	return 0;
+}
+
+bool target_is_reaped(const struct target *t)
+{
+	return syscall(SYS_pidfd_send_signal, t->pidfd, 0, NULL, 0) && errno == ESRCH;
+}
+
+int target_check_again(const struct target *t)
+{
+	int err = check_access(t);
+
+	if (err != -EACCES && err != -EPERM)
+		return 0; /* what has ended has no secrets */
+	explain(t, err);
+	return -EACCES;
 }
 
 void target_release(struct target *t)
@@ -228,7 +342,7 @@ uint64_t target_auxv(const struct target *t, uint64_t type)
 	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)t->task);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return 0;
+		return auxv_guess(t, type);
 	n = read(fd, aux, sizeof(aux));
 	close(fd);
 	for (ssize_t i = 0; i < n / (ssize_t)sizeof(aux[0]); i++)
@@ -239,16 +353,12 @@ uint64_t target_auxv(const struct target *t, uint64_t type)
 
 int target_read_memory(const struct target *t, uint64_t addr, void *to, size_t len)
 {
-	char path[64];
-	ssize_t n;
-	int fd, err;
+	struct iovec local = {.iov_base = to, .iov_len = len};
+	struct iovec remote = {.iov_base = (void *)(uintptr_t)addr, .iov_len = len};
+	/* not /proc/PID/mem: it is its owner's file, and CAP_SYS_PTRACE does not open those */
+	ssize_t n = process_vm_readv(t->task, &local, 1, &remote, 1, 0);
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)t->task);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (n < 0)
 		return -errno;
-	n = pread(fd, to, len, (off_t)addr);
-	err = n < 0 ? -errno : n == (ssize_t)len ? 0 : -EFAULT;
-	close(fd);
-	return err;
+	return n == (ssize_t)len ? 0 : -EFAULT;
 }

@@ -23,6 +23,14 @@ struct target {
  * logged. target_release() in any case.  Returns 0 or -errno. */
 int target_open(struct target *t, pid_t pid);
 
+/* Has the process ended and been waited for, so that its number may be another's by now?  If not,
+ * all that was read of it before was its own. */
+bool target_is_reaped(const struct target *t);
+
+/* May this user still watch the process, which runs another program now?  It may have gained
+ * rights by that.  If not, one sentence was logged.  Returns 0, or -EACCES. */
+int target_check_again(const struct target *t);
+
 /* Set t->task anew if that thread has ended; it stays as it is when all have. */
 void target_find_task(struct target *t);
 

@@ -94,36 +94,39 @@ int threads_name(struct threads *ts, uint32_t tid, const char *name)
 	return 0;
 }
 
-int threads_inherit(struct threads *ts, uint32_t tid, const struct threads *from, uint32_t parent)
-{
-	const struct thread_entry *known =
-		from->room ? slot_of(from->slots, from->room, parent) : NULL;
-	char name[sizeof(known->name)] = "";
-
-	if (known && known->tid)
-		memcpy(name, known->name, sizeof(name));
-	if (!tid)
-		return 0;
-	return set_name(ts, tid, name) ? 0 : -ENOMEM;
-}
-
-static void read_name(struct thread_entry *e, pid_t pid)
+static void read_name(struct thread_entry *e, const struct target *t)
 {
 	char path[64];
 	ssize_t n;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%u/comm", (int)pid, e->tid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%u/comm", (int)t->pid, e->tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return; /* it has ended: its name is not known */
 	n = read(fd, e->name, sizeof(e->name) - 1);
 	close(fd);
-	e->name[n > 0 ? n : 0] = '\0';
+	e->name[n > 0 && !target_is_reaped(t) ? n : 0] = '\0';
 	e->name[strcspn(e->name, "\n")] = '\0';
 }
 
-int threads_write(struct threads *ts, pid_t pid, struct mlk_writer *w)
+int threads_inherit(struct threads *ts, uint32_t tid, struct threads *from, const struct target *of,
+		    uint32_t parent)
+{
+	struct thread_entry *known = parent ? entry_of(from, parent) : NULL;
+	char name[sizeof(known->name)] = "";
+
+	if (!tid || !parent)
+		return 0;
+	if (!known)
+		return -ENOMEM;
+	if (!known->name[0])
+		read_name(known, of);
+	memcpy(name, known->name, sizeof(name));
+	return set_name(ts, tid, name) ? 0 : -ENOMEM;
+}
+
+int threads_write(struct threads *ts, const struct target *t, struct mlk_writer *w)
 {
 	struct mlk_thread *list;
 	size_t nr = 0;
@@ -140,10 +143,10 @@ int threads_write(struct threads *ts, pid_t pid, struct mlk_writer *w)
 		if (!e->tid || !e->seen || e->written)
 			continue;
 		if (!e->name[0])
-			read_name(e, pid);
+			read_name(e, t);
 		e->written = true;
-		list[nr++] =
-			(struct mlk_thread){.tgid = (uint32_t)pid, .tid = e->tid, .name = e->name};
+		list[nr++] = (struct mlk_thread){
+			.tgid = (uint32_t)t->pid, .tid = e->tid, .name = e->name};
 	}
 	ts->unwritten = false;
 	err = nr ? mlk_writer_threads(w, list, nr) : 0;

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "format/writer.h"
+#include "record/target.h"
 
 struct thread_entry;
 
@@ -23,13 +24,15 @@ int threads_see(struct threads *ts, uint32_t tid);
 /* Note its name.  Returns 0 or -ENOMEM. */
 int threads_name(struct threads *ts, uint32_t tid, const char *name);
 
-/* Note that @tid was started by thread @parent of @from, which may be @ts: it has its name, if that
- * is known, and none of a thread that had the same number before.  Returns 0 or -ENOMEM. */
-int threads_inherit(struct threads *ts, uint32_t tid, const struct threads *from, uint32_t parent);
+/* Note that thread @tid of @ts was started by thread @parent of @from (perhaps the same), which are
+ * those of process @of: it has its name, and none of a thread that had the same number before.
+ * Returns 0 or -ENOMEM. */
+int threads_inherit(struct threads *ts, uint32_t tid, struct threads *from, const struct target *of,
+		    uint32_t parent);
 
-/* Put the names that are new into the trace; those not told are read from /proc/@pid/task.
+/* Put the names that are new into the trace; those not told are read from /proc/PID/task of @t.
  * Returns 0, -ENOMEM, or what the writer returned. */
-int threads_write(struct threads *ts, pid_t pid, struct mlk_writer *w);
+int threads_write(struct threads *ts, const struct target *t, struct mlk_writer *w);
 
 void threads_release(struct threads *ts);
 

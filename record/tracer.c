@@ -6,6 +6,7 @@
 #include "record/tracer.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -21,6 +22,7 @@
 
 #include "mleak.h"
 #include "record/launch.h"
+#include "record/privileges.h"
 
 #define LOOK_MS 100 /* should a SIGCHLD have come before it could be seen */
 
@@ -44,7 +46,8 @@ struct tracer {
 	int status;		    /* then */
 	int result, ended;	    /* of launch_start() */
 	pid_t pid;		    /* the command */
-	char **argv;		    /* set before the thread runs */
+	char **argv;		    /* of the command, set before the thread runs; NULL: none */
+	pid_t asked;		    /* to be attached to; 0: done, with the outcome in result */
 	int signal_fd;		    /* the thread's own */
 };
 
@@ -164,6 +167,11 @@ static enum state take_orders(struct tracer *t)
 	orders = t->orders;
 	t->orders = (struct list){0};
 	state = t->state;
+	if (t->asked) {
+		t->result = launch_attach(t->asked);
+		t->asked = 0;
+		pthread_cond_signal(&t->started);
+	}
 	pthread_mutex_unlock(&t->lock);
 	for (size_t i = 0; i < orders.nr; i++)
 		go_on(orders.v[i].pid, 0);
@@ -183,7 +191,7 @@ static void run(struct tracer *t)
 
 		poll(fds, 2, LOOK_MS);
 		state = take_orders(t);
-		if (before == STATE_HELD && state == STATE_RUNS)
+		if (t->argv && before == STATE_HELD && state == STATE_RUNS)
 			launch_follow(t->pid);
 		if (state != STATE_RUNS)
 			continue;
@@ -199,7 +207,7 @@ static void *trace(void *arg)
 	struct tracer *t = arg;
 	sigset_t all, child;
 	pid_t pid = 0;
-	int ended = 0, result = launch_start(t->argv, &pid, &ended);
+	int ended = 0, result = t->argv ? launch_start(t->argv, &pid, &ended) : 0;
 	bool runs;
 
 	sigfillset(&all);
@@ -211,16 +219,18 @@ static void *trace(void *arg)
 	t->pid = pid;
 	t->ended = ended;
 	t->result = result;
-	t->state = result ? STATE_OVER : STATE_HELD;
+	t->state = result ? STATE_OVER : t->argv ? STATE_HELD : STATE_RUNS;
 	pthread_cond_signal(&t->started);
 	pthread_mutex_unlock(&t->lock);
 	if (result)
 		return NULL;
+	/* what was started has its own already */
+	privileges_keep_in_thread(1u << CAP_SYS_PTRACE | 1u << CAP_KILL);
 	run(t);
 	pthread_mutex_lock(&t->lock);
 	runs = t->released;
 	pthread_mutex_unlock(&t->lock);
-	if (!runs)
+	if (!runs && pid)
 		launch_abort(pid);
 	return NULL;
 }
@@ -240,25 +250,36 @@ static struct tracer *new_tracer(char **argv)
 	return t;
 }
 
-int tracer_start(struct tracer **out, char **argv, pid_t *pid, int *ended)
+/* Begin, and wait until launch_start() has returned, if there is a command.  NULL: no room. */
+static struct tracer *start(char **argv)
 {
 	struct tracer *t = new_tracer(argv);
-	int result;
 
-	*out = NULL;
 	if (!t || t->events_fd < 0 || t->orders_fd < 0 ||
 	    pthread_create(&t->thread, NULL, trace, t)) {
-		log_error("cannot start '%s': there is no room for another thread", argv[0]);
 		tracer_free(t);
-		return EXIT_RECORD_FAILED;
+		return NULL;
 	}
 	pthread_mutex_lock(&t->lock);
 	while (t->state == STATE_STARTING)
 		pthread_cond_wait(&t->started, &t->lock);
+	pthread_mutex_unlock(&t->lock);
+	return t;
+}
+
+int tracer_start(struct tracer **out, char **argv, pid_t *pid, int *ended)
+{
+	struct tracer *t = start(argv);
+	int result;
+
+	*out = NULL;
+	if (!t) {
+		log_error("cannot start '%s': there is no room for another thread", argv[0]);
+		return EXIT_RECORD_FAILED;
+	}
 	result = t->result;
 	*pid = t->pid;
 	*ended = t->ended;
-	pthread_mutex_unlock(&t->lock);
 	if (result) {
 		pthread_join(t->thread, NULL);
 		tracer_free(t);
@@ -266,6 +287,24 @@ int tracer_start(struct tracer **out, char **argv, pid_t *pid, int *ended)
 		*out = t;
 	}
 	return result;
+}
+
+int tracer_attach(struct tracer **out, pid_t pid)
+{
+	struct tracer *t = *out ? *out : start(NULL);
+	int err;
+
+	*out = t;
+	if (!t)
+		return -ENOMEM;
+	pthread_mutex_lock(&t->lock);
+	t->asked = pid;
+	ring_bell(t->orders_fd);
+	while (t->asked)
+		pthread_cond_wait(&t->started, &t->lock);
+	err = t->result;
+	pthread_mutex_unlock(&t->lock);
+	return err;
 }
 
 static void ask_for(struct tracer *t, enum state state)

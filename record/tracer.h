@@ -1,6 +1,6 @@
-/* tracer.h - hold each child of a command before its first instruction, by ptrace(2), in a thread
+/* tracer.h - hold each child of a process before its first instruction, by ptrace(2), in a thread
  *
- * The command and all that it starts are traced until the recording ends: signals come through
+ * The processes and all that they start are traced until the recording ends: signals come through
  * here and go on unchanged, job control works as without, and the end of this process, also by
  * SIGKILL, sets all of them free.
  */
@@ -25,6 +25,10 @@ struct tracer_event {
 /* As launch_start(), in a thread of its own: *@out, which is NULL on failure, is the tracer of the
  * command then. */
 int tracer_start(struct tracer **out, char **argv, pid_t *pid, int *ended);
+
+/* Trace process @pid, which runs, with all its threads; it is not stopped.  *@t is made if it is
+ * NULL.  Returns 0 or -errno: most often another traces it. */
+int tracer_attach(struct tracer **t, pid_t pid);
 
 /* Let the command run, and hold its children from now on. */
 void tracer_release(struct tracer *t);

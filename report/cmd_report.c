@@ -184,11 +184,14 @@ static int make_view(struct view **view, const struct report_opts *opts, const s
 		     struct debuginfod *debuginfod)
 {
 	struct names_source source = {.dw = leaks_unwinder(leaks), .images = leaks_images(leaks)};
+	struct view_opts view_opts = opts->view;
 	int err;
 
+	view_opts.live = leaks_live(leaks);
+	view_opts.processes = leaks_processes(leaks);
 	if (debuginfod)
 		dwunw_debug_fetch_set(source.dw, debuginfod_fetch, debuginfod);
-	err = view_new(view, leaks_stacks(leaks), &source, &opts->view);
+	err = view_new(view, leaks_stacks(leaks), &source, &view_opts);
 	dwunw_debug_fetch_set(source.dw, NULL, NULL);
 	if (!err)
 		warn_of_names(source.dw);
@@ -206,7 +209,9 @@ static int print_report(const struct report_opts *opts, const struct mlk_meta *m
 	if (opts->folded) {
 		err = print_folded(stdout, leaks_comm(leaks), view);
 	} else {
-		print_summary(stdout, opts->path, meta, leaks);
+		err = print_summary(stdout, opts->path, meta, leaks, opts->view.pid);
+	}
+	if (!err && !opts->folded) {
 		err = print_view_as_tree(stdout, view,
 					 opts->view.inverted ? "innermost first" : "callers first");
 	}
@@ -230,6 +235,7 @@ static int report(const struct report_opts *opts, const char *shown)
 	struct debuginfod *debuginfod = NULL;
 	struct mlk_reader *trace = NULL;
 	struct leaks *leaks = NULL;
+	struct live_totals totals;
 	int err, status = EXIT_USAGE;
 
 	if (opts->debuginfod && (err = debuginfod_new(&debuginfod)) != 0)
@@ -247,6 +253,12 @@ static int report(const struct report_opts *opts, const char *shown)
 	err = leaks_collect(&leaks, trace, opts->debug_dirs, opts->nr_debug_dirs);
 	if (err) {
 		status = explain_read(shown, trace, err);
+		goto out;
+	}
+	if (opts->view.pid && !processes_totals(leaks_live(leaks), opts->view.pid, &totals)) {
+		log_error("no process %" PRIu32 " in '%s'; the report without --pid lists those "
+			  "there are",
+			  opts->view.pid, shown);
 		goto out;
 	}
 	warn_of_damage(shown, leaks_condition(leaks), mlk_reader_meta(trace)->start_ns);

@@ -72,6 +72,8 @@ static const char *chunk_name(enum mlk_record_type records)
 		return "INDEX";
 	case MLK_RECORD_LOSSES:
 		return "LOSSES";
+	case MLK_RECORD_STACK:
+		return "STACKS";
 	default:
 		return "END";
 	}
@@ -174,6 +176,23 @@ static void dump_losses(FILE *out, const struct mlk_losses *losses)
 	putc('\n', out);
 }
 
+/* Registers and stack, and the end of the line. */
+static void dump_stack(FILE *out, const struct mlk_event *e, bool stacks)
+{
+	fputs(", regs", out);
+	for (unsigned int i = 0; i < e->nr_regs; i++)
+		fprintf(out, " %" PRIx64, e->regs[i]);
+	fprintf(out, ", stack %" PRIu32 ", crc %08lx\n", e->stack_len,
+		e->stack_len ? crc32_z(0, e->stack, e->stack_len) : 0);
+	for (uint32_t at = 0; stacks && at < e->stack_len; at += STACK_LINE) {
+		uint32_t left = e->stack_len - at;
+
+		fprintf(out, "    %016" PRIx64 " ", e->regs[MLK_SP_REG] + at);
+		print_hex(out, e->stack + at, left < STACK_LINE ? left : STACK_LINE);
+		putc('\n', out);
+	}
+}
+
 /* What only an ALLOC has, and the end of its line. */
 static void dump_allocation(FILE *out, const struct mlk_event *e, bool stacks)
 {
@@ -195,18 +214,18 @@ static void dump_allocation(FILE *out, const struct mlk_event *e, bool stacks)
 
 	fprintf(out, ", size %" PRIu64 ", func ", e->size);
 	PRINT_NAME(out, funcs, e->func);
-	fprintf(out, ", id %" PRIu64 ", regs", e->alloc_id);
-	for (unsigned int i = 0; i < e->nr_regs; i++)
-		fprintf(out, " %" PRIx64, e->regs[i]);
-	fprintf(out, ", stack %" PRIu32 ", crc %08lx\n", e->stack_len,
-		e->stack_len ? crc32_z(0, e->stack, e->stack_len) : 0);
-	for (uint32_t at = 0; stacks && at < e->stack_len; at += STACK_LINE) {
-		uint32_t left = e->stack_len - at;
+	fprintf(out, ", id %" PRIu64, e->alloc_id);
+	dump_stack(out, e, stacks);
+}
 
-		fprintf(out, "    %016" PRIx64 " ", e->regs[MLK_SP_REG] + at);
-		print_hex(out, e->stack + at, left < STACK_LINE ? left : STACK_LINE);
-		putc('\n', out);
-	}
+/* What a thread was doing; its registers that are not known are 0. */
+static void dump_thread_stack(FILE *out, const struct mlk_event *e, bool stacks)
+{
+	fprintf(out,
+		"  STACK flags 0x%" PRIx32 ", tgid %" PRIu32 ", tid %" PRIu32 ", time %" PRIu64
+		", known 0x%" PRIx64,
+		e->flags, e->tgid, e->tid, e->time_ns, e->size);
+	dump_stack(out, e, stacks);
 }
 
 static void dump_event(FILE *out, const struct mlk_event *e, bool stacks)
@@ -251,6 +270,9 @@ static void dump_record(FILE *out, const struct mlk_reader *trace, const struct 
 			bool stacks)
 {
 	switch ((unsigned int)rec->type) {
+	case MLK_RECORD_STACK:
+		dump_thread_stack(out, &rec->event, stacks);
+		break;
 	case MLK_RECORD_EVENT:
 		dump_event(out, &rec->event, stacks);
 		break;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report/histories.h"
+#include "report/previous.h"
 #include "report/sampling.h"
 #include "report/spaces.h"
 #include "report/suspect.h"
@@ -17,9 +18,11 @@ struct leaks {
 	struct spaces *spaces;
 	struct stacks *stacks;
 	struct histories *histories;
+	struct previous *previous;
 	struct live *live;
 	struct suspect suspect;
 	struct live_amount suspects;
+	struct processes *processes;
 	struct mlk_condition condition;
 	struct sampling_error error;
 	uint64_t status_counts[DWUNW_STATUS_NR];
@@ -61,6 +64,10 @@ static void merge_condition(struct mlk_condition *all, const struct mlk_conditio
 /* The main thread's name serves when the trace does not tell the process's. */
 static int note_thread(struct leaks *leaks, const struct mlk_thread *thread)
 {
+	int err = processes_note(leaks->processes, thread);
+
+	if (err)
+		return err;
 	if (leaks->comm || thread->tid != mlk_reader_meta(leaks->trace)->tgid || !thread->name[0])
 		return 0;
 	leaks->comm = strdup(thread->name);
@@ -84,6 +91,20 @@ static int note_layout(struct leaks *leaks, const struct mlk_record *record)
 	}
 }
 
+/* Unwind @sample, a stack that was cut with the bytes that the thread had above it earlier.  Only
+ * if that leads to the outermost frame does it tell more: *id is then that of the whole. */
+static int capture_longer(const struct space *space, struct dwunw_sample *sample, uint32_t *id)
+{
+	struct dwunw_result result;
+	int err;
+
+	sample->history = NULL;
+	err = dwunw_capture(space->modules, sample, NULL, STACK_MAX_FRAMES, &result);
+	if (!err && result.status == DWUNW_STATUS_STALE)
+		*id = result.id;
+	return err;
+}
+
 /* Unwind the stack of @event.  *id is the unwinder's for it.  Returns 0 or -ENOMEM. */
 static int capture(struct leaks *leaks, const struct mlk_event *event, uint32_t *id)
 {
@@ -96,12 +117,15 @@ static int capture(struct leaks *leaks, const struct mlk_event *event, uint32_t 
 		.bytes = event->stack,
 		.len = event->stack_len,
 	};
+	struct dwunw_stack longer;
 	struct dwunw_sample sample = {
 		.regs = &regs,
 		.stack = &stack,
 		.stale_from = UINT64_MAX,
 		.unchanged_from = event->stack_same_from,
 	};
+	uint64_t stale_from;
+	bool is_longer;
 	int err;
 
 	/* A return address of 0 may be one that the trace left out: it must not pass for the end.
@@ -118,19 +142,27 @@ static int capture(struct leaks *leaks, const struct mlk_event *event, uint32_t 
 		return err;
 	sample.history = histories_get(leaks->histories, event->tgid, event->tid);
 	err = dwunw_capture(space->modules, &sample, NULL, STACK_MAX_FRAMES, &result);
-	if (!err)
-		*id = result.id;
-	return err;
+	if (err)
+		return err;
+	*id = result.id;
+	is_longer = previous_take(leaks->previous, event, &longer, &stale_from);
+	if (!is_longer || result.status != DWUNW_STATUS_TRUNCATED)
+		return 0;
+	sample.stack = &longer;
+	sample.stale_from = stale_from;
+	return capture_longer(space, &sample, id);
 }
 
 static int unwind(struct leaks *leaks, const struct mlk_event *event, uint32_t *number)
 {
 	struct stack *stack;
-	uint32_t id;
+	uint32_t id, process;
 	int err = capture(leaks, event, &id);
 
 	if (!err)
-		err = stacks_add(leaks->stacks, id, number);
+		err = live_process_number(leaks->live, event->tgid, &process);
+	if (!err)
+		err = stacks_add(leaks->stacks, id, process, number);
 	if (err)
 		return err;
 	stack = stacks_get(leaks->stacks, *number);
@@ -139,13 +171,28 @@ static int unwind(struct leaks *leaks, const struct mlk_event *event, uint32_t *
 	return 0;
 }
 
+/* What a thread was doing at attach is the first that is known of its stack. */
+static void note_stack(struct leaks *leaks, const struct mlk_event *event)
+{
+	struct mlk_event first = *event;
+	struct dwunw_stack stack;
+	uint64_t stale_from;
+
+	first.stack_same_from = UINT64_MAX;
+	previous_take(leaks->previous, &first, &stack, &stale_from);
+}
+
 static int replay_event(struct leaks *leaks, const struct mlk_record *record)
 {
 	uint32_t stack = 0;
 	int err;
 
+	if (record->type == MLK_RECORD_STACK)
+		note_stack(leaks, &record->event);
 	if (record->type != MLK_RECORD_EVENT)
 		return 0;
+	if (record->event.kind == MLK_EXEC)
+		previous_forget(leaks->previous, record->event.tgid);
 	if (record->event.kind == MLK_ALLOC) {
 		err = unwind(leaks, &record->event, &stack);
 		if (err)
@@ -230,7 +277,7 @@ static int collect(struct leaks *leaks)
 	if (!err)
 		err = find_missing(leaks);
 	if (!err)
-		err = pass(leaks, MLK_RECORD_EVENT, replay_event);
+		err = pass(leaks, MLK_RECORD_EVENT | MLK_RECORD_STACK, replay_event);
 	if (err)
 		return err;
 	live_finish(leaks->live);
@@ -255,9 +302,13 @@ static int start(struct leaks *leaks, const char *const *debug_dirs, size_t nr_d
 	if (!err)
 		err = histories_new(&leaks->histories);
 	if (!err)
+		err = previous_new(&leaks->previous);
+	if (!err)
 		err = live_new(&leaks->live);
 	if (!err)
 		live_set_sampling(leaks->live, &sampling);
+	if (!err)
+		err = processes_new(&leaks->processes);
 	return err;
 }
 
@@ -316,6 +367,16 @@ uint64_t leaks_status_count(const struct leaks *leaks, enum dwunw_status status)
 	return leaks->status_counts[status];
 }
 
+const struct live *leaks_live(const struct leaks *leaks)
+{
+	return leaks->live;
+}
+
+const struct processes *leaks_processes(const struct leaks *leaks)
+{
+	return leaks->processes;
+}
+
 const char *leaks_comm(const struct leaks *leaks)
 {
 	return leaks->comm;
@@ -341,7 +402,9 @@ void leaks_free(struct leaks *leaks)
 	if (!leaks)
 		return;
 	live_free(leaks->live);
+	processes_free(leaks->processes);
 	histories_free(leaks->histories);
+	previous_free(leaks->previous);
 	stacks_free(leaks->stacks);
 	spaces_free(leaks->spaces);
 	dwunw_free(leaks->dw);

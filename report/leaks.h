@@ -6,6 +6,7 @@
 #include "format/reader.h"
 #include "report/images.h"
 #include "report/live.h"
+#include "report/processes.h"
 #include "report/sampling.h"
 #include "report/stacks.h"
 
@@ -37,6 +38,10 @@ const struct images *leaks_images(const struct leaks *leaks);
 
 /* Allocations whose stack ended with @status. */
 uint64_t leaks_status_count(const struct leaks *leaks, enum dwunw_status status);
+
+/* The processes: what each amounts to, and their names. */
+const struct live *leaks_live(const struct leaks *leaks);
+const struct processes *leaks_processes(const struct leaks *leaks);
 
 /* The name of the recorded process as ps shows it, or the best there is; never "". */
 const char *leaks_comm(const struct leaks *leaks);

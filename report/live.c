@@ -23,15 +23,20 @@
  * to fill them, however many blocks other processes have. */
 struct process {
 	uint32_t tgid;
-	struct block_map blocks;  /* by address */
-	struct range_map ranges;  /* given out by mmap */
-	struct block_map pending; /* released, but not finally: by thread */
+	struct block_map blocks;   /* by address */
+	struct range_map ranges;   /* given out by mmap */
+	struct block_map pending;  /* released, but not finally: by thread */
+	uint32_t newest;	   /* of the first with its tgid: number of the last with it */
+	uint32_t parent;	   /* 0: none is known */
+	bool inherits;		   /* it may free blocks of its parent's: forked, and no exec yet */
+	bool exited;		   /* its number is free for another */
+	struct live_totals totals; /* of it alone, as soon as there are several processes */
 };
 
 struct live {
 	struct process *all; /* in the order of their first event */
 	size_t nr, room;
-	struct hash_index index; /* of all, by tgid */
+	struct hash_index index; /* of the first with each tgid */
 	size_t last;		 /* the one of the last event: often that of the next, too */
 	struct live_totals totals;
 	struct sampling sampling;
@@ -78,28 +83,45 @@ static bool same_process(const void *things, uint32_t number, const void *key)
 	return ((const struct live *)things)->all[number].tgid == *(const uint32_t *)key;
 }
 
-/* Find the process @tgid, or add it.  NULL when there is no memory; valid until the next call. */
+static int append(struct live *live, uint32_t tgid)
+{
+	struct process *all = array_grow(live->all, &live->room, live->nr + 1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	live->all = all;
+	if (live->nr == 1)
+		all[0].totals = live->totals;
+	all[live->nr] = (struct process){.tgid = tgid, .newest = (uint32_t)live->nr};
+	live->nr++;
+	return 0;
+}
+
+/* Find the process that has the number @tgid now, or add it.  NULL when there is no memory; valid
+ * until the next call. */
 static struct process *process_of(struct live *live, uint32_t tgid)
 {
 	struct hash_query query = {
 		.hash = hash_word(0, tgid), .things = live, .key = &tgid, .equal = same_process};
-	struct process *all;
-	uint32_t number;
+	uint32_t first;
 
-	if (live->nr && live->all[live->last].tgid == tgid)
+	if (live->nr && live->all[live->last].tgid == tgid && !live->all[live->last].exited)
 		return &live->all[live->last];
-	if (!hash_index_find(&live->index, &query, &number)) {
-		number = (uint32_t)live->nr;
-		all = array_grow(live->all, &live->room, live->nr + 1, sizeof(*all));
-		if (!all)
+	if (!hash_index_find(&live->index, &query, &first)) {
+		first = (uint32_t)live->nr;
+		if (append(live, tgid))
 			return NULL;
-		live->all = all;
-		if (hash_index_add(&live->index, query.hash, number))
+		if (hash_index_add(&live->index, query.hash, first)) {
+			live->nr--;
 			return NULL;
-		live->all[live->nr++] = (struct process){.tgid = tgid};
+		}
+	} else if (live->all[live->all[first].newest].exited) {
+		if (append(live, tgid))
+			return NULL;
+		live->all[first].newest = (uint32_t)live->nr - 1;
 	}
-	live->last = number;
-	return &live->all[number];
+	live->last = live->all[first].newest;
+	return &live->all[live->last];
 }
 
 /* Take the live block at @addr out of the table.  Returns false when there is none. */
@@ -311,12 +333,20 @@ static void on_exec(struct live *live, struct process *process)
 	block_map_release(&process->pending);
 }
 
-int live_event(struct live *live, const struct mlk_event *event, uint32_t stack)
+/* Releases of @process that wait for their outcome are final. */
+static void finish(struct live *live, struct process *process)
 {
-	struct process *process = process_of(live, event->tgid);
+	const struct live_block *block;
+	size_t pos = 0;
 
-	if (!process)
-		return -ENOMEM;
+	while ((block = block_map_next(&process->pending, &pos)))
+		count_free(live, block);
+	block_map_release(&process->pending);
+}
+
+static int take_event(struct live *live, struct process *process, const struct mlk_event *event,
+		      uint32_t stack)
+{
 	/* A nested free is the realloc's own work, on whichever block: it is not over yet. */
 	if (event->kind != MLK_RESTORE &&
 	    !(event->kind == MLK_FREE && event->flags & MLK_EVENT_NESTED))
@@ -336,27 +366,122 @@ int live_event(struct live *live, const struct mlk_event *event, uint32_t stack)
 		return on_unmap(live, process, event);
 	case MLK_EXEC:
 		on_exec(live, process);
+		process->inherits = false;
+		return 0;
+	case MLK_EXIT:
+		finish(live, process);
+		process->exited = true;
 		return 0;
 	default:
 		return 0;
 	}
 }
 
+static void add_difference(struct live_amount *to, const struct live_amount *before,
+			   const struct live_amount *now)
+{
+	to->blocks += now->blocks - before->blocks;
+	to->bytes += now->bytes - before->bytes;
+}
+
+/* What came to the sums since @before is due to @process. */
+static void account(struct live *live, struct process *process, const struct live_totals *before)
+{
+	struct live_totals *now = &live->totals, *own = &process->totals;
+	uint64_t unknown = now->unknown_frees - before->unknown_frees;
+
+	if (process->inherits) {
+		now->unknown_frees -= unknown;
+		now->inherited_frees += unknown;
+		own->inherited_frees += unknown;
+	} else {
+		own->unknown_frees += unknown;
+	}
+	add_difference(&own->allocated, &before->allocated, &now->allocated);
+	add_difference(&own->freed, &before->freed, &now->freed);
+	add_difference(&own->outstanding, &before->outstanding, &now->outstanding);
+	add_difference(&own->implied, &before->implied, &now->implied);
+	add_difference(&own->gone, &before->gone, &now->gone);
+}
+
+/* The process begins: one that had its number before has ended, whatever the trace says. */
+static int on_fork(struct live *live, const struct mlk_event *event)
+{
+	struct process *process = process_of(live, event->tgid);
+	struct live_totals before;
+
+	if (process && (process->parent || process->blocks.nr_blocks)) {
+		before = live->totals;
+		finish(live, process);
+		account(live, process, &before);
+		process->exited = true;
+		process = process_of(live, event->tgid);
+	}
+	if (!process)
+		return -ENOMEM;
+	process->parent = (uint32_t)event->addr;
+	process->inherits = true;
+	return 0;
+}
+
+int live_event(struct live *live, const struct mlk_event *event, uint32_t stack)
+{
+	struct process *process;
+	struct live_totals before;
+	int err;
+
+	if (event->kind == MLK_FORK)
+		return on_fork(live, event);
+	process = process_of(live, event->tgid);
+	if (!process)
+		return -ENOMEM;
+	if (live->nr == 1 && !process->inherits)
+		return take_event(live, process, event, stack);
+	before = live->totals;
+	err = take_event(live, process, event, stack);
+	account(live, process, &before);
+	return err;
+}
+
 void live_finish(struct live *live)
 {
 	for (size_t i = 0; i < live->nr; i++) {
-		const struct live_block *block;
-		size_t pos = 0;
+		struct live_totals before = live->totals;
 
-		while ((block = block_map_next(&live->all[i].pending, &pos)))
-			count_free(live, block);
-		block_map_release(&live->all[i].pending);
+		finish(live, &live->all[i]);
+		if (live->nr > 1 || live->all[i].inherits)
+			account(live, &live->all[i], &before);
 	}
 }
 
 const struct live_totals *live_totals(const struct live *live)
 {
 	return &live->totals;
+}
+
+size_t live_nr_processes(const struct live *live)
+{
+	return live->nr;
+}
+
+struct live_process live_process(const struct live *live, size_t number)
+{
+	const struct process *process = &live->all[number];
+
+	return (struct live_process){
+		.tgid = process->tgid,
+		.parent = process->parent,
+		.exited = process->exited,
+		.totals = live->nr == 1 ? live->totals : process->totals,
+	};
+}
+
+int live_process_number(struct live *live, uint32_t tgid, uint32_t *number)
+{
+	const struct process *process = process_of(live, tgid);
+
+	*number = process ? (uint32_t)(process - live->all) : 0;
+	return process ? 0 : -ENOMEM;
 }
 
 void live_each(const struct live *live, void (*visit)(void *arg, const struct live_block *block),

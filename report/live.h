@@ -2,9 +2,15 @@
  *
  * Events are taken in the order of the trace.  After live_finish() the totals add up:
  * allocated = freed + outstanding + implied + gone.
+ *
+ * A child of fork begins with copies of its parent's blocks.  They are its parent's allocations,
+ * not its own: it begins with none, and a free of what it did not allocate is one of an inherited
+ * block.
  */
 #ifndef REPORT_LIVE_H
 #define REPORT_LIVE_H
+
+#include <stdbool.h>
 
 #include "format/trace.h"
 #include "report/block_map.h"
@@ -26,6 +32,15 @@ struct live_totals {
 	struct live_amount implied; /* their address was given out again: the free was not seen */
 	struct live_amount gone;    /* alive when their process started another program */
 	uint64_t unknown_frees;	    /* frees of blocks that were not alive */
+	uint64_t inherited_frees;   /* the same in a child of fork: it had them from its parent */
+};
+
+/* A process of the trace.  Of a number that came again, each is one of its own. */
+struct live_process {
+	uint32_t tgid;
+	uint32_t parent; /* that forked it while recorded; 0: it was not forked, or not then */
+	bool exited;
+	struct live_totals totals; /* as live_totals(), of it alone */
 };
 
 /* A match without any block.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
@@ -47,6 +62,16 @@ void live_finish(struct live *live);
 
 /* The sums so far, valid until live_free(). */
 const struct live_totals *live_totals(const struct live *live);
+
+/* Processes so far; their numbers go from 0, in the order of their first events. */
+size_t live_nr_processes(const struct live *live);
+
+/* What is known of process @number (below live_nr_processes()). */
+struct live_process live_process(const struct live *live, size_t number);
+
+/* The number of the process that has the id @tgid now, which is added if it is new.  Returns 0 or
+ * -ENOMEM. */
+int live_process_number(struct live *live, uint32_t tgid, uint32_t *number);
 
 /* Call @visit with @arg for each outstanding block, in no order; @block is valid for the call. */
 void live_each(const struct live *live, void (*visit)(void *arg, const struct live_block *block),

@@ -23,7 +23,8 @@ enum {
 	OPT_ADDRESSES,
 	OPT_DEBUG_DIR,
 	OPT_DEBUGINFOD,
-	OPT_DUMP
+	OPT_DUMP,
+	OPT_PID
 };
 
 static const struct row {
@@ -35,6 +36,7 @@ static const struct row {
 	{"format", OPT_FORMAT, "FORMAT", "tree (the default), or folded for flame graphs"},
 	{"folded", OPT_FOLDED, NULL, "the same as --format=folded"},
 	{"top", 'n', "N", "only the N stacks with most outstanding bytes"},
+	{"pid", OPT_PID, "PID", "only what the process PID allocated, of several in a trace"},
 	{"inverted", OPT_INVERTED, NULL, "begin at the function that allocated"},
 	{"inline", OPT_INLINE, NULL, "show functions that the compiler inlined, too"},
 	{"addresses", OPT_ADDRESSES, NULL, "MODULE+0xADDR in place of names"},
@@ -126,6 +128,21 @@ static int parse_top(struct report_opts *opts, const char *arg)
 	return 0;
 }
 
+static int parse_pid(struct report_opts *opts, const char *arg)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(arg, &end, 10);
+	if (!isdigit((unsigned char)*arg) || *end || errno || !value || value > INT32_MAX) {
+		log_error("--pid wants the number of a process, not '%s'", arg);
+		return -EINVAL;
+	}
+	opts->view.pid = (uint32_t)value;
+	return 0;
+}
+
 /* @arg is NULL when there is none. */
 static int parse_dump(struct report_opts *opts, const char *arg)
 {
@@ -174,6 +191,8 @@ static int take_option(struct report_opts *opts, int option, char **argv)
 		return 0;
 	case 'n':
 		return parse_top(opts, optarg);
+	case OPT_PID:
+		return parse_pid(opts, optarg);
 	case OPT_INVERTED:
 		opts->view.inverted = true;
 		return 0;

@@ -47,12 +47,12 @@ static void print_amount(const struct table *t, const char *label, struct live_a
 		text_number(bytes, amount.bytes));
 }
 
-static void print_outstanding(const struct table *t, const struct leaks *leaks)
+static void print_outstanding(const struct table *t, struct live_amount outstanding,
+			      struct live_amount suspect)
 {
-	struct live_amount suspect = leaks_suspect(leaks);
 	char blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX];
 
-	print_amount(t, "outstanding", leaks_totals(leaks)->outstanding);
+	print_amount(t, "outstanding", outstanding);
 	if (suspect.blocks)
 		fprintf(t->out,
 			"    suspect: %s of these blocks (%s bytes) lived while frees were lost: "
@@ -60,21 +60,35 @@ static void print_outstanding(const struct table *t, const struct leaks *leaks)
 			text_number(blocks, suspect.blocks), text_number(bytes, suspect.bytes));
 }
 
-static void print_totals(const struct table *t, const struct leaks *leaks)
+/* Where the recording began later, blocks from before are freed in it as a matter of course. */
+static void print_unknown_frees(const struct table *t, uint64_t nr, bool whole_life)
 {
-	const struct live_totals *totals = leaks_totals(leaks);
+	if (nr && whole_life)
+		print_count(t, "unknown frees", nr,
+			    "  (their allocation was not recorded, or libc empties a thread's "
+			    "cache)");
+	else if (nr)
+		print_count(t, "older blocks", nr,
+			    "  freed (given out before the recording, or from a thread's cache "
+			    "that libc empties)");
+}
 
+static void print_totals(const struct table *t, const struct live_totals *totals,
+			 struct live_amount suspect, bool whole_life)
+{
 	print_amount(t, "allocations", totals->allocated);
 	print_amount(t, "frees", totals->freed);
-	if (totals->unknown_frees)
-		print_count(t, "unknown frees", totals->unknown_frees,
-			    "  (blocks from before the recording, or from a thread's cache that "
-			    "libc empties)");
+	print_unknown_frees(t, totals->unknown_frees, whole_life);
+	if (totals->inherited_frees)
+		print_count(
+			t, "inherited", totals->inherited_frees,
+			"  (blocks freed by children that had them from the process that forked "
+			"them)");
 	if (totals->implied.blocks)
 		print_amount(t, "implied frees", totals->implied);
 	if (totals->gone.blocks)
 		print_amount(t, "gone at exec", totals->gone);
-	print_outstanding(t, leaks);
+	print_outstanding(t, totals->outstanding, suspect);
 }
 
 /* What is lost before it is an event: told apart, as it does not make the totals wrong. */
@@ -173,22 +187,29 @@ static void print_origin(FILE *out, const char *path, const struct mlk_meta *met
 	fputc('\n', out);
 }
 
-void print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
-		   const struct leaks *leaks)
+int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
+		  const struct leaks *leaks, uint32_t pid)
 {
-	const struct live_totals *totals = leaks_totals(leaks);
+	struct live_totals totals = *leaks_totals(leaks);
 	struct table t = {.out = out, .count_width = COUNT_WIDTH, .bytes_width = BYTES_WIDTH};
+	int err;
 
+	if (pid)
+		processes_totals(leaks_live(leaks), pid, &totals);
 	/* no sum of the table is larger than these */
-	t.count_width = wider(t.count_width, totals->allocated.blocks);
-	t.count_width = wider(t.count_width, totals->unknown_frees);
-	t.bytes_width = wider(t.bytes_width, totals->allocated.bytes);
+	t.count_width = wider(t.count_width, totals.allocated.blocks);
+	t.count_width = wider(t.count_width, totals.unknown_frees);
+	t.count_width = wider(t.count_width, totals.inherited_frees);
+	t.bytes_width = wider(t.bytes_width, totals.allocated.bytes);
 
 	print_origin(out, path, meta, leaks_condition(leaks)->end_ns);
-	print_totals(&t, leaks);
+	print_totals(&t, &totals, pid ? (struct live_amount){0} : leaks_suspect(leaks),
+		     meta->whole_life);
 	print_filters(out, meta, leaks);
 	print_losses(&t, &leaks_condition(leaks)->losses);
 	print_completeness(&t, leaks);
 	print_missing(out, leaks);
+	err = processes_print(out, leaks_processes(leaks), leaks_live(leaks), pid);
 	fputc('\n', out);
+	return err;
 }

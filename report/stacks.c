@@ -2,17 +2,20 @@
 #include "report/stacks.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/array.h"
+#include "report/hash_index.h"
 
 struct stacks {
 	struct dwunw *dw;
 	struct stack *all;
 	size_t nr, room;
-	uint32_t *numbers; /* by id, plus one; 0: not met */
+	uint32_t *numbers; /* of process 0, by id, plus one; 0: not met */
 	size_t nr_numbers;
+	struct hash_index index; /* of all other processes, by id and process */
 };
 
 int stacks_new(struct stacks **out, struct dwunw *dw)
@@ -39,7 +42,7 @@ static int cover_ids(struct stacks *stacks)
 	return 0;
 }
 
-static int append(struct stacks *stacks, uint32_t id)
+static int append(struct stacks *stacks, uint32_t id, uint32_t process)
 {
 	struct stack *all;
 
@@ -49,22 +52,59 @@ static int append(struct stacks *stacks, uint32_t id)
 	if (!all)
 		return -ENOMEM;
 	stacks->all = all;
-	all[stacks->nr++] = (struct stack){.status = dwunw_stack_status(stacks->dw, id), .id = id};
-	stacks->numbers[id] = (uint32_t)stacks->nr;
+	all[stacks->nr++] = (struct stack){
+		.status = dwunw_stack_status(stacks->dw, id),
+		.id = id,
+		.process = process,
+	};
 	return 0;
 }
 
-int stacks_add(struct stacks *stacks, uint32_t id, uint32_t *number)
+/* Of the first process, often the only one: an array serves. */
+static int add_first(struct stacks *stacks, uint32_t id, uint32_t *number)
 {
 	int err = 0;
 
 	if (id >= stacks->nr_numbers)
 		err = cover_ids(stacks);
-	if (!err && !stacks->numbers[id])
-		err = append(stacks, id);
-	if (!err)
-		*number = stacks->numbers[id] - 1;
+	if (err)
+		return err;
+	if (!stacks->numbers[id]) {
+		err = append(stacks, id, 0);
+		if (!err)
+			stacks->numbers[id] = (uint32_t)stacks->nr;
+	}
+	*number = stacks->numbers[id] - 1;
 	return err;
+}
+
+static bool same_stack(const void *things, uint32_t number, const void *key)
+{
+	const struct stack *x = &((const struct stacks *)things)->all[number], *y = key;
+
+	return x->id == y->id && x->process == y->process;
+}
+
+int stacks_add(struct stacks *stacks, uint32_t id, uint32_t process, uint32_t *number)
+{
+	const struct stack key = {.id = id, .process = process};
+	struct hash_query query = {
+		.hash = hash_word(id, process), .things = stacks, .key = &key, .equal = same_stack};
+	int err;
+
+	if (!process)
+		return add_first(stacks, id, number);
+	if (hash_index_find(&stacks->index, &query, number))
+		return 0;
+	err = append(stacks, id, process);
+	if (err)
+		return err;
+	*number = (uint32_t)stacks->nr - 1;
+	if (hash_index_add(&stacks->index, query.hash, *number)) {
+		stacks->nr--;
+		return -ENOMEM;
+	}
+	return 0;
 }
 
 size_t stacks_nr(const struct stacks *stacks)
@@ -89,5 +129,6 @@ void stacks_free(struct stacks *stacks)
 		return;
 	free(stacks->all);
 	free(stacks->numbers);
+	hash_index_release(&stacks->index);
 	free(stacks);
 }

@@ -1,4 +1,4 @@
-/* stacks.h - what a trace's distinct stacks amount to
+/* stacks.h - what a trace's distinct stacks amount to, in each process
  *
  * The unwinder keeps the stacks themselves and has an id for each; here they have numbers, in the
  * order in which they were met, and totals.
@@ -18,7 +18,8 @@ struct stack {
 	uint64_t blocks;   /* and blocks */
 	uint64_t suspects; /* of these blocks: they may have been freed */
 	enum dwunw_status status;
-	uint32_t id; /* the unwinder's */
+	uint32_t id;	  /* the unwinder's */
+	uint32_t process; /* that made them: number of live_process() */
 };
 
 /* A table without any stack, of those that @dw (borrowed) finds.  *@out is NULL on failure.
@@ -26,10 +27,10 @@ struct stack {
 int stacks_new(struct stacks **out, struct dwunw *dw);
 
 /*
- * Find the stack that the unwinder calls @id, or add it.  On success *@number is its number, from 0
- * in the order of addition.  Returns 0 or -ENOMEM.
+ * Find the stack of @process that the unwinder calls @id, or add it.  On success *@number is its
+ * number, from 0 in the order of addition.  Returns 0 or -ENOMEM.
  */
-int stacks_add(struct stacks *stacks, uint32_t id, uint32_t *number);
+int stacks_add(struct stacks *stacks, uint32_t id, uint32_t process, uint32_t *number);
 
 /* Stacks in the table. */
 size_t stacks_nr(const struct stacks *stacks);

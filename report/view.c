@@ -13,6 +13,7 @@ struct view {
 	struct labels *labels;
 	struct names *names;
 	uint32_t remarks[DWUNW_STATUS_NR]; /* labels of incomplete stacks */
+	uint32_t *roots;		   /* labels of processes, by number; NULL: there is one */
 	size_t left_out;
 	struct live_amount left_out_amount;
 };
@@ -34,6 +35,14 @@ static int heavier(const void *a, const void *b)
 	return x->number < y->number ? -1 : 1;
 }
 
+static bool is_wanted(const struct view *view, const struct stack *stack)
+{
+	const struct view_opts *opts = &view->opts;
+
+	return stack->blocks && (!opts->pid || !opts->live ||
+				 live_process(opts->live, stack->process).tgid == opts->pid);
+}
+
 static int choose(struct view *view)
 {
 	size_t nr_all = stacks_nr(view->stacks), nr = 0;
@@ -46,7 +55,7 @@ static int choose(struct view *view)
 	for (uint32_t i = 0; i < nr_all; i++) {
 		const struct stack *stack = stacks_get(view->stacks, i);
 
-		if (stack->blocks)
+		if (is_wanted(view, stack))
 			all[nr++] = (struct candidate){.stack = stack, .number = i};
 	}
 	qsort(all, nr, sizeof(*all), heavier);
@@ -94,6 +103,27 @@ static int make_remarks(struct view *view)
 	return err;
 }
 
+/* Of a process that comes again under the same number, both have one root. */
+static int make_roots(struct view *view)
+{
+	const struct view_opts *opts = &view->opts;
+	size_t nr = opts->live && opts->processes ? live_nr_processes(opts->live) : 0;
+	int err = 0;
+
+	if (nr < 2)
+		return 0;
+	view->roots = calloc(nr, sizeof(*view->roots));
+	if (!view->roots)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr && !err; i++) {
+		char *name = processes_label(opts->processes, live_process(opts->live, i).tgid);
+
+		err = name ? labels_intern(view->labels, name, "", &view->roots[i]) : -ENOMEM;
+		free(name);
+	}
+	return err;
+}
+
 int view_new(struct view **out, const struct stacks *stacks, const struct names_source *source,
 	     const struct view_opts *opts)
 {
@@ -110,6 +140,8 @@ int view_new(struct view **out, const struct stacks *stacks, const struct names_
 		err = labels_new(&view->labels);
 	if (!err)
 		err = make_remarks(view);
+	if (!err)
+		err = make_roots(view);
 	if (!err)
 		err = name_frames(view, source);
 	if (err)
@@ -143,22 +175,32 @@ static size_t frame_labels(const struct view *view, const struct dwunw_frame *fr
 	return nr_inlined + 1;
 }
 
-size_t view_path(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH])
+/* The labels of stack @i without its process's, innermost first. */
+static size_t stack_path(const struct view *view, size_t i, uint32_t *path)
 {
 	const struct stack *stack = view_stack(view, i);
 	struct dwunw_frame frames[STACK_MAX_FRAMES];
 	size_t nr_frames = stacks_frames(view->stacks, view->chosen[i], frames), nr = 0;
 
-	/* innermost first, as the frames are; there is always room for a label of each, and for the
-	 * remark */
+	/* there is always room for a label of each, for the remark, and for the process */
 	for (size_t at = 0; at < nr_frames; at++)
 		nr += frame_labels(view, &frames[at], path + nr,
-				   VIEW_MAX_PATH - nr - (nr_frames - at));
+				   VIEW_MAX_PATH - 1 - nr - (nr_frames - at));
 	if (stack->status != DWUNW_STATUS_ENDED || !nr)
 		path[nr++] = view->remarks[stack->status];
+	return nr;
+}
+
+size_t view_path(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH])
+{
+	size_t first = view->roots != NULL, nr;
+
+	if (first)
+		path[0] = view->roots[view_stack(view, i)->process];
+	nr = first + stack_path(view, i, path + first);
 	if (view->opts.inverted)
 		return nr;
-	for (size_t a = 0, b = nr - 1; a < b; a++, b--) {
+	for (size_t a = first, b = nr - 1; a < b; a++, b--) {
 		uint32_t label = path[a];
 
 		path[a] = path[b];
@@ -185,5 +227,6 @@ void view_free(struct view *view)
 	names_free(view->names);
 	labels_free(view->labels);
 	free(view->chosen);
+	free(view->roots);
 	free(view);
 }

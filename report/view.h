@@ -4,11 +4,12 @@
 
 #include "report/live.h"
 #include "report/names.h"
+#include "report/processes.h"
 #include "report/stacks.h"
 
 struct view; /* opaque */
 
-#define VIEW_MAX_PATH (2 * STACK_MAX_FRAMES + 1) /* labels of a path */
+#define VIEW_MAX_PATH (2 * STACK_MAX_FRAMES + 2) /* labels of a path */
 
 struct view_opts {
 	size_t top;	/* show only so many stacks, those with the most bytes; 0: all */
@@ -16,6 +17,11 @@ struct view_opts {
 	bool addresses; /* see struct names_opts */
 	bool inlined;	/* functions that were inlined, too */
 	bool details;	/* file and line of each frame, and why a stack is incomplete */
+	uint32_t pid;	/* only stacks of the process with this number; 0: of all */
+	/* Where there are several processes, paths begin with theirs.  NULL: they do not; borrowed
+	 * until view_new() returns. */
+	const struct processes *processes;
+	const struct live *live; /* which these are; NULL: paths are of one process */
 };
 
 /*

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""run.py - run mleak's tests: the cmocka programs in BUILD/tests/unit, then cli/ and live/; load/ if asked
+"""run.py - run mleak's tests: the cmocka programs in BUILD/tests/unit, then cli/, live/ and load/
 
 usage: run.py [--build DIR] [--filter REGEX] [unit] [cli] [live] [load]
 
@@ -19,8 +19,7 @@ import time
 import unittest
 
 TESTS = os.path.dirname(os.path.abspath(__file__))
-SUITES = ("unit", "cli", "live")
-ON_REQUEST = ("load",)
+SUITES = ("unit", "cli", "live", "load")
 UNIT_TIMEOUT_SECONDS = 300
 
 
@@ -208,10 +207,10 @@ def main():
                         metavar="DIR", help="where mleak was built (default: build)")
     parser.add_argument("--filter", default="", metavar="REGEX",
                         help="run only tests whose name has a match")
-    parser.add_argument("suites", nargs="*", metavar="SUITE", help="unit, cli, live (default: these), load")
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help="unit, cli, live, load (default: all)")
     args = parser.parse_args()
-    if set(args.suites) - set(SUITES + ON_REQUEST):
-        parser.error("suites are: " + ", ".join(SUITES + ON_REQUEST))
+    if set(args.suites) - set(SUITES):
+        parser.error("suites are: " + ", ".join(SUITES))
 
     # Ignored where this runs in a script's background; the programs under test must not inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -223,7 +222,7 @@ def main():
     suites = args.suites or SUITES
     if "unit" in suites:
         run_unit(os.environ["MLEAK_BUILD"], wanted, tally)
-    for suite in ("cli", "live", "load"):
+    for suite in SUITES[1:]:
         if suite in suites:
             run_unittest(suite, wanted, tally)
     return tally.finish()

@@ -1,5 +1,6 @@
 """EVENTS chunks, for trace_reader.py: written from doc/trace-format.md alone."""
 
+import re
 import zlib
 
 from trace_bytes import MASK64, Bytes, Damaged, note
@@ -258,3 +259,18 @@ class Events:
                         raise Damaged("a word outside of the stack")
                     image.put(addr, self.next_word(self.words, 64 + (addr - lo) // 8))
             block += 1
+
+
+class Stacks(Events):
+    """The decoder of one STACKS chunk."""
+
+    def record(self):
+        if self.kind.data[self.kind.at] & ~0x20 != ALLOC:
+            raise Damaged("a record of STACKS that is no ALLOC")
+        first, *more = super().record()
+        if self.allocs[-1]:
+            note("a record of STACKS with an address")
+        start, _, rest = first.partition(", addr ")
+        known = re.search(r", size (\d+),", rest)[1]
+        return [start.replace("  ALLOC", "  STACK", 1) + ", known 0x%x" % int(known) +
+                rest[rest.index(", regs"):]] + more

@@ -1,6 +1,6 @@
 /* cost.bpf.c - programs to compare mleak's with: empty ones, bcc's memleak in outline, a counter
  *
- * Loaded by cost_probes.c, measured by cost.py; the counter is what tests/live/test_instructions.py
+ * Loaded by cost_probes.c, measured by cost.py; the counter is what tests/load/test_instructions.py
  * takes as the least that watching an allocator needs.
  */
 #include <linux/bpf.h>

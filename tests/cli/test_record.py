@@ -37,6 +37,11 @@ class RecordTest(Case):
             with self.subTest(args=args):
                 self.refused(*args)
 
+    def test_ring_sizes_that_are_no_power_of_two_pages(self):
+        for size in ("0", "4K", "65537", "96K", "3M", "2G", "64MB", "", "-64K"):
+            with self.subTest(size=size):
+                self.assert_one_message(self.refused("--ring-size", size, "true"), naming=size)
+
     def test_output_into_missing_directory(self):
         marker = self.path("marker")
         self.assert_one_message(self.refused("-o", self.path("none/x.mlk"), "--", "touch", marker))

@@ -37,7 +37,7 @@ class LoadTest(LoadCase):
         self.check(Load(100000, SECONDS, 4))
 
     def test_nothing_lost_while_the_recorder_stands_still(self):
-        self.check(Load(100000, SECONDS), pause=0.5)
+        self.assertGreater(self.check(Load(100000, SECONDS), pause=0.5).degraded, 0)
 
 
 @needs_bpf
@@ -45,9 +45,6 @@ class SmallRingTest(LoadCase):
     """A ring of 64 KiB, and a recorder that stands still: losses there must be."""
 
     def check(self, load):
-        help_text = self.mleak("record", "--help").out
-        if "--ring-size" not in help_text:
-            self.skipTest("mleak record does not know --ring-size")
         truth, trace, err = self.record_load(load, ["--ring-size", "64K"], pause=0.5)
         seen = self.read_events(trace)
         self.assert_accounted(truth, seen)

@@ -36,7 +36,7 @@ static uint32_t intern(struct stacks *stacks, const struct dwunw_frame *frames, 
 	assert_int_equal(dwunw_stack_intern(dw, frames, nr, status, &id), 0);
 	assert_int_not_equal(id, 0);
 	assert_true(id < dwunw_stack_limit(dw));
-	assert_int_equal(stacks_add(stacks, id, &number), 0);
+	assert_int_equal(stacks_add(stacks, id, 0, &number), 0);
 	assert_true(number < stacks_nr(stacks));
 	return number;
 }

@@ -1,0 +1,189 @@
+/* privileges.c - capget(2) and capset(2), which are of one thread */
+#include "record/privileges.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "mleak.h"
+
+/* Inode of the initial user namespace, include/linux/proc_ns.h: PROC_USER_INIT_INO. */
+#define INITIAL_USERNS 0xeffffffdul
+
+/* Both halves as one number: bit CAP_... */
+struct capabilities {
+	uint64_t effective, permitted, inheritable;
+};
+
+static struct capabilities read_caps(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2] = {{0}};
+
+	syscall(SYS_capget, &header, data);
+	return (struct capabilities){
+		.effective = data[0].effective | (uint64_t)data[1].effective << 32,
+		.permitted = data[0].permitted | (uint64_t)data[1].permitted << 32,
+		.inheritable = data[0].inheritable | (uint64_t)data[1].inheritable << 32,
+	};
+}
+
+static int write_caps(const struct capabilities *c)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2];
+
+	for (int i = 0; i < 2; i++)
+		data[i] = (struct __user_cap_data_struct){
+			.effective = (uint32_t)(c->effective >> 32 * i),
+			.permitted = (uint32_t)(c->permitted >> 32 * i),
+			.inheritable = (uint32_t)(c->inheritable >> 32 * i),
+		};
+	return syscall(SYS_capset, &header, data) ? -errno : 0;
+}
+
+static uint64_t bit(unsigned int cap)
+{
+	return (uint64_t)1 << cap;
+}
+
+bool privileges_has(unsigned int cap)
+{
+	return (read_caps().effective & bit(cap)) != 0;
+}
+
+const char *privileges_missing(bool perf)
+{
+	static char text[64];
+	bool admin = privileges_has(CAP_SYS_ADMIN); /* stands for both of the others */
+	const char *lacking[3];
+	size_t nr = 0;
+
+	if (!admin && !privileges_has(CAP_BPF))
+		lacking[nr++] = "CAP_BPF";
+	if (!admin && !privileges_has(CAP_PERFMON))
+		lacking[nr++] = "CAP_PERFMON";
+	if (!admin && perf)
+		lacking[nr++] = "CAP_SYS_ADMIN";
+	text[0] = '\0';
+	for (size_t i = 0; i < nr; i++) {
+		size_t len = strlen(text);
+
+		snprintf(text + len, sizeof(text) - len, "%s%s",
+			 !i	      ? ""
+			 : i + 1 < nr ? ", "
+				      : " and ",
+			 lacking[i]);
+	}
+	return text;
+}
+
+static bool in_user_namespace(void)
+{
+	struct stat ns;
+
+	return !stat("/proc/self/ns/user", &ns) && ns.st_ino != INITIAL_USERNS;
+}
+
+static bool is_locked_down(void)
+{
+	char text[128];
+	ssize_t n = -1;
+	int fd = open("/sys/kernel/security/lockdown", O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		n = read(fd, text, sizeof(text) - 1);
+		close(fd);
+	}
+	text[n > 0 ? n : 0] = '\0';
+	return strstr(text, "[confidentiality]") != NULL;
+}
+
+void privileges_explain_bpf(pid_t pid, bool perf)
+{
+	const char *missing = privileges_missing(perf);
+
+	if (*missing)
+		log_error("cannot probe process %d: mleak lacks %s; run it as root, or give it "
+			  "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE%s",
+			  (int)pid, missing, perf ? " (--uprobes=perf needs CAP_SYS_ADMIN)" : "");
+	else if (in_user_namespace())
+		log_error("cannot probe process %d: BPF needs capabilities in the initial user "
+			  "namespace, and mleak runs in another; run it on the host",
+			  (int)pid);
+	else if (is_locked_down())
+		log_error("cannot probe process %d: the kernel is locked down "
+			  "(/sys/kernel/security/lockdown says confidentiality), and lets nobody "
+			  "use BPF",
+			  (int)pid);
+	else
+		log_error("cannot probe process %d: the kernel refuses it though mleak has CAP_BPF "
+			  "and CAP_PERFMON; a security module or a seccomp filter may be why",
+			  (int)pid);
+}
+
+int privileges_check(pid_t pid, bool perf)
+{
+	if (!*privileges_missing(perf) && !in_user_namespace())
+		return 0;
+	privileges_explain_bpf(pid, perf);
+	return -EPERM;
+}
+
+/* Of this thread keep what is in @keep, at most. */
+static void keep(uint64_t keep)
+{
+	struct capabilities c = read_caps();
+	unsigned int cap;
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	/* refused without CAP_SETPCAP, but then nothing can be got back either */
+	for (cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+		if (!(keep & bit(cap)))
+			prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+	c.effective &= keep;
+	c.permitted &= keep;
+	c.inheritable = 0; /* and with it the ambient set */
+	if (write_caps(&c))
+		log_warn("cannot give up capabilities: %s", strerror(errno));
+}
+
+static void keep_in_thread(void *arg)
+{
+	keep(*(const uint64_t *)arg);
+}
+
+static void keep_in_all(uint64_t caps, struct mlk_writer *writer)
+{
+	keep(caps);
+	mlk_writer_in_thread(writer, keep_in_thread, &caps);
+}
+
+void privileges_reduce(const struct privileges_later *later, struct mlk_writer *writer)
+{
+	/* Probes are put in anew; files are opened by /proc/PID, in other users' folders too. */
+	uint64_t caps = bit(CAP_BPF) | bit(CAP_PERFMON) | bit(CAP_SYS_PTRACE) |
+			bit(CAP_DAC_READ_SEARCH) | bit(CAP_CHECKPOINT_RESTORE);
+
+	if (later->perf)
+		caps |= bit(CAP_SYS_ADMIN);
+	if (later->started)
+		caps |= bit(CAP_KILL);
+	keep_in_all(caps, writer);
+}
+
+void privileges_keep_in_thread(uint64_t caps)
+{
+	keep(caps);
+}
+
+void privileges_drop(struct mlk_writer *writer)
+{
+	keep_in_all(0, writer);
+}

@@ -1,0 +1,45 @@
+/* privileges.h - the capabilities that a recording needs, which of them are missing, and when they
+ * are given up */
+#ifndef RECORD_PRIVILEGES_H
+#define RECORD_PRIVILEGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "format/writer.h"
+
+/* Has this thread the effective capability @cap (CAP_... of <linux/capability.h>)? */
+bool privileges_has(unsigned int cap);
+
+/* Those of CAP_BPF, CAP_PERFMON and, with @perf, CAP_SYS_ADMIN that are missing, as
+ * "CAP_BPF and CAP_PERFMON"; "": none is.  Valid until the next call. */
+const char *privileges_missing(bool perf);
+
+/* May this user's recorder load and attach BPF programs?  @perf: by perf events.  If not, one
+ * sentence that begins with "cannot probe process @pid" was logged.  Returns 0 or -EPERM. */
+int privileges_check(pid_t pid, bool perf);
+
+/* The kernel refused BPF programs or probes with -EPERM or -EACCES: log why, in one sentence. */
+void privileges_explain_bpf(pid_t pid, bool perf);
+
+/* What goes on after the probes are in place needs. */
+struct privileges_later {
+	bool perf;    /* probes by perf events are put in anew after exec */
+	bool started; /* the target is our child: signals are passed on to it */
+};
+
+/*
+ * Give up, in this thread and in that of @writer, all capabilities but those that following an exec
+ * and reading libraries that are loaded later take; and for good the way to get any back by exec.
+ */
+void privileges_reduce(const struct privileges_later *later, struct mlk_writer *writer);
+
+/* Of this thread, which is neither of those, keep the capabilities @caps (bits 1 << CAP_...), at
+ * most. */
+void privileges_keep_in_thread(uint64_t caps);
+
+/* Give up all: the target has ended, or the probes are out. */
+void privileges_drop(struct mlk_writer *writer);
+
+#endif

@@ -1,0 +1,95 @@
+/* snapshot.c - the stack reader, once at the beginning */
+#include "record/snapshot.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "mleak.h"
+#include "unwind/dwunw.h"
+
+_Static_assert(DWUNW_MAX_ARCH_REGS <= MLK_MAX_REGS, "room for all registers");
+
+struct snapshot {
+	const struct target *target;
+	struct mlk_writer *writer;
+	unsigned int nr, failed;
+	uint64_t stopped_ns, longest_ns;
+	int err;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static int write_one(struct snapshot *s, const struct dwunw_stack_copy *copy)
+{
+	struct mlk_event e = {
+		.kind = MLK_ALLOC,
+		.nr_regs = DWUNW_MAX_ARCH_REGS,
+		.flags = copy->regs.flags & 0xff,
+		.tgid = (uint32_t)s->target->pid,
+		.tid = (uint32_t)copy->tid,
+		.time_ns = now_ns(),
+		.stack = copy->stack.bytes,
+		.stack_len = (uint32_t)copy->stack.len,
+	};
+
+	for (int i = 0; i < DWUNW_MAX_ARCH_REGS; i++)
+		if (copy->regs.known & 1u << i)
+			e.regs[i] = copy->regs.reg[i];
+	if (copy->stack.len > MLK_MAX_STACK) {
+		e.stack_len = MLK_MAX_STACK;
+		e.flags |= DWUNW_EVENT_STACK_LIMIT;
+	}
+	/* a trace's stacks end at a word */
+	if (e.stack_len > (e.regs[MLK_SP_REG] + e.stack_len) % 8)
+		e.stack_len -= (e.regs[MLK_SP_REG] + e.stack_len) % 8;
+	else
+		e.stack_len = 0;
+	if (copy->flags & DWUNW_COPY_TORN)
+		e.flags |= MLK_EVENT_TORN;
+	return mlk_writer_stack(s->writer, &e, copy->regs.known);
+}
+
+static int visit(void *arg, int err, const struct dwunw_stack_copy *copy)
+{
+	struct snapshot *s = arg;
+
+	s->stopped_ns += copy->stopped_ns;
+	if (copy->stopped_ns > s->longest_ns)
+		s->longest_ns = copy->stopped_ns;
+	if (err || !(copy->regs.known & 1u << MLK_SP_REG)) {
+		s->failed++;
+		return 0;
+	}
+	s->nr++;
+	s->err = write_one(s, copy);
+	return s->err;
+}
+
+int snapshot_write(const struct target *t, struct mlk_writer *writer)
+{
+	enum dwunw_denied denied = DWUNW_DENIED_NOT;
+	const struct dwunw_stack_reader_opts opts = {.max_stack = MLK_MAX_STACK, .denied = &denied};
+	struct snapshot s = {.target = t, .writer = writer};
+	struct dwunw_stack_reader *reader;
+	int err = dwunw_stack_reader_attach(t->pid, &opts, &reader);
+
+	if (!err)
+		err = dwunw_stack_reader_read_all(reader, visit, &s);
+	dwunw_stack_reader_detach(reader);
+	if (s.err)
+		return s.err;
+	if (err)
+		log_info("the stacks of process %d as it is now are not recorded: %s", (int)t->pid,
+			 denied ? dwunw_denied_text(denied) : dwunw_strerror(err));
+	else
+		log_info("read the stacks of %u threads, which were stopped for %.2f ms in all, "
+			 "%.2f ms at most",
+			 s.nr, (double)s.stopped_ns / 1e6, (double)s.longest_ns / 1e6);
+	return mlk_writer_flush(writer);
+}

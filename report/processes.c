@@ -1,0 +1,185 @@
+/* processes.c - see processes.h */
+#include "report/processes.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/array.h"
+#include "report/hash_index.h"
+#include "report/text.h"
+
+struct named {
+	uint32_t tgid;
+	char *name;
+};
+
+struct processes {
+	struct named *all;
+	size_t nr, room;
+	struct hash_index index;
+};
+
+int processes_new(struct processes **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+static bool same_tgid(const void *things, uint32_t number, const void *key)
+{
+	return ((const struct processes *)things)->all[number].tgid == *(const uint32_t *)key;
+}
+
+static struct hash_query query_for(const struct processes *processes, const uint32_t *tgid)
+{
+	return (struct hash_query){
+		.hash = hash_word(0, *tgid), .things = processes, .key = tgid, .equal = same_tgid};
+}
+
+static int append(struct processes *processes, uint64_t hash, const struct named *named)
+{
+	struct named *all =
+		array_grow(processes->all, &processes->room, processes->nr + 1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	processes->all = all;
+	if (hash_index_add(&processes->index, hash, (uint32_t)processes->nr))
+		return -ENOMEM;
+	all[processes->nr++] = *named;
+	return 0;
+}
+
+int processes_note(struct processes *processes, const struct mlk_thread *thread)
+{
+	struct named named = {.tgid = thread->tgid};
+	struct hash_query query = query_for(processes, &named.tgid);
+	uint32_t number;
+	int err = 0;
+
+	if (thread->tid != thread->tgid || !thread->name[0])
+		return 0;
+	named.name = strdup(thread->name);
+	if (!named.name)
+		return -ENOMEM;
+	if (hash_index_find(&processes->index, &query, &number)) {
+		free(processes->all[number].name);
+		processes->all[number].name = named.name;
+		return 0;
+	}
+	err = append(processes, query.hash, &named);
+	if (err)
+		free(named.name);
+	return err;
+}
+
+static const char *name_of(const struct processes *processes, uint32_t tgid)
+{
+	struct hash_query query = query_for(processes, &tgid);
+	uint32_t number;
+
+	return hash_index_find(&processes->index, &query, &number) ? processes->all[number].name
+								   : "process";
+}
+
+char *processes_label(const struct processes *processes, uint32_t tgid)
+{
+	char *label;
+
+	return asprintf(&label, "%s (%" PRIu32 ")", name_of(processes, tgid), tgid) < 0 ? NULL
+											: label;
+}
+
+static void add(struct live_amount *to, const struct live_amount *what)
+{
+	to->blocks += what->blocks;
+	to->bytes += what->bytes;
+}
+
+bool processes_totals(const struct live *live, uint32_t tgid, struct live_totals *totals)
+{
+	bool found = false;
+
+	memset(totals, 0, sizeof(*totals));
+	for (size_t i = 0; i < live_nr_processes(live); i++) {
+		struct live_process p = live_process(live, i);
+
+		if (p.tgid != tgid)
+			continue;
+		found = true;
+		add(&totals->allocated, &p.totals.allocated);
+		add(&totals->freed, &p.totals.freed);
+		add(&totals->outstanding, &p.totals.outstanding);
+		add(&totals->implied, &p.totals.implied);
+		add(&totals->gone, &p.totals.gone);
+		totals->unknown_frees += p.totals.unknown_frees;
+		totals->inherited_frees += p.totals.inherited_frees;
+	}
+	return found;
+}
+
+static int heavier(const void *a, const void *b)
+{
+	const struct live_process *x = a, *y = b;
+
+	if (x->totals.outstanding.bytes != y->totals.outstanding.bytes)
+		return x->totals.outstanding.bytes > y->totals.outstanding.bytes ? -1 : 1;
+	return x->tgid < y->tgid ? -1 : x->tgid > y->tgid;
+}
+
+static void print_one(FILE *out, const struct processes *processes, const struct live_process *p)
+{
+	char allocs[TEXT_NUMBER_MAX], frees[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX],
+		bytes[TEXT_NUMBER_MAX];
+
+	fprintf(out, "  process %" PRIu32 " ", p->tgid);
+	text_print(out, name_of(processes, p->tgid));
+	fprintf(out, ": %s allocations, %s frees, %s blocks with %s bytes outstanding",
+		text_number(allocs, p->totals.allocated.blocks),
+		text_number(frees, p->totals.freed.blocks),
+		text_number(blocks, p->totals.outstanding.blocks),
+		text_number(bytes, p->totals.outstanding.bytes));
+	if (p->totals.gone.blocks)
+		fprintf(out, ", %s gone at exec", text_number(blocks, p->totals.gone.blocks));
+	if (p->totals.inherited_frees)
+		fprintf(out, ", %s inherited blocks freed",
+			text_number(blocks, p->totals.inherited_frees));
+	if (p->parent)
+		fprintf(out, "; forked by %" PRIu32, p->parent);
+	fputc('\n', out);
+}
+
+int processes_print(FILE *out, const struct processes *processes, const struct live *live,
+		    uint32_t tgid)
+{
+	size_t nr_all = live_nr_processes(live), nr = 0;
+	struct live_process *all;
+
+	if (nr_all < 2)
+		return 0;
+	all = calloc(nr_all, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr_all; i++) {
+		all[nr] = live_process(live, i);
+		nr += !tgid || all[nr].tgid == tgid;
+	}
+	qsort(all, nr, sizeof(*all), heavier);
+	for (size_t i = 0; i < nr; i++)
+		print_one(out, processes, &all[i]);
+	free(all);
+	return 0;
+}
+
+void processes_free(struct processes *processes)
+{
+	if (!processes)
+		return;
+	for (size_t i = 0; i < processes->nr; i++)
+		free(processes->all[i].name);
+	free(processes->all);
+	hash_index_release(&processes->index);
+	free(processes);
+}

@@ -1,0 +1,216 @@
+"""With the least privileges a recording works, what is missing is named, and what is not needed any
+more is given up."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from faulttest import TARGET, FaultCase, Truth
+from mleaktest import bpf_hindrance, needs_bpf, read_line
+
+NOBODY = 65534
+CAPS = {"dac_read_search": 2, "kill": 5, "sys_ptrace": 19, "perfmon": 38, "bpf": 39,
+        "checkpoint_restore": 40}
+
+
+def bits(*names):
+    return sum(1 << CAPS[name] for name in names)
+
+
+@needs_bpf
+class PrivilegesTest(FaultCase):
+    def setUp(self):
+        super().setUp()
+        if not shutil.which("setpriv"):
+            self.skipTest("setpriv (util-linux) is not installed")
+        os.chmod(self.dir, 0o777)
+
+    def with_caps(self, *caps):
+        """The beginning of a command that runs as nobody with the capabilities @caps alone."""
+        sets = ",".join(["-all"] + ["+cap_%d" % CAPS[cap] for cap in caps])
+        return ["setpriv", "--reuid=%d" % NOBODY, "--regid=%d" % NOBODY, "--clear-groups",
+                "--inh-caps=" + sets, "--ambient-caps=" + sets, "--bounding-set=" + sets]
+
+    def start_as_nobody(self, program, *options):
+        target = self.start(*self.with_caps(), program)
+        return target
+
+    def mleak_copy(self):
+        return shutil.copy(self.program, self.dir)
+
+    def record_as_nobody(self, pid, *caps):
+        mleak = self.spawn(self.with_caps(*caps) + [self.mleak_copy(), "record", "-o",
+                                                    self.path("x.mlk"), "-p", str(pid)])
+        return mleak
+
+    def refusal(self, pid, *caps):
+        result = self.finish(self.record_as_nobody(pid, *caps), 20)
+        self.assertEqual(result.status, 125, result.err)
+        self.assertFalse(os.path.exists(self.path("x.mlk")))
+        self.assert_one_message(result.err)
+        return result.err
+
+    def check_recorded(self, target, *caps):
+        mleak = self.record_as_nobody(target.pid, *caps)
+        self.wait_for_probes(mleak)
+        before = self.tell(target, "early", 0)
+        self.tell(target, "early", 23)
+        truth = self.tell(target, "free", 7)
+        self.stop(mleak)
+        self.assertEqual(self.assert_accounted(truth, before), Truth(0, 0))
+        self.assertIn("leak_early", self.report(self.path("x.mlk")))
+
+    def test_bpf_and_perfmon_suffice_for_one_s_own_process(self):
+        self.check_recorded(self.start_as_nobody(self.compile("target")), "bpf", "perfmon")
+
+    def test_with_sys_ptrace_they_suffice_for_another_user_s_process(self):
+        self.check_recorded(self.start(self.compile("target")), "bpf", "perfmon", "sys_ptrace")
+
+    def test_what_is_missing_is_named(self):
+        target = self.start_as_nobody(self.compile("target"))
+        for caps, missing in ((("bpf",), "lacks CAP_PERFMON;"), (("perfmon",), "lacks CAP_BPF;"),
+                              ((), "lacks CAP_BPF and CAP_PERFMON;"),
+                              (("sys_ptrace",), "lacks CAP_BPF and CAP_PERFMON;")):
+            with self.subTest(caps=caps):
+                self.assertIn(missing, self.refusal(target.pid, *caps))
+        other = self.start(self.path("target"))
+        said = self.refusal(other.pid, "bpf", "perfmon")
+        self.assertIn("belongs to another user, and mleak lacks CAP_SYS_PTRACE", said)
+
+    def test_process_that_protects_itself_takes_sys_ptrace(self):
+        program = self.compile("target", "-DPREPARE=prctl(PR_SET_DUMPABLE,0);", "-include",
+                               "sys/prctl.h")
+        target = self.start_as_nobody(program)
+        said = self.refusal(target.pid, "bpf", "perfmon")
+        self.assertIn("it is protected", said)
+        self.assertIn("lacks CAP_SYS_PTRACE", said)
+        self.check_recorded(target, "bpf", "perfmon", "sys_ptrace")
+
+    def test_set_user_id_target_is_recorded_by_root_alone(self):
+        if os.statvfs(self.dir).f_flag & os.ST_NOSUID:
+            self.skipTest("/tmp is mounted with nosuid")
+        program = self.compile("target")
+        os.chmod(program, 0o4755)
+        target = self.start_as_nobody(program)
+        with open("/proc/%d/status" % target.pid) as status:
+            self.assertRegex(status.read(), r"Uid:\t%d\t0\t0\t0" % NOBODY)
+        self.assertIn("lacks CAP_SYS_PTRACE", self.refusal(target.pid, "bpf", "perfmon"))
+        mleak = self.attach(target.pid)
+        truth = self.tell(target, "early", 23)
+        self.stop(mleak)
+        self.assertEqual(self.assert_accounted(truth), Truth(0, 0))
+
+    def test_target_that_gains_rights_by_exec_is_left(self):
+        if os.statvfs(self.dir).f_flag & os.ST_NOSUID:
+            self.skipTest("/tmp is mounted with nosuid")
+        os.chmod(self.compile("higher", "-static"), 0o4755)
+        first = self.compile("first", "-DMORE(c,n)=if(!strcmp(c,\"exec\")) execl(\"./higher\","
+                             " \"higher\", (char *)0);")
+        target = self.start_as_nobody(first)
+        mleak = self.record_as_nobody(target.pid, "bpf", "perfmon")
+        self.wait_for_probes(mleak)
+        target.stdin.write(b"exec 1\n")
+        self.assertEqual(read_line(target), "ready")
+        result = self.finish(mleak, 20)
+        self.assertIn("lacks CAP_SYS_PTRACE", result.err)
+        self.assertEqual(result.status, 125)
+        self.tell(target, "early", 23)
+        self.assertNotIn("leak_early", self.mleak("report", self.path("x.mlk")).out)
+
+    def test_process_that_proc_does_not_show(self):
+        target = self.start(self.compile("target"))
+        script = "mount -t proc -o hidepid=2 proc /proc && exec " + " ".join(
+            self.with_caps("bpf", "perfmon") + [self.mleak_copy(), "record", "-o",
+                                                self.path("x.mlk"), "-p", str(target.pid)])
+        result = self.finish(self.spawn(["unshare", "-m", "sh", "-c", script]), 20)
+        if "mount:" in result.err:
+            self.skipTest(result.err)
+        self.assertEqual(result.status, 125)
+        self.assert_one_message(result.err, naming="hidepid")
+
+    def test_user_namespace_is_named(self):
+        target = self.start(self.compile("target"))
+        result = self.finish(self.spawn(["unshare", "-Ur", self.program, "record", "-o",
+                                         self.path("x.mlk"), "-p", str(target.pid)]), 20)
+        if "unshare:" in result.err:
+            self.skipTest(result.err)
+        self.assertEqual(result.status, 125)
+        self.assert_one_message(result.err, naming="user namespace")
+
+    def capabilities(self, pid):
+        """The permitted and bounding sets of all threads of @pid, and whether one could get more."""
+        found = set()
+        for tid in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/status" % (pid, tid)) as status:
+                text = status.read()
+            permitted, effective, bounding = (
+                int(re.search(r"^Cap%s:\s*(\w+)" % name, text, re.M)[1], 16)
+                for name in ("Prm", "Eff", "Bnd"))
+            self.assertEqual(permitted, effective)
+            found.add((permitted, bounding, int(re.search(r"NoNewPrivs:\s*(\d)", text)[1])))
+        return found
+
+    def test_root_s_recorder_gives_up_all_but_what_following_takes(self):
+        target = self.start(self.compile("target"))
+        mleak = self.attach(target.pid)
+        kept = bits("bpf", "perfmon", "sys_ptrace", "dac_read_search", "checkpoint_restore")
+        with open("/proc/self/status") as status:
+            ours = int(re.search(r"CapPrm:\s*(\w+)", status.read())[1], 16)
+        end = time.monotonic() + 10
+        while self.capabilities(mleak.pid) != {(kept & ours, kept & ours, 1)}:
+            self.assertLess(time.monotonic(), end, self.capabilities(mleak.pid))
+            time.sleep(0.01)
+        self.assertGreater(len(os.listdir("/proc/%d/task" % mleak.pid)), 1)
+        self.stop(mleak)
+
+    def test_exec_is_followed_with_what_is_kept(self):
+        self.compile("second", "-static")
+        first = self.compile("first", "-DMORE(c,n)=if(!strcmp(c,\"exec\")) execl(\"./second\","
+                             " \"second\", (char *)0);")
+        target = self.start(first)
+        mleak = self.attach(target.pid)
+        target.stdin.write(b"exec 1\n")
+        self.assertEqual(read_line(target), "ready")
+        time.sleep(0.7)
+        truth = self.tell(target, "early", 23)
+        said = self.stop(mleak)
+        self.assertIn("runs 'second' now", said)
+        self.assertEqual(self.assert_accounted(truth), Truth(0, 0))
+
+    def bpf_programs(self):
+        out = subprocess.run(["bpftool", "prog", "show"], capture_output=True, text=True,
+                             env=dict(os.environ, PATH=os.environ["PATH"] + ":/usr/sbin")).stdout
+        return set(re.findall(r"^(\d+): \w+  name ((?:alloc|free|process)_\w+)", out, re.M))
+
+    def test_killed_recorder_leaves_nothing_behind(self):
+        target = self.start(self.compile("target"))
+        text = self.functions(target.pid)
+        there_before = self.bpf_programs()
+        mleak = self.attach(target.pid)
+        ours = self.bpf_programs() - there_before
+        self.assertGreaterEqual(len(ours), 3)
+        self.assertNotEqual(self.functions(target.pid), text, "where are the breakpoints?")
+        mleak.kill()
+        self.finish(mleak)
+        end = time.monotonic() + 10
+        while ours & self.bpf_programs():
+            self.assertLess(time.monotonic(), end, "programs are left in the kernel")
+            time.sleep(0.02)
+        self.assertEqual(self.functions(target.pid), text)
+        for folder, _, files in os.walk("/sys/fs/bpf"):
+            self.assertFalse([f for f in files if "mleak" in f], folder)
+        self.assertEqual(self.tell(target, "pairs", 1000), Truth(1000, 1000))
+
+    def functions(self, pid):
+        """The code of the C library as it is in the memory of process @pid."""
+        with open("/proc/%d/maps" % pid) as maps:
+            line = next(line for line in maps if "libc.so" in line and "r-xp" in line)
+        start, end = (int(at, 16) for at in line.split()[0].split("-"))
+        with open("/proc/%d/mem" % pid, "rb") as memory:
+            memory.seek(start)
+            return memory.read(end - start)

@@ -1,0 +1,170 @@
+/* test_report_previous.c - a cut stack gets what lay above it before, marked as older */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "report/previous.h"
+
+enum { WHOLE = 0, ROOM = 2 * MLK_MAX_STACK };
+
+/* The memory of the thread: byte i stands at BASE + i. */
+#define BASE 0x7fff00000000ull
+static uint8_t memory[ROOM];
+
+static struct mlk_event event_of(size_t from, size_t to, uint32_t flags)
+{
+	struct mlk_event e = {.kind = MLK_ALLOC,
+			      .tgid = 42,
+			      .tid = 43,
+			      .flags = flags,
+			      .nr_regs = 17,
+			      .stack = memory + from,
+			      .stack_len = (uint32_t)(to - from),
+			      .stack_same_from = UINT64_MAX};
+
+	e.regs[MLK_SP_REG] = BASE + from;
+	return e;
+}
+
+static struct dwunw_stack none;
+
+/* Take a stack of which nothing more is known. */
+static void take(struct previous *p, const struct mlk_event *e)
+{
+	uint64_t stale_from;
+
+	assert_false(previous_take(p, e, &none, &stale_from));
+}
+
+/* Take a cut one, and compare what it is with [from, to) of @expected, older from @stale on. */
+static void take_longer(struct previous *p, const struct mlk_event *e, const uint8_t *expected,
+			size_t to, size_t stale)
+{
+	size_t from = (size_t)(e->regs[MLK_SP_REG] - BASE);
+	struct dwunw_stack stack;
+	uint64_t stale_from;
+
+	assert_true(previous_take(p, e, &stack, &stale_from));
+	assert_int_equal(stack.addr, BASE + from);
+	assert_int_equal(stack.len, to - from);
+	assert_memory_equal(stack.bytes, expected + from, to - from);
+	assert_int_equal(stale_from, BASE + stale);
+}
+
+static void fill(uint8_t with)
+{
+	for (size_t i = 0; i < ROOM; i++)
+		memory[i] = (uint8_t)(with + i * 7);
+}
+
+static void a_cut_stack_is_continued_by_the_thread_s_last_one(void **state)
+{
+	static uint8_t mixed[ROOM];
+	struct previous *p;
+	struct mlk_event e;
+
+	(void)state;
+	assert_int_equal(previous_new(&p), 0);
+	fill(1);
+	e = event_of(1000, 9000, WHOLE);
+	take(p, &e);
+	memcpy(mixed, memory, ROOM);
+	fill(2);
+	memcpy(mixed + 1100, memory + 1100, 128);
+	e = event_of(1100, 1228, DWUNW_EVENT_STACK_DEGRADED);
+	take_longer(p, &e, mixed, 9000, 1228);
+	/* deeper, so that all between is new */
+	fill(3);
+	memcpy(mixed + 400, memory + 400, 1200);
+	e = event_of(400, 1600, DWUNW_EVENT_STACK_LIMIT);
+	take_longer(p, &e, mixed, 9000, 1600);
+	/* as high as the bytes at hand reach: it touches */
+	fill(4);
+	memcpy(mixed + 200, memory + 200, 200);
+	e = event_of(200, 400, DWUNW_EVENT_STACK_LIMIT);
+	take_longer(p, &e, mixed, 9000, 400);
+	previous_free(p);
+}
+
+static void a_gap_another_thread_or_an_exec_is_not_bridged(void **state)
+{
+	struct previous *p;
+	struct mlk_event e;
+
+	(void)state;
+	assert_int_equal(previous_new(&p), 0);
+	fill(1);
+	e = event_of(1000, 9000, WHOLE);
+	take(p, &e);
+	e = event_of(1100, 1228, DWUNW_EVENT_STACK_DEGRADED);
+	e.tid = 44;
+	take(p, &e);
+	e.tid = 43;
+	e.tgid = 41;
+	take(p, &e);
+	e = event_of(800, 900, DWUNW_EVENT_STACK_DEGRADED); /* 100 bytes are missing */
+	take(p, &e);
+	e = event_of(1000, 9000, WHOLE);
+	take(p, &e);
+	previous_forget(p, 42);
+	e = event_of(1100, 1228, DWUNW_EVENT_STACK_DEGRADED);
+	take(p, &e);
+	previous_free(p);
+}
+
+/* A whole stack never gets more, and of one with the same end only what changed is copied. */
+static void what_is_told_to_be_the_same_is_kept(void **state)
+{
+	static uint8_t mixed[ROOM];
+	struct previous *p;
+	struct mlk_event e;
+
+	(void)state;
+	assert_int_equal(previous_new(&p), 0);
+	fill(1);
+	e = event_of(1000, 9000, WHOLE);
+	take(p, &e);
+	memcpy(mixed, memory, ROOM);
+	fill(2);
+	memcpy(mixed + 1200, memory + 1200, 100);
+	e = event_of(1200, 9000, WHOLE);
+	e.stack_same_from = BASE + 1300; /* the writer's word: above nothing is looked at */
+	take(p, &e);
+	fill(3);
+	memcpy(mixed + 1210, memory + 1210, 10);
+	e = event_of(1210, 1220, DWUNW_EVENT_STACK_LIMIT);
+	take_longer(p, &e, mixed, 9000, 1220);
+	previous_free(p);
+}
+
+static void stacks_grow_to_twice_the_most_that_an_event_has(void **state)
+{
+	struct previous *p;
+	struct mlk_event e;
+
+	(void)state;
+	assert_int_equal(previous_new(&p), 0);
+	fill(1);
+	e = event_of(MLK_MAX_STACK, 2 * MLK_MAX_STACK, DWUNW_EVENT_STACK_LIMIT);
+	take(p, &e);
+	e = event_of(0, MLK_MAX_STACK, DWUNW_EVENT_STACK_LIMIT);
+	take_longer(p, &e, memory, 2 * MLK_MAX_STACK, MLK_MAX_STACK);
+	previous_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_cut_stack_is_continued_by_the_thread_s_last_one),
+		cmocka_unit_test(a_gap_another_thread_or_an_exec_is_not_bridged),
+		cmocka_unit_test(what_is_told_to_be_the_same_is_kept),
+		cmocka_unit_test(stacks_grow_to_twice_the_most_that_an_event_has),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
