@@ -54,7 +54,7 @@ DWUNW_VERSION = 0.1
 DWUNW_LIBS  = $(filter-out -lbpf,$(LDLIBS))
 DWUNW_OBJ   = $(patsubst %.c,$(O)/pic/%.o,$(wildcard unwind/*.c))
 DWUNW_FILES = $(O)/libdwunw.a $(O)/libdwunw.so.0 $(O)/dwunw.pc
-INSTALLED_HEADERS = unwind/dwunw.h unwind/dwunw_event.h
+INSTALLED_HEADERS = $(wildcard unwind/dwunw*.h)
 INSTALLED_DOCS = LICENSE README.md $(wildcard doc/*.md)
 FORMATTED  += $(wildcard samples/bpf_memleak/*.[ch])
 
@@ -370,7 +370,7 @@ $(O)/libdwunw.a: $(DWUNW_OBJ)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
 # Exported is what dwunw.h declares, and nothing else.
-$(O)/dwunw.map: unwind/dwunw.h unwind/dwunw_event.h
+$(O)/dwunw.map: unwind/dwunw.h $(INSTALLED_HEADERS)
 	@mkdir -p $(@D)
 	$(Q)( echo 'DWUNW_0 { global:'; $(CC) -E -P $< | tr '\n' ' ' | sed 's/typedef [^;]*;//g' | \
 			grep -oE '\bdwunw_[a-z0-9_]+\(' | tr '(' ';' | sort -u; \

@@ -25,9 +25,7 @@ static __always_inline __u32 most_at(__u64 waiting)
 
 	if (waiting > 3 * eighth && most > 1024)
 		most = 1024;
-	if (waiting > 4 * eighth && most > 512)
-		most = 512;
-	if (waiting > 5 * eighth)
+	if (waiting > 4 * eighth)
 		most = DWUNW_CAPTURE_SLICE;
 	if (waiting > ring_size / 10 * 9)
 		most = 0;

@@ -86,9 +86,11 @@ static __always_inline __u32 room_for(__u32 len)
 		return len <= 192 ? 192 : len <= 576 ? 576 : 1088;
 	if (len <= 4096)
 		return len <= 2048 ? 2048 : len <= 3072 ? 3072 : 4096;
-	if (len <= 16384)
-		return len <= 8192 ? 8192 : 16384;
-	return len <= 32768 ? 32768 : len <= 65600 ? 65600 : 0;
+	if (len <= 12288)
+		return len <= 6144 ? 6144 : len <= 8192 ? 8192 : 12288;
+	if (len <= 24576)
+		return len <= 16384 ? 16384 : len <= 20480 ? 20480 : 24576;
+	return len <= 40960 ? 40960 : len <= 65600 ? 65600 : 0;
 }
 
 /* Where the copy of a stack begins. */
@@ -160,7 +162,8 @@ static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_stat
 	if (room)
 		e = reserve_alloc(room);
 	if (!e && retry_with_slice(st, take)) {
-		take = TAKE(SLICE_LEN, DWUNW_EVENT_STACK_DEGRADED);
+		take = TAKE(SLICE_LEN, (take >> 32 & DWUNW_EVENT_STACK_UNBOUNDED) |
+					       DWUNW_EVENT_STACK_DEGRADED);
 		e = reserve_alloc(room_for(SLICE_LEN));
 	}
 	if (!e) {

@@ -36,8 +36,10 @@ static struct process *add_child(struct session *s, struct process *parent, pid_
 	p->born_ns = time_ns;
 	s->children++;
 	journal_fail(&s->journal, allocators_copy(&p->allocators, &parent->allocators));
-	/* Its parent may have begun another program that is not looked at yet. */
+	/* Its parent may have begun another program that is not looked at yet.  If nobody ever can,
+	 * that is the parent's loss. */
 	p->exec.since_ns = parent->exec.since_ns;
+	p->exec.seen = p->exec.since_ns != 0;
 	return p;
 }
 

@@ -9,35 +9,43 @@
 
 #define FIND_NS 1000000000u /* longest wait for a new program's libraries */
 
-/* Has the program mapped the files that are probed?  Then the probes were in it from its start. */
-static bool is_watched(const struct process *p)
+/* Had the program with @maps mapped the files that are probed?  Then the probes were in it from its
+ * start. */
+static bool is_watched(const struct process *p, const struct maps *maps)
 {
 	for (size_t i = 0; i < p->allocators.nr; i++) {
 		const struct mlk_mapping *code = &p->allocators.v[i].code;
 		bool found = false;
 
-		for (size_t k = 0; k < p->maps.nr; k++)
-			found |= p->maps.v[k].inode == code->inode &&
-				 p->maps.v[k].dev_major == code->dev_major &&
-				 p->maps.v[k].dev_minor == code->dev_minor;
+		for (size_t k = 0; k < maps->nr; k++)
+			found |= maps->v[k].inode == code->inode &&
+				 maps->v[k].dev_major == code->dev_major &&
+				 maps->v[k].dev_minor == code->dev_minor;
 		if (!found)
 			return false;
 	}
 	return p->allocators.nr > 0;
 }
 
-void exec_judge(struct session *s, struct process *p)
+/* No more events come of the program of @p that had @maps. */
+static void judge(struct session *s, struct process *p, const struct maps *maps)
 {
 	/* Of a program that could not be looked at, most often because it had ended by then: the
 	 * probes may have met it all the same, for its files are those of the one before. */
 	s->journal.execs_lost +=
-		(p->exec.in_doubt || p->exec.since_ns) && !p->exec.seen && !is_watched(p);
+		(p->exec.in_doubt || p->exec.since_ns) && !p->exec.seen && !is_watched(p, maps);
 	p->exec.in_doubt = false;
+}
+
+void exec_judge(struct session *s, struct process *p)
+{
+	judge(s, p, &p->maps);
 }
 
 void exec_note(struct session *s, struct process *p, uint64_t time_ns, bool links_dead)
 {
-	exec_judge(s, p);
+	/* Its mappings were kept when the notice of this exec came; or it has not come yet. */
+	judge(s, p, p->before.nr ? &p->before : &p->maps);
 	p->exec.since_ns = time_ns;
 	p->exec.seen = false;
 	/* Probes belong to the main thread's task, which is gone when another calls exec. */
@@ -60,7 +68,8 @@ static int place(struct session *s, struct process *p, const struct allocators *
 	gap_ns = journal_now_ns() - execed_ns;
 	if (err)
 		return err;
-	if (s->follow && s->held != p->target.pid)
+	/* One that is traced is held at its exec; a static program has then not begun. */
+	if (s->follow && !(p->traced && now->code.is_static))
 		session_note_gap(s, gap_ns);
 	else if (!s->follow)
 		log_info("process %d runs '%s' now; recorded from %.1f ms after its start",

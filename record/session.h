@@ -40,7 +40,6 @@ struct session {
 	uint64_t allocs, frees;	   /* events written */
 	uint64_t losses_ns;	   /* when they were counted last */
 	uint64_t children;	   /* recorded; without follow: started, and not recorded */
-	pid_t held;		   /* waits at its start until we have looked at it */
 	struct session_gaps gaps;
 	uint64_t attach_ns, detach_ns; /* how long the probes took to be put in, and out */
 	bool quiet_told;	       /* that nothing was seen, and why */

@@ -123,6 +123,7 @@ static int capture(struct leaks *leaks, const struct mlk_event *event, uint32_t 
 		.stack = &stack,
 		.stale_from = UINT64_MAX,
 		.unchanged_from = event->stack_same_from,
+		.flags = DWUNW_SAMPLE_GUESS,
 	};
 	uint64_t stale_from;
 	bool is_longer;

@@ -20,6 +20,7 @@ struct names {
 	/* After names_resolve(): */
 	uint32_t *labels; /* of all frames, one after the other */
 	size_t nr_labels, labels_room;
+	bool guessed;  /* some of them */
 	size_t *first; /* of each frame: where its labels begin; and where the last ones end */
 };
 
@@ -128,24 +129,30 @@ static char *location_text(const char *file, uint32_t line)
 	return len < 0 ? NULL : text;
 }
 
-/* Append the label of this name and location. */
-static int add_label(struct names *names, struct labels *labels, const char *name,
-		     const char *location)
+/* Append the label of @frame, or of what is inlined there, with this name and location. */
+static int add_label(struct names *names, struct labels *labels, const struct dwunw_frame *frame,
+		     const char *name, const char *location)
 {
 	uint32_t *all =
 		array_grow(names->labels, &names->labels_room, names->nr_labels + 1, sizeof(*all));
+	const char *mark = frame->flags & DWUNW_FRAME_FLAG_GUESSED ? NAMES_GUESSED : "";
+	char *marked;
 	int err;
 
 	if (!all)
 		return -ENOMEM;
 	names->labels = all;
-	err = labels_intern(labels, name, location, &all[names->nr_labels]);
+	if (asprintf(&marked, "%s%s", name, mark) < 0)
+		return -ENOMEM;
+	err = labels_intern(labels, marked, location, &all[names->nr_labels]);
 	names->nr_labels += !err;
+	names->guessed |= mark[0] != 0;
+	free(marked);
 	return err;
 }
 
-static int name_inlined(struct names *names, const struct dwunw_inline *inlined, bool lines,
-			struct labels *labels)
+static int name_inlined(struct names *names, const struct dwunw_frame *frame,
+			const struct dwunw_inline *inlined, bool lines, struct labels *labels)
 {
 	char *location = location_text(lines ? inlined->file : NULL, inlined->line), *name;
 	int err = -ENOMEM;
@@ -153,7 +160,7 @@ static int name_inlined(struct names *names, const struct dwunw_inline *inlined,
 	if (asprintf(&name, "%s (inlined)", inlined->function ? inlined->function : "?") < 0)
 		name = NULL;
 	if (location && name)
-		err = add_label(names, labels, name, location);
+		err = add_label(names, labels, frame, name, location);
 	free(location);
 	free(name);
 	return err;
@@ -169,7 +176,7 @@ static int name_one(struct names *names, const struct names_source *source,
 	int err = -ENOMEM;
 
 	if (location && (symbol->function || place))
-		err = add_label(names, labels, place ? place : symbol->function, location);
+		err = add_label(names, labels, frame, place ? place : symbol->function, location);
 	free(location);
 	free(place);
 	return err;
@@ -188,7 +195,8 @@ static int name_all(struct names *names, struct dwunw_symbol *symbols,
 		if (!opts->lines)
 			symbol->file = NULL;
 		for (size_t at = 0; opts->inlined && at < symbol->nr_inlined && !err; at++)
-			err = name_inlined(names, &symbol->inlined[at], opts->lines, labels);
+			err = name_inlined(names, &names->frames[i], &symbol->inlined[at],
+					   opts->lines, labels);
 		if (!err)
 			err = name_one(names, source, &names->frames[i], symbol, labels);
 	}
@@ -227,6 +235,11 @@ const uint32_t *names_labels(const struct names *names, const struct dwunw_frame
 	(void)found;
 	*nr = names->first[number + 1] - names->first[number];
 	return &names->labels[names->first[number]];
+}
+
+bool names_guessed(const struct names *names)
+{
+	return names->guessed;
 }
 
 void names_free(struct names *names)

@@ -9,6 +9,9 @@
 
 struct names; /* opaque */
 
+/* At the end of a name: the frame was guessed, for there is no call frame information. */
+#define NAMES_GUESSED " [guessed]"
+
 struct names_opts {
 	bool addresses; /* MODULE+0xADDR for every frame; nothing is symbolized */
 	bool lines;	/* labels have locations */
@@ -35,6 +38,9 @@ int names_resolve(struct names *names, const struct names_source *source,
  * last, at least one, is that of the frame itself.  Valid until names_free(). */
 const uint32_t *names_labels(const struct names *names, const struct dwunw_frame *frame,
 			     size_t *nr);
+
+/* Is any of the labels that of a frame that was guessed? */
+bool names_guessed(const struct names *names);
 
 /* Release @names; NULL is allowed. */
 void names_free(struct names *names);

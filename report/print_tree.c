@@ -110,6 +110,10 @@ int print_view_as_tree(FILE *out, const struct view *view, const char *order)
 		err = tree_sort(tree, view_labels(view));
 	if (!err) {
 		print_tree(out, tree, view_labels(view), order);
+		if (view_guessed(view))
+			fputs("\n[guessed]: found without unwind information; such a caller may be "
+			      "wrong, or one of those between missing\n",
+			      out);
 		print_left_out(out, view);
 	}
 	tree_free(tree);

@@ -214,6 +214,11 @@ const struct labels *view_labels(const struct view *view)
 	return view->labels;
 }
 
+bool view_guessed(const struct view *view)
+{
+	return names_guessed(view->names);
+}
+
 size_t view_left_out(const struct view *view, struct live_amount *amount)
 {
 	*amount = view->left_out_amount;

@@ -49,6 +49,9 @@ size_t view_path(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH]
 /* The labels of all paths; valid until view_free(). */
 const struct labels *view_labels(const struct view *view);
 
+/* Is any frame of them guessed, and its label marked so? */
+bool view_guessed(const struct view *view);
+
 /* How many stacks view_opts.top left out, and in *@amount what is outstanding of them. */
 size_t view_left_out(const struct view *view, struct live_amount *amount);
 

@@ -77,12 +77,13 @@ static int slow_step(const struct dwunw_pass *p, const struct dwunw_place *place
 		1u << DWUNW_X86_64_RSP | 1u << DWUNW_X86_64_RBP | 1u << DWUNW_X86_64_RIP;
 	struct dwunw_walk w = {.stack = stack, .known = needed, .cfa = c->sp};
 	const struct dwunw_cfi_row *row;
+	bool uncalled;
 
 	if (!(c->bits & DWUNW_MARK_BP_KNOWN) || p->sample->stale_from < end_of(stack))
 		return GIVE_UP;
-	if (dwunw_locate_row(p->space, place, c->bits, &row))
+	if (dwunw_locate_row(p->space, place, c->bits, &row, &uncalled))
 		return -ENOMEM;
-	if (!row || (row->kind != DWUNW_CFI_SIMPLE && row->kind != DWUNW_CFI_FULL))
+	if (!row || uncalled || (row->kind != DWUNW_CFI_SIMPLE && row->kind != DWUNW_CFI_FULL))
 		return GIVE_UP;
 	w.bias = place->pc - place->addr;
 	w.reg[DWUNW_X86_64_RSP] = c->sp;
@@ -90,7 +91,7 @@ static int slow_step(const struct dwunw_pass *p, const struct dwunw_place *place
 	w.reg[DWUNW_X86_64_RIP] = place->pc;
 	c->bits = DWUNW_MARK_BP_KNOWN | (row->signal ? 0 : DWUNW_PC_RETURN);
 	if (dwunw_step(&w, row) != DWUNW_STEPPED || (w.known & needed) != needed ||
-	    w.cfa > end_of(stack))
+	    w.cfa > end_of(stack) || w.reg[DWUNW_X86_64_RSP] <= c->sp)
 		return GIVE_UP;
 	c->sp = w.reg[DWUNW_X86_64_RSP];
 	c->bp = w.reg[DWUNW_X86_64_RBP];

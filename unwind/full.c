@@ -80,6 +80,7 @@ static int visit(struct full *f)
 	const struct dwunw_place *place;
 	const struct dwunw_cfi_row *row;
 	uint32_t number;
+	bool uncalled;
 	int next;
 
 	if (find_place(f, &number))
@@ -89,7 +90,7 @@ static int visit(struct full *f)
 	p->nr_runs = ++p->nr;
 	place = &p->stacks->places.all[number];
 	f->at.bias = place->pc - place->addr;
-	if (dwunw_locate_row(p->space, place, f->as, &row))
+	if (dwunw_locate_row(p->space, place, f->as, &row, &uncalled))
 		return -ENOMEM;
 	f->intact = !row || row->kind == DWUNW_CFI_NONE || needs_lost_register(f, row);
 	if (f->intact)
@@ -98,9 +99,14 @@ static int visit(struct full *f)
 		return dwunw_pass_ended(p, false, f->as & DWUNW_PC_STALE);
 	next = step(f, row);
 	f->as = (f->as & DWUNW_PC_STALE) | (row->signal ? 0 : DWUNW_PC_RETURN);
-	if (next != DWUNW_STEPPED || f->at.reg[DWUNW_X86_64_RIP])
+	if (next != DWUNW_STEPPED)
 		return next;
-	return dwunw_pass_ended(p, true, f->as & DWUNW_PC_STALE);
+	if (!f->at.reg[DWUNW_X86_64_RIP])
+		return dwunw_pass_ended(p, true, f->as & DWUNW_PC_STALE);
+	/* Nor will it return: where its return address would stand is something else. */
+	if (uncalled && !dwunw_space_find(p->space, f->at.reg[DWUNW_X86_64_RIP]))
+		return dwunw_pass_ended(p, false, f->as & DWUNW_PC_STALE);
+	return next;
 }
 
 /* Without information for the frame p->nr - 1, is there another way?  Returns DWUNW_STEPPED, or the

@@ -6,49 +6,9 @@
  */
 #include "unwind/guess.h"
 
-#include <gelf.h>
+#include "unwind/code.h"
 
 #define MAX_SCAN 512 /* words */
-
-/* What of a module's code is in its image, before the address @addr of the file: at most @max
- * bytes, which end there.  Returns how many; *code is their end. */
-static size_t code_before(const struct dwunw_module *module, uint64_t addr, size_t max,
-			  const uint8_t **code)
-{
-	size_t len = 0;
-	const char *image = elf_rawfile(module->elf, &len);
-	Elf_Scn *scn = NULL;
-	GElf_Shdr sh;
-
-	while (image && (scn = elf_nextscn(module->elf, scn))) {
-		uint64_t at;
-
-		if (!gelf_getshdr(scn, &sh) || sh.sh_type != SHT_PROGBITS ||
-		    !(sh.sh_flags & SHF_EXECINSTR) || addr <= sh.sh_addr)
-			continue;
-		at = addr - sh.sh_addr;
-		if (at > sh.sh_size || sh.sh_offset > len || at > len - sh.sh_offset)
-			continue;
-		*code = (const uint8_t *)image + sh.sh_offset + at;
-		return at < max ? at : max;
-	}
-	return 0;
-}
-
-/* Do the @len bytes that end at @end end in a call instruction? */
-static bool ends_in_call(const uint8_t *end, size_t len)
-{
-	/* of an indirect call, by the length from its opcode on: it depends on the operand */
-	static const uint8_t lengths[] = {2, 3, 4, 6, 7};
-
-	if (len >= 5 && end[-5] == 0xe8)
-		return true;
-	for (size_t i = 0; i < sizeof(lengths); i++)
-		if (len >= lengths[i] && end[-lengths[i]] == 0xff &&
-		    (end[1 - lengths[i]] >> 3 & 7) == 2)
-			return true;
-	return false;
-}
 
 /* What speaks for @word being a return address. */
 enum likeness {
@@ -62,16 +22,15 @@ static enum likeness likeness_of(const struct dwunw_pass *p, uint64_t word)
 {
 	const struct dwunw_segment *segment = word ? dwunw_space_find(p->space, word - 1) : NULL;
 	const struct dwunw_cfi_row *row;
-	const uint8_t *code = NULL;
-	size_t len;
+	int calls;
 
 	if (!segment)
 		return NOT_CODE;
 	if (!segment->module)
 		return IN_MAPPING;
-	len = code_before(segment->module, word - segment->bias, 7, &code);
-	if (len)
-		return ends_in_call(code, len) ? BEHIND_CALL : NOT_CODE;
+	calls = dwunw_code_calls(segment->module->elf, word - segment->bias);
+	if (calls >= 0)
+		return calls ? BEHIND_CALL : NOT_CODE;
 	if (dwunw_cfi_find(segment->module->cfi, word - 1 - segment->bias, &row) ||
 	    row->kind == DWUNW_CFI_NONE)
 		return IN_MAPPING;

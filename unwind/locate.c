@@ -1,6 +1,7 @@
 /* locate.c - see locate.h */
 #include "unwind/locate.h"
 
+#include "unwind/code.h"
 #include "unwind/state.h"
 
 /* The frame of @pc as far as the mappings tell, and where to look for information: the module, and
@@ -24,6 +25,23 @@ static struct dwunw_module *frame_of(struct dwunw_space *space, uint64_t pc, uin
 	return segment->module;
 }
 
+/* Find the row of @addr, looked up @as: in the byte before, if a call returns to it.  Where there
+ * is none, but a function begins at @addr, nothing called it: its address was put where a return
+ * address stands (as makecontext() does).  *uncalled is set then.  Returns as dwunw_cfi_find(). */
+static int find_row(struct dwunw_module *module, uint64_t addr, uint32_t as,
+		    const struct dwunw_cfi_row **row, bool *uncalled)
+{
+	int err = dwunw_cfi_find(module->cfi, addr - !!(as & DWUNW_PC_RETURN), row);
+
+	*uncalled = false;
+	if (err || !(as & DWUNW_PC_RETURN) || (*row)->kind != DWUNW_CFI_NONE ||
+	    dwunw_code_calls(module->elf, addr) > 0)
+		return err;
+	err = dwunw_cfi_find(module->cfi, addr, row);
+	*uncalled = !err && (*row)->kind != DWUNW_CFI_NONE && !(*row)->signal;
+	return err || *uncalled ? err : dwunw_cfi_find(module->cfi, addr - 1, row);
+}
+
 struct dwunw_pc_slot *dwunw_locate(struct dwunw_space *space, uint64_t pc, uint32_t as)
 {
 	struct dwunw_stacks *stacks = dwunw_stacks(space->dw);
@@ -32,11 +50,17 @@ struct dwunw_pc_slot *dwunw_locate(struct dwunw_space *space, uint64_t pc, uint3
 	struct dwunw_frame frame;
 	struct dwunw_module *module = frame_of(space, pc, as, &frame);
 	uint32_t number;
+	bool uncalled;
 
 	if (module) {
-		if (dwunw_cfi_find(module->cfi, frame.addr - !!(as & DWUNW_PC_RETURN), &row))
+		if (find_row(module, frame.addr, as, &row, &uncalled))
 			return NULL;
 		rule = dwunw_rule_pack(row);
+		if (uncalled) {
+			frame.flags &= ~(uint32_t)DWUNW_FRAME_FLAG_RETURN;
+			if (rule.kind != DWUNW_RULE_END)
+				rule = (struct dwunw_rule){.kind = DWUNW_RULE_SLOW};
+		}
 		/* Nothing called the trampoline: the kernel put its address there as the handler's
 		 * return address, so the instruction before it means nothing. */
 		if (row->signal)
@@ -53,14 +77,11 @@ struct dwunw_pc_slot *dwunw_locate(struct dwunw_space *space, uint64_t pc, uint3
 }
 
 int dwunw_locate_row(struct dwunw_space *space, const struct dwunw_place *place, uint32_t as,
-		     const struct dwunw_cfi_row **row)
+		     const struct dwunw_cfi_row **row, bool *uncalled)
 {
 	struct dwunw_module *module = dwunw_module_get(space->dw, place->module);
-	int err;
 
 	*row = NULL;
-	if (!module)
-		return 0;
-	err = dwunw_cfi_find(module->cfi, place->addr - !!(as & DWUNW_PC_RETURN), row);
-	return err;
+	*uncalled = false;
+	return module ? find_row(module, place->addr, as, row, uncalled) : 0;
 }

@@ -33,9 +33,9 @@ static void set_register(struct dwunw_walk *w, int reg, enum dwunw_fetch fetch, 
 
 /* A signal may be handled on another stack than the one that it interrupted, and that may be below
  * all bytes at hand. */
-static bool leaves_stack(const struct dwunw_walk *w, const struct dwunw_cfi_row *row, uint64_t cfa)
+static bool leaves_stack(const struct dwunw_walk *w, const struct dwunw_cfi_row *row, uint64_t sp)
 {
-	return row->signal && cfa < w->stack->addr && w->cfa != UINT64_MAX;
+	return row->signal && sp < w->stack->addr && w->cfa != UINT64_MAX;
 }
 
 static int step_simple(struct dwunw_walk *w, const struct dwunw_cfi_row *row)
@@ -121,8 +121,35 @@ static enum dwunw_fetch apply_rule(struct dwunw_walk *w, const struct dwunw_expr
 		return DWUNW_FETCH_OK;
 	}
 	fetch = rule_value(env, rule, &value);
+	/* What is below the stack for its CFA being elsewhere, such as in a jump buffer, was not
+	 * popped. */
+	if (fetch == DWUNW_FETCH_BELOW && *env->cfa < w->stack->addr)
+		fetch = DWUNW_FETCH_UNKNOWN;
 	set_register(w, reg, fetch, value);
 	return fetch;
+}
+
+/* Is there a rule for the caller's sp, which else is the CFA?  The CFA of code that is about to
+ * jump is the buffer that says where to. */
+static bool tells_sp(const struct dwunw_walk *w, const struct dwunw_cfi_rules *rules)
+{
+	return rules->reg[DWUNW_X86_64_RSP].kind >= DWUNW_CFI_OFFSET &&
+	       w->known & 1u << DWUNW_X86_64_RSP;
+}
+
+/* Go from @w->cfa on to the caller's @sp.  Returns false if that leads nowhere.  Each step goes up,
+ * but one from where a jump was all but done leaves sp as it is: that counts as one byte. */
+static bool go_up(struct dwunw_walk *w, const struct dwunw_cfi_row *row, uint64_t sp)
+{
+	if (sp > w->cfa)
+		w->cfa = sp;
+	else if (leaves_stack(w, row, sp))
+		w->cfa = UINT64_MAX; /* the interrupted frame is known then, but none beyond it */
+	else if (sp == w->cfa && tells_sp(w, row->full) && sp != UINT64_MAX)
+		w->cfa++;
+	else
+		return false;
+	return true;
 }
 
 static enum dwunw_fetch full_cfa(const struct dwunw_expr_env *env,
@@ -150,15 +177,13 @@ static int step_full(struct dwunw_walk *w, const struct dwunw_cfi_row *row)
 
 	if (fetch)
 		return status_of(fetch);
-	if (cfa <= old.cfa && !leaves_stack(&old, row, cfa))
-		return DWUNW_STATUS_BAD_MEMORY;
 	env.cfa = &cfa;
 	w->reg[DWUNW_X86_64_RSP] = cfa;
-	/* The interrupted frame is known then, but none beyond it. */
-	w->cfa = cfa <= old.cfa ? UINT64_MAX : cfa;
 	w->known |= 1u << DWUNW_X86_64_RSP;
 	for (int reg = 0; reg < DWUNW_X86_64_RIP; reg++)
 		apply_rule(w, &env, rules, reg);
+	if (!go_up(w, row, tells_sp(w, rules) ? w->reg[DWUNW_X86_64_RSP] : cfa))
+		return DWUNW_STATUS_BAD_MEMORY;
 	fetch = apply_rule(w, &env, rules, DWUNW_X86_64_RIP);
 	return fetch ? (int)status_of(fetch) : DWUNW_STEPPED;
 }

@@ -16,7 +16,7 @@ struct dwunw_walk {
 	const struct dwunw_stack *stack;
 	uint64_t reg[DWUNW_MAX_ARCH_REGS];
 	uint32_t known; /* bit r: reg[r] holds a value */
-	uint64_t cfa;	/* of the frame inside of this one; of the first frame, its sp */
+	uint64_t cfa;	/* of the frame inside of this one, or its sp: what must go up */
 	uint64_t bias;	/* of the module with the frame's pc in it */
 };
 

@@ -1,10 +1,12 @@
 /* unwind.c - how fast recorded stacks are unwound: by unwind/, and by libdw in two ways
  *
- * For each trace given.  CPU time of one thread, the median of rounds in which all take turns.
+ * For each trace given.  CPU time of one thread, the median of rounds in which all take turns; how
+ * many times faster, the median of each round's ratio.
  *
- * warm: some stacks again and again, in the cache; cold: a pass over stacks that were never seen
- * (the unwinder knows every other one), none of them in the cache; in turn: all stacks in the order
- * of the trace, not in the cache, each thread with its history.
+ * warm: some stacks from all over the trace again and again, in the cache; in turn: so many of
+ * events that follow one another, with the histories of their threads as the report has them; cold:
+ * a pass over stacks that were never seen (the unwinder knows every other one), none of them in the
+ * cache; cold, with history: all stacks in the order of the trace, not in the cache.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -13,9 +15,9 @@
 #include <string.h>
 
 #include "tests/bench/measure.h"
+#include "tests/bench/unwind_cold.h"
 #include "tests/bench/unwind_libdw.h"
 #include "tests/bench/unwind_trace.h"
-#include "unwind/state.h"
 
 #define ROUNDS	       7
 #define COLD_ROUNDS    5
@@ -25,52 +27,42 @@
 #define MIN_NS	       3e7  /* a round of one way */
 #define EVENTS_BETWEEN 2000 /* two looks at the clock */
 
+/* Stacks that are unwound again and again. */
+struct set {
+	struct recorded all[WARM_STACKS];
+	size_t nr;
+};
+
 struct contest {
 	struct recorded_trace *trace;
-	struct recorded warm[WARM_STACKS];
-	size_t nr_warm;
+	struct set warm, turn;
 	/* the first bytes of each, as close together as in a trace of such events */
 	uint8_t slices[WARM_STACKS][DWUNW_CAPTURE_SLICE];
-	size_t at; /* the warm stack at hand */
+	size_t at; /* the stack at hand, of its set */
 	struct opponent *opponent;
 };
 
-static struct dwunw_result capture(const struct recorded *r, const struct dwunw_stack *stack,
-				   const struct dwunw_regset *regs, uint32_t flags)
-{
-	struct dwunw_sample sample = {.regs = regs,
-				      .stack = stack,
-				      .stale_from = UINT64_MAX,
-				      .unchanged_from = UINT64_MAX,
-				      .flags = flags};
-	struct dwunw_result result;
-
-	if (dwunw_capture(r->space, &sample, NULL, 0, &result))
-		exit(1);
-	return result;
-}
-
-/* As the report unwinds it. */
-static struct dwunw_sample recorded_sample(const struct recorded *r)
-{
-	return (struct dwunw_sample){.regs = &r->regs,
-				     .stack = &r->stack,
-				     .stale_from = UINT64_MAX,
-				     .history = r->history,
-				     .unchanged_from = r->unchanged_from};
-}
+enum { FAST, SLICE, FULL, ADDRFRAME, DWFL, TURN, TURN_FAST, TURN_ADDRFRAME, NR_WAYS };
 
 /* The ways to unwind one stack; each returns the number of frames. */
 static size_t way_ours(struct contest *c, const struct recorded *r, uint64_t *pcs)
 {
+	const struct dwunw_sample sample = {.regs = &r->regs,
+					    .stack = &r->stack,
+					    .stale_from = UINT64_MAX,
+					    .unchanged_from = UINT64_MAX};
+	struct dwunw_result result;
+
 	(void)c, (void)pcs;
-	return capture(r, &r->stack, &r->regs, 0).nr_frames;
+	if (dwunw_capture(r->space, &sample, NULL, 0, &result))
+		exit(1);
+	return result.nr_frames;
 }
 
 static size_t way_full(struct contest *c, const struct recorded *r, uint64_t *pcs)
 {
 	(void)c, (void)pcs;
-	return capture(r, &r->stack, &r->regs, DWUNW_SAMPLE_FULL).nr_frames;
+	return recorded_capture(r, &r->stack, &r->regs, DWUNW_SAMPLE_FULL).nr_frames;
 }
 
 static size_t way_128(struct contest *c, const struct recorded *r, uint64_t *pcs)
@@ -84,7 +76,13 @@ static size_t way_128(struct contest *c, const struct recorded *r, uint64_t *pcs
 		stack.len = DWUNW_CAPTURE_SLICE;
 	dwunw_regset_prepare(&regs, r->regs.reg, DWUNW_MAX_ARCH_REGS,
 			     r->regs.flags | DWUNW_EVENT_STACK_LIMIT);
-	return capture(r, &stack, &regs, 0).nr_frames;
+	return recorded_capture(r, &stack, &regs, 0).nr_frames;
+}
+
+static size_t way_in_turn(struct contest *c, const struct recorded *r, uint64_t *pcs)
+{
+	(void)c, (void)pcs;
+	return recorded_capture_next(r, r->unchanged_from).nr_frames;
 }
 
 static size_t way_addrframe(struct contest *c, const struct recorded *r, uint64_t *pcs)
@@ -100,62 +98,95 @@ static size_t way_dwfl(struct contest *c, const struct recorded *r, uint64_t *pc
 static const struct way {
 	const char *name;
 	size_t (*unwind)(struct contest *c, const struct recorded *r, uint64_t *pcs);
-} ways[] = {{"fast", way_ours},
-	    {"128 B", way_128},
-	    {"all registers", way_full},
-	    {"dwarf_cfi_addrframe", way_addrframe},
-	    {"kept Dwfl", way_dwfl}};
-
-enum { FAST, SLICE, FULL, ADDRFRAME, DWFL, NR_WAYS };
+	bool in_turn; /* else warm */
+	int rival;    /* the way that it is compared with; or itself */
+} ways[] = {
+	[FAST] = {"fast", way_ours, false, FAST},
+	[SLICE] = {"128 B", way_128, false, SLICE},
+	[FULL] = {"all registers", way_full, false, FAST},
+	[ADDRFRAME] = {"dwarf_cfi_addrframe", way_addrframe, false, FAST},
+	[DWFL] = {"kept Dwfl", way_dwfl, false, FAST},
+	[TURN] = {"in turn, with history", way_in_turn, true, TURN},
+	[TURN_FAST] = {"in turn, without", way_ours, true, TURN_FAST},
+	[TURN_ADDRFRAME] = {"in turn, addrframe", way_addrframe, true, TURN},
+};
 
 static struct {
 	double frame[NR_WAYS][ROUNDS], event[NR_WAYS][ROUNDS];
-} warm;
+} spent;
 
-/* Unwind the warm stacks in way @w until that took MIN_NS. */
-static void warm_round(struct contest *c, size_t w, size_t round)
+static const struct set *set_of(const struct contest *c, size_t w)
+{
+	return ways[w].in_turn ? &c->turn : &c->warm;
+}
+
+/* Unwind the stacks of way @w until that took MIN_NS. */
+static void one_round(struct contest *c, size_t w, size_t round)
 {
 	static uint64_t pcs[DWUNW_MAX_FRAMES];
+	const struct set *set = set_of(c, w);
 	size_t frames = 0, events = 0;
-	double start = now_ns(), spent;
+	double start = now_ns(), ns;
 
 	/* reading the clock takes as long as some stacks */
 	do {
-		for (size_t until = events + EVENTS_BETWEEN; events < until; events += c->nr_warm)
-			for (c->at = 0; c->at < c->nr_warm; c->at++)
-				frames += ways[w].unwind(c, &c->warm[c->at], pcs);
-		spent = now_ns() - start;
-	} while (spent < MIN_NS);
-	warm.frame[w][round] = spent / (double)frames;
-	warm.event[w][round] = spent / (double)events;
+		for (size_t until = events + EVENTS_BETWEEN; events < until; events += set->nr)
+			for (c->at = 0; c->at < set->nr; c->at++)
+				frames += ways[w].unwind(c, &set->all[c->at], pcs);
+		ns = now_ns() - start;
+	} while (ns < MIN_NS);
+	spent.frame[w][round] = ns / (double)frames;
+	spent.event[w][round] = ns / (double)events;
 }
 
-static void choose_warm(struct contest *c)
+/* Every @step th stack from number @from on, as many as are to be in the cache. */
+static void choose(struct set *set, const struct recorded_trace *t, size_t from, size_t step)
 {
-	size_t bytes = 0, step = c->trace->nr / WARM_STACKS + 1;
+	size_t bytes = 0;
 
-	c->nr_warm = 0;
-	for (size_t i = 0; i < c->trace->nr && c->nr_warm < WARM_STACKS; i += step) {
-		bytes += c->trace->all[i].stack.len;
-		if (bytes > WARM_BYTES && c->nr_warm)
+	set->nr = 0;
+	for (size_t i = from; i < t->nr && set->nr < WARM_STACKS; i += step) {
+		bytes += t->all[i].stack.len;
+		if (bytes > WARM_BYTES && set->nr)
 			break;
-		memcpy(c->slices[c->nr_warm], c->trace->all[i].stack.bytes,
-		       c->trace->all[i].stack.len < DWUNW_CAPTURE_SLICE ? c->trace->all[i].stack.len
-									: DWUNW_CAPTURE_SLICE);
-		c->warm[c->nr_warm++] = c->trace->all[i];
+		set->all[set->nr++] = t->all[i];
 	}
 }
 
-/* The share of warm stacks of which way @w finds the frames that we find. */
+static void choose_slices(struct contest *c)
+{
+	for (size_t i = 0; i < c->warm.nr; i++) {
+		const struct dwunw_stack *stack = &c->warm.all[i].stack;
+
+		memcpy(c->slices[i], stack->bytes,
+		       stack->len < DWUNW_CAPTURE_SLICE ? stack->len : DWUNW_CAPTURE_SLICE);
+	}
+}
+
+/* The first stack of each thread follows on the last of the round before. */
+static void forget_what_was_before(struct set *set)
+{
+	for (size_t i = 0; i < set->nr; i++) {
+		size_t first = 0;
+
+		while (set->all[first].history != set->all[i].history)
+			first++;
+		if (first == i)
+			set->all[i].unchanged_from = UINT64_MAX;
+	}
+}
+
+/* The share of its stacks of which way @w finds the frames that we find. */
 static double share_equal(struct contest *c, size_t w)
 {
 	static struct dwunw_frame frames[DWUNW_MAX_FRAMES];
 	static uint64_t pcs[DWUNW_MAX_FRAMES];
+	const struct set *set = set_of(c, w);
 	size_t equal = 0;
 
-	for (size_t i = 0; i < c->nr_warm; i++) {
-		const struct recorded *r = &c->warm[i];
-		uint32_t id = capture(r, &r->stack, &r->regs, 0).id;
+	for (size_t i = 0; i < set->nr; i++) {
+		const struct recorded *r = &set->all[i];
+		uint32_t id = recorded_capture(r, &r->stack, &r->regs, 0).id;
 		size_t nr = dwunw_stack_frames(c->trace->dw, id, frames, DWUNW_MAX_FRAMES),
 		       same = 0;
 
@@ -164,7 +195,7 @@ static double share_equal(struct contest *c, size_t w)
 				same++;
 		equal += same == nr;
 	}
-	return 100.0 * (double)equal / (double)c->nr_warm;
+	return 100.0 * (double)equal / (double)set->nr;
 }
 
 /* All ways must come to the same id, over the whole trace, also with a history. */
@@ -172,12 +203,10 @@ static void check_all(struct recorded_trace *t)
 {
 	for (size_t i = 0; i < t->nr; i++) {
 		const struct recorded *r = &t->all[i];
-		struct dwunw_sample sample = recorded_sample(r);
-		struct dwunw_result result;
-		uint32_t full = capture(r, &r->stack, &r->regs, DWUNW_SAMPLE_FULL).id;
+		uint32_t full = recorded_capture(r, &r->stack, &r->regs, DWUNW_SAMPLE_FULL).id;
 
-		if (dwunw_capture(r->space, &sample, NULL, 0, &result) || result.id != full ||
-		    capture(r, &r->stack, &r->regs, 0).id != full) {
+		if (recorded_capture_next(r, r->unchanged_from).id != full ||
+		    recorded_capture(r, &r->stack, &r->regs, 0).id != full) {
 			fprintf(stderr, "unwind: stack %zu comes out in two ways\n", i);
 			exit(1);
 		}
@@ -196,7 +225,7 @@ static void note_modules(struct opponents_map *map, const struct recorded_trace 
 
 	for (size_t i = 0; i < t->nr; i++) {
 		const struct recorded *r = &t->all[i];
-		uint32_t id = capture(r, &r->stack, &r->regs, 0).id;
+		uint32_t id = recorded_capture(r, &r->stack, &r->regs, 0).id;
 		size_t nr = dwunw_stack_frames(t->dw, id, frames, DWUNW_MAX_FRAMES);
 
 		for (size_t f = 0; f < nr; f++) {
@@ -220,114 +249,20 @@ static void note_modules(struct opponents_map *map, const struct recorded_trace 
 	}
 }
 
-/* ns a frame over every other stack, the ones between being known. */
-static double cold_round(struct recorded_trace *t)
+static void print_ways(struct contest *c)
 {
-	size_t frames = 0;
-	double start;
-
-	for (size_t i = 0; i < t->nr; i += 2)
-		capture(&t->all[i], &t->all[i].stack, &t->all[i].regs, 0);
-	evict();
-	start = now_ns();
-	for (size_t i = 1; i < t->nr; i += 2)
-		frames += capture(&t->all[i], &t->all[i].stack, &t->all[i].regs, 0).nr_frames;
-	return (now_ns() - start) / (double)frames;
-}
-
-struct in_turn {
-	double ns_frame[COLD_ROUNDS], ns_event[COLD_ROUNDS], taken;
-};
-
-static void turn_round(struct recorded_trace *t, struct in_turn *turn, size_t round)
-{
-	size_t frames = 0, taken = 0;
-	double start;
-
-	evict();
-	start = now_ns();
-	for (size_t i = 0; i < t->nr; i++) {
-		const struct recorded *r = &t->all[i];
-		struct dwunw_sample sample = recorded_sample(r);
-		struct dwunw_result result;
-
-		if (dwunw_capture(r->space, &sample, NULL, 0, &result))
-			exit(1);
-		frames += result.nr_frames;
-		taken += result.nr_taken_over;
-	}
-	start = now_ns() - start;
-	turn->ns_frame[round] = start / (double)frames;
-	turn->ns_event[round] = start / (double)t->nr;
-	turn->taken = 100.0 * (double)taken / (double)frames;
-}
-
-struct new_pcs {
-	double first[COLD_ROUNDS], other[COLD_ROUNDS]; /* ns each */
-	size_t nr, nr_files;
-};
-
-/* Have a look at @place alone: its caller is above the bytes at hand. */
-static void look_at(const struct recorded *r, const struct dwunw_place *place)
-{
-	static const uint8_t bytes[8];
-	const struct dwunw_stack stack = {0x7ffd00000000, bytes, sizeof(bytes)};
-	struct dwunw_regset regs = {.known = (1u << DWUNW_MAX_ARCH_REGS) - 1,
-				    .reg[DWUNW_X86_64_RIP] = place->pc,
-				    .reg[DWUNW_X86_64_RBP] = stack.addr,
-				    .reg[DWUNW_X86_64_RSP] = stack.addr};
-
-	if (place->flags & DWUNW_FRAME_FLAG_RETURN)
-		regs.flags = DWUNW_EVENT_RETURN_ADDRESS;
-	capture(r, &stack, &regs, 0);
-}
-
-/* Look at all places of @known in @fresh, which has seen none: one of each file, then the others.
- */
-static void new_pc_round(const struct recorded_trace *known, const struct recorded_trace *fresh,
-			 struct new_pcs *n, size_t round)
-{
-	const struct dwunw_places *places = &dwunw_stacks(known->dw)->places;
-	const struct recorded *r = &fresh->all[fresh->nr - 1];
-	bool seen[1024] = {false}, *other = calloc(places->nr, sizeof(*other));
-	double start = now_ns();
-
-	n->nr = n->nr_files = 0;
-	for (uint32_t i = 1; i < places->nr; i++) {
-		uint32_t module = places->all[i].module;
-
-		if (module >= 1024 || seen[module]) {
-			other[i] = module < 1024;
-			continue;
-		}
-		seen[module] = true;
-		look_at(r, &places->all[i]);
-		n->nr_files++;
-	}
-	n->first[round] = (now_ns() - start) / (double)n->nr_files;
-	start = now_ns();
-	for (uint32_t i = 1; i < places->nr; i++) {
-		if (!other[i])
-			continue;
-		look_at(r, &places->all[i]);
-		n->nr++;
-	}
-	n->other[round] = (now_ns() - start) / (double)n->nr;
-	free(other);
-}
-
-static void print_warm(struct contest *c)
-{
-	double ours = median(warm.frame[FAST], ROUNDS);
-
 	for (size_t w = 0; w < NR_WAYS; w++) {
-		double frame = median(warm.frame[w], ROUNDS), event = median(warm.event[w], ROUNDS);
+		double ratio[ROUNDS], frame[ROUNDS], event[ROUNDS];
 
-		printf("  %-20s %8.2f ns a frame %8.1f M frames/s %10.0f ns a stack", ways[w].name,
-		       frame, 1e3 / frame, event);
-		if (w > SLICE)
-			printf("   x %.1f", frame / ours);
-		if (w >= ADDRFRAME)
+		memcpy(frame, spent.frame[w], sizeof(frame));
+		memcpy(event, spent.event[w], sizeof(event));
+		for (size_t round = 0; round < ROUNDS; round++)
+			ratio[round] = frame[round] / spent.frame[ways[w].rival][round];
+		printf("  %-24s %8.2f ns a frame %8.1f M frames/s %8.0f ns a stack", ways[w].name,
+		       median(frame, ROUNDS), 1e3 / median(frame, ROUNDS), median(event, ROUNDS));
+		if (ways[w].rival != (int)w)
+			printf("   x %.1f", median(ratio, ROUNDS));
+		if (ways[w].unwind == way_addrframe || ways[w].unwind == way_dwfl)
 			printf(", %.1f %% of stacks equal", share_equal(c, w));
 		printf("\n");
 	}
@@ -338,39 +273,22 @@ static void measure(const char *path)
 	static struct opponents_map map;
 	struct recorded_trace trace = recorded_trace_read(path, TRACE_BYTES);
 	static struct contest contest;
-	double cold[COLD_ROUNDS];
-	struct in_turn turn;
-	struct new_pcs pcs;
 
 	contest.trace = &trace;
 	check_all(&trace);
 	map.nr = 0;
 	note_modules(&map, &trace);
 	contest.opponent = opponent_new(map.modules, map.nr);
-	choose_warm(&contest);
+	choose(&contest.warm, &trace, 0, trace.nr / WARM_STACKS + 1);
+	choose_slices(&contest);
+	choose(&contest.turn, &trace, trace.nr / 2, 1);
+	forget_what_was_before(&contest.turn);
 	for (size_t turn = 0; turn < ROUNDS * NR_WAYS; turn++)
-		warm_round(&contest, turn % NR_WAYS, turn / NR_WAYS);
-	for (size_t round = 0; round < COLD_ROUNDS; round++) {
-		struct recorded_trace fresh = recorded_trace_read(path, TRACE_BYTES);
-
-		new_pc_round(&trace, &fresh, &pcs, round);
-		cold[round] = cold_round(&fresh);
-		turn_round(&fresh, &turn, round);
-		recorded_trace_release(&fresh);
-	}
-	printf("%s: %zu stacks (%zu warm), %" PRIu32 " nodes\n", path, trace.nr, contest.nr_warm,
-	       dwunw_stack_limit(trace.dw));
-	print_warm(&contest);
-	printf("  %-20s %8.2f ns a frame %8.1f M frames/s\n", "cold, never seen",
-	       median(cold, COLD_ROUNDS), 1e3 / median(cold, COLD_ROUNDS));
-	printf("  %-20s %8.2f ns a frame %8.1f M frames/s %10.0f ns a stack, %.1f %% of frames "
-	       "taken over\n",
-	       "cold, with history", median(turn.ns_frame, COLD_ROUNDS),
-	       1e3 / median(turn.ns_frame, COLD_ROUNDS), median(turn.ns_event, COLD_ROUNDS),
-	       turn.taken);
-	printf("  a new pc %.0f ns (of %zu; the first of each of %zu files %.0f ns)\n",
-	       median(pcs.other, COLD_ROUNDS), pcs.nr, pcs.nr_files,
-	       median(pcs.first, COLD_ROUNDS));
+		one_round(&contest, turn % NR_WAYS, turn / NR_WAYS);
+	printf("%s: %zu stacks (%zu warm, %zu in turn), %" PRIu32 " nodes\n", path, trace.nr,
+	       contest.warm.nr, contest.turn.nr, dwunw_stack_limit(trace.dw));
+	print_ways(&contest);
+	measure_cold(path, TRACE_BYTES, &trace);
 	opponent_free(contest.opponent);
 	recorded_trace_release(&trace);
 }

@@ -97,3 +97,32 @@ void recorded_trace_release(struct recorded_trace *t)
 	free(t->keep);
 	free(t->all);
 }
+
+struct dwunw_result recorded_capture(const struct recorded *r, const struct dwunw_stack *stack,
+				     const struct dwunw_regset *regs, uint32_t flags)
+{
+	struct dwunw_sample sample = {.regs = regs,
+				      .stack = stack,
+				      .stale_from = UINT64_MAX,
+				      .unchanged_from = UINT64_MAX,
+				      .flags = flags};
+	struct dwunw_result result;
+
+	if (dwunw_capture(r->space, &sample, NULL, 0, &result))
+		exit(1);
+	return result;
+}
+
+struct dwunw_result recorded_capture_next(const struct recorded *r, uint64_t unchanged_from)
+{
+	struct dwunw_sample sample = {.regs = &r->regs,
+				      .stack = &r->stack,
+				      .stale_from = UINT64_MAX,
+				      .history = r->history,
+				      .unchanged_from = unchanged_from};
+	struct dwunw_result result;
+
+	if (dwunw_capture(r->space, &sample, NULL, 0, &result))
+		exit(1);
+	return result;
+}

@@ -29,4 +29,12 @@ struct recorded_trace recorded_trace_read(const char *path, size_t max_bytes);
 
 void recorded_trace_release(struct recorded_trace *trace);
 
+/* Unwind @stack from @regs as it is, in the space of @r, without its history. */
+struct dwunw_result recorded_capture(const struct recorded *r, const struct dwunw_stack *stack,
+				     const struct dwunw_regset *regs, uint32_t flags);
+
+/* Unwind @r as the report does: with the history of its thread, of whose stack all from
+ * @unchanged_from on is as it was. */
+struct dwunw_result recorded_capture_next(const struct recorded *r, uint64_t unchanged_from);
+
 #endif

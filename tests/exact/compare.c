@@ -54,13 +54,20 @@ struct finding {
 	enum dwunw_status status;
 };
 
+static bool is_within(const struct exact_sample *s, const struct exact_frame *f)
+{
+	return f->sp - s->stack_addr <= s->stack_len;
+}
+
 /* A frame is found by the bytes below its sp, but one that a signal interrupted by the registers
- * that the kernel put on the handler's stack. */
+ * that the kernel put on the handler's stack.  The sp that libgcc tells of one that longjmp() is
+ * about to go to is the address of the buffer; that of its caller is one again. */
 static bool covers(const struct answer *a, uint32_t frame)
 {
 	const struct exact_frame *f = &a->frame[frame];
 
-	return f->interrupted || f->sp - a->sample->stack_addr <= a->sample->stack_len;
+	return f->interrupted || is_within(a->sample, f) ||
+	       (frame + 1 < a->sample->nr_frames && is_within(a->sample, f + 1));
 }
 
 static struct answer answer_read(const struct exact_sample *s)
@@ -100,15 +107,24 @@ static void unwind(struct dwunw_space *space, const struct answer *a, struct fin
 		errx(2, "a stack comes out in two ways");
 }
 
+/* Code that nothing called, such as makecontext() puts below a coroutine, is where we say that a
+ * stack is complete, and no return address; to libgcc it is one without information. */
+static bool is_uncalled(const struct answer *a, const struct finding *f, uint32_t i)
+{
+	return !a->ended && i + 1 == a->nr && i + 1 == f->nr && f->status == DWUNW_STATUS_ENDED &&
+	       !f->frame[i].flags;
+}
+
 /* Frame 0 is the sampler's own function: its pc moves on between the saving and libgcc. */
 static bool frame_equal(const struct answer *a, const struct finding *f, uint32_t i)
 {
 	const uint32_t called = DWUNW_FRAME_FLAG_RETURN | DWUNW_FRAME_FLAG_SIGNAL;
 
-	return i < f->nr && i < a->nr &&
-	       (!i || (f->frame[i].pc == a->frame[i].pc &&
-		       (f->frame[i].flags & called ? !a->frame[i].interrupted
-						   : a->frame[i].interrupted)));
+	if (i >= f->nr || i >= a->nr)
+		return false;
+	return !i || (f->frame[i].pc == a->frame[i].pc &&
+		      (!(f->frame[i].flags & called) == !!a->frame[i].interrupted ||
+		       is_uncalled(a, f, i)));
 }
 
 static bool status_right(const struct answer *a, const struct finding *f)

@@ -1,0 +1,78 @@
+/* dwunw_symbol.h - part of dwunw.h: names of frames */
+#ifndef DWUNW_PART_SYMBOL_H
+#define DWUNW_PART_SYMBOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dwunw_capture.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Add @dir (as /usr/lib/debug, holding .build-id/xx/yyyy.debug) to the directories where files with
+ * debug information are looked for, after those added before.  /usr/lib/debug is not implied.
+ * @dir is copied.  Returns 0 or -ENOMEM. */
+int dwunw_debug_dir_add(struct dwunw *dw, const char *dir);
+
+/* Fetches the file with debug information whose GNU build-id is the @len bytes at @build_id, be it
+ * over the network.  Returns its path, to be released with free(), or NULL when there is none. */
+typedef char *dwunw_debug_fetch(void *arg, const uint8_t *build_id, size_t len);
+
+/* Have @fetch, called with @arg, asked for debug information that is found nowhere else; NULL: ask
+ * nobody, as at first.  The library itself never uses the network. */
+void dwunw_debug_fetch_set(struct dwunw *dw, dwunw_debug_fetch *fetch, void *arg);
+
+/* A function that the compiler inlined where the place is.  Strings are valid until dwunw_free().
+ */
+struct dwunw_inline {
+	const char *function; /* demangled; NULL when not known */
+	const char *file;     /* where in this function the place is, or where in it the function */
+	uint32_t line;	      /* was called that is inlined in turn; as in struct dwunw_symbol */
+};
+
+/* The name of a place in the code.  Strings are valid until dwunw_free().  File and line are those
+ * in the function named: of code that was inlined into it, those of the call. */
+struct dwunw_symbol {
+	const char *function; /* demangled, 4096 bytes at most; NULL when no symbol covers the place
+			       */
+	uint64_t offset;      /* bytes from the function's start to frame->addr */
+	const char *file;     /* source file as the compiler was given it; NULL when not known */
+	uint32_t line;	      /* from 1; 0 when not known */
+	const struct dwunw_inline *inlined; /* innermost first; valid until dwunw_free() */
+	size_t nr_inlined;		    /* mostly 0 */
+};
+
+/*
+ * Name @nr_frames frames; out[i] belongs to frames[i].  A frame with DWUNW_FRAME_FLAG_RETURN is
+ * looked up one byte earlier, so that the line is that of the call.  What is not known stays NULL
+ * or 0. Returns 0 or -ENOMEM.
+ */
+int dwunw_symbol_resolve_batch(struct dwunw *dw, const struct dwunw_frame *frames, size_t nr_frames,
+			       struct dwunw_symbol *out);
+
+/* What stood in the way of better names in a module. */
+enum dwunw_note {
+	/* it has debug information that cannot be read: damaged, or compressed in an unknown way */
+	DWUNW_NOTE_UNREADABLE = 1 << 0,
+	/* the file to which dwz moved a part of the debug information was not found */
+	DWUNW_NOTE_NO_ALT = 1 << 1,
+	/* inlined calls are in .dwo files, which are not read */
+	DWUNW_NOTE_SPLIT = 1 << 2,
+	/* its .gnu_debugdata, the symbols of a stripped file, cannot be read */
+	DWUNW_NOTE_BAD_MINIDEBUG = 1 << 3,
+};
+
+/* Bits of enum dwunw_note for @module, by the names that were asked for so far; 0 for a module that
+ * is not known. */
+uint32_t dwunw_module_notes(const struct dwunw *dw, uint32_t module);
+
+/* Static text for one bit: "debug information that cannot be read", ... */
+const char *dwunw_note_text(enum dwunw_note note);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
