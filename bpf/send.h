@@ -2,6 +2,7 @@
 #ifndef MLEAK_BPF_SEND_H
 #define MLEAK_BPF_SEND_H
 
+#include "bpf/filter.h"
 #include "bpf/ring.h"
 #include "bpf/stack.h"
 #include "bpf/state.h"
@@ -34,6 +35,7 @@ static __always_inline void record_unmap(struct thread_state *st, __u64 addr, __
 {
 	struct event_small *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 
+	filter_unmap(st, addr, size);
 	if (!e) {
 		count(&drops.unmap);
 		return;

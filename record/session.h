@@ -50,6 +50,7 @@ struct session {
 
 struct session_opts {
 	struct allocator_opts allocators;
+	struct filter_opts filters;
 	enum probe_link link;
 	uint32_t stack_limit; /* bytes */
 	uint32_t ring_size;   /* bytes, a power of two pages */
@@ -104,6 +105,9 @@ bool session_is_quiet(const struct session *s);
 
 /* Say why, once. */
 void session_explain_quiet(struct session *s);
+
+/* Record all threads from now on. */
+void session_record_all_threads(struct session *s);
 
 /* Put onto the file what has come so far. */
 void session_flush(struct session *s);
