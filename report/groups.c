@@ -67,10 +67,10 @@ static struct group *group_of(struct groups *g, const char *name)
 	return &g->all[number - 1];
 }
 
-static void add(struct live_amount *sum, uint64_t blocks, uint64_t bytes)
+static void add(struct live_amount *sum, struct live_amount more)
 {
-	sum->blocks += blocks;
-	sum->bytes += bytes;
+	sum->blocks += more.blocks;
+	sum->bytes += more.bytes;
 }
 
 static const char *key_of_place(enum group_key key, const struct place *place)
@@ -99,10 +99,10 @@ static int add_stack(struct groups *g, size_t i)
 		if (!group)
 			return -ENOMEM;
 		if (!at)
-			add(&group->own, stack->blocks, stack->bytes);
+			add(&group->own, (struct live_amount){stack->blocks, stack->bytes});
 		if (group->counted == i + 1)
 			continue; /* a recursion */
-		add(&group->with_callees, stack->blocks, stack->bytes);
+		add(&group->with_callees, (struct live_amount){stack->blocks, stack->bytes});
 		group->counted = i + 1;
 	}
 	return 0;
@@ -171,7 +171,7 @@ static void add_block(void *arg, const struct live_block *block)
 		return;
 	}
 	group->order = order;
-	add(&group->own, 1, block->size);
+	add(&group->own, sampling_amount(block));
 }
 
 static int compare(const void *a, const void *b, void *arg)

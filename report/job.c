@@ -8,6 +8,7 @@
 
 #include "mleak.h"
 #include "report/heaptrack_events.h"
+#include "report/print_filters.h"
 #include "report/spaces.h"
 #include "report/text.h"
 
@@ -119,6 +120,15 @@ static void warn_of_losses(const char *path, const struct leaks *leaks)
 			 suspect.blocks, path, suspect.bytes);
 }
 
+/* Likewise. */
+static void warn_of_sample(const char *path, const struct mlk_meta *meta)
+{
+	char how[SAMPLE_TEXT_MAX];
+
+	if (print_filters_sample(how, meta))
+		log_warn("'%s' holds %s: all bytes are estimates", path, how);
+}
+
 /* Say of each module what stood in the way of its names. */
 static void warn_of_names(const struct dwunw *dw)
 {
@@ -174,6 +184,19 @@ int job_explain_read(const struct job *job, int err)
 	log_error("cannot read '%s' at byte %" PRIu64 ": %s", job->shown,
 		  mlk_reader_offset(job->trace), mlk_strerror(err));
 	return err == -ENOMEM ? EXIT_FAILED : EXIT_USAGE;
+}
+
+/* The lines of heaptrack's format are single allocations, without a weight. */
+static bool can_sample(const struct job *job)
+{
+	char how[SAMPLE_TEXT_MAX];
+
+	if (job->opts->format != FORMAT_HEAPTRACK ||
+	    !print_filters_sample(how, mlk_reader_meta(job->trace)))
+		return true;
+	log_error("'%s' holds %s, which --format=heaptrack cannot tell; take pprof or json",
+		  job->shown, how);
+	return false;
 }
 
 static int collect(struct job *job)
@@ -247,7 +270,9 @@ static bool has_process(const struct job *job)
 
 int job_collect(struct job *job)
 {
-	int status = job->opts->suppressions ? load_suppressions(job) : EXIT_OK;
+	int status = !can_sample(job)	       ? EXIT_USAGE
+		     : job->opts->suppressions ? load_suppressions(job)
+					       : EXIT_OK;
 
 	if (status == EXIT_OK)
 		status = collect(job);
@@ -258,8 +283,10 @@ int job_collect(struct job *job)
 	warn_of_damage(job->shown, leaks_condition(job->leaks),
 		       mlk_reader_meta(job->trace)->start_ns);
 	warn_of_limits(job->shown, job->leaks);
-	if (job->opts->format != FORMAT_TREE)
+	if (job->opts->format != FORMAT_TREE) {
 		warn_of_losses(job->shown, job->leaks);
+		warn_of_sample(job->shown, mlk_reader_meta(job->trace));
+	}
 	return EXIT_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "report/figures.h"
 #include "report/histories.h"
 #include "report/previous.h"
+#include "report/sampling.h"
 #include "report/spaces.h"
 #include "report/suspect.h"
 
@@ -29,6 +30,7 @@ struct leaks {
 	struct chosen chosen;
 	struct live_watch watch; /* of the caller */
 	struct mlk_condition condition;
+	struct sampling_error error;
 	uint64_t status_counts[DWUNW_STATUS_NR];
 	char *comm;
 	const char **missing; /* paths */
@@ -54,6 +56,10 @@ static void merge_condition(struct mlk_condition *all, const struct mlk_conditio
 	keep_larger(&all->end_ns, pass->end_ns);
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
 		keep_larger(&all->losses.count[kind], pass->losses.count[kind]);
+	for (int kind = 0; kind < MLK_SKIP_NR; kind++) {
+		keep_larger(&all->losses.skipped[kind], pass->losses.skipped[kind]);
+		keep_larger(&all->losses.skipped_bytes[kind], pass->losses.skipped_bytes[kind]);
+	}
 	if (pass->ended) {
 		all->ended = true;
 		all->reason = pass->reason;
@@ -255,14 +261,16 @@ static void count_outstanding(void *arg, const struct live_block *block)
 {
 	struct leaks *leaks = arg;
 	struct stack *stack = stacks_get(leaks->stacks, block->stack);
+	struct live_amount amount = sampling_amount(block);
 
-	stack->bytes += block->size;
-	stack->blocks++;
+	stack->bytes += amount.bytes;
+	stack->blocks += amount.blocks;
+	sampling_error_add(&leaks->error, block);
 	if (!suspect_is(&leaks->suspect, block))
 		return;
-	stack->suspects++;
-	leaks->suspects.blocks++;
-	leaks->suspects.bytes += block->size;
+	stack->suspects += amount.blocks;
+	leaks->suspects.blocks += amount.blocks;
+	leaks->suspects.bytes += amount.bytes;
 }
 
 /* Find the end of the recording before it is replayed, and what is chosen. */
@@ -320,6 +328,7 @@ static void note_change(void *arg, const struct live_change *change)
 
 static int start(struct leaks *leaks, const struct leaks_opts *opts)
 {
+	struct sampling sampling = sampling_of(mlk_reader_meta(leaks->trace));
 	int err = dwunw_new(&leaks->dw);
 
 	if (!err && opts->symfs)
@@ -338,6 +347,8 @@ static int start(struct leaks *leaks, const struct leaks_opts *opts)
 		err = previous_new(&leaks->previous);
 	if (!err)
 		err = live_new(&leaks->live);
+	if (!err)
+		live_set_sampling(leaks->live, &sampling);
 	if (!err)
 		err = processes_new(&leaks->processes);
 	if (!err)
@@ -373,6 +384,11 @@ int leaks_collect(struct leaks **out, struct mlk_reader *trace, const struct lea
 const struct live_totals *leaks_totals(const struct leaks *leaks)
 {
 	return live_totals(leaks->live);
+}
+
+const struct sampling_error *leaks_error(const struct leaks *leaks)
+{
+	return &leaks->error;
 }
 
 struct live_amount leaks_suspect(const struct leaks *leaks)

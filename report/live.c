@@ -15,6 +15,7 @@
 #include "report/array.h"
 #include "report/hash_index.h"
 #include "report/range_map.h"
+#include "report/sampling.h"
 
 #define PAGE_SIZE 4096u /* unmapping rounds up to it; x86-64 */
 
@@ -40,6 +41,7 @@ struct live {
 	struct live_totals totals;
 	struct live_watch watch;
 	const struct mlk_event *event; /* that is being taken in, for the watch */
+	struct sampling sampling;
 };
 
 int live_new(struct live **out)
@@ -50,6 +52,11 @@ int live_new(struct live **out)
 void live_watch(struct live *live, const struct live_watch *watch)
 {
 	live->watch = *watch;
+}
+
+void live_set_sampling(struct live *live, const struct sampling *sampling)
+{
+	live->sampling = *sampling;
 }
 
 /* by enum live_sum */
@@ -73,18 +80,28 @@ static void count(struct live *live, enum live_sum sum, const struct live_block 
 
 static void add(struct live *live, enum live_sum sum, const struct live_block *block)
 {
-	count(live, sum, block, (struct live_amount){1, block->size});
+	count(live, sum, block, sampling_amount(block));
 }
 
 static void subtract(struct live *live, enum live_sum sum, const struct live_block *block)
 {
-	count(live, sum, block, (struct live_amount){(uint64_t)-1, 0 - block->size});
+	struct live_amount less = sampling_amount(block);
+
+	count(live, sum, block, (struct live_amount){0 - less.blocks, 0 - less.bytes});
 }
 
-/* Only the bytes: the block as such lives on, or is counted elsewhere. */
+/* One more block of those that @block stands for, whose bytes were counted before. */
+static void add_block(struct live *live, enum live_sum sum, const struct live_block *block)
+{
+	count(live, sum, block, (struct live_amount){sampling_amount(block).blocks, 0});
+}
+
+/* Only the bytes if @block is a piece: the rest lives on, or is counted elsewhere. */
 static void add_part(struct live *live, enum live_sum sum, const struct live_block *block)
 {
-	count(live, sum, block, (struct live_amount){!block->part, block->size});
+	struct live_amount more = sampling_amount(block);
+
+	count(live, sum, block, (struct live_amount){block->part ? 0 : more.blocks, more.bytes});
 }
 
 static bool same_process(const void *things, uint32_t number, const void *key)
@@ -205,7 +222,7 @@ static int cut(struct live *live, struct process *process, uint64_t start, uint6
 	cut->size = (block_end < end ? block_end : end) - cut->addr;
 	cut->part = cut->size < block.size;
 	if (cut->addr > block.addr && block_end > end)
-		count(live, LIVE_ALLOCATED, &block, (struct live_amount){1, 0});
+		add_block(live, LIVE_ALLOCATED, &block);
 	err = put_piece(live, process, &block, block.addr, cut->addr);
 	if (!err)
 		err = put_piece(live, process, &block, end, block_end);
@@ -250,7 +267,7 @@ static int on_unmap(struct live *live, struct process *process, const struct mlk
 static int put_back(struct live *live, struct process *process, struct live_block *block)
 {
 	if (block->part)
-		count(live, LIVE_ALLOCATED, block, (struct live_amount){1, 0});
+		add_block(live, LIVE_ALLOCATED, block);
 	block->part = false;
 	return put_piece(live, process, block, block->addr, range_end(block));
 }
@@ -270,6 +287,7 @@ static int on_alloc(struct live *live, struct process *process, const struct mlk
 	};
 	struct live_block old;
 
+	sampling_weigh(&live->sampling, event, &block);
 	if (block.mapped)
 		return on_map(live, process, &block);
 	if (take(live, process, event->addr, &old))

@@ -2,6 +2,7 @@
 #include "mleak.h"
 #include "report/export.h"
 #include "report/json.h"
+#include "report/print_filters.h"
 
 #define SCHEMA_VERSION 1
 
@@ -48,7 +49,25 @@ static void put_totals(struct json *json, const struct export *export)
 	put_amount(json, "gone", totals->gone);
 	put_amount(json, "outstanding", totals->outstanding);
 	put_amount(json, "peak", leaks_peak(export->leaks));
+	put_amount(json, "suspect", leaks_suspect(export->leaks));
 	json_number(json, "unknown_frees", totals->unknown_frees);
+	json_number(json, "inherited_frees", totals->inherited_frees);
+	json_close(json, '}');
+}
+
+/* All amounts are estimates then. */
+static void put_sample(struct json *json, const struct export *export)
+{
+	const struct sampling_error *error = leaks_error(export->leaks);
+	char how[SAMPLE_TEXT_MAX];
+
+	if (!print_filters_sample(how, export->meta))
+		return;
+	json_open(json, "sample", '{');
+	json_text(json, "of", how);
+	put_amount(json, "standard_error",
+		   (struct live_amount){print_filters_error(error->blocks),
+					print_filters_error(error->bytes)});
 	json_close(json, '}');
 }
 
@@ -142,6 +161,7 @@ int print_json(FILE *out, const struct export *export)
 	json_text(&json, "mleak", MLEAK_VERSION);
 	put_trace(&json, export);
 	put_totals(&json, export);
+	put_sample(&json, export);
 	put_losses(&json, export);
 	put_completeness(&json, export->leaks);
 	put_frames(&json, export->places);

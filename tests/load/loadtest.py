@@ -57,7 +57,7 @@ class LoadCase(mleaktest.Case):
         mleak = self.start_mleak("record", "-o", trace, *options, "-p", str(target.pid))
         end = time.monotonic() + 20
         before, since, complete = 0, time.monotonic(), False
-        while not complete or time.monotonic() - since < 0.4:
+        while not complete or not os.path.exists(trace) or time.monotonic() - since < 0.4:
             if mleak.poll() is not None:
                 self.fail("mleak ended at once: %s" % (self.finish(mleak),))
             self.assertLess(time.monotonic(), end, "mleak attached nothing within 20 s")
