@@ -46,6 +46,18 @@ def probes(pid):
     return sorted(names)
 
 
+def is_complete(pid):
+    """Whether the notices of exec and the like, which come after all probes, are among the links."""
+    for fd in os.listdir("/proc/%d/fdinfo" % pid):
+        try:
+            with open("/proc/%d/fdinfo/%s" % (pid, fd)) as info:
+                if "raw_tracepoint" in info.read():
+                    return True
+        except OSError:
+            continue
+    return False
+
+
 @needs_bpf
 class AttachTest(Case):
     def attach(self, target, *options):
@@ -54,7 +66,7 @@ class AttachTest(Case):
         mleak = self.start_mleak("record", "-o", trace, *options, "-p", str(target.pid))
         end = time.monotonic() + 20
         before, since = [], time.monotonic()
-        while not before or time.monotonic() - since < 0.4:
+        while not is_complete(mleak.pid) or time.monotonic() - since < 0.4:
             if mleak.poll() is not None:
                 self.fail("mleak ended at once: %s" % (self.finish(mleak),))
             if time.monotonic() > end:
