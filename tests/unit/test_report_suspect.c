@@ -80,7 +80,7 @@ static struct live_amount suspects_of(struct trace *t, size_t damaged)
 	if (damaged)
 		t->bytes[damaged] ^= 1;
 	assert_int_equal(mlk_reader_open_mem(&reader, t->bytes, t->len), 0);
-	assert_int_equal(leaks_collect(&leaks, reader, NULL, 0), 0);
+	assert_int_equal(leaks_collect(&leaks, reader, &(struct leaks_opts){0}), 0);
 	found = leaks_suspect(leaks);
 	leaks_free(leaks);
 	mlk_reader_free(reader);
