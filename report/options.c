@@ -66,7 +66,7 @@ static const struct row {
 	 "with --format=csv, too"},
 	{"timeline", OPT_TIMELINE, NULL, "what was outstanding over time; with --format=csv, too"},
 	{"diff", OPT_DIFF, "BEFORE",
-	 "what is outstanding more, or less, than in the trace BEFORE; with\n--folded or "
+	 "what is outstanding more, or less, than in the trace BEFORE;\nwith --folded or "
 	 "--format=csv, too"},
 	{"cost", OPT_COST, "COST",
 	 "what --folded counts: outstanding (the default), allocated or peak\nbytes, or temporary "
