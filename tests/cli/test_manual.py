@@ -32,7 +32,7 @@ class ManualTest(Case):
             with self.subTest(command=command):
                 section = page_of(command).split(".SH OPTIONS\n")[1].split(".SH ")[0]
                 told = re.findall(r"^(?:\\fB-(\w)\\fR, )?\\fB--([\w-]+)\\fR", section, re.M)
-                self.assertGreater(len(told), 5)
+                self.assertGreater(len(told), 0)
                 self.assertEqual(told, self.helped(command))
 
     def test_no_page_names_an_option_that_is_none(self):
