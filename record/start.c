@@ -83,6 +83,8 @@ static void take_snapshot(struct session *s, const struct process *p)
 {
 	struct snapshot_cost cost;
 
+	/* Else no word of these stacks would pass for code. */
+	code_update(&s->code, &s->journal, s->all, s->nr);
 	journal_fail(&s->journal, snapshot_write(&p->target, s->journal.writer, &cost));
 	s->snapshot.threads += cost.threads;
 	s->snapshot.stopped_ns += cost.stopped_ns;
