@@ -29,11 +29,11 @@ LDLIBS      = -lbpf -ldw -lelf -lzstd -llzma -lz -liberty -lm -lpthread
 MODULES     = format unwind record report
 SRC         = mleak.c $(foreach m,$(MODULES),$(wildcard $(m)/*.c))
 OBJ         = $(SRC:%.c=$(O)/%.o)
-HEADERS     = mleak.h bpf/event.h $(foreach m,$(MODULES),$(wildcard $(m)/*.h))
+HEADERS     = mleak.h bpf/event.h $(foreach m,$(MODULES),$(wildcard $(m)/*.h)) $(wildcard record/preload/*.h)
 FUZZ        = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
 	      $(FUZZ:%=$(O)/tests/unit/test_fuzz_%)
-FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/*.h tests/oracle/*.[ch] \
+FORMATTED   = $(SRC) $(HEADERS) $(wildcard record/preload/*.c bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/*.h tests/oracle/*.[ch] \
 	      tests/exact/*.[ch] tests/bench/*.[ch] tests/tools/*.c tests/load/*.c samples/*.[ch] samples/*.cc)
 
 BENCH       = $(addprefix $(O)/tests/bench/,pair slices format_speed unwind cfi symbols cost_target cost_probes cost.bpf.o) $(O)/tests/bench/cxx
@@ -69,7 +69,7 @@ DEB       = $(DEB_BUILD) $(DEB_TEST)
 
 
 ## all: build mleak (the program is build/mleak)
-all: $(O)/mleak
+all: $(O)/mleak $(O)/libmleak-preload.so
 
 ## demo: install what is missing, build, record a leaking sample, show its leak tree and folded stacks
 demo: deps
@@ -258,6 +258,18 @@ $(O)/%.o: %.c
 
 $(O)/record/probes.o: $(O)/mleak.bpf.skel.h
 
+# What runs inside the programs that are recorded: never sanitized, always optimised, with no symbol
+# of its own that others could see.
+PRELOAD_SRC = $(wildcard record/preload/*.[cS])
+
+$(O)/libmleak-preload.so: $(PRELOAD_SRC) $(wildcard record/preload/*.h) bpf/event.h unwind/dwunw_event.h \
+		record/preload/exports.map
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(WERROR),-Werror) -I. -fPIC \
+		-fvisibility=hidden -fno-builtin-malloc -fcf-protection -shared -Wl,-z,defs -Wl,-z,now \
+		-Wl,--version-script=record/preload/exports.map -o $@ $(PRELOAD_SRC)
+
 # The hot loop keeps its registers apart: packed into vectors they wait for each other.
 $(O)/unwind/fast.o: ALL_CFLAGS += -fno-tree-slp-vectorize
 
@@ -392,6 +404,7 @@ install: all libdwunw
 	$(Q)install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR) $(DOCDIR))
 	$(Q)install -m 755 $(O)/mleak $(DESTDIR)$(BINDIR)
 	$(Q)install -m 644 $(O)/libdwunw.a $(O)/libdwunw.so.0 $(DESTDIR)$(LIBDIR)
+	$(Q)install -m 755 $(O)/libmleak-preload.so $(DESTDIR)$(LIBDIR)
 	$(Q)ln -sf libdwunw.so.0 $(DESTDIR)$(LIBDIR)/libdwunw.so
 	$(Q)install -m 644 $(O)/dwunw.pc $(DESTDIR)$(LIBDIR)/pkgconfig
 	$(Q)install -m 644 $(INSTALLED_HEADERS) $(DESTDIR)$(INCLUDEDIR)
@@ -400,7 +413,7 @@ install: all libdwunw
 ## uninstall: remove what install put there (the same PREFIX= and DESTDIR=)
 uninstall:
 	$(Q)rm -f $(DESTDIR)$(BINDIR)/mleak $(addprefix $(DESTDIR)$(LIBDIR)/,libdwunw.a libdwunw.so \
-		libdwunw.so.0 pkgconfig/dwunw.pc) \
+		libdwunw.so.0 libmleak-preload.so pkgconfig/dwunw.pc) \
 		$(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(notdir $(INSTALLED_HEADERS))) \
 		$(addprefix $(DESTDIR)$(DOCDIR)/,$(notdir $(INSTALLED_DOCS)))
 	$(Q)if [ -d $(DESTDIR)$(DOCDIR) ]; then rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DOCDIR); fi

@@ -13,6 +13,8 @@
 #include "record/loop.h"
 #include "record/options.h"
 #include "record/output.h"
+#include "record/preload_backend.h"
+#include "record/privilege.h"
 #include "record/progress.h"
 #include "record/session.h"
 #include "record/signals.h"
@@ -71,7 +73,9 @@ static int record(struct session *s, const struct record_opts *o, bool *released
 		output_close(&out);
 		return EXIT_RECORD_FAILED;
 	}
-	if (s->target.started)
+	if (s->preload)
+		preload_go(s->preload);
+	else if (s->target.started)
 		launch_release(s->target.pid);
 	*released = true;
 	reason = loop_run(s, &limits);
@@ -101,17 +105,31 @@ static int record_process(const struct record_opts *o)
 	return status;
 }
 
+/* Start the command, as its backend wants it.  Returns as launch_start(). */
+static int launch(struct session *s, const struct record_opts *o, pid_t *pid, int *ended)
+{
+	const struct preload_opts opts = {
+		.stack_limit = o->stack_limit, .ring_size = o->ring_size, .block_ns = o->block_ns};
+
+	if (o->dry_run || o->backend == BACKEND_BPF ||
+	    (o->backend == BACKEND_AUTO && privilege_for_bpf()))
+		return launch_start(o->argv, pid, ended);
+	if (preload_new(&s->preload, &opts))
+		return EXIT_RECORD_FAILED;
+	return preload_launch(s->preload, o->argv, pid, ended);
+}
+
 static int record_command(const struct record_opts *o)
 {
 	struct session s = {0};
 	bool released = false;
 	pid_t pid;
-	int ended, status = launch_start(o->argv, &pid, &ended);
+	int ended, status = launch(&s, o, &pid, &ended);
 
-	if (status == LAUNCH_ENDED)
-		return pass_on(ended);
-	if (status)
-		return status;
+	if (status) {
+		session_release(&s);
+		return status == LAUNCH_ENDED ? pass_on(ended) : status;
+	}
 	signals_block();
 	status = EXIT_RECORD_FAILED;
 	if (!target_open(&s.target, pid)) {

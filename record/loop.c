@@ -51,7 +51,7 @@ static void open_loop(struct loop *l)
 		s->err = -errno;
 		return;
 	}
-	watch(l, probes_fd(s->probes), SOURCE_RING);
+	watch(l, s->preload ? preload_fd(s->preload) : probes_fd(s->probes), SOURCE_RING);
 	watch(l, s->target.pidfd, SOURCE_TARGET);
 	watch(l, l->signals, SOURCE_SIGNAL);
 	for (int i = 0; s->sideband && (fd = sideband_fd(s->sideband, i)) >= 0; i++)

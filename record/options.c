@@ -13,6 +13,8 @@
 #include "format/trace.h"
 #include "mleak.h"
 
+#define BLOCK_NS 1000000000u /* how long a full ring holds a thread up, if not told */
+
 enum {
 	OPT_STACK_SIZE = 256,
 	OPT_UPROBES,
@@ -21,7 +23,10 @@ enum {
 	OPT_EMBED,
 	OPT_MAX_SIZE,
 	OPT_PREFIX,
-	OPT_DRY_RUN
+	OPT_DRY_RUN,
+	OPT_BACKEND,
+	OPT_ON_FULL,
+	OPT_RING_SIZE
 };
 
 static const struct option_help {
@@ -47,6 +52,14 @@ static const struct option_help {
 	{OPT_UPROBES, "uprobes", "KIND", "how to attach: auto, multi (Linux 6.6) or perf [auto]"},
 	{'O', "obj", "FILE", "probe the allocator of FILE too, which the process has mapped"},
 	{OPT_PREFIX, "prefix", "NAME", "probe functions whose names begin so too, as in je_malloc"},
+	{OPT_BACKEND, "backend", "KIND",
+	 "bpf, preload (no privileges, commands only), or auto: bpf where it is allowed [auto]"},
+	{OPT_ON_FULL, "on-full", "WHAT",
+	 "preload, when a thread's ring is full: drop, or block for at most 1 second, or "
+	 "block=TIME "
+	 "[block]"},
+	{OPT_RING_SIZE, "ring-size", "BYTES",
+	 "preload: bytes of each thread's ring, a power of two from 64K to 64M [1M]"},
 	{OPT_DRY_RUN, "dry-run", NULL, "show what would be probed, and where; record nothing"},
 	{'h', "help", NULL, "show this help"},
 };
@@ -60,7 +73,8 @@ void record_options_help(void)
 	     "Watches the allocations of a running process, or of a command from its first one "
 	     "on,\n"
 	     "and writes them to a trace. ^C, the target's end or --duration ends the recording.\n"
-	     "Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE.\n");
+	     "With eBPF it needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE; a command is\n"
+	     "recorded without them too, by a preloaded library.\n");
 	for (size_t i = 0; i < NR_OPTIONS; i++) {
 		char left[40];
 
@@ -198,6 +212,41 @@ static int parse_embed(const char *text, enum module_embed *embed)
 	return found < 0 ? found : 0;
 }
 
+static int parse_backend(const char *text, enum record_backend *backend)
+{
+	static const char *const names[] = {"auto", "bpf", "preload"};
+	int found = parse_name(text, names, 3, "backend");
+
+	*backend = found < 0 ? BACKEND_AUTO : (enum record_backend)found;
+	return found < 0 ? found : 0;
+}
+
+static int parse_on_full(const char *text, uint64_t *block_ns)
+{
+	*block_ns = 0;
+	if (!strcmp(text, "drop"))
+		return 0;
+	*block_ns = BLOCK_NS;
+	if (!strcmp(text, "block"))
+		return 0;
+	if (!strncmp(text, "block=", 6))
+		return parse_duration(text + 6, block_ns);
+	log_error("'%s' is nothing to do with a full ring: give drop, block or block=TIME", text);
+	return -EINVAL;
+}
+
+static int parse_ring_size(const char *text, uint32_t *bytes)
+{
+	uint64_t value;
+
+	if (parse_bytes(text, 64 << 20, &value) && value >= 64 << 10 && !(value & (value - 1))) {
+		*bytes = (uint32_t)value;
+		return 0;
+	}
+	log_error("'%s' is no ring size: give a power of two from 64K to 64M", text);
+	return -EINVAL;
+}
+
 static int parse_prefix(const char *text, const char **prefix)
 {
 	*prefix = text;
@@ -238,6 +287,12 @@ static int parse_one(struct record_opts *o, int key)
 		return 0;
 	case OPT_PREFIX:
 		return parse_prefix(optarg, &o->allocators.prefix);
+	case OPT_BACKEND:
+		return parse_backend(optarg, &o->backend);
+	case OPT_ON_FULL:
+		return parse_on_full(optarg, &o->block_ns);
+	case OPT_RING_SIZE:
+		return parse_ring_size(optarg, &o->ring_size);
 	case OPT_DRY_RUN:
 		o->dry_run = true;
 		return 0;
@@ -261,6 +316,11 @@ static void explain(int key, char **argv)
 
 static int check(const struct record_opts *o)
 {
+	if (o->pid && o->backend == BACKEND_PRELOAD) {
+		log_error("--backend preload cannot attach to a running process: start the command "
+			  "with it, or use eBPF as root");
+		return -EINVAL;
+	}
 	if (o->help || (o->pid != 0) != (o->argv != NULL))
 		return 0;
 	if (o->pid)
@@ -279,7 +339,8 @@ int record_options_parse(struct record_opts *o, int argc, char **argv)
 				  .stack_limit = MLK_MAX_STACK,
 				  .stack_mode = MLK_STACK_FILTERED,
 				  .embed = EMBED_SYMBOLS,
-				  .zstd_level = 1};
+				  .zstd_level = 1,
+				  .block_ns = BLOCK_NS};
 	for (size_t i = 0; i < NR_OPTIONS; i++)
 		longs[i] =
 			(struct option){.name = table[i].name,

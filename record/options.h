@@ -10,6 +10,12 @@
 #include "record/module.h"
 #include "record/probes.h"
 
+enum record_backend {
+	BACKEND_AUTO, /* BPF where it is allowed, else preload for a command */
+	BACKEND_BPF,
+	BACKEND_PRELOAD,
+};
+
 struct record_opts {
 	pid_t pid;   /* 0: a command is started */
 	char **argv; /* the command, NULL-terminated; NULL: pid */
@@ -22,7 +28,10 @@ struct record_opts {
 	int zstd_level;
 	uint64_t max_size; /* of the trace, bytes; 0: no limit */
 	struct allocator_opts allocators;
-	bool dry_run; /* show what would be probed, and end */
+	enum record_backend backend;
+	uint64_t block_ns;  /* preload: how long a full ring may hold a thread up; 0: not at all */
+	uint32_t ring_size; /* preload: bytes of each thread's ring; 0: the usual */
+	bool dry_run;	    /* show what would be probed, and end */
 	bool help;
 };
 

@@ -79,7 +79,7 @@ static void set_code(struct session *s)
 	static const struct mlk_mapping anything = {
 		.start = 1 << 16, .end = 1ull << 47, .perms = MLK_PERM_X, .path = ""};
 
-	if (s->sideband && !s->maps_missed)
+	if ((s->sideband || s->preload) && !s->maps_missed)
 		mlk_writer_set_code(s->writer, s->maps.v, s->maps.nr);
 	else
 		mlk_writer_set_code(s->writer, &anything, 1);
@@ -165,6 +165,8 @@ static void read_sideband(struct session *s)
  * all the time. */
 static void flush_maps(struct session *s)
 {
+	if (s->preload)
+		return; /* it is told at once, and in the order of events */
 	if (!s->sideband)
 		snapshot_maps(s, session_now_ns());
 	else if (s->maps_missed &&
@@ -326,10 +328,37 @@ static void follow_exec(struct session *s)
 	s->links_dead = false;
 }
 
+static bool read_maps_now(void *ctx, struct maps *maps)
+{
+	struct session *s = ctx;
+
+	if (maps_read(maps, s->target.task))
+		return false;
+	maps_keep_code(maps);
+	for (size_t i = 0; i < maps->nr; i++)
+		fail(s, modules_identify(&s->modules, &s->target, s->writer, &maps->v[i]));
+	return true;
+}
+
+static void on_maps(void *ctx, uint64_t time_ns, struct maps *maps)
+{
+	struct session *s = ctx;
+	struct maps before = s->maps;
+
+	s->maps = *maps;
+	*maps = before;
+	write_maps(s, time_ns);
+	set_code(s);
+}
+
 bool session_drain(struct session *s)
 {
 	bool drained;
 
+	if (s->preload) {
+		s->batch = 0;
+		return preload_consume(s->preload, s->end_ns != 0) != -EAGAIN;
+	}
 	read_sideband(s);
 	s->batch = 0;
 	drained = probes_consume(s->probes) != -EAGAIN;
@@ -345,7 +374,12 @@ bool session_is_quiet(const struct session *s)
 
 void session_explain_quiet(struct session *s)
 {
-	if (!s->quiet_told)
+	if (!s->quiet_told && s->preload)
+		log_warn("no event in process %d so far: it allocates nothing, or by an allocator "
+			 "of "
+			 "its own, which a preloaded library does not see",
+			 (int)s->target.pid);
+	else if (!s->quiet_told)
 		quiet_explain(&s->target, &s->allocators, s->cpu_ticks);
 	s->quiet_told = true;
 }
@@ -355,6 +389,8 @@ void session_losses(const struct session *s, struct mlk_losses *losses)
 	memset(losses, 0, sizeof(*losses));
 	if (s->probes)
 		probes_losses(s->probes, losses);
+	if (s->preload)
+		preload_losses(s->preload, losses);
 	losses->count[MLK_LOST_MAPS] += s->maps_lost;
 	losses->count[MLK_LOST_MODULE] += s->modules.unreadable;
 	losses->count[MLK_LOST_EXEC] += s->execs_lost;
@@ -400,7 +436,7 @@ static int write_meta(struct session *s, const struct session_opts *opts)
 		.exe = s->target.exe,
 		.comm = s->target.comm,
 		.recorder = "mleak " MLEAK_VERSION,
-		.backend = "bpf uprobes",
+		.backend = s->preload ? "preload" : "bpf uprobes",
 		.tgid = (uint64_t)s->target.pid,
 		.start_ns = clock_ns(CLOCK_MONOTONIC),
 		.realtime_ns = clock_ns(CLOCK_REALTIME),
@@ -440,6 +476,18 @@ static int attach(struct session *s, const struct session_opts *opts)
 	return err;
 }
 
+/* The events come from the library that the target was started with. */
+static int attach_preload(struct session *s)
+{
+	const struct preload_sink sink = {
+		.event = on_event, .read_maps = read_maps_now, .mapped = on_maps, .ctx = s};
+
+	s->maps_known_ns = UINT64_MAX;
+	s->cpu_ticks = quiet_cpu_ticks(&s->target);
+	preload_set_sink(s->preload, &sink);
+	return 0;
+}
+
 int session_start(struct session *s, const struct session_opts *opts)
 {
 	int err = write_meta(s, opts);
@@ -451,7 +499,7 @@ int session_start(struct session *s, const struct session_opts *opts)
 		log_error("cannot write the trace '%s': %s", opts->path, mlk_strerror(err));
 		return err;
 	}
-	err = sideband_open(&s->sideband, s->target.pid);
+	err = s->preload ? 0 : sideband_open(&s->sideband, s->target.pid);
 	if (err)
 		log_warn("cannot listen for new mappings (%s); they are looked for four times a "
 			 "second",
@@ -465,7 +513,7 @@ int session_start(struct session *s, const struct session_opts *opts)
 			log_error("cannot record process %d: it has ended", (int)s->target.pid);
 		return s->err ? s->err : -ESRCH;
 	}
-	return attach(s, opts);
+	return s->preload ? attach_preload(s) : attach(s, opts);
 }
 
 void session_finish(struct session *s, enum mlk_end reason)
@@ -473,7 +521,10 @@ void session_finish(struct session *s, enum mlk_end reason)
 	int err;
 
 	s->end_ns = session_now_ns();
-	probes_detach(s->probes);
+	if (s->preload)
+		preload_stop(s->preload);
+	else
+		probes_detach(s->probes);
 	s->detach_ns = session_now_ns() - s->end_ns;
 	while (!s->err && !session_drain(s))
 		;
@@ -491,6 +542,7 @@ void session_finish(struct session *s, enum mlk_end reason)
 void session_release(struct session *s)
 {
 	probes_free(s->probes);
+	preload_free(s->preload);
 	sideband_free(s->sideband);
 	mlk_writer_free(s->writer);
 	allocators_release(&s->allocators);

@@ -9,6 +9,7 @@
 #include "record/allocator.h"
 #include "record/maps.h"
 #include "record/modules.h"
+#include "record/preload_backend.h"
 #include "record/probes.h"
 #include "record/sideband.h"
 #include "record/target.h"
@@ -20,6 +21,7 @@ struct session {
 	struct sideband
 		*sideband; /* NULL: not allowed; mappings are then looked at from time to time */
 	struct probes *probes;
+	struct preload *preload; /* the events come from it, not from probes; NULL: from probes */
 	struct allocators allocators; /* that are probed */
 	struct allocator_opts allocator_opts;
 	struct maps maps;
