@@ -56,6 +56,7 @@ struct preload {
 	 * ended, in whatever way. */
 	pthread_t sleeper;
 	bool sleeps, ended;
+	bool stopped; /* by preload_stop() */
 };
 
 static int futex(uint32_t *word, int op, uint32_t value, const struct timespec *wait)
@@ -154,6 +155,8 @@ static int set_up(struct preload *p, const struct preload_opts *opts)
 	p->memory->stack_limit = opts->stack_limit;
 	p->memory->clock = p->clock.is_tsc ? PRELOAD_CLOCK_TSC : PRELOAD_CLOCK_MONOTONIC;
 	p->memory->block_ns = opts->block_ns;
+	p->memory->recorder_pid = (uint32_t)getpid();
+	p->memory->recorder_fd = (uint32_t)p->child.memory;
 	rings.memory = p->memory;
 	return shared_rings_new(&p->rings, &rings);
 }
@@ -192,7 +195,7 @@ static bool meet(struct preload *p, pid_t pid)
 	for (;;) {
 		uint32_t seen = __atomic_load_n(&p->memory->wake, __ATOMIC_ACQUIRE);
 
-		if (__atomic_load_n(&p->memory->hello, __ATOMIC_ACQUIRE) == (uint32_t)pid)
+		if (__atomic_load_n(&p->memory->hello, __ATOMIC_ACQUIRE))
 			return true;
 		memset(&info, 0, sizeof(info));
 		if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid)
@@ -226,6 +229,7 @@ int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended)
 	}
 	/* The library leaves when the recorder seems to be gone. */
 	shared_rings_set_target(p->rings, (uint32_t)*pid);
+	p->memory->target = (uint32_t)*pid;
 	if (meet(p, *pid))
 		return 0;
 	while (waitpid(*pid, ended, 0) < 0 && errno == EINTR)
@@ -338,6 +342,7 @@ void preload_stop(struct preload *p)
 {
 	struct timespec moment = {.tv_nsec = 2000000};
 
+	p->stopped = true;
 	__atomic_store_n(&p->memory->ended, 1, __ATOMIC_SEQ_CST);
 	wake(&p->memory->ended);
 	wake(&p->memory->maps_done);
@@ -345,9 +350,20 @@ void preload_stop(struct preload *p)
 	nanosleep(&moment, NULL);
 }
 
+/* Programs begun by exec in which the library did not come up; the last one
+ * may yet, until the end. */
+static uint64_t preload_execs_lost(const struct preload *p)
+{
+	uint32_t hellos = __atomic_load_n(&p->memory->hello, __ATOMIC_ACQUIRE);
+	uint32_t execs = __atomic_load_n(&p->memory->execs, __ATOMIC_ACQUIRE);
+
+	return p->stopped && hellos < execs + 1 ? execs + 1 - hellos : 0;
+}
+
 void preload_losses(const struct preload *p, struct mlk_losses *losses)
 {
 	shared_rings_losses(p->rings, losses);
+	losses->count[MLK_LOST_EXEC] += preload_execs_lost(p);
 	losses->count[MLK_LOST_MAPS] +=
 		p->maps_failed + __atomic_load_n(&p->memory->maps_unanswered, __ATOMIC_RELAXED);
 }

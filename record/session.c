@@ -242,7 +242,7 @@ static int take_small(struct session *s, const struct event_small *e, size_t siz
 		ev.size = ((const struct event_range *)e)->size;
 	}
 	s->frees += e->type == EVENT_FREE || e->type == EVENT_RELEASE;
-	if (e->type == EVENT_EXEC) {
+	if (e->type == EVENT_EXEC && !s->preload) {
 		judge_exec(s);
 		s->execed_ns = e->time_ns;
 		s->seen_since_exec = false;
@@ -332,6 +332,7 @@ static bool read_maps_now(void *ctx, struct maps *maps)
 {
 	struct session *s = ctx;
 
+	target_describe(&s->target); /* another program may have been started by exec */
 	if (maps_read(maps, s->target.task))
 		return false;
 	maps_keep_code(maps);

@@ -14,10 +14,11 @@
 #define MAX_BUSY_NS 5000000000u
 
 struct ring {
-	uint64_t tail, limit;	/* what lies between may be read */
-	uint64_t told_tail;	/* as the producer knows it */
-	uint64_t safe;		/* all events before this time are below limit */
-	uint32_t tid;		/* 0: nobody's */
+	uint64_t tail, limit; /* what lies between may be read */
+	uint64_t told_tail;   /* as the producer knows it */
+	uint64_t safe;	      /* all events before this time are below limit */
+	uint32_t tid;	      /* 0: nobody's */
+	uint32_t program;     /* which of those that the target ran, one after the other by exec */
 	uint64_t busy_since_ns; /* 0: not */
 	uint32_t len;		/* of the record at tail, which was copied; 0: none */
 	union {
@@ -102,6 +103,7 @@ static uint32_t least_bytes(uint8_t type)
 	case EVENT_FREE:
 	case EVENT_RELEASE:
 	case EVENT_RESTORE:
+	case EVENT_EXEC:
 		return PRELOAD_SMALL;
 	case EVENT_UNMAP:
 		return PRELOAD_SMALL + 8;
@@ -151,7 +153,7 @@ static bool fetch(struct shared_rings *rs, struct ring *r)
 }
 
 /* A thread has taken this ring. */
-static bool adopt(struct ring *r, uint32_t tid, uint32_t room)
+static bool adopt(struct ring *r, uint64_t owner, uint32_t room)
 {
 	if (!r->record)
 		r->record = malloc(room);
@@ -159,10 +161,17 @@ static bool adopt(struct ring *r, uint32_t tid, uint32_t room)
 		r->image = calloc(1, PRELOAD_WINDOW);
 	if (!r->record || !r->image)
 		return false;
-	r->tid = tid;
+	r->tid = (uint32_t)owner;
+	r->program = (uint32_t)(owner >> 32);
 	r->known = (struct preload_image){0, 0};
 	r->busy_since_ns = 0;
 	return true;
+}
+
+/* Did its thread run a program that another has followed? */
+static bool is_old(const struct shared_rings *rs, const struct ring *r)
+{
+	return r->program != __atomic_load_n(&rs->opts.memory->hello, __ATOMIC_ACQUIRE);
 }
 
 /* It was being written at the last look already: for too long? */
@@ -193,7 +202,7 @@ static void look_at(struct shared_rings *rs, struct ring *r, uint64_t calm)
 	r->limit = head;
 	if (!busy || moved)
 		r->busy_since_ns = 0;
-	if (busy && busy < calm && !is_left(r))
+	if (busy && busy < calm && !is_old(rs, r) && !is_left(r))
 		calm = busy;
 	if (calm > r->safe)
 		r->safe = calm;
@@ -206,11 +215,11 @@ uint64_t shared_rings_look(struct shared_rings *rs, uint64_t now, uint64_t margi
 	rs->nr_active = 0;
 	for (uint32_t i = 0; i < rs->opts.nr_rings; i++) {
 		struct ring *r = &rs->rings[i];
-		uint32_t tid = r->tid;
+		uint64_t owner = r->tid;
 
-		if (!tid)
-			tid = __atomic_load_n(&rs->opts.memory->rings[i].owner, __ATOMIC_ACQUIRE);
-		if (!tid || (!r->tid && !adopt(r, tid, record_room(rs))))
+		if (!owner)
+			owner = __atomic_load_n(&rs->opts.memory->rings[i].owner, __ATOMIC_ACQUIRE);
+		if (!(uint32_t)owner || (!r->tid && !adopt(r, owner, record_room(rs))))
 			continue;
 		look_at(rs, r, now - margin);
 		if (r->safe < safe)
@@ -389,7 +398,7 @@ void shared_rings_give_back(struct shared_rings *rs, bool (*is_gone)(uint32_t tg
 	for (uint32_t i = 0; i < rs->opts.nr_rings; i++) {
 		struct ring *r = &rs->rings[i];
 
-		if (!r->tid || r->len || !is_gone(rs->tgid, r->tid))
+		if (!r->tid || r->len || (!is_old(rs, r) && !is_gone(rs->tgid, r->tid)))
 			continue;
 		/* It may have written more before it ended. */
 		if (__atomic_load_n(&shared(rs, r)->head, __ATOMIC_ACQUIRE) != r->tail)

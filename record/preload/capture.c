@@ -84,6 +84,11 @@ static bool is_child(void)
 	return false;
 }
 
+bool preload_is_parent(void)
+{
+	return !self.vforked || !is_child();
+}
+
 static void find_stack(uint32_t tid)
 {
 	extern void *__libc_stack_end __attribute__((weak));
@@ -123,12 +128,13 @@ static struct lane *take_ring(struct preload_header *h, uint32_t tid)
 	uint32_t first = __atomic_load_n(&next_ring, __ATOMIC_RELAXED);
 
 	for (uint32_t n = 0; n < h->nr_rings; n++) {
-		uint32_t i = (first + n) % h->nr_rings, none = 0;
+		uint32_t i = (first + n) % h->nr_rings;
+		uint64_t none = 0, owner = (uint64_t)preload_program() << 32 | tid;
 		struct preload_ring *r = &h->rings[i];
 		long memory;
 
 		if (__atomic_load_n(&r->owner, __ATOMIC_RELAXED) ||
-		    !__atomic_compare_exchange_n(&r->owner, &none, tid, false, __ATOMIC_ACQ_REL,
+		    !__atomic_compare_exchange_n(&r->owner, &none, owner, false, __ATOMIC_ACQ_REL,
 						 __ATOMIC_RELAXED))
 			continue;
 		__atomic_store_n(&next_ring, i + 1, __ATOMIC_RELAXED);

@@ -40,6 +40,9 @@ struct real {
 	int (*munmap)(void *, size_t);
 	int (*mprotect)(void *, size_t, int);
 	void *(*vfork)(void);
+	int (*execve)(const char *, char *const *, char *const *);
+	int (*execvpe)(const char *, char *const *, char *const *);
+	int (*fexecve)(int, char *const *, char *const *);
 };
 
 extern struct real preload_real;
@@ -60,8 +63,15 @@ bool preload_modules_changed(void);
 /* The shared memory; NULL: nothing is recorded.  Zero in a child of fork(). */
 struct preload_header *preload_shared(void);
 
-/* The process that is recorded. */
+/* The process that is recorded; and which of its programs this is, from 1. */
 uint32_t preload_pid(void);
+uint32_t preload_program(void);
+
+/* False in a child of vfork(). */
+bool preload_is_parent(void);
+
+/* The path of this library. */
+const char *preload_library(void);
 
 /* An event of the call that @c made.  The mapping of new code is told of before. */
 void preload_alloc(enum event_func func, const void *addr, size_t size, const struct caller *c);

@@ -44,10 +44,10 @@ struct preload_ring {
 	uint64_t unused[1];
 	/* written by the recorder */
 	uint64_t tail; /* all before it was taken in */
-	/* A thread's id; 0: the ring is free.  The target sets it, the recorder clears it when
-	 * that thread has ended. */
-	uint32_t owner;
-	uint32_t unused_either;
+	/* 0: the ring is free; else a thread's id, and above it which of the target's programs it
+	 * runs (header.hello).  The target sets it, the recorder clears it when that thread has
+	 * ended. */
+	uint64_t owner;
 	uint64_t unused_recorder[6];
 };
 
@@ -58,11 +58,14 @@ enum preload_clock_kind { PRELOAD_CLOCK_TSC, PRELOAD_CLOCK_MONOTONIC };
 struct preload_header {
 	/* set before the target runs */
 	uint64_t magic, nonce;
-	uint32_t nr_rings, ring_size; /* bytes, a power of two */
-	uint32_t stack_limit;	      /* bytes */
-	uint32_t clock;		      /* enum preload_clock: of all times here */
-	uint64_t block_ns;	      /* how long a full ring may hold a thread up; 0: not at all */
-	uint64_t unused[2];
+	uint32_t nr_rings, ring_size;	    /* bytes, a power of two */
+	uint32_t stack_limit;		    /* bytes */
+	uint32_t clock;			    /* enum preload_clock: of all times here */
+	uint32_t target;		    /* process id; 0: not known yet */
+	uint32_t recorder_pid, recorder_fd; /* where the memory is found again after an exec */
+	uint32_t unused_start;
+	uint64_t block_ns; /* how long a full ring may hold a thread up; 0: not at all */
+	uint64_t unused[8];
 	/* written by the recorder; words the target sleeps on */
 	uint32_t go;	    /* the target may run */
 	uint32_t ended;	    /* nothing is recorded any more */
@@ -72,11 +75,11 @@ struct preload_header {
 	uint32_t unused_recorder[11];
 	/* written by the target */
 	uint32_t wake;		  /* the word the recorder sleeps on */
-	uint32_t hello;		  /* process id of the target when it has come up */
+	uint32_t hello;		  /* programs in which the library came up: one more by each exec */
 	uint32_t maps_asked;	  /* requests for a look at the mappings */
 	uint32_t maps_changed;	  /* the same, but nobody waits */
 	uint32_t maps_unanswered; /* requests that were waited for in vain */
-	uint32_t unused_target;
+	uint32_t execs;		  /* programs that were to begin by exec */
 	uint64_t lost[PRELOAD_NR_LOST]; /* by threads that have no ring */
 	uint64_t unused_end[8];
 	struct preload_ring rings[];
@@ -101,7 +104,7 @@ struct preload_record {
 	uint16_t nr_slices;
 	uint64_t time;
 	uint64_t addr;
-	/* EVENT_FREE, RELEASE and RESTORE end here */
+	/* EVENT_FREE, RELEASE, RESTORE and EXEC end here */
 	uint64_t size;
 	/* EVENT_UNMAP ends here */
 };

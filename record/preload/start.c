@@ -7,6 +7,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <link.h>
 #include <linux/futex.h>
 #include <string.h>
@@ -38,7 +39,8 @@ static union {
 
 static enum { STATE_NONE, STATE_LOOKING, STATE_READY } state;
 static bool attached; /* or tried, in vain */
-static uint32_t own_pid;
+static uint32_t own_pid, own_program;
+static char library[PATH_MAX];
 static struct range loader, allocator, libc_range;
 static unsigned long long modules_added, modules_removed;
 
@@ -131,6 +133,16 @@ struct preload_header *preload_shared(void)
 uint32_t preload_pid(void)
 {
 	return own_pid;
+}
+
+uint32_t preload_program(void)
+{
+	return own_program;
+}
+
+const char *preload_library(void)
+{
+	return library;
 }
 
 static int see_counts(struct dl_phdr_info *info, size_t size, void *changed)
@@ -233,6 +245,9 @@ static void find_functions(void)
 	FIND(munmap);
 	FIND(mprotect);
 	FIND(vfork);
+	FIND(execve);
+	FIND(execvpe);
+	FIND(fexecve);
 	find_range(getauxval(AT_BASE), &loader);
 	find_range((uint64_t)(uintptr_t)preload_real.malloc, &allocator);
 	find_range((uint64_t)(uintptr_t)clock_gettime, &libc_range);
@@ -263,10 +278,14 @@ static void remove_env(char **entry)
 static void clean_env(void)
 {
 	char **entry, *value = find_env("LD_PRELOAD", &entry), *rest;
+	size_t len;
 
 	if (!value)
 		return;
 	rest = strchr(value, ':');
+	len = rest ? (size_t)(rest - value) : strlen(value);
+	if (len < sizeof(library))
+		memcpy(library, value, len);
 	if (rest)
 		memmove(value, rest + 1, strlen(rest + 1) + 1);
 	else
@@ -299,7 +318,9 @@ static struct preload_header *map_shared(int fd, uint64_t nonce)
 	close(fd);
 	if (h == MAP_FAILED)
 		return NULL;
-	if (h->magic == PRELOAD_MAGIC && h->nonce == nonce && !preload_is_over(h)) {
+	/* What the target starts may inherit all this, if the target was no program for us. */
+	if (h->magic == PRELOAD_MAGIC && h->nonce == nonce && !preload_is_over(h) &&
+	    (!h->target || h->target == own_pid)) {
 		madvise(h, (size_t)st.st_size, MADV_DONTDUMP);
 		return h;
 	}
@@ -307,12 +328,12 @@ static struct preload_header *map_shared(int fd, uint64_t nonce)
 	return NULL;
 }
 
-/* Say that we are there, and wait until the recorder is. */
+/* Say that we are there, and wait until the recorder is.  False: it is not. */
 static bool shake_hands(struct preload_header *h)
 {
 	uint64_t start = preload_monotonic_ns();
 
-	__atomic_store_n(&h->hello, own_pid, __ATOMIC_RELEASE);
+	own_program = __atomic_add_fetch(&h->hello, 1, __ATOMIC_ACQ_REL);
 	preload_wake(&h->wake);
 	while (!__atomic_load_n(&h->go, __ATOMIC_ACQUIRE)) {
 		preload_sleep(&h->go, 0, 100000000);
@@ -320,6 +341,18 @@ static bool shake_hands(struct preload_header *h)
 			return false;
 	}
 	return true;
+}
+
+/* Begin to record this program. */
+static void begin(struct preload_header *h)
+{
+	if (madvise(&own, sizeof(own), MADV_WIPEONFORK) || !shake_hands(h))
+		return;
+	own.shared = h;
+	if (own_program == 1)
+		return;
+	preload_small(EVENT_EXEC, NULL, 0, 0);
+	preload_maps_changed(true);
 }
 
 static void attach(void)
@@ -330,6 +363,7 @@ static void attach(void)
 	int fd;
 
 	attached = true;
+	own_pid = (uint32_t)preload_syscall(SYS_getpid, 0, 0, 0, 0);
 	value = find_env(PRELOAD_ENV, &entry);
 	if (value) {
 		fd = (int)number(&value, 10);
@@ -337,10 +371,9 @@ static void attach(void)
 		h = map_shared(fd, number(&value, 16));
 		remove_env(entry);
 		clean_env();
-		own_pid = (uint32_t)preload_syscall(SYS_getpid, 0, 0, 0, 0);
 		preload_modules_changed();
-		if (h && !madvise(&own, sizeof(own), MADV_WIPEONFORK) && shake_hands(h))
-			own.shared = h;
+		if (h)
+			begin(h);
 	}
 	errno = saved_errno;
 }
