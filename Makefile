@@ -36,7 +36,7 @@ UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/
 FORMATTED   = $(SRC) $(HEADERS) $(wildcard record/preload/*.c bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/*.h tests/oracle/*.[ch] \
 	      tests/exact/*.[ch] tests/bench/*.[ch] tests/tools/*.c tests/load/*.c samples/*.[ch] samples/*.cc)
 
-BENCH       = $(addprefix $(O)/tests/bench/,pair slices format_speed unwind cfi symbols cost_target cost_probes cost.bpf.o) $(O)/tests/bench/cxx
+BENCH       = $(addprefix $(O)/tests/bench/,preload_target cpu_time.so pair slices format_speed unwind cfi symbols cost_target cost_probes cost.bpf.o) $(O)/tests/bench/cxx
 ORACLE      = $(patsubst tests/oracle/%.c,$(O)/tests/oracle/%,$(wildcard tests/oracle/cfi*.c))
 
 
@@ -139,10 +139,19 @@ acceptance-cfi: deps
 	$(Q)$(MAKE) --no-print-directory $(ORACLE)
 	$(Q)python3 tests/oracle/cfi_all.py $(O)/tests/oracle /usr/bin /usr/lib
 
-$(O)/tests/bench/pair $(O)/tests/bench/cost_target $(O)/tests/load/load: $(O)/%: %.c
+$(O)/tests/bench/pair $(O)/tests/bench/cost_target $(O)/tests/bench/preload_target $(O)/tests/load/load: $(O)/%: %.c
 	$(call say,SAMPLE,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAMPLE_FLAGS) -o $@ $<
+
+$(O)/tests/bench/cpu_time.so: tests/bench/cpu_time.c
+	$(call say,SAMPLE,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SAMPLE_FLAGS) -D_GNU_SOURCE -shared -fPIC -o $@ $<
+
+## bench-preload: measure what recording by the preloaded library costs a program, against heaptrack
+bench-preload: all $(O)/tests/bench/preload_target $(O)/tests/bench/cpu_time.so
+	$(Q)python3 tests/bench/preload.py $(O)/mleak $(O)/tests/bench
 
 $(O)/tests/bench/symbols: $(O)/tests/bench/symbols.o $(filter $(O)/unwind/%,$(OBJ))
 	$(call say,LINK,$@)
@@ -430,7 +439,7 @@ help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | \
 		awk -F': ' '{ printf "  %-14s %s\n", $$1, substr($$0, length($$1) + 3) }'
 
-.PHONY: all demo test acceptance bench bench-unwind bench-cfi acceptance-cfi acceptance-load fuzz check-unit samples build-tests deps check-layers check-headers format \
+.PHONY: all demo test acceptance bench bench-preload bench-unwind bench-cfi acceptance-cfi acceptance-load fuzz check-unit samples build-tests deps check-layers check-headers format \
 	format-check clean help
 .SECONDARY:
 

@@ -2,9 +2,12 @@
 #include "record/shared_ring.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "bpf/event.h"
 
@@ -81,8 +84,16 @@ static const uint8_t *data_of(const struct shared_rings *rs, const struct ring *
 
 static void tell_tail(struct shared_rings *rs, struct ring *r)
 {
+	struct preload_ring *m = shared(rs, r);
+	uint64_t before = r->told_tail, wanted;
+
 	r->told_tail = r->tail;
-	__atomic_store_n(&shared(rs, r)->tail, r->tail, __ATOMIC_RELEASE);
+	__atomic_store_n(&m->tail, r->tail, __ATOMIC_SEQ_CST);
+	wanted = __atomic_load_n(&m->wanted, __ATOMIC_SEQ_CST);
+	if (wanted <= before || wanted > r->tail)
+		return;
+	__atomic_fetch_add(&m->room, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &m->room, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 /* What follows in @r cannot be told apart any more. */

@@ -269,9 +269,16 @@ static bool wait_for_room(struct preload_header *h, struct lane *lane, uint64_t 
 	if (!h->block_ns)
 		return false;
 	start = preload_monotonic_ns();
+	/* Wake up to a ring half empty, not to room for one event. */
+	__atomic_store_n(&lane->ring->wanted, end - h->ring_size / 2, __ATOMIC_SEQ_CST);
 	for (;;) {
-		preload_wake(&h->wake);
-		preload_sleep(&h->ended, 0, 200000);
+		uint32_t seen = __atomic_load_n(&lane->ring->room, __ATOMIC_ACQUIRE);
+
+		lane->tail = __atomic_load_n(&lane->ring->tail, __ATOMIC_ACQUIRE);
+		if (lane->tail + h->ring_size / 2 >= end)
+			return true;
+		preload_wake_recorder(h);
+		preload_sleep(&lane->ring->room, seen, 5000000);
 		lane->tail = __atomic_load_n(&lane->ring->tail, __ATOMIC_ACQUIRE);
 		if (lane->tail + h->ring_size >= end)
 			return true;
@@ -296,9 +303,8 @@ static uint8_t *reserve(struct preload_header *h, struct lane *lane, uint32_t le
 
 	if (UNLIKELY(end + h->ring_size / 2 > lane->tail + h->ring_size)) {
 		lane->tail = __atomic_load_n(&lane->ring->tail, __ATOMIC_ACQUIRE);
-		if (end + h->ring_size / 2 > lane->tail + h->ring_size &&
-		    __atomic_load_n(&h->asleep, __ATOMIC_RELAXED))
-			preload_wake(&h->wake);
+		if (end + h->ring_size / 2 > lane->tail + h->ring_size)
+			preload_wake_recorder(h);
 		if (end + keep > lane->tail + h->ring_size && !wait_for_room(h, lane, end + keep))
 			return NULL;
 	}

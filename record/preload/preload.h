@@ -88,6 +88,7 @@ void *preload_before_vfork(void);
 /* system calls that leave errno alone */
 long preload_syscall(long nr, long a, long b, long c, long d);
 void preload_wake(uint32_t *word);
+void preload_wake_recorder(struct preload_header *h);
 void preload_sleep(uint32_t *word, uint32_t value, uint64_t ns);
 uint64_t preload_monotonic_ns(void);
 

@@ -41,14 +41,16 @@ struct preload_ring {
 	 * being written, and its time is not below this. */
 	uint64_t busy;
 	uint64_t lost[PRELOAD_NR_LOST];
-	uint64_t unused[1];
+	uint64_t wanted; /* the recorder adds to room, and wakes, when tail has come here */
 	/* written by the recorder */
 	uint64_t tail; /* all before it was taken in */
 	/* 0: the ring is free; else a thread's id, and above it which of the target's programs it
 	 * runs (header.hello).  The target sets it, the recorder clears it when that thread has
 	 * ended. */
 	uint64_t owner;
-	uint64_t unused_recorder[6];
+	uint32_t room; /* what a thread sleeps on that waits for room */
+	uint32_t unused_either;
+	uint64_t unused[5];
 };
 
 _Static_assert(sizeof(struct preload_ring) == 128, "a cache line for each side");
@@ -60,7 +62,7 @@ struct preload_header {
 	uint64_t magic, nonce;
 	uint32_t nr_rings, ring_size;	    /* bytes, a power of two */
 	uint32_t stack_limit;		    /* bytes */
-	uint32_t clock;			    /* enum preload_clock: of all times here */
+	uint32_t clock;			    /* enum preload_clock_kind: of all times here */
 	uint32_t target;		    /* process id; 0: not known yet */
 	uint32_t recorder_pid, recorder_fd; /* where the memory is found again after an exec */
 	uint32_t unused_start;

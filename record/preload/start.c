@@ -65,6 +65,13 @@ void preload_wake(uint32_t *word)
 	preload_syscall(SYS_futex, (long)word, FUTEX_WAKE, 1, 0);
 }
 
+void preload_wake_recorder(struct preload_header *h)
+{
+	if (__atomic_load_n(&h->asleep, __ATOMIC_RELAXED) &&
+	    __atomic_exchange_n(&h->asleep, 0, __ATOMIC_ACQ_REL))
+		preload_wake(&h->wake);
+}
+
 void preload_sleep(uint32_t *word, uint32_t value, uint64_t ns)
 {
 	struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000u),
