@@ -78,7 +78,7 @@ void *preload_before_vfork(void)
 /* After vfork(): is this the child, in the parent's memory? */
 static bool is_child(void)
 {
-	if ((uint32_t)preload_syscall(SYS_getpid, 0, 0, 0, 0) != preload_pid())
+	if ((uint32_t)preload_syscall(SYS_getpid, 0, 0, 0, 0) != preload_state.pid)
 		return true;
 	self.vforked = false;
 	return false;
@@ -99,7 +99,7 @@ static void find_stack(uint32_t tid)
 	size_t size;
 
 	self.internal = true;
-	if (tid == preload_pid()) {
+	if (tid == preload_state.pid) {
 		uint64_t room = MAIN_STACK_MAX;
 
 		if (!getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur < room)
@@ -129,7 +129,7 @@ static struct lane *take_ring(struct preload_header *h, uint32_t tid)
 
 	for (uint32_t n = 0; n < h->nr_rings; n++) {
 		uint32_t i = (first + n) % h->nr_rings;
-		uint64_t none = 0, owner = (uint64_t)preload_program() << 32 | tid;
+		uint64_t none = 0, owner = (uint64_t)preload_state.program << 32 | tid;
 		struct preload_ring *r = &h->rings[i];
 		long memory;
 

@@ -47,25 +47,60 @@ struct real {
 
 extern struct real preload_real;
 
+/* What start.c finds out, once. */
+struct preload_state {
+	bool ready;	  /* the functions are known, and whether we record */
+	uint32_t pid;	  /* that is recorded */
+	uint32_t program; /* which of its programs this is, from 1 */
+	struct preload_range {
+		uint64_t start, end;
+	} loader, allocator, libc; /* code */
+};
+
+extern struct preload_state preload_state;
+
+/* The shared memory; NULL: nothing is recorded.  The kernel wipes the page in a child of fork(). */
+union preload_own {
+	struct preload_header *shared;
+	uint8_t page[4096];
+};
+
+extern union preload_own preload_own;
+
 /* Are the functions known?  False while they are being looked up: then @arena_* serve. */
-bool preload_ready(void);
+bool preload_come_up(void);
+
+static inline bool preload_ready(void)
+{
+	return LIKELY(preload_state.ready) || preload_come_up();
+}
+
+static inline struct preload_header *preload_shared(void)
+{
+	return preload_own.shared;
+}
+
+static inline bool preload_in(const struct preload_range *r, uint64_t pc)
+{
+	return pc - r->start < r->end - r->start;
+}
+
+static inline bool preload_in_loader(uint64_t pc)
+{
+	return preload_in(&preload_state.loader, pc);
+}
+
+static inline bool preload_in_allocator(uint64_t pc)
+{
+	return preload_in(&preload_state.allocator, pc) || preload_in(&preload_state.libc, pc);
+}
+
 void *arena_alloc(size_t align, size_t size);
 bool arena_holds(const void *block);
 size_t arena_size(const void *block);
 
-/* Is @pc code of the dynamic loader; of the library that allocates? */
-bool preload_in_loader(uint64_t pc);
-bool preload_in_allocator(uint64_t pc);
-
 /* Did modules come or go since the last call?  It waits for the loader's list. */
 bool preload_modules_changed(void);
-
-/* The shared memory; NULL: nothing is recorded.  Zero in a child of fork(). */
-struct preload_header *preload_shared(void);
-
-/* The process that is recorded; and which of its programs this is, from 1. */
-uint32_t preload_pid(void);
-uint32_t preload_program(void);
 
 /* False in a child of vfork(). */
 bool preload_is_parent(void);

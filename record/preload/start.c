@@ -25,23 +25,14 @@
 #define ARENA_BYTES  65536
 #define ARENA_HEADER 16 /* before each block of the arena: its size */
 
-struct range {
-	uint64_t start, end;
-};
-
 struct real preload_real;
 
-/* What a child of fork() must not have: the kernel wipes this page there. */
-static union {
-	struct preload_header *shared;
-	uint8_t page[4096];
-} own __attribute__((aligned(4096)));
+union preload_own preload_own __attribute__((aligned(4096)));
+struct preload_state preload_state;
 
 static enum { STATE_NONE, STATE_LOOKING, STATE_READY } state;
 static bool attached; /* or tried, in vain */
-static uint32_t own_pid, own_program;
 static char library[PATH_MAX];
-static struct range loader, allocator, libc_range;
 static unsigned long long modules_added, modules_removed;
 
 static uint8_t arena[ARENA_BYTES] __attribute__((aligned(4096)));
@@ -117,36 +108,6 @@ size_t arena_size(const void *block)
 	return size;
 }
 
-static bool in_range(const struct range *r, uint64_t pc)
-{
-	return pc - r->start < r->end - r->start;
-}
-
-bool preload_in_loader(uint64_t pc)
-{
-	return in_range(&loader, pc);
-}
-
-bool preload_in_allocator(uint64_t pc)
-{
-	return in_range(&allocator, pc) || in_range(&libc_range, pc);
-}
-
-struct preload_header *preload_shared(void)
-{
-	return own.shared;
-}
-
-uint32_t preload_pid(void)
-{
-	return own_pid;
-}
-
-uint32_t preload_program(void)
-{
-	return own_program;
-}
-
 const char *preload_library(void)
 {
 	return library;
@@ -172,7 +133,7 @@ bool preload_modules_changed(void)
 
 void preload_maps_changed(bool wait)
 {
-	struct preload_header *h = own.shared;
+	struct preload_header *h = preload_own.shared;
 	uint64_t start;
 	uint32_t ticket, done;
 
@@ -200,13 +161,13 @@ void preload_maps_changed(bool wait)
 /* Set the range of the module that holds an address. */
 struct search {
 	uint64_t addr;
-	struct range *out;
+	struct preload_range *out;
 };
 
 static int see_module(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	const struct search *s = arg;
-	struct range r = {UINT64_MAX, 0};
+	struct preload_range r = {UINT64_MAX, 0};
 
 	(void)size;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -224,7 +185,7 @@ static int see_module(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-static void find_range(uint64_t addr, struct range *out)
+static void find_range(uint64_t addr, struct preload_range *out)
 {
 	struct search s = {.addr = addr, .out = out};
 
@@ -255,9 +216,9 @@ static void find_functions(void)
 	FIND(execve);
 	FIND(execvpe);
 	FIND(fexecve);
-	find_range(getauxval(AT_BASE), &loader);
-	find_range((uint64_t)(uintptr_t)preload_real.malloc, &allocator);
-	find_range((uint64_t)(uintptr_t)clock_gettime, &libc_range);
+	find_range(getauxval(AT_BASE), &preload_state.loader);
+	find_range((uint64_t)(uintptr_t)preload_real.malloc, &preload_state.allocator);
+	find_range((uint64_t)(uintptr_t)clock_gettime, &preload_state.libc);
 	errno = saved_errno;
 }
 
@@ -327,7 +288,7 @@ static struct preload_header *map_shared(int fd, uint64_t nonce)
 		return NULL;
 	/* What the target starts may inherit all this, if the target was no program for us. */
 	if (h->magic == PRELOAD_MAGIC && h->nonce == nonce && !preload_is_over(h) &&
-	    (!h->target || h->target == own_pid)) {
+	    (!h->target || h->target == preload_state.pid)) {
 		madvise(h, (size_t)st.st_size, MADV_DONTDUMP);
 		return h;
 	}
@@ -340,7 +301,7 @@ static bool shake_hands(struct preload_header *h)
 {
 	uint64_t start = preload_monotonic_ns();
 
-	own_program = __atomic_add_fetch(&h->hello, 1, __ATOMIC_ACQ_REL);
+	preload_state.program = __atomic_add_fetch(&h->hello, 1, __ATOMIC_ACQ_REL);
 	preload_wake(&h->wake);
 	while (!__atomic_load_n(&h->go, __ATOMIC_ACQUIRE)) {
 		preload_sleep(&h->go, 0, 100000000);
@@ -353,10 +314,10 @@ static bool shake_hands(struct preload_header *h)
 /* Begin to record this program. */
 static void begin(struct preload_header *h)
 {
-	if (madvise(&own, sizeof(own), MADV_WIPEONFORK) || !shake_hands(h))
+	if (madvise(&preload_own, sizeof(preload_own), MADV_WIPEONFORK) || !shake_hands(h))
 		return;
-	own.shared = h;
-	if (own_program == 1)
+	preload_own.shared = h;
+	if (preload_state.program == 1)
 		return;
 	preload_small(EVENT_EXEC, NULL, 0, 0);
 	preload_maps_changed(true);
@@ -370,7 +331,7 @@ static void attach(void)
 	int fd;
 
 	attached = true;
-	own_pid = (uint32_t)preload_syscall(SYS_getpid, 0, 0, 0, 0);
+	preload_state.pid = (uint32_t)preload_syscall(SYS_getpid, 0, 0, 0, 0);
 	value = find_env(PRELOAD_ENV, &entry);
 	if (value) {
 		fd = (int)number(&value, 10);
@@ -385,7 +346,7 @@ static void attach(void)
 	errno = saved_errno;
 }
 
-static bool come_up(void)
+bool preload_come_up(void)
 {
 	int none = STATE_NONE;
 
@@ -399,12 +360,8 @@ static bool come_up(void)
 	/* Before the C library is initialised there is no environment. */
 	if (!attached && environ)
 		attach();
+	preload_state.ready = attached;
 	return true;
-}
-
-bool preload_ready(void)
-{
-	return LIKELY(state == STATE_READY && attached) || come_up();
 }
 
 __attribute__((constructor)) static void constructor(void)
