@@ -334,6 +334,9 @@ int preload_consume(struct preload *p, bool final)
 	if (!err) {
 		give_back(p);
 		__atomic_store_n(&p->memory->asleep, 1, __ATOMIC_SEQ_CST);
+		/* Who found it awake, meanwhile, did not wake it. */
+		if (!final && shared_rings_pressed(p->rings))
+			err = -EAGAIN;
 	}
 	return err;
 }

@@ -53,7 +53,8 @@ void preload_go(struct preload *p);
 int preload_fd(const struct preload *p);
 
 /* Hand over what is waiting; with @final all that is there, for the target has ended or nothing is
- * recorded any more.  Returns 0, or what event() returned when that was negative. */
+ * recorded any more.  Returns 0, -EAGAIN when much is waiting again, or what event() returned when
+ * that was negative. */
 int preload_consume(struct preload *p, bool final);
 
 /* Nothing is recorded any more; what is waiting can still be consumed. */

@@ -12,7 +12,7 @@
 
 #define KNOT_NS	  200000000u
 #define FIRST_NS  4000000 /* between the first two */
-#define MARGIN_NS 200000u
+#define MARGIN_NS 20000u
 
 static uint64_t now_ns(void)
 {

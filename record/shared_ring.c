@@ -401,7 +401,22 @@ int shared_rings_consume(struct shared_rings *rs, uint64_t until)
 			}
 		} while (!err && r->record->head.time < other && r->record->head.time < until);
 	}
+	for (uint32_t i = 0; i < rs->nr_active; i++)
+		if (rs->active[i]->tail != rs->active[i]->told_tail)
+			tell_tail(rs, rs->active[i]);
 	return err;
+}
+
+bool shared_rings_pressed(const struct shared_rings *rs)
+{
+	for (uint32_t i = 0; i < rs->opts.nr_rings; i++) {
+		const struct ring *r = &rs->rings[i];
+
+		if (r->tid && __atomic_load_n(&shared(rs, r)->head, __ATOMIC_SEQ_CST) - r->tail >=
+				      rs->opts.ring_size / 2)
+			return true;
+	}
+	return false;
 }
 
 void shared_rings_give_back(struct shared_rings *rs, bool (*is_gone)(uint32_t tgid, uint32_t tid))
