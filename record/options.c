@@ -59,7 +59,7 @@ static const struct option_help {
 	 "block=TIME "
 	 "[block]"},
 	{OPT_RING_SIZE, "ring-size", "BYTES",
-	 "preload: bytes of each thread's ring, a power of two from 64K to 64M [1M]"},
+	 "preload: bytes of each thread's ring, a power of two from 64K to 64M [512K]"},
 	{OPT_DRY_RUN, "dry-run", NULL, "show what would be probed, and where; record nothing"},
 	{'h', "help", NULL, "show this help"},
 };

@@ -28,7 +28,7 @@
 #include "record/preload_launch.h"
 #include "record/shared_ring.h"
 
-#define USUAL_RING    (1u << 20)
+#define USUAL_RING    (1u << 19)
 #define GIVE_BACK_NS  20000000u /* between looks for ended threads */
 #define HELLO_MS      20	/* between looks whether the command ended before it came up */
 #define MAX_SNAPSHOTS 64

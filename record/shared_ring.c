@@ -45,7 +45,7 @@ struct shared_rings {
 
 static uint32_t record_room(const struct shared_rings *rs)
 {
-	return rs->opts.ring_size / 4 + 8;
+	return rs->opts.ring_size / 2;
 }
 
 int shared_rings_new(struct shared_rings **out, const struct shared_rings_opts *opts)
@@ -242,44 +242,45 @@ uint64_t shared_rings_look(struct shared_rings *rs, uint64_t now, uint64_t margi
 	return safe;
 }
 
-/* Are the slices of @e, indices at @index, ascending; and is every other one of [@a, @b) known? */
-static bool slices_fit(const struct ring *r, const uint16_t *index, uint64_t a, uint64_t b)
+/* Are the slices of @r's record ascending, and is every other one of [@a, @b) known?  Slices that
+ * are not known must be whole.  The number of words they give goes to *@words. */
+static bool slices_fit(const struct ring *r, uint64_t a, uint64_t b, uint32_t *words)
 {
-	uint32_t next = 0, nr = r->record->alloc.record.nr_slices;
-	uint64_t lo = r->known.lo, hi = r->known.hi;
+	const struct preload_slice *slice = (const struct preload_slice *)(&r->record->alloc + 1);
+	uint32_t nr = r->record->head.nr_slices, nr_all = (uint32_t)((b - a) / PRELOAD_SLICE);
+	uint32_t at = 0;
 
-	for (uint32_t i = 0; i <= nr; i++) {
-		uint64_t end = (b - a) / PRELOAD_SLICE, from = a + (uint64_t)next * PRELOAD_SLICE;
+	*words = 0;
+	for (uint32_t i = 0; i < nr_all; i++) {
+		uint64_t addr = a + (uint64_t)i * PRELOAD_SLICE;
+		bool known = addr >= r->known.lo && addr < r->known.hi;
+		bool given = at < nr && slice[at].index == i;
 
-		if (i < nr && index[i] >= end)
+		if (!known && (!given || slice[at].words != 0xffff))
 			return false;
-		if (i < nr)
-			end = index[i];
-		if (end < next)
-			return false;
-		/* From next to end nothing was sent. */
-		if (end > next && (from < lo || a + end * PRELOAD_SLICE > hi))
-			return false;
-		next = (uint32_t)end + 1;
+		if (given)
+			*words += (uint32_t)__builtin_popcount(slice[at++].words);
 	}
-	return true;
+	return at == nr;
 }
 
 static bool take_slices(struct ring *r, uint64_t a, uint64_t b)
 {
 	const struct preload_alloc *e = &r->record->alloc;
-	uint32_t nr = e->record.nr_slices, index_bytes = (nr * 2 + 7) & ~7u;
-	const uint16_t *index = (const uint16_t *)(e + 1);
-	const uint8_t *from = (const uint8_t *)(e + 1) + index_bytes;
+	const struct preload_slice *slice = (const struct preload_slice *)(e + 1);
+	uint32_t nr = e->record.nr_slices, words;
+	uint32_t before = (uint32_t)(sizeof(*e) + ((nr * sizeof(*slice) + 7) & ~7ull));
+	const uint64_t *from = (const uint64_t *)((const uint8_t *)e + before);
 
-	if (nr > PRELOAD_MAX_SLICES || r->len != sizeof(*e) + index_bytes + nr * PRELOAD_SLICE ||
-	    !slices_fit(r, index, a, b))
+	if (nr > PRELOAD_MAX_SLICES || r->len < before || !slices_fit(r, a, b, &words) ||
+	    r->len != before + words * 8)
 		return false;
 	for (uint32_t i = 0; i < nr; i++) {
-		uint64_t at = a + (uint64_t)index[i] * PRELOAD_SLICE;
+		uint64_t at = a + (uint64_t)slice[i].index * PRELOAD_SLICE;
+		uint64_t *to = (uint64_t *)(r->image + (at & (PRELOAD_WINDOW - 1)));
 
-		memcpy(r->image + (at & (PRELOAD_WINDOW - 1)), from + (size_t)i * PRELOAD_SLICE,
-		       PRELOAD_SLICE);
+		for (uint32_t k = slice[i].words; k; k &= k - 1)
+			to[__builtin_ctz(k)] = *from++;
 	}
 	preload_image_note(&r->known, a, b);
 	return true;

@@ -362,8 +362,8 @@ static struct span find_span(const struct preload_header *h, uint64_t sp)
 	return s;
 }
 
-/* Fill lane->changed with the indices of slices that the recorder does not know; the first always
- * goes, for below sp it holds what this library left there.  Returns how many. */
+/* Fill lane->changed with the indices of slices that the recorder does not know; the first counts
+ * as such, for below sp it holds what this library left there.  Returns how many. */
 static uint32_t find_changed(struct lane *lane, const struct span *s)
 {
 	uint64_t at = s->a + PRELOAD_SLICE;
@@ -385,27 +385,51 @@ static uint32_t find_changed(struct lane *lane, const struct span *s)
 	return nr;
 }
 
-static uint32_t alloc_bytes(uint32_t nr_slices)
+/* The most that an event with @nr slices takes. */
+static uint32_t alloc_bytes(uint32_t nr)
 {
-	return (uint32_t)sizeof(struct preload_alloc) + ((nr_slices * 2 + 7) & ~7u) +
-	       nr_slices * PRELOAD_SLICE;
+	return (uint32_t)sizeof(struct preload_alloc) +
+	       (((uint32_t)sizeof(struct preload_slice) * nr + 7) & ~7u) + nr * PRELOAD_SLICE;
 }
 
-static void write_slices(struct lane *lane, const struct span *s, uint8_t *to, uint32_t nr)
+/* Which words of the slice at @at to send: those that the recorder does not know.  Below @sp there
+ * is nothing of the caller's. */
+static uint32_t words_to_send(const struct lane *lane, const uint8_t *image, uint64_t at,
+			      uint64_t sp)
 {
-	uint32_t index_bytes = (nr * 2 + 7) & ~7u;
+	uint32_t words;
 
-	memcpy(to, lane->changed, index_bytes);
-	to += index_bytes;
-	for (uint32_t i = 0; i < nr; i++, to += PRELOAD_SLICE) {
+	if (at < lane->known.lo || at >= lane->known.hi)
+		return 0xffff;
+	words = preload_diff(image, (const uint8_t *)at);
+	return at < sp ? words & (0xffffu << (sp - at) / 8) : words;
+}
+
+/* Write @nr slices to @to.  Returns the end. */
+static uint8_t *write_slices(struct lane *lane, const struct span *s, uint64_t sp, uint8_t *to,
+			     uint32_t nr)
+{
+	struct preload_slice *slices = (struct preload_slice *)to;
+	uint64_t *out = (uint64_t *)(to + ((nr * sizeof(*slices) + 7) & ~7ull));
+
+	for (uint32_t i = 0; i < nr; i++) {
 		uint64_t at = s->a + (uint64_t)lane->changed[i] * PRELOAD_SLICE;
+		uint64_t *image = (uint64_t *)(lane->image + (at & (PRELOAD_WINDOW - 1)));
+		uint32_t words = words_to_send(lane, (const uint8_t *)image, at, sp);
 
-		/* By way of the image: another thread may write to this stack meanwhile, and both
-		 * sides must remember the same. */
-		memcpy(lane->image + (at & (PRELOAD_WINDOW - 1)), (const void *)at, PRELOAD_SLICE);
-		memcpy(to, lane->image + (at & (PRELOAD_WINDOW - 1)), PRELOAD_SLICE);
+		slices[i].index = lane->changed[i];
+		slices[i].words = (uint16_t)words;
+		/* Each word is read once: another thread may write to this stack meanwhile, and
+		 * both sides must remember the same. */
+		for (; words; words &= words - 1) {
+			uint32_t k = (uint32_t)__builtin_ctz(words);
+
+			*out++ = image[k] =
+				__atomic_load_n((const uint64_t *)at + k, __ATOMIC_RELAXED);
+		}
 	}
 	preload_image_note(&lane->known, s->a, s->b);
+	return (uint8_t *)out;
 }
 
 /* The first slice alone. */
@@ -433,7 +457,7 @@ void preload_alloc(enum event_func func, const void *addr, size_t size, const st
 	s = find_span(h, sp);
 	nr = find_changed(lane, &s);
 	len = alloc_bytes(nr);
-	if (UNLIKELY(len > h->ring_size / 4)) {
+	if (UNLIKELY(len > h->ring_size / 16 * 7)) {
 		degrade(&s, sp);
 		nr = 1;
 		len = alloc_bytes(nr);
@@ -447,7 +471,6 @@ void preload_alloc(enum event_func func, const void *addr, size_t size, const st
 	}
 	begin_record(lane);
 	lane->last_time = e->record.time = event_time(h);
-	e->record.len = len;
 	e->record.type = EVENT_ALLOC;
 	e->record.func = (uint8_t)func;
 	e->record.nr_slices = (uint16_t)nr;
@@ -458,7 +481,8 @@ void preload_alloc(enum event_func func, const void *addr, size_t size, const st
 	memcpy(e->saved, c->saved, sizeof(e->saved));
 	e->flags = s.flags;
 	e->stack_len = s.len;
-	write_slices(lane, &s, (uint8_t *)(e + 1), nr);
+	len = (uint32_t)(write_slices(lane, &s, sp, (uint8_t *)(e + 1), nr) - (uint8_t *)e);
+	e->record.len = len;
 	publish(lane, len);
 	leave();
 }

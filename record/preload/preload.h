@@ -130,9 +130,12 @@ uint64_t preload_monotonic_ns(void);
 /* Has the recorder ended, or been killed? */
 bool preload_is_over(const struct preload_header *h);
 
-/* slices.c: which slices of [@a, @b) differ from those in @image; their indices from @a on go to
- * @changed.  Returns how many. */
+/* slices.c: which slices of [@a, @b) differ from those in @image; their indices, counted from
+ * @first at @a, go to @changed.  Returns how many. */
 uint32_t preload_compare(const uint8_t *image, uint64_t a, uint64_t b, uint16_t *changed,
 			 uint32_t first);
+
+/* A bit for each word of @slice that differs from @known, of PRELOAD_SLICE aligned bytes. */
+uint32_t preload_diff(const uint8_t *known, const uint8_t *slice);
 
 #endif

@@ -114,9 +114,15 @@ struct preload_record {
 #define PRELOAD_SMALL 24u /* bytes of a struct preload_record without size */
 
 /*
- * EVENT_ALLOC.  Behind it stand nr_slices indices, 16 bits each, of the slices that changed, padded
- * to 8 bytes, and then those slices.  Slice 0 is the aligned one that holds sp.
+ * EVENT_ALLOC.  Behind it stand nr_slices descriptions of slices that changed, padded to 8 bytes,
+ * and then the words that changed, of each slice in turn.  Slice 0 is the aligned one that holds
+ * sp.
  */
+struct preload_slice {
+	uint16_t index; /* ascending */
+	uint16_t words; /* bit i: the i-th word of it is given */
+};
+
 struct preload_alloc {
 	struct preload_record record;
 	uint64_t sp, pc;

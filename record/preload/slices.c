@@ -50,6 +50,29 @@ __attribute__((target("avx2"))) static uint32_t compare_avx2(const uint8_t *imag
 	return nr;
 }
 
+static uint32_t diff_sse2(const uint8_t *known, const uint8_t *slice)
+{
+	const uint64_t *x = (const uint64_t *)known, *y = (const uint64_t *)slice;
+	uint32_t words = 0;
+
+	for (uint32_t i = 0; i < PRELOAD_SLICE / 8; i++)
+		words |= (uint32_t)(x[i] != y[i]) << i;
+	return words;
+}
+
+__attribute__((target("avx2"))) static uint32_t diff_avx2(const uint8_t *known,
+							  const uint8_t *slice)
+{
+	const __m256i *x = (const __m256i *)known, *y = (const __m256i *)slice;
+	uint32_t same = 0;
+
+	for (int i = 0; i < 4; i++)
+		same |= (uint32_t)_mm256_movemask_pd(
+				_mm256_castsi256_pd(_mm256_cmpeq_epi64(x[i], y[i])))
+			<< 4 * i;
+	return same ^ 0xffff;
+}
+
 static int width; /* of the vectors to compare by, in bits; 0: not looked yet */
 
 uint32_t preload_compare(const uint8_t *image, uint64_t a, uint64_t b, uint16_t *changed,
@@ -62,4 +85,9 @@ uint32_t preload_compare(const uint8_t *image, uint64_t a, uint64_t b, uint16_t 
 	if (width == 256)
 		return compare_avx2(image, a, b, changed, first);
 	return compare_sse2(image, a, b, changed, first);
+}
+
+uint32_t preload_diff(const uint8_t *known, const uint8_t *slice)
+{
+	return width == 256 ? diff_avx2(known, slice) : diff_sse2(known, slice);
 }
