@@ -62,7 +62,7 @@ FORMATTED  += $(wildcard samples/bpf_memleak/*.[ch])
 DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev libdw-dev libzstd-dev \
 	    zlib1g-dev liblzma-dev libiberty-dev
 DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg \
-	    xz-utils dwz elfutils libdebuginfod1 llvm gdb pkg-config \
+	    xz-utils curl ed bc dwz elfutils libdebuginfod1 llvm gdb pkg-config \
 	    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools
 DEB_FUZZ  = clang libclang-rt-dev
 DEB       = $(DEB_BUILD) $(DEB_TEST)
