@@ -114,6 +114,12 @@ void preload_alloc(enum event_func func, const void *addr, size_t size, const st
 /* An event without a stack, of a call made at @pc on the stack at @sp. */
 void preload_small(enum event_type type, const void *addr, uint64_t size, uint64_t pc);
 
+/* A file is mapped at @addr. */
+void preload_file_mapped(const void *addr);
+
+/* What is mapped at @addr will be no longer.  Returns whether that was a file. */
+bool preload_file_unmapped(const void *addr);
+
 /* A mapping of code came or went: have the recorder look, and wait for it if @wait. */
 void preload_maps_changed(bool wait);
 

@@ -164,24 +164,36 @@ void *wrap_mmap(void *addr, size_t size, int prot, int flags, int fd, int64_t of
 	/* The pages of a file are the file's. */
 	if (flags & MAP_ANONYMOUS)
 		preload_alloc(FUNC_MMAP, block, size, c);
+	else
+		preload_file_mapped(block);
+	return block;
+}
+
+/* The real one; a file stays one. */
+static void *remap_file(void *old, size_t old_size, size_t size, int flags, void *to)
+{
+	void *block = preload_real.mremap(old, old_size, size, flags, to);
+
+	preload_file_mapped(block == MAP_FAILED ? old : block);
 	return block;
 }
 
 void *wrap_mremap(void *old, size_t old_size, size_t size, int flags, void *to,
 		  const struct caller *c)
 {
-	bool counts = !preload_in_allocator(c->pc);
 	void *block;
 
 	if (UNLIKELY(!preload_ready())) {
 		errno = ENOMEM;
 		return MAP_FAILED;
 	}
-	if (counts && old_size && !(flags & MREMAP_DONTUNMAP))
+	if (preload_in_allocator(c->pc))
+		return preload_real.mremap(old, old_size, size, flags, to);
+	if (preload_file_unmapped(old))
+		return remap_file(old, old_size, size, flags, to);
+	if (old_size && !(flags & MREMAP_DONTUNMAP))
 		preload_small(EVENT_UNMAP, old, old_size, c->pc);
 	block = preload_real.mremap(old, old_size, size, flags, to);
-	if (!counts)
-		return block;
 	if (block == MAP_FAILED) {
 		preload_small(EVENT_RESTORE, old, 0, c->pc);
 		return block;
@@ -201,8 +213,10 @@ EXPORT int munmap(void *addr, size_t size)
 		return -1;
 	}
 	/* What the kernel would refuse unmaps nothing. */
-	if (!((uint64_t)addr & 4095) && size && !preload_in_allocator(pc))
+	if (!((uint64_t)addr & 4095) && size && !preload_in_allocator(pc)) {
+		preload_file_unmapped(addr);
 		preload_small(EVENT_UNMAP, addr, size, pc);
+	}
 	return preload_real.munmap(addr, size);
 }
 

@@ -11,6 +11,7 @@ from test_preload import PreloadCase
 HEAD = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -213,6 +214,67 @@ int main(void)
 """
 
 
+# A plugin whose malloc is the C library's, whatever was preloaded.
+DEEPBIND = HEAD + r"""
+int main(int argc, char **argv)
+{
+	void *lib = dlopen(argv[1], RTLD_NOW | RTLD_DEEPBIND);
+	void *(*give)(int) = (void *(*)(int))dlsym(lib, "give");
+	void (*take)(void *) = (void (*)(void *))dlsym(lib, "take");
+	for (int i = 0; i < 50; i++) {
+		free(give(31)); /* allocated unseen */
+		take(malloc(33)); /* freed unseen */
+		free(malloc(35));
+	}
+	leak(3, 149);
+	return 0;
+}
+"""
+DEEPBOUND = r"""
+#include <stdlib.h>
+void *give(int n) { return malloc(n); }
+void take(void *p) { free(p); }
+"""
+
+OWN_MALLOC = r"""
+#include <stddef.h>
+#include <unistd.h>
+static char room[1 << 20];
+static size_t used;
+void *malloc(size_t n) { used += (n + 31) & ~15ul; return room + used - ((n + 15) & ~15ul); }
+void free(void *p) { (void)p; }
+void *calloc(size_t n, size_t m) { return malloc(n * m); }
+void *realloc(void *p, size_t n) { (void)p; return malloc(n); }
+int main(void) { for (int i = 0; i < 99; i++) free(malloc(10)); return 0; }
+"""
+
+MAPPED = HEAD + r"""
+static FRAME void leak_pages(void)
+{
+	for (int i = 0; i < 5; i++)
+		kept[i] = mmap(NULL, 3 * 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+static FRAME void leak_grown(void)
+{
+	char *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	p = mremap(p, 4096, 7 * 4096, MREMAP_MAYMOVE);
+	kept[9] = p;
+}
+int main(void)
+{
+	char *p = mmap(NULL, 8 * 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	munmap(p, 8 * 4096);
+	leak_pages();
+	leak_grown();
+	/* A file's pages are the file's, wherever they are moved. */
+	p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, open("/proc/self/exe", O_RDONLY), 0);
+	p = mremap(p, 4096, 3 * 4096, MREMAP_MAYMOVE);
+	kept[10] = mremap(p, 3 * 4096, 200 * 4096, MREMAP_MAYMOVE);
+	return p == MAP_FAILED || kept[10] == MAP_FAILED;
+}
+"""
+
+
 class LifeTest(PreloadCase):
     def sums(self, trace, size):
         """Outstanding bytes of blocks leaked by leak() of @size, over all stacks that end there."""
@@ -297,6 +359,42 @@ class LifeTest(PreloadCase):
         self.assertEqual(by_path[("at_exit_", "leak")], 131)
         self.assertEqual(by_path[("at_thread_end", "leak")], 127)
         self.assertNotIn("run", [s.frames[-1] for s in stacks])
+
+
+class AllocatorTest(PreloadCase):
+    program = MLEAK_FAST  # it is run with another malloc
+
+    def test_allocators_that_are_libraries(self):
+        program = self.compile("late", LATE)
+        for name in ("jemalloc.so.2", "tcmalloc_minimal.so.4", "mimalloc.so.2.0"):
+            library = "/usr/lib/x86_64-linux-gnu/lib" + name
+            if not os.path.exists(library):
+                continue
+            with self.subTest(name):
+                trace, _ = self.record(program, env=dict(os.environ, LD_PRELOAD=library))
+                stacks = parse_folded(self.report(trace, "--format=folded"))
+                by_path = {tuple(s.frames[-2:]): s.bytes for s in stacks}
+                self.assertEqual(by_path[("at_start", "leak")], 137)
+                self.assertEqual(by_path[("at_thread_end", "leak")], 127)
+
+    def test_a_plugin_bound_to_the_c_librarys_malloc(self):
+        plugin = self.compile("plugin.so", DEEPBOUND, "-shared", "-fPIC")
+        trace, _ = self.record(self.compile("deepbind", DEEPBIND), plugin)
+        stacks = parse_folded(self.report(trace, "--format=folded"))
+        self.assertEqual([s.bytes for s in stacks if s.frames[-1] == "leak"], [3 * 149])
+
+    def test_a_program_with_a_malloc_of_its_own_says_that_nothing_was_seen(self):
+        program = self.compile("own", OWN_MALLOC)
+        result = self.mleak("record", "--backend", "preload", "-o", "x.mlk", "--", program,
+                            **self.as_user)
+        self.assertEqual(result.status, 0)
+        self.assertIn("not one call of malloc or free was seen", result.err)
+
+    def test_mappings(self):
+        trace, _ = self.record(self.compile("mapped", MAPPED))
+        stacks = parse_folded(self.report(trace, "--format=folded"))
+        self.assertEqual({s.frames[-1]: s.bytes for s in stacks},
+                         {"leak_pages": 15 * 4096, "leak_grown": 7 * 4096})
 
 
 class RingTest(PreloadCase):
