@@ -13,9 +13,28 @@
 #define EXPORT	  __attribute__((visibility("default")))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
+/* Calls of the allocator under way in this thread.  What it calls itself meanwhile, by the names
+ * that lead here, is a part of them; not so in the C library, where those names are only called by
+ * others of its functions. */
+static __thread uint32_t depth __attribute__((tls_model("initial-exec")));
+
+#define REAL(call)                                 \
+	({                                         \
+		depth++;                           \
+		__typeof__(call) result_ = (call); \
+		depth--;                           \
+		result_;                           \
+	})
+
+static bool is_nested(uint64_t pc)
+{
+	return UNLIKELY(depth) && preload_state.allocator.start != preload_state.libc.start &&
+	       preload_in(&preload_state.allocator, pc);
+}
+
 static void *keep(enum event_func func, void *block, size_t size, const struct caller *c)
 {
-	if (LIKELY(block != NULL))
+	if (LIKELY(block != NULL) && !is_nested(c->pc))
 		preload_alloc(func, block, size, c);
 	return block;
 }
@@ -24,14 +43,14 @@ void *wrap_malloc(size_t size, const struct caller *c)
 {
 	if (UNLIKELY(!preload_ready()))
 		return arena_alloc(16, size);
-	return keep(FUNC_MALLOC, preload_real.malloc(size), size, c);
+	return keep(FUNC_MALLOC, REAL(preload_real.malloc(size)), size, c);
 }
 
 void *wrap_calloc(size_t nr, size_t size, const struct caller *c)
 {
 	if (UNLIKELY(!preload_ready()))
 		return size && nr > SIZE_MAX / size ? NULL : arena_alloc(16, nr * size);
-	return keep(FUNC_CALLOC, preload_real.calloc(nr, size), nr * size, c);
+	return keep(FUNC_CALLOC, REAL(preload_real.calloc(nr, size)), nr * size, c);
 }
 
 /* @old was given out while the real functions were looked up: it stays. */
@@ -53,9 +72,11 @@ static void *reallocate(enum event_func func, void *old, size_t size, const stru
 		return leave_arena(old, size, c);
 	if (UNLIKELY(!preload_ready()))
 		return arena_alloc(16, size);
+	if (is_nested(c->pc))
+		return preload_real.realloc(old, size);
 	if (old)
 		preload_small(EVENT_RELEASE, old, 0, c->pc);
-	block = preload_real.realloc(old, size);
+	block = REAL(preload_real.realloc(old, size));
 	if (block)
 		preload_alloc(func, block, size, c);
 	else if (old && size)
@@ -86,7 +107,7 @@ int wrap_posix_memalign(void **out, size_t align, size_t size, const struct call
 		*out = arena_alloc(align, size);
 		return *out ? 0 : ENOMEM;
 	}
-	err = preload_real.posix_memalign(out, align, size);
+	err = REAL(preload_real.posix_memalign(out, align, size));
 	if (!err)
 		keep(FUNC_POSIX_MEMALIGN, *out, size, c);
 	return err;
@@ -96,44 +117,49 @@ void *wrap_aligned_alloc(size_t align, size_t size, const struct caller *c)
 {
 	if (UNLIKELY(!preload_ready()))
 		return arena_alloc(align, size);
-	return keep(FUNC_ALIGNED_ALLOC, preload_real.aligned_alloc(align, size), size, c);
+	return keep(FUNC_ALIGNED_ALLOC, REAL(preload_real.aligned_alloc(align, size)), size, c);
 }
 
 void *wrap_memalign(size_t align, size_t size, const struct caller *c)
 {
 	if (UNLIKELY(!preload_ready()))
 		return arena_alloc(align, size);
-	return keep(FUNC_MEMALIGN, preload_real.memalign(align, size), size, c);
+	return keep(FUNC_MEMALIGN, REAL(preload_real.memalign(align, size)), size, c);
 }
 
 void *wrap_valloc(size_t size, const struct caller *c)
 {
 	if (UNLIKELY(!preload_ready()))
 		return arena_alloc(4096, size);
-	return keep(FUNC_VALLOC, preload_real.valloc(size), size, c);
+	return keep(FUNC_VALLOC, REAL(preload_real.valloc(size)), size, c);
 }
 
 void *wrap_pvalloc(size_t size, const struct caller *c)
 {
 	if (UNLIKELY(!preload_ready() || !preload_real.pvalloc))
 		return arena_alloc(4096, size);
-	return keep(FUNC_PVALLOC, preload_real.pvalloc(size), size, c);
+	return keep(FUNC_PVALLOC, REAL(preload_real.pvalloc(size)), size, c);
+}
+
+static void release(void *block, uint64_t pc)
+{
+	if (UNLIKELY(!block || arena_holds(block) || !preload_ready()))
+		return;
+	if (!is_nested(pc))
+		preload_small(EVENT_FREE, block, 0, pc);
+	depth++;
+	preload_real.free(block);
+	depth--;
 }
 
 EXPORT void free(void *block)
 {
-	if (UNLIKELY(!block || arena_holds(block) || !preload_ready()))
-		return;
-	preload_small(EVENT_FREE, block, 0, (uint64_t)__builtin_return_address(0));
-	preload_real.free(block);
+	release(block, (uint64_t)__builtin_return_address(0));
 }
 
 EXPORT void cfree(void *block)
 {
-	if (UNLIKELY(!block || arena_holds(block) || !preload_ready()))
-		return;
-	preload_small(EVENT_FREE, block, 0, (uint64_t)__builtin_return_address(0));
-	preload_real.free(block);
+	release(block, (uint64_t)__builtin_return_address(0));
 }
 
 /* Tell of new code.  Of a file's at once, for it will run and be unwound; of code made at run time
