@@ -117,6 +117,7 @@ static uint32_t ring_size(const struct record_opts *o, bool preload)
 static int record(struct session *s, const struct record_opts *o, struct command *c)
 {
 	struct session_opts opts = {.allocators = o->allocators,
+				    .filters = o->filters,
 				    .link = o->link,
 				    .stack_limit = o->stack_limit,
 				    .ring_size = ring_size(o, s->preload),
@@ -131,6 +132,8 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	struct output out;
 	enum mlk_end reason;
 
+	if (limits.duration_ns)
+		limits.duration_ns += o->filters.delay_ns;
 	if (o->dry_run)
 		return dry_run(s, &o->allocators);
 	if (!s->preload && privileges_check(s->pid, o->link == PROBE_LINK_PERF))
@@ -186,8 +189,8 @@ static bool wants_preload(const struct record_opts *o)
 {
 	if (o->dry_run || o->backend == BACKEND_BPF)
 		return false;
-	return o->backend == BACKEND_PRELOAD ||
-	       !(o->follow || privileges_allow_bpf(o->link == PROBE_LINK_PERF));
+	return o->backend == BACKEND_PRELOAD || !(o->follow || filters_any(&o->filters) ||
+						  privileges_allow_bpf(o->link == PROBE_LINK_PERF));
 }
 
 /* Start the command, as its backend wants it.  Returns as launch_start(). */

@@ -25,7 +25,9 @@
 
 int preload_find_library(char *path, size_t size)
 {
-	static const char *const places[] = {LIBRARY, "../lib/" LIBRARY, "../lib64/" LIBRARY};
+	static const char *const places[] = {LIBRARY, "../lib/mleak/" LIBRARY,
+					     "../lib64/mleak/" LIBRARY,
+					     "../lib/x86_64-linux-gnu/mleak/" LIBRARY};
 	char exe[PATH_MAX];
 	ssize_t len = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	char *slash;
@@ -46,7 +48,7 @@ int preload_find_library(char *path, size_t size)
 			  path);
 		return -EINVAL;
 	}
-	log_error("cannot find '%s', neither beside mleak nor in ../lib", LIBRARY);
+	log_error("cannot find '%s', neither beside mleak nor in ../lib/mleak", LIBRARY);
 	return -ENOENT;
 }
 

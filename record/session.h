@@ -11,6 +11,7 @@
 #include "record/probes.h"
 #include "record/process.h"
 #include "record/sideband.h"
+#include "record/snapshot.h"
 
 struct tracer;
 
@@ -45,11 +46,13 @@ struct session {
 	struct session_gaps gaps;
 	uint64_t attach_ns, detach_ns; /* how long the probes took to be put in, and out */
 	bool quiet_told;	       /* that nothing was seen, and why */
+	struct snapshot_cost snapshot; /* of the threads at attach */
 	unsigned int batch;	       /* events since probes_consume() was called */
 };
 
 struct session_opts {
 	struct allocator_opts allocators;
+	struct filter_opts filters;
 	enum probe_link link;
 	uint32_t stack_limit; /* bytes */
 	uint32_t ring_size;   /* bytes, a power of two pages; preload: of each thread */
@@ -104,6 +107,9 @@ bool session_is_quiet(const struct session *s);
 
 /* Say why, once. */
 void session_explain_quiet(struct session *s);
+
+/* Record all threads from now on. */
+void session_record_all_threads(struct session *s);
 
 /* Put onto the file what has come so far. */
 void session_flush(struct session *s);

@@ -41,6 +41,7 @@ static int write_meta(struct session *s, const struct session_opts *opts)
 	if (uname(&host))
 		return -errno;
 	s->start_ns = s->time_ns = meta.start_ns;
+	filters_describe(&opts->filters, &meta);
 	meta.hostname = host.nodename;
 	meta.kernel = host.release;
 	meta.machine = host.machine;
@@ -81,6 +82,18 @@ static int skip_ended(struct session *s, struct process *p, int err)
 	return 0;
 }
 
+/* What its threads are doing now. */
+static void take_snapshot(struct session *s, const struct process *p)
+{
+	struct snapshot_cost cost;
+
+	journal_fail(&s->journal, snapshot_write(&p->target, s->journal.writer, &cost));
+	s->snapshot.threads += cost.threads;
+	s->snapshot.stopped_ns += cost.stopped_ns;
+	if (cost.longest_ns > s->snapshot.longest_ns)
+		s->snapshot.longest_ns = cost.longest_ns;
+}
+
 static int prepare(struct session *s, struct process *p)
 {
 	int err;
@@ -93,7 +106,7 @@ static int prepare(struct session *s, struct process *p)
 	if (s->journal.err)
 		return s->journal.err;
 	if (!p->target.started)
-		journal_fail(&s->journal, snapshot_write(&p->target, s->journal.writer));
+		take_snapshot(s, p);
 	if (s->preload)
 		return 0;
 	err = allocators_find(&p->allocators, &p->target, &s->allocator_opts);
@@ -148,6 +161,7 @@ static int attach(struct session *s, const struct session_opts *opts)
 	struct probes_opts o = {.link = opts->link,
 				.stack_limit = opts->stack_limit,
 				.ring_size = opts->ring_size,
+				.filters = &opts->filters,
 				.follow = opts->follow};
 	uint64_t start_ns = journal_now_ns();
 	const struct process *failed;
@@ -165,6 +179,7 @@ static int attach(struct session *s, const struct session_opts *opts)
 		probes_explain(&failed->target, err, o.link == PROBE_LINK_PERF);
 		return err;
 	}
+	probes_begin(s->probes, &opts->filters);
 	err = probes_set_consumer(s->probes, &consumer);
 	if (err)
 		log_error("cannot read the events of process %d: %s", (int)s->pid, strerror(-err));

@@ -16,7 +16,7 @@ class InstalledPreloadTest(Installed):
         self.assertEqual(totals.outstanding, (23, 1081))
 
     def test_without_the_library_it_says_where_it_looked(self):
-        os.unlink(os.path.join(self.root, "lib/libmleak-preload.so"))
+        os.unlink(os.path.join(self.root, "lib/mleak/libmleak-preload.so"))
         result = self.finish(self.spawn([os.path.join(self.root, "bin/mleak"), "record",
                                          "--backend", "preload", "--", "true"]))
         self.assertEqual(result.status, 125)

@@ -77,6 +77,9 @@ class OptionsTest(PreloadCase):
     def test_children(self):
         self.assertIn("--follow", self.refused("--follow", "--", "true"))
 
+    def test_filters(self):
+        self.assertIn("--trigger", self.refused("-z", "100", "--", "true"))
+
     def test_rings_that_are_too_large_for_each_thread(self):
         self.assertIn("64M", self.refused("--ring-size", "128M", "--", "true"))
 
