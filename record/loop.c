@@ -65,7 +65,9 @@ static void open_loop(struct loop *l)
 		s->journal.err = -errno;
 		return;
 	}
-	watch(l, probes_fd(s->probes), SOURCE_RING);
+	watch(l, s->preload ? preload_fd(s->preload) : probes_fd(s->probes), SOURCE_RING);
+	if (s->preload) /* no probe tells of its end */
+		watch(l, s->all[0]->target.pidfd, SOURCE_RING);
 	if (s->tracer)
 		watch(l, tracer_fd(s->tracer), SOURCE_TRACER);
 	watch(l, l->signals, SOURCE_SIGNAL);
@@ -116,7 +118,7 @@ static void take_held(struct loop *l)
 /* Do events come so fast that we look for them, rather than wait to be woken? */
 static bool is_busy(const struct loop *l)
 {
-	return l->session->batch >= BUSY_EVENTS && l->ring_size >= BUSY_RING;
+	return l->session->probes && l->session->batch >= BUSY_EVENTS && l->ring_size >= BUSY_RING;
 }
 
 /* Milliseconds until something is due. */
@@ -136,9 +138,11 @@ static void wait_and_take(struct loop *l, bool drained)
 	struct epoll_event events[16];
 	int n;
 
-	probes_wait(l->session->probes, drained && !is_busy(l));
+	if (l->session->probes)
+		probes_wait(l->session->probes, drained && !is_busy(l));
 	n = epoll_wait(l->epoll, events, 16, drained ? patience(l, journal_now_ns()) : 0);
-	probes_wait(l->session->probes, false);
+	if (l->session->probes)
+		probes_wait(l->session->probes, false);
 	if (n < 0 && errno != EINTR && !l->session->journal.err)
 		l->session->journal.err = -errno;
 	for (int i = 0; i < n; i++) {
