@@ -258,7 +258,7 @@ int job_open(struct job *job, const struct report_opts *opts, const char *path)
 /* Is there what --pid asks for? */
 static bool has_process(const struct job *job)
 {
-	uint32_t pid = job->opts->view.pid;
+	uint32_t pid = job->opts->choice.pid;
 	struct live_totals totals;
 
 	if (!pid || processes_totals(leaks_live(job->leaks), pid, &totals))

@@ -23,6 +23,7 @@ struct leaks {
 	struct live *live;
 	struct suspect suspect;
 	struct live_amount suspects;
+	struct live_totals totals; /* of the chosen process, or of all */
 	struct processes *processes;
 	struct figures *figures;
 	struct thread_names *threads;
@@ -177,7 +178,8 @@ static int unwind(struct leaks *leaks, const struct mlk_event *event, uint32_t *
 		return err;
 	stack = stacks_get(leaks->stacks, *number);
 	stack->allocs++;
-	leaks->status_counts[stack->status]++;
+	if (!leaks->choice.pid || leaks->choice.pid == event->tgid)
+		leaks->status_counts[stack->status]++;
 	return 0;
 }
 
@@ -310,6 +312,9 @@ static int collect(struct leaks *leaks)
 	if (err)
 		return err;
 	live_finish(leaks->live);
+	leaks->totals = *live_totals(leaks->live);
+	if (leaks->choice.pid)
+		processes_totals(leaks->live, leaks->choice.pid, &leaks->totals);
 	suspect_finish(&leaks->suspect, &leaks->condition);
 	chosen_each(&leaks->chosen, leaks->live, count_outstanding, leaks);
 	return figures_finish(leaks->figures);
@@ -383,7 +388,7 @@ int leaks_collect(struct leaks **out, struct mlk_reader *trace, const struct lea
 
 const struct live_totals *leaks_totals(const struct leaks *leaks)
 {
-	return live_totals(leaks->live);
+	return &leaks->totals;
 }
 
 const struct sampling_error *leaks_error(const struct leaks *leaks)

@@ -220,7 +220,7 @@ static int parse_pid(struct report_opts *opts, const char *arg)
 		log_error("--pid wants the number of a process, not '%s'", arg);
 		return -EINVAL;
 	}
-	opts->view.pid = (uint32_t)value;
+	opts->choice.pid = (uint32_t)value;
 	return 0;
 }
 

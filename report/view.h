@@ -30,7 +30,6 @@ struct view_opts {
 	bool all;	     /* stacks of which nothing is outstanding, too */
 	enum view_cost cost; /* what they are sorted by; and for view_cost_of() */
 	struct sieve_opts sieve;
-	uint32_t pid; /* only stacks of the process with this number; 0: of all */
 	/* Where there are several processes, paths begin with theirs.  NULL: they do not; borrowed
 	 * until view_new() returns. */
 	const struct processes *processes;
