@@ -376,6 +376,8 @@ int leaks_collect(struct leaks **out, struct mlk_reader *trace, const struct lea
 	leaks->trace = trace;
 	leaks->watch = opts->watch;
 	leaks->choice = opts->choice;
+	leaks->suspect.stop_ns =
+		choice_of(&opts->choice, NULL, mlk_reader_meta(trace)->start_ns, 0).stop_ns;
 	err = start(leaks, opts);
 	if (!err)
 		err = collect(leaks);

@@ -32,7 +32,8 @@ int leaks_collect(struct leaks **out, struct mlk_reader *trace, const struct lea
 
 /* What the accessors below return is valid until leaks_free(). */
 
-/* The totals of all blocks, of the chosen process if there is one; of a sampled trace, estimates. */
+/* The totals of all blocks, of the chosen process if there is one; of a sampled trace, estimates.
+ */
 const struct live_totals *leaks_totals(const struct leaks *leaks);
 
 /* How far those of what is outstanding may be from the truth. */

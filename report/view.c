@@ -281,6 +281,11 @@ size_t view_path(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH]
 	return nr;
 }
 
+const char *view_process(const struct view *view, uint32_t number)
+{
+	return view->roots ? labels_get(view->labels, view->roots[number])->name : NULL;
+}
+
 uint64_t view_cost_of(const struct view *view, size_t i)
 {
 	return cost_of(view_stack(view, i), view->opts.cost);
