@@ -19,6 +19,9 @@
 #include "record/signals.h"
 #include "record/tracer.h"
 
+/* Where processes wait for a processor, who empties the ring goes before who fills it. */
+#define NICENESS (-10)
+
 /* Die as the command did, so that a shell's loop sees it; else give its exit status. */
 static int pass_on(int status)
 {
@@ -135,6 +138,8 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		return EXIT_RECORD_FAILED;
 	}
 	release(s, c);
+	/* of this thread; not allowed to all, nor to us once privileges are given up */
+	setpriority(PRIO_PROCESS, 0, NICENESS);
 	later.perf = !probes_are_multi(s->probes);
 	privileges_reduce(&later, s->journal.writer);
 	reason = loop_run(s, &limits);
