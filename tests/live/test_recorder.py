@@ -3,7 +3,7 @@
 import os
 import time
 
-from mleaktest import Case, needs_bpf
+from mleaktest import MLEAK_FAST, Case, needs_bpf
 
 SLEEPS = r"""
 #include <stdlib.h>
@@ -15,6 +15,51 @@ int main(void)
 		kept = malloc(32);
 		usleep(10000);
 	}
+}
+"""
+
+# Runs a program that may not use perf_event_open(2), through which the notices come.
+BLIND = r"""
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+	(void)argc;
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program))
+		return 9;
+	execv(argv[1], argv + 1);
+	return 9;
+}
+"""
+
+# Six children, which allocate ten blocks each and end at once.
+FORKS = r"""
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *volatile kept;
+int main(void)
+{
+	for (int i = 0; i < 6; i++) {
+		if (!fork()) {
+			for (int k = 0; k < 10; k++)
+				kept = malloc(100);
+			_exit(0);
+		}
+		wait(NULL);
+	}
+	return 0;
 }
 """
 
@@ -46,3 +91,14 @@ class Recorder(Case):
                 break
             time.sleep(0.05)
         self.assertLess(nice, os.getpriority(os.PRIO_PROCESS, target.pid))
+
+    def test_children_are_recorded_from_their_start_without_the_kernels_notices(self):
+        blind = self.compile("blind", BLIND)
+        forks = self.compile("forks", FORKS)
+        trace = self.path("x.mlk")
+        recorded = self.finish(
+            self.spawn([blind, MLEAK_FAST, "record", "--follow", "-o", trace, "--", forks]))
+        self.assertEqual(recorded.status, 0, recorded.err)
+        self.assertIn("cannot listen for new mappings", recorded.err)
+        self.assertIn(" 60 allocations, ", recorded.err)
+        self.assertIn(" 0 lost", recorded.err)
