@@ -178,10 +178,16 @@ static int record_command(const struct record_opts *o)
 {
 	struct session s = {0};
 	struct command c = {0};
-	int ended, status = o->follow ? tracer_start(&s.tracer, o->argv, &c.pid, &ended)
-				      : launch_start(o->argv, &c.pid, &ended);
+	struct launch l;
+	int ended, status;
 	bool held;
 
+	if (o->follow)
+		status = tracer_start(&s.tracer, o->argv, &c.pid, &ended);
+	else
+		status = launch_fork(&l, o->argv);
+	if (!status && !o->follow)
+		status = launch_start(&l, o->argv, &c.pid, &ended);
 	if (status == LAUNCH_ENDED)
 		return pass_on(ended);
 	if (status)

@@ -63,6 +63,24 @@ int main(void)
 }
 """
 
+# Wants to end with its parent; prints whether it came to its own end.
+LOYAL = r"""
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+static void *volatile kept;
+int main(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	for (int i = 0; i < 200; i++) {
+		kept = malloc(32);
+		usleep(10000);
+	}
+	return write(1, "done\n", 5) != 5;
+}
+"""
+
 
 @needs_bpf
 class Recorder(Case):
@@ -102,3 +120,11 @@ class Recorder(Case):
         self.assertIn("cannot listen for new mappings", recorded.err)
         self.assertIn(" 60 allocations, ", recorded.err)
         self.assertIn(" 0 lost", recorded.err)
+
+    def test_the_end_of_the_recording_is_not_its_parents_for_the_command(self):
+        loyal = self.compile("loyal", LOYAL)
+        for options in ((), ("--follow",)):
+            with self.subTest(options=options):
+                recorded = self.mleak(
+                    "record", "-d", "500ms", *options, "-o", self.path("x.mlk"), "--", loyal)
+                self.assertEqual((recorded.status, recorded.out), (0, "done\n"), recorded.err)
