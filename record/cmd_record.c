@@ -20,6 +20,9 @@
 #include "record/signals.h"
 #include "record/tracer.h"
 
+/* Where processes wait for a processor, who empties the ring goes before who fills it. */
+#define NICENESS (-10)
+
 /* Die as the command did, so that a shell's loop sees it; else give its exit status. */
 static int pass_on(int status)
 {
@@ -149,6 +152,8 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		return EXIT_RECORD_FAILED;
 	}
 	release(s, c);
+	/* of this thread; not allowed to all, nor to us once privileges are given up */
+	setpriority(PRIO_PROCESS, 0, NICENESS);
 	later.preload = s->preload != NULL;
 	later.perf = s->probes && !probes_are_multi(s->probes);
 	privileges_reduce(&later, s->journal.writer);
@@ -200,9 +205,15 @@ static int launch(struct session *s, const struct record_opts *o, pid_t *pid, in
 					  .ring_size = ring_size(o, true),
 					  .block_ns = o->block_ns};
 
-	if (!wants_preload(o))
-		return o->follow ? tracer_start(&s->tracer, o->argv, pid, ended)
-				 : launch_start(o->argv, pid, ended);
+	struct launch l;
+	int status;
+
+	if (!wants_preload(o) && o->follow)
+		return tracer_start(&s->tracer, o->argv, pid, ended);
+	if (!wants_preload(o)) {
+		status = launch_fork(&l, o->argv);
+		return status ? status : launch_start(&l, o->argv, pid, ended);
+	}
 	if (preload_new(&s->preload, &opts))
 		return EXIT_RECORD_FAILED;
 	return preload_launch(s->preload, o->argv, pid, ended);

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -22,9 +21,6 @@
 			   */
 #define EXEC_NS	 1000000u /* the same when a new program waits for its probes */
 #define FLUSH_NS 250000000u /* how much of a recording a kill -9 may cost */
-
-/* Where processes wait for a processor, who empties the ring goes before who fills it. */
-#define NICENESS (-10)
 
 #define BUSY_EVENTS 256		/* so many in BUSY_NS are many */
 #define BUSY_RING   (16u << 20) /* a smaller ring might be full before we look again */
@@ -188,7 +184,6 @@ enum mlk_end loop_run(struct session *s, const struct loop_opts *opts)
 	l.max_size = opts->max_size;
 	l.ring_size = opts->ring_size;
 	l.next_flush_ns = l.start_ns + FLUSH_NS;
-	setpriority(PRIO_PROCESS, 0, NICENESS); /* of this thread; not allowed to all */
 	progress_begin(&l.progress, l.start_ns);
 	open_loop(&l);
 	while (!l.reason && !s->journal.err) {

@@ -171,6 +171,7 @@ static void bury(struct session *s, const bool *had_ended)
 			continue;
 		}
 		exec_judge(s, p);
+		s->journal.execs_lost += p->parent && !p->probed;
 		if (!p->exited)
 			write_exit(s, p); /* the notice was lost */
 		p->exited = true;
