@@ -75,7 +75,10 @@ static void print_help(FILE *out)
 	      out);
 	for (size_t i = 0; i < NR_COMMANDS; i++)
 		fprintf(out, "  mleak %-8s %s\n", commands[i].name, commands[i].help);
-	fputs("\n'mleak COMMAND --help' lists a command's options.\n", out);
+	fputs("\n'mleak COMMAND --help' lists a command's options, 'mleak --version' the libraries "
+	      "in "
+	      "use.\n",
+	      out);
 }
 
 /* The libraries are those in use, which decide what can be read: elfutils which debug information.
@@ -86,6 +89,61 @@ static void print_version(void)
 	       "with libbpf %u.%u, elfutils %s, zstd %s, zlib %s, liblzma %s\n",
 	       libbpf_major_version(), libbpf_minor_version(), dwfl_version(NULL),
 	       ZSTD_versionString(), zlibVersion(), lzma_version_string());
+}
+
+enum { HELP_COLUMN = 27, HELP_WIDTH = 96 };
+
+/* The length of what stands on one line from @text on: a word, and any option behind it, for a line
+ * that begins with one would look like the next option's. */
+static size_t unbroken(const char *text)
+{
+	size_t len = strcspn(text, " ");
+
+	while (text[len] && text[len + 1] == '-')
+		len += 1 + strcspn(text + len + 1, " ");
+	return len;
+}
+
+/* Print @text from HELP_COLUMN on, where the cursor is in @column. */
+static void print_wrapped(const char *text, size_t column)
+{
+	if (column + 2 > HELP_COLUMN) {
+		putchar('\n');
+		column = 0;
+	}
+	printf("%*s", (int)(HELP_COLUMN - column), "");
+	column = HELP_COLUMN;
+	while (*text) {
+		size_t len = unbroken(text);
+
+		if (column > HELP_COLUMN && column + 1 + len > HELP_WIDTH) {
+			printf("\n%*s", HELP_COLUMN, "");
+			column = HELP_COLUMN;
+		} else if (column > HELP_COLUMN) {
+			putchar(' ');
+			column++;
+		}
+		printf("%.*s", (int)len, text);
+		column += len;
+		text += len + (text[len] == ' ');
+	}
+	putchar('\n');
+}
+
+void print_options(bool (*option)(size_t i, struct option_info *option))
+{
+	struct option_info o;
+
+	for (size_t i = 0; option(i, &o); i++) {
+		bool apart = o.arg && *o.arg != '[';
+		int column;
+
+		if (o.group)
+			printf("%s%s:\n", i ? "\n" : "", o.group);
+		column = o.letter ? printf("  -%c, ", o.letter) : printf("      ");
+		column += printf("--%s%s%s", o.name, apart ? " " : "", o.arg ? o.arg : "");
+		print_wrapped(o.help, (size_t)column);
+	}
 }
 
 static const struct command *find_command(const char *name)
@@ -103,7 +161,8 @@ static void print_field(const char *text)
 		putchar(iscntrl((unsigned char)*text) ? ' ' : *text);
 }
 
-/* For the manual page, one option a line: its letter, name, argument and help, tabs between. */
+/* For the manual page, one option a line: its letter, name, argument, help and the heading that
+ * stands before it, tabs between. */
 static int list_options(const struct command *command)
 {
 	struct option_info option;
@@ -112,7 +171,7 @@ static int list_options(const struct command *command)
 		printf("%.1s\t%s\t%s\t", (char[]){(char)option.letter, '\0'}, option.name,
 		       option.arg ? option.arg : "");
 		print_field(option.help);
-		putchar('\n');
+		printf("\t%s\n", option.group ? option.group : "");
 	}
 	return command ? EXIT_OK : EXIT_USAGE;
 }

@@ -35,12 +35,16 @@ struct option_info {
 	const char *name; /* of the long form, without dashes */
 	const char *arg; /* what it takes, as FILE; in [brackets]: may be left out; NULL: nothing */
 	const char *values; /* all that arg can be, with spaces between; NULL: not so few */
-	const char *help;   /* may hold newlines */
+	const char *help;   /* spaces alone between its words */
+	const char *group;  /* heading of the options from this one on; NULL: as the one before */
 };
 
 /* Fill *@option with option @i, from 0, of the command.  Returns false beyond the last. */
 bool record_option(size_t i, struct option_info *option);
 bool report_option(size_t i, struct option_info *option); /* of diff, too */
 bool events_option(size_t i, struct option_info *option); /* of info and script */
+
+/* Print a command's options on stdout for --help, in their groups, in lines of 96 columns. */
+void print_options(bool (*option)(size_t i, struct option_info *option));
 
 #endif

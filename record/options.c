@@ -38,8 +38,9 @@ static const struct option_help {
 	const char *name, *arg, *help;
 } table[] = {
 	{'p', "pid", "PID", "watch the running process PID; may be given several times"},
-	{'o', "output", "FILE",
-	 "write the trace to FILE; one that is there is kept as FILE.old [mleak.mlk]"},
+	{OPT_FOLLOW, "follow", NULL, "record child processes too, and theirs, from their start on"},
+	{FILTER_TID, "tid", "TID",
+	 "record only thread TID of the process; may be given several times"},
 	{'d', "duration", "TIME",
 	 "stop after TIME: seconds, or with a unit as in 500ms, 10s, 5m, 1h"},
 	{'D', "delay", "TIME", "begin to record after TIME, from which on --duration counts"},
@@ -47,35 +48,38 @@ static const struct option_help {
 	{'Z', "max-block", "BYTES", "leave out larger blocks"},
 	{'s', "sample", "N|BYTES",
 	 "record one of N allocations, or with a unit, as in 512K, one in so many bytes"},
-	{FILTER_TID, "tid", "TID", "record only thread TID (can be repeated) of the process"},
 	{FILTER_TRIGGER, "trigger", "BYTES",
 	 "record a thread from when it has so many bytes outstanding; SIGUSR1: all of them"},
+
+	{'o', "output", "FILE",
+	 "write the trace to FILE; one that is there is kept as FILE.old [mleak.mlk]"},
+	{OPT_MAX_SIZE, "max-size", "BYTES",
+	 "end the recording when the trace has this size; K, M and G are known"},
 	{OPT_STACK_SIZE, "stack-size", "BYTES",
 	 "take at most so much of a stack, 128 to 64K [64K]"},
-	{OPT_RING_SIZE, "ring-size", "BYTES",
-	 "let so much wait for mleak, 64K to 1G, a power of two [64M]; preload: of each thread, "
-	 "to 64M [512K]"},
 	{OPT_RAW_STACK, "raw-stack", NULL,
 	 "keep stacks as they are, not only what unwinding may need"},
 	{OPT_REDACT, "redact", NULL,
-	 "keep no other words at all, neither in the first 128 bytes nor in registers"},
+	 "keep only what unwinding may need, of registers and of a stack's first 128 bytes too"},
 	{OPT_EMBED, "embed", "WHAT",
 	 "of programs and libraries keep none, unwind, symbols or debug [symbols]"},
 	{OPT_COMPRESS, "compress", "LEVEL", "zstd's level, 1 to 19 [1]"},
-	{OPT_MAX_SIZE, "max-size", "BYTES",
-	 "end the recording when the trace has this size; K, M and G are known"},
-	{OPT_UPROBES, "uprobes", "KIND", "how to attach: auto, multi (Linux 6.6) or perf [auto]"},
+
 	{'O', "obj", "FILE", "probe the allocator of FILE too, which the process has mapped"},
 	{OPT_PREFIX, "prefix", "NAME", "probe functions whose names begin so too, as in je_malloc"},
-	{OPT_FOLLOW, "follow", NULL, "record child processes too, and theirs, from their start on"},
 	{OPT_NO_OPERATORS, "no-operators", NULL,
 	 "do not probe an allocator's own operator new: if it throws, a probed one aborts"},
+	{OPT_UPROBES, "uprobes", "KIND", "how to attach: auto, multi (Linux 6.6) or perf [auto]"},
 	{OPT_BACKEND, "backend", "KIND",
 	 "bpf, preload (no privileges, commands only), or auto: bpf where it is allowed [auto]"},
+	{OPT_RING_SIZE, "ring-size", "BYTES",
+	 "let so much wait for mleak, 64K to 1G, a power of two [64M]; preload: of each thread, "
+	 "to 64M [512K]"},
 	{OPT_ON_FULL, "on-full", "WHAT",
 	 "preload, when a thread's ring is full: drop, block=TIME, or block: 1s at most [block]"},
 	{OPT_DRY_RUN, "dry-run", NULL, "show what would be probed, and where; record nothing"},
-	{'h', "help", NULL, "show this help"},
+
+	{'h', "help", NULL, "print this help"},
 };
 
 #define NR_OPTIONS (sizeof(table) / sizeof(table[0]))
@@ -88,6 +92,17 @@ static const struct {
 	{OPT_EMBED, "none unwind symbols debug"},
 	{OPT_UPROBES, "auto multi perf"},
 	{OPT_BACKEND, "auto bpf preload"},
+};
+
+/* Of the options that begin a group of the help: its heading. */
+static const struct {
+	int key;
+	const char *heading;
+} groups[] = {
+	{'p', "What to record"},
+	{'o', "What the trace keeps"},
+	{'O', "Where the probes are"},
+	{'h', "Other"},
 };
 
 bool record_option(size_t i, struct option_info *option)
@@ -103,6 +118,9 @@ bool record_option(size_t i, struct option_info *option)
 	for (size_t c = 0; c < sizeof(choices) / sizeof(choices[0]); c++)
 		if (choices[c].key == table[i].key)
 			option->values = choices[c].values;
+	for (size_t g = 0; g < sizeof(groups) / sizeof(groups[0]); g++)
+		if (groups[g].key == table[i].key)
+			option->group = groups[g].heading;
 	return true;
 }
 
@@ -115,16 +133,7 @@ void record_options_help(void)
 	     "and writes them to a trace. ^C, the target's end or --duration ends the recording.\n"
 	     "With eBPF it needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE; a command is\n"
 	     "recorded without them too, by a preloaded library.\n");
-	for (size_t i = 0; i < NR_OPTIONS; i++) {
-		char left[40];
-
-		snprintf(left, sizeof(left), "--%s%s%s", table[i].name, table[i].arg ? " " : "",
-			 table[i].arg ? table[i].arg : "");
-		if (table[i].key < 256)
-			printf("  -%c, %-18s %s\n", table[i].key, left, table[i].help);
-		else
-			printf("      %-18s %s\n", left, table[i].help);
-	}
+	print_options(record_option);
 	puts("\nThe exit status is that of COMMAND; 126 or 127 when it cannot be started; 125 when "
 	     "mleak\n"
 	     "itself fails.");

@@ -61,6 +61,11 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 
 	if (size < sizeof(*e) || e->stack_len > size - sizeof(*e))
 		return -EPROTO;
+	/* The probes go in any order, those of free maybe first: a block given out meanwhile would
+	 * be a false leak. */
+	s->over |= s->end_ns && e->time_ns >= s->end_ns;
+	if (s->over)
+		return 0;
 	if (e->stack_len > below) {
 		ev.stack = e->stack + below;
 		ev.stack_len = e->stack_len - below;
@@ -119,6 +124,8 @@ static int take_small(struct session *s, struct process *p, const struct event_s
 	ev.time_ns = s->time_ns;
 	if (has_time(e->type))
 		return take_life(s, p, e, &ev);
+	if (s->over)
+		return 0;
 	s->frees += e->type == EVENT_FREE || e->type == EVENT_RELEASE;
 	return mlk_writer_event(s->journal.writer, &ev);
 }

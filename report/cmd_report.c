@@ -148,7 +148,7 @@ int cmd_report(int argc, char **argv)
 		if (err == -ENOMEM)
 			log_error("cannot read the options: %s", strerror(ENOMEM));
 	} else if (opts.help) {
-		report_opts_print_help();
+		report_opts_print_help(argv[0]);
 		status = output_finish();
 	} else {
 		/* no library may go to the network by itself */

@@ -9,22 +9,29 @@
 
 static const struct option_row rows[] = {
 	{"format", OPT_FORMAT, "FORMAT",
-	 "tree (the default), flat, folded, json, csv, pprof, heaptrack,\nspeedscope or html"},
+	 "tree (the default), flat, folded, json, csv, pprof, heaptrack, speedscope or html"},
 	{"folded", OPT_FOLDED, NULL, "the same as --format=folded"},
 	{"flat", OPT_FLAT, NULL, "the same as --format=flat: one stack after the other"},
+	{"top", 'n', "N", "only the N stacks with most outstanding bytes"},
+	{"inverted", OPT_INVERTED, NULL, "begin at the function that allocated"},
 	{"by", OPT_BY, "KEY",
-	 "in place of stacks, a table by thread, module, size, function, file\nor age; with "
+	 "in place of stacks, a table by thread, module, size, function, file or age; with "
 	 "--format=csv, too"},
 	{"growth", OPT_GROWTH, NULL,
-	 "is it a leak? How each stack grew, its blocks that were freed, and\nhow long they lived; "
+	 "is it a leak? How each stack grew, its blocks that were freed, and how long they lived; "
 	 "with --format=csv, too"},
 	{"timeline", OPT_TIMELINE, NULL, "what was outstanding over time; with --format=csv, too"},
 	{"diff", OPT_DIFF, "BEFORE",
-	 "what is outstanding more, or less, than in the trace BEFORE;\nwith --folded or "
+	 "what is outstanding more, or less, than in the trace BEFORE; with --folded or "
 	 "--format=csv, too"},
 	{"cost", OPT_COST, "COST",
-	 "what --folded counts: outstanding (the default), allocated or peak\nbytes, or temporary "
+	 "what --folded counts: outstanding (the default), allocated or peak bytes, or temporary "
 	 "blocks"},
+	{"dump", OPT_DUMP, "[=full]",
+	 "print all records of the trace in place of a report; full, or given twice: and all "
+	 "stacks"},
+
+	{"pid", OPT_PID, "PID", "only what the process PID allocated, of several in a trace"},
 	{"thread", OPT_THREAD, "TID|NAME",
 	 "only blocks that this thread got; NAME may have * and ?"},
 	{"module", OPT_MODULE, "NAME",
@@ -38,28 +45,25 @@ static const struct option_row rows[] = {
 	{"between", OPT_BETWEEN, "A,B",
 	 "what was given out after A and was still outstanding at B"},
 	{"suppressions", OPT_SUPPRESSIONS, "FILE",
-	 "leave out what matches a line leak:PATTERN of FILE, as\nLeakSanitizer does"},
-	{"fail-on-leak", OPT_FAIL_ON_LEAK, "[=BYTES]",
-	 "exit with 1 when a byte is shown, or more than BYTES"},
-	{"top", 'n', "N", "only the N stacks with most outstanding bytes"},
-	{"pid", OPT_PID, "PID", "only what the process PID allocated, of several in a trace"},
-	{"inverted", OPT_INVERTED, NULL, "begin at the function that allocated"},
+	 "leave out what matches a line leak:PATTERN of FILE, as LeakSanitizer does"},
+
 	{"inline", OPT_INLINE, NULL, "show functions that the compiler inlined, too"},
 	{"addresses", OPT_ADDRESSES, NULL, "MODULE+0xADDR in place of names"},
 	{"debug-dir", OPT_DEBUG_DIR, "DIR",
-	 "look for debug information here before " DEFAULT_DEBUG_DIR ";\nmay be repeated"},
+	 "look for debug information here before " DEFAULT_DEBUG_DIR "; may be given several "
+	 "times"},
 	{"symfs", OPT_SYMFS, "DIR",
-	 "look for programs, libraries and debug files below DIR first,\nas below the root of the "
+	 "look for programs, libraries and debug files below DIR first, as below the root of the "
 	 "recorded system"},
 	{"debuginfod", OPT_DEBUGINFOD, NULL,
-	 "fetch debug information that is not here from DEBUGINFOD_URLS;\nwithout this option "
-	 "the network is never used"},
+	 "fetch debug information that is not here from DEBUGINFOD_URLS; without this option the "
+	 "network is never used"},
+
+	{"fail-on-leak", OPT_FAIL_ON_LEAK, "[=BYTES]",
+	 "exit with 1 when a byte is shown, or more than BYTES"},
 	{"color", OPT_COLOR, "WHEN",
 	 "auto (on a terminal, unless NO_COLOR is set), always or never"},
 	{"no-pager", OPT_NO_PAGER, NULL, "show the report on a terminal at once"},
-	{"dump", OPT_DUMP, "[=full]",
-	 "print all records of the trace in place of a report;\nfull, or given twice: and all "
-	 "stacks"},
 	{"help", 'h', NULL, "print this help"},
 };
 
@@ -77,6 +81,17 @@ static const struct {
 	{OPT_DUMP, "full"},
 };
 
+/* Of the options that begin a group of the help: its heading. */
+static const struct {
+	int value; /* of the row */
+	const char *heading;
+} groups[] = {
+	{OPT_FORMAT, "What is shown"},
+	{OPT_PID, "Of which blocks and stacks"},
+	{OPT_INLINE, "Names and lines"},
+	{OPT_FAIL_ON_LEAK, "Other"},
+};
+
 _Static_assert(NR_ROWS <= OPTION_ROWS_MAX, "struct option_tables has room for all");
 
 bool report_option(size_t i, struct option_info *option)
@@ -92,6 +107,9 @@ bool report_option(size_t i, struct option_info *option)
 	for (size_t c = 0; c < sizeof(choices) / sizeof(choices[0]); c++)
 		if (choices[c].value == rows[i].value)
 			option->values = choices[c].values;
+	for (size_t g = 0; g < sizeof(groups) / sizeof(groups[0]); g++)
+		if (groups[g].value == rows[i].value)
+			option->group = groups[g].heading;
 	return true;
 }
 
@@ -116,26 +134,20 @@ void option_tables_make(struct option_tables *tables)
 	}
 }
 
-void report_opts_print_help(void)
+void report_opts_print_help(const char *command)
 {
-	printf("usage: mleak report [OPTIONS] [FILE]\n"
-	       "       mleak diff [OPTIONS] BEFORE AFTER\n\n"
-	       "Shows which call paths allocated the blocks that were never freed, from the trace\n"
-	       "in FILE (default: " DEFAULT_PATH ").\n\n");
-	for (size_t i = 0; i < NR_ROWS; i++) {
-		const struct option_row *row = &rows[i];
-		const char *newline = strchr(row->help, '\n');
-		int first = newline ? (int)(newline - row->help) : (int)strlen(row->help);
-		char left[64];
-
-		snprintf(left, sizeof(left), "%c%c%s --%s%s%s", row->value < OPT_FORMAT ? '-' : ' ',
-			 row->value < OPT_FORMAT ? row->value : ' ',
-			 row->value < OPT_FORMAT ? "," : " ", row->name,
-			 row->arg && *row->arg != '[' ? " " : "", row->arg ? row->arg : "");
-		printf("  %-22s %.*s\n", left, first, row->help);
-		if (newline)
-			printf("  %-22s %s\n", "", newline + 1);
-	}
+	if (!strcmp(command, "diff"))
+		puts("usage: mleak diff [OPTIONS] BEFORE AFTER\n\n"
+		     "Compares what is outstanding at the end of the traces BEFORE and AFTER: "
+		     "stacks "
+		     "that\n"
+		     "are new, grown, shrunk or gone. The options are those of 'mleak report'.\n");
+	else
+		puts("usage: mleak report [OPTIONS] [FILE]\n\n"
+		     "Shows which call paths allocated the blocks that were never freed, from the "
+		     "trace\n"
+		     "in FILE (default: " DEFAULT_PATH ").\n");
+	print_options(report_option);
 }
 
 const struct option_row *option_row_of(int value)

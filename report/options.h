@@ -44,8 +44,9 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv);
 /* Refuse options that would have no effect, and say so on stderr.  Returns 0 or -EINVAL. */
 int report_opts_check(const struct report_opts *opts);
 
-/* Print the help on stdout; it is in option_rows.c, as the options are. */
-void report_opts_print_help(void);
+/* Print on stdout the help of @command: "diff", else that of report; it is in option_rows.c, as the
+ * options are. */
+void report_opts_print_help(const char *command);
 
 /* Release what @opts holds. */
 void report_opts_release(struct report_opts *opts);

@@ -84,8 +84,11 @@ static void print_totals(const struct table *t, const struct live_totals *totals
 			t, "inherited", totals->inherited_frees,
 			"  (blocks freed by children that had them from the process that forked "
 			"them)");
-	if (totals->implied.blocks)
+	if (totals->implied.blocks) {
 		print_amount(t, "implied frees", totals->implied);
+		fputs("    not seen; known because the same addresses were given out again\n",
+		      t->out);
+	}
 	if (totals->gone.blocks)
 		print_amount(t, "gone at exec", totals->gone);
 	print_outstanding(t, totals->outstanding, suspect);

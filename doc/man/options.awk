@@ -1,7 +1,7 @@
 # options.awk - put the options of a command where its manual page says @OPTIONS@
 #
 # Reads what `mleak --list-options COMMAND` prints, then the page: letter, name, argument and help
-# of each option, tabs between.
+# of each option, and the heading that stands before it if there is one, tabs between.
 
 function escape(text)
 {
@@ -10,6 +10,10 @@ function escape(text)
 }
 
 FNR == 1 { file++ }
+
+file == 1 && $5 {
+	options = options "## " $5 "\n\n"
+}
 
 file == 1 {
 	names = ($1 ? "*-" $1 "*, " : "") "*--" $2 "*"

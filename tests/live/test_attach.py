@@ -141,6 +141,18 @@ class AttachTest(Case):
         self.assertLessEqual(outstanding.blocks, target.count().blocks)
         self.assert_alive(target)
 
+    def test_what_comes_while_the_probes_are_taken_out_is_no_leak(self):
+        target = Forever(self, interval_ms=1)
+        trace = self.path("x.mlk")
+        result = self.mleak("record", "-o", trace, "-d", "0.5", "-p", str(target.pid))
+        self.assertEqual(result.status, 0, result.err)
+        stacks = parse_folded(self.report(trace, "--format=folded", "--function", "noise"))
+        # noise() frees what it gets: each of two threads may stand in it, with two blocks
+        self.assertLessEqual(len(stacks), 4, stacks)
+        self.assertNotIn("implied frees", self.report(trace))
+        target.toggle("paused")
+        self.assert_alive(target)
+
     def test_target_ends(self):
         target = Forever(self)
         target.toggle("paused")
