@@ -9,6 +9,7 @@ Exit status: 0 when no test failed and at least one passed, else 1.
 """
 
 import argparse
+import concurrent.futures
 import glob
 import os
 import re
@@ -111,14 +112,17 @@ def program_fault(status, planned, tests):
     return None
 
 
+def run_programs(paths):
+    """Run test programs, as many at once as there are CPUs; gives the result of each in turn."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield from zip(paths, pool.map(run_program, paths))
+
+
 def run_unit(build, wanted, tally):
-    for path in sorted(glob.glob(os.path.join(build, "tests", "unit", "test_*"))):
-        if not (os.path.isfile(path) and os.access(path, os.X_OK)):
-            continue
+    found = sorted(glob.glob(os.path.join(build, "tests", "unit", "test_*")))
+    paths = [path for path in found if os.path.isfile(path) and os.access(path, os.X_OK)]
+    for path, (status, out, err) in run_programs(paths):
         program = "unit/" + os.path.basename(path)
-        started = time.monotonic()
-        status, out, err = run_program(path)
-        seconds = time.monotonic() - started
         planned, tests = parse_tap(out)
         for outcome, name, details, _ in tests:
             name = program + "/" + name
@@ -132,7 +136,7 @@ def run_unit(build, wanted, tally):
                 tally.fail(name, details + err[-4000:])
         fault = program_fault(status, planned, tests)
         if fault and wanted(program + "/"):
-            tally.fail(program, "%s\n%s\n%s" % (fault, out[-2000:], err[-8000:]), seconds)
+            tally.fail(program, "%s\n%s\n%s" % (fault, out[-2000:], err[-8000:]))
 
 
 # unittest tests
