@@ -61,7 +61,7 @@ static int place(struct session *s, struct process *p, const struct allocators *
 	int err;
 
 	if (same)
-		return probes_set_code(s->probes, p->target.pid, now);
+		return probes_set_code(s->probes, &p->target, now);
 	if (p->exec.links_dead)
 		probes_drop(s->probes, &p->links);
 	err = probes_place(s->probes, &p->links, &p->target, now);
