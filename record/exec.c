@@ -109,5 +109,6 @@ void exec_follow(struct session *s, struct process *p)
 		p->allocators = now;
 	}
 	p->exec.in_doubt = err != 0;
-	p->exec.links_dead = false;
+	/* Where none is in place that works, the allocators of before need new ones too. */
+	p->exec.links_dead = err && (p->exec.links_dead || !p->links.nr);
 }
