@@ -32,8 +32,8 @@ static void judge(struct session *s, struct process *p, const struct maps *maps)
 {
 	/* Of a program that could not be looked at, most often because it had ended by then: the
 	 * probes may have met it all the same, for its files are those of the one before. */
-	s->journal.execs_lost +=
-		(p->exec.in_doubt || p->exec.since_ns) && !p->exec.seen && !is_watched(p, maps);
+	s->journal.execs_lost += (p->exec.in_doubt || p->exec.since_ns) && !p->exec.seen &&
+				 (p->exec.links_dead || !is_watched(p, maps));
 	p->exec.in_doubt = false;
 }
 
