@@ -32,8 +32,8 @@ static void judge(struct session *s, struct process *p, const struct maps *maps)
 {
 	/* Of a program that could not be looked at, most often because it had ended by then: the
 	 * probes may have met it all the same, for its files are those of the one before. */
-	s->journal.execs_lost +=
-		(p->exec.in_doubt || p->exec.since_ns) && !p->exec.seen && !is_watched(p, maps);
+	s->journal.execs_lost += (p->exec.in_doubt || p->exec.since_ns) && !p->exec.seen &&
+				 (p->exec.links_dead || !is_watched(p, maps));
 	p->exec.in_doubt = false;
 }
 
@@ -61,7 +61,7 @@ static int place(struct session *s, struct process *p, const struct allocators *
 	int err;
 
 	if (same)
-		return probes_set_code(s->probes, p->target.pid, now);
+		return probes_set_code(s->probes, &p->target, now);
 	if (p->exec.links_dead)
 		probes_drop(s->probes, &p->links);
 	err = probes_place(s->probes, &p->links, &p->target, now);
@@ -109,5 +109,6 @@ void exec_follow(struct session *s, struct process *p)
 		p->allocators = now;
 	}
 	p->exec.in_doubt = err != 0;
-	p->exec.links_dead = false;
+	/* Where none is in place that works, the allocators of before need new ones too. */
+	p->exec.links_dead = err && (p->exec.links_dead || !p->links.nr);
 }

@@ -174,10 +174,19 @@ static int link_perf(struct probes *p, const struct step *step, struct link_set 
 	return 0;
 }
 
-int probes_set_code(struct probes *p, uint32_t tgid, const struct allocators *a)
+int probes_set_code(struct probes *p, const struct target *t, const struct allocators *a)
 {
-	return bpf_map__update_elem(p->skel->maps.targets, &tgid, sizeof(tgid), &a->code,
-				    sizeof(a->code), BPF_ANY);
+	const uint32_t tgid = (uint32_t)t->pid;
+	const struct bpf_map *map = p->skel->maps.targets;
+	int err = bpf_map__update_elem(map, &tgid, sizeof(tgid), &a->code, sizeof(a->code),
+				       BPF_EXIST);
+
+	if (err != -ENOENT)
+		return err;
+	/* Nobody would take out what is put in after its end. */
+	if (target_has_ended(t))
+		return -ESRCH;
+	return bpf_map__update_elem(map, &tgid, sizeof(tgid), &a->code, sizeof(a->code), BPF_ANY);
 }
 
 /* Link the objects of @a that have no set in @links yet, step by step over all of them. */
@@ -221,7 +230,7 @@ int probes_place(struct probes *p, struct links *links, const struct target *t,
 		links_drop(links, a, p->closing);
 		closing_wait(p->closing);
 	}
-	err = probes_set_code(p, (uint32_t)t->pid, a);
+	err = probes_set_code(p, t, a);
 	if (!err)
 		err = link_new(p, links, t, a);
 	/* Else what goes, goes after the rest has come: the kernel takes its time for it. */

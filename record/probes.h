@@ -57,9 +57,10 @@ int probes_place(struct probes *p, struct links *links, const struct target *t,
 /* Say why probes_load() or probes_place() failed for @t with @err; @perf: by perf events. */
 void probes_explain(const struct target *t, int err, bool perf);
 
-/* Record the process @tgid: it is put into the table of processes, or its code there is replaced by
- * that of @a.  It leaves the table by itself when it ends.  Returns 0 or -errno. */
-int probes_set_code(struct probes *p, uint32_t tgid, const struct allocators *a);
+/* Record the process @t: it is put into the table of processes, or its code there is replaced by
+ * that of @a.  It leaves the table by itself when it ends.  Returns 0 or -errno, -ESRCH when it has
+ * ended. */
+int probes_set_code(struct probes *p, const struct target *t, const struct allocators *a);
 
 /* Say which function receives the events; before the first probes_consume(). */
 int probes_set_consumer(struct probes *p, const struct probes_consumer *consumer);

@@ -2,7 +2,6 @@
 #include "record/process.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <time.h>
 
@@ -144,7 +143,5 @@ void process_write_threads(struct process *p, struct journal *j)
 
 bool process_has_ended(const struct process *p)
 {
-	struct pollfd fd = {.fd = p->target.pidfd, .events = POLLIN};
-
-	return p->target.pidfd < 0 || poll(&fd, 1, 0) == 1;
+	return target_has_ended(&p->target);
 }

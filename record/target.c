@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -248,6 +249,13 @@ int target_open(struct target *t, pid_t pid)
 	if (would_die(t))
 		return -EPERM;
 	return 0;
+}
+
+bool target_has_ended(const struct target *t)
+{
+	struct pollfd fd = {.fd = t->pidfd, .events = POLLIN};
+
+	return t->pidfd < 0 || poll(&fd, 1, 0) == 1;
 }
 
 bool target_is_reaped(const struct target *t)

@@ -23,6 +23,9 @@ struct target {
  * logged. target_release() in any case.  Returns 0 or -errno. */
 int target_open(struct target *t, pid_t pid);
 
+/* Has the process ended? */
+bool target_has_ended(const struct target *t);
+
 /* Has the process ended and been waited for, so that its number may be another's by now?  If not,
  * all that was read of it before was its own. */
 bool target_is_reaped(const struct target *t);

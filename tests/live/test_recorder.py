@@ -1,6 +1,7 @@
 """What the recorder is to its target: before it in the queue, and never the cause of its end."""
 
 import os
+import re
 import time
 
 from mleaktest import MLEAK_FAST, Case, needs_bpf
@@ -81,12 +82,41 @@ int main(void)
 }
 """
 
+# Runs itself three times more, by another thread than the main one; allocates fifty blocks each time.
+RELAY = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *volatile kept;
+static char *next[] = {"relay", "x", NULL, NULL, NULL, NULL};
+static void *run(void *arg)
+{
+	execv("/proc/self/exe", next);
+	return arg;
+}
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+	(void)argv;
+	for (int i = 0; i < 50; i++)
+		kept = malloc(64);
+	if (argc == 5)
+		return 0;
+	for (int i = 1; i <= argc; i++)
+		next[i] = "x";
+	if (pthread_create(&thread, NULL, run, NULL))
+		return 9;
+	pthread_join(thread, NULL);
+	return 9;
+}
+"""
+
 
 @needs_bpf
 class Recorder(Case):
-    def compile(self, name, code):
+    def compile(self, name, code, *flags):
         source = self.write(name + ".c", code.encode())
-        built = self.spawn(["cc", "-g", "-O0", "-o", self.path(name), source])
+        built = self.spawn(["cc", "-g", "-O0", "-o", self.path(name), source, *flags])
         self.assertEqual(self.finish(built).status, 0)
         return self.path(name)
 
@@ -128,3 +158,12 @@ class Recorder(Case):
                 recorded = self.mleak(
                     "record", "-d", "500ms", *options, "-o", self.path("x.mlk"), "--", loyal)
                 self.assertEqual((recorded.status, recorded.out), (0, "done\n"), recorded.err)
+
+    def test_programs_that_other_threads_begin_are_recorded_or_told_of(self):
+        relay = self.compile("relay", RELAY, "-pthread")
+        recorded = self.mleak("record", "-o", self.path("x.mlk"), "--", relay, "x")
+        self.assertEqual(recorded.status, 0, recorded.err)
+        blocks = int(re.search(r"(\d+) allocations", recorded.err)[1])
+        lost = re.search(r"(\d+) programs started by exec", recorded.err)
+        told = int(lost[1] if lost else 0) + recorded.err.count("; recorded from ")
+        self.assertGreaterEqual(blocks + 50 * told, 4 * 50, recorded.err)
