@@ -15,6 +15,7 @@
 
 #include "format/writer.h"
 #include "mleak.h"
+#include "report/figures.h"
 #include "report/job.h"
 #include "report/print_growth.h"
 
@@ -244,8 +245,55 @@ static void a_sample_stands_for_as_much_in_each_table(void **state)
 	check_has(report("--by=age", "--format=csv"), "50500,60,");
 	check_has(report("--timeline", "--format=csv"), ",50500\r\n");
 	check_has(report("--growth", "--format=csv"), ",30000,30,");
+	check_has(report("--format=json", "--pid=200"), "\"suspect\":{\"blocks\":30,");
 	check_has(report("--format=json", "--pid=200"),
 		  "\"outstanding\":{\"blocks\":30,\"bytes\":20500}");
+}
+
+static void freed(struct growth *growth, uint64_t after_ns, uint64_t blocks)
+{
+	struct live_block block = {.time_ns = SECOND};
+	struct mlk_event event = {.kind = MLK_FREE, .time_ns = SECOND + after_ns};
+
+	growth_changed(growth, &(struct live_change){LIVE_FREED, &block, &event, {blocks, 0}});
+}
+
+static void a_lifetime_counts_for_what_its_block_stands_for(void **state)
+{
+	struct growth *growth;
+
+	(void)state;
+	assert_int_equal(growth_new(&growth), 0);
+	for (int i = 0; i < 3; i++)
+		freed(growth, 1000000, 1);
+	freed(growth, 3000, 10);
+	assert_int_equal(growth_finish(growth, 2ull * SECOND), 0);
+	assert_int_equal(growth_of(growth, 0).lifetime_ns, 4000); /* 2^n us, rounded up */
+	growth_free(growth);
+}
+
+static void a_temporary_block_counts_for_what_it_stands_for(void **state)
+{
+	struct live_block block = {.tgid = MOTHER, .tid = MOTHER, .addr = 0x1000, .size = 10};
+	struct mlk_event event = {.kind = MLK_FREE, .tgid = MOTHER, .tid = MOTHER};
+	struct figures *figures;
+	struct stacks *stacks;
+	struct dwunw *dw;
+	uint32_t id;
+
+	(void)state;
+	assert_int_equal(dwunw_new(&dw), 0);
+	assert_int_equal(stacks_new(&stacks, dw), 0);
+	assert_int_equal(dwunw_stack_intern(dw, NULL, 0, DWUNW_STATUS_NO_CFI, &id), 0);
+	assert_int_equal(stacks_add(stacks, id, 0, &block.stack), 0);
+	assert_int_equal(figures_new(&figures, stacks), 0);
+	figures_changed(figures, &(struct live_change){LIVE_ALLOCATED, &block, &event, {10, 100}});
+	figures_changed(figures, &(struct live_change){LIVE_FREED, &block, &event, {10, 100}});
+	assert_int_equal(figures_finish(figures), 0);
+	assert_int_equal(stacks_get(stacks, block.stack)->temporary, 10);
+	figures_free(figures);
+	stacks_free(stacks);
+	dwunw_free(dw);
 }
 
 static void of_a_sample_what_is_temporary_is_not_known(void **state)
@@ -288,6 +336,8 @@ int main(void)
 		cmocka_unit_test(with_pid_all_sums_are_of_it),
 		cmocka_unit_test(heaptrack_has_no_events_of_what_is_not_asked_for),
 		cmocka_unit_test(a_sample_stands_for_as_much_in_each_table),
+		cmocka_unit_test(a_lifetime_counts_for_what_its_block_stands_for),
+		cmocka_unit_test(a_temporary_block_counts_for_what_it_stands_for),
 		cmocka_unit_test(of_a_sample_what_is_temporary_is_not_known),
 		cmocka_unit_test(what_is_lost_later_makes_no_suspects),
 	};

@@ -163,6 +163,27 @@ static void a_number_that_comes_again_is_another_process(void **state)
 	}
 }
 
+static void all_that_a_process_had_may_be_mapped(void **state)
+{
+	struct live *live = start();
+	struct mlk_event map = {.kind = MLK_ALLOC,
+				.func = MLK_FUNC_MMAP,
+				.tgid = CHILD,
+				.tid = CHILD,
+				.addr = 0x10000,
+				.size = 4096};
+
+	(void)state;
+	assert_int_equal(live_event(live, &map, 0), 0);
+	send(live, CHILD, MLK_FORK, PARENT, 0);
+	assert_int_equal(live_event(live, &map, 0), 0);
+	live_finish(live);
+	assert_int_equal(live_nr_processes(live), 2);
+	assert_int_equal(live_totals(live)->implied.blocks, 0);
+	check_sums(live);
+	live_free(live);
+}
+
 static void the_sums_of_processes_add_up_whatever_comes(void **state)
 {
 	struct live *live = start();
@@ -249,6 +270,7 @@ int main(void)
 		cmocka_unit_test(after_an_exec_nothing_is_inherited),
 		cmocka_unit_test(a_release_at_a_process_s_exit_is_a_free),
 		cmocka_unit_test(a_number_that_comes_again_is_another_process),
+		cmocka_unit_test(all_that_a_process_had_may_be_mapped),
 		cmocka_unit_test(the_sums_of_processes_add_up_whatever_comes),
 		cmocka_unit_test(a_stack_of_two_processes_is_two_stacks),
 		cmocka_unit_test(a_process_has_the_last_name_of_its_main_thread),
