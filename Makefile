@@ -256,7 +256,7 @@ $(O)/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
-$(O)/record/probes.o: $(O)/mleak.bpf.skel.h
+$(O)/record/probes.o $(O)/record/filters.o: $(O)/mleak.bpf.skel.h
 
 # The hot loop keeps its registers apart: packed into vectors they wait for each other.
 $(O)/unwind/fast.o: ALL_CFLAGS += -fno-tree-slp-vectorize

@@ -123,6 +123,48 @@ struct event_drops {
 	__u64 pointer;	  /* posix_memalign's result could not be read */
 };
 
+/* Why something was not sent on purpose; the same numbers as enum mlk_skip in format/trace.h. */
+enum event_skip {
+	EVENT_SKIP_SIZE,
+	EVENT_SKIP_SAMPLE,
+	EVENT_SKIP_TRIGGER,
+	EVENT_SKIP_DELAY,
+	EVENT_SKIP_FREE,
+	EVENT_SKIP_UNKEPT,
+	EVENT_SKIP_NR,
+};
+
+struct event_skips {
+	__u64 nr[EVENT_SKIP_NR], bytes[EVENT_SKIP_NR]; /* by enum event_skip */
+};
+
+enum event_thread_mode {
+	EVENT_THREAD_COUNTED = 0, /* as is a thread of which nothing is said */
+	EVENT_THREAD_FULL = 1,	  /* its allocations are sent */
+};
+
+#define EVENT_FILTER_DIGITS 40
+
+/* Which allocations are sent. */
+struct event_filter {
+	__u64 min_size, max_size; /* bytes, both included */
+	__u64 trigger_bytes;	  /* a thread is sent once so much is outstanding; 0: never */
+	__u32 on;		  /* is there any filter? */
+	__u32 delays;		  /* see event_filter_control.begin_ns */
+	__u32 by_thread;	  /* threads are sent or only counted */
+	__u32 samples;
+	__u32 by_bytes; /* each byte may be sampled, else each allocation */
+	/* Chance of each binary digit of the distance between two samples to be 1, in 2^-32. */
+	__u32 digits[EVENT_FILTER_DIGITS];
+};
+
+/* What may change while recording. */
+struct event_filter_control {
+	__u64 begin_ns; /* CLOCK_MONOTONIC, from which on there is no delay; 0: not known yet */
+	__u32 all_full; /* set by the recorder: threads are not told apart any more */
+	__u32 full;	/* set by the programs: addresses of blocks were not kept */
+};
+
 /* Addresses in the target. */
 struct event_code_range {
 	__u64 start, size;

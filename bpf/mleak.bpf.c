@@ -118,9 +118,8 @@ static __noinline int any_entry(struct pt_regs *ctx, __u32 func)
 		return 0; /* the outermost counts */
 	call->arg = ctx->rdi;
 	call->size = bytes_asked(ctx, func);
-	if ((func == FUNC_REALLOC || func == FUNC_REALLOCARRAY) && call->arg &&
-	    send_small(st, EVENT_RELEASE, call->arg, 0))
-		count(&drops.release);
+	if ((func == FUNC_REALLOC || func == FUNC_REALLOCARRAY) && call->arg)
+		record_release(st, call->arg);
 	return 0;
 }
 
@@ -169,8 +168,8 @@ static __always_inline void restore(struct thread_state *st)
 	__u32 func = call_func(&st->now);
 
 	if ((func == FUNC_REALLOC || func == FUNC_REALLOCARRAY || func == FUNC_MREMAP) &&
-	    st->now.size && st->now.arg && send_small(st, EVENT_RESTORE, st->now.arg, 0))
-		count(&drops.restore);
+	    st->now.size && st->now.arg)
+		record_restore(st, func);
 }
 
 /* The call of @func that returns now has given out a block; 0: none, and all is done about it. */

@@ -2,6 +2,7 @@
 #ifndef MLEAK_BPF_SEND_H
 #define MLEAK_BPF_SEND_H
 
+#include "bpf/filter.h"
 #include "bpf/ring.h"
 #include "bpf/stack.h"
 #include "bpf/state.h"
@@ -25,15 +26,46 @@ static __always_inline int send_small(struct thread_state *st, enum event_type t
 /* Every free goes through here. */
 static __always_inline void record_free(struct thread_state *st, __u64 addr, __u32 nested)
 {
+	if (filter.on) {
+		enum filter_fate fate = filter_free(st, addr);
+
+		if (fate == FILTER_OUT)
+			return;
+		nested |= fate == FILTER_IN_DOUBT;
+	}
 	if (send_small(st, EVENT_FREE, addr, nested))
 		count(&drops.free);
+}
+
+/* Every block that realloc may move goes through here.  A free that is sent in its place cannot be
+ * taken back: a block that is in doubt stays freed if its realloc fails. */
+static __always_inline void record_release(struct thread_state *st, __u64 addr)
+{
+	enum filter_fate fate = filter.on ? filter_release(st, addr) : FILTER_IN;
+
+	if (fate == FILTER_IN && send_small(st, EVENT_RELEASE, addr, 0))
+		count(&drops.release);
+	if (fate == FILTER_IN_DOUBT && send_small(st, EVENT_FREE, addr, 1))
+		count(&drops.free);
+}
+
+/* What the call of @func, which has failed, released or unmapped lives. */
+static __always_inline void record_restore(struct thread_state *st, __u32 func)
+{
+	if (filter.on && func != FUNC_MREMAP && filter_restore(st) == FILTER_OUT)
+		return;
+	if (send_small(st, EVENT_RESTORE, st->now.arg, 0))
+		count(&drops.restore);
 }
 
 /* EVENT_UNMAP of [@addr, @addr + @size). */
 static __always_inline void record_unmap(struct thread_state *st, __u64 addr, __u64 size)
 {
-	struct event_small *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	struct event_small *e;
 
+	if (filter.on && filter.trigger_bytes)
+		filter_unmap(st, addr, size);
+	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 	if (!e) {
 		count(&drops.unmap);
 		return;
@@ -151,9 +183,12 @@ static __always_inline struct event_alloc *reserve_alloc(__u64 room)
 static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_state *st, __u32 func,
 					 const unsigned long *addr)
 {
-	__u64 take = st->stack_hi - copy_from(ctx->rsp), room;
 	struct event_alloc *e = 0;
+	__u64 take, room;
 
+	if (filter.on && filter_alloc(st, func, *addr) == FILTER_OUT)
+		return;
+	take = st->stack_hi - copy_from(ctx->rsp);
 	if (take > st->stack_usual)
 		take = take_less(st, ctx->rsp);
 	room = room_for((__u32)take);

@@ -54,6 +54,19 @@ struct call {
 	__u32 flags; /* mmap, mremap: as given */
 };
 
+struct filter_block {
+	__u64 size; /* bytes */
+	__u32 tid;  /* of the thread that allocated it */
+	__u32 sent; /* 0: it was only counted */
+};
+
+/* A thread's part in filter.h. */
+struct filter_thread {
+	__u64 distance;		      /* to the next sample, in allocations or bytes */
+	__u64 drawn;		      /* is it? */
+	struct filter_block released; /* by the realloc under way; all zero: not known */
+};
+
 /* Of call.sp: a stack pointer is a multiple of 8. */
 enum {
 	CALL_UNKNOWN = 0, /* the thread was not looked up yet; for the outer call as CALL_NONE */
@@ -76,6 +89,7 @@ struct thread_state {
 	__u64 stack_usual; /* with so much to its end or less it is that stack, and all is taken */
 	__u32 stack_most;  /* most stack bytes that an event may have now; 0: no allocations */
 	__s32 budget;	   /* bytes to send until the ring is looked at again */
+	struct filter_thread filter;
 };
 
 struct {

@@ -48,6 +48,9 @@ const char *mlk_skip_text(enum mlk_skip kind)
 		[MLK_SKIPPED_SAMPLE] = "allocations that are not among the sample",
 		[MLK_SKIPPED_TRIGGER] = "allocations of threads that were only counted",
 		[MLK_SKIPPED_DELAY] = "allocations before the delay was over",
+		[MLK_SKIPPED_FREE] = "frees of blocks that were not recorded",
+		[MLK_SKIPPED_UNKEPT] = "recorded blocks for which there was no room in the table "
+				       "of addresses",
 	};
 
 	return (unsigned int)kind < MLK_SKIP_NR ? text[kind]

@@ -132,6 +132,8 @@ int mlk_decode_losses(struct mlk_dec *d, struct mlk_losses *losses)
 	decode_counts(d, losses->count, MLK_LOSS_NR);
 	if (d->at < d->end)
 		decode_counts(d, losses->skipped, MLK_SKIP_NR);
+	if (d->at < d->end)
+		decode_counts(d, losses->skipped_bytes, MLK_SKIP_NR);
 	return result(d);
 }
 

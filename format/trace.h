@@ -200,6 +200,10 @@ enum mlk_skip {
 	MLK_SKIPPED_SAMPLE,  /* allocations that were not among the sample */
 	MLK_SKIPPED_TRIGGER, /* allocations of threads that were only counted */
 	MLK_SKIPPED_DELAY,   /* allocations before the delay was over */
+	MLK_SKIPPED_FREE,    /* frees of blocks that are not in the trace */
+	/* recorded blocks that were not noted as such, for want of room: all frees that may be
+	 * theirs are in the trace from then on, marked nested */
+	MLK_SKIPPED_UNKEPT,
 	MLK_SKIP_NR,
 };
 
@@ -208,8 +212,9 @@ const char *mlk_skip_text(enum mlk_skip kind);
 
 /* Counted from the start of the recording. */
 struct mlk_losses {
-	uint64_t count[MLK_LOSS_NR];   /* by enum mlk_loss */
-	uint64_t skipped[MLK_SKIP_NR]; /* by enum mlk_skip: no losses */
+	uint64_t count[MLK_LOSS_NR];	     /* by enum mlk_loss */
+	uint64_t skipped[MLK_SKIP_NR];	     /* by enum mlk_skip: no losses */
+	uint64_t skipped_bytes[MLK_SKIP_NR]; /* and their bytes, where these are known */
 	/* CLOCK_MONOTONIC: what these figures are more than those before fell into this time.  For
 	 * the writer, 0: from the last such time, to the last event. */
 	uint64_t first_ns, last_ns;

@@ -181,6 +181,9 @@ static int flush_losses(struct mlk_writer *w)
 	mlk_enc_uvar(&e, MLK_SKIP_NR);
 	for (int i = 0; i < MLK_SKIP_NR; i++)
 		mlk_enc_uvar(&e, l->skipped[i]);
+	mlk_enc_uvar(&e, MLK_SKIP_NR);
+	for (int i = 0; i < MLK_SKIP_NR; i++)
+		mlk_enc_uvar(&e, l->skipped_bytes[i]);
 	w->losses_written = *l;
 	w->losses_ns = h.last_ns;
 	return put_chunk(w, &h, &e);

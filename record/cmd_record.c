@@ -104,6 +104,7 @@ static void set_free(struct session *s, struct command *c)
 static int record(struct session *s, const struct record_opts *o, struct command *c)
 {
 	struct session_opts opts = {.allocators = o->allocators,
+				    .filters = o->filters,
 				    .link = o->link,
 				    .stack_limit = o->stack_limit,
 				    .ring_size = o->ring_size,
@@ -117,6 +118,8 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	struct output out;
 	enum mlk_end reason;
 
+	if (limits.duration_ns)
+		limits.duration_ns += o->filters.delay_ns;
 	if (o->dry_run)
 		return dry_run(s, &o->allocators);
 	if (privileges_check(s->pid, o->link == PROBE_LINK_PERF))

@@ -79,7 +79,9 @@ static void on_signal(struct loop *l, int sig)
 	/* What a command has left behind is no longer its own. */
 	bool runs = command && session_newest(l->session, command);
 
-	if (!runs)
+	if (sig == SIGUSR1)
+		session_record_all_threads(l->session);
+	else if (!runs)
 		l->reason = MLK_END_SIGNAL;
 	else if (sig == SIGTERM || sig == SIGHUP)
 		kill(command, sig);

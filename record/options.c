@@ -5,13 +5,13 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/trace.h"
 #include "mleak.h"
+#include "record/units.h"
 
 enum {
 	OPT_STACK_SIZE = 256,
@@ -24,7 +24,8 @@ enum {
 	OPT_PREFIX,
 	OPT_NO_OPERATORS,
 	OPT_DRY_RUN,
-	OPT_FOLLOW
+	OPT_FOLLOW,
+	OPT_COMPRESS
 };
 
 static const struct option_help {
@@ -36,6 +37,14 @@ static const struct option_help {
 	 "write the trace to FILE; one that is there is kept as FILE.old [mleak.mlk]"},
 	{'d', "duration", "TIME",
 	 "stop after TIME: seconds, or with a unit as in 500ms, 10s, 5m, 1h"},
+	{'D', "delay", "TIME", "begin to record after TIME, from which on --duration counts"},
+	{'z', "min-size", "BYTES", "leave out smaller blocks; K, M and G are known"},
+	{'Z', "max-block", "BYTES", "leave out larger blocks"},
+	{'s', "sample", "N|BYTES",
+	 "record one of N allocations, or with a unit, as in 512K, one in so many bytes"},
+	{FILTER_TID, "tid", "TID", "record only thread TID; may be given several times"},
+	{FILTER_TRIGGER, "trigger", "BYTES",
+	 "record a thread from when it has so many bytes outstanding; SIGUSR1: all of them"},
 	{OPT_STACK_SIZE, "stack-size", "BYTES",
 	 "take at most so much of a stack, 128 to 64K [64K]"},
 	{OPT_RING_SIZE, "ring-size", "BYTES",
@@ -46,7 +55,7 @@ static const struct option_help {
 	 "keep no other words at all, neither in the first 128 bytes nor in registers"},
 	{OPT_EMBED, "embed", "WHAT",
 	 "of programs and libraries keep none, unwind, symbols or debug [symbols]"},
-	{'z', "compress", "LEVEL", "zstd's level, 1 to 19 [1]"},
+	{OPT_COMPRESS, "compress", "LEVEL", "zstd's level, 1 to 19 [1]"},
 	{OPT_MAX_SIZE, "max-size", "BYTES",
 	 "end the recording when the trace has this size; K, M and G are known"},
 	{OPT_UPROBES, "uprobes", "KIND", "how to attach: auto, multi (Linux 6.6) or perf [auto]"},
@@ -105,56 +114,17 @@ static int parse_pid(const char *text, struct record_opts *o)
 
 static int parse_duration(const char *text, uint64_t *ns)
 {
-	static const struct {
-		const char *unit;
-		double seconds;
-	} units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"h", 3600}};
-	char *end;
-	double value;
-
-	errno = 0;
-	value = strtod(text, &end);
-	if (isdigit((unsigned char)text[0]) && !errno && isfinite(value) && value > 0)
-		for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-			double total = value * units[i].seconds;
-
-			if (strcmp(end, units[i].unit) || total < 1e-3 || total > 1e9)
-				continue;
-			*ns = (uint64_t)(total * 1e9);
-			return 0;
-		}
+	if (units_time(text, ns))
+		return 0;
 	log_error("'%s' is no time: give seconds, or a number with ms, s, m or h", text);
 	return -EINVAL;
-}
-
-/* A number of bytes, with K, M or G for multiples of 1,024.  False: it is none, or above @max. */
-static bool parse_bytes(const char *text, uint64_t max, uint64_t *bytes)
-{
-	static const char units[] = "KMG";
-	unsigned int shift = 0;
-	const char *unit;
-	char *end;
-
-	errno = 0;
-	*bytes = strtoull(text, &end, 10);
-	if (!isdigit((unsigned char)text[0]) || errno)
-		return false;
-	unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
-	if (unit) {
-		shift = 10 * (unsigned int)(unit - units + 1);
-		end++;
-	}
-	if (*end || *bytes > max >> shift)
-		return false;
-	*bytes <<= shift;
-	return true;
 }
 
 static int parse_stack_size(const char *text, uint32_t *bytes)
 {
 	uint64_t value;
 
-	if (parse_bytes(text, MLK_MAX_STACK, &value) && value >= 128) {
+	if (units_bytes(text, MLK_MAX_STACK, &value) && value >= 128) {
 		*bytes = (uint32_t)value;
 		return 0;
 	}
@@ -166,7 +136,7 @@ static int parse_ring_size(const char *text, uint32_t *bytes)
 {
 	uint64_t value;
 
-	if (parse_bytes(text, 1 << 30, &value) && value >= 1 << 16 && !(value & (value - 1))) {
+	if (units_bytes(text, 1 << 30, &value) && value >= 1 << 16 && !(value & (value - 1))) {
 		*bytes = (uint32_t)value;
 		return 0;
 	}
@@ -177,7 +147,7 @@ static int parse_ring_size(const char *text, uint32_t *bytes)
 
 static int parse_max_size(const char *text, uint64_t *bytes)
 {
-	if (parse_bytes(text, 1ull << 50, bytes) && *bytes >= 1 << 20)
+	if (units_bytes(text, 1ull << 50, bytes) && *bytes >= 1 << 20)
 		return 0;
 	log_error("'%s' is no size for a trace: give 1M or more", text);
 	return -EINVAL;
@@ -187,7 +157,7 @@ static int parse_level(const char *text, int *level)
 {
 	uint64_t value;
 
-	if (parse_bytes(text, 19, &value) && value) {
+	if (units_bytes(text, 19, &value) && value) {
 		*level = (int)value;
 		return 0;
 	}
@@ -256,7 +226,14 @@ static int parse_one(struct record_opts *o, int key)
 		return 0;
 	case OPT_EMBED:
 		return parse_embed(optarg, &o->embed);
+	case 'D':
 	case 'z':
+	case 'Z':
+	case 's':
+	case FILTER_TID:
+	case FILTER_TRIGGER:
+		return filters_parse(&o->filters, key, optarg);
+	case OPT_COMPRESS:
 		return parse_level(optarg, &o->zstd_level);
 	case OPT_MAX_SIZE:
 		return parse_max_size(optarg, &o->max_size);
@@ -294,8 +271,10 @@ static void explain(int key, char **argv)
 
 static int check(const struct record_opts *o)
 {
-	if (o->help || (o->nr_pids != 0) != (o->argv != NULL))
+	if (o->help)
 		return 0;
+	if ((o->nr_pids != 0) != (o->argv != NULL))
+		return filters_check(&o->filters, o->pids, o->nr_pids);
 	if (o->nr_pids)
 		log_error("give either -p PID or a command to start, not both");
 	else
@@ -321,7 +300,7 @@ int record_options_parse(struct record_opts *o, int argc, char **argv)
 					.val = table[i].key};
 	opterr = 0;
 	/* '+': what follows the command's name is the command's own. */
-	while ((key = getopt_long(argc, argv, "+:p:o:d:z:O:h", longs, NULL)) != -1) {
+	while ((key = getopt_long(argc, argv, "+:p:o:d:D:z:Z:s:O:h", longs, NULL)) != -1) {
 		if (key == '?' || key == ':') {
 			explain(key, argv);
 			return -EINVAL;

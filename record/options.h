@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "record/allocator.h"
+#include "record/filters.h"
 #include "record/module.h"
 #include "record/probes.h"
 
@@ -18,7 +19,8 @@ struct record_opts {
 	size_t nr_pids; /* 0: a command is started */
 	char **argv;	/* the command, NULL-terminated; NULL: pids */
 	const char *output;
-	uint64_t duration_ns; /* 0: no limit */
+	uint64_t duration_ns; /* from the end of the delay on; 0: no limit */
+	struct filter_opts filters;
 	uint32_t stack_limit; /* bytes */
 	uint32_t ring_size;   /* bytes, a power of two pages */
 	enum probe_link link;

@@ -60,7 +60,7 @@ static int libbpf_quiet(enum libbpf_print_level level, const char *fmt, va_list 
 }
 
 /* Settings that must be there before the programs are loaded. */
-static void configure(struct mleak_bpf *skel, const struct probes_opts *opts)
+static int configure(struct mleak_bpf *skel, const struct probes_opts *opts)
 {
 	struct stat ns;
 
@@ -75,6 +75,7 @@ static void configure(struct mleak_bpf *skel, const struct probes_opts *opts)
 		skel->rodata->pidns_dev = ns.st_dev;
 		skel->rodata->pidns_ino = ns.st_ino;
 	}
+	return filters_configure(opts->filters, opts->follow, skel);
 }
 
 static struct bpf_program *program_of(const struct probes *p, const struct step *step)
@@ -93,14 +94,16 @@ static int load(struct probes *p, const struct probes_opts *opts)
 	p->skel = mleak_bpf__open();
 	if (!p->skel)
 		return -errno;
-	configure(p->skel, opts);
-	err = bpf_map__set_max_entries(p->skel->maps.events, opts->ring_size);
+	err = configure(p->skel, opts);
+	if (!err)
+		err = bpf_map__set_max_entries(p->skel->maps.events, opts->ring_size);
 	if (err)
 		return err;
 	for (size_t i = 0; p->multi && i < NR_STEPS; i++)
 		bpf_program__set_expected_attach_type(program_of(p, &steps[i]),
 						      UPROBE_MULTI_ATTACH_TYPE);
-	return mleak_bpf__load(p->skel);
+	err = mleak_bpf__load(p->skel);
+	return err ? err : filters_name_threads(opts->filters, p->skel);
 }
 
 static void unload(struct probes *p)
@@ -323,6 +326,16 @@ void probes_end(struct probes *p)
 	p->skel->bss->ended = 1;
 }
 
+void probes_begin(struct probes *p, const struct filter_opts *filters)
+{
+	filters_begin(filters, p->skel);
+}
+
+void probes_all_threads(struct probes *p)
+{
+	filters_all_threads(p->skel);
+}
+
 void probes_losses(const struct probes *p, struct mlk_losses *losses)
 {
 	const struct event_drops *d = (const struct event_drops *)&p->skel->bss->drops;
@@ -336,6 +349,7 @@ void probes_losses(const struct probes *p, struct mlk_losses *losses)
 	losses->count[MLK_LOST_POINTER] += d->pointer;
 	losses->count[MLK_LOST_EXEC] += d->exec + d->fork + d->exit;
 	losses->count[MLK_LOST_UNMAP] += d->unmap;
+	filters_count(p->skel, losses);
 }
 
 bool probes_are_multi(const struct probes *p)

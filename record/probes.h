@@ -8,6 +8,7 @@
 
 #include "format/trace.h"
 #include "record/allocator.h"
+#include "record/filters.h"
 #include "record/links.h"
 #include "record/target.h"
 
@@ -26,6 +27,7 @@ struct probes_opts {
 	uint32_t stack_limit; /* most stack bytes that an event carries */
 	uint32_t ring_size;   /* bytes that may wait for probes_consume(): a power of two, at least
 				 a page */
+	const struct filter_opts *filters; /* borrowed for the call */
 	bool follow;	      /* tell of forks, and record the children as well */
 	bool by_thread;	      /* one of the processes has a main thread that has ended: multi links,
 				 which go by it, would see nothing */
@@ -82,7 +84,13 @@ void probes_settle(struct probes *p);
 /* Calls that begin now do not count: the probes are going to be taken out. */
 void probes_end(struct probes *p);
 
-/* Add what the kernel side lost so far to @losses. */
+/* All probes are in: the delay of @filters begins now. */
+void probes_begin(struct probes *p, const struct filter_opts *filters);
+
+/* Record all threads from now on, whatever the filters say of threads. */
+void probes_all_threads(struct probes *p);
+
+/* Add what the kernel side lost and left out so far to @losses. */
 void probes_losses(const struct probes *p, struct mlk_losses *losses);
 
 /* Are they multi links, which need no CAP_SYS_ADMIN? */

@@ -241,7 +241,20 @@ bool session_is_urgent(const struct session *s)
 
 bool session_is_quiet(const struct session *s)
 {
-	return !s->allocs && !s->frees;
+	struct mlk_losses losses;
+
+	if (s->allocs || s->frees)
+		return false;
+	session_losses(s, &losses);
+	for (int kind = 0; kind < MLK_SKIP_NR; kind++)
+		if (losses.skipped[kind])
+			return false;
+	return true;
+}
+
+void session_record_all_threads(struct session *s)
+{
+	probes_all_threads(s->probes);
 }
 
 void session_explain_quiet(struct session *s)

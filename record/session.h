@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "record/code.h"
+#include "record/filters.h"
 #include "record/journal.h"
 #include "record/probes.h"
 #include "record/process.h"
@@ -48,6 +49,7 @@ struct session {
 
 struct session_opts {
 	struct allocator_opts allocators;
+	struct filter_opts filters;
 	enum probe_link link;
 	uint32_t stack_limit; /* bytes */
 	uint32_t ring_size;   /* bytes, a power of two pages */
@@ -102,6 +104,9 @@ bool session_is_quiet(const struct session *s);
 
 /* Say why, once. */
 void session_explain_quiet(struct session *s);
+
+/* Record all threads from now on. */
+void session_record_all_threads(struct session *s);
 
 /* Put onto the file what has come so far. */
 void session_flush(struct session *s);

@@ -13,6 +13,7 @@ void signals_of_ours(sigset_t *set)
 	sigaddset(set, SIGINT);
 	sigaddset(set, SIGQUIT);
 	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGUSR1);
 	if (!sigaction(SIGHUP, NULL, &hup) && hup.sa_handler != SIG_IGN)
 		sigaddset(set, SIGHUP);
 }

@@ -1,13 +1,13 @@
-/* signals.h - the signals that end a recording, or are meant for the command it is of */
+/* signals.h - the signals that end a recording, change it, or are meant for its command */
 #ifndef RECORD_SIGNALS_H
 #define RECORD_SIGNALS_H
 
 #include <signal.h>
 #include <sys/types.h>
 
-/* SIGINT, SIGQUIT, SIGTERM, and SIGHUP unless we were started to ignore it (nohup).  The others
- * count even then: shells start what scripts put into the background with SIGINT ignored, and the
- * scripts end it with SIGINT all the same. */
+/* SIGINT, SIGQUIT, SIGTERM, SIGUSR1, and SIGHUP unless we were started to ignore it (nohup).  The
+ * others count even then: shells start what scripts put into the background with SIGINT ignored,
+ * and the scripts end it with SIGINT all the same. */
 void signals_of_ours(sigset_t *set);
 
 /* Block them, so that they wait for a signalfd or signals_wait_for(); and have writes that hit a

@@ -41,6 +41,7 @@ static int write_meta(struct session *s, const struct session_opts *opts)
 	if (uname(&host))
 		return -errno;
 	s->start_ns = s->time_ns = meta.start_ns;
+	filters_describe(&opts->filters, &meta);
 	meta.hostname = host.nodename;
 	meta.kernel = host.release;
 	meta.machine = host.machine;
@@ -142,6 +143,7 @@ static int attach(struct session *s, const struct session_opts *opts)
 	struct probes_opts o = {.link = opts->link,
 				.stack_limit = opts->stack_limit,
 				.ring_size = opts->ring_size,
+				.filters = &opts->filters,
 				.follow = opts->follow};
 	uint64_t start_ns = journal_now_ns();
 	const struct process *failed;
@@ -159,6 +161,7 @@ static int attach(struct session *s, const struct session_opts *opts)
 		probes_explain(&failed->target, err, o.link == PROBE_LINK_PERF);
 		return err;
 	}
+	probes_begin(s->probes, &opts->filters);
 	err = probes_set_consumer(s->probes, &consumer);
 	if (err)
 		log_error("cannot read the events of process %d: %s", (int)s->pid, strerror(-err));

@@ -14,6 +14,9 @@ struct live_block {
 	uint32_t tgid;
 	uint32_t tid;	/* the thread that got it */
 	uint32_t stack; /* number of its stack */
+	/* By sampling.h; all zero: it was not sampled, and stands for itself. */
+	uint64_t weight;     /* bytes that each of its bytes stands for, in parts of one */
+	uint64_t stands_for; /* blocks */
 	bool known;
 	bool mapped; /* by mmap: parts of it can be unmapped */
 	bool part;   /* cut out of a block that lives on, and unmapped unless restored */

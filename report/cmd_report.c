@@ -14,6 +14,7 @@
 #include "report/dump.h"
 #include "report/leaks.h"
 #include "report/options.h"
+#include "report/print_filters.h"
 #include "report/print_folded.h"
 #include "report/print_summary.h"
 #include "report/print_tree.h"
@@ -126,6 +127,15 @@ static void warn_of_losses(const char *path, const struct leaks *leaks)
 		log_warn("%" PRIu64 " of the outstanding blocks in '%s' (%" PRIu64
 			 " bytes) lived while frees were lost: they may have been freed",
 			 suspect.blocks, path, suspect.bytes);
+}
+
+/* Likewise. */
+static void warn_of_sample(const char *path, const struct mlk_meta *meta)
+{
+	char how[SAMPLE_TEXT_MAX];
+
+	if (print_filters_sample(how, meta))
+		log_warn("'%s' holds %s: all bytes are estimates", path, how);
 }
 
 /* Has the reader at the other end of the pipe or socket gone? */
@@ -253,8 +263,10 @@ static int report(const struct report_opts *opts, const char *shown)
 	}
 	warn_of_damage(shown, leaks_condition(leaks), mlk_reader_meta(trace)->start_ns);
 	warn_of_limits(shown, leaks);
-	if (opts->folded)
+	if (opts->folded) {
 		warn_of_losses(shown, leaks);
+		warn_of_sample(shown, mlk_reader_meta(trace));
+	}
 	status = print_report(opts, mlk_reader_meta(trace), leaks, debuginfod);
 out:
 	leaks_free(leaks);

@@ -157,10 +157,9 @@ static void dump_losses(FILE *out, const struct mlk_losses *losses)
 	};
 
 	static const char *const skipped[MLK_SKIP_NR] = {
-		[MLK_SKIPPED_SIZE] = "size",
-		[MLK_SKIPPED_SAMPLE] = "sample",
-		[MLK_SKIPPED_TRIGGER] = "trigger",
-		[MLK_SKIPPED_DELAY] = "delay",
+		[MLK_SKIPPED_SIZE] = "size",	   [MLK_SKIPPED_SAMPLE] = "sample",
+		[MLK_SKIPPED_TRIGGER] = "trigger", [MLK_SKIPPED_DELAY] = "delay",
+		[MLK_SKIPPED_FREE] = "free",	   [MLK_SKIPPED_UNKEPT] = "unkept",
 	};
 
 	fputs("  LOSSES", out);
@@ -170,6 +169,10 @@ static void dump_losses(FILE *out, const struct mlk_losses *losses)
 	for (int kind = 0; kind < MLK_SKIP_NR; kind++)
 		fprintf(out, "%s %s %" PRIu64, kind ? "," : "", skipped[kind],
 			losses->skipped[kind]);
+	fputs("\n  SKIPPED BYTES", out);
+	for (int kind = 0; kind < MLK_SKIP_NR; kind++)
+		fprintf(out, "%s %s %" PRIu64, kind ? "," : "", skipped[kind],
+			losses->skipped_bytes[kind]);
 	putc('\n', out);
 }
 

@@ -7,6 +7,7 @@
 
 #include "report/histories.h"
 #include "report/previous.h"
+#include "report/sampling.h"
 #include "report/spaces.h"
 #include "report/suspect.h"
 
@@ -23,6 +24,7 @@ struct leaks {
 	struct live_amount suspects;
 	struct processes *processes;
 	struct mlk_condition condition;
+	struct sampling_error error;
 	uint64_t status_counts[DWUNW_STATUS_NR];
 	char *comm;
 	const char **missing; /* paths */
@@ -48,6 +50,10 @@ static void merge_condition(struct mlk_condition *all, const struct mlk_conditio
 	keep_larger(&all->end_ns, pass->end_ns);
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
 		keep_larger(&all->losses.count[kind], pass->losses.count[kind]);
+	for (int kind = 0; kind < MLK_SKIP_NR; kind++) {
+		keep_larger(&all->losses.skipped[kind], pass->losses.skipped[kind]);
+		keep_larger(&all->losses.skipped_bytes[kind], pass->losses.skipped_bytes[kind]);
+	}
 	if (pass->ended) {
 		all->ended = true;
 		all->reason = pass->reason;
@@ -244,14 +250,16 @@ static void count_outstanding(void *arg, const struct live_block *block)
 {
 	struct leaks *leaks = arg;
 	struct stack *stack = stacks_get(leaks->stacks, block->stack);
+	struct live_amount amount = sampling_amount(block);
 
-	stack->bytes += block->size;
-	stack->blocks++;
+	stack->bytes += amount.bytes;
+	stack->blocks += amount.blocks;
+	sampling_error_add(&leaks->error, block);
 	if (!suspect_is(&leaks->suspect, block))
 		return;
-	stack->suspects++;
-	leaks->suspects.blocks++;
-	leaks->suspects.bytes += block->size;
+	stack->suspects += amount.blocks;
+	leaks->suspects.blocks += amount.blocks;
+	leaks->suspects.bytes += amount.bytes;
 }
 
 static int collect(struct leaks *leaks)
@@ -281,6 +289,7 @@ static int collect(struct leaks *leaks)
 
 static int start(struct leaks *leaks, const char *const *debug_dirs, size_t nr_debug_dirs)
 {
+	struct sampling sampling = sampling_of(mlk_reader_meta(leaks->trace));
 	int err = dwunw_new(&leaks->dw);
 
 	for (size_t i = 0; i < nr_debug_dirs && !err; i++)
@@ -299,6 +308,8 @@ static int start(struct leaks *leaks, const char *const *debug_dirs, size_t nr_d
 		err = live_new(&leaks->live);
 	if (!err)
 		err = processes_new(&leaks->processes);
+	if (!err)
+		live_set_sampling(leaks->live, &sampling);
 	return err;
 }
 
@@ -330,6 +341,11 @@ const struct live_totals *leaks_totals(const struct leaks *leaks)
 struct live_amount leaks_suspect(const struct leaks *leaks)
 {
 	return leaks->suspects;
+}
+
+const struct sampling_error *leaks_error(const struct leaks *leaks)
+{
+	return &leaks->error;
 }
 
 const struct stacks *leaks_stacks(const struct leaks *leaks)

@@ -7,6 +7,7 @@
 #include "report/images.h"
 #include "report/live.h"
 #include "report/processes.h"
+#include "report/sampling.h"
 #include "report/stacks.h"
 
 struct leaks; /* opaque: all that was learned of one trace */
@@ -21,11 +22,14 @@ int leaks_collect(struct leaks **out, struct mlk_reader *trace, const char *cons
 
 /* What the accessors below return is valid until leaks_free(). */
 
-/* The totals of all blocks. */
+/* The totals of all blocks; of a sampled trace, estimates. */
 const struct live_totals *leaks_totals(const struct leaks *leaks);
 
 /* Of the outstanding blocks: those that may have been freed, see suspect.h. */
 struct live_amount leaks_suspect(const struct leaks *leaks);
+
+/* How far those of what is outstanding may be from the truth. */
+const struct sampling_error *leaks_error(const struct leaks *leaks);
 
 /* The distinct stacks, their counts filled in, and what names their frames. */
 const struct stacks *leaks_stacks(const struct leaks *leaks);

@@ -15,6 +15,7 @@
 #include "report/array.h"
 #include "report/hash_index.h"
 #include "report/range_map.h"
+#include "report/sampling.h"
 
 #define PAGE_SIZE 4096u /* unmapping rounds up to it; x86-64 */
 
@@ -38,6 +39,7 @@ struct live {
 	struct hash_index index; /* of the first with each tgid */
 	size_t last;		 /* the one of the last event: often that of the next, too */
 	struct live_totals totals;
+	struct sampling sampling;
 };
 
 int live_new(struct live **out)
@@ -46,16 +48,34 @@ int live_new(struct live **out)
 	return *out ? 0 : -ENOMEM;
 }
 
+void live_set_sampling(struct live *live, const struct sampling *sampling)
+{
+	live->sampling = *sampling;
+}
+
 static void add(struct live_amount *amount, const struct live_block *block)
 {
-	amount->blocks++;
-	amount->bytes += block->size;
+	struct live_amount more = sampling_amount(block);
+
+	amount->blocks += more.blocks;
+	amount->bytes += more.bytes;
 }
 
 static void subtract(struct live_amount *amount, const struct live_block *block)
 {
-	amount->blocks--;
-	amount->bytes -= block->size;
+	struct live_amount less = sampling_amount(block);
+
+	amount->blocks -= less.blocks;
+	amount->bytes -= less.bytes;
+}
+
+/* Only the bytes if @block is a piece: the rest lives on, or is counted elsewhere. */
+static void add_part(struct live_amount *amount, const struct live_block *block)
+{
+	struct live_amount more = sampling_amount(block);
+
+	amount->blocks += block->part ? 0 : more.blocks;
+	amount->bytes += more.bytes;
 }
 
 static bool same_process(const void *things, uint32_t number, const void *key)
@@ -126,10 +146,8 @@ static int put(struct live *live, struct process *process, const struct live_blo
 /* The release of @block is final. */
 static void count_free(struct live *live, const struct live_block *block)
 {
-	if (block->part)
-		live->totals.freed.bytes += block->size;
-	else if (block->known)
-		add(&live->totals.freed, block);
+	if (block->part || block->known)
+		add_part(&live->totals.freed, block);
 	else
 		live->totals.unknown_frees++;
 }
@@ -178,7 +196,7 @@ static int cut(struct live *live, struct process *process, uint64_t start, uint6
 	cut->size = (block_end < end ? block_end : end) - cut->addr;
 	cut->part = cut->size < block.size;
 	if (cut->addr > block.addr && block_end > end)
-		live->totals.allocated.blocks++;
+		live->totals.allocated.blocks += sampling_amount(&block).blocks;
 	err = put_piece(live, process, &block, block.addr, cut->addr);
 	if (!err)
 		err = put_piece(live, process, &block, end, block_end);
@@ -193,10 +211,8 @@ static int on_map(struct live *live, struct process *process, struct live_block 
 	block->size = range_end(block) - block->addr;
 	if (!block->size)
 		return 0; /* no mapping is empty */
-	while ((err = cut(live, process, block->addr, range_end(block), &old)) > 0) {
-		live->totals.implied.blocks += !old.part;
-		live->totals.implied.bytes += old.size;
-	}
+	while ((err = cut(live, process, block->addr, range_end(block), &old)) > 0)
+		add_part(&live->totals.implied, &old);
 	add(&live->totals.allocated, block);
 	return err ? err : put_piece(live, process, block, block->addr, range_end(block));
 }
@@ -224,7 +240,7 @@ static int on_unmap(struct live *live, struct process *process, const struct mlk
 /* A mapping that mremap did not move after all. */
 static int put_back(struct live *live, struct process *process, struct live_block *block)
 {
-	live->totals.allocated.blocks += block->part;
+	live->totals.allocated.blocks += block->part ? sampling_amount(block).blocks : 0;
 	block->part = false;
 	return put_piece(live, process, block, block->addr, range_end(block));
 }
@@ -244,6 +260,7 @@ static int on_alloc(struct live *live, struct process *process, const struct mlk
 	};
 	struct live_block old;
 
+	sampling_weigh(&live->sampling, event, &block);
 	if (block.mapped)
 		return on_map(live, process, &block);
 	if (take(live, process, event->addr, &old))
@@ -311,10 +328,8 @@ static void on_exec(struct live *live, struct process *process)
 	/* the other threads were killed in the middle of their reallocs */
 	pos = 0;
 	while ((block = block_map_next(&process->pending, &pos)))
-		if (block->part)
-			live->totals.gone.bytes += block->size;
-		else if (block->known)
-			add(&live->totals.gone, block);
+		if (block->part || block->known)
+			add_part(&live->totals.gone, block);
 	block_map_release(&process->pending);
 }
 

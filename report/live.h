@@ -16,6 +16,7 @@
 #include "report/block_map.h"
 
 struct live; /* opaque: the blocks of one trace */
+struct sampling;
 
 /* Sums of sizes from a damaged trace may wrap; the totals then still add up modulo 2^64. */
 struct live_amount {
@@ -44,6 +45,10 @@ struct live_process {
 
 /* A match without any block.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
 int live_new(struct live **out);
+
+/* The blocks of the events that follow were sampled as @sampling (copied) says: the sums are of
+ * what they stand for.  Frees of unknown blocks are counted as they are. */
+void live_set_sampling(struct live *live, const struct sampling *sampling);
 
 /*
  * Take in the next event of the trace; @stack is the number that live_each() gives back for the

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "report/print_filters.h"
 #include "report/text.h"
 
 #define MAX_MISSING 10 /* modules without unwind information that are listed */
@@ -204,6 +205,7 @@ int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
 	print_origin(out, path, meta, leaks_condition(leaks)->end_ns);
 	print_totals(&t, &totals, pid ? (struct live_amount){0} : leaks_suspect(leaks),
 		     meta->whole_life);
+	print_filters(out, meta, leaks);
 	print_losses(&t, &leaks_condition(leaks)->losses);
 	print_completeness(&t, leaks);
 	print_missing(out, leaks);

@@ -12,7 +12,7 @@ META_NUMBERS = {9: "tgid", 10: "stack_limit", 11: "whole_life", 12: "sample_ever
                 14: "min_size", 15: "max_size", 16: "trigger_bytes", 17: "ring_size"}
 LOSS_NAMES = ["allocs", "frees", "releases", "restores", "returns", "states", "pointers", "execs",
               "maps", "modules", "unmaps"]
-SKIP_NAMES = ["size", "sample", "trigger", "delay"]
+SKIP_NAMES = ["size", "sample", "trigger", "delay", "free", "unkept"]
 
 
 # Each function takes a Bytes and gives lines, and raises Damaged
@@ -93,7 +93,8 @@ def counts(data, names):
 def dump_losses(data):
     if not data.left():
         raise Damaged("no losses")
-    lines = ["  LOSSES " + counts(data, LOSS_NAMES), "  SKIPPED " + counts(data, SKIP_NAMES)]
+    lines = ["  LOSSES " + counts(data, LOSS_NAMES), "  SKIPPED " + counts(data, SKIP_NAMES),
+             "  SKIPPED BYTES " + counts(data, SKIP_NAMES)]
     data.end()
     return lines
 

@@ -105,11 +105,11 @@ int main(void)
         parse_totals(self.report(trace))
 
     def test_levels(self):
-        self.assertLess(self.size(self.recorded("nineteen", "-z", "19")),
-                        self.size(self.recorded("one", "-z", "1")))
+        self.assertLess(self.size(self.recorded("nineteen", "--compress=19")),
+                        self.size(self.recorded("one", "--compress=1")))
 
     def test_wrong_values(self):
-        for option in ("-z0", "-z20", "-zx", "--max-size=1K", "--max-size=1X", "--embed=all"):
+        for option in ("--compress=0", "--compress=20", "--compress=x", "--max-size=1K", "--max-size=1X", "--embed=all"):
             with self.subTest(option=option):
                 result = self.finish(self.spawn([MLEAK, "record", option, "true"]))
                 self.assertEqual(result.status, 125)

@@ -107,6 +107,7 @@ static void flush_losses(struct mlk_writer *w, struct mlk_losses *l, uint64_t nr
 {
 	l->count[MLK_LOST_UNMAP] += nr;
 	l->skipped[MLK_SKIPPED_DELAY] += nr;
+	l->skipped_bytes[MLK_SKIPPED_UNKEPT] += nr * 100;
 	mlk_writer_set_losses(w, l);
 	assert_int_equal(mlk_writer_flush(w), 0);
 }
@@ -135,6 +136,7 @@ static void losses_say_when_they_happened(void **state)
 	assert_true(back->first_ns == meta.start_ns && back->last_ns == 5000);
 	back = &next(r, MLK_RECORD_LOSSES)->losses;
 	assert_true(back->count[MLK_LOST_UNMAP] == 4 && back->skipped[MLK_SKIPPED_DELAY] == 4);
+	assert_int_equal(back->skipped_bytes[MLK_SKIPPED_UNKEPT], 400);
 	assert_true(back->first_ns == 6500 && back->last_ns == 7000);
 	mlk_reader_free(r);
 	free(t.bytes);

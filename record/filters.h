@@ -1,0 +1,71 @@
+/* filters.h - which allocations are recorded: what the user asks for, on its way into the kernel */
+#ifndef RECORD_FILTERS_H
+#define RECORD_FILTERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "format/trace.h"
+
+struct mleak_bpf;
+
+#define FILTERS_MAX_TIDS 64
+#define FILTERS_MAX_MEAN (1ull << 30) /* of --sample, allocations or bytes */
+
+/* All zero: everything is recorded. */
+struct filter_opts {
+	uint64_t min_size, max_size; /* of a block, bytes, both included; 0: no limit */
+	uint64_t sample_every;	     /* one of so many allocations; 0: not so */
+	uint64_t sample_bytes;	     /* mean bytes from one sample to the next; 0: not so */
+	uint64_t trigger_bytes;	     /* outstanding, from which on a thread is recorded; 0: none */
+	uint64_t delay_ns;
+	uint32_t tids[FILTERS_MAX_TIDS]; /* threads to be recorded, others are not */
+	size_t nr_tids;
+};
+
+/* The options of the command line by which filters are given: -z, -Z, -s, -D and these. */
+enum filter_key { FILTER_TID = 512, FILTER_TRIGGER };
+
+/* Take in option @key with its value @text.  Returns 0, or -EINVAL after one sentence was logged.
+ */
+int filters_parse(struct filter_opts *f, int key, const char *text);
+
+/* Do they make sense together, for the @nr processes @pids (0: a command is to be started)?  Returns
+ * 0, or -EINVAL after one sentence was logged. */
+int filters_check(const struct filter_opts *f, const pid_t *pids, size_t nr);
+
+/* Is anything left out? */
+bool filters_any(const struct filter_opts *f);
+
+/* Say in @meta what is left out. */
+void filters_describe(const struct filter_opts *f, struct mlk_meta *meta);
+
+/* The constants of the programs in @skel, which is open and not yet loaded.  @follow: children are
+ * recorded too.  Returns 0 or -errno. */
+int filters_configure(const struct filter_opts *f, bool follow, struct mleak_bpf *skel);
+
+/* Name the threads to be recorded to @skel, which is loaded.  Returns 0 or -errno. */
+int filters_name_threads(const struct filter_opts *f, struct mleak_bpf *skel);
+
+/* The recording begins now: so does the delay. */
+void filters_begin(const struct filter_opts *f, struct mleak_bpf *skel);
+
+/* Record all threads from now on. */
+void filters_all_threads(struct mleak_bpf *skel);
+
+/* Add to @losses what was left out so far; what cannot be read counts as nothing. */
+void filters_count(const struct mleak_bpf *skel, struct mlk_losses *losses);
+
+/*
+ * The chances, in 2^-32, of each of the @nr binary digits of a number to be 1 that is geometrically
+ * distributed: the number of units before one that is sampled, if a unit is sampled with the chance
+ * 1 - exp(-1 / @mean).
+ */
+void filters_digits(double mean, uint32_t *digits, size_t nr);
+
+/* The mean for which one of @every units is sampled. */
+double filters_mean_of(uint64_t every);
+
+#endif

@@ -1,0 +1,193 @@
+/* filter_target.c - does with memory what it is told, thread by thread, and counts it
+ *
+ * usage: filter_target [COMMAND...]     without one, commands are lines on stdin
+ *
+ * Commands, each begun by a thread's number from 0 (the main thread):
+ *   T keep N SIZE         allocate and keep N blocks
+ *   T cycle N SIZE STEP K the same, of the sizes SIZE, SIZE + STEP, ... SIZE + (K - 1) STEP in turn
+ *   T drop N              free the N blocks that were kept last, or all there are
+ *   T grow N SIZE         resize the N blocks that were kept last
+ *   T fail N              the same in vain
+ *   T map N PAGES         map N ranges, and unmap the first page of each
+ *   T tid 0               print "tid TID"
+ *   T threads N           start N threads one after the other, each of which keeps 2 blocks of 24
+ * Prints "done" after each line of stdin, and at the end what it did.
+ */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define MAX_BLOCKS  (3 << 20)
+#define MAX_THREADS 4
+
+struct work {
+	int thread;
+	char verb[16];
+	unsigned long nr, size, step, sizes;
+};
+
+static void *blocks[MAX_BLOCKS];
+static unsigned long sizes[MAX_BLOCKS];
+static unsigned long kept, allocs, alloc_bytes, frees;
+static struct work now;
+static pthread_barrier_t begin[MAX_THREADS], end;
+static int started[MAX_THREADS];
+
+/* Without memory of its own: stdio would allocate. */
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
+{
+	char text[512];
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (write(STDOUT_FILENO, text, (size_t)len) != len)
+		_exit(99);
+}
+
+static void keep(void *block, unsigned long size)
+{
+	if (!block || kept == MAX_BLOCKS)
+		_exit(98);
+	blocks[kept] = block;
+	sizes[kept++] = size;
+	allocs++;
+	alloc_bytes += size;
+}
+
+static void resize(unsigned long i, unsigned long size)
+{
+	void *moved = realloc(blocks[i], size);
+
+	if (!moved)
+		return;
+	blocks[i] = moved;
+	sizes[i] = size;
+	allocs++;
+	frees++;
+	alloc_bytes += size;
+}
+
+static void map_one(unsigned long pages)
+{
+	char *range = mmap(NULL, pages * 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (range == MAP_FAILED || munmap(range, 4096))
+		_exit(97);
+}
+
+static void *short_life(void *arg)
+{
+	for (int i = 0; i < 2; i++)
+		keep(malloc(24), 24);
+	return arg;
+}
+
+static void start_and_join(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, short_life, NULL) || pthread_join(thread, NULL))
+		_exit(96);
+}
+
+static void work(const struct work *w)
+{
+	unsigned long first = kept - (w->nr < kept ? w->nr : kept);
+
+	if (!strcmp(w->verb, "tid"))
+		say("tid %d\n", gettid());
+	for (unsigned long i = 0; i < w->nr; i++) {
+		if (!strcmp(w->verb, "keep"))
+			keep(malloc(w->size), w->size);
+		else if (!strcmp(w->verb, "cycle"))
+			keep(malloc(w->size + i % w->sizes * w->step),
+			     w->size + i % w->sizes * w->step);
+		else if (!strcmp(w->verb, "drop") && kept)
+			free(blocks[--kept]), frees++;
+		else if (!strcmp(w->verb, "grow"))
+			resize(first + i, w->size);
+		else if (!strcmp(w->verb, "fail"))
+			resize(first + i, (size_t)-1 >> 1);
+		else if (!strcmp(w->verb, "map"))
+			map_one(w->size);
+		else if (!strcmp(w->verb, "threads"))
+			start_and_join();
+	}
+}
+
+static void *run(void *number)
+{
+	while (1) {
+		pthread_barrier_wait(&begin[(long)number]);
+		work(&now);
+		pthread_barrier_wait(&end);
+	}
+	return NULL;
+}
+
+static void start(long number)
+{
+	pthread_t thread;
+
+	pthread_barrier_init(&begin[number], NULL, 2);
+	if (pthread_create(&thread, NULL, run, (void *)number))
+		_exit(95);
+	started[number] = 1;
+}
+
+static void obey(const char *command)
+{
+	memset(&now, 0, sizeof(now));
+	if (sscanf(command, "%d %15s %lu %lu %lu %lu", &now.thread, now.verb, &now.nr, &now.size,
+		   &now.step, &now.sizes) < 3 ||
+	    now.thread < 0 || now.thread >= MAX_THREADS)
+		_exit(94);
+	if (!now.thread) {
+		work(&now);
+		return;
+	}
+	if (!started[now.thread])
+		start(now.thread);
+	pthread_barrier_wait(&begin[now.thread]);
+	pthread_barrier_wait(&end);
+}
+
+static void obey_stdin(void)
+{
+	char line[128];
+	size_t len = 0;
+
+	while (read(STDIN_FILENO, &line[len], 1) == 1) {
+		if (line[len] != '\n') {
+			len += len < sizeof(line) - 1;
+			continue;
+		}
+		line[len] = '\0';
+		len = 0;
+		obey(line);
+		say("done\n");
+	}
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long live_bytes = 0;
+
+	pthread_barrier_init(&end, NULL, 2);
+	for (int i = 1; i < argc; i++)
+		obey(argv[i]);
+	if (argc == 1)
+		obey_stdin();
+	for (unsigned long i = 0; i < kept; i++)
+		live_bytes += sizes[i];
+	say("counts: allocs=%lu alloc_bytes=%lu frees=%lu live=%lu live_bytes=%lu\n", allocs,
+	    alloc_bytes, frees, kept, live_bytes);
+	return 0;
+}

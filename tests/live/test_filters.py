@@ -1,0 +1,499 @@
+"""Filters and triggers: what is left out is what was to be left out, all of it is counted, and a
+sample gives the truth on average.  The truth is what the target was told to do, and counted."""
+
+import collections
+import math
+import os
+import re
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "load"))
+
+from loadtest import LoadCase
+from mleaktest import TESTS, needs_bpf, number, parse_totals, read_line
+import xlated
+
+# So many standard errors off, by chance in one of 500 million drawings.
+SIGMAS = 6
+
+Event = collections.namedtuple("Event", "kind tid time addr size nested")
+Skipped = collections.namedtuple("Skipped", "nr bytes")
+
+
+class FilterCase(LoadCase):
+    def setUp(self):
+        super().setUp()
+        built = self.finish(self.spawn(["gcc", "-O2", "-Wall", "-pthread", "-o", "target",
+                                        os.path.join(TESTS, "live", "filter_target.c")]))
+        self.assertEqual(built.status, 0, built.err)
+
+    def run_target(self, options, *commands):
+        """Record the target's whole life with @options; the trace, and the target's counts."""
+        trace, out = self.record("./target", *commands, options=options, timeout=120)
+        return trace, self.counts(out)
+
+    def counts(self, line):
+        return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", line)}
+
+    def attach(self, target, *options):
+        """Start mleak on @target, and wait for the trace: it gets its name when the probes stand."""
+        trace = self.path("x.mlk")
+        mleak = self.start_mleak("record", "-o", trace, *options, "-p", str(target.pid))
+        end = time.monotonic() + 30
+        while not os.path.exists(trace):
+            if mleak.poll() is not None:
+                self.fail("mleak ended at once: %s" % (self.finish(mleak),))
+            self.assertLess(time.monotonic(), end, "mleak attached nothing within 30 s")
+            time.sleep(0.01)
+        return mleak, trace
+
+    def attach_to_target(self, *options):
+        """Start the target, and mleak on it with @options, given once the target stands."""
+        target = self.spawn(["./target"], stdin=-1)
+        self.tell(target, "0 tid 0")
+        mleak, trace = self.attach(target, *options)
+        return target, mleak, trace
+
+    def tell(self, target, command):
+        """Have @target obey @command; returns what it prints, but "done"."""
+        target.stdin.write(command.encode() + b"\n")
+        lines = []
+        while not lines or lines[-1] != "done":
+            lines.append(read_line(target, timeout=60))
+        return lines[:-1]
+
+    def tid(self, target, thread):
+        return int(self.tell(target, "%d tid 0" % thread)[0].split()[1])
+
+    def end(self, target, mleak):
+        """Let the target end, and mleak with it; what the target counted."""
+        target.stdin.close()
+        line = read_line(target)
+        result = self.finish(mleak)
+        self.assertEqual(result.status, 0, result.err)
+        return self.counts(line)
+
+    def dump(self, trace):
+        return self.mleak("report", "--dump", trace, timeout=300).out
+
+    def events(self, dump):
+        pattern = (r"^  (ALLOC|FREE|RELEASE|RESTORE|UNMAP) flags (\S+), tgid \d+, tid (\d+), "
+                   r"time (\d+), addr (\S+?)(?:, size (\d+).*)?$")
+        return [Event(kind, int(tid), int(time), addr, int(size or 0), flags == "nested")
+                for kind, flags, tid, time, addr, size in re.findall(pattern, dump, re.M)]
+
+    def sizes(self, events, kind="ALLOC"):
+        return collections.Counter(e.size for e in events if e.kind == kind)
+
+    def skipped(self, dump):
+        """What was left out, by kind, as the trace's last figures say."""
+        lines = [re.findall(r"^  SKIPPED %s(.*)$" % what, dump, re.M) for what in ("(?!B)", "BYTES ")]
+        nr, sizes = [dict(re.findall(r"(\w+) (\d+)", found[-1])) if found else {}
+                     for found in lines]
+        return collections.defaultdict(lambda: Skipped(0, 0), {
+            kind: Skipped(int(n), int(sizes[kind])) for kind, n in nr.items()})
+
+    def assert_no_unknown_free(self, trace):
+        self.assertNotIn("unknown frees", self.report(trace))
+
+
+@needs_bpf
+class SizeTest(FilterCase):
+    COMMANDS = ["0 keep 100 63", "0 keep 100 64", "0 drop 50", "0 keep 30 1000", "0 keep 7 1001",
+                "0 drop 1", "0 keep 11 0"]
+
+    def check(self, options, recorded, left_out):
+        """@recorded: blocks allocated, and alive at the end, by size; @left_out: blocks, bytes."""
+        trace, truth = self.run_target(options, *self.COMMANDS)
+        dump = self.dump(trace)
+        events = self.events(dump)
+        self.assertEqual(self.sizes(events), {size: n for size, (n, _) in recorded.items()})
+        self.assertEqual(self.skipped(dump)["size"], left_out)
+        totals = parse_totals(self.report(trace))
+        self.assertEqual(totals.allocations.blocks + left_out[0], truth["allocs"])
+        self.assertEqual(totals.allocations.bytes + left_out[1], truth["alloc_bytes"])
+        self.assertEqual(totals.outstanding.blocks, sum(n for _, n in recorded.values()))
+        frees = sum(n - alive for n, alive in recorded.values())
+        self.assertEqual(sum(e.kind == "FREE" for e in events), frees)
+        self.assertEqual(self.skipped(dump)["free"].nr, truth["frees"] - frees)
+        self.assert_no_unknown_free(trace)
+        return self.report(trace)
+
+    def test_smaller_blocks_are_left_out(self):
+        text = self.check(["-z", "64"], {64: (100, 50), 1000: (30, 30), 1001: (7, 6)},
+                          (111, 6300))
+        self.assertIn("not recorded: blocks below 64 bytes (111 blocks, 6,300 bytes)\n", text)
+
+    def test_larger_blocks_are_left_out(self):
+        text = self.check(["-Z", "1000"],
+                          {0: (11, 11), 63: (100, 100), 64: (100, 50), 1000: (30, 30)}, (7, 7007))
+        self.assertIn("not recorded: blocks above 1,000 bytes (7 blocks, 7,007 bytes)\n", text)
+
+    def test_both(self):
+        text = self.check(["--min-size=64", "--max-block=1000"],
+                          {64: (100, 50), 1000: (30, 30)}, (118, 13307))
+        self.assertIn("not recorded: blocks below 64 or above 1,000 bytes (118 blocks, "
+                      "13,307 bytes)\n", text)
+
+    def test_without_filters_nothing_is_left_out(self):
+        trace, _ = self.run_target([], *self.COMMANDS)
+        self.assertNotIn("not recorded", self.report(trace))
+        self.assertEqual(self.skipped(self.dump(trace)), {})
+
+    def test_realloc_across_the_limit(self):
+        # In place or not: the old block goes, the new one is another.
+        trace, truth = self.run_target(
+            ["-z", "100"], "0 keep 40 50", "0 grow 20 200", "0 grow 10 210", "0 grow 5 60",
+            "0 fail 40", "0 drop 12")
+        events = self.events(self.dump(trace))
+        self.assertEqual(self.sizes(events), {200: 20, 210: 10})
+        totals = parse_totals(self.report(trace))
+        self.assertEqual(truth["live"], 28)
+        # Dropped are 5 of 60, 5 of 210 and 2 of 200.
+        self.assertEqual(totals.outstanding, (8, 8 * 200))
+        self.assertEqual(sum(e.kind == "RELEASE" for e in events), 10 + 5 + 15)
+        self.assertEqual(sum(e.kind == "RESTORE" for e in events), 15)
+        self.assert_no_unknown_free(trace)
+
+    def test_ranges_that_are_unmapped(self):
+        trace, _ = self.run_target(["-z", "40K"], "0 map 5 9", "0 map 6 10")
+        self.assertEqual(parse_totals(self.report(trace)).outstanding, (6, 6 * 9 * 4096))
+        self.assert_no_unknown_free(trace)
+
+
+def of_bytes(mean):
+    return lambda size: -math.expm1(-max(size, 1) / mean)
+
+
+def one_of(every):
+    return lambda size: 1 / every
+
+
+def judge(recorded, truth, chance):
+    """Sizes of which too many or too few blocks are among the sample to be chance, as 'size: how
+    many standard errors', and likewise "all".  The standard errors are those of the truth."""
+    wrong, total, variance = {}, 0, 0
+    for size, nr in truth.items():
+        p = chance(size)
+        off = recorded.get(size, 0) - nr * p
+        total += off
+        variance += nr * p * (1 - p)
+        if abs(off) > SIGMAS * math.sqrt(nr * p * (1 - p)) + 1:
+            wrong[size] = round(off / math.sqrt(nr * p * (1 - p)), 1)
+    if abs(total) > SIGMAS * math.sqrt(variance) + 1:
+        wrong["all"] = round(total / math.sqrt(variance), 1)
+    return wrong
+
+
+@needs_bpf
+class SampleTest(FilterCase):
+    def check(self, option, chance, commands, truth):
+        """Record, and compare by size with @truth; the estimates of the report with sums of 1 / p."""
+        trace, counts = self.run_target(["-s", option], *commands)
+        dump = self.dump(trace)
+        recorded = self.sizes(self.events(dump))
+        self.assertEqual(judge(recorded, truth, chance), {}, recorded)
+        left_out = self.skipped(dump)["sample"]
+        seen = collections.Counter({size: recorded[size] for size in truth})
+        self.assertEqual(left_out.nr + sum(recorded.values()),
+                         counts["allocs"] + sum(recorded.values()) - sum(seen.values()))
+        text = self.report(trace, timeout=300)
+        totals = parse_totals(text)
+        estimates = [sum(n * size / chance(size) for size, n in recorded.items()),
+                     sum(n / chance(size) for size, n in recorded.items())]
+        self.assertAlmostEqual(totals.allocations.bytes / estimates[0], 1, delta=2e-4)
+        # Blocks are whole: what is rounded has an error of its own, at most 1/2 each.
+        off = SIGMAS * 0.5 * math.sqrt(sum(recorded.values())) + 2e-4 * estimates[1]
+        self.assertAlmostEqual(totals.allocations.blocks, estimates[1], delta=off)
+        self.assert_no_unknown_free(trace)
+        return text, totals, counts
+
+    def test_one_of_10_with_a_period_of_10(self):
+        truth = {100 + 8 * i: 100000 for i in range(10)}
+        commands = ["0 cycle 1000000 100 8 10", "0 drop 900000"]
+        text, totals, counts = self.check("10", one_of(10), commands, truth)
+        self.assertIn("sampled: one of 10 allocations; all blocks and bytes are estimates\n", text)
+        # What is outstanding: 100,000 blocks.
+        error = math.sqrt(counts["live"] * 0.9 / 0.1)
+        self.assertLess(abs(totals.outstanding.blocks - counts["live"]), SIGMAS * error)
+        said = re.search(r"outstanding: ([\d,]+) blocks, ([\d,]+) bytes$", text, re.M)
+        self.assertAlmostEqual(number(said[1]) / error, 1, delta=0.05)
+
+    def test_by_bytes(self):
+        sizes = {0: 20000, 16: 200000, 100: 100000, 1000: 30000, 4096: 20000, 30000: 10000}
+        commands = ["0 keep %d %d" % (nr, size) for size, nr in sizes.items()]
+        text, totals, counts = self.check("8K", of_bytes(8192), commands + ["0 drop 40000"], sizes)
+        self.assertIn("sampled: one allocation in 8,192 bytes on average", text)
+        alive = dict(sizes)
+        for size, nr in ((30000, 10000), (4096, 20000), (1000, 10000)):
+            alive[size] -= nr
+        chance = of_bytes(8192)
+        error = math.sqrt(sum(n * s * s * (1 - chance(s)) / chance(s) for s, n in alive.items()))
+        self.assertLess(abs(totals.outstanding.bytes - counts["live_bytes"]), SIGMAS * error)
+        said = re.search(r"outstanding: ([\d,]+) blocks, ([\d,]+) bytes$", text, re.M)
+        self.assertAlmostEqual(number(said[2]) / error, 1, delta=0.1)
+
+    def test_blocks_of_few_bytes(self):
+        truth = {0: 50000, 1: 50000, 2: 50000, 17: 50000}
+        trace, _ = self.run_target(["-s16B"], *("0 keep %d %d" % (n, s) for s, n in truth.items()))
+        recorded = self.sizes(self.events(self.dump(trace)))
+        self.assertEqual(judge(recorded, truth, of_bytes(16)), {}, recorded)
+
+    def test_the_first_allocations_of_threads(self):
+        """A thread's first sample is no nearer than the others."""
+        trace, _ = self.run_target(["-s", "10"], "0 threads 4000")
+        self.assertEqual(judge(self.sizes(self.events(self.dump(trace))), {24: 8000}, one_of(10)), {})
+
+    def test_resized_blocks_and_other_threads(self):
+        program = self.sample("stress")
+        trace, out = self.record(program, "200000", options=["-s", "5"], timeout=120)
+        truth = self.counts(out)
+        text = self.report(trace, timeout=300)
+        totals = parse_totals(text)
+        self.assert_no_unknown_free(trace)
+        self.assertNotIn("implied", text)
+        allocated = truth["mallocs"] + truth["callocs"] + truth["reallocs"]
+        for got, true in ((totals.allocations.blocks, allocated),
+                          (totals.outstanding.blocks, truth["blocks"])):
+            self.assertLess(abs(got - true), SIGMAS * math.sqrt(true * 0.8 / 0.2), text[:600])
+        self.assertEqual(totals.lost, 0)
+
+    def test_folded_says_that_bytes_are_estimates(self):
+        trace, _ = self.run_target(["-s", "2"], "0 keep 1000 47")
+        result = self.mleak("report", "--folded", trace)
+        self.assertEqual(result.status, 0)
+        self.assert_one_message(result.err, "one of 2 allocations: all bytes are estimates")
+        self.assertEqual(int(result.out.split()[-1]) % 94, 0)
+
+
+class JudgeTest(LoadCase):
+    """The judge of samples refuses samplers that are biased, or not random."""
+
+    def test_each_tenth_of_a_target_with_that_period(self):
+        allocations = [100 + 8 * (i % 10) for i in range(300000)]
+        truth = collections.Counter(allocations)
+        self.assertEqual(len(judge(collections.Counter(allocations[::10]), truth, one_of(10))), 10)
+
+    def test_two_percent_too_many(self):
+        self.assertEqual(list(judge({16: 101000}, {16: 1000000}, one_of(10))), [])
+        self.assertEqual(list(judge({16: 102000}, {16: 1000000}, one_of(10))), [16, "all"])
+        # Of ten sizes each is within bounds, but not all of them together.
+        of_each = {size: 10150 for size in range(10)}
+        self.assertEqual(list(judge(of_each, dict.fromkeys(of_each, 100000), one_of(10))), [])
+        of_each = {size: 10200 for size in range(10)}
+        self.assertEqual(list(judge(of_each, dict.fromkeys(of_each, 100000), one_of(10))), ["all"])
+
+    def test_countdown_of_bytes_without_chance(self):
+        left, recorded, truth = 8192, collections.Counter(), collections.Counter()
+        for i in range(300000):
+            size = (16, 100, 4096)[i % 3]
+            truth[size] += 1
+            left -= size
+            if left < 0:
+                recorded[size] += 1
+                left += 8192
+        self.assertNotEqual(judge(recorded, truth, of_bytes(8192)), {})
+
+
+@needs_bpf
+class DelayTest(FilterCase):
+    def test_what_comes_before_is_counted(self):
+        target, mleak, trace = self.attach_to_target("-D", "3s")
+        begun = time.monotonic()
+        self.tell(target, "0 keep 1000 47")
+        in_time = time.monotonic() - begun < 2
+        while time.monotonic() - begun < 3.5:
+            self.tell(target, "0 keep 1 100")
+        self.tell(target, "0 keep 500 53")
+        self.tell(target, "0 drop 500")
+        self.tell(target, "0 drop %d" % 1000000)
+        counts = self.end(target, mleak)
+        dump = self.dump(trace)
+        events = self.events(dump)
+        sizes = self.sizes(events)
+        self.assertEqual(sizes[53], 500)
+        if in_time:
+            self.assertEqual(sizes[47], 0)
+        self.assertEqual(sum(sizes.values()) + self.skipped(dump)["delay"].nr, counts["allocs"])
+        start = int(re.search(r"monotonic (\d+)", dump)[1])
+        self.assertGreaterEqual(min(e.time for e in events), start + 3 * 10**9)
+        self.assert_no_unknown_free(trace)
+        text = self.report(trace)
+        self.assertEqual(parse_totals(text).outstanding, (0, 0))
+        self.assertIn("not recorded: what came before the delay was over (", text)
+
+    def test_duration_counts_from_its_end(self):
+        trace, _ = self.run_target(["-D", "300ms", "-d", "20s"], "0 keep 1 47")
+        self.assertEqual(self.skipped(self.dump(trace))["delay"], (1, 47))
+
+
+
+@needs_bpf
+class ThreadTest(FilterCase):
+    def sizes_by_thread(self, dump):
+        found = collections.defaultdict(collections.Counter)
+        for e in self.events(dump):
+            if e.kind == "ALLOC":
+                found[e.tid][e.size] += 1
+        return found
+
+    def target_with_threads(self, nr):
+        target = self.spawn(["./target"], stdin=-1)
+        return target, [self.tid(target, thread) for thread in range(nr)]
+
+    def test_threads_that_are_named(self):
+        target, tids = self.target_with_threads(4)
+        mleak, trace = self.attach(target, "--tid", str(tids[1]), "--tid", str(tids[3]))
+        for thread in range(4):
+            self.tell(target, "%d keep 50 %d" % (thread, 100 + thread))
+        self.tell(target, "0 drop 75")  # all of thread 3, half of thread 2
+        self.end(target, mleak)
+        dump = self.dump(trace)
+        self.assertEqual(self.sizes_by_thread(dump), {tids[1]: {101: 50}, tids[3]: {103: 50}})
+        self.assertEqual(self.skipped(dump)["trigger"], (100, 50 * 100 + 50 * 102))
+        self.assertEqual(self.skipped(dump)["free"].nr, 25)
+        text = self.report(trace)
+        self.assertEqual(parse_totals(text).outstanding, (50, 5050))
+        self.assertIn("not recorded: threads that were not named (100 blocks, 10,100 bytes)", text)
+        self.assert_no_unknown_free(trace)
+
+    def test_a_thread_is_recorded_from_the_block_that_reaches_the_threshold(self):
+        target, tids = self.target_with_threads(4)
+        mleak, trace = self.attach(target, "--trigger", "10000")
+        # Never more than 9,000 outstanding, however much is allocated.
+        for _ in range(5):
+            self.tell(target, "1 keep 9 1000")
+            self.tell(target, "1 drop 9")
+        # What others free is taken off too: 9,900 at most.
+        self.tell(target, "1 keep 9 1100")
+        self.tell(target, "0 drop 9")
+        self.tell(target, "1 keep 9 1100")
+        self.tell(target, "2 drop 9")
+        # A failed realloc and one to the same size change nothing.
+        self.tell(target, "1 keep 9 1111")
+        self.tell(target, "1 fail 9")
+        self.tell(target, "1 grow 9 1111")
+        self.tell(target, "2 drop 9")
+        # A failed realloc does take nothing off: this is as much as 10,000.
+        self.tell(target, "3 keep 9 1000")
+        self.tell(target, "3 fail 9")
+        self.tell(target, "3 keep 1 1001")
+        self.tell(target, "0 drop 10")
+        # This leaks: the 20th makes 10,000, and is the first that is recorded.
+        self.tell(target, "2 keep 30 500")
+        self.tell(target, "1 keep 9 1000")
+        self.tell(target, "2 drop 12")  # 9 of thread 1; 3 of the 11 that were recorded
+        self.end(target, mleak)
+        dump = self.dump(trace)
+        self.assertEqual(self.sizes_by_thread(dump), {tids[2]: {500: 11}, tids[3]: {1001: 1}})
+        text = self.report(trace)
+        self.assertEqual(parse_totals(text).outstanding, (8, 4000))
+        self.assertRegex(text, r"not recorded: threads until they had 10,000 bytes outstanding \(")
+        self.assert_no_unknown_free(trace)
+
+    def test_mappings_count(self):
+        target, tids = self.target_with_threads(3)
+        mleak, trace = self.attach(target, "--trigger", "40K")
+        self.tell(target, "1 map 1 10")
+        self.tell(target, "1 keep 3 100")
+        # Of the first nothing is left, of the last 8 pages.
+        self.tell(target, "2 map 20 1")
+        self.tell(target, "2 map 1 9")
+        self.tell(target, "2 keep 1 8191")
+        self.end(target, mleak)
+        self.assertEqual(self.sizes_by_thread(self.dump(trace)), {tids[1]: {40960: 1, 100: 3}})
+
+    def map_id(self, mleak, name):
+        """The number of mleak's map called @name."""
+        for fd in os.listdir("/proc/%d/fdinfo" % mleak.pid):
+            with open("/proc/%d/fdinfo/%s" % (mleak.pid, fd)) as info:
+                found = re.search(r"^map_id:\s*(\d+)$", info.read(), re.M)
+            if found and "name %s " % name in xlated.bpftool("map", "show", "id", found[1]):
+                return found[1]
+        raise AssertionError("mleak has no map " + name)
+
+    def test_the_map_can_be_changed_while_recording(self):
+        target, tids = self.target_with_threads(3)
+        mleak, trace = self.attach(target, "--tid", str(tids[2]))
+        modes = self.map_id(mleak, "thread_modes")
+        key = ["hex"] + ["%02x" % byte for byte in tids[1].to_bytes(4, "little")]
+        self.tell(target, "1 keep 10 101")
+        xlated.bpftool("map", "update", "id", modes, "key", *key, "value", "hex", "01", "00", "00",
+                       "00")
+        self.tell(target, "1 keep 20 102")
+        xlated.bpftool("map", "update", "id", modes, "key", *key, "value", "hex", "00", "00", "00",
+                       "00")
+        self.tell(target, "1 keep 30 103")
+        xlated.bpftool("map", "delete", "id", modes, "key", *key)
+        self.tell(target, "1 keep 40 104")
+        self.tell(target, "2 keep 50 105")
+        self.end(target, mleak)
+        dump = self.dump(trace)
+        self.assertEqual(self.sizes_by_thread(dump), {tids[1]: {102: 20}, tids[2]: {105: 50}})
+        self.assertEqual(self.skipped(dump)["trigger"].nr, 80)
+
+    def test_sigusr1_has_all_threads_recorded(self):
+        target, tids = self.target_with_threads(2)
+        mleak, trace = self.attach(target, "--trigger", "1G")
+        self.tell(target, "1 keep 10 101")
+        mleak.send_signal(signal.SIGUSR1)
+        # It is taken in by the next look at the ring, and what comes then is recorded.
+        for _ in range(2000):
+            self.tell(target, "0 keep 1 100")
+            if not self.signal_is_pending(mleak):
+                break
+        self.tell(target, "0 keep 1000 100")
+        self.tell(target, "1 keep 20 102")
+        self.tell(target, "1 drop %d" % 3000)
+        self.end(target, mleak)
+        found = self.sizes_by_thread(self.dump(trace))
+        self.assertEqual(found[tids[1]], {102: 20})
+        self.assertGreaterEqual(found[tids[0]][100], 1)
+        self.assertEqual(parse_totals(self.report(trace)).outstanding, (0, 0))
+        self.assert_no_unknown_free(trace)
+
+    @staticmethod
+    def signal_is_pending(process):
+        with open("/proc/%d/status" % process.pid) as status:
+            pending = int(re.search(r"^ShdPnd:\s*(\w+)$", status.read(), re.M)[1], 16)
+        return pending >> (signal.SIGUSR1 - 1) & 1
+
+    def test_when_the_table_is_full_frees_are_sent_all_the_same(self):
+        target, tids = self.target_with_threads(1)
+        mleak, trace = self.attach(target, "--trigger", "1G")
+        self.tell(target, "0 keep 1050000 16")  # 1,048,576 fit
+        mleak.send_signal(signal.SIGUSR1)
+        while self.signal_is_pending(mleak):
+            self.tell(target, "0 tid 0")
+        self.tell(target, "0 keep 100 100")
+        self.tell(target, "0 keep 500 101")
+        self.tell(target, "0 drop 600")
+        self.tell(target, "0 drop 10000")  # among them all that did not fit
+        self.end(target, mleak)
+        dump = self.dump(trace)
+        self.assertEqual(self.sizes(self.events(dump))[101], 500)
+        unkept = 1050000 + 600 - (1 << 20)
+        self.assertEqual(self.skipped(dump)["unkept"].nr, unkept)
+        text = self.report(trace)
+        self.assertEqual(parse_totals(text).outstanding, (0, 0), text[:1000])
+        self.assertNotIn("unknown frees", text)
+        self.assertIn("table of recorded blocks full", text)
+
+
+@needs_bpf
+class WrongValueTest(FilterCase):
+    def test_one_sentence_and_status_125(self):
+        for options in (["-z0"], ["-z", "x"], ["-Z0"], ["-z2K", "-Z1K"], ["-s0"], ["-s", "ten"],
+                        ["-s", "2G"], ["-s10X"], ["-D", "soon"], ["-D0"], ["--trigger=0"],
+                        ["--tid=0"], ["--tid=main"], ["--tid=1"]):
+            with self.subTest(options=options):
+                result = self.mleak("record", *options, "--", "true")
+                self.assertEqual(result.status, 125)
+                self.assert_one_message(result.err)
+        target = self.spawn(["sleep", "60"])
+        result = self.mleak("record", "-p", str(target.pid), "--tid", "1")
+        self.assertEqual(result.status, 125)
+        self.assert_one_message(result.err, "has no thread 1")
+        self.assertIsNone(target.poll())
