@@ -86,7 +86,8 @@ static __always_inline enum filter_fate filter_skip(enum event_skip why, __u64 s
 	__u32 only = 0;
 	struct event_skips *skips = bpf_map_lookup_elem(&filter_skips, &only);
 
-	if (skips) {
+	barrier_var(why); /* or the check is left out, which the verifier wants */
+	if (skips && why < EVENT_SKIP_NR) {
 		count(&skips->nr[why]);
 		__sync_fetch_and_add(&skips->bytes[why], size);
 	}

@@ -111,15 +111,16 @@ static void sizes_are_refused_that_no_block_has(void **state)
 	(void)state;
 	assert_int_equal(filters_parse(&f, 'z', "1K"), 0);
 	assert_int_equal(filters_parse(&f, 'Z', "1023"), 0);
-	assert_int_equal(filters_check(&f, 0), -EINVAL);
+	assert_int_equal(filters_check(&f, NULL, 0), -EINVAL);
 	assert_int_equal(filters_parse(&f, 'Z', "1024"), 0);
-	assert_int_equal(filters_check(&f, 0), 0);
+	assert_int_equal(filters_check(&f, NULL, 0), 0);
 	assert_int_equal(filters_parse(&f, 'z', "0"), -EINVAL);
 	assert_int_equal(filters_parse(&f, 'Z', "64X"), -EINVAL);
 }
 
-static void threads_are_named_by_number_in_a_process_that_has_them(void **state)
+static void threads_are_named_by_number_in_processes_that_have_them(void **state)
 {
+	const pid_t pids[] = {getppid(), getpid()};
 	struct filter_opts f = {0};
 	char text[16];
 
@@ -128,9 +129,10 @@ static void threads_are_named_by_number_in_a_process_that_has_them(void **state)
 	assert_int_equal(filters_parse(&f, FILTER_TID, "0"), -EINVAL);
 	snprintf(text, sizeof(text), "%d", getpid());
 	assert_int_equal(filters_parse(&f, FILTER_TID, text), 0);
-	assert_int_equal(filters_check(&f, getpid()), 0);
-	assert_int_equal(filters_check(&f, 0), -EINVAL);	 /* a command has none yet */
-	assert_int_equal(filters_check(&f, getppid()), -EINVAL); /* it is not its thread */
+	assert_int_equal(filters_check(&f, pids + 1, 1), 0);
+	assert_int_equal(filters_check(&f, pids, 2), 0);       /* it is of one of them */
+	assert_int_equal(filters_check(&f, NULL, 0), -EINVAL); /* a command has none yet */
+	assert_int_equal(filters_check(&f, pids, 1), -EINVAL); /* it is not its thread */
 	while (f.nr_tids < FILTERS_MAX_TIDS)
 		assert_int_equal(filters_parse(&f, FILTER_TID, text), 0);
 	assert_int_equal(filters_parse(&f, FILTER_TID, text), -EINVAL);
@@ -163,7 +165,7 @@ int main(void)
 		cmocka_unit_test(a_block_is_sampled_by_its_bytes),
 		cmocka_unit_test(a_number_counts_allocations_and_one_with_a_unit_bytes),
 		cmocka_unit_test(sizes_are_refused_that_no_block_has),
-		cmocka_unit_test(threads_are_named_by_number_in_a_process_that_has_them),
+		cmocka_unit_test(threads_are_named_by_number_in_processes_that_have_them),
 		cmocka_unit_test(without_options_nothing_is_left_out),
 	};
 
