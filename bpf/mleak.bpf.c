@@ -187,7 +187,8 @@ static __noinline __u64 any_return(struct pt_regs *ctx, struct thread_state *st,
 	return addr;
 }
 
-/* Of all functions that return something but malloc, and of operator delete. */
+/* Of all functions that return something, with filters; without them, malloc has its own.  And of
+ * operator delete. */
 SEC("uprobe")
 int alloc_entry(struct pt_regs *ctx)
 {
@@ -203,13 +204,14 @@ int alloc_return(struct pt_regs *ctx)
 
 	if (!st || !addr)
 		return 0;
-	record_alloc(ctx, st, func, &addr);
+	if (!filter.on || filter_alloc(st, func, addr) == FILTER_IN)
+		record_alloc(ctx, st, func, &addr);
 	call_over(st);
 	return 0;
 }
 
 /* malloc and free have programs of their own: what is usual is done at once, the rest as for the
- * others. */
+ * others.  Those of malloc know of no filter: not even the question is left in them. */
 SEC("uprobe")
 int malloc_entry(struct pt_regs *ctx)
 {

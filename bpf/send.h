@@ -183,12 +183,9 @@ static __always_inline struct event_alloc *reserve_alloc(__u64 room)
 static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_state *st, __u32 func,
 					 const unsigned long *addr)
 {
+	__u64 take = st->stack_hi - copy_from(ctx->rsp), room;
 	struct event_alloc *e = 0;
-	__u64 take, room;
 
-	if (filter.on && filter_alloc(st, func, *addr) == FILTER_OUT)
-		return;
-	take = st->stack_hi - copy_from(ctx->rsp);
 	if (take > st->stack_usual)
 		take = take_less(st, ctx->rsp);
 	room = room_for((__u32)take);

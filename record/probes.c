@@ -82,7 +82,8 @@ static struct bpf_program *program_of(const struct probes *p, const struct step 
 {
 	if (step->kind == SITE_FREE)
 		return step->only ? p->skel->progs.free_entry : p->skel->progs.munmap_entry;
-	if (step->only)
+	/* That of malloc alone is quicker, and leaves nothing out. */
+	if (step->only && !p->skel->rodata->filter.on)
 		return step->is_return ? p->skel->progs.malloc_return : p->skel->progs.malloc_entry;
 	return step->is_return ? p->skel->progs.alloc_return : p->skel->progs.alloc_entry;
 }
