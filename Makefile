@@ -15,6 +15,7 @@ CLANG   ?= clang
 BPFTOOL ?= bpftool
 OBJCOPY ?= objcopy
 STRIP   ?= strip
+SCDOC   ?= scdoc
 CFLAGS  ?= -g
 Q       := $(if $(V),,@)
 say      = @printf '  %-6s %s\n' '$(1)' '$(2)'
@@ -24,11 +25,11 @@ ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -Wall -Wextra $(if $(WERROR),-Werror) \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all) \
 	-I. -I$(O) $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
-LDLIBS      = -lbpf -ldw -lelf -lzstd -llzma -lz -liberty -lm -lpthread
+LDLIBS      = -lbpf -ldw -lelf -lzstd -llzma -lz -lprotobuf-c -liberty -lm -lpthread
 
 MODULES     = format unwind record report
 SRC         = mleak.c $(foreach m,$(MODULES),$(wildcard $(m)/*.c))
-OBJ         = $(SRC:%.c=$(O)/%.o)
+OBJ         = $(SRC:%.c=$(O)/%.o) $(O)/report/profile.pb-c.o
 HEADERS     = mleak.h bpf/event.h $(foreach m,$(MODULES),$(wildcard $(m)/*.h))
 FUZZ        = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
@@ -50,22 +51,29 @@ BINDIR     ?= $(PREFIX)/bin
 LIBDIR     ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 DOCDIR     ?= $(PREFIX)/share/doc/mleak
+MANDIR     ?= $(PREFIX)/share/man
+BASHDIR    ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR     ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 DWUNW_VERSION = 0.1
-DWUNW_LIBS  = $(filter-out -lbpf,$(LDLIBS))
+DWUNW_LIBS  = $(filter-out -lbpf -lprotobuf-c,$(LDLIBS))
 DWUNW_OBJ   = $(patsubst %.c,$(O)/pic/%.o,$(wildcard unwind/*.c))
 DWUNW_FILES = $(O)/libdwunw.a $(O)/libdwunw.so.0 $(O)/dwunw.pc
 INSTALLED_HEADERS = $(wildcard unwind/dwunw*.h)
+MAN         = $(patsubst doc/man/%.scd,$(O)/man/%,$(wildcard doc/man/*.scd))
 INSTALLED_DOCS = LICENSE README.md $(wildcard doc/*.md)
 FORMATTED  += $(wildcard samples/bpf_memleak/*.[ch])
 
 # What a fresh Debian 12 lacks: to build, then to test.
 DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev libdw-dev libzstd-dev \
-	    zlib1g-dev liblzma-dev libiberty-dev
+	    zlib1g-dev liblzma-dev libiberty-dev libprotobuf-c-dev protobuf-c-compiler scdoc
 DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg \
-	    xz-utils dwz elfutils libdebuginfod1 llvm gdb pkg-config \
-	    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools
+	    xz-utils dwz less elfutils libdebuginfod1 llvm gdb pkg-config groff-base zsh \
+	    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools \
+	    heaptrack chromium golang-go golang-github-google-pprof-dev
+DEB_PACK  = dpkg-dev binutils xz-utils
+DEB_CHECK = debootstrap lintian util-linux
 DEB_FUZZ  = clang libclang-rt-dev
-DEB       = $(DEB_BUILD) $(DEB_TEST)
+DEB       = $(DEB_BUILD) $(DEB_PACK) $(DEB_TEST)
 
 
 ## all: build mleak (the program is build/mleak)
@@ -232,7 +240,7 @@ samples: $(SAMPLE_BINS)
 
 TOOLS       = $(patsubst %.c,$(O)/%,$(wildcard tests/tools/*.c))
 
-build-tests: all samples $(UNIT) $(ORACLE) $(EXACT) $(TOOLS) $(LOAD)
+build-tests: all man samples $(UNIT) $(ORACLE) $(EXACT) $(TOOLS) $(LOAD)
 
 ## deps: install the missing packages (Debian, as root); elsewhere print the list
 deps:
@@ -257,6 +265,19 @@ $(O)/%.o: %.c
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 $(O)/record/probes.o $(O)/record/filters.o: $(O)/mleak.bpf.skel.h
+
+# The messages of pprof's format; and the page that print_html.c takes in as it is.
+$(O)/report/profile.pb-c.c: report/profile.proto
+	$(call say,PROTO,$<)
+	@mkdir -p $(@D)
+	$(Q)protoc-c --c_out=$(O) $<
+
+$(O)/report/profile.pb-c.o: $(O)/report/profile.pb-c.c
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
+
+$(O)/report/print_pprof.o: $(O)/report/profile.pb-c.c
+$(O)/report/print_html.o: report/flame.html
 
 # The hot loop keeps its registers apart: packed into vectors they wait for each other.
 $(O)/unwind/fast.o: ALL_CFLAGS += -fno-tree-slp-vectorize
@@ -387,25 +408,66 @@ $(O)/dwunw.pc: unwind/dwunw.pc.in FORCE
 	$(Q)sed -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
 		-e 's|@VERSION@|$(DWUNW_VERSION)|' -e 's|@LIBS@|$(DWUNW_LIBS)|' $< > $@
 
+## man: build the manual pages, with the options that the program itself lists
+man: $(MAN)
+
+# A page has the date of its source, or that which a package's build asks for.
+$(O)/man/%.1: doc/man/%.1.scd doc/man/options.awk $(O)/mleak
+	$(call say,MAN,$@)
+	@mkdir -p $(@D)
+	$(Q)case $* in \
+		mleak-*) $(O)/mleak --list-options $(*:mleak-%=%) > $(@:.1=.options) && \
+			awk -F'\t' -f doc/man/options.awk $(@:.1=.options) $< > $(@:.1=.scd) ;; \
+		*) cp $< $(@:.1=.scd) ;; \
+	esac
+	$(Q)SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(stat -c %Y $<)} $(SCDOC) < $(@:.1=.scd) > $@
+
 ## install: install mleak, libdwunw, headers and documents below PREFIX=/usr/local (DESTDIR= before it)
-install: all libdwunw
-	$(Q)install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR) $(DOCDIR))
+install: all man libdwunw
+	$(Q)install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR) $(DOCDIR) \
+		$(MANDIR)/man1 $(BASHDIR) $(ZSHDIR))
 	$(Q)install -m 755 $(O)/mleak $(DESTDIR)$(BINDIR)
 	$(Q)install -m 644 $(O)/libdwunw.a $(O)/libdwunw.so.0 $(DESTDIR)$(LIBDIR)
 	$(Q)ln -sf libdwunw.so.0 $(DESTDIR)$(LIBDIR)/libdwunw.so
 	$(Q)install -m 644 $(O)/dwunw.pc $(DESTDIR)$(LIBDIR)/pkgconfig
 	$(Q)install -m 644 $(INSTALLED_HEADERS) $(DESTDIR)$(INCLUDEDIR)
 	$(Q)install -m 644 $(INSTALLED_DOCS) $(DESTDIR)$(DOCDIR)
+	$(Q)install -m 644 $(MAN) $(DESTDIR)$(MANDIR)/man1
+	$(Q)install -m 644 doc/completion/mleak.bash $(DESTDIR)$(BASHDIR)/mleak
+	$(Q)install -m 644 doc/completion/_mleak $(DESTDIR)$(ZSHDIR)
 
 ## uninstall: remove what install put there (the same PREFIX= and DESTDIR=)
 uninstall:
 	$(Q)rm -f $(DESTDIR)$(BINDIR)/mleak $(addprefix $(DESTDIR)$(LIBDIR)/,libdwunw.a libdwunw.so \
 		libdwunw.so.0 pkgconfig/dwunw.pc) \
 		$(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(notdir $(INSTALLED_HEADERS))) \
-		$(addprefix $(DESTDIR)$(DOCDIR)/,$(notdir $(INSTALLED_DOCS)))
+		$(addprefix $(DESTDIR)$(DOCDIR)/,$(notdir $(INSTALLED_DOCS))) \
+		$(addprefix $(DESTDIR)$(MANDIR)/man1/,$(notdir $(MAN))) \
+		$(DESTDIR)$(BASHDIR)/mleak $(DESTDIR)$(ZSHDIR)/_mleak
 	$(Q)if [ -d $(DESTDIR)$(DOCDIR) ]; then rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DOCDIR); fi
 
-.PHONY: libdwunw install uninstall FORCE
+# Debian packages
+VERSION     = $(shell sed -n 's/^\#define MLEAK_VERSION "\(.*\)"/\1/p' mleak.h)
+DEB_OUT    ?= $(O)/deb
+
+## deb: build Debian packages (mleak, libdwunw0, libdwunw-dev) into build/deb, from what install installs
+deb:
+	$(Q)$(MAKE) --no-print-directory deps DEB='$(DEB_BUILD) $(DEB_PACK)'
+	$(Q)rm -rf $(DEB_OUT) && mkdir -p $(DEB_OUT)
+	$(Q)$(MAKE) --no-print-directory install DESTDIR=$(abspath $(DEB_OUT))/root PREFIX=/usr \
+		LIBDIR=/usr/lib/$$($(CC) -print-multiarch)
+	$(call say,DEB,$(DEB_OUT))
+	$(Q)doc/deb/build.sh $(DEB_OUT)/root $(VERSION) $(DEB_OUT)
+	$(Q)rm -rf $(DEB_OUT)/root
+
+## check-deb: install the packages into a new Debian system, record and report there, and remove them
+check-deb: deb
+	$(Q)$(MAKE) --no-print-directory deps DEB='$(DEB_CHECK)'
+	$(Q)lintian --fail-on error $(DEB_OUT)/*.deb
+	$(Q)tests/deb/chroot.sh $(DEB_OUT)
+
+.PHONY: deb check-deb
+.PHONY: libdwunw man install uninstall FORCE
 -include $(DWUNW_OBJ:.o=.d)
 
 ## clean: remove all that was built

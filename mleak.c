@@ -1,18 +1,35 @@
 /* mleak.c - the front door: picks the command and says what went wrong */
 #include "mleak.h"
 
+#include <bpf/libbpf.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <elfutils/libdwfl.h>
+#include <lzma.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
+#include <zstd.h>
 
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 	const char *help;
+	bool (*option)(size_t i, struct option_info *option);
+	bool starts_command; /* what follows the options is a command; else files */
 } commands[] = {
-	{"record", cmd_record, "watch a running program, or start one, and write a trace"},
-	{"report", cmd_report, "show from a trace what is leaked, and by which call paths"},
+	{"record", cmd_record, "watch a running program, or start one, and write a trace",
+	 record_option, true},
+	{"report", cmd_report, "show from a trace what is leaked, and by which call paths",
+	 report_option, false},
+	{"info", cmd_info,
+	 "show what a trace is: the program, its modules and threads, what was lost", events_option,
+	 false},
+	{"script", cmd_script, "print the events of a trace, one a line", events_option, false},
+	{"diff", cmd_report, "show what is outstanding in one trace and not in another",
+	 report_option, false},
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -61,8 +78,201 @@ static void print_help(FILE *out)
 	fputs("\n'mleak COMMAND --help' lists a command's options.\n", out);
 }
 
+/* The libraries are those in use, which decide what can be read: elfutils which debug information.
+ */
+static void print_version(void)
+{
+	printf("mleak " MLEAK_VERSION "\n"
+	       "with libbpf %u.%u, elfutils %s, zstd %s, zlib %s, liblzma %s\n",
+	       libbpf_major_version(), libbpf_minor_version(), dwfl_version(NULL),
+	       ZSTD_versionString(), zlibVersion(), lzma_version_string());
+}
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < NR_COMMANDS; i++)
+		if (!strcmp(name, commands[i].name))
+			return &commands[i];
+	return NULL;
+}
+
+/* Print @text without what ends a field or a line. */
+static void print_field(const char *text)
+{
+	for (; *text; text++)
+		putchar(iscntrl((unsigned char)*text) ? ' ' : *text);
+}
+
+/* For the manual page, one option a line: its letter, name, argument and help, tabs between. */
+static int list_options(const struct command *command)
+{
+	struct option_info option;
+
+	for (size_t i = 0; command && command->option(i, &option); i++) {
+		printf("%.1s\t%s\t%s\t", (char[]){(char)option.letter, '\0'}, option.name,
+		       option.arg ? option.arg : "");
+		print_field(option.help);
+		putchar('\n');
+	}
+	return command ? EXIT_OK : EXIT_USAGE;
+}
+
+/* Completion: the shells' scripts in doc/completion pass the words up to the cursor.  What is
+ * printed is lines of a candidate, a tab and what it is, or one line that begins with ':' and tells
+ * what else to offer: `:files`, `:dirs`, or `:command N`, a command whose name is word N after the
+ * command of ours. */
+
+static void offer(const char *partial, const char *before, const char *candidate, const char *about)
+{
+	size_t skip = strlen(before);
+
+	if (strncmp(partial, before, skip) != 0 ||
+	    strncmp(partial + skip, candidate, strlen(partial + skip)) != 0)
+		return;
+	printf("%s%s\t", before, candidate);
+	print_field(about);
+	putchar('\n');
+}
+
+/* Does @option need a value in the next word? */
+static bool wants_word(const struct option_info *option)
+{
+	return option->arg && *option->arg != '[';
+}
+
+/* The option of @word, `--name` up to any '=', or the last of some letters as in `-in`. */
+static bool find_option(const struct command *command, const char *word, struct option_info *option)
+{
+	bool is_long = !strncmp(word, "--", 2);
+	size_t len = is_long ? strcspn(word + 2, "=") : 0;
+
+	for (size_t i = 0; command->option(i, option); i++) {
+		if (is_long && strlen(option->name) == len && !memcmp(option->name, word + 2, len))
+			return true;
+		if (!is_long && option->letter && option->letter == word[strlen(word) - 1])
+			return true;
+	}
+	return false;
+}
+
+static void offer_processes(const char *partial, const char *before)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+
+	while (proc && (entry = readdir(proc)) != NULL) {
+		char path[300], name[32] = "";
+		FILE *comm;
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
+		comm = fopen(path, "re");
+		if (!comm)
+			continue;
+		if (fgets(name, sizeof(name), comm))
+			name[strcspn(name, "\n")] = '\0';
+		fclose(comm);
+		offer(partial, before, entry->d_name, name);
+	}
+	if (proc)
+		closedir(proc);
+}
+
+/* What @option takes; @before stands before it in the same word. */
+static void offer_values(const struct option_info *option, const char *partial, const char *before)
+{
+	char value[32];
+
+	if (strstr(option->arg, "FILE"))
+		puts(":files");
+	else if (strstr(option->arg, "DIR"))
+		puts(":dirs");
+	else if (strstr(option->arg, "PID"))
+		offer_processes(partial, before);
+	for (const char *at = option->values; at && *at; at += strspn(at, " ")) {
+		int len = (int)strcspn(at, " ");
+
+		snprintf(value, sizeof(value), "%.*s", len, at);
+		offer(partial, before, value, "");
+		at += len;
+	}
+}
+
+/* The word is an option, or begins to be one. */
+static void offer_options(const struct command *command, const char *partial)
+{
+	const char *equals = strchr(partial, '=');
+	struct option_info option;
+	char word[64];
+
+	if (equals) {
+		snprintf(word, sizeof(word), "%.*s", (int)(equals + 1 - partial), partial);
+		if (find_option(command, partial, &option) && option.arg)
+			offer_values(&option, partial, word);
+		return;
+	}
+	for (size_t i = 0; command->option(i, &option); i++) {
+		snprintf(word, sizeof(word), "--%s", option.name);
+		offer(partial, "", word, option.help);
+	}
+}
+
+/* Offer what can stand in the last of @nr words, of which the first is the command's name. */
+static void complete_words(const struct command *command, char **words, int nr)
+{
+	struct option_info option;
+	int at = 1;
+
+	for (; at < nr - 1 && strcmp(words[at], "--") != 0; at++) {
+		/* bash makes three words of --name=value */
+		bool split = !strcmp(words[at + 1], "=");
+		int value = at + 1 + (split && at + 1 < nr - 1);
+
+		if (words[at][0] != '-' || !words[at][1]) {
+			if (command->starts_command)
+				break;
+		} else if (!strchr(words[at], '=') && find_option(command, words[at], &option) &&
+			   (split ? option.arg != NULL : wants_word(&option))) {
+			if (value == nr - 1) {
+				offer_values(&option, split && value == at + 1 ? "" : words[value],
+					     "");
+				return;
+			}
+			at = value;
+		}
+	}
+	if (at < nr - 1 && !strcmp(words[at], "--"))
+		at++;
+	else if (at >= nr - 1 && words[nr - 1][0] == '-') {
+		offer_options(command, words[nr - 1]);
+		return;
+	}
+	if (command->starts_command)
+		printf(":command %d\n", at);
+	else
+		puts(":files");
+}
+
+static int complete(char **words, int nr)
+{
+	const struct command *command = nr > 1 ? find_command(words[0]) : NULL;
+
+	if (command)
+		complete_words(command, words, nr);
+	for (size_t i = 0; nr == 1 && i < NR_COMMANDS; i++)
+		offer(words[0], "", commands[i].name, commands[i].help);
+	if (nr == 1) {
+		offer(words[0], "", "--help", "list the commands");
+		offer(words[0], "", "--version", "print the version");
+	}
+	return EXIT_OK;
+}
+
 int main(int argc, char **argv)
 {
+	const struct command *command;
+
 	if (argc < 2) {
 		print_help(stderr);
 		return EXIT_USAGE;
@@ -72,12 +282,17 @@ int main(int argc, char **argv)
 		return EXIT_OK;
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
-		puts("mleak " MLEAK_VERSION);
+		print_version();
 		return EXIT_OK;
 	}
-	for (size_t i = 0; i < NR_COMMANDS; i++)
-		if (!strcmp(argv[1], commands[i].name))
-			return commands[i].run(argc - 1, argv + 1);
+	/* these two are for the build and for shells, and not in the help */
+	if (!strcmp(argv[1], "--list-options") && argc == 3)
+		return list_options(find_command(argv[2]));
+	if (!strcmp(argv[1], "--complete"))
+		return complete(argv + 2, argc - 2);
+	command = find_command(argv[1]);
+	if (command)
+		return command->run(argc - 1, argv + 1);
 	log_error("'%s' is no command; 'mleak --help' lists them", argv[1]);
 	return EXIT_USAGE;
 }

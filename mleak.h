@@ -2,6 +2,9 @@
 #ifndef MLEAK_H
 #define MLEAK_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #define MLEAK_VERSION "0.1.0"
 
 /* `mleak record` instead passes on the status of the command it starts, as env(1) and timeout(1)
@@ -23,5 +26,21 @@ void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The commands: argv[0] is the command's name; they return the exit status. */
 int cmd_record(int argc, char **argv);
 int cmd_report(int argc, char **argv);
+int cmd_info(int argc, char **argv);
+int cmd_script(int argc, char **argv);
+
+/* An option of a command, for the manual page and for completion.  All strings are static. */
+struct option_info {
+	int letter;	  /* of the short form; 0: there is none */
+	const char *name; /* of the long form, without dashes */
+	const char *arg; /* what it takes, as FILE; in [brackets]: may be left out; NULL: nothing */
+	const char *values; /* all that arg can be, with spaces between; NULL: not so few */
+	const char *help;   /* may hold newlines */
+};
+
+/* Fill *@option with option @i, from 0, of the command.  Returns false beyond the last. */
+bool record_option(size_t i, struct option_info *option);
+bool report_option(size_t i, struct option_info *option); /* of diff, too */
+bool events_option(size_t i, struct option_info *option); /* of info and script */
 
 #endif

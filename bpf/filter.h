@@ -1,12 +1,13 @@
 /* filter.h - which allocations are sent, and which frees; what is left out is counted
  *
  * The settings are constants when the programs are loaded: without a filter the verifier removes
- * all of this but the two instructions that look at filter.on.
+ * all of this but the two instructions that look at filter.on.  The programs for plain malloc and
+ * free do not even have those; with a filter the recorder does not use them.
  *
  * The free of a block that was not sent must not be sent either, so the addresses of those that
  * were are kept.  Where that cannot be known (the table was full once; a forked process frees a
- * copy of its parent's block) the free is in doubt.  It is sent marked as nested: then it says
- * nothing new when its block is not known.
+ * copy of its parent's block) the free is sent marked as nested: then it says nothing new when its
+ * block is not known.
  */
 #ifndef MLEAK_BPF_FILTER_H
 #define MLEAK_BPF_FILTER_H
@@ -18,16 +19,9 @@ const volatile struct event_filter filter;
 
 struct event_filter_control filter_control;
 
-/* Programs have ended or were replaced, of which blocks are still kept: their addresses come again.
- */
-__u32 filter_outdated;
-
-/* What becomes of an event. */
-enum filter_fate {
-	FILTER_OUT, /* it is not sent */
-	FILTER_IN,
-	FILTER_IN_DOUBT, /* a free of a block of which nothing is known */
-};
+/* In send.h. */
+static __always_inline int send_small(struct thread_state *st, enum event_type type, __u64 addr,
+				      __u32 nested);
 
 /* A block of a process. */
 struct filter_key {
@@ -62,15 +56,13 @@ struct {
 	__type(value, __s64); /* below 0 by blocks of a thread before, of the same number */
 } thread_bytes SEC(".maps");
 
-/* Processes that were forked by recorded ones, and still run their parent's program: they have copies
- * of blocks that are kept as their parent's. */
+/* The processes that began as a copy of another, and free what that allocated. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, EVENT_MAX_TARGETS);
 	__type(key, __u32);
-	__type(value, __u32); /* nothing */
-} filter_forks SEC(".maps");
+	__type(value, __u32);
+} filter_copies SEC(".maps");
 
 /* Of each CPU its own: CPUs that count in one place wait for each other. */
 struct {
@@ -80,18 +72,17 @@ struct {
 	__type(value, struct event_skips);
 } filter_skips SEC(".maps");
 
-/* Count what is left out.  Returns FILTER_OUT. */
-static __always_inline enum filter_fate filter_skip(enum event_skip why, __u64 size)
+/* Count what is left out.  Returns 0: it is not to be sent. */
+static __always_inline int filter_skip(enum event_skip why, __u64 size)
 {
 	__u32 only = 0;
 	struct event_skips *skips = bpf_map_lookup_elem(&filter_skips, &only);
 
-	barrier_var(why); /* or the check is left out, which the verifier wants */
-	if (skips && why < EVENT_SKIP_NR) {
+	if (skips) {
 		count(&skips->nr[why]);
 		__sync_fetch_and_add(&skips->bytes[why], size);
 	}
-	return FILTER_OUT;
+	return 0;
 }
 
 /*
@@ -147,10 +138,11 @@ static __always_inline __s64 filter_account(__u32 tid, __s64 bytes)
 }
 
 /* Keep what is known of a block.  Nothing is known of those that are forgotten here. */
-static __always_inline void filter_keep(const struct filter_key *key,
-					const struct filter_block *block)
+static __always_inline void filter_keep(__u64 id, __u64 addr, const struct filter_block *block)
 {
-	if (!bpf_map_update_elem(&filter_blocks, key, block, BPF_ANY))
+	struct filter_key key = {.addr = addr, .tgid = id >> 32};
+
+	if (!bpf_map_update_elem(&filter_blocks, &key, block, BPF_ANY))
 		return;
 	filter_control.full = 1;
 	filter_skip(EVENT_SKIP_UNKEPT, block->size);
@@ -171,120 +163,105 @@ static __always_inline int filter_thread_is_full(__u32 tid, __u64 size)
 	return 1;
 }
 
-static __always_inline int filter_is_delayed(void)
+static __noinline int filter_takes(struct thread_state *st, __u32 func, __u64 addr)
 {
-	return filter.delays &&
-	       (!filter_control.begin_ns || bpf_ktime_get_ns() < filter_control.begin_ns);
-}
-
-/* Is the block of the call under way sent?  EVENT_SKIP_NR: it is; else why not. */
-static __always_inline enum event_skip filter_judge(struct thread_state *st)
-{
-	__u64 size = st->now.size;
-
-	if (filter_is_delayed())
-		return EVENT_SKIP_DELAY;
-	if (size < filter.min_size || size > filter.max_size)
-		return EVENT_SKIP_SIZE;
-	if (filter.by_thread && !filter_thread_is_full(event_tid(st->id), size))
-		return EVENT_SKIP_TRIGGER;
-	if (filter.samples && !filter_samples(&st->filter, size))
-		return EVENT_SKIP_SAMPLE;
-	return EVENT_SKIP_NR;
-}
-
-/* @st->now, a call of @func, has allocated @addr: is it sent? */
-static __noinline enum filter_fate filter_alloc(struct thread_state *st, __u32 func, __u64 addr)
-{
-	struct filter_key key = {.addr = addr};
+	int mapped = func == FUNC_MMAP || func == FUNC_MREMAP;
 	struct filter_block block = {};
-	enum event_skip why;
-	int counted;
 
 	if (!st)
-		return FILTER_OUT;
-	key.tgid = event_tgid(st->id);
-	why = filter_judge(st);
+		return 0;
 	block.size = st->now.size;
 	block.tid = event_tid(st->id);
-	block.sent = why == EVENT_SKIP_NR;
-	counted = filter.trigger_bytes && why != EVENT_SKIP_DELAY && why != EVENT_SKIP_SIZE;
+	if (filter.delays &&
+	    (!filter_control.begin_ns || bpf_ktime_get_ns() < filter_control.begin_ns))
+		return filter_skip(EVENT_SKIP_DELAY, block.size);
+	if (block.size < filter.min_size || block.size > filter.max_size)
+		return filter_skip(EVENT_SKIP_SIZE, block.size);
+	block.sent = !filter.by_thread || filter_thread_is_full(block.tid, block.size);
+	if (!block.sent)
+		filter_skip(EVENT_SKIP_TRIGGER, block.size);
+	else if (filter.samples && !filter_samples(&st->filter, block.size))
+		block.sent = filter_skip(EVENT_SKIP_SAMPLE, block.size);
 	/* What unmaps it is sent in any case. */
-	if (counted || (block.sent && func != FUNC_MMAP && func != FUNC_MREMAP))
-		filter_keep(&key, &block);
-	else if (filter_outdated)
-		bpf_map_delete_elem(&filter_blocks, &key);
-	return block.sent ? FILTER_IN : filter_skip(why, block.size);
+	if (filter.trigger_bytes || (block.sent && !mapped))
+		filter_keep(st->id, addr, &block);
+	return block.sent;
 }
 
-/* A block is freed of which nothing is known. */
-static __always_inline enum filter_fate filter_unknown(struct thread_state *st)
+/* Is what @st->now, a call of @func, has allocated to be sent? */
+static __always_inline int filter_alloc(struct thread_state *st, __u32 func, __u64 addr)
+{
+	return !filter.on || filter_takes(st, func, addr);
+}
+
+/* A block is freed of which nothing is known.  Returns 0. */
+static __always_inline int filter_unknown(struct thread_state *st, __u64 addr)
 {
 	__u32 tgid = event_tgid(st->id);
 
-	if (filter_control.full || (follow && bpf_map_lookup_elem(&filter_forks, &tgid)))
-		return FILTER_IN_DOUBT;
-	return filter_skip(EVENT_SKIP_FREE, 0);
+	if (!filter_control.full && !bpf_map_lookup_elem(&filter_copies, &tgid))
+		return filter_skip(EVENT_SKIP_FREE, 0);
+	if (send_small(st, EVENT_FREE, addr, 1))
+		count(&drops.free);
+	return 0;
 }
 
-/* Take out what is known of the block at @addr, which is released, into @st->filter.released. */
-static __noinline enum filter_fate filter_release(struct thread_state *st, __u64 addr)
+/* Take out what is known of the block at @addr into @old.  Returns whether it was sent. */
+static __noinline int filter_forget(struct thread_state *st, __u64 addr, struct filter_block *old)
 {
 	struct filter_key key = {.addr = addr};
-	struct filter_block *known, *old;
+	struct filter_block *known;
 
-	if (!st)
-		return FILTER_OUT;
+	if (!st || !old)
+		return 0;
 	key.tgid = event_tgid(st->id);
-	old = &st->filter.released;
+	known = bpf_map_lookup_elem(&filter_blocks, &key);
 	old->sent = 0;
 	old->size = 0;
-	known = bpf_map_lookup_elem(&filter_blocks, &key);
 	if (!known)
-		return filter_unknown(st);
+		return filter_unknown(st, addr);
 	*old = *known;
 	filter_account(old->tid, -(__s64)old->size);
 	bpf_map_delete_elem(&filter_blocks, &key);
-	return old->sent ? FILTER_IN : filter_skip(EVENT_SKIP_FREE, 0);
+	return old->sent || filter_skip(EVENT_SKIP_FREE, 0);
 }
 
-/* The block at @addr is freed.  Within a realloc that is the realloc's own work: what it released
- * is still to be known if it fails. */
-static __noinline enum filter_fate filter_free(struct thread_state *st, __u64 addr)
+/* Is the free of @addr still to be sent? */
+static __always_inline int filter_free(struct thread_state *st, __u64 addr)
 {
-	struct filter_block released;
-	enum filter_fate fate;
+	struct filter_block old;
 
-	if (!st)
-		return FILTER_OUT;
-	released = st->filter.released;
-	fate = filter_release(st, addr);
-	st->filter.released = released;
-	return fate;
+	return !filter.on || filter_forget(st, addr, &old);
 }
 
-/* The realloc under way has failed: what it released lives. */
-static __noinline enum filter_fate filter_restore(struct thread_state *st)
+/* Is the release of @addr by realloc still to be sent?  A free that was sent in its place cannot
+ * be taken back: a block that is not known stays freed if its realloc fails. */
+static __always_inline int filter_release(struct thread_state *st, __u64 addr)
 {
-	struct filter_key key = {};
-	struct filter_block *old;
+	return !filter.on || filter_forget(st, addr, &st->filter.released);
+}
 
-	if (!st)
-		return FILTER_OUT;
-	old = &st->filter.released;
-	if (!old->size && !old->sent)
-		return FILTER_OUT;
-	key.addr = st->now.arg;
-	key.tgid = event_tgid(st->id);
+static __noinline int filter_restores(struct thread_state *st)
+{
+	struct filter_block *old = st ? &st->filter.released : 0;
+
+	if (!old || (!old->size && !old->sent))
+		return 0;
 	filter_account(old->tid, old->size);
-	filter_keep(&key, old);
-	return old->sent ? FILTER_IN : FILTER_OUT;
+	filter_keep(st->id, st->now.arg, old);
+	return old->sent;
+}
+
+/* What @st->now, a call of @func which failed, released lives.  Is that to be sent?  A mapping that
+ * mremap did not move is not counted for its thread again. */
+static __always_inline int filter_restore(struct thread_state *st, __u32 func)
+{
+	return !filter.on || func == FUNC_MREMAP || filter_restores(st);
 }
 
 /* [@addr, @addr + @size) is unmapped: of a mapping that begins there only the rest is left.  What
- * does not reach its beginning is not taken off, nor is what mremap did not move after all counted
- * again. */
-static __noinline int filter_unmap(struct thread_state *st, __u64 addr, __u64 size)
+ * does not reach its beginning is not taken off. */
+static __noinline int filter_unmap_known(struct thread_state *st, __u64 addr, __u64 size)
 {
 	struct filter_key key = {.addr = addr};
 	struct filter_block *known, rest;
@@ -303,33 +280,40 @@ static __noinline int filter_unmap(struct thread_state *st, __u64 addr, __u64 si
 	}
 	filter_account(rest.tid, -(__s64)size);
 	rest.size -= size;
-	key.addr += size;
-	filter_keep(&key, &rest);
+	filter_keep(st->id, addr + size, &rest);
 	return 0;
 }
 
-/* The program of a process is over: it ended or calls exec.  @id: the process, and its thread that
- * did.  Nothing of what it allocated is outstanding. */
-static __always_inline void filter_over(__u64 id)
+static __always_inline void filter_unmap(struct thread_state *st, __u64 addr, __u64 size)
 {
-	__u32 tgid = event_tgid(id), tid = event_tid(id);
-
-	if (!filter.on)
-		return;
-	filter_outdated = 1;
-	if (follow)
-		bpf_map_delete_elem(&filter_forks, &tgid);
-	if (filter.trigger_bytes)
-		bpf_map_delete_elem(&thread_bytes, &tid);
+	if (filter.on && filter.trigger_bytes)
+		filter_unmap_known(st, addr, size);
 }
 
-/* A recorded process has forked @tgid, which is recorded too. */
-static __always_inline void filter_forked(__u32 tgid)
+/* The process @tgid begins as a copy of another. */
+static __always_inline void filter_fork(__u32 tgid)
 {
-	__u32 nothing = 0;
+	__u32 copy = 1;
 
-	if (filter.on && bpf_map_update_elem(&filter_forks, &tgid, &nothing, BPF_ANY))
-		filter_control.full = 1; /* then all such frees are in doubt */
+	if (filter.on && bpf_map_update_elem(&filter_copies, &tgid, &copy, BPF_ANY))
+		filter_control.full = 1;
+}
+
+/* The process @tgid is a copy no more. */
+static __always_inline void filter_exit(__u32 tgid)
+{
+	if (filter.on)
+		bpf_map_delete_elem(&filter_copies, &tgid);
+}
+
+/* The thread @id runs another program: nothing of the one before is outstanding. */
+static __always_inline void filter_exec(__u64 id)
+{
+	__u32 tid = event_tid(id);
+
+	if (filter.on && filter.trigger_bytes)
+		bpf_map_delete_elem(&thread_bytes, &tid);
+	filter_exit(event_tgid(id));
 }
 
 #endif

@@ -6,7 +6,6 @@
 #define MLEAK_BPF_LIFE_H
 
 #include "bpf/calls.h"
-#include "bpf/filter.h"
 #include "bpf/send.h"
 #include "bpf/state.h"
 
@@ -42,7 +41,7 @@ int process_exec(struct bpf_raw_tracepoint_args *ctx)
 	if (!code)
 		return 0;
 	code->stale = 1;
-	filter_over(id);
+	filter_exec(id);
 	st = state_of_thread();
 	if (st)
 		forget_thread(st);
@@ -73,7 +72,7 @@ int process_fork(struct bpf_raw_tracepoint_args *ctx)
 	if (bpf_map_update_elem(&targets, &tgid, code, BPF_ANY) ||
 	    send_life(EVENT_FORK, id, tgid, shared))
 		count(&drops.fork);
-	filter_forked(tgid);
+	filter_fork(tgid);
 	return 0;
 }
 
@@ -92,7 +91,7 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 	tgid = event_tgid(id);
 	if (!id || bpf_map_delete_elem(&targets, &tgid))
 		return 0;
-	filter_over(id);
+	filter_exit(tgid);
 	if (send_life(EVENT_EXIT, id, 0, 0))
 		count(&drops.exit);
 	return 0;

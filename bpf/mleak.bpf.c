@@ -78,7 +78,8 @@ static __noinline int delete_entry(struct pt_regs *ctx, struct thread_state *st)
 		call->arg = addr;
 	else if (call_func(&st->now) == FUNC_DELETE && st->now.arg == addr)
 		return 0;
-	record_free(st, addr, !call);
+	if (filter_free(st, addr))
+		record_free(st, addr, !call);
 	return 0;
 }
 
@@ -118,8 +119,9 @@ static __noinline int any_entry(struct pt_regs *ctx, __u32 func)
 		return 0; /* the outermost counts */
 	call->arg = ctx->rdi;
 	call->size = bytes_asked(ctx, func);
-	if ((func == FUNC_REALLOC || func == FUNC_REALLOCARRAY) && call->arg)
-		record_release(st, call->arg);
+	if ((func == FUNC_REALLOC || func == FUNC_REALLOCARRAY) && call->arg &&
+	    filter_release(st, call->arg) && send_small(st, EVENT_RELEASE, call->arg, 0))
+		count(&drops.release);
 	return 0;
 }
 
@@ -168,8 +170,9 @@ static __always_inline void restore(struct thread_state *st)
 	__u32 func = call_func(&st->now);
 
 	if ((func == FUNC_REALLOC || func == FUNC_REALLOCARRAY || func == FUNC_MREMAP) &&
-	    st->now.size && st->now.arg)
-		record_restore(st, func);
+	    st->now.size && st->now.arg && filter_restore(st, func) &&
+	    send_small(st, EVENT_RESTORE, st->now.arg, 0))
+		count(&drops.restore);
 }
 
 /* The call of @func that returns now has given out a block; 0: none, and all is done about it. */
@@ -187,8 +190,7 @@ static __noinline __u64 any_return(struct pt_regs *ctx, struct thread_state *st,
 	return addr;
 }
 
-/* Of all functions that return something, with filters; without them, malloc has its own.  And of
- * operator delete. */
+/* Of all functions that return something but malloc, and of operator delete. */
 SEC("uprobe")
 int alloc_entry(struct pt_regs *ctx)
 {
@@ -204,14 +206,15 @@ int alloc_return(struct pt_regs *ctx)
 
 	if (!st || !addr)
 		return 0;
-	if (!filter.on || filter_alloc(st, func, addr) == FILTER_IN)
+	if (filter_alloc(st, func, addr))
 		record_alloc(ctx, st, func, &addr);
 	call_over(st);
 	return 0;
 }
 
 /* malloc and free have programs of their own: what is usual is done at once, the rest as for the
- * others.  Those of malloc know of no filter: not even the question is left in them. */
+ * others.  They know of no filter, which costs instructions even where there is none: where one is
+ * asked for, malloc has the programs above, and free the one below. */
 SEC("uprobe")
 int malloc_entry(struct pt_regs *ctx)
 {
@@ -256,7 +259,7 @@ int munmap_entry(struct pt_regs *ctx)
 	return 0;
 }
 
-/* A free of a thread that is not known yet, or within a call. */
+/* A free of a thread that is not known yet, or within a call, or that may be left out. */
 static __noinline int any_free(struct pt_regs *ctx)
 {
 	struct thread_state *st = know_thread();
@@ -268,11 +271,19 @@ static __noinline int any_free(struct pt_regs *ctx)
 	nested = is_nested(st, ctx->rsp);
 	if (nested && call_func(&st->now) == FUNC_DELETE && st->now.arg == addr)
 		return 0; /* sent when the operator was entered */
-	record_free(st, addr, nested);
+	if (filter_free(st, addr))
+		record_free(st, addr, nested);
 	return 0;
 }
 
-/* Of all other functions that only free. */
+/* Of all functions that only free but munmap, if there is a filter. */
+SEC("uprobe")
+int free_filtered(struct pt_regs *ctx)
+{
+	return ctx->rdi ? any_free(ctx) : 0;
+}
+
+/* The same without filters. */
 SEC("uprobe")
 int free_entry(struct pt_regs *ctx)
 {

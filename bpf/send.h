@@ -26,46 +26,16 @@ static __always_inline int send_small(struct thread_state *st, enum event_type t
 /* Every free goes through here. */
 static __always_inline void record_free(struct thread_state *st, __u64 addr, __u32 nested)
 {
-	if (filter.on) {
-		enum filter_fate fate = filter_free(st, addr);
-
-		if (fate == FILTER_OUT)
-			return;
-		nested |= fate == FILTER_IN_DOUBT;
-	}
 	if (send_small(st, EVENT_FREE, addr, nested))
 		count(&drops.free);
-}
-
-/* Every block that realloc may move goes through here.  A free that is sent in its place cannot be
- * taken back: a block that is in doubt stays freed if its realloc fails. */
-static __always_inline void record_release(struct thread_state *st, __u64 addr)
-{
-	enum filter_fate fate = filter.on ? filter_release(st, addr) : FILTER_IN;
-
-	if (fate == FILTER_IN && send_small(st, EVENT_RELEASE, addr, 0))
-		count(&drops.release);
-	if (fate == FILTER_IN_DOUBT && send_small(st, EVENT_FREE, addr, 1))
-		count(&drops.free);
-}
-
-/* What the call of @func, which has failed, released or unmapped lives. */
-static __always_inline void record_restore(struct thread_state *st, __u32 func)
-{
-	if (filter.on && func != FUNC_MREMAP && filter_restore(st) == FILTER_OUT)
-		return;
-	if (send_small(st, EVENT_RESTORE, st->now.arg, 0))
-		count(&drops.restore);
 }
 
 /* EVENT_UNMAP of [@addr, @addr + @size). */
 static __always_inline void record_unmap(struct thread_state *st, __u64 addr, __u64 size)
 {
-	struct event_small *e;
+	struct event_small *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 
-	if (filter.on && filter.trigger_bytes)
-		filter_unmap(st, addr, size);
-	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	filter_unmap(st, addr, size);
 	if (!e) {
 		count(&drops.unmap);
 		return;
@@ -117,10 +87,10 @@ static __always_inline __u32 room_for(__u32 len)
 	if (len <= 4096)
 		return len <= 2048 ? 2048 : len <= 3072 ? 3072 : 4096;
 	if (len <= 12288)
-		return len <= 6144 ? 6144 : len <= 8192 ? 8192 : 12288;
+		return len <= 8192 ? 8192 : 12288;
 	if (len <= 24576)
-		return len <= 16384 ? 16384 : len <= 20480 ? 20480 : 24576;
-	return len <= 40960 ? 40960 : len <= 65600 ? 65600 : 0;
+		return len <= 16384 ? 16384 : 24576;
+	return len <= 65600 ? 65600 : 0;
 }
 
 /* Where the copy of a stack begins. */
@@ -162,11 +132,13 @@ static __noinline __u64 take_less(struct thread_state *st, __u64 sp)
 	return st->stack_most ? TAKE(most, flags) : TAKE_NONE;
 }
 
-/* There was no room for an allocation that wants @take.  Is there any for a slice? */
-static __noinline int retry_with_slice(struct thread_state *st, __u64 take)
+/* There was no room for an allocation that wants @take.  May it have a slice?  (Not if, rarer
+ * still, the end of its stack is not known.) */
+static __noinline int may_have_slice(struct thread_state *st, __u64 take)
 {
 	look_at_ring(st);
-	return st && st->stack_most && (__u32)take > SLICE_LEN;
+	return st && st->stack_most && (__u32)take > SLICE_LEN && take != TAKE_NONE &&
+	       !(take >> 32 & DWUNW_EVENT_STACK_UNBOUNDED);
 }
 
 static __always_inline struct event_alloc *reserve_alloc(__u64 room)
@@ -186,14 +158,17 @@ static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_stat
 	__u64 take = st->stack_hi - copy_from(ctx->rsp), room;
 	struct event_alloc *e = 0;
 
-	if (take > st->stack_usual)
-		take = take_less(st, ctx->rsp);
+	if (take > st->stack_usual) {
+		/* By way of memory, where the verifier forgets all it knows of the number: then it
+		 * follows one case, not two. */
+		st->take = take_less(st, ctx->rsp);
+		take = *(volatile __u64 *)&st->take;
+	}
 	room = room_for((__u32)take);
 	if (room)
 		e = reserve_alloc(room);
-	if (!e && retry_with_slice(st, take)) {
-		take = TAKE(SLICE_LEN, (take >> 32 & DWUNW_EVENT_STACK_UNBOUNDED) |
-					       DWUNW_EVENT_STACK_DEGRADED);
+	if (!e && may_have_slice(st, take)) {
+		take = TAKE(SLICE_LEN, DWUNW_EVENT_STACK_DEGRADED);
 		e = reserve_alloc(room_for(SLICE_LEN));
 	}
 	if (!e) {

@@ -54,19 +54,6 @@ struct call {
 	__u32 flags; /* mmap, mremap: as given */
 };
 
-struct filter_block {
-	__u64 size; /* bytes */
-	__u32 tid;  /* of the thread that allocated it */
-	__u32 sent; /* 0: it was only counted */
-};
-
-/* A thread's part in filter.h. */
-struct filter_thread {
-	__u64 distance;		      /* to the next sample, in allocations or bytes */
-	__u64 drawn;		      /* is it? */
-	struct filter_block released; /* by the realloc under way; all zero: not known */
-};
-
 /* Of call.sp: a stack pointer is a multiple of 8. */
 enum {
 	CALL_UNKNOWN = 0, /* the thread was not looked up yet; for the outer call as CALL_NONE */
@@ -80,6 +67,20 @@ enum {
 	CALL_INTERRUPTED = 1 << 8, /* a signal came; its handler may have left the call for good */
 };
 
+/* A block as filter.h knows it. */
+struct filter_block {
+	__u64 size; /* bytes */
+	__u32 tid;  /* of the thread that allocated it */
+	__u32 sent; /* 0: it was only counted */
+};
+
+/* A thread's part in filter.h. */
+struct filter_thread {
+	__u64 distance;		      /* to the next sample, in allocations or bytes */
+	__u64 drawn;		      /* is it? */
+	struct filter_block released; /* by the realloc under way; all zero: not known */
+};
+
 /* What is known of a thread: its outermost call, the one that a signal handler interrupted, and
  * where its stack lies. */
 struct thread_state {
@@ -87,6 +88,7 @@ struct thread_state {
 	__u64 id;		    /* process and thread, as in events; set with now.sp */
 	__u64 stack_hi, stack_span; /* the stack ends at stack_hi and is so long; 0: not known */
 	__u64 stack_usual; /* with so much to its end or less it is that stack, and all is taken */
+	__u64 take;	   /* of the event at hand, when not as usual */
 	__u32 stack_most;  /* most stack bytes that an event may have now; 0: no allocations */
 	__s32 budget;	   /* bytes to send until the ring is looked at again */
 	struct filter_thread filter;

@@ -103,8 +103,7 @@ int filters_parse(struct filter_opts *f, int key, const char *text)
 	}
 }
 
-/* Has one of the @nr processes @pids a thread @tid? */
-static bool has_thread(const pid_t *pids, size_t nr, uint32_t tid)
+static bool is_thread_of(uint32_t tid, const pid_t *pids, size_t nr)
 {
 	char path[64];
 
@@ -129,11 +128,10 @@ int filters_check(const struct filter_opts *f, const pid_t *pids, size_t nr)
 		return -EINVAL;
 	}
 	for (size_t i = 0; i < f->nr_tids; i++) {
-		if (has_thread(pids, nr, f->tids[i]))
+		if (is_thread_of(f->tids[i], pids, nr))
 			continue;
-		log_error("process %d%s has no thread %u: 'ps -L -p %d' shows them under LWP",
-			  (int)pids[0], nr > 1 ? ", or another named," : "", f->tids[i],
-			  (int)pids[0]);
+		log_error("process %d has no thread %u: 'ps -L -p %d' shows them under LWP",
+			  (int)pids[0], f->tids[i], (int)pids[0]);
 		return -EINVAL;
 	}
 	return 0;
@@ -170,7 +168,7 @@ void filters_digits(double mean, uint32_t *digits, size_t nr)
 		digits[i] = (uint32_t)llround(ldexp(1 / (1 + exp(ldexp(1, (int)i) / mean)), 32));
 }
 
-int filters_configure(const struct filter_opts *f, bool follow, struct mleak_bpf *skel)
+int filters_configure(const struct filter_opts *f, struct mleak_bpf *skel)
 {
 	struct event_filter set = {
 		.min_size = f->min_size,
@@ -194,8 +192,8 @@ int filters_configure(const struct filter_opts *f, bool follow, struct mleak_bpf
 		err = bpf_map__set_autocreate(skel->maps.filter_blocks, false);
 	if (!err && !set.on)
 		err = bpf_map__set_autocreate(skel->maps.filter_skips, false);
-	if (!err && (!set.on || !follow))
-		err = bpf_map__set_autocreate(skel->maps.filter_forks, false);
+	if (!err && !set.on)
+		err = bpf_map__set_autocreate(skel->maps.filter_copies, false);
 	if (!err && !set.by_thread)
 		err = bpf_map__set_autocreate(skel->maps.thread_modes, false);
 	if (!err && !set.trigger_bytes)

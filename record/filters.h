@@ -32,8 +32,8 @@ enum filter_key { FILTER_TID = 512, FILTER_TRIGGER };
  */
 int filters_parse(struct filter_opts *f, int key, const char *text);
 
-/* Do they make sense together, for the @nr processes @pids (0: a command is to be started)?  Returns
- * 0, or -EINVAL after one sentence was logged. */
+/* Do they make sense together, for the @nr processes @pids (none: a command is to be started)?
+ * Returns 0, or -EINVAL after one sentence was logged. */
 int filters_check(const struct filter_opts *f, const pid_t *pids, size_t nr);
 
 /* Is anything left out? */
@@ -42,9 +42,9 @@ bool filters_any(const struct filter_opts *f);
 /* Say in @meta what is left out. */
 void filters_describe(const struct filter_opts *f, struct mlk_meta *meta);
 
-/* The constants of the programs in @skel, which is open and not yet loaded.  @follow: children are
- * recorded too.  Returns 0 or -errno. */
-int filters_configure(const struct filter_opts *f, bool follow, struct mleak_bpf *skel);
+/* The constants of the programs in @skel, which is open and not yet loaded.  Returns 0 or -errno.
+ */
+int filters_configure(const struct filter_opts *f, struct mleak_bpf *skel);
 
 /* Name the threads to be recorded to @skel, which is loaded.  Returns 0 or -errno. */
 int filters_name_threads(const struct filter_opts *f, struct mleak_bpf *skel);

@@ -24,8 +24,8 @@ enum {
 	OPT_PREFIX,
 	OPT_NO_OPERATORS,
 	OPT_DRY_RUN,
-	OPT_FOLLOW,
-	OPT_COMPRESS
+	OPT_COMPRESS,
+	OPT_FOLLOW
 };
 
 static const struct option_help {
@@ -42,7 +42,7 @@ static const struct option_help {
 	{'Z', "max-block", "BYTES", "leave out larger blocks"},
 	{'s', "sample", "N|BYTES",
 	 "record one of N allocations, or with a unit, as in 512K, one in so many bytes"},
-	{FILTER_TID, "tid", "TID", "record only thread TID; may be given several times"},
+	{FILTER_TID, "tid", "TID", "record only thread TID (can be repeated) of the process"},
 	{FILTER_TRIGGER, "trigger", "BYTES",
 	 "record a thread from when it has so many bytes outstanding; SIGUSR1: all of them"},
 	{OPT_STACK_SIZE, "stack-size", "BYTES",
@@ -69,6 +69,31 @@ static const struct option_help {
 };
 
 #define NR_OPTIONS (sizeof(table) / sizeof(table[0]))
+
+/* Of options that take one of few values: all of them. */
+static const struct {
+	int key;
+	const char *values;
+} choices[] = {
+	{OPT_EMBED, "none unwind symbols debug"},
+	{OPT_UPROBES, "auto multi perf"},
+};
+
+bool record_option(size_t i, struct option_info *option)
+{
+	if (i >= NR_OPTIONS)
+		return false;
+	*option = (struct option_info){
+		.letter = table[i].key < 256 ? table[i].key : 0,
+		.name = table[i].name,
+		.arg = table[i].arg,
+		.help = table[i].help,
+	};
+	for (size_t c = 0; c < sizeof(choices) / sizeof(choices[0]); c++)
+		if (choices[c].key == table[i].key)
+			option->values = choices[c].values;
+	return true;
+}
 
 void record_options_help(void)
 {

@@ -24,6 +24,7 @@
 #define WAKEUP_BYTES (1u << 20) /* with a large ring, wake the recorder when so much is waiting */
 
 struct probes {
+	bool filtered; /* allocations or frees may be left out */
 	struct mleak_bpf *skel;
 	struct ring_buffer *ring;
 	bool multi;
@@ -75,15 +76,16 @@ static int configure(struct mleak_bpf *skel, const struct probes_opts *opts)
 		skel->rodata->pidns_dev = ns.st_dev;
 		skel->rodata->pidns_ino = ns.st_ino;
 	}
-	return filters_configure(opts->filters, opts->follow, skel);
+	return filters_configure(opts->filters, skel);
 }
 
 static struct bpf_program *program_of(const struct probes *p, const struct step *step)
 {
+	if (step->kind == SITE_FREE && step->only)
+		return p->filtered ? p->skel->progs.free_filtered : p->skel->progs.free_entry;
 	if (step->kind == SITE_FREE)
-		return step->only ? p->skel->progs.free_entry : p->skel->progs.munmap_entry;
-	/* That of malloc alone is quicker, and leaves nothing out. */
-	if (step->only && !p->skel->rodata->filter.on)
+		return p->skel->progs.munmap_entry;
+	if (step->only && !p->filtered)
 		return step->is_return ? p->skel->progs.malloc_return : p->skel->progs.malloc_entry;
 	return step->is_return ? p->skel->progs.alloc_return : p->skel->progs.alloc_entry;
 }
@@ -95,6 +97,7 @@ static int load(struct probes *p, const struct probes_opts *opts)
 	p->skel = mleak_bpf__open();
 	if (!p->skel)
 		return -errno;
+	p->filtered = filters_any(opts->filters);
 	err = configure(p->skel, opts);
 	if (!err)
 		err = bpf_map__set_max_entries(p->skel->maps.events, opts->ring_size);

@@ -28,9 +28,9 @@ struct probes_opts {
 	uint32_t ring_size;   /* bytes that may wait for probes_consume(): a power of two, at least
 				 a page */
 	const struct filter_opts *filters; /* borrowed for the call */
-	bool follow;	      /* tell of forks, and record the children as well */
-	bool by_thread;	      /* one of the processes has a main thread that has ended: multi links,
-				 which go by it, would see nothing */
+	bool follow;			   /* tell of forks, and record the children as well */
+	bool by_thread; /* one of the processes has a main thread that has ended: multi links,
+			   which go by it, would see nothing */
 };
 
 /* event() is called for each event, in the order of the ring; @data is a struct event_small or
@@ -84,7 +84,7 @@ void probes_settle(struct probes *p);
 /* Calls that begin now do not count: the probes are going to be taken out. */
 void probes_end(struct probes *p);
 
-/* All probes are in: the delay of @filters begins now. */
+/* The recording begins now: so does the delay that @filters ask for. */
 void probes_begin(struct probes *p, const struct filter_opts *filters);
 
 /* Record all threads from now on, whatever the filters say of threads. */

@@ -100,6 +100,11 @@ void progress_summary(const struct session *s, const char *path)
 	log_info("the probes took %.0f ms to be put in and %.0f ms to be taken out",
 		 (double)s->attach_ns / 1e6, (double)s->detach_ns / 1e6);
 	tell_of_children(s);
+	if (s->snapshot.threads)
+		log_info("the stacks of %u threads were read at attach, which were stopped for "
+			 "%.2f ms in all, %.2f ms at most",
+			 s->snapshot.threads, (double)s->snapshot.stopped_ns / 1e6,
+			 (double)s->snapshot.longest_ns / 1e6);
 	warn_of_losses(s);
 	if (session_is_quiet(s))
 		log_warn("not one call of malloc or free was seen%s",

@@ -6,11 +6,11 @@
 #include <stdint.h>
 
 #include "record/code.h"
-#include "record/filters.h"
 #include "record/journal.h"
 #include "record/probes.h"
 #include "record/process.h"
 #include "record/sideband.h"
+#include "record/snapshot.h"
 
 struct tracer;
 
@@ -44,6 +44,7 @@ struct session {
 	struct session_gaps gaps;
 	uint64_t attach_ns, detach_ns; /* how long the probes took to be put in, and out */
 	bool quiet_told;	       /* that nothing was seen, and why */
+	struct snapshot_cost snapshot; /* of the threads at attach */
 	unsigned int batch;	       /* events since probes_consume() was called */
 };
 

@@ -12,8 +12,7 @@ _Static_assert(DWUNW_MAX_ARCH_REGS <= MLK_MAX_REGS, "room for all registers");
 struct snapshot {
 	const struct target *target;
 	struct mlk_writer *writer;
-	unsigned int nr, failed;
-	uint64_t stopped_ns, longest_ns;
+	struct snapshot_cost cost;
 	int err;
 };
 
@@ -59,19 +58,17 @@ static int visit(void *arg, int err, const struct dwunw_stack_copy *copy)
 {
 	struct snapshot *s = arg;
 
-	s->stopped_ns += copy->stopped_ns;
-	if (copy->stopped_ns > s->longest_ns)
-		s->longest_ns = copy->stopped_ns;
-	if (err || !(copy->regs.known & 1u << MLK_SP_REG)) {
-		s->failed++;
+	s->cost.stopped_ns += copy->stopped_ns;
+	if (copy->stopped_ns > s->cost.longest_ns)
+		s->cost.longest_ns = copy->stopped_ns;
+	if (err || !(copy->regs.known & 1u << MLK_SP_REG))
 		return 0;
-	}
-	s->nr++;
+	s->cost.threads++;
 	s->err = write_one(s, copy);
 	return s->err;
 }
 
-int snapshot_write(const struct target *t, struct mlk_writer *writer)
+int snapshot_write(const struct target *t, struct mlk_writer *writer, struct snapshot_cost *cost)
 {
 	enum dwunw_denied denied = DWUNW_DENIED_NOT;
 	const struct dwunw_stack_reader_opts opts = {.max_stack = MLK_MAX_STACK, .denied = &denied};
@@ -82,14 +79,11 @@ int snapshot_write(const struct target *t, struct mlk_writer *writer)
 	if (!err)
 		err = dwunw_stack_reader_read_all(reader, visit, &s);
 	dwunw_stack_reader_detach(reader);
+	*cost = s.cost;
 	if (s.err)
 		return s.err;
-	if (err)
+	if (err && err != DWUNW_ERR_GONE)
 		log_info("the stacks of process %d as it is now are not recorded: %s", (int)t->pid,
 			 denied ? dwunw_denied_text(denied) : dwunw_strerror(err));
-	else
-		log_info("read the stacks of %u threads, which were stopped for %.2f ms in all, "
-			 "%.2f ms at most",
-			 s.nr, (double)s.stopped_ns / 1e6, (double)s.longest_ns / 1e6);
 	return mlk_writer_flush(writer);
 }

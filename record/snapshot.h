@@ -5,12 +5,19 @@
 #include "format/writer.h"
 #include "record/target.h"
 
+/* What it cost the target. */
+struct snapshot_cost {
+	unsigned int threads; /* whose stacks were read */
+	uint64_t stopped_ns;  /* together */
+	uint64_t longest_ns;  /* one of them, at most */
+};
+
 /*
  * Write the registers and the stack of every thread of @t to @writer, as much of it as a trace can
  * hold, whatever the events are to carry.  Each thread is stopped for the time that the copying
- * takes.  What cannot be read is left out: a recording does without.  Returns 0 or what the writer
- * returned.
+ * takes.  What cannot be read is left out: a recording does without.  *@cost is set.  Returns 0 or
+ * what the writer returned.
  */
-int snapshot_write(const struct target *t, struct mlk_writer *writer);
+int snapshot_write(const struct target *t, struct mlk_writer *writer, struct snapshot_cost *cost);
 
 #endif

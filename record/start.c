@@ -78,6 +78,18 @@ static int skip_ended(struct session *s, struct process *p, int err)
 	return 0;
 }
 
+/* What its threads are doing now. */
+static void take_snapshot(struct session *s, const struct process *p)
+{
+	struct snapshot_cost cost;
+
+	journal_fail(&s->journal, snapshot_write(&p->target, s->journal.writer, &cost));
+	s->snapshot.threads += cost.threads;
+	s->snapshot.stopped_ns += cost.stopped_ns;
+	if (cost.longest_ns > s->snapshot.longest_ns)
+		s->snapshot.longest_ns = cost.longest_ns;
+}
+
 static int prepare(struct session *s, struct process *p)
 {
 	int err;
@@ -90,7 +102,7 @@ static int prepare(struct session *s, struct process *p)
 	if (s->journal.err)
 		return s->journal.err;
 	if (!p->target.started)
-		journal_fail(&s->journal, snapshot_write(&p->target, s->journal.writer));
+		take_snapshot(s, p);
 	err = allocators_find(&p->allocators, &p->target, &s->allocator_opts);
 	return err ? skip_ended(s, p, err) : 0;
 }

@@ -211,6 +211,14 @@ const char *images_absent_path(const struct images *images, uint32_t module)
 	return module & ABSENT && number < images->nr ? images->all[number].path : NULL;
 }
 
+const struct mlk_id *images_id(const struct images *images, uint32_t module)
+{
+	for (uint32_t i = 0; i < images->nr; i++)
+		if (images->all[i].module == module || images_absent(i) == module)
+			return &images->all[i].id;
+	return NULL;
+}
+
 size_t images_nr(const struct images *images)
 {
 	return images->nr;

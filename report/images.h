@@ -52,6 +52,10 @@ uint32_t images_absent(uint32_t number);
 /* The path of the module behind such a number; NULL for any other. */
 const char *images_absent_path(const struct images *images, uint32_t module);
 
+/* The id of the module that frames call @module, which is the unwinder's number or that of
+ * images_absent(); NULL for any other.  Valid until images_free(). */
+const struct mlk_id *images_id(const struct images *images, uint32_t module);
+
 /* Modules noted so far, absent ones too. */
 size_t images_nr(const struct images *images);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/figures.h"
 #include "report/histories.h"
 #include "report/previous.h"
 #include "report/sampling.h"
@@ -23,6 +24,11 @@ struct leaks {
 	struct suspect suspect;
 	struct live_amount suspects;
 	struct processes *processes;
+	struct figures *figures;
+	struct thread_names *threads;
+	struct choice choice; /* of the caller */
+	struct chosen chosen;
+	struct live_watch watch; /* of the caller */
 	struct mlk_condition condition;
 	struct sampling_error error;
 	uint64_t status_counts[DWUNW_STATUS_NR];
@@ -65,6 +71,9 @@ static void merge_condition(struct mlk_condition *all, const struct mlk_conditio
 static int note_thread(struct leaks *leaks, const struct mlk_thread *thread)
 {
 	int err = processes_note(leaks->processes, thread);
+
+	if (!err)
+		err = thread_names_note(leaks->threads, thread->tgid, thread->tid, thread->name);
 
 	if (err)
 		return err;
@@ -188,6 +197,8 @@ static int replay_event(struct leaks *leaks, const struct mlk_record *record)
 	uint32_t stack = 0;
 	int err;
 
+	if (record->event.time_ns > leaks->chosen.stop_ns)
+		return 0;
 	if (record->type == MLK_RECORD_STACK)
 		note_stack(leaks, &record->event);
 	if (record->type != MLK_RECORD_EVENT)
@@ -262,6 +273,21 @@ static void count_outstanding(void *arg, const struct live_block *block)
 	leaks->suspects.bytes += amount.bytes;
 }
 
+/* Find the end of the recording before it is replayed, and what is chosen. */
+static int choose(struct leaks *leaks)
+{
+	const struct mlk_entry *entries;
+	uint64_t end_ns = leaks->condition.end_ns;
+	size_t nr;
+	int err = mlk_reader_list(leaks->trace, &entries, &nr);
+
+	for (size_t i = 0; i < nr; i++)
+		keep_larger(&end_ns, entries[i].last_ns);
+	leaks->chosen = choice_of(&leaks->choice, leaks->threads,
+				  mlk_reader_meta(leaks->trace)->start_ns, end_ns);
+	return err;
+}
+
 static int collect(struct leaks *leaks)
 {
 	int err;
@@ -278,22 +304,37 @@ static int collect(struct leaks *leaks)
 	if (!err)
 		err = find_missing(leaks);
 	if (!err)
+		err = choose(leaks);
+	if (!err)
 		err = pass(leaks, MLK_RECORD_EVENT | MLK_RECORD_STACK, replay_event);
 	if (err)
 		return err;
 	live_finish(leaks->live);
 	suspect_finish(&leaks->suspect, &leaks->condition);
-	live_each(leaks->live, count_outstanding, leaks);
-	return 0;
+	chosen_each(&leaks->chosen, leaks->live, count_outstanding, leaks);
+	return figures_finish(leaks->figures);
 }
 
-static int start(struct leaks *leaks, const char *const *debug_dirs, size_t nr_debug_dirs)
+static void note_change(void *arg, const struct live_change *change)
+{
+	struct leaks *leaks = arg;
+
+	if (!chosen_has(&leaks->chosen, change->block))
+		return;
+	figures_changed(leaks->figures, change);
+	if (leaks->watch.changed)
+		leaks->watch.changed(leaks->watch.arg, change);
+}
+
+static int start(struct leaks *leaks, const struct leaks_opts *opts)
 {
 	struct sampling sampling = sampling_of(mlk_reader_meta(leaks->trace));
 	int err = dwunw_new(&leaks->dw);
 
-	for (size_t i = 0; i < nr_debug_dirs && !err; i++)
-		err = dwunw_debug_dir_add(leaks->dw, debug_dirs[i]);
+	if (!err && opts->symfs)
+		err = dwunw_symfs_set(leaks->dw, opts->symfs);
+	for (size_t i = 0; i < opts->nr_debug_dirs && !err; i++)
+		err = dwunw_debug_dir_add(leaks->dw, opts->debug_dirs[i]);
 	if (!err)
 		err = images_new(&leaks->images);
 	if (!err)
@@ -307,14 +348,19 @@ static int start(struct leaks *leaks, const char *const *debug_dirs, size_t nr_d
 	if (!err)
 		err = live_new(&leaks->live);
 	if (!err)
+		live_set_sampling(leaks->live, &sampling);
+	if (!err)
 		err = processes_new(&leaks->processes);
 	if (!err)
-		live_set_sampling(leaks->live, &sampling);
+		err = thread_names_new(&leaks->threads);
+	if (!err)
+		err = figures_new(&leaks->figures, leaks->stacks);
+	if (!err)
+		live_watch(leaks->live, &(struct live_watch){note_change, leaks});
 	return err;
 }
 
-int leaks_collect(struct leaks **out, struct mlk_reader *trace, const char *const *debug_dirs,
-		  size_t nr_debug_dirs)
+int leaks_collect(struct leaks **out, struct mlk_reader *trace, const struct leaks_opts *opts)
 {
 	struct leaks *leaks = calloc(1, sizeof(*leaks));
 	int err;
@@ -323,7 +369,9 @@ int leaks_collect(struct leaks **out, struct mlk_reader *trace, const char *cons
 	if (!leaks)
 		return -ENOMEM;
 	leaks->trace = trace;
-	err = start(leaks, debug_dirs, nr_debug_dirs);
+	leaks->watch = opts->watch;
+	leaks->choice = opts->choice;
+	err = start(leaks, opts);
 	if (!err)
 		err = collect(leaks);
 	if (err)
@@ -338,14 +386,24 @@ const struct live_totals *leaks_totals(const struct leaks *leaks)
 	return live_totals(leaks->live);
 }
 
+const struct sampling_error *leaks_error(const struct leaks *leaks)
+{
+	return &leaks->error;
+}
+
 struct live_amount leaks_suspect(const struct leaks *leaks)
 {
 	return leaks->suspects;
 }
 
-const struct sampling_error *leaks_error(const struct leaks *leaks)
+struct live_amount leaks_peak(const struct leaks *leaks)
 {
-	return &leaks->error;
+	return figures_peak(leaks->figures);
+}
+
+const struct chosen *leaks_chosen(const struct leaks *leaks)
+{
+	return &leaks->chosen;
 }
 
 const struct stacks *leaks_stacks(const struct leaks *leaks)
@@ -404,6 +462,8 @@ void leaks_free(struct leaks *leaks)
 		return;
 	live_free(leaks->live);
 	processes_free(leaks->processes);
+	figures_free(leaks->figures);
+	thread_names_free(leaks->threads);
 	histories_free(leaks->histories);
 	previous_free(leaks->previous);
 	stacks_free(leaks->stacks);

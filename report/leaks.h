@@ -4,6 +4,7 @@
 #define REPORT_LEAKS_H
 
 #include "format/reader.h"
+#include "report/choice.h"
 #include "report/images.h"
 #include "report/live.h"
 #include "report/processes.h"
@@ -12,24 +13,38 @@
 
 struct leaks; /* opaque: all that was learned of one trace */
 
+/* All zero is fine: no directories, all blocks, nobody watches. */
+struct leaks_opts {
+	const char *const *debug_dirs; /* where debug information is looked for, in this order */
+	size_t nr_debug_dirs;
+	const char *symfs; /* where files are looked for as below another system's root, or NULL */
+	struct choice choice;	 /* the counts of stacks are of these blocks; the totals are not */
+	struct live_watch watch; /* told of each change of the sums by chosen blocks */
+};
+
 /*
- * Read all of @trace, which is borrowed until leaks_free().  @debug_dirs (@nr_debug_dirs strings)
- * are the directories where debug information is looked for, in this order.
+ * Read all of @trace, which is borrowed until leaks_free(), as is what @opts points to for the
+ * call.
  * *@out is NULL on failure.  Returns 0, -ENOMEM or the -errno of read(2).
  */
-int leaks_collect(struct leaks **out, struct mlk_reader *trace, const char *const *debug_dirs,
-		  size_t nr_debug_dirs);
+int leaks_collect(struct leaks **out, struct mlk_reader *trace, const struct leaks_opts *opts);
 
 /* What the accessors below return is valid until leaks_free(). */
 
 /* The totals of all blocks; of a sampled trace, estimates. */
 const struct live_totals *leaks_totals(const struct leaks *leaks);
 
+/* How far those of what is outstanding may be from the truth. */
+const struct sampling_error *leaks_error(const struct leaks *leaks);
+
 /* Of the outstanding blocks: those that may have been freed, see suspect.h. */
 struct live_amount leaks_suspect(const struct leaks *leaks);
 
-/* How far those of what is outstanding may be from the truth. */
-const struct sampling_error *leaks_error(const struct leaks *leaks);
+/* What was outstanding of the chosen blocks when most bytes of them were. */
+struct live_amount leaks_peak(const struct leaks *leaks);
+
+/* All blocks, and which of them are chosen. */
+const struct chosen *leaks_chosen(const struct leaks *leaks);
 
 /* The distinct stacks, their counts filled in, and what names their frames. */
 const struct stacks *leaks_stacks(const struct leaks *leaks);

@@ -39,13 +39,19 @@ struct live {
 	struct hash_index index; /* of the first with each tgid */
 	size_t last;		 /* the one of the last event: often that of the next, too */
 	struct live_totals totals;
+	struct live_watch watch;
+	const struct mlk_event *event; /* that is being taken in, for the watch */
 	struct sampling sampling;
 };
 
 int live_new(struct live **out)
 {
-	*out = calloc(1, sizeof(**out));
-	return *out ? 0 : -ENOMEM;
+	return (*out = calloc(1, sizeof(**out))) ? 0 : -ENOMEM;
+}
+
+void live_watch(struct live *live, const struct live_watch *watch)
+{
+	live->watch = *watch;
 }
 
 void live_set_sampling(struct live *live, const struct sampling *sampling)
@@ -53,29 +59,49 @@ void live_set_sampling(struct live *live, const struct sampling *sampling)
 	live->sampling = *sampling;
 }
 
-static void add(struct live_amount *amount, const struct live_block *block)
+/* by enum live_sum */
+static const size_t offsets[] = {
+	offsetof(struct live_totals, allocated), offsetof(struct live_totals, freed),
+	offsetof(struct live_totals, outstanding), offsetof(struct live_totals, implied),
+	offsetof(struct live_totals, gone)};
+
+/* Add so many blocks and bytes of @block to a sum; to subtract, what is added wraps. */
+static void count(struct live *live, enum live_sum sum, const struct live_block *block,
+		  struct live_amount more)
 {
-	struct live_amount more = sampling_amount(block);
+	struct live_change change = {sum, block, live->event, more};
+	struct live_amount *amount = (void *)((char *)&live->totals + offsets[sum]);
 
 	amount->blocks += more.blocks;
 	amount->bytes += more.bytes;
+	if (live->watch.changed)
+		live->watch.changed(live->watch.arg, &change);
 }
 
-static void subtract(struct live_amount *amount, const struct live_block *block)
+static void add(struct live *live, enum live_sum sum, const struct live_block *block)
+{
+	count(live, sum, block, sampling_amount(block));
+}
+
+static void subtract(struct live *live, enum live_sum sum, const struct live_block *block)
 {
 	struct live_amount less = sampling_amount(block);
 
-	amount->blocks -= less.blocks;
-	amount->bytes -= less.bytes;
+	count(live, sum, block, (struct live_amount){0 - less.blocks, 0 - less.bytes});
+}
+
+/* One more block of those that @block stands for, whose bytes were counted before. */
+static void add_block(struct live *live, enum live_sum sum, const struct live_block *block)
+{
+	count(live, sum, block, (struct live_amount){sampling_amount(block).blocks, 0});
 }
 
 /* Only the bytes if @block is a piece: the rest lives on, or is counted elsewhere. */
-static void add_part(struct live_amount *amount, const struct live_block *block)
+static void add_part(struct live *live, enum live_sum sum, const struct live_block *block)
 {
 	struct live_amount more = sampling_amount(block);
 
-	amount->blocks += block->part ? 0 : more.blocks;
-	amount->bytes += more.bytes;
+	count(live, sum, block, (struct live_amount){block->part ? 0 : more.blocks, more.bytes});
 }
 
 static bool same_process(const void *things, uint32_t number, const void *key)
@@ -130,7 +156,7 @@ static bool take(struct live *live, struct process *process, uint64_t addr,
 {
 	if (!block_map_take(&process->blocks, addr, block))
 		return false;
-	subtract(&live->totals.outstanding, block);
+	subtract(live, LIVE_OUTSTANDING, block);
 	return true;
 }
 
@@ -139,7 +165,7 @@ static int put(struct live *live, struct process *process, const struct live_blo
 	int err = block_map_put(&process->blocks, block->addr, block);
 
 	if (!err)
-		add(&live->totals.outstanding, block);
+		add(live, LIVE_OUTSTANDING, block);
 	return err;
 }
 
@@ -147,7 +173,7 @@ static int put(struct live *live, struct process *process, const struct live_blo
 static void count_free(struct live *live, const struct live_block *block)
 {
 	if (block->part || block->known)
-		add_part(&live->totals.freed, block);
+		add_part(live, LIVE_FREED, block);
 	else
 		live->totals.unknown_frees++;
 }
@@ -174,7 +200,7 @@ static int put_piece(struct live *live, struct process *process, const struct li
 	piece.size = end - start;
 	err = range_map_put(&process->ranges, &piece);
 	if (!err)
-		add(&live->totals.outstanding, &piece);
+		add(live, LIVE_OUTSTANDING, &piece);
 	return err;
 }
 
@@ -190,13 +216,13 @@ static int cut(struct live *live, struct process *process, uint64_t start, uint6
 	if (!range_map_take(&process->ranges, start, end, &block))
 		return 0;
 	block_end = range_end(&block);
-	subtract(&live->totals.outstanding, &block);
+	subtract(live, LIVE_OUTSTANDING, &block);
 	*cut = block;
 	cut->addr = block.addr > start ? block.addr : start;
 	cut->size = (block_end < end ? block_end : end) - cut->addr;
 	cut->part = cut->size < block.size;
 	if (cut->addr > block.addr && block_end > end)
-		live->totals.allocated.blocks += sampling_amount(&block).blocks;
+		add_block(live, LIVE_ALLOCATED, &block);
 	err = put_piece(live, process, &block, block.addr, cut->addr);
 	if (!err)
 		err = put_piece(live, process, &block, end, block_end);
@@ -212,8 +238,8 @@ static int on_map(struct live *live, struct process *process, struct live_block 
 	if (!block->size)
 		return 0; /* no mapping is empty */
 	while ((err = cut(live, process, block->addr, range_end(block), &old)) > 0)
-		add_part(&live->totals.implied, &old);
-	add(&live->totals.allocated, block);
+		add_part(live, LIVE_IMPLIED, &old);
+	add(live, LIVE_ALLOCATED, block);
 	return err ? err : put_piece(live, process, block, block->addr, range_end(block));
 }
 
@@ -240,7 +266,8 @@ static int on_unmap(struct live *live, struct process *process, const struct mlk
 /* A mapping that mremap did not move after all. */
 static int put_back(struct live *live, struct process *process, struct live_block *block)
 {
-	live->totals.allocated.blocks += block->part ? sampling_amount(block).blocks : 0;
+	if (block->part)
+		add_block(live, LIVE_ALLOCATED, block);
 	block->part = false;
 	return put_piece(live, process, block, block->addr, range_end(block));
 }
@@ -264,8 +291,8 @@ static int on_alloc(struct live *live, struct process *process, const struct mlk
 	if (block.mapped)
 		return on_map(live, process, &block);
 	if (take(live, process, event->addr, &old))
-		add(&live->totals.implied, &old);
-	add(&live->totals.allocated, &block);
+		add(live, LIVE_IMPLIED, &old);
+	add(live, LIVE_ALLOCATED, &block);
 	return put(live, process, &block);
 }
 
@@ -304,7 +331,7 @@ static int on_restore(struct live *live, struct process *process, const struct m
 		return 0;
 	/* its address was given out meanwhile, so it was freed, whatever the trace says */
 	if (block_map_find(&process->blocks, block.addr)) {
-		add(&live->totals.implied, &block);
+		add(live, LIVE_IMPLIED, &block);
 		return 0;
 	}
 	return put(live, process, &block);
@@ -317,19 +344,19 @@ static void on_exec(struct live *live, struct process *process)
 	size_t pos = 0;
 
 	while (range_map_take(&process->ranges, 0, UINT64_MAX, &old)) {
-		subtract(&live->totals.outstanding, &old);
-		add(&live->totals.gone, &old);
+		subtract(live, LIVE_OUTSTANDING, &old);
+		add(live, LIVE_GONE, &old);
 	}
 	while ((block = block_map_next(&process->blocks, &pos))) {
-		subtract(&live->totals.outstanding, block);
-		add(&live->totals.gone, block);
+		subtract(live, LIVE_OUTSTANDING, block);
+		add(live, LIVE_GONE, block);
 	}
 	block_map_release(&process->blocks);
 	/* the other threads were killed in the middle of their reallocs */
 	pos = 0;
 	while ((block = block_map_next(&process->pending, &pos)))
 		if (block->part || block->known)
-			add_part(&live->totals.gone, block);
+			add_part(live, LIVE_GONE, block);
 	block_map_release(&process->pending);
 }
 
@@ -430,6 +457,7 @@ int live_event(struct live *live, const struct mlk_event *event, uint32_t stack)
 	struct live_totals before;
 	int err;
 
+	live->event = event;
 	if (event->kind == MLK_FORK)
 		return on_fork(live, event);
 	process = process_of(live, event->tgid);
@@ -445,6 +473,7 @@ int live_event(struct live *live, const struct mlk_event *event, uint32_t stack)
 
 void live_finish(struct live *live)
 {
+	live->event = NULL;
 	for (size_t i = 0; i < live->nr; i++) {
 		struct live_totals before = live->totals;
 

@@ -43,8 +43,28 @@ struct live_process {
 	struct live_totals totals; /* as live_totals(), of it alone */
 };
 
+/* The amounts above, by name. */
+enum live_sum { LIVE_ALLOCATED, LIVE_FREED, LIVE_OUTSTANDING, LIVE_IMPLIED, LIVE_GONE };
+
+/* A sum changes: @more is added to it, where less is what wraps at 2^64. */
+struct live_change {
+	enum live_sum sum;
+	const struct live_block *block; /* on account of which */
+	const struct mlk_event *event;	/* by which; NULL: by the end of the trace */
+	struct live_amount more;
+};
+
+/* Who is told of every change of the sums; all that is pointed to is valid for the call. */
+struct live_watch {
+	void (*changed)(void *arg, const struct live_change *change);
+	void *arg;
+};
+
 /* A match without any block.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
 int live_new(struct live **out);
+
+/* From now on tell @watch, which is copied; there is one at most. */
+void live_watch(struct live *live, const struct live_watch *watch);
 
 /* The blocks of the events that follow were sampled as @sampling (copied) says: the sums are of
  * what they stand for.  Frees of unknown blocks are counted as they are. */

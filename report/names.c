@@ -18,9 +18,11 @@ struct names {
 	size_t nr, room;
 	struct hash_index index;
 	/* After names_resolve(): */
-	uint32_t *labels; /* of all frames, one after the other */
+	struct dwunw_symbol *symbols; /* of each frame */
+	uint32_t *labels;	      /* of all frames, one after the other */
 	size_t nr_labels, labels_room;
 	bool guessed;  /* some of them */
+	bool *unnamed; /* of each frame: its function was looked for in vain */
 	size_t *first; /* of each frame: where its labels begin; and where the last ones end */
 };
 
@@ -167,38 +169,36 @@ static int name_inlined(struct names *names, const struct dwunw_frame *frame,
 }
 
 /* Add the label of a frame that has this symbol. */
-static int name_one(struct names *names, const struct names_source *source,
-		    const struct dwunw_frame *frame, const struct dwunw_symbol *symbol,
-		    struct labels *labels)
+static int name_one(struct names *names, const struct names_source *source, size_t number,
+		    bool lines, struct labels *labels)
 {
-	char *place = symbol->function ? NULL : place_text(source, frame);
-	char *location = location_text(symbol->file, symbol->line);
+	const struct dwunw_symbol *symbol = &names->symbols[number];
+	char *place = symbol->function ? NULL : place_text(source, &names->frames[number]);
+	char *location = location_text(lines ? symbol->file : NULL, symbol->line);
 	int err = -ENOMEM;
 
 	if (location && (symbol->function || place))
-		err = add_label(names, labels, frame, place ? place : symbol->function, location);
+		err = add_label(names, labels, &names->frames[number],
+				place ? place : symbol->function, location);
 	free(location);
 	free(place);
 	return err;
 }
 
-static int name_all(struct names *names, struct dwunw_symbol *symbols,
-		    const struct names_source *source, const struct names_opts *opts,
-		    struct labels *labels)
+static int name_all(struct names *names, const struct names_source *source,
+		    const struct names_opts *opts, struct labels *labels)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < names->nr && !err; i++) {
-		struct dwunw_symbol *symbol = &symbols[i];
+		const struct dwunw_symbol *symbol = &names->symbols[i];
 
 		names->first[i] = names->nr_labels;
-		if (!opts->lines)
-			symbol->file = NULL;
 		for (size_t at = 0; opts->inlined && at < symbol->nr_inlined && !err; at++)
 			err = name_inlined(names, &names->frames[i], &symbol->inlined[at],
 					   opts->lines, labels);
 		if (!err)
-			err = name_one(names, source, &names->frames[i], symbol, labels);
+			err = name_one(names, source, i, opts->lines, labels);
 	}
 	names->first[names->nr] = names->nr_labels;
 	return err;
@@ -212,20 +212,23 @@ int names_resolve(struct names *names, const struct names_source *source,
 
 	/* zeroed: nothing is known of any frame, as --addresses wants it */
 	symbols = calloc(names->nr ? names->nr : 1, sizeof(*symbols));
+	names->symbols = symbols;
 	names->first = calloc(names->nr + 1, sizeof(*names->first));
-	if (!symbols || !names->first)
-		goto out;
+	names->unnamed = calloc(names->nr + 1, sizeof(*names->unnamed));
+	if (!symbols || !names->first || !names->unnamed)
+		return -ENOMEM;
 	err = opts->addresses || !names->nr
 		      ? 0
 		      : dwunw_symbol_resolve_batch(source->dw, names->frames, names->nr, symbols);
+	for (size_t i = 0; i < names->nr && !err; i++)
+		names->unnamed[i] = !opts->addresses && !symbols[i].function;
 	if (!err)
-		err = name_all(names, symbols, source, opts, labels);
-out:
-	free(symbols);
+		err = name_all(names, source, opts, labels);
 	return err;
 }
 
-const uint32_t *names_labels(const struct names *names, const struct dwunw_frame *frame, size_t *nr)
+/* The number of @frame, which was noted. */
+static uint32_t number_of(const struct names *names, const struct dwunw_frame *frame)
 {
 	struct hash_query query = query_for(names, frame);
 	uint32_t number = 0;
@@ -233,6 +236,18 @@ const uint32_t *names_labels(const struct names *names, const struct dwunw_frame
 
 	assert(found);
 	(void)found;
+	return number;
+}
+
+const struct dwunw_symbol *names_symbol(const struct names *names, const struct dwunw_frame *frame)
+{
+	return &names->symbols[number_of(names, frame)];
+}
+
+const uint32_t *names_labels(const struct names *names, const struct dwunw_frame *frame, size_t *nr)
+{
+	uint32_t number = number_of(names, frame);
+
 	*nr = names->first[number + 1] - names->first[number];
 	return &names->labels[names->first[number]];
 }
@@ -242,13 +257,23 @@ bool names_guessed(const struct names *names)
 	return names->guessed;
 }
 
+void names_each_unnamed(const struct names *names,
+			void (*visit)(void *arg, const struct dwunw_frame *frame), void *arg)
+{
+	for (size_t i = 0; i < names->nr; i++)
+		if (names->unnamed[i])
+			visit(arg, &names->frames[i]);
+}
+
 void names_free(struct names *names)
 {
 	if (!names)
 		return;
 	free(names->frames);
 	free(names->labels);
+	free(names->symbols);
 	free(names->first);
+	free(names->unnamed);
 	hash_index_release(&names->index);
 	free(names);
 }

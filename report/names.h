@@ -42,6 +42,15 @@ const uint32_t *names_labels(const struct names *names, const struct dwunw_frame
 /* Is any of the labels that of a frame that was guessed? */
 bool names_guessed(const struct names *names);
 
+/* What is known of @frame, which was noted before names_resolve().  Its strings are as the program
+ * has them.  Valid until names_free(). */
+const struct dwunw_symbol *names_symbol(const struct names *names, const struct dwunw_frame *frame);
+
+/* Call @visit with @arg for each distinct frame whose function names_resolve() looked for in vain,
+ * in the order in which they were noted. */
+void names_each_unnamed(const struct names *names,
+			void (*visit)(void *arg, const struct dwunw_frame *frame), void *arg);
+
 /* Release @names; NULL is allowed. */
 void names_free(struct names *names);
 

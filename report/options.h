@@ -5,26 +5,44 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "report/color.h"
+#include "report/formats.h"
+#include "report/groups.h"
 #include "report/view.h"
 
 struct report_opts {
 	const char *path; /* of the trace; borrowed from argv, as are the directories */
-	bool folded;
-	bool dump;	  /* print the trace itself */
-	bool dump_stacks; /* and the bytes of its stacks */
-	bool debuginfod;  /* look for debug information on the network, too */
-	bool help;	  /* print the help and do nothing else */
-	struct view_opts view;
+	enum report_format format;
+	bool dump;	       /* print the trace itself */
+	bool dump_stacks;      /* and the bytes of its stacks */
+	bool debuginfod;       /* look for debug information on the network, too */
+	bool help;	       /* print the help and do nothing else */
+	struct view_opts view; /* its suppressions are not loaded yet */
+	struct choice choice;
+	enum group_key by;
+	bool growth, timeline;	  /* in place of stacks */
+	const char *suppressions; /* path of a file, or NULL */
+	const char *before;	  /* path of the trace to compare with, or NULL */
+	enum color_mode color;
+	bool no_pager;
+	bool fail_on_leak; /* exit with 1 when more than so many bytes are shown */
+	uint64_t fail_bytes;
 	const char **debug_dirs; /* where debug information is looked for, in this order */
 	size_t nr_debug_dirs;
+	const char
+		*symfs; /* files are looked for here first, as below a root; NULL: nowhere else */
+	char *symfs_debug; /* the debug directory below it */
 };
 
 /*
- * Read the command line into *@opts, which is released with report_opts_release() in any case.
- * What is wrong with it is said on stderr.
+ * Read the command line, of `mleak report` or of `mleak diff` as argv[0] says, into *@opts, which
+ * is released with report_opts_release() in any case. What is wrong with it is said on stderr.
  * Returns 0, -EINVAL for a wrong command line or -ENOMEM.
  */
 int report_opts_parse(struct report_opts *opts, int argc, char **argv);
+
+/* Refuse options that would have no effect, and say so on stderr.  Returns 0 or -EINVAL. */
+int report_opts_check(const struct report_opts *opts);
 
 /* Print the help on stdout. */
 void report_opts_print_help(void);

@@ -23,11 +23,16 @@ const char *print_filters_sample(char buf[SAMPLE_TEXT_MAX], const struct mlk_met
 }
 
 /* The square root of a variance, as a number for people. */
-static const char *standard_error(char buf[TEXT_NUMBER_MAX], double variance)
+uint64_t print_filters_error(double variance)
 {
 	double error = ceil(sqrt(variance));
 
-	return text_number(buf, error < 0x1p63 ? (uint64_t)error : UINT64_MAX);
+	return error < 0x1p63 ? (uint64_t)error : UINT64_MAX;
+}
+
+static const char *standard_error(char buf[TEXT_NUMBER_MAX], double variance)
+{
+	return text_number(buf, print_filters_error(variance));
 }
 
 /* Print "(N blocks, M bytes)" of what was skipped for the reason @kind, and end the line. */

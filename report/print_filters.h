@@ -12,6 +12,9 @@
  * when they were not. */
 const char *print_filters_sample(char buf[SAMPLE_TEXT_MAX], const struct mlk_meta *meta);
 
+/* The standard error of a sum with this @variance, rounded up. */
+uint64_t print_filters_error(double variance);
+
 /* Print a line for each filter that @meta tells of, or that left something out; nothing when there
  * was none.  Errors of writing are left in @out for ferror(). */
 void print_filters(FILE *out, const struct mlk_meta *meta, const struct leaks *leaks);

@@ -158,7 +158,7 @@ static int make_lines(struct line *lines, size_t *nr, char *const *frames, const
 	uint32_t path[VIEW_MAX_PATH];
 
 	for (size_t i = 0; i < view_nr(view); i++) {
-		struct line line = {.bytes = view_stack(view, i)->bytes};
+		struct line line = {.bytes = view_cost_of(view, i)};
 
 		if (!line.bytes)
 			continue;

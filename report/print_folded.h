@@ -14,8 +14,8 @@
 char *folded_frame(const char *name);
 
 /*
- * Print the stacks of @view as `COMM;FRAME;FRAME BYTES`, sorted by bytes of the line, equal stacks
- * as one.  Stacks without outstanding bytes are left out; a count above 2^53-1 is printed as that.
+ * Print the stacks of @view as `COMM;FRAME;FRAME COST`, sorted by bytes of the line, equal stacks
+ * as one.  Stacks whose cost is 0 are left out; a count above 2^53-1 is printed as that.
  * Returns 0 or -ENOMEM; errors of writing are left in @out for ferror().
  */
 int print_folded(FILE *out, const char *comm, const struct view *view);

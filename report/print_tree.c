@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "report/color.h"
 #include "report/text.h"
 
 #define BYTES_WIDTH  12
@@ -14,6 +15,8 @@ struct printer {
 	FILE *out;
 	const struct tree *tree;
 	const struct labels *labels;
+	bool color;
+	uint64_t heavy;			     /* bytes from which on a node is emphasized */
 	size_t indent;			     /* bytes of prefix in use */
 	char prefix[VIEW_MAX_PATH * INDENT]; /* what stands before the children of a node */
 };
@@ -23,11 +26,15 @@ static void print_node(const struct printer *p, const struct tree_node *node, co
 	const struct label *label = labels_get(p->labels, node->label);
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
 
-	fprintf(p->out, "%*s%*s  %.*s%s%s", BYTES_WIDTH, text_number(bytes, node->bytes),
-		BLOCKS_WIDTH, text_number(blocks, node->blocks), (int)p->indent, p->prefix, branch,
-		label->name);
+	fprintf(p->out, "%s%*s%s%*s  %.*s%s%s%s%s",
+		color_of(p->color, node->bytes >= p->heavy ? COLOR_HEAVY : COLOR_NONE), BYTES_WIDTH,
+		text_number(bytes, node->bytes), color_of(p->color, COLOR_END), BLOCKS_WIDTH,
+		text_number(blocks, node->blocks), (int)p->indent, p->prefix, branch,
+		color_of(p->color, label->name[0] == '[' ? COLOR_REMARK : COLOR_NAME), label->name,
+		color_of(p->color, COLOR_END));
 	if (label->location[0])
-		fprintf(p->out, "  %s", label->location);
+		fprintf(p->out, "  %s%s%s", color_of(p->color, COLOR_PLACE), label->location,
+			color_of(p->color, COLOR_END));
 	if (node->suspects)
 		fprintf(p->out, "  [suspect: %s of %s]", text_number(bytes, node->suspects),
 			text_number(blocks, node->blocks));
@@ -56,22 +63,40 @@ static void print_children(struct printer *p, uint32_t first)
 	}
 }
 
-void print_tree(FILE *out, const struct tree *tree, const struct labels *labels, const char *order)
+static void print_as(struct printer *p, const char *order)
 {
-	struct printer p = {.out = out, .tree = tree, .labels = labels};
+	FILE *out = p->out;
 
 	fprintf(out, "%*s%*s  call path (%s)\n", BYTES_WIDTH, "bytes", BLOCKS_WIDTH, "blocks",
 		order);
-	for (uint32_t at = tree_first(tree); at != TREE_NONE;) {
-		const struct tree_node *root = tree_node(tree, at);
+	for (uint32_t at = tree_first(p->tree); at != TREE_NONE;) {
+		const struct tree_node *root = tree_node(p->tree, at);
 
-		print_node(&p, root, "");
-		print_children(&p, root->first);
+		print_node(p, root, "");
+		print_children(p, root->first);
 		at = root->next;
 		/* without the gap a root would look like the last function of the path above it */
 		if (at != TREE_NONE)
 			fputc('\n', out);
 	}
+}
+
+void print_tree(FILE *out, const struct tree *tree, const struct labels *labels, const char *order)
+{
+	print_as(&(struct printer){.out = out, .tree = tree, .labels = labels}, order);
+}
+
+/* The same in colours, in which what is a tenth of all stands out. */
+static void print_in_color(FILE *out, const struct tree *tree, const struct labels *labels,
+			   const char *order)
+{
+	struct printer p = {.out = out, .tree = tree, .labels = labels, .color = true};
+	uint64_t all = 0;
+
+	for (uint32_t at = tree_first(tree); at != TREE_NONE; at = tree_node(tree, at)->next)
+		all += tree_node(tree, at)->bytes;
+	p.heavy = all / 10 + 1;
+	print_as(&p, order);
 }
 
 static void print_left_out(FILE *out, const struct view *view)
@@ -109,7 +134,8 @@ int print_view_as_tree(FILE *out, const struct view *view, const char *order)
 	if (!err)
 		err = tree_sort(tree, view_labels(view));
 	if (!err) {
-		print_tree(out, tree, view_labels(view), order);
+		(view_options(view)->color ? print_in_color : print_tree)(out, tree,
+									  view_labels(view), order);
 		if (view_guessed(view))
 			fputs("\n[guessed]: found without unwind information; such a caller may be "
 			      "wrong, or one of those between missing\n",

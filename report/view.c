@@ -10,17 +10,20 @@ struct view {
 	uint32_t *chosen; /* numbers of stacks */
 	size_t nr;
 	struct view_opts opts;
+	struct names_source source;
 	struct labels *labels;
 	struct names *names;
 	uint32_t remarks[DWUNW_STATUS_NR]; /* labels of incomplete stacks */
 	uint32_t *roots;		   /* labels of processes, by number; NULL: there is one */
-	size_t left_out;
-	struct live_amount left_out_amount;
+	struct sieve *sieve;
+	size_t left_out, sieved_out;
+	struct live_amount left_out_amount, sieved_out_amount;
 };
 
 /* A stack with its number, which decides between equals: the order of the trace. */
 struct candidate {
 	const struct stack *stack;
+	uint64_t cost;
 	uint32_t number;
 };
 
@@ -28,6 +31,8 @@ static int heavier(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 
+	if (x->cost != y->cost)
+		return x->cost > y->cost ? -1 : 1;
 	if (x->stack->bytes != y->stack->bytes)
 		return x->stack->bytes > y->stack->bytes ? -1 : 1;
 	if (x->stack->blocks != y->stack->blocks)
@@ -35,45 +40,80 @@ static int heavier(const void *a, const void *b)
 	return x->number < y->number ? -1 : 1;
 }
 
-static bool is_wanted(const struct view *view, const struct stack *stack)
+static bool is_of_process(const struct view *view, const struct stack *stack)
 {
 	const struct view_opts *opts = &view->opts;
 
-	return stack->blocks && (!opts->pid || !opts->live ||
-				 live_process(opts->live, stack->process).tgid == opts->pid);
+	return !opts->pid || !opts->live ||
+	       live_process(opts->live, stack->process).tgid == opts->pid;
 }
 
+static uint64_t cost_of(const struct stack *stack, enum view_cost cost)
+{
+	switch (cost) {
+	case COST_ALLOCATED:
+		return stack->allocated.bytes;
+	case COST_PEAK:
+		return stack->peak.bytes;
+	case COST_TEMPORARY:
+		return stack->temporary;
+	default:
+		return stack->bytes;
+	}
+}
+
+static void drop(struct view *view, const struct stack *stack)
+{
+	view->sieved_out++;
+	view->sieved_out_amount.blocks += stack->blocks;
+	view->sieved_out_amount.bytes += stack->bytes;
+}
+
+/* Take all stacks that may be shown, the heaviest first. */
 static int choose(struct view *view)
 {
 	size_t nr_all = stacks_nr(view->stacks), nr = 0;
 	struct candidate *all = calloc(nr_all ? nr_all : 1, sizeof(*all));
-	int err = -ENOMEM;
 
 	view->chosen = calloc(nr_all ? nr_all : 1, sizeof(*view->chosen));
-	if (!all || !view->chosen)
-		goto out;
+	if (!all || !view->chosen) {
+		free(all);
+		return -ENOMEM;
+	}
 	for (uint32_t i = 0; i < nr_all; i++) {
 		const struct stack *stack = stacks_get(view->stacks, i);
 
-		if (is_wanted(view, stack))
-			all[nr++] = (struct candidate){.stack = stack, .number = i};
+		if ((!stack->blocks && !(view->opts.all && stack->allocated.blocks)) ||
+		    !is_of_process(view, stack))
+			continue;
+		if (!sieve_has_enough(view->sieve, stack)) {
+			drop(view, stack);
+			continue;
+		}
+		all[nr++] = (struct candidate){stack, cost_of(stack, view->opts.cost), i};
 	}
 	qsort(all, nr, sizeof(*all), heavier);
-	view->nr = view->opts.top && view->opts.top < nr ? view->opts.top : nr;
-	for (size_t i = 0; i < view->nr; i++)
+	for (size_t i = 0; i < nr; i++)
 		view->chosen[i] = all[i].number;
-	view->left_out = nr - view->nr;
-	for (size_t i = view->nr; i < nr; i++) {
-		view->left_out_amount.bytes += all[i].stack->bytes;
-		view->left_out_amount.blocks += all[i].stack->blocks;
-	}
-	err = 0;
-out:
+	view->nr = nr;
 	free(all);
-	return err;
+	return 0;
 }
 
-static int name_frames(struct view *view, const struct names_source *source)
+/* Leave out all stacks but the heaviest. */
+static void cut(struct view *view)
+{
+	size_t nr = view->opts.top && view->opts.top < view->nr ? view->opts.top : view->nr;
+
+	for (size_t i = nr; i < view->nr; i++) {
+		view->left_out_amount.bytes += view_stack(view, i)->bytes;
+		view->left_out_amount.blocks += view_stack(view, i)->blocks;
+	}
+	view->left_out = view->nr - nr;
+	view->nr = nr;
+}
+
+static int name_frames(struct view *view)
 {
 	struct dwunw_frame frames[STACK_MAX_FRAMES];
 	struct names_opts opts = {
@@ -86,7 +126,47 @@ static int name_frames(struct view *view, const struct names_source *source)
 	for (size_t i = 0; i < view->nr && !err; i++)
 		err = names_want(view->names, frames,
 				 stacks_frames(view->stacks, view->chosen[i], frames));
-	return err ? err : names_resolve(view->names, source, &opts, view->labels);
+	return err ? err : names_resolve(view->names, &view->source, &opts, view->labels);
+}
+
+/* Keep only the stacks whose names pass. */
+static void sift(struct view *view)
+{
+	struct dwunw_frame frames[STACK_MAX_FRAMES];
+	struct sieve_stack stack = {
+		.frames = frames,
+		.names = view->names,
+		.labels = view->labels,
+		.source = &view->source,
+	};
+	size_t to = 0;
+
+	for (size_t i = 0; i < view->nr; i++) {
+		stack.stack = view_stack(view, i);
+		stack.nr = view_frames(view, i, frames);
+		if (sieve_passes(view->sieve, &stack))
+			view->chosen[to++] = view->chosen[i];
+		else
+			drop(view, stack.stack);
+	}
+	view->nr = to;
+}
+
+/* Names are looked up only for the stacks of which they are needed. */
+static int choose_and_name(struct view *view)
+{
+	bool names_first = sieve_wants_names(view->sieve);
+	int err = choose(view);
+
+	if (!err && !names_first)
+		cut(view);
+	if (!err)
+		err = name_frames(view);
+	if (!err && names_first) {
+		sift(view);
+		cut(view);
+	}
+	return err;
 }
 
 static int make_remarks(struct view *view)
@@ -135,7 +215,8 @@ int view_new(struct view **out, const struct stacks *stacks, const struct names_
 		return -ENOMEM;
 	view->stacks = stacks;
 	view->opts = *opts;
-	err = choose(view);
+	view->source = *source;
+	err = sieve_new(&view->sieve, &opts->sieve);
 	if (!err)
 		err = labels_new(&view->labels);
 	if (!err)
@@ -143,7 +224,7 @@ int view_new(struct view **out, const struct stacks *stacks, const struct names_
 	if (!err)
 		err = make_roots(view);
 	if (!err)
-		err = name_frames(view, source);
+		err = choose_and_name(view);
 	if (err)
 		view_free(view);
 	else
@@ -209,6 +290,41 @@ size_t view_path(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH]
 	return nr;
 }
 
+uint64_t view_cost_of(const struct view *view, size_t i)
+{
+	return cost_of(view_stack(view, i), view->opts.cost);
+}
+
+uint32_t view_number(const struct view *view, size_t i)
+{
+	return view->chosen[i];
+}
+
+size_t view_frames(const struct view *view, size_t i, struct dwunw_frame frames[STACK_MAX_FRAMES])
+{
+	return stacks_frames(view->stacks, view->chosen[i], frames);
+}
+
+const struct label *view_remark(const struct view *view, size_t i)
+{
+	return labels_get(view->labels, view->remarks[view_stack(view, i)->status]);
+}
+
+const struct names *view_names(const struct view *view)
+{
+	return view->names;
+}
+
+const struct names_source *view_source(const struct view *view)
+{
+	return &view->source;
+}
+
+const struct view_opts *view_options(const struct view *view)
+{
+	return &view->opts;
+}
+
 const struct labels *view_labels(const struct view *view)
 {
 	return view->labels;
@@ -225,10 +341,17 @@ size_t view_left_out(const struct view *view, struct live_amount *amount)
 	return view->left_out;
 }
 
+size_t view_sieved_out(const struct view *view, struct live_amount *amount)
+{
+	*amount = view->sieved_out_amount;
+	return view->sieved_out;
+}
+
 void view_free(struct view *view)
 {
 	if (!view)
 		return;
+	sieve_free(view->sieve);
 	names_free(view->names);
 	labels_free(view->labels);
 	free(view->chosen);

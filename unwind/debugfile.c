@@ -14,6 +14,7 @@ void dwunw_debugfile_close(struct dwunw_debugfile *file)
 {
 	dwunw_dwarf_file_close(&file->main);
 	dwunw_dwarf_file_close(&file->alt);
+	dwunw_dwarf_file_close(&file->symbols);
 }
 
 /* What .gnu_debuglink says. */
@@ -43,7 +44,9 @@ static bool read_link(Elf *elf, struct link *link)
 	return true;
 }
 
-static int try_link(struct dwunw_file_search *s, const struct dwunw_module *module)
+/* @root is put before the module's path. */
+static int try_link(struct dwunw_file_search *s, const struct dwunw_module *module,
+		    const char *root)
 {
 	const char *path = module->path;
 	int dir_len = (int)(strrchr(path, '/') - path), err;
@@ -52,12 +55,28 @@ static int try_link(struct dwunw_file_search *s, const struct dwunw_module *modu
 	if (!read_link(module->elf, &link))
 		return 0;
 	s->key.crc = &link.crc;
-	err = dwunw_file_try(s, "%.*s/%s", dir_len, path, link.name);
+	err = dwunw_file_try(s, "%s%.*s/%s", root, dir_len, path, link.name);
 	if (!err)
-		err = dwunw_file_try(s, "%.*s/.debug/%s", dir_len, path, link.name);
+		err = dwunw_file_try(s, "%s%.*s/.debug/%s", root, dir_len, path, link.name);
 	for (size_t i = 0; !err && i < s->dirs->nr; i++)
 		err = dwunw_file_try(s, "%s%.*s/%s", s->dirs->dir[i], dir_len, path, link.name);
 	s->key.crc = NULL;
+	return err;
+}
+
+/* Try the module's path, and what lies next to it.  Names like [vdso] are no paths. */
+static int try_module_path(struct dwunw_file_search *s, const struct dwunw_module *module)
+{
+	const char *roots[] = {s->dirs->symfs, ""};
+	int err = 0;
+
+	for (size_t i = 0; i < 2 && !err && module->path[0] == '/'; i++) {
+		if (!roots[i])
+			continue;
+		err = dwunw_file_try(s, "%s%s", roots[i], module->path);
+		if (!err)
+			err = try_link(s, module, roots[i]);
+	}
 	return err;
 }
 
@@ -70,11 +89,8 @@ static int find_main(struct dwunw_file_search *s, const struct dwunw_module *mod
 	else if (err)
 		return err;
 	err = dwunw_file_try_build_id(s);
-	/* Names like [vdso] are no paths. */
-	if (!err && module->path[0] == '/')
-		err = dwunw_file_try(s, "%s", module->path);
-	if (!err && module->path[0] == '/')
-		err = try_link(s, module);
+	if (!err)
+		err = try_module_path(s, module);
 	return err ? err : dwunw_file_try_fetch(s);
 }
 
@@ -83,12 +99,14 @@ int dwunw_debugfile_find(struct dwunw_debugfile *out, const struct dwunw_module 
 {
 	struct dwunw_file_search s = {
 		.out = &out->main,
+		.symbols = &out->symbols,
 		.dirs = dirs,
 		.key = {.id = &module->id},
 	};
 	int err;
 
-	*out = (struct dwunw_debugfile){DWUNW_DWARF_FILE_NONE, DWUNW_DWARF_FILE_NONE, 0};
+	*out = (struct dwunw_debugfile){DWUNW_DWARF_FILE_NONE, DWUNW_DWARF_FILE_NONE,
+					DWUNW_DWARF_FILE_NONE, 0};
 	err = find_main(&s, module);
 	if (!err && !out->main.dwarf && s.unreadable)
 		out->notes |= DWUNW_NOTE_UNREADABLE;

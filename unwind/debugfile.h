@@ -14,21 +14,24 @@ struct dwunw_module;
 struct dwunw_debug_dirs {
 	char **dir;
 	size_t nr;
+	char *symfs; /* below it files are looked for before they are at their own paths; or NULL */
 	dwunw_debug_fetch *fetch; /* asked last, or NULL */
 	void *fetch_arg;
 };
 
 struct dwunw_debugfile {
-	struct dwunw_dwarf_file main; /* its dwarf is NULL when none was found */
-	struct dwunw_dwarf_file alt;  /* what dwz moved out of it; may be empty */
-	uint32_t notes;		      /* enum dwunw_note */
+	struct dwunw_dwarf_file main;	 /* its dwarf is NULL when none was found */
+	struct dwunw_dwarf_file alt;	 /* what dwz moved out of it; may be empty */
+	struct dwunw_dwarf_file symbols; /* without main: a file with symbols, or empty */
+	uint32_t notes;			 /* enum dwunw_note */
 };
 
 /*
- * Look for the debug information of @module: in its image, by build-id below @dirs, at its path,
- * by the name it gives in .gnu_debuglink, and by @dirs->fetch.  A file whose build-id differs is
- * never used; for a module without build-id the CRC in .gnu_debuglink must be right.
- * out->main.dwarf is NULL when nothing is found; the image stays borrowed.  Returns 0 or -ENOMEM.
+ * Look for the debug information of @module: in its image, by build-id below @dirs, at its path
+ * and by the name it gives in .gnu_debuglink, both below @dirs->symfs first, and by @dirs->fetch.
+ * A file whose build-id differs is never used; for a module without build-id the CRC in
+ * .gnu_debuglink must be right. out->main.dwarf is NULL when nothing is found; the image stays
+ * borrowed.  Returns 0 or -ENOMEM.
  */
 int dwunw_debugfile_find(struct dwunw_debugfile *out, const struct dwunw_module *module,
 			 const struct dwunw_debug_dirs *dirs);

@@ -73,8 +73,11 @@ int dwunw_dwarf_file_open(struct dwunw_dwarf_file *file, const char *path,
 	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	if (!copy)
 		goto out;
-	err = elf && fits(fd, elf, key) ? dwunw_dwarf_file_borrow(file, elf) : 0;
-	if (!file->dwarf)
+	err = 0;
+	if (!elf || !fits(fd, elf, key))
+		goto out;
+	err = dwunw_dwarf_file_borrow(file, elf);
+	if (err)
 		goto out;
 	file->fd = fd;
 	file->path = copy;

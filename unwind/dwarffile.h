@@ -28,8 +28,8 @@ struct dwunw_file_key {
 	const uint32_t *crc; /* of all of the file; NULL: only the build-id counts */
 };
 
-/* The same for the file at @path; file->dwarf is NULL if there is none or it is not the one of
- * @key. */
+/* The same for the file at @path; file->elf is NULL if there is none or it is not the one of
+ * @key, file->dwarf also if it is the one and has no debug information. */
 int dwunw_dwarf_file_open(struct dwunw_dwarf_file *file, const char *path,
 			  const struct dwunw_file_key *key);
 

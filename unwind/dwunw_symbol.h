@@ -16,6 +16,11 @@ extern "C" {
  * @dir is copied.  Returns 0 or -ENOMEM. */
 int dwunw_debug_dir_add(struct dwunw *dw, const char *dir);
 
+/* Look for programs, libraries and the debug files next to them below @dir, as in the root
+ * directory of another system, before their own paths; a file with another build-id is never used.
+ * @dir is copied, and replaces an earlier one.  Returns 0 or -ENOMEM. */
+int dwunw_symfs_set(struct dwunw *dw, const char *dir);
+
 /* Fetches the file with debug information whose GNU build-id is the @len bytes at @build_id, be it
  * over the network.  Returns its path, to be released with free(), or NULL when there is none. */
 typedef char *dwunw_debug_fetch(void *arg, const uint8_t *build_id, size_t len);

@@ -8,6 +8,8 @@
 
 struct dwunw_file_search {
 	struct dwunw_dwarf_file *out; /* out->dwarf tells whether it was found */
+	/* The first file that is the right one, but has a symbol table only; NULL: not wanted. */
+	struct dwunw_dwarf_file *symbols;
 	const struct dwunw_debug_dirs *dirs;
 	struct dwunw_file_key key;
 	bool unreadable; /* a file was the right one, but could not be read */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <gelf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -57,14 +58,22 @@ out:
 	return err;
 }
 
-int dwunw_module_map(struct dwunw_module **out, const char *path, const struct dwunw_build_id *id)
+int dwunw_module_map(struct dwunw_module **out, const char *root, const char *path,
+		     const struct dwunw_build_id *id)
 {
 	size_t len = 0;
-	/* Any other path would depend on the directory that the caller happens to be in. */
-	int fd = path[0] == '/' ? dwunw_file_open(path, &len) : -1, err;
 	void *image;
+	char *file;
+	int fd, err;
 
 	*out = NULL;
+	/* Any other path would depend on the directory that the caller happens to be in. */
+	if (path[0] != '/')
+		return -ENOENT;
+	if (asprintf(&file, "%s%s", root, path) < 0)
+		return -ENOMEM;
+	fd = dwunw_file_open(file, &len);
+	free(file);
 	if (fd < 0)
 		return -ENOENT;
 	image = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);

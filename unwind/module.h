@@ -26,8 +26,10 @@ struct dwunw_module {
 int dwunw_module_new(struct dwunw_module **out, const char *path, const void *image,
 		     size_t image_len);
 
-/* The same for the file at @path itself, if its build-id is @id; also -ENOENT if not. */
-int dwunw_module_map(struct dwunw_module **out, const char *path, const struct dwunw_build_id *id);
+/* The same for the file at @path itself, or for that at @path below @root, if its build-id is @id;
+ * also -ENOENT if not.  In either case @path is the module's. */
+int dwunw_module_map(struct dwunw_module **out, const char *root, const char *path,
+		     const struct dwunw_build_id *id);
 
 void dwunw_module_free(struct dwunw_module *module);
 

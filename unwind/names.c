@@ -52,6 +52,8 @@ static int find_symbols(struct dwunw_names *names, Elf *image)
 		err = dwunw_symtab_add(names->symtab, image, SHT_SYMTAB, &found);
 	if (!err && !found && names->debug.main.elf)
 		err = dwunw_symtab_add(names->symtab, names->debug.main.elf, SHT_SYMTAB, &found);
+	if (!err && !found && names->debug.symbols.elf)
+		err = dwunw_symtab_add(names->symtab, names->debug.symbols.elf, SHT_SYMTAB, &found);
 	if (!err && !found)
 		err = add_minidebug(names, image);
 	return err ? err : dwunw_symtab_sort(names->symtab);

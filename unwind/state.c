@@ -70,6 +70,7 @@ void dwunw_free(struct dwunw *dw)
 	stacks_free(dw->stacks);
 	free(dw->modules);
 	free(dw->dirs.dir);
+	free(dw->dirs.symfs);
 	free(dw);
 }
 
@@ -85,6 +86,17 @@ int dwunw_debug_dir_add(struct dwunw *dw, const char *dir)
 		return -ENOMEM;
 	}
 	dirs[dw->dirs.nr++] = copy;
+	return 0;
+}
+
+int dwunw_symfs_set(struct dwunw *dw, const char *dir)
+{
+	char *copy = strdup(dir);
+
+	if (!copy)
+		return -ENOMEM;
+	free(dw->dirs.symfs);
+	dw->dirs.symfs = copy;
 	return 0;
 }
 
@@ -132,8 +144,13 @@ int dwunw_module_open(struct dwunw *dw, uint32_t *module, const char *path, cons
 		return -ENOENT;
 	memcpy(id.bytes, build_id, build_id_len);
 	err = make_room(dw);
-	if (!err)
-		err = dwunw_module_map(&dw->modules[dw->nr_modules], path, &id);
+	if (err)
+		return err;
+	err = -ENOENT;
+	if (dw->dirs.symfs)
+		err = dwunw_module_map(&dw->modules[dw->nr_modules], dw->dirs.symfs, path, &id);
+	if (err && err != -ENOMEM)
+		err = dwunw_module_map(&dw->modules[dw->nr_modules], "", path, &id);
 	if (!err)
 		*module = (uint32_t)dw->nr_modules++;
 	return err;

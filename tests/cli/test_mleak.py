@@ -1,5 +1,9 @@
 """mleak itself: its verbs, its help, its version."""
 
+import os
+import re
+import subprocess
+
 from mleaktest import Case
 
 
@@ -30,3 +34,16 @@ class MleakTest(Case):
         result = self.mleak("--version")
         self.assertEqual((result.status, result.err), (0, ""))
         self.assertRegex(result.out, r"^mleak \d+\.\d+")
+
+    def test_version_names_the_libraries_in_use(self):
+        """Their files are named after their versions."""
+        done = subprocess.run(["ldd", self.program], stdout=subprocess.PIPE, text=True, check=True)
+        found = {name: os.path.basename(os.path.realpath(path)) for name, path in
+                 re.findall(r"(lib\w+)\.so\S* => (\S+)", done.stdout)}
+        line = self.mleak("--version").out.splitlines()[1]
+        told = dict(re.findall(r"(\w+) ([\d.]+\d)", line))
+        self.assertEqual("libdw-%s.so" % told.pop("elfutils"), found["libdw"])
+        self.assertRegex(found["libbpf"], r"\.so\.%s\b" % re.escape(told.pop("libbpf")))
+        for name, library in (("zstd", "libzstd"), ("zlib", "libz"), ("liblzma", "liblzma")):
+            self.assertEqual("%s.so.%s" % (library, told.pop(name)), found[library])
+        self.assertEqual(told, {})

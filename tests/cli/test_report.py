@@ -72,7 +72,13 @@ class ReportTest(Case):
 
     def test_wrong_usage(self):
         for args in (["--nonsense"], ["--format=nonsense"], ["--format"], ["-n", "many"],
-                     ["-n", "-1"], ["-n", "3x"], ["one.mlk", "two.mlk"]):
+                     ["-n", "-1"], ["-n", "3x"], ["--symfs", "nonsense"], ["--symfs", "/etc/passwd"],
+                     ["--by", "colour"], ["--cost", "much", "--folded"], ["--cost", "peak"],
+                     ["--by", "size", "--folded"], ["--function", "("], ["--min-bytes", "3X"],
+                     ["--min-bytes", "99999999T"], ["--older", "-1"], ["--older", "5y"],
+                     ["--older", "1e3"], ["--at", ""], ["--between", "3"],
+                     ["--between", "3,2"], ["--fail-on-leak=x"],
+                     ["--growth", "--timeline"], ["--timeline", "--format=json"], ["one.mlk", "two.mlk"]):
             with self.subTest(args=args):
                 result = self.mleak("report", *args)
                 self.assertEqual((result.status, result.out), (2, ""))

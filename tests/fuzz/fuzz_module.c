@@ -110,15 +110,17 @@ static void make_stack(uint64_t *words, size_t nr, const struct places *p)
 					: i;
 }
 
-/* The hot loop and the walk with all registers agree. */
+/* The hot loop, the short way through known stacks, and the walk with all registers agree. */
 static void check_full(struct dwunw_space *space, const struct dwunw_sample *sample)
 {
 	struct dwunw_sample slow = *sample;
-	struct dwunw_result fast, full;
+	struct dwunw_result fast, known, full;
 
 	slow.flags |= DWUNW_SAMPLE_FULL;
 	FUZZ_CHECK(dwunw_capture(space, sample, NULL, 0, &fast) == 0);
+	FUZZ_CHECK(dwunw_capture(space, sample, NULL, 0, &known) == 0);
 	FUZZ_CHECK(dwunw_capture(space, &slow, NULL, 0, &full) == 0);
+	FUZZ_CHECK(known.id == full.id && known.nr_frames == full.nr_frames);
 	FUZZ_CHECK(fast.id == full.id && fast.nr_frames == full.nr_frames);
 }
 

@@ -10,8 +10,10 @@
  *   T fail N              the same in vain
  *   T map N PAGES         map N ranges, and unmap the first page of each
  *   T tid 0               print "tid TID"
- *   T threads N           start N threads one after the other, each of which keeps 2 blocks of 24
- * Prints "done" after each line of stdin, and at the end what it did.
+ *   T fork N              start a child that frees the N blocks that were kept last, keeps 10 of
+ * 177 bytes, and frees 3 of these; wait for its end T threads N           start N threads one after
+ * the other, each of which keeps 2 blocks of 24 Prints "done" after each line of stdin, and at the
+ * end what it did.
  */
 #include <pthread.h>
 #include <stdarg.h>
@@ -19,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define MAX_BLOCKS  (3 << 20)
@@ -97,12 +100,30 @@ static void start_and_join(void)
 		_exit(96);
 }
 
+/* In a child: free @nr blocks that the parent kept, keep 10, and free 3 of these. */
+static void fork_and_wait(unsigned long nr)
+{
+	pid_t pid = fork();
+
+	if (pid > 0 && waitpid(pid, NULL, 0) == pid)
+		return;
+	while (nr-- && kept)
+		free(blocks[--kept]);
+	for (int i = 0; i < 10; i++)
+		keep(malloc(177), 177);
+	for (int i = 0; i < 3; i++)
+		free(blocks[--kept]);
+	_exit(pid < 0);
+}
+
 static void work(const struct work *w)
 {
 	unsigned long first = kept - (w->nr < kept ? w->nr : kept);
 
 	if (!strcmp(w->verb, "tid"))
 		say("tid %d\n", gettid());
+	if (!strcmp(w->verb, "fork"))
+		fork_and_wait(w->nr);
 	for (unsigned long i = 0; i < w->nr; i++) {
 		if (!strcmp(w->verb, "keep"))
 			keep(malloc(w->size), w->size);

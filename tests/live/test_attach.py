@@ -49,20 +49,19 @@ def probes(pid):
 @needs_bpf
 class AttachTest(Case):
     def attach(self, target, *options):
-        """Start mleak on @target, and wait until its probes are in place: it does not tell."""
+        """Start mleak on @target, and wait until its probes are in place: then the trace, a new file,
+        gets its name."""
         trace = self.path("x.mlk")
+        old = os.stat(trace).st_ino if os.path.exists(trace) else None
         mleak = self.start_mleak("record", "-o", trace, *options, "-p", str(target.pid))
         end = time.monotonic() + 20
-        before, since = [], time.monotonic()
-        while not before or time.monotonic() - since < 0.4:
+        while not os.path.exists(trace) or os.stat(trace).st_ino == old:
             if mleak.poll() is not None:
                 self.fail("mleak ended at once: %s" % (self.finish(mleak),))
             if time.monotonic() > end:
                 self.fail("mleak attached nothing within 20 s")
-            now = probes(mleak.pid)
-            if now != before:
-                before, since = now, time.monotonic()
             time.sleep(0.02)
+        self.assertNotEqual(probes(mleak.pid), [])
         return mleak, trace
 
     def run_for(self, target, seconds):

@@ -61,7 +61,7 @@ class SnapshotTest(FaultCase):
         dump = self.dump()
         self.assertEqual(self.recorded_places(dump), places)
         self.assertLess(dump.index("\n  STACK "), dump.index("\n  ALLOC "))
-        self.assertRegex(said, r"stacks of 6 threads, which were stopped for [\d.]+ ms")
+        self.assertRegex(said, r"stacks of 6 threads were read at attach, which were stopped for [\d.]+ ms")
 
     def test_second_reader_reads_the_same(self):
         mleak = self.attach(self.with_threads().pid)

@@ -163,6 +163,22 @@ class SizeTest(FilterCase):
         self.assert_no_unknown_free(trace)
 
 
+@needs_bpf
+class ForkTest(FilterCase):
+    def test_a_child_may_free_what_its_parent_had(self):
+        """Which of it was recorded is not known there: all such frees are in the trace, but say
+        nothing of blocks that are not."""
+        trace, _ = self.run_target(["--follow", "-z", "100"], "0 keep 30 200", "0 keep 20 50",
+                                   "0 fork 40", "0 drop 25")
+        found = collections.Counter(re.findall(
+            r"^  (ALLOC|FREE) flags (?:(nested)|\S+), tgid (\d+), ", self.dump(trace), re.M))
+        parent, child = sorted({int(tgid) for _, _, tgid in found})
+        self.assertEqual(found, {("ALLOC", "", str(parent)): 30, ("ALLOC", "", str(child)): 10,
+                                 ("FREE", "", str(parent)): 5, ("FREE", "nested", str(child)): 40,
+                                 ("FREE", "", str(child)): 3})
+        self.assert_no_unknown_free(trace)
+
+
 def of_bytes(mean):
     return lambda size: -math.expm1(-max(size, 1) / mean)
 

@@ -11,7 +11,7 @@ import re
 import time
 import unittest
 
-from loadtest import Load, LoadCase, program as load_program
+from loadtest import LoadCase, program as load_program
 from mleaktest import BUILD, needs_bpf, read_line
 import xlated
 

@@ -95,7 +95,7 @@ static struct leaks *collect(const char *path, struct mlk_reader **trace)
 	struct leaks *leaks;
 
 	assert_int_equal(mlk_reader_open_file(trace, path), 0);
-	assert_int_equal(leaks_collect(&leaks, *trace, NULL, 0), 0);
+	assert_int_equal(leaks_collect(&leaks, *trace, &(struct leaks_opts){0}), 0);
 	return leaks;
 }
 
@@ -227,7 +227,7 @@ static void damaged_traces_are_survived(void **state)
 			copy[(unsigned int)rand_r(&seed) % len] ^= (char)(1 << i / 2 % 8);
 		if (mlk_reader_open_mem(&trace, copy, cut))
 			continue;
-		assert_int_equal(leaks_collect(&leaks, trace, NULL, 0), 0);
+		assert_int_equal(leaks_collect(&leaks, trace, &(struct leaks_opts){0}), 0);
 		leaks_free(leaks);
 		mlk_reader_free(trace);
 	}

@@ -94,7 +94,7 @@ static void options_and_the_trace_come_in_any_order(void **state)
 	assert_string_equal(text, "");
 	assert_int_equal(opts.view.top, 3);
 	assert_true(opts.view.inverted);
-	assert_false(opts.folded);
+	assert_int_equal(opts.format, FORMAT_TREE);
 	assert_string_equal(opts.path, "one.mlk");
 	report_opts_release(&opts);
 }

@@ -251,7 +251,7 @@ static char *printed(const struct mlk_meta *meta, const struct mlk_losses *losse
 	close(fd);
 	assert_int_equal(mlk_reader_open_file(&trace, path), 0);
 	unlink(path);
-	assert_int_equal(leaks_collect(&leaks, trace, NULL, 0), 0);
+	assert_int_equal(leaks_collect(&leaks, trace, &(struct leaks_opts){0}), 0);
 	out = open_memstream(&text, &len);
 	print_filters(out, mlk_reader_meta(trace), leaks);
 	fclose(out);

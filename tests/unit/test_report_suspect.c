@@ -80,7 +80,7 @@ static struct live_amount suspects_of(struct trace *t, size_t damaged)
 	if (damaged)
 		t->bytes[damaged] ^= 1;
 	assert_int_equal(mlk_reader_open_mem(&reader, t->bytes, t->len), 0);
-	assert_int_equal(leaks_collect(&leaks, reader, NULL, 0), 0);
+	assert_int_equal(leaks_collect(&leaks, reader, &(struct leaks_opts){0}), 0);
 	found = leaks_suspect(leaks);
 	leaks_free(leaks);
 	mlk_reader_free(reader);
@@ -177,8 +177,8 @@ static void blocks_older_than_a_damaged_chunk_are_suspect(void **state)
 		middle = (size_t)mlk_writer_bytes(t.w);
 	while (!middle || usleep(20000) || middle != mlk_writer_bytes(t.w));
 	event(&t, MLK_ALLOC, MLK_FUNC_MALLOC, 6ull * SECOND, 0x30000);
-	/* in the payload of the EVENTS chunk before the LOSSES chunk, which is 96 + 17 bytes */
-	assert_int_equal(suspects_of(&t, middle - 96 - 17 - 4).blocks, 1);
+	/* in the payload of the EVENTS chunk before the LOSSES chunk, which is 96 + 26 bytes */
+	assert_int_equal(suspects_of(&t, middle - 96 - 26 - 4).blocks, 1);
 }
 
 int main(void)

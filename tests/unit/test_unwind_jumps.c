@@ -187,8 +187,8 @@ static void run_coroutine(void)
 	NO_TAIL_CALL();
 }
 
-/* makecontext() puts the address of code that nothing called where a return address stands; libgcc
- * shows it, as the last frame, and gdb names it __start_context. */
+/* makecontext() puts the address of code that nothing called where a return address stands.  For
+ * libgcc it is the last frame; the symbol table of libc names it. */
 static void a_coroutine_ends_where_it_was_made(void **state)
 {
 	static uint8_t room[256 << 10] __attribute__((aligned(16)));

@@ -1,0 +1,76 @@
+/* choice.c - see choice.h */
+#include "report/choice.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* @a and @b together, or the most there is. */
+static uint64_t sum_of(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+struct chosen choice_of(const struct choice *choice, const struct thread_names *threads,
+			uint64_t start_ns, uint64_t end_ns)
+{
+	struct chosen chosen = {
+		.thread = choice->thread,
+		.threads = threads,
+		.given_to_ns = UINT64_MAX,
+		.start_ns = start_ns,
+		.end_ns = end_ns,
+		.stop_ns = UINT64_MAX,
+	};
+
+	/* events of different threads can be some microseconds before the start */
+	if (choice->from_ns)
+		chosen.given_from_ns = sum_of(start_ns, choice->from_ns);
+	if (choice->until)
+		chosen.stop_ns = sum_of(start_ns, choice->until_ns);
+	if (chosen.end_ns > chosen.stop_ns)
+		chosen.end_ns = chosen.stop_ns;
+	if (choice->older_ns)
+		chosen.given_to_ns =
+			chosen.end_ns > choice->older_ns ? chosen.end_ns - choice->older_ns : 0;
+	return chosen;
+}
+
+static bool is_thread(const struct chosen *chosen, const struct live_block *block)
+{
+	const char *wanted = chosen->thread;
+
+	if (!wanted[strspn(wanted, "0123456789")])
+		return strtoull(wanted, NULL, 10) == block->tid;
+	return !fnmatch(wanted, thread_names_get(chosen->threads, block->tgid, block->tid), 0);
+}
+
+bool chosen_has(const struct chosen *chosen, const struct live_block *block)
+{
+	return block->time_ns >= chosen->given_from_ns && block->time_ns <= chosen->given_to_ns &&
+	       (!chosen->thread || is_thread(chosen, block));
+}
+
+struct visit {
+	const struct chosen *chosen;
+	void (*visit)(void *arg, const struct live_block *block);
+	void *arg;
+};
+
+static void visit_chosen(void *arg, const struct live_block *block)
+{
+	const struct visit *visit = arg;
+
+	if (chosen_has(visit->chosen, block))
+		visit->visit(visit->arg, block);
+}
+
+void chosen_each(const struct chosen *chosen, const struct live *live,
+		 void (*visit)(void *arg, const struct live_block *block), void *arg)
+{
+	struct visit wanted = {chosen, visit, arg};
+
+	live_each(live, visit_chosen, &wanted);
+}

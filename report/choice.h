@@ -1,0 +1,38 @@
+/* choice.h - which blocks a report is about: by the time they were given out, and by thread */
+#ifndef REPORT_CHOICE_H
+#define REPORT_CHOICE_H
+
+#include "report/live.h"
+#include "report/thread_names.h"
+
+/* As it was asked for; all zero is all blocks.  Times are nanoseconds. */
+struct choice {
+	const char *thread; /* a thread's number, or a pattern of names as in a shell; NULL: any */
+	uint64_t older_ns;  /* at least so old at the end */
+	uint64_t from_ns;   /* given out so long after the start of the recording, or later */
+	uint64_t until_ns;  /* what happened later than so long after the start is not looked at */
+	bool until;	    /* until_ns is meant */
+};
+
+/* The choice on the clock of the trace. */
+struct chosen {
+	const char *thread;
+	const struct thread_names *threads;
+	uint64_t given_from_ns, given_to_ns; /* CLOCK_MONOTONIC, both included */
+	uint64_t start_ns, end_ns;	     /* of the time that is looked at */
+	uint64_t stop_ns;		     /* events after it are not looked at */
+};
+
+/* What @choice means in a recording from @start_ns to @end_ns; @threads, which name the threads,
+ * and what @choice points to are borrowed. */
+struct chosen choice_of(const struct choice *choice, const struct thread_names *threads,
+			uint64_t start_ns, uint64_t end_ns);
+
+/* Whether the report is about @block. */
+bool chosen_has(const struct chosen *chosen, const struct live_block *block);
+
+/* Call @visit with @arg for each block of @live that the report is about, in no order. */
+void chosen_each(const struct chosen *chosen, const struct live *live,
+		 void (*visit)(void *arg, const struct live_block *block), void *arg);
+
+#endif

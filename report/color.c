@@ -1,0 +1,39 @@
+/* color.c - see color.h */
+#include "report/color.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *color_of(bool wanted, enum color color)
+{
+	static const char *const sequences[] = {
+		[COLOR_NONE] = "",	   [COLOR_END] = "\033[0m",   [COLOR_HEAVY] = "\033[1;31m",
+		[COLOR_NAME] = "\033[36m", [COLOR_PLACE] = "\033[2m", [COLOR_REMARK] = "\033[33m",
+	};
+
+	return wanted ? sequences[color] : "";
+}
+
+int color_parse(const char *name, enum color_mode *mode)
+{
+	static const char *const names[] = {"auto", "always", "never"};
+
+	for (int i = COLOR_AUTO; i <= COLOR_NEVER; i++)
+		if (!strcmp(names[i], name)) {
+			*mode = (enum color_mode)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+bool color_wanted(enum color_mode mode)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	if (mode != COLOR_AUTO)
+		return mode == COLOR_ALWAYS;
+	return isatty(STDOUT_FILENO) && !(no_color && *no_color) && term &&
+	       strcmp(term, "dumb") != 0;
+}

@@ -1,0 +1,269 @@
+/* diff.c - see diff.h */
+#include "report/diff.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/array.h"
+#include "report/csv.h"
+#include "report/print_folded.h"
+#include "report/strings.h"
+#include "report/text.h"
+
+enum { BEFORE, AFTER, NR_SIDES };
+
+struct row {
+	struct live_amount amount[NR_SIDES];
+	uint32_t key; /* number of the string */
+	int side;     /* where there is such a stack, */
+	size_t i;     /* and which */
+};
+
+struct diff {
+	const struct export *side[NR_SIDES];
+	enum diff_format format;
+	struct strings *keys; /* "" is none */
+	struct row *rows;     /* by number of key, less one */
+	size_t nr, room;
+};
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* What makes a frame the same in both traces, as text behind @out. */
+static int put_key(FILE *out, const struct place *place, enum diff_format format)
+{
+	char *frame;
+
+	if (format != DIFF_FOLDED) {
+		fprintf(out, "%s\n%s\n%s\n%" PRIu32 "\n", base_name(place->module), place->function,
+			base_name(place->file), place->line);
+		return 0;
+	}
+	frame = folded_frame(place->function);
+	if (!frame)
+		return -ENOMEM;
+	fprintf(out, ";%s", frame);
+	free(frame);
+	return 0;
+}
+
+/* The key of stack @i, outermost frame first, to be freed; NULL: no memory. */
+static char *make_key(const struct export *export, size_t i, enum diff_format format)
+{
+	size_t nr, len;
+	const uint32_t *path = places_path(export->places, i, &nr);
+	char *text = NULL;
+	FILE *out = open_memstream(&text, &len);
+	int err = 0;
+
+	if (!out)
+		return NULL;
+	while (nr && !err)
+		err = put_key(out, places_get(export->places, path[--nr]), format);
+	if (fclose(out) || err) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+static int add_stack(struct diff *diff, int side, size_t i)
+{
+	const struct stack *stack = view_stack(diff->side[side]->view, i);
+	char *key = make_key(diff->side[side], i, diff->format);
+	struct row *rows;
+	uint32_t number;
+	int err = key ? strings_intern(diff->keys, key, &number) : -ENOMEM;
+
+	free(key);
+	if (err)
+		return err;
+	if (number > diff->nr) {
+		rows = array_grow(diff->rows, &diff->room, number, sizeof(*rows));
+		if (!rows)
+			return -ENOMEM;
+		diff->rows = rows;
+		rows[diff->nr++] = (struct row){.key = number, .side = side, .i = i};
+	}
+	diff->rows[number - 1].amount[side].blocks += stack->blocks;
+	diff->rows[number - 1].amount[side].bytes += stack->bytes;
+	return 0;
+}
+
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* The largest change first; then what is more. */
+static int compare(const void *a, const void *b, void *arg)
+{
+	const struct row *x = a, *y = b;
+	char *const *keys = strings_all(((const struct diff *)arg)->keys);
+	uint64_t by_x = distance(x->amount[AFTER].bytes, x->amount[BEFORE].bytes);
+	uint64_t by_y = distance(y->amount[AFTER].bytes, y->amount[BEFORE].bytes);
+
+	if (by_x != by_y)
+		return by_x > by_y ? -1 : 1;
+	if (x->amount[AFTER].bytes != y->amount[AFTER].bytes)
+		return x->amount[AFTER].bytes > y->amount[AFTER].bytes ? -1 : 1;
+	return strcmp(keys[x->key], keys[y->key]);
+}
+
+static int compare_keys(const void *a, const void *b, void *arg)
+{
+	char *const *keys = strings_all(((const struct diff *)arg)->keys);
+
+	return strcmp(keys[((const struct row *)a)->key], keys[((const struct row *)b)->key]);
+}
+
+static const char *verdict(const struct row *row)
+{
+	const struct live_amount *before = &row->amount[BEFORE], *after = &row->amount[AFTER];
+
+	if (!before->blocks)
+		return "new";
+	if (!after->blocks)
+		return "gone";
+	if (after->bytes != before->bytes)
+		return after->bytes > before->bytes ? "grown" : "shrunk";
+	return after->blocks == before->blocks	? "same"
+	       : after->blocks > before->blocks ? "grown"
+						: "shrunk";
+}
+
+/* A number with its sign, and commas. */
+static const char *signed_text(char buf[TEXT_NUMBER_MAX + 1], uint64_t before, uint64_t after)
+{
+	buf[0] = after < before ? '-' : '+';
+	text_number(buf + 1, distance(after, before));
+	return buf;
+}
+
+static void put_sums(FILE *out, const char *what, const struct export *export)
+{
+	struct live_amount amount = export_selected(export);
+	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
+
+	fprintf(out, "%-7s%15s bytes%12s blocks outstanding%12" PRIu64 " events lost  ", what,
+		text_number(bytes, amount.bytes), text_number(blocks, amount.blocks),
+		export_lost(export));
+	text_print(out, export->path);
+	fputc('\n', out);
+}
+
+static void put_row(FILE *out, const struct diff *diff, const struct row *row)
+{
+	const struct places *places = diff->side[row->side]->places;
+	char bytes[TEXT_NUMBER_MAX + 1], blocks[TEXT_NUMBER_MAX + 1];
+	char before[TEXT_NUMBER_MAX], after[TEXT_NUMBER_MAX];
+	size_t nr;
+	const uint32_t *path = places_path(places, row->i, &nr);
+
+	fprintf(out, "%-7s%15s%12s%15s%15s\n", verdict(row),
+		signed_text(bytes, row->amount[BEFORE].bytes, row->amount[AFTER].bytes),
+		signed_text(blocks, row->amount[BEFORE].blocks, row->amount[AFTER].blocks),
+		text_number(before, row->amount[BEFORE].bytes),
+		text_number(after, row->amount[AFTER].bytes));
+	for (size_t at = 0; at < nr; at++) {
+		const struct place *place = places_get(places, path[at]);
+
+		fprintf(out, "    %s%s", place->function, place->inlined ? " (inlined)" : "");
+		if (place->file[0])
+			fprintf(out, "  %s:%" PRIu32, place->file, place->line);
+		fputc('\n', out);
+	}
+}
+
+static int put_text(FILE *out, const struct diff *diff, size_t top)
+{
+	size_t same = 0, shown = 0, left_out = 0;
+
+	put_sums(out, "before", diff->side[BEFORE]);
+	put_sums(out, "after", diff->side[AFTER]);
+	fprintf(out, "\n%-7s%15s%12s%15s%15s\n", "", "bytes", "blocks", "before", "after");
+	for (size_t i = 0; i < diff->nr; i++) {
+		const struct row *row = &diff->rows[i];
+
+		if (!strcmp(verdict(row), "same")) {
+			same++;
+		} else if (top && shown == top) {
+			left_out++;
+		} else {
+			put_row(out, diff, row);
+			shown++;
+		}
+	}
+	fprintf(out, "\n%zu stacks differ, %zu of them are not shown; %zu are the same\n",
+		shown + left_out, left_out, same);
+	return 0;
+}
+
+static int put_csv(FILE *out, const struct diff *diff, size_t top)
+{
+	fputs("change,bytes_before,bytes_after,blocks_before,blocks_after,stack\r\n", out);
+	for (size_t i = 0; i < diff->nr && (!top || i < top); i++) {
+		const struct row *row = &diff->rows[i];
+
+		fprintf(out, "%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", verdict(row),
+			row->amount[BEFORE].bytes, row->amount[AFTER].bytes,
+			row->amount[BEFORE].blocks, row->amount[AFTER].blocks);
+		csv_path(out, diff->side[row->side]->places, row->i);
+		fputs("\r\n", out);
+	}
+	return 0;
+}
+
+static int put_folded(FILE *out, struct diff *diff, size_t top)
+{
+	size_t nr = top && top < diff->nr ? top : diff->nr;
+	char *comm = folded_frame(leaks_comm(diff->side[AFTER]->leaks));
+
+	if (!comm)
+		return -ENOMEM;
+	qsort_r(diff->rows, nr, sizeof(*diff->rows), compare_keys, diff);
+	for (size_t i = 0; i < nr; i++) {
+		const struct row *row = &diff->rows[i];
+
+		if (row->amount[BEFORE].bytes || row->amount[AFTER].bytes)
+			fprintf(out, "%s%s %" PRIu64 " %" PRIu64 "\n", comm,
+				strings_all(diff->keys)[row->key], row->amount[BEFORE].bytes,
+				row->amount[AFTER].bytes);
+	}
+	free(comm);
+	return 0;
+}
+
+static int collect(struct diff *diff)
+{
+	int err = strings_new(&diff->keys);
+
+	for (int side = BEFORE; side <= AFTER && !err; side++)
+		for (size_t i = 0; i < view_nr(diff->side[side]->view) && !err; i++)
+			err = add_stack(diff, side, i);
+	return err;
+}
+
+int print_diff(FILE *out, const struct export *before, const struct export *after,
+	       enum diff_format format, size_t top)
+{
+	struct diff diff = {.side = {before, after}, .format = format};
+	int err = collect(&diff);
+
+	if (!err && diff.nr)
+		qsort_r(diff.rows, diff.nr, sizeof(*diff.rows), compare, &diff);
+	if (!err)
+		err = format == DIFF_TEXT  ? put_text(out, &diff, top)
+		      : format == DIFF_CSV ? put_csv(out, &diff, top)
+					   : put_folded(out, &diff, top);
+	free(diff.rows);
+	strings_free(diff.keys);
+	return err;
+}

@@ -1,0 +1,139 @@
+/* formats.c - see formats.h */
+#include "report/formats.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "report/print_folded.h"
+#include "report/print_summary.h"
+#include "report/print_tree.h"
+#include "report/text.h"
+#include "report/unnamed.h"
+
+struct live_amount export_selected(const struct export *export)
+{
+	struct live_amount sum;
+
+	view_left_out(export->view, &sum);
+	for (size_t i = 0; i < view_nr(export->view); i++) {
+		sum.blocks += view_stack(export->view, i)->blocks;
+		sum.bytes += view_stack(export->view, i)->bytes;
+	}
+	return sum;
+}
+
+struct live_amount export_filtered(const struct export *export)
+{
+	struct live_totals all = *leaks_totals(export->leaks);
+	struct live_amount selected = export_selected(export);
+	uint32_t pid = view_options(export->view)->pid;
+
+	if (pid)
+		processes_totals(leaks_live(export->leaks), pid, &all);
+	return (struct live_amount){all.outstanding.blocks - selected.blocks,
+				    all.outstanding.bytes - selected.bytes};
+}
+
+static int print_head(FILE *out, const struct export *export)
+{
+	return print_summary(out, export->path, export->meta, export->leaks,
+			     view_options(export->view)->pid);
+}
+
+/* Say how much the options leave out, and what would give more names. */
+static int print_tail(FILE *out, const struct export *export)
+{
+	struct live_amount filtered = export_filtered(export);
+	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
+
+	if (filtered.blocks)
+		fprintf(out, "\nnot asked for: %s blocks, %s bytes\n",
+			text_number(blocks, filtered.blocks), text_number(bytes, filtered.bytes));
+	if (export->suppressions)
+		suppressions_print(export->suppressions, out);
+	return print_unnamed(out, export->view, export->leaks);
+}
+
+static int print_as_tree(FILE *out, const struct export *export)
+{
+	bool inverted = view_options(export->view)->inverted;
+	int err = print_head(out, export);
+
+	if (!err)
+		err = print_view_as_tree(out, export->view,
+					 inverted ? "innermost first" : "callers first");
+	return err ? err : print_tail(out, export);
+}
+
+static int print_as_flat(FILE *out, const struct export *export)
+{
+	int err = print_head(out, export);
+
+	if (!err)
+		err = print_flat(out, export);
+	return err ? err : print_tail(out, export);
+}
+
+static int print_as_folded(FILE *out, const struct export *export)
+{
+	return print_folded(out, leaks_comm(export->leaks), export->view);
+}
+
+static const struct format {
+	const char *name;
+	int (*print)(FILE *out, const struct export *export); /* NULL: it needs more */
+	bool history;
+	bool places;
+} formats[] = {
+	[FORMAT_TREE] = {"tree", print_as_tree, false, false},
+	[FORMAT_FLAT] = {"flat", print_as_flat, false, true},
+	[FORMAT_FOLDED] = {"folded", print_as_folded, false, false},
+	[FORMAT_JSON] = {"json", print_json, false, true},
+	[FORMAT_CSV] = {"csv", print_csv, false, true},
+	[FORMAT_PPROF] = {"pprof", print_pprof, true, true},
+	[FORMAT_HEAPTRACK] = {"heaptrack", NULL, true, true},
+	[FORMAT_SPEEDSCOPE] = {"speedscope", print_speedscope, false, true},
+	[FORMAT_HTML] = {"html", print_html, false, true},
+};
+
+int format_parse(const char *name, enum report_format *format)
+{
+	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++)
+		if (!strcmp(formats[i].name, name)) {
+			*format = (enum report_format)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+bool format_has_history(enum report_format format)
+{
+	return formats[format].history;
+}
+
+bool format_wants_places(enum report_format format)
+{
+	return formats[format].places;
+}
+
+int format_print_table(FILE *out, const struct export *export, const struct table *table)
+{
+	int err = table->csv ? 0 : print_head(out, export);
+
+	if (err)
+		return err;
+	if (table->by)
+		err = print_groups(out, export, table->by, table->csv);
+	else if (table->timeline)
+		err = print_timeline(out, export, table->growth, table->csv);
+	else
+		err = print_growth(out, export, table->growth, table->csv);
+	return err || table->csv ? err : print_tail(out, export);
+}
+
+int format_print(FILE *out, enum report_format format, const struct export *export,
+		 struct heaptrack_events *events)
+{
+	return formats[format].print ? formats[format].print(out, export)
+				     : print_heaptrack(out, export, events);
+}

@@ -1,0 +1,271 @@
+/* groups.c - see groups.h */
+#include "report/groups.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/array.h"
+#include "report/csv.h"
+#include "report/strings.h"
+#include "report/text.h"
+
+struct group {
+	struct live_amount own, with_callees;
+	uint64_t order; /* of sizes and ages */
+	size_t counted; /* the last stack that was added to with_callees, plus one */
+	uint32_t name;	/* number of the string */
+};
+
+struct groups {
+	const struct export *export;
+	enum group_key key;
+	bool *shown;	       /* by number of stack */
+	struct strings *names; /* "" is none of a group */
+	struct group *all;     /* by number of name, less one */
+	size_t room;
+	int err;
+};
+
+static const char *const names[] = {
+	[GROUP_THREAD] = "thread", [GROUP_MODULE] = "module",	  [GROUP_SIZE] = "size",
+	[GROUP_FILE] = "file",	   [GROUP_FUNCTION] = "function", [GROUP_AGE] = "age",
+};
+
+int group_parse(const char *name, enum group_key *key)
+{
+	for (int i = GROUP_THREAD; i <= GROUP_AGE; i++)
+		if (!strcmp(names[i], name)) {
+			*key = (enum group_key)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+static bool is_by_stack(enum group_key key)
+{
+	return key == GROUP_MODULE || key == GROUP_FUNCTION || key == GROUP_FILE;
+}
+
+/* The group called @name, valid until the next one is made, or NULL: no memory. */
+static struct group *group_of(struct groups *g, const char *name)
+{
+	size_t before = strings_nr(g->names);
+	struct group *all;
+	uint32_t number;
+
+	if (strings_intern(g->names, name, &number))
+		return NULL;
+	if (strings_nr(g->names) > before) {
+		all = array_grow(g->all, &g->room, number, sizeof(*all));
+		if (!all)
+			return NULL;
+		g->all = all;
+		all[number - 1] = (struct group){.name = number};
+	}
+	return &g->all[number - 1];
+}
+
+static void add(struct live_amount *sum, struct live_amount more)
+{
+	sum->blocks += more.blocks;
+	sum->bytes += more.bytes;
+}
+
+static const char *key_of_place(enum group_key key, const struct place *place)
+{
+	const char *text = key == GROUP_MODULE ? place->module
+			   : key == GROUP_FILE ? place->file
+					       : place->function;
+
+	return *text ? text : "[unknown]";
+}
+
+static int add_stack(struct groups *g, size_t i)
+{
+	const struct stack *stack = view_stack(g->export->view, i);
+	size_t nr;
+	const uint32_t *path = places_path(g->export->places, i, &nr);
+
+	for (size_t at = 0; at < nr; at++) {
+		const struct place *place = places_get(g->export->places, path[at]);
+		struct group *group;
+
+		/* what is said in place of missing callers is no frame */
+		if (at && at == nr - 1 && stack->status != DWUNW_STATUS_ENDED)
+			break;
+		group = group_of(g, key_of_place(g->key, place));
+		if (!group)
+			return -ENOMEM;
+		if (!at)
+			add(&group->own, (struct live_amount){stack->blocks, stack->bytes});
+		if (group->counted == i + 1)
+			continue; /* a recursion */
+		add(&group->with_callees, (struct live_amount){stack->blocks, stack->bytes});
+		group->counted = i + 1;
+	}
+	return 0;
+}
+
+static void name_thread(const struct groups *g, const struct live_block *block, char *text,
+			size_t room)
+{
+	char *name = text_escape(
+		thread_names_get(leaks_chosen(g->export->leaks)->threads, block->tgid, block->tid));
+
+	snprintf(text, room, "%" PRIu32 "%s%s", block->tid, name && *name ? " " : "",
+		 name ? name : "");
+	free(name);
+}
+
+static uint64_t name_size(const struct live_block *block, char *text, size_t room)
+{
+	uint64_t last = 1;
+
+	while (last < block->size && last <= UINT64_MAX / 2)
+		last *= 2;
+	if (last <= 2)
+		snprintf(text, room, "%" PRIu64, block->size);
+	else
+		snprintf(text, room, "%" PRIu64 " - %" PRIu64, last / 2 + 1, last);
+	return last <= 2 ? block->size : last;
+}
+
+static uint64_t name_age(uint64_t end_ns, const struct live_block *block, char *text, size_t room)
+{
+	static const struct {
+		uint64_t seconds;
+		const char *text;
+	} limits[] = {{1, "< 1 s"},	      {10, "1 s - 10 s"},
+		      {60, "10 s - 1 min"},   {600, "1 min - 10 min"},
+		      {3600, "10 min - 1 h"}, {36000, "1 h - 10 h"},
+		      {86400, "10 h - 1 day"}};
+	uint64_t age = end_ns > block->time_ns ? (end_ns - block->time_ns) / 1000000000 : 0;
+	size_t i = 0, nr = sizeof(limits) / sizeof(*limits);
+
+	while (i < nr && age >= limits[i].seconds)
+		i++;
+	snprintf(text, room, "%s", i < nr ? limits[i].text : "> 1 day");
+	return i;
+}
+
+static void add_block(void *arg, const struct live_block *block)
+{
+	struct groups *g = arg;
+	struct group *group;
+	uint64_t order = 0;
+	char text[128];
+
+	if (g->err || !g->shown[block->stack])
+		return;
+	if (g->key == GROUP_THREAD)
+		name_thread(g, block, text, sizeof(text));
+	else if (g->key == GROUP_SIZE)
+		order = name_size(block, text, sizeof(text));
+	else
+		order = name_age(leaks_chosen(g->export->leaks)->end_ns, block, text, sizeof(text));
+	group = group_of(g, text);
+	if (!group) {
+		g->err = -ENOMEM;
+		return;
+	}
+	group->order = order;
+	add(&group->own, sampling_amount(block));
+}
+
+static int compare(const void *a, const void *b, void *arg)
+{
+	const struct group *x = a, *y = b;
+	const struct groups *g = arg;
+	char *const *text = strings_all(g->names);
+
+	if (x->order != y->order)
+		return x->order < y->order ? -1 : 1;
+	if (g->key == GROUP_SIZE || g->key == GROUP_AGE)
+		return 0;
+	if (x->own.bytes != y->own.bytes)
+		return x->own.bytes > y->own.bytes ? -1 : 1;
+	if (x->with_callees.bytes != y->with_callees.bytes)
+		return x->with_callees.bytes > y->with_callees.bytes ? -1 : 1;
+	return strcmp(text[x->name], text[y->name]);
+}
+
+static int collect(struct groups *g)
+{
+	const struct view *view = g->export->view;
+	size_t nr = stacks_nr(leaks_stacks(g->export->leaks));
+	int err = strings_new(&g->names);
+
+	g->shown = calloc(nr + 1, sizeof(*g->shown));
+	if (!g->shown)
+		return -ENOMEM;
+	for (size_t i = 0; i < view_nr(view) && !err; i++) {
+		g->shown[view_number(view, i)] = true;
+		if (is_by_stack(g->key))
+			err = add_stack(g, i);
+	}
+	if (err || is_by_stack(g->key))
+		return err;
+	chosen_each(leaks_chosen(g->export->leaks), leaks_live(g->export->leaks), add_block, g);
+	return g->err;
+}
+
+static void put_text(FILE *out, const struct groups *g, size_t nr)
+{
+	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
+	bool stacks = is_by_stack(g->key);
+
+	if (!nr) {
+		fputs("no outstanding blocks\n", out);
+		return;
+	}
+	if (stacks)
+		fprintf(out, "%25s%24s\n%12s%12s", "by itself", "and what it calls", "bytes",
+			"blocks");
+	fprintf(out, "%12s%12s  %s\n", "bytes", "blocks", names[g->key]);
+	for (size_t i = 0; i < nr; i++) {
+		const struct group *group = &g->all[i];
+
+		fprintf(out, "%12s%12s", text_number(bytes, group->own.bytes),
+			text_number(blocks, group->own.blocks));
+		if (stacks)
+			fprintf(out, "%12s%12s", text_number(bytes, group->with_callees.bytes),
+				text_number(blocks, group->with_callees.blocks));
+		fprintf(out, "  %s\n", strings_all(g->names)[group->name]);
+	}
+}
+
+static void put_csv(FILE *out, const struct groups *g, size_t nr)
+{
+	bool stacks = is_by_stack(g->key);
+
+	fprintf(out, "outstanding_bytes,outstanding_blocks%s,%s\r\n",
+		stacks ? ",bytes_with_callees,blocks_with_callees" : "", names[g->key]);
+	for (size_t i = 0; i < nr; i++) {
+		const struct group *group = &g->all[i];
+
+		fprintf(out, "%" PRIu64 ",%" PRIu64 ",", group->own.bytes, group->own.blocks);
+		if (stacks)
+			fprintf(out, "%" PRIu64 ",%" PRIu64 ",", group->with_callees.bytes,
+				group->with_callees.blocks);
+		csv_text(out, strings_all(g->names)[group->name]);
+		fputs("\r\n", out);
+	}
+}
+
+int print_groups(FILE *out, const struct export *export, enum group_key key, bool csv)
+{
+	struct groups g = {.export = export, .key = key};
+	int err = collect(&g);
+	size_t nr = err ? 0 : strings_nr(g.names) - 1;
+
+	if (nr)
+		qsort_r(g.all, nr, sizeof(*g.all), compare, &g);
+	if (!err)
+		(csv ? put_csv : put_text)(out, &g, nr);
+	free(g.all);
+	free(g.shown);
+	strings_free(g.names);
+	return err;
+}

@@ -1,0 +1,333 @@
+/* job.c - see job.h */
+#include "report/job.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mleak.h"
+#include "report/heaptrack_events.h"
+#include "report/print_filters.h"
+#include "report/spaces.h"
+#include "report/text.h"
+
+/* Say why the trace cannot be opened, and what to do.  @path is safe to print. */
+static void explain_open(const char *path, int err)
+{
+	switch (err) {
+	case -ENOENT:
+		log_error("cannot open '%s': %s; record one with 'mleak record -o %s -p PID'", path,
+			  strerror(ENOENT), path);
+		break;
+	case -EISDIR:
+		log_error("cannot open '%s': it is a directory; name the trace in it", path);
+		break;
+	case -EINVAL:
+		log_error("cannot open '%s': it is not a regular file; copy the trace to one",
+			  path);
+		break;
+	case MLK_E_MAGIC:
+		log_error("'%s' is not a mleak trace (it does not begin with the trace's magic "
+			  "bytes)",
+			  path);
+		break;
+	case MLK_E_VERSION:
+		log_error("'%s' has a later version of the format than this mleak (" MLEAK_VERSION
+			  ") knows; read it with the mleak that wrote it",
+			  path);
+		break;
+	case MLK_E_HEADER:
+		log_error(
+			"'%s' cannot be read: the header of the trace is damaged; copy it again or "
+			"record anew",
+			path);
+		break;
+	case MLK_E_EMPTY:
+		log_error("'%s' cannot be read: the trace was cut before its first whole chunk; "
+			  "copy it again or record anew",
+			  path);
+		break;
+	default:
+		log_error("cannot open '%s': %s", path, mlk_strerror(err));
+	}
+}
+
+/* Warn of everything that the trace does not hold any more. */
+static void warn_of_damage(const char *path, const struct mlk_condition *condition,
+			   uint64_t start_ns)
+{
+	char when[80] = "";
+
+	if (condition->lost_to_ns)
+		snprintf(when, sizeof(when), " (between %.3f s and %.3f s of the recording)",
+			 (double)(int64_t)(condition->lost_from_ns - start_ns) / 1e9,
+			 (double)(int64_t)(condition->lost_to_ns - start_ns) / 1e9);
+	if (condition->chunks_lost)
+		log_warn("'%s' is damaged: %" PRIu64
+			 " of its chunks are lost%s, and with them frees "
+			 "whose blocks may be reported as leaks",
+			 path, condition->chunks_lost, when);
+	if (condition->bytes_skipped)
+		log_warn("'%s' is cut or damaged: %" PRIu64 " bytes belong to no whole chunk and "
+			 "were skipped",
+			 path, condition->bytes_skipped);
+	if (condition->chunks_unknown)
+		log_warn("'%s' holds %" PRIu64 " chunks of a kind unknown to this mleak "
+			 "(" MLEAK_VERSION "), which were skipped",
+			 path, condition->chunks_unknown);
+	if (!condition->ended)
+		log_warn("'%s' has no end: the recording was killed or the file was cut; this is "
+			 "its "
+			 "state at the last event",
+			 path);
+	else if (condition->reason == MLK_END_ERROR)
+		log_warn("'%s' ends early: the recorder could not write on", path);
+}
+
+/* Warn of what the trace holds more of than this mleak takes in. */
+static void warn_of_limits(const char *path, const struct leaks *leaks)
+{
+	size_t ignored = leaks_ignored_snapshots(leaks);
+
+	if (ignored)
+		log_warn("'%s' holds more than %zu executable mappings: %zu of its snapshots of "
+			 "them were ignored, and stacks may be wrong or incomplete",
+			 path, SPACES_MAX_MAPPINGS, ignored);
+	if (images_overflown(leaks_images(leaks)))
+		log_warn("'%s' names more than %u programs and libraries: the others are ignored, "
+			 "and stacks in them incomplete",
+			 path, IMAGES_MAX);
+}
+
+/* Folded stacks have no place for it, and a tree says it in its summary. */
+static void warn_of_losses(const char *path, const struct leaks *leaks)
+{
+	const struct mlk_losses *losses = &leaks_condition(leaks)->losses;
+	struct live_amount suspect = leaks_suspect(leaks);
+	uint64_t total = 0;
+
+	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
+		if (kind != MLK_LOST_MODULE)
+			total += losses->count[kind];
+	if (total)
+		log_warn("%" PRIu64 " events were lost while '%s' was recorded; the report without "
+			 "--format lists them",
+			 total, path);
+	if (suspect.blocks)
+		log_warn("%" PRIu64 " of the outstanding blocks in '%s' (%" PRIu64
+			 " bytes) lived while frees were lost: they may have been freed",
+			 suspect.blocks, path, suspect.bytes);
+}
+
+/* Likewise. */
+static void warn_of_sample(const char *path, const struct mlk_meta *meta)
+{
+	char how[SAMPLE_TEXT_MAX];
+
+	if (print_filters_sample(how, meta))
+		log_warn("'%s' holds %s: all bytes are estimates", path, how);
+}
+
+/* Say of each module what stood in the way of its names. */
+static void warn_of_names(const struct dwunw *dw)
+{
+	const char *path;
+
+	for (uint32_t module = 0; (path = dwunw_module_path(dw, module)) != NULL; module++) {
+		uint32_t notes = dwunw_module_notes(dw, module);
+		char *shown = notes ? text_escape(path) : NULL;
+
+		for (uint32_t note = 1; shown && note <= notes; note *= 2)
+			if (notes & note)
+				log_warn("some names or lines of '%s' are missing: %s", shown,
+					 dwunw_note_text((enum dwunw_note)note));
+		free(shown);
+	}
+}
+
+/* Name the stacks that are to be shown. */
+static int make_view(struct view **view, const struct view_opts *opts, const struct leaks *leaks,
+		     struct debuginfod *debuginfod)
+{
+	struct names_source source = {.dw = leaks_unwinder(leaks), .images = leaks_images(leaks)};
+	int err;
+
+	if (debuginfod)
+		dwunw_debug_fetch_set(source.dw, debuginfod_fetch, debuginfod);
+	err = view_new(view, leaks_stacks(leaks), &source, opts);
+	dwunw_debug_fetch_set(source.dw, NULL, NULL);
+	if (!err)
+		warn_of_names(source.dw);
+	return err;
+}
+
+static int load_suppressions(struct job *job)
+{
+	const char *path = job->opts->suppressions;
+	char *shown = text_escape(path);
+	size_t line = 0;
+	int err = suppressions_new(&job->suppressions);
+
+	if (!err)
+		err = suppressions_load(job->suppressions, path, &line);
+	if (err == -EINVAL)
+		log_error("'%s' line %zu is no suppression: it wants leak:PATTERN", shown, line);
+	else if (err)
+		log_error("cannot read '%s': %s", shown, strerror(-err));
+	free(shown);
+	return err ? EXIT_USAGE : EXIT_OK;
+}
+
+int job_explain_read(const struct job *job, int err)
+{
+	log_error("cannot read '%s' at byte %" PRIu64 ": %s", job->shown,
+		  mlk_reader_offset(job->trace), mlk_strerror(err));
+	return err == -ENOMEM ? EXIT_FAILED : EXIT_USAGE;
+}
+
+/* The lines of heaptrack's format are single allocations, without a weight. */
+static bool can_sample(const struct job *job)
+{
+	char how[SAMPLE_TEXT_MAX];
+
+	if (job->opts->format != FORMAT_HEAPTRACK ||
+	    !print_filters_sample(how, mlk_reader_meta(job->trace)))
+		return true;
+	log_error("'%s' holds %s, which --format=heaptrack cannot tell; take pprof or json",
+		  job->shown, how);
+	return false;
+}
+
+static int collect(struct job *job)
+{
+	struct leaks_opts opts = {
+		.debug_dirs = job->opts->debug_dirs,
+		.nr_debug_dirs = job->opts->nr_debug_dirs,
+		.symfs = job->opts->symfs,
+		.choice = job->opts->choice,
+	};
+	int err;
+
+	if (job->opts->format == FORMAT_HEAPTRACK) {
+		err = heaptrack_events_new(&job->events, mlk_reader_meta(job->trace)->start_ns);
+		if (err) {
+			log_error("cannot make a temporary file: %s", strerror(-err));
+			return EXIT_FAILED;
+		}
+		opts.watch = (struct live_watch){heaptrack_events_changed, job->events};
+	}
+	if (job->opts->growth || job->opts->timeline) {
+		err = growth_new(&job->growth);
+		if (err)
+			return job_explain_read(job, err);
+		opts.watch = (struct live_watch){growth_changed, job->growth};
+	}
+	err = leaks_collect(&job->leaks, job->trace, &opts);
+	if (!err && job->growth)
+		err = growth_finish(job->growth, leaks_chosen(job->leaks)->end_ns);
+	return err ? job_explain_read(job, err) : EXIT_OK;
+}
+
+int job_open_trace(struct mlk_reader **trace, const char *path, const char *shown)
+{
+	int err = mlk_reader_open_file(trace, path);
+
+	if (err)
+		explain_open(shown, err);
+	return err ? EXIT_USAGE : EXIT_OK;
+}
+
+int job_open(struct job *job, const struct report_opts *opts, const char *path)
+{
+	int err;
+
+	job->opts = opts;
+	job->path = path;
+	job->shown = text_escape(path);
+	if (!job->shown) {
+		log_error("cannot read the options: %s", strerror(ENOMEM));
+		return EXIT_FAILED;
+	}
+	err = opts->debuginfod ? debuginfod_new(&job->debuginfod) : 0;
+	if (err)
+		return err == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+	return job_open_trace(&job->trace, path, job->shown);
+}
+
+/* Is there what --pid asks for? */
+static bool has_process(const struct job *job)
+{
+	uint32_t pid = job->opts->view.pid;
+	struct live_totals totals;
+
+	if (!pid || processes_totals(leaks_live(job->leaks), pid, &totals))
+		return true;
+	log_error("no process %" PRIu32 " in '%s'; the report without --pid lists those there are",
+		  pid, job->shown);
+	return false;
+}
+
+int job_collect(struct job *job)
+{
+	int status = !can_sample(job)	       ? EXIT_USAGE
+		     : job->opts->suppressions ? load_suppressions(job)
+					       : EXIT_OK;
+
+	if (status == EXIT_OK)
+		status = collect(job);
+	if (status != EXIT_OK)
+		return status;
+	if (!has_process(job))
+		return EXIT_USAGE;
+	warn_of_damage(job->shown, leaks_condition(job->leaks),
+		       mlk_reader_meta(job->trace)->start_ns);
+	warn_of_limits(job->shown, job->leaks);
+	if (job->opts->format != FORMAT_TREE) {
+		warn_of_losses(job->shown, job->leaks);
+		warn_of_sample(job->shown, mlk_reader_meta(job->trace));
+	}
+	return EXIT_OK;
+}
+
+int job_view(struct job *job, const struct view_opts *view, bool places)
+{
+	struct view_opts opts = *view;
+	int err;
+
+	opts.sieve.suppressions = job->suppressions;
+	opts.live = leaks_live(job->leaks);
+	opts.processes = leaks_processes(job->leaks);
+	err = make_view(&job->view, &opts, job->leaks, job->debuginfod);
+	if (!err && places)
+		err = places_new(&job->places, job->view);
+	if (err)
+		log_error("cannot make the report: %s", mlk_strerror(err));
+	return err ? EXIT_FAILED : EXIT_OK;
+}
+
+struct export job_export(const struct job *job)
+{
+	return (struct export){
+		.path = job->path,
+		.meta = mlk_reader_meta(job->trace),
+		.leaks = job->leaks,
+		.view = job->view,
+		.places = job->places,
+		.suppressions = job->suppressions,
+	};
+}
+
+void job_release(struct job *job)
+{
+	places_free(job->places);
+	view_free(job->view);
+	leaks_free(job->leaks);
+	growth_free(job->growth);
+	heaptrack_events_free(job->events);
+	suppressions_free(job->suppressions);
+	mlk_reader_free(job->trace);
+	debuginfod_free(job->debuginfod);
+	free(job->shown);
+	*job = (struct job){0};
+}

@@ -1,0 +1,51 @@
+/* print_flat.c - one stack after the other, in the way of bcc's memleak */
+#include <string.h>
+
+#include "report/color.h"
+#include "report/export.h"
+#include "report/text.h"
+
+static void put_place(FILE *out, const struct place *place, bool color)
+{
+	const char *slash = strrchr(place->module, '/');
+
+	fprintf(out, "\t\t%s%s%s%s",
+		color_of(color, place->function[0] == '[' ? COLOR_REMARK : COLOR_NAME),
+		place->function, color_of(color, COLOR_END), place->inlined ? " (inlined)" : "");
+	if (place->module[0])
+		fprintf(out, " [%s]", slash && slash[1] ? slash + 1 : place->module);
+	fputs(color_of(color, COLOR_PLACE), out);
+	if (place->file[0])
+		fprintf(out, " %s", place->file);
+	if (place->line)
+		fprintf(out, ":%u", place->line);
+	fprintf(out, "%s\n", color_of(color, COLOR_END));
+}
+
+int print_flat(FILE *out, const struct export *export)
+{
+	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX], stacks[TEXT_NUMBER_MAX];
+	struct live_amount amount;
+	bool color = view_options(export->view)->color;
+	size_t left_out = view_left_out(export->view, &amount);
+
+	if (!view_nr(export->view))
+		fputs("no outstanding blocks\n", out);
+	for (size_t i = 0; i < view_nr(export->view); i++) {
+		const struct stack *stack = view_stack(export->view, i);
+		size_t nr;
+		const uint32_t *path = places_path(export->places, i, &nr);
+
+		fprintf(out, "\t%s%s bytes in %s %s from stack%s\n", color_of(color, COLOR_HEAVY),
+			text_number(bytes, stack->bytes), text_number(blocks, stack->blocks),
+			stack->blocks == 1 ? "allocation" : "allocations",
+			color_of(color, COLOR_END));
+		for (size_t at = 0; at < nr; at++)
+			put_place(out, places_get(export->places, path[at]), color);
+	}
+	if (left_out)
+		fprintf(out, "left out: %s lighter %s with %s blocks, %s bytes\n",
+			text_number(stacks, left_out), left_out == 1 ? "stack" : "stacks",
+			text_number(blocks, amount.blocks), text_number(bytes, amount.bytes));
+	return 0;
+}

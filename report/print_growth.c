@@ -1,0 +1,189 @@
+/* print_growth.c - see print_growth.h */
+#include "report/print_growth.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/csv.h"
+#include "report/text.h"
+
+enum shape { SHAPE_GROWING, SHAPE_LATE, SHAPE_OTHER, SHAPE_STEADY, SHAPE_ONCE };
+
+static const struct {
+	const char *name, *meaning;
+} shapes[] = {
+	[SHAPE_GROWING] = {"growing",
+			   "more was outstanding after each quarter of the recording than "
+			   "before it: as a leak does"},
+	[SHAPE_LATE] = {"late",
+			"nothing before the last quarter: too new to tell; record for longer"},
+	[SHAPE_OTHER] = {"uneven",
+			 "it grew, but not all the time: a leak in bursts, or a cache that "
+			 "fills"},
+	[SHAPE_STEADY] = {"steady", "no more at the end than at half of the time, and blocks are "
+				    "freed: a cache or a working set"},
+	[SHAPE_ONCE] = {"once",
+			"no more at the end than at half of the time, and hardly a block is "
+			"freed: made once"},
+};
+
+struct line {
+	size_t i; /* in the view */
+	enum shape shape;
+	double per_minute; /* bytes that it grew in the second half of the time */
+	double freed;	   /* share of its blocks */
+	struct growth_stack growth;
+};
+
+/* What was outstanding after so many quarters of the time. */
+static uint64_t after(const struct growth_stack *stack, size_t slices, size_t quarters)
+{
+	size_t end = slices * quarters / 4;
+
+	return end ? stack->bytes[end - 1] : 0;
+}
+
+static enum shape shape_of(const struct line *line, size_t slices)
+{
+	uint64_t q1 = after(&line->growth, slices, 1), q2 = after(&line->growth, slices, 2);
+	uint64_t q3 = after(&line->growth, slices, 3), q4 = after(&line->growth, slices, 4);
+
+	if (q1 < q2 && q2 < q3 && q3 < q4)
+		return SHAPE_GROWING;
+	if (!q1 && !q2 && !q3)
+		return SHAPE_LATE;
+	if (q4 <= q2)
+		return line->freed < 0.1 ? SHAPE_ONCE : SHAPE_STEADY;
+	return SHAPE_OTHER;
+}
+
+static struct line line_of(const struct export *export, const struct growth *growth, size_t i)
+{
+	const struct stack *stack = view_stack(export->view, i);
+	struct line line = {.i = i, .growth = growth_of(growth, view_number(export->view, i))};
+	size_t slices = growth_slices(growth), half = slices / 2;
+	double minutes = (double)(slices - half) * (double)growth_width_ns(growth) / 60e9;
+
+	line.per_minute = ((double)after(&line.growth, slices, 4) -
+			   (half ? (double)line.growth.bytes[half - 1] : 0)) /
+			  minutes;
+	if (stack->allocated.blocks)
+		line.freed = (double)stack->freed.blocks / (double)stack->allocated.blocks;
+	line.shape = shape_of(&line, slices);
+	return line;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct line *x = a, *y = b;
+
+	if (x->shape != y->shape)
+		return x->shape < y->shape ? -1 : 1;
+	if (x->shape == SHAPE_GROWING && x->per_minute != y->per_minute)
+		return x->per_minute > y->per_minute ? -1 : 1;
+	return x->i < y->i ? -1 : 1;
+}
+
+/* A time in the largest unit of which it is at least one. */
+static const char *time_text(uint64_t ns, char buf[TEXT_NUMBER_MAX])
+{
+	static const struct {
+		double ns;
+		const char *name;
+	} units[] = {{86400e9, "d"}, {3600e9, "h"}, {60e9, "min"}, {1e9, "s"}, {1e6, "ms"}};
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if ((double)ns >= units[i].ns) {
+			snprintf(buf, TEXT_NUMBER_MAX, "%.1f %s", (double)ns / units[i].ns,
+				 units[i].name);
+			return buf;
+		}
+	snprintf(buf, TEXT_NUMBER_MAX, "%.0f us", (double)ns / 1e3);
+	return buf;
+}
+
+static void put_text_line(FILE *out, const struct export *export, const struct line *line)
+{
+	const struct stack *stack = view_stack(export->view, line->i);
+	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX], life[TEXT_NUMBER_MAX] = "-";
+	char grown[TEXT_NUMBER_MAX];
+	size_t nr;
+	const uint32_t *path = places_path(export->places, line->i, &nr);
+
+	if (line->growth.has_lifetime)
+		time_text(line->growth.lifetime_ns, life);
+	snprintf(grown, sizeof(grown), "%+.0f", line->per_minute);
+	fprintf(out, "%-9s%14s%12s%14s%7.1f %%%12s\n", shapes[line->shape].name,
+		text_number(bytes, stack->bytes), text_number(blocks, stack->blocks), grown,
+		100 * line->freed, life);
+	for (size_t at = 0; at < nr; at++) {
+		const struct place *place = places_get(export->places, path[at]);
+
+		fprintf(out, "    %s%s", place->function, place->inlined ? " (inlined)" : "");
+		if (place->file[0])
+			fprintf(out, "  %s:%" PRIu32, place->file, place->line);
+		fputc('\n', out);
+	}
+}
+
+static void put_text(FILE *out, const struct export *export, const struct line *lines, size_t nr)
+{
+	bool used[sizeof(shapes) / sizeof(*shapes)] = {0};
+
+	if (!nr) {
+		fputs("no outstanding blocks\n", out);
+		return;
+	}
+	fprintf(out, "%-9s%14s%12s%14s%9s%12s\n", "shape", "bytes", "blocks", "bytes/min", "freed",
+		"lifetime");
+	for (size_t i = 0; i < nr; i++) {
+		put_text_line(out, export, &lines[i]);
+		used[lines[i].shape] = true;
+	}
+	fputs("\nbytes/min: growth in the second half of the recording; freed: share of the "
+	      "stack's "
+	      "blocks;\nlifetime: half of those that were freed lived no longer\n",
+	      out);
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+		if (used[i])
+			fprintf(out, "%s: %s\n", shapes[i].name, shapes[i].meaning);
+	fputs("A shape is evidence, not proof: a cache may grow for hours, and a leak may come to "
+	      "rest.\n",
+	      out);
+}
+
+static void put_csv(FILE *out, const struct export *export, const struct line *lines, size_t nr)
+{
+	fputs("shape,outstanding_bytes,outstanding_blocks,bytes_per_minute,share_freed,"
+	      "median_lifetime_ns,stack\r\n",
+	      out);
+	for (size_t i = 0; i < nr; i++) {
+		const struct line *line = &lines[i];
+		const struct stack *stack = view_stack(export->view, line->i);
+
+		fprintf(out, "%s,%" PRIu64 ",%" PRIu64 ",%.0f,%.4f,", shapes[line->shape].name,
+			stack->bytes, stack->blocks, line->per_minute, line->freed);
+		if (line->growth.has_lifetime)
+			fprintf(out, "%" PRIu64, line->growth.lifetime_ns);
+		fputc(',', out);
+		csv_path(out, export->places, line->i);
+		fputs("\r\n", out);
+	}
+}
+
+int print_growth(FILE *out, const struct export *export, const struct growth *growth, bool csv)
+{
+	size_t nr = view_nr(export->view);
+	struct line *lines = calloc(nr + 1, sizeof(*lines));
+
+	if (!lines)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++)
+		lines[i] = line_of(export, growth, i);
+	qsort(lines, nr, sizeof(*lines), compare);
+	(csv ? put_csv : put_text)(out, export, lines, nr);
+	free(lines);
+	return 0;
+}

@@ -1,0 +1,18 @@
+/* print_growth.h - what the figures of growth.h say: is it a leak, and what was there when
+ *
+ * Both return 0 or -ENOMEM; errors of writing are left in @out for ferror().
+ */
+#ifndef REPORT_PRINT_GROWTH_H
+#define REPORT_PRINT_GROWTH_H
+
+#include "report/export.h"
+#include "report/growth.h"
+
+/* Print the stacks of the view, those that grew first, with the figures and a label each; as text
+ * with what the labels mean, or as CSV. */
+int print_growth(FILE *out, const struct export *export, const struct growth *growth, bool csv);
+
+/* Print what was outstanding of the view's stacks over time: as a plot, or as CSV. */
+int print_timeline(FILE *out, const struct export *export, const struct growth *growth, bool csv);
+
+#endif

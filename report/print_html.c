@@ -1,0 +1,180 @@
+/* print_html.c - the page of flame.html with the data of a report in it */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mleak.h"
+#include "report/export.h"
+#include "report/json.h"
+#include "report/strings.h"
+#include "report/tree.h"
+
+#define PLACEHOLDER "@DATA@"
+#define MAX_STACKS  50 /* in the table below the graph */
+
+/* The bytes of the page, as they are in the source. */
+__asm__(".section .rodata\n"
+	"flame_page: .incbin \"report/flame.html\"\n"
+	"flame_page_end: .byte 0\n"
+	".previous\n");
+extern const char flame_page[], flame_page_end[];
+
+static void put_amount(struct json *json, const char *key, struct live_amount amount)
+{
+	json_open(json, key, '{');
+	json_number(json, "blocks", amount.blocks);
+	json_number(json, "bytes", amount.bytes);
+	json_close(json, '}');
+}
+
+static struct live_amount shown(const struct view *view)
+{
+	struct live_amount sum = {0};
+
+	for (size_t i = 0; i < view_nr(view); i++) {
+		sum.blocks += view_stack(view, i)->blocks;
+		sum.bytes += view_stack(view, i)->bytes;
+	}
+	return sum;
+}
+
+static int put_head(struct json *json, const struct export *export)
+{
+	const struct live_totals *totals = leaks_totals(export->leaks);
+	const struct mlk_meta *meta = export->meta;
+	uint64_t of = 0;
+	char *title;
+
+	for (int status = 0; status < DWUNW_STATUS_NR; status++)
+		of += leaks_status_count(export->leaks, (enum dwunw_status)status);
+	if (asprintf(&title, "mleak: outstanding memory of %s (pid %llu)%s%s",
+		     meta->command[0] ? meta->command : meta->exe, (unsigned long long)meta->tgid,
+		     meta->hostname[0] ? " on " : "", meta->hostname) < 0)
+		return -ENOMEM;
+	json_text(json, "title", title);
+	free(title);
+	json_open(json, "totals", '{');
+	put_amount(json, "allocated", totals->allocated);
+	put_amount(json, "freed", totals->freed);
+	put_amount(json, "outstanding", totals->outstanding);
+	put_amount(json, "shown", shown(export->view));
+	json_close(json, '}');
+	json_number(json, "lost", export_lost(export));
+	json_open(json, "unwound", '{');
+	json_number(json, "allocations", of);
+	json_number(json, "complete", leaks_status_count(export->leaks, DWUNW_STATUS_ENDED));
+	json_close(json, '}');
+	return 0;
+}
+
+static int put_frame(struct json *json, const struct place *place)
+{
+	const char *slash = strrchr(place->module, '/');
+	char *text;
+
+	if (asprintf(&text, "%s%s%s%s%s%s%s", place->function, place->inlined ? " (inlined)" : "",
+		     place->module[0] ? " [" : "", slash ? slash + 1 : place->module,
+		     place->module[0] ? "]" : "", place->file[0] ? " " : "", place->file) < 0)
+		return -ENOMEM;
+	json_text(json, NULL, text);
+	free(text);
+	return 0;
+}
+
+static int put_stacks(struct json *json, const struct export *export)
+{
+	size_t most = view_nr(export->view);
+	int err = 0;
+
+	most = most < MAX_STACKS ? most : MAX_STACKS;
+	json_open(json, "stacks", '[');
+	for (size_t i = 0; i < most && !err; i++) {
+		size_t nr;
+		const uint32_t *path = places_path(export->places, i, &nr);
+
+		json_open(json, NULL, '{');
+		json_number(json, "bytes", view_stack(export->view, i)->bytes);
+		json_number(json, "blocks", view_stack(export->view, i)->blocks);
+		json_open(json, "frames", '[');
+		for (size_t at = 0; at < nr && !err; at++)
+			err = put_frame(json, places_get(export->places, path[at]));
+		json_close(json, ']');
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+	return err;
+}
+
+/* Recursion is as deep as a stack. */
+static void put_nodes(struct json *json, const struct tree *tree, uint32_t first, uint64_t depth)
+{
+	for (uint32_t at = first; at != TREE_NONE; at = tree_node(tree, at)->next) {
+		const struct tree_node *node = tree_node(tree, at);
+
+		json_number(json, NULL, depth);
+		json_number(json, NULL, node->label);
+		json_number(json, NULL, node->bytes);
+		json_number(json, NULL, node->blocks);
+		put_nodes(json, tree, node->first, depth + 1);
+	}
+}
+
+/* Add stack @i to @tree by the names of its functions, which are added to @names. */
+static int add_stack(struct tree *tree, struct strings *names, const struct export *export,
+		     size_t i)
+{
+	const struct stack *stack = view_stack(export->view, i);
+	uint32_t labels[VIEW_MAX_PATH];
+	size_t nr, to = 0;
+	const uint32_t *path = places_path(export->places, i, &nr);
+	int err = 0;
+
+	while (nr && to < VIEW_MAX_PATH && !err)
+		err = strings_intern(names, places_get(export->places, path[--nr])->function,
+				     &labels[to++]);
+	return err ? err : tree_add(tree, labels, to, stack->bytes, stack->blocks);
+}
+
+static int put_graph(struct json *json, const struct export *export)
+{
+	struct strings *names = NULL;
+	struct tree *tree = NULL;
+	int err = strings_new(&names);
+
+	if (!err)
+		err = tree_new(&tree);
+	for (size_t i = 0; i < view_nr(export->view) && !err; i++)
+		err = add_stack(tree, names, export, i);
+	if (err)
+		goto out;
+	json_open(json, "names", '[');
+	for (size_t i = 0; i < strings_nr(names); i++)
+		json_text(json, NULL, strings_all(names)[i]);
+	json_close(json, ']');
+	json_open(json, "nodes", '[');
+	put_nodes(json, tree, tree_first(tree), 1);
+	json_close(json, ']');
+out:
+	tree_free(tree);
+	strings_free(names);
+	return err;
+}
+
+int print_html(FILE *out, const struct export *export)
+{
+	const char *data = strstr(flame_page, PLACEHOLDER);
+	struct json json = {.out = out};
+	int err;
+
+	fwrite(flame_page, 1, (size_t)(data - flame_page), out);
+	json_open(&json, NULL, '{');
+	err = put_head(&json, export);
+	if (!err)
+		err = put_stacks(&json, export);
+	if (!err)
+		err = put_graph(&json, export);
+	json_close(&json, '}');
+	data += strlen(PLACEHOLDER);
+	fwrite(data, 1, (size_t)(flame_page_end - data), out);
+	return err;
+}

@@ -1,0 +1,180 @@
+/* print_json.c - the report as JSON; doc/report-json.md says what the members mean */
+#include "mleak.h"
+#include "report/export.h"
+#include "report/json.h"
+#include "report/print_filters.h"
+
+#define SCHEMA_VERSION 1
+
+static void put_amount(struct json *json, const char *key, struct live_amount amount)
+{
+	json_open(json, key, '{');
+	json_number(json, "blocks", amount.blocks);
+	json_number(json, "bytes", amount.bytes);
+	json_close(json, '}');
+}
+
+static void put_trace(struct json *json, const struct export *export)
+{
+	const struct mlk_meta *meta = export->meta;
+	const struct mlk_condition *condition = leaks_condition(export->leaks);
+
+	json_open(json, "trace", '{');
+	json_text(json, "path", export->path);
+	json_text(json, "command", meta->command);
+	json_text(json, "exe", meta->exe);
+	json_text(json, "comm", leaks_comm(export->leaks));
+	json_number(json, "pid", meta->tgid);
+	json_text(json, "hostname", meta->hostname);
+	json_text(json, "kernel", meta->kernel);
+	json_text(json, "machine", meta->machine);
+	json_text(json, "recorder", meta->recorder);
+	json_number(json, "start_unix_ns", meta->realtime_ns);
+	json_number(json, "duration_ns", export_duration(export));
+	json_bool(json, "whole_life", meta->whole_life != 0);
+	json_bool(json, "ended", condition->ended);
+	json_number(json, "chunks_lost", condition->chunks_lost);
+	json_number(json, "bytes_skipped", condition->bytes_skipped);
+	json_close(json, '}');
+}
+
+static void put_totals(struct json *json, const struct export *export)
+{
+	const struct live_totals *totals = leaks_totals(export->leaks);
+
+	json_open(json, "totals", '{');
+	put_amount(json, "allocated", totals->allocated);
+	put_amount(json, "freed", totals->freed);
+	put_amount(json, "implied", totals->implied);
+	put_amount(json, "gone", totals->gone);
+	put_amount(json, "outstanding", totals->outstanding);
+	put_amount(json, "peak", leaks_peak(export->leaks));
+	put_amount(json, "suspect", leaks_suspect(export->leaks));
+	json_number(json, "unknown_frees", totals->unknown_frees);
+	json_number(json, "inherited_frees", totals->inherited_frees);
+	json_close(json, '}');
+}
+
+/* All amounts are estimates then. */
+static void put_sample(struct json *json, const struct export *export)
+{
+	const struct sampling_error *error = leaks_error(export->leaks);
+	char how[SAMPLE_TEXT_MAX];
+
+	if (!print_filters_sample(how, export->meta))
+		return;
+	json_open(json, "sample", '{');
+	json_text(json, "of", how);
+	put_amount(json, "standard_error",
+		   (struct live_amount){print_filters_error(error->blocks),
+					print_filters_error(error->bytes)});
+	json_close(json, '}');
+}
+
+static void put_losses(struct json *json, const struct export *export)
+{
+	const struct mlk_losses *losses = &leaks_condition(export->leaks)->losses;
+	const char *path;
+
+	json_open(json, "lost", '{');
+	json_number(json, "events", export_lost(export));
+	json_open(json, "kinds", '{');
+	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
+		if (losses->count[kind])
+			json_number(json, mlk_loss_text((enum mlk_loss)kind), losses->count[kind]);
+	json_close(json, '}');
+	json_open(json, "modules_without_unwind_information", '[');
+	for (size_t i = 0; (path = leaks_missing(export->leaks, i)); i++)
+		json_text(json, NULL, path);
+	json_close(json, ']');
+	json_close(json, '}');
+}
+
+static void put_completeness(struct json *json, const struct leaks *leaks)
+{
+	uint64_t of = 0;
+
+	for (int status = 0; status < DWUNW_STATUS_NR; status++)
+		of += leaks_status_count(leaks, (enum dwunw_status)status);
+	json_open(json, "unwound", '{');
+	json_number(json, "allocations", of);
+	json_number(json, "complete", leaks_status_count(leaks, DWUNW_STATUS_ENDED));
+	json_open(json, "incomplete", '{');
+	for (int status = 0; status < DWUNW_STATUS_NR; status++) {
+		uint64_t count = leaks_status_count(leaks, (enum dwunw_status)status);
+
+		if (count && status != DWUNW_STATUS_ENDED)
+			json_number(json, dwunw_status_text((enum dwunw_status)status), count);
+	}
+	json_close(json, '}');
+	json_close(json, '}');
+}
+
+static void put_frames(struct json *json, const struct places *places)
+{
+	json_open(json, "frames", '[');
+	for (size_t i = 0; i < places_nr(places); i++) {
+		const struct place *place = places_get(places, (uint32_t)i);
+
+		json_open(json, NULL, '{');
+		json_text(json, "function", place->function);
+		json_text(json, "module", place->module);
+		json_text(json, "file", place->file);
+		json_number(json, "line", place->line);
+		json_bool(json, "inlined", place->inlined);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
+static void put_stack(struct json *json, const struct export *export, size_t i)
+{
+	const struct stack *stack = view_stack(export->view, i);
+	size_t nr;
+	const uint32_t *path = places_path(export->places, i, &nr);
+
+	json_open(json, NULL, '{');
+	put_amount(json, "outstanding", (struct live_amount){stack->blocks, stack->bytes});
+	put_amount(json, "allocated", stack->allocated);
+	put_amount(json, "freed", stack->freed);
+	put_amount(json, "peak", stack->peak);
+	json_number(json, "temporary", stack->temporary);
+	json_number(json, "first_ns", export_since_start(export, stack->first_ns));
+	json_number(json, "last_ns", export_since_start(export, stack->last_ns));
+	json_bool(json, "complete", stack->status == DWUNW_STATUS_ENDED);
+	json_open(json, "frames", '[');
+	for (size_t at = 0; at < nr; at++)
+		json_number(json, NULL, path[at]);
+	json_close(json, ']');
+	json_close(json, '}');
+}
+
+int print_json(FILE *out, const struct export *export)
+{
+	struct json json = {.out = out};
+	struct live_amount amount;
+	size_t left_out = view_left_out(export->view, &amount);
+
+	json_open(&json, NULL, '{');
+	json_text(&json, "schema", "mleak-report");
+	json_number(&json, "version", SCHEMA_VERSION);
+	json_text(&json, "mleak", MLEAK_VERSION);
+	put_trace(&json, export);
+	put_totals(&json, export);
+	put_sample(&json, export);
+	put_losses(&json, export);
+	put_completeness(&json, export->leaks);
+	put_frames(&json, export->places);
+	json_open(&json, "stacks", '[');
+	for (size_t i = 0; i < view_nr(export->view); i++)
+		put_stack(&json, export, i);
+	json_close(&json, ']');
+	json_open(&json, "left_out", '{');
+	json_number(&json, "stacks", left_out);
+	json_number(&json, "blocks", amount.blocks);
+	json_number(&json, "bytes", amount.bytes);
+	json_close(&json, '}');
+	put_amount(&json, "filtered", export_filtered(export));
+	json_close(&json, '}');
+	return 0;
+}

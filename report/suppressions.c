@@ -1,0 +1,176 @@
+/* suppressions.c - see suppressions.h */
+#include "report/suppressions.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/array.h"
+#include "report/text.h"
+
+struct pattern {
+	char *text;
+	uint64_t stacks;
+	struct live_amount matched;
+};
+
+struct suppressions {
+	struct pattern *all;
+	size_t nr, room;
+};
+
+int suppressions_new(struct suppressions **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+static int add(struct suppressions *suppressions, const char *text)
+{
+	struct pattern *all = array_grow(suppressions->all, &suppressions->room,
+					 suppressions->nr + 1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	suppressions->all = all;
+	all[suppressions->nr] = (struct pattern){.text = strdup(text)};
+	if (!all[suppressions->nr].text)
+		return -ENOMEM;
+	suppressions->nr++;
+	return 0;
+}
+
+/* Take in one line, which is changed. */
+static int add_line(struct suppressions *suppressions, char *line)
+{
+	static const char kind[] = "leak:";
+	size_t len;
+
+	line += strspn(line, " \t");
+	len = strlen(line);
+	while (len && strchr(" \t\r\n", line[len - 1]))
+		line[--len] = '\0';
+	if (!len || *line == '#')
+		return 0;
+	if (strncmp(line, kind, sizeof(kind) - 1) != 0 || !line[sizeof(kind) - 1])
+		return -EINVAL;
+	return add(suppressions, line + sizeof(kind) - 1);
+}
+
+int suppressions_load(struct suppressions *suppressions, const char *path, size_t *line)
+{
+	FILE *file = fopen(path, "re");
+	char *text = NULL;
+	size_t room = 0;
+	int err = 0;
+
+	*line = 0;
+	if (!file)
+		return -errno;
+	while (!err && getline(&text, &room, file) >= 0) {
+		++*line;
+		err = add_line(suppressions, text);
+	}
+	if (!err && ferror(file))
+		err = -EIO;
+	free(text);
+	fclose(file);
+	return err;
+}
+
+/* Where the @len bytes at @part are first in @name, or NULL. */
+static const char *find(const char *name, const char *part, size_t len)
+{
+	return len ? memmem(name, strlen(name), part, len) : name;
+}
+
+static bool matches(const char *pattern, const char *name)
+{
+	bool fixed = *pattern == '^';
+
+	if (!name || !*name)
+		return false;
+	pattern += fixed;
+	for (;;) {
+		size_t len = strcspn(pattern, "*$");
+		bool last = pattern[len] == '$' && !pattern[len + 1];
+
+		/* what must be at the end is looked for there */
+		if (last && !fixed) {
+			size_t left = strlen(name);
+
+			return left >= len && !memcmp(name + left - len, pattern, len);
+		}
+		if (fixed && strncmp(name, pattern, len) != 0)
+			return false;
+		if (!fixed && !(name = find(name, pattern, len)))
+			return false;
+		name += len;
+		if (last)
+			return !*name;
+		pattern += len;
+		if (!*pattern)
+			return true;
+		/* a star, or a $ that is not at the end and stands for nothing */
+		fixed = *pattern == '$';
+		pattern++;
+	}
+}
+
+bool suppressions_match(struct suppressions *suppressions, struct live_amount amount,
+			const char *function, const char *file, const char *module)
+{
+	for (size_t i = 0; i < suppressions->nr; i++) {
+		struct pattern *pattern = &suppressions->all[i];
+
+		if (!matches(pattern->text, function) && !matches(pattern->text, file) &&
+		    !matches(pattern->text, module))
+			continue;
+		pattern->stacks++;
+		pattern->matched.blocks += amount.blocks;
+		pattern->matched.bytes += amount.bytes;
+		return true;
+	}
+	return false;
+}
+
+struct live_amount suppressions_sum(const struct suppressions *suppressions)
+{
+	struct live_amount sum = {0};
+
+	for (size_t i = 0; i < suppressions->nr; i++) {
+		sum.blocks += suppressions->all[i].matched.blocks;
+		sum.bytes += suppressions->all[i].matched.bytes;
+	}
+	return sum;
+}
+
+void suppressions_print(const struct suppressions *suppressions, FILE *out)
+{
+	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
+	bool begun = false;
+
+	for (size_t i = 0; i < suppressions->nr; i++) {
+		const struct pattern *pattern = &suppressions->all[i];
+
+		if (!pattern->stacks)
+			continue;
+		if (!begun)
+			fputs("\nsuppressed:\n", out);
+		begun = true;
+		fprintf(out, "%12s%12s  ", text_number(bytes, pattern->matched.bytes),
+			text_number(blocks, pattern->matched.blocks));
+		text_print(out, pattern->text);
+		fputc('\n', out);
+	}
+}
+
+void suppressions_free(struct suppressions *suppressions)
+{
+	if (!suppressions)
+		return;
+	for (size_t i = 0; i < suppressions->nr; i++)
+		free(suppressions->all[i].text);
+	free(suppressions->all);
+	free(suppressions);
+}

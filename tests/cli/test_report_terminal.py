@@ -1,0 +1,84 @@
+"""`mleak report` on a terminal: colours and the pager; and neither elsewhere."""
+
+import os
+import pty
+import re
+import time
+
+from mleaktest import TESTS, Case
+
+TRACE = os.path.join(TESTS, "golden", "v1.1-cxx.mlk")
+SEQUENCE = "\x1b\\[[0-9;]*m"
+
+
+class ReportTerminalTest(Case):
+    def on_terminal(self, *args, status=0, **env):
+        """What a terminal gets to see of a report."""
+        settings = dict(os.environ, TERM="xterm", PAGER="cat")
+        for name in "NO_COLOR", "MLEAK_PAGER", "LESS":
+            settings.pop(name, None)
+        settings.update(env)
+        master, slave = pty.openpty()
+        self.addCleanup(os.close, master)
+        process = self.start_mleak("report", *args, TRACE, stdout=slave, env=settings)
+        os.close(slave)
+        seen, deadline = b"", time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                seen += os.read(master, 65536)
+            except OSError:  # the other end was closed
+                break
+        self.assertEqual(process.wait(timeout=10), status)
+        return seen.decode().replace("\r\n", "\n")
+
+    def test_colours_change_nothing_else(self):
+        for args in [], ["--flat"], ["--by", "function"], ["-n", "1"]:
+            with self.subTest(args=args):
+                plain = self.report(TRACE, *args)
+                self.assertNotIn("\x1b", plain)
+                colored = self.report(TRACE, "--color=always", *args)
+                self.assertEqual(re.sub(SEQUENCE, "", colored), plain)
+        self.assertIn("\x1b[", self.report(TRACE, "--color=always"))
+
+    def test_every_colour_ends_on_its_line(self):
+        for args in [], ["--flat"]:
+            for line in self.report(TRACE, "--color=always", *args).splitlines():
+                found = re.findall(SEQUENCE, line)
+                self.assertTrue(not found or found[-1] == "\x1b[0m", repr(line))
+
+    def test_colours_on_a_terminal_only_and_not_if_told_so(self):
+        self.assertIn("\x1b[", self.on_terminal())
+        self.assertNotIn("\x1b[", self.on_terminal(NO_COLOR="1"))
+        self.assertIn("\x1b[", self.on_terminal(NO_COLOR=""))
+        self.assertNotIn("\x1b[", self.on_terminal(TERM="dumb"))
+        self.assertNotIn("\x1b[", self.on_terminal("--color=never"))
+        self.assertIn("\x1b[", self.on_terminal("--color=always", NO_COLOR="1"))
+
+    def test_no_format_for_programs_has_colours(self):
+        for name in "folded", "json", "csv", "html", "speedscope", "heaptrack":
+            self.assertEqual(self.report(TRACE, "--color=always", "--format=" + name),
+                             self.report(TRACE, "--format=" + name))
+
+    def test_a_pager_on_a_terminal_gets_all(self):
+        seen = self.on_terminal("--color=never", MLEAK_PAGER="sed s/^/paged:/", PAGER="false")
+        self.assertEqual(seen, re.sub("(?m)^(?=.|\n)", "paged:", self.report(TRACE)))
+        self.assertIn("paged:", self.on_terminal(PAGER="sed s/^/paged:/"))
+
+    def test_no_pager_if_told_so_or_for_programs(self):
+        pager = {"PAGER": "sed s/^/paged:/"}
+        self.assertNotIn("paged:", self.on_terminal("--no-pager", **pager))
+        self.assertNotIn("paged:", self.on_terminal("--format=json", **pager))
+        self.assertNotIn("paged:", self.on_terminal(MLEAK_PAGER="", **pager))
+        result = self.mleak("report", TRACE, env=dict(os.environ, **pager))
+        self.assertNotIn("paged:", result.out)
+
+    def test_a_pager_that_ends_early_is_a_quiet_end(self):
+        seen = self.on_terminal("--by", "function", PAGER="head -n 1")
+        self.assertEqual(len(seen.splitlines()), 1)
+
+    def test_the_status_is_the_report_s(self):
+        self.on_terminal("--fail-on-leak", PAGER="sed s/^/paged:/", status=1)
+
+    def test_less_leaves_when_the_report_fits(self):
+        seen = self.on_terminal("-n", "1", "--color=never", MLEAK_PAGER="less")
+        self.assertIn("left out: 3 lighter stacks", seen)

@@ -1,0 +1,157 @@
+"""The formats of `mleak report` on what was recorded: the samples' own counts, and hostile names."""
+
+import json
+import os
+import subprocess
+
+import formatstest
+from formatstest import FORMATS, READERS, Sums
+from mleaktest import Case, ends_in, needs_bpf, parse_answers, parse_folded
+
+# Names of functions, in the order of the functions of HOSTILE_C, by what is bad in each.
+HOSTILE = [
+    b"new\nline\rfeed",
+    b"escape\x1b[31m\x07",
+    b"semi;colon 42",
+    b"</script><script>document.title='pwned'</script>",
+    b"<!--<script>",
+    b"bidi\xe2\x80\xaegnp.exe\xe2\x80\xa8",
+    b"invalid\xff\xfe\xc3(",
+    b'=1+1"quoted",\\back',
+]
+ROOM = 60
+HOSTILE_C = "#include <stdlib.h>\n#include <sys/prctl.h>\n" + "".join(
+    "__attribute__((noipa)) void f%s(void) { __asm__ volatile(\"\" :: \"r\"(malloc(%d)) : "
+    "\"memory\"); }\n" % (("%d" % i).rjust(ROOM - 1, "_"), 1000 + i)
+    for i in range(len(HOSTILE))) + "int main(void) { prctl(PR_SET_NAME, \"x;\\n\\033\\377<b>\"); " + \
+    "".join("f%s(); " % ("%d" % i).rjust(ROOM - 1, "_") for i in range(len(HOSTILE))) + \
+    "return 0; }\n"
+
+
+@needs_bpf
+class ExportsTest(Case):
+    def export(self, name, trace):
+        path = self.path("report." + name)
+        with open(path, "wb") as out:
+            result = self.mleak("report", "--format=" + name, trace, stdout=out)
+        self.assertEqual((result.status, result.err), (0, ""))
+        return path
+
+    def check_sample(self, name):
+        """Each format has the same totals; and the sample's leaks are what it said."""
+        trace, out = self.record(self.sample(name))
+        answers = parse_answers(out)
+        stacks = parse_folded(self.report(trace, "--folded"))
+        for answer in answers:
+            found = [s.bytes for s in stacks if ends_in(s.frames, answer.path)]
+            self.assertEqual(sum(found), answer.bytes, answer)
+        with open(self.export("json", trace), encoding="utf-8") as file:
+            report = json.load(file)
+        total = report["totals"]["outstanding"]
+        # by the reports' own functions: what the sample says of its blocks, too
+        for answer in answers:
+            names = [f["function"] for f in report["frames"]]
+            found = [s["outstanding"] for s in report["stacks"]
+                     if ends_in([names[f] for f in reversed(s["frames"])], answer.path)]
+            self.assertEqual((sum(s["bytes"] for s in found), sum(s["blocks"] for s in found)),
+                             (answer.bytes, answer.blocks))
+        for kind in FORMATS:
+            with self.subTest(sample=name, format=kind):
+                sums = READERS[kind](self.export(kind, trace))
+                self.assertEqual(sums.bytes, total["bytes"])
+                self.assertIn(sums.blocks, (None, total["blocks"]))
+
+    def test_totals_of_all_formats_are_equal_and_leaks_are_what_the_samples_count(self):
+        for name in "first", "single", "clean", "cxx", "threads", "realloc", "aligned":
+            self.check_sample(name)
+
+
+@needs_bpf
+class HostileNamesTest(Case):
+    def setUp(self):
+        super().setUp()
+        source = self.write("hostile.c", HOSTILE_C.encode())
+        program = self.path("hostile")
+        subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+        with open(program, "rb") as file:
+            image = file.read()
+        for i, name in enumerate(HOSTILE):
+            old = b"f" + (b"%d" % i).rjust(ROOM - 1, b"_") + b"\0"
+            assert image.count(old) == 1 and len(name) < ROOM
+            image = image.replace(old, name.ljust(ROOM + 1, b"\0"))
+        os.rename(self.write("crafted", image, mode=0o755), program)
+        self.trace, _ = self.record(program)
+
+    def export(self, name):
+        path = self.path("report." + name)
+        with open(path, "wb") as out:
+            result = self.mleak("report", "--format=" + name, self.trace, stdout=out)
+        self.assertEqual((result.status, result.err), (0, ""))
+        with open(path, "rb") as file:
+            return path, file.read()
+
+    def check_text(self, data):
+        """Valid UTF-8 without control characters (but ends of lines) and without bidi marks."""
+        self.assertNotRegex(data.decode().replace("\r\n", "\n"), formatstest.BIDI)
+        self.assertNotIn("\r", data.decode().replace("\r\n", "\n"))
+
+    def test_text_formats_are_harmless_and_keep_their_totals(self):
+        total = sum(1000 + i for i in range(len(HOSTILE)))
+        for name in FORMATS:
+            if name in ("pprof", "html"):
+                continue
+            with self.subTest(format=name):
+                path, data = self.export(name)
+                self.check_text(data)
+                self.assertEqual(READERS[name](path), READERS[name](path)._replace(bytes=total))
+
+    def test_names_are_there_as_text(self):
+        _, data = self.export("json")
+        names = [frame["function"] for frame in json.loads(data)["frames"]]
+        for expected in ("new\\x0Aline\\x0Dfeed", "escape\\x1B[31m\\x07", "semi;colon 42",
+                         "</script><script>document.title='pwned'</script>", "<!--<script>",
+                         "bidi\\u{202E}gnp.exe\\u{2028}", "invalid\\xFF\\xFE\\xC3(",
+                         '=1+1"quoted",\\back'):
+            self.assertIn(expected, names)
+        self.assertNotIn(b"</", data)
+        self.assertNotIn(b"<!", data)
+
+    def test_tables_and_other_commands_are_harmless_too(self):
+        commands = [["report", "--by", key] for key in ("thread", "module", "function", "file")]
+        commands += [["report", "--growth"], ["report", "--color=always", "--format=csv"],
+                     ["report", "--by", "function", "--format=csv"], ["info"], ["script"],
+                     ["diff", self.trace], ["diff", "--folded", self.trace]]
+        for command in commands:
+            with self.subTest(command=command):
+                process = self.start_mleak(*command, self.trace)
+                out, err = process.communicate(timeout=60)
+                self.assertEqual((process.returncode, err), (0, b""))
+                self.assertNotEqual(out, b"")
+                self.check_text(out)
+
+    def test_pprof(self):
+        path, _ = self.export("pprof")
+        self.check_text(formatstest.run(formatstest.pprof(), "-raw", path).encode())
+        self.assertEqual(READERS["pprof"](path).blocks, len(HOSTILE))
+
+    def test_csv_has_no_formulas(self):
+        path, _ = self.export("csv")
+        rows = formatstest.rows_of_csv(path)
+        self.assertEqual(len(rows), len(HOSTILE))
+        self.assertIn("'=1+1\"quoted\",\\back", [row["function"] for row in rows])
+
+    def test_folded_has_the_frames_that_it_should(self):
+        _, data = self.export("folded")
+        self.assertEqual({len(s.frames) for s in parse_folded(data.decode())}, {5})
+
+    def test_html_does_not_run_names(self):
+        path, data = self.export("html")
+        self.check_text(data)
+        # its own two
+        self.assertEqual(data.lower().count(b"</script"), 2)
+        page = formatstest.page_in_chromium(path)
+        self.assertNotIn("<title>pwned", page)
+        total = sum(1000 + i for i in range(len(HOSTILE)))
+        self.assertEqual(formatstest.table_of(page)["shown"], Sums(total, len(HOSTILE)))
+        self.assertIn("</script><script>document.title='pwned'</script> [hostile]",
+                      formatstest.html.unescape(page))

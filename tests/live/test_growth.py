@@ -1,0 +1,118 @@
+"""`mleak report --growth` and `--timeline`, on a program with a leak, a cache and what it makes once."""
+
+import csv
+import io
+import json
+import subprocess
+
+from mleaktest import Case, needs_bpf
+
+# Twelve rounds of 60 ms.  The leak grows in each, the cache is at most 8 blocks, each of which lives
+# for 4 rounds, and the last function begins in the last round.
+SOURCE = r"""
+#include <stdlib.h>
+#include <unistd.h>
+#define F __attribute__((noipa))
+F void *get(size_t size) { void *p = malloc(size); __asm__ volatile("" :: "r"(p) : "memory"); return p; }
+F void made_once(void) { for (volatile int i = 0; i < 3; i++) get(10007); }
+F void leak_on(void) { for (volatile int i = 0; i < 5; i++) get(101); }
+F void late_one(void) { get(2003); }
+static void *cached[8];
+F void cache_it(int round)
+{
+	for (volatile int i = 0; i < 2; i++) {
+		int at = (2 * round + i) % 8;
+		free(cached[at]);
+		cached[at] = get(509);
+	}
+}
+int main(void)
+{
+	made_once();
+	for (int round = 0; round < 12; round++) {
+		leak_on();
+		cache_it(round);
+		if (round == 11)
+			late_one();
+		usleep(60000);
+	}
+	return 0;
+}
+"""
+LEAK, CACHE, ONCE, LATE = 12 * 5 * 101, 8 * 509, 3 * 10007, 2003
+
+
+@needs_bpf
+class GrowthTest(Case):
+    def setUp(self):
+        super().setUp()
+        source = self.write("grow.c", SOURCE.encode())
+        subprocess.run(["gcc", "-O1", "-g", "-o", self.path("grow"), source], check=True)
+        self.trace, _ = self.record(self.path("grow"))
+
+    def rows(self, *args):
+        text = self.report(self.trace, "--format=csv", *args)
+        return list(csv.DictReader(io.StringIO(text, newline="")))
+
+    def of(self, rows, name):
+        found = [row for row in rows if name in row["stack"].split(";")]
+        self.assertEqual(len(found), 1)
+        return found[0]
+
+    def test_shapes_and_figures(self):
+        rows = self.rows("--growth")
+        self.assertEqual([row["shape"] for row in rows], ["growing", "late", "steady", "once"])
+        leak, cache = self.of(rows, "leak_on"), self.of(rows, "cache_it")
+        self.assertEqual((leak["shape"], leak["outstanding_bytes"]), ("growing", str(LEAK)))
+        self.assertEqual((self.of(rows, "late_one")["shape"], self.of(rows, "made_once")["shape"]),
+                         ("late", "once"))
+        self.assertEqual((cache["shape"], cache["outstanding_bytes"]), ("steady", str(CACHE)))
+        # 16 of 24 blocks
+        self.assertEqual(cache["share_freed"], "0.6667")
+        self.assertEqual((leak["share_freed"], leak["median_lifetime_ns"]), ("0.0000", ""))
+
+    def test_growth_and_lifetime_are_those_of_the_program(self):
+        rows = self.rows("--growth")
+        leak, cache = self.of(rows, "leak_on"), self.of(rows, "cache_it")
+        # 505 bytes a round, whose length the machine decides
+        round_ns = self.round_ns()
+        self.assertAlmostEqual(float(leak["bytes_per_minute"]), 505 * 60e9 / round_ns,
+                               delta=0.35 * 505 * 60e9 / round_ns)
+        lifetime = int(cache["median_lifetime_ns"])
+        self.assertTrue(lifetime / 2 <= 4 * round_ns * 1.1 and 4 * round_ns * 0.9 <= lifetime,
+                        (lifetime, round_ns))
+
+    def round_ns(self):
+        report = json.loads(self.report(self.trace, "--format=json", "--function", "^leak_on$"))
+        stack = report["stacks"][0]
+        return (stack["last_ns"] - stack["first_ns"]) / 11
+
+    def test_the_text_says_what_its_words_mean_and_that_they_prove_nothing(self):
+        text = self.report(self.trace, "--growth")
+        for word in "growing", "late", "steady", "once":
+            self.assertRegex(text, r"(?m)^%s +[\d,]+ " % word)
+            self.assertRegex(text, r"(?m)^%s: " % word)
+        self.assertIn("evidence, not proof", text)
+
+    def test_timeline(self):
+        rows = self.rows("--timeline")
+        values = [int(row["outstanding_bytes"]) for row in rows]
+        self.assertEqual(values[-1], LEAK + CACHE + ONCE + LATE)
+        self.assertEqual(values, sorted(values))
+        self.assertTrue(16 < len(values) <= 32)
+        leak = [int(row["outstanding_bytes"])
+                for row in self.rows("--timeline", "--function", "^leak_on$")]
+        self.assertEqual(leak[-1], LEAK)
+        self.assertEqual({value % 505 for value in leak}, {0})
+        self.assertGreater(len(set(leak)), 8)
+
+    def test_what_was_freed_is_in_the_timeline_when_it_was_there(self):
+        """At the end nothing of it is; the first block of the cache is freed in the fifth round."""
+        rows = self.rows("--timeline", "--at", "%.6f" % 10, "--function", "^cache_it$")
+        self.assertIn(2 * 509, [int(row["outstanding_bytes"]) for row in rows])
+
+    def test_timeline_as_text(self):
+        text = self.report(self.trace, "--timeline")
+        bars = [len(line.split()[-1]) for line in text.splitlines() if line.endswith("#")]
+        self.assertEqual(max(bars), 50)
+        self.assertEqual(bars, sorted(bars))
