@@ -42,7 +42,7 @@ static const struct option_help {
 	{'Z', "max-block", "BYTES", "leave out larger blocks"},
 	{'s', "sample", "N|BYTES",
 	 "record one of N allocations, or with a unit, as in 512K, one in so many bytes"},
-	{FILTER_TID, "tid", "TID", "record only thread TID (can be repeated) of the process"},
+	{FILTER_TID, "tid", "TID", "record only thread TID of a process of -p; may be given several times"},
 	{FILTER_TRIGGER, "trigger", "BYTES",
 	 "record a thread from when it has so many bytes outstanding; SIGUSR1: all of them"},
 	{OPT_STACK_SIZE, "stack-size", "BYTES",
