@@ -34,7 +34,8 @@ class LoadCase(mleaktest.Case):
     def attach(self, target, *options):
         """Start mleak on @target, and wait until its probes stand: then the trace gets its name."""
         trace = self.path("x.mlk")
-        self.assertFalse(os.path.exists(trace))
+        if os.path.exists(trace):
+            os.remove(trace)  # of a recording before
         mleak = self.start_mleak("record", "-o", trace, *options, "-p", str(target.pid))
         end = time.monotonic() + 20
         while not os.path.exists(trace):
