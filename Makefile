@@ -30,14 +30,14 @@ LDLIBS      = -lbpf -ldw -lelf -lzstd -llzma -lz -lprotobuf-c -liberty -lm -lpth
 MODULES     = format unwind record report
 SRC         = mleak.c $(foreach m,$(MODULES),$(wildcard $(m)/*.c))
 OBJ         = $(SRC:%.c=$(O)/%.o) $(O)/report/profile.pb-c.o
-HEADERS     = mleak.h bpf/event.h $(foreach m,$(MODULES),$(wildcard $(m)/*.h))
+HEADERS     = mleak.h bpf/event.h $(foreach m,$(MODULES),$(wildcard $(m)/*.h)) $(wildcard record/preload/*.h)
 FUZZ        = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
 	      $(FUZZ:%=$(O)/tests/unit/test_fuzz_%)
-FORMATTED   = $(SRC) $(HEADERS) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/*.h tests/oracle/*.[ch] \
+FORMATTED   = $(SRC) $(HEADERS) $(wildcard record/preload/*.c bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/*.h tests/oracle/*.[ch] \
 	      tests/exact/*.[ch] tests/bench/*.[ch] tests/tools/*.c tests/load/*.c samples/*.[ch] samples/*.cc)
 
-BENCH       = $(addprefix $(O)/tests/bench/,pair slices format_speed unwind cfi symbols cost_target cost_probes cost.bpf.o) $(O)/tests/bench/cxx
+BENCH       = $(addprefix $(O)/tests/bench/,preload_target cpu_time.so pair slices format_speed unwind cfi symbols cost_target cost_probes cost.bpf.o) $(O)/tests/bench/cxx
 ORACLE      = $(patsubst tests/oracle/%.c,$(O)/tests/oracle/%,$(wildcard tests/oracle/cfi*.c))
 
 
@@ -67,7 +67,7 @@ FORMATTED  += $(wildcard samples/bpf_memleak/*.[ch])
 DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev libdw-dev libzstd-dev \
 	    zlib1g-dev liblzma-dev libiberty-dev libprotobuf-c-dev protobuf-c-compiler scdoc
 DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg \
-	    xz-utils dwz less elfutils libdebuginfod1 llvm gdb pkg-config groff-base zsh \
+	    xz-utils curl ed bc dwz less elfutils libdebuginfod1 llvm gdb pkg-config groff-base zsh \
 	    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools \
 	    heaptrack chromium golang-go golang-github-google-pprof-dev
 DEB_PACK  = dpkg-dev binutils xz-utils
@@ -77,7 +77,7 @@ DEB       = $(DEB_BUILD) $(DEB_PACK) $(DEB_TEST)
 
 
 ## all: build mleak (the program is build/mleak)
-all: $(O)/mleak
+all: $(O)/mleak $(O)/libmleak-preload.so
 
 ## demo: install what is missing, build, record a leaking sample, show its leak tree and folded stacks
 demo: deps
@@ -147,10 +147,19 @@ acceptance-cfi: deps
 	$(Q)$(MAKE) --no-print-directory $(ORACLE)
 	$(Q)python3 tests/oracle/cfi_all.py $(O)/tests/oracle /usr/bin /usr/lib
 
-$(O)/tests/bench/pair $(O)/tests/bench/cost_target $(O)/tests/load/load: $(O)/%: %.c
+$(O)/tests/bench/pair $(O)/tests/bench/cost_target $(O)/tests/bench/preload_target $(O)/tests/load/load: $(O)/%: %.c
 	$(call say,SAMPLE,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAMPLE_FLAGS) -o $@ $<
+
+$(O)/tests/bench/cpu_time.so: tests/bench/cpu_time.c
+	$(call say,SAMPLE,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SAMPLE_FLAGS) -D_GNU_SOURCE -shared -fPIC -o $@ $<
+
+## bench-preload: measure what recording by the preloaded library costs a program, against heaptrack
+bench-preload: all $(O)/tests/bench/preload_target $(O)/tests/bench/cpu_time.so
+	$(Q)python3 tests/bench/preload.py $(O)/mleak $(O)/tests/bench
 
 $(O)/tests/bench/symbols: $(O)/tests/bench/symbols.o $(filter $(O)/unwind/%,$(OBJ))
 	$(call say,LINK,$@)
@@ -279,6 +288,18 @@ $(O)/report/profile.pb-c.o: $(O)/report/profile.pb-c.c
 $(O)/report/print_pprof.o: $(O)/report/profile.pb-c.c
 $(O)/report/print_html.o: report/flame.html
 
+# What runs inside the programs that are recorded: never sanitized, always optimised, with no symbol
+# of its own that others could see.
+PRELOAD_SRC = $(wildcard record/preload/*.[cS])
+
+$(O)/libmleak-preload.so: $(PRELOAD_SRC) $(wildcard record/preload/*.h) bpf/event.h unwind/dwunw_event.h \
+		record/preload/exports.map
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(WERROR),-Werror) -I. -fPIC \
+		-fvisibility=hidden -fno-builtin-malloc -fcf-protection -shared -Wl,-z,defs -Wl,-z,now \
+		-Wl,--version-script=record/preload/exports.map -o $@ $(PRELOAD_SRC)
+
 # The hot loop keeps its registers apart: packed into vectors they wait for each other.
 $(O)/unwind/fast.o: ALL_CFLAGS += -fno-tree-slp-vectorize
 
@@ -359,6 +380,7 @@ check-layers:
 	$(Q)$(call includes_only,unwind,(unwind/)?[^/"]*)
 	$(Q)$(call includes_only,bpf,bpf/[^"]*|unwind/dwunw_event\.h)
 	$(Q)$(call includes_only,record,record/[^"]*|bpf/event\.h|unwind/dwunw[^"]*|format/(trace|writer)\.h|mleak\.h|mleak\.bpf\.skel\.h)
+	$(Q)$(call includes_only,record/preload,record/preload/[^"]*|bpf/event\.h)
 	$(Q)$(call includes_only,report,report/[^"]*|unwind/dwunw\.h|format/(trace|reader)\.h|mleak\.h)
 
 ## check-headers: fail on a header that needs another one before it, or on a public one that C++ refuses
@@ -428,6 +450,7 @@ install: all man libdwunw
 		$(MANDIR)/man1 $(BASHDIR) $(ZSHDIR))
 	$(Q)install -m 755 $(O)/mleak $(DESTDIR)$(BINDIR)
 	$(Q)install -m 644 $(O)/libdwunw.a $(O)/libdwunw.so.0 $(DESTDIR)$(LIBDIR)
+	$(Q)install -D -m 644 -t $(DESTDIR)$(LIBDIR)/mleak $(O)/libmleak-preload.so
 	$(Q)ln -sf libdwunw.so.0 $(DESTDIR)$(LIBDIR)/libdwunw.so
 	$(Q)install -m 644 $(O)/dwunw.pc $(DESTDIR)$(LIBDIR)/pkgconfig
 	$(Q)install -m 644 $(INSTALLED_HEADERS) $(DESTDIR)$(INCLUDEDIR)
@@ -439,12 +462,13 @@ install: all man libdwunw
 ## uninstall: remove what install put there (the same PREFIX= and DESTDIR=)
 uninstall:
 	$(Q)rm -f $(DESTDIR)$(BINDIR)/mleak $(addprefix $(DESTDIR)$(LIBDIR)/,libdwunw.a libdwunw.so \
-		libdwunw.so.0 pkgconfig/dwunw.pc) \
+		libdwunw.so.0 mleak/libmleak-preload.so pkgconfig/dwunw.pc) \
 		$(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(notdir $(INSTALLED_HEADERS))) \
 		$(addprefix $(DESTDIR)$(DOCDIR)/,$(notdir $(INSTALLED_DOCS))) \
 		$(addprefix $(DESTDIR)$(MANDIR)/man1/,$(notdir $(MAN))) \
 		$(DESTDIR)$(BASHDIR)/mleak $(DESTDIR)$(ZSHDIR)/_mleak
-	$(Q)if [ -d $(DESTDIR)$(DOCDIR) ]; then rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DOCDIR); fi
+	$(Q)for dir in $(DESTDIR)$(DOCDIR) $(DESTDIR)$(LIBDIR)/mleak; do \
+		if [ -d $$dir ]; then rmdir --ignore-fail-on-non-empty $$dir; fi; done
 
 # Debian packages
 VERSION     = $(shell sed -n 's/^\#define MLEAK_VERSION "\(.*\)"/\1/p' mleak.h)
@@ -479,7 +503,7 @@ help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | \
 		awk -F': ' '{ printf "  %-14s %s\n", $$1, substr($$0, length($$1) + 3) }'
 
-.PHONY: all demo test acceptance bench bench-unwind bench-cfi acceptance-cfi acceptance-load fuzz check-unit samples build-tests deps check-layers check-headers format \
+.PHONY: all demo test acceptance bench bench-preload bench-unwind bench-cfi acceptance-cfi acceptance-load fuzz check-unit samples build-tests deps check-layers check-headers format \
 	format-check clean help
 .SECONDARY:
 

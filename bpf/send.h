@@ -122,6 +122,9 @@ static __noinline __u64 take_less(struct thread_state *st, __u64 sp)
 			flags = DWUNW_EVENT_STACK_UNBOUNDED;
 		}
 	}
+	/* It may have been emptied since; and the thread sends nothing by which it would look. */
+	if (!st->stack_most)
+		look_at_ring(st);
 	most = sp + st->stack_most - from;
 	if (len <= most)
 		return TAKE(len, flags);

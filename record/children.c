@@ -145,6 +145,12 @@ void children_held(struct session *s, pid_t pid)
 	/* The notice of its birth was given before it could be held. */
 	session_read_sideband(s);
 	p = session_newest(s, pid);
+	/* If it was lost: the ring tells of it, too. */
+	if (!p || p->exited) {
+		while (!session_drain(s))
+			;
+		p = session_newest(s, pid);
+	}
 	if (p && !p->probed)
 		probe(s, p);
 }

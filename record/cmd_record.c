@@ -13,11 +13,15 @@
 #include "record/loop.h"
 #include "record/options.h"
 #include "record/output.h"
+#include "record/preload_backend.h"
 #include "record/privileges.h"
 #include "record/progress.h"
 #include "record/session.h"
 #include "record/signals.h"
 #include "record/tracer.h"
+
+/* Where processes wait for a processor, who empties the ring goes before who fills it. */
+#define NICENESS (-10)
 
 /* Die as the command did, so that a shell's loop sees it; else give its exit status. */
 static int pass_on(int status)
@@ -80,7 +84,9 @@ static void trace_all(struct session *s)
 /* All is ready: the command may run. */
 static void release(struct session *s, struct command *c)
 {
-	if (!c->pid)
+	if (s->preload)
+		preload_go(s->preload);
+	else if (!c->pid)
 		trace_all(s);
 	else if (s->tracer)
 		tracer_release(s->tracer);
@@ -99,6 +105,16 @@ static void set_free(struct session *s, struct command *c)
 	s->tracer = NULL;
 }
 
+/* What --ring-size means for the backend. */
+static uint32_t ring_size(const struct record_opts *o, bool preload)
+{
+	if (!preload)
+		return o->ring_size ? o->ring_size : PROBES_RING_SIZE;
+	if (!o->ring_size)
+		return PRELOAD_USUAL_RING;
+	return o->ring_size < PRELOAD_MOST_RING ? o->ring_size : PRELOAD_MOST_RING;
+}
+
 /* Record the processes of @s, which are open, and of which @c is held if we started it.  Returns 0,
  * or EXIT_RECORD_FAILED after one sentence was logged. */
 static int record(struct session *s, const struct record_opts *o, struct command *c)
@@ -107,13 +123,14 @@ static int record(struct session *s, const struct record_opts *o, struct command
 				    .filters = o->filters,
 				    .link = o->link,
 				    .stack_limit = o->stack_limit,
-				    .ring_size = o->ring_size,
+				    .ring_size = ring_size(o, s->preload),
 				    .stack_mode = o->stack_mode,
 				    .embed = o->embed,
 				    .zstd_level = o->zstd_level,
 				    .follow = o->follow};
-	struct loop_opts limits = {
-		.duration_ns = o->duration_ns, .max_size = o->max_size, .ring_size = o->ring_size};
+	struct loop_opts limits = {.duration_ns = o->duration_ns,
+				   .max_size = o->max_size,
+				   .ring_size = opts.ring_size};
 	struct privileges_later later = {.started = s->command != 0};
 	struct output out;
 	enum mlk_end reason;
@@ -122,7 +139,7 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		limits.duration_ns += o->filters.delay_ns;
 	if (o->dry_run)
 		return dry_run(s, &o->allocators);
-	if (privileges_check(s->pid, o->link == PROBE_LINK_PERF))
+	if (!s->preload && privileges_check(s->pid, o->link == PROBE_LINK_PERF))
 		return EXIT_RECORD_FAILED;
 	if (output_create(&out, o->output))
 		return EXIT_RECORD_FAILED;
@@ -135,7 +152,10 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		return EXIT_RECORD_FAILED;
 	}
 	release(s, c);
-	later.perf = !probes_are_multi(s->probes);
+	/* of this thread; not allowed to all, nor to us once privileges are given up */
+	setpriority(PRIO_PROCESS, 0, NICENESS);
+	later.preload = s->preload != NULL;
+	later.perf = s->probes && !probes_are_multi(s->probes);
 	privileges_reduce(&later, s->journal.writer);
 	reason = loop_run(s, &limits);
 	set_free(s, c);
@@ -169,18 +189,47 @@ static int record_processes(const struct record_opts *o)
 	return status;
 }
 
+/* Is the command to be recorded by the preloaded library? */
+static bool wants_preload(const struct record_opts *o)
+{
+	if (o->dry_run || o->backend == BACKEND_BPF)
+		return false;
+	return o->backend == BACKEND_PRELOAD || !(o->follow || filters_any(&o->filters) ||
+						  privileges_allow_bpf(o->link == PROBE_LINK_PERF));
+}
+
+/* Start the command, as its backend wants it.  Returns as launch_start(). */
+static int launch(struct session *s, const struct record_opts *o, pid_t *pid, int *ended)
+{
+	const struct preload_opts opts = {.stack_limit = o->stack_limit,
+					  .ring_size = ring_size(o, true),
+					  .block_ns = o->block_ns};
+
+	struct launch l;
+	int status;
+
+	if (!wants_preload(o) && o->follow)
+		return tracer_start(&s->tracer, o->argv, pid, ended);
+	if (!wants_preload(o)) {
+		status = launch_fork(&l, o->argv);
+		return status ? status : launch_start(&l, o->argv, pid, ended);
+	}
+	if (preload_new(&s->preload, &opts))
+		return EXIT_RECORD_FAILED;
+	return preload_launch(s->preload, o->argv, pid, ended);
+}
+
 static int record_command(const struct record_opts *o)
 {
 	struct session s = {0};
 	struct command c = {0};
-	int ended, status = o->follow ? tracer_start(&s.tracer, o->argv, &c.pid, &ended)
-				      : launch_start(o->argv, &c.pid, &ended);
+	int ended, status = launch(&s, o, &c.pid, &ended);
 	bool held;
 
-	if (status == LAUNCH_ENDED)
-		return pass_on(ended);
-	if (status)
-		return status;
+	if (status) {
+		session_release(&s);
+		return status == LAUNCH_ENDED ? pass_on(ended) : status;
+	}
 	signals_block();
 	status = EXIT_RECORD_FAILED;
 	if (!session_add_pid(&s, c.pid)) {

@@ -97,35 +97,44 @@ static int trace_exec(const char *name, pid_t pid, int report, int go)
 	return wait_for_exec(name, pid, report);
 }
 
-/* Start the child and wait until it has become the command.  0 or an exit status. */
-static int start(char **argv, pid_t *pid)
+static void close_pipe(int fds[2])
 {
-	int report[2] = {-1, -1}, go[2] = {-1, -1}, result;
+	for (int i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+int launch_fork(struct launch *l, char **argv)
+{
+	int report[2] = {-1, -1}, go[2] = {-1, -1};
 	void (*on_child)(int) =
 		signal(SIGCHLD, SIG_DFL); /* if ignored, nothing could be waited for */
 
-	*pid = -1;
+	l->pid = -1;
 	if (!pipe2(report, O_CLOEXEC) && !pipe2(go, O_CLOEXEC))
-		*pid = fork();
-	if (*pid == 0) {
+		l->pid = fork();
+	if (l->pid == 0) {
 		close(go[1]); /* or its end would not be seen */
 		child(argv, report[1], go[0], on_child);
 	}
-	if (*pid < 0) {
+	if (l->pid < 0) {
 		log_error("cannot start '%s': %s", argv[0], strerror(errno));
-		result = EXIT_RECORD_FAILED;
-	} else {
-		close(report[1]);
-		report[1] = -1;
-		result = trace_exec(argv[0], *pid, report[0], go[1]);
+		close_pipe(report);
+		close_pipe(go);
+		return EXIT_RECORD_FAILED;
 	}
-	for (int i = 0; i < 2; i++) {
-		if (report[i] >= 0)
-			close(report[i]);
-		if (go[i] >= 0)
-			close(go[i]);
-	}
-	return result;
+	close(report[1]);
+	close(go[0]);
+	l->report = report[0];
+	l->go = go[1];
+	return 0;
+}
+
+void launch_give_up(const struct launch *l)
+{
+	close(l->report);
+	close(l->go);
+	launch_abort(l->pid);
 }
 
 /* An instruction replaced by int3 in the stopped child. */
@@ -269,12 +278,15 @@ static bool is_supported(pid_t pid)
 	return elf != NULL;
 }
 
-int launch_start(char **argv, pid_t *pid, int *ended)
+int launch_start(const struct launch *l, char **argv, pid_t *pid, int *ended)
 {
-	int status = start(argv, pid);
-	struct target t = {.pid = *pid, .task = *pid};
+	int status = trace_exec(argv[0], l->pid, l->report, l->go);
+	struct target t = {.pid = l->pid, .task = l->pid};
 	enum step step;
 
+	close(l->report);
+	close(l->go);
+	*pid = l->pid;
 	if (status)
 		return status;
 	if (!is_supported(*pid)) {

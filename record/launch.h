@@ -7,16 +7,29 @@
 /* The command ended before that, of its own accord: it was not for us to say why. */
 #define LAUNCH_ENDED (-1)
 
+/* A child that waits to become the command. */
+struct launch {
+	pid_t pid;
+	int report, go; /* pipes from and to it */
+};
+
+/* Start the child.  The calling thread, whose end is its parent's end to PR_SET_PDEATHSIG, should
+ * live as long as this process.  Returns 0, or EXIT_RECORD_FAILED after one sentence was logged. */
+int launch_fork(struct launch *l, char **argv);
+
+/* In place of launch_start(): no child is left. */
+void launch_give_up(const struct launch *l);
+
 /*
- * Start @argv (searched in PATH) as a child and let it run until the dynamic loader has
+ * Let the child become @argv (searched in PATH), and let it run until the dynamic loader has
  * mapped and relocated everything; there it is stopped, before its first allocation.  It stays
- * traced, and is killed should this process end before launch_release().
+ * traced by the calling thread, and is killed should that end before launch_release().
  *
  * On success *pid is the child.  On failure one sentence was logged, no child is left, and the
  * result is the exit status to give: 126, 127 or 125; or it is LAUNCH_ENDED, without a sentence,
  * and *ended the wait status.  Returns 0 on success.
  */
-int launch_start(char **argv, pid_t *pid, int *ended);
+int launch_start(const struct launch *l, char **argv, pid_t *pid, int *ended);
 
 /* Let the child run free.  Returns 0 or -errno. */
 int launch_release(pid_t pid);

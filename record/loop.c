@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -22,9 +21,6 @@
 			   */
 #define EXEC_NS	 1000000u /* the same when a new program waits for its probes */
 #define FLUSH_NS 250000000u /* how much of a recording a kill -9 may cost */
-
-/* Where processes wait for a processor, who empties the ring goes before who fills it. */
-#define NICENESS (-10)
 
 #define BUSY_EVENTS 256		/* so many in BUSY_NS are many */
 #define BUSY_RING   (16u << 20) /* a smaller ring might be full before we look again */
@@ -65,7 +61,9 @@ static void open_loop(struct loop *l)
 		s->journal.err = -errno;
 		return;
 	}
-	watch(l, probes_fd(s->probes), SOURCE_RING);
+	watch(l, s->preload ? preload_fd(s->preload) : probes_fd(s->probes), SOURCE_RING);
+	if (s->preload) /* no probe tells of its end */
+		watch(l, s->all[0]->target.pidfd, SOURCE_RING);
 	if (s->tracer)
 		watch(l, tracer_fd(s->tracer), SOURCE_TRACER);
 	watch(l, l->signals, SOURCE_SIGNAL);
@@ -116,7 +114,7 @@ static void take_held(struct loop *l)
 /* Do events come so fast that we look for them, rather than wait to be woken? */
 static bool is_busy(const struct loop *l)
 {
-	return l->session->batch >= BUSY_EVENTS && l->ring_size >= BUSY_RING;
+	return l->session->probes && l->session->batch >= BUSY_EVENTS && l->ring_size >= BUSY_RING;
 }
 
 /* Milliseconds until something is due. */
@@ -136,9 +134,11 @@ static void wait_and_take(struct loop *l, bool drained)
 	struct epoll_event events[16];
 	int n;
 
-	probes_wait(l->session->probes, drained && !is_busy(l));
+	if (l->session->probes)
+		probes_wait(l->session->probes, drained && !is_busy(l));
 	n = epoll_wait(l->epoll, events, 16, drained ? patience(l, journal_now_ns()) : 0);
-	probes_wait(l->session->probes, false);
+	if (l->session->probes)
+		probes_wait(l->session->probes, false);
 	if (n < 0 && errno != EINTR && !l->session->journal.err)
 		l->session->journal.err = -errno;
 	for (int i = 0; i < n; i++) {
@@ -184,7 +184,6 @@ enum mlk_end loop_run(struct session *s, const struct loop_opts *opts)
 	l.max_size = opts->max_size;
 	l.ring_size = opts->ring_size;
 	l.next_flush_ns = l.start_ns + FLUSH_NS;
-	setpriority(PRIO_PROCESS, 0, NICENESS); /* of this thread; not allowed to all */
 	progress_begin(&l.progress, l.start_ns);
 	open_loop(&l);
 	while (!l.reason && !s->journal.err) {

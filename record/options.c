@@ -11,7 +11,10 @@
 
 #include "format/trace.h"
 #include "mleak.h"
+#include "record/preload_backend.h"
 #include "record/units.h"
+
+#define BLOCK_NS 1000000000u /* how long a full ring holds a thread up, if not told */
 
 enum {
 	OPT_STACK_SIZE = 256,
@@ -25,7 +28,9 @@ enum {
 	OPT_NO_OPERATORS,
 	OPT_DRY_RUN,
 	OPT_COMPRESS,
-	OPT_FOLLOW
+	OPT_FOLLOW,
+	OPT_BACKEND,
+	OPT_ON_FULL
 };
 
 static const struct option_help {
@@ -49,7 +54,8 @@ static const struct option_help {
 	{OPT_STACK_SIZE, "stack-size", "BYTES",
 	 "take at most so much of a stack, 128 to 64K [64K]"},
 	{OPT_RING_SIZE, "ring-size", "BYTES",
-	 "let so much wait between kernel and mleak, 64K to 1G, a power of two [64M]"},
+	 "let so much wait for mleak, 64K to 1G, a power of two [64M]; preload: of each thread, "
+	 "to 64M [512K]"},
 	{OPT_RAW_STACK, "raw-stack", NULL,
 	 "keep stacks as they are, not only what unwinding may need"},
 	{OPT_REDACT, "redact", NULL,
@@ -65,6 +71,10 @@ static const struct option_help {
 	{OPT_FOLLOW, "follow", NULL, "record child processes too, and theirs, from their start on"},
 	{OPT_NO_OPERATORS, "no-operators", NULL,
 	 "do not probe an allocator's own operator new: if it throws, a probed one aborts"},
+	{OPT_BACKEND, "backend", "KIND",
+	 "bpf, preload (no privileges, commands only), or auto: bpf where it is allowed [auto]"},
+	{OPT_ON_FULL, "on-full", "WHAT",
+	 "preload, when a thread's ring is full: drop, block=TIME, or block: 1s at most [block]"},
 	{OPT_DRY_RUN, "dry-run", NULL, "show what would be probed, and where; record nothing"},
 	{'h', "help", NULL, "show this help"},
 };
@@ -78,6 +88,7 @@ static const struct {
 } choices[] = {
 	{OPT_EMBED, "none unwind symbols debug"},
 	{OPT_UPROBES, "auto multi perf"},
+	{OPT_BACKEND, "auto bpf preload"},
 };
 
 bool record_option(size_t i, struct option_info *option)
@@ -103,7 +114,8 @@ void record_options_help(void)
 	     "Watches the allocations of a running process, or of a command from its first one "
 	     "on,\n"
 	     "and writes them to a trace. ^C, the target's end or --duration ends the recording.\n"
-	     "Needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE.\n");
+	     "With eBPF it needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE; a command is\n"
+	     "recorded without them too, by a preloaded library.\n");
 	for (size_t i = 0; i < NR_OPTIONS; i++) {
 		char left[40];
 
@@ -219,6 +231,29 @@ static int parse_embed(const char *text, enum module_embed *embed)
 	return found < 0 ? found : 0;
 }
 
+static int parse_backend(const char *text, enum record_backend *backend)
+{
+	static const char *const names[] = {"auto", "bpf", "preload"};
+	int found = parse_name(text, names, 3, "backend");
+
+	*backend = found < 0 ? BACKEND_AUTO : (enum record_backend)found;
+	return found < 0 ? found : 0;
+}
+
+static int parse_on_full(const char *text, uint64_t *block_ns)
+{
+	*block_ns = 0;
+	if (!strcmp(text, "drop"))
+		return 0;
+	*block_ns = BLOCK_NS;
+	if (!strcmp(text, "block"))
+		return 0;
+	if (!strncmp(text, "block=", 6))
+		return parse_duration(text + 6, block_ns);
+	log_error("'%s' is nothing to do with a full ring: give drop, block or block=TIME", text);
+	return -EINVAL;
+}
+
 static int parse_prefix(const char *text, const char **prefix)
 {
 	*prefix = text;
@@ -271,6 +306,10 @@ static int parse_one(struct record_opts *o, int key)
 	case OPT_NO_OPERATORS:
 		o->allocators.no_operators = true;
 		return 0;
+	case OPT_BACKEND:
+		return parse_backend(optarg, &o->backend);
+	case OPT_ON_FULL:
+		return parse_on_full(optarg, &o->block_ns);
 	case OPT_DRY_RUN:
 		o->dry_run = true;
 		return 0;
@@ -295,10 +334,32 @@ static void explain(int key, char **argv)
 		log_error("'%s' is no option; 'mleak record --help' lists them", argv[optind - 1]);
 }
 
+/* What only probes can do is not asked of the library. */
+static int check_preload(const struct record_opts *o)
+{
+	if (o->nr_pids)
+		log_error("--backend preload cannot attach to a running process: start the command "
+			  "with it, or use eBPF as root");
+	else if (o->follow)
+		log_error("--backend preload records the command alone, not its children: leave "
+			  "--follow out, or use eBPF as root");
+	else if (filters_any(&o->filters))
+		log_error("--backend preload records all allocations: leave -z, -Z, -s, -D, --tid "
+			  "and --trigger out, or use eBPF as root");
+	else if (o->ring_size > PRELOAD_MOST_RING)
+		log_error("--backend preload has a ring for each thread: give --ring-size from 64K "
+			  "to 64M");
+	else
+		return 0;
+	return -EINVAL;
+}
+
 static int check(const struct record_opts *o)
 {
 	if (o->help)
 		return 0;
+	if (o->backend == BACKEND_PRELOAD && check_preload(o))
+		return -EINVAL;
 	if ((o->nr_pids != 0) != (o->argv != NULL))
 		return filters_check(&o->filters, o->pids, o->nr_pids);
 	if (o->nr_pids)
@@ -315,10 +376,10 @@ int record_options_parse(struct record_opts *o, int argc, char **argv)
 
 	*o = (struct record_opts){.output = "mleak.mlk",
 				  .stack_limit = MLK_MAX_STACK,
-				  .ring_size = PROBES_RING_SIZE,
 				  .stack_mode = MLK_STACK_FILTERED,
 				  .embed = EMBED_SYMBOLS,
-				  .zstd_level = 1};
+				  .zstd_level = 1,
+				  .block_ns = BLOCK_NS};
 	for (size_t i = 0; i < NR_OPTIONS; i++)
 		longs[i] =
 			(struct option){.name = table[i].name,

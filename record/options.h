@@ -14,6 +14,12 @@
 
 #define RECORD_MAX_PIDS 64
 
+enum record_backend {
+	BACKEND_AUTO, /* BPF where it is allowed, else preload for a command */
+	BACKEND_BPF,
+	BACKEND_PRELOAD,
+};
+
 struct record_opts {
 	pid_t pids[RECORD_MAX_PIDS];
 	size_t nr_pids; /* 0: a command is started */
@@ -22,15 +28,17 @@ struct record_opts {
 	uint64_t duration_ns; /* from the end of the delay on; 0: no limit */
 	struct filter_opts filters;
 	uint32_t stack_limit; /* bytes */
-	uint32_t ring_size;   /* bytes, a power of two pages */
+	uint32_t ring_size;   /* bytes, a power of two pages; 0: what the backend takes */
 	enum probe_link link;
 	enum mlk_stack_mode stack_mode;
 	enum module_embed embed;
 	int zstd_level;
 	uint64_t max_size; /* of the trace, bytes; 0: no limit */
 	struct allocator_opts allocators;
-	bool dry_run; /* show what would be probed, and end */
-	bool follow;  /* record children, too */
+	enum record_backend backend;
+	uint64_t block_ns; /* preload: how long a full ring may hold a thread up; 0: not at all */
+	bool dry_run;	   /* show what would be probed, and end */
+	bool follow;	   /* record children, too */
 	bool help;
 };
 

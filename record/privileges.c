@@ -1,6 +1,7 @@
 /* privileges.c - capget(2) and capset(2), which are of one thread */
 #include "record/privileges.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -136,6 +137,20 @@ int privileges_check(pid_t pid, bool perf)
 	return -EPERM;
 }
 
+bool privileges_allow_bpf(bool perf)
+{
+	int fd;
+
+	if (*privileges_missing(perf) || in_user_namespace() ||
+	    access("/sys/kernel/btf/vmlinux", R_OK))
+		return false;
+	fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "mleak_try", 0, 0, 4096, NULL);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
 /* Of this thread keep what is in @keep, at most. */
 static void keep(uint64_t keep)
 {
@@ -171,6 +186,8 @@ void privileges_reduce(const struct privileges_later *later, struct mlk_writer *
 	uint64_t caps = bit(CAP_BPF) | bit(CAP_PERFMON) | bit(CAP_SYS_PTRACE) |
 			bit(CAP_DAC_READ_SEARCH) | bit(CAP_CHECKPOINT_RESTORE);
 
+	if (later->preload)
+		caps &= ~(bit(CAP_BPF) | bit(CAP_PERFMON));
 	if (later->perf)
 		caps |= bit(CAP_SYS_ADMIN);
 	if (later->started)

@@ -20,12 +20,17 @@ const char *privileges_missing(bool perf);
  * sentence that begins with "cannot probe process @pid" was logged.  Returns 0 or -EPERM. */
 int privileges_check(pid_t pid, bool perf);
 
+/* The same without a word, and as far as can be told by making a map: may a recording by BPF be
+ * tried?  A container may refuse to root what its capabilities allow. */
+bool privileges_allow_bpf(bool perf);
+
 /* The kernel refused BPF programs or probes with -EPERM or -EACCES: log why, in one sentence. */
 void privileges_explain_bpf(pid_t pid, bool perf);
 
 /* What goes on after the probes are in place needs. */
 struct privileges_later {
 	bool perf;    /* probes by perf events are put in anew after exec */
+	bool preload; /* there are no probes, and none will be */
 	bool started; /* the target is our child: signals are passed on to it */
 };
 

@@ -100,6 +100,16 @@ bool process_snapshot(struct process *p, struct journal *j, uint64_t time_ns)
 	return true;
 }
 
+void process_set_maps(struct process *p, struct journal *j, uint64_t time_ns, struct maps *maps)
+{
+	struct maps before = p->maps;
+
+	p->maps = *maps;
+	*maps = before;
+	write_maps(p, j, time_ns);
+	j->code_changed = true;
+}
+
 void process_inherit(struct process *p, struct journal *j, struct process *parent,
 		     uint32_t parent_tid)
 {

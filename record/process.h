@@ -58,6 +58,10 @@ void process_execed(struct process *p, struct journal *j, uint64_t time_ns);
 /* Read all mappings anew and write them as valid from @time_ns.  False: the process has ended. */
 bool process_snapshot(struct process *p, struct journal *j, uint64_t time_ns);
 
+/* @maps, executable and identified, are its mappings from @time_ns on, and all events of before are
+ * in; it is given those of before. */
+void process_set_maps(struct process *p, struct journal *j, uint64_t time_ns, struct maps *maps);
+
 /* Take over from @parent what a child of fork has at its birth, at p->born_ns: mappings and the
  * main thread's name.  @parent_tid: the thread that forked. */
 void process_inherit(struct process *p, struct journal *j, struct process *parent,

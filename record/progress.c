@@ -97,8 +97,9 @@ void progress_summary(const struct session *s, const char *path)
 		 " frees, %" PRIu64 " lost",
 		 (double)(s->end_ns - s->start_ns) / 1e9, s->comm, (int)s->pid, s->allocs, s->frees,
 		 lost);
-	log_info("the probes took %.0f ms to be put in and %.0f ms to be taken out",
-		 (double)s->attach_ns / 1e6, (double)s->detach_ns / 1e6);
+	if (s->probes)
+		log_info("the probes took %.0f ms to be put in and %.0f ms to be taken out",
+			 (double)s->attach_ns / 1e6, (double)s->detach_ns / 1e6);
 	tell_of_children(s);
 	if (s->snapshot.threads)
 		log_info("the stacks of %u threads were read at attach, which were stopped for "

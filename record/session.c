@@ -171,6 +171,7 @@ static void bury(struct session *s, const bool *had_ended)
 			continue;
 		}
 		exec_judge(s, p);
+		s->journal.execs_lost += p->parent && !p->probed;
 		if (!p->exited)
 			write_exit(s, p); /* the notice was lost */
 		p->exited = true;
@@ -199,15 +200,32 @@ static bool *note_ended(struct session *s, size_t *nr)
 	return ended;
 }
 
+/* All that the library wrote is there when its process has ended. */
+static bool drain_preload(struct session *s)
+{
+	bool had_ended = s->nr && process_has_ended(s->all[0]);
+
+	if (preload_consume(s->preload, had_ended || s->end_ns) == -EAGAIN)
+		return false;
+	if (had_ended) {
+		s->time_ns = journal_now_ns();
+		session_end_process(s, s->all[0]);
+		bury(s, &had_ended);
+	}
+	return true;
+}
+
 bool session_drain(struct session *s)
 {
 	uint64_t now_ns = journal_now_ns();
 	size_t nr_before;
-	bool *ended = note_ended(s, &nr_before), *grown;
-	bool drained;
+	bool drained, *ended, *grown;
 
-	session_read_sideband(s);
 	s->batch = 0;
+	if (s->preload)
+		return drain_preload(s);
+	ended = note_ended(s, &nr_before);
+	session_read_sideband(s);
 	drained = probes_consume(s->probes) != -EAGAIN;
 	if (drained && now_ns > s->time_ns)
 		s->time_ns = now_ns; /* all that was older has come */
@@ -254,14 +272,19 @@ bool session_is_quiet(const struct session *s)
 
 void session_record_all_threads(struct session *s)
 {
-	probes_all_threads(s->probes);
+	if (s->probes)
+		probes_all_threads(s->probes);
 }
 
 void session_explain_quiet(struct session *s)
 {
 	struct process *p = s->nr ? s->all[0] : NULL;
 
-	if (!s->quiet_told && p)
+	if (!s->quiet_told && p && s->preload)
+		log_warn("no event in process %d so far: it allocates nothing, or by an allocator "
+			 "of its own, which a preloaded library does not see",
+			 (int)p->target.pid);
+	else if (!s->quiet_told && p)
 		quiet_explain(&p->target, &p->allocators, p->cpu_ticks);
 	s->quiet_told |= p != NULL;
 }
@@ -271,6 +294,8 @@ void session_losses(const struct session *s, struct mlk_losses *losses)
 	memset(losses, 0, sizeof(*losses));
 	if (s->probes)
 		probes_losses(s->probes, losses);
+	if (s->preload)
+		preload_losses(s->preload, losses);
 	losses->count[MLK_LOST_MAPS] += s->journal.maps_lost;
 	losses->count[MLK_LOST_MODULE] += s->journal.modules.unreadable;
 	losses->count[MLK_LOST_EXEC] += s->journal.execs_lost;
@@ -282,7 +307,7 @@ static void follow_thread(struct session *s, struct process *p)
 {
 	pid_t before = p->target.task;
 
-	if (before == p->target.pid)
+	if (before == p->target.pid || !s->probes)
 		return;
 	target_find_task(&p->target);
 	if (p->target.task == before)
@@ -313,15 +338,23 @@ void session_flush(struct session *s)
 	journal_fail(&s->journal, mlk_writer_flush(s->journal.writer));
 }
 
+static void take_probes_out(struct session *s)
+{
+	probes_end(s->probes);
+	for (size_t i = 0; i < s->nr; i++)
+		probes_drop(s->probes, &s->all[i]->links);
+	probes_settle(s->probes);
+}
+
 void session_finish(struct session *s, enum mlk_end reason)
 {
 	int err;
 
 	s->end_ns = journal_now_ns();
-	probes_end(s->probes);
-	for (size_t i = 0; i < s->nr; i++)
-		probes_drop(s->probes, &s->all[i]->links);
-	probes_settle(s->probes);
+	if (s->preload)
+		preload_stop(s->preload);
+	else
+		take_probes_out(s);
 	s->detach_ns = journal_now_ns() - s->end_ns;
 	while (!s->journal.err && !session_drain(s))
 		;
@@ -350,6 +383,7 @@ void session_release(struct session *s)
 	}
 	free(s->all);
 	probes_free(s->probes);
+	preload_free(s->preload);
 	sideband_free(s->sideband);
 	mlk_writer_free(s->journal.writer);
 	modules_release(&s->journal.modules);

@@ -7,6 +7,7 @@
 
 #include "record/code.h"
 #include "record/journal.h"
+#include "record/preload_backend.h"
 #include "record/probes.h"
 #include "record/process.h"
 #include "record/sideband.h"
@@ -23,9 +24,10 @@ struct session_gaps {
 struct session {
 	struct journal journal;
 	struct sideband *sideband; /* NULL: not allowed */
-	struct probes *probes;
-	struct tracer *tracer; /* holds the command's children at their start; NULL: none */
-	struct process **all;  /* in the order of their births; a number can come again */
+	struct probes *probes;	   /* NULL: preload */
+	struct preload *preload;   /* the events come from it; NULL: from probes */
+	struct tracer *tracer;	   /* holds the command's children at their start; NULL: none */
+	struct process **all;	   /* in the order of their births; a number can come again */
 	size_t nr, room;
 	struct process *last; /* of the event before; NULL: none */
 	struct code code;     /* what the writer knows to be executable */
@@ -53,7 +55,7 @@ struct session_opts {
 	struct filter_opts filters;
 	enum probe_link link;
 	uint32_t stack_limit; /* bytes */
-	uint32_t ring_size;   /* bytes, a power of two pages */
+	uint32_t ring_size;   /* bytes, a power of two pages; preload: of each thread */
 	enum mlk_stack_mode stack_mode;
 	enum module_embed embed;
 	int zstd_level;

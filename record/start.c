@@ -28,7 +28,7 @@ static int write_meta(struct session *s, const struct session_opts *opts)
 		.exe = t->exe,
 		.comm = t->comm,
 		.recorder = "mleak " MLEAK_VERSION,
-		.backend = "bpf uprobes",
+		.backend = s->preload ? "preload" : "bpf uprobes",
 		.tgid = (uint64_t)t->pid,
 		.start_ns = clock_ns(CLOCK_MONOTONIC),
 		.realtime_ns = clock_ns(CLOCK_REALTIME),
@@ -50,8 +50,12 @@ static int write_meta(struct session *s, const struct session_opts *opts)
 
 static void listen_to(struct session *s)
 {
-	int err = sideband_open(&s->sideband);
+	int err;
 
+	s->journal.listening = s->preload != NULL; /* the library tells */
+	if (s->preload)
+		return;
+	err = sideband_open(&s->sideband);
 	for (size_t i = 0; !err && i < s->nr; i++)
 		err = sideband_add(s->sideband, s->all[i]->target.pid);
 	/* One that has ended is found out about later. */
@@ -83,6 +87,8 @@ static void take_snapshot(struct session *s, const struct process *p)
 {
 	struct snapshot_cost cost;
 
+	/* Else no word of these stacks would pass for code. */
+	code_update(&s->code, &s->journal, s->all, s->nr);
 	journal_fail(&s->journal, snapshot_write(&p->target, s->journal.writer, &cost));
 	s->snapshot.threads += cost.threads;
 	s->snapshot.stopped_ns += cost.stopped_ns;
@@ -103,6 +109,8 @@ static int prepare(struct session *s, struct process *p)
 		return s->journal.err;
 	if (!p->target.started)
 		take_snapshot(s, p);
+	if (s->preload)
+		return 0;
 	err = allocators_find(&p->allocators, &p->target, &s->allocator_opts);
 	return err ? skip_ended(s, p, err) : 0;
 }
@@ -180,6 +188,45 @@ static int attach(struct session *s, const struct session_opts *opts)
 	return err;
 }
 
+static bool read_maps(void *ctx, struct maps *maps)
+{
+	struct session *s = ctx;
+	struct process *p = s->nr ? s->all[0] : NULL;
+
+	if (!p)
+		return false;
+	target_describe(&p->target); /* another program may have been started by exec */
+	memcpy(s->comm, p->target.comm, sizeof(s->comm));
+	if (maps_read(maps, p->target.task))
+		return false;
+	maps_keep_code(maps);
+	for (size_t i = 0; i < maps->nr; i++)
+		journal_fail(&s->journal, modules_identify(&s->journal.modules, &p->target,
+							   s->journal.writer, &maps->v[i]));
+	return true;
+}
+
+static void on_maps(void *ctx, uint64_t time_ns, struct maps *maps)
+{
+	struct session *s = ctx;
+
+	if (s->nr)
+		process_set_maps(s->all[0], &s->journal, time_ns, maps);
+}
+
+/* The events come from the library that the command was started with. */
+static int attach_preload(struct session *s)
+{
+	const struct preload_sink sink = {
+		.event = take_event_at, .read_maps = read_maps, .mapped = on_maps, .ctx = s};
+
+	s->maps_known_ns = UINT64_MAX;
+	s->all[0]->probed = true;
+	s->all[0]->cpu_ticks = quiet_cpu_ticks(&s->all[0]->target);
+	preload_set_sink(s->preload, &sink);
+	return 0;
+}
+
 int session_start(struct session *s, const struct session_opts *opts)
 {
 	int err = write_meta(s, opts);
@@ -199,5 +246,5 @@ int session_start(struct session *s, const struct session_opts *opts)
 		log_error("cannot write the trace '%s': %s", opts->path, mlk_strerror(err));
 		return err;
 	}
-	return attach(s, opts);
+	return s->preload ? attach_preload(s) : attach(s, opts);
 }

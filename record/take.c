@@ -91,7 +91,9 @@ static int take_life(struct session *s, struct process *p, const struct event_sm
 		return children_announce(s, (pid_t)ev->tgid, (pid_t)e->addr, ev->time_ns);
 	if (!p)
 		return 0;
-	if (e->type == EVENT_EXEC) {
+	if (s->preload) {
+		/* there are no probes that another program would need */
+	} else if (e->type == EVENT_EXEC) {
 		exec_note(s, p, ev->time_ns, e->nested);
 	} else {
 		p->exited = true;
@@ -141,4 +143,12 @@ int take_event(void *ctx, void *data, size_t size)
 	if (s->journal.err)
 		return s->journal.err;
 	return ++s->batch >= BATCH ? -EAGAIN : 0;
+}
+
+int take_event_at(void *ctx, uint64_t time_ns, void *data, size_t size)
+{
+	struct session *s = ctx;
+
+	s->time_ns = time_ns;
+	return take_event(ctx, data, size);
 }

@@ -47,6 +47,7 @@ struct tracer {
 	int result, ended;	    /* of launch_start() */
 	pid_t pid;		    /* the command */
 	char **argv;		    /* of the command, set before the thread runs; NULL: none */
+	struct launch launch;	    /* of it, likewise */
 	pid_t asked;		    /* to be attached to; 0: done, with the outcome in result */
 	int signal_fd;		    /* the thread's own */
 };
@@ -207,9 +208,11 @@ static void *trace(void *arg)
 	struct tracer *t = arg;
 	sigset_t all, child;
 	pid_t pid = 0;
-	int ended = 0, result = t->argv ? launch_start(t->argv, &pid, &ended) : 0;
+	int ended = 0, result = 0;
 	bool runs;
 
+	if (t->argv)
+		result = launch_start(&t->launch, t->argv, &pid, &ended);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, NULL);
 	sigemptyset(&child);
@@ -235,13 +238,15 @@ static void *trace(void *arg)
 	return NULL;
 }
 
-static struct tracer *new_tracer(char **argv)
+static struct tracer *new_tracer(char **argv, const struct launch *launch)
 {
 	struct tracer *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return NULL;
 	t->argv = argv;
+	if (argv)
+		t->launch = *launch;
 	t->signal_fd = -1;
 	t->events_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	t->orders_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -251,9 +256,9 @@ static struct tracer *new_tracer(char **argv)
 }
 
 /* Begin, and wait until launch_start() has returned, if there is a command.  NULL: no room. */
-static struct tracer *start(char **argv)
+static struct tracer *start(char **argv, const struct launch *launch)
 {
-	struct tracer *t = new_tracer(argv);
+	struct tracer *t = new_tracer(argv, launch);
 
 	if (!t || t->events_fd < 0 || t->orders_fd < 0 ||
 	    pthread_create(&t->thread, NULL, trace, t)) {
@@ -269,11 +274,17 @@ static struct tracer *start(char **argv)
 
 int tracer_start(struct tracer **out, char **argv, pid_t *pid, int *ended)
 {
-	struct tracer *t = start(argv);
-	int result;
+	struct launch launch;
+	/* Not in the thread that traces: that ends before the command may, which would be told so
+	 * by PR_SET_PDEATHSIG. */
+	int result = launch_fork(&launch, argv);
+	struct tracer *t = result ? NULL : start(argv, &launch);
 
 	*out = NULL;
+	if (result)
+		return result;
 	if (!t) {
+		launch_give_up(&launch);
 		log_error("cannot start '%s': there is no room for another thread", argv[0]);
 		return EXIT_RECORD_FAILED;
 	}
@@ -291,7 +302,7 @@ int tracer_start(struct tracer **out, char **argv, pid_t *pid, int *ended)
 
 int tracer_attach(struct tracer **out, pid_t pid)
 {
-	struct tracer *t = *out ? *out : start(NULL);
+	struct tracer *t = *out ? *out : start(NULL, NULL);
 	int err;
 
 	*out = t;

@@ -18,6 +18,7 @@ struct chosen choice_of(const struct choice *choice, const struct thread_names *
 {
 	struct chosen chosen = {
 		.thread = choice->thread,
+		.pid = choice->pid,
 		.threads = threads,
 		.given_to_ns = UINT64_MAX,
 		.start_ns = start_ns,
@@ -50,6 +51,7 @@ static bool is_thread(const struct chosen *chosen, const struct live_block *bloc
 bool chosen_has(const struct chosen *chosen, const struct live_block *block)
 {
 	return block->time_ns >= chosen->given_from_ns && block->time_ns <= chosen->given_to_ns &&
+	       (!chosen->pid || block->tgid == chosen->pid) &&
 	       (!chosen->thread || is_thread(chosen, block));
 }
 

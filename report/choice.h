@@ -1,4 +1,4 @@
-/* choice.h - which blocks a report is about: by the time they were given out, and by thread */
+/* choice.h - which blocks a report is about: by time, by thread and by process */
 #ifndef REPORT_CHOICE_H
 #define REPORT_CHOICE_H
 
@@ -8,6 +8,7 @@
 /* As it was asked for; all zero is all blocks.  Times are nanoseconds. */
 struct choice {
 	const char *thread; /* a thread's number, or a pattern of names as in a shell; NULL: any */
+	uint32_t pid;	    /* of the process that got them; 0: any */
 	uint64_t older_ns;  /* at least so old at the end */
 	uint64_t from_ns;   /* given out so long after the start of the recording, or later */
 	uint64_t until_ns;  /* what happened later than so long after the start is not looked at */
@@ -17,6 +18,7 @@ struct choice {
 /* The choice on the clock of the trace. */
 struct chosen {
 	const char *thread;
+	uint32_t pid;
 	const struct thread_names *threads;
 	uint64_t given_from_ns, given_to_ns; /* CLOCK_MONOTONIC, both included */
 	uint64_t start_ns, end_ns;	     /* of the time that is looked at */

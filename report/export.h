@@ -51,6 +51,18 @@ int print_html(FILE *out, const struct export *export);
 /* The stacks one after the other, as bcc's memleak prints them. */
 int print_flat(FILE *out, const struct export *export);
 
+/* Of several processes, what is said of that of stack @i of the view, as "sh (1234)"; else NULL. */
+static inline const char *export_process(const struct export *export, size_t i)
+{
+	return view_process(export->view, view_stack(export->view, i)->process);
+}
+
+/* The id of the process of stack @i of the view. */
+static inline uint32_t export_pid(const struct export *export, size_t i)
+{
+	return live_process(leaks_live(export->leaks), view_stack(export->view, i)->process).tgid;
+}
+
 /* Nanoseconds from the start of the recording to @time_ns, 0 for an earlier time. */
 static inline uint64_t export_since_start(const struct export *export, uint64_t time_ns)
 {

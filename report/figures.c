@@ -122,7 +122,8 @@ static void on_taken(struct figures *figures, const struct live_change *change)
 	last = last_of(figures, event->tgid, event->tid);
 	if (!last)
 		return;
-	stack->temporary += last->addr && last->addr == change->block->addr;
+	if (last->addr && last->addr == change->block->addr)
+		stack->temporary += change->more.blocks;
 	last->addr = 0;
 }
 

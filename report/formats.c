@@ -24,20 +24,15 @@ struct live_amount export_selected(const struct export *export)
 
 struct live_amount export_filtered(const struct export *export)
 {
-	struct live_totals all = *leaks_totals(export->leaks);
+	struct live_amount all = leaks_totals(export->leaks)->outstanding;
 	struct live_amount selected = export_selected(export);
-	uint32_t pid = view_options(export->view)->pid;
 
-	if (pid)
-		processes_totals(leaks_live(export->leaks), pid, &all);
-	return (struct live_amount){all.outstanding.blocks - selected.blocks,
-				    all.outstanding.bytes - selected.bytes};
+	return (struct live_amount){all.blocks - selected.blocks, all.bytes - selected.bytes};
 }
 
 static int print_head(FILE *out, const struct export *export)
 {
-	return print_summary(out, export->path, export->meta, export->leaks,
-			     view_options(export->view)->pid);
+	return print_summary(out, export->path, export->meta, export->leaks);
 }
 
 /* Say how much the options leave out, and what would give more names. */

@@ -103,17 +103,25 @@ size_t heaptrack_events_kinds(const struct heaptrack_events *events,
 	return events->nr;
 }
 
-int heaptrack_events_copy(struct heaptrack_events *events, FILE *out, uint64_t end_ns)
+/* Whether @line, which is one of ours, is not of a stack that has no step. */
+static bool is_wanted(const struct heaptrack_events *events, const char *line,
+		      const uint32_t *steps)
 {
-	char buf[16384];
-	size_t len;
+	return line[0] == 'c' || steps[events->kinds[strtoul(line + 2, NULL, 16)].stack];
+}
+
+int heaptrack_events_copy(struct heaptrack_events *events, FILE *out, const uint32_t *steps,
+			  uint64_t end_ns)
+{
+	char line[64];
 
 	put_time(events, end_ns);
 	if (fflush(events->lines) || ferror(events->lines))
 		return -EIO;
 	rewind(events->lines);
-	while ((len = fread(buf, 1, sizeof(buf), events->lines)) > 0)
-		fwrite(buf, 1, len, out);
+	while (fgets(line, sizeof(line), events->lines))
+		if (is_wanted(events, line, steps))
+			fputs(line, out);
 	if (ferror(events->lines))
 		return -EIO;
 	return events->err;

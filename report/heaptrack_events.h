@@ -31,9 +31,11 @@ void heaptrack_events_changed(void *events, const struct live_change *change);
 size_t heaptrack_events_kinds(const struct heaptrack_events *events,
 			      const struct heaptrack_kind **kinds);
 
-/* Copy all lines to @out, and one for the time @end_ns.  Returns 0, or what went wrong since
- * heaptrack_events_new(): -ENOMEM or -EIO. */
-int heaptrack_events_copy(struct heaptrack_events *events, FILE *out, uint64_t end_ns);
+/* Copy the lines to @out, but those of stacks for which @steps, by number of stack, has 0, and one
+ * for the time @end_ns.  Returns 0, or what went wrong since heaptrack_events_new(): -ENOMEM or
+ * -EIO. */
+int heaptrack_events_copy(struct heaptrack_events *events, FILE *out, const uint32_t *steps,
+			  uint64_t end_ns);
 
 /* Release @events; NULL is allowed. */
 void heaptrack_events_free(struct heaptrack_events *events);

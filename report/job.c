@@ -186,16 +186,22 @@ int job_explain_read(const struct job *job, int err)
 	return err == -ENOMEM ? EXIT_FAILED : EXIT_USAGE;
 }
 
-/* The lines of heaptrack's format are single allocations, without a weight. */
+/* The lines of heaptrack's format are single allocations, without a weight; and what a thread did
+ * between two events of a sample is not in it. */
 static bool can_sample(const struct job *job)
 {
+	bool temporary = job->opts->view.cost == COST_TEMPORARY;
 	char how[SAMPLE_TEXT_MAX];
 
-	if (job->opts->format != FORMAT_HEAPTRACK ||
+	if ((job->opts->format != FORMAT_HEAPTRACK && !temporary) ||
 	    !print_filters_sample(how, mlk_reader_meta(job->trace)))
 		return true;
-	log_error("'%s' holds %s, which --format=heaptrack cannot tell; take pprof or json",
-		  job->shown, how);
+	if (temporary)
+		log_error("'%s' holds %s: whether a thread freed a block at once is not known",
+			  job->shown, how);
+	else
+		log_error("'%s' holds %s, which --format=heaptrack cannot tell; take pprof or json",
+			  job->shown, how);
 	return false;
 }
 
@@ -258,7 +264,7 @@ int job_open(struct job *job, const struct report_opts *opts, const char *path)
 /* Is there what --pid asks for? */
 static bool has_process(const struct job *job)
 {
-	uint32_t pid = job->opts->view.pid;
+	uint32_t pid = job->opts->choice.pid;
 	struct live_totals totals;
 
 	if (!pid || processes_totals(leaks_live(job->leaks), pid, &totals))

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/capture.h"
+#include "report/condition.h"
 #include "report/figures.h"
-#include "report/histories.h"
-#include "report/previous.h"
 #include "report/sampling.h"
 #include "report/spaces.h"
 #include "report/suspect.h"
@@ -18,11 +18,11 @@ struct leaks {
 	struct images *images; /* the unwinder borrows their bytes */
 	struct spaces *spaces;
 	struct stacks *stacks;
-	struct histories *histories;
-	struct previous *previous;
+	struct capture *capture;
 	struct live *live;
 	struct suspect suspect;
 	struct live_amount suspects;
+	struct live_totals totals; /* of the chosen process, or of all */
 	struct processes *processes;
 	struct figures *figures;
 	struct thread_names *threads;
@@ -36,36 +36,6 @@ struct leaks {
 	const char **missing; /* paths */
 	size_t nr_missing;
 };
-
-static void keep_larger(uint64_t *all, uint64_t pass)
-{
-	if (pass > *all)
-		*all = pass;
-}
-
-/* A pass sees only the damage in the chunks that it reads, so the worst of all passes is kept. */
-static void merge_condition(struct mlk_condition *all, const struct mlk_condition *pass)
-{
-	keep_larger(&all->chunks, pass->chunks);
-	keep_larger(&all->chunks_lost, pass->chunks_lost);
-	if (pass->lost_to_ns && (!all->lost_to_ns || pass->lost_from_ns < all->lost_from_ns))
-		all->lost_from_ns = pass->lost_from_ns;
-	keep_larger(&all->lost_to_ns, pass->lost_to_ns);
-	keep_larger(&all->bytes_skipped, pass->bytes_skipped);
-	keep_larger(&all->chunks_unknown, pass->chunks_unknown);
-	keep_larger(&all->end_ns, pass->end_ns);
-	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
-		keep_larger(&all->losses.count[kind], pass->losses.count[kind]);
-	for (int kind = 0; kind < MLK_SKIP_NR; kind++) {
-		keep_larger(&all->losses.skipped[kind], pass->losses.skipped[kind]);
-		keep_larger(&all->losses.skipped_bytes[kind], pass->losses.skipped_bytes[kind]);
-	}
-	if (pass->ended) {
-		all->ended = true;
-		all->reason = pass->reason;
-		all->end_ns = pass->end_ns;
-	}
-}
 
 /* The main thread's name serves when the trace does not tell the process's. */
 static int note_thread(struct leaks *leaks, const struct mlk_thread *thread)
@@ -100,74 +70,11 @@ static int note_layout(struct leaks *leaks, const struct mlk_record *record)
 	}
 }
 
-/* Unwind @sample, a stack that was cut with the bytes that the thread had above it earlier.  Only
- * if that leads to the outermost frame does it tell more: *id is then that of the whole. */
-static int capture_longer(const struct space *space, struct dwunw_sample *sample, uint32_t *id)
-{
-	struct dwunw_result result;
-	int err;
-
-	sample->history = NULL;
-	err = dwunw_capture(space->modules, sample, NULL, STACK_MAX_FRAMES, &result);
-	if (!err && result.status == DWUNW_STATUS_STALE)
-		*id = result.id;
-	return err;
-}
-
-/* Unwind the stack of @event.  *id is the unwinder's for it.  Returns 0 or -ENOMEM. */
-static int capture(struct leaks *leaks, const struct mlk_event *event, uint32_t *id)
-{
-	uint32_t flags = event->flags & 0xff;
-	const struct space *space;
-	struct dwunw_regset regs;
-	struct dwunw_result result;
-	struct dwunw_stack stack = {
-		.addr = event->regs[MLK_SP_REG],
-		.bytes = event->stack,
-		.len = event->stack_len,
-	};
-	struct dwunw_stack longer;
-	struct dwunw_sample sample = {
-		.regs = &regs,
-		.stack = &stack,
-		.stale_from = UINT64_MAX,
-		.unchanged_from = event->stack_same_from,
-		.flags = DWUNW_SAMPLE_GUESS,
-	};
-	uint64_t stale_from;
-	bool is_longer;
-	int err;
-
-	/* A return address of 0 may be one that the trace left out: it must not pass for the end.
-	 */
-	if (mlk_reader_meta(leaks->trace)->stack_mode != MLK_STACK_RAW)
-		flags |= DWUNW_EVENT_STACK_FAULT;
-	/* registers of another architecture: a stack without frames */
-	if (dwunw_regset_prepare(&regs, event->regs, event->nr_regs, flags)) {
-		histories_forget(leaks->histories, event->tgid, event->tid);
-		return dwunw_stack_intern(leaks->dw, NULL, 0, DWUNW_STATUS_NO_CFI, id);
-	}
-	err = spaces_find(leaks->spaces, event->tgid, event->time_ns, &space);
-	if (err)
-		return err;
-	sample.history = histories_get(leaks->histories, event->tgid, event->tid);
-	err = dwunw_capture(space->modules, &sample, NULL, STACK_MAX_FRAMES, &result);
-	if (err)
-		return err;
-	*id = result.id;
-	is_longer = previous_take(leaks->previous, event, &longer, &stale_from);
-	if (!is_longer || result.status != DWUNW_STATUS_TRUNCATED)
-		return 0;
-	sample.stack = &longer;
-	sample.stale_from = stale_from;
-	return capture_longer(space, &sample, id);
-}
-
 static int unwind(struct leaks *leaks, const struct mlk_event *event, uint32_t *number)
 {
 	struct stack *stack;
 	uint32_t id, process;
-	int err = capture(leaks, event, &id);
+	int err = capture_stack(leaks->capture, event, &id);
 
 	if (!err)
 		err = live_process_number(leaks->live, event->tgid, &process);
@@ -177,19 +84,9 @@ static int unwind(struct leaks *leaks, const struct mlk_event *event, uint32_t *
 		return err;
 	stack = stacks_get(leaks->stacks, *number);
 	stack->allocs++;
-	leaks->status_counts[stack->status]++;
+	if (!leaks->choice.pid || leaks->choice.pid == event->tgid)
+		leaks->status_counts[stack->status]++;
 	return 0;
-}
-
-/* What a thread was doing at attach is the first that is known of its stack. */
-static void note_stack(struct leaks *leaks, const struct mlk_event *event)
-{
-	struct mlk_event first = *event;
-	struct dwunw_stack stack;
-	uint64_t stale_from;
-
-	first.stack_same_from = UINT64_MAX;
-	previous_take(leaks->previous, &first, &stack, &stale_from);
 }
 
 static int replay_event(struct leaks *leaks, const struct mlk_record *record)
@@ -200,11 +97,11 @@ static int replay_event(struct leaks *leaks, const struct mlk_record *record)
 	if (record->event.time_ns > leaks->chosen.stop_ns)
 		return 0;
 	if (record->type == MLK_RECORD_STACK)
-		note_stack(leaks, &record->event);
+		capture_note(leaks->capture, &record->event);
 	if (record->type != MLK_RECORD_EVENT)
 		return 0;
 	if (record->event.kind == MLK_EXEC)
-		previous_forget(leaks->previous, record->event.tgid);
+		capture_forget(leaks->capture, record->event.tgid);
 	if (record->event.kind == MLK_ALLOC) {
 		err = unwind(leaks, &record->event, &stack);
 		if (err)
@@ -225,7 +122,7 @@ static int pass(struct leaks *leaks, unsigned int types,
 		if (err)
 			return err;
 	}
-	merge_condition(&leaks->condition, mlk_reader_condition(leaks->trace));
+	condition_merge(&leaks->condition, mlk_reader_condition(leaks->trace));
 	return more;
 }
 
@@ -282,7 +179,8 @@ static int choose(struct leaks *leaks)
 	int err = mlk_reader_list(leaks->trace, &entries, &nr);
 
 	for (size_t i = 0; i < nr; i++)
-		keep_larger(&end_ns, entries[i].last_ns);
+		if (entries[i].last_ns > end_ns)
+			end_ns = entries[i].last_ns;
 	leaks->chosen = choice_of(&leaks->choice, leaks->threads,
 				  mlk_reader_meta(leaks->trace)->start_ns, end_ns);
 	return err;
@@ -310,6 +208,9 @@ static int collect(struct leaks *leaks)
 	if (err)
 		return err;
 	live_finish(leaks->live);
+	leaks->totals = *live_totals(leaks->live);
+	if (leaks->choice.pid)
+		processes_totals(leaks->live, leaks->choice.pid, &leaks->totals);
 	suspect_finish(&leaks->suspect, &leaks->condition);
 	chosen_each(&leaks->chosen, leaks->live, count_outstanding, leaks);
 	return figures_finish(leaks->figures);
@@ -328,7 +229,8 @@ static void note_change(void *arg, const struct live_change *change)
 
 static int start(struct leaks *leaks, const struct leaks_opts *opts)
 {
-	struct sampling sampling = sampling_of(mlk_reader_meta(leaks->trace));
+	const struct mlk_meta *meta = mlk_reader_meta(leaks->trace);
+	struct sampling sampling = sampling_of(meta);
 	int err = dwunw_new(&leaks->dw);
 
 	if (!err && opts->symfs)
@@ -342,9 +244,8 @@ static int start(struct leaks *leaks, const struct leaks_opts *opts)
 	if (!err)
 		err = stacks_new(&leaks->stacks, leaks->dw);
 	if (!err)
-		err = histories_new(&leaks->histories);
-	if (!err)
-		err = previous_new(&leaks->previous);
+		err = capture_new(&leaks->capture, leaks->dw, leaks->spaces,
+				  meta->stack_mode == MLK_STACK_RAW);
 	if (!err)
 		err = live_new(&leaks->live);
 	if (!err)
@@ -371,6 +272,8 @@ int leaks_collect(struct leaks **out, struct mlk_reader *trace, const struct lea
 	leaks->trace = trace;
 	leaks->watch = opts->watch;
 	leaks->choice = opts->choice;
+	leaks->suspect.stop_ns =
+		choice_of(&opts->choice, NULL, mlk_reader_meta(trace)->start_ns, 0).stop_ns;
 	err = start(leaks, opts);
 	if (!err)
 		err = collect(leaks);
@@ -383,7 +286,7 @@ int leaks_collect(struct leaks **out, struct mlk_reader *trace, const struct lea
 
 const struct live_totals *leaks_totals(const struct leaks *leaks)
 {
-	return live_totals(leaks->live);
+	return &leaks->totals;
 }
 
 const struct sampling_error *leaks_error(const struct leaks *leaks)
@@ -464,8 +367,7 @@ void leaks_free(struct leaks *leaks)
 	processes_free(leaks->processes);
 	figures_free(leaks->figures);
 	thread_names_free(leaks->threads);
-	histories_free(leaks->histories);
-	previous_free(leaks->previous);
+	capture_free(leaks->capture);
 	stacks_free(leaks->stacks);
 	spaces_free(leaks->spaces);
 	dwunw_free(leaks->dw);

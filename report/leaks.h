@@ -18,7 +18,8 @@ struct leaks_opts {
 	const char *const *debug_dirs; /* where debug information is looked for, in this order */
 	size_t nr_debug_dirs;
 	const char *symfs; /* where files are looked for as below another system's root, or NULL */
-	struct choice choice;	 /* the counts of stacks are of these blocks; the totals are not */
+	struct choice choice;	 /* the counts of stacks are of these blocks; the totals are not,
+				  but of its process */
 	struct live_watch watch; /* told of each change of the sums by chosen blocks */
 };
 
@@ -31,7 +32,8 @@ int leaks_collect(struct leaks **out, struct mlk_reader *trace, const struct lea
 
 /* What the accessors below return is valid until leaks_free(). */
 
-/* The totals of all blocks; of a sampled trace, estimates. */
+/* The totals of all blocks, of the chosen process if there is one; of a sampled trace, estimates.
+ */
 const struct live_totals *leaks_totals(const struct leaks *leaks);
 
 /* How far those of what is outstanding may be from the truth. */
@@ -51,7 +53,7 @@ const struct stacks *leaks_stacks(const struct leaks *leaks);
 struct dwunw *leaks_unwinder(const struct leaks *leaks);
 const struct images *leaks_images(const struct leaks *leaks);
 
-/* Allocations whose stack ended with @status. */
+/* Allocations, of the chosen process if there is one, whose stack ended with @status. */
 uint64_t leaks_status_count(const struct leaks *leaks, enum dwunw_status status);
 
 /* The processes: what each amounts to, and their names. */

@@ -4,45 +4,13 @@
  * thread (RELEASE), and waits in the thread's place until the thread's next event tells how the
  * realloc ended: RESTORE puts it back, anything else makes the release final.  So does what mremap
  * takes away (UNMAP).
- *
- * What mmap gave out can be unmapped in parts.  Each piece that is left is a block.
  */
-#include "report/live.h"
+#include "report/live_state.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "report/array.h"
-#include "report/hash_index.h"
-#include "report/range_map.h"
-#include "report/sampling.h"
-
-#define PAGE_SIZE 4096u /* unmapping rounds up to it; x86-64 */
-
-/* Each process has maps of its own: an exec gives them back whole, and costs no more than it took
- * to fill them, however many blocks other processes have. */
-struct process {
-	uint32_t tgid;
-	struct block_map blocks;   /* by address */
-	struct range_map ranges;   /* given out by mmap */
-	struct block_map pending;  /* released, but not finally: by thread */
-	uint32_t newest;	   /* of the first with its tgid: number of the last with it */
-	uint32_t parent;	   /* 0: none is known */
-	bool inherits;		   /* it may free blocks of its parent's: forked, and no exec yet */
-	bool exited;		   /* its number is free for another */
-	struct live_totals totals; /* of it alone, as soon as there are several processes */
-};
-
-struct live {
-	struct process *all; /* in the order of their first event */
-	size_t nr, room;
-	struct hash_index index; /* of the first with each tgid */
-	size_t last;		 /* the one of the last event: often that of the next, too */
-	struct live_totals totals;
-	struct live_watch watch;
-	const struct mlk_event *event; /* that is being taken in, for the watch */
-	struct sampling sampling;
-};
 
 int live_new(struct live **out)
 {
@@ -57,51 +25,6 @@ void live_watch(struct live *live, const struct live_watch *watch)
 void live_set_sampling(struct live *live, const struct sampling *sampling)
 {
 	live->sampling = *sampling;
-}
-
-/* by enum live_sum */
-static const size_t offsets[] = {
-	offsetof(struct live_totals, allocated), offsetof(struct live_totals, freed),
-	offsetof(struct live_totals, outstanding), offsetof(struct live_totals, implied),
-	offsetof(struct live_totals, gone)};
-
-/* Add so many blocks and bytes of @block to a sum; to subtract, what is added wraps. */
-static void count(struct live *live, enum live_sum sum, const struct live_block *block,
-		  struct live_amount more)
-{
-	struct live_change change = {sum, block, live->event, more};
-	struct live_amount *amount = (void *)((char *)&live->totals + offsets[sum]);
-
-	amount->blocks += more.blocks;
-	amount->bytes += more.bytes;
-	if (live->watch.changed)
-		live->watch.changed(live->watch.arg, &change);
-}
-
-static void add(struct live *live, enum live_sum sum, const struct live_block *block)
-{
-	count(live, sum, block, sampling_amount(block));
-}
-
-static void subtract(struct live *live, enum live_sum sum, const struct live_block *block)
-{
-	struct live_amount less = sampling_amount(block);
-
-	count(live, sum, block, (struct live_amount){0 - less.blocks, 0 - less.bytes});
-}
-
-/* One more block of those that @block stands for, whose bytes were counted before. */
-static void add_block(struct live *live, enum live_sum sum, const struct live_block *block)
-{
-	count(live, sum, block, (struct live_amount){sampling_amount(block).blocks, 0});
-}
-
-/* Only the bytes if @block is a piece: the rest lives on, or is counted elsewhere. */
-static void add_part(struct live *live, enum live_sum sum, const struct live_block *block)
-{
-	struct live_amount more = sampling_amount(block);
-
-	count(live, sum, block, (struct live_amount){block->part ? 0 : more.blocks, more.bytes});
 }
 
 static bool same_process(const void *things, uint32_t number, const void *key)
@@ -156,7 +79,7 @@ static bool take(struct live *live, struct process *process, uint64_t addr,
 {
 	if (!block_map_take(&process->blocks, addr, block))
 		return false;
-	subtract(live, LIVE_OUTSTANDING, block);
+	live_subtract(live, LIVE_OUTSTANDING, block);
 	return true;
 }
 
@@ -165,111 +88,8 @@ static int put(struct live *live, struct process *process, const struct live_blo
 	int err = block_map_put(&process->blocks, block->addr, block);
 
 	if (!err)
-		add(live, LIVE_OUTSTANDING, block);
+		live_add(live, LIVE_OUTSTANDING, block);
 	return err;
-}
-
-/* The release of @block is final. */
-static void count_free(struct live *live, const struct live_block *block)
-{
-	if (block->part || block->known)
-		add_part(live, LIVE_FREED, block);
-	else
-		live->totals.unknown_frees++;
-}
-
-/* The thread went on: its realloc, if it was in one, has succeeded. */
-static void settle(struct live *live, struct process *process, const struct mlk_event *event)
-{
-	struct live_block block;
-
-	if (block_map_take(&process->pending, event->tid, &block))
-		count_free(live, &block);
-}
-
-/* Put back what lies of @block in [@start, @end). */
-static int put_piece(struct live *live, struct process *process, const struct live_block *block,
-		     uint64_t start, uint64_t end)
-{
-	struct live_block piece = *block;
-	int err;
-
-	if (start >= end)
-		return 0;
-	piece.addr = start;
-	piece.size = end - start;
-	err = range_map_put(&process->ranges, &piece);
-	if (!err)
-		add(live, LIVE_OUTSTANDING, &piece);
-	return err;
-}
-
-/* Cut [@start, @end) out of a block of mmap.  Returns 1 with what was cut out in *@cut, 0 when none
- * is left that overlaps, or -ENOMEM. */
-static int cut(struct live *live, struct process *process, uint64_t start, uint64_t end,
-	       struct live_block *cut)
-{
-	struct live_block block;
-	uint64_t block_end;
-	int err;
-
-	if (!range_map_take(&process->ranges, start, end, &block))
-		return 0;
-	block_end = range_end(&block);
-	subtract(live, LIVE_OUTSTANDING, &block);
-	*cut = block;
-	cut->addr = block.addr > start ? block.addr : start;
-	cut->size = (block_end < end ? block_end : end) - cut->addr;
-	cut->part = cut->size < block.size;
-	if (cut->addr > block.addr && block_end > end)
-		add_block(live, LIVE_ALLOCATED, &block);
-	err = put_piece(live, process, &block, block.addr, cut->addr);
-	if (!err)
-		err = put_piece(live, process, &block, end, block_end);
-	return err ? err : 1;
-}
-
-static int on_map(struct live *live, struct process *process, struct live_block *block)
-{
-	struct live_block old;
-	int err;
-
-	block->size = range_end(block) - block->addr;
-	if (!block->size)
-		return 0; /* no mapping is empty */
-	while ((err = cut(live, process, block->addr, range_end(block), &old)) > 0)
-		add_part(live, LIVE_IMPLIED, &old);
-	add(live, LIVE_ALLOCATED, block);
-	return err ? err : put_piece(live, process, block, block->addr, range_end(block));
-}
-
-/* Of several blocks that are unmapped at once only one waits for a RESTORE: mremap, which alone can
- * fail, takes more than one mapping only if they touch. */
-static int on_unmap(struct live *live, struct process *process, const struct mlk_event *event)
-{
-	uint64_t end = event->addr + event->size;
-	struct live_block old;
-	int err;
-
-	end = end < event->addr || end > UINT64_MAX - PAGE_SIZE
-		      ? UINT64_MAX
-		      : (end + PAGE_SIZE - 1) & ~(uint64_t)(PAGE_SIZE - 1);
-	while ((err = cut(live, process, event->addr, end, &old)) > 0) {
-		settle(live, process, event);
-		err = block_map_put(&process->pending, event->tid, &old);
-		if (err)
-			return err;
-	}
-	return err;
-}
-
-/* A mapping that mremap did not move after all. */
-static int put_back(struct live *live, struct process *process, struct live_block *block)
-{
-	if (block->part)
-		add_block(live, LIVE_ALLOCATED, block);
-	block->part = false;
-	return put_piece(live, process, block, block->addr, range_end(block));
 }
 
 static int on_alloc(struct live *live, struct process *process, const struct mlk_event *event,
@@ -289,10 +109,10 @@ static int on_alloc(struct live *live, struct process *process, const struct mlk
 
 	sampling_weigh(&live->sampling, event, &block);
 	if (block.mapped)
-		return on_map(live, process, &block);
+		return live_on_map(live, process, &block);
 	if (take(live, process, event->addr, &old))
-		add(live, LIVE_IMPLIED, &old);
-	add(live, LIVE_ALLOCATED, &block);
+		live_add(live, LIVE_IMPLIED, &old);
+	live_add(live, LIVE_ALLOCATED, &block);
 	return put(live, process, &block);
 }
 
@@ -301,7 +121,7 @@ static void on_free(struct live *live, struct process *process, const struct mlk
 	struct live_block block;
 
 	if (take(live, process, event->addr, &block))
-		count_free(live, &block);
+		live_count_free(live, &block);
 	else if (!(event->flags & MLK_EVENT_NESTED))
 		live->totals.unknown_frees++;
 }
@@ -322,16 +142,16 @@ static int on_restore(struct live *live, struct process *process, const struct m
 	if (!block_map_take(&process->pending, event->tid, &block))
 		return 0;
 	if (block.mapped)
-		return put_back(live, process, &block);
+		return live_put_back(live, process, &block);
 	if (block.addr != event->addr) {
-		count_free(live, &block);
+		live_count_free(live, &block);
 		return 0;
 	}
 	if (!block.known)
 		return 0;
 	/* its address was given out meanwhile, so it was freed, whatever the trace says */
 	if (block_map_find(&process->blocks, block.addr)) {
-		add(live, LIVE_IMPLIED, &block);
+		live_add(live, LIVE_IMPLIED, &block);
 		return 0;
 	}
 	return put(live, process, &block);
@@ -344,19 +164,19 @@ static void on_exec(struct live *live, struct process *process)
 	size_t pos = 0;
 
 	while (range_map_take(&process->ranges, 0, UINT64_MAX, &old)) {
-		subtract(live, LIVE_OUTSTANDING, &old);
-		add(live, LIVE_GONE, &old);
+		live_subtract(live, LIVE_OUTSTANDING, &old);
+		live_add(live, LIVE_GONE, &old);
 	}
 	while ((block = block_map_next(&process->blocks, &pos))) {
-		subtract(live, LIVE_OUTSTANDING, block);
-		add(live, LIVE_GONE, block);
+		live_subtract(live, LIVE_OUTSTANDING, block);
+		live_add(live, LIVE_GONE, block);
 	}
 	block_map_release(&process->blocks);
 	/* the other threads were killed in the middle of their reallocs */
 	pos = 0;
 	while ((block = block_map_next(&process->pending, &pos)))
 		if (block->part || block->known)
-			add_part(live, LIVE_GONE, block);
+			live_add_part(live, LIVE_GONE, block);
 	block_map_release(&process->pending);
 }
 
@@ -367,7 +187,7 @@ static void finish(struct live *live, struct process *process)
 	size_t pos = 0;
 
 	while ((block = block_map_next(&process->pending, &pos)))
-		count_free(live, block);
+		live_count_free(live, block);
 	block_map_release(&process->pending);
 }
 
@@ -377,7 +197,7 @@ static int take_event(struct live *live, struct process *process, const struct m
 	/* A nested free is the realloc's own work, on whichever block: it is not over yet. */
 	if (event->kind != MLK_RESTORE &&
 	    !(event->kind == MLK_FREE && event->flags & MLK_EVENT_NESTED))
-		settle(live, process, event);
+		live_settle(live, process, event);
 
 	switch (event->kind) {
 	case MLK_ALLOC:
@@ -390,7 +210,7 @@ static int take_event(struct live *live, struct process *process, const struct m
 	case MLK_RESTORE:
 		return on_restore(live, process, event);
 	case MLK_UNMAP:
-		return on_unmap(live, process, event);
+		return live_on_unmap(live, process, event);
 	case MLK_EXEC:
 		on_exec(live, process);
 		process->inherits = false;
@@ -437,7 +257,7 @@ static int on_fork(struct live *live, const struct mlk_event *event)
 	struct process *process = process_of(live, event->tgid);
 	struct live_totals before;
 
-	if (process && (process->parent || process->blocks.nr_blocks)) {
+	if (process && (process->parent || process->blocks.nr_blocks || process->ranges.root)) {
 		before = live->totals;
 		finish(live, process);
 		account(live, process, &before);

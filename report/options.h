@@ -44,7 +44,7 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv);
 /* Refuse options that would have no effect, and say so on stderr.  Returns 0 or -EINVAL. */
 int report_opts_check(const struct report_opts *opts);
 
-/* Print the help on stdout. */
+/* Print the help on stdout; it is in option_rows.c, as the options are. */
 void report_opts_print_help(void);
 
 /* Release what @opts holds. */

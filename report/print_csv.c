@@ -30,14 +30,14 @@ static void put_row(FILE *out, const struct export *export, size_t i)
 	fprintf(out, ",%" PRIu32, leaf->line);
 	fputc(',', out);
 	csv_path(out, export->places, i);
-	fputs("\r\n", out);
+	fprintf(out, ",%" PRIu32 "\r\n", export_pid(export, i));
 }
 
 int print_csv(FILE *out, const struct export *export)
 {
 	fputs("outstanding_bytes,outstanding_blocks,allocated_bytes,allocated_blocks,freed_bytes,"
 	      "freed_blocks,peak_bytes,peak_blocks,temporary_blocks,first_ns,last_ns,complete,"
-	      "function,module,file,line,stack\r\n",
+	      "function,module,file,line,stack,pid\r\n",
 	      out);
 	for (size_t i = 0; i < view_nr(export->view); i++)
 		put_row(out, export, i);

@@ -33,13 +33,15 @@ int print_flat(FILE *out, const struct export *export)
 		fputs("no outstanding blocks\n", out);
 	for (size_t i = 0; i < view_nr(export->view); i++) {
 		const struct stack *stack = view_stack(export->view, i);
+		const char *process = export_process(export, i);
 		size_t nr;
 		const uint32_t *path = places_path(export->places, i, &nr);
 
-		fprintf(out, "\t%s%s bytes in %s %s from stack%s\n", color_of(color, COLOR_HEAVY),
-			text_number(bytes, stack->bytes), text_number(blocks, stack->blocks),
-			stack->blocks == 1 ? "allocation" : "allocations",
-			color_of(color, COLOR_END));
+		fprintf(out, "\t%s%s bytes in %s %s from stack%s%s%s\n",
+			color_of(color, COLOR_HEAVY), text_number(bytes, stack->bytes),
+			text_number(blocks, stack->blocks),
+			stack->blocks == 1 ? "allocation" : "allocations", process ? " of " : "",
+			process ? process : "", color_of(color, COLOR_END));
 		for (size_t at = 0; at < nr; at++)
 			put_place(out, places_get(export->places, path[at]), color);
 	}

@@ -107,6 +107,7 @@ static const char *time_text(uint64_t ns, char buf[TEXT_NUMBER_MAX])
 static void put_text_line(FILE *out, const struct export *export, const struct line *line)
 {
 	const struct stack *stack = view_stack(export->view, line->i);
+	const char *process = export_process(export, line->i);
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX], life[TEXT_NUMBER_MAX] = "-";
 	char grown[TEXT_NUMBER_MAX];
 	size_t nr;
@@ -126,6 +127,8 @@ static void put_text_line(FILE *out, const struct export *export, const struct l
 			fprintf(out, "  %s:%" PRIu32, place->file, place->line);
 		fputc('\n', out);
 	}
+	if (process)
+		fprintf(out, "    %s\n", process);
 }
 
 static void put_text(FILE *out, const struct export *export, const struct line *lines, size_t nr)
@@ -157,7 +160,7 @@ static void put_text(FILE *out, const struct export *export, const struct line *
 static void put_csv(FILE *out, const struct export *export, const struct line *lines, size_t nr)
 {
 	fputs("shape,outstanding_bytes,outstanding_blocks,bytes_per_minute,share_freed,"
-	      "median_lifetime_ns,stack\r\n",
+	      "median_lifetime_ns,stack,pid\r\n",
 	      out);
 	for (size_t i = 0; i < nr; i++) {
 		const struct line *line = &lines[i];
@@ -169,7 +172,7 @@ static void put_csv(FILE *out, const struct export *export, const struct line *l
 			fprintf(out, "%" PRIu64, line->growth.lifetime_ns);
 		fputc(',', out);
 		csv_path(out, export->places, line->i);
-		fputs("\r\n", out);
+		fprintf(out, ",%" PRIu32 "\r\n", export_pid(export, line->i));
 	}
 }
 

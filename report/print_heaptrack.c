@@ -28,7 +28,9 @@ struct printer {
 	struct step *steps; /* number 1 first */
 	size_t nr, room;
 	struct hash_index index; /* of steps */
-	uint32_t *leaves;	 /* of each stack: its last step */
+	uint32_t *leaves;	 /* of each stack: its last step; 0: it is not asked for */
+	uint32_t *processes;	 /* of each: its place; 0: none so far */
+	uint32_t nr_places;	 /* so far */
 };
 
 static int put_string(struct printer *p, const char *text, uint32_t *number)
@@ -63,6 +65,7 @@ static int put_places(struct printer *p)
 			fprintf(p->out, " %" PRIx32 " %" PRIx32, file, place->line);
 		fputc('\n', p->out);
 	}
+	p->nr_places = (uint32_t)places_nr(places);
 	return err;
 }
 
@@ -100,24 +103,54 @@ static int put_step(struct printer *p, const struct step *step, uint32_t *number
 	return 0;
 }
 
+/* Print a place that is none in the code. */
+static int put_remark(struct printer *p, const char *text, uint32_t *place)
+{
+	uint32_t name;
+	int err = put_string(p, text, &name);
+
+	if (err)
+		return err;
+	*place = ++p->nr_places;
+	fprintf(p->out, "i %" PRIx32 " 0 %" PRIx32 "\n", *place, name);
+	return 0;
+}
+
 /* Stacks that the view leaves out have events as well: they get a place of their own. */
 static int put_left_out(struct printer *p)
 {
-	struct step step = {.place = (uint32_t)places_nr(p->export->places) + 1};
 	struct live_amount amount;
-	uint32_t name, number;
+	size_t first = view_nr(p->export->view);
+	size_t nr = view_left_out(p->export->view, &amount);
+	struct step step = {0};
+	uint32_t number;
 	int err;
 
-	if (!view_left_out(p->export->view, &amount))
+	if (!nr)
 		return 0;
-	err = put_string(p, "[left out]", &name);
-	if (err)
-		return err;
-	fprintf(p->out, "i %" PRIx32 " 0 %" PRIx32 "\n", step.place, name);
-	err = put_step(p, &step, &number);
-	for (size_t i = 0; i < stacks_nr(leaks_stacks(p->export->leaks)) && !err; i++)
-		p->leaves[i] = number;
+	err = put_remark(p, "[left out]", &step.place);
+	if (!err)
+		err = put_step(p, &step, &number);
+	for (size_t i = first; i < first + nr && !err; i++)
+		p->leaves[view_number(p->export->view, i)] = number;
 	return err;
+}
+
+/* Of several processes, print the step that all steps of process @number follow.  *@last is 0 when
+ * there is only one. */
+static int put_process(struct printer *p, uint32_t number, uint32_t *last)
+{
+	const char *name = view_process(p->export->view, number);
+	struct step step;
+	int err = 0;
+
+	*last = 0;
+	if (!name)
+		return 0;
+	if (!p->processes[number])
+		err = put_remark(p, name, &p->processes[number]);
+	step = (struct step){.place = p->processes[number]};
+	return err ? err : put_step(p, &step, last);
 }
 
 static int put_stacks(struct printer *p)
@@ -130,6 +163,7 @@ static int put_stacks(struct printer *p)
 		struct step step = {0};
 		uint32_t last = 0;
 
+		err = put_process(p, view_stack(p->export->view, i)->process, &last);
 		while (nr && !err) {
 			step = (struct step){.place = path[--nr] + 1, .parent = last};
 			err = put_step(p, &step, &last);
@@ -162,7 +196,8 @@ static int print(struct printer *p, struct heaptrack_events *events)
 		fprintf(p->out, "a %" PRIx64 " %" PRIx32 "\n", kinds[i].size,
 			p->leaves[kinds[i].stack]);
 	return err ? err
-		   : heaptrack_events_copy(events, p->out, leaks_chosen(p->export->leaks)->end_ns);
+		   : heaptrack_events_copy(events, p->out, p->leaves,
+					   leaks_chosen(p->export->leaks)->end_ns);
 }
 
 int print_heaptrack(FILE *out, const struct export *export, struct heaptrack_events *events)
@@ -170,12 +205,15 @@ int print_heaptrack(FILE *out, const struct export *export, struct heaptrack_eve
 	struct printer p = {.out = out, .export = export};
 	int err = strings_new(&p.strings);
 
+	p.processes =
+		calloc(live_nr_processes(leaks_live(export->leaks)) + 1, sizeof(*p.processes));
 	p.leaves = calloc(stacks_nr(leaks_stacks(export->leaks)) + 1, sizeof(*p.leaves));
 	if (!err)
-		err = p.leaves ? print(&p, events) : -ENOMEM;
+		err = p.leaves && p.processes ? print(&p, events) : -ENOMEM;
 	strings_free(p.strings);
 	hash_index_release(&p.index);
 	free(p.steps);
 	free(p.leaves);
+	free(p.processes);
 	return err;
 }

@@ -98,6 +98,8 @@ static int put_stacks(struct json *json, const struct export *export)
 		json_open(json, "frames", '[');
 		for (size_t at = 0; at < nr && !err; at++)
 			err = put_frame(json, places_get(export->places, path[at]));
+		if (export_process(export, i))
+			json_text(json, NULL, export_process(export, i));
 		json_close(json, ']');
 		json_close(json, '}');
 	}
@@ -127,7 +129,8 @@ static int add_stack(struct tree *tree, struct strings *names, const struct expo
 	uint32_t labels[VIEW_MAX_PATH];
 	size_t nr, to = 0;
 	const uint32_t *path = places_path(export->places, i, &nr);
-	int err = 0;
+	const char *process = export_process(export, i);
+	int err = process ? strings_intern(names, process, &labels[to++]) : 0;
 
 	while (nr && to < VIEW_MAX_PATH && !err)
 		err = strings_intern(names, places_get(export->places, path[--nr])->function,

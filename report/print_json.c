@@ -110,6 +110,35 @@ static void put_completeness(struct json *json, const struct leaks *leaks)
 	json_close(json, '}');
 }
 
+/* All of the trace, whichever was asked for: stacks name them by their place here. */
+static void put_processes(struct json *json, const struct leaks *leaks)
+{
+	const struct live *live = leaks_live(leaks);
+
+	json_open(json, "processes", '[');
+	for (size_t i = 0; i < live_nr_processes(live); i++) {
+		struct live_process process = live_process(live, i);
+
+		json_open(json, NULL, '{');
+		json_number(json, "pid", process.tgid);
+		json_text(json, "comm",
+			  live_nr_processes(live) == 1
+				  ? leaks_comm(leaks)
+				  : processes_name(leaks_processes(leaks), process.tgid));
+		json_number(json, "parent", process.parent);
+		json_bool(json, "exited", process.exited);
+		put_amount(json, "allocated", process.totals.allocated);
+		put_amount(json, "freed", process.totals.freed);
+		put_amount(json, "implied", process.totals.implied);
+		put_amount(json, "gone", process.totals.gone);
+		put_amount(json, "outstanding", process.totals.outstanding);
+		json_number(json, "unknown_frees", process.totals.unknown_frees);
+		json_number(json, "inherited_frees", process.totals.inherited_frees);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
 static void put_frames(struct json *json, const struct places *places)
 {
 	json_open(json, "frames", '[');
@@ -134,6 +163,7 @@ static void put_stack(struct json *json, const struct export *export, size_t i)
 	const uint32_t *path = places_path(export->places, i, &nr);
 
 	json_open(json, NULL, '{');
+	json_number(json, "process", stack->process);
 	put_amount(json, "outstanding", (struct live_amount){stack->blocks, stack->bytes});
 	put_amount(json, "allocated", stack->allocated);
 	put_amount(json, "freed", stack->freed);
@@ -161,6 +191,7 @@ int print_json(FILE *out, const struct export *export)
 	json_text(&json, "mleak", MLEAK_VERSION);
 	put_trace(&json, export);
 	put_totals(&json, export);
+	put_processes(&json, export->leaks);
 	put_sample(&json, export);
 	put_losses(&json, export);
 	put_completeness(&json, export->leaks);

@@ -93,6 +93,29 @@ static void set_types(struct builder *b)
 	p->period = 1;
 }
 
+/* Of several processes, say which one it is of, as pprof's -tagroot, -tagfocus and -tags take. */
+static void set_labels(struct builder *b, size_t i, Pprof__Sample *sample)
+{
+	const char *process = export_process(b->export, i);
+	Pprof__Label *labels;
+
+	if (!process)
+		return;
+	labels = get(b, 2, sizeof(*labels));
+	sample->label = get(b, 2, sizeof(*sample->label));
+	if (b->failed)
+		return;
+	pprof__label__init(&labels[0]);
+	labels[0].key = text(b, "process");
+	labels[0].str = text(b, process);
+	pprof__label__init(&labels[1]);
+	labels[1].key = text(b, "pid");
+	labels[1].num = export_pid(b->export, i);
+	sample->label[0] = &labels[0];
+	sample->label[1] = &labels[1];
+	sample->n_label = 2;
+}
+
 static void set_sample(struct builder *b, size_t i, Pprof__Sample *sample)
 {
 	const struct stack *stack = view_stack(b->export->view, i);
@@ -112,6 +135,7 @@ static void set_sample(struct builder *b, size_t i, Pprof__Sample *sample)
 	sample->value[2] = (int64_t)stack->blocks;
 	sample->value[3] = (int64_t)stack->bytes;
 	sample->n_value = NR_VALUES;
+	set_labels(b, i, sample);
 }
 
 static void set_samples(struct builder *b)

@@ -6,8 +6,25 @@
 #include "report/export.h"
 #include "report/json.h"
 
-static void put_frames(struct json *json, const struct places *places)
+/* Behind the places stand the processes, of several, as functions that call all others. */
+static void put_processes(struct json *json, const struct export *export)
 {
+	const char *name;
+
+	for (uint32_t i = 0; i < live_nr_processes(leaks_live(export->leaks)); i++) {
+		name = view_process(export->view, i);
+		if (!name)
+			return;
+		json_open(json, NULL, '{');
+		json_text(json, "name", name);
+		json_close(json, '}');
+	}
+}
+
+static void put_frames(struct json *json, const struct export *export)
+{
+	const struct places *places = export->places;
+
 	json_open(json, "shared", '{');
 	json_open(json, "frames", '[');
 	for (size_t i = 0; i < places_nr(places); i++) {
@@ -21,6 +38,7 @@ static void put_frames(struct json *json, const struct places *places)
 			json_number(json, "line", place->line);
 		json_close(json, '}');
 	}
+	put_processes(json, export);
 	json_close(json, ']');
 	json_close(json, '}');
 }
@@ -38,6 +56,10 @@ static void put_samples(struct json *json, const struct export *export)
 		const uint32_t *path = places_path(export->places, i, &nr);
 
 		json_open(json, NULL, '[');
+		if (export_process(export, i))
+			json_number(json, NULL,
+				    places_nr(export->places) +
+					    view_stack(export->view, i)->process);
 		while (nr)
 			json_number(json, NULL, path[--nr]);
 		json_close(json, ']');
@@ -76,7 +98,7 @@ int print_speedscope(FILE *out, const struct export *export)
 	json_text(&json, "exporter", "mleak " MLEAK_VERSION);
 	json_text(&json, "name", export->path);
 	json_number(&json, "activeProfileIndex", 0);
-	put_frames(&json, export->places);
+	put_frames(&json, export);
 	json_open(&json, "profiles", '[');
 	put_profile(&json, export, true);
 	put_profile(&json, export, false);

@@ -188,28 +188,26 @@ static void print_origin(FILE *out, const char *path, const struct mlk_meta *met
 }
 
 int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
-		  const struct leaks *leaks, uint32_t pid)
+		  const struct leaks *leaks)
 {
-	struct live_totals totals = *leaks_totals(leaks);
+	const struct live_totals *totals = leaks_totals(leaks);
 	struct table t = {.out = out, .count_width = COUNT_WIDTH, .bytes_width = BYTES_WIDTH};
 	int err;
 
-	if (pid)
-		processes_totals(leaks_live(leaks), pid, &totals);
 	/* no sum of the table is larger than these */
-	t.count_width = wider(t.count_width, totals.allocated.blocks);
-	t.count_width = wider(t.count_width, totals.unknown_frees);
-	t.count_width = wider(t.count_width, totals.inherited_frees);
-	t.bytes_width = wider(t.bytes_width, totals.allocated.bytes);
+	t.count_width = wider(t.count_width, totals->allocated.blocks);
+	t.count_width = wider(t.count_width, totals->unknown_frees);
+	t.count_width = wider(t.count_width, totals->inherited_frees);
+	t.bytes_width = wider(t.bytes_width, totals->allocated.bytes);
 
 	print_origin(out, path, meta, leaks_condition(leaks)->end_ns);
-	print_totals(&t, &totals, pid ? (struct live_amount){0} : leaks_suspect(leaks),
-		     meta->whole_life);
+	print_totals(&t, totals, leaks_suspect(leaks), meta->whole_life);
 	print_filters(out, meta, leaks);
 	print_losses(&t, &leaks_condition(leaks)->losses);
 	print_completeness(&t, leaks);
 	print_missing(out, leaks);
-	err = processes_print(out, leaks_processes(leaks), leaks_live(leaks), pid);
+	err = processes_print(out, leaks_processes(leaks), leaks_live(leaks),
+			      leaks_chosen(leaks)->pid);
 	fputc('\n', out);
 	return err;
 }

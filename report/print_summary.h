@@ -7,10 +7,10 @@
 
 #include "report/leaks.h"
 
-/* Print the summary of the trace in file @path, recorded as @meta says: @totals, and of several
- * processes a line for each (with @pid not 0: of those of that number).  Errors of writing are left
+/* Print the summary of the trace in file @path, recorded as @meta says: the totals,
+ * and of several processes a line for each, or for the chosen one.  Errors of writing are left
  * in @out for ferror().  Returns 0 or -ENOMEM. */
 int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
-		  const struct leaks *leaks, uint32_t pid);
+		  const struct leaks *leaks);
 
 #endif

@@ -75,7 +75,7 @@ int processes_note(struct processes *processes, const struct mlk_thread *thread)
 	return err;
 }
 
-static const char *name_of(const struct processes *processes, uint32_t tgid)
+const char *processes_name(const struct processes *processes, uint32_t tgid)
 {
 	struct hash_query query = query_for(processes, &tgid);
 	uint32_t number;
@@ -88,8 +88,9 @@ char *processes_label(const struct processes *processes, uint32_t tgid)
 {
 	char *label;
 
-	return asprintf(&label, "%s (%" PRIu32 ")", name_of(processes, tgid), tgid) < 0 ? NULL
-											: label;
+	return asprintf(&label, "%s (%" PRIu32 ")", processes_name(processes, tgid), tgid) < 0
+		       ? NULL
+		       : label;
 }
 
 static void add(struct live_amount *to, const struct live_amount *what)
@@ -135,7 +136,7 @@ static void print_one(FILE *out, const struct processes *processes, const struct
 		bytes[TEXT_NUMBER_MAX];
 
 	fprintf(out, "  process %" PRIu32 " ", p->tgid);
-	text_print(out, name_of(processes, p->tgid));
+	text_print(out, processes_name(processes, p->tgid));
 	fprintf(out, ": %s allocations, %s frees, %s blocks with %s bytes outstanding",
 		text_number(allocs, p->totals.allocated.blocks),
 		text_number(frees, p->totals.freed.blocks),

@@ -15,6 +15,10 @@ int processes_new(struct processes **out);
 /* Note the name of @thread, if it is a process's main thread.  Returns 0 or -ENOMEM. */
 int processes_note(struct processes *processes, const struct mlk_thread *thread);
 
+/* The name of process @tgid, any bytes, "process" when none is known; valid until the next
+ * processes_note(). */
+const char *processes_name(const struct processes *processes, uint32_t tgid);
+
 /* What a process's root in a tree says, as "sh (1234)".  Returns a string that the caller frees, or
  * NULL when there is no memory. */
 char *processes_label(const struct processes *processes, uint32_t tgid);

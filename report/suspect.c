@@ -18,13 +18,21 @@ static bool hides_unmaps(int kind)
 	return kind == MLK_LOST_UNMAP || kind == MLK_LOST_EXEC;
 }
 
-/* Losses beyond those met before ended at @ns at the latest. */
-static void take(struct suspect *s, const struct mlk_losses *losses, uint64_t ns)
+/* Did what was lost from @first_ns on come too late to matter? */
+static bool is_late(const struct suspect *s, uint64_t first_ns)
+{
+	return s->stop_ns && first_ns > s->stop_ns;
+}
+
+/* Losses beyond those met before ended at @ns at the latest, and began at @first_ns, or 0. */
+static void take(struct suspect *s, const struct mlk_losses *losses, uint64_t first_ns, uint64_t ns)
 {
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++) {
 		if (losses->count[kind] <= s->met.count[kind])
 			continue;
 		s->met.count[kind] = losses->count[kind];
+		if (is_late(s, first_ns))
+			continue;
 		if (hides_frees(kind))
 			keep_later(&s->heap_ns, ns);
 		if (hides_unmaps(kind))
@@ -35,14 +43,16 @@ static void take(struct suspect *s, const struct mlk_losses *losses, uint64_t ns
 void suspect_take(struct suspect *s, const struct mlk_losses *losses)
 {
 	/* 1.0 gave no time */
-	take(s, losses, losses->last_ns ? losses->last_ns : UINT64_MAX);
+	take(s, losses, losses->first_ns, losses->last_ns ? losses->last_ns : UINT64_MAX);
 }
 
 void suspect_finish(struct suspect *s, const struct mlk_condition *c)
 {
 	/* The record with their time was cut off or damaged: only a chunk's header tells of them.
 	 */
-	take(s, &c->losses, UINT64_MAX);
+	take(s, &c->losses, 0, UINT64_MAX);
+	if (is_late(s, c->lost_from_ns))
+		return;
 	keep_later(&s->heap_ns, c->lost_to_ns);
 	keep_later(&s->mapped_ns, c->lost_to_ns);
 }

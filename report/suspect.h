@@ -16,6 +16,7 @@
 struct suspect {
 	uint64_t heap_ns;      /* CLOCK_MONOTONIC; up to then frees of heap blocks were lost */
 	uint64_t mapped_ns;    /* the same of what mmap gave out */
+	uint64_t stop_ns;      /* what was lost later does not matter; 0: all does */
 	struct mlk_losses met; /* the latest figures taken in */
 };
 

@@ -40,14 +40,6 @@ static int heavier(const void *a, const void *b)
 	return x->number < y->number ? -1 : 1;
 }
 
-static bool is_of_process(const struct view *view, const struct stack *stack)
-{
-	const struct view_opts *opts = &view->opts;
-
-	return !opts->pid || !opts->live ||
-	       live_process(opts->live, stack->process).tgid == opts->pid;
-}
-
 static uint64_t cost_of(const struct stack *stack, enum view_cost cost)
 {
 	switch (cost) {
@@ -83,8 +75,7 @@ static int choose(struct view *view)
 	for (uint32_t i = 0; i < nr_all; i++) {
 		const struct stack *stack = stacks_get(view->stacks, i);
 
-		if ((!stack->blocks && !(view->opts.all && stack->allocated.blocks)) ||
-		    !is_of_process(view, stack))
+		if (!stack->blocks && !(view->opts.all && stack->allocated.blocks))
 			continue;
 		if (!sieve_has_enough(view->sieve, stack)) {
 			drop(view, stack);
@@ -288,6 +279,11 @@ size_t view_path(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH]
 		path[b] = label;
 	}
 	return nr;
+}
+
+const char *view_process(const struct view *view, uint32_t number)
+{
+	return view->roots ? labels_get(view->labels, view->roots[number])->name : NULL;
 }
 
 uint64_t view_cost_of(const struct view *view, size_t i)

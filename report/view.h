@@ -30,7 +30,6 @@ struct view_opts {
 	bool all;	     /* stacks of which nothing is outstanding, too */
 	enum view_cost cost; /* what they are sorted by; and for view_cost_of() */
 	struct sieve_opts sieve;
-	uint32_t pid; /* only stacks of the process with this number; 0: of all */
 	/* Where there are several processes, paths begin with theirs.  NULL: they do not; borrowed
 	 * until view_new() returns. */
 	const struct processes *processes;
@@ -62,7 +61,11 @@ size_t view_path(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH]
 /* What it weighs. */
 uint64_t view_cost_of(const struct view *view, size_t i);
 
-/* The number of stack @i among all of the trace. */
+/* What the root of paths of process @number says, as "sh (1234)"; NULL: the trace has one process.
+ * Valid until view_free(). */
+const char *view_process(const struct view *view, uint32_t number);
+
+/* The number of stack @i among all of the trace.  Those that view_opts.top left out follow. */
 uint32_t view_number(const struct view *view, size_t i);
 
 /* Write the frames of stack @i, innermost first, to @frames.  Returns how many there are. */

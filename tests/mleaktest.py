@@ -235,6 +235,7 @@ class Case(unittest.TestCase):
             self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
             os.chmod(folder, 0o755)
             program = shutil.copy(self.program, folder)
+            shutil.copy(os.path.join(os.path.dirname(self.program), "libmleak-preload.so"), folder)
         return self.spawn([program, *args], **options)
 
     def mleak(self, *args, timeout=60, **options):

@@ -53,12 +53,15 @@ mleak ($version) unstable; urgency=medium
 END
 
 find "$root/usr/share/man" -type f -exec gzip -9n {} +
-strip --strip-unneeded -R .comment -R .note "$root/usr/bin/mleak" "$root/$libdir/libdwunw.so.0"
+preload=$libdir/mleak/libmleak-preload.so
+strip --strip-unneeded -R .comment -R .note "$root/usr/bin/mleak" "$root/$libdir/libdwunw.so.0" "$root/$preload"
 strip --strip-debug -D "$root/$libdir/libdwunw.a"
 chmod 644 "$root/$libdir/libdwunw.so.0"
 rm "$root/usr/share/doc/mleak/LICENSE" # it is in the copyright file
 
 move libdwunw0 "$libdir/libdwunw.so.0"
+move mleak "$preload"
+rmdir "$root/$libdir/mleak"
 mkdir -p libdwunw0/DEBIAN libdwunw-dev/usr/share/doc/libdwunw-dev
 echo "libdwunw 0 libdwunw0 (>= $version)" > libdwunw0/DEBIAN/shlibs
 echo "activate-noawait ldconfig" > libdwunw0/DEBIAN/triggers
@@ -67,9 +70,9 @@ mv "$root"/usr/share/doc/mleak/api_usage.md "$root"/usr/share/doc/mleak/dwunw_*.
 	libdwunw-dev/usr/share/doc/libdwunw-dev
 mkdir -p mleak/DEBIAN
 rmdir "$root/usr/lib"
-mv "$root/usr" mleak/usr
+mv "$root"/usr/* mleak/usr
 
-dpkg-shlibdeps -Tdebian/mleak.substvars mleak/usr/bin/mleak
+dpkg-shlibdeps -Tdebian/mleak.substvars mleak/usr/bin/mleak "mleak/$preload"
 dpkg-shlibdeps -Tdebian/libdwunw0.substvars "libdwunw0/$libdir/libdwunw.so.0"
 : > debian/libdwunw-dev.substvars
 for package in mleak libdwunw0 libdwunw-dev; do

@@ -55,4 +55,5 @@ class RecordTest(Case):
     def test_command_without_privileges(self):
         os.chmod(self.dir, 0o777)
         marker = self.path("marker")
-        self.assert_one_message(self.refused("--", "touch", marker, **AS_NOBODY))
+        self.assert_one_message(self.refused("--backend", "bpf", "--", "touch", marker,
+                                             **AS_NOBODY))

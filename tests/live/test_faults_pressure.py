@@ -40,11 +40,12 @@ class PressureTest(FaultCase):
         return truth, self.stop(mleak)
 
     def node(self, text, name):
-        """Blocks at the function @name, and how many of them are suspect."""
-        line = re.search(r"^ *[\d,]+ +([\d,]+)  [ |`-]*%s\b.*?(?:\[suspect: ([\d,]+) of \1\])?$" % name,
-                         text, re.M)
-        self.assertTrue(line, text)
-        return number(line[1]), number(line[2] or "0")
+        """Blocks at the function @name, below whichever callers, and how many are suspect."""
+        lines = re.findall(r"^ *[\d,]+ +([\d,]+)  [ |`-]*%s\b.*?(?:\[suspect: ([\d,]+) of \1\])?$" % name,
+                           text, re.M)
+        self.assertTrue(lines, text)
+        return (sum(number(blocks) for blocks, _ in lines),
+                sum(number(suspect or "0") for _, suspect in lines))
 
     def test_stopped_recorder_marks_what_may_have_been_freed(self):
         truth, said = self.record_under_pressure()

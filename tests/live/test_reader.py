@@ -16,7 +16,7 @@ SP = 7
 
 
 def count_kinds(text):
-    return collections.Counter(re.findall(r"^  (ALLOC|FREE flags \w+|RELEASE|RESTORE|EXEC|UNMAP)\b",
+    return collections.Counter(re.findall(r"^  (ALLOC|FREE flags \w+|RELEASE|RESTORE|EXEC|UNMAP|FORK|EXIT)\b",
                                           text, re.M))
 
 

@@ -35,7 +35,7 @@ class LoadCase(mleaktest.Case):
         """Start mleak on @target, and wait until its probes stand: then the trace gets its name."""
         trace = self.path("x.mlk")
         if os.path.exists(trace):
-            os.remove(trace)  # of a recording before
+            os.remove(trace)
         mleak = self.start_mleak("record", "-o", trace, *options, "-p", str(target.pid))
         end = time.monotonic() + 20
         while not os.path.exists(trace):

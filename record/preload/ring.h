@@ -1,0 +1,163 @@
+/* ring.h - the memory that a preloaded library and the recorder share
+ *
+ * One build of mleak talking to itself: may change freely, never on disk.  The recorder makes it, a
+ * sealed memfd of constant size; the library, in the target, writes events.  What the target writes
+ * is hostile to the recorder: it copies each value once and checks it.  doc/preload.md tells why it
+ * is as it is.
+ */
+#ifndef PRELOAD_RING_H
+#define PRELOAD_RING_H
+
+#include <stdint.h>
+
+#define PRELOAD_MAGIC 0x6b61656c6d4c5250ull
+#define PRELOAD_ENV   "MLEAK_PRELOAD" /* "<descriptor of the memory>,<its nonce in hex>" */
+
+#define PRELOAD_SLICE	   128u
+#define PRELOAD_WINDOW	   131072u /* bytes of a stack that both sides remember; a power of two */
+#define PRELOAD_MAX_STACK  65536u  /* bytes of a stack in one event */
+#define PRELOAD_MAX_SLICES (PRELOAD_MAX_STACK / PRELOAD_SLICE + 1)
+#define PRELOAD_MAX_RINGS  512u
+#define PRELOAD_NR_REGS	   8
+
+/* What the events of a ring that found no room were; the order is the recorder's. */
+enum preload_loss {
+	PRELOAD_LOST_ALLOC,
+	PRELOAD_LOST_FREE,
+	PRELOAD_LOST_RELEASE,
+	PRELOAD_LOST_RESTORE,
+	PRELOAD_LOST_UNMAP,
+	PRELOAD_NR_LOST,
+};
+
+/*
+ * A ring has one producer: a thread, or the signal handlers that interrupt it while it writes.
+ * Positions count bytes and never wrap.
+ */
+struct preload_ring {
+	/* written by the target */
+	uint64_t head; /* all before it is whole */
+	/* 0: any event that begins from now on is given a later time than now.  Else one is
+	 * being written, and its time is not below this. */
+	uint64_t busy;
+	uint64_t lost[PRELOAD_NR_LOST];
+	uint64_t wanted; /* the recorder adds to room, and wakes, when tail has come here */
+	/* written by the recorder */
+	uint64_t tail; /* all before it was taken in */
+	/* 0: the ring is free; else a thread's id, and above it which of the target's programs it
+	 * runs (header.hello).  The target sets it, the recorder clears it when that thread has
+	 * ended. */
+	uint64_t owner;
+	uint32_t room; /* what a thread sleeps on that waits for room */
+	uint32_t unused_either;
+	uint64_t unused[5];
+};
+
+_Static_assert(sizeof(struct preload_ring) == 128, "a cache line for each side");
+
+enum preload_clock_kind { PRELOAD_CLOCK_TSC, PRELOAD_CLOCK_MONOTONIC };
+
+struct preload_header {
+	/* set before the target runs */
+	uint64_t magic, nonce;
+	uint32_t nr_rings, ring_size;	    /* bytes, a power of two */
+	uint32_t stack_limit;		    /* bytes */
+	uint32_t clock;			    /* enum preload_clock_kind: of all times here */
+	uint32_t target;		    /* process id; 0: not known yet */
+	uint32_t recorder_pid, recorder_fd; /* where the memory is found again after an exec */
+	uint32_t unused_start;
+	uint64_t block_ns; /* how long a full ring may hold a thread up; 0: not at all */
+	uint64_t unused[8];
+	/* written by the recorder; words the target sleeps on */
+	uint32_t go;	    /* the target may run */
+	uint32_t ended;	    /* nothing is recorded any more */
+	uint32_t alive;	    /* has FUTEX_OWNER_DIED set by the kernel when the recorder is gone */
+	uint32_t asleep;    /* the recorder wants to be woken when a ring is half full */
+	uint32_t maps_done; /* requests for a look at the mappings that were answered */
+	uint32_t unused_recorder[11];
+	/* written by the target */
+	uint32_t wake;		  /* the word the recorder sleeps on */
+	uint32_t hello;		  /* programs in which the library came up: one more by each exec */
+	uint32_t maps_asked;	  /* requests for a look at the mappings */
+	uint32_t maps_changed;	  /* the same, but nobody waits */
+	uint32_t maps_unanswered; /* requests that were waited for in vain */
+	uint32_t execs;		  /* programs that were to begin by exec */
+	uint64_t lost[PRELOAD_NR_LOST]; /* by threads that have no ring */
+	uint64_t unused_end[8];
+	struct preload_ring rings[];
+};
+
+/* Where the bytes of ring @i begin, from the start of the memory. */
+static inline uint64_t preload_ring_offset(uint32_t nr_rings, uint32_t ring_size, uint32_t i)
+{
+	uint64_t first = sizeof(struct preload_header) + nr_rings * sizeof(struct preload_ring);
+
+	return ((first + 4095) & ~4095ull) + (uint64_t)i * ring_size;
+}
+
+/* What a record is, beyond the kinds of enum event_type. */
+enum { PRELOAD_PAD = 0x80 };
+
+/* The start of a record.  PRELOAD_PAD has only the first 8 bytes of it. */
+struct preload_record {
+	uint32_t len; /* bytes of the record, a multiple of 8 */
+	uint8_t type; /* enum event_type, or PRELOAD_PAD */
+	uint8_t func; /* enum event_func; EVENT_ALLOC */
+	uint16_t nr_slices;
+	uint64_t time;
+	uint64_t addr;
+	/* EVENT_FREE, RELEASE, RESTORE and EXEC end here */
+	uint64_t size;
+	/* EVENT_UNMAP ends here */
+};
+
+#define PRELOAD_SMALL 24u /* bytes of a struct preload_record without size */
+
+/*
+ * EVENT_ALLOC.  Behind it stand nr_slices descriptions of slices that changed, padded to 8 bytes,
+ * and then the words that changed, of each slice in turn.  Slice 0 is the aligned one that holds
+ * sp.
+ */
+struct preload_slice {
+	uint16_t index; /* ascending */
+	uint16_t words; /* bit i: the i-th word of it is given */
+};
+
+struct preload_alloc {
+	struct preload_record record;
+	uint64_t sp, pc;
+	uint64_t saved[6];  /* rbx rbp r12 r13 r14 r15 */
+	uint32_t flags;	    /* enum dwunw_event_flag */
+	uint32_t stack_len; /* bytes from sp on that are valid, once the slices are put in place */
+};
+
+_Static_assert(sizeof(struct preload_alloc) == 104, "no padding");
+
+/*
+ * The part of a stack whose bytes both sides know, [lo, hi), multiples of a slice.  Its slices
+ * stand in a buffer of PRELOAD_WINDOW bytes at their address modulo that.
+ */
+struct preload_image {
+	uint64_t lo, hi;
+};
+
+/* Bytes up to which the slices of [@a, @b), at most PRELOAD_MAX_STACK + a slice, are all known
+ * now.  Both sides do this after each event. */
+static inline void preload_image_note(struct preload_image *im, uint64_t a, uint64_t b)
+{
+	if (a > im->hi || b < im->lo || im->lo == im->hi) {
+		im->lo = a;
+		im->hi = b;
+		return;
+	}
+	im->lo = a < im->lo ? a : im->lo;
+	im->hi = b > im->hi ? b : im->hi;
+	if (im->hi - im->lo <= PRELOAD_WINDOW)
+		return;
+	/* What lies below is the rest of calls that have returned: the first to be forgotten. */
+	im->lo = im->hi - PRELOAD_WINDOW < a ? im->hi - PRELOAD_WINDOW : a;
+	if (im->hi - im->lo > PRELOAD_WINDOW)
+		im->hi = im->lo + PRELOAD_WINDOW;
+}
+
+#endif

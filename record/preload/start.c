@@ -1,0 +1,370 @@
+/* start.c - how the library comes up: the real functions, and the memory shared with the recorder
+ *
+ * Its first call may be anything's: the loader's, a constructor's, dlsym's own.  So all is made
+ * ready at the first call, and blocks that are asked for meanwhile come from a small arena.
+ */
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "record/preload/preload.h"
+
+#define HELLO_NS     10000000000ull /* how long the recorder may take to let the target run */
+#define MAPS_NS	     1000000000ull  /* the same to look at new mappings */
+#define ARENA_BYTES  65536
+#define ARENA_HEADER 16 /* before each block of the arena: its size */
+
+struct real preload_real;
+
+union preload_own preload_own __attribute__((aligned(4096)));
+struct preload_state preload_state;
+
+static enum { STATE_NONE, STATE_LOOKING, STATE_READY } state;
+static bool attached; /* or tried, in vain */
+static char library[PATH_MAX];
+static unsigned long long modules_added, modules_removed;
+
+static uint8_t arena[ARENA_BYTES] __attribute__((aligned(4096)));
+static size_t arena_used;
+
+long preload_syscall(long nr, long a, long b, long c, long d)
+{
+	register long r10 __asm__("r10") = d;
+	long result;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10)
+			 : "rcx", "r11", "memory");
+	return result;
+}
+
+void preload_wake(uint32_t *word)
+{
+	__atomic_fetch_add(word, 1, __ATOMIC_RELEASE);
+	preload_syscall(SYS_futex, (long)word, FUTEX_WAKE, 1, 0);
+}
+
+void preload_wake_recorder(struct preload_header *h)
+{
+	if (__atomic_load_n(&h->asleep, __ATOMIC_RELAXED) &&
+	    __atomic_exchange_n(&h->asleep, 0, __ATOMIC_ACQ_REL))
+		preload_wake(&h->wake);
+}
+
+void preload_sleep(uint32_t *word, uint32_t value, uint64_t ns)
+{
+	struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000u),
+			      .tv_nsec = (long)(ns % 1000000000u)};
+
+	preload_syscall(SYS_futex, (long)word, FUTEX_WAIT, (long)value, (long)&ts);
+}
+
+uint64_t preload_monotonic_ns(void)
+{
+	struct timespec ts = {0};
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+void *arena_alloc(size_t align, size_t size)
+{
+	size_t at, end;
+
+	if (align < ARENA_HEADER)
+		align = ARENA_HEADER;
+	if (align > 4096 || size > ARENA_BYTES)
+		return NULL;
+	end = __atomic_add_fetch(&arena_used, size + align + ARENA_HEADER, __ATOMIC_RELAXED);
+	if (end > ARENA_BYTES)
+		return NULL;
+	at = (end - size) & ~(align - 1);
+	memcpy(arena + at - ARENA_HEADER, &size, sizeof(size));
+	return arena + at;
+}
+
+bool arena_holds(const void *block)
+{
+	return (size_t)((const uint8_t *)block - arena) < ARENA_BYTES;
+}
+
+size_t arena_size(const void *block)
+{
+	size_t size;
+
+	memcpy(&size, (const uint8_t *)block - ARENA_HEADER, sizeof(size));
+	return size;
+}
+
+const char *preload_library(void)
+{
+	return library;
+}
+
+static int see_counts(struct dl_phdr_info *info, size_t size, void *changed)
+{
+	(void)size;
+	if (info->dlpi_adds != modules_added || info->dlpi_subs != modules_removed)
+		*(bool *)changed = true;
+	modules_added = info->dlpi_adds;
+	modules_removed = info->dlpi_subs;
+	return 1;
+}
+
+bool preload_modules_changed(void)
+{
+	bool changed = false;
+
+	dl_iterate_phdr(see_counts, &changed);
+	return changed;
+}
+
+void preload_maps_changed(bool wait)
+{
+	struct preload_header *h = preload_own.shared;
+	uint64_t start;
+	uint32_t ticket, done;
+
+	if (!h || preload_is_over(h))
+		return;
+	if (!wait) {
+		__atomic_fetch_add(&h->maps_changed, 1, __ATOMIC_RELEASE);
+		return;
+	}
+	ticket = __atomic_add_fetch(&h->maps_asked, 1, __ATOMIC_ACQ_REL);
+	preload_wake(&h->wake);
+	start = preload_monotonic_ns();
+	while (done = __atomic_load_n(&h->maps_done, __ATOMIC_ACQUIRE),
+	       (int32_t)(done - ticket) < 0) {
+		preload_sleep(&h->maps_done, done, 10000000);
+		if (preload_is_over(h))
+			return;
+		if (preload_monotonic_ns() - start < MAPS_NS)
+			continue;
+		__atomic_fetch_add(&h->maps_unanswered, 1, __ATOMIC_RELAXED);
+		return;
+	}
+}
+
+/* Set the range of the module that holds an address. */
+struct search {
+	uint64_t addr;
+	struct preload_range *out;
+};
+
+static int see_module(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	const struct search *s = arg;
+	struct preload_range r = {UINT64_MAX, 0};
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		uint64_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+
+		if (info->dlpi_phdr[i].p_type != PT_LOAD)
+			continue;
+		r.start = start < r.start ? start : r.start;
+		start += info->dlpi_phdr[i].p_memsz;
+		r.end = start > r.end ? start : r.end;
+	}
+	if (r.start > s->addr || r.end <= s->addr)
+		return 0;
+	*s->out = r;
+	return 1;
+}
+
+static void find_range(uint64_t addr, struct preload_range *out)
+{
+	struct search s = {.addr = addr, .out = out};
+
+	dl_iterate_phdr(see_module, &s);
+}
+
+/* The next definition of @name behind this library's. */
+#define FIND(name) (*(void **)&preload_real.name = dlsym(RTLD_NEXT, #name))
+
+static void find_functions(void)
+{
+	int saved_errno = errno;
+
+	FIND(malloc);
+	FIND(calloc);
+	FIND(realloc);
+	FIND(free);
+	FIND(posix_memalign);
+	FIND(aligned_alloc);
+	FIND(memalign);
+	FIND(valloc);
+	FIND(pvalloc);
+	FIND(mmap);
+	FIND(mremap);
+	FIND(munmap);
+	FIND(mprotect);
+	FIND(vfork);
+	FIND(execve);
+	FIND(execvpe);
+	FIND(fexecve);
+	find_range(getauxval(AT_BASE), &preload_state.loader);
+	find_range((uint64_t)(uintptr_t)preload_real.malloc, &preload_state.allocator);
+	find_range((uint64_t)(uintptr_t)clock_gettime, &preload_state.libc);
+	errno = saved_errno;
+}
+
+/* The string after "@name=" in the environment; its entry's place goes to *@entry. */
+static char *find_env(const char *name, char ***entry)
+{
+	size_t len = strlen(name);
+
+	for (char **e = environ; e && *e; e++)
+		if (!strncmp(*e, name, len) && (*e)[len] == '=') {
+			*entry = e;
+			return *e + len + 1;
+		}
+	return NULL;
+}
+
+static void remove_env(char **entry)
+{
+	do
+		entry[0] = entry[1];
+	while (*entry++);
+}
+
+/* What the target starts runs without us: the recorder put our path first. */
+static void clean_env(void)
+{
+	char **entry, *value = find_env("LD_PRELOAD", &entry), *rest;
+	size_t len;
+
+	if (!value)
+		return;
+	rest = strchr(value, ':');
+	len = rest ? (size_t)(rest - value) : strlen(value);
+	if (len < sizeof(library))
+		memcpy(library, value, len);
+	if (rest)
+		memmove(value, rest + 1, strlen(rest + 1) + 1);
+	else
+		remove_env(entry);
+}
+
+static uint64_t number(char **text, unsigned int base)
+{
+	uint64_t value = 0;
+
+	for (;; (*text)++) {
+		unsigned int digit = (unsigned char)**text;
+
+		digit = digit >= 'a' ? digit - 'a' + 10 : digit - '0';
+		if (digit >= base)
+			return value;
+		value = value * base + digit;
+	}
+}
+
+/* Map the memory that the recorder handed down as descriptor @fd.  NULL: it is not that. */
+static struct preload_header *map_shared(int fd, uint64_t nonce)
+{
+	struct preload_header *h;
+	struct stat st;
+
+	if (fcntl(fd, F_GET_SEALS) != (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) || fstat(fd, &st))
+		return NULL;
+	h = preload_real.mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (h == MAP_FAILED)
+		return NULL;
+	/* What the target starts may inherit all this, if the target was no program for us. */
+	if (h->magic == PRELOAD_MAGIC && h->nonce == nonce && !preload_is_over(h) &&
+	    (!h->target || h->target == preload_state.pid)) {
+		madvise(h, (size_t)st.st_size, MADV_DONTDUMP);
+		return h;
+	}
+	preload_real.munmap(h, (size_t)st.st_size);
+	return NULL;
+}
+
+/* Say that we are there, and wait until the recorder is.  False: it is not. */
+static bool shake_hands(struct preload_header *h)
+{
+	uint64_t start = preload_monotonic_ns();
+
+	preload_state.program = __atomic_add_fetch(&h->hello, 1, __ATOMIC_ACQ_REL);
+	preload_wake(&h->wake);
+	while (!__atomic_load_n(&h->go, __ATOMIC_ACQUIRE)) {
+		preload_sleep(&h->go, 0, 100000000);
+		if (preload_is_over(h) || preload_monotonic_ns() - start > HELLO_NS)
+			return false;
+	}
+	return true;
+}
+
+/* Begin to record this program. */
+static void begin(struct preload_header *h)
+{
+	if (madvise(&preload_own, sizeof(preload_own), MADV_WIPEONFORK) || !shake_hands(h))
+		return;
+	preload_own.shared = h;
+	if (preload_state.program == 1)
+		return;
+	preload_small(EVENT_EXEC, NULL, 0, 0);
+	preload_maps_changed(true);
+}
+
+static void attach(void)
+{
+	int saved_errno = errno;
+	struct preload_header *h;
+	char **entry, *value;
+	int fd;
+
+	attached = true;
+	preload_state.pid = (uint32_t)preload_syscall(SYS_getpid, 0, 0, 0, 0);
+	value = find_env(PRELOAD_ENV, &entry);
+	if (value) {
+		fd = (int)number(&value, 10);
+		value += *value == ',';
+		h = map_shared(fd, number(&value, 16));
+		remove_env(entry);
+		clean_env();
+		preload_modules_changed();
+		if (h)
+			begin(h);
+	}
+	errno = saved_errno;
+}
+
+bool preload_come_up(void)
+{
+	int none = STATE_NONE;
+
+	if (state != STATE_READY) {
+		if (!__atomic_compare_exchange_n((int *)&state, &none, STATE_LOOKING, false,
+						 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return false;
+		find_functions();
+		__atomic_store_n((int *)&state, STATE_READY, __ATOMIC_RELEASE);
+	}
+	/* Before the C library is initialised there is no environment. */
+	if (!attached && environ)
+		attach();
+	preload_state.ready = attached;
+	return true;
+}
+
+__attribute__((constructor)) static void constructor(void)
+{
+	preload_ready();
+}

@@ -1,0 +1,104 @@
+/* stubs.S - entries of the wrappers: what a call's caller has in its registers, for the unwinder
+ *
+ * Each saves the registers that a callee must keep, and calls its half in C with one argument more:
+ * the address of a struct caller.
+ */
+
+	.text
+
+/* \name: the function; \half: its C half; \arg: the register of the argument after the last */
+.macro WRAP name, half, arg
+	.globl	\name
+	.type	\name, @function
+	.p2align 4
+\name:
+	.cfi_startproc
+	endbr64
+	subq	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	SAVE
+	movq	%rsp, \arg
+	call	\half
+	addq	$56, %rsp
+	.cfi_adjust_cfa_offset -56
+	ret
+	.cfi_endproc
+	.size	\name, . - \name
+.endm
+
+.macro SAVE
+	pushq	%r15
+	.cfi_adjust_cfa_offset 8
+	pushq	%r14
+	.cfi_adjust_cfa_offset 8
+	pushq	%r13
+	.cfi_adjust_cfa_offset 8
+	pushq	%r12
+	.cfi_adjust_cfa_offset 8
+	pushq	%rbp
+	.cfi_adjust_cfa_offset 8
+	pushq	%rbx
+	.cfi_adjust_cfa_offset 8
+.endm
+
+	WRAP	malloc, wrap_malloc, %rsi
+	WRAP	calloc, wrap_calloc, %rdx
+	WRAP	realloc, wrap_realloc, %rdx
+	WRAP	reallocarray, wrap_reallocarray, %rcx
+	WRAP	posix_memalign, wrap_posix_memalign, %rcx
+	WRAP	aligned_alloc, wrap_aligned_alloc, %rdx
+	WRAP	memalign, wrap_memalign, %rdx
+	WRAP	valloc, wrap_valloc, %rsi
+	WRAP	pvalloc, wrap_pvalloc, %rsi
+	WRAP	mremap, wrap_mremap, %r9
+
+/* Six arguments: the seventh goes by the stack. */
+	.globl	mmap, mmap64
+	.type	mmap, @function
+	.type	mmap64, @function
+	.p2align 4
+mmap:
+mmap64:
+	.cfi_startproc
+	endbr64
+	subq	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	SAVE
+	movq	%rsp, %rax
+	pushq	%rax
+	.cfi_adjust_cfa_offset 8
+	pushq	%rax
+	.cfi_adjust_cfa_offset 8
+	call	wrap_mmap
+	addq	$72, %rsp
+	.cfi_adjust_cfa_offset -72
+	ret
+	.cfi_endproc
+	.size	mmap, . - mmap
+	.size	mmap64, . - mmap64
+
+/* vfork returns twice, on the same stack: it must be entered by a jump. */
+	.globl	vfork, __vfork
+	.type	vfork, @function
+	.type	__vfork, @function
+	.p2align 4
+vfork:
+__vfork:
+	.cfi_startproc
+	endbr64
+	subq	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	call	preload_before_vfork
+	addq	$8, %rsp
+	.cfi_adjust_cfa_offset -8
+	jmp	*%rax
+	.cfi_endproc
+	.size	vfork, . - vfork
+	.size	__vfork, . - __vfork
+
+	.section .note.GNU-stack, "", @progbits
+	.section .note.gnu.property, "a"
+	.p2align 3
+	.long	4, 16, 5
+	.asciz	"GNU"
+	.long	0xc0000002, 4, 3, 0

@@ -1,0 +1,261 @@
+/* wrap.c - the C halves of the wrappers
+ *
+ * A free is told of before the real one, an allocation after: so an address is never given out
+ * again before its free is known.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "record/preload/preload.h"
+
+#define EXPORT	  __attribute__((visibility("default")))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/* Calls of the allocator under way in this thread.  What it calls itself meanwhile, by the names
+ * that lead here, is a part of them; not so in the C library, where those names are only called by
+ * others of its functions. */
+static __thread uint32_t depth __attribute__((tls_model("initial-exec")));
+
+#define REAL(call)                                 \
+	({                                         \
+		depth++;                           \
+		__typeof__(call) result_ = (call); \
+		depth--;                           \
+		result_;                           \
+	})
+
+static bool is_nested(uint64_t pc)
+{
+	return UNLIKELY(depth) && preload_state.allocator.start != preload_state.libc.start &&
+	       preload_in(&preload_state.allocator, pc);
+}
+
+static void *keep(enum event_func func, void *block, size_t size, const struct caller *c)
+{
+	if (LIKELY(block != NULL) && !is_nested(c->pc))
+		preload_alloc(func, block, size, c);
+	return block;
+}
+
+void *wrap_malloc(size_t size, const struct caller *c)
+{
+	if (UNLIKELY(!preload_ready()))
+		return arena_alloc(16, size);
+	return keep(FUNC_MALLOC, REAL(preload_real.malloc(size)), size, c);
+}
+
+void *wrap_calloc(size_t nr, size_t size, const struct caller *c)
+{
+	if (UNLIKELY(!preload_ready()))
+		return size && nr > SIZE_MAX / size ? NULL : arena_alloc(16, nr * size);
+	return keep(FUNC_CALLOC, REAL(preload_real.calloc(nr, size)), nr * size, c);
+}
+
+/* @old was given out while the real functions were looked up: it stays. */
+static void *leave_arena(void *old, size_t size, const struct caller *c)
+{
+	void *block = wrap_malloc(size, c);
+	size_t had = arena_size(old);
+
+	if (block)
+		memcpy(block, old, had < size ? had : size);
+	return block;
+}
+
+static void *reallocate(enum event_func func, void *old, size_t size, const struct caller *c)
+{
+	void *block;
+
+	if (UNLIKELY(arena_holds(old)))
+		return leave_arena(old, size, c);
+	if (UNLIKELY(!preload_ready()))
+		return arena_alloc(16, size);
+	if (is_nested(c->pc))
+		return preload_real.realloc(old, size);
+	if (old)
+		preload_small(EVENT_RELEASE, old, 0, c->pc);
+	block = REAL(preload_real.realloc(old, size));
+	if (block)
+		preload_alloc(func, block, size, c);
+	else if (old && size)
+		preload_small(EVENT_RESTORE, old, 0, c->pc);
+	return block;
+}
+
+void *wrap_realloc(void *old, size_t size, const struct caller *c)
+{
+	return reallocate(FUNC_REALLOC, old, size, c);
+}
+
+/* By realloc, which the C library's own calls too, by a name that would lead here. */
+void *wrap_reallocarray(void *old, size_t nr, size_t size, const struct caller *c)
+{
+	if (size && nr > SIZE_MAX / size) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return reallocate(FUNC_REALLOCARRAY, old, nr * size, c);
+}
+
+int wrap_posix_memalign(void **out, size_t align, size_t size, const struct caller *c)
+{
+	int err;
+
+	if (UNLIKELY(!preload_ready())) {
+		*out = arena_alloc(align, size);
+		return *out ? 0 : ENOMEM;
+	}
+	err = REAL(preload_real.posix_memalign(out, align, size));
+	if (!err)
+		keep(FUNC_POSIX_MEMALIGN, *out, size, c);
+	return err;
+}
+
+void *wrap_aligned_alloc(size_t align, size_t size, const struct caller *c)
+{
+	if (UNLIKELY(!preload_ready()))
+		return arena_alloc(align, size);
+	return keep(FUNC_ALIGNED_ALLOC, REAL(preload_real.aligned_alloc(align, size)), size, c);
+}
+
+void *wrap_memalign(size_t align, size_t size, const struct caller *c)
+{
+	if (UNLIKELY(!preload_ready()))
+		return arena_alloc(align, size);
+	return keep(FUNC_MEMALIGN, REAL(preload_real.memalign(align, size)), size, c);
+}
+
+void *wrap_valloc(size_t size, const struct caller *c)
+{
+	if (UNLIKELY(!preload_ready()))
+		return arena_alloc(4096, size);
+	return keep(FUNC_VALLOC, REAL(preload_real.valloc(size)), size, c);
+}
+
+void *wrap_pvalloc(size_t size, const struct caller *c)
+{
+	if (UNLIKELY(!preload_ready() || !preload_real.pvalloc))
+		return arena_alloc(4096, size);
+	return keep(FUNC_PVALLOC, REAL(preload_real.pvalloc(size)), size, c);
+}
+
+static void release(void *block, uint64_t pc)
+{
+	if (UNLIKELY(!block || arena_holds(block) || !preload_ready()))
+		return;
+	if (!is_nested(pc))
+		preload_small(EVENT_FREE, block, 0, pc);
+	depth++;
+	preload_real.free(block);
+	depth--;
+}
+
+EXPORT void free(void *block)
+{
+	release(block, (uint64_t)__builtin_return_address(0));
+}
+
+EXPORT void cfree(void *block)
+{
+	release(block, (uint64_t)__builtin_return_address(0));
+}
+
+/* Tell of new code.  Of a file's at once, for it will run and be unwound; of code made at run time
+ * later. */
+static void tell_code(int prot, int flags)
+{
+	if (UNLIKELY(prot & PROT_EXEC))
+		preload_maps_changed(!(flags & MAP_ANONYMOUS));
+}
+
+/* Arguments of mmap(2), which are more than fit into registers with a caller. */
+void *wrap_mmap(void *addr, size_t size, int prot, int flags, int fd, int64_t offset,
+		const struct caller *c)
+{
+	void *block;
+
+	if (UNLIKELY(!preload_ready())) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	block = preload_real.mmap(addr, size, prot, flags, fd, offset);
+	/* What an allocator maps is an arena of its own. */
+	if (block == MAP_FAILED || preload_in_allocator(c->pc))
+		return block;
+	if (flags & MAP_FIXED)
+		preload_small(EVENT_UNMAP, block, size, c->pc);
+	tell_code(prot, flags);
+	/* The pages of a file are the file's. */
+	if (flags & MAP_ANONYMOUS)
+		preload_alloc(FUNC_MMAP, block, size, c);
+	else
+		preload_file_mapped(block);
+	return block;
+}
+
+/* The real one; a file stays one. */
+static void *remap_file(void *old, size_t old_size, size_t size, int flags, void *to)
+{
+	void *block = preload_real.mremap(old, old_size, size, flags, to);
+
+	preload_file_mapped(block == MAP_FAILED ? old : block);
+	return block;
+}
+
+void *wrap_mremap(void *old, size_t old_size, size_t size, int flags, void *to,
+		  const struct caller *c)
+{
+	void *block;
+
+	if (UNLIKELY(!preload_ready())) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	if (preload_in_allocator(c->pc))
+		return preload_real.mremap(old, old_size, size, flags, to);
+	if (preload_file_unmapped(old))
+		return remap_file(old, old_size, size, flags, to);
+	if (old_size && !(flags & MREMAP_DONTUNMAP))
+		preload_small(EVENT_UNMAP, old, old_size, c->pc);
+	block = preload_real.mremap(old, old_size, size, flags, to);
+	if (block == MAP_FAILED) {
+		preload_small(EVENT_RESTORE, old, 0, c->pc);
+		return block;
+	}
+	if (flags & MREMAP_FIXED)
+		preload_small(EVENT_UNMAP, block, size, c->pc);
+	preload_alloc(FUNC_MREMAP, block, size, c);
+	return block;
+}
+
+EXPORT int munmap(void *addr, size_t size)
+{
+	uint64_t pc = (uint64_t)__builtin_return_address(0);
+
+	if (UNLIKELY(!preload_ready())) {
+		errno = EINVAL;
+		return -1;
+	}
+	/* What the kernel would refuse unmaps nothing. */
+	if (!((uint64_t)addr & 4095) && size && !preload_in_allocator(pc)) {
+		preload_file_unmapped(addr);
+		preload_small(EVENT_UNMAP, addr, size, pc);
+	}
+	return preload_real.munmap(addr, size);
+}
+
+EXPORT int mprotect(void *addr, size_t size, int prot)
+{
+	int result;
+
+	if (UNLIKELY(!preload_ready())) {
+		errno = ENOMEM;
+		return -1;
+	}
+	result = preload_real.mprotect(addr, size, prot);
+	if (!result)
+		tell_code(prot, MAP_ANONYMOUS);
+	return result;
+}

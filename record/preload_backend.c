@@ -1,0 +1,398 @@
+/* preload_backend.c - the memory shared with the library, who sleeps on it, and when mappings are
+ * looked at
+ */
+#include "record/preload_backend.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bpf/event.h"
+#include "mleak.h"
+#include "record/launch.h"
+#include "record/preload/ring.h"
+#include "record/preload_clock.h"
+#include "record/preload_launch.h"
+#include "record/privileges.h"
+#include "record/shared_ring.h"
+
+#define GIVE_BACK_NS  20000000u /* between looks for ended threads */
+#define HELLO_MS      20	/* between looks whether the command ended before it came up */
+#define MAX_SNAPSHOTS 64
+
+/* Mappings that were read, and count from a time that the events have not reached yet. */
+struct snapshot {
+	uint64_t time;
+	struct maps maps;
+};
+
+struct preload {
+	struct preload_header *memory;
+	size_t bytes;
+	struct preload_child child;
+	struct shared_rings *rings;
+	struct preload_clock clock;
+	struct preload_sink sink;
+	struct snapshot snapshots[MAX_SNAPSHOTS]; /* ascending */
+	unsigned int nr_snapshots;
+	uint32_t maps_answered, maps_changed; /* of the target's counts */
+	uint64_t give_back_ns;
+	uint64_t maps_failed;
+	int fd; /* an eventfd */
+	/* The thread that sleeps on the shared memory; the kernel marks the word there when it has
+	 * ended, in whatever way. */
+	pthread_t sleeper;
+	bool sleeps, ended;
+	bool stopped; /* by preload_stop() */
+};
+
+static int futex(uint32_t *word, int op, uint32_t value, const struct timespec *wait)
+{
+	return (int)syscall(SYS_futex, word, op, value, wait, NULL, 0);
+}
+
+static void wake(uint32_t *word)
+{
+	futex(word, FUTEX_WAKE, INT32_MAX, NULL);
+}
+
+/*
+ * Turn wakes of the target into an eventfd's, until the end.  The list tells the kernel which word
+ * to mark when this thread is gone, even by SIGKILL: its only entry lies in memory of our own, for
+ * a hostile target could lead the kernel anywhere by one in the shared memory.
+ */
+static void *sleep_for_target(void *arg)
+{
+	struct preload *p = arg;
+	struct preload_header *h = p->memory;
+	struct robust_list entry, *first = &entry;
+	struct robust_list_head head = {.list = {first}};
+	uint64_t one = 1;
+
+	privileges_keep_in_thread(0); /* sleeping takes none */
+	entry.next = &head.list;
+	head.futex_offset = (long)((uintptr_t)&h->alive - (uintptr_t)&entry);
+	if (!syscall(SYS_set_robust_list, &head, sizeof(head)))
+		__atomic_store_n(&h->alive, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&p->ended, __ATOMIC_ACQUIRE)) {
+		uint32_t seen = __atomic_load_n(&h->wake, __ATOMIC_ACQUIRE);
+		struct timespec wait = {.tv_nsec = 50000000};
+
+		if (write(p->fd, &one, sizeof(one)) != (ssize_t)sizeof(one) && errno != EAGAIN)
+			break;
+		futex(&h->wake, FUTEX_WAIT, seen, &wait);
+	}
+	return NULL;
+}
+
+static uint64_t to_ns(void *ctx, uint64_t time)
+{
+	struct preload *p = ctx;
+
+	return preload_clock_ns(&p->clock, time);
+}
+
+static int on_event(void *ctx, uint64_t time_ns, void *data, size_t size)
+{
+	struct preload *p = ctx;
+
+	return p->sink.event(p->sink.ctx, time_ns, data, size);
+}
+
+/* A sealed memory that has no name, and cannot be made shorter under us. */
+static int make_memory(struct preload *p, uint32_t ring_size)
+{
+	int fd = memfd_create("mleak rings", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	p->child.memory = fd;
+	p->bytes = preload_ring_offset(PRELOAD_MAX_RINGS, ring_size, PRELOAD_MAX_RINGS);
+	if (fd < 0 || ftruncate(fd, (off_t)p->bytes) ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		return -errno;
+	p->memory = mmap(NULL, p->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p->memory == MAP_FAILED) {
+		p->memory = NULL;
+		return -errno;
+	}
+	return 0;
+}
+
+static int set_up(struct preload *p, const struct preload_opts *opts)
+{
+	uint32_t ring_size = opts->ring_size;
+	struct shared_rings_opts rings = {.nr_rings = PRELOAD_MAX_RINGS,
+					  .ring_size = ring_size,
+					  .stack_limit = opts->stack_limit,
+					  .event = on_event,
+					  .to_ns = to_ns,
+					  .ctx = p};
+	int err = make_memory(p, ring_size);
+
+	if (err)
+		return err;
+	if (getrandom(&p->child.nonce, sizeof(p->child.nonce), 0) != sizeof(p->child.nonce))
+		return -errno;
+	p->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (p->fd < 0)
+		return -errno;
+	preload_clock_init(&p->clock);
+	p->memory->magic = PRELOAD_MAGIC;
+	p->memory->nonce = p->child.nonce;
+	p->memory->nr_rings = PRELOAD_MAX_RINGS;
+	p->memory->ring_size = ring_size;
+	p->memory->stack_limit = opts->stack_limit;
+	p->memory->clock = p->clock.is_tsc ? PRELOAD_CLOCK_TSC : PRELOAD_CLOCK_MONOTONIC;
+	p->memory->block_ns = opts->block_ns;
+	p->memory->recorder_pid = (uint32_t)getpid();
+	p->memory->recorder_fd = (uint32_t)p->child.memory;
+	rings.memory = p->memory;
+	return shared_rings_new(&p->rings, &rings);
+}
+
+int preload_new(struct preload **out, const struct preload_opts *opts)
+{
+	struct preload *p = calloc(1, sizeof(*p));
+	int err;
+
+	*out = NULL;
+	if (!p) {
+		log_error("cannot record: %s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	p->fd = p->child.memory = -1;
+	err = preload_find_library(p->child.library, sizeof(p->child.library));
+	if (!err) {
+		err = set_up(p, opts);
+		if (err)
+			log_error("cannot make memory to share with the command: %s",
+				  strerror(-err));
+	}
+	if (err)
+		preload_free(p);
+	else
+		*out = p;
+	return err;
+}
+
+/* Wait until the library has come up in the child.  False: it ended before. */
+static bool meet(struct preload *p, pid_t pid)
+{
+	struct timespec wait = {.tv_nsec = HELLO_MS * 1000000};
+	siginfo_t info;
+
+	for (;;) {
+		uint32_t seen = __atomic_load_n(&p->memory->wake, __ATOMIC_ACQUIRE);
+
+		if (__atomic_load_n(&p->memory->hello, __ATOMIC_ACQUIRE))
+			return true;
+		memset(&info, 0, sizeof(info));
+		if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid)
+			return false;
+		futex(&p->memory->wake, FUTEX_WAIT, seen, &wait);
+	}
+}
+
+/* Signals are for the main thread. */
+static void start_sleeper(struct preload *p)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	p->sleeps = !pthread_create(&p->sleeper, NULL, sleep_for_target, p);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended)
+{
+	int status = preload_start(&p->child, argv, pid);
+
+	if (status)
+		return status;
+	start_sleeper(p);
+	if (!p->sleeps) {
+		log_error("cannot record: no thread could be started");
+		launch_abort(*pid);
+		return EXIT_RECORD_FAILED;
+	}
+	/* The library leaves when the recorder seems to be gone. */
+	shared_rings_set_target(p->rings, (uint32_t)*pid);
+	p->memory->target = (uint32_t)*pid;
+	if (meet(p, *pid))
+		return 0;
+	while (waitpid(*pid, ended, 0) < 0 && errno == EINTR)
+		;
+	log_warn("nothing was recorded: the preloaded library did not come up in '%s'", argv[0]);
+	return LAUNCH_ENDED;
+}
+
+void preload_set_sink(struct preload *p, const struct preload_sink *sink)
+{
+	p->sink = *sink;
+}
+
+void preload_go(struct preload *p)
+{
+	__atomic_store_n(&p->memory->go, 1, __ATOMIC_RELEASE);
+	wake(&p->memory->go);
+}
+
+int preload_fd(const struct preload *p)
+{
+	return p->fd;
+}
+
+/* Read the mappings if the target asks for it.  They count from now, which is after all that was
+ * recorded of code that is gone, and before all of code that is new. */
+static void look_at_maps(struct preload *p)
+{
+	uint32_t asked = __atomic_load_n(&p->memory->maps_asked, __ATOMIC_ACQUIRE);
+	uint32_t changed = __atomic_load_n(&p->memory->maps_changed, __ATOMIC_ACQUIRE);
+	struct snapshot *s = &p->snapshots[p->nr_snapshots];
+
+	if (asked == p->maps_answered && changed == p->maps_changed)
+		return;
+	if (p->nr_snapshots == MAX_SNAPSHOTS) {
+		/* The events are far behind: the last ones' time serves for both. */
+		s--;
+		maps_clear(&s->maps);
+	} else {
+		s->time = preload_clock_now(&p->clock);
+		memset(&s->maps, 0, sizeof(s->maps));
+		p->nr_snapshots++;
+	}
+	if (!p->sink.read_maps(p->sink.ctx, &s->maps)) {
+		p->maps_failed++;
+		maps_release(&s->maps);
+		p->nr_snapshots--;
+	}
+	p->maps_changed = changed;
+	p->maps_answered = asked;
+	__atomic_store_n(&p->memory->maps_done, asked, __ATOMIC_RELEASE);
+	wake(&p->memory->maps_done);
+}
+
+/* All events before the first snapshot were handed over: now it counts. */
+static void apply_snapshot(struct preload *p)
+{
+	p->sink.mapped(p->sink.ctx, to_ns(p, p->snapshots[0].time), &p->snapshots[0].maps);
+	maps_release(&p->snapshots[0].maps);
+	memmove(p->snapshots, p->snapshots + 1, sizeof(p->snapshots[0]) * --p->nr_snapshots);
+}
+
+/* ESRCH comes only when no such thread is left in that process. */
+static bool is_gone(uint32_t tgid, uint32_t tid)
+{
+	return syscall(SYS_tgkill, (pid_t)tgid, (pid_t)tid, 0) && errno == ESRCH;
+}
+
+static void give_back(struct preload *p)
+{
+	struct timespec ts;
+	uint64_t now_ns;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now_ns = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	if (now_ns < p->give_back_ns)
+		return;
+	p->give_back_ns = now_ns + GIVE_BACK_NS;
+	shared_rings_give_back(p->rings, is_gone);
+}
+
+int preload_consume(struct preload *p, bool final)
+{
+	uint64_t waiting, until;
+	int err = 0;
+
+	__atomic_store_n(&p->memory->asleep, 0, __ATOMIC_RELAXED);
+	if (read(p->fd, &waiting, sizeof(waiting)) < 0 && errno != EAGAIN)
+		return -errno;
+	look_at_maps(p);
+	until = shared_rings_look(p->rings, preload_clock_now(&p->clock),
+				  preload_clock_margin(&p->clock));
+	if (final)
+		until = UINT64_MAX;
+	while (!err && p->nr_snapshots && p->snapshots[0].time <= until) {
+		err = shared_rings_consume(p->rings, p->snapshots[0].time);
+		if (!err)
+			apply_snapshot(p);
+	}
+	if (!err)
+		err = shared_rings_consume(p->rings, until);
+	if (!err) {
+		give_back(p);
+		__atomic_store_n(&p->memory->asleep, 1, __ATOMIC_SEQ_CST);
+		/* Who found it awake, meanwhile, did not wake it. */
+		if (!final && shared_rings_pressed(p->rings))
+			err = -EAGAIN;
+	}
+	return err;
+}
+
+void preload_stop(struct preload *p)
+{
+	struct timespec moment = {.tv_nsec = 2000000};
+
+	p->stopped = true;
+	__atomic_store_n(&p->memory->ended, 1, __ATOMIC_SEQ_CST);
+	wake(&p->memory->ended);
+	wake(&p->memory->maps_done);
+	/* What is being written is whole then, as a rule. */
+	nanosleep(&moment, NULL);
+}
+
+/* Programs begun by exec in which the library did not come up; the last one
+ * may yet, until the end. */
+static uint64_t preload_execs_lost(const struct preload *p)
+{
+	uint32_t hellos = __atomic_load_n(&p->memory->hello, __ATOMIC_ACQUIRE);
+	uint32_t execs = __atomic_load_n(&p->memory->execs, __ATOMIC_ACQUIRE);
+
+	return p->stopped && hellos < execs + 1 ? execs + 1 - hellos : 0;
+}
+
+void preload_losses(const struct preload *p, struct mlk_losses *losses)
+{
+	shared_rings_losses(p->rings, losses);
+	losses->count[MLK_LOST_EXEC] += preload_execs_lost(p);
+	losses->count[MLK_LOST_MAPS] +=
+		p->maps_failed + __atomic_load_n(&p->memory->maps_unanswered, __ATOMIC_RELAXED);
+}
+
+static void end_sleeper(struct preload *p)
+{
+	__atomic_store_n(&p->ended, true, __ATOMIC_RELEASE);
+	wake(&p->memory->wake);
+	pthread_join(p->sleeper, NULL);
+}
+
+void preload_free(struct preload *p)
+{
+	if (!p)
+		return;
+	if (p->sleeps)
+		end_sleeper(p);
+	if (p->memory)
+		munmap(p->memory, p->bytes);
+	while (p->nr_snapshots)
+		maps_release(&p->snapshots[--p->nr_snapshots].maps);
+	shared_rings_free(p->rings);
+	if (p->fd >= 0)
+		close(p->fd);
+	if (p->child.memory >= 0)
+		close(p->child.memory);
+	free(p);
+}

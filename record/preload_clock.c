@@ -1,0 +1,123 @@
+/* preload_clock.c - the time stamp counter, tied to CLOCK_MONOTONIC again and again
+ *
+ * The latter is adjusted by NTP, so that one factor does not hold for long.
+ */
+#include "record/preload_clock.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+#define KNOT_NS	  200000000u
+#define FIRST_NS  4000000 /* between the first two */
+#define MARGIN_NS 20000u
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t ticks_now(void)
+{
+	_mm_lfence();
+	return __rdtsc();
+}
+
+/* Read both clocks at once: of some tries the one that took least. */
+static void add_knot(struct preload_clock *c)
+{
+	uint64_t best = UINT64_MAX, ticks = 0, ns = 0;
+
+	for (int i = 0; i < 5; i++) {
+		uint64_t before = ticks_now(), at = now_ns(), after = ticks_now();
+
+		if (after - before < best) {
+			best = after - before;
+			ticks = before + best / 2;
+			ns = at;
+		}
+	}
+	if (c->nr == PRELOAD_CLOCK_KNOTS)
+		memmove(c->knots, c->knots + 1, sizeof(c->knots[0]) * --c->nr);
+	c->knots[c->nr].ticks = ticks;
+	c->knots[c->nr++].ns = ns;
+}
+
+/* The kernel takes the counter as its clock only if it is the same on all processors. */
+static bool kernel_trusts_tsc(void)
+{
+	char name[8] = "";
+	int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+		      O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, name, sizeof(name) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	return n == 4 && !memcmp(name, "tsc\n", 4);
+}
+
+void preload_clock_init(struct preload_clock *c)
+{
+	struct timespec wait = {.tv_nsec = FIRST_NS};
+
+	memset(c, 0, sizeof(*c));
+	c->is_tsc = kernel_trusts_tsc();
+	if (!c->is_tsc)
+		return;
+	add_knot(c);
+	nanosleep(&wait, NULL);
+	add_knot(c);
+}
+
+uint64_t preload_clock_now(struct preload_clock *c)
+{
+	if (!c->is_tsc)
+		return now_ns();
+	if (now_ns() - c->knots[c->nr - 1].ns > KNOT_NS)
+		add_knot(c);
+	return ticks_now();
+}
+
+uint64_t preload_clock_margin(const struct preload_clock *c)
+{
+	if (!c->is_tsc)
+		return MARGIN_NS;
+	return (c->knots[1].ticks - c->knots[0].ticks) * MARGIN_NS /
+	       (c->knots[1].ns - c->knots[0].ns);
+}
+
+static uint64_t convert(const struct preload_clock *c, uint64_t ticks)
+{
+	unsigned int i = c->nr - 1;
+	double rate;
+
+	while (i > 1 && ticks < c->knots[i - 1].ticks)
+		i--;
+	rate = (double)(c->knots[i].ns - c->knots[i - 1].ns) /
+	       (double)(c->knots[i].ticks - c->knots[i - 1].ticks);
+	if (ticks >= c->knots[i].ticks)
+		return c->knots[i].ns + (uint64_t)((double)(ticks - c->knots[i].ticks) * rate);
+	if (ticks >= c->knots[i - 1].ticks)
+		return c->knots[i - 1].ns +
+		       (uint64_t)((double)(ticks - c->knots[i - 1].ticks) * rate);
+	return c->knots[i - 1].ns; /* before the recording: no event is */
+}
+
+uint64_t preload_clock_ns(struct preload_clock *c, uint64_t time)
+{
+	uint64_t ns = time, max;
+
+	if (c->is_tsc) {
+		/* What a hostile target says must not make times overflow. */
+		max = c->knots[c->nr - 1].ticks + (1ull << 40);
+		ns = convert(c, time < max ? time : max);
+	}
+	if (ns > c->last_ns)
+		c->last_ns = ns;
+	return c->last_ns;
+}

@@ -1,0 +1,32 @@
+/* preload_clock.h - times of a preloaded library into nanoseconds of CLOCK_MONOTONIC */
+#ifndef RECORD_PRELOAD_CLOCK_H
+#define RECORD_PRELOAD_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PRELOAD_CLOCK_KNOTS 16
+
+/* What the time stamp counter was at some moments; between them it runs evenly. */
+struct preload_clock {
+	bool is_tsc; /* else times are nanoseconds already */
+	unsigned int nr;
+	struct {
+		uint64_t ticks, ns;
+	} knots[PRELOAD_CLOCK_KNOTS]; /* ascending; the newest last */
+	uint64_t last_ns;
+};
+
+/* Choose the time stamp counter where the kernel itself trusts it; takes some milliseconds. */
+void preload_clock_init(struct preload_clock *c);
+
+/* The time now, as the library has it. */
+uint64_t preload_clock_now(struct preload_clock *c);
+
+/* More than a store takes to become visible, in the clock's unit. */
+uint64_t preload_clock_margin(const struct preload_clock *c);
+
+/* @time in nanoseconds, never less than what was returned before. */
+uint64_t preload_clock_ns(struct preload_clock *c, uint64_t time);
+
+#endif

@@ -1,0 +1,23 @@
+/* preload_launch.h - start a command with the preloaded library */
+#ifndef RECORD_PRELOAD_LAUNCH_H
+#define RECORD_PRELOAD_LAUNCH_H
+
+#include <limits.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct preload_child {
+	char library[PATH_MAX];
+	int memory; /* descriptor of what is shared, handed down to the command */
+	uint64_t nonce;
+};
+
+/* Find the library beside this program, or where it is installed.  On failure one sentence was
+ * logged.  Returns 0 or -errno. */
+int preload_find_library(char *path, size_t size);
+
+/* Start @argv as a child.  Returns 0, or the exit status to give after one sentence was logged:
+ * 126, 127 or 125. */
+int preload_start(const struct preload_child *child, char **argv, pid_t *pid);
+
+#endif

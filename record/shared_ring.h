@@ -1,0 +1,55 @@
+/* shared_ring.h - events out of the rings of a preloaded library, merged in time order
+ *
+ * The rings lie in memory that the target writes: all of it is hostile.  A value is copied once and
+ * checked; a producer that lies loses its own events, which are counted.
+ */
+#ifndef RECORD_SHARED_RING_H
+#define RECORD_SHARED_RING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "format/trace.h"
+#include "record/preload/ring.h"
+
+struct shared_rings; /* opaque */
+
+struct shared_rings_opts {
+	struct preload_header *memory; /* borrowed until shared_rings_free() */
+	uint32_t nr_rings, ring_size;  /* as the recorder made it, whatever stands there now */
+	uint32_t stack_limit;
+	/* What receives an event: a struct event_small or event_alloc of bpf/event.h, and its time
+	 * in nanoseconds, which those of no other event go below.  Negative: stop. */
+	int (*event)(void *ctx, uint64_t time_ns, void *data, size_t size);
+	uint64_t (*to_ns)(void *ctx, uint64_t time); /* of the rings' clock */
+	void *ctx;
+};
+
+/* On success *@out is released with shared_rings_free().  Returns 0 or -ENOMEM. */
+int shared_rings_new(struct shared_rings **out, const struct shared_rings_opts *opts);
+
+/* The process whose events these are. */
+void shared_rings_set_target(struct shared_rings *rs, uint32_t tgid);
+
+/*
+ * See how far the rings are filled, at the time @now of their clock, of which @margin is more than
+ * a store takes to become visible.  Returns the time up to which all events are there.
+ */
+uint64_t shared_rings_look(struct shared_rings *rs, uint64_t now, uint64_t margin);
+
+/* Hand over, in the order of their times, the events before @until that the last look found.
+ * Returns 0, -ENOMEM, or what event() returned. */
+int shared_rings_consume(struct shared_rings *rs, uint64_t until);
+
+/* Is a ring half full by now? */
+bool shared_rings_pressed(const struct shared_rings *rs);
+
+/* Give the rings of ended threads back: those empty whose thread @is_gone(). */
+void shared_rings_give_back(struct shared_rings *rs, bool (*is_gone)(uint32_t tgid, uint32_t tid));
+
+/* Add what found no room, or was no event, to @losses. */
+void shared_rings_losses(const struct shared_rings *rs, struct mlk_losses *losses);
+
+void shared_rings_free(struct shared_rings *rs);
+
+#endif

@@ -1,0 +1,64 @@
+/* live_state.h - what live.c and its parts share: the blocks of all processes, and their sums */
+#ifndef REPORT_LIVE_STATE_H
+#define REPORT_LIVE_STATE_H
+
+#include "report/hash_index.h"
+#include "report/live.h"
+#include "report/range_map.h"
+#include "report/sampling.h"
+
+/* Each process has maps of its own: an exec gives them back whole, and costs no more than it took
+ * to fill them, however many blocks other processes have. */
+struct process {
+	uint32_t tgid;
+	struct block_map blocks;   /* by address */
+	struct range_map ranges;   /* given out by mmap */
+	struct block_map pending;  /* released, but not finally: by thread */
+	uint32_t newest;	   /* of the first with its tgid: number of the last with it */
+	uint32_t parent;	   /* 0: none is known */
+	bool inherits;		   /* it may free blocks of its parent's: forked, and no exec yet */
+	bool exited;		   /* its number is free for another */
+	struct live_totals totals; /* of it alone, as soon as there are several processes */
+};
+
+struct live {
+	struct process *all; /* in the order of their first event */
+	size_t nr, room;
+	struct hash_index index; /* of the first with each tgid */
+	size_t last;		 /* the one of the last event: often that of the next, too */
+	struct live_totals totals;
+	struct live_watch watch;
+	const struct mlk_event *event; /* that is being taken in, for the watch */
+	struct sampling sampling;
+};
+
+/* Add @block, or what it stands for, to a sum, and tell the watch. */
+void live_add(struct live *live, enum live_sum sum, const struct live_block *block);
+
+/* Take it from one. */
+void live_subtract(struct live *live, enum live_sum sum, const struct live_block *block);
+
+/* One more block of those that @block stands for, whose bytes were counted before. */
+void live_add_block(struct live *live, enum live_sum sum, const struct live_block *block);
+
+/* Only the bytes if @block is a piece: the rest lives on, or is counted elsewhere. */
+void live_add_part(struct live *live, enum live_sum sum, const struct live_block *block);
+
+/* The release of @block is final. */
+void live_count_free(struct live *live, const struct live_block *block);
+
+/* The thread of @event went on: its realloc, if it was in one, has succeeded. */
+void live_settle(struct live *live, struct process *process, const struct mlk_event *event);
+
+/* Blocks of mmap, in live_ranges.c.  Each returns 0 or -ENOMEM. */
+
+/* @block was given out: what it covers of others is gone. */
+int live_on_map(struct live *live, struct process *process, struct live_block *block);
+
+/* @event unmaps a range, of as many blocks as it covers. */
+int live_on_unmap(struct live *live, struct process *process, const struct mlk_event *event);
+
+/* @block is a mapping, or a part of one, that mremap did not move after all. */
+int live_put_back(struct live *live, struct process *process, struct live_block *block);
+
+#endif

@@ -1,0 +1,93 @@
+"""What a recording by the preloaded library has in common with others, and what it refuses."""
+
+import os
+import re
+import unittest
+
+from mleaktest import read_line
+from test_preload import PreloadCase
+
+PACED = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+void *volatile block;
+int main(void)
+{
+	block = malloc(211);
+	usleep(200000);
+	free(block);
+	usleep(200000);
+	block = malloc(223);
+	puts("ready");
+	fflush(stdout);
+	getchar();
+	return 0;
+}
+"""
+
+CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN = 39, 38, 21
+
+
+class SessionTest(PreloadCase):
+    def test_a_free_has_the_time_of_the_free(self):
+        trace, _ = self.record(self.compile("paced", PACED), stdin=open(os.devnull))
+        dump = self.report(trace, "--dump")
+        first, at, block = re.search(r"ALLOC .*time (\d+), addr (0x[0-9a-f]+), size (211),", dump).groups()
+        freed = re.search(r"FREE .*time (\d+), addr %s$" % at, dump, re.M).group(1)
+        second = re.search(r"ALLOC .*time (\d+), addr 0x[0-9a-f]+, size 223,", dump).group(1)
+        # The program has slept so long between them, at least; the clock may be a little off.
+        self.assertGreater(int(freed) - int(first), 190000000)
+        self.assertGreater(int(second) - int(freed), 190000000)
+
+    def test_a_trace_says_that_the_process_ended(self):
+        trace, _ = self.record(self.compile("paced", PACED), stdin=open(os.devnull))
+        dump = self.report(trace, "--dump")
+        pid = re.search(r"tgid (\d+)", dump).group(1)
+        self.assertEqual(re.findall(r"EXIT .*tgid (\d+)", dump), [pid])
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to have capabilities")
+    def test_the_recorder_gives_bpfs_capabilities_up(self):
+        mleak = self.start_mleak("record", "--backend", "preload", "-o", self.path("x.mlk"), "--",
+                                 self.compile("paced", PACED))
+        read_line(mleak)
+        tasks = "/proc/%d/task" % mleak.pid
+        left = {}
+        for tid in os.listdir(tasks):
+            with open("%s/%s/status" % (tasks, tid)) as status:
+                left[tid] = int(re.search(r"CapPrm:\s*([0-9a-f]+)", status.read()).group(1), 16)
+        self.assertGreater(len(left), 1)
+        for caps in left.values():
+            self.assertEqual(caps & (1 << CAP_BPF | 1 << CAP_PERFMON | 1 << CAP_SYS_ADMIN), 0)
+        os.kill(mleak.pid, 15)
+        self.finish(mleak)
+
+
+class OptionsTest(PreloadCase):
+    def refused(self, *args, backend="preload"):
+        result = self.mleak("record", "--backend", backend, "-o", "x.mlk", *args, **self.as_user)
+        self.assertEqual(result.status, 125)
+        self.assert_one_message(result.err)
+        self.assertFalse(os.path.exists(self.path("x.mlk")))
+        return result.err
+
+    def test_several_processes(self):
+        self.assertIn("attach", self.refused("-p", str(os.getpid()), "-p", str(os.getppid())))
+
+    def test_children(self):
+        self.assertIn("--follow", self.refused("--follow", "--", "true"))
+
+    def test_filters(self):
+        self.assertIn("--trigger", self.refused("-z", "100", "--", "true"))
+
+    def test_rings_that_are_too_large_for_each_thread(self):
+        self.assertIn("64M", self.refused("--ring-size", "128M", "--", "true"))
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to become another user")
+    def test_children_without_privileges(self):
+        marker = self.path("marker")
+        self.assertIn("CAP_BPF", self.refused("--follow", "--", "touch", marker, backend="auto"))
+        self.assertFalse(os.path.exists(marker))
+
+
+del PreloadCase

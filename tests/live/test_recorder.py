@@ -1,0 +1,130 @@
+"""What the recorder is to its target: before it in the queue, and never the cause of its end."""
+
+import os
+import time
+
+from mleaktest import MLEAK_FAST, Case, needs_bpf
+
+SLEEPS = r"""
+#include <stdlib.h>
+#include <unistd.h>
+static void *volatile kept;
+int main(void)
+{
+	for (;;) {
+		kept = malloc(32);
+		usleep(10000);
+	}
+}
+"""
+
+# Runs a program that may not use perf_event_open(2), through which the notices come.
+BLIND = r"""
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+	(void)argc;
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program))
+		return 9;
+	execv(argv[1], argv + 1);
+	return 9;
+}
+"""
+
+# Six children, which allocate ten blocks each and end at once.
+FORKS = r"""
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *volatile kept;
+int main(void)
+{
+	for (int i = 0; i < 6; i++) {
+		if (!fork()) {
+			for (int k = 0; k < 10; k++)
+				kept = malloc(100);
+			_exit(0);
+		}
+		wait(NULL);
+	}
+	return 0;
+}
+"""
+
+# Wants to end with its parent; prints whether it came to its own end.
+LOYAL = r"""
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+static void *volatile kept;
+int main(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	for (int i = 0; i < 200; i++) {
+		kept = malloc(32);
+		usleep(10000);
+	}
+	return write(1, "done\n", 5) != 5;
+}
+"""
+
+
+@needs_bpf
+class Recorder(Case):
+    def compile(self, name, code):
+        source = self.write(name + ".c", code.encode())
+        built = self.spawn(["cc", "-g", "-O0", "-o", self.path(name), source])
+        self.assertEqual(self.finish(built).status, 0)
+        return self.path(name)
+
+    def wait_for(self, path):
+        for _ in range(600):
+            if os.path.exists(path):
+                return
+            time.sleep(0.05)
+        self.fail("there is no %s" % path)
+
+    def test_the_recorder_goes_before_who_fills_the_ring(self):
+        target = self.spawn([self.compile("sleeps", SLEEPS)])
+        trace = self.path("x.mlk")
+        mleak = self.start_mleak("record", "-p", str(target.pid), "-o", trace)
+        self.wait_for(trace)
+        nice = None
+        for _ in range(100):
+            nice = os.getpriority(os.PRIO_PROCESS, mleak.pid)
+            if nice:
+                break
+            time.sleep(0.05)
+        self.assertLess(nice, os.getpriority(os.PRIO_PROCESS, target.pid))
+
+    def test_children_are_recorded_from_their_start_without_the_kernels_notices(self):
+        blind = self.compile("blind", BLIND)
+        forks = self.compile("forks", FORKS)
+        trace = self.path("x.mlk")
+        recorded = self.finish(
+            self.spawn([blind, MLEAK_FAST, "record", "--follow", "-o", trace, "--", forks]))
+        self.assertEqual(recorded.status, 0, recorded.err)
+        self.assertIn("cannot listen for new mappings", recorded.err)
+        self.assertIn(" 60 allocations, ", recorded.err)
+        self.assertIn(" 0 lost", recorded.err)
+
+    def test_the_end_of_the_recording_is_not_its_parents_for_the_command(self):
+        loyal = self.compile("loyal", LOYAL)
+        for options in ((), ("--follow",)):
+            with self.subTest(options=options):
+                recorded = self.mleak(
+                    "record", "-d", "500ms", *options, "-o", self.path("x.mlk"), "--", loyal)
+                self.assertEqual((recorded.status, recorded.out), (0, "done\n"), recorded.err)

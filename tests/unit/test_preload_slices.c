@@ -1,0 +1,108 @@
+/* test_preload_slices.c - which slices and words changed, by all ways to compare; and what both
+ * sides remember of a stack */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* It is part of no object here, but of the library that is preloaded. */
+#include "record/preload/slices.c"
+
+#define SLICES 37u
+
+static uint8_t stack[SLICES * PRELOAD_SLICE] __attribute__((aligned(128)));
+static uint8_t image[PRELOAD_WINDOW] __attribute__((aligned(128)));
+static uint32_t seed = 1;
+
+static uint32_t next(uint32_t below)
+{
+	seed = seed * 1103515245 + 12345;
+	return (seed >> 16) % below;
+}
+
+typedef uint32_t compare_fn(const uint8_t *, uint64_t, uint64_t, uint16_t *, uint32_t);
+typedef uint32_t diff_fn(const uint8_t *, const uint8_t *);
+
+static void check(compare_fn *compare, diff_fn *diff)
+{
+	uint64_t a = (uint64_t)stack;
+	uint16_t changed[SLICES];
+
+	for (int round = 0; round < 5000; round++) {
+		uint32_t nr = next(SLICES + 1), changes = next(4), found, expected = 0;
+
+		for (uint32_t i = 0; i < sizeof(stack); i++)
+			image[(a + i) & (PRELOAD_WINDOW - 1)] = stack[i] = (uint8_t)next(256);
+		while (changes--)
+			stack[next(sizeof(stack))] ^= (uint8_t)(1 << next(8));
+		found = compare(image, a, a + nr * PRELOAD_SLICE, changed, 5);
+		for (uint32_t i = 0; i < nr; i++) {
+			const uint8_t *s = stack + i * PRELOAD_SLICE;
+			const uint8_t *known = image_at(image, (uint64_t)s);
+			uint32_t words = 0;
+
+			for (uint32_t k = 0; k < PRELOAD_SLICE / 8; k++)
+				words |= (uint32_t)(memcmp(s + k * 8, known + k * 8, 8) != 0) << k;
+			assert_int_equal(diff(known, s), words);
+			if (!words)
+				continue;
+			assert_true(expected < found);
+			assert_int_equal(changed[expected++], i + 5);
+		}
+		assert_int_equal(found, expected);
+	}
+}
+
+static void what_changed_is_found_by_sse2(void **state)
+{
+	(void)state;
+	check(compare_sse2, diff_sse2);
+}
+
+static void what_changed_is_found_by_avx2(void **state)
+{
+	(void)state;
+	__builtin_cpu_init();
+	if (!__builtin_cpu_supports("avx2"))
+		skip();
+	check(compare_avx2, diff_avx2);
+}
+
+/* What is remembered holds the new span, is no more than fits, and nothing of it was overwritten by
+ * another address. */
+static void both_sides_remember_only_what_they_know(void **state)
+{
+	static uint64_t tags[PRELOAD_WINDOW / PRELOAD_SLICE];
+	struct preload_image known = {0, 0};
+
+	(void)state;
+	for (int round = 0; round < 100000; round++) {
+		uint64_t a = 0x7f0000000000 + (uint64_t)next(3000) * PRELOAD_SLICE;
+		uint64_t b = a + (1 + (uint64_t)next(PRELOAD_MAX_SLICES)) * PRELOAD_SLICE;
+
+		for (uint64_t at = a; at < b; at += PRELOAD_SLICE)
+			tags[at / PRELOAD_SLICE % (PRELOAD_WINDOW / PRELOAD_SLICE)] = at;
+		preload_image_note(&known, a, b);
+		assert_true(known.lo <= a && known.hi >= b);
+		assert_true(known.hi - known.lo <= PRELOAD_WINDOW);
+		for (uint64_t at = known.lo; round % 50 == 0 && at < known.hi; at += PRELOAD_SLICE)
+			assert_int_equal(
+				tags[at / PRELOAD_SLICE % (PRELOAD_WINDOW / PRELOAD_SLICE)], at);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_changed_is_found_by_sse2),
+		cmocka_unit_test(what_changed_is_found_by_avx2),
+		cmocka_unit_test(both_sides_remember_only_what_they_know),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

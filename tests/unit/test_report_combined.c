@@ -1,0 +1,296 @@
+/* test_report_combined.c - features of the report together: several processes, and samples, in each
+ * format */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <zlib.h>
+
+#include "format/writer.h"
+#include "mleak.h"
+#include "report/job.h"
+#include "report/print_growth.h"
+
+#define MOTHER 100
+#define CHILD  200
+#define SECOND 1000000000u
+
+#define UNKNOWN                                                                            \
+	.command = "", .exe = "", .comm = "", .hostname = "", .kernel = "", .machine = "", \
+	.recorder = "", .backend = ""
+
+static const struct mlk_meta plain = {UNKNOWN, .tgid = MOTHER, .start_ns = SECOND};
+static const struct mlk_meta sampled = {UNKNOWN, .tgid = MOTHER, .start_ns = SECOND,
+					.sample_every = 10};
+
+static char path[] = "/tmp/test_report_combined.XXXXXX";
+
+static void send(struct mlk_writer *w, struct mlk_event event)
+{
+	static uint64_t ids;
+	static const uint8_t stack[64];
+
+	event.tid = event.tgid;
+	event.func = MLK_FUNC_MALLOC;
+	if (event.kind == MLK_ALLOC) {
+		event.nr_regs = 17;
+		event.alloc_id = ++ids;
+		event.regs[MLK_SP_REG] = 0x7fff0000;
+		event.regs[16] = 0x400000 + event.size;
+		event.stack = stack;
+		event.stack_len = sizeof(stack);
+	}
+	assert_int_equal(mlk_writer_event(w, &event), 0);
+}
+
+/* The mother has 3 blocks of 1,000 bytes, the child 2 of 1,000 and 1 of 50 and freed one of 70 at
+ * once.  In the second 5 a free was lost. */
+static void write_trace(const struct mlk_meta *meta)
+{
+	struct mlk_thread threads[] = {{MOTHER, MOTHER, "mother"}, {CHILD, CHILD, "child"}};
+	struct mlk_losses losses = {.first_ns = 5ull * SECOND, .last_ns = 6ull * SECOND};
+	int fd = open(path, O_WRONLY | O_TRUNC);
+	struct mlk_writer *w;
+
+	assert_true(fd >= 0);
+	assert_int_equal(mlk_writer_open(&w, fd, meta, 1), 0);
+	assert_int_equal(mlk_writer_threads(w, threads, 2), 0);
+	for (uint64_t i = 1; i <= 3; i++)
+		send(w, (struct mlk_event){MLK_ALLOC, .tgid = MOTHER, .time_ns = 2ull * SECOND,
+					   .addr = 0x1000 * i, .size = 1000});
+	send(w,
+	     (struct mlk_event){MLK_FORK, .tgid = CHILD, .time_ns = 3ull * SECOND, .addr = MOTHER});
+	send(w,
+	     (struct mlk_event){MLK_FREE, .tgid = CHILD, .time_ns = 3ull * SECOND, .addr = 0x1000});
+	for (uint64_t i = 1; i <= 2; i++)
+		send(w, (struct mlk_event){MLK_ALLOC, .tgid = CHILD, .time_ns = 4ull * SECOND,
+					   .addr = 0x1000 * i, .size = 1000});
+	send(w, (struct mlk_event){MLK_ALLOC, .tgid = CHILD, .time_ns = 4ull * SECOND,
+				   .addr = 0x8000, .size = 50});
+	send(w, (struct mlk_event){MLK_ALLOC, .tgid = CHILD, .time_ns = 4ull * SECOND,
+				   .addr = 0x9000, .size = 70});
+	send(w, (struct mlk_event){MLK_FREE, .tgid = CHILD, .time_ns = 4ull * SECOND + 3000,
+				   .addr = 0x9000});
+	losses.count[MLK_LOST_FREE] = 1;
+	mlk_writer_set_losses(w, &losses);
+	assert_int_equal(mlk_writer_finish(w, MLK_END_EXITED, 9ull * SECOND), 0);
+	mlk_writer_free(w);
+	close(fd);
+}
+
+static FILE *print(struct job *job, const struct report_opts *opts, FILE *out)
+{
+	struct table table = {opts->by, job->growth, opts->timeline, opts->format == FORMAT_CSV};
+	struct export export = job_export(job);
+
+	if (opts->by || job->growth)
+		assert_int_equal(format_print_table(out, &export, &table), 0);
+	else
+		assert_int_equal(format_print(out, opts->format, &export, job->events), 0);
+	return out;
+}
+
+/* What `mleak report @first @second` prints, in a buffer that the next call fills anew; NULL: it
+ * is refused. */
+static const char *report(const char *first, const char *second)
+{
+	char *argv[] = {"report", (char *)first, (char *)second, path, NULL};
+	static char text[1 << 20];
+	struct report_opts opts;
+	struct job job = {0};
+	FILE *out = fmemopen(text, sizeof(text), "w");
+	int status;
+
+	assert_int_equal(report_opts_parse(&opts, 4, argv), 0);
+	assert_int_equal(job_open(&job, &opts, path), EXIT_OK);
+	status = job_collect(&job);
+	if (status == EXIT_OK) {
+		assert_int_equal(job_view(&job, &opts.view, true), EXIT_OK);
+		print(&job, &opts, out);
+	}
+	fclose(out);
+	job_release(&job);
+	report_opts_release(&opts);
+	return status == EXIT_OK ? text : NULL;
+}
+
+static void check_has(const char *text, const char *part)
+{
+	if (!text || !strstr(text, part))
+		fail_msg("no '%s' in:\n%s", part, text ? text : "(refused)");
+}
+
+static void check_has_not(const char *text, const char *part)
+{
+	if (!text || strstr(text, part))
+		fail_msg("'%s' in:\n%s", part, text ? text : "(refused)");
+}
+
+static size_t count_of(const char *text, const char *part)
+{
+	size_t nr = 0;
+
+	for (; (text = strstr(text, part)); text++)
+		nr++;
+	return nr;
+}
+
+static void of_several_processes_each_format_tells_which(void **state)
+{
+	(void)state;
+	write_trace(&plain);
+	check_has(report("--flat", "--addresses"),
+		  "3,000 bytes in 3 allocations from stack of mother");
+	check_has(report("--flat", "--addresses"),
+		  "2,000 bytes in 2 allocations from stack of child");
+	check_has(report("--folded", "--addresses"), ";child (200);");
+	check_has(report("--format=csv", "--addresses"), "\",100\r\n");
+	check_has(report("--format=csv", "--addresses"), "\",200\r\n");
+	check_has(report("--format=json", "--addresses"),
+		  "\"pid\":200,\"comm\":\"child\",\"parent\":100");
+	check_has(report("--format=json", "--addresses"), "\"process\":1");
+	check_has(report("--format=speedscope", "--addresses"), "\"name\":\"child (200)\"");
+	check_has(report("--format=html", "--addresses"), "\"child (200)\"");
+	check_has(report("--format=heaptrack", "--addresses"), "child (200)\n");
+	check_has(report("--growth", "--addresses"), "    child (200)\n");
+	check_has(report("--growth", "--format=csv"), "\",200\r\n");
+}
+
+/* By the wire format of protocol buffers: a string is a field's number and its length before it. */
+static void pprof_has_processes_as_labels(void **state)
+{
+	const char *packed;
+	char text[4096] = "";
+	z_stream z = {0};
+
+	(void)state;
+	write_trace(&plain);
+	packed = report("--format=pprof", "--addresses");
+	assert_int_equal(inflateInit2(&z, 31), Z_OK);
+	z.next_in = (void *)packed;
+	z.avail_in = 1 << 20;
+	z.next_out = (void *)text;
+	z.avail_out = sizeof(text) - 1;
+	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
+	assert_non_null(memmem(text, z.total_out, "\x32\x07process", 9));
+	assert_non_null(memmem(text, z.total_out,
+			       "\x32\x0b"
+			       "child (200)",
+			       13));
+	inflateEnd(&z);
+}
+
+static void of_one_process_no_format_says_more_than_before(void **state)
+{
+	(void)state;
+	write_trace(&plain);
+	/* the fork was later */
+	check_has_not(report("--flat", "--at=1500ms"), " of mother");
+	check_has(report("--format=json", "--at=1500ms"), "\"process\":0");
+}
+
+static void with_pid_all_sums_are_of_it(void **state)
+{
+	const char *text;
+
+	(void)state;
+	write_trace(&plain);
+	text = report("--format=json", "--pid=200");
+	check_has(text, "\"totals\":{\n  \"allocated\":{\"blocks\":4,\"bytes\":2120}");
+	check_has(text, "\"peak\":{\"blocks\":4,\"bytes\":2120}");
+	check_has(text, "\"suspect\":{\"blocks\":3,\"bytes\":2050}");
+	check_has(text, "\"unwound\":{\n  \"allocations\":4,");
+	check_has(text, "\"filtered\":{\n  \"blocks\":0,\n  \"bytes\":0\n }");
+	check_has(report("--format=html", "--pid=200"),
+		  "\"outstanding\":{\"blocks\":3,\"bytes\":2050}");
+	check_has(report("--by=age", "--pid=200"), "       2,050           3  1 s - 10 s");
+	check_has(report("--by=age", "--pid=200"), "suspect: 3 of these blocks (2,050 bytes)");
+	check_has(report("--timeline", "--pid=200"), "           2,050");
+	check_has_not(report("--timeline", "--pid=200"), "3,000");
+}
+
+static void heaptrack_has_no_events_of_what_is_not_asked_for(void **state)
+{
+	const char *text;
+
+	(void)state;
+	write_trace(&plain);
+	text = report("--format=heaptrack", "--addresses");
+	assert_int_equal(count_of(text, "\n+ "), 7);
+	text = report("--format=heaptrack", "--pid=200");
+	assert_int_equal(count_of(text, "\n+ "), 4);
+	assert_int_equal(count_of(text, "\n- "), 1);
+	text = report("--format=heaptrack", "--min-bytes=2500");
+	assert_int_equal(count_of(text, "\n+ "), 3);
+	assert_int_equal(count_of(text, "\n- "), 0);
+	/* what --top leaves out is asked for, but not told apart */
+	text = report("--format=heaptrack", "--top=1");
+	assert_int_equal(count_of(text, "\n+ "), 7);
+	check_has(text, "[left out]");
+}
+
+static void a_sample_stands_for_as_much_in_each_table(void **state)
+{
+	(void)state;
+	write_trace(&sampled);
+	check_has(report("--by=size", "--format=csv"), "50000,50,\"513 - 1024\"");
+	check_has(report("--by=age", "--format=csv"), "50500,60,");
+	check_has(report("--timeline", "--format=csv"), ",50500\r\n");
+	check_has(report("--growth", "--format=csv"), ",30000,30,");
+	check_has(report("--format=json", "--pid=200"),
+		  "\"outstanding\":{\"blocks\":30,\"bytes\":20500}");
+}
+
+static void of_a_sample_what_is_temporary_is_not_known(void **state)
+{
+	(void)state;
+	write_trace(&plain);
+	check_has(report("--folded", "--cost=temporary"), "child (200)");
+	write_trace(&sampled);
+	assert_null(report("--folded", "--cost=temporary"));
+}
+
+static void what_is_lost_later_makes_no_suspects(void **state)
+{
+	(void)state;
+	write_trace(&plain);
+	check_has(report("--flat", "--at=5s"), "suspect: 6 of these blocks");
+	check_has_not(report("--flat", "--at=3500ms"), "suspect:");
+}
+
+static int make_file(void **state)
+{
+	int fd = mkstemp(path);
+
+	(void)state;
+	return fd < 0 ? -1 : close(fd);
+}
+
+static int remove_file(void **state)
+{
+	(void)state;
+	return unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(of_several_processes_each_format_tells_which),
+		cmocka_unit_test(pprof_has_processes_as_labels),
+		cmocka_unit_test(of_one_process_no_format_says_more_than_before),
+		cmocka_unit_test(with_pid_all_sums_are_of_it),
+		cmocka_unit_test(heaptrack_has_no_events_of_what_is_not_asked_for),
+		cmocka_unit_test(a_sample_stands_for_as_much_in_each_table),
+		cmocka_unit_test(of_a_sample_what_is_temporary_is_not_known),
+		cmocka_unit_test(what_is_lost_later_makes_no_suspects),
+	};
+
+	return cmocka_run_group_tests(tests, make_file, remove_file);
+}
