@@ -19,6 +19,10 @@ const volatile struct event_filter filter;
 
 struct event_filter_control filter_control;
 
+/* A program has ended or was replaced, of which blocks are still kept: their addresses come again.
+ */
+__u32 filter_outdated;
+
 /* In send.h. */
 static __always_inline int send_small(struct thread_state *st, enum event_type type, __u64 addr,
 				      __u32 nested);
@@ -163,6 +167,14 @@ static __always_inline int filter_thread_is_full(__u32 tid, __u64 size)
 	return 1;
 }
 
+/* A new block begins at @addr: what is known of that address is of another one. */
+static __always_inline void filter_clear(__u64 id, __u64 addr)
+{
+	struct filter_key key = {.addr = addr, .tgid = id >> 32};
+
+	bpf_map_delete_elem(&filter_blocks, &key);
+}
+
 static __noinline int filter_takes(struct thread_state *st, __u32 func, __u64 addr)
 {
 	int mapped = func == FUNC_MMAP || func == FUNC_MREMAP;
@@ -172,6 +184,8 @@ static __noinline int filter_takes(struct thread_state *st, __u32 func, __u64 ad
 		return 0;
 	block.size = st->now.size;
 	block.tid = event_tid(st->id);
+	if (filter_outdated)
+		filter_clear(st->id, addr);
 	if (filter.delays &&
 	    (!filter_control.begin_ns || bpf_ktime_get_ns() < filter_control.begin_ns))
 		return filter_skip(EVENT_SKIP_DELAY, block.size);
@@ -299,21 +313,18 @@ static __always_inline void filter_fork(__u32 tgid)
 		filter_control.full = 1;
 }
 
-/* The process @tgid is a copy no more. */
-static __always_inline void filter_exit(__u32 tgid)
+/* The program of a process is over: it has ended, or the thread @id runs another.  Nothing of what
+ * that thread allocated is outstanding, and the process is a copy no more. */
+static __always_inline void filter_over(__u64 id)
 {
-	if (filter.on)
-		bpf_map_delete_elem(&filter_copies, &tgid);
-}
+	__u32 tgid = event_tgid(id), tid = event_tid(id);
 
-/* The thread @id runs another program: nothing of the one before is outstanding. */
-static __always_inline void filter_exec(__u64 id)
-{
-	__u32 tid = event_tid(id);
-
-	if (filter.on && filter.trigger_bytes)
+	if (!filter.on)
+		return;
+	filter_outdated = 1;
+	bpf_map_delete_elem(&filter_copies, &tgid);
+	if (filter.trigger_bytes)
 		bpf_map_delete_elem(&thread_bytes, &tid);
-	filter_exit(event_tgid(id));
 }
 
 #endif

@@ -41,7 +41,7 @@ int process_exec(struct bpf_raw_tracepoint_args *ctx)
 	if (!code)
 		return 0;
 	code->stale = 1;
-	filter_exec(id);
+	filter_over(id);
 	st = state_of_thread();
 	if (st)
 		forget_thread(st);
@@ -91,7 +91,7 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 	tgid = event_tgid(id);
 	if (!id || bpf_map_delete_elem(&targets, &tgid))
 		return 0;
-	filter_exit(tgid);
+	filter_over(id);
 	if (send_life(EVENT_EXIT, id, 0, 0))
 		count(&drops.exit);
 	return 0;

@@ -130,8 +130,9 @@ int filters_check(const struct filter_opts *f, const pid_t *pids, size_t nr)
 	for (size_t i = 0; i < f->nr_tids; i++) {
 		if (is_thread_of(f->tids[i], pids, nr))
 			continue;
-		log_error("process %d has no thread %u: 'ps -L -p %d' shows them under LWP",
-			  (int)pids[0], f->tids[i], (int)pids[0]);
+		log_error("process %d%s has no thread %u: 'ps -L -p %d' shows them under LWP",
+			  (int)pids[0], nr > 1 ? ", as the others of -p," : "", f->tids[i],
+			  (int)pids[0]);
 		return -EINVAL;
 	}
 	return 0;

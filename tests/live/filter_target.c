@@ -11,9 +11,12 @@
  *   T map N PAGES         map N ranges, and unmap the first page of each
  *   T tid 0               print "tid TID"
  *   T fork N              start a child that frees the N blocks that were kept last, keeps 10 of
- * 177 bytes, and frees 3 of these; wait for its end T threads N           start N threads one after
- * the other, each of which keeps 2 blocks of 24 Prints "done" after each line of stdin, and at the
- * end what it did.
+ *                         177 bytes, and frees 3 of these; wait for its end
+ *   T spawn N             start a child that keeps N blocks of 100 bytes; wait for its end
+ *   T exec N              become this program anew, which keeps N blocks of 50 bytes and frees them
+ *   T threads N           start N threads one after the other, each of which keeps 2 blocks of 24
+ *
+ * Prints "done" after each line of stdin, and at the end what it did.
  */
 #include <pthread.h>
 #include <stdarg.h>
@@ -116,6 +119,29 @@ static void fork_and_wait(unsigned long nr)
 	_exit(pid < 0);
 }
 
+/* In a child: keep @nr blocks. */
+static void spawn_and_wait(unsigned long nr)
+{
+	pid_t pid = fork();
+
+	if (pid > 0 && waitpid(pid, NULL, 0) == pid)
+		return;
+	while (nr--)
+		keep(malloc(100), 100);
+	_exit(pid < 0);
+}
+
+/* Without memory of its own. */
+static void exec_again(unsigned long nr)
+{
+	char keeps[64], drops[64];
+
+	snprintf(keeps, sizeof(keeps), "0 keep %lu 50", nr);
+	snprintf(drops, sizeof(drops), "0 drop %lu", nr);
+	execl("/proc/self/exe", "target", keeps, drops, (char *)NULL);
+	_exit(93);
+}
+
 static void work(const struct work *w)
 {
 	unsigned long first = kept - (w->nr < kept ? w->nr : kept);
@@ -124,6 +150,10 @@ static void work(const struct work *w)
 		say("tid %d\n", gettid());
 	if (!strcmp(w->verb, "fork"))
 		fork_and_wait(w->nr);
+	if (!strcmp(w->verb, "spawn"))
+		spawn_and_wait(w->nr);
+	if (!strcmp(w->verb, "exec"))
+		exec_again(w->nr);
 	for (unsigned long i = 0; i < w->nr; i++) {
 		if (!strcmp(w->verb, "keep"))
 			keep(malloc(w->size), w->size);

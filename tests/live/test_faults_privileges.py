@@ -71,6 +71,35 @@ class PrivilegesTest(FaultCase):
     def test_with_sys_ptrace_they_suffice_for_another_user_s_process(self):
         self.check_recorded(self.start(self.compile("target")), "bpf", "perfmon", "sys_ptrace")
 
+    def test_filters_change_with_what_is_kept(self):
+        """The delay ends and SIGUSR1 is heeded when most capabilities are given up; what was left
+        out is counted to the end, when all are."""
+        target = self.start_as_nobody(self.compile("target"))
+        mleak = self.spawn(self.with_caps("bpf", "perfmon") +
+                           [self.mleak_copy(), "record", "-o", self.path("x.mlk"), "--trigger", "1G",
+                            "-D", "1s", "-p", str(target.pid)])
+        self.wait_for_probes(mleak)
+        time.sleep(1.5)
+        self.tell(target, "early", 5)
+        mleak.send_signal(signal.SIGUSR1)
+        end = time.monotonic() + 20
+        nr = 0
+        while not self.was_recorded():
+            self.assertLess(time.monotonic(), end, "SIGUSR1 changed nothing")
+            self.tell(target, "early", 1)
+            nr += 1
+            time.sleep(0.05)
+        target.stdin.close()
+        result = self.finish(mleak)
+        self.assertEqual(result.status, 0, result.err)
+        dump = self.dump()
+        skipped = int(re.findall(r"^  SKIPPED (?!B).* trigger (\d+)", dump, re.M)[-1])
+        self.assertGreaterEqual(skipped, 5)
+        self.assertEqual(skipped + dump.count("\n  ALLOC "), 5 + nr)
+
+    def was_recorded(self):
+        return "\n  ALLOC " in self.dump()
+
     def test_what_is_missing_is_named(self):
         target = self.start_as_nobody(self.compile("target"))
         for caps, missing in ((("bpf",), "lacks CAP_PERFMON;"), (("perfmon",), "lacks CAP_BPF;"),

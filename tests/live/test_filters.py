@@ -179,6 +179,22 @@ class ForkTest(FilterCase):
         self.assert_no_unknown_free(trace)
 
 
+@needs_bpf
+class ExecTest(FilterCase):
+    def test_blocks_of_the_program_before_are_forgotten(self):
+        """The second program's heap begins where the first one's did.  Its smaller blocks lie where
+        recorded ones of the first lay, and are not recorded."""
+        trace, _ = self.record("setarch", "-R", "./target", "0 keep 300 200", "0 exec 300",
+                               options=["-z", "100"], timeout=60)
+        dump = self.dump(trace)
+        addresses = collections.Counter(e.addr for e in self.events(dump)
+                                        if e.kind == "ALLOC" and e.size == 200)
+        self.assertEqual(addresses.total(), 300)
+        self.assertEqual(sum(e.kind == "FREE" and e.addr in addresses
+                             for e in self.events(dump)), 0)
+        self.assert_no_unknown_free(trace)
+
+
 def of_bytes(mean):
     return lambda size: -math.expm1(-max(size, 1) / mean)
 
@@ -408,6 +424,29 @@ class ThreadTest(FilterCase):
         self.assertEqual(parse_totals(text).outstanding, (8, 4000))
         self.assertRegex(text, r"not recorded: threads until they had 10,000 bytes outstanding \(")
         self.assert_no_unknown_free(trace)
+
+    def test_threads_of_several_processes_that_are_named(self):
+        targets = [self.target_with_threads(2) for _ in range(2)]
+        (first, of_first), (second, of_second) = targets
+        mleak, trace = self.attach(first, "-p", str(second.pid), "--tid", str(of_first[1]),
+                                   "--tid", str(of_second[0]))
+        for target, _ in targets:
+            for thread in range(2):
+                self.tell(target, "%d keep 20 %d" % (thread, 100 + thread))
+        first.stdin.close()
+        read_line(first)
+        self.end(second, mleak)
+        self.assertEqual(self.sizes_by_thread(self.dump(trace)),
+                         {of_first[1]: {101: 20}, of_second[0]: {100: 20}})
+
+    def test_a_child_reaches_the_threshold_by_itself(self):
+        """Its parent is far from it, and of two children one."""
+        trace, _ = self.run_target(["--follow", "--trigger", "2000"], "0 keep 10 100",
+                                   "0 spawn 19", "0 spawn 30")
+        dump = self.dump(trace)
+        (recorded,) = self.sizes_by_thread(dump).values()
+        self.assertEqual(recorded, {100: 11})
+        self.assertEqual(self.skipped(dump)["trigger"].nr, 10 + 19 + 19)
 
     def test_mappings_count(self):
         target, tids = self.target_with_threads(3)
