@@ -23,9 +23,7 @@ static __always_inline __u32 most_at(__u64 waiting)
 	__u64 eighth = ring_size / 8;
 	__u32 most = stack_limit;
 
-	if (waiting > 3 * eighth && most > 1024)
-		most = 1024;
-	if (waiting > 4 * eighth)
+	if (waiting > 5 * eighth)
 		most = DWUNW_CAPTURE_SLICE;
 	if (waiting > ring_size / 10 * 9)
 		most = 0;
