@@ -70,6 +70,7 @@ DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux 
 	    xz-utils curl ed bc dwz less elfutils libdebuginfod1 llvm gdb pkg-config groff-base zsh \
 	    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools \
 	    heaptrack chromium golang-go golang-github-google-pprof-dev
+DEB_DEMO  = g++ binutils libc6-dbg
 DEB_PACK  = dpkg-dev binutils xz-utils
 DEB_CHECK = debootstrap lintian util-linux
 DEB_FUZZ  = clang libclang-rt-dev
@@ -80,7 +81,8 @@ DEB       = $(DEB_BUILD) $(DEB_PACK) $(DEB_TEST)
 all: $(O)/mleak $(O)/libmleak-preload.so
 
 ## demo: install what is missing, build, record a leaking sample, show its leak tree and folded stacks
-demo: deps
+demo:
+	$(Q)$(MAKE) --no-print-directory deps DEB='$(DEB_BUILD) $(DEB_DEMO)'
 	$(Q)$(MAKE) --no-print-directory all samples
 	$(O)/mleak record -o $(O)/demo.mlk -- $(O)/samples/single
 	$(O)/mleak report $(O)/demo.mlk
