@@ -47,7 +47,7 @@ static int explain_untraceable(const char *name, int err)
 	return EXIT_RECORD_FAILED;
 }
 
-static int explain(const char *name, int err)
+int launch_explain(const char *name, int err)
 {
 	if (err == ENOENT) {
 		log_error("cannot start '%s': no such command; check its name and PATH", name);
@@ -67,7 +67,7 @@ static int wait_for_exec(const char *name, pid_t pid, int report)
 
 	if (n == (ssize_t)sizeof(why)) {
 		waitpid(pid, &status, 0);
-		return explain(name, why);
+		return launch_explain(name, why);
 	}
 	while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)) {
 		if (status >> 16 == PTRACE_EVENT_EXEC)

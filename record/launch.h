@@ -17,6 +17,10 @@ struct launch {
  * live as long as this process.  Returns 0, or EXIT_RECORD_FAILED after one sentence was logged. */
 int launch_fork(struct launch *l, char **argv);
 
+/* execvp(3) of @name failed with the errno @err: log so, in one sentence.  Returns the exit status
+ * to give, 126 or 127. */
+int launch_explain(const char *name, int err);
+
 /* In place of launch_start(): no child is left. */
 void launch_give_up(const struct launch *l);
 

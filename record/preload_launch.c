@@ -1,5 +1,6 @@
 /* preload_launch.c - whether a command can take the library, and its start with it */
 #include "record/preload_launch.h"
+#include "record/launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -156,16 +157,6 @@ static void become(const struct preload_child *child, char **argv, int report)
 	_exit(EXIT_NOT_FOUND);
 }
 
-static int explain(const char *name, int err)
-{
-	if (err == ENOENT) {
-		log_error("cannot start '%s': no such command; check its name and PATH", name);
-		return EXIT_NOT_FOUND;
-	}
-	log_error("cannot start '%s': %s", name, strerror(err));
-	return EXIT_NOT_EXECUTABLE;
-}
-
 int preload_start(const struct preload_child *child, char **argv, pid_t *pid)
 {
 	char path[PATH_MAX];
@@ -194,5 +185,5 @@ int preload_start(const struct preload_child *child, char **argv, pid_t *pid)
 		while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
 			;
 	close(report[0]);
-	return err ? explain(argv[0], err) : 0;
+	return err ? launch_explain(argv[0], err) : 0;
 }

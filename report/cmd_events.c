@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "mleak.h"
+#include "report/event_names.h"
 #include "report/job.h"
 #include "report/output.h"
 #include "report/text.h"
@@ -178,25 +179,10 @@ static const char *event_name(const struct mlk_event *event)
 		[MLK_RESTORE] = "restore", [MLK_EXEC] = "exec", [MLK_UNMAP] = "unmap",
 		[MLK_FORK] = "fork",	   [MLK_EXIT] = "exit",
 	};
-	static const char *const funcs[MLK_FUNC_NR] = {
-		[MLK_FUNC_MALLOC] = "malloc",
-		[MLK_FUNC_CALLOC] = "calloc",
-		[MLK_FUNC_REALLOC] = "realloc",
-		[MLK_FUNC_POSIX_MEMALIGN] = "posix_memalign",
-		[MLK_FUNC_ALIGNED_ALLOC] = "aligned_alloc",
-		[MLK_FUNC_MEMALIGN] = "memalign",
-		[MLK_FUNC_VALLOC] = "valloc",
-		[MLK_FUNC_PVALLOC] = "pvalloc",
-		[MLK_FUNC_REALLOCARRAY] = "reallocarray",
-		[MLK_FUNC_MMAP] = "mmap",
-		[MLK_FUNC_MREMAP] = "mremap",
-		[MLK_FUNC_NEW] = "new",
-		[MLK_FUNC_NEW_ARRAY] = "new[]",
-	};
 	const char *name = NULL;
 
-	if (event->kind == MLK_ALLOC && event->func < MLK_FUNC_NR)
-		name = funcs[event->func];
+	if (event->kind == MLK_ALLOC)
+		name = event_func_name(event->func);
 	if (!name && event->kind < MLK_KIND_NR)
 		name = kinds[event->kind];
 	return name ? name : "unknown";

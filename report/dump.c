@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <zlib.h>
 
+#include "report/event_names.h"
 #include "report/text.h"
 
 #define STACK_LINE 32 /* bytes of a stack in a line */
@@ -196,24 +197,13 @@ static void dump_stack(FILE *out, const struct mlk_event *e, bool stacks)
 /* What only an ALLOC has, and the end of its line. */
 static void dump_allocation(FILE *out, const struct mlk_event *e, bool stacks)
 {
-	static const char *const funcs[] = {
-		[MLK_FUNC_MALLOC] = "malloc",
-		[MLK_FUNC_CALLOC] = "calloc",
-		[MLK_FUNC_REALLOC] = "realloc",
-		[MLK_FUNC_POSIX_MEMALIGN] = "posix_memalign",
-		[MLK_FUNC_ALIGNED_ALLOC] = "aligned_alloc",
-		[MLK_FUNC_MEMALIGN] = "memalign",
-		[MLK_FUNC_VALLOC] = "valloc",
-		[MLK_FUNC_PVALLOC] = "pvalloc",
-		[MLK_FUNC_REALLOCARRAY] = "reallocarray",
-		[MLK_FUNC_MMAP] = "mmap",
-		[MLK_FUNC_MREMAP] = "mremap",
-		[MLK_FUNC_NEW] = "new",
-		[MLK_FUNC_NEW_ARRAY] = "new[]",
-	};
+	const char *func = event_func_name(e->func);
 
 	fprintf(out, ", size %" PRIu64 ", func ", e->size);
-	PRINT_NAME(out, funcs, e->func);
+	if (func)
+		fputs(func, out);
+	else
+		fprintf(out, "unknown-%u", e->func);
 	fprintf(out, ", id %" PRIu64, e->alloc_id);
 	dump_stack(out, e, stacks);
 }
