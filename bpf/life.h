@@ -42,7 +42,7 @@ int process_exec(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	code->stale = 1;
 	filter_over(id);
-	st = state_of_thread();
+	st = placed_state();
 	if (st)
 		forget_thread(st);
 	if (send_life(EVENT_EXEC, id, 0, (__u32)ctx->args[1] != (__u32)self))
@@ -85,6 +85,7 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 	__u64 id;
 	__u32 tgid;
 
+	leave_slot();
 	if (BPF_CORE_READ(task, signal, live.counter))
 		return 0;
 	id = current_id();
@@ -101,7 +102,7 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 SEC("raw_tp/signal_deliver")
 int process_signal(struct bpf_raw_tracepoint_args *ctx)
 {
-	struct thread_state *st = state_of_thread();
+	struct thread_state *st = placed_state();
 
 	(void)ctx;
 	if (!st || !is_call(&st->now))

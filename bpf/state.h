@@ -94,12 +94,38 @@ struct thread_state {
 	struct filter_thread filter;
 };
 
+/*
+ * Where a thread's state lies is told by where its kernel stack lies, for the registers that a probe
+ * is given stand at the top of that: it takes no call into the kernel, of which three a block cost
+ * as much as both its records in the ring.  The slot says whose it is.  What lies in a slot is left
+ * by a thread's exit, before another can have the same kernel stack.
+ *
+ * Two threads whose stacks meet in one slot cannot both have it.  The second has its state in its
+ * task storage; which also knows the slot of the others, for programs that are given no registers.
+ */
+#define SLOTS	   4096 /* a power of 2 */
+#define SLOT_SHIFT 14	/* THREAD_SIZE, from arch/x86/include/asm/page_64_types.h: 16 KiB */
+
+struct slot {
+	__u64 owner; /* as owner_of() gives it; 0: nobody's */
+	struct thread_state state;
+} __attribute__((aligned(256))); /* found by a shift */
+
+_Static_assert(sizeof(struct slot) == 256, "as it is aligned");
+
+static struct slot slots[SLOTS];
+
+struct thread_place {
+	__u64 owner; /* of its slot; 0: it has none, and its state lies here */
+	struct thread_state state;
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct thread_state);
-} threads SEC(".maps");
+	__type(value, struct thread_place);
+} places SEC(".maps");
 
 static __always_inline void count(__u64 *counter)
 {
@@ -126,17 +152,69 @@ static __always_inline struct event_code *code_of(__u64 id)
 	return bpf_map_lookup_elem(&targets, &tgid);
 }
 
-/* The state of this thread, if it has any. */
-static __always_inline struct thread_state *state_of_thread(void)
+/* A number for the address of a probe's registers, which no other living thread has.  (Of a pointer
+ * itself the verifier makes no number.) */
+static __always_inline __u64 owner_of(struct pt_regs *ctx)
 {
-	return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	__u64 owner = (__u64)ctx;
+
+	asm volatile("%0 -= %1" : "+r"(owner) : "r"(slots));
+	return owner;
+}
+
+static __always_inline struct slot *slot_of(__u64 owner)
+{
+	return &slots[owner >> SLOT_SHIFT & (SLOTS - 1)];
+}
+
+static __always_inline struct thread_state *state_at(struct thread_place *place)
+{
+	return place->owner ? &slot_of(place->owner)->state : &place->state;
+}
+
+/* The state of this thread, if it has any, by its task storage. */
+static __noinline struct thread_state *placed_state(void)
+{
+	struct thread_place *place =
+		bpf_task_storage_get(&places, bpf_get_current_task_btf(), 0, 0);
+
+	return place ? state_at(place) : 0;
+}
+
+/* The state of this thread, if it has any. */
+static __always_inline struct thread_state *state_of_thread(struct pt_regs *ctx)
+{
+	__u64 owner = owner_of(ctx);
+	struct slot *slot = slot_of(owner);
+
+	return slot->owner == owner ? &slot->state : placed_state();
+}
+
+/* Make a state for this thread.  NULL: no memory. */
+static __noinline struct thread_state *make_state(struct pt_regs *ctx)
+{
+	struct thread_state none = {};
+	struct thread_place *place = bpf_task_storage_get(
+		&places, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	__u64 owner = owner_of(ctx);
+	struct slot *slot = slot_of(owner);
+
+	if (!place) {
+		count(&drops.state);
+		return 0;
+	}
+	if (!__sync_val_compare_and_swap(&slot->owner, 0, owner)) {
+		slot->state = none;
+		place->owner = owner;
+	}
+	return state_at(place);
 }
 
 /* The state of this thread, made if there is none.  NULL: its process is not recorded (the links
  * filter too, but a child of vfork shares its parent's memory and so its probes), or no memory. */
-static __noinline struct thread_state *know_thread(void)
+static __noinline struct thread_state *know_thread(struct pt_regs *ctx)
 {
-	struct thread_state *st = state_of_thread();
+	struct thread_state *st = state_of_thread(ctx);
 	__u64 id;
 
 	if (st && st->now.sp != CALL_UNKNOWN)
@@ -145,16 +223,25 @@ static __noinline struct thread_state *know_thread(void)
 	if (!id || !code_of(id))
 		return 0;
 	if (!st)
-		st = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0,
-					  BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!st) {
-		count(&drops.state);
+		st = make_state(ctx);
+	if (!st)
 		return 0;
-	}
 	st->id = id;
 	st->now.sp = CALL_NONE;
 	st->stack_most = stack_limit;
 	return st;
+}
+
+/* This thread ends: another may have its slot. */
+static __always_inline void leave_slot(void)
+{
+	struct thread_place *place =
+		bpf_task_storage_get(&places, bpf_get_current_task_btf(), 0, 0);
+
+	if (!place || !place->owner)
+		return;
+	slot_of(place->owner)->owner = 0;
+	place->owner = 0;
 }
 
 /* The thread runs another program now: nothing is known of it any more. */
