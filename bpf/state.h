@@ -84,6 +84,7 @@ struct filter_thread {
 /* What is known of a thread: its outermost call, the one that a signal handler interrupted, and
  * where its stack lies. */
 struct thread_state {
+	__u64 owner; /* of the slot that this is, as owner_of() gives it; 0: nobody's */
 	struct call now, outer;
 	__u64 id;		    /* process and thread, as in events; set with now.sp */
 	__u64 stack_hi, stack_span; /* the stack ends at stack_hi and is so long; 0: not known */
@@ -95,28 +96,27 @@ struct thread_state {
 };
 
 /*
- * Where a thread's state lies is told by where its kernel stack lies, for the registers that a probe
- * is given stand at the top of that: it takes no call into the kernel, of which three a block cost
- * as much as both its records in the ring.  The slot says whose it is.  What lies in a slot is left
- * by a thread's exit, before another can have the same kernel stack.
+ * Where a thread's state lies is told by where its kernel stack lies, for the registers that a
+ * probe is given stand at the top of that: it takes no call into the kernel, of which three a block
+ * cost as much as both its records in the ring.  The slot says whose it is.  What lies in a slot is
+ * left by a thread's exit, before another can have the same kernel stack.
  *
  * Two threads whose stacks meet in one slot cannot both have it.  The second has its state in its
  * task storage; which also knows the slot of the others, for programs that are given no registers.
  */
 #define SLOTS	   4096 /* a power of 2 */
 #define SLOT_SHIFT 14	/* THREAD_SIZE, from arch/x86/include/asm/page_64_types.h: 16 KiB */
+#define SLOT_BYTES 256
 
-struct slot {
-	__u64 owner; /* as owner_of() gives it; 0: nobody's */
+static struct slot {
 	struct thread_state state;
-} __attribute__((aligned(256))); /* found by a shift */
+} __attribute__((aligned(SLOT_BYTES))) slots[SLOTS];
 
-_Static_assert(sizeof(struct slot) == 256, "as it is aligned");
+_Static_assert(sizeof(struct slot) == SLOT_BYTES, "found by a shift");
 
-static struct slot slots[SLOTS];
-
+/* Of a thread; its owner is that of its slot, or 0: then it has none, and its state lies here. */
 struct thread_place {
-	__u64 owner; /* of its slot; 0: it has none, and its state lies here */
+	__u64 owner;
 	struct thread_state state;
 };
 
@@ -162,14 +162,17 @@ static __always_inline __u64 owner_of(struct pt_regs *ctx)
 	return owner;
 }
 
-static __always_inline struct slot *slot_of(__u64 owner)
+/* An index, and its slot's distance in bytes, by one shift. */
+static __always_inline struct thread_state *slot_of(__u64 owner)
 {
-	return &slots[owner >> SLOT_SHIFT & (SLOTS - 1)];
+	__u64 at = owner / ((1ull << SLOT_SHIFT) / SLOT_BYTES) & (SLOTS - 1) * SLOT_BYTES;
+
+	return (struct thread_state *)((char *)slots + at);
 }
 
 static __always_inline struct thread_state *state_at(struct thread_place *place)
 {
-	return place->owner ? &slot_of(place->owner)->state : &place->state;
+	return place->owner ? slot_of(place->owner) : &place->state;
 }
 
 /* The state of this thread, if it has any, by its task storage. */
@@ -185,26 +188,27 @@ static __noinline struct thread_state *placed_state(void)
 static __always_inline struct thread_state *state_of_thread(struct pt_regs *ctx)
 {
 	__u64 owner = owner_of(ctx);
-	struct slot *slot = slot_of(owner);
+	struct thread_state *st = slot_of(owner);
 
-	return slot->owner == owner ? &slot->state : placed_state();
+	return st->owner == owner ? st : placed_state();
 }
 
 /* Make a state for this thread.  NULL: no memory. */
 static __noinline struct thread_state *make_state(struct pt_regs *ctx)
 {
 	struct thread_state none = {};
-	struct thread_place *place = bpf_task_storage_get(
-		&places, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct thread_place *place = bpf_task_storage_get(&places, bpf_get_current_task_btf(), 0,
+							  BPF_LOCAL_STORAGE_GET_F_CREATE);
 	__u64 owner = owner_of(ctx);
-	struct slot *slot = slot_of(owner);
+	struct thread_state *st = slot_of(owner);
 
 	if (!place) {
 		count(&drops.state);
 		return 0;
 	}
-	if (!__sync_val_compare_and_swap(&slot->owner, 0, owner)) {
-		slot->state = none;
+	if (!__sync_val_compare_and_swap(&st->owner, 0, owner)) {
+		none.owner = owner;
+		*st = none;
 		place->owner = owner;
 	}
 	return state_at(place);

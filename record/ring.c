@@ -79,8 +79,8 @@ static bool take(struct ring *r)
 	if (header & BPF_RINGBUF_BUSY_BIT)
 		return false;
 	if (len == header)
-		r->stop = r->event(
-			r->ctx, r->data + (r->at & (r->size - 1)) + BPF_RINGBUF_HDR_SZ, len);
+		r->stop = r->event(r->ctx, r->data + (r->at & (r->size - 1)) + BPF_RINGBUF_HDR_SZ,
+				   len);
 	r->at += (BPF_RINGBUF_HDR_SZ + len + 7) & ~7ul;
 	if (r->at - *r->reader >= r->lot)
 		give_back(r);
