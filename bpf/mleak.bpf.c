@@ -294,7 +294,7 @@ int free_entry(struct pt_regs *ctx)
 	st = state_of_thread(ctx);
 	if (!st || st->now.sp != CALL_NONE)
 		return any_free(ctx);
-	record_free(st, ctx->rdi, 0);
+	keep_freed(st, ctx->rdi);
 	return 0;
 }
 

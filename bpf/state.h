@@ -85,8 +85,9 @@ struct filter_thread {
  * where its stack lies. */
 struct thread_state {
 	__u64 owner; /* of the slot that this is, as owner_of() gives it; 0: nobody's */
+	__u64 id;    /* process and thread, as in events; set with now.sp */
+	__u64 freed; /* a block that is to go with the next allocation, or FREED_* */
 	struct call now, outer;
-	__u64 id;		    /* process and thread, as in events; set with now.sp */
 	__u64 stack_hi, stack_span; /* the stack ends at stack_hi and is so long; 0: not known */
 	__u64 stack_usual; /* with so much to its end or less it is that stack, and all is taken */
 	__u64 take;	   /* of the event at hand, when not as usual */
@@ -94,6 +95,17 @@ struct thread_state {
 	__s32 budget;	   /* bytes to send until the ring is looked at again */
 	struct filter_thread filter;
 };
+
+/* Of thread_state.freed. */
+enum {
+	FREED_SENT = 0, /* each free must be sent by itself */
+	FREED_NONE = 1, /* none is kept, and one may be: see keep_freed() */
+};
+
+_Static_assert(__builtin_offsetof(struct thread_state, id) == EVENT_SLOT_ID * 8 &&
+		       __builtin_offsetof(struct thread_state, freed) == EVENT_SLOT_FREED * 8 &&
+		       FREED_NONE < EVENT_FREED_MIN,
+	       "as the recorder reads it");
 
 /*
  * Where a thread's state lies is told by where its kernel stack lies, for the registers that a
@@ -104,15 +116,12 @@ struct thread_state {
  * Two threads whose stacks meet in one slot cannot both have it.  The second has its state in its
  * task storage; which also knows the slot of the others, for programs that are given no registers.
  */
-#define SLOTS	   4096 /* a power of 2 */
-#define SLOT_SHIFT 14	/* THREAD_SIZE, from arch/x86/include/asm/page_64_types.h: 16 KiB */
-#define SLOT_BYTES 256
+#define SLOT_SHIFT 14 /* THREAD_SIZE, from arch/x86/include/asm/page_64_types.h: 16 KiB */
+#define SLOT_BYTES (EVENT_SLOT_WORDS * 8) /* a power of 2, as EVENT_SLOTS is */
 
-static struct slot {
-	struct thread_state state;
-} __attribute__((aligned(SLOT_BYTES))) slots[SLOTS];
+__u64 slots[EVENT_SLOTS][EVENT_SLOT_WORDS] __attribute__((aligned(SLOT_BYTES)));
 
-_Static_assert(sizeof(struct slot) == SLOT_BYTES, "found by a shift");
+_Static_assert(sizeof(struct thread_state) <= SLOT_BYTES, "a state fits in");
 
 /* Of a thread; its owner is that of its slot, or 0: then it has none, and its state lies here. */
 struct thread_place {
@@ -165,7 +174,7 @@ static __always_inline __u64 owner_of(struct pt_regs *ctx)
 /* An index, and its slot's distance in bytes, by one shift. */
 static __always_inline struct thread_state *slot_of(__u64 owner)
 {
-	__u64 at = owner / ((1ull << SLOT_SHIFT) / SLOT_BYTES) & (SLOTS - 1) * SLOT_BYTES;
+	__u64 at = owner / ((1ull << SLOT_SHIFT) / SLOT_BYTES) & (EVENT_SLOTS - 1) * SLOT_BYTES;
 
 	return (struct thread_state *)((char *)slots + at);
 }
@@ -214,6 +223,17 @@ static __noinline struct thread_state *make_state(struct pt_regs *ctx)
 	return state_at(place);
 }
 
+/* A thread that nobody else shares its memory with may keep a free; a slot's, for the recorder
+ * reads those.  (One in doubt, because somebody looks into that memory, is asked again later.) */
+static __always_inline void may_keep_freed(struct thread_state *st)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (st->owner && st->freed == FREED_SENT && bpf_core_field_exists(task->mm->mm_users) &&
+	    BPF_CORE_READ(task, mm, mm_users.counter) == 1)
+		st->freed = FREED_NONE;
+}
+
 /* The state of this thread, made if there is none.  NULL: its process is not recorded (the links
  * filter too, but a child of vfork shares its parent's memory and so its probes), or no memory. */
 static __noinline struct thread_state *know_thread(struct pt_regs *ctx)
@@ -233,6 +253,7 @@ static __noinline struct thread_state *know_thread(struct pt_regs *ctx)
 	st->id = id;
 	st->now.sp = CALL_NONE;
 	st->stack_most = stack_limit;
+	may_keep_freed(st);
 	return st;
 }
 

@@ -341,6 +341,19 @@ void probes_end(struct probes *p)
 	p->skel->bss->ended = 1;
 }
 
+bool probes_freed(const struct probes *p, size_t *at, uint64_t *id, uint64_t *addr)
+{
+	while (*at < EVENT_SLOTS) {
+		const __u64 *slot = p->skel->bss->slots[(*at)++];
+
+		*id = slot[EVENT_SLOT_ID];
+		*addr = slot[EVENT_SLOT_FREED];
+		if (*addr >= EVENT_FREED_MIN)
+			return true;
+	}
+	return false;
+}
+
 void probes_begin(struct probes *p, const struct filter_opts *filters)
 {
 	filters_begin(filters, p->skel);

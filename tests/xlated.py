@@ -220,7 +220,7 @@ class Machine:
         if "ringbuf_reserve" in name:
             self.reserved = r[2]
             return RING
-        if "ringbuf_query" in name or "ringbuf_submit" in name or "probe_read_user" in name:
+        if "ringbuf_query" in name or "ringbuf_submit" in name or "probe_read" in name:
             return 0
         if "ktime" in name or "get_prandom" in name:
             return 1
