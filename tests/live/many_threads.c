@@ -2,7 +2,8 @@
  *
  * usage: many_threads THREADS WAVES
  *
- * Waits for a line before each wave, and once all threads of it live, when it says "all".  Thread I
+ * Waits for a line before each wave, and once all threads of it live, when it says "all", and when all are
+ * joined.  Thread I
  * of all waves keeps a block of 1000 + I bytes, frees one of 7 and one of 20000 + I.  At the end it
  * prints a line "I TID" for each.
  */
@@ -67,6 +68,8 @@ int main(int argc, char **argv)
 		getchar();
 		wave(threads, w * nr, nr);
 	}
+	puts("joined");
+	getchar();
 	for (long i = 0; i < nr * waves; i++)
 		printf("%ld %d\n", i, tids[i]);
 	return 0;

@@ -6,6 +6,7 @@ import os
 import re
 import struct
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "load"))
 
@@ -19,13 +20,16 @@ THREADS, WAVES = 2500, 2
 def owned_slots(pid):
     """How many slots of the recorder @pid are somebody's: bpf/state.h."""
     number = next(number for kind, number, _ in xlated.linked(pid) if kind == "uprobe_multi")
-    arrays = {insn.imm for insn in xlated.program(number)
+    code = xlated.program(number)
+    places = {(insn.imm, code[at + 1]) for at, insn in enumerate(code)
               if isinstance(insn, xlated.Instruction) and insn.opcode == 0x18 and insn.src == 2}
-    values = [xlated.map_value(array, 0) or b"" for array in arrays]
-    slots = next(value for value in values if len(value) > xlated.SLOTS * xlated.SLOT_BYTES)
-    base = len(slots) % xlated.SLOT_BYTES
-    return sum(struct.unpack_from("<Q", slots, at)[0] != 0
-               for at in range(base, len(slots) - 8, xlated.SLOT_BYTES))
+    for array, base in sorted(places):
+        words = xlated.map_value(array, 0) or b""
+        end = base + xlated.SLOTS * xlated.SLOT_BYTES
+        if end <= len(words):
+            return sum(struct.unpack_from("<Q", words, at)[0] != 0
+                       for at in range(base, end, xlated.SLOT_BYTES))
+    raise AssertionError("no slots")
 
 
 @needs_bpf
@@ -35,6 +39,13 @@ class ManyThreadsTest(LoadCase):
         built = self.finish(self.spawn(["gcc", "-O2", "-Wall", "-pthread", "-o", "target",
                                         os.path.join(TESTS, "live", "many_threads.c")]))
         self.assertEqual(built.status, 0, built.err)
+
+    def assert_left(self, pid):
+        """Nobody but the main thread has a slot, once the others are quite gone."""
+        end = time.monotonic() + 20
+        while owned_slots(pid) > 1 and time.monotonic() < end:
+            time.sleep(0.1)
+        self.assertEqual(owned_slots(pid), 1)
 
     def run_waves(self, *options):
         """(the trace, [owned slots in each wave], [tid of each thread]) of all waves."""
@@ -47,6 +58,9 @@ class ManyThreadsTest(LoadCase):
             self.assertEqual(read_line(target, timeout=60), "all")
             owned.append(owned_slots(mleak.pid))
             target.stdin.write(b"\n")
+        self.assertEqual(read_line(target, timeout=60), "joined")
+        self.assert_left(mleak.pid)
+        target.stdin.write(b"\n")
         out = self.finish(target).out
         self.assertEqual(self.finish(mleak).status, 0)
         return trace, owned, [int(tid) for tid in re.findall(r"^\d+ (\d+)$", out, re.M)]
