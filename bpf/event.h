@@ -110,8 +110,20 @@ struct event_alloc {
 					    DWUNW_EVENT_RETURN_ADDRESS: that goes without saying */
 		};
 	};
-	__u64 unset;
+	__u64 freed;  /* a block that the thread freed before; below EVENT_FREED_MIN: none */
 	__u8 stack[]; /* from regs[EVENT_RSP] on, or up to EVENT_STACK_ALIGN bytes below */
+};
+
+/* Of event_alloc.freed, and of a slot: what is smaller is no block. */
+#define EVENT_FREED_MIN 2
+
+/* Threads' states, of which the recorder reads two words when all is over. */
+#define EVENT_SLOTS	 4096
+#define EVENT_SLOT_WORDS 32
+
+enum event_slot_word {
+	EVENT_SLOT_ID = 1,    /* process and thread */
+	EVENT_SLOT_FREED = 2, /* as event_alloc.freed; it was not sent with an event */
 };
 
 /* Events that never reached the ring, and why. */

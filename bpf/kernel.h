@@ -16,7 +16,12 @@ struct uprobes_state {
 	struct xol_area *xol_area;
 };
 
+typedef struct {
+	int counter;
+} atomic_t;
+
 struct mm_struct {
+	atomic_t mm_users;	   /* threads that run in it, and who looks into it just now */
 	unsigned long start_stack; /* the stack pointer at the program's first instruction */
 	struct uprobes_state uprobes_state;
 };
@@ -39,10 +44,6 @@ struct pid {
 	unsigned int level; /* of the innermost namespace; the initial one has 0 */
 	struct upid numbers[1];
 };
-
-typedef struct {
-	int counter;
-} atomic_t;
 
 struct signal_struct {
 	atomic_t live; /* threads of the process that have not ended */

@@ -42,7 +42,8 @@ int process_exec(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	code->stale = 1;
 	filter_over(id);
-	st = state_of_thread();
+	st = placed_state();
+	send_freed(st, FREED_SENT);
 	if (st)
 		forget_thread(st);
 	if (send_life(EVENT_EXEC, id, 0, (__u32)ctx->args[1] != (__u32)self))
@@ -61,6 +62,8 @@ int process_fork(struct bpf_raw_tracepoint_args *ctx)
 	__u32 tgid;
 	int shared;
 
+	shared = BPF_CORE_READ(parent, mm) == BPF_CORE_READ(child, mm);
+	send_freed(placed_state(), shared ? FREED_SENT : FREED_NONE);
 	if (!follow || BPF_CORE_READ(parent, tgid) == BPF_CORE_READ(child, tgid))
 		return 0; /* a thread */
 	id = current_id();
@@ -68,7 +71,6 @@ int process_fork(struct bpf_raw_tracepoint_args *ctx)
 	tgid = code ? tgid_of(child) : 0;
 	if (!tgid)
 		return 0;
-	shared = BPF_CORE_READ(parent, mm) == BPF_CORE_READ(child, mm);
 	if (bpf_map_update_elem(&targets, &tgid, code, BPF_ANY) ||
 	    send_life(EVENT_FORK, id, tgid, shared))
 		count(&drops.fork);
@@ -85,6 +87,8 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 	__u64 id;
 	__u32 tgid;
 
+	send_freed(placed_state(), FREED_SENT);
+	leave_slot();
 	if (BPF_CORE_READ(task, signal, live.counter))
 		return 0;
 	id = current_id();
@@ -101,7 +105,7 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 SEC("raw_tp/signal_deliver")
 int process_signal(struct bpf_raw_tracepoint_args *ctx)
 {
-	struct thread_state *st = state_of_thread();
+	struct thread_state *st = placed_state();
 
 	(void)ctx;
 	if (!st || !is_call(&st->now))

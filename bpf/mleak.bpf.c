@@ -105,7 +105,7 @@ static __always_inline __u64 bytes_asked(const struct pt_regs *ctx, __u32 func)
 /* Any function that returns something, and operator delete. */
 static __noinline int any_entry(struct pt_regs *ctx, __u32 func)
 {
-	struct thread_state *st = know_thread();
+	struct thread_state *st = know_thread(ctx);
 	struct call *call;
 
 	if (!st)
@@ -201,7 +201,7 @@ SEC("uretprobe")
 int alloc_return(struct pt_regs *ctx)
 {
 	__u32 func = (__u32)bpf_get_attach_cookie(ctx);
-	struct thread_state *st = state_of_thread();
+	struct thread_state *st = state_of_thread(ctx);
 	unsigned long addr = any_return(ctx, st, func);
 
 	if (!st || !addr)
@@ -218,7 +218,7 @@ int alloc_return(struct pt_regs *ctx)
 SEC("uprobe")
 int malloc_entry(struct pt_regs *ctx)
 {
-	struct thread_state *st = state_of_thread();
+	struct thread_state *st = state_of_thread(ctx);
 
 	if (!st || st->now.sp != CALL_NONE)
 		return any_entry(ctx, FUNC_MALLOC);
@@ -230,7 +230,7 @@ int malloc_entry(struct pt_regs *ctx)
 SEC("uretprobe")
 int malloc_return(struct pt_regs *ctx)
 {
-	struct thread_state *st = state_of_thread();
+	struct thread_state *st = state_of_thread(ctx);
 
 	if (!st)
 		return 0;
@@ -249,7 +249,7 @@ SEC("uprobe")
 int munmap_entry(struct pt_regs *ctx)
 {
 	__u64 addr = ctx->rdi, size = ctx->rsi;
-	struct thread_state *st = know_thread();
+	struct thread_state *st = know_thread(ctx);
 	const struct event_code *code = st ? code_of(st->id) : 0;
 
 	if (!code || addr & (PAGE_SIZE - 1) || !size || addr + size < addr ||
@@ -262,7 +262,7 @@ int munmap_entry(struct pt_regs *ctx)
 /* A free of a thread that is not known yet, or within a call, or that may be left out. */
 static __noinline int any_free(struct pt_regs *ctx)
 {
-	struct thread_state *st = know_thread();
+	struct thread_state *st = know_thread(ctx);
 	__u64 addr = ctx->rdi;
 	__u32 nested;
 
@@ -291,10 +291,10 @@ int free_entry(struct pt_regs *ctx)
 
 	if (!ctx->rdi)
 		return 0;
-	st = state_of_thread();
+	st = state_of_thread(ctx);
 	if (!st || st->now.sp != CALL_NONE)
 		return any_free(ctx);
-	record_free(st, ctx->rdi, 0);
+	keep_freed(st, ctx->rdi);
 	return 0;
 }
 

@@ -46,6 +46,7 @@ static __noinline __u64 look_at_ring(struct thread_state *st)
 	st->budget = (__s32)check_bytes;
 	st->stack_most = most_at(waiting);
 	note_usual(st);
+	may_keep_freed(st);
 	return waiting;
 }
 

@@ -30,6 +30,32 @@ static __always_inline void record_free(struct thread_state *st, __u64 addr, __u
 		count(&drops.free);
 }
 
+/*
+ * A free of a thread that is alone in its memory may wait for the thread's next allocation, whose
+ * event takes it along: a record less in the ring.  Nobody can be given the block before that.  One
+ * is kept; what ends that state, or the program, sends it by itself, and what is left when the
+ * probes are out, the recorder takes from the slot.
+ */
+static __always_inline void keep_freed(struct thread_state *st, __u64 addr)
+{
+	if (st->freed == FREED_NONE)
+		st->freed = addr;
+	else
+		record_free(st, addr, 0);
+}
+
+/* Send what this thread keeps.  From now on it may keep @next: FREED_NONE or FREED_SENT. */
+static __noinline int send_freed(struct thread_state *st, __u64 next)
+{
+	if (!st)
+		return 0;
+	if (st->freed >= EVENT_FREED_MIN)
+		record_free(st, st->freed, 0);
+	if (st->freed != FREED_SENT)
+		st->freed = next;
+	return 0;
+}
+
 /* EVENT_UNMAP of [@addr, @addr + @size). */
 static __always_inline void record_unmap(struct thread_state *st, __u64 addr, __u64 size)
 {
@@ -185,6 +211,9 @@ static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_stat
 	e->addr = *addr;
 	e->size = st->now.size;
 	e->take = take;
+	e->freed = st->freed;
+	if (st->freed != FREED_SENT)
+		st->freed = FREED_NONE;
 	copy_regs(e->regs, ctx);
 	e->time_ns = bpf_ktime_get_ns();
 	if (bpf_probe_read_user(e->stack, (__u32)take, (void *)copy_from(ctx->rsp)))

@@ -84,8 +84,10 @@ struct filter_thread {
 /* What is known of a thread: its outermost call, the one that a signal handler interrupted, and
  * where its stack lies. */
 struct thread_state {
+	__u64 owner; /* of the slot that this is, as owner_of() gives it; 0: nobody's */
+	__u64 id;    /* process and thread, as in events; set with now.sp */
+	__u64 freed; /* a block that is to go with the next allocation, or FREED_* */
 	struct call now, outer;
-	__u64 id;		    /* process and thread, as in events; set with now.sp */
 	__u64 stack_hi, stack_span; /* the stack ends at stack_hi and is so long; 0: not known */
 	__u64 stack_usual; /* with so much to its end or less it is that stack, and all is taken */
 	__u64 take;	   /* of the event at hand, when not as usual */
@@ -94,12 +96,45 @@ struct thread_state {
 	struct filter_thread filter;
 };
 
+/* Of thread_state.freed. */
+enum {
+	FREED_SENT = 0, /* each free must be sent by itself */
+	FREED_NONE = 1, /* none is kept, and one may be: see keep_freed() */
+};
+
+_Static_assert(__builtin_offsetof(struct thread_state, id) == EVENT_SLOT_ID * 8 &&
+		       __builtin_offsetof(struct thread_state, freed) == EVENT_SLOT_FREED * 8 &&
+		       FREED_NONE < EVENT_FREED_MIN,
+	       "as the recorder reads it");
+
+/*
+ * Where a thread's state lies is told by where its kernel stack lies, for the registers that a
+ * probe is given stand at the top of that: it takes no call into the kernel, of which three a block
+ * cost as much as both its records in the ring.  The slot says whose it is.  What lies in a slot is
+ * left by a thread's exit, before another can have the same kernel stack.
+ *
+ * Two threads whose stacks meet in one slot cannot both have it.  The second has its state in its
+ * task storage; which also knows the slot of the others, for programs that are given no registers.
+ */
+#define SLOT_SHIFT 14 /* THREAD_SIZE, from arch/x86/include/asm/page_64_types.h: 16 KiB */
+#define SLOT_BYTES (EVENT_SLOT_WORDS * 8) /* a power of 2, as EVENT_SLOTS is */
+
+__u64 slots[EVENT_SLOTS][EVENT_SLOT_WORDS] __attribute__((aligned(SLOT_BYTES)));
+
+_Static_assert(sizeof(struct thread_state) <= SLOT_BYTES, "a state fits in");
+
+/* Of a thread; its owner is that of its slot, or 0: then it has none, and its state lies here. */
+struct thread_place {
+	__u64 owner;
+	struct thread_state state;
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct thread_state);
-} threads SEC(".maps");
+	__type(value, struct thread_place);
+} places SEC(".maps");
 
 static __always_inline void count(__u64 *counter)
 {
@@ -126,17 +161,84 @@ static __always_inline struct event_code *code_of(__u64 id)
 	return bpf_map_lookup_elem(&targets, &tgid);
 }
 
-/* The state of this thread, if it has any. */
-static __always_inline struct thread_state *state_of_thread(void)
+/* A number for the address of a probe's registers, which no other living thread has.  (Of a pointer
+ * itself the verifier makes no number.) */
+static __always_inline __u64 owner_of(struct pt_regs *ctx)
 {
-	return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	__u64 owner = (__u64)ctx;
+
+	asm volatile("%0 -= %1" : "+r"(owner) : "r"(slots));
+	return owner;
+}
+
+/* An index, and its slot's distance in bytes, by one shift. */
+static __always_inline struct thread_state *slot_of(__u64 owner)
+{
+	__u64 at = owner / ((1ull << SLOT_SHIFT) / SLOT_BYTES) & (EVENT_SLOTS - 1) * SLOT_BYTES;
+
+	return (struct thread_state *)((char *)slots + at);
+}
+
+static __always_inline struct thread_state *state_at(struct thread_place *place)
+{
+	return place->owner ? slot_of(place->owner) : &place->state;
+}
+
+/* The state of this thread, if it has any, by its task storage. */
+static __noinline struct thread_state *placed_state(void)
+{
+	struct thread_place *place =
+		bpf_task_storage_get(&places, bpf_get_current_task_btf(), 0, 0);
+
+	return place ? state_at(place) : 0;
+}
+
+/* The state of this thread, if it has any. */
+static __always_inline struct thread_state *state_of_thread(struct pt_regs *ctx)
+{
+	__u64 owner = owner_of(ctx);
+	struct thread_state *st = slot_of(owner);
+
+	return st->owner == owner ? st : placed_state();
+}
+
+/* Make a state for this thread.  NULL: no memory. */
+static __noinline struct thread_state *make_state(struct pt_regs *ctx)
+{
+	struct thread_state none = {};
+	struct thread_place *place = bpf_task_storage_get(&places, bpf_get_current_task_btf(), 0,
+							  BPF_LOCAL_STORAGE_GET_F_CREATE);
+	__u64 owner = owner_of(ctx);
+	struct thread_state *st = slot_of(owner);
+
+	if (!place) {
+		count(&drops.state);
+		return 0;
+	}
+	if (!__sync_val_compare_and_swap(&st->owner, 0, owner)) {
+		none.owner = owner;
+		*st = none;
+		place->owner = owner;
+	}
+	return state_at(place);
+}
+
+/* A thread that nobody else shares its memory with may keep a free; a slot's, for the recorder
+ * reads those.  (One in doubt, because somebody looks into that memory, is asked again later.) */
+static __always_inline void may_keep_freed(struct thread_state *st)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (st->owner && st->freed == FREED_SENT && bpf_core_field_exists(task->mm->mm_users) &&
+	    BPF_CORE_READ(task, mm, mm_users.counter) == 1)
+		st->freed = FREED_NONE;
 }
 
 /* The state of this thread, made if there is none.  NULL: its process is not recorded (the links
  * filter too, but a child of vfork shares its parent's memory and so its probes), or no memory. */
-static __noinline struct thread_state *know_thread(void)
+static __noinline struct thread_state *know_thread(struct pt_regs *ctx)
 {
-	struct thread_state *st = state_of_thread();
+	struct thread_state *st = state_of_thread(ctx);
 	__u64 id;
 
 	if (st && st->now.sp != CALL_UNKNOWN)
@@ -145,16 +247,26 @@ static __noinline struct thread_state *know_thread(void)
 	if (!id || !code_of(id))
 		return 0;
 	if (!st)
-		st = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0,
-					  BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!st) {
-		count(&drops.state);
+		st = make_state(ctx);
+	if (!st)
 		return 0;
-	}
 	st->id = id;
 	st->now.sp = CALL_NONE;
 	st->stack_most = stack_limit;
+	may_keep_freed(st);
 	return st;
+}
+
+/* This thread ends: another may have its slot. */
+static __always_inline void leave_slot(void)
+{
+	struct thread_place *place =
+		bpf_task_storage_get(&places, bpf_get_current_task_btf(), 0, 0);
+
+	if (!place || !place->owner)
+		return;
+	slot_of(place->owner)->owner = 0;
+	place->owner = 0;
 }
 
 /* The thread runs another program now: nothing is known of it any more. */

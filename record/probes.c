@@ -16,6 +16,7 @@
 #include "mleak.h"
 #include "record/kernel.h"
 #include "record/privileges.h"
+#include "record/ring.h"
 #include "record/uprobe_multi.h"
 
 /* Inode of the initial pid namespace, include/linux/proc_ns.h: PROC_PID_INIT_INO. */
@@ -26,7 +27,7 @@
 struct probes {
 	bool filtered; /* allocations or frees may be left out */
 	struct mleak_bpf *skel;
-	struct ring_buffer *ring;
+	struct ring *ring;
 	bool multi;
 	struct closing *closing;
 	struct bpf_link *life[4]; /* that tell of exec, fork, exit and signals */
@@ -313,14 +314,15 @@ int probes_load(struct probes **out, const struct probes_opts *opts)
 
 int probes_set_consumer(struct probes *p, const struct probes_consumer *consumer)
 {
-	p->ring = ring_buffer__new(bpf_map__fd(p->skel->maps.events), consumer->event,
-				   consumer->ctx, NULL);
-	return p->ring ? 0 : -errno;
+	const struct bpf_map *map = p->skel->maps.events;
+
+	return ring_open(bpf_map__fd(map), bpf_map__max_entries(map), consumer->event,
+			 consumer->ctx, &p->ring);
 }
 
 int probes_fd(const struct probes *p)
 {
-	return ring_buffer__epoll_fd(p->ring);
+	return bpf_map__fd(p->skel->maps.events);
 }
 
 void probes_wait(struct probes *p, bool waits)
@@ -330,13 +332,26 @@ void probes_wait(struct probes *p, bool waits)
 
 int probes_consume(struct probes *p)
 {
-	return ring_buffer__consume(p->ring);
+	return ring_consume(p->ring);
 }
 
 void probes_end(struct probes *p)
 {
 	/* A call that is noted no more needs no return. */
 	p->skel->bss->ended = 1;
+}
+
+bool probes_freed(const struct probes *p, size_t *at, uint64_t *id, uint64_t *addr)
+{
+	while (*at < EVENT_SLOTS) {
+		const __u64 *slot = p->skel->bss->slots[(*at)++];
+
+		*id = slot[EVENT_SLOT_ID];
+		*addr = slot[EVENT_SLOT_FREED];
+		if (*addr >= EVENT_FREED_MIN)
+			return true;
+	}
+	return false;
 }
 
 void probes_begin(struct probes *p, const struct filter_opts *filters)
@@ -380,7 +395,7 @@ void probes_free(struct probes *p)
 	if (!p)
 		return;
 	closing_free(p->closing);
-	ring_buffer__free(p->ring);
+	ring_close(p->ring);
 	if (p->skel)
 		unload(p);
 	free(p);

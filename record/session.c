@@ -358,6 +358,8 @@ void session_finish(struct session *s, enum mlk_end reason)
 	s->detach_ns = journal_now_ns() - s->end_ns;
 	while (!s->journal.err && !session_drain(s))
 		;
+	if (s->probes)
+		take_freed(s, s->probes);
 	for (size_t i = 0; i < s->nr; i++) {
 		exec_judge(s, s->all[i]);
 		if (s->journal.err)

@@ -42,6 +42,21 @@ static void copy_regs(uint64_t *to, const __u64 *from)
 		to[numbers[i]] = from[i];
 }
 
+/* Thread @id has freed @addr. */
+static int take_free(struct session *s, uint64_t id, uint64_t addr)
+{
+	struct mlk_event ev = {.kind = MLK_FREE,
+			       .tgid = event_tgid(id),
+			       .tid = event_tid(id),
+			       .addr = addr,
+			       .time_ns = s->time_ns};
+
+	if (s->over || addr < EVENT_FREED_MIN)
+		return 0;
+	s->frees++;
+	return mlk_writer_event(s->journal.writer, &ev);
+}
+
 static int take_alloc(struct session *s, struct process *p, const struct event_alloc *e,
 		      size_t size)
 {
@@ -58,9 +73,13 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 		.alloc_id = s->allocs + 1,
 	};
 	uint32_t below = e->regs[EVENT_RSP] % EVENT_STACK_ALIGN;
+	int err;
 
 	if (size < sizeof(*e) || e->stack_len > size - sizeof(*e))
 		return -EPROTO;
+	err = take_free(s, e->id, e->freed);
+	if (err)
+		return err;
 	/* The probes go in any order, those of free maybe first: a block given out meanwhile would
 	 * be a false leak. */
 	s->over |= s->end_ns && e->time_ns >= s->end_ns;
@@ -150,6 +169,14 @@ int take_event(void *ctx, void *data, size_t size)
 	if (s->journal.err)
 		return s->journal.err;
 	return ++s->batch >= BATCH ? -EAGAIN : 0;
+}
+
+void take_freed(struct session *s, const struct probes *p)
+{
+	uint64_t id, addr;
+
+	for (size_t i = 0; !s->journal.err && probes_freed(p, &i, &id, &addr);)
+		journal_fail(&s->journal, take_free(s, id, addr));
 }
 
 int take_event_at(void *ctx, uint64_t time_ns, void *data, size_t size)

@@ -21,7 +21,7 @@ MAP_VALUES = 0x7400_0000_0000
 CONTEXT = 0x7500_0000_0000
 SYS_BPF = 321  # x86-64
 BPF_MAP_LOOKUP_ELEM, BPF_MAP_GET_FD_BY_ID = 1, 14
-TASK_STORAGE = "task_storage"
+SLOTS, SLOT_BYTES, SLOT_SHIFT = 4096, 256, 14  # bpf/state.h
 
 # Offsets in struct pt_regs of x86-64.
 REGS = {"rbp": 32, "rax": 80, "rdx": 96, "rsi": 104, "rdi": 112, "rip": 128, "rsp": 152}
@@ -169,7 +169,7 @@ class Machine:
     def value_of_map(self, number):
         """Where the only value of the array with id @number stands."""
         if number not in self.maps:
-            self.maps[number] = MAP_VALUES + (len(self.maps) << 24)
+            self.maps[number] = MAP_VALUES + (len(self.maps) << 32)
             self.put(self.maps[number], map_value(number, 0) or b"")
         return self.maps[number]
 
@@ -192,6 +192,21 @@ class Machine:
             raise OSError(ctypes.get_errno(), "pidfd_open")
         return fd
 
+    def context_of(self, code):
+        """Where this thread's registers stand for @code: the slot of its state in bpf/state.h says
+        how far that is from the slots, for so it is found."""
+        for number in {insn.imm for insn in code if isinstance(insn, Instruction) and
+                       insn.opcode == 0x18 and insn.src == 2}:
+            base = self.value_of_map(number)
+            value = map_value(number, 0) or b""
+            at = value.find(struct.pack("<Q", self.id))
+            if at >= 0:
+                slot = at - at % SLOT_BYTES
+                owner = struct.unpack_from("<Q", value, slot)[0]
+                index = owner >> SLOT_SHIFT & (SLOTS - 1)
+                return base + slot - index * SLOT_BYTES + owner & MASK64
+        return CONTEXT
+
     def helper(self, name, r):
         self.calls.append(name)
         if name.startswith("bpf_get_current_pid_tgid"):
@@ -205,7 +220,7 @@ class Machine:
         if "ringbuf_reserve" in name:
             self.reserved = r[2]
             return RING
-        if "ringbuf_query" in name or "ringbuf_submit" in name or "probe_read_user" in name:
+        if "ringbuf_query" in name or "ringbuf_submit" in name or "probe_read" in name:
             return 0
         if "ktime" in name or "get_prandom" in name:
             return 1
@@ -213,19 +228,20 @@ class Machine:
 
     def run(self, code, registers):
         """Run @code with @registers in struct pt_regs; how often each instruction was executed."""
+        context = self.context_of(code)
         for name, value in registers.items():
-            self.write(CONTEXT + REGS[name], value, 8)
-        return Run(self, code).run()
+            self.write(context + REGS[name], value, 8)
+        return Run(self, code, context).run()
 
 
 class Run:
     """One run of a program."""
 
-    def __init__(self, machine, code):
+    def __init__(self, machine, code, context):
         self.machine = machine
         self.code = code
         self.r = [0] * 11
-        self.r[1], self.r[10] = CONTEXT, STACK_TOP
+        self.r[1], self.r[10] = context, STACK_TOP
         self.times = {}
         self.callers = []
         self.at = 0
