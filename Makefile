@@ -91,7 +91,7 @@ demo:
 
 ## test: install what is missing, build with ASan and UBSan, run all tests; its last line counts them
 test: deps
-	$(Q)$(MAKE) --no-print-directory all libdwunw
+	$(Q)$(MAKE) --no-print-directory all man libdwunw
 	$(Q)$(MAKE) --no-print-directory O=$(O)/san SAN=address,undefined DEBUG=1 WERROR=1 build-tests
 	$(Q)$(MAKE) --no-print-directory check-layers check-headers format-check
 	$(Q)MLEAK_FAST=$(abspath $(O))/mleak python3 tests/run.py --build $(O)/san
