@@ -1,10 +1,9 @@
-"""The samples' answers by the preloaded library, as an ordinary user."""
+"""Recording by the preloaded library, as an ordinary user; and that it sees what BPF sees."""
 
 import os
 import subprocess
 import unittest
 
-import test_samples
 from mleaktest import AS_NOBODY, MLEAK_FAST, Case, needs_bpf, parse_folded, parse_totals
 
 
@@ -28,10 +27,6 @@ class PreloadCase(Case):
                         "-fno-optimize-sibling-calls", "-o", name, name + ".c", *flags],
                        cwd=self.dir, check=True)
         return self.path(name)
-
-
-class PreloadSampleTest(PreloadCase, test_samples.SampleTest):
-    setUp = PreloadCase.setUp
 
 
 class AutoTest(PreloadCase):

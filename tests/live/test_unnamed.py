@@ -5,7 +5,8 @@ import re
 import shutil
 import subprocess
 
-from mleaktest import Case, needs_bpf, parse_folded
+from backends import either_backend
+from mleaktest import Case, parse_folded
 
 SOURCE = b"""#include <stdlib.h>
 void *volatile kept;
@@ -24,7 +25,7 @@ TITLE = "modules that lack symbols"
 GENERIC = "install its debug symbols, or give its unstripped or debug file by --symfs or --debug-dir"
 
 
-@needs_bpf
+@either_backend
 class UnnamedTest(Case):
     def lacking(self, text):
         """Path, number and advice of each line of the table; none without a table."""

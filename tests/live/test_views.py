@@ -7,7 +7,8 @@ import json
 import re
 import subprocess
 
-from mleaktest import Case, needs_bpf, parse_folded, parse_totals, parse_tree
+from backends import both_backends
+from mleaktest import Case, parse_folded, parse_totals, parse_tree
 
 # Blocks and bytes of each phase are primes; 150 ms are between two of them.
 SOURCE = r"""
@@ -42,7 +43,7 @@ int main(void)
 A, B, C, W = (7, 707), (11, 2233), (13, 3991), (5, 2515)
 
 
-@needs_bpf
+@both_backends
 class ViewsTest(Case):
     def setUp(self):
         super().setUp()
