@@ -12,7 +12,8 @@ O       ?= build
 CC      := gcc
 CXX     := g++
 CLANG   ?= clang
-BPFTOOL ?= bpftool
+# An ordinary user's PATH may lack the folder where Debian has it.
+BPFTOOL ?= $(shell PATH="$$PATH:/usr/sbin:/sbin" command -v bpftool || echo bpftool)
 OBJCOPY ?= objcopy
 STRIP   ?= strip
 SCDOC   ?= scdoc
