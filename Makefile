@@ -493,7 +493,12 @@ check-deb: deb
 	$(Q)lintian --fail-on error $(DEB_OUT)/*.deb
 	$(Q)tests/deb/chroot.sh $(DEB_OUT)
 
-.PHONY: deb check-deb
+## check-container: demo and test in a new Debian system without privileges, as its root and as an ordinary user
+check-container:
+	$(Q)$(MAKE) --no-print-directory deps DEB='$(DEB_CHECK)'
+	$(Q)tests/container/container.sh
+
+.PHONY: deb check-deb check-container
 .PHONY: libdwunw man install uninstall FORCE
 -include $(DWUNW_OBJ:.o=.d)
 
