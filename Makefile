@@ -12,7 +12,8 @@ O       ?= build
 CC      := gcc
 CXX     := g++
 CLANG   ?= clang
-BPFTOOL ?= bpftool
+# An ordinary user's PATH may lack the folder where Debian has it.
+BPFTOOL ?= $(shell PATH="$$PATH:/usr/sbin:/sbin" command -v bpftool || echo bpftool)
 OBJCOPY ?= objcopy
 STRIP   ?= strip
 SCDOC   ?= scdoc
@@ -91,7 +92,7 @@ demo:
 
 ## test: install what is missing, build with ASan and UBSan, run all tests; its last line counts them
 test: deps
-	$(Q)$(MAKE) --no-print-directory all libdwunw
+	$(Q)$(MAKE) --no-print-directory all man libdwunw
 	$(Q)$(MAKE) --no-print-directory O=$(O)/san SAN=address,undefined DEBUG=1 WERROR=1 build-tests
 	$(Q)$(MAKE) --no-print-directory check-layers check-headers format-check
 	$(Q)MLEAK_FAST=$(abspath $(O))/mleak python3 tests/run.py --build $(O)/san
@@ -492,7 +493,12 @@ check-deb: deb
 	$(Q)lintian --fail-on error $(DEB_OUT)/*.deb
 	$(Q)tests/deb/chroot.sh $(DEB_OUT)
 
-.PHONY: deb check-deb
+## check-container: demo and test in a new Debian system without privileges, as its root and as an ordinary user
+check-container:
+	$(Q)$(MAKE) --no-print-directory deps DEB='$(DEB_CHECK)'
+	$(Q)tests/container/container.sh
+
+.PHONY: deb check-deb check-container
 .PHONY: libdwunw man install uninstall FORCE
 -include $(DWUNW_OBJ:.o=.d)
 

@@ -1,27 +1,31 @@
 #!/usr/bin/env python3
 """run.py - run mleak's tests: the cmocka programs in BUILD/tests/unit, then cli/, live/ and load/
 
-usage: run.py [--build DIR] [--filter REGEX] [unit] [cli] [live] [load]
+usage: run.py [--build DIR] [--filter REGEX] [--jobs N] [unit] [cli] [live] [load]
 
 A filter is searched in names like unit/test_reader/cuts, cli/test_report.ReportTest.test_empty.
+N tests run at once, one more than there are CPUs unless said: many of them mostly wait.
 Prints one line a test as it ends, then the details of failures, then the sum.
-Exit status: 0 when no test failed and at least one passed, else 1.
+Exit status: 0 when no test failed and at least one passed; 130 when interrupted; else 1.
 """
 
 import argparse
-import concurrent.futures
 import glob
 import os
 import re
 import signal
 import subprocess
 import sys
-import time
 import unittest
+
+sys.dont_write_bytecode = True
+import workers
 
 TESTS = os.path.dirname(os.path.abspath(__file__))
 SUITES = ("unit", "cli", "live", "load")
-UNIT_TIMEOUT_SECONDS = 300
+UNIT_TIMEOUT_SECONDS = 900
+# Stops threads, which have to come to run for that in time: beside other tests they may not.
+PROGRAMS_ALONE = ("test_unwind_reader",)
 
 
 class Tally:
@@ -48,6 +52,15 @@ class Tally:
     def fail(self, name, details, seconds=None):
         self.failures.append((name, details))
         self.line(name, "FAILED", seconds)
+
+    def take(self, outcome, name, details, seconds):
+        """A test's @outcome, "ok", "skip" or "fail", with the reason or what is wrong."""
+        if outcome == "ok":
+            self.ok(name, seconds)
+        elif outcome == "skip":
+            self.skip(name, details, seconds)
+        else:
+            self.fail(name, details, seconds)
 
     def finish(self):
         for name, details in self.failures:
@@ -92,6 +105,8 @@ def run_program(path):
         process.kill()
         out, err = process.communicate()
         status = "none, ended after %d s" % UNIT_TIMEOUT_SECONDS
+    finally:
+        process.kill()  # when interrupted
     return status, out.decode(errors="replace"), err.decode(errors="replace")
 
 
@@ -112,81 +127,35 @@ def program_fault(status, planned, tests):
     return None
 
 
-def run_programs(paths):
-    """Run test programs, as many at once as there are CPUs; gives the result of each in turn."""
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        yield from zip(paths, pool.map(run_program, paths))
+class Program:
+    """The tests of one program: a group for workers."""
 
+    def __init__(self, path, wanted):
+        self.path = path
+        self.alone = os.path.basename(path) in PROGRAMS_ALONE
+        self.wanted = wanted
+        self.name = "unit/" + os.path.basename(path)
+        self.names = [self.name]
 
-def run_unit(build, wanted, tally):
-    found = sorted(glob.glob(os.path.join(build, "tests", "unit", "test_*")))
-    paths = [path for path in found if os.path.isfile(path) and os.access(path, os.X_OK)]
-    for path, (status, out, err) in run_programs(paths):
-        program = "unit/" + os.path.basename(path)
+    def run(self, tell):
+        status, out, err = run_program(self.path)
         planned, tests = parse_tap(out)
         for outcome, name, details, _ in tests:
-            name = program + "/" + name
-            if not wanted(name):
-                continue
-            if outcome == "ok":
-                tally.ok(name)
-            elif outcome == "skip":
-                tally.skip(name, "")
-            else:
-                tally.fail(name, details + err[-4000:])
+            name = self.name + "/" + name
+            if self.wanted(name):
+                tell(outcome, name, details + err[-4000:] if outcome == "fail" else "", None)
         fault = program_fault(status, planned, tests)
-        if fault and wanted(program + "/"):
-            tally.fail(program, "%s\n%s\n%s" % (fault, out[-2000:], err[-8000:]))
+        if fault and self.wanted(self.name + "/"):
+            tell("fail", self.name, "%s\n%s\n%s" % (fault, out[-2000:], err[-8000:]), None)
+
+
+def programs_of(build, wanted):
+    found = sorted(glob.glob(os.path.join(build, "tests", "unit", "test_*")))
+    return [Program(path, wanted) for path in found
+            if os.path.isfile(path) and os.access(path, os.X_OK)]
 
 
 # unittest tests
-
-class Recorder(unittest.TestResult):
-    """Hand each test to the tally when it ends; a test of many subtests counts once."""
-
-    def __init__(self, suite, tally):
-        super().__init__()
-        self.suite = suite
-        self.tally = tally
-        self.details = []
-        self.reason = None
-        self.started = time.monotonic()
-
-    def startTest(self, test):
-        super().startTest(test)
-        self.details = []
-        self.reason = None
-        self.started = time.monotonic()
-
-    def note_failure(self, test, err):
-        self.details.append(self._exc_info_to_string(err, test))
-        if not isinstance(test, unittest.TestCase):
-            self.stopTest(test)  # setUpClass or setUpModule failed: no test was started
-
-    addError = addFailure = note_failure
-
-    def addSubTest(self, test, subtest, err):
-        if err:
-            self.details.append("%s\n%s" % (subtest._subDescription(),
-                                            self._exc_info_to_string(err, test)))
-
-    def addSkip(self, test, reason):
-        self.reason = reason
-
-    def addUnexpectedSuccess(self, test):
-        self.details.append("was expected to fail")
-
-    def stopTest(self, test):
-        super().stopTest(test)
-        name = self.suite + "/" + test.id()
-        seconds = time.monotonic() - self.started
-        if self.details:
-            self.tally.fail(name, "\n".join(self.details), seconds)
-        elif self.reason is not None:
-            self.tally.skip(name, self.reason, seconds)
-        else:
-            self.tally.ok(name, seconds)
-
 
 def each_test(suite):
     for test in suite:
@@ -196,13 +165,27 @@ def each_test(suite):
             yield test
 
 
-def run_unittest(suite, wanted, tally):
+def groups_of(suite, wanted):
+    if suite == "unit":
+        return programs_of(os.environ["MLEAK_BUILD"], wanted)
     directory = os.path.join(TESTS, suite)
     if not glob.glob(os.path.join(directory, "test_*.py")):
-        return
+        return []
     found = unittest.TestLoader().discover(directory, "test_*.py", directory)
-    chosen = [test for test in each_test(found) if wanted(suite + "/" + test.id())]
-    unittest.TestSuite(chosen).run(Recorder(suite, tally))
+    return workers.groups_of(suite, [test for test in each_test(found)
+                                     if wanted(suite + "/" + test.id())])
+
+
+def run(suites, wanted, jobs, tally):
+    """Run the tests of @suites, @jobs at once; returns the exit status."""
+    try:
+        groups = [group for suite in SUITES if suite in suites for group in groups_of(suite, wanted)]
+        workers.Crew(groups, tally).run(jobs)
+    except KeyboardInterrupt:
+        tally.finish()
+        print("interrupted")
+        return 130
+    return tally.finish()
 
 
 def main():
@@ -211,6 +194,8 @@ def main():
                         metavar="DIR", help="where mleak was built (default: build)")
     parser.add_argument("--filter", default="", metavar="REGEX",
                         help="run only tests whose name has a match")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)) + 1, metavar="N",
+                        help="tests to run at once (default: one more than there are CPUs)")
     parser.add_argument("suites", nargs="*", metavar="SUITE", help="unit, cli, live, load (default: all)")
     args = parser.parse_args()
     if set(args.suites) - set(SUITES):
@@ -218,18 +203,9 @@ def main():
 
     # Ignored where this runs in a script's background; the programs under test must not inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.environ["MLEAK_BUILD"] = os.path.abspath(args.build)
-    sys.dont_write_bytecode = True
-    sys.path.insert(0, TESTS)
-    wanted = re.compile(args.filter).search
-    tally = Tally()
-    suites = args.suites or SUITES
-    if "unit" in suites:
-        run_unit(os.environ["MLEAK_BUILD"], wanted, tally)
-    for suite in SUITES[1:]:
-        if suite in suites:
-            run_unittest(suite, wanted, tally)
-    return tally.finish()
+    return run(args.suites or SUITES, re.compile(args.filter).search, max(1, args.jobs), Tally())
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """The stacks in the report are those that libgcc's unwinder found inside the process."""
 
-from mleaktest import Case, needs_bpf, parse_truths
+from backends import both_backends, by_bpf_alone
+from mleaktest import Case, parse_truths
 
 
-@needs_bpf
+@both_backends
 class BacktraceTest(Case):
     def check(self, *options):
         trace, out = self.record(self.sample("backtrace"), options=options)
@@ -15,5 +16,6 @@ class BacktraceTest(Case):
     def test_frames_are_those_of_libgcc(self):
         self.check()
 
+    @by_bpf_alone
     def test_frames_are_those_of_libgcc_by_perf_links(self):
         self.check("--uprobes=perf")

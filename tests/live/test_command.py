@@ -4,10 +4,11 @@ import os
 import signal
 import stat
 
-from mleaktest import Case, needs_bpf, parse_totals, read_line
+from backends import both_backends
+from mleaktest import Case, parse_totals, read_line
 
 
-@needs_bpf
+@both_backends
 class CommandTest(Case):
     def status(self, *command):
         result = self.mleak("record", "-o", "x.mlk", "--", *command)
@@ -27,7 +28,9 @@ class CommandTest(Case):
         self.assertEqual(self.status("sh", "-c", "kill -TERM $$"), -signal.SIGTERM)
 
     def test_command_not_found(self):
-        result = self.mleak("record", "--", "mleak-test-no-such-command")
+        # A folder that nobody may enter would make it "permission denied".
+        env = dict(os.environ, PATH="/usr/bin:/bin")
+        result = self.mleak("record", "--", "mleak-test-no-such-command", env=env)
         self.assertEqual(result.status, 127)
         self.assert_one_message(result.err, naming="mleak-test-no-such-command")
         result = self.mleak("record", "--", self.path("none"))

@@ -1,9 +1,10 @@
 """Traces that were cut or damaged: a report of what is left, or one sentence; never a crash."""
 
-from mleaktest import FILE_MAGIC, Case, chunk_starts, needs_bpf, parse_totals
+from backends import either_backend
+from mleaktest import FILE_MAGIC, Case, chunk_starts, parse_totals
 
 
-@needs_bpf
+@either_backend
 class CutTest(Case):
     def make_trace(self):
         trace, _ = self.record(self.sample("single"))

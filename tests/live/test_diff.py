@@ -5,7 +5,8 @@ import io
 import re
 import subprocess
 
-from mleaktest import Case, needs_bpf
+from backends import both_backends
+from mleaktest import Case
 
 # PADDED makes all addresses differ.
 SOURCE = r"""
@@ -37,7 +38,7 @@ EXPECTED = {"stays": ("same", 303, 303, 3, 3), "grows": ("grown", 515, 721, 5, 7
             "comes": ("new", 0, 1921, 0, 17)}
 
 
-@needs_bpf
+@both_backends
 class DiffTest(Case):
     def make(self, folder, *flags):
         """Build the program in a folder of its own, with the same name; returns its path."""

@@ -4,9 +4,10 @@ import json
 import os
 import subprocess
 
+from backends import either_backend
 import formatstest
 from formatstest import FORMATS, READERS, Sums
-from mleaktest import Case, ends_in, needs_bpf, parse_answers, parse_folded
+from mleaktest import Case, ends_in, parse_answers, parse_folded
 
 # Names of functions, in the order of the functions of HOSTILE_C, by what is bad in each.
 HOSTILE = [
@@ -28,7 +29,7 @@ HOSTILE_C = "#include <stdlib.h>\n#include <sys/prctl.h>\n" + "".join(
     "return 0; }\n"
 
 
-@needs_bpf
+@either_backend
 class ExportsTest(Case):
     def export(self, name, trace):
         path = self.path("report." + name)
@@ -66,7 +67,7 @@ class ExportsTest(Case):
             self.check_sample(name)
 
 
-@needs_bpf
+@either_backend
 class HostileNamesTest(Case):
     def setUp(self):
         super().setUp()

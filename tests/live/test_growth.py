@@ -5,7 +5,8 @@ import io
 import json
 import subprocess
 
-from mleaktest import Case, needs_bpf
+from backends import both_backends
+from mleaktest import Case
 
 # Twelve rounds of 60 ms.  The leak grows in each, the cache is at most 8 blocks, each of which lives
 # for 4 rounds, and the last function begins in the last round.
@@ -42,7 +43,7 @@ int main(void)
 LEAK, CACHE, ONCE, LATE = 12 * 5 * 101, 8 * 509, 3 * 10007, 2003
 
 
-@needs_bpf
+@both_backends
 class GrowthTest(Case):
     def setUp(self):
         super().setUp()

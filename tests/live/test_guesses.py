@@ -2,7 +2,8 @@
 
 import subprocess
 
-from mleaktest import Case, needs_bpf, parse_folded, parse_totals, parse_tree
+from backends import both_backends
+from mleaktest import Case, parse_folded, parse_totals, parse_tree
 
 # The file has no .eh_frame once it is assembled; what calls what is written here.
 BLIND = b"""	.text
@@ -43,7 +44,7 @@ int main(void)
 CALLERS = ["main [guessed]", "above [guessed]", "blind", "leaf"]
 
 
-@needs_bpf
+@both_backends
 class GuessesTest(Case):
     def setUp(self):
         super().setUp()

@@ -1,7 +1,8 @@
 """Calls of an allocator that a signal handler interrupts, or leaves for good by longjmp, and the C
 library's own calls meanwhile and afterwards: those are not the allocator's, and count."""
 
-from mleaktest import MLEAK_FAST, Case, needs_bpf, parse_folded
+from backends import both_backends
+from mleaktest import MLEAK_FAST, Case, parse_folded
 
 # posix_memalign() faults where it writes its result, inside the C library.  The calls of strdup()
 # that follow stand at a lower stack pointer, and leave its return address on the stack as it was.
@@ -71,7 +72,7 @@ int main(void)
 """
 
 
-@needs_bpf
+@both_backends
 class LeftCallTest(Case):
     program = MLEAK_FAST
 

@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import threading
 
-from mleaktest import Case, needs_bpf, parse_folded
+from backends import both_backends, either_backend
+from mleaktest import Case, parse_folded
 
 SOURCE = b"""#include <stdlib.h>
 void *volatile kept;
@@ -65,7 +66,6 @@ class Server:
         self.http.server_close()
 
 
-@needs_bpf
 class NamesTest(Case):
     def build(self, *flags):
         self.write("program.c", SOURCE)
@@ -95,6 +95,7 @@ class NamesTest(Case):
         return server
 
 
+@either_backend
 class DebuginfodTest(NamesTest):
     def setUp(self):
         super().setUp()
@@ -143,6 +144,7 @@ class DebuginfodTest(NamesTest):
         self.assert_one_message(result.err, naming="DEBUGINFOD_URLS")
 
 
+@both_backends
 class InlineTest(NamesTest):
     def test_inlined_functions_are_shown_when_asked_for(self):
         self.build()
@@ -157,6 +159,7 @@ class InlineTest(NamesTest):
         self.assertNotIn("inlined", self.report(trace))
 
 
+@either_backend
 class NotesTest(NamesTest):
     def test_a_module_whose_debug_information_cannot_be_read_is_named_once(self):
         program = self.build("-rdynamic")

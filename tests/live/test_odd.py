@@ -5,7 +5,8 @@ import signal
 import subprocess
 import time
 
-from mleaktest import MLEAK, Case, needs_bpf, parse_folded, parse_totals
+from backends import both_backends, by_bpf_alone
+from mleaktest import MLEAK, Case, parse_folded, parse_totals
 
 PLUGIN = r"""
 #include <stdlib.h>
@@ -114,7 +115,7 @@ int main(int argc, char **argv)
 """
 
 
-@needs_bpf
+@both_backends
 class OddTest(Case):
     def compile(self, name, source, *flags):
         self.write(name + ".c", source.encode())
@@ -159,6 +160,7 @@ class OddTest(Case):
         self.assertEqual(totals.frees.blocks, 70)
         self.assertNotIn("unknown frees", self.report(trace))
 
+    @by_bpf_alone
     def test_second_recording_of_a_process_has_whole_stacks_too(self):
         target = self.spawn([self.compile("deep", DEEP, "-ldl")])
         for _ in range(2):
@@ -169,6 +171,7 @@ class OddTest(Case):
             self.assertEqual({tuple(s.frames[-4:]) for s in stacks},
                              {("main", "outer", "mid", "leaf")})
 
+    @by_bpf_alone
     def test_library_loaded_just_before_the_end(self):
         plugin = self.plugin("omega", 2003)
         program = self.compile("deep", DEEP, "-ldl")
@@ -191,6 +194,7 @@ class OddTest(Case):
         trace, _ = self.record("sh", "-c", "exec " + self.sample("single"))
         self.assertEqual(self.bytes_of(trace, "leak_here"), 23 * 47)
 
+    @by_bpf_alone
     def test_missing_library_is_the_command_s_own_failure(self):
         self.compile("libgone.so", "int gone(void) { return 0; }\n", "-shared", "-fPIC")
         user = self.compile("user", "int gone(void);\nint main(void) { return gone(); }\n",
@@ -204,14 +208,15 @@ class OddTest(Case):
     def test_ignored_signals(self):
         for ignored, sent, status in ((signal.SIGCHLD, None, 3), (signal.SIGHUP, signal.SIGHUP, 3)):
             with self.subTest(ignored=ignored):
-                process = self.spawn([MLEAK, "record", "-o", self.path("x.mlk"), "--", "sh", "-c",
-                                      "sleep 1; exit 3"],
-                                     preexec_fn=lambda: signal.signal(ignored, signal.SIG_IGN))
+                process = self.start_mleak("record", "-o", self.path("x.mlk"), "--", "sh", "-c",
+                                           "sleep 1; exit 3",
+                                           preexec_fn=lambda: signal.signal(ignored, signal.SIG_IGN))
                 if sent:
                     time.sleep(0.5)
                     process.send_signal(sent)
                 self.assertEqual(self.finish(process).status, status)
 
+    @by_bpf_alone
     def test_started_in_the_background_by_a_script(self):
         target = self.spawn([self.sample("forever"), "10"])
         process = self.spawn([MLEAK, "record", "-o", self.path("x.mlk"), "-p", str(target.pid)],
@@ -220,6 +225,7 @@ class OddTest(Case):
         process.send_signal(signal.SIGINT)
         self.assertEqual(self.finish(process, 10).status, 0)
 
+    @by_bpf_alone
     def test_stopped_while_it_starts(self):
         target = self.spawn([self.sample("forever"), "10"])
         for delay in (0.0, 0.02, 0.05, 0.1, 0.2):
@@ -242,13 +248,14 @@ class OddTest(Case):
         self.assertIsNone(target.poll())
 
     def test_command_goes_on_after_the_recording(self):
-        process = self.spawn([MLEAK, "record", "-d", "0.3", "-o", self.path("x.mlk"), "--", "sh",
-                              "-c", "trap 'exit 5' TERM; for i in 1 2 3 4 5 6 7 8 9; do sleep 1; done"],
-                             stderr=subprocess.DEVNULL)
+        process = self.start_mleak("record", "-d", "0.3", "-o", self.path("x.mlk"), "--", "sh", "-c",
+                                   "trap 'exit 5' TERM; for i in 1 2 3 4 5 6 7 8 9; do sleep 1; done",
+                                   stderr=subprocess.DEVNULL)
         time.sleep(1.5)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(self.finish(process).status, 5)
 
+    @by_bpf_alone
     def test_file_that_cannot_be_made_leaves_the_ones_before(self):
         self.write("x.mlk", b"before")
         self.write("x.mlk.old", b"long before")

@@ -2,10 +2,11 @@
 
 import os
 
-from mleaktest import MLEAK, Case, needs_bpf, parse_folded, parse_totals
+from backends import both_backends, by_bpf_alone
+from mleaktest import Case, parse_folded, parse_totals
 
 
-@needs_bpf
+@both_backends
 class OptionsTest(Case):
     def size(self, trace):
         return os.stat(trace).st_size
@@ -92,6 +93,7 @@ int main(void)
         self.assertNotEqual(found["--raw-stack"], [], "the test's secret is not on the stack")
         self.assertEqual(found["--redact"], [])
 
+    @by_bpf_alone
     def test_max_size(self):
         target = self.spawn([self.sample("forever"), "0"])
         trace = self.path("max.mlk")
@@ -111,6 +113,6 @@ int main(void)
     def test_wrong_values(self):
         for option in ("--compress=0", "--compress=20", "--compress=x", "--max-size=1K", "--max-size=1X", "--embed=all"):
             with self.subTest(option=option):
-                result = self.finish(self.spawn([MLEAK, "record", option, "true"]))
+                result = self.mleak("record", option, "true")
                 self.assertEqual(result.status, 125)
                 self.assert_one_message(result.err)

@@ -1,10 +1,9 @@
-"""The samples' answers by the preloaded library, as an ordinary user."""
+"""Recording by the preloaded library, as an ordinary user; and that it sees what BPF sees."""
 
 import os
 import subprocess
 import unittest
 
-import test_samples
 from mleaktest import AS_NOBODY, MLEAK_FAST, Case, needs_bpf, parse_folded, parse_totals
 
 
@@ -28,10 +27,6 @@ class PreloadCase(Case):
                         "-fno-optimize-sibling-calls", "-o", name, name + ".c", *flags],
                        cwd=self.dir, check=True)
         return self.path(name)
-
-
-class PreloadSampleTest(PreloadCase, test_samples.SampleTest):
-    setUp = PreloadCase.setUp
 
 
 class AutoTest(PreloadCase):
@@ -99,7 +94,18 @@ class DifferentialTest(PreloadCase):
         self.check(self.sample("cxx"))
 
     def test_git(self):
-        self.check("/usr/bin/git", "--version")
+        repo = self.path("repo")
+        git = ["/usr/bin/git", "-c", "user.name=n", "-c", "user.email=m", "-C", repo]
+        os.mkdir(repo)
+        for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "one"],
+                        ["commit", "-q", "-a", "-m", "two"]):
+            self.write("repo/a file", " ".join(command * 30).encode())
+            subprocess.run([*git, *command], check=True, env=self.git_env())
+        self.check("/usr/bin/git", "-C", repo, "log", "--stat", "-p", env=self.git_env())
+
+    def git_env(self):
+        """Without a configuration of whoever runs this."""
+        return dict(os.environ, HOME=self.dir, GIT_CONFIG_NOSYSTEM="1")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ import re
 import struct
 import sys
 
-from mleaktest import chunk_starts, needs_bpf, number, parse_totals
+from backends import both_backends, either_backend
+from mleaktest import chunk_starts, number, parse_totals
 from readertest import ReaderCase
 
 MODES = {"raw": ["--raw-stack"], "filtered": [], "redacted": ["--redact"]}
@@ -30,8 +31,7 @@ def parse_allocs(text):
                struct.unpack("<%dQ" % (len(stack) // 8), stack))
 
 
-@needs_bpf
-class ReaderTest(ReaderCase):
+class BothReaders(ReaderCase):
     def check_counts(self, trace, text):
         """Each event is in the dump @text."""
         kinds, report = count_kinds(text), self.report(trace)
@@ -55,9 +55,9 @@ class ReaderTest(ReaderCase):
                 self.check_counts(trace, text)
                 self.dump_whole(trace, full=True)
 
-    def test_single(self):
-        self.check(self.sample("single"))
 
+@either_backend
+class ReaderTest(BothReaders):
     def test_threads(self):
         self.check(self.sample("threads"))
 
@@ -66,9 +66,6 @@ class ReaderTest(ReaderCase):
 
     def test_cxx(self):
         self.check(self.sample("cxx"))
-
-    def test_dlopen(self):
-        self.check(self.sample("dlopen"))
 
     def test_python(self):
         self.check("/usr/bin/python3", "-c", "import json; json.dumps(list(range(100)))")
@@ -98,6 +95,15 @@ class ReaderTest(ReaderCase):
         self.assertRegex(ours.out, r"\nskipped 0x%x: %d bytes that" % (start, after - start))
         self.assertRegex(ours.out, r"\nend: chunks %d, lost 1, unknown 0, bytes skipped %d, ended\n$"
                          % (len(starts) - 1, after - start))
+
+
+@both_backends
+class WordsTest(BothReaders):
+    def test_single(self):
+        self.check(self.sample("single"))
+
+    def test_dlopen(self):
+        self.check(self.sample("dlopen"))
 
     def check_words(self, text, kept):
         """Behind the first @kept ones, words of stacks point to code or near the stack.  Returns

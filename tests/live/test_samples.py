@@ -1,9 +1,10 @@
 """Each sample states what it leaks; the report has to say the same, to the byte."""
 
-from mleaktest import Case, Sum, needs_bpf, parse_answers, parse_folded, parse_totals
+from backends import both_backends
+from mleaktest import Case, Sum, parse_answers, parse_folded, parse_totals
 
 
-@needs_bpf
+@both_backends
 class SampleTest(Case):
     def check(self, name, *args, others=False):
         """@others: libc or libstdc++ keep blocks of their own beside those of the sample."""

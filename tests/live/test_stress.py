@@ -2,10 +2,11 @@
 
 import os
 
-from mleaktest import BUILD, MLEAK_FAST, Case, needs_bpf, parse_totals
+from backends import both_backends
+from mleaktest import BUILD, MLEAK_FAST, Case, parse_totals
 
 
-@needs_bpf
+@both_backends
 class StressTest(Case):
     program = MLEAK_FAST
 

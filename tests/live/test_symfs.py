@@ -5,7 +5,8 @@ import re
 import shutil
 import subprocess
 
-from mleaktest import Case, needs_bpf
+from backends import either_backend
+from mleaktest import Case
 
 SOURCE = b"""#include <stdlib.h>
 void *volatile kept;
@@ -23,7 +24,7 @@ int main(int argc, char **argv)
 """
 
 
-@needs_bpf
+@either_backend
 class SymfsTest(Case):
     def setUp(self):
         super().setUp()

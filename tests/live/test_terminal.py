@@ -6,15 +6,16 @@ import signal
 import subprocess
 import time
 
-from mleaktest import MLEAK, Case, needs_bpf
+from backends import both_backends, by_bpf_alone
+from mleaktest import MLEAK, Case
 
 
-@needs_bpf
+@both_backends
 class TerminalTest(Case):
     def record_on(self, stderr):
         """Record a command of a second with @stderr; returns its process."""
-        return self.spawn([MLEAK, "record", "-o", self.path("x.mlk"), "--", "sleep", "1.2"],
-                          stderr=stderr)
+        return self.start_mleak("record", "-o", self.path("x.mlk"), "--", "sleep", "1.2",
+                                stderr=stderr)
 
     def read_terminal(self, process, master):
         seen = b""
@@ -44,6 +45,7 @@ class TerminalTest(Case):
         self.assertNotIn("events/s", result.err)
         self.assertNotIn("\x1b", result.err)
 
+    @by_bpf_alone
     def test_interrupt_from_the_keyboard_ends_command_and_recording(self):
         master, slave = pty.openpty()
         self.addCleanup(os.close, master)

@@ -30,6 +30,7 @@ def program():
 
 class LoadCase(mleaktest.Case):
     program = mleaktest.MLEAK_FAST
+    alone = True  # what else runs takes the CPU from the recorder
 
     def attach(self, target, *options):
         """Start mleak on @target, and wait until its probes stand: then the trace gets its name."""
