@@ -247,14 +247,11 @@ static void search_all(struct search *s, struct allocators *a)
 static const struct mlk_mapping *mapped_file(const struct search *s, const struct maps *maps,
 					     const char *path)
 {
-	char theirs[PATH_MAX + 64];
 	struct stat st[2];
 	bool known[2];
 
-	snprintf(theirs, sizeof(theirs), "/proc/%d/root%s%s", (int)s->target->task,
-		 path[0] == '/' ? "" : "/", path);
 	known[0] = !stat(path, &st[0]);
-	known[1] = path[0] == '/' && !stat(theirs, &st[1]);
+	known[1] = path[0] == '/' && !target_stat(s->target, HELPER_ROOT, path, &st[1]);
 	for (int k = 0; k < 2; k++)
 		for (size_t i = 0; known[k] && i < maps->nr; i++)
 			if (maps->v[i].perms & MLK_PERM_X && maps->v[i].inode == st[k].st_ino)
@@ -423,7 +420,7 @@ int allocators_find(struct allocators *a, const struct target *t, const struct a
 	int err;
 
 	memset(a, 0, sizeof(*a));
-	err = maps_read(&maps, t->task);
+	err = target_read_maps(t, &maps);
 	if (!err)
 		err = objects_read(&objects, t, &maps);
 	/* Of one that has ended the caller knows, or will. */

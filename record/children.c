@@ -59,7 +59,7 @@ static void probe(struct session *s, struct process *p)
 /* Nobody holds @p at its start: stop it ourselves, if that can be. */
 static void catch (struct session *s, struct process *p)
 {
-	bool held = !hold_begin(&p->hold, p->target.pid);
+	bool held = !hold_begin(&p->hold, p->target.pid, p->target.helper);
 
 	probe(s, p);
 	session_note_gap(s, journal_now_ns() - p->born_ns);

@@ -6,13 +6,12 @@
 #define RECORD_CLOSING_H
 
 struct closing; /* opaque */
-struct bpf_link;
 
 /* *@out is NULL on failure.  Returns 0 or -errno. */
 int closing_new(struct closing **out);
 
-/* Take over the descriptor @fd of a link, or, where it is -1, @link; it is closed soon. */
-void closing_add(struct closing *c, int fd, struct bpf_link *link);
+/* Take over @fd, the descriptor of a link; it is closed soon. */
+void closing_add(struct closing *c, int fd);
 
 /* Return when all that was added is closed. */
 void closing_wait(struct closing *c);

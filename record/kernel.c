@@ -39,3 +39,8 @@ bool kernel_seccomp_kills(void)
 	return (at_least(6, 11, 0) && !at_least(6, 12, 14)) ||
 	       (at_least(6, 13, 0) && !at_least(6, 13, 3));
 }
+
+bool kernel_maps_take_bpf(void)
+{
+	return !at_least(5, 19, 0);
+}

@@ -19,4 +19,8 @@ bool kernel_seccomp_kills(void);
  * since 6.11. */
 bool kernel_shadow_stack_kills(void);
 
+/* Does the use of a BPF map take CAP_BPF even of one who has it open?  Before 5.19, where
+ * kernel.unprivileged_bpf_disabled is set. */
+bool kernel_maps_take_bpf(void);
+
 #endif

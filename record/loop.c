@@ -82,7 +82,7 @@ static void on_signal(struct loop *l, int sig)
 	else if (!runs)
 		l->reason = MLK_END_SIGNAL;
 	else if (sig == SIGTERM || sig == SIGHUP)
-		kill(command, sig);
+		signals_pass_on(command, sig, l->session->helper);
 	else if (++l->interrupts > 1)
 		l->reason = MLK_END_SIGNAL;
 }

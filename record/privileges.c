@@ -158,10 +158,10 @@ static void keep(uint64_t keep)
 	unsigned int cap;
 
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	/* refused without CAP_SETPCAP, but then nothing can be got back either */
+	/* What exec could give, which is not called any more.  Refused without CAP_SETPCAP, but then
+	 * nothing can be got back either. */
 	for (cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
-		if (!(keep & bit(cap)))
-			prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+		prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
 	c.effective &= keep;
 	c.permitted &= keep;
 	c.inheritable = 0; /* and with it the ambient set */
@@ -180,7 +180,7 @@ static void keep_in_all(uint64_t caps, struct mlk_writer *writer)
 	mlk_writer_in_thread(writer, keep_in_thread, &caps);
 }
 
-void privileges_reduce(const struct privileges_later *later, struct mlk_writer *writer)
+uint64_t privileges_needed(const struct privileges_later *later)
 {
 	/* Probes are put in anew; files are opened by /proc/PID, in other users' folders too. */
 	uint64_t caps = bit(CAP_BPF) | bit(CAP_PERFMON) | bit(CAP_SYS_PTRACE) |
@@ -192,7 +192,7 @@ void privileges_reduce(const struct privileges_later *later, struct mlk_writer *
 		caps |= bit(CAP_SYS_ADMIN);
 	if (later->started)
 		caps |= bit(CAP_KILL);
-	keep_in_all(caps, writer);
+	return caps & read_caps().permitted;
 }
 
 void privileges_keep_in_thread(uint64_t caps)
@@ -200,7 +200,7 @@ void privileges_keep_in_thread(uint64_t caps)
 	keep(caps);
 }
 
-void privileges_drop(struct mlk_writer *writer)
+void privileges_reduce(uint64_t caps, struct mlk_writer *writer)
 {
-	keep_in_all(0, writer);
+	keep_in_all(caps, writer);
 }

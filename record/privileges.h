@@ -34,17 +34,16 @@ struct privileges_later {
 	bool started; /* the target is our child: signals are passed on to it */
 };
 
-/*
- * Give up, in this thread and in that of @writer, all capabilities but those that following an exec
- * and reading libraries that are loaded later take; and for good the way to get any back by exec.
- */
-void privileges_reduce(const struct privileges_later *later, struct mlk_writer *writer);
+/* The capabilities that following an exec and reading libraries that are loaded later take, of those
+ * that this thread has: bits 1 << CAP_... */
+uint64_t privileges_needed(const struct privileges_later *later);
+
+/* Give up, in this thread and in that of @writer, all capabilities but @caps; and for good the way to
+ * get any back by exec. */
+void privileges_reduce(uint64_t caps, struct mlk_writer *writer);
 
 /* Of this thread, which is neither of those, keep the capabilities @caps (bits 1 << CAP_...), at
  * most. */
 void privileges_keep_in_thread(uint64_t caps);
-
-/* Give up all: the target has ended, or the probes are out. */
-void privileges_drop(struct mlk_writer *writer);
 
 #endif

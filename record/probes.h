@@ -20,6 +20,7 @@ enum probe_link {
 	PROBE_LINK_PERF,  /* a perf event for each probe; need CAP_SYS_ADMIN on current kernels */
 };
 
+#define PROBES_MAX_PROGRAMS 8
 #define PROBES_RING_SIZE (64u << 20) /* bytes of the ring, unless something else is asked for */
 
 struct probes_opts {
@@ -96,6 +97,10 @@ void probes_losses(const struct probes *p, struct mlk_losses *losses);
 
 /* Are they multi links, which need no CAP_SYS_ADMIN? */
 bool probes_are_multi(const struct probes *p);
+
+/* Write the descriptors of the programs that probes are put in with to @fds, which has room for
+ * PROBES_MAX_PROGRAMS.  Returns how many. */
+size_t probes_programs(const struct probes *p, int *fds);
 
 /* How the events are caught, for people: "bpf uprobe_multi". */
 const char *probes_backend(const struct probes *p);

@@ -13,6 +13,7 @@
 #include "record/sideband.h"
 #include "record/snapshot.h"
 
+struct helper;
 struct tracer;
 
 /* Programs and children whose first allocations may be missing. */
@@ -37,6 +38,7 @@ struct session {
 	pid_t pid;		   /* the first process */
 	char comm[64];		   /* its name */
 	pid_t command;		   /* started by us: our child; 0: none */
+	struct helper *helper; /* borrowed; NULL: none */
 	uint64_t maps_known_ns;	   /* all mappings made before this time are known */
 	uint64_t time_ns;	   /* of the event before that had a time; frees have none */
 	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC, as the trace has them */
@@ -74,6 +76,9 @@ int session_add_pid(struct session *s, pid_t pid);
  * On failure one sentence was logged.  session_release() in any case.  Returns 0 or -errno.
  */
 int session_start(struct session *s, const struct session_opts *opts);
+
+/* From now on ask @helper, which is borrowed, for what takes privileges. */
+void session_set_helper(struct session *s, struct helper *helper);
 
 /* Take in what is waiting.  Returns false when much is still waiting; errors go to s->journal.err.
  */

@@ -197,7 +197,7 @@ static bool read_maps(void *ctx, struct maps *maps)
 		return false;
 	target_describe(&p->target); /* another program may have been started by exec */
 	memcpy(s->comm, p->target.comm, sizeof(s->comm));
-	if (maps_read(maps, p->target.task))
+	if (target_read_maps(&p->target, maps))
 		return false;
 	maps_keep_code(maps);
 	for (size_t i = 0; i < maps->nr; i++)
@@ -247,4 +247,11 @@ int session_start(struct session *s, const struct session_opts *opts)
 		return err;
 	}
 	return s->preload ? attach_preload(s) : attach(s, opts);
+}
+
+void session_set_helper(struct session *s, struct helper *helper)
+{
+	s->helper = helper;
+	for (size_t i = 0; i < s->nr; i++)
+		s->all[i]->target.helper = helper; /* and their children have it from them */
 }

@@ -42,6 +42,7 @@ struct tracer {
 	struct list events, orders; /* to and from the recorder */
 	int events_fd, orders_fd;   /* eventfds */
 	bool released;		    /* the command was let run */
+	bool unprivileged;	    /* is it asked for? */
 	bool waited;		    /* for the command */
 	int status;		    /* then */
 	int result, ended;	    /* of launch_start() */
@@ -116,7 +117,7 @@ static void tell(struct tracer *t, enum tracer_what what, pid_t pid)
 /* Is @tid a process's main thread? */
 static bool is_process(pid_t tid)
 {
-	return !syscall(SYS_tgkill, tid, tid, 0);
+	return !syscall(SYS_tgkill, tid, tid, 0) || errno == EPERM;
 }
 
 static bool stops_job(int sig)
@@ -161,6 +162,7 @@ static void take_stops(struct tracer *t)
 static enum state take_orders(struct tracer *t)
 {
 	struct list orders;
+	bool unprivileged;
 	enum state state;
 
 	silence(t->orders_fd);
@@ -168,12 +170,17 @@ static enum state take_orders(struct tracer *t)
 	orders = t->orders;
 	t->orders = (struct list){0};
 	state = t->state;
+	unprivileged = t->unprivileged;
+	t->unprivileged = false;
 	if (t->asked) {
 		t->result = launch_attach(t->asked);
 		t->asked = 0;
 		pthread_cond_signal(&t->started);
 	}
 	pthread_mutex_unlock(&t->lock);
+	/* What it traces it goes on to trace, and so what that starts, with the rights of before. */
+	if (unprivileged)
+		privileges_keep_in_thread(0);
 	for (size_t i = 0; i < orders.nr; i++)
 		go_on(orders.v[i].pid, 0);
 	free(orders.v);
@@ -323,6 +330,14 @@ static void ask_for(struct tracer *t, enum state state)
 	pthread_mutex_lock(&t->lock);
 	t->released |= state == STATE_RUNS;
 	t->state = state;
+	pthread_mutex_unlock(&t->lock);
+	ring_bell(t->orders_fd);
+}
+
+void tracer_give_up_privileges(struct tracer *t)
+{
+	pthread_mutex_lock(&t->lock);
+	t->unprivileged = true;
 	pthread_mutex_unlock(&t->lock);
 	ring_bell(t->orders_fd);
 }
