@@ -1,6 +1,8 @@
 /* closing.h - links on their way out: the kernel lets each wait until no CPU runs its program
  *
- * That takes a tenth of a second, as long for many at once as for one: threads of their own do it.
+ * That takes some tens of milliseconds, for many multi links at once as long as for one: threads of
+ * their own do it.  Perf events the kernel takes out one after the other all the same, under one
+ * lock, each in a tenth of a second or so.
  */
 #ifndef RECORD_CLOSING_H
 #define RECORD_CLOSING_H
