@@ -51,6 +51,13 @@ static void probe(struct session *s, struct process *p)
 	p->probed = true;
 	if (!err)
 		return;
+	s->children--;
+	if (err == -E2BIG) {
+		if (!s->table_full_told)
+			probes_explain(&p->target, err, false);
+		s->table_full_told = true;
+		return; /* the programs, which had no room for it at its fork, have counted it */
+	}
 	if (!process_has_ended(p))
 		probes_explain(&p->target, err, !probes_are_multi(s->probes));
 	s->journal.execs_lost++;

@@ -81,8 +81,7 @@ static void trace_all(struct session *s)
 			log_warn("cannot hold the children of process %d at their start (%s): they "
 				 "are recorded from some milliseconds after it",
 				 (int)t->pid,
-				 err == -EPERM ? "another traces it, or CAP_SYS_PTRACE is missing"
-					       : strerror(-err));
+				 err == -EPERM ? privileges_no_ptrace() : strerror(-err));
 	}
 }
 

@@ -106,6 +106,24 @@ static bool is_locked_down(void)
 	return strstr(text, "[confidentiality]") != NULL;
 }
 
+const char *privileges_no_ptrace(void)
+{
+	char scope = '0';
+	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		if (read(fd, &scope, 1) != 1)
+			scope = '0';
+		close(fd);
+	}
+	if (scope == '3')
+		return "the system setting kernel.yama.ptrace_scope allows it to nobody";
+	if (scope != '0' && !privileges_has(CAP_SYS_PTRACE))
+		return "the system setting kernel.yama.ptrace_scope allows it with CAP_SYS_PTRACE "
+		       "only";
+	return "another traces it, or CAP_SYS_PTRACE is missing";
+}
+
 void privileges_explain_bpf(pid_t pid, bool perf)
 {
 	const char *missing = privileges_missing(perf);

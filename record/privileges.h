@@ -27,6 +27,10 @@ bool privileges_allow_bpf(bool perf);
 /* The kernel refused BPF programs or probes with -EPERM or -EACCES: log why, in one sentence. */
 void privileges_explain_bpf(pid_t pid, bool perf);
 
+/* Why ptrace(2) of another process is refused with -EPERM, in words: the system setting, or what is
+ * most likely.  Static text. */
+const char *privileges_no_ptrace(void);
+
 /* What goes on after the probes are in place needs. */
 struct privileges_later {
 	bool perf;    /* probes by perf events are put in anew after exec */

@@ -236,6 +236,10 @@ void probes_explain(const struct target *t, int err, bool perf)
 			  (int)t->pid);
 	else if (err == -EPERM || err == -EACCES)
 		privileges_explain_bpf(t->pid, perf);
+	else if (err == -E2BIG)
+		log_error("cannot record process %d, nor others that come: %d processes are "
+			  "recorded already, and more cannot be at once",
+			  (int)t->pid, EVENT_MAX_TARGETS);
 	else if (err == -ESRCH)
 		log_error("cannot probe process %d: it has ended", (int)t->pid);
 	else if (access("/sys/kernel/btf/vmlinux", R_OK))

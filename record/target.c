@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "mleak.h"
@@ -190,23 +191,24 @@ static bool is_foreign(const struct target *t)
 static bool would_die(const struct target *t)
 {
 	char status[8192];
-	const char *line;
+	struct utsname host;
 
 	read_proc(t->task, "status", status, sizeof(status));
-	line = strstr(status, "\nSeccomp:");
-	if (line && strtol(line + strlen("\nSeccomp:"), NULL, 10) && kernel_seccomp_kills()) {
+	if (uname(&host))
+		return false;
+	switch (kernel_risk_of(status, host.release)) {
+	case KERNEL_RISK_SECCOMP:
 		log_error("cannot watch process %d: it uses seccomp, and this kernel would kill it "
 			  "at a return probe (CVE-2025-21834); use Linux 6.12.14, 6.13.3 or later",
 			  (int)t->pid);
 		return true;
-	}
-	line = strstr(status, "\nx86_Thread_features:");
-	if (line && memmem(line, strcspn(line + 1, "\n"), "shstk", 5) &&
-	    kernel_shadow_stack_kills()) {
+	case KERNEL_RISK_SHADOW_STACK:
 		log_error("cannot watch process %d: it has a shadow stack, and this kernel would "
 			  "kill it at a return probe; use Linux 6.11 or later",
 			  (int)t->pid);
 		return true;
+	case KERNEL_NO_RISK:
+		break;
 	}
 	return false;
 }
