@@ -1,5 +1,5 @@
-/* allocator_code.h - where a process's allocators and its own code lie, for the BPF programs: by that
- * they tell an allocator's mappings from the program's */
+/* allocator_code.h - where a process's allocators and its own code lie, for the BPF programs: by
+ * that they tell an allocator's mappings from the program's */
 #ifndef RECORD_ALLOCATOR_CODE_H
 #define RECORD_ALLOCATOR_CODE_H
 

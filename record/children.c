@@ -154,8 +154,7 @@ void children_held(struct session *s, pid_t pid)
 	p = session_newest(s, pid);
 	/* If it was lost: the ring tells of it, too. */
 	if (!p || p->exited) {
-		while (!session_drain(s))
-			;
+		session_drain_for(s, TRACER_NS);
 		p = session_newest(s, pid);
 	}
 	if (p && !p->probed)

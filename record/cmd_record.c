@@ -65,8 +65,8 @@ struct command {
 	pid_t pid;
 	struct helper *helper; /* that was started for its recording; NULL: none */
 	bool released;	       /* it runs */
-	bool waited;   /* it has ended, */
-	int status;    /* so */
+	bool waited;	       /* it has ended, */
+	int status;	       /* so */
 };
 
 /* Have the children of all processes held at their start. */
@@ -106,9 +106,8 @@ static void give_up_privileges(struct session *s, struct command *c)
 	const struct privileges_later later = {.preload = s->preload != NULL,
 					       .perf = s->probes && !probes_are_multi(s->probes),
 					       .started = s->command != 0};
-	struct helper_opts opts = {.follow = s->follow,
-				   .programs = programs,
-				   .caps = privileges_needed(&later)};
+	struct helper_opts opts = {
+		.follow = s->follow, .programs = programs, .caps = privileges_needed(&later)};
 	uint64_t kept = kernel_maps_take_bpf() && s->probes ? 1ull << CAP_BPF : 0;
 	pid_t *pids = calloc(s->nr + 1, sizeof(*pids));
 	int err = pids ? 0 : -ENOMEM;

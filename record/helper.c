@@ -30,7 +30,8 @@ static bool is_program(const struct helper_opts *opts, int fd)
 	return false;
 }
 
-/* Of all that was inherited keep only what is needed: a link lives as long as anyone has it open. */
+/* Of all that was inherited keep only what is needed: a link lives as long as anyone has it open.
+ */
 static void close_others(const struct helper_opts *opts, int socket)
 {
 	unsigned int from = STDERR_FILENO + 1, last = (unsigned int)socket;

@@ -51,8 +51,8 @@ struct helper_link {
  * -errno. */
 int helper_start(struct helper **out, const struct helper_opts *opts);
 
-/* What follows returns what the call itself would: -errno, or what it says here.  -EPERM: the helper
- * refuses, or is gone. */
+/* What follows returns what the call itself would: -errno, or what it says here.  -EPERM: the
+ * helper refuses, or is gone. */
 
 /* Open a file of /proc.  Returns the descriptor. */
 int helper_open(struct helper *h, const struct helper_task *of, enum helper_file file);

@@ -1,4 +1,5 @@
-/* helper_wire.h - what the recorder and its helper say to each other: one build talking to itself */
+/* helper_wire.h - what the recorder and its helper say to each other: one build talking to itself
+ */
 #ifndef RECORD_HELPER_WIRE_H
 #define RECORD_HELPER_WIRE_H
 
@@ -41,8 +42,8 @@ struct helper_reply {
 /* Send @len bytes, and @fd if that is not negative, over the socket.  Returns 0 or -errno. */
 int helper_send(int socket, const void *data, size_t len, int fd);
 
-/* Receive one message of exactly @len bytes; *@fd is what came with it, or -1.  Returns 0 or -errno,
- * -EPIPE when the other end is closed. */
+/* Receive one message of exactly @len bytes; *@fd is what came with it, or -1.  Returns 0 or
+ * -errno, -EPIPE when the other end is closed. */
 int helper_receive(int socket, void *data, size_t len, int *fd);
 
 /* Answer requests from @socket until its other end is closed; in a process of its own. */

@@ -12,9 +12,9 @@
 struct helper;
 
 struct hold {
-	bool seized;  /* we are its tracer, or the helper is, and not rid of it yet */
-	bool stopped; /* and it stands still */
-	int sig;      /* that is to be delivered to it when it goes on; 0: none */
+	bool seized;	       /* we are its tracer, or the helper is, and not rid of it yet */
+	bool stopped;	       /* and it stands still */
+	int sig;	       /* that is to be delivered to it when it goes on; 0: none */
 	struct helper *helper; /* that traces it; NULL: we do */
 };
 

@@ -19,7 +19,8 @@ enum kernel_risk {
 	KERNEL_RISK_SHADOW_STACK, /* with a shadow stack, which Linux has since 6.6; before 6.11 */
 };
 
-/* Would one kill the process of which /proc/PID/status says @status, on a kernel of version @release?
+/* Would one kill the process of which /proc/PID/status says @status, on a kernel of version
+ * @release?
  */
 enum kernel_risk kernel_risk_of(const char *status, const char *release);
 

@@ -31,8 +31,8 @@ struct link_set *links_find(const struct links *l, const struct alloc_object *o)
 /* Add an empty set for @o.  NULL: no memory.  Valid until the next call. */
 struct link_set *links_add(struct links *l, const struct alloc_object *o);
 
-/* Put the probes @l in, by @helper, which may be NULL, where we are not allowed to, and add their link
- * to @set.  Returns 0 or -errno. */
+/* Put the probes @l in, by @helper, which may be NULL, where we are not allowed to, and add their
+ * link to @set.  Returns 0 or -errno. */
 int links_put(struct link_set *set, struct helper *helper, const struct helper_link *l);
 
 /* Are there probes on a file of @a, but not on the same functions? */

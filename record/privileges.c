@@ -176,8 +176,8 @@ static void keep(uint64_t keep)
 	unsigned int cap;
 
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	/* What exec could give, which is not called any more.  Refused without CAP_SETPCAP, but then
-	 * nothing can be got back either. */
+	/* What exec could give, which is not called any more.  Refused without CAP_SETPCAP, but
+	 * then nothing can be got back either. */
 	for (cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
 		prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
 	c.effective &= keep;

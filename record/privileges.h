@@ -38,12 +38,12 @@ struct privileges_later {
 	bool started; /* the target is our child: signals are passed on to it */
 };
 
-/* The capabilities that following an exec and reading libraries that are loaded later take, of those
- * that this thread has: bits 1 << CAP_... */
+/* The capabilities that following an exec and reading libraries that are loaded later take, of
+ * those that this thread has: bits 1 << CAP_... */
 uint64_t privileges_needed(const struct privileges_later *later);
 
-/* Give up, in this thread and in that of @writer, all capabilities but @caps; and for good the way to
- * get any back by exec. */
+/* Give up, in this thread and in that of @writer, all capabilities but @caps; and for good the way
+ * to get any back by exec. */
 void privileges_reduce(uint64_t caps, struct mlk_writer *writer);
 
 /* Of this thread, which is neither of those, keep the capabilities @caps (bits 1 << CAP_...), at

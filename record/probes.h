@@ -21,7 +21,7 @@ enum probe_link {
 };
 
 #define PROBES_MAX_PROGRAMS 8
-#define PROBES_RING_SIZE (64u << 20) /* bytes of the ring, unless something else is asked for */
+#define PROBES_RING_SIZE    (64u << 20) /* bytes of the ring, unless something else is asked for */
 
 struct probes_opts {
 	enum probe_link link;

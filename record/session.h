@@ -34,11 +34,13 @@ struct session {
 	struct code code;     /* what the writer knows to be executable */
 	struct allocator_opts allocator_opts;
 	enum mlk_stack_mode mode;
-	bool follow;		   /* children are recorded */
-	pid_t pid;		   /* the first process */
-	char comm[64];		   /* its name */
+	bool follow;	 /* children are recorded */
+	pid_t pid;	 /* the first process */
+	char comm[64];	 /* its name */
+	char named[512]; /* all that session_add_pid() added, for people */
+	size_t nr_named;
 	pid_t command;		   /* started by us: our child; 0: none */
-	struct helper *helper; /* borrowed; NULL: none */
+	struct helper *helper;	   /* borrowed; NULL: none */
 	uint64_t maps_known_ns;	   /* all mappings made before this time are known */
 	uint64_t time_ns;	   /* of the event before that had a time; frees have none */
 	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC, as the trace has them */
@@ -84,6 +86,10 @@ void session_set_helper(struct session *s, struct helper *helper);
 /* Take in what is waiting.  Returns false when much is still waiting; errors go to s->journal.err.
  */
 bool session_drain(struct session *s);
+
+/* session_drain() until nothing is waiting, but no longer than @limit_ns: events may come as fast
+ * as they are taken. */
+void session_drain_for(struct session *s, uint64_t limit_ns);
 
 /* Take in the notices of mappings, names and forks. */
 void session_read_sideband(struct session *s);

@@ -21,8 +21,8 @@ void signals_block(void);
  * be NULL. */
 int signals_wait_for(pid_t pid, struct helper *helper);
 
-/* Send our child @pid the signal @sig, SIGTERM or SIGHUP; by @helper, which may be NULL, where we are
- * not allowed to: the child may have changed its user. */
+/* Send our child @pid the signal @sig, SIGTERM or SIGHUP; by @helper, which may be NULL, where we
+ * are not allowed to: the child may have changed its user. */
 void signals_pass_on(pid_t pid, int sig, struct helper *helper);
 
 #endif

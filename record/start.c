@@ -170,7 +170,8 @@ static void loading_begin(struct loading *l, const struct session *s,
 	l->started = !pthread_create(&l->thread, NULL, load, l);
 }
 
-/* Wait until the programs are loaded: *probes, which is NULL on failure.  Returns as probes_load(). */
+/* Wait until the programs are loaded: *probes, which is NULL on failure.  Returns as probes_load().
+ */
 static int loading_end(struct loading *l, struct probes **probes)
 {
 	if (l->started)

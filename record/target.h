@@ -13,11 +13,11 @@
 
 struct target {
 	pid_t pid;
-	pid_t task;    /* a thread of it that lives: /proc tells nothing of an ended main thread */
-	int pidfd;     /* readable when the process has ended */
+	pid_t task; /* a thread of it that lives: /proc tells nothing of an ended main thread */
+	int pidfd;  /* readable when the process has ended */
 	struct helper *helper; /* who is asked for what the kernel refuses us; NULL: nobody */
-	bool started;  /* by us: it is our child */
-	char comm[64]; /* its name */
+	bool started;	       /* by us: it is our child */
+	char comm[64];	       /* its name */
 	char exe[PATH_MAX];
 	char command[MLK_MAX_STRING + 1]; /* arguments joined by spaces */
 };

@@ -162,7 +162,6 @@ static void take_stops(struct tracer *t)
 static enum state take_orders(struct tracer *t)
 {
 	struct list orders;
-	bool unprivileged;
 	enum state state;
 
 	silence(t->orders_fd);
@@ -170,7 +169,9 @@ static enum state take_orders(struct tracer *t)
 	orders = t->orders;
 	t->orders = (struct list){0};
 	state = t->state;
-	unprivileged = t->unprivileged;
+	/* What it traces it goes on to trace, and so what that starts. */
+	if (t->unprivileged)
+		privileges_keep_in_thread(0);
 	t->unprivileged = false;
 	if (t->asked) {
 		t->result = launch_attach(t->asked);
@@ -178,9 +179,6 @@ static enum state take_orders(struct tracer *t)
 		pthread_cond_signal(&t->started);
 	}
 	pthread_mutex_unlock(&t->lock);
-	/* What it traces it goes on to trace, and so what that starts, with the rights of before. */
-	if (unprivileged)
-		privileges_keep_in_thread(0);
 	for (size_t i = 0; i < orders.nr; i++)
 		go_on(orders.v[i].pid, 0);
 	free(orders.v);

@@ -23,9 +23,9 @@ static void releases_are_compared_number_by_number(void **state)
 }
 
 /* As Linux 6.6 and later print it, with the fields that matter here. */
-#define STATUS(seccomp, features, locked)                                                          \
-	"Name:\tshstk\nUmask:\t0022\nSeccomp:\t" seccomp                                           \
-	"\nSeccomp_filters:\t1\nx86_Thread_features:\t" features                                   \
+#define STATUS(seccomp, features, locked)                        \
+	"Name:\tshstk\nUmask:\t0022\nSeccomp:\t" seccomp         \
+	"\nSeccomp_filters:\t1\nx86_Thread_features:\t" features \
 	"\nx86_Thread_features_locked:\t" locked "\n"
 
 static void shadow_stack_is_a_risk_until_6_11(void **state)
