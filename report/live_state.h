@@ -32,8 +32,8 @@ struct live {
 	struct sampling sampling;
 };
 
-/* Of what thread @tid has released and may get back: one block; or, of a range that it unmapped, first
- * the range (an empty block of mmap at its address), then the @n-th block that was there. */
+/* Of what thread @tid has released and may get back: one block; or, of a range that it unmapped,
+ * first the range (an empty block of mmap at its address), then the @n-th block that was there. */
 static inline uint64_t live_pending_key(uint32_t tid, uint32_t n)
 {
 	return (uint64_t)n << 32 | tid;
