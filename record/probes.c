@@ -14,6 +14,7 @@
 #include "bpf/event.h"
 #include "mleak.bpf.skel.h"
 #include "mleak.h"
+#include "record/filters_sweep.h"
 #include "record/helper.h"
 #include "record/kernel.h"
 #include "record/privileges.h"
@@ -26,6 +27,7 @@
 
 struct probes {
 	bool filtered; /* allocations or frees may be left out */
+	struct filters_sweep sweep;
 	struct mleak_bpf *skel;
 	struct ring_buffer *ring;
 	bool multi;
@@ -335,6 +337,11 @@ void probes_begin(struct probes *p, const struct filter_opts *filters)
 void probes_all_threads(struct probes *p)
 {
 	filters_all_threads(p->skel);
+}
+
+bool probes_forget_ended(struct probes *p)
+{
+	return p->filtered && filters_sweep(p->skel, &p->sweep);
 }
 
 void probes_losses(const struct probes *p, struct mlk_losses *losses)

@@ -92,6 +92,10 @@ void probes_begin(struct probes *p, const struct filter_opts *filters);
 /* Record all threads from now on, whatever the filters say of threads. */
 void probes_all_threads(struct probes *p);
 
+/* A process has ended: forget what the filters know of it, or a part.  Returns whether there is
+ * more to forget: then this is to be called again, some time later. */
+bool probes_forget_ended(struct probes *p);
+
 /* Add what the kernel side lost and left out so far to @losses. */
 void probes_losses(const struct probes *p, struct mlk_losses *losses);
 

@@ -153,6 +153,7 @@ void session_note_gap(struct session *s, uint64_t gap_ns)
 void session_end_process(struct session *s, struct process *p)
 {
 	p->ended = true;
+	s->forgets = true;
 	if (s->probes)
 		probes_drop(s->probes, &p->links);
 }
@@ -307,6 +308,8 @@ void session_flush(struct session *s)
 		process_flush_maps(s->all[i], &s->journal);
 		process_write_threads(s->all[i], &s->journal);
 	}
+	if (s->forgets && s->probes && s->nr)
+		s->forgets = probes_forget_ended(s->probes);
 	if (s->journal.maps_missed) {
 		s->journal.maps_missed = false;
 		s->journal.code_changed = true;

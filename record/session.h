@@ -51,6 +51,7 @@ struct session {
 	struct session_gaps gaps;
 	uint64_t attach_ns, detach_ns; /* how long the probes took to be put in, and out */
 	bool quiet_told;	       /* that nothing was seen, and why */
+	bool forgets;		       /* processes have ended that the filters know of */
 	bool table_full_told;	       /* that there are more processes than can be recorded */
 	struct snapshot_cost snapshot; /* of the threads at attach */
 	unsigned int batch;	       /* events since probes_consume() was called */

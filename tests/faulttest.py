@@ -85,22 +85,27 @@ int main(int argc, char **argv)
 Truth = collections.namedtuple("Truth", "allocs frees")
 
 
-class ProcessTable:
-    """The table of processes of the running recorder @pid, in the kernel; with CAP_SYS_ADMIN."""
+class KernelTable:
+    """A hash table of the running recorder @pid, in the kernel, by its sizes; with CAP_SYS_ADMIN."""
     BPF = 321  # the system call, and its commands
     UPDATE, NEXT_KEY, BY_ID = 2, 4, 14
-    MAX_TARGETS = 4096  # EVENT_MAX_TARGETS of bpf/event.h
+    MAX_TARGETS = 4096  # EVENT_MAX_TARGETS of bpf/event.h: the processes
+    MIN_CODE = 64       # struct event_code is larger
 
-    def __init__(self, pid):
+    def __init__(self, pid, entries=MAX_TARGETS, key_size=4, value_size=None):
         for fd in os.listdir("/proc/%d/fdinfo" % pid):
             with open("/proc/%d/fdinfo/%s" % (pid, fd)) as info:
                 field = dict(re.findall(r"^(\w+):\s*(\w+)", info.read(), re.M))
-            if (field.get("map_type"), field.get("max_entries")) == ("1", str(self.MAX_TARGETS)):
+            sizes = [int(field.get(name, 0)) for name in ("map_type", "max_entries", "key_size")]
+            value = int(field.get("value_size", 0))
+            if sizes == [1, entries, key_size] and value_size in (None, value) and (
+                    entries != self.MAX_TARGETS or value >= self.MIN_CODE):
                 break
         else:
-            raise AssertionError("recorder %d has no table of processes" % pid)
-        self.room = self.MAX_TARGETS
-        self.value = ctypes.create_string_buffer(int(field["value_size"]))
+            raise AssertionError("recorder %d has no such table" % pid)
+        self.room = entries
+        self.key_words = key_size // 4
+        self.value = ctypes.create_string_buffer(value)
         self.fd = self.call(self.BY_ID, int(field["map_id"]))
         assert self.fd >= 0, os.strerror(-self.fd)
 
@@ -122,9 +127,10 @@ class ProcessTable:
         assert not err, os.strerror(-err)
 
     def keys(self):
-        found, last, key = set(), 0, ctypes.c_uint32()
+        """Each as its words of 32 bits."""
+        found, last, key = set(), 0, (ctypes.c_uint32 * self.key_words)()
         while not self.call(self.NEXT_KEY, self.fd, last, ctypes.addressof(key)):
-            found.add(key.value)
+            found.add(tuple(key))
             last = ctypes.addressof(key)
         return found
 

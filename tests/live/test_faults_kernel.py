@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from faulttest import FaultCase, ProcessTable, Truth
+from faulttest import FaultCase, KernelTable, Truth
 from mleaktest import ROOT, needs_bpf, read_line
 
 # Turns the shadow stack on for what main() calls, where kernel and CPU have one.
@@ -204,7 +204,7 @@ class FullTableTest(FaultCase):
             "target", "-include", self.path("children.h"),
             "-DMORE(c,n)=if(!strcmp(c,\"children\")) children(n);"))
         mleak = self.attach(target.pid, "--follow")
-        with ProcessTable(mleak.pid) as table:
+        with KernelTable(mleak.pid) as table:
             for i in range(table.room - 3):
                 table.add(0x80000000 + i)
         truth = self.tell(target, "children", 6)

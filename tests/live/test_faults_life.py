@@ -5,7 +5,7 @@ import shutil
 import signal
 import time
 
-from faulttest import FaultCase, ProcessTable
+from faulttest import FaultCase, KernelTable
 from mleaktest import needs_bpf, read_line
 
 # Forks NUMBER children that end at once, and waits for them.
@@ -18,6 +18,33 @@ static inline void brief(int n)
 	while (n-- > 0) {
 		if (!fork())
 			_exit(0);
+		wait(NULL);
+	}
+}
+"""
+
+# Forks NUMBER children that allocate 700 blocks each and end, with a thread of their own.
+KEEPING = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *volatile kept_by_child;
+static void *allocate(void *arg)
+{
+	for (int i = 0; i < 700; i++)
+		kept_by_child = malloc(61);
+	return arg;
+}
+static inline void keeping(int n)
+{
+	pthread_t thread;
+	while (n-- > 0) {
+		if (!fork()) {
+			pthread_create(&thread, NULL, allocate, NULL);
+			pthread_join(thread, NULL);
+			_exit(0);
+		}
 		wait(NULL);
 	}
 }
@@ -74,12 +101,32 @@ class EndedTest(FaultCase):
         self.tell(target, "brief", 30)
         mleak.send_signal(signal.SIGCONT)
         time.sleep(0.3)
-        with ProcessTable(mleak.pid) as table:
+        with KernelTable(mleak.pid) as table:
             keys = table.keys()
         said = self.stop(mleak)
         tracer.terminate()
         self.assertRegex(said, r"another traces it")
-        self.assertEqual(keys, {target.pid})
+        self.assertEqual(keys, {(target.pid,)})
+
+    def test_blocks_and_threads_that_ended_leave_the_filters_tables(self):
+        self.write("keeping.h", KEEPING.encode())
+        target = self.start(self.compile(
+            "target", "-pthread", "-include", self.path("keeping.h"),
+            "-DMORE(c,n)=if(!strcmp(c,\"keeping\")) keeping(n);"))
+        mleak = self.attach(target.pid, "--follow", "--trigger", "1G")
+        truth = self.tell(target, "early", 23)
+        with KernelTable(mleak.pid, entries=1 << 20, key_size=16) as blocks, \
+                KernelTable(mleak.pid, entries=65536, value_size=8) as threads:
+            self.tell(target, "keeping", 5)
+            end = time.monotonic() + 10
+            while (len(blocks.keys()) != truth.allocs or
+                   {key[0] for key in threads.keys()} != {target.pid}):
+                self.assertLess(time.monotonic(), end, (len(blocks.keys()), threads.keys()))
+                time.sleep(0.05)
+            time.sleep(0.6)
+            self.assertEqual({key[2] for key in blocks.keys()}, {target.pid})
+            self.assertEqual(len(blocks.keys()), truth.allocs)
+        self.stop(mleak)
 
     def status(self, pid):
         with open("/proc/%d/status" % pid) as status:
