@@ -53,6 +53,7 @@ struct process *session_append(struct session *s)
 		return NULL;
 	}
 	p->target.pidfd = -1;
+	p->target.helper = s->helper;
 	s->all[s->nr++] = p;
 	return p;
 }

@@ -215,10 +215,12 @@ static bool would_die(const struct target *t)
 
 int target_open(struct target *t, pid_t pid)
 {
+	struct helper *helper = t->helper;
 	struct maps maps = {0};
 	int err;
 
 	memset(t, 0, sizeof(*t));
+	t->helper = helper;
 	t->pid = t->task = pid;
 	t->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (t->pidfd < 0) {

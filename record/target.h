@@ -22,8 +22,8 @@ struct target {
 	char command[MLK_MAX_STRING + 1]; /* arguments joined by spaces */
 };
 
-/* Attach to process @pid by reference: nothing of it is changed.  On failure one sentence was
- * logged. target_release() in any case.  Returns 0 or -errno. */
+/* Attach to process @pid by reference: nothing of it is changed; of @t only the helper is looked
+ * at.  On failure one sentence was logged. target_release() in any case.  Returns 0 or -errno. */
 int target_open(struct target *t, pid_t pid);
 
 /* Has the process ended? */
