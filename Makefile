@@ -130,6 +130,10 @@ bench: all $(BENCH)
 	$(Q)$(O)/tests/bench/symbols $$(readlink -f /lib/*-linux-gnu/libc.so.6) $(O)/tests/bench/cxx
 	$(Q)$(MAKE) --no-print-directory bench-unwind
 
+## bench-attach: measure how long attaching to processes and detaching from them takes
+bench-attach: all
+	$(Q)python3 tests/bench/attach.py $(O)/mleak
+
 ## bench-unwind: measure how fast recorded stacks are unwound, against libdw
 bench-unwind: all $(O)/tests/bench/unwind
 	$(Q)python3 tests/bench/unwind.py $(O)/mleak $(O)/tests/bench/unwind

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "mleak.h"
+#include "record/allocator_code.h"
+#include "record/allocator_explain.h"
 #include "record/debugfile.h"
 #include "record/elffile.h"
 #include "record/objects.h"
@@ -247,14 +249,11 @@ static void search_all(struct search *s, struct allocators *a)
 static const struct mlk_mapping *mapped_file(const struct search *s, const struct maps *maps,
 					     const char *path)
 {
-	char theirs[PATH_MAX + 64];
 	struct stat st[2];
 	bool known[2];
 
-	snprintf(theirs, sizeof(theirs), "/proc/%d/root%s%s", (int)s->target->task,
-		 path[0] == '/' ? "" : "/", path);
 	known[0] = !stat(path, &st[0]);
-	known[1] = path[0] == '/' && !stat(theirs, &st[1]);
+	known[1] = path[0] == '/' && !target_stat(s->target, HELPER_ROOT, path, &st[1]);
 	for (int k = 0; k < 2; k++)
 		for (size_t i = 0; known[k] && i < maps->nr; i++)
 			if (maps->v[i].perms & MLK_PERM_X && maps->v[i].inode == st[k].st_ino)
@@ -287,98 +286,6 @@ static int search_named(struct search *s, struct allocators *a, const struct map
 	return err;
 }
 
-static void add_range(struct event_code *code, const struct mlk_mapping *m)
-{
-	size_t i = 0;
-
-	while (i < EVENT_MAX_CODE && code->libraries[i].size &&
-	       code->libraries[i].start != m->start)
-		i++;
-	if (i < EVENT_MAX_CODE)
-		code->libraries[i] = (struct event_code_range){m->start, m->end - m->start};
-}
-
-/* In a statically linked program the code that maps threads' stacks is known by its name. */
-static void add_thread_start(struct event_code *code, const struct search *s)
-{
-	static const char *const names[] = {"pthread_create", "__pthread_create"};
-	const struct mlk_mapping *m = s->objects->program;
-	struct elf_function found[2] = {0};
-	int fd = target_open_mapped(s->target, m);
-	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
-
-	if (elf)
-		elffile_functions(elf, elf, ELF_ALL, names, 2, found);
-	for (int i = 0; i < 2; i++)
-		if (found[i].found) {
-			uint64_t at = m->start + found[i].file_offset - m->offset;
-
-			add_range(code,
-				  &(struct mlk_mapping){.start = at, .end = at + found[i].size});
-		}
-	elf_end(elf);
-	if (fd >= 0)
-		close(fd);
-}
-
-static void set_code(struct allocators *a, const struct search *s, bool is_static)
-{
-	memset(&a->code, 0, sizeof(a->code));
-	a->code.is_static = is_static;
-	for (size_t i = 0; i < a->nr; i++) {
-		const struct mlk_mapping *m = &a->v[i].code;
-
-		if (a->v[i].is_program)
-			a->code.program = (struct event_code_range){m->start, m->end - m->start};
-		else
-			add_range(&a->code, m);
-	}
-	for (size_t i = 0; i < s->objects->nr; i++)
-		if (target_is_libc(s->objects->v[i]->path))
-			add_range(&a->code, s->objects->v[i]);
-	if (s->objects->loader)
-		add_range(&a->code, s->objects->loader);
-	if (is_static)
-		add_thread_start(&a->code, s);
-}
-
-/* Say why there is no malloc to be probed. */
-static void explain_none(const struct search *s, bool is_static)
-{
-	int pid = (int)s->target->pid;
-	const struct mlk_mapping *program = s->objects->program;
-
-	if (is_static)
-		log_error(
-			"cannot record process %d: '%s' is statically linked and has no symbol "
-			"table that names malloc; a copy that is not stripped, or its debug file, "
-			"would",
-			pid, program->path);
-	else
-		log_error("cannot record process %d: nothing that it has mapped is a 64-bit x86-64 "
-			  "ELF file that defines malloc; -O FILE names an object, --prefix a "
-			  "prefix",
-			  pid);
-}
-
-/* Say once that probed operators put the target at risk: no exception gets past a return probe,
- * which libgcc's unwinder does not know. */
-static void tell_of_operators(const struct allocators *a)
-{
-	static bool told;
-
-	for (size_t i = 0; i < a->nr && !told; i++)
-		for (size_t k = 0; k < a->v[i].nr && !told; k++) {
-			if (a->v[i].sites[k].func != FUNC_NEW)
-				continue;
-			told = true;
-			log_info("operator new of '%s' is probed: should it throw std::bad_alloc, "
-				 "the program would be aborted there; --no-operators leaves it "
-				 "alone",
-				 a->v[i].path);
-		}
-}
-
 static int find(struct allocators *a, const struct target *t, const struct maps *maps,
 		const struct objects *objects, const struct allocator_opts *opts)
 {
@@ -406,13 +313,13 @@ static int find(struct allocators *a, const struct target *t, const struct maps 
 			err = -ENOENT;
 		}
 	} else if (!s.taken[MALLOC]) {
-		explain_none(&s, no_loader);
+		allocators_explain_none(t, maps, objects, no_loader);
 		err = -ENOENT;
 	}
 	if (err)
 		return err;
-	set_code(a, &s, no_loader);
-	tell_of_operators(a);
+	allocators_set_code(a, t, objects, no_loader);
+	allocators_tell_of_operators(a);
 	return 0;
 }
 
@@ -423,7 +330,7 @@ int allocators_find(struct allocators *a, const struct target *t, const struct a
 	int err;
 
 	memset(a, 0, sizeof(*a));
-	err = maps_read(&maps, t->task);
+	err = target_read_maps(t, &maps);
 	if (!err)
 		err = objects_read(&objects, t, &maps);
 	/* Of one that has ended the caller knows, or will. */

@@ -2,22 +2,20 @@
 #include "record/auxv.h"
 
 #include <elf.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #define MAX_PHDRS 128
 
-/* Where the beginning of the file @path is mapped; 0: nowhere. */
-static uint64_t start_of(const struct target *t, const char *path)
+/* Where the beginning of the file with inode number @inode is mapped; 0: nowhere. */
+static uint64_t start_of(const struct target *t, uint64_t inode)
 {
 	struct maps maps = {0};
 	uint64_t start = 0;
-	struct stat st;
 
-	if (!stat(path, &st) && !maps_read(&maps, t->task))
+	if (!target_read_maps(t, &maps))
 		for (size_t i = 0; i < maps.nr && !start; i++)
-			if (maps.v[i].inode == st.st_ino && !maps.v[i].offset)
+			if (maps.v[i].inode == inode && !maps.v[i].offset)
 				start = maps.v[i].start;
 	maps_release(&maps);
 	return start;
@@ -27,20 +25,19 @@ static uint64_t start_of(const struct target *t, const char *path)
 static uint64_t loader_of(const struct target *t, uint64_t start, const Elf64_Ehdr *header)
 {
 	char path[PATH_MAX];
-	int root = snprintf(path, sizeof(path), "/proc/%d/root", (int)t->task);
-	size_t room = sizeof(path) - 1 - (size_t)root;
+	struct stat st;
 
 	for (unsigned int i = 0; i < header->e_phnum && i < MAX_PHDRS; i++) {
 		uint64_t at = start + header->e_phoff + i * sizeof(Elf64_Phdr);
 		Elf64_Phdr ph;
 
 		if (target_read_memory(t, at, &ph, sizeof(ph)) || ph.p_type != PT_INTERP ||
-		    ph.p_filesz > room)
+		    ph.p_filesz >= sizeof(path))
 			continue;
-		if (target_read_memory(t, start + ph.p_offset, path + root, ph.p_filesz))
+		if (target_read_memory(t, start + ph.p_offset, path, ph.p_filesz))
 			return 0;
-		path[(size_t)root + ph.p_filesz] = '\0';
-		return start_of(t, path);
+		path[ph.p_filesz] = '\0';
+		return target_stat(t, HELPER_ROOT, path, &st) ? 0 : start_of(t, st.st_ino);
 	}
 	return 0;
 }
@@ -48,11 +45,9 @@ static uint64_t loader_of(const struct target *t, uint64_t start, const Elf64_Eh
 uint64_t auxv_guess(const struct target *t, uint64_t type)
 {
 	Elf64_Ehdr header;
-	char path[64];
-	uint64_t start;
+	struct stat st;
+	uint64_t start = target_stat(t, HELPER_EXE, "", &st) ? 0 : start_of(t, st.st_ino);
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->task);
-	start = start_of(t, path);
 	if (!start || target_read_memory(t, start, &header, sizeof(header)) ||
 	    memcmp(header.e_ident, ELFMAG, SELFMAG))
 		return 0;

@@ -51,6 +51,13 @@ static void probe(struct session *s, struct process *p)
 	p->probed = true;
 	if (!err)
 		return;
+	s->children--;
+	if (err == -E2BIG) {
+		if (!s->table_full_told)
+			probes_explain(&p->target, err, false);
+		s->table_full_told = true;
+		return; /* the programs, which had no room for it at its fork, have counted it */
+	}
 	if (!process_has_ended(p))
 		probes_explain(&p->target, err, !probes_are_multi(s->probes));
 	s->journal.execs_lost++;
@@ -59,7 +66,7 @@ static void probe(struct session *s, struct process *p)
 /* Nobody holds @p at its start: stop it ourselves, if that can be. */
 static void catch (struct session *s, struct process *p)
 {
-	bool held = !hold_begin(&p->hold, p->target.pid);
+	bool held = !hold_begin(&p->hold, p->target.pid, p->target.helper);
 
 	probe(s, p);
 	session_note_gap(s, journal_now_ns() - p->born_ns);
@@ -147,8 +154,7 @@ void children_held(struct session *s, pid_t pid)
 	p = session_newest(s, pid);
 	/* If it was lost: the ring tells of it, too. */
 	if (!p || p->exited) {
-		while (!session_drain(s))
-			;
+		session_drain_for(s, TRACER_NS);
 		p = session_newest(s, pid);
 	}
 	if (p && !p->probed)

@@ -1,7 +1,6 @@
 /* closing.c - see closing.h */
 #include "record/closing.h"
 
-#include <bpf/libbpf.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -13,13 +12,8 @@
 #define MAX_THREADS 256	   /* that wait side by side */
 #define STACK	    262144 /* bytes, of each */
 
-struct one {
-	struct bpf_link *link;
-	int fd;
-};
-
 struct lot {
-	struct one *v;
+	int *fds;
 	size_t nr, room;
 };
 
@@ -32,14 +26,6 @@ struct closing {
 	bool over;
 };
 
-static void close_one(const struct one *one)
-{
-	if (one->fd >= 0)
-		close(one->fd);
-	else
-		bpf_link__destroy(one->link);
-}
-
 /* What one thread closes: each @step-th from the @first on. */
 struct share {
 	const struct lot *lot;
@@ -51,7 +37,7 @@ static void *close_share(void *arg)
 	const struct share *share = arg;
 
 	for (size_t i = share->first; i < share->lot->nr; i += share->step)
-		close_one(&share->lot->v[i]);
+		close(share->lot->fds[i]);
 	return NULL;
 }
 
@@ -76,7 +62,7 @@ static void close_lot(struct lot *lot)
 		if (started[i])
 			pthread_join(threads[i], NULL);
 	pthread_attr_destroy(&attr);
-	free(lot->v);
+	free(lot->fds);
 }
 
 static void *run(void *arg)
@@ -122,32 +108,31 @@ int closing_new(struct closing **out)
 	return err;
 }
 
-static bool append(struct lot *lot, struct one one)
+static bool append(struct lot *lot, int fd)
 {
 	if (lot->nr == lot->room) {
 		size_t room = lot->room ? lot->room * 2 : 16;
-		struct one *v = realloc(lot->v, room * sizeof(*v));
+		int *fds = realloc(lot->fds, room * sizeof(*fds));
 
-		if (!v)
+		if (!fds)
 			return false;
-		lot->v = v;
+		lot->fds = fds;
 		lot->room = room;
 	}
-	lot->v[lot->nr++] = one;
+	lot->fds[lot->nr++] = fd;
 	return true;
 }
 
-void closing_add(struct closing *c, int fd, struct bpf_link *link)
+void closing_add(struct closing *c, int fd)
 {
-	struct one one = {.link = link, .fd = fd};
 	bool added;
 
 	pthread_mutex_lock(&c->lock);
-	added = append(&c->waiting, one);
+	added = append(&c->waiting, fd);
 	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->lock);
 	if (!added)
-		close_one(&one);
+		close(fd);
 }
 
 void closing_wait(struct closing *c)

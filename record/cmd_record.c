@@ -1,7 +1,9 @@
 /* cmd_record.c - the life of a recording */
 #include <errno.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -9,6 +11,8 @@
 
 #include "mleak.h"
 #include "record/dry_run.h"
+#include "record/helper.h"
+#include "record/kernel.h"
 #include "record/launch.h"
 #include "record/loop.h"
 #include "record/options.h"
@@ -56,12 +60,13 @@ static int dry_run(const struct session *s, const struct allocator_opts *opts)
 	return err ? EXIT_RECORD_FAILED : 0;
 }
 
-/* A command that we have started, and its end. */
+/* A command that we have started, if any, and its end. */
 struct command {
 	pid_t pid;
-	bool released; /* it runs */
-	bool waited;   /* it has ended, */
-	int status;    /* so */
+	struct helper *helper; /* that was started for its recording; NULL: none */
+	bool released;	       /* it runs */
+	bool waited;	       /* it has ended, */
+	int status;	       /* so */
 };
 
 /* Have the children of all processes held at their start. */
@@ -76,8 +81,7 @@ static void trace_all(struct session *s)
 			log_warn("cannot hold the children of process %d at their start (%s): they "
 				 "are recorded from some milliseconds after it",
 				 (int)t->pid,
-				 err == -EPERM ? "another traces it, or CAP_SYS_PTRACE is missing"
-					       : strerror(-err));
+				 err == -EPERM ? privileges_no_ptrace() : strerror(-err));
 	}
 }
 
@@ -93,6 +97,37 @@ static void release(struct session *s, struct command *c)
 	else
 		launch_release(c->pid);
 	c->released = true;
+}
+
+/* Leave to a process of its own what takes privileges while we record, and give them up. */
+static void give_up_privileges(struct session *s, struct command *c)
+{
+	int programs[PROBES_MAX_PROGRAMS];
+	const struct privileges_later later = {.preload = s->preload != NULL,
+					       .perf = s->probes && !probes_are_multi(s->probes),
+					       .started = s->command != 0};
+	struct helper_opts opts = {
+		.follow = s->follow, .programs = programs, .caps = privileges_needed(&later)};
+	uint64_t kept = kernel_maps_take_bpf() && s->probes ? 1ull << CAP_BPF : 0;
+	pid_t *pids = calloc(s->nr + 1, sizeof(*pids));
+	int err = pids ? 0 : -ENOMEM;
+
+	for (size_t i = 0; pids && i < s->nr; i++)
+		pids[i] = s->all[i]->target.pid;
+	opts.pids = pids;
+	opts.nr = s->nr;
+	opts.nr_programs = s->probes ? probes_programs(s->probes, programs) : 0;
+	if (!err && opts.caps)
+		err = helper_start(&c->helper, &opts);
+	free(pids);
+	if (err)
+		log_warn("cannot start another process that keeps privileges (%s): they are kept "
+			 "here",
+			 strerror(-err));
+	session_set_helper(s, c->helper);
+	privileges_reduce(err ? opts.caps : kept, s->journal.writer);
+	if (s->tracer)
+		tracer_give_up_privileges(s->tracer);
 }
 
 /* From here on nothing holds the command and its children. */
@@ -131,7 +166,6 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	struct loop_opts limits = {.duration_ns = o->duration_ns,
 				   .max_size = o->max_size,
 				   .ring_size = opts.ring_size};
-	struct privileges_later later = {.started = s->command != 0};
 	struct output out;
 	enum mlk_end reason;
 
@@ -154,13 +188,9 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	release(s, c);
 	/* of this thread; not allowed to all, nor to us once privileges are given up */
 	setpriority(PRIO_PROCESS, 0, NICENESS);
-	later.preload = s->preload != NULL;
-	later.perf = s->probes && !probes_are_multi(s->probes);
-	privileges_reduce(&later, s->journal.writer);
+	give_up_privileges(s, c);
 	reason = loop_run(s, &limits);
 	set_free(s, c);
-	if (reason == MLK_END_EXITED)
-		privileges_drop(s->journal.writer);
 	session_finish(s, reason);
 	output_close(&out);
 	if (s->journal.err) {
@@ -186,6 +216,7 @@ static int record_processes(const struct record_opts *o)
 	if (!err)
 		status = record(&s, o, &none);
 	session_release(&s);
+	helper_stop(none.helper);
 	return status;
 }
 
@@ -246,7 +277,8 @@ static int record_command(const struct record_opts *o)
 			launch_abort(c.pid);
 		return status;
 	}
-	ended = c.waited ? c.status : signals_wait_for(c.pid);
+	ended = c.waited ? c.status : signals_wait_for(c.pid, c.helper);
+	helper_stop(c.helper);
 	return status || ended < 0 ? EXIT_RECORD_FAILED : pass_on(ended);
 }
 

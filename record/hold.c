@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "record/helper.h"
+
 #define WAITS	200   /* times a process that is to stop is looked at */
 #define WAIT_NS 50000 /* between two */
 
@@ -34,11 +36,21 @@ static void let_go(struct hold *h, pid_t pid, int sig)
 	h->seized = false;
 }
 
-int hold_begin(struct hold *h, pid_t pid)
+static int hold_by_helper(struct hold *h, pid_t pid, struct helper *helper)
+{
+	int err = helper_hold(helper, pid, &h->stopped);
+
+	h->seized = !err;
+	h->helper = helper;
+	return err;
+}
+
+int hold_begin(struct hold *h, pid_t pid, struct helper *helper)
 {
 	if (ptrace(PTRACE_SEIZE, pid, NULL, NULL))
-		return -errno;
+		return errno == EPERM && helper ? hold_by_helper(h, pid, helper) : -errno;
 	h->seized = true;
+	h->helper = NULL;
 	h->sig = 0;
 	h->stopped = false;
 	ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
@@ -54,6 +66,10 @@ void hold_end(struct hold *h, pid_t pid)
 {
 	if (!h->seized)
 		return;
+	if (h->helper) {
+		h->seized = !helper_let_go(h->helper, pid);
+		return;
+	}
 	if (!h->stopped)
 		h->stopped = has_stopped(h, pid, &h->sig);
 	if (h->stopped)

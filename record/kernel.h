@@ -11,12 +11,21 @@ bool kernel_release_at_least(const char *release, int major, int minor, int patc
  * to 6.9.4; mended by "uprobe: Filter by process, not by thread" (46ba0e49b642). */
 bool kernel_multi_filters_threads(void);
 
-/* Is a process under seccomp killed when a return probe fires?  6.11 to 6.12.13, and 6.13 to 6.13.2
- * (CVE-2025-21834). */
-bool kernel_seccomp_kills(void);
+/* Why a return probe would kill a process. */
+enum kernel_risk {
+	KERNEL_NO_RISK,
+	KERNEL_RISK_SECCOMP,	  /* under seccomp, on 6.11 to 6.12.13 and 6.13 to 6.13.2
+				     (CVE-2025-21834) */
+	KERNEL_RISK_SHADOW_STACK, /* with a shadow stack, which Linux has since 6.6; before 6.11 */
+};
 
-/* Does a return probe kill a process with a shadow stack, which Linux has since 6.6?  Not any more
- * since 6.11. */
-bool kernel_shadow_stack_kills(void);
+/* Would one kill the process of which /proc/PID/status says @status, on a kernel of version
+ * @release?
+ */
+enum kernel_risk kernel_risk_of(const char *status, const char *release);
+
+/* Does the use of a BPF map take CAP_BPF even of one who has it open?  Before 5.19, where
+ * kernel.unprivileged_bpf_disabled is set. */
+bool kernel_maps_take_bpf(void);
 
 #endif

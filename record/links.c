@@ -1,8 +1,14 @@
 /* links.c - see links.h */
 #include "record/links.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "record/perf_uprobe.h"
+#include "record/uprobe_multi.h"
 
 static bool same_file(const struct alloc_object *a, const struct alloc_object *b)
 {
@@ -51,27 +57,61 @@ struct link_set *links_add(struct links *l, const struct alloc_object *o)
 	return &l->v[l->nr++];
 }
 
-struct bpf_link **links_perf(struct link_set *set)
+/* Keep @fd in @set; it is closed if there is no memory. */
+static int keep(struct link_set *set, int fd)
 {
-	if (set->nr_perf == set->room_perf) {
-		size_t room = set->room_perf ? set->room_perf * 2 : 16;
-		struct bpf_link **perf = realloc(set->perf, room * sizeof(struct bpf_link *));
+	if (set->nr == set->room) {
+		size_t room = set->room ? set->room * 2 : 8;
+		int *fds = realloc(set->fds, room * sizeof(*fds));
 
-		if (!perf)
-			return NULL;
-		set->perf = perf;
-		set->room_perf = room;
+		if (!fds) {
+			close(fd);
+			return -ENOMEM;
+		}
+		set->fds = fds;
+		set->room = room;
 	}
-	return &set->perf[set->nr_perf];
+	set->fds[set->nr++] = fd;
+	return 0;
+}
+
+/* As helper_link(), by ourselves. */
+static int link_by_ourselves(const struct helper_link *l)
+{
+	char path[64];
+	struct uprobe_multi multi = {.path = path,
+				     .offsets = l->offsets,
+				     .cookies = l->cookies,
+				     .nr = l->nr,
+				     .pid = l->of.pid,
+				     .is_return = l->is_return};
+	struct perf_uprobe perf = {.path = path,
+				   .offset = l->offsets[0],
+				   .cookie = l->cookies[0],
+				   .tid = l->of.task,
+				   .is_return = l->is_return};
+
+	/* Through the descriptor: by name another file might be found than the one that is mapped.
+	 */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", l->file);
+	return l->multi ? uprobe_multi_link(l->program, &multi)
+			: perf_uprobe_link(l->program, &perf);
+}
+
+int links_put(struct link_set *set, struct helper *helper, const struct helper_link *l)
+{
+	int fd = link_by_ourselves(l);
+
+	if (helper && (fd == -EPERM || fd == -EACCES))
+		fd = helper_link(helper, l);
+	return fd < 0 ? fd : keep(set, fd);
 }
 
 static void drop(struct link_set *set, struct closing *closing)
 {
-	for (size_t i = 0; i < set->nr_fds; i++)
-		closing_add(closing, set->fds[i], NULL);
-	for (size_t i = 0; i < set->nr_perf; i++)
-		closing_add(closing, -1, set->perf[i]);
-	free(set->perf);
+	for (size_t i = 0; i < set->nr; i++)
+		closing_add(closing, set->fds[i]);
+	free(set->fds);
 	free(set->object);
 }
 

@@ -10,18 +10,13 @@
 
 #include "record/allocator.h"
 #include "record/closing.h"
-
-struct bpf_link;
-
-#define LINKS_MAX_MULTI 6 /* multi links an object can have: one a step of probes_place() */
+#include "record/helper.h"
 
 /* The probes on one file. */
 struct link_set {
 	struct alloc_object *object; /* sites and identity only: no path, no descriptor */
-	int fds[LINKS_MAX_MULTI];    /* multi links */
-	size_t nr_fds;
-	struct bpf_link **perf; /* perf links */
-	size_t nr_perf, room_perf;
+	int *fds;		     /* the links: one for many functions, or one each */
+	size_t nr, room;
 };
 
 /* All zero: there are none. */
@@ -36,8 +31,9 @@ struct link_set *links_find(const struct links *l, const struct alloc_object *o)
 /* Add an empty set for @o.  NULL: no memory.  Valid until the next call. */
 struct link_set *links_add(struct links *l, const struct alloc_object *o);
 
-/* Room for one more perf link in @set, to be filled and counted by the caller.  NULL: no memory. */
-struct bpf_link **links_perf(struct link_set *set);
+/* Put the probes @l in, by @helper, which may be NULL, where we are not allowed to, and add their
+ * link to @set.  Returns 0 or -errno. */
+int links_put(struct link_set *set, struct helper *helper, const struct helper_link *l);
 
 /* Are there probes on a file of @a, but not on the same functions? */
 bool links_clash(const struct links *l, const struct allocators *a);

@@ -20,6 +20,7 @@
 	3000000u	  /* the same when there were many: cheaper for the target than to wake us \
 			   */
 #define EXEC_NS	 1000000u /* the same when a new program waits for its probes */
+#define HELD_NS	 200000000u /* how long a process may be held for what is waiting */
 #define FLUSH_NS 250000000u /* how much of a recording a kill -9 may cost */
 
 #define BUSY_EVENTS 256		/* so many in BUSY_NS are many */
@@ -82,7 +83,7 @@ static void on_signal(struct loop *l, int sig)
 	else if (!runs)
 		l->reason = MLK_END_SIGNAL;
 	else if (sig == SIGTERM || sig == SIGHUP)
-		kill(command, sig);
+		signals_pass_on(command, sig, l->session->helper);
 	else if (++l->interrupts > 1)
 		l->reason = MLK_END_SIGNAL;
 }
@@ -105,8 +106,7 @@ static void take_held(struct loop *l)
 		if (event.what == TRACER_CHILD)
 			children_held(s, event.pid);
 		else /* a static program can be probed before it begins */
-			while (!session_drain(s))
-				;
+			session_drain_for(s, HELD_NS);
 		tracer_let_go(s->tracer, event.pid);
 	}
 }

@@ -213,16 +213,24 @@ static char *read_all(int fd, int *err)
 
 int maps_read(struct maps *maps, pid_t pid)
 {
-	struct maps fresh = {0};
-	char path[64], *text;
-	int fd, err = 0;
+	char path[64];
+	int fd, err;
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	text = read_all(fd, &err);
+	err = maps_read_fd(maps, fd);
 	close(fd);
+	return err;
+}
+
+int maps_read_fd(struct maps *maps, int fd)
+{
+	struct maps fresh = {0};
+	int err = 0;
+	char *text = read_all(fd, &err);
+
 	if (!text)
 		return err;
 	err = maps_parse(&fresh, text);

@@ -19,6 +19,9 @@ struct maps {
  * Returns 0, -ENOMEM or the -errno of open(2) or read(2), and then @maps is as before. */
 int maps_read(struct maps *maps, pid_t pid);
 
+/* As maps_read(), from @fd, such a file's descriptor. */
+int maps_read_fd(struct maps *maps, int fd);
+
 /* Read lines of the form of /proc/PID/maps from @text, a NUL-terminated string that is changed.
  * Returns 0 or -ENOMEM; a line that is not of that form is left out. */
 int maps_parse(struct maps *maps, char *text);

@@ -1,20 +1,15 @@
 /* options.c - getopt_long over one table, which also makes the help */
 #include "record/options.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "format/trace.h"
 #include "mleak.h"
+#include "record/option_values.h"
 #include "record/preload_backend.h"
-#include "record/units.h"
-
-#define BLOCK_NS 1000000000u /* how long a full ring holds a thread up, if not told */
 
 enum {
 	OPT_STACK_SIZE = 256,
@@ -139,154 +134,22 @@ void record_options_help(void)
 	     "itself fails.");
 }
 
-static int parse_pid(const char *text, struct record_opts *o)
-{
-	char *end;
-	long value;
-
-	errno = 0;
-	value = strtol(text, &end, 10);
-	if (!isdigit((unsigned char)text[0]) || *end || errno || value <= 0 || value > INT_MAX) {
-		log_error("'%s' is no process id: give a number, as 'ps -e' shows it", text);
-		return -EINVAL;
-	}
-	if (o->nr_pids == RECORD_MAX_PIDS) {
-		log_error("too many processes: give at most %d with -p", RECORD_MAX_PIDS);
-		return -EINVAL;
-	}
-	o->pids[o->nr_pids++] = (pid_t)value;
-	return 0;
-}
-
-static int parse_duration(const char *text, uint64_t *ns)
-{
-	if (units_time(text, ns))
-		return 0;
-	log_error("'%s' is no time: give seconds, or a number with ms, s, m or h", text);
-	return -EINVAL;
-}
-
-static int parse_stack_size(const char *text, uint32_t *bytes)
-{
-	uint64_t value;
-
-	if (units_bytes(text, MLK_MAX_STACK, &value) && value >= 128) {
-		*bytes = (uint32_t)value;
-		return 0;
-	}
-	log_error("'%s' is no stack size: give bytes, from 128 to 64K", text);
-	return -EINVAL;
-}
-
-static int parse_ring_size(const char *text, uint32_t *bytes)
-{
-	uint64_t value;
-
-	if (units_bytes(text, 1 << 30, &value) && value >= 1 << 16 && !(value & (value - 1))) {
-		*bytes = (uint32_t)value;
-		return 0;
-	}
-	log_error("'%s' is no size for the ring: give a power of two from 64K to 1G, as in 16M",
-		  text);
-	return -EINVAL;
-}
-
-static int parse_max_size(const char *text, uint64_t *bytes)
-{
-	if (units_bytes(text, 1ull << 50, bytes) && *bytes >= 1 << 20)
-		return 0;
-	log_error("'%s' is no size for a trace: give 1M or more", text);
-	return -EINVAL;
-}
-
-static int parse_level(const char *text, int *level)
-{
-	uint64_t value;
-
-	if (units_bytes(text, 19, &value) && value) {
-		*level = (int)value;
-		return 0;
-	}
-	log_error("'%s' is no compression level: give 1 to 19", text);
-	return -EINVAL;
-}
-
-/* The index of @text among @nr names.  -EINVAL, after one sentence that calls it @what. */
-static int parse_name(const char *text, const char *const *names, int nr, const char *what)
-{
-	for (int i = 0; i < nr; i++)
-		if (!strcmp(text, names[i]))
-			return i;
-	log_error("'%s' is no %s; 'mleak record --help' lists them", text, what);
-	return -EINVAL;
-}
-
-static int parse_link(const char *text, enum probe_link *link)
-{
-	static const char *const names[] = {"auto", "multi", "perf"};
-	int found = parse_name(text, names, 3, "kind of uprobes");
-
-	*link = found < 0 ? PROBE_LINK_AUTO : (enum probe_link)found;
-	return found < 0 ? found : 0;
-}
-
-static int parse_embed(const char *text, enum module_embed *embed)
-{
-	static const char *const names[] = {"none", "unwind", "symbols", "debug"};
-	int found = parse_name(text, names, 4, "thing to embed");
-
-	*embed = found < 0 ? EMBED_SYMBOLS : (enum module_embed)found;
-	return found < 0 ? found : 0;
-}
-
-static int parse_backend(const char *text, enum record_backend *backend)
-{
-	static const char *const names[] = {"auto", "bpf", "preload"};
-	int found = parse_name(text, names, 3, "backend");
-
-	*backend = found < 0 ? BACKEND_AUTO : (enum record_backend)found;
-	return found < 0 ? found : 0;
-}
-
-static int parse_on_full(const char *text, uint64_t *block_ns)
-{
-	*block_ns = 0;
-	if (!strcmp(text, "drop"))
-		return 0;
-	*block_ns = BLOCK_NS;
-	if (!strcmp(text, "block"))
-		return 0;
-	if (!strncmp(text, "block=", 6))
-		return parse_duration(text + 6, block_ns);
-	log_error("'%s' is nothing to do with a full ring: give drop, block or block=TIME", text);
-	return -EINVAL;
-}
-
-static int parse_prefix(const char *text, const char **prefix)
-{
-	*prefix = text;
-	if (*text && strlen(text) < 32)
-		return 0;
-	log_error("'%s' is no prefix of function names: give 1 to 31 characters", text);
-	return -EINVAL;
-}
-
 static int parse_one(struct record_opts *o, int key)
 {
 	switch (key) {
 	case 'p':
-		return parse_pid(optarg, o);
+		return option_pid(optarg, o);
 	case 'o':
 		o->output = optarg;
 		return 0;
 	case 'd':
-		return parse_duration(optarg, &o->duration_ns);
+		return option_duration(optarg, &o->duration_ns);
 	case OPT_STACK_SIZE:
-		return parse_stack_size(optarg, &o->stack_limit);
+		return option_stack_size(optarg, &o->stack_limit);
 	case OPT_RING_SIZE:
-		return parse_ring_size(optarg, &o->ring_size);
+		return option_ring_size(optarg, &o->ring_size);
 	case OPT_UPROBES:
-		return parse_link(optarg, &o->link);
+		return option_link(optarg, &o->link);
 	case OPT_RAW_STACK:
 		o->stack_mode = MLK_STACK_RAW;
 		return 0;
@@ -294,7 +157,7 @@ static int parse_one(struct record_opts *o, int key)
 		o->stack_mode = MLK_STACK_REDACTED;
 		return 0;
 	case OPT_EMBED:
-		return parse_embed(optarg, &o->embed);
+		return option_embed(optarg, &o->embed);
 	case 'D':
 	case 'z':
 	case 'Z':
@@ -303,21 +166,21 @@ static int parse_one(struct record_opts *o, int key)
 	case FILTER_TRIGGER:
 		return filters_parse(&o->filters, key, optarg);
 	case OPT_COMPRESS:
-		return parse_level(optarg, &o->zstd_level);
+		return option_level(optarg, &o->zstd_level);
 	case OPT_MAX_SIZE:
-		return parse_max_size(optarg, &o->max_size);
+		return option_max_size(optarg, &o->max_size);
 	case 'O':
 		o->allocators.object = optarg;
 		return 0;
 	case OPT_PREFIX:
-		return parse_prefix(optarg, &o->allocators.prefix);
+		return option_prefix(optarg, &o->allocators.prefix);
 	case OPT_NO_OPERATORS:
 		o->allocators.no_operators = true;
 		return 0;
 	case OPT_BACKEND:
-		return parse_backend(optarg, &o->backend);
+		return option_backend(optarg, &o->backend);
 	case OPT_ON_FULL:
-		return parse_on_full(optarg, &o->block_ns);
+		return option_on_full(optarg, &o->block_ns);
 	case OPT_DRY_RUN:
 		o->dry_run = true;
 		return 0;
@@ -387,7 +250,7 @@ int record_options_parse(struct record_opts *o, int argc, char **argv)
 				  .stack_mode = MLK_STACK_FILTERED,
 				  .embed = EMBED_SYMBOLS,
 				  .zstd_level = 1,
-				  .block_ns = BLOCK_NS};
+				  .block_ns = OPTION_BLOCK_NS};
 	for (size_t i = 0; i < NR_OPTIONS; i++)
 		longs[i] =
 			(struct option){.name = table[i].name,

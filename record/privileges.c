@@ -106,6 +106,24 @@ static bool is_locked_down(void)
 	return strstr(text, "[confidentiality]") != NULL;
 }
 
+const char *privileges_no_ptrace(void)
+{
+	char scope = '0';
+	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		if (read(fd, &scope, 1) != 1)
+			scope = '0';
+		close(fd);
+	}
+	if (scope == '3')
+		return "the system setting kernel.yama.ptrace_scope allows it to nobody";
+	if (scope != '0' && !privileges_has(CAP_SYS_PTRACE))
+		return "the system setting kernel.yama.ptrace_scope allows it with CAP_SYS_PTRACE "
+		       "only";
+	return "another traces it, or CAP_SYS_PTRACE is missing";
+}
+
 void privileges_explain_bpf(pid_t pid, bool perf)
 {
 	const char *missing = privileges_missing(perf);
@@ -158,10 +176,10 @@ static void keep(uint64_t keep)
 	unsigned int cap;
 
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	/* refused without CAP_SETPCAP, but then nothing can be got back either */
+	/* What exec could give, which is not called any more.  Refused without CAP_SETPCAP, but
+	 * then nothing can be got back either. */
 	for (cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
-		if (!(keep & bit(cap)))
-			prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+		prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
 	c.effective &= keep;
 	c.permitted &= keep;
 	c.inheritable = 0; /* and with it the ambient set */
@@ -180,7 +198,7 @@ static void keep_in_all(uint64_t caps, struct mlk_writer *writer)
 	mlk_writer_in_thread(writer, keep_in_thread, &caps);
 }
 
-void privileges_reduce(const struct privileges_later *later, struct mlk_writer *writer)
+uint64_t privileges_needed(const struct privileges_later *later)
 {
 	/* Probes are put in anew; files are opened by /proc/PID, in other users' folders too. */
 	uint64_t caps = bit(CAP_BPF) | bit(CAP_PERFMON) | bit(CAP_SYS_PTRACE) |
@@ -192,7 +210,7 @@ void privileges_reduce(const struct privileges_later *later, struct mlk_writer *
 		caps |= bit(CAP_SYS_ADMIN);
 	if (later->started)
 		caps |= bit(CAP_KILL);
-	keep_in_all(caps, writer);
+	return caps & read_caps().permitted;
 }
 
 void privileges_keep_in_thread(uint64_t caps)
@@ -200,7 +218,7 @@ void privileges_keep_in_thread(uint64_t caps)
 	keep(caps);
 }
 
-void privileges_drop(struct mlk_writer *writer)
+void privileges_reduce(uint64_t caps, struct mlk_writer *writer)
 {
-	keep_in_all(0, writer);
+	keep_in_all(caps, writer);
 }

@@ -27,6 +27,10 @@ bool privileges_allow_bpf(bool perf);
 /* The kernel refused BPF programs or probes with -EPERM or -EACCES: log why, in one sentence. */
 void privileges_explain_bpf(pid_t pid, bool perf);
 
+/* Why ptrace(2) of another process is refused with -EPERM, in words: the system setting, or what is
+ * most likely.  Static text. */
+const char *privileges_no_ptrace(void);
+
 /* What goes on after the probes are in place needs. */
 struct privileges_later {
 	bool perf;    /* probes by perf events are put in anew after exec */
@@ -34,17 +38,16 @@ struct privileges_later {
 	bool started; /* the target is our child: signals are passed on to it */
 };
 
-/*
- * Give up, in this thread and in that of @writer, all capabilities but those that following an exec
- * and reading libraries that are loaded later take; and for good the way to get any back by exec.
- */
-void privileges_reduce(const struct privileges_later *later, struct mlk_writer *writer);
+/* The capabilities that following an exec and reading libraries that are loaded later take, of
+ * those that this thread has: bits 1 << CAP_... */
+uint64_t privileges_needed(const struct privileges_later *later);
+
+/* Give up, in this thread and in that of @writer, all capabilities but @caps; and for good the way
+ * to get any back by exec. */
+void privileges_reduce(uint64_t caps, struct mlk_writer *writer);
 
 /* Of this thread, which is neither of those, keep the capabilities @caps (bits 1 << CAP_...), at
  * most. */
 void privileges_keep_in_thread(uint64_t caps);
-
-/* Give up all: the target has ended, or the probes are out. */
-void privileges_drop(struct mlk_writer *writer);
 
 #endif

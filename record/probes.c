@@ -14,6 +14,8 @@
 #include "bpf/event.h"
 #include "mleak.bpf.skel.h"
 #include "mleak.h"
+#include "record/filters_sweep.h"
+#include "record/helper.h"
 #include "record/kernel.h"
 #include "record/privileges.h"
 #include "record/ring.h"
@@ -26,6 +28,7 @@
 
 struct probes {
 	bool filtered; /* allocations or frees may be left out */
+	struct filters_sweep sweep;
 	struct mleak_bpf *skel;
 	struct ring *ring;
 	bool multi;
@@ -45,7 +48,8 @@ static const struct step {
 
 #define NR_STEPS (sizeof(steps) / sizeof(steps[0]))
 
-_Static_assert(NR_STEPS <= LINKS_MAX_MULTI, "a link a step");
+_Static_assert(NR_STEPS <= PROBES_MAX_PROGRAMS, "one a step");
+_Static_assert(ALLOCATOR_MAX_SITES <= HELPER_MAX_PROBES, "the helper takes all at once");
 
 static bool is_of_step(const struct alloc_site *site, const struct step *step)
 {
@@ -121,58 +125,42 @@ static void unload(struct probes *p)
 	p->skel = NULL;
 }
 
-/* One multi link for all sites of @set that @step is for. */
-static int link_multi(struct probes *p, const struct step *step, struct link_set *set,
-		      const char *path, pid_t pid)
+/* All sites of @set that @step is for, on @file: one multi link, or a perf event for each. */
+static int link_step(struct probes *p, const struct step *step, struct link_set *set,
+		     const struct target *t, int file)
 {
 	uint64_t offsets[ALLOCATOR_MAX_SITES], cookies[ALLOCATOR_MAX_SITES];
 	const struct alloc_object *o = set->object;
-	struct uprobe_multi u = {.path = path,
-				 .offsets = offsets,
-				 .cookies = cookies,
-				 .pid = pid,
-				 .is_return = step->is_return};
-	int fd;
+	struct helper_link l = {.of = {t->pid, t->task},
+				.program = bpf_program__fd(program_of(p, step)),
+				.file = file,
+				.is_return = step->is_return,
+				.multi = p->multi,
+				.offsets = offsets,
+				.cookies = cookies};
+	uint32_t nr = 0;
+	int err = 0;
 
 	for (size_t i = 0; i < o->nr; i++) {
 		if (!is_of_step(&o->sites[i], step))
 			continue;
-		offsets[u.nr] = o->sites[i].function + o->sites[i].offset;
-		cookies[u.nr++] = o->sites[i].func;
+		offsets[nr] = o->sites[i].function + o->sites[i].offset;
+		cookies[nr++] = o->sites[i].func;
 	}
-	if (!u.nr)
-		return 0;
-	fd = uprobe_multi_link(bpf_program__fd(program_of(p, step)), &u);
-	if (fd < 0)
-		return fd;
-	set->fds[set->nr_fds++] = fd;
-	return 0;
+	l.nr = p->multi ? nr : 1;
+	for (uint32_t i = 0; !err && i < nr; i += l.nr) {
+		l.offsets = offsets + i;
+		l.cookies = cookies + i;
+		err = links_put(set, t->helper, &l);
+	}
+	return err;
 }
 
-/* A perf event for each site. */
-static int link_perf(struct probes *p, const struct step *step, struct link_set *set,
-		     const char *path, pid_t pid)
+size_t probes_programs(const struct probes *p, int *fds)
 {
-	const struct alloc_object *o = set->object;
-
-	for (size_t i = 0; i < o->nr; i++) {
-		const struct alloc_site *site = &o->sites[i];
-		LIBBPF_OPTS(bpf_uprobe_opts, opts, .retprobe = step->is_return,
-			    .bpf_cookie = site->func);
-		struct bpf_link **link;
-
-		if (!is_of_step(site, step))
-			continue;
-		link = links_perf(set);
-		if (!link)
-			return -ENOMEM;
-		*link = bpf_program__attach_uprobe_opts(program_of(p, step), pid, path,
-							site->function + site->offset, &opts);
-		if (!*link)
-			return -errno;
-		set->nr_perf++;
-	}
-	return 0;
+	for (size_t i = 0; i < NR_STEPS; i++)
+		fds[i] = bpf_program__fd(program_of(p, &steps[i]));
+	return NR_STEPS;
 }
 
 int probes_set_code(struct probes *p, const struct target *t, const struct allocators *a)
@@ -195,7 +183,6 @@ static int link_new(struct probes *p, struct links *links, const struct target *
 		    const struct allocators *a)
 {
 	bool is_new[ALLOCATOR_MAX_OBJECTS];
-	char path[64];
 	int err = 0;
 
 	for (size_t i = 0; i < a->nr; i++) {
@@ -207,13 +194,8 @@ static int link_new(struct probes *p, struct links *links, const struct target *
 		for (size_t i = 0; !err && i < a->nr; i++) {
 			struct link_set *set = links_find(links, &a->v[i]);
 
-			if (!is_new[i])
-				continue;
-			/* Through the descriptor: by name another file might be found than the
-			 * one that is mapped. */
-			snprintf(path, sizeof(path), "/proc/self/fd/%d", a->v[i].fd);
-			err = p->multi ? link_multi(p, &steps[s], set, path, t->pid)
-				       : link_perf(p, &steps[s], set, path, t->task);
+			if (is_new[i])
+				err = link_step(p, &steps[s], set, t, a->v[i].fd);
 		}
 	return err;
 }
@@ -251,8 +233,16 @@ void probes_settle(struct probes *p)
 
 void probes_explain(const struct target *t, int err, bool perf)
 {
-	if (err == -EPERM || err == -EACCES)
+	if ((err == -EPERM || err == -EACCES) && t->helper)
+		log_error("cannot probe process %d: the kernel refuses it, or it is no child of a "
+			  "recorded process any more",
+			  (int)t->pid);
+	else if (err == -EPERM || err == -EACCES)
 		privileges_explain_bpf(t->pid, perf);
+	else if (err == -E2BIG)
+		log_error("cannot record process %d, nor others that come: %d processes are "
+			  "recorded already, and more cannot be at once",
+			  (int)t->pid, EVENT_MAX_TARGETS);
 	else if (err == -ESRCH)
 		log_error("cannot probe process %d: it has ended", (int)t->pid);
 	else if (access("/sys/kernel/btf/vmlinux", R_OK))
@@ -362,6 +352,11 @@ void probes_begin(struct probes *p, const struct filter_opts *filters)
 void probes_all_threads(struct probes *p)
 {
 	filters_all_threads(p->skel);
+}
+
+bool probes_forget_ended(struct probes *p)
+{
+	return p->filtered && filters_sweep(p->skel, &p->sweep);
 }
 
 void probes_losses(const struct probes *p, struct mlk_losses *losses)

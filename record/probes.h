@@ -20,7 +20,8 @@ enum probe_link {
 	PROBE_LINK_PERF,  /* a perf event for each probe; need CAP_SYS_ADMIN on current kernels */
 };
 
-#define PROBES_RING_SIZE (64u << 20) /* bytes of the ring, unless something else is asked for */
+#define PROBES_MAX_PROGRAMS 8
+#define PROBES_RING_SIZE    (64u << 20) /* bytes of the ring, unless something else is asked for */
 
 struct probes_opts {
 	enum probe_link link;
@@ -96,11 +97,19 @@ void probes_begin(struct probes *p, const struct filter_opts *filters);
 /* Record all threads from now on, whatever the filters say of threads. */
 void probes_all_threads(struct probes *p);
 
+/* A process has ended: forget what the filters know of it, or a part.  Returns whether there is
+ * more to forget: then this is to be called again, some time later. */
+bool probes_forget_ended(struct probes *p);
+
 /* Add what the kernel side lost and left out so far to @losses. */
 void probes_losses(const struct probes *p, struct mlk_losses *losses);
 
 /* Are they multi links, which need no CAP_SYS_ADMIN? */
 bool probes_are_multi(const struct probes *p);
+
+/* Write the descriptors of the programs that probes are put in with to @fds, which has room for
+ * PROBES_MAX_PROGRAMS.  Returns how many. */
+size_t probes_programs(const struct probes *p, int *fds);
 
 /* How the events are caught, for people: "bpf uprobe_multi". */
 const char *probes_backend(const struct probes *p);

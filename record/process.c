@@ -81,7 +81,7 @@ void process_execed(struct process *p, struct journal *j, uint64_t time_ns)
 bool process_snapshot(struct process *p, struct journal *j, uint64_t time_ns)
 {
 	struct maps fresh = {0};
-	int err = maps_read(&fresh, p->target.task);
+	int err = target_read_maps(&p->target, &fresh);
 
 	if (err) {
 		if (err == -ENOMEM)

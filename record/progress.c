@@ -91,12 +91,15 @@ static void tell_of_children(const struct session *s)
 void progress_summary(const struct session *s, const char *path)
 {
 	uint64_t lost = nr_lost(s);
-	char size[SIZE_TEXT];
+	char size[SIZE_TEXT], who[sizeof(s->named) + 32];
 
-	log_info("recorded %.1f s of %s (pid %d): %" PRIu64 " allocations, %" PRIu64
-		 " frees, %" PRIu64 " lost",
-		 (double)(s->end_ns - s->start_ns) / 1e9, s->comm, (int)s->pid, s->allocs, s->frees,
-		 lost);
+	if (s->nr_named < 2)
+		snprintf(who, sizeof(who), "%s (pid %d)", s->comm, (int)s->pid);
+	else
+		snprintf(who, sizeof(who), "%zu processes, %s", s->nr_named, s->named);
+	log_info("recorded %.1f s of %s: %" PRIu64 " allocations, %" PRIu64 " frees, %" PRIu64
+		 " lost",
+		 (double)(s->end_ns - s->start_ns) / 1e9, who, s->allocs, s->frees, lost);
 	if (s->probes)
 		log_info("the probes took %.0f ms to be put in and %.0f ms to be taken out",
 			 (double)s->attach_ns / 1e6, (double)s->detach_ns / 1e6);

@@ -129,7 +129,7 @@ void quiet_explain(const struct target *t, const struct allocators *a, uint64_t 
 			 (int)t->pid);
 		return;
 	}
-	if (!maps_read(&maps, t->task) && !objects_read(&objects, t, &maps))
+	if (!target_read_maps(t, &maps) && !objects_read(&objects, t, &maps))
 		explained = explain_gone(t, a, &maps) || explain_other(t, a, &objects);
 	if (!explained)
 		log_warn("no event in process %d so far: it runs, but calls none of the functions "

@@ -12,7 +12,6 @@
 #include "mleak.h"
 #include "record/children.h"
 #include "record/exec.h"
-#include "record/quiet.h"
 #include "record/take.h"
 
 struct process *session_find(struct session *s, pid_t pid)
@@ -54,8 +53,18 @@ struct process *session_append(struct session *s)
 		return NULL;
 	}
 	p->target.pidfd = -1;
+	p->target.helper = s->helper;
 	s->all[s->nr++] = p;
 	return p;
+}
+
+static void add_name(struct session *s, const struct target *t)
+{
+	size_t len = strlen(s->named);
+
+	snprintf(s->named + len, sizeof(s->named) - len, "%s%s (pid %d)", len ? ", " : "", t->comm,
+		 (int)t->pid);
+	s->nr_named++;
 }
 
 int session_add_pid(struct session *s, pid_t pid)
@@ -75,6 +84,8 @@ int session_add_pid(struct session *s, pid_t pid)
 		s->pid = pid;
 		memcpy(s->comm, p->target.comm, sizeof(s->comm));
 	}
+	if (!err)
+		add_name(s, &p->target);
 	return err;
 }
 
@@ -143,6 +154,7 @@ void session_note_gap(struct session *s, uint64_t gap_ns)
 void session_end_process(struct session *s, struct process *p)
 {
 	p->ended = true;
+	s->forgets = true;
 	if (s->probes)
 		probes_drop(s->probes, &p->links);
 }
@@ -243,6 +255,14 @@ bool session_drain(struct session *s)
 	return drained;
 }
 
+void session_drain_for(struct session *s, uint64_t limit_ns)
+{
+	uint64_t end_ns = journal_now_ns() + limit_ns;
+
+	while (!session_drain(s) && !s->journal.err && journal_now_ns() < end_ns)
+		;
+}
+
 bool session_is_over(const struct session *s)
 {
 	return !s->nr;
@@ -257,48 +277,10 @@ bool session_is_urgent(const struct session *s)
 	return false;
 }
 
-bool session_is_quiet(const struct session *s)
-{
-	struct mlk_losses losses;
-
-	if (s->allocs || s->frees)
-		return false;
-	session_losses(s, &losses);
-	for (int kind = 0; kind < MLK_SKIP_NR; kind++)
-		if (losses.skipped[kind])
-			return false;
-	return true;
-}
-
 void session_record_all_threads(struct session *s)
 {
 	if (s->probes)
 		probes_all_threads(s->probes);
-}
-
-void session_explain_quiet(struct session *s)
-{
-	struct process *p = s->nr ? s->all[0] : NULL;
-
-	if (!s->quiet_told && p && s->preload)
-		log_warn("no event in process %d so far: it allocates nothing, or by an allocator "
-			 "of its own, which a preloaded library does not see",
-			 (int)p->target.pid);
-	else if (!s->quiet_told && p)
-		quiet_explain(&p->target, &p->allocators, p->cpu_ticks);
-	s->quiet_told |= p != NULL;
-}
-
-void session_losses(const struct session *s, struct mlk_losses *losses)
-{
-	memset(losses, 0, sizeof(*losses));
-	if (s->probes)
-		probes_losses(s->probes, losses);
-	if (s->preload)
-		preload_losses(s->preload, losses);
-	losses->count[MLK_LOST_MAPS] += s->journal.maps_lost;
-	losses->count[MLK_LOST_MODULE] += s->journal.modules.unreadable;
-	losses->count[MLK_LOST_EXEC] += s->journal.execs_lost;
 }
 
 /* Where the main thread has ended, the probes go by another thread: find a new one if that ended.
@@ -327,6 +309,8 @@ void session_flush(struct session *s)
 		process_flush_maps(s->all[i], &s->journal);
 		process_write_threads(s->all[i], &s->journal);
 	}
+	if (s->forgets && s->probes && s->nr)
+		s->forgets = probes_forget_ended(s->probes);
 	if (s->journal.maps_missed) {
 		s->journal.maps_missed = false;
 		s->journal.code_changed = true;

@@ -13,6 +13,7 @@
 #include "record/sideband.h"
 #include "record/snapshot.h"
 
+struct helper;
 struct tracer;
 
 /* Programs and children whose first allocations may be missing. */
@@ -33,10 +34,13 @@ struct session {
 	struct code code;     /* what the writer knows to be executable */
 	struct allocator_opts allocator_opts;
 	enum mlk_stack_mode mode;
-	bool follow;		   /* children are recorded */
-	pid_t pid;		   /* the first process */
-	char comm[64];		   /* its name */
+	bool follow;	 /* children are recorded */
+	pid_t pid;	 /* the first process */
+	char comm[64];	 /* its name */
+	char named[512]; /* all that session_add_pid() added, for people */
+	size_t nr_named;
 	pid_t command;		   /* started by us: our child; 0: none */
+	struct helper *helper;	   /* borrowed; NULL: none */
 	uint64_t maps_known_ns;	   /* all mappings made before this time are known */
 	uint64_t time_ns;	   /* of the event before that had a time; frees have none */
 	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC, as the trace has them */
@@ -47,6 +51,8 @@ struct session {
 	struct session_gaps gaps;
 	uint64_t attach_ns, detach_ns; /* how long the probes took to be put in, and out */
 	bool quiet_told;	       /* that nothing was seen, and why */
+	bool forgets;		       /* processes have ended that the filters know of */
+	bool table_full_told;	       /* that there are more processes than can be recorded */
 	struct snapshot_cost snapshot; /* of the threads at attach */
 	unsigned int batch;	       /* events since probes_consume() was called */
 };
@@ -75,9 +81,16 @@ int session_add_pid(struct session *s, pid_t pid);
  */
 int session_start(struct session *s, const struct session_opts *opts);
 
+/* From now on ask @helper, which is borrowed, for what takes privileges. */
+void session_set_helper(struct session *s, struct helper *helper);
+
 /* Take in what is waiting.  Returns false when much is still waiting; errors go to s->journal.err.
  */
 bool session_drain(struct session *s);
+
+/* session_drain() until nothing is waiting, but no longer than @limit_ns: events may come as fast
+ * as they are taken. */
+void session_drain_for(struct session *s, uint64_t limit_ns);
 
 /* Take in the notices of mappings, names and forks. */
 void session_read_sideband(struct session *s);

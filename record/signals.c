@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <sys/wait.h>
 
+#include "record/helper.h"
+
 void signals_of_ours(sigset_t *set)
 {
 	struct sigaction hup;
@@ -29,7 +31,13 @@ void signals_block(void)
 	signal(SIGXFSZ, SIG_IGN);
 }
 
-int signals_wait_for(pid_t pid)
+void signals_pass_on(pid_t pid, int sig, struct helper *helper)
+{
+	if (kill(pid, sig) && errno == EPERM && helper)
+		helper_signal(helper, pid, sig);
+}
+
+int signals_wait_for(pid_t pid, struct helper *helper)
 {
 	sigset_t set;
 	int status;
@@ -46,6 +54,6 @@ int signals_wait_for(pid_t pid)
 			return -errno;
 		sig = sigwaitinfo(&set, NULL);
 		if (sig == SIGTERM || sig == SIGHUP)
-			kill(pid, sig);
+			signals_pass_on(pid, sig, helper);
 	}
 }

@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <sys/types.h>
 
+struct helper;
+
 /* SIGINT, SIGQUIT, SIGTERM, SIGUSR1, and SIGHUP unless we were started to ignore it (nohup).  The
  * others count even then: shells start what scripts put into the background with SIGINT ignored,
  * and the scripts end it with SIGINT all the same. */
@@ -15,7 +17,12 @@ void signals_of_ours(sigset_t *set);
 void signals_block(void);
 
 /* Wait for the end of our child @pid; SIGTERM and SIGHUP are passed on to it, SIGINT and SIGQUIT
- * left to it, for the terminal sent it those too.  Returns its wait status, or -errno. */
-int signals_wait_for(pid_t pid);
+ * left to it, for the terminal sent it those too.  Returns its wait status, or -errno.  @helper may
+ * be NULL. */
+int signals_wait_for(pid_t pid, struct helper *helper);
+
+/* Send our child @pid the signal @sig, SIGTERM or SIGHUP; by @helper, which may be NULL, where we
+ * are not allowed to: the child may have changed its user. */
+void signals_pass_on(pid_t pid, int sig, struct helper *helper);
 
 #endif

@@ -1,5 +1,6 @@
 /* start.c - how a session begins */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -138,12 +139,53 @@ static int place_all(struct session *s, const struct process **failed)
 	return 0;
 }
 
-/* As place_all(); nothing is left of it on failure. */
-static int load_and_place(struct session *s, const struct probes_opts *opts,
-			  const struct process **failed)
-{
-	int err = probes_load(&s->probes, opts);
+/* The loading of the programs, which takes as long as looking at the processes: it is done beside
+ * that, in a thread of its own where there can be one. */
+struct loading {
+	struct probes_opts opts;
+	struct probes *probes;
+	int err;
+	pthread_t thread;
+	bool started;
+};
 
+static void *load(void *arg)
+{
+	struct loading *l = arg;
+
+	l->err = probes_load(&l->probes, &l->opts);
+	return NULL;
+}
+
+static void loading_begin(struct loading *l, const struct session *s,
+			  const struct session_opts *opts)
+{
+	l->opts = (struct probes_opts){.link = opts->link,
+				       .stack_limit = opts->stack_limit,
+				       .ring_size = opts->ring_size,
+				       .filters = &opts->filters,
+				       .follow = opts->follow};
+	for (size_t i = 0; i < s->nr; i++)
+		l->opts.by_thread |= s->all[i]->target.task != s->all[i]->target.pid;
+	l->started = !pthread_create(&l->thread, NULL, load, l);
+}
+
+/* Wait until the programs are loaded: *probes, which is NULL on failure.  Returns as probes_load().
+ */
+static int loading_end(struct loading *l, struct probes **probes)
+{
+	if (l->started)
+		pthread_join(l->thread, NULL);
+	else
+		load(l);
+	l->started = false;
+	*probes = l->probes;
+	return l->err;
+}
+
+/* As place_all(), after the loading has ended in @err; nothing is left on failure. */
+static int place_loaded(struct session *s, int err, const struct process **failed)
+{
 	*failed = s->all[0];
 	if (!err)
 		err = place_all(s, failed);
@@ -157,28 +199,20 @@ static int load_and_place(struct session *s, const struct probes_opts *opts,
 }
 
 /* Put the probes on the allocators that the processes have mapped now. */
-static int attach(struct session *s, const struct session_opts *opts)
+static int attach(struct session *s, const struct session_opts *opts, struct loading *l)
 {
 	const struct probes_consumer consumer = {.event = take_event, .ctx = s};
-	struct probes_opts o = {.link = opts->link,
-				.stack_limit = opts->stack_limit,
-				.ring_size = opts->ring_size,
-				.filters = &opts->filters,
-				.follow = opts->follow};
 	uint64_t start_ns = journal_now_ns();
 	const struct process *failed;
-	int err;
+	int err = place_loaded(s, loading_end(l, &s->probes), &failed);
 
-	for (size_t i = 0; i < s->nr; i++)
-		o.by_thread |= s->all[i]->target.task != s->all[i]->target.pid;
-	err = load_and_place(s, &o, &failed);
-	if (err && o.link == PROBE_LINK_AUTO && err != -EPERM && err != -ESRCH) {
-		o.link = PROBE_LINK_PERF;
-		err = load_and_place(s, &o, &failed);
+	if (err && l->opts.link == PROBE_LINK_AUTO && err != -EPERM && err != -ESRCH) {
+		l->opts.link = PROBE_LINK_PERF;
+		err = place_loaded(s, loading_end(l, &s->probes), &failed);
 	}
 	s->attach_ns = journal_now_ns() - start_ns;
 	if (err) {
-		probes_explain(&failed->target, err, o.link == PROBE_LINK_PERF);
+		probes_explain(&failed->target, err, l->opts.link == PROBE_LINK_PERF);
 		return err;
 	}
 	probes_begin(s->probes, &opts->filters);
@@ -197,7 +231,7 @@ static bool read_maps(void *ctx, struct maps *maps)
 		return false;
 	target_describe(&p->target); /* another program may have been started by exec */
 	memcpy(s->comm, p->target.comm, sizeof(s->comm));
-	if (maps_read(maps, p->target.task))
+	if (target_read_maps(&p->target, maps))
 		return false;
 	maps_keep_code(maps);
 	for (size_t i = 0; i < maps->nr; i++)
@@ -227,24 +261,45 @@ static int attach_preload(struct session *s)
 	return 0;
 }
 
+/* Look at all processes.  On failure one sentence was logged. */
+static int prepare_all(struct session *s, const struct session_opts *opts)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < s->nr; i++)
+		err = prepare(s, s->all[i]);
+	if (err && s->journal.err)
+		log_error("cannot write the trace '%s': %s", opts->path, mlk_strerror(err));
+	return err;
+}
+
 int session_start(struct session *s, const struct session_opts *opts)
 {
+	struct loading loading = {0};
 	int err = write_meta(s, opts);
 
 	s->journal.modules.embed = opts->embed;
 	s->mode = opts->stack_mode;
 	s->follow = opts->follow;
 	s->allocator_opts = opts->allocators;
-	if (!err)
-		listen_to(s);
-	for (size_t i = 0; !err && i < s->nr; i++) {
-		err = prepare(s, s->all[i]);
-		if (err && !s->journal.err)
-			return err; /* and a sentence was logged */
-	}
 	if (err) {
 		log_error("cannot write the trace '%s': %s", opts->path, mlk_strerror(err));
 		return err;
 	}
-	return s->preload ? attach_preload(s) : attach(s, opts);
+	listen_to(s);
+	if (!s->preload)
+		loading_begin(&loading, s, opts);
+	err = prepare_all(s, opts);
+	if (!err)
+		return s->preload ? attach_preload(s) : attach(s, opts, &loading);
+	if (!s->preload)
+		loading_end(&loading, &s->probes); /* session_release() frees it */
+	return err;
+}
+
+void session_set_helper(struct session *s, struct helper *helper)
+{
+	s->helper = helper;
+	for (size_t i = 0; i < s->nr; i++)
+		s->all[i]->target.helper = helper; /* and their children have it from them */
 }

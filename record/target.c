@@ -5,20 +5,17 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "mleak.h"
-#include "record/auxv.h"
 #include "record/kernel.h"
 #include "record/privileges.h"
 
@@ -75,15 +72,20 @@ void target_find_task(struct target *t)
 void target_describe(struct target *t)
 {
 	char path[64];
-	ssize_t n;
+	ssize_t n = -1;
 	size_t len;
+	int exe;
 
 	target_find_task(t);
 	len = read_proc(t->pid, "comm", t->comm, sizeof(t->comm));
 	if (len && t->comm[len - 1] == '\n')
 		t->comm[len - 1] = '\0';
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->task);
-	n = readlink(path, t->exe, sizeof(t->exe) - 1);
+	exe = target_open_file(t, HELPER_EXE);
+	if (exe >= 0) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", exe);
+		n = readlink(path, t->exe, sizeof(t->exe) - 1);
+		close(exe);
+	}
 	t->exe[n > 0 ? n : 0] = '\0';
 	len = read_proc(t->task, "cmdline", t->command, sizeof(t->command));
 	while (len && !t->command[len - 1])
@@ -160,10 +162,11 @@ static void explain(const struct target *t, int err)
  * which the mappings of all processes can be read, does not open. */
 static int check_access(const struct target *t)
 {
-	char path[64], exe[PATH_MAX];
+	int fd = target_open_file(t, HELPER_EXE);
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->task);
-	return readlink(path, exe, sizeof(exe)) < 0 ? -errno : 0;
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
 }
 
 /* Is the program one for another processor, or a 32-bit one? */
@@ -188,33 +191,36 @@ static bool is_foreign(const struct target *t)
 static bool would_die(const struct target *t)
 {
 	char status[8192];
-	const char *line;
+	struct utsname host;
 
 	read_proc(t->task, "status", status, sizeof(status));
-	line = strstr(status, "\nSeccomp:");
-	if (line && strtol(line + strlen("\nSeccomp:"), NULL, 10) && kernel_seccomp_kills()) {
+	if (uname(&host))
+		return false;
+	switch (kernel_risk_of(status, host.release)) {
+	case KERNEL_RISK_SECCOMP:
 		log_error("cannot watch process %d: it uses seccomp, and this kernel would kill it "
 			  "at a return probe (CVE-2025-21834); use Linux 6.12.14, 6.13.3 or later",
 			  (int)t->pid);
 		return true;
-	}
-	line = strstr(status, "\nx86_Thread_features:");
-	if (line && memmem(line, strcspn(line + 1, "\n"), "shstk", 5) &&
-	    kernel_shadow_stack_kills()) {
+	case KERNEL_RISK_SHADOW_STACK:
 		log_error("cannot watch process %d: it has a shadow stack, and this kernel would "
 			  "kill it at a return probe; use Linux 6.11 or later",
 			  (int)t->pid);
 		return true;
+	case KERNEL_NO_RISK:
+		break;
 	}
 	return false;
 }
 
 int target_open(struct target *t, pid_t pid)
 {
+	struct helper *helper = t->helper;
 	struct maps maps = {0};
 	int err;
 
 	memset(t, 0, sizeof(*t));
+	t->helper = helper;
 	t->pid = t->task = pid;
 	t->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (t->pidfd < 0) {
@@ -278,95 +284,4 @@ void target_release(struct target *t)
 	if (t->pidfd >= 0)
 		close(t->pidfd);
 	t->pidfd = -1;
-}
-
-void target_path(const struct target *t, const struct mlk_mapping *m, char *path, size_t size)
-{
-	char root[64];
-	struct stat ours, theirs;
-	bool same;
-
-	snprintf(root, sizeof(root), "/proc/%d/root", (int)t->task);
-	same = stat("/", &ours) || stat(root, &theirs) ||
-	       (ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino);
-	snprintf(path, size, "%s%s", same ? "" : root, m->path);
-}
-
-/* Open @path if it is the file that @m maps. */
-static int open_if_same(const char *path, const struct mlk_mapping *m)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-
-	if (fd < 0)
-		return -errno;
-	/* Not the device: some file systems (btrfs, overlayfs) show another one here than in maps.
-	 */
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_ino == m->inode)
-		return fd;
-	close(fd);
-	return -ESTALE;
-}
-
-int target_open_mapped(const struct target *t, const struct mlk_mapping *m)
-{
-	char path[PATH_MAX + 64];
-	struct stat st;
-	int fd;
-
-	/* The kernel's own link to the mapped file; but by now another may be mapped at that place.
-	 */
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)t->task,
-		 m->start, m->end);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0 && !fstat(fd, &st) && st.st_ino == m->inode)
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	if (m->path[0] != '/')
-		return -ENOENT;
-	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)t->task, m->path);
-	fd = open_if_same(path, m);
-	return fd >= 0 ? fd : open_if_same(m->path, m);
-}
-
-/* "libc.so.6", "libc-2.31.so", "ld-musl-x86_64.so.1" (loader and libc in one), with or without "
- * (deleted)". */
-bool target_is_libc(const char *path)
-{
-	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-
-	return !strncmp(base, "libc.so", 7) || !strncmp(base, "ld-musl-", 8) ||
-	       (!strncmp(base, "libc-2.", 7) && strstr(base, ".so"));
-}
-
-uint64_t target_auxv(const struct target *t, uint64_t type)
-{
-	Elf64_auxv_t aux[64];
-	char path[64];
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/auxv", (int)t->task);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return auxv_guess(t, type);
-	n = read(fd, aux, sizeof(aux));
-	close(fd);
-	for (ssize_t i = 0; i < n / (ssize_t)sizeof(aux[0]); i++)
-		if (aux[i].a_type == type)
-			return aux[i].a_un.a_val;
-	return 0;
-}
-
-int target_read_memory(const struct target *t, uint64_t addr, void *to, size_t len)
-{
-	struct iovec local = {.iov_base = to, .iov_len = len};
-	struct iovec remote = {.iov_base = (void *)(uintptr_t)addr, .iov_len = len};
-	/* not /proc/PID/mem: it is its owner's file, and CAP_SYS_PTRACE does not open those */
-	ssize_t n = process_vm_readv(t->task, &local, 1, &remote, 1, 0);
-
-	if (n < 0)
-		return -errno;
-	return n == (ssize_t)len ? 0 : -EFAULT;
 }

@@ -5,22 +5,25 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
+#include "record/helper.h"
 #include "record/maps.h"
 
 struct target {
 	pid_t pid;
-	pid_t task;    /* a thread of it that lives: /proc tells nothing of an ended main thread */
-	int pidfd;     /* readable when the process has ended */
-	bool started;  /* by us: it is our child */
-	char comm[64]; /* its name */
+	pid_t task; /* a thread of it that lives: /proc tells nothing of an ended main thread */
+	int pidfd;  /* readable when the process has ended */
+	struct helper *helper; /* who is asked for what the kernel refuses us; NULL: nobody */
+	bool started;	       /* by us: it is our child */
+	char comm[64];	       /* its name */
 	char exe[PATH_MAX];
 	char command[MLK_MAX_STRING + 1]; /* arguments joined by spaces */
 };
 
-/* Attach to process @pid by reference: nothing of it is changed.  On failure one sentence was
- * logged. target_release() in any case.  Returns 0 or -errno. */
+/* Attach to process @pid by reference: nothing of it is changed; of @t only the helper is looked
+ * at.  On failure one sentence was logged. target_release() in any case.  Returns 0 or -errno. */
 int target_open(struct target *t, pid_t pid);
 
 /* Has the process ended? */
@@ -41,6 +44,15 @@ void target_find_task(struct target *t);
 void target_describe(struct target *t);
 
 void target_release(struct target *t);
+
+/* Open a file of its /proc/PID.  Returns the descriptor, or -errno. */
+int target_open_file(const struct target *t, enum helper_file file);
+
+/* Look at @path below HELPER_ROOT or, "", at the file HELPER_EXE itself.  Returns 0 or -errno. */
+int target_stat(const struct target *t, enum helper_file file, const char *path, struct stat *st);
+
+/* As maps_read(), of @t. */
+int target_read_maps(const struct target *t, struct maps *maps);
 
 /* Open the file behind @m for reading: the very file that is mapped, also when it was replaced, or
  * lives in another mount namespace.  Returns the descriptor, or -errno. */

@@ -42,6 +42,7 @@ struct tracer {
 	struct list events, orders; /* to and from the recorder */
 	int events_fd, orders_fd;   /* eventfds */
 	bool released;		    /* the command was let run */
+	bool unprivileged;	    /* is it asked for? */
 	bool waited;		    /* for the command */
 	int status;		    /* then */
 	int result, ended;	    /* of launch_start() */
@@ -116,7 +117,7 @@ static void tell(struct tracer *t, enum tracer_what what, pid_t pid)
 /* Is @tid a process's main thread? */
 static bool is_process(pid_t tid)
 {
-	return !syscall(SYS_tgkill, tid, tid, 0);
+	return !syscall(SYS_tgkill, tid, tid, 0) || errno == EPERM;
 }
 
 static bool stops_job(int sig)
@@ -168,6 +169,10 @@ static enum state take_orders(struct tracer *t)
 	orders = t->orders;
 	t->orders = (struct list){0};
 	state = t->state;
+	/* What it traces it goes on to trace, and so what that starts. */
+	if (t->unprivileged)
+		privileges_keep_in_thread(0);
+	t->unprivileged = false;
 	if (t->asked) {
 		t->result = launch_attach(t->asked);
 		t->asked = 0;
@@ -323,6 +328,14 @@ static void ask_for(struct tracer *t, enum state state)
 	pthread_mutex_lock(&t->lock);
 	t->released |= state == STATE_RUNS;
 	t->state = state;
+	pthread_mutex_unlock(&t->lock);
+	ring_bell(t->orders_fd);
+}
+
+void tracer_give_up_privileges(struct tracer *t)
+{
+	pthread_mutex_lock(&t->lock);
+	t->unprivileged = true;
 	pthread_mutex_unlock(&t->lock);
 	ring_bell(t->orders_fd);
 }

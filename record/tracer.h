@@ -30,6 +30,9 @@ int tracer_start(struct tracer **out, char **argv, pid_t *pid, int *ended);
  * NULL.  Returns 0 or -errno: most often another traces it. */
 int tracer_attach(struct tracer **t, pid_t pid);
 
+/* All are traced that are to be: give up what their tracing took. */
+void tracer_give_up_privileges(struct tracer *t);
+
 /* Let the command run, and hold its children from now on. */
 void tracer_release(struct tracer *t);
 

@@ -22,7 +22,7 @@ int capture_stack(struct capture *capture, const struct mlk_event *event, uint32
  * stack. */
 void capture_note(struct capture *capture, const struct mlk_event *event);
 
-/* Process @tgid started another program: its stacks are new. */
+/* Process @tgid has begun, or started another program: its stacks are new. */
 void capture_forget(struct capture *capture, uint32_t tgid);
 
 /* Release @capture; NULL is allowed. */

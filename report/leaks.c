@@ -100,7 +100,8 @@ static int replay_event(struct leaks *leaks, const struct mlk_record *record)
 		capture_note(leaks->capture, &record->event);
 	if (record->type != MLK_RECORD_EVENT)
 		return 0;
-	if (record->event.kind == MLK_EXEC)
+	/* A new process may have the number of one that has ended. */
+	if (record->event.kind == MLK_EXEC || record->event.kind == MLK_FORK)
 		capture_forget(leaks->capture, record->event.tgid);
 	if (record->event.kind == MLK_ALLOC) {
 		err = unwind(leaks, &record->event, &stack);

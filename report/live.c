@@ -132,21 +132,24 @@ static int on_release(struct live *live, struct process *process, const struct m
 
 	if (!take(live, process, event->addr, &block))
 		block = (struct live_block){.addr = event->addr, .tgid = event->tgid};
-	return block_map_put(&process->pending, event->tid, &block);
+	return block_map_put(&process->pending, live_pending_key(event->tid, 0), &block);
 }
 
 static int on_restore(struct live *live, struct process *process, const struct mlk_event *event)
 {
 	struct live_block block;
 
-	if (!block_map_take(&process->pending, event->tid, &block))
+	if (!block_map_take(&process->pending, live_pending_key(event->tid, 0), &block))
 		return 0;
-	if (block.mapped)
-		return live_put_back(live, process, &block);
 	if (block.addr != event->addr) {
-		live_count_free(live, &block);
-		return 0;
+		/* of another call */
+		int err = block_map_put(&process->pending, live_pending_key(event->tid, 0), &block);
+
+		live_settle(live, process, event);
+		return err;
 	}
+	if (block.mapped)
+		return live_put_back(live, process, event->tid);
 	if (!block.known)
 		return 0;
 	/* its address was given out meanwhile, so it was freed, whatever the trace says */

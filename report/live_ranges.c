@@ -60,30 +60,40 @@ int live_on_map(struct live *live, struct process *process, struct live_block *b
 	return err ? err : put_piece(live, process, block, block->addr, range_end(block));
 }
 
-/* Of several blocks that are unmapped at once only one waits for a RESTORE: mremap, which alone can
- * fail, takes more than one mapping only if they touch. */
 int live_on_unmap(struct live *live, struct process *process, const struct mlk_event *event)
 {
 	uint64_t end = event->addr + event->size;
 	struct live_block old;
+	uint32_t n = 0;
 	int err;
 
 	end = end < event->addr || end > UINT64_MAX - PAGE_SIZE
 		      ? UINT64_MAX
 		      : (end + PAGE_SIZE - 1) & ~(uint64_t)(PAGE_SIZE - 1);
+	/* First the range itself, by which its RESTORE knows it. */
+	old = (struct live_block){.addr = event->addr, .mapped = true};
+	err = block_map_put(&process->pending, live_pending_key(event->tid, n++), &old);
+	if (err)
+		return err;
 	while ((err = cut(live, process, event->addr, end, &old)) > 0) {
-		live_settle(live, process, event);
-		err = block_map_put(&process->pending, event->tid, &old);
+		err = block_map_put(&process->pending, live_pending_key(event->tid, n++), &old);
 		if (err)
 			return err;
 	}
 	return err;
 }
 
-int live_put_back(struct live *live, struct process *process, struct live_block *block)
+int live_put_back(struct live *live, struct process *process, uint32_t tid)
 {
-	if (block->part)
-		live_add_block(live, LIVE_ALLOCATED, block);
-	block->part = false;
-	return put_piece(live, process, block, block->addr, range_end(block));
+	struct live_block block;
+	int err = 0;
+
+	for (uint32_t n = 1;
+	     !err && block_map_take(&process->pending, live_pending_key(tid, n), &block); n++) {
+		if (block.part)
+			live_add_block(live, LIVE_ALLOCATED, &block);
+		block.part = false;
+		err = put_piece(live, process, &block, block.addr, range_end(&block));
+	}
+	return err;
 }

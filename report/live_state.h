@@ -13,7 +13,7 @@ struct process {
 	uint32_t tgid;
 	struct block_map blocks;   /* by address */
 	struct range_map ranges;   /* given out by mmap */
-	struct block_map pending;  /* released, but not finally: by thread */
+	struct block_map pending;  /* released, but not finally: by live_pending_key() */
 	uint32_t newest;	   /* of the first with its tgid: number of the last with it */
 	uint32_t parent;	   /* 0: none is known */
 	bool inherits;		   /* it may free blocks of its parent's: forked, and no exec yet */
@@ -31,6 +31,13 @@ struct live {
 	const struct mlk_event *event; /* that is being taken in, for the watch */
 	struct sampling sampling;
 };
+
+/* Of what thread @tid has released and may get back: one block; or, of a range that it unmapped,
+ * first the range (an empty block of mmap at its address), then the @n-th block that was there. */
+static inline uint64_t live_pending_key(uint32_t tid, uint32_t n)
+{
+	return (uint64_t)n << 32 | tid;
+}
 
 /* Add @block, or what it stands for, to a sum, and tell the watch. */
 void live_add(struct live *live, enum live_sum sum, const struct live_block *block);
@@ -58,7 +65,8 @@ int live_on_map(struct live *live, struct process *process, struct live_block *b
 /* @event unmaps a range, of as many blocks as it covers. */
 int live_on_unmap(struct live *live, struct process *process, const struct mlk_event *event);
 
-/* @block is a mapping, or a part of one, that mremap did not move after all. */
-int live_put_back(struct live *live, struct process *process, struct live_block *block);
+/* The range that thread @tid unmapped last, which is taken from those pending, is mapped after all:
+ * mremap did not move it. */
+int live_put_back(struct live *live, struct process *process, uint32_t tid);
 
 #endif

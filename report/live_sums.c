@@ -48,7 +48,7 @@ void live_count_free(struct live *live, const struct live_block *block)
 {
 	if (block->part || block->known)
 		live_add_part(live, LIVE_FREED, block);
-	else
+	else if (!block->mapped) /* else it is the range that blocks were unmapped with */
 		live->totals.unknown_frees++;
 }
 
@@ -56,6 +56,12 @@ void live_settle(struct live *live, struct process *process, const struct mlk_ev
 {
 	struct live_block block;
 
-	if (block_map_take(&process->pending, event->tid, &block))
+	if (!block_map_take(&process->pending, live_pending_key(event->tid, 0), &block))
+		return;
+	live_count_free(live, &block);
+	for (uint32_t n = 1; block.mapped; n++) {
+		if (!block_map_take(&process->pending, live_pending_key(event->tid, n), &block))
+			return;
 		live_count_free(live, &block);
+	}
 }

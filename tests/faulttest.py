@@ -2,6 +2,7 @@
 the trace's account of the same."""
 
 import collections
+import ctypes
 import os
 import re
 import subprocess
@@ -82,6 +83,56 @@ int main(int argc, char **argv)
 """
 
 Truth = collections.namedtuple("Truth", "allocs frees")
+
+
+class KernelTable:
+    """A hash table of the running recorder @pid, in the kernel, by its sizes; with CAP_SYS_ADMIN."""
+    BPF = 321  # the system call, and its commands
+    UPDATE, NEXT_KEY, BY_ID = 2, 4, 14
+    MAX_TARGETS = 4096  # EVENT_MAX_TARGETS of bpf/event.h: the processes
+    MIN_CODE = 64       # struct event_code is larger
+
+    def __init__(self, pid, entries=MAX_TARGETS, key_size=4, value_size=None):
+        for fd in os.listdir("/proc/%d/fdinfo" % pid):
+            with open("/proc/%d/fdinfo/%s" % (pid, fd)) as info:
+                field = dict(re.findall(r"^(\w+):\s*(\w+)", info.read(), re.M))
+            sizes = [int(field.get(name, 0)) for name in ("map_type", "max_entries", "key_size")]
+            value = int(field.get("value_size", 0))
+            if sizes == [1, entries, key_size] and value_size in (None, value) and (
+                    entries != self.MAX_TARGETS or value >= self.MIN_CODE):
+                break
+        else:
+            raise AssertionError("recorder %d has no such table" % pid)
+        self.room = entries
+        self.key_words = key_size // 4
+        self.value = ctypes.create_string_buffer(value)
+        self.fd = self.call(self.BY_ID, int(field["map_id"]))
+        assert self.fd >= 0, os.strerror(-self.fd)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.close(self.fd)
+
+    def call(self, command, *words):
+        attr = (ctypes.c_uint64 * 16)(*words)
+        libc = ctypes.CDLL(None, use_errno=True)
+        result = libc.syscall(self.BPF, command, ctypes.byref(attr), ctypes.sizeof(attr))
+        return result if result >= 0 else -ctypes.get_errno()
+
+    def add(self, number):
+        key = ctypes.c_uint32(number)
+        err = self.call(self.UPDATE, self.fd, ctypes.addressof(key), ctypes.addressof(self.value))
+        assert not err, os.strerror(-err)
+
+    def keys(self):
+        """Each as its words of 32 bits."""
+        found, last, key = set(), 0, (ctypes.c_uint32 * self.key_words)()
+        while not self.call(self.NEXT_KEY, self.fd, last, ctypes.addressof(key)):
+            found.add(tuple(key))
+            last = ctypes.addressof(key)
+        return found
 
 
 class FaultCase(Case):

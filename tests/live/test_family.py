@@ -441,6 +441,8 @@ class AttachFamilyTest(FamilyCase):
         self.assertEqual(result.status, 0, result.err)
         self.assertIn("1 child process was started and not recorded; --follow records it",
                       result.err)
+        names = [re.escape("family (pid %d)" % p.pid) for p in programs]
+        self.assertRegex(result.err, "of 3 processes, %s: " % ", ".join(names))
         for truth in firsts:
             self.assert_process(self.path("x.mlk"), truth)
         self.assert_sums(self.path("x.mlk"))

@@ -15,8 +15,8 @@ from faulttest import TARGET, FaultCase, Truth
 from mleaktest import bpf_hindrance, needs_bpf, read_line
 
 NOBODY = 65534
-CAPS = {"dac_read_search": 2, "kill": 5, "sys_ptrace": 19, "perfmon": 38, "bpf": 39,
-        "checkpoint_restore": 40}
+CAPS = {"dac_read_search": 2, "kill": 5, "sys_ptrace": 19, "sys_admin": 21, "perfmon": 38,
+        "bpf": 39, "checkpoint_restore": 40}
 
 
 def bits(*names):
@@ -185,26 +185,80 @@ class PrivilegesTest(FaultCase):
             found.add((permitted, bounding, int(re.search(r"NoNewPrivs:\s*(\d)", text)[1])))
         return found
 
-    def test_root_s_recorder_gives_up_all_but_what_following_takes(self):
+    def helper_of(self, pid):
+        """The child of the recorder @pid that keeps its privileges."""
+        end = time.monotonic() + 10
+        while True:
+            with open("/proc/%d/task/%d/children" % (pid, pid)) as children:
+                for child in map(int, children.read().split()):
+                    with open("/proc/%d/comm" % child) as comm:
+                        if comm.read() == "mleak-helper\n":
+                            return child
+            self.assertLess(time.monotonic(), end, "the recorder has no helper")
+            time.sleep(0.01)
+
+    def wait_for_caps(self, pid, wanted):
+        """Until all threads of @pid have the capabilities @wanted, and can get no others."""
+        end = time.monotonic() + 10
+        while self.capabilities(pid) != {(wanted, 0, 1)}:
+            self.assertLess(time.monotonic(), end, self.capabilities(pid))
+            time.sleep(0.01)
+
+    def check_given_up(self, kept, *options):
+        """All threads of the recorder have nothing, and its helper no more than @kept."""
         target = self.start(self.compile("target"))
-        mleak = self.attach(target.pid)
-        kept = bits("bpf", "perfmon", "sys_ptrace", "dac_read_search", "checkpoint_restore")
+        mleak = self.attach(target.pid, *options)
+        helper = self.helper_of(mleak.pid)
+        self.wait_for_caps(mleak.pid, 0)
         with open("/proc/self/status") as status:
             ours = int(re.search(r"CapPrm:\s*(\w+)", status.read())[1], 16)
-        end = time.monotonic() + 10
-        # The thread that closes links needs none.
-        while self.capabilities(mleak.pid) - {(0, 0, 1)} != {(kept & ours, kept & ours, 1)}:
-            self.assertLess(time.monotonic(), end, self.capabilities(mleak.pid))
-            time.sleep(0.01)
-        self.assertGreater(len(os.listdir("/proc/%d/task" % mleak.pid)), 1)
+        self.wait_for_caps(helper, kept & ours)
+        self.assertGreater(len(os.listdir("/proc/%d/task" % mleak.pid)), 2)
+        truth = self.tell(target, "early", 23)
+        self.assertEqual(self.capabilities(mleak.pid), {(0, 0, 1)})
+        files = [os.readlink("/proc/%d/fd/%s" % (helper, fd))
+                 for fd in os.listdir("/proc/%d/fd" % helper)]
+        self.assertEqual([file for file in files if not re.match(
+            r"socket:|/dev/null$|anon_inode:(bpf-prog|\[pidfd\])|pidfd:", file)], [],
+            "what the helper has open besides")
         self.stop(mleak)
+        self.assertFalse(os.path.exists("/proc/%d" % helper))
+        self.assertEqual(self.assert_accounted(truth), Truth(0, 0))
 
-    def test_exec_is_followed_with_what_is_kept(self):
-        self.compile("second", "-static")
-        first = self.compile("first", "-DMORE(c,n)=if(!strcmp(c,\"exec\")) execl(\"./second\","
-                             " \"second\", (char *)0);")
-        target = self.start(first)
+    def test_recorder_has_no_privileges_while_it_records(self):
+        self.check_given_up(bits("bpf", "perfmon", "sys_ptrace", "dac_read_search",
+                                 "checkpoint_restore"))
+
+    def test_recorder_that_follows_children_has_no_privileges_either(self):
+        self.check_given_up(bits("bpf", "perfmon", "sys_ptrace", "dac_read_search",
+                                 "checkpoint_restore"), "--follow")
+
+    def test_recorder_by_perf_events_has_no_privileges_either(self):
+        self.check_given_up(bits("bpf", "perfmon", "sys_ptrace", "dac_read_search",
+                                 "checkpoint_restore", "sys_admin"), "--uprobes=perf")
+
+    def test_killed_helper_costs_only_what_it_was_for(self):
+        """Without it the program begun by exec is not recorded, and that is said; all else is."""
+        target = self.start(self.exec_target())
         mleak = self.attach(target.pid)
+        os.kill(self.helper_of(mleak.pid), signal.SIGKILL)
+        truth = self.tell(target, "early", 23)
+        target.stdin.write(b"exec 1\n")
+        self.assertEqual(read_line(target), "ready")
+        time.sleep(0.3)
+        self.tell(target, "early", 5)
+        target.stdin.close()
+        result = self.finish(mleak)
+        self.assertEqual(self.assert_accounted(truth), Truth(0, 0))
+        self.assertRegex(result.err, r"cannot (watch|probe|record) process %d" % target.pid)
+
+    def exec_target(self):
+        """A command to start, which runs another program, statically linked, when told "exec"."""
+        self.compile("second", "-static")
+        return self.compile("first", "-DMORE(c,n)=if(!strcmp(c,\"exec\")) execl(\"./second\","
+                            " \"second\", (char *)0);")
+
+    def check_exec(self, target, mleak):
         target.stdin.write(b"exec 1\n")
         self.assertEqual(read_line(target), "ready")
         time.sleep(0.7)
@@ -212,6 +266,26 @@ class PrivilegesTest(FaultCase):
         said = self.stop(mleak)
         self.assertIn("runs 'second' now", said)
         self.assertEqual(self.assert_accounted(truth), Truth(0, 0))
+
+    def test_exec_is_followed_with_what_is_kept(self):
+        target = self.start(self.exec_target())
+        self.check_exec(target, self.attach(target.pid))
+
+    def test_exec_is_followed_with_perf_events(self):
+        target = self.start(self.exec_target())
+        self.check_exec(target, self.attach(target.pid, "--uprobes=perf"))
+
+    def test_exec_is_followed_without_root(self):
+        target = self.start_as_nobody(self.exec_target())
+        mleak = self.record_as_nobody(target.pid, "bpf", "perfmon")
+        self.wait_for_probes(mleak)
+        self.check_exec(target, mleak)
+
+    def test_exec_of_another_user_s_process_is_followed_without_root(self):
+        target = self.start(self.exec_target())
+        mleak = self.record_as_nobody(target.pid, "bpf", "perfmon", "sys_ptrace")
+        self.wait_for_probes(mleak)
+        self.check_exec(target, mleak)
 
     def bpf_programs(self):
         """The numbers of all BPF programs in the kernel: other recorders' as well."""
@@ -226,6 +300,7 @@ class PrivilegesTest(FaultCase):
         ours = {number for _, number, _ in xlated.linked(mleak.pid)}
         self.assertGreaterEqual(len(ours & self.bpf_programs()), 3)
         self.assertNotEqual(self.functions(target.pid), text, "where are the breakpoints?")
+        helper = self.helper_of(mleak.pid)
         mleak.kill()
         self.finish(mleak)
         end = time.monotonic() + 10
@@ -233,9 +308,20 @@ class PrivilegesTest(FaultCase):
             self.assertLess(time.monotonic(), end, "programs are left in the kernel")
             time.sleep(0.02)
         self.assertEqual(self.functions(target.pid), text)
+        self.wait_for_end(helper)
         for folder, _, files in os.walk("/sys/fs/bpf"):
             self.assertFalse([f for f in files if "mleak" in f], folder)
         self.assertEqual(self.tell(target, "pairs", 1000), Truth(1000, 1000))
+
+    def wait_for_end(self, pid):
+        """Until @pid has ended; it may not have been waited for."""
+        end = time.monotonic() + 10
+        while os.path.exists("/proc/%d" % pid):
+            with open("/proc/%d/stat" % pid) as stat:
+                if stat.read().rsplit(")", 1)[1].split()[0] in "ZX":
+                    return
+            self.assertLess(time.monotonic(), end, "process %d lives on" % pid)
+            time.sleep(0.02)
 
     def functions(self, pid):
         """The code of the C library as it is in the memory of process @pid."""

@@ -157,6 +157,37 @@ static void a_mapping_that_could_not_be_moved_is_restored(void **state)
 	live_free(live);
 }
 
+static void all_mappings_of_an_mremap_that_failed_stay(void **state)
+{
+	struct live *live = start();
+
+	(void)state;
+	map(live, 1, 0x10000, 0x1000);
+	map(live, 1, 0x11000, 0x2000);
+	map(live, 1, 0x13000, 0x4000);
+	unmap(live, 1, 0x10800, 0x3800); /* of the last only a part */
+	map(live, 2, 0x50000, 0x1000);
+	unmap(live, 2, 0x50000, 0x1000); /* another thread's is its own */
+	other(live, MLK_RESTORE, 1, 0x10800);
+	check_amount(live_totals(live)->outstanding, 5, 0x7000);
+	check_amount(live_totals(live)->freed, 0, 0);
+	live_free(live);
+}
+
+static void an_unmapping_is_not_undone_by_an_mremap_that_unmapped_nothing(void **state)
+{
+	struct live *live = start();
+
+	(void)state;
+	map(live, 1, 0x10000, 0x2000);
+	map(live, 1, 0x20000, 0x1000);
+	unmap(live, 1, 0x10000, 0x2000);
+	other(live, MLK_RESTORE, 1, 0x20000); /* MREMAP_DONTUNMAP failed */
+	other(live, MLK_RESTORE, 1, 0x10000);
+	check_amount(finish(live, 1, 1, 0)->outstanding, 1, 0x1000);
+	live_free(live);
+}
+
 static void a_mapping_over_others_implies_their_end(void **state)
 {
 	struct live *live = start();
@@ -608,6 +639,8 @@ int main(void)
 		cmocka_unit_test(a_block_keeps_who_got_it_and_when),
 		cmocka_unit_test(an_unmapping_cuts_what_it_covers_out_of_mappings),
 		cmocka_unit_test(a_mapping_that_could_not_be_moved_is_restored),
+		cmocka_unit_test(all_mappings_of_an_mremap_that_failed_stay),
+		cmocka_unit_test(an_unmapping_is_not_undone_by_an_mremap_that_unmapped_nothing),
 		cmocka_unit_test(a_mapping_over_others_implies_their_end),
 		cmocka_unit_test(mappings_at_the_end_of_memory_do_no_harm),
 		cmocka_unit_test(a_reused_address_is_another_block),

@@ -1,0 +1,62 @@
+/* allocator_explain.c - see allocator_explain.h */
+#include "record/allocator_explain.h"
+
+#include <string.h>
+
+#include "mleak.h"
+
+/* The first mapping of the C library or the program whose code has been moved to memory that no
+ * file stands behind, as is done for huge pages; NULL: there is none. */
+static const struct mlk_mapping *find_moved(const struct maps *maps, const struct target *t)
+{
+	for (size_t i = 0; i + 1 < maps->nr; i++) {
+		const struct mlk_mapping *m = &maps->v[i], *next = &maps->v[i + 1];
+
+		/* between its first and its next mapping */
+		if (m->inode && !(m->perms & MLK_PERM_X) && next->start == m->end && !next->inode &&
+		    next->perms & MLK_PERM_X &&
+		    (target_is_libc(m->path) || !strcmp(m->path, t->exe)))
+			return m;
+	}
+	return NULL;
+}
+
+void allocators_explain_none(const struct target *t, const struct maps *maps,
+			     const struct objects *objects, bool is_static)
+{
+	int pid = (int)t->pid;
+	const struct mlk_mapping *program = objects->program, *moved = find_moved(maps, t);
+
+	if (moved)
+		log_error("cannot record process %d: it has moved the code of '%s' to memory that "
+			  "no file stands behind (as is done for huge pages), where the kernel "
+			  "puts no probes; started anew with --backend preload it can be recorded",
+			  pid, moved->path);
+	else if (is_static)
+		log_error(
+			"cannot record process %d: '%s' is statically linked and has no symbol "
+			"table that names malloc; a copy that is not stripped, or its debug file, "
+			"would",
+			pid, program->path);
+	else
+		log_error("cannot record process %d: nothing that it has mapped is a 64-bit x86-64 "
+			  "ELF file that defines malloc; -O FILE names an object, --prefix a "
+			  "prefix",
+			  pid);
+}
+
+void allocators_tell_of_operators(const struct allocators *a)
+{
+	static bool told;
+
+	for (size_t i = 0; i < a->nr && !told; i++)
+		for (size_t k = 0; k < a->v[i].nr && !told; k++) {
+			if (a->v[i].sites[k].func != FUNC_NEW)
+				continue;
+			told = true;
+			log_info("operator new of '%s' is probed: should it throw std::bad_alloc, "
+				 "the program would be aborted there; --no-operators leaves it "
+				 "alone",
+				 a->v[i].path);
+		}
+}

@@ -1,0 +1,82 @@
+/* helper.h - a process that keeps the privileges which the recorder gives up
+ *
+ * The recorder reads what others wrote: ELF files, the ring, the target's memory.  It does so
+ * without privileges.  What takes them while it records (to look at a program begun by exec, and to
+ * put probes into it) the helper does for it, for the recorded processes alone and in no other way
+ * than these calls.  It ends with the recorder.
+ */
+#ifndef RECORD_HELPER_H
+#define RECORD_HELPER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct helper; /* opaque; for one thread */
+struct hold;
+struct mlk_mapping;
+
+#define HELPER_MAX_READ	  4096 /* bytes of memory that can be asked for at once */
+#define HELPER_MAX_PROBES 64   /* of one link */
+
+/* Of /proc/PID; the last two as O_PATH, to be looked at but not read. */
+enum helper_file { HELPER_MAPS, HELPER_AUXV, HELPER_EXE, HELPER_ROOT, HELPER_NR_FILES };
+
+/* A thread of a process: the process itself where its main thread lives. */
+struct helper_task {
+	pid_t pid, task;
+};
+
+struct helper_opts {
+	const pid_t *pids; /* the processes that it may touch, */
+	size_t nr;
+	bool follow;	     /* their children, */
+	const int *programs; /* the loaded BPF programs that it may put into them, */
+	size_t nr_programs;
+	uint64_t caps; /* and the capabilities that it keeps, bits 1 << CAP_... */
+};
+
+/* Probes of one process on one file. */
+struct helper_link {
+	struct helper_task of;
+	int program; /* of helper_opts.programs */
+	int file;    /* descriptor of the file */
+	bool is_return, multi;
+	uint32_t nr; /* 1 unless @multi */
+	const uint64_t *offsets, *cookies;
+};
+
+/* Start it, by fork(2): *@out is stopped with helper_stop(); it is NULL on failure.  Returns 0 or
+ * -errno. */
+int helper_start(struct helper **out, const struct helper_opts *opts);
+
+/* What follows returns what the call itself would: -errno, or what it says here.  -EPERM: the
+ * helper refuses, or is gone. */
+
+/* Open a file of /proc.  Returns the descriptor. */
+int helper_open(struct helper *h, const struct helper_task *of, enum helper_file file);
+
+/* Open the file that is mapped at @m.  Returns the descriptor. */
+int helper_open_mapped(struct helper *h, const struct helper_task *of, const struct mlk_mapping *m);
+
+/* Copy @len bytes of memory, HELPER_MAX_READ at most.  Returns 0. */
+int helper_read(struct helper *h, const struct helper_task *of, uint64_t addr, void *to,
+		size_t len);
+
+/* Put probes in.  Returns the link's descriptor. */
+int helper_link(struct helper *h, const struct helper_link *link);
+
+/* As hold_begin(): returns 0, and whether it stands still in *@stopped. */
+int helper_hold(struct helper *h, pid_t pid, bool *stopped);
+
+/* As hold_end(): has it been let go? */
+bool helper_let_go(struct helper *h, pid_t pid);
+
+/* Send a recorded process a signal that ends it in order: SIGTERM or SIGHUP.  Returns 0. */
+int helper_signal(struct helper *h, pid_t pid, int sig);
+
+/* End it, and release @h; NULL is allowed. */
+void helper_stop(struct helper *h);
+
+#endif

@@ -1,0 +1,286 @@
+/* helper_serve.c - the helper's own end: what it does, and for whom it does not */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "record/helper_wire.h"
+#include "record/hold.h"
+#include "record/perf_uprobe.h"
+#include "record/target.h"
+#include "record/uprobe_multi.h"
+
+#define STATUS_SIZE 8192 /* bytes: more than /proc/PID/status has */
+
+/* A process that may be touched. */
+struct ward {
+	pid_t pid;
+	int pidfd;
+	struct hold hold;
+};
+
+struct server {
+	const struct helper_opts *opts;
+	pid_t recorder;
+	struct ward *wards;
+	size_t nr, room;
+	struct target target; /* of the request at hand */
+	struct helper_request request;
+	struct helper_reply reply;
+};
+
+/* Has it ended and been waited for, so that its number may be another's? */
+static bool is_reaped(const struct ward *w)
+{
+	return syscall(SYS_pidfd_send_signal, w->pidfd, 0, NULL, 0) && errno == ESRCH;
+}
+
+static struct ward *find_ward(struct server *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->nr; i++)
+		if (s->wards[i].pid == pid && !is_reaped(&s->wards[i]))
+			return &s->wards[i];
+	return NULL;
+}
+
+static void forget_reaped(struct server *s)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->nr; i++)
+		if (is_reaped(&s->wards[i]))
+			close(s->wards[i].pidfd);
+		else
+			s->wards[kept++] = s->wards[i];
+	s->nr = kept;
+}
+
+/* NULL: there is no such process, or no memory. */
+static struct ward *add_ward(struct server *s, pid_t pid)
+{
+	int fd;
+
+	forget_reaped(s);
+	if (s->nr == s->room) {
+		size_t room = s->room ? s->room * 2 : 16;
+		struct ward *wards = realloc(s->wards, room * sizeof(*wards));
+
+		if (!wards)
+			return NULL;
+		s->wards = wards;
+		s->room = room;
+	}
+	fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (fd < 0)
+		return NULL;
+	s->wards[s->nr] = (struct ward){.pid = pid, .pidfd = fd};
+	return &s->wards[s->nr++];
+}
+
+/* The number in the line @name of /proc/@pid/status; 0: none. */
+static pid_t status_of(pid_t pid, const char *name)
+{
+	char path[64], text[STATUS_SIZE];
+	const char *line;
+	ssize_t n = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, text, sizeof(text) - 1);
+		close(fd);
+	}
+	text[n > 0 ? n : 0] = '\0';
+	line = strstr(text, name);
+	return line ? (pid_t)strtol(line + strlen(name), NULL, 10) : 0;
+}
+
+static bool is_thread_of(pid_t tid, pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)tid);
+	return tid > 0 && !access(path, F_OK);
+}
+
+/* The process @pid, if it may be touched: one of those given, a child of one, or one that the
+ * recorder traces, which the kernel allows it for no other. */
+static struct ward *ward_of(struct server *s, pid_t pid)
+{
+	struct ward *w = find_ward(s, pid);
+	bool ours;
+
+	if (w || !s->opts->follow || pid <= 0)
+		return w;
+	w = add_ward(s, pid); /* before it is looked at: its number stays its own */
+	if (!w)
+		return NULL;
+	ours = find_ward(s, status_of(pid, "\nPPid:")) ||
+	       is_thread_of(status_of(pid, "\nTracerPid:"), s->recorder);
+	if (ours && !is_reaped(w))
+		return w;
+	close(w->pidfd);
+	s->nr--;
+	return NULL;
+}
+
+/* What is mapped at the address given, and nothing else that the process could open. */
+static int open_mapped(struct server *s)
+{
+	struct maps maps = {0};
+	const struct mlk_mapping *m;
+	int fd = target_read_maps(&s->target, &maps);
+
+	if (!fd) {
+		m = maps_find(&maps, s->request.addr);
+		fd = m && m->inode ? target_open_mapped(&s->target, m) : -ENOENT;
+	}
+	maps_release(&maps);
+	return fd;
+}
+
+static int link_multi(const struct helper_probes *p, const char *path, pid_t pid)
+{
+	const struct uprobe_multi u = {.path = path,
+				       .offsets = p->offsets,
+				       .cookies = p->cookies,
+				       .nr = p->nr,
+				       .pid = pid,
+				       .is_return = p->is_return};
+
+	return uprobe_multi_link(p->program, &u);
+}
+
+static int link_perf(const struct helper_probes *p, const char *path, pid_t tid)
+{
+	const struct perf_uprobe u = {.path = path,
+				      .offset = p->offsets[0],
+				      .cookie = p->cookies[0],
+				      .tid = tid,
+				      .is_return = p->is_return};
+
+	return perf_uprobe_link(p->program, &u);
+}
+
+/* @file is the descriptor that came with the request. */
+static int link_probes(struct server *s, int file)
+{
+	const struct helper_probes *p = &s->request.probes;
+	bool known = false;
+	char path[64];
+
+	for (size_t i = 0; i < s->opts->nr_programs; i++)
+		known |= s->opts->programs[i] == p->program;
+	if (!known || file < 0 || !p->nr || p->nr > HELPER_MAX_PROBES)
+		return -EINVAL;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+	return p->multi ? link_multi(p, path, s->target.pid) : link_perf(p, path, s->target.task);
+}
+
+static int read_memory(struct server *s)
+{
+	if (s->request.len > HELPER_MAX_READ)
+		return -EINVAL;
+	return target_read_memory(&s->target, s->request.addr, s->reply.bytes, s->request.len);
+}
+
+static int send_signal(const struct ward *w, int sig)
+{
+	if (sig != SIGTERM && sig != SIGHUP)
+		return -EINVAL;
+	return syscall(SYS_pidfd_send_signal, w->pidfd, sig, NULL, 0) ? -errno : 0;
+}
+
+static int hold(struct server *s, struct ward *w)
+{
+	int err = hold_begin(&w->hold, w->pid, NULL);
+
+	s->reply.bytes[0] = !err && w->hold.stopped;
+	return err;
+}
+
+static int let_go(struct ward *w)
+{
+	hold_end(&w->hold, w->pid);
+	return w->hold.seized ? -EBUSY : 0;
+}
+
+/* Do what is asked for the process @w.  Returns the result, or, with *@fd set, 0. */
+static int serve(struct server *s, struct ward *w, int file, int *fd)
+{
+	const struct helper_request *r = &s->request;
+
+	switch (r->op) {
+	case HELPER_OPEN:
+		*fd = (uint32_t)r->what < HELPER_NR_FILES
+			      ? target_open_file(&s->target, (enum helper_file)r->what)
+			      : -EINVAL;
+		break;
+	case HELPER_OPEN_MAPPED:
+		*fd = open_mapped(s);
+		break;
+	case HELPER_LINK:
+		*fd = link_probes(s, file);
+		break;
+	case HELPER_READ:
+		return read_memory(s);
+	case HELPER_HOLD:
+		return hold(s, w);
+	case HELPER_LET_GO:
+		return let_go(w);
+	case HELPER_SIGNAL:
+		return send_signal(w, r->what);
+	}
+	return *fd < 0 ? *fd : 0;
+}
+
+/* Serve the request that came with @file, which may be -1.  Returns 0, or -errno: the recorder is
+ * gone. */
+static int answer(struct server *s, int socket, int file)
+{
+	const struct helper_task *of = &s->request.of;
+	struct ward *w = ward_of(s, of->pid);
+	int fd = -1, err;
+
+	memset(&s->reply, 0, sizeof(s->reply));
+	s->reply.result = -EPERM;
+	s->target.pid = of->pid;
+	s->target.task = of->task;
+	if (w && is_thread_of(of->task, of->pid))
+		s->reply.result = serve(s, w, file, &fd);
+	else if (w)
+		s->reply.result = -ESRCH;
+	/* Else it was another's, with its number. */
+	if (w && is_reaped(w))
+		s->reply.result = -ESRCH;
+	err = helper_send(socket, &s->reply, sizeof(s->reply), s->reply.result ? -1 : fd);
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+void helper_serve(int socket, const struct helper_opts *opts)
+{
+	struct server *s = calloc(1, sizeof(*s));
+	int file, err = s ? 0 : -ENOMEM;
+
+	if (s) {
+		s->opts = opts;
+		s->recorder = getppid();
+		s->target.pidfd = -1;
+	}
+	for (size_t i = 0; !err && i < opts->nr; i++)
+		add_ward(s, opts->pids[i]);
+	while (!err) {
+		err = helper_receive(socket, &s->request, sizeof(s->request), &file);
+		if (!err)
+			err = answer(s, socket, file);
+		if (file >= 0)
+			close(file);
+	}
+}
