@@ -10,6 +10,7 @@
 #define BYTES_WIDTH  12
 #define BLOCKS_WIDTH 12
 #define INDENT	     3
+#define MAX_PLACES   3 /* of a function that are shown */
 
 struct printer {
 	FILE *out;
@@ -20,6 +21,82 @@ struct printer {
 	size_t indent;			     /* bytes of prefix in use */
 	char prefix[VIEW_MAX_PATH * INDENT]; /* what stands before the children of a node */
 };
+
+/* Is place @a to be shown before @b?  The heaviest is first. */
+static bool is_before(const struct printer *p, const struct tree_place *a,
+		      const struct tree_place *b)
+{
+	if (a->bytes != b->bytes)
+		return a->bytes > b->bytes;
+	return strcmp(labels_get(p->labels, a->label)->location,
+		      labels_get(p->labels, b->label)->location) < 0;
+}
+
+/* The first MAX_PLACES of @node to @best, in their order.  Returns how many there are in all. */
+static size_t best_places(const struct printer *p, const struct tree_node *node,
+			  const struct tree_place *best[MAX_PLACES])
+{
+	size_t nr = 0;
+
+	for (uint32_t at = node->places; at != TREE_NONE; nr++) {
+		const struct tree_place *place = tree_place(p->tree, at);
+		size_t to = nr < MAX_PLACES ? nr : MAX_PLACES;
+
+		for (; to && is_before(p, place, best[to - 1]); to--)
+			if (to < MAX_PLACES)
+				best[to] = best[to - 1];
+		if (to < MAX_PLACES)
+			best[to] = place;
+		at = place->next;
+	}
+	return nr;
+}
+
+/* Print where the calls are: FILE:LINE, or of several "FILE:LINE (BYTES), :LINE (BYTES), 2 more".
+ */
+static void print_places(const struct printer *p, const struct tree_node *node)
+{
+	const struct tree_place *best[MAX_PLACES];
+	size_t nr = best_places(p, node, best), file_len = 0;
+	const char *file = "";
+	char bytes[TEXT_NUMBER_MAX];
+
+	for (size_t i = 0; i < nr && i < MAX_PLACES; i++) {
+		const char *location = labels_get(p->labels, best[i]->label)->location;
+		const char *colon = strrchr(location, ':');
+		bool same = colon && file_len == (size_t)(colon - location) &&
+			    !memcmp(location, file, file_len);
+
+		fprintf(p->out, "%s%s (%s)", i ? ", " : "",
+			same	    ? colon
+			: *location ? location
+				    : "[no line]",
+			text_number(bytes, best[i]->bytes));
+		file = location;
+		file_len = colon ? (size_t)(colon - location) : 0;
+	}
+	if (nr > MAX_PLACES)
+		fprintf(p->out, ", %zu more", nr - MAX_PLACES);
+}
+
+static void print_location(const struct printer *p, const struct tree_node *node)
+{
+	const char *location = labels_get(p->labels, node->label)->location;
+	bool several =
+		node->places != TREE_NONE && tree_place(p->tree, node->places)->next != TREE_NONE;
+
+	if (node->places != TREE_NONE)
+		location =
+			labels_get(p->labels, tree_place(p->tree, node->places)->label)->location;
+	if (!several && !*location)
+		return;
+	fprintf(p->out, "  %s", color_of(p->color, COLOR_PLACE));
+	if (several)
+		print_places(p, node);
+	else
+		fputs(location, p->out);
+	fputs(color_of(p->color, COLOR_END), p->out);
+}
 
 static void print_node(const struct printer *p, const struct tree_node *node, const char *branch)
 {
@@ -32,9 +109,7 @@ static void print_node(const struct printer *p, const struct tree_node *node, co
 		text_number(blocks, node->blocks), (int)p->indent, p->prefix, branch,
 		color_of(p->color, label->name[0] == '[' ? COLOR_REMARK : COLOR_NAME), label->name,
 		color_of(p->color, COLOR_END));
-	if (label->location[0])
-		fprintf(p->out, "  %s%s%s", color_of(p->color, COLOR_PLACE), label->location,
-			color_of(p->color, COLOR_END));
+	print_location(p, node);
 	if (node->suspects)
 		fprintf(p->out, "  [suspect: %s of %s]", text_number(bytes, node->suspects),
 			text_number(blocks, node->blocks));
@@ -122,6 +197,8 @@ int print_view_as_tree(FILE *out, const struct view *view, const char *order)
 		return 0;
 	}
 	err = tree_new(&tree);
+	if (!err)
+		err = tree_by_function(tree, view_labels(view));
 	for (size_t i = 0; i < view_nr(view) && !err; i++) {
 		const struct stack *stack = view_stack(view, i);
 
