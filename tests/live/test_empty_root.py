@@ -11,7 +11,6 @@ from mleaktest import Case, MLEAK_FAST, needs_bpf, parse_tree
 
 CXX = r"""
 #include <map>
-#include <regex>
 #include <string>
 #include <vector>
 struct store {
@@ -27,8 +26,7 @@ int main()
 {
 	store *s = new store;
 	s->fill(20);
-	std::regex *r = new std::regex("(a|b)*c.*[a-z]+");
-	return std::regex_match(std::string("abcxyz"), *r) ? 0 : 1;
+	return s->all.empty();
 }
 """
 PYTHON = "import json, re; kept = [json.loads('{\"a\": [1, 2, 3]}') for i in range(100)]"
@@ -70,7 +68,7 @@ class EmptyRootTest(Case):
         trace, _ = self.record(*argv)
         here, there = self.report(trace), self.report_there(trace)
         self.assertEqual(tree_of(there), tree_of(here))
-        self.assertGreater(len(parse_tree(there)), 20)
+        self.assertGreater(len(parse_tree(there)), 8)
         self.assertEqual(tree_of(self.report_there(trace, "--addresses")),
                          tree_of(self.report(trace, "--addresses")))
         for args in (["--folded"], ["--folded", "--cost", "allocated"]):
