@@ -211,6 +211,8 @@ static int collect(struct job *job)
 		.debug_dirs = job->opts->debug_dirs,
 		.nr_debug_dirs = job->opts->nr_debug_dirs,
 		.symfs = job->opts->symfs,
+		.temporary_ns = job->opts->temporary_ns,
+		.mangled = job->opts->no_demangle,
 		.choice = job->opts->choice,
 	};
 	int err;

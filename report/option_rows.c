@@ -27,6 +27,9 @@ static const struct option_row rows[] = {
 	{"cost", OPT_COST, "COST",
 	 "what --folded counts: outstanding (the default), allocated or peak bytes, or temporary "
 	 "blocks"},
+	{"temporary", OPT_TEMPORARY, "MS",
+	 "blocks that lived so many milliseconds count as temporary, too; for --cost temporary, "
+	 "json and csv"},
 	{"dump", OPT_DUMP, "[=full]",
 	 "print all records of the trace in place of a report; full, or given twice: and all "
 	 "stacks"},
@@ -49,6 +52,7 @@ static const struct option_row rows[] = {
 
 	{"inline", OPT_INLINE, NULL, "show functions that the compiler inlined, too"},
 	{"addresses", OPT_ADDRESSES, NULL, "MODULE+0xADDR in place of names"},
+	{"no-demangle", OPT_NO_DEMANGLE, NULL, "names of C++ and Rust as the files have them"},
 	{"debug-dir", OPT_DEBUG_DIR, "DIR",
 	 "look for debug information here before " DEFAULT_DEBUG_DIR "; may be given several "
 	 "times"},

@@ -15,11 +15,13 @@ struct report_opts {
 	enum report_format format;
 	bool dump;	       /* print the trace itself */
 	bool dump_stacks;      /* and the bytes of its stacks */
+	bool no_demangle;      /* names as the files have them */
 	bool debuginfod;       /* look for debug information on the network, too */
 	bool help;	       /* print the help and do nothing else */
 	struct view_opts view; /* its suppressions are not loaded yet */
 	struct choice choice;
 	enum group_key by;
+	uint64_t temporary_ns;	  /* blocks that lived no longer are temporary, too; 0: none */
 	bool growth, timeline;	  /* in place of stacks */
 	const char *suppressions; /* path of a file, or NULL */
 	const char *before;	  /* path of the trace to compare with, or NULL */

@@ -19,6 +19,12 @@ int report_opts_check(const struct report_opts *opts)
 		log_error("--cost is for --folded alone");
 		return -EINVAL;
 	}
+	if (opts->temporary_ns && opts->view.cost != COST_TEMPORARY &&
+	    opts->format != FORMAT_JSON && (opts->format != FORMAT_CSV || tables)) {
+		log_error("--temporary is for --folded --cost temporary, and for the formats json "
+			  "and csv");
+		return -EINVAL;
+	}
 	if (tables > 1) {
 		log_error("--by, --growth and --timeline are one at a time");
 		return -EINVAL;

@@ -100,6 +100,11 @@ int dwunw_symfs_set(struct dwunw *dw, const char *dir)
 	return 0;
 }
 
+void dwunw_demangle_set(struct dwunw *dw, bool demangle)
+{
+	dw->dirs.mangled = !demangle;
+}
+
 void dwunw_debug_fetch_set(struct dwunw *dw, dwunw_debug_fetch *fetch, void *arg)
 {
 	dw->dirs.fetch = fetch;

@@ -120,6 +120,14 @@ class FormatsTest(Case):
             with self.subTest(format=name), open(self.export(name), "rb") as second:
                 self.assertEqual(before, second.read())
 
+    def test_names_that_are_not_demangled_are_those_that_cxxfilt_makes_the_others_of(self):
+        def names(*args):
+            with open(self.export("json", *args), encoding="utf-8") as file:
+                return [frame["function"] for frame in json.load(file)["frames"]]
+        mangled = names("--no-demangle")
+        self.assertIn("_ZN4shop11place_orderER8leak_sum", mangled)
+        self.assertEqual(formatstest.run("c++filt", "--", *mangled).splitlines(), names())
+
     def test_an_unknown_format_is_refused_with_the_names_of_all(self):
         result = self.mleak("report", "--format=xml", TRACE)
         self.assertEqual((result.status, result.out), (2, ""))

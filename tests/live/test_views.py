@@ -181,6 +181,19 @@ class ViewsTest(Case):
                          {"phase_a": A[1], "phase_b": B[1], "burst": 50021})
         self.assertEqual(self.folded("temporary"), {"burst": 1, "churn": 17})
 
+    def test_what_lived_no_longer_than_asked_for_is_temporary_too(self):
+        """The blocks of phase_a live for at least 450 ms."""
+        for ms, more in (("1", {}), ("100ms", {}), ("60s", {"phase_a": 7}), ("60000", {"phase_a": 7})):
+            sums = collections.Counter()
+            report = self.json("--temporary", ms)
+            text = self.report(self.trace, "--folded", "--cost=temporary", "--temporary", ms)
+            for stack in parse_folded(text):
+                for frame in stack.frames:
+                    if re.fullmatch("phase_.|burst|churn", frame):
+                        sums[frame] += stack.bytes
+            self.assertEqual(dict(sums), {"burst": 1, "churn": 17, **more})
+            self.assertEqual([s["temporary"] for s in report["stacks"]], [0] * len(report["stacks"]))
+
     def test_inverted_begins_at_the_function_that_allocated(self):
         nodes = parse_tree(self.report(self.trace, "--inverted", "--function", "phase|in_worker"))
         self.assertEqual(nodes[0][:], (8739, 29, "get"))
