@@ -49,6 +49,8 @@ static const struct option_row rows[] = {
 	 "what was given out after A and was still outstanding at B"},
 	{"suppressions", OPT_SUPPRESSIONS, "FILE",
 	 "leave out what matches a line leak:PATTERN of FILE, as LeakSanitizer does"},
+	{"no-embedded-suppressions", OPT_NO_EMBEDDED, NULL,
+	 "show what a recorded program's own __lsan_default_suppressions() would leave out"},
 
 	{"inline", OPT_INLINE, NULL, "show functions that the compiler inlined, too"},
 	{"addresses", OPT_ADDRESSES, NULL, "MODULE+0xADDR in place of names"},

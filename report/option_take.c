@@ -205,6 +205,7 @@ static const struct taker {
 	{OPT_MIN_BYTES, BYTES, TO(view.sieve.min_bytes)},
 	{OPT_MODULE, TEXT, TO(view.sieve.module)},
 	{OPT_NO_DEMANGLE, FLAG, TO(no_demangle)},
+	{OPT_NO_EMBEDDED, FLAG, TO(no_embedded)},
 	{OPT_NO_PAGER, FLAG, TO(no_pager)},
 	{OPT_OLDER, TIME, TO(choice.older_ns)},
 	{OPT_PID, .take = take_pid},

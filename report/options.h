@@ -24,6 +24,7 @@ struct report_opts {
 	uint64_t temporary_ns;	  /* blocks that lived no longer are temporary, too; 0: none */
 	bool growth, timeline;	  /* in place of stacks */
 	const char *suppressions; /* path of a file, or NULL */
+	bool no_embedded;	  /* not those of the programs themselves */
 	const char *before;	  /* path of the trace to compare with, or NULL */
 	enum color_mode color;
 	bool no_pager;

@@ -179,6 +179,27 @@ static void put_stack(struct json *json, const struct export *export, size_t i)
 	json_close(json, '}');
 }
 
+/* Those that left out anything. */
+static void put_suppressed(struct json *json, const struct export *export)
+{
+	struct suppression suppression;
+
+	json_open(json, "suppressed", '[');
+	for (size_t i = 0;
+	     export->suppressions && suppressions_get(export->suppressions, i, &suppression); i++) {
+		if (!suppression.stacks)
+			continue;
+		json_open(json, NULL, '{');
+		json_text(json, "pattern", suppression.pattern);
+		json_text(json, "source", suppression.source ? suppression.source : "");
+		json_number(json, "stacks", suppression.stacks);
+		json_number(json, "blocks", suppression.matched.blocks);
+		json_number(json, "bytes", suppression.matched.bytes);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
 int print_json(FILE *out, const struct export *export)
 {
 	struct json json = {.out = out};
@@ -205,6 +226,7 @@ int print_json(FILE *out, const struct export *export)
 	json_number(&json, "blocks", amount.blocks);
 	json_number(&json, "bytes", amount.bytes);
 	json_close(&json, '}');
+	put_suppressed(&json, export);
 	put_amount(&json, "filtered", export_filtered(export));
 	json_close(&json, '}');
 	return 0;
