@@ -9,8 +9,7 @@
 #include "report/strings.h"
 #include "report/tree.h"
 
-#define PLACEHOLDER "@DATA@"
-#define MAX_STACKS  50 /* in the table below the graph */
+#define MAX_STACKS 50 /* in the table below the graph */
 
 /* The bytes of the page, as they are in the source. */
 __asm__(".section .rodata\n"
@@ -18,6 +17,17 @@ __asm__(".section .rodata\n"
 	"flame_page_end: .byte 0\n"
 	".previous\n");
 extern const char flame_page[], flame_page_end[];
+
+/* What was fetched by `make speedscope`, if it was; it is a script. */
+#ifdef SPEEDSCOPE
+#define INCLUDE_VIEWER ".incbin \"" SPEEDSCOPE "\"\n"
+#else
+#define INCLUDE_VIEWER ""
+#endif
+__asm__(".section .rodata\n"
+	"flame_viewer: " INCLUDE_VIEWER "flame_viewer_end: .byte 0\n"
+	".previous\n");
+extern const char flame_viewer[], flame_viewer_end[];
 
 static void put_amount(struct json *json, const char *key, struct live_amount amount)
 {
@@ -163,13 +173,11 @@ out:
 	return err;
 }
 
-int print_html(FILE *out, const struct export *export)
+static int put_data(FILE *out, const struct export *export)
 {
-	const char *data = strstr(flame_page, PLACEHOLDER);
 	struct json json = {.out = out};
 	int err;
 
-	fwrite(flame_page, 1, (size_t)(data - flame_page), out);
 	json_open(&json, NULL, '{');
 	err = put_head(&json, export);
 	if (!err)
@@ -177,7 +185,25 @@ int print_html(FILE *out, const struct export *export)
 	if (!err)
 		err = put_graph(&json, export);
 	json_close(&json, '}');
-	data += strlen(PLACEHOLDER);
-	fwrite(data, 1, (size_t)(flame_page_end - data), out);
+	return err;
+}
+
+/* Print the page from @at up to @placeholder, which it has.  Returns where it goes on. */
+static const char *put_page(FILE *out, const char *at, const char *placeholder)
+{
+	const char *found = strstr(at, placeholder);
+
+	fwrite(at, 1, (size_t)(found - at), out);
+	return found + strlen(placeholder);
+}
+
+int print_html(FILE *out, const struct export *export)
+{
+	const char *at = put_page(out, flame_page, "@DATA@");
+	int err = put_data(out, export);
+
+	at = put_page(out, at, "@SPEEDSCOPE@");
+	fwrite(flame_viewer, 1, (size_t)(flame_viewer_end - flame_viewer), out);
+	fwrite(at, 1, (size_t)(flame_page_end - at), out);
 	return err;
 }
