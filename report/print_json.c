@@ -1,5 +1,8 @@
 /* print_json.c - the report as JSON; doc/report-json.md says what the members mean */
+#include <errno.h>
+
 #include "mleak.h"
+#include "report/ages.h"
 #include "report/export.h"
 #include "report/json.h"
 #include "report/print_filters.h"
@@ -156,7 +159,24 @@ static void put_frames(struct json *json, const struct places *places)
 	json_close(json, ']');
 }
 
-static void put_stack(struct json *json, const struct export *export, size_t i)
+/* Of what is outstanding of a stack: the classes in which there is anything. */
+static void put_ages(struct json *json, const struct live_amount ages[AGES_NR])
+{
+	json_open(json, "ages", '[');
+	for (size_t i = 0; i < AGES_NR; i++) {
+		if (!ages[i].blocks)
+			continue;
+		json_open(json, NULL, '{');
+		json_number(json, "from_ns", ages_from_ns(i));
+		json_number(json, "blocks", ages[i].blocks);
+		json_number(json, "bytes", ages[i].bytes);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
+static void put_stack(struct json *json, const struct export *export, const struct ages *ages,
+		      size_t i)
 {
 	const struct stack *stack = view_stack(export->view, i);
 	size_t nr;
@@ -171,6 +191,7 @@ static void put_stack(struct json *json, const struct export *export, size_t i)
 	json_number(json, "temporary", stack->temporary);
 	json_number(json, "first_ns", export_since_start(export, stack->first_ns));
 	json_number(json, "last_ns", export_since_start(export, stack->last_ns));
+	put_ages(json, ages_of(ages, view_number(export->view, i)));
 	json_bool(json, "complete", stack->status == DWUNW_STATUS_ENDED);
 	json_open(json, "frames", '[');
 	for (size_t at = 0; at < nr; at++)
@@ -205,7 +226,10 @@ int print_json(FILE *out, const struct export *export)
 	struct json json = {.out = out};
 	struct live_amount amount;
 	size_t left_out = view_left_out(export->view, &amount);
+	struct ages *ages;
 
+	if (ages_new(&ages, export->leaks))
+		return -ENOMEM;
 	json_open(&json, NULL, '{');
 	json_text(&json, "schema", "mleak-report");
 	json_number(&json, "version", SCHEMA_VERSION);
@@ -219,7 +243,7 @@ int print_json(FILE *out, const struct export *export)
 	put_frames(&json, export->places);
 	json_open(&json, "stacks", '[');
 	for (size_t i = 0; i < view_nr(export->view); i++)
-		put_stack(&json, export, i);
+		put_stack(&json, export, ages, i);
 	json_close(&json, ']');
 	json_open(&json, "left_out", '{');
 	json_number(&json, "stacks", left_out);
@@ -229,5 +253,6 @@ int print_json(FILE *out, const struct export *export)
 	put_suppressed(&json, export);
 	put_amount(&json, "filtered", export_filtered(export));
 	json_close(&json, '}');
+	ages_free(ages);
 	return 0;
 }

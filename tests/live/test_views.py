@@ -227,3 +227,38 @@ class ViewsTest(Case):
         result = self.mleak("report", "--suppressions", path, self.trace)
         self.assertEqual((result.status, result.out), (2, ""))
         self.assert_one_message(result.err, path + "' line 2")
+
+
+@needs_bpf
+class AgesTest(Case):
+    SOURCE = r"""
+#include <stdlib.h>
+#include <unistd.h>
+__attribute__((noipa)) void *get(void) { return malloc(101); }
+int main(void)
+{
+	for (volatile int i = 0; i < 5; i++) {
+		void *volatile p = get();
+		(void)p;
+		if (i == 2)
+			usleep(1100000);
+	}
+	return 0;
+}
+"""
+
+    def test_the_ages_of_each_stack_are_those_of_its_blocks(self):
+        """Three blocks and two of one stack, with more than a second between."""
+        self.write("ages.c", self.SOURCE.encode())
+        subprocess.run(["gcc", "-O1", "-o", "ages", "ages.c"], cwd=self.dir, check=True)
+        trace, _ = self.record(self.path("ages"))
+        report = json.loads(self.report(trace, "--format=json", "--function", "^get$"))
+        self.assertEqual([stack["ages"] for stack in report["stacks"]],
+                         [[{"from_ns": 0, "blocks": 2, "bytes": 202},
+                           {"from_ns": 10**9, "blocks": 3, "bytes": 303}]])
+        line = "age: 2 blocks < 1 s, 3 blocks 1 s - 10 s\n"
+        self.assertIn("\t\t" + line, self.report(trace, "--flat"))
+        self.assertIn("    " + line, self.report(trace, "--growth"))
+        early = json.loads(self.report(trace, "--format=json", "--function", "^get$", "--at", "500ms"))
+        self.assertEqual([stack["ages"] for stack in early["stacks"]],
+                         [[{"from_ns": 0, "blocks": 3, "bytes": 303}]])
