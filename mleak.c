@@ -36,7 +36,7 @@ static const struct command {
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-void put_text(FILE *out, const char *text)
+void print_harmless(FILE *out, const char *text)
 {
 	text_print(out, text);
 }
@@ -48,7 +48,7 @@ static void log_line(const char *prefix, const char *fmt, va_list args)
 
 	fputs(prefix, stderr);
 	if (vasprintf(&text, fmt, args) >= 0) {
-		put_text(stderr, text);
+		print_harmless(stderr, text);
 		free(text);
 	} else {
 		fputs("out of memory", stderr);

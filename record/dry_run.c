@@ -35,7 +35,7 @@ void dry_run_print(FILE *out, const struct target *t, const struct allocators *a
 	size_t nr = 0, emulated = 0;
 
 	fprintf(out, "process %d (", (int)t->pid);
-	put_text(out, t->comm);
+	print_harmless(out, t->comm);
 	fprintf(out, ")%s\n",
 		a->guessed ? "; the loader's list could not be read: objects in the order of "
 			     "their addresses"
@@ -43,7 +43,7 @@ void dry_run_print(FILE *out, const struct target *t, const struct allocators *a
 	for (size_t i = 0; i < a->nr; i++) {
 		const struct alloc_object *o = &a->v[i];
 
-		put_text(out, o->path);
+		print_harmless(out, o->path);
 		fprintf(out, ": %s\n", o->why);
 		for (size_t k = 0; k < o->nr; k++) {
 			print_site(out, &o->sites[k]);

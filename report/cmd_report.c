@@ -85,6 +85,7 @@ static int print_difference(const struct report_opts *opts, const struct job *be
 {
 	struct export from = job_export(before), to = job_export(after);
 	enum diff_format format = opts->format == FORMAT_CSV	  ? DIFF_CSV
+				  : opts->format == FORMAT_JSON	  ? DIFF_JSON
 				  : opts->format == FORMAT_FOLDED ? DIFF_FOLDED
 								  : DIFF_TEXT;
 	int status;

@@ -22,8 +22,8 @@ static const struct option_row rows[] = {
 	 "with --format=csv, too"},
 	{"timeline", OPT_TIMELINE, NULL, "what was outstanding over time; with --format=csv, too"},
 	{"diff", OPT_DIFF, "BEFORE",
-	 "what is outstanding more, or less, than in the trace BEFORE; with --folded or "
-	 "--format=csv, too"},
+	 "what is outstanding more, or less, than in the trace BEFORE; with --folded, "
+	 "--format=csv or json, too"},
 	{"cost", OPT_COST, "COST",
 	 "what --folded counts: outstanding (the default), allocated or peak bytes, or temporary "
 	 "blocks"},

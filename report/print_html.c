@@ -5,7 +5,7 @@
 
 #include "mleak.h"
 #include "report/export.h"
-#include "report/json.h"
+#include "report/print_json.h"
 #include "report/strings.h"
 #include "report/tree.h"
 
@@ -28,14 +28,6 @@ __asm__(".section .rodata\n"
 	"flame_viewer: " INCLUDE_VIEWER "flame_viewer_end: .byte 0\n"
 	".previous\n");
 extern const char flame_viewer[], flame_viewer_end[];
-
-static void put_amount(struct json *json, const char *key, struct live_amount amount)
-{
-	json_open(json, key, '{');
-	json_number(json, "blocks", amount.blocks);
-	json_number(json, "bytes", amount.bytes);
-	json_close(json, '}');
-}
 
 static struct live_amount shown(const struct view *view)
 {
@@ -64,10 +56,10 @@ static int put_head(struct json *json, const struct export *export)
 	json_text(json, "title", title);
 	free(title);
 	json_open(json, "totals", '{');
-	put_amount(json, "allocated", totals->allocated);
-	put_amount(json, "freed", totals->freed);
-	put_amount(json, "outstanding", totals->outstanding);
-	put_amount(json, "shown", shown(export->view));
+	json_amount(json, "allocated", totals->allocated);
+	json_amount(json, "freed", totals->freed);
+	json_amount(json, "outstanding", totals->outstanding);
+	json_amount(json, "shown", shown(export->view));
 	json_close(json, '}');
 	json_number(json, "lost", export_lost(export));
 	json_open(json, "unwound", '{');

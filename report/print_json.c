@@ -4,12 +4,12 @@
 #include "mleak.h"
 #include "report/ages.h"
 #include "report/export.h"
-#include "report/json.h"
 #include "report/print_filters.h"
+#include "report/print_json.h"
 
 #define SCHEMA_VERSION 1
 
-static void put_amount(struct json *json, const char *key, struct live_amount amount)
+void json_amount(struct json *json, const char *key, struct live_amount amount)
 {
 	json_open(json, key, '{');
 	json_number(json, "blocks", amount.blocks);
@@ -46,13 +46,13 @@ static void put_totals(struct json *json, const struct export *export)
 	const struct live_totals *totals = leaks_totals(export->leaks);
 
 	json_open(json, "totals", '{');
-	put_amount(json, "allocated", totals->allocated);
-	put_amount(json, "freed", totals->freed);
-	put_amount(json, "implied", totals->implied);
-	put_amount(json, "gone", totals->gone);
-	put_amount(json, "outstanding", totals->outstanding);
-	put_amount(json, "peak", leaks_peak(export->leaks));
-	put_amount(json, "suspect", leaks_suspect(export->leaks));
+	json_amount(json, "allocated", totals->allocated);
+	json_amount(json, "freed", totals->freed);
+	json_amount(json, "implied", totals->implied);
+	json_amount(json, "gone", totals->gone);
+	json_amount(json, "outstanding", totals->outstanding);
+	json_amount(json, "peak", leaks_peak(export->leaks));
+	json_amount(json, "suspect", leaks_suspect(export->leaks));
 	json_number(json, "unknown_frees", totals->unknown_frees);
 	json_number(json, "inherited_frees", totals->inherited_frees);
 	json_close(json, '}');
@@ -68,9 +68,9 @@ static void put_sample(struct json *json, const struct export *export)
 		return;
 	json_open(json, "sample", '{');
 	json_text(json, "of", how);
-	put_amount(json, "standard_error",
-		   (struct live_amount){print_filters_error(error->blocks),
-					print_filters_error(error->bytes)});
+	json_amount(json, "standard_error",
+		    (struct live_amount){print_filters_error(error->blocks),
+					 print_filters_error(error->bytes)});
 	json_close(json, '}');
 }
 
@@ -130,11 +130,11 @@ static void put_processes(struct json *json, const struct leaks *leaks)
 				  : processes_name(leaks_processes(leaks), process.tgid));
 		json_number(json, "parent", process.parent);
 		json_bool(json, "exited", process.exited);
-		put_amount(json, "allocated", process.totals.allocated);
-		put_amount(json, "freed", process.totals.freed);
-		put_amount(json, "implied", process.totals.implied);
-		put_amount(json, "gone", process.totals.gone);
-		put_amount(json, "outstanding", process.totals.outstanding);
+		json_amount(json, "allocated", process.totals.allocated);
+		json_amount(json, "freed", process.totals.freed);
+		json_amount(json, "implied", process.totals.implied);
+		json_amount(json, "gone", process.totals.gone);
+		json_amount(json, "outstanding", process.totals.outstanding);
 		json_number(json, "unknown_frees", process.totals.unknown_frees);
 		json_number(json, "inherited_frees", process.totals.inherited_frees);
 		json_close(json, '}');
@@ -142,20 +142,22 @@ static void put_processes(struct json *json, const struct leaks *leaks)
 	json_close(json, ']');
 }
 
+void json_place(struct json *json, const struct place *place)
+{
+	json_open(json, NULL, '{');
+	json_text(json, "function", place->function);
+	json_text(json, "module", place->module);
+	json_text(json, "file", place->file);
+	json_number(json, "line", place->line);
+	json_bool(json, "inlined", place->inlined);
+	json_close(json, '}');
+}
+
 static void put_frames(struct json *json, const struct places *places)
 {
 	json_open(json, "frames", '[');
-	for (size_t i = 0; i < places_nr(places); i++) {
-		const struct place *place = places_get(places, (uint32_t)i);
-
-		json_open(json, NULL, '{');
-		json_text(json, "function", place->function);
-		json_text(json, "module", place->module);
-		json_text(json, "file", place->file);
-		json_number(json, "line", place->line);
-		json_bool(json, "inlined", place->inlined);
-		json_close(json, '}');
-	}
+	for (size_t i = 0; i < places_nr(places); i++)
+		json_place(json, places_get(places, (uint32_t)i));
 	json_close(json, ']');
 }
 
@@ -184,10 +186,10 @@ static void put_stack(struct json *json, const struct export *export, const stru
 
 	json_open(json, NULL, '{');
 	json_number(json, "process", stack->process);
-	put_amount(json, "outstanding", (struct live_amount){stack->blocks, stack->bytes});
-	put_amount(json, "allocated", stack->allocated);
-	put_amount(json, "freed", stack->freed);
-	put_amount(json, "peak", stack->peak);
+	json_amount(json, "outstanding", (struct live_amount){stack->blocks, stack->bytes});
+	json_amount(json, "allocated", stack->allocated);
+	json_amount(json, "freed", stack->freed);
+	json_amount(json, "peak", stack->peak);
 	json_number(json, "temporary", stack->temporary);
 	json_number(json, "first_ns", export_since_start(export, stack->first_ns));
 	json_number(json, "last_ns", export_since_start(export, stack->last_ns));
@@ -251,7 +253,7 @@ int print_json(FILE *out, const struct export *export)
 	json_number(&json, "bytes", amount.bytes);
 	json_close(&json, '}');
 	put_suppressed(&json, export);
-	put_amount(&json, "filtered", export_filtered(export));
+	json_amount(&json, "filtered", export_filtered(export));
 	json_close(&json, '}');
 	ages_free(ages);
 	return 0;
