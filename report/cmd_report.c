@@ -156,6 +156,7 @@ int cmd_report(int argc, char **argv)
 		if (!opts.debuginfod)
 			unsetenv("DEBUGINFOD_URLS");
 		opts.view.color = color_wanted(opts.color);
+		opts.view.utf8 = lines_utf8(opts.lines);
 		status = opts.before ? diff(&opts) : report(&opts);
 	}
 	report_opts_release(&opts);

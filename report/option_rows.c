@@ -69,6 +69,8 @@ static const struct option_row rows[] = {
 	 "exit with 1 when a byte is shown, or more than BYTES"},
 	{"color", OPT_COLOR, "WHEN",
 	 "auto (on a terminal, unless NO_COLOR is set), always or never"},
+	{"lines", OPT_LINES, "KIND",
+	 "of a tree: auto (utf-8 on a terminal whose locale has it), utf-8 or ascii"},
 	{"no-pager", OPT_NO_PAGER, NULL, "show the report on a terminal at once"},
 	{"help", 'h', NULL, "print this help"},
 };
@@ -84,6 +86,7 @@ static const struct {
 	{OPT_BY, "thread module size function file age"},
 	{OPT_COST, "outstanding allocated peak temporary"},
 	{OPT_COLOR, "auto always never"},
+	{OPT_LINES, "auto utf-8 ascii"},
 	{OPT_DUMP, "full"},
 };
 

@@ -108,6 +108,11 @@ static int take_color(struct report_opts *opts, const char *arg)
 	return check(color_parse(arg, &opts->color), OPT_COLOR, arg, "auto, always or never");
 }
 
+static int take_lines(struct report_opts *opts, const char *arg)
+{
+	return check(lines_parse(arg, &opts->lines), OPT_LINES, arg, "auto, utf-8 or ascii");
+}
+
 static int take_function(struct report_opts *opts, const char *arg)
 {
 	opts->view.sieve.function = arg;
@@ -201,6 +206,7 @@ static const struct taker {
 	{OPT_GROWTH, FLAG, TO(growth)},
 	{OPT_INLINE, FLAG, TO(view.inlined)},
 	{OPT_INVERTED, FLAG, TO(view.inverted)},
+	{OPT_LINES, .take = take_lines},
 	{OPT_MIN_BLOCKS, NUMBER, TO(view.sieve.min_blocks)},
 	{OPT_MIN_BYTES, BYTES, TO(view.sieve.min_bytes)},
 	{OPT_MODULE, TEXT, TO(view.sieve.module)},

@@ -27,6 +27,7 @@ struct report_opts {
 	bool no_embedded;	  /* not those of the programs themselves */
 	const char *before;	  /* path of the trace to compare with, or NULL */
 	enum color_mode color;
+	enum lines_mode lines;
 	bool no_pager;
 	bool fail_on_leak; /* exit with 1 when more than so many bytes are shown */
 	uint64_t fail_bytes;

@@ -288,6 +288,20 @@ static void lines_do_not_change_a_tree_by_function(void **state)
 	finish(&f);
 }
 
+static void columns_are_as_wide_as_the_largest_numbers(void **state)
+{
+	struct fixture f = start();
+
+	(void)state;
+	add(&f, "ab", 1234567890123, 10000000000);
+	add(&f, "ac", 5, 1);
+	check_print(&f, "             bytes         blocks  call path (callers first)\n"
+			" 1,234,567,890,128 10,000,000,001  a\n"
+			" 1,234,567,890,123 10,000,000,000  |- b\n"
+			"                 5              1  `- c\n");
+	finish(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -302,6 +316,7 @@ int main(void)
 		cmocka_unit_test(suspects_stand_at_each_node_above_them),
 		cmocka_unit_test(
 			by_function_the_lines_of_a_function_are_in_one_node_the_heaviest_first),
+		cmocka_unit_test(columns_are_as_wide_as_the_largest_numbers),
 		cmocka_unit_test(lines_do_not_change_a_tree_by_function),
 	};
 
