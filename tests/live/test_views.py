@@ -262,3 +262,42 @@ int main(void)
         early = json.loads(self.report(trace, "--format=json", "--function", "^get$", "--at", "500ms"))
         self.assertEqual([stack["ages"] for stack in early["stacks"]],
                          [[{"from_ns": 0, "blocks": 3, "bytes": 303}]])
+
+
+@needs_bpf
+class ThreadTest(Case):
+    SOURCE = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+static void *blocks[7];
+__attribute__((noipa)) static void *get(size_t size) { return malloc(size); }
+static void *work(void *arg)
+{
+	prctl(PR_SET_NAME, "giver");
+	for (int i = 0; i < 7; i++)
+		blocks[i] = get(1009);
+	return arg;
+}
+int main(void)
+{
+	pthread_t thread;
+	pthread_create(&thread, NULL, work, NULL);
+	pthread_join(thread, NULL);
+	for (int i = 0; i < 3; i++)
+		free(blocks[i]);
+	return 0;
+}
+"""
+
+    def test_what_another_thread_frees_is_taken_from_the_thread_that_got_it(self):
+        self.write("giver.c", self.SOURCE.encode())
+        subprocess.run(["gcc", "-O1", "-pthread", "-o", "giver", "giver.c"], cwd=self.dir, check=True)
+        trace, _ = self.record(self.path("giver"))
+        text = self.report(trace, "--by", "thread", "--function", "^get$")
+        found = re.findall(r"^ +([\d,]+) +([\d,]+)  (\d+) giver$", text, re.M)
+        self.assertEqual([amount[:2] for amount in found], [("4,036", "4")])
+        report = json.loads(self.report(trace, "--format=json", "--thread", "giver",
+                                        "--function", "^get$"))
+        self.assertEqual([(s["allocated"]["blocks"], s["freed"]["blocks"]) for s in report["stacks"]],
+                         [(7, 3)])
