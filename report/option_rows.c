@@ -28,7 +28,8 @@ static const struct option_row rows[] = {
 	 "what --folded counts: outstanding (the default), allocated or peak bytes, or temporary "
 	 "blocks"},
 	{"temporary", OPT_TEMPORARY, "MS",
-	 "blocks that lived so many milliseconds count as temporary, too; for --cost temporary, "
+	 "blocks that lived no longer than so many milliseconds count as temporary, too; for "
+	 "--cost temporary, "
 	 "json and csv"},
 	{"dump", OPT_DUMP, "[=full]",
 	 "print all records of the trace in place of a report; full, or given twice: and all "

@@ -181,6 +181,14 @@ class ViewsTest(Case):
                          {"phase_a": A[1], "phase_b": B[1], "burst": 50021})
         self.assertEqual(self.folded("temporary"), {"burst": 1, "churn": 17})
 
+    def test_the_timeline_tells_the_peak_and_whose_it_was(self):
+        peak = self.json()["totals"]["peak"]
+        self.assertGreaterEqual(peak["bytes"], A[1] + B[1] + 50021)
+        text = self.report(self.trace, "--timeline", "--function", "phase_|burst")
+        self.assertRegex(text, r"(?m)^peak of all stacks: ([\d,]+) bytes in ([\d,]+) blocks; "
+                               r"then there were of these: 52,961 bytes in 19 blocks$")
+        self.assertIn("stacks: {:,} bytes in {:,} blocks".format(peak["bytes"], peak["blocks"]), text)
+
     def test_what_lived_no_longer_than_asked_for_is_temporary_too(self):
         """The blocks of phase_a live for at least 450 ms."""
         for ms, more in (("1", {}), ("100ms", {}), ("60s", {"phase_a": 7}), ("60000", {"phase_a": 7})):
