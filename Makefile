@@ -91,7 +91,7 @@ demo:
 	@echo; echo "The folded stacks are in $(O)/demo.folded; flamegraph.pl draws them."
 
 ## test: install what is missing, build with ASan and UBSan, run all tests; its last line counts them
-test: deps
+test: deps speedscope
 	$(Q)$(MAKE) --no-print-directory all man libdwunw
 	$(Q)$(MAKE) --no-print-directory O=$(O)/san SAN=address,undefined DEBUG=1 WERROR=1 build-tests
 	$(Q)$(MAKE) --no-print-directory check-layers check-headers format-check
@@ -251,6 +251,17 @@ acceptance-load: deps
 
 LOAD        = $(O)/tests/load/load $(O)/tests/bench/cost_probes $(O)/tests/bench/cost.bpf.o
 
+# The viewer that pages of --format=html have in them, if it can be had; kept for all $(O).
+SPEEDSCOPE     = 1.25.0
+SPEEDSCOPE_SUM = 7297fd1d64d97f58a32d7049ae4f3b55eff9e2d9d8c7aae57f48144e1be7de8a24ea1eb784b5d539088c7f8e0f4fe5e8579d3770f7ef7e24f980fe6fa23a7a02
+SPEEDSCOPE_JS ?= build/npm/speedscope-$(SPEEDSCOPE).js
+
+## speedscope: fetch the viewer speedscope from npm; then build, and pages of --format=html have it in them
+speedscope:
+	$(Q)[ -f $(SPEEDSCOPE_JS) ] || report/get_speedscope.sh $(SPEEDSCOPE) $(SPEEDSCOPE_SUM) $(SPEEDSCOPE_JS)
+
+.PHONY: speedscope
+
 ## samples: build the leaking samples, stripped, with separate debug files
 samples: $(SAMPLE_BINS)
 
@@ -293,7 +304,8 @@ $(O)/report/profile.pb-c.o: $(O)/report/profile.pb-c.c
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 $(O)/report/print_pprof.o: $(O)/report/profile.pb-c.c
-$(O)/report/print_html.o: report/flame.html
+$(O)/report/print_html.o: report/flame.html $(wildcard $(SPEEDSCOPE_JS))
+$(O)/report/print_html.o: ALL_CFLAGS += $(if $(wildcard $(SPEEDSCOPE_JS)),-DSPEEDSCOPE='"$(SPEEDSCOPE_JS)"')
 
 # What runs inside the programs that are recorded: never sanitized, always optimised, with no symbol
 # of its own that others could see.

@@ -13,6 +13,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "report/text.h"
+
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
@@ -34,10 +36,23 @@ static const struct command {
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
+void print_harmless(FILE *out, const char *text)
+{
+	text_print(out, text);
+}
+
+/* Names of programs and files are in it, with whatever bytes they have. */
 static void log_line(const char *prefix, const char *fmt, va_list args)
 {
+	char *text;
+
 	fputs(prefix, stderr);
-	vfprintf(stderr, fmt, args);
+	if (vasprintf(&text, fmt, args) >= 0) {
+		print_harmless(stderr, text);
+		free(text);
+	} else {
+		fputs("out of memory", stderr);
+	}
 	fputc('\n', stderr);
 }
 

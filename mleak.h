@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #define MLEAK_VERSION "0.1.0"
 
@@ -18,7 +19,13 @@ enum {
 	EXIT_NOT_FOUND = 127,	   /* the command was not found */
 };
 
-/* One line on stderr, after "mleak: " or "mleak: warning: "; the newline is added. */
+/* Print @text of whatever origin, so that a terminal does nothing but show it: control characters,
+ * bytes that are no UTF-8 and marks that change the direction of writing stand there as \xHH and
+ * \u{H}.  Errors of writing are left in @out for ferror(). */
+void print_harmless(FILE *out, const char *text);
+
+/* One line on stderr, after "mleak: " or "mleak: warning: "; the newline is added.  What the line
+ * would do to a terminal is taken out as by print_harmless(). */
 void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

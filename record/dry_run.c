@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "mleak.h"
+
 static const char *cost(const struct alloc_site *site)
 {
 	if (site->emulated)
@@ -32,14 +34,17 @@ void dry_run_print(FILE *out, const struct target *t, const struct allocators *a
 {
 	size_t nr = 0, emulated = 0;
 
-	fprintf(out, "process %d (%s)%s\n", (int)t->pid, t->comm,
+	fprintf(out, "process %d (", (int)t->pid);
+	print_harmless(out, t->comm);
+	fprintf(out, ")%s\n",
 		a->guessed ? "; the loader's list could not be read: objects in the order of "
 			     "their addresses"
 			   : "");
 	for (size_t i = 0; i < a->nr; i++) {
 		const struct alloc_object *o = &a->v[i];
 
-		fprintf(out, "%s: %s\n", o->path, o->why);
+		print_harmless(out, o->path);
+		fprintf(out, ": %s\n", o->why);
 		for (size_t k = 0; k < o->nr; k++) {
 			print_site(out, &o->sites[k]);
 			emulated += o->sites[k].emulated;

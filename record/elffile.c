@@ -19,8 +19,9 @@ Elf *elffile_open(int fd)
 	return NULL;
 }
 
-/* File offset of the address @vaddr; false when no segment holds it. */
-static bool file_offset(Elf *elf, uint64_t vaddr, uint64_t *offset)
+/* File offset of the address @vaddr, and how many bytes the file holds from there on; false when no
+ * segment holds it. */
+static bool find_offset(Elf *elf, uint64_t vaddr, uint64_t *offset, uint64_t *left)
 {
 	size_t n;
 	GElf_Phdr ph;
@@ -32,10 +33,30 @@ static bool file_offset(Elf *elf, uint64_t vaddr, uint64_t *offset)
 			continue;
 		if (vaddr >= ph.p_vaddr && vaddr - ph.p_vaddr < ph.p_filesz) {
 			*offset = vaddr - ph.p_vaddr + ph.p_offset;
+			*left = ph.p_filesz - (vaddr - ph.p_vaddr);
 			return true;
 		}
 	}
 	return false;
+}
+
+static bool file_offset(Elf *elf, uint64_t vaddr, uint64_t *offset)
+{
+	uint64_t left;
+
+	return find_offset(elf, vaddr, offset, &left);
+}
+
+const void *elffile_bytes(Elf *elf, uint64_t vaddr, size_t most, size_t *len)
+{
+	uint64_t offset, left;
+	Elf_Data *data;
+
+	if (!find_offset(elf, vaddr, &offset, &left) || offset > INT64_MAX)
+		return NULL;
+	*len = left < most ? (size_t)left : most;
+	data = elf_getdata_rawchunk(elf, (int64_t)offset, *len, ELF_T_BYTE);
+	return data ? data->d_buf : NULL;
 }
 
 /* Note the symbol @sym, a function named @name, if it is looked for. */

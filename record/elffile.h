@@ -34,6 +34,10 @@ bool elffile_has_loader(Elf *elf);
 /* The first executable segment that holds @file_offset: its bytes in the file.  False: none. */
 bool elffile_code(Elf *elf, uint64_t file_offset, uint64_t *start, uint64_t *len);
 
+/* What the file holds for the address @vaddr: *len bytes, @most at most, valid until elf_end().
+ * NULL: nothing. */
+const void *elffile_bytes(Elf *elf, uint64_t vaddr, size_t most, size_t *len);
+
 /* The GNU build-id, as a trace's id; its len is 0 when there is none. */
 void elffile_build_id(Elf *elf, struct mlk_id *id);
 

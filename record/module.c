@@ -12,6 +12,7 @@
 
 #include "record/debugfile.h"
 #include "record/elffile.h"
+#include "record/known_leaks.h"
 
 /* .eh_frame_hdr before .eh_frame: libdw 0.188 takes no notice of one that comes later. */
 static const char *const wanted[] = {".note.gnu.build-id", ".eh_frame_hdr", ".eh_frame",
@@ -26,11 +27,15 @@ static const char *const dwarf[] = {".debug_info",	  ".debug_abbrev",    ".debug
 				    ".debug_rnglists",	  ".debug_addr",      ".debug_aranges",
 				    ".debug_str_offsets", ".gnu_debugaltlink"};
 
+/* The section that a trace has for them. */
+static const char *const suppressions = ".mleak.suppressions";
+
 /* The reduced file while it is made. */
 struct reduced {
 	Elf *elf;
 	char names[1024]; /* the table of section names */
 	size_t names_len;
+	char *suppressions; /* of known_leaks_of(), or NULL */
 };
 
 /* Append @name to the section names; offset 0, the empty name, when it does not fit. */
@@ -114,26 +119,55 @@ static int copy_headers(struct reduced *r, Elf *elf)
 	return 0;
 }
 
-/* The table of section names comes last, when all are known. */
-static int add_names_section(struct reduced *r)
+/* Add a section of the @len bytes at @bytes, which are borrowed until the file is written.  NULL:
+ * no memory. */
+static Elf_Scn *add_section(struct reduced *r, const char *name, GElf_Word type, char *bytes,
+			    size_t len)
 {
-	size_t own = add_name(r, ".shstrtab");
+	size_t own = add_name(r, name);
 	Elf_Scn *scn = elf_newscn(r->elf);
 	Elf_Data *data = scn ? elf_newdata(scn) : NULL;
 	GElf_Shdr sh;
-	GElf_Ehdr ehdr;
 
-	if (!data || !gelf_getshdr(scn, &sh) || !gelf_getehdr(r->elf, &ehdr))
-		return -ENOMEM;
-	data->d_buf = r->names;
-	data->d_size = r->names_len;
+	if (!data || !gelf_getshdr(scn, &sh))
+		return NULL;
+	data->d_buf = bytes;
+	data->d_size = len;
 	data->d_type = ELF_T_BYTE;
 	data->d_align = 1;
 	sh.sh_name = (GElf_Word)own;
-	sh.sh_type = SHT_STRTAB;
+	sh.sh_type = type;
 	sh.sh_addralign = 1;
+	return gelf_update_shdr(scn, &sh) ? scn : NULL;
+}
+
+/* What the module says of its own leaks; an empty string where that cannot be told. */
+static int add_suppressions(struct reduced *r, Elf *elf, Elf *debug)
+{
+	bool unclear;
+	char *text = r->suppressions = known_leaks_of(elf, debug, &unclear);
+	static char empty[1];
+
+	if (!text && !unclear)
+		return 0;
+	return add_section(r, suppressions, SHT_PROGBITS, text ? text : empty,
+			   text ? strlen(text) + 1 : 1)
+		       ? 0
+		       : -ENOMEM;
+}
+
+/* The table of section names comes last, when all are known. */
+static int add_names_section(struct reduced *r)
+{
+	Elf_Scn *scn = add_section(r, ".shstrtab", SHT_STRTAB, r->names, 0);
+	Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
+	GElf_Ehdr ehdr;
+
+	if (!data || !gelf_getehdr(r->elf, &ehdr))
+		return -ENOMEM;
+	data->d_size = r->names_len; /* with its own name */
 	ehdr.e_shstrndx = (GElf_Half)elf_ndxscn(scn);
-	return gelf_update_shdr(scn, &sh) && gelf_update_ehdr(r->elf, &ehdr) ? 0 : -ENOMEM;
+	return gelf_update_ehdr(r->elf, &ehdr) ? 0 : -ENOMEM;
 }
 
 /* Lay the file out ourselves: libelf would move the program headers' segments about. */
@@ -209,6 +243,8 @@ static int fill(struct reduced *r, Elf *elf, Elf *debug, enum module_embed embed
 	}
 	if (!err && debug && embed >= EMBED_SYMBOLS)
 		err = copy_symbols(r, debug, ".symtab", ".strtab");
+	if (!err && embed >= EMBED_SYMBOLS)
+		err = add_suppressions(r, elf, debug);
 	if (!err && debug && embed >= EMBED_DEBUG)
 		copy_sections(r, debug, dwarf, NR(dwarf));
 	if (!err)
@@ -236,6 +272,7 @@ int module_image(Elf *elf, const char *path, enum module_embed embed, uint8_t **
 		err = read_back(memfd, image, len);
 out:
 	elf_end(r.elf);
+	free(r.suppressions);
 	if (memfd >= 0)
 		close(memfd);
 	if (debug != elf)

@@ -1,4 +1,5 @@
 /* cmd_events.c - `mleak info` and `mleak script`: a trace as it is, without a replay */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -32,9 +33,9 @@ static void put_number(const char *name, uint64_t number)
 
 static void put_origin(const struct mlk_reader *trace)
 {
-	static const char *const modes[] = {"raw", "filtered", "redacted"};
 	const struct mlk_meta *meta = mlk_reader_meta(trace);
 	struct mlk_header header = mlk_reader_header(trace);
+	const char *mode = stack_mode_name((unsigned int)meta->stack_mode);
 	time_t seconds = (time_t)(meta->realtime_ns / 1000000000);
 	char when[64] = "";
 	struct tm utc;
@@ -53,7 +54,7 @@ static void put_origin(const struct mlk_reader *trace)
 	put_line("machine", meta->machine);
 	printf("%-12s %" PRIu64 "\n", "pid", meta->tgid);
 	put_line("from", meta->whole_life ? "the program's start" : "an attach to it");
-	put_line("stacks", meta->stack_mode < 3 ? modes[meta->stack_mode] : "unknown");
+	put_line("stacks", mode ? mode : "unknown");
 }
 
 static void put_id(const struct mlk_id *id)
@@ -172,20 +173,18 @@ static int note_thread(void *arg, const struct mlk_record *record)
 				 thread->name);
 }
 
-static const char *event_name(const struct mlk_event *event)
+/* The function that was called, or what else happened. */
+static void put_what(const struct mlk_event *event)
 {
-	static const char *const kinds[MLK_KIND_NR] = {
-		[MLK_ALLOC] = "alloc",	   [MLK_FREE] = "free", [MLK_RELEASE] = "release",
-		[MLK_RESTORE] = "restore", [MLK_EXEC] = "exec", [MLK_UNMAP] = "unmap",
-		[MLK_FORK] = "fork",	   [MLK_EXIT] = "exit",
-	};
-	const char *name = NULL;
+	const char *name = event->kind == MLK_ALLOC ? event_func_name(event->func) : NULL;
 
-	if (event->kind == MLK_ALLOC)
-		name = event_func_name(event->func);
-	if (!name && event->kind < MLK_KIND_NR)
-		name = kinds[event->kind];
-	return name ? name : "unknown";
+	if (name) {
+		fputs(name, stdout);
+		return;
+	}
+	name = event_kind_name(event->kind);
+	for (const char *c = name ? name : "unknown"; *c; c++)
+		putchar(tolower((unsigned char)*c));
 }
 
 /* A name as one word; none is "-". */
@@ -209,7 +208,8 @@ static int put_event(void *arg, const struct mlk_record *record)
 	printf("%" PRIu64 ".%09" PRIu64 " %" PRIu32 "/%" PRIu32 " ", since / 1000000000,
 	       since % 1000000000, event->tgid, event->tid);
 	put_word(thread_names_get(script->names, event->tgid, event->tid));
-	printf(" %s", event_name(event));
+	putchar(' ');
+	put_what(event);
 	if (event->kind == MLK_ALLOC || event->kind == MLK_UNMAP)
 		printf(" %" PRIu64, event->size);
 	if (event->kind == MLK_FORK)

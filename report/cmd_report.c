@@ -85,6 +85,7 @@ static int print_difference(const struct report_opts *opts, const struct job *be
 {
 	struct export from = job_export(before), to = job_export(after);
 	enum diff_format format = opts->format == FORMAT_CSV	  ? DIFF_CSV
+				  : opts->format == FORMAT_JSON	  ? DIFF_JSON
 				  : opts->format == FORMAT_FOLDED ? DIFF_FOLDED
 								  : DIFF_TEXT;
 	int status;
@@ -155,6 +156,7 @@ int cmd_report(int argc, char **argv)
 		if (!opts.debuginfod)
 			unsetenv("DEBUGINFOD_URLS");
 		opts.view.color = color_wanted(opts.color);
+		opts.view.utf8 = lines_utf8(opts.lines);
 		status = opts.before ? diff(&opts) : report(&opts);
 	}
 	report_opts_release(&opts);

@@ -37,3 +37,28 @@ bool color_wanted(enum color_mode mode)
 	return isatty(STDOUT_FILENO) && !(no_color && *no_color) && term &&
 	       strcmp(term, "dumb") != 0;
 }
+
+int lines_parse(const char *name, enum lines_mode *mode)
+{
+	static const char *const names[] = {"auto", "utf-8", "ascii"};
+
+	for (int i = LINES_AUTO; i <= LINES_ASCII; i++)
+		if (!strcmp(names[i], name)) {
+			*mode = (enum lines_mode)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+bool lines_utf8(enum lines_mode mode)
+{
+	static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+	const char *locale = NULL;
+
+	if (mode != LINES_AUTO)
+		return mode == LINES_UTF8;
+	for (size_t i = 0; i < 3 && (!locale || !*locale); i++)
+		locale = getenv(variables[i]);
+	return isatty(STDOUT_FILENO) && locale &&
+	       (strcasestr(locale, "utf-8") || strcasestr(locale, "utf8"));
+}

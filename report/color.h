@@ -1,4 +1,4 @@
-/* color.h - which escape sequences text for a terminal has */
+/* color.h - what text for a terminal has: escape sequences, and lines between functions */
 #ifndef REPORT_COLOR_H
 #define REPORT_COLOR_H
 
@@ -18,5 +18,16 @@ int color_parse(const char *name, enum color_mode *mode);
 /* Whether there are to be colours on stdout.  Without being told, if it is a terminal that is not
  * dumb, and NO_COLOR (https://no-color.org) is not set or empty. */
 bool color_wanted(enum color_mode mode);
+
+/* Of what the lines of a tree are made: see lines_utf8(). */
+enum lines_mode { LINES_AUTO, LINES_UTF8, LINES_ASCII };
+
+/* The mode called @name (auto, utf-8, ascii) to *@mode.  Returns 0 or -EINVAL. */
+int lines_parse(const char *name, enum lines_mode *mode);
+
+/* Whether lines are to be drawn by characters of UTF-8.  Without being told, if stdout is a
+ * terminal and the locale (LC_ALL, LC_CTYPE or LANG, the first that is set) says that it knows
+ * them. */
+bool lines_utf8(enum lines_mode mode);
 
 #endif

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mleak.h"
 #include "report/array.h"
 #include "report/csv.h"
 #include "report/print_folded.h"
+#include "report/print_json.h"
 #include "report/strings.h"
 #include "report/text.h"
 
@@ -221,6 +223,50 @@ static int put_csv(FILE *out, const struct diff *diff, size_t top)
 	return 0;
 }
 
+static void put_side(struct json *json, const char *key, const struct export *export)
+{
+	json_open(json, key, '{');
+	json_text(json, "path", export->path);
+	json_amount(json, "outstanding", export_selected(export));
+	json_number(json, "lost_events", export_lost(export));
+	json_close(json, '}');
+}
+
+static void put_json_row(struct json *json, const struct diff *diff, const struct row *row)
+{
+	size_t nr;
+	const uint32_t *path = places_path(diff->side[row->side]->places, row->i, &nr);
+
+	json_open(json, NULL, '{');
+	json_text(json, "change", verdict(row));
+	json_amount(json, "before", row->amount[BEFORE]);
+	json_amount(json, "after", row->amount[AFTER]);
+	json_open(json, "frames", '[');
+	for (size_t at = 0; at < nr; at++)
+		json_place(json, places_get(diff->side[row->side]->places, path[at]));
+	json_close(json, ']');
+	json_close(json, '}');
+}
+
+static int put_json(FILE *out, const struct diff *diff, size_t top)
+{
+	struct json json = {.out = out};
+
+	json_open(&json, NULL, '{');
+	json_text(&json, "schema", "mleak-diff");
+	json_number(&json, "version", 1);
+	json_text(&json, "mleak", MLEAK_VERSION);
+	put_side(&json, "before", diff->side[BEFORE]);
+	put_side(&json, "after", diff->side[AFTER]);
+	json_open(&json, "stacks", '[');
+	for (size_t i = 0; i < diff->nr && (!top || i < top); i++)
+		put_json_row(&json, diff, &diff->rows[i]);
+	json_close(&json, ']');
+	json_number(&json, "left_out", top && top < diff->nr ? diff->nr - top : 0);
+	json_close(&json, '}');
+	return 0;
+}
+
 static int put_folded(FILE *out, struct diff *diff, size_t top)
 {
 	size_t nr = top && top < diff->nr ? top : diff->nr;
@@ -251,6 +297,20 @@ static int collect(struct diff *diff)
 	return err;
 }
 
+static int put(FILE *out, struct diff *diff, size_t top)
+{
+	switch (diff->format) {
+	case DIFF_FOLDED:
+		return put_folded(out, diff, top);
+	case DIFF_CSV:
+		return put_csv(out, diff, top);
+	case DIFF_JSON:
+		return put_json(out, diff, top);
+	default:
+		return put_text(out, diff, top);
+	}
+}
+
 int print_diff(FILE *out, const struct export *before, const struct export *after,
 	       enum diff_format format, size_t top)
 {
@@ -260,9 +320,7 @@ int print_diff(FILE *out, const struct export *before, const struct export *afte
 	if (!err && diff.nr)
 		qsort_r(diff.rows, diff.nr, sizeof(*diff.rows), compare, &diff);
 	if (!err)
-		err = format == DIFF_TEXT  ? put_text(out, &diff, top)
-		      : format == DIFF_CSV ? put_csv(out, &diff, top)
-					   : put_folded(out, &diff, top);
+		err = put(out, &diff, top);
 	free(diff.rows);
 	strings_free(diff.keys);
 	return err;

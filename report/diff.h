@@ -15,6 +15,7 @@ enum diff_format {
 	DIFF_FOLDED, /* COMM;FRAME;FRAME BEFORE AFTER: what difffolded.pl makes, for flamegraph.pl
 		      */
 	DIFF_CSV,
+	DIFF_JSON, /* with the schema of doc/report-json.md */
 };
 
 /* Print how what is outstanding in @after differs from @before: no more than @top stacks, if that

@@ -9,17 +9,14 @@
 
 #define STACK_LINE 32 /* bytes of a stack in a line */
 
-/* One of @names, or its number. */
-static void print_name(FILE *out, const char *const *names, size_t nr, unsigned int number)
+/* @name, or the number for which there is none. */
+static void print_name(FILE *out, const char *name, unsigned int number)
 {
-	if (number < nr && names[number])
-		fputs(names[number], out);
+	if (name)
+		fputs(name, out);
 	else
 		fprintf(out, "unknown-%u", number);
 }
-
-#define PRINT_NAME(out, names, number) \
-	print_name(out, names, sizeof(names) / sizeof(*(names)), number)
 
 static void print_hex(FILE *out, const uint8_t *bytes, size_t len)
 {
@@ -41,17 +38,11 @@ static void print_text(FILE *out, const char *label, const char *text)
 
 static void dump_header(FILE *out, const struct mlk_header *h)
 {
-	static const char *const modes[] = {
-		[MLK_STACK_RAW] = "raw",
-		[MLK_STACK_FILTERED] = "filtered",
-		[MLK_STACK_REDACTED] = "redacted",
-	};
-
 	fprintf(out,
 		"header: version %u.%u, length %" PRIu32 ", required 0x%" PRIx64
 		", optional 0x%" PRIx64 ", salt %08" PRIx32 ", stacks ",
 		h->major, h->minor, h->len, h->required, h->optional, h->salt);
-	PRINT_NAME(out, modes, h->stack_mode);
+	print_name(out, stack_mode_name(h->stack_mode), h->stack_mode);
 	fprintf(out, ", realtime %" PRIu64 ", monotonic %" PRIu64 "\n", h->realtime_ns,
 		h->start_ns);
 }
@@ -197,13 +188,8 @@ static void dump_stack(FILE *out, const struct mlk_event *e, bool stacks)
 /* What only an ALLOC has, and the end of its line. */
 static void dump_allocation(FILE *out, const struct mlk_event *e, bool stacks)
 {
-	const char *func = event_func_name(e->func);
-
 	fprintf(out, ", size %" PRIu64 ", func ", e->size);
-	if (func)
-		fputs(func, out);
-	else
-		fprintf(out, "unknown-%u", e->func);
+	print_name(out, event_func_name(e->func), e->func);
 	fprintf(out, ", id %" PRIu64, e->alloc_id);
 	dump_stack(out, e, stacks);
 }
@@ -220,14 +206,8 @@ static void dump_thread_stack(FILE *out, const struct mlk_event *e, bool stacks)
 
 static void dump_event(FILE *out, const struct mlk_event *e, bool stacks)
 {
-	static const char *const kinds[] = {
-		[MLK_ALLOC] = "ALLOC",	   [MLK_FREE] = "FREE", [MLK_RELEASE] = "RELEASE",
-		[MLK_RESTORE] = "RESTORE", [MLK_EXEC] = "EXEC", [MLK_UNMAP] = "UNMAP",
-		[MLK_FORK] = "FORK",	   [MLK_EXIT] = "EXIT",
-	};
-
 	fputs("  ", out);
-	PRINT_NAME(out, kinds, e->kind);
+	print_name(out, event_kind_name(e->kind), e->kind);
 	if (e->kind != MLK_ALLOC && e->flags & MLK_EVENT_NESTED)
 		fputs(" flags nested", out);
 	else

@@ -23,3 +23,25 @@ const char *event_func_name(unsigned int func)
 
 	return func < MLK_FUNC_NR ? names[func] : NULL;
 }
+
+const char *event_kind_name(unsigned int kind)
+{
+	static const char *const names[MLK_KIND_NR] = {
+		[MLK_ALLOC] = "ALLOC",	   [MLK_FREE] = "FREE", [MLK_RELEASE] = "RELEASE",
+		[MLK_RESTORE] = "RESTORE", [MLK_EXEC] = "EXEC", [MLK_UNMAP] = "UNMAP",
+		[MLK_FORK] = "FORK",	   [MLK_EXIT] = "EXIT",
+	};
+
+	return kind < MLK_KIND_NR ? names[kind] : NULL;
+}
+
+const char *stack_mode_name(unsigned int mode)
+{
+	static const char *const names[] = {
+		[MLK_STACK_RAW] = "raw",
+		[MLK_STACK_FILTERED] = "filtered",
+		[MLK_STACK_REDACTED] = "redacted",
+	};
+
+	return mode <= MLK_STACK_REDACTED ? names[mode] : NULL;
+}

@@ -8,4 +8,10 @@
  * one that this mleak does not know. */
 const char *event_func_name(unsigned int func);
 
+/* The kind of an event in capitals, as "ALLOC"; NULL for one that is not known. */
+const char *event_kind_name(unsigned int kind);
+
+/* How much of the stacks a trace holds: the name of an enum mlk_stack_mode; NULL for another. */
+const char *stack_mode_name(unsigned int mode);
+
 #endif

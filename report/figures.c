@@ -12,10 +12,10 @@
 #include "report/array.h"
 #include "report/hash_index.h"
 
-/* The last allocation of a thread, unless something else of it came after. */
+/* What a thread was given by its last event. */
 struct last {
 	uint32_t tgid, tid;
-	uint64_t addr; /* 0: none */
+	uint64_t addr; /* 0: nothing */
 };
 
 struct figures {
@@ -25,6 +25,8 @@ struct figures {
 	struct last *threads;
 	size_t nr, room;
 	struct hash_index index; /* of threads */
+	uint64_t given; /* what the thread of this event was given by the one before; 0: nothing */
+	uint64_t temporary_ns;
 	bool failed;
 };
 
@@ -44,7 +46,7 @@ static bool same_thread(const void *things, uint32_t number, const void *key)
 	return a->tgid == b->tgid && a->tid == b->tid;
 }
 
-/* The last allocation of this thread, or NULL when there is no memory to note it. */
+/* The last event of this thread, or NULL when there is no memory to note it. */
 static struct last *last_of(struct figures *figures, uint32_t tgid, uint32_t tid)
 {
 	struct last key = {.tgid = tgid, .tid = tid}, *threads;
@@ -92,7 +94,6 @@ static void on_given(struct figures *figures, const struct live_change *change)
 {
 	const struct live_block *block = change->block;
 	struct stack *stack = stacks_get(figures->stacks, block->stack);
-	struct last *last;
 
 	stack->allocated.blocks += change->more.blocks;
 	stack->allocated.bytes += change->more.bytes;
@@ -102,29 +103,51 @@ static void on_given(struct figures *figures, const struct live_change *change)
 		stack->first_ns = block->time_ns;
 	if (block->time_ns > stack->last_ns)
 		stack->last_ns = block->time_ns;
-	last = last_of(figures, block->tgid, block->tid);
-	if (last)
-		last->addr = block->addr;
-	else
-		figures->failed = true;
+}
+
+/* Was @block, which @event frees, there for a moment only? */
+static bool is_temporary(const struct figures *figures, const struct live_block *block,
+			 const struct mlk_event *event)
+{
+	if (figures->given && figures->given == block->addr)
+		return true;
+	/* events of different threads may run backwards by some microseconds */
+	return figures->temporary_ns && (event->time_ns <= block->time_ns ||
+					 event->time_ns - block->time_ns <= figures->temporary_ns);
 }
 
 static void on_taken(struct figures *figures, const struct live_change *change)
 {
 	struct stack *stack = stacks_get(figures->stacks, change->block->stack);
 	const struct mlk_event *event = change->event;
-	struct last *last;
 
 	stack->freed.blocks += change->more.blocks;
 	stack->freed.bytes += change->more.bytes;
 	if (change->sum != LIVE_FREED || !event || event->kind != MLK_FREE)
 		return;
-	last = last_of(figures, event->tgid, event->tid);
-	if (!last)
-		return;
-	if (last->addr && last->addr == change->block->addr)
+	if (is_temporary(figures, change->block, event))
 		stack->temporary += change->more.blocks;
-	last->addr = 0;
+}
+
+void figures_set_temporary(struct figures *figures, uint64_t ns)
+{
+	figures->temporary_ns = ns;
+}
+
+void figures_event(struct figures *figures, const struct mlk_event *event)
+{
+	struct last *last;
+
+	figures->given = 0;
+	if (event->kind != MLK_ALLOC && event->kind != MLK_FREE && event->kind != MLK_UNMAP)
+		return;
+	last = last_of(figures, event->tgid, event->tid);
+	if (!last) {
+		figures->failed = true;
+		return;
+	}
+	figures->given = last->addr;
+	last->addr = event->kind == MLK_ALLOC ? event->addr : 0;
 }
 
 void figures_changed(void *arg, const struct live_change *change)

@@ -14,6 +14,14 @@ struct figures; /* opaque: between the events of a replay */
  * figures_free().  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
 int figures_new(struct figures **out, struct stacks *stacks);
 
+/* Blocks that were freed so many nanoseconds after they were given out, or sooner, are temporary,
+ * too: not only those that their thread freed before it allocated or freed another. */
+void figures_set_temporary(struct figures *figures, uint64_t ns);
+
+/* The next event of the trace, be it about a block that the report is about or not; to be told
+ * before what it changes. */
+void figures_event(struct figures *figures, const struct mlk_event *event);
+
 /* For struct live_watch, with a struct figures as its arg. */
 void figures_changed(void *figures, const struct live_change *change);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/ages.h"
 #include "report/array.h"
 #include "report/csv.h"
 #include "report/strings.h"
@@ -134,19 +135,9 @@ static uint64_t name_size(const struct live_block *block, char *text, size_t roo
 
 static uint64_t name_age(uint64_t end_ns, const struct live_block *block, char *text, size_t room)
 {
-	static const struct {
-		uint64_t seconds;
-		const char *text;
-	} limits[] = {{1, "< 1 s"},	      {10, "1 s - 10 s"},
-		      {60, "10 s - 1 min"},   {600, "1 min - 10 min"},
-		      {3600, "10 min - 1 h"}, {36000, "1 h - 10 h"},
-		      {86400, "10 h - 1 day"}};
-	uint64_t age = end_ns > block->time_ns ? (end_ns - block->time_ns) / 1000000000 : 0;
-	size_t i = 0, nr = sizeof(limits) / sizeof(*limits);
+	size_t i = ages_class(end_ns > block->time_ns ? end_ns - block->time_ns : 0);
 
-	while (i < nr && age >= limits[i].seconds)
-		i++;
-	snprintf(text, room, "%s", i < nr ? limits[i].text : "> 1 day");
+	snprintf(text, room, "%s", ages_text(i));
 	return i;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "mleak.h"
+#include "report/embedded.h"
 #include "report/heaptrack_events.h"
 #include "report/print_filters.h"
 #include "report/spaces.h"
@@ -211,6 +212,8 @@ static int collect(struct job *job)
 		.debug_dirs = job->opts->debug_dirs,
 		.nr_debug_dirs = job->opts->nr_debug_dirs,
 		.symfs = job->opts->symfs,
+		.temporary_ns = job->opts->temporary_ns,
+		.mangled = job->opts->no_demangle,
 		.choice = job->opts->choice,
 	};
 	int err;
@@ -230,6 +233,8 @@ static int collect(struct job *job)
 		opts.watch = (struct live_watch){growth_changed, job->growth};
 	}
 	err = leaks_collect(&job->leaks, job->trace, &opts);
+	if (!err && !job->opts->no_embedded)
+		err = embedded_add(&job->suppressions, job->leaks);
 	if (!err && job->growth)
 		err = growth_finish(job->growth, leaks_chosen(job->leaks)->end_ns);
 	return err ? job_explain_read(job, err) : EXIT_OK;

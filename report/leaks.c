@@ -108,6 +108,7 @@ static int replay_event(struct leaks *leaks, const struct mlk_record *record)
 		if (err)
 			return err;
 	}
+	figures_event(leaks->figures, &record->event);
 	return live_event(leaks->live, &record->event, stack);
 }
 
@@ -236,6 +237,8 @@ static int start(struct leaks *leaks, const struct leaks_opts *opts)
 
 	if (!err && opts->symfs)
 		err = dwunw_symfs_set(leaks->dw, opts->symfs);
+	if (!err && opts->mangled)
+		dwunw_demangle_set(leaks->dw, false);
 	for (size_t i = 0; i < opts->nr_debug_dirs && !err; i++)
 		err = dwunw_debug_dir_add(leaks->dw, opts->debug_dirs[i]);
 	if (!err)
@@ -257,6 +260,8 @@ static int start(struct leaks *leaks, const struct leaks_opts *opts)
 		err = thread_names_new(&leaks->threads);
 	if (!err)
 		err = figures_new(&leaks->figures, leaks->stacks);
+	if (!err)
+		figures_set_temporary(leaks->figures, opts->temporary_ns);
 	if (!err)
 		live_watch(leaks->live, &(struct live_watch){note_change, leaks});
 	return err;

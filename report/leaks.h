@@ -17,6 +17,8 @@ struct leaks; /* opaque: all that was learned of one trace */
 struct leaks_opts {
 	const char *const *debug_dirs; /* where debug information is looked for, in this order */
 	size_t nr_debug_dirs;
+	uint64_t temporary_ns; /* see figures_set_temporary() */
+	bool mangled;	       /* names are to stay as the files have them */
 	const char *symfs; /* where files are looked for as below another system's root, or NULL */
 	struct choice choice;	 /* the counts of stacks are of these blocks; the totals are not,
 				  but of its process */

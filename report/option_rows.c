@@ -22,11 +22,15 @@ static const struct option_row rows[] = {
 	 "with --format=csv, too"},
 	{"timeline", OPT_TIMELINE, NULL, "what was outstanding over time; with --format=csv, too"},
 	{"diff", OPT_DIFF, "BEFORE",
-	 "what is outstanding more, or less, than in the trace BEFORE; with --folded or "
-	 "--format=csv, too"},
+	 "what is outstanding more, or less, than in the trace BEFORE; with --folded, "
+	 "--format=csv or json, too"},
 	{"cost", OPT_COST, "COST",
 	 "what --folded counts: outstanding (the default), allocated or peak bytes, or temporary "
 	 "blocks"},
+	{"temporary", OPT_TEMPORARY, "MS",
+	 "blocks that lived no longer than so many milliseconds count as temporary, too; for "
+	 "--cost temporary, "
+	 "json and csv"},
 	{"dump", OPT_DUMP, "[=full]",
 	 "print all records of the trace in place of a report; full, or given twice: and all "
 	 "stacks"},
@@ -46,9 +50,12 @@ static const struct option_row rows[] = {
 	 "what was given out after A and was still outstanding at B"},
 	{"suppressions", OPT_SUPPRESSIONS, "FILE",
 	 "leave out what matches a line leak:PATTERN of FILE, as LeakSanitizer does"},
+	{"no-embedded-suppressions", OPT_NO_EMBEDDED, NULL,
+	 "show what a recorded program's own __lsan_default_suppressions() would leave out"},
 
 	{"inline", OPT_INLINE, NULL, "show functions that the compiler inlined, too"},
 	{"addresses", OPT_ADDRESSES, NULL, "MODULE+0xADDR in place of names"},
+	{"no-demangle", OPT_NO_DEMANGLE, NULL, "names of C++ and Rust as the files have them"},
 	{"debug-dir", OPT_DEBUG_DIR, "DIR",
 	 "look for debug information here before " DEFAULT_DEBUG_DIR "; may be given several "
 	 "times"},
@@ -63,6 +70,8 @@ static const struct option_row rows[] = {
 	 "exit with 1 when a byte is shown, or more than BYTES"},
 	{"color", OPT_COLOR, "WHEN",
 	 "auto (on a terminal, unless NO_COLOR is set), always or never"},
+	{"lines", OPT_LINES, "KIND",
+	 "of a tree: auto (utf-8 on a terminal whose locale has it), utf-8 or ascii"},
 	{"no-pager", OPT_NO_PAGER, NULL, "show the report on a terminal at once"},
 	{"help", 'h', NULL, "print this help"},
 };
@@ -78,6 +87,7 @@ static const struct {
 	{OPT_BY, "thread module size function file age"},
 	{OPT_COST, "outstanding allocated peak temporary"},
 	{OPT_COLOR, "auto always never"},
+	{OPT_LINES, "auto utf-8 ascii"},
 	{OPT_DUMP, "full"},
 };
 

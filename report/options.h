@@ -15,15 +15,19 @@ struct report_opts {
 	enum report_format format;
 	bool dump;	       /* print the trace itself */
 	bool dump_stacks;      /* and the bytes of its stacks */
+	bool no_demangle;      /* names as the files have them */
 	bool debuginfod;       /* look for debug information on the network, too */
 	bool help;	       /* print the help and do nothing else */
 	struct view_opts view; /* its suppressions are not loaded yet */
 	struct choice choice;
 	enum group_key by;
+	uint64_t temporary_ns;	  /* blocks that lived no longer are temporary, too; 0: none */
 	bool growth, timeline;	  /* in place of stacks */
 	const char *suppressions; /* path of a file, or NULL */
+	bool no_embedded;	  /* not those of the programs themselves */
 	const char *before;	  /* path of the trace to compare with, or NULL */
 	enum color_mode color;
+	enum lines_mode lines;
 	bool no_pager;
 	bool fail_on_leak; /* exit with 1 when more than so many bytes are shown */
 	uint64_t fail_bytes;

@@ -1,6 +1,8 @@
 /* print_flat.c - one stack after the other, in the way of bcc's memleak */
+#include <errno.h>
 #include <string.h>
 
+#include "report/ages.h"
 #include "report/color.h"
 #include "report/export.h"
 #include "report/text.h"
@@ -28,7 +30,10 @@ int print_flat(FILE *out, const struct export *export)
 	struct live_amount amount;
 	bool color = view_options(export->view)->color;
 	size_t left_out = view_left_out(export->view, &amount);
+	struct ages *ages;
 
+	if (ages_new(&ages, export->leaks))
+		return -ENOMEM;
 	if (!view_nr(export->view))
 		fputs("no outstanding blocks\n", out);
 	for (size_t i = 0; i < view_nr(export->view); i++) {
@@ -44,7 +49,11 @@ int print_flat(FILE *out, const struct export *export)
 			process ? process : "", color_of(color, COLOR_END));
 		for (size_t at = 0; at < nr; at++)
 			put_place(out, places_get(export->places, path[at]), color);
+		fputs("\t\t", out);
+		ages_print(out, ages, view_number(export->view, i));
+		fputc('\n', out);
 	}
+	ages_free(ages);
 	if (left_out)
 		fprintf(out, "left out: %s lighter %s with %s blocks, %s bytes\n",
 			text_number(stacks, left_out), left_out == 1 ? "stack" : "stacks",

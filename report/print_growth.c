@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/ages.h"
 #include "report/csv.h"
 #include "report/text.h"
 
@@ -104,7 +105,8 @@ static const char *time_text(uint64_t ns, char buf[TEXT_NUMBER_MAX])
 	return buf;
 }
 
-static void put_text_line(FILE *out, const struct export *export, const struct line *line)
+static void put_text_line(FILE *out, const struct export *export, const struct ages *ages,
+			  const struct line *line)
 {
 	const struct stack *stack = view_stack(export->view, line->i);
 	const char *process = export_process(export, line->i);
@@ -129,22 +131,29 @@ static void put_text_line(FILE *out, const struct export *export, const struct l
 	}
 	if (process)
 		fprintf(out, "    %s\n", process);
+	fputs("    ", out);
+	ages_print(out, ages, view_number(export->view, line->i));
+	fputc('\n', out);
 }
 
-static void put_text(FILE *out, const struct export *export, const struct line *lines, size_t nr)
+static int put_text(FILE *out, const struct export *export, const struct line *lines, size_t nr)
 {
 	bool used[sizeof(shapes) / sizeof(*shapes)] = {0};
+	struct ages *ages;
 
 	if (!nr) {
 		fputs("no outstanding blocks\n", out);
-		return;
+		return 0;
 	}
+	if (ages_new(&ages, export->leaks))
+		return -ENOMEM;
 	fprintf(out, "%-9s%14s%12s%14s%9s%12s\n", "shape", "bytes", "blocks", "bytes/min", "freed",
 		"lifetime");
 	for (size_t i = 0; i < nr; i++) {
-		put_text_line(out, export, &lines[i]);
+		put_text_line(out, export, ages, &lines[i]);
 		used[lines[i].shape] = true;
 	}
+	ages_free(ages);
 	fputs("\nbytes/min: growth in the second half of the recording; freed: share of the "
 	      "stack's "
 	      "blocks;\nlifetime: half of those that were freed lived no longer\n",
@@ -155,9 +164,10 @@ static void put_text(FILE *out, const struct export *export, const struct line *
 	fputs("A shape is evidence, not proof: a cache may grow for hours, and a leak may come to "
 	      "rest.\n",
 	      out);
+	return 0;
 }
 
-static void put_csv(FILE *out, const struct export *export, const struct line *lines, size_t nr)
+static int put_csv(FILE *out, const struct export *export, const struct line *lines, size_t nr)
 {
 	fputs("shape,outstanding_bytes,outstanding_blocks,bytes_per_minute,share_freed,"
 	      "median_lifetime_ns,stack,pid\r\n",
@@ -174,19 +184,21 @@ static void put_csv(FILE *out, const struct export *export, const struct line *l
 		csv_path(out, export->places, line->i);
 		fprintf(out, ",%" PRIu32 "\r\n", export_pid(export, line->i));
 	}
+	return 0;
 }
 
 int print_growth(FILE *out, const struct export *export, const struct growth *growth, bool csv)
 {
 	size_t nr = view_nr(export->view);
 	struct line *lines = calloc(nr + 1, sizeof(*lines));
+	int err;
 
 	if (!lines)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++)
 		lines[i] = line_of(export, growth, i);
 	qsort(lines, nr, sizeof(*lines), compare);
-	(csv ? put_csv : put_text)(out, export, lines, nr);
+	err = (csv ? put_csv : put_text)(out, export, lines, nr);
 	free(lines);
-	return 0;
+	return err;
 }

@@ -5,12 +5,11 @@
 
 #include "mleak.h"
 #include "report/export.h"
-#include "report/json.h"
+#include "report/print_json.h"
 #include "report/strings.h"
 #include "report/tree.h"
 
-#define PLACEHOLDER "@DATA@"
-#define MAX_STACKS  50 /* in the table below the graph */
+#define MAX_STACKS 50 /* in the table below the graph */
 
 /* The bytes of the page, as they are in the source. */
 __asm__(".section .rodata\n"
@@ -19,13 +18,16 @@ __asm__(".section .rodata\n"
 	".previous\n");
 extern const char flame_page[], flame_page_end[];
 
-static void put_amount(struct json *json, const char *key, struct live_amount amount)
-{
-	json_open(json, key, '{');
-	json_number(json, "blocks", amount.blocks);
-	json_number(json, "bytes", amount.bytes);
-	json_close(json, '}');
-}
+/* What was fetched by `make speedscope`, if it was; it is a script. */
+#ifdef SPEEDSCOPE
+#define INCLUDE_VIEWER ".incbin \"" SPEEDSCOPE "\"\n"
+#else
+#define INCLUDE_VIEWER ""
+#endif
+__asm__(".section .rodata\n"
+	"flame_viewer: " INCLUDE_VIEWER "flame_viewer_end: .byte 0\n"
+	".previous\n");
+extern const char flame_viewer[], flame_viewer_end[];
 
 static struct live_amount shown(const struct view *view)
 {
@@ -54,10 +56,10 @@ static int put_head(struct json *json, const struct export *export)
 	json_text(json, "title", title);
 	free(title);
 	json_open(json, "totals", '{');
-	put_amount(json, "allocated", totals->allocated);
-	put_amount(json, "freed", totals->freed);
-	put_amount(json, "outstanding", totals->outstanding);
-	put_amount(json, "shown", shown(export->view));
+	json_amount(json, "allocated", totals->allocated);
+	json_amount(json, "freed", totals->freed);
+	json_amount(json, "outstanding", totals->outstanding);
+	json_amount(json, "shown", shown(export->view));
 	json_close(json, '}');
 	json_number(json, "lost", export_lost(export));
 	json_open(json, "unwound", '{');
@@ -163,13 +165,11 @@ out:
 	return err;
 }
 
-int print_html(FILE *out, const struct export *export)
+static int put_data(FILE *out, const struct export *export)
 {
-	const char *data = strstr(flame_page, PLACEHOLDER);
 	struct json json = {.out = out};
 	int err;
 
-	fwrite(flame_page, 1, (size_t)(data - flame_page), out);
 	json_open(&json, NULL, '{');
 	err = put_head(&json, export);
 	if (!err)
@@ -177,7 +177,25 @@ int print_html(FILE *out, const struct export *export)
 	if (!err)
 		err = put_graph(&json, export);
 	json_close(&json, '}');
-	data += strlen(PLACEHOLDER);
-	fwrite(data, 1, (size_t)(flame_page_end - data), out);
+	return err;
+}
+
+/* Print the page from @at up to @placeholder, which it has.  Returns where it goes on. */
+static const char *put_page(FILE *out, const char *at, const char *placeholder)
+{
+	const char *found = strstr(at, placeholder);
+
+	fwrite(at, 1, (size_t)(found - at), out);
+	return found + strlen(placeholder);
+}
+
+int print_html(FILE *out, const struct export *export)
+{
+	const char *at = put_page(out, flame_page, "@DATA@");
+	int err = put_data(out, export);
+
+	at = put_page(out, at, "@SPEEDSCOPE@");
+	fwrite(flame_viewer, 1, (size_t)(flame_viewer_end - flame_viewer), out);
+	fwrite(at, 1, (size_t)(flame_page_end - at), out);
 	return err;
 }

@@ -1,12 +1,15 @@
 /* print_json.c - the report as JSON; doc/report-json.md says what the members mean */
+#include <errno.h>
+
 #include "mleak.h"
+#include "report/ages.h"
 #include "report/export.h"
-#include "report/json.h"
 #include "report/print_filters.h"
+#include "report/print_json.h"
 
 #define SCHEMA_VERSION 1
 
-static void put_amount(struct json *json, const char *key, struct live_amount amount)
+void json_amount(struct json *json, const char *key, struct live_amount amount)
 {
 	json_open(json, key, '{');
 	json_number(json, "blocks", amount.blocks);
@@ -43,13 +46,13 @@ static void put_totals(struct json *json, const struct export *export)
 	const struct live_totals *totals = leaks_totals(export->leaks);
 
 	json_open(json, "totals", '{');
-	put_amount(json, "allocated", totals->allocated);
-	put_amount(json, "freed", totals->freed);
-	put_amount(json, "implied", totals->implied);
-	put_amount(json, "gone", totals->gone);
-	put_amount(json, "outstanding", totals->outstanding);
-	put_amount(json, "peak", leaks_peak(export->leaks));
-	put_amount(json, "suspect", leaks_suspect(export->leaks));
+	json_amount(json, "allocated", totals->allocated);
+	json_amount(json, "freed", totals->freed);
+	json_amount(json, "implied", totals->implied);
+	json_amount(json, "gone", totals->gone);
+	json_amount(json, "outstanding", totals->outstanding);
+	json_amount(json, "peak", leaks_peak(export->leaks));
+	json_amount(json, "suspect", leaks_suspect(export->leaks));
 	json_number(json, "unknown_frees", totals->unknown_frees);
 	json_number(json, "inherited_frees", totals->inherited_frees);
 	json_close(json, '}');
@@ -65,9 +68,9 @@ static void put_sample(struct json *json, const struct export *export)
 		return;
 	json_open(json, "sample", '{');
 	json_text(json, "of", how);
-	put_amount(json, "standard_error",
-		   (struct live_amount){print_filters_error(error->blocks),
-					print_filters_error(error->bytes)});
+	json_amount(json, "standard_error",
+		    (struct live_amount){print_filters_error(error->blocks),
+					 print_filters_error(error->bytes)});
 	json_close(json, '}');
 }
 
@@ -127,11 +130,11 @@ static void put_processes(struct json *json, const struct leaks *leaks)
 				  : processes_name(leaks_processes(leaks), process.tgid));
 		json_number(json, "parent", process.parent);
 		json_bool(json, "exited", process.exited);
-		put_amount(json, "allocated", process.totals.allocated);
-		put_amount(json, "freed", process.totals.freed);
-		put_amount(json, "implied", process.totals.implied);
-		put_amount(json, "gone", process.totals.gone);
-		put_amount(json, "outstanding", process.totals.outstanding);
+		json_amount(json, "allocated", process.totals.allocated);
+		json_amount(json, "freed", process.totals.freed);
+		json_amount(json, "implied", process.totals.implied);
+		json_amount(json, "gone", process.totals.gone);
+		json_amount(json, "outstanding", process.totals.outstanding);
 		json_number(json, "unknown_frees", process.totals.unknown_frees);
 		json_number(json, "inherited_frees", process.totals.inherited_frees);
 		json_close(json, '}');
@@ -139,24 +142,43 @@ static void put_processes(struct json *json, const struct leaks *leaks)
 	json_close(json, ']');
 }
 
+void json_place(struct json *json, const struct place *place)
+{
+	json_open(json, NULL, '{');
+	json_text(json, "function", place->function);
+	json_text(json, "module", place->module);
+	json_text(json, "file", place->file);
+	json_number(json, "line", place->line);
+	json_bool(json, "inlined", place->inlined);
+	json_close(json, '}');
+}
+
 static void put_frames(struct json *json, const struct places *places)
 {
 	json_open(json, "frames", '[');
-	for (size_t i = 0; i < places_nr(places); i++) {
-		const struct place *place = places_get(places, (uint32_t)i);
+	for (size_t i = 0; i < places_nr(places); i++)
+		json_place(json, places_get(places, (uint32_t)i));
+	json_close(json, ']');
+}
 
+/* Of what is outstanding of a stack: the classes in which there is anything. */
+static void put_ages(struct json *json, const struct live_amount ages[AGES_NR])
+{
+	json_open(json, "ages", '[');
+	for (size_t i = 0; i < AGES_NR; i++) {
+		if (!ages[i].blocks)
+			continue;
 		json_open(json, NULL, '{');
-		json_text(json, "function", place->function);
-		json_text(json, "module", place->module);
-		json_text(json, "file", place->file);
-		json_number(json, "line", place->line);
-		json_bool(json, "inlined", place->inlined);
+		json_number(json, "from_ns", ages_from_ns(i));
+		json_number(json, "blocks", ages[i].blocks);
+		json_number(json, "bytes", ages[i].bytes);
 		json_close(json, '}');
 	}
 	json_close(json, ']');
 }
 
-static void put_stack(struct json *json, const struct export *export, size_t i)
+static void put_stack(struct json *json, const struct export *export, const struct ages *ages,
+		      size_t i)
 {
 	const struct stack *stack = view_stack(export->view, i);
 	size_t nr;
@@ -164,13 +186,14 @@ static void put_stack(struct json *json, const struct export *export, size_t i)
 
 	json_open(json, NULL, '{');
 	json_number(json, "process", stack->process);
-	put_amount(json, "outstanding", (struct live_amount){stack->blocks, stack->bytes});
-	put_amount(json, "allocated", stack->allocated);
-	put_amount(json, "freed", stack->freed);
-	put_amount(json, "peak", stack->peak);
+	json_amount(json, "outstanding", (struct live_amount){stack->blocks, stack->bytes});
+	json_amount(json, "allocated", stack->allocated);
+	json_amount(json, "freed", stack->freed);
+	json_amount(json, "peak", stack->peak);
 	json_number(json, "temporary", stack->temporary);
 	json_number(json, "first_ns", export_since_start(export, stack->first_ns));
 	json_number(json, "last_ns", export_since_start(export, stack->last_ns));
+	put_ages(json, ages_of(ages, view_number(export->view, i)));
 	json_bool(json, "complete", stack->status == DWUNW_STATUS_ENDED);
 	json_open(json, "frames", '[');
 	for (size_t at = 0; at < nr; at++)
@@ -179,12 +202,36 @@ static void put_stack(struct json *json, const struct export *export, size_t i)
 	json_close(json, '}');
 }
 
+/* Those that left out anything. */
+static void put_suppressed(struct json *json, const struct export *export)
+{
+	struct suppression suppression;
+
+	json_open(json, "suppressed", '[');
+	for (size_t i = 0;
+	     export->suppressions && suppressions_get(export->suppressions, i, &suppression); i++) {
+		if (!suppression.stacks)
+			continue;
+		json_open(json, NULL, '{');
+		json_text(json, "pattern", suppression.pattern);
+		json_text(json, "source", suppression.source ? suppression.source : "");
+		json_number(json, "stacks", suppression.stacks);
+		json_number(json, "blocks", suppression.matched.blocks);
+		json_number(json, "bytes", suppression.matched.bytes);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
 int print_json(FILE *out, const struct export *export)
 {
 	struct json json = {.out = out};
 	struct live_amount amount;
 	size_t left_out = view_left_out(export->view, &amount);
+	struct ages *ages;
 
+	if (ages_new(&ages, export->leaks))
+		return -ENOMEM;
 	json_open(&json, NULL, '{');
 	json_text(&json, "schema", "mleak-report");
 	json_number(&json, "version", SCHEMA_VERSION);
@@ -198,14 +245,16 @@ int print_json(FILE *out, const struct export *export)
 	put_frames(&json, export->places);
 	json_open(&json, "stacks", '[');
 	for (size_t i = 0; i < view_nr(export->view); i++)
-		put_stack(&json, export, i);
+		put_stack(&json, export, ages, i);
 	json_close(&json, ']');
 	json_open(&json, "left_out", '{');
 	json_number(&json, "stacks", left_out);
 	json_number(&json, "blocks", amount.blocks);
 	json_number(&json, "bytes", amount.bytes);
 	json_close(&json, '}');
-	put_amount(&json, "filtered", export_filtered(export));
+	put_suppressed(&json, export);
+	json_amount(&json, "filtered", export_filtered(export));
 	json_close(&json, '}');
+	ages_free(ages);
 	return 0;
 }

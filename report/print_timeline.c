@@ -28,6 +28,22 @@ static void put_bar(FILE *out, uint64_t bytes, uint64_t most)
 	fputc('\n', out);
 }
 
+/* What no slice shows: the most that was outstanding at any time, and whose it was. */
+static void put_peak(FILE *out, const struct export *export)
+{
+	struct live_amount all = leaks_peak(export->leaks), shown = {0};
+	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
+
+	for (size_t i = 0; i < view_nr(export->view); i++) {
+		shown.blocks += view_stack(export->view, i)->peak.blocks;
+		shown.bytes += view_stack(export->view, i)->peak.bytes;
+	}
+	fprintf(out, "\npeak of all stacks: %s bytes in %s blocks; ", text_number(bytes, all.bytes),
+		text_number(blocks, all.blocks));
+	fprintf(out, "then there were of these: %s bytes in %s blocks\n",
+		text_number(bytes, shown.bytes), text_number(blocks, shown.blocks));
+}
+
 int print_timeline(FILE *out, const struct export *export, const struct growth *growth, bool csv)
 {
 	uint64_t sums[GROWTH_SLICES] = {0}, most = 0;
@@ -55,5 +71,7 @@ int print_timeline(FILE *out, const struct export *export, const struct growth *
 		fprintf(out, "%10.3f s%16s", end, text_number(bytes, sums[at]));
 		put_bar(out, sums[at], most);
 	}
+	if (!csv)
+		put_peak(out, export);
 	return 0;
 }

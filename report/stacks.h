@@ -26,7 +26,8 @@ struct stack {
 	struct live_amount freed; /* in any way: allocated less this is outstanding at the end */
 	struct live_amount peak;  /* outstanding when most bytes of all stacks were */
 	struct live_amount now;	  /* outstanding at this moment of the replay */
-	uint64_t temporary; /* blocks freed by their thread before it allocated or freed another */
+	uint64_t temporary; /* blocks freed by their thread before it allocated or freed another,
+			     * or as soon as figures_set_temporary() says */
 	uint64_t first_ns, last_ns; /* CLOCK_MONOTONIC of its allocations */
 	uint64_t peaks_seen;	    /* of figures.c */
 };

@@ -10,6 +10,7 @@
 
 struct pattern {
 	char *text;
+	const char *source; /* of the sources, or NULL */
 	uint64_t stacks;
 	struct live_amount matched;
 };
@@ -17,6 +18,8 @@ struct pattern {
 struct suppressions {
 	struct pattern *all;
 	size_t nr, room;
+	char **sources; /* paths of modules */
+	size_t nr_sources, sources_room;
 };
 
 int suppressions_new(struct suppressions **out)
@@ -25,7 +28,7 @@ int suppressions_new(struct suppressions **out)
 	return *out ? 0 : -ENOMEM;
 }
 
-static int add(struct suppressions *suppressions, const char *text)
+static int add(struct suppressions *suppressions, const char *text, const char *source)
 {
 	struct pattern *all = array_grow(suppressions->all, &suppressions->room,
 					 suppressions->nr + 1, sizeof(*all));
@@ -33,7 +36,7 @@ static int add(struct suppressions *suppressions, const char *text)
 	if (!all)
 		return -ENOMEM;
 	suppressions->all = all;
-	all[suppressions->nr] = (struct pattern){.text = strdup(text)};
+	all[suppressions->nr] = (struct pattern){.text = strdup(text), .source = source};
 	if (!all[suppressions->nr].text)
 		return -ENOMEM;
 	suppressions->nr++;
@@ -41,7 +44,7 @@ static int add(struct suppressions *suppressions, const char *text)
 }
 
 /* Take in one line, which is changed. */
-static int add_line(struct suppressions *suppressions, char *line)
+static int add_line(struct suppressions *suppressions, char *line, const char *source)
 {
 	static const char kind[] = "leak:";
 	size_t len;
@@ -54,7 +57,7 @@ static int add_line(struct suppressions *suppressions, char *line)
 		return 0;
 	if (strncmp(line, kind, sizeof(kind) - 1) != 0 || !line[sizeof(kind) - 1])
 		return -EINVAL;
-	return add(suppressions, line + sizeof(kind) - 1);
+	return add(suppressions, line + sizeof(kind) - 1, source);
 }
 
 int suppressions_load(struct suppressions *suppressions, const char *path, size_t *line)
@@ -69,13 +72,53 @@ int suppressions_load(struct suppressions *suppressions, const char *path, size_
 		return -errno;
 	while (!err && getline(&text, &room, file) >= 0) {
 		++*line;
-		err = add_line(suppressions, text);
+		err = add_line(suppressions, text, NULL);
 	}
 	if (!err && ferror(file))
 		err = -EIO;
 	free(text);
 	fclose(file);
 	return err;
+}
+
+/* A copy of @path that lives as long as @suppressions, or NULL. */
+static const char *add_source(struct suppressions *suppressions, const char *path)
+{
+	char **all = array_grow(suppressions->sources, &suppressions->sources_room,
+				suppressions->nr_sources + 1, sizeof(*all));
+	char *copy = all ? strdup(path) : NULL;
+
+	if (all)
+		suppressions->sources = all;
+	if (copy)
+		all[suppressions->nr_sources++] = copy;
+	return copy;
+}
+
+int suppressions_add(struct suppressions *suppressions, const char *text, const char *source)
+{
+	const char *path = add_source(suppressions, source);
+	char *copy = strdup(text), *rest = copy, *line;
+	int err = path && copy ? 0 : -ENOMEM;
+
+	while (!err && (line = strsep(&rest, "\n")))
+		if (add_line(suppressions, line, path) == -ENOMEM)
+			err = -ENOMEM;
+	free(copy);
+	return err;
+}
+
+bool suppressions_get(const struct suppressions *suppressions, size_t i,
+		      struct suppression *suppression)
+{
+	const struct pattern *pattern;
+
+	if (i >= suppressions->nr)
+		return false;
+	pattern = &suppressions->all[i];
+	*suppression = (struct suppression){pattern->text, pattern->source, pattern->stacks,
+					    pattern->matched};
+	return true;
 }
 
 /* Where the @len bytes at @part are first in @name, or NULL. */
@@ -145,23 +188,35 @@ struct live_amount suppressions_sum(const struct suppressions *suppressions)
 	return sum;
 }
 
-void suppressions_print(const struct suppressions *suppressions, FILE *out)
+static void print_pattern(FILE *out, const struct pattern *pattern)
 {
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
-	bool begun = false;
+
+	fprintf(out, "%12s%12s  ", text_number(bytes, pattern->matched.bytes),
+		text_number(blocks, pattern->matched.blocks));
+	text_print(out, pattern->text);
+	fputc('\n', out);
+}
+
+/* Those of one source stand next to each other. */
+void suppressions_print(const struct suppressions *suppressions, FILE *out)
+{
+	const struct pattern *last = NULL;
 
 	for (size_t i = 0; i < suppressions->nr; i++) {
 		const struct pattern *pattern = &suppressions->all[i];
 
 		if (!pattern->stacks)
 			continue;
-		if (!begun)
-			fputs("\nsuppressed:\n", out);
-		begun = true;
-		fprintf(out, "%12s%12s  ", text_number(bytes, pattern->matched.bytes),
-			text_number(blocks, pattern->matched.blocks));
-		text_print(out, pattern->text);
-		fputc('\n', out);
+		if (!last || last->source != pattern->source) {
+			fputs("\nsuppressed", out);
+			if (pattern->source)
+				fputs(" by __lsan_default_suppressions() of ", out);
+			text_print(out, pattern->source ? pattern->source : "");
+			fputs(":\n", out);
+		}
+		print_pattern(out, pattern);
+		last = pattern;
 	}
 }
 
@@ -171,6 +226,9 @@ void suppressions_free(struct suppressions *suppressions)
 		return;
 	for (size_t i = 0; i < suppressions->nr; i++)
 		free(suppressions->all[i].text);
+	for (size_t i = 0; i < suppressions->nr_sources; i++)
+		free(suppressions->sources[i]);
+	free(suppressions->sources);
 	free(suppressions->all);
 	free(suppressions);
 }

@@ -21,6 +21,22 @@ int suppressions_new(struct suppressions **out);
  * *@line (from 1) is none. */
 int suppressions_load(struct suppressions *suppressions, const char *path, size_t *line);
 
+/* Add those in @text, which were found in the module at @source (copied); a line that is none is
+ * ignored.  Returns 0 or -ENOMEM. */
+int suppressions_add(struct suppressions *suppressions, const char *text, const char *source);
+
+/* One of them, and what it matched; valid until the next is added. */
+struct suppression {
+	const char *pattern;
+	const char *source; /* path of the module that it is from; NULL: of a file that was given */
+	uint64_t stacks;
+	struct live_amount matched;
+};
+
+/* Suppression @i, from 0 in the order of addition.  Returns false when there are no more. */
+bool suppressions_get(const struct suppressions *suppressions, size_t i,
+		      struct suppression *suppression);
+
 /* Whether a frame is suppressed; any of its names may be NULL.  If so @amount is counted for the
  * first pattern that matches. */
 bool suppressions_match(struct suppressions *suppressions, struct live_amount amount,

@@ -7,12 +7,19 @@
 
 #include "report/array.h"
 #include "report/hash_index.h"
+#include "report/strings.h"
 
 struct tree {
 	struct tree_node *nodes;
 	uint32_t *parents; /* of each node; kept apart, as only tree_add() needs it */
 	size_t nr, room, parents_room;
 	struct hash_index children; /* by parent and label */
+	/* Of tree_by_function(), else NULL and empty: */
+	uint32_t *functions; /* of each label: the first one of that name */
+	struct tree_place *places;
+	uint32_t *owners; /* of each place: its node */
+	size_t nr_places, places_room, owners_room;
+	struct hash_index place_index; /* by node and label */
 };
 
 struct child_key {
@@ -34,7 +41,12 @@ static int append(struct tree *tree, uint32_t parent, uint32_t label)
 	if (!parents)
 		return -ENOMEM;
 	tree->parents = parents;
-	nodes[tree->nr] = (struct tree_node){.label = label, .first = TREE_NONE, .next = TREE_NONE};
+	nodes[tree->nr] = (struct tree_node){
+		.label = label,
+		.first = TREE_NONE,
+		.next = TREE_NONE,
+		.places = TREE_NONE,
+	};
 	parents[tree->nr] = parent;
 	tree->nr++;
 	return 0;
@@ -64,6 +76,9 @@ static bool same_child(const void *things, uint32_t number, const void *arg)
 /* Find the child of @parent with this label, or make it. */
 static int child_of(struct tree *tree, uint32_t parent, uint32_t label, uint32_t *child)
 {
+	if (tree->functions)
+		label = tree->functions[label];
+
 	struct child_key key = {.parent = parent, .label = label};
 	struct hash_query query = {
 		.hash = hash_word(parent, label),
@@ -84,6 +99,85 @@ static int child_of(struct tree *tree, uint32_t parent, uint32_t label, uint32_t
 	return 0;
 }
 
+static bool same_place(const void *things, uint32_t number, const void *arg)
+{
+	const struct tree *tree = things;
+	const struct child_key *key = arg;
+
+	return tree->owners[number] == key->parent && tree->places[number].label == key->label;
+}
+
+static int append_place(struct tree *tree, uint32_t node, uint32_t label)
+{
+	struct tree_place *places;
+	uint32_t *owners;
+
+	if (tree->nr_places >= TREE_NONE)
+		return -ENOMEM;
+	places = array_grow(tree->places, &tree->places_room, tree->nr_places + 1, sizeof(*places));
+	if (!places)
+		return -ENOMEM;
+	tree->places = places;
+	owners = array_grow(tree->owners, &tree->owners_room, tree->nr_places + 1, sizeof(*owners));
+	if (!owners)
+		return -ENOMEM;
+	tree->owners = owners;
+	places[tree->nr_places] =
+		(struct tree_place){.label = label, .next = tree->nodes[node].places};
+	owners[tree->nr_places] = node;
+	tree->nodes[node].places = (uint32_t)tree->nr_places++;
+	return 0;
+}
+
+/* Count @bytes for the place of @label at @node. */
+static int add_place(struct tree *tree, uint32_t node, uint32_t label, uint64_t bytes)
+{
+	struct child_key key = {.parent = node, .label = label};
+	struct hash_query query = {
+		.hash = hash_word(node, label),
+		.things = tree,
+		.key = &key,
+		.equal = same_place,
+	};
+	uint32_t place;
+
+	if (!hash_index_find(&tree->place_index, &query, &place)) {
+		place = (uint32_t)tree->nr_places;
+		if (append_place(tree, node, label) ||
+		    hash_index_add(&tree->place_index, query.hash, place))
+			return -ENOMEM;
+	}
+	tree->places[place].bytes += bytes;
+	return 0;
+}
+
+int tree_by_function(struct tree *tree, const struct labels *labels)
+{
+	size_t nr = labels_nr(labels);
+	uint32_t *first = calloc(nr + 1, sizeof(*first)); /* of each name: its first label */
+	struct strings *names = NULL;
+	int err = strings_new(&names);
+
+	tree->functions = calloc(nr + 1, sizeof(*tree->functions));
+	if (!first || !tree->functions)
+		err = -ENOMEM;
+	for (size_t i = 0; i <= nr && !err; i++)
+		first[i] = TREE_NONE;
+	for (uint32_t i = 0; i < nr && !err; i++) {
+		uint32_t number = 0;
+
+		err = strings_intern(names, labels_get(labels, i)->name, &number);
+		if (err)
+			break;
+		if (first[number] == TREE_NONE)
+			first[number] = i;
+		tree->functions[i] = first[number];
+	}
+	strings_free(names);
+	free(first);
+	return err;
+}
+
 int tree_add(struct tree *tree, const uint32_t *path, size_t nr, uint64_t bytes, uint64_t blocks)
 {
 	uint32_t at = 0;
@@ -91,6 +185,8 @@ int tree_add(struct tree *tree, const uint32_t *path, size_t nr, uint64_t bytes,
 	for (size_t i = 0; i < nr; i++) {
 		int err = child_of(tree, at, path[i], &at);
 
+		if (!err && tree->functions)
+			err = add_place(tree, at, path[i], bytes);
 		if (err)
 			return err;
 		tree->nodes[at].bytes += bytes;
@@ -176,6 +272,11 @@ const struct tree_node *tree_node(const struct tree *tree, uint32_t number)
 	return &tree->nodes[number];
 }
 
+const struct tree_place *tree_place(const struct tree *tree, uint32_t number)
+{
+	return &tree->places[number];
+}
+
 void tree_free(struct tree *tree)
 {
 	if (!tree)
@@ -183,5 +284,9 @@ void tree_free(struct tree *tree)
 	free(tree->nodes);
 	free(tree->parents);
 	hash_index_release(&tree->children);
+	free(tree->functions);
+	free(tree->places);
+	free(tree->owners);
+	hash_index_release(&tree->place_index);
 	free(tree);
 }

@@ -13,12 +13,27 @@ struct tree_node {
 	uint64_t blocks;   /* likewise */
 	uint64_t suspects; /* of these, see tree_mark() */
 	uint32_t label;
-	uint32_t first; /* its first child, or TREE_NONE */
-	uint32_t next;	/* the next child of the same parent, or TREE_NONE */
+	uint32_t first;	 /* its first child, or TREE_NONE */
+	uint32_t next;	 /* the next child of the same parent, or TREE_NONE */
+	uint32_t places; /* the first of its places, or TREE_NONE; see tree_by_function() */
+};
+
+/* A place in the source that calls of a function come from, or TREE_NONE. */
+struct tree_place {
+	uint64_t bytes; /* outstanding at the node, by this place */
+	uint32_t label; /* with its location */
+	uint32_t next;	/* the next place of the node, in no order, or TREE_NONE */
 };
 
 /* A tree without nodes.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
 int tree_new(struct tree **out);
+
+/*
+ * From now on labels of one name are one, whatever their locations, which become the places of the
+ * node: so the tree is the same where lines of the source are not known.  All paths that are added
+ * are of labels that @labels (borrowed for the call) has now.  Returns 0 or -ENOMEM.
+ */
+int tree_by_function(struct tree *tree, const struct labels *labels);
 
 /*
  * Add a stack: the @nr labels of its path from the root (numbers of struct labels, none: nothing is
@@ -40,6 +55,9 @@ uint32_t tree_first(const struct tree *tree);
 
 /* Node @number; valid until the next tree_add(). */
 const struct tree_node *tree_node(const struct tree *tree, uint32_t number);
+
+/* Place @number; valid until the next tree_add(). */
+const struct tree_place *tree_place(const struct tree *tree, uint32_t number);
 
 /* Release @tree; NULL is allowed. */
 void tree_free(struct tree *tree);

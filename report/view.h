@@ -27,6 +27,7 @@ struct view_opts {
 	bool inlined;	     /* functions that were inlined, too */
 	bool details;	     /* file and line of each frame, and why a stack is incomplete */
 	bool color;	     /* for text: escape sequences of a terminal */
+	bool utf8;	     /* for trees: lines of UTF-8, else of ASCII */
 	bool all;	     /* stacks of which nothing is outstanding, too */
 	enum view_cost cost; /* what they are sorted by; and for view_cost_of() */
 	struct sieve_opts sieve;

@@ -1,8 +1,10 @@
 """formatstest - reading the formats of `mleak report`, each by the tool it is for."""
 
+import base64
 import collections
 import csv
 import functools
+import glob
 import html
 import io
 import json
@@ -13,7 +15,7 @@ import subprocess
 import tempfile
 import unittest
 
-from mleaktest import parse_folded, parse_totals, number
+from mleaktest import ROOT, parse_folded, parse_totals, number
 
 FORMATS = ("tree", "flat", "folded", "json", "csv", "pprof", "heaptrack", "speedscope", "html")
 
@@ -58,12 +60,35 @@ def run(*argv, **options):
     return done.stdout.decode()
 
 
-def page_in_chromium(path, address=""):
+def speedscope():
+    """The script of the viewer speedscope, as `make speedscope` keeps it; or the test is skipped."""
+    found = glob.glob(os.path.join(ROOT, "build", "npm", "speedscope-*.js"))
+    if not found:
+        raise unittest.SkipTest("speedscope is not here: `make speedscope` fetches it from npm")
+    with open(found[0], encoding="utf-8") as file:
+        return file.read()
+
+
+def shown_by_speedscope(path, folder):
+    """The text of speedscope's table of functions, with the file at @path as its profile."""
+    with open(path, "rb") as file:
+        data = base64.b64encode(file.read()).decode()
+    page = os.path.join(folder, "speedscope.html")
+    with open(page, "w", encoding="utf-8") as out:
+        out.write('<!DOCTYPE html><meta charset="utf-8"><body><script>%s</script><script>%s</script>'
+                  '<script>window.speedscope.loadFileFromBase64("%s", "%s")</script>' %
+                  ("location.hash = 'localProfilePath=x&view=sandwich'", speedscope(),
+                   os.path.basename(path), data))
+    document = page_in_chromium(page, budget=10000)
+    return text_of(re.sub(r"<(script|style)\b.*?</\1>", "", document, flags=re.S))
+
+
+def page_in_chromium(path, address="", budget=5000):
     """The document that the page at @path makes of itself, as HTML."""
     chromium = find_tool("chromium")
     with tempfile.TemporaryDirectory(prefix="mleak-test-chromium-") as folder:
         return run(chromium, *CHROMIUM_FLAGS, "--user-data-dir=" + folder, "--dump-dom",
-                   "--virtual-time-budget=5000", "file://%s#%s" % (path, address), timeout=120)
+                   "--virtual-time-budget=%d" % budget, "file://%s#%s" % (path, address), timeout=120)
 
 
 def table_of(page):

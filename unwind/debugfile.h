@@ -2,6 +2,7 @@
 #ifndef DWUNW_DEBUGFILE_H
 #define DWUNW_DEBUGFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,7 @@ struct dwunw_debug_dirs {
 	char **dir;
 	size_t nr;
 	char *symfs; /* below it files are looked for before they are at their own paths; or NULL */
+	bool mangled;		  /* names stay as they are found */
 	dwunw_debug_fetch *fetch; /* asked last, or NULL */
 	void *fetch_arg;
 };

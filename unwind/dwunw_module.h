@@ -51,6 +51,11 @@ int dwunw_module_open(struct dwunw *dw, uint32_t *module, const char *path, cons
 /* Path of @module as it was added; valid until dwunw_free().  NULL for DWUNW_NO_MODULE. */
 const char *dwunw_module_path(const struct dwunw *dw, uint32_t module);
 
+/* The contents of the section of @module that is called @name, *len bytes; valid until
+ * dwunw_free().  NULL: it has none. */
+const void *dwunw_module_section(const struct dwunw *dw, uint32_t module, const char *name,
+				 size_t *len);
+
 /* One executable mapping, as /proc/PID/maps has it. */
 struct dwunw_mapping {
 	uint64_t start;	      /* first address */

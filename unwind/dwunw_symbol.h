@@ -2,6 +2,7 @@
 #ifndef DWUNW_PART_SYMBOL_H
 #define DWUNW_PART_SYMBOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,10 @@ int dwunw_debug_dir_add(struct dwunw *dw, const char *dir);
  * @dir is copied, and replaces an earlier one.  Returns 0 or -ENOMEM. */
 int dwunw_symfs_set(struct dwunw *dw, const char *dir);
 
+/* Whether names of C++ and Rust are to be demangled, as they are at first.  To be said before the
+ * first name is asked for. */
+void dwunw_demangle_set(struct dwunw *dw, bool demangle);
+
 /* Fetches the file with debug information whose GNU build-id is the @len bytes at @build_id, be it
  * over the network.  Returns its path, to be released with free(), or NULL when there is none. */
 typedef char *dwunw_debug_fetch(void *arg, const uint8_t *build_id, size_t len);
@@ -32,7 +37,7 @@ void dwunw_debug_fetch_set(struct dwunw *dw, dwunw_debug_fetch *fetch, void *arg
 /* A function that the compiler inlined where the place is.  Strings are valid until dwunw_free().
  */
 struct dwunw_inline {
-	const char *function; /* demangled; NULL when not known */
+	const char *function; /* demangled, if asked for; NULL when not known */
 	const char *file;     /* where in this function the place is, or where in it the function */
 	uint32_t line;	      /* was called that is inlined in turn; as in struct dwunw_symbol */
 };

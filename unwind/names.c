@@ -70,6 +70,7 @@ int dwunw_names_new(struct dwunw_names **out, const struct dwunw_module *module,
 		return -ENOMEM;
 	err = dwunw_debugfile_find(&names->debug, module, dirs);
 	names->notes = names->debug.notes;
+	names->strings.mangled = dirs->mangled;
 	if (!err)
 		err = find_symbols(names, module->elf);
 	if (!err && names->debug.main.dwarf)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unwind/elf_util.h"
 #include "unwind/walk.h"
 
 struct dwunw {
@@ -100,6 +101,11 @@ int dwunw_symfs_set(struct dwunw *dw, const char *dir)
 	return 0;
 }
 
+void dwunw_demangle_set(struct dwunw *dw, bool demangle)
+{
+	dw->dirs.mangled = !demangle;
+}
+
 void dwunw_debug_fetch_set(struct dwunw *dw, dwunw_debug_fetch *fetch, void *arg)
 {
 	dw->dirs.fetch = fetch;
@@ -164,6 +170,18 @@ struct dwunw_module *dwunw_module_get(const struct dwunw *dw, uint32_t number)
 const char *dwunw_module_path(const struct dwunw *dw, uint32_t module)
 {
 	return module < dw->nr_modules ? dw->modules[module]->path : NULL;
+}
+
+const void *dwunw_module_section(const struct dwunw *dw, uint32_t module, const char *name,
+				 size_t *len)
+{
+	Elf *elf = module < dw->nr_modules ? dw->modules[module]->elf : NULL;
+	GElf_Shdr shdr;
+	Elf_Scn *section = elf ? dwunw_elf_section(elf, name, &shdr) : NULL;
+	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
+
+	*len = data ? data->d_size : 0;
+	return data ? data->d_buf : NULL;
 }
 
 struct dwunw_stacks *dwunw_stacks(const struct dwunw *dw)

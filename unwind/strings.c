@@ -2,6 +2,7 @@
 #include "unwind/strings.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "unwind/demangle.h"
 
@@ -28,7 +29,9 @@ const char *dwunw_strings_demangled(struct dwunw_strings *strings, const char *r
 
 	if (nr != DWUNW_NOT_FOUND)
 		return strings->name[nr];
-	name = make_room(strings) ? NULL : dwunw_demangle(raw, len);
+	name = make_room(strings) ? NULL
+	       : strings->mangled ? strndup(raw, len < DWUNW_MAX_NAME ? len : DWUNW_MAX_NAME)
+				  : dwunw_demangle(raw, len);
 	if (!name || dwunw_addr_index_add(&strings->index, key, strings->nr)) {
 		free(name);
 		return NULL;

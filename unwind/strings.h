@@ -2,6 +2,7 @@
 #ifndef DWUNW_STRINGS_H
 #define DWUNW_STRINGS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +13,7 @@ struct dwunw_strings {
 	struct dwunw_addr_index index; /* from the address of the mangled name */
 	char **name;
 	uint32_t nr, room;
+	bool mangled; /* they are not to be demangled after all */
 };
 
 /* What the @len characters at @raw stand for; they must not change, and always be asked for with

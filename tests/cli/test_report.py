@@ -73,7 +73,8 @@ class ReportTest(Case):
     def test_wrong_usage(self):
         for args in (["--nonsense"], ["--format=nonsense"], ["--format"], ["-n", "many"],
                      ["-n", "-1"], ["-n", "3x"], ["--symfs", "nonsense"], ["--symfs", "/etc/passwd"],
-                     ["--by", "colour"], ["--cost", "much", "--folded"], ["--cost", "peak"],
+                     ["--by", "colour"], ["--temporary", "5"], ["--temporary", "x", "--folded", "--cost=temporary"],
+                     ["--temporary", "0", "--format=json"], ["--cost", "much", "--folded"], ["--cost", "peak"],
                      ["--by", "size", "--folded"], ["--function", "("], ["--min-bytes", "3X"],
                      ["--min-bytes", "99999999T"], ["--older", "-1"], ["--older", "5y"],
                      ["--older", "1e3"], ["--at", ""], ["--between", "3"],

@@ -14,7 +14,7 @@ SEQUENCE = "\x1b\\[[0-9;]*m"
 class ReportTerminalTest(Case):
     def on_terminal(self, *args, status=0, **env):
         """What a terminal gets to see of a report."""
-        settings = dict(os.environ, TERM="xterm", PAGER="cat")
+        settings = dict(os.environ, TERM="xterm", PAGER="cat", LC_ALL="C")
         for name in "NO_COLOR", "MLEAK_PAGER", "LESS":
             settings.pop(name, None)
         settings.update(env)
@@ -58,6 +58,21 @@ class ReportTerminalTest(Case):
         for name in "folded", "json", "csv", "html", "speedscope", "heaptrack":
             self.assertEqual(self.report(TRACE, "--color=always", "--format=" + name),
                              self.report(TRACE, "--format=" + name))
+
+    def test_lines_are_of_utf8_on_a_terminal_that_knows_it_and_if_told_so(self):
+        plain = self.report(TRACE)
+        drawn = self.report(TRACE, "--lines=utf-8")
+        self.assertRegex(plain, r"(?m)^ .*\|- .*\n(.*\|  .*\n)+.*`- ")
+        self.assertRegex(drawn, "(?m)^ .*\u251c\u2500 .*\n(.*\u2502  .*\n)+.*\u2514\u2500 ")
+        ascii_of = str.maketrans({"\u251c": "|", "\u2500": "-", "\u2502": "|", "\u2514": "`"})
+        self.assertEqual(drawn.translate(ascii_of), plain)
+        for expected, args, env in ((drawn, [], {"LC_ALL": "C.UTF-8"}),
+                                    (drawn, [], {"LC_ALL": "", "LC_CTYPE": "", "LANG": "de_DE.utf8"}),
+                                    (plain, [], {"LC_ALL": "C", "LANG": "C.UTF-8"}),
+                                    (plain, ["--lines=ascii"], {"LC_ALL": "C.UTF-8"})):
+            self.assertEqual(self.on_terminal("--color=never", *args, **env), expected)
+        result = self.mleak("report", TRACE, env=dict(os.environ, LC_ALL="C.UTF-8"))
+        self.assertEqual(result.out, plain)
 
     def test_a_pager_on_a_terminal_gets_all(self):
         seen = self.on_terminal("--color=never", MLEAK_PAGER="sed s/^/paged:/", PAGER="false")

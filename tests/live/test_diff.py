@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import re
 import subprocess
 
@@ -105,6 +106,24 @@ class DiffTest(Case):
             found[stack.split(";")[-2]] = (int(before), int(after))
         self.assertEqual(found, {name: row[1:3] for name, row in EXPECTED.items()})
 
+    def test_json_has_the_same_rows_and_sums(self):
+        report = json.loads(self.diff("--format=json"))
+        self.assertEqual((report["schema"], report["version"]), ("mleak-diff", 1))
+        rows = [{"change": stack["change"],
+                 "stack": ";".join(f["function"] for f in reversed(stack["frames"])),
+                 **{"%s_%s" % (kind, side): str(stack[side][kind])
+                    for kind in ("bytes", "blocks") for side in ("before", "after")}}
+                for stack in report["stacks"]]
+        self.assertEqual(self.by_function(rows), EXPECTED)
+        for row, expected in zip(rows, self.rows()):
+            self.assertEqual({**row, "stack": ""}, {**expected, "stack": ""})
+        for side, path in (("before", self.before), ("after", self.after)):
+            self.assertEqual(report[side]["path"], path)
+            for kind in "blocks", "bytes":
+                self.assertEqual(report[side]["outstanding"][kind],
+                                 sum(int(row["%s_%s" % (kind, side)]) for row in rows))
+        self.assertEqual(json.loads(self.diff("--format=json", "-n", "2"))["left_out"], len(rows) - 2)
+
     def test_it_is_report_with_an_option(self):
         result = self.mleak("report", "--diff", self.before, self.after)
         self.assertEqual((result.status, result.out, result.err), (0, self.diff(), ""))
@@ -126,7 +145,7 @@ class DiffTest(Case):
     def test_wrong_usage(self):
         for args in ([], [self.before], [self.before, self.after, self.after],
                      [self.before, self.path("none.mlk")],
-                     ["--format=json", self.before, self.after],
+                     ["--format=pprof", self.before, self.after],
                      ["--growth", self.before, self.after]):
             with self.subTest(args=args):
                 result = self.mleak("diff", *args)

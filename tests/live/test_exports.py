@@ -21,7 +21,10 @@ HOSTILE = [
     b'=1+1"quoted",\\back',
 ]
 ROOM = 60
-HOSTILE_C = "#include <stdlib.h>\n#include <sys/prctl.h>\n" + "".join(
+# Also as a source file (an escape, a bidi mark and bytes that are no UTF-8), and as a program.
+HOSTILE_LINE = '#line 1 "so;urce\\n\\033[31m</script>\\342\\200\\256\\377.c"\n'
+HOSTILE_FILE = b"pro;gram\x1b[31m<!--<script>\xe2\x80\xae\xff"
+HOSTILE_C = "#include <stdlib.h>\n#include <sys/prctl.h>\n" + HOSTILE_LINE + "".join(
     "__attribute__((noipa)) void f%s(void) { __asm__ volatile(\"\" :: \"r\"(malloc(%d)) : "
     "\"memory\"); }\n" % (("%d" % i).rjust(ROOM - 1, "_"), 1000 + i)
     for i in range(len(HOSTILE))) + "int main(void) { prctl(PR_SET_NAME, \"x;\\n\\033\\377<b>\"); " + \
@@ -73,15 +76,19 @@ class HostileNamesTest(Case):
         super().setUp()
         source = self.write("hostile.c", HOSTILE_C.encode())
         program = self.path("hostile")
-        subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+        subprocess.run(["gcc", "-O1", "-g", "-o", program, source], check=True)
         with open(program, "rb") as file:
             image = file.read()
         for i, name in enumerate(HOSTILE):
             old = b"f" + (b"%d" % i).rjust(ROOM - 1, b"_") + b"\0"
-            assert image.count(old) == 1 and len(name) < ROOM
+            assert image.count(old) == 2 and len(name) < ROOM
             image = image.replace(old, name.ljust(ROOM + 1, b"\0"))
-        os.rename(self.write("crafted", image, mode=0o755), program)
-        self.trace, _ = self.record(program)
+        folder = os.fsencode(self.dir)
+        os.rename(self.write("crafted", image, mode=0o755), folder + b"/" + HOSTILE_FILE)
+        self.trace = self.path("x.mlk")
+        result = self.mleak("record", "-o", self.trace, "--", folder + b"/" + HOSTILE_FILE)
+        self.assertEqual(result.status, 0, result.err)
+        self.check_text(result.err.encode())
 
     def export(self, name):
         path = self.path("report." + name)
@@ -109,6 +116,8 @@ class HostileNamesTest(Case):
     def test_names_are_there_as_text(self):
         _, data = self.export("json")
         names = [frame["function"] for frame in json.loads(data)["frames"]]
+        self.assertIn("so;urce\\x0A\\x1B[31m</script>\\u{202E}\\xFF.c",
+                      [frame["file"] for frame in json.loads(data)["frames"]])
         for expected in ("new\\x0Aline\\x0Dfeed", "escape\\x1B[31m\\x07", "semi;colon 42",
                          "</script><script>document.title='pwned'</script>", "<!--<script>",
                          "bidi\\u{202E}gnp.exe\\u{2028}", "invalid\\xFF\\xFE\\xC3(",
@@ -121,7 +130,10 @@ class HostileNamesTest(Case):
         commands = [["report", "--by", key] for key in ("thread", "module", "function", "file")]
         commands += [["report", "--growth"], ["report", "--color=always", "--format=csv"],
                      ["report", "--by", "function", "--format=csv"], ["info"], ["script"],
-                     ["diff", self.trace], ["diff", "--folded", self.trace]]
+                     ["diff", self.trace], ["diff", "--folded", self.trace],
+                     ["diff", "--format=csv", self.trace], ["report", "--dump=full"],
+                     ["report", "--inline"], ["report", "--timeline"],
+                     ["report", "--no-demangle", "--format=speedscope"], ["report", "--addresses"]]
         for command in commands:
             with self.subTest(command=command):
                 process = self.start_mleak(*command, self.trace)
@@ -148,11 +160,11 @@ class HostileNamesTest(Case):
     def test_html_does_not_run_names(self):
         path, data = self.export("html")
         self.check_text(data)
-        # its own two
-        self.assertEqual(data.lower().count(b"</script"), 2)
+        # its own three
+        self.assertEqual(data.lower().count(b"</script"), 3)
         page = formatstest.page_in_chromium(path)
         self.assertNotIn("<title>pwned", page)
         total = sum(1000 + i for i in range(len(HOSTILE)))
         self.assertEqual(formatstest.table_of(page)["shown"], Sums(total, len(HOSTILE)))
-        self.assertIn("</script><script>document.title='pwned'</script> [hostile]",
+        self.assertIn("</script><script>document.title='pwned'</script> [pro;gram\\x1B[31m",
                       formatstest.html.unescape(page))

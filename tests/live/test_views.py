@@ -183,6 +183,27 @@ class ViewsTest(Case):
                          {"phase_a": A[1], "phase_b": B[1], "burst": 50021})
         self.assertEqual(self.folded("temporary"), {"burst": 1, "churn": 17})
 
+    def test_the_timeline_tells_the_peak_and_whose_it_was(self):
+        peak = self.json()["totals"]["peak"]
+        self.assertGreaterEqual(peak["bytes"], A[1] + B[1] + 50021)
+        text = self.report(self.trace, "--timeline", "--function", "phase_|burst")
+        self.assertRegex(text, r"(?m)^peak of all stacks: ([\d,]+) bytes in ([\d,]+) blocks; "
+                               r"then there were of these: 52,961 bytes in 19 blocks$")
+        self.assertIn("stacks: {:,} bytes in {:,} blocks".format(peak["bytes"], peak["blocks"]), text)
+
+    def test_what_lived_no_longer_than_asked_for_is_temporary_too(self):
+        """The blocks of phase_a live for at least 450 ms."""
+        for ms, more in (("1", {}), ("100ms", {}), ("60s", {"phase_a": 7}), ("60000", {"phase_a": 7})):
+            sums = collections.Counter()
+            report = self.json("--temporary", ms)
+            text = self.report(self.trace, "--folded", "--cost=temporary", "--temporary", ms)
+            for stack in parse_folded(text):
+                for frame in stack.frames:
+                    if re.fullmatch("phase_.|burst|churn", frame):
+                        sums[frame] += stack.bytes
+            self.assertEqual(dict(sums), {"burst": 1, "churn": 17, **more})
+            self.assertEqual([s["temporary"] for s in report["stacks"]], [0] * len(report["stacks"]))
+
     def test_inverted_begins_at_the_function_that_allocated(self):
         nodes = parse_tree(self.report(self.trace, "--inverted", "--function", "phase|in_worker"))
         self.assertEqual(nodes[0][:], (8739, 29, "get"))
@@ -216,3 +237,77 @@ class ViewsTest(Case):
         result = self.mleak("report", "--suppressions", path, self.trace)
         self.assertEqual((result.status, result.out), (2, ""))
         self.assert_one_message(result.err, path + "' line 2")
+
+
+@needs_bpf
+class AgesTest(Case):
+    SOURCE = r"""
+#include <stdlib.h>
+#include <unistd.h>
+__attribute__((noipa)) void *get(void) { return malloc(101); }
+int main(void)
+{
+	for (volatile int i = 0; i < 5; i++) {
+		void *volatile p = get();
+		(void)p;
+		if (i == 2)
+			usleep(1100000);
+	}
+	return 0;
+}
+"""
+
+    def test_the_ages_of_each_stack_are_those_of_its_blocks(self):
+        """Three blocks and two of one stack, with more than a second between."""
+        self.write("ages.c", self.SOURCE.encode())
+        subprocess.run(["gcc", "-O1", "-o", "ages", "ages.c"], cwd=self.dir, check=True)
+        trace, _ = self.record(self.path("ages"))
+        report = json.loads(self.report(trace, "--format=json", "--function", "^get$"))
+        self.assertEqual([stack["ages"] for stack in report["stacks"]],
+                         [[{"from_ns": 0, "blocks": 2, "bytes": 202},
+                           {"from_ns": 10**9, "blocks": 3, "bytes": 303}]])
+        line = "age: 2 blocks < 1 s, 3 blocks 1 s - 10 s\n"
+        self.assertIn("\t\t" + line, self.report(trace, "--flat"))
+        self.assertIn("    " + line, self.report(trace, "--growth"))
+        early = json.loads(self.report(trace, "--format=json", "--function", "^get$", "--at", "500ms"))
+        self.assertEqual([stack["ages"] for stack in early["stacks"]],
+                         [[{"from_ns": 0, "blocks": 3, "bytes": 303}]])
+
+
+@needs_bpf
+class ThreadTest(Case):
+    SOURCE = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+static void *blocks[7];
+__attribute__((noipa)) static void *get(size_t size) { return malloc(size); }
+static void *work(void *arg)
+{
+	prctl(PR_SET_NAME, "giver");
+	for (int i = 0; i < 7; i++)
+		blocks[i] = get(1009);
+	return arg;
+}
+int main(void)
+{
+	pthread_t thread;
+	pthread_create(&thread, NULL, work, NULL);
+	pthread_join(thread, NULL);
+	for (int i = 0; i < 3; i++)
+		free(blocks[i]);
+	return 0;
+}
+"""
+
+    def test_what_another_thread_frees_is_taken_from_the_thread_that_got_it(self):
+        self.write("giver.c", self.SOURCE.encode())
+        subprocess.run(["gcc", "-O1", "-pthread", "-o", "giver", "giver.c"], cwd=self.dir, check=True)
+        trace, _ = self.record(self.path("giver"))
+        text = self.report(trace, "--by", "thread", "--function", "^get$")
+        found = re.findall(r"^ +([\d,]+) +([\d,]+)  (\d+) giver$", text, re.M)
+        self.assertEqual([amount[:2] for amount in found], [("4,036", "4")])
+        report = json.loads(self.report(trace, "--format=json", "--thread", "giver",
+                                        "--function", "^get$"))
+        self.assertEqual([(s["allocated"]["blocks"], s["freed"]["blocks"]) for s in report["stacks"]],
+                         [(7, 3)])

@@ -287,7 +287,12 @@ static void a_temporary_block_counts_for_what_it_stands_for(void **state)
 	assert_int_equal(dwunw_stack_intern(dw, NULL, 0, DWUNW_STATUS_NO_CFI, &id), 0);
 	assert_int_equal(stacks_add(stacks, id, 0, &block.stack), 0);
 	assert_int_equal(figures_new(&figures, stacks), 0);
+	event.kind = MLK_ALLOC;
+	event.addr = block.addr;
+	figures_event(figures, &event);
 	figures_changed(figures, &(struct live_change){LIVE_ALLOCATED, &block, &event, {10, 100}});
+	event.kind = MLK_FREE;
+	figures_event(figures, &event);
 	figures_changed(figures, &(struct live_change){LIVE_FREED, &block, &event, {10, 100}});
 	assert_int_equal(figures_finish(figures), 0);
 	assert_int_equal(stacks_get(stacks, block.stack)->temporary, 10);

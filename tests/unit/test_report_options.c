@@ -129,12 +129,39 @@ static void a_closed_pipe_is_a_quiet_end(void **state)
 	close(err[0]);
 }
 
+/* option_take() ends the program if one is in no table of its own. */
+static void each_option_of_the_help_can_be_taken(void **state)
+{
+	static const char *const args[] = {"1",	   "1,2",   "json", "age", "never",
+					   "peak", "ascii", "/",    "full"};
+	struct option_info option;
+
+	(void)state;
+	for (size_t i = 0; report_option(i, &option); i++) {
+		size_t taken = 0;
+
+		for (size_t a = 0; a < sizeof(args) / sizeof(*args); a++) {
+			struct report_opts opts;
+			char words[64], said[256];
+
+			snprintf(words, sizeof(words), "--%s%s%s", option.name,
+				 option.arg ? "=" : "", option.arg ? args[a] : "");
+			taken += !parse(&opts, words, said, sizeof(said));
+			report_opts_release(&opts);
+		}
+		/* these two are not for the tree */
+		if (strcmp(option.name, "cost") != 0 && strcmp(option.name, "temporary") != 0)
+			assert_true(taken > 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_wrong_option_is_named),
 		cmocka_unit_test(options_and_the_trace_come_in_any_order),
 		cmocka_unit_test(a_closed_pipe_is_a_quiet_end),
+		cmocka_unit_test(each_option_of_the_help_can_be_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

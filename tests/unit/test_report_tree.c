@@ -226,6 +226,82 @@ static void suspects_stand_at_each_node_above_them(void **state)
 	finish(&f);
 }
 
+/* Add a path of labels, each "NAME LOCATION" or "NAME"; NULL ends it. */
+static void add_places(struct fixture *f, uint64_t bytes, const char *const *labels)
+{
+	uint32_t path[MAX_DEPTH];
+	size_t nr = 0;
+
+	for (; labels[nr]; nr++) {
+		char name[16] = "", location[32] = "";
+
+		sscanf(labels[nr], "%15s %31s", name, location);
+		assert_int_equal(labels_intern(f->labels, name, location, &path[nr]), 0);
+	}
+	if (bytes)
+		assert_int_equal(tree_add(f->tree, path, nr, bytes, 1), 0);
+}
+
+#define ADD_PLACES(f, bytes, ...) add_places(f, bytes, (const char *const[]){__VA_ARGS__, NULL})
+
+static void add_calls(struct fixture *f, uint64_t sign)
+{
+	ADD_PLACES(f, sign * 10, "main a.c:1", "f a.c:2", "g b.c:9");
+	ADD_PLACES(f, sign * 20, "main a.c:1", "f a.c:3", "g");
+	ADD_PLACES(f, sign * 5, "main a.c:1", "f x.c:3", "h");
+	ADD_PLACES(f, sign * 1, "main a.c:1", "f a.c:4", "h");
+	ADD_PLACES(f, sign * 2, "main a.c:1", "f a.c:5", "h");
+}
+
+static void by_function_the_lines_of_a_function_are_in_one_node_the_heaviest_first(void **state)
+{
+	struct fixture f = start();
+
+	(void)state;
+	add_calls(&f, 0); /* all labels are to be there */
+	assert_int_equal(tree_by_function(f.tree, f.labels), 0);
+	add_calls(&f, 1);
+	check_print(&f,
+		    HEADING "          38           5  main  a.c:1\n"
+			    "          38           5  f  a.c:3 (20), :2 (10), x.c:3 (5), 2 more\n"
+			    "          30           2  |- g  [no line] (20), b.c:9 (10)\n"
+			    "           8           3  `- h\n");
+	finish(&f);
+}
+
+static void lines_do_not_change_a_tree_by_function(void **state)
+{
+	static const char *const plain[] = {"main", "f", "g", NULL}, *const at[] = {"h", NULL};
+	struct fixture f = start();
+
+	(void)state;
+	add_places(&f, 0, plain);
+	add_places(&f, 0, at);
+	assert_int_equal(tree_by_function(f.tree, f.labels), 0);
+	ADD_PLACES(&f, 10, "main", "f", "g");
+	ADD_PLACES(&f, 20, "main", "f", "g");
+	ADD_PLACES(&f, 8, "main", "f", "h");
+	check_print(&f, HEADING "          38           3  main\n"
+				"          38           3  f\n"
+				"          30           2  |- g\n"
+				"           8           1  `- h\n");
+	finish(&f);
+}
+
+static void columns_are_as_wide_as_the_largest_numbers(void **state)
+{
+	struct fixture f = start();
+
+	(void)state;
+	add(&f, "ab", 1234567890123, 10000000000);
+	add(&f, "ac", 5, 1);
+	check_print(&f, "             bytes         blocks  call path (callers first)\n"
+			" 1,234,567,890,128 10,000,000,001  a\n"
+			" 1,234,567,890,123 10,000,000,000  |- b\n"
+			"                 5              1  `- c\n");
+	finish(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,6 +314,10 @@ int main(void)
 		cmocka_unit_test(the_order_of_addition_does_not_matter),
 		cmocka_unit_test(many_nodes_keep_their_sums),
 		cmocka_unit_test(suspects_stand_at_each_node_above_them),
+		cmocka_unit_test(
+			by_function_the_lines_of_a_function_are_in_one_node_the_heaviest_first),
+		cmocka_unit_test(columns_are_as_wide_as_the_largest_numbers),
+		cmocka_unit_test(lines_do_not_change_a_tree_by_function),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,84 @@
+"""A report in an empty root, which has none of the programs recorded, has the tree of one made here."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+from mleaktest import Case, MLEAK_FAST, needs_bpf, parse_tree
+
+CXX = r"""
+#include <map>
+#include <string>
+#include <vector>
+struct store {
+	std::map<std::string, std::vector<int>> all;
+	virtual ~store() {}
+	virtual void fill(int n)
+	{
+		for (int i = 0; i < n; i++)
+			all["key number " + std::to_string(i)].assign(i, 1);
+	}
+};
+int main()
+{
+	store *s = new store;
+	s->fill(20);
+	return s->all.empty();
+}
+"""
+PYTHON = "import json, re; kept = [json.loads('{\"a\": [1, 2, 3]}') for i in range(100)]"
+LINE = re.compile(r"^( *[\d,]+ +[\d,]+  .*\S)  (?:\S+:\d|\[no line\]).*$", re.M)
+
+
+def tree_of(text):
+    """The tree of a report, without places in the source and without what is said below it."""
+    tree = text[text.index("call path"):].split("\n\nmodules that lack symbols")[0]
+    return LINE.sub(r"\1", tree)
+
+
+CHROOT = shutil.which("chroot", path="/usr/sbin:/sbin:/usr/bin:/bin")
+
+
+@needs_bpf
+@unittest.skipUnless(CHROOT and os.geteuid() == 0, "needs root and chroot")
+class EmptyRootTest(Case):
+    program = MLEAK_FAST
+
+    def setUp(self):
+        """A root with mleak and the libraries it is linked with, and not even /proc."""
+        super().setUp()
+        self.root = self.path("root")
+        ldd = subprocess.run(["ldd", self.program], stdout=subprocess.PIPE, text=True, check=True)
+        for library in re.findall(r"/\S+", ldd.stdout):
+            os.makedirs(self.root + os.path.dirname(library), exist_ok=True)
+            shutil.copy(library, self.root + library)
+        shutil.copy(self.program, self.root + "/mleak")
+
+    def report_there(self, trace, *args):
+        shutil.copy(trace, self.root + "/x.mlk")
+        there = self.finish(self.spawn([CHROOT, self.root, "/mleak", "report", *args, "/x.mlk"],
+                                       env={"ASAN_OPTIONS": "detect_leaks=0"}))
+        self.assertEqual((there.status, there.err), (0, ""))
+        return there.out
+
+    def check(self, *argv):
+        trace, _ = self.record(*argv)
+        here, there = self.report(trace), self.report_there(trace)
+        self.assertEqual(tree_of(there), tree_of(here))
+        self.assertGreater(len(parse_tree(there)), 8)
+        self.assertEqual(tree_of(self.report_there(trace, "--addresses")),
+                         tree_of(self.report(trace, "--addresses")))
+        for args in (["--folded"], ["--folded", "--cost", "allocated"]):
+            self.assertEqual(self.report_there(trace, *args), self.report(trace, *args))
+
+    def test_of_a_cxx_program(self):
+        self.write("store.cc", CXX.encode())
+        subprocess.run(["g++", "-O2", "-g", "-o", "store", "store.cc"], cwd=self.dir, check=True)
+        self.check(self.path("store"))
+
+    def test_of_python(self):
+        python = shutil.which("python3", path="/usr/bin") or sys.executable
+        self.check(python, "-c", PYTHON)
