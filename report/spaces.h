@@ -14,7 +14,7 @@ struct spaces; /* opaque */
 struct space {
 	/* with images_absent() for modules that the unwinder does not have */
 	struct dwunw_space *modules;
-	struct dwunw_mapping *maps; /* of spaces.c: by numbers of images, until it is built */
+	struct dwunw_mapping *maps; /* of spaces.c: by numbers of images */
 	size_t nr_maps;
 };
 
@@ -39,6 +39,13 @@ int spaces_prepare(struct spaces *spaces, const struct images *images, struct dw
  * Returns 0 or -ENOMEM.
  */
 int spaces_find(struct spaces *spaces, uint32_t tgid, uint64_t time_ns, const struct space **out);
+
+/*
+ * The same spaces for @dw, which has the modules of the unwinder of @spaces, as dwunw_clone() makes
+ * it; for another thread.  After spaces_prepare(); @spaces, which no thread may change then, and
+ * @dw must outlive it.  *@out is NULL on failure.  Returns 0 or -ENOMEM.
+ */
+int spaces_share(struct spaces **out, const struct spaces *spaces, struct dwunw *dw);
 
 /* Whether module @number of the images given to spaces_add() is mapped executable in a snapshot. */
 bool spaces_use(const struct spaces *spaces, uint32_t number);

@@ -69,7 +69,7 @@ static void a_cut_stack_is_continued_by_the_thread_s_last_one(void **state)
 	struct mlk_event e;
 
 	(void)state;
-	assert_int_equal(previous_new(&p), 0);
+	assert_int_equal(previous_new(&p, NULL, NULL), 0);
 	fill(1);
 	e = event_of(1000, 9000, WHOLE);
 	take(p, &e);
@@ -97,7 +97,7 @@ static void a_gap_another_thread_or_an_exec_is_not_bridged(void **state)
 	struct mlk_event e;
 
 	(void)state;
-	assert_int_equal(previous_new(&p), 0);
+	assert_int_equal(previous_new(&p, NULL, NULL), 0);
 	fill(1);
 	e = event_of(1000, 9000, WHOLE);
 	take(p, &e);
@@ -125,7 +125,7 @@ static void what_is_told_to_be_the_same_is_kept(void **state)
 	struct mlk_event e;
 
 	(void)state;
-	assert_int_equal(previous_new(&p), 0);
+	assert_int_equal(previous_new(&p, NULL, NULL), 0);
 	fill(1);
 	e = event_of(1000, 9000, WHOLE);
 	take(p, &e);
@@ -148,7 +148,7 @@ static void stacks_grow_to_twice_the_most_that_an_event_has(void **state)
 	struct mlk_event e;
 
 	(void)state;
-	assert_int_equal(previous_new(&p), 0);
+	assert_int_equal(previous_new(&p, NULL, NULL), 0);
 	fill(1);
 	e = event_of(MLK_MAX_STACK, 2 * MLK_MAX_STACK, DWUNW_EVENT_STACK_LIMIT);
 	take(p, &e);
