@@ -225,8 +225,8 @@ static int take_stacks(struct crew *crew, struct hand *hand, const struct batch 
 
 	for (size_t i = 0; i < batch->nr_stacks && !err; i++) {
 		const struct batch_stack *stack = &batch->stacks[i];
-		uint32_t *ids = array_grow(hand->ids, &hand->ids_room, (size_t)stack->id + 1,
-					   sizeof(*ids));
+		uint32_t *ids =
+			array_grow(hand->ids, &hand->ids_room, (size_t)stack->id + 1, sizeof(*ids));
 
 		if (!ids)
 			return -ENOMEM;

@@ -64,6 +64,9 @@ static const struct option_row rows[] = {
 	{"color", OPT_COLOR, "WHEN",
 	 "auto (on a terminal, unless NO_COLOR is set), always or never"},
 	{"no-pager", OPT_NO_PAGER, NULL, "show the report on a terminal at once"},
+	{"jobs", 'j', "N",
+	 "read the trace with N threads [one for each CPU]; what is shown is the same"},
+	{"quiet", 'q', NULL, "do not show on a terminal how far it is"},
 	{"help", 'h', NULL, "print this help"},
 };
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "mleak.h"
+#include "report/crew.h"
 #include "report/option_rows.h"
 #include "report/values.h"
 
@@ -30,6 +31,18 @@ static int parse_top(struct report_opts *opts, const char *arg)
 		return -EINVAL;
 	}
 	opts->view.top = (size_t)number;
+	return 0;
+}
+
+static int parse_jobs(struct report_opts *opts, const char *arg)
+{
+	uint64_t number;
+
+	if (value_number(arg, &number) || !number) {
+		log_error("--jobs wants a number from 1, not '%s'", arg);
+		return -EINVAL;
+	}
+	opts->nr_threads = number < CREW_MAX ? (unsigned int)number : CREW_MAX;
 	return 0;
 }
 
@@ -231,6 +244,11 @@ static int take_option(struct report_opts *opts, int option, char **argv)
 		return parse_symfs(opts, optarg);
 	case OPT_DUMP:
 		return parse_dump(opts, optarg);
+	case 'j':
+		return parse_jobs(opts, optarg);
+	case 'q':
+		opts->quiet = true;
+		return 0;
 	case 'h':
 		opts->help = true;
 		return 0;

@@ -48,8 +48,7 @@ int worker_new(struct worker **out, const struct worker_opts *opts)
 static int cover_ids(struct worker *worker)
 {
 	size_t room = worker->told_room;
-	bool *told =
-		array_grow(worker->told, &room, dwunw_stack_limit(worker->dw), sizeof(*told));
+	bool *told = array_grow(worker->told, &room, dwunw_stack_limit(worker->dw), sizeof(*told));
 
 	if (!told)
 		return -ENOMEM;

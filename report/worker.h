@@ -12,7 +12,7 @@ struct worker_opts {
 	const struct mlk_reader *trace;
 	const struct dwunw *dw;	     /* has the modules */
 	const struct spaces *spaces; /* prepared for it */
-	uint64_t stop_ns;	     /* what happened later than this is left out; CLOCK_MONOTONIC */
+	uint64_t stop_ns; /* what happened later than this is left out; CLOCK_MONOTONIC */
 };
 
 /* *@out is NULL on failure.  Returns 0, -ENOMEM or -errno of fcntl(2). */
