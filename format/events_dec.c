@@ -138,13 +138,14 @@ static bool any_bad(const struct mlk_decoder *c, unsigned int kind)
 	return bad;
 }
 
-/* Make @ev empty, but for its registers: they are many, nr_regs is 0, and most events have none. */
+/* Make @ev all zero.  By a call, which is faster than what a compiler makes of a length it knows:
+ * this is done for each event. */
 static void clear_event(struct mlk_event *ev)
 {
-	memset(ev, 0, offsetof(struct mlk_event, regs));
-	ev->stack = NULL;
-	ev->stack_len = 0;
-	ev->stack_same_from = 0;
+	size_t len = sizeof(*ev);
+
+	__asm__("" : "+r"(len));
+	memset(ev, 0, len);
 }
 
 int mlk_decoder_next(struct mlk_decoder *c, struct mlk_event *ev)

@@ -112,8 +112,7 @@ struct mlk_event {
 	uint64_t size;	  /* ALLOC: bytes asked for; UNMAP: of the range */
 	/* ALLOC only: */
 	uint64_t alloc_id;	     /* unique in the trace */
-	uint64_t regs[MLK_MAX_REGS]; /* nr_regs, by DWARF number; regs[MLK_SP_REG] is where stack
-					begins */
+	uint64_t regs[MLK_MAX_REGS]; /* by DWARF number; regs[MLK_SP_REG] is where stack begins */
 	const uint8_t
 		*stack; /* borrowed: by the writer for the call, by the reader until the next */
 	uint32_t stack_len;

@@ -12,6 +12,8 @@
 #include "report/spaces.h"
 #include "report/suspect.h"
 
+#define AHEAD 8 /* events, of which the blocks are brought near */
+
 struct leaks {
 	struct mlk_reader *trace;
 	struct dwunw *dw;
@@ -96,6 +98,9 @@ static int replay_batch(struct leaks *leaks, const struct batch *batch, const ui
 	for (size_t i = 0; i < batch->nr_events && !err; i++) {
 		uint32_t stack = 0;
 
+		if (i + AHEAD < batch->nr_events)
+			live_expect(leaks->live, batch->events[i + AHEAD].tgid,
+				    batch->events[i + AHEAD].addr);
 		batch_get_event(&batch->events[i], &event);
 		if (event.kind == MLK_ALLOC)
 			err = count_alloc(leaks, &event, ids[batch->events[i].stack], &stack);

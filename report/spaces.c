@@ -248,6 +248,11 @@ static int build(struct spaces *spaces, struct space *space)
 	}
 	err = dwunw_space_new(&space->modules, spaces->dw, maps, space->nr_maps);
 	free(maps);
+	if (!err && !spaces->shared) {
+		free(space->maps); /* they have served to tell equal snapshots */
+		space->maps = NULL;
+		space->nr_maps = 0;
+	}
 	return err;
 }
 

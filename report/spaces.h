@@ -14,7 +14,7 @@ struct spaces; /* opaque */
 struct space {
 	/* with images_absent() for modules that the unwinder does not have */
 	struct dwunw_space *modules;
-	struct dwunw_mapping *maps; /* of spaces.c: by numbers of images */
+	struct dwunw_mapping *maps; /* of spaces.c: by numbers of images, until it is built */
 	size_t nr_maps;
 };
 
@@ -42,8 +42,9 @@ int spaces_find(struct spaces *spaces, uint32_t tgid, uint64_t time_ns, const st
 
 /*
  * The same spaces for @dw, which has the modules of the unwinder of @spaces, as dwunw_clone() makes
- * it; for another thread.  After spaces_prepare(); @spaces, which no thread may change then, and
- * @dw must outlive it.  *@out is NULL on failure.  Returns 0 or -ENOMEM.
+ * it; for another thread.  After spaces_prepare(), and in place of spaces_find() in @spaces, which
+ * no thread may change then; it and @dw must outlive the copy.  *@out is NULL on failure.  Returns
+ * 0 or -ENOMEM.
  */
 int spaces_share(struct spaces **out, const struct spaces *spaces, struct dwunw *dw);
 
