@@ -9,7 +9,7 @@
 #include "report/hash_index.h"
 
 /* Each takes some 10 KiB of memory.  A damaged trace may name any number of threads. */
-#define MAX_THREADS 16384
+#define MAX_THREADS  16384
 #define MANY_THREADS 1024 /* so many are kept from one chunk to the next */
 
 struct thread {
