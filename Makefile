@@ -168,6 +168,10 @@ $(O)/tests/bench/cpu_time.so: tests/bench/cpu_time.c
 bench-preload: all $(O)/tests/bench/preload_target $(O)/tests/bench/cpu_time.so
 	$(Q)python3 tests/bench/preload.py $(O)/mleak $(O)/tests/bench
 
+## bench-report: measure how long a report takes, against heaptrack_print and perf report (as root, some minutes)
+bench-report: all
+	$(Q)python3 tests/bench/report.py $(O)/mleak tests/bench/cxx.cc
+
 $(O)/tests/bench/symbols: $(O)/tests/bench/symbols.o $(filter $(O)/unwind/%,$(OBJ))
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
@@ -291,7 +295,7 @@ $(O)/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
-$(O)/record/probes.o $(O)/record/filters.o: $(O)/mleak.bpf.skel.h
+$(O)/record/probes.o $(O)/record/filters.o $(O)/record/filters_sweep.o: $(O)/mleak.bpf.skel.h
 
 # The messages of pprof's format; and the page that print_html.c takes in as it is.
 $(O)/report/profile.pb-c.c: report/profile.proto
@@ -527,7 +531,7 @@ help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | \
 		awk -F': ' '{ printf "  %-14s %s\n", $$1, substr($$0, length($$1) + 3) }'
 
-.PHONY: all demo test acceptance bench bench-preload bench-unwind bench-cfi acceptance-cfi acceptance-load fuzz check-unit samples build-tests deps check-layers check-headers format \
+.PHONY: all demo test acceptance bench bench-preload bench-report bench-unwind bench-cfi acceptance-cfi acceptance-load fuzz check-unit samples build-tests deps check-layers check-headers format \
 	format-check clean help
 .SECONDARY:
 

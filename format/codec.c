@@ -105,9 +105,27 @@ uint64_t mlk_dec_u64(struct mlk_dec *d)
 	return p ? mlk_get_u64(p) : 0;
 }
 
+/* The low seven bits of each byte of @bytes, put together. */
+static uint64_t join_sevens(uint64_t bytes)
+{
+	bytes = (bytes & 0x007f007f007f007f) | (bytes & 0x7f007f007f007f00) >> 1;
+	bytes = (bytes & 0x00003fff00003fff) | (bytes & 0x3fff00003fff0000) >> 2;
+	return (bytes & 0x0fffffff) | (bytes & 0x0fffffff00000000) >> 4;
+}
+
 uint64_t mlk_dec_uvar_long(struct mlk_dec *d)
 {
-	uint64_t value = 0;
+	uint64_t value = 0, bytes, ends;
+
+	/* without a branch for each byte, which would often be predicted wrong */
+	if (!d->bad && d->end - d->at >= 8) {
+		bytes = mlk_get_u64(d->at);
+		ends = ~bytes & 0x8080808080808080;
+		if (ends) {
+			d->at += __builtin_ctzll(ends) / 8 + 1;
+			return join_sevens(bytes & (ends ^ (ends - 1)));
+		}
+	}
 
 	for (unsigned int shift = 0; shift < 64; shift += 7) {
 		uint8_t byte = mlk_dec_u8(d);
@@ -119,16 +137,6 @@ uint64_t mlk_dec_uvar_long(struct mlk_dec *d)
 		if (!(byte & 0x80))
 			return value;
 	}
-	d->bad = true;
-	return 0;
-}
-
-uint64_t mlk_dec_uvar_max(struct mlk_dec *d, uint64_t max)
-{
-	uint64_t value = mlk_dec_uvar(d);
-
-	if (value <= max)
-		return value;
 	d->bad = true;
 	return 0;
 }

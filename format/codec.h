@@ -37,8 +37,6 @@ struct mlk_dec {
 
 uint64_t mlk_dec_u64(struct mlk_dec *d);
 uint64_t mlk_dec_uvar_long(struct mlk_dec *d); /* mlk_dec_uvar(), of more than one byte */
-/* A uvar that is at most @max; a greater one is bad, and 0. */
-uint64_t mlk_dec_uvar_max(struct mlk_dec *d, uint64_t max);
 /* @len bytes, borrowed from the decoder's buffer; NULL when there are not so many. */
 const uint8_t *mlk_dec_bytes(struct mlk_dec *d, uint64_t len);
 /* A string, borrowed and not NUL-terminated; its length in *len. */
@@ -93,6 +91,29 @@ static inline uint64_t mlk_dec_uvar(struct mlk_dec *d)
 	if (!d->bad && d->at < d->end && *d->at < 0x80)
 		return *d->at++;
 	return mlk_dec_uvar_long(d);
+}
+
+/* A uvar that is at most @max; a greater one is bad, and 0. */
+static inline uint64_t mlk_dec_uvar_max(struct mlk_dec *d, uint64_t max)
+{
+	uint64_t value = mlk_dec_uvar(d);
+
+	if (value <= max)
+		return value;
+	d->bad = true;
+	return 0;
+}
+
+static inline uint16_t mlk_dec_u16(struct mlk_dec *d)
+{
+	const uint8_t *p = d->at;
+
+	if (d->bad || d->end - p < 2) {
+		d->bad = true;
+		return 0;
+	}
+	d->at += 2;
+	return mlk_get_u16(p);
 }
 
 static inline uint64_t mlk_dec_delta(struct mlk_dec *d, uint64_t base)

@@ -69,7 +69,7 @@ struct mlk_stream {
 	uint32_t tgid, tid;
 	uint64_t regs[MLK_MAX_REGS];
 	uint64_t end;			    /* of its last stack */
-	uint64_t top[MLK_BLOCK / MLK_WORD]; /* decoder: its last slice 0, as it was given out */
+	uint64_t top[MLK_BLOCK / MLK_WORD]; /* decoder: its last slice 0, as bytes */
 	struct mlk_image image;		    /* the stack as the mode keeps it */
 	struct mlk_image raw; /* encoder: the stack as it was, to see quickly what changed */
 	uint32_t epoch;	      /* encoder: of the filter, when raw was filled */
@@ -119,10 +119,11 @@ struct mlk_decoder {
 	size_t nr_blocks, room_blocks;
 	uint64_t lo;	     /* of the stack of the event at hand, a multiple of MLK_WORD */
 	uint64_t changed_to; /* where the highest word listed for this event ends, 0: none was */
-	/* Slice 0 of the event given out last is laid over the image until the next. */
+	/* Slice 0 of the event given out last, of nr_under words, is laid over the image until the
+	 * next, where that has zeros: bit i of empty for word i. */
 	struct mlk_stream *covered;
-	uint64_t under[MLK_BLOCK / MLK_WORD];
 	unsigned int nr_under;
+	uint32_t empty;
 };
 
 /* Begin the chunk whose payload is @d.  Returns 0 or MLK_E_CORRUPT. */

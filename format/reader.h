@@ -112,6 +112,15 @@ struct mlk_condition {
 int mlk_reader_open_file(struct mlk_reader **out, const char *path);
 int mlk_reader_open_mem(struct mlk_reader **out, const void *buf, size_t len);
 
+/*
+ * Another reader of the same trace, for another thread: each may be used by one thread at a time,
+ * both at once.  @r must outlive it.
+ *
+ * On success *@out is at the first chunk, and is released with mlk_reader_free(); on failure it is
+ * NULL.  Returns 0, -ENOMEM or -errno of fcntl(2).
+ */
+int mlk_reader_clone(struct mlk_reader **out, const struct mlk_reader *r);
+
 /* Who was recorded; valid until mlk_reader_free().  All empty when that chunk is damaged. */
 const struct mlk_meta *mlk_reader_meta(const struct mlk_reader *r);
 

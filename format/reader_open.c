@@ -100,6 +100,27 @@ int mlk_reader_open_mem(struct mlk_reader **out, const void *buf, size_t len)
 	return open_source(out, &source);
 }
 
+int mlk_reader_clone(struct mlk_reader **out, const struct mlk_reader *r)
+{
+	struct mlk_reader *clone = calloc(1, sizeof(*clone));
+	int err;
+
+	*out = NULL;
+	if (!clone)
+		return -ENOMEM;
+	err = mlk_source_share(&clone->chunks.source, &r->chunks.source);
+	if (err) {
+		free(clone);
+		return err;
+	}
+	clone->chunks.file = r->chunks.file;
+	clone->meta = r->meta; /* its strings are @r's */
+	clone->meta_read = true;
+	mlk_reader_rewind(clone, MLK_RECORD_ALL);
+	*out = clone;
+	return 0;
+}
+
 const struct mlk_meta *mlk_reader_meta(const struct mlk_reader *r)
 {
 	return &r->meta;

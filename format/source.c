@@ -60,6 +60,15 @@ int64_t mlk_source_read(const struct mlk_source *s, uint64_t offset, void *to, s
 	return (int64_t)done;
 }
 
+int mlk_source_share(struct mlk_source *s, const struct mlk_source *with)
+{
+	*s = *with;
+	if (with->fd < 0)
+		return 0;
+	s->fd = fcntl(with->fd, F_DUPFD_CLOEXEC, 0);
+	return s->fd < 0 ? -errno : 0;
+}
+
 void mlk_source_close(struct mlk_source *s)
 {
 	if (s->fd >= 0)

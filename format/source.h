@@ -16,6 +16,9 @@ struct mlk_source {
 int mlk_source_open(struct mlk_source *s, const char *path);
 void mlk_source_open_mem(struct mlk_source *s, const void *buf, size_t len);
 
+/* The same source as @with, to be closed by itself.  Returns 0 or -errno of fcntl(2). */
+int mlk_source_share(struct mlk_source *s, const struct mlk_source *with);
+
 /* Copy up to @len bytes from @offset to @to.  Returns the bytes there were, or -errno. */
 int64_t mlk_source_read(const struct mlk_source *s, uint64_t offset, void *to, size_t len);
 

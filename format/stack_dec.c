@@ -14,8 +14,8 @@ static uint64_t align_down(uint64_t at)
 }
 
 /* A word by its number @number - @first in the dictionary, or the new one. */
-static int decode_numbered(struct mlk_decoder *c, uint64_t number, unsigned int first,
-			   uint64_t *word)
+static inline int decode_numbered(struct mlk_decoder *c, uint64_t number, unsigned int first,
+				  uint64_t *word)
 {
 	if (number != MLK_WORD_NEW) {
 		if (number - first >= c->nr_words)
@@ -28,26 +28,28 @@ static int decode_numbered(struct mlk_decoder *c, uint64_t number, unsigned int 
 }
 
 /* The next word of @column, which stands at @place; see encode_word(). */
-static int decode_word(struct mlk_decoder *c, enum mlk_column column, uint64_t place,
-		       uint64_t *word)
+static inline int decode_word(struct mlk_decoder *c, enum mlk_column column, uint64_t place,
+			      uint64_t *word)
 {
 	struct mlk_guess guess;
-	uint64_t number;
+	uint64_t number, beside, by_place;
 	int err = 0;
 
 	*word = 0;
-	if (c->coding == MLK_CODING_0) {
+	if (__builtin_expect(c->coding == MLK_CODING_0, 0)) {
 		number = mlk_dec_uvar(&c->columns[MLK_COL_WORDS]);
 		return number == MLK_WORD_ZERO ? 0
 					       : decode_numbered(c, number, MLK_WORD_FIRST_0, word);
 	}
 	guess = mlk_predict_at(&c->predict, place);
 	number = mlk_dec_uvar(&c->columns[column]);
-	if (number == MLK_WORD_BESIDE)
-		*word = *guess.beside;
-	else if (number == MLK_WORD_PLACE)
-		*word = *guess.place;
-	else if (number != MLK_WORD_ZERO)
+	beside = *guess.beside;
+	by_place = *guess.place;
+	/* Which guess it is, nobody can predict: so both are loaded, and one is chosen without a
+	 * branch. */
+	*word = number == MLK_WORD_BESIDE ? beside : 0;
+	*word = number == MLK_WORD_PLACE ? by_place : *word;
+	if (number == MLK_WORD_NEW || number >= MLK_WORD_FIRST)
 		err = decode_numbered(c, number, MLK_WORD_FIRST, word);
 	mlk_predict_learn(&c->predict, guess, *word);
 	return err;
@@ -66,31 +68,26 @@ static int decode_regs(struct mlk_decoder *c, struct mlk_stream *s, struct mlk_e
 	mask = mlk_dec_uvar_max(d, (1ull << ev->nr_regs) - 1);
 	if (mask >> MLK_SP_REG & 1)
 		return MLK_E_CORRUPT;
-	for (unsigned int r = 0; !err && r < ev->nr_regs; r++)
-		if (mask >> r & 1)
-			err = decode_word(c, MLK_COL_REG_WORDS, r, &s->regs[r]);
+	for (; !err && mask; mask &= mask - 1) {
+		unsigned int r = (unsigned int)__builtin_ctzll(mask);
+
+		err = decode_word(c, MLK_COL_REG_WORDS, r, &s->regs[r]);
+	}
 	c->predict.pc = s->regs[ev->nr_regs - 1];
-	memcpy(ev->regs, s->regs, sizeof(ev->regs));
+	memcpy(ev->regs, s->regs, ev->nr_regs * sizeof(*ev->regs));
 	return err;
-}
-
-static uint16_t decode_mask(struct mlk_decoder *c, enum mlk_column column)
-{
-	const uint8_t *p = mlk_dec_bytes(&c->columns[column], 2);
-
-	return p ? mlk_get_u16(p) : 0;
 }
 
 /* Read the listed words of the slice [@at, @end). */
 static int decode_slice(struct mlk_decoder *c, struct mlk_image *im, uint64_t at, uint64_t end)
 {
-	uint16_t mask = decode_mask(c, MLK_COL_MASKS);
+	unsigned int mask = mlk_dec_u16(&c->columns[MLK_COL_MASKS]);
 	uint64_t base = at & ~(uint64_t)(MLK_BLOCK - 1), word;
 	int err = 0;
 
-	for (unsigned int i = 0; !err && mask >> i; i++) {
-		if (!(mask >> i & 1))
-			continue;
+	for (; !err && mask; mask &= mask - 1) {
+		unsigned int i = (unsigned int)__builtin_ctz(mask);
+
 		if (base + i * MLK_WORD < at || base + i * MLK_WORD >= end)
 			return MLK_E_CORRUPT;
 		err = decode_word(c, MLK_COL_WORDS,
@@ -148,22 +145,24 @@ static int cover(struct mlk_decoder *c, struct mlk_stream *s, uint64_t hi)
 {
 	uint64_t end = mlk_top_end(c->lo, hi), at = c->lo, word;
 	bool first_coding = c->coding == MLK_CODING_0;
-	uint32_t mask = first_coding ? 0 : decode_mask(c, MLK_COL_TOP);
-	int err = mask >> (end - at) / MLK_WORD ? MLK_E_CORRUPT : 0;
+	uint32_t mask = first_coding ? 0 : mlk_dec_u16(&c->columns[MLK_COL_TOP]), empty = 0;
+	unsigned int nr = (unsigned int)((end - at) / MLK_WORD);
+	int err = 0;
 
+	for (unsigned int i = 0; i < nr; i++)
+		empty |= (uint32_t)!mlk_image_word(&s->image, at + i * MLK_WORD) << i;
+	if (mask & ~empty)
+		return MLK_E_CORRUPT;
 	c->covered = s;
-	c->nr_under = 0;
-	for (; at < end && !err; at += MLK_WORD, mask >>= 1) {
-		uint64_t kept = mlk_image_word(&s->image, at);
+	c->nr_under = nr;
+	c->empty = empty;
+	for (uint32_t left = first_coding ? (1u << nr) - 1 : empty; left && !err;
+	     left &= left - 1) {
+		unsigned int i = (unsigned int)__builtin_ctz(left);
 
-		c->under[c->nr_under++] = kept;
-		if (kept && mask & 1)
-			return MLK_E_CORRUPT;
-		if (kept && !first_coding)
-			continue;
-		err = decode_top_word(c, at, mask & 1, &word);
-		if (!kept)
-			mlk_image_set(&s->image, at, word);
+		err = decode_top_word(c, at + i * MLK_WORD, mask >> i & 1, &word);
+		if (empty >> i & 1)
+			mlk_image_set(&s->image, at + i * MLK_WORD, word);
 	}
 	return err;
 }
@@ -176,8 +175,8 @@ void mlk_decode_uncover(struct mlk_decoder *c)
 	if (!s)
 		return;
 	lo = align_down(s->regs[MLK_SP_REG]);
-	for (unsigned int i = 0; i < c->nr_under; i++)
-		mlk_image_set(&s->image, lo + i * MLK_WORD, c->under[i]);
+	for (uint32_t left = c->empty; left; left &= left - 1)
+		mlk_image_set(&s->image, lo + (unsigned int)__builtin_ctz(left) * MLK_WORD, 0);
 	c->covered = NULL;
 }
 
@@ -190,9 +189,10 @@ static uint64_t word_before(const struct mlk_decoder *c, const struct mlk_stream
 	if (c->mode != MLK_STACK_FILTERED)
 		return mlk_image_word(&s->image, at);
 	if (at - before_lo < mlk_top_end(before_lo, before->hi) - before_lo)
-		return s->top[(at - before_lo) / MLK_WORD];
-	return at - lo < c->nr_under * MLK_WORD ? c->under[(at - lo) / MLK_WORD]
-						: mlk_image_word(&s->image, at);
+		return le64toh(s->top[(at - before_lo) / MLK_WORD]);
+	if (at - lo < c->nr_under * MLK_WORD && c->empty >> (at - lo) / MLK_WORD & 1)
+		return 0;
+	return mlk_image_word(&s->image, at);
 }
 
 /*
@@ -223,8 +223,8 @@ static void keep_top(const struct mlk_decoder *c, struct mlk_stream *s)
 {
 	uint64_t lo = align_down(s->regs[MLK_SP_REG]);
 
-	for (unsigned int i = 0; i < c->nr_under; i++)
-		s->top[i] = mlk_image_word(&s->image, lo + i * MLK_WORD);
+	if (c->nr_under)
+		memcpy(s->top, mlk_image_at(&s->image, lo), c->nr_under * MLK_WORD);
 }
 
 /* Change the image to @s's stack [c->lo, s->end), and say in *@kept whether it holds still what it

@@ -33,6 +33,17 @@ static struct block_slot *seek(const struct block_map *map, uint64_t key)
 	return &map->slots[i];
 }
 
+void block_map_expect(const struct block_map *map, uint64_t key)
+{
+	const char *slot;
+
+	if (!map->nr_slots)
+		return;
+	slot = (const char *)&map->slots[home(map, key)];
+	__builtin_prefetch(slot, 1);
+	__builtin_prefetch(slot + sizeof(struct block_slot) - 1, 1);
+}
+
 const struct live_block *block_map_find(const struct block_map *map, uint64_t key)
 {
 	const struct block_slot *slot;

@@ -44,6 +44,9 @@ bool block_map_take(struct block_map *map, uint64_t key, struct live_block *bloc
  * until the map is changed. */
 const struct live_block *block_map_next(const struct block_map *map, size_t *pos);
 
+/* A look for the block with @key is to come soon: have its slot brought near meanwhile. */
+void block_map_expect(const struct block_map *map, uint64_t key);
+
 /* Release what @map holds and leave it empty. */
 void block_map_release(struct block_map *map);
 

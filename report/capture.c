@@ -12,7 +12,7 @@ struct capture {
 	struct dwunw *dw;
 	struct spaces *spaces;
 	struct histories *histories;
-	struct previous *previous;
+	struct previous *previous; /* borrowed, of the chunk at hand */
 	bool raw;
 };
 
@@ -28,13 +28,17 @@ int capture_new(struct capture **out, struct dwunw *dw, struct spaces *spaces, b
 	capture->spaces = spaces;
 	capture->raw = raw;
 	err = histories_new(&capture->histories);
-	if (!err)
-		err = previous_new(&capture->previous);
 	if (err)
 		capture_free(capture);
 	else
 		*out = capture;
 	return err;
+}
+
+void capture_begin(struct capture *capture, struct previous *previous)
+{
+	capture->previous = previous;
+	histories_trim(capture->histories);
 }
 
 /* Unwind @sample, a stack that was cut with the bytes that the thread had above it earlier.  Only
@@ -119,6 +123,5 @@ void capture_free(struct capture *capture)
 	if (!capture)
 		return;
 	histories_free(capture->histories);
-	previous_free(capture->previous);
 	free(capture);
 }

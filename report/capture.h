@@ -1,11 +1,12 @@
 /* capture.h - the stacks of a trace's events, unwound with what is known of those before
  *
- * Memory: what previous.h and histories.h keep of each thread.
+ * Memory: what histories.h keeps of each thread.
  */
 #ifndef REPORT_CAPTURE_H
 #define REPORT_CAPTURE_H
 
 #include "format/trace.h"
+#include "report/previous.h"
 #include "report/spaces.h"
 
 struct capture; /* opaque */
@@ -13,6 +14,9 @@ struct capture; /* opaque */
 /* Stacks of processes in @spaces, for @dw, both borrowed until capture_free(); @raw: their bytes
  * are in the trace as they were.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
 int capture_new(struct capture **out, struct dwunw *dw, struct spaces *spaces, bool raw);
+
+/* A chunk begins; @previous, of which it is the first, is borrowed until the next one does. */
+void capture_begin(struct capture *capture, struct previous *previous);
 
 /* Unwind the stack of @event, the next of its thread.  *@id is the unwinder's for it.  Returns 0 or
  * -ENOMEM. */

@@ -9,7 +9,8 @@
 #include "report/hash_index.h"
 
 /* Each takes some 10 KiB of memory.  A damaged trace may name any number of threads. */
-#define MAX_THREADS 16384
+#define MAX_THREADS  16384
+#define MANY_THREADS 1024 /* so many are kept from one chunk to the next */
 
 struct thread {
 	uint32_t tgid, tid;
@@ -95,13 +96,25 @@ void histories_forget(struct histories *histories, uint32_t tgid, uint32_t tid)
 	thread->history = NULL;
 }
 
+static void clear(struct histories *histories)
+{
+	for (size_t i = 0; i < histories->nr; i++)
+		dwunw_history_free(histories->all[i].history);
+	hash_index_release(&histories->index);
+	histories->nr = histories->last = 0;
+}
+
+void histories_trim(struct histories *histories)
+{
+	if (histories->nr > MANY_THREADS)
+		clear(histories);
+}
+
 void histories_free(struct histories *histories)
 {
 	if (!histories)
 		return;
-	for (size_t i = 0; i < histories->nr; i++)
-		dwunw_history_free(histories->all[i].history);
-	hash_index_release(&histories->index);
+	clear(histories);
 	free(histories->all);
 	free(histories);
 }

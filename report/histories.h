@@ -19,6 +19,10 @@ struct dwunw_history *histories_get(struct histories *histories, uint32_t tgid, 
 /* Release the history of a thread that had an event which the unwinder did not see. */
 void histories_forget(struct histories *histories, uint32_t tgid, uint32_t tid);
 
+/* Release those of all threads if there are many: a new chunk begins, which tells all stacks anew.
+ */
+void histories_trim(struct histories *histories);
+
 /* Release @histories; NULL is allowed. */
 void histories_free(struct histories *histories);
 

@@ -9,6 +9,7 @@
 #include "mleak.h"
 #include "report/embedded.h"
 #include "report/heaptrack_events.h"
+#include "report/meter.h"
 #include "report/print_filters.h"
 #include "report/spaces.h"
 #include "report/text.h"
@@ -208,6 +209,7 @@ static bool can_sample(const struct job *job)
 
 static int collect(struct job *job)
 {
+	struct meter meter;
 	struct leaks_opts opts = {
 		.debug_dirs = job->opts->debug_dirs,
 		.nr_debug_dirs = job->opts->nr_debug_dirs,
@@ -215,6 +217,9 @@ static int collect(struct job *job)
 		.temporary_ns = job->opts->temporary_ns,
 		.mangled = job->opts->no_demangle,
 		.choice = job->opts->choice,
+		.nr_threads = job->opts->nr_threads,
+		.progress = meter_move,
+		.progress_arg = &meter,
 	};
 	int err;
 
@@ -232,7 +237,9 @@ static int collect(struct job *job)
 			return job_explain_read(job, err);
 		opts.watch = (struct live_watch){growth_changed, job->growth};
 	}
+	meter_begin(&meter, mlk_reader_size(job->trace), !job->opts->quiet);
 	err = leaks_collect(&job->leaks, job->trace, &opts);
+	meter_end(&meter);
 	if (!err && !job->opts->no_embedded)
 		err = embedded_add(&job->suppressions, job->leaks);
 	if (!err && job->growth)

@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/capture.h"
 #include "report/condition.h"
+#include "report/crew.h"
 #include "report/figures.h"
 #include "report/sampling.h"
 #include "report/spaces.h"
 #include "report/suspect.h"
+
+#define AHEAD 8 /* events, of which the blocks are brought near */
 
 struct leaks {
 	struct mlk_reader *trace;
@@ -18,7 +20,6 @@ struct leaks {
 	struct images *images; /* the unwinder borrows their bytes */
 	struct spaces *spaces;
 	struct stacks *stacks;
-	struct capture *capture;
 	struct live *live;
 	struct suspect suspect;
 	struct live_amount suspects;
@@ -70,14 +71,14 @@ static int note_layout(struct leaks *leaks, const struct mlk_record *record)
 	}
 }
 
-static int unwind(struct leaks *leaks, const struct mlk_event *event, uint32_t *number)
+/* One more allocation was made by the stack that the unwinder calls @id. */
+static int count_alloc(struct leaks *leaks, const struct mlk_event *event, uint32_t id,
+		       uint32_t *number)
 {
 	struct stack *stack;
-	uint32_t id, process;
-	int err = capture_stack(leaks->capture, event, &id);
+	uint32_t process;
+	int err = live_process_number(leaks->live, event->tgid, &process);
 
-	if (!err)
-		err = live_process_number(leaks->live, event->tgid, &process);
 	if (!err)
 		err = stacks_add(leaks->stacks, id, process, number);
 	if (err)
@@ -89,27 +90,51 @@ static int unwind(struct leaks *leaks, const struct mlk_event *event, uint32_t *
 	return 0;
 }
 
-static int replay_event(struct leaks *leaks, const struct mlk_record *record)
+static int replay_batch(struct leaks *leaks, const struct batch *batch, const uint32_t *ids)
 {
-	uint32_t stack = 0;
-	int err;
+	struct mlk_event event = {0};
+	int err = 0;
 
-	if (record->event.time_ns > leaks->chosen.stop_ns)
-		return 0;
-	if (record->type == MLK_RECORD_STACK)
-		capture_note(leaks->capture, &record->event);
-	if (record->type != MLK_RECORD_EVENT)
-		return 0;
-	/* A new process may have the number of one that has ended. */
-	if (record->event.kind == MLK_EXEC || record->event.kind == MLK_FORK)
-		capture_forget(leaks->capture, record->event.tgid);
-	if (record->event.kind == MLK_ALLOC) {
-		err = unwind(leaks, &record->event, &stack);
-		if (err)
-			return err;
+	for (size_t i = 0; i < batch->nr_events && !err; i++) {
+		uint32_t stack = 0;
+
+		if (i + AHEAD < batch->nr_events)
+			live_expect(leaks->live, batch->events[i + AHEAD].tgid,
+				    batch->events[i + AHEAD].addr);
+		batch_get_event(&batch->events[i], &event);
+		if (event.kind == MLK_ALLOC)
+			err = count_alloc(leaks, &event, ids[batch->events[i].stack], &stack);
+		figures_event(leaks->figures, &event);
+		if (!err)
+			err = live_event(leaks->live, &event, stack);
 	}
-	figures_event(leaks->figures, &record->event);
-	return live_event(leaks->live, &record->event, stack);
+	return err;
+}
+
+/* The second pass. */
+static int replay(struct leaks *leaks, const struct leaks_opts *opts)
+{
+	const struct crew_opts crew_opts = {
+		.trace = leaks->trace,
+		.dw = leaks->dw,
+		.spaces = leaks->spaces,
+		.stop_ns = leaks->chosen.stop_ns,
+		.nr_threads = opts->nr_threads ? opts->nr_threads : crew_default(),
+	};
+	const struct batch *batch;
+	const uint32_t *ids;
+	struct crew *crew;
+	int more = 0, err = crew_new(&crew, &crew_opts);
+
+	while (!err && (more = crew_next(crew, &batch, &ids)) > 0) {
+		err = replay_batch(leaks, batch, ids);
+		if (opts->progress)
+			opts->progress(opts->progress_arg, mlk_reader_offset(leaks->trace));
+	}
+	if (!err && !more)
+		condition_merge(&leaks->condition, crew_condition(crew));
+	crew_free(crew);
+	return err ? err : more;
 }
 
 static int pass(struct leaks *leaks, unsigned int types,
@@ -188,7 +213,7 @@ static int choose(struct leaks *leaks)
 	return err;
 }
 
-static int collect(struct leaks *leaks)
+static int collect(struct leaks *leaks, const struct leaks_opts *opts)
 {
 	int err;
 
@@ -206,7 +231,7 @@ static int collect(struct leaks *leaks)
 	if (!err)
 		err = choose(leaks);
 	if (!err)
-		err = pass(leaks, MLK_RECORD_EVENT | MLK_RECORD_STACK, replay_event);
+		err = replay(leaks, opts);
 	if (err)
 		return err;
 	live_finish(leaks->live);
@@ -248,9 +273,6 @@ static int start(struct leaks *leaks, const struct leaks_opts *opts)
 	if (!err)
 		err = stacks_new(&leaks->stacks, leaks->dw);
 	if (!err)
-		err = capture_new(&leaks->capture, leaks->dw, leaks->spaces,
-				  meta->stack_mode == MLK_STACK_RAW);
-	if (!err)
 		err = live_new(&leaks->live);
 	if (!err)
 		live_set_sampling(leaks->live, &sampling);
@@ -282,7 +304,7 @@ int leaks_collect(struct leaks **out, struct mlk_reader *trace, const struct lea
 		choice_of(&opts->choice, NULL, mlk_reader_meta(trace)->start_ns, 0).stop_ns;
 	err = start(leaks, opts);
 	if (!err)
-		err = collect(leaks);
+		err = collect(leaks, opts);
 	if (err)
 		leaks_free(leaks);
 	else
@@ -373,7 +395,6 @@ void leaks_free(struct leaks *leaks)
 	processes_free(leaks->processes);
 	figures_free(leaks->figures);
 	thread_names_free(leaks->threads);
-	capture_free(leaks->capture);
 	stacks_free(leaks->stacks);
 	spaces_free(leaks->spaces);
 	dwunw_free(leaks->dw);

@@ -13,7 +13,7 @@
 
 struct leaks; /* opaque: all that was learned of one trace */
 
-/* All zero is fine: no directories, all blocks, nobody watches. */
+/* All zero is fine: no directories, all blocks, nobody watches, a thread for each CPU. */
 struct leaks_opts {
 	const char *const *debug_dirs; /* where debug information is looked for, in this order */
 	size_t nr_debug_dirs;
@@ -23,6 +23,10 @@ struct leaks_opts {
 	struct choice choice;	 /* the counts of stacks are of these blocks; the totals are not,
 				  but of its process */
 	struct live_watch watch; /* told of each change of the sums by chosen blocks */
+	unsigned int nr_threads; /* that read at the same time, see crew.h; 0: one for each CPU */
+	/* Called with progress_arg and the offset in the file up to which it was read; or NULL. */
+	void (*progress)(void *arg, uint64_t offset);
+	void *progress_arg;
 };
 
 /*

@@ -294,6 +294,12 @@ int live_event(struct live *live, const struct mlk_event *event, uint32_t stack)
 	return err;
 }
 
+void live_expect(const struct live *live, uint32_t tgid, uint64_t addr)
+{
+	if (live->nr && live->all[live->last].tgid == tgid)
+		block_map_expect(&live->all[live->last].blocks, addr);
+}
+
 void live_finish(struct live *live)
 {
 	live->event = NULL;

@@ -97,6 +97,10 @@ int live_process_number(struct live *live, uint32_t tgid, uint32_t *number);
 void live_each(const struct live *live, void (*visit)(void *arg, const struct live_block *block),
 	       void *arg);
 
+/* live_event() is to come soon with an event of process @tgid and the block at @addr: a hint, to
+ * have memory brought near meanwhile. */
+void live_expect(const struct live *live, uint32_t tgid, uint64_t addr);
+
 /* Release @live; NULL is allowed. */
 void live_free(struct live *live);
 

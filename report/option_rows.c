@@ -73,6 +73,9 @@ static const struct option_row rows[] = {
 	{"lines", OPT_LINES, "KIND",
 	 "of a tree: auto (utf-8 on a terminal whose locale has it), utf-8 or ascii"},
 	{"no-pager", OPT_NO_PAGER, NULL, "show the report on a terminal at once"},
+	{"jobs", 'j', "N",
+	 "read the trace with N threads [one for each CPU]; what is shown is the same"},
+	{"quiet", 'q', NULL, "do not show on a terminal how far it is"},
 	{"help", 'h', NULL, "print this help"},
 };
 

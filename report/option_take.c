@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "mleak.h"
+#include "report/crew.h"
 #include "report/option_rows.h"
 #include "report/values.h"
 
@@ -81,6 +82,16 @@ static int take_cost(struct report_opts *opts, const char *arg)
 		}
 	log_error("unknown cost '%s': it is outstanding, allocated, peak or temporary", arg);
 	return -EINVAL;
+}
+
+static int take_jobs(struct report_opts *opts, const char *arg)
+{
+	uint64_t number;
+
+	if (value_number(arg, &number) || !number)
+		return check(-EINVAL, 'j', arg, "a number from 1");
+	opts->nr_threads = number < CREW_MAX ? (unsigned int)number : CREW_MAX;
+	return 0;
 }
 
 /* Its unit is another one than that of other times, unless it is given. */
@@ -187,7 +198,9 @@ static const struct taker {
 	int (*take)(struct report_opts *opts, const char *arg); /* in place of both; NULL: none */
 } takers[] = {
 	{'h', FLAG, TO(help)},
+	{'j', .take = take_jobs},
 	{'n', .take = take_top},
+	{'q', FLAG, TO(quiet)},
 	{OPT_ADDRESSES, FLAG, TO(view.addresses)},
 	{OPT_AT, .take = take_at},
 	{OPT_BETWEEN, .take = take_between},

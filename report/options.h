@@ -29,7 +29,9 @@ struct report_opts {
 	enum color_mode color;
 	enum lines_mode lines;
 	bool no_pager;
-	bool fail_on_leak; /* exit with 1 when more than so many bytes are shown */
+	bool quiet;		 /* say nothing of how far it is */
+	unsigned int nr_threads; /* that read the trace; 0: one for each CPU */
+	bool fail_on_leak;	 /* exit with 1 when more than so many bytes are shown */
 	uint64_t fail_bytes;
 	const char **debug_dirs; /* where debug information is looked for, in this order */
 	size_t nr_debug_dirs;

@@ -18,6 +18,7 @@ struct image {
 	uint64_t addr, end;
 	uint8_t *bytes;
 	size_t room;
+	bool known; /* whatever there was before */
 };
 
 struct previous {
@@ -26,12 +27,20 @@ struct previous {
 	size_t last;  /* the one asked for last */
 	size_t bytes; /* in the rooms of all */
 	struct hash_index index;
+	uint32_t *forgotten; /* processes, of which nothing from before is left */
+	size_t nr_forgotten, forgotten_room;
+	previous_before *before;
+	void *before_arg;
 };
 
-int previous_new(struct previous **out)
+int previous_new(struct previous **out, previous_before *before, void *arg)
 {
 	*out = calloc(1, sizeof(**out));
-	return *out ? 0 : -ENOMEM;
+	if (!*out)
+		return -ENOMEM;
+	(*out)->before = before;
+	(*out)->before_arg = arg;
+	return 0;
 }
 
 static bool same_thread(const void *things, uint32_t number, const void *arg)
@@ -105,6 +114,26 @@ static bool make_room(struct previous *p, struct image *image, uint64_t len)
 	return true;
 }
 
+static bool is_forgotten(const struct previous *p, uint32_t tgid)
+{
+	for (size_t i = 0; i < p->nr_forgotten; i++)
+		if (p->forgotten[i] == tgid)
+			return true;
+	return false;
+}
+
+/* Make known what the thread of @event had before all that was given to @p.  Returns its image,
+ * which may have moved. */
+static struct image *look_back(struct previous *p, struct image *image,
+			       const struct mlk_event *event)
+{
+	image->known = true;
+	if (!p->before || is_forgotten(p, event->tgid))
+		return image;
+	p->before(p->before_arg, p, event);
+	return image_of(p, event);
+}
+
 static bool is_cut(const struct mlk_event *event)
 {
 	return event->flags & (DWUNW_EVENT_STACK_LIMIT | DWUNW_EVENT_STACK_DEGRADED);
@@ -136,6 +165,9 @@ bool previous_take(struct previous *p, const struct mlk_event *event, struct dwu
 
 	if (!image || end < sp)
 		return false;
+	if (!image->known && is_cut(event))
+		image = look_back(p, image, event);
+	image->known = true; /* what is not cut is told whole by itself */
 	if (is_cut(event) && image->addr <= end && end < image->end &&
 	    image->end - sp <= MAX_STACK) {
 		if (!lay_over(p, image, event, end))
@@ -157,18 +189,98 @@ bool previous_take(struct previous *p, const struct mlk_event *event, struct dwu
 
 void previous_forget(struct previous *p, uint32_t tgid)
 {
+	uint32_t *forgotten;
+
 	for (size_t i = 0; i < p->nr; i++)
 		if (p->all[i].tgid == tgid)
 			p->all[i].addr = p->all[i].end;
+	if (!p->before || is_forgotten(p, tgid))
+		return;
+	forgotten = array_grow(p->forgotten, &p->forgotten_room, p->nr_forgotten + 1,
+			       sizeof(*forgotten));
+	if (!forgotten)
+		return;
+	p->forgotten = forgotten;
+	forgotten[p->nr_forgotten++] = tgid;
+}
+
+void previous_copy(struct previous *to, const struct previous *from, const struct mlk_event *event)
+{
+	struct hash_query query = {.hash = hash_word(event->tgid, event->tid),
+				   .things = from,
+				   .key = event,
+				   .equal = same_thread};
+	const struct image *there;
+	struct image *image;
+	uint32_t number;
+
+	if (!hash_index_find(&from->index, &query, &number))
+		return;
+	there = &from->all[number];
+	image = image_of(to, event);
+	if (!image || there->addr == there->end)
+		return;
+	image->addr = image->end = there->end;
+	if (!make_room(to, image, there->end - there->addr))
+		return;
+	image->addr = there->addr;
+	memcpy(at(image, image->addr), at(there, there->addr), image->end - image->addr);
+}
+
+static void swap_bytes(struct image *a, struct image *b)
+{
+	uint8_t *bytes = a->bytes;
+	size_t room = a->room;
+
+	a->bytes = b->bytes;
+	a->room = b->room;
+	b->bytes = bytes;
+	b->room = room;
+}
+
+/* @image of @from is the last that is known of its thread. */
+static void take_over(struct previous *to, struct previous *from, struct image *image)
+{
+	struct mlk_event thread = {.tgid = image->tgid, .tid = image->tid};
+	struct image *old = image_of(to, &thread);
+
+	if (!old)
+		return;
+	old->addr = old->end;
+	if (to->bytes - old->room + image->room > MAX_BYTES)
+		return;
+	to->bytes += image->room - old->room;
+	from->bytes -= image->room - old->room;
+	swap_bytes(old, image);
+	old->addr = image->addr;
+	old->end = image->end;
+	old->known = true;
+}
+
+static void clear(struct previous *p)
+{
+	for (size_t i = 0; i < p->nr; i++)
+		free(p->all[i].bytes);
+	hash_index_release(&p->index);
+	p->nr = p->last = p->bytes = p->nr_forgotten = 0;
+}
+
+void previous_absorb(struct previous *to, struct previous *from)
+{
+	for (size_t i = 0; i < from->nr_forgotten; i++)
+		previous_forget(to, from->forgotten[i]);
+	for (size_t i = 0; i < from->nr; i++)
+		if (from->all[i].known)
+			take_over(to, from, &from->all[i]);
+	clear(from);
 }
 
 void previous_free(struct previous *p)
 {
 	if (!p)
 		return;
-	for (size_t i = 0; i < p->nr; i++)
-		free(p->all[i].bytes);
-	hash_index_release(&p->index);
+	clear(p);
 	free(p->all);
+	free(p->forgotten);
 	free(p);
 }

@@ -1,5 +1,8 @@
 /* previous.h - for each thread of a trace, the stack that it had last: what a later one that was
  * cut may lack
+ *
+ * The chunks of a trace are looked at each for itself.  What was in those before is asked for only
+ * where a stack needs it, and when one is done, what it leaves is added to what those before left.
  */
 #ifndef REPORT_PREVIOUS_H
 #define REPORT_PREVIOUS_H
@@ -11,8 +14,13 @@
 
 struct previous; /* opaque */
 
-/* None yet.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
-int previous_new(struct previous **out);
+/* Copies to @to, by previous_copy(), what the thread of @event had before the first event that was
+ * given to @to.  Without anything to copy it does nothing. */
+typedef void previous_before(void *arg, struct previous *to, const struct mlk_event *event);
+
+/* None yet; @before is called with @arg, or is NULL: there was nothing.  *@out is NULL on failure.
+ * Returns 0 or -ENOMEM. */
+int previous_new(struct previous **out, previous_before *before, void *arg);
 
 /*
  * Keep the stack of @event, an ALLOC in the order of the trace or a record of MLK_RECORD_STACK,
@@ -26,6 +34,13 @@ bool previous_take(struct previous *previous, const struct mlk_event *event,
 
 /* Forget the stacks of all threads of process @tgid: it runs another program. */
 void previous_forget(struct previous *previous, uint32_t tgid);
+
+/* Copy to @to what @from has of the thread of @event. */
+void previous_copy(struct previous *to, const struct previous *from, const struct mlk_event *event);
+
+/* Bring @to, which is what there was before the first event that was given to @from, to where @from
+ * is now.  @from is then as at first. */
+void previous_absorb(struct previous *to, struct previous *from);
 
 /* Release @previous; NULL is allowed. */
 void previous_free(struct previous *previous);

@@ -32,6 +32,7 @@ struct spaces {
 	struct space empty;
 	const struct images *images;
 	struct dwunw *dw;
+	const struct spaces *shared; /* whose snapshots and maps these are, or NULL */
 };
 
 _Static_assert(sizeof(struct dwunw_mapping) == 32, "28 bytes and padding, which is kept zero");
@@ -196,6 +197,37 @@ int spaces_prepare(struct spaces *spaces, const struct images *images, struct dw
 	return dwunw_space_new(&spaces->empty.modules, dw, NULL, 0);
 }
 
+int spaces_share(struct spaces **out, const struct spaces *spaces, struct dwunw *dw)
+{
+	struct spaces *copy = calloc(1, sizeof(*copy));
+	int err = -ENOMEM;
+
+	*out = NULL;
+	if (!copy)
+		return -ENOMEM;
+	*copy = (struct spaces){
+		.snapshots = spaces->snapshots,
+		.nr_snapshots = spaces->nr_snapshots,
+		.all = calloc(spaces->nr ? spaces->nr : 1, sizeof(*copy->all)),
+		.images = spaces->images,
+		.dw = dw,
+		.shared = spaces,
+	};
+	if (copy->all)
+		err = dwunw_space_new(&copy->empty.modules, dw, NULL, 0);
+	if (err) {
+		spaces_free(copy);
+		return err;
+	}
+	copy->nr = spaces->nr;
+	for (size_t i = 0; i < copy->nr; i++) {
+		copy->all[i].maps = spaces->all[i].maps;
+		copy->all[i].nr_maps = spaces->all[i].nr_maps;
+	}
+	*out = copy;
+	return 0;
+}
+
 static int build(struct spaces *spaces, struct space *space)
 {
 	struct dwunw_mapping *maps =
@@ -216,7 +248,7 @@ static int build(struct spaces *spaces, struct space *space)
 	}
 	err = dwunw_space_new(&space->modules, spaces->dw, maps, space->nr_maps);
 	free(maps);
-	if (!err) {
+	if (!err && !spaces->shared) {
 		free(space->maps); /* they have served to tell equal snapshots */
 		space->maps = NULL;
 		space->nr_maps = 0;
@@ -271,11 +303,13 @@ void spaces_free(struct spaces *spaces)
 		return;
 	for (size_t i = 0; i < spaces->nr; i++) {
 		dwunw_space_free(spaces->all[i].modules);
-		free(spaces->all[i].maps);
+		if (!spaces->shared)
+			free(spaces->all[i].maps);
 	}
 	dwunw_space_free(spaces->empty.modules);
 	hash_index_release(&spaces->index);
-	free(spaces->snapshots);
+	if (!spaces->shared)
+		free(spaces->snapshots);
 	free(spaces->all);
 	free(spaces->used);
 	free(spaces);

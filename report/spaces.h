@@ -40,6 +40,14 @@ int spaces_prepare(struct spaces *spaces, const struct images *images, struct dw
  */
 int spaces_find(struct spaces *spaces, uint32_t tgid, uint64_t time_ns, const struct space **out);
 
+/*
+ * The same spaces for @dw, which has the modules of the unwinder of @spaces, as dwunw_clone() makes
+ * it; for another thread.  After spaces_prepare(), and in place of spaces_find() in @spaces, which
+ * no thread may change then; it and @dw must outlive the copy.  *@out is NULL on failure.  Returns
+ * 0 or -ENOMEM.
+ */
+int spaces_share(struct spaces **out, const struct spaces *spaces, struct dwunw *dw);
+
 /* Whether module @number of the images given to spaces_add() is mapped executable in a snapshot. */
 bool spaces_use(const struct spaces *spaces, uint32_t number);
 

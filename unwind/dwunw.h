@@ -43,6 +43,11 @@ const char *dwunw_strerror(int err);
 /* New unwinder without modules.  *out is NULL on failure.  Returns 0 or -ENOMEM. */
 int dwunw_new(struct dwunw **out);
 
+/* New unwinder with the modules of @dw, which have the same numbers; nothing of what was learned,
+ * and no directories.  It borrows their images, so @dw must outlive it; once made, each of both may
+ * be used by a thread of its own.  *out is NULL on failure.  Returns 0 or -ENOMEM. */
+int dwunw_clone(struct dwunw **out, const struct dwunw *dw);
+
 /* Release @dw, its modules and all strings it gave out; NULL is allowed.  Every space made with it
  * must have been freed before. */
 void dwunw_free(struct dwunw *dw);

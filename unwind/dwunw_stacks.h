@@ -37,6 +37,11 @@ enum dwunw_status dwunw_stack_status(const struct dwunw *dw, uint32_t id);
 int dwunw_stack_intern(struct dwunw *dw, const struct dwunw_frame *frames, size_t nr,
 		       enum dwunw_status status, uint32_t *id);
 
+/* Find the id of the stack that is @frame called by the stack @caller, or add it; of @frame as
+ * dwunw_stack_intern().  The status is that of @caller.  Returns 0 or -ENOMEM. */
+int dwunw_stack_add(struct dwunw *dw, uint32_t caller, const struct dwunw_frame *frame,
+		    uint32_t *id);
+
 /* All ids given out are below this number. */
 uint32_t dwunw_stack_limit(const struct dwunw *dw);
 

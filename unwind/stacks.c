@@ -62,6 +62,16 @@ int dwunw_stack_intern(struct dwunw *dw, const struct dwunw_frame *frames, size_
 	return err;
 }
 
+int dwunw_stack_add(struct dwunw *dw, uint32_t caller, const struct dwunw_frame *frame,
+		    uint32_t *id)
+{
+	struct dwunw_stacks *stacks = dwunw_stacks(dw);
+	uint32_t place;
+	int err = dwunw_places_intern(&stacks->places, frame, &place);
+
+	return err ? err : dwunw_tree_child(&stacks->tree, caller, place, id);
+}
+
 uint32_t dwunw_stack_limit(const struct dwunw *dw)
 {
 	return dwunw_stacks(dw)->tree.nr;

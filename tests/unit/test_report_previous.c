@@ -69,7 +69,7 @@ static void a_cut_stack_is_continued_by_the_thread_s_last_one(void **state)
 	struct mlk_event e;
 
 	(void)state;
-	assert_int_equal(previous_new(&p), 0);
+	assert_int_equal(previous_new(&p, NULL, NULL), 0);
 	fill(1);
 	e = event_of(1000, 9000, WHOLE);
 	take(p, &e);
@@ -97,7 +97,7 @@ static void a_gap_another_thread_or_an_exec_is_not_bridged(void **state)
 	struct mlk_event e;
 
 	(void)state;
-	assert_int_equal(previous_new(&p), 0);
+	assert_int_equal(previous_new(&p, NULL, NULL), 0);
 	fill(1);
 	e = event_of(1000, 9000, WHOLE);
 	take(p, &e);
@@ -125,7 +125,7 @@ static void what_is_told_to_be_the_same_is_kept(void **state)
 	struct mlk_event e;
 
 	(void)state;
-	assert_int_equal(previous_new(&p), 0);
+	assert_int_equal(previous_new(&p, NULL, NULL), 0);
 	fill(1);
 	e = event_of(1000, 9000, WHOLE);
 	take(p, &e);
@@ -148,13 +148,107 @@ static void stacks_grow_to_twice_the_most_that_an_event_has(void **state)
 	struct mlk_event e;
 
 	(void)state;
-	assert_int_equal(previous_new(&p), 0);
+	assert_int_equal(previous_new(&p, NULL, NULL), 0);
 	fill(1);
 	e = event_of(MLK_MAX_STACK, 2 * MLK_MAX_STACK, DWUNW_EVENT_STACK_LIMIT);
 	take(p, &e);
 	e = event_of(0, MLK_MAX_STACK, DWUNW_EVENT_STACK_LIMIT);
 	take_longer(p, &e, memory, 2 * MLK_MAX_STACK, MLK_MAX_STACK);
 	previous_free(p);
+}
+
+/* What the chunks before left, and how often it was asked for. */
+struct chunks {
+	struct previous *before, *chunk;
+	int asked;
+};
+
+static void look_back(void *arg, struct previous *to, const struct mlk_event *event)
+{
+	struct chunks *chunks = arg;
+
+	chunks->asked++;
+	previous_copy(to, chunks->before, event);
+}
+
+static struct chunks two_chunks(void)
+{
+	struct chunks chunks = {0};
+	struct mlk_event e;
+
+	assert_int_equal(previous_new(&chunks.before, NULL, NULL), 0);
+	assert_int_equal(previous_new(&chunks.chunk, NULL, NULL), 0);
+	fill(1);
+	e = event_of(1000, 9000, WHOLE);
+	take(chunks.chunk, &e);
+	previous_absorb(chunks.before, chunks.chunk);
+	previous_free(chunks.chunk);
+	return chunks;
+}
+
+static void free_chunks(struct chunks *chunks)
+{
+	previous_free(chunks->before);
+	previous_free(chunks->chunk);
+}
+
+static void what_a_chunk_leaves_is_there_in_those_behind_it(void **state)
+{
+	static uint8_t mixed[ROOM];
+	struct chunks chunks = two_chunks();
+	struct mlk_event e;
+
+	(void)state;
+	assert_int_equal(previous_new(&chunks.chunk, look_back, &chunks), 0);
+	for (int round = 0; round < 2; round++) {
+		memcpy(mixed, memory, ROOM);
+		fill(2 + round);
+		memcpy(mixed + 1100, memory + 1100, 128);
+		memcpy(memory, mixed, ROOM);
+		e = event_of(1100, 1228, DWUNW_EVENT_STACK_DEGRADED);
+		take_longer(chunks.chunk, &e, mixed, 9000, 1228);
+		e = event_of(1150, 1228, DWUNW_EVENT_STACK_DEGRADED);
+		take_longer(chunks.chunk, &e, mixed, 9000, 1228);
+		assert_int_equal(chunks.asked, round + 1);
+		previous_absorb(chunks.before, chunks.chunk);
+	}
+	/* a whole one needs nothing of those before */
+	e = event_of(1000, 9000, WHOLE);
+	take(chunks.chunk, &e);
+	assert_int_equal(chunks.asked, 2);
+	free_chunks(&chunks);
+}
+
+static void what_a_chunk_forgets_is_not_there_any_more(void **state)
+{
+	struct chunks chunks = two_chunks();
+	struct mlk_event e;
+
+	(void)state;
+	assert_int_equal(previous_new(&chunks.chunk, look_back, &chunks), 0);
+	previous_forget(chunks.chunk, 42);
+	e = event_of(1100, 1228, DWUNW_EVENT_STACK_DEGRADED);
+	take(chunks.chunk, &e);
+	assert_int_equal(chunks.asked, 0);
+	previous_absorb(chunks.before, chunks.chunk);
+	e = event_of(1110, 1200, DWUNW_EVENT_STACK_DEGRADED);
+	take_longer(chunks.before, &e, memory, 1228, 1200); /* all there is now */
+	free_chunks(&chunks);
+}
+
+static void a_thread_that_only_forgets_is_forgotten_behind_the_chunk_too(void **state)
+{
+	struct chunks chunks = two_chunks();
+	struct mlk_event e;
+
+	(void)state;
+	assert_int_equal(previous_new(&chunks.chunk, look_back, &chunks), 0);
+	previous_forget(chunks.chunk, 42);
+	previous_absorb(chunks.before, chunks.chunk);
+	e = event_of(1100, 1228, DWUNW_EVENT_STACK_DEGRADED);
+	take(chunks.chunk, &e);
+	assert_int_equal(chunks.asked, 1);
+	free_chunks(&chunks);
 }
 
 int main(void)
@@ -164,6 +258,9 @@ int main(void)
 		cmocka_unit_test(a_gap_another_thread_or_an_exec_is_not_bridged),
 		cmocka_unit_test(what_is_told_to_be_the_same_is_kept),
 		cmocka_unit_test(stacks_grow_to_twice_the_most_that_an_event_has),
+		cmocka_unit_test(what_a_chunk_leaves_is_there_in_those_behind_it),
+		cmocka_unit_test(what_a_chunk_forgets_is_not_there_any_more),
+		cmocka_unit_test(a_thread_that_only_forgets_is_forgotten_behind_the_chunk_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
