@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 #include "record/code.h"
+#include "record/findings.h"
 #include "record/journal.h"
-#include "record/overruns.h"
 #include "record/preload_backend.h"
 #include "record/probes.h"
 #include "record/process.h"
@@ -43,7 +43,7 @@ struct session {
 	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC, as the trace has them */
 	bool over;		   /* what comes was caught while the probes were taken out */
 	uint64_t allocs, frees;	   /* events written */
-	struct overruns overruns;  /* whose stacks are still to come */
+	struct findings findings;  /* whose stacks are still to come */
 	uint64_t losses_ns;	   /* when they were counted last */
 	uint64_t children;	   /* recorded; without follow: started, and not recorded */
 	struct session_gaps gaps;

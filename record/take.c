@@ -80,7 +80,7 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 	copy_regs(ev.regs, e->regs);
 	s->time_ns = e->time_ns;
 	if (e->func == FUNC_OVERRUN)
-		return overruns_write(&s->overruns, s->journal.writer, &ev);
+		return findings_write(&s->findings, s->journal.writer, &ev);
 	s->allocs++;
 	return mlk_writer_event(s->journal.writer, &ev);
 }
@@ -146,7 +146,7 @@ int take_event(void *ctx, void *data, size_t size)
 		return s->journal.err;
 	p = session_find(s, (pid_t)event_tgid(id));
 	if (small->type == EVENT_OVERRUN)
-		err = overruns_note(&s->overruns, s->journal.writer, data, s->time_ns);
+		err = findings_note(&s->findings, s->journal.writer, data, s->time_ns);
 	else
 		err = is_alloc ? take_alloc(s, p, alloc, size) : take_small(s, p, small, size);
 	journal_fail(&s->journal, err);

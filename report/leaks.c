@@ -29,6 +29,8 @@ struct leaks {
 	struct choice choice; /* of the caller */
 	struct chosen chosen;
 	struct live_watch watch; /* of the caller */
+	struct holders *holders; /* of the caller, or NULL */
+	struct overruns *overruns;
 	struct mlk_condition condition;
 	struct sampling_error error;
 	uint64_t status_counts[DWUNW_STATUS_NR];
@@ -65,6 +67,8 @@ static int note_layout(struct leaks *leaks, const struct mlk_record *record)
 	case MLK_RECORD_LOSSES:
 		suspect_take(&leaks->suspect, &record->losses);
 		return 0;
+	case MLK_RECORD_OVERRUN:
+		return overruns_note(leaks->overruns, &record->overrun);
 	default:
 		return 0;
 	}
@@ -100,6 +104,9 @@ static int replay_event(struct leaks *leaks, const struct mlk_record *record)
 		capture_note(leaks->capture, &record->event);
 	if (record->type != MLK_RECORD_EVENT)
 		return 0;
+	err = overruns_until(leaks->overruns, record->event.time_ns, leaks->live, leaks->stacks);
+	if (err)
+		return err;
 	if (record->event.kind == MLK_EXEC)
 		capture_forget(leaks->capture, record->event.tgid);
 	if (record->event.kind == MLK_ALLOC) {
@@ -107,7 +114,24 @@ static int replay_event(struct leaks *leaks, const struct mlk_record *record)
 		if (err)
 			return err;
 	}
-	return live_event(leaks->live, &record->event, stack);
+	err = live_event(leaks->live, &record->event, stack);
+	return err || !leaks->holders
+		       ? err
+		       : holders_event(leaks->holders, leaks->live, &record->event, stack);
+}
+
+/* Unwind who found an overrun: apart from the threads' events, between which it does not stand. */
+static int find_finder(struct leaks *leaks, const struct mlk_record *record)
+{
+	struct mlk_event at = record->overrun.at;
+	uint32_t id;
+	int err;
+
+	at.stack_same_from = UINT64_MAX;
+	err = capture_stack(leaks->capture, &at, &id);
+	if (!err)
+		overruns_found_by(leaks->overruns, id);
+	return err;
 }
 
 static int pass(struct leaks *leaks, unsigned int types,
@@ -191,7 +215,8 @@ static int collect(struct leaks *leaks)
 	int err;
 
 	err = pass(leaks,
-		   MLK_RECORD_MAPS | MLK_RECORD_MODULE | MLK_RECORD_THREAD | MLK_RECORD_LOSSES,
+		   MLK_RECORD_MAPS | MLK_RECORD_MODULE | MLK_RECORD_THREAD | MLK_RECORD_LOSSES |
+			   MLK_RECORD_OVERRUN,
 		   note_layout);
 	if (!err)
 		err = images_load(leaks->images, leaks->dw);
@@ -204,7 +229,13 @@ static int collect(struct leaks *leaks)
 	if (!err)
 		err = choose(leaks);
 	if (!err)
+		err = overruns_sort(leaks->overruns, leaks->chosen.stop_ns, leaks->choice.pid);
+	if (!err)
 		err = pass(leaks, MLK_RECORD_EVENT | MLK_RECORD_STACK, replay_event);
+	if (!err)
+		err = overruns_until(leaks->overruns, UINT64_MAX, leaks->live, leaks->stacks);
+	if (!err && overruns_nr(leaks->overruns))
+		err = pass(leaks, MLK_RECORD_OVERRUN, find_finder);
 	if (err)
 		return err;
 	live_finish(leaks->live);
@@ -255,6 +286,8 @@ static int start(struct leaks *leaks, const struct leaks_opts *opts)
 	if (!err)
 		err = thread_names_new(&leaks->threads);
 	if (!err)
+		err = overruns_new(&leaks->overruns);
+	if (!err)
 		err = figures_new(&leaks->figures, leaks->stacks);
 	if (!err)
 		live_watch(leaks->live, &(struct live_watch){note_change, leaks});
@@ -271,6 +304,7 @@ int leaks_collect(struct leaks **out, struct mlk_reader *trace, const struct lea
 		return -ENOMEM;
 	leaks->trace = trace;
 	leaks->watch = opts->watch;
+	leaks->holders = opts->holders;
 	leaks->choice = opts->choice;
 	leaks->suspect.stop_ns =
 		choice_of(&opts->choice, NULL, mlk_reader_meta(trace)->start_ns, 0).stop_ns;
@@ -324,6 +358,11 @@ const struct images *leaks_images(const struct leaks *leaks)
 	return leaks->images;
 }
 
+const struct overruns *leaks_overruns(const struct leaks *leaks)
+{
+	return leaks->overruns;
+}
+
 uint64_t leaks_status_count(const struct leaks *leaks, enum dwunw_status status)
 {
 	return leaks->status_counts[status];
@@ -364,6 +403,7 @@ void leaks_free(struct leaks *leaks)
 	if (!leaks)
 		return;
 	live_free(leaks->live);
+	overruns_free(leaks->overruns);
 	processes_free(leaks->processes);
 	figures_free(leaks->figures);
 	thread_names_free(leaks->threads);

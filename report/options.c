@@ -229,6 +229,10 @@ static int take_option(struct report_opts *opts, int option, char **argv)
 		return 0;
 	case OPT_SYMFS:
 		return parse_symfs(opts, optarg);
+	case OPT_ADDR:
+		opts->find_addr = true;
+		return check(value_address(optarg, &opts->addr), "addr", optarg,
+			     "an address as 0x55d0c0a812c0");
 	case OPT_DUMP:
 		return parse_dump(opts, optarg);
 	case 'h':

@@ -1,5 +1,5 @@
-/* overruns.c - see overruns.h */
-#include "record/overruns.h"
+/* findings.c - see findings.h */
+#include "record/findings.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@ _Static_assert((int)OVERRUN_AT_FREE == MLK_FOUND_FREE &&
 _Static_assert(OVERRUN_BYTES <= MLK_MAX_OVERRUN, "all of it fits into the trace");
 
 /* The place of thread @id among those that wait, or o->nr. */
-static size_t find(const struct overruns *o, uint64_t id)
+static size_t find(const struct findings *o, uint64_t id)
 {
 	size_t i = 0;
 
@@ -21,7 +21,7 @@ static size_t find(const struct overruns *o, uint64_t id)
 }
 
 /* Write the @i-th, and take it out. */
-static int put(struct overruns *o, struct mlk_writer *w, size_t i)
+static int put(struct findings *o, struct mlk_writer *w, size_t i)
 {
 	int err;
 
@@ -31,14 +31,14 @@ static int put(struct overruns *o, struct mlk_writer *w, size_t i)
 	return err;
 }
 
-int overruns_note(struct overruns *o, struct mlk_writer *w, const struct event_overrun *event,
+int findings_note(struct findings *o, struct mlk_writer *w, const struct event_overrun *event,
 		  uint64_t time_ns)
 {
 	size_t i = find(o, event->block.id);
-	struct overruns_waiting *waiting;
+	struct findings_waiting *waiting;
 	int err = i < o->nr ? put(o, w, i) : 0;
 
-	if (!err && o->nr == OVERRUNS_MAX)
+	if (!err && o->nr == FINDINGS_MAX)
 		err = put(o, w, 0);
 	waiting = &o->waiting[o->nr++];
 	waiting->id = event->block.id;
@@ -59,7 +59,7 @@ int overruns_note(struct overruns *o, struct mlk_writer *w, const struct event_o
 	return err;
 }
 
-int overruns_write(struct overruns *o, struct mlk_writer *w, const struct mlk_event *stack)
+int findings_write(struct findings *o, struct mlk_writer *w, const struct mlk_event *stack)
 {
 	size_t i = find(o, (uint64_t)stack->tgid << 32 | stack->tid);
 	struct mlk_event *at;
@@ -75,7 +75,7 @@ int overruns_write(struct overruns *o, struct mlk_writer *w, const struct mlk_ev
 	return put(o, w, i);
 }
 
-int overruns_flush(struct overruns *o, struct mlk_writer *w)
+int findings_flush(struct findings *o, struct mlk_writer *w)
 {
 	int err = 0;
 
