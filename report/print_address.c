@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "mleak.h"
 #include "report/event_names.h"
@@ -144,7 +145,14 @@ static void print_overruns_of(const struct block_printer *p, const struct live_b
 	}
 }
 
-static void print_end(const struct block_printer *p, const struct answer *a)
+/* Do frees have the time of what came before them? */
+static bool is_rough(const struct mlk_meta *meta)
+{
+	return !strncmp(meta->backend, "bpf", 3);
+}
+
+static void print_end(const struct block_printer *p, const struct answer *a,
+		      const struct mlk_meta *meta)
 {
 	static const char *const ends[] = {
 		[HOLDER_FREED] = "freed by ",
@@ -157,13 +165,17 @@ static void print_end(const struct block_printer *p, const struct answer *a)
 	print_thread(p, a->process.tgid, a->last.end_tid);
 	fputs(" at ", p->out);
 	print_time(p, a->last.end_ns);
+	fputs(is_rough(meta) ? " or later" : "", p->out);
 	fputs(a->end ? ", by\n" : "\n", p->out);
 	if (a->end)
 		named_print(p->named, p->out, a->end->found_stack, STACK_INDENT);
 }
 
-static void print_holder(const struct block_printer *p, const struct answer *a, uint64_t addr)
+static void print_holder(const struct block_printer *p, const struct answer *a,
+			 const struct address *address)
 {
+	uint64_t addr = address->addr;
+
 	fputs("  it is ", p->out);
 	if (a->around.held || a->last.end == HOLDER_LIVES) {
 		const struct live_block *block =
@@ -180,7 +192,7 @@ static void print_holder(const struct block_printer *p, const struct answer *a, 
 	fputc('\n', p->out);
 	print_block(p, "that block", &a->last.block);
 	print_overruns_of(p, &a->last.block);
-	print_end(p, a);
+	print_end(p, a, address->source.meta);
 }
 
 static void print_answer(const struct block_printer *p, const struct address *address,
@@ -198,7 +210,7 @@ static void print_answer(const struct block_printer *p, const struct address *ad
 		return;
 	}
 	if (a->last.any || a->around.held)
-		print_holder(p, a, address->addr);
+		print_holder(p, a, address);
 	else if (address->nr_held)
 		fputs("  no block has held it\n", p->out);
 	print_neighbours(p, holds(a) ? "" : "nearest ", &a->around);

@@ -14,7 +14,7 @@ class GuardedProgramTest(test_preload_programs.ProgramTest):
     programs["cc1"] = ["sh", "-c", "exec $(gcc -print-prog-name=cc1) -quiet -O2 in.c -o -"]
 
     def check_trace(self, trace):
-        self.assertIn("\n  no overruns: ", self.report(trace))
+        self.assertIn("\n  no overruns: ", self.report(trace, "--addresses"))
 
     test_a_server_and_its_client = None
 
