@@ -35,15 +35,16 @@ static void look_for_holder(struct live_around *around, const struct live_block 
 
 static void look_for_neighbours(struct live_around *around, const struct live_block *block)
 {
-	uint64_t start = around->holder.addr, size = around->holder.size;
-	uint64_t end = start + (size ? size : 1);
+	uint64_t start = around->holder.addr;
+	uint64_t size = around->holder.size ? around->holder.size : 1;
 
-	if (block->addr < start && block->addr + block->size <= start &&
+	if (block->addr < start && start - block->addr >= block->size &&
 	    (!around->has_before || block->addr > around->before.addr)) {
 		around->has_before = true;
 		around->before = *block;
 	}
-	if (block->addr >= end && (!around->has_after || block->addr < around->after.addr)) {
+	if (block->addr > start && block->addr - start >= size &&
+	    (!around->has_after || block->addr < around->after.addr)) {
 		around->has_after = true;
 		around->after = *block;
 	}
