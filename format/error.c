@@ -35,6 +35,7 @@ const char *mlk_loss_text(enum mlk_loss kind)
 		[MLK_LOST_MAPS] = "notices of mappings or threads",
 		[MLK_LOST_MODULE] = "modules whose file could not be read",
 		[MLK_LOST_UNMAP] = "unmaps",
+		[MLK_LOST_OVERRUN] = "overruns",
 	};
 
 	return (unsigned int)kind < MLK_LOSS_NR ? text[kind]

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/overruns.h"
 #include "format/reader_state.h"
 #include "format/records.h"
 
@@ -18,7 +19,7 @@ unsigned int mlk_reader_records_of(unsigned int type)
 		[MLK_CHUNK_MODULE] = MLK_RECORD_MODULE,	 [MLK_CHUNK_EVENTS] = MLK_RECORD_EVENT,
 		[MLK_CHUNK_THREADS] = MLK_RECORD_THREAD, [MLK_CHUNK_LOSSES] = MLK_RECORD_LOSSES,
 		[MLK_CHUNK_END] = MLK_RECORD_END,	 [MLK_CHUNK_INDEX] = MLK_RECORD_INDEX,
-		[MLK_CHUNK_STACKS] = MLK_RECORD_STACK,
+		[MLK_CHUNK_STACKS] = MLK_RECORD_STACK,	 [MLK_CHUNK_OVERRUNS] = MLK_RECORD_OVERRUN,
 	};
 
 	return type < sizeof(records) / sizeof(records[0]) ? records[type] : 0;
@@ -124,16 +125,30 @@ static bool holds_events(const struct mlk_reader *r)
 {
 	unsigned int type = r->chunks.header.type;
 
-	return type == MLK_CHUNK_EVENTS || type == MLK_CHUNK_STACKS;
+	return type == MLK_CHUNK_EVENTS || type == MLK_CHUNK_STACKS || type == MLK_CHUNK_OVERRUNS;
 }
 
 static int decode_event(struct mlk_reader *r, struct mlk_event *event)
 {
 	int err = mlk_decoder_next(&r->events, event);
 
-	if (!err && r->chunks.header.type == MLK_CHUNK_STACKS && event->kind != MLK_ALLOC)
+	if (!err && r->chunks.header.type != MLK_CHUNK_EVENTS && event->kind != MLK_ALLOC)
 		err = MLK_E_CORRUPT;
 	return err;
+}
+
+static int decode_overrun(struct mlk_reader *r, struct mlk_overrun *overrun)
+{
+	int err = decode_event(r, &overrun->at);
+
+	return err ? err : mlk_decode_overrun(&r->heads, overrun);
+}
+
+/* The next record of a chunk that holds_events(). */
+static int decode_one(struct mlk_reader *r, struct mlk_record *rec)
+{
+	return r->chunks.header.type == MLK_CHUNK_OVERRUNS ? decode_overrun(r, &rec->overrun)
+							   : decode_event(r, &rec->event);
 }
 
 static int load_chunk(struct mlk_reader *r, struct mlk_record *rec)
@@ -148,7 +163,9 @@ static int load_chunk(struct mlk_reader *r, struct mlk_record *rec)
 			r->left = mlk_dec_uvar_max(&r->dec, MLK_MAX_THREADS);
 		else if (h->type == MLK_CHUNK_INDEX)
 			start_index(r);
-		else if (holds_events(r))
+		else if (h->type == MLK_CHUNK_OVERRUNS)
+			mlk_overruns_heads(&r->dec, &r->heads);
+		if (holds_events(r))
 			err = mlk_decoder_begin(&r->events, &r->dec, h->first_ns);
 	}
 	if (err && err != MLK_E_CORRUPT)
@@ -233,7 +250,7 @@ static int next_record(struct mlk_reader *r, struct mlk_record *rec)
 		return 0;
 	}
 	mlk_arena_reset(&r->text);
-	err = events ? decode_event(r, &rec->event) : decode_record(r, rec);
+	err = events ? decode_one(r, rec) : decode_record(r, rec);
 	if (!err && r->text.failed)
 		err = -ENOMEM;
 	if (err == MLK_E_CORRUPT)

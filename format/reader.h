@@ -25,7 +25,8 @@ enum mlk_record_type {
 	/* What a thread was doing, in an event of kind MLK_ALLOC that gave out no block; its size
 	 * is a mask of the registers that are known.  Not among MLK_RECORD_ALL. */
 	MLK_RECORD_STACK = 1 << 11,
-	MLK_RECORD_DUMP = (1 << 12) - 1,
+	MLK_RECORD_OVERRUN = 1 << 12, /* not among MLK_RECORD_ALL */
+	MLK_RECORD_DUMP = (1 << 13) - 1,
 };
 
 /* The file header, doc/trace-format.md section 2. */
@@ -74,6 +75,7 @@ struct mlk_record {
 	enum mlk_record_type type;
 	union {
 		struct mlk_event event; /* of MLK_RECORD_STACK, too */
+		struct mlk_overrun overrun;
 		struct mlk_maps maps;
 		struct mlk_module module;
 		struct mlk_thread thread;

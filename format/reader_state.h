@@ -27,6 +27,7 @@ struct mlk_reader {
 	enum step step;
 	uint64_t left; /* records not given out yet; not of EVENTS */
 	struct mlk_dec dec;
+	struct mlk_dec heads; /* of an OVERRUNS chunk */
 	struct mlk_decoder events;
 	struct mlk_arena text; /* strings of the record given out last */
 	struct mlk_mapping *mappings;

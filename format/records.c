@@ -29,7 +29,8 @@ int mlk_decode_meta(struct mlk_dec *d, struct mlk_arena *text, struct mlk_meta *
 				&meta->kernel,	&meta->machine, &meta->recorder, &meta->backend};
 	uint64_t *numbers[] = {&meta->tgid,	    &meta->stack_limit,	  &meta->whole_life,
 			       &meta->sample_every, &meta->sample_bytes,  &meta->min_size,
-			       &meta->max_size,	    &meta->trigger_bytes, &meta->ring_size};
+			       &meta->max_size,	    &meta->trigger_bytes, &meta->ring_size,
+			       &meta->guarded};
 	const uint64_t nr_texts = sizeof(texts) / sizeof(texts[0]);
 	const uint64_t nr_all = nr_texts + sizeof(numbers) / sizeof(numbers[0]);
 

@@ -51,6 +51,7 @@ struct mlk_meta {
 	uint64_t max_size;	/* bytes; larger ones were not recorded */
 	uint64_t trigger_bytes; /* outstanding bytes of a thread from which on it was recorded */
 	uint64_t ring_size;	/* bytes of the buffer between kernel and recorder */
+	uint64_t guarded;	/* 1: what lies around each block was watched for overruns */
 };
 
 /* How much of the stacks a trace holds. */
@@ -186,8 +187,9 @@ enum mlk_loss {
 	MLK_LOST_EXEC, /* exec notices that found the buffer full, or whose program is not recorded
 			*/
 	MLK_LOST_MAPS, /* notices of new mappings, or of threads, that the kernel dropped */
-	MLK_LOST_MODULE, /* modules whose file could not be read */
-	MLK_LOST_UNMAP,	 /* unmaps that found the buffer full; their blocks will look leaked */
+	MLK_LOST_MODULE,  /* modules whose file could not be read */
+	MLK_LOST_UNMAP,	  /* unmaps that found the buffer full; their blocks will look leaked */
+	MLK_LOST_OVERRUN, /* overruns that found the buffer full */
 	MLK_LOSS_NR,
 };
 
@@ -218,6 +220,30 @@ struct mlk_losses {
 	/* CLOCK_MONOTONIC: what these figures are more than those before fell into this time.  For
 	 * the writer, 0: from the last such time, to the last event. */
 	uint64_t first_ns, last_ns;
+};
+
+#define MLK_MAX_OVERRUN 256 /* bytes of memory that an overrun may carry */
+
+/* When it was found that a block had been written beyond its bounds. */
+enum mlk_found {
+	MLK_FOUND_FREE = 1,    /* when it was about to be freed */
+	MLK_FOUND_REALLOC = 2, /* when it was about to be reallocated */
+	MLK_FOUND_EXIT = 3,    /* alive when its process ended */
+	MLK_FOUND_EXEC = 4,    /* alive when its process was about to run another program */
+	MLK_FOUND_NR,
+};
+
+/* A block around which there was written. */
+struct mlk_overrun {
+	/* In the form of an MLK_ALLOC: which thread found it, when, and its registers and stack
+	 * then.  addr and size are the block's, UINT64_MAX a size that is not known. */
+	struct mlk_event at;
+	uint8_t found;	  /* enum mlk_found */
+	int64_t offset;	  /* of the first byte that was overwritten, from the block's beginning */
+	uint32_t len;	  /* bytes from that to the last one, at most MLK_MAX_OVERRUN */
+	uint32_t changed; /* how many of these are not what stood there; at most len */
+	/* They, len, as they were found; NULL: they are not in the trace.  Borrowed as at.stack. */
+	const uint8_t *bytes;
 };
 
 /* Why a recording ended. */

@@ -8,6 +8,7 @@
 
 #include "format/chunk_out.h"
 #include "format/events.h"
+#include "format/overruns.h"
 
 struct mlk_writer {
 	struct mlk_chunk_out *out;
@@ -22,6 +23,7 @@ struct mlk_writer {
 	/* the STACKS chunk being filled; NULL: none is */
 	struct mlk_encoder *stacks;
 	struct mlk_chunk_header stacks_header;
+	struct mlk_overruns_out overruns; /* the OVERRUNS chunk being filled */
 };
 
 static void count_losses(const struct mlk_losses *l, struct mlk_chunk_header *h)
@@ -73,8 +75,8 @@ static void meta_num(struct mlk_enc *e, unsigned int tag, uint64_t value)
 
 static int write_meta(struct mlk_writer *w, const struct mlk_meta *m)
 {
-	const uint64_t limits[] = {m->sample_every, m->sample_bytes,  m->min_size,
-				   m->max_size,	    m->trigger_bytes, m->ring_size};
+	const uint64_t limits[] = {m->sample_every,  m->sample_bytes, m->min_size, m->max_size,
+				   m->trigger_bytes, m->ring_size,    m->guarded};
 	struct mlk_enc e = {0};
 
 	meta_str(&e, 1, m->command);
@@ -266,6 +268,21 @@ int mlk_writer_stack(struct mlk_writer *w, const struct mlk_event *stack, uint64
 	return mlk_encoder_full(w->stacks) ? flush_stacks(w) : 0;
 }
 
+static int flush_overruns(struct mlk_writer *w)
+{
+	struct mlk_chunk_header h;
+	struct mlk_enc payload = {0};
+
+	return mlk_overruns_out_take(&w->overruns, &h, &payload) ? put_chunk(w, &h, &payload) : 0;
+}
+
+int mlk_writer_overrun(struct mlk_writer *w, const struct mlk_overrun *overrun)
+{
+	int err = mlk_overruns_out_add(&w->overruns, &w->events.filter, overrun);
+
+	return !err && mlk_overruns_out_full(&w->overruns) ? flush_overruns(w) : err;
+}
+
 int mlk_writer_event(struct mlk_writer *w, const struct mlk_event *event)
 {
 	int err;
@@ -375,6 +392,8 @@ int mlk_writer_flush(struct mlk_writer *w)
 	int err = flush_stacks(w);
 
 	if (!err)
+		err = flush_overruns(w);
+	if (!err)
 		err = flush_events(w);
 	return err ? err : flush_losses(w);
 }
@@ -423,5 +442,6 @@ void mlk_writer_free(struct mlk_writer *w)
 	mlk_chunk_out_free(w->out);
 	mlk_encoder_release(&w->events);
 	free_stacks(w);
+	mlk_overruns_out_release(&w->overruns);
 	free(w);
 }

@@ -41,6 +41,13 @@ int mlk_writer_module(struct mlk_writer *w, const struct mlk_id *id, const char 
  */
 int mlk_writer_stack(struct mlk_writer *w, const struct mlk_event *stack, uint64_t known);
 
+/*
+ * What was found written beyond a block's bounds.  @overrun's event counts as that of
+ * mlk_writer_stack() does, its address and size as well.  Where the mode is redacted the bytes are
+ * left out.  Overruns are kept until the next mlk_writer_flush().  Returns as the calls above.
+ */
+int mlk_writer_overrun(struct mlk_writer *w, const struct mlk_overrun *overrun);
+
 /* Say what is executable from now on: @nr ascending mappings, of which those with MLK_PERM_X count.
  * It decides which words are kept of the stacks that follow, so it must not come later than they
  * do. */

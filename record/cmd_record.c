@@ -162,7 +162,8 @@ static int record(struct session *s, const struct record_opts *o, struct command
 				    .stack_mode = o->stack_mode,
 				    .embed = o->embed,
 				    .zstd_level = o->zstd_level,
-				    .follow = o->follow};
+				    .follow = o->follow,
+				    .guard = o->guard};
 	struct loop_opts limits = {.duration_ns = o->duration_ns,
 				   .max_size = o->max_size,
 				   .ring_size = opts.ring_size};
@@ -234,7 +235,8 @@ static int launch(struct session *s, const struct record_opts *o, pid_t *pid, in
 {
 	const struct preload_opts opts = {.stack_limit = o->stack_limit,
 					  .ring_size = ring_size(o, true),
-					  .block_ns = o->block_ns};
+					  .block_ns = o->block_ns,
+					  .guard = o->guard};
 
 	struct launch l;
 	int status;

@@ -25,7 +25,8 @@ enum {
 	OPT_COMPRESS,
 	OPT_FOLLOW,
 	OPT_BACKEND,
-	OPT_ON_FULL
+	OPT_ON_FULL,
+	OPT_GUARD
 };
 
 static const struct option_help {
@@ -72,6 +73,8 @@ static const struct option_help {
 	 "to 64M [512K]"},
 	{OPT_ON_FULL, "on-full", "WHAT",
 	 "preload, when a thread's ring is full: drop, block=TIME, or block: 1s at most [block]"},
+	{OPT_GUARD, "guard", NULL,
+	 "preload: watch bytes around each block, and tell which blocks were overrun"},
 	{OPT_DRY_RUN, "dry-run", NULL, "show what would be probed, and where; record nothing"},
 
 	{'h', "help", NULL, "print this help"},
@@ -181,6 +184,9 @@ static int parse_one(struct record_opts *o, int key)
 		return option_backend(optarg, &o->backend);
 	case OPT_ON_FULL:
 		return option_on_full(optarg, &o->block_ns);
+	case OPT_GUARD:
+		o->guard = true;
+		return 0;
 	case OPT_DRY_RUN:
 		o->dry_run = true;
 		return 0;
@@ -225,10 +231,29 @@ static int check_preload(const struct record_opts *o)
 	return -EINVAL;
 }
 
+/* Guard bytes are put by the library alone. */
+static int check_guard(const struct record_opts *o)
+{
+	if (o->backend == BACKEND_BPF)
+		log_error(
+			"--guard needs the preloaded library, which puts bytes around each block: "
+			"leave --backend bpf out");
+	else if (o->nr_pids)
+		log_error("--guard is for a command that mleak starts: the blocks of a running "
+			  "process have no guard bytes");
+	else if (o->dry_run)
+		log_error("--guard puts in no probes that --dry-run could show");
+	else
+		return 0;
+	return -EINVAL;
+}
+
 static int check(const struct record_opts *o)
 {
 	if (o->help)
 		return 0;
+	if (o->guard && check_guard(o))
+		return -EINVAL;
 	if (o->backend == BACKEND_PRELOAD && check_preload(o))
 		return -EINVAL;
 	if ((o->nr_pids != 0) != (o->argv != NULL))
@@ -268,5 +293,7 @@ int record_options_parse(struct record_opts *o, int argc, char **argv)
 	}
 	if (optind < argc)
 		o->argv = argv + optind;
+	if (o->guard && !o->nr_pids && o->backend == BACKEND_AUTO)
+		o->backend = BACKEND_PRELOAD;
 	return check(o);
 }

@@ -37,6 +37,7 @@ struct record_opts {
 	struct allocator_opts allocators;
 	enum record_backend backend;
 	uint64_t block_ns; /* preload: how long a full ring may hold a thread up; 0: not at all */
+	bool guard;	   /* preload: blocks have guard bytes, and overruns are told of */
 	bool dry_run;	   /* show what would be probed, and end */
 	bool follow;	   /* record children, too */
 	bool help;

@@ -156,6 +156,7 @@ static int set_up(struct preload *p, const struct preload_opts *opts)
 	p->memory->stack_limit = opts->stack_limit;
 	p->memory->clock = p->clock.is_tsc ? PRELOAD_CLOCK_TSC : PRELOAD_CLOCK_MONOTONIC;
 	p->memory->block_ns = opts->block_ns;
+	p->memory->guard = opts->guard;
 	p->memory->recorder_pid = (uint32_t)getpid();
 	p->memory->recorder_fd = (uint32_t)p->child.memory;
 	rings.memory = p->memory;

@@ -24,6 +24,7 @@ struct preload_opts {
 	uint32_t ring_size;   /* bytes of each thread's ring, a power of two up to
 				 PRELOAD_MOST_RING */
 	uint64_t block_ns;    /* how long a full ring may hold a thread up; 0: not at all */
+	bool guard;	      /* blocks have guard bytes, and overruns are told of */
 };
 
 /* What the events and mappings are handed to, in the order of their times. */

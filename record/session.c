@@ -352,6 +352,7 @@ void session_finish(struct session *s, enum mlk_end reason)
 		process_flush_maps(s->all[i], &s->journal);
 		process_snapshot(s->all[i], &s->journal, s->end_ns);
 	}
+	journal_fail(&s->journal, findings_flush(&s->findings, s->journal.writer));
 	session_flush(s);
 	err = mlk_writer_finish(s->journal.writer, s->journal.err ? MLK_END_ERROR : reason,
 				s->end_ns);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "record/code.h"
+#include "record/findings.h"
 #include "record/journal.h"
 #include "record/preload_backend.h"
 #include "record/probes.h"
@@ -46,6 +47,7 @@ struct session {
 	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC, as the trace has them */
 	bool over;		   /* what comes was caught while the probes were taken out */
 	uint64_t allocs, frees;	   /* events written */
+	struct findings findings;  /* whose stacks are still to come */
 	uint64_t losses_ns;	   /* when they were counted last */
 	uint64_t children;	   /* recorded; without follow: started, and not recorded */
 	struct session_gaps gaps;
@@ -67,6 +69,7 @@ struct session_opts {
 	enum module_embed embed;
 	int zstd_level;
 	bool follow;
+	bool guard;
 	int fd;		  /* of the trace's file, empty */
 	const char *path; /* of the trace, for messages */
 };

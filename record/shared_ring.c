@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "bpf/event.h"
+#include "record/preload/overrun.h"
 
 #define TAIL_BYTES 8192 /* room is given back in such lots */
 
@@ -117,6 +118,8 @@ static uint32_t least_bytes(uint8_t type)
 		return PRELOAD_SMALL;
 	case EVENT_UNMAP:
 		return PRELOAD_SMALL + 8;
+	case EVENT_OVERRUN:
+		return sizeof(struct preload_overrun);
 	default:
 		return 0;
 	}
@@ -299,6 +302,11 @@ static uint64_t id_of(const struct shared_rings *rs, const struct ring *r)
 	return (uint64_t)rs->tgid << 32 | r->tid;
 }
 
+static bool is_func(uint8_t func)
+{
+	return (func >= FUNC_MALLOC && func <= FUNC_NEW_ARRAY) || func == FUNC_OVERRUN;
+}
+
 /* Put the record of @r, an allocation, into rs->event.  False: it is none. */
 static bool make_alloc(struct shared_rings *rs, struct ring *r, uint64_t time_ns)
 {
@@ -309,7 +317,7 @@ static bool make_alloc(struct shared_rings *rs, struct ring *r, uint64_t time_ns
 	uint32_t below = e->sp % EVENT_STACK_ALIGN;
 
 	if (e->sp >= 1ull << 47 || !e->stack_len || e->stack_len > rs->opts.stack_limit ||
-	    e->record.func < FUNC_MALLOC || e->record.func > FUNC_NEW_ARRAY)
+	    !is_func(e->record.func))
 		return false;
 	b = (e->sp + e->stack_len + PRELOAD_SLICE - 1) & ~(uint64_t)(PRELOAD_SLICE - 1);
 	if (!take_slices(r, a, b))
@@ -331,6 +339,22 @@ static bool make_alloc(struct shared_rings *rs, struct ring *r, uint64_t time_ns
 	return true;
 }
 
+static int hand_over_overrun(struct shared_rings *rs, const struct ring *r, uint64_t time_ns)
+{
+	const struct preload_overrun *e = (const struct preload_overrun *)r->record;
+	struct event_overrun event = {.block = {.type = EVENT_OVERRUN,
+						.id = id_of(rs, r),
+						.addr = e->record.addr,
+						.value = e->record.size},
+				      .overrun = e->overrun};
+
+	if (event.overrun.len > OVERRUN_BYTES || event.overrun.changed > event.overrun.len) {
+		rs->bad++;
+		return 0;
+	}
+	return rs->opts.event(rs->opts.ctx, time_ns, &event, sizeof(event));
+}
+
 static int hand_over(struct shared_rings *rs, struct ring *r)
 {
 	const struct preload_record *e = &r->record->head;
@@ -344,6 +368,8 @@ static int hand_over(struct shared_rings *rs, struct ring *r)
 		rs->bad++;
 		return 0;
 	}
+	if (e->type == EVENT_OVERRUN)
+		return hand_over_overrun(rs, r, time_ns);
 	small.value = e->type == EVENT_UNMAP ? e->size : time_ns;
 	return rs->opts.event(rs->opts.ctx, time_ns, &small, sizeof(small));
 }
@@ -448,6 +474,8 @@ void shared_rings_losses(const struct shared_rings *rs, struct mlk_losses *losse
 	add(losses, rs->opts.memory->lost);
 	for (uint32_t i = 0; i < rs->opts.nr_rings; i++)
 		add(losses, rs->opts.memory->rings[i].lost);
+	losses->count[MLK_LOST_OVERRUN] +=
+		__atomic_load_n(&rs->opts.memory->lost[PRELOAD_LOST_OVERRUN], __ATOMIC_RELAXED);
 	losses->count[MLK_LOST_ALLOC] += rs->bad;
 }
 

@@ -36,6 +36,7 @@ static int write_meta(struct session *s, const struct session_opts *opts)
 		.stack_limit = opts->stack_limit,
 		.stack_mode = opts->stack_mode,
 		.ring_size = opts->ring_size,
+		.guarded = opts->guard,
 		.whole_life = t->started,
 	};
 

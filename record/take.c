@@ -98,6 +98,8 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 		p->exec.seen = true;
 	copy_regs(ev.regs, e->regs);
 	s->time_ns = e->time_ns;
+	if (e->func == FUNC_OVERRUN)
+		return findings_write(&s->findings, s->journal.writer, &ev);
 	s->allocs++;
 	return mlk_writer_event(s->journal.writer, &ev);
 }
@@ -162,7 +164,10 @@ int take_event(void *ctx, void *data, size_t size)
 	if (s->journal.err)
 		return s->journal.err;
 	p = session_find(s, (pid_t)event_tgid(id));
-	err = is_alloc ? take_alloc(s, p, alloc, size) : take_small(s, p, small, size);
+	if (small->type == EVENT_OVERRUN)
+		err = findings_note(&s->findings, s->journal.writer, data, s->time_ns);
+	else
+		err = is_alloc ? take_alloc(s, p, alloc, size) : take_small(s, p, small, size);
 	journal_fail(&s->journal, err);
 	if (p)
 		journal_fail(&s->journal, threads_see(&p->threads, event_tid(id)));

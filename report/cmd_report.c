@@ -31,13 +31,14 @@ static int print_stacks(const struct job *job, const struct export *export)
 			      : format_print(stdout, opts->format, export, job->events);
 }
 
-/* Is more left than --fail-on-leak allows? */
+/* Is more left than --fail-on-leak allows, or was a block overrun? */
 static bool is_failure(const struct report_opts *opts, const struct export *export)
 {
 	struct live_amount amount = export_selected(export);
 
-	return opts->fail_on_leak &&
-	       (opts->fail_bytes ? amount.bytes > opts->fail_bytes : amount.blocks > 0);
+	bool leaks = opts->fail_bytes ? amount.bytes > opts->fail_bytes : amount.blocks > 0;
+
+	return opts->fail_on_leak && (leaks || overruns_nr(leaks_overruns(export->leaks)));
 }
 
 /* What people read is read in a pager. */
@@ -65,6 +66,15 @@ static int print_report(struct job *job)
 	}
 	status = output_finish();
 	return status == EXIT_OK && is_failure(opts, &export) ? EXIT_FAILED : status;
+}
+
+static int print_place_of(struct job *job)
+{
+	int status;
+
+	page(job->opts);
+	status = job_address(job);
+	return status == EXIT_OK ? output_finish() : status;
 }
 
 /* Collect and name one side of a difference, in which no stack is left out but by the sieve. */
@@ -130,7 +140,7 @@ static int report(const struct report_opts *opts)
 	} else if (status == EXIT_OK) {
 		status = job_collect(&job);
 		if (status == EXIT_OK)
-			status = print_report(&job);
+			status = opts->find_addr ? print_place_of(&job) : print_report(&job);
 	}
 	job_release(&job);
 	return status;

@@ -66,6 +66,8 @@ static const char *chunk_name(enum mlk_record_type records)
 		return "LOSSES";
 	case MLK_RECORD_STACK:
 		return "STACKS";
+	case MLK_RECORD_OVERRUN:
+		return "OVERRUNS";
 	default:
 		return "END";
 	}
@@ -100,9 +102,10 @@ static void dump_meta(FILE *out, const struct mlk_meta *m)
 		m->tgid, m->stack_limit, m->whole_life);
 	fprintf(out,
 		"  sample_every %" PRIu64 "\n  sample_bytes %" PRIu64 "\n  min_size %" PRIu64
-		"\n  max_size %" PRIu64 "\n  trigger_bytes %" PRIu64 "\n  ring_size %" PRIu64 "\n",
+		"\n  max_size %" PRIu64 "\n  trigger_bytes %" PRIu64 "\n  ring_size %" PRIu64
+		"\n  guarded %" PRIu64 "\n",
 		m->sample_every, m->sample_bytes, m->min_size, m->max_size, m->trigger_bytes,
-		m->ring_size);
+		m->ring_size, m->guarded);
 }
 
 static void dump_mapping(FILE *out, const struct mlk_mapping *m)
@@ -145,7 +148,7 @@ static void dump_losses(FILE *out, const struct mlk_losses *losses)
 		[MLK_LOST_RETURN] = "returns",	 [MLK_LOST_STATE] = "states",
 		[MLK_LOST_POINTER] = "pointers", [MLK_LOST_EXEC] = "execs",
 		[MLK_LOST_MAPS] = "maps",	 [MLK_LOST_MODULE] = "modules",
-		[MLK_LOST_UNMAP] = "unmaps",
+		[MLK_LOST_UNMAP] = "unmaps",	 [MLK_LOST_OVERRUN] = "overruns",
 	};
 
 	static const char *const skipped[MLK_SKIP_NR] = {
@@ -204,6 +207,32 @@ static void dump_thread_stack(FILE *out, const struct mlk_event *e, bool stacks)
 	dump_stack(out, e, stacks);
 }
 
+/* What was written beyond a block's bounds, and the state of the thread that found it. */
+static void dump_overrun(FILE *out, const struct mlk_overrun *o, bool stacks)
+{
+	static const char *const found[] = {
+		[MLK_FOUND_FREE] = "free",
+		[MLK_FOUND_REALLOC] = "realloc",
+		[MLK_FOUND_EXIT] = "exit",
+		[MLK_FOUND_EXEC] = "exec",
+	};
+
+	fputs("  OVERRUN found ", out);
+	print_name(out, o->found < sizeof(found) / sizeof(*found) ? found[o->found] : NULL,
+		   o->found);
+	fprintf(out, ", offset %" PRId64 ", length %" PRIu32 ", changed %" PRIu32 ", bytes ",
+		o->offset, o->len, o->changed);
+	if (o->bytes && o->len)
+		print_hex(out, o->bytes, o->len);
+	else
+		putc('-', out);
+	fprintf(out,
+		", flags 0x%" PRIx32 ", tgid %" PRIu32 ", tid %" PRIu32 ", time %" PRIu64
+		", addr 0x%" PRIx64 ", size %" PRIu64,
+		o->at.flags, o->at.tgid, o->at.tid, o->at.time_ns, o->at.addr, o->at.size);
+	dump_stack(out, &o->at, stacks);
+}
+
 static void dump_event(FILE *out, const struct mlk_event *e, bool stacks)
 {
 	fputs("  ", out);
@@ -242,6 +271,9 @@ static void dump_record(FILE *out, const struct mlk_reader *trace, const struct 
 	switch ((unsigned int)rec->type) {
 	case MLK_RECORD_STACK:
 		dump_thread_stack(out, &rec->event, stacks);
+		break;
+	case MLK_RECORD_OVERRUN:
+		dump_overrun(out, &rec->overrun, stacks);
 		break;
 	case MLK_RECORD_EVENT:
 		dump_event(out, &rec->event, stacks);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "report/leaks.h"
+#include "report/named.h"
 #include "report/places.h"
 
 /* All of it is borrowed. */
@@ -19,6 +20,7 @@ struct export
 	const struct leaks *leaks;
 	const struct view *view;
 	const struct places *places;	   /* of the view */
+	const struct named *overrun_names; /* of the stacks that print_overruns.h tells of */
 	struct suppressions *suppressions; /* that the view was made with; NULL: none */
 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "report/print_folded.h"
+#include "report/print_overruns.h"
 #include "report/print_summary.h"
 #include "report/print_tree.h"
 #include "report/text.h"
@@ -46,6 +47,7 @@ static int print_tail(FILE *out, const struct export *export)
 			text_number(blocks, filtered.blocks), text_number(bytes, filtered.bytes));
 	if (export->suppressions)
 		suppressions_print(export->suppressions, out);
+	print_overruns(out, export);
 	return print_unnamed(out, export->view, export->leaks);
 }
 

@@ -10,7 +10,9 @@
 #include "report/embedded.h"
 #include "report/heaptrack_events.h"
 #include "report/meter.h"
+#include "report/print_address.h"
 #include "report/print_filters.h"
+#include "report/print_overruns.h"
 #include "report/spaces.h"
 #include "report/text.h"
 
@@ -122,6 +124,18 @@ static void warn_of_losses(const char *path, const struct leaks *leaks)
 			 suspect.blocks, path, suspect.bytes);
 }
 
+/* Of the formats that have no place for them. */
+static void warn_of_overruns(const struct job *job)
+{
+	size_t nr = overruns_nr(leaks_overruns(job->leaks));
+	enum report_format format = job->opts->format;
+
+	if (nr && format != FORMAT_TREE && format != FORMAT_FLAT && format != FORMAT_JSON)
+		log_warn("%zu overruns of blocks were found in '%s'; the report without --format "
+			 "tells of them",
+			 nr, job->shown);
+}
+
 /* Likewise. */
 static void warn_of_sample(const char *path, const struct mlk_meta *meta)
 {
@@ -149,15 +163,17 @@ static void warn_of_names(const struct dwunw *dw)
 }
 
 /* Name the stacks that are to be shown. */
-static int make_view(struct view **view, const struct view_opts *opts, const struct leaks *leaks,
-		     struct debuginfod *debuginfod)
+static int make_view(struct job *job, const struct view_opts *opts)
 {
-	struct names_source source = {.dw = leaks_unwinder(leaks), .images = leaks_images(leaks)};
+	struct names_source source = {.dw = leaks_unwinder(job->leaks),
+				      .images = leaks_images(job->leaks)};
 	int err;
 
-	if (debuginfod)
-		dwunw_debug_fetch_set(source.dw, debuginfod_fetch, debuginfod);
-	err = view_new(view, leaks_stacks(leaks), &source, opts);
+	if (job->debuginfod)
+		dwunw_debug_fetch_set(source.dw, debuginfod_fetch, job->debuginfod);
+	err = view_new(&job->view, leaks_stacks(job->leaks), &source, opts);
+	if (!err)
+		err = overruns_names(&job->overrun_names, job->leaks, &source, opts);
 	dwunw_debug_fetch_set(source.dw, NULL, NULL);
 	if (!err)
 		warn_of_names(source.dw);
@@ -238,6 +254,12 @@ static int collect(struct job *job)
 		opts.watch = (struct live_watch){growth_changed, job->growth};
 	}
 	meter_begin(&meter, mlk_reader_size(job->trace), !job->opts->quiet);
+	if (job->opts->find_addr) {
+		err = holders_new(&job->holders, job->opts->addr);
+		if (err)
+			return job_explain_read(job, err);
+		opts.holders = job->holders;
+	}
 	err = leaks_collect(&job->leaks, job->trace, &opts);
 	meter_end(&meter);
 	if (!err && !job->opts->no_embedded)
@@ -301,6 +323,7 @@ int job_collect(struct job *job)
 	warn_of_damage(job->shown, leaks_condition(job->leaks),
 		       mlk_reader_meta(job->trace)->start_ns);
 	warn_of_limits(job->shown, job->leaks);
+	warn_of_overruns(job);
 	if (job->opts->format != FORMAT_TREE) {
 		warn_of_losses(job->shown, job->leaks);
 		warn_of_sample(job->shown, mlk_reader_meta(job->trace));
@@ -316,12 +339,41 @@ int job_view(struct job *job, const struct view_opts *view, bool places)
 	opts.sieve.suppressions = job->suppressions;
 	opts.live = leaks_live(job->leaks);
 	opts.processes = leaks_processes(job->leaks);
-	err = make_view(&job->view, &opts, job->leaks, job->debuginfod);
+	err = make_view(job, &opts);
 	if (!err && places)
 		err = places_new(&job->places, job->view);
 	if (err)
 		log_error("cannot make the report: %s", mlk_strerror(err));
 	return err ? EXIT_FAILED : EXIT_OK;
+}
+
+int job_address(struct job *job)
+{
+	struct address_source source = {.path = job->path,
+					.meta = mlk_reader_meta(job->trace),
+					.leaks = job->leaks,
+					.holders = job->holders,
+					.pid = job->opts->choice.pid};
+	struct names_source names = {.dw = leaks_unwinder(job->leaks),
+				     .images = leaks_images(job->leaks)};
+	struct address *address;
+	int err;
+
+	if (job->debuginfod)
+		dwunw_debug_fetch_set(names.dw, debuginfod_fetch, job->debuginfod);
+	err = address_new(&address, &source, &names, &job->opts->view);
+	dwunw_debug_fetch_set(names.dw, NULL, NULL);
+	if (err) {
+		log_error("cannot make the report: %s", mlk_strerror(err));
+		return EXIT_FAILED;
+	}
+	warn_of_names(names.dw);
+	if (job->opts->format == FORMAT_JSON)
+		print_address_json(stdout, address);
+	else
+		print_address(stdout, address);
+	address_free(address);
+	return EXIT_OK;
 }
 
 struct export job_export(const struct job *job)
@@ -332,6 +384,7 @@ struct export job_export(const struct job *job)
 		.leaks = job->leaks,
 		.view = job->view,
 		.places = job->places,
+		.overrun_names = job->overrun_names,
 		.suppressions = job->suppressions,
 	};
 }
@@ -339,10 +392,12 @@ struct export job_export(const struct job *job)
 void job_release(struct job *job)
 {
 	places_free(job->places);
+	named_free(job->overrun_names);
 	view_free(job->view);
 	leaks_free(job->leaks);
 	growth_free(job->growth);
 	heaptrack_events_free(job->events);
+	holders_free(job->holders);
 	suppressions_free(job->suppressions);
 	mlk_reader_free(job->trace);
 	debuginfod_free(job->debuginfod);

@@ -19,8 +19,10 @@ struct job {
 	struct suppressions *suppressions;
 	struct heaptrack_events *events; /* for that format alone */
 	struct growth *growth;		 /* for --growth and --timeline */
+	struct holders *holders;	 /* for --addr */
 	struct leaks *leaks;
 	struct view *view;
+	struct named *overrun_names;
 	struct places *places;
 };
 
@@ -37,6 +39,9 @@ int job_collect(struct job *job);
 /* Choose and name the stacks that are to be shown, as @view says, and if @places with their places.
  */
 int job_view(struct job *job, const struct view_opts *view, bool places);
+
+/* Tell of the address that --addr names, in place of a report. */
+int job_address(struct job *job);
 
 /* What a format is made of, after job_view(). */
 struct export job_export(const struct job *job);

@@ -8,6 +8,9 @@
 #include "report/condition.h"
 #include "report/crew.h"
 #include "report/figures.h"
+#include "report/finders.h"
+#include "report/holders.h"
+#include "report/overruns.h"
 #include "report/sampling.h"
 #include "report/spaces.h"
 #include "report/suspect.h"
@@ -30,6 +33,8 @@ struct leaks {
 	struct choice choice; /* of the caller */
 	struct chosen chosen;
 	struct live_watch watch; /* of the caller */
+	struct holders *holders; /* of the caller, or NULL */
+	struct overruns *overruns;
 	struct mlk_condition condition;
 	struct sampling_error error;
 	uint64_t status_counts[DWUNW_STATUS_NR];
@@ -66,6 +71,8 @@ static int note_layout(struct leaks *leaks, const struct mlk_record *record)
 	case MLK_RECORD_LOSSES:
 		suspect_take(&leaks->suspect, &record->losses);
 		return 0;
+	case MLK_RECORD_OVERRUN:
+		return overruns_note(leaks->overruns, &record->overrun);
 	default:
 		return 0;
 	}
@@ -102,11 +109,14 @@ static int replay_batch(struct leaks *leaks, const struct batch *batch, const ui
 			live_expect(leaks->live, batch->events[i + AHEAD].tgid,
 				    batch->events[i + AHEAD].addr);
 		batch_get_event(&batch->events[i], &event);
-		if (event.kind == MLK_ALLOC)
+		err = overruns_until(leaks->overruns, event.time_ns, leaks->live, leaks->stacks);
+		if (!err && event.kind == MLK_ALLOC)
 			err = count_alloc(leaks, &event, ids[batch->events[i].stack], &stack);
 		figures_event(leaks->figures, &event);
 		if (!err)
 			err = live_event(leaks->live, &event, stack);
+		if (!err && leaks->holders)
+			err = holders_event(leaks->holders, leaks->live, &event, stack);
 	}
 	return err;
 }
@@ -218,7 +228,8 @@ static int collect(struct leaks *leaks, const struct leaks_opts *opts)
 	int err;
 
 	err = pass(leaks,
-		   MLK_RECORD_MAPS | MLK_RECORD_MODULE | MLK_RECORD_THREAD | MLK_RECORD_LOSSES,
+		   MLK_RECORD_MAPS | MLK_RECORD_MODULE | MLK_RECORD_THREAD | MLK_RECORD_LOSSES |
+			   MLK_RECORD_OVERRUN,
 		   note_layout);
 	if (!err)
 		err = images_load(leaks->images, leaks->dw);
@@ -231,7 +242,13 @@ static int collect(struct leaks *leaks, const struct leaks_opts *opts)
 	if (!err)
 		err = choose(leaks);
 	if (!err)
+		err = overruns_sort(leaks->overruns, leaks->chosen.stop_ns, leaks->choice.pid);
+	if (!err)
 		err = replay(leaks, opts);
+	if (!err)
+		err = overruns_until(leaks->overruns, UINT64_MAX, leaks->live, leaks->stacks);
+	if (!err && overruns_nr(leaks->overruns))
+		err = finders_unwind(leaks->overruns, leaks->trace, leaks->dw, leaks->spaces);
 	if (err)
 		return err;
 	live_finish(leaks->live);
@@ -281,6 +298,8 @@ static int start(struct leaks *leaks, const struct leaks_opts *opts)
 	if (!err)
 		err = thread_names_new(&leaks->threads);
 	if (!err)
+		err = overruns_new(&leaks->overruns);
+	if (!err)
 		err = figures_new(&leaks->figures, leaks->stacks);
 	if (!err)
 		figures_set_temporary(leaks->figures, opts->temporary_ns);
@@ -299,6 +318,7 @@ int leaks_collect(struct leaks **out, struct mlk_reader *trace, const struct lea
 		return -ENOMEM;
 	leaks->trace = trace;
 	leaks->watch = opts->watch;
+	leaks->holders = opts->holders;
 	leaks->choice = opts->choice;
 	leaks->suspect.stop_ns =
 		choice_of(&opts->choice, NULL, mlk_reader_meta(trace)->start_ns, 0).stop_ns;
@@ -352,6 +372,11 @@ const struct images *leaks_images(const struct leaks *leaks)
 	return leaks->images;
 }
 
+const struct overruns *leaks_overruns(const struct leaks *leaks)
+{
+	return leaks->overruns;
+}
+
 uint64_t leaks_status_count(const struct leaks *leaks, enum dwunw_status status)
 {
 	return leaks->status_counts[status];
@@ -392,6 +417,7 @@ void leaks_free(struct leaks *leaks)
 	if (!leaks)
 		return;
 	live_free(leaks->live);
+	overruns_free(leaks->overruns);
 	processes_free(leaks->processes);
 	figures_free(leaks->figures);
 	thread_names_free(leaks->threads);

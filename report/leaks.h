@@ -5,8 +5,10 @@
 
 #include "format/reader.h"
 #include "report/choice.h"
+#include "report/holders.h"
 #include "report/images.h"
 #include "report/live.h"
+#include "report/overruns.h"
 #include "report/processes.h"
 #include "report/sampling.h"
 #include "report/stacks.h"
@@ -27,6 +29,7 @@ struct leaks_opts {
 	/* Called with progress_arg and the offset in the file up to which it was read; or NULL. */
 	void (*progress)(void *arg, uint64_t offset);
 	void *progress_arg;
+	struct holders *holders; /* told of all events; NULL: none, borrowed as the trace is */
 };
 
 /*
@@ -58,6 +61,9 @@ const struct chosen *leaks_chosen(const struct leaks *leaks);
 const struct stacks *leaks_stacks(const struct leaks *leaks);
 struct dwunw *leaks_unwinder(const struct leaks *leaks);
 const struct images *leaks_images(const struct leaks *leaks);
+
+/* What was found written beyond blocks of the chosen process, up to the chosen moment. */
+const struct overruns *leaks_overruns(const struct leaks *leaks);
 
 /* Allocations, of the chosen process if there is one, whose stack ended with @status. */
 uint64_t leaks_status_count(const struct leaks *leaks, enum dwunw_status status);

@@ -31,6 +31,10 @@ static const struct option_row rows[] = {
 	 "blocks that lived no longer than so many milliseconds count as temporary, too; for "
 	 "--cost temporary, "
 	 "json and csv"},
+	{"addr", OPT_ADDR, "ADDR",
+	 "in place of a report, whose memory this is: the block that holds it, or held it last, "
+	 "and "
+	 "those around; with --format=json, too"},
 	{"dump", OPT_DUMP, "[=full]",
 	 "print all records of the trace in place of a report; full, or given twice: and all "
 	 "stacks"},
@@ -67,7 +71,7 @@ static const struct option_row rows[] = {
 	 "network is never used"},
 
 	{"fail-on-leak", OPT_FAIL_ON_LEAK, "[=BYTES]",
-	 "exit with 1 when a byte is shown, or more than BYTES"},
+	 "exit with 1 when a byte is shown, or more than BYTES, or a block was overrun"},
 	{"color", OPT_COLOR, "WHEN",
 	 "auto (on a terminal, unless NO_COLOR is set), always or never"},
 	{"lines", OPT_LINES, "KIND",

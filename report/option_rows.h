@@ -43,7 +43,8 @@ enum {
 	OPT_SYMFS,
 	OPT_DEBUGINFOD,
 	OPT_DUMP,
-	OPT_PID
+	OPT_PID,
+	OPT_ADDR
 };
 
 struct option_row {

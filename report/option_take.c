@@ -180,6 +180,13 @@ static int take_dump(struct report_opts *opts, const char *arg)
 	return 0;
 }
 
+static int take_addr(struct report_opts *opts, const char *arg)
+{
+	opts->find_addr = true;
+	return check(value_address(arg, &opts->addr), OPT_ADDR, arg,
+		     "an address as 0x55d0c0a812c0");
+}
+
 /* How an option's argument is read, and to what it is written. */
 enum kind {
 	FLAG,	/* a bool becomes true */
@@ -201,6 +208,7 @@ static const struct taker {
 	{'j', .take = take_jobs},
 	{'n', .take = take_top},
 	{'q', FLAG, TO(quiet)},
+	{OPT_ADDR, .take = take_addr},
 	{OPT_ADDRESSES, FLAG, TO(view.addresses)},
 	{OPT_AT, .take = take_at},
 	{OPT_BETWEEN, .take = take_between},

@@ -4,6 +4,17 @@
 #include "mleak.h"
 #include "report/options.h"
 
+/* --addr is of all blocks of all stacks. */
+static bool chooses_more(const struct report_opts *opts)
+{
+	const struct choice *choice = &opts->choice;
+	const struct sieve_opts *sieve = &opts->view.sieve;
+
+	return choice->thread || choice->older_ns || choice->from_ns || opts->suppressions ||
+	       opts->view.top || sieve->module || sieve->function || sieve->min_bytes ||
+	       sieve->min_blocks;
+}
+
 int report_opts_check(const struct report_opts *opts)
 {
 	int tables = (opts->by != GROUP_NONE) + opts->growth + opts->timeline;
@@ -32,6 +43,17 @@ int report_opts_check(const struct report_opts *opts)
 	}
 	if (tables && !plain) {
 		log_error("--by, --growth and --timeline are for text, or with --format=csv");
+		return -EINVAL;
+	}
+	if (opts->find_addr && (tables || opts->before || opts->dump || opts->fail_on_leak ||
+				(opts->format != FORMAT_TREE && opts->format != FORMAT_JSON))) {
+		log_error("--addr is for text, or with --format=json, and takes the place of a "
+			  "report");
+		return -EINVAL;
+	}
+	if (opts->find_addr && chooses_more(opts)) {
+		log_error("--addr looks at all blocks: of what chooses among them it takes --at "
+			  "and --pid");
 		return -EINVAL;
 	}
 	return 0;

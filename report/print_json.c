@@ -6,6 +6,7 @@
 #include "report/export.h"
 #include "report/print_filters.h"
 #include "report/print_json.h"
+#include "report/print_overruns.h"
 
 #define SCHEMA_VERSION 1
 
@@ -242,6 +243,7 @@ int print_json(FILE *out, const struct export *export)
 	put_sample(&json, export);
 	put_losses(&json, export);
 	put_completeness(&json, export->leaks);
+	overruns_json(&json, export);
 	put_frames(&json, export->places);
 	json_open(&json, "stacks", '[');
 	for (size_t i = 0; i < view_nr(export->view); i++)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "report/print_filters.h"
+#include "report/print_overruns.h"
 #include "report/text.h"
 
 #define MAX_MISSING 10 /* modules without unwind information that are listed */
@@ -209,6 +210,7 @@ int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
 	print_losses(&t, &leaks_condition(leaks)->losses);
 	print_completeness(&t, leaks);
 	print_missing(out, leaks);
+	print_overruns_count(out, meta, leaks);
 	err = processes_print(out, leaks_processes(leaks), leaks_live(leaks),
 			      leaks_chosen(leaks)->pid);
 	fputc('\n', out);

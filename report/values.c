@@ -68,6 +68,19 @@ int value_time(const char *text, uint64_t *value)
 	return -EINVAL;
 }
 
+int value_address(const char *text, uint64_t *value)
+{
+	char *end;
+
+	if (text[0] != '0' || (text[1] != 'x' && text[1] != 'X'))
+		return value_number(text, value);
+	if (!isxdigit((unsigned char)text[2]))
+		return -EINVAL;
+	errno = 0;
+	*value = strtoull(text, &end, 16);
+	return errno || *end ? -EINVAL : 0;
+}
+
 int value_times(const char *text, uint64_t *from, uint64_t *to)
 {
 	const char *comma = strchr(text, ',');

@@ -17,6 +17,9 @@ int value_bytes(const char *text, uint64_t *value);
  * it. */
 int value_time(const char *text, uint64_t *value);
 
+/* An address: hexadecimal behind 0x, or decimal. */
+int value_address(const char *text, uint64_t *value);
+
 /* Two times with a comma between, of which the second is not before the first. */
 int value_times(const char *text, uint64_t *from, uint64_t *to);
 

@@ -6,6 +6,7 @@ import zlib
 from trace_bytes import MASK64, Bytes, Damaged, note
 
 STACK_MAX = 65536
+OVERRUN_MAX = 256
 IMAGE_MAX = 131072  # of a thread's stack
 ALL_IMAGES_MAX = 134217728
 CHUNK_THREADS_MAX = (65536, 4096)  # by coding
@@ -274,3 +275,31 @@ class Stacks(Events):
         known = re.search(r", size (\d+),", rest)[1]
         return [start.replace("  ALLOC", "  STACK", 1) + ", known 0x%x" % int(known) +
                 rest[rest.index(", regs"):]] + more
+
+
+class Overruns(Events):
+    """The decoder of one OVERRUNS chunk."""
+
+    FOUND = ["", "free", "realloc", "exit", "exec"]
+
+    def __init__(self, data, first_time, full):
+        self.heads = Bytes(data.take(data.uvar()))
+        super().__init__(data, first_time, full)
+
+    def dump(self):
+        yield from super().dump()
+        self.heads.end()
+
+    def record(self):
+        if self.kind.data[self.kind.at] & ~0x20 != ALLOC:
+            raise Damaged("a record of OVERRUNS that is no ALLOC")
+        first, *more = super().record()
+        found, offset = self.heads.u8(), self.heads.svar()
+        length, changed = self.heads.uvar(), self.heads.uvar()
+        if length > OVERRUN_MAX or changed > length:
+            raise Damaged("an overrun of %d bytes, %d of them changed" % (length, changed))
+        content = self.heads.take(length) if self.heads.u8() else b""
+        name = self.FOUND[found] if 1 <= found < len(self.FOUND) else "unknown-%d" % found
+        start, _, rest = re.sub(r", func .*, id \d+(?=, regs)", "", first).partition("ALLOC ")
+        return [start + "OVERRUN found %s, offset %d, length %d, changed %d, bytes %s, " % (
+            name, offset - (offset >> 63 << 64), length, changed, content.hex() or "-") + rest] + more

@@ -16,7 +16,7 @@ import sys
 import zlib
 
 from trace_bytes import MASK64, Bytes, Damaged, Refused, note
-from trace_events import Events, Stacks
+from trace_events import Events, Overruns, Stacks
 from trace_records import (dump_end, dump_index, dump_losses, dump_maps, dump_meta, dump_module,
                            dump_threads)
 
@@ -26,10 +26,11 @@ FILE_HEADER = struct.Struct("<8sHHIQQIIQQII")
 CHUNK_HEADER = struct.Struct("<8sIHHQIIQQQQQIIQII")
 STORED_MAX = 4210688
 RAW_MAX = 4194304
-META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX, STACKS = range(1, 10)
+META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX, STACKS, OVERRUNS = range(1, 11)
 TYPES = ["", "META", "MAPS", "MODULE", "EVENTS", "THREADS", "LOSSES", "END", "INDEX",
-         "STACKS"]
+         "STACKS", "OVERRUNS"]
 MODES = ["raw", "filtered", "redacted"]
+EVENT_CHUNKS = {EVENTS: Events, STACKS: Stacks, OVERRUNS: Overruns}
 
 DUMPS = {META: dump_meta, MAPS: dump_maps, MODULE: dump_module, THREADS: dump_threads,
          LOSSES: dump_losses, END: dump_end, INDEX: dump_index}
@@ -82,7 +83,7 @@ class Chunk:
          *self.lost, self.records, self.crc, _, _, _) = fields
 
     def line(self):
-        name = TYPES[self.type] if META <= self.type <= STACKS else "unknown-%d" % self.type
+        name = TYPES[self.type] if META <= self.type <= OVERRUNS else "unknown-%d" % self.type
         return ("chunk 0x%x: %s, seq %d, flags 0x%x, stored %d, raw %d, first %d, last %d, "
                 "lost %d %d %d, records %d" % (
                     self.at, name, self.seq, self.flags, self.stored, self.raw, self.first,
@@ -90,7 +91,7 @@ class Chunk:
 
     def dump(self, stored, full):
         """Yields the lines of the records in the payload @stored."""
-        if not META <= self.type <= STACKS:
+        if not META <= self.type <= OVERRUNS:
             return
         if zlib.crc32(stored) != self.crc:
             raise Damaged("CRC")
@@ -101,8 +102,8 @@ class Chunk:
         else:
             raise Damaged("two lengths of a payload that is stored as it is")
         data = Bytes(payload)
-        if self.type in (EVENTS, STACKS):
-            events = (Stacks if self.type == STACKS else Events)(data, self.first, full)
+        if self.type in EVENT_CHUNKS:
+            events = EVENT_CHUNKS[self.type](data, self.first, full)
             if self.records != events.kind.left():
                 note("%d records, not %d" % (events.kind.left(), self.records))
             yield from events.dump()
@@ -173,7 +174,7 @@ class Trace:
             try:
                 yield from chunk.dump(stored, full)
                 self.chunks += 1
-                self.unknown += not META <= chunk.type <= STACKS
+                self.unknown += not META <= chunk.type <= OVERRUNS
                 self.ended |= chunk.type == END
             except Damaged as why:
                 self.lost += 1

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
+#include "record/preload/overrun.h"
 #include "record/preload/preload.h"
 
 #define NR_LANES 3
@@ -484,6 +485,34 @@ void preload_alloc(enum event_func func, const void *addr, size_t size, const st
 	len = (uint32_t)(write_slices(lane, &s, sp, (uint8_t *)(e + 1), nr) - (uint8_t *)e);
 	e->record.len = len;
 	publish(lane, len);
+	leave();
+}
+
+void preload_overrun(uint64_t addr, uint64_t size, const struct overrun *overrun, uint64_t pc)
+{
+	uint64_t sp = (uint64_t)__builtin_frame_address(0);
+	struct lane *lane = enter(pc, sp, PRELOAD_LOST_OVERRUN);
+	struct preload_header *h = preload_shared();
+	struct preload_overrun *e;
+
+	if (!lane)
+		return;
+	e = (struct preload_overrun *)reserve(h, lane, sizeof(*e), 0);
+	if (UNLIKELY(!e)) {
+		count_lost(h, NULL, PRELOAD_LOST_OVERRUN);
+		leave();
+		return;
+	}
+	begin_record(lane);
+	lane->last_time = e->record.time = event_time(h);
+	e->record.len = sizeof(*e);
+	e->record.type = EVENT_OVERRUN;
+	e->record.func = 0;
+	e->record.nr_slices = 0;
+	e->record.addr = addr;
+	e->record.size = size;
+	e->overrun = *overrun;
+	publish(lane, sizeof(*e));
 	leave();
 }
 

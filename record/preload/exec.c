@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "record/preload/preload.h"
+#include "record/preload/guard.h"
 
 #define EXPORT	    __attribute__((visibility("default")))
 #define HANDED_DOWN 100 /* descriptors above this are hardly ever used by a program */
@@ -80,6 +80,7 @@ static struct scratch *carry(char *const *env)
 
 	if (!h || preload_is_over(h))
 		return NULL;
+	guard_check_all(OVERRUN_AT_EXEC);
 	for (; env && env[nr]; nr++)
 		if (is_preload(env[nr]) && env[nr][11])
 			others = env[nr] + 11;

@@ -35,6 +35,7 @@ struct real {
 	void *(*memalign)(size_t, size_t);
 	void *(*valloc)(size_t);
 	void *(*pvalloc)(size_t);
+	size_t (*malloc_usable_size)(void *);
 	void *(*mmap)(void *, size_t, int, int, int, int64_t);
 	void *(*mremap)(void *, size_t, size_t, int, ...);
 	int (*munmap)(void *, size_t);
@@ -50,6 +51,7 @@ extern struct real preload_real;
 /* What start.c finds out, once. */
 struct preload_state {
 	bool ready;	  /* the functions are known, and whether we record */
+	bool guards;	  /* blocks have guard bytes, see guard.h */
 	uint32_t pid;	  /* that is recorded */
 	uint32_t program; /* which of its programs this is, from 1 */
 	struct preload_range {
@@ -113,6 +115,10 @@ void preload_alloc(enum event_func func, const void *addr, size_t size, const st
 
 /* An event without a stack, of a call made at @pc on the stack at @sp. */
 void preload_small(enum event_type type, const void *addr, uint64_t size, uint64_t pc);
+
+/* What was found around the block at @addr, for a call made at @pc. */
+struct overrun;
+void preload_overrun(uint64_t addr, uint64_t size, const struct overrun *overrun, uint64_t pc);
 
 /* A file is mapped at @addr. */
 void preload_file_mapped(const void *addr);

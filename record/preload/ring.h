@@ -28,6 +28,7 @@ enum preload_loss {
 	PRELOAD_LOST_RESTORE,
 	PRELOAD_LOST_UNMAP,
 	PRELOAD_NR_LOST,
+	PRELOAD_LOST_OVERRUN = PRELOAD_NR_LOST, /* counted for all threads together */
 };
 
 /*
@@ -65,7 +66,7 @@ struct preload_header {
 	uint32_t clock;			    /* enum preload_clock_kind: of all times here */
 	uint32_t target;		    /* process id; 0: not known yet */
 	uint32_t recorder_pid, recorder_fd; /* where the memory is found again after an exec */
-	uint32_t unused_start;
+	uint32_t guard;			    /* blocks are to have guard bytes */
 	uint64_t block_ns; /* how long a full ring may hold a thread up; 0: not at all */
 	uint64_t unused[8];
 	/* written by the recorder; words the target sleeps on */
@@ -82,8 +83,8 @@ struct preload_header {
 	uint32_t maps_changed;	  /* the same, but nobody waits */
 	uint32_t maps_unanswered; /* requests that were waited for in vain */
 	uint32_t execs;		  /* programs that were to begin by exec */
-	uint64_t lost[PRELOAD_NR_LOST]; /* by threads that have no ring */
-	uint64_t unused_end[8];
+	uint64_t lost[PRELOAD_NR_LOST + 1]; /* by threads that have no ring */
+	uint64_t unused_end[7];
 	struct preload_ring rings[];
 };
 

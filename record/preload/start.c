@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "record/preload/preload.h"
+#include "record/preload/guard.h"
 
 #define HELLO_NS     10000000000ull /* how long the recorder may take to let the target run */
 #define MAPS_NS	     1000000000ull  /* the same to look at new mappings */
@@ -208,6 +208,7 @@ static void find_functions(void)
 	FIND(memalign);
 	FIND(valloc);
 	FIND(pvalloc);
+	FIND(malloc_usable_size);
 	FIND(mmap);
 	FIND(mremap);
 	FIND(munmap);
@@ -317,6 +318,8 @@ static void begin(struct preload_header *h)
 	if (madvise(&preload_own, sizeof(preload_own), MADV_WIPEONFORK) || !shake_hands(h))
 		return;
 	preload_own.shared = h;
+	if (h->guard)
+		guard_begin(h->nonce);
 	if (preload_state.program == 1)
 		return;
 	preload_small(EVENT_EXEC, NULL, 0, 0);

@@ -51,6 +51,7 @@
 	WRAP	valloc, wrap_valloc, %rsi
 	WRAP	pvalloc, wrap_pvalloc, %rsi
 	WRAP	mremap, wrap_mremap, %r9
+	WRAP	guard_tell, wrap_guard_tell, %rsi
 
 /* Six arguments: the seventh goes by the stack. */
 	.globl	mmap, mmap64

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "record/preload/preload.h"
+#include "record/preload/guard.h"
 
 #define EXPORT	  __attribute__((visibility("default")))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -74,8 +74,10 @@ static void *reallocate(enum event_func func, void *old, size_t size, const stru
 		return arena_alloc(16, size);
 	if (is_nested(c->pc))
 		return preload_real.realloc(old, size);
-	if (old)
+	if (old) {
+		guard_look(old, OVERRUN_AT_REALLOC);
 		preload_small(EVENT_RELEASE, old, 0, c->pc);
+	}
 	block = REAL(preload_real.realloc(old, size));
 	if (block)
 		preload_alloc(func, block, size, c);
@@ -145,8 +147,10 @@ static void release(void *block, uint64_t pc)
 {
 	if (UNLIKELY(!block || arena_holds(block) || !preload_ready()))
 		return;
-	if (!is_nested(pc))
+	if (!is_nested(pc)) {
+		guard_look(block, OVERRUN_AT_FREE);
 		preload_small(EVENT_FREE, block, 0, pc);
+	}
 	depth++;
 	preload_real.free(block);
 	depth--;

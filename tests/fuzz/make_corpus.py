@@ -19,7 +19,7 @@ import cfi_seeds
 
 CORPUS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus")
 FILE_HEADER, CHUNK_HEADER = 64, 96
-META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX = range(1, 9)
+META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX, STACKS, OVERRUNS = range(1, 11)
 COLUMNS = 14
 KIND, THREAD, TIME, ADDR, SIZE, FUNC, ID, FLAGS, REGS, STACK, MASKS, WORDS, NEW, TOP = \
     range(COLUMNS)
@@ -205,6 +205,26 @@ def guessed_events():
     yield "unmap-fork-exit", payload(others, CODING_1, COLUMNS_1)
 
 
+def overruns():
+    """Payloads of OVERRUNS chunks: of two blocks, and hostile ones."""
+    columns = {}
+    alloc(columns)
+    alloc(columns, thread=b"\1", sp=0, length=-64, slices=b"")
+    events = payload({**columns, TIME_HIGH: b"\0\0"}, CODING_1, COLUMNS_1)
+    behind = b"\1" + svar(7) + uvar(5) + uvar(4) + b"\1" + b"\0abcd"
+    before = b"\3" + svar(-1) + uvar(1) + uvar(1) + b"\0"
+    yield "two", text(behind + before) + events
+    yield "one-head-of-two", text(behind) + events
+    yield "three-heads-of-two", text(behind * 3) + events
+    yield "heads-beyond-the-end", uvar(1 << 40) + behind + before + events
+    yield "257-bytes", text((b"\1" + svar(7) + uvar(257) + uvar(0) + b"\1" + bytes(257)) * 2) + events
+    yield "more-changed-than-long", text(before[:-2] + uvar(2) + b"\0" + behind) + events
+    yield "bytes-beyond-the-heads", text(behind + behind[:-1]) + events
+    yield "no-events", text(behind + before)
+    yield "a-free", text(behind) + payload({KIND: b"\2", THREAD: b"\0\7\7", TIME: b"\0", TIME_HIGH: b"\0",
+                                            ADDR: b"\0\0"}, CODING_1, COLUMNS_1)
+
+
 # Seeds of each target
 
 def seed_events(traces):
@@ -261,6 +281,10 @@ def seed_chunk(traces):
                 END, b"\1" + bytes(8) + struct.pack("<Q", at), 2))
     save("chunk", "empty-payloads", file_header() + b"".join(
         chunk(kind, b"", kind) for kind in range(10)))
+
+    for name, content in overruns():
+        save("chunk", "overruns-" + name, file_header() + chunk(OVERRUNS, content) +
+             chunk(END, b"\1" + bytes(8), 1))
 
     # As lists of payloads.
     meta = uvar(1) + text(b"server -x") + uvar(9) + text(uvar(4711))

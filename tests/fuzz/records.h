@@ -42,6 +42,18 @@ static inline void fuzz_see_event(struct fuzz_seen *seen, const struct mlk_event
 	fuzz_see_bytes(seen, ev->stack, ev->stack_len);
 }
 
+static inline void fuzz_see_overrun(struct fuzz_seen *seen, const struct mlk_overrun *o)
+{
+	uint64_t events = seen->records[0];
+
+	FUZZ_CHECK(o->at.kind == MLK_ALLOC);
+	FUZZ_CHECK(o->len <= MLK_MAX_OVERRUN && o->changed <= o->len);
+	fuzz_see_event(seen, &o->at);
+	if (o->bytes)
+		fuzz_see_bytes(seen, o->bytes, o->len);
+	seen->records[0] = events; /* no event */
+}
+
 static inline void fuzz_see_maps(struct fuzz_seen *seen, const struct mlk_maps *maps)
 {
 	uint64_t before = 0;
@@ -82,6 +94,9 @@ static inline void fuzz_see_record(struct fuzz_seen *seen, const struct mlk_reco
 	case MLK_RECORD_THREAD:
 		seen->records[3]++;
 		fuzz_see_text(seen, rec->thread.name);
+		break;
+	case MLK_RECORD_OVERRUN:
+		fuzz_see_overrun(seen, &rec->overrun);
 		break;
 	case MLK_RECORD_SKIPPED:
 		FUZZ_CHECK(rec->skipped.len);

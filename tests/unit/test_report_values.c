@@ -42,6 +42,23 @@ static void bytes_have_units(void **state)
 		assert_int_equal(value_bytes(wrong[i], &value), -EINVAL);
 }
 
+static void addresses_are_hexadecimal_behind_0x(void **state)
+{
+	static const char *const wrong[] = {
+		"", "0x", "0xg", "-1", "0x-1", " 0x1", "0x1 ", "7f00", "0x10000000000000000"};
+	uint64_t value;
+
+	(void)state;
+	assert_int_equal(value_address("0x7fCd0000b90A", &value), 0);
+	assert_true(value == 0x7fcd0000b90a);
+	assert_int_equal(value_address("0XffffffffffffffFF", &value), 0);
+	assert_true(value == UINT64_MAX);
+	assert_int_equal(value_address("4096", &value), 0);
+	assert_int_equal(value, 4096);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		assert_int_equal(value_address(wrong[i], &value), -EINVAL);
+}
+
 static void times_have_units_and_fractions(void **state)
 {
 	static const char *const wrong[] = {"",	   "s",	  "-1s", "1e3", "1.2.3", "inf",
@@ -153,6 +170,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_have_units),
+		cmocka_unit_test(addresses_are_hexadecimal_behind_0x),
 		cmocka_unit_test(times_have_units_and_fractions),
 		cmocka_unit_test(suppressions_are_those_of_leaksanitizer),
 		cmocka_unit_test(text_of_json_is_safe_in_a_page),

@@ -1,0 +1,256 @@
+/* test_preload_overruns.c - overruns from a preloaded library, or a hostile program, to the trace
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "format/reader.h"
+#include "record/findings.h"
+#include "record/shared_ring.h"
+
+#define RING_SIZE 65536u
+#define SP	  0x7fff00001000ull
+
+struct world {
+	struct preload_header *memory;
+	struct shared_rings *rings;
+	unsigned int nr_overruns, nr_stacks;
+	struct event_overrun last;
+};
+
+static int on_event(void *ctx, uint64_t time_ns, void *data, size_t size)
+{
+	const struct event_alloc *alloc = data;
+	struct world *w = ctx;
+
+	(void)time_ns;
+	if (alloc->type == EVENT_OVERRUN) {
+		assert_int_equal(size, sizeof(w->last));
+		memcpy(&w->last, data, size);
+		w->nr_overruns++;
+	}
+	w->nr_stacks += alloc->type == EVENT_ALLOC && alloc->func == FUNC_OVERRUN;
+	return 0;
+}
+
+static uint64_t to_ns(void *ctx, uint64_t time)
+{
+	(void)ctx;
+	return time;
+}
+
+static int set_up(void **state)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	size_t bytes = preload_ring_offset(1, RING_SIZE, 1);
+	struct shared_rings_opts opts = {.nr_rings = 1,
+					 .ring_size = RING_SIZE,
+					 .stack_limit = PRELOAD_MAX_STACK,
+					 .event = on_event,
+					 .to_ns = to_ns,
+					 .ctx = w};
+
+	assert_non_null(w);
+	w->memory = aligned_alloc(4096, bytes);
+	memset(w->memory, 0, bytes);
+	opts.memory = w->memory;
+	*state = w;
+	return shared_rings_new(&w->rings, &opts);
+}
+
+static int tear_down(void **state)
+{
+	struct world *w = *state;
+
+	shared_rings_free(w->rings);
+	free(w->memory);
+	free(w);
+	return 0;
+}
+
+static void put(struct world *w, const void *record, uint32_t len)
+{
+	uint8_t *to = (uint8_t *)w->memory + preload_ring_offset(1, RING_SIZE, 0);
+
+	memcpy(to + w->memory->rings[0].head, record, len);
+	w->memory->rings[0].owner = 1ull << 32 | 100;
+	w->memory->rings[0].head += len;
+}
+
+static struct preload_overrun overrun(uint64_t time)
+{
+	struct preload_overrun e = {
+		.record = {.len = sizeof(e), .type = EVENT_OVERRUN, .time = time, .addr = 0x1000},
+		.overrun = {.offset = 47, .len = 7, .changed = 6, .found = OVERRUN_AT_FREE}};
+
+	e.record.size = 47;
+	memset(e.overrun.bytes, 'x', 7);
+	return e;
+}
+
+static uint64_t consume(struct world *w)
+{
+	struct mlk_losses losses = {0};
+
+	shared_rings_look(w->rings, 1000, 10);
+	assert_int_equal(shared_rings_consume(w->rings, UINT64_MAX), 0);
+	shared_rings_losses(w->rings, &losses);
+	return losses.count[MLK_LOST_ALLOC];
+}
+
+static void what_was_found_comes_with_its_stack(void **state)
+{
+	struct {
+		struct preload_alloc alloc;
+		struct preload_slice slice, pad;
+		uint64_t words[16];
+	} stack = {.alloc = {.record = {.len = sizeof(stack),
+					.type = EVENT_ALLOC,
+					.func = FUNC_OVERRUN,
+					.nr_slices = 1,
+					.time = 21,
+					.addr = 0x1000},
+			     .sp = SP,
+			     .stack_len = 128},
+		   .slice = {0, 0xffff}};
+	struct world *w = *state;
+	struct preload_overrun e = overrun(20);
+
+	put(w, &e, sizeof(e));
+	put(w, &stack, sizeof(stack));
+	assert_int_equal(consume(w), 0);
+	assert_int_equal(w->nr_overruns, 1);
+	assert_int_equal(w->nr_stacks, 1);
+	assert_int_equal(w->last.block.addr, 0x1000);
+	assert_int_equal(w->last.block.value, 47);
+	assert_int_equal(event_tid(w->last.block.id), 100);
+	assert_memory_equal(&w->last.overrun, &e.overrun, sizeof(e.overrun));
+}
+
+static void what_cannot_be_is_counted_and_goes_no_further(void **state)
+{
+	struct world *w = *state;
+	struct preload_overrun e = overrun(20);
+
+	e.overrun.len = OVERRUN_BYTES + 1;
+	put(w, &e, sizeof(e));
+	e = overrun(21);
+	e.overrun.changed = 8;
+	put(w, &e, sizeof(e));
+	e = overrun(22);
+	e.record.len -= 8;
+	put(w, &e, sizeof(e) - 8);
+	e = overrun(23);
+	put(w, &e, sizeof(e));
+	assert_int_equal(consume(w), 3);
+	assert_int_equal(w->nr_overruns, 1);
+}
+
+static void overruns_without_room_are_counted(void **state)
+{
+	struct world *w = *state;
+	struct mlk_losses losses = {0};
+
+	w->memory->lost[PRELOAD_LOST_OVERRUN] = 5;
+	shared_rings_losses(w->rings, &losses);
+	assert_int_equal(losses.count[MLK_LOST_OVERRUN], 5);
+}
+
+static struct event_overrun finding(uint32_t tid, uint64_t addr)
+{
+	struct event_overrun e = {.block = {.type = EVENT_OVERRUN,
+					    .id = 42ull << 32 | tid,
+					    .addr = addr,
+					    .value = 47},
+				  .overrun = {.offset = -1, .len = 1, .changed = 1, .found = 1}};
+
+	e.overrun.bytes[0] = (uint8_t)tid;
+	return e;
+}
+
+static struct mlk_event stack_of(uint32_t tid, uint64_t addr, uint64_t time_ns)
+{
+	static const uint8_t stack[64];
+	struct mlk_event e = {.kind = MLK_ALLOC,
+			      .nr_regs = DWUNW_MAX_ARCH_REGS,
+			      .tgid = 42,
+			      .tid = tid,
+			      .time_ns = time_ns,
+			      .addr = addr,
+			      .stack = stack,
+			      .stack_len = sizeof(stack)};
+
+	e.regs[MLK_SP_REG] = SP;
+	return e;
+}
+
+/* The next overrun of the trace, with @len bytes of stack. */
+static void check_next(struct mlk_reader *r, uint32_t tid, uint64_t time_ns, uint32_t len)
+{
+	struct mlk_record rec;
+
+	assert_int_equal(mlk_reader_next(r, &rec), 1);
+	assert_int_equal(rec.overrun.at.tid, tid);
+	assert_int_equal(rec.overrun.at.time_ns, time_ns);
+	assert_int_equal(rec.overrun.at.stack_len, len);
+	assert_int_equal(rec.overrun.offset, -1);
+	assert_int_equal(rec.overrun.bytes[0], (uint8_t)tid);
+}
+
+static void threads_between_finding_and_stack_are_kept_apart(void **state)
+{
+	const struct mlk_meta meta = {.tgid = 42, .stack_mode = MLK_STACK_RAW};
+	static struct findings f;
+	struct mlk_event ev;
+	struct mlk_writer *w;
+	struct mlk_reader *r;
+	FILE *file = tmpfile();
+	char path[64];
+
+	(void)state;
+	assert_int_equal(mlk_writer_open(&w, fileno(file), &meta, 1), 0);
+	for (uint32_t tid = 1; tid <= FINDINGS_MAX + 1; tid++) {
+		struct event_overrun e = finding(tid, 0x1000 * tid);
+
+		assert_int_equal(findings_note(&f, w, &e, tid), 0);
+	}
+	/* the first made room for the last */
+	ev = stack_of(5, 0x5000, 105);
+	assert_int_equal(findings_write(&f, w, &ev), 0);
+	ev = stack_of(6, 0x7000, 106); /* of another block: what was found was lost */
+	assert_int_equal(findings_write(&f, w, &ev), 0);
+	assert_int_equal(f.nr, FINDINGS_MAX - 1);
+	assert_int_equal(findings_flush(&f, w), 0);
+	assert_int_equal(f.nr, 0);
+	assert_int_equal(mlk_writer_finish(w, MLK_END_EXITED, 1000), 0);
+	mlk_writer_free(w);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fileno(file));
+	assert_int_equal(mlk_reader_open_file(&r, path), 0);
+	mlk_reader_rewind(r, MLK_RECORD_OVERRUN);
+	check_next(r, 1, 1, 0);
+	check_next(r, 5, 105, 64);
+	mlk_reader_free(r);
+	fclose(file);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_was_found_comes_with_its_stack, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_cannot_be_is_counted_and_goes_no_further,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(overruns_without_room_are_counted, set_up,
+						tear_down),
+		cmocka_unit_test(threads_between_finding_and_stack_are_kept_apart),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
