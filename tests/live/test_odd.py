@@ -178,7 +178,7 @@ class OddTest(Case):
         for _ in range(3):
             target = self.spawn([program, plugin], stdin=subprocess.PIPE)
             process = self.spawn([MLEAK, "record", "-o", self.path("x.mlk"), "-p", str(target.pid)])
-            time.sleep(1)
+            self.wait_for_probes()
             target.stdin.write(b"x")
             said = b""
             while not said.endswith(b"done\n"):
@@ -189,6 +189,14 @@ class OddTest(Case):
             self.assertEqual(self.finish(process).status, 0)
             self.assert_whole(parse_totals(self.report(self.path("x.mlk"))))
             self.assertEqual(self.bytes_of(self.path("x.mlk"), "omega_leak"), 23 * 2003)
+            os.remove(self.path("x.mlk"))
+
+    def wait_for_probes(self):
+        """The trace gets its name when the probes stand."""
+        end = time.monotonic() + 30
+        while not os.path.exists(self.path("x.mlk")):
+            self.assertLess(time.monotonic(), end, "mleak attached nothing")
+            time.sleep(0.02)
 
     def test_exec_by_the_main_thread_is_followed(self):
         trace, _ = self.record("sh", "-c", "exec " + self.sample("single"))
