@@ -149,7 +149,7 @@ static int set_up(struct preload *p, const struct preload_opts *opts)
 	if (p->fd < 0)
 		return -errno;
 	preload_clock_init(&p->clock);
-	p->memory->magic = PRELOAD_MAGIC;
+	p->memory->layout = PRELOAD_LAYOUT;
 	p->memory->nonce = p->child.nonce;
 	p->memory->nr_rings = PRELOAD_MAX_RINGS;
 	p->memory->ring_size = ring_size;

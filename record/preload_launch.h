@@ -3,6 +3,7 @@
 #define RECORD_PRELOAD_LAUNCH_H
 
 #include <limits.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -11,6 +12,10 @@ struct preload_child {
 	int memory; /* descriptor of what is shared, handed down to the command */
 	uint64_t nonce;
 };
+
+/* Find the file @name beside this program, or where it is installed.  On failure one sentence was
+ * logged.  Returns 0 or -errno. */
+int preload_find_file(const char *name, char *path, size_t size);
 
 /* Find the library beside this program, or where it is installed.  On failure one sentence was
  * logged.  Returns 0 or -errno. */

@@ -84,6 +84,11 @@ static bool is_child(void)
 	return false;
 }
 
+void preload_hide(bool hide)
+{
+	self.internal = hide;
+}
+
 bool preload_is_parent(void)
 {
 	return !self.vforked || !is_child();

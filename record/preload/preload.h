@@ -13,6 +13,13 @@
 #include "bpf/event.h"
 #include "record/preload/ring.h"
 
+/* Is this libmleak-wrap.a, a part of the program itself? */
+#ifdef PRELOAD_STATIC
+#define PRELOAD_IS_STATIC 1
+#else
+#define PRELOAD_IS_STATIC 0
+#endif
+
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
@@ -35,6 +42,7 @@ struct real {
 	void *(*memalign)(size_t, size_t);
 	void *(*valloc)(size_t);
 	void *(*pvalloc)(size_t);
+	void *(*reallocarray)(void *, size_t, size_t);
 	void *(*mmap)(void *, size_t, int, int, int, int64_t);
 	void *(*mremap)(void *, size_t, size_t, int, ...);
 	int (*munmap)(void *, size_t);
@@ -46,6 +54,18 @@ struct real {
 };
 
 extern struct real preload_real;
+
+/* find.c: fill preload_real, and the ranges of preload_state. */
+void preload_find(void);
+
+/* An operator new or delete of C++; real: known once it was called. */
+struct preload_operator {
+	const char *name;
+	enum event_func func;
+	void *(*real)(size_t, uint64_t, uint64_t);
+};
+
+extern struct preload_operator preload_operators[];
 
 /* What start.c finds out, once. */
 struct preload_state {
@@ -101,6 +121,9 @@ size_t arena_size(const void *block);
 
 /* Did modules come or go since the last call?  It waits for the loader's list. */
 bool preload_modules_changed(void);
+
+/* What this thread calls from now on is called by this library: it is not recorded. */
+void preload_hide(bool hide);
 
 /* False in a child of vfork(). */
 bool preload_is_parent(void);

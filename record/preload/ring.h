@@ -10,7 +10,11 @@
 
 #include <stdint.h>
 
-#define PRELOAD_MAGIC 0x6b61656c6d4c5250ull
+/* Of all that stands here, from the Makefile: a program that was linked with libmleak-wrap.a has its
+ * library for ever. */
+#ifndef PRELOAD_LAYOUT
+#define PRELOAD_LAYOUT 0x6b61656c6d4c5250
+#endif
 #define PRELOAD_ENV   "MLEAK_PRELOAD" /* "<descriptor of the memory>,<its nonce in hex>" */
 
 #define PRELOAD_SLICE	   128u
@@ -59,7 +63,7 @@ enum preload_clock_kind { PRELOAD_CLOCK_TSC, PRELOAD_CLOCK_MONOTONIC };
 
 struct preload_header {
 	/* set before the target runs */
-	uint64_t magic, nonce;
+	uint64_t layout, nonce; /* PRELOAD_LAYOUT */
 	uint32_t nr_rings, ring_size;	    /* bytes, a power of two */
 	uint32_t stack_limit;		    /* bytes */
 	uint32_t clock;			    /* enum preload_clock_kind: of all times here */

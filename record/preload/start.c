@@ -3,8 +3,6 @@
  * Its first call may be anything's: the loader's, a constructor's, dlsym's own.  So all is made
  * ready at the first call, and blocks that are asked for meanwhile come from a small arena.
  */
-#include <dlfcn.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -24,8 +22,6 @@
 #define MAPS_NS	     1000000000ull  /* the same to look at new mappings */
 #define ARENA_BYTES  65536
 #define ARENA_HEADER 16 /* before each block of the arena: its size */
-
-struct real preload_real;
 
 union preload_own preload_own __attribute__((aligned(4096)));
 struct preload_state preload_state;
@@ -158,70 +154,6 @@ void preload_maps_changed(bool wait)
 	}
 }
 
-/* Set the range of the module that holds an address. */
-struct search {
-	uint64_t addr;
-	struct preload_range *out;
-};
-
-static int see_module(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	const struct search *s = arg;
-	struct preload_range r = {UINT64_MAX, 0};
-
-	(void)size;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		uint64_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-
-		if (info->dlpi_phdr[i].p_type != PT_LOAD)
-			continue;
-		r.start = start < r.start ? start : r.start;
-		start += info->dlpi_phdr[i].p_memsz;
-		r.end = start > r.end ? start : r.end;
-	}
-	if (r.start > s->addr || r.end <= s->addr)
-		return 0;
-	*s->out = r;
-	return 1;
-}
-
-static void find_range(uint64_t addr, struct preload_range *out)
-{
-	struct search s = {.addr = addr, .out = out};
-
-	dl_iterate_phdr(see_module, &s);
-}
-
-/* The next definition of @name behind this library's. */
-#define FIND(name) (*(void **)&preload_real.name = dlsym(RTLD_NEXT, #name))
-
-static void find_functions(void)
-{
-	int saved_errno = errno;
-
-	FIND(malloc);
-	FIND(calloc);
-	FIND(realloc);
-	FIND(free);
-	FIND(posix_memalign);
-	FIND(aligned_alloc);
-	FIND(memalign);
-	FIND(valloc);
-	FIND(pvalloc);
-	FIND(mmap);
-	FIND(mremap);
-	FIND(munmap);
-	FIND(mprotect);
-	FIND(vfork);
-	FIND(execve);
-	FIND(execvpe);
-	FIND(fexecve);
-	find_range(getauxval(AT_BASE), &preload_state.loader);
-	find_range((uint64_t)(uintptr_t)preload_real.malloc, &preload_state.allocator);
-	find_range((uint64_t)(uintptr_t)clock_gettime, &preload_state.libc);
-	errno = saved_errno;
-}
-
 /* The string after "@name=" in the environment; its entry's place goes to *@entry. */
 static char *find_env(const char *name, char ***entry)
 {
@@ -287,7 +219,7 @@ static struct preload_header *map_shared(int fd, uint64_t nonce)
 	if (h == MAP_FAILED)
 		return NULL;
 	/* What the target starts may inherit all this, if the target was no program for us. */
-	if (h->magic == PRELOAD_MAGIC && h->nonce == nonce && !preload_is_over(h) &&
+	if (h->layout == PRELOAD_LAYOUT && h->nonce == nonce && !preload_is_over(h) &&
 	    (!h->target || h->target == preload_state.pid)) {
 		madvise(h, (size_t)st.st_size, MADV_DONTDUMP);
 		return h;
@@ -332,7 +264,8 @@ static void attach(void)
 
 	attached = true;
 	preload_state.pid = (uint32_t)preload_syscall(SYS_getpid, 0, 0, 0, 0);
-	value = find_env(PRELOAD_ENV, &entry);
+	/* A program with rights that its user has not takes no memory from him. */
+	value = getauxval(AT_SECURE) ? NULL : find_env(PRELOAD_ENV, &entry);
 	if (value) {
 		fd = (int)number(&value, 10);
 		value += *value == ',';
@@ -354,7 +287,7 @@ bool preload_come_up(void)
 		if (!__atomic_compare_exchange_n((int *)&state, &none, STATE_LOOKING, false,
 						 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			return false;
-		find_functions();
+		preload_find();
 		__atomic_store_n((int *)&state, STATE_READY, __ATOMIC_RELEASE);
 	}
 	/* Before the C library is initialised there is no environment. */
