@@ -305,7 +305,7 @@ $(O)/record/preload_backend.o $(O)/record/preload_launch.o: ALL_CFLAGS += $(PREL
 $(O)/libmleak-preload.so: $(PRELOAD_DEPS) record/preload/exports.map
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(PRELOAD_FLAGS) -shared -Wl,-z,defs -Wl,-z,now \
+	$(Q)$(CC) $(PRELOAD_FLAGS) -shared -Wl,-z,defs -Wl,-z,now -Wl,--hash-style=both \
 		-Wl,--version-script=record/preload/exports.map -o $@ $(PRELOAD_SRC)
 
 # The same for the linker to put into a program: one object, whose names are those that --wrap makes.

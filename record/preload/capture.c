@@ -84,11 +84,6 @@ static bool is_child(void)
 	return false;
 }
 
-void preload_hide(bool hide)
-{
-	self.internal = hide;
-}
-
 bool preload_is_parent(void)
 {
 	return !self.vforked || !is_child();

@@ -90,5 +90,9 @@ void preload_find(void)
 		find_range(getauxval(AT_BASE), &preload_state.loader);
 	find_range((uint64_t)(uintptr_t)preload_real.malloc, &preload_state.allocator);
 	find_range((uint64_t)(uintptr_t)clock_gettime, &preload_state.libc);
+	find_range((uint64_t)(uintptr_t)preload_find, &preload_state.own);
+#ifndef PRELOAD_STATIC
+	preload_find_operators();
+#endif
 	errno = saved_errno;
 }

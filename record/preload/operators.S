@@ -43,7 +43,6 @@ find_operator:
 	pushq	%rdx
 	.cfi_adjust_cfa_offset 8
 	movl	%ecx, %edi
-	movq	24(%rsp), %rsi
 	call	preload_find_operator
 	popq	%rdx
 	.cfi_adjust_cfa_offset -8

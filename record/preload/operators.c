@@ -2,13 +2,16 @@
  *
  * Those of libstdc++ call malloc and free, and are left alone: a call goes on to them as if this
  * library were not there.  Those in the object that malloc is in do not, so they are recorded.
- * Which it is, is found out at the first call: libstdc++ may come with a plugin.
+ * Without such ones the names are taken out of the table by which the loader finds them: a plugin
+ * that brings its own libstdc++ is to have that, which is not behind this library.
  */
 #ifndef PRELOAD_STATIC
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
+#include <string.h>
+#include <sys/mman.h>
 
 #include "record/preload/preload.h"
 
@@ -41,61 +44,67 @@ extern void *preload_operator_targets[] __attribute__((visibility("hidden")));
 /* Entries that record. */
 extern void *const preload_operator_entries[] __attribute__((visibility("hidden")));
 
-/* What nothing defines, for a library that was linked without what it needs. */
-static void *give(size_t size, uint64_t align, uint64_t unused)
+static bool is_own(const void *function)
 {
-	(void)unused;
-	/* a reference to std::nothrow is no alignment */
-	return align && align <= 1 << 20 && !(align & (align - 1))
-		       ? preload_real.aligned_alloc(align, size)
-		       : preload_real.malloc(size);
+	return preload_state.allocator.start != preload_state.libc.start &&
+	       preload_in(&preload_state.allocator, (uint64_t)function);
 }
 
-static void *take(size_t block, uint64_t unused, uint64_t unused_either)
+/* What the dynamic section says under @tag; NULL: nothing. */
+static void *dynamic(int64_t tag)
 {
-	(void)unused;
-	(void)unused_either;
-	preload_real.free((void *)block);
-	return NULL;
+	uint64_t base = preload_state.own.start, at = 0;
+
+	for (const ElfW(Dyn) *d = _DYNAMIC; d->d_tag != DT_NULL; d++)
+		if (d->d_tag == tag)
+			at = d->d_un.d_ptr;
+	/* Not every loader puts addresses there. */
+	return (void *)(at && at < base ? base + at : at);
 }
 
-/* The definition behind ours; of a plugin that was opened for itself alone, the one that it has. */
-static void *look_up(const char *name, const void *caller)
+/* From now on the loader does not find our operators.  What it bound to them stays so. */
+static void hide_names(void)
 {
-	void *found = dlsym(RTLD_NEXT, name), *library;
-	struct link_map *map = NULL;
-	Dl_info info;
+	const uint32_t *hash = dynamic(DT_HASH);
+	const char *names = dynamic(DT_STRTAB);
+	ElfW(Sym) *symbols = dynamic(DT_SYMTAB);
+	uint64_t start = (uint64_t)symbols & ~4095ull, end;
 
-	if (!found && dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) && map)
-		found = dlsym(map, name);
-	if (!found) {
-		library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
-		found = library ? dlsym(library, name) : NULL;
-	}
-	return found;
+	if (!hash || !names || !symbols)
+		return;
+	end = ((uint64_t)(symbols + hash[1]) + 4095) & ~4095ull;
+	if (preload_real.mprotect((void *)start, end - start, PROT_READ | PROT_WRITE))
+		return;
+	for (uint32_t i = 0; i < hash[1]; i++)
+		if (!strncmp(names + symbols[i].st_name, "_Z", 2))
+			symbols[i].st_value = 0;
+	preload_real.mprotect((void *)start, end - start, PROT_READ);
 }
 
-/* Find out what operator @number, called from @caller, is to be.  Returns where it goes on. */
-void *preload_find_operator(unsigned int number, const void *caller)
+void preload_find_operators(void)
+{
+	if (!is_own(preload_real.malloc) || !is_own(dlsym(RTLD_NEXT, "_Znwm")))
+		hide_names();
+}
+
+/* Find out what operator @number is to be.  Returns where a call of it goes on. */
+void *preload_find_operator(unsigned int number)
 {
 	struct preload_operator *o = &preload_operators[number];
 	int saved_errno = errno;
-	void *found, *target;
+	void *found;
 
-	if (!preload_ready())
-		return (void *)(uintptr_t)(o->func == FUNC_DELETE ? take : give);
-	preload_hide(true);
-	found = look_up(o->name, caller);
-	preload_hide(false);
+	preload_ready();
+	found = dlsym(RTLD_NEXT, o->name);
+	/* What needs one was linked with a library that has it; or it cannot have been started. */
 	if (!found)
-		found = (void *)(uintptr_t)(o->func == FUNC_DELETE ? take : give);
-	*(void **)&o->real = target = found;
-	if (preload_in(&preload_state.allocator, (uint64_t)found) &&
-	    preload_state.allocator.start != preload_state.libc.start)
-		target = preload_operator_entries[number];
-	__atomic_store_n(&preload_operator_targets[number], target, __ATOMIC_RELEASE);
+		__builtin_trap();
+	*(void **)&o->real = found;
+	if (is_own(found))
+		found = preload_operator_entries[number];
+	__atomic_store_n(&preload_operator_targets[number], found, __ATOMIC_RELEASE);
 	errno = saved_errno;
-	return target;
+	return found;
 }
 
 #endif

@@ -67,6 +67,9 @@ struct preload_operator {
 
 extern struct preload_operator preload_operators[];
 
+/* operators.c: see which operators there are, once malloc is known. */
+void preload_find_operators(void);
+
 /* What start.c finds out, once. */
 struct preload_state {
 	bool ready;	  /* the functions are known, and whether we record */
@@ -74,7 +77,7 @@ struct preload_state {
 	uint32_t program; /* which of its programs this is, from 1 */
 	struct preload_range {
 		uint64_t start, end;
-	} loader, allocator, libc; /* code */
+	} loader, allocator, libc, own; /* code */
 };
 
 extern struct preload_state preload_state;
@@ -121,9 +124,6 @@ size_t arena_size(const void *block);
 
 /* Did modules come or go since the last call?  It waits for the loader's list. */
 bool preload_modules_changed(void);
-
-/* What this thread calls from now on is called by this library: it is not recorded. */
-void preload_hide(bool hide);
 
 /* False in a child of vfork(). */
 bool preload_is_parent(void);

@@ -30,7 +30,8 @@ static __thread uint32_t depth __attribute__((tls_model("initial-exec")));
 static bool is_nested(uint64_t pc)
 {
 	return UNLIKELY(depth) && preload_state.allocator.start != preload_state.libc.start &&
-	       preload_in(&preload_state.allocator, pc);
+	       /* where it goes on to another by a jump, we seem to have called that */
+	       (preload_in(&preload_state.allocator, pc) || preload_in(&preload_state.own, pc));
 }
 
 /* Does the allocator map this for itself?  In a static program it is not told by where it lies. */
