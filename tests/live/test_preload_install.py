@@ -25,8 +25,8 @@ class InstalledPreloadTest(Installed):
         self.run_checked(["gcc", "-static", "-fno-builtin", "-o", program, source, *flags])
         self.run_checked([program])
         self.run_checked([mleak, "record", "--backend", "preload", "-o", trace, "--", program])
-        folded = self.run_checked([mleak, "report", "--format=folded", "--size", "47-47", trace])
-        self.assertRegex(folded, r"main 1081$")
+        folded = self.run_checked([mleak, "report", "--format=folded", trace])
+        self.assertRegex(folded, r"(?m)main 1081$")
 
     def test_without_the_library_it_says_where_it_looked(self):
         os.unlink(os.path.join(self.root, "lib/mleak/libmleak-preload.so"))
