@@ -310,7 +310,8 @@ $(O)/libmleak-preload.so: $(PRELOAD_DEPS) record/preload/exports.map
 
 # The same for the linker to put into a program: one object, whose names are those that --wrap makes.
 WRAPPED = malloc calloc realloc reallocarray free posix_memalign aligned_alloc memalign valloc pvalloc \
-	mmap mmap64 mremap munmap mprotect vfork execve execv execvpe execvp fexecve execl execlp execle
+	mmap mmap64 mremap munmap mprotect vfork execve execv execvpe execvp fexecve execl execlp execle \
+	posix_spawn posix_spawnp
 
 $(O)/record/wrap_flags.o: ALL_CFLAGS += -DWRAPPED='"$(WRAPPED)"'
 

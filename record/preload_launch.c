@@ -166,20 +166,37 @@ static const char *hindrance(const char *path)
 	return why;
 }
 
+/* What tells the library of the memory, into @text.  Returns whether it could be handed down. */
+static bool tell(const struct preload_child *child, char *text, size_t size)
+{
+	const struct preload_header *h = child->header;
+	int fd;
+
+	if (h->follow) {
+		snprintf(text, size, "@%u,%u,%" PRIx64 ",a", h->recorder_pid, h->recorder_fd,
+			 h->nonce);
+		return true;
+	}
+	fd = fcntl(child->memory, F_DUPFD, HANDED_DOWN);
+	if (fd < 0)
+		fd = dup(child->memory);
+	snprintf(text, size, "%d,%" PRIx64, fd, h->nonce);
+	return fd >= 0;
+}
+
 /* In the child: become the command; if that fails, tell the parent why through @report. */
 static void become(const struct preload_child *child, char **argv, int report)
 {
 	const char *others = getenv("LD_PRELOAD");
 	char value[2 * PATH_MAX], memory[64];
-	int err, fd = fcntl(child->memory, F_DUPFD, HANDED_DOWN);
+	int err;
 
-	if (fd < 0)
-		fd = dup(child->memory);
-	snprintf(memory, sizeof(memory), "%d,%" PRIx64, fd, child->nonce);
+	child->header->processes[0].pid = (uint32_t)getpid();
 	snprintf(value, sizeof(value), "%s%s%s", child->library, others && *others ? ":" : "",
 		 others ? others : "");
 	errno = 0;
-	if (fd >= 0 && !setenv("LD_PRELOAD", value, 1) && !setenv(PRELOAD_ENV, memory, 1))
+	if (tell(child, memory, sizeof(memory)) && !setenv("LD_PRELOAD", value, 1) &&
+	    !setenv(PRELOAD_ENV, memory, 1))
 		execvp(argv[0], argv);
 	err = errno;
 	if (write(report, &err, sizeof(err)) != (ssize_t)sizeof(err))

@@ -86,6 +86,8 @@ void preload_find(void)
 	FIND(execve);
 	FIND(execvpe);
 	FIND(fexecve);
+	FIND(posix_spawn);
+	FIND(posix_spawnp);
 	if (!PRELOAD_IS_STATIC)
 		find_range(getauxval(AT_BASE), &preload_state.loader);
 	find_range((uint64_t)(uintptr_t)preload_real.malloc, &preload_state.allocator);

@@ -51,6 +51,7 @@ struct real {
 	int (*execve)(const char *, char *const *, char *const *);
 	int (*execvpe)(const char *, char *const *, char *const *);
 	int (*fexecve)(int, char *const *, char *const *);
+	void *posix_spawn, *posix_spawnp;
 };
 
 extern struct real preload_real;
@@ -74,7 +75,9 @@ void preload_find_operators(void);
 struct preload_state {
 	bool ready;	  /* the functions are known, and whether we record */
 	uint32_t pid;	  /* that is recorded */
-	uint32_t program; /* which of its programs this is, from 1 */
+	uint32_t program; /* as preload_process.program */
+	struct preload_process *process;
+	uint64_t main_thread; /* where its control block is */
 	struct preload_range {
 		uint64_t start, end;
 	} loader, allocator, libc, own; /* code */
@@ -102,6 +105,23 @@ static inline struct preload_header *preload_shared(void)
 {
 	return preload_own.shared;
 }
+
+/* exec.c: open descriptor @number of process @pid, if it is the recorder's memory.  -1: it is not. */
+int preload_reopen(uint32_t pid, uint32_t number);
+
+/* join.c: become one of the processes recorded, by the memory @h, as a program that has just come
+ * up; *@fresh: the process was none before.  False: it is not to be. */
+bool preload_join(struct preload_header *h, bool *fresh);
+
+/* The memory, in the first call of a child of fork() that is recorded; else NULL. */
+struct preload_header *preload_rejoin(void);
+
+/* The memory, also in a child of fork() that has made no call yet. */
+struct preload_header *preload_followed(void);
+
+/* capture.c: this thread is a child's only one, and all its rings are its parent's.  False: it is in
+ * the middle of an event. */
+bool preload_forget_rings(void);
 
 static inline bool preload_in(const struct preload_range *r, uint64_t pc)
 {

@@ -18,8 +18,7 @@
 
 #include "record/preload/preload.h"
 
-#define HELLO_NS     10000000000ull /* how long the recorder may take to let the target run */
-#define MAPS_NS	     1000000000ull  /* the same to look at new mappings */
+#define MAPS_NS	     1000000000ull /* how long the recorder may take to look at mappings */
 #define ARENA_BYTES  65536
 #define ARENA_HEADER 16 /* before each block of the arena: its size */
 
@@ -130,26 +129,27 @@ bool preload_modules_changed(void)
 void preload_maps_changed(bool wait)
 {
 	struct preload_header *h = preload_own.shared;
+	struct preload_process *p = preload_state.process;
 	uint64_t start;
 	uint32_t ticket, done;
 
 	if (!h || preload_is_over(h))
 		return;
 	if (!wait) {
-		__atomic_fetch_add(&h->maps_changed, 1, __ATOMIC_RELEASE);
+		__atomic_fetch_add(&p->maps_changed, 1, __ATOMIC_RELEASE);
 		return;
 	}
-	ticket = __atomic_add_fetch(&h->maps_asked, 1, __ATOMIC_ACQ_REL);
+	ticket = __atomic_add_fetch(&p->maps_asked, 1, __ATOMIC_ACQ_REL);
 	preload_wake(&h->wake);
 	start = preload_monotonic_ns();
-	while (done = __atomic_load_n(&h->maps_done, __ATOMIC_ACQUIRE),
+	while (done = __atomic_load_n(&p->maps_done, __ATOMIC_ACQUIRE),
 	       (int32_t)(done - ticket) < 0) {
-		preload_sleep(&h->maps_done, done, 10000000);
+		preload_sleep(&p->maps_done, done, 10000000);
 		if (preload_is_over(h))
 			return;
 		if (preload_monotonic_ns() - start < MAPS_NS)
 			continue;
-		__atomic_fetch_add(&h->maps_unanswered, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&p->maps_unanswered, 1, __ATOMIC_RELAXED);
 		return;
 	}
 }
@@ -174,8 +174,9 @@ static void remove_env(char **entry)
 	while (*entry++);
 }
 
-/* What the target starts runs without us: the recorder put our path first. */
-static void clean_env(void)
+/* Learn our path, which the recorder put first; with @clean, what the target starts runs without
+ * us. */
+static void clean_env(bool clean)
 {
 	char **entry, *value = find_env("LD_PRELOAD", &entry), *rest;
 	size_t len;
@@ -186,9 +187,9 @@ static void clean_env(void)
 	len = rest ? (size_t)(rest - value) : strlen(value);
 	if (len < sizeof(library))
 		memcpy(library, value, len);
-	if (rest)
+	if (clean && rest)
 		memmove(value, rest + 1, strlen(rest + 1) + 1);
-	else
+	else if (clean)
 		remove_env(entry);
 }
 
@@ -206,7 +207,13 @@ static uint64_t number(char **text, unsigned int base)
 	}
 }
 
-/* Map the memory that the recorder handed down as descriptor @fd.  NULL: it is not that. */
+static struct preload_header *leave(struct preload_header *h)
+{
+	preload_real.munmap(h, preload_ring_offset(h->nr_rings, h->ring_size, h->nr_rings));
+	return NULL;
+}
+
+/* Map the recorder's memory, which is open as descriptor @fd.  NULL: it is not that. */
 static struct preload_header *map_shared(int fd, uint64_t nonce)
 {
 	struct preload_header *h;
@@ -219,8 +226,7 @@ static struct preload_header *map_shared(int fd, uint64_t nonce)
 	if (h == MAP_FAILED)
 		return NULL;
 	/* What the target starts may inherit all this, if the target was no program for us. */
-	if (h->layout == PRELOAD_LAYOUT && h->nonce == nonce && !preload_is_over(h) &&
-	    (!h->target || h->target == preload_state.pid)) {
+	if (h->layout == PRELOAD_LAYOUT && h->nonce == nonce && !preload_is_over(h)) {
 		madvise(h, (size_t)st.st_size, MADV_DONTDUMP);
 		return h;
 	}
@@ -228,31 +234,53 @@ static struct preload_header *map_shared(int fd, uint64_t nonce)
 	return NULL;
 }
 
-/* Say that we are there, and wait until the recorder is.  False: it is not. */
-static bool shake_hands(struct preload_header *h)
-{
-	uint64_t start = preload_monotonic_ns();
-
-	preload_state.program = __atomic_add_fetch(&h->hello, 1, __ATOMIC_ACQ_REL);
-	preload_wake(&h->wake);
-	while (!__atomic_load_n(&h->go, __ATOMIC_ACQUIRE)) {
-		preload_sleep(&h->go, 0, 100000000);
-		if (preload_is_over(h) || preload_monotonic_ns() - start > HELLO_NS)
-			return false;
-	}
-	return true;
-}
-
 /* Begin to record this program. */
 static void begin(struct preload_header *h)
 {
-	if (madvise(&preload_own, sizeof(preload_own), MADV_WIPEONFORK) || !shake_hands(h))
+	bool fresh;
+
+	if (madvise(&preload_own, sizeof(preload_own), MADV_WIPEONFORK) ||
+	    !preload_join(h, &fresh))
 		return;
 	preload_own.shared = h;
-	if (preload_state.program == 1)
+	if (preload_state.program >> PRELOAD_SLOT_BITS == 1)
 		return;
 	preload_small(EVENT_EXEC, NULL, 0, 0);
-	preload_maps_changed(true);
+	if (!fresh) /* else they were looked at */
+		preload_maps_changed(true);
+}
+
+/* The memory that @value, of our variable, tells of; for this program alone. */
+static struct preload_header *inherit(char *value, char **entry)
+{
+	int fd = (int)number(&value, 10);
+	struct preload_header *h;
+
+	value += *value == ',';
+	h = map_shared(fd, number(&value, 16));
+	remove_env(entry);
+	clean_env(true);
+	return h && h->processes[0].pid != preload_state.pid ? leave(h) : h;
+}
+
+/* The same for this program and all that it begins. */
+static struct preload_header *look_up(char *value)
+{
+	struct preload_header *h;
+	char *end;
+	uint32_t pid = (uint32_t)number(&value, 10), fd;
+
+	value += *value == ',';
+	fd = (uint32_t)number(&value, 10);
+	value += *value == ',';
+	h = map_shared(preload_reopen(pid, fd), number(&value, 16));
+	clean_env(false);
+	/* What this program begins by other ways than ours is counted when it comes up. */
+	end = value;
+	if (h && !*end)
+		__atomic_fetch_add(&h->execs, 1, __ATOMIC_RELEASE);
+	*end = '\0';
+	return h && !h->follow ? leave(h) : h;
 }
 
 static void attach(void)
@@ -260,18 +288,15 @@ static void attach(void)
 	int saved_errno = errno;
 	struct preload_header *h;
 	char **entry, *value;
-	int fd;
 
 	attached = true;
 	preload_state.pid = (uint32_t)preload_syscall(SYS_getpid, 0, 0, 0, 0);
+	if (preload_state.pid == (uint32_t)preload_syscall(SYS_gettid, 0, 0, 0, 0))
+		preload_state.main_thread = (uint64_t)__builtin_thread_pointer();
 	/* A program with rights that its user has not takes no memory from him. */
 	value = getauxval(AT_SECURE) ? NULL : find_env(PRELOAD_ENV, &entry);
 	if (value) {
-		fd = (int)number(&value, 10);
-		value += *value == ',';
-		h = map_shared(fd, number(&value, 16));
-		remove_env(entry);
-		clean_env();
+		h = *value == '@' ? look_up(value + 1) : inherit(value, entry);
 		preload_modules_changed();
 		if (h)
 			begin(h);
