@@ -56,18 +56,19 @@ static void mapped(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps)
 	struct session *s = ctx;
 	struct process *p = session_newest(s, pid);
 
-	if (p)
-		process_set_maps(p, &s->journal, time_ns, maps);
+	if (!p)
+		return;
+	process_set_maps(p, &s->journal, time_ns, maps);
+	/* it may run another program */
+	journal_fail(&s->journal, threads_name(&p->threads, (uint32_t)pid, p->target.comm));
 }
 
 static void came(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps)
 {
 	struct session *s = ctx;
 	struct process *p = session_newest(s, pid);
-	struct mlk_event ev = {.kind = MLK_FORK,
-			       .tgid = (uint32_t)pid,
-			       .tid = (uint32_t)pid,
-			       .time_ns = time_ns};
+	struct mlk_event ev = {
+		.kind = MLK_FORK, .tgid = (uint32_t)pid, .tid = (uint32_t)pid, .time_ns = time_ns};
 
 	if (!p)
 		return;
@@ -75,8 +76,7 @@ static void came(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps)
 	p->born_ns = s->time_ns = time_ns;
 	p->announced = true;
 	process_set_maps(p, &s->journal, time_ns, maps);
-	journal_fail(&s->journal,
-		     threads_name(&p->threads, (uint32_t)pid, p->target.comm));
+	journal_fail(&s->journal, threads_name(&p->threads, (uint32_t)pid, p->target.comm));
 	journal_fail(&s->journal, mlk_writer_event(s->journal.writer, &ev));
 }
 

@@ -351,6 +351,9 @@ static int check_preload(const struct record_opts *o)
 	else if (filters_any(&o->filters))
 		log_error("--backend preload records all allocations: leave -z, -Z, -s, -D, --tid "
 			  "and --trigger out, or use eBPF as root");
+	else if (o->allocators.no_operators)
+		log_error("--backend preload has no probes that an exception could not get past: "
+			  "leave --no-operators out, or use eBPF as root");
 	else if (o->ring_size > PRELOAD_MOST_RING)
 		log_error("--backend preload has a ring for each thread: give --ring-size from 64K "
 			  "to 64M");

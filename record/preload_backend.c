@@ -28,8 +28,8 @@
 #include "record/privileges.h"
 #include "record/shared_ring.h"
 
-#define GIVE_BACK_NS  20000000u /* between looks for ended threads */
-#define HELLO_MS      20	/* between looks whether the command ended before it came up */
+#define GIVE_BACK_NS 20000000u /* between looks for ended threads */
+#define HELLO_MS     20	       /* between looks whether the command ended before it came up */
 
 struct preload {
 	struct preload_header *memory;
@@ -304,7 +304,8 @@ int preload_consume(struct preload *p, bool final)
 	final |= preload_processes_over(p->processes);
 	if (final)
 		until = UINT64_MAX;
-	while (!err && (next = preload_processes_next(p->processes)) <= until && next < UINT64_MAX) {
+	while (!err && (next = preload_processes_next(p->processes)) <= until &&
+	       next < UINT64_MAX) {
 		err = shared_rings_consume(p->rings, next);
 		if (!err)
 			preload_processes_apply(p->processes);

@@ -32,7 +32,8 @@ struct preload_sink {
 	/* As struct probes_consumer has it; every event has a time, CLOCK_MONOTONIC in
 	 * nanoseconds. */
 	int (*event)(void *ctx, uint64_t time_ns, void *data, size_t size);
-	/* Process @pid, started by @parent, is about to be recorded too.  False: it is not to be. */
+	/* Process @pid, started by @parent, is about to be recorded too.  False: it is not to be.
+	 */
 	bool (*met)(void *ctx, pid_t pid, pid_t parent);
 	/* Read the executable mappings of @pid, identified, into @maps, empty.  False: that failed.
 	 */

@@ -11,7 +11,7 @@ struct preload_header;
 
 struct preload_child {
 	char library[PATH_MAX];
-	int memory; /* descriptor of what is shared */
+	int memory;		       /* descriptor of what is shared */
 	struct preload_header *header; /* the same, mapped */
 };
 

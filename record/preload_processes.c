@@ -166,8 +166,9 @@ static void forget(struct preload_processes *ps, uint32_t slot)
 	ps->all[slot] = (struct process){.pidfd = -1};
 }
 
-/* Somebody has taken @slot: let him in if he is who he says he is.  One that is between two programs
- * has not mapped the memory yet, and is looked at again; one that has ended meanwhile wrote nothing.
+/* Somebody has taken @slot: let him in if he is who he says he is.  One that is between two
+ * programs has not mapped the memory yet, and is looked at again; one that has ended meanwhile
+ * wrote nothing.
  */
 static void meet(struct preload_processes *ps, uint32_t slot)
 {
@@ -181,8 +182,7 @@ static void meet(struct preload_processes *ps, uint32_t slot)
 		return;
 	}
 	ps->all[slot].maps_answered = __atomic_load_n(&s->maps_asked, __ATOMIC_ACQUIRE);
-	if (has_memory(ps, pid) &&
-	    ps->opts.sink->met(ps->opts.sink->ctx, pid, (pid_t)s->parent) &&
+	if (has_memory(ps, pid) && ps->opts.sink->met(ps->opts.sink->ctx, pid, (pid_t)s->parent) &&
 	    note_maps(ps, CAME, slot)) {
 		let_go(s);
 		return;
@@ -191,8 +191,8 @@ static void meet(struct preload_processes *ps, uint32_t slot)
 	forget(ps, slot);
 }
 
-/* Read the mappings of who asks for it.  They count from now, which is after all that was recorded of
- * code that is gone, and before all of code that is new. */
+/* Read the mappings of who asks for it.  They count from now, which is after all that was recorded
+ * of code that is gone, and before all of code that is new. */
 static void look_at_maps(struct preload_processes *ps, uint32_t slot)
 {
 	struct preload_process *s = shared(ps, slot);
@@ -251,8 +251,8 @@ static void look_for_ends(struct preload_processes *ps)
 /* Tell of those who have ended; of the last ones not before it is known that nobody follows. */
 static void tell_ends(struct preload_processes *ps)
 {
-	ps->over = !ps->nr_alive &&
-		   (!ps->opts.follow || (!is_expecting(ps) || now_ns() > ps->last_end_ns + LINGER_NS));
+	ps->over = !ps->nr_alive && (!ps->opts.follow ||
+				     (!is_expecting(ps) || now_ns() > ps->last_end_ns + LINGER_NS));
 	if (!ps->nr_alive && !ps->over)
 		return;
 	for (uint32_t i = 0; i < ps->nr_slots; i++) {

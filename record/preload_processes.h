@@ -1,7 +1,7 @@
 /* preload_processes.h - the processes that write into the memory shared with a preloaded library
  *
- * They say themselves who they are.  One is believed when the kernel says that it has mapped that very
- * memory, which it can have from its parent or from the recorder alone.
+ * They say themselves who they are.  One is believed when the kernel says that it has mapped that
+ * very memory, which it can have from its parent or from the recorder alone.
  */
 #ifndef RECORD_PRELOAD_PROCESSES_H
 #define RECORD_PRELOAD_PROCESSES_H
@@ -57,7 +57,8 @@ bool preload_processes_ended(const struct preload_processes *ps, uint32_t slot);
 /* Wake all that wait for an answer. */
 void preload_processes_wake(struct preload_processes *ps);
 
-/* Programs begun by exec in which the library did not come up, and processes that found no place. */
+/* Programs begun by exec in which the library did not come up, and processes that found no place.
+ */
 uint64_t preload_processes_lost(const struct preload_processes *ps);
 
 /* Mappings that could not be looked at. */

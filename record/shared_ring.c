@@ -17,12 +17,12 @@
 #define MAX_BUSY_NS 5000000000u
 
 struct ring {
-	uint64_t tail, limit; /* what lies between may be read */
-	uint64_t told_tail;   /* as the producer knows it */
-	uint64_t safe;	      /* all events before this time are below limit */
-	uint32_t tid;	      /* 0: nobody's */
-	uint32_t tgid;	      /* its process */
-	uint32_t program;     /* as preload_process.program */
+	uint64_t tail, limit;	/* what lies between may be read */
+	uint64_t told_tail;	/* as the producer knows it */
+	uint64_t safe;		/* all events before this time are below limit */
+	uint32_t tid;		/* 0: nobody's */
+	uint32_t tgid;		/* its process */
+	uint32_t program;	/* as preload_process.program */
 	uint64_t busy_since_ns; /* 0: not */
 	uint32_t len;		/* of the record at tail, which was copied; 0: none */
 	union {
@@ -188,8 +188,8 @@ static bool is_old(const struct shared_rings *rs, const struct ring *r)
 	uint32_t slot = slot_of(r->program);
 
 	return rs->opts.has_ended(rs->opts.ctx, slot) ||
-	       r->program != __atomic_load_n(&rs->opts.memory->processes[slot].program,
-					     __ATOMIC_ACQUIRE);
+	       r->program !=
+		       __atomic_load_n(&rs->opts.memory->processes[slot].program, __ATOMIC_ACQUIRE);
 }
 
 /* It was being written at the last look already: for too long? */

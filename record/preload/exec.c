@@ -137,8 +137,8 @@ static void drop_left(void)
 	left = NULL;
 }
 
-/* @env with LD_PRELOAD and our variable; @other_process: for another than this one.  NULL: it cannot
- * be, or is not to be. */
+/* @env with LD_PRELOAD and our variable; @other_process: for another than this one.  NULL: it
+ * cannot be, or is not to be. */
 static struct scratch *carry(char *const *env, bool other_process)
 {
 	struct preload_header *h = wanted(other_process);
@@ -308,20 +308,19 @@ typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions
 			   const posix_spawnattr_t *, char *const *, char *const *);
 
 /* What posix_spawn() and posix_spawnp() are called with, but the environment. */
-#define SPAWN(name)                                                                           \
-	EXPORT int name(pid_t *pid, const char *path,                                         \
-			const posix_spawn_file_actions_t *actions,                            \
-			const posix_spawnattr_t *attr, char *const argv[], char *const env[]) \
-	{                                                                                     \
-		struct scratch *s = preload_ready() ? carry(env, true) : NULL;                \
-		spawn_function *real = (spawn_function *)preload_real.name;                   \
-		int err = real(pid, path, actions, attr, argv, s ? s->env : env);             \
-                                                                                              \
-		if (s && err)                                                                 \
-			take_back(s);                                                         \
-		if (s)                                                                        \
-			drop(s);                                                              \
-		return err;                                                                   \
+#define SPAWN(name)                                                                              \
+	EXPORT int name(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, \
+			const posix_spawnattr_t *attr, char *const argv[], char *const env[])    \
+	{                                                                                        \
+		struct scratch *s = preload_ready() ? carry(env, true) : NULL;                   \
+		spawn_function *real = (spawn_function *)preload_real.name;                      \
+		int err = real(pid, path, actions, attr, argv, s ? s->env : env);                \
+                                                                                                 \
+		if (s && err)                                                                    \
+			take_back(s);                                                            \
+		if (s)                                                                           \
+			drop(s);                                                                 \
+		return err;                                                                      \
 	}
 
 SPAWN(posix_spawn)

@@ -49,15 +49,15 @@ static void find_range(uint64_t addr, struct preload_range *out)
 
 #ifdef PRELOAD_STATIC
 /* Not every allocator has the last three; another's would not go with its malloc. */
-#define FIND(name)                                                \
-	({                                                        \
-		extern char __real_##name[];                      \
-		*(void **)&preload_real.name = (__real_##name);   \
+#define FIND(name)                                              \
+	({                                                      \
+		extern char __real_##name[];                    \
+		*(void **)&preload_real.name = (__real_##name); \
 	})
-#define FIND_ANY(name)                                            \
-	({                                                        \
+#define FIND_ANY(name)                                             \
+	({                                                         \
 		extern char __real_##name[] __attribute__((weak)); \
-		*(void **)&preload_real.name = (__real_##name);   \
+		*(void **)&preload_real.name = (__real_##name);    \
 	})
 #else
 #define FIND(name)     (*(void **)&preload_real.name = dlsym(RTLD_NEXT, #name))
@@ -77,7 +77,8 @@ void preload_find(void)
 	FIND_ANY(memalign);
 	FIND_ANY(valloc);
 	FIND_ANY(pvalloc);
-	FIND_ANY(reallocarray); /* unused, but ld 2.40 crashes on one that is wrapped and not named */
+	FIND_ANY(reallocarray); /* unused, but ld 2.40 crashes on one that is wrapped and not named
+				 */
 	FIND(mmap);
 	FIND(mremap);
 	FIND(munmap);

@@ -1,8 +1,8 @@
 /* join.c - a process becomes one of those recorded
  *
- * With --follow a child of fork() has the memory from its parent, and a program begun by exec finds it
- * by its environment.  Each takes a slot in the table of processes, and waits there until the recorder
- * has seen that it is one that has mapped this memory.
+ * With --follow a child of fork() has the memory from its parent, and a program begun by exec finds
+ * it by its environment.  Each takes a slot in the table of processes, and waits there until the
+ * recorder has seen that it is one that has mapped this memory.
  */
 #include <pthread.h>
 #include <sys/syscall.h>

@@ -106,7 +106,8 @@ static inline struct preload_header *preload_shared(void)
 	return preload_own.shared;
 }
 
-/* exec.c: open descriptor @number of process @pid, if it is the recorder's memory.  -1: it is not. */
+/* exec.c: open descriptor @number of process @pid, if it is the recorder's memory.  -1: it is not.
+ */
 int preload_reopen(uint32_t pid, uint32_t number);
 
 /* join.c: become one of the processes recorded, by the memory @h, as a program that has just come
@@ -119,8 +120,8 @@ struct preload_header *preload_rejoin(void);
 /* The memory, also in a child of fork() that has made no call yet. */
 struct preload_header *preload_followed(void);
 
-/* capture.c: this thread is a child's only one, and all its rings are its parent's.  False: it is in
- * the middle of an event. */
+/* capture.c: this thread is a child's only one, and all its rings are its parent's.  False: it is
+ * in the middle of an event. */
 bool preload_forget_rings(void);
 
 static inline bool preload_in(const struct preload_range *r, uint64_t pc)

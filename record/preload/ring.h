@@ -10,8 +10,8 @@
 
 #include <stdint.h>
 
-/* Of all that stands here, from the Makefile: a program that was linked with libmleak-wrap.a has its
- * library for ever. */
+/* Of all that stands here, from the Makefile: a program that was linked with libmleak-wrap.a has
+ * its library for ever. */
 #ifndef PRELOAD_LAYOUT
 #define PRELOAD_LAYOUT 0x6b61656c6d4c5250
 #endif
@@ -70,12 +70,12 @@ _Static_assert(sizeof(struct preload_ring) == 128, "a cache line for each side")
 /* A process that writes here. */
 struct preload_process {
 	/* written by the target */
-	uint32_t pid;		  /* 0: the slot is free */
-	uint32_t parent;	  /* its process id */
-	uint32_t program;	  /* which program it runs: header.hello as that came up, moved up by
-				     PRELOAD_SLOT_BITS, and the number of this slot */
-	uint32_t maps_asked;	  /* requests for a look at the mappings */
-	uint32_t maps_changed;	  /* the same, but nobody waits */
+	uint32_t pid;	       /* 0: the slot is free */
+	uint32_t parent;       /* its process id */
+	uint32_t program;      /* which program it runs: header.hello as that came up, moved up by
+				  PRELOAD_SLOT_BITS, and the number of this slot */
+	uint32_t maps_asked;   /* requests for a look at the mappings */
+	uint32_t maps_changed; /* the same, but nobody waits */
 	uint32_t maps_unanswered; /* requests that were waited for in vain */
 	uint32_t unused_target[2];
 	/* written by the recorder; words the target sleeps on */
@@ -90,7 +90,7 @@ enum preload_clock_kind { PRELOAD_CLOCK_TSC, PRELOAD_CLOCK_MONOTONIC };
 
 struct preload_header {
 	/* set before the target runs */
-	uint64_t layout, nonce; /* PRELOAD_LAYOUT */
+	uint64_t layout, nonce;		    /* PRELOAD_LAYOUT */
 	uint32_t nr_rings, ring_size;	    /* bytes, a power of two */
 	uint32_t stack_limit;		    /* bytes */
 	uint32_t clock;			    /* enum preload_clock_kind: of all times here */
@@ -100,9 +100,9 @@ struct preload_header {
 	uint64_t block_ns; /* how long a full ring may hold a thread up; 0: not at all */
 	uint64_t unused[8];
 	/* written by the recorder; words the target sleeps on */
-	uint32_t ended;	    /* nothing is recorded any more */
-	uint32_t alive;	    /* has FUTEX_OWNER_DIED set by the kernel when the recorder is gone */
-	uint32_t asleep;    /* the recorder wants to be woken when a ring is half full */
+	uint32_t ended;	 /* nothing is recorded any more */
+	uint32_t alive;	 /* has FUTEX_OWNER_DIED set by the kernel when the recorder is gone */
+	uint32_t asleep; /* the recorder wants to be woken when a ring is half full */
 	uint32_t unused_recorder[13];
 	/* written by the target */
 	uint32_t wake;	   /* the word the recorder sleeps on */

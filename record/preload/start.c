@@ -239,8 +239,7 @@ static void begin(struct preload_header *h)
 {
 	bool fresh;
 
-	if (madvise(&preload_own, sizeof(preload_own), MADV_WIPEONFORK) ||
-	    !preload_join(h, &fresh))
+	if (madvise(&preload_own, sizeof(preload_own), MADV_WIPEONFORK) || !preload_join(h, &fresh))
 		return;
 	preload_own.shared = h;
 	if (preload_state.program >> PRELOAD_SLOT_BITS == 1)
