@@ -296,13 +296,17 @@ PRELOAD_SRC = $(wildcard record/preload/*.[cS])
 PRELOAD_DEPS = $(PRELOAD_SRC) $(wildcard record/preload/*.h) bpf/event.h unwind/dwunw_event.h
 
 # What both sides must have the same: a recorder refuses a program that has another libmleak-wrap.a.
-PRELOAD_LAYOUT = -DPRELOAD_LAYOUT=0x$(shell cat record/preload/ring.h bpf/event.h unwind/dwunw_event.h | sha256sum | cut -c1-16)
+PRELOAD_LAYOUT := -DPRELOAD_LAYOUT=0x$(shell cat $(wildcard record/preload/*.h) bpf/event.h unwind/dwunw_event.h | sha256sum | cut -c1-16)
 PRELOAD_FLAGS = -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(WERROR),-Werror) -I. -fPIC \
 	-fvisibility=hidden -fno-builtin-malloc -fcf-protection $(PRELOAD_LAYOUT)
 
-$(O)/record/preload_backend.o $(O)/record/preload_launch.o: ALL_CFLAGS += $(PRELOAD_LAYOUT)
+$(O)/preload.layout: FORCE
+	@mkdir -p $(@D); echo '$(PRELOAD_LAYOUT)' | cmp -s - $@ || echo '$(PRELOAD_LAYOUT)' > $@
 
-$(O)/libmleak-preload.so: $(PRELOAD_DEPS) record/preload/exports.map
+$(O)/record/preload_backend.o $(O)/record/preload_launch.o: ALL_CFLAGS += $(PRELOAD_LAYOUT)
+$(O)/record/preload_backend.o $(O)/record/preload_launch.o: $(O)/preload.layout
+
+$(O)/libmleak-preload.so: $(PRELOAD_DEPS) $(O)/preload.layout record/preload/exports.map
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(PRELOAD_FLAGS) -shared -Wl,-z,defs -Wl,-z,now -Wl,--hash-style=both \
@@ -315,7 +319,7 @@ WRAPPED = malloc calloc realloc reallocarray free posix_memalign aligned_alloc m
 
 $(O)/record/wrap_flags.o: ALL_CFLAGS += -DWRAPPED='"$(WRAPPED)"'
 
-$(O)/libmleak-wrap.a: $(PRELOAD_DEPS)
+$(O)/libmleak-wrap.a: $(PRELOAD_DEPS) $(O)/preload.layout
 	$(call say,AR,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(PRELOAD_FLAGS) -DPRELOAD_STATIC -r -nostdlib -o $(O)/libmleak-wrap.o $(PRELOAD_SRC)
