@@ -79,7 +79,7 @@ DEB       = $(DEB_BUILD) $(DEB_PACK) $(DEB_TEST)
 
 
 ## all: build mleak (the program is build/mleak)
-all: $(O)/mleak $(O)/libmleak-preload.so
+all: $(O)/mleak $(O)/libmleak-preload.so $(O)/libmleak-wrap.a
 
 ## demo: install what is missing, build, record a leaking sample, show its leak tree and folded stacks
 demo:
@@ -314,14 +314,39 @@ $(O)/report/print_html.o: ALL_CFLAGS += $(if $(wildcard $(SPEEDSCOPE_JS)),-DSPEE
 # What runs inside the programs that are recorded: never sanitized, always optimised, with no symbol
 # of its own that others could see.
 PRELOAD_SRC = $(wildcard record/preload/*.[cS])
+PRELOAD_DEPS = $(PRELOAD_SRC) $(wildcard record/preload/*.h) bpf/event.h unwind/dwunw_event.h
 
-$(O)/libmleak-preload.so: $(PRELOAD_SRC) $(wildcard record/preload/*.h) bpf/event.h unwind/dwunw_event.h \
-		record/preload/exports.map
+# What both sides must have the same: a recorder refuses a program that has another libmleak-wrap.a.
+PRELOAD_LAYOUT := -DPRELOAD_LAYOUT=0x$(shell cat $(wildcard record/preload/*.h) bpf/event.h unwind/dwunw_event.h | sha256sum | cut -c1-16)
+PRELOAD_FLAGS = -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(WERROR),-Werror) -I. -fPIC \
+	-fvisibility=hidden -fno-builtin-malloc -fcf-protection $(PRELOAD_LAYOUT)
+
+$(O)/preload.layout: FORCE
+	@mkdir -p $(@D); echo '$(PRELOAD_LAYOUT)' | cmp -s - $@ || echo '$(PRELOAD_LAYOUT)' > $@
+
+$(O)/record/preload_backend.o $(O)/record/preload_launch.o: ALL_CFLAGS += $(PRELOAD_LAYOUT)
+$(O)/record/preload_backend.o $(O)/record/preload_launch.o: $(O)/preload.layout
+
+$(O)/libmleak-preload.so: $(PRELOAD_DEPS) $(O)/preload.layout record/preload/exports.map
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(WERROR),-Werror) -I. -fPIC \
-		-fvisibility=hidden -fno-builtin-malloc -fcf-protection -shared -Wl,-z,defs -Wl,-z,now \
+	$(Q)$(CC) $(PRELOAD_FLAGS) -shared -Wl,-z,defs -Wl,-z,now -Wl,--hash-style=both \
 		-Wl,--version-script=record/preload/exports.map -o $@ $(PRELOAD_SRC)
+
+# The same for the linker to put into a program: one object, whose names are those that --wrap makes.
+WRAPPED = malloc calloc realloc reallocarray free posix_memalign aligned_alloc memalign valloc pvalloc \
+	mmap mmap64 mremap munmap mprotect vfork execve execv execvpe execvp fexecve execl execlp execle \
+	posix_spawn posix_spawnp malloc_usable_size _exit _Exit
+
+$(O)/record/wrap_flags.o: ALL_CFLAGS += -DWRAPPED='"$(WRAPPED)"'
+
+$(O)/libmleak-wrap.a: $(PRELOAD_DEPS) $(O)/preload.layout
+	$(call say,AR,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(PRELOAD_FLAGS) -DPRELOAD_STATIC -r -nostdlib -o $(O)/libmleak-wrap.o $(PRELOAD_SRC)
+	$(Q)$(OBJCOPY) --localize-hidden $(foreach name,$(WRAPPED),--redefine-sym $(name)=__wrap_$(name)) \
+		$(O)/libmleak-wrap.o
+	$(Q)rm -f $@ && ar rcs $@ $(O)/libmleak-wrap.o
 
 # The hot loop keeps its registers apart: packed into vectors they wait for each other.
 $(O)/unwind/fast.o: ALL_CFLAGS += -fno-tree-slp-vectorize
@@ -473,7 +498,7 @@ install: all man libdwunw
 		$(MANDIR)/man1 $(BASHDIR) $(ZSHDIR))
 	$(Q)install -m 755 $(O)/mleak $(DESTDIR)$(BINDIR)
 	$(Q)install -m 644 $(O)/libdwunw.a $(O)/libdwunw.so.0 $(DESTDIR)$(LIBDIR)
-	$(Q)install -D -m 644 -t $(DESTDIR)$(LIBDIR)/mleak $(O)/libmleak-preload.so
+	$(Q)install -D -m 644 -t $(DESTDIR)$(LIBDIR)/mleak $(O)/libmleak-preload.so $(O)/libmleak-wrap.a
 	$(Q)ln -sf libdwunw.so.0 $(DESTDIR)$(LIBDIR)/libdwunw.so
 	$(Q)install -m 644 $(O)/dwunw.pc $(DESTDIR)$(LIBDIR)/pkgconfig
 	$(Q)install -m 644 $(INSTALLED_HEADERS) $(DESTDIR)$(INCLUDEDIR)
@@ -485,7 +510,7 @@ install: all man libdwunw
 ## uninstall: remove what install put there (the same PREFIX= and DESTDIR=)
 uninstall:
 	$(Q)rm -f $(DESTDIR)$(BINDIR)/mleak $(addprefix $(DESTDIR)$(LIBDIR)/,libdwunw.a libdwunw.so \
-		libdwunw.so.0 mleak/libmleak-preload.so pkgconfig/dwunw.pc) \
+		libdwunw.so.0 mleak/libmleak-preload.so mleak/libmleak-wrap.a pkgconfig/dwunw.pc) \
 		$(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(notdir $(INSTALLED_HEADERS))) \
 		$(addprefix $(DESTDIR)$(DOCDIR)/,$(notdir $(INSTALLED_DOCS))) \
 		$(addprefix $(DESTDIR)$(MANDIR)/man1/,$(notdir $(MAN))) \

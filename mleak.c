@@ -92,7 +92,9 @@ static void print_help(FILE *out)
 		fprintf(out, "  mleak %-8s %s\n", commands[i].name, commands[i].help);
 	fputs("\n'mleak COMMAND --help' lists a command's options, 'mleak --version' the libraries "
 	      "in "
-	      "use.\n",
+	      "use,\n"
+	      "'mleak --wrap-flags' what a static program is linked with to be recorded by "
+	      "preload.\n",
 	      out);
 }
 
@@ -339,6 +341,7 @@ static int complete(char **words, int nr)
 	if (nr == 1) {
 		offer(words[0], "", "--help", "list the commands");
 		offer(words[0], "", "--version", "print the version");
+		offer(words[0], "", "--wrap-flags", "print what a static program is linked with");
 	}
 	return EXIT_OK;
 }
@@ -359,6 +362,8 @@ int main(int argc, char **argv)
 		print_version();
 		return EXIT_OK;
 	}
+	if (!strcmp(argv[1], "--wrap-flags"))
+		return print_wrap_flags();
 	/* these two are for the build and for shells, and not in the help */
 	if (!strcmp(argv[1], "--list-options") && argc == 3)
 		return list_options(find_command(argv[2]));

@@ -36,6 +36,10 @@ int cmd_report(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_script(int argc, char **argv);
 
+/* Print the linker's options for a program that is to be recorded though it is statically linked.
+ * Returns the exit status. */
+int print_wrap_flags(void);
+
 /* An option of a command, for the manual page and for completion.  All strings are static. */
 struct option_info {
 	int letter;	  /* of the short form; 0: there is none */

@@ -226,8 +226,8 @@ static bool wants_preload(const struct record_opts *o)
 {
 	if (o->dry_run || o->backend == BACKEND_BPF)
 		return false;
-	return o->backend == BACKEND_PRELOAD || !(o->follow || filters_any(&o->filters) ||
-						  privileges_allow_bpf(o->link == PROBE_LINK_PERF));
+	return o->backend == BACKEND_PRELOAD ||
+	       !(filters_any(&o->filters) || privileges_allow_bpf(o->link == PROBE_LINK_PERF));
 }
 
 /* Start the command, as its backend wants it.  Returns as launch_start(). */
@@ -236,7 +236,8 @@ static int launch(struct session *s, const struct record_opts *o, pid_t *pid, in
 	const struct preload_opts opts = {.stack_limit = o->stack_limit,
 					  .ring_size = ring_size(o, true),
 					  .block_ns = o->block_ns,
-					  .guard = o->guard};
+					  .guard = o->guard,
+					  .follow = o->follow};
 
 	struct launch l;
 	int status;
@@ -268,7 +269,7 @@ static int record_command(const struct record_opts *o)
 	if (!session_add_pid(&s, c.pid)) {
 		s.command = c.pid;
 		s.all[0]->target.started = true;
-		s.all[0]->traced = o->follow;
+		s.all[0]->traced = o->follow && !s.preload;
 		status = record(&s, o, &c);
 	}
 	held = s.tracer != NULL;

@@ -1,6 +1,4 @@
-/* preload_backend.c - the memory shared with the library, who sleeps on it, and when mappings are
- * looked at
- */
+/* preload_backend.c - the memory shared with the library, and who sleeps on it */
 #include "record/preload_backend.h"
 
 #include <errno.h>
@@ -26,18 +24,12 @@
 #include "record/preload/ring.h"
 #include "record/preload_clock.h"
 #include "record/preload_launch.h"
+#include "record/preload_processes.h"
 #include "record/privileges.h"
 #include "record/shared_ring.h"
 
-#define GIVE_BACK_NS  20000000u /* between looks for ended threads */
-#define HELLO_MS      20	/* between looks whether the command ended before it came up */
-#define MAX_SNAPSHOTS 64
-
-/* Mappings that were read, and count from a time that the events have not reached yet. */
-struct snapshot {
-	uint64_t time;
-	struct maps maps;
-};
+#define GIVE_BACK_NS 20000000u /* between looks for ended threads */
+#define HELLO_MS     20	       /* between looks whether the command ended before it came up */
 
 struct preload {
 	struct preload_header *memory;
@@ -46,11 +38,8 @@ struct preload {
 	struct shared_rings *rings;
 	struct preload_clock clock;
 	struct preload_sink sink;
-	struct snapshot snapshots[MAX_SNAPSHOTS]; /* ascending */
-	unsigned int nr_snapshots;
-	uint32_t maps_answered, maps_changed; /* of the target's counts */
+	struct preload_processes *processes;
 	uint64_t give_back_ns;
-	uint64_t maps_failed;
 	int fd; /* an eventfd */
 	/* The thread that sleeps on the shared memory; the kernel marks the word there when it has
 	 * ended, in whatever way. */
@@ -112,10 +101,24 @@ static int on_event(void *ctx, uint64_t time_ns, void *data, size_t size)
 	return p->sink.event(p->sink.ctx, time_ns, data, size);
 }
 
+static uint32_t process_in(void *ctx, uint32_t slot)
+{
+	const struct preload *p = ctx;
+
+	return preload_processes_in(p->processes, slot);
+}
+
+static bool has_ended(void *ctx, uint32_t slot)
+{
+	const struct preload *p = ctx;
+
+	return preload_processes_ended(p->processes, slot);
+}
+
 /* A sealed memory that has no name, and cannot be made shorter under us. */
 static int make_memory(struct preload *p, uint32_t ring_size)
 {
-	int fd = memfd_create("mleak rings", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = memfd_create(PRELOAD_MEMORY_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	p->child.memory = fd;
 	p->bytes = preload_ring_offset(PRELOAD_MAX_RINGS, ring_size, PRELOAD_MAX_RINGS);
@@ -130,37 +133,52 @@ static int make_memory(struct preload *p, uint32_t ring_size)
 	return 0;
 }
 
+/* What the library is told, before it runs. */
+static int fill_memory(struct preload *p, const struct preload_opts *opts)
+{
+	struct preload_header *h = p->memory;
+
+	if (getrandom(&h->nonce, sizeof(h->nonce), 0) != sizeof(h->nonce))
+		return -errno;
+	h->layout = PRELOAD_LAYOUT;
+	h->nr_rings = PRELOAD_MAX_RINGS;
+	h->ring_size = opts->ring_size;
+	h->stack_limit = opts->stack_limit;
+	h->clock = p->clock.is_tsc ? PRELOAD_CLOCK_TSC : PRELOAD_CLOCK_MONOTONIC;
+	h->block_ns = opts->block_ns;
+	h->follow = opts->follow;
+	h->guard = opts->guard;
+	h->recorder_pid = (uint32_t)getpid();
+	h->recorder_fd = (uint32_t)p->child.memory;
+	return 0;
+}
+
 static int set_up(struct preload *p, const struct preload_opts *opts)
 {
-	uint32_t ring_size = opts->ring_size;
 	struct shared_rings_opts rings = {.nr_rings = PRELOAD_MAX_RINGS,
-					  .ring_size = ring_size,
+					  .ring_size = opts->ring_size,
 					  .stack_limit = opts->stack_limit,
 					  .event = on_event,
 					  .to_ns = to_ns,
+					  .process_in = process_in,
+					  .has_ended = has_ended,
 					  .ctx = p};
-	int err = make_memory(p, ring_size);
+	struct preload_processes_opts processes = {
+		.sink = &p->sink, .clock = &p->clock, .follow = opts->follow};
+	int err = make_memory(p, opts->ring_size);
 
 	if (err)
 		return err;
-	if (getrandom(&p->child.nonce, sizeof(p->child.nonce), 0) != sizeof(p->child.nonce))
-		return -errno;
 	p->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->fd < 0)
 		return -errno;
 	preload_clock_init(&p->clock);
-	p->memory->magic = PRELOAD_MAGIC;
-	p->memory->nonce = p->child.nonce;
-	p->memory->nr_rings = PRELOAD_MAX_RINGS;
-	p->memory->ring_size = ring_size;
-	p->memory->stack_limit = opts->stack_limit;
-	p->memory->clock = p->clock.is_tsc ? PRELOAD_CLOCK_TSC : PRELOAD_CLOCK_MONOTONIC;
-	p->memory->block_ns = opts->block_ns;
-	p->memory->guard = opts->guard;
-	p->memory->recorder_pid = (uint32_t)getpid();
-	p->memory->recorder_fd = (uint32_t)p->child.memory;
-	rings.memory = p->memory;
-	return shared_rings_new(&p->rings, &rings);
+	err = fill_memory(p, opts);
+	p->child.header = rings.memory = processes.memory = p->memory;
+	processes.fd = p->child.memory;
+	if (!err)
+		err = preload_processes_new(&p->processes, &processes);
+	return err ? err : shared_rings_new(&p->rings, &rings);
 }
 
 int preload_new(struct preload **out, const struct preload_opts *opts)
@@ -230,8 +248,7 @@ int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended)
 		return EXIT_RECORD_FAILED;
 	}
 	/* The library leaves when the recorder seems to be gone. */
-	shared_rings_set_target(p->rings, (uint32_t)*pid);
-	p->memory->target = (uint32_t)*pid;
+	preload_processes_start(p->processes, *pid);
 	if (meet(p, *pid))
 		return 0;
 	while (waitpid(*pid, ended, 0) < 0 && errno == EINTR)
@@ -247,51 +264,12 @@ void preload_set_sink(struct preload *p, const struct preload_sink *sink)
 
 void preload_go(struct preload *p)
 {
-	__atomic_store_n(&p->memory->go, 1, __ATOMIC_RELEASE);
-	wake(&p->memory->go);
+	preload_processes_go(p->processes);
 }
 
 int preload_fd(const struct preload *p)
 {
 	return p->fd;
-}
-
-/* Read the mappings if the target asks for it.  They count from now, which is after all that was
- * recorded of code that is gone, and before all of code that is new. */
-static void look_at_maps(struct preload *p)
-{
-	uint32_t asked = __atomic_load_n(&p->memory->maps_asked, __ATOMIC_ACQUIRE);
-	uint32_t changed = __atomic_load_n(&p->memory->maps_changed, __ATOMIC_ACQUIRE);
-	struct snapshot *s = &p->snapshots[p->nr_snapshots];
-
-	if (asked == p->maps_answered && changed == p->maps_changed)
-		return;
-	if (p->nr_snapshots == MAX_SNAPSHOTS) {
-		/* The events are far behind: the last ones' time serves for both. */
-		s--;
-		maps_clear(&s->maps);
-	} else {
-		s->time = preload_clock_now(&p->clock);
-		memset(&s->maps, 0, sizeof(s->maps));
-		p->nr_snapshots++;
-	}
-	if (!p->sink.read_maps(p->sink.ctx, &s->maps)) {
-		p->maps_failed++;
-		maps_release(&s->maps);
-		p->nr_snapshots--;
-	}
-	p->maps_changed = changed;
-	p->maps_answered = asked;
-	__atomic_store_n(&p->memory->maps_done, asked, __ATOMIC_RELEASE);
-	wake(&p->memory->maps_done);
-}
-
-/* All events before the first snapshot were handed over: now it counts. */
-static void apply_snapshot(struct preload *p)
-{
-	p->sink.mapped(p->sink.ctx, to_ns(p, p->snapshots[0].time), &p->snapshots[0].maps);
-	maps_release(&p->snapshots[0].maps);
-	memmove(p->snapshots, p->snapshots + 1, sizeof(p->snapshots[0]) * --p->nr_snapshots);
 }
 
 /* ESRCH comes only when no such thread is left in that process. */
@@ -315,21 +293,23 @@ static void give_back(struct preload *p)
 
 int preload_consume(struct preload *p, bool final)
 {
-	uint64_t waiting, until;
+	uint64_t waiting, until, next;
 	int err = 0;
 
 	__atomic_store_n(&p->memory->asleep, 0, __ATOMIC_RELAXED);
 	if (read(p->fd, &waiting, sizeof(waiting)) < 0 && errno != EAGAIN)
 		return -errno;
-	look_at_maps(p);
+	preload_processes_look(p->processes);
 	until = shared_rings_look(p->rings, preload_clock_now(&p->clock),
 				  preload_clock_margin(&p->clock));
+	final |= preload_processes_over(p->processes);
 	if (final)
 		until = UINT64_MAX;
-	while (!err && p->nr_snapshots && p->snapshots[0].time <= until) {
-		err = shared_rings_consume(p->rings, p->snapshots[0].time);
+	while (!err && (next = preload_processes_next(p->processes)) <= until &&
+	       next < UINT64_MAX) {
+		err = shared_rings_consume(p->rings, next);
 		if (!err)
-			apply_snapshot(p);
+			preload_processes_apply(p->processes);
 	}
 	if (!err)
 		err = shared_rings_consume(p->rings, until);
@@ -350,27 +330,17 @@ void preload_stop(struct preload *p)
 	p->stopped = true;
 	__atomic_store_n(&p->memory->ended, 1, __ATOMIC_SEQ_CST);
 	wake(&p->memory->ended);
-	wake(&p->memory->maps_done);
+	preload_processes_wake(p->processes);
 	/* What is being written is whole then, as a rule. */
 	nanosleep(&moment, NULL);
-}
-
-/* Programs begun by exec in which the library did not come up; the last one
- * may yet, until the end. */
-static uint64_t preload_execs_lost(const struct preload *p)
-{
-	uint32_t hellos = __atomic_load_n(&p->memory->hello, __ATOMIC_ACQUIRE);
-	uint32_t execs = __atomic_load_n(&p->memory->execs, __ATOMIC_ACQUIRE);
-
-	return p->stopped && hellos < execs + 1 ? execs + 1 - hellos : 0;
 }
 
 void preload_losses(const struct preload *p, struct mlk_losses *losses)
 {
 	shared_rings_losses(p->rings, losses);
-	losses->count[MLK_LOST_EXEC] += preload_execs_lost(p);
-	losses->count[MLK_LOST_MAPS] +=
-		p->maps_failed + __atomic_load_n(&p->memory->maps_unanswered, __ATOMIC_RELAXED);
+	/* The last one may come up yet, until the end. */
+	losses->count[MLK_LOST_EXEC] += p->stopped ? preload_processes_lost(p->processes) : 0;
+	losses->count[MLK_LOST_MAPS] += preload_processes_maps_lost(p->processes);
 }
 
 static void end_sleeper(struct preload *p)
@@ -388,9 +358,8 @@ void preload_free(struct preload *p)
 		end_sleeper(p);
 	if (p->memory)
 		munmap(p->memory, p->bytes);
-	while (p->nr_snapshots)
-		maps_release(&p->snapshots[--p->nr_snapshots].maps);
 	shared_rings_free(p->rings);
+	preload_processes_free(p->processes);
 	if (p->fd >= 0)
 		close(p->fd);
 	if (p->child.memory >= 0)

@@ -25,6 +25,7 @@ struct preload_opts {
 				 PRELOAD_MOST_RING */
 	uint64_t block_ns;    /* how long a full ring may hold a thread up; 0: not at all */
 	bool guard;	      /* blocks have guard bytes, and overruns are told of */
+	bool follow;	      /* children are recorded, too */
 };
 
 /* What the events and mappings are handed to, in the order of their times. */
@@ -32,10 +33,22 @@ struct preload_sink {
 	/* As struct probes_consumer has it; every event has a time, CLOCK_MONOTONIC in
 	 * nanoseconds. */
 	int (*event)(void *ctx, uint64_t time_ns, void *data, size_t size);
-	/* Read the executable mappings, identified, into @maps, empty.  False: that failed. */
-	bool (*read_maps)(void *ctx, struct maps *maps);
-	/* From @time_ns on these are mapped; they may be taken out of @maps. */
-	void (*mapped)(void *ctx, uint64_t time_ns, struct maps *maps);
+	/* Process @pid, started by @parent, is about to be recorded too.  False: it is not to be.
+	 */
+	bool (*met)(void *ctx, pid_t pid, pid_t parent);
+	/* Read all mappings of @pid, which was not met yet, into @maps, empty.  False: that failed.
+	 */
+	bool (*read_all_maps)(void *ctx, pid_t pid, struct maps *maps);
+	/* Read the executable mappings of @pid, identified, into @maps, empty.  False: that failed.
+	 */
+	bool (*read_maps)(void *ctx, pid_t pid, struct maps *maps);
+	/* What follows tells of @pid at @time_ns, in the order of events.  One that was met: its
+	 * events come from now on, and these are mapped; they may be taken out of @maps. */
+	void (*came)(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps);
+	/* From now on these are mapped; they may be taken out of @maps. */
+	void (*mapped)(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps);
+	/* It has ended, and no event of it comes any more. */
+	void (*ended)(void *ctx, uint64_t time_ns, pid_t pid);
 	void *ctx;
 };
 
@@ -58,8 +71,8 @@ void preload_go(struct preload *p);
 /* Readable when much is waiting, or an answer is waited for. */
 int preload_fd(const struct preload *p);
 
-/* Hand over what is waiting; with @final all that is there, for the target has ended or nothing is
- * recorded any more.  Returns 0, -EAGAIN when much is waiting again, or what event() returned when
+/* Hand over what is waiting; with @final all that is there, for nothing is recorded any
+ * more.  Returns 0, -EAGAIN when much is waiting again, or what event() returned when
  * that was negative. */
 int preload_consume(struct preload *p, bool final);
 

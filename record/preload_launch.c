@@ -24,33 +24,36 @@
 #define LOADER	    "ld-linux" /* in the name of the C library's own loader */
 #define HANDED_DOWN 100	       /* descriptors above this are hardly ever used by a program */
 
-int preload_find_library(char *path, size_t size)
+int preload_find_file(const char *name, char *path, size_t size)
 {
-	static const char *const places[] = {LIBRARY, "../lib/mleak/" LIBRARY,
-					     "../lib64/mleak/" LIBRARY,
-					     "../lib/x86_64-linux-gnu/mleak/" LIBRARY};
+	static const char *const places[] = {"", "../lib/mleak/", "../lib64/mleak/",
+					     "../lib/x86_64-linux-gnu/mleak/"};
 	char exe[PATH_MAX];
 	ssize_t len = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	char *slash;
 
 	exe[len < 0 ? 0 : len] = '\0';
 	slash = strrchr(exe, '/');
-	if (!slash)
-		return -ENOENT;
-	slash[1] = '\0';
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		int n = snprintf(path, size, "%s%s", exe, places[i]);
+	if (slash)
+		slash[1] = '\0';
+	for (size_t i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
+		int n = snprintf(path, size, "%s%s%s", exe, places[i], name);
 
-		if (n < 0 || (size_t)n >= size || access(path, R_OK))
-			continue;
-		if (!strpbrk(path, " :"))
+		if (n > 0 && (size_t)n < size && !access(path, R_OK))
 			return 0;
-		log_error("cannot preload '%s': the loader takes no path with a space or colon",
-			  path);
-		return -EINVAL;
 	}
-	log_error("cannot find '%s', neither beside mleak nor in ../lib/mleak", LIBRARY);
+	log_error("cannot find '%s', neither beside mleak nor in ../lib/mleak", name);
 	return -ENOENT;
+}
+
+int preload_find_library(char *path, size_t size)
+{
+	int err = preload_find_file(LIBRARY, path, size);
+
+	if (err || !strpbrk(path, " :"))
+		return err;
+	log_error("cannot preload '%s': the loader takes no path with a space or colon", path);
+	return -EINVAL;
 }
 
 /* The file that execvp(3) will start, into @path.  False: there is none. */
@@ -73,22 +76,45 @@ static bool find_program(const char *name, char *path, size_t size)
 	return false;
 }
 
-/* The loader that @elf asks for; "" for a statically linked program. */
-static void interpreter(Elf *elf, char *name, size_t size)
+/* What decides whether the library comes up in a program. */
+struct loading {
+	char loader[128]; /* that it asks for; "": it is statically linked */
+	bool wrapped;	  /* libmleak-wrap.a is in it, */
+	uint64_t layout;  /* of this PRELOAD_LAYOUT */
+};
+
+/* Is our note among those in the @len bytes at @notes?  Sizes in it are of any file's making. */
+static void read_notes(const char *notes, size_t len, struct loading *l)
+{
+	static const uint32_t ours[3] = {6, 8, 1};
+
+	for (size_t at = 0; at + 28 <= len; at += 4) {
+		if (memcmp(notes + at, ours, 12) || memcmp(notes + at + 12, "mleak\0\0", 8))
+			continue;
+		memcpy(&l->layout, notes + at + 20, 8);
+		l->wrapped = true;
+	}
+}
+
+static void read_loading(Elf *elf, struct loading *l)
 {
 	size_t nr = 0, bytes;
 	const char *file = elf_rawfile(elf, &bytes);
 
-	name[0] = '\0';
+	memset(l, 0, sizeof(*l));
 	if (!file || elf_getphdrnum(elf, &nr))
 		return;
 	for (size_t i = 0; i < nr; i++) {
 		GElf_Phdr p;
 
-		if (!gelf_getphdr(elf, (int)i, &p) || p.p_type != PT_INTERP || p.p_offset > bytes ||
+		if (!gelf_getphdr(elf, (int)i, &p) || p.p_offset > bytes ||
 		    p.p_filesz > bytes - p.p_offset)
 			continue;
-		snprintf(name, size, "%.*s", (int)p.p_filesz, file + p.p_offset);
+		if (p.p_type == PT_INTERP)
+			snprintf(l->loader, sizeof(l->loader), "%.*s", (int)p.p_filesz,
+				 file + p.p_offset);
+		else if (p.p_type == PT_NOTE)
+			read_notes(file + p.p_offset, p.p_filesz, l);
 	}
 }
 
@@ -106,7 +132,8 @@ static bool gains_rights(const char *path, const struct stat *st)
 static const char *hindrance(const char *path)
 {
 	const char *why = NULL;
-	char magic[4] = "", name[128];
+	char magic[4] = "";
+	struct loading l;
 	struct stat st;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	Elf *elf;
@@ -122,13 +149,16 @@ static const char *hindrance(const char *path)
 	if (!elf) {
 		why = "it is no 64-bit x86-64 program, and mleak records no others yet";
 	} else {
-		interpreter(elf, name, sizeof(name));
+		read_loading(elf, &l);
 		if (gains_rights(path, &st))
 			why = "it is set-user-id or has capabilities, so the loader preloads "
 			      "nothing";
-		else if (!name[0])
-			why = "it is statically linked, so there is no loader to preload anything";
-		else if (!strstr(name, LOADER))
+		else if (!l.loader[0] && l.wrapped && l.layout != PRELOAD_LAYOUT)
+			why = "it is linked with the libmleak-wrap.a of another version of mleak";
+		else if (!l.loader[0] && !l.wrapped)
+			why = "it is statically linked, so there is no loader to preload anything; "
+			      "'mleak --wrap-flags' prints what to link it with";
+		else if (l.loader[0] && !strstr(l.loader, LOADER))
 			why = "its C library is not glibc, for which the preloaded library is made";
 	}
 	elf_end(elf);
@@ -136,20 +166,37 @@ static const char *hindrance(const char *path)
 	return why;
 }
 
+/* What tells the library of the memory, into @text.  Returns whether it could be handed down. */
+static bool tell(const struct preload_child *child, char *text, size_t size)
+{
+	const struct preload_header *h = child->header;
+	int fd;
+
+	if (h->follow) {
+		snprintf(text, size, "@%u,%u,%" PRIx64 ",a", h->recorder_pid, h->recorder_fd,
+			 h->nonce);
+		return true;
+	}
+	fd = fcntl(child->memory, F_DUPFD, HANDED_DOWN);
+	if (fd < 0)
+		fd = dup(child->memory);
+	snprintf(text, size, "%d,%" PRIx64, fd, h->nonce);
+	return fd >= 0;
+}
+
 /* In the child: become the command; if that fails, tell the parent why through @report. */
 static void become(const struct preload_child *child, char **argv, int report)
 {
 	const char *others = getenv("LD_PRELOAD");
 	char value[2 * PATH_MAX], memory[64];
-	int err, fd = fcntl(child->memory, F_DUPFD, HANDED_DOWN);
+	int err;
 
-	if (fd < 0)
-		fd = dup(child->memory);
-	snprintf(memory, sizeof(memory), "%d,%" PRIx64, fd, child->nonce);
+	child->header->processes[0].pid = (uint32_t)getpid();
 	snprintf(value, sizeof(value), "%s%s%s", child->library, others && *others ? ":" : "",
 		 others ? others : "");
 	errno = 0;
-	if (fd >= 0 && !setenv("LD_PRELOAD", value, 1) && !setenv(PRELOAD_ENV, memory, 1))
+	if (tell(child, memory, sizeof(memory)) && !setenv("LD_PRELOAD", value, 1) &&
+	    !setenv(PRELOAD_ENV, memory, 1))
 		execvp(argv[0], argv);
 	err = errno;
 	if (write(report, &err, sizeof(err)) != (ssize_t)sizeof(err))

@@ -3,14 +3,21 @@
 #define RECORD_PRELOAD_LAUNCH_H
 
 #include <limits.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+struct preload_header;
+
 struct preload_child {
 	char library[PATH_MAX];
-	int memory; /* descriptor of what is shared, handed down to the command */
-	uint64_t nonce;
+	int memory;		       /* descriptor of what is shared */
+	struct preload_header *header; /* the same, mapped */
 };
+
+/* Find the file @name beside this program, or where it is installed.  On failure one sentence was
+ * logged.  Returns 0 or -errno. */
+int preload_find_file(const char *name, char *path, size_t size);
 
 /* Find the library beside this program, or where it is installed.  On failure one sentence was
  * logged.  Returns 0 or -errno. */

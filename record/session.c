@@ -212,18 +212,18 @@ static bool *note_ended(struct session *s, size_t *nr)
 	return ended;
 }
 
-/* All that the library wrote is there when its process has ended. */
 static bool drain_preload(struct session *s)
 {
-	bool had_ended = s->nr && process_has_ended(s->all[0]);
+	bool *ended;
 
-	if (preload_consume(s->preload, had_ended || s->end_ns) == -EAGAIN)
+	if (preload_consume(s->preload, s->end_ns) == -EAGAIN)
 		return false;
-	if (had_ended) {
-		s->time_ns = journal_now_ns();
-		session_end_process(s, s->all[0]);
-		bury(s, &had_ended);
-	}
+	ended = calloc(s->nr + 1, sizeof(*ended));
+	for (size_t i = 0; ended && i < s->nr; i++)
+		ended[i] = s->all[i]->ended;
+	if (ended)
+		bury(s, ended);
+	free(ended);
 	return true;
 }
 

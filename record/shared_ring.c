@@ -18,11 +18,12 @@
 #define MAX_BUSY_NS 5000000000u
 
 struct ring {
-	uint64_t tail, limit; /* what lies between may be read */
-	uint64_t told_tail;   /* as the producer knows it */
-	uint64_t safe;	      /* all events before this time are below limit */
-	uint32_t tid;	      /* 0: nobody's */
-	uint32_t program;     /* which of those that the target ran, one after the other by exec */
+	uint64_t tail, limit;	/* what lies between may be read */
+	uint64_t told_tail;	/* as the producer knows it */
+	uint64_t safe;		/* all events before this time are below limit */
+	uint32_t tid;		/* 0: nobody's */
+	uint32_t tgid;		/* its process */
+	uint32_t program;	/* as preload_process.program */
 	uint64_t busy_since_ns; /* 0: not */
 	uint32_t len;		/* of the record at tail, which was copied; 0: none */
 	union {
@@ -35,7 +36,6 @@ struct ring {
 
 struct shared_rings {
 	struct shared_rings_opts opts;
-	uint32_t tgid;
 	uint64_t bad; /* events that were none */
 	uint32_t nr_active;
 	struct ring *active[PRELOAD_MAX_RINGS];
@@ -65,9 +65,10 @@ int shared_rings_new(struct shared_rings **out, const struct shared_rings_opts *
 	return 0;
 }
 
-void shared_rings_set_target(struct shared_rings *rs, uint32_t tgid)
+/* Which slot of the table of processes an owner names. */
+static uint32_t slot_of(uint32_t program)
 {
-	rs->tgid = tgid;
+	return program & ((1u << PRELOAD_SLOT_BITS) - 1);
 }
 
 static struct preload_ring *shared(const struct shared_rings *rs, const struct ring *r)
@@ -166,25 +167,32 @@ static bool fetch(struct shared_rings *rs, struct ring *r)
 }
 
 /* A thread has taken this ring. */
-static bool adopt(struct ring *r, uint64_t owner, uint32_t room)
+static bool adopt(struct shared_rings *rs, struct ring *r, uint64_t owner)
 {
+	r->program = (uint32_t)(owner >> 32);
+	r->tgid = rs->opts.process_in(rs->opts.ctx, slot_of(r->program));
+	if (!r->tgid)
+		return false;
 	if (!r->record)
-		r->record = malloc(room);
+		r->record = malloc(record_room(rs));
 	if (!r->image)
 		r->image = calloc(1, PRELOAD_WINDOW);
 	if (!r->record || !r->image)
 		return false;
 	r->tid = (uint32_t)owner;
-	r->program = (uint32_t)(owner >> 32);
 	r->known = (struct preload_image){0, 0};
 	r->busy_since_ns = 0;
 	return true;
 }
 
-/* Did its thread run a program that another has followed? */
+/* Did its thread run a program that another has followed, or that has ended? */
 static bool is_old(const struct shared_rings *rs, const struct ring *r)
 {
-	return r->program != __atomic_load_n(&rs->opts.memory->hello, __ATOMIC_ACQUIRE);
+	uint32_t slot = slot_of(r->program);
+
+	return rs->opts.has_ended(rs->opts.ctx, slot) ||
+	       r->program !=
+		       __atomic_load_n(&rs->opts.memory->processes[slot].program, __ATOMIC_ACQUIRE);
 }
 
 /* It was being written at the last look already: for too long? */
@@ -232,7 +240,7 @@ uint64_t shared_rings_look(struct shared_rings *rs, uint64_t now, uint64_t margi
 
 		if (!owner)
 			owner = __atomic_load_n(&rs->opts.memory->rings[i].owner, __ATOMIC_ACQUIRE);
-		if (!(uint32_t)owner || (!r->tid && !adopt(r, owner, record_room(rs))))
+		if (!(uint32_t)owner || (!r->tid && !adopt(rs, r, owner)))
 			continue;
 		look_at(rs, r, now - margin);
 		if (r->safe < safe)
@@ -297,9 +305,9 @@ static void copy_stack(const struct ring *r, uint8_t *to, uint64_t sp, uint32_t 
 	memcpy(to + first, r->image, len - first);
 }
 
-static uint64_t id_of(const struct shared_rings *rs, const struct ring *r)
+static uint64_t id_of(const struct ring *r)
 {
-	return (uint64_t)rs->tgid << 32 | r->tid;
+	return (uint64_t)r->tgid << 32 | r->tid;
 }
 
 static bool is_func(uint8_t func)
@@ -324,7 +332,7 @@ static bool make_alloc(struct shared_rings *rs, struct ring *r, uint64_t time_ns
 		return false;
 	rs->event->type = EVENT_ALLOC;
 	rs->event->func = e->record.func;
-	rs->event->id = id_of(rs, r);
+	rs->event->id = id_of(r);
 	rs->event->addr = e->record.addr;
 	rs->event->size = e->record.size;
 	rs->event->time_ns = time_ns;
@@ -343,7 +351,7 @@ static int hand_over_overrun(struct shared_rings *rs, const struct ring *r, uint
 {
 	const struct preload_overrun *e = (const struct preload_overrun *)r->record;
 	struct event_overrun event = {.block = {.type = EVENT_OVERRUN,
-						.id = id_of(rs, r),
+						.id = id_of(r),
 						.addr = e->record.addr,
 						.value = e->record.size},
 				      .overrun = e->overrun};
@@ -359,7 +367,7 @@ static int hand_over(struct shared_rings *rs, struct ring *r)
 {
 	const struct preload_record *e = &r->record->head;
 	uint64_t time_ns = rs->opts.to_ns(rs->opts.ctx, e->time);
-	struct event_small small = {.type = e->type, .id = id_of(rs, r), .addr = e->addr};
+	struct event_small small = {.type = e->type, .id = id_of(r), .addr = e->addr};
 
 	if (e->type == EVENT_ALLOC) {
 		if (make_alloc(rs, r, time_ns))
@@ -445,7 +453,7 @@ void shared_rings_give_back(struct shared_rings *rs, bool (*is_gone)(uint32_t tg
 	for (uint32_t i = 0; i < rs->opts.nr_rings; i++) {
 		struct ring *r = &rs->rings[i];
 
-		if (!r->tid || r->len || (!is_old(rs, r) && !is_gone(rs->tgid, r->tid)))
+		if (!r->tid || r->len || (!is_old(rs, r) && !is_gone(r->tgid, r->tid)))
 			continue;
 		/* It may have written more before it ended. */
 		if (__atomic_load_n(&shared(rs, r)->head, __ATOMIC_ACQUIRE) != r->tail)

@@ -22,14 +22,14 @@ struct shared_rings_opts {
 	 * in nanoseconds, which those of no other event go below.  Negative: stop. */
 	int (*event)(void *ctx, uint64_t time_ns, void *data, size_t size);
 	uint64_t (*to_ns)(void *ctx, uint64_t time); /* of the rings' clock */
+	/* The id of the process in a slot of the memory's table; 0: none that is known. */
+	uint32_t (*process_in)(void *ctx, uint32_t slot);
+	bool (*has_ended)(void *ctx, uint32_t slot); /* or there is none */
 	void *ctx;
 };
 
 /* On success *@out is released with shared_rings_free().  Returns 0 or -ENOMEM. */
 int shared_rings_new(struct shared_rings **out, const struct shared_rings_opts *opts);
-
-/* The process whose events these are. */
-void shared_rings_set_target(struct shared_rings *rs, uint32_t tgid);
 
 /*
  * See how far the rings are filled, at the time @now of their clock, of which @margin is more than

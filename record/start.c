@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "mleak.h"
+#include "record/followed.h"
 #include "record/quiet.h"
 #include "record/session.h"
 #include "record/snapshot.h"
@@ -223,37 +224,10 @@ static int attach(struct session *s, const struct session_opts *opts, struct loa
 	return err;
 }
 
-static bool read_maps(void *ctx, struct maps *maps)
-{
-	struct session *s = ctx;
-	struct process *p = s->nr ? s->all[0] : NULL;
-
-	if (!p)
-		return false;
-	target_describe(&p->target); /* another program may have been started by exec */
-	memcpy(s->comm, p->target.comm, sizeof(s->comm));
-	if (target_read_maps(&p->target, maps))
-		return false;
-	maps_keep_code(maps);
-	for (size_t i = 0; i < maps->nr; i++)
-		journal_fail(&s->journal, modules_identify(&s->journal.modules, &p->target,
-							   s->journal.writer, &maps->v[i]));
-	return true;
-}
-
-static void on_maps(void *ctx, uint64_t time_ns, struct maps *maps)
-{
-	struct session *s = ctx;
-
-	if (s->nr)
-		process_set_maps(s->all[0], &s->journal, time_ns, maps);
-}
-
 /* The events come from the library that the command was started with. */
 static int attach_preload(struct session *s)
 {
-	const struct preload_sink sink = {
-		.event = take_event_at, .read_maps = read_maps, .mapped = on_maps, .ctx = s};
+	const struct preload_sink sink = followed_sink(s);
 
 	s->maps_known_ns = UINT64_MAX;
 	s->all[0]->probed = true;

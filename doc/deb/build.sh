@@ -55,12 +55,12 @@ END
 find "$root/usr/share/man" -type f -exec gzip -9n {} +
 preload=$libdir/mleak/libmleak-preload.so
 strip --strip-unneeded -R .comment -R .note "$root/usr/bin/mleak" "$root/$libdir/libdwunw.so.0" "$root/$preload"
-strip --strip-debug -D "$root/$libdir/libdwunw.a"
+strip --strip-debug -D "$root/$libdir/libdwunw.a" "$root/$libdir/mleak/libmleak-wrap.a"
 chmod 644 "$root/$libdir/libdwunw.so.0"
 rm "$root/usr/share/doc/mleak/LICENSE" # it is in the copyright file
 
 move libdwunw0 "$libdir/libdwunw.so.0"
-move mleak "$preload"
+move mleak "$preload" "$libdir/mleak/libmleak-wrap.a"
 rmdir "$root/$libdir/mleak"
 mkdir -p libdwunw0/DEBIAN libdwunw-dev/usr/share/doc/libdwunw-dev
 echo "libdwunw 0 libdwunw0 (>= $version)" > libdwunw0/DEBIAN/shlibs

@@ -85,6 +85,16 @@ static bool is_child(void)
 	return false;
 }
 
+bool preload_forget_rings(void)
+{
+	if (self.level || self.internal)
+		return false;
+	memset(self.lanes, 0, sizeof(self.lanes));
+	self.vforked = false;
+	loader_seen = false;
+	return true;
+}
+
 bool preload_is_parent(void)
 {
 	return !self.vforked || !is_child();
@@ -100,7 +110,8 @@ static void find_stack(uint32_t tid)
 	size_t size;
 
 	self.internal = true;
-	if (tid == preload_state.pid) {
+	if (tid == preload_state.pid &&
+	    preload_state.main_thread == (uint64_t)__builtin_thread_pointer()) {
 		uint64_t room = MAIN_STACK_MAX;
 
 		if (!getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur < room)
@@ -232,6 +243,8 @@ static struct lane *enter(uint64_t pc, uint64_t sp, enum preload_loss kind)
 	struct preload_header *h = preload_shared();
 	struct lane *lane;
 
+	if (UNLIKELY(!h))
+		h = preload_rejoin();
 	if (!h || self.internal || preload_is_over(h) || (UNLIKELY(self.vforked) && is_child()))
 		return NULL;
 	if (UNLIKELY(loader_seen || preload_in_loader(pc)))

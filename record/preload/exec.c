@@ -1,10 +1,12 @@
 /* exec.c - the process goes on as another program, which is to be recorded too
  *
  * At its start the library took itself out of the environment, so that nothing the target starts
- * carries it.  Here it is put back, for this process alone: not for a child of fork or vfork.
+ * carries it.  Here it is put back, for this process alone: not for a child of fork or vfork.  With
+ * --follow it stays in the environment; here it is seen to that it is in one that was made anew.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,7 +20,8 @@
 /* An environment with what the library needs; mapped, for there may be a lock on malloc. */
 struct scratch {
 	size_t bytes;
-	int fd; /* of the shared memory; -1: the environment is as it was */
+	int fd; /* of the shared memory; -1: the program opens it by itself */
+	struct preload_header *header;
 	char *const *env;
 	char memory[96];
 	char preload[]; /* "LD_PRELOAD=..." and then the pointers */
@@ -46,15 +49,26 @@ static char *put_number(char *to, uint64_t value, unsigned int base)
 	return to;
 }
 
-/* The shared memory again, by the recorder's descriptor of it. */
-static int reopen(const struct preload_header *h)
+int preload_reopen(uint32_t pid, uint32_t number)
 {
-	char path[64], *end;
-	int low, fd;
+	static const char ours[] = "/memfd:" PRELOAD_MEMORY_NAME;
+	char path[64], name[64], *end;
+	ssize_t len;
 
-	end = put_number(put(path, "/proc/"), h->recorder_pid, 10);
-	put_number(put(end, "/fd/"), h->recorder_fd, 10);
-	low = open(path, O_RDWR | O_CLOEXEC);
+	end = put_number(put(path, "/proc/"), pid, 10);
+	put_number(put(end, "/fd/"), number, 10);
+	/* The recorder may have ended, and another may have its number. */
+	len = readlink(path, name, sizeof(name));
+	if (len < (ssize_t)sizeof(ours) - 1 || memcmp(name, ours, sizeof(ours) - 1))
+		return -1;
+	return open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
+}
+
+/* The shared memory again, for the program that comes next in this process. */
+static int hand_down(const struct preload_header *h)
+{
+	int low = preload_reopen(h->recorder_pid, h->recorder_fd), fd;
+
 	if (low < 0)
 		return -1;
 	fd = fcntl(low, F_DUPFD, HANDED_DOWN);
@@ -69,58 +83,127 @@ static bool is_preload(const char *entry)
 	return !strncmp(entry, "LD_PRELOAD=", 11);
 }
 
-/* @env with LD_PRELOAD and our variable.  NULL: it cannot be, or is not to be. */
-static struct scratch *carry(char *const *env)
+static bool is_ours(const char *entry)
 {
-	struct preload_header *h = preload_is_parent() ? preload_shared() : NULL;
-	const char *others = NULL;
+	return is_preload(entry) || !strncmp(entry, PRELOAD_ENV "=", sizeof(PRELOAD_ENV));
+}
+
+/* What @value of LD_PRELOAD has besides this library. */
+static const char *others_of(const char *value)
+{
+	size_t len = strlen(preload_library());
+
+	if (!len || strncmp(value, preload_library(), len))
+		return value;
+	return value[len] == ':' ? value + len + 1 : value[len] ? value : "";
+}
+
+/* The memory if the program that this process begins now is to be recorded. */
+static struct preload_header *wanted(bool other_process)
+{
+	struct preload_header *h = preload_followed();
+
+	if (!h && !other_process)
+		h = preload_is_parent() ? preload_shared() : NULL;
+	return h && !preload_is_over(h) ? h : NULL;
+}
+
+/* What tells of the memory, into s->memory.  False: it could not be opened. */
+static bool tell(struct scratch *s, const struct preload_header *h)
+{
+	char *end = put(s->memory, PRELOAD_ENV "=");
+
+	s->fd = -1;
+	if (h->follow) {
+		end = put_number(put(end, "@"), h->recorder_pid, 10);
+		end = put_number(put(end, ","), h->recorder_fd, 10);
+	} else {
+		s->fd = hand_down(h);
+		end = put_number(end, (uint64_t)s->fd, 10);
+	}
+	end = put_number(put(end, ","), h->nonce, 16);
+	if (h->follow)
+		put(end, ",a");
+	return h->follow || s->fd >= 0;
+}
+
+/* What a child of vfork() mapped for its exec, in the memory of the parent, which has it now. */
+static __thread struct scratch *left __attribute__((tls_model("initial-exec")));
+
+static void drop_left(void)
+{
+	if (left)
+		preload_real.munmap(left, left->bytes);
+	left = NULL;
+}
+
+/* @env with LD_PRELOAD and our variable; @other_process: for another than this one.  NULL: it
+ * cannot be, or is not to be. */
+static struct scratch *carry(char *const *env, bool other_process)
+{
+	struct preload_header *h = wanted(other_process);
+	const char *others = "";
 	struct scratch *s;
 	size_t nr = 0, text, bytes;
 	char **to, *end;
 
-	if (!h || preload_is_over(h))
+	if (!h)
 		return NULL;
 	guard_check_all(OVERRUN_AT_EXEC);
+	drop_left();
 	for (; env && env[nr]; nr++)
-		if (is_preload(env[nr]) && env[nr][11])
-			others = env[nr] + 11;
-	text = (strlen(preload_library()) + (others ? strlen(others) : 0) + 24) & ~(size_t)7;
+		if (is_preload(env[nr]))
+			others = others_of(env[nr] + 11);
+	text = (strlen(preload_library()) + strlen(others) + 24) & ~(size_t)7;
 	bytes = sizeof(*s) + text + (nr + 3) * sizeof(char *);
 	s = preload_real.mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			      0);
 	if (s == MAP_FAILED)
 		return NULL;
 	s->bytes = bytes;
-	s->fd = reopen(h);
-	if (s->fd < 0) {
+	if (!tell(s, h)) {
 		preload_real.munmap(s, bytes);
 		return NULL;
 	}
 	end = put(put(s->preload, "LD_PRELOAD="), preload_library());
-	if (others)
+	if (*others)
 		put(put(end, ":"), others);
-	end = put_number(put(s->memory, PRELOAD_ENV "="), (uint64_t)s->fd, 10);
-	put_number(put(end, ","), h->nonce, 16);
 	to = (char **)(s->preload + text);
 	s->env = to;
 	*to++ = s->preload;
 	*to++ = s->memory;
 	for (size_t i = 0; i < nr; i++)
-		if (!is_preload(env[i]))
+		if (!is_ours(env[i]))
 			*to++ = env[i];
+	if (!other_process && !preload_is_parent())
+		left = s;
+	s->header = h;
 	__atomic_fetch_add(&h->execs, 1, __ATOMIC_RELEASE);
 	return s;
 }
 
-/* The exec failed: all goes on as before. */
+/* No program began: all goes on as before. */
+static void take_back(struct scratch *s)
+{
+	__atomic_fetch_sub(&s->header->execs, 1, __ATOMIC_RELEASE);
+	if (s->fd >= 0)
+		close(s->fd);
+}
+
+static void drop(struct scratch *s)
+{
+	left = NULL;
+	preload_real.munmap(s, s->bytes);
+}
+
+/* The exec failed. */
 static int stay(struct scratch *s)
 {
 	int saved_errno = errno;
 
 	if (s) {
-		__atomic_fetch_sub(&preload_shared()->execs, 1, __ATOMIC_RELEASE);
-		close(s->fd);
-		preload_real.munmap(s, s->bytes);
+		take_back(s);
+		drop(s);
 	}
 	errno = saved_errno;
 	return -1;
@@ -128,7 +211,7 @@ static int stay(struct scratch *s)
 
 EXPORT int execve(const char *path, char *const argv[], char *const env[])
 {
-	struct scratch *s = preload_ready() ? carry(env) : NULL;
+	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
 
 	preload_real.execve(path, argv, s ? s->env : env);
 	return stay(s);
@@ -141,7 +224,7 @@ EXPORT int execv(const char *path, char *const argv[])
 
 EXPORT int execvpe(const char *file, char *const argv[], char *const env[])
 {
-	struct scratch *s = preload_ready() ? carry(env) : NULL;
+	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
 
 	preload_real.execvpe(file, argv, s ? s->env : env);
 	return stay(s);
@@ -154,7 +237,7 @@ EXPORT int execvp(const char *file, char *const argv[])
 
 EXPORT int fexecve(int fd, char *const argv[], char *const env[])
 {
-	struct scratch *s = preload_ready() ? carry(env) : NULL;
+	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
 
 	preload_real.fexecve(fd, argv, s ? s->env : env);
 	return stay(s);
@@ -221,3 +304,25 @@ static int exec_list(enum list_call call, const char *path, const char *first, v
 LIST(execl, LIST_PATH)
 LIST(execlp, LIST_FILE)
 LIST(execle, LIST_ENV)
+
+typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions_t *,
+			   const posix_spawnattr_t *, char *const *, char *const *);
+
+/* What posix_spawn() and posix_spawnp() are called with, but the environment. */
+#define SPAWN(name)                                                                              \
+	EXPORT int name(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, \
+			const posix_spawnattr_t *attr, char *const argv[], char *const env[])    \
+	{                                                                                        \
+		struct scratch *s = preload_ready() ? carry(env, true) : NULL;                   \
+		spawn_function *real = (spawn_function *)preload_real.name;                      \
+		int err = real(pid, path, actions, attr, argv, s ? s->env : env);                \
+                                                                                                 \
+		if (s && err)                                                                    \
+			take_back(s);                                                            \
+		if (s)                                                                           \
+			drop(s);                                                                 \
+		return err;                                                                      \
+	}
+
+SPAWN(posix_spawn)
+SPAWN(posix_spawnp)

@@ -13,6 +13,13 @@
 #include "bpf/event.h"
 #include "record/preload/ring.h"
 
+/* Is this libmleak-wrap.a, a part of the program itself? */
+#ifdef PRELOAD_STATIC
+#define PRELOAD_IS_STATIC 1
+#else
+#define PRELOAD_IS_STATIC 0
+#endif
+
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
@@ -36,6 +43,7 @@ struct real {
 	void *(*valloc)(size_t);
 	void *(*pvalloc)(size_t);
 	size_t (*malloc_usable_size)(void *);
+	void *(*reallocarray)(void *, size_t, size_t);
 	void *(*mmap)(void *, size_t, int, int, int, int64_t);
 	void *(*mremap)(void *, size_t, size_t, int, ...);
 	int (*munmap)(void *, size_t);
@@ -44,19 +52,37 @@ struct real {
 	int (*execve)(const char *, char *const *, char *const *);
 	int (*execvpe)(const char *, char *const *, char *const *);
 	int (*fexecve)(int, char *const *, char *const *);
+	void *posix_spawn, *posix_spawnp;
 };
 
 extern struct real preload_real;
+
+/* find.c: fill preload_real, and the ranges of preload_state. */
+void preload_find(void);
+
+/* An operator new or delete of C++; real: known once it was called. */
+struct preload_operator {
+	const char *name;
+	enum event_func func;
+	void *(*real)(size_t, uint64_t, uint64_t);
+};
+
+extern struct preload_operator preload_operators[];
+
+/* operators.c: see which operators there are, once malloc is known. */
+void preload_find_operators(void);
 
 /* What start.c finds out, once. */
 struct preload_state {
 	bool ready;	  /* the functions are known, and whether we record */
 	bool guards;	  /* blocks have guard bytes, see guard.h */
 	uint32_t pid;	  /* that is recorded */
-	uint32_t program; /* which of its programs this is, from 1 */
+	uint32_t program; /* as preload_process.program */
+	struct preload_process *process;
+	uint64_t main_thread; /* where its control block is */
 	struct preload_range {
 		uint64_t start, end;
-	} loader, allocator, libc; /* code */
+	} loader, allocator, libc, own; /* code */
 };
 
 extern struct preload_state preload_state;
@@ -81,6 +107,24 @@ static inline struct preload_header *preload_shared(void)
 {
 	return preload_own.shared;
 }
+
+/* exec.c: open descriptor @number of process @pid, if it is the recorder's memory.  -1: it is not.
+ */
+int preload_reopen(uint32_t pid, uint32_t number);
+
+/* join.c: become one of the processes recorded, by the memory @h, as a program that has just come
+ * up; *@fresh: the process was none before.  False: it is not to be. */
+bool preload_join(struct preload_header *h, bool *fresh);
+
+/* The memory, in the first call of a child of fork() that is recorded; else NULL. */
+struct preload_header *preload_rejoin(void);
+
+/* The memory, also in a child of fork() that has made no call yet. */
+struct preload_header *preload_followed(void);
+
+/* capture.c: this thread is a child's only one, and all its rings are its parent's.  False: it is
+ * in the middle of an event. */
+bool preload_forget_rings(void);
 
 static inline bool preload_in(const struct preload_range *r, uint64_t pc)
 {

@@ -10,8 +10,17 @@
 
 #include <stdint.h>
 
-#define PRELOAD_MAGIC 0x6b61656c6d4c5250ull
-#define PRELOAD_ENV   "MLEAK_PRELOAD" /* "<descriptor of the memory>,<its nonce in hex>" */
+/* Of all that stands here, from the Makefile: a program that was linked with libmleak-wrap.a has
+ * its library for ever. */
+#ifndef PRELOAD_LAYOUT
+#define PRELOAD_LAYOUT 0x6b61656c6d4c5250
+#endif
+/*
+ * "<descriptor of the memory>,<its nonce in hex>".  Where children are recorded it stays in the
+ * environment: "@<recorder's process id>,<recorder's descriptor>,<nonce>", and ",a" behind it when
+ * the program's start was counted by who called exec.
+ */
+#define PRELOAD_ENV "MLEAK_PRELOAD"
 
 #define PRELOAD_SLICE	   128u
 #define PRELOAD_WINDOW	   131072u /* bytes of a stack that both sides remember; a power of two */
@@ -19,6 +28,10 @@
 #define PRELOAD_MAX_SLICES (PRELOAD_MAX_STACK / PRELOAD_SLICE + 1)
 #define PRELOAD_MAX_RINGS  512u
 #define PRELOAD_NR_REGS	   8
+
+#define PRELOAD_MAX_PROCESSES 512u /* that are recorded at one time */
+#define PRELOAD_SLOT_BITS     10
+#define PRELOAD_MEMORY_NAME   "mleak rings"
 
 /* What the events of a ring that found no room were; the order is the recorder's. */
 enum preload_loss {
@@ -45,9 +58,8 @@ struct preload_ring {
 	uint64_t wanted; /* the recorder adds to room, and wakes, when tail has come here */
 	/* written by the recorder */
 	uint64_t tail; /* all before it was taken in */
-	/* 0: the ring is free; else a thread's id, and above it which of the target's programs it
-	 * runs (header.hello).  The target sets it, the recorder clears it when that thread has
-	 * ended. */
+	/* 0: the ring is free; else a thread's id, and above it preload_process.program.  The
+	 * target sets it, the recorder clears it when that thread has ended. */
 	uint64_t owner;
 	uint32_t room; /* what a thread sleeps on that waits for room */
 	uint32_t unused_either;
@@ -56,35 +68,53 @@ struct preload_ring {
 
 _Static_assert(sizeof(struct preload_ring) == 128, "a cache line for each side");
 
+/* A process that writes here. */
+struct preload_process {
+	/* written by the target */
+	uint32_t pid;	       /* 0: the slot is free */
+	uint32_t parent;       /* its process id */
+	uint32_t program;      /* which program it runs: header.hello as that came up, moved up by
+				  PRELOAD_SLOT_BITS, and the number of this slot */
+	uint32_t maps_asked;   /* requests for a look at the mappings */
+	uint32_t maps_changed; /* the same, but nobody waits */
+	uint32_t maps_unanswered; /* requests that were waited for in vain */
+	uint32_t unused_target[2];
+	/* written by the recorder; words the target sleeps on */
+	uint32_t go;	    /* it is recorded, and may run */
+	uint32_t maps_done; /* requests that were answered */
+	uint32_t unused_recorder[6];
+};
+
+_Static_assert(sizeof(struct preload_process) == 64, "a cache line");
+
 enum preload_clock_kind { PRELOAD_CLOCK_TSC, PRELOAD_CLOCK_MONOTONIC };
 
 struct preload_header {
 	/* set before the target runs */
-	uint64_t magic, nonce;
+	uint64_t layout, nonce;		    /* PRELOAD_LAYOUT */
 	uint32_t nr_rings, ring_size;	    /* bytes, a power of two */
 	uint32_t stack_limit;		    /* bytes */
 	uint32_t clock;			    /* enum preload_clock_kind: of all times here */
-	uint32_t target;		    /* process id; 0: not known yet */
+	uint32_t follow;		    /* children are recorded, too */
 	uint32_t recorder_pid, recorder_fd; /* where the memory is found again after an exec */
 	uint32_t guard;			    /* blocks are to have guard bytes */
 	uint64_t block_ns; /* how long a full ring may hold a thread up; 0: not at all */
 	uint64_t unused[8];
 	/* written by the recorder; words the target sleeps on */
-	uint32_t go;	    /* the target may run */
-	uint32_t ended;	    /* nothing is recorded any more */
-	uint32_t alive;	    /* has FUTEX_OWNER_DIED set by the kernel when the recorder is gone */
-	uint32_t asleep;    /* the recorder wants to be woken when a ring is half full */
-	uint32_t maps_done; /* requests for a look at the mappings that were answered */
-	uint32_t unused_recorder[11];
+	uint32_t ended;	 /* nothing is recorded any more */
+	uint32_t alive;	 /* has FUTEX_OWNER_DIED set by the kernel when the recorder is gone */
+	uint32_t asleep; /* the recorder wants to be woken when a ring is half full */
+	uint32_t unused_recorder[13];
 	/* written by the target */
-	uint32_t wake;		  /* the word the recorder sleeps on */
-	uint32_t hello;		  /* programs in which the library came up: one more by each exec */
-	uint32_t maps_asked;	  /* requests for a look at the mappings */
-	uint32_t maps_changed;	  /* the same, but nobody waits */
-	uint32_t maps_unanswered; /* requests that were waited for in vain */
-	uint32_t execs;		  /* programs that were to begin by exec */
+	uint32_t wake;	   /* the word the recorder sleeps on */
+	uint32_t hello;	   /* programs in which the library came up: one more by each exec */
+	uint32_t execs;	   /* programs that were to begin by exec */
+	uint32_t forks;	   /* children that were to be */
+	uint32_t children; /* that came to be */
+	uint32_t no_slot;  /* processes that found no slot */
 	uint64_t lost[PRELOAD_NR_LOST + 1]; /* by threads that have no ring */
 	uint64_t unused_end[7];
+	struct preload_process processes[PRELOAD_MAX_PROCESSES]; /* the command has the first */
 	struct preload_ring rings[];
 };
 

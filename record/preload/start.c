@@ -3,8 +3,6 @@
  * Its first call may be anything's: the loader's, a constructor's, dlsym's own.  So all is made
  * ready at the first call, and blocks that are asked for meanwhile come from a small arena.
  */
-#include <dlfcn.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,12 +18,9 @@
 
 #include "record/preload/guard.h"
 
-#define HELLO_NS     10000000000ull /* how long the recorder may take to let the target run */
-#define MAPS_NS	     1000000000ull  /* the same to look at new mappings */
+#define MAPS_NS	     1000000000ull /* how long the recorder may take to look at mappings */
 #define ARENA_BYTES  65536
 #define ARENA_HEADER 16 /* before each block of the arena: its size */
-
-struct real preload_real;
 
 union preload_own preload_own __attribute__((aligned(4096)));
 struct preload_state preload_state;
@@ -134,93 +129,29 @@ bool preload_modules_changed(void)
 void preload_maps_changed(bool wait)
 {
 	struct preload_header *h = preload_own.shared;
+	struct preload_process *p = preload_state.process;
 	uint64_t start;
 	uint32_t ticket, done;
 
 	if (!h || preload_is_over(h))
 		return;
 	if (!wait) {
-		__atomic_fetch_add(&h->maps_changed, 1, __ATOMIC_RELEASE);
+		__atomic_fetch_add(&p->maps_changed, 1, __ATOMIC_RELEASE);
 		return;
 	}
-	ticket = __atomic_add_fetch(&h->maps_asked, 1, __ATOMIC_ACQ_REL);
+	ticket = __atomic_add_fetch(&p->maps_asked, 1, __ATOMIC_ACQ_REL);
 	preload_wake(&h->wake);
 	start = preload_monotonic_ns();
-	while (done = __atomic_load_n(&h->maps_done, __ATOMIC_ACQUIRE),
+	while (done = __atomic_load_n(&p->maps_done, __ATOMIC_ACQUIRE),
 	       (int32_t)(done - ticket) < 0) {
-		preload_sleep(&h->maps_done, done, 10000000);
+		preload_sleep(&p->maps_done, done, 10000000);
 		if (preload_is_over(h))
 			return;
 		if (preload_monotonic_ns() - start < MAPS_NS)
 			continue;
-		__atomic_fetch_add(&h->maps_unanswered, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&p->maps_unanswered, 1, __ATOMIC_RELAXED);
 		return;
 	}
-}
-
-/* Set the range of the module that holds an address. */
-struct search {
-	uint64_t addr;
-	struct preload_range *out;
-};
-
-static int see_module(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	const struct search *s = arg;
-	struct preload_range r = {UINT64_MAX, 0};
-
-	(void)size;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		uint64_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-
-		if (info->dlpi_phdr[i].p_type != PT_LOAD)
-			continue;
-		r.start = start < r.start ? start : r.start;
-		start += info->dlpi_phdr[i].p_memsz;
-		r.end = start > r.end ? start : r.end;
-	}
-	if (r.start > s->addr || r.end <= s->addr)
-		return 0;
-	*s->out = r;
-	return 1;
-}
-
-static void find_range(uint64_t addr, struct preload_range *out)
-{
-	struct search s = {.addr = addr, .out = out};
-
-	dl_iterate_phdr(see_module, &s);
-}
-
-/* The next definition of @name behind this library's. */
-#define FIND(name) (*(void **)&preload_real.name = dlsym(RTLD_NEXT, #name))
-
-static void find_functions(void)
-{
-	int saved_errno = errno;
-
-	FIND(malloc);
-	FIND(calloc);
-	FIND(realloc);
-	FIND(free);
-	FIND(posix_memalign);
-	FIND(aligned_alloc);
-	FIND(memalign);
-	FIND(valloc);
-	FIND(pvalloc);
-	FIND(malloc_usable_size);
-	FIND(mmap);
-	FIND(mremap);
-	FIND(munmap);
-	FIND(mprotect);
-	FIND(vfork);
-	FIND(execve);
-	FIND(execvpe);
-	FIND(fexecve);
-	find_range(getauxval(AT_BASE), &preload_state.loader);
-	find_range((uint64_t)(uintptr_t)preload_real.malloc, &preload_state.allocator);
-	find_range((uint64_t)(uintptr_t)clock_gettime, &preload_state.libc);
-	errno = saved_errno;
 }
 
 /* The string after "@name=" in the environment; its entry's place goes to *@entry. */
@@ -243,8 +174,9 @@ static void remove_env(char **entry)
 	while (*entry++);
 }
 
-/* What the target starts runs without us: the recorder put our path first. */
-static void clean_env(void)
+/* Learn our path, which the recorder put first; with @clean, what the target starts runs without
+ * us. */
+static void clean_env(bool clean)
 {
 	char **entry, *value = find_env("LD_PRELOAD", &entry), *rest;
 	size_t len;
@@ -255,9 +187,9 @@ static void clean_env(void)
 	len = rest ? (size_t)(rest - value) : strlen(value);
 	if (len < sizeof(library))
 		memcpy(library, value, len);
-	if (rest)
+	if (clean && rest)
 		memmove(value, rest + 1, strlen(rest + 1) + 1);
-	else
+	else if (clean)
 		remove_env(entry);
 }
 
@@ -275,7 +207,13 @@ static uint64_t number(char **text, unsigned int base)
 	}
 }
 
-/* Map the memory that the recorder handed down as descriptor @fd.  NULL: it is not that. */
+static struct preload_header *leave(struct preload_header *h)
+{
+	preload_real.munmap(h, preload_ring_offset(h->nr_rings, h->ring_size, h->nr_rings));
+	return NULL;
+}
+
+/* Map the recorder's memory, which is open as descriptor @fd.  NULL: it is not that. */
 static struct preload_header *map_shared(int fd, uint64_t nonce)
 {
 	struct preload_header *h;
@@ -288,8 +226,7 @@ static struct preload_header *map_shared(int fd, uint64_t nonce)
 	if (h == MAP_FAILED)
 		return NULL;
 	/* What the target starts may inherit all this, if the target was no program for us. */
-	if (h->magic == PRELOAD_MAGIC && h->nonce == nonce && !preload_is_over(h) &&
-	    (!h->target || h->target == preload_state.pid)) {
+	if (h->layout == PRELOAD_LAYOUT && h->nonce == nonce && !preload_is_over(h)) {
 		madvise(h, (size_t)st.st_size, MADV_DONTDUMP);
 		return h;
 	}
@@ -297,33 +234,54 @@ static struct preload_header *map_shared(int fd, uint64_t nonce)
 	return NULL;
 }
 
-/* Say that we are there, and wait until the recorder is.  False: it is not. */
-static bool shake_hands(struct preload_header *h)
-{
-	uint64_t start = preload_monotonic_ns();
-
-	preload_state.program = __atomic_add_fetch(&h->hello, 1, __ATOMIC_ACQ_REL);
-	preload_wake(&h->wake);
-	while (!__atomic_load_n(&h->go, __ATOMIC_ACQUIRE)) {
-		preload_sleep(&h->go, 0, 100000000);
-		if (preload_is_over(h) || preload_monotonic_ns() - start > HELLO_NS)
-			return false;
-	}
-	return true;
-}
-
 /* Begin to record this program. */
 static void begin(struct preload_header *h)
 {
-	if (madvise(&preload_own, sizeof(preload_own), MADV_WIPEONFORK) || !shake_hands(h))
+	bool fresh;
+
+	if (madvise(&preload_own, sizeof(preload_own), MADV_WIPEONFORK) || !preload_join(h, &fresh))
 		return;
 	preload_own.shared = h;
 	if (h->guard)
 		guard_begin(h->nonce);
-	if (preload_state.program == 1)
+	if (preload_state.program >> PRELOAD_SLOT_BITS == 1)
 		return;
 	preload_small(EVENT_EXEC, NULL, 0, 0);
-	preload_maps_changed(true);
+	if (!fresh) /* else they were looked at */
+		preload_maps_changed(true);
+}
+
+/* The memory that @value, of our variable, tells of; for this program alone. */
+static struct preload_header *inherit(char *value, char **entry)
+{
+	int fd = (int)number(&value, 10);
+	struct preload_header *h;
+
+	value += *value == ',';
+	h = map_shared(fd, number(&value, 16));
+	remove_env(entry);
+	clean_env(true);
+	return h && h->processes[0].pid != preload_state.pid ? leave(h) : h;
+}
+
+/* The same for this program and all that it begins. */
+static struct preload_header *look_up(char *value)
+{
+	struct preload_header *h;
+	char *end;
+	uint32_t pid = (uint32_t)number(&value, 10), fd;
+
+	value += *value == ',';
+	fd = (uint32_t)number(&value, 10);
+	value += *value == ',';
+	h = map_shared(preload_reopen(pid, fd), number(&value, 16));
+	clean_env(false);
+	/* What this program begins by other ways than ours is counted when it comes up. */
+	end = value;
+	if (h && !*end)
+		__atomic_fetch_add(&h->execs, 1, __ATOMIC_RELEASE);
+	*end = '\0';
+	return h && !h->follow ? leave(h) : h;
 }
 
 static void attach(void)
@@ -331,17 +289,15 @@ static void attach(void)
 	int saved_errno = errno;
 	struct preload_header *h;
 	char **entry, *value;
-	int fd;
 
 	attached = true;
 	preload_state.pid = (uint32_t)preload_syscall(SYS_getpid, 0, 0, 0, 0);
-	value = find_env(PRELOAD_ENV, &entry);
+	if (preload_state.pid == (uint32_t)preload_syscall(SYS_gettid, 0, 0, 0, 0))
+		preload_state.main_thread = (uint64_t)__builtin_thread_pointer();
+	/* A program with rights that its user has not takes no memory from him. */
+	value = getauxval(AT_SECURE) ? NULL : find_env(PRELOAD_ENV, &entry);
 	if (value) {
-		fd = (int)number(&value, 10);
-		value += *value == ',';
-		h = map_shared(fd, number(&value, 16));
-		remove_env(entry);
-		clean_env();
+		h = *value == '@' ? look_up(value + 1) : inherit(value, entry);
 		preload_modules_changed();
 		if (h)
 			begin(h);
@@ -357,7 +313,7 @@ bool preload_come_up(void)
 		if (!__atomic_compare_exchange_n((int *)&state, &none, STATE_LOOKING, false,
 						 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			return false;
-		find_functions();
+		preload_find();
 		__atomic_store_n((int *)&state, STATE_READY, __ATOMIC_RELEASE);
 	}
 	/* Before the C library is initialised there is no environment. */

@@ -79,12 +79,15 @@ mmap64:
 	.size	mmap64, . - mmap64
 
 /* vfork returns twice, on the same stack: it must be entered by a jump. */
-	.globl	vfork, __vfork
+	.globl	vfork
 	.type	vfork, @function
-	.type	__vfork, @function
 	.p2align 4
 vfork:
+#ifndef PRELOAD_STATIC
+	.globl	__vfork
+	.type	__vfork, @function
 __vfork:
+#endif
 	.cfi_startproc
 	endbr64
 	subq	$8, %rsp
@@ -95,7 +98,16 @@ __vfork:
 	jmp	*%rax
 	.cfi_endproc
 	.size	vfork, . - vfork
-	.size	__vfork, . - __vfork
+
+#ifdef PRELOAD_STATIC
+/* By this the recorder knows that the program can be recorded, and by which recorder. */
+	.section .note.mleak, "a", @note
+	.p2align 2
+	.long	6, 8, 1
+	.asciz	"mleak"
+	.p2align 2
+	.quad	PRELOAD_LAYOUT
+#endif
 
 	.section .note.GNU-stack, "", @progbits
 	.section .note.gnu.property, "a"

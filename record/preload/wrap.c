@@ -20,16 +20,24 @@ static __thread uint32_t depth __attribute__((tls_model("initial-exec")));
 
 #define REAL(call)                                 \
 	({                                         \
-		depth++;                           \
+		uint32_t before_ = depth;          \
+		depth = before_ + 1;               \
 		__typeof__(call) result_ = (call); \
-		depth--;                           \
+		depth = before_;                   \
 		result_;                           \
 	})
 
 static bool is_nested(uint64_t pc)
 {
 	return UNLIKELY(depth) && preload_state.allocator.start != preload_state.libc.start &&
-	       preload_in(&preload_state.allocator, pc);
+	       /* where it goes on to another by a jump, we seem to have called that */
+	       (preload_in(&preload_state.allocator, pc) || preload_in(&preload_state.own, pc));
+}
+
+/* Does the allocator map this for itself?  In a static program it is not told by where it lies. */
+static bool is_arena(uint64_t pc)
+{
+	return PRELOAD_IS_STATIC ? depth != 0 : preload_in_allocator(pc);
 }
 
 static void *keep(enum event_func func, void *block, size_t size, const struct caller *c)
@@ -122,38 +130,52 @@ void *wrap_aligned_alloc(size_t align, size_t size, const struct caller *c)
 	return keep(FUNC_ALIGNED_ALLOC, REAL(preload_real.aligned_alloc(align, size)), size, c);
 }
 
+/* By @real, or where the allocator has no such function, by the one that all have. */
+static void *aligned(void *(*real)(size_t, size_t), size_t align, size_t size)
+{
+	return real ? real(align, size) : preload_real.aligned_alloc(align, size);
+}
+
 void *wrap_memalign(size_t align, size_t size, const struct caller *c)
 {
 	if (UNLIKELY(!preload_ready()))
 		return arena_alloc(align, size);
-	return keep(FUNC_MEMALIGN, REAL(preload_real.memalign(align, size)), size, c);
+	return keep(FUNC_MEMALIGN, REAL(aligned(preload_real.memalign, align, size)), size, c);
 }
 
 void *wrap_valloc(size_t size, const struct caller *c)
 {
 	if (UNLIKELY(!preload_ready()))
 		return arena_alloc(4096, size);
+	if (!preload_real.valloc)
+		return keep(FUNC_VALLOC, REAL(preload_real.aligned_alloc(4096, size)), size, c);
 	return keep(FUNC_VALLOC, REAL(preload_real.valloc(size)), size, c);
 }
 
 void *wrap_pvalloc(size_t size, const struct caller *c)
 {
-	if (UNLIKELY(!preload_ready() || !preload_real.pvalloc))
+	if (UNLIKELY(!preload_ready()))
 		return arena_alloc(4096, size);
+	if (!preload_real.pvalloc)
+		return keep(FUNC_PVALLOC,
+			    REAL(preload_real.aligned_alloc(4096, (size + 4095) & ~(size_t)4095)),
+			    size, c);
 	return keep(FUNC_PVALLOC, REAL(preload_real.pvalloc(size)), size, c);
 }
 
 static void release(void *block, uint64_t pc)
 {
+	uint32_t before = depth;
+
 	if (UNLIKELY(!block || arena_holds(block) || !preload_ready()))
 		return;
 	if (!is_nested(pc)) {
 		guard_look(block, OVERRUN_AT_FREE);
 		preload_small(EVENT_FREE, block, 0, pc);
 	}
-	depth++;
+	depth = before + 1;
 	preload_real.free(block);
-	depth--;
+	depth = before;
 }
 
 EXPORT void free(void *block)
@@ -161,10 +183,41 @@ EXPORT void free(void *block)
 	release(block, (uint64_t)__builtin_return_address(0));
 }
 
+#ifndef PRELOAD_STATIC
 EXPORT void cfree(void *block)
 {
 	release(block, (uint64_t)__builtin_return_address(0));
 }
+#endif
+
+#ifndef PRELOAD_STATIC
+/* An operator new of the allocator's own.  It may leave by an exception, and then the depth is not
+ * set back; so a call from outside begins anew. */
+void *wrap_new(size_t size, uint64_t second, uint64_t third, unsigned int number,
+	       const struct caller *c)
+{
+	uint32_t before = preload_in(&preload_state.allocator, c->pc) ? depth : 0;
+	void *block;
+
+	depth = before + 1;
+	block = preload_operators[number].real(size, second, third);
+	depth = before;
+	return keep(preload_operators[number].func, block, size, c);
+}
+
+/* The same for operator delete. */
+void wrap_delete(void *block, uint64_t second, uint64_t third, unsigned int number)
+{
+	uint64_t pc = (uint64_t)__builtin_return_address(0);
+	uint32_t before = depth;
+
+	if (block && !is_nested(pc))
+		preload_small(EVENT_FREE, block, 0, pc);
+	depth = before + 1;
+	preload_operators[number].real((size_t)block, second, third);
+	depth = before;
+}
+#endif
 
 /* Tell of new code.  Of a file's at once, for it will run and be unwound; of code made at run time
  * later. */
@@ -186,7 +239,7 @@ void *wrap_mmap(void *addr, size_t size, int prot, int flags, int fd, int64_t of
 	}
 	block = preload_real.mmap(addr, size, prot, flags, fd, offset);
 	/* What an allocator maps is an arena of its own. */
-	if (block == MAP_FAILED || preload_in_allocator(c->pc))
+	if (block == MAP_FAILED || is_arena(c->pc))
 		return block;
 	if (flags & MAP_FIXED)
 		preload_small(EVENT_UNMAP, block, size, c->pc);
@@ -217,7 +270,7 @@ void *wrap_mremap(void *old, size_t old_size, size_t size, int flags, void *to,
 		errno = ENOMEM;
 		return MAP_FAILED;
 	}
-	if (preload_in_allocator(c->pc))
+	if (is_arena(c->pc))
 		return preload_real.mremap(old, old_size, size, flags, to);
 	if (preload_file_unmapped(old))
 		return remap_file(old, old_size, size, flags, to);
@@ -243,7 +296,7 @@ EXPORT int munmap(void *addr, size_t size)
 		return -1;
 	}
 	/* What the kernel would refuse unmaps nothing. */
-	if (!((uint64_t)addr & 4095) && size && !preload_in_allocator(pc)) {
+	if (!((uint64_t)addr & 4095) && size && !is_arena(pc)) {
 		preload_file_unmapped(addr);
 		preload_small(EVENT_UNMAP, addr, size, pc);
 	}

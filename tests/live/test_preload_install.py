@@ -15,6 +15,19 @@ class InstalledPreloadTest(Installed):
         totals = parse_totals(self.run_checked([mleak, "report", trace]))
         self.assertEqual(totals.outstanding, (23, 1081))
 
+    def test_a_static_program_is_linked_with_the_installed_archive(self):
+        mleak = os.path.join(self.root, "bin/mleak")
+        flags = self.run_checked([mleak, "--wrap-flags"]).split()
+        self.assertEqual(flags[-1], os.path.join(self.root, "bin/../lib/mleak/libmleak-wrap.a"))
+        source = self.write("program.c", b"#include <stdlib.h>\nvoid *volatile p[23];\n"
+                            b"int main(void) { for (int i = 0; i < 23; i++) p[i] = malloc(47); }\n")
+        program, trace = self.path("program"), self.path("x.mlk")
+        self.run_checked(["gcc", "-static", "-fno-builtin", "-o", program, source, *flags])
+        self.run_checked([program])
+        self.run_checked([mleak, "record", "--backend", "preload", "-o", trace, "--", program])
+        folded = self.run_checked([mleak, "report", "--format=folded", trace])
+        self.assertRegex(folded, r"(?m)main 1081$")
+
     def test_without_the_library_it_says_where_it_looked(self):
         os.unlink(os.path.join(self.root, "lib/mleak/libmleak-preload.so"))
         result = self.finish(self.spawn([os.path.join(self.root, "bin/mleak"), "record",

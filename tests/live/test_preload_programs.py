@@ -36,11 +36,16 @@ PROGRAMS = {
     "node": ["node", "-e", "let a = []; for (let i = 0; i < 1e5; i++) a.push({i});"
              " console.log(a.length)"],
     "git": ["git", "-c", "init.defaultBranch=main", "init", "-q", "repo"],
+    "git diff": ["git", "diff", "--no-index", "--stat", "in.c", "in.cc"],
+    "git hash-object": ["git", "hash-object", "in.txt"],
     "tar": ["sh", "-c", "tar cf - in.c in.txt | tar tvf - | wc -l"],
     "tar itself": ["tar", "tf", "in.tar"],
     "xz": ["xz", "-T2", "-kc9", "in.txt"],
     "gzip": ["gzip", "-nc9", "in.txt"],
+    "xz -d": ["sh", "-c", "xz -kc in.txt | xz -d | cksum"],
     "curl": ["curl", "-s", "file:///etc/hostname"],
+    "sed": ["sed", "-n", "s/1/one/gp;$=", "in.txt"],
+    "g++ linking": ["sh", "-c", "g++ in.cc -o program && ./program"],
     "gcc": ["gcc", "-O2", "-S", "-o", "-", "in.c"],
     "gcc linking": ["sh", "-c", "gcc in.c -o program && ./program"],
     "g++": ["g++", "-O1", "-S", "-o", "-", "in.cc"],
@@ -129,10 +134,21 @@ class ProgramTest(PreloadCase):
             self.assertEqual(client.recv(100), b"+OK\r\n")
         client.sendall(b"DBSIZE\r\n")
         self.assertEqual(client.recv(100), b":2000\r\n")
+        self.talk(port)
         client.sendall(b"SHUTDOWN NOSAVE\r\n")
         result = self.finish(server)
         self.assertEqual(result.status, 0)
         self.assertRegex(result.err, r"(?m), 0 lost$")
+
+    def talk(self, port):
+        """The server's own client, plain and recorded, finds the same."""
+        argv = ["redis-cli", "-p", str(port), "GET", "key7"]
+        plain = self.finish(self.spawn(argv))
+        recorded = self.finish(self.spawn([self.mleak_copy, "record", "--backend", "preload", "-o",
+                                           self.path("client.mlk"), "--", *argv], **self.as_user))
+        self.assertEqual((plain.status, plain.out), (0, "v" * 8 + "\n"))
+        self.assertEqual((recorded.status, recorded.out), (plain.status, plain.out))
+        self.assertRegex(recorded.err, r"(?m), 0 lost$")
 
     def connect(self, port):
         end = time.monotonic() + 20

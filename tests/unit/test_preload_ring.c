@@ -18,7 +18,7 @@
 
 struct seen {
 	uint32_t type;
-	uint64_t addr, time_ns;
+	uint64_t id, addr, time_ns;
 	uint32_t stack_len;
 	uint8_t stack[4096];
 };
@@ -43,6 +43,7 @@ static int on_event(void *ctx, uint64_t time_ns, void *data, size_t size)
 	s->time_ns = time_ns;
 	if (small->type != EVENT_ALLOC) {
 		s->addr = small->addr;
+		s->id = small->id;
 		return 0;
 	}
 	below = alloc->regs[EVENT_RSP] % EVENT_STACK_ALIGN;
@@ -61,6 +62,19 @@ static uint64_t to_ns(void *ctx, uint64_t time)
 	return time;
 }
 
+/* Process 7000 + slot is in each slot but the last; that of slot 3 has ended. */
+static uint32_t process_in(void *ctx, uint32_t slot)
+{
+	(void)ctx;
+	return slot == PRELOAD_MAX_PROCESSES - 1 ? 0 : 7000 + slot;
+}
+
+static bool has_ended(void *ctx, uint32_t slot)
+{
+	(void)ctx;
+	return slot == 3;
+}
+
 static int set_up(void **state)
 {
 	struct world *w = calloc(1, sizeof(*w));
@@ -70,6 +84,8 @@ static int set_up(void **state)
 					 .stack_limit = PRELOAD_MAX_STACK,
 					 .event = on_event,
 					 .to_ns = to_ns,
+					 .process_in = process_in,
+					 .has_ended = has_ended,
 					 .ctx = w};
 
 	w->memory = aligned_alloc(4096, bytes);
@@ -143,7 +159,7 @@ static void events_of_all_rings_come_in_the_order_of_their_times(void **state)
 {
 	struct world *w = *state;
 
-	w->memory->hello = 1;
+	w->memory->processes[1].program = 1;
 	for (uint64_t t = 1; t <= 40; t++)
 		put_free(w, (uint32_t)(t * 7 / 5 % RINGS), t, t * 16);
 	assert_int_equal(shared_rings_look(w->rings, 1000, 10), 990);
@@ -161,12 +177,38 @@ static void a_ring_that_is_being_written_holds_later_events_back(void **state)
 {
 	struct world *w = *state;
 
-	w->memory->hello = 1;
+	w->memory->processes[1].program = 1;
 	put_free(w, 0, 10, 16);
 	put_free(w, 1, 30, 32);
 	w->memory->rings[0].busy = 10; /* its next event has a time of 10 or more */
 	assert_int_equal(shared_rings_look(w->rings, 1000, 10), 10);
 	w->memory->rings[0].busy = 0;
+	assert_int_equal(shared_rings_look(w->rings, 1000, 10), 990);
+}
+
+static void events_are_of_the_process_whose_slot_the_ring_names(void **state)
+{
+	struct world *w = *state;
+
+	for (uint32_t i = 0; i < 3; i++)
+		put_free(w, i, 10 + i, 16);
+	w->memory->rings[1].owner = (uint64_t)(5u << PRELOAD_SLOT_BITS | 2) << 32 | 55;
+	w->memory->rings[2].owner = (uint64_t)(PRELOAD_MAX_PROCESSES - 1) << 32 | 56;
+	shared_rings_look(w->rings, 1000, 10);
+	assert_int_equal(shared_rings_consume(w->rings, UINT64_MAX), 0);
+	assert_int_equal(w->nr, 2); /* of nobody's ring nothing is taken */
+	assert_int_equal(w->seen[0].id, 7001ull << 32 | 100);
+	assert_int_equal(w->seen[1].id, 7002ull << 32 | 55);
+}
+
+static void who_has_ended_while_writing_holds_nothing_back(void **state)
+{
+	struct world *w = *state;
+
+	put_free(w, 0, 10, 16);
+	w->memory->rings[0].owner = 3ull << 32 | 77;
+	w->memory->processes[3].program = 3;
+	w->memory->rings[0].busy = 10;
 	assert_int_equal(shared_rings_look(w->rings, 1000, 10), 990);
 }
 
@@ -323,6 +365,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		IN_WORLD(events_of_all_rings_come_in_the_order_of_their_times),
 		IN_WORLD(a_ring_that_is_being_written_holds_later_events_back),
+		IN_WORLD(events_are_of_the_process_whose_slot_the_ring_names),
+		IN_WORLD(who_has_ended_while_writing_holds_nothing_back),
 		IN_WORLD(of_two_events_at_one_time_the_free_comes_first),
 		IN_WORLD(a_stack_is_put_together_from_what_changed),
 		IN_WORLD(an_event_that_lies_of_its_slices_is_counted_and_the_next_comes),

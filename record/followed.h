@@ -1,0 +1,11 @@
+/* followed.h - processes that a preloaded library tells of */
+#ifndef RECORD_FOLLOWED_H
+#define RECORD_FOLLOWED_H
+
+#include "record/preload_backend.h"
+#include "record/session.h"
+
+/* What takes in what happens to them; borrows @s. */
+struct preload_sink followed_sink(struct session *s);
+
+#endif
