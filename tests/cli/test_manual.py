@@ -37,6 +37,7 @@ class ManualTest(Case):
 
     def test_no_page_names_an_option_that_is_none(self):
         known = {name for command in self.commands() for _, name in self.helped(command)}
+        known |= set(re.findall(r"'mleak --([\w-]+)'", self.mleak("--help").out))
         pages = [page_of(command) for command in self.commands()]
         for page in pages:
             page = re.sub(r"\| flamegraph\.pl .*", "", page)
