@@ -497,10 +497,15 @@ class AttachFamilyTest(FamilyCase):
         self.finish(tracer)
         self.assertEqual(result.status, 0, result.err)
         self.assertIn("another traces it", result.err)
-        self.assertRegex(result.err, r"3 child processes were recorded as well")
         self.assertRegex(result.err, r"recorded from up to [\d.]+ ms after their start")
+        # On a busy machine one may have ended before it could be looked at; then that is told.
+        recorded = int(re.search(r"(\d) child processes were recorded as well", result.err)[1])
+        lost = re.search(r"lost: (\d) programs started by exec", result.err)
+        self.assertEqual(recorded + int(lost[1] if lost else 0), 3, result.err)
         trace = self.path("x.mlk")
         for truth in said:
+            if lost and self.mleak("report", "--pid", str(truth["pid"]), trace).status:
+                continue
             text = self.report(trace, "--pid", str(truth["pid"]))
             totals = parse_totals(text)
             self.assertLessEqual(totals.allocations.blocks, truth["allocs"])

@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 
-from backends import both_backends
+from backends import both_backends, either_backend
 from mleaktest import Case, parse_folded, parse_totals, parse_tree
 
 # Blocks and bytes of each phase are primes; 150 ms are between two of them.  The worker stays for a
@@ -239,7 +239,7 @@ class ViewsTest(Case):
         self.assert_one_message(result.err, path + "' line 2")
 
 
-@needs_bpf
+@either_backend
 class AgesTest(Case):
     SOURCE = r"""
 #include <stdlib.h>
@@ -274,7 +274,7 @@ int main(void)
                          [[{"from_ns": 0, "blocks": 3, "bytes": 303}]])
 
 
-@needs_bpf
+@either_backend
 class ThreadTest(Case):
     SOURCE = r"""
 #include <pthread.h>
