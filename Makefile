@@ -253,7 +253,7 @@ acceptance-load: deps
 	$(Q)MLEAK_LOAD_SECONDS=30 python3 tests/run.py --build $(O) load
 	$(Q)python3 tests/load/loadtest.py $(O) 5
 
-LOAD        = $(O)/tests/load/load $(O)/tests/bench/cost_probes $(O)/tests/bench/cost.bpf.o
+LOAD        = $(O)/tests/load/load $(O)/tests/bench/cost_target $(O)/tests/bench/cost_probes $(O)/tests/bench/cost.bpf.o
 
 # The viewer that pages of --format=html have in them, if it can be had; kept for all $(O).
 SPEEDSCOPE     = 1.25.0

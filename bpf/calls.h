@@ -152,14 +152,22 @@ static __always_inline int call_returns(struct thread_state *st, __u64 sp, __u32
 	return call_func(&st->now) == func;
 }
 
+/* The call that was interrupted goes on. */
+static __noinline int call_goes_on(struct thread_state *st)
+{
+	if (!st)
+		return 0;
+	st->now = st->outer;
+	st->outer.sp = CALL_NONE;
+	return 0;
+}
+
 static __always_inline void call_over(struct thread_state *st)
 {
-	if (is_call(&st->outer)) {
-		st->now = st->outer;
-		st->outer.sp = CALL_NONE;
-		return;
-	}
-	st->now.sp = CALL_NONE;
+	if (is_call(&st->outer))
+		call_goes_on(st);
+	else
+		st->now.sp = CALL_NONE;
 }
 
 #endif

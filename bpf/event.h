@@ -110,20 +110,28 @@ struct event_alloc {
 					    DWUNW_EVENT_RETURN_ADDRESS: that goes without saying */
 		};
 	};
-	__u64 freed;  /* a block that the thread freed before; below EVENT_FREED_MIN: none */
+	__u64 freed;  /* a block that the thread freed before: event_freed() */
 	__u8 stack[]; /* from regs[EVENT_RSP] on, or up to EVENT_STACK_ALIGN bytes below */
 };
 
-/* Of event_alloc.freed, and of a slot: what is smaller is no block. */
-#define EVENT_FREED_MIN 2
+/* A free that waits for the thread's next allocation has a number in the bits above its address, so
+ * that two of one address are told apart.  What is below EVENT_FREED_MIN is none. */
+#define EVENT_FREED_NONE   1
+#define EVENT_FREED_MIN	   2
+#define EVENT_ADDRESS_BITS 48
 
-/* Threads' states, of which the recorder reads two words when all is over. */
+static inline __u64 event_freed(__u64 word)
+{
+	return word & ((1ull << EVENT_ADDRESS_BITS) - 1);
+}
+
+/* Threads' states, of which the recorder reads two words, and takes one. */
 #define EVENT_SLOTS	 4096
 #define EVENT_SLOT_WORDS 32
 
 enum event_slot_word {
 	EVENT_SLOT_ID = 1,    /* process and thread */
-	EVENT_SLOT_FREED = 2, /* as event_alloc.freed; it was not sent with an event */
+	EVENT_SLOT_FREED = 2, /* as event_alloc.freed; it was not sent yet */
 };
 
 /* Events that never reached the ring, and why. */

@@ -33,26 +33,33 @@ static __always_inline void record_free(struct thread_state *st, __u64 addr, __u
 /*
  * A free of a thread that is alone in its memory may wait for the thread's next allocation, whose
  * event takes it along: a record less in the ring.  Nobody can be given the block before that.  One
- * is kept; what ends that state, or the program, sends it by itself, and what is left when the
- * probes are out, the recorder takes from the slot.
+ * is kept; another free, and what ends that state or the program, sends it by itself.  What stays
+ * for a while the recorder takes from the slot, at any time: so it is exchanged.
  */
 static __always_inline void keep_freed(struct thread_state *st, __u64 addr)
 {
-	if (st->freed == FREED_NONE)
-		st->freed = addr;
-	else
+	__u64 before;
+
+	if (st->freed == FREED_SENT || addr >> EVENT_ADDRESS_BITS) {
 		record_free(st, addr, 0);
+		return;
+	}
+	st->freed_nr = (st->freed_nr + (1ull << EVENT_ADDRESS_BITS)) & ~(1ull << 63);
+	before = __sync_lock_test_and_set(&st->freed, st->freed_nr | addr);
+	if (before >= EVENT_FREED_MIN)
+		record_free(st, event_freed(before), 0);
 }
 
 /* Send what this thread keeps.  From now on it may keep @next: FREED_NONE or FREED_SENT. */
 static __noinline int send_freed(struct thread_state *st, __u64 next)
 {
-	if (!st)
+	__u64 before;
+
+	if (!st || st->freed == FREED_SENT)
 		return 0;
-	if (st->freed >= EVENT_FREED_MIN)
-		record_free(st, st->freed, 0);
-	if (st->freed != FREED_SENT)
-		st->freed = next;
+	before = __sync_lock_test_and_set(&st->freed, next);
+	if (before >= EVENT_FREED_MIN)
+		record_free(st, event_freed(before), 0);
 	return 0;
 }
 
@@ -184,13 +191,13 @@ static __always_inline struct event_alloc *reserve_alloc(__u64 room)
 static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_state *st, __u32 func,
 					 const unsigned long *addr)
 {
-	__u64 take = st->stack_hi - copy_from(ctx->rsp), room;
+	__u64 take = st->stack_hi - copy_from(ctx->rsp), room, freed;
 	struct event_alloc *e = 0;
 
 	if (take > st->stack_usual) {
 		/* By way of memory, where the verifier forgets all it knows of the number: then it
 		 * follows one case, not two. */
-		st->take = take_less(st, ctx->rsp);
+		st->take = take_less(st, *(volatile unsigned long *)&ctx->rsp);
 		take = *(volatile __u64 *)&st->take;
 	}
 	room = room_for((__u32)take);
@@ -211,9 +218,11 @@ static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_stat
 	e->addr = *addr;
 	e->size = st->now.size;
 	e->take = take;
-	e->freed = st->freed;
-	if (st->freed != FREED_SENT)
-		st->freed = FREED_NONE;
+	freed = st->freed;
+	/* FREED_SENT is the only one not above 0, which the compiler need not know. */
+	if ((__s64)freed > FREED_SENT)
+		freed = __sync_lock_test_and_set(&st->freed, FREED_NONE);
+	e->freed = freed;
 	copy_regs(e->regs, ctx);
 	e->time_ns = bpf_ktime_get_ns();
 	if (bpf_probe_read_user(e->stack, (__u32)take, (void *)copy_from(ctx->rsp)))

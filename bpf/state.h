@@ -84,9 +84,10 @@ struct filter_thread {
 /* What is known of a thread: its outermost call, the one that a signal handler interrupted, and
  * where its stack lies. */
 struct thread_state {
-	__u64 owner; /* of the slot that this is, as owner_of() gives it; 0: nobody's */
-	__u64 id;    /* process and thread, as in events; set with now.sp */
-	__u64 freed; /* a block that is to go with the next allocation, or FREED_* */
+	__u64 owner;	/* of the slot that this is, as owner_of() gives it; 0: nobody's */
+	__u64 id;	/* process and thread, as in events; set with now.sp */
+	__u64 freed;	/* as in event_alloc: what is to go with the next allocation, or FREED_* */
+	__u64 freed_nr; /* of the last of these; in a slot it goes on from thread to thread */
 	struct call now, outer;
 	__u64 stack_hi, stack_span; /* the stack ends at stack_hi and is so long; 0: not known */
 	__u64 stack_usual; /* with so much to its end or less it is that stack, and all is taken */
@@ -98,8 +99,8 @@ struct thread_state {
 
 /* Of thread_state.freed. */
 enum {
-	FREED_SENT = 0, /* each free must be sent by itself */
-	FREED_NONE = 1, /* none is kept, and one may be: see keep_freed() */
+	FREED_SENT = 0,		       /* each free must be sent by itself */
+	FREED_NONE = EVENT_FREED_NONE, /* none is kept, and one may be: see keep_freed() */
 };
 
 _Static_assert(__builtin_offsetof(struct thread_state, id) == EVENT_SLOT_ID * 8 &&
@@ -217,6 +218,7 @@ static __noinline struct thread_state *make_state(struct pt_regs *ctx)
 	}
 	if (!__sync_val_compare_and_swap(&st->owner, 0, owner)) {
 		none.owner = owner;
+		none.freed_nr = st->freed_nr;
 		*st = none;
 		place->owner = owner;
 	}

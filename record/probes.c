@@ -31,6 +31,8 @@ struct probes {
 	struct filters_sweep sweep;
 	struct mleak_bpf *skel;
 	struct ring *ring;
+	uint64_t freed[EVENT_SLOTS]; /* what the slots kept when last looked at, */
+	uint64_t freed_end;	     /* when the ring ended here */
 	bool multi;
 	struct closing *closing;
 	struct bpf_link *life[4]; /* that tell of exec, fork, exit and signals */
@@ -331,16 +333,29 @@ void probes_end(struct probes *p)
 	p->skel->bss->ended = 1;
 }
 
-bool probes_freed(const struct probes *p, size_t *at, uint64_t *id, uint64_t *addr)
+/* A free that a slot keeps now and kept when all that is taken now was not yet in the ring, comes
+ * behind all events of its thread. */
+bool probes_freed(struct probes *p, bool all, size_t *at, uint64_t *freed, uint64_t *id)
 {
-	while (*at < EVENT_SLOTS) {
-		const __u64 *slot = p->skel->bss->slots[(*at)++];
+	if (!all && ring_taken(p->ring) < p->freed_end)
+		return false;
+	for (; *at < EVENT_SLOTS; ++*at) {
+		__u64 *slot = p->skel->bss->slots[*at], *word = &slot[EVENT_SLOT_FREED];
+		__u64 now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 
-		*id = slot[EVENT_SLOT_ID];
-		*addr = slot[EVENT_SLOT_FREED];
-		if (*addr >= EVENT_FREED_MIN)
+		if (now < EVENT_FREED_MIN || (!all && now != p->freed[*at])) {
+			p->freed[*at] = now;
+			continue;
+		}
+		*freed = now;
+		if (__atomic_compare_exchange_n(word, &now, EVENT_FREED_NONE, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+			*id = slot[EVENT_SLOT_ID];
+			++*at;
 			return true;
+		}
 	}
+	p->freed_end = ring_end(p->ring);
 	return false;
 }
 

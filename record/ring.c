@@ -101,6 +101,16 @@ int ring_consume(struct ring *r)
 	return r->stop;
 }
 
+unsigned long ring_taken(const struct ring *r)
+{
+	return r->at;
+}
+
+unsigned long ring_end(const struct ring *r)
+{
+	return __atomic_load_n(r->writers, __ATOMIC_ACQUIRE);
+}
+
 void ring_close(struct ring *r)
 {
 	if (!r)

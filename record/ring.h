@@ -23,6 +23,10 @@ int ring_open(int fd, size_t size, ring_event_fn event, void *ctx, struct ring *
 /* Give all events that are complete to event().  Returns 0, or what that returned. */
 int ring_consume(struct ring *r);
 
+/* Positions: up to where event() was given all, and up to where room was taken. */
+unsigned long ring_taken(const struct ring *r);
+unsigned long ring_end(const struct ring *r);
+
 /* NULL is allowed. */
 void ring_close(struct ring *r);
 

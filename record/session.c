@@ -14,6 +14,8 @@
 #include "record/exec.h"
 #include "record/take.h"
 
+#define FREED_NS 25000000u /* how often frees that wait are looked at */
+
 struct process *session_find(struct session *s, pid_t pid)
 {
 	if (s->last && s->last->target.pid == pid && !s->last->exited)
@@ -241,6 +243,10 @@ bool session_drain(struct session *s)
 	drained = probes_consume(s->probes) != -EAGAIN;
 	if (drained && now_ns > s->time_ns)
 		s->time_ns = now_ns; /* all that was older has come */
+	if (drained && now_ns >= s->freed_ns) {
+		take_freed(s, false);
+		s->freed_ns = now_ns + FREED_NS;
+	}
 	children_look(s);
 	for (size_t i = 0; drained && i < s->nr; i++)
 		exec_follow(s, s->all[i]);
@@ -343,7 +349,7 @@ void session_finish(struct session *s, enum mlk_end reason)
 	while (!s->journal.err && !session_drain(s))
 		;
 	if (s->probes)
-		take_freed(s, s->probes);
+		take_freed(s, true);
 	for (size_t i = 0; i < s->nr; i++) {
 		exec_judge(s, s->all[i]);
 		if (s->journal.err)

@@ -41,6 +41,7 @@ struct session {
 	char named[512]; /* all that session_add_pid() added, for people */
 	size_t nr_named;
 	pid_t command;		   /* started by us: our child; 0: none */
+	uint64_t freed_ns;	   /* when frees that wait for an allocation are looked at next */
 	struct helper *helper;	   /* borrowed; NULL: none */
 	uint64_t maps_known_ns;	   /* all mappings made before this time are known */
 	uint64_t time_ns;	   /* of the event before that had a time; frees have none */

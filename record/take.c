@@ -42,16 +42,16 @@ static void copy_regs(uint64_t *to, const __u64 *from)
 		to[numbers[i]] = from[i];
 }
 
-/* Thread @id has freed @addr. */
-static int take_free(struct session *s, uint64_t id, uint64_t addr)
+/* Thread @id has freed @freed, as struct event_alloc has it. */
+static int take_free(struct session *s, uint64_t id, uint64_t freed)
 {
 	struct mlk_event ev = {.kind = MLK_FREE,
 			       .tgid = event_tgid(id),
 			       .tid = event_tid(id),
-			       .addr = addr,
+			       .addr = event_freed(freed),
 			       .time_ns = s->time_ns};
 
-	if (s->over || addr < EVENT_FREED_MIN)
+	if (s->over || freed < EVENT_FREED_MIN)
 		return 0;
 	s->frees++;
 	return mlk_writer_event(s->journal.writer, &ev);
@@ -176,12 +176,13 @@ int take_event(void *ctx, void *data, size_t size)
 	return ++s->batch >= BATCH ? -EAGAIN : 0;
 }
 
-void take_freed(struct session *s, const struct probes *p)
+void take_freed(struct session *s, bool all)
 {
-	uint64_t id, addr;
+	uint64_t id, freed;
+	size_t i = 0;
 
-	for (size_t i = 0; !s->journal.err && probes_freed(p, &i, &id, &addr);)
-		journal_fail(&s->journal, take_free(s, id, addr));
+	while (!s->journal.err && probes_freed(s->probes, all, &i, &freed, &id))
+		journal_fail(&s->journal, take_free(s, id, freed));
 }
 
 int take_event_at(void *ctx, uint64_t time_ns, void *data, size_t size)

@@ -324,11 +324,12 @@ class Run:
             self.r[insn.dst] = machine.read(self.r[insn.src] + insn.offset, size)
             return
         address = self.r[insn.dst] + insn.offset
-        if insn.opcode & 0xe0 == 0xc0:  # atomic: add, add and fetch
+        if insn.opcode & 0xe0 == 0xc0:  # atomic: add, add and fetch, exchange
             old = machine.read(address, size)
-            if insn.imm & 0xf0 != 0:
+            if insn.imm not in (0, 1, 0xe1):
                 raise NotImplementedError(insn.text)
-            machine.write(address, old + self.r[insn.src], size)
+            new = self.r[insn.src] if insn.imm == 0xe1 else old + self.r[insn.src]
+            machine.write(address, new, size)
             if insn.imm & 1:
                 self.r[insn.src] = old
         else:
