@@ -31,8 +31,8 @@ struct probes {
 	struct filters_sweep sweep;
 	struct mleak_bpf *skel;
 	struct ring *ring;
-	uint64_t freed[EVENT_SLOTS]; /* what the slots kept when last looked at, */
-	uint64_t freed_end;	     /* when the ring ended here */
+	uint64_t freed[EVENT_SLOTS]; /* what the slots kept when that was noted, */
+	uint64_t freed_end;	     /* where the ring ended then */
 	bool multi;
 	struct closing *closing;
 	struct bpf_link *life[4]; /* that tell of exec, fork, exit and signals */
@@ -333,29 +333,29 @@ void probes_end(struct probes *p)
 	p->skel->bss->ended = 1;
 }
 
-/* A free that a slot keeps now and kept when all that is taken now was not yet in the ring, comes
- * behind all events of its thread. */
-bool probes_freed(struct probes *p, bool all, size_t *at, uint64_t *freed, uint64_t *id)
+void probes_note_freed(struct probes *p)
 {
-	if (!all && ring_taken(p->ring) < p->freed_end)
-		return false;
-	for (; *at < EVENT_SLOTS; ++*at) {
-		__u64 *slot = p->skel->bss->slots[*at], *word = &slot[EVENT_SLOT_FREED];
-		__u64 now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-
-		if (now < EVENT_FREED_MIN || (!all && now != p->freed[*at])) {
-			p->freed[*at] = now;
-			continue;
-		}
-		*freed = now;
-		if (__atomic_compare_exchange_n(word, &now, EVENT_FREED_NONE, false,
-						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-			*id = slot[EVENT_SLOT_ID];
-			++*at;
-			return true;
-		}
-	}
+	for (size_t i = 0; i < EVENT_SLOTS; i++)
+		p->freed[i] = __atomic_load_n(&p->skel->bss->slots[i][EVENT_SLOT_FREED],
+					      __ATOMIC_ACQUIRE);
 	p->freed_end = ring_end(p->ring);
+}
+
+/* What a slot keeps since it was noted, comes behind all events that its thread sent before, which
+ * were in the ring by then. */
+bool probes_freed(struct probes *p, size_t *at, uint64_t *freed, uint64_t *id)
+{
+	while (ring_taken(p->ring) >= p->freed_end && *at < EVENT_SLOTS) {
+		__u64 *slot = p->skel->bss->slots[*at], noted = p->freed[(*at)++];
+
+		if (noted < EVENT_FREED_MIN ||
+		    !__atomic_compare_exchange_n(&slot[EVENT_SLOT_FREED], &noted, EVENT_FREED_NONE,
+						 false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		*freed = noted;
+		*id = slot[EVENT_SLOT_ID];
+		return true;
+	}
 	return false;
 }
 

@@ -69,10 +69,13 @@ int probes_set_consumer(struct probes *p, const struct probes_consumer *consumer
 /* Readable when much is waiting; little is waiting for as long as the caller likes. */
 int probes_fd(const struct probes *p);
 
-/* Take a free that no event of its thread has taken along since this was called last (@all: or at
- * all), and that comes behind all that was consumed.  Begin with *@at 0; false: there is none from
- * there on, else *@id freed *@freed, as struct event_alloc has it. */
-bool probes_freed(struct probes *p, bool all, size_t *at, uint64_t *freed, uint64_t *id);
+/* Note the frees that wait for an allocation of their threads. */
+void probes_note_freed(struct probes *p);
+
+/* Take one of those noted that waits still, if all that came before it was consumed.  Begin with
+ * *@at 0; false: there is none from there on, else *@id freed *@freed, as struct event_alloc has
+ * it. */
+bool probes_freed(struct probes *p, size_t *at, uint64_t *freed, uint64_t *id);
 
 /* From now on the caller waits for probes_fd() (@waits), or it will look by itself: then it need
  * not be woken. */

@@ -233,20 +233,22 @@ bool session_drain(struct session *s)
 {
 	uint64_t now_ns = journal_now_ns();
 	size_t nr_before;
-	bool drained, *ended, *grown;
+	bool drained, takes_freed = now_ns >= s->freed_ns, *ended, *grown;
 
 	s->batch = 0;
 	if (s->preload)
 		return drain_preload(s);
 	ended = note_ended(s, &nr_before);
 	session_read_sideband(s);
+	if (takes_freed) {
+		probes_note_freed(s->probes);
+		s->freed_ns = now_ns + FREED_NS;
+	}
 	drained = probes_consume(s->probes) != -EAGAIN;
 	if (drained && now_ns > s->time_ns)
 		s->time_ns = now_ns; /* all that was older has come */
-	if (drained && now_ns >= s->freed_ns) {
-		take_freed(s, false);
-		s->freed_ns = now_ns + FREED_NS;
-	}
+	if (drained && takes_freed)
+		take_freed(s);
 	children_look(s);
 	for (size_t i = 0; drained && i < s->nr; i++)
 		exec_follow(s, s->all[i]);
@@ -346,10 +348,9 @@ void session_finish(struct session *s, enum mlk_end reason)
 	else
 		take_probes_out(s);
 	s->detach_ns = journal_now_ns() - s->end_ns;
+	s->freed_ns = 0;
 	while (!s->journal.err && !session_drain(s))
-		;
-	if (s->probes)
-		take_freed(s, true);
+		s->freed_ns = 0; /* in the last of these */
 	for (size_t i = 0; i < s->nr; i++) {
 		exec_judge(s, s->all[i]);
 		if (s->journal.err)

@@ -176,12 +176,12 @@ int take_event(void *ctx, void *data, size_t size)
 	return ++s->batch >= BATCH ? -EAGAIN : 0;
 }
 
-void take_freed(struct session *s, bool all)
+void take_freed(struct session *s)
 {
 	uint64_t id, freed;
 	size_t i = 0;
 
-	while (!s->journal.err && probes_freed(s->probes, all, &i, &freed, &id))
+	while (!s->journal.err && probes_freed(s->probes, &i, &freed, &id))
 		journal_fail(&s->journal, take_free(s, id, freed));
 }
 

@@ -12,8 +12,7 @@ int take_event(void *ctx, void *data, size_t size);
 /* The same for one that a preloaded library made at @time_ns, whatever its kind. */
 int take_event_at(void *ctx, uint64_t time_ns, void *data, size_t size);
 
-/* Take the frees that wait for an allocation of their threads for long already; @all, when the
- * probes are out and all events are taken.  What goes wrong is in s->journal.err. */
-void take_freed(struct session *s, bool all);
+/* Take the frees that probes_note_freed() noted.  What goes wrong is in s->journal.err. */
+void take_freed(struct session *s);
 
 #endif
