@@ -269,7 +269,8 @@ int main(void)
         line = "age: 2 blocks < 1 s, 3 blocks 1 s - 10 s\n"
         self.assertIn("\t\t" + line, self.report(trace, "--flat"))
         self.assertIn("    " + line, self.report(trace, "--growth"))
-        early = json.loads(self.report(trace, "--format=json", "--function", "^get$", "--at", "500ms"))
+        at = "%dms" % (report["stacks"][0]["first_ns"] / 10**6 + 500)
+        early = json.loads(self.report(trace, "--format=json", "--function", "^get$", "--at", at))
         self.assertEqual([stack["ages"] for stack in early["stacks"]],
                          [[{"from_ns": 0, "blocks": 3, "bytes": 303}]])
 
