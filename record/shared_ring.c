@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "bpf/event.h"
+#include "record/shared_stack.h"
 
 #define TAIL_BYTES 8192 /* room is given back in such lots */
 
@@ -23,13 +24,14 @@ struct ring {
 	uint32_t tid;	      /* 0: nobody's */
 	uint32_t program;     /* which of those that the target ran, one after the other by exec */
 	uint64_t busy_since_ns; /* 0: not */
+	uint64_t time;		/* of the record at tail */
+	bool based;		/* times and stack pointers have something to count from */
 	uint32_t len;		/* of the record at tail, which was copied; 0: none */
 	union {
 		struct preload_record head;
 		struct preload_alloc alloc;
 	} * record;
-	struct preload_image known;
-	uint8_t *image;
+	struct shared_stack stack;
 };
 
 struct shared_rings {
@@ -100,7 +102,7 @@ static void skip_all(struct shared_rings *rs, struct ring *r)
 {
 	rs->bad++;
 	r->tail = r->limit;
-	r->known = (struct preload_image){0, 0};
+	r->stack.known = (struct preload_image){0, 0};
 	tell_tail(rs, r);
 }
 
@@ -109,7 +111,7 @@ static uint32_t least_bytes(uint8_t type)
 {
 	switch (type) {
 	case EVENT_ALLOC:
-		return sizeof(struct preload_alloc);
+		return PRELOAD_ALLOC;
 	case EVENT_FREE:
 	case EVENT_RELEASE:
 	case EVENT_RESTORE:
@@ -122,7 +124,33 @@ static uint32_t least_bytes(uint8_t type)
 	}
 }
 
-/* Copy the next record of @r.  False: there is none up to the limit. */
+/* The start of a record, or a record that holds no event. */
+union start {
+	struct preload_record record;
+	struct preload_base base;
+};
+
+/* Step over the record @start of @len bytes if it is no event.  False: it may be one. */
+static bool step_over(struct shared_rings *rs, struct ring *r, const union start *start,
+		      uint32_t len)
+{
+	uint8_t type = start->record.type;
+
+	if (type == PRELOAD_BASE && len == sizeof(start->base)) {
+		r->time = start->base.time;
+		r->stack.sp = start->base.sp;
+		r->based = true;
+	} else if (type != PRELOAD_PAD) {
+		if (r->based && len <= record_room(rs) && least_bytes(type) &&
+		    len >= least_bytes(type))
+			return false;
+		rs->bad++;
+	}
+	r->tail += len;
+	return true;
+}
+
+/* Copy the next event's record of @r.  False: there is none up to the limit. */
 static bool fetch(struct shared_rings *rs, struct ring *r)
 {
 	const uint8_t *data = data_of(rs, r);
@@ -131,30 +159,21 @@ static bool fetch(struct shared_rings *rs, struct ring *r)
 	r->len = 0;
 	while (r->tail < r->limit) {
 		uint64_t at = r->tail & mask, to_end = rs->opts.ring_size - at;
-		struct {
-			uint32_t len;
-			uint8_t type, func;
-			uint16_t nr_slices;
-		} start;
+		union start start = {0};
+		uint32_t len;
 
-		memcpy(&start, data + at, sizeof(start));
-		if (start.len < 8 || start.len & 7 || start.len > r->limit - r->tail ||
-		    start.len > to_end) {
+		memcpy(&start, data + at, to_end < sizeof(start) ? to_end : sizeof(start));
+		len = start.record.len8 * 8u;
+		if (!len || len > r->limit - r->tail || len > to_end) {
 			skip_all(rs, r);
 			return false;
 		}
-		if (start.type == PRELOAD_PAD) {
-			r->tail += start.len;
+		if (step_over(rs, r, &start, len))
 			continue;
-		}
-		if (start.len > record_room(rs) || !least_bytes(start.type) ||
-		    start.len < least_bytes(start.type)) {
-			rs->bad++;
-			r->tail += start.len;
-			continue;
-		}
-		memcpy(r->record, data + at, start.len);
-		r->len = r->record->head.len = start.len;
+		memcpy(r->record, data + at, len);
+		r->record->head.type = start.record.type; /* which was looked at */
+		r->time += r->record->head.after;
+		r->len = len;
 		return true;
 	}
 	if (r->tail != r->told_tail)
@@ -167,13 +186,14 @@ static bool adopt(struct ring *r, uint64_t owner, uint32_t room)
 {
 	if (!r->record)
 		r->record = malloc(room);
-	if (!r->image)
-		r->image = calloc(1, PRELOAD_WINDOW);
-	if (!r->record || !r->image)
+	if (!r->stack.image)
+		r->stack.image = calloc(1, PRELOAD_WINDOW);
+	if (!r->record || !r->stack.image)
 		return false;
 	r->tid = (uint32_t)owner;
 	r->program = (uint32_t)(owner >> 32);
-	r->known = (struct preload_image){0, 0};
+	shared_stack_clear(&r->stack);
+	r->based = false;
 	r->busy_since_ns = 0;
 	return true;
 }
@@ -241,59 +261,6 @@ uint64_t shared_rings_look(struct shared_rings *rs, uint64_t now, uint64_t margi
 	return safe;
 }
 
-/* Are the slices of @r's record ascending, and is every other one of [@a, @b) known?  Slices that
- * are not known must be whole.  The number of words they give goes to *@words. */
-static bool slices_fit(const struct ring *r, uint64_t a, uint64_t b, uint32_t *words)
-{
-	const struct preload_slice *slice = (const struct preload_slice *)(&r->record->alloc + 1);
-	uint32_t nr = r->record->head.nr_slices, nr_all = (uint32_t)((b - a) / PRELOAD_SLICE);
-	uint32_t at = 0;
-
-	*words = 0;
-	for (uint32_t i = 0; i < nr_all; i++) {
-		uint64_t addr = a + (uint64_t)i * PRELOAD_SLICE;
-		bool known = addr >= r->known.lo && addr < r->known.hi;
-		bool given = at < nr && slice[at].index == i;
-
-		if (!known && (!given || slice[at].words != 0xffff))
-			return false;
-		if (given)
-			*words += (uint32_t)__builtin_popcount(slice[at++].words);
-	}
-	return at == nr;
-}
-
-static bool take_slices(struct ring *r, uint64_t a, uint64_t b)
-{
-	const struct preload_alloc *e = &r->record->alloc;
-	const struct preload_slice *slice = (const struct preload_slice *)(e + 1);
-	uint32_t nr = e->record.nr_slices, words;
-	uint32_t before = (uint32_t)(sizeof(*e) + ((nr * sizeof(*slice) + 7) & ~7ull));
-	const uint64_t *from = (const uint64_t *)((const uint8_t *)e + before);
-
-	if (nr > PRELOAD_MAX_SLICES || r->len < before || !slices_fit(r, a, b, &words) ||
-	    r->len != before + words * 8)
-		return false;
-	for (uint32_t i = 0; i < nr; i++) {
-		uint64_t at = a + (uint64_t)slice[i].index * PRELOAD_SLICE;
-		uint64_t *to = (uint64_t *)(r->image + (at & (PRELOAD_WINDOW - 1)));
-
-		for (uint32_t k = slice[i].words; k; k &= k - 1)
-			to[__builtin_ctz(k)] = *from++;
-	}
-	preload_image_note(&r->known, a, b);
-	return true;
-}
-
-static void copy_stack(const struct ring *r, uint8_t *to, uint64_t sp, uint32_t len)
-{
-	uint32_t at = (uint32_t)(sp & (PRELOAD_WINDOW - 1));
-	uint32_t first = PRELOAD_WINDOW - at < len ? PRELOAD_WINDOW - at : len;
-
-	memcpy(to, r->image + at, first);
-	memcpy(to + first, r->image, len - first);
-}
-
 static uint64_t id_of(const struct shared_rings *rs, const struct ring *r)
 {
 	return (uint64_t)rs->tgid << 32 | r->tid;
@@ -302,17 +269,10 @@ static uint64_t id_of(const struct shared_rings *rs, const struct ring *r)
 /* Put the record of @r, an allocation, into rs->event.  False: it is none. */
 static bool make_alloc(struct shared_rings *rs, struct ring *r, uint64_t time_ns)
 {
-	static const uint8_t saved[6] = {EVENT_RBX, EVENT_RBP, EVENT_R12,
-					 EVENT_R13, EVENT_R14, EVENT_R15};
 	const struct preload_alloc *e = &r->record->alloc;
-	uint64_t a = e->sp & ~(uint64_t)(PRELOAD_SLICE - 1), b;
-	uint32_t below = e->sp % EVENT_STACK_ALIGN;
 
-	if (e->sp >= 1ull << 47 || !e->stack_len || e->stack_len > rs->opts.stack_limit ||
+	if (!shared_stack_take(&r->stack, e, r->len, rs->opts.stack_limit, rs->event) ||
 	    e->record.func < FUNC_MALLOC || e->record.func > FUNC_NEW_ARRAY)
-		return false;
-	b = (e->sp + e->stack_len + PRELOAD_SLICE - 1) & ~(uint64_t)(PRELOAD_SLICE - 1);
-	if (!take_slices(r, a, b))
 		return false;
 	rs->event->type = EVENT_ALLOC;
 	rs->event->func = e->record.func;
@@ -320,21 +280,15 @@ static bool make_alloc(struct shared_rings *rs, struct ring *r, uint64_t time_ns
 	rs->event->addr = e->record.addr;
 	rs->event->size = e->record.size;
 	rs->event->time_ns = time_ns;
-	for (int i = 0; i < 6; i++)
-		rs->event->regs[saved[i]] = e->saved[i];
-	rs->event->regs[EVENT_RSP] = e->sp;
-	rs->event->regs[EVENT_RIP] = e->pc;
 	rs->event->flags = e->flags & (DWUNW_EVENT_STACK_LIMIT | DWUNW_EVENT_STACK_DEGRADED |
 				       DWUNW_EVENT_STACK_UNBOUNDED);
-	rs->event->stack_len = below + e->stack_len;
-	copy_stack(r, rs->event->stack + below, e->sp, e->stack_len);
 	return true;
 }
 
 static int hand_over(struct shared_rings *rs, struct ring *r)
 {
 	const struct preload_record *e = &r->record->head;
-	uint64_t time_ns = rs->opts.to_ns(rs->opts.ctx, e->time);
+	uint64_t time_ns = rs->opts.to_ns(rs->opts.ctx, r->time);
 	struct event_small small = {.type = e->type, .id = id_of(rs, r), .addr = e->addr};
 
 	if (e->type == EVENT_ALLOC) {
@@ -344,6 +298,7 @@ static int hand_over(struct shared_rings *rs, struct ring *r)
 		rs->bad++;
 		return 0;
 	}
+	small.nested = e->type == EVENT_FREE && e->func;
 	small.value = e->type == EVENT_UNMAP ? e->size : time_ns;
 	return rs->opts.event(rs->opts.ctx, time_ns, &small, sizeof(small));
 }
@@ -356,14 +311,13 @@ static struct ring *earliest(const struct shared_rings *rs, uint64_t *other)
 	*other = UINT64_MAX;
 	for (uint32_t i = 0; i < rs->nr_active; i++) {
 		struct ring *r = rs->active[i];
-		uint64_t time = r->record->head.time;
 
-		if (!best || time < best->record->head.time ||
-		    (time == best->record->head.time && r->record->head.type != EVENT_ALLOC)) {
-			*other = best ? best->record->head.time : UINT64_MAX;
+		if (!best || r->time < best->time ||
+		    (r->time == best->time && r->record->head.type != EVENT_ALLOC)) {
+			*other = best ? best->time : UINT64_MAX;
 			best = r;
-		} else if (time < *other) {
-			*other = time;
+		} else if (r->time < *other) {
+			*other = r->time;
 		}
 	}
 	return best;
@@ -384,7 +338,7 @@ int shared_rings_consume(struct shared_rings *rs, uint64_t until)
 	struct ring *r;
 	int err = 0;
 
-	while (!err && (r = earliest(rs, &other)) != NULL && r->record->head.time < until) {
+	while (!err && (r = earliest(rs, &other)) != NULL && r->time < until) {
 		do {
 			err = hand_over(rs, r);
 			r->tail += r->len;
@@ -394,7 +348,7 @@ int shared_rings_consume(struct shared_rings *rs, uint64_t until)
 				deactivate(rs, r);
 				break;
 			}
-		} while (!err && r->record->head.time < other && r->record->head.time < until);
+		} while (!err && r->time < other && r->time < until);
 	}
 	for (uint32_t i = 0; i < rs->nr_active; i++)
 		if (rs->active[i]->tail != rs->active[i]->told_tail)
@@ -446,8 +400,17 @@ static void add(struct mlk_losses *losses, const uint64_t *lost)
 void shared_rings_losses(const struct shared_rings *rs, struct mlk_losses *losses)
 {
 	add(losses, rs->opts.memory->lost);
-	for (uint32_t i = 0; i < rs->opts.nr_rings; i++)
-		add(losses, rs->opts.memory->rings[i].lost);
+	for (uint32_t i = 0; i < rs->opts.nr_rings; i++) {
+		const struct preload_ring *ring = &rs->opts.memory->rings[i];
+
+		add(losses, ring->lost);
+		for (int why = 0; why < PRELOAD_NR_SKIPS; why++) {
+			losses->skipped[why] +=
+				__atomic_load_n(&ring->skipped[why], __ATOMIC_RELAXED);
+			losses->skipped_bytes[why] +=
+				__atomic_load_n(&ring->skipped_bytes[why], __ATOMIC_RELAXED);
+		}
+	}
 	losses->count[MLK_LOST_ALLOC] += rs->bad;
 }
 
@@ -457,7 +420,7 @@ void shared_rings_free(struct shared_rings *rs)
 		return;
 	for (uint32_t i = 0; i < PRELOAD_MAX_RINGS; i++) {
 		free(rs->rings[i].record);
-		free(rs->rings[i].image);
+		free(rs->rings[i].stack.image);
 	}
 	free(rs->event);
 	free(rs);

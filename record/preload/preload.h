@@ -141,7 +141,33 @@ bool preload_is_over(const struct preload_header *h);
 uint32_t preload_compare(const uint8_t *image, uint64_t a, uint64_t b, uint16_t *changed,
 			 uint32_t first);
 
-/* A bit for each word of @slice that differs from @known, of PRELOAD_SLICE aligned bytes. */
-uint32_t preload_diff(const uint8_t *known, const uint8_t *slice);
+/*
+ * Write the half words of the slice at @at that are not in @image, or are in @all, to @to, and into
+ * @image; of them only those in @wanted.  Which these are goes to *@mask.  Returns the end; up to
+ * PRELOAD_SPILL bytes behind it may be written, too.  Each is read once: another thread may write
+ * to this stack meanwhile, and both sides must remember the same.
+ */
+uint32_t *preload_write(uint8_t *image, uint64_t at, uint32_t *to, uint32_t wanted, uint32_t all,
+			uint32_t *mask);
+
+#define PRELOAD_SPILL 32
+
+/* What a thread remembers of sampling. */
+struct preload_sampler {
+	uint64_t state, distance; /* units left out before the next that is taken */
+	bool drawn;
+	enum { PRELOAD_RELEASED_NONE, PRELOAD_RELEASED_KEPT, PRELOAD_RELEASED_OTHER } released;
+};
+
+/* Is the block of @size bytes at @addr, allocated by @func from @pc, to be recorded?  It is counted
+ * as left out, or remembered. */
+bool preload_sample_alloc(struct preload_header *h, enum event_func func, const void *addr,
+			  size_t size, uint64_t pc);
+
+/* Is *@type, of a block at @addr, to be recorded?  *@unsure: it may be of a block that was not;
+ * then
+ * *@type is a free. */
+bool preload_sample_free(struct preload_header *h, enum event_type *type, const void *addr,
+			 uint64_t pc, bool *unsure);
 
 #endif

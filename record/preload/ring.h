@@ -8,6 +8,7 @@
 #ifndef PRELOAD_RING_H
 #define PRELOAD_RING_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define PRELOAD_MAGIC 0x6b61656c6d4c5250ull
@@ -18,7 +19,8 @@
 #define PRELOAD_MAX_STACK  65536u  /* bytes of a stack in one event */
 #define PRELOAD_MAX_SLICES (PRELOAD_MAX_STACK / PRELOAD_SLICE + 1)
 #define PRELOAD_MAX_RINGS  512u
-#define PRELOAD_NR_REGS	   8
+#define PRELOAD_NR_SAVED   6
+#define PRELOAD_NR_DIGITS  40
 
 /* What the events of a ring that found no room were; the order is the recorder's. */
 enum preload_loss {
@@ -29,6 +31,8 @@ enum preload_loss {
 	PRELOAD_LOST_UNMAP,
 	PRELOAD_NR_LOST,
 };
+
+#define PRELOAD_NR_SKIPS 6 /* of enum event_skip */
 
 /*
  * A ring has one producer: a thread, or the signal handlers that interrupt it while it writes.
@@ -42,6 +46,9 @@ struct preload_ring {
 	uint64_t busy;
 	uint64_t lost[PRELOAD_NR_LOST];
 	uint64_t wanted; /* the recorder adds to room, and wakes, when tail has come here */
+	/* what was left out, as was asked for, by enum event_skip */
+	uint64_t skipped[PRELOAD_NR_SKIPS], skipped_bytes[PRELOAD_NR_SKIPS];
+	uint64_t unused_target[4];
 	/* written by the recorder */
 	uint64_t tail; /* all before it was taken in */
 	/* 0: the ring is free; else a thread's id, and above it which of the target's programs it
@@ -53,7 +60,16 @@ struct preload_ring {
 	uint64_t unused[5];
 };
 
-_Static_assert(sizeof(struct preload_ring) == 128, "a cache line for each side");
+_Static_assert(sizeof(struct preload_ring) == 256, "lines of the cache are of one side each");
+
+/* Which allocations are recorded; of them alone are frees. */
+struct preload_filter {
+	uint32_t on, samples;
+	uint64_t min_size, max_size;	    /* bytes, both included */
+	uint64_t begin;			    /* all before this time is left out */
+	uint64_t by_bytes;		    /* else each allocation weighs the same */
+	uint32_t digits[PRELOAD_NR_DIGITS]; /* as struct event_filter has them */
+};
 
 enum preload_clock_kind { PRELOAD_CLOCK_TSC, PRELOAD_CLOCK_MONOTONIC };
 
@@ -66,15 +82,18 @@ struct preload_header {
 	uint32_t target;		    /* process id; 0: not known yet */
 	uint32_t recorder_pid, recorder_fd; /* where the memory is found again after an exec */
 	uint32_t unused_start;
-	uint64_t block_ns; /* how long a full ring may hold a thread up; 0: not at all */
-	uint64_t unused[8];
-	/* written by the recorder; words the target sleeps on */
-	uint32_t go;	    /* the target may run */
-	uint32_t ended;	    /* nothing is recorded any more */
-	uint32_t alive;	    /* has FUTEX_OWNER_DIED set by the kernel when the recorder is gone */
+	uint64_t block_ns;	      /* how long a full ring may hold a thread up; 0: not at all */
+	struct preload_filter filter; /* its beginning: before go */
+	uint64_t unused[16];
+	/* written by the recorder, hardly ever; words the target sleeps on */
+	uint32_t go;	/* the target may run */
+	uint32_t ended; /* nothing is recorded any more */
+	uint32_t alive; /* has FUTEX_OWNER_DIED set by the kernel when the recorder is gone */
+	uint32_t unused_seldom[13];
+	/* written by the recorder, often: away from what each event reads */
 	uint32_t asleep;    /* the recorder wants to be woken when a ring is half full */
 	uint32_t maps_done; /* requests for a look at the mappings that were answered */
-	uint32_t unused_recorder[11];
+	uint32_t unused_often[14];
 	/* written by the target */
 	uint32_t wake;		  /* the word the recorder sleeps on */
 	uint32_t hello;		  /* programs in which the library came up: one more by each exec */
@@ -95,43 +114,61 @@ static inline uint64_t preload_ring_offset(uint32_t nr_rings, uint32_t ring_size
 	return ((first + 4095) & ~4095ull) + (uint64_t)i * ring_size;
 }
 
+_Static_assert(offsetof(struct preload_header, go) % 64 == 0 &&
+		       offsetof(struct preload_header, asleep) % 64 == 0 &&
+		       offsetof(struct preload_header, rings) % 64 == 0,
+	       "lines of the cache are of one side each");
+
 /* What a record is, beyond the kinds of enum event_type. */
-enum { PRELOAD_PAD = 0x80 };
+enum { PRELOAD_PAD = 0x80, PRELOAD_BASE };
 
 /* The start of a record.  PRELOAD_PAD has only the first 8 bytes of it. */
 struct preload_record {
-	uint32_t len; /* bytes of the record, a multiple of 8 */
-	uint8_t type; /* enum event_type, or PRELOAD_PAD */
-	uint8_t func; /* enum event_func; EVENT_ALLOC */
-	uint16_t nr_slices;
-	uint64_t time;
+	uint16_t len8;	/* eighths of the record's bytes */
+	uint8_t type;	/* enum event_type, or as above */
+	uint8_t func;	/* enum event_func; EVENT_ALLOC */
+	uint32_t after; /* units of the clock since the ring's record before */
 	uint64_t addr;
 	/* EVENT_FREE, RELEASE, RESTORE and EXEC end here */
 	uint64_t size;
 	/* EVENT_UNMAP ends here */
 };
 
-#define PRELOAD_SMALL 24u /* bytes of a struct preload_record without size */
+#define PRELOAD_SMALL 16u /* bytes of a struct preload_record without size */
+
+/* PRELOAD_BASE: what the next records' times and stack pointers are counted from.  Before the first
+ * record of a thread, and where a difference is too large. */
+struct preload_base {
+	uint16_t len8;
+	uint8_t type, unused[5];
+	uint64_t time, sp;
+};
 
 /*
- * EVENT_ALLOC.  Behind it stand nr_slices descriptions of slices that changed, padded to 8 bytes,
- * and then the words that changed, of each slice in turn.  Slice 0 is the aligned one that holds
- * sp.
+ * EVENT_ALLOC.  Behind it stand nr_slices masks of slices that changed, as many indices (uint16_t),
+ * ascending, padded to 8 bytes; then the registers that changed, and then the half words that
+ * changed, of each slice in turn; padded to 8 bytes.  Slice 0 is the aligned one that holds sp.
  */
-struct preload_slice {
-	uint16_t index; /* ascending */
-	uint16_t words; /* bit i: the i-th word of it is given */
-};
-
 struct preload_alloc {
 	struct preload_record record;
-	uint64_t sp, pc;
-	uint64_t saved[6];  /* rbx rbp r12 r13 r14 r15 */
-	uint32_t flags;	    /* enum dwunw_event_flag */
+	uint64_t pc;
+	int32_t sp_after;   /* bytes from the sp before */
 	uint32_t stack_len; /* bytes from sp on that are valid, once the slices are put in place */
+	uint16_t nr_slices;
+	uint8_t regs;	  /* bit i: the i-th of rbx rbp r12 r13 r14 r15 is given */
+	uint8_t flags;	  /* enum dwunw_event_flag */
+	uint32_t masks[]; /* bit i: the i-th 4 bytes of the slice are given */
 };
 
-_Static_assert(sizeof(struct preload_alloc) == 104, "no padding");
+#define PRELOAD_ALLOC offsetof(struct preload_alloc, masks)
+
+_Static_assert(PRELOAD_ALLOC == 44, "no padding");
+
+/* Bytes of a struct preload_alloc with its masks and indices. */
+static inline uint32_t preload_alloc_head(uint32_t nr_slices)
+{
+	return ((uint32_t)PRELOAD_ALLOC + 6 * nr_slices + 7) & ~7u;
+}
 
 /*
  * The part of a stack whose bytes both sides know, [lo, hi), multiples of a slice.  Its slices
