@@ -194,7 +194,8 @@ static bool wants_preload(const struct record_opts *o)
 {
 	if (o->dry_run || o->backend == BACKEND_BPF)
 		return false;
-	return o->backend == BACKEND_PRELOAD || !(o->follow || filters_any(&o->filters) ||
+	return o->backend == BACKEND_PRELOAD || !(o->follow ||
+						  filters_check_preload(&o->filters, false) ||
 						  privileges_allow_bpf(o->link == PROBE_LINK_PERF));
 }
 
@@ -203,6 +204,7 @@ static int launch(struct session *s, const struct record_opts *o, pid_t *pid, in
 {
 	const struct preload_opts opts = {.stack_limit = o->stack_limit,
 					  .ring_size = ring_size(o, true),
+					  .filters = &o->filters,
 					  .block_ns = o->block_ns};
 
 	struct launch l;

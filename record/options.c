@@ -351,9 +351,12 @@ static int check_preload(const struct record_opts *o)
 	else if (o->follow)
 		log_error("--backend preload records the command alone, not its children: leave "
 			  "--follow out, or use eBPF as root");
-	else if (filters_any(&o->filters))
-		log_error("--backend preload records all allocations: leave -z, -Z, -s, -D, --tid "
-			  "and --trigger out, or use eBPF as root");
+	else if (filters_check_preload(&o->filters, true))
+		return -EINVAL;
+	else if (o->allocators.object || o->allocators.prefix || o->link != PROBE_LINK_AUTO ||
+		 o->dry_run)
+		log_error("--backend preload has no probes to choose or show: leave -O, --prefix, "
+			  "--uprobes and --dry-run out, or use eBPF as root");
 	else if (o->ring_size > PRELOAD_MOST_RING)
 		log_error("--backend preload has a ring for each thread: give --ring-size from 64K "
 			  "to 64M");

@@ -49,7 +49,7 @@ struct preload {
 	struct snapshot snapshots[MAX_SNAPSHOTS]; /* ascending */
 	unsigned int nr_snapshots;
 	uint32_t maps_answered, maps_changed; /* of the target's counts */
-	uint64_t give_back_ns;
+	uint64_t give_back_ns, delay_ns;
 	uint64_t maps_failed;
 	int fd; /* an eventfd */
 	/* The thread that sleeps on the shared memory; the kernel marks the word there when it has
@@ -156,6 +156,8 @@ static int set_up(struct preload *p, const struct preload_opts *opts)
 	p->memory->stack_limit = opts->stack_limit;
 	p->memory->clock = p->clock.is_tsc ? PRELOAD_CLOCK_TSC : PRELOAD_CLOCK_MONOTONIC;
 	p->memory->block_ns = opts->block_ns;
+	filters_set_preload(opts->filters, &p->memory->filter);
+	p->delay_ns = opts->filters->delay_ns;
 	p->memory->recorder_pid = (uint32_t)getpid();
 	p->memory->recorder_fd = (uint32_t)p->child.memory;
 	rings.memory = p->memory;
@@ -246,6 +248,9 @@ void preload_set_sink(struct preload *p, const struct preload_sink *sink)
 
 void preload_go(struct preload *p)
 {
+	/* Nothing of the command's was there before: no time stands for no delay. */
+	if (p->delay_ns)
+		p->memory->filter.begin = preload_clock_after(&p->clock, p->delay_ns);
 	__atomic_store_n(&p->memory->go, 1, __ATOMIC_RELEASE);
 	wake(&p->memory->go);
 }

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "format/trace.h"
+#include "record/filters.h"
 #include "record/maps.h"
 
 struct preload; /* opaque */
@@ -23,6 +24,7 @@ struct preload_opts {
 	uint32_t stack_limit; /* bytes */
 	uint32_t ring_size;   /* bytes of each thread's ring, a power of two up to
 				 PRELOAD_MOST_RING */
+	const struct filter_opts *filters; /* borrowed during preload_new() */
 	uint64_t block_ns;    /* how long a full ring may hold a thread up; 0: not at all */
 };
 

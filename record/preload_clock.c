@@ -83,12 +83,23 @@ uint64_t preload_clock_now(struct preload_clock *c)
 	return ticks_now();
 }
 
-uint64_t preload_clock_margin(const struct preload_clock *c)
+/* Units of the clock in @ns. */
+static uint64_t units_in(const struct preload_clock *c, uint64_t ns)
 {
 	if (!c->is_tsc)
-		return MARGIN_NS;
-	return (c->knots[1].ticks - c->knots[0].ticks) * MARGIN_NS /
-	       (c->knots[1].ns - c->knots[0].ns);
+		return ns;
+	return (uint64_t)((double)(c->knots[1].ticks - c->knots[0].ticks) /
+			  (double)(c->knots[1].ns - c->knots[0].ns) * (double)ns);
+}
+
+uint64_t preload_clock_after(struct preload_clock *c, uint64_t ns)
+{
+	return preload_clock_now(c) + units_in(c, ns);
+}
+
+uint64_t preload_clock_margin(const struct preload_clock *c)
+{
+	return units_in(c, MARGIN_NS);
 }
 
 static uint64_t convert(const struct preload_clock *c, uint64_t ticks)

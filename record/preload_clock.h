@@ -23,6 +23,9 @@ void preload_clock_init(struct preload_clock *c);
 /* The time now, as the library has it. */
 uint64_t preload_clock_now(struct preload_clock *c);
 
+/* The time in @ns from now. */
+uint64_t preload_clock_after(struct preload_clock *c, uint64_t ns);
+
 /* More than a store takes to become visible, in the clock's unit. */
 uint64_t preload_clock_margin(const struct preload_clock *c);
 

@@ -10,7 +10,7 @@
 #include "record/preload/lane.h"
 
 #define LINE  8		 /* addresses */
-#define LINES (1u << 17) /* a power of two */
+#define LINES (1u << 15) /* a power of two */
 #define CELLS (1u << 16) /* the same */
 
 _Static_assert(PRELOAD_NR_DIGITS == EVENT_FILTER_DIGITS && PRELOAD_NR_SKIPS == EVENT_SKIP_NR,

@@ -78,7 +78,13 @@ class OptionsTest(PreloadCase):
         self.assertIn("--follow", self.refused("--follow", "--", "true"))
 
     def test_filters(self):
-        self.assertIn("--trigger", self.refused("-z", "100", "--", "true"))
+        self.assertIn("--trigger", self.refused("--trigger", "10K", "--", "true"))
+        self.assertIn("--tid", self.refused("--tid", "1", "--", "true"))
+
+    def test_what_only_probes_do(self):
+        for option in (["-O", "/bin/true"], ["--prefix", "je_"], ["--uprobes", "perf"],
+                       ["--dry-run"]):
+            self.assertIn(option[0], self.refused(*option, "--", "true"))
 
     def test_rings_that_are_too_large_for_each_thread(self):
         self.assertIn("64M", self.refused("--ring-size", "128M", "--", "true"))
