@@ -194,9 +194,9 @@ static bool wants_preload(const struct record_opts *o)
 {
 	if (o->dry_run || o->backend == BACKEND_BPF)
 		return false;
-	return o->backend == BACKEND_PRELOAD || !(o->follow ||
-						  filters_check_preload(&o->filters, false) ||
-						  privileges_allow_bpf(o->link == PROBE_LINK_PERF));
+	return o->backend == BACKEND_PRELOAD ||
+	       !(o->follow || filters_check_preload(&o->filters, false) ||
+		 privileges_allow_bpf(o->link == PROBE_LINK_PERF));
 }
 
 /* Start the command, as its backend wants it.  Returns as launch_start(). */

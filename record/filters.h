@@ -33,8 +33,8 @@ enum filter_key { FILTER_TID = 512, FILTER_TRIGGER };
  */
 int filters_parse(struct filter_opts *f, int key, const char *text);
 
-/* Can a preloaded library leave out what is asked for?  Returns 0, or -EINVAL after one sentence was
- * logged if @say. */
+/* Can a preloaded library leave out what is asked for?  Returns 0, or -EINVAL after one sentence
+ * was logged if @say. */
 int filters_check_preload(const struct filter_opts *f, bool say);
 
 /* What a preloaded library leaves out, into @set, all zero but for the time of the beginning. */

@@ -102,7 +102,7 @@ static uint64_t to_ns(void *ctx, uint64_t time)
 {
 	struct preload *p = ctx;
 
-	return preload_clock_ns(&p->clock, time);
+	return preload_clock_event_ns(&p->clock, time);
 }
 
 static int on_event(void *ctx, uint64_t time_ns, void *data, size_t size)
@@ -293,7 +293,8 @@ static void look_at_maps(struct preload *p)
 /* All events before the first snapshot were handed over: now it counts. */
 static void apply_snapshot(struct preload *p)
 {
-	p->sink.mapped(p->sink.ctx, to_ns(p, p->snapshots[0].time), &p->snapshots[0].maps);
+	p->sink.mapped(p->sink.ctx, preload_clock_ns(&p->clock, p->snapshots[0].time),
+		       &p->snapshots[0].maps);
 	maps_release(&p->snapshots[0].maps);
 	memmove(p->snapshots, p->snapshots + 1, sizeof(p->snapshots[0]) * --p->nr_snapshots);
 }

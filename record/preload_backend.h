@@ -21,11 +21,11 @@ struct preload; /* opaque */
 #define PRELOAD_MOST_RING  (1u << 26)
 
 struct preload_opts {
-	uint32_t stack_limit; /* bytes */
-	uint32_t ring_size;   /* bytes of each thread's ring, a power of two up to
-				 PRELOAD_MOST_RING */
+	uint32_t stack_limit;		   /* bytes */
+	uint32_t ring_size;		   /* bytes of each thread's ring, a power of two up to
+					      PRELOAD_MOST_RING */
 	const struct filter_opts *filters; /* borrowed during preload_new() */
-	uint64_t block_ns;    /* how long a full ring may hold a thread up; 0: not at all */
+	uint64_t block_ns; /* how long a full ring may hold a thread up; 0: not at all */
 };
 
 /* What the events and mappings are handed to, in the order of their times. */

@@ -10,9 +10,11 @@
 #include <unistd.h>
 
 #include "bpf/event.h"
+#include "record/shared_loss.h"
 #include "record/shared_stack.h"
 
-#define TAIL_BYTES 8192 /* room is given back in such lots */
+#define TAIL_BYTES	8192			   /* room is given back in such lots */
+#define RECORD_ROOM(rs) ((rs)->opts.ring_size / 2) /* bytes of a record, at most */
 
 /* An event that takes so long to be written never will be: the thread left it by a jump. */
 #define MAX_BUSY_NS 5000000000u
@@ -43,11 +45,6 @@ struct shared_rings {
 	struct event_alloc *event;
 	struct ring rings[PRELOAD_MAX_RINGS];
 };
-
-static uint32_t record_room(const struct shared_rings *rs)
-{
-	return rs->opts.ring_size / 2;
-}
 
 int shared_rings_new(struct shared_rings **out, const struct shared_rings_opts *opts)
 {
@@ -141,7 +138,7 @@ static bool step_over(struct shared_rings *rs, struct ring *r, const union start
 		r->stack.sp = start->base.sp;
 		r->based = true;
 	} else if (type != PRELOAD_PAD) {
-		if (r->based && len <= record_room(rs) && least_bytes(type) &&
+		if (r->based && len <= RECORD_ROOM(rs) && least_bytes(type) &&
 		    len >= least_bytes(type))
 			return false;
 		rs->bad++;
@@ -249,7 +246,7 @@ uint64_t shared_rings_look(struct shared_rings *rs, uint64_t now, uint64_t margi
 
 		if (!owner)
 			owner = __atomic_load_n(&rs->opts.memory->rings[i].owner, __ATOMIC_ACQUIRE);
-		if (!(uint32_t)owner || (!r->tid && !adopt(r, owner, record_room(rs))))
+		if (!(uint32_t)owner || (!r->tid && !adopt(r, owner, RECORD_ROOM(rs))))
 			continue;
 		look_at(rs, r, now - margin);
 		if (r->safe < safe)
@@ -383,34 +380,9 @@ void shared_rings_give_back(struct shared_rings *rs, bool (*is_gone)(uint32_t tg
 	}
 }
 
-static void add(struct mlk_losses *losses, const uint64_t *lost)
-{
-	static const enum mlk_loss kinds[PRELOAD_NR_LOST] = {
-		[PRELOAD_LOST_ALLOC] = MLK_LOST_ALLOC,
-		[PRELOAD_LOST_FREE] = MLK_LOST_FREE,
-		[PRELOAD_LOST_RELEASE] = MLK_LOST_RELEASE,
-		[PRELOAD_LOST_RESTORE] = MLK_LOST_RESTORE,
-		[PRELOAD_LOST_UNMAP] = MLK_LOST_UNMAP,
-	};
-
-	for (int i = 0; i < PRELOAD_NR_LOST; i++)
-		losses->count[kinds[i]] += __atomic_load_n(&lost[i], __ATOMIC_RELAXED);
-}
-
 void shared_rings_losses(const struct shared_rings *rs, struct mlk_losses *losses)
 {
-	add(losses, rs->opts.memory->lost);
-	for (uint32_t i = 0; i < rs->opts.nr_rings; i++) {
-		const struct preload_ring *ring = &rs->opts.memory->rings[i];
-
-		add(losses, ring->lost);
-		for (int why = 0; why < PRELOAD_NR_SKIPS; why++) {
-			losses->skipped[why] +=
-				__atomic_load_n(&ring->skipped[why], __ATOMIC_RELAXED);
-			losses->skipped_bytes[why] +=
-				__atomic_load_n(&ring->skipped_bytes[why], __ATOMIC_RELAXED);
-		}
-	}
+	shared_loss_add(rs->opts.memory, rs->opts.nr_rings, losses);
 	losses->count[MLK_LOST_ALLOC] += rs->bad;
 }
 

@@ -1,7 +1,7 @@
 /* capture.c - an event into the thread's ring */
 #include <string.h>
 
-#include "record/preload/lane.h"
+#include "record/preload/room.h"
 
 /* What of a stack goes into an event: the aligned slices of [a, b). */
 struct span {

@@ -152,22 +152,4 @@ uint32_t *preload_write(uint8_t *image, uint64_t at, uint32_t *to, uint32_t want
 
 #define PRELOAD_SPILL 32
 
-/* What a thread remembers of sampling. */
-struct preload_sampler {
-	uint64_t state, distance; /* units left out before the next that is taken */
-	bool drawn;
-	enum { PRELOAD_RELEASED_NONE, PRELOAD_RELEASED_KEPT, PRELOAD_RELEASED_OTHER } released;
-};
-
-/* Is the block of @size bytes at @addr, allocated by @func from @pc, to be recorded?  It is counted
- * as left out, or remembered. */
-bool preload_sample_alloc(struct preload_header *h, enum event_func func, const void *addr,
-			  size_t size, uint64_t pc);
-
-/* Is *@type, of a block at @addr, to be recorded?  *@unsure: it may be of a block that was not;
- * then
- * *@type is a free. */
-bool preload_sample_free(struct preload_header *h, enum event_type *type, const void *addr,
-			 uint64_t pc, bool *unsure);
-
 #endif
