@@ -105,11 +105,11 @@ static uint64_t to_ns(void *ctx, uint64_t time)
 	return preload_clock_event_ns(&p->clock, time);
 }
 
-static int on_event(void *ctx, uint64_t time_ns, void *data, size_t size)
+static int on_event(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view)
 {
 	struct preload *p = ctx;
 
-	return p->sink.event(p->sink.ctx, time_ns, data, size);
+	return p->sink.event(p->sink.ctx, time_ns, data, view);
 }
 
 /* A sealed memory that has no name, and cannot be made shorter under us. */

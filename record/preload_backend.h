@@ -16,6 +16,7 @@
 #include "record/maps.h"
 
 struct preload; /* opaque */
+struct shared_view;
 
 #define PRELOAD_USUAL_RING (1u << 19) /* bytes, for each thread */
 #define PRELOAD_MOST_RING  (1u << 26)
@@ -30,9 +31,9 @@ struct preload_opts {
 
 /* What the events and mappings are handed to, in the order of their times. */
 struct preload_sink {
-	/* As struct probes_consumer has it; every event has a time, CLOCK_MONOTONIC in
+	/* As struct shared_rings_opts has it; every event has a time, CLOCK_MONOTONIC in
 	 * nanoseconds. */
-	int (*event)(void *ctx, uint64_t time_ns, void *data, size_t size);
+	int (*event)(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view);
 	/* Read the executable mappings, identified, into @maps, empty.  False: that failed. */
 	bool (*read_maps)(void *ctx, struct maps *maps);
 	/* From @time_ns on these are mapped; they may be taken out of @maps. */

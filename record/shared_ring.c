@@ -11,8 +11,8 @@
 
 #include "bpf/event.h"
 #include "record/shared_loss.h"
-#include "record/shared_stack.h"
 
+#define LAST_RINGS	1024
 #define TAIL_BYTES	8192			   /* room is given back in such lots */
 #define RECORD_ROOM(rs) ((rs)->opts.ring_size / 2) /* bytes of a record, at most */
 
@@ -42,7 +42,8 @@ struct shared_rings {
 	uint64_t bad; /* events that were none */
 	uint32_t nr_active;
 	struct ring *active[PRELOAD_MAX_RINGS];
-	struct event_alloc *event;
+	struct event_alloc event;
+	uint16_t last_ring[LAST_RINGS]; /* of a thread's event before, by its id */
 	struct ring rings[PRELOAD_MAX_RINGS];
 };
 
@@ -54,11 +55,6 @@ int shared_rings_new(struct shared_rings **out, const struct shared_rings_opts *
 	if (!rs)
 		return -ENOMEM;
 	rs->opts = *opts;
-	rs->event = calloc(1, sizeof(*rs->event) + EVENT_STACK_ALIGN + PRELOAD_MAX_STACK);
-	if (!rs->event) {
-		free(rs);
-		return -ENOMEM;
-	}
 	*out = rs;
 	return 0;
 }
@@ -184,7 +180,7 @@ static bool adopt(struct ring *r, uint64_t owner, uint32_t room)
 	if (!r->record)
 		r->record = malloc(room);
 	if (!r->stack.image)
-		r->stack.image = calloc(1, PRELOAD_WINDOW);
+		r->stack.image = calloc(1, SHARED_IMAGE);
 	if (!r->record || !r->stack.image)
 		return false;
 	r->tid = (uint32_t)owner;
@@ -264,21 +260,27 @@ static uint64_t id_of(const struct shared_rings *rs, const struct ring *r)
 }
 
 /* Put the record of @r, an allocation, into rs->event.  False: it is none. */
-static bool make_alloc(struct shared_rings *rs, struct ring *r, uint64_t time_ns)
+static bool make_alloc(struct shared_rings *rs, struct ring *r, uint64_t time_ns,
+		       struct shared_view *view)
 {
 	const struct preload_alloc *e = &r->record->alloc;
+	uint16_t *last = &rs->last_ring[r->tid % LAST_RINGS];
 
-	if (!shared_stack_take(&r->stack, e, r->len, rs->opts.stack_limit, rs->event) ||
-	    e->record.func < FUNC_MALLOC || e->record.func > FUNC_NEW_ARRAY)
+	if (e->record.func < FUNC_MALLOC || e->record.func > FUNC_NEW_ARRAY ||
+	    !shared_stack_take(&r->stack, e, r->len, rs->opts.stack_limit, &rs->event, view))
 		return false;
-	rs->event->type = EVENT_ALLOC;
-	rs->event->func = e->record.func;
-	rs->event->id = id_of(rs, r);
-	rs->event->addr = e->record.addr;
-	rs->event->size = e->record.size;
-	rs->event->time_ns = time_ns;
-	rs->event->flags = e->flags & (DWUNW_EVENT_STACK_LIMIT | DWUNW_EVENT_STACK_DEGRADED |
-				       DWUNW_EVENT_STACK_UNBOUNDED);
+	/* A handler's event came between, from another ring. */
+	if (*last != r - rs->rings)
+		view->kept_from = 0;
+	*last = (uint16_t)(r - rs->rings);
+	rs->event.type = EVENT_ALLOC;
+	rs->event.func = e->record.func;
+	rs->event.id = id_of(rs, r);
+	rs->event.addr = e->record.addr;
+	rs->event.size = e->record.size;
+	rs->event.time_ns = time_ns;
+	rs->event.flags = e->flags & (DWUNW_EVENT_STACK_LIMIT | DWUNW_EVENT_STACK_DEGRADED |
+				      DWUNW_EVENT_STACK_UNBOUNDED);
 	return true;
 }
 
@@ -286,18 +288,18 @@ static int hand_over(struct shared_rings *rs, struct ring *r)
 {
 	const struct preload_record *e = &r->record->head;
 	uint64_t time_ns = rs->opts.to_ns(rs->opts.ctx, r->time);
+	struct shared_view view;
 	struct event_small small = {.type = e->type, .id = id_of(rs, r), .addr = e->addr};
 
 	if (e->type == EVENT_ALLOC) {
-		if (make_alloc(rs, r, time_ns))
-			return rs->opts.event(rs->opts.ctx, time_ns, rs->event,
-					      sizeof(*rs->event) + rs->event->stack_len);
+		if (make_alloc(rs, r, time_ns, &view))
+			return rs->opts.event(rs->opts.ctx, time_ns, &rs->event, &view);
 		rs->bad++;
 		return 0;
 	}
 	small.nested = e->type == EVENT_FREE && e->func;
 	small.value = e->type == EVENT_UNMAP ? e->size : time_ns;
-	return rs->opts.event(rs->opts.ctx, time_ns, &small, sizeof(small));
+	return rs->opts.event(rs->opts.ctx, time_ns, &small, NULL);
 }
 
 /* The ring whose event is next, and in *@other the time of the next one in another ring. */
@@ -394,6 +396,5 @@ void shared_rings_free(struct shared_rings *rs)
 		free(rs->rings[i].record);
 		free(rs->rings[i].stack.image);
 	}
-	free(rs->event);
 	free(rs);
 }

@@ -6,7 +6,7 @@
 void shared_stack_clear(struct shared_stack *s)
 {
 	s->known = (struct preload_image){0, 0};
-	s->sp = 0;
+	s->sp = s->end = 0;
 	memset(s->saved, 0, sizeof(s->saved));
 }
 
@@ -69,23 +69,29 @@ static void take_slices(struct shared_stack *s, const struct parts *p, uint64_t 
 		uint64_t at = a + (uint64_t)p->index[i] * PRELOAD_SLICE;
 		uint32_t *to = (uint32_t *)(s->image + (at & (PRELOAD_WINDOW - 1)));
 
-		for (uint32_t k = p->masks[i]; k; k &= k - 1)
-			to[__builtin_ctz(k)] = *from++;
+		for (uint32_t k = p->masks[i]; k; k &= k - 1) {
+			uint32_t j = (uint32_t)__builtin_ctz(k);
+
+			to[j] = to[j + PRELOAD_WINDOW / 4] = *from++;
+		}
 	}
 	preload_image_note(&s->known, a, b);
 }
 
-static void copy_stack(const struct shared_stack *s, uint8_t *to, uint32_t len)
+/* The stack [s->sp, @end), of which the slices of @p, counted from @a, have changed. */
+static void show(struct shared_stack *s, const struct parts *p, uint64_t a, uint64_t end,
+		 struct shared_view *view)
 {
-	uint32_t at = (uint32_t)(s->sp & (PRELOAD_WINDOW - 1));
-	uint32_t first = PRELOAD_WINDOW - at < len ? PRELOAD_WINDOW - at : len;
+	uint64_t changed = p->nr ? p->index[p->nr - 1] + 1u : 0;
 
-	memcpy(to, s->image + at, first);
-	memcpy(to + first, s->image, len - first);
+	view->bytes = s->image + (s->sp & (PRELOAD_WINDOW - 1));
+	view->len = (uint32_t)(end - s->sp);
+	view->kept_from = end == s->end ? a + changed * PRELOAD_SLICE : 0;
+	s->end = end;
 }
 
 bool shared_stack_take(struct shared_stack *s, const struct preload_alloc *e, uint32_t len,
-		       uint32_t limit, struct event_alloc *event)
+		       uint32_t limit, struct event_alloc *event, struct shared_view *view)
 {
 	static const uint8_t saved[PRELOAD_NR_SAVED] = {EVENT_RBX, EVENT_RBP, EVENT_R12,
 							EVENT_R13, EVENT_R14, EVENT_R15};
@@ -112,7 +118,6 @@ bool shared_stack_take(struct shared_stack *s, const struct preload_alloc *e, ui
 		event->regs[saved[i]] = s->saved[i];
 	event->regs[EVENT_RSP] = s->sp;
 	event->regs[EVENT_RIP] = e->pc;
-	event->stack_len = (uint32_t)(s->sp % EVENT_STACK_ALIGN) + e->stack_len;
-	copy_stack(s, event->stack + s->sp % EVENT_STACK_ALIGN, e->stack_len);
+	show(s, &p, a, s->sp + e->stack_len, view);
 	return true;
 }

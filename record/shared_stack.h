@@ -15,7 +15,18 @@
 struct shared_stack {
 	struct preload_image known;
 	uint64_t sp, saved[PRELOAD_NR_SAVED];
-	uint8_t *image; /* of PRELOAD_WINDOW bytes, the owner's */
+	uint64_t end;	/* of the stack at the event before */
+	uint8_t *image; /* of SHARED_IMAGE bytes, the owner's */
+};
+
+#define SHARED_IMAGE (2 * PRELOAD_WINDOW) /* twice the same, so that each stack is in one piece */
+
+/* A stack at an event. */
+struct shared_view {
+	const uint8_t
+		*bytes; /* from the stack pointer on; valid until the next event of its ring */
+	uint32_t len;
+	uint64_t kept_from; /* from this address on as at the ring's event before; 0: none */
 };
 
 /* Forget all but the image's place. */
@@ -23,10 +34,10 @@ void shared_stack_clear(struct shared_stack *s);
 
 /*
  * Make the changes that @e tells, a record of @len bytes of which the start was checked, and put
- * the registers and the stack, at most @limit bytes of it, into *@event, which has room for
- * EVENT_STACK_ALIGN more.  False: it is no such record.
+ * the registers into *@event, and the stack, of at most @limit bytes, into *@view.  False: it is no
+ * such record.
  */
 bool shared_stack_take(struct shared_stack *s, const struct preload_alloc *e, uint32_t len,
-		       uint32_t limit, struct event_alloc *event);
+		       uint32_t limit, struct event_alloc *event, struct shared_view *view);
 
 #endif

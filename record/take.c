@@ -6,6 +6,7 @@
 #include "bpf/event.h"
 #include "record/children.h"
 #include "record/exec.h"
+#include "record/shared_stack.h"
 
 /* Events taken in before other things are looked at again: some milliseconds' worth. */
 #define BATCH 20000
@@ -42,8 +43,9 @@ static void copy_regs(uint64_t *to, const __u64 *from)
 		to[numbers[i]] = from[i];
 }
 
+/* @view: where the stack is if not in @e; NULL: there. */
 static int take_alloc(struct session *s, struct process *p, const struct event_alloc *e,
-		      size_t size)
+		      const struct shared_view *view)
 {
 	struct mlk_event ev = {
 		.kind = MLK_ALLOC,
@@ -59,14 +61,16 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 	};
 	uint32_t below = e->regs[EVENT_RSP] % EVENT_STACK_ALIGN;
 
-	if (size < sizeof(*e) || e->stack_len > size - sizeof(*e))
-		return -EPROTO;
 	/* The probes go in any order, those of free maybe first: a block given out meanwhile would
 	 * be a false leak. */
 	s->over |= s->end_ns && e->time_ns >= s->end_ns;
 	if (s->over)
 		return 0;
-	if (e->stack_len > below) {
+	if (view) {
+		ev.stack = view->bytes;
+		ev.stack_len = view->len;
+		ev.stack_kept_from = view->kept_from;
+	} else if (e->stack_len > below) {
 		ev.stack = e->stack + below;
 		ev.stack_len = e->stack_len - below;
 	}
@@ -130,9 +134,8 @@ static int take_small(struct session *s, struct process *p, const struct event_s
 	return mlk_writer_event(s->journal.writer, &ev);
 }
 
-int take_event(void *ctx, void *data, size_t size)
+static int take(struct session *s, void *data, size_t size, const struct shared_view *view)
 {
-	struct session *s = ctx;
 	const struct event_alloc *alloc = data;
 	const struct event_small *small = data;
 	bool is_alloc = alloc->type == EVENT_ALLOC;
@@ -143,7 +146,10 @@ int take_event(void *ctx, void *data, size_t size)
 	if (s->journal.err)
 		return s->journal.err;
 	p = session_find(s, (pid_t)event_tgid(id));
-	err = is_alloc ? take_alloc(s, p, alloc, size) : take_small(s, p, small, size);
+	if (is_alloc && (size < sizeof(*alloc) || alloc->stack_len > size - sizeof(*alloc)))
+		err = -EPROTO;
+	else
+		err = is_alloc ? take_alloc(s, p, alloc, view) : take_small(s, p, small, size);
 	journal_fail(&s->journal, err);
 	if (p)
 		journal_fail(&s->journal, threads_see(&p->threads, event_tid(id)));
@@ -152,10 +158,15 @@ int take_event(void *ctx, void *data, size_t size)
 	return ++s->batch >= BATCH ? -EAGAIN : 0;
 }
 
-int take_event_at(void *ctx, uint64_t time_ns, void *data, size_t size)
+int take_event(void *ctx, void *data, size_t size)
+{
+	return take(ctx, data, size, NULL);
+}
+
+int take_event_at(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view)
 {
 	struct session *s = ctx;
 
 	s->time_ns = time_ns;
-	return take_event(ctx, data, size);
+	return take(s, data, view ? sizeof(struct event_alloc) : sizeof(struct event_small), view);
 }

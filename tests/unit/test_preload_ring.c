@@ -18,7 +18,7 @@
 
 struct seen {
 	uint32_t type;
-	uint64_t addr, time_ns, regs[EVENT_NR_REGS];
+	uint64_t addr, time_ns, kept_from, regs[EVENT_NR_REGS];
 	uint32_t stack_len;
 	uint8_t stack[4096];
 };
@@ -30,28 +30,26 @@ struct world {
 	unsigned int nr;
 };
 
-static int on_event(void *ctx, uint64_t time_ns, void *data, size_t size)
+static int on_event(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view)
 {
 	struct world *w = ctx;
 	const struct event_small *small = data;
 	const struct event_alloc *alloc = data;
 	struct seen *s = &w->seen[w->nr++ % 64];
-	uint32_t below;
 
-	assert_true(size >= sizeof(*small));
 	s->type = small->type;
 	s->time_ns = time_ns;
 	if (small->type != EVENT_ALLOC) {
 		s->addr = small->addr;
 		return 0;
 	}
-	below = alloc->regs[EVENT_RSP] % EVENT_STACK_ALIGN;
-	assert_int_equal(size, sizeof(*alloc) + alloc->stack_len);
+	assert_non_null(view);
 	assert_int_equal(alloc->time_ns, time_ns);
 	s->addr = alloc->addr;
 	memcpy(s->regs, alloc->regs, sizeof(s->regs));
-	s->stack_len = alloc->stack_len - below;
-	memcpy(s->stack, alloc->stack + below,
+	s->kept_from = view->kept_from;
+	s->stack_len = view->len;
+	memcpy(s->stack, view->bytes,
 	       s->stack_len < sizeof(s->stack) ? s->stack_len : sizeof(s->stack));
 	return 0;
 }
@@ -235,6 +233,8 @@ static void a_stack_is_put_together_from_what_changed(void **state)
 	assert_int_equal(shared_rings_consume(w->rings, UINT64_MAX), 0);
 	assert_int_equal(w->nr, 2);
 	assert_int_equal(bad(w), 0);
+	assert_int_equal(w->seen[0].kept_from, 0);
+	assert_int_equal(w->seen[1].kept_from, SP - 16 + 2 * PRELOAD_SLICE);
 	for (uint32_t at = 0; at + 8 <= 300; at += 8) {
 		memcpy(&value, w->seen[1].stack + at, 8);
 		assert_int_equal(value, at == 128 - 16 + 24 ? 0x2222 : 0x1111);
