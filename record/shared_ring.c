@@ -12,6 +12,7 @@
 #include "bpf/event.h"
 #include "record/preload/overrun.h"
 #include "record/shared_loss.h"
+#include "record/shared_record.h"
 
 #define LAST_RINGS	1024
 #define TAIL_BYTES	8192			   /* room is given back in such lots */
@@ -101,26 +102,6 @@ static void skip_all(struct shared_rings *rs, struct ring *r)
 	tell_tail(rs, r);
 }
 
-/* The bytes that a record of @type has at least, or exactly when it has no slices.  0: no such. */
-static uint32_t least_bytes(uint8_t type)
-{
-	switch (type) {
-	case EVENT_ALLOC:
-		return PRELOAD_ALLOC;
-	case EVENT_FREE:
-	case EVENT_RELEASE:
-	case EVENT_RESTORE:
-	case EVENT_EXEC:
-		return PRELOAD_SMALL;
-	case EVENT_UNMAP:
-		return PRELOAD_SMALL + 8;
-	case EVENT_OVERRUN:
-		return sizeof(struct preload_overrun);
-	default:
-		return 0;
-	}
-}
-
 /* The start of a record, or a record that holds no event. */
 union start {
 	struct preload_record record;
@@ -138,8 +119,8 @@ static bool step_over(struct shared_rings *rs, struct ring *r, const union start
 		r->stack.sp = start->base.sp;
 		r->based = true;
 	} else if (type != PRELOAD_PAD) {
-		if (r->based && len <= RECORD_ROOM(rs) && least_bytes(type) &&
-		    len >= least_bytes(type))
+		if (r->based && len <= RECORD_ROOM(rs) && shared_record_least(type) &&
+		    len >= shared_record_least(type))
 			return false;
 		rs->bad++;
 	}
@@ -270,11 +251,6 @@ static uint64_t id_of(const struct ring *r)
 	return (uint64_t)r->tgid << 32 | r->tid;
 }
 
-static bool is_func(uint8_t func)
-{
-	return (func >= FUNC_MALLOC && func <= FUNC_NEW_ARRAY) || func == FUNC_OVERRUN;
-}
-
 /* Put the record of @r, an allocation, into rs->event.  False: it is none. */
 static bool make_alloc(struct shared_rings *rs, struct ring *r, uint64_t time_ns,
 		       struct shared_view *view)
@@ -282,13 +258,13 @@ static bool make_alloc(struct shared_rings *rs, struct ring *r, uint64_t time_ns
 	const struct preload_alloc *e = &r->record->alloc;
 	uint16_t *last = &rs->last_ring[r->tid % LAST_RINGS];
 
-	if (!is_func(e->record.func) ||
+	if (!shared_record_func(e->record.func) ||
 	    !shared_stack_take(&r->stack, e, r->len, rs->opts.stack_limit, &rs->event, view))
 		return false;
-	/* A handler's event came between, from another ring. */
+	/* A handler's event came between, from another ring, or one that is no allocation. */
 	if (*last != r - rs->rings)
 		view->kept_from = 0;
-	*last = (uint16_t)(r - rs->rings);
+	*last = e->record.func == FUNC_OVERRUN ? UINT16_MAX : (uint16_t)(r - rs->rings);
 	rs->event.type = EVENT_ALLOC;
 	rs->event.func = e->record.func;
 	rs->event.id = id_of(r);
@@ -302,18 +278,12 @@ static bool make_alloc(struct shared_rings *rs, struct ring *r, uint64_t time_ns
 
 static int hand_over_overrun(struct shared_rings *rs, const struct ring *r, uint64_t time_ns)
 {
-	const struct preload_overrun *e = (const struct preload_overrun *)r->record;
-	struct event_overrun event = {.block = {.type = EVENT_OVERRUN,
-						.id = id_of(r),
-						.addr = e->record.addr,
-						.value = e->record.size},
-				      .overrun = e->overrun};
+	struct event_overrun event;
 
-	if (event.overrun.len > OVERRUN_BYTES || event.overrun.changed > event.overrun.len) {
-		rs->bad++;
-		return 0;
-	}
-	return rs->opts.event(rs->opts.ctx, time_ns, &event, NULL);
+	if (shared_record_overrun(&event, (const struct preload_overrun *)r->record, id_of(r)))
+		return rs->opts.event(rs->opts.ctx, time_ns, &event, NULL);
+	rs->bad++;
+	return 0;
 }
 
 static int hand_over(struct shared_rings *rs, struct ring *r)

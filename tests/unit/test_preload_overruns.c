@@ -22,6 +22,8 @@ struct world {
 	struct preload_header *memory;
 	struct shared_rings *rings;
 	unsigned int nr_overruns, nr_stacks;
+	uint64_t kept_from[4]; /* of the allocations */
+	unsigned int nr_kept;
 	struct event_overrun last;
 };
 
@@ -36,6 +38,8 @@ static int on_event(void *ctx, uint64_t time_ns, void *data, const struct shared
 		memcpy(&w->last, data, sizeof(w->last));
 		w->nr_overruns++;
 	}
+	if (alloc->type == EVENT_ALLOC)
+		w->kept_from[w->nr_kept++ % 4] = view->kept_from;
 	w->nr_stacks += alloc->type == EVENT_ALLOC && alloc->func == FUNC_OVERRUN;
 	return 0;
 }
@@ -128,26 +132,32 @@ static uint64_t consume(struct world *w)
 	return losses.count[MLK_LOST_ALLOC];
 }
 
-static void what_was_found_comes_with_its_stack(void **state)
+/* An allocation's record whose stack is one slice, which is told of as a whole. */
+static void put_stack(struct world *w, uint8_t func)
 {
-	/* one slice that is whole, and its index */
 	uint32_t stack[(56 + PRELOAD_SLICE) / 4] = {0};
 	struct preload_alloc alloc = {.record = {.len8 = sizeof(stack) / 8,
 						 .type = EVENT_ALLOC,
-						 .func = FUNC_OVERRUN,
+						 .func = func,
 						 .after = 1,
 						 .addr = 0x1000},
 				      .stack_len = PRELOAD_SLICE,
 				      .nr_slices = 1};
-	struct world *w = *state;
-	struct preload_overrun e = overrun();
 
 	assert_int_equal(preload_alloc_head(1), 56);
 	memcpy(stack, &alloc, PRELOAD_ALLOC);
 	memset((uint8_t *)stack + PRELOAD_ALLOC, 0xff, 4);
+	put(w, stack, sizeof(stack));
+}
+
+static void what_was_found_comes_with_its_stack(void **state)
+{
+	struct world *w = *state;
+	struct preload_overrun e = overrun();
+
 	put_base(w);
 	put(w, &e, sizeof(e));
-	put(w, stack, sizeof(stack));
+	put_stack(w, FUNC_OVERRUN);
 	assert_int_equal(consume(w), 0);
 	assert_int_equal(w->nr_overruns, 1);
 	assert_int_equal(w->nr_stacks, 1);
@@ -155,6 +165,22 @@ static void what_was_found_comes_with_its_stack(void **state)
 	assert_int_equal(w->last.block.value, 47);
 	assert_int_equal(event_tid(w->last.block.id), 100);
 	assert_memory_equal(&w->last.overrun, &e.overrun, sizeof(e.overrun));
+}
+
+/* Nobody who takes allocations has seen it. */
+static void of_the_stack_of_an_overrun_nothing_is_said_to_be_kept(void **state)
+{
+	struct world *w = *state;
+
+	put_base(w);
+	put_stack(w, FUNC_MALLOC);
+	put_stack(w, FUNC_MALLOC);
+	put_stack(w, FUNC_OVERRUN);
+	put_stack(w, FUNC_MALLOC);
+	assert_int_equal(consume(w), 0);
+	assert_int_equal(w->nr_kept, 4);
+	assert_int_not_equal(w->kept_from[1], 0);
+	assert_int_equal(w->kept_from[3], 0);
 }
 
 static void what_cannot_be_is_counted_and_goes_no_further(void **state)
@@ -269,6 +295,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_was_found_comes_with_its_stack, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(
+			of_the_stack_of_an_overrun_nothing_is_said_to_be_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_cannot_be_is_counted_and_goes_no_further,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(overruns_without_room_are_counted, set_up,
