@@ -46,6 +46,7 @@ struct preload {
 	pthread_t sleeper;
 	bool sleeps, ended;
 	bool stopped; /* by preload_stop() */
+	bool guard;   /* as struct preload_opts has it */
 };
 
 static int futex(uint32_t *word, int op, uint32_t value, const struct timespec *wait)
@@ -91,7 +92,10 @@ static uint64_t to_ns(void *ctx, uint64_t time)
 {
 	struct preload *p = ctx;
 
-	return preload_clock_event_ns(&p->clock, time);
+	/* An overrun is told of apart from the events: by its time alone it is known that it came
+	 * before the free that found it. */
+	return p->guard ? preload_clock_ns(&p->clock, time)
+			: preload_clock_event_ns(&p->clock, time);
 }
 
 static int on_event(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view)
@@ -150,6 +154,7 @@ static int fill_memory(struct preload *p, const struct preload_opts *opts)
 	h->guard = opts->guard;
 	filters_set_preload(opts->filters, &h->filter);
 	p->delay_ns = opts->filters->delay_ns;
+	p->guard = opts->guard;
 	h->recorder_pid = (uint32_t)getpid();
 	h->recorder_fd = (uint32_t)p->child.memory;
 	return 0;

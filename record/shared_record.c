@@ -1,7 +1,8 @@
 /* shared_record.c - see shared_record.h */
 #include "record/shared_record.h"
 
-uint32_t shared_record_least(uint8_t type)
+/* The bytes that a record of @type has at least, or exactly when it has no slices.  0: no such. */
+static uint32_t least_bytes(uint8_t type)
 {
 	switch (type) {
 	case EVENT_ALLOC:
@@ -18,6 +19,13 @@ uint32_t shared_record_least(uint8_t type)
 	default:
 		return 0;
 	}
+}
+
+bool shared_record_fits(uint8_t type, uint32_t len, uint32_t most)
+{
+	uint32_t least = least_bytes(type);
+
+	return least && len >= least && len <= most;
 }
 
 bool shared_record_func(uint8_t func)

@@ -10,8 +10,14 @@
 
 #include "record/preload/overrun.h"
 
-/* The bytes that a record of @type has at least, or exactly when it has no slices.  0: no such. */
-uint32_t shared_record_least(uint8_t type);
+/* The start of a record, or a record that holds no event. */
+union shared_start {
+	struct preload_record record;
+	struct preload_base base;
+};
+
+/* Is there a record of @type with @len bytes, which has at most @most? */
+bool shared_record_fits(uint8_t type, uint32_t len, uint32_t most);
 
 /* Is @func what an allocation's record may name? */
 bool shared_record_func(uint8_t func);

@@ -102,14 +102,8 @@ static void skip_all(struct shared_rings *rs, struct ring *r)
 	tell_tail(rs, r);
 }
 
-/* The start of a record, or a record that holds no event. */
-union start {
-	struct preload_record record;
-	struct preload_base base;
-};
-
 /* Step over the record @start of @len bytes if it is no event.  False: it may be one. */
-static bool step_over(struct shared_rings *rs, struct ring *r, const union start *start,
+static bool step_over(struct shared_rings *rs, struct ring *r, const union shared_start *start,
 		      uint32_t len)
 {
 	uint8_t type = start->record.type;
@@ -119,8 +113,7 @@ static bool step_over(struct shared_rings *rs, struct ring *r, const union start
 		r->stack.sp = start->base.sp;
 		r->based = true;
 	} else if (type != PRELOAD_PAD) {
-		if (r->based && len <= RECORD_ROOM(rs) && shared_record_least(type) &&
-		    len >= shared_record_least(type))
+		if (r->based && shared_record_fits(type, len, RECORD_ROOM(rs)))
 			return false;
 		rs->bad++;
 	}
@@ -137,7 +130,7 @@ static bool fetch(struct shared_rings *rs, struct ring *r)
 	r->len = 0;
 	while (r->tail < r->limit) {
 		uint64_t at = r->tail & mask, to_end = rs->opts.ring_size - at;
-		union start start = {0};
+		union shared_start start = {0};
 		uint32_t len;
 
 		memcpy(&start, data + at, to_end < sizeof(start) ? to_end : sizeof(start));
