@@ -65,6 +65,7 @@ struct taken {
 	const uint8_t *bytes; /* of lo */
 	uint64_t lo, hi;      /* multiples of MLK_WORD */
 	uint64_t sp;
+	uint64_t kept_from; /* from here on all is as the images have it */
 };
 
 static uint64_t word_at(const struct taken *t, uint64_t at)
@@ -111,7 +112,7 @@ static int encode_slices(struct mlk_encoder *e, struct mlk_stream *s, const stru
 	if (s->epoch != e->epoch && before != &s->image)
 		memcpy(mlk_image_at(before, before->lo), mlk_image_at(&s->image, before->lo),
 		       (size_t)(before->hi - before->lo));
-	for (uint64_t at = t->lo; at < t->hi && !err; at = end) {
+	for (uint64_t at = t->lo; at < t->hi && at < t->kept_from && !err; at = end) {
 		size_t len;
 
 		end = mlk_slice_end(at, t->hi);
@@ -160,11 +161,16 @@ static int encode_top(struct mlk_encoder *e, const struct mlk_stream *s, const s
 	return err;
 }
 
-/* Count what the chunk's images hold: a reader refuses more than MLK_MAX_HELD. */
-static int extend(struct mlk_encoder *e, struct mlk_stream *s, const struct taken *t)
+/* Count what the chunk's images hold: a reader refuses more than MLK_MAX_HELD.  Of what they do not
+ * hold yet nothing is kept. */
+static int extend(struct mlk_encoder *e, struct mlk_stream *s, struct taken *t)
 {
 	uint64_t before = s->image.hi - s->image.lo;
+	bool held = t->kept_from >= s->image.lo && t->hi <= s->image.hi && s->epoch == e->epoch;
 	int err = mlk_image_extend(&s->image, t->lo, t->hi);
+
+	if (!held || err != 1 || !t->kept_from)
+		t->kept_from = UINT64_MAX;
 
 	if (err >= 0 && e->filter.mode != MLK_STACK_RAW)
 		err = mlk_image_extend(&s->raw, t->lo, t->hi);
@@ -178,6 +184,7 @@ static int encode_bytes(struct mlk_encoder *e, struct mlk_stream *s, const struc
 	uint64_t sp = ev->regs[MLK_SP_REG];
 	struct taken t = {.bytes = ev->stack,
 			  .sp = sp,
+			  .kept_from = ev->stack_kept_from,
 			  .lo = sp & ~(uint64_t)(MLK_WORD - 1),
 			  .hi = (sp + ev->stack_len) & ~(uint64_t)(MLK_WORD - 1)};
 	uint8_t *copy = NULL;

@@ -124,6 +124,9 @@ struct mlk_event {
 	 * it.
 	 */
 	uint64_t stack_same_from;
+	/* ALLOC, given to the writer: the same, of the event of this thread that it was given
+	 * before; 0: nothing is known.  What lies from there on need not be compared. */
+	uint64_t stack_kept_from;
 };
 
 enum mlk_perm { MLK_PERM_R = 1, MLK_PERM_W = 2, MLK_PERM_X = 4, MLK_PERM_SHARED = 8 };

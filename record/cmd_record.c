@@ -226,8 +226,8 @@ static bool wants_preload(const struct record_opts *o)
 {
 	if (o->dry_run || o->backend == BACKEND_BPF)
 		return false;
-	return o->backend == BACKEND_PRELOAD ||
-	       !(filters_any(&o->filters) || privileges_allow_bpf(o->link == PROBE_LINK_PERF));
+	return o->backend == BACKEND_PRELOAD || !(filters_check_preload(&o->filters, false) ||
+						  privileges_allow_bpf(o->link == PROBE_LINK_PERF));
 }
 
 /* Start the command, as its backend wants it.  Returns as launch_start(). */
@@ -235,6 +235,7 @@ static int launch(struct session *s, const struct record_opts *o, pid_t *pid, in
 {
 	const struct preload_opts opts = {.stack_limit = o->stack_limit,
 					  .ring_size = ring_size(o, true),
+					  .filters = &o->filters,
 					  .block_ns = o->block_ns,
 					  .guard = o->guard,
 					  .follow = o->follow};

@@ -15,6 +15,7 @@
 #include "bpf/event.h"
 #include "mleak.bpf.skel.h"
 #include "mleak.h"
+#include "record/preload/ring.h"
 #include "record/units.h"
 
 #define MAX_BLOCK (1ull << 50)
@@ -158,6 +159,36 @@ void filters_describe(const struct filter_opts *f, struct mlk_meta *meta)
 	meta->trigger_bytes = f->trigger_bytes;
 }
 
+int filters_check_preload(const struct filter_opts *f, bool say)
+{
+	if (!by_thread(f))
+		return 0;
+	if (say)
+		log_error("--backend preload cannot choose threads: leave --tid and --trigger out, "
+			  "or use eBPF as root");
+	return -EINVAL;
+}
+
+static void set_digits(const struct filter_opts *f, uint32_t *digits, size_t nr)
+{
+	if (f->sample_bytes)
+		filters_digits((double)f->sample_bytes, digits, nr);
+	else if (f->sample_every)
+		filters_digits(filters_mean_of(f->sample_every), digits, nr);
+}
+
+void filters_set_preload(const struct filter_opts *f, struct preload_filter *set)
+{
+	*set = (struct preload_filter){
+		.on = filters_any(f),
+		.samples = f->sample_every || f->sample_bytes,
+		.min_size = f->min_size,
+		.max_size = f->max_size ? f->max_size : UINT64_MAX,
+		.by_bytes = f->sample_bytes != 0,
+	};
+	set_digits(f, set->digits, PRELOAD_NR_DIGITS);
+}
+
 double filters_mean_of(uint64_t every)
 {
 	return -1 / log1p(-1 / (double)every);
@@ -183,10 +214,7 @@ int filters_configure(const struct filter_opts *f, struct mleak_bpf *skel)
 	};
 	int err = 0;
 
-	if (f->sample_bytes)
-		filters_digits((double)f->sample_bytes, set.digits, EVENT_FILTER_DIGITS);
-	else if (f->sample_every)
-		filters_digits(filters_mean_of(f->sample_every), set.digits, EVENT_FILTER_DIGITS);
+	set_digits(f, set.digits, EVENT_FILTER_DIGITS);
 	memcpy((void *)&skel->rodata->filter, &set, sizeof(set));
 	/* A map costs time and memory, even an empty one. */
 	if (!set.on)

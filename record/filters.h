@@ -10,6 +10,7 @@
 #include "format/trace.h"
 
 struct mleak_bpf;
+struct preload_filter;
 
 #define FILTERS_MAX_TIDS 64
 #define FILTERS_MAX_MEAN (1ull << 30) /* of --sample, allocations or bytes */
@@ -31,6 +32,13 @@ enum filter_key { FILTER_TID = 512, FILTER_TRIGGER };
 /* Take in option @key with its value @text.  Returns 0, or -EINVAL after one sentence was logged.
  */
 int filters_parse(struct filter_opts *f, int key, const char *text);
+
+/* Can a preloaded library leave out what is asked for?  Returns 0, or -EINVAL after one sentence
+ * was logged if @say. */
+int filters_check_preload(const struct filter_opts *f, bool say);
+
+/* What a preloaded library leaves out, into @set, all zero but for the time of the beginning. */
+void filters_set_preload(const struct filter_opts *f, struct preload_filter *set);
 
 /* Do they make sense together, for the @nr processes @pids (none: a command is to be started)?
  * Returns 0, or -EINVAL after one sentence was logged. */

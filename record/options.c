@@ -217,12 +217,15 @@ static int check_preload(const struct record_opts *o)
 	if (o->nr_pids)
 		log_error("--backend preload cannot attach to a running process: start the command "
 			  "with it, or use eBPF as root");
-	else if (filters_any(&o->filters))
-		log_error("--backend preload records all allocations: leave -z, -Z, -s, -D, --tid "
-			  "and --trigger out, or use eBPF as root");
+	else if (filters_check_preload(&o->filters, true))
+		return -EINVAL;
 	else if (o->allocators.no_operators)
 		log_error("--backend preload has no probes that an exception could not get past: "
 			  "leave --no-operators out, or use eBPF as root");
+	else if (o->allocators.object || o->allocators.prefix || o->link != PROBE_LINK_AUTO ||
+		 o->dry_run)
+		log_error("--backend preload has no probes to choose or show: leave -O, --prefix, "
+			  "--uprobes and --dry-run out, or use eBPF as root");
 	else if (o->ring_size > PRELOAD_MOST_RING)
 		log_error("--backend preload has a ring for each thread: give --ring-size from 64K "
 			  "to 64M");

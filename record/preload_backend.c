@@ -39,13 +39,14 @@ struct preload {
 	struct preload_clock clock;
 	struct preload_sink sink;
 	struct preload_processes *processes;
-	uint64_t give_back_ns;
+	uint64_t give_back_ns, delay_ns;
 	int fd; /* an eventfd */
 	/* The thread that sleeps on the shared memory; the kernel marks the word there when it has
 	 * ended, in whatever way. */
 	pthread_t sleeper;
 	bool sleeps, ended;
 	bool stopped; /* by preload_stop() */
+	bool guard;   /* as struct preload_opts has it */
 };
 
 static int futex(uint32_t *word, int op, uint32_t value, const struct timespec *wait)
@@ -91,14 +92,17 @@ static uint64_t to_ns(void *ctx, uint64_t time)
 {
 	struct preload *p = ctx;
 
-	return preload_clock_ns(&p->clock, time);
+	/* An overrun is told of apart from the events: by its time alone it is known that it came
+	 * before the free that found it. */
+	return p->guard ? preload_clock_ns(&p->clock, time)
+			: preload_clock_event_ns(&p->clock, time);
 }
 
-static int on_event(void *ctx, uint64_t time_ns, void *data, size_t size)
+static int on_event(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view)
 {
 	struct preload *p = ctx;
 
-	return p->sink.event(p->sink.ctx, time_ns, data, size);
+	return p->sink.event(p->sink.ctx, time_ns, data, view);
 }
 
 static uint32_t process_in(void *ctx, uint32_t slot)
@@ -148,6 +152,9 @@ static int fill_memory(struct preload *p, const struct preload_opts *opts)
 	h->block_ns = opts->block_ns;
 	h->follow = opts->follow;
 	h->guard = opts->guard;
+	filters_set_preload(opts->filters, &h->filter);
+	p->delay_ns = opts->filters->delay_ns;
+	p->guard = opts->guard;
 	h->recorder_pid = (uint32_t)getpid();
 	h->recorder_fd = (uint32_t)p->child.memory;
 	return 0;
@@ -264,6 +271,9 @@ void preload_set_sink(struct preload *p, const struct preload_sink *sink)
 
 void preload_go(struct preload *p)
 {
+	/* Nothing of the command's was there before: no time stands for no delay. */
+	if (p->delay_ns)
+		p->memory->filter.begin = preload_clock_after(&p->clock, p->delay_ns);
 	preload_processes_go(p->processes);
 }
 

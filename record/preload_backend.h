@@ -12,27 +12,30 @@
 #include <sys/types.h>
 
 #include "format/trace.h"
+#include "record/filters.h"
 #include "record/maps.h"
 
 struct preload; /* opaque */
+struct shared_view;
 
 #define PRELOAD_USUAL_RING (1u << 19) /* bytes, for each thread */
 #define PRELOAD_MOST_RING  (1u << 26)
 
 struct preload_opts {
-	uint32_t stack_limit; /* bytes */
-	uint32_t ring_size;   /* bytes of each thread's ring, a power of two up to
-				 PRELOAD_MOST_RING */
-	uint64_t block_ns;    /* how long a full ring may hold a thread up; 0: not at all */
-	bool guard;	      /* blocks have guard bytes, and overruns are told of */
-	bool follow;	      /* children are recorded, too */
+	uint32_t stack_limit;		   /* bytes */
+	uint32_t ring_size;		   /* bytes of each thread's ring, a power of two up to
+					      PRELOAD_MOST_RING */
+	const struct filter_opts *filters; /* borrowed during preload_new() */
+	uint64_t block_ns; /* how long a full ring may hold a thread up; 0: not at all */
+	bool guard;	   /* blocks have guard bytes, and overruns are told of */
+	bool follow;	   /* children are recorded, too */
 };
 
 /* What the events and mappings are handed to, in the order of their times. */
 struct preload_sink {
-	/* As struct probes_consumer has it; every event has a time, CLOCK_MONOTONIC in
+	/* As struct shared_rings_opts has it; every event has a time, CLOCK_MONOTONIC in
 	 * nanoseconds. */
-	int (*event)(void *ctx, uint64_t time_ns, void *data, size_t size);
+	int (*event)(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view);
 	/* Process @pid, started by @parent, is about to be recorded too.  False: it is not to be.
 	 */
 	bool (*met)(void *ctx, pid_t pid, pid_t parent);

@@ -83,12 +83,23 @@ uint64_t preload_clock_now(struct preload_clock *c)
 	return ticks_now();
 }
 
-uint64_t preload_clock_margin(const struct preload_clock *c)
+/* Units of the clock in @ns. */
+static uint64_t units_in(const struct preload_clock *c, uint64_t ns)
 {
 	if (!c->is_tsc)
-		return MARGIN_NS;
-	return (c->knots[1].ticks - c->knots[0].ticks) * MARGIN_NS /
-	       (c->knots[1].ns - c->knots[0].ns);
+		return ns;
+	return (uint64_t)((double)(c->knots[1].ticks - c->knots[0].ticks) /
+			  (double)(c->knots[1].ns - c->knots[0].ns) * (double)ns);
+}
+
+uint64_t preload_clock_after(struct preload_clock *c, uint64_t ns)
+{
+	return preload_clock_now(c) + units_in(c, ns);
+}
+
+uint64_t preload_clock_margin(const struct preload_clock *c)
+{
+	return units_in(c, MARGIN_NS);
 }
 
 static uint64_t convert(const struct preload_clock *c, uint64_t ticks)
@@ -108,16 +119,27 @@ static uint64_t convert(const struct preload_clock *c, uint64_t ticks)
 	return c->knots[i - 1].ns; /* before the recording: no event is */
 }
 
-uint64_t preload_clock_ns(struct preload_clock *c, uint64_t time)
+static uint64_t any_ns(const struct preload_clock *c, uint64_t time)
 {
-	uint64_t ns = time, max;
+	/* What a hostile target says must not make times overflow. */
+	uint64_t max = c->knots[c->nr - 1].ticks + (1ull << 40);
 
-	if (c->is_tsc) {
-		/* What a hostile target says must not make times overflow. */
-		max = c->knots[c->nr - 1].ticks + (1ull << 40);
-		ns = convert(c, time < max ? time : max);
-	}
+	return c->is_tsc ? convert(c, time < max ? time : max) : time;
+}
+
+static uint64_t not_before_last(struct preload_clock *c, uint64_t ns)
+{
 	if (ns > c->last_ns)
 		c->last_ns = ns;
 	return c->last_ns;
+}
+
+uint64_t preload_clock_ns(struct preload_clock *c, uint64_t time)
+{
+	return not_before_last(c, any_ns(c, time));
+}
+
+uint64_t preload_clock_event_ns(struct preload_clock *c, uint64_t time)
+{
+	return not_before_last(c, any_ns(c, time) & ~(uint64_t)(PRELOAD_CLOCK_STEP_NS - 1));
 }

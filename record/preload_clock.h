@@ -23,10 +23,19 @@ void preload_clock_init(struct preload_clock *c);
 /* The time now, as the library has it. */
 uint64_t preload_clock_now(struct preload_clock *c);
 
+/* The time in @ns from now. */
+uint64_t preload_clock_after(struct preload_clock *c, uint64_t ns);
+
 /* More than a store takes to become visible, in the clock's unit. */
 uint64_t preload_clock_margin(const struct preload_clock *c);
 
 /* @time in nanoseconds, never less than what was returned before. */
 uint64_t preload_clock_ns(struct preload_clock *c, uint64_t time);
+
+/* The same for an event, in steps of PRELOAD_CLOCK_STEP_NS: the last bits of its time are noise
+ * that takes more of a trace than what the event says. */
+uint64_t preload_clock_event_ns(struct preload_clock *c, uint64_t time);
+
+#define PRELOAD_CLOCK_STEP_NS 256u /* the low byte of a time has a column of its own there */
 
 #endif

@@ -11,8 +11,12 @@
 
 #include "bpf/event.h"
 #include "record/preload/overrun.h"
+#include "record/shared_loss.h"
+#include "record/shared_record.h"
 
-#define TAIL_BYTES 8192 /* room is given back in such lots */
+#define LAST_RINGS	1024
+#define TAIL_BYTES	8192			   /* room is given back in such lots */
+#define RECORD_ROOM(rs) ((rs)->opts.ring_size / 2) /* bytes of a record, at most */
 
 /* An event that takes so long to be written never will be: the thread left it by a jump. */
 #define MAX_BUSY_NS 5000000000u
@@ -25,13 +29,14 @@ struct ring {
 	uint32_t tgid;		/* its process */
 	uint32_t program;	/* as preload_process.program */
 	uint64_t busy_since_ns; /* 0: not */
+	uint64_t time;		/* of the record at tail */
+	bool based;		/* times and stack pointers have something to count from */
 	uint32_t len;		/* of the record at tail, which was copied; 0: none */
 	union {
 		struct preload_record head;
 		struct preload_alloc alloc;
 	} * record;
-	struct preload_image known;
-	uint8_t *image;
+	struct shared_stack stack;
 };
 
 struct shared_rings {
@@ -39,14 +44,10 @@ struct shared_rings {
 	uint64_t bad; /* events that were none */
 	uint32_t nr_active;
 	struct ring *active[PRELOAD_MAX_RINGS];
-	struct event_alloc *event;
+	struct event_alloc event;
+	uint16_t last_ring[LAST_RINGS]; /* of a thread's event before, by its id */
 	struct ring rings[PRELOAD_MAX_RINGS];
 };
-
-static uint32_t record_room(const struct shared_rings *rs)
-{
-	return rs->opts.ring_size / 2;
-}
 
 int shared_rings_new(struct shared_rings **out, const struct shared_rings_opts *opts)
 {
@@ -56,11 +57,6 @@ int shared_rings_new(struct shared_rings **out, const struct shared_rings_opts *
 	if (!rs)
 		return -ENOMEM;
 	rs->opts = *opts;
-	rs->event = calloc(1, sizeof(*rs->event) + EVENT_STACK_ALIGN + PRELOAD_MAX_STACK);
-	if (!rs->event) {
-		free(rs);
-		return -ENOMEM;
-	}
 	*out = rs;
 	return 0;
 }
@@ -102,31 +98,30 @@ static void skip_all(struct shared_rings *rs, struct ring *r)
 {
 	rs->bad++;
 	r->tail = r->limit;
-	r->known = (struct preload_image){0, 0};
+	r->stack.known = (struct preload_image){0, 0};
 	tell_tail(rs, r);
 }
 
-/* The bytes that a record of @type has at least, or exactly when it has no slices.  0: no such. */
-static uint32_t least_bytes(uint8_t type)
+/* Step over the record @start of @len bytes if it is no event.  False: it may be one. */
+static bool step_over(struct shared_rings *rs, struct ring *r, const union shared_start *start,
+		      uint32_t len)
 {
-	switch (type) {
-	case EVENT_ALLOC:
-		return sizeof(struct preload_alloc);
-	case EVENT_FREE:
-	case EVENT_RELEASE:
-	case EVENT_RESTORE:
-	case EVENT_EXEC:
-		return PRELOAD_SMALL;
-	case EVENT_UNMAP:
-		return PRELOAD_SMALL + 8;
-	case EVENT_OVERRUN:
-		return sizeof(struct preload_overrun);
-	default:
-		return 0;
+	uint8_t type = start->record.type;
+
+	if (type == PRELOAD_BASE && len == sizeof(start->base)) {
+		r->time = start->base.time;
+		r->stack.sp = start->base.sp;
+		r->based = true;
+	} else if (type != PRELOAD_PAD) {
+		if (r->based && shared_record_fits(type, len, RECORD_ROOM(rs)))
+			return false;
+		rs->bad++;
 	}
+	r->tail += len;
+	return true;
 }
 
-/* Copy the next record of @r.  False: there is none up to the limit. */
+/* Copy the next event's record of @r.  False: there is none up to the limit. */
 static bool fetch(struct shared_rings *rs, struct ring *r)
 {
 	const uint8_t *data = data_of(rs, r);
@@ -135,30 +130,21 @@ static bool fetch(struct shared_rings *rs, struct ring *r)
 	r->len = 0;
 	while (r->tail < r->limit) {
 		uint64_t at = r->tail & mask, to_end = rs->opts.ring_size - at;
-		struct {
-			uint32_t len;
-			uint8_t type, func;
-			uint16_t nr_slices;
-		} start;
+		union shared_start start = {0};
+		uint32_t len;
 
-		memcpy(&start, data + at, sizeof(start));
-		if (start.len < 8 || start.len & 7 || start.len > r->limit - r->tail ||
-		    start.len > to_end) {
+		memcpy(&start, data + at, to_end < sizeof(start) ? to_end : sizeof(start));
+		len = start.record.len8 * 8u;
+		if (!len || len > r->limit - r->tail || len > to_end) {
 			skip_all(rs, r);
 			return false;
 		}
-		if (start.type == PRELOAD_PAD) {
-			r->tail += start.len;
+		if (step_over(rs, r, &start, len))
 			continue;
-		}
-		if (start.len > record_room(rs) || !least_bytes(start.type) ||
-		    start.len < least_bytes(start.type)) {
-			rs->bad++;
-			r->tail += start.len;
-			continue;
-		}
-		memcpy(r->record, data + at, start.len);
-		r->len = r->record->head.len = start.len;
+		memcpy(r->record, data + at, len);
+		r->record->head.type = start.record.type; /* which was looked at */
+		r->time += r->record->head.after;
+		r->len = len;
 		return true;
 	}
 	if (r->tail != r->told_tail)
@@ -174,13 +160,14 @@ static bool adopt(struct shared_rings *rs, struct ring *r, uint64_t owner)
 	if (!r->tgid)
 		return false;
 	if (!r->record)
-		r->record = malloc(record_room(rs));
-	if (!r->image)
-		r->image = calloc(1, PRELOAD_WINDOW);
-	if (!r->record || !r->image)
+		r->record = malloc(RECORD_ROOM(rs));
+	if (!r->stack.image)
+		r->stack.image = calloc(1, SHARED_IMAGE);
+	if (!r->record || !r->stack.image)
 		return false;
 	r->tid = (uint32_t)owner;
-	r->known = (struct preload_image){0, 0};
+	shared_stack_clear(&r->stack);
+	r->based = false;
 	r->busy_since_ns = 0;
 	return true;
 }
@@ -252,134 +239,64 @@ uint64_t shared_rings_look(struct shared_rings *rs, uint64_t now, uint64_t margi
 	return safe;
 }
 
-/* Are the slices of @r's record ascending, and is every other one of [@a, @b) known?  Slices that
- * are not known must be whole.  The number of words they give goes to *@words. */
-static bool slices_fit(const struct ring *r, uint64_t a, uint64_t b, uint32_t *words)
-{
-	const struct preload_slice *slice = (const struct preload_slice *)(&r->record->alloc + 1);
-	uint32_t nr = r->record->head.nr_slices, nr_all = (uint32_t)((b - a) / PRELOAD_SLICE);
-	uint32_t at = 0;
-
-	*words = 0;
-	for (uint32_t i = 0; i < nr_all; i++) {
-		uint64_t addr = a + (uint64_t)i * PRELOAD_SLICE;
-		bool known = addr >= r->known.lo && addr < r->known.hi;
-		bool given = at < nr && slice[at].index == i;
-
-		if (!known && (!given || slice[at].words != 0xffff))
-			return false;
-		if (given)
-			*words += (uint32_t)__builtin_popcount(slice[at++].words);
-	}
-	return at == nr;
-}
-
-static bool take_slices(struct ring *r, uint64_t a, uint64_t b)
-{
-	const struct preload_alloc *e = &r->record->alloc;
-	const struct preload_slice *slice = (const struct preload_slice *)(e + 1);
-	uint32_t nr = e->record.nr_slices, words;
-	uint32_t before = (uint32_t)(sizeof(*e) + ((nr * sizeof(*slice) + 7) & ~7ull));
-	const uint64_t *from = (const uint64_t *)((const uint8_t *)e + before);
-
-	if (nr > PRELOAD_MAX_SLICES || r->len < before || !slices_fit(r, a, b, &words) ||
-	    r->len != before + words * 8)
-		return false;
-	for (uint32_t i = 0; i < nr; i++) {
-		uint64_t at = a + (uint64_t)slice[i].index * PRELOAD_SLICE;
-		uint64_t *to = (uint64_t *)(r->image + (at & (PRELOAD_WINDOW - 1)));
-
-		for (uint32_t k = slice[i].words; k; k &= k - 1)
-			to[__builtin_ctz(k)] = *from++;
-	}
-	preload_image_note(&r->known, a, b);
-	return true;
-}
-
-static void copy_stack(const struct ring *r, uint8_t *to, uint64_t sp, uint32_t len)
-{
-	uint32_t at = (uint32_t)(sp & (PRELOAD_WINDOW - 1));
-	uint32_t first = PRELOAD_WINDOW - at < len ? PRELOAD_WINDOW - at : len;
-
-	memcpy(to, r->image + at, first);
-	memcpy(to + first, r->image, len - first);
-}
-
 static uint64_t id_of(const struct ring *r)
 {
 	return (uint64_t)r->tgid << 32 | r->tid;
 }
 
-static bool is_func(uint8_t func)
-{
-	return (func >= FUNC_MALLOC && func <= FUNC_NEW_ARRAY) || func == FUNC_OVERRUN;
-}
-
 /* Put the record of @r, an allocation, into rs->event.  False: it is none. */
-static bool make_alloc(struct shared_rings *rs, struct ring *r, uint64_t time_ns)
+static bool make_alloc(struct shared_rings *rs, struct ring *r, uint64_t time_ns,
+		       struct shared_view *view)
 {
-	static const uint8_t saved[6] = {EVENT_RBX, EVENT_RBP, EVENT_R12,
-					 EVENT_R13, EVENT_R14, EVENT_R15};
 	const struct preload_alloc *e = &r->record->alloc;
-	uint64_t a = e->sp & ~(uint64_t)(PRELOAD_SLICE - 1), b;
-	uint32_t below = e->sp % EVENT_STACK_ALIGN;
+	uint16_t *last = &rs->last_ring[r->tid % LAST_RINGS];
 
-	if (e->sp >= 1ull << 47 || !e->stack_len || e->stack_len > rs->opts.stack_limit ||
-	    !is_func(e->record.func))
+	if (!shared_record_func(e->record.func) ||
+	    !shared_stack_take(&r->stack, e, r->len, rs->opts.stack_limit, &rs->event, view))
 		return false;
-	b = (e->sp + e->stack_len + PRELOAD_SLICE - 1) & ~(uint64_t)(PRELOAD_SLICE - 1);
-	if (!take_slices(r, a, b))
-		return false;
-	rs->event->type = EVENT_ALLOC;
-	rs->event->func = e->record.func;
-	rs->event->id = id_of(r);
-	rs->event->addr = e->record.addr;
-	rs->event->size = e->record.size;
-	rs->event->time_ns = time_ns;
-	for (int i = 0; i < 6; i++)
-		rs->event->regs[saved[i]] = e->saved[i];
-	rs->event->regs[EVENT_RSP] = e->sp;
-	rs->event->regs[EVENT_RIP] = e->pc;
-	rs->event->flags = e->flags & (DWUNW_EVENT_STACK_LIMIT | DWUNW_EVENT_STACK_DEGRADED |
-				       DWUNW_EVENT_STACK_UNBOUNDED);
-	rs->event->stack_len = below + e->stack_len;
-	copy_stack(r, rs->event->stack + below, e->sp, e->stack_len);
+	/* A handler's event came between, from another ring, or one that is no allocation. */
+	if (*last != r - rs->rings)
+		view->kept_from = 0;
+	*last = e->record.func == FUNC_OVERRUN ? UINT16_MAX : (uint16_t)(r - rs->rings);
+	rs->event.type = EVENT_ALLOC;
+	rs->event.func = e->record.func;
+	rs->event.id = id_of(r);
+	rs->event.addr = e->record.addr;
+	rs->event.size = e->record.size;
+	rs->event.time_ns = time_ns;
+	rs->event.flags = e->flags & (DWUNW_EVENT_STACK_LIMIT | DWUNW_EVENT_STACK_DEGRADED |
+				      DWUNW_EVENT_STACK_UNBOUNDED);
 	return true;
 }
 
 static int hand_over_overrun(struct shared_rings *rs, const struct ring *r, uint64_t time_ns)
 {
-	const struct preload_overrun *e = (const struct preload_overrun *)r->record;
-	struct event_overrun event = {.block = {.type = EVENT_OVERRUN,
-						.id = id_of(r),
-						.addr = e->record.addr,
-						.value = e->record.size},
-				      .overrun = e->overrun};
+	struct event_overrun event;
 
-	if (event.overrun.len > OVERRUN_BYTES || event.overrun.changed > event.overrun.len) {
-		rs->bad++;
-		return 0;
-	}
-	return rs->opts.event(rs->opts.ctx, time_ns, &event, sizeof(event));
+	if (shared_record_overrun(&event, (const struct preload_overrun *)r->record, id_of(r)))
+		return rs->opts.event(rs->opts.ctx, time_ns, &event, NULL);
+	rs->bad++;
+	return 0;
 }
 
 static int hand_over(struct shared_rings *rs, struct ring *r)
 {
 	const struct preload_record *e = &r->record->head;
-	uint64_t time_ns = rs->opts.to_ns(rs->opts.ctx, e->time);
+	uint64_t time_ns = rs->opts.to_ns(rs->opts.ctx, r->time);
+	struct shared_view view;
 	struct event_small small = {.type = e->type, .id = id_of(r), .addr = e->addr};
 
 	if (e->type == EVENT_ALLOC) {
-		if (make_alloc(rs, r, time_ns))
-			return rs->opts.event(rs->opts.ctx, time_ns, rs->event,
-					      sizeof(*rs->event) + rs->event->stack_len);
+		if (make_alloc(rs, r, time_ns, &view))
+			return rs->opts.event(rs->opts.ctx, time_ns, &rs->event, &view);
 		rs->bad++;
 		return 0;
 	}
 	if (e->type == EVENT_OVERRUN)
 		return hand_over_overrun(rs, r, time_ns);
+	small.nested = e->type == EVENT_FREE && e->func;
 	small.value = e->type == EVENT_UNMAP ? e->size : time_ns;
-	return rs->opts.event(rs->opts.ctx, time_ns, &small, sizeof(small));
+	return rs->opts.event(rs->opts.ctx, time_ns, &small, NULL);
 }
 
 /* The ring whose event is next, and in *@other the time of the next one in another ring. */
@@ -390,14 +307,13 @@ static struct ring *earliest(const struct shared_rings *rs, uint64_t *other)
 	*other = UINT64_MAX;
 	for (uint32_t i = 0; i < rs->nr_active; i++) {
 		struct ring *r = rs->active[i];
-		uint64_t time = r->record->head.time;
 
-		if (!best || time < best->record->head.time ||
-		    (time == best->record->head.time && r->record->head.type != EVENT_ALLOC)) {
-			*other = best ? best->record->head.time : UINT64_MAX;
+		if (!best || r->time < best->time ||
+		    (r->time == best->time && r->record->head.type != EVENT_ALLOC)) {
+			*other = best ? best->time : UINT64_MAX;
 			best = r;
-		} else if (time < *other) {
-			*other = time;
+		} else if (r->time < *other) {
+			*other = r->time;
 		}
 	}
 	return best;
@@ -418,7 +334,7 @@ int shared_rings_consume(struct shared_rings *rs, uint64_t until)
 	struct ring *r;
 	int err = 0;
 
-	while (!err && (r = earliest(rs, &other)) != NULL && r->record->head.time < until) {
+	while (!err && (r = earliest(rs, &other)) != NULL && r->time < until) {
 		do {
 			err = hand_over(rs, r);
 			r->tail += r->len;
@@ -428,7 +344,7 @@ int shared_rings_consume(struct shared_rings *rs, uint64_t until)
 				deactivate(rs, r);
 				break;
 			}
-		} while (!err && r->record->head.time < other && r->record->head.time < until);
+		} while (!err && r->time < other && r->time < until);
 	}
 	for (uint32_t i = 0; i < rs->nr_active; i++)
 		if (rs->active[i]->tail != rs->active[i]->told_tail)
@@ -463,27 +379,9 @@ void shared_rings_give_back(struct shared_rings *rs, bool (*is_gone)(uint32_t tg
 	}
 }
 
-static void add(struct mlk_losses *losses, const uint64_t *lost)
-{
-	static const enum mlk_loss kinds[PRELOAD_NR_LOST] = {
-		[PRELOAD_LOST_ALLOC] = MLK_LOST_ALLOC,
-		[PRELOAD_LOST_FREE] = MLK_LOST_FREE,
-		[PRELOAD_LOST_RELEASE] = MLK_LOST_RELEASE,
-		[PRELOAD_LOST_RESTORE] = MLK_LOST_RESTORE,
-		[PRELOAD_LOST_UNMAP] = MLK_LOST_UNMAP,
-	};
-
-	for (int i = 0; i < PRELOAD_NR_LOST; i++)
-		losses->count[kinds[i]] += __atomic_load_n(&lost[i], __ATOMIC_RELAXED);
-}
-
 void shared_rings_losses(const struct shared_rings *rs, struct mlk_losses *losses)
 {
-	add(losses, rs->opts.memory->lost);
-	for (uint32_t i = 0; i < rs->opts.nr_rings; i++)
-		add(losses, rs->opts.memory->rings[i].lost);
-	losses->count[MLK_LOST_OVERRUN] +=
-		__atomic_load_n(&rs->opts.memory->lost[PRELOAD_LOST_OVERRUN], __ATOMIC_RELAXED);
+	shared_loss_add(rs->opts.memory, rs->opts.nr_rings, losses);
 	losses->count[MLK_LOST_ALLOC] += rs->bad;
 }
 
@@ -493,8 +391,7 @@ void shared_rings_free(struct shared_rings *rs)
 		return;
 	for (uint32_t i = 0; i < PRELOAD_MAX_RINGS; i++) {
 		free(rs->rings[i].record);
-		free(rs->rings[i].image);
+		free(rs->rings[i].stack.image);
 	}
-	free(rs->event);
 	free(rs);
 }

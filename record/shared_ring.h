@@ -11,6 +11,7 @@
 
 #include "format/trace.h"
 #include "record/preload/ring.h"
+#include "record/shared_stack.h"
 
 struct shared_rings; /* opaque */
 
@@ -18,9 +19,10 @@ struct shared_rings_opts {
 	struct preload_header *memory; /* borrowed until shared_rings_free() */
 	uint32_t nr_rings, ring_size;  /* as the recorder made it, whatever stands there now */
 	uint32_t stack_limit;
-	/* What receives an event: a struct event_small or event_alloc of bpf/event.h, and its time
-	 * in nanoseconds, which those of no other event go below.  Negative: stop. */
-	int (*event)(void *ctx, uint64_t time_ns, void *data, size_t size);
+	/* What receives an event: a struct event_small, or an event_alloc without a stack and the
+	 * @view of that, of bpf/event.h; and its time in nanoseconds, which those of no other event
+	 * go below.  Negative: stop. */
+	int (*event)(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view);
 	uint64_t (*to_ns)(void *ctx, uint64_t time); /* of the rings' clock */
 	/* The id of the process in a slot of the memory's table; 0: none that is known. */
 	uint32_t (*process_in)(void *ctx, uint32_t slot);

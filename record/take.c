@@ -6,6 +6,7 @@
 #include "bpf/event.h"
 #include "record/children.h"
 #include "record/exec.h"
+#include "record/shared_stack.h"
 
 /* Events taken in before other things are looked at again: some milliseconds' worth. */
 #define BATCH 20000
@@ -57,8 +58,9 @@ static int take_free(struct session *s, uint64_t id, uint64_t freed)
 	return mlk_writer_event(s->journal.writer, &ev);
 }
 
+/* @view: where the stack is if not in @e; NULL: there. */
 static int take_alloc(struct session *s, struct process *p, const struct event_alloc *e,
-		      size_t size)
+		      const struct shared_view *view)
 {
 	struct mlk_event ev = {
 		.kind = MLK_ALLOC,
@@ -75,8 +77,6 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 	uint32_t below = e->regs[EVENT_RSP] % EVENT_STACK_ALIGN;
 	int err;
 
-	if (size < sizeof(*e) || e->stack_len > size - sizeof(*e))
-		return -EPROTO;
 	err = take_free(s, e->id, e->freed);
 	if (err)
 		return err;
@@ -85,7 +85,11 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 	s->over |= s->end_ns && e->time_ns >= s->end_ns;
 	if (s->over)
 		return 0;
-	if (e->stack_len > below) {
+	if (view) {
+		ev.stack = view->bytes;
+		ev.stack_len = view->len;
+		ev.stack_kept_from = view->kept_from;
+	} else if (e->stack_len > below) {
 		ev.stack = e->stack + below;
 		ev.stack_len = e->stack_len - below;
 	}
@@ -151,9 +155,8 @@ static int take_small(struct session *s, struct process *p, const struct event_s
 	return mlk_writer_event(s->journal.writer, &ev);
 }
 
-int take_event(void *ctx, void *data, size_t size)
+static int take(struct session *s, void *data, size_t size, const struct shared_view *view)
 {
-	struct session *s = ctx;
 	const struct event_alloc *alloc = data;
 	const struct event_small *small = data;
 	bool is_alloc = alloc->type == EVENT_ALLOC;
@@ -166,8 +169,10 @@ int take_event(void *ctx, void *data, size_t size)
 	p = session_find(s, (pid_t)event_tgid(id));
 	if (small->type == EVENT_OVERRUN)
 		err = findings_note(&s->findings, s->journal.writer, data, s->time_ns);
+	else if (is_alloc && (size < sizeof(*alloc) || alloc->stack_len > size - sizeof(*alloc)))
+		err = -EPROTO;
 	else
-		err = is_alloc ? take_alloc(s, p, alloc, size) : take_small(s, p, small, size);
+		err = is_alloc ? take_alloc(s, p, alloc, view) : take_small(s, p, small, size);
 	journal_fail(&s->journal, err);
 	if (p)
 		journal_fail(&s->journal, threads_see(&p->threads, event_tid(id)));
@@ -185,10 +190,15 @@ void take_freed(struct session *s)
 		journal_fail(&s->journal, take_free(s, id, freed));
 }
 
-int take_event_at(void *ctx, uint64_t time_ns, void *data, size_t size)
+int take_event(void *ctx, void *data, size_t size)
+{
+	return take(ctx, data, size, NULL);
+}
+
+int take_event_at(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view)
 {
 	struct session *s = ctx;
 
 	s->time_ns = time_ns;
-	return take_event(ctx, data, size);
+	return take(s, data, view ? sizeof(struct event_alloc) : sizeof(struct event_small), view);
 }

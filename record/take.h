@@ -9,8 +9,10 @@
  */
 int take_event(void *ctx, void *data, size_t size);
 
+struct shared_view;
+
 /* The same for one that a preloaded library made at @time_ns, whatever its kind. */
-int take_event_at(void *ctx, uint64_t time_ns, void *data, size_t size);
+int take_event_at(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view);
 
 /* Take the frees that probes_note_freed() noted.  What goes wrong is in s->journal.err. */
 void take_freed(struct session *s);

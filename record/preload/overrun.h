@@ -45,6 +45,6 @@ struct event_overrun {
 	struct overrun overrun;
 };
 
-_Static_assert(sizeof(struct preload_overrun) == 104, "no padding");
+_Static_assert(sizeof(struct preload_overrun) == 96, "no padding");
 
 #endif

@@ -122,7 +122,7 @@ struct preload_header *preload_rejoin(void);
 /* The memory, also in a child of fork() that has made no call yet. */
 struct preload_header *preload_followed(void);
 
-/* capture.c: this thread is a child's only one, and all its rings are its parent's.  False: it is
+/* lane.c: this thread is a child's only one, and all its rings are its parent's.  False: it is
  * in the middle of an event. */
 bool preload_forget_rings(void);
 
@@ -191,7 +191,15 @@ bool preload_is_over(const struct preload_header *h);
 uint32_t preload_compare(const uint8_t *image, uint64_t a, uint64_t b, uint16_t *changed,
 			 uint32_t first);
 
-/* A bit for each word of @slice that differs from @known, of PRELOAD_SLICE aligned bytes. */
-uint32_t preload_diff(const uint8_t *known, const uint8_t *slice);
+/*
+ * Write the half words of the slice at @at that are not in @image, or are in @all, to @to, and into
+ * @image; of them only those in @wanted.  Which these are goes to *@mask.  Returns the end; up to
+ * PRELOAD_SPILL bytes behind it may be written, too.  Each is read once: another thread may write
+ * to this stack meanwhile, and both sides must remember the same.
+ */
+uint32_t *preload_write(uint8_t *image, uint64_t at, uint32_t *to, uint32_t wanted, uint32_t all,
+			uint32_t *mask);
+
+#define PRELOAD_SPILL 32
 
 #endif

@@ -8,7 +8,10 @@
 #ifndef PRELOAD_RING_H
 #define PRELOAD_RING_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+#include "record/preload/record.h"
 
 /* Of all that stands here, from the Makefile: a program that was linked with libmleak-wrap.a has
  * its library for ever. */
@@ -22,12 +25,8 @@
  */
 #define PRELOAD_ENV "MLEAK_PRELOAD"
 
-#define PRELOAD_SLICE	   128u
-#define PRELOAD_WINDOW	   131072u /* bytes of a stack that both sides remember; a power of two */
-#define PRELOAD_MAX_STACK  65536u  /* bytes of a stack in one event */
-#define PRELOAD_MAX_SLICES (PRELOAD_MAX_STACK / PRELOAD_SLICE + 1)
-#define PRELOAD_MAX_RINGS  512u
-#define PRELOAD_NR_REGS	   8
+#define PRELOAD_MAX_RINGS 512u
+#define PRELOAD_NR_DIGITS 40
 
 #define PRELOAD_MAX_PROCESSES 512u /* that are recorded at one time */
 #define PRELOAD_SLOT_BITS     10
@@ -44,6 +43,8 @@ enum preload_loss {
 	PRELOAD_LOST_OVERRUN = PRELOAD_NR_LOST, /* counted for all threads together */
 };
 
+#define PRELOAD_NR_SKIPS 6 /* of enum event_skip */
+
 /*
  * A ring has one producer: a thread, or the signal handlers that interrupt it while it writes.
  * Positions count bytes and never wrap.
@@ -56,6 +57,9 @@ struct preload_ring {
 	uint64_t busy;
 	uint64_t lost[PRELOAD_NR_LOST];
 	uint64_t wanted; /* the recorder adds to room, and wakes, when tail has come here */
+	/* what was left out, as was asked for, by enum event_skip */
+	uint64_t skipped[PRELOAD_NR_SKIPS], skipped_bytes[PRELOAD_NR_SKIPS];
+	uint64_t unused_target[4];
 	/* written by the recorder */
 	uint64_t tail; /* all before it was taken in */
 	/* 0: the ring is free; else a thread's id, and above it preload_process.program.  The
@@ -66,7 +70,16 @@ struct preload_ring {
 	uint64_t unused[5];
 };
 
-_Static_assert(sizeof(struct preload_ring) == 128, "a cache line for each side");
+_Static_assert(sizeof(struct preload_ring) == 256, "lines of the cache are of one side each");
+
+/* Which allocations are recorded; of them alone are frees. */
+struct preload_filter {
+	uint32_t on, samples;
+	uint64_t min_size, max_size;	    /* bytes, both included */
+	uint64_t begin;			    /* all before this time is left out */
+	uint64_t by_bytes;		    /* else each allocation weighs the same */
+	uint32_t digits[PRELOAD_NR_DIGITS]; /* as struct event_filter has them */
+};
 
 /* A process that writes here. */
 struct preload_process {
@@ -98,13 +111,16 @@ struct preload_header {
 	uint32_t follow;		    /* children are recorded, too */
 	uint32_t recorder_pid, recorder_fd; /* where the memory is found again after an exec */
 	uint32_t guard;			    /* blocks are to have guard bytes */
-	uint64_t block_ns; /* how long a full ring may hold a thread up; 0: not at all */
-	uint64_t unused[8];
-	/* written by the recorder; words the target sleeps on */
-	uint32_t ended;	 /* nothing is recorded any more */
-	uint32_t alive;	 /* has FUTEX_OWNER_DIED set by the kernel when the recorder is gone */
+	uint64_t block_ns;	      /* how long a full ring may hold a thread up; 0: not at all */
+	struct preload_filter filter; /* its beginning: before the command's go */
+	uint64_t unused[16];
+	/* written by the recorder, hardly ever; words the target sleeps on */
+	uint32_t ended; /* nothing is recorded any more */
+	uint32_t alive; /* has FUTEX_OWNER_DIED set by the kernel when the recorder is gone */
+	uint32_t unused_seldom[14];
+	/* written by the recorder, often: away from what each event reads */
 	uint32_t asleep; /* the recorder wants to be woken when a ring is half full */
-	uint32_t unused_recorder[13];
+	uint32_t unused_often[15];
 	/* written by the target */
 	uint32_t wake;	   /* the word the recorder sleeps on */
 	uint32_t hello;	   /* programs in which the library came up: one more by each exec */
@@ -126,69 +142,9 @@ static inline uint64_t preload_ring_offset(uint32_t nr_rings, uint32_t ring_size
 	return ((first + 4095) & ~4095ull) + (uint64_t)i * ring_size;
 }
 
-/* What a record is, beyond the kinds of enum event_type. */
-enum { PRELOAD_PAD = 0x80 };
-
-/* The start of a record.  PRELOAD_PAD has only the first 8 bytes of it. */
-struct preload_record {
-	uint32_t len; /* bytes of the record, a multiple of 8 */
-	uint8_t type; /* enum event_type, or PRELOAD_PAD */
-	uint8_t func; /* enum event_func; EVENT_ALLOC */
-	uint16_t nr_slices;
-	uint64_t time;
-	uint64_t addr;
-	/* EVENT_FREE, RELEASE, RESTORE and EXEC end here */
-	uint64_t size;
-	/* EVENT_UNMAP ends here */
-};
-
-#define PRELOAD_SMALL 24u /* bytes of a struct preload_record without size */
-
-/*
- * EVENT_ALLOC.  Behind it stand nr_slices descriptions of slices that changed, padded to 8 bytes,
- * and then the words that changed, of each slice in turn.  Slice 0 is the aligned one that holds
- * sp.
- */
-struct preload_slice {
-	uint16_t index; /* ascending */
-	uint16_t words; /* bit i: the i-th word of it is given */
-};
-
-struct preload_alloc {
-	struct preload_record record;
-	uint64_t sp, pc;
-	uint64_t saved[6];  /* rbx rbp r12 r13 r14 r15 */
-	uint32_t flags;	    /* enum dwunw_event_flag */
-	uint32_t stack_len; /* bytes from sp on that are valid, once the slices are put in place */
-};
-
-_Static_assert(sizeof(struct preload_alloc) == 104, "no padding");
-
-/*
- * The part of a stack whose bytes both sides know, [lo, hi), multiples of a slice.  Its slices
- * stand in a buffer of PRELOAD_WINDOW bytes at their address modulo that.
- */
-struct preload_image {
-	uint64_t lo, hi;
-};
-
-/* Bytes up to which the slices of [@a, @b), at most PRELOAD_MAX_STACK + a slice, are all known
- * now.  Both sides do this after each event. */
-static inline void preload_image_note(struct preload_image *im, uint64_t a, uint64_t b)
-{
-	if (a > im->hi || b < im->lo || im->lo == im->hi) {
-		im->lo = a;
-		im->hi = b;
-		return;
-	}
-	im->lo = a < im->lo ? a : im->lo;
-	im->hi = b > im->hi ? b : im->hi;
-	if (im->hi - im->lo <= PRELOAD_WINDOW)
-		return;
-	/* What lies below is the rest of calls that have returned: the first to be forgotten. */
-	im->lo = im->hi - PRELOAD_WINDOW < a ? im->hi - PRELOAD_WINDOW : a;
-	if (im->hi - im->lo > PRELOAD_WINDOW)
-		im->hi = im->lo + PRELOAD_WINDOW;
-}
+_Static_assert(offsetof(struct preload_header, ended) % 64 == 0 &&
+		       offsetof(struct preload_header, asleep) % 64 == 0 &&
+		       offsetof(struct preload_header, rings) % 64 == 0,
+	       "lines of the cache are of one side each");
 
 #endif

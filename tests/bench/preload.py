@@ -84,7 +84,9 @@ class Round:
 def measure(name, one, mleak, rounds):
     trace = os.path.join(one.folder, "x.mlk")
     heap = os.path.join(one.folder, "heap")
-    ways = {"plain": [], "mleak": [mleak, "record", "--backend", "preload", "-o", trace, "--"]}
+    record = [mleak, "record", "--backend", "preload", "-o"]
+    ways = {"plain": [], "mleak": [*record, trace, "--"],
+            "sampled": [*record, trace + ".s", "-s", "512K", "--"]}
     if shutil.which("heaptrack"):
         ways["heaptrack"] = ["heaptrack", "-o", heap]
     times, lost = {way: [] for way in ways}, 0
@@ -94,7 +96,7 @@ def measure(name, one, mleak, rounds):
                 os.unlink(old)
             seconds, said = one.run(before)
             times[way].append(seconds)
-            if way == "mleak":
+            if way in ("mleak", "sampled"):
                 lost += int(re.search(r"(\d+) lost$", said, re.M).group(1))
     median = {way: statistics.median(values) for way, values in times.items()}
     added = {way: median[way] - median["plain"] for way in ways}
@@ -104,6 +106,10 @@ def measure(name, one, mleak, rounds):
         size = sum(os.path.getsize(f) for f in glob.glob(heap + "*"))
         line += "   heaptrack +%6.3f s, %6.1f KiB   ratio %.3f" % (
             added["heaptrack"], size / 1024, added["mleak"] / max(added["heaptrack"], 1e-9))
+    line += "\n%-16s -s 512K +%6.3f s, %6.1f KiB" % (
+        "", added["sampled"], os.path.getsize(trace + ".s") / 1024)
+    if "heaptrack" in ways:
+        line += "   ratio %.3f" % (added["sampled"] / max(added["heaptrack"], 1e-9))
     print(line, flush=True)
 
 

@@ -1,5 +1,5 @@
-/* preload_target.c - malloc and free 20 frames deep, in some threads: what recording costs a
- * program
+/* preload_target.c - malloc and free 20 frames deep, in some threads, or in a program that has but
+ * one: what recording costs it
  *
  * usage: preload_target THREADS PAIRS
  * Each thread keeps a few blocks, so that what it frees is not what it allocated last.
@@ -49,10 +49,12 @@ int main(int argc, char **argv)
 	pairs = argc > 2 ? strtoul(argv[2], NULL, 10) : 100000;
 	if (nr < 1 || nr > 64)
 		return 2;
-	for (int i = 0; i < nr; i++)
+	if (nr == 1)
+		descend(DEPTH);
+	for (int i = 0; nr > 1 && i < nr; i++)
 		if (pthread_create(&threads[i], NULL, run, NULL))
 			return 1;
-	for (int i = 0; i < nr; i++)
+	for (int i = 0; nr > 1 && i < nr; i++)
 		pthread_join(threads[i], NULL);
 	return 0;
 }

@@ -75,7 +75,13 @@ class OptionsTest(PreloadCase):
         self.assertIn("attach", self.refused("-p", str(os.getpid()), "-p", str(os.getppid())))
 
     def test_filters(self):
-        self.assertIn("--trigger", self.refused("-z", "100", "--", "true"))
+        self.assertIn("--trigger", self.refused("--trigger", "10K", "--", "true"))
+        self.assertIn("--tid", self.refused("--tid", "1", "--", "true"))
+
+    def test_what_only_probes_do(self):
+        for option in (["-O", "/bin/true"], ["--prefix", "je_"], ["--uprobes", "perf"],
+                       ["--dry-run"]):
+            self.assertIn(option[0], self.refused(*option, "--", "true"))
 
     def test_operators_that_are_not_probed(self):
         self.assertIn("--no-operators", self.refused("--no-operators", "--", "true"))

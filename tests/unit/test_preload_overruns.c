@@ -22,20 +22,24 @@ struct world {
 	struct preload_header *memory;
 	struct shared_rings *rings;
 	unsigned int nr_overruns, nr_stacks;
+	uint64_t kept_from[4]; /* of the allocations */
+	unsigned int nr_kept;
 	struct event_overrun last;
 };
 
-static int on_event(void *ctx, uint64_t time_ns, void *data, size_t size)
+static int on_event(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view)
 {
 	const struct event_alloc *alloc = data;
 	struct world *w = ctx;
 
 	(void)time_ns;
 	if (alloc->type == EVENT_OVERRUN) {
-		assert_int_equal(size, sizeof(w->last));
-		memcpy(&w->last, data, size);
+		assert_null(view);
+		memcpy(&w->last, data, sizeof(w->last));
 		w->nr_overruns++;
 	}
+	if (alloc->type == EVENT_ALLOC)
+		w->kept_from[w->nr_kept++ % 4] = view->kept_from;
 	w->nr_stacks += alloc->type == EVENT_ALLOC && alloc->func == FUNC_OVERRUN;
 	return 0;
 }
@@ -44,6 +48,19 @@ static uint64_t to_ns(void *ctx, uint64_t time)
 {
 	(void)ctx;
 	return time;
+}
+
+static uint32_t process_in(void *ctx, uint32_t slot)
+{
+	(void)ctx;
+	return 7000 + slot;
+}
+
+static bool has_ended(void *ctx, uint32_t slot)
+{
+	(void)ctx;
+	(void)slot;
+	return false;
 }
 
 static int set_up(void **state)
@@ -55,6 +72,8 @@ static int set_up(void **state)
 					 .stack_limit = PRELOAD_MAX_STACK,
 					 .event = on_event,
 					 .to_ns = to_ns,
+					 .process_in = process_in,
+					 .has_ended = has_ended,
 					 .ctx = w};
 
 	assert_non_null(w);
@@ -84,10 +103,18 @@ static void put(struct world *w, const void *record, uint32_t len)
 	w->memory->rings[0].head += len;
 }
 
-static struct preload_overrun overrun(uint64_t time)
+/* What times and stack pointers count from. */
+static void put_base(struct world *w)
+{
+	struct preload_base b = {.len8 = sizeof(b) / 8, .type = PRELOAD_BASE, .time = 20, .sp = SP};
+
+	put(w, &b, sizeof(b));
+}
+
+static struct preload_overrun overrun(void)
 {
 	struct preload_overrun e = {
-		.record = {.len = sizeof(e), .type = EVENT_OVERRUN, .time = time, .addr = 0x1000},
+		.record = {.len8 = sizeof(e) / 8, .type = EVENT_OVERRUN, .addr = 0x1000},
 		.overrun = {.offset = 47, .len = 7, .changed = 6, .found = OVERRUN_AT_FREE}};
 
 	e.record.size = 47;
@@ -105,26 +132,32 @@ static uint64_t consume(struct world *w)
 	return losses.count[MLK_LOST_ALLOC];
 }
 
+/* An allocation's record whose stack is one slice, which is told of as a whole. */
+static void put_stack(struct world *w, uint8_t func)
+{
+	uint32_t stack[(56 + PRELOAD_SLICE) / 4] = {0};
+	struct preload_alloc alloc = {.record = {.len8 = sizeof(stack) / 8,
+						 .type = EVENT_ALLOC,
+						 .func = func,
+						 .after = 1,
+						 .addr = 0x1000},
+				      .stack_len = PRELOAD_SLICE,
+				      .nr_slices = 1};
+
+	assert_int_equal(preload_alloc_head(1), 56);
+	memcpy(stack, &alloc, PRELOAD_ALLOC);
+	memset((uint8_t *)stack + PRELOAD_ALLOC, 0xff, 4);
+	put(w, stack, sizeof(stack));
+}
+
 static void what_was_found_comes_with_its_stack(void **state)
 {
-	struct {
-		struct preload_alloc alloc;
-		struct preload_slice slice, pad;
-		uint64_t words[16];
-	} stack = {.alloc = {.record = {.len = sizeof(stack),
-					.type = EVENT_ALLOC,
-					.func = FUNC_OVERRUN,
-					.nr_slices = 1,
-					.time = 21,
-					.addr = 0x1000},
-			     .sp = SP,
-			     .stack_len = 128},
-		   .slice = {0, 0xffff}};
 	struct world *w = *state;
-	struct preload_overrun e = overrun(20);
+	struct preload_overrun e = overrun();
 
+	put_base(w);
 	put(w, &e, sizeof(e));
-	put(w, &stack, sizeof(stack));
+	put_stack(w, FUNC_OVERRUN);
 	assert_int_equal(consume(w), 0);
 	assert_int_equal(w->nr_overruns, 1);
 	assert_int_equal(w->nr_stacks, 1);
@@ -134,20 +167,37 @@ static void what_was_found_comes_with_its_stack(void **state)
 	assert_memory_equal(&w->last.overrun, &e.overrun, sizeof(e.overrun));
 }
 
+/* Nobody who takes allocations has seen it. */
+static void of_the_stack_of_an_overrun_nothing_is_said_to_be_kept(void **state)
+{
+	struct world *w = *state;
+
+	put_base(w);
+	put_stack(w, FUNC_MALLOC);
+	put_stack(w, FUNC_MALLOC);
+	put_stack(w, FUNC_OVERRUN);
+	put_stack(w, FUNC_MALLOC);
+	assert_int_equal(consume(w), 0);
+	assert_int_equal(w->nr_kept, 4);
+	assert_int_not_equal(w->kept_from[1], 0);
+	assert_int_equal(w->kept_from[3], 0);
+}
+
 static void what_cannot_be_is_counted_and_goes_no_further(void **state)
 {
 	struct world *w = *state;
-	struct preload_overrun e = overrun(20);
+	struct preload_overrun e = overrun();
 
+	put_base(w);
 	e.overrun.len = OVERRUN_BYTES + 1;
 	put(w, &e, sizeof(e));
-	e = overrun(21);
+	e = overrun();
 	e.overrun.changed = 8;
 	put(w, &e, sizeof(e));
-	e = overrun(22);
-	e.record.len -= 8;
+	e = overrun();
+	e.record.len8--;
 	put(w, &e, sizeof(e) - 8);
-	e = overrun(23);
+	e = overrun();
 	put(w, &e, sizeof(e));
 	assert_int_equal(consume(w), 3);
 	assert_int_equal(w->nr_overruns, 1);
@@ -245,6 +295,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_was_found_comes_with_its_stack, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(
+			of_the_stack_of_an_overrun_nothing_is_said_to_be_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_cannot_be_is_counted_and_goes_no_further,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(overruns_without_room_are_counted, set_up,

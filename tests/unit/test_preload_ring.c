@@ -18,7 +18,7 @@
 
 struct seen {
 	uint32_t type;
-	uint64_t id, addr, time_ns;
+	uint64_t id, addr, time_ns, kept_from, regs[EVENT_NR_REGS];
 	uint32_t stack_len;
 	uint8_t stack[4096];
 };
@@ -30,15 +30,13 @@ struct world {
 	unsigned int nr;
 };
 
-static int on_event(void *ctx, uint64_t time_ns, void *data, size_t size)
+static int on_event(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view)
 {
 	struct world *w = ctx;
 	const struct event_small *small = data;
 	const struct event_alloc *alloc = data;
 	struct seen *s = &w->seen[w->nr++ % 64];
-	uint32_t below;
 
-	assert_true(size >= sizeof(*small));
 	s->type = small->type;
 	s->time_ns = time_ns;
 	if (small->type != EVENT_ALLOC) {
@@ -46,12 +44,13 @@ static int on_event(void *ctx, uint64_t time_ns, void *data, size_t size)
 		s->id = small->id;
 		return 0;
 	}
-	below = alloc->regs[EVENT_RSP] % EVENT_STACK_ALIGN;
-	assert_int_equal(size, sizeof(*alloc) + alloc->stack_len);
+	assert_non_null(view);
 	assert_int_equal(alloc->time_ns, time_ns);
 	s->addr = alloc->addr;
-	s->stack_len = alloc->stack_len - below;
-	memcpy(s->stack, alloc->stack + below,
+	memcpy(s->regs, alloc->regs, sizeof(s->regs));
+	s->kept_from = view->kept_from;
+	s->stack_len = view->len;
+	memcpy(s->stack, view->bytes,
 	       s->stack_len < sizeof(s->stack) ? s->stack_len : sizeof(s->stack));
 	return 0;
 }
@@ -111,40 +110,78 @@ static uint8_t *place(struct world *w, uint32_t ring)
 	       (w->memory->rings[ring].head & (RING_SIZE - 1));
 }
 
-static void put_free(struct world *w, uint32_t ring, uint64_t time, uint64_t addr)
+static void put(struct world *w, uint32_t ring, const void *record, uint32_t len)
 {
-	struct preload_record r = {
-		.len = PRELOAD_SMALL, .type = EVENT_FREE, .time = time, .addr = addr};
-
-	memcpy(place(w, ring), &r, PRELOAD_SMALL);
+	memcpy(place(w, ring), record, len);
 	w->memory->rings[ring].owner = 1ull << 32 | (100 + ring);
-	w->memory->rings[ring].head += PRELOAD_SMALL;
+	w->memory->rings[ring].head += len;
 }
 
-/* An allocation with @len bytes of stack from SP on, and @nr slices of which @words are given, each
- * word with the value @value. */
-static void put_alloc(struct world *w, uint64_t time, uint32_t len, const struct preload_slice *s,
+static void put_base(struct world *w, uint32_t ring, uint64_t time, uint64_t sp)
+{
+	struct preload_base b = {
+		.len8 = sizeof(b) / 8, .type = PRELOAD_BASE, .time = time, .sp = sp};
+
+	put(w, ring, &b, sizeof(b));
+}
+
+/* A free @after units of time. */
+static void put_free_after(struct world *w, uint32_t ring, uint32_t after, uint64_t addr)
+{
+	struct preload_record r = {
+		.len8 = PRELOAD_SMALL / 8, .type = EVENT_FREE, .after = after, .addr = addr};
+
+	put(w, ring, &r, PRELOAD_SMALL);
+}
+
+static void put_free(struct world *w, uint32_t ring, uint64_t time, uint64_t addr)
+{
+	put_base(w, ring, time, SP);
+	put_free_after(w, ring, 0, addr);
+}
+
+/* What of a slice is given: bit i of @halves, the i-th 4 bytes. */
+struct given {
+	uint16_t index;
+	uint32_t halves;
+};
+
+#define ALL UINT32_MAX
+
+/* An allocation that begins as @a, with @nr slices of which some halves are given, so that each
+ * word has the value @value; registers of @a->regs have it, too. */
+static void put_stack(struct world *w, struct preload_alloc *a, const struct given *s, uint16_t nr,
+		      uint64_t value)
+{
+	uint32_t bytes[2048], *out = bytes + preload_alloc_head(nr) / 4;
+
+	memset(bytes, 0, sizeof(bytes));
+	for (int k = a->regs; k; k &= k - 1, out += 2)
+		memcpy(out, &value, 8);
+	for (uint16_t i = 0; i < nr; i++) {
+		memcpy((uint8_t *)bytes + PRELOAD_ALLOC + 4 * i, &s[i].halves, 4);
+		memcpy((uint8_t *)bytes + PRELOAD_ALLOC + 4 * nr + 2 * i, &s[i].index, 2);
+		for (uint32_t k = s[i].halves; k; k &= k - 1)
+			*out++ = (uint32_t)(value >> (__builtin_ctz(k) & 1) * 32);
+	}
+	a->record.len8 = (uint16_t)((out - bytes + 1) / 2);
+	a->record.type = EVENT_ALLOC;
+	a->record.func = FUNC_MALLOC;
+	a->record.size = 8;
+	a->pc = 1;
+	a->nr_slices = nr;
+	memcpy(bytes, a, PRELOAD_ALLOC);
+	put(w, 0, bytes, a->record.len8 * 8u);
+}
+
+/* An allocation with @len bytes of stack from SP on. */
+static void put_alloc(struct world *w, uint64_t time, uint32_t len, const struct given *s,
 		      uint16_t nr, uint64_t value)
 {
-	struct preload_alloc a = {.record = {.type = EVENT_ALLOC,
-					     .func = FUNC_MALLOC,
-					     .nr_slices = nr,
-					     .time = time,
-					     .addr = time,
-					     .size = 8},
-				  .sp = SP,
-				  .pc = 1,
-				  .stack_len = len};
-	uint8_t *at = place(w, 0), *out = at + sizeof(a) + ((nr * sizeof(*s) + 7) & ~7ull);
+	struct preload_alloc a = {.record = {.addr = time}, .stack_len = len};
 
-	memcpy(at + sizeof(a), s, nr * sizeof(*s));
-	for (uint16_t i = 0; i < nr; i++)
-		for (uint16_t k = s[i].words; k; k &= (uint16_t)(k - 1), out += 8)
-			memcpy(out, &value, 8);
-	a.record.len = (uint32_t)(out - at);
-	memcpy(at, &a, sizeof(a));
-	w->memory->rings[0].owner = 1ull << 32 | 100;
-	w->memory->rings[0].head += a.record.len;
+	put_base(w, 0, time, SP);
+	put_stack(w, &a, s, nr, value);
 }
 
 static uint64_t bad(const struct world *w)
@@ -214,7 +251,7 @@ static void who_has_ended_while_writing_holds_nothing_back(void **state)
 
 static void of_two_events_at_one_time_the_free_comes_first(void **state)
 {
-	const struct preload_slice slice = {0, 0xffff};
+	const struct given slice = {0, ALL};
 	struct world *w = *state;
 
 	put_alloc(w, 20, 64, &slice, 1, 5);
@@ -227,8 +264,8 @@ static void of_two_events_at_one_time_the_free_comes_first(void **state)
 
 static void a_stack_is_put_together_from_what_changed(void **state)
 {
-	const struct preload_slice whole[] = {{0, 0xffff}, {1, 0xffff}, {2, 0xffff}};
-	const struct preload_slice word = {1, 1 << 3};
+	const struct given whole[] = {{0, ALL}, {1, ALL}, {2, ALL}};
+	const struct given word = {1, 3 << 6};
 	struct world *w = *state;
 	uint64_t value;
 
@@ -238,6 +275,8 @@ static void a_stack_is_put_together_from_what_changed(void **state)
 	assert_int_equal(shared_rings_consume(w->rings, UINT64_MAX), 0);
 	assert_int_equal(w->nr, 2);
 	assert_int_equal(bad(w), 0);
+	assert_int_equal(w->seen[0].kept_from, 0);
+	assert_int_equal(w->seen[1].kept_from, SP - 16 + 2 * PRELOAD_SLICE);
 	for (uint32_t at = 0; at + 8 <= 300; at += 8) {
 		memcpy(&value, w->seen[1].stack + at, 8);
 		assert_int_equal(value, at == 128 - 16 + 24 ? 0x2222 : 0x1111);
@@ -246,8 +285,8 @@ static void a_stack_is_put_together_from_what_changed(void **state)
 
 static void an_event_that_lies_of_its_slices_is_counted_and_the_next_comes(void **state)
 {
-	const struct preload_slice whole[] = {{0, 0xffff}, {1, 0xffff}, {2, 0xffff}};
-	const struct preload_slice twice[] = {{0, 1}, {0, 1}}, far = {9, 1}, part = {3, 1};
+	const struct given whole[] = {{0, ALL}, {1, ALL}, {2, ALL}};
+	const struct given twice[] = {{0, 1}, {0, 1}}, far = {9, 1}, part = {3, 1};
 	struct world *w = *state;
 
 	put_alloc(w, 1, 300, whole, 2, 1);   /* the third was never given */
@@ -268,7 +307,7 @@ static void an_event_that_lies_of_its_slices_is_counted_and_the_next_comes(void 
 
 static void a_length_that_lies_costs_that_ring_alone(void **state)
 {
-	static const uint32_t lens[] = {0, 4, 12, 1 << 30, UINT32_MAX, RING_SIZE * 2};
+	static const uint16_t lens[] = {0, 11, RING_SIZE / 8 + 1, UINT16_MAX};
 	struct world *w = *state;
 
 	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
@@ -276,7 +315,7 @@ static void a_length_that_lies_costs_that_ring_alone(void **state)
 
 		w->nr = 0;
 		put_free(w, 0, 5, 16);
-		memcpy(first, &lens[i], 4);
+		memcpy(first, &lens[i], 2);
 		put_free(w, 0, 6, 16);
 		put_free(w, 1, 7, 32);
 		shared_rings_look(w->rings, 1000, 10);
@@ -332,6 +371,44 @@ static void any_bytes_are_survived(void **state)
 	}
 }
 
+static void times_stack_pointers_and_registers_are_told_by_what_changed(void **state)
+{
+	const struct given whole[] = {{0, ALL}, {1, ALL}, {2, ALL}};
+	struct preload_alloc first = {.regs = 0x3f, .stack_len = 200};
+	struct preload_alloc second = {
+		.record = {.after = 7}, .regs = 2, .sp_after = -8, .stack_len = 208};
+	struct world *w = *state;
+
+	put_base(w, 0, 1ull << 40, SP);
+	put_stack(w, &first, whole, 2, 0x1111);
+	put_stack(w, &second, whole, 0, 0x2222);
+	put_free_after(w, 0, UINT32_MAX, 16);
+	shared_rings_look(w->rings, 2ull << 40, 10);
+	assert_int_equal(shared_rings_consume(w->rings, UINT64_MAX), 0);
+	assert_int_equal(bad(w), 0);
+	assert_int_equal(w->nr, 3);
+	assert_int_equal(w->seen[0].regs[EVENT_R15], 0x1111);
+	assert_int_equal(w->seen[0].regs[EVENT_RSP], SP);
+	assert_int_equal(w->seen[1].time_ns, (1ull << 40) + 7);
+	assert_int_equal(w->seen[1].regs[EVENT_RSP], SP - 8);
+	assert_int_equal(w->seen[1].regs[EVENT_RBP], 0x2222);
+	assert_int_equal(w->seen[1].regs[EVENT_R15], 0x1111);
+	assert_int_equal(w->seen[2].time_ns, (1ull << 40) + 7 + UINT32_MAX);
+}
+
+static void an_event_that_counts_from_nothing_is_none(void **state)
+{
+	struct world *w = *state;
+
+	put_free_after(w, 0, 5, 16);
+	put_free(w, 0, 6, 32);
+	shared_rings_look(w->rings, 1000, 10);
+	assert_int_equal(shared_rings_consume(w->rings, UINT64_MAX), 0);
+	assert_int_equal(w->nr, 1);
+	assert_int_equal(w->seen[0].addr, 32);
+	assert_int_equal(bad(w), 1);
+}
+
 static bool always(uint32_t tgid, uint32_t tid)
 {
 	(void)tgid;
@@ -373,6 +450,8 @@ int main(void)
 		IN_WORLD(a_length_that_lies_costs_that_ring_alone),
 		IN_WORLD(a_position_that_lies_is_survived),
 		IN_WORLD(any_bytes_are_survived),
+		IN_WORLD(times_stack_pointers_and_registers_are_told_by_what_changed),
+		IN_WORLD(an_event_that_counts_from_nothing_is_none),
 		IN_WORLD(the_ring_of_an_ended_thread_is_free_when_it_is_empty),
 	};
 

@@ -26,9 +26,32 @@ static uint32_t next(uint32_t below)
 }
 
 typedef uint32_t compare_fn(const uint8_t *, uint64_t, uint64_t, uint16_t *, uint32_t);
-typedef uint32_t diff_fn(const uint8_t *, const uint8_t *);
+typedef uint32_t *write_fn(uint8_t *, const uint8_t *, uint32_t *, uint32_t, uint32_t *);
 
-static void check(compare_fn *compare, diff_fn *diff)
+/* @slice, of which @wanted is asked for and @all is given in any case, against what is known. */
+static void check_write(write_fn *write, const uint8_t *slice, uint8_t *known, uint32_t wanted,
+			uint32_t all)
+{
+	uint32_t to[PRELOAD_SLICE / 4 + PRELOAD_SPILL / 4], before[PRELOAD_SLICE / 4];
+	uint32_t mask = all, expected = 0, nr = 0, *end;
+
+	memcpy(before, known, sizeof(before));
+	end = write(known, slice, to, wanted, &mask);
+	for (uint32_t i = 0; i < PRELOAD_SLICE / 4; i++) {
+		bool changed = memcmp(slice + i * 4, &before[i], 4) != 0 || all >> i & 1;
+		bool given = changed && wanted >> i & 1;
+
+		expected |= (uint32_t)given << i;
+		assert_memory_equal(known + i * 4, given ? slice + i * 4 : (uint8_t *)&before[i],
+				    4);
+		if (given)
+			assert_memory_equal(&to[nr++], slice + i * 4, 4);
+	}
+	assert_int_equal(mask, expected);
+	assert_ptr_equal(end, to + nr);
+}
+
+static void check(compare_fn *compare, write_fn *write)
 {
 	uint64_t a = (uint64_t)stack;
 	uint16_t changed[SLICES];
@@ -43,16 +66,14 @@ static void check(compare_fn *compare, diff_fn *diff)
 		found = compare(image, a, a + nr * PRELOAD_SLICE, changed, 5);
 		for (uint32_t i = 0; i < nr; i++) {
 			const uint8_t *s = stack + i * PRELOAD_SLICE;
-			const uint8_t *known = image_at(image, (uint64_t)s);
-			uint32_t words = 0;
+			uint8_t *known = image + ((uint64_t)s & (PRELOAD_WINDOW - 1));
 
-			for (uint32_t k = 0; k < PRELOAD_SLICE / 8; k++)
-				words |= (uint32_t)(memcmp(s + k * 8, known + k * 8, 8) != 0) << k;
-			assert_int_equal(diff(known, s), words);
-			if (!words)
-				continue;
-			assert_true(expected < found);
-			assert_int_equal(changed[expected++], i + 5);
+			if (memcmp(s, known, PRELOAD_SLICE)) {
+				assert_true(expected < found);
+				assert_int_equal(changed[expected++], i + 5);
+			}
+			check_write(write, s, known, next(4) ? UINT32_MAX : UINT32_MAX << next(32),
+				    next(8) ? 0 : UINT32_MAX);
 		}
 		assert_int_equal(found, expected);
 	}
@@ -61,16 +82,25 @@ static void check(compare_fn *compare, diff_fn *diff)
 static void what_changed_is_found_by_sse2(void **state)
 {
 	(void)state;
-	check(compare_sse2, diff_sse2);
+	check(compare_sse2, write_sse2);
 }
 
 static void what_changed_is_found_by_avx2(void **state)
 {
 	(void)state;
-	__builtin_cpu_init();
-	if (!__builtin_cpu_supports("avx2"))
+	find_width();
+	if (width < WIDTH_AVX2)
 		skip();
-	check(compare_avx2, diff_avx2);
+	check(compare_avx2, write_avx2);
+}
+
+static void what_changed_is_written_by_avx512(void **state)
+{
+	(void)state;
+	find_width();
+	if (width < WIDTH_AVX512)
+		skip();
+	check(compare_avx2, write_avx512);
 }
 
 /* What is remembered holds the new span, is no more than fits, and nothing of it was overwritten by
@@ -101,6 +131,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_changed_is_found_by_sse2),
 		cmocka_unit_test(what_changed_is_found_by_avx2),
+		cmocka_unit_test(what_changed_is_written_by_avx512),
 		cmocka_unit_test(both_sides_remember_only_what_they_know),
 	};
 

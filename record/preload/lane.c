@@ -1,0 +1,215 @@
+/* lane.c - rings for threads, and the stacks these have */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "record/preload/lane.h"
+
+/* The main thread's stack grows to its limit; nothing else is mapped so near below its top. */
+#define MAIN_STACK_MAX (64ull << 20)
+
+__thread struct preload_thread preload_self __attribute__((tls_model("initial-exec")));
+struct preload_lanes preload_lanes;
+
+static struct lane *lanes[PRELOAD_MAX_RINGS];
+static uint32_t next_ring;
+static uint32_t first_tid; /* the thread that took the first ring */
+
+bool preload_is_over(const struct preload_header *h)
+{
+	return lane_is_over(h);
+}
+
+void *preload_before_vfork(void)
+{
+	if (!preload_ready())
+		return (void *)(uintptr_t)preload_real.vfork;
+	preload_self.vforked = true;
+	return (void *)(uintptr_t)preload_real.vfork;
+}
+
+bool lane_is_child(void)
+{
+	if ((uint32_t)preload_syscall(SYS_getpid, 0, 0, 0, 0) != preload_state.pid)
+		return true;
+	preload_self.vforked = false;
+	return false;
+}
+
+bool preload_forget_rings(void)
+{
+	struct preload_thread *self = &preload_self;
+
+	if (self->level || self->internal)
+		return false;
+	memset(self->lanes, 0, sizeof(self->lanes));
+	self->vforked = false;
+	self->sampler.drawn = false; /* its parent goes on with these numbers */
+	preload_lanes.loader_seen = false;
+	preload_lanes.threads = false;
+	first_tid = 0;
+	return true;
+}
+
+bool preload_is_parent(void)
+{
+	return !preload_self.vforked || !lane_is_child();
+}
+
+static void find_stack(uint32_t tid)
+{
+	extern void *__libc_stack_end __attribute__((weak));
+	struct preload_thread *self = &preload_self;
+	int saved_errno = errno;
+	pthread_attr_t attr;
+	struct rlimit limit;
+	void *lo;
+	size_t size;
+
+	self->internal = true;
+	if (tid == preload_state.pid &&
+	    preload_state.main_thread == (uint64_t)__builtin_thread_pointer()) {
+		uint64_t room = MAIN_STACK_MAX;
+
+		if (!getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur < room)
+			room = limit.rlim_cur;
+		self->stack_hi = &__libc_stack_end ? (uint64_t)__libc_stack_end : 0;
+		self->stack_lo = self->stack_hi > room ? self->stack_hi - room : self->stack_hi;
+	} else if (!pthread_getattr_np(pthread_self(), &attr)) {
+		if (!pthread_attr_getstack(&attr, &lo, &size)) {
+			uint64_t tcb = (uint64_t)__builtin_thread_pointer();
+
+			self->stack_lo = (uint64_t)lo;
+			self->stack_hi = (uint64_t)lo + size;
+			/* Above its frames stand only its variables and the C library's notes. */
+			if (tcb > self->stack_lo && tcb < self->stack_hi)
+				self->stack_hi = tcb;
+		}
+		pthread_attr_destroy(&attr);
+	}
+	self->internal = false;
+	errno = saved_errno;
+}
+
+/* From the second thread on, all of them order their events by time. */
+static void note_thread(uint32_t tid)
+{
+	uint32_t none = 0;
+
+	if (!__atomic_compare_exchange_n(&first_tid, &none, tid, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_ACQUIRE) &&
+	    none != tid)
+		__atomic_store_n(&preload_lanes.threads, true, __ATOMIC_SEQ_CST);
+}
+
+/* Make ring @i, which is taken, a lane.  NULL: no memory. */
+static struct lane *make_lane(struct preload_header *h, uint32_t i)
+{
+	struct preload_ring *r = &h->rings[i];
+	struct lane *lane = lanes[i];
+	long memory;
+
+	if (!lane) {
+		memory = (long)preload_real.mmap(NULL, sizeof(struct lane), PROT_READ | PROT_WRITE,
+						 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (memory == -1)
+			return NULL;
+		lane = lanes[i] = (struct lane *)memory;
+	}
+	lane->ring = r;
+	lane->data = (uint8_t *)h + preload_ring_offset(h->nr_rings, h->ring_size, i);
+	lane->head = __atomic_load_n(&r->head, __ATOMIC_RELAXED);
+	lane->tail = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE);
+	lane->last_time = lane_time(h);
+	lane->based = lane->stalled = false;
+	lane->known = (struct preload_image){0, 0};
+	__atomic_store_n(&r->busy, 0, __ATOMIC_RELEASE);
+	return lane;
+}
+
+/* Take a free ring for thread @tid.  NULL: there is none. */
+static struct lane *take_ring(struct preload_header *h, uint32_t tid)
+{
+	uint32_t first = __atomic_load_n(&next_ring, __ATOMIC_RELAXED);
+
+	for (uint32_t n = 0; n < h->nr_rings; n++) {
+		uint32_t i = (first + n) % h->nr_rings;
+		uint64_t none = 0, owner = (uint64_t)preload_state.program << 32 | tid;
+		struct preload_ring *r = &h->rings[i];
+		struct lane *lane;
+
+		if (__atomic_load_n(&r->owner, __ATOMIC_RELAXED) ||
+		    !__atomic_compare_exchange_n(&r->owner, &none, owner, false, __ATOMIC_ACQ_REL,
+						 __ATOMIC_RELAXED))
+			continue;
+		__atomic_store_n(&next_ring, i + 1, __ATOMIC_RELAXED);
+		lane = make_lane(h, i);
+		if (!lane)
+			__atomic_store_n(&r->owner, 0, __ATOMIC_RELEASE);
+		return lane;
+	}
+	return NULL;
+}
+
+struct lane *lane_open(struct preload_header *h)
+{
+	uint32_t tid = (uint32_t)preload_syscall(SYS_gettid, 0, 0, 0, 0);
+	static uint64_t in_vain_until;
+	uint64_t start = preload_monotonic_ns();
+	int saved_errno = errno;
+	struct lane *lane;
+
+	note_thread(tid);
+	if (preload_self.stack_lo == preload_self.stack_hi)
+		find_stack(tid);
+	while (!(lane = take_ring(h, tid)) && h->block_ns && !lane_is_over(h)) {
+		uint64_t now = preload_monotonic_ns();
+
+		/* The recorder gives rings of ended threads back; once in vain is enough. */
+		if (now > start + h->block_ns)
+			__atomic_store_n(&in_vain_until, now + 100 * h->block_ns, __ATOMIC_RELAXED);
+		if (now < __atomic_load_n(&in_vain_until, __ATOMIC_RELAXED))
+			break;
+		preload_wake(&h->wake);
+		preload_sleep(&h->ended, 0, 1000000);
+	}
+	preload_self.lanes[preload_self.level] = lane;
+	errno = saved_errno;
+	return lane;
+}
+
+/* A handler's event stands below the one it interrupts on the stack; where that is not so, the
+ * handler was left by a jump, and nothing is being written any more. */
+void lane_settle(uint64_t sp)
+{
+	struct preload_thread *self = &preload_self;
+
+	while (self->level && self->lanes[self->level - 1]) {
+		uint64_t at = self->lanes[self->level - 1]->entered_sp;
+
+		if (!lane_on_stack(sp) || !lane_on_stack(at) || sp <= at)
+			return;
+		self->level--;
+	}
+}
+
+void lane_lost(struct preload_header *h, struct lane *lane, enum preload_loss kind)
+{
+	uint64_t *counter = lane ? &lane->ring->lost[kind] : &h->lost[kind];
+
+	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+}
+
+void lane_look_at_loader(uint64_t pc)
+{
+	/* Within the loader too: what it maps next may run at once. */
+	__atomic_store_n(&preload_lanes.loader_seen, preload_in_loader(pc), __ATOMIC_RELAXED);
+	preload_self.internal = true;
+	if (preload_modules_changed())
+		preload_maps_changed(true);
+	preload_self.internal = false;
+}

@@ -1,0 +1,137 @@
+/* lane.h - a thread's way into its ring: what an event passes each time
+ *
+ * A thread that allocates writes into a ring of its own; a signal handler that interrupts it in
+ * this takes another one, its next lane, so that a half-written record is never touched.
+ */
+#ifndef PRELOAD_LANE_H
+#define PRELOAD_LANE_H
+
+#include <linux/futex.h>
+#include <x86intrin.h>
+
+#include "record/preload/preload.h"
+#include "record/preload/sample.h"
+
+#define PRELOAD_NR_LANES 3
+
+/* A ring as its producer sees it; memory of the target alone. */
+struct lane {
+	struct preload_ring *ring;
+	uint8_t *data;
+	uint64_t head, tail;   /* the tail as last read */
+	uint64_t last_time;    /* of the event written last */
+	uint64_t last_sp;      /* and its stack pointer, */
+	uint64_t saved[6];     /* and registers */
+	bool based;	       /* the recorder knows these, too */
+	uint64_t entered_sp;   /* where the event that is being written was made */
+	uint64_t stalled_tail; /* waiting for room was in vain, and the tail stood here */
+	bool stalled;
+	struct preload_image known;
+	uint16_t changed[PRELOAD_MAX_SLICES + 7]; /* indices of slices */
+	uint8_t image[PRELOAD_WINDOW] __attribute__((aligned(128)));
+};
+
+struct preload_thread {
+	struct lane *lanes[PRELOAD_NR_LANES];
+	uint64_t stack_lo, stack_hi; /* equal: not looked yet */
+	uint8_t level;		     /* lanes in use */
+	bool internal;		     /* what is called now is called by this library */
+	bool vforked;		     /* this may be the child of vfork() */
+	struct preload_sampler sampler;
+};
+
+extern __thread struct preload_thread preload_self __attribute__((tls_model("initial-exec")));
+
+extern struct preload_lanes {
+	bool loader_seen; /* the loader was at work: modules may have come or gone */
+	bool threads;	  /* more than one thread writes events */
+} preload_lanes;
+
+/* This thread's lane for the current level; NULL: there is no ring. */
+struct lane *lane_open(struct preload_header *h);
+
+/* An event was being written when that at @sp came: is it still? */
+void lane_settle(uint64_t sp);
+
+/* Is this the child of vfork(), in its parent's memory? */
+bool lane_is_child(void);
+
+void lane_look_at_loader(uint64_t pc);
+
+/* An event has no ring (@lane NULL), or no room in it. */
+void lane_lost(struct preload_header *h, struct lane *lane, enum preload_loss kind);
+
+static inline void lane_fence(void)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static inline bool lane_is_over(const struct preload_header *h)
+{
+	return __atomic_load_n(&h->ended, __ATOMIC_RELAXED) ||
+	       __atomic_load_n(&h->alive, __ATOMIC_RELAXED) & FUTEX_OWNER_DIED;
+}
+
+/*
+ * The time at which all had come that this thread loaded before, and nothing is stored that comes
+ * after: so what orders two threads' events on one block orders their times.  Only where there is
+ * another thread whose events those loads can have seen is there anything to wait for.
+ */
+static inline uint64_t lane_time(const struct preload_header *h)
+{
+	if (UNLIKELY(h->clock != PRELOAD_CLOCK_TSC))
+		return preload_monotonic_ns();
+	if (__atomic_load_n(&preload_lanes.threads, __ATOMIC_ACQUIRE))
+		_mm_lfence();
+	return __rdtsc();
+}
+
+static inline bool lane_on_stack(uint64_t sp)
+{
+	return sp >= preload_self.stack_lo && sp < preload_self.stack_hi;
+}
+
+/* The memory shared with the recorder.  NULL: nothing is recorded. */
+static inline struct preload_header *lane_memory(void)
+{
+	struct preload_header *h = preload_shared();
+
+	return LIKELY(h != NULL) ? h : preload_rejoin();
+}
+
+/* Begin an event of a call from @pc with the stack at @sp.  NULL: there is nothing to do, or it
+ * is counted as lost. */
+static inline struct lane *lane_enter(struct preload_header *h, uint64_t pc, uint64_t sp,
+				      enum preload_loss kind)
+{
+	struct preload_thread *self = &preload_self;
+	struct lane *lane;
+
+	if (UNLIKELY(self->internal || lane_is_over(h) || (self->vforked && lane_is_child())))
+		return NULL;
+	if (UNLIKELY(preload_lanes.loader_seen || preload_in_loader(pc)))
+		lane_look_at_loader(pc);
+	if (UNLIKELY(self->level))
+		lane_settle(sp);
+	lane = self->level < PRELOAD_NR_LANES ? self->lanes[self->level] : NULL;
+	if (UNLIKELY(!lane) && self->level < PRELOAD_NR_LANES)
+		lane = lane_open(h);
+	if (UNLIKELY(!lane)) {
+		lane_lost(h, NULL, kind);
+		return NULL;
+	}
+	lane->entered_sp = sp;
+	lane_fence();
+	self->level++;
+	lane_fence();
+	return lane;
+}
+
+static inline void lane_leave(void)
+{
+	lane_fence();
+	preload_self.level--;
+	lane_fence();
+}
+
+#endif
