@@ -54,6 +54,7 @@ static __noinline int map_entry(struct pt_regs *ctx, struct thread_state *st, __
 	call = call_begin(st, ctx->rsp, func);
 	if (!call)
 		return 0;
+	send_freed(st, FREED_NONE);
 	call->flags = (__u32)ctx->rcx;
 	call->arg = ctx->rdi;
 	call->size = ctx->rsi;
@@ -119,6 +120,8 @@ static __noinline int any_entry(struct pt_regs *ctx, __u32 func)
 		return 0; /* the outermost counts */
 	call->arg = ctx->rdi;
 	call->size = bytes_asked(ctx, func);
+	/* What is told between a release and what becomes of it belongs there. */
+	send_freed(st, FREED_NONE);
 	if ((func == FUNC_REALLOC || func == FUNC_REALLOCARRAY) && call->arg &&
 	    filter_release(st, call->arg) && send_small(st, EVENT_RELEASE, call->arg, 0))
 		count(&drops.release);
@@ -270,7 +273,8 @@ static __noinline int any_free(struct pt_regs *ctx)
 		return 0;
 	nested = is_nested(st, ctx->rsp);
 	if (nested && call_func(&st->now) == FUNC_DELETE && st->now.arg == addr)
-		return 0; /* sent when the operator was entered */
+		return 0;	    /* sent when the operator was entered */
+	send_freed(st, FREED_NONE); /* it came before */
 	if (filter_free(st, addr))
 		record_free(st, addr, nested);
 	return 0;

@@ -21,7 +21,8 @@
 const volatile __u64 pidns_dev; /* the recorder's pid namespace, to give out its numbers; */
 const volatile __u64 pidns_ino; /* 0: the initial one */
 const volatile __u32 stack_limit = 65536;
-const volatile __u32 follow; /* record the children of recorded processes too */
+const volatile __u32 use_slots; /* a thread's exit and forks are never missed */
+const volatile __u32 follow;	/* record the children of recorded processes too */
 
 /* Set by the recorder while it detaches: a call whose return is not seen any more is no loss. */
 __u64 ended;
@@ -216,7 +217,7 @@ static __noinline struct thread_state *make_state(struct pt_regs *ctx)
 		count(&drops.state);
 		return 0;
 	}
-	if (!__sync_val_compare_and_swap(&st->owner, 0, owner)) {
+	if (use_slots && !__sync_val_compare_and_swap(&st->owner, 0, owner)) {
 		none.owner = owner;
 		none.freed_nr = st->freed_nr;
 		*st = none;

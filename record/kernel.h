@@ -24,6 +24,10 @@ enum kernel_risk {
  */
 enum kernel_risk kernel_risk_of(const char *status, const char *release);
 
+/* Does a BPF program always find what it put into a task's storage?  Before 6.2 not where it has
+ * interrupted another that looks there. */
+bool kernel_finds_storage(void);
+
 /* Does the use of a BPF map take CAP_BPF even of one who has it open?  Before 5.19, where
  * kernel.unprivileged_bpf_disabled is set. */
 bool kernel_maps_take_bpf(void);

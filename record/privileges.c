@@ -210,6 +210,9 @@ uint64_t privileges_needed(const struct privileges_later *later)
 		caps |= bit(CAP_SYS_ADMIN);
 	if (later->started)
 		caps |= bit(CAP_KILL);
+	/* Without that, the kernel lets those look at a process who may do all that it may. */
+	if (later->preload && !(read_caps().permitted & bit(CAP_SYS_PTRACE)))
+		return read_caps().permitted;
 	return caps & read_caps().permitted;
 }
 

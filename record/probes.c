@@ -74,6 +74,7 @@ static int configure(struct mleak_bpf *skel, const struct probes_opts *opts)
 
 	skel->rodata->stack_limit = opts->stack_limit;
 	skel->rodata->follow = opts->follow;
+	skel->rodata->use_slots = kernel_finds_storage();
 	skel->rodata->ring_size = opts->ring_size;
 	/* Soon enough even for a hundred threads, of which each sends so much unseen. */
 	skel->rodata->check_bytes = opts->ring_size / 1024;
@@ -341,19 +342,25 @@ void probes_note_freed(struct probes *p)
 	p->freed_end = ring_end(p->ring);
 }
 
+bool probes_caught_up(const struct probes *p)
+{
+	return ring_taken(p->ring) >= p->freed_end;
+}
+
 /* What a slot keeps since it was noted, comes behind all events that its thread sent before, which
  * were in the ring by then. */
 bool probes_freed(struct probes *p, size_t *at, uint64_t *freed, uint64_t *id)
 {
-	while (ring_taken(p->ring) >= p->freed_end && *at < EVENT_SLOTS) {
+	while (probes_caught_up(p) && *at < EVENT_SLOTS) {
 		__u64 *slot = p->skel->bss->slots[*at], noted = p->freed[(*at)++];
 
+		/* Before the exchange: it fails where another thread has the slot meanwhile. */
+		*id = __atomic_load_n(&slot[EVENT_SLOT_ID], __ATOMIC_ACQUIRE);
 		if (noted < EVENT_FREED_MIN ||
 		    !__atomic_compare_exchange_n(&slot[EVENT_SLOT_FREED], &noted, EVENT_FREED_NONE,
 						 false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
 		*freed = noted;
-		*id = slot[EVENT_SLOT_ID];
 		return true;
 	}
 	return false;

@@ -72,6 +72,9 @@ int probes_fd(const struct probes *p);
 /* Note the frees that wait for an allocation of their threads. */
 void probes_note_freed(struct probes *p);
 
+/* Was all consumed that was in the ring when they were noted? */
+bool probes_caught_up(const struct probes *p);
+
 /* Take one of those noted that waits still, if all that came before it was consumed.  Begin with
  * *@at 0; false: there is none from there on, else *@id freed *@freed, as struct event_alloc has
  * it. */

@@ -41,6 +41,7 @@ struct process {
 	bool probed;	    /* the probes are in */
 	bool ended;	    /* there is no such process any more */
 	bool exited;	    /* and all its events have come */
+	bool over;	    /* what comes was caught while the probes were taken out */
 };
 
 /* Forget all that is known of @p and take its links back; the caller has dropped them. */

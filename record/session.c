@@ -14,7 +14,8 @@
 #include "record/exec.h"
 #include "record/take.h"
 
-#define FREED_NS 25000000u /* how often frees that wait are looked at */
+#define LAST_TRIES 1000	     /* of a millisecond or more */
+#define FREED_NS   25000000u /* how often frees that wait are looked at */
 
 struct process *session_find(struct session *s, pid_t pid)
 {
@@ -338,6 +339,22 @@ static void take_probes_out(struct session *s)
 	probes_settle(s->probes);
 }
 
+/* Read the ring to its end, and take the frees that are kept.  Probes of life still run: a program
+ * that forks, ends or starts another may hold the ring's end for a moment, and send what it kept by
+ * itself; that comes with what is drained after this. */
+static void drain_last(struct session *s)
+{
+	const struct timespec moment = {.tv_nsec = 1000000};
+	bool drained = false;
+
+	for (int i = 0; i < LAST_TRIES && !s->journal.err && !drained; i++) {
+		if (i)
+			nanosleep(&moment, NULL);
+		s->freed_ns = 0;
+		drained = session_drain(s) && probes_caught_up(s->probes);
+	}
+}
+
 void session_finish(struct session *s, enum mlk_end reason)
 {
 	int err;
@@ -348,9 +365,10 @@ void session_finish(struct session *s, enum mlk_end reason)
 	else
 		take_probes_out(s);
 	s->detach_ns = journal_now_ns() - s->end_ns;
-	s->freed_ns = 0;
+	if (s->probes)
+		drain_last(s);
 	while (!s->journal.err && !session_drain(s))
-		s->freed_ns = 0; /* in the last of these */
+		;
 	for (size_t i = 0; i < s->nr; i++) {
 		exec_judge(s, s->all[i]);
 		if (s->journal.err)

@@ -46,7 +46,7 @@ struct session {
 	uint64_t maps_known_ns;	   /* all mappings made before this time are known */
 	uint64_t time_ns;	   /* of the event before that had a time; frees have none */
 	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC, as the trace has them */
-	bool over;		   /* what comes was caught while the probes were taken out */
+	bool over;		   /* as in struct process, of those that are not known */
 	uint64_t allocs, frees;	   /* events written */
 	struct findings findings;  /* whose stacks are still to come */
 	uint64_t losses_ns;	   /* when they were counted last */

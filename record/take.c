@@ -43,8 +43,15 @@ static void copy_regs(uint64_t *to, const __u64 *from)
 		to[numbers[i]] = from[i];
 }
 
-/* Thread @id has freed @freed, as struct event_alloc has it. */
-static int take_free(struct session *s, uint64_t id, uint64_t freed)
+/* Is all that comes of @p, or of a process that is not known, from after the end?  Each process has
+ * its own last event: of one a free may still come that was kept since long before. */
+static bool *over(struct session *s, struct process *p)
+{
+	return p ? &p->over : &s->over;
+}
+
+/* Thread @id of @p has freed @freed, as struct event_alloc has it. */
+static int take_free(struct session *s, struct process *p, uint64_t id, uint64_t freed)
 {
 	struct mlk_event ev = {.kind = MLK_FREE,
 			       .tgid = event_tgid(id),
@@ -52,7 +59,7 @@ static int take_free(struct session *s, uint64_t id, uint64_t freed)
 			       .addr = event_freed(freed),
 			       .time_ns = s->time_ns};
 
-	if (s->over || freed < EVENT_FREED_MIN)
+	if (*over(s, p) || freed < EVENT_FREED_MIN)
 		return 0;
 	s->frees++;
 	return mlk_writer_event(s->journal.writer, &ev);
@@ -77,13 +84,13 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 	uint32_t below = e->regs[EVENT_RSP] % EVENT_STACK_ALIGN;
 	int err;
 
-	err = take_free(s, e->id, e->freed);
+	err = take_free(s, p, e->id, e->freed);
 	if (err)
 		return err;
 	/* The probes go in any order, those of free maybe first: a block given out meanwhile would
 	 * be a false leak. */
-	s->over |= s->end_ns && e->time_ns >= s->end_ns;
-	if (s->over)
+	*over(s, p) |= s->end_ns && e->time_ns >= s->end_ns;
+	if (*over(s, p))
 		return 0;
 	if (view) {
 		ev.stack = view->bytes;
@@ -149,7 +156,7 @@ static int take_small(struct session *s, struct process *p, const struct event_s
 	ev.time_ns = s->time_ns;
 	if (has_time(e->type))
 		return take_life(s, p, e, &ev);
-	if (s->over)
+	if (*over(s, p))
 		return 0;
 	s->frees += e->type == EVENT_FREE || e->type == EVENT_RELEASE;
 	return mlk_writer_event(s->journal.writer, &ev);
@@ -187,7 +194,8 @@ void take_freed(struct session *s)
 	size_t i = 0;
 
 	while (!s->journal.err && probes_freed(s->probes, &i, &freed, &id))
-		journal_fail(&s->journal, take_free(s, id, freed));
+		journal_fail(&s->journal,
+			     take_free(s, session_find(s, (pid_t)event_tgid(id)), id, freed));
 }
 
 int take_event(void *ctx, void *data, size_t size)

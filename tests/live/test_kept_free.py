@@ -1,9 +1,11 @@
 """A free that waits for the thread's next allocation is not forgotten where none comes."""
 
+import os
 import re
 
-from mleaktest import needs_bpf, parse_totals
-from test_filters import FilterCase
+from mleaktest import needs_bpf, parse_totals, read_line
+from test_filters import FilterCase  # says where loadtest is
+import loadtest
 
 
 @needs_bpf
@@ -45,6 +47,27 @@ class KeptFreeTest(FilterCase):
         trace, counts = self.run_target((), "0 keep 7 61", "0 drop 1", "1 keep 5 61", "0 drop 3")
         self.assertEqual(self.frees(trace), counts["frees"])
         self.assert_no_unknown_free(trace)
+
+    def test_another_process_allocates_when_the_recording_ends(self):
+        """Its allocations behind the end are not recorded; what this one kept since long is."""
+        busy = self.spawn([loadtest.program(), "0", "20", "1"], stdin=-1)
+        self.assertEqual(read_line(busy), "ready")
+        for _ in range(4):
+            target = self.spawn(["./target"], stdin=-1)
+            self.tell(target, "0 tid 0")
+            mleak, trace = self.attach(target, "-p", str(busy.pid))
+            busy.stdin.write(b"\n")
+            self.tell(target, "0 keep 23 47")
+            self.tell(target, "0 drop 11")
+            mleak.terminate()
+            self.assertEqual(self.finish(mleak).status, 0)
+            dump = self.report(trace, "--dump")
+            self.assertEqual(len(re.findall(r"^  FREE flags \S+, tgid %d," % target.pid, dump, re.M)),
+                             11)
+            self.finish(target)
+            os.remove(trace)
+        busy.kill()
+        busy.wait()
 
 
 if __name__ == "__main__":
