@@ -447,7 +447,10 @@ class GuardTest(GuardCase):
         many = self.compile("many", MANY)
         for options in (("-s", "10"), ("-z", "9000")):
             trace, _ = self.record(many, options=options)
-            self.assertIn("OVERRUNS: 1,004 found", self.report(trace))
+            text = self.report(trace)
+            self.assertIn("OVERRUNS: 1,004 found", text)
+            self.assertEqual(len(re.findall(r"found when .* by\n +run  ", text)),
+                             text.count("found when"))
 
     def test_the_bytes_behind_another_block_are_no_excuse(self):
         trace, _ = self.record(self.compile("copied", COPIED))
