@@ -443,6 +443,15 @@ class GuardTest(GuardCase):
         self.assertEqual(sorted((s["side"], s["length"], s["blocks"]) for s in found["first_sites"]),
                          [("before", 3, 251), ("behind", 3, 3 * 251)])
 
+    def test_of_blocks_that_are_left_out_too(self):
+        many = self.compile("many", MANY)
+        for options in (("-s", "10"), ("-z", "9000")):
+            trace, _ = self.record(many, options=options)
+            text = self.report(trace)
+            self.assertIn("OVERRUNS: 1,004 found", text)
+            self.assertEqual(len(re.findall(r"found when .* by\n +run  ", text)),
+                             text.count("found when"))
+
     def test_the_bytes_behind_another_block_are_no_excuse(self):
         trace, _ = self.record(self.compile("copied", COPIED))
         site, = self.overruns(trace)["first_sites"]

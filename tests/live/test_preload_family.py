@@ -7,6 +7,39 @@ import test_family
 import test_preload
 from mleaktest import ROOT, parse_totals
 
+# Two children free the blocks of their parent, which does so, too; each keeps 5000 of its own.
+SAMPLED = r"""
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *blocks[20000];
+static void get(int nr, int size)
+{
+	for (int i = 0; i < nr; i++)
+		blocks[i] = malloc(size);
+}
+static void put(int nr)
+{
+	for (int i = 0; i < nr; i++)
+		free(blocks[i]);
+}
+int main(void)
+{
+	get(20000, 40);
+	for (int i = 0; i < 2; i++)
+		if (!fork()) {
+			put(20000);
+			get(10000, 48);
+			put(5000);
+			return 0;
+		}
+	while (wait(NULL) > 0)
+		;
+	put(20000);
+	return 0;
+}
+"""
+
 # Children come while other threads allocate; each allocates 23 blocks of 331 bytes, and frees 10.
 FORKS = r"""
 #include <pthread.h>
@@ -173,6 +206,21 @@ class PreloadFamilyTest(test_preload.PreloadCase, test_family.CommandFamilyTest)
         self.assertEqual(totals.allocations.blocks - 80 * 23, counted + 80 + 6)
         # A thread that ends may free what it had from the C library.
         self.assertIn(totals.frees.blocks - counted - 80 * 11, range(6))
+
+    def test_a_child_knows_which_blocks_of_its_parent_are_sampled(self):
+        trace, _ = self.record(self.compile("sampled", SAMPLED, "-fno-builtin"),
+                               options=("--follow", "-s", "10"))
+        text = self.report(trace)
+        self.assertEqual(parse_totals(text).lost, 0)
+        self.assertNotIn("unknown frees", text)
+        of_all = [[int(n.replace(",", "")) for n in numbers] for numbers in re.findall(
+            r"^  process \d+ .*: ([\d,]+) allocations, .* frees, ([\d,]+) blocks", text, re.M)]
+        (sampled, alive), = [n for n in of_all if n[0] > 15000]
+        self.assertEqual(alive, 0)
+        self.assertEqual(self.inherited(text), 2 * sampled // 10)
+        for _, alive in [n for n in of_all if n[0] < 15000]:
+            self.assertLess(abs(alive - 5000), 5 * (5000 * 9) ** 0.5)
+        self.assertEqual(len(of_all), 3)
 
     def test_programs_begun_by_the_c_library(self):
         calls = self.compile("calls", LIBRARY_CALLS)
