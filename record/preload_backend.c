@@ -248,6 +248,8 @@ int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended)
 
 	if (status)
 		return status;
+	/* It is no other process's that the recorder begins: who has it is recorded. */
+	madvise(p->memory, p->bytes, MADV_DONTFORK);
 	start_sleeper(p);
 	if (!p->sleeps) {
 		log_error("cannot record: no thread could be started");

@@ -39,6 +39,8 @@ struct preload_sink {
 	/* Process @pid, started by @parent, is about to be recorded too.  False: it is not to be.
 	 */
 	bool (*met)(void *ctx, pid_t pid, pid_t parent);
+	/* One that was met is not to be recorded after all. */
+	void (*unmet)(void *ctx, pid_t pid);
 	/* Read all mappings of @pid, which was not met yet, into @maps, empty.  False: that failed.
 	 */
 	bool (*read_all_maps)(void *ctx, pid_t pid, struct maps *maps);

@@ -60,8 +60,9 @@ static bool wait_for_go(struct preload_header *h, struct preload_process *p)
 {
 	uint64_t limit_ns = p == h->processes ? GO_NS : GO_CHILD_NS;
 	uint64_t start = preload_monotonic_ns();
+	uint32_t go;
 
-	while (!__atomic_load_n(&p->go, __ATOMIC_ACQUIRE)) {
+	while ((go = __atomic_load_n(&p->go, __ATOMIC_ACQUIRE)) == PRELOAD_WAIT) {
 		preload_wake(&h->wake);
 		preload_sleep(&p->go, 0, 100000000);
 		if (preload_is_over(h))
@@ -71,7 +72,10 @@ static bool wait_for_go(struct preload_header *h, struct preload_process *p)
 		__atomic_fetch_add(&h->no_slot, 1, __ATOMIC_RELAXED);
 		return false;
 	}
-	return true;
+	if (go == PRELOAD_GO)
+		return true;
+	__atomic_store_n(&p->go, PRELOAD_GONE, __ATOMIC_RELEASE);
+	return false;
 }
 
 /* In the child, before anything else. */
