@@ -116,6 +116,8 @@ static void give_up_privileges(struct session *s, struct command *c)
 		pids[i] = s->all[i]->target.pid;
 	opts.pids = pids;
 	opts.nr = s->nr;
+	if (s->preload)
+		preload_memory(s->preload, &opts.memory_dev, &opts.memory_inode);
 	opts.nr_programs = s->probes ? probes_programs(s->probes, programs) : 0;
 	if (!err && opts.caps)
 		err = helper_start(&c->helper, &opts);

@@ -13,6 +13,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -269,6 +270,16 @@ int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended)
 void preload_set_sink(struct preload *p, const struct preload_sink *sink)
 {
 	p->sink = *sink;
+}
+
+void preload_memory(const struct preload *p, dev_t *dev, ino_t *inode)
+{
+	struct stat st = {0};
+
+	if (fstat(p->child.memory, &st))
+		st = (struct stat){0};
+	*dev = st.st_dev;
+	*inode = st.st_ino;
 }
 
 void preload_go(struct preload *p)

@@ -70,6 +70,10 @@ int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended);
 
 void preload_set_sink(struct preload *p, const struct preload_sink *sink);
 
+/* The file that all recorded processes have mapped, into *@dev and *@inode; 0 and 0 if that cannot
+ * be said. */
+void preload_memory(const struct preload *p, dev_t *dev, ino_t *inode);
+
 /* Let the command run. */
 void preload_go(struct preload *p);
 

@@ -1,8 +1,10 @@
 """Children are recorded by the preloaded library, too: the tests of test_family, as an ordinary user."""
 
+import os
 import re
 import resource
 import subprocess
+import unittest
 
 import test_family
 import test_preload
@@ -143,6 +145,43 @@ int main(int argc, char **argv)
 }
 """
 
+# A daemon: its parent has ended before it allocates.
+DAEMON = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+	int told[2], over[2];
+	pid_t pid;
+	char c;
+	if (pipe(told) || pipe(over))
+		return 1;
+	if (!fork()) {
+		if (!fork()) {
+			close(over[1]);
+			close(told[0]);
+			if (read(over[0], &c, 1))
+				_exit(1);
+			for (int i = 0; i < 7; i++) {
+				void *volatile block = malloc(777);
+				(void)block;
+			}
+			pid = getpid();
+			_exit(write(told[1], &pid, sizeof(pid)) < 0);
+		}
+		_exit(0);
+	}
+	wait(NULL);
+	close(over[1]);
+	if (read(told[0], &pid, sizeof(pid)) != sizeof(pid))
+		return 1;
+	printf("%d\n", pid);
+	return 0;
+}
+"""
+
 
 def few_descriptors():
     """One for each recorded process would be too many; a soft limit that is the command's own."""
@@ -240,6 +279,15 @@ class PreloadFamilyTest(test_preload.PreloadCase, test_family.CommandFamilyTest)
         trace, out = self.record(self.path("liar"), options=("--follow",))
         self.assertEqual(out, "go 0 pid 0\n")
         self.assertNotRegex(self.report(trace), r"process \d+ mleak")
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root")
+    def test_a_daemon_that_root_starts_is_recorded(self):
+        self.as_user = {}
+        trace, out = self.record(self.compile("daemon", DAEMON), options=("--follow",))
+        text = self.report(trace)
+        self.assertEqual(parse_totals(text).lost, 0)
+        self.assertRegex(text, r"process %d daemon: 7 allocations, 0 frees, 7 blocks with 5,439 bytes" %
+                         int(out))
 
     def test_children_without_descriptors_for_them_are_lost_and_run(self):
         crowd = self.compile("crowd", CROWD)
