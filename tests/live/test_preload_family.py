@@ -289,6 +289,18 @@ class PreloadFamilyTest(test_preload.PreloadCase, test_family.CommandFamilyTest)
         self.assertRegex(text, r"process %d daemon: 7 allocations, 0 frees, 7 blocks with 5,439 bytes" %
                          int(out))
 
+    @unittest.skipIf(os.geteuid() != 0, "needs root")
+    def test_a_number_of_another_pid_namespace_is_not_taken_for_ours(self):
+        self.as_user = {}
+        inner = "echo $(($1 - 1)) > /proc/sys/kernel/ns_last_pid; %s leaf 5; :" % self.family
+        trace, out = self.record("sh", "-c", "unshare -pf sh -c '%s' sh $$; :" % inner,
+                                 options=("--follow",))
+        pid, = [truth["pid"] for truth in test_family.truths(out)]
+        text = self.report(trace)
+        self.assertRegex(text, r"process %d sh:" % pid)  # both have this number
+        self.assertNotIn("gone at exec", text)
+        self.assertGreater(parse_totals(text).lost, 0)
+
     def test_children_without_descriptors_for_them_are_lost_and_run(self):
         crowd = self.compile("crowd", CROWD)
         result = self.mleak("record", "--follow", "-o", "x.mlk", "--", "sh", "-c",
