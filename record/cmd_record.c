@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -244,6 +245,17 @@ static bool wants_preload(const struct record_opts *o)
 						  privileges_allow_bpf(o->link == PROBE_LINK_PERF));
 }
 
+/* Followed programs find the shared memory in /proc/PID/fd of the recorder.  The kernel closes that
+ * to its own user when mleak's file has capabilities.  Logs one sentence and returns true then. */
+static bool hides_memory(const struct record_opts *o)
+{
+	if (!o->follow || !geteuid() || prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1)
+		return false;
+	log_error("cannot follow children with --backend preload: mleak's file has capabilities, "
+		  "so they may not open the memory to share; use a copy of mleak without them");
+	return true;
+}
+
 /* Start the command, as its backend wants it.  Returns as launch_start(). */
 static int launch(struct session *s, const struct record_opts *o, pid_t *pid, int *ended)
 {
@@ -263,7 +275,7 @@ static int launch(struct session *s, const struct record_opts *o, pid_t *pid, in
 		status = launch_fork(&l, o->argv);
 		return status ? status : launch_start(&l, o->argv, pid, ended);
 	}
-	if (preload_new(&s->preload, &opts))
+	if (hides_memory(o) || preload_new(&s->preload, &opts))
 		return EXIT_RECORD_FAILED;
 	return preload_launch(s->preload, o->argv, pid, ended);
 }
