@@ -31,7 +31,7 @@ const char *mlk_loss_text(enum mlk_loss kind)
 		[MLK_LOST_RETURN] = "allocator calls that were not seen to return",
 		[MLK_LOST_STATE] = "allocator calls that could not be noted",
 		[MLK_LOST_POINTER] = "posix_memalign results that could not be read",
-		[MLK_LOST_EXEC] = "programs started by exec that were not recorded",
+		[MLK_LOST_EXEC] = "programs or processes that were not recorded",
 		[MLK_LOST_MAPS] = "notices of mappings or threads",
 		[MLK_LOST_MODULE] = "modules whose file could not be read",
 		[MLK_LOST_UNMAP] = "unmaps",

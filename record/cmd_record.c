@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -116,6 +117,8 @@ static void give_up_privileges(struct session *s, struct command *c)
 		pids[i] = s->all[i]->target.pid;
 	opts.pids = pids;
 	opts.nr = s->nr;
+	if (s->preload)
+		preload_memory(s->preload, &opts.memory_dev, &opts.memory_inode);
 	opts.nr_programs = s->probes ? probes_programs(s->probes, programs) : 0;
 	if (!err && opts.caps)
 		err = helper_start(&c->helper, &opts);
@@ -150,6 +153,17 @@ static uint32_t ring_size(const struct record_opts *o, bool preload)
 	return o->ring_size < PRELOAD_MOST_RING ? o->ring_size : PRELOAD_MOST_RING;
 }
 
+/* Each recorded process takes some.  The command, which was begun before, keeps its limit. */
+static void allow_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 /* Record the processes of @s, which are open, and of which @c is held if we started it.  Returns 0,
  * or EXIT_RECORD_FAILED after one sentence was logged. */
 static int record(struct session *s, const struct record_opts *o, struct command *c)
@@ -176,6 +190,7 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		return dry_run(s, &o->allocators);
 	if (!s->preload && privileges_check(s->pid, o->link == PROBE_LINK_PERF))
 		return EXIT_RECORD_FAILED;
+	allow_descriptors();
 	if (output_create(&out, o->output))
 		return EXIT_RECORD_FAILED;
 	opts.fd = out.fd;
@@ -230,6 +245,17 @@ static bool wants_preload(const struct record_opts *o)
 						  privileges_allow_bpf(o->link == PROBE_LINK_PERF));
 }
 
+/* Followed programs find the shared memory in /proc/PID/fd of the recorder.  The kernel closes that
+ * to its own user when mleak's file has capabilities.  Logs one sentence and returns true then. */
+static bool hides_memory(const struct record_opts *o)
+{
+	if (!o->follow || !geteuid() || prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1)
+		return false;
+	log_error("cannot follow children with --backend preload: mleak's file has capabilities, "
+		  "so they may not open the memory to share; use a copy of mleak without them");
+	return true;
+}
+
 /* Start the command, as its backend wants it.  Returns as launch_start(). */
 static int launch(struct session *s, const struct record_opts *o, pid_t *pid, int *ended)
 {
@@ -249,7 +275,7 @@ static int launch(struct session *s, const struct record_opts *o, pid_t *pid, in
 		status = launch_fork(&l, o->argv);
 		return status ? status : launch_start(&l, o->argv, pid, ended);
 	}
-	if (preload_new(&s->preload, &opts))
+	if (hides_memory(o) || preload_new(&s->preload, &opts))
 		return EXIT_RECORD_FAILED;
 	return preload_launch(s->preload, o->argv, pid, ended);
 }

@@ -1,6 +1,7 @@
 /* followed.c - see followed.h */
 #include "record/followed.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -30,6 +31,20 @@ static bool met(void *ctx, pid_t pid, pid_t parent)
 	p->probed = true;
 	s->children++;
 	return true;
+}
+
+/* It was the last to be met. */
+static void unmet(void *ctx, pid_t pid)
+{
+	struct session *s = ctx;
+	struct process *p = session_newest(s, pid);
+
+	if (!p || p != s->all[s->nr - 1])
+		return;
+	s->nr--;
+	s->children--;
+	process_release(p);
+	free(p);
 }
 
 /* It may have rights that the recorder gave up, but not the helper. */
@@ -104,6 +119,7 @@ struct preload_sink followed_sink(struct session *s)
 {
 	return (struct preload_sink){.event = take_event_at,
 				     .met = met,
+				     .unmet = unmet,
 				     .read_all_maps = read_all_maps,
 				     .read_maps = read_maps,
 				     .came = came,

@@ -32,6 +32,8 @@ struct helper_opts {
 	const pid_t *pids; /* the processes that it may touch, */
 	size_t nr;
 	bool follow;	     /* their children, */
+	dev_t memory_dev;    /* with @follow who has mapped this file, */
+	ino_t memory_inode;  /* if it is not 0, */
 	const int *programs; /* the loaded BPF programs that it may put into them, */
 	size_t nr_programs;
 	uint64_t caps; /* and the capabilities that it keeps, bits 1 << CAP_... */

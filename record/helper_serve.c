@@ -108,8 +108,20 @@ static bool is_thread_of(pid_t tid, pid_t pid)
 	return tid > 0 && !access(path, F_OK);
 }
 
-/* The process @pid, if it may be touched: one of those given, a child of one, or one that the
- * recorder traces, which the kernel allows it for no other. */
+/* Has @pid mapped the memory of the recording?  It has that from one that is recorded, though its
+ * parent may have ended. */
+static bool has_memory(const struct server *s, pid_t pid)
+{
+	struct maps maps = {0};
+	bool has = s->opts->memory_inode && pid != s->recorder && !maps_read(&maps, pid) &&
+		   maps_have_file(&maps, s->opts->memory_dev, s->opts->memory_inode);
+
+	maps_release(&maps);
+	return has;
+}
+
+/* The process @pid, if it may be touched: one of those given, a child of one, one that the
+ * recorder traces, which the kernel allows it for no other, or one that has the memory. */
 static struct ward *ward_of(struct server *s, pid_t pid)
 {
 	struct ward *w = find_ward(s, pid);
@@ -121,7 +133,7 @@ static struct ward *ward_of(struct server *s, pid_t pid)
 	if (!w)
 		return NULL;
 	ours = find_ward(s, status_of(pid, "\nPPid:")) ||
-	       is_thread_of(status_of(pid, "\nTracerPid:"), s->recorder);
+	       is_thread_of(status_of(pid, "\nTracerPid:"), s->recorder) || has_memory(s, pid);
 	if (ours && !is_reaped(w))
 		return w;
 	close(w->pidfd);

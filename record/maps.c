@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 void maps_clear(struct maps *maps)
@@ -60,6 +61,15 @@ static void remove_at(struct maps *maps, size_t i)
 	free((char *)maps->v[i].path);
 	memmove(maps->v + i, maps->v + i + 1, (maps->nr - i - 1) * sizeof(*maps->v));
 	maps->nr--;
+}
+
+bool maps_have_file(const struct maps *maps, dev_t dev, ino_t inode)
+{
+	for (size_t i = 0; i < maps->nr; i++)
+		if (maps->v[i].inode == inode && maps->v[i].dev_major == major(dev) &&
+		    maps->v[i].dev_minor == minor(dev))
+			return true;
+	return false;
 }
 
 void maps_keep_code(struct maps *maps)

@@ -36,6 +36,9 @@ bool maps_overlaps(const struct maps *maps, const struct mlk_mapping *m);
 /* The mapping that holds @addr, or NULL. */
 const struct mlk_mapping *maps_find(const struct maps *maps, uint64_t addr);
 
+/* Is the file of @inode on @dev mapped anywhere? */
+bool maps_have_file(const struct maps *maps, dev_t dev, ino_t inode);
+
 /* Forget the mappings that are not executable. */
 void maps_keep_code(struct maps *maps);
 

@@ -13,6 +13,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -248,6 +249,8 @@ int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended)
 
 	if (status)
 		return status;
+	/* It is no other process's that the recorder begins: who has it is recorded. */
+	madvise(p->memory, p->bytes, MADV_DONTFORK);
 	start_sleeper(p);
 	if (!p->sleeps) {
 		log_error("cannot record: no thread could be started");
@@ -267,6 +270,16 @@ int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended)
 void preload_set_sink(struct preload *p, const struct preload_sink *sink)
 {
 	p->sink = *sink;
+}
+
+void preload_memory(const struct preload *p, dev_t *dev, ino_t *inode)
+{
+	struct stat st = {0};
+
+	if (fstat(p->child.memory, &st))
+		st = (struct stat){0};
+	*dev = st.st_dev;
+	*inode = st.st_ino;
 }
 
 void preload_go(struct preload *p)

@@ -39,6 +39,8 @@ struct preload_sink {
 	/* Process @pid, started by @parent, is about to be recorded too.  False: it is not to be.
 	 */
 	bool (*met)(void *ctx, pid_t pid, pid_t parent);
+	/* One that was met is not to be recorded after all. */
+	void (*unmet)(void *ctx, pid_t pid);
 	/* Read all mappings of @pid, which was not met yet, into @maps, empty.  False: that failed.
 	 */
 	bool (*read_all_maps)(void *ctx, pid_t pid, struct maps *maps);
@@ -67,6 +69,10 @@ int preload_new(struct preload **out, const struct preload_opts *opts);
 int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended);
 
 void preload_set_sink(struct preload *p, const struct preload_sink *sink);
+
+/* The file that all recorded processes have mapped, into *@dev and *@inode; 0 and 0 if that cannot
+ * be said. */
+void preload_memory(const struct preload *p, dev_t *dev, ino_t *inode);
 
 /* Let the command run. */
 void preload_go(struct preload *p);

@@ -1,15 +1,12 @@
 /* preload_processes.c - see preload_processes.h */
 #include "record/preload_processes.h"
+#include "record/preload_slot.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,6 +40,7 @@ struct preload_processes {
 	uint32_t nr_happenings;
 	uint32_t nr_slots; /* that were ever in use */
 	uint32_t nr_alive;
+	uint64_t refused; /* processes that could not be recorded */
 	uint64_t maps_failed, maps_unanswered;
 	uint64_t last_end_ns; /* when the last one alive ended */
 	bool over;
@@ -51,11 +49,6 @@ struct preload_processes {
 static struct preload_process *shared(const struct preload_processes *ps, uint32_t slot)
 {
 	return &ps->opts.memory->processes[slot];
-}
-
-static void wake(uint32_t *word)
-{
-	syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 int preload_processes_new(struct preload_processes **out, const struct preload_processes_opts *opts)
@@ -76,18 +69,19 @@ int preload_processes_new(struct preload_processes **out, const struct preload_p
 	return 0;
 }
 
-static bool add(struct preload_processes *ps, uint32_t slot, pid_t pid)
+/* Returns 0 or -errno, -ESRCH where there is no such process. */
+static int add(struct preload_processes *ps, uint32_t slot, pid_t pid)
 {
 	struct process *p = &ps->all[slot];
-	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	int fd = preload_slot_open(pid);
 
 	if (fd < 0)
-		return false;
+		return fd;
 	*p = (struct process){.pid = pid, .pidfd = fd};
 	if (slot >= ps->nr_slots)
 		ps->nr_slots = slot + 1;
 	ps->nr_alive++;
-	return true;
+	return 0;
 }
 
 void preload_processes_start(struct preload_processes *ps, pid_t pid)
@@ -95,15 +89,9 @@ void preload_processes_start(struct preload_processes *ps, pid_t pid)
 	add(ps, 0, pid);
 }
 
-static void let_go(struct preload_process *s)
-{
-	__atomic_store_n(&s->go, 1, __ATOMIC_RELEASE);
-	wake(&s->go);
-}
-
 void preload_processes_go(struct preload_processes *ps)
 {
-	let_go(shared(ps, 0));
+	preload_slot_answer(shared(ps, 0), PRELOAD_GO);
 }
 
 /* Room for what happened in @slot now; NULL: there is none. */
@@ -138,14 +126,11 @@ static struct happening *note_maps(struct preload_processes *ps, enum kind kind,
 static bool has_memory(const struct preload_processes *ps, pid_t pid)
 {
 	struct maps maps = {0};
-	bool found = false;
+	bool found;
 
 	if (!ps->opts.sink->read_all_maps(ps->opts.sink->ctx, pid, &maps))
 		return false;
-	for (size_t i = 0; i < maps.nr && !found; i++)
-		found = maps.v[i].inode == ps->memory.st_ino &&
-			maps.v[i].dev_major == major(ps->memory.st_dev) &&
-			maps.v[i].dev_minor == minor(ps->memory.st_dev);
+	found = maps_have_file(&maps, ps->memory.st_dev, ps->memory.st_ino);
 	maps_release(&maps);
 	return found;
 }
@@ -166,6 +151,41 @@ static void forget(struct preload_processes *ps, uint32_t slot)
 	ps->all[slot] = (struct process){.pidfd = -1};
 }
 
+/* Whoever is in @slot is not recorded.  He says when he has seen that. */
+static void refuse(struct preload_processes *ps, uint32_t slot)
+{
+	ps->refused++;
+	preload_slot_answer(shared(ps, slot), PRELOAD_GO_ALONE);
+}
+
+/* Process @pid, which has a descriptor, into the recording.  False: it cannot be recorded. */
+static bool let_in(struct preload_processes *ps, uint32_t slot, pid_t pid)
+{
+	const struct preload_sink *sink = ps->opts.sink;
+	struct preload_process *s = shared(ps, slot);
+
+	if (!sink->met(sink->ctx, pid, (pid_t)s->parent))
+		return false;
+	if (!note_maps(ps, CAME, slot)) {
+		sink->unmet(sink->ctx, pid);
+		return false;
+	}
+	preload_slot_answer(s, PRELOAD_GO);
+	return true;
+}
+
+/* May the recorder look at who says that he is @pid?  Those that were refused, and have gone, are
+ * taken out. */
+static bool is_new(const struct preload_processes *ps, struct preload_process *s, pid_t pid)
+{
+	/* The recorder has the memory, too. */
+	if (pid == getpid() || preload_slot_is_left(s, pid)) {
+		preload_slot_clear(s);
+		return false;
+	}
+	return pid > 0 && !__atomic_load_n(&s->go, __ATOMIC_ACQUIRE) && !is_known(ps, pid);
+}
+
 /* Somebody has taken @slot: let him in if he is who he says he is.  One that is between two
  * programs has not mapped the memory yet, and is looked at again; one that has ended meanwhile
  * wrote nothing.
@@ -174,21 +194,26 @@ static void meet(struct preload_processes *ps, uint32_t slot)
 {
 	struct preload_process *s = shared(ps, slot);
 	pid_t pid = (pid_t)__atomic_load_n(&s->pid, __ATOMIC_ACQUIRE);
+	bool known;
+	int err;
 
-	if (pid <= 0 || is_known(ps, pid) || ps->nr_happenings == MAX_HAPPENINGS)
+	if (!is_new(ps, s, pid) || ps->nr_happenings == MAX_HAPPENINGS)
 		return;
-	if (!add(ps, slot, pid)) {
-		memset(s, 0, sizeof(*s));
+	err = add(ps, slot, pid);
+	if (err == -ESRCH)
+		preload_slot_clear(s);
+	else if (err)
+		refuse(ps, slot);
+	if (err)
 		return;
-	}
 	ps->all[slot].maps_answered = __atomic_load_n(&s->maps_asked, __ATOMIC_ACQUIRE);
-	if (has_memory(ps, pid) && ps->opts.sink->met(ps->opts.sink->ctx, pid, (pid_t)s->parent) &&
-	    note_maps(ps, CAME, slot)) {
-		let_go(s);
+	known = has_memory(ps, pid);
+	if (known && let_in(ps, slot, pid))
 		return;
-	}
 	ps->nr_alive--;
 	forget(ps, slot);
+	if (known)
+		refuse(ps, slot);
 }
 
 /* Read the mappings of who asks for it.  They count from now, which is after all that was recorded
@@ -207,7 +232,7 @@ static void look_at_maps(struct preload_processes *ps, uint32_t slot)
 	p->maps_changed = changed;
 	p->maps_answered = asked;
 	__atomic_store_n(&s->maps_done, asked, __ATOMIC_RELEASE);
-	wake(&s->maps_done);
+	preload_slot_wake(&s->maps_done);
 }
 
 /* Programs and children that were to begin, and have not come yet. */
@@ -233,16 +258,22 @@ static uint64_t now_ns(void)
 static void look_for_ends(struct preload_processes *ps)
 {
 	struct pollfd fds[PRELOAD_MAX_PROCESSES];
+	struct process *whose[PRELOAD_MAX_PROCESSES];
+	uint32_t nr = 0;
 
-	for (uint32_t i = 0; i < ps->nr_slots; i++)
-		fds[i] = (struct pollfd){.fd = ps->all[i].ended ? -1 : ps->all[i].pidfd,
-					 .events = POLLIN};
-	if (poll(fds, ps->nr_slots, 0) <= 0)
-		return;
+	/* poll(2) takes no more than can be open, even if they are not */
 	for (uint32_t i = 0; i < ps->nr_slots; i++) {
+		if (ps->all[i].ended || ps->all[i].pidfd < 0)
+			continue;
+		whose[nr] = &ps->all[i];
+		fds[nr++] = (struct pollfd){.fd = ps->all[i].pidfd, .events = POLLIN};
+	}
+	if (poll(fds, nr, 0) <= 0)
+		return;
+	for (uint32_t i = 0; i < nr; i++) {
 		if (!(fds[i].revents & POLLIN))
 			continue;
-		ps->all[i].ended = true;
+		whose[i]->ended = true;
 		if (!--ps->nr_alive)
 			ps->last_end_ns = now_ns();
 	}
@@ -289,7 +320,7 @@ static void give_back(struct preload_processes *ps, uint32_t slot)
 	ps->maps_unanswered += __atomic_exchange_n(&s->maps_unanswered, 0, __ATOMIC_RELAXED);
 	forget(ps, slot);
 	if (slot) /* the first stays the command's */
-		memset(s, 0, sizeof(*s));
+		preload_slot_clear(s);
 }
 
 void preload_processes_apply(struct preload_processes *ps)
@@ -328,8 +359,8 @@ bool preload_processes_ended(const struct preload_processes *ps, uint32_t slot)
 void preload_processes_wake(struct preload_processes *ps)
 {
 	for (uint32_t i = 0; i < PRELOAD_MAX_PROCESSES; i++) {
-		wake(&shared(ps, i)->go);
-		wake(&shared(ps, i)->maps_done);
+		preload_slot_wake(&shared(ps, i)->go);
+		preload_slot_wake(&shared(ps, i)->maps_done);
 	}
 }
 
@@ -338,7 +369,7 @@ uint64_t preload_processes_lost(const struct preload_processes *ps)
 	const struct preload_header *h = ps->opts.memory;
 	uint32_t hellos = __atomic_load_n(&h->hello, __ATOMIC_ACQUIRE);
 	uint32_t execs = __atomic_load_n(&h->execs, __ATOMIC_ACQUIRE) + 1;
-	uint64_t lost = __atomic_load_n(&h->no_slot, __ATOMIC_RELAXED);
+	uint64_t lost = ps->refused + __atomic_load_n(&h->no_slot, __ATOMIC_RELAXED);
 
 	return lost + (hellos < execs ? execs - hellos : 0);
 }

@@ -57,8 +57,8 @@ bool preload_processes_ended(const struct preload_processes *ps, uint32_t slot);
 /* Wake all that wait for an answer. */
 void preload_processes_wake(struct preload_processes *ps);
 
-/* Programs begun by exec in which the library did not come up, and processes that found no place.
- */
+/* Programs begun by exec in which the library did not come up, and processes that found no place
+ * or could not be recorded. */
 uint64_t preload_processes_lost(const struct preload_processes *ps);
 
 /* Mappings that could not be looked at. */

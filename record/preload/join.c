@@ -4,14 +4,14 @@
  * it by its environment.  Each takes a slot in the table of processes, and waits there until the
  * recorder has seen that it is one that has mapped this memory.
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "record/preload/preload.h"
 
-/* How long the recorder may take to let a process run.  It never lets one whose number it does not
- * understand, as of another pid namespace. */
+/* How long the recorder may take to let a process run. */
 #define GO_NS	    10000000000ull /* the command */
 #define GO_CHILD_NS 2000000000ull
 
@@ -21,6 +21,21 @@ static struct preload_header *kept;
 static uint32_t own_pid(void)
 {
 	return (uint32_t)preload_syscall(SYS_getpid, 0, 0, 0, 0);
+}
+
+/* Is @pid this process's number for the recorder, too, or that of another pid namespace?  In /proc
+ * the memory was found, so it is the recorder's.  A new one mounted over it comes too late: by then
+ * the namespace's first process has been asked, and its children have no memory. */
+static bool is_own_number(uint32_t pid)
+{
+	char text[16];
+	uint32_t number = 0;
+	long n = preload_syscall(SYS_readlinkat, AT_FDCWD, (long)"/proc/self", (long)text,
+				 sizeof(text));
+
+	for (long i = 0; i < n && text[i] >= '0' && text[i] <= '9'; i++)
+		number = number * 10 + (uint32_t)(text[i] - '0');
+	return n <= 0 || number == pid; /* without /proc nothing is known against it */
 }
 
 static struct preload_process *find_slot(struct preload_header *h, uint32_t pid)
@@ -45,6 +60,15 @@ static struct preload_process *take_slot(struct preload_header *h, uint32_t pid)
 	return NULL;
 }
 
+/* The same, unless the number may be another's: it is lost without waiting. */
+static struct preload_process *take_own_slot(struct preload_header *h, uint32_t pid)
+{
+	if (is_own_number(pid))
+		return take_slot(h, pid);
+	__atomic_fetch_add(&h->no_slot, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
 /* From now on this process is the one of slot @p, and runs program @number. */
 static void settle(struct preload_header *h, struct preload_process *p, uint32_t number)
 {
@@ -60,8 +84,9 @@ static bool wait_for_go(struct preload_header *h, struct preload_process *p)
 {
 	uint64_t limit_ns = p == h->processes ? GO_NS : GO_CHILD_NS;
 	uint64_t start = preload_monotonic_ns();
+	uint32_t go;
 
-	while (!__atomic_load_n(&p->go, __ATOMIC_ACQUIRE)) {
+	while ((go = __atomic_load_n(&p->go, __ATOMIC_ACQUIRE)) == PRELOAD_WAIT) {
 		preload_wake(&h->wake);
 		preload_sleep(&p->go, 0, 100000000);
 		if (preload_is_over(h))
@@ -71,7 +96,10 @@ static bool wait_for_go(struct preload_header *h, struct preload_process *p)
 		__atomic_fetch_add(&h->no_slot, 1, __ATOMIC_RELAXED);
 		return false;
 	}
-	return true;
+	if (go == PRELOAD_GO)
+		return true;
+	__atomic_store_n(&p->go, PRELOAD_GONE, __ATOMIC_RELEASE);
+	return false;
 }
 
 /* In the child, before anything else. */
@@ -86,7 +114,7 @@ static void become_child(void)
 		preload_state.main_thread = 0;
 	__atomic_fetch_add(&kept->children, 1, __ATOMIC_RELEASE);
 	if (preload_forget_rings() && !preload_is_over(kept))
-		p = take_slot(kept, pid);
+		p = take_own_slot(kept, pid);
 	if (!p) {
 		kept = NULL;
 		return;
@@ -133,12 +161,14 @@ struct preload_header *preload_rejoin(void)
 
 bool preload_join(struct preload_header *h, bool *fresh)
 {
-	struct preload_process *p = find_slot(h, preload_state.pid);
+	/* The command is where the recorder is, and without --follow there is no other. */
+	bool own = !h->follow || is_own_number(preload_state.pid);
+	struct preload_process *p = own ? find_slot(h, preload_state.pid) : NULL;
 	uint32_t number = __atomic_add_fetch(&h->hello, 1, __ATOMIC_ACQ_REL);
 
 	*fresh = !p;
 	if (!p && h->follow) {
-		p = take_slot(h, preload_state.pid);
+		p = take_own_slot(h, preload_state.pid);
 		if (p)
 			__atomic_store_n(&p->parent, (uint32_t)getppid(), __ATOMIC_RELAXED);
 	}

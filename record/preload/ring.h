@@ -81,6 +81,14 @@ struct preload_filter {
 	uint32_t digits[PRELOAD_NR_DIGITS]; /* as struct event_filter has them */
 };
 
+/* Whether a process may run. */
+enum preload_answer {
+	PRELOAD_WAIT,
+	PRELOAD_GO,
+	PRELOAD_GO_ALONE, /* it is not recorded */
+	PRELOAD_GONE,	  /* it has seen that, and left the slot */
+};
+
 /* A process that writes here. */
 struct preload_process {
 	/* written by the target */
@@ -93,7 +101,7 @@ struct preload_process {
 	uint32_t maps_unanswered; /* requests that were waited for in vain */
 	uint32_t unused_target[2];
 	/* written by the recorder; words the target sleeps on */
-	uint32_t go;	    /* it is recorded, and may run */
+	uint32_t go;	    /* enum preload_answer; PRELOAD_GONE by the target */
 	uint32_t maps_done; /* requests that were answered */
 	uint32_t unused_recorder[6];
 };

@@ -500,7 +500,7 @@ class AttachFamilyTest(FamilyCase):
         self.assertRegex(result.err, r"recorded from up to [\d.]+ ms after their start")
         # On a busy machine one may have ended before it could be looked at; then that is told.
         recorded = int(re.search(r"(\d) child processes were recorded as well", result.err)[1])
-        lost = re.search(r"lost: (\d) programs started by exec", result.err)
+        lost = re.search(r"lost: (\d) programs or processes", result.err)
         self.assertEqual(recorded + int(lost[1] if lost else 0), 3, result.err)
         trace = self.path("x.mlk")
         for truth in said:

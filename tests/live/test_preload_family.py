@@ -1,7 +1,10 @@
 """Children are recorded by the preloaded library, too: the tests of test_family, as an ordinary user."""
 
+import os
 import re
+import resource
 import subprocess
+import unittest
 
 import test_family
 import test_preload
@@ -115,7 +118,7 @@ int main(int argc, char **argv)
 }
 """
 
-# Writes into the shared memory that the process of its argument takes part.
+# Writes into the shared memory that the process of its argument, or else the recorder, takes part.
 LIAR = r"""
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,7 +130,6 @@ int main(int argc, char **argv)
 	char line[400];
 	unsigned long start = 0;
 	FILE *maps = fopen("/proc/self/maps", "r");
-	(void)argc;
 	while (fgets(line, sizeof(line), maps))
 		if (strstr(line, PRELOAD_MEMORY_NAME))
 			start = strtoul(line, NULL, 16);
@@ -137,13 +139,86 @@ int main(int argc, char **argv)
 	struct preload_process *p = &h->processes[300];
 	p->parent = getpid();
 	p->program = 1u << PRELOAD_SLOT_BITS | 300;
-	p->pid = atoi(argv[1]);
+	p->pid = argc > 1 ? atoi(argv[1]) : (int)h->recorder_pid;
 	h->rings[500].owner = (uint64_t)p->program << 32 | p->pid;
 	usleep(500000);
-	printf("go %u\n", p->go);
+	printf("go %u pid %u\n", p->go, p->pid);
 	return 0;
 }
 """
+
+
+# Children that are all there at once, each with one block; they end when the parent lets them.
+CROWD = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	int ends[2], ready[2], n = argc > 1 ? atoi(argv[1]) : 1, ended = 0, status;
+	char c;
+	if (pipe(ends) || pipe(ready))
+		return 1;
+	for (int i = 0; i < n; i++)
+		if (!fork()) {
+			close(ends[1]);
+			void *volatile block = malloc(99);
+			(void)block;
+			_exit(write(ready[1], "x", 1) != 1 || read(ends[0], &c, 1) != 0);
+		}
+	for (int i = 0; i < n; i++)
+		if (read(ready[0], &c, 1) != 1)
+			return 1;
+	close(ends[1]);
+	while (wait(&status) > 0)
+		ended += !status;
+	printf("%d ended\n", ended);
+	return 0;
+}
+"""
+
+# A daemon: its parent has ended before it allocates.
+DAEMON = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+	int told[2], over[2];
+	pid_t pid;
+	char c;
+	if (pipe(told) || pipe(over))
+		return 1;
+	if (!fork()) {
+		if (!fork()) {
+			close(over[1]);
+			close(told[0]);
+			if (read(over[0], &c, 1))
+				_exit(1);
+			for (int i = 0; i < 7; i++) {
+				void *volatile block = malloc(777);
+				(void)block;
+			}
+			pid = getpid();
+			_exit(write(told[1], &pid, sizeof(pid)) < 0);
+		}
+		_exit(0);
+	}
+	wait(NULL);
+	close(over[1]);
+	if (read(told[0], &pid, sizeof(pid)) != sizeof(pid))
+		return 1;
+	printf("%d\n", pid);
+	return 0;
+}
+"""
+
+
+def few_descriptors():
+    """One for each recorded process would be too many; a soft limit that is the command's own."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (150, 200))
 
 
 class PreloadFamilyTest(test_preload.PreloadCase, test_family.CommandFamilyTest):
@@ -242,9 +317,49 @@ class PreloadFamilyTest(test_preload.PreloadCase, test_family.CommandFamilyTest)
         subprocess.run(["gcc", "-I", ROOT, "-o", "liar", "liar.c"], cwd=self.dir, check=True)
         other = self.spawn(["sleep", "60"], **self.as_user)
         trace, out = self.record(self.path("liar"), str(other.pid), options=("--follow",))
-        self.assertEqual(out, "go 0\n")
+        self.assertEqual(out, "go 0 pid %d\n" % other.pid)
         self.assertNotIn("process %d" % other.pid, self.report(trace))
         self.assertNotIn("tgid %d" % other.pid, self.report(trace, "--dump"))
+
+    def test_the_recorder_is_not_taken_for_one_of_those_recorded(self):
+        self.write("liar.c", LIAR.encode())
+        subprocess.run(["gcc", "-I", ROOT, "-o", "liar", "liar.c"], cwd=self.dir, check=True)
+        trace, out = self.record(self.path("liar"), options=("--follow",))
+        self.assertEqual(out, "go 0 pid 0\n")
+        self.assertNotRegex(self.report(trace), r"process \d+ mleak")
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root")
+    def test_a_daemon_that_root_starts_is_recorded(self):
+        self.as_user = {}
+        trace, out = self.record(self.compile("daemon", DAEMON), options=("--follow",))
+        text = self.report(trace)
+        self.assertEqual(parse_totals(text).lost, 0)
+        self.assertRegex(text, r"process %d daemon: 7 allocations, 0 frees, 7 blocks with 5,439 bytes" %
+                         int(out))
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root")
+    def test_a_number_of_another_pid_namespace_is_not_taken_for_ours(self):
+        self.as_user = {}
+        inner = "echo $(($1 - 1)) > /proc/sys/kernel/ns_last_pid; %s leaf 5; :" % self.family
+        trace, out = self.record("sh", "-c", "unshare -pf sh -c '%s' sh $$; :" % inner,
+                                 options=("--follow",))
+        pid, = [truth["pid"] for truth in test_family.truths(out)]
+        text = self.report(trace)
+        self.assertRegex(text, r"process %d sh:" % pid)  # both have this number
+        self.assertNotIn("gone at exec", text)
+        self.assertGreater(parse_totals(text).lost, 0)
+
+    def test_children_without_descriptors_for_them_are_lost_and_run(self):
+        crowd = self.compile("crowd", CROWD)
+        result = self.mleak("record", "--follow", "-o", "x.mlk", "--", "sh", "-c",
+                            "ulimit -Sn; exec %s 300" % crowd, preexec_fn=few_descriptors)
+        self.assertEqual(result.status, 0)
+        self.assertEqual(result.out.splitlines()[0], "150")
+        recorded = int(re.search(r"(\d+) child processes were recorded", result.err).group(1))
+        lost = int(re.search(r"lost: (\d+) ", result.err).group(1))
+        self.assertGreater(recorded, 0)
+        self.assertEqual(recorded + lost, 300)
+        self.assertEqual(result.out.splitlines()[1:], ["300 ended"])
 
     def test_a_compiler_with_its_parts(self):
         self.write("in.c", b"#include <stdio.h>\nint main(void) { return puts(\"it runs\"); }\n")

@@ -164,6 +164,6 @@ class Recorder(Case):
         recorded = self.mleak("record", "-o", self.path("x.mlk"), "--", relay, "x")
         self.assertEqual(recorded.status, 0, recorded.err)
         blocks = int(re.search(r"(\d+) allocations", recorded.err)[1])
-        lost = re.search(r"(\d+) programs started by exec", recorded.err)
+        lost = re.search(r"(\d+) programs or processes", recorded.err)
         told = int(lost[1] if lost else 0) + recorded.err.count("; recorded from ")
         self.assertGreaterEqual(blocks + 50 * told, 4 * 50, recorded.err)

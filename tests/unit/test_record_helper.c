@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -190,6 +191,47 @@ static void children_of_a_ward_are_wards_only_when_followed(void **state)
 	end_child(child);
 }
 
+static void who_has_mapped_the_memory_is_a_ward_only_when_followed(void **state)
+{
+	pid_t child = start_child(NULL), other;
+	struct helper_task of;
+	int fd = memfd_create("memory", MFD_CLOEXEC);
+	struct stat st;
+	void *memory;
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	memory = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	other = start_child(NULL);
+	of = task(other);
+	for (int i = 0; i < 4; i++) {
+		const struct helper_opts opts = {.pids = &child,
+						 .nr = 1,
+						 .follow = i & 1,
+						 .memory_dev = st.st_dev,
+						 .memory_inode = st.st_ino + (i & 2),
+						 .caps = UINT64_MAX};
+		struct helper *h;
+		int maps;
+
+		assert_int_equal(helper_start(&h, &opts), 0);
+		maps = helper_open(h, &of, HELPER_MAPS);
+		assert_int_equal(maps >= 0, i == 1);
+		if (maps >= 0)
+			close(maps);
+		of = task(getpid()); /* the recorder itself */
+		assert_int_equal(helper_open(h, &of, HELPER_MAPS), -EPERM);
+		of = task(other);
+		helper_stop(h);
+	}
+	munmap(memory, 4096);
+	close(fd);
+	end_child(other);
+	end_child(child);
+}
+
 static void held_child_stands_still_until_it_is_let_go(void **state)
 {
 	pid_t child = start_child(NULL);
@@ -274,6 +316,7 @@ int main(void)
 		cmocka_unit_test(other_processes_are_refused),
 		cmocka_unit_test(what_no_recording_needs_is_refused),
 		cmocka_unit_test(children_of_a_ward_are_wards_only_when_followed),
+		cmocka_unit_test(who_has_mapped_the_memory_is_a_ward_only_when_followed),
 		cmocka_unit_test(held_child_stands_still_until_it_is_let_go),
 		cmocka_unit_test(number_of_a_ward_that_is_gone_is_nobody_s),
 		cmocka_unit_test(helper_that_was_killed_refuses_all),
