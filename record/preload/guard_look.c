@@ -6,14 +6,11 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* The block that a walk looks at now: who frees it waits for that. */
-static const uint8_t *looked_at;
-static uint32_t walks;
 static __thread bool walking __attribute__((tls_model("initial-exec")));
 
 bool guard_is_looked_at(const uint8_t *block)
 {
-	return __atomic_load_n(&looked_at, __ATOMIC_SEQ_CST) == block && !walking;
+	return __atomic_load_n(&preload_own.looked_at, __ATOMIC_SEQ_CST) == block && !walking;
 }
 
 /* What of [@from, @to) is not the canary, into @o, with offsets from @block.  False: all is. */
@@ -97,12 +94,12 @@ void guard_check(const void *block, enum overrun_found found)
 /* A mark that another stands behind is the second one of that block. */
 static void walk_to(uint8_t *block, void *found)
 {
-	__atomic_store_n(&looked_at, block, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&preload_own.looked_at, block, __ATOMIC_SEQ_CST);
 	/* Of this it may be asked again, when an exec fails. */
 	if (marks_has(block) && !marks_has(block + 16) &&
 	    look_around(block, *(enum overrun_found *)found) && is_whole(block))
 		head_of(block)->size |= GUARD_TOLD;
-	__atomic_store_n(&looked_at, NULL, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&preload_own.looked_at, NULL, __ATOMIC_SEQ_CST);
 }
 
 void guard_check_all(enum overrun_found found)
@@ -110,12 +107,12 @@ void guard_check_all(enum overrun_found found)
 	if (!preload_state.guards || !preload_shared() || !preload_is_parent())
 		return;
 	/* One walk at a time; another has found the same. */
-	if (!__atomic_fetch_add(&walks, 1, __ATOMIC_ACQ_REL)) {
+	if (!__atomic_exchange_n(&preload_own.walks, 1, __ATOMIC_ACQ_REL)) {
 		walking = true;
 		marks_each(walk_to, &found);
 		walking = false;
+		__atomic_store_n(&preload_own.walks, 0, __ATOMIC_RELEASE);
 	}
-	__atomic_fetch_sub(&walks, 1, __ATOMIC_ACQ_REL);
 }
 
 /* guard_tell() comes here, by stubs.S. */

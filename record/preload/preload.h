@@ -110,7 +110,13 @@ bool preload_settle(struct preload_header *h);
 
 /* The shared memory; NULL: nothing is recorded.  The kernel wipes the page in a child of fork(). */
 union preload_own {
-	struct preload_header *shared;
+	struct {
+		struct preload_header *shared;
+		/* guard_look.c: the block that a walk looks at now, for which who frees it waits;
+		 * and whether there is a walk.  Who walks is not in a child. */
+		const uint8_t *looked_at;
+		uint32_t walks;
+	};
 	uint8_t page[4096];
 };
 
