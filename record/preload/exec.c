@@ -150,7 +150,8 @@ static struct scratch *carry(char *const *env, bool other_process)
 
 	if (!h)
 		return NULL;
-	guard_check_all(OVERRUN_AT_EXEC);
+	if (!other_process)
+		guard_check_all(OVERRUN_AT_EXEC);
 	drop_left();
 	for (; env && env[nr]; nr++)
 		if (is_preload(env[nr]))
