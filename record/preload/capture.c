@@ -10,7 +10,7 @@ struct span {
 	uint32_t len, flags;
 };
 
-static struct span find_span(const struct preload_header *h, uint64_t sp)
+static struct span find_span(uint64_t sp)
 {
 	uint64_t page_end = (sp | 4095) + 1;
 	struct span s = {.a = sp & ~(uint64_t)(PRELOAD_SLICE - 1),
@@ -19,8 +19,8 @@ static struct span find_span(const struct preload_header *h, uint64_t sp)
 
 	if (LIKELY(lane_on_stack(sp))) {
 		end = preload_self.stack_hi;
-		if (end - sp > h->stack_limit) {
-			end = sp + h->stack_limit;
+		if (end - sp > preload_settings.stack_limit) {
+			end = sp + preload_settings.stack_limit;
 			s.flags |= DWUNW_EVENT_STACK_LIMIT;
 		}
 	} else {
@@ -128,14 +128,13 @@ static uint8_t *write_base(struct lane *lane, uint8_t *to, uint64_t time, uint64
 
 /* Begin a record at @to, of a call on the stack at @sp.  Returns where it goes, behind a base where
  * one is needed. */
-static struct preload_record *start_record(const struct preload_header *h, struct lane *lane,
-					   uint8_t *to, uint64_t sp)
+static struct preload_record *start_record(struct lane *lane, uint8_t *to, uint64_t sp)
 {
 	struct preload_record *r;
 	uint64_t time;
 
 	lane_begin(lane);
-	time = lane_time(h);
+	time = lane_time();
 	if (UNLIKELY((int64_t)(time - lane->last_time) < 0))
 		time = lane->last_time;
 	if (UNLIKELY(!lane->based || time - lane->last_time > UINT32_MAX ||
@@ -191,28 +190,28 @@ void preload_alloc(enum event_func func, const void *addr, size_t size, const st
 	uint32_t nr, len;
 	uint8_t *to;
 
-	if (!h || (UNLIKELY(h->filter.on) && func != (enum event_func)FUNC_OVERRUN &&
+	if (!h || (UNLIKELY(preload_settings.filter.on) && func != (enum event_func)FUNC_OVERRUN &&
 		   !preload_sample_alloc(h, func, addr, size, c->pc)))
 		return;
 	lane = lane_enter(h, c->pc, sp, PRELOAD_LOST_ALLOC);
 	if (UNLIKELY(!lane))
 		return;
-	s = find_span(h, sp);
+	s = find_span(sp);
 	nr = find_changed(lane, &s);
 	len = alloc_bytes(nr);
-	if (UNLIKELY(len > h->ring_size / 16 * 7)) {
+	if (UNLIKELY(len > preload_settings.ring_size / 16 * 7)) {
 		degrade(&s, sp);
 		nr = 1;
 		len = alloc_bytes(nr);
 	}
 	/* Frees may use all of the ring: a lost one is a false leak. */
-	to = lane_reserve(h, lane, len, h->ring_size / 16);
+	to = lane_reserve(h, lane, len, preload_settings.ring_size / 16);
 	if (UNLIKELY(!to)) {
 		lane_lost(h, lane, PRELOAD_LOST_ALLOC);
 		lane_leave();
 		return;
 	}
-	e = (struct preload_alloc *)start_record(h, lane, to, sp);
+	e = (struct preload_alloc *)start_record(lane, to, sp);
 	e->record.type = EVENT_ALLOC;
 	e->record.func = (uint8_t)func;
 	e->record.addr = (uint64_t)addr;
@@ -240,7 +239,7 @@ void preload_overrun(uint64_t addr, uint64_t size, const struct overrun *overrun
 		lane_leave();
 		return;
 	}
-	e = (struct preload_overrun *)start_record(h, lane, to, lane->based ? lane->last_sp : sp);
+	e = (struct preload_overrun *)start_record(lane, to, lane->based ? lane->last_sp : sp);
 	e->record.len8 = sizeof(*e) / 8;
 	e->record.type = EVENT_OVERRUN;
 	e->record.func = 0;
@@ -275,7 +274,8 @@ void preload_small(enum event_type type, const void *addr, uint64_t size, uint64
 	uint32_t len;
 	uint8_t *to;
 
-	if (!h || (UNLIKELY(h->filter.on) && !preload_sample_free(h, &type, addr, pc, &unsure)))
+	if (!h || (UNLIKELY(preload_settings.filter.on) &&
+		   !preload_sample_free(h, &type, addr, pc, &unsure)))
 		return;
 	lane = lane_enter(h, pc, sp, loss_of(type));
 	if (UNLIKELY(!lane))
@@ -287,7 +287,7 @@ void preload_small(enum event_type type, const void *addr, uint64_t size, uint64
 		lane_leave();
 		return;
 	}
-	e = start_record(h, lane, to, lane->based ? lane->last_sp : sp);
+	e = start_record(lane, to, lane->based ? lane->last_sp : sp);
 	e->len8 = (uint16_t)(len / 8);
 	e->type = (uint8_t)type;
 	e->func = unsure;

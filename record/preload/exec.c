@@ -65,9 +65,9 @@ int preload_reopen(uint32_t pid, uint32_t number)
 }
 
 /* The shared memory again, for the program that comes next in this process. */
-static int hand_down(const struct preload_header *h)
+static int hand_down(void)
 {
-	int low = preload_reopen(h->recorder_pid, h->recorder_fd), fd;
+	int low = preload_reopen(preload_settings.recorder_pid, preload_settings.recorder_fd), fd;
 
 	if (low < 0)
 		return -1;
@@ -111,20 +111,21 @@ static struct preload_header *wanted(bool other_process)
 /* What tells of the memory, into s->memory.  False: it could not be opened. */
 static bool tell(struct scratch *s, const struct preload_header *h)
 {
+	const struct preload_settings *set = &preload_settings;
 	char *end = put(s->memory, PRELOAD_ENV "=");
 
 	s->fd = -1;
-	if (h->follow) {
-		end = put_number(put(end, "@"), h->recorder_pid, 10);
-		end = put_number(put(end, ","), h->recorder_fd, 10);
+	if (set->follow) {
+		end = put_number(put(end, "@"), set->recorder_pid, 10);
+		end = put_number(put(end, ","), set->recorder_fd, 10);
 	} else {
-		s->fd = hand_down(h);
+		s->fd = hand_down();
 		end = put_number(end, (uint64_t)s->fd, 10);
 	}
 	end = put_number(put(end, ","), h->nonce, 16);
-	if (h->follow)
+	if (set->follow)
 		put(end, ",a");
-	return h->follow || s->fd >= 0;
+	return set->follow || s->fd >= 0;
 }
 
 /* What a child of vfork() mapped for its exec, in the memory of the parent, which has it now. */
@@ -149,7 +150,8 @@ static struct scratch *carry(char *const *env, bool other_process)
 
 	if (!h)
 		return NULL;
-	guard_check_all(OVERRUN_AT_EXEC);
+	if (!other_process)
+		guard_check_all(OVERRUN_AT_EXEC);
 	drop_left();
 	for (; env && env[nr]; nr++)
 		if (is_preload(env[nr]))

@@ -133,11 +133,12 @@ static void *guard_realloc(void *old, size_t size)
 	return block ? block : memmove(base, base + front, size);
 }
 
-/* Aligned blocks begin at a multiple of @align behind the allocator's.  0: the allocator is to
- * refuse that. */
+/* Aligned blocks begin at a multiple of @align behind the allocator's.  0: that is up to the
+ * allocator alone. */
 static size_t aligned_front(size_t align)
 {
-	if (align < sizeof(void *) || align & (align - 1))
+	/* a head holds 32 bits of it */
+	if (align < sizeof(void *) || align & (align - 1) || align > UINT32_MAX)
 		return 0;
 	return align <= 16 ? GUARD_FRONT : align < LEAST_FRONT ? LEAST_FRONT : align;
 }

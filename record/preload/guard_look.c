@@ -6,14 +6,11 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* The block that a walk looks at now: who frees it waits for that. */
-static const uint8_t *looked_at;
-static uint32_t walks;
 static __thread bool walking __attribute__((tls_model("initial-exec")));
 
 bool guard_is_looked_at(const uint8_t *block)
 {
-	return __atomic_load_n(&looked_at, __ATOMIC_SEQ_CST) == block && !walking;
+	return __atomic_load_n(&preload_own.looked_at, __ATOMIC_SEQ_CST) == block && !walking;
 }
 
 /* What of [@from, @to) is not the canary, into @o, with offsets from @block.  False: all is. */
@@ -51,58 +48,74 @@ static void add_head(struct overrun *o, const uint8_t *block)
 	memcpy(o->bytes, block - GUARD_FRONT, o->len);
 }
 
-static bool look_before(const uint8_t *block, enum overrun_found found)
-{
-	struct guard_finding f = {.addr = (uint64_t)block, .overrun = {.found = found}};
-	bool canary = scan(&f.overrun, block, block - GUARD_CANARY, block), head = !is_whole(block);
+/* What was found around a block, before it is told of. */
+struct findings {
+	struct guard_finding of[2];
+	uint32_t nr;
+};
 
-	f.size = head ? UINT64_MAX : head_of(block)->size;
+static void look_before(const uint8_t *block, struct guard_finding *f, struct findings *all)
+{
+	bool canary = scan(&f->overrun, block, block - GUARD_CANARY, block);
+	bool head = !is_whole(block);
+
+	f->size = head ? UINT64_MAX : head_of(block)->size;
 	if (head)
-		add_head(&f.overrun, block);
-	if (head || canary)
-		guard_tell(&f);
-	return head || canary;
+		add_head(&f->overrun, block);
+	all->nr += head || canary;
 }
 
-static bool look_behind(const uint8_t *block, enum overrun_found found)
+static void look_behind(const uint8_t *block, struct guard_finding *f, struct findings *all)
 {
-	size_t size = head_of(block)->size;
-	struct guard_finding f = {
-		.addr = (uint64_t)block, .size = size, .overrun = {.found = found}};
-
-	if (!scan(&f.overrun, block, block + size, end_of(block, size)))
-		return false;
-	guard_tell(&f);
-	return true;
+	f->size = head_of(block)->size;
+	all->nr += scan(&f->overrun, block, block + f->size, end_of(block, f->size));
 }
 
-/* @block is ours, and stays there.  True: it was told of. */
-static bool look_around(const uint8_t *block, enum overrun_found found)
+/* @block is ours, and stays there. */
+static void look_around(const uint8_t *block, enum overrun_found found, struct findings *all)
 {
-	bool before, behind;
+	struct guard_finding none = {.addr = (uint64_t)block, .overrun = {.found = found}};
 
+	all->nr = 0;
+	all->of[0] = all->of[1] = none;
 	if (is_whole(block) && head_of(block)->size & GUARD_TOLD)
-		return false;
-	before = look_before(block, found);
-	behind = is_whole(block) && look_behind(block, found);
-	return before || behind;
+		return;
+	look_before(block, &all->of[0], all);
+	if (is_whole(block))
+		look_behind(block, &all->of[all->nr], all);
+}
+
+static void tell(const struct findings *all)
+{
+	for (uint32_t i = 0; i < all->nr; i++)
+		guard_tell(&all->of[i]);
 }
 
 void guard_check(const void *block, enum overrun_found found)
 {
-	if (preload_shared() && marks_has(block))
-		look_around(block, found);
+	struct findings all;
+
+	if (!preload_shared() || !marks_has(block))
+		return;
+	look_around(block, found, &all);
+	tell(&all);
 }
 
-/* A mark that another stands behind is the second one of that block. */
+/* A mark that another stands behind is the second one of that block.  Telling may take as long as
+ * the recorder does: by then the block may be gone. */
 static void walk_to(uint8_t *block, void *found)
 {
-	__atomic_store_n(&looked_at, block, __ATOMIC_SEQ_CST);
+	struct findings all;
+
+	all.nr = 0;
+	__atomic_store_n(&preload_own.looked_at, block, __ATOMIC_SEQ_CST);
+	if (marks_has(block) && !marks_has(block + 16))
+		look_around(block, *(enum overrun_found *)found, &all);
 	/* Of this it may be asked again, when an exec fails. */
-	if (marks_has(block) && !marks_has(block + 16) &&
-	    look_around(block, *(enum overrun_found *)found) && is_whole(block))
+	if (all.nr && is_whole(block))
 		head_of(block)->size |= GUARD_TOLD;
-	__atomic_store_n(&looked_at, NULL, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&preload_own.looked_at, NULL, __ATOMIC_SEQ_CST);
+	tell(&all);
 }
 
 void guard_check_all(enum overrun_found found)
@@ -110,12 +123,12 @@ void guard_check_all(enum overrun_found found)
 	if (!preload_state.guards || !preload_shared() || !preload_is_parent())
 		return;
 	/* One walk at a time; another has found the same. */
-	if (!__atomic_fetch_add(&walks, 1, __ATOMIC_ACQ_REL)) {
+	if (!__atomic_exchange_n(&preload_own.walks, 1, __ATOMIC_ACQ_REL)) {
 		walking = true;
 		marks_each(walk_to, &found);
 		walking = false;
+		__atomic_store_n(&preload_own.walks, 0, __ATOMIC_RELEASE);
 	}
-	__atomic_fetch_sub(&walks, 1, __ATOMIC_ACQ_REL);
 }
 
 /* guard_tell() comes here, by stubs.S. */

@@ -12,10 +12,14 @@
 /* The main thread's stack grows to its limit; nothing else is mapped so near below its top. */
 #define MAIN_STACK_MAX (64ull << 20)
 
+/* Of where a ring is written on, whoever wrote that: no record is split, and it never wraps. */
+#define MOST_HEAD (UINT64_MAX >> 2 & ~7ull)
+
 __thread struct preload_thread preload_self __attribute__((tls_model("initial-exec")));
 struct preload_lanes preload_lanes;
 
 static struct lane *lanes[PRELOAD_MAX_RINGS];
+static uint32_t holders[PRELOAD_MAX_RINGS]; /* thread ids of who took them last */
 static uint32_t next_ring;
 static uint32_t first_tid; /* the thread that took the first ring */
 
@@ -121,14 +125,31 @@ static struct lane *make_lane(struct preload_header *h, uint32_t i)
 		lane = lanes[i] = (struct lane *)memory;
 	}
 	lane->ring = r;
-	lane->data = (uint8_t *)h + preload_ring_offset(h->nr_rings, h->ring_size, i);
-	lane->head = __atomic_load_n(&r->head, __ATOMIC_RELAXED);
+	lane->data = (uint8_t *)h +
+		     preload_ring_offset(preload_settings.nr_rings, preload_settings.ring_size, i);
+	lane->head = __atomic_load_n(&r->head, __ATOMIC_RELAXED) & MOST_HEAD;
 	lane->tail = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE);
-	lane->last_time = lane_time(h);
+	lane->last_time = lane_time();
 	lane->based = lane->stalled = false;
 	lane->known = (struct preload_image){0, 0};
 	__atomic_store_n(&r->busy, 0, __ATOMIC_RELEASE);
 	return lane;
+}
+
+/* Is ring @i, which is said to be free, nobody's in this process?  Others may write to what says
+ * so.  From now on it is thread @tid's. */
+static bool hold(uint32_t i, uint32_t tid)
+{
+	uint32_t last = __atomic_load_n(&holders[i], __ATOMIC_ACQUIRE);
+
+	for (uint32_t n = 0; n < PRELOAD_NR_LANES; n++)
+		if (lanes[i] && preload_self.lanes[n] == lanes[i])
+			return false;
+	if (last && last != tid &&
+	    preload_syscall(SYS_tgkill, preload_state.pid, last, 0, 0) != -ESRCH)
+		return false;
+	return __atomic_compare_exchange_n(&holders[i], &last, tid, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
 }
 
 /* Take a free ring for thread @tid.  NULL: there is none. */
@@ -136,8 +157,8 @@ static struct lane *take_ring(struct preload_header *h, uint32_t tid)
 {
 	uint32_t first = __atomic_load_n(&next_ring, __ATOMIC_RELAXED);
 
-	for (uint32_t n = 0; n < h->nr_rings; n++) {
-		uint32_t i = (first + n) % h->nr_rings;
+	for (uint32_t n = 0; n < preload_settings.nr_rings; n++) {
+		uint32_t i = (first + n) % preload_settings.nr_rings;
 		uint64_t none = 0, owner = (uint64_t)preload_state.program << 32 | tid;
 		struct preload_ring *r = &h->rings[i];
 		struct lane *lane;
@@ -147,10 +168,11 @@ static struct lane *take_ring(struct preload_header *h, uint32_t tid)
 						 __ATOMIC_RELAXED))
 			continue;
 		__atomic_store_n(&next_ring, i + 1, __ATOMIC_RELAXED);
-		lane = make_lane(h, i);
+		lane = hold(i, tid) ? make_lane(h, i) : NULL;
 		if (!lane)
 			__atomic_store_n(&r->owner, 0, __ATOMIC_RELEASE);
-		return lane;
+		if (lane)
+			return lane;
 	}
 	return NULL;
 }
@@ -166,12 +188,13 @@ struct lane *lane_open(struct preload_header *h)
 	note_thread(tid);
 	if (preload_self.stack_lo == preload_self.stack_hi)
 		find_stack(tid);
-	while (!(lane = take_ring(h, tid)) && h->block_ns && !lane_is_over(h)) {
+	while (!(lane = take_ring(h, tid)) && preload_settings.block_ns && !lane_is_over(h)) {
 		uint64_t now = preload_monotonic_ns();
 
 		/* The recorder gives rings of ended threads back; once in vain is enough. */
-		if (now > start + h->block_ns)
-			__atomic_store_n(&in_vain_until, now + 100 * h->block_ns, __ATOMIC_RELAXED);
+		if (now > start + preload_settings.block_ns)
+			__atomic_store_n(&in_vain_until, now + 100 * preload_settings.block_ns,
+					 __ATOMIC_RELAXED);
 		if (now < __atomic_load_n(&in_vain_until, __ATOMIC_RELAXED))
 			break;
 		preload_wake(&h->wake);

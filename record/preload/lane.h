@@ -77,9 +77,9 @@ static inline bool lane_is_over(const struct preload_header *h)
  * after: so what orders two threads' events on one block orders their times.  Only where there is
  * another thread whose events those loads can have seen is there anything to wait for.
  */
-static inline uint64_t lane_time(const struct preload_header *h)
+static inline uint64_t lane_time(void)
 {
-	if (UNLIKELY(h->clock != PRELOAD_CLOCK_TSC))
+	if (UNLIKELY(preload_settings.clock != PRELOAD_CLOCK_TSC))
 		return preload_monotonic_ns();
 	if (__atomic_load_n(&preload_lanes.threads, __ATOMIC_ACQUIRE))
 		_mm_lfence();

@@ -87,9 +87,36 @@ struct preload_state {
 
 extern struct preload_state preload_state;
 
+/* What the header of the memory said when it was mapped: others may write to that. */
+struct preload_settings {
+	uint32_t nr_rings, ring_size, stack_limit, clock;
+	uint32_t follow, recorder_pid, recorder_fd, guard;
+	uint64_t block_ns;
+	struct preload_filter filter;
+};
+
+extern struct preload_settings preload_settings;
+
+/* memory.c: map the recorder's memory, which is open as descriptor @fd, and close that; fills
+ * preload_settings, but for the filter.  NULL: it is not that. */
+struct preload_header *preload_map(int fd, uint64_t nonce);
+
+/* Returns NULL. */
+struct preload_header *preload_unmap(struct preload_header *h);
+
+/* The recorder lets this process run: take over the filter, and keep the memory from children if
+ * they are not recorded.  False: it cannot be. */
+bool preload_settle(struct preload_header *h);
+
 /* The shared memory; NULL: nothing is recorded.  The kernel wipes the page in a child of fork(). */
 union preload_own {
-	struct preload_header *shared;
+	struct {
+		struct preload_header *shared;
+		/* guard_look.c: the block that a walk looks at now, for which who frees it waits;
+		 * and whether there is a walk.  Who walks is not in a child. */
+		const uint8_t *looked_at;
+		uint32_t walks;
+	};
 	uint8_t page[4096];
 };
 

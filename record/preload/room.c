@@ -3,30 +3,31 @@
 
 bool lane_wait(struct preload_header *h, struct lane *lane, uint64_t end)
 {
+	uint64_t size = preload_settings.ring_size, block_ns = preload_settings.block_ns;
 	uint64_t start;
 
 	if (lane->stalled && lane->stalled_tail == lane->tail)
 		return false;
 	lane->stalled = false;
-	if (!h->block_ns)
+	if (!block_ns)
 		return false;
 	start = preload_monotonic_ns();
 	/* Wake up to a ring half empty, not to room for one event. */
-	__atomic_store_n(&lane->ring->wanted, end - h->ring_size / 2, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&lane->ring->wanted, end - size / 2, __ATOMIC_SEQ_CST);
 	for (;;) {
 		uint32_t seen = __atomic_load_n(&lane->ring->room, __ATOMIC_ACQUIRE);
 
 		lane->tail = __atomic_load_n(&lane->ring->tail, __ATOMIC_ACQUIRE);
-		if (lane->tail + h->ring_size / 2 >= end)
+		if (lane->tail + size / 2 >= end)
 			return true;
 		preload_wake_recorder(h);
 		preload_sleep(&lane->ring->room, seen, 5000000);
 		lane->tail = __atomic_load_n(&lane->ring->tail, __ATOMIC_ACQUIRE);
-		if (lane->tail + h->ring_size >= end)
+		if (lane->tail + size >= end)
 			return true;
 		if (lane_is_over(h))
 			return false;
-		if (preload_monotonic_ns() - start >= h->block_ns)
+		if (preload_monotonic_ns() - start >= block_ns)
 			break;
 	}
 	lane->stalled = true;

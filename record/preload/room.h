@@ -12,16 +12,16 @@ bool lane_wait(struct preload_header *h, struct lane *lane, uint64_t end);
 static inline uint8_t *lane_reserve(struct preload_header *h, struct lane *lane, uint32_t len,
 				    uint32_t keep)
 {
-	uint64_t mask = h->ring_size - 1;
-	uint64_t at = lane->head, to_end = h->ring_size - (at & mask);
+	uint64_t size = preload_settings.ring_size, mask = size - 1;
+	uint64_t at = lane->head, to_end = size - (at & mask);
 	uint64_t pad = to_end < len ? to_end : 0;
 	uint64_t end = at + pad + len;
 
-	if (UNLIKELY(end + h->ring_size / 2 > lane->tail + h->ring_size)) {
+	if (UNLIKELY(end + size / 2 > lane->tail + size)) {
 		lane->tail = __atomic_load_n(&lane->ring->tail, __ATOMIC_ACQUIRE);
-		if (end + h->ring_size / 2 > lane->tail + h->ring_size)
+		if (end + size / 2 > lane->tail + size)
 			preload_wake_recorder(h);
-		if (end + keep > lane->tail + h->ring_size && !lane_wait(h, lane, end + keep))
+		if (end + keep > lane->tail + size && !lane_wait(h, lane, end + keep))
 			return NULL;
 	}
 	if (UNLIKELY(pad)) {

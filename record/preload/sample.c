@@ -136,14 +136,14 @@ static void begin(struct preload_sampler *s, const struct preload_header *h)
 	s->state = (hash(__rdtsc()) ^ hash(h->nonce + (uint64_t)s)) | 1;
 	for (int i = 0; i < 8; i++)
 		draw_32(s);
-	s->distance = draw(s, &h->filter);
+	s->distance = draw(s, &preload_settings.filter);
 	s->drawn = true;
 }
 
 static bool samples(const struct preload_header *h, uint64_t size)
 {
 	struct preload_sampler *s = &preload_self.sampler;
-	uint64_t weight = h->filter.by_bytes ? size + !size : 1;
+	uint64_t weight = preload_settings.filter.by_bytes ? size + !size : 1;
 
 	if (UNLIKELY(!s->drawn))
 		begin(s, h);
@@ -151,7 +151,7 @@ static bool samples(const struct preload_header *h, uint64_t size)
 		s->distance -= weight;
 		return false;
 	}
-	s->distance = draw(s, &h->filter);
+	s->distance = draw(s, &preload_settings.filter);
 	return true;
 }
 
@@ -169,11 +169,11 @@ static bool look(const struct preload_header *h, uint64_t pc)
 bool preload_sample_alloc(struct preload_header *h, enum event_func func, const void *addr,
 			  size_t size, uint64_t pc)
 {
-	const struct preload_filter *f = &h->filter;
+	const struct preload_filter *f = &preload_settings.filter;
 
 	if (!look(h, pc))
 		return false;
-	if (UNLIKELY(f->begin) && lane_time(h) < f->begin)
+	if (UNLIKELY(f->begin) && lane_time() < f->begin)
 		return skip(h, EVENT_SKIP_DELAY, size);
 	if (size < f->min_size || size > f->max_size)
 		return skip(h, EVENT_SKIP_SIZE, size);

@@ -4,14 +4,12 @@
  * ready at the first call, and blocks that are asked for meanwhile come from a small arena.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -207,42 +205,16 @@ static uint64_t number(char **text, unsigned int base)
 	}
 }
 
-static struct preload_header *leave(struct preload_header *h)
-{
-	preload_real.munmap(h, preload_ring_offset(h->nr_rings, h->ring_size, h->nr_rings));
-	return NULL;
-}
-
-/* Map the recorder's memory, which is open as descriptor @fd.  NULL: it is not that. */
-static struct preload_header *map_shared(int fd, uint64_t nonce)
-{
-	struct preload_header *h;
-	struct stat st;
-
-	if (fcntl(fd, F_GET_SEALS) != (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) || fstat(fd, &st))
-		return NULL;
-	h = preload_real.mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	if (h == MAP_FAILED)
-		return NULL;
-	/* What the target starts may inherit all this, if the target was no program for us. */
-	if (h->layout == PRELOAD_LAYOUT && h->nonce == nonce && !preload_is_over(h)) {
-		madvise(h, (size_t)st.st_size, MADV_DONTDUMP);
-		return h;
-	}
-	preload_real.munmap(h, (size_t)st.st_size);
-	return NULL;
-}
-
 /* Begin to record this program. */
 static void begin(struct preload_header *h)
 {
 	bool fresh;
 
-	if (madvise(&preload_own, sizeof(preload_own), MADV_WIPEONFORK) || !preload_join(h, &fresh))
+	if (madvise(&preload_own, sizeof(preload_own), MADV_WIPEONFORK) ||
+	    !preload_join(h, &fresh) || !preload_settle(h))
 		return;
 	preload_own.shared = h;
-	if (h->guard)
+	if (preload_settings.guard)
 		guard_begin(h->nonce);
 	if (preload_state.program >> PRELOAD_SLOT_BITS == 1)
 		return;
@@ -258,10 +230,10 @@ static struct preload_header *inherit(char *value, char **entry)
 	struct preload_header *h;
 
 	value += *value == ',';
-	h = map_shared(fd, number(&value, 16));
+	h = preload_map(fd, number(&value, 16));
 	remove_env(entry);
 	clean_env(true);
-	return h && h->processes[0].pid != preload_state.pid ? leave(h) : h;
+	return h && h->processes[0].pid != preload_state.pid ? preload_unmap(h) : h;
 }
 
 /* The same for this program and all that it begins. */
@@ -274,14 +246,14 @@ static struct preload_header *look_up(char *value)
 	value += *value == ',';
 	fd = (uint32_t)number(&value, 10);
 	value += *value == ',';
-	h = map_shared(preload_reopen(pid, fd), number(&value, 16));
+	h = preload_map(preload_reopen(pid, fd), number(&value, 16));
 	clean_env(false);
 	/* What this program begins by other ways than ours is counted when it comes up. */
 	end = value;
 	if (h && !*end)
 		__atomic_fetch_add(&h->execs, 1, __ATOMIC_RELEASE);
 	*end = '\0';
-	return h && !h->follow ? leave(h) : h;
+	return h && !preload_settings.follow ? preload_unmap(h) : h;
 }
 
 static void attach(void)
