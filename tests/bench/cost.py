@@ -6,7 +6,9 @@ BENCH_DIR holds what tests/bench is compiled to.  One target runs through all ro
 measured (CPU time of its thread) bare, with empty BPF programs at the places where MLEAK's probes
 stand, with the outline of bcc's memleak (hash maps, probes at the functions' first instructions),
 and under each MLEAK.  Where these probes stand is what the kernel says of MLEAK's links (Linux 6.16).
-Prints medians, and ratios within a round; exit status 1 when a ratio is above its aim.
+The empty ones are measured before, between and after the MLEAKs of a round, and their mean counts:
+the machine's speed changes by more than what is to be told apart.  Prints medians, and ratios within
+a round; exit status 1 when a ratio is above its aim.
 """
 
 import argparse
@@ -165,17 +167,21 @@ class Bench:
     def add(self, name, cost):
         self.costs.setdefault(name, []).append(cost)
 
-    def probes(self, name, *probes):
-        """Measure with @probes of cost.bpf.c, each PROGRAM@OFFSET[:return]."""
+    def measure(self, *probes):
+        """What a pair costs with @probes of cost.bpf.c, each PROGRAM@OFFSET[:return]."""
         process = subprocess.Popen(
             [os.path.join(self.args.bench, "cost_probes"),
              os.path.join(self.args.bench, "cost.bpf.o"), str(self.target.pid), self.path, *probes],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         if process.stdout.readline() != "ready\n":
             raise SystemExit("cost.py: cost_probes does not attach")
-        self.add(name, self.target.measure(PAIRS))
+        cost = self.target.measure(PAIRS)
         process.stdin.close()
         process.wait()
+        return cost
+
+    def probes(self, name, *probes):
+        self.add(name, self.measure(*probes))
 
     def mleak(self, name, program, *options):
         self.mleaks.add(name)
@@ -189,14 +195,18 @@ class Bench:
         self.probes("malloc's entry alone", "empty@%d" % malloc)
         self.probes("malloc's return alone", "empty@%d:return" % malloc)
         self.probes("free's entry alone", "empty@%d" % free)
-        self.probes("empty", "empty@%d" % free, "empty@%d:return" % malloc, "empty@%d" % malloc)
         self.probes("bcc's shape", "hash_free@%d" % self.free.start,
                     "hash_malloc_return@%d:return" % self.malloc.start,
                     "hash_malloc@%d" % self.malloc.start)
+        empty = ["empty@%d" % free, "empty@%d:return" % malloc, "empty@%d" % malloc]
+        around = [self.measure(*empty)]
         for program in self.args.mleak:
             label = "mleak" if len(self.args.mleak) == 1 else program
             self.mleak(label, program)
+            around.append(self.measure(*empty))
             self.mleak(label + " --stack-size 128", program, "--stack-size", "128")
+            around.append(self.measure(*empty))
+        self.add("empty", statistics.mean(around))
 
     def ratio(self, name, base):
         """The median of the ratios within each round."""
