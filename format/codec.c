@@ -80,6 +80,11 @@ void mlk_enc_str(struct mlk_enc *e, const char *s)
 	mlk_enc_bytes(e, s, len);
 }
 
+bool mlk_str_too_long(const char *s)
+{
+	return s && strlen(s) > MLK_MAX_STRING;
+}
+
 void mlk_enc_id(struct mlk_enc *e, const struct mlk_id *id)
 {
 	mlk_enc_u8(e, id->len);

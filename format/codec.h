@@ -30,6 +30,9 @@ void mlk_enc_delta(struct mlk_enc *e, uint64_t value, uint64_t base);
 void mlk_enc_str(struct mlk_enc *e, const char *s);
 void mlk_enc_id(struct mlk_enc *e, const struct mlk_id *id);
 
+/* Longer than MLK_MAX_STRING?  NULL is not. */
+bool mlk_str_too_long(const char *s);
+
 struct mlk_dec {
 	const uint8_t *at, *end;
 	bool bad; /* asked for more than there is, or for something that cannot be */

@@ -8,6 +8,7 @@
 
 #include "format/chunk_out.h"
 #include "format/events.h"
+#include "format/meta.h"
 #include "format/overruns.h"
 
 struct mlk_writer {
@@ -53,87 +54,14 @@ static int write_single(struct mlk_writer *w, enum mlk_chunk_type type, uint64_t
 	return put_chunk(w, &h, raw);
 }
 
-static void meta_str(struct mlk_enc *e, unsigned int tag, const char *s)
-{
-	if (!s || !*s)
-		return;
-	mlk_enc_uvar(e, tag);
-	mlk_enc_str(e, s);
-}
-
-static void meta_num(struct mlk_enc *e, unsigned int tag, uint64_t value)
-{
-	struct mlk_enc field = {0};
-
-	mlk_enc_uvar(&field, value);
-	mlk_enc_uvar(e, tag);
-	mlk_enc_uvar(e, field.len);
-	mlk_enc_bytes(e, field.buf, field.len);
-	e->failed |= field.failed;
-	mlk_enc_release(&field);
-}
-
-static int write_meta(struct mlk_writer *w, const struct mlk_meta *m)
-{
-	const uint64_t limits[] = {m->sample_every,  m->sample_bytes, m->min_size, m->max_size,
-				   m->trigger_bytes, m->ring_size,    m->guarded};
-	struct mlk_enc e = {0};
-
-	meta_str(&e, 1, m->command);
-	meta_str(&e, 2, m->exe);
-	meta_str(&e, 3, m->comm);
-	meta_str(&e, 4, m->hostname);
-	meta_str(&e, 5, m->kernel);
-	meta_str(&e, 6, m->machine);
-	meta_str(&e, 7, m->recorder);
-	meta_str(&e, 8, m->backend);
-	meta_num(&e, 9, m->tgid);
-	meta_num(&e, 10, m->stack_limit);
-	meta_num(&e, 11, m->whole_life);
-	for (unsigned int i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
-		if (limits[i])
-			meta_num(&e, 12 + i, limits[i]);
-	return write_single(w, MLK_CHUNK_META, m->start_ns, &e);
-}
-
-static int write_file_header(int fd, uint32_t salt, const struct mlk_meta *m)
-{
-	uint8_t bytes[MLK_FILE_HEADER];
-	struct mlk_file_header h = {
-		.major = MLK_MAJOR,
-		.minor = MLK_MINOR,
-		.header_len = MLK_FILE_HEADER,
-		.salt = salt,
-		.required = MLK_REQUIRED,
-		.stack_mode = (uint32_t)m->stack_mode,
-		.realtime_ns = m->realtime_ns,
-		.start_ns = m->start_ns,
-	};
-
-	mlk_file_header_pack(bytes, &h);
-	return mlk_write_whole(fd, 0, bytes, sizeof(bytes));
-}
-
-static bool too_long(const char *s)
-{
-	return s && strlen(s) > MLK_MAX_STRING;
-}
-
-static bool valid_meta(const struct mlk_meta *m)
-{
-	return !too_long(m->command) && !too_long(m->exe) && !too_long(m->comm) &&
-	       !too_long(m->hostname) && !too_long(m->kernel) && !too_long(m->machine) &&
-	       !too_long(m->recorder) && !too_long(m->backend) &&
-	       m->stack_mode <= MLK_STACK_REDACTED;
-}
-
 int mlk_writer_open(struct mlk_writer **out, int fd, const struct mlk_meta *meta, int zstd_level)
 {
+	struct mlk_enc payload = {0};
 	struct mlk_writer *w;
 	int err;
 
 	*out = NULL;
-	if (!valid_meta(meta))
+	if (!mlk_meta_is_valid(meta))
 		return -EINVAL;
 	w = calloc(1, sizeof(*w));
 	if (!w)
@@ -143,11 +71,13 @@ int mlk_writer_open(struct mlk_writer **out, int fd, const struct mlk_meta *meta
 	w->events.filter.mode = (enum mlk_stack_mode)meta->stack_mode;
 	err = getrandom(&w->salt, sizeof(w->salt), 0) == (ssize_t)sizeof(w->salt) ? 0 : -errno;
 	if (!err)
-		err = write_file_header(fd, w->salt, meta);
+		err = mlk_meta_write_header(fd, w->salt, meta);
 	if (!err)
 		err = mlk_chunk_out_new(&w->out, fd, MLK_FILE_HEADER, zstd_level);
-	if (!err)
-		err = write_meta(w, meta);
+	if (!err) {
+		mlk_meta_encode(&payload, meta);
+		err = write_single(w, MLK_CHUNK_META, meta->start_ns, &payload);
+	}
 	if (!err)
 		err = mlk_chunk_out_drain(w->out);
 	if (err)
@@ -317,7 +247,7 @@ int mlk_writer_maps(struct mlk_writer *w, const struct mlk_maps *maps)
 	for (size_t i = 0; i < maps->nr; i++) {
 		const struct mlk_mapping *m = &maps->mappings[i];
 
-		if (m->start < before || m->end < m->start || too_long(m->path)) {
+		if (m->start < before || m->end < m->start || mlk_str_too_long(m->path)) {
 			mlk_enc_release(&e);
 			return -EINVAL;
 		}
@@ -353,7 +283,7 @@ int mlk_writer_module(struct mlk_writer *w, const struct mlk_id *id, const char 
 {
 	uint64_t done = 0;
 
-	if (!id->len || id->len > MLK_MAX_ID || too_long(path) || image_len > MLK_MAX_IMAGE)
+	if (!id->len || id->len > MLK_MAX_ID || mlk_str_too_long(path) || image_len > MLK_MAX_IMAGE)
 		return -EINVAL;
 	do {
 		uint64_t left = image_len - done;
