@@ -1,6 +1,8 @@
 /* operators.S - operators new and delete: each jumps to where operators.c says it is to go */
 #ifndef PRELOAD_STATIC
 
+#include "record/preload/save.inc"
+
 	.text
 
 /* The exported name; what it does until it is known; and what records it. */
@@ -54,29 +56,10 @@ find_operator:
 	.cfi_endproc
 	.size	find_operator, . - find_operator
 
-/* As WRAP of stubs.S. */
 	.type	record_new, @function
 record_new:
 	.cfi_startproc
-	subq	$8, %rsp
-	.cfi_adjust_cfa_offset 8
-	pushq	%r15
-	.cfi_adjust_cfa_offset 8
-	pushq	%r14
-	.cfi_adjust_cfa_offset 8
-	pushq	%r13
-	.cfi_adjust_cfa_offset 8
-	pushq	%r12
-	.cfi_adjust_cfa_offset 8
-	pushq	%rbp
-	.cfi_adjust_cfa_offset 8
-	pushq	%rbx
-	.cfi_adjust_cfa_offset 8
-	movq	%rsp, %r8
-	call	wrap_new
-	addq	$56, %rsp
-	.cfi_adjust_cfa_offset -56
-	ret
+	CALL_HALF wrap_new, %r8
 	.cfi_endproc
 	.size	record_new, . - record_new
 

@@ -4,6 +4,8 @@
  * the address of a struct caller.
  */
 
+#include "record/preload/save.inc"
+
 	.text
 
 /* \name: the function; \half: its C half; \arg: the register of the argument after the last */
@@ -14,31 +16,9 @@
 \name:
 	.cfi_startproc
 	endbr64
-	subq	$8, %rsp
-	.cfi_adjust_cfa_offset 8
-	SAVE
-	movq	%rsp, \arg
-	call	\half
-	addq	$56, %rsp
-	.cfi_adjust_cfa_offset -56
-	ret
+	CALL_HALF \half, \arg
 	.cfi_endproc
 	.size	\name, . - \name
-.endm
-
-.macro SAVE
-	pushq	%r15
-	.cfi_adjust_cfa_offset 8
-	pushq	%r14
-	.cfi_adjust_cfa_offset 8
-	pushq	%r13
-	.cfi_adjust_cfa_offset 8
-	pushq	%r12
-	.cfi_adjust_cfa_offset 8
-	pushq	%rbp
-	.cfi_adjust_cfa_offset 8
-	pushq	%rbx
-	.cfi_adjust_cfa_offset 8
 .endm
 
 	WRAP	malloc, wrap_malloc, %rsi
@@ -62,8 +42,6 @@ mmap:
 mmap64:
 	.cfi_startproc
 	endbr64
-	subq	$8, %rsp
-	.cfi_adjust_cfa_offset 8
 	SAVE
 	movq	%rsp, %rax
 	pushq	%rax
