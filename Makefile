@@ -314,7 +314,7 @@ $(O)/report/print_html.o: ALL_CFLAGS += $(if $(wildcard $(SPEEDSCOPE_JS)),-DSPEE
 # What runs inside the programs that are recorded: never sanitized, always optimised, with no symbol
 # of its own that others could see.
 PRELOAD_SRC = $(wildcard record/preload/*.[cS])
-PRELOAD_DEPS = $(PRELOAD_SRC) $(wildcard record/preload/*.h) bpf/event.h unwind/dwunw_event.h
+PRELOAD_DEPS = $(PRELOAD_SRC) $(wildcard record/preload/*.h record/preload/*.inc) bpf/event.h unwind/dwunw_event.h
 
 # What both sides must have the same: a recorder refuses a program that has another libmleak-wrap.a.
 PRELOAD_LAYOUT := -DPRELOAD_LAYOUT=0x$(shell cat $(wildcard record/preload/*.h) bpf/event.h unwind/dwunw_event.h | sha256sum | cut -c1-16)
