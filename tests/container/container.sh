@@ -45,6 +45,7 @@ make_devices() {
 	ln -s /proc/self/fd "$root/dev/fd"
 }
 
+chmod 755 "$root" # mktemp lets nobody but root through it
 say "debootstrap $suite"
 debootstrap --variant=minbase --include=make,git "$suite" "$root" "$mirror" > "$root.log" 2>&1 ||
 	{ tail -n 30 "$root.log"; rm "$root.log"; fail debootstrap; }

@@ -18,7 +18,7 @@ kept = []
 def down(n, m):
     return down(n - 1, m) if n else [str(i) * (m + 9) for i in range(20)]
 def work(m):
-    for i in range(70):
+    for i in range(210):
         made = down((i * 7 + m) % 40, m)
         if i % 12 == m:
             kept.append(made)
