@@ -227,6 +227,6 @@ uint32_t preload_compare(const uint8_t *image, uint64_t a, uint64_t b, uint16_t 
 uint32_t *preload_write(uint8_t *image, uint64_t at, uint32_t *to, uint32_t wanted, uint32_t all,
 			uint32_t *mask);
 
-#define PRELOAD_SPILL 32
+#define PRELOAD_SPILL 64
 
 #endif

@@ -131,25 +131,23 @@ __attribute__((target("avx2,bmi"))) static uint32_t *write_avx2(uint8_t *known,
 	return to;
 }
 
-/* By 32 bytes as well: wider ones may lower a processor's clock. */
-__attribute__((target("avx512f,avx512vl,popcnt"))) static uint32_t *write_avx512(
+__attribute__((target("avx512f,popcnt"))) static uint32_t *write_avx512(
 	uint8_t *known, const uint8_t *slice, uint32_t *to, uint32_t wanted, uint32_t *mask)
 {
-	uint32_t all = *mask;
+	__m512i x0 = ((const __m512i *)known)[0], y0 = ((const __m512i *)slice)[0];
+	__m512i x1 = ((const __m512i *)known)[1], y1 = ((const __m512i *)slice)[1];
+	uint32_t low = _mm512_cmpneq_epi32_mask(x0, y0), high = _mm512_cmpneq_epi32_mask(x1, y1);
+	uint32_t give = (low | high << 16 | *mask) & wanted;
+	__mmask16 give0 = (__mmask16)give, give1 = (__mmask16)(give >> 16);
 
-	*mask = 0;
-	for (int i = 0; i < 4; i++, wanted >>= 8, all >>= 8) {
-		__m256i x = ((const __m256i *)known)[i], y = ((const __m256i *)slice)[i];
-		__mmask8 give = _mm256_cmpneq_epi32_mask(x, y) | (__mmask8)all;
-
-		give &= (__mmask8)wanted;
-		((__m256i *)known)[i] = _mm256_mask_mov_epi32(x, give, y);
-		/* into a register first: to memory it takes much longer */
-		_mm256_storeu_si256((__m256i *)to, _mm256_maskz_compress_epi32(give, y));
-		to += __builtin_popcount(give);
-		*mask |= (uint32_t)give << 8 * i;
-	}
-	return to;
+	*mask = give;
+	((__m512i *)known)[0] = _mm512_mask_mov_epi32(x0, give0, y0);
+	((__m512i *)known)[1] = _mm512_mask_mov_epi32(x1, give1, y1);
+	/* into a register first: to memory it takes much longer */
+	_mm512_storeu_si512(to, _mm512_maskz_compress_epi32(give0, y0));
+	to += __builtin_popcount(give0);
+	_mm512_storeu_si512(to, _mm512_maskz_compress_epi32(give1, y1));
+	return to + __builtin_popcount(give1);
 }
 
 static enum { WIDTH_NONE, WIDTH_SSE2, WIDTH_AVX2, WIDTH_AVX512 } width; /* NONE: not looked yet */
@@ -159,10 +157,8 @@ static void find_width(void)
 	__builtin_cpu_init();
 	if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi"))
 		width = WIDTH_SSE2;
-	else
-		width = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")
-				? WIDTH_AVX512
-				: WIDTH_AVX2;
+	else /* VBMI2: not those that lower their clock for 64 bytes */
+		width = __builtin_cpu_supports("avx512vbmi2") ? WIDTH_AVX512 : WIDTH_AVX2;
 }
 
 uint32_t preload_compare(const uint8_t *image, uint64_t a, uint64_t b, uint16_t *changed,
