@@ -9,6 +9,8 @@
 #include "report/array.h"
 #include "report/hash_index.h"
 
+#define CACHE_LINE 64
+
 struct stacks {
 	struct dwunw *dw;
 	struct stack *all;
@@ -104,6 +106,17 @@ static int add_first(struct stacks *stacks, uint32_t id, uint32_t *number)
 	}
 	*number = stacks->numbers[id] - 1;
 	return err;
+}
+
+void stacks_expect(const struct stacks *stacks, uint32_t id)
+{
+	const struct stack *stack;
+
+	if (id >= stacks->nr_numbers || !stacks->numbers[id])
+		return;
+	stack = &stacks->all[stacks->numbers[id] - 1];
+	for (size_t at = 0; at < sizeof(*stack); at += CACHE_LINE)
+		__builtin_prefetch((const char *)stack + at, 1);
 }
 
 static bool same_stack(const void *things, uint32_t number, const void *key)
