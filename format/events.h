@@ -113,7 +113,7 @@ struct mlk_decoder {
 	uint64_t held;
 	struct mlk_stream *streams;
 	size_t nr, room;
-	uint64_t *words; /* the dictionary */
+	uint64_t *words; /* the dictionary: by number, from MLK_WORD_FIRST on; and 0 below */
 	size_t nr_words, room_words;
 	uint64_t *blocks; /* addresses given out in the chunk, in order */
 	size_t nr_blocks, room_blocks;
@@ -138,6 +138,8 @@ void mlk_decoder_release(struct mlk_decoder *c);
  * mlk_encoder_add() and mlk_decoder_next(). */
 int mlk_encode_stack(struct mlk_encoder *e, struct mlk_stream *s, const struct mlk_event *ev);
 int mlk_decode_stack(struct mlk_decoder *c, struct mlk_stream *s, struct mlk_event *ev);
+/* Read a new word, and give it the next number.  0 or -ENOMEM. */
+int mlk_decode_new_word(struct mlk_decoder *c, uint64_t *word);
 /* Take slice 0 of the event given out last off the image. */
 void mlk_decode_uncover(struct mlk_decoder *c);
 

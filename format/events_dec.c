@@ -4,15 +4,28 @@
 
 #include "format/events.h"
 
+/* An empty dictionary.  The numbers below the first have the word 0, as MLK_WORD_ZERO says. */
+static int clear_words(struct mlk_decoder *c)
+{
+	int err = 0;
+
+	c->nr_words = 0;
+	while (!err && c->nr_words < MLK_WORD_FIRST)
+		err = mlk_append(&c->words, &c->nr_words, &c->room_words, 0);
+	return err;
+}
+
 int mlk_decoder_begin(struct mlk_decoder *c, struct mlk_dec *d, uint64_t first_ns)
 {
 	uint64_t len[MLK_COL_NR] = {0}, nr, known;
 
+	if (clear_words(c))
+		return -ENOMEM;
 	mlk_streams_trim(c->streams, c->nr);
 	c->covered = NULL;
 	c->time_ns = first_ns;
 	c->addr = c->alloc_id = c->new_word = c->held = 0;
-	c->nr = c->nr_words = c->nr_blocks = 0;
+	c->nr = c->nr_blocks = 0;
 	c->mode = mlk_dec_u8(d);
 	c->coding = c->mode >> 4;
 	c->mode &= 0xf;

@@ -37,13 +37,20 @@ static inline uint64_t mlk_predict_hash(uint64_t a, uint64_t b)
 	return (a * 0x9e3779b97f4a7c15u ^ b) * 0xbf58476d1ce4e5b9u;
 }
 
-/* What is guessed for @place. */
-static inline struct mlk_guess mlk_predict_at(struct mlk_predict *p, uint64_t place)
+/* What is guessed for @place behind the word @before, and by @pc. */
+static inline struct mlk_guess mlk_predict_by(struct mlk_predict *p, uint64_t place,
+					      uint64_t before, uint64_t pc)
 {
 	const unsigned int shift = 64 - MLK_GUESS_BITS;
 
-	return (struct mlk_guess){&p->beside[mlk_predict_hash(place, p->before) >> shift],
-				  &p->place[mlk_predict_hash(place, p->pc) >> shift]};
+	return (struct mlk_guess){&p->beside[mlk_predict_hash(place, before) >> shift],
+				  &p->place[mlk_predict_hash(place, pc) >> shift]};
+}
+
+/* What is guessed for @place. */
+static inline struct mlk_guess mlk_predict_at(struct mlk_predict *p, uint64_t place)
+{
+	return mlk_predict_by(p, place, p->before, p->pc);
 }
 
 /* It was @word. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "format/events.h"
+#include "format/words_dec.h"
 
 struct range {
 	uint64_t lo, hi;
@@ -13,53 +14,69 @@ static uint64_t align_down(uint64_t at)
 	return at & ~(uint64_t)(MLK_WORD - 1);
 }
 
-/* A word by its number @number - @first in the dictionary, or the new one. */
-static inline int decode_numbered(struct mlk_decoder *c, uint64_t number, unsigned int first,
-				  uint64_t *word)
+int mlk_decode_new_word(struct mlk_decoder *c, uint64_t *word)
 {
-	if (number != MLK_WORD_NEW) {
-		if (number - first >= c->nr_words)
-			return MLK_E_CORRUPT;
-		*word = c->words[number - first];
-		return 0;
-	}
 	*word = c->new_word = mlk_dec_delta(&c->columns[MLK_COL_NEW], c->new_word);
 	return mlk_append(&c->words, &c->nr_words, &c->room_words, *word);
 }
 
-/* The next word of @column, which stands at @place; see encode_word(). */
-static inline int decode_word(struct mlk_decoder *c, enum mlk_column column, uint64_t place,
-			      uint64_t *word)
+/* The next word in the first coding, in which all stand in one column and nothing is guessed. */
+static int next_word_0(struct mlk_decoder *c, uint64_t *word)
 {
-	struct mlk_guess guess;
-	uint64_t number, beside, by_place;
+	const size_t further = MLK_WORD_FIRST - MLK_WORD_FIRST_0;
+	uint64_t number = mlk_dec_uvar(&c->columns[MLK_COL_WORDS]);
+
+	if (number == MLK_WORD_NEW)
+		return mlk_decode_new_word(c, word);
+	if (number >= c->nr_words - further)
+		return MLK_E_CORRUPT;
+	*word = number == MLK_WORD_ZERO ? 0 : c->words[number + further];
+	return 0;
+}
+
+/* Read a word for each bit i of @mask into word i of the bytes at @to, in the first coding. */
+static int decode_words_0(struct mlk_decoder *c, uint64_t mask, uint8_t *to)
+{
 	int err = 0;
 
-	*word = 0;
-	if (__builtin_expect(c->coding == MLK_CODING_0, 0)) {
-		number = mlk_dec_uvar(&c->columns[MLK_COL_WORDS]);
-		return number == MLK_WORD_ZERO ? 0
-					       : decode_numbered(c, number, MLK_WORD_FIRST_0, word);
+	for (; !err && mask; mask &= mask - 1) {
+		uint64_t word = 0;
+
+		err = next_word_0(c, &word);
+		word = htole64(word);
+		memcpy(to + __builtin_ctzll(mask) * MLK_WORD, &word, MLK_WORD);
 	}
-	guess = mlk_predict_at(&c->predict, place);
-	number = mlk_dec_uvar(&c->columns[column]);
-	beside = *guess.beside;
-	by_place = *guess.place;
-	/* Which guess it is, nobody can predict: so both are loaded, and one is chosen without a
-	 * branch. */
-	*word = number == MLK_WORD_BESIDE ? beside : 0;
-	*word = number == MLK_WORD_PLACE ? by_place : *word;
-	if (number == MLK_WORD_NEW || number >= MLK_WORD_FIRST)
-		err = decode_numbered(c, number, MLK_WORD_FIRST, word);
-	mlk_predict_learn(&c->predict, guess, *word);
+	return err;
+}
+
+/* Read a word of @column for each bit i of @mask, lowest first, which stands at @place + i: into
+ * word i of the bytes at @to, as an image has it. */
+static int decode_words(struct mlk_decoder *c, enum mlk_column column, uint64_t place,
+			uint64_t mask, uint8_t *to)
+{
+	struct mlk_words w = mlk_words_begin(c, column);
+	int err = 0;
+
+	if (__builtin_expect(c->coding == MLK_CODING_0, 0))
+		return decode_words_0(c, mask, to);
+	for (; !err && mask; mask &= mask - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(mask);
+		uint64_t word = 0;
+
+		err = mlk_words_next(c, &w, place + i, &word);
+		word = htole64(word);
+		memcpy(to + i * MLK_WORD, &word, MLK_WORD);
+	}
+	mlk_words_end(c, &w);
 	return err;
 }
 
 static int decode_regs(struct mlk_decoder *c, struct mlk_stream *s, struct mlk_event *ev)
 {
 	struct mlk_dec *d = &c->columns[MLK_COL_REGS];
+	uint8_t words[MLK_MAX_REGS * MLK_WORD];
 	uint64_t mask;
-	int err = 0;
+	int err;
 
 	ev->nr_regs = mlk_dec_u8(d);
 	if (ev->nr_regs <= MLK_SP_REG || ev->nr_regs > MLK_MAX_REGS)
@@ -68,35 +85,30 @@ static int decode_regs(struct mlk_decoder *c, struct mlk_stream *s, struct mlk_e
 	mask = mlk_dec_uvar_max(d, (1ull << ev->nr_regs) - 1);
 	if (mask >> MLK_SP_REG & 1)
 		return MLK_E_CORRUPT;
+	err = decode_words(c, MLK_COL_REG_WORDS, 0, mask, words);
 	for (; !err && mask; mask &= mask - 1) {
 		unsigned int r = (unsigned int)__builtin_ctzll(mask);
 
-		err = decode_word(c, MLK_COL_REG_WORDS, r, &s->regs[r]);
+		s->regs[r] = mlk_get_u64(words + r * MLK_WORD);
 	}
 	c->predict.pc = s->regs[ev->nr_regs - 1];
 	memcpy(ev->regs, s->regs, ev->nr_regs * sizeof(*ev->regs));
 	return err;
 }
 
-/* Read the listed words of the slice [@at, @end). */
-static int decode_slice(struct mlk_decoder *c, struct mlk_image *im, uint64_t at, uint64_t end)
+/* Read the listed words of @slice. */
+static int decode_slice(struct mlk_decoder *c, struct mlk_image *im, struct range slice)
 {
-	unsigned int mask = mlk_dec_u16(&c->columns[MLK_COL_MASKS]);
-	uint64_t base = at & ~(uint64_t)(MLK_BLOCK - 1), word;
-	int err = 0;
+	const unsigned int nr = (unsigned int)((slice.hi - slice.lo) / MLK_WORD);
+	const unsigned int below = (unsigned int)(slice.lo % MLK_BLOCK / MLK_WORD);
+	const uint32_t mask = mlk_dec_u16(&c->columns[MLK_COL_MASKS]), words = mask >> below;
 
-	for (; !err && mask; mask &= mask - 1) {
-		unsigned int i = (unsigned int)__builtin_ctz(mask);
-
-		if (base + i * MLK_WORD < at || base + i * MLK_WORD >= end)
-			return MLK_E_CORRUPT;
-		err = decode_word(c, MLK_COL_WORDS,
-				  MLK_PLACE_STACK + (base + i * MLK_WORD - c->lo) / MLK_WORD,
-				  &word);
-		mlk_image_set(im, base + i * MLK_WORD, word);
-		c->changed_to = base + i * MLK_WORD + MLK_WORD;
-	}
-	return err;
+	if (words >> nr || words << below != mask)
+		return MLK_E_CORRUPT;
+	if (words)
+		c->changed_to = slice.lo + (32 - (unsigned int)__builtin_clz(words)) * MLK_WORD;
+	return decode_words(c, MLK_COL_WORDS, MLK_PLACE_STACK + (slice.lo - c->lo) / MLK_WORD,
+			    words, mlk_image_at(im, slice.lo));
 }
 
 /* Go through the listed slices of [@lo, @hi). */
@@ -110,61 +122,66 @@ static int decode_slices(struct mlk_decoder *c, struct mlk_image *im, uint64_t l
 
 	/* Offsets, for addresses may wrap at the top of the address space. */
 	for (; listed && !err; listed--) {
-		uint64_t at;
+		struct range slice;
 
 		offset += mlk_dec_uvar_max(d, most) * MLK_BLOCK;
 		if (d->bad || offset >= hi - first)
 			return MLK_E_CORRUPT;
-		at = offset ? first + offset : lo;
-		err = decode_slice(c, im, at, mlk_slice_end(at, hi));
+		slice.lo = offset ? first + offset : lo;
+		slice.hi = mlk_slice_end(slice.lo, hi);
+		err = decode_slice(c, im, slice);
 		offset += MLK_BLOCK;
 	}
 	return d->bad ? MLK_E_CORRUPT : err;
 }
 
-/* The word of the top at @at, of which the image has nothing. */
-static int decode_top_word(struct mlk_decoder *c, uint64_t at, bool listed, uint64_t *word)
+/* In the first coding the words of the top stand as they are, also those that the image has. */
+static int cover_0(struct mlk_decoder *c, struct mlk_image *im)
 {
-	uint64_t *shown;
-	int err = 0;
+	for (unsigned int i = 0; i < c->nr_under; i++) {
+		uint64_t word = mlk_dec_u64(&c->columns[MLK_COL_TOP]);
 
-	if (c->coding == MLK_CODING_0) {
-		*word = mlk_dec_u64(&c->columns[MLK_COL_TOP]);
-		return 0;
+		if (c->empty >> i & 1)
+			mlk_image_set(im, c->lo + i * MLK_WORD, word);
 	}
-	shown = mlk_predict_shown(&c->predict, at);
-	if (listed)
-		err = decode_word(c, MLK_COL_TOP_WORDS, MLK_PLACE_TOP + (at - c->lo) / MLK_WORD,
-				  shown);
-	*word = *shown;
+	return 0;
+}
+
+/* Lay the words of the top over the image where that has none: those that are listed, and of the
+ * others what was shown there last. */
+static int cover_words(struct mlk_decoder *c, struct mlk_image *im)
+{
+	const uint32_t listed = mlk_dec_u16(&c->columns[MLK_COL_TOP]);
+	uint8_t words[MLK_BLOCK];
+	int err;
+
+	if (listed & ~c->empty)
+		return MLK_E_CORRUPT;
+	err = decode_words(c, MLK_COL_TOP_WORDS, MLK_PLACE_TOP, listed, words);
+	for (uint32_t left = c->empty; left && !err; left &= left - 1) {
+		unsigned int i = (unsigned int)__builtin_ctz(left);
+		uint64_t at = c->lo + i * MLK_WORD;
+		uint64_t *shown = mlk_predict_shown(&c->predict, at);
+
+		if (listed >> i & 1)
+			*shown = mlk_get_u64(words + i * MLK_WORD);
+		mlk_image_set(im, at, *shown);
+	}
 	return err;
 }
 
 /* Lay slice 0, as it was, over the image; mlk_decode_uncover() takes it off again. */
 static int cover(struct mlk_decoder *c, struct mlk_stream *s, uint64_t hi)
 {
-	uint64_t end = mlk_top_end(c->lo, hi), at = c->lo, word;
-	bool first_coding = c->coding == MLK_CODING_0;
-	uint32_t mask = first_coding ? 0 : mlk_dec_u16(&c->columns[MLK_COL_TOP]), empty = 0;
-	unsigned int nr = (unsigned int)((end - at) / MLK_WORD);
-	int err = 0;
+	const unsigned int nr = (unsigned int)((mlk_top_end(c->lo, hi) - c->lo) / MLK_WORD);
+	uint32_t empty = 0;
 
 	for (unsigned int i = 0; i < nr; i++)
-		empty |= (uint32_t)!mlk_image_word(&s->image, at + i * MLK_WORD) << i;
-	if (mask & ~empty)
-		return MLK_E_CORRUPT;
+		empty |= (uint32_t)!mlk_image_word(&s->image, c->lo + i * MLK_WORD) << i;
 	c->covered = s;
 	c->nr_under = nr;
 	c->empty = empty;
-	for (uint32_t left = first_coding ? (1u << nr) - 1 : empty; left && !err;
-	     left &= left - 1) {
-		unsigned int i = (unsigned int)__builtin_ctz(left);
-
-		err = decode_top_word(c, at + i * MLK_WORD, mask >> i & 1, &word);
-		if (empty >> i & 1)
-			mlk_image_set(&s->image, at + i * MLK_WORD, word);
-	}
-	return err;
+	return c->coding == MLK_CODING_0 ? cover_0(c, &s->image) : cover_words(c, &s->image);
 }
 
 void mlk_decode_uncover(struct mlk_decoder *c)

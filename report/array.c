@@ -6,13 +6,11 @@
 
 #define FIRST_ROOM 16
 
-void *array_grow(void *array, size_t *room, size_t need, size_t size)
+void *array_enlarge(void *array, size_t *room, size_t need, size_t size)
 {
 	size_t wanted = *room ? *room : FIRST_ROOM;
 	void *grown;
 
-	if (need <= *room)
-		return array;
 	while (wanted < need) {
 		if (wanted > SIZE_MAX / 2)
 			return NULL;

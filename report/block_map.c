@@ -7,16 +7,19 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "report/hash_index.h"
 
 #define FIRST_SLOTS 8 /* few: there may be many processes */
+#define CACHE_LINE  64
 
 struct block_slot {
 	uint64_t key;
-	struct live_block block;
-	bool used;
+	struct live_block block; /* its in_map says whether the slot is used */
 };
+
+_Static_assert(sizeof(struct block_slot) == CACHE_LINE, "a look for a block is one at memory");
 
 static size_t home(const struct block_map *map, uint64_t key)
 {
@@ -28,20 +31,15 @@ static struct block_slot *seek(const struct block_map *map, uint64_t key)
 {
 	size_t i = home(map, key);
 
-	while (map->slots[i].used && map->slots[i].key != key)
+	while (map->slots[i].block.in_map && map->slots[i].key != key)
 		i = (i + 1) & (map->nr_slots - 1);
 	return &map->slots[i];
 }
 
 void block_map_expect(const struct block_map *map, uint64_t key)
 {
-	const char *slot;
-
-	if (!map->nr_slots)
-		return;
-	slot = (const char *)&map->slots[home(map, key)];
-	__builtin_prefetch(slot, 1);
-	__builtin_prefetch(slot + sizeof(struct block_slot) - 1, 1);
+	if (map->nr_slots)
+		__builtin_prefetch(&map->slots[home(map, key)], 1);
 }
 
 const struct live_block *block_map_find(const struct block_map *map, uint64_t key)
@@ -51,7 +49,7 @@ const struct live_block *block_map_find(const struct block_map *map, uint64_t ke
 	if (!map->nr_blocks)
 		return NULL;
 	slot = seek(map, key);
-	return slot->used ? &slot->block : NULL;
+	return slot->block.in_map ? &slot->block : NULL;
 }
 
 static int grow(struct block_map *map)
@@ -61,13 +59,14 @@ static int grow(struct block_map *map)
 		.nr_blocks = map->nr_blocks,
 	};
 
-	larger.slots = calloc(larger.nr_slots, sizeof(*larger.slots));
+	larger.slots = aligned_alloc(CACHE_LINE, larger.nr_slots * sizeof(*larger.slots));
 	if (!larger.slots)
 		return -ENOMEM;
+	memset(larger.slots, 0, larger.nr_slots * sizeof(*larger.slots));
 	for (size_t i = 0; i < map->nr_slots; i++) {
 		const struct block_slot *slot = &map->slots[i];
 
-		if (slot->used)
+		if (slot->block.in_map)
 			*seek(&larger, slot->key) = *slot;
 	}
 	free(map->slots);
@@ -82,7 +81,8 @@ int block_map_put(struct block_map *map, uint64_t key, const struct live_block *
 	if (map->nr_blocks >= map->nr_slots / 4 * 3 && grow(map))
 		return -ENOMEM;
 	slot = seek(map, key);
-	*slot = (struct block_slot){.key = key, .block = *block, .used = true};
+	*slot = (struct block_slot){.key = key, .block = *block};
+	slot->block.in_map = true;
 	map->nr_blocks++;
 	return 0;
 }
@@ -93,7 +93,7 @@ static void vacate(struct block_map *map, size_t hole)
 	size_t mask = map->nr_slots - 1;
 
 	map->nr_blocks--;
-	for (size_t i = (hole + 1) & mask; map->slots[i].used; i = (i + 1) & mask) {
+	for (size_t i = (hole + 1) & mask; map->slots[i].block.in_map; i = (i + 1) & mask) {
 		struct block_slot *slot = &map->slots[i];
 		size_t first = home(map, slot->key);
 
@@ -103,7 +103,7 @@ static void vacate(struct block_map *map, size_t hole)
 		map->slots[hole] = *slot;
 		hole = i;
 	}
-	map->slots[hole].used = false;
+	map->slots[hole].block.in_map = false;
 }
 
 bool block_map_take(struct block_map *map, uint64_t key, struct live_block *block)
@@ -113,9 +113,10 @@ bool block_map_take(struct block_map *map, uint64_t key, struct live_block *bloc
 	if (!map->nr_blocks)
 		return false;
 	slot = seek(map, key);
-	if (!slot->used)
+	if (!slot->block.in_map)
 		return false;
 	*block = slot->block;
+	block->in_map = false;
 	vacate(map, (size_t)(slot - map->slots));
 	return true;
 }
@@ -125,7 +126,7 @@ const struct live_block *block_map_next(const struct block_map *map, size_t *pos
 	while (*pos < map->nr_slots) {
 		const struct block_slot *slot = &map->slots[(*pos)++];
 
-		if (slot->used)
+		if (slot->block.in_map)
 			return &slot->block;
 	}
 	return NULL;

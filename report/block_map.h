@@ -11,15 +11,16 @@ struct live_block {
 	uint64_t addr;
 	uint64_t size;	  /* bytes asked for */
 	uint64_t time_ns; /* CLOCK_MONOTONIC, when it was given out */
-	uint32_t tgid;
-	uint32_t tid;	/* the thread that got it */
-	uint32_t stack; /* number of its stack */
 	/* By sampling.h; all zero: it was not sampled, and stands for itself. */
 	uint64_t weight;     /* bytes that each of its bytes stands for, in parts of one */
 	uint64_t stands_for; /* blocks */
+	uint32_t tgid;
+	uint32_t tid;	/* the thread that got it */
+	uint32_t stack; /* number of its stack */
 	bool known;
 	bool mapped; /* by mmap: parts of it can be unmapped */
 	bool part;   /* cut out of a block that lives on, and unmapped unless restored */
+	bool in_map; /* of block_map.c: it stands there; false in a block that was taken out */
 };
 
 struct block_slot;

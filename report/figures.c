@@ -24,6 +24,7 @@ struct figures {
 	uint64_t nr_peaks; /* how often the peak rose */
 	struct last *threads;
 	size_t nr, room;
+	size_t last;		 /* the thread of the last event: often that of the next, too */
 	struct hash_index index; /* of threads */
 	uint64_t given; /* what the thread of this event was given by the one before; 0: nothing */
 	uint64_t temporary_ns;
@@ -50,12 +51,16 @@ static bool same_thread(const void *things, uint32_t number, const void *key)
 static struct last *last_of(struct figures *figures, uint32_t tgid, uint32_t tid)
 {
 	struct last key = {.tgid = tgid, .tid = tid}, *threads;
-	struct hash_query query = {
-		.hash = hash_word(tgid, tid), .things = figures, .key = &key, .equal = same_thread};
+	struct hash_query query = {.things = figures, .key = &key, .equal = same_thread};
 	uint32_t number;
 
-	if (hash_index_find(&figures->index, &query, &number))
+	if (figures->nr && same_thread(figures, (uint32_t)figures->last, &key))
+		return &figures->threads[figures->last];
+	query.hash = hash_word(tgid, tid);
+	if (hash_index_find(&figures->index, &query, &number)) {
+		figures->last = number;
 		return &figures->threads[number];
+	}
 	threads = array_grow(figures->threads, &figures->room, figures->nr + 1, sizeof(*threads));
 	if (!threads)
 		return NULL;

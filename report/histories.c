@@ -58,7 +58,6 @@ static struct thread *add(struct histories *histories, const struct thread *key,
 static struct thread *find(struct histories *histories, const struct thread *key)
 {
 	struct hash_query query = {
-		.hash = hash_word(key->tgid, key->tid),
 		.things = histories,
 		.key = key,
 		.equal = same_thread,
@@ -67,6 +66,7 @@ static struct thread *find(struct histories *histories, const struct thread *key
 
 	if (histories->nr && same_thread(histories, (uint32_t)histories->last, key))
 		return &histories->all[histories->last];
+	query.hash = hash_word(key->tgid, key->tid);
 	if (!hash_index_find(&histories->index, &query, &number))
 		return add(histories, key, query.hash);
 	histories->last = number;

@@ -97,6 +97,14 @@ static int count_alloc(struct leaks *leaks, const struct mlk_event *event, uint3
 	return 0;
 }
 
+/* What @event will look at is brought near. */
+static void expect(const struct leaks *leaks, const struct batch_event *event, const uint32_t *ids)
+{
+	live_expect(leaks->live, event->tgid, event->addr);
+	if (event->kind == MLK_ALLOC)
+		stacks_expect(leaks->stacks, ids[event->stack]);
+}
+
 static int replay_batch(struct leaks *leaks, const struct batch *batch, const uint32_t *ids)
 {
 	struct mlk_event event = {0};
@@ -106,8 +114,7 @@ static int replay_batch(struct leaks *leaks, const struct batch *batch, const ui
 		uint32_t stack = 0;
 
 		if (i + AHEAD < batch->nr_events)
-			live_expect(leaks->live, batch->events[i + AHEAD].tgid,
-				    batch->events[i + AHEAD].addr);
+			expect(leaks, &batch->events[i + AHEAD], ids);
 		batch_get_event(&batch->events[i], &event);
 		err = overruns_until(leaks->overruns, event.time_ns, leaks->live, leaks->stacks);
 		if (!err && event.kind == MLK_ALLOC)

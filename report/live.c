@@ -50,12 +50,12 @@ static int append(struct live *live, uint32_t tgid)
  * until the next call. */
 static struct process *process_of(struct live *live, uint32_t tgid)
 {
-	struct hash_query query = {
-		.hash = hash_word(0, tgid), .things = live, .key = &tgid, .equal = same_process};
+	struct hash_query query = {.things = live, .key = &tgid, .equal = same_process};
 	uint32_t first;
 
 	if (live->nr && live->all[live->last].tgid == tgid && !live->all[live->last].exited)
 		return &live->all[live->last];
+	query.hash = hash_word(0, tgid);
 	if (!hash_index_find(&live->index, &query, &first)) {
 		first = (uint32_t)live->nr;
 		if (append(live, tgid))

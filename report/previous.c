@@ -70,14 +70,12 @@ static struct image *add(struct previous *p, const struct mlk_event *event, uint
 
 static struct image *image_of(struct previous *p, const struct mlk_event *event)
 {
-	struct hash_query query = {.hash = hash_word(event->tgid, event->tid),
-				   .things = p,
-				   .key = event,
-				   .equal = same_thread};
+	struct hash_query query = {.things = p, .key = event, .equal = same_thread};
 	uint32_t number;
 
 	if (p->nr && same_thread(p, (uint32_t)p->last, event))
 		return &p->all[p->last];
+	query.hash = hash_word(event->tgid, event->tid);
 	if (!hash_index_find(&p->index, &query, &number))
 		return add(p, event, query.hash);
 	p->last = number;

@@ -9,12 +9,16 @@
 #include "report/array.h"
 #include "report/hash_index.h"
 
+#define CACHE_LINE 64
+
 struct stacks {
 	struct dwunw *dw;
 	struct stack *all;
 	size_t nr, room;
 	uint32_t *numbers; /* of process 0, by id, plus one; 0: not met */
 	size_t nr_numbers;
+	uint8_t *statuses; /* by id, plus one, of those and their callers; 0: not asked for yet */
+	size_t nr_statuses;
 	struct hash_index index; /* of all other processes, by id and process */
 };
 
@@ -42,18 +46,44 @@ static int cover_ids(struct stacks *stacks)
 	return 0;
 }
 
+/* dwunw_stack_status(), which goes through all callers of @id: here only through those that are
+ * not known yet.  Returns 0 or -ENOMEM. */
+static int find_status(struct stacks *stacks, uint32_t id, enum dwunw_status *status)
+{
+	uint32_t known = id;
+
+	if (id >= stacks->nr_statuses) {
+		size_t room = stacks->nr_statuses;
+		uint8_t *statuses = array_grow(stacks->statuses, &room,
+					       dwunw_stack_limit(stacks->dw), sizeof(*statuses));
+
+		if (!statuses)
+			return -ENOMEM;
+		memset(statuses + stacks->nr_statuses, 0, room - stacks->nr_statuses);
+		stacks->statuses = statuses;
+		stacks->nr_statuses = room;
+	}
+	while (known && !stacks->statuses[known])
+		known = dwunw_stack_parent(stacks->dw, known);
+	*status = known ? stacks->statuses[known] - 1u : dwunw_stack_status(stacks->dw, id);
+	for (; id != known; id = dwunw_stack_parent(stacks->dw, id))
+		stacks->statuses[id] = (uint8_t)(*status + 1);
+	return 0;
+}
+
 static int append(struct stacks *stacks, uint32_t id, uint32_t process)
 {
+	enum dwunw_status status;
 	struct stack *all;
 
-	if (stacks->nr >= UINT32_MAX)
+	if (stacks->nr >= UINT32_MAX || find_status(stacks, id, &status))
 		return -ENOMEM;
 	all = array_grow(stacks->all, &stacks->room, stacks->nr + 1, sizeof(*all));
 	if (!all)
 		return -ENOMEM;
 	stacks->all = all;
 	all[stacks->nr++] = (struct stack){
-		.status = dwunw_stack_status(stacks->dw, id),
+		.status = status,
 		.id = id,
 		.process = process,
 	};
@@ -78,6 +108,17 @@ static int add_first(struct stacks *stacks, uint32_t id, uint32_t *number)
 	return err;
 }
 
+void stacks_expect(const struct stacks *stacks, uint32_t id)
+{
+	const struct stack *stack;
+
+	if (id >= stacks->nr_numbers || !stacks->numbers[id])
+		return;
+	stack = &stacks->all[stacks->numbers[id] - 1];
+	for (size_t at = 0; at < sizeof(*stack); at += CACHE_LINE)
+		__builtin_prefetch((const char *)stack + at, 1);
+}
+
 static bool same_stack(const void *things, uint32_t number, const void *key)
 {
 	const struct stack *x = &((const struct stacks *)things)->all[number], *y = key;
@@ -88,12 +129,12 @@ static bool same_stack(const void *things, uint32_t number, const void *key)
 int stacks_add(struct stacks *stacks, uint32_t id, uint32_t process, uint32_t *number)
 {
 	const struct stack key = {.id = id, .process = process};
-	struct hash_query query = {
-		.hash = hash_word(id, process), .things = stacks, .key = &key, .equal = same_stack};
+	struct hash_query query = {.things = stacks, .key = &key, .equal = same_stack};
 	int err;
 
 	if (!process)
 		return add_first(stacks, id, number);
+	query.hash = hash_word(id, process);
 	if (hash_index_find(&stacks->index, &query, number))
 		return 0;
 	err = append(stacks, id, process);
@@ -129,6 +170,7 @@ void stacks_free(struct stacks *stacks)
 		return;
 	free(stacks->all);
 	free(stacks->numbers);
+	free(stacks->statuses);
 	hash_index_release(&stacks->index);
 	free(stacks);
 }

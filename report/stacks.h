@@ -42,6 +42,9 @@ int stacks_new(struct stacks **out, struct dwunw *dw);
  */
 int stacks_add(struct stacks *stacks, uint32_t id, uint32_t process, uint32_t *number);
 
+/* The first process is to add stack @id soon: have what is known of it brought near meanwhile. */
+void stacks_expect(const struct stacks *stacks, uint32_t id);
+
 /* Stacks in the table. */
 size_t stacks_nr(const struct stacks *stacks);
 
