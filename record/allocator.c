@@ -234,7 +234,8 @@ static void search_all(struct search *s, struct allocators *a)
 		const struct mlk_mapping *m = s->objects->v[i];
 		int err = search_object(s, a, m);
 
-		if (err && (m == s->objects->program || target_is_libc(m->path)))
+		if (err && (m == s->objects->program || target_is_libc(m->path)) &&
+		    !target_is_ending(s->target))
 			log_warn("cannot look for malloc in '%s', which process %d has mapped: %s",
 				 m->path, (int)s->target->pid,
 				 err == -ESTALE ? "the file was replaced" : strerror(-err));
@@ -261,6 +262,12 @@ static const struct mlk_mapping *mapped_file(const struct search *s, const struc
 	return NULL;
 }
 
+/* What is not found of a process on its way to its end was there: no word of it then. */
+static int none_found(const struct target *t)
+{
+	return target_is_ending(t) ? -ESRCH : -ENOENT;
+}
+
 static int search_named(struct search *s, struct allocators *a, const struct maps *maps,
 			const struct allocator_opts *opts)
 {
@@ -268,10 +275,12 @@ static int search_named(struct search *s, struct allocators *a, const struct map
 	int err;
 
 	if (!m) {
-		log_error("cannot probe '%s': process %d has not mapped it; /proc/%d/maps tells "
-			  "what it has",
-			  opts->object, (int)s->target->pid, (int)s->target->pid);
-		return -ENOENT;
+		err = none_found(s->target);
+		if (err == -ENOENT)
+			log_error("cannot probe '%s': process %d has not mapped it; /proc/%d/maps "
+				  "tells what it has",
+				  opts->object, (int)s->target->pid, (int)s->target->pid);
+		return err;
 	}
 	s->symtab = true;
 	err = search_object(s, a, m);
@@ -307,14 +316,15 @@ static int find(struct allocators *a, const struct target *t, const struct maps 
 		s.why = "has names of that prefix";
 		s.symtab = true;
 		search_all(&s, a);
-		if (!s.taken[MALLOC]) {
+		if (!s.taken[MALLOC])
+			err = none_found(t);
+		if (err == -ENOENT)
 			log_error("cannot probe process %d: nothing that it has mapped defines %s",
 				  (int)t->pid, s.names[MALLOC]);
-			err = -ENOENT;
-		}
 	} else if (!s.taken[MALLOC]) {
-		allocators_explain_none(t, maps, objects, no_loader);
-		err = -ENOENT;
+		err = none_found(t);
+		if (err == -ENOENT)
+			allocators_explain_none(t, maps, objects, no_loader);
 	}
 	if (err)
 		return err;

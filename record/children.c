@@ -33,6 +33,7 @@ static struct process *add_child(struct session *s, struct process *parent, pid_
 	p->target.started = false;
 	p->parent = parent->target.pid;
 	p->traced = parent->traced;
+	p->refused = parent->refused;
 	p->born_ns = time_ns;
 	s->children++;
 	journal_fail(&s->journal, allocators_copy(&p->allocators, &parent->allocators));
@@ -46,7 +47,8 @@ static struct process *add_child(struct session *s, struct process *parent, pid_
 /* Put the probes in.  Of one that has ended meanwhile nothing is to be seen any more. */
 static void probe(struct session *s, struct process *p)
 {
-	int err = probes_place(s->probes, &p->links, &p->target, &p->allocators);
+	int err = p->refused ? -EACCES
+			     : probes_place(s->probes, &p->links, &p->target, &p->allocators);
 
 	p->probed = true;
 	if (!err)
@@ -58,7 +60,7 @@ static void probe(struct session *s, struct process *p)
 		s->table_full_told = true;
 		return; /* the programs, which had no room for it at its fork, have counted it */
 	}
-	if (!process_has_ended(p))
+	if (!p->refused && !target_is_ending(&p->target))
 		probes_explain(&p->target, err, !probes_are_multi(s->probes));
 	s->journal.execs_lost++;
 }

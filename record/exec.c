@@ -2,6 +2,7 @@
 #include "record/exec.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <string.h>
 
 #include "mleak.h"
@@ -77,6 +78,22 @@ static int place(struct session *s, struct process *p, const struct allocators *
 	return 0;
 }
 
+/* It runs a program now that we may not watch.  The processes asked for are what the recording is
+ * about: without one it ends.  A child is left alone, with all that it starts. */
+static void refuse(struct session *s, struct process *p)
+{
+	if (!p->parent) {
+		journal_fail(&s->journal, -EACCES);
+		return;
+	}
+	log_warn("process %d, a child, is recorded no further", (int)p->target.pid);
+	p->refused = true;
+	p->exec.in_doubt = false;
+	p->exec.links_dead = true;
+	probes_drop(s->probes, &p->links);
+	s->journal.execs_lost++;
+}
+
 void exec_follow(struct session *s, struct process *p)
 {
 	uint64_t execed_ns = p->exec.since_ns;
@@ -91,11 +108,16 @@ void exec_follow(struct session *s, struct process *p)
 	    journal_now_ns() - execed_ns < FIND_NS && !process_has_ended(p))
 		return;
 	p->exec.since_ns = 0;
-	if (process_has_ended(p)) {
+	err = target_check_again(&p->target);
+	if (err == -EACCES) {
+		refuse(s, p);
+		return;
+	}
+	p->refused = false;
+	if (err) {
 		p->exec.in_doubt = true;
 		return;
 	}
-	journal_fail(&s->journal, target_check_again(&p->target));
 	target_describe(&p->target);
 	if (p->target.pid == s->pid)
 		memcpy(s->comm, p->target.comm, sizeof(s->comm));

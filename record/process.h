@@ -42,6 +42,7 @@ struct process {
 	bool ended;	    /* there is no such process any more */
 	bool exited;	    /* and all its events have come */
 	bool over;	    /* what comes was caught while the probes were taken out */
+	bool refused;	    /* it runs a program that this user may not watch */
 };
 
 /* Forget all that is known of @p and take its links back; the caller has dropped them. */

@@ -74,7 +74,7 @@ static void listen_to(struct session *s)
 /* Of several processes, one that has ended meanwhile is no reason to give up. */
 static int skip_ended(struct session *s, struct process *p, int err)
 {
-	if (!process_has_ended(p) || s->journal.err)
+	if (!target_is_ending(&p->target) || s->journal.err)
 		return err;
 	if (s->nr == 1) {
 		log_error("cannot record process %d: it has ended", (int)p->target.pid);
