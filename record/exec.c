@@ -33,8 +33,9 @@ static void judge(struct session *s, struct process *p, const struct maps *maps)
 {
 	/* Of a program that could not be looked at, most often because it had ended by then: the
 	 * probes may have met it all the same, for its files are those of the one before. */
-	s->journal.execs_lost += (p->exec.in_doubt || p->exec.since_ns) && !p->exec.seen &&
-				 (p->exec.links_dead || !is_watched(p, maps));
+	if ((p->exec.in_doubt || p->exec.since_ns) && !p->exec.seen &&
+	    (p->exec.links_dead || !is_watched(p, maps)))
+		session_note_missed(s, p, "ended before what it runs could be looked at");
 	p->exec.in_doubt = false;
 }
 
@@ -91,7 +92,7 @@ static void refuse(struct session *s, struct process *p)
 	p->exec.in_doubt = false;
 	p->exec.links_dead = true;
 	probes_drop(s->probes, &p->links);
-	s->journal.execs_lost++;
+	session_note_missed(s, p, "runs a program that mleak may not watch");
 }
 
 void exec_follow(struct session *s, struct process *p)

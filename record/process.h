@@ -36,7 +36,8 @@ struct process {
 	struct process_exec exec;
 	uint64_t born_ns;   /* when it was forked, CLOCK_MONOTONIC */
 	uint64_t cpu_ticks; /* used when the probes were put in */
-	bool traced;	    /* its children are held at their start, as it was */
+	bool traced;	    /* its children are held at their start, as it was, */
+	uint64_t traced_ns; /* those born since then */
 	bool announced;	    /* a child: the trace says whose */
 	bool probed;	    /* the probes are in */
 	bool ended;	    /* there is no such process any more */

@@ -1,9 +1,13 @@
 """Children that --follow comes too late for, or may not watch: the recording goes on, and says so."""
 
 import os
+import re
 import shutil
+import subprocess
+import time
+import unittest
 
-from mleaktest import MLEAK_FAST, Case, needs_bpf, parse_folded
+from mleaktest import MLEAK_FAST, Case, needs_bpf, parse_folded, read_line
 
 NOBODY = 65534
 BPF_ONLY = "-all,+cap_39,+cap_38"  # CAP_BPF and CAP_PERFMON
@@ -37,6 +41,35 @@ int main(int argc, char **argv)
 		}
 		waitpid(pid, NULL, 0);
 	}
+	return 5;
+}
+"""
+
+# Forks argv[1] children, of which argv[2] live at once; each allocates three times.
+FORKER = r"""
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static char *volatile kept;
+int main(int argc, char **argv)
+{
+	int nr = atoi(argv[1]), most = atoi(argv[2]), alive = 0;
+	char byte;
+	if (argc > 3 && (write(1, "ready\n", 6) != 6 || read(0, &byte, 1) != 1))
+		return 9;
+	while (nr-- > 0) {
+		if (!fork()) {
+			for (int i = 0; i < 3; i++)
+				kept = malloc(53);
+			_exit(0);
+		}
+		if (++alive >= most) {
+			wait(NULL);
+			alive--;
+		}
+	}
+	while (wait(NULL) > 0)
+		;
 	return 5;
 }
 """
@@ -91,5 +124,48 @@ class FollowTest(Case):
         self.assertIn("lacks CAP_SYS_PTRACE", result.err)
         self.assertRegex(result.err, r"process \d+, a child, is recorded no further")
         self.assertRegex(result.err, "lost: 1 programs or processes that were not recorded")
+        self.assertRegex(result.err, r"not recorded: hidden \(pid \d+\): it runs a program that mleak")
         self.assertEqual(self.outstanding("five"), 5 * 47)
         self.assertEqual(self.outstanding("hidden"), 0)
+
+    def test_attach_to_a_process_that_forks_all_the_time(self):
+        """No child that is born while the probes are put in goes by unheld."""
+        forker = self.compile("forker", FORKER)
+        for most in "1", "8":
+            with self.subTest(most=most):
+                process = self.spawn([forker, "3000", most])
+                time.sleep(0.1)
+                result = self.mleak("record", "--follow", "-o", "x.mlk", "-p", str(process.pid))
+                self.assertEqual(result.status, 0, result.err)
+                self.assertEqual(self.finish(process).status, 5)
+                self.assertNotIn("lost: ", result.err)
+                children = int(re.search(r"(\d+) child processes were recorded as well", result.err)[1])
+                late = re.search(r"(\d+) of the programs and children were recorded from", result.err)
+                stacks = parse_folded(self.report(self.path("x.mlk"), "--folded"))
+                self.assertGreater(children, 100)
+                # One that lived when mleak came is recorded from then on.
+                self.assertGreaterEqual(sum(s.bytes for s in stacks),
+                                        (children - int(late[1] if late else 0)) * 3 * 53)
+
+    @unittest.skipUnless(shutil.which("strace"), "strace is not installed")
+    def test_children_that_are_missed_are_named_with_the_reason(self):
+        """Those of a process that another traces cannot be held: most have ended too soon."""
+        process = self.spawn([self.compile("forker", FORKER), "200", "1", "wait"], stdin=subprocess.PIPE)
+        self.assertEqual(read_line(process), "ready")
+        tracer = self.spawn(["strace", "-o", "/dev/null", "-p", str(process.pid)])
+        time.sleep(0.5)
+        recorder = self.start_mleak("record", "--follow", "-o", "x.mlk", "-p", str(process.pid))
+        while not os.path.exists(self.path("x.mlk")):
+            self.assertIsNone(recorder.poll(), "mleak ended at once")
+            time.sleep(0.05)
+        process.stdin.write(b"x")
+        result = self.finish(recorder)
+        self.finish(tracer)
+        self.assertEqual(result.status, 0, result.err)
+        missed = int(re.search(r"lost: (\d+) programs or processes", result.err)[1])
+        recorded = re.search(r"(\d+) child process\w* w\w+ recorded as well", result.err)
+        self.assertEqual(missed + int(recorded[1] if recorded else 0), 200, result.err)
+        lines = re.findall(r"not recorded: forker \(pid \d+\): it ended before its probes were in(.*)",
+                           result.err)
+        self.assertEqual(len(lines), min(missed, 3), result.err)
+        self.assertEqual(lines[-1], "; and so %d more" % (missed - 3) if missed > 3 else "")
