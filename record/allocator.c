@@ -15,79 +15,22 @@
 #include "record/debugfile.h"
 #include "record/elffile.h"
 #include "record/objects.h"
+#include "record/operators.h"
 #include "record/sites.h"
-
-/* GROUP_OWN counts only where malloc is: elsewhere it is another's. */
-enum group { GROUP_C, GROUP_MAP, GROUP_OWN };
-
-static const struct wanted {
-	const char *name;
-	uint32_t func;
-	enum site_kind kind;
-	unsigned int nr_args;
-	enum group group;
-} wanted[] = {
-	{"malloc", FUNC_MALLOC, SITE_ALLOC, 1, GROUP_C},
-	{"free", FUNC_FREE, SITE_FREE, 1, GROUP_C},
-	{"calloc", FUNC_CALLOC, SITE_ALLOC, 2, GROUP_C},
-	{"realloc", FUNC_REALLOC, SITE_ALLOC, 2, GROUP_C},
-	{"reallocarray", FUNC_REALLOCARRAY, SITE_ALLOC, 3, GROUP_C},
-	{"posix_memalign", FUNC_POSIX_MEMALIGN, SITE_ALLOC, 3, GROUP_C},
-	{"aligned_alloc", FUNC_ALIGNED_ALLOC, SITE_ALLOC, 2, GROUP_C},
-	{"memalign", FUNC_MEMALIGN, SITE_ALLOC, 2, GROUP_C},
-	{"valloc", FUNC_VALLOC, SITE_ALLOC, 1, GROUP_C},
-	{"pvalloc", FUNC_PVALLOC, SITE_ALLOC, 1, GROUP_C},
-	{"cfree", FUNC_FREE, SITE_FREE, 1, GROUP_OWN},
-	{"free_sized", FUNC_FREE, SITE_FREE, 1, GROUP_OWN},
-	{"free_aligned_sized", FUNC_FREE, SITE_FREE, 1, GROUP_OWN},
-	{"mmap", FUNC_MMAP, SITE_ALLOC, 4, GROUP_MAP},
-	{"mmap64", FUNC_MMAP, SITE_ALLOC, 4, GROUP_MAP},
-	{"mremap", FUNC_MREMAP, SITE_ALLOC, 4, GROUP_MAP},
-	{"munmap", FUNC_MUNMAP, SITE_FREE, 2, GROUP_MAP},
-	{"_Znwm", FUNC_NEW, SITE_ALLOC, 1, GROUP_OWN},
-	{"_ZnwmRKSt9nothrow_t", FUNC_NEW, SITE_ALLOC, 1, GROUP_OWN},
-	{"_ZnwmSt11align_val_t", FUNC_NEW, SITE_ALLOC, 1, GROUP_OWN},
-	{"_ZnwmSt11align_val_tRKSt9nothrow_t", FUNC_NEW, SITE_ALLOC, 1, GROUP_OWN},
-	{"_Znam", FUNC_NEW_ARRAY, SITE_ALLOC, 1, GROUP_OWN},
-	{"_ZnamRKSt9nothrow_t", FUNC_NEW_ARRAY, SITE_ALLOC, 1, GROUP_OWN},
-	{"_ZnamSt11align_val_t", FUNC_NEW_ARRAY, SITE_ALLOC, 1, GROUP_OWN},
-	{"_ZnamSt11align_val_tRKSt9nothrow_t", FUNC_NEW_ARRAY, SITE_ALLOC, 1, GROUP_OWN},
-	{"_ZdlPv", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
-	{"_ZdlPvm", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
-	{"_ZdlPvRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
-	{"_ZdlPvSt11align_val_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
-	{"_ZdlPvmSt11align_val_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
-	{"_ZdlPvSt11align_val_tRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
-	{"_ZdaPv", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
-	{"_ZdaPvm", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
-	{"_ZdaPvRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
-	{"_ZdaPvSt11align_val_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
-	{"_ZdaPvmSt11align_val_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
-	{"_ZdaPvSt11align_val_tRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, GROUP_OWN},
-};
-
-#define NR_WANTED (sizeof(wanted) / sizeof(wanted[0]))
-#define MALLOC	  0 /* where the table has it */
-
-_Static_assert(NR_WANTED <= ALLOCATOR_MAX_SITES, "room for all");
+#include "record/wanted.h"
 
 /* A look-up of all names, object after object. */
 struct search {
 	const struct target *target;
 	const struct objects *objects;
-	char names[NR_WANTED][64]; /* with the prefix */
-	const char *name_of[NR_WANTED];
-	bool taken[NR_WANTED]; /* defined by an object looked at before */
+	char names[WANTED_NR][64]; /* with the prefix */
+	const char *name_of[WANTED_NR];
+	bool taken[WANTED_NR]; /* defined by an object looked at before */
 	bool malloc_here;      /* the object being looked at has the malloc that counts */
 	bool prefixed;
 	bool symtab; /* names that are not exported count too */
 	const char *why;
 };
-
-static bool is_operator(uint32_t func)
-{
-	return func == FUNC_NEW || func == FUNC_NEW_ARRAY || func == FUNC_DELETE;
-}
 
 static void search_init(struct search *s, const struct target *t, const struct objects *objects,
 			const char *prefix, bool no_operators)
@@ -96,12 +39,12 @@ static void search_init(struct search *s, const struct target *t, const struct o
 	s->target = t;
 	s->objects = objects;
 	s->prefixed = prefix != NULL;
-	for (size_t i = 0; i < NR_WANTED; i++) {
+	for (size_t i = 0; i < WANTED_NR; i++) {
 		snprintf(s->names[i], sizeof(s->names[i]), "%s%s", prefix ? prefix : "",
 			 wanted[i].name);
 		s->name_of[i] = s->names[i];
-		s->taken[i] = (prefix && wanted[i].group == GROUP_MAP) ||
-			      (no_operators && is_operator(wanted[i].func));
+		s->taken[i] = (prefix && wanted[i].group == WANTED_MAP) ||
+			      (no_operators && wanted_is_operator(i));
 	}
 }
 
@@ -112,17 +55,17 @@ static void read_functions(const struct search *s, Elf *elf, const struct mlk_ma
 	Elf *debug;
 	int fd;
 
-	elffile_functions(elf, elf, ELF_EXPORTED, s->name_of, NR_WANTED, found);
+	elffile_functions(elf, elf, ELF_EXPORTED, s->name_of, WANTED_NR, found);
 	if (!s->symtab)
 		return;
-	elffile_functions(elf, elf, ELF_ALL, s->name_of, NR_WANTED, found);
-	if (found[MALLOC].found)
+	elffile_functions(elf, elf, ELF_ALL, s->name_of, WANTED_NR, found);
+	if (found[WANTED_MALLOC].found)
 		return;
 	target_path(s->target, m, path, sizeof(path));
 	debug = debugfile_open(elf, path, &fd);
 	if (!debug)
 		return;
-	elffile_functions(elf, debug, ELF_ALL, s->name_of, NR_WANTED, found);
+	elffile_functions(elf, debug, ELF_ALL, s->name_of, WANTED_NR, found);
 	elf_end(debug);
 	close(fd);
 }
@@ -155,7 +98,7 @@ static struct alloc_object *object_for(struct allocators *a, const struct search
 /* Take those of @found that no earlier object defines. */
 static void take(struct search *s, struct alloc_object *object, const struct elf_function *found)
 {
-	for (size_t i = 0; i < NR_WANTED; i++) {
+	for (size_t i = 0; i < WANTED_NR; i++) {
 		const struct site_wanted w = {.name = s->names[i],
 					      .func = wanted[i].func,
 					      .kind = wanted[i].kind,
@@ -166,7 +109,7 @@ static void take(struct search *s, struct alloc_object *object, const struct elf
 			continue;
 		s->taken[i] = true;
 		/* Of other libraries the operators call malloc. */
-		if (wanted[i].group != GROUP_OWN || s->malloc_here)
+		if (wanted[i].group != WANTED_OWN || s->malloc_here)
 			sites_add(object, &w);
 	}
 }
@@ -176,11 +119,11 @@ static bool is_new(struct search *s, const struct elf_function *found)
 {
 	bool any = false;
 
-	s->malloc_here = found[MALLOC].found && !s->taken[MALLOC];
-	for (size_t i = 0; i < NR_WANTED; i++) {
+	s->malloc_here = found[WANTED_MALLOC].found && !s->taken[WANTED_MALLOC];
+	for (size_t i = 0; i < WANTED_NR; i++) {
 		if (!found[i].found || s->taken[i])
 			continue;
-		if (wanted[i].group == GROUP_OWN && !s->malloc_here)
+		if (wanted[i].group == WANTED_OWN && !s->malloc_here)
 			s->taken[i] = true;
 		else
 			any = true;
@@ -191,16 +134,20 @@ static bool is_new(struct search *s, const struct elf_function *found)
 /* Look into the object of @m.  Returns 0, or -errno when its file cannot be opened. */
 static int search_object(struct search *s, struct allocators *a, const struct mlk_mapping *m)
 {
-	struct elf_function found[NR_WANTED] = {0};
+	struct elf_function found[WANTED_NR] = {0};
 	struct alloc_object *object = NULL;
+	bool left = false;
 	int fd = target_open_mapped(s->target, m);
 	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
 
 	if (elf)
 		read_functions(s, elf, m, found);
+	if (elf)
+		left = operators_leave(elf, found);
 	if (elf && is_new(s, found))
 		object = object_for(a, s, m);
 	if (object) {
+		object->operators_left |= left;
 		take(s, object, found);
 		sites_choose(object, elf);
 	}
@@ -234,13 +181,14 @@ static void search_all(struct search *s, struct allocators *a)
 		const struct mlk_mapping *m = s->objects->v[i];
 		int err = search_object(s, a, m);
 
-		if (err && (m == s->objects->program || target_is_libc(m->path)))
+		if (err && (m == s->objects->program || target_is_libc(m->path)) &&
+		    !target_is_ending(s->target))
 			log_warn("cannot look for malloc in '%s', which process %d has mapped: %s",
 				 m->path, (int)s->target->pid,
 				 err == -ESTALE ? "the file was replaced" : strerror(-err));
-		if (s->taken[MALLOC] && target_is_libc(m->path) && !s->prefixed)
+		if (s->taken[WANTED_MALLOC] && target_is_libc(m->path) && !s->prefixed)
 			return;
-		if (s->taken[MALLOC] && s->prefixed)
+		if (s->taken[WANTED_MALLOC] && s->prefixed)
 			return;
 	}
 }
@@ -261,6 +209,12 @@ static const struct mlk_mapping *mapped_file(const struct search *s, const struc
 	return NULL;
 }
 
+/* What is not found of a process on its way to its end was there: no word of it then. */
+static int none_found(const struct target *t)
+{
+	return target_is_ending(t) ? -ESRCH : -ENOENT;
+}
+
 static int search_named(struct search *s, struct allocators *a, const struct maps *maps,
 			const struct allocator_opts *opts)
 {
@@ -268,19 +222,21 @@ static int search_named(struct search *s, struct allocators *a, const struct map
 	int err;
 
 	if (!m) {
-		log_error("cannot probe '%s': process %d has not mapped it; /proc/%d/maps tells "
-			  "what it has",
-			  opts->object, (int)s->target->pid, (int)s->target->pid);
-		return -ENOENT;
+		err = none_found(s->target);
+		if (err == -ENOENT)
+			log_error("cannot probe '%s': process %d has not mapped it; /proc/%d/maps "
+				  "tells what it has",
+				  opts->object, (int)s->target->pid, (int)s->target->pid);
+		return err;
 	}
 	s->symtab = true;
 	err = search_object(s, a, m);
 	if (err)
 		log_error("cannot open '%s', which process %d has mapped: %s", opts->object,
 			  (int)s->target->pid, strerror(-err));
-	else if (!s->taken[MALLOC]) {
+	else if (!s->taken[WANTED_MALLOC]) {
 		log_error("cannot probe '%s': it does not define %s", opts->object,
-			  s->names[MALLOC]);
+			  s->names[WANTED_MALLOC]);
 		err = -ENOENT;
 	}
 	return err;
@@ -307,14 +263,15 @@ static int find(struct allocators *a, const struct target *t, const struct maps 
 		s.why = "has names of that prefix";
 		s.symtab = true;
 		search_all(&s, a);
-		if (!s.taken[MALLOC]) {
+		if (!s.taken[WANTED_MALLOC])
+			err = none_found(t);
+		if (err == -ENOENT)
 			log_error("cannot probe process %d: nothing that it has mapped defines %s",
-				  (int)t->pid, s.names[MALLOC]);
-			err = -ENOENT;
-		}
-	} else if (!s.taken[MALLOC]) {
-		allocators_explain_none(t, maps, objects, no_loader);
-		err = -ENOENT;
+				  (int)t->pid, s.names[WANTED_MALLOC]);
+	} else if (!s.taken[WANTED_MALLOC]) {
+		err = none_found(t);
+		if (err == -ENOENT)
+			allocators_explain_none(t, maps, objects, no_loader);
 	}
 	if (err)
 		return err;

@@ -35,7 +35,8 @@ struct alloc_object {
 	struct mlk_mapping code; /* its executable mapping; its path is the one below */
 	int fd;			 /* the very file that is mapped */
 	bool is_program;
-	const char *why; /* it is probed: static text */
+	bool operators_left; /* not probed, because they call its malloc */
+	const char *why;     /* it is probed: static text */
 	char *path;
 	struct alloc_site sites[ALLOCATOR_MAX_SITES];
 	size_t nr;

@@ -19,6 +19,20 @@ static int open_pidfd(pid_t pid)
 	return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
+/* Has @pid, forked at @time_ns, ended, and began before the recording did?  It is none of it. */
+static bool was_before(const struct session *s, pid_t pid, uint64_t time_ns)
+{
+	struct target t = {.pid = pid, .task = pid, .pidfd = -1};
+	bool ended;
+
+	if (time_ns >= s->placing_ns)
+		return false;
+	t.pidfd = open_pidfd(pid);
+	ended = target_has_ended(&t);
+	target_release(&t);
+	return ended;
+}
+
 /* A process with number @pid, forked by @parent at @time_ns.  NULL: no memory. */
 static struct process *add_child(struct session *s, struct process *parent, pid_t pid,
 				 uint64_t time_ns)
@@ -32,7 +46,8 @@ static struct process *add_child(struct session *s, struct process *parent, pid_
 	p->target.pidfd = open_pidfd(pid);
 	p->target.started = false;
 	p->parent = parent->target.pid;
-	p->traced = parent->traced;
+	p->traced = parent->traced && time_ns >= parent->traced_ns;
+	p->refused = parent->refused;
 	p->born_ns = time_ns;
 	s->children++;
 	journal_fail(&s->journal, allocators_copy(&p->allocators, &parent->allocators));
@@ -43,24 +58,42 @@ static struct process *add_child(struct session *s, struct process *parent, pid_
 	return p;
 }
 
-/* Put the probes in.  Of one that has ended meanwhile nothing is to be seen any more. */
-static void probe(struct session *s, struct process *p)
+void children_missed(struct session *s, const struct process *p)
 {
-	int err = probes_place(s->probes, &p->links, &p->target, &p->allocators);
+	s->children--;
+	/* What ended before its parent was recorded is no loss. */
+	if (p->born_ns >= s->placing_ns)
+		session_note_missed(s, p, "ended before its probes were in");
+}
+
+/* Put the probes in.  Returns false if they are not: of one that has ended meanwhile nothing is to
+ * be seen any more. */
+static bool probe(struct session *s, struct process *p)
+{
+	int err = p->refused ? -EACCES
+			     : probes_place(s->probes, &p->links, &p->target, &p->allocators);
 
 	p->probed = true;
 	if (!err)
-		return;
+		return true;
+	if (!p->refused && err != -E2BIG && target_is_ending(&p->target)) {
+		children_missed(s, p);
+		return false;
+	}
 	s->children--;
 	if (err == -E2BIG) {
 		if (!s->table_full_told)
 			probes_explain(&p->target, err, false);
 		s->table_full_told = true;
-		return; /* the programs, which had no room for it at its fork, have counted it */
+		return false; /* the programs, which had no room for it at its fork, have counted it
+			       */
 	}
-	if (!process_has_ended(p))
+	if (!p->refused)
 		probes_explain(&p->target, err, !probes_are_multi(s->probes));
-	s->journal.execs_lost++;
+	session_note_missed(s, p,
+			    p->refused ? "is the child of one that mleak may not watch"
+				       : "was refused its probes by the kernel");
+	return false;
 }
 
 /* Nobody holds @p at its start: stop it ourselves, if that can be. */
@@ -68,8 +101,8 @@ static void catch (struct session *s, struct process *p)
 {
 	bool held = !hold_begin(&p->hold, p->target.pid, p->target.helper);
 
-	probe(s, p);
-	session_note_gap(s, journal_now_ns() - p->born_ns);
+	if (probe(s, p))
+		session_note_gap(s, journal_now_ns() - p->born_ns);
 	if (held)
 		hold_end(&p->hold, p->target.pid);
 }
@@ -93,6 +126,8 @@ void children_on_fork(struct session *s, const struct sideband_fork *fork)
 	p = session_newest(s, fork->pid);
 	if (p && !p->exited && p->born_ns >= fork->time_ns)
 		return; /* the ring told of it first */
+	if (was_before(s, fork->pid, fork->time_ns))
+		return;
 	p = add_child(s, parent, fork->pid, fork->time_ns);
 	if (!p)
 		return;
@@ -163,13 +198,15 @@ void children_held(struct session *s, pid_t pid)
 
 void children_look(struct session *s)
 {
-	uint64_t now_ns = journal_now_ns();
+	/* Those held since the probes of their parents were put in have waited for that. */
+	uint64_t now_ns = journal_now_ns(), ready_ns = s->placing_ns + s->attach_ns;
 
 	for (size_t i = 0; i < s->nr; i++) {
 		struct process *p = s->all[i];
+		uint64_t since_ns = p->born_ns > ready_ns ? p->born_ns : ready_ns;
 
 		hold_end(&p->hold, p->target.pid);
-		if (p->probed || p->ended || !p->parent || now_ns - p->born_ns < TRACER_NS)
+		if (p->probed || p->ended || !p->parent || now_ns - since_ns < TRACER_NS)
 			continue;
 		catch (s, p);
 	}

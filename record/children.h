@@ -17,4 +17,7 @@ void children_held(struct session *s, pid_t pid);
 /* See to the probes of those that nobody has held so far, and let those go that are ready. */
 void children_look(struct session *s);
 
+/* @p, a child, has ended before its probes were in. */
+void children_missed(struct session *s, const struct process *p);
+
 #endif

@@ -70,32 +70,14 @@ struct command {
 	int status;	       /* so */
 };
 
-/* Have the children of all processes held at their start. */
-static void trace_all(struct session *s)
-{
-	for (size_t i = 0; s->follow && i < s->nr; i++) {
-		struct target *t = &s->all[i]->target;
-		int err = tracer_attach(&s->tracer, t->pid);
-
-		s->all[i]->traced = !err;
-		if (err)
-			log_warn("cannot hold the children of process %d at their start (%s): they "
-				 "are recorded from some milliseconds after it",
-				 (int)t->pid,
-				 err == -EPERM ? privileges_no_ptrace() : strerror(-err));
-	}
-}
-
 /* All is ready: the command may run. */
 static void release(struct session *s, struct command *c)
 {
 	if (s->preload)
 		preload_go(s->preload);
-	else if (!c->pid)
-		trace_all(s);
-	else if (s->tracer)
+	else if (c->pid && s->tracer)
 		tracer_release(s->tracer);
-	else
+	else if (c->pid)
 		launch_release(c->pid);
 	c->released = true;
 }
@@ -231,6 +213,7 @@ static int record_processes(const struct record_opts *o)
 		err = session_add_pid(&s, o->pids[i]);
 	if (!err)
 		status = record(&s, o, &none);
+	set_free(&s, &none);
 	session_release(&s);
 	helper_stop(none.helper);
 	return status;

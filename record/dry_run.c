@@ -49,6 +49,8 @@ void dry_run_print(FILE *out, const struct target *t, const struct allocators *a
 			print_site(out, &o->sites[k]);
 			emulated += o->sites[k].emulated;
 		}
+		if (o->operators_left)
+			fputs("  operator new and delete, which call these, are not probed\n", out);
 		nr += o->nr;
 	}
 	fprintf(out,

@@ -2,6 +2,7 @@
 #include "record/exec.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <string.h>
 
 #include "mleak.h"
@@ -32,8 +33,9 @@ static void judge(struct session *s, struct process *p, const struct maps *maps)
 {
 	/* Of a program that could not be looked at, most often because it had ended by then: the
 	 * probes may have met it all the same, for its files are those of the one before. */
-	s->journal.execs_lost += (p->exec.in_doubt || p->exec.since_ns) && !p->exec.seen &&
-				 (p->exec.links_dead || !is_watched(p, maps));
+	if ((p->exec.in_doubt || p->exec.since_ns) && !p->exec.seen &&
+	    (p->exec.links_dead || !is_watched(p, maps)))
+		session_note_missed(s, p, "ended before what it runs could be looked at");
 	p->exec.in_doubt = false;
 }
 
@@ -77,6 +79,22 @@ static int place(struct session *s, struct process *p, const struct allocators *
 	return 0;
 }
 
+/* It runs a program now that we may not watch.  The processes asked for are what the recording is
+ * about: without one it ends.  A child is left alone, with all that it starts. */
+static void refuse(struct session *s, struct process *p)
+{
+	if (!p->parent) {
+		journal_fail(&s->journal, -EACCES);
+		return;
+	}
+	log_warn("process %d, a child, is recorded no further", (int)p->target.pid);
+	p->refused = true;
+	p->exec.in_doubt = false;
+	p->exec.links_dead = true;
+	probes_drop(s->probes, &p->links);
+	session_note_missed(s, p, "runs a program that mleak may not watch");
+}
+
 void exec_follow(struct session *s, struct process *p)
 {
 	uint64_t execed_ns = p->exec.since_ns;
@@ -91,11 +109,16 @@ void exec_follow(struct session *s, struct process *p)
 	    journal_now_ns() - execed_ns < FIND_NS && !process_has_ended(p))
 		return;
 	p->exec.since_ns = 0;
-	if (process_has_ended(p)) {
+	err = target_check_again(&p->target);
+	if (err == -EACCES) {
+		refuse(s, p);
+		return;
+	}
+	p->refused = false;
+	if (err) {
 		p->exec.in_doubt = true;
 		return;
 	}
-	journal_fail(&s->journal, target_check_again(&p->target));
 	target_describe(&p->target);
 	if (p->target.pid == s->pid)
 		memcpy(s->comm, p->target.comm, sizeof(s->comm));

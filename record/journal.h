@@ -16,8 +16,7 @@ struct journal {
 	bool maps_missed;   /* the kernel dropped notices: any process may have other mappings */
 	bool code_changed;  /* what is executable in some process, since the writer was told */
 	uint64_t maps_lost; /* notices that the kernel dropped */
-	uint64_t execs_lost; /* programs started by exec, or children, that could not be recorded */
-	int err;	     /* the first that came up; the recording must end */
+	int err;	    /* the first that came up; the recording must end */
 };
 
 /* Keep @err, if it is one and the first. */

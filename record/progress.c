@@ -71,6 +71,7 @@ static void warn_of_losses(const struct session *s)
 	for (int i = 0; i < MLK_LOSS_NR; i++)
 		if (losses.count[i])
 			log_warn("lost: %" PRIu64 " %s", losses.count[i], mlk_loss_text(i));
+	missed_tell(&s->missed);
 }
 
 static void tell_of_children(const struct session *s)

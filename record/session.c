@@ -154,6 +154,12 @@ void session_note_gap(struct session *s, uint64_t gap_ns)
 		s->gaps.longest_ns = gap_ns;
 }
 
+void session_note_missed(struct session *s, const struct process *p, const char *why)
+{
+	missed_note(&s->missed, p->target.pid, threads_find(&p->threads, (uint32_t)p->target.pid),
+		    why);
+}
+
 void session_end_process(struct session *s, struct process *p)
 {
 	p->ended = true;
@@ -186,7 +192,8 @@ static void bury(struct session *s, const bool *had_ended)
 			continue;
 		}
 		exec_judge(s, p);
-		s->journal.execs_lost += p->parent && !p->probed;
+		if (p->parent && !p->probed)
+			children_missed(s, p);
 		if (!p->exited)
 			write_exit(s, p); /* the notice was lost */
 		p->exited = true;

@@ -8,6 +8,7 @@
 #include "record/code.h"
 #include "record/findings.h"
 #include "record/journal.h"
+#include "record/missed.h"
 #include "record/preload_backend.h"
 #include "record/probes.h"
 #include "record/process.h"
@@ -45,11 +46,13 @@ struct session {
 	struct helper *helper;	   /* borrowed; NULL: none */
 	uint64_t maps_known_ns;	   /* all mappings made before this time are known */
 	uint64_t time_ns;	   /* of the event before that had a time; frees have none */
+	uint64_t placing_ns;	   /* since when probes are put in: the recording proper */
 	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC, as the trace has them */
 	bool over;		   /* as in struct process, of those that are not known */
 	uint64_t allocs, frees;	   /* events written */
 	struct findings findings;  /* whose stacks are still to come */
 	uint64_t losses_ns;	   /* when they were counted last */
+	struct missed missed;	   /* programs started by exec, and children */
 	uint64_t children;	   /* recorded; without follow: started, and not recorded */
 	struct session_gaps gaps;
 	uint64_t attach_ns, detach_ns; /* how long the probes took to be put in, and out */
@@ -116,6 +119,9 @@ bool session_is_over(const struct session *s);
 
 /* Does a program wait for its probes? */
 bool session_is_urgent(const struct session *s);
+
+/* Note that the program that @p runs, or @p itself, could not be recorded, since "it @why". */
+void session_note_missed(struct session *s, const struct process *p, const char *why);
 
 /* Note that a process was recorded only from @gap_ns after its start. */
 void session_note_gap(struct session *s, uint64_t gap_ns);

@@ -14,7 +14,7 @@ void session_losses(const struct session *s, struct mlk_losses *losses)
 		preload_losses(s->preload, losses);
 	losses->count[MLK_LOST_MAPS] += s->journal.maps_lost;
 	losses->count[MLK_LOST_MODULE] += s->journal.modules.unreadable;
-	losses->count[MLK_LOST_EXEC] += s->journal.execs_lost;
+	losses->count[MLK_LOST_EXEC] += s->missed.nr;
 }
 
 bool session_is_quiet(const struct session *s)

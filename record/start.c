@@ -8,10 +8,12 @@
 
 #include "mleak.h"
 #include "record/followed.h"
+#include "record/privileges.h"
 #include "record/quiet.h"
 #include "record/session.h"
 #include "record/snapshot.h"
 #include "record/take.h"
+#include "record/tracer.h"
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -74,7 +76,7 @@ static void listen_to(struct session *s)
 /* Of several processes, one that has ended meanwhile is no reason to give up. */
 static int skip_ended(struct session *s, struct process *p, int err)
 {
-	if (!process_has_ended(p) || s->journal.err)
+	if (!target_is_ending(&p->target) || s->journal.err)
 		return err;
 	if (s->nr == 1) {
 		log_error("cannot record process %d: it has ended", (int)p->target.pid);
@@ -200,6 +202,27 @@ static int place_loaded(struct session *s, int err, const struct process **faile
 	return err;
 }
 
+/* Have the children of processes that run already held at their start.  Those that are born while
+ * the probes are put in are let go with the first that come later. */
+static void trace_all(struct session *s)
+{
+	for (size_t i = 0; s->follow && i < s->nr; i++) {
+		struct target *t = &s->all[i]->target;
+		int err;
+
+		if (t->started)
+			continue; /* it is traced from its start */
+		err = tracer_attach(&s->tracer, t->pid);
+		s->all[i]->traced = !err;
+		s->all[i]->traced_ns = journal_now_ns();
+		if (err)
+			log_warn("cannot hold the children of process %d at their start (%s): they "
+				 "are recorded from some milliseconds after it",
+				 (int)t->pid,
+				 err == -EPERM ? privileges_no_ptrace() : strerror(-err));
+	}
+}
+
 /* Put the probes on the allocators that the processes have mapped now. */
 static int attach(struct session *s, const struct session_opts *opts, struct loading *l)
 {
@@ -265,6 +288,9 @@ int session_start(struct session *s, const struct session_opts *opts)
 	if (!s->preload)
 		loading_begin(&loading, s, opts);
 	err = prepare_all(s, opts);
+	if (!err && !s->preload)
+		trace_all(s);
+	s->placing_ns = journal_now_ns();
 	if (!err)
 		return s->preload ? attach_preload(s) : attach(s, opts, &loading);
 	if (!s->preload)

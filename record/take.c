@@ -50,6 +50,12 @@ static bool *over(struct session *s, struct process *p)
 	return p ? &p->over : &s->over;
 }
 
+/* Is what comes of @p not to be in the trace? */
+static bool is_left_out(struct session *s, struct process *p)
+{
+	return *over(s, p) || (p && p->refused);
+}
+
 /* Thread @id of @p has freed @freed, as struct event_alloc has it. */
 static int take_free(struct session *s, struct process *p, uint64_t id, uint64_t freed)
 {
@@ -59,7 +65,7 @@ static int take_free(struct session *s, struct process *p, uint64_t id, uint64_t
 			       .addr = event_freed(freed),
 			       .time_ns = s->time_ns};
 
-	if (*over(s, p) || freed < EVENT_FREED_MIN)
+	if (is_left_out(s, p) || freed < EVENT_FREED_MIN)
 		return 0;
 	s->frees++;
 	return mlk_writer_event(s->journal.writer, &ev);
@@ -90,7 +96,7 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 	/* The probes go in any order, those of free maybe first: a block given out meanwhile would
 	 * be a false leak. */
 	*over(s, p) |= s->end_ns && e->time_ns >= s->end_ns;
-	if (*over(s, p))
+	if (is_left_out(s, p))
 		return 0;
 	if (view) {
 		ev.stack = view->bytes;
@@ -156,7 +162,7 @@ static int take_small(struct session *s, struct process *p, const struct event_s
 	ev.time_ns = s->time_ns;
 	if (has_time(e->type))
 		return take_life(s, p, e, &ev);
-	if (*over(s, p))
+	if (is_left_out(s, p))
 		return 0;
 	s->frees += e->type == EVENT_FREE || e->type == EVENT_RELEASE;
 	return mlk_writer_event(s->journal.writer, &ev);

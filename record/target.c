@@ -269,12 +269,28 @@ bool target_is_reaped(const struct target *t)
 	return syscall(SYS_pidfd_send_signal, t->pidfd, 0, NULL, 0) && errno == ESRCH;
 }
 
+bool target_is_ending(const struct target *t)
+{
+	struct maps maps = {0};
+	int err = target_read_maps(t, &maps);
+	/* By kernel, the file of one without memory is empty, or cannot be opened. */
+	bool empty = err == -ESRCH || (!err && !maps.nr);
+
+	maps_release(&maps);
+	return empty || target_has_ended(t);
+}
+
 int target_check_again(const struct target *t)
 {
 	int err = check_access(t);
 
+	if (!err)
+		return 0;
+	/* The helper refuses all of a process that has been waited for. */
+	if (target_is_ending(t))
+		return -ESRCH;
 	if (err != -EACCES && err != -EPERM)
-		return 0; /* what has ended has no secrets */
+		return 0;
 	explain(t, err);
 	return -EACCES;
 }

@@ -33,8 +33,13 @@ bool target_has_ended(const struct target *t);
  * all that was read of it before was its own. */
 bool target_is_reaped(const struct target *t);
 
+/* Has the process ended, or come so far on its way there that it has no memory any more?  What
+ * /proc says of it then, or refuses to say, means nothing. */
+bool target_is_ending(const struct target *t);
+
 /* May this user still watch the process, which runs another program now?  It may have gained
- * rights by that.  If not, one sentence was logged.  Returns 0, or -EACCES. */
+ * rights by that.  If not, one sentence was logged.  Returns 0, -EACCES, or -ESRCH: it has ended,
+ * of which nothing was logged. */
 int target_check_again(const struct target *t);
 
 /* Set t->task anew if that thread has ended; it stays as it is when all have. */

@@ -94,6 +94,11 @@ int threads_name(struct threads *ts, uint32_t tid, const char *name)
 	return 0;
 }
 
+const char *threads_find(const struct threads *ts, uint32_t tid)
+{
+	return ts->room ? slot_of(ts->slots, ts->room, tid)->name : "";
+}
+
 static void read_name(struct thread_entry *e, const struct target *t)
 {
 	char path[64];

@@ -1,5 +1,5 @@
 """An operator new of the allocator's own that throws cannot be probed; the option that leaves it
-alone, and the line that names it."""
+alone, and the line that names it.  One that calls malloc is not probed."""
 
 import os
 import re
@@ -35,6 +35,40 @@ int main(int argc, char **)
 	return 0;
 }
 """
+
+# An allocator whose operators do the work by themselves, to be linked in.
+ALLOCATOR = r"""
+#include <stddef.h>
+#include <string.h>
+static _Alignas(16) char room[64 << 20];
+static size_t used;
+static inline void *take(size_t size)
+{
+	char *block = room + used + 16;
+	size = (size + 15) & ~(size_t)15;
+	if (size > sizeof(room) - used - 16)
+		return 0;
+	*(size_t *)(block - 16) = size;
+	used += size + 16;
+	return block;
+}
+void *malloc(size_t size) { return take(size); }
+void *_Znwm(size_t size) { return take(size); }
+void free(void *block) { (void)block; }
+void _ZdlPv(void *block) { (void)block; }
+void _ZdlPvm(void *block, size_t size) { (void)block; (void)size; }
+void *calloc(size_t n, size_t size) { return take(n * size); }
+void *memalign(size_t align, size_t size) { (void)align; return take(size); }
+void *realloc(void *block, size_t size)
+{
+	void *now = take(size);
+	size_t old = block ? ((size_t *)block)[-2] : 0;
+	if (now && block)
+		memcpy(now, block, old < size ? old : size);
+	return now;
+}
+"""
+STATIC = (("libjemalloc.a", ("-lpthread", "-ldl", "-lm")), ("libtcmalloc_minimal.a", ("-lpthread",)))
 
 
 @needs_bpf
@@ -82,3 +116,50 @@ class OperatorsTest(FaultCase):
             result = self.run_with(THROWS[0], "record", "--dry-run", *options, "--", "true")
             self.assertEqual("_Znwm" in result.out, shown, result.out)
             self.assertEqual("_ZdlPv" in result.out, shown, result.out)
+
+    def dry_run(self, program):
+        result = self.mleak("record", "--dry-run", "--", program)
+        self.assertEqual(result.status, 0, result.err)
+        return result
+
+    def test_those_of_libstdcxx_linked_in_call_malloc_and_may_throw(self):
+        for flags in (("-static",), ("-static-pie",), ("-static", "-O0")):
+            with self.subTest(flags=flags):
+                program = self.compile("throws", *flags, source=SOURCE, compiler="g++")
+                result = self.mleak("record", "-o", self.path("x.mlk"), "--", program, "throw")
+                self.assertEqual((result.status, result.out), (0, "caught 23\n"), result.err)
+                self.assertNotIn("operator new", result.err)
+                stacks = parse_folded(self.report(self.path("x.mlk"), "--folded"))
+                self.assertEqual(sum(s.bytes for s in stacks if "leak_by_new" in ";".join(s.frames)),
+                                 23 * 47)
+                shown = self.dry_run(program).out
+                self.assertNotRegex(shown, "_Zn|_Zd")
+                self.assertIn("operator new and delete, which call these, are not probed", shown)
+
+    def test_an_allocator_s_own_linked_in_are_probed(self):
+        self.write("allocator.c", ALLOCATOR.encode())
+        built = self.finish(self.spawn(["gcc", "-O2", "-fno-builtin", "-c", "allocator.c"]))
+        self.assertEqual(built.status, 0, built.err)
+        program = self.compile("bump", "-static", "-x", "none", self.path("allocator.o"), source=SOURCE, compiler="g++")
+        self.check_probed(program)
+
+    def test_known_allocators_linked_in_are_probed(self):
+        found = [(LIBRARIES + name, libs) for name, libs in STATIC if os.path.exists(LIBRARIES + name)]
+        if not found:
+            self.skipTest("neither libjemalloc.a nor libtcmalloc_minimal.a is installed")
+        for path, libraries in found:
+            with self.subTest(library=path):
+                self.check_probed(self.compile("linked", "-static", "-x", "none", "-Wl,--whole-archive", path,
+                                               "-Wl,--no-whole-archive", *libraries, source=SOURCE,
+                                               compiler="g++"))
+
+    def check_probed(self, program):
+        shown = self.dry_run(program).out
+        self.assertRegex(shown, r"(?m)^  _Znwm ")
+        self.assertRegex(shown, r"(?m)^  _ZdlPv")
+        self.assertNotIn("are not probed", shown)
+        result = self.mleak("record", "-o", self.path("x.mlk"), "--", program)
+        self.assertEqual((result.status, result.out), (0, "caught 0\n"), result.err)
+        self.assertIn("operator new of '", result.err)
+        self.assertEqual(self.bytes_of("leak_by_new"), 23 * 47)
+        self.assertEqual(self.bytes_of("leak_by_malloc"), 23 * 53)
