@@ -18,6 +18,7 @@
 
 #include "mleak.h"
 #include "record/elffile.h"
+#include "record/limits.h"
 #include "record/preload/ring.h"
 
 #define LIBRARY	    "libmleak-preload.so"
@@ -223,6 +224,7 @@ int preload_start(const struct preload_child *child, char **argv, pid_t *pid)
 	*pid = fork();
 	if (*pid == 0) {
 		signal(SIGCHLD, on_child);
+		limits_restore();
 		become(child, argv, report[1]);
 	}
 	err = *pid < 0 ? errno : 0;

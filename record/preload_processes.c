@@ -73,7 +73,8 @@ int preload_processes_new(struct preload_processes **out, const struct preload_p
 static int add(struct preload_processes *ps, uint32_t slot, pid_t pid)
 {
 	struct process *p = &ps->all[slot];
-	int fd = preload_slot_open(pid);
+	/* the command comes before what else is opened */
+	int fd = preload_slot_open(pid, slot != 0);
 
 	if (fd < 0)
 		return fd;
@@ -84,9 +85,9 @@ static int add(struct preload_processes *ps, uint32_t slot, pid_t pid)
 	return 0;
 }
 
-void preload_processes_start(struct preload_processes *ps, pid_t pid)
+int preload_processes_start(struct preload_processes *ps, pid_t pid)
 {
-	add(ps, 0, pid);
+	return add(ps, 0, pid);
 }
 
 void preload_processes_go(struct preload_processes *ps)
