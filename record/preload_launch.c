@@ -21,7 +21,6 @@
 #include "record/limits.h"
 #include "record/preload/ring.h"
 
-#define LIBRARY	    "libmleak-preload.so"
 #define LOADER	    "ld-linux" /* in the name of the C library's own loader */
 #define HANDED_DOWN 100	       /* descriptors above this are hardly ever used by a program */
 
@@ -49,7 +48,7 @@ int preload_find_file(const char *name, char *path, size_t size)
 
 int preload_find_library(char *path, size_t size)
 {
-	int err = preload_find_file(LIBRARY, path, size);
+	int err = preload_find_file(PRELOAD_LIBRARY, path, size);
 
 	if (err || !strpbrk(path, " :"))
 		return err;

@@ -60,6 +60,10 @@ extern struct real preload_real;
 /* find.c: fill preload_real, and the ranges of preload_state. */
 void preload_find(void);
 
+/* find.c: is this libmleak-wrap.a in a program that has the preloaded library, too?  All calls pass
+ * both, and that one records them. */
+bool preload_is_second(void);
+
 /* An operator new or delete of C++; real: known once it was called. */
 struct preload_operator {
 	const char *name;

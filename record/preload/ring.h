@@ -25,6 +25,9 @@
  */
 #define PRELOAD_ENV "MLEAK_PRELOAD"
 
+/* The file of the library, in whatever folder. */
+#define PRELOAD_LIBRARY "libmleak-preload.so"
+
 #define PRELOAD_MAX_RINGS 512u
 #define PRELOAD_NR_DIGITS 40
 
