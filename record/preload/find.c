@@ -113,6 +113,10 @@ void preload_find(void)
 	FIND(execve);
 	FIND(execvpe);
 	FIND(fexecve);
+	FIND_ANY(execveat);
+	FIND(system);
+	FIND(popen);
+	FIND_ANY(syscall);
 	FIND(posix_spawn);
 	FIND(posix_spawnp);
 	if (!PRELOAD_IS_STATIC)
