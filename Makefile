@@ -338,6 +338,7 @@ WRAPPED = malloc calloc realloc reallocarray free posix_memalign aligned_alloc m
 	mmap mmap64 mremap munmap mprotect vfork execve execv execvpe execvp fexecve execl execlp execle \
 	posix_spawn posix_spawnp execveat system popen syscall malloc_usable_size _exit _Exit
 
+$(O)/record/wrap_flags.o: Makefile
 $(O)/record/wrap_flags.o: ALL_CFLAGS += -DWRAPPED='"$(WRAPPED)"'
 
 $(O)/libmleak-wrap.a: $(PRELOAD_DEPS) $(O)/preload.layout

@@ -22,6 +22,7 @@ struct scratch {
 	size_t bytes;
 	int fd; /* of the shared memory; -1: the program opens it by itself */
 	struct preload_header *header;
+	struct preload_process *process; /* that becomes the program; NULL: a child does */
 	char *const *env;
 	char memory[96];
 	char preload[]; /* "LD_PRELOAD=..." and then the pointers */
@@ -157,7 +158,6 @@ static struct scratch *fill(char *const *env, struct preload_header *h, bool cou
 	if (s == MAP_FAILED)
 		return NULL;
 	s->bytes = bytes;
-	s->header = h;
 	if (!tell(s, h, counted)) {
 		preload_real.munmap(s, bytes);
 		return NULL;
@@ -193,11 +193,14 @@ static struct scratch *carry(char *const *env, bool other_process)
 	s = fill(env, h, true);
 	if (s && !other_process && !preload_is_parent())
 		left = s;
+	else if (!s)
+		s = &uncarried;
+	s->header = h;
+	s->process = !other_process && preload_is_parent() ? preload_state.process : NULL;
+	if (s->process)
+		__atomic_fetch_add(&s->process->execs, 1, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&h->execs, 1, __ATOMIC_RELEASE);
-	if (s)
-		return s;
-	uncarried.header = h;
-	return &uncarried;
+	return s;
 }
 
 static char *const *env_for(const struct scratch *s, char *const *env)
@@ -232,6 +235,8 @@ void preload_fill_environ(void)
 static void take_back(struct scratch *s)
 {
 	__atomic_fetch_sub(&s->header->execs, 1, __ATOMIC_RELEASE);
+	if (s->process)
+		__atomic_fetch_sub(&s->process->execs, 1, __ATOMIC_RELEASE);
 	if (s->fd >= 0)
 		close(s->fd);
 }

@@ -1,6 +1,8 @@
 """Programs begun in unusual ways are recorded by the preloaded library, or counted as lost."""
 
+import os
 import re
+import unittest
 
 from mleaktest import MLEAK_FAST, parse_totals
 from test_preload import PreloadCase
@@ -94,6 +96,34 @@ class BeginsTest(PreloadCase):
             for options in ([], ["--follow"]):
                 with self.subTest(how=how, options=options):
                     self.assertEqual(self.blocks(how, *options), 2000)
+
+    def lost(self, *argv, options=()):
+        result = self.mleak("record", *self.options, *options, "-o", "x.mlk", "--", *argv,
+                            **self.as_user)
+        self.assertEqual(result.status, 0, result.err)
+        return sum(int(n) for n in re.findall(r"lost: (\d+) ", result.err))
+
+    def check_lost(self):
+        program = self.compile("program", PROGRAM)
+        static = self.compile("static", PROGRAM, "-static")
+        for options in ([], ["--follow"]):
+            with self.subTest(options):
+                self.assertEqual(self.lost(program, "bare", "1200", options=options), 1)
+                self.assertEqual(self.lost("sh", "-c", "exec %s bare 1200" % program,
+                                           options=options), 1)
+                self.assertEqual(self.lost("sh", "-c", "sleep 0.6; exec %s leaf 1200" % static,
+                                           options=options), 1)
+                self.assertEqual(self.lost("sh", "-c", "sleep 0.6; exec %s execve 1200" % program,
+                                           options=options), 0)
+        self.assertEqual(self.lost("sh", "-c", "%s bare 1200; :" % program, options=["--follow"]), 1)
+
+    def test_programs_that_nobody_told_of_are_lost(self):
+        self.check_lost()
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root")
+    def test_programs_that_nobody_told_of_are_lost_to_root_too(self):
+        self.as_user = {}
+        self.check_lost()
 
     def test_other_calls_by_number(self):
         for options in ([], ["--follow"]):
