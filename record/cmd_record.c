@@ -61,7 +61,8 @@ static int dry_run(const struct session *s, const struct allocator_opts *opts, b
 		allocators_release(&a);
 	}
 	if (!err && warn)
-		log_warn("eBPF is not allowed here: without --dry-run the command is recorded by the "
+		log_warn("eBPF is not allowed here: without --dry-run the command is recorded by "
+			 "the "
 			 "preloaded library, not by these probes");
 	return err ? EXIT_RECORD_FAILED : 0;
 }

@@ -192,9 +192,10 @@ static int set_up(struct preload *p, const struct preload_opts *opts)
 /* Why there is no memory to share, and what to do, in one sentence. */
 static void explain_memory(const struct preload *p, int err)
 {
-	const char *limit = err == -EFBIG    ? "the limit on the size of files (ulimit -f) is"
-			    : err == -ENOMEM ? "the limit on memory (ulimit -v), or what is free, is"
-					     : NULL;
+	const char *limit = err == -EFBIG ? "the limit on the size of files (ulimit -f) is"
+			    : err == -ENOMEM
+				    ? "the limit on memory (ulimit -v), or what is free, is"
+				    : NULL;
 
 	if (limit)
 		log_error("cannot make the %zu MiB of memory that are shared with the command: %s "

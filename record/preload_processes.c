@@ -100,8 +100,8 @@ static void watch(struct preload_processes *ps, uint32_t slot)
 	const struct preload_sink *sink = ps->opts.sink;
 	struct process *p = &ps->all[slot];
 
-	ps->strange += preload_watch_look(&p->watch, shared(ps, slot),
-					  sink->start_of(sink->ctx, p->pid));
+	ps->strange +=
+		preload_watch_look(&p->watch, shared(ps, slot), sink->start_of(sink->ctx, p->pid));
 }
 
 void preload_processes_go(struct preload_processes *ps)

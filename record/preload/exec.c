@@ -377,7 +377,7 @@ typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions
 	{                                                                                        \
 		struct scratch *s = preload_ready() ? carry(env, true) : NULL;                   \
 		spawn_function *real = (spawn_function *)preload_real.name;                      \
-		int err = real(pid, path, actions, attr, argv, env_for(s, env));                \
+		int err = real(pid, path, actions, attr, argv, env_for(s, env));                 \
                                                                                                  \
 		if (s && err)                                                                    \
 			take_back(s);                                                            \
