@@ -62,8 +62,7 @@ static int dry_run(const struct session *s, const struct allocator_opts *opts, b
 	}
 	if (!err && warn)
 		log_warn("eBPF is not allowed here: without --dry-run the command is recorded by "
-			 "the "
-			 "preloaded library, not by these probes");
+			 "the preloaded library, not by these probes");
 	return err ? EXIT_RECORD_FAILED : 0;
 }
 
