@@ -15,6 +15,7 @@
 #include "record/helper.h"
 #include "record/kernel.h"
 #include "record/launch.h"
+#include "record/limits.h"
 #include "record/loop.h"
 #include "record/options.h"
 #include "record/output.h"
@@ -45,7 +46,8 @@ static int pass_on(int status)
 	return 128 + WTERMSIG(status);
 }
 
-static int dry_run(const struct session *s, const struct allocator_opts *opts)
+/* @warn: there would be no probes. */
+static int dry_run(const struct session *s, const struct allocator_opts *opts, bool warn)
 {
 	int err = 0;
 
@@ -58,6 +60,9 @@ static int dry_run(const struct session *s, const struct allocator_opts *opts)
 			dry_run_print(stdout, t, &a);
 		allocators_release(&a);
 	}
+	if (!err && warn)
+		log_warn("eBPF is not allowed here: without --dry-run the command is recorded by "
+			 "the preloaded library, not by these probes");
 	return err ? EXIT_RECORD_FAILED : 0;
 }
 
@@ -135,17 +140,6 @@ static uint32_t ring_size(const struct record_opts *o, bool preload)
 	return o->ring_size < PRELOAD_MOST_RING ? o->ring_size : PRELOAD_MOST_RING;
 }
 
-/* Each recorded process takes some.  The command, which was begun before, keeps its limit. */
-static void allow_descriptors(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 /* Record the processes of @s, which are open, and of which @c is held if we started it.  Returns 0,
  * or EXIT_RECORD_FAILED after one sentence was logged. */
 static int record(struct session *s, const struct record_opts *o, struct command *c)
@@ -169,10 +163,11 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	if (limits.duration_ns)
 		limits.duration_ns += o->filters.delay_ns;
 	if (o->dry_run)
-		return dry_run(s, &o->allocators);
+		return dry_run(s, &o->allocators,
+			       c->pid && o->backend == BACKEND_AUTO &&
+				       !privileges_allow_bpf(o->link == PROBE_LINK_PERF));
 	if (!s->preload && privileges_check(s->pid, o->link == PROBE_LINK_PERF))
 		return EXIT_RECORD_FAILED;
-	allow_descriptors();
 	if (output_create(&out, o->output))
 		return EXIT_RECORD_FAILED;
 	opts.fd = out.fd;
@@ -224,8 +219,23 @@ static bool wants_preload(const struct record_opts *o)
 {
 	if (o->dry_run || o->backend == BACKEND_BPF)
 		return false;
-	return o->backend == BACKEND_PRELOAD || !(filters_check_preload(&o->filters, false) ||
-						  privileges_allow_bpf(o->link == PROBE_LINK_PERF));
+	return o->backend == BACKEND_PRELOAD || !privileges_allow_bpf(o->link == PROBE_LINK_PERF);
+}
+
+/* Is something asked of a recording by the library that only probes can do, without --backend
+ * preload, with which it is refused before?  Logs one sentence and returns true then. */
+static bool wants_probes_in_vain(const struct record_opts *o)
+{
+	const char *option = record_options_for_probes(o), *missing;
+
+	if (o->backend != BACKEND_AUTO || !option || !wants_preload(o))
+		return false;
+	missing = privileges_missing(o->link == PROBE_LINK_PERF);
+	log_error("%s needs eBPF, %s%s: run mleak as root, or leave that out to record the command "
+		  "by the preloaded library",
+		  option, *missing ? "for which mleak lacks " : "which is not allowed here",
+		  missing);
+	return true;
 }
 
 /* Followed programs find the shared memory in /proc/PID/fd of the recorder.  The kernel closes that
@@ -267,9 +277,11 @@ static int record_command(const struct record_opts *o)
 {
 	struct session s = {0};
 	struct command c = {0};
-	int ended, status = launch(&s, o, &c.pid, &ended);
+	int ended, status = EXIT_RECORD_FAILED;
 	bool held;
 
+	if (!wants_probes_in_vain(o))
+		status = launch(&s, o, &c.pid, &ended);
 	if (status) {
 		session_release(&s);
 		return status == LAUNCH_ENDED ? pass_on(ended) : status;
@@ -305,5 +317,6 @@ int cmd_record(int argc, char **argv)
 		record_options_help();
 		return EXIT_OK;
 	}
+	limits_raise();
 	return o.argv ? record_command(&o) : record_processes(&o);
 }

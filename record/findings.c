@@ -40,6 +40,7 @@ int findings_note(struct findings *o, struct mlk_writer *w, const struct event_o
 
 	if (!err && o->nr == FINDINGS_MAX)
 		err = put(o, w, 0);
+	o->found++;
 	waiting = &o->waiting[o->nr++];
 	waiting->id = event->block.id;
 	waiting->overrun = (struct mlk_overrun){

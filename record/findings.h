@@ -13,8 +13,9 @@
 
 #define FINDINGS_MAX 64 /* threads that are between the two */
 
-/* Those whose stacks are still to come; all zero: none. */
+/* How many there were, and those whose stacks are still to come; all zero: none. */
 struct findings {
+	uint64_t found; /* of all so far */
 	size_t nr;
 	struct findings_waiting {
 		uint64_t id; /* process and thread */

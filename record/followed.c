@@ -1,6 +1,7 @@
 /* followed.c - see followed.h */
 #include "record/followed.h"
 
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -54,6 +55,14 @@ static bool read_all_maps(void *ctx, pid_t pid, struct maps *maps)
 	const struct target t = {.pid = pid, .task = pid, .helper = s->helper};
 
 	return !target_read_maps(&t, maps);
+}
+
+static uint64_t start_of(void *ctx, pid_t pid)
+{
+	const struct session *s = ctx;
+	const struct target t = {.pid = pid, .task = pid, .helper = s->helper};
+
+	return target_auxv(&t, AT_RANDOM); /* on its stack */
 }
 
 static bool read_maps(void *ctx, pid_t pid, struct maps *maps)
@@ -121,6 +130,7 @@ struct preload_sink followed_sink(struct session *s)
 				     .met = met,
 				     .unmet = unmet,
 				     .read_all_maps = read_all_maps,
+				     .start_of = start_of,
 				     .read_maps = read_maps,
 				     .came = came,
 				     .mapped = mapped,

@@ -18,6 +18,7 @@
 
 #include "mleak.h"
 #include "record/elffile.h"
+#include "record/limits.h"
 #include "record/maps.h"
 #include "record/objects.h"
 #include "record/target.h"
@@ -30,6 +31,7 @@ static void child(char **argv, int report, int go, void (*on_child)(int))
 	int err;
 
 	signal(SIGCHLD, on_child);
+	limits_restore();
 	if (read(go, &traced, 1) != 1)
 		_exit(EXIT_RECORD_FAILED);
 	execvp(argv[0], argv);

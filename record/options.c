@@ -183,6 +183,7 @@ static int parse_one(struct record_opts *o, int key)
 	case OPT_BACKEND:
 		return option_backend(optarg, &o->backend);
 	case OPT_ON_FULL:
+		o->on_full = true;
 		return option_on_full(optarg, &o->block_ns);
 	case OPT_GUARD:
 		o->guard = true;
@@ -209,6 +210,21 @@ static void explain(int key, char **argv)
 			  argv[optind - 1]);
 	else
 		log_error("'%s' is no option; 'mleak record --help' lists them", argv[optind - 1]);
+}
+
+const char *record_options_for_probes(const struct record_opts *o)
+{
+	if (filters_check_preload(&o->filters, false))
+		return "the choice of threads";
+	if (o->allocators.object)
+		return "-O";
+	if (o->allocators.prefix)
+		return "--prefix";
+	if (o->allocators.no_operators)
+		return "--no-operators";
+	if (o->link != PROBE_LINK_AUTO)
+		return "--uprobes";
+	return o->ring_size > PRELOAD_MOST_RING ? "--ring-size above 64M" : NULL;
 }
 
 /* What only probes can do is not asked of the library. */
@@ -251,11 +267,24 @@ static int check_guard(const struct record_opts *o)
 	return -EINVAL;
 }
 
+/* Probes drop what finds the ring full, and never hold a thread up. */
+static int check_on_full(const struct record_opts *o)
+{
+	if (o->backend == BACKEND_PRELOAD && !o->nr_pids)
+		return 0;
+	log_error("--on-full is for the rings of the preloaded library, by which a command is "
+		  "recorded: leave it out%s",
+		  o->nr_pids ? "" : ", or --backend bpf");
+	return -EINVAL;
+}
+
 static int check(const struct record_opts *o)
 {
 	if (o->help)
 		return 0;
 	if (o->guard && check_guard(o))
+		return -EINVAL;
+	if (o->on_full && check_on_full(o))
 		return -EINVAL;
 	if (o->backend == BACKEND_PRELOAD && check_preload(o))
 		return -EINVAL;
@@ -296,7 +325,7 @@ int record_options_parse(struct record_opts *o, int argc, char **argv)
 	}
 	if (optind < argc)
 		o->argv = argv + optind;
-	if (o->guard && !o->nr_pids && o->backend == BACKEND_AUTO)
+	if ((o->guard || o->on_full) && !o->nr_pids && o->backend == BACKEND_AUTO)
 		o->backend = BACKEND_PRELOAD;
 	return check(o);
 }

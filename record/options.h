@@ -37,6 +37,7 @@ struct record_opts {
 	struct allocator_opts allocators;
 	enum record_backend backend;
 	uint64_t block_ns; /* preload: how long a full ring may hold a thread up; 0: not at all */
+	bool on_full;	   /* that was given */
 	bool guard;	   /* preload: blocks have guard bytes, and overruns are told of */
 	bool dry_run;	   /* show what would be probed, and end */
 	bool follow;	   /* record children, too */
@@ -45,6 +46,9 @@ struct record_opts {
 
 /* Parse @argv.  Returns 0, or -EINVAL after one sentence was logged. */
 int record_options_parse(struct record_opts *o, int argc, char **argv);
+
+/* The option given that only probes can obey, not the preloaded library; NULL: there is none. */
+const char *record_options_for_probes(const struct record_opts *o);
 
 void record_options_help(void);
 

@@ -189,6 +189,23 @@ static int set_up(struct preload *p, const struct preload_opts *opts)
 	return err ? err : shared_rings_new(&p->rings, &rings);
 }
 
+/* Why there is no memory to share, and what to do, in one sentence. */
+static void explain_memory(const struct preload *p, int err)
+{
+	const char *limit = err == -EFBIG ? "the limit on the size of files (ulimit -f) is"
+			    : err == -ENOMEM
+				    ? "the limit on memory (ulimit -v), or what is free, is"
+				    : NULL;
+
+	if (limit)
+		log_error("cannot make the %zu MiB of memory that are shared with the command: %s "
+			  "below that; raise it, or give a smaller --ring-size",
+			  (p->bytes + (1u << 20) - 1) >> 20, limit);
+	else
+		log_error("cannot make memory to share with the command: %s%s", strerror(-err),
+			  err == -EMFILE ? " (ulimit -n)" : "");
+}
+
 int preload_new(struct preload **out, const struct preload_opts *opts)
 {
 	struct preload *p = calloc(1, sizeof(*p));
@@ -204,8 +221,7 @@ int preload_new(struct preload **out, const struct preload_opts *opts)
 	if (!err) {
 		err = set_up(p, opts);
 		if (err)
-			log_error("cannot make memory to share with the command: %s",
-				  strerror(-err));
+			explain_memory(p, err);
 	}
 	if (err)
 		preload_free(p);
@@ -245,7 +261,7 @@ static void start_sleeper(struct preload *p)
 
 int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended)
 {
-	int status = preload_start(&p->child, argv, pid);
+	int status = preload_start(&p->child, argv, pid), err;
 
 	if (status)
 		return status;
@@ -258,7 +274,13 @@ int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended)
 		return EXIT_RECORD_FAILED;
 	}
 	/* The library leaves when the recorder seems to be gone. */
-	preload_processes_start(p->processes, *pid);
+	err = preload_processes_start(p->processes, *pid);
+	if (err) {
+		log_error("cannot watch '%s': %s%s", argv[0], strerror(-err),
+			  err == -EMFILE ? " (ulimit -n)" : "");
+		launch_abort(*pid);
+		return EXIT_RECORD_FAILED;
+	}
 	if (meet(p, *pid))
 		return 0;
 	while (waitpid(*pid, ended, 0) < 0 && errno == EINTR)

@@ -44,6 +44,8 @@ struct preload_sink {
 	/* Read all mappings of @pid, which was not met yet, into @maps, empty.  False: that failed.
 	 */
 	bool (*read_all_maps)(void *ctx, pid_t pid, struct maps *maps);
+	/* Where in @pid is something that is elsewhere in each program?  0: it cannot be said. */
+	uint64_t (*start_of)(void *ctx, pid_t pid);
 	/* Read the executable mappings of @pid, identified, into @maps, empty.  False: that failed.
 	 */
 	bool (*read_maps)(void *ctx, pid_t pid, struct maps *maps);

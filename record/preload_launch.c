@@ -18,9 +18,9 @@
 
 #include "mleak.h"
 #include "record/elffile.h"
+#include "record/limits.h"
 #include "record/preload/ring.h"
 
-#define LIBRARY	    "libmleak-preload.so"
 #define LOADER	    "ld-linux" /* in the name of the C library's own loader */
 #define HANDED_DOWN 100	       /* descriptors above this are hardly ever used by a program */
 
@@ -48,7 +48,7 @@ int preload_find_file(const char *name, char *path, size_t size)
 
 int preload_find_library(char *path, size_t size)
 {
-	int err = preload_find_file(LIBRARY, path, size);
+	int err = preload_find_file(PRELOAD_LIBRARY, path, size);
 
 	if (err || !strpbrk(path, " :"))
 		return err;
@@ -223,6 +223,7 @@ int preload_start(const struct preload_child *child, char **argv, pid_t *pid)
 	*pid = fork();
 	if (*pid == 0) {
 		signal(SIGCHLD, on_child);
+		limits_restore();
 		become(child, argv, report[1]);
 	}
 	err = *pid < 0 ? errno : 0;

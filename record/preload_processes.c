@@ -1,6 +1,7 @@
 /* preload_processes.c - see preload_processes.h */
 #include "record/preload_processes.h"
 #include "record/preload_slot.h"
+#include "record/preload_watch.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -30,6 +31,7 @@ struct process {
 	int pidfd;
 	bool ended;
 	uint32_t maps_answered, maps_changed;
+	struct preload_watch watch;
 };
 
 struct preload_processes {
@@ -41,6 +43,8 @@ struct preload_processes {
 	uint32_t nr_slots; /* that were ever in use */
 	uint32_t nr_alive;
 	uint64_t refused; /* processes that could not be recorded */
+	uint64_t strange; /* programs that were not told of */
+	uint64_t next_watch_ns;
 	uint64_t maps_failed, maps_unanswered;
 	uint64_t last_end_ns; /* when the last one alive ended */
 	bool over;
@@ -73,7 +77,8 @@ int preload_processes_new(struct preload_processes **out, const struct preload_p
 static int add(struct preload_processes *ps, uint32_t slot, pid_t pid)
 {
 	struct process *p = &ps->all[slot];
-	int fd = preload_slot_open(pid);
+	/* the command comes before what else is opened */
+	int fd = preload_slot_open(pid, slot != 0);
 
 	if (fd < 0)
 		return fd;
@@ -84,13 +89,24 @@ static int add(struct preload_processes *ps, uint32_t slot, pid_t pid)
 	return 0;
 }
 
-void preload_processes_start(struct preload_processes *ps, pid_t pid)
+int preload_processes_start(struct preload_processes *ps, pid_t pid)
 {
-	add(ps, 0, pid);
+	return add(ps, 0, pid);
+}
+
+/* See whether the process in @slot runs the program that its library told of. */
+static void watch(struct preload_processes *ps, uint32_t slot)
+{
+	const struct preload_sink *sink = ps->opts.sink;
+	struct process *p = &ps->all[slot];
+
+	ps->strange +=
+		preload_watch_look(&p->watch, shared(ps, slot), sink->start_of(sink->ctx, p->pid));
 }
 
 void preload_processes_go(struct preload_processes *ps)
 {
+	watch(ps, 0);
 	preload_slot_answer(shared(ps, 0), PRELOAD_GO);
 }
 
@@ -170,6 +186,7 @@ static bool let_in(struct preload_processes *ps, uint32_t slot, pid_t pid)
 		sink->unmet(sink->ctx, pid);
 		return false;
 	}
+	watch(ps, slot);
 	preload_slot_answer(s, PRELOAD_GO);
 	return true;
 }
@@ -229,6 +246,8 @@ static void look_at_maps(struct preload_processes *ps, uint32_t slot)
 	    ps->nr_happenings == MAX_HAPPENINGS)
 		return;
 	note_maps(ps, MAPPED, slot);
+	if (p->watch.program != __atomic_load_n(&s->program, __ATOMIC_ACQUIRE))
+		watch(ps, slot); /* before the new program can begin another */
 	p->maps_changed = changed;
 	p->maps_answered = asked;
 	__atomic_store_n(&s->maps_done, asked, __ATOMIC_RELEASE);
@@ -295,9 +314,20 @@ static void tell_ends(struct preload_processes *ps)
 	}
 }
 
+static void watch_all(struct preload_processes *ps)
+{
+	if (now_ns() < ps->next_watch_ns)
+		return;
+	ps->next_watch_ns = now_ns() + PRELOAD_WATCH_NS;
+	for (uint32_t i = 0; i < ps->nr_slots; i++)
+		if (ps->all[i].pidfd >= 0 && !ps->all[i].ended)
+			watch(ps, i);
+}
+
 void preload_processes_look(struct preload_processes *ps)
 {
 	look_for_ends(ps);
+	watch_all(ps);
 	for (uint32_t i = 1; ps->opts.follow && i < PRELOAD_MAX_PROCESSES; i++)
 		if (!ps->all[i].pid && __atomic_load_n(&shared(ps, i)->pid, __ATOMIC_RELAXED))
 			meet(ps, i);
@@ -369,7 +399,7 @@ uint64_t preload_processes_lost(const struct preload_processes *ps)
 	const struct preload_header *h = ps->opts.memory;
 	uint32_t hellos = __atomic_load_n(&h->hello, __ATOMIC_ACQUIRE);
 	uint32_t execs = __atomic_load_n(&h->execs, __ATOMIC_ACQUIRE) + 1;
-	uint64_t lost = ps->refused + __atomic_load_n(&h->no_slot, __ATOMIC_RELAXED);
+	uint64_t lost = ps->refused + ps->strange + __atomic_load_n(&h->no_slot, __ATOMIC_RELAXED);
 
 	return lost + (hellos < execs ? execs - hellos : 0);
 }

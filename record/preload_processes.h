@@ -28,8 +28,8 @@ struct preload_processes_opts {
 int preload_processes_new(struct preload_processes **out,
 			  const struct preload_processes_opts *opts);
 
-/* The command is process @pid. */
-void preload_processes_start(struct preload_processes *ps, pid_t pid);
+/* The command is process @pid.  Returns 0 or -errno: then it cannot be recorded. */
+int preload_processes_start(struct preload_processes *ps, pid_t pid);
 
 /* Let the command run. */
 void preload_processes_go(struct preload_processes *ps);

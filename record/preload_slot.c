@@ -38,14 +38,14 @@ void preload_slot_clear(struct preload_process *s)
 	__atomic_store_n(&s->pid, 0, __ATOMIC_RELEASE);
 }
 
-int preload_slot_open(pid_t pid)
+int preload_slot_open(pid_t pid, bool spare)
 {
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	struct rlimit limit;
 
 	if (fd < 0)
 		return -errno;
-	if (getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)fd + SPARE_FDS < limit.rlim_cur)
+	if (!spare || getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)fd + SPARE_FDS < limit.rlim_cur)
 		return fd;
 	close(fd);
 	return -EMFILE;

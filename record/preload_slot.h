@@ -21,7 +21,7 @@ bool preload_slot_is_left(const struct preload_process *s, pid_t pid);
 void preload_slot_clear(struct preload_process *s);
 
 /* Open a descriptor of process @pid, to be closed.  Returns it or -errno: -ESRCH where there is no
- * such process, -EMFILE before the last descriptors are taken. */
-int preload_slot_open(pid_t pid);
+ * such process, with @spare -EMFILE before the last descriptors are taken. */
+int preload_slot_open(pid_t pid, bool spare);
 
 #endif

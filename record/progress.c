@@ -111,6 +111,11 @@ void progress_summary(const struct session *s, const char *path)
 			 s->snapshot.threads, (double)s->snapshot.stopped_ns / 1e6,
 			 (double)s->snapshot.longest_ns / 1e6);
 	warn_of_losses(s);
+	if (s->findings.found)
+		log_warn("%" PRIu64 " %s; the report shows %s", s->findings.found,
+			 s->findings.found == 1 ? "overrun of a block was found"
+						: "overruns of blocks were found",
+			 s->findings.found == 1 ? "it" : "them");
 	if (session_is_quiet(s))
 		log_warn("not one call of malloc or free was seen%s",
 			 s->quiet_told ? "" : ": the program made none");

@@ -28,7 +28,6 @@ void signals_block(void)
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);
 }
 
 void signals_pass_on(pid_t pid, int sig, struct helper *helper)

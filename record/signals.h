@@ -12,8 +12,8 @@ struct helper;
  * and the scripts end it with SIGINT all the same. */
 void signals_of_ours(sigset_t *set);
 
-/* Block them, so that they wait for a signalfd or signals_wait_for(); and have writes that hit a
- * limit fail rather than kill.  Call it after the command was forked. */
+/* Block them, so that they wait for a signalfd or signals_wait_for(); and have writes that nobody
+ * reads fail rather than kill.  Call it after the command was forked. */
 void signals_block(void);
 
 /* Wait for the end of our child @pid; SIGTERM and SIGHUP are passed on to it, SIGINT and SIGQUIT

@@ -106,8 +106,13 @@ static int prepare(struct session *s, struct process *p)
 	int err;
 
 	/* From the time 0: what is mapped now is the best guess for all that comes before. */
-	if (!process_snapshot(p, &s->journal, 0))
+	if (!process_snapshot(p, &s->journal, 0)) {
+		if (!process_has_ended(p) && !s->journal.err)
+			log_error("cannot read what process %d has mapped (the limit on open "
+				  "files, ulimit -n, may be too low)",
+				  (int)p->target.pid);
 		return skip_ended(s, p, -ESRCH);
+	}
 	journal_fail(&s->journal,
 		     threads_name(&p->threads, (uint32_t)p->target.pid, p->target.comm));
 	if (s->journal.err)

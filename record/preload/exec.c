@@ -22,6 +22,7 @@ struct scratch {
 	size_t bytes;
 	int fd; /* of the shared memory; -1: the program opens it by itself */
 	struct preload_header *header;
+	struct preload_process *process; /* that becomes the program; NULL: a child does */
 	char *const *env;
 	char memory[96];
 	char preload[]; /* "LD_PRELOAD=..." and then the pointers */
@@ -108,8 +109,9 @@ static struct preload_header *wanted(bool other_process)
 	return h && !preload_is_over(h) ? h : NULL;
 }
 
-/* What tells of the memory, into s->memory.  False: it could not be opened. */
-static bool tell(struct scratch *s, const struct preload_header *h)
+/* What tells of the memory, into s->memory; @counted: the program's start is counted here.  False:
+ * it could not be opened. */
+static bool tell(struct scratch *s, const struct preload_header *h, bool counted)
 {
 	const struct preload_settings *set = &preload_settings;
 	char *end = put(s->memory, PRELOAD_ENV "=");
@@ -123,7 +125,7 @@ static bool tell(struct scratch *s, const struct preload_header *h)
 		end = put_number(end, (uint64_t)s->fd, 10);
 	}
 	end = put_number(put(end, ","), h->nonce, 16);
-	if (set->follow)
+	if (set->follow && counted)
 		put(end, ",a");
 	return set->follow || s->fd >= 0;
 }
@@ -138,21 +140,14 @@ static void drop_left(void)
 	left = NULL;
 }
 
-/* @env with LD_PRELOAD and our variable; @other_process: for another than this one.  NULL: it
- * cannot be, or is not to be. */
-static struct scratch *carry(char *const *env, bool other_process)
+/* @env with LD_PRELOAD and our variable.  NULL: it cannot be. */
+static struct scratch *fill(char *const *env, struct preload_header *h, bool counted)
 {
-	struct preload_header *h = wanted(other_process);
 	const char *others = "";
 	struct scratch *s;
 	size_t nr = 0, text, bytes;
 	char **to, *end;
 
-	if (!h)
-		return NULL;
-	if (!other_process)
-		guard_check_all(OVERRUN_AT_EXEC);
-	drop_left();
 	for (; env && env[nr]; nr++)
 		if (is_preload(env[nr]))
 			others = others_of(env[nr] + 11);
@@ -163,7 +158,7 @@ static struct scratch *carry(char *const *env, bool other_process)
 	if (s == MAP_FAILED)
 		return NULL;
 	s->bytes = bytes;
-	if (!tell(s, h)) {
+	if (!tell(s, h, counted)) {
 		preload_real.munmap(s, bytes);
 		return NULL;
 	}
@@ -177,17 +172,71 @@ static struct scratch *carry(char *const *env, bool other_process)
 	for (size_t i = 0; i < nr; i++)
 		if (!is_ours(env[i]))
 			*to++ = env[i];
-	if (!other_process && !preload_is_parent())
+	return s;
+}
+
+/* In the place of what could not be made: its program is lost, and counted. */
+static struct scratch uncarried = {.fd = -1};
+
+/* @env for a program that begins now; @other_process: in another than this one.  NULL: it is not to
+ * be recorded. */
+static struct scratch *carry(char *const *env, bool other_process)
+{
+	struct preload_header *h = wanted(other_process);
+	struct scratch *s;
+
+	if (!h)
+		return NULL;
+	if (!other_process)
+		guard_check_all(OVERRUN_AT_EXEC);
+	drop_left();
+	s = fill(env, h, true);
+	if (s && !other_process && !preload_is_parent())
 		left = s;
+	else if (!s)
+		s = &uncarried;
 	s->header = h;
+	s->process = !other_process && preload_is_parent() ? preload_state.process : NULL;
+	if (s->process)
+		__atomic_fetch_add(&s->process->execs, 1, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&h->execs, 1, __ATOMIC_RELEASE);
 	return s;
+}
+
+static char *const *env_for(const struct scratch *s, char *const *env)
+{
+	return s && s->env ? s->env : env;
+}
+
+static bool has_ours(char *const *env)
+{
+	bool memory = false, library = false;
+
+	for (; env && *env; env++) {
+		memory |= is_ours(*env) && !is_preload(*env);
+		library |= is_preload(*env) && strstr(*env, preload_library());
+	}
+	return memory && library;
+}
+
+void preload_fill_environ(void)
+{
+	struct preload_header *h = preload_ready() ? preload_followed() : NULL;
+	struct scratch *s = NULL;
+
+	if (h && !preload_is_over(h) && !has_ours(environ))
+		s = fill(environ, h, false);
+	/* It is the program's from now on: its C library copies it before it changes it. */
+	if (s)
+		environ = (char **)(uintptr_t)s->env;
 }
 
 /* No program began: all goes on as before. */
 static void take_back(struct scratch *s)
 {
 	__atomic_fetch_sub(&s->header->execs, 1, __ATOMIC_RELEASE);
+	if (s->process)
+		__atomic_fetch_sub(&s->process->execs, 1, __ATOMIC_RELEASE);
 	if (s->fd >= 0)
 		close(s->fd);
 }
@@ -195,7 +244,8 @@ static void take_back(struct scratch *s)
 static void drop(struct scratch *s)
 {
 	left = NULL;
-	preload_real.munmap(s, s->bytes);
+	if (s->bytes)
+		preload_real.munmap(s, s->bytes);
 }
 
 /* The exec failed. */
@@ -215,7 +265,7 @@ EXPORT int execve(const char *path, char *const argv[], char *const env[])
 {
 	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
 
-	preload_real.execve(path, argv, s ? s->env : env);
+	preload_real.execve(path, argv, env_for(s, env));
 	return stay(s);
 }
 
@@ -228,7 +278,7 @@ EXPORT int execvpe(const char *file, char *const argv[], char *const env[])
 {
 	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
 
-	preload_real.execvpe(file, argv, s ? s->env : env);
+	preload_real.execvpe(file, argv, env_for(s, env));
 	return stay(s);
 }
 
@@ -237,11 +287,21 @@ EXPORT int execvp(const char *file, char *const argv[])
 	return execvpe(file, argv, environ);
 }
 
+EXPORT int execveat(int dir, const char *path, char *const argv[], char *const env[], int flags)
+{
+	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
+
+	errno = ENOSYS; /* an old C library has none */
+	if (preload_real.execveat)
+		preload_real.execveat(dir, path, argv, env_for(s, env), flags);
+	return stay(s);
+}
+
 EXPORT int fexecve(int fd, char *const argv[], char *const env[])
 {
 	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
 
-	preload_real.fexecve(fd, argv, s ? s->env : env);
+	preload_real.fexecve(fd, argv, env_for(s, env));
 	return stay(s);
 }
 
@@ -317,7 +377,7 @@ typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions
 	{                                                                                        \
 		struct scratch *s = preload_ready() ? carry(env, true) : NULL;                   \
 		spawn_function *real = (spawn_function *)preload_real.name;                      \
-		int err = real(pid, path, actions, attr, argv, s ? s->env : env);                \
+		int err = real(pid, path, actions, attr, argv, env_for(s, env));                 \
                                                                                                  \
 		if (s && err)                                                                    \
 			take_back(s);                                                            \

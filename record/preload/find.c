@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <time.h>
 
@@ -64,6 +65,30 @@ static void find_range(uint64_t addr, struct preload_range *out)
 #define FIND_ANY(name) FIND(name)
 #endif
 
+#ifdef PRELOAD_STATIC
+static int see_library(struct dl_phdr_info *info, size_t size, void *found)
+{
+	const char *slash = strrchr(info->dlpi_name, '/');
+
+	(void)size;
+	*(bool *)found = slash && !strcmp(slash + 1, PRELOAD_LIBRARY);
+	return *(bool *)found;
+}
+
+bool preload_is_second(void)
+{
+	bool found = false;
+
+	dl_iterate_phdr(see_library, &found);
+	return found;
+}
+#else
+bool preload_is_second(void)
+{
+	return false;
+}
+#endif
+
 void preload_find(void)
 {
 	int saved_errno = errno;
@@ -88,6 +113,10 @@ void preload_find(void)
 	FIND(execve);
 	FIND(execvpe);
 	FIND(fexecve);
+	FIND_ANY(execveat);
+	FIND(system);
+	FIND(popen);
+	FIND_ANY(syscall);
 	FIND(posix_spawn);
 	FIND(posix_spawnp);
 	if (!PRELOAD_IS_STATIC)

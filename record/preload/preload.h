@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "bpf/event.h"
 #include "record/preload/ring.h"
@@ -52,6 +53,10 @@ struct real {
 	int (*execve)(const char *, char *const *, char *const *);
 	int (*execvpe)(const char *, char *const *, char *const *);
 	int (*fexecve)(int, char *const *, char *const *);
+	int (*execveat)(int, const char *, char *const *, char *const *, int);
+	int (*system)(const char *);
+	FILE *(*popen)(const char *, const char *);
+	long (*syscall)(long, ...); /* unused, but wrapped */
 	void *posix_spawn, *posix_spawnp;
 };
 
@@ -59,6 +64,10 @@ extern struct real preload_real;
 
 /* find.c: fill preload_real, and the ranges of preload_state. */
 void preload_find(void);
+
+/* find.c: is this libmleak-wrap.a in a program that has the preloaded library, too?  All calls pass
+ * both, and that one records them. */
+bool preload_is_second(void);
 
 /* An operator new or delete of C++; real: known once it was called. */
 struct preload_operator {
@@ -138,6 +147,9 @@ static inline struct preload_header *preload_shared(void)
 /* exec.c: open descriptor @number of process @pid, if it is the recorder's memory.  -1: it is not.
  */
 int preload_reopen(uint32_t pid, uint32_t number);
+
+/* exec.c: where children are recorded, see that what they find us by is in environ. */
+void preload_fill_environ(void);
 
 /* join.c: become one of the processes recorded, by the memory @h, as a program that has just come
  * up; *@fresh: the process was none before.  False: it is not to be. */

@@ -25,6 +25,9 @@
  */
 #define PRELOAD_ENV "MLEAK_PRELOAD"
 
+/* The file of the library, in whatever folder. */
+#define PRELOAD_LIBRARY "libmleak-preload.so"
+
 #define PRELOAD_MAX_RINGS 512u
 #define PRELOAD_NR_DIGITS 40
 
@@ -99,7 +102,8 @@ struct preload_process {
 	uint32_t maps_asked;   /* requests for a look at the mappings */
 	uint32_t maps_changed; /* the same, but nobody waits */
 	uint32_t maps_unanswered; /* requests that were waited for in vain */
-	uint32_t unused_target[2];
+	uint32_t execs;		  /* that the library knows of */
+	uint32_t unused_target;
 	/* written by the recorder; words the target sleeps on */
 	uint32_t go;	    /* enum preload_answer; PRELOAD_GONE by the target */
 	uint32_t maps_done; /* requests that were answered */

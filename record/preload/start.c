@@ -267,7 +267,7 @@ static void attach(void)
 	if (preload_state.pid == (uint32_t)preload_syscall(SYS_gettid, 0, 0, 0, 0))
 		preload_state.main_thread = (uint64_t)__builtin_thread_pointer();
 	/* A program with rights that its user has not takes no memory from him. */
-	value = getauxval(AT_SECURE) ? NULL : find_env(PRELOAD_ENV, &entry);
+	value = getauxval(AT_SECURE) || preload_is_second() ? NULL : find_env(PRELOAD_ENV, &entry);
 	if (value) {
 		h = *value == '@' ? look_up(value + 1) : inherit(value, entry);
 		preload_modules_changed();

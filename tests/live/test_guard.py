@@ -367,6 +367,14 @@ class GuardTest(GuardCase):
                                  ["function"])
             self.assertNotIn("libmleak", json.dumps(site["found"]["frames"]))
 
+    def test_the_recorder_says_how_many_it_found(self):
+        for kinds, said in ((["beyond", "before"], "2 overruns of blocks were found; the report shows them"),
+                            (["beyond"], "1 overrun of a block was found; the report shows it"),
+                            (["nothing"], None)):
+            result = self.mleak("record", "--guard", "-o", self.path("x.mlk"), "--",
+                                self.sample("overrun"), *kinds, **self.as_user)
+            self.assertEqual(re.findall(r"\d+ overruns? .*", result.err), [said] if said else [])
+
     def test_the_text_tells_of_each(self):
         trace, truth = self.record_sample("beyond", "before")
         text = self.report(trace)

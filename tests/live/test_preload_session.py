@@ -90,6 +90,33 @@ class OptionsTest(PreloadCase):
         self.assertIn("64M", self.refused("--ring-size", "128M", "--", "true"))
 
     @unittest.skipIf(os.geteuid() != 0, "needs root to become another user")
+    def test_what_only_probes_do_is_not_left_out_where_there_are_none(self):
+        for option, named in ((["-O", "/etc/passwd"], "-O needs eBPF"),
+                              (["--prefix", "zz_"], "--prefix needs eBPF"),
+                              (["--uprobes", "perf"], "CAP_SYS_ADMIN"),
+                              (["--no-operators"], "--no-operators needs eBPF"),
+                              (["--trigger", "10K"], "CAP_BPF"),
+                              (["--ring-size", "1G"], "above 64M needs eBPF")):
+            with self.subTest(option):
+                self.assertIn(named, self.refused(*option, "--", "true", backend="auto"))
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to become another user")
+    def test_a_dry_run_says_that_there_would_be_no_probes(self):
+        result = self.mleak("record", "--dry-run", "--", "true", **self.as_user)
+        self.assertEqual(result.status, 0)
+        self.assert_one_message(result.err, "preloaded library")
+
+    def test_what_a_full_ring_does_is_the_librarys(self):
+        for command in (["--backend", "bpf", "--", "true"], ["-p", str(os.getpid())]):
+            result = self.mleak("record", "--on-full", "drop", *command)
+            self.assertEqual(result.status, 125)
+            self.assert_one_message(result.err, "--on-full")
+        self.options = ("--on-full", "drop")
+        self.as_user = {}
+        trace, _ = self.record("true")
+        self.assertRegex(self.report(trace, "--dump"), r"(?m)backend\W+preload")
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to become another user")
     def test_children_without_privileges(self):
         self.options = ("--backend", "auto", "--follow")
         trace, _ = self.record("sh", "-c", "true | cat")

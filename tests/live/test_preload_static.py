@@ -166,6 +166,18 @@ class StaticTest(PreloadCase):
         self.assertRegex(self.report(trace), r"gone at exec")
         self.assertNotIn("lost: ", result.err)
 
+    def test_a_dynamic_program_with_it_is_recorded_once(self):
+        for how in (["-no-pie"], ["-pie", "-fPIE"]):
+            program = self.compile("program", PROGRAM, *how, *self.flags())
+            for options in ([], ["--follow"], ["--guard"], ["--follow", "--guard"]):
+                with self.subTest(how=how, options=options):
+                    trace = self.path("x.mlk")
+                    result = self.mleak("record", "--backend", "preload", *options, "-o", trace,
+                                        "--", program, "again", **self.as_user)
+                    self.assertIn("counted: 2000 status ", result.out)
+                    self.assertEqual((self.sizes(trace, 307), self.sizes(trace, 59)), (2000, 3))
+                    self.assertNotIn("lost: ", result.err)
+
     def test_a_library_of_another_version_is_refused(self):
         program = self.compile("program", PROGRAM, "-static", *self.flags())
         with open(program, "r+b") as elf:

@@ -1,0 +1,64 @@
+"""Under limits on descriptors, files' sizes and memory, a recording works or says what is missing."""
+
+import os
+import resource
+
+from backends import both_backends
+from mleaktest import MLEAK_FAST, Case, parse_totals
+from test_preload import PreloadCase
+
+LIMITS = "ulimit -Sn; ulimit -Hn; ulimit -f; grep SigIgn /proc/self/status"
+
+
+def limited(which, soft, hard=None):
+    return lambda: resource.setrlimit(which, (soft, soft if hard is None else hard))
+
+
+@both_backends
+class CommandLimitsTest(Case):
+    def test_the_command_has_its_own_limits(self):
+        plain = self.finish(self.spawn(["sh", "-c", LIMITS],
+                                       preexec_fn=limited(resource.RLIMIT_NOFILE, 60, 300)))
+        result = self.mleak("record", "-o", "x.mlk", "--", "sh", "-c", LIMITS,
+                            preexec_fn=limited(resource.RLIMIT_NOFILE, 60, 300))
+        self.assertEqual((result.status, result.out), (0, plain.out))
+
+
+class PreloadLimitsTest(PreloadCase):
+    program = MLEAK_FAST  # address sanitizer takes more memory than is allowed here
+
+    def run_with(self, which, limit, *options):
+        return self.mleak("record", "--backend", "preload", "-o", "x.mlk", *options, "--", "sh", "-c",
+                          LIMITS, preexec_fn=limited(which, limit), timeout=60, **self.as_user)
+
+    def test_few_descriptors_are_enough_or_told_of(self):
+        for most in range(4, 26):
+            with self.subTest(most=most):
+                result = self.run_with(resource.RLIMIT_NOFILE, most)
+                if result.status:
+                    self.assertIn(result.status, (125, 126))
+                    self.assertRegex(result.err, "ulimit -n|Too many open files")
+                    continue
+                self.assertEqual(result.out.splitlines()[:2], [str(most)] * 2)
+                self.assertGreater(parse_totals(self.report(self.path("x.mlk"))).allocations.blocks, 0)
+            # What the recorder itself has open, and one for a moment.
+            self.assertTrue(most < 14 or not result.status, most)
+
+    def test_a_limit_below_the_shared_memory_is_named(self):
+        for which, option in ((resource.RLIMIT_FSIZE, "ulimit -f"), (resource.RLIMIT_AS, "ulimit -v")):
+            with self.subTest(option):
+                result = self.run_with(which, 200 << 20)
+                self.assertEqual((result.status, result.out), (125, ""))
+                self.assert_one_message(result.err, option)
+                self.assertIn("--ring-size", result.err)
+
+    def test_smaller_rings_stay_within_the_limit(self):
+        result = self.run_with(resource.RLIMIT_FSIZE, 200 << 20, "--ring-size", "64K")
+        self.assertEqual(result.status, 0, result.err)
+        plain = self.finish(self.spawn(["sh", "-c", LIMITS]))
+        self.assertEqual(result.out.splitlines()[3], plain.out.splitlines()[3])
+        self.assertEqual(result.out.splitlines()[2], str(200 << 11))
+        os.stat(self.path("x.mlk"))
+
+
+del PreloadCase, Case
