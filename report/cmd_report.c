@@ -24,7 +24,7 @@ static int print_stacks(const struct job *job, const struct export *export)
 		.by = opts->by,
 		.growth = job->growth,
 		.timeline = opts->timeline,
-		.csv = opts->format == FORMAT_CSV,
+		.opts = {.csv = opts->format == FORMAT_CSV, .top = opts->view.top},
 	};
 
 	return is_table(opts) ? format_print_table(stdout, export, &table)
@@ -52,9 +52,14 @@ static int print_report(struct job *job)
 {
 	const struct report_opts *opts = job->opts;
 	bool places = is_table(opts) || format_wants_places(opts->format);
-	int err, status = job_view(job, &opts->view, places);
+	struct view_opts view = opts->view;
 	struct export export;
+	int err, status;
 
+	/* a table is made of all stacks, and cut then */
+	if (is_table(opts))
+		view.top = 0;
+	status = job_view(job, &view, places);
 	if (status != EXIT_OK)
 		return status;
 	export = job_export(job);

@@ -24,6 +24,13 @@ struct export
 	struct suppressions *suppressions; /* that the view was made with; NULL: none */
 };
 
+/* How a table in place of stacks is printed; its view is to have all stacks: of what it sums up or
+ * ranks, none may be missing. */
+struct table_opts {
+	bool csv;   /* as CSV, else as text */
+	size_t top; /* only so many rows; 0: all */
+};
+
 /* What of all that is outstanding the view has, with what its top leaves out. */
 struct live_amount export_selected(const struct export *export);
 

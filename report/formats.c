@@ -115,17 +115,17 @@ bool format_wants_places(enum report_format format)
 
 int format_print_table(FILE *out, const struct export *export, const struct table *table)
 {
-	int err = table->csv ? 0 : print_head(out, export);
+	int err = table->opts.csv ? 0 : print_head(out, export);
 
 	if (err)
 		return err;
 	if (table->by)
-		err = print_groups(out, export, table->by, table->csv);
+		err = print_groups(out, export, table->by, &table->opts);
 	else if (table->timeline)
-		err = print_timeline(out, export, table->growth, table->csv);
+		err = print_timeline(out, export, table->growth, table->opts.csv);
 	else
-		err = print_growth(out, export, table->growth, table->csv);
-	return err || table->csv ? err : print_tail(out, export);
+		err = print_growth(out, export, table->growth, &table->opts);
+	return err || table->opts.csv ? err : print_tail(out, export);
 }
 
 int format_print(FILE *out, enum report_format format, const struct export *export,

@@ -12,7 +12,9 @@ static const struct option_row rows[] = {
 	 "tree (the default), flat, folded, json, csv, pprof, heaptrack, speedscope or html"},
 	{"folded", OPT_FOLDED, NULL, "the same as --format=folded"},
 	{"flat", OPT_FLAT, NULL, "the same as --format=flat: one stack after the other"},
-	{"top", 'n', "N", "only the N stacks with most outstanding bytes"},
+	{"top", 'n', "N",
+	 "only the N stacks with most outstanding bytes; of --growth those that grew most, of --by "
+	 "the first rows"},
 	{"inverted", OPT_INVERTED, NULL, "begin at the function that allocated"},
 	{"by", OPT_BY, "KEY",
 	 "in place of stacks, a table by thread, module, size, function, file or age; with "

@@ -41,6 +41,11 @@ int report_opts_check(const struct report_opts *opts)
 		log_error("--by, --growth and --timeline are one at a time");
 		return -EINVAL;
 	}
+	if (opts->timeline && opts->view.top) {
+		log_error("--timeline is a sum of all stacks and takes no --top; --function, "
+			  "--module and others choose among them");
+		return -EINVAL;
+	}
 	if (tables && !plain) {
 		log_error("--by, --growth and --timeline are for text, or with --format=csv");
 		return -EINVAL;

@@ -1,0 +1,57 @@
+"""`mleak report --growth`, `--by` and `--timeline` on a trace of which every block is known."""
+
+import csv
+import io
+import os
+
+from mleaktest import TESTS, Case
+
+# One block of 72,704 bytes from the beginning on, and three stacks of 23 blocks that grow.
+TRACE = os.path.join(TESTS, "golden", "v1.1-cxx.mlk")
+
+
+class ReportTablesTest(Case):
+    def rows(self, *args):
+        text = self.report(TRACE, "--format=csv", *args)
+        return list(csv.DictReader(io.StringIO(text, newline="")))
+
+    def sums(self, *args):
+        """Of a table by some key: bytes and blocks by the key, in order."""
+        key = args[args.index("--by") + 1]
+        return [(row[key], int(row["outstanding_bytes"]), int(row["outstanding_blocks"]))
+                for row in self.rows(*args)]
+
+    def test_growth_is_ranked_before_it_is_cut(self):
+        everything = self.rows("--growth")
+        self.assertEqual([row["outstanding_bytes"] for row in everything],
+                         ["2553", "1656", "1081", "72704"])
+        for top in 1, 3, 4, 9:
+            self.assertEqual(self.rows("--growth", "-n", str(top)), everything[:top])
+        text = self.report(TRACE, "--growth", "-n", "2")
+        self.assertIn("\nleft out: 2 stacks that grew less with 24 blocks, 73,785 bytes\n", text)
+        text = self.report(TRACE, "--growth", "-n", "3")
+        self.assertIn("\nleft out: 1 stack that grew less with 1 block, 72,704 bytes\n", text)
+        self.assertNotIn("left out", self.report(TRACE, "--growth", "-n", "4"))
+
+    def test_the_rows_of_a_cut_table_have_their_whole_sums(self):
+        for key in "function", "module", "size", "age", "thread", "file":
+            everything = self.sums("--by", key)
+            for top in range(1, len(everything) + 1):
+                with self.subTest(key=key, top=top):
+                    shown = self.sums("--by", key, "-n", str(top))
+                    heaviest = sorted((row[1] for row in everything), reverse=True)[:top]
+                    self.assertEqual(sorted((row[1] for row in shown), reverse=True), heaviest)
+                    self.assertEqual(shown, [row for row in everything if row in shown])
+
+    def test_text_says_what_a_table_leaves_out(self):
+        text = self.report(TRACE, "--by", "size", "-n", "2")
+        self.assertRegex(text, r"(?m)^ +4,209 +46  65 - 128\n +72,704 +1  65537 - 131072\n\n"
+                               r"left out: 1 lighter row with 23 blocks, 1,081 bytes$")
+        self.assertIn("\nleft out: 11 lighter rows with 0 blocks, 0 bytes\n",
+                      self.report(TRACE, "--by", "function", "-n", "2"))
+        self.assertNotIn("left out", self.report(TRACE, "--by", "size", "-n", "3"))
+
+    def test_a_timeline_is_of_all_stacks(self):
+        result = self.mleak("report", "--timeline", "-n", "2", TRACE)
+        self.assertEqual((result.status, result.out), (2, ""))
+        self.assert_one_message(result.err, naming="--top")
