@@ -11,6 +11,7 @@
 #include "report/dump.h"
 #include "report/job.h"
 #include "report/output.h"
+#include "report/warnings.h"
 
 static bool is_table(const struct report_opts *opts)
 {
@@ -60,6 +61,8 @@ static int print_report(struct job *job)
 	if (is_table(opts))
 		view.top = 0;
 	status = job_view(job, &view, places);
+	if (status == EXIT_OK && !view_nr(job->view))
+		status = warn_of_filters(job);
 	if (status != EXIT_OK)
 		return status;
 	export = job_export(job);
@@ -126,6 +129,9 @@ static int diff(const struct report_opts *opts)
 
 	if (status == EXIT_OK)
 		status = prepare_side(&after, opts, opts->path);
+	/* what only one of them has is what a difference tells of */
+	if (status == EXIT_OK && !view_nr(before.view) && !view_nr(after.view))
+		status = warn_of_filters(&after);
 	if (status == EXIT_OK)
 		status = print_difference(opts, &before, &after);
 	job_release(&before);

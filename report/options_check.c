@@ -50,6 +50,14 @@ static const char *check_cost(const struct report_opts *opts)
 	return NULL;
 }
 
+static const char *check_names(const struct report_opts *opts)
+{
+	if (opts->view.addresses && opts->view.sieve.function)
+		return "--function looks for names, of which --addresses shows none; take one of "
+		       "them";
+	return NULL;
+}
+
 /* Does anything choose blocks or stacks, but --at and --pid? */
 static bool chooses_more(const struct report_opts *opts)
 {
@@ -95,7 +103,7 @@ static const char *check_dump(const struct report_opts *opts)
 int report_opts_check(const struct report_opts *opts)
 {
 	static const char *(*const checks[])(const struct report_opts *opts) = {
-		check_difference, check_cost, check_tables, check_addr, check_dump,
+		check_difference, check_cost, check_tables, check_names, check_addr, check_dump,
 	};
 
 	for (size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++) {

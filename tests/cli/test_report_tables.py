@@ -36,7 +36,7 @@ class ReportTablesTest(Case):
     def test_the_rows_of_a_cut_table_have_their_whole_sums(self):
         for key in "function", "module", "size", "age", "thread", "file":
             everything = self.sums("--by", key)
-            for top in range(1, len(everything) + 1):
+            for top in {1, 2, len(everything)}:
                 with self.subTest(key=key, top=top):
                     shown = self.sums("--by", key, "-n", str(top))
                     heaviest = sorted((row[1] for row in everything), reverse=True)[:top]

@@ -88,7 +88,10 @@ static void write_trace(const struct mlk_meta *meta)
 
 static FILE *print(struct job *job, const struct report_opts *opts, FILE *out)
 {
-	struct table table = {opts->by, job->growth, opts->timeline, opts->format == FORMAT_CSV};
+	struct table table = {.by = opts->by,
+			      .growth = job->growth,
+			      .timeline = opts->timeline,
+			      .opts.csv = opts->format == FORMAT_CSV};
 	struct export export = job_export(job);
 
 	if (opts->by || job->growth)
