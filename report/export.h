@@ -17,6 +17,7 @@ struct export
 {
 	const char *path; /* of the trace */
 	const struct mlk_meta *meta;
+	const struct choice *choice; /* as it was asked for */
 	const struct leaks *leaks;
 	const struct view *view;
 	const struct places *places;	   /* of the view */

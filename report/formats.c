@@ -6,6 +6,7 @@
 
 #include "report/print_folded.h"
 #include "report/print_overruns.h"
+#include "report/print_shown.h"
 #include "report/print_summary.h"
 #include "report/print_tree.h"
 #include "report/text.h"
@@ -33,7 +34,12 @@ struct live_amount export_filtered(const struct export *export)
 
 static int print_head(FILE *out, const struct export *export)
 {
-	return print_summary(out, export->path, export->meta, export->leaks);
+	int err = print_summary(out, export->path, export->meta, export->leaks);
+
+	if (!err)
+		err = print_shown(out, export);
+	fputc('\n', out);
+	return err;
 }
 
 /* Say how much the options leave out, and what would give more names. */

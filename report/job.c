@@ -270,6 +270,7 @@ struct export job_export(const struct job *job)
 	return (struct export){
 		.path = job->path,
 		.meta = mlk_reader_meta(job->trace),
+		.choice = &job->opts->choice,
 		.leaks = job->leaks,
 		.view = job->view,
 		.places = job->places,

@@ -98,11 +98,21 @@ static void warn_of_sample(const char *path, const struct mlk_meta *meta)
 		log_warn("'%s' holds %s: all bytes are estimates", path, how);
 }
 
+static void warn_of_moment(const struct job *job)
+{
+	const struct chosen *chosen = leaks_chosen(job->leaks);
+
+	if (job->opts->choice.until && chosen->end_ns < chosen->stop_ns)
+		log_warn("the recording '%s' ended after %.3f s, before the moment asked for",
+			 job->shown, (double)(int64_t)(chosen->end_ns - chosen->start_ns) / 1e9);
+}
+
 void warn_of_trace(const struct job *job)
 {
 	warn_of_damage(job->shown, leaks_condition(job->leaks),
 		       mlk_reader_meta(job->trace)->start_ns);
 	warn_of_limits(job->shown, job->leaks);
+	warn_of_moment(job);
 	warn_of_overruns(job);
 	if (job->opts->format != FORMAT_TREE) {
 		warn_of_losses(job->shown, job->leaks);
