@@ -18,14 +18,16 @@ static bool is_table(const struct report_opts *opts)
 	return opts->by || opts->growth || opts->timeline;
 }
 
-static int print_stacks(const struct job *job, const struct export *export)
+static int print_stacks(const struct job *job, const struct export *export, size_t columns)
 {
 	const struct report_opts *opts = job->opts;
 	struct table table = {
 		.by = opts->by,
 		.growth = job->growth,
 		.timeline = opts->timeline,
-		.opts = {.csv = opts->format == FORMAT_CSV, .top = opts->view.top},
+		.opts = {.csv = opts->format == FORMAT_CSV,
+			 .top = opts->view.top,
+			 .columns = columns},
 	};
 
 	return is_table(opts) ? format_print_table(stdout, export, &table)
@@ -55,6 +57,7 @@ static int print_report(struct job *job)
 	bool places = is_table(opts) || format_wants_places(opts->format);
 	struct view_opts view = opts->view;
 	struct export export;
+	size_t columns;
 	int err, status;
 
 	/* a table is made of all stacks, and cut then */
@@ -66,8 +69,9 @@ static int print_report(struct job *job)
 	if (status != EXIT_OK)
 		return status;
 	export = job_export(job);
+	columns = color_columns(); /* a pager has none */
 	page(opts);
-	err = print_stacks(job, &export);
+	err = print_stacks(job, &export, columns);
 	if (err) {
 		log_error("cannot make the report: %s", mlk_strerror(err));
 		return EXIT_FAILED;

@@ -28,8 +28,9 @@ struct export
 /* How a table in place of stacks is printed; its view is to have all stacks: of what it sums up or
  * ranks, none may be missing. */
 struct table_opts {
-	bool csv;   /* as CSV, else as text */
-	size_t top; /* only so many rows; 0: all */
+	bool csv;	/* as CSV, else as text */
+	size_t top;	/* only so many rows; 0: all */
+	size_t columns; /* of the terminal; 0: it is none */
 };
 
 /* What of all that is outstanding the view has, with what its top leaves out. */

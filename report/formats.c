@@ -128,7 +128,7 @@ int format_print_table(FILE *out, const struct export *export, const struct tabl
 	if (table->by)
 		err = print_groups(out, export, table->by, &table->opts);
 	else if (table->timeline)
-		err = print_timeline(out, export, table->growth, table->opts.csv);
+		err = print_timeline(out, export, table->growth, &table->opts);
 	else
 		err = print_growth(out, export, table->growth, &table->opts);
 	return err || table->opts.csv ? err : print_tail(out, export);

@@ -22,7 +22,9 @@ static const struct option_row rows[] = {
 	{"growth", OPT_GROWTH, NULL,
 	 "is it a leak? How each stack grew, its blocks that were freed, and how long they lived; "
 	 "with --format=csv, too"},
-	{"timeline", OPT_TIMELINE, NULL, "what was outstanding over time; with --format=csv, too"},
+	{"timeline", OPT_TIMELINE, NULL,
+	 "what was outstanding over time, the most in each interval; with "
+	 "--format=csv, too"},
 	{"diff", OPT_DIFF, "BEFORE",
 	 "what is outstanding more, or less, than in the trace BEFORE; with --folded, "
 	 "--format=csv or json, too"},

@@ -13,7 +13,9 @@
 int print_growth(FILE *out, const struct export *export, const struct growth *growth,
 		 const struct table_opts *opts);
 
-/* Print what was outstanding of the view's stacks over time: as a plot, or as CSV. */
-int print_timeline(FILE *out, const struct export *export, const struct growth *growth, bool csv);
+/* Print what was outstanding of the view's stacks over time: as a plot of the most within each
+ * slice, or as CSV. */
+int print_timeline(FILE *out, const struct export *export, const struct growth *growth,
+		   const struct table_opts *opts);
 
 #endif

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import os
 
 from mleaktest import TESTS, Case
@@ -55,3 +56,23 @@ class ReportTablesTest(Case):
         result = self.mleak("report", "--timeline", "-n", "2", TRACE)
         self.assertEqual((result.status, result.out), (2, ""))
         self.assert_one_message(result.err, naming="--top")
+
+    def test_a_timeline_shows_the_peak(self):
+        peak = json.loads(self.report(TRACE, "--format=json"))["totals"]["peak"]["bytes"]
+        rows = self.rows("--timeline")
+        most = [int(row["most_bytes"]) for row in rows]
+        self.assertEqual(max(most), peak)
+        for row in rows:
+            self.assertGreaterEqual(int(row["most_bytes"]), int(row["outstanding_bytes"]))
+        self.assertGreater(max(most), max(int(row["outstanding_bytes"]) for row in rows))
+        # the longest bar is that of the peak
+        text = self.report(TRACE, "--timeline")
+        self.assertRegex(text, r"(?m)^ +[\d.]+ s +[\d,]+ +%s  #{50}$" % format(peak, ","))
+        self.assertNotIn("at most so much", text)
+
+    def test_of_one_stack_the_timeline_is_exact_and_of_some_an_upper_bound(self):
+        churn = self.rows("--timeline", "--function", "^churn")
+        self.assertLessEqual(max(int(row["most_bytes"]) for row in churn), 100003 - 72704)
+        self.assertIn("at most so much", self.report(TRACE, "--timeline", "--function", "^main$"))
+        self.assertNotIn("at most so much",
+                         self.report(TRACE, "--timeline", "--function", "place_order"))
