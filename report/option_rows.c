@@ -29,8 +29,10 @@ static const struct option_row rows[] = {
 	 "what is outstanding more, or less, than in the trace BEFORE; with --folded, "
 	 "--format=csv or json, too"},
 	{"cost", OPT_COST, "COST",
-	 "what --folded counts: outstanding (the default), allocated or peak bytes, or temporary "
-	 "blocks"},
+	 "what --folded counts, and what --format=json and csv sort by: outstanding (the default), "
+	 "allocated or peak bytes, or temporary blocks; with any but the first also stacks of "
+	 "which "
+	 "nothing is left"},
 	{"temporary", OPT_TEMPORARY, "MS",
 	 "blocks that lived no longer than so many milliseconds count as temporary, too; for "
 	 "--cost temporary, "

@@ -73,10 +73,8 @@ static int take_pid(struct report_opts *opts, const char *arg)
 
 static int take_cost(struct report_opts *opts, const char *arg)
 {
-	static const char *const names[] = {"outstanding", "allocated", "peak", "temporary"};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(names[i], arg)) {
+	for (int i = 0; i < COST_NR; i++)
+		if (!strcmp(view_cost_name((enum view_cost)i), arg)) {
 			opts->view.cost = (enum view_cost)i;
 			return 0;
 		}

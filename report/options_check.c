@@ -39,12 +39,12 @@ static const char *check_tables(const struct report_opts *opts)
 
 static const char *check_cost(const struct report_opts *opts)
 {
-	int tables = nr_tables(opts);
+	bool lists =
+		(opts->format == FORMAT_JSON || opts->format == FORMAT_CSV) && !nr_tables(opts);
 
-	if (opts->view.cost != COST_OUTSTANDING && (opts->format != FORMAT_FOLDED || tables))
-		return "--cost is for --folded alone";
-	if (opts->temporary_ns && opts->view.cost != COST_TEMPORARY &&
-	    opts->format != FORMAT_JSON && (opts->format != FORMAT_CSV || tables))
+	if (opts->view.cost != COST_OUTSTANDING && opts->format != FORMAT_FOLDED && !lists)
+		return "--cost is for --folded, --format=json and --format=csv, which list stacks";
+	if (opts->temporary_ns && opts->view.cost != COST_TEMPORARY && !lists)
 		return "--temporary is for --folded --cost temporary, and for the formats json and "
 		       "csv";
 	return NULL;

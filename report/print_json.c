@@ -248,6 +248,7 @@ int print_json(FILE *out, const struct export *export)
 	put_completeness(&json, export->leaks);
 	overruns_json(&json, export);
 	put_frames(&json, export->places);
+	json_text(&json, "cost", view_cost_name(view_options(export->view)->cost));
 	json_open(&json, "stacks", '[');
 	for (size_t i = 0; i < view_nr(export->view); i++)
 		put_stack(&json, export, ages, i);

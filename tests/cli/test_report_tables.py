@@ -1,11 +1,11 @@
-"""`mleak report --growth`, `--by` and `--timeline` on a trace of which every block is known."""
+"""`mleak report --growth`, `--by`, `--timeline` and `--cost` on a trace of which every block is known."""
 
 import csv
 import io
 import json
 import os
 
-from mleaktest import TESTS, Case
+from mleaktest import TESTS, Case, parse_folded
 
 # One block of 72,704 bytes from the beginning on, and three stacks of 23 blocks that grow.
 TRACE = os.path.join(TESTS, "golden", "v1.1-cxx.mlk")
@@ -76,3 +76,40 @@ class ReportTablesTest(Case):
         self.assertIn("at most so much", self.report(TRACE, "--timeline", "--function", "^main$"))
         self.assertNotIn("at most so much",
                          self.report(TRACE, "--timeline", "--function", "place_order"))
+
+    def test_costs_of_stacks_of_which_nothing_is_left(self):
+        totals = json.loads(self.report(TRACE, "--format=json"))["totals"]
+        for cost, amount in ("allocated", totals["allocated"]), ("peak", totals["peak"]):
+            stacks = json.loads(self.report(TRACE, "--format=json", "--cost", cost))["stacks"]
+            rows = self.rows("--cost", cost)
+            self.assertEqual(len(rows), len(stacks))
+            for kind in "bytes", "blocks":
+                self.assertEqual(sum(stack[cost][kind] for stack in stacks), amount[kind])
+                self.assertEqual(sum(int(row["%s_%s" % (cost, kind)]) for row in rows),
+                                 amount[kind])
+            values = [stack[cost]["bytes"] for stack in stacks]
+            self.assertEqual(values, sorted(values, reverse=True))
+            self.assertIn(0, [stack["outstanding"]["blocks"] for stack in stacks])
+
+    def test_temporary_blocks_are_those_of_folded(self):
+        for more in [], ["--temporary", "1s"]:
+            folded = sum(stack.bytes for stack in
+                         parse_folded(self.report(TRACE, "--folded", "--cost=temporary", *more)))
+            report = json.loads(self.report(TRACE, "--format=json", "--cost=temporary", *more))
+            self.assertEqual(report["cost"], "temporary")
+            self.assertEqual(sum(stack["temporary"] for stack in report["stacks"]), folded)
+            self.assertEqual(sum(int(row["temporary_blocks"])
+                                 for row in self.rows("--cost=temporary", *more)), folded)
+            self.assertEqual(folded > 0, bool(more))
+
+    def test_without_a_cost_only_what_is_outstanding_is_listed(self):
+        for args in [], ["--cost=outstanding"]:
+            report = json.loads(self.report(TRACE, "--format=json", *args))
+            self.assertEqual(report["cost"], "outstanding")
+            self.assertEqual([stack["outstanding"]["bytes"] for stack in report["stacks"]],
+                             [72704, 2553, 1656, 1081])
+            self.assertEqual(len(self.rows(*args)), 4)
+        for view in [], ["--flat"], ["--by", "size", "--format=csv"], ["--format=pprof"]:
+            result = self.mleak("report", "--cost", "allocated", *view, TRACE)
+            self.assertEqual((result.status, result.out), (2, ""))
+            self.assert_one_message(result.err, naming="--cost")
