@@ -31,7 +31,7 @@ static const struct command {
 	 false},
 	{"script", cmd_script, "print the events of a trace, one a line", events_option, false},
 	{"diff", cmd_report, "show what is outstanding in one trace and not in another",
-	 report_option, false},
+	 diff_option, false},
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -52,7 +52,8 @@ struct option_info {
 
 /* Fill *@option with option @i, from 0, of the command.  Returns false beyond the last. */
 bool record_option(size_t i, struct option_info *option);
-bool report_option(size_t i, struct option_info *option); /* of diff, too */
+bool report_option(size_t i, struct option_info *option);
+bool diff_option(size_t i, struct option_info *option);
 bool events_option(size_t i, struct option_info *option); /* of info and script */
 
 /* Print a command's options on stdout for --help, in their groups, in lines of 96 columns. */

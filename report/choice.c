@@ -39,13 +39,20 @@ struct chosen choice_of(const struct choice *choice, const struct thread_names *
 	return chosen;
 }
 
+static bool is_number(const char *wanted)
+{
+	return !wanted[strspn(wanted, "0123456789")];
+}
+
+bool choice_is_thread(const char *wanted, uint32_t tid, const char *name)
+{
+	return is_number(wanted) ? strtoull(wanted, NULL, 10) == tid : !fnmatch(wanted, name, 0);
+}
+
 static bool is_thread(const struct chosen *chosen, const struct live_block *block)
 {
-	const char *wanted = chosen->thread;
-
-	if (!wanted[strspn(wanted, "0123456789")])
-		return strtoull(wanted, NULL, 10) == block->tid;
-	return !fnmatch(wanted, thread_names_get(chosen->threads, block->tgid, block->tid), 0);
+	return choice_is_thread(chosen->thread, block->tid,
+				thread_names_get(chosen->threads, block->tgid, block->tid));
 }
 
 bool chosen_has(const struct chosen *chosen, const struct live_block *block)

@@ -30,6 +30,9 @@ struct chosen {
 struct chosen choice_of(const struct choice *choice, const struct thread_names *threads,
 			uint64_t start_ns, uint64_t end_ns);
 
+/* Whether @wanted, a number or a pattern, means the thread @tid that is called @name. */
+bool choice_is_thread(const char *wanted, uint32_t tid, const char *name);
+
 /* Whether the report is about @block. */
 bool chosen_has(const struct chosen *chosen, const struct live_block *block);
 

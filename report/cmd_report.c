@@ -11,20 +11,23 @@
 #include "report/dump.h"
 #include "report/job.h"
 #include "report/output.h"
+#include "report/warnings.h"
 
 static bool is_table(const struct report_opts *opts)
 {
 	return opts->by || opts->growth || opts->timeline;
 }
 
-static int print_stacks(const struct job *job, const struct export *export)
+static int print_stacks(const struct job *job, const struct export *export, size_t columns)
 {
 	const struct report_opts *opts = job->opts;
 	struct table table = {
 		.by = opts->by,
 		.growth = job->growth,
 		.timeline = opts->timeline,
-		.csv = opts->format == FORMAT_CSV,
+		.opts = {.csv = opts->format == FORMAT_CSV,
+			 .top = opts->view.top,
+			 .columns = columns},
 	};
 
 	return is_table(opts) ? format_print_table(stdout, export, &table)
@@ -52,14 +55,23 @@ static int print_report(struct job *job)
 {
 	const struct report_opts *opts = job->opts;
 	bool places = is_table(opts) || format_wants_places(opts->format);
-	int err, status = job_view(job, &opts->view, places);
+	struct view_opts view = opts->view;
 	struct export export;
+	size_t columns;
+	int err, status;
 
+	/* a table is made of all stacks, and cut then */
+	if (is_table(opts))
+		view.top = 0;
+	status = job_view(job, &view, places);
+	if (status == EXIT_OK && !view_nr(job->view))
+		status = warn_of_filters(job);
 	if (status != EXIT_OK)
 		return status;
 	export = job_export(job);
+	columns = color_columns(); /* a pager has none */
 	page(opts);
-	err = print_stacks(job, &export);
+	err = print_stacks(job, &export, columns);
 	if (err) {
 		log_error("cannot make the report: %s", mlk_strerror(err));
 		return EXIT_FAILED;
@@ -121,6 +133,9 @@ static int diff(const struct report_opts *opts)
 
 	if (status == EXIT_OK)
 		status = prepare_side(&after, opts, opts->path);
+	/* what only one of them has is what a difference tells of */
+	if (status == EXIT_OK && !view_nr(before.view) && !view_nr(after.view))
+		status = warn_of_filters(&after);
 	if (status == EXIT_OK)
 		status = print_difference(opts, &before, &after);
 	job_release(&before);

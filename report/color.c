@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <sys/ioctl.h>
+
 const char *color_of(bool wanted, enum color color)
 {
 	static const char *const sequences[] = {
@@ -36,6 +38,13 @@ bool color_wanted(enum color_mode mode)
 		return mode == COLOR_ALWAYS;
 	return isatty(STDOUT_FILENO) && !(no_color && *no_color) && term &&
 	       strcmp(term, "dumb") != 0;
+}
+
+size_t color_columns(void)
+{
+	struct winsize size;
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? 0 : size.ws_col;
 }
 
 int lines_parse(const char *name, enum lines_mode *mode)

@@ -3,6 +3,7 @@
 #define REPORT_COLOR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum color { COLOR_NONE, COLOR_END, COLOR_HEAVY, COLOR_NAME, COLOR_PLACE, COLOR_REMARK };
 
@@ -18,6 +19,9 @@ int color_parse(const char *name, enum color_mode *mode);
 /* Whether there are to be colours on stdout.  Without being told, if it is a terminal that is not
  * dumb, and NO_COLOR (https://no-color.org) is not set or empty. */
 bool color_wanted(enum color_mode mode);
+
+/* How many columns stdout has when it is a terminal; 0: it is none, or does not say. */
+size_t color_columns(void);
 
 /* Of what the lines of a tree are made: see lines_utf8(). */
 enum lines_mode { LINES_AUTO, LINES_UTF8, LINES_ASCII };

@@ -11,6 +11,7 @@
 #include "report/csv.h"
 #include "report/print_folded.h"
 #include "report/print_json.h"
+#include "report/print_shown.h"
 #include "report/strings.h"
 #include "report/text.h"
 
@@ -187,9 +188,11 @@ static void put_row(FILE *out, const struct diff *diff, const struct row *row)
 static int put_text(FILE *out, const struct diff *diff, size_t top)
 {
 	size_t same = 0, shown = 0, left_out = 0;
+	int err;
 
 	put_sums(out, "before", diff->side[BEFORE]);
 	put_sums(out, "after", diff->side[AFTER]);
+	err = print_shown(out, diff->side[AFTER]);
 	fprintf(out, "\n%-7s%15s%12s%15s%15s\n", "", "bytes", "blocks", "before", "after");
 	for (size_t i = 0; i < diff->nr; i++) {
 		const struct row *row = &diff->rows[i];
@@ -205,7 +208,7 @@ static int put_text(FILE *out, const struct diff *diff, size_t top)
 	}
 	fprintf(out, "\n%zu stacks differ, %zu of them are not shown; %zu are the same\n",
 		shown + left_out, left_out, same);
-	return 0;
+	return err;
 }
 
 static int put_csv(FILE *out, const struct diff *diff, size_t top)
@@ -251,6 +254,7 @@ static void put_json_row(struct json *json, const struct diff *diff, const struc
 static int put_json(FILE *out, const struct diff *diff, size_t top)
 {
 	struct json json = {.out = out};
+	int err;
 
 	json_open(&json, NULL, '{');
 	json_text(&json, "schema", "mleak-diff");
@@ -258,13 +262,14 @@ static int put_json(FILE *out, const struct diff *diff, size_t top)
 	json_text(&json, "mleak", MLEAK_VERSION);
 	put_side(&json, "before", diff->side[BEFORE]);
 	put_side(&json, "after", diff->side[AFTER]);
+	err = shown_json(&json, diff->side[AFTER]);
 	json_open(&json, "stacks", '[');
 	for (size_t i = 0; i < diff->nr && (!top || i < top); i++)
 		put_json_row(&json, diff, &diff->rows[i]);
 	json_close(&json, ']');
 	json_number(&json, "left_out", top && top < diff->nr ? diff->nr - top : 0);
 	json_close(&json, '}');
-	return 0;
+	return err;
 }
 
 static int put_folded(FILE *out, struct diff *diff, size_t top)

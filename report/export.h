@@ -17,11 +17,20 @@ struct export
 {
 	const char *path; /* of the trace */
 	const struct mlk_meta *meta;
+	const struct choice *choice; /* as it was asked for */
 	const struct leaks *leaks;
 	const struct view *view;
 	const struct places *places;	   /* of the view */
 	const struct named *overrun_names; /* of the stacks that print_overruns.h tells of */
 	struct suppressions *suppressions; /* that the view was made with; NULL: none */
+};
+
+/* How a table in place of stacks is printed; its view is to have all stacks: of what it sums up or
+ * ranks, none may be missing. */
+struct table_opts {
+	bool csv;	/* as CSV, else as text */
+	size_t top;	/* only so many rows; 0: all */
+	size_t columns; /* of the terminal; 0: it is none */
 };
 
 /* What of all that is outstanding the view has, with what its top leaves out. */

@@ -6,6 +6,7 @@
 
 #include "report/print_folded.h"
 #include "report/print_overruns.h"
+#include "report/print_shown.h"
 #include "report/print_summary.h"
 #include "report/print_tree.h"
 #include "report/text.h"
@@ -33,7 +34,12 @@ struct live_amount export_filtered(const struct export *export)
 
 static int print_head(FILE *out, const struct export *export)
 {
-	return print_summary(out, export->path, export->meta, export->leaks);
+	int err = print_summary(out, export->path, export->meta, export->leaks);
+
+	if (!err)
+		err = print_shown(out, export);
+	fputc('\n', out);
+	return err;
 }
 
 /* Say how much the options leave out, and what would give more names. */
@@ -115,17 +121,17 @@ bool format_wants_places(enum report_format format)
 
 int format_print_table(FILE *out, const struct export *export, const struct table *table)
 {
-	int err = table->csv ? 0 : print_head(out, export);
+	int err = table->opts.csv ? 0 : print_head(out, export);
 
 	if (err)
 		return err;
 	if (table->by)
-		err = print_groups(out, export, table->by, table->csv);
+		err = print_groups(out, export, table->by, &table->opts);
 	else if (table->timeline)
-		err = print_timeline(out, export, table->growth, table->csv);
+		err = print_timeline(out, export, table->growth, &table->opts);
 	else
-		err = print_growth(out, export, table->growth, table->csv);
-	return err || table->csv ? err : print_tail(out, export);
+		err = print_growth(out, export, table->growth, &table->opts);
+	return err || table->opts.csv ? err : print_tail(out, export);
 }
 
 int format_print(FILE *out, enum report_format format, const struct export *export,

@@ -40,7 +40,7 @@ struct table {
 	enum group_key by;	     /* or GROUP_NONE: */
 	const struct growth *growth; /* how stacks grew */
 	bool timeline;		     /* all of them together, rather than each */
-	bool csv;		     /* as CSV, else as text */
+	struct table_opts opts;
 };
 
 /* Print it.  Returns 0 or -ENOMEM; errors of writing are left in @out for ferror(). */

@@ -9,6 +9,7 @@
 #include "report/ages.h"
 #include "report/array.h"
 #include "report/csv.h"
+#include "report/left_out.h"
 #include "report/strings.h"
 #include "report/text.h"
 
@@ -165,21 +166,28 @@ static void add_block(void *arg, const struct live_block *block)
 	add(&group->own, sampling_amount(block));
 }
 
+/* The heaviest first. */
 static int compare(const void *a, const void *b, void *arg)
 {
 	const struct group *x = a, *y = b;
 	const struct groups *g = arg;
 	char *const *text = strings_all(g->names);
 
-	if (x->order != y->order)
-		return x->order < y->order ? -1 : 1;
-	if (g->key == GROUP_SIZE || g->key == GROUP_AGE)
-		return 0;
 	if (x->own.bytes != y->own.bytes)
 		return x->own.bytes > y->own.bytes ? -1 : 1;
 	if (x->with_callees.bytes != y->with_callees.bytes)
 		return x->with_callees.bytes > y->with_callees.bytes ? -1 : 1;
+	if (x->order != y->order)
+		return x->order < y->order ? -1 : 1;
 	return strcmp(text[x->name], text[y->name]);
+}
+
+/* Sizes and ages, which have an order of their own. */
+static int compare_order(const void *a, const void *b)
+{
+	const struct group *x = a, *y = b;
+
+	return x->order < y->order ? -1 : x->order > y->order;
 }
 
 static int collect(struct groups *g)
@@ -245,16 +253,41 @@ static void put_csv(FILE *out, const struct groups *g, size_t nr)
 	}
 }
 
-int print_groups(FILE *out, const struct export *export, enum group_key key, bool csv)
+/* Bring the groups in the order in which they are printed, those that are left out behind.  Returns
+ * how many are shown. */
+static size_t rank(struct groups *g, size_t nr, size_t top)
+{
+	size_t shown = top && top < nr ? top : nr;
+
+	if (nr)
+		qsort_r(g->all, nr, sizeof(*g->all), compare, g);
+	if (shown && (g->key == GROUP_SIZE || g->key == GROUP_AGE))
+		qsort(g->all, shown, sizeof(*g->all), compare_order);
+	return shown;
+}
+
+static void put_rest(FILE *out, const struct groups *g, size_t shown, size_t nr)
+{
+	struct live_amount rest = {0};
+
+	for (size_t i = shown; i < nr; i++)
+		add(&rest, g->all[i].own);
+	if (nr > shown)
+		fputc('\n', out);
+	print_left_out(out, nr - shown, "lighter row", "lighter rows", rest);
+}
+
+int print_groups(FILE *out, const struct export *export, enum group_key key,
+		 const struct table_opts *opts)
 {
 	struct groups g = {.export = export, .key = key};
 	int err = collect(&g);
-	size_t nr = err ? 0 : strings_nr(g.names) - 1;
+	size_t nr = err ? 0 : strings_nr(g.names) - 1, shown = rank(&g, nr, opts->top);
 
-	if (nr)
-		qsort_r(g.all, nr, sizeof(*g.all), compare, &g);
 	if (!err)
-		(csv ? put_csv : put_text)(out, &g, nr);
+		(opts->csv ? put_csv : put_text)(out, &g, shown);
+	if (!err && !opts->csv)
+		put_rest(out, &g, shown, nr);
 	free(g.all);
 	free(g.shown);
 	strings_free(g.names);

@@ -24,9 +24,9 @@ int group_parse(const char *name, enum group_key *key);
  * Print to @out a line for each group: of sizes and ages in their order, else the one with the most
  * bytes first.  For module, function and file there are two amounts: of stacks whose innermost
  * frame is of the group, and of those that have any such frame.
- * @csv: as CSV in place of text.
  * Returns 0 or -ENOMEM; errors of writing are left in @out for ferror().
  */
-int print_groups(FILE *out, const struct export *export, enum group_key key, bool csv);
+int print_groups(FILE *out, const struct export *export, enum group_key key,
+		 const struct table_opts *opts);
 
 #endif

@@ -12,7 +12,9 @@
 
 struct track {
 	uint64_t now;		       /* bytes outstanding */
+	uint64_t top;		       /* most of them since the last slice that is filled */
 	uint64_t bytes[GROWTH_SLICES]; /* the first nr are filled; in those behind, it was now */
+	uint64_t most[GROWTH_SLICES];  /* likewise; in the first of those behind, it was top */
 	size_t nr;
 	uint64_t lifetimes[NR_LIFETIMES]; /* blocks that lived less than 2^i us, and not less than
 					     half of it */
@@ -21,6 +23,7 @@ struct track {
 struct growth {
 	uint64_t start_ns, width_ns;
 	size_t slices;
+	struct track sum;  /* of all stacks */
 	struct track *all; /* by number of stack */
 	size_t nr, room;
 	bool failed;
@@ -35,17 +38,29 @@ int growth_new(struct growth **out)
 	return 0;
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* Make one slice of two.  The last one may get only its first half: the rest is to come. */
+static void widen_track(struct track *track)
+{
+	if (track->nr % 2)
+		track->top = larger(track->top, track->most[track->nr - 1]);
+	track->nr /= 2;
+	for (size_t at = 0; at < track->nr; at++) {
+		track->bytes[at] = track->bytes[2 * at + 1];
+		track->most[at] = larger(track->most[2 * at], track->most[2 * at + 1]);
+	}
+}
+
 static void widen(struct growth *growth)
 {
 	growth->width_ns *= 2;
-	for (size_t i = 0; i < growth->nr; i++) {
-		struct track *track = &growth->all[i];
-
-		track->nr /= 2;
-		for (size_t at = 0; at < track->nr; at++)
-			track->bytes[at] = track->bytes[2 * at + 1];
-	}
+	widen_track(&growth->sum);
+	for (size_t i = 0; i < growth->nr; i++)
+		widen_track(&growth->all[i]);
 }
 
 /* The slice that @time_ns is in. */
@@ -64,8 +79,19 @@ static size_t slice_of(struct growth *growth, uint64_t time_ns)
 
 static void fill(struct track *track, size_t nr)
 {
-	while (track->nr < nr)
-		track->bytes[track->nr++] = track->now;
+	for (; track->nr < nr; track->nr++) {
+		track->bytes[track->nr] = track->now;
+		track->most[track->nr] = track->top;
+		track->top = track->now;
+	}
+}
+
+/* There are @more bytes outstanding, modulo 2^64, in slice @slice or later. */
+static void add(struct track *track, size_t slice, uint64_t more)
+{
+	fill(track, slice);
+	track->now += more;
+	track->top = larger(track->top, track->now);
 }
 
 static struct track *track_of(struct growth *growth, uint32_t number)
@@ -114,8 +140,8 @@ void growth_changed(void *arg, const struct live_change *change)
 		count_lifetime(track, change);
 		return;
 	}
-	fill(track, slice);
-	track->now += change->more.bytes;
+	add(track, slice, change->more.bytes);
+	add(&growth->sum, slice, change->more.bytes);
 }
 
 int growth_finish(struct growth *growth, uint64_t end_ns)
@@ -123,6 +149,7 @@ int growth_finish(struct growth *growth, uint64_t end_ns)
 	growth->slices = slice_of(growth, end_ns) + 1;
 	for (size_t i = 0; i < growth->nr; i++)
 		fill(&growth->all[i], growth->slices);
+	fill(&growth->sum, growth->slices);
 	return growth->failed ? -ENOMEM : 0;
 }
 
@@ -141,6 +168,21 @@ uint64_t growth_width_ns(const struct growth *growth)
 	return growth->width_ns;
 }
 
+/* What a stack is, without its lifetimes. */
+static struct growth_stack sums_of(const struct growth *growth, const struct track *track)
+{
+	struct growth_stack stack = {0};
+
+	memcpy(stack.bytes, track->bytes, growth->slices * sizeof(*stack.bytes));
+	memcpy(stack.most, track->most, growth->slices * sizeof(*stack.most));
+	return stack;
+}
+
+struct growth_stack growth_of_all(const struct growth *growth)
+{
+	return sums_of(growth, &growth->sum);
+}
+
 struct growth_stack growth_of(const struct growth *growth, uint32_t number)
 {
 	struct growth_stack stack = {0};
@@ -150,7 +192,7 @@ struct growth_stack growth_of(const struct growth *growth, uint32_t number)
 	if (number >= growth->nr)
 		return stack;
 	track = &growth->all[number];
-	memcpy(stack.bytes, track->bytes, growth->slices * sizeof(*stack.bytes));
+	stack = sums_of(growth, track);
 	for (int i = 0; i < NR_LIFETIMES; i++)
 		all += track->lifetimes[i];
 	stack.has_lifetime = all > 0;

@@ -15,6 +15,7 @@ struct growth; /* opaque */
 /* What is known of one stack. */
 struct growth_stack {
 	uint64_t bytes[GROWTH_SLICES]; /* outstanding at the end of each slice */
+	uint64_t most[GROWTH_SLICES];  /* most that was outstanding within it */
 	bool has_lifetime;	       /* blocks of it were freed */
 	uint64_t lifetime_ns; /* so long at most half of these lived; rounded up to 2^n us */
 };
@@ -37,6 +38,10 @@ uint64_t growth_width_ns(const struct growth *growth);
 
 /* After growth_finish(): what is known of stack @number; all zero if nothing. */
 struct growth_stack growth_of(const struct growth *growth, uint32_t number);
+
+/* After growth_finish(): the same of all stacks together, without a lifetime.  What was most of all
+ * of them was there at one moment; the sum of what was most of each need not have been. */
+struct growth_stack growth_of_all(const struct growth *growth);
 
 /* Release @growth; NULL is allowed. */
 void growth_free(struct growth *growth);

@@ -15,6 +15,7 @@
 #include "report/print_overruns.h"
 #include "report/spaces.h"
 #include "report/text.h"
+#include "report/warnings.h"
 
 /* Say why the trace cannot be opened, and what to do.  @path is safe to print. */
 static void explain_open(const char *path, int err)
@@ -54,111 +55,6 @@ static void explain_open(const char *path, int err)
 		break;
 	default:
 		log_error("cannot open '%s': %s", path, mlk_strerror(err));
-	}
-}
-
-/* Warn of everything that the trace does not hold any more. */
-static void warn_of_damage(const char *path, const struct mlk_condition *condition,
-			   uint64_t start_ns)
-{
-	char when[80] = "";
-
-	if (condition->lost_to_ns)
-		snprintf(when, sizeof(when), " (between %.3f s and %.3f s of the recording)",
-			 (double)(int64_t)(condition->lost_from_ns - start_ns) / 1e9,
-			 (double)(int64_t)(condition->lost_to_ns - start_ns) / 1e9);
-	if (condition->chunks_lost)
-		log_warn("'%s' is damaged: %" PRIu64
-			 " of its chunks are lost%s, and with them frees "
-			 "whose blocks may be reported as leaks",
-			 path, condition->chunks_lost, when);
-	if (condition->bytes_skipped)
-		log_warn("'%s' is cut or damaged: %" PRIu64 " bytes belong to no whole chunk and "
-			 "were skipped",
-			 path, condition->bytes_skipped);
-	if (condition->chunks_unknown)
-		log_warn("'%s' holds %" PRIu64 " chunks of a kind unknown to this mleak "
-			 "(" MLEAK_VERSION "), which were skipped",
-			 path, condition->chunks_unknown);
-	if (!condition->ended)
-		log_warn("'%s' has no end: the recording was killed or the file was cut; this is "
-			 "its "
-			 "state at the last event",
-			 path);
-	else if (condition->reason == MLK_END_ERROR)
-		log_warn("'%s' ends early: the recorder could not write on", path);
-}
-
-/* Warn of what the trace holds more of than this mleak takes in. */
-static void warn_of_limits(const char *path, const struct leaks *leaks)
-{
-	size_t ignored = leaks_ignored_snapshots(leaks);
-
-	if (ignored)
-		log_warn("'%s' holds more than %zu executable mappings: %zu of its snapshots of "
-			 "them were ignored, and stacks may be wrong or incomplete",
-			 path, SPACES_MAX_MAPPINGS, ignored);
-	if (images_overflown(leaks_images(leaks)))
-		log_warn("'%s' names more than %u programs and libraries: the others are ignored, "
-			 "and stacks in them incomplete",
-			 path, IMAGES_MAX);
-}
-
-/* Folded stacks have no place for it, and a tree says it in its summary. */
-static void warn_of_losses(const char *path, const struct leaks *leaks)
-{
-	const struct mlk_losses *losses = &leaks_condition(leaks)->losses;
-	struct live_amount suspect = leaks_suspect(leaks);
-	uint64_t total = 0;
-
-	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
-		if (kind != MLK_LOST_MODULE)
-			total += losses->count[kind];
-	if (total)
-		log_warn("%" PRIu64 " events were lost while '%s' was recorded; the report without "
-			 "--format lists them",
-			 total, path);
-	if (suspect.blocks)
-		log_warn("%" PRIu64 " of the outstanding blocks in '%s' (%" PRIu64
-			 " bytes) lived while frees were lost: they may have been freed",
-			 suspect.blocks, path, suspect.bytes);
-}
-
-/* Of the formats that have no place for them. */
-static void warn_of_overruns(const struct job *job)
-{
-	size_t nr = overruns_nr(leaks_overruns(job->leaks));
-	enum report_format format = job->opts->format;
-
-	if (nr && format != FORMAT_TREE && format != FORMAT_FLAT && format != FORMAT_JSON)
-		log_warn("%zu overruns of blocks were found in '%s'; the report without --format "
-			 "tells of them",
-			 nr, job->shown);
-}
-
-/* Likewise. */
-static void warn_of_sample(const char *path, const struct mlk_meta *meta)
-{
-	char how[SAMPLE_TEXT_MAX];
-
-	if (print_filters_sample(how, meta))
-		log_warn("'%s' holds %s: all bytes are estimates", path, how);
-}
-
-/* Say of each module what stood in the way of its names. */
-static void warn_of_names(const struct dwunw *dw)
-{
-	const char *path;
-
-	for (uint32_t module = 0; (path = dwunw_module_path(dw, module)) != NULL; module++) {
-		uint32_t notes = dwunw_module_notes(dw, module);
-		char *shown = notes ? text_escape(path) : NULL;
-
-		for (uint32_t note = 1; shown && note <= notes; note *= 2)
-			if (notes & note)
-				log_warn("some names or lines of '%s' are missing: %s", shown,
-					 dwunw_note_text((enum dwunw_note)note));
-		free(shown);
 	}
 }
 
@@ -320,14 +216,7 @@ int job_collect(struct job *job)
 		return status;
 	if (!has_process(job))
 		return EXIT_USAGE;
-	warn_of_damage(job->shown, leaks_condition(job->leaks),
-		       mlk_reader_meta(job->trace)->start_ns);
-	warn_of_limits(job->shown, job->leaks);
-	warn_of_overruns(job);
-	if (job->opts->format != FORMAT_TREE) {
-		warn_of_losses(job->shown, job->leaks);
-		warn_of_sample(job->shown, mlk_reader_meta(job->trace));
-	}
+	warn_of_trace(job);
 	return EXIT_OK;
 }
 
@@ -381,6 +270,7 @@ struct export job_export(const struct job *job)
 	return (struct export){
 		.path = job->path,
 		.meta = mlk_reader_meta(job->trace),
+		.choice = &job->opts->choice,
 		.leaks = job->leaks,
 		.view = job->view,
 		.places = job->places,

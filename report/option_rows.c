@@ -12,7 +12,9 @@ static const struct option_row rows[] = {
 	 "tree (the default), flat, folded, json, csv, pprof, heaptrack, speedscope or html"},
 	{"folded", OPT_FOLDED, NULL, "the same as --format=folded"},
 	{"flat", OPT_FLAT, NULL, "the same as --format=flat: one stack after the other"},
-	{"top", 'n', "N", "only the N stacks with most outstanding bytes"},
+	{"top", 'n', "N",
+	 "only the N stacks with most outstanding bytes; of --growth those that grew most, of --by "
+	 "the first rows"},
 	{"inverted", OPT_INVERTED, NULL, "begin at the function that allocated"},
 	{"by", OPT_BY, "KEY",
 	 "in place of stacks, a table by thread, module, size, function, file or age; with "
@@ -20,13 +22,17 @@ static const struct option_row rows[] = {
 	{"growth", OPT_GROWTH, NULL,
 	 "is it a leak? How each stack grew, its blocks that were freed, and how long they lived; "
 	 "with --format=csv, too"},
-	{"timeline", OPT_TIMELINE, NULL, "what was outstanding over time; with --format=csv, too"},
+	{"timeline", OPT_TIMELINE, NULL,
+	 "what was outstanding over time, the most in each interval; with "
+	 "--format=csv, too"},
 	{"diff", OPT_DIFF, "BEFORE",
 	 "what is outstanding more, or less, than in the trace BEFORE; with --folded, "
 	 "--format=csv or json, too"},
 	{"cost", OPT_COST, "COST",
-	 "what --folded counts: outstanding (the default), allocated or peak bytes, or temporary "
-	 "blocks"},
+	 "what --folded counts, and what --format=json and csv sort by: outstanding (the default), "
+	 "allocated or peak bytes, or temporary blocks; with any but the first also stacks of "
+	 "which "
+	 "nothing is left"},
 	{"temporary", OPT_TEMPORARY, "MS",
 	 "blocks that lived no longer than so many milliseconds count as temporary, too; for "
 	 "--cost temporary, "
@@ -85,6 +91,46 @@ static const struct option_row rows[] = {
 
 #define NR_ROWS (sizeof(rows) / sizeof(*rows))
 
+/* The options of `mleak diff`: those of report that are of use there.  Their help is report's
+ * unless they have one of their own. */
+static const struct {
+	int value; /* of the row */
+	const char *help;
+} diff_rows[] = {
+	{OPT_FORMAT, "tree (the default: text), folded, json or csv"},
+	{OPT_FOLDED, "the same as --format=folded: each stack with what was outstanding of it "
+		     "before and after"},
+	{'n', "only the N stacks with the largest change"},
+	{OPT_PID, NULL},
+	{OPT_THREAD, NULL},
+	{OPT_MODULE, NULL},
+	{OPT_FUNCTION, NULL},
+	{OPT_MIN_BYTES, NULL},
+	{OPT_MIN_BLOCKS, NULL},
+	{OPT_OLDER, NULL},
+	{OPT_AT, NULL},
+	{OPT_BETWEEN, NULL},
+	{OPT_SUPPRESSIONS, NULL},
+	{OPT_NO_EMBEDDED, NULL},
+	{OPT_INLINE, NULL},
+	{OPT_ADDRESSES, NULL},
+	{OPT_NO_DEMANGLE, NULL},
+	{OPT_DEBUG_DIR, NULL},
+	{OPT_SYMFS, NULL},
+	{OPT_DEBUGINFOD, NULL},
+	{OPT_FAIL_ON_LEAK,
+	 "exit with 1 when more is outstanding than before, or by more than BYTES"},
+	{OPT_COLOR, NULL},
+	{OPT_NO_PAGER, NULL},
+	{'j', NULL},
+	{'q', NULL},
+	{'h', NULL},
+};
+
+#define NR_DIFF_ROWS (sizeof(diff_rows) / sizeof(*diff_rows))
+
+#define DIFF_FORMATS "tree folded json csv"
+
 /* Of options that take one of few values: all of them. */
 static const struct {
 	int value; /* of the row */
@@ -111,60 +157,82 @@ static const struct {
 
 _Static_assert(NR_ROWS <= OPTION_ROWS_MAX, "struct option_tables has room for all");
 
+static void tell_of(const struct option_row *row, struct option_info *option)
+{
+	*option = (struct option_info){
+		.letter = row->value < OPT_FORMAT ? row->value : 0,
+		.name = row->name,
+		.arg = row->arg,
+		.help = row->help,
+	};
+	for (size_t c = 0; c < sizeof(choices) / sizeof(choices[0]); c++)
+		if (choices[c].value == row->value)
+			option->values = choices[c].values;
+	for (size_t g = 0; g < sizeof(groups) / sizeof(groups[0]); g++)
+		if (groups[g].value == row->value)
+			option->group = groups[g].heading;
+}
+
 bool report_option(size_t i, struct option_info *option)
 {
 	if (i >= NR_ROWS)
 		return false;
-	*option = (struct option_info){
-		.letter = rows[i].value < OPT_FORMAT ? rows[i].value : 0,
-		.name = rows[i].name,
-		.arg = rows[i].arg,
-		.help = rows[i].help,
-	};
-	for (size_t c = 0; c < sizeof(choices) / sizeof(choices[0]); c++)
-		if (choices[c].value == rows[i].value)
-			option->values = choices[c].values;
-	for (size_t g = 0; g < sizeof(groups) / sizeof(groups[0]); g++)
-		if (groups[g].value == rows[i].value)
-			option->group = groups[g].heading;
+	tell_of(&rows[i], option);
 	return true;
 }
 
-void option_tables_make(struct option_tables *tables)
+bool diff_option(size_t i, struct option_info *option)
 {
+	if (i >= NR_DIFF_ROWS)
+		return false;
+	tell_of(option_row_of(diff_rows[i].value), option);
+	if (diff_rows[i].help)
+		option->help = diff_rows[i].help;
+	if (diff_rows[i].value == OPT_FORMAT)
+		option->values = DIFF_FORMATS;
+	return true;
+}
+
+void option_tables_make(struct option_tables *tables, bool diff)
+{
+	size_t nr = diff ? NR_DIFF_ROWS : NR_ROWS;
 	char *at = tables->shorts;
 
 	*at++ = ':'; /* tell a missing argument from an unknown option */
-	for (size_t i = 0; i < NR_ROWS; i++) {
+	for (size_t i = 0; i < nr; i++) {
+		const struct option_row *row = diff ? option_row_of(diff_rows[i].value) : &rows[i];
+
 		tables->longs[i] = (struct option){
-			.name = rows[i].name,
-			.has_arg = !rows[i].arg		 ? no_argument
-				   : *rows[i].arg == '[' ? optional_argument
-							 : required_argument,
-			.val = rows[i].value,
+			.name = row->name,
+			.has_arg = !row->arg	      ? no_argument
+				   : *row->arg == '[' ? optional_argument
+						      : required_argument,
+			.val = row->value,
 		};
-		if (rows[i].value >= OPT_FORMAT)
+		if (row->value >= OPT_FORMAT)
 			continue;
-		*at++ = (char)rows[i].value;
-		if (rows[i].arg)
+		*at++ = (char)row->value;
+		if (row->arg)
 			*at++ = ':';
 	}
 }
 
 void report_opts_print_help(const char *command)
 {
-	if (!strcmp(command, "diff"))
+	bool diff = !strcmp(command, "diff");
+
+	if (diff)
 		puts("usage: mleak diff [OPTIONS] BEFORE AFTER\n\n"
 		     "Compares what is outstanding at the end of the traces BEFORE and AFTER: "
 		     "stacks "
 		     "that\n"
-		     "are new, grown, shrunk or gone. The options are those of 'mleak report'.\n");
+		     "are new, grown, shrunk or gone.\n");
 	else
 		puts("usage: mleak report [OPTIONS] [FILE]\n\n"
 		     "Shows which call paths allocated the blocks that were never freed, from the "
 		     "trace\n"
 		     "in FILE (default: " DEFAULT_PATH ").\n");
-	print_options(report_option);
+	print_options(diff ? diff_option : report_option);
 }
 
 const struct option_row *option_row_of(int value)

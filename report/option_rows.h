@@ -1,4 +1,4 @@
-/* option_rows.h - the options of `mleak report`: their names, and the help
+/* option_rows.h - the options of `mleak report` and `mleak diff`: their names, and the help
  *
  * What they do is in options.c.
  */
@@ -6,6 +6,7 @@
 #define REPORT_OPTION_ROWS_H
 
 #include <getopt.h>
+#include <stdbool.h>
 
 #define DEFAULT_PATH	  "mleak.mlk"
 #define DEFAULT_DEBUG_DIR "/usr/lib/debug"
@@ -65,7 +66,7 @@ struct option_tables {
 	char shorts[2 * OPTION_ROWS_MAX + 2];
 };
 
-/* Fill @tables, which is all zero before. */
-void option_tables_make(struct option_tables *tables);
+/* Fill @tables, which is all zero before, with the options of report, or of diff. */
+void option_tables_make(struct option_tables *tables, bool diff);
 
 #endif

@@ -73,10 +73,8 @@ static int take_pid(struct report_opts *opts, const char *arg)
 
 static int take_cost(struct report_opts *opts, const char *arg)
 {
-	static const char *const names[] = {"outstanding", "allocated", "peak", "temporary"};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(names[i], arg)) {
+	for (int i = 0; i < COST_NR; i++)
+		if (!strcmp(view_cost_name((enum view_cost)i), arg)) {
 			opts->view.cost = (enum view_cost)i;
 			return 0;
 		}
@@ -153,17 +151,24 @@ static int take_fail_on_leak(struct report_opts *opts, const char *arg)
 	return arg ? check(value_bytes(arg, &opts->fail_bytes), OPT_FAIL_ON_LEAK, arg, A_SIZE) : 0;
 }
 
+static bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
 static int take_debug_dir(struct report_opts *opts, const char *arg)
 {
+	if (!is_directory(arg))
+		return check(-EINVAL, OPT_DEBUG_DIR, arg, "a directory that is here");
 	opts->debug_dirs[opts->nr_debug_dirs++] = arg;
 	return 0;
 }
 
 static int take_symfs(struct report_opts *opts, const char *arg)
 {
-	struct stat st;
-
-	if (stat(arg, &st) || !S_ISDIR(st.st_mode))
+	if (!is_directory(arg))
 		return check(-EINVAL, OPT_SYMFS, arg, "a directory that is here");
 	opts->symfs = arg;
 	return 0;

@@ -26,21 +26,26 @@ static int complete_debug_dirs(struct report_opts *opts)
 	return 0;
 }
 
+static bool is_diff(char **argv)
+{
+	return !strcmp(argv[0], "diff");
+}
+
 static int wrong_option(int problem, char **argv)
 {
 	const struct option_row *row = option_row_of(optopt);
+	const char *command = is_diff(argv) ? "diff" : "report";
 
 	if (row)
-		log_error("option '--%s' wants %s argument; 'mleak report --help' lists the "
-			  "options",
-			  row->name, problem == ':' ? "an" : "no");
+		log_error("option '--%s' wants %s argument; 'mleak %s --help' lists the options",
+			  row->name, problem == ':' ? "an" : "no", command);
 	else if (optopt)
 		/* the word it is in may not be behind optind yet: others can follow in it */
-		log_error("unknown option '-%c'; 'mleak report --help' lists the options", optopt);
+		log_error("unknown option '-%c'; 'mleak %s --help' lists the options", optopt,
+			  command);
 	else
-		log_error("unknown or ambiguous option '%s'; 'mleak report --help' lists the "
-			  "options",
-			  argv[optind - 1]);
+		log_error("unknown or ambiguous option '%s'; 'mleak %s --help' lists the options",
+			  argv[optind - 1], command);
 	return -EINVAL;
 }
 
@@ -49,8 +54,8 @@ static int take_paths(struct report_opts *opts, int argc, char **argv)
 {
 	int nr = argc - optind;
 
-	if (!strcmp(argv[0], "diff")) {
-		if (nr != 2 || opts->before) {
+	if (is_diff(argv)) {
+		if (nr != 2) {
 			log_error("usage: mleak diff [OPTIONS] BEFORE AFTER");
 			return -EINVAL;
 		}
@@ -75,7 +80,7 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv)
 	opts->debug_dirs = calloc((size_t)argc + 3, sizeof(*opts->debug_dirs));
 	if (!opts->debug_dirs)
 		return -ENOMEM;
-	option_tables_make(&tables);
+	option_tables_make(&tables, is_diff(argv));
 	opterr = 0;
 	optind = 0; /* begin anew, wherever main() was */
 	while (!err && (option = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1)

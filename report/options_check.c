@@ -4,7 +4,61 @@
 #include "mleak.h"
 #include "report/options.h"
 
-/* --addr is of all blocks of all stacks. */
+/* How many of the tables that stand in place of stacks are asked for. */
+static int nr_tables(const struct report_opts *opts)
+{
+	return (opts->by != GROUP_NONE) + opts->growth + opts->timeline;
+}
+
+/* Each of these says what is wrong, or NULL. */
+
+static const char *check_difference(const struct report_opts *opts)
+{
+	bool known = opts->format == FORMAT_TREE || opts->format == FORMAT_CSV ||
+		     opts->format == FORMAT_FOLDED || opts->format == FORMAT_JSON;
+
+	if (opts->before && (opts->view.cost || nr_tables(opts) || opts->dump || !known))
+		return "a difference is text, or with --folded, --format=csv or --format=json, of "
+		       "what is outstanding";
+	return NULL;
+}
+
+static const char *check_tables(const struct report_opts *opts)
+{
+	int tables = nr_tables(opts);
+
+	if (tables > 1)
+		return "--by, --growth and --timeline are one at a time";
+	if (opts->timeline && opts->view.top)
+		return "--timeline is a sum of all stacks and takes no --top; --function, --module "
+		       "and others choose among them";
+	if (tables && opts->format != FORMAT_TREE && opts->format != FORMAT_CSV)
+		return "--by, --growth and --timeline are for text, or with --format=csv";
+	return NULL;
+}
+
+static const char *check_cost(const struct report_opts *opts)
+{
+	bool lists =
+		(opts->format == FORMAT_JSON || opts->format == FORMAT_CSV) && !nr_tables(opts);
+
+	if (opts->view.cost != COST_OUTSTANDING && opts->format != FORMAT_FOLDED && !lists)
+		return "--cost is for --folded, --format=json and --format=csv, which list stacks";
+	if (opts->temporary_ns && opts->view.cost != COST_TEMPORARY && !lists)
+		return "--temporary is for --folded --cost temporary, and for the formats json and "
+		       "csv";
+	return NULL;
+}
+
+static const char *check_names(const struct report_opts *opts)
+{
+	if (opts->view.addresses && opts->view.sieve.function)
+		return "--function looks for names, of which --addresses shows none; take one of "
+		       "them";
+	return NULL;
+}
+
+/* Does anything choose blocks or stacks, but --at and --pid? */
 static bool chooses_more(const struct report_opts *opts)
 {
 	const struct choice *choice = &opts->choice;
@@ -15,46 +69,50 @@ static bool chooses_more(const struct report_opts *opts)
 	       sieve->min_blocks;
 }
 
+static const char *check_addr(const struct report_opts *opts)
+{
+	if (!opts->find_addr)
+		return NULL;
+	if (opts->fail_on_leak)
+		return "--addr does not look for leaks, and so takes no --fail-on-leak";
+	if (nr_tables(opts) || opts->before || opts->dump ||
+	    (opts->format != FORMAT_TREE && opts->format != FORMAT_JSON))
+		return "--addr is for text, or with --format=json, and takes the place of a report";
+	if (chooses_more(opts))
+		return "--addr looks at all blocks: of what chooses among them it takes --at and "
+		       "--pid";
+	return NULL;
+}
+
+/* --dump is of the file, not of what its events amount to. */
+static const char *check_dump(const struct report_opts *opts)
+{
+	if (!opts->dump)
+		return NULL;
+	if (opts->fail_on_leak)
+		return "--dump prints the records and does not look for leaks: without it, "
+		       "--fail-on-leak does";
+	if (opts->format != FORMAT_TREE || nr_tables(opts) || opts->view.cost)
+		return "--dump prints the records in a text of its own, in no other format or "
+		       "table";
+	if (chooses_more(opts) || opts->choice.pid || opts->choice.until)
+		return "--dump prints all records: it takes no option that chooses among them";
+	return NULL;
+}
+
 int report_opts_check(const struct report_opts *opts)
 {
-	int tables = (opts->by != GROUP_NONE) + opts->growth + opts->timeline;
-	bool plain = opts->format == FORMAT_TREE || opts->format == FORMAT_CSV;
+	static const char *(*const checks[])(const struct report_opts *opts) = {
+		check_difference, check_cost, check_tables, check_names, check_addr, check_dump,
+	};
 
-	if (opts->before &&
-	    (opts->view.cost || tables || opts->dump ||
-	     (!plain && opts->format != FORMAT_FOLDED && opts->format != FORMAT_JSON))) {
-		log_error("a difference is text, or with --folded, --format=csv or --format=json, "
-			  "of what is outstanding");
-		return -EINVAL;
-	}
-	if (opts->view.cost != COST_OUTSTANDING && (opts->format != FORMAT_FOLDED || tables)) {
-		log_error("--cost is for --folded alone");
-		return -EINVAL;
-	}
-	if (opts->temporary_ns && opts->view.cost != COST_TEMPORARY &&
-	    opts->format != FORMAT_JSON && (opts->format != FORMAT_CSV || tables)) {
-		log_error("--temporary is for --folded --cost temporary, and for the formats json "
-			  "and csv");
-		return -EINVAL;
-	}
-	if (tables > 1) {
-		log_error("--by, --growth and --timeline are one at a time");
-		return -EINVAL;
-	}
-	if (tables && !plain) {
-		log_error("--by, --growth and --timeline are for text, or with --format=csv");
-		return -EINVAL;
-	}
-	if (opts->find_addr && (tables || opts->before || opts->dump || opts->fail_on_leak ||
-				(opts->format != FORMAT_TREE && opts->format != FORMAT_JSON))) {
-		log_error("--addr is for text, or with --format=json, and takes the place of a "
-			  "report");
-		return -EINVAL;
-	}
-	if (opts->find_addr && chooses_more(opts)) {
-		log_error("--addr looks at all blocks: of what chooses among them it takes --at "
-			  "and --pid");
-		return -EINVAL;
+	for (size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++) {
+		const char *wrong = checks[i](opts);
+
+		if (wrong) {
+			log_error("%s", wrong);
+			return -EINVAL;
+		}
 	}
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include "report/ages.h"
 #include "report/color.h"
 #include "report/export.h"
+#include "report/left_out.h"
 #include "report/text.h"
 
 static void put_place(FILE *out, const struct place *place, bool color)
@@ -26,7 +27,7 @@ static void put_place(FILE *out, const struct place *place, bool color)
 
 int print_flat(FILE *out, const struct export *export)
 {
-	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX], stacks[TEXT_NUMBER_MAX];
+	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
 	struct live_amount amount;
 	bool color = view_options(export->view)->color;
 	size_t left_out = view_left_out(export->view, &amount);
@@ -54,9 +55,6 @@ int print_flat(FILE *out, const struct export *export)
 		fputc('\n', out);
 	}
 	ages_free(ages);
-	if (left_out)
-		fprintf(out, "left out: %s lighter %s with %s blocks, %s bytes\n",
-			text_number(stacks, left_out), left_out == 1 ? "stack" : "stacks",
-			text_number(blocks, amount.blocks), text_number(bytes, amount.bytes));
+	print_left_out(out, left_out, "lighter stack", "lighter stacks", amount);
 	return 0;
 }

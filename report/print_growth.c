@@ -8,6 +8,7 @@
 
 #include "report/ages.h"
 #include "report/csv.h"
+#include "report/left_out.h"
 #include "report/text.h"
 
 enum shape { SHAPE_GROWING, SHAPE_LATE, SHAPE_OTHER, SHAPE_STEADY, SHAPE_ONCE };
@@ -187,9 +188,23 @@ static int put_csv(FILE *out, const struct export *export, const struct line *li
 	return 0;
 }
 
-int print_growth(FILE *out, const struct export *export, const struct growth *growth, bool csv)
+/* What is outstanding of @nr lines. */
+static struct live_amount amount_of(const struct export *export, const struct line *lines,
+				    size_t nr)
 {
-	size_t nr = view_nr(export->view);
+	struct live_amount sum = {0};
+
+	for (size_t i = 0; i < nr; i++) {
+		sum.blocks += view_stack(export->view, lines[i].i)->blocks;
+		sum.bytes += view_stack(export->view, lines[i].i)->bytes;
+	}
+	return sum;
+}
+
+int print_growth(FILE *out, const struct export *export, const struct growth *growth,
+		 const struct table_opts *opts)
+{
+	size_t nr = view_nr(export->view), shown = opts->top && opts->top < nr ? opts->top : nr;
 	struct line *lines = calloc(nr + 1, sizeof(*lines));
 	int err;
 
@@ -198,7 +213,12 @@ int print_growth(FILE *out, const struct export *export, const struct growth *gr
 	for (size_t i = 0; i < nr; i++)
 		lines[i] = line_of(export, growth, i);
 	qsort(lines, nr, sizeof(*lines), compare);
-	err = (csv ? put_csv : put_text)(out, export, lines, nr);
+	err = (opts->csv ? put_csv : put_text)(out, export, lines, shown);
+	if (!opts->csv && shown < nr) {
+		fputc('\n', out);
+		print_left_out(out, nr - shown, "stack that grew less", "stacks that grew less",
+			       amount_of(export, lines + shown, nr - shown));
+	}
 	free(lines);
 	return err;
 }

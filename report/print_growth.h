@@ -9,10 +9,13 @@
 #include "report/growth.h"
 
 /* Print the stacks of the view, those that grew first, with the figures and a label each; as text
- * with what the labels mean, or as CSV. */
-int print_growth(FILE *out, const struct export *export, const struct growth *growth, bool csv);
+ * also what the labels mean. */
+int print_growth(FILE *out, const struct export *export, const struct growth *growth,
+		 const struct table_opts *opts);
 
-/* Print what was outstanding of the view's stacks over time: as a plot, or as CSV. */
-int print_timeline(FILE *out, const struct export *export, const struct growth *growth, bool csv);
+/* Print what was outstanding of the view's stacks over time: as a plot of the most within each
+ * slice, or as CSV. */
+int print_timeline(FILE *out, const struct export *export, const struct growth *growth,
+		   const struct table_opts *opts);
 
 #endif

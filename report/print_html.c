@@ -6,6 +6,7 @@
 #include "mleak.h"
 #include "report/export.h"
 #include "report/print_json.h"
+#include "report/print_shown.h"
 #include "report/strings.h"
 #include "report/tree.h"
 
@@ -45,7 +46,7 @@ static int put_head(struct json *json, const struct export *export)
 	const struct live_totals *totals = leaks_totals(export->leaks);
 	const struct mlk_meta *meta = export->meta;
 	uint64_t of = 0;
-	char *title;
+	char *title, *chosen;
 
 	for (int status = 0; status < DWUNW_STATUS_NR; status++)
 		of += leaks_status_count(export->leaks, (enum dwunw_status)status);
@@ -55,6 +56,10 @@ static int put_head(struct json *json, const struct export *export)
 		return -ENOMEM;
 	json_text(json, "title", title);
 	free(title);
+	if (shown_text(&chosen, export))
+		return -ENOMEM;
+	json_text(json, "shown", chosen);
+	free(chosen);
 	json_open(json, "totals", '{');
 	json_amount(json, "allocated", totals->allocated);
 	json_amount(json, "freed", totals->freed);

@@ -7,6 +7,7 @@
 #include "report/print_filters.h"
 #include "report/print_json.h"
 #include "report/print_overruns.h"
+#include "report/print_shown.h"
 
 #define SCHEMA_VERSION 1
 
@@ -230,6 +231,7 @@ int print_json(FILE *out, const struct export *export)
 	struct live_amount amount;
 	size_t left_out = view_left_out(export->view, &amount);
 	struct ages *ages;
+	int err;
 
 	if (ages_new(&ages, export->leaks))
 		return -ENOMEM;
@@ -240,11 +242,13 @@ int print_json(FILE *out, const struct export *export)
 	put_trace(&json, export);
 	put_totals(&json, export);
 	put_processes(&json, export->leaks);
+	err = shown_json(&json, export);
 	put_sample(&json, export);
 	put_losses(&json, export);
 	put_completeness(&json, export->leaks);
 	overruns_json(&json, export);
 	put_frames(&json, export->places);
+	json_text(&json, "cost", view_cost_name(view_options(export->view)->cost));
 	json_open(&json, "stacks", '[');
 	for (size_t i = 0; i < view_nr(export->view); i++)
 		put_stack(&json, export, ages, i);
@@ -258,5 +262,5 @@ int print_json(FILE *out, const struct export *export)
 	json_amount(&json, "filtered", export_filtered(export));
 	json_close(&json, '}');
 	ages_free(ages);
-	return 0;
+	return err;
 }

@@ -213,6 +213,5 @@ int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
 	print_overruns_count(out, meta, leaks);
 	err = processes_print(out, leaks_processes(leaks), leaks_live(leaks),
 			      leaks_chosen(leaks)->pid);
-	fputc('\n', out);
 	return err;
 }

@@ -4,7 +4,9 @@
 #include "report/print_growth.h"
 #include "report/text.h"
 
-#define BAR_WIDTH 50
+#define BAR_WIDTH 50 /* of the longest bar, where there is no terminal */
+#define LEAST_BAR 10 /* on a narrow one */
+#define LEFT	  46 /* columns beside the bars */
 
 /* Print the end of slice @i: the recording's if it is the last one. */
 static double end_of(const struct export *export, const struct growth *growth, size_t i)
@@ -17,13 +19,13 @@ static double end_of(const struct export *export, const struct growth *growth, s
 	return end > chosen->start_ns ? (double)(end - chosen->start_ns) / 1e9 : 0;
 }
 
-static void put_bar(FILE *out, uint64_t bytes, uint64_t most)
+static void put_bar(FILE *out, uint64_t bytes, uint64_t most, size_t longest)
 {
-	int width = most ? (int)((double)bytes / (double)most * BAR_WIDTH + 0.5) : 0;
+	size_t width = most ? (size_t)((double)bytes / (double)most * (double)longest + 0.5) : 0;
 
 	if (width)
 		fputs("  ", out);
-	for (int i = 0; i < width; i++)
+	for (size_t i = 0; i < width; i++)
 		fputc('#', out);
 	fputc('\n', out);
 }
@@ -44,34 +46,76 @@ static void put_peak(FILE *out, const struct export *export)
 		text_number(bytes, shown.bytes), text_number(blocks, shown.blocks));
 }
 
-int print_timeline(FILE *out, const struct export *export, const struct growth *growth, bool csv)
+/* Do all stacks of the trace count, or one alone?  Else the most of each may be of other moments
+ * within a slice. */
+static bool is_exact(const struct export *export)
 {
-	uint64_t sums[GROWTH_SLICES] = {0}, most = 0;
-	char bytes[TEXT_NUMBER_MAX];
+	struct live_amount amount;
+
+	return !view_sieved_out(export->view, &amount) || view_nr(export->view) < 2;
+}
+
+/* The sum of the view's stacks. */
+static struct growth_stack sum_of(const struct export *export, const struct growth *growth)
+{
+	struct growth_stack sum = {0}, all = growth_of_all(growth);
 
 	for (size_t i = 0; i < view_nr(export->view); i++) {
 		struct growth_stack stack = growth_of(growth, view_number(export->view, i));
 
-		for (size_t at = 0; at < growth_slices(growth); at++)
-			sums[at] += stack.bytes[at];
+		for (size_t at = 0; at < growth_slices(growth); at++) {
+			sum.bytes[at] += stack.bytes[at];
+			sum.most[at] += stack.most[at];
+		}
 	}
 	for (size_t at = 0; at < growth_slices(growth); at++)
-		most = sums[at] > most ? sums[at] : most;
-	if (csv)
-		fputs("seconds,outstanding_bytes\r\n", out);
-	else
-		fprintf(out, "%12s%16s\n", "until", "bytes");
-	for (size_t at = 0; at < growth_slices(growth); at++) {
-		double end = end_of(export, growth, at);
+		if (sum.most[at] > all.most[at])
+			sum.most[at] = all.most[at];
+	return sum;
+}
 
-		if (csv) {
-			fprintf(out, "%.9f,%" PRIu64 "\r\n", end, sums[at]);
-			continue;
-		}
-		fprintf(out, "%10.3f s%16s", end, text_number(bytes, sums[at]));
-		put_bar(out, sums[at], most);
+static void put_csv(FILE *out, const struct export *export, const struct growth *growth,
+		    const struct growth_stack *sum)
+{
+	fputs("seconds,outstanding_bytes,most_bytes\r\n", out);
+	for (size_t at = 0; at < growth_slices(growth); at++)
+		fprintf(out, "%.9f,%" PRIu64 ",%" PRIu64 "\r\n", end_of(export, growth, at),
+			sum->bytes[at], sum->most[at]);
+}
+
+static void put_text(FILE *out, const struct export *export, const struct growth *growth,
+		     const struct growth_stack *sum, size_t columns)
+{
+	size_t longest = !columns		      ? BAR_WIDTH
+			 : columns > LEFT + LEAST_BAR ? columns - LEFT
+						      : LEAST_BAR;
+	char bytes[TEXT_NUMBER_MAX], at_end[TEXT_NUMBER_MAX];
+	uint64_t most = 0;
+
+	for (size_t at = 0; at < growth_slices(growth); at++)
+		most = sum->most[at] > most ? sum->most[at] : most;
+	fprintf(out, "%12s%16s%16s\n", "until", "bytes then", "most meanwhile");
+	for (size_t at = 0; at < growth_slices(growth); at++) {
+		fprintf(out, "%10.3f s%16s%16s", end_of(export, growth, at),
+			text_number(at_end, sum->bytes[at]), text_number(bytes, sum->most[at]));
+		put_bar(out, sum->most[at], most, longest);
 	}
-	if (!csv)
-		put_peak(out, export);
+	if (!is_exact(export))
+		fputs("\nmost meanwhile: at most so much, for the stacks may have had their most "
+		      "at "
+		      "different moments\n",
+		      out);
+	put_peak(out, export);
+}
+
+int print_timeline(FILE *out, const struct export *export, const struct growth *growth,
+		   const struct table_opts *opts)
+{
+	struct growth_stack sum = sum_of(export, growth);
+
+	if (opts->csv)
+		put_csv(out, export, growth, &sum);
+	else
+		put_text(out, export, growth, &sum, opts->columns);
 	return 0;
 }

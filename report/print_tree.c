@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "report/color.h"
+#include "report/left_out.h"
 #include "report/text.h"
 
 #define LEAST_WIDTH 12 /* of the columns of numbers */
@@ -218,16 +219,14 @@ static void print_on_terminal(FILE *out, const struct tree *tree, const struct v
 	print_as(&p, order);
 }
 
-static void print_left_out(FILE *out, const struct view *view)
+static void print_rest(FILE *out, const struct view *view)
 {
-	char stacks[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX];
 	struct live_amount amount;
 	size_t nr = view_left_out(view, &amount);
 
 	if (nr)
-		fprintf(out, "\nleft out: %s lighter %s with %s blocks, %s bytes\n",
-			text_number(stacks, nr), nr == 1 ? "stack" : "stacks",
-			text_number(blocks, amount.blocks), text_number(bytes, amount.bytes));
+		fputc('\n', out);
+	print_left_out(out, nr, "lighter stack", "lighter stacks", amount);
 }
 
 int print_view_as_tree(FILE *out, const struct view *view, const char *order)
@@ -260,7 +259,7 @@ int print_view_as_tree(FILE *out, const struct view *view, const char *order)
 			fputs("\n[guessed]: found without unwind information; such a caller may be "
 			      "wrong, or one of those between missing\n",
 			      out);
-		print_left_out(out, view);
+		print_rest(out, view);
 	}
 	tree_free(tree);
 	return err;

@@ -53,7 +53,7 @@ static const char *module_path(const struct names_source *source, const struct d
 	return path ? path : "";
 }
 
-static bool is_module(const char *pattern, const char *path)
+bool sieve_is_module(const char *pattern, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
@@ -63,7 +63,8 @@ static bool is_module(const char *pattern, const char *path)
 static bool has_module(const struct sieve *sieve, const struct sieve_stack *stack)
 {
 	for (size_t i = 0; i < stack->nr; i++)
-		if (is_module(sieve->opts.module, module_path(stack->source, &stack->frames[i])))
+		if (sieve_is_module(sieve->opts.module,
+				    module_path(stack->source, &stack->frames[i])))
 			return true;
 	return false;
 }

@@ -44,6 +44,9 @@ struct sieve_stack {
  * suppressed. Matches of suppressions are counted in them. */
 bool sieve_passes(const struct sieve *sieve, const struct sieve_stack *stack);
 
+/* Whether the module with @path is one that @pattern, see struct sieve_opts, means. */
+bool sieve_is_module(const char *pattern, const char *path);
+
 /* Release @sieve; NULL is allowed. */
 void sieve_free(struct sieve *sieve);
 

@@ -87,6 +87,13 @@ const char *thread_names_get(const struct thread_names *threads, uint32_t tgid, 
 	return hash_index_find(&threads->index, &query, &number) ? threads->all[number].name : "";
 }
 
+void thread_names_each(const struct thread_names *threads,
+		       void (*visit)(void *arg, uint32_t tid, const char *name), void *arg)
+{
+	for (size_t i = 0; i < threads->nr; i++)
+		visit(arg, threads->all[i].tid, threads->all[i].name);
+}
+
 void thread_names_free(struct thread_names *threads)
 {
 	if (!threads)

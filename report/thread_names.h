@@ -17,6 +17,10 @@ int thread_names_note(struct thread_names *threads, uint32_t tgid, uint32_t tid,
  * thread_names_note() or thread_names_free(). */
 const char *thread_names_get(const struct thread_names *threads, uint32_t tgid, uint32_t tid);
 
+/* Call @visit with @arg for each thread and its last name, in the order of their first notes. */
+void thread_names_each(const struct thread_names *threads,
+		       void (*visit)(void *arg, uint32_t tid, const char *name), void *arg);
+
 /* Release @threads; NULL is allowed. */
 void thread_names_free(struct thread_names *threads);
 

@@ -40,6 +40,18 @@ static int heavier(const void *a, const void *b)
 	return x->number < y->number ? -1 : 1;
 }
 
+const char *view_cost_name(enum view_cost cost)
+{
+	static const char *const names[COST_NR] = {
+		[COST_OUTSTANDING] = "outstanding",
+		[COST_ALLOCATED] = "allocated",
+		[COST_PEAK] = "peak",
+		[COST_TEMPORARY] = "temporary",
+	};
+
+	return names[cost];
+}
+
 static uint64_t cost_of(const struct stack *stack, enum view_cost cost)
 {
 	switch (cost) {

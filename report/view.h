@@ -12,13 +12,17 @@ struct view; /* opaque */
 
 #define VIEW_MAX_PATH (2 * STACK_MAX_FRAMES + 2) /* labels of a path */
 
-/* What a stack weighs. */
+/* What a stack weighs; view_cost_name() has the names. */
 enum view_cost {
 	COST_OUTSTANDING, /* bytes, as the others */
 	COST_ALLOCATED,
 	COST_PEAK,	/* outstanding when most bytes of all stacks were */
 	COST_TEMPORARY, /* blocks that their thread freed before it allocated or freed another */
+	COST_NR,
 };
+
+/* Its name in options and formats, as "outstanding". */
+const char *view_cost_name(enum view_cost cost);
 
 struct view_opts {
 	size_t top;	     /* show only so many stacks, those with the most bytes; 0: all */

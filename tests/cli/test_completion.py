@@ -101,6 +101,8 @@ class Completion:
                               ("mleak record --embed=sy", "mleak record --embed=symbols"),
                               ("mleak report --format fol", "mleak report --format folded"),
                               ("mleak report --format=fol", "mleak report --format=folded"),
+                              ("mleak report --format=pp", "mleak report --format=pprof"),
+                              ("mleak diff --format=pp", "mleak diff --format=pp"),
                               ("mleak report --dump=", "mleak report --dump=full"))
 
     def test_files_and_directories(self):
@@ -125,7 +127,7 @@ class BashTest(Completion, Case):
         return Shell(self, ["bash", "--norc", "--noprofile", "-i"], BASH % SCRIPTS)
 
     def test_all_options_of_the_help_are_offered(self):
-        for command in ("record", "report"):
+        for command in ("record", "report", "diff"):
             out = self.mleak(command, "--help").out
             names = re.findall(r"^ +(?:-\w, )? *(--[\w-]+)", out, re.M)
             offered = self.shell.complete("mleak %s -" % command, ALL).split()[2:]
@@ -154,7 +156,7 @@ class OfferedTest(Case):
                 yield name, values
 
     def test_every_value_offered_is_accepted_and_no_other(self):
-        for command in ("record", "report"):
+        for command in ("record", "report", "diff"):
             found = list(self.values(command))
             self.assertGreater(len(found), 1)
             for name, values in found:

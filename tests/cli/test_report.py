@@ -5,7 +5,9 @@ import struct
 import unittest
 import zlib
 
-from mleaktest import AS_NOBODY, FILE_MAGIC, Case
+from mleaktest import AS_NOBODY, FILE_MAGIC, TESTS, Case
+
+GOLDEN = os.path.join(TESTS, "golden", "v1.1-cxx.mlk")
 
 
 def header(major=1, required=0):
@@ -84,3 +86,19 @@ class ReportTest(Case):
                 result = self.mleak("report", *args)
                 self.assertEqual((result.status, result.out), (2, ""))
                 self.assert_messages(result.err)
+
+    def test_what_has_no_effect_is_refused_by_its_name(self):
+        for args, naming in ((["--dump", "--fail-on-leak"], "--fail-on-leak"),
+                             (["--dump", "--fail-on-leak=5"], "--fail-on-leak"),
+                             (["--dump", "--format=json"], "--dump"),
+                             (["--dump=full", "--folded"], "--dump"),
+                             (["--dump", "--growth"], "--dump"),
+                             (["--dump", "--by", "size"], "--dump"),
+                             (["--dump", "--function", "x"], "--dump"),
+                             (["--dump", "--at", "1"], "--dump"),
+                             (["--addr", "0x5", "--fail-on-leak"], "--fail-on-leak"),
+                             (["--addr", "0x5", "--dump"], "--addr")):
+            with self.subTest(args=args):
+                result = self.mleak("report", *args, GOLDEN)
+                self.assertEqual((result.status, result.out), (2, ""))
+                self.assert_one_message(result.err, naming=naming)

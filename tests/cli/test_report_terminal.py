@@ -1,8 +1,11 @@
 """`mleak report` on a terminal: colours and the pager; and neither elsewhere."""
 
+import fcntl
 import os
 import pty
 import re
+import struct
+import termios
 import time
 
 from mleaktest import TESTS, Case
@@ -12,13 +15,14 @@ SEQUENCE = "\x1b\\[[0-9;]*m"
 
 
 class ReportTerminalTest(Case):
-    def on_terminal(self, *args, status=0, **env):
+    def on_terminal(self, *args, status=0, columns=0, **env):
         """What a terminal gets to see of a report."""
         settings = dict(os.environ, TERM="xterm", PAGER="cat", LC_ALL="C")
         for name in "NO_COLOR", "MLEAK_PAGER", "LESS":
             settings.pop(name, None)
         settings.update(env)
         master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
         self.addCleanup(os.close, master)
         process = self.start_mleak("report", *args, TRACE, stdout=slave, env=settings)
         os.close(slave)
@@ -97,3 +101,12 @@ class ReportTerminalTest(Case):
     def test_less_leaves_when_the_report_fits(self):
         seen = self.on_terminal("-n", "1", "--color=never", MLEAK_PAGER="less")
         self.assertIn("left out: 3 lighter stacks", seen)
+
+    def test_a_timeline_is_as_wide_as_the_terminal(self):
+        for columns, bar in (60, 14), (80, 34), (200, 154), (20, 10), (0, 50):
+            for pager in "cat", "sed s/x/x/":
+                seen = self.on_terminal("--timeline", columns=columns, PAGER=pager)
+                bars = re.findall(r"(?m)^.* s .*?(#+)$", seen)
+                self.assertEqual(max(map(len, bars)), bar)
+                if columns >= 60:
+                    self.assertEqual(max(len(line) for line in seen.splitlines() if "#" in line), columns)

@@ -88,7 +88,10 @@ static void write_trace(const struct mlk_meta *meta)
 
 static FILE *print(struct job *job, const struct report_opts *opts, FILE *out)
 {
-	struct table table = {opts->by, job->growth, opts->timeline, opts->format == FORMAT_CSV};
+	struct table table = {.by = opts->by,
+			      .growth = job->growth,
+			      .timeline = opts->timeline,
+			      .opts.csv = opts->format == FORMAT_CSV};
 	struct export export = job_export(job);
 
 	if (opts->by || job->growth)
@@ -272,6 +275,43 @@ static void a_lifetime_counts_for_what_its_block_stands_for(void **state)
 	growth_free(growth);
 }
 
+/* Each of 2,000 changes is 1 ms after the one before: the slices are widened again and again. */
+static void of_each_slice_the_most_is_known_however_wide_it_becomes(void **state)
+{
+	enum { NR = 2000 };
+	uint64_t now = 0, sums[NR];
+	struct growth *growth;
+	struct growth_stack all, one;
+	size_t wide;
+
+	(void)state;
+	assert_int_equal(growth_new(&growth), 0);
+	for (size_t i = 0; i < NR; i++) {
+		uint64_t more = i % 7 == 3 ? 1000 + i % 13 : 0 - (now > 500 ? now / 2 : 0);
+		struct live_block block = {.stack = i % 3};
+		struct mlk_event event = {.time_ns = SECOND + i * 1000000};
+
+		growth_changed(growth,
+			       &(struct live_change){LIVE_OUTSTANDING, &block, &event, {1, more}});
+		sums[i] = now += more;
+	}
+	assert_int_equal(growth_finish(growth, SECOND + (NR - 1) * UINT64_C(1000000)), 0);
+	all = growth_of_all(growth);
+	wide = growth_width_ns(growth) / 1000000;
+	for (size_t at = 0; at < growth_slices(growth); at++) {
+		uint64_t most = at ? sums[at * wide - 1] : 0;
+
+		for (size_t i = at * wide; i < (at + 1) * wide && i < NR; i++)
+			most = sums[i] > most ? sums[i] : most;
+		assert_int_equal(all.most[at], most);
+		assert_int_equal(all.bytes[at],
+				 sums[(at + 1) * wide <= NR ? (at + 1) * wide - 1 : NR - 1]);
+		one = growth_of(growth, 0);
+		assert_true(one.most[at] >= one.bytes[at]);
+	}
+	growth_free(growth);
+}
+
 static void a_temporary_block_counts_for_what_it_stands_for(void **state)
 {
 	struct live_block block = {.tgid = MOTHER, .tid = MOTHER, .addr = 0x1000, .size = 10};
@@ -342,6 +382,7 @@ int main(void)
 		cmocka_unit_test(heaptrack_has_no_events_of_what_is_not_asked_for),
 		cmocka_unit_test(a_sample_stands_for_as_much_in_each_table),
 		cmocka_unit_test(a_lifetime_counts_for_what_its_block_stands_for),
+		cmocka_unit_test(of_each_slice_the_most_is_known_however_wide_it_becomes),
 		cmocka_unit_test(a_temporary_block_counts_for_what_it_stands_for),
 		cmocka_unit_test(of_a_sample_what_is_temporary_is_not_known),
 		cmocka_unit_test(what_is_lost_later_makes_no_suspects),

@@ -1,0 +1,15 @@
+/* left_out.c - see left_out.h */
+#include "report/left_out.h"
+
+#include "report/text.h"
+
+void print_left_out(FILE *out, size_t nr, const char *one, const char *many,
+		    struct live_amount amount)
+{
+	char number[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX];
+
+	if (nr)
+		fprintf(out, "left out: %s %s with %s %s, %s bytes\n", text_number(number, nr),
+			nr == 1 ? one : many, text_number(blocks, amount.blocks),
+			amount.blocks == 1 ? "block" : "blocks", text_number(bytes, amount.bytes));
+}

@@ -1,0 +1,18 @@
+/* warnings.h - what is said on stderr of a trace that can be read */
+#ifndef REPORT_WARNINGS_H
+#define REPORT_WARNINGS_H
+
+#include "report/job.h"
+
+/* After job_collect(): warn of what is wrong with the trace, and in formats that have no place for
+ * it of what figures stand for. */
+void warn_of_trace(const struct job *job);
+
+/* Say of each module what stood in the way of its names. */
+void warn_of_names(const struct dwunw *dw);
+
+/* After job_view(), when it shows nothing: warn of filters that nothing in the trace matches.
+ * Returns EXIT_OK, or EXIT_FAILED when memory is short. */
+int warn_of_filters(const struct job *job);
+
+#endif

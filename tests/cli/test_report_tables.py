@@ -1,0 +1,115 @@
+"""`mleak report --growth`, `--by`, `--timeline` and `--cost` on a trace of which every block is known."""
+
+import csv
+import io
+import json
+import os
+
+from mleaktest import TESTS, Case, parse_folded
+
+# One block of 72,704 bytes from the beginning on, and three stacks of 23 blocks that grow.
+TRACE = os.path.join(TESTS, "golden", "v1.1-cxx.mlk")
+
+
+class ReportTablesTest(Case):
+    def rows(self, *args):
+        text = self.report(TRACE, "--format=csv", *args)
+        return list(csv.DictReader(io.StringIO(text, newline="")))
+
+    def sums(self, *args):
+        """Of a table by some key: bytes and blocks by the key, in order."""
+        key = args[args.index("--by") + 1]
+        return [(row[key], int(row["outstanding_bytes"]), int(row["outstanding_blocks"]))
+                for row in self.rows(*args)]
+
+    def test_growth_is_ranked_before_it_is_cut(self):
+        everything = self.rows("--growth")
+        self.assertEqual([row["outstanding_bytes"] for row in everything],
+                         ["2553", "1656", "1081", "72704"])
+        for top in 1, 3, 4, 9:
+            self.assertEqual(self.rows("--growth", "-n", str(top)), everything[:top])
+        text = self.report(TRACE, "--growth", "-n", "2")
+        self.assertIn("\nleft out: 2 stacks that grew less with 24 blocks, 73,785 bytes\n", text)
+        text = self.report(TRACE, "--growth", "-n", "3")
+        self.assertIn("\nleft out: 1 stack that grew less with 1 block, 72,704 bytes\n", text)
+        self.assertNotIn("left out", self.report(TRACE, "--growth", "-n", "4"))
+
+    def test_the_rows_of_a_cut_table_have_their_whole_sums(self):
+        for key in "function", "module", "size", "age", "thread", "file":
+            everything = self.sums("--by", key)
+            for top in {1, 2, len(everything)}:
+                with self.subTest(key=key, top=top):
+                    shown = self.sums("--by", key, "-n", str(top))
+                    heaviest = sorted((row[1] for row in everything), reverse=True)[:top]
+                    self.assertEqual(sorted((row[1] for row in shown), reverse=True), heaviest)
+                    self.assertEqual(shown, [row for row in everything if row in shown])
+
+    def test_text_says_what_a_table_leaves_out(self):
+        text = self.report(TRACE, "--by", "size", "-n", "2")
+        self.assertRegex(text, r"(?m)^ +4,209 +46  65 - 128\n +72,704 +1  65537 - 131072\n\n"
+                               r"left out: 1 lighter row with 23 blocks, 1,081 bytes$")
+        self.assertIn("\nleft out: 11 lighter rows with 0 blocks, 0 bytes\n",
+                      self.report(TRACE, "--by", "function", "-n", "2"))
+        self.assertNotIn("left out", self.report(TRACE, "--by", "size", "-n", "3"))
+
+    def test_a_timeline_is_of_all_stacks(self):
+        result = self.mleak("report", "--timeline", "-n", "2", TRACE)
+        self.assertEqual((result.status, result.out), (2, ""))
+        self.assert_one_message(result.err, naming="--top")
+
+    def test_a_timeline_shows_the_peak(self):
+        peak = json.loads(self.report(TRACE, "--format=json"))["totals"]["peak"]["bytes"]
+        rows = self.rows("--timeline")
+        most = [int(row["most_bytes"]) for row in rows]
+        self.assertEqual(max(most), peak)
+        for row in rows:
+            self.assertGreaterEqual(int(row["most_bytes"]), int(row["outstanding_bytes"]))
+        self.assertGreater(max(most), max(int(row["outstanding_bytes"]) for row in rows))
+        # the longest bar is that of the peak
+        text = self.report(TRACE, "--timeline")
+        self.assertRegex(text, r"(?m)^ +[\d.]+ s +[\d,]+ +%s  #{50}$" % format(peak, ","))
+        self.assertNotIn("at most so much", text)
+
+    def test_of_one_stack_the_timeline_is_exact_and_of_some_an_upper_bound(self):
+        churn = self.rows("--timeline", "--function", "^churn")
+        self.assertLessEqual(max(int(row["most_bytes"]) for row in churn), 100003 - 72704)
+        self.assertIn("at most so much", self.report(TRACE, "--timeline", "--function", "^main$"))
+        self.assertNotIn("at most so much",
+                         self.report(TRACE, "--timeline", "--function", "place_order"))
+
+    def test_costs_of_stacks_of_which_nothing_is_left(self):
+        totals = json.loads(self.report(TRACE, "--format=json"))["totals"]
+        for cost, amount in ("allocated", totals["allocated"]), ("peak", totals["peak"]):
+            stacks = json.loads(self.report(TRACE, "--format=json", "--cost", cost))["stacks"]
+            rows = self.rows("--cost", cost)
+            self.assertEqual(len(rows), len(stacks))
+            for kind in "bytes", "blocks":
+                self.assertEqual(sum(stack[cost][kind] for stack in stacks), amount[kind])
+                self.assertEqual(sum(int(row["%s_%s" % (cost, kind)]) for row in rows),
+                                 amount[kind])
+            values = [stack[cost]["bytes"] for stack in stacks]
+            self.assertEqual(values, sorted(values, reverse=True))
+            self.assertIn(0, [stack["outstanding"]["blocks"] for stack in stacks])
+
+    def test_temporary_blocks_are_those_of_folded(self):
+        for more in [], ["--temporary", "1s"]:
+            folded = sum(stack.bytes for stack in
+                         parse_folded(self.report(TRACE, "--folded", "--cost=temporary", *more)))
+            report = json.loads(self.report(TRACE, "--format=json", "--cost=temporary", *more))
+            self.assertEqual(report["cost"], "temporary")
+            self.assertEqual(sum(stack["temporary"] for stack in report["stacks"]), folded)
+            self.assertEqual(sum(int(row["temporary_blocks"])
+                                 for row in self.rows("--cost=temporary", *more)), folded)
+            self.assertEqual(folded > 0, bool(more))
+
+    def test_without_a_cost_only_what_is_outstanding_is_listed(self):
+        for args in [], ["--cost=outstanding"]:
+            report = json.loads(self.report(TRACE, "--format=json", *args))
+            self.assertEqual(report["cost"], "outstanding")
+            self.assertEqual([stack["outstanding"]["bytes"] for stack in report["stacks"]],
+                             [72704, 2553, 1656, 1081])
+            self.assertEqual(len(self.rows(*args)), 4)
+        for view in [], ["--flat"], ["--by", "size", "--format=csv"], ["--format=pprof"]:
+            result = self.mleak("report", "--cost", "allocated", *view, TRACE)
+            self.assertEqual((result.status, result.out), (2, ""))
+            self.assert_one_message(result.err, naming="--cost")
