@@ -11,7 +11,9 @@
 #include "mleak.h"
 #include "report/event_names.h"
 #include "report/job.h"
+#include "report/lifetimes.h"
 #include "report/output.h"
+#include "report/print_filters.h"
 #include "report/text.h"
 #include "report/thread_names.h"
 
@@ -54,7 +56,29 @@ static void put_origin(const struct mlk_reader *trace)
 	put_line("machine", meta->machine);
 	printf("%-12s %" PRIu64 "\n", "pid", meta->tgid);
 	put_line("from", meta->whole_life ? "the program's start" : "an attach to it");
-	put_line("stacks", mode ? mode : "unknown");
+	put_line("stacks", mode ? mode : "unknown"); /* --raw-stack, --redact, or neither */
+}
+
+/* The options of the recording that the trace knows of, by their names. */
+static void put_options(const struct mlk_meta *meta)
+{
+	const struct {
+		const char *name;
+		uint64_t bytes;
+	} sizes[] = {
+		{"min-size", meta->min_size},	  {"max-size", meta->max_size},
+		{"trigger", meta->trigger_bytes}, {"ring-size", meta->ring_size},
+		{"stack-size", meta->stack_limit},
+	};
+	char how[SAMPLE_TEXT_MAX];
+
+	if (print_filters_sample(how, meta))
+		put_line("sample", how);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		if (sizes[i].bytes)
+			put_number(sizes[i].name, sizes[i].bytes);
+	if (meta->guarded)
+		put_line("guard", "yes");
 }
 
 static void put_id(const struct mlk_id *id)
@@ -137,27 +161,73 @@ static int each(struct mlk_reader *trace, unsigned int types,
 	return more;
 }
 
-static int count_event(void *arg, const struct mlk_record *record)
-{
-	uint64_t *counts = arg;
+/* What the events and threads are, all in all. */
+struct content {
+	uint64_t counts[MLK_KIND_NR];
+	struct lifetimes *processes;
+	struct thread_names *names;
+};
 
-	if (record->event.kind < MLK_KIND_NR)
-		counts[record->event.kind]++;
-	return 0;
+static int note_content(void *arg, const struct mlk_record *record)
+{
+	struct content *content = arg;
+	const struct mlk_thread *thread = &record->thread;
+
+	if (record->type == MLK_RECORD_EVENT && record->event.kind < MLK_KIND_NR)
+		content->counts[record->event.kind]++;
+	if (record->type == MLK_RECORD_THREAD) {
+		int err = thread_names_note(content->names, thread->tgid, thread->tid, thread->name);
+
+		if (err)
+			return err;
+	}
+	return lifetimes_note(content->processes, record);
+}
+
+static void put_since(uint64_t ns, uint64_t start_ns)
+{
+	if (ns == LIFETIMES_UNKNOWN)
+		fputs(" -", stdout);
+	else
+		printf(" %.3f", ns > start_ns ? (double)(ns - start_ns) / 1e9 : 0);
+}
+
+static void put_processes(const struct content *content, uint64_t start_ns)
+{
+	for (size_t i = 0; i < lifetimes_nr(content->processes); i++) {
+		struct lifetime process = lifetimes_get(content->processes, i);
+
+		printf("%-12s %" PRIu32, "process", process.tgid);
+		put_since(process.from_ns, start_ns);
+		put_since(process.to_ns, start_ns);
+		putchar(' ');
+		text_print(stdout, thread_names_get(content->names, process.tgid, process.tgid));
+		putchar('\n');
+	}
 }
 
 static int info(struct mlk_reader *trace)
 {
-	uint64_t counts[MLK_KIND_NR] = {0};
-	int err = each(trace, MLK_RECORD_EVENT, count_event, counts);
+	struct content content = {{0}, NULL, NULL};
+	int err = lifetimes_new(&content.processes, mlk_reader_meta(trace));
 
-	if (err)
-		return err;
-	put_origin(trace);
-	put_condition(trace);
-	put_number("allocations", counts[MLK_ALLOC]);
-	put_number("frees", counts[MLK_FREE] + counts[MLK_RELEASE] + counts[MLK_UNMAP]);
-	return each(trace, MLK_RECORD_MODULE | MLK_RECORD_THREAD, put_record, NULL);
+	if (!err)
+		err = thread_names_new(&content.names);
+	if (!err)
+		err = each(trace, MLK_RECORD_EVENT | MLK_RECORD_THREAD, note_content, &content);
+	if (!err) {
+		put_origin(trace);
+		put_options(mlk_reader_meta(trace));
+		put_condition(trace);
+		put_number("allocations", content.counts[MLK_ALLOC]);
+		put_number("frees", content.counts[MLK_FREE] + content.counts[MLK_RELEASE] +
+					    content.counts[MLK_UNMAP]);
+		put_processes(&content, mlk_reader_meta(trace)->start_ns);
+		err = each(trace, MLK_RECORD_MODULE | MLK_RECORD_THREAD, put_record, NULL);
+	}
+	thread_names_free(content.names);
+	lifetimes_free(content.processes);
+	return err;
 }
 
 struct script {
@@ -283,8 +353,13 @@ int cmd_script(int argc, char **argv)
 	return run(
 		argc, argv,
 		"usage: mleak script FILE\n\n"
-		"Prints the events of a trace, one a line: seconds from the start, PID/TID, name "
-		"of the\nthread, function or kind of event, size if it has one, address.\n\n"
+		"Prints the events of a trace, one a line, in words:\n\n"
+		"  seconds from the start, PID/TID, name of the thread, what, and then\n"
+		"  SIZE ADDRESS  of a function's block (malloc, realloc, mmap, new, ...), and of "
+		"unmap\n"
+		"  ADDRESS       of free, release (realloc frees its block), restore (it did not)\n"
+		"  PARENT        of fork; nothing of exec and exit\n\n"
+		"In the name spaces are '_', and none is '-'.  mleak-script(1) tells more.\n\n"
 		"  -h, --help  print this help\n",
 		script);
 }

@@ -102,28 +102,32 @@ static int prepare_side(struct job *job, const struct report_opts *opts, const c
 	return status == EXIT_OK ? job_view(job, &view, true) : status;
 }
 
+/* A new leak is one even where another has become smaller by more. */
+static bool has_grown(const struct report_opts *opts, const struct live_amount *came)
+{
+	return opts->fail_on_leak && (opts->fail_bytes ? came->bytes > opts->fail_bytes
+						       : came->bytes || came->blocks);
+}
+
 static int print_difference(const struct report_opts *opts, const struct job *before,
 			    const struct job *after)
 {
 	struct export from = job_export(before), to = job_export(after);
-	enum diff_format format = opts->format == FORMAT_CSV	  ? DIFF_CSV
-				  : opts->format == FORMAT_JSON	  ? DIFF_JSON
-				  : opts->format == FORMAT_FOLDED ? DIFF_FOLDED
-								  : DIFF_TEXT;
+	struct diff_opts how = {.top = opts->view.top,
+				.format = opts->format == FORMAT_CSV	  ? DIFF_CSV
+					  : opts->format == FORMAT_JSON	  ? DIFF_JSON
+					  : opts->format == FORMAT_FOLDED ? DIFF_FOLDED
+									  : DIFF_TEXT};
+	struct live_amount came;
 	int status;
 
 	page(opts);
-	if (print_diff(stdout, &from, &to, format, opts->view.top)) {
+	if (print_diff(stdout, &from, &to, &how, &came)) {
 		log_error("cannot make the report: %s", strerror(ENOMEM));
 		return EXIT_FAILED;
 	}
 	status = output_finish();
-	/* of a difference, what came */
-	if (status == EXIT_OK && opts->fail_on_leak &&
-	    export_selected(&to).bytes > export_selected(&from).bytes &&
-	    export_selected(&to).bytes - export_selected(&from).bytes > opts->fail_bytes)
-		status = EXIT_FAILED;
-	return status;
+	return status == EXIT_OK && has_grown(opts, &came) ? EXIT_FAILED : status;
 }
 
 static int diff(const struct report_opts *opts)

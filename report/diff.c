@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +27,6 @@ struct row {
 
 struct diff {
 	const struct export *side[NR_SIDES];
-	enum diff_format format;
 	struct strings *keys; /* "" is none */
 	struct row *rows;     /* by number of key, less one */
 	size_t nr, room;
@@ -39,38 +39,28 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* What makes a frame the same in both traces, as text behind @out. */
-static int put_key(FILE *out, const struct place *place, enum diff_format format)
+/* What makes a frame the same in both traces, as text behind @out.  With lines it sorts calls in one
+ * function by these; without, a frame whose line has moved is still the same. */
+static void put_key(FILE *out, const struct place *place, bool lines)
 {
-	char *frame;
-
-	if (format != DIFF_FOLDED) {
-		fprintf(out, "%s\n%s\n%s\n%" PRIu32 "\n", base_name(place->module), place->function,
-			base_name(place->file), place->line);
-		return 0;
-	}
-	frame = folded_frame(place->function);
-	if (!frame)
-		return -ENOMEM;
-	fprintf(out, ";%s", frame);
-	free(frame);
-	return 0;
+	fprintf(out, "%s\n%s\n", base_name(place->module), place->function);
+	if (lines)
+		fprintf(out, "%s\n%010" PRIu32 "\n", base_name(place->file), place->line);
 }
 
 /* The key of stack @i, outermost frame first, to be freed; NULL: no memory. */
-static char *make_key(const struct export *export, size_t i, enum diff_format format)
+static char *make_key(const struct export *export, size_t i, bool lines)
 {
 	size_t nr, len;
 	const uint32_t *path = places_path(export->places, i, &nr);
 	char *text = NULL;
 	FILE *out = open_memstream(&text, &len);
-	int err = 0;
 
 	if (!out)
 		return NULL;
-	while (nr && !err)
-		err = put_key(out, places_get(export->places, path[--nr]), format);
-	if (fclose(out) || err) {
+	while (nr)
+		put_key(out, places_get(export->places, path[--nr]), lines);
+	if (fclose(out)) {
 		free(text);
 		return NULL;
 	}
@@ -80,7 +70,7 @@ static char *make_key(const struct export *export, size_t i, enum diff_format fo
 static int add_stack(struct diff *diff, int side, size_t i)
 {
 	const struct stack *stack = view_stack(diff->side[side]->view, i);
-	char *key = make_key(diff->side[side], i, diff->format);
+	char *key = make_key(diff->side[side], i, true);
 	struct row *rows;
 	uint32_t number;
 	int err = key ? strings_intern(diff->keys, key, &number) : -ENOMEM;
@@ -211,9 +201,35 @@ static int put_text(FILE *out, const struct diff *diff, size_t top)
 	return err;
 }
 
+/* FILE:LINE, or where that is not known the module, of each frame of stack @i: two calls in one
+ * function have the same names. */
+static int put_csv_places(FILE *out, const struct places *places, size_t i)
+{
+	size_t nr, len;
+	const uint32_t *path = places_path(places, i, &nr);
+	char *text = NULL;
+	FILE *all = open_memstream(&text, &len);
+
+	while (all && nr) {
+		const struct place *place = places_get(places, path[--nr]);
+
+		if (place->file[0])
+			fprintf(all, "%s:%" PRIu32 "%s", place->file, place->line, nr ? ";" : "");
+		else
+			fprintf(all, "%s%s", base_name(place->module), nr ? ";" : "");
+	}
+	if (!all || fclose(all)) {
+		free(text);
+		return -ENOMEM;
+	}
+	csv_text(out, text);
+	free(text);
+	return 0;
+}
+
 static int put_csv(FILE *out, const struct diff *diff, size_t top)
 {
-	fputs("change,bytes_before,bytes_after,blocks_before,blocks_after,stack\r\n", out);
+	fputs("change,bytes_before,bytes_after,blocks_before,blocks_after,stack,places\r\n", out);
 	for (size_t i = 0; i < diff->nr && (!top || i < top); i++) {
 		const struct row *row = &diff->rows[i];
 
@@ -221,6 +237,9 @@ static int put_csv(FILE *out, const struct diff *diff, size_t top)
 			row->amount[BEFORE].bytes, row->amount[AFTER].bytes,
 			row->amount[BEFORE].blocks, row->amount[AFTER].blocks);
 		csv_path(out, diff->side[row->side]->places, row->i);
+		fputc(',', out);
+		if (put_csv_places(out, diff->side[row->side]->places, row->i))
+			return -ENOMEM;
 		fputs("\r\n", out);
 	}
 	return 0;
@@ -272,24 +291,84 @@ static int put_json(FILE *out, const struct diff *diff, size_t top)
 	return err;
 }
 
-static int put_folded(FILE *out, struct diff *diff, size_t top)
+struct folded {
+	char *stack;
+	uint64_t bytes[NR_SIDES];
+};
+
+static int compare_folded(const void *a, const void *b)
 {
-	size_t nr = top && top < diff->nr ? top : diff->nr;
-	char *comm = folded_frame(leaks_comm(diff->side[AFTER]->leaks));
+	return strcmp(((const struct folded *)a)->stack, ((const struct folded *)b)->stack);
+}
 
-	if (!comm)
-		return -ENOMEM;
-	qsort_r(diff->rows, nr, sizeof(*diff->rows), compare_keys, diff);
-	for (size_t i = 0; i < nr; i++) {
-		const struct row *row = &diff->rows[i];
+/* The frames of @row, "COMM;FRAME;FRAME", to be freed; NULL: no memory. */
+static char *folded_stack(const struct diff *diff, const struct row *row)
+{
+	const struct places *places = diff->side[row->side]->places;
+	char *text = NULL, *frame = folded_frame(leaks_comm(diff->side[AFTER]->leaks));
+	size_t nr, len;
+	const uint32_t *path = places_path(places, row->i, &nr);
+	FILE *out = open_memstream(&text, &len);
+	bool whole = frame != NULL;
 
-		if (row->amount[BEFORE].bytes || row->amount[AFTER].bytes)
-			fprintf(out, "%s%s %" PRIu64 " %" PRIu64 "\n", comm,
-				strings_all(diff->keys)[row->key], row->amount[BEFORE].bytes,
-				row->amount[AFTER].bytes);
+	if (out && frame)
+		fputs(frame, out);
+	while (out && frame && nr) {
+		free(frame);
+		frame = folded_frame(places_get(places, path[--nr])->function);
+		whole = frame != NULL;
+		if (frame)
+			fprintf(out, ";%s", frame);
 	}
-	free(comm);
-	return 0;
+	free(frame);
+	if (out && (fclose(out) || !whole)) {
+		free(text);
+		text = NULL;
+	}
+	return text;
+}
+
+/* @lines are sorted; of stacks that are the same, as only lines tell them apart, one is printed. */
+static void put_folded_lines(FILE *out, const struct folded *lines, size_t nr)
+{
+	for (size_t i = 0; i < nr;) {
+		uint64_t before = 0, after = 0;
+		size_t first = i;
+
+		for (; i < nr && !strcmp(lines[first].stack, lines[i].stack); i++) {
+			before += lines[i].bytes[BEFORE];
+			after += lines[i].bytes[AFTER];
+		}
+		if (before || after)
+			fprintf(out, "%s %" PRIu64 " %" PRIu64 "\n", lines[first].stack, before,
+				after);
+	}
+}
+
+static int put_folded(FILE *out, const struct diff *diff, size_t top)
+{
+	size_t nr = top && top < diff->nr ? top : diff->nr, made = 0;
+	struct folded *lines = calloc(nr + 1, sizeof(*lines));
+	int err = lines ? 0 : -ENOMEM;
+
+	for (; !err && made < nr; made++) {
+		const struct row *row = &diff->rows[made];
+
+		lines[made] = (struct folded){folded_stack(diff, row),
+					      {row->amount[BEFORE].bytes, row->amount[AFTER].bytes}};
+		if (!lines[made].stack) {
+			err = -ENOMEM;
+			break;
+		}
+	}
+	if (!err && made) {
+		qsort(lines, made, sizeof(*lines), compare_folded);
+		put_folded_lines(out, lines, made);
+	}
+	while (made)
+		free(lines[--made].stack);
+	free(lines);
+	return err;
 }
 
 static int collect(struct diff *diff)
@@ -302,9 +381,109 @@ static int collect(struct diff *diff)
 	return err;
 }
 
-static int put(FILE *out, struct diff *diff, size_t top)
+/* A stack that is on one side only. */
+struct lone {
+	uint32_t key; /* number of its key without lines */
+	int side;
+	size_t row;
+};
+
+static int compare_lone(const void *a, const void *b)
 {
-	switch (diff->format) {
+	const struct lone *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	if (x->side != y->side)
+		return x->side - y->side;
+	return (x->row > y->row) - (x->row < y->row);
+}
+
+/* The stacks that are on one side only, in @all, by their keys without lines.  Returns how many, or
+ * -ENOMEM. */
+static ssize_t find_lone(const struct diff *diff, struct strings *keys, struct lone *all)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < diff->nr; i++) {
+		const struct row *row = &diff->rows[i];
+		char *key;
+		int err;
+
+		if (!row->amount[BEFORE].blocks == !row->amount[AFTER].blocks)
+			continue;
+		key = make_key(diff->side[row->side], row->i, false);
+		err = key ? strings_intern(keys, key, &all[nr].key) : -ENOMEM;
+		free(key);
+		if (err)
+			return err;
+		all[nr].side = row->amount[AFTER].blocks ? AFTER : BEFORE;
+		all[nr++].row = i;
+	}
+	qsort(all, nr, sizeof(*all), compare_lone);
+	return (ssize_t)nr;
+}
+
+/* Make one row of each two of @all whose keys are the same, the first with the first and so on. */
+static void pair_lone(struct diff *diff, const struct lone *all, size_t nr)
+{
+	size_t before = 0, to = 0;
+
+	for (size_t after = 0; after < nr; after++) {
+		if (all[after].side != AFTER)
+			continue;
+		while (before < after &&
+		       (all[before].key != all[after].key || all[before].side != BEFORE))
+			before++;
+		if (before == after)
+			continue;
+		diff->rows[all[after].row].amount[BEFORE] =
+			diff->rows[all[before].row].amount[BEFORE];
+		diff->rows[all[before++].row].key = 0;
+	}
+	for (size_t i = 0; i < diff->nr; i++)
+		if (diff->rows[i].key)
+			diff->rows[to++] = diff->rows[i];
+	diff->nr = to;
+}
+
+/* A rebuilt program has many of its lines elsewhere: what is left over is matched without them. */
+static int match_without_lines(struct diff *diff)
+{
+	struct strings *keys = NULL;
+	struct lone *all = calloc(diff->nr + 1, sizeof(*all));
+	ssize_t nr = all ? strings_new(&keys) : -ENOMEM;
+
+	if (!nr && diff->nr) {
+		qsort_r(diff->rows, diff->nr, sizeof(*diff->rows), compare_keys, diff);
+		nr = find_lone(diff, keys, all);
+	}
+	if (nr > 0)
+		pair_lone(diff, all, (size_t)nr);
+	free(all);
+	strings_free(keys);
+	return nr < 0 ? (int)nr : 0;
+}
+
+/* What is more in @after than in @before, of the stacks of which there is more. */
+static struct live_amount sum_of_what_came(const struct diff *diff)
+{
+	struct live_amount came = {0};
+
+	for (size_t i = 0; i < diff->nr; i++) {
+		const struct live_amount *amount = diff->rows[i].amount;
+
+		if (amount[AFTER].bytes > amount[BEFORE].bytes)
+			came.bytes += amount[AFTER].bytes - amount[BEFORE].bytes;
+		if (amount[AFTER].blocks > amount[BEFORE].blocks)
+			came.blocks += amount[AFTER].blocks - amount[BEFORE].blocks;
+	}
+	return came;
+}
+
+static int put(FILE *out, const struct diff *diff, enum diff_format format, size_t top)
+{
+	switch (format) {
 	case DIFF_FOLDED:
 		return put_folded(out, diff, top);
 	case DIFF_CSV:
@@ -317,15 +496,18 @@ static int put(FILE *out, struct diff *diff, size_t top)
 }
 
 int print_diff(FILE *out, const struct export *before, const struct export *after,
-	       enum diff_format format, size_t top)
+	       const struct diff_opts *opts, struct live_amount *came)
 {
-	struct diff diff = {.side = {before, after}, .format = format};
+	struct diff diff = {.side = {before, after}};
 	int err = collect(&diff);
 
+	if (!err)
+		err = match_without_lines(&diff);
 	if (!err && diff.nr)
 		qsort_r(diff.rows, diff.nr, sizeof(*diff.rows), compare, &diff);
+	*came = sum_of_what_came(&diff);
 	if (!err)
-		err = put(out, &diff, top);
+		err = put(out, &diff, opts->format, opts->top);
 	free(diff.rows);
 	strings_free(diff.keys);
 	return err;

@@ -1,8 +1,9 @@
 /* diff.h - what is outstanding in one trace and not in another, stack by stack
  *
  * Stacks are the same if module (without its directory), function, source file and line of all
- * their frames are: so builds of a program at different places, or from changed sources, can be
- * compared.
+ * their frames are: so builds of a program at different places can be compared.  Of those that are
+ * left over then, two are the same if module and function are, the first with the first and so on:
+ * so can builds from changed sources.
  */
 #ifndef REPORT_DIFF_H
 #define REPORT_DIFF_H
@@ -18,10 +19,15 @@ enum diff_format {
 	DIFF_JSON, /* with the schema of doc/report-json.md */
 };
 
-/* Print how what is outstanding in @after differs from @before: no more than @top stacks, if that
- * is not 0, those that differ by the most bytes first.  Both have places, and all stacks in their
- * views. Returns 0 or -ENOMEM; errors of writing are left in @out for ferror(). */
+struct diff_opts {
+	enum diff_format format;
+	size_t top; /* no more stacks than that, those that differ by the most bytes first; 0: all */
+};
+
+/* Print how what is outstanding in @after differs from @before.  Both have places, and all stacks in
+ * their views.  *@came is by how much those stacks grew that grew or are new, the others aside.
+ * Returns 0 or -ENOMEM; errors of writing are left in @out for ferror(). */
 int print_diff(FILE *out, const struct export *before, const struct export *after,
-	       enum diff_format format, size_t top);
+	       const struct diff_opts *opts, struct live_amount *came);
 
 #endif

@@ -36,7 +36,8 @@ int images_add_piece(struct images *images, const struct mlk_module *piece);
 
 /* Add every complete image to @dw, which borrows it: @images must outlive @dw.  To be called once.
  * In place of an image that is incomplete, or that @dw refuses, the file itself is taken if it is
- * here and has the same GNU build-id; otherwise the module is absent.  Returns 0 or -ENOMEM. */
+ * here, or one of its build-id is below @dw's debug directories; otherwise the module is absent.
+ * Returns 0 or -ENOMEM. */
 int images_load(struct images *images, struct dwunw *dw);
 
 /* The unwinder's number of module @number, or DWUNW_NO_MODULE when it is absent or not loaded. */

@@ -77,7 +77,8 @@ static const struct option_row rows[] = {
 	 "network is never used"},
 
 	{"fail-on-leak", OPT_FAIL_ON_LEAK, "[=BYTES]",
-	 "exit with 1 when a byte is shown, or more than BYTES, or a block was overrun"},
+	 "exit with 1 when a byte is shown, or more than BYTES, or a block was overrun; of a "
+	 "difference, when stacks are new or have grown, or by more than BYTES in all"},
 	{"color", OPT_COLOR, "WHEN",
 	 "auto (on a terminal, unless NO_COLOR is set), always or never"},
 	{"lines", OPT_LINES, "KIND",

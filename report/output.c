@@ -16,6 +16,9 @@
 
 #include "mleak.h"
 
+/* sh's exit statuses for a command that cannot be run */
+enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
+
 static pid_t pager; /* 0: none */
 
 /* The command for the pager, or NULL. */
@@ -31,16 +34,35 @@ static const char *pager_command(void)
 	return *command && strcmp(command, "cat") != 0 ? command : NULL;
 }
 
+/* Become the pager's parent, who shows what comes himself if there is no such pager: it has read
+ * nothing then, and all is still in the pipe. */
 static void run_pager(const char *command, const int pipe[2])
 {
+	pid_t pid;
+	int status = 0;
+
 	dup2(pipe[0], STDIN_FILENO);
 	close(pipe[0]);
 	close(pipe[1]);
 	signal(SIGPIPE, SIG_DFL);
-	/* leave if it fits, colours as they are, long lines cut, the screen as it was */
-	setenv("LESS", "FRSX", 0);
-	execl("/bin/sh", "sh", "-c", command, NULL);
-	_exit(127);
+	pid = fork();
+	if (!pid) {
+		/* leave if it fits, colours as they are, long lines cut, the screen as it was */
+		setenv("LESS", "FRSX", 0);
+		execl("/bin/sh", "sh", "-c", command, NULL);
+		_exit(NOT_FOUND);
+	}
+	/* ^C is for the pager, which may go on */
+	signal(SIGINT, SIG_IGN);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	signal(SIGINT, SIG_DFL);
+	if (pid > 0 && !(WIFEXITED(status) && (WEXITSTATUS(status) == NOT_EXECUTABLE ||
+					       WEXITSTATUS(status) == NOT_FOUND)))
+		_exit(0);
+	log_warn("the pager '%s' cannot be run: the report is shown without", command);
+	execlp("cat", "cat", NULL);
+	_exit(NOT_FOUND);
 }
 
 void output_page(void)

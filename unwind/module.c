@@ -58,22 +58,15 @@ out:
 	return err;
 }
 
-int dwunw_module_map(struct dwunw_module **out, const char *root, const char *path,
+int dwunw_module_map(struct dwunw_module **out, const char *file, const char *path,
 		     const struct dwunw_build_id *id)
 {
 	size_t len = 0;
 	void *image;
-	char *file;
 	int fd, err;
 
 	*out = NULL;
-	/* Any other path would depend on the directory that the caller happens to be in. */
-	if (path[0] != '/')
-		return -ENOENT;
-	if (asprintf(&file, "%s%s", root, path) < 0)
-		return -ENOMEM;
 	fd = dwunw_file_open(file, &len);
-	free(file);
 	if (fd < 0)
 		return -ENOENT;
 	image = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -119,7 +112,19 @@ static int rate(const GElf_Phdr *ph, uint64_t file_offset)
 	return 1 + (file_offset == first) + 2 * !!(ph->p_flags & PF_X);
 }
 
-bool dwunw_module_bias(const struct dwunw_module *module, uint64_t start, uint64_t file_offset,
+/* Of a file that has debug information only, the segments are not in it, and where they were in the
+ * program's file is mostly forgotten.  But a program has one segment with code, and where a mapping
+ * is just as long as that, it is that. */
+static bool is_mapped_whole(const GElf_Phdr *ph, const struct dwunw_mapping *map)
+{
+	uint64_t first = ph->p_vaddr & ~(uint64_t)(PAGE - 1);
+
+	return ph->p_type == PT_LOAD && ph->p_flags & PF_X && !ph->p_filesz &&
+	       map->end - map->start ==
+		       ((ph->p_vaddr - first + ph->p_memsz + PAGE - 1) & ~(uint64_t)(PAGE - 1));
+}
+
+bool dwunw_module_bias(const struct dwunw_module *module, const struct dwunw_mapping *map,
 		       uint64_t *bias)
 {
 	GElf_Phdr ph;
@@ -129,10 +134,14 @@ bool dwunw_module_bias(const struct dwunw_module *module, uint64_t start, uint64
 	if (elf_getphdrnum(module->elf, &nr))
 		return false;
 	for (size_t i = 0; i < nr && gelf_getphdr(module->elf, (int)i, &ph); i++) {
-		if (rate(&ph, file_offset) <= best)
+		if (!best && is_mapped_whole(&ph, map)) {
+			*bias = map->start - (ph.p_vaddr & ~(uint64_t)(PAGE - 1));
+			return true;
+		}
+		if (rate(&ph, map->file_offset) <= best)
 			continue;
-		best = rate(&ph, file_offset);
-		*bias = start - file_offset + ph.p_offset - ph.p_vaddr;
+		best = rate(&ph, map->file_offset);
+		*bias = map->start - map->file_offset + ph.p_offset - ph.p_vaddr;
 	}
 	return best > 0;
 }

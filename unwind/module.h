@@ -11,6 +11,8 @@
 #include "unwind/elf_util.h"
 #include "unwind/names.h"
 
+struct dwunw_mapping;
+
 struct dwunw_module {
 	char *path;
 	Elf *elf; /* of the image that was given */
@@ -26,16 +28,15 @@ struct dwunw_module {
 int dwunw_module_new(struct dwunw_module **out, const char *path, const void *image,
 		     size_t image_len);
 
-/* The same for the file at @path itself, or for that at @path below @root, if its build-id is @id;
- * also -ENOENT if not.  In either case @path is the module's. */
-int dwunw_module_map(struct dwunw_module **out, const char *root, const char *path,
+/* The same for @file, if its build-id is @id; also -ENOENT if not.  @path is the module's. */
+int dwunw_module_map(struct dwunw_module **out, const char *file, const char *path,
 		     const struct dwunw_build_id *id);
 
 void dwunw_module_free(struct dwunw_module *module);
 
-/* What is added to an address of the file where the part of it at @file_offset is mapped to @start;
- * false when no loadable segment has that part. */
-bool dwunw_module_bias(const struct dwunw_module *module, uint64_t start, uint64_t file_offset,
+/* What is added to an address of the file where the part of it from @map->file_offset on is mapped
+ * to @map->start; false when no loadable segment has that part. */
+bool dwunw_module_bias(const struct dwunw_module *module, const struct dwunw_mapping *map,
 		       uint64_t *bias);
 
 #endif

@@ -96,7 +96,7 @@ static struct dwunw_segment segment_of(struct dwunw *dw, const struct dwunw_mapp
 		return segment;
 	}
 	/* Part of a file that no segment loads there: no address of the file is known. */
-	if (!module || !dwunw_module_bias(module, map->start, map->file_offset, &segment.bias))
+	if (!module || !dwunw_module_bias(module, map, &segment.bias))
 		return segment;
 	segment.module = module;
 	segment.number = map->module;

@@ -2,6 +2,8 @@
 #include "unwind/state.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,6 +141,41 @@ int dwunw_module_add(struct dwunw *dw, uint32_t *module, const char *path, const
 	return err;
 }
 
+/* Take the file whose name printf() would make of the arguments for the next module. */
+__attribute__((format(printf, 4, 5))) static int open_one(struct dwunw *dw, const char *path,
+							  const struct dwunw_build_id *id,
+							  const char *format, ...)
+{
+	va_list args;
+	char *file;
+	int len, err;
+
+	va_start(args, format);
+	len = vasprintf(&file, format, args);
+	va_end(args);
+	if (len < 0)
+		return -ENOMEM;
+	err = dwunw_module_map(&dw->modules[dw->nr_modules], file, path, id);
+	free(file);
+	return err;
+}
+
+/* The file itself first, which can be unwound, too; a debug file gives names alone. */
+static int open_by_build_id(struct dwunw *dw, const char *path, const struct dwunw_build_id *id)
+{
+	static const char *const ends[] = {"", "/elf", ".debug", "/debug"};
+	char hex[2 * DWUNW_MAX_BUILD_ID + 1] = "";
+	int err = -ENOENT;
+
+	for (size_t i = 0; i < id->len; i++)
+		snprintf(hex + 2 * i, 3, "%02x", id->bytes[i]);
+	for (size_t end = 0; end < sizeof(ends) / sizeof(ends[0]); end++)
+		for (size_t i = 0; i < dw->dirs.nr && err && err != -ENOMEM; i++)
+			err = open_one(dw, path, id, "%s/.build-id/%.2s/%s%s", dw->dirs.dir[i], hex,
+				       hex + 2, ends[end]);
+	return err;
+}
+
 int dwunw_module_open(struct dwunw *dw, uint32_t *module, const char *path, const uint8_t *build_id,
 		      size_t build_id_len)
 {
@@ -146,7 +183,8 @@ int dwunw_module_open(struct dwunw *dw, uint32_t *module, const char *path, cons
 	int err;
 
 	*module = DWUNW_NO_MODULE;
-	if (!build_id_len || build_id_len > sizeof(id.bytes))
+	/* Any other path would depend on the directory that the caller happens to be in. */
+	if (!build_id_len || build_id_len > sizeof(id.bytes) || path[0] != '/')
 		return -ENOENT;
 	memcpy(id.bytes, build_id, build_id_len);
 	err = make_room(dw);
@@ -154,9 +192,11 @@ int dwunw_module_open(struct dwunw *dw, uint32_t *module, const char *path, cons
 		return err;
 	err = -ENOENT;
 	if (dw->dirs.symfs)
-		err = dwunw_module_map(&dw->modules[dw->nr_modules], dw->dirs.symfs, path, &id);
+		err = open_one(dw, path, &id, "%s%s", dw->dirs.symfs, path);
 	if (err && err != -ENOMEM)
-		err = dwunw_module_map(&dw->modules[dw->nr_modules], "", path, &id);
+		err = open_one(dw, path, &id, "%s", path);
+	if (err && err != -ENOMEM)
+		err = open_by_build_id(dw, path, &id);
 	if (!err)
 		*module = (uint32_t)dw->nr_modules++;
 	return err;

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import struct
+import subprocess
 import termios
 import time
 
@@ -15,8 +16,8 @@ SEQUENCE = "\x1b\\[[0-9;]*m"
 
 
 class ReportTerminalTest(Case):
-    def on_terminal(self, *args, status=0, columns=0, **env):
-        """What a terminal gets to see of a report."""
+    def on_terminal(self, *args, status=0, columns=0, with_stderr=False, **env):
+        """What a terminal gets to see of a report, and of what is said beside it if so wanted."""
         settings = dict(os.environ, TERM="xterm", PAGER="cat", LC_ALL="C")
         for name in "NO_COLOR", "MLEAK_PAGER", "LESS":
             settings.pop(name, None)
@@ -24,7 +25,8 @@ class ReportTerminalTest(Case):
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
         self.addCleanup(os.close, master)
-        process = self.start_mleak("report", *args, TRACE, stdout=slave, env=settings)
+        process = self.start_mleak("report", *args, TRACE, stdout=slave, env=settings,
+                                   stderr=slave if with_stderr else subprocess.PIPE)
         os.close(slave)
         seen, deadline = b"", time.monotonic() + 30
         while time.monotonic() < deadline:
@@ -94,6 +96,16 @@ class ReportTerminalTest(Case):
     def test_a_pager_that_ends_early_is_a_quiet_end(self):
         seen = self.on_terminal("--by", "function", PAGER="head -n 1")
         self.assertEqual(len(seen.splitlines()), 1)
+
+    def test_a_pager_that_cannot_be_run_loses_nothing(self):
+        not_executable = self.write("pager", b"")
+        for pager in "/nonexist", "nonexist -R", not_executable, "exec /nonexist":
+            with self.subTest(pager=pager):
+                seen = self.on_terminal("--color=never", with_stderr=True, PAGER=pager)
+                self.assertTrue(seen.endswith("shown without\n" + self.report(TRACE)), seen)
+                self.assertEqual(seen.count("warning"), 1)
+                self.assertIn("warning: the pager '%s' cannot be run" % pager, seen)
+        self.on_terminal("--fail-on-leak", PAGER="/nonexist", status=1)
 
     def test_the_status_is_the_report_s(self):
         self.on_terminal("--fail-on-leak", PAGER="sed s/^/paged:/", status=1)

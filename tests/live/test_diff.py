@@ -41,11 +41,11 @@ EXPECTED = {"stays": ("same", 303, 303, 3, 3), "grows": ("grown", 515, 721, 5, 7
 
 @both_backends
 class DiffTest(Case):
-    def make(self, folder, *flags):
+    def make(self, folder, *flags, source=SOURCE):
         """Build the program in a folder of its own, with the same name; returns its path."""
         path = self.path(folder)
         subprocess.run(["mkdir", path], check=True)
-        self.write("app.c", SOURCE.encode())
+        self.write("app.c", source.encode())
         subprocess.run(["gcc", "-O1", "-g", *flags, "-o", path + "/app", "app.c"], cwd=self.dir,
                        check=True)
         return path + "/app"
@@ -116,7 +116,8 @@ class DiffTest(Case):
                 for stack in report["stacks"]]
         self.assertEqual(self.by_function(rows), EXPECTED)
         for row, expected in zip(rows, self.rows()):
-            self.assertEqual({**row, "stack": ""}, {**expected, "stack": ""})
+            self.assertEqual({**row, "stack": "", "places": ""},
+                             {**expected, "stack": "", "places": ""})
         for side, path in (("before", self.before), ("after", self.after)):
             self.assertEqual(report[side]["path"], path)
             for kind in "blocks", "bytes":
@@ -132,13 +133,34 @@ class DiffTest(Case):
         result = self.mleak("diff", self.after, self.after)
         self.assertIn("\n0 stacks differ, 0 of them are not shown; 4 are the same\n", result.out)
 
+    def test_lines_that_have_moved_make_no_other_stack(self):
+        moved = SOURCE.replace("\tstays(3);\n", "\n\n\tstays(3);\n\tstays(2);\n")
+        before, after = (self.trace(name + ".mlk", self.make(name, source=source)) for
+                         name, source in (("old", SOURCE), ("new", moved)))
+        result = self.mleak("diff", "--format=csv", before, after)
+        rows = list(csv.DictReader(io.StringIO(result.out, newline="")))
+        self.assertEqual({row["change"] for row in rows}, {"same", "new"})
+        stays = [row for row in rows if "stays" in row["stack"]]
+        self.assertEqual([(row["change"], row["bytes_before"], row["bytes_after"])
+                          for row in stays], [("new", "0", "202"), ("same", "303", "303")])
+        # Their names are the same: it is the lines that tell the two apart.
+        self.assertEqual(stays[0]["stack"], stays[1]["stack"])
+        lines = [int(re.search(r"app\.c:(\d+);[^;]*app\.c:11;", row["places"])[1])
+                 for row in stays]
+        self.assertEqual(lines[0], lines[1] + 1)
+        self.assertIn("\n1 stacks differ", self.mleak("diff", before, after).out)
+        self.assertRegex(self.mleak("diff", "--folded", before, after).out, r"stays;get 303 505\n")
+
     def test_filters_are_for_both(self):
         self.assertEqual(set(self.by_function(self.rows("--function", "^g(row|o)"))),
                          {"grows", "goes"})
 
     def test_fail_on_leak_is_about_what_came(self):
-        self.diff("--fail-on-leak", status=0)  # in all there is less
-        self.diff("--fail-on-leak", "--function", "comes|grows", status=1)
+        self.diff("--fail-on-leak", status=1)  # although in all there is less
+        self.diff("--fail-on-leak", "--function", "goes|shrinks|stays", status=0)
+        for name in "csv", "json", "folded":
+            self.diff("--fail-on-leak=2127", "--format=" + name, status=0)
+            self.diff("--fail-on-leak=2126", "--format=" + name, "-n", "1", status=1)
         self.diff("--fail-on-leak=2127", "--function", "comes|grows", status=0)
         self.diff("--fail-on-leak=2126", "--function", "comes|grows", status=1)
 

@@ -20,9 +20,23 @@ sys.exit(0 if lines else "no stacks")
 """
 
 
-def shell_blocks():
+def read_readme():
     with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as readme:
-        return re.findall(r"^```sh\n(.*?)^```", readme.read(), re.M | re.S)
+        return readme.read()
+
+
+def shell_blocks():
+    return re.findall(r"^```sh\n(.*?)^```", read_readme(), re.M | re.S)
+
+
+class ReadmeAloneTest(Case):
+    def test_the_recipe_without_privileges_ends_by_itself(self):
+        recipe = re.search(r"`(timeout -s INT 10 mleak record .*? -- build/samples/forever 10)`",
+                           read_readme())[1]
+        command = recipe.replace("INT 10", "INT 3").replace(
+            "build/samples/forever", self.sample("forever")).replace(" mleak ", " %s " % MLEAK)
+        self.assertEqual(self.finish(self.spawn(command.split()), timeout=60).status, 124)
+        self.assertIn("leak_here", self.report(self.path("forever.mlk")))
 
 
 @needs_bpf

@@ -101,6 +101,27 @@ class SymfsTest(Case):
                 self.below = self.path("kept")
                 shutil.rmtree(self.path("other"))
 
+    def test_a_program_that_is_nowhere_and_not_in_the_trace_has_names_by_its_build_id(self):
+        self.build("-g")
+        trace = self.record_and_take_away("none")
+        build_id = self.build_id(self.below)
+        place = self.path("debug/.build-id/%s/%s.debug" % (build_id[:2], build_id[2:]))
+        os.makedirs(os.path.dirname(place))
+        self.run_here("objcopy", "--only-keep-debug", self.below, place)
+        for option in "--symfs", "--debug-dir":
+            with self.subTest(option=option):
+                self.assertRegex(self.report(trace, option, self.path("debug")),
+                                 r" work +\S*program\.c:5\n")
+        # Of a build-id that only the file's name has, nothing is taken.
+        self.build("-g", "-DOTHER", "-Wl,--build-id=0x12345678", name="other")
+        self.run_here("objcopy", "--only-keep-debug", "other", place)
+        self.assertNotIn(" work", self.report(trace, "--debug-dir", self.path("debug")))
+        # The program itself is found before its debug file, which has nothing to unwind by.
+        self.run_here("objcopy", "--only-keep-debug", self.below, place)
+        shutil.move(self.below, place[:-len(".debug")])
+        self.assertRegex(self.report(trace, "--debug-dir", self.path("debug")),
+                         r" main +\S*program\.c:11\n +91 +7 +work +\S*program\.c:5\n")
+
     def test_a_file_below_it_comes_before_the_one_at_the_path(self):
         """The same build-id, but one was compiled from a file of another name."""
         flags = ("-g", "-Wl,--build-id=0x0123456789abcdef")
