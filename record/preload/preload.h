@@ -64,10 +64,14 @@ void preload_find(void);
 struct preload_operator {
 	const char *name;
 	enum event_func func;
+	bool aligned; /* an operator new whose second argument is the alignment */
 	void *(*real)(size_t, uint64_t, uint64_t);
 };
 
 extern struct preload_operator preload_operators[];
+
+/* The operator delete that takes a block alone, known, in the place of operator delete @number. */
+unsigned int preload_plain_delete(unsigned int number);
 
 /* operators.c: see which operators there are, once malloc is known. */
 void preload_find_operators(void);
