@@ -106,6 +106,13 @@ static int on_event(void *ctx, uint64_t time_ns, void *data, const struct shared
 	return p->sink.event(p->sink.ctx, time_ns, data, view);
 }
 
+static void on_named(void *ctx, uint32_t tgid, uint32_t tid, const char *name)
+{
+	struct preload *p = ctx;
+
+	p->sink.named(p->sink.ctx, (pid_t)tgid, tid, name);
+}
+
 static uint32_t process_in(void *ctx, uint32_t slot)
 {
 	const struct preload *p = ctx;
@@ -170,6 +177,7 @@ static int set_up(struct preload *p, const struct preload_opts *opts)
 					  .to_ns = to_ns,
 					  .process_in = process_in,
 					  .has_ended = has_ended,
+					  .named = on_named,
 					  .ctx = p};
 	struct preload_processes_opts processes = {
 		.sink = &p->sink, .clock = &p->clock, .follow = opts->follow};

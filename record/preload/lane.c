@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -177,6 +178,16 @@ static struct lane *take_ring(struct preload_header *h, uint32_t tid)
 	return NULL;
 }
 
+/* The recorder may come too late to ask for it: the thread has ended. */
+static void tell_name(struct preload_ring *r)
+{
+	uint64_t name[2] = {0};
+
+	preload_syscall(SYS_prctl, PR_GET_NAME, (long)name, 0, 0);
+	for (int i = 0; i < 2; i++)
+		__atomic_store_n(&r->name[i], name[i], __ATOMIC_RELAXED);
+}
+
 struct lane *lane_open(struct preload_header *h)
 {
 	uint32_t tid = (uint32_t)preload_syscall(SYS_gettid, 0, 0, 0, 0);
@@ -200,6 +211,8 @@ struct lane *lane_open(struct preload_header *h)
 		preload_wake(&h->wake);
 		preload_sleep(&h->ended, 0, 1000000);
 	}
+	if (lane)
+		tell_name(lane->ring);
 	preload_self.lanes[preload_self.level] = lane;
 	errno = saved_errno;
 	return lane;

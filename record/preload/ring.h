@@ -59,7 +59,8 @@ struct preload_ring {
 	uint64_t wanted; /* the recorder adds to room, and wakes, when tail has come here */
 	/* what was left out, as was asked for, by enum event_skip */
 	uint64_t skipped[PRELOAD_NR_SKIPS], skipped_bytes[PRELOAD_NR_SKIPS];
-	uint64_t unused_target[4];
+	uint64_t unused_target[2];
+	uint64_t name[2]; /* of its thread, when that took it; bytes as prctl() has them */
 	/* written by the recorder */
 	uint64_t tail; /* all before it was taken in */
 	/* 0: the ring is free; else a thread's id, and above it preload_process.program.  The
