@@ -336,9 +336,10 @@ $(O)/libmleak-preload.so: $(PRELOAD_DEPS) $(O)/preload.layout record/preload/exp
 # The same for the linker to put into a program: one object, whose names are those that --wrap makes.
 WRAPPED = malloc calloc realloc reallocarray free posix_memalign aligned_alloc memalign valloc pvalloc \
 	mmap mmap64 mremap munmap mprotect vfork execve execv execvpe execvp fexecve execl execlp execle \
-	posix_spawn posix_spawnp malloc_usable_size _exit _Exit
+	posix_spawn posix_spawnp malloc_usable_size _exit _Exit prctl syscall
 
 $(O)/record/wrap_flags.o: ALL_CFLAGS += -DWRAPPED='"$(WRAPPED)"'
+$(O)/record/wrap_flags.o: Makefile
 
 $(O)/libmleak-wrap.a: $(PRELOAD_DEPS) $(O)/preload.layout
 	$(call say,AR,$@)

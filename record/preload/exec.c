@@ -98,13 +98,18 @@ static const char *others_of(const char *value)
 	return value[len] == ':' ? value + len + 1 : value[len] ? value : "";
 }
 
+static struct preload_header *own_memory(void)
+{
+	return preload_shared() ? preload_shared() : preload_own.unclocked;
+}
+
 /* The memory if the program that this process begins now is to be recorded. */
 static struct preload_header *wanted(bool other_process)
 {
 	struct preload_header *h = preload_followed();
 
 	if (!h && !other_process)
-		h = preload_is_parent() ? preload_shared() : NULL;
+		h = preload_is_parent() ? own_memory() : NULL;
 	return h && !preload_is_over(h) ? h : NULL;
 }
 
@@ -138,6 +143,17 @@ static void drop_left(void)
 	left = NULL;
 }
 
+/* What it takes to hand the memory @h down is forbidden: a program that is not told of it by @env
+ * already is lost. */
+static void leave(struct preload_header *h, char *const *env)
+{
+	for (; env && *env; env++)
+		if (!strncmp(*env, PRELOAD_ENV "=", sizeof(PRELOAD_ENV)))
+			return;
+	__atomic_fetch_add(&h->no_slot, 1, __ATOMIC_RELAXED);
+	preload_tell_confined(h, PRELOAD_LEFT_OUT);
+}
+
 /* @env with LD_PRELOAD and our variable; @other_process: for another than this one.  NULL: it
  * cannot be, or is not to be. */
 static struct scratch *carry(char *const *env, bool other_process)
@@ -152,6 +168,10 @@ static struct scratch *carry(char *const *env, bool other_process)
 		return NULL;
 	if (!other_process)
 		guard_check_all(OVERRUN_AT_EXEC);
+	if (preload_no_calls()) {
+		leave(h, env);
+		return NULL;
+	}
 	drop_left();
 	for (; env && env[nr]; nr++)
 		if (is_preload(env[nr]))

@@ -84,6 +84,7 @@ void preload_find(void)
 	FIND(mremap);
 	FIND(munmap);
 	FIND(mprotect);
+	FIND(syscall);
 	FIND(vfork);
 	FIND(execve);
 	FIND(execvpe);

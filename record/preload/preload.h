@@ -48,6 +48,7 @@ struct real {
 	void *(*mremap)(void *, size_t, size_t, int, ...);
 	int (*munmap)(void *, size_t);
 	int (*mprotect)(void *, size_t, int);
+	long (*syscall)(long, ...);
 	void *(*vfork)(void);
 	int (*execve)(const char *, char *const *, char *const *);
 	int (*execvpe)(const char *, char *const *, char *const *);
@@ -83,6 +84,7 @@ struct preload_state {
 	uint32_t pid;	  /* that is recorded */
 	uint32_t program; /* as preload_process.program */
 	struct preload_process *process;
+	uint32_t confined;    /* enum preload_confined: what this process has forbidden itself */
 	uint64_t main_thread; /* where its control block is */
 	struct preload_range {
 		uint64_t start, end;
@@ -116,6 +118,9 @@ bool preload_settle(struct preload_header *h);
 union preload_own {
 	struct {
 		struct preload_header *shared;
+		/* The memory, where nothing is recorded for want of a clock: what is lost is
+		 * counted there. */
+		struct preload_header *unclocked;
 		/* guard_look.c: the block that a walk looks at now, for which who frees it waits;
 		 * and whether there is a walk.  Who walks is not in a child. */
 		const uint8_t *looked_at;
@@ -138,6 +143,21 @@ static inline struct preload_header *preload_shared(void)
 {
 	return preload_own.shared;
 }
+
+/* confine.c: may this process read the time stamp counter? */
+bool preload_has_clock(void);
+
+/* Tell the recorder of @how, of enum preload_confined. */
+void preload_tell_confined(struct preload_header *h, uint32_t how);
+
+/* Are system calls of this library's own forbidden? */
+static inline bool preload_no_calls(void)
+{
+	return preload_state.confined & PRELOAD_NO_CALLS;
+}
+
+/* The C library's syscall(), or one of our own while that is being looked up. */
+long (*preload_find_syscall(void))(long, ...);
 
 /* exec.c: open descriptor @number of process @pid, if it is the recorder's memory.  -1: it is not.
  */

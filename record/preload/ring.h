@@ -109,6 +109,13 @@ struct preload_process {
 
 _Static_assert(sizeof(struct preload_process) == 64, "a cache line");
 
+/* What processes that write here have forbidden themselves.  Bits, of header.confined. */
+enum preload_confined {
+	PRELOAD_NO_CALLS = 1, /* by a seccomp filter: the library makes no system call */
+	PRELOAD_NO_CLOCK = 2, /* nothing can be recorded any more */
+	PRELOAD_LEFT_OUT = 4, /* something was not recorded because of the filter */
+};
+
 enum preload_clock_kind { PRELOAD_CLOCK_TSC, PRELOAD_CLOCK_MONOTONIC };
 
 struct preload_header {
@@ -138,7 +145,9 @@ struct preload_header {
 	uint32_t children; /* that came to be */
 	uint32_t no_slot;  /* processes that found no slot */
 	uint64_t lost[PRELOAD_NR_LOST + 1]; /* by threads that have no ring */
-	uint64_t unused_end[7];
+	uint32_t confined;		    /* enum preload_confined */
+	uint32_t unused_word;
+	uint64_t unused_end[6];
 	struct preload_process processes[PRELOAD_MAX_PROCESSES]; /* the command has the first */
 	struct preload_ring rings[];
 };

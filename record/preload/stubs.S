@@ -56,6 +56,34 @@ mmap64:
 	.size	mmap, . - mmap
 	.size	mmap64, . - mmap64
 
+/* What is no call of interest goes on by a jump: some of them must not have a frame of ours below. */
+	.globl	syscall
+	.type	syscall, @function
+	.p2align 4
+syscall:
+	.cfi_startproc
+	endbr64
+	cmpq	$157, %rdi /* prctl */
+	je	wrap_syscall
+	cmpq	$317, %rdi /* seccomp */
+	je	wrap_syscall
+	subq	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	.irp	register, %rdi, %rsi, %rdx, %rcx, %r8, %r9
+	pushq	\register
+	.cfi_adjust_cfa_offset 8
+	.endr
+	call	preload_find_syscall
+	.irp	register, %r9, %r8, %rcx, %rdx, %rsi, %rdi
+	popq	\register
+	.cfi_adjust_cfa_offset -8
+	.endr
+	addq	$8, %rsp
+	.cfi_adjust_cfa_offset -8
+	jmp	*%rax
+	.cfi_endproc
+	.size	syscall, . - syscall
+
 /* vfork returns twice, on the same stack: it must be entered by a jump. */
 	.globl	vfork
 	.type	vfork, @function
