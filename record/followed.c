@@ -113,6 +113,15 @@ static void came(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps)
 	journal_fail(&s->journal, mlk_writer_event(s->journal.writer, &ev));
 }
 
+static void named(void *ctx, pid_t pid, uint32_t tid, const char *name)
+{
+	struct session *s = ctx;
+	struct process *p = session_newest(s, pid);
+
+	if (p)
+		journal_fail(&s->journal, threads_claim(&p->threads, tid, name));
+}
+
 static void ended(void *ctx, uint64_t time_ns, pid_t pid)
 {
 	struct session *s = ctx;
@@ -127,6 +136,7 @@ static void ended(void *ctx, uint64_t time_ns, pid_t pid)
 struct preload_sink followed_sink(struct session *s)
 {
 	return (struct preload_sink){.event = take_event_at,
+				     .named = named,
 				     .met = met,
 				     .unmet = unmet,
 				     .read_all_maps = read_all_maps,

@@ -30,6 +30,7 @@
 #include "record/shared_ring.h"
 
 #define GIVE_BACK_NS 20000000u /* between looks for ended threads */
+#define LOOK_NS	     1000000u  /* between looks at what nobody wakes it for */
 #define HELLO_MS     20	       /* between looks whether the command ended before it came up */
 
 struct preload {
@@ -84,6 +85,9 @@ static void *sleep_for_target(void *arg)
 
 		if (write(p->fd, &one, sizeof(one)) != (ssize_t)sizeof(one) && errno != EAGAIN)
 			break;
+		/* Who may make no system call wakes nobody. */
+		if (__atomic_load_n(&h->confined, __ATOMIC_RELAXED))
+			wait.tv_nsec = LOOK_NS;
 		futex(&h->wake, FUTEX_WAIT, seen, &wait);
 	}
 	return NULL;
@@ -104,6 +108,13 @@ static int on_event(void *ctx, uint64_t time_ns, void *data, const struct shared
 	struct preload *p = ctx;
 
 	return p->sink.event(p->sink.ctx, time_ns, data, view);
+}
+
+static void on_named(void *ctx, uint32_t tgid, uint32_t tid, const char *name)
+{
+	struct preload *p = ctx;
+
+	p->sink.named(p->sink.ctx, (pid_t)tgid, tid, name);
 }
 
 static uint32_t process_in(void *ctx, uint32_t slot)
@@ -170,6 +181,7 @@ static int set_up(struct preload *p, const struct preload_opts *opts)
 					  .to_ns = to_ns,
 					  .process_in = process_in,
 					  .has_ended = has_ended,
+					  .named = on_named,
 					  .ctx = p};
 	struct preload_processes_opts processes = {
 		.sink = &p->sink, .clock = &p->clock, .follow = opts->follow};
@@ -368,11 +380,25 @@ int preload_consume(struct preload *p, bool final)
 	return err;
 }
 
+static void tell_confined(const struct preload *p)
+{
+	uint32_t how = __atomic_load_n(&p->memory->confined, __ATOMIC_ACQUIRE);
+
+	if (how & PRELOAD_NO_CLOCK)
+		log_warn("a recorded process forbade itself the time stamp counter (by seccomp's "
+			 "strict mode, or PR_SET_TSC): what it did from then on counts as lost");
+	else if (how & PRELOAD_LEFT_OUT)
+		log_warn(
+			"a recorded process turned on seccomp: what would take system calls there, "
+			"as do new threads and programs, was not recorded, and counts as lost");
+}
+
 void preload_stop(struct preload *p)
 {
 	struct timespec moment = {.tv_nsec = 2000000};
 
 	p->stopped = true;
+	tell_confined(p);
 	__atomic_store_n(&p->memory->ended, 1, __ATOMIC_SEQ_CST);
 	wake(&p->memory->ended);
 	preload_processes_wake(p->processes);

@@ -36,6 +36,8 @@ struct preload_sink {
 	/* As struct shared_rings_opts has it; every event has a time, CLOCK_MONOTONIC in
 	 * nanoseconds. */
 	int (*event)(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view);
+	/* Thread @tid of @pid says that this is its name. */
+	void (*named)(void *ctx, pid_t pid, uint32_t tid, const char *name);
 	/* Process @pid, started by @parent, is about to be recorded too.  False: it is not to be.
 	 */
 	bool (*met)(void *ctx, pid_t pid, pid_t parent);

@@ -24,6 +24,8 @@ bool session_is_quiet(const struct session *s)
 	if (s->allocs || s->frees)
 		return false;
 	session_losses(s, &losses);
+	if (losses.count[MLK_LOST_ALLOC] || losses.count[MLK_LOST_FREE])
+		return false;
 	for (int kind = 0; kind < MLK_SKIP_NR; kind++)
 		if (losses.skipped[kind])
 			return false;

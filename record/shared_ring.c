@@ -28,6 +28,7 @@ struct ring {
 	uint32_t tid;		/* 0: nobody's */
 	uint32_t tgid;		/* its process */
 	uint32_t program;	/* as preload_process.program */
+	bool named;		/* the thread's name was handed on */
 	uint64_t busy_since_ns; /* 0: not */
 	uint64_t time;		/* of the record at tail */
 	bool based;		/* times and stack pointers have something to count from */
@@ -167,7 +168,7 @@ static bool adopt(struct shared_rings *rs, struct ring *r, uint64_t owner)
 		return false;
 	r->tid = (uint32_t)owner;
 	shared_stack_clear(&r->stack);
-	r->based = false;
+	r->based = r->named = false;
 	r->busy_since_ns = 0;
 	return true;
 }
@@ -279,6 +280,21 @@ static int hand_over_overrun(struct shared_rings *rs, const struct ring *r, uint
 	return 0;
 }
 
+/* It is there since before the ring's first event. */
+static void hand_over_name(struct shared_rings *rs, struct ring *r)
+{
+	const struct preload_ring *from = shared(rs, r);
+	uint64_t words[2];
+	char name[sizeof(words) + 1] = "";
+
+	r->named = true;
+	for (int i = 0; i < 2; i++)
+		words[i] = __atomic_load_n(&from->name[i], __ATOMIC_RELAXED);
+	memcpy(name, words, sizeof(words));
+	if (rs->opts.named)
+		rs->opts.named(rs->opts.ctx, r->tgid, r->tid, name);
+}
+
 static int hand_over(struct shared_rings *rs, struct ring *r)
 {
 	const struct preload_record *e = &r->record->head;
@@ -286,6 +302,8 @@ static int hand_over(struct shared_rings *rs, struct ring *r)
 	struct shared_view view;
 	struct event_small small = {.type = e->type, .id = id_of(r), .addr = e->addr};
 
+	if (!r->named)
+		hand_over_name(rs, r);
 	if (e->type == EVENT_ALLOC) {
 		if (make_alloc(rs, r, time_ns, &view))
 			return rs->opts.event(rs->opts.ctx, time_ns, &rs->event, &view);

@@ -27,6 +27,9 @@ struct shared_rings_opts {
 	/* The id of the process in a slot of the memory's table; 0: none that is known. */
 	uint32_t (*process_in)(void *ctx, uint32_t slot);
 	bool (*has_ended)(void *ctx, uint32_t slot); /* or there is none */
+	/* The name of thread @tid, as it says: hostile bytes.  Before its ring's first event; or
+	 * NULL. */
+	void (*named)(void *ctx, uint32_t tgid, uint32_t tid, const char *name);
 	void *ctx;
 };
 

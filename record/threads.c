@@ -12,7 +12,8 @@ struct thread_entry {
 	uint32_t tid; /* 0: free slot */
 	bool seen;    /* it did something: its name is wanted */
 	bool written;
-	char name[16]; /* the kernel's TASK_COMM_LEN */
+	char name[16];	  /* the kernel's TASK_COMM_LEN */
+	char claimed[16]; /* as the thread said */
 };
 
 static struct thread_entry *slot_of(struct thread_entry *slots, size_t room, uint32_t tid)
@@ -99,6 +100,16 @@ const char *threads_find(const struct threads *ts, uint32_t tid)
 	return ts->room ? slot_of(ts->slots, ts->room, tid)->name : "";
 }
 
+int threads_claim(struct threads *ts, uint32_t tid, const char *name)
+{
+	struct thread_entry *e = tid ? entry_of(ts, tid) : NULL;
+
+	if (!e)
+		return tid ? -ENOMEM : 0;
+	snprintf(e->claimed, sizeof(e->claimed), "%s", name);
+	return 0;
+}
+
 static void read_name(struct thread_entry *e, const struct target *t)
 {
 	char path[64];
@@ -149,6 +160,8 @@ int threads_write(struct threads *ts, const struct target *t, struct mlk_writer 
 			continue;
 		if (!e->name[0])
 			read_name(e, t);
+		if (!e->name[0])
+			memcpy(e->name, e->claimed, sizeof(e->name));
 		e->written = true;
 		list[nr++] = (struct mlk_thread){
 			.tgid = (uint32_t)t->pid, .tid = e->tid, .name = e->name};

@@ -27,6 +27,10 @@ int threads_name(struct threads *ts, uint32_t tid, const char *name);
 /* Its name as noted last, valid until the next call; "": not known. */
 const char *threads_find(const struct threads *ts, uint32_t tid);
 
+/* Note that @tid says of itself that this is its name: that counts where /proc has none any more.
+ * Returns 0 or -ENOMEM. */
+int threads_claim(struct threads *ts, uint32_t tid, const char *name);
+
 /* Note that thread @tid of @ts was started by thread @parent of @from (perhaps the same), which are
  * those of process @of: it has its name, and none of a thread that had the same number before.
  * Returns 0 or -ENOMEM. */

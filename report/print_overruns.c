@@ -62,7 +62,8 @@ void print_overruns_count(FILE *out, const struct mlk_meta *meta, const struct l
 			"at the end\n",
 			text_number(number, nr));
 	else if (meta->guarded)
-		fputs("  no overruns: the bytes around each block were watched\n", out);
+		fputs("  no overruns: the bytes around each block were watched, but for mappings\n",
+		      out);
 }
 
 static void print_bytes(FILE *out, const struct overrun *o)

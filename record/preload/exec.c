@@ -99,13 +99,18 @@ static const char *others_of(const char *value)
 	return value[len] == ':' ? value + len + 1 : value[len] ? value : "";
 }
 
+static struct preload_header *own_memory(void)
+{
+	return preload_shared() ? preload_shared() : preload_own.unclocked;
+}
+
 /* The memory if the program that this process begins now is to be recorded. */
 static struct preload_header *wanted(bool other_process)
 {
 	struct preload_header *h = preload_followed();
 
 	if (!h && !other_process)
-		h = preload_is_parent() ? preload_shared() : NULL;
+		h = preload_is_parent() ? own_memory() : NULL;
 	return h && !preload_is_over(h) ? h : NULL;
 }
 
@@ -138,6 +143,17 @@ static void drop_left(void)
 	if (left)
 		preload_real.munmap(left, left->bytes);
 	left = NULL;
+}
+
+/* What it takes to hand the memory @h down is forbidden: a program that is not told of it by @env
+ * already is lost. */
+static void leave(struct preload_header *h, char *const *env)
+{
+	for (; env && *env; env++)
+		if (!strncmp(*env, PRELOAD_ENV "=", sizeof(PRELOAD_ENV)))
+			return;
+	__atomic_fetch_add(&h->no_slot, 1, __ATOMIC_RELAXED);
+	preload_tell_confined(h, PRELOAD_LEFT_OUT);
 }
 
 /* @env with LD_PRELOAD and our variable.  NULL: it cannot be. */
@@ -189,6 +205,10 @@ static struct scratch *carry(char *const *env, bool other_process)
 		return NULL;
 	if (!other_process)
 		guard_check_all(OVERRUN_AT_EXEC);
+	if (preload_no_calls()) {
+		leave(h, env);
+		return NULL;
+	}
 	drop_left();
 	s = fill(env, h, true);
 	if (s && !other_process && !preload_is_parent())
@@ -224,7 +244,7 @@ void preload_fill_environ(void)
 	struct preload_header *h = preload_ready() ? preload_followed() : NULL;
 	struct scratch *s = NULL;
 
-	if (h && !preload_is_over(h) && !has_ours(environ))
+	if (h && !preload_is_over(h) && !preload_no_calls() && !has_ours(environ))
 		s = fill(environ, h, false);
 	/* It is the program's from now on: its C library copies it before it changes it. */
 	if (s)

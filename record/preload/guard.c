@@ -15,7 +15,7 @@
 #define PATIENCE    (1u << 25)	      /* some seconds */
 #define LEAST_FRONT (2 * GUARD_FRONT) /* of a block with a second mark, which lies in it too */
 
-static struct real under;
+struct real guard_under;
 uint64_t guard_secret;
 
 /* Bytes to ask for, of a block of @size behind @front.  0: too many. */
@@ -89,7 +89,7 @@ static void *guard_malloc(size_t size)
 {
 	size_t bytes = whole(GUARD_FRONT, size);
 
-	return bytes ? dress_new(under.malloc(bytes), GUARD_FRONT, size) : no_memory();
+	return bytes ? dress_new(guard_under.malloc(bytes), GUARD_FRONT, size) : no_memory();
 }
 
 static void *guard_calloc(size_t nr, size_t size)
@@ -98,18 +98,24 @@ static void *guard_calloc(size_t nr, size_t size)
 
 	if (__builtin_mul_overflow(nr, size, &size) || !(bytes = whole(GUARD_FRONT, size)))
 		return no_memory();
-	return dress_new(under.calloc(1, bytes), GUARD_FRONT, size);
+	return dress_new(guard_under.calloc(1, bytes), GUARD_FRONT, size);
+}
+
+bool guard_undress(void **block)
+{
+	size_t front;
+
+	if (!claim(*block, &front))
+		return false;
+	/* Where the allocator's block begins was overwritten: it stays. */
+	*block = front ? (uint8_t *)*block - front : NULL;
+	return true;
 }
 
 static void guard_free(void *block)
 {
-	size_t front;
-
-	if (!claim(block, &front))
-		under.free(block);
-	else if (front)
-		under.free((uint8_t *)block - front);
-	/* Where the allocator's block begins was overwritten: it stays. */
+	guard_undress(&block);
+	guard_under.free(block);
 }
 
 static void *guard_realloc(void *old, size_t size)
@@ -120,11 +126,11 @@ static void *guard_realloc(void *old, size_t size)
 	if (!old)
 		return guard_malloc(size);
 	if (!claim(old, &front))
-		return under.realloc(old, size);
+		return guard_under.realloc(old, size);
 	if (!size && front)
-		return under.realloc((uint8_t *)old - front, 0);
+		return guard_under.realloc((uint8_t *)old - front, 0);
 	bytes = front ? whole(front, size) : 0;
-	base = bytes ? under.realloc((uint8_t *)old - front, bytes) : NULL;
+	base = bytes ? guard_under.realloc((uint8_t *)old - front, bytes) : NULL;
 	if (!base) {
 		unclaim(old, front);
 		return no_memory();
@@ -150,8 +156,8 @@ static int guard_posix_memalign(void **out, size_t align, size_t size)
 	int err;
 
 	if (!front)
-		return under.posix_memalign(out, align, size);
-	err = bytes ? under.posix_memalign(&base, align, bytes) : ENOMEM;
+		return guard_under.posix_memalign(out, align, size);
+	err = bytes ? guard_under.posix_memalign(&base, align, bytes) : ENOMEM;
 	if (!err)
 		*out = dress_new(base, front, size);
 	return err;
@@ -171,12 +177,12 @@ static void *guard_aligned(void *(*real)(size_t, size_t), size_t align, size_t s
 
 static void *guard_aligned_alloc(size_t align, size_t size)
 {
-	return guard_aligned(under.aligned_alloc, align, size);
+	return guard_aligned(guard_under.aligned_alloc, align, size);
 }
 
 static void *guard_memalign(size_t align, size_t size)
 {
-	return guard_aligned(under.memalign, align, size);
+	return guard_aligned(guard_under.memalign, align, size);
 }
 
 static void *guard_valloc(size_t size)
@@ -189,6 +195,21 @@ static void *guard_pvalloc(size_t size)
 	/* all of its pages are the program's */
 	return size > SIZE_MAX / 4 ? no_memory() : guard_memalign(PAGE, round_up(size, PAGE));
 }
+
+#ifndef PRELOAD_STATIC
+void *guard_new(const struct preload_operator *o, size_t size, uint64_t second, uint64_t third)
+{
+	size_t front = o->aligned ? aligned_front(second) : GUARD_FRONT;
+	size_t bytes = whole(front, size);
+
+	/* Of too large a size it throws, or not. */
+	if (!front || !bytes)
+		return o->real(size, second, third);
+	if (o->aligned)
+		bytes = round_up(bytes, second);
+	return dress_new(o->real(bytes, second, third), front, size);
+}
+#endif
 
 /* As the program asked for it: what it may write to. */
 EXPORT size_t malloc_usable_size(void *block)
@@ -205,16 +226,16 @@ EXPORT size_t malloc_usable_size(void *block)
 void guard_begin(uint64_t any)
 {
 	guard_secret = mix(any);
-	under = preload_real;
+	guard_under = preload_real;
 	preload_real.malloc = guard_malloc;
 	preload_real.calloc = guard_calloc;
 	preload_real.realloc = guard_realloc;
 	preload_real.free = guard_free;
-	if (under.posix_memalign)
+	if (guard_under.posix_memalign)
 		preload_real.posix_memalign = guard_posix_memalign;
-	if (under.aligned_alloc)
+	if (guard_under.aligned_alloc)
 		preload_real.aligned_alloc = guard_aligned_alloc;
-	if (under.memalign) {
+	if (guard_under.memalign) {
 		preload_real.memalign = guard_memalign;
 		preload_real.valloc = guard_valloc;
 		preload_real.pvalloc = guard_pvalloc;

@@ -9,6 +9,17 @@
  * some that do.  @secret is any number. */
 void guard_begin(uint64_t secret);
 
+/* The real functions, from then on. */
+extern struct real guard_under;
+
+/* A block of operator new @o, called with these arguments, guarded. */
+struct preload_operator;
+void *guard_new(const struct preload_operator *o, size_t size, uint64_t second, uint64_t third);
+
+/* Have *@block, before it is given back, be the allocator's again; NULL where that is not known any
+ * more.  False: it is not one of ours. */
+bool guard_undress(void **block);
+
 /* Tell of @block if it was written beyond its bounds; it need not be one of ours. */
 void guard_check(const void *block, enum overrun_found found);
 

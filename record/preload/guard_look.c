@@ -91,11 +91,17 @@ static void tell(const struct findings *all)
 		guard_tell(&all->of[i]);
 }
 
+/* Is what is found told of, or counted at least? */
+static bool tells(void)
+{
+	return preload_shared() || preload_own.unclocked;
+}
+
 void guard_check(const void *block, enum overrun_found found)
 {
 	struct findings all;
 
-	if (!preload_shared() || !marks_has(block))
+	if (!tells() || !marks_has(block))
 		return;
 	look_around(block, found, &all);
 	tell(&all);
@@ -120,7 +126,7 @@ static void walk_to(uint8_t *block, void *found)
 
 void guard_check_all(enum overrun_found found)
 {
-	if (!preload_state.guards || !preload_shared() || !preload_is_parent())
+	if (!preload_state.guards || !tells() || !preload_is_parent())
 		return;
 	/* One walk at a time; another has found the same. */
 	if (!__atomic_exchange_n(&preload_own.walks, 1, __ATOMIC_ACQ_REL)) {
@@ -135,7 +141,8 @@ void guard_check_all(enum overrun_found found)
 void wrap_guard_tell(const struct guard_finding *f, const struct caller *c)
 {
 	preload_overrun(f->addr, f->size, &f->overrun, c->pc);
-	preload_alloc((enum event_func)FUNC_OVERRUN, (const void *)f->addr, f->size, c);
+	if (preload_shared())
+		preload_alloc((enum event_func)FUNC_OVERRUN, (const void *)f->addr, f->size, c);
 }
 
 __attribute__((destructor)) static void at_exit(void)

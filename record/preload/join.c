@@ -123,15 +123,25 @@ static void become_child(void)
 	settle(kept, p, preload_state.program >> PRELOAD_SLOT_BITS);
 }
 
+/* What it would take is forbidden: this child is lost. */
+static void leave(void)
+{
+	__atomic_fetch_add(&kept->no_slot, 1, __ATOMIC_RELAXED);
+	preload_tell_confined(kept, PRELOAD_LEFT_OUT);
+	kept = NULL;
+}
+
 static void before_fork(void)
 {
-	if (kept)
+	if (kept && !preload_state.confined)
 		__atomic_fetch_add(&kept->forks, 1, __ATOMIC_RELEASE);
 }
 
 static void in_child(void)
 {
-	if (kept)
+	if (kept && preload_state.confined)
+		leave();
+	else if (kept)
 		become_child();
 }
 
@@ -144,7 +154,9 @@ struct preload_header *preload_rejoin(void)
 {
 	struct preload_header *h = kept;
 
-	if (!h)
+	if (h && preload_state.confined)
+		leave();
+	if (!kept)
 		return NULL;
 	/* a child of the system call alone */
 	if (preload_state.pid != own_pid()) {

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -32,13 +33,16 @@ void *preload_before_vfork(void)
 {
 	if (!preload_ready())
 		return (void *)(uintptr_t)preload_real.vfork;
-	preload_self.vforked = true;
+	/* Without a call nobody can tell them apart; the child's blocks are in the parent's
+	 * memory. */
+	preload_self.vforked = !preload_no_calls();
 	return (void *)(uintptr_t)preload_real.vfork;
 }
 
 bool lane_is_child(void)
 {
-	if ((uint32_t)preload_syscall(SYS_getpid, 0, 0, 0, 0) != preload_state.pid)
+	if (!preload_no_calls() &&
+	    (uint32_t)preload_syscall(SYS_getpid, 0, 0, 0, 0) != preload_state.pid)
 		return true;
 	preload_self.vforked = false;
 	return false;
@@ -177,7 +181,28 @@ static struct lane *take_ring(struct preload_header *h, uint32_t tid)
 	return NULL;
 }
 
-struct lane *lane_open(struct preload_header *h)
+/* The recorder may come too late to ask for it: the thread has ended. */
+static void tell_name(struct preload_ring *r)
+{
+	uint64_t name[2] = {0};
+
+	preload_syscall(SYS_prctl, PR_GET_NAME, (long)name, 0, 0);
+	for (int i = 0; i < 2; i++)
+		__atomic_store_n(&r->name[i], name[i], __ATOMIC_RELAXED);
+}
+
+struct preload_header *lane_find_memory(enum preload_loss kind)
+{
+	struct preload_header *h = preload_own.unclocked;
+
+	if (!h)
+		return preload_rejoin();
+	if (!preload_self.internal && !lane_is_over(h))
+		lane_lost(h, NULL, kind);
+	return NULL;
+}
+
+static struct lane *open_lane(struct preload_header *h)
 {
 	uint32_t tid = (uint32_t)preload_syscall(SYS_gettid, 0, 0, 0, 0);
 	static uint64_t in_vain_until;
@@ -200,9 +225,19 @@ struct lane *lane_open(struct preload_header *h)
 		preload_wake(&h->wake);
 		preload_sleep(&h->ended, 0, 1000000);
 	}
+	if (lane)
+		tell_name(lane->ring);
 	preload_self.lanes[preload_self.level] = lane;
 	errno = saved_errno;
 	return lane;
+}
+
+struct lane *lane_open(struct preload_header *h)
+{
+	if (!preload_no_calls())
+		return open_lane(h);
+	preload_tell_confined(h, PRELOAD_LEFT_OUT);
+	return NULL;
 }
 
 /* A handler's event stands below the one it interrupts on the stack; where that is not so, the

@@ -61,6 +61,9 @@ void lane_look_at_loader(uint64_t pc);
 /* An event has no ring (@lane NULL), or no room in it. */
 void lane_lost(struct preload_header *h, struct lane *lane, enum preload_loss kind);
 
+/* The memory of a process that seems to have none. */
+struct preload_header *lane_find_memory(enum preload_loss kind);
+
 static inline void lane_fence(void)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -91,12 +94,13 @@ static inline bool lane_on_stack(uint64_t sp)
 	return sp >= preload_self.stack_lo && sp < preload_self.stack_hi;
 }
 
-/* The memory shared with the recorder.  NULL: nothing is recorded. */
-static inline struct preload_header *lane_memory(void)
+/* The memory shared with the recorder, for an event that counts as @kind if it is lost.  NULL:
+ * nothing is recorded. */
+static inline struct preload_header *lane_memory(enum preload_loss kind)
 {
 	struct preload_header *h = preload_shared();
 
-	return LIKELY(h != NULL) ? h : preload_rejoin();
+	return LIKELY(h != NULL) ? h : lane_find_memory(kind);
 }
 
 /* Begin an event of a call from @pc with the stack at @sp.  NULL: there is nothing to do, or it

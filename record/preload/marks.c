@@ -44,7 +44,7 @@ bool marks_cover(const void *block)
 
 	if (LIKELY(region_of(addr) != NULL))
 		return true;
-	if (addr >> REGION_SHIFT >= NR_REGIONS)
+	if (addr >> REGION_SHIFT >= NR_REGIONS || preload_no_calls())
 		return false;
 	made = preload_real.mmap(NULL, sizeof(*made), PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

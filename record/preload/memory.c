@@ -46,7 +46,7 @@ static bool fit(const struct preload_settings *s, uint64_t bytes)
 /* A handler that interrupted an event may be what forked: the child's event goes on, to nowhere. */
 static void in_child(void)
 {
-	if (not_inherited)
+	if (not_inherited && !preload_no_calls())
 		preload_real.mmap(not_inherited, mapped_bytes, PROT_READ | PROT_WRITE,
 				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
 				  -1, 0);

@@ -19,12 +19,12 @@
 struct preload_operator preload_operators[] = {
 	{.name = "_Znwm", .func = FUNC_NEW},
 	{.name = "_ZnwmRKSt9nothrow_t", .func = FUNC_NEW},
-	{.name = "_ZnwmSt11align_val_t", .func = FUNC_NEW},
-	{.name = "_ZnwmSt11align_val_tRKSt9nothrow_t", .func = FUNC_NEW},
+	{.name = "_ZnwmSt11align_val_t", .func = FUNC_NEW, .aligned = true},
+	{.name = "_ZnwmSt11align_val_tRKSt9nothrow_t", .func = FUNC_NEW, .aligned = true},
 	{.name = "_Znam", .func = FUNC_NEW_ARRAY},
 	{.name = "_ZnamRKSt9nothrow_t", .func = FUNC_NEW_ARRAY},
-	{.name = "_ZnamSt11align_val_t", .func = FUNC_NEW_ARRAY},
-	{.name = "_ZnamSt11align_val_tRKSt9nothrow_t", .func = FUNC_NEW_ARRAY},
+	{.name = "_ZnamSt11align_val_t", .func = FUNC_NEW_ARRAY, .aligned = true},
+	{.name = "_ZnamSt11align_val_tRKSt9nothrow_t", .func = FUNC_NEW_ARRAY, .aligned = true},
 	{.name = "_ZdlPv", .func = FUNC_DELETE},
 	{.name = "_ZdlPvm", .func = FUNC_DELETE},
 	{.name = "_ZdlPvRKSt9nothrow_t", .func = FUNC_DELETE},
@@ -38,6 +38,8 @@ struct preload_operator preload_operators[] = {
 	{.name = "_ZdaPvmSt11align_val_t", .func = FUNC_DELETE},
 	{.name = "_ZdaPvSt11align_val_tRKSt9nothrow_t", .func = FUNC_DELETE},
 };
+
+enum { PLAIN_DELETE = 8, PLAIN_DELETE_ARRAY = 14 };
 
 /* Where each jumps to; operators.S begins it. */
 extern void *preload_operator_targets[] __attribute__((visibility("hidden")));
@@ -105,6 +107,15 @@ void *preload_find_operator(unsigned int number)
 	__atomic_store_n(&preload_operator_targets[number], found, __ATOMIC_RELEASE);
 	errno = saved_errno;
 	return found;
+}
+
+unsigned int preload_plain_delete(unsigned int number)
+{
+	unsigned int plain = number < PLAIN_DELETE_ARRAY ? PLAIN_DELETE : PLAIN_DELETE_ARRAY;
+
+	if (!preload_operators[plain].real)
+		preload_find_operator(plain);
+	return plain;
 }
 
 #endif

@@ -56,7 +56,7 @@ struct real {
 	int (*execveat)(int, const char *, char *const *, char *const *, int);
 	int (*system)(const char *);
 	FILE *(*popen)(const char *, const char *);
-	long (*syscall)(long, ...); /* unused, but wrapped */
+	long (*syscall)(long, ...);
 	void *posix_spawn, *posix_spawnp;
 };
 
@@ -73,10 +73,14 @@ bool preload_is_second(void);
 struct preload_operator {
 	const char *name;
 	enum event_func func;
+	bool aligned; /* an operator new whose second argument is the alignment */
 	void *(*real)(size_t, uint64_t, uint64_t);
 };
 
 extern struct preload_operator preload_operators[];
+
+/* The operator delete that takes a block alone, known, in the place of operator delete @number. */
+unsigned int preload_plain_delete(unsigned int number);
 
 /* operators.c: see which operators there are, once malloc is known. */
 void preload_find_operators(void);
@@ -88,6 +92,7 @@ struct preload_state {
 	uint32_t pid;	  /* that is recorded */
 	uint32_t program; /* as preload_process.program */
 	struct preload_process *process;
+	uint32_t confined;    /* enum preload_confined: what this process has forbidden itself */
 	uint64_t main_thread; /* where its control block is */
 	struct preload_range {
 		uint64_t start, end;
@@ -121,6 +126,9 @@ bool preload_settle(struct preload_header *h);
 union preload_own {
 	struct {
 		struct preload_header *shared;
+		/* The memory, where nothing is recorded for want of a clock: what is lost is
+		 * counted there. */
+		struct preload_header *unclocked;
 		/* guard_look.c: the block that a walk looks at now, for which who frees it waits;
 		 * and whether there is a walk.  Who walks is not in a child. */
 		const uint8_t *looked_at;
@@ -143,6 +151,21 @@ static inline struct preload_header *preload_shared(void)
 {
 	return preload_own.shared;
 }
+
+/* confine.c: may this process read the time stamp counter? */
+bool preload_has_clock(void);
+
+/* Tell the recorder of @how, of enum preload_confined. */
+void preload_tell_confined(struct preload_header *h, uint32_t how);
+
+/* Are system calls of this library's own forbidden? */
+static inline bool preload_no_calls(void)
+{
+	return preload_state.confined & PRELOAD_NO_CALLS;
+}
+
+/* The C library's syscall(), or one of our own while that is being looked up. */
+long (*preload_find_syscall(void))(long, ...);
 
 /* exec.c: open descriptor @number of process @pid, if it is the recorder's memory.  -1: it is not.
  */

@@ -62,7 +62,8 @@ struct preload_ring {
 	uint64_t wanted; /* the recorder adds to room, and wakes, when tail has come here */
 	/* what was left out, as was asked for, by enum event_skip */
 	uint64_t skipped[PRELOAD_NR_SKIPS], skipped_bytes[PRELOAD_NR_SKIPS];
-	uint64_t unused_target[4];
+	uint64_t unused_target[2];
+	uint64_t name[2]; /* of its thread, when that took it; bytes as prctl() has them */
 	/* written by the recorder */
 	uint64_t tail; /* all before it was taken in */
 	/* 0: the ring is free; else a thread's id, and above it preload_process.program.  The
@@ -112,6 +113,13 @@ struct preload_process {
 
 _Static_assert(sizeof(struct preload_process) == 64, "a cache line");
 
+/* What processes that write here have forbidden themselves.  Bits, of header.confined. */
+enum preload_confined {
+	PRELOAD_NO_CALLS = 1, /* by a seccomp filter: the library makes no system call */
+	PRELOAD_NO_CLOCK = 2, /* nothing can be recorded any more */
+	PRELOAD_LEFT_OUT = 4, /* something was not recorded because of the filter */
+};
+
 enum preload_clock_kind { PRELOAD_CLOCK_TSC, PRELOAD_CLOCK_MONOTONIC };
 
 struct preload_header {
@@ -141,7 +149,9 @@ struct preload_header {
 	uint32_t children; /* that came to be */
 	uint32_t no_slot;  /* processes that found no slot */
 	uint64_t lost[PRELOAD_NR_LOST + 1]; /* by threads that have no ring */
-	uint64_t unused_end[7];
+	uint32_t confined;		    /* enum preload_confined */
+	uint32_t unused_word;
+	uint64_t unused_end[6];
 	struct preload_process processes[PRELOAD_MAX_PROCESSES]; /* the command has the first */
 	struct preload_ring rings[];
 };

@@ -29,6 +29,8 @@ static struct kept *get_kept(void)
 
 	if (LIKELY(now != NULL))
 		return now;
+	if (preload_no_calls())
+		return NULL;
 	now = preload_real.mmap(NULL, sizeof(*now), PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (now == MAP_FAILED)
@@ -38,6 +40,12 @@ static struct kept *get_kept(void)
 		return now;
 	preload_real.munmap(now, sizeof(*now));
 	return none;
+}
+
+void preload_sample_begin(void)
+{
+	if (preload_settings.filter.on)
+		get_kept();
 }
 
 static uint64_t hash(uint64_t addr)

@@ -16,6 +16,9 @@ struct preload_sampler {
 	enum { PRELOAD_RELEASED_NONE, PRELOAD_RELEASED_KEPT, PRELOAD_RELEASED_OTHER } released;
 };
 
+/* Make room for what will be remembered. */
+void preload_sample_begin(void);
+
 /* Is the block of @size bytes at @addr, allocated by @func from @pc, to be recorded?  It is counted
  * as left out, or remembered. */
 bool preload_sample_alloc(struct preload_header *h, enum event_func func, const void *addr,

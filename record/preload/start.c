@@ -18,7 +18,8 @@
 
 #define MAPS_NS	     1000000000ull /* how long the recorder may take to look at mappings */
 #define ARENA_BYTES  65536
-#define ARENA_HEADER 16 /* before each block of the arena: its size */
+#define PAUSES	     1000 /* in the place of sleep */
+#define ARENA_HEADER 16	  /* before each block of the arena: its size */
 
 union preload_own preload_own __attribute__((aligned(4096)));
 struct preload_state preload_state;
@@ -46,7 +47,9 @@ long preload_syscall(long nr, long a, long b, long c, long d)
 void preload_wake(uint32_t *word)
 {
 	__atomic_fetch_add(word, 1, __ATOMIC_RELEASE);
-	preload_syscall(SYS_futex, (long)word, FUTEX_WAKE, 1, 0);
+	/* Without a wake the recorder looks by itself. */
+	if (!preload_no_calls())
+		preload_syscall(SYS_futex, (long)word, FUTEX_WAKE, 1, 0);
 }
 
 void preload_wake_recorder(struct preload_header *h)
@@ -61,7 +64,11 @@ void preload_sleep(uint32_t *word, uint32_t value, uint64_t ns)
 	struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000u),
 			      .tv_nsec = (long)(ns % 1000000000u)};
 
-	preload_syscall(SYS_futex, (long)word, FUTEX_WAIT, (long)value, (long)&ts);
+	if (!preload_no_calls())
+		preload_syscall(SYS_futex, (long)word, FUTEX_WAIT, (long)value, (long)&ts);
+	else
+		for (uint32_t i = 0; i < PAUSES; i++)
+			__builtin_ia32_pause();
 }
 
 uint64_t preload_monotonic_ns(void)
@@ -133,8 +140,11 @@ void preload_maps_changed(bool wait)
 
 	if (!h || preload_is_over(h))
 		return;
-	if (!wait) {
+	if (!wait || preload_no_calls()) {
 		__atomic_fetch_add(&p->maps_changed, 1, __ATOMIC_RELEASE);
+		/* By the time of the look it may be another mapping. */
+		if (wait)
+			__atomic_fetch_add(&p->maps_unanswered, 1, __ATOMIC_RELAXED);
 		return;
 	}
 	ticket = __atomic_add_fetch(&p->maps_asked, 1, __ATOMIC_ACQ_REL);
@@ -271,6 +281,8 @@ static void attach(void)
 	if (value) {
 		h = *value == '@' ? look_up(value + 1) : inherit(value, entry);
 		preload_modules_changed();
+		if (h && !preload_has_clock())
+			h = preload_unmap(h);
 		if (h)
 			begin(h);
 	}

@@ -1,4 +1,4 @@
-/* syscall.S - syscall(3), by which a program may call exec, too
+/* syscall.S - syscall(3), by which a program may call exec, too, and forbid itself system calls
  *
  * All else goes on to the kernel, as the C library's own does it, which is not asked: it may not be
  * known yet.  Children that return on the same stack find nothing of ours there.
@@ -16,6 +16,10 @@ syscall:
 	je	1f
 	cmpq	$__NR_execveat, %rdi
 	je	1f
+	cmpq	$__NR_prctl, %rdi
+	je	3f
+	cmpq	$__NR_seccomp, %rdi
+	je	3f
 	movq	%rdi, %rax
 	movq	%rsi, %rdi
 	movq	%rdx, %rsi
@@ -28,6 +32,7 @@ syscall:
 	jae	2f
 	ret
 1:	jmp	preload_exec_by_number
+3:	jmp	wrap_syscall
 2:	movq	%rax, %rdi
 	jmp	preload_syscall_failed
 	.cfi_endproc

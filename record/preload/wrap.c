@@ -34,6 +34,13 @@ static bool is_nested(uint64_t pc)
 	       (preload_in(&preload_state.allocator, pc) || preload_in(&preload_state.own, pc));
 }
 
+/* The functions behind a wrapper.  What the allocator gets for itself has no guard bytes: it may
+ * give that back by a function which is not wrapped. */
+static const struct real *behind(const struct caller *c)
+{
+	return is_nested(c->pc) && preload_state.guards ? &guard_under : &preload_real;
+}
+
 /* Does the allocator map this for itself?  In a static program it is not told by where it lies. */
 static bool is_arena(uint64_t pc)
 {
@@ -51,14 +58,14 @@ void *wrap_malloc(size_t size, const struct caller *c)
 {
 	if (UNLIKELY(!preload_ready()))
 		return arena_alloc(16, size);
-	return keep(FUNC_MALLOC, REAL(preload_real.malloc(size)), size, c);
+	return keep(FUNC_MALLOC, REAL(behind(c)->malloc(size)), size, c);
 }
 
 void *wrap_calloc(size_t nr, size_t size, const struct caller *c)
 {
 	if (UNLIKELY(!preload_ready()))
 		return size && nr > SIZE_MAX / size ? NULL : arena_alloc(16, nr * size);
-	return keep(FUNC_CALLOC, REAL(preload_real.calloc(nr, size)), nr * size, c);
+	return keep(FUNC_CALLOC, REAL(behind(c)->calloc(nr, size)), nr * size, c);
 }
 
 /* @old was given out while the real functions were looked up: it stays. */
@@ -81,7 +88,7 @@ static void *reallocate(enum event_func func, void *old, size_t size, const stru
 	if (UNLIKELY(!preload_ready()))
 		return arena_alloc(16, size);
 	if (is_nested(c->pc))
-		return preload_real.realloc(old, size);
+		return old ? preload_real.realloc(old, size) : behind(c)->malloc(size);
 	if (old) {
 		guard_look(old, OVERRUN_AT_REALLOC);
 		preload_small(EVENT_RELEASE, old, 0, c->pc);
@@ -117,7 +124,7 @@ int wrap_posix_memalign(void **out, size_t align, size_t size, const struct call
 		*out = arena_alloc(align, size);
 		return *out ? 0 : ENOMEM;
 	}
-	err = REAL(preload_real.posix_memalign(out, align, size));
+	err = REAL(behind(c)->posix_memalign(out, align, size));
 	if (!err)
 		keep(FUNC_POSIX_MEMALIGN, *out, size, c);
 	return err;
@@ -127,20 +134,20 @@ void *wrap_aligned_alloc(size_t align, size_t size, const struct caller *c)
 {
 	if (UNLIKELY(!preload_ready()))
 		return arena_alloc(align, size);
-	return keep(FUNC_ALIGNED_ALLOC, REAL(preload_real.aligned_alloc(align, size)), size, c);
+	return keep(FUNC_ALIGNED_ALLOC, REAL(behind(c)->aligned_alloc(align, size)), size, c);
 }
 
-/* By @real, or where the allocator has no such function, by the one that all have. */
-static void *aligned(void *(*real)(size_t, size_t), size_t align, size_t size)
+/* By memalign, or where the allocator has no such function, by the one that all have. */
+static void *aligned(const struct real *real, size_t align, size_t size)
 {
-	return real ? real(align, size) : preload_real.aligned_alloc(align, size);
+	return real->memalign ? real->memalign(align, size) : real->aligned_alloc(align, size);
 }
 
 void *wrap_memalign(size_t align, size_t size, const struct caller *c)
 {
 	if (UNLIKELY(!preload_ready()))
 		return arena_alloc(align, size);
-	return keep(FUNC_MEMALIGN, REAL(aligned(preload_real.memalign, align, size)), size, c);
+	return keep(FUNC_MEMALIGN, REAL(aligned(behind(c), align, size)), size, c);
 }
 
 void *wrap_valloc(size_t size, const struct caller *c)
@@ -148,8 +155,8 @@ void *wrap_valloc(size_t size, const struct caller *c)
 	if (UNLIKELY(!preload_ready()))
 		return arena_alloc(4096, size);
 	if (!preload_real.valloc)
-		return keep(FUNC_VALLOC, REAL(preload_real.aligned_alloc(4096, size)), size, c);
-	return keep(FUNC_VALLOC, REAL(preload_real.valloc(size)), size, c);
+		return keep(FUNC_VALLOC, REAL(behind(c)->aligned_alloc(4096, size)), size, c);
+	return keep(FUNC_VALLOC, REAL(behind(c)->valloc(size)), size, c);
 }
 
 void *wrap_pvalloc(size_t size, const struct caller *c)
@@ -158,9 +165,9 @@ void *wrap_pvalloc(size_t size, const struct caller *c)
 		return arena_alloc(4096, size);
 	if (!preload_real.pvalloc)
 		return keep(FUNC_PVALLOC,
-			    REAL(preload_real.aligned_alloc(4096, (size + 4095) & ~(size_t)4095)),
+			    REAL(behind(c)->aligned_alloc(4096, (size + 4095) & ~(size_t)4095)),
 			    size, c);
-	return keep(FUNC_PVALLOC, REAL(preload_real.pvalloc(size)), size, c);
+	return keep(FUNC_PVALLOC, REAL(behind(c)->pvalloc(size)), size, c);
 }
 
 static void release(void *block, uint64_t pc)
@@ -191,16 +198,26 @@ EXPORT void cfree(void *block)
 #endif
 
 #ifndef PRELOAD_STATIC
+/* The operator itself has its guard bytes; what it calls has none. */
+static void *call_new(const struct preload_operator *o, size_t size, uint64_t second,
+		      uint64_t third, bool nested)
+{
+	if (UNLIKELY(preload_state.guards) && !nested)
+		return guard_new(o, size, second, third);
+	return o->real(size, second, third);
+}
+
 /* An operator new of the allocator's own.  It may leave by an exception, and then the depth is not
  * set back; so a call from outside begins anew. */
 void *wrap_new(size_t size, uint64_t second, uint64_t third, unsigned int number,
 	       const struct caller *c)
 {
 	uint32_t before = preload_in(&preload_state.allocator, c->pc) ? depth : 0;
+	bool nested = is_nested(c->pc);
 	void *block;
 
 	depth = before + 1;
-	block = preload_operators[number].real(size, second, third);
+	block = call_new(&preload_operators[number], size, second, third, nested);
 	depth = before;
 	return keep(preload_operators[number].func, block, size, c);
 }
@@ -211,9 +228,13 @@ void wrap_delete(void *block, uint64_t second, uint64_t third, unsigned int numb
 	uint64_t pc = (uint64_t)__builtin_return_address(0);
 	uint32_t before = depth;
 
-	if (block && !is_nested(pc))
+	if (block && !is_nested(pc)) {
+		guard_look(block, OVERRUN_AT_FREE);
 		preload_small(EVENT_FREE, block, 0, pc);
+	}
 	depth = before + 1;
+	if (UNLIKELY(preload_state.guards) && guard_undress(&block))
+		number = preload_plain_delete(number); /* the size is not the allocator's */
 	preload_operators[number].real((size_t)block, second, third);
 	depth = before;
 }

@@ -317,6 +317,107 @@ int main(void)
 }
 """
 
+# Operators new and delete of each form, and blocks that go back by another way than they came.
+OPERATORS = r"""
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <malloc.h>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+struct alignas(64) Aligned { char c[200]; };
+struct alignas(4096) Page { char c[5000]; };
+static int handled;
+static void *reserve;
+template <class T> static T *use(T *p, size_t n)
+{
+	asm volatile("" : : "r"(p) : "memory");
+	if (p)
+		memset((void *)p, 'u', n);
+	return p;
+}
+template <class T> static T *made(T *p) { return use(p, sizeof(T)); }
+template <class T> static void ways()
+{
+	delete made(new T);
+	delete made(new (std::nothrow) T);
+	delete[] use(new T[3], 3 * sizeof(T));
+	delete[] use(new (std::nothrow) T[3], 3 * sizeof(T));
+}
+static void handler()
+{
+	handled++;
+	free(use((char *)malloc(1000), 1000));
+	free(reserve);
+	reserve = nullptr;
+	std::set_new_handler(nullptr);
+}
+static void work()
+{
+	std::align_val_t big = (std::align_val_t)256;
+	for (int i = 0; i < 1000; i++) {
+		ways<char>();
+		ways<Aligned>();
+		ways<Page>();
+		size_t n = (size_t)i * 7;
+		operator delete(use(operator new(n), n));
+		operator delete(use(operator new(n), n), n);
+		operator delete(use(operator new(n), n), std::nothrow);
+		operator delete[](use(operator new[](n), n), n);
+		operator delete(use(operator new(n, big), n), big);
+		operator delete(use(operator new(n, big), n), n, big);
+		operator delete[](use(operator new[](n, big, std::nothrow), n), big, std::nothrow);
+		operator delete[](use(operator new[](n, big), n), n, big);
+		// wrong, and common
+		free(use(operator new(n), n));
+		operator delete(use(malloc(n), n));
+		free(realloc(use(operator new(n), n), n + 999));
+		if (malloc_usable_size(use(operator new(n), n)) < n)
+			abort();
+		std::vector<std::string> v(30, std::string(100, 'v'));
+		std::make_shared<std::vector<Aligned>>(3);
+	}
+}
+int main(int argc, char **)
+{
+	std::thread t(work);
+	work();
+	t.join();
+	for (int i = 0; argc > 1 && i < 3; i++) {
+		reserve = malloc(100);
+		std::set_new_handler(handler);
+		try {
+			use((char *)operator new((size_t)1 << 60), 1);
+		} catch (std::bad_alloc &) {
+			work();
+		}
+	}
+	printf("handled: %d\n", handled);
+	return 0;
+}
+"""
+
+# Each operator's block is overrun by as many bytes as its line says.
+BEYOND = r"""
+#include <cstring>
+#include <new>
+struct alignas(64) Aligned { char c[192]; };
+static void *volatile p;
+static void over(size_t size, size_t by) { memset((char *)p, 1, size + by); }
+int main()
+{
+	p = operator new(100); over(100, 1); operator delete(p);
+	p = operator new[](101); over(101, 2); operator delete[](p, (size_t)101);
+	p = new Aligned; over(192, 3); delete (Aligned *)p;
+	p = new (std::nothrow) char[103]; over(103, 4); delete[] (char *)p;
+	p = operator new(104); over(104, 5);
+	return 0;
+}
+"""
+
 
 class GuardCase(PreloadCase):
     program = MLEAK_FAST
@@ -425,6 +526,34 @@ class GuardTest(GuardCase):
                 trace, truth = self.record_sample(env=dict(os.environ, LD_PRELOAD=path))
                 self.assertEqual(self.said(trace), truth)
         self.assertGreater(tried, 0)
+
+    def each_allocator(self, name, source):
+        """A C++ program of @source, linked with each allocator: libstdc++'s operators call the C
+        library's, the others have operators of their own."""
+        paths = [os.path.join("/usr/lib/x86_64-linux-gnu", library) for library in ALLOCATORS]
+        for path in [None, *filter(os.path.exists, paths)]:
+            with self.subTest(path):
+                flags = ["-Wl,--no-as-needed", path] if path else []
+                yield path, self.compile(name, source, "-std=c++17", "-w", *flags, compiler="g++")
+
+    def test_operators_of_an_allocator(self):
+        for path, program in self.each_allocator("operators", OPERATORS):
+            # mimalloc aborts where memory is short, and calls no handler without end
+            throws = [] if path and "mimalloc" in path else ["throw"]
+            trace, out = self.record(program, *throws)
+            self.assertEqual(out, "handled: %d\n" % (3 if throws else 0))
+            text = self.report(trace)
+            self.assertIn("no overruns: ", text)
+            self.assertEqual(parse_totals(text).lost, 0)
+            self.assertNotIn("unknown frees", text)
+
+    def test_blocks_of_operators_are_watched(self):
+        for _, program in self.each_allocator("beyond", BEYOND):
+            trace, _ = self.record(program)
+            self.assertEqual(sorted((s["size"], s["distance"], s["length"], s["found"]["at"])
+                                    for s in self.overruns(trace)["first_sites"]),
+                             [(100, 0, 1, "free"), (101, 0, 2, "free"), (103, 0, 4, "free"),
+                              (104, 0, 5, "exit"), (192, 0, 3, "free")])
 
     def test_blocks_that_live_at_the_end(self):
         program = self.compile("ends", ENDS)

@@ -11,7 +11,7 @@ from backends import both_backends, either_backend
 from mleaktest import Case, parse_folded, parse_totals, parse_tree
 
 # Blocks and bytes of each phase are primes; 150 ms are between two of them.  The worker stays for a
-# while: of preloaded programs threads' names are read when the recorder comes by.
+# while: its name is read from /proc, as that of ThreadTest's cannot be.
 SOURCE = r"""
 #include <pthread.h>
 #include <stdlib.h>
@@ -275,7 +275,7 @@ int main(void)
                          [[{"from_ns": 0, "blocks": 3, "bytes": 303}]])
 
 
-@either_backend
+@both_backends
 class ThreadTest(Case):
     SOURCE = r"""
 #include <pthread.h>
@@ -300,6 +300,16 @@ int main(void)
 	return 0;
 }
 """
+
+    def test_a_name_that_is_none_for_a_terminal(self):
+        """Its thread has ended before the recorder could ask the kernel for it."""
+        source = self.SOURCE.replace('"giver"', '"a\\033[31m\\nb;0123456789"')
+        self.write("odd.c", source.encode())
+        subprocess.run(["gcc", "-O1", "-pthread", "-o", "odd", "odd.c"], cwd=self.dir, check=True)
+        trace, _ = self.record(self.path("odd"))
+        text = self.report(trace, "--by", "thread", "--function", "^get$")
+        self.assertNotIn("\033", text)
+        self.assertRegex(text, r"(?m)^ +4,036 +4  \d+ a\S*\[31m")
 
     def test_what_another_thread_frees_is_taken_from_the_thread_that_got_it(self):
         self.write("giver.c", self.SOURCE.encode())

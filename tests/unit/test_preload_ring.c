@@ -28,6 +28,7 @@ struct world {
 	struct shared_rings *rings;
 	struct seen seen[64];
 	unsigned int nr;
+	char names[256]; /* each with its thread */
 };
 
 static int on_event(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view)
@@ -53,6 +54,14 @@ static int on_event(void *ctx, uint64_t time_ns, void *data, const struct shared
 	memcpy(s->stack, view->bytes,
 	       s->stack_len < sizeof(s->stack) ? s->stack_len : sizeof(s->stack));
 	return 0;
+}
+
+static void on_named(void *ctx, uint32_t tgid, uint32_t tid, const char *name)
+{
+	struct world *w = ctx;
+	size_t used = strlen(w->names);
+
+	snprintf(w->names + used, sizeof(w->names) - used, "%u/%u %s;", tgid, tid, name);
 }
 
 static uint64_t to_ns(void *ctx, uint64_t time)
@@ -85,6 +94,7 @@ static int set_up(void **state)
 					 .to_ns = to_ns,
 					 .process_in = process_in,
 					 .has_ended = has_ended,
+					 .named = on_named,
 					 .ctx = w};
 
 	w->memory = aligned_alloc(4096, bytes);
@@ -435,6 +445,27 @@ static void the_ring_of_an_ended_thread_is_free_when_it_is_empty(void **state)
 	assert_int_equal(w->nr, 2);
 }
 
+static void a_thread_is_named_before_its_first_event_and_once(void **state)
+{
+	struct world *w = *state;
+
+	memcpy(w->memory->rings[2].name, "worker", 7);
+	for (int i = 0; i < 2; i++) {
+		put_free(w, 2, 5, 16);
+		shared_rings_look(w->rings, 1000, 10);
+		shared_rings_consume(w->rings, UINT64_MAX);
+	}
+	assert_string_equal(w->names, "7001/102 worker;");
+	/* another one in that ring; the bytes have no end */
+	shared_rings_give_back(w->rings, always);
+	memcpy(w->memory->rings[2].name, "0123456789abcdef", 16);
+	memset(w->memory->rings[2].unused_target, 'x', sizeof(w->memory->rings[2].unused_target));
+	put_free(w, 2, 7, 16);
+	shared_rings_look(w->rings, 1000, 10);
+	shared_rings_consume(w->rings, UINT64_MAX);
+	assert_string_equal(w->names, "7001/102 worker;7001/102 0123456789abcdef;");
+}
+
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -453,6 +484,7 @@ int main(void)
 		IN_WORLD(times_stack_pointers_and_registers_are_told_by_what_changed),
 		IN_WORLD(an_event_that_counts_from_nothing_is_none),
 		IN_WORLD(the_ring_of_an_ended_thread_is_free_when_it_is_empty),
+		IN_WORLD(a_thread_is_named_before_its_first_event_and_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
