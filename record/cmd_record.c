@@ -15,6 +15,7 @@
 #include "record/helper.h"
 #include "record/kernel.h"
 #include "record/launch.h"
+#include "record/limits.h"
 #include "record/loop.h"
 #include "record/options.h"
 #include "record/output.h"
@@ -135,17 +136,6 @@ static uint32_t ring_size(const struct record_opts *o, bool preload)
 	return o->ring_size < PRELOAD_MOST_RING ? o->ring_size : PRELOAD_MOST_RING;
 }
 
-/* Each recorded process takes some.  The command, which was begun before, keeps its limit. */
-static void allow_descriptors(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 /* Record the processes of @s, which are open, and of which @c is held if we started it.  Returns 0,
  * or EXIT_RECORD_FAILED after one sentence was logged. */
 static int record(struct session *s, const struct record_opts *o, struct command *c)
@@ -170,9 +160,10 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		limits.duration_ns += o->filters.delay_ns;
 	if (o->dry_run)
 		return dry_run(s, &o->allocators);
-	if (!s->preload && privileges_check(s->pid, o->link == PROBE_LINK_PERF))
+	limits_raise_files();
+	if (!s->preload &&
+	    (privileges_check(s->pid, o->link == PROBE_LINK_PERF) || limits_check_files()))
 		return EXIT_RECORD_FAILED;
-	allow_descriptors();
 	if (output_create(&out, o->output))
 		return EXIT_RECORD_FAILED;
 	opts.fd = out.fd;

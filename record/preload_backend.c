@@ -22,6 +22,7 @@
 #include "bpf/event.h"
 #include "mleak.h"
 #include "record/launch.h"
+#include "record/limits.h"
 #include "record/preload/ring.h"
 #include "record/preload_clock.h"
 #include "record/preload_launch.h"
@@ -127,6 +128,8 @@ static int make_memory(struct preload *p, uint32_t ring_size)
 
 	p->child.memory = fd;
 	p->bytes = preload_ring_offset(PRELOAD_MAX_RINGS, ring_size, PRELOAD_MAX_RINGS);
+	if (limits_check_size(p->bytes))
+		return -EFBIG;
 	if (fd < 0 || ftruncate(fd, (off_t)p->bytes) ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return -errno;
@@ -204,8 +207,11 @@ int preload_new(struct preload **out, const struct preload_opts *opts)
 	if (!err) {
 		err = set_up(p, opts);
 		if (err)
-			log_error("cannot make memory to share with the command: %s",
-				  strerror(-err));
+			log_error("cannot make memory to share with the command: %s%s",
+				  strerror(-err),
+				  err == -EFBIG ? "; raise the limit on the size of files "
+						  "(ulimit -f)"
+						: "");
 	}
 	if (err)
 		preload_free(p);
