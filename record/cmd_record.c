@@ -166,7 +166,8 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		return dry_run(s, &o->allocators,
 			       c->pid && o->backend == BACKEND_AUTO &&
 				       !privileges_allow_bpf(o->link == PROBE_LINK_PERF));
-	if (!s->preload && privileges_check(s->pid, o->link == PROBE_LINK_PERF))
+	if (!s->preload &&
+	    (privileges_check(s->pid, o->link == PROBE_LINK_PERF) || limits_check_files()))
 		return EXIT_RECORD_FAILED;
 	if (output_create(&out, o->output))
 		return EXIT_RECORD_FAILED;

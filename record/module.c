@@ -197,7 +197,12 @@ static int lay_out(struct reduced *r)
 		at += sh.sh_size;
 	}
 	ehdr.e_shoff = (at + 15) & ~15ull;
-	return gelf_update_ehdr(r->elf, &ehdr) && elf_update(r->elf, ELF_C_WRITE) > 0 ? 0 : -EINVAL;
+	if (!gelf_update_ehdr(r->elf, &ehdr))
+		return -EINVAL;
+	errno = 0; /* which libelf does not tell of */
+	if (elf_update(r->elf, ELF_C_WRITE) > 0)
+		return 0;
+	return errno == EFBIG ? -EFBIG : -EINVAL;
 }
 
 static int read_back(int fd, uint8_t **image, uint64_t *len)

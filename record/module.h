@@ -19,7 +19,8 @@ enum module_embed {
  * .gnu_debuglink next to the file, and only if the build-id is the same.
  *
  * @path is as seen by this process; *image (*len bytes) is freed by the caller.
- * Returns 0, -ENOMEM, -EINVAL (libelf cannot make sense of the file) or another -errno.
+ * Returns 0, -ENOMEM, -EINVAL (libelf cannot make sense of the file), -EFBIG (the image is
+ * larger than this process may make files) or another -errno.
  */
 int module_image(Elf *elf, const char *path, enum module_embed embed, uint8_t **image,
 		 uint64_t *len);

@@ -107,10 +107,11 @@ static int add_file(struct modules *ms, const struct target *t, struct mlk_write
 		file_id(&m->id, m, st);
 	if (!has_id(ms, &m->id)) {
 		target_path(t, m, path, sizeof(path));
-		if (ms->embed != EMBED_NONE &&
-		    (!elf || module_image(elf, path, ms->embed, &image, &len) ||
-		     len > MLK_MAX_IMAGE)) {
+		if (ms->embed != EMBED_NONE)
+			err = elf ? module_image(elf, path, ms->embed, &image, &len) : -EINVAL;
+		if (err || len > MLK_MAX_IMAGE) {
 			ms->unreadable++;
+			ms->too_large += err == -EFBIG;
 			len = 0;
 		}
 		err = mlk_writer_module(w, &m->id, m->path, image, len);

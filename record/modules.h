@@ -13,7 +13,8 @@ struct modules {
 	struct known_file *files;
 	size_t nr, room;
 	enum module_embed embed;
-	uint64_t unreadable; /* files that could not be read; their ids say only which they were */
+	uint64_t unreadable; /* files that could not be read; their ids say only which they were; */
+	uint64_t too_large;  /* of these: for the limit on the size of files */
 };
 
 /*

@@ -22,6 +22,7 @@
 #include "bpf/event.h"
 #include "mleak.h"
 #include "record/launch.h"
+#include "record/limits.h"
 #include "record/preload/ring.h"
 #include "record/preload_clock.h"
 #include "record/preload_launch.h"
@@ -138,6 +139,8 @@ static int make_memory(struct preload *p, uint32_t ring_size)
 
 	p->child.memory = fd;
 	p->bytes = preload_ring_offset(PRELOAD_MAX_RINGS, ring_size, PRELOAD_MAX_RINGS);
+	if (limits_check_size(p->bytes))
+		return -EFBIG;
 	if (fd < 0 || ftruncate(fd, (off_t)p->bytes) ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return -errno;

@@ -72,6 +72,10 @@ static void warn_of_losses(const struct session *s)
 		if (losses.count[i])
 			log_warn("lost: %" PRIu64 " %s", losses.count[i], mlk_loss_text(i));
 	missed_tell(&s->missed);
+	if (s->journal.modules.too_large)
+		log_warn("%" PRIu64 " of these modules were left out for the limit on the size of "
+			 "files; raise it (ulimit -f)",
+			 s->journal.modules.too_large);
 }
 
 static void tell_of_children(const struct session *s)

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -155,17 +154,6 @@ static int add_new_threads(struct sideband *s, pid_t pid)
 	return err ? err : added;
 }
 
-/* One descriptor a thread and CPU can be more than the usual 1,024. */
-static void raise_fd_limit(void)
-{
-	struct rlimit limit;
-
-	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 int sideband_open(struct sideband **out)
 {
 	struct sideband *s = calloc(1, sizeof(*s));
@@ -182,7 +170,6 @@ int sideband_open(struct sideband **out)
 	}
 	for (int cpu = 0; cpu < s->nr_cpus; cpu++)
 		s->rings[cpu].fd = -1;
-	raise_fd_limit();
 	*out = s;
 	return 0;
 }

@@ -48,7 +48,9 @@ bool units_time(const char *text, uint64_t *ns)
 
 	errno = 0;
 	value = strtod(text, &end);
-	if (!isdigit((unsigned char)text[0]) || errno || !isfinite(value) || value <= 0)
+	/* neither a sign, nor a word, of those that strtod() takes */
+	if (!isdigit((unsigned char)text[text[0] == '.']) || errno || !isfinite(value) ||
+	    value <= 0)
 		return false;
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
 		double total = value * units[i].seconds;
