@@ -69,7 +69,7 @@ class ExportsTest(Case):
     def test_html_has_the_totals_of_the_text(self):
         """Of a program that executes another one, all it had is gone then."""
         trace, _ = self.record("bash", "-c", "true; exec true")
-        rows = re.findall(r"(?m)^  ([a-z][a-z ]+[a-z]) +([\d,]+) blocks +([\d,]+) bytes$",
+        rows = re.findall(r"(?m)^  ([a-z][a-z ]+[a-z]) +([\d,]+) blocks? +([\d,]+) bytes$",
                           self.mleak("report", trace).out)
         page = self.mleak("report", "--format=html", trace).out
         told = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])["totals"]
