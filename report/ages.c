@@ -89,8 +89,8 @@ void ages_print(FILE *out, const struct ages *ages, uint32_t number)
 
 		if (!nr)
 			continue;
-		fprintf(out, "%s%s %s %s", before, text_number(blocks, nr),
-			nr == 1 ? "block" : "blocks", classes[i].text);
+		fprintf(out, "%s%s %s %s", before, text_number(blocks, nr), text_blocks(nr),
+			classes[i].text);
 		before = ", ";
 	}
 }

@@ -9,9 +9,11 @@
 
 #include "mleak.h"
 #include "report/array.h"
+#include "report/color.h"
 #include "report/csv.h"
 #include "report/print_folded.h"
 #include "report/print_json.h"
+#include "report/print_place.h"
 #include "report/print_shown.h"
 #include "report/strings.h"
 #include "report/text.h"
@@ -145,9 +147,9 @@ static void put_sums(FILE *out, const char *what, const struct export *export)
 	struct live_amount amount = export_selected(export);
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
 
-	fprintf(out, "%-7s%15s bytes%12s blocks outstanding%12" PRIu64 " events lost  ", what,
+	fprintf(out, "%-7s%15s bytes%12s %-6s outstanding%12" PRIu64 " events lost  ", what,
 		text_number(bytes, amount.bytes), text_number(blocks, amount.blocks),
-		export_lost(export));
+		text_blocks(amount.blocks), export_lost(export));
 	text_print(out, export->path);
 	fputc('\n', out);
 }
@@ -159,20 +161,17 @@ static void put_row(FILE *out, const struct diff *diff, const struct row *row)
 	char before[TEXT_NUMBER_MAX], after[TEXT_NUMBER_MAX];
 	size_t nr;
 	const uint32_t *path = places_path(places, row->i, &nr);
+	bool color = view_options(diff->side[row->side]->view)->color;
+	bool is_more = row->amount[AFTER].bytes > row->amount[BEFORE].bytes;
 
-	fprintf(out, "%-7s%15s%12s%15s%15s\n", verdict(row),
+	fprintf(out, "%s%-7s%15s%12s%15s%15s%s\n",
+		color_of(color, is_more ? COLOR_HEAVY : COLOR_NONE), verdict(row),
 		signed_text(bytes, row->amount[BEFORE].bytes, row->amount[AFTER].bytes),
 		signed_text(blocks, row->amount[BEFORE].blocks, row->amount[AFTER].blocks),
 		text_number(before, row->amount[BEFORE].bytes),
-		text_number(after, row->amount[AFTER].bytes));
-	for (size_t at = 0; at < nr; at++) {
-		const struct place *place = places_get(places, path[at]);
-
-		fprintf(out, "    %s%s", place->function, place->inlined ? " (inlined)" : "");
-		if (place->file[0])
-			fprintf(out, "  %s:%" PRIu32, place->file, place->line);
-		fputc('\n', out);
-	}
+		text_number(after, row->amount[AFTER].bytes), color_of(color, COLOR_END));
+	for (size_t at = 0; at < nr; at++)
+		print_place(out, places_get(places, path[at]), color);
 }
 
 static int put_text(FILE *out, const struct diff *diff, size_t top)

@@ -42,19 +42,20 @@ static int print_head(FILE *out, const struct export *export)
 	return err;
 }
 
-/* Say how much the options leave out, and what would give more names. */
-static int print_tail(FILE *out, const struct export *export)
+/* Say how much the options leave out, and if @names are shown what would give more of them. */
+static int print_tail(FILE *out, const struct export *export, bool names)
 {
 	struct live_amount filtered = export_filtered(export);
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
 
 	if (filtered.blocks)
-		fprintf(out, "\nnot asked for: %s blocks, %s bytes\n",
-			text_number(blocks, filtered.blocks), text_number(bytes, filtered.bytes));
+		fprintf(out, "\nnot asked for: %s %s, %s bytes\n",
+			text_number(blocks, filtered.blocks), text_blocks(filtered.blocks),
+			text_number(bytes, filtered.bytes));
 	if (export->suppressions)
 		suppressions_print(export->suppressions, out);
 	print_overruns(out, export);
-	return print_unnamed(out, export->view, export->leaks);
+	return names ? print_unnamed(out, export->view, export->leaks) : 0;
 }
 
 static int print_as_tree(FILE *out, const struct export *export)
@@ -65,7 +66,7 @@ static int print_as_tree(FILE *out, const struct export *export)
 	if (!err)
 		err = print_view_as_tree(out, export->view,
 					 inverted ? "innermost first" : "callers first");
-	return err ? err : print_tail(out, export);
+	return err ? err : print_tail(out, export, true);
 }
 
 static int print_as_flat(FILE *out, const struct export *export)
@@ -74,7 +75,7 @@ static int print_as_flat(FILE *out, const struct export *export)
 
 	if (!err)
 		err = print_flat(out, export);
-	return err ? err : print_tail(out, export);
+	return err ? err : print_tail(out, export, true);
 }
 
 static int print_as_folded(FILE *out, const struct export *export)
@@ -119,6 +120,12 @@ bool format_wants_places(enum report_format format)
 	return formats[format].places;
 }
 
+static bool shows_names(const struct table *table)
+{
+	return !table->timeline && table->by != GROUP_THREAD && table->by != GROUP_SIZE &&
+	       table->by != GROUP_AGE;
+}
+
 int format_print_table(FILE *out, const struct export *export, const struct table *table)
 {
 	int err = table->opts.csv ? 0 : print_head(out, export);
@@ -131,7 +138,7 @@ int format_print_table(FILE *out, const struct export *export, const struct tabl
 		err = print_timeline(out, export, table->growth, &table->opts);
 	else
 		err = print_growth(out, export, table->growth, &table->opts);
-	return err || table->opts.csv ? err : print_tail(out, export);
+	return err || table->opts.csv ? err : print_tail(out, export, shows_names(table));
 }
 
 int format_print(FILE *out, enum report_format format, const struct export *export,

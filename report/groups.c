@@ -8,6 +8,7 @@
 
 #include "report/ages.h"
 #include "report/array.h"
+#include "report/color.h"
 #include "report/csv.h"
 #include "report/left_out.h"
 #include "report/strings.h"
@@ -213,7 +214,8 @@ static int collect(struct groups *g)
 static void put_text(FILE *out, const struct groups *g, size_t nr)
 {
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
-	bool stacks = is_by_stack(g->key);
+	bool stacks = is_by_stack(g->key), color = view_options(g->export->view)->color;
+	uint64_t heavy = export_selected(g->export).bytes / 10 + 1; /* as of a tree */
 
 	if (!nr) {
 		fputs("no outstanding blocks\n", out);
@@ -226,12 +228,15 @@ static void put_text(FILE *out, const struct groups *g, size_t nr)
 	for (size_t i = 0; i < nr; i++) {
 		const struct group *group = &g->all[i];
 
-		fprintf(out, "%12s%12s", text_number(bytes, group->own.bytes),
+		fprintf(out, "%s%12s%s%12s",
+			color_of(color, group->own.bytes >= heavy ? COLOR_HEAVY : COLOR_NONE),
+			text_number(bytes, group->own.bytes), color_of(color, COLOR_END),
 			text_number(blocks, group->own.blocks));
 		if (stacks)
 			fprintf(out, "%12s%12s", text_number(bytes, group->with_callees.bytes),
 				text_number(blocks, group->with_callees.blocks));
-		fprintf(out, "  %s\n", strings_all(g->names)[group->name]);
+		fprintf(out, "  %s%s%s\n", color_of(color, COLOR_NAME),
+			strings_all(g->names)[group->name], color_of(color, COLOR_END));
 	}
 }
 

@@ -11,5 +11,5 @@ void print_left_out(FILE *out, size_t nr, const char *one, const char *many,
 	if (nr)
 		fprintf(out, "left out: %s %s with %s %s, %s bytes\n", text_number(number, nr),
 			nr == 1 ? one : many, text_number(blocks, amount.blocks),
-			amount.blocks == 1 ? "block" : "blocks", text_number(bytes, amount.bytes));
+			text_blocks(amount.blocks), text_number(bytes, amount.bytes));
 }

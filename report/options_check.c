@@ -37,6 +37,16 @@ static const char *check_tables(const struct report_opts *opts)
 	return NULL;
 }
 
+/* A tree and folded stacks can begin at either end. */
+static const char *check_inverted(const struct report_opts *opts)
+{
+	if (opts->view.inverted &&
+	    ((opts->format != FORMAT_TREE && opts->format != FORMAT_FOLDED) || nr_tables(opts) ||
+	     opts->before || opts->dump || opts->find_addr))
+		return "--inverted is for the tree and for --folded alone";
+	return NULL;
+}
+
 static const char *check_cost(const struct report_opts *opts)
 {
 	bool lists =
@@ -103,7 +113,8 @@ static const char *check_dump(const struct report_opts *opts)
 int report_opts_check(const struct report_opts *opts)
 {
 	static const char *(*const checks[])(const struct report_opts *opts) = {
-		check_difference, check_cost, check_tables, check_names, check_addr, check_dump,
+		check_difference, check_cost, check_tables, check_inverted,
+		check_names,	  check_addr, check_dump,
 	};
 
 	for (size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++) {

@@ -40,7 +40,8 @@ static void print_skipped(FILE *out, const struct mlk_losses *losses, enum mlk_s
 {
 	char blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX];
 
-	fprintf(out, " (%s blocks, %s bytes)\n", text_number(blocks, losses->skipped[kind]),
+	fprintf(out, " (%s %s, %s bytes)\n", text_number(blocks, losses->skipped[kind]),
+		text_blocks(losses->skipped[kind]),
 		text_number(bytes, losses->skipped_bytes[kind]));
 }
 

@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "report/ages.h"
+#include "report/color.h"
 #include "report/csv.h"
 #include "report/left_out.h"
+#include "report/print_place.h"
 #include "report/text.h"
 
 enum shape { SHAPE_GROWING, SHAPE_LATE, SHAPE_OTHER, SHAPE_STEADY, SHAPE_ONCE };
@@ -106,30 +108,36 @@ static const char *time_text(uint64_t ns, char buf[TEXT_NUMBER_MAX])
 	return buf;
 }
 
+/* A rate with its sign, and commas. */
+static const char *rate_text(char buf[TEXT_NUMBER_MAX + 1], double rate)
+{
+	double size = rate < 0 ? -rate : rate;
+
+	buf[0] = rate < 0 ? '-' : '+';
+	text_number(buf + 1, size < 0x1p63 ? (uint64_t)(size + 0.5) : UINT64_MAX);
+	return buf;
+}
+
 static void put_text_line(FILE *out, const struct export *export, const struct ages *ages,
 			  const struct line *line)
 {
 	const struct stack *stack = view_stack(export->view, line->i);
 	const char *process = export_process(export, line->i);
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX], life[TEXT_NUMBER_MAX] = "-";
-	char grown[TEXT_NUMBER_MAX];
+	char grown[TEXT_NUMBER_MAX + 1];
+	bool color = view_options(export->view)->color;
 	size_t nr;
 	const uint32_t *path = places_path(export->places, line->i, &nr);
 
 	if (line->growth.has_lifetime)
 		time_text(line->growth.lifetime_ns, life);
-	snprintf(grown, sizeof(grown), "%+.0f", line->per_minute);
-	fprintf(out, "%-9s%14s%12s%14s%7.1f %%%12s\n", shapes[line->shape].name,
-		text_number(bytes, stack->bytes), text_number(blocks, stack->blocks), grown,
-		100 * line->freed, life);
-	for (size_t at = 0; at < nr; at++) {
-		const struct place *place = places_get(export->places, path[at]);
-
-		fprintf(out, "    %s%s", place->function, place->inlined ? " (inlined)" : "");
-		if (place->file[0])
-			fprintf(out, "  %s:%" PRIu32, place->file, place->line);
-		fputc('\n', out);
-	}
+	fprintf(out, "%s%-9s%14s%12s%16s%7.1f %%%12s%s\n",
+		color_of(color, line->shape == SHAPE_GROWING ? COLOR_HEAVY : COLOR_NONE),
+		shapes[line->shape].name, text_number(bytes, stack->bytes),
+		text_number(blocks, stack->blocks), rate_text(grown, line->per_minute),
+		100 * line->freed, life, color_of(color, COLOR_END));
+	for (size_t at = 0; at < nr; at++)
+		print_place(out, places_get(export->places, path[at]), color);
 	if (process)
 		fprintf(out, "    %s\n", process);
 	fputs("    ", out);
@@ -148,7 +156,7 @@ static int put_text(FILE *out, const struct export *export, const struct line *l
 	}
 	if (ages_new(&ages, export->leaks))
 		return -ENOMEM;
-	fprintf(out, "%-9s%14s%12s%14s%9s%12s\n", "shape", "bytes", "blocks", "bytes/min", "freed",
+	fprintf(out, "%-9s%14s%12s%16s%9s%12s\n", "shape", "bytes", "blocks", "bytes/min", "freed",
 		"lifetime");
 	for (size_t i = 0; i < nr; i++) {
 		put_text_line(out, export, ages, &lines[i]);

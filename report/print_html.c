@@ -41,9 +41,42 @@ static struct live_amount shown(const struct view *view)
 	return sum;
 }
 
-static int put_head(struct json *json, const struct export *export)
+static void put_amount(struct json *json, const char *name, struct live_amount amount)
+{
+	if (amount.blocks)
+		json_amount(json, name, amount);
+}
+
+static void put_count(struct json *json, const char *name, uint64_t blocks)
+{
+	if (!blocks)
+		return;
+	json_open(json, name, '{');
+	json_number(json, "blocks", blocks);
+	json_close(json, '}');
+}
+
+/* The rows of the page's table: what the summary of text lists, by the names that are shown. */
+static void put_totals(struct json *json, const struct export *export)
 {
 	const struct live_totals *totals = leaks_totals(export->leaks);
+
+	json_open(json, "totals", '{');
+	json_amount(json, "allocated", totals->allocated);
+	json_amount(json, "freed", totals->freed);
+	put_count(json, export->meta->whole_life ? "unknown frees" : "older blocks freed",
+		  totals->unknown_frees);
+	put_count(json, "inherited blocks freed", totals->inherited_frees);
+	put_amount(json, "implied frees", totals->implied);
+	put_amount(json, "gone at exec", totals->gone);
+	json_amount(json, "outstanding", totals->outstanding);
+	put_amount(json, "suspect", leaks_suspect(export->leaks));
+	json_amount(json, "shown", shown(export->view));
+	json_close(json, '}');
+}
+
+static int put_head(struct json *json, const struct export *export)
+{
 	const struct mlk_meta *meta = export->meta;
 	uint64_t of = 0;
 	char *title, *chosen;
@@ -60,12 +93,7 @@ static int put_head(struct json *json, const struct export *export)
 		return -ENOMEM;
 	json_text(json, "shown", chosen);
 	free(chosen);
-	json_open(json, "totals", '{');
-	json_amount(json, "allocated", totals->allocated);
-	json_amount(json, "freed", totals->freed);
-	json_amount(json, "outstanding", totals->outstanding);
-	json_amount(json, "shown", shown(export->view));
-	json_close(json, '}');
+	put_totals(json, export);
 	json_number(json, "lost", export_lost(export));
 	json_open(json, "unwound", '{');
 	json_number(json, "allocations", of);

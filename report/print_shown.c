@@ -68,7 +68,7 @@ static void put_stacks(FILE *out, const struct sieve_opts *sieve, bool *is_first
 	if (sieve->min_blocks) {
 		begin(out, is_first, "from stacks with at least");
 		fprintf(out, " %s %s", text_number(number, sieve->min_blocks),
-			sieve->min_blocks == 1 ? "block" : "blocks");
+			text_blocks(sieve->min_blocks));
 	}
 }
 

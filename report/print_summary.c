@@ -43,8 +43,8 @@ static void print_amount(const struct table *t, const char *label, struct live_a
 {
 	char blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX];
 
-	fprintf(t->out, "  %-*s%*s blocks%*s bytes\n", LABEL_WIDTH, label, t->count_width,
-		text_number(blocks, amount.blocks), t->bytes_width,
+	fprintf(t->out, "  %-*s%*s %-6s%*s bytes\n", LABEL_WIDTH, label, t->count_width,
+		text_number(blocks, amount.blocks), text_blocks(amount.blocks), t->bytes_width,
 		text_number(bytes, amount.bytes));
 }
 

@@ -40,10 +40,11 @@ static void put_peak(FILE *out, const struct export *export)
 		shown.blocks += view_stack(export->view, i)->peak.blocks;
 		shown.bytes += view_stack(export->view, i)->peak.bytes;
 	}
-	fprintf(out, "\npeak of all stacks: %s bytes in %s blocks; ", text_number(bytes, all.bytes),
-		text_number(blocks, all.blocks));
-	fprintf(out, "then there were of these: %s bytes in %s blocks\n",
-		text_number(bytes, shown.bytes), text_number(blocks, shown.blocks));
+	fprintf(out, "\npeak of all stacks: %s bytes in %s %s; ", text_number(bytes, all.bytes),
+		text_number(blocks, all.blocks), text_blocks(all.blocks));
+	fprintf(out, "then there were of these: %s bytes in %s %s\n",
+		text_number(bytes, shown.bytes), text_number(blocks, shown.blocks),
+		text_blocks(shown.blocks));
 }
 
 /* Do all stacks of the trace count, or one alone?  Else the most of each may be of other moments

@@ -137,16 +137,20 @@ static void print_one(FILE *out, const struct processes *processes, const struct
 
 	fprintf(out, "  process %" PRIu32 " ", p->tgid);
 	text_print(out, processes_name(processes, p->tgid));
-	fprintf(out, ": %s allocations, %s frees, %s blocks with %s bytes outstanding",
+	fprintf(out, ": %s %s, %s %s, %s %s with %s bytes outstanding",
 		text_number(allocs, p->totals.allocated.blocks),
+		p->totals.allocated.blocks == 1 ? "allocation" : "allocations",
 		text_number(frees, p->totals.freed.blocks),
+		p->totals.freed.blocks == 1 ? "free" : "frees",
 		text_number(blocks, p->totals.outstanding.blocks),
+		text_blocks(p->totals.outstanding.blocks),
 		text_number(bytes, p->totals.outstanding.bytes));
 	if (p->totals.gone.blocks)
 		fprintf(out, ", %s gone at exec", text_number(blocks, p->totals.gone.blocks));
 	if (p->totals.inherited_frees)
-		fprintf(out, ", %s inherited blocks freed",
-			text_number(blocks, p->totals.inherited_frees));
+		fprintf(out, ", %s inherited %s freed",
+			text_number(blocks, p->totals.inherited_frees),
+			text_blocks(p->totals.inherited_frees));
 	if (p->parent)
 		fprintf(out, "; forked by %" PRIu32, p->parent);
 	fputc('\n', out);

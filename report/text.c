@@ -104,6 +104,11 @@ void text_print(FILE *out, const char *text)
 	}
 }
 
+const char *text_blocks(uint64_t nr)
+{
+	return nr == 1 ? "block" : "blocks";
+}
+
 const char *text_number(char buf[TEXT_NUMBER_MAX], uint64_t number)
 {
 	char digits[TEXT_NUMBER_MAX];

@@ -21,6 +21,9 @@ char *text_escape(const char *text);
 /* Print @text to @out as text_escape() would copy it.  Errors are left in @out for ferror(). */
 void text_print(FILE *out, const char *text);
 
+/* What is said of @nr blocks: "block" or "blocks". */
+const char *text_blocks(uint64_t nr);
+
 #define TEXT_NUMBER_MAX 32
 
 /* Write @number with commas between the thousands into @buf.  Returns @buf. */

@@ -93,7 +93,7 @@ def page_in_chromium(path, address="", budget=5000):
 
 def table_of(page):
     """The rows of the totals on the page: name to Sums."""
-    rows = re.findall(r"<td[^>]*>([a-z]+)</td><td[^>]*>([\d,]+) blocks</td>"
+    rows = re.findall(r"<td[^>]*>([a-z ]+)</td><td[^>]*>([\d,]+) blocks?</td>"
                       r"<td[^>]*>([\d,]+) bytes</td>", page)
     return {name: Sums(number(size), number(blocks)) for name, blocks, size in rows}
 

@@ -79,7 +79,7 @@ def parse_totals(text):
             raise ValueError("no line like '%s' in the report:\n%s" % (pattern, text[:2000]))
         return [number(group) for group in match.groups()]
 
-    blocks_bytes = r" +([\d,]+) blocks +([\d,]+) bytes$"
+    blocks_bytes = r" +([\d,]+) blocks? +([\d,]+) bytes$"
     allocations = Sum(*find("allocations" + blocks_bytes))
     # Without allocations there is no stack of which to tell.
     complete = [0, 0]

@@ -97,6 +97,10 @@ class ReportTest(Case):
                              (["--dump", "--function", "x"], "--dump"),
                              (["--dump", "--at", "1"], "--dump"),
                              (["--addr", "0x5", "--fail-on-leak"], "--fail-on-leak"),
+                             (["--inverted", "--flat"], "--inverted"),
+                             (["--inverted", "--growth"], "--inverted"),
+                             (["--inverted", "--by", "size"], "--inverted"),
+                             (["--inverted", "--format=html"], "--inverted"),
                              (["--addr", "0x5", "--dump"], "--addr")):
             with self.subTest(args=args):
                 result = self.mleak("report", *args, GOLDEN)

@@ -113,3 +113,16 @@ class ReportTablesTest(Case):
             result = self.mleak("report", "--cost", "allocated", *view, TRACE)
             self.assertEqual((result.status, result.out), (2, ""))
             self.assert_one_message(result.err, naming="--cost")
+
+    def test_figures_have_separators_and_one_block_is_no_blocks(self):
+        text = self.report(TRACE, "--growth")
+        self.assertRegex(text, r"(?m)^growing +2,553 +23 +\+2,757,857 ")
+        self.assertIn("\nnot asked for: 1 block, 72,704 bytes\n",
+                      self.report(TRACE, "--function", "main"))
+        self.assertRegex(self.report(TRACE, "--at", "0.39"), r"(?m)^  frees +[\d,]+ blocks")
+
+    def test_where_no_names_are_shown_none_are_missed(self):
+        for args, said in ((["--by", "function"], True), (["--growth"], True), ([], True),
+                           (["--by", "size"], False), (["--by", "age"], False),
+                           (["--by", "thread"], False), (["--timeline"], False)):
+            self.assertEqual("modules that lack symbols" in self.report(TRACE, *args), said, args)

@@ -12,6 +12,7 @@ import time
 from mleaktest import TESTS, Case
 
 TRACE = os.path.join(TESTS, "golden", "v1.1-cxx.mlk")
+OTHER = os.path.join(TESTS, "golden", "v1.3-overrun.mlk")
 SEQUENCE = "\x1b\\[[0-9;]*m"
 
 
@@ -38,7 +39,7 @@ class ReportTerminalTest(Case):
         return seen.decode().replace("\r\n", "\n")
 
     def test_colours_change_nothing_else(self):
-        for args in [], ["--flat"], ["--by", "function"], ["-n", "1"]:
+        for args in [], ["--flat"], ["--by", "function"], ["-n", "1"], ["--growth"], ["--by", "size"]:
             with self.subTest(args=args):
                 plain = self.report(TRACE, *args)
                 self.assertNotIn("\x1b", plain)
@@ -47,7 +48,7 @@ class ReportTerminalTest(Case):
         self.assertIn("\x1b[", self.report(TRACE, "--color=always"))
 
     def test_every_colour_ends_on_its_line(self):
-        for args in [], ["--flat"]:
+        for args in [], ["--flat"], ["--growth"], ["--by", "module"]:
             for line in self.report(TRACE, "--color=always", *args).splitlines():
                 found = re.findall(SEQUENCE, line)
                 self.assertTrue(not found or found[-1] == "\x1b[0m", repr(line))
@@ -122,3 +123,9 @@ class ReportTerminalTest(Case):
                 self.assertEqual(max(map(len, bars)), bar)
                 if columns >= 60:
                     self.assertEqual(max(len(line) for line in seen.splitlines() if "#" in line), columns)
+
+    def test_a_difference_has_colours(self):
+        plain = self.mleak("diff", TRACE, OTHER).out
+        colored = self.mleak("diff", "--color=always", TRACE, OTHER).out
+        self.assertEqual(re.sub(SEQUENCE, "", colored), plain)
+        self.assertRegex(colored, r"(?m)^\x1b\[1;31mnew .*\x1b\[0m$")

@@ -2,12 +2,13 @@
 
 import json
 import os
+import re
 import subprocess
 
 from backends import either_backend
 import formatstest
 from formatstest import FORMATS, READERS, Sums
-from mleaktest import Case, ends_in, parse_answers, parse_folded
+from mleaktest import Case, ends_in, number, parse_answers, parse_folded
 
 # Names of functions, in the order of the functions of HOSTILE_C, by what is bad in each.
 HOSTILE = [
@@ -64,6 +65,18 @@ class ExportsTest(Case):
                 sums = READERS[kind](self.export(kind, trace))
                 self.assertEqual(sums.bytes, total["bytes"])
                 self.assertIn(sums.blocks, (None, total["blocks"]))
+
+    def test_html_has_the_totals_of_the_text(self):
+        """Of a program that executes another one, all it had is gone then."""
+        trace, _ = self.record("bash", "-c", "true; exec true")
+        rows = re.findall(r"(?m)^  ([a-z][a-z ]+[a-z]) +([\d,]+) blocks? +([\d,]+) bytes$",
+                          self.mleak("report", trace).out)
+        page = self.mleak("report", "--format=html", trace).out
+        told = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])["totals"]
+        self.assertIn("gone at exec", [name for name, *_ in rows])
+        for name, blocks, size in rows:
+            name = {"allocations": "allocated", "frees": "freed"}.get(name, name)
+            self.assertEqual(told[name], {"blocks": number(blocks), "bytes": number(size)})
 
     def test_totals_of_all_formats_are_equal_and_leaks_are_what_the_samples_count(self):
         for name in "first", "single", "clean", "cxx", "threads", "realloc", "aligned":

@@ -256,8 +256,8 @@ class FamilyCase(Case):
         """The processes' lines add up to the totals, and the tree to what is outstanding."""
         text = self.report(trace)
         totals = parse_totals(text)
-        lines = re.findall(r"^  process (\d+) .*: ([\d,]+) allocations, ([\d,]+) frees, ([\d,]+) "
-                           r"blocks with ([\d,]+) bytes outstanding", text, re.M)
+        lines = re.findall(r"^  process (\d+) .*: ([\d,]+) allocations?, ([\d,]+) frees?, ([\d,]+) "
+                           r"blocks? with ([\d,]+) bytes outstanding", text, re.M)
         sums = [sum(int(line[i].replace(",", "")) for line in lines) for i in range(1, 5)]
         self.assertEqual(sums, [totals.allocations.blocks, totals.frees.blocks,
                                 totals.outstanding.blocks, totals.outstanding.bytes], text)
