@@ -16,7 +16,8 @@ struct growth; /* opaque */
 struct growth_stack {
 	uint64_t bytes[GROWTH_SLICES]; /* outstanding at the end of each slice */
 	bool has_lifetime;	       /* blocks of it were freed */
-	uint64_t lifetime_ns; /* so long at most half of these lived; rounded up to 2^n us */
+	uint64_t lifetime_ns; /* so long at most half of these lived; rounded up to 2^n us, so at
+			       * most twice the true one */
 };
 
 /* Nothing happened yet; time is counted from the first change.  *@out is NULL on failure.
