@@ -256,7 +256,8 @@ static void offer_processes(const char *partial, const char *before)
 }
 
 /* What @option takes; @before stands before it in the same word. */
-static void offer_values(const struct option_info *option, const char *partial, const char *before)
+static void offer_values(const struct command *command, const struct option_info *option,
+			 const char *partial, const char *before)
 {
 	char value[32];
 
@@ -264,7 +265,8 @@ static void offer_values(const struct option_info *option, const char *partial, 
 		puts(":files");
 	else if (strstr(option->arg, "DIR"))
 		puts(":dirs");
-	else if (strstr(option->arg, "PID"))
+	else if (strstr(option->arg, "PID") && command->starts_command)
+		/* of a report they are those of a trace, which have other numbers than these */
 		offer_processes(partial, before);
 	for (const char *at = option->values; at && *at; at += strspn(at, " ")) {
 		int len = (int)strcspn(at, " ");
@@ -285,7 +287,7 @@ static void offer_options(const struct command *command, const char *partial)
 	if (equals) {
 		snprintf(word, sizeof(word), "%.*s", (int)(equals + 1 - partial), partial);
 		if (find_option(command, partial, &option) && option.arg)
-			offer_values(&option, partial, word);
+			offer_values(command, &option, partial, word);
 		return;
 	}
 	for (size_t i = 0; command->option(i, &option); i++) {
@@ -311,8 +313,8 @@ static void complete_words(const struct command *command, char **words, int nr)
 		} else if (!strchr(words[at], '=') && find_option(command, words[at], &option) &&
 			   (split ? option.arg != NULL : wants_word(&option))) {
 			if (value == nr - 1) {
-				offer_values(&option, split && value == at + 1 ? "" : words[value],
-					     "");
+				offer_values(command, &option,
+					     split && value == at + 1 ? "" : words[value], "");
 				return;
 			}
 			at = value;
@@ -353,6 +355,11 @@ int main(int argc, char **argv)
 	if (argc < 2) {
 		print_help(stderr);
 		return EXIT_USAGE;
+	}
+	/* `mleak help report` is `mleak report --help` */
+	if (!strcmp(argv[1], "help") && argc == 3) {
+		argv[1] = argv[2];
+		argv[2] = (char *)"--help";
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		print_help(stdout);

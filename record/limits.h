@@ -12,8 +12,8 @@ void limits_raise(void);
  * that was called. */
 void limits_restore(void);
 
-/* Are the open files that are allowed enough for eBPF?  Returns 0, or -EMFILE after one sentence was
- * logged. */
+/* Are the open files that are allowed enough for eBPF?  Returns 0, or -EMFILE after one sentence
+ * was logged. */
 int limits_check_files(void);
 
 /* May a file of @bytes be made, as memory behind a descriptor is one, too?  Returns 0 or -EFBIG. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -169,6 +170,23 @@ static bool parse_line(const char *line, struct mlk_mapping *m)
 	return true;
 }
 
+/* In place of a newline in a path the kernel prints \012, which a file may have been named as well:
+ * that there is such a file tells. */
+static void restore_newlines(struct mlk_mapping *m)
+{
+	char *path = strstr(m->path, "\\012") ? strdup(m->path) : NULL, *at = path;
+	struct stat st;
+
+	while (at && (at = strstr(at, "\\012")) != NULL) {
+		*at++ = '\n';
+		memmove(at, at + 3, strlen(at + 3) + 1);
+	}
+	/* the path lies in the text that is parsed, and becomes no longer */
+	if (path && !stat(path, &st) && st.st_ino == m->inode)
+		memcpy((char *)m->path, path, strlen(path) + 1);
+	free(path);
+}
+
 int maps_parse(struct maps *maps, char *text)
 {
 	struct mlk_mapping m;
@@ -180,6 +198,7 @@ int maps_parse(struct maps *maps, char *text)
 		/* The kernel's lines ascend; one that does not was not from there. */
 		if (!parse_line(line, &m) || (maps->nr && m.start < maps->v[maps->nr - 1].end))
 			continue;
+		restore_newlines(&m);
 		err = reserve(maps, 1);
 		if (!err)
 			err = insert(maps, maps->nr, &m);

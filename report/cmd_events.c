@@ -66,8 +66,8 @@ static void put_options(const struct mlk_meta *meta)
 		const char *name;
 		uint64_t bytes;
 	} sizes[] = {
-		{"min-size", meta->min_size},	  {"max-size", meta->max_size},
-		{"trigger", meta->trigger_bytes}, {"ring-size", meta->ring_size},
+		{"min-size", meta->min_size},	   {"max-size", meta->max_size},
+		{"trigger", meta->trigger_bytes},  {"ring-size", meta->ring_size},
 		{"stack-size", meta->stack_limit},
 	};
 	char how[SAMPLE_TEXT_MAX];
@@ -176,7 +176,8 @@ static int note_content(void *arg, const struct mlk_record *record)
 	if (record->type == MLK_RECORD_EVENT && record->event.kind < MLK_KIND_NR)
 		content->counts[record->event.kind]++;
 	if (record->type == MLK_RECORD_THREAD) {
-		int err = thread_names_note(content->names, thread->tgid, thread->tid, thread->name);
+		int err =
+			thread_names_note(content->names, thread->tgid, thread->tid, thread->name);
 
 		if (err)
 			return err;

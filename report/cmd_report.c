@@ -105,8 +105,8 @@ static int prepare_side(struct job *job, const struct report_opts *opts, const c
 /* A new leak is one even where another has become smaller by more. */
 static bool has_grown(const struct report_opts *opts, const struct live_amount *came)
 {
-	return opts->fail_on_leak && (opts->fail_bytes ? came->bytes > opts->fail_bytes
-						       : came->bytes || came->blocks);
+	return opts->fail_on_leak &&
+	       (opts->fail_bytes ? came->bytes > opts->fail_bytes : came->bytes || came->blocks);
 }
 
 static int print_difference(const struct report_opts *opts, const struct job *before,

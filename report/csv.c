@@ -35,6 +35,8 @@ void csv_path(FILE *out, const struct places *places, size_t i)
 	guard(out, places_get(places, path[nr - 1])->function);
 	while (nr--) {
 		part(out, places_get(places, path[nr])->function);
+		if (places_get(places, path[nr])->inlined)
+			part(out, " (inlined)");
 		if (nr)
 			fputc(';', out);
 	}

@@ -8,7 +8,8 @@
  * take for a formula stands a '.  Errors of writing are left in @out for ferror(). */
 void csv_text(FILE *out, const char *text);
 
-/* Print the names of stack @i of @places, outermost first with ';' between, as one such field. */
+/* Print the names of stack @i of @places, outermost first with ';' between, as one such field;
+ * behind those of inlined functions stands " (inlined)", as in folded stacks. */
 void csv_path(FILE *out, const struct places *places, size_t i);
 
 #endif

@@ -41,8 +41,8 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* What makes a frame the same in both traces, as text behind @out.  With lines it sorts calls in one
- * function by these; without, a frame whose line has moved is still the same. */
+/* What makes a frame the same in both traces, as text behind @out.  With lines it sorts calls in
+ * one function by these; without, a frame whose line has moved is still the same. */
 static void put_key(FILE *out, const struct place *place, bool lines)
 {
 	fprintf(out, "%s\n%s\n", base_name(place->module), place->function);
@@ -300,6 +300,18 @@ static int compare_folded(const void *a, const void *b)
 	return strcmp(((const struct folded *)a)->stack, ((const struct folded *)b)->stack);
 }
 
+/* A frame of a report's folded stacks, to be freed; NULL: no memory. */
+static char *folded_place(const struct place *place)
+{
+	char *name, *frame = NULL;
+
+	if (asprintf(&name, "%s%s", place->function, place->inlined ? " (inlined)" : "") < 0)
+		return NULL;
+	frame = folded_frame(name);
+	free(name);
+	return frame;
+}
+
 /* The frames of @row, "COMM;FRAME;FRAME", to be freed; NULL: no memory. */
 static char *folded_stack(const struct diff *diff, const struct row *row)
 {
@@ -314,7 +326,7 @@ static char *folded_stack(const struct diff *diff, const struct row *row)
 		fputs(frame, out);
 	while (out && frame && nr) {
 		free(frame);
-		frame = folded_frame(places_get(places, path[--nr])->function);
+		frame = folded_place(places_get(places, path[--nr]));
 		whole = frame != NULL;
 		if (frame)
 			fprintf(out, ";%s", frame);
@@ -353,8 +365,9 @@ static int put_folded(FILE *out, const struct diff *diff, size_t top)
 	for (; !err && made < nr; made++) {
 		const struct row *row = &diff->rows[made];
 
-		lines[made] = (struct folded){folded_stack(diff, row),
-					      {row->amount[BEFORE].bytes, row->amount[AFTER].bytes}};
+		lines[made] =
+			(struct folded){folded_stack(diff, row),
+					{row->amount[BEFORE].bytes, row->amount[AFTER].bytes}};
 		if (!lines[made].stack) {
 			err = -ENOMEM;
 			break;

@@ -21,11 +21,12 @@ enum diff_format {
 
 struct diff_opts {
 	enum diff_format format;
-	size_t top; /* no more stacks than that, those that differ by the most bytes first; 0: all */
+	size_t top; /* no more stacks than that, those that differ by the most bytes first; 0: all
+		     */
 };
 
-/* Print how what is outstanding in @after differs from @before.  Both have places, and all stacks in
- * their views.  *@came is by how much those stacks grew that grew or are new, the others aside.
+/* Print how what is outstanding in @after differs from @before.  Both have places, and all stacks
+ * in their views.  *@came is by how much those stacks grew that grew or are new, the others aside.
  * Returns 0 or -ENOMEM; errors of writing are left in @out for ferror(). */
 int print_diff(FILE *out, const struct export *before, const struct export *after,
 	       const struct diff_opts *opts, struct live_amount *came);

@@ -17,7 +17,8 @@ struct growth_stack {
 	uint64_t bytes[GROWTH_SLICES]; /* outstanding at the end of each slice */
 	uint64_t most[GROWTH_SLICES];  /* most that was outstanding within it */
 	bool has_lifetime;	       /* blocks of it were freed */
-	uint64_t lifetime_ns; /* so long at most half of these lived; rounded up to 2^n us */
+	uint64_t lifetime_ns; /* so long at most half of these lived; rounded up to 2^n us, so at
+			       * most twice the true one */
 };
 
 /* Nothing happened yet; time is counted from the first change.  *@out is NULL on failure.

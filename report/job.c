@@ -22,6 +22,11 @@ static void explain_open(const char *path, int err)
 {
 	switch (err) {
 	case -ENOENT:
+		if (!strcmp(path, "-")) {
+			log_error("cannot open '-': a trace is read more than once, so it comes "
+				  "from a file, not from a pipe; name the file");
+			break;
+		}
 		log_error("cannot open '%s': %s; record one with 'mleak record -o %s -p PID'", path,
 			  strerror(ENOENT), path);
 		break;

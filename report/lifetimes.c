@@ -14,8 +14,8 @@ struct lifetimes {
 
 static int append(struct lifetimes *lifetimes, uint32_t tgid, uint64_t from_ns)
 {
-	struct lifetime *all = array_grow(lifetimes->all, &lifetimes->room, lifetimes->nr + 1,
-					  sizeof(*all));
+	struct lifetime *all =
+		array_grow(lifetimes->all, &lifetimes->room, lifetimes->nr + 1, sizeof(*all));
 
 	if (!all)
 		return -ENOMEM;

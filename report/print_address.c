@@ -171,9 +171,22 @@ static void print_end(const struct block_printer *p, const struct answer *a,
 		named_print(p->named, p->out, a->end->found_stack, STACK_INDENT);
 }
 
+/* For a block that is gone: its age is the one it reached. */
+static struct block_printer printer_of_last(const struct block_printer *p, const struct answer *a)
+{
+	struct block_printer last = *p;
+
+	if (a->last.end != HOLDER_LIVES) {
+		last.now_ns = a->last.end_ns;
+		last.gone = true;
+	}
+	return last;
+}
+
 static void print_holder(const struct block_printer *p, const struct answer *a,
 			 const struct address *address)
 {
+	struct block_printer last = printer_of_last(p, a);
 	uint64_t addr = address->addr;
 
 	fputs("  it is ", p->out);
@@ -190,7 +203,7 @@ static void print_holder(const struct block_printer *p, const struct answer *a,
 	fputs("in no block; the last that held it is gone: it was ", p->out);
 	print_place(p->out, addr, &a->last.block);
 	fputc('\n', p->out);
-	print_block(p, "that block", &a->last.block);
+	print_block(&last, "that block", &a->last.block);
 	print_overruns_of(p, &a->last.block);
 	print_end(p, a, address->source.meta);
 }
@@ -250,10 +263,11 @@ static void put_last(const struct block_printer *p, struct json *json, const str
 		[HOLDER_REALLOCATED] = "realloc", [HOLDER_UNMAPPED] = "munmap",
 		[HOLDER_GONE] = "exec",
 	};
+	struct block_printer last = printer_of_last(p, a);
 	uint64_t ns = a->last.end_ns;
 
 	json_open(json, "last", '{');
-	block_json(p, json, "block", &a->last.block);
+	block_json(&last, json, "block", &a->last.block);
 	json_text(json, "function",
 		  event_func_name(a->last.func) ? event_func_name(a->last.func) : "");
 	json_text(json, "end", ends[a->last.end]);

@@ -63,7 +63,7 @@ void print_block(const struct block_printer *p, const char *what, const struct l
 	print_time(p, block->time_ns);
 	fputs(" (", p->out);
 	print_seconds(p->out, since(block->time_ns, p->now_ns));
-	fputs(" old) to ", p->out);
+	fputs(p->gone ? " old when it went) to " : " old) to ", p->out);
 	print_thread(p, block->tgid, block->tid);
 	fputs(", by\n", p->out);
 	named_print(p->named, p->out, block_stack(p->leaks, block), INDENT);

@@ -12,6 +12,7 @@ struct block_printer {
 	const struct named *named; /* the stacks of all that is printed */
 	uint64_t start_ns;	   /* of the recording, CLOCK_MONOTONIC */
 	uint64_t now_ns;	   /* the moment that ages are of */
+	bool gone;		   /* the block is: of that moment */
 };
 
 /* The unwinder's number for the allocation stack of @block, which is known. */

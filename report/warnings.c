@@ -102,7 +102,9 @@ static void warn_of_moment(const struct job *job)
 {
 	const struct chosen *chosen = leaks_chosen(job->leaks);
 
-	if (job->opts->choice.until && chosen->end_ns < chosen->stop_ns)
+	/* but --between 10s,1h may well mean until the end */
+	if (job->opts->choice.until && chosen->end_ns < chosen->stop_ns &&
+	    (!chosen->given_from_ns || chosen->given_from_ns > chosen->end_ns))
 		log_warn("the recording '%s' ended after %.3f s, before the moment asked for",
 			 job->shown, (double)(int64_t)(chosen->end_ns - chosen->start_ns) / 1e9);
 }

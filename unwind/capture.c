@@ -138,8 +138,8 @@ INLINE const struct dwunw_fork *find_fork(const struct guess *g, uint64_t word, 
 /* Guess by the innermost frame, looked up @as, and what is around it. */
 INLINE bool begin(struct guess *g, const struct view *v, uint32_t as, struct dwunw_fork *parting)
 {
-	const uint64_t word =
-		dwunw_fork_first(v->pc ^ as, v->addr + v->at, v->room, load(v->bytes + (v->at + 8)));
+	const uint64_t word = dwunw_fork_first(v->pc ^ as, v->addr + v->at, v->room,
+					       load(v->bytes + (v->at + 8)));
 	const struct dwunw_fork *fork = find_fork(g, word, 0, parting);
 
 	if (unlikely(!fork))

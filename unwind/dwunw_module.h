@@ -35,11 +35,11 @@ int dwunw_module_add(struct dwunw *dw, uint32_t *module, const char *path, const
 		     size_t image_len);
 
 /*
- * Add the file at @path itself, for a trace that does not hold what it needs of it; or, if it is not
- * there, the file with its build-id below the directories of dwunw_debug_dir_add().  A debug file
- * there gives names and lines, but mostly nothing to unwind by.  Only a regular file of 1 GiB at
- * most, not below /proc, /sys or /dev, whose GNU build-id is the @build_id_len bytes at @build_id,
- * is taken; it is mapped, and must not be cut short, until dwunw_free().
+ * Add the file at @path itself, for a trace that does not hold what it needs of it; or, if it is
+ * not there, the file with its build-id below the directories of dwunw_debug_dir_add().  A debug
+ * file there gives names and lines, but mostly nothing to unwind by.  Only a regular file of 1 GiB
+ * at most, not below /proc, /sys or /dev, whose GNU build-id is the @build_id_len bytes at
+ * @build_id, is taken; it is mapped, and must not be cut short, until dwunw_free().
  *
  * @path: absolute; copied.
  *

@@ -195,8 +195,12 @@ int dwunw_module_open(struct dwunw *dw, uint32_t *module, const char *path, cons
 		err = open_one(dw, path, &id, "%s%s", dw->dirs.symfs, path);
 	if (err && err != -ENOMEM)
 		err = open_one(dw, path, &id, "%s", path);
-	if (err && err != -ENOMEM)
-		err = open_by_build_id(dw, path, &id);
+	if (err && err != -ENOMEM) {
+		int found = open_by_build_id(dw, path, &id);
+
+		/* what is wrong with the file at the path says more than that there is no other */
+		err = found == -ENOENT ? err : found;
+	}
 	if (!err)
 		*module = (uint32_t)dw->nr_modules++;
 	return err;

@@ -25,6 +25,18 @@ class MleakTest(Case):
                 self.assertEqual((result.status, result.err), (0, ""))
                 self.assertIn("mleak", result.out)
 
+    def test_help_of_a_verb(self):
+        for verb in "record", "report", "info", "script", "diff":
+            self.assertEqual(self.mleak("help", verb), self.mleak(verb, "--help"))
+        result = self.mleak("help", "nonsense")
+        self.assertEqual((result.status, result.out), (2, ""))
+        self.assertIn("nonsense", result.err)
+
+    def test_a_trace_is_no_pipe(self):
+        result = self.mleak("report", "-")
+        self.assertEqual((result.status, result.out), (2, ""))
+        self.assert_one_message(result.err, naming="not from a pipe")
+
     def test_help_names_the_verbs(self):
         out = self.mleak("--help").out
         self.assertIn("record", out)

@@ -107,10 +107,10 @@ class KillTest(CrashCase):
         """Record @target, and kill the recorder at some moment; returns the chunks it wrote."""
         trace = self.path("%d.mlk" % number)
         mleak = self.start_mleak("record", "-o", trace, "-p", str(target.pid))
-        time.sleep(random.Random(number).uniform(0.1, 0.6))
+        time.sleep(random.Random(number).uniform(0.1, 1.0))
         self.assertIsNone(mleak.poll(), "the recorder ended by itself")
         mleak.kill()
-        self.finish(mleak, 10)
+        self.finish(mleak, 60)
         target.assert_works()
         return self.assert_readable(trace)
 

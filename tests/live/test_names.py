@@ -156,6 +156,11 @@ class InlineTest(NamesTest):
         stack, = [s for s in parse_folded(self.report(trace, "--inline", "--folded"))
                   if "work" in s.frames]
         self.assertEqual(stack.frames[-3:], ["work", "serve (inlined)", "fill (inlined)"])
+        for args in ["report"], ["diff", trace]:
+            result = self.mleak(*args, "--inline", "--format=csv", trace)
+            self.assertIn(";work;serve (inlined);fill (inlined)\"", result.out)
+        self.assertIn(";work;serve (inlined);fill (inlined) ",
+                      self.mleak("diff", "--inline", "--folded", trace, trace).out)
         self.assertNotIn("inlined", self.report(trace))
 
 

@@ -60,7 +60,8 @@ class ReadmeTest(Case):
                 continue  # this very test runs under 'make test', and .ci/run runs 'make demo'
             # Ten seconds are for readers; and other tests have processes of that name, and a /tmp.
             command = block.replace("-d 10", "-d 1").replace(
-                "$(pgrep -n forever)", str(server.pid)).replace("/tmp/", self.dir + "/")
+                "$(pgrep -n forever)", str(server.pid)).replace("/tmp/", self.dir + "/").replace(
+                    "/srv/debug", self.dir)
             with self.subTest(command=command):
                 result = self.finish(self.spawn(["bash", "-euc", "set -o pipefail\n" + command],
                                                 cwd=self.dir, env=self.env))

@@ -1,4 +1,5 @@
 /* test_record_maps.c - a table of mappings stays sorted and exact, whatever is mapped over what */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -40,6 +42,32 @@ static void proc_maps_lines_are_read(void **state)
 	assert_true(maps_find(&maps, 0x55f3e0a01fff) == &maps.v[0]);
 	assert_null(maps_find(&maps, 0x55f3e0a02000));
 	assert_null(maps_find(&maps, 0));
+	maps_release(&maps);
+}
+
+static void newlines_are_those_of_the_file(void **state)
+{
+	static const char *const names[] = {"/tmp/test_maps a\nb", "/tmp/test_maps a\\012b"};
+	struct maps maps = {0};
+	struct stat st;
+	char text[256];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		int fd = open(names[i], O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+
+		assert_true(fd >= 0);
+		assert_int_equal(fstat(fd, &st), 0);
+		close(fd);
+		snprintf(text, sizeof(text), "1000-2000 r-xp 0 0:0 %lu /tmp/test_maps a\\012b\n",
+			 (unsigned long)st.st_ino);
+		assert_int_equal(maps_parse(&maps, text), 0);
+		assert_int_equal(maps.nr, 1);
+		assert_string_equal(maps.v[0].path, names[i]);
+		maps_clear(&maps);
+	}
+	for (int i = 0; i < 2; i++)
+		unlink(names[i]);
 	maps_release(&maps);
 }
 
@@ -107,6 +135,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(proc_maps_lines_are_read),
+		cmocka_unit_test(newlines_are_those_of_the_file),
 		cmocka_unit_test(our_own_code_is_found),
 		cmocka_unit_test(later_mappings_win),
 	};
