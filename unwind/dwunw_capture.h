@@ -45,6 +45,9 @@ enum dwunw_frame_flag {
 	DWUNW_FRAME_FLAG_STALE = 1 << 3,
 	/* it was found by a guess, or through a frame that was: it may be no caller at all */
 	DWUNW_FRAME_FLAG_GUESSED = 1 << 4,
+	/* nothing called it: its address was put where a return address stands, as makecontext()
+	 * does; it was to run from pc on */
+	DWUNW_FRAME_FLAG_UNCALLED = 1 << 5,
 };
 
 struct dwunw_frame {

@@ -57,7 +57,9 @@ struct dwunw_pc_slot *dwunw_locate(struct dwunw_space *space, uint64_t pc, uint3
 			return NULL;
 		rule = dwunw_rule_pack(row);
 		if (uncalled) {
-			frame.flags &= ~(uint32_t)DWUNW_FRAME_FLAG_RETURN;
+			/* A flag of its own: were it to run there, its rule would be another. */
+			frame.flags = (frame.flags & ~(uint32_t)DWUNW_FRAME_FLAG_RETURN) |
+				      DWUNW_FRAME_FLAG_UNCALLED;
 			if (rule.kind != DWUNW_RULE_END)
 				rule = (struct dwunw_rule){.kind = DWUNW_RULE_SLOW};
 		}

@@ -112,7 +112,7 @@ static void unwind(struct dwunw_space *space, const struct answer *a, struct fin
 static bool is_uncalled(const struct answer *a, const struct finding *f, uint32_t i)
 {
 	return !a->ended && i + 1 == a->nr && i + 1 == f->nr && f->status == DWUNW_STATUS_ENDED &&
-	       !f->frame[i].flags;
+	       f->frame[i].flags == DWUNW_FRAME_FLAG_UNCALLED;
 }
 
 /* Frame 0 is the sampler's own function: its pc moves on between the saving and libgcc. */

@@ -214,12 +214,64 @@ static void a_coroutine_ends_where_it_was_made(void **state)
 	assert_int_equal(nr, taken.nr_pc);
 	assert_int_equal(frames[1].pc, taken.pc[1]);
 	assert_int_equal(frames[2].pc, taken.pc[2]);
-	assert_int_equal(frames[2].flags, 0);
+	assert_int_equal(frames[2].flags, DWUNW_FRAME_FLAG_UNCALLED);
 	assert_int_equal(dwunw_debug_dir_add(live->dw, "/usr/lib/debug"), 0);
 	assert_int_equal(dwunw_symbol_resolve_batch(live->dw, &frames[2], 1, &name), 0);
 	assert_string_equal(name.function, "__start_context");
 	assert_int_equal(name.offset, 0);
 	free(taken.bytes);
+}
+
+/* A function with no information for what is before it, which is no call. */
+__asm__(".text\n\t.fill 8, 1, 0x90\n"
+	".type not_called, @function\n"
+	"not_called:\n\t.cfi_startproc\n\tnop\n\tret\n\t.cfi_endproc\n"
+	".size not_called, . - not_called\n");
+
+void not_called(void);
+
+/* Unwind over some words by @pc and @flags of a sample.  Returns the last frame. */
+static struct dwunw_frame unwind_words(struct dwunw_space *space, uint64_t pc, uint64_t top,
+				       uint32_t flags, struct dwunw_result *result)
+{
+	const uint64_t words[] = {top, 1, 1};
+	const struct dwunw_stack stack = {1ull << 40, (const uint8_t *)words, sizeof(words)};
+	struct dwunw_regset regs = {.known = (1u << DWUNW_MAX_ARCH_REGS) - 1};
+	struct dwunw_sample sample = *PLAIN_SAMPLE(&regs, &stack);
+	struct dwunw_frame frames[3];
+
+	regs.reg[DWUNW_X86_64_RSP] = stack.addr;
+	regs.reg[DWUNW_X86_64_RIP] = pc;
+	sample.flags = flags;
+	assert_int_equal(dwunw_capture(space, &sample, frames, 3, result), 0);
+	return frames[result->nr_frames - 1];
+}
+
+/* Both are no return address, but only where nothing called it does the stack end for want of code
+ * to return to. */
+static void code_that_nothing_called_is_not_taken_for_code_that_runs(void **state)
+{
+	static const uint32_t flags[] = {0, 0, DWUNW_SAMPLE_FULL};
+	const uint64_t pc = (uint64_t)(uintptr_t)not_called;
+	struct dwunw_result uncalled, runs;
+	struct dwunw_frame last;
+	struct dwunw_space *space;
+
+	(void)state;
+	assert_int_equal(dwunw_space_new(&space, live->dw, live->maps, live->nr_maps), 0);
+	for (int round = 0; round < 2; round++)
+		for (int i = 0; i < 3; i++) {
+			last = unwind_words(space, pc + 1, pc, flags[i], &uncalled);
+			assert_int_equal(uncalled.status, DWUNW_STATUS_ENDED);
+			assert_int_equal(uncalled.nr_frames, 2);
+			assert_int_equal(last.pc, pc);
+			assert_int_equal(last.flags, DWUNW_FRAME_FLAG_UNCALLED);
+			last = unwind_words(space, pc, 2, flags[i], &runs);
+			assert_int_equal(runs.status, DWUNW_STATUS_NO_CFI);
+			assert_int_equal(runs.nr_frames, 2);
+			assert_int_equal(last.pc, 2);
+		}
+	dwunw_space_free(space);
 }
 
 int main(void)
@@ -231,6 +283,7 @@ int main(void)
 		cmocka_unit_test(setcontext_by_a_static_context_is_found_as_far_as_the_stack_tells),
 		cmocka_unit_test(setcontext_by_a_context_on_the_stack),
 		cmocka_unit_test(a_coroutine_ends_where_it_was_made),
+		cmocka_unit_test(code_that_nothing_called_is_not_taken_for_code_that_runs),
 	};
 
 	return cmocka_run_group_tests(tests, setup, live_teardown);
