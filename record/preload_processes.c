@@ -298,11 +298,12 @@ static void look_for_ends(struct preload_processes *ps)
 	}
 }
 
-/* Tell of those who have ended; of the last ones not before it is known that nobody follows. */
-static void tell_ends(struct preload_processes *ps)
+/* Tell of those who have ended; of the last ones not before it is known that nobody follows.
+ * @expecting: of before the last look at the slots, for who came then is in the table. */
+static void tell_ends(struct preload_processes *ps, bool expecting)
 {
-	ps->over = !ps->nr_alive && (!ps->opts.follow ||
-				     (!is_expecting(ps) || now_ns() > ps->last_end_ns + LINGER_NS));
+	ps->over = !ps->nr_alive &&
+		   (!ps->opts.follow || (!expecting || now_ns() > ps->last_end_ns + LINGER_NS));
 	if (!ps->nr_alive && !ps->over)
 		return;
 	for (uint32_t i = 0; i < ps->nr_slots; i++) {
@@ -326,7 +327,10 @@ static void watch_all(struct preload_processes *ps)
 
 void preload_processes_look(struct preload_processes *ps)
 {
+	bool expecting;
+
 	look_for_ends(ps);
+	expecting = is_expecting(ps);
 	watch_all(ps);
 	for (uint32_t i = 1; ps->opts.follow && i < PRELOAD_MAX_PROCESSES; i++)
 		if (!ps->all[i].pid && __atomic_load_n(&shared(ps, i)->pid, __ATOMIC_RELAXED))
@@ -334,7 +338,7 @@ void preload_processes_look(struct preload_processes *ps)
 	for (uint32_t i = 0; i < ps->nr_slots; i++)
 		if (ps->all[i].pidfd >= 0)
 			look_at_maps(ps, i);
-	tell_ends(ps);
+	tell_ends(ps, expecting);
 }
 
 uint64_t preload_processes_next(const struct preload_processes *ps)

@@ -112,9 +112,10 @@ static void become_child(void)
 	/* A child of a thread has that one's stack for its own. */
 	if (preload_state.main_thread != (uint64_t)__builtin_thread_pointer())
 		preload_state.main_thread = 0;
-	__atomic_fetch_add(&kept->children, 1, __ATOMIC_RELEASE);
 	if (preload_forget_rings() && !preload_is_over(kept))
 		p = take_own_slot(kept, pid);
+	/* Not before its slot can be seen: who waits for it would wait no longer. */
+	__atomic_fetch_add(&kept->children, 1, __ATOMIC_RELEASE);
 	if (!p) {
 		kept = NULL;
 		return;
@@ -176,7 +177,7 @@ bool preload_join(struct preload_header *h, bool *fresh)
 	/* The command is where the recorder is, and without --follow there is no other. */
 	bool own = !h->follow || is_own_number(preload_state.pid);
 	struct preload_process *p = own ? find_slot(h, preload_state.pid) : NULL;
-	uint32_t number = __atomic_add_fetch(&h->hello, 1, __ATOMIC_ACQ_REL);
+	uint32_t number;
 
 	*fresh = !p;
 	if (!p && h->follow) {
@@ -184,6 +185,8 @@ bool preload_join(struct preload_header *h, bool *fresh)
 		if (p)
 			__atomic_store_n(&p->parent, (uint32_t)getppid(), __ATOMIC_RELAXED);
 	}
+	/* As in become_child(). */
+	number = __atomic_add_fetch(&h->hello, 1, __ATOMIC_ACQ_REL);
 	if (!p)
 		return false;
 	settle(h, p, number);
