@@ -499,9 +499,10 @@ class AttachFamilyTest(FamilyCase):
         self.assertIn("another traces it", result.err)
         self.assertRegex(result.err, r"recorded from up to [\d.]+ ms after their start")
         # On a busy machine one may have ended before it could be looked at; then that is told.
-        recorded = int(re.search(r"(\d) child processes were recorded as well", result.err)[1])
+        recorded = re.search(r"(\d) child process(?:es were| was) recorded as well", result.err)
         lost = re.search(r"lost: (\d) programs or processes", result.err)
-        self.assertEqual(recorded + int(lost[1] if lost else 0), 3, result.err)
+        told = sum(int(found[1]) for found in (recorded, lost) if found)
+        self.assertEqual(told, 3, result.err)
         trace = self.path("x.mlk")
         for truth in said:
             if lost and self.mleak("report", "--pid", str(truth["pid"]), trace).status:
