@@ -1,7 +1,6 @@
 /* launch.c - follow a new process with ptrace through its dynamic loader's work */
 #include "record/launch.h"
 
-#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -312,56 +311,6 @@ int launch_start(const struct launch *l, char **argv, pid_t *pid, int *ended)
 int launch_release(pid_t pid)
 {
 	return ptrace(PTRACE_DETACH, pid, NULL, NULL) ? -errno : 0;
-}
-
-/* Not to be killed with us: the kernel sets it free. */
-static const uintptr_t follow_options =
-	PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC;
-
-void launch_follow(pid_t pid)
-{
-	ptrace(PTRACE_SETOPTIONS, pid, NULL, (void *)follow_options);
-	ptrace(PTRACE_CONT, pid, NULL, NULL);
-}
-
-static int seize(pid_t tid)
-{
-	return ptrace(PTRACE_SEIZE, tid, NULL, (void *)follow_options) ? -errno : 0;
-}
-
-/* Trace the threads of @pid that are not traced yet.  Returns how many, or -errno. */
-static int seize_threads(pid_t pid)
-{
-	char path[64];
-	struct dirent *entry;
-	int seized = 0, err = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	dir = opendir(path);
-	if (!dir)
-		return -errno;
-	while (!err && (entry = readdir(dir)) != NULL) {
-		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-		int failed = tid > 0 ? seize(tid) : -ESRCH;
-
-		if (!failed)
-			seized++;
-		else if (tid == pid)
-			err = failed;
-	}
-	closedir(dir);
-	return seized ? seized : err;
-}
-
-/* A thread started by one that is not traced yet is found by looking again. */
-int launch_attach(pid_t pid)
-{
-	int n = seize_threads(pid), first = n;
-
-	for (int pass = 0; pass < 3 && n > 0; pass++)
-		n = seize_threads(pid);
-	return first < 0 ? first : 0;
 }
 
 void launch_abort(pid_t pid)

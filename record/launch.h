@@ -38,14 +38,6 @@ int launch_start(const struct launch *l, char **argv, pid_t *pid, int *ended);
 /* Let the child run free.  Returns 0 or -errno. */
 int launch_release(pid_t pid);
 
-/* Let the child run, but stay its tracer: it stops at each fork, clone and exec, and what it starts
- * is traced too and stops before its first instruction. */
-void launch_follow(pid_t pid);
-
-/* The same for all threads of process @pid, which run and go on running.  Returns 0, or -errno when
- * its main thread cannot be traced. */
-int launch_attach(pid_t pid);
-
 /* Kill and reap a child that was not released. */
 void launch_abort(pid_t pid);
 

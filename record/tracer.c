@@ -23,6 +23,7 @@
 #include "mleak.h"
 #include "record/launch.h"
 #include "record/privileges.h"
+#include "record/seize.h"
 
 #define LOOK_MS 100 /* should a SIGCHLD have come before it could be seen */
 
@@ -141,21 +142,46 @@ static void on_stop(struct tracer *t, pid_t pid, int status)
 		go_on(pid, 0);
 }
 
+static void on_wait(void *ctx, pid_t pid, int status)
+{
+	struct tracer *t = ctx;
+
+	if (WIFSTOPPED(status)) {
+		on_stop(t, pid, status);
+	} else if (pid == t->pid) {
+		pthread_mutex_lock(&t->lock);
+		t->waited = true;
+		t->status = status;
+		pthread_mutex_unlock(&t->lock);
+	}
+}
+
 static void take_stops(struct tracer *t)
 {
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG | __WALL | __WNOTHREAD)) > 0) {
-		if (WIFSTOPPED(status)) {
-			on_stop(t, pid, status);
-		} else if (pid == t->pid) {
-			pthread_mutex_lock(&t->lock);
-			t->waited = true;
-			t->status = status;
-			pthread_mutex_unlock(&t->lock);
-		}
-	}
+	while ((pid = waitpid(-1, &status, WNOHANG | __WALL | __WNOTHREAD)) > 0)
+		on_wait(t, pid, status);
+}
+
+/* Do what tracer_attach() waits for. */
+static void attach(struct tracer *t)
+{
+	pid_t pid;
+	int result;
+
+	pthread_mutex_lock(&t->lock);
+	pid = t->asked;
+	pthread_mutex_unlock(&t->lock);
+	if (!pid)
+		return;
+	result = seize_running(pid, on_wait, t);
+	pthread_mutex_lock(&t->lock);
+	t->result = result;
+	t->asked = 0;
+	pthread_cond_signal(&t->started);
+	pthread_mutex_unlock(&t->lock);
 }
 
 /* Returns the state that is asked for. */
@@ -173,11 +199,6 @@ static enum state take_orders(struct tracer *t)
 	if (t->unprivileged)
 		privileges_keep_in_thread(0);
 	t->unprivileged = false;
-	if (t->asked) {
-		t->result = launch_attach(t->asked);
-		t->asked = 0;
-		pthread_cond_signal(&t->started);
-	}
 	pthread_mutex_unlock(&t->lock);
 	for (size_t i = 0; i < orders.nr; i++)
 		go_on(orders.v[i].pid, 0);
@@ -197,8 +218,9 @@ static void run(struct tracer *t)
 
 		poll(fds, 2, LOOK_MS);
 		state = take_orders(t);
+		attach(t);
 		if (t->argv && before == STATE_HELD && state == STATE_RUNS)
-			launch_follow(t->pid);
+			seize_started(t->pid);
 		if (state != STATE_RUNS)
 			continue;
 		while (read(t->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
