@@ -290,7 +290,9 @@ int allocators_find(struct allocators *a, const struct target *t, const struct a
 	err = target_read_maps(t, &maps);
 	if (!err)
 		err = objects_read(&objects, t, &maps);
-	/* Of one that has ended the caller knows, or will. */
+	/* Of one that has ended the caller knows, or will.  It may have been refused meanwhile. */
+	if (err && err != -ESRCH && err != -ENOENT && target_is_ending(t))
+		err = -ESRCH;
 	if (err && err != -ESRCH && err != -ENOENT)
 		log_error("cannot read what process %d has mapped: %s", (int)t->pid,
 			  strerror(-err));
