@@ -36,8 +36,9 @@ static __always_inline void note_usual(struct thread_state *st)
 	st->stack_usual = st->stack_span < st->stack_most ? st->stack_span : st->stack_most;
 }
 
-/* Look how full the ring is.  Returns the bytes that wait in it. */
-static __noinline __u64 look_at_ring(struct thread_state *st)
+/* Look how full the ring is.  Returns the bytes that wait in it.  Not static: such a function the
+ * verifier follows once, not from each place where it is called, in each state. */
+__noinline __u64 look_at_ring(struct thread_state *st)
 {
 	__u64 waiting = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);
 
@@ -51,7 +52,7 @@ static __noinline __u64 look_at_ring(struct thread_state *st)
 }
 
 /* The thread has sent what it may before it looks.  Returns the flags to submit with. */
-static __noinline __u64 budget_spent(struct thread_state *st)
+__noinline __u64 budget_spent(struct thread_state *st)
 {
 	if (look_at_ring(st) < wakeup_bytes || !recorder_waits)
 		return BPF_RB_NO_WAKEUP;

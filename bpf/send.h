@@ -141,7 +141,7 @@ static __always_inline __u64 copy_from(__u64 sp)
 #define SLICE_LEN (DWUNW_CAPTURE_SLICE + EVENT_STACK_ALIGN)
 
 /* The stack is not the one noted, or not all of it may be taken. */
-static __noinline __u64 take_less(struct thread_state *st, __u64 sp)
+__noinline __u64 take_less(struct thread_state *st, __u64 sp)
 {
 	__u64 from = copy_from(sp), len = st ? st->stack_hi - from : 0, most;
 	__u32 flags = 0;
@@ -170,7 +170,7 @@ static __noinline __u64 take_less(struct thread_state *st, __u64 sp)
 
 /* There was no room for an allocation that wants @take.  May it have a slice?  (Not if, rarer
  * still, the end of its stack is not known.) */
-static __noinline int may_have_slice(struct thread_state *st, __u64 take)
+__noinline int may_have_slice(struct thread_state *st, __u64 take)
 {
 	look_at_ring(st);
 	return st && st->stack_most && (__u32)take > SLICE_LEN && take != TAKE_NONE &&
@@ -182,6 +182,92 @@ static __always_inline struct event_alloc *reserve_alloc(__u64 room)
 	return bpf_ringbuf_reserve(&events, sizeof(struct event_alloc) + room, 0);
 }
 
+/* The free that waits for the allocation at hand, or none. */
+static __always_inline __u64 take_freed(struct thread_state *st)
+{
+	__u64 freed = st->freed;
+
+	/* FREED_SENT is the only one not above 0, which the compiler need not know. */
+	if ((__s64)freed > FREED_SENT)
+		freed = __sync_lock_test_and_set(&st->freed, FREED_NONE);
+	return freed;
+}
+
+/* What is the same however the stack is taken: @st->now is a call of @func. */
+static __always_inline void fill_alloc(struct event_alloc *e, struct pt_regs *ctx,
+				       struct thread_state *st, __u32 func)
+{
+	e->type = EVENT_ALLOC;
+	e->func = func;
+	e->id = st->id;
+	e->size = st->now.size;
+	copy_regs(e->regs, ctx);
+	e->time_ns = bpf_ktime_get_ns();
+}
+
+/* Stack bytes for which there is room when they are read by pages: any number of them is followed
+ * by a page, so that the verifier need not know where in a page the copy begins. */
+static __always_inline __u32 paged_room_for(__u32 len)
+{
+	if (len <= 4096)
+		return 8192;
+	return len <= 20480 ? 24576 : len <= 65600 ? 69696 : 0;
+}
+
+/*
+ * Read the stack of @e from @from on by pages, those of memory, for one of them cannot be read.
+ * Such a page may well lie in the middle of a stack: a large buffer that was never touched.  It is
+ * left all zero, and what lies beyond it is read all the same; unless the stack's end is not known:
+ * then that might be it.  @e has room for @room bytes, a constant.
+ */
+static __always_inline void read_pages(struct event_alloc *e, __u64 from, __u32 room)
+{
+	__u32 step = PAGE_SIZE - (from & (PAGE_SIZE - 1)), len = e->stack_len, at, want;
+
+	e->flags |= DWUNW_EVENT_STACK_FAULT;
+#pragma clang loop unroll(disable)
+	for (at = 0; at < len && at <= room - PAGE_SIZE; at += step, step = PAGE_SIZE) {
+		want = len - at < step ? len - at : step;
+		if (!bpf_probe_read_user(e->stack + at, want, (void *)(from + at)))
+			continue;
+		if (e->flags & DWUNW_EVENT_STACK_UNBOUNDED) {
+			e->stack_len = at;
+			break;
+		}
+	}
+}
+
+/*
+ * A page of the stack could not be read, and the read gave nothing but zeros: the event is made
+ * anew and by pages.  It takes what @st->take says.  A separate function, which the verifier
+ * follows once, not for each room that the event might have had: that took longer than all else of
+ * it.
+ */
+static __noinline int record_paged(struct pt_regs *ctx, struct thread_state *st, __u32 func,
+				   __u64 addr, __u64 freed)
+{
+	struct event_alloc *e = 0;
+	__u64 from = copy_from(ctx->rsp);
+	__u32 room;
+
+	if (!st)
+		return 0;
+	room = paged_room_for((__u32) * (volatile __u64 *)&st->take);
+	if (room)
+		e = reserve_alloc(room);
+	if (!e) {
+		count(&drops.alloc);
+		return 0;
+	}
+	e->addr = addr;
+	e->take = *(volatile __u64 *)&st->take;
+	e->freed = freed;
+	fill_alloc(e, ctx, st, func);
+	read_pages(e, from, room);
+	bpf_ringbuf_submit(e, spend(st, room));
+	return 0;
+}
+
 /*
  * Every allocation goes through here: @st->now, a call of @func, has returned *@addr.
  *
@@ -191,7 +277,7 @@ static __always_inline struct event_alloc *reserve_alloc(__u64 room)
 static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_state *st, __u32 func,
 					 const unsigned long *addr)
 {
-	__u64 take = st->stack_hi - copy_from(ctx->rsp), room, freed;
+	__u64 take = st->stack_hi - copy_from(ctx->rsp), room;
 	struct event_alloc *e = 0;
 
 	if (take > st->stack_usual) {
@@ -212,21 +298,18 @@ static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_stat
 		return;
 	}
 	barrier();
-	e->type = EVENT_ALLOC;
-	e->func = func;
-	e->id = st->id;
 	e->addr = *addr;
-	e->size = st->now.size;
 	e->take = take;
-	freed = st->freed;
-	/* FREED_SENT is the only one not above 0, which the compiler need not know. */
-	if ((__s64)freed > FREED_SENT)
-		freed = __sync_lock_test_and_set(&st->freed, FREED_NONE);
-	e->freed = freed;
-	copy_regs(e->regs, ctx);
-	e->time_ns = bpf_ktime_get_ns();
-	if (bpf_probe_read_user(e->stack, (__u32)take, (void *)copy_from(ctx->rsp)))
-		take_pages(e, copy_from(ctx->rsp), room_for((__u32)take));
+	e->freed = take_freed(st);
+	fill_alloc(e, ctx, st, func);
+	if (bpf_probe_read_user(e->stack, (__u32)take, (void *)copy_from(ctx->rsp))) {
+		__u64 freed = e->freed;
+
+		bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
+		st->take = take;
+		record_paged(ctx, st, func, *addr, freed);
+		return;
+	}
 	bpf_ringbuf_submit(e, spend(st, (__u32)take));
 }
 
