@@ -25,7 +25,7 @@ static int print_stacks(const struct job *job, const struct export *export, size
 		.by = opts->by,
 		.growth = job->growth,
 		.timeline = opts->timeline,
-		.opts = {.csv = opts->format == FORMAT_CSV,
+		.opts = {.format = format_of_table(opts->format),
 			 .top = opts->view.top,
 			 .columns = columns},
 	};

@@ -18,13 +18,13 @@ static const struct option_row rows[] = {
 	{"inverted", OPT_INVERTED, NULL, "begin at the function that allocated"},
 	{"by", OPT_BY, "KEY",
 	 "in place of stacks, a table by thread, module, size, function, file or age; with "
-	 "--format=csv, too"},
+	 "--format=csv or json, too"},
 	{"growth", OPT_GROWTH, NULL,
 	 "is it a leak? How each stack grew, its blocks that were freed, and how long they lived; "
-	 "with --format=csv, too"},
+	 "with --format=csv or json, too"},
 	{"timeline", OPT_TIMELINE, NULL,
 	 "what was outstanding over time, the most in each interval; with "
-	 "--format=csv, too"},
+	 "--format=csv or json, too"},
 	{"diff", OPT_DIFF, "BEFORE",
 	 "what is outstanding more, or less, than in the trace BEFORE; with --folded, "
 	 "--format=csv or json, too"},

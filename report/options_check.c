@@ -32,8 +32,10 @@ static const char *check_tables(const struct report_opts *opts)
 	if (opts->timeline && opts->view.top)
 		return "--timeline is a sum of all stacks and takes no --top; --function, --module "
 		       "and others choose among them";
-	if (tables && opts->format != FORMAT_TREE && opts->format != FORMAT_CSV)
-		return "--by, --growth and --timeline are for text, or with --format=csv";
+	if (tables && opts->format != FORMAT_TREE && opts->format != FORMAT_CSV &&
+	    opts->format != FORMAT_JSON)
+		return "--by, --growth and --timeline are for text, or with --format=csv or "
+		       "--format=json";
 	return NULL;
 }
 

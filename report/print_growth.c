@@ -10,8 +10,13 @@
 #include "report/color.h"
 #include "report/csv.h"
 #include "report/left_out.h"
+#include "report/print_json.h"
 #include "report/print_place.h"
 #include "report/text.h"
+
+#define SCHEMA_VERSION 1
+#define REMARK \
+	"A shape is evidence, not proof: a cache may grow for hours, and a leak may come to rest."
 
 enum shape { SHAPE_GROWING, SHAPE_LATE, SHAPE_OTHER, SHAPE_STEADY, SHAPE_ONCE };
 
@@ -145,7 +150,21 @@ static void put_text_line(FILE *out, const struct export *export, const struct a
 	fputc('\n', out);
 }
 
-static int put_text(FILE *out, const struct export *export, const struct line *lines, size_t nr)
+/* What is outstanding of @nr lines. */
+static struct live_amount amount_of(const struct export *export, const struct line *lines,
+				    size_t nr)
+{
+	struct live_amount sum = {0};
+
+	for (size_t i = 0; i < nr; i++) {
+		sum.blocks += view_stack(export->view, lines[i].i)->blocks;
+		sum.bytes += view_stack(export->view, lines[i].i)->bytes;
+	}
+	return sum;
+}
+
+static int put_text(FILE *out, const struct export *export, const struct line *lines, size_t all,
+		    size_t nr)
 {
 	bool used[sizeof(shapes) / sizeof(*shapes)] = {0};
 	struct ages *ages;
@@ -170,9 +189,12 @@ static int put_text(FILE *out, const struct export *export, const struct line *l
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
 		if (used[i])
 			fprintf(out, "%s: %s\n", shapes[i].name, shapes[i].meaning);
-	fputs("A shape is evidence, not proof: a cache may grow for hours, and a leak may come to "
-	      "rest.\n",
-	      out);
+	fputs(REMARK "\n", out);
+	if (nr < all) {
+		fputc('\n', out);
+		print_left_out(out, all - nr, "stack that grew less", "stacks that grew less",
+			       amount_of(export, lines + nr, all - nr));
+	}
 	return 0;
 }
 
@@ -196,17 +218,65 @@ static int put_csv(FILE *out, const struct export *export, const struct line *li
 	return 0;
 }
 
-/* What is outstanding of @nr lines. */
-static struct live_amount amount_of(const struct export *export, const struct line *lines,
-				    size_t nr)
+/* A rate as a whole number. */
+static int64_t whole(double rate)
 {
-	struct live_amount sum = {0};
+	if (rate >= 0x1p63 || rate < -0x1p63)
+		return rate < 0 ? INT64_MIN : INT64_MAX;
+	return (int64_t)(rate < 0 ? rate - 0.5 : rate + 0.5);
+}
 
-	for (size_t i = 0; i < nr; i++) {
-		sum.blocks += view_stack(export->view, lines[i].i)->blocks;
-		sum.bytes += view_stack(export->view, lines[i].i)->bytes;
-	}
-	return sum;
+static void put_json_line(struct json *json, const struct export *export, const struct ages *ages,
+			  const struct line *line, size_t slices)
+{
+	json_open(json, NULL, '{');
+	json_text(json, "shape", shapes[line->shape].name);
+	json_signed(json, "bytes_per_minute", whole(line->per_minute));
+	json_fraction(json, "share_freed", line->freed);
+	if (line->growth.has_lifetime)
+		json_number(json, "median_lifetime_ns", line->growth.lifetime_ns);
+	json_open(json, "bytes_then", '[');
+	for (size_t at = 0; at < slices; at++)
+		json_number(json, NULL, line->growth.bytes[at]);
+	json_close(json, ']');
+	json_stack(json, export, ages, line->i);
+	json_close(json, '}');
+}
+
+static void put_meanings(struct json *json)
+{
+	json_open(json, "shapes", '{');
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+		json_text(json, shapes[i].name, shapes[i].meaning);
+	json_close(json, '}');
+	json_text(json, "remark", REMARK);
+}
+
+static int put_json(FILE *out, const struct export *export, const struct growth *growth,
+		    const struct line *lines, size_t nr)
+{
+	size_t all = view_nr(export->view);
+	struct json json = {.out = out};
+	struct ages *ages;
+	int err;
+
+	if (ages_new(&ages, export->leaks))
+		return -ENOMEM;
+	err = json_begin(&json, export, "mleak-growth", SCHEMA_VERSION);
+	json_frames(&json, export->places);
+	put_meanings(&json);
+	json_open(&json, "until_ns", '[');
+	for (size_t at = 0; at < growth_slices(growth); at++)
+		json_number(&json, NULL, print_growth_until_ns(export, growth, at));
+	json_close(&json, ']');
+	json_open(&json, "stacks", '[');
+	for (size_t i = 0; i < nr; i++)
+		put_json_line(&json, export, ages, &lines[i], growth_slices(growth));
+	json_close(&json, ']');
+	json_left_out(&json, "stacks", all - nr, amount_of(export, lines + nr, all - nr));
+	json_end(&json, export);
+	ages_free(ages);
+	return err;
 }
 
 int print_growth(FILE *out, const struct export *export, const struct growth *growth,
@@ -221,12 +291,12 @@ int print_growth(FILE *out, const struct export *export, const struct growth *gr
 	for (size_t i = 0; i < nr; i++)
 		lines[i] = line_of(export, growth, i);
 	qsort(lines, nr, sizeof(*lines), compare);
-	err = (opts->csv ? put_csv : put_text)(out, export, lines, shown);
-	if (!opts->csv && shown < nr) {
-		fputc('\n', out);
-		print_left_out(out, nr - shown, "stack that grew less", "stacks that grew less",
-			       amount_of(export, lines + shown, nr - shown));
-	}
+	if (opts->format == TABLE_JSON)
+		err = put_json(out, export, growth, lines, shown);
+	else if (opts->format == TABLE_CSV)
+		err = put_csv(out, export, lines, shown);
+	else
+		err = put_text(out, export, lines, nr, shown);
 	free(lines);
 	return err;
 }
