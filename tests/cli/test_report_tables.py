@@ -28,6 +28,11 @@ class ReportTablesTest(Case):
     def test_json_of_a_table_begins_and_ends_as_that_of_the_report(self):
         for choice in [], ["--function", "place_order", "--at", "0.41"]:
             report = self.document(*choice)
+            self.assertLessEqual({"mleak", "trace", "totals", "processes", "shown", "lost", "unwound",
+                                  "overruns", "suppressed", "filtered"}, set(report))
+            for kind in "bytes", "blocks":
+                self.assertEqual(sum(stack["outstanding"][kind] for stack in report["stacks"]) +
+                                 report["filtered"][kind], report["totals"]["outstanding"][kind])
             own = {"schema", "frames", "cost", "stacks", "left_out"}
             for table, schema in ((["--growth"], "growth"), (["--timeline"], "timeline"),
                                   (["--by", "size"], "groups"), (["--by", "file"], "groups")):
