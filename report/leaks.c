@@ -311,7 +311,8 @@ static int start(struct leaks *leaks, const struct leaks_opts *opts)
 	if (!err)
 		figures_set_temporary(leaks->figures, opts->temporary_ns);
 	if (!err)
-		live_watch(leaks->live, &(struct live_watch){note_change, leaks});
+		live_watch(leaks->live,
+			   &(struct live_watch){note_change, leaks, leaks->watch.in_order});
 	return err;
 }
 
