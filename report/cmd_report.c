@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "mleak.h"
-#include "report/diff.h"
 #include "report/dump.h"
 #include "report/job.h"
 #include "report/output.h"
+#include "report/print_diff.h"
 #include "report/warnings.h"
 
 static bool is_table(const struct report_opts *opts)
@@ -103,10 +103,12 @@ static int prepare_side(struct job *job, const struct report_opts *opts, const c
 }
 
 /* A new leak is one even where another has become smaller by more. */
-static bool has_grown(const struct report_opts *opts, const struct live_amount *came)
+static bool has_grown(const struct report_opts *opts, const struct diff *diff)
 {
+	struct live_amount came = diff_came(diff);
+
 	return opts->fail_on_leak &&
-	       (opts->fail_bytes ? came->bytes > opts->fail_bytes : came->bytes || came->blocks);
+	       (opts->fail_bytes ? came.bytes > opts->fail_bytes : came.bytes || came.blocks);
 }
 
 static int print_difference(const struct report_opts *opts, const struct job *before,
@@ -118,16 +120,23 @@ static int print_difference(const struct report_opts *opts, const struct job *be
 					  : opts->format == FORMAT_JSON	  ? DIFF_JSON
 					  : opts->format == FORMAT_FOLDED ? DIFF_FOLDED
 									  : DIFF_TEXT};
-	struct live_amount came;
-	int status;
+	struct diff *diff = NULL;
+	int err, status;
 
 	page(opts);
-	if (print_diff(stdout, &from, &to, &how, &came)) {
-		log_error("cannot make the report: %s", strerror(ENOMEM));
-		return EXIT_FAILED;
+	err = diff_new(&diff, &from, &to);
+	if (!err)
+		err = print_diff(stdout, diff, &how);
+	if (err) {
+		log_error("cannot make the report: %s", strerror(-err));
+		status = EXIT_FAILED;
+	} else {
+		status = output_finish();
 	}
-	status = output_finish();
-	return status == EXIT_OK && has_grown(opts, &came) ? EXIT_FAILED : status;
+	if (status == EXIT_OK && has_grown(opts, diff))
+		status = EXIT_FAILED;
+	diff_free(diff);
+	return status;
 }
 
 static int diff(const struct report_opts *opts)
