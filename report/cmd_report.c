@@ -119,6 +119,7 @@ static int print_difference(const struct report_opts *opts, const struct job *be
 				.format = opts->format == FORMAT_CSV	  ? DIFF_CSV
 					  : opts->format == FORMAT_JSON	  ? DIFF_JSON
 					  : opts->format == FORMAT_FOLDED ? DIFF_FOLDED
+					  : opts->format == FORMAT_HTML	  ? DIFF_HTML
 									  : DIFF_TEXT};
 	struct diff *diff = NULL;
 	int err, status;

@@ -15,10 +15,11 @@ static int nr_tables(const struct report_opts *opts)
 static const char *check_difference(const struct report_opts *opts)
 {
 	bool known = opts->format == FORMAT_TREE || opts->format == FORMAT_CSV ||
-		     opts->format == FORMAT_FOLDED || opts->format == FORMAT_JSON;
+		     opts->format == FORMAT_FOLDED || opts->format == FORMAT_JSON ||
+		     opts->format == FORMAT_HTML;
 
 	if (opts->before && (opts->view.cost || nr_tables(opts) || opts->dump || !known))
-		return "a difference is text, or with --folded, --format=csv or --format=json, of "
+		return "a difference is text, or with --folded or --format=csv, json or html, of "
 		       "what is outstanding";
 	return NULL;
 }

@@ -178,6 +178,8 @@ int print_diff(FILE *out, const struct diff *diff, const struct diff_opts *opts)
 	switch (opts->format) {
 	case DIFF_FOLDED:
 		return print_diff_folded(out, diff, opts->top);
+	case DIFF_HTML:
+		return print_diff_html(out, diff, opts->top);
 	case DIFF_CSV:
 		return put_csv(out, diff, opts->top);
 	case DIFF_JSON:

@@ -14,6 +14,7 @@ enum diff_format {
 		      */
 	DIFF_CSV,
 	DIFF_JSON, /* with the schema of doc/report-json.md */
+	DIFF_HTML, /* a page with a flame graph */
 };
 
 struct diff_opts {
@@ -27,5 +28,8 @@ int print_diff(FILE *out, const struct diff *diff, const struct diff_opts *opts)
 
 /* Print it as DIFF_FOLDED, of the first @top stacks (0: all), sorted by their text. */
 int print_diff_folded(FILE *out, const struct diff *diff, size_t top);
+
+/* Print it as DIFF_HTML, of the first @top stacks (0: all). */
+int print_diff_html(FILE *out, const struct diff *diff, size_t top);
 
 #endif
