@@ -46,18 +46,41 @@ struct line {
 	struct growth_stack growth;
 };
 
-/* What was outstanding after so many quarters of the time. */
-static uint64_t after(const struct growth_stack *stack, size_t slices, size_t quarters)
+/* The slices in which the chosen blocks can have been given out: what is judged.  Of --older there
+ * are none in the last ones, which is no rest of theirs. */
+struct span {
+	size_t first, nr;
+};
+
+static size_t slice_at(const struct growth *growth, uint64_t time_ns)
 {
-	size_t end = slices * quarters / 4;
+	uint64_t start = growth_start_ns(growth), last = growth_slices(growth) - 1;
+	uint64_t slice = time_ns > start ? (time_ns - start) / growth_width_ns(growth) : 0;
+
+	return slice < last ? slice : last;
+}
+
+static struct span span_of(const struct export *export, const struct growth *growth)
+{
+	const struct chosen *chosen = leaks_chosen(export->leaks);
+	size_t first = slice_at(growth, chosen->given_from_ns);
+	size_t last = slice_at(growth, chosen->given_to_ns);
+
+	return (struct span){first, last >= first ? last - first + 1 : 1};
+}
+
+/* What was outstanding after so many quarters of the time. */
+static uint64_t after(const struct growth_stack *stack, const struct span *span, size_t quarters)
+{
+	size_t end = span->first + span->nr * quarters / 4;
 
 	return end ? stack->bytes[end - 1] : 0;
 }
 
-static enum shape shape_of(const struct line *line, size_t slices)
+static enum shape shape_of(const struct line *line, const struct span *span)
 {
-	uint64_t q1 = after(&line->growth, slices, 1), q2 = after(&line->growth, slices, 2);
-	uint64_t q3 = after(&line->growth, slices, 3), q4 = after(&line->growth, slices, 4);
+	uint64_t q1 = after(&line->growth, span, 1), q2 = after(&line->growth, span, 2);
+	uint64_t q3 = after(&line->growth, span, 3), q4 = after(&line->growth, span, 4);
 
 	if (q1 < q2 && q2 < q3 && q3 < q4)
 		return SHAPE_GROWING;
@@ -72,15 +95,15 @@ static struct line line_of(const struct export *export, const struct growth *gro
 {
 	const struct stack *stack = view_stack(export->view, i);
 	struct line line = {.i = i, .growth = growth_of(growth, view_number(export->view, i))};
-	size_t slices = growth_slices(growth), half = slices / 2;
-	double minutes = (double)(slices - half) * (double)growth_width_ns(growth) / 60e9;
+	struct span span = span_of(export, growth);
+	double minutes = (double)(span.nr - span.nr / 2) * (double)growth_width_ns(growth) / 60e9;
 
-	line.per_minute = ((double)after(&line.growth, slices, 4) -
-			   (half ? (double)line.growth.bytes[half - 1] : 0)) /
-			  minutes;
+	line.per_minute =
+		((double)after(&line.growth, &span, 4) - (double)after(&line.growth, &span, 2)) /
+		minutes;
 	if (stack->allocated.blocks)
 		line.freed = (double)stack->freed.blocks / (double)stack->allocated.blocks;
-	line.shape = shape_of(&line, slices);
+	line.shape = shape_of(&line, &span);
 	return line;
 }
 
@@ -186,6 +209,10 @@ static int put_text(FILE *out, const struct export *export, const struct line *l
 	      "stack's "
 	      "blocks;\nlifetime: half of those that were freed lived no longer\n",
 	      out);
+	if (export->choice->older_ns || export->choice->from_ns)
+		fputs("the recording: the part of it in which blocks that are asked for can have "
+		      "been given out\n",
+		      out);
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
 		if (used[i])
 			fprintf(out, "%s: %s\n", shapes[i].name, shapes[i].meaning);

@@ -53,10 +53,13 @@ static struct live_amount peak_of(const struct view *view)
 static void put_peak(FILE *out, const struct export *export)
 {
 	struct live_amount all = leaks_peak(export->leaks), shown = peak_of(export->view);
+	const struct choice *choice = export->choice;
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
 
-	fprintf(out, "\npeak of all stacks: %s bytes in %s %s; ", text_number(bytes, all.bytes),
-		text_number(blocks, all.blocks), text_blocks(all.blocks));
+	fprintf(out, "\npeak of all stacks%s: %s bytes in %s %s; ",
+		choice->thread || choice->older_ns || choice->from_ns ? ", blocks asked for" : "",
+		text_number(bytes, all.bytes), text_number(blocks, all.blocks),
+		text_blocks(all.blocks));
 	fprintf(out, "then there were of these: %s bytes in %s %s\n",
 		text_number(bytes, shown.bytes), text_number(blocks, shown.blocks),
 		text_blocks(shown.blocks));

@@ -127,6 +127,30 @@ class ReportTablesTest(Case):
                       self.report(TRACE, "--by", "function", "-n", "2"))
         self.assertNotIn("left out", self.report(TRACE, "--by", "size", "-n", "3"))
 
+    def test_what_older_leaves_out_at_the_end_is_no_rest_of_a_leak(self):
+        whole = {row["stack"]: row for row in self.rows("--growth")}
+        older = self.rows("--growth", "--older", "20ms")
+        self.assertEqual([row["shape"] for row in older], ["growing"] * 3 + ["once"])
+        for row in older[:3]:
+            self.assertLess(int(row["outstanding_bytes"]),
+                            int(whole[row["stack"]]["outstanding_bytes"]))
+            self.assertAlmostEqual(int(row["bytes_per_minute"]) /
+                                   int(whole[row["stack"]]["bytes_per_minute"]), 1, delta=0.2)
+        for args, said in ([], False), (["--older", "20ms"], True), (["--between", "0,0.43"], False):
+            self.assertEqual("the recording: the part of it" in
+                             self.report(TRACE, "--growth", *args), said)
+
+    def test_the_peak_is_of_the_blocks_that_are_asked_for(self):
+        for args, said in (["--thread", "24331"], True), ([], False), (["--function", "main"], False):
+            text = self.report(TRACE, "--timeline", *args)
+            self.assertEqual("\npeak of all stacks, blocks asked for: " in text, said)
+        young = self.report(TRACE, "--timeline", "--between", "0.4,0.44")
+        peak = self.document("--between", "0.4,0.44")["totals"]["peak"]
+        self.assertIn("asked for: {:,} bytes in {:,} blocks; ".format(peak["bytes"], peak["blocks"]),
+                      young)
+        # the first block, which is 72,704 bytes, is none of them
+        self.assertLess(peak["bytes"], 72704)
+
     def test_a_timeline_is_of_all_stacks(self):
         result = self.mleak("report", "--timeline", "-n", "2", TRACE)
         self.assertEqual((result.status, result.out), (2, ""))
