@@ -89,7 +89,7 @@ static int print_place_of(struct job *job)
 	return status == EXIT_OK ? output_finish() : status;
 }
 
-/* Collect and name one side of a difference, in which no stack is left out but by the sieve. */
+/* Collect and name one side of a difference, in which no stack is left out but by its frames. */
 static int prepare_side(struct job *job, const struct report_opts *opts, const char *path)
 {
 	struct view_opts view = opts->view;
@@ -97,6 +97,7 @@ static int prepare_side(struct job *job, const struct report_opts *opts, const c
 
 	view.top = 0;
 	view.details = true;
+	view.sieve.any_amount = true;
 	if (status == EXIT_OK)
 		status = job_collect(job);
 	return status == EXIT_OK ? job_view(job, &view, true) : status;

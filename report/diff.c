@@ -213,6 +213,24 @@ static int match_without_lines(struct diff *diff)
 	return nr < 0 ? (int)nr : 0;
 }
 
+static bool has_enough(const struct live_amount *amount, const struct sieve_opts *sieve)
+{
+	return amount->bytes >= sieve->min_bytes && amount->blocks >= sieve->min_blocks;
+}
+
+/* Leave out the stacks of which both sides have too little. */
+static void sift(struct diff *diff)
+{
+	const struct sieve_opts *sieve = &view_options(diff->side[DIFF_AFTER]->view)->sieve;
+	size_t to = 0;
+
+	for (size_t i = 0; i < diff->nr; i++)
+		if (has_enough(&diff->rows[i].amount[DIFF_BEFORE], sieve) ||
+		    has_enough(&diff->rows[i].amount[DIFF_AFTER], sieve))
+			diff->rows[to++] = diff->rows[i];
+	diff->nr = to;
+}
+
 int diff_new(struct diff **out, const struct export *before, const struct export *after)
 {
 	struct diff *diff = calloc(1, sizeof(*diff));
@@ -230,6 +248,7 @@ int diff_new(struct diff **out, const struct export *before, const struct export
 		diff_free(diff);
 		return err;
 	}
+	sift(diff);
 	if (diff->nr)
 		qsort_r(diff->rows, diff->nr, sizeof(*diff->rows), compare, diff);
 	*out = diff;
@@ -249,6 +268,17 @@ const struct diff_row *diff_get(const struct diff *diff, size_t i)
 const struct export *diff_side(const struct diff *diff, enum diff_side side)
 {
 	return diff->side[side];
+}
+
+struct live_amount diff_sum(const struct diff *diff, enum diff_side side)
+{
+	struct live_amount sum = {0};
+
+	for (size_t i = 0; i < diff->nr; i++) {
+		sum.blocks += diff->rows[i].amount[side].blocks;
+		sum.bytes += diff->rows[i].amount[side].bytes;
+	}
+	return sum;
 }
 
 struct live_amount diff_came(const struct diff *diff)

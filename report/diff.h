@@ -23,7 +23,9 @@ struct diff_row {
 };
 
 /* Compare what is outstanding in @before and @after, both with places, and all stacks in their
- * views; they are borrowed until diff_free().  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
+ * views.  Stacks are left out of which neither has as much as the views' options ask for: one that
+ * has grown to it is no new one.  @before and @after are borrowed until diff_free().  *@out is NULL
+ * on failure.  Returns 0 or -ENOMEM. */
 int diff_new(struct diff **out, const struct export *before, const struct export *after);
 
 /* Stacks, and the one with the @i-th largest change of bytes (from 0); valid until diff_free(). */
@@ -35,6 +37,9 @@ const struct export *diff_side(const struct diff *diff, enum diff_side side);
 
 /* "new", "grown", "shrunk", "gone" or "same". */
 const char *diff_verdict(const struct diff_row *row);
+
+/* What is outstanding on that side of all these stacks. */
+struct live_amount diff_sum(const struct diff *diff, enum diff_side side);
 
 /* By how much those stacks grew that grew or are new, the others aside. */
 struct live_amount diff_came(const struct diff *diff);

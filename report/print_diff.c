@@ -23,9 +23,10 @@ static const char *signed_text(char buf[TEXT_NUMBER_MAX + 1], uint64_t before, u
 	return buf;
 }
 
-static void put_sums(FILE *out, const char *what, const struct export *export)
+static void put_sums(FILE *out, const char *what, const struct diff *diff, enum diff_side side)
 {
-	struct live_amount amount = export_selected(export);
+	const struct export *export = diff_side(diff, side);
+	struct live_amount amount = diff_sum(diff, side);
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
 
 	fprintf(out, "%-7s%15s bytes%12s %-6s outstanding%12" PRIu64 " events lost  ", what,
@@ -61,8 +62,8 @@ static int put_text(FILE *out, const struct diff *diff, size_t top)
 	size_t same = 0, shown = 0, left_out = 0;
 	int err;
 
-	put_sums(out, "before", diff_side(diff, DIFF_BEFORE));
-	put_sums(out, "after", diff_side(diff, DIFF_AFTER));
+	put_sums(out, "before", diff, DIFF_BEFORE);
+	put_sums(out, "after", diff, DIFF_AFTER);
 	err = print_shown(out, diff_side(diff, DIFF_AFTER));
 	fprintf(out, "\n%-7s%15s%12s%15s%15s\n", "", "bytes", "blocks", "before", "after");
 	for (size_t i = 0; i < diff_nr(diff); i++) {
@@ -127,12 +128,13 @@ static int put_csv(FILE *out, const struct diff *diff, size_t top)
 	return 0;
 }
 
-static void put_side(struct json *json, const char *key, const struct export *export)
+static void put_side(struct json *json, const char *key, const struct diff *diff,
+		     enum diff_side side)
 {
 	json_open(json, key, '{');
-	json_text(json, "path", export->path);
-	json_amount(json, "outstanding", export_selected(export));
-	json_number(json, "lost_events", export_lost(export));
+	json_text(json, "path", diff_side(diff, side)->path);
+	json_amount(json, "outstanding", diff_sum(diff, side));
+	json_number(json, "lost_events", export_lost(diff_side(diff, side)));
 	json_close(json, '}');
 }
 
@@ -161,8 +163,8 @@ static int put_json(FILE *out, const struct diff *diff, size_t top)
 	json_text(&json, "schema", "mleak-diff");
 	json_number(&json, "version", 1);
 	json_text(&json, "mleak", MLEAK_VERSION);
-	put_side(&json, "before", diff_side(diff, DIFF_BEFORE));
-	put_side(&json, "after", diff_side(diff, DIFF_AFTER));
+	put_side(&json, "before", diff, DIFF_BEFORE);
+	put_side(&json, "after", diff, DIFF_AFTER);
 	err = shown_json(&json, diff_side(diff, DIFF_AFTER));
 	json_open(&json, "stacks", '[');
 	for (size_t i = 0; i < diff_nr(diff) && (!top || i < top); i++)
