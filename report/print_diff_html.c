@@ -89,6 +89,7 @@ static int put_stacks(struct json *json, const struct page *page)
 		json_close(json, '}');
 	}
 	json_close(json, ']');
+	json_number(json, "more", page->nr - most);
 	return err;
 }
 

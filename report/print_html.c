@@ -59,6 +59,7 @@ static void put_count(struct json *json, const char *name, uint64_t blocks)
 static void put_totals(struct json *json, const struct export *export)
 {
 	const struct live_totals *totals = leaks_totals(export->leaks);
+	struct live_amount left_out;
 
 	json_open(json, "totals", '{');
 	json_amount(json, "allocated", totals->allocated);
@@ -71,6 +72,8 @@ static void put_totals(struct json *json, const struct export *export)
 	json_amount(json, "outstanding", totals->outstanding);
 	put_amount(json, "suspect", leaks_suspect(export->leaks));
 	json_amount(json, "shown", shown(export->view));
+	view_left_out(export->view, &left_out);
+	put_amount(json, "left out by top", left_out);
 	json_close(json, '}');
 }
 
@@ -138,6 +141,7 @@ static int put_stacks(struct json *json, const struct export *export)
 		json_close(json, '}');
 	}
 	json_close(json, ']');
+	json_number(json, "more", view_nr(export->view) - most);
 	return err;
 }
 
