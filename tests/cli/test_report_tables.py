@@ -151,6 +151,12 @@ class ReportTablesTest(Case):
         # the first block, which is 72,704 bytes, is none of them
         self.assertLess(peak["bytes"], 72704)
 
+    def test_the_head_and_the_last_interval_have_the_same_end(self):
+        """The recording of this trace lasted 438.55 ms."""
+        text = self.report(TRACE, "--timeline")
+        self.assertIn(", 0.439 s", text.splitlines()[0])
+        self.assertRegex(text, r"\n +0\.439 s +[\d,]+ +[\d,]+ +#+\n\npeak of")
+
     def test_a_timeline_is_of_all_stacks(self):
         result = self.mleak("report", "--timeline", "-n", "2", TRACE)
         self.assertEqual((result.status, result.out), (2, ""))
