@@ -132,6 +132,28 @@ const struct live_block *block_map_next(const struct block_map *map, size_t *pos
 	return NULL;
 }
 
+static int compare_addresses(const void *a, const void *b)
+{
+	uint64_t x = (*(const struct live_block *const *)a)->addr;
+	uint64_t y = (*(const struct live_block *const *)b)->addr;
+
+	return x < y ? -1 : x > y;
+}
+
+int block_map_list(const struct block_map *map, const struct live_block ***list)
+{
+	const struct live_block *block;
+	size_t pos = 0, nr = 0;
+
+	*list = calloc(map->nr_blocks + 1, sizeof(**list));
+	if (!*list)
+		return -ENOMEM;
+	while ((block = block_map_next(map, &pos)))
+		(*list)[nr++] = block;
+	qsort(*list, nr, sizeof(**list), compare_addresses);
+	return 0;
+}
+
 void block_map_release(struct block_map *map)
 {
 	free(map->slots);

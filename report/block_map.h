@@ -45,6 +45,11 @@ bool block_map_take(struct block_map *map, uint64_t key, struct live_block *bloc
  * until the map is changed. */
 const struct live_block *block_map_next(const struct block_map *map, size_t *pos);
 
+/* Point *@list, which the caller frees, at the blocks in the order of their addresses, as many as
+ * map->nr_blocks; they are valid until the map is changed.  It is NULL on failure.  Returns 0 or
+ * -ENOMEM. */
+int block_map_list(const struct block_map *map, const struct live_block ***list);
+
 /* A look for the block with @key is to come soon: have its slot brought near meanwhile. */
 void block_map_expect(const struct block_map *map, uint64_t key);
 

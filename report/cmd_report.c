@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "mleak.h"
-#include "report/diff.h"
 #include "report/dump.h"
 #include "report/job.h"
 #include "report/output.h"
+#include "report/print_diff.h"
 #include "report/warnings.h"
 
 static bool is_table(const struct report_opts *opts)
@@ -25,7 +25,7 @@ static int print_stacks(const struct job *job, const struct export *export, size
 		.by = opts->by,
 		.growth = job->growth,
 		.timeline = opts->timeline,
-		.opts = {.csv = opts->format == FORMAT_CSV,
+		.opts = {.format = format_of_table(opts->format),
 			 .top = opts->view.top,
 			 .columns = columns},
 	};
@@ -89,7 +89,7 @@ static int print_place_of(struct job *job)
 	return status == EXIT_OK ? output_finish() : status;
 }
 
-/* Collect and name one side of a difference, in which no stack is left out but by the sieve. */
+/* Collect and name one side of a difference, in which no stack is left out but by its frames. */
 static int prepare_side(struct job *job, const struct report_opts *opts, const char *path)
 {
 	struct view_opts view = opts->view;
@@ -97,16 +97,19 @@ static int prepare_side(struct job *job, const struct report_opts *opts, const c
 
 	view.top = 0;
 	view.details = true;
+	view.sieve.any_amount = true;
 	if (status == EXIT_OK)
 		status = job_collect(job);
 	return status == EXIT_OK ? job_view(job, &view, true) : status;
 }
 
 /* A new leak is one even where another has become smaller by more. */
-static bool has_grown(const struct report_opts *opts, const struct live_amount *came)
+static bool has_grown(const struct report_opts *opts, const struct diff *diff)
 {
+	struct live_amount came = diff_came(diff);
+
 	return opts->fail_on_leak &&
-	       (opts->fail_bytes ? came->bytes > opts->fail_bytes : came->bytes || came->blocks);
+	       (opts->fail_bytes ? came.bytes > opts->fail_bytes : came.bytes || came.blocks);
 }
 
 static int print_difference(const struct report_opts *opts, const struct job *before,
@@ -117,17 +120,25 @@ static int print_difference(const struct report_opts *opts, const struct job *be
 				.format = opts->format == FORMAT_CSV	  ? DIFF_CSV
 					  : opts->format == FORMAT_JSON	  ? DIFF_JSON
 					  : opts->format == FORMAT_FOLDED ? DIFF_FOLDED
+					  : opts->format == FORMAT_HTML	  ? DIFF_HTML
 									  : DIFF_TEXT};
-	struct live_amount came;
-	int status;
+	struct diff *diff = NULL;
+	int err, status;
 
 	page(opts);
-	if (print_diff(stdout, &from, &to, &how, &came)) {
-		log_error("cannot make the report: %s", strerror(ENOMEM));
-		return EXIT_FAILED;
+	err = diff_new(&diff, &from, &to);
+	if (!err)
+		err = print_diff(stdout, diff, &how);
+	if (err) {
+		log_error("cannot make the report: %s", strerror(-err));
+		status = EXIT_FAILED;
+	} else {
+		status = output_finish();
 	}
-	status = output_finish();
-	return status == EXIT_OK && has_grown(opts, &came) ? EXIT_FAILED : status;
+	if (status == EXIT_OK && has_grown(opts, diff))
+		status = EXIT_FAILED;
+	diff_free(diff);
+	return status;
 }
 
 static int diff(const struct report_opts *opts)

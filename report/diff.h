@@ -10,25 +10,47 @@
 
 #include "report/export.h"
 
-/* How a difference is printed. */
-enum diff_format {
-	DIFF_TEXT,
-	DIFF_FOLDED, /* COMM;FRAME;FRAME BEFORE AFTER: what difffolded.pl makes, for flamegraph.pl
-		      */
-	DIFF_CSV,
-	DIFF_JSON, /* with the schema of doc/report-json.md */
+struct diff; /* opaque */
+
+enum diff_side { DIFF_BEFORE, DIFF_AFTER, DIFF_SIDES };
+
+/* A stack of either trace, or of both. */
+struct diff_row {
+	struct live_amount amount[DIFF_SIDES]; /* outstanding */
+	uint32_t key;			       /* of diff.c */
+	enum diff_side side;		       /* where there is such a stack, */
+	size_t i;			       /* and which of its view */
 };
 
-struct diff_opts {
-	enum diff_format format;
-	size_t top; /* no more stacks than that, those that differ by the most bytes first; 0: all
-		     */
-};
+/* Compare what is outstanding in @before and @after, both with places, and all stacks in their
+ * views.  Stacks are left out of which neither has as much as the views' options ask for: one that
+ * has grown to it is no new one.  @before and @after are borrowed until diff_free().  *@out is NULL
+ * on failure.  Returns 0 or -ENOMEM. */
+int diff_new(struct diff **out, const struct export *before, const struct export *after);
 
-/* Print how what is outstanding in @after differs from @before.  Both have places, and all stacks
- * in their views.  *@came is by how much those stacks grew that grew or are new, the others aside.
- * Returns 0 or -ENOMEM; errors of writing are left in @out for ferror(). */
-int print_diff(FILE *out, const struct export *before, const struct export *after,
-	       const struct diff_opts *opts, struct live_amount *came);
+/* Stacks, and the one with the @i-th largest change of bytes (from 0); valid until diff_free(). */
+size_t diff_nr(const struct diff *diff);
+const struct diff_row *diff_get(const struct diff *diff, size_t i);
+
+/* The trace of that side. */
+const struct export *diff_side(const struct diff *diff, enum diff_side side);
+
+/* "new", "grown", "shrunk", "gone" or "same". */
+const char *diff_verdict(const struct diff_row *row);
+
+/* What is outstanding on that side of all these stacks. */
+struct live_amount diff_sum(const struct diff *diff, enum diff_side side);
+
+/* By how much those stacks grew that grew or are new, the others aside. */
+struct live_amount diff_came(const struct diff *diff);
+
+/* How far @a and @b are apart. */
+uint64_t diff_distance(uint64_t a, uint64_t b);
+
+/* The name of the file @path, which it is a part of: what is compared of paths. */
+const char *diff_base_name(const char *path);
+
+/* Release @diff; NULL is allowed. */
+void diff_free(struct diff *diff);
 
 #endif

@@ -25,10 +25,12 @@ struct export
 	struct suppressions *suppressions; /* that the view was made with; NULL: none */
 };
 
+enum table_format { TABLE_TEXT, TABLE_CSV, TABLE_JSON };
+
 /* How a table in place of stacks is printed; its view is to have all stacks: of what it sums up or
  * ranks, none may be missing. */
 struct table_opts {
-	bool csv;	/* as CSV, else as text */
+	enum table_format format;
 	size_t top;	/* only so many rows; 0: all */
 	size_t columns; /* of the terminal; 0: it is none */
 };

@@ -120,6 +120,11 @@ bool format_wants_places(enum report_format format)
 	return formats[format].places;
 }
 
+enum table_format format_of_table(enum report_format format)
+{
+	return format == FORMAT_CSV ? TABLE_CSV : format == FORMAT_JSON ? TABLE_JSON : TABLE_TEXT;
+}
+
 static bool shows_names(const struct table *table)
 {
 	return !table->timeline && table->by != GROUP_THREAD && table->by != GROUP_SIZE &&
@@ -128,7 +133,8 @@ static bool shows_names(const struct table *table)
 
 int format_print_table(FILE *out, const struct export *export, const struct table *table)
 {
-	int err = table->opts.csv ? 0 : print_head(out, export);
+	bool text = table->opts.format == TABLE_TEXT;
+	int err = text ? print_head(out, export) : 0;
 
 	if (err)
 		return err;
@@ -138,7 +144,7 @@ int format_print_table(FILE *out, const struct export *export, const struct tabl
 		err = print_timeline(out, export, table->growth, &table->opts);
 	else
 		err = print_growth(out, export, table->growth, &table->opts);
-	return err || table->opts.csv ? err : print_tail(out, export, shows_names(table));
+	return err || !text ? err : print_tail(out, export, shows_names(table));
 }
 
 int format_print(FILE *out, enum report_format format, const struct export *export,

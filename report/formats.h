@@ -35,6 +35,9 @@ bool format_wants_places(enum report_format format);
 int format_print(FILE *out, enum report_format format, const struct export *export,
 		 struct heaptrack_events *events);
 
+/* How a table is printed where @format is asked for: as text unless it is CSV or JSON. */
+enum table_format format_of_table(enum report_format format);
+
 /* A table in place of stacks. */
 struct table {
 	enum group_key by;	     /* or GROUP_NONE: */

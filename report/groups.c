@@ -11,8 +11,11 @@
 #include "report/color.h"
 #include "report/csv.h"
 #include "report/left_out.h"
+#include "report/print_json.h"
 #include "report/strings.h"
 #include "report/text.h"
+
+#define SCHEMA_VERSION 1
 
 struct group {
 	struct live_amount own, with_callees;
@@ -271,15 +274,58 @@ static size_t rank(struct groups *g, size_t nr, size_t top)
 	return shown;
 }
 
-static void put_rest(FILE *out, const struct groups *g, size_t shown, size_t nr)
+/* What is outstanding of the rows that are not shown. */
+static struct live_amount rest_of(const struct groups *g, size_t shown, size_t nr)
 {
 	struct live_amount rest = {0};
 
 	for (size_t i = shown; i < nr; i++)
 		add(&rest, g->all[i].own);
+	return rest;
+}
+
+static int put_json(FILE *out, const struct groups *g, size_t shown, size_t nr)
+{
+	struct json json = {.out = out};
+	int err = json_begin(&json, g->export, "mleak-groups", SCHEMA_VERSION);
+
+	json_text(&json, "by", names[g->key]);
+	json_open(&json, "groups", '[');
+	for (size_t i = 0; i < shown; i++) {
+		json_open(&json, NULL, '{');
+		json_text(&json, names[g->key], strings_all(g->names)[g->all[i].name]);
+		json_amount(&json, "outstanding", g->all[i].own);
+		if (is_by_stack(g->key))
+			json_amount(&json, "with_callees", g->all[i].with_callees);
+		json_close(&json, '}');
+	}
+	json_close(&json, ']');
+	json_left_out(&json, "groups", nr - shown, rest_of(g, shown, nr));
+	json_end(&json, g->export);
+	return err;
+}
+
+static void put_rest(FILE *out, const struct groups *g, size_t shown, size_t nr)
+{
 	if (nr > shown)
 		fputc('\n', out);
-	print_left_out(out, nr - shown, "lighter row", "lighter rows", rest);
+	print_left_out(out, nr - shown, "lighter row", "lighter rows", rest_of(g, shown, nr));
+}
+
+static int put(FILE *out, const struct groups *g, const struct table_opts *opts, size_t shown,
+	       size_t nr)
+{
+	switch (opts->format) {
+	case TABLE_JSON:
+		return put_json(out, g, shown, nr);
+	case TABLE_CSV:
+		put_csv(out, g, shown);
+		return 0;
+	default:
+		put_text(out, g, shown);
+		put_rest(out, g, shown, nr);
+		return 0;
+	}
 }
 
 int print_groups(FILE *out, const struct export *export, enum group_key key,
@@ -290,9 +336,7 @@ int print_groups(FILE *out, const struct export *export, enum group_key key,
 	size_t nr = err ? 0 : strings_nr(g.names) - 1, shown = rank(&g, nr, opts->top);
 
 	if (!err)
-		(opts->csv ? put_csv : put_text)(out, &g, shown);
-	if (!err && !opts->csv)
-		put_rest(out, &g, shown, nr);
+		err = put(out, &g, opts, shown, nr);
 	free(g.all);
 	free(g.shown);
 	strings_free(g.names);

@@ -50,14 +50,7 @@ static void begin_it(struct holder *h, const struct mlk_event *event, uint32_t s
 {
 	*h = (struct holder){
 		.any = true,
-		.block = {.addr = event->addr,
-			  .size = event->size,
-			  .time_ns = event->time_ns,
-			  .tgid = event->tgid,
-			  .tid = event->tid,
-			  .stack = stack,
-			  .known = true,
-			  .mapped = event->func == MLK_FUNC_MMAP || event->func == MLK_FUNC_MREMAP},
+		.block = live_block_of(event, stack),
 		.func = event->func,
 	};
 }

@@ -146,13 +146,14 @@ static int collect(struct job *job)
 			log_error("cannot make a temporary file: %s", strerror(-err));
 			return EXIT_FAILED;
 		}
-		opts.watch = (struct live_watch){heaptrack_events_changed, job->events};
+		/* its lines are in the order of the changes */
+		opts.watch = (struct live_watch){heaptrack_events_changed, job->events, true};
 	}
 	if (job->opts->growth || job->opts->timeline) {
 		err = growth_new(&job->growth);
 		if (err)
 			return job_explain_read(job, err);
-		opts.watch = (struct live_watch){growth_changed, job->growth};
+		opts.watch = (struct live_watch){.changed = growth_changed, .arg = job->growth};
 	}
 	meter_begin(&meter, mlk_reader_size(job->trace), !job->opts->quiet);
 	if (job->opts->find_addr) {

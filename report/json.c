@@ -45,6 +45,18 @@ void json_number(struct json *json, const char *key, uint64_t number)
 	fprintf(json->out, "%" PRIu64, number);
 }
 
+void json_signed(struct json *json, const char *key, int64_t number)
+{
+	begin(json, key, false);
+	fprintf(json->out, "%" PRId64, number);
+}
+
+void json_fraction(struct json *json, const char *key, double number)
+{
+	begin(json, key, false);
+	fprintf(json->out, "%.4f", number);
+}
+
 void json_bool(struct json *json, const char *key, bool value)
 {
 	begin(json, key, false);

@@ -29,6 +29,12 @@ void json_close(struct json *json, char bracket);
 
 void json_number(struct json *json, const char *key, uint64_t number);
 
+/* One that may be below zero. */
+void json_signed(struct json *json, const char *key, int64_t number);
+
+/* A fraction, to four decimals. */
+void json_fraction(struct json *json, const char *key, double number);
+
 void json_bool(struct json *json, const char *key, bool value);
 
 /* @text may hold any bytes. */

@@ -1,82 +1,15 @@
-/* leaks.c - the two passes over a trace: first what was mapped where, then what happened */
-#include "report/leaks.h"
+/* leaks.c - the two passes over a trace: first what was mapped where (leaks_layout.c), then what
+ * happened */
+#include "report/leaks_state.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "report/condition.h"
 #include "report/crew.h"
-#include "report/figures.h"
 #include "report/finders.h"
-#include "report/holders.h"
-#include "report/overruns.h"
-#include "report/sampling.h"
-#include "report/spaces.h"
-#include "report/suspect.h"
 
 #define AHEAD 8 /* events, of which the blocks are brought near */
-
-struct leaks {
-	struct mlk_reader *trace;
-	struct dwunw *dw;
-	struct images *images; /* the unwinder borrows their bytes */
-	struct spaces *spaces;
-	struct stacks *stacks;
-	struct live *live;
-	struct suspect suspect;
-	struct live_amount suspects;
-	struct live_totals totals; /* of the chosen process, or of all */
-	struct processes *processes;
-	struct figures *figures;
-	struct thread_names *threads;
-	struct choice choice; /* of the caller */
-	struct chosen chosen;
-	struct live_watch watch; /* of the caller */
-	struct holders *holders; /* of the caller, or NULL */
-	struct overruns *overruns;
-	struct mlk_condition condition;
-	struct sampling_error error;
-	uint64_t status_counts[DWUNW_STATUS_NR];
-	char *comm;
-	const char **missing; /* paths */
-	size_t nr_missing;
-};
-
-/* The main thread's name serves when the trace does not tell the process's. */
-static int note_thread(struct leaks *leaks, const struct mlk_thread *thread)
-{
-	int err = processes_note(leaks->processes, thread);
-
-	if (!err)
-		err = thread_names_note(leaks->threads, thread->tgid, thread->tid, thread->name);
-
-	if (err)
-		return err;
-	if (leaks->comm || thread->tid != mlk_reader_meta(leaks->trace)->tgid || !thread->name[0])
-		return 0;
-	leaks->comm = strdup(thread->name);
-	return leaks->comm ? 0 : -ENOMEM;
-}
-
-static int note_layout(struct leaks *leaks, const struct mlk_record *record)
-{
-	switch (record->type) {
-	case MLK_RECORD_MAPS:
-		return spaces_add(leaks->spaces, &record->maps, leaks->images);
-	case MLK_RECORD_MODULE:
-		return images_add_piece(leaks->images, &record->module);
-	case MLK_RECORD_THREAD:
-		return note_thread(leaks, &record->thread);
-	case MLK_RECORD_LOSSES:
-		suspect_take(&leaks->suspect, &record->losses);
-		return 0;
-	case MLK_RECORD_OVERRUN:
-		return overruns_note(leaks->overruns, &record->overrun);
-	default:
-		return 0;
-	}
-}
 
 /* One more allocation was made by the stack that the unwinder calls @id. */
 static int count_alloc(struct leaks *leaks, const struct mlk_event *event, uint32_t id,
@@ -154,50 +87,6 @@ static int replay(struct leaks *leaks, const struct leaks_opts *opts)
 	return err ? err : more;
 }
 
-static int pass(struct leaks *leaks, unsigned int types,
-		int (*take)(struct leaks *leaks, const struct mlk_record *record))
-{
-	struct mlk_record record;
-	int more, err;
-
-	mlk_reader_rewind(leaks->trace, types);
-	while ((more = mlk_reader_next(leaks->trace, &record)) > 0) {
-		err = take(leaks, &record);
-		if (err)
-			return err;
-	}
-	condition_merge(&leaks->condition, mlk_reader_condition(leaks->trace));
-	return more;
-}
-
-static int find_comm(struct leaks *leaks)
-{
-	const struct mlk_meta *meta = mlk_reader_meta(leaks->trace);
-	const char *slash = strrchr(meta->exe, '/');
-	const char *exe = slash ? slash + 1 : meta->exe;
-
-	if (leaks->comm && !meta->comm[0])
-		return 0;
-	free(leaks->comm);
-	leaks->comm = strdup(meta->comm[0] ? meta->comm : exe[0] ? exe : "process");
-	return leaks->comm ? 0 : -ENOMEM;
-}
-
-static int find_missing(struct leaks *leaks)
-{
-	size_t nr = images_nr(leaks->images);
-
-	leaks->missing = calloc(nr ? nr : 1, sizeof(*leaks->missing));
-	if (!leaks->missing)
-		return -ENOMEM;
-	for (size_t i = 0; i < nr; i++)
-		if (spaces_use(leaks->spaces, (uint32_t)i) &&
-		    images_module(leaks->images, (uint32_t)i) == DWUNW_NO_MODULE)
-			leaks->missing[leaks->nr_missing++] =
-				images_path(leaks->images, (uint32_t)i);
-	return 0;
-}
-
 static void count_outstanding(void *arg, const struct live_block *block)
 {
 	struct leaks *leaks = arg;
@@ -232,20 +121,8 @@ static int choose(struct leaks *leaks)
 
 static int collect(struct leaks *leaks, const struct leaks_opts *opts)
 {
-	int err;
+	int err = leaks_read_layout(leaks);
 
-	err = pass(leaks,
-		   MLK_RECORD_MAPS | MLK_RECORD_MODULE | MLK_RECORD_THREAD | MLK_RECORD_LOSSES |
-			   MLK_RECORD_OVERRUN,
-		   note_layout);
-	if (!err)
-		err = images_load(leaks->images, leaks->dw);
-	if (!err)
-		err = spaces_prepare(leaks->spaces, leaks->images, leaks->dw);
-	if (!err)
-		err = find_comm(leaks);
-	if (!err)
-		err = find_missing(leaks);
 	if (!err)
 		err = choose(leaks);
 	if (!err)
@@ -311,7 +188,8 @@ static int start(struct leaks *leaks, const struct leaks_opts *opts)
 	if (!err)
 		figures_set_temporary(leaks->figures, opts->temporary_ns);
 	if (!err)
-		live_watch(leaks->live, &(struct live_watch){note_change, leaks});
+		live_watch(leaks->live,
+			   &(struct live_watch){note_change, leaks, leaks->watch.in_order});
 	return err;
 }
 

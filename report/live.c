@@ -92,10 +92,9 @@ static int put(struct live *live, struct process *process, const struct live_blo
 	return err;
 }
 
-static int on_alloc(struct live *live, struct process *process, const struct mlk_event *event,
-		    uint32_t stack)
+struct live_block live_block_of(const struct mlk_event *event, uint32_t stack)
 {
-	struct live_block block = {
+	return (struct live_block){
 		.addr = event->addr,
 		.size = event->size,
 		.time_ns = event->time_ns,
@@ -105,6 +104,12 @@ static int on_alloc(struct live *live, struct process *process, const struct mlk
 		.known = true,
 		.mapped = event->func == MLK_FUNC_MMAP || event->func == MLK_FUNC_MREMAP,
 	};
+}
+
+static int on_alloc(struct live *live, struct process *process, const struct mlk_event *event,
+		    uint32_t stack)
+{
+	struct live_block block = live_block_of(event, stack);
 	struct live_block old;
 
 	sampling_weigh(&live->sampling, event, &block);
@@ -160,27 +165,48 @@ static int on_restore(struct live *live, struct process *process, const struct m
 	return put(live, process, &block);
 }
 
-static void on_exec(struct live *live, struct process *process)
+static void lose(struct live *live, const struct live_block *block)
+{
+	live_subtract(live, LIVE_OUTSTANDING, block);
+	live_add(live, LIVE_GONE, block);
+}
+
+static int lose_blocks(struct live *live, const struct block_map *blocks)
+{
+	const struct live_block *block, **list;
+	size_t pos = 0;
+	int err;
+
+	if (!live->watch.in_order) {
+		while ((block = block_map_next(blocks, &pos)))
+			lose(live, block);
+		return 0;
+	}
+	err = block_map_list(blocks, &list);
+	for (size_t i = 0; !err && i < blocks->nr_blocks; i++)
+		lose(live, list[i]);
+	free(list);
+	return err;
+}
+
+static int on_exec(struct live *live, struct process *process)
 {
 	const struct live_block *block;
 	struct live_block old;
 	size_t pos = 0;
+	int err;
 
-	while (range_map_take(&process->ranges, 0, UINT64_MAX, &old)) {
-		live_subtract(live, LIVE_OUTSTANDING, &old);
-		live_add(live, LIVE_GONE, &old);
-	}
-	while ((block = block_map_next(&process->blocks, &pos))) {
-		live_subtract(live, LIVE_OUTSTANDING, block);
-		live_add(live, LIVE_GONE, block);
-	}
+	while (range_map_take(&process->ranges, 0, UINT64_MAX, &old))
+		lose(live, &old);
+	err = lose_blocks(live, &process->blocks);
 	block_map_release(&process->blocks);
 	/* the other threads were killed in the middle of their reallocs */
-	pos = 0;
 	while ((block = block_map_next(&process->pending, &pos)))
 		if (block->part || block->known)
 			live_add_part(live, LIVE_GONE, block);
 	block_map_release(&process->pending);
+	process->inherits = false;
+	return err;
 }
 
 /* Releases of @process that wait for their outcome are final. */
@@ -215,9 +241,7 @@ static int take_event(struct live *live, struct process *process, const struct m
 	case MLK_UNMAP:
 		return live_on_unmap(live, process, event);
 	case MLK_EXEC:
-		on_exec(live, process);
-		process->inherits = false;
-		return 0;
+		return on_exec(live, process);
 	case MLK_EXIT:
 		finish(live, process);
 		process->exited = true;

@@ -58,7 +58,12 @@ struct live_change {
 struct live_watch {
 	void (*changed)(void *arg, const struct live_change *change);
 	void *arg;
+	bool in_order; /* what one event does to many blocks is told by their addresses, which takes
+			  time; else in an order that is another one in each run */
 };
+
+/* The block that @event, an MLK_ALLOC, gives out to @stack; it stands for itself. */
+struct live_block live_block_of(const struct mlk_event *event, uint32_t stack);
 
 /* A match without any block.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
 int live_new(struct live **out);

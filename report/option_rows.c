@@ -18,16 +18,16 @@ static const struct option_row rows[] = {
 	{"inverted", OPT_INVERTED, NULL, "begin at the function that allocated"},
 	{"by", OPT_BY, "KEY",
 	 "in place of stacks, a table by thread, module, size, function, file or age; with "
-	 "--format=csv, too"},
+	 "--format=csv or json, too"},
 	{"growth", OPT_GROWTH, NULL,
 	 "is it a leak? How each stack grew, its blocks that were freed, and how long they lived; "
-	 "with --format=csv, too"},
+	 "with --format=csv or json, too"},
 	{"timeline", OPT_TIMELINE, NULL,
 	 "what was outstanding over time, the most in each interval; with "
-	 "--format=csv, too"},
+	 "--format=csv or json, too"},
 	{"diff", OPT_DIFF, "BEFORE",
 	 "what is outstanding more, or less, than in the trace BEFORE; with --folded, "
-	 "--format=csv or json, too"},
+	 "--format=csv, json or html, too"},
 	{"cost", OPT_COST, "COST",
 	 "what --folded counts, and what --format=json and csv sort by: outstanding (the default), "
 	 "allocated or peak bytes, or temporary blocks; with any but the first also stacks of "
@@ -98,7 +98,7 @@ static const struct {
 	int value; /* of the row */
 	const char *help;
 } diff_rows[] = {
-	{OPT_FORMAT, "tree (the default: text), folded, json or csv"},
+	{OPT_FORMAT, "tree (the default: text), folded, json, csv or html"},
 	{OPT_FOLDED, "the same as --format=folded: each stack with what was outstanding of it "
 		     "before and after"},
 	{'n', "only the N stacks with the largest change"},
@@ -130,7 +130,7 @@ static const struct {
 
 #define NR_DIFF_ROWS (sizeof(diff_rows) / sizeof(*diff_rows))
 
-#define DIFF_FORMATS "tree folded json csv"
+#define DIFF_FORMATS "tree folded json csv html"
 
 /* Of options that take one of few values: all of them. */
 static const struct {

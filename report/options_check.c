@@ -15,10 +15,11 @@ static int nr_tables(const struct report_opts *opts)
 static const char *check_difference(const struct report_opts *opts)
 {
 	bool known = opts->format == FORMAT_TREE || opts->format == FORMAT_CSV ||
-		     opts->format == FORMAT_FOLDED || opts->format == FORMAT_JSON;
+		     opts->format == FORMAT_FOLDED || opts->format == FORMAT_JSON ||
+		     opts->format == FORMAT_HTML;
 
 	if (opts->before && (opts->view.cost || nr_tables(opts) || opts->dump || !known))
-		return "a difference is text, or with --folded, --format=csv or --format=json, of "
+		return "a difference is text, or with --folded or --format=csv, json or html, of "
 		       "what is outstanding";
 	return NULL;
 }
@@ -32,8 +33,10 @@ static const char *check_tables(const struct report_opts *opts)
 	if (opts->timeline && opts->view.top)
 		return "--timeline is a sum of all stacks and takes no --top; --function, --module "
 		       "and others choose among them";
-	if (tables && opts->format != FORMAT_TREE && opts->format != FORMAT_CSV)
-		return "--by, --growth and --timeline are for text, or with --format=csv";
+	if (tables && opts->format != FORMAT_TREE && opts->format != FORMAT_CSV &&
+	    opts->format != FORMAT_JSON)
+		return "--by, --growth and --timeline are for text, or with --format=csv or "
+		       "--format=json";
 	return NULL;
 }
 

@@ -10,8 +10,13 @@
 #include "report/color.h"
 #include "report/csv.h"
 #include "report/left_out.h"
+#include "report/print_json.h"
 #include "report/print_place.h"
 #include "report/text.h"
+
+#define SCHEMA_VERSION 1
+#define REMARK \
+	"A shape is evidence, not proof: a cache may grow for hours, and a leak may come to rest."
 
 enum shape { SHAPE_GROWING, SHAPE_LATE, SHAPE_OTHER, SHAPE_STEADY, SHAPE_ONCE };
 
@@ -41,18 +46,41 @@ struct line {
 	struct growth_stack growth;
 };
 
-/* What was outstanding after so many quarters of the time. */
-static uint64_t after(const struct growth_stack *stack, size_t slices, size_t quarters)
+/* The slices in which the chosen blocks can have been given out: what is judged.  Of --older there
+ * are none in the last ones, which is no rest of theirs. */
+struct span {
+	size_t first, nr;
+};
+
+static size_t slice_at(const struct growth *growth, uint64_t time_ns)
 {
-	size_t end = slices * quarters / 4;
+	uint64_t start = growth_start_ns(growth), last = growth_slices(growth) - 1;
+	uint64_t slice = time_ns > start ? (time_ns - start) / growth_width_ns(growth) : 0;
+
+	return slice < last ? slice : last;
+}
+
+static struct span span_of(const struct export *export, const struct growth *growth)
+{
+	const struct chosen *chosen = leaks_chosen(export->leaks);
+	size_t first = slice_at(growth, chosen->given_from_ns);
+	size_t last = slice_at(growth, chosen->given_to_ns);
+
+	return (struct span){first, last >= first ? last - first + 1 : 1};
+}
+
+/* What was outstanding after so many quarters of the time. */
+static uint64_t after(const struct growth_stack *stack, const struct span *span, size_t quarters)
+{
+	size_t end = span->first + span->nr * quarters / 4;
 
 	return end ? stack->bytes[end - 1] : 0;
 }
 
-static enum shape shape_of(const struct line *line, size_t slices)
+static enum shape shape_of(const struct line *line, const struct span *span)
 {
-	uint64_t q1 = after(&line->growth, slices, 1), q2 = after(&line->growth, slices, 2);
-	uint64_t q3 = after(&line->growth, slices, 3), q4 = after(&line->growth, slices, 4);
+	uint64_t q1 = after(&line->growth, span, 1), q2 = after(&line->growth, span, 2);
+	uint64_t q3 = after(&line->growth, span, 3), q4 = after(&line->growth, span, 4);
 
 	if (q1 < q2 && q2 < q3 && q3 < q4)
 		return SHAPE_GROWING;
@@ -67,15 +95,15 @@ static struct line line_of(const struct export *export, const struct growth *gro
 {
 	const struct stack *stack = view_stack(export->view, i);
 	struct line line = {.i = i, .growth = growth_of(growth, view_number(export->view, i))};
-	size_t slices = growth_slices(growth), half = slices / 2;
-	double minutes = (double)(slices - half) * (double)growth_width_ns(growth) / 60e9;
+	struct span span = span_of(export, growth);
+	double minutes = (double)(span.nr - span.nr / 2) * (double)growth_width_ns(growth) / 60e9;
 
-	line.per_minute = ((double)after(&line.growth, slices, 4) -
-			   (half ? (double)line.growth.bytes[half - 1] : 0)) /
-			  minutes;
+	line.per_minute =
+		((double)after(&line.growth, &span, 4) - (double)after(&line.growth, &span, 2)) /
+		minutes;
 	if (stack->allocated.blocks)
 		line.freed = (double)stack->freed.blocks / (double)stack->allocated.blocks;
-	line.shape = shape_of(&line, slices);
+	line.shape = shape_of(&line, &span);
 	return line;
 }
 
@@ -145,7 +173,21 @@ static void put_text_line(FILE *out, const struct export *export, const struct a
 	fputc('\n', out);
 }
 
-static int put_text(FILE *out, const struct export *export, const struct line *lines, size_t nr)
+/* What is outstanding of @nr lines. */
+static struct live_amount amount_of(const struct export *export, const struct line *lines,
+				    size_t nr)
+{
+	struct live_amount sum = {0};
+
+	for (size_t i = 0; i < nr; i++) {
+		sum.blocks += view_stack(export->view, lines[i].i)->blocks;
+		sum.bytes += view_stack(export->view, lines[i].i)->bytes;
+	}
+	return sum;
+}
+
+static int put_text(FILE *out, const struct export *export, const struct line *lines, size_t all,
+		    size_t nr)
 {
 	bool used[sizeof(shapes) / sizeof(*shapes)] = {0};
 	struct ages *ages;
@@ -167,12 +209,19 @@ static int put_text(FILE *out, const struct export *export, const struct line *l
 	      "stack's "
 	      "blocks;\nlifetime: half of those that were freed lived no longer\n",
 	      out);
+	if (export->choice->older_ns || export->choice->from_ns)
+		fputs("the recording: the part of it in which blocks that are asked for can have "
+		      "been given out\n",
+		      out);
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
 		if (used[i])
 			fprintf(out, "%s: %s\n", shapes[i].name, shapes[i].meaning);
-	fputs("A shape is evidence, not proof: a cache may grow for hours, and a leak may come to "
-	      "rest.\n",
-	      out);
+	fputs(REMARK "\n", out);
+	if (nr < all) {
+		fputc('\n', out);
+		print_left_out(out, all - nr, "stack that grew less", "stacks that grew less",
+			       amount_of(export, lines + nr, all - nr));
+	}
 	return 0;
 }
 
@@ -196,17 +245,65 @@ static int put_csv(FILE *out, const struct export *export, const struct line *li
 	return 0;
 }
 
-/* What is outstanding of @nr lines. */
-static struct live_amount amount_of(const struct export *export, const struct line *lines,
-				    size_t nr)
+/* A rate as a whole number. */
+static int64_t whole(double rate)
 {
-	struct live_amount sum = {0};
+	if (rate >= 0x1p63 || rate < -0x1p63)
+		return rate < 0 ? INT64_MIN : INT64_MAX;
+	return (int64_t)(rate < 0 ? rate - 0.5 : rate + 0.5);
+}
 
-	for (size_t i = 0; i < nr; i++) {
-		sum.blocks += view_stack(export->view, lines[i].i)->blocks;
-		sum.bytes += view_stack(export->view, lines[i].i)->bytes;
-	}
-	return sum;
+static void put_json_line(struct json *json, const struct export *export, const struct ages *ages,
+			  const struct line *line, size_t slices)
+{
+	json_open(json, NULL, '{');
+	json_text(json, "shape", shapes[line->shape].name);
+	json_signed(json, "bytes_per_minute", whole(line->per_minute));
+	json_fraction(json, "share_freed", line->freed);
+	if (line->growth.has_lifetime)
+		json_number(json, "median_lifetime_ns", line->growth.lifetime_ns);
+	json_open(json, "bytes_then", '[');
+	for (size_t at = 0; at < slices; at++)
+		json_number(json, NULL, line->growth.bytes[at]);
+	json_close(json, ']');
+	json_stack(json, export, ages, line->i);
+	json_close(json, '}');
+}
+
+static void put_meanings(struct json *json)
+{
+	json_open(json, "shapes", '{');
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+		json_text(json, shapes[i].name, shapes[i].meaning);
+	json_close(json, '}');
+	json_text(json, "remark", REMARK);
+}
+
+static int put_json(FILE *out, const struct export *export, const struct growth *growth,
+		    const struct line *lines, size_t nr)
+{
+	size_t all = view_nr(export->view);
+	struct json json = {.out = out};
+	struct ages *ages;
+	int err;
+
+	if (ages_new(&ages, export->leaks))
+		return -ENOMEM;
+	err = json_begin(&json, export, "mleak-growth", SCHEMA_VERSION);
+	json_frames(&json, export->places);
+	put_meanings(&json);
+	json_open(&json, "until_ns", '[');
+	for (size_t at = 0; at < growth_slices(growth); at++)
+		json_number(&json, NULL, print_growth_until_ns(export, growth, at));
+	json_close(&json, ']');
+	json_open(&json, "stacks", '[');
+	for (size_t i = 0; i < nr; i++)
+		put_json_line(&json, export, ages, &lines[i], growth_slices(growth));
+	json_close(&json, ']');
+	json_left_out(&json, "stacks", all - nr, amount_of(export, lines + nr, all - nr));
+	json_end(&json, export);
+	ages_free(ages);
+	return err;
 }
 
 int print_growth(FILE *out, const struct export *export, const struct growth *growth,
@@ -221,12 +318,12 @@ int print_growth(FILE *out, const struct export *export, const struct growth *gr
 	for (size_t i = 0; i < nr; i++)
 		lines[i] = line_of(export, growth, i);
 	qsort(lines, nr, sizeof(*lines), compare);
-	err = (opts->csv ? put_csv : put_text)(out, export, lines, shown);
-	if (!opts->csv && shown < nr) {
-		fputc('\n', out);
-		print_left_out(out, nr - shown, "stack that grew less", "stacks that grew less",
-			       amount_of(export, lines + shown, nr - shown));
-	}
+	if (opts->format == TABLE_JSON)
+		err = put_json(out, export, growth, lines, shown);
+	else if (opts->format == TABLE_CSV)
+		err = put_csv(out, export, lines, shown);
+	else
+		err = put_text(out, export, lines, nr, shown);
 	free(lines);
 	return err;
 }

@@ -5,12 +5,11 @@
 
 #include "mleak.h"
 #include "report/export.h"
+#include "report/print_html.h"
 #include "report/print_json.h"
 #include "report/print_shown.h"
 #include "report/strings.h"
 #include "report/tree.h"
-
-#define MAX_STACKS 50 /* in the table below the graph */
 
 /* The bytes of the page, as they are in the source. */
 __asm__(".section .rodata\n"
@@ -60,6 +59,7 @@ static void put_count(struct json *json, const char *name, uint64_t blocks)
 static void put_totals(struct json *json, const struct export *export)
 {
 	const struct live_totals *totals = leaks_totals(export->leaks);
+	struct live_amount left_out;
 
 	json_open(json, "totals", '{');
 	json_amount(json, "allocated", totals->allocated);
@@ -72,6 +72,8 @@ static void put_totals(struct json *json, const struct export *export)
 	json_amount(json, "outstanding", totals->outstanding);
 	put_amount(json, "suspect", leaks_suspect(export->leaks));
 	json_amount(json, "shown", shown(export->view));
+	view_left_out(export->view, &left_out);
+	put_amount(json, "left out by top", left_out);
 	json_close(json, '}');
 }
 
@@ -102,7 +104,7 @@ static int put_head(struct json *json, const struct export *export)
 	return 0;
 }
 
-static int put_frame(struct json *json, const struct place *place)
+int html_frame(struct json *json, const struct place *place)
 {
 	const char *slash = strrchr(place->module, '/');
 	char *text;
@@ -121,7 +123,7 @@ static int put_stacks(struct json *json, const struct export *export)
 	size_t most = view_nr(export->view);
 	int err = 0;
 
-	most = most < MAX_STACKS ? most : MAX_STACKS;
+	most = most < HTML_MAX_STACKS ? most : HTML_MAX_STACKS;
 	json_open(json, "stacks", '[');
 	for (size_t i = 0; i < most && !err; i++) {
 		size_t nr;
@@ -132,13 +134,14 @@ static int put_stacks(struct json *json, const struct export *export)
 		json_number(json, "blocks", view_stack(export->view, i)->blocks);
 		json_open(json, "frames", '[');
 		for (size_t at = 0; at < nr && !err; at++)
-			err = put_frame(json, places_get(export->places, path[at]));
+			err = html_frame(json, places_get(export->places, path[at]));
 		if (export_process(export, i))
 			json_text(json, NULL, export_process(export, i));
 		json_close(json, ']');
 		json_close(json, '}');
 	}
 	json_close(json, ']');
+	json_number(json, "more", view_nr(export->view) - most);
 	return err;
 }
 
@@ -198,19 +201,14 @@ out:
 	return err;
 }
 
-static int put_data(FILE *out, const struct export *export)
+static int put_data(struct json *json, const void *arg)
 {
-	struct json json = {.out = out};
-	int err;
+	const struct export *export = arg;
+	int err = put_head(json, export);
 
-	json_open(&json, NULL, '{');
-	err = put_head(&json, export);
 	if (!err)
-		err = put_stacks(&json, export);
-	if (!err)
-		err = put_graph(&json, export);
-	json_close(&json, '}');
-	return err;
+		err = put_stacks(json, export);
+	return err ? err : put_graph(json, export);
 }
 
 /* Print the page from @at up to @placeholder, which it has.  Returns where it goes on. */
@@ -222,13 +220,24 @@ static const char *put_page(FILE *out, const char *at, const char *placeholder)
 	return found + strlen(placeholder);
 }
 
-int print_html(FILE *out, const struct export *export)
+int html_page(FILE *out, int (*put)(struct json *json, const void *arg), const void *arg)
 {
+	struct json json = {.out = out};
 	const char *at = put_page(out, flame_page, "@DATA@");
-	int err = put_data(out, export);
+	int err;
 
+	json_open(&json, NULL, '{');
+	err = put(&json, arg);
+	json_close(&json, '}');
 	at = put_page(out, at, "@SPEEDSCOPE@");
-	fwrite(flame_viewer, 1, (size_t)(flame_viewer_end - flame_viewer), out);
+	/* it knows of no differences */
+	if (put == put_data)
+		fwrite(flame_viewer, 1, (size_t)(flame_viewer_end - flame_viewer), out);
 	fwrite(at, 1, (size_t)(flame_page_end - at), out);
 	return err;
+}
+
+int print_html(FILE *out, const struct export *export)
+{
+	return html_page(out, put_data, export);
 }

@@ -168,7 +168,8 @@ static void print_missing(FILE *out, const struct leaks *leaks)
 static void print_origin(FILE *out, const char *path, const struct mlk_meta *meta, uint64_t end_ns)
 {
 	const char *who = meta->command[0] ? meta->command : meta->exe;
-	uint64_t ms = end_ns > meta->start_ns ? (end_ns - meta->start_ns) / 1000000 : 0;
+	uint64_t ns = end_ns > meta->start_ns ? end_ns - meta->start_ns : 0;
+	uint64_t ms = ns / 1000000 + (ns % 1000000 >= 500000); /* as other times are rounded */
 
 	fputs("trace '", out);
 	text_print(out, path);

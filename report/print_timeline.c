@@ -2,21 +2,28 @@
 #include <inttypes.h>
 
 #include "report/print_growth.h"
+#include "report/print_json.h"
 #include "report/text.h"
+
+#define SCHEMA_VERSION 1
 
 #define BAR_WIDTH 50 /* of the longest bar, where there is no terminal */
 #define LEAST_BAR 10 /* on a narrow one */
 #define LEFT	  46 /* columns beside the bars */
 
-/* Print the end of slice @i: the recording's if it is the last one. */
-static double end_of(const struct export *export, const struct growth *growth, size_t i)
+uint64_t print_growth_until_ns(const struct export *export, const struct growth *growth, size_t i)
 {
 	const struct chosen *chosen = leaks_chosen(export->leaks);
 	uint64_t end = growth_start_ns(growth) + (i + 1) * growth_width_ns(growth);
 
 	if (i + 1 == growth_slices(growth))
 		end = chosen->end_ns;
-	return end > chosen->start_ns ? (double)(end - chosen->start_ns) / 1e9 : 0;
+	return end > chosen->start_ns ? end - chosen->start_ns : 0;
+}
+
+static double seconds_until(const struct export *export, const struct growth *growth, size_t i)
+{
+	return (double)print_growth_until_ns(export, growth, i) / 1e9;
 }
 
 static void put_bar(FILE *out, uint64_t bytes, uint64_t most, size_t longest)
@@ -30,18 +37,29 @@ static void put_bar(FILE *out, uint64_t bytes, uint64_t most, size_t longest)
 	fputc('\n', out);
 }
 
+/* What there was of the view's stacks when most bytes of all stacks were. */
+static struct live_amount peak_of(const struct view *view)
+{
+	struct live_amount sum = {0};
+
+	for (size_t i = 0; i < view_nr(view); i++) {
+		sum.blocks += view_stack(view, i)->peak.blocks;
+		sum.bytes += view_stack(view, i)->peak.bytes;
+	}
+	return sum;
+}
+
 /* What no slice shows: the most that was outstanding at any time, and whose it was. */
 static void put_peak(FILE *out, const struct export *export)
 {
-	struct live_amount all = leaks_peak(export->leaks), shown = {0};
+	struct live_amount all = leaks_peak(export->leaks), shown = peak_of(export->view);
+	const struct choice *choice = export->choice;
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
 
-	for (size_t i = 0; i < view_nr(export->view); i++) {
-		shown.blocks += view_stack(export->view, i)->peak.blocks;
-		shown.bytes += view_stack(export->view, i)->peak.bytes;
-	}
-	fprintf(out, "\npeak of all stacks: %s bytes in %s %s; ", text_number(bytes, all.bytes),
-		text_number(blocks, all.blocks), text_blocks(all.blocks));
+	fprintf(out, "\npeak of all stacks%s: %s bytes in %s %s; ",
+		choice->thread || choice->older_ns || choice->from_ns ? ", blocks asked for" : "",
+		text_number(bytes, all.bytes), text_number(blocks, all.blocks),
+		text_blocks(all.blocks));
 	fprintf(out, "then there were of these: %s bytes in %s %s\n",
 		text_number(bytes, shown.bytes), text_number(blocks, shown.blocks),
 		text_blocks(shown.blocks));
@@ -80,8 +98,29 @@ static void put_csv(FILE *out, const struct export *export, const struct growth 
 {
 	fputs("seconds,outstanding_bytes,most_bytes\r\n", out);
 	for (size_t at = 0; at < growth_slices(growth); at++)
-		fprintf(out, "%.9f,%" PRIu64 ",%" PRIu64 "\r\n", end_of(export, growth, at),
+		fprintf(out, "%.9f,%" PRIu64 ",%" PRIu64 "\r\n", seconds_until(export, growth, at),
 			sum->bytes[at], sum->most[at]);
+}
+
+static int put_json(FILE *out, const struct export *export, const struct growth *growth,
+		    const struct growth_stack *sum)
+{
+	struct json json = {.out = out};
+	int err = json_begin(&json, export, "mleak-timeline", SCHEMA_VERSION);
+
+	json_amount(&json, "at_peak", peak_of(export->view));
+	json_bool(&json, "exact", is_exact(export));
+	json_open(&json, "intervals", '[');
+	for (size_t at = 0; at < growth_slices(growth); at++) {
+		json_open(&json, NULL, '{');
+		json_number(&json, "until_ns", print_growth_until_ns(export, growth, at));
+		json_number(&json, "outstanding_bytes", sum->bytes[at]);
+		json_number(&json, "most_bytes", sum->most[at]);
+		json_close(&json, '}');
+	}
+	json_close(&json, ']');
+	json_end(&json, export);
+	return err;
 }
 
 static void put_text(FILE *out, const struct export *export, const struct growth *growth,
@@ -97,7 +136,7 @@ static void put_text(FILE *out, const struct export *export, const struct growth
 		most = sum->most[at] > most ? sum->most[at] : most;
 	fprintf(out, "%12s%16s%16s\n", "until", "bytes then", "most meanwhile");
 	for (size_t at = 0; at < growth_slices(growth); at++) {
-		fprintf(out, "%10.3f s%16s%16s", end_of(export, growth, at),
+		fprintf(out, "%10.3f s%16s%16s", seconds_until(export, growth, at),
 			text_number(at_end, sum->bytes[at]), text_number(bytes, sum->most[at]));
 		put_bar(out, sum->most[at], most, longest);
 	}
@@ -114,7 +153,9 @@ int print_timeline(FILE *out, const struct export *export, const struct growth *
 {
 	struct growth_stack sum = sum_of(export, growth);
 
-	if (opts->csv)
+	if (opts->format == TABLE_JSON)
+		return put_json(out, export, growth, &sum);
+	if (opts->format == TABLE_CSV)
 		put_csv(out, export, growth, &sum);
 	else
 		put_text(out, export, growth, &sum, opts->columns);

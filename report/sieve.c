@@ -38,7 +38,8 @@ bool sieve_wants_names(const struct sieve *sieve)
 
 bool sieve_has_enough(const struct sieve *sieve, const struct stack *stack)
 {
-	return stack->bytes >= sieve->opts.min_bytes && stack->blocks >= sieve->opts.min_blocks;
+	return sieve->opts.any_amount ||
+	       (stack->bytes >= sieve->opts.min_bytes && stack->blocks >= sieve->opts.min_blocks);
 }
 
 static const char *module_path(const struct names_source *source, const struct dwunw_frame *frame)

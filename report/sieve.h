@@ -12,6 +12,8 @@ struct sieve_opts {
 	const char *function; /* extended regular expression, searched for in the names */
 	uint64_t min_bytes;
 	uint64_t min_blocks;
+	bool any_amount; /* the two above are the caller's to look at: in a difference it is enough
+			  * that one side has so much */
 	struct suppressions *suppressions; /* borrowed; NULL: none */
 };
 

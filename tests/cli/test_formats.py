@@ -90,6 +90,14 @@ class FormatsTest(Case):
         self.assertIn('data-focus="main"', page)
         self.assertIn("main: 5,290 bytes (6.78 %), 69 blocks", formatstest.text_of(page))
 
+    def test_html_tells_of_stacks_that_its_table_has_no_room_for(self):
+        with open(self.export("html"), encoding="utf-8") as file:
+            page = file.read()
+        self.assertIn('"more":0,', page)
+        path = self.write("more.html", page.replace('"more":0,', '"more":1234,').encode())
+        self.assertIn("and 1,234 more stacks, in the graph alone",
+                      formatstest.text_of(formatstest.page_in_chromium(path)))
+
     def test_html_asks_for_nothing_elsewhere(self):
         with open(self.export("html"), encoding="utf-8") as file:
             page = file.read()
@@ -111,8 +119,9 @@ class FormatsTest(Case):
                     self.assertEqual([s["outstanding"]["bytes"] for s in report["stacks"]], [72704])
                     self.assertEqual(report["left_out"], {"stacks": 3, "blocks": 69, "bytes": 5290})
                 elif name == "html":
-                    shown = formatstest.table_of(formatstest.page_in_chromium(path))["shown"]
-                    self.assertEqual(shown, (72704, 1))
+                    rows = formatstest.table_of(formatstest.page_in_chromium(path))
+                    self.assertEqual(rows["shown"], (72704, 1))
+                    self.assertEqual(rows["left out by top"], (5290, 69))
                 else:
                     self.assertEqual(READERS[name](path).bytes, 72704)
 

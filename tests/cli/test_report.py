@@ -81,7 +81,7 @@ class ReportTest(Case):
                      ["--min-bytes", "99999999T"], ["--older", "-1"], ["--older", "5y"],
                      ["--older", "1e3"], ["--at", ""], ["--between", "3"],
                      ["--between", "3,2"], ["--fail-on-leak=x"],
-                     ["--growth", "--timeline"], ["--timeline", "--format=json"], ["one.mlk", "two.mlk"]):
+                     ["--growth", "--timeline"], ["--timeline", "--format=html"], ["--growth", "--format=pprof"], ["one.mlk", "two.mlk"]):
             with self.subTest(args=args):
                 result = self.mleak("report", *args)
                 self.assertEqual((result.status, result.out), (2, ""))

@@ -22,6 +22,81 @@ class ReportTablesTest(Case):
         return [(row[key], int(row["outstanding_bytes"]), int(row["outstanding_blocks"]))
                 for row in self.rows(*args)]
 
+    def document(self, *args):
+        return json.loads(self.report(TRACE, "--format=json", *args))
+
+    def test_json_of_a_table_begins_and_ends_as_that_of_the_report(self):
+        for choice in [], ["--function", "place_order", "--at", "0.41"]:
+            report = self.document(*choice)
+            self.assertLessEqual({"mleak", "trace", "totals", "processes", "shown", "lost", "unwound",
+                                  "overruns", "suppressed", "filtered"}, set(report))
+            for kind in "bytes", "blocks":
+                self.assertEqual(sum(stack["outstanding"][kind] for stack in report["stacks"]) +
+                                 report["filtered"][kind], report["totals"]["outstanding"][kind])
+            own = {"schema", "frames", "cost", "stacks", "left_out"}
+            for table, schema in ((["--growth"], "growth"), (["--timeline"], "timeline"),
+                                  (["--by", "size"], "groups"), (["--by", "file"], "groups")):
+                with self.subTest(table=table, choice=choice):
+                    document = self.document(*table, *choice)
+                    self.assertEqual((document["schema"], document["version"]),
+                                     ("mleak-" + schema, 1))
+                    for key in set(report) - own:
+                        self.assertEqual(document[key], report[key], key)
+
+    def test_json_and_csv_of_growth_say_the_same(self):
+        for top in 0, 3:
+            with self.subTest(top=top):
+                more = ["-n", str(top)] if top else []
+                document, rows = self.document("--growth", *more), self.rows("--growth", *more)
+                self.assertEqual(len(document["stacks"]), len(rows))
+                for stack, row in zip(document["stacks"], rows):
+                    names = [document["frames"][i]["function"] for i in reversed(stack["frames"])]
+                    self.assertEqual(
+                        [stack["shape"], str(stack["outstanding"]["bytes"]),
+                         str(stack["outstanding"]["blocks"]), str(stack["bytes_per_minute"]),
+                         "%.4f" % stack["share_freed"], str(stack.get("median_lifetime_ns", "")),
+                         ";".join(names), str(document["processes"][stack["process"]]["pid"])],
+                        list(row.values()))
+                    self.assertEqual(len(stack["bytes_then"]), len(document["until_ns"]))
+                    self.assertEqual(stack["bytes_then"][-1], stack["outstanding"]["bytes"])
+                    self.assertIn(stack["shape"], document["shapes"])
+                self.assertIn("evidence, not proof", document["remark"])
+                for kind in "bytes", "blocks":
+                    self.assertEqual(
+                        sum(stack["outstanding"][kind] for stack in document["stacks"]) +
+                        document["left_out"][kind], document["totals"]["outstanding"][kind])
+                self.assertEqual(document["left_out"]["stacks"], 4 - len(rows))
+
+    def test_json_and_csv_of_a_timeline_say_the_same(self):
+        for choice, exact in ([], True), (["--function", "^main$"], False):
+            document, rows = self.document("--timeline", *choice), self.rows("--timeline", *choice)
+            self.assertEqual([["%.9f" % (interval["until_ns"] / 1e9),
+                               str(interval["outstanding_bytes"]), str(interval["most_bytes"])]
+                              for interval in document["intervals"]],
+                             [list(row.values()) for row in rows])
+            self.assertEqual(document["exact"], exact)
+        self.assertEqual(self.document("--timeline")["at_peak"],
+                         self.document("--timeline")["totals"]["peak"])
+        # after the last event of the recording nothing changes any more
+        self.assertEqual(document["intervals"][-1]["until_ns"], document["trace"]["duration_ns"])
+
+    def test_json_and_csv_of_groups_say_the_same(self):
+        for key in "function", "size", "thread":
+            for more in [], ["-n", "1"]:
+                with self.subTest(key=key, more=more):
+                    document = self.document("--by", key, *more)
+                    rows = self.rows("--by", key, *more)
+                    self.assertEqual(document["by"], key)
+                    self.assertEqual([[group[key]] + [
+                        str(group[amount][kind]) for amount in ("outstanding", "with_callees")
+                        if amount in group for kind in ("bytes", "blocks")]
+                                      for group in document["groups"]],
+                                     [[row.pop(key), *row.values()] for row in rows])
+                    for kind in "bytes", "blocks":
+                        self.assertEqual(
+                            sum(group["outstanding"][kind] for group in document["groups"]) +
+                            document["left_out"][kind], document["totals"]["outstanding"][kind])
+
     def test_growth_is_ranked_before_it_is_cut(self):
         everything = self.rows("--growth")
         self.assertEqual([row["outstanding_bytes"] for row in everything],
@@ -51,6 +126,36 @@ class ReportTablesTest(Case):
         self.assertIn("\nleft out: 11 lighter rows with 0 blocks, 0 bytes\n",
                       self.report(TRACE, "--by", "function", "-n", "2"))
         self.assertNotIn("left out", self.report(TRACE, "--by", "size", "-n", "3"))
+
+    def test_what_older_leaves_out_at_the_end_is_no_rest_of_a_leak(self):
+        whole = {row["stack"]: row for row in self.rows("--growth")}
+        older = self.rows("--growth", "--older", "20ms")
+        self.assertEqual([row["shape"] for row in older], ["growing"] * 3 + ["once"])
+        for row in older[:3]:
+            self.assertLess(int(row["outstanding_bytes"]),
+                            int(whole[row["stack"]]["outstanding_bytes"]))
+            self.assertAlmostEqual(int(row["bytes_per_minute"]) /
+                                   int(whole[row["stack"]]["bytes_per_minute"]), 1, delta=0.2)
+        for args, said in ([], False), (["--older", "20ms"], True), (["--between", "0,0.43"], False):
+            self.assertEqual("the recording: the part of it" in
+                             self.report(TRACE, "--growth", *args), said)
+
+    def test_the_peak_is_of_the_blocks_that_are_asked_for(self):
+        for args, said in (["--thread", "24331"], True), ([], False), (["--function", "main"], False):
+            text = self.report(TRACE, "--timeline", *args)
+            self.assertEqual("\npeak of all stacks, blocks asked for: " in text, said)
+        young = self.report(TRACE, "--timeline", "--between", "0.4,0.44")
+        peak = self.document("--between", "0.4,0.44")["totals"]["peak"]
+        self.assertIn("asked for: {:,} bytes in {:,} blocks; ".format(peak["bytes"], peak["blocks"]),
+                      young)
+        # the first block, which is 72,704 bytes, is none of them
+        self.assertLess(peak["bytes"], 72704)
+
+    def test_the_head_and_the_last_interval_have_the_same_end(self):
+        """The recording of this trace lasted 438.55 ms."""
+        text = self.report(TRACE, "--timeline")
+        self.assertIn(", 0.439 s", text.splitlines()[0])
+        self.assertRegex(text, r"\n +0\.439 s +[\d,]+ +[\d,]+ +#+\n\npeak of")
 
     def test_a_timeline_is_of_all_stacks(self):
         result = self.mleak("report", "--timeline", "-n", "2", TRACE)

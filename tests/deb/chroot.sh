@@ -40,15 +40,16 @@ version=$(dpkg-deb -f "$root"/packages/mleak_*.deb Version)
 say "mleak $version is installed, with what it depends on only"
 inside dpkg --verify mleak || fail "files differ from the package's"
 
-if [ -r /sys/kernel/btf/vmlinux ]; then
-	inside mleak record -o /x.mlk -- perl -e 'my @a = (1..100000)' || fail "mleak record"
+try() { # BACKEND
+	inside mleak record --backend "$1" -o /x.mlk -- perl -e 'my @a = (1..100000)' || fail "mleak record --backend $1"
 	inside mleak report -n 3 /x.mlk > "$root/report" || fail "mleak report"
 	head -n 8 "$root/report"
 	grep -q '^  complete stacks 100\.0 %' "$root/report" || fail "the report has incomplete stacks"
 	grep -q 'Perl_\|perl' "$root/report" || fail "the report does not name perl"
-else
-	say "no BPF here: nothing recorded"
-fi
+}
+
+try preload
+if [ -r /sys/kernel/btf/vmlinux ]; then try bpf; else say "no BPF here"; fi
 
 inside sh -c 'apt-get -q -y --no-install-recommends install gcc libc6-dev pkg-config /packages/libdwunw*.deb' \
 	> "$root/apt.log" 2>&1 || { tail -n 30 "$root/apt.log"; fail "installing libdwunw-dev"; }

@@ -87,6 +87,23 @@ class DiffTest(Case):
         self.assertEqual(changes, sorted(changes, reverse=True))
         self.assertEqual(list(self.by_function(self.rows("-n", "2"))), ["comes", "goes"])
 
+    def test_a_stack_that_has_grown_to_what_is_asked_for_is_no_new_one(self):
+        for args in ["--min-bytes", "600"], ["--min-blocks", "7"]:
+            rows = self.rows(*args)
+            least, key = int(args[1]), args[0][len("--min-"):]
+            found = self.by_function(rows)
+            self.assertEqual(found, {name: row for name, row in EXPECTED.items()
+                                     if max(row[1:3] if key == "bytes" else row[3:5]) >= least})
+            self.assertEqual(found["grows"][0], "grown")
+            self.assertEqual(found["shrinks"][0], "shrunk")
+            report = json.loads(self.diff("--format=json", *args))
+            self.assertEqual(report["before"]["outstanding"]["bytes"],
+                             sum(int(row["bytes_before"]) for row in rows))
+            self.assertIn("stacks with at least", report["shown"]["text"])
+        # 206 bytes more in one stack, 1,921 in another
+        self.diff("--min-bytes", "600", "--fail-on-leak=2127")
+        self.diff("--min-bytes", "600", "--fail-on-leak=2126", status=1)
+
     def test_text(self):
         text = self.diff()
         for name, (change, *_) in EXPECTED.items():

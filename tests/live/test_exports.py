@@ -141,6 +141,10 @@ class HostileNamesTest(Case):
 
     def test_tables_and_other_commands_are_harmless_too(self):
         commands = [["report", "--by", key] for key in ("thread", "module", "function", "file")]
+        commands += [["report", "--by", key, "--format=json"] for key in ("thread", "file")]
+        commands += [["report", "--growth", "--format=json"],
+                     ["report", "--timeline", "--format=json"], ["diff", "--format=json", self.trace],
+                     ["diff", "--format=html", self.trace]]
         commands += [["report", "--growth"], ["report", "--color=always", "--format=csv"],
                      ["report", "--by", "function", "--format=csv"], ["info"], ["script"],
                      ["diff", self.trace], ["diff", "--folded", self.trace],

@@ -72,6 +72,28 @@ class GrowthTest(Case):
         self.assertEqual(cache["share_freed"], "0.6667")
         self.assertEqual((leak["share_freed"], leak["median_lifetime_ns"]), ("0.0000", ""))
 
+    def test_json_has_the_figures_of_the_program(self):
+        document = json.loads(self.report(self.trace, "--growth", "--format=json"))
+        self.assertEqual([stack["shape"] for stack in document["stacks"]],
+                         ["growing", "late", "steady", "once"])
+        leak, late, cache, once = document["stacks"]
+        self.assertEqual([stack["bytes_then"][-1] for stack in document["stacks"]],
+                         [LEAK, LATE, CACHE, ONCE])
+        self.assertEqual({value % 505 for value in leak["bytes_then"]}, {0})
+        self.assertEqual(late["bytes_then"][0], 0)
+        self.assertEqual((cache["allocated"]["blocks"], cache["freed"]["blocks"],
+                          cache["share_freed"]), (24, 16, 0.6667))
+        self.assertEqual((once["outstanding"]["blocks"], once["share_freed"]), (3, 0))
+        self.assertNotIn("median_lifetime_ns", once)
+        self.assertIn("median_lifetime_ns", cache)
+        timeline = json.loads(self.report(self.trace, "--timeline", "--format=json", "--function",
+                                          "^(leak_on|cache_it|made_once|late_one)$"))
+        self.assertEqual(timeline["intervals"][-1]["outstanding_bytes"],
+                         LEAK + CACHE + ONCE + LATE)
+        self.assertEqual([interval["outstanding_bytes"] for interval in timeline["intervals"]],
+                         [sum(values) for values in zip(
+                             *(stack["bytes_then"] for stack in document["stacks"]))])
+
     def test_growth_and_lifetime_are_those_of_the_program(self):
         rows = self.rows("--growth")
         leak, cache = self.of(rows, "leak_on"), self.of(rows, "cache_it")

@@ -91,7 +91,7 @@ static FILE *print(struct job *job, const struct report_opts *opts, FILE *out)
 	struct table table = {.by = opts->by,
 			      .growth = job->growth,
 			      .timeline = opts->timeline,
-			      .opts.csv = opts->format == FORMAT_CSV};
+			      .opts.format = format_of_table(opts->format)};
 	struct export export = job_export(job);
 
 	if (opts->by || job->growth)
@@ -165,6 +165,8 @@ static void of_several_processes_each_format_tells_which(void **state)
 	check_has(report("--format=heaptrack", "--addresses"), "child (200)\n");
 	check_has(report("--growth", "--addresses"), "    child (200)\n");
 	check_has(report("--growth", "--format=csv"), "\",200\r\n");
+	check_has(report("--growth", "--format=json"), "\"share_freed\":0.0000,");
+	check_has(report("--growth", "--format=json"), "\"process\":1,");
 }
 
 /* By the wire format of protocol buffers: a string is a field's number and its length before it. */

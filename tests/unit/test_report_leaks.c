@@ -155,7 +155,7 @@ static void the_summary_says_what_was_recorded_and_lost(void **state)
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
 	static const char expected[] =
-		"trace 'x\\x0A.mlk': /bin/leaky\\x1B[2J -x (pid 42), 1.234 s on host, Linux 6.18 "
+		"trace 'x\\x0A.mlk': /bin/leaky\\x1B[2J -x (pid 42), 1.235 s on host, Linux 6.18 "
 		"x86_64\n"
 		"  allocations      1,023 blocks           11,081 bytes\n"
 		"  frees            1,000 blocks           10,000 bytes\n"

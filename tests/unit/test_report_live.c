@@ -424,6 +424,37 @@ static void exec_ends_the_blocks_of_its_process_only(void **state)
 	live_free(live);
 }
 
+struct told {
+	uint64_t last; /* address */
+	size_t nr;
+};
+
+static void note_gone(void *arg, const struct live_change *change)
+{
+	struct told *told = arg;
+
+	if (change->sum != LIVE_GONE)
+		return;
+	assert_true(change->block->addr > told->last);
+	told->last = change->block->addr;
+	told->nr++;
+}
+
+static void an_exec_tells_of_its_blocks_by_their_addresses_if_asked_to(void **state)
+{
+	struct live *live = start();
+	struct told told = {0};
+
+	(void)state;
+	live_watch(live, &(struct live_watch){note_gone, &told, .in_order = true});
+	for (uint64_t i = 0; i < 1000; i++)
+		alloc(live, 1, (i * 7919 % 1000 + 1) * 16, 1);
+	other(live, MLK_EXEC, 1, 0);
+	assert_int_equal(told.nr, 1000);
+	check_amount(finish(live, 0, 0, 0)->gone, 1000, 1000);
+	live_free(live);
+}
+
 /* Did each exec look at all blocks there are, this would take days. */
 static void an_exec_costs_nothing_when_its_process_has_no_blocks(void **state)
 {
@@ -658,6 +689,7 @@ int main(void)
 		cmocka_unit_test(an_unknown_release_counts_only_when_final),
 		cmocka_unit_test(a_release_at_the_end_of_the_trace_is_a_free),
 		cmocka_unit_test(exec_ends_the_blocks_of_its_process_only),
+		cmocka_unit_test(an_exec_tells_of_its_blocks_by_their_addresses_if_asked_to),
 		cmocka_unit_test(an_exec_costs_nothing_when_its_process_has_no_blocks),
 		cmocka_unit_test(many_processes_have_their_own_blocks),
 		cmocka_unit_test(unknown_kinds_are_ignored),

@@ -42,7 +42,7 @@ static struct fixture *start(void)
 	assert_int_equal(stacks_add(f->stacks, id, 0, &number), 0);
 	assert_int_equal(figures_new(&f->figures, f->stacks), 0);
 	assert_int_equal(live_new(&f->live), 0);
-	live_watch(f->live, &(struct live_watch){on_change, f});
+	live_watch(f->live, &(struct live_watch){.changed = on_change, .arg = f});
 	f->now = 1000 * MS;
 	return f;
 }

@@ -158,11 +158,14 @@ static void text_of_json_is_safe_in_a_page(void **state)
 	json_number(&json, NULL, UINT64_MAX);
 	json_open(&json, NULL, '{');
 	json_bool(&json, "k", true);
+	json_signed(&json, "s", INT64_MIN);
+	json_fraction(&json, "f", 0.66666);
 	json_close(&json, '}');
 	json_close(&json, ']');
 	fclose(json.out);
 	assert_string_equal(text, "[\"a\\\"b\\\\c\\\\x0A<\\/x>\\u003c!--<b>/\\\\xFF\","
-				  "18446744073709551615,\n {\n  \"k\":true\n }\n]\n");
+				  "18446744073709551615,\n {\n  \"k\":true,\n"
+				  "  \"s\":-9223372036854775808,\n  \"f\":0.6667\n }\n]\n");
 	free(text);
 }
 

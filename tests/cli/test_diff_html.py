@@ -1,0 +1,58 @@
+"""`mleak diff --format=html`: a flame graph of what became more and less, in a browser."""
+
+import json
+import os
+import re
+
+import formatstest
+from formatstest import Sums
+from mleaktest import TESTS, Case
+
+BEFORE, AFTER = (os.path.join(TESTS, "golden", name) for name in ("v1.1-cxx.mlk", "v1.3-overrun.mlk"))
+
+
+class DiffHtmlTest(Case):
+    def diff(self, *args):
+        result = self.mleak("diff", *args, BEFORE, AFTER)
+        self.assertEqual(result.status, 0)
+        return result.out
+
+    def sums_of_json(self, *args):
+        stacks = json.loads(self.diff("--format=json", *args))["stacks"]
+        return {side: Sums(*(sum(stack[side][kind] for stack in stacks)
+                             for kind in ("bytes", "blocks"))) for side in ("before", "after")}
+
+    def test_its_nodes_and_totals_are_those_of_json(self):
+        for args in [], ["-n", "2"]:
+            data = json.loads(re.search(r'id="data">(.*?)</script>',
+                                        self.diff("--format=html", *args), re.S)[1])
+            expected = self.sums_of_json(*args)
+            nodes = [data["nodes"][i:i + 6] for i in range(0, len(data["nodes"]), 6)]
+            roots = [node for node in nodes if node[0] == 1]
+            for side, at in ("after", 2), ("before", 4):
+                self.assertEqual(Sums(sum(n[at] for n in roots), sum(n[at + 1] for n in roots)),
+                                 expected[side])
+                self.assertEqual(data["totals"][side], expected[side]._asdict())
+            self.assertIn("_start" if not args else "_dl_start_user",
+                          [data["names"][n[1]] for n in nodes])
+            self.assertEqual(len(data["stacks"]), int(args[1]) if args else len(
+                json.loads(self.diff("--format=json"))["stacks"]))
+        self.assertEqual([stack["change"] for stack in data["stacks"]], ["gone", "gone"])
+
+    def test_a_browser_shows_both_sides(self):
+        path = self.write("diff.html", self.diff("--format=html").encode())
+        folded = [line.rsplit(" ", 2) for line in self.diff("--folded").splitlines()]
+        expected = self.sums_of_json()
+        for address, column in ("", 2), ("before", 1):
+            page = formatstest.page_in_chromium(path, address)
+            rows = formatstest.table_of(page)
+            self.assertEqual((rows["before"], rows["after"]),
+                             (expected["before"], expected["after"]))
+            # each distinct path is a rectangle, if there is anything of it on that side, and the whole
+            paths = {tuple(frames[1:n + 1]) for *line, frames in
+                     [(*line, line[0].split(";")) for line in folded if int(line[column])]
+                     for n in range(1, len(frames))}
+            self.assertEqual(int(re.search(r'data-drawn="(\d+)"', page)[1]), len(paths) + 1)
+        text = formatstest.text_of(page)
+        self.assertRegex(text, r"-72,704 +-1 +gone +libstdc")
+        self.assertRegex(text, r"\+288 +\+1 +new +allocate_dtv ")
