@@ -199,13 +199,13 @@ void preload_alloc(enum event_func func, const void *addr, size_t size, const st
 	s = find_span(sp);
 	nr = find_changed(lane, &s);
 	len = alloc_bytes(nr);
-	if (UNLIKELY(len > preload_settings.ring_size / 16 * 7)) {
+	if (UNLIKELY(len > preload_settings.sizes.ring_size / 16 * 7)) {
 		degrade(&s, sp);
 		nr = 1;
 		len = alloc_bytes(nr);
 	}
 	/* Frees may use all of the ring: a lost one is a false leak. */
-	to = lane_reserve(h, lane, len, preload_settings.ring_size / 16);
+	to = lane_reserve(h, lane, len, preload_settings.sizes.ring_size / 16);
 	if (UNLIKELY(!to)) {
 		lane_lost(h, lane, PRELOAD_LOST_ALLOC);
 		lane_leave();

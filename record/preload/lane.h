@@ -18,6 +18,7 @@
 struct lane {
 	struct preload_ring *ring;
 	uint8_t *data;
+	uint64_t size;	       /* of data */
 	uint64_t head, tail;   /* the tail as last read */
 	uint64_t last_time;    /* of the event written last */
 	uint64_t last_sp;      /* and its stack pointer, */

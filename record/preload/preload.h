@@ -103,7 +103,8 @@ extern struct preload_state preload_state;
 
 /* What the header of the memory said when it was mapped: others may write to that. */
 struct preload_settings {
-	uint32_t nr_rings, ring_size, stack_limit, clock;
+	struct preload_sizes sizes;
+	uint32_t stack_limit, clock;
 	uint32_t follow, recorder_pid, recorder_fd, guard;
 	uint64_t block_ns;
 	struct preload_filter filter;
