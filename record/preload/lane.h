@@ -29,7 +29,7 @@ struct lane {
 	bool stalled;
 	struct preload_image known;
 	uint16_t changed[PRELOAD_MAX_SLICES + 7]; /* indices of slices */
-	uint8_t image[PRELOAD_WINDOW] __attribute__((aligned(128)));
+	struct preload_known image;
 };
 
 struct preload_thread {
