@@ -205,7 +205,7 @@ void preload_alloc(enum event_func func, const void *addr, size_t size, const st
 		len = alloc_bytes(nr);
 	}
 	/* Frees may use all of the ring: a lost one is a false leak. */
-	to = lane_reserve(h, lane, len, preload_settings.sizes.ring_size / 16);
+	to = lane_reserve(h, lane, len, (uint32_t)lane->size / 16);
 	if (UNLIKELY(!to)) {
 		lane_lost(h, lane, PRELOAD_LOST_ALLOC);
 		lane_leave();
