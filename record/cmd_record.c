@@ -253,12 +253,16 @@ static bool hides_memory(const struct record_opts *o)
 /* Start the command, as its backend wants it.  Returns as launch_start(). */
 static int launch(struct session *s, const struct record_opts *o, pid_t *pid, int *ended)
 {
-	const struct preload_opts opts = {.stack_limit = o->stack_limit,
-					  .ring_size = ring_size(o, true),
-					  .filters = &o->filters,
-					  .block_ns = o->block_ns,
-					  .guard = o->guard,
-					  .follow = o->follow};
+	const uint32_t size = ring_size(o, true);
+	const struct preload_opts opts = {
+		.stack_limit = o->stack_limit,
+		.rings = {.nr_rings = PRELOAD_MAX_RINGS,
+			  .ring_size = size,
+			  .large_size = o->ring_size ? size : PRELOAD_USUAL_LARGE},
+		.filters = &o->filters,
+		.block_ns = o->block_ns,
+		.guard = o->guard,
+		.follow = o->follow};
 
 	struct launch l;
 	int status;

@@ -70,7 +70,7 @@ static const struct option_help {
 	 "bpf, preload (no privileges, commands only), or auto: bpf where it is allowed [auto]"},
 	{OPT_RING_SIZE, "ring-size", "BYTES",
 	 "let so much wait for mleak, 64K to 1G, a power of two [64M]; preload: of each thread, "
-	 "to 64M [512K]"},
+	 "to 64M [512K, of the first 16 threads 4M]"},
 	{OPT_ON_FULL, "on-full", "WHAT",
 	 "preload, when a thread's ring is full: drop, block=TIME, or block: 1s at most [block]"},
 	{OPT_GUARD, "guard", NULL,

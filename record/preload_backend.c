@@ -133,12 +133,12 @@ static bool has_ended(void *ctx, uint32_t slot)
 }
 
 /* A sealed memory that has no name, and cannot be made shorter under us. */
-static int make_memory(struct preload *p, uint32_t ring_size)
+static int make_memory(struct preload *p, const struct preload_sizes *sizes)
 {
 	int fd = memfd_create(PRELOAD_MEMORY_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	p->child.memory = fd;
-	p->bytes = preload_ring_offset(PRELOAD_MAX_RINGS, ring_size, PRELOAD_MAX_RINGS);
+	p->bytes = preload_ring_offset(sizes, sizes->nr_rings);
 	if (limits_check_size(p->bytes))
 		return -EFBIG;
 	if (fd < 0 || ftruncate(fd, (off_t)p->bytes) ||
@@ -160,8 +160,7 @@ static int fill_memory(struct preload *p, const struct preload_opts *opts)
 	if (getrandom(&h->nonce, sizeof(h->nonce), 0) != sizeof(h->nonce))
 		return -errno;
 	h->layout = PRELOAD_LAYOUT;
-	h->nr_rings = PRELOAD_MAX_RINGS;
-	h->ring_size = opts->ring_size;
+	h->sizes = opts->rings;
 	h->stack_limit = opts->stack_limit;
 	h->clock = p->clock.is_tsc ? PRELOAD_CLOCK_TSC : PRELOAD_CLOCK_MONOTONIC;
 	h->block_ns = opts->block_ns;
@@ -177,8 +176,7 @@ static int fill_memory(struct preload *p, const struct preload_opts *opts)
 
 static int set_up(struct preload *p, const struct preload_opts *opts)
 {
-	struct shared_rings_opts rings = {.nr_rings = PRELOAD_MAX_RINGS,
-					  .ring_size = opts->ring_size,
+	struct shared_rings_opts rings = {.sizes = opts->rings,
 					  .stack_limit = opts->stack_limit,
 					  .event = on_event,
 					  .to_ns = to_ns,
@@ -188,7 +186,7 @@ static int set_up(struct preload *p, const struct preload_opts *opts)
 					  .ctx = p};
 	struct preload_processes_opts processes = {
 		.sink = &p->sink, .clock = &p->clock, .follow = opts->follow};
-	int err = make_memory(p, opts->ring_size);
+	int err = make_memory(p, &opts->rings);
 
 	if (err)
 		return err;

@@ -14,17 +14,18 @@
 #include "format/trace.h"
 #include "record/filters.h"
 #include "record/maps.h"
+#include "record/preload/ring.h"
 
 struct preload; /* opaque */
 struct shared_view;
 
-#define PRELOAD_USUAL_RING (1u << 19) /* bytes, for each thread */
-#define PRELOAD_MOST_RING  (1u << 26)
+#define PRELOAD_USUAL_RING  (1u << 19) /* bytes, for each thread */
+#define PRELOAD_USUAL_LARGE (1u << 22) /* for each of the first PRELOAD_NR_LARGE */
+#define PRELOAD_MOST_RING   (1u << 26)
 
 struct preload_opts {
 	uint32_t stack_limit;		   /* bytes */
-	uint32_t ring_size;		   /* bytes of each thread's ring, a power of two up to
-					      PRELOAD_MOST_RING */
+	struct preload_sizes rings;	   /* up to PRELOAD_MOST_RING */
 	const struct filter_opts *filters; /* borrowed during preload_new() */
 	uint64_t block_ns; /* how long a full ring may hold a thread up; 0: not at all */
 	bool guard;	   /* blocks have guard bytes, and overruns are told of */

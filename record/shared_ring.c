@@ -15,8 +15,8 @@
 #include "record/shared_record.h"
 
 #define LAST_RINGS	1024
-#define TAIL_BYTES	8192			   /* room is given back in such lots */
-#define RECORD_ROOM(rs) ((rs)->opts.ring_size / 2) /* bytes of a record, at most */
+#define TAIL_BYTES	8192				 /* room is given back in such lots */
+#define RECORD_ROOM(rs) ((rs)->opts.sizes.ring_size / 2) /* bytes of a record, at most */
 
 /* An event that takes so long to be written never will be: the thread left it by a jump. */
 #define MAX_BUSY_NS 5000000000u
@@ -75,9 +75,13 @@ static struct preload_ring *shared(const struct shared_rings *rs, const struct r
 
 static const uint8_t *data_of(const struct shared_rings *rs, const struct ring *r)
 {
-	return (const uint8_t *)rs->opts.memory + preload_ring_offset(rs->opts.nr_rings,
-								      rs->opts.ring_size,
-								      (uint32_t)(r - rs->rings));
+	return (const uint8_t *)rs->opts.memory +
+	       preload_ring_offset(&rs->opts.sizes, (uint32_t)(r - rs->rings));
+}
+
+static uint64_t size_of(const struct shared_rings *rs, const struct ring *r)
+{
+	return preload_ring_size(&rs->opts.sizes, (uint32_t)(r - rs->rings));
 }
 
 static void tell_tail(struct shared_rings *rs, struct ring *r)
@@ -126,11 +130,11 @@ static bool step_over(struct shared_rings *rs, struct ring *r, const union share
 static bool fetch(struct shared_rings *rs, struct ring *r)
 {
 	const uint8_t *data = data_of(rs, r);
-	uint64_t mask = rs->opts.ring_size - 1;
+	uint64_t size = size_of(rs, r);
 
 	r->len = 0;
 	while (r->tail < r->limit) {
-		uint64_t at = r->tail & mask, to_end = rs->opts.ring_size - at;
+		uint64_t at = r->tail & (size - 1), to_end = size - at;
 		union shared_start start = {0};
 		uint32_t len;
 
@@ -204,7 +208,7 @@ static void look_at(struct shared_rings *rs, struct ring *r, uint64_t calm)
 	uint64_t head = __atomic_load_n(&s->head, __ATOMIC_ACQUIRE);
 	bool moved = head != r->limit;
 
-	if (head < r->limit || head - r->tail > rs->opts.ring_size || head & 7) {
+	if (head < r->limit || head - r->tail > size_of(rs, r) || head & 7) {
 		skip_all(rs, r);
 		head = r->limit;
 	}
@@ -222,7 +226,7 @@ uint64_t shared_rings_look(struct shared_rings *rs, uint64_t now, uint64_t margi
 	uint64_t safe = now - margin;
 
 	rs->nr_active = 0;
-	for (uint32_t i = 0; i < rs->opts.nr_rings; i++) {
+	for (uint32_t i = 0; i < rs->opts.sizes.nr_rings; i++) {
 		struct ring *r = &rs->rings[i];
 		uint64_t owner = r->tid;
 
@@ -372,11 +376,11 @@ int shared_rings_consume(struct shared_rings *rs, uint64_t until)
 
 bool shared_rings_pressed(const struct shared_rings *rs)
 {
-	for (uint32_t i = 0; i < rs->opts.nr_rings; i++) {
+	for (uint32_t i = 0; i < rs->opts.sizes.nr_rings; i++) {
 		const struct ring *r = &rs->rings[i];
 
 		if (r->tid && __atomic_load_n(&shared(rs, r)->head, __ATOMIC_SEQ_CST) - r->tail >=
-				      rs->opts.ring_size / 2)
+				      size_of(rs, r) / 2)
 			return true;
 	}
 	return false;
@@ -384,7 +388,7 @@ bool shared_rings_pressed(const struct shared_rings *rs)
 
 void shared_rings_give_back(struct shared_rings *rs, bool (*is_gone)(uint32_t tgid, uint32_t tid))
 {
-	for (uint32_t i = 0; i < rs->opts.nr_rings; i++) {
+	for (uint32_t i = 0; i < rs->opts.sizes.nr_rings; i++) {
 		struct ring *r = &rs->rings[i];
 
 		if (!r->tid || r->len || (!is_old(rs, r) && !is_gone(r->tgid, r->tid)))
@@ -399,7 +403,7 @@ void shared_rings_give_back(struct shared_rings *rs, bool (*is_gone)(uint32_t tg
 
 void shared_rings_losses(const struct shared_rings *rs, struct mlk_losses *losses)
 {
-	shared_loss_add(rs->opts.memory, rs->opts.nr_rings, losses);
+	shared_loss_add(rs->opts.memory, rs->opts.sizes.nr_rings, losses);
 	losses->count[MLK_LOST_ALLOC] += rs->bad;
 }
 

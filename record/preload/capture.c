@@ -48,7 +48,7 @@ static uint32_t find_changed(struct lane *lane, const struct span *s)
 	for (; at < lo && at < s->b; at += PRELOAD_SLICE)
 		lane->changed[nr++] = i++;
 	if (at < hi) {
-		nr += preload_compare(lane->image, at, hi, lane->changed + nr, i);
+		nr += preload_compare(&lane->image, at, hi, lane->changed + nr, i);
 		i = (uint16_t)(i + (hi - at) / PRELOAD_SLICE);
 		at = hi;
 	}
@@ -72,7 +72,7 @@ static uint32_t *write_first(struct lane *lane, uint64_t a, uint64_t sp, uint32_
 	uint32_t all = a < lane->known.lo || a >= lane->known.hi ? UINT32_MAX : 0;
 	uint32_t wanted = all ? all : UINT32_MAX << (sp - a) / 4;
 
-	return preload_write(lane->image, a, to, wanted, all, mask);
+	return preload_write(&lane->image, a, to, wanted, all, mask);
 }
 
 /* Write @nr slices behind the head of @e, whose registers end at @to.  Returns the end. */
@@ -89,7 +89,7 @@ static uint32_t *write_slices(struct lane *lane, const struct span *s, struct pr
 		bool known = at >= lane->known.lo && at < lane->known.hi;
 
 		index[i] = lane->changed[i];
-		to = preload_write(lane->image, at, to, UINT32_MAX, known ? 0 : UINT32_MAX,
+		to = preload_write(&lane->image, at, to, UINT32_MAX, known ? 0 : UINT32_MAX,
 				   &e->masks[i]);
 	}
 	preload_image_note(&lane->known, s->a, s->b);
@@ -199,13 +199,13 @@ void preload_alloc(enum event_func func, const void *addr, size_t size, const st
 	s = find_span(sp);
 	nr = find_changed(lane, &s);
 	len = alloc_bytes(nr);
-	if (UNLIKELY(len > preload_settings.ring_size / 16 * 7)) {
+	if (UNLIKELY(len > preload_settings.sizes.ring_size / 16 * 7)) {
 		degrade(&s, sp);
 		nr = 1;
 		len = alloc_bytes(nr);
 	}
 	/* Frees may use all of the ring: a lost one is a false leak. */
-	to = lane_reserve(h, lane, len, preload_settings.ring_size / 16);
+	to = lane_reserve(h, lane, len, (uint32_t)lane->size / 16);
 	if (UNLIKELY(!to)) {
 		lane_lost(h, lane, PRELOAD_LOST_ALLOC);
 		lane_leave();

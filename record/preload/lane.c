@@ -129,8 +129,8 @@ static struct lane *make_lane(struct preload_header *h, uint32_t i)
 		lane = lanes[i] = (struct lane *)memory;
 	}
 	lane->ring = r;
-	lane->data = (uint8_t *)h +
-		     preload_ring_offset(preload_settings.nr_rings, preload_settings.ring_size, i);
+	lane->data = (uint8_t *)h + preload_ring_offset(&preload_settings.sizes, i);
+	lane->size = preload_ring_size(&preload_settings.sizes, i);
 	lane->head = __atomic_load_n(&r->head, __ATOMIC_RELAXED) & MOST_HEAD;
 	lane->tail = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE);
 	lane->last_time = lane_time();
@@ -161,8 +161,8 @@ static struct lane *take_ring(struct preload_header *h, uint32_t tid)
 {
 	uint32_t first = __atomic_load_n(&next_ring, __ATOMIC_RELAXED);
 
-	for (uint32_t n = 0; n < preload_settings.nr_rings; n++) {
-		uint32_t i = (first + n) % preload_settings.nr_rings;
+	for (uint32_t n = 0; n < preload_settings.sizes.nr_rings; n++) {
+		uint32_t i = (first + n) % preload_settings.sizes.nr_rings;
 		uint64_t none = 0, owner = (uint64_t)preload_state.program << 32 | tid;
 		struct preload_ring *r = &h->rings[i];
 		struct lane *lane;

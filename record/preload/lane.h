@@ -18,6 +18,7 @@
 struct lane {
 	struct preload_ring *ring;
 	uint8_t *data;
+	uint64_t size;	       /* of data */
 	uint64_t head, tail;   /* the tail as last read */
 	uint64_t last_time;    /* of the event written last */
 	uint64_t last_sp;      /* and its stack pointer, */
@@ -28,7 +29,7 @@ struct lane {
 	bool stalled;
 	struct preload_image known;
 	uint16_t changed[PRELOAD_MAX_SLICES + 7]; /* indices of slices */
-	uint8_t image[PRELOAD_WINDOW] __attribute__((aligned(128)));
+	struct preload_known image;
 };
 
 struct preload_thread {

@@ -22,8 +22,7 @@ static void copy_settings(const struct preload_header *h)
 {
 	struct preload_settings *s = &preload_settings;
 
-	s->nr_rings = h->nr_rings;
-	s->ring_size = h->ring_size;
+	s->sizes = h->sizes;
 	s->stack_limit = h->stack_limit;
 	s->clock = h->clock;
 	s->follow = h->follow;
@@ -35,12 +34,19 @@ static void copy_settings(const struct preload_header *h)
 	__asm__ volatile("" : : : "memory");
 }
 
+static bool is_size(uint32_t bytes)
+{
+	return bytes >= LEAST_RING && !(bytes & (bytes - 1));
+}
+
 /* Do the settings stay within a memory of @bytes? */
 static bool fit(const struct preload_settings *s, uint64_t bytes)
 {
-	return s->nr_rings && s->nr_rings <= PRELOAD_MAX_RINGS && s->ring_size >= LEAST_RING &&
-	       !(s->ring_size & (s->ring_size - 1)) && s->stack_limit <= PRELOAD_MAX_STACK &&
-	       preload_ring_offset(s->nr_rings, s->ring_size, s->nr_rings) <= bytes;
+	const struct preload_sizes *z = &s->sizes;
+
+	return z->nr_rings && z->nr_rings <= PRELOAD_MAX_RINGS && is_size(z->ring_size) &&
+	       is_size(z->large_size) && z->large_size >= z->ring_size &&
+	       s->stack_limit <= PRELOAD_MAX_STACK && preload_ring_offset(z, z->nr_rings) <= bytes;
 }
 
 /* A handler that interrupted an event may be what forked: the child's event goes on, to nowhere. */

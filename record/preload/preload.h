@@ -103,7 +103,8 @@ extern struct preload_state preload_state;
 
 /* What the header of the memory said when it was mapped: others may write to that. */
 struct preload_settings {
-	uint32_t nr_rings, ring_size, stack_limit, clock;
+	struct preload_sizes sizes;
+	uint32_t stack_limit, clock;
 	uint32_t follow, recorder_pid, recorder_fd, guard;
 	uint64_t block_ns;
 	struct preload_filter filter;
@@ -248,19 +249,28 @@ uint64_t preload_monotonic_ns(void);
 /* Has the recorder ended, or been killed? */
 bool preload_is_over(const struct preload_header *h);
 
-/* slices.c: which slices of [@a, @b) differ from those in @image; their indices, counted from
+#define PRELOAD_BLOCK 512u
+
+/* What is remembered of a stack.  Large variables are often zero: of blocks that are, the bytes
+ * need not be read. */
+struct preload_known {
+	uint8_t bytes[PRELOAD_WINDOW] __attribute__((aligned(128)));
+	uint8_t quiet[PRELOAD_WINDOW / PRELOAD_BLOCK]; /* of each block; slices.c's */
+};
+
+/* slices.c: which slices of [@a, @b) differ from those in @k; their indices, counted from
  * @first at @a, go to @changed.  Returns how many. */
-uint32_t preload_compare(const uint8_t *image, uint64_t a, uint64_t b, uint16_t *changed,
+uint32_t preload_compare(struct preload_known *k, uint64_t a, uint64_t b, uint16_t *changed,
 			 uint32_t first);
 
 /*
- * Write the half words of the slice at @at that are not in @image, or are in @all, to @to, and into
- * @image; of them only those in @wanted.  Which these are goes to *@mask.  Returns the end; up to
+ * Write the half words of the slice at @at that are not in @k, or are in @all, to @to, and into
+ * @k; of them only those in @wanted.  Which these are goes to *@mask.  Returns the end; up to
  * PRELOAD_SPILL bytes behind it may be written, too.  Each is read once: another thread may write
  * to this stack meanwhile, and both sides must remember the same.
  */
-uint32_t *preload_write(uint8_t *image, uint64_t at, uint32_t *to, uint32_t wanted, uint32_t all,
-			uint32_t *mask);
+uint32_t *preload_write(struct preload_known *k, uint64_t at, uint32_t *to, uint32_t wanted,
+			uint32_t all, uint32_t *mask);
 
 #define PRELOAD_SPILL 64
 

@@ -29,6 +29,7 @@
 #define PRELOAD_LIBRARY "libmleak-preload.so"
 
 #define PRELOAD_MAX_RINGS 512u
+#define PRELOAD_NR_LARGE  16u /* rings, the first */
 #define PRELOAD_NR_DIGITS 40
 
 #define PRELOAD_MAX_PROCESSES 512u /* that are recorded at one time */
@@ -122,18 +123,27 @@ enum preload_confined {
 
 enum preload_clock_kind { PRELOAD_CLOCK_TSC, PRELOAD_CLOCK_MONOTONIC };
 
+/* Most programs have few threads that allocate much: theirs are large, for each wait for a full one
+ * empties the processor's caches of what the program had there. */
+struct preload_sizes {
+	uint32_t nr_rings;
+	uint32_t ring_size;  /* bytes, a power of two */
+	uint32_t large_size; /* of the first PRELOAD_NR_LARGE; the same, and not below ring_size */
+};
+
 struct preload_header {
 	/* set before the target runs */
-	uint64_t layout, nonce;		    /* PRELOAD_LAYOUT */
-	uint32_t nr_rings, ring_size;	    /* bytes, a power of two */
+	uint64_t layout, nonce; /* PRELOAD_LAYOUT */
+	struct preload_sizes sizes;
 	uint32_t stack_limit;		    /* bytes */
 	uint32_t clock;			    /* enum preload_clock_kind: of all times here */
 	uint32_t follow;		    /* children are recorded, too */
 	uint32_t recorder_pid, recorder_fd; /* where the memory is found again after an exec */
 	uint32_t guard;			    /* blocks are to have guard bytes */
+	uint32_t unused_setting;
 	uint64_t block_ns;	      /* how long a full ring may hold a thread up; 0: not at all */
 	struct preload_filter filter; /* its beginning: before the command's go */
-	uint64_t unused[16];
+	uint64_t unused[15];
 	/* written by the recorder, hardly ever; words the target sleeps on */
 	uint32_t ended; /* nothing is recorded any more */
 	uint32_t alive; /* has FUTEX_OWNER_DIED set by the kernel when the recorder is gone */
@@ -156,12 +166,20 @@ struct preload_header {
 	struct preload_ring rings[];
 };
 
-/* Where the bytes of ring @i begin, from the start of the memory. */
-static inline uint64_t preload_ring_offset(uint32_t nr_rings, uint32_t ring_size, uint32_t i)
+/* Bytes of ring @i. */
+static inline uint32_t preload_ring_size(const struct preload_sizes *s, uint32_t i)
 {
-	uint64_t first = sizeof(struct preload_header) + nr_rings * sizeof(struct preload_ring);
+	return i < PRELOAD_NR_LARGE ? s->large_size : s->ring_size;
+}
 
-	return ((first + 4095) & ~4095ull) + (uint64_t)i * ring_size;
+/* Where the bytes of ring @i begin, from the start of the memory; of ring nr_rings: its end. */
+static inline uint64_t preload_ring_offset(const struct preload_sizes *s, uint32_t i)
+{
+	uint64_t first = sizeof(struct preload_header) + s->nr_rings * sizeof(struct preload_ring);
+	uint32_t large = i < PRELOAD_NR_LARGE ? i : PRELOAD_NR_LARGE;
+
+	return ((first + 4095) & ~4095ull) + (uint64_t)large * s->large_size +
+	       (uint64_t)(i - large) * s->ring_size;
 }
 
 _Static_assert(offsetof(struct preload_header, ended) % 64 == 0 &&

@@ -1,9 +1,13 @@
 /* room.c - see room.h */
 #include "record/preload/room.h"
 
+/* A thread goes on after this, however little room there is.  Much shorter ones cost more than they
+ * save: whoever else the processor serves meanwhile, the program finds its caches empty. */
+#define WAIT_NS 25000000u
+
 bool lane_wait(struct preload_header *h, struct lane *lane, uint64_t end)
 {
-	uint64_t size = preload_settings.ring_size, block_ns = preload_settings.block_ns;
+	uint64_t size = lane->size, block_ns = preload_settings.block_ns;
 	uint64_t start;
 
 	if (lane->stalled && lane->stalled_tail == lane->tail)
@@ -21,7 +25,7 @@ bool lane_wait(struct preload_header *h, struct lane *lane, uint64_t end)
 		if (lane->tail + size / 2 >= end)
 			return true;
 		preload_wake_recorder(h);
-		preload_sleep(&lane->ring->room, seen, 5000000);
+		preload_sleep(&lane->ring->room, seen, block_ns < WAIT_NS ? block_ns : WAIT_NS);
 		lane->tail = __atomic_load_n(&lane->ring->tail, __ATOMIC_ACQUIRE);
 		if (lane->tail + size >= end)
 			return true;

@@ -12,7 +12,7 @@ bool lane_wait(struct preload_header *h, struct lane *lane, uint64_t end);
 static inline uint8_t *lane_reserve(struct preload_header *h, struct lane *lane, uint32_t len,
 				    uint32_t keep)
 {
-	uint64_t size = preload_settings.ring_size, mask = size - 1;
+	uint64_t size = lane->size, mask = size - 1;
 	uint64_t at = lane->head, to_end = size - (at & mask);
 	uint64_t pad = to_end < len ? to_end : 0;
 	uint64_t end = at + pad + len;

@@ -8,19 +8,23 @@
 
 #include "record/preload/preload.h"
 
+/* What preload_known.quiet says of a block: how often it was found as it was since it was written
+ * to, up to QUIET_SEEN, when it is looked at. */
+enum { QUIET_SEEN = 32, QUIET_ZERO };
+
 static const uint8_t *image_at(const uint8_t *image, uint64_t addr)
 {
 	return image + (addr & (PRELOAD_WINDOW - 1));
 }
 
-static uint32_t compare_sse2(const uint8_t *image, uint64_t a, uint64_t b, uint16_t *changed,
+static uint32_t compare_sse2(struct preload_known *k, uint64_t a, uint64_t b, uint16_t *changed,
 			     uint32_t first)
 {
 	uint32_t nr = 0;
 
 	for (uint32_t i = first; a < b; a += PRELOAD_SLICE, i++) {
 		const __m128i *x = (const __m128i *)a;
-		const __m128i *y = (const __m128i *)image_at(image, a);
+		const __m128i *y = (const __m128i *)image_at(k->bytes, a);
 		__m128i d = _mm_setzero_si128();
 
 		for (int k = 0; k < 8; k++)
@@ -62,28 +66,56 @@ __attribute__((target("avx2"), always_inline)) static inline uint16_t *each_avx2
 	return changed;
 }
 
+/* Is a block zero? */
+__attribute__((target("avx2"), always_inline)) static inline bool is_zero_avx2(uint64_t a)
+{
+	const __m256i *x = (const __m256i *)a;
+	__m256i d0 = x[0], d1 = x[1];
+
+#pragma GCC unroll 8
+	for (uint32_t i = 2; i < PRELOAD_BLOCK / 32; i += 2) {
+		d0 = _mm256_or_si256(d0, x[i]);
+		d1 = _mm256_or_si256(d1, x[i + 1]);
+	}
+	d0 = _mm256_or_si256(d0, d1);
+	return _mm256_testz_si256(d0, d0);
+}
+
+/* Is a block as it was?  Of one that was zero only the stack is read. */
+__attribute__((target("avx2"), always_inline)) static inline bool same_block_avx2(
+	struct preload_known *k, uint64_t a)
+{
+	const uint64_t at = a & (PRELOAD_WINDOW - 1);
+	uint8_t *quiet = &k->quiet[at / PRELOAD_BLOCK];
+
+	if (*quiet == QUIET_ZERO)
+		return is_zero_avx2(a);
+	if (!same_avx2(k->bytes, a, PRELOAD_BLOCK / PRELOAD_SLICE))
+		return false;
+	if (UNLIKELY(*quiet < QUIET_SEEN) && ++*quiet == QUIET_SEEN &&
+	    is_zero_avx2((uint64_t)(k->bytes + at)))
+		*quiet = QUIET_ZERO;
+	return true;
+}
+
 /* Near the stack pointer slices have changed, as a rule; from the fourth on mostly none has: by
- * eight of them then.  These do not reach over the image's end. */
-__attribute__((target("avx2"))) static uint32_t compare_avx2(const uint8_t *image, uint64_t a,
+ * blocks then. */
+__attribute__((target("avx2"))) static uint32_t compare_avx2(struct preload_known *k, uint64_t a,
 							     uint64_t b, uint16_t *changed,
 							     uint32_t first)
 {
 	const uint64_t begin = a;
-	uint64_t end = b - a < 3 * PRELOAD_SLICE ? b : a + 3 * PRELOAD_SLICE;
-	uint16_t *to = each_avx2(image, a, end, changed, first);
+	uint64_t end = (a + 3 * PRELOAD_SLICE + PRELOAD_BLOCK - 1) & ~(uint64_t)(PRELOAD_BLOCK - 1);
+	uint16_t *to = each_avx2(k->bytes, a, end < b ? end : b, changed, first);
 
 	for (a = end; a < b; a = end) {
-		uint64_t to_end = PRELOAD_WINDOW - (a & (PRELOAD_WINDOW - 1));
-		uint64_t left = b - a < to_end ? b - a : to_end;
-
-		if (left >= 8 * PRELOAD_SLICE) {
-			end = a + 8 * PRELOAD_SLICE;
-			if (LIKELY(same_avx2(image, a, 8)))
-				continue;
-		} else {
-			end = a + left;
-		}
-		to = each_avx2(image, a, end, to, first + (uint32_t)((a - begin) / PRELOAD_SLICE));
+		end = a + PRELOAD_BLOCK;
+		if (end > b)
+			end = b;
+		else if (LIKELY(same_block_avx2(k, a)))
+			continue;
+		to = each_avx2(k->bytes, a, end, to,
+			       first + (uint32_t)((a - begin) / PRELOAD_SLICE));
 	}
 	return (uint32_t)(to - changed);
 }
@@ -161,21 +193,22 @@ static void find_width(void)
 		width = __builtin_cpu_supports("avx512vbmi2") ? WIDTH_AVX512 : WIDTH_AVX2;
 }
 
-uint32_t preload_compare(const uint8_t *image, uint64_t a, uint64_t b, uint16_t *changed,
+uint32_t preload_compare(struct preload_known *k, uint64_t a, uint64_t b, uint16_t *changed,
 			 uint32_t first)
 {
 	if (UNLIKELY(!width))
 		find_width();
 	if (width >= WIDTH_AVX2)
-		return compare_avx2(image, a, b, changed, first);
-	return compare_sse2(image, a, b, changed, first);
+		return compare_avx2(k, a, b, changed, first);
+	return compare_sse2(k, a, b, changed, first);
 }
 
-uint32_t *preload_write(uint8_t *image, uint64_t at, uint32_t *to, uint32_t wanted, uint32_t all,
-			uint32_t *mask)
+uint32_t *preload_write(struct preload_known *k, uint64_t at, uint32_t *to, uint32_t wanted,
+			uint32_t all, uint32_t *mask)
 {
-	uint8_t *known = image + (at & (PRELOAD_WINDOW - 1));
+	uint8_t *known = k->bytes + (at & (PRELOAD_WINDOW - 1));
 
+	k->quiet[(at & (PRELOAD_WINDOW - 1)) / PRELOAD_BLOCK] = 0;
 	*mask = all;
 	if (UNLIKELY(!width))
 		find_width();

@@ -34,8 +34,8 @@ static int spoil(void)
 		h->rings[i].owner = 0;
 		h->rings[i].head |= 4;
 	}
-	h->ring_size = 1u << 31;
-	h->nr_rings = 1u << 20;
+	h->sizes.ring_size = h->sizes.large_size = 1u << 31;
+	h->sizes.nr_rings = 1u << 20;
 	h->stack_limit = 1u << 30;
 	return 5;
 }

@@ -1,5 +1,6 @@
 """What a recording by the preloaded library has in common with others, and what it refuses."""
 
+import contextlib
 import os
 import re
 import unittest
@@ -54,8 +55,9 @@ class SessionTest(PreloadCase):
         tasks = "/proc/%d/task" % mleak.pid
         left = {}
         for tid in os.listdir(tasks):
-            with open("%s/%s/status" % (tasks, tid)) as status:
-                left[tid] = int(re.search(r"CapPrm:\s*([0-9a-f]+)", status.read()).group(1), 16)
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+                with open("%s/%s/status" % (tasks, tid)) as status:
+                    left[tid] = int(re.search(r"CapPrm:\s*([0-9a-f]+)", status.read()).group(1), 16)
         self.assertGreater(len(left), 1)
         for caps in left.values():
             self.assertEqual(caps & (1 << CAP_BPF | 1 << CAP_PERFMON | 1 << CAP_SYS_ADMIN), 0)

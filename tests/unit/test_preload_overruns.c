@@ -16,7 +16,10 @@
 #include "record/shared_ring.h"
 
 #define RING_SIZE 65536u
-#define SP	  0x7fff00001000ull
+
+static const struct preload_sizes sizes = {
+	.nr_rings = 1, .ring_size = RING_SIZE, .large_size = RING_SIZE};
+#define SP 0x7fff00001000ull
 
 struct world {
 	struct preload_header *memory;
@@ -66,9 +69,8 @@ static bool has_ended(void *ctx, uint32_t slot)
 static int set_up(void **state)
 {
 	struct world *w = calloc(1, sizeof(*w));
-	size_t bytes = preload_ring_offset(1, RING_SIZE, 1);
-	struct shared_rings_opts opts = {.nr_rings = 1,
-					 .ring_size = RING_SIZE,
+	size_t bytes = preload_ring_offset(&sizes, 1);
+	struct shared_rings_opts opts = {.sizes = sizes,
 					 .stack_limit = PRELOAD_MAX_STACK,
 					 .event = on_event,
 					 .to_ns = to_ns,
@@ -96,7 +98,7 @@ static int tear_down(void **state)
 
 static void put(struct world *w, const void *record, uint32_t len)
 {
-	uint8_t *to = (uint8_t *)w->memory + preload_ring_offset(1, RING_SIZE, 0);
+	uint8_t *to = (uint8_t *)w->memory + preload_ring_offset(&sizes, 0);
 
 	memcpy(to + w->memory->rings[0].head, record, len);
 	w->memory->rings[0].owner = 1ull << 32 | 100;

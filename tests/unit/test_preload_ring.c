@@ -14,7 +14,10 @@
 
 #define RINGS	  4u
 #define RING_SIZE 65536u
-#define SP	  0x7fff00001010ull
+
+static const struct preload_sizes sizes = {
+	.nr_rings = RINGS, .ring_size = RING_SIZE, .large_size = RING_SIZE};
+#define SP 0x7fff00001010ull
 
 struct seen {
 	uint32_t type;
@@ -86,9 +89,8 @@ static bool has_ended(void *ctx, uint32_t slot)
 static int set_up(void **state)
 {
 	struct world *w = calloc(1, sizeof(*w));
-	size_t bytes = preload_ring_offset(RINGS, RING_SIZE, RINGS);
-	struct shared_rings_opts opts = {.nr_rings = RINGS,
-					 .ring_size = RING_SIZE,
+	size_t bytes = preload_ring_offset(&sizes, RINGS);
+	struct shared_rings_opts opts = {.sizes = sizes,
 					 .stack_limit = PRELOAD_MAX_STACK,
 					 .event = on_event,
 					 .to_ns = to_ns,
@@ -116,7 +118,7 @@ static int tear_down(void **state)
 
 static uint8_t *place(struct world *w, uint32_t ring)
 {
-	return (uint8_t *)w->memory + preload_ring_offset(RINGS, RING_SIZE, ring) +
+	return (uint8_t *)w->memory + preload_ring_offset(&sizes, ring) +
 	       (w->memory->rings[ring].head & (RING_SIZE - 1));
 }
 
@@ -359,11 +361,25 @@ static void a_position_that_lies_is_survived(void **state)
 	assert_int_equal(w->seen[(w->nr - 1) % 64].addr, 32);
 }
 
+static void rings_of_two_sizes_stand_one_behind_the_other(void **state)
+{
+	const struct preload_sizes two = {.nr_rings = 40, .ring_size = 4096, .large_size = 16384};
+
+	(void)state;
+	for (uint32_t i = 0; i < two.nr_rings; i++) {
+		assert_int_equal(preload_ring_size(&two, i), i < 16 ? 16384 : 4096);
+		assert_int_equal(preload_ring_offset(&two, i + 1),
+				 preload_ring_offset(&two, i) + preload_ring_size(&two, i));
+	}
+	assert_true(preload_ring_offset(&two, 0) >=
+		    sizeof(struct preload_header) + 40 * sizeof(struct preload_ring));
+}
+
 static void any_bytes_are_survived(void **state)
 {
 	struct world *w = *state;
 	uint8_t *bytes = (uint8_t *)w->memory;
-	size_t nr = preload_ring_offset(RINGS, RING_SIZE, RINGS);
+	size_t nr = preload_ring_offset(&sizes, RINGS);
 	uint32_t seed = 1;
 
 	for (int round = 0; round < 200; round++) {
@@ -480,6 +496,7 @@ int main(void)
 		IN_WORLD(an_event_that_lies_of_its_slices_is_counted_and_the_next_comes),
 		IN_WORLD(a_length_that_lies_costs_that_ring_alone),
 		IN_WORLD(a_position_that_lies_is_survived),
+		IN_WORLD(rings_of_two_sizes_stand_one_behind_the_other),
 		IN_WORLD(any_bytes_are_survived),
 		IN_WORLD(times_stack_pointers_and_registers_are_told_by_what_changed),
 		IN_WORLD(an_event_that_counts_from_nothing_is_none),

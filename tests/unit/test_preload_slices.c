@@ -16,7 +16,7 @@
 #define SLICES 37u
 
 static uint8_t stack[SLICES * PRELOAD_SLICE] __attribute__((aligned(128)));
-static uint8_t image[PRELOAD_WINDOW] __attribute__((aligned(128)));
+static struct preload_known image;
 static uint32_t seed = 1;
 
 static uint32_t next(uint32_t below)
@@ -25,7 +25,7 @@ static uint32_t next(uint32_t below)
 	return (seed >> 16) % below;
 }
 
-typedef uint32_t compare_fn(const uint8_t *, uint64_t, uint64_t, uint16_t *, uint32_t);
+typedef uint32_t compare_fn(struct preload_known *, uint64_t, uint64_t, uint16_t *, uint32_t);
 typedef uint32_t *write_fn(uint8_t *, const uint8_t *, uint32_t *, uint32_t, uint32_t *);
 
 /* @slice, of which @wanted is asked for and @all is given in any case, against what is known. */
@@ -56,17 +56,18 @@ static void check(compare_fn *compare, write_fn *write)
 	uint64_t a = (uint64_t)stack;
 	uint16_t changed[SLICES];
 
+	memset(image.quiet, 0, sizeof(image.quiet));
 	for (int round = 0; round < 5000; round++) {
 		uint32_t nr = next(SLICES + 1), changes = next(4), found, expected = 0;
 
 		for (uint32_t i = 0; i < sizeof(stack); i++)
-			image[(a + i) & (PRELOAD_WINDOW - 1)] = stack[i] = (uint8_t)next(256);
+			image.bytes[(a + i) & (PRELOAD_WINDOW - 1)] = stack[i] = (uint8_t)next(256);
 		while (changes--)
 			stack[next(sizeof(stack))] ^= (uint8_t)(1 << next(8));
-		found = compare(image, a, a + nr * PRELOAD_SLICE, changed, 5);
+		found = compare(&image, a, a + nr * PRELOAD_SLICE, changed, 5);
 		for (uint32_t i = 0; i < nr; i++) {
 			const uint8_t *s = stack + i * PRELOAD_SLICE;
-			uint8_t *known = image + ((uint64_t)s & (PRELOAD_WINDOW - 1));
+			uint8_t *known = image.bytes + ((uint64_t)s & (PRELOAD_WINDOW - 1));
 
 			if (memcmp(s, known, PRELOAD_SLICE)) {
 				assert_true(expected < found);
@@ -103,6 +104,63 @@ static void what_changed_is_written_by_avx512(void **state)
 	check(compare_avx2, write_avx512);
 }
 
+/* One byte of the stack becomes zero, or another.  Mostly zero as it is, blocks of it come and go.
+ */
+static void change_a_byte(void)
+{
+	uint32_t at = next(8) ? next(SLICES) * PRELOAD_SLICE : next(sizeof(stack));
+
+	stack[at] = next(3) ? 0 : (uint8_t)next(256);
+}
+
+static void zero_blocks_are_compared_as_all_others(compare_fn *compare)
+{
+	uint64_t a = (uint64_t)stack;
+	uint32_t to[PRELOAD_SLICE / 4 + PRELOAD_SPILL / 4], mask, zero = 0;
+	uint16_t changed[SLICES];
+
+	memset(&image, 0, sizeof(image));
+	memset(stack, 0, sizeof(stack));
+	for (int round = 0; round < 100000; round++) {
+		uint32_t from = next(8), found, nr = 0;
+
+		if (!next(16))
+			change_a_byte();
+		found = compare(&image, a + from * PRELOAD_SLICE, a + sizeof(stack), changed, from);
+		for (uint32_t i = from; i < SLICES; i++) {
+			uint64_t at = a + i * PRELOAD_SLICE;
+
+			if (!memcmp((uint8_t *)at, image_at(image.bytes, at), PRELOAD_SLICE))
+				continue;
+			assert_true(nr < found);
+			assert_int_equal(changed[nr++], i);
+			preload_write(&image, at, to, UINT32_MAX, 0, &mask);
+			assert_memory_equal((uint8_t *)at, image_at(image.bytes, at),
+					    PRELOAD_SLICE);
+		}
+		assert_int_equal(found, nr);
+		for (uint32_t i = 0; i < PRELOAD_WINDOW / PRELOAD_BLOCK; i++)
+			zero += image.quiet[i] == QUIET_ZERO;
+	}
+	assert_true(compare == compare_sse2 || zero);
+}
+
+static void zero_blocks_are_compared_by_sse2(void **state)
+{
+	(void)state;
+	find_width();
+	zero_blocks_are_compared_as_all_others(compare_sse2);
+}
+
+static void zero_blocks_are_compared_by_avx2(void **state)
+{
+	(void)state;
+	find_width();
+	if (width < WIDTH_AVX2)
+		skip();
+	zero_blocks_are_compared_as_all_others(compare_avx2);
+}
+
 /* What is remembered holds the new span, is no more than fits, and nothing of it was overwritten by
  * another address. */
 static void both_sides_remember_only_what_they_know(void **state)
@@ -132,6 +190,8 @@ int main(void)
 		cmocka_unit_test(what_changed_is_found_by_sse2),
 		cmocka_unit_test(what_changed_is_found_by_avx2),
 		cmocka_unit_test(what_changed_is_written_by_avx512),
+		cmocka_unit_test(zero_blocks_are_compared_by_sse2),
+		cmocka_unit_test(zero_blocks_are_compared_by_avx2),
 		cmocka_unit_test(both_sides_remember_only_what_they_know),
 	};
 
