@@ -23,10 +23,11 @@ def owned_slots(pid):
     code = xlated.program(number)
     places = {(insn.imm, code[at + 1]) for at, insn in enumerate(code)
               if isinstance(insn, xlated.Instruction) and insn.opcode == 0x18 and insn.src == 2}
-    for array, base in sorted(places):
+    # Other variables lie before them, and at no such multiple but the first.
+    for array, base in sorted(places, reverse=True):
         words = xlated.map_value(array, 0) or b""
         end = base + xlated.SLOTS * xlated.SLOT_BYTES
-        if end <= len(words):
+        if base % xlated.SLOT_BYTES == 0 and end <= len(words):
             return sum(struct.unpack_from("<Q", words, at)[0] != 0
                        for at in range(base, end, xlated.SLOT_BYTES))
     raise AssertionError("no slots")
