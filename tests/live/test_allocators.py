@@ -223,13 +223,12 @@ class AllocatorTest(Case):
     def test_stress(self):
         trace = self.path("x.mlk")
         result = self.mleak("record", "-o", trace, "--", self.sample("stress"), "1000000", "8",
-                            timeout=120,
                             # Or libc frees what its caches hold when a thread ends.
                             env=dict(os.environ, GLIBC_TUNABLES="glibc.malloc.tcache_count=0"))
         truth = {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", result.out)}
         seen = Replay()
         with open(self.path("dump"), "wb") as out:
-            self.finish(self.spawn([self.program, "report", "--dump", trace], stdout=out), 120)
+            self.finish(self.spawn([self.program, "report", "--dump", trace], stdout=out))
         with open(self.path("dump")) as dump:
             seen.take(dump)
         self.assertEqual(parse_totals(self.mleak("report", trace).out).lost, 0)

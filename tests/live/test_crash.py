@@ -11,7 +11,7 @@ import subprocess
 import time
 import zlib
 
-from mleaktest import (CHUNK_MAGIC, FILE_MAGIC, MLEAK_FAST, Case, needs_bpf, parse_totals,
+from mleaktest import (LONG, CHUNK_MAGIC, FILE_MAGIC, MLEAK_FAST, Case, needs_bpf, parse_totals,
                        read_line)
 
 FILE_HEADER = 64
@@ -54,7 +54,7 @@ class Target:
         return int(line.split()[1].partition("=")[2])
 
     def assert_works(self):
-        before, end = self.blocks(), time.monotonic() + 10
+        before, end = self.blocks(), time.monotonic() + LONG
         while self.blocks() == before:
             self.case.assertLess(time.monotonic(), end, "the target stands still")
             time.sleep(0.01)
@@ -62,7 +62,7 @@ class Target:
     def end_well(self):
         self.assert_works()
         self.process.send_signal(signal.SIGTERM)
-        result = self.case.finish(self.process, 10)
+        result = self.case.finish(self.process)
         self.case.assertEqual(result.status, 0, "the target did not end well")
         self.case.assertIn("answer: ", result.out)
 
@@ -110,7 +110,7 @@ class KillTest(CrashCase):
         time.sleep(random.Random(number).uniform(0.1, 1.0))
         self.assertIsNone(mleak.poll(), "the recorder ended by itself")
         mleak.kill()
-        self.finish(mleak, 60)
+        self.finish(mleak)
         target.assert_works()
         return self.assert_readable(trace)
 

@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from mleaktest import (MLEAK_FAST, Case, needs_bpf, parse_folded, parse_totals, read_line)
+from mleaktest import (LONG, MLEAK_FAST, Case, needs_bpf, parse_folded, parse_totals, read_line)
 
 FAMILY = r"""
 #define _GNU_SOURCE
@@ -381,7 +381,7 @@ class CommandFamilyTest(FamilyCase):
     def test_children_live_on_when_the_recorder_is_killed(self):
         script = "echo runs; sleep 0.8; %s leaf 3; (sleep 0.8; %s leaf 5) & wait" % (self.family, self.family)
         process = self.start_mleak("record", "--follow", "-o", "x.mlk", "--", "sh", "-c", script)
-        self.assertEqual(read_line(process, 30), "runs")
+        self.assertEqual(read_line(process), "runs")
         process.kill()
         said = process.stdout
         self.assertEqual([t["who"] for t in truths(said.read().decode())], ["leaf", "leaf"])
@@ -396,7 +396,7 @@ class CommandFamilyTest(FamilyCase):
         """What is code was another thing then; and only code is kept of a stack."""
         deep = self.compile("deep", DEEP)
         process = self.start_mleak("record", "-o", "x.mlk", "--", deep, self.family, "leaf", "5")
-        pid = int(read_line(process, 30))
+        pid = int(read_line(process))
         os.kill(process.pid, signal.SIGSTOP)
         os.kill(pid, signal.SIGUSR1)
         time.sleep(1)
@@ -422,7 +422,7 @@ class AttachFamilyTest(FamilyCase):
         """Start mleak on @processes, and wait until it records them."""
         pids = [word for p in processes for word in ("-p", str(p.pid))]
         recorder = self.start_mleak("record", "-o", self.path("x.mlk"), *options, *pids)
-        end = time.monotonic() + 20
+        end = time.monotonic() + LONG
         while not os.path.exists(self.path("x.mlk")):
             self.assertIsNone(recorder.poll(), "mleak ended at once")
             self.assertLess(time.monotonic(), end)
@@ -467,7 +467,7 @@ class AttachFamilyTest(FamilyCase):
 
     def start_following(self, process):
         recorder = self.attach(process, options=("--follow",))
-        end = time.monotonic() + 20
+        end = time.monotonic() + LONG
         while "TracerPid:\t0" in open("/proc/%d/status" % process.pid).read():
             self.assertLess(time.monotonic(), end)
             time.sleep(0.05)

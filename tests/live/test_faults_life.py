@@ -6,7 +6,7 @@ import signal
 import time
 
 from faulttest import FaultCase, KernelTable
-from mleaktest import needs_bpf, read_line
+from mleaktest import LONG, needs_bpf, read_line
 
 # Forks NUMBER children that end at once, and waits for them.
 BRIEF = r"""
@@ -92,7 +92,7 @@ class EndedTest(FaultCase):
             "target", "-include", self.path("brief.h"),
             "-DMORE(c,n)=if(!strcmp(c,\"brief\")) brief(n);"))
         tracer = self.spawn(["strace", "-o", "/dev/null", "-p", str(target.pid)])
-        end = time.monotonic() + 10
+        end = time.monotonic() + LONG
         while "TracerPid:\t0\n" in self.status(target.pid):
             self.assertLess(time.monotonic(), end)
             time.sleep(0.01)
@@ -118,7 +118,7 @@ class EndedTest(FaultCase):
         with KernelTable(mleak.pid, entries=1 << 20, key_size=16) as blocks, \
                 KernelTable(mleak.pid, entries=65536, value_size=8) as threads:
             self.tell(target, "keeping", 5)
-            end = time.monotonic() + 10
+            end = time.monotonic() + LONG
             while (len(blocks.keys()) != truth.allocs or
                    {key[0] for key in threads.keys()} != {target.pid}):
                 self.assertLess(time.monotonic(), end, (len(blocks.keys()), threads.keys()))

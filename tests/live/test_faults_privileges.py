@@ -12,7 +12,7 @@ import unittest
 
 import xlated
 from faulttest import TARGET, FaultCase, Truth
-from mleaktest import bpf_hindrance, needs_bpf, read_line
+from mleaktest import LONG, bpf_hindrance, needs_bpf, read_line
 
 NOBODY = 65534
 CAPS = {"dac_read_search": 2, "kill": 5, "sys_ptrace": 19, "sys_admin": 21, "perfmon": 38,
@@ -50,7 +50,7 @@ class PrivilegesTest(FaultCase):
         return mleak
 
     def refusal(self, pid, *caps):
-        result = self.finish(self.record_as_nobody(pid, *caps), 20)
+        result = self.finish(self.record_as_nobody(pid, *caps))
         self.assertEqual(result.status, 125, result.err)
         self.assertFalse(os.path.exists(self.path("x.mlk")))
         self.assert_one_message(result.err)
@@ -83,7 +83,7 @@ class PrivilegesTest(FaultCase):
         time.sleep(1.5)
         self.tell(target, "early", 5)
         mleak.send_signal(signal.SIGUSR1)
-        end = time.monotonic() + 20
+        end = time.monotonic() + LONG
         nr = 0
         while not self.was_recorded():
             self.assertLess(time.monotonic(), end, "SIGUSR1 changed nothing")
@@ -146,7 +146,7 @@ class PrivilegesTest(FaultCase):
         self.wait_for_probes(mleak)
         target.stdin.write(b"exec 1\n")
         self.assertEqual(read_line(target), "ready")
-        result = self.finish(mleak, 20)
+        result = self.finish(mleak)
         self.assertIn("lacks CAP_SYS_PTRACE", result.err)
         self.assertEqual(result.status, 125)
         self.tell(target, "early", 23)
@@ -157,7 +157,7 @@ class PrivilegesTest(FaultCase):
         script = "mount -t proc -o hidepid=2 proc /proc && exec " + " ".join(
             self.with_caps("bpf", "perfmon") + [self.mleak_copy(), "record", "-o",
                                                 self.path("x.mlk"), "-p", str(target.pid)])
-        result = self.finish(self.spawn(["unshare", "-m", "sh", "-c", script]), 20)
+        result = self.finish(self.spawn(["unshare", "-m", "sh", "-c", script]))
         if "mount:" in result.err:
             self.skipTest(result.err)
         self.assertEqual(result.status, 125)
@@ -166,7 +166,7 @@ class PrivilegesTest(FaultCase):
     def test_user_namespace_is_named(self):
         target = self.start(self.compile("target"))
         result = self.finish(self.spawn(["unshare", "-Ur", self.program, "record", "-o",
-                                         self.path("x.mlk"), "-p", str(target.pid)]), 20)
+                                         self.path("x.mlk"), "-p", str(target.pid)]))
         if "unshare:" in result.err:
             self.skipTest(result.err)
         self.assertEqual(result.status, 125)
@@ -187,7 +187,7 @@ class PrivilegesTest(FaultCase):
 
     def helper_of(self, pid):
         """The child of the recorder @pid that keeps its privileges."""
-        end = time.monotonic() + 10
+        end = time.monotonic() + LONG
         while True:
             with open("/proc/%d/task/%d/children" % (pid, pid)) as children:
                 for child in map(int, children.read().split()):
@@ -199,7 +199,7 @@ class PrivilegesTest(FaultCase):
 
     def wait_for_caps(self, pid, wanted):
         """Until all threads of @pid have the capabilities @wanted, and can get no others."""
-        end = time.monotonic() + 10
+        end = time.monotonic() + LONG
         while self.capabilities(pid) != {(wanted, 0, 1)}:
             self.assertLess(time.monotonic(), end, self.capabilities(pid))
             time.sleep(0.01)
@@ -303,7 +303,7 @@ class PrivilegesTest(FaultCase):
         helper = self.helper_of(mleak.pid)
         mleak.kill()
         self.finish(mleak)
-        end = time.monotonic() + 10
+        end = time.monotonic() + LONG
         while ours & self.bpf_programs():
             self.assertLess(time.monotonic(), end, "programs are left in the kernel")
             time.sleep(0.02)
@@ -315,7 +315,7 @@ class PrivilegesTest(FaultCase):
 
     def wait_for_end(self, pid):
         """Until @pid has ended; it may not have been waited for."""
-        end = time.monotonic() + 10
+        end = time.monotonic() + LONG
         while os.path.exists("/proc/%d" % pid):
             with open("/proc/%d/stat" % pid) as stat:
                 if stat.read().rsplit(")", 1)[1].split()[0] in "ZX":

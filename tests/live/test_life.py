@@ -8,7 +8,7 @@ import signal
 import time
 import unittest
 
-from mleaktest import MLEAK_FAST, Case, needs_bpf, parse_folded, parse_totals, read_line
+from mleaktest import LONG, MLEAK_FAST, Case, needs_bpf, parse_folded, parse_totals, read_line
 from test_family import FAMILY, truths
 
 # On SIGUSR1: loads a library, calls it in a thread with a name and in one without, and ends.
@@ -124,7 +124,7 @@ class LifeTest(LifeCase):
         plugin = self.compile("plugin.so", PLUGIN, "-shared", "-fPIC")
         late = self.compile("late", LATE, "-pthread", "-ldl")
         process = self.start_mleak("record", "-o", "x.mlk", "--", late, plugin)
-        pid = int(read_line(process, 30))
+        pid = int(read_line(process))
         os.kill(process.pid, signal.SIGSTOP)
         os.kill(pid, signal.SIGUSR1)
         time.sleep(1)
@@ -180,7 +180,7 @@ class RedisTest(LifeCase):
                                     "--port", "0", "--unixsocket", self.path("sock"), "--save", "",
                                     "--dir", self.dir, "--daemonize", "no", "--logfile",
                                     self.path("log"))
-        end = time.monotonic() + 30
+        end = time.monotonic() + LONG
         while self.cli("ping") != "PONG":
             self.assertLess(time.monotonic(), end, "redis does not answer")
             self.assertIsNone(recorder.poll())

@@ -5,7 +5,7 @@ import re
 import signal
 import time
 
-from mleaktest import MLEAK_FAST, parse_answers, parse_folded, parse_totals, read_line
+from mleaktest import LONG, MLEAK_FAST, parse_answers, parse_folded, parse_totals, read_line
 from test_preload import PreloadCase
 
 HEAD = r"""
@@ -506,7 +506,7 @@ class RingTest(PreloadCase):
         os.kill(recorder.pid, signal.SIGKILL)
         recorder.wait()
         # Were it held up a second for each full ring, or only once, it would take far longer.
-        end = time.monotonic() + 20
+        end = time.monotonic() + LONG
         while time.monotonic() < end:
             try:
                 signal.pidfd_send_signal(pidfd, 0)
@@ -528,7 +528,7 @@ class RingTest(PreloadCase):
         read_line(recorder)
         os.kill(recorder.pid, signal.SIGSTOP)
         pid = int(open("/proc/%d/task/%d/children" % ((recorder.pid,) * 2)).read().split()[0])
-        end = time.monotonic() + 20
+        end = time.monotonic() + LONG
         while time.monotonic() < end:
             with open("/proc/%d/stat" % pid) as stat:
                 if stat.read().split()[2] == "Z":

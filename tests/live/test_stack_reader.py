@@ -83,7 +83,7 @@ class StackReaderTest(Installed):
         while status(target.pid, "TracerPid") == "0":
             time.sleep(0.05)
         gdb.stdin.write(b"echo attached\\n\n")
-        while "attached" not in read_line(gdb, 30):
+        while "attached" not in read_line(gdb):
             pass
         before = [status(target.pid, name) for name in ("State", "TracerPid")]
         ours = self.run_program([self.stacks, str(target.pid)])

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from backends import both_backends, by_bpf_alone
-from mleaktest import MLEAK, Case
+from mleaktest import LONG, MLEAK, Case
 
 
 @both_backends
@@ -19,14 +19,14 @@ class TerminalTest(Case):
 
     def read_terminal(self, process, master):
         seen = b""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + LONG
         while time.monotonic() < deadline:
             try:
                 part = os.read(master, 65536)
             except OSError:  # the other end was closed
                 break
             seen += part
-        self.assertEqual(process.wait(timeout=10), 0)
+        self.assertEqual(process.wait(timeout=LONG), 0)
         return seen.decode()
 
     def test_progress_on_a_terminal(self):
@@ -55,5 +55,5 @@ class TerminalTest(Case):
         time.sleep(1.5)
         os.write(master, b"\x03")
         # The command died of SIGINT, and mleak with it, after writing the whole trace.
-        self.assertIn(process.wait(timeout=20), (128 + signal.SIGINT, -signal.SIGINT))
+        self.assertIn(process.wait(timeout=LONG), (128 + signal.SIGINT, -signal.SIGINT))
         self.assertIn("outstanding", self.mleak("report", self.path("x.mlk")).out)

@@ -68,7 +68,7 @@ class PressureTest(LoadCase):
             self.tell(target, line)
         os.kill(mleak.pid, signal.SIGCONT)
         mleak.terminate()
-        self.assertEqual(self.finish(mleak, 60).status, 0)
+        self.assertEqual(self.finish(mleak).status, 0)
         return self.read_events(trace)
 
     def test_few_allocations_have_their_whole_stacks(self):
