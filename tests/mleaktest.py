@@ -200,6 +200,14 @@ def is_traced(pid):
         return "TracerPid:\t0\n" not in status.read()
 
 
+def hold(process):
+    """Stop @process by SIGSTOP; a thread of it that is busy in the kernel stands only when that is over."""
+    process.send_signal(signal.SIGSTOP)
+    tasks = "/proc/%d/task" % process.pid
+    wait_until(lambda: all(state_of(process.pid, int(tid)) in "TX" for tid in os.listdir(tasks)),
+               "pid %d does not stop" % process.pid)
+
+
 def wait_until(condition, what, timeout=LONG):
     """Wait until @condition() is true, and return what it is then; @what says what did not come."""
     end = time.monotonic() + timeout
@@ -253,7 +261,20 @@ class Case(unittest.TestCase):
             end_process(process)
             self.fail("%s did not end within %d s" % (process.args, timeout))
         decode = lambda data: (data or b"").decode(errors="replace")
-        return Result(process.returncode, decode(out), decode(err))
+        return Result(process.returncode, decode(out), getattr(process, "heard", "") + decode(err))
+
+    def wait_for_words(self, process, pattern):
+        """Wait until @process has said @pattern on stderr; finish() returns that, too."""
+        process.heard = getattr(process, "heard", "")
+        end = time.monotonic() + LONG
+        while not re.search(pattern, process.heard):
+            wait = max(0, end - time.monotonic())
+            if not select.select([process.stderr], [], [], wait)[0]:
+                self.fail("'%s' is not said within %d s; but: %s" % (pattern, LONG, process.heard))
+            part = os.read(process.stderr.fileno(), 65536)
+            if not part:
+                self.fail("it ended without '%s', but said: %s" % (pattern, process.heard))
+            process.heard += part.decode(errors="replace")
 
     def start_mleak(self, *args, **options):
         if not os.access(self.program, os.X_OK):
