@@ -60,8 +60,9 @@ class ReportJobsTest(Case):
         trace, data = self.trace_of()
         starts = [m.start() for m in re.finditer(re.escape(CHUNK_MAGIC), data)]
         events = [at for at in starts if data[at + 12] == EVENTS]
+        sizes = {at: end - at for at, end in zip(starts, starts[1:])}
         broken = bytearray(data)
-        broken[events[2] + 200] ^= 0xff  # within a chunk: it is lost
+        broken[max(events[:-1], key=sizes.get) + 200] ^= 0xff  # within a chunk: it is lost
         broken[events[-1]] ^= 0xff       # its beginning: it is not found
         with open(trace, "wb") as file:
             file.write(broken)
