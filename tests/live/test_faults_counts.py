@@ -5,7 +5,7 @@ import os
 import re
 
 from faulttest import FaultCase, Truth
-from mleaktest import needs_bpf, parse_folded, parse_totals, read_line
+from mleaktest import needs_bpf, parse_folded, read_line
 
 # Allocations that the allocator serves by mmap, and the first ones of new threads, for which it
 # maps an arena.
