@@ -8,7 +8,7 @@ import re
 import subprocess
 import time
 
-from mleaktest import MLEAK_FAST, Case, read_line
+from mleaktest import LONG, MLEAK_FAST, Case, read_line
 
 # Takes lines "COMMAND NUMBER" and answers each with what it has done in all.  It allocates for
 # nothing else.
@@ -156,7 +156,7 @@ class FaultCase(Case):
     def tell(self, target, command, number=1):
         """Have @target do something; returns all that it did so far."""
         target.stdin.write(b"%s %d\n" % (command.encode(), number))
-        line = read_line(target, 30)
+        line = read_line(target)
         return Truth(*(int(n) for n in re.match(r"allocs=(\d+) frees=(\d+)$", line).groups()))
 
     def attach(self, pid, *options, **popen_options):
@@ -170,7 +170,7 @@ class FaultCase(Case):
 
     def wait_for_probes(self, mleak):
         """The trace gets its name when the probes stand, however long that takes."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + LONG
         while not os.path.exists(self.path("x.mlk")):
             if mleak.poll() is not None:
                 self.fail("mleak ended at once: %s" % (self.finish(mleak),))
@@ -180,7 +180,7 @@ class FaultCase(Case):
     def stop(self, mleak):
         """End the recording in order; returns what it printed on stderr."""
         mleak.terminate()
-        result = self.finish(mleak, 60)
+        result = self.finish(mleak)
         self.assertEqual(result.status, 0, result.err)
         return result.err
 

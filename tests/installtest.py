@@ -1,5 +1,7 @@
 """installtest - for the tests in live/ of what is installed: a test with an installation of its own"""
 
+import contextlib
+import fcntl
 import os
 import re
 import subprocess
@@ -8,6 +10,14 @@ from mleaktest import Case, MLEAK_FAST, ROOT
 
 BUILD_PLAIN = os.path.dirname(os.path.abspath(MLEAK_FAST))
 WARNINGS = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2"]
+
+
+@contextlib.contextmanager
+def one_make():
+    """Nobody else's make works in BUILD_PLAIN meanwhile: what one still builds, another would install."""
+    with open(os.path.join(BUILD_PLAIN, "test-make.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def document(name):
@@ -37,8 +47,9 @@ class Installed(Case):
         return done.stdout
 
     def make(self, target):
-        return self.run_checked(["make", "-s", "-C", ROOT, "O=" + BUILD_PLAIN, target,
-                                 "DESTDIR=" + self.dest, "PREFIX=" + self.prefix])
+        with one_make():
+            return self.run_checked(["make", "-s", "-C", ROOT, "O=" + BUILD_PLAIN, target,
+                                     "DESTDIR=" + self.dest, "PREFIX=" + self.prefix])
 
     def pkg_config(self, *options):
         flags = self.run_checked(["pkg-config", *options, "dwunw"]).split()

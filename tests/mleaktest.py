@@ -24,6 +24,10 @@ SAMPLES = os.path.join(BUILD, "samples")
 FILE_MAGIC = b"\xf5MLK\r\n\x1a\n"
 CHUNK_MAGIC = b"\xf5CHK\r\n\x1a\n"
 
+# Seconds within which what is to happen happens on the slowest machine; whoever waits so long waits for
+# what does not come.
+LONG = 60
+
 AS_NOBODY = {"user": "nobody", "group": "nogroup", "extra_groups": []}
 
 Result = collections.namedtuple("Result", "status out err")
@@ -167,7 +171,7 @@ def end_process(process):
             pipe.close()
 
 
-def read_line(process, timeout=10):
+def read_line(process, timeout=LONG):
     """Next line of @process's stdout (opened unbuffered); fails after @timeout seconds."""
     line = b""
     end = time.monotonic() + timeout
@@ -180,6 +184,40 @@ def read_line(process, timeout=10):
             raise AssertionError("pid %d ended without the line expected" % process.pid)
         line += byte
     return line.decode().rstrip("\n")
+
+
+def state_of(pid, tid=None):
+    """The state of process @pid, or of its thread @tid, one letter as ps(1) has it; "X": it is gone."""
+    try:
+        with open("/proc/%d/task/%d/stat" % (pid, tid or pid)) as stat:
+            return stat.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
+
+
+def is_traced(pid):
+    with open("/proc/%d/status" % pid) as status:
+        return "TracerPid:\t0\n" not in status.read()
+
+
+def hold(process):
+    """Stop @process by SIGSTOP; a thread of it that is busy in the kernel stands only when that is over."""
+    process.send_signal(signal.SIGSTOP)
+    tasks = "/proc/%d/task" % process.pid
+    wait_until(lambda: all(state_of(process.pid, int(tid)) in "TX" for tid in os.listdir(tasks)),
+               "pid %d does not stop" % process.pid)
+
+
+def wait_until(condition, what, timeout=LONG):
+    """Wait until @condition() is true, and return what it is then; @what says what did not come."""
+    end = time.monotonic() + timeout
+    while True:
+        found = condition()
+        if found:
+            return found
+        if time.monotonic() > end:
+            raise AssertionError("%s: not within %d s" % (what, timeout))
+        time.sleep(0.01)
 
 
 class Case(unittest.TestCase):
@@ -215,7 +253,7 @@ class Case(unittest.TestCase):
         self.addCleanup(end_process, process)
         return process
 
-    def finish(self, process, timeout=60):
+    def finish(self, process, timeout=3 * LONG):
         """Wait for the end of @process, and collect what it printed."""
         try:
             out, err = process.communicate(timeout=timeout)
@@ -223,7 +261,20 @@ class Case(unittest.TestCase):
             end_process(process)
             self.fail("%s did not end within %d s" % (process.args, timeout))
         decode = lambda data: (data or b"").decode(errors="replace")
-        return Result(process.returncode, decode(out), decode(err))
+        return Result(process.returncode, decode(out), getattr(process, "heard", "") + decode(err))
+
+    def wait_for_words(self, process, pattern):
+        """Wait until @process has said @pattern on stderr; finish() returns that, too."""
+        process.heard = getattr(process, "heard", "")
+        end = time.monotonic() + LONG
+        while not re.search(pattern, process.heard):
+            wait = max(0, end - time.monotonic())
+            if not select.select([process.stderr], [], [], wait)[0]:
+                self.fail("'%s' is not said within %d s; but: %s" % (pattern, LONG, process.heard))
+            part = os.read(process.stderr.fileno(), 65536)
+            if not part:
+                self.fail("it ended without '%s', but said: %s" % (pattern, process.heard))
+            process.heard += part.decode(errors="replace")
 
     def start_mleak(self, *args, **options):
         if not os.access(self.program, os.X_OK):
@@ -238,7 +289,7 @@ class Case(unittest.TestCase):
             shutil.copy(os.path.join(os.path.dirname(self.program), "libmleak-preload.so"), folder)
         return self.spawn([program, *args], **options)
 
-    def mleak(self, *args, timeout=60, **options):
+    def mleak(self, *args, timeout=3 * LONG, **options):
         """Run mleak to its end."""
         result = self.finish(self.start_mleak(*args, **options), timeout)
         self.assertNotRegex(result.err, "Sanitizer|runtime error:")
@@ -279,6 +330,17 @@ class Case(unittest.TestCase):
         self.assertNotEqual(err, "", "a message was expected on stderr")
         for line in err.splitlines():
             self.assertRegex(line, "^mleak: ")
+
+    def first_whole(self, record):
+        """The first trace of some that @record() makes in which nothing is lost: a recorder that got no
+        CPU for long loses events, one that is too slow does so each time."""
+        for _ in range(4):
+            trace = record()
+            totals = parse_totals(self.mleak("report", trace).out)
+            if not totals.lost:
+                break
+        self.assertEqual(totals.lost, 0)
+        return trace
 
     def assert_one_message(self, err, naming=""):
         self.assert_messages(err)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from mleaktest import BUILD, TESTS, Case, read_line
+from mleaktest import LONG, BUILD, TESTS, Case, read_line
 
 sys.path.insert(0, os.path.join(TESTS, "exact"))
 from exact import Oracle
@@ -87,7 +87,7 @@ class LaterTest(Case):
         self.assertEqual(oracle.compare(samples)[1], at_once)
 
         process.stdin.close()
-        process.wait(30)
+        process.wait(LONG)
         old = self.path("old")
         shutil.copytree(samples, old)
         shutil.rmtree(samples)

@@ -8,7 +8,7 @@ from mleaktest import AS_NOBODY, Case
 
 class RecordTest(Case):
     def refused(self, *args, **options):
-        result = self.mleak("record", *args, timeout=20, **options)
+        result = self.mleak("record", *args, **options)
         self.assertEqual((result.status, result.out), (125, ""))
         self.assert_messages(result.err)
         self.assertEqual(os.listdir(self.dir), [], "a file was left behind")

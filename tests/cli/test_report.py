@@ -5,7 +5,7 @@ import struct
 import unittest
 import zlib
 
-from mleaktest import AS_NOBODY, FILE_MAGIC, TESTS, Case
+from mleaktest import LONG, AS_NOBODY, FILE_MAGIC, TESTS, Case
 
 GOLDEN = os.path.join(TESTS, "golden", "v1.1-cxx.mlk")
 
@@ -42,11 +42,11 @@ class ReportTest(Case):
 
     def test_device(self):
         self.refused("/dev/null")
-        self.refused("/dev/zero", timeout=10)
+        self.refused("/dev/zero", timeout=LONG)
 
     def test_fifo_is_not_waited_for(self):
         os.mkfifo(self.path("fifo.mlk"))
-        self.refused(self.path("fifo.mlk"), timeout=10)
+        self.refused(self.path("fifo.mlk"), timeout=LONG)
 
     def test_elf_file(self):
         self.refused("/bin/true")

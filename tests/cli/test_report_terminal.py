@@ -9,7 +9,7 @@ import subprocess
 import termios
 import time
 
-from mleaktest import TESTS, Case
+from mleaktest import LONG, TESTS, Case
 
 TRACE = os.path.join(TESTS, "golden", "v1.1-cxx.mlk")
 OTHER = os.path.join(TESTS, "golden", "v1.3-overrun.mlk")
@@ -29,13 +29,13 @@ class ReportTerminalTest(Case):
         process = self.start_mleak("report", *args, TRACE, stdout=slave, env=settings,
                                    stderr=slave if with_stderr else subprocess.PIPE)
         os.close(slave)
-        seen, deadline = b"", time.monotonic() + 30
+        seen, deadline = b"", time.monotonic() + LONG
         while time.monotonic() < deadline:
             try:
                 seen += os.read(master, 65536)
             except OSError:  # the other end was closed
                 break
-        self.assertEqual(process.wait(timeout=10), status)
+        self.assertEqual(process.wait(timeout=LONG), status)
         return seen.decode().replace("\r\n", "\n")
 
     def test_colours_change_nothing_else(self):

@@ -2,9 +2,10 @@
 
 import os
 import re
-import time
+import signal
 
-from mleaktest import (MLEAK_FAST, ROOT, Case, needs_bpf, parse_answers, parse_folded, parse_totals)
+from mleaktest import (MLEAK_FAST, ROOT, Case, needs_bpf, parse_answers, parse_folded,
+                       parse_totals, state_of, wait_until)
 
 LIBRARIES = "/usr/lib/x86_64-linux-gnu/"
 PRELOADED = {"jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4",
@@ -222,17 +223,14 @@ class AllocatorTest(Case):
 
     def test_stress(self):
         trace = self.path("x.mlk")
-        result = self.mleak("record", "-o", trace, "--", self.sample("stress"), "1000000", "8",
-                            timeout=120,
-                            # Or libc frees what its caches hold when a thread ends.
-                            env=dict(os.environ, GLIBC_TUNABLES="glibc.malloc.tcache_count=0"))
-        truth = {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", result.out)}
+        # Eight threads on few CPUs may leave the recorder none for long.
+        self.first_whole(lambda: self.record_stress(trace))
+        truth = {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", self.stress.out)}
         seen = Replay()
         with open(self.path("dump"), "wb") as out:
-            self.finish(self.spawn([self.program, "report", "--dump", trace], stdout=out), 120)
+            self.finish(self.spawn([self.program, "report", "--dump", trace], stdout=out))
         with open(self.path("dump")) as dump:
             seen.take(dump)
-        self.assertEqual(parse_totals(self.mleak("report", trace).out).lost, 0)
         self.assertEqual(seen.on_live_address, 0)
         # When a thread ends, libc frees its cache, which it did not get by malloc.
         self.assertLessEqual(seen.unknown_frees, 8)
@@ -243,36 +241,41 @@ class AllocatorTest(Case):
                          truth["bytes"])
         self.assertGreaterEqual(len(seen.live), truth["blocks"])
 
+    def record_stress(self, trace):
+        # Or libc frees what its caches hold when a thread ends.
+        env = dict(os.environ, GLIBC_TUNABLES="glibc.malloc.tcache_count=0")
+        self.stress = self.mleak("record", "-o", trace, "--", self.sample("stress"), "1000000", "8", env=env)
+        return trace
+
     def test_process_whose_main_thread_has_ended(self):
         target = self.spawn([self.compile("runs_on", RUNS_ON, "-pthread")])
-        time.sleep(0.5)
+        wait_until(lambda: state_of(target.pid) == "Z", "the main thread does not end")
         result = self.mleak("record", "-d", "1", "-o", "x.mlk", "-p", str(target.pid))
         self.assertEqual(result.status, 0, result.err)
         totals = parse_totals(self.report(self.path("x.mlk")))
-        self.assertGreater(totals.outstanding.blocks, 30)
+        self.assertGreater(totals.outstanding.blocks, 0)
         self.assertEqual(self.bytes_of(self.path("x.mlk"), "leak_on"), totals.outstanding.bytes)
 
     def test_exec_by_another_thread_is_recorded_on(self):
         program = self.compile("execs", EXECS, "-pthread")
-        target = self.spawn([self.program, "record", "-d", "3", "-o", "x.mlk", "--", program,
-                             self.compile("runs_on", RUNS_ON, "-pthread")],
-                            env=dict(os.environ, MAIN_STAYS="1"))
-        time.sleep(5)
-        for pid in self.children(target.pid):
-            os.kill(pid, 9)
-        err = self.finish(target).err
-        self.assertIn("runs 'runs_on' now", err)
-        self.assertGreater(self.bytes_of(self.path("x.mlk"), "leak_on"), 47 * 30)
-
-    def children(self, pid):
-        with open("/proc/%d/task/%d/children" % (pid, pid)) as children:
-            return [int(child) for child in children.read().split()]
+        mleak = self.start_mleak("record", "-o", "x.mlk", "--", program,
+                                 self.compile("runs_on", RUNS_ON, "-pthread"),
+                                 env=dict(os.environ, MAIN_STAYS="1"))
+        self.wait_for_words(mleak, "runs 'runs_on' now")
+        wait_until(lambda: self.bytes_of(self.path("x.mlk"), "leak_on") > 47 * 30, "nothing is recorded")
+        mleak.terminate()
+        self.assertEqual(self.finish(mleak).status, -signal.SIGTERM)
 
     def test_a_target_that_sleeps_is_named_as_such(self):
-        target = self.spawn(["sleep", "60"])
-        time.sleep(0.3)
+        target = self.spawn(["sleep", "600"])
+        wait_until(lambda: self.sleeps(target.pid), "it does not sleep")
         result = self.mleak("record", "-d", "1.5", "-o", "x.mlk", "-p", str(target.pid))
         self.assertIn("it sleeps", result.err)
+
+    @staticmethod
+    def sleeps(pid):
+        with open("/proc/%d/syscall" % pid) as syscall:
+            return syscall.read().split()[0] in ("35", "230")  # nanosleep(2), clock_nanosleep(2)
 
     def test_an_allocator_that_is_not_probed_is_named(self):
         source = OWN.replace("PREFIX", "je_").replace("i < 23", "i < 23 || je_malloc(1)")

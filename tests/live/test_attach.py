@@ -4,8 +4,8 @@ import os
 import signal
 import time
 
-from mleaktest import (Case, Sum, ends_in, needs_bpf, parse_answers, parse_folded, parse_totals,
-                       read_line)
+from mleaktest import (LONG, Case, Sum, ends_in, needs_bpf, parse_answers, parse_folded,
+                       parse_totals, read_line, wait_until)
 
 
 class Forever:
@@ -54,21 +54,22 @@ class AttachTest(Case):
         trace = self.path("x.mlk")
         old = os.stat(trace).st_ino if os.path.exists(trace) else None
         mleak = self.start_mleak("record", "-o", trace, *options, "-p", str(target.pid))
-        end = time.monotonic() + 20
+        end = time.monotonic() + LONG
         while not os.path.exists(trace) or os.stat(trace).st_ino == old:
             if mleak.poll() is not None:
                 self.fail("mleak ended at once: %s" % (self.finish(mleak),))
             if time.monotonic() > end:
-                self.fail("mleak attached nothing within 20 s")
+                self.fail("mleak attached nothing")
             time.sleep(0.02)
         self.assertNotEqual(probes(mleak.pid), [])
         return mleak, trace
 
     def run_for(self, target, seconds):
-        """Let the paused @target run; returns what it leaked in that time."""
+        """Let the paused @target run until it leaked something; returns what it leaked in that time."""
         before = target.count()
         target.toggle("running")
         time.sleep(seconds)
+        wait_until(lambda: target.count().blocks > before.blocks + 10, "the target stands still")
         target.toggle("paused")
         after = target.count()
         return Sum(after.blocks - before.blocks, after.bytes - before.bytes)
@@ -76,11 +77,10 @@ class AttachTest(Case):
     def assert_alive(self, target):
         before = target.count()
         target.toggle("running")
-        time.sleep(0.2)
-        self.assertGreater(target.count().blocks, before.blocks, "the target stands still")
+        wait_until(lambda: target.count().blocks > before.blocks, "the target stands still")
         self.assertIsNone(target.process.poll())
         target.process.send_signal(signal.SIGTERM)
-        result = self.finish(target.process, 10)
+        result = self.finish(target.process)
         self.assertEqual(result.status, 0, "the target did not end well")
 
     def assert_leaked(self, trace, leaked):
@@ -97,7 +97,7 @@ class AttachTest(Case):
         mleak, trace = self.attach(target, *options)
         leaked = self.run_for(target, 1)
         mleak.send_signal(stop)
-        result = self.finish(mleak, 20)
+        result = self.finish(mleak)
         self.assertEqual(result.status, 0, result.err)
         self.assert_messages(result.err)
         self.assertIn("mleak report " + trace, result.err.splitlines()[-1])
@@ -119,14 +119,17 @@ class AttachTest(Case):
     def test_duration(self):
         target = Forever(self)
         target.toggle("paused")
-        started = time.monotonic()
-        mleak, trace = self.attach(target, "-d", "2")
-        leaked = self.run_for(target, 0.5)
-        self.assertIsNone(mleak.poll(), "this machine is too slow: the 2 s were over too early")
-        result = self.finish(mleak, 20)
-        self.assertEqual(result.status, 0, result.err)
-        self.assertGreater(time.monotonic() - started, 1.9)
-        self.assertLess(time.monotonic() - started, 10)
+        for seconds in 2, 8, 30:
+            started = time.monotonic()
+            mleak, trace = self.attach(target, "-d", str(seconds))
+            leaked = self.run_for(target, 0.3)
+            in_time = mleak.poll() is None
+            result = self.finish(mleak)
+            self.assertEqual(result.status, 0, result.err)
+            self.assertGreater(time.monotonic() - started, seconds - 0.1)
+            if in_time:
+                break
+        self.assertTrue(in_time, "this machine is too slow: the 30 s were over too early")
         self.assert_leaked(trace, leaked)
         self.assert_alive(target)
 
@@ -136,7 +139,7 @@ class AttachTest(Case):
         result = self.mleak("record", "-o", trace, "-d", "1", "-p", str(target.pid))
         self.assertEqual(result.status, 0, result.err)
         outstanding = parse_totals(self.report(trace)).outstanding
-        self.assertGreater(outstanding.blocks, 10)
+        self.assertGreater(outstanding.blocks, 0)
         target.toggle("paused")
         self.assertLessEqual(outstanding.blocks, target.count().blocks)
         self.assert_alive(target)
@@ -159,11 +162,11 @@ class AttachTest(Case):
         before = target.count()
         mleak, trace = self.attach(target)
         target.toggle("running")
-        time.sleep(0.5)
+        wait_until(lambda: target.count().blocks > before.blocks + 10, "the target stands still")
         target.process.send_signal(signal.SIGTERM)
-        answers = parse_answers(self.finish(target.process, 10).out)
+        answers = parse_answers(self.finish(target.process).out)
         self.assertEqual(len(answers), 2)
-        result = self.finish(mleak, 20)
+        result = self.finish(mleak)
         self.assertEqual(result.status, 0, result.err)
         self.assert_leaked(trace, Sum(sum(a.blocks for a in answers) - before.blocks,
                                       sum(a.bytes for a in answers) - before.bytes))
@@ -174,7 +177,7 @@ class AttachTest(Case):
         mleak, trace = self.attach(target)
         leaked = self.run_for(target, 0.5)
         mleak.send_signal(signal.SIGINT)
-        self.assertEqual(self.finish(mleak, 60).status, 0)
+        self.assertEqual(self.finish(mleak).status, 0)
         totals = parse_totals(self.report(trace))
         if totals.lost == 0:
             self.assertEqual(totals.outstanding, leaked)
@@ -183,9 +186,10 @@ class AttachTest(Case):
     def test_recorder_killed(self):
         target = Forever(self)
         mleak, trace = self.attach(target)
-        time.sleep(1.5)
+        wait_until(lambda: parse_totals(self.mleak("report", trace).out).outstanding.blocks > 10,
+                   "nothing is written")
         mleak.kill()
-        self.finish(mleak, 10)
+        self.finish(mleak)
         result = self.mleak("report", trace)
         self.assertEqual(result.status, 0, result.err)
         self.assert_messages(result.err)
@@ -200,6 +204,6 @@ class AttachTest(Case):
             mleak, trace = self.attach(target)
             leaked = self.run_for(target, 0.3)
             mleak.send_signal(signal.SIGINT)
-            self.assertEqual(self.finish(mleak, 20).status, 0)
+            self.assertEqual(self.finish(mleak).status, 0)
             self.assert_leaked(trace, leaked)
         self.assert_alive(target)

@@ -81,24 +81,24 @@ class CommandTest(Case):
     def start(self, script):
         """Record a shell script; returns when the script has printed its first line."""
         mleak = self.start_mleak("record", "-o", "x.mlk", "--", "sh", "-c", script)
-        self.assertEqual(read_line(mleak, 20), "up")
+        self.assertEqual(read_line(mleak), "up")
         return mleak
 
     def test_sigint_is_the_command_s_affair(self):
         mleak = self.start("echo up; sleep 1; exit 3")
         mleak.send_signal(signal.SIGINT)
-        self.assertEqual(self.finish(mleak, 20).status, 3)
+        self.assertEqual(self.finish(mleak).status, 3)
         parse_totals(self.report(self.path("x.mlk")))
 
     def test_sigterm_is_forwarded(self):
         mleak = self.start("trap 'exit 9' TERM; echo up; while :; do sleep 0.1; done")
         mleak.send_signal(signal.SIGTERM)
-        self.assertEqual(self.finish(mleak, 20).status, 9)
+        self.assertEqual(self.finish(mleak).status, 9)
 
     def test_sigterm_ends_a_command_that_does_not_care(self):
         mleak = self.start("echo up; exec sleep 60")
         mleak.send_signal(signal.SIGTERM)
-        self.assertEqual(self.finish(mleak, 20).status, -signal.SIGTERM)
+        self.assertEqual(self.finish(mleak).status, -signal.SIGTERM)
         parse_totals(self.report(self.path("x.mlk")))
 
     def test_nothing_left_of_a_command_that_never_ran(self):

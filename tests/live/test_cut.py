@@ -15,7 +15,7 @@ class CutTest(Case):
 
     def check(self, content):
         """Report on damaged @content; returns the exit status."""
-        result = self.mleak("report", self.write("cut.mlk", content), timeout=20)
+        result = self.mleak("report", self.write("cut.mlk", content))
         self.assertIn(result.status, (0, 2), result.err)
         self.assert_messages(result.err)
         if result.status == 0:

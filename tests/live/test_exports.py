@@ -8,7 +8,7 @@ import subprocess
 from backends import either_backend
 import formatstest
 from formatstest import FORMATS, READERS, Sums
-from mleaktest import Case, ends_in, number, parse_answers, parse_folded
+from mleaktest import LONG, Case, ends_in, number, parse_answers, parse_folded
 
 # Names of functions, in the order of the functions of HOSTILE_C, by what is bad in each.
 HOSTILE = [
@@ -154,7 +154,7 @@ class HostileNamesTest(Case):
         for command in commands:
             with self.subTest(command=command):
                 process = self.start_mleak(*command, self.trace)
-                out, err = process.communicate(timeout=60)
+                out, err = process.communicate(timeout=3 * LONG)
                 self.assertEqual((process.returncode, err), (0, b""))
                 self.assertNotEqual(out, b"")
                 self.check_text(out)

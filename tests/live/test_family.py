@@ -10,7 +10,8 @@ import subprocess
 import time
 import unittest
 
-from mleaktest import (MLEAK_FAST, Case, needs_bpf, parse_folded, parse_totals, read_line)
+from mleaktest import (LONG, MLEAK_FAST, Case, hold, is_traced, needs_bpf, parse_folded,
+                       parse_totals, read_line, state_of, wait_until)
 
 FAMILY = r"""
 #define _GNU_SOURCE
@@ -350,8 +351,11 @@ class CommandFamilyTest(FamilyCase):
         self.assert_one_message(result.err, "no process 1 in")
 
     def test_stopped_child_stays_stopped_until_it_is_continued(self):
-        script = "sh -c 'kill -STOP $$; exec %s leaf 19' & p=$!; sleep 0.5; " % self.family
+        script = "sh -c 'echo > up; kill -STOP $$; exec %s leaf 19' & p=$!; " % self.family
+        # Behind the echo it does nothing else that it would be stopped for.
+        script += "until [ -s up ] && grep -q '^State:.[Tt]' /proc/$p/status; do sleep 0.05; done; sleep 0.3; "
         script += "cut -d' ' -f3 /proc/$p/stat; cat /proc/$p/comm; kill -CONT $p; wait"
+        os.chmod(self.dir, 0o777)
         trace, out = self.record("sh", "-c", script, options=("--follow",))
         # A ptraced process that is stopped for its job shows as t.
         self.assertIn(out.splitlines()[0], "Tt")
@@ -361,8 +365,9 @@ class CommandFamilyTest(FamilyCase):
         self.assertEqual(out.splitlines()[1], "sh")
 
     def test_signals_reach_a_followed_command_s_children(self):
-        script = ("(sh -c 'trap \"echo got; exit 7\" USR1; while :; do sleep 0.1; done' & p=$!; "
-                  "sleep 0.4; kill -USR1 $p; wait $p; echo $?; "
+        os.chmod(self.dir, 0o777)
+        script = ("(sh -c 'trap \"echo got; exit 7\" USR1; echo > up; while :; do sleep 0.1; done' & p=$!; "
+                  "until [ -s up ]; do sleep 0.05; done; kill -USR1 $p; wait $p; echo $?; "
                   "sleep 9 & q=$!; kill -KILL $q; wait $q; echo $?) 2>/dev/null")
         _, out = self.record("sh", "-c", script, options=("--follow",))
         self.assertEqual(out.split(), ["got", "7", "137"])
@@ -381,7 +386,7 @@ class CommandFamilyTest(FamilyCase):
     def test_children_live_on_when_the_recorder_is_killed(self):
         script = "echo runs; sleep 0.8; %s leaf 3; (sleep 0.8; %s leaf 5) & wait" % (self.family, self.family)
         process = self.start_mleak("record", "--follow", "-o", "x.mlk", "--", "sh", "-c", script)
-        self.assertEqual(read_line(process, 30), "runs")
+        self.assertEqual(read_line(process), "runs")
         process.kill()
         said = process.stdout
         self.assertEqual([t["who"] for t in truths(said.read().decode())], ["leaf", "leaf"])
@@ -396,10 +401,10 @@ class CommandFamilyTest(FamilyCase):
         """What is code was another thing then; and only code is kept of a stack."""
         deep = self.compile("deep", DEEP)
         process = self.start_mleak("record", "-o", "x.mlk", "--", deep, self.family, "leaf", "5")
-        pid = int(read_line(process, 30))
-        os.kill(process.pid, signal.SIGSTOP)
+        pid = int(read_line(process))
+        hold(process)
         os.kill(pid, signal.SIGUSR1)
-        time.sleep(1)
+        wait_until(lambda: state_of(pid) in "ZX", "the program does not end")
         process.send_signal(signal.SIGCONT)
         result = self.finish(process)
         self.assertEqual(result.status, 0, result.err)
@@ -422,7 +427,7 @@ class AttachFamilyTest(FamilyCase):
         """Start mleak on @processes, and wait until it records them."""
         pids = [word for p in processes for word in ("-p", str(p.pid))]
         recorder = self.start_mleak("record", "-o", self.path("x.mlk"), *options, *pids)
-        end = time.monotonic() + 20
+        end = time.monotonic() + LONG
         while not os.path.exists(self.path("x.mlk")):
             self.assertIsNone(recorder.poll(), "mleak ended at once")
             self.assertLess(time.monotonic(), end)
@@ -467,10 +472,7 @@ class AttachFamilyTest(FamilyCase):
 
     def start_following(self, process):
         recorder = self.attach(process, options=("--follow",))
-        end = time.monotonic() + 20
-        while "TracerPid:\t0" in open("/proc/%d/status" % process.pid).read():
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.05)
+        wait_until(lambda: is_traced(process.pid), "mleak does not trace it")
         return recorder
 
     def test_children_of_a_process_that_ran_already(self):
@@ -490,16 +492,17 @@ class AttachFamilyTest(FamilyCase):
         """What they did before they were stopped is missing; how long that was is told."""
         process = self.begin("fn")
         tracer = self.spawn(["strace", "-o", "/dev/null", "-p", str(process.pid)])
-        time.sleep(0.5)
+        wait_until(lambda: is_traced(process.pid), "strace does not attach")
         recorder = self.attach(process, options=("--follow",))
         said = self.go(process)
         result = self.finish(recorder)
         self.finish(tracer)
         self.assertEqual(result.status, 0, result.err)
         self.assertIn("another traces it", result.err)
-        self.assertRegex(result.err, r"recorded from up to [\d.]+ ms after their start")
         # On a busy machine one may have ended before it could be looked at; then that is told.
         recorded = re.search(r"(\d) child process(?:es were| was) recorded as well", result.err)
+        late = re.search(r"recorded from up to ([\d.]+) ms after their start", result.err)
+        self.assertEqual(bool(late), bool(recorded), result.err)
         lost = re.search(r"lost: (\d) programs or processes", result.err)
         told = sum(int(found[1]) for found in (recorded, lost) if found)
         self.assertEqual(told, 3, result.err)
@@ -510,7 +513,8 @@ class AttachFamilyTest(FamilyCase):
             text = self.report(trace, "--pid", str(truth["pid"]))
             totals = parse_totals(text)
             self.assertLessEqual(totals.allocations.blocks, truth["allocs"])
-            if truth["who"] in ("first", "grandchild"):
+            # The grandchild sleeps for 300 ms first.
+            if truth["who"] == "first" or truth["who"] == "grandchild" and float(late[1]) < 300:
                 self.assertEqual(totals.allocations.blocks, truth["allocs"], text)
                 self.assertEqual(totals.outstanding.bytes, truth["bytes"], text)
             self.assertNotIn("unknown frees", text)

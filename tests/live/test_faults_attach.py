@@ -34,11 +34,12 @@ class SnapshotTest(FaultCase):
                                        "-DPREPARE=start_waiters(5);"))
 
     def places(self, pid):
-        """Stack pointer and pc of each thread, all of which wait in the kernel, as that tells."""
+        """Stack pointer and pc of each thread, all of which wait in the kernel, as that tells: for what
+        read(2) or pause(2) waits for."""
         found = {}
         for tid in os.listdir("/proc/%d/task" % pid):
-            words = ["running"]
-            while words == ["running"]:
+            words = []
+            while not words or words[0] not in ("0", "34"):
                 with open("/proc/%d/task/%s/syscall" % (pid, tid)) as syscall:
                     words = syscall.read().split()
             found[int(tid)] = tuple(int(word, 16) for word in words[-2:])
@@ -64,7 +65,9 @@ class SnapshotTest(FaultCase):
         self.assertRegex(said, r"stacks of 6 threads were read at attach, which were stopped for [\d.]+ ms")
 
     def test_second_reader_reads_the_same(self):
-        mleak = self.attach(self.with_threads().pid)
+        target = self.with_threads()
+        self.places(target.pid)
+        mleak = self.attach(target.pid)
         self.stop(mleak)
         second = self.finish(self.spawn([sys.executable, os.path.join(ROOT, "tests", "trace_reader.py"),
                                          "--full", self.path("x.mlk")]))

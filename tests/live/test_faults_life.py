@@ -6,7 +6,7 @@ import signal
 import time
 
 from faulttest import FaultCase, KernelTable
-from mleaktest import needs_bpf, read_line
+from mleaktest import LONG, hold, is_traced, needs_bpf, read_line, wait_until
 
 # Forks NUMBER children that end at once, and waits for them.
 BRIEF = r"""
@@ -92,21 +92,18 @@ class EndedTest(FaultCase):
             "target", "-include", self.path("brief.h"),
             "-DMORE(c,n)=if(!strcmp(c,\"brief\")) brief(n);"))
         tracer = self.spawn(["strace", "-o", "/dev/null", "-p", str(target.pid)])
-        end = time.monotonic() + 10
-        while "TracerPid:\t0\n" in self.status(target.pid):
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.01)
+        wait_until(lambda: is_traced(target.pid), "strace does not attach")
         mleak = self.attach(target.pid, "--follow")
-        mleak.send_signal(signal.SIGSTOP)
+        hold(mleak)
         self.tell(target, "brief", 30)
         mleak.send_signal(signal.SIGCONT)
-        time.sleep(0.3)
+        self.tell(target, "early", 1)
+        wait_until(lambda: self.seen()[0].allocs, "what came after the children is not recorded")
         with KernelTable(mleak.pid) as table:
-            keys = table.keys()
+            wait_until(lambda: table.keys() == {(target.pid,)}, "children are left in the table")
         said = self.stop(mleak)
         tracer.terminate()
         self.assertRegex(said, r"another traces it")
-        self.assertEqual(keys, {(target.pid,)})
 
     def test_blocks_and_threads_that_ended_leave_the_filters_tables(self):
         self.write("keeping.h", KEEPING.encode())
@@ -118,7 +115,7 @@ class EndedTest(FaultCase):
         with KernelTable(mleak.pid, entries=1 << 20, key_size=16) as blocks, \
                 KernelTable(mleak.pid, entries=65536, value_size=8) as threads:
             self.tell(target, "keeping", 5)
-            end = time.monotonic() + 10
+            end = time.monotonic() + LONG
             while (len(blocks.keys()) != truth.allocs or
                    {key[0] for key in threads.keys()} != {target.pid}):
                 self.assertLess(time.monotonic(), end, (len(blocks.keys()), threads.keys()))
@@ -127,10 +124,6 @@ class EndedTest(FaultCase):
             self.assertEqual({key[2] for key in blocks.keys()}, {target.pid})
             self.assertEqual(len(blocks.keys()), truth.allocs)
         self.stop(mleak)
-
-    def status(self, pid):
-        with open("/proc/%d/status" % pid) as status:
-            return status.read()
 
 
 @needs_bpf
@@ -147,14 +140,13 @@ class ExecTest(FaultCase):
         mleak = self.attach(target.pid)
         self.tell(target, "early", 23)
         target.stdin.write(b"exec 1\n")
-        time.sleep(0.4)
+        self.wait_for_words(mleak, r"cannot record process %d: '.*between' is statically linked" % target.pid)
         self.assertIn("between", os.readlink("/proc/%d/exe" % target.pid))
         self.write("go", b"")
         self.assertEqual(read_line(target), "ready")
-        time.sleep(0.4)
+        self.wait_for_words(mleak, "runs 'first' now")
         self.tell(target, "late", 31)
-        said = self.stop(mleak)
-        self.assertRegex(said, r"cannot record process %d: '.*between' is statically linked" % target.pid)
+        self.stop(mleak)
         dump = self.dump()
         self.assertEqual(dump.count("size 47, func malloc"), 23)
         self.assertEqual(dump.count("size 53, func malloc"), 31)

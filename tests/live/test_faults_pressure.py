@@ -3,10 +3,9 @@ passes for a leak without a mark."""
 
 import re
 import signal
-import time
 
 from faulttest import FaultCase
-from mleaktest import needs_bpf, number, parse_totals
+from mleaktest import hold, needs_bpf, number, parse_totals, wait_until
 
 
 @needs_bpf
@@ -17,24 +16,26 @@ class PressureTest(FaultCase):
             return ("--ring-size", "64K"), 3000
         return (), 60000
 
-    def wait_for_losses(self):
-        end = time.monotonic() + 20
-        while not re.search(r"^  LOSSES.* frees [1-9]", self.dump(), re.M):
-            self.assertLess(time.monotonic(), end, "no free was lost")
-            time.sleep(0.1)
+    def wait_for_account(self, truth):
+        """Until the recorder has taken in, or counted as lost, all that the target did; frees among the
+        latter."""
+        def accounted():
+            seen, lost = self.seen()
+            return lost.frees and (seen.allocs + lost.allocs, seen.frees + lost.frees) == truth
+
+        wait_until(accounted, "no free was lost, or not all is accounted for")
 
     def record_under_pressure(self):
         options, pairs = self.options()
         target = self.start(self.compile("target"))
         mleak = self.attach(target.pid, *options)
-        self.tell(target, "early", 100)
-        time.sleep(0.4)
-        mleak.send_signal(signal.SIGSTOP)
+        early = self.tell(target, "early", 100)
+        wait_until(lambda: self.seen()[0] == early, "what came before the losses is not recorded")
+        hold(mleak)
         self.tell(target, "pairs", 5 * pairs)
-        self.tell(target, "free", 30)
+        truth = self.tell(target, "free", 30)
         mleak.send_signal(signal.SIGCONT)
-        self.wait_for_losses()
-        time.sleep(0.6)
+        self.wait_for_account(truth)
         self.tell(target, "late", 40)
         truth = self.tell(target, "free", 0)
         return truth, self.stop(mleak)

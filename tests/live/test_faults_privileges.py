@@ -12,7 +12,7 @@ import unittest
 
 import xlated
 from faulttest import TARGET, FaultCase, Truth
-from mleaktest import bpf_hindrance, needs_bpf, read_line
+from mleaktest import LONG, descendants, needs_bpf, read_line, state_of, wait_until
 
 NOBODY = 65534
 CAPS = {"dac_read_search": 2, "kill": 5, "sys_ptrace": 19, "sys_admin": 21, "perfmon": 38,
@@ -50,7 +50,7 @@ class PrivilegesTest(FaultCase):
         return mleak
 
     def refusal(self, pid, *caps):
-        result = self.finish(self.record_as_nobody(pid, *caps), 20)
+        result = self.finish(self.record_as_nobody(pid, *caps))
         self.assertEqual(result.status, 125, result.err)
         self.assertFalse(os.path.exists(self.path("x.mlk")))
         self.assert_one_message(result.err)
@@ -80,23 +80,30 @@ class PrivilegesTest(FaultCase):
                            [self.mleak_copy(), "record", "-o", self.path("x.mlk"), "--trigger", "1G",
                             "-D", "1s", "-p", str(target.pid)])
         self.wait_for_probes(mleak)
-        time.sleep(1.5)
-        self.tell(target, "early", 5)
-        mleak.send_signal(signal.SIGUSR1)
-        end = time.monotonic() + 20
         nr = 0
+        # The first that the delay does not leave out, the trigger does.
+        while not self.left_out("trigger"):
+            nr = self.tell(target, "early", 1).allocs
+            self.assertLess(nr, 3000, "the delay does not end")
+            time.sleep(0.05)
+        nr = self.tell(target, "early", 5).allocs
+        mleak.send_signal(signal.SIGUSR1)
+        end = time.monotonic() + LONG
         while not self.was_recorded():
             self.assertLess(time.monotonic(), end, "SIGUSR1 changed nothing")
-            self.tell(target, "early", 1)
-            nr += 1
+            nr = self.tell(target, "early", 1).allocs
             time.sleep(0.05)
         target.stdin.close()
         result = self.finish(mleak)
         self.assertEqual(result.status, 0, result.err)
         dump = self.dump()
-        skipped = int(re.findall(r"^  SKIPPED (?!B).* trigger (\d+)", dump, re.M)[-1])
-        self.assertGreaterEqual(skipped, 5)
-        self.assertEqual(skipped + dump.count("\n  ALLOC "), 5 + nr)
+        self.assertGreaterEqual(self.left_out("trigger"), 6)
+        self.assertEqual(self.left_out("trigger") + self.left_out("delay") + dump.count("\n  ALLOC "), nr)
+
+    def left_out(self, why):
+        """How many allocations the trace says so far that the filter @why left out."""
+        found = re.findall(r"^  SKIPPED (?!B).* %s (\d+)" % why, self.dump(), re.M)
+        return int(found[-1]) if found else 0
 
     def was_recorded(self):
         return "\n  ALLOC " in self.dump()
@@ -146,7 +153,7 @@ class PrivilegesTest(FaultCase):
         self.wait_for_probes(mleak)
         target.stdin.write(b"exec 1\n")
         self.assertEqual(read_line(target), "ready")
-        result = self.finish(mleak, 20)
+        result = self.finish(mleak)
         self.assertIn("lacks CAP_SYS_PTRACE", result.err)
         self.assertEqual(result.status, 125)
         self.tell(target, "early", 23)
@@ -157,7 +164,7 @@ class PrivilegesTest(FaultCase):
         script = "mount -t proc -o hidepid=2 proc /proc && exec " + " ".join(
             self.with_caps("bpf", "perfmon") + [self.mleak_copy(), "record", "-o",
                                                 self.path("x.mlk"), "-p", str(target.pid)])
-        result = self.finish(self.spawn(["unshare", "-m", "sh", "-c", script]), 20)
+        result = self.finish(self.spawn(["unshare", "-m", "sh", "-c", script]))
         if "mount:" in result.err:
             self.skipTest(result.err)
         self.assertEqual(result.status, 125)
@@ -166,7 +173,7 @@ class PrivilegesTest(FaultCase):
     def test_user_namespace_is_named(self):
         target = self.start(self.compile("target"))
         result = self.finish(self.spawn(["unshare", "-Ur", self.program, "record", "-o",
-                                         self.path("x.mlk"), "-p", str(target.pid)]), 20)
+                                         self.path("x.mlk"), "-p", str(target.pid)]))
         if "unshare:" in result.err:
             self.skipTest(result.err)
         self.assertEqual(result.status, 125)
@@ -176,8 +183,11 @@ class PrivilegesTest(FaultCase):
         """The permitted and bounding sets of all threads of @pid, and whether one could get more."""
         found = set()
         for tid in os.listdir("/proc/%d/task" % pid):
-            with open("/proc/%d/task/%s/status" % (pid, tid)) as status:
-                text = status.read()
+            try:
+                with open("/proc/%d/task/%s/status" % (pid, tid)) as status:
+                    text = status.read()
+            except OSError:
+                continue  # ended meanwhile
             permitted, effective, bounding = (
                 int(re.search(r"^Cap%s:\s*(\w+)" % name, text, re.M)[1], 16)
                 for name in ("Prm", "Eff", "Bnd"))
@@ -187,19 +197,20 @@ class PrivilegesTest(FaultCase):
 
     def helper_of(self, pid):
         """The child of the recorder @pid that keeps its privileges."""
-        end = time.monotonic() + 10
-        while True:
-            with open("/proc/%d/task/%d/children" % (pid, pid)) as children:
-                for child in map(int, children.read().split()):
-                    with open("/proc/%d/comm" % child) as comm:
-                        if comm.read() == "mleak-helper\n":
-                            return child
-            self.assertLess(time.monotonic(), end, "the recorder has no helper")
-            time.sleep(0.01)
+        return wait_until(lambda: next(filter(self.is_helper, descendants(pid)), None),
+                          "the recorder has no helper")
+
+    @staticmethod
+    def is_helper(pid):
+        try:
+            with open("/proc/%d/comm" % pid) as comm:
+                return comm.read() == "mleak-helper\n"
+        except OSError:
+            return False  # ended meanwhile
 
     def wait_for_caps(self, pid, wanted):
         """Until all threads of @pid have the capabilities @wanted, and can get no others."""
-        end = time.monotonic() + 10
+        end = time.monotonic() + LONG
         while self.capabilities(pid) != {(wanted, 0, 1)}:
             self.assertLess(time.monotonic(), end, self.capabilities(pid))
             time.sleep(0.01)
@@ -222,7 +233,7 @@ class PrivilegesTest(FaultCase):
             r"socket:|/dev/null$|anon_inode:(bpf-prog|\[pidfd\])|pidfd:", file)], [],
             "what the helper has open besides")
         self.stop(mleak)
-        self.assertFalse(os.path.exists("/proc/%d" % helper))
+        self.wait_for_end(helper)
         self.assertEqual(self.assert_accounted(truth), Truth(0, 0))
 
     def test_recorder_has_no_privileges_while_it_records(self):
@@ -245,7 +256,7 @@ class PrivilegesTest(FaultCase):
         truth = self.tell(target, "early", 23)
         target.stdin.write(b"exec 1\n")
         self.assertEqual(read_line(target), "ready")
-        time.sleep(0.3)
+        self.wait_for_words(mleak, "cannot (watch|probe|record) process %d" % target.pid)
         self.tell(target, "early", 5)
         target.stdin.close()
         result = self.finish(mleak)
@@ -261,10 +272,9 @@ class PrivilegesTest(FaultCase):
     def check_exec(self, target, mleak):
         target.stdin.write(b"exec 1\n")
         self.assertEqual(read_line(target), "ready")
-        time.sleep(0.7)
+        self.wait_for_words(mleak, "runs 'second' now")
         truth = self.tell(target, "early", 23)
-        said = self.stop(mleak)
-        self.assertIn("runs 'second' now", said)
+        self.stop(mleak)
         self.assertEqual(self.assert_accounted(truth), Truth(0, 0))
 
     def test_exec_is_followed_with_what_is_kept(self):
@@ -303,11 +313,8 @@ class PrivilegesTest(FaultCase):
         helper = self.helper_of(mleak.pid)
         mleak.kill()
         self.finish(mleak)
-        end = time.monotonic() + 10
-        while ours & self.bpf_programs():
-            self.assertLess(time.monotonic(), end, "programs are left in the kernel")
-            time.sleep(0.02)
-        self.assertEqual(self.functions(target.pid), text)
+        wait_until(lambda: not ours & self.bpf_programs(), "programs are left in the kernel")
+        wait_until(lambda: self.functions(target.pid) == text, "breakpoints are left in the code")
         self.wait_for_end(helper)
         for folder, _, files in os.walk("/sys/fs/bpf"):
             self.assertFalse([f for f in files if "mleak" in f], folder)
@@ -315,13 +322,7 @@ class PrivilegesTest(FaultCase):
 
     def wait_for_end(self, pid):
         """Until @pid has ended; it may not have been waited for."""
-        end = time.monotonic() + 10
-        while os.path.exists("/proc/%d" % pid):
-            with open("/proc/%d/stat" % pid) as stat:
-                if stat.read().rsplit(")", 1)[1].split()[0] in "ZX":
-                    return
-            self.assertLess(time.monotonic(), end, "process %d lives on" % pid)
-            time.sleep(0.02)
+        wait_until(lambda: state_of(pid) in "ZX", "process %d does not end" % pid)
 
     def functions(self, pid):
         """The code of the C library as it is in the memory of process @pid."""

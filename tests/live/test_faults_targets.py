@@ -81,7 +81,7 @@ class TargetTest(FaultCase):
         self.assertIn("leak_early", self.report(self.path("x.mlk")))
 
     def refused(self, pid):
-        result = self.mleak("record", "-o", self.path("x.mlk"), "-p", str(pid), timeout=20)
+        result = self.mleak("record", "-o", self.path("x.mlk"), "-p", str(pid))
         self.assertEqual(result.status, 125)
         self.assert_one_message(result.err)
         self.assertFalse(os.path.exists(self.path("x.mlk")))
@@ -145,7 +145,7 @@ class TargetTest(FaultCase):
         time.sleep(0.1)
         self.assertIsNone(target.poll())
         self.assertIn("no 64-bit x86-64 program", self.refused(target.pid))
-        result = self.mleak("record", "-o", self.path("x.mlk"), "--", self.path("small"), timeout=20)
+        result = self.mleak("record", "-o", self.path("x.mlk"), "--", self.path("small"))
         self.assertEqual(result.status, 125)
         self.assert_one_message(result.err, naming="64-bit")
 
@@ -259,7 +259,7 @@ class LifeTest(FaultCase):
             time.sleep(0.015 * (i % 8))
             target.kill()
             target.wait()
-            result = self.finish(mleak, 20)
+            result = self.finish(mleak)
             self.assert_messages(result.err)
             if result.status == 125:
                 self.assertRegex(result.err, r"it has ended|No such (file|process)|there is no process")

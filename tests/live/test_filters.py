@@ -12,7 +12,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "load"))
 
 from loadtest import LoadCase
-from mleaktest import TESTS, needs_bpf, number, parse_totals, read_line
+from mleaktest import LONG, TESTS, needs_bpf, number, parse_totals, read_line
 import xlated
 
 # So many standard errors off, by chance in one of 500 million drawings.
@@ -31,7 +31,7 @@ class FilterCase(LoadCase):
 
     def run_target(self, options, *commands):
         """Record the target's whole life with @options; the trace, and the target's counts."""
-        trace, out = self.record("./target", *commands, options=options, timeout=120)
+        trace, out = self.record("./target", *commands, options=options)
         return trace, self.counts(out)
 
     def counts(self, line):
@@ -41,11 +41,11 @@ class FilterCase(LoadCase):
         """Start mleak on @target, and wait for the trace: it gets its name when the probes stand."""
         trace = self.path("x.mlk")
         mleak = self.start_mleak("record", "-o", trace, *options, "-p", str(target.pid))
-        end = time.monotonic() + 30
+        end = time.monotonic() + LONG
         while not os.path.exists(trace):
             if mleak.poll() is not None:
                 self.fail("mleak ended at once: %s" % (self.finish(mleak),))
-            self.assertLess(time.monotonic(), end, "mleak attached nothing within 30 s")
+            self.assertLess(time.monotonic(), end, "mleak attached nothing")
             time.sleep(0.01)
         return mleak, trace
 
@@ -61,7 +61,7 @@ class FilterCase(LoadCase):
         target.stdin.write(command.encode() + b"\n")
         lines = []
         while not lines or lines[-1] != "done":
-            lines.append(read_line(target, timeout=60))
+            lines.append(read_line(target))
         return lines[:-1]
 
     def tid(self, target, thread):
@@ -172,7 +172,7 @@ class ForkTest(FilterCase):
                                    "0 fork 40", "0 drop 25")
         found = collections.Counter(re.findall(
             r"^  (ALLOC|FREE) flags (?:(nested)|\S+), tgid (\d+), ", self.dump(trace), re.M))
-        parent, child = sorted({int(tgid) for _, _, tgid in found})
+        parent, child = dict.fromkeys(int(tgid) for _, _, tgid in found)  # whose event is the first
         self.assertEqual(found, {("ALLOC", "", str(parent)): 30, ("ALLOC", "", str(child)): 10,
                                  ("FREE", "", str(parent)): 5, ("FREE", "nested", str(child)): 40,
                                  ("FREE", "", str(child)): 3})
@@ -185,7 +185,7 @@ class ExecTest(FilterCase):
         """The second program's heap begins where the first one's did.  Its smaller blocks lie where
         recorded ones of the first lay, and are not recorded."""
         trace, _ = self.record("setarch", "-R", "./target", "0 keep 300 200", "0 exec 300",
-                               options=["-z", "100"], timeout=60)
+                               options=["-z", "100"])
         dump = self.dump(trace)
         addresses = collections.Counter(e.addr for e in self.events(dump)
                                         if e.kind == "ALLOC" and e.size == 200)
@@ -223,7 +223,8 @@ def judge(recorded, truth, chance):
 class SampleTest(FilterCase):
     def check(self, option, chance, commands, truth):
         """Record, and compare by size with @truth; the estimates of the report with sums of 1 / p."""
-        trace, counts = self.run_target(["-s", option], *commands)
+        trace = self.first_whole(lambda: self.sampled(option, commands))
+        counts = self.truth
         dump = self.dump(trace)
         recorded = self.sizes(self.events(dump))
         self.assertEqual(judge(recorded, truth, chance), {}, recorded)
@@ -241,6 +242,10 @@ class SampleTest(FilterCase):
         self.assertAlmostEqual(totals.allocations.blocks, estimates[1], delta=off)
         self.assert_no_unknown_free(trace)
         return text, totals, counts
+
+    def sampled(self, option, commands):
+        trace, self.truth = self.run_target(["-s", option], *commands)
+        return trace
 
     def test_one_of_10_with_a_period_of_10(self):
         truth = {100 + 8 * i: 100000 for i in range(10)}
@@ -280,8 +285,13 @@ class SampleTest(FilterCase):
 
     def test_resized_blocks_and_other_threads(self):
         program = self.sample("stress")
-        trace, out = self.record(program, "200000", options=["-s", "5"], timeout=120)
-        truth = self.counts(out)
+        def run():
+            trace, out = self.record(program, "200000", options=["-s", "5"])
+            truth.update(self.counts(out))
+            return trace
+
+        truth = {}
+        trace = self.first_whole(run)
         text = self.report(trace, timeout=300)
         totals = parse_totals(text)
         self.assert_no_unknown_free(trace)
@@ -290,7 +300,6 @@ class SampleTest(FilterCase):
         for got, true in ((totals.allocations.blocks, allocated),
                           (totals.outstanding.blocks, truth["blocks"])):
             self.assertLess(abs(got - true), SIGMAS * math.sqrt(true * 0.8 / 0.2), text[:600])
-        self.assertEqual(totals.lost, 0)
 
     def test_folded_says_that_bytes_are_estimates(self):
         trace, _ = self.run_target(["-s", "2"], "0 keep 1000 47")
@@ -335,7 +344,7 @@ class DelayTest(FilterCase):
         target, mleak, trace = self.attach_to_target("-D", "3s")
         begun = time.monotonic()
         self.tell(target, "0 keep 1000 47")
-        in_time = time.monotonic() - begun < 2
+        told_ns = time.monotonic_ns()
         while time.monotonic() - begun < 3.5:
             self.tell(target, "0 keep 1 100")
         self.tell(target, "0 keep 500 53")
@@ -346,10 +355,10 @@ class DelayTest(FilterCase):
         events = self.events(dump)
         sizes = self.sizes(events)
         self.assertEqual(sizes[53], 500)
-        if in_time:
+        start = int(re.search(r"monotonic (\d+)", dump)[1])
+        if told_ns < start + 3 * 10**9:
             self.assertEqual(sizes[47], 0)
         self.assertEqual(sum(sizes.values()) + self.skipped(dump)["delay"].nr, counts["allocs"])
-        start = int(re.search(r"monotonic (\d+)", dump)[1])
         self.assertGreaterEqual(min(e.time for e in events), start + 3 * 10**9)
         self.assert_no_unknown_free(trace)
         text = self.report(trace)
@@ -357,7 +366,7 @@ class DelayTest(FilterCase):
         self.assertIn("not recorded: what came before the delay was over (", text)
 
     def test_duration_counts_from_its_end(self):
-        trace, _ = self.run_target(["-D", "300ms", "-d", "20s"], "0 keep 1 47")
+        trace, _ = self.run_target(["-D", "60s", "-d", "20s"], "0 keep 1 47")
         self.assertEqual(self.skipped(self.dump(trace))["delay"], (1, 47))
 
 
@@ -494,12 +503,7 @@ class ThreadTest(FilterCase):
         mleak, trace = self.attach(target, "--trigger", "1G")
         self.tell(target, "1 keep 10 101")
         mleak.send_signal(signal.SIGUSR1)
-        # It is taken in by the next look at the ring, and what comes then is recorded.
-        for _ in range(2000):
-            self.tell(target, "0 keep 1 100")
-            if not self.signal_is_pending(mleak):
-                break
-        self.tell(target, "0 keep 1000 100")
+        self.tell_until_recorded(target, trace)
         self.tell(target, "1 keep 20 102")
         self.tell(target, "1 drop %d" % 3000)
         self.end(target, mleak)
@@ -509,27 +513,29 @@ class ThreadTest(FilterCase):
         self.assertEqual(parse_totals(self.report(trace)).outstanding, (0, 0))
         self.assert_no_unknown_free(trace)
 
-    @staticmethod
-    def signal_is_pending(process):
-        with open("/proc/%d/status" % process.pid) as status:
-            pending = int(re.search(r"^ShdPnd:\s*(\w+)$", status.read(), re.M)[1], 16)
-        return pending >> (signal.SIGUSR1 - 1) & 1
+    def tell_until_recorded(self, target, trace):
+        """Have @target allocate 100 bytes until that is recorded; returns how often it did."""
+        nr, end = 0, time.monotonic() + LONG
+        while "\n  ALLOC " not in self.dump(trace):
+            self.assertLess(time.monotonic(), end, "nothing is recorded")
+            self.tell(target, "0 keep 1 100")
+            nr += 1
+            time.sleep(0.02)
+        return nr
 
     def test_when_the_table_is_full_frees_are_sent_all_the_same(self):
         target, tids = self.target_with_threads(1)
         mleak, trace = self.attach(target, "--trigger", "1G")
         self.tell(target, "0 keep 1050000 16")  # 1,048,576 fit
         mleak.send_signal(signal.SIGUSR1)
-        while self.signal_is_pending(mleak):
-            self.tell(target, "0 tid 0")
-        self.tell(target, "0 keep 100 100")
+        nr = self.tell_until_recorded(target, trace) + 500
         self.tell(target, "0 keep 500 101")
-        self.tell(target, "0 drop 600")
+        self.tell(target, "0 drop %d" % nr)
         self.tell(target, "0 drop 10000")  # among them all that did not fit
         self.end(target, mleak)
         dump = self.dump(trace)
         self.assertEqual(self.sizes(self.events(dump))[101], 500)
-        unkept = 1050000 + 600 - (1 << 20)
+        unkept = 1050000 + nr - (1 << 20)
         self.assertEqual(self.skipped(dump)["unkept"].nr, unkept)
         text = self.report(trace)
         self.assertEqual(parse_totals(text).outstanding, (0, 0), text[:1000])

@@ -62,8 +62,10 @@ class KeptFreeTest(FilterCase):
             mleak.terminate()
             self.assertEqual(self.finish(mleak).status, 0)
             dump = self.report(trace, "--dump")
-            self.assertEqual(len(re.findall(r"^  FREE flags \S+, tgid %d," % target.pid, dump, re.M)),
-                             11)
+            # The other one may fill the ring when the recorder gets no CPU.
+            if parse_totals(self.report(trace)).lost == 0:
+                self.assertEqual(len(re.findall(r"^  FREE flags \S+, tgid %d," % target.pid, dump, re.M)),
+                                 11)
             self.finish(target)
             os.remove(trace)
         busy.kill()

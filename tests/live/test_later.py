@@ -6,7 +6,7 @@ import signal
 import time
 
 from backends import both_backends, by_bpf_alone
-from mleaktest import Case, parse_truths
+from mleaktest import LONG, Case, parse_truths
 
 WEEK_SECONDS = 7 * 24 * 3600
 
@@ -19,7 +19,7 @@ class LaterTest(Case):
         trace, out = self.path("x.mlk"), self.path("out")
         script = "kill -STOP $PPID; exec '%s' > '%s'" % (self.sample("backtrace"), out)
         recorder = self.start_mleak("record", "-o", trace, "--", "sh", "-c", script)
-        end = time.monotonic() + 20
+        end = time.monotonic() + LONG
         while not self.ended_all(out):
             self.assertLess(time.monotonic(), end, "the sample did not end")
             time.sleep(0.01)

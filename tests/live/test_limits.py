@@ -29,7 +29,7 @@ class PreloadLimitsTest(PreloadCase):
 
     def run_with(self, which, limit, *options):
         return self.mleak("record", "--backend", "preload", "-o", "x.mlk", *options, "--", "sh", "-c",
-                          LIMITS, preexec_fn=limited(which, limit), timeout=60, **self.as_user)
+                          LIMITS, preexec_fn=limited(which, limit), **self.as_user)
 
     def test_few_descriptors_are_enough_or_told_of(self):
         for most in range(4, 26):

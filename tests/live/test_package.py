@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import unittest
 
-from installtest import BUILD_PLAIN
+from installtest import BUILD_PLAIN, one_make
 from mleaktest import Case, ROOT
 
 PACKAGES = ["libdwunw-dev", "libdwunw0", "mleak"]
@@ -42,9 +42,10 @@ class PackageTest(Case):
     def make(cls, *args):
         # make's own variables would make the inner make a part of the outer one.
         env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
-        done = subprocess.run(["make", "-s", "-C", ROOT, "O=" + BUILD_PLAIN, *args], env=env,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True)
+        with one_make():
+            done = subprocess.run(["make", "-s", "-C", ROOT, "O=" + BUILD_PLAIN, *args], env=env,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True)
         if done.returncode:
             raise AssertionError("make %s: %s" % (args, done.stdout))
 

@@ -3,9 +3,11 @@
 import os
 import re
 import signal
+import subprocess
 import time
 
-from mleaktest import MLEAK_FAST, parse_answers, parse_folded, parse_totals, read_line
+from mleaktest import (LONG, MLEAK_FAST, hold, parse_folded, parse_totals, read_line, state_of,
+                       wait_until)
 from test_preload import PreloadCase
 
 HEAD = r"""
@@ -185,8 +187,9 @@ COUNTED = HEAD + r"""
 int main(int argc, char **argv)
 {
 	unsigned long n = 0, max = strtoul(argv[1], NULL, 10);
-	if (argc > 2)
-		write(1, "on\n", 3);
+	char byte;
+	if (argc > 2 && (write(1, "on\n", 3) != 3 || read(0, &byte, 1) != 1))
+		return 9;
 	for (; n < max; n++)
 		free(malloc(16 + n % 512));
 	return 0;
@@ -480,14 +483,24 @@ class RingTest(PreloadCase):
         self.assertEqual((totals.allocations.blocks, totals.frees.blocks, totals.lost),
                          (400000, 400000, 0))
 
+    def start_counting(self, program, nr, *options):
+        """The recorder of @program, which begins once it is given a byte; and the program's pid."""
+        recorder = self.start_mleak("record", "--backend", "preload", "-o", "x.mlk", *options, "--", program,
+                                    nr, "on", stdin=subprocess.PIPE, **self.as_user)
+        self.assertEqual(read_line(recorder), "on")
+        with open("/proc/%d/task/%d/children" % ((recorder.pid,) * 2)) as children:
+            return recorder, int(children.read().split()[0])
+
+    def cpu_ticks(self, pid):
+        with open("/proc/%d/stat" % pid) as stat:
+            return sum(map(int, stat.read().rpartition(")")[2].split()[11:13]))
+
     def test_killed_target_leaves_what_it_did(self):
         program = self.compile("counted", COUNTED)
         for _ in range(5):
-            recorder = self.start_mleak("record", "--backend", "preload", "-o", "x.mlk", "--",
-                                        program, "100000000", "on", **self.as_user)
-            read_line(recorder)
-            time.sleep(0.2)
-            pid = int(open("/proc/%d/task/%d/children" % ((recorder.pid,) * 2)).read().split()[0])
+            recorder, pid = self.start_counting(program, "1000000000")
+            recorder.stdin.write(b"x")
+            wait_until(lambda: self.cpu_ticks(pid) >= 10, "it does not run")
             os.kill(pid, signal.SIGKILL)
             result = self.finish(recorder)
             self.assertEqual(result.status, -signal.SIGKILL)
@@ -498,15 +511,13 @@ class RingTest(PreloadCase):
 
     def test_target_runs_on_when_the_recorder_is_killed(self):
         program = self.compile("counted", COUNTED)
-        recorder = self.start_mleak("record", "--backend", "preload", "-o", "x.mlk", "--", program,
-                                    "3000000", "on", **self.as_user)
-        read_line(recorder)
-        pid = int(open("/proc/%d/task/%d/children" % ((recorder.pid,) * 2)).read().split()[0])
+        recorder, pid = self.start_counting(program, "3000000")
         pidfd = os.pidfd_open(pid)
+        recorder.stdin.write(b"x")
         os.kill(recorder.pid, signal.SIGKILL)
         recorder.wait()
         # Were it held up a second for each full ring, or only once, it would take far longer.
-        end = time.monotonic() + 20
+        end = time.monotonic() + LONG
         while time.monotonic() < end:
             try:
                 signal.pidfd_send_signal(pidfd, 0)
@@ -523,19 +534,10 @@ class RingTest(PreloadCase):
 
     def test_a_stopped_recorder_holds_the_target_up_no_longer_than_told(self):
         program = self.compile("counted", COUNTED)
-        recorder = self.start_mleak("record", "--backend", "preload", "-o", "x.mlk", "--on-full",
-                                    "block=300ms", "--", program, "300000", "on", **self.as_user)
-        read_line(recorder)
-        os.kill(recorder.pid, signal.SIGSTOP)
-        pid = int(open("/proc/%d/task/%d/children" % ((recorder.pid,) * 2)).read().split()[0])
-        end = time.monotonic() + 20
-        while time.monotonic() < end:
-            with open("/proc/%d/stat" % pid) as stat:
-                if stat.read().split()[2] == "Z":
-                    break
-            time.sleep(0.01)
-        else:
-            self.fail("the target still waits")
+        recorder, pid = self.start_counting(program, "300000", "--on-full", "block=300ms")
+        hold(recorder)
+        recorder.stdin.write(b"x")
+        wait_until(lambda: state_of(pid) == "Z", "the target still waits")
         os.kill(recorder.pid, signal.SIGCONT)
         result = self.finish(recorder)
         self.assertEqual(result.status, 0)

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import time
 
-from mleaktest import MLEAK_FAST
+from mleaktest import LONG, MLEAK_FAST
 from test_preload import PreloadCase
 
 SOURCE = b"""#include <stdio.h>
@@ -88,7 +88,7 @@ class ProgramTest(PreloadCase):
     def run_it(self, before, argv):
         """(exit status, stdout, stderr) of @argv, started by the command @before."""
         env = dict(PATH="/usr/bin:/bin", HOME=self.dir, LC_ALL="C", TERM="dumb")
-        result = self.finish(self.spawn([*before, *argv], env=env, **self.as_user), 120)
+        result = self.finish(self.spawn([*before, *argv], env=env, **self.as_user))
         for made in ("program", "repo"):
             if os.path.isdir(self.path(made)):
                 shutil.rmtree(self.path(made))
@@ -151,10 +151,10 @@ class ProgramTest(PreloadCase):
         self.assertRegex(recorded.err, r"(?m), 0 lost$")
 
     def connect(self, port):
-        end = time.monotonic() + 20
+        end = time.monotonic() + LONG
         while True:
             try:
-                return socket.create_connection(("127.0.0.1", port), 20)
+                return socket.create_connection(("127.0.0.1", port), LONG)
             except OSError:
                 if time.monotonic() > end:
                     raise

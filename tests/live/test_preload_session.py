@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import subprocess
 import unittest
 
 from mleaktest import read_line
@@ -50,7 +51,7 @@ class SessionTest(PreloadCase):
     @unittest.skipIf(os.geteuid() != 0, "needs root to have capabilities")
     def test_the_recorder_gives_bpfs_capabilities_up(self):
         mleak = self.start_mleak("record", "--backend", "preload", "-o", self.path("x.mlk"), "--",
-                                 self.compile("paced", PACED))
+                                 self.compile("paced", PACED), stdin=subprocess.PIPE)
         read_line(mleak)
         tasks = "/proc/%d/task" % mleak.pid
         left = {}

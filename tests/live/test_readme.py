@@ -35,7 +35,7 @@ class ReadmeAloneTest(Case):
                            read_readme())[1]
         command = recipe.replace("INT 10", "INT 3").replace(
             "build/samples/forever", self.sample("forever")).replace(" mleak ", " %s " % MLEAK)
-        self.assertEqual(self.finish(self.spawn(command.split()), timeout=60).status, 124)
+        self.assertEqual(self.finish(self.spawn(command.split())).status, 124)
         self.assertIn("leak_here", self.report(self.path("forever.mlk")))
 
 

@@ -121,7 +121,7 @@ class Recorder(Case):
         return self.path(name)
 
     def wait_for(self, path):
-        for _ in range(600):
+        for _ in range(1200):
             if os.path.exists(path):
                 return
             time.sleep(0.05)

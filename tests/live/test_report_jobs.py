@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from mleaktest import CHUNK_MAGIC, MLEAK_FAST, Case
+from mleaktest import LONG, CHUNK_MAGIC, MLEAK_FAST, Case
 
 EVENTS = 4  # the type of such chunks, doc/trace-format.md section 3
 
@@ -34,7 +34,7 @@ class ReportJobsTest(Case):
         subprocess.run([MLEAK_FAST, "record", "--backend", "preload", *options, "-o", trace, "--",
                         os.path.realpath(sys.executable), "-c", PROGRAM], check=True,
                        env=dict(os.environ, PYTHONMALLOC="malloc"), stderr=subprocess.DEVNULL,
-                       timeout=120)
+                       timeout=3 * LONG)
         with open(trace, "rb") as file:
             data = file.read()
         kinds = [data[m.start() + 12] for m in re.finditer(re.escape(CHUNK_MAGIC), data)]
@@ -42,11 +42,11 @@ class ReportJobsTest(Case):
         return trace, data
 
     def same_with_any_number(self, trace, *args):
-        one = self.mleak("report", "--jobs", "1", *args, trace, timeout=120)
+        one = self.mleak("report", "--jobs", "1", *args, trace)
         self.assertIn(one.status, (0, 1))
         self.assertTrue(one.out)
         for jobs in "2", "5":
-            self.assertEqual(self.mleak("report", "-j", jobs, *args, trace, timeout=120), one)
+            self.assertEqual(self.mleak("report", "-j", jobs, *args, trace), one)
         return one
 
     def test_cut_stacks_get_the_same_callers(self):
@@ -60,8 +60,9 @@ class ReportJobsTest(Case):
         trace, data = self.trace_of()
         starts = [m.start() for m in re.finditer(re.escape(CHUNK_MAGIC), data)]
         events = [at for at in starts if data[at + 12] == EVENTS]
+        sizes = {at: end - at for at, end in zip(starts, starts[1:])}
         broken = bytearray(data)
-        broken[events[2] + 200] ^= 0xff  # within a chunk: it is lost
+        broken[max(events[:-1], key=sizes.get) + 200] ^= 0xff  # within a chunk: it is lost
         broken[events[-1]] ^= 0xff       # its beginning: it is not found
         with open(trace, "wb") as file:
             file.write(broken)
@@ -70,7 +71,7 @@ class ReportJobsTest(Case):
 
     def test_how_far_it_is_shows_on_a_terminal_and_nowhere_else(self):
         trace, _ = self.trace_of()
-        self.assertEqual(self.mleak("report", trace, timeout=120).err, "")
+        self.assertEqual(self.mleak("report", trace).err, "")
         for args, wanted in (["--no-pager"], True), (["--no-pager", "--quiet"], False):
             master, slave = pty.openpty()
             begun = time.monotonic()
@@ -78,14 +79,14 @@ class ReportJobsTest(Case):
                                        stdout=subprocess.DEVNULL,
                                        env=dict(os.environ, TERM="xterm"))
             os.close(slave)
-            seen, deadline = b"", time.monotonic() + 60
+            seen, deadline = b"", time.monotonic() + 3 * LONG
             while time.monotonic() < deadline:
                 try:
                     seen += os.read(master, 65536)
                 except OSError:  # the other end was closed
                     break
             os.close(master)
-            self.assertEqual(process.wait(timeout=60), 0)
+            self.assertEqual(process.wait(timeout=LONG), 0)
             text = seen.decode()
             if not wanted:
                 self.assertEqual(text, "")

@@ -7,26 +7,28 @@ import subprocess
 import time
 
 from backends import both_backends, by_bpf_alone
-from mleaktest import MLEAK, Case
+from mleaktest import LONG, MLEAK, Case, wait_until
 
 
 @both_backends
 class TerminalTest(Case):
     def record_on(self, stderr):
-        """Record a command of a second with @stderr; returns its process."""
-        return self.start_mleak("record", "-o", self.path("x.mlk"), "--", "sleep", "1.2",
-                                stderr=stderr)
+        """Record a command that ends with its input, with @stderr; returns its process."""
+        return self.start_mleak("record", "-o", self.path("x.mlk"), "--", "cat", stderr=stderr,
+                                stdin=subprocess.PIPE)
 
     def read_terminal(self, process, master):
         seen = b""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + LONG
         while time.monotonic() < deadline:
             try:
                 part = os.read(master, 65536)
             except OSError:  # the other end was closed
                 break
             seen += part
-        self.assertEqual(process.wait(timeout=10), 0)
+            if b"events/s" in seen and not process.stdin.closed:
+                process.stdin.close()
+        self.assertEqual(process.wait(timeout=LONG), 0)
         return seen.decode()
 
     def test_progress_on_a_terminal(self):
@@ -41,6 +43,7 @@ class TerminalTest(Case):
 
     def test_none_elsewhere(self):
         process = self.record_on(subprocess.PIPE)
+        time.sleep(1.5)
         result = self.finish(process)
         self.assertNotIn("events/s", result.err)
         self.assertNotIn("\x1b", result.err)
@@ -52,8 +55,8 @@ class TerminalTest(Case):
         process = self.spawn(["setsid", "-c", "-w", MLEAK, "record", "-o", self.path("x.mlk"), "--",
                               "sleep", "30"], stdin=slave, stderr=slave, stdout=slave)
         os.close(slave)
-        time.sleep(1.5)
+        wait_until(lambda: os.path.exists(self.path("x.mlk")), "mleak does not record")
         os.write(master, b"\x03")
         # The command died of SIGINT, and mleak with it, after writing the whole trace.
-        self.assertIn(process.wait(timeout=20), (128 + signal.SIGINT, -signal.SIGINT))
+        self.assertIn(process.wait(timeout=LONG), (128 + signal.SIGINT, -signal.SIGINT))
         self.assertIn("outstanding", self.mleak("report", self.path("x.mlk")).out)

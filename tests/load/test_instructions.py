@@ -12,7 +12,7 @@ import time
 import unittest
 
 from loadtest import LoadCase, program as load_program
-from mleaktest import BUILD, needs_bpf, read_line
+from mleaktest import LONG, BUILD, needs_bpf, read_line
 import xlated
 
 BENCH = os.path.join(BUILD, "tests", "bench")
@@ -35,7 +35,7 @@ class Programs:
 
     def stack_pointer(self):
         """Where the thread waits; right after its last call it may still be on its way there."""
-        end = time.monotonic() + 10
+        end = time.monotonic() + LONG
         while time.monotonic() < end:
             with open("/proc/%d/task/%d/syscall" % (self.pid, self.tid)) as state:
                 words = state.read().split()

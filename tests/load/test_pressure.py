@@ -4,7 +4,7 @@ import os
 import signal
 
 from loadtest import LoadCase
-from mleaktest import needs_bpf, read_line
+from mleaktest import hold, needs_bpf, read_line
 
 # Reads lines "a N" and "f N": allocate N blocks, free the N oldest.  Answers each with a dot.
 PROGRAM = r"""
@@ -63,12 +63,12 @@ class PressureTest(LoadCase):
         self.tell(target, "a 100")
         mleak, trace = self.attach(target, "--ring-size", str(RING))
         self.tell(target, "a 1")  # the thread is known from now on
-        os.kill(mleak.pid, signal.SIGSTOP)
+        hold(mleak)
         for line in lines:
             self.tell(target, line)
         os.kill(mleak.pid, signal.SIGCONT)
         mleak.terminate()
-        self.assertEqual(self.finish(mleak, 60).status, 0)
+        self.assertEqual(self.finish(mleak).status, 0)
         return self.read_events(trace)
 
     def test_few_allocations_have_their_whole_stacks(self):
