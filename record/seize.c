@@ -14,7 +14,7 @@
 
 #include "record/journal.h"
 
-#define SETTLE_NS 50000000u
+#define SETTLE_NS 250000000u
 
 /* Not to be killed with us: the kernel sets it free. */
 static const uintptr_t follow_options =
