@@ -15,9 +15,9 @@ import unittest
 TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 BUILD = os.path.abspath(os.environ.get("MLEAK_BUILD") or os.path.join(TESTS, "..", "build"))
-MLEAK = os.environ.get("MLEAK") or os.path.join(BUILD, "mleak")
+MLEAK = os.path.abspath(os.environ.get("MLEAK") or os.path.join(BUILD, "mleak"))
 # As users have it: sanitizers make the recorder many times slower than the programs it watches.
-MLEAK_FAST = os.environ.get("MLEAK_FAST") or MLEAK
+MLEAK_FAST = os.path.abspath(os.environ.get("MLEAK_FAST") or MLEAK)
 SAMPLES = os.path.join(BUILD, "samples")
 
 # As in doc/trace-format.md.
