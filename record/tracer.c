@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ptrace.h>
 #include <sys/signalfd.h>
@@ -24,14 +23,9 @@
 #include "record/launch.h"
 #include "record/privileges.h"
 #include "record/seize.h"
+#include "record/tracer_list.h"
 
 #define LOOK_MS 100 /* should a SIGCHLD have come before it could be seen */
-
-/* A list that grows, in the order of arrival. */
-struct list {
-	struct tracer_event *v;
-	size_t nr, room;
-};
 
 enum state { STATE_STARTING, STATE_HELD, STATE_RUNS, STATE_OVER };
 
@@ -40,43 +34,19 @@ struct tracer {
 	pthread_mutex_t lock; /* of all below, but what is marked */
 	pthread_cond_t started;
 	enum state state;
-	struct list events, orders; /* to and from the recorder */
-	int events_fd, orders_fd;   /* eventfds */
-	bool released;		    /* the command was let run */
-	bool unprivileged;	    /* is it asked for? */
-	bool waited;		    /* for the command */
-	int status;		    /* then */
-	int result, ended;	    /* of launch_start() */
-	pid_t pid;		    /* the command */
-	char **argv;		    /* of the command, set before the thread runs; NULL: none */
-	struct launch launch;	    /* of it, likewise */
-	pid_t asked;		    /* to be attached to; 0: done, with the outcome in result */
-	int signal_fd;		    /* the thread's own */
+	struct tracer_list events, orders; /* to and from the recorder */
+	int events_fd, orders_fd;	   /* eventfds */
+	bool released;			   /* the command was let run */
+	bool unprivileged;		   /* is it asked for? */
+	bool waited;			   /* for the command */
+	int status;			   /* then */
+	int result, ended;		   /* of launch_start() */
+	pid_t pid;			   /* the command */
+	char **argv;	      /* of the command, set before the thread runs; NULL: none */
+	struct launch launch; /* of it, likewise */
+	pid_t asked;	      /* to be attached to; 0: done, with the outcome in result */
+	int signal_fd;	      /* the thread's own */
 };
-
-static bool push(struct list *l, struct tracer_event event)
-{
-	if (l->nr == l->room) {
-		size_t room = l->room ? l->room * 2 : 16;
-		struct tracer_event *v = realloc(l->v, room * sizeof(*v));
-
-		if (!v)
-			return false;
-		l->v = v;
-		l->room = room;
-	}
-	l->v[l->nr++] = event;
-	return true;
-}
-
-static bool pop(struct list *l, struct tracer_event *event)
-{
-	if (!l->nr)
-		return false;
-	*event = l->v[0];
-	memmove(l->v, l->v + 1, --l->nr * sizeof(*l->v));
-	return true;
-}
 
 static void ring_bell(int fd)
 {
@@ -107,7 +77,7 @@ static void tell(struct tracer *t, enum tracer_what what, pid_t pid)
 	bool told;
 
 	pthread_mutex_lock(&t->lock);
-	told = push(&t->events, (struct tracer_event){what, pid});
+	told = tracer_list_push(&t->events, (struct tracer_event){what, pid});
 	pthread_mutex_unlock(&t->lock);
 	if (told)
 		ring_bell(t->events_fd);
@@ -187,13 +157,13 @@ static void attach(struct tracer *t)
 /* Returns the state that is asked for. */
 static enum state take_orders(struct tracer *t)
 {
-	struct list orders;
+	struct tracer_list orders;
 	enum state state;
 
 	silence(t->orders_fd);
 	pthread_mutex_lock(&t->lock);
 	orders = t->orders;
-	t->orders = (struct list){0};
+	t->orders = (struct tracer_list){0};
 	state = t->state;
 	/* What it traces it goes on to trace, and so what that starts. */
 	if (t->unprivileged)
@@ -377,7 +347,7 @@ bool tracer_next(struct tracer *t, struct tracer_event *event)
 	bool found;
 
 	pthread_mutex_lock(&t->lock);
-	found = pop(&t->events, event);
+	found = tracer_list_pop(&t->events, event);
 	if (!t->events.nr)
 		silence(t->events_fd);
 	pthread_mutex_unlock(&t->lock);
@@ -390,7 +360,7 @@ void tracer_let_go(struct tracer *t, pid_t pid)
 
 	do {
 		pthread_mutex_lock(&t->lock);
-		pushed = push(&t->orders, (struct tracer_event){TRACER_CHILD, pid});
+		pushed = tracer_list_push(&t->orders, (struct tracer_event){TRACER_CHILD, pid});
 		pthread_mutex_unlock(&t->lock);
 	} while (!pushed); /* it must not be held for ever */
 	ring_bell(t->orders_fd);

@@ -26,8 +26,8 @@ struct tracer_event {
  * command then. */
 int tracer_start(struct tracer **out, char **argv, pid_t *pid, int *ended);
 
-/* Trace process @pid, which runs, with all its threads; it is not stopped.  *@t is made if it is
- * NULL.  Returns 0 or -errno: most often another traces it. */
+/* Trace process @pid, which runs, with all its threads, each of which is stopped once for a moment.
+ * *@t is made if it is NULL.  Returns 0 or -errno: most often another traces it. */
 int tracer_attach(struct tracer **t, pid_t pid);
 
 /* All are traced that are to be: give up what their tracing took. */
