@@ -237,6 +237,20 @@ static __always_inline void read_pages(struct event_alloc *e, __u64 from, __u32 
 	}
 }
 
+/* Of a stack whose end is not known: the bytes from @from on up to the first page that cannot be
+ * read, at most @len. */
+static __always_inline __u32 readable(__u64 from, __u32 len)
+{
+	__u32 at = PAGE_SIZE - (from & (PAGE_SIZE - 1));
+	__u64 word;
+
+#pragma clang loop unroll(disable)
+	for (; at < len && at <= 65600; at += PAGE_SIZE)
+		if (bpf_probe_read_user(&word, sizeof(word), (void *)(from + at)))
+			return at;
+	return len;
+}
+
 /*
  * A page of the stack could not be read, and the read gave nothing but zeros: the event is made
  * anew and by pages.  It takes what @st->take says.  A separate function, which the verifier
@@ -247,20 +261,25 @@ static __noinline int record_paged(struct pt_regs *ctx, struct thread_state *st,
 				   __u64 addr, __u64 freed)
 {
 	struct event_alloc *e = 0;
-	__u64 from = copy_from(ctx->rsp);
+	__u64 from = copy_from(ctx->rsp), take;
 	__u32 room;
 
 	if (!st)
 		return 0;
-	room = paged_room_for((__u32) * (volatile __u64 *)&st->take);
+	take = *(volatile __u64 *)&st->take;
+	if (take >> 32 & DWUNW_EVENT_STACK_UNBOUNDED)
+		take = (take & ~(__u64)~0u) | readable(from, (__u32)take);
+	room = paged_room_for((__u32)take);
 	if (room)
 		e = reserve_alloc(room);
 	if (!e) {
 		count(&drops.alloc);
+		if (freed >= EVENT_FREED_MIN)
+			record_free(st, event_freed(freed), 0);
 		return 0;
 	}
 	e->addr = addr;
-	e->take = *(volatile __u64 *)&st->take;
+	e->take = take;
 	e->freed = freed;
 	fill_alloc(e, ctx, st, func);
 	read_pages(e, from, room);
@@ -285,6 +304,10 @@ static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_stat
 		 * follows one case, not two. */
 		st->take = take_less(st, *(volatile unsigned long *)&ctx->rsp);
 		take = *(volatile __u64 *)&st->take;
+		if (take >> 32 & DWUNW_EVENT_STACK_UNBOUNDED) {
+			record_paged(ctx, st, func, *addr, take_freed(st));
+			return;
+		}
 	}
 	room = room_for((__u32)take);
 	if (room)
