@@ -39,11 +39,6 @@ void mlk_enc_bytes(struct mlk_enc *e, const void *bytes, size_t len)
 	e->len += len;
 }
 
-void mlk_enc_u8(struct mlk_enc *e, uint8_t value)
-{
-	mlk_enc_bytes(e, &value, 1);
-}
-
 void mlk_enc_u64(struct mlk_enc *e, uint64_t value)
 {
 	uint8_t bytes[8];
@@ -52,7 +47,7 @@ void mlk_enc_u64(struct mlk_enc *e, uint64_t value)
 	mlk_enc_bytes(e, bytes, sizeof(bytes));
 }
 
-void mlk_enc_uvar(struct mlk_enc *e, uint64_t value)
+void mlk_enc_uvar_long(struct mlk_enc *e, uint64_t value)
 {
 	uint8_t bytes[10];
 	size_t len = 0;
@@ -63,13 +58,6 @@ void mlk_enc_uvar(struct mlk_enc *e, uint64_t value)
 	}
 	bytes[len++] = (uint8_t)value;
 	mlk_enc_bytes(e, bytes, len);
-}
-
-void mlk_enc_delta(struct mlk_enc *e, uint64_t value, uint64_t base)
-{
-	uint64_t d = value - base;
-
-	mlk_enc_uvar(e, d << 1 ^ (d >> 63 ? UINT64_MAX : 0));
 }
 
 void mlk_enc_str(struct mlk_enc *e, const char *s)

@@ -22,11 +22,8 @@ struct mlk_enc {
 
 void mlk_enc_release(struct mlk_enc *e);
 void mlk_enc_bytes(struct mlk_enc *e, const void *bytes, size_t len);
-void mlk_enc_u8(struct mlk_enc *e, uint8_t value);
 void mlk_enc_u64(struct mlk_enc *e, uint64_t value);
-void mlk_enc_uvar(struct mlk_enc *e, uint64_t value);
-/* The difference @value - @base, as an svar. */
-void mlk_enc_delta(struct mlk_enc *e, uint64_t value, uint64_t base);
+void mlk_enc_uvar_long(struct mlk_enc *e, uint64_t value); /* mlk_enc_uvar() */
 void mlk_enc_str(struct mlk_enc *e, const char *s);
 void mlk_enc_id(struct mlk_enc *e, const struct mlk_id *id);
 
@@ -79,7 +76,31 @@ static inline uint64_t mlk_get_u64(const uint8_t *p)
 	return mlk_get_u32(p) | (uint64_t)mlk_get_u32(p + 4) << 32;
 }
 
-/* The most frequent of all, a few for each event, so not as calls. */
+/* The most frequent of all, some for each event, so not as calls. */
+
+static inline void mlk_enc_u8(struct mlk_enc *e, uint8_t value)
+{
+	if (e->len < e->room)
+		e->buf[e->len++] = value;
+	else
+		mlk_enc_bytes(e, &value, 1);
+}
+
+static inline void mlk_enc_uvar(struct mlk_enc *e, uint64_t value)
+{
+	if (value < 0x80)
+		mlk_enc_u8(e, (uint8_t)value);
+	else
+		mlk_enc_uvar_long(e, value);
+}
+
+/* The difference @value - @base, as an svar. */
+static inline void mlk_enc_delta(struct mlk_enc *e, uint64_t value, uint64_t base)
+{
+	uint64_t d = value - base;
+
+	mlk_enc_uvar(e, d << 1 ^ (d >> 63 ? UINT64_MAX : 0));
+}
 
 static inline uint8_t mlk_dec_u8(struct mlk_dec *d)
 {

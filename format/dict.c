@@ -28,7 +28,7 @@ static bool is_free(const struct mlk_dict *d, const struct mlk_dict_slot *s)
 
 static struct mlk_dict_slot *find(const struct mlk_dict *d, uint64_t key)
 {
-	size_t i = (size_t)((key * 0x9e3779b97f4a7c15u) >> 32) & (d->room - 1);
+	size_t i = mlk_dict_first(d, key);
 
 	while (!is_free(d, &d->slots[i]) && d->slots[i].key != key)
 		i = (i + 1) & (d->room - 1);

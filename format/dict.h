@@ -21,6 +21,18 @@ struct mlk_dict {
 void mlk_dict_reset(struct mlk_dict *d);
 void mlk_dict_release(struct mlk_dict *d);
 
+static inline size_t mlk_dict_first(const struct mlk_dict *d, uint64_t key)
+{
+	return (size_t)((key * 0x9e3779b97f4a7c15u) >> 32) & (d->room - 1);
+}
+
+/* @key will be looked for soon: what that needs of memory may come meanwhile. */
+static inline void mlk_dict_expect(const struct mlk_dict *d, uint64_t key)
+{
+	if (d->room)
+		__builtin_prefetch(&d->slots[mlk_dict_first(d, key)], 1);
+}
+
 /* The place of @key's value, 0 if it is new; NULL when out of memory.  Valid until the next call.
  */
 uint32_t *mlk_dict_at(struct mlk_dict *d, uint64_t key);

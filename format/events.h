@@ -75,6 +75,15 @@ struct mlk_stream {
 	uint32_t epoch;	      /* encoder: of the filter, when raw was filled */
 };
 
+/* A word that is to be written, in which column, and where its guesses stand. */
+struct mlk_waiting {
+	uint64_t word;
+	struct mlk_guess guess;
+	enum mlk_column column;
+};
+
+#define MLK_MAX_WAITING 64
+
 struct mlk_encoder {
 	struct mlk_filter filter;
 	uint64_t time_ns, addr, alloc_id, new_word; /* of the record before that had one */
@@ -89,6 +98,8 @@ struct mlk_encoder {
 	size_t nr_slots;       /* a power of two */
 	struct mlk_dict words; /* number of each word */
 	struct mlk_predict predict;
+	struct mlk_waiting waiting[MLK_MAX_WAITING]; /* words of the event at hand */
+	unsigned int nr_waiting;
 	struct mlk_dict blocks; /* which ALLOC gave out each address last */
 };
 

@@ -24,7 +24,7 @@ void mlk_encoder_begin(struct mlk_encoder *e, uint64_t first_ns)
 	e->time_ns = first_ns;
 	e->addr = e->alloc_id = e->new_word = 0;
 	e->nr = e->nr_allocs = 0;
-	e->bytes = e->held = 0;
+	e->bytes = e->held = e->nr_waiting = 0;
 	for (int i = 0; i < MLK_COL_NR; i++)
 		e->columns[i].len = 0;
 	if (e->slots)
@@ -100,18 +100,22 @@ static struct mlk_stream *encode_thread(struct mlk_encoder *e, const struct mlk_
 
 static int encode_alloc(struct mlk_encoder *e, struct mlk_stream *s, const struct mlk_event *ev)
 {
-	uint32_t *block = mlk_dict_at(&e->blocks, ev->addr);
+	uint32_t *block;
+	int err;
 
-	if (!block)
-		return -ENOMEM;
-	*block = ++e->nr_allocs;
+	mlk_dict_expect(&e->blocks, ev->addr);
 	mlk_enc_delta(&e->columns[MLK_COL_ADDR], ev->addr, e->addr);
 	mlk_enc_uvar(&e->columns[MLK_COL_SIZE], ev->size);
 	mlk_enc_u8(&e->columns[MLK_COL_FUNC], ev->func);
 	mlk_enc_delta(&e->columns[MLK_COL_ID], ev->alloc_id, e->alloc_id + 1);
 	e->alloc_id = ev->alloc_id;
 	mlk_enc_uvar(&e->columns[MLK_COL_FLAGS], ev->flags);
-	return mlk_encode_stack(e, s, ev);
+	err = mlk_encode_stack(e, s, ev);
+	block = err ? NULL : mlk_dict_at(&e->blocks, ev->addr);
+	if (!block)
+		return -ENOMEM;
+	*block = ++e->nr_allocs;
+	return 0;
 }
 
 /* The address of a free: how many allocations ago it was given out, or 0 and a difference. */

@@ -53,12 +53,6 @@ static inline struct mlk_guess mlk_predict_at(struct mlk_predict *p, uint64_t pl
 	return mlk_predict_by(p, place, p->before, p->pc);
 }
 
-/* It was @word. */
-static inline void mlk_predict_learn(struct mlk_predict *p, struct mlk_guess g, uint64_t word)
-{
-	*g.beside = *g.place = p->before = word;
-}
-
 /* What the top of a stack held last at the address @at, or at another of the same hash. */
 static inline uint64_t *mlk_predict_shown(struct mlk_predict *p, uint64_t at)
 {

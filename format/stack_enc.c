@@ -5,16 +5,15 @@
 
 #include "format/events.h"
 
-/* A word at @place (see predict.h) into @column: as guessed, or by its number in the dictionary; a
- * new one is added to that.  0 or -ENOMEM. */
-static int encode_word(struct mlk_encoder *e, enum mlk_column column, uint64_t place, uint64_t word)
+/* Write a word that has waited: as guessed, or by its number in the dictionary; a new one is added
+ * to that.  0 or -ENOMEM. */
+static int write_word(struct mlk_encoder *e, const struct mlk_waiting *w)
 {
-	struct mlk_guess guess = mlk_predict_at(&e->predict, place);
-	uint64_t beside = *guess.beside, by_place = *guess.place;
-	struct mlk_enc *col = &e->columns[column];
+	uint64_t word = w->word, beside = *w->guess.beside, by_place = *w->guess.place;
+	struct mlk_enc *col = &e->columns[w->column];
 	uint32_t *number;
 
-	mlk_predict_learn(&e->predict, guess, word);
+	*w->guess.beside = *w->guess.place = word;
 	if (word == beside || word == by_place || !word) {
 		mlk_enc_u8(col, word == beside	   ? MLK_WORD_BESIDE
 				: word == by_place ? MLK_WORD_PLACE
@@ -33,6 +32,37 @@ static int encode_word(struct mlk_encoder *e, enum mlk_column column, uint64_t p
 	mlk_enc_delta(&e->columns[MLK_COL_NEW], word, e->new_word);
 	e->new_word = word;
 	return 0;
+}
+
+/* Write the words that wait, in their order. */
+static int write_words(struct mlk_encoder *e)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < e->nr_waiting && !err; i++)
+		err = write_word(e, &e->waiting[i]);
+	e->nr_waiting = 0;
+	return err;
+}
+
+/*
+ * A word at @place (see predict.h) into @column.  Tables and dictionary do not fit into a near
+ * cache, and each word would wait for memory: so all words of an event are looked for first, where
+ * they will be needed is asked for, and then they are written.  0 or -ENOMEM.
+ */
+static int encode_word(struct mlk_encoder *e, enum mlk_column column, uint64_t place, uint64_t word)
+{
+	struct mlk_waiting *w = &e->waiting[e->nr_waiting++];
+
+	w->word = word;
+	w->column = column;
+	w->guess = mlk_predict_at(&e->predict, place);
+	__builtin_prefetch(w->guess.beside, 1);
+	__builtin_prefetch(w->guess.place, 1);
+	if (word)
+		mlk_dict_expect(&e->words, word);
+	e->predict.before = word;
+	return e->nr_waiting == MLK_MAX_WAITING ? write_words(e) : 0;
 }
 
 static int encode_regs(struct mlk_encoder *e, struct mlk_stream *s, const struct mlk_event *ev)
@@ -76,25 +106,47 @@ static uint64_t word_at(const struct taken *t, uint64_t at)
 	return le64toh(word);
 }
 
-/* List the words of the slice [@at, @end) that differ from the image.  Their mask, 0: none does. */
-static int encode_slice(struct mlk_encoder *e, struct mlk_stream *s, const struct taken *t,
-			uint64_t at, uint64_t end, uint16_t *mask)
+/* Bit i: word i of the @len bytes at @is, at most a slice, is not what it was in those at @was. */
+static uint16_t changed_words(const uint8_t *was, const uint8_t *is, size_t len)
 {
+	uint32_t changed = 0;
+
+	for (size_t i = 0; i < len / MLK_WORD; i++) {
+		uint64_t x, y;
+
+		memcpy(&x, was + i * MLK_WORD, sizeof(x));
+		memcpy(&y, is + i * MLK_WORD, sizeof(y));
+		changed |= (uint32_t)(x != y) << i;
+	}
+	return (uint16_t)changed;
+}
+
+/* The words of the slice from @at on with their bit in *@mask are not as they were.  List those
+ * that are not as the image has them: *@mask is theirs then, as the column has it. */
+static int encode_slice(struct mlk_encoder *e, struct mlk_stream *s, const struct taken *t,
+			uint64_t at, uint16_t *mask)
+{
+	const uint64_t place = MLK_PLACE_STACK + (at - t->lo) / MLK_WORD;
+	const unsigned int first = (unsigned int)(at % MLK_BLOCK / MLK_WORD);
 	bool all = e->filter.mode == MLK_STACK_RAW;
+	uint32_t changed = *mask;
 	int err = 0;
 
 	*mask = 0;
-	for (; at < end && !err; at += MLK_WORD) {
-		uint64_t word = word_at(t, at);
+	for (; changed && !err; changed &= changed - 1) {
+		unsigned int i = (unsigned int)__builtin_ctz(changed);
+		uint64_t word = word_at(t, at + i * MLK_WORD);
 
-		if (!all && !mlk_filter_keeps(&e->filter, word, t->sp))
-			word = 0;
-		if (word == mlk_image_word(&s->image, at))
+		if (!all) {
+			mlk_image_set(&s->raw, at + i * MLK_WORD, word);
+			if (!mlk_filter_keeps(&e->filter, word, t->sp))
+				word = 0;
+		}
+		if (word == mlk_image_word(&s->image, at + i * MLK_WORD))
 			continue;
-		*mask |= (uint16_t)(1 << (at % MLK_BLOCK / MLK_WORD));
-		mlk_image_set(&s->image, at, word);
-		err = encode_word(e, MLK_COL_WORDS, MLK_PLACE_STACK + (at - t->lo) / MLK_WORD,
-				  word);
+		*mask |= (uint16_t)(1 << (first + i));
+		mlk_image_set(&s->image, at + i * MLK_WORD, word);
+		err = encode_word(e, MLK_COL_WORDS, place + i, word);
 	}
 	return err;
 }
@@ -113,14 +165,13 @@ static int encode_slices(struct mlk_encoder *e, struct mlk_stream *s, const stru
 		memcpy(mlk_image_at(before, before->lo), mlk_image_at(&s->image, before->lo),
 		       (size_t)(before->hi - before->lo));
 	for (uint64_t at = t->lo; at < t->hi && at < t->kept_from && !err; at = end) {
-		size_t len;
+		const uint8_t *was = mlk_image_at(before, at), *is = t->bytes + (at - t->lo);
 
 		end = mlk_slice_end(at, t->hi);
-		len = (size_t)(end - at);
 		mask = 0;
-		if (memcmp(mlk_image_at(before, at), t->bytes + (at - t->lo), len)) {
-			err = encode_slice(e, s, t, at, end, &mask);
-			memcpy(mlk_image_at(before, at), t->bytes + (at - t->lo), len);
+		if (memcmp(was, is, (size_t)(end - at))) {
+			mask = changed_words(was, is, (size_t)(end - at));
+			err = encode_slice(e, s, t, at, &mask);
 		}
 		if (!mask) {
 			gap++;
@@ -218,5 +269,7 @@ int mlk_encode_stack(struct mlk_encoder *e, struct mlk_stream *s, const struct m
 {
 	int err = encode_regs(e, s, ev);
 
-	return err ? err : encode_bytes(e, s, ev);
+	if (!err)
+		err = encode_bytes(e, s, ev);
+	return err ? err : write_words(e);
 }
