@@ -47,11 +47,11 @@ static inline void obey(const char *what, int n)
 
 @needs_bpf
 class QuietTest(FaultCase):
-    def build(self):
+    def build(self, *flags):
         self.write("commands.h", COMMANDS.encode())
         self.compile("plugin.so", "-shared", "-fPIC", "-fno-builtin", "-Wl,-Bsymbolic", source=PLUGIN)
-        return self.compile("target", "-include", self.path("commands.h"), "-DPREPARE=load();",
-                            "-DMORE(c,n)=obey(c, n);")
+        return self.compile("target", "-include", self.path("commands.h"), "-DMORE(c,n)=obey(c, n);",
+                            *flags)
 
     def explanation(self, program, what, pattern, *options):
         """What is said of @program, which does nothing but @what, until @pattern has come."""
@@ -69,7 +69,7 @@ class QuietTest(FaultCase):
                          r"it runs, but calls none of the functions probed in '\S*libc\.so\.6'")
 
     def test_a_malloc_that_no_look_up_leads_to_is_named_and_can_be_given(self):
-        program = self.build()
+        program = self.build("-DPREPARE=load();")
         self.explanation(program, "forever", r"'\S*plugin\.so' defines malloc too; try --obj \S*plugin\.so\n")
         target = self.start(program, cwd=self.dir)
         mleak = self.attach(target.pid, "--obj", self.path("plugin.so"))
