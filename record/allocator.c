@@ -277,6 +277,7 @@ static int find(struct allocators *a, const struct target *t, const struct maps 
 		return err;
 	allocators_set_code(a, t, objects, no_loader);
 	allocators_tell_of_operators(a);
+	allocators_tell_of_second_traps(a);
 	return 0;
 }
 

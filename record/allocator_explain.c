@@ -60,3 +60,32 @@ void allocators_tell_of_operators(const struct allocators *a)
 				 a->v[i].path);
 		}
 }
+
+/* The first of @o's functions that programs call all the time and whose probe costs a second trap;
+ * NULL: there is none. */
+static const struct alloc_site *single_stepped(const struct alloc_object *o)
+{
+	for (size_t i = 0; i < o->nr; i++) {
+		const struct alloc_site *site = &o->sites[i];
+
+		if (!site->emulated && (site->func == FUNC_MALLOC || site->func == FUNC_FREE))
+			return site;
+	}
+	return NULL;
+}
+
+void allocators_tell_of_second_traps(const struct allocators *a)
+{
+	static bool told;
+
+	for (size_t i = 0; i < a->nr && !told; i++) {
+		const struct alloc_site *site = single_stepped(&a->v[i]);
+
+		if (!site)
+			continue;
+		told = true;
+		log_info("%s of '%s' begins with code that the kernel must single-step, so each "
+			 "call costs a second trap; --dry-run shows all places",
+			 site->name, a->v[i].path);
+	}
+}

@@ -16,4 +16,7 @@ void allocators_explain_none(const struct target *t, const struct maps *maps,
  * which libgcc's unwinder does not know. */
 void allocators_tell_of_operators(const struct allocators *a);
 
+/* Say once that malloc or free is probed where the kernel must single-step: ten times the cost. */
+void allocators_tell_of_second_traps(const struct allocators *a);
+
 #endif

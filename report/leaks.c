@@ -232,6 +232,11 @@ struct live_amount leaks_suspect(const struct leaks *leaks)
 	return leaks->suspects;
 }
 
+bool leaks_suspect_times(const struct leaks *leaks, uint64_t *from_ns, uint64_t *to_ns)
+{
+	return suspect_times(&leaks->suspect, from_ns, to_ns);
+}
+
 struct live_amount leaks_peak(const struct leaks *leaks)
 {
 	return figures_peak(leaks->figures);

@@ -51,6 +51,9 @@ const struct sampling_error *leaks_error(const struct leaks *leaks);
 /* Of the outstanding blocks: those that may have been freed, see suspect.h. */
 struct live_amount leaks_suspect(const struct leaks *leaks);
 
+/* In which time frees were lost, see suspect_times(). */
+bool leaks_suspect_times(const struct leaks *leaks, uint64_t *from_ns, uint64_t *to_ns);
+
 /* What was outstanding of the chosen blocks when most bytes of them were. */
 struct live_amount leaks_peak(const struct leaks *leaks);
 

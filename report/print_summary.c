@@ -61,6 +61,20 @@ static void print_outstanding(const struct table *t, struct live_amount outstand
 			text_number(blocks, suspect.blocks), text_number(bytes, suspect.bytes));
 }
 
+/* When the frees were lost that leave blocks in doubt, in seconds from @start_ns on. */
+static void print_suspect_times(FILE *out, const struct leaks *leaks, uint64_t start_ns)
+{
+	uint64_t from_ns, to_ns;
+
+	if (!leaks_suspect(leaks).blocks || !leaks_suspect_times(leaks, &from_ns, &to_ns) ||
+	    from_ns < start_ns || to_ns < from_ns)
+		return;
+	fprintf(out,
+		"    frees were lost between %.3f and %.3f s: blocks given out later are not "
+		"suspect\n",
+		(double)(from_ns - start_ns) / 1e9, (double)(to_ns - start_ns) / 1e9);
+}
+
 /* Where the recording began later, blocks from before are freed in it as a matter of course. */
 static void print_unknown_frees(const struct table *t, uint64_t nr, bool whole_life)
 {
@@ -207,6 +221,7 @@ int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
 
 	print_origin(out, path, meta, leaks_condition(leaks)->end_ns);
 	print_totals(&t, totals, leaks_suspect(leaks), meta->whole_life);
+	print_suspect_times(out, leaks, meta->start_ns);
 	print_filters(out, meta, leaks);
 	print_losses(&t, &leaks_condition(leaks)->losses);
 	print_completeness(&t, leaks);

@@ -7,6 +7,13 @@ static void keep_later(uint64_t *ns, uint64_t other)
 		*ns = other;
 }
 
+static void note_from(struct suspect *s, uint64_t ns)
+{
+	if (!s->any || ns < s->from_ns)
+		s->from_ns = ns;
+	s->any = true;
+}
+
 /* Which blocks a loss of @kind leaves in doubt. */
 static bool hides_frees(int kind)
 {
@@ -33,6 +40,8 @@ static void take(struct suspect *s, const struct mlk_losses *losses, uint64_t fi
 		s->met.count[kind] = losses->count[kind];
 		if (is_late(s, first_ns))
 			continue;
+		if (hides_frees(kind) || hides_unmaps(kind))
+			note_from(s, first_ns);
 		if (hides_frees(kind))
 			keep_later(&s->heap_ns, ns);
 		if (hides_unmaps(kind))
@@ -55,6 +64,15 @@ void suspect_finish(struct suspect *s, const struct mlk_condition *c)
 		return;
 	keep_later(&s->heap_ns, c->lost_to_ns);
 	keep_later(&s->mapped_ns, c->lost_to_ns);
+	if (c->lost_to_ns)
+		note_from(s, c->lost_from_ns);
+}
+
+bool suspect_times(const struct suspect *s, uint64_t *from_ns, uint64_t *to_ns)
+{
+	*from_ns = s->from_ns;
+	*to_ns = s->heap_ns > s->mapped_ns ? s->heap_ns : s->mapped_ns;
+	return s->any && *from_ns && *to_ns != UINT64_MAX;
 }
 
 bool suspect_is(const struct suspect *s, const struct live_block *block)

@@ -3,6 +3,7 @@ passes for a leak without a mark."""
 
 import re
 import signal
+import time
 
 from faulttest import FaultCase
 from mleaktest import hold, needs_bpf, number, parse_totals, wait_until
@@ -32,8 +33,10 @@ class PressureTest(FaultCase):
         early = self.tell(target, "early", 100)
         wait_until(lambda: self.seen()[0] == early, "what came before the losses is not recorded")
         hold(mleak)
+        self.held_ns = time.monotonic_ns()
         self.tell(target, "pairs", 5 * pairs)
         truth = self.tell(target, "free", 30)
+        self.released_ns = time.monotonic_ns()
         mleak.send_signal(signal.SIGCONT)
         self.wait_for_account(truth)
         self.tell(target, "late", 40)
@@ -62,6 +65,14 @@ class PressureTest(FaultCase):
         outstanding = parse_totals(result.out).outstanding.blocks
         marked = re.search(r"suspect: ([\d,]+) of these blocks \(([\d,]+) bytes\)", result.out)
         self.assertEqual(number(marked[1]), outstanding - 40)
+        self.assert_times(result.out)
         folded = self.mleak("report", "--folded", self.path("x.mlk"))
         self.assertIn("%d of the outstanding blocks" % number(marked[1]), folded.err)
         self.assertNotIn("suspect", folded.out)
+
+    def assert_times(self, text):
+        """All frees that were lost, by the clock of this test, are within the time that is told."""
+        told = re.search(r"frees were lost between ([\d.]+) and ([\d.]+) s: blocks given out later", text)
+        start_ns = int(re.search(r"monotonic (\d+)", self.dump())[1])
+        self.assertLessEqual(start_ns + float(told[1]) * 1e9, self.released_ns)
+        self.assertGreaterEqual(start_ns + float(told[2]) * 1e9, self.held_ns)

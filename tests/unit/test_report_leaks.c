@@ -166,6 +166,8 @@ static void the_summary_says_what_was_recorded_and_lost(void **state)
 		"    suspect: 23 of these blocks (1,081 bytes) lived while frees were lost: they "
 		"may "
 		"have been freed\n"
+		"    frees were lost between 0.000 and 0.500 s: blocks given out later are not "
+		"suspect\n"
 		"  lost events          2\n"
 		"    frees: 2\n"
 		"    2 frees were lost: up to 2 of the outstanding blocks may not be leaks\n"

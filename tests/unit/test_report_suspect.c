@@ -145,6 +145,32 @@ static void a_lost_exec_makes_all_before_it_suspect(void **state)
 	assert_int_equal(suspects_of(&t, 0).blocks, 2);
 }
 
+static void the_times_of_all_losses_of_frees_are_told(void **state)
+{
+	struct mlk_losses losses = {.first_ns = 2ull * SECOND, .last_ns = 3ull * SECOND};
+	struct suspect s = {0};
+	uint64_t from_ns, to_ns;
+
+	(void)state;
+	losses.count[MLK_LOST_ALLOC] = 4;
+	suspect_take(&s, &losses);
+	assert_false(suspect_times(&s, &from_ns, &to_ns));
+	losses.first_ns = 5ull * SECOND;
+	losses.last_ns = 6ull * SECOND;
+	losses.count[MLK_LOST_FREE] = 1;
+	suspect_take(&s, &losses);
+	losses.first_ns = 8ull * SECOND;
+	losses.last_ns = 9ull * SECOND;
+	losses.count[MLK_LOST_UNMAP] = 1;
+	suspect_take(&s, &losses);
+	assert_true(suspect_times(&s, &from_ns, &to_ns));
+	assert_int_equal(from_ns, 5ull * SECOND);
+	assert_int_equal(to_ns, 9ull * SECOND);
+	/* and one of which no time is known */
+	suspect_finish(&s, &(struct mlk_condition){.losses.count[MLK_LOST_FREE] = 2});
+	assert_false(suspect_times(&s, &from_ns, &to_ns));
+}
+
 /* A chunk's header tells of it, and the record that says when is damaged. */
 static void without_the_time_of_a_loss_all_are_suspect(void **state)
 {
@@ -187,6 +213,7 @@ int main(void)
 		cmocka_unit_test(no_loss_makes_nothing_suspect),
 		cmocka_unit_test(blocks_that_lived_while_frees_of_their_kind_were_lost_are_suspect),
 		cmocka_unit_test(a_lost_exec_makes_all_before_it_suspect),
+		cmocka_unit_test(the_times_of_all_losses_of_frees_are_told),
 		cmocka_unit_test(without_the_time_of_a_loss_all_are_suspect),
 		cmocka_unit_test(blocks_older_than_a_damaged_chunk_are_suspect),
 	};

@@ -1,0 +1,81 @@
+"""A recording that sees nothing says which of the causes it is, and the advice that it gives is right."""
+
+from faulttest import FaultCase
+from mleaktest import needs_bpf, parse_folded
+
+# A library with a malloc that nobody outside of it can call: loaded late, it comes last in look-up.
+PLUGIN = r"""
+#include <stddef.h>
+static _Alignas(16) char room[1 << 16];
+static size_t used;
+__attribute__((noinline, noipa)) void *malloc(size_t size)
+{
+	used = (used + size + 15) % (sizeof(room) / 2) & ~(size_t)15;
+	return room + used;
+}
+__attribute__((noinline, noipa)) void free(void *block) { (void)block; }
+static void *volatile kept;
+__attribute__((noinline, noipa)) void leak_inside(void) { kept = malloc(47); }
+void run(int n)
+{
+	while (n-- > 0)
+		leak_inside();
+}
+"""
+
+# With "plugin" it calls the library so often, and with "forever" until it is killed; with "spin" it
+# only runs.
+COMMANDS = r"""
+#include <dlfcn.h>
+#include <string.h>
+static void (*plugin)(int);
+static inline void load(void)
+{
+	plugin = (void (*)(int))dlsym(dlopen("./plugin.so", RTLD_NOW | RTLD_LOCAL), "run");
+}
+static inline void obey(const char *what, int n)
+{
+	if (!strcmp(what, "plugin"))
+		plugin(n);
+	while (!strcmp(what, "forever"))
+		plugin(n);
+	while (!strcmp(what, "spin"))
+		__asm__ volatile("");
+}
+"""
+
+
+@needs_bpf
+class QuietTest(FaultCase):
+    def build(self, *flags):
+        self.write("commands.h", COMMANDS.encode())
+        self.compile("plugin.so", "-shared", "-fPIC", "-fno-builtin", "-Wl,-Bsymbolic", source=PLUGIN)
+        return self.compile("target", "-include", self.path("commands.h"), "-DMORE(c,n)=obey(c, n);",
+                            *flags)
+
+    def explanation(self, program, what, pattern, *options):
+        """What is said of @program, which does nothing but @what, until @pattern has come."""
+        target = self.start(program, cwd=self.dir)
+        target.stdin.write(b"%s 100\n" % what.encode())
+        mleak = self.attach(target.pid, *options)
+        self.wait_for_words(mleak, pattern)
+        target.kill()
+        result = self.finish(mleak)
+        self.assertEqual(result.status, 0, result.err)
+        self.assertIn("not one call of malloc or free was seen", result.err)
+
+    def test_a_program_that_calls_nothing_is_told_of(self):
+        self.explanation(self.build(), "spin",
+                         r"it runs, but calls none of the functions probed in '\S*libc\.so\.6'")
+
+    def test_a_malloc_that_no_look_up_leads_to_is_named_and_can_be_given(self):
+        program = self.build("-DPREPARE=load();")
+        self.explanation(program, "forever", r"'\S*plugin\.so' defines malloc too; try --obj \S*plugin\.so\n")
+        target = self.start(program, cwd=self.dir)
+        mleak = self.attach(target.pid, "--obj", self.path("plugin.so"))
+        self.tell(target, "plugin", 23)
+        self.tell(target, "early", 31)
+        self.stop(mleak)
+        stacks = parse_folded(self.report(self.path("x.mlk"), "--folded"))
+        self.assertEqual(sum(s.bytes for s in stacks if "leak_early" in s.frames), 31 * 47)
+        self.assertEqual(sum(s.bytes for s in stacks if "leak_inside" in s.frames), 23 * 47)
