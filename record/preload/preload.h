@@ -250,12 +250,15 @@ uint64_t preload_monotonic_ns(void);
 bool preload_is_over(const struct preload_header *h);
 
 #define PRELOAD_BLOCK 512u
+#define PRELOAD_MIXED 256u /* bytes that blocks are mixed down to */
 
 /* What is remembered of a stack.  Large variables are often zero: of blocks that are, the bytes
  * need not be read. */
 struct preload_known {
 	uint8_t bytes[PRELOAD_WINDOW] __attribute__((aligned(128)));
 	uint8_t quiet[PRELOAD_WINDOW / PRELOAD_BLOCK]; /* of each block; slices.c's */
+	uint64_t top;				       /* the rest is quiet.h's */
+	uint8_t mixed[PRELOAD_WINDOW / PRELOAD_BLOCK][PRELOAD_MIXED] __attribute__((aligned(64)));
 };
 
 /* slices.c: which slices of [@a, @b) differ from those in @k; their indices, counted from

@@ -6,11 +6,7 @@
  */
 #include <immintrin.h>
 
-#include "record/preload/preload.h"
-
-/* What preload_known.quiet says of a block: how often it was found as it was since it was written
- * to, up to QUIET_SEEN, when it is looked at. */
-enum { QUIET_SEEN = 32, QUIET_ZERO };
+#include "record/preload/quiet.h"
 
 static const uint8_t *image_at(const uint8_t *image, uint64_t addr)
 {
@@ -120,6 +116,59 @@ __attribute__((target("avx2"))) static uint32_t compare_avx2(struct preload_know
 	return (uint32_t)(to - changed);
 }
 
+/* Blocks [@a, @b) of one span, one by one.  Returns where the next index goes; @a has index @i. */
+__attribute__((target("avx2,vaes"))) static uint16_t *look_at_blocks(struct preload_known *k,
+								     uint64_t a, uint64_t b,
+								     uint16_t *to, uint32_t i)
+{
+	for (; a < b; a += PRELOAD_BLOCK, i += PRELOAD_BLOCK / PRELOAD_SLICE) {
+		uint8_t *quiet = &k->quiet[quiet_block(a)];
+
+		if (!same_avx2(k->bytes, a, PRELOAD_BLOCK / PRELOAD_SLICE))
+			to = each_avx2(k->bytes, a, a + PRELOAD_BLOCK, to, i);
+		else if (*quiet < QUIET_SEEN)
+			++*quiet;
+	}
+	return to;
+}
+
+/* The same of one span, of which mixed blocks are looked at together. */
+__attribute__((target("avx2,vaes"), always_inline)) static inline uint16_t *look_at_span(
+	struct preload_known *k, uint64_t a, uint64_t b, uint16_t *to, uint32_t i)
+{
+	uint64_t mixed = a;
+
+	while (mixed < b && k->quiet[quiet_block(mixed)] != QUIET_MIXED)
+		mixed += PRELOAD_BLOCK;
+	if (a < mixed)
+		to = look_at_blocks(k, a, mixed, to, i);
+	if (mixed < b && UNLIKELY(!quiet_same(k, mixed, b)))
+		to = look_at_blocks(k, mixed, b, to, i + (uint32_t)(mixed - a) / PRELOAD_SLICE);
+	if (a < mixed && k->quiet[quiet_block(mixed - 1)] == QUIET_SEEN)
+		quiet_mix(k, mixed - PRELOAD_BLOCK, b);
+	return to;
+}
+
+__attribute__((target("avx2,vaes"))) static uint32_t compare_vaes(struct preload_known *k,
+								  uint64_t a, uint64_t b,
+								  uint16_t *changed, uint32_t first)
+{
+	const uint64_t begin = a, top = b & ~(uint64_t)(PRELOAD_BLOCK - 1);
+	uint64_t end = (a + 3 * PRELOAD_SLICE + PRELOAD_BLOCK - 1) & ~(uint64_t)(PRELOAD_BLOCK - 1);
+	uint16_t *to = each_avx2(k->bytes, a, end < b ? end : b, changed, first);
+
+	if (UNLIKELY(k->top != top))
+		quiet_set_top(k, top);
+	for (a = end; a < top; a = end) {
+		end = (a + QUIET_SPAN) & ~(uint64_t)(QUIET_SPAN - 1);
+		end = end < top ? end : top;
+		to = look_at_span(k, a, end, to, first + (uint32_t)((a - begin) / PRELOAD_SLICE));
+	}
+	if (a < b)
+		to = each_avx2(k->bytes, a, b, to, first + (uint32_t)((a - begin) / PRELOAD_SLICE));
+	return (uint32_t)(to - changed);
+}
+
 static uint32_t *write_sse2(uint8_t *known, const uint8_t *slice, uint32_t *to, uint32_t wanted,
 			    uint32_t *mask)
 {
@@ -183,6 +232,7 @@ __attribute__((target("avx512f,popcnt"))) static uint32_t *write_avx512(
 }
 
 static enum { WIDTH_NONE, WIDTH_SSE2, WIDTH_AVX2, WIDTH_AVX512 } width; /* NONE: not looked yet */
+static bool mixes;
 
 static void find_width(void)
 {
@@ -191,6 +241,7 @@ static void find_width(void)
 		width = WIDTH_SSE2;
 	else /* VBMI2: not those that lower their clock for 64 bytes */
 		width = __builtin_cpu_supports("avx512vbmi2") ? WIDTH_AVX512 : WIDTH_AVX2;
+	mixes = width >= WIDTH_AVX2 && __builtin_cpu_supports("vaes");
 }
 
 uint32_t preload_compare(struct preload_known *k, uint64_t a, uint64_t b, uint16_t *changed,
@@ -198,6 +249,8 @@ uint32_t preload_compare(struct preload_known *k, uint64_t a, uint64_t b, uint16
 {
 	if (UNLIKELY(!width))
 		find_width();
+	if (LIKELY(mixes))
+		return compare_vaes(k, a, b, changed, first);
 	if (width >= WIDTH_AVX2)
 		return compare_avx2(k, a, b, changed, first);
 	return compare_sse2(k, a, b, changed, first);
@@ -208,7 +261,7 @@ uint32_t *preload_write(struct preload_known *k, uint64_t at, uint32_t *to, uint
 {
 	uint8_t *known = k->bytes + (at & (PRELOAD_WINDOW - 1));
 
-	k->quiet[(at & (PRELOAD_WINDOW - 1)) / PRELOAD_BLOCK] = 0;
+	quiet_end(k, quiet_block(at));
 	*mask = all;
 	if (UNLIKELY(!width))
 		find_width();

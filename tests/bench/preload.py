@@ -17,13 +17,13 @@ import sys
 import tempfile
 
 SQL = """create table t(a text, b integer);
-with recursive n(i) as (select 1 union all select i + 1 from n where i < 150000)
+with recursive n(i) as (select 1 union all select i + 1 from n where i < 500000)
 insert into t select hex(randomblob(20)), i from n;
 create index x on t(a); create index y on t(b, a); select count(*) from t;
 """
 PYTHON = """
 d = {}
-for i in range(150000):
+for i in range(500000):
     d[str(i)] = [i, str(i * 7), {'k': i}]
 print(sum(len(v[1]) for v in d.values()))
 """
@@ -50,8 +50,8 @@ def programs(bench, folder):
     python = os.path.realpath("/usr/bin/python3")
     target = os.path.join(bench, "preload_target")
     return {
-        "loop, 20 frames": ([target, "1", "400000"], {}, None),
-        "loop, 4 threads": ([target, "4", "150000"], {}, None),
+        "loop, 20 frames": ([target, "1", "2000000"], {}, None),
+        "loop, 4 threads": ([target, "4", "500000"], {}, None),
         "sqlite3": (["/usr/bin/sqlite3", ":memory:"], {}, "in.sql"),
         "python3": ([python, "in.py"], {"PYTHONMALLOC": "malloc"}, None),
         "gcc": ([cc1, "-quiet", "-O2", "in.c", "-o", "/dev/null"], {}, None),
