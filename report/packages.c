@@ -44,8 +44,7 @@ static bool is_wanted(const struct wanted *wanted, const char *line, size_t len)
 	size_t merged = wanted->unmerged;
 
 	return (len == wanted->len && !memcmp(line, wanted->path, len)) ||
-	       (merged && len == wanted->len - merged &&
-		!memcmp(line, wanted->path + merged, len));
+	       (merged && len == wanted->len - merged && !memcmp(line, wanted->path + merged, len));
 }
 
 /* The package of the list @list has wanted file @i.  Of several it is the first in the order of

@@ -29,9 +29,9 @@ static struct dwunw_rule node_rule(const struct dwunw_places *places, uint32_t p
 static int enlarge(struct dwunw_tree *tree, size_t room)
 {
 	const size_t had = tree->room * sizeof(*tree->nodes), len = room * sizeof(*tree->nodes);
-	void *nodes = had ? mremap(tree->nodes, had, len, MREMAP_MAYMOVE)
-			  : mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-				 0);
+	void *nodes =
+		had ? mremap(tree->nodes, had, len, MREMAP_MAYMOVE)
+		    : mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (nodes == MAP_FAILED)
 		return -ENOMEM;
