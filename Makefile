@@ -26,6 +26,8 @@ ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -Wall -Wextra $(if $(WERROR),-Werror) \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all) \
 	-I. -I$(O) $(CFLAGS) -MMD -MP
 ALL_LDFLAGS = $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
+# The program is optimised as a whole: what is done for each event goes through many small functions of different files.
+LTO         = $(if $(DEBUG)$(SAN),,$(if $(filter gcc,$(CC)),-flto=auto))
 LDLIBS      = -lbpf -ldw -lelf -lzstd -llzma -lz -lprotobuf-c -liberty -lm -lpthread
 
 MODULES     = format unwind record report
@@ -286,9 +288,12 @@ deps:
 	apt-get update -q && DEBIAN_FRONTEND=noninteractive \
 		apt-get install -q -y --no-install-recommends $$missing
 
+# What print_html.c takes in by the assembler is known to no other file.
+$(filter-out $(O)/report/print_html.o,$(OBJ)): private ALL_CFLAGS += $(LTO)
+
 $(O)/mleak: $(OBJ)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(LTO) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(O)/%.o: %.c
 	$(call say,CC,$<)

@@ -164,6 +164,24 @@ size_t stacks_frames(const struct stacks *stacks, uint32_t number,
 	return dwunw_stack_frames(stacks->dw, stacks->all[number].id, frames, STACK_MAX_FRAMES);
 }
 
+size_t stacks_frames_new(const struct stacks *stacks, uint32_t number, bool *met,
+			 struct dwunw_frame frames[STACK_MAX_FRAMES])
+{
+	uint32_t first = stacks->all[number].id;
+	size_t nr = 0;
+
+	/* above the outermost there is at last what is its own caller, and met by then */
+	for (uint32_t id = first; !met[id]; id = dwunw_stack_parent(stacks->dw, id), nr++)
+		met[id] = true;
+	return dwunw_stack_frames(stacks->dw, first, frames,
+				  nr < STACK_MAX_FRAMES ? nr : STACK_MAX_FRAMES);
+}
+
+size_t stacks_nr_ids(const struct stacks *stacks)
+{
+	return dwunw_stack_limit(stacks->dw);
+}
+
 void stacks_free(struct stacks *stacks)
 {
 	if (!stacks)

@@ -56,6 +56,15 @@ struct stack *stacks_get(const struct stacks *stacks, uint32_t number);
 size_t stacks_frames(const struct stacks *stacks, uint32_t number,
 		     struct dwunw_frame frames[STACK_MAX_FRAMES]);
 
+/* The same, but only up to the first frame that @met, one bool for each id that the unwinder has
+ * given out, tells of; it is then told of those written.  So frames that many stacks have come
+ * once. */
+size_t stacks_frames_new(const struct stacks *stacks, uint32_t number, bool *met,
+			 struct dwunw_frame frames[STACK_MAX_FRAMES]);
+
+/* How many ids the unwinder has given out. */
+size_t stacks_nr_ids(const struct stacks *stacks);
+
 /* Release @stacks; NULL is allowed. */
 void stacks_free(struct stacks *stacks);
 

@@ -124,11 +124,15 @@ static int name_frames(struct view *view)
 		.lines = view->opts.details,
 		.inlined = view->opts.inlined,
 	};
+	bool *met = calloc(stacks_nr_ids(view->stacks), sizeof(*met));
 	int err = names_new(&view->names);
 
+	if (!met)
+		err = -ENOMEM;
 	for (size_t i = 0; i < view->nr && !err; i++)
 		err = names_want(view->names, frames,
-				 stacks_frames(view->stacks, view->chosen[i], frames));
+				 stacks_frames_new(view->stacks, view->chosen[i], met, frames));
+	free(met);
 	return err ? err : names_resolve(view->names, &view->source, &opts, view->labels);
 }
 

@@ -7,12 +7,11 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/mman.h>
 
 #include "unwind/pc_cache.h"
 
 #define FIRST_ROOM 1024
-#define CACHE_LINE 64
 #define MAX_LIST   8		       /* children */
 #define MAX_TREE   ((uint32_t)1 << 27) /* 4 GiB */
 
@@ -25,16 +24,17 @@ static struct dwunw_rule node_rule(const struct dwunw_places *places, uint32_t p
 	return rule;
 }
 
-/* Have room for @room nodes, at most twice MAX_TREE.  Returns 0 or -ENOMEM. */
+/* Have room for @room nodes, at most twice MAX_TREE.  Pages of the kernel's, which it can move
+ * without a copy: trees become large.  Returns 0 or -ENOMEM. */
 static int enlarge(struct dwunw_tree *tree, size_t room)
 {
-	struct dwunw_node *nodes = aligned_alloc(CACHE_LINE, room * sizeof(*nodes));
+	const size_t had = tree->room * sizeof(*tree->nodes), len = room * sizeof(*tree->nodes);
+	void *nodes =
+		had ? mremap(tree->nodes, had, len, MREMAP_MAYMOVE)
+		    : mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (!nodes)
+	if (nodes == MAP_FAILED)
 		return -ENOMEM;
-	if (tree->nodes)
-		memcpy(nodes, tree->nodes, tree->nr * sizeof(*nodes));
-	free(tree->nodes);
 	tree->nodes = nodes;
 	tree->room = room;
 	return 0;
@@ -56,7 +56,8 @@ int dwunw_tree_init(struct dwunw_tree *tree, const struct dwunw_places *places,
 
 void dwunw_tree_release(struct dwunw_tree *tree)
 {
-	free(tree->nodes);
+	if (tree->nodes)
+		munmap(tree->nodes, tree->room * sizeof(*tree->nodes));
 	free(tree->slots);
 }
 
