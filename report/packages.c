@@ -1,161 +1,120 @@
-/* packages.c - see packages.h
- *
- * The lists of dpkg's database are read here: `dpkg -S` gathers all files of all packages into
- * tables first, and would take as long as several million events.
- */
+/* packages.c - see packages.h */
 #include "report/packages.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
+#include <spawn.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
-
-#include "report/array.h"
-
-/* For each package a file PACKAGE[:ARCH].list, with a path on each line. */
-#define FOLDER "/var/lib/dpkg/info"
-#define END    ".list"
 
 /* Where /lib is a link to /usr/lib, packages may still name /lib. */
 #define MERGED "/usr"
 
-/* What is looked for. */
-struct wanted {
-	const char *path;
-	size_t len;
-	size_t unmerged; /* of these bytes, how many a package may leave out at the beginning */
-};
-
-struct search {
-	struct wanted *wanted;
-	char **names; /* found */
-	size_t nr;
-	char *text; /* of one list */
-	size_t room;
-};
-
-static bool is_wanted(const struct wanted *wanted, const char *line, size_t len)
+static const char *unmerged(const char *path)
 {
-	size_t merged = wanted->unmerged;
+	size_t len = strlen(MERGED);
 
-	return (len == wanted->len && !memcmp(line, wanted->path, len)) ||
-	       (merged && len == wanted->len - merged && !memcmp(line, wanted->path + merged, len));
+	return !strncmp(path, MERGED "/", len + 1) ? path + len : path;
 }
 
-/* The package of the list @list has wanted file @i.  Of several it is the first in the order of
- * their names, whatever that of the folder is.  Returns 0 or -ENOMEM. */
-static int take(struct search *search, size_t i, const char *list)
+/* `dpkg -S -- PATHS`, NULL behind it; each as it is and as it may have been packed.  NULL without
+ * memory. */
+static char **make_argv(const char *const *paths, size_t nr)
 {
-	const char *arch = strchr(list, ':');
-	char *known = search->names[i];
-	char *name = strndup(list, arch ? (size_t)(arch - list) : strlen(list) - strlen(END));
+	static char *const command[] = {"dpkg", "-S", "--"};
+	char **argv = calloc(2 * nr + 4, sizeof(*argv));
 
-	if (!name)
-		return -ENOMEM;
-	if (known && strcmp(known, name) <= 0) {
-		free(name);
+	if (!argv)
+		return NULL;
+	memcpy(argv, command, sizeof(command));
+	for (size_t i = 0; i < nr; i++) {
+		/* posix_spawn() changes nothing of them */
+		argv[3 + 2 * i] = (char *)(uintptr_t)paths[i];
+		argv[4 + 2 * i] = (char *)(uintptr_t)unmerged(paths[i]);
+	}
+	return argv;
+}
+
+/* Start @argv.  Returns what reads its output, or NULL. */
+static FILE *start(char *const *argv, pid_t *pid)
+{
+	static char *const env[] = {"PATH=/usr/bin:/bin", "LC_ALL=C", NULL};
+	posix_spawn_file_actions_t actions;
+	FILE *out = NULL;
+	int fds[2], err;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return NULL;
+	err = posix_spawn_file_actions_init(&actions);
+	if (!err) {
+		posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
+		posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+		posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+		err = posix_spawn(pid, "/usr/bin/dpkg", &actions, NULL, argv, env);
+		posix_spawn_file_actions_destroy(&actions);
+	}
+	close(fds[1]);
+	if (!err)
+		out = fdopen(fds[0], "r");
+	if (!out)
+		close(fds[0]);
+	if (!err && !out)
+		waitpid(*pid, NULL, 0);
+	return out;
+}
+
+/* A line of dpkg's is `PACKAGE[:ARCH][, ...]: PATH`; one about a diversion has a space in front of
+ * its colon. */
+static int take_line(const char *line, const char *const *paths, size_t nr, char **names)
+{
+	const char *path = strstr(line, ": /");
+	size_t len = strcspn(line, ":, ");
+
+	if (!path || !len || line[len] == ' ')
 		return 0;
-	}
-	free(known);
-	search->names[i] = name;
-	return 0;
-}
-
-/* Look through the @len bytes of the list @list, which are search->text. */
-static int look_through(struct search *search, size_t len, const char *list)
-{
-	const char *line = search->text, *end = line + len, *stop;
-	int err = 0;
-
-	for (; line < end && !err; line = stop + 1) {
-		stop = memchr(line, '\n', (size_t)(end - line));
-		if (!stop)
-			stop = end;
-		for (size_t i = 0; i < search->nr && !err; i++)
-			if (is_wanted(&search->wanted[i], line, (size_t)(stop - line)))
-				err = take(search, i, list);
-	}
-	return err;
-}
-
-/* Read the list @name into search->text.  Returns its length, 0 if it cannot be read, or -ENOMEM.
- */
-static ssize_t read_list(struct search *search, int folder, const char *name)
-{
-	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
-	struct stat st;
-	char *text;
-	ssize_t len = 0;
-
-	if (fd < 0)
-		return 0;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0) {
-		text = array_grow(search->text, &search->room, (size_t)st.st_size, 1);
-		len = text ? read(fd, text, (size_t)st.st_size) : -ENOMEM;
-		if (text)
-			search->text = text;
-		if (text && len < 0)
-			len = 0;
-	}
-	close(fd);
-	return len;
-}
-
-static int search_folder(struct search *search, DIR *folder)
-{
-	const struct dirent *entry;
-	ssize_t len = 0;
-	int err = 0;
-
-	while (!err && len >= 0 && (entry = readdir(folder))) {
-		const char *dot = strrchr(entry->d_name, '.');
-
-		if (!dot || strcmp(dot, END) != 0)
+	path += 2;
+	for (size_t i = 0; i < nr; i++) {
+		if (names[i] ||
+		    (strcmp(path, paths[i]) != 0 && strcmp(path, unmerged(paths[i])) != 0))
 			continue;
-		len = read_list(search, dirfd(folder), entry->d_name);
-		if (len > 0)
-			err = look_through(search, (size_t)len, entry->d_name);
+		names[i] = strndup(line, len);
+		if (!names[i])
+			return -ENOMEM;
 	}
-	return len < 0 ? (int)len : err;
-}
-
-static void want(struct wanted *wanted, const char *path)
-{
-	size_t merged = strlen(MERGED);
-
-	*wanted = (struct wanted){.path = path, .len = strlen(path)};
-	if (!strncmp(path, MERGED "/", merged + 1))
-		wanted->unmerged = merged;
+	return 0;
 }
 
 int packages_find(const char *const *paths, size_t nr, char **names)
 {
-	struct search search = {.names = names, .nr = nr};
-	DIR *folder = nr ? opendir(FOLDER) : NULL;
+	char **argv = make_argv(paths, nr), *line = NULL;
+	size_t room = 0;
+	FILE *out;
+	pid_t pid;
 	int err = 0;
 
 	memset(names, 0, nr * sizeof(*names));
-	if (!folder)
-		return 0;
-	search.wanted = calloc(nr, sizeof(*search.wanted));
-	if (search.wanted) {
-		for (size_t i = 0; i < nr; i++)
-			want(&search.wanted[i], paths[i]);
-		err = search_folder(&search, folder);
-	} else {
-		err = -ENOMEM;
+	if (!argv)
+		return -ENOMEM;
+	out = nr ? start(argv, &pid) : NULL;
+	if (out) {
+		/* to its end, so that dpkg is not stopped by a closed pipe */
+		while (getline(&line, &room, out) > 0) {
+			line[strcspn(line, "\n")] = '\0';
+			if (!err)
+				err = take_line(line, paths, nr, names);
+		}
+		fclose(out);
+		waitpid(pid, NULL, 0);
 	}
 	for (size_t i = 0; err && i < nr; i++) {
 		free(names[i]);
 		names[i] = NULL;
 	}
-	free(search.wanted);
-	free(search.text);
-	closedir(folder);
+	free(line);
+	free(argv);
 	return err;
 }
