@@ -11,14 +11,15 @@ from mleaktest import LONG, CHUNK_MAGIC, MLEAK_FAST, Case
 
 EVENTS = 4  # the type of such chunks, doc/trace-format.md section 3
 
-# Threads that allocate at once, in stacks of any depth: many are deeper than what is recorded.
+# Threads that allocate at once, in stacks of any depth: many are deeper than what is recorded.  What
+# they do fills several chunks, however fast the machine.
 PROGRAM = """
 import threading
 kept = []
 def down(n, m):
     return down(n - 1, m) if n else [str(i) * (m + 9) for i in range(20)]
 def work(m):
-    for i in range(210):
+    for i in range(420):
         made = down((i * 7 + m) % 40, m)
         if i % 12 == m:
             kept.append(made)
