@@ -21,6 +21,7 @@ struct mlk_dict {
 void mlk_dict_reset(struct mlk_dict *d);
 void mlk_dict_release(struct mlk_dict *d);
 
+/* The slot at which looking for @key begins; there must be slots. */
 static inline size_t mlk_dict_first(const struct mlk_dict *d, uint64_t key)
 {
 	return (size_t)((key * 0x9e3779b97f4a7c15u) >> 32) & (d->room - 1);

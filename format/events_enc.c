@@ -111,7 +111,9 @@ static int encode_alloc(struct mlk_encoder *e, struct mlk_stream *s, const struc
 	e->alloc_id = ev->alloc_id;
 	mlk_enc_uvar(&e->columns[MLK_COL_FLAGS], ev->flags);
 	err = mlk_encode_stack(e, s, ev);
-	block = err ? NULL : mlk_dict_at(&e->blocks, ev->addr);
+	if (err)
+		return err;
+	block = mlk_dict_at(&e->blocks, ev->addr);
 	if (!block)
 		return -ENOMEM;
 	*block = ++e->nr_allocs;

@@ -16,7 +16,7 @@ void seize_started(pid_t pid);
  * The same for all threads of process @pid, which run and go on running.  Whatever they start after
  * the return is traced: each is made to stop once, because a fork under way decided at its
  * beginning whether the child is.  One that does not stop within 250 ms (in an uninterruptible
- * wait) is let be. Other stops that are seen meanwhile are given to @stopped.
+ * wait) is let be.  Other stops that are seen meanwhile are given to @stopped.
  *
  * Returns 0, or -errno when the main thread cannot be traced.
  */

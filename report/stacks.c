@@ -170,11 +170,13 @@ size_t stacks_frames_new(const struct stacks *stacks, uint32_t number, bool *met
 	uint32_t first = stacks->all[number].id;
 	size_t nr = 0;
 
-	/* above the outermost there is at last what is its own caller, and met by then */
-	for (uint32_t id = first; !met[id]; id = dwunw_stack_parent(stacks->dw, id), nr++)
+	/* Above the outermost there is at last what is its own caller, and met by then.  What there
+	 * is no room for is not met: it may be within the room of another stack. */
+	for (uint32_t id = first; nr < STACK_MAX_FRAMES && !met[id]; nr++) {
 		met[id] = true;
-	return dwunw_stack_frames(stacks->dw, first, frames,
-				  nr < STACK_MAX_FRAMES ? nr : STACK_MAX_FRAMES);
+		id = dwunw_stack_parent(stacks->dw, id);
+	}
+	return dwunw_stack_frames(stacks->dw, first, frames, nr);
 }
 
 size_t stacks_nr_ids(const struct stacks *stacks)

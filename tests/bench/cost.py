@@ -11,7 +11,7 @@ the machine's speed changes by more than what is to be told apart.
 
 What an event of a recording costs changes once in its life: while the ring is filled for the first
 time, each page of it is memory that nobody has touched before, which no cache and no TLB knows.
-With stacks of 3 KB that takes 64 MiB / 3.2 KB = 21,000 pairs, two hundredths of a second of a program
+With stacks of 3 KB that takes 64 MiB / 3.2 KB = 21,000 pairs, a twentieth of a second of a program
 that does nothing else.  So this first round of the ring is measured apart, and printed; then
 comes what holds for the rest of the recording, by which the aims are judged.
 
