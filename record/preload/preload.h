@@ -168,11 +168,11 @@ static inline bool preload_no_calls(void)
 /* The C library's syscall(), or one of our own while that is being looked up. */
 long (*preload_find_syscall(void))(long, ...);
 
-/* exec.c: open descriptor @number of process @pid, if it is the recorder's memory.  -1: it is not.
+/* carry.c: open descriptor @number of process @pid, if it is the recorder's memory.  -1: it is not.
  */
 int preload_reopen(uint32_t pid, uint32_t number);
 
-/* exec.c: where children are recorded, see that what they find us by is in environ. */
+/* carry.c: where children are recorded, see that what they find us by is in environ. */
 void preload_fill_environ(void);
 
 /* join.c: become one of the processes recorded, by the memory @h, as a program that has just come
