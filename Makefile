@@ -300,7 +300,7 @@ $(O)/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
-$(O)/record/probes.o $(O)/record/filters.o $(O)/record/filters_sweep.o: $(O)/mleak.bpf.skel.h
+$(O)/record/probes.o $(O)/record/filters.o $(O)/record/filters_sweep.o $(O)/record/kept_frees.o: $(O)/mleak.bpf.skel.h
 
 # The messages of pprof's format; and the page that print_html.c takes in as it is.
 $(O)/report/profile.pb-c.c: report/profile.proto

@@ -7,17 +7,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "bpf/event.h"
 #include "mleak.bpf.skel.h"
-#include "mleak.h"
 #include "record/filters_sweep.h"
 #include "record/helper.h"
+#include "record/kept_frees.h"
 #include "record/kernel.h"
-#include "record/privileges.h"
 #include "record/ring.h"
 #include "record/uprobe_multi.h"
 
@@ -31,8 +28,8 @@ struct probes {
 	struct filters_sweep sweep;
 	struct mleak_bpf *skel;
 	struct ring *ring;
-	uint64_t freed[EVENT_SLOTS]; /* what the slots kept when that was noted, */
-	uint64_t freed_end;	     /* where the ring ended then */
+	struct kept_frees kept;
+	uint64_t freed_end; /* where the ring ended when they were noted */
 	bool multi;
 	struct closing *closing;
 	struct bpf_link *life[4]; /* that tell of exec, fork, exit and signals */
@@ -234,32 +231,6 @@ void probes_settle(struct probes *p)
 	closing_wait(p->closing);
 }
 
-void probes_explain(const struct target *t, int err, bool perf)
-{
-	if ((err == -EPERM || err == -EACCES) && t->helper)
-		log_error("cannot probe process %d: the kernel refuses it, or it is no child of a "
-			  "recorded process any more",
-			  (int)t->pid);
-	else if (err == -EPERM || err == -EACCES)
-		privileges_explain_bpf(t->pid, perf);
-	else if (err == -E2BIG)
-		log_error("cannot record process %d, nor others that come: %d processes are "
-			  "recorded already, and more cannot be at once",
-			  (int)t->pid, EVENT_MAX_TARGETS);
-	else if (err == -ESRCH)
-		log_error("cannot probe process %d: it has ended", (int)t->pid);
-	else if (access("/sys/kernel/btf/vmlinux", R_OK))
-		log_error(
-			"cannot probe process %d: this kernel has no BTF (CONFIG_DEBUG_INFO_BTF), "
-			"which mleak's BPF programs need",
-			(int)t->pid);
-	else
-		log_error("cannot probe process %d: the kernel refused the BPF programs or probes "
-			  "(%s); "
-			  "MLEAK_LIBBPF_LOG=1 in the environment shows libbpf's account",
-			  (int)t->pid, strerror(-err));
-}
-
 /* Before the probes: no exec may be missed between. */
 static int attach_life(struct probes *p)
 {
@@ -336,9 +307,7 @@ void probes_end(struct probes *p)
 
 void probes_note_freed(struct probes *p)
 {
-	for (size_t i = 0; i < EVENT_SLOTS; i++)
-		p->freed[i] = __atomic_load_n(&p->skel->bss->slots[i][EVENT_SLOT_FREED],
-					      __ATOMIC_ACQUIRE);
+	kept_frees_note(&p->kept, p->skel);
 	p->freed_end = ring_end(p->ring);
 }
 
@@ -351,19 +320,7 @@ bool probes_caught_up(const struct probes *p)
  * were in the ring by then. */
 bool probes_freed(struct probes *p, size_t *at, uint64_t *freed, uint64_t *id)
 {
-	while (probes_caught_up(p) && *at < EVENT_SLOTS) {
-		__u64 *slot = p->skel->bss->slots[*at], noted = p->freed[(*at)++];
-
-		/* Before the exchange: it fails where another thread has the slot meanwhile. */
-		*id = __atomic_load_n(&slot[EVENT_SLOT_ID], __ATOMIC_ACQUIRE);
-		if (noted < EVENT_FREED_MIN ||
-		    !__atomic_compare_exchange_n(&slot[EVENT_SLOT_FREED], &noted, EVENT_FREED_NONE,
-						 false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-			continue;
-		*freed = noted;
-		return true;
-	}
-	return false;
+	return probes_caught_up(p) && kept_frees_take(&p->kept, p->skel, at, freed, id);
 }
 
 void probes_begin(struct probes *p, const struct filter_opts *filters)
