@@ -2,7 +2,7 @@
 #ifndef RECORD_FOLLOWED_H
 #define RECORD_FOLLOWED_H
 
-#include "record/preload_backend.h"
+#include "record/preload_sink.h"
 #include "record/session.h"
 
 /* What takes in what happens to them; borrows @s. */

@@ -11,8 +11,8 @@
 #include <sys/types.h>
 
 #include "record/preload/ring.h"
-#include "record/preload_backend.h"
 #include "record/preload_clock.h"
+#include "record/preload_sink.h"
 
 struct preload_processes; /* opaque */
 
