@@ -1,10 +1,7 @@
-/* preload_backend.c - the memory shared with the library, and who sleeps on it */
+/* preload_backend.c - a command with the preloaded library: begun, let go, listened to, ended */
 #include "record/preload_backend.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/futex.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -22,16 +19,16 @@
 #include "bpf/event.h"
 #include "mleak.h"
 #include "record/launch.h"
-#include "record/limits.h"
 #include "record/preload/ring.h"
 #include "record/preload_clock.h"
 #include "record/preload_launch.h"
+#include "record/preload_memory.h"
 #include "record/preload_processes.h"
-#include "record/privileges.h"
+#include "record/preload_sleeper.h"
+#include "record/preload_slot.h"
 #include "record/shared_ring.h"
 
 #define GIVE_BACK_NS 20000000u /* between looks for ended threads */
-#define LOOK_NS	     1000000u  /* between looks at what nobody wakes it for */
 #define HELLO_MS     20	       /* between looks whether the command ended before it came up */
 
 struct preload {
@@ -44,55 +41,10 @@ struct preload {
 	struct preload_processes *processes;
 	uint64_t give_back_ns, delay_ns;
 	int fd; /* an eventfd */
-	/* The thread that sleeps on the shared memory; the kernel marks the word there when it has
-	 * ended, in whatever way. */
-	pthread_t sleeper;
-	bool sleeps, ended;
+	struct preload_sleeper sleeper;
 	bool stopped; /* by preload_stop() */
 	bool guard;   /* as struct preload_opts has it */
 };
-
-static int futex(uint32_t *word, int op, uint32_t value, const struct timespec *wait)
-{
-	return (int)syscall(SYS_futex, word, op, value, wait, NULL, 0);
-}
-
-static void wake(uint32_t *word)
-{
-	futex(word, FUTEX_WAKE, INT32_MAX, NULL);
-}
-
-/*
- * Turn wakes of the target into an eventfd's, until the end.  The list tells the kernel which word
- * to mark when this thread is gone, even by SIGKILL: its only entry lies in memory of our own, for
- * a hostile target could lead the kernel anywhere by one in the shared memory.
- */
-static void *sleep_for_target(void *arg)
-{
-	struct preload *p = arg;
-	struct preload_header *h = p->memory;
-	struct robust_list entry, *first = &entry;
-	struct robust_list_head head = {.list = {first}};
-	uint64_t one = 1;
-
-	privileges_keep_in_thread(0); /* sleeping takes none */
-	entry.next = &head.list;
-	head.futex_offset = (long)((uintptr_t)&h->alive - (uintptr_t)&entry);
-	if (!syscall(SYS_set_robust_list, &head, sizeof(head)))
-		__atomic_store_n(&h->alive, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
-	while (!__atomic_load_n(&p->ended, __ATOMIC_ACQUIRE)) {
-		uint32_t seen = __atomic_load_n(&h->wake, __ATOMIC_ACQUIRE);
-		struct timespec wait = {.tv_nsec = 50000000};
-
-		if (write(p->fd, &one, sizeof(one)) != (ssize_t)sizeof(one) && errno != EAGAIN)
-			break;
-		/* Who may make no system call wakes nobody. */
-		if (__atomic_load_n(&h->confined, __ATOMIC_RELAXED))
-			wait.tv_nsec = LOOK_NS;
-		futex(&h->wake, FUTEX_WAIT, seen, &wait);
-	}
-	return NULL;
-}
 
 static uint64_t to_ns(void *ctx, uint64_t time)
 {
@@ -132,26 +84,6 @@ static bool has_ended(void *ctx, uint32_t slot)
 	return preload_processes_ended(p->processes, slot);
 }
 
-/* A sealed memory that has no name, and cannot be made shorter under us. */
-static int make_memory(struct preload *p, const struct preload_sizes *sizes)
-{
-	int fd = memfd_create(PRELOAD_MEMORY_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	p->child.memory = fd;
-	p->bytes = preload_ring_offset(sizes, sizes->nr_rings);
-	if (limits_check_size(p->bytes))
-		return -EFBIG;
-	if (fd < 0 || ftruncate(fd, (off_t)p->bytes) ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-		return -errno;
-	p->memory = mmap(NULL, p->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (p->memory == MAP_FAILED) {
-		p->memory = NULL;
-		return -errno;
-	}
-	return 0;
-}
-
 /* What the library is told, before it runs. */
 static int fill_memory(struct preload *p, const struct preload_opts *opts)
 {
@@ -186,7 +118,7 @@ static int set_up(struct preload *p, const struct preload_opts *opts)
 					  .ctx = p};
 	struct preload_processes_opts processes = {
 		.sink = &p->sink, .clock = &p->clock, .follow = opts->follow};
-	int err = make_memory(p, &opts->rings);
+	int err = preload_memory_make(&opts->rings, &p->child.memory, &p->bytes, &p->memory);
 
 	if (err)
 		return err;
@@ -200,23 +132,6 @@ static int set_up(struct preload *p, const struct preload_opts *opts)
 	if (!err)
 		err = preload_processes_new(&p->processes, &processes);
 	return err ? err : shared_rings_new(&p->rings, &rings);
-}
-
-/* Why there is no memory to share, and what to do, in one sentence. */
-static void explain_memory(const struct preload *p, int err)
-{
-	const char *limit = err == -EFBIG ? "the limit on the size of files (ulimit -f) is"
-			    : err == -ENOMEM
-				    ? "the limit on memory (ulimit -v), or what is free, is"
-				    : NULL;
-
-	if (limit)
-		log_error("cannot make the %zu MiB of memory that are shared with the command: %s "
-			  "below that; raise it, or give a smaller --ring-size",
-			  (p->bytes + (1u << 20) - 1) >> 20, limit);
-	else
-		log_error("cannot make memory to share with the command: %s%s", strerror(-err),
-			  err == -EMFILE ? " (ulimit -n)" : "");
 }
 
 int preload_new(struct preload **out, const struct preload_opts *opts)
@@ -234,7 +149,7 @@ int preload_new(struct preload **out, const struct preload_opts *opts)
 	if (!err) {
 		err = set_up(p, opts);
 		if (err)
-			explain_memory(p, err);
+			preload_memory_explain(p->bytes, err);
 	}
 	if (err)
 		preload_free(p);
@@ -257,19 +172,8 @@ static bool meet(struct preload *p, pid_t pid)
 		memset(&info, 0, sizeof(info));
 		if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid)
 			return false;
-		futex(&p->memory->wake, FUTEX_WAIT, seen, &wait);
+		preload_sleeper_wait(&p->memory->wake, seen, &wait);
 	}
-}
-
-/* Signals are for the main thread. */
-static void start_sleeper(struct preload *p)
-{
-	sigset_t all, before;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	p->sleeps = !pthread_create(&p->sleeper, NULL, sleep_for_target, p);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended)
@@ -280,8 +184,7 @@ int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended)
 		return status;
 	/* It is no other process's that the recorder begins: who has it is recorded. */
 	madvise(p->memory, p->bytes, MADV_DONTFORK);
-	start_sleeper(p);
-	if (!p->sleeps) {
+	if (!preload_sleeper_start(&p->sleeper, p->memory, p->fd)) {
 		log_error("cannot record: no thread could be started");
 		launch_abort(*pid);
 		return EXIT_RECORD_FAILED;
@@ -401,7 +304,7 @@ void preload_stop(struct preload *p)
 	p->stopped = true;
 	tell_confined(p);
 	__atomic_store_n(&p->memory->ended, 1, __ATOMIC_SEQ_CST);
-	wake(&p->memory->ended);
+	preload_slot_wake(&p->memory->ended);
 	preload_processes_wake(p->processes);
 	/* What is being written is whole then, as a rule. */
 	nanosleep(&moment, NULL);
@@ -415,19 +318,11 @@ void preload_losses(const struct preload *p, struct mlk_losses *losses)
 	losses->count[MLK_LOST_MAPS] += preload_processes_maps_lost(p->processes);
 }
 
-static void end_sleeper(struct preload *p)
-{
-	__atomic_store_n(&p->ended, true, __ATOMIC_RELEASE);
-	wake(&p->memory->wake);
-	pthread_join(p->sleeper, NULL);
-}
-
 void preload_free(struct preload *p)
 {
 	if (!p)
 		return;
-	if (p->sleeps)
-		end_sleeper(p);
+	preload_sleeper_end(&p->sleeper);
 	if (p->memory)
 		munmap(p->memory, p->bytes);
 	shared_rings_free(p->rings);
