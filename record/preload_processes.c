@@ -1,29 +1,17 @@
 /* preload_processes.c - see preload_processes.h */
 #include "record/preload_processes.h"
+#include "record/happenings.h"
 #include "record/preload_slot.h"
 #include "record/preload_watch.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#define MAX_HAPPENINGS 1024u
-#define LINGER_NS      500000000ull /* a program begun by exec may take so long to come up */
-
-enum kind { CAME, MAPPED, ENDED };
-
-/* What counts from a time that the events have not reached yet. */
-struct happening {
-	enum kind kind;
-	uint32_t slot;
-	pid_t pid;
-	uint64_t time;
-	struct maps maps;
-};
+#define LINGER_NS 500000000ull /* a program begun by exec may take so long to come up */
 
 /* As the recorder knows it, whatever stands in the shared memory. */
 struct process {
@@ -38,8 +26,7 @@ struct preload_processes {
 	struct preload_processes_opts opts;
 	struct stat memory;
 	struct process all[PRELOAD_MAX_PROCESSES];
-	struct happening happenings[MAX_HAPPENINGS]; /* ascending */
-	uint32_t nr_happenings;
+	struct happenings happenings;
 	uint32_t nr_slots; /* that were ever in use */
 	uint32_t nr_alive;
 	uint64_t refused; /* processes that could not be recorded */
@@ -111,29 +98,28 @@ void preload_processes_go(struct preload_processes *ps)
 }
 
 /* Room for what happened in @slot now; NULL: there is none. */
-static struct happening *note(struct preload_processes *ps, enum kind kind, uint32_t slot)
+static struct happening *note(struct preload_processes *ps, enum happening_kind kind, uint32_t slot)
 {
-	struct happening *h = &ps->happenings[ps->nr_happenings];
+	struct happening *h = happenings_add(&ps->happenings);
 
-	if (ps->nr_happenings == MAX_HAPPENINGS)
+	if (!h)
 		return NULL;
 	*h = (struct happening){.kind = kind,
 				.slot = slot,
 				.pid = ps->all[slot].pid,
 				.time = preload_clock_now(ps->opts.clock)};
-	ps->nr_happenings++;
 	return h;
 }
 
 /* The same with its mappings.  NULL: they could not be read. */
-static struct happening *note_maps(struct preload_processes *ps, enum kind kind, uint32_t slot)
+static struct happening *note_maps(struct preload_processes *ps, enum happening_kind kind,
+				   uint32_t slot)
 {
 	struct happening *h = note(ps, kind, slot);
 
 	if (!h || ps->opts.sink->read_maps(ps->opts.sink->ctx, h->pid, &h->maps))
 		return h;
-	maps_release(&h->maps);
-	ps->nr_happenings--;
+	happenings_take_back(&ps->happenings);
 	ps->maps_failed++;
 	return NULL;
 }
@@ -214,7 +200,7 @@ static void meet(struct preload_processes *ps, uint32_t slot)
 	bool known;
 	int err;
 
-	if (!is_new(ps, s, pid) || ps->nr_happenings == MAX_HAPPENINGS)
+	if (!is_new(ps, s, pid) || happenings_full(&ps->happenings))
 		return;
 	err = add(ps, slot, pid);
 	if (err == -ESRCH)
@@ -243,7 +229,7 @@ static void look_at_maps(struct preload_processes *ps, uint32_t slot)
 	uint32_t changed = __atomic_load_n(&s->maps_changed, __ATOMIC_ACQUIRE);
 
 	if ((asked == p->maps_answered && changed == p->maps_changed) ||
-	    ps->nr_happenings == MAX_HAPPENINGS)
+	    happenings_full(&ps->happenings))
 		return;
 	note_maps(ps, MAPPED, slot);
 	if (p->watch.program != __atomic_load_n(&s->program, __ATOMIC_ACQUIRE))
@@ -343,7 +329,9 @@ void preload_processes_look(struct preload_processes *ps)
 
 uint64_t preload_processes_next(const struct preload_processes *ps)
 {
-	return ps->nr_happenings ? ps->happenings[0].time : UINT64_MAX;
+	const struct happening *first = happenings_first(&ps->happenings);
+
+	return first ? first->time : UINT64_MAX;
 }
 
 /* The slot is anybody's from now on. */
@@ -359,20 +347,12 @@ static void give_back(struct preload_processes *ps, uint32_t slot)
 
 void preload_processes_apply(struct preload_processes *ps)
 {
-	const struct preload_sink *sink = ps->opts.sink;
-	struct happening *h = &ps->happenings[0];
-	uint64_t time_ns = preload_clock_ns(ps->opts.clock, h->time);
+	const struct happening *h = happenings_first(&ps->happenings);
 
-	if (h->kind == CAME)
-		sink->came(sink->ctx, time_ns, h->pid, &h->maps);
-	else if (h->kind == MAPPED)
-		sink->mapped(sink->ctx, time_ns, h->pid, &h->maps);
-	else
-		sink->ended(sink->ctx, time_ns, h->pid);
+	happenings_tell(&ps->happenings, ps->opts.sink, ps->opts.clock);
 	if (h->kind == ENDED)
 		give_back(ps, h->slot);
-	maps_release(&h->maps);
-	memmove(h, h + 1, sizeof(*h) * --ps->nr_happenings);
+	happenings_drop(&ps->happenings);
 }
 
 bool preload_processes_over(const struct preload_processes *ps)
@@ -421,8 +401,7 @@ void preload_processes_free(struct preload_processes *ps)
 {
 	if (!ps)
 		return;
-	while (ps->nr_happenings)
-		maps_release(&ps->happenings[--ps->nr_happenings].maps);
+	happenings_release(&ps->happenings);
 	for (uint32_t i = 0; i < PRELOAD_MAX_PROCESSES; i++)
 		if (ps->all[i].pidfd >= 0)
 			close(ps->all[i].pidfd);
