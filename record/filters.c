@@ -9,12 +9,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "bpf/event.h"
 #include "mleak.bpf.skel.h"
 #include "mleak.h"
+#include "record/now.h"
 #include "record/preload/ring.h"
 #include "record/units.h"
 
@@ -243,11 +243,7 @@ int filters_name_threads(const struct filter_opts *f, struct mleak_bpf *skel)
 
 void filters_begin(const struct filter_opts *f, struct mleak_bpf *skel)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	skel->bss->filter_control.begin_ns =
-		(uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec + f->delay_ns;
+	skel->bss->filter_control.begin_ns = now_ns() + f->delay_ns;
 }
 
 void filters_all_threads(struct mleak_bpf *skel)

@@ -19,6 +19,7 @@
 #include "bpf/event.h"
 #include "mleak.h"
 #include "record/launch.h"
+#include "record/now.h"
 #include "record/preload/ring.h"
 #include "record/preload_clock.h"
 #include "record/preload_launch.h"
@@ -241,14 +242,11 @@ static bool is_gone(uint32_t tgid, uint32_t tid)
 
 static void give_back(struct preload *p)
 {
-	struct timespec ts;
-	uint64_t now_ns;
+	uint64_t now = now_ns();
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now_ns = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-	if (now_ns < p->give_back_ns)
+	if (now < p->give_back_ns)
 		return;
-	p->give_back_ns = now_ns + GIVE_BACK_NS;
+	p->give_back_ns = now + GIVE_BACK_NS;
 	shared_rings_give_back(p->rings, is_gone);
 }
 

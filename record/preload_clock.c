@@ -10,17 +10,11 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
+#include "record/now.h"
+
 #define KNOT_NS	  200000000u
 #define FIRST_NS  4000000 /* between the first two */
 #define MARGIN_NS 20000u
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static uint64_t ticks_now(void)
 {

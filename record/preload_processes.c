@@ -1,6 +1,7 @@
 /* preload_processes.c - see preload_processes.h */
 #include "record/preload_processes.h"
 #include "record/happenings.h"
+#include "record/now.h"
 #include "record/preload_slot.h"
 #include "record/preload_watch.h"
 
@@ -8,7 +9,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LINGER_NS 500000000ull /* a program begun by exec may take so long to come up */
@@ -249,14 +249,6 @@ static bool is_expecting(const struct preload_processes *ps)
 		       __atomic_load_n(&h->forks, __ATOMIC_ACQUIRE) !=
 	       __atomic_load_n(&h->hello, __ATOMIC_ACQUIRE) +
 		       __atomic_load_n(&h->children, __ATOMIC_ACQUIRE);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
 /* Note who has ended. */

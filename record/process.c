@@ -3,14 +3,12 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
+
+#include "record/now.h"
 
 uint64_t journal_now_ns(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	return now_ns();
 }
 
 void process_release(struct process *p)

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "bpf/event.h"
+#include "record/now.h"
 #include "record/preload/overrun.h"
 #include "record/shared_loss.h"
 #include "record/shared_record.h"
@@ -190,14 +190,11 @@ static bool is_old(const struct shared_rings *rs, const struct ring *r)
 /* It was being written at the last look already: for too long? */
 static bool is_left(struct ring *r)
 {
-	struct timespec ts;
-	uint64_t now_ns;
+	uint64_t now = now_ns();
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now_ns = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 	if (!r->busy_since_ns)
-		r->busy_since_ns = now_ns;
-	return now_ns - r->busy_since_ns > MAX_BUSY_NS;
+		r->busy_since_ns = now;
+	return now - r->busy_since_ns > MAX_BUSY_NS;
 }
 
 /* How far one ring is filled, and up to which time. */

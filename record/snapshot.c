@@ -2,9 +2,9 @@
 #include "record/snapshot.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "mleak.h"
+#include "record/now.h"
 #include "unwind/dwunw.h"
 
 _Static_assert(DWUNW_MAX_ARCH_REGS <= MLK_MAX_REGS, "room for all registers");
@@ -15,14 +15,6 @@ struct snapshot {
 	struct snapshot_cost cost;
 	int err;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static int write_one(struct snapshot *s, const struct dwunw_stack_copy *copy)
 {
