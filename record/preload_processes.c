@@ -1,39 +1,27 @@
 /* preload_processes.c - see preload_processes.h */
 #include "record/preload_processes.h"
-#include "record/happenings.h"
-#include "record/now.h"
-#include "record/preload_slot.h"
-#include "record/preload_watch.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINGER_NS 500000000ull /* a program begun by exec may take so long to come up */
+#include "record/happenings.h"
+#include "record/now.h"
+#include "record/preload_slot.h"
+#include "record/preload_table.h"
 
-/* As the recorder knows it, whatever stands in the shared memory. */
-struct process {
-	pid_t pid; /* 0: nobody, or not believed yet */
-	int pidfd;
-	bool ended;
-	uint32_t maps_answered, maps_changed;
-	struct preload_watch watch;
-};
+#define LINGER_NS 500000000ull /* a program begun by exec may take so long to come up */
 
 struct preload_processes {
 	struct preload_processes_opts opts;
 	struct stat memory;
-	struct process all[PRELOAD_MAX_PROCESSES];
+	struct preload_table table;
 	struct happenings happenings;
-	uint32_t nr_slots; /* that were ever in use */
-	uint32_t nr_alive;
 	uint64_t refused; /* processes that could not be recorded */
 	uint64_t strange; /* programs that were not told of */
 	uint64_t next_watch_ns;
 	uint64_t maps_failed, maps_unanswered;
-	uint64_t last_end_ns; /* when the last one alive ended */
 	bool over;
 };
 
@@ -54,38 +42,21 @@ int preload_processes_new(struct preload_processes **out, const struct preload_p
 		free(ps);
 		return -errno;
 	}
-	for (uint32_t i = 0; i < PRELOAD_MAX_PROCESSES; i++)
-		ps->all[i].pidfd = -1;
+	preload_table_init(&ps->table);
 	*out = ps;
-	return 0;
-}
-
-/* Returns 0 or -errno, -ESRCH where there is no such process. */
-static int add(struct preload_processes *ps, uint32_t slot, pid_t pid)
-{
-	struct process *p = &ps->all[slot];
-	/* the command comes before what else is opened */
-	int fd = preload_slot_open(pid, slot != 0);
-
-	if (fd < 0)
-		return fd;
-	*p = (struct process){.pid = pid, .pidfd = fd};
-	if (slot >= ps->nr_slots)
-		ps->nr_slots = slot + 1;
-	ps->nr_alive++;
 	return 0;
 }
 
 int preload_processes_start(struct preload_processes *ps, pid_t pid)
 {
-	return add(ps, 0, pid);
+	return preload_table_add(&ps->table, 0, pid);
 }
 
 /* See whether the process in @slot runs the program that its library told of. */
 static void watch(struct preload_processes *ps, uint32_t slot)
 {
 	const struct preload_sink *sink = ps->opts.sink;
-	struct process *p = &ps->all[slot];
+	struct preload_seat *p = &ps->table.all[slot];
 
 	ps->strange +=
 		preload_watch_look(&p->watch, shared(ps, slot), sink->start_of(sink->ctx, p->pid));
@@ -106,7 +77,7 @@ static struct happening *note(struct preload_processes *ps, enum happening_kind 
 		return NULL;
 	*h = (struct happening){.kind = kind,
 				.slot = slot,
-				.pid = ps->all[slot].pid,
+				.pid = ps->table.all[slot].pid,
 				.time = preload_clock_now(ps->opts.clock)};
 	return h;
 }
@@ -135,22 +106,6 @@ static bool has_memory(const struct preload_processes *ps, pid_t pid)
 	found = maps_have_file(&maps, ps->memory.st_dev, ps->memory.st_ino);
 	maps_release(&maps);
 	return found;
-}
-
-/* Is @pid in another slot, where a process waits for its end? */
-static bool is_known(const struct preload_processes *ps, pid_t pid)
-{
-	for (uint32_t i = 0; i < ps->nr_slots; i++)
-		if (ps->all[i].pid == pid)
-			return true;
-	return false;
-}
-
-static void forget(struct preload_processes *ps, uint32_t slot)
-{
-	if (ps->all[slot].pidfd >= 0)
-		close(ps->all[slot].pidfd);
-	ps->all[slot] = (struct process){.pidfd = -1};
 }
 
 /* Whoever is in @slot is not recorded.  He says when he has seen that. */
@@ -186,7 +141,8 @@ static bool is_new(const struct preload_processes *ps, struct preload_process *s
 		preload_slot_clear(s);
 		return false;
 	}
-	return pid > 0 && !__atomic_load_n(&s->go, __ATOMIC_ACQUIRE) && !is_known(ps, pid);
+	return pid > 0 && !__atomic_load_n(&s->go, __ATOMIC_ACQUIRE) &&
+	       !preload_table_has(&ps->table, pid);
 }
 
 /* Somebody has taken @slot: let him in if he is who he says he is.  One that is between two
@@ -202,19 +158,18 @@ static void meet(struct preload_processes *ps, uint32_t slot)
 
 	if (!is_new(ps, s, pid) || happenings_full(&ps->happenings))
 		return;
-	err = add(ps, slot, pid);
+	err = preload_table_add(&ps->table, slot, pid);
 	if (err == -ESRCH)
 		preload_slot_clear(s);
 	else if (err)
 		refuse(ps, slot);
 	if (err)
 		return;
-	ps->all[slot].maps_answered = __atomic_load_n(&s->maps_asked, __ATOMIC_ACQUIRE);
+	ps->table.all[slot].maps_answered = __atomic_load_n(&s->maps_asked, __ATOMIC_ACQUIRE);
 	known = has_memory(ps, pid);
 	if (known && let_in(ps, slot, pid))
 		return;
-	ps->nr_alive--;
-	forget(ps, slot);
+	preload_table_forget(&ps->table, slot);
 	if (known)
 		refuse(ps, slot);
 }
@@ -224,7 +179,7 @@ static void meet(struct preload_processes *ps, uint32_t slot)
 static void look_at_maps(struct preload_processes *ps, uint32_t slot)
 {
 	struct preload_process *s = shared(ps, slot);
-	struct process *p = &ps->all[slot];
+	struct preload_seat *p = &ps->table.all[slot];
 	uint32_t asked = __atomic_load_n(&s->maps_asked, __ATOMIC_ACQUIRE);
 	uint32_t changed = __atomic_load_n(&s->maps_changed, __ATOMIC_ACQUIRE);
 
@@ -251,45 +206,19 @@ static bool is_expecting(const struct preload_processes *ps)
 		       __atomic_load_n(&h->children, __ATOMIC_ACQUIRE);
 }
 
-/* Note who has ended. */
-static void look_for_ends(struct preload_processes *ps)
-{
-	struct pollfd fds[PRELOAD_MAX_PROCESSES];
-	struct process *whose[PRELOAD_MAX_PROCESSES];
-	uint32_t nr = 0;
-
-	/* poll(2) takes no more than can be open, even if they are not */
-	for (uint32_t i = 0; i < ps->nr_slots; i++) {
-		if (ps->all[i].ended || ps->all[i].pidfd < 0)
-			continue;
-		whose[nr] = &ps->all[i];
-		fds[nr++] = (struct pollfd){.fd = ps->all[i].pidfd, .events = POLLIN};
-	}
-	if (poll(fds, nr, 0) <= 0)
-		return;
-	for (uint32_t i = 0; i < nr; i++) {
-		if (!(fds[i].revents & POLLIN))
-			continue;
-		whose[i]->ended = true;
-		if (!--ps->nr_alive)
-			ps->last_end_ns = now_ns();
-	}
-}
-
 /* Tell of those who have ended; of the last ones not before it is known that nobody follows.
  * @expecting: of before the last look at the slots, for who came then is in the table. */
 static void tell_ends(struct preload_processes *ps, bool expecting)
 {
-	ps->over = !ps->nr_alive &&
-		   (!ps->opts.follow || (!expecting || now_ns() > ps->last_end_ns + LINGER_NS));
-	if (!ps->nr_alive && !ps->over)
+	ps->over =
+		!ps->table.nr_alive &&
+		(!ps->opts.follow || (!expecting || now_ns() > ps->table.last_end_ns + LINGER_NS));
+	if (!ps->table.nr_alive && !ps->over)
 		return;
-	for (uint32_t i = 0; i < ps->nr_slots; i++) {
-		if (!ps->all[i].ended || !note(ps, ENDED, i))
+	for (uint32_t i = 0; i < ps->table.nr_slots; i++) {
+		if (!ps->table.all[i].ended || !note(ps, ENDED, i))
 			continue;
-		close(ps->all[i].pidfd);
-		ps->all[i].pidfd = -1;
-		ps->all[i].ended = false; /* it is told of now */
+		preload_table_close(&ps->table, i);
 	}
 }
 
@@ -298,8 +227,8 @@ static void watch_all(struct preload_processes *ps)
 	if (now_ns() < ps->next_watch_ns)
 		return;
 	ps->next_watch_ns = now_ns() + PRELOAD_WATCH_NS;
-	for (uint32_t i = 0; i < ps->nr_slots; i++)
-		if (ps->all[i].pidfd >= 0 && !ps->all[i].ended)
+	for (uint32_t i = 0; i < ps->table.nr_slots; i++)
+		if (ps->table.all[i].pidfd >= 0 && !ps->table.all[i].ended)
 			watch(ps, i);
 }
 
@@ -307,14 +236,14 @@ void preload_processes_look(struct preload_processes *ps)
 {
 	bool expecting;
 
-	look_for_ends(ps);
+	preload_table_look(&ps->table);
 	expecting = is_expecting(ps);
 	watch_all(ps);
 	for (uint32_t i = 1; ps->opts.follow && i < PRELOAD_MAX_PROCESSES; i++)
-		if (!ps->all[i].pid && __atomic_load_n(&shared(ps, i)->pid, __ATOMIC_RELAXED))
+		if (!ps->table.all[i].pid && __atomic_load_n(&shared(ps, i)->pid, __ATOMIC_RELAXED))
 			meet(ps, i);
-	for (uint32_t i = 0; i < ps->nr_slots; i++)
-		if (ps->all[i].pidfd >= 0)
+	for (uint32_t i = 0; i < ps->table.nr_slots; i++)
+		if (ps->table.all[i].pidfd >= 0)
 			look_at_maps(ps, i);
 	tell_ends(ps, expecting);
 }
@@ -332,7 +261,7 @@ static void give_back(struct preload_processes *ps, uint32_t slot)
 	struct preload_process *s = shared(ps, slot);
 
 	ps->maps_unanswered += __atomic_exchange_n(&s->maps_unanswered, 0, __ATOMIC_RELAXED);
-	forget(ps, slot);
+	preload_table_forget(&ps->table, slot);
 	if (slot) /* the first stays the command's */
 		preload_slot_clear(s);
 }
@@ -354,12 +283,13 @@ bool preload_processes_over(const struct preload_processes *ps)
 
 uint32_t preload_processes_in(const struct preload_processes *ps, uint32_t slot)
 {
-	return slot < PRELOAD_MAX_PROCESSES ? (uint32_t)ps->all[slot].pid : 0;
+	return slot < PRELOAD_MAX_PROCESSES ? (uint32_t)ps->table.all[slot].pid : 0;
 }
 
 bool preload_processes_ended(const struct preload_processes *ps, uint32_t slot)
 {
-	return slot >= PRELOAD_MAX_PROCESSES || ps->all[slot].ended || ps->all[slot].pidfd < 0;
+	return slot >= PRELOAD_MAX_PROCESSES || ps->table.all[slot].ended ||
+	       ps->table.all[slot].pidfd < 0;
 }
 
 void preload_processes_wake(struct preload_processes *ps)
@@ -384,7 +314,7 @@ uint64_t preload_processes_maps_lost(const struct preload_processes *ps)
 {
 	uint64_t lost = ps->maps_failed + ps->maps_unanswered;
 
-	for (uint32_t i = 0; i < ps->nr_slots; i++)
+	for (uint32_t i = 0; i < ps->table.nr_slots; i++)
 		lost += __atomic_load_n(&shared(ps, i)->maps_unanswered, __ATOMIC_RELAXED);
 	return lost;
 }
@@ -394,8 +324,6 @@ void preload_processes_free(struct preload_processes *ps)
 	if (!ps)
 		return;
 	happenings_release(&ps->happenings);
-	for (uint32_t i = 0; i < PRELOAD_MAX_PROCESSES; i++)
-		if (ps->all[i].pidfd >= 0)
-			close(ps->all[i].pidfd);
+	preload_table_release(&ps->table);
 	free(ps);
 }
