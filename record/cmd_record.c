@@ -140,6 +140,20 @@ static uint32_t ring_size(const struct record_opts *o, bool preload)
 	return o->ring_size < PRELOAD_MOST_RING ? o->ring_size : PRELOAD_MOST_RING;
 }
 
+/* The trace is there: say how it ended, and what is in it.  Returns as record(). */
+static int conclude(const struct session *s, const struct record_opts *o, enum mlk_end reason)
+{
+	if (s->journal.err) {
+		log_error("the trace '%s' ends early: %s; what it holds so far can be reported",
+			  o->output, mlk_strerror(s->journal.err));
+		return EXIT_RECORD_FAILED;
+	}
+	if (reason == MLK_END_SIZE)
+		log_info("the trace has the size given by --max-size: the recording ended there");
+	progress_summary(s, o->output);
+	return 0;
+}
+
 /* Record the processes of @s, which are open, and of which @c is held if we started it.  Returns 0,
  * or EXIT_RECORD_FAILED after one sentence was logged. */
 static int record(struct session *s, const struct record_opts *o, struct command *c)
@@ -187,15 +201,7 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	set_free(s, c);
 	session_finish(s, reason);
 	output_close(&out);
-	if (s->journal.err) {
-		log_error("the trace '%s' ends early: %s; what it holds so far can be reported",
-			  o->output, mlk_strerror(s->journal.err));
-		return EXIT_RECORD_FAILED;
-	}
-	if (reason == MLK_END_SIZE)
-		log_info("the trace has the size given by --max-size: the recording ended there");
-	progress_summary(s, o->output);
-	return 0;
+	return conclude(s, o, reason);
 }
 
 static int record_processes(const struct record_opts *o)

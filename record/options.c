@@ -137,8 +137,35 @@ void record_options_help(void)
 	     "itself fails.");
 }
 
+/* Those that take no value.  False: it is none of them. */
+static bool take_flag(struct record_opts *o, int key)
+{
+	switch (key) {
+	case OPT_RAW_STACK:
+		o->stack_mode = MLK_STACK_RAW;
+		return true;
+	case OPT_REDACT:
+		o->stack_mode = MLK_STACK_REDACTED;
+		return true;
+	case OPT_NO_OPERATORS:
+		return o->allocators.no_operators = true;
+	case OPT_GUARD:
+		return o->guard = true;
+	case OPT_DRY_RUN:
+		return o->dry_run = true;
+	case OPT_FOLLOW:
+		return o->follow = true;
+	case 'h':
+		return o->help = true;
+	default:
+		return false;
+	}
+}
+
 static int parse_one(struct record_opts *o, int key)
 {
+	if (take_flag(o, key))
+		return 0;
 	switch (key) {
 	case 'p':
 		return option_pid(optarg, o);
@@ -153,12 +180,6 @@ static int parse_one(struct record_opts *o, int key)
 		return option_ring_size(optarg, &o->ring_size);
 	case OPT_UPROBES:
 		return option_link(optarg, &o->link);
-	case OPT_RAW_STACK:
-		o->stack_mode = MLK_STACK_RAW;
-		return 0;
-	case OPT_REDACT:
-		o->stack_mode = MLK_STACK_REDACTED;
-		return 0;
 	case OPT_EMBED:
 		return option_embed(optarg, &o->embed);
 	case 'D':
@@ -177,26 +198,11 @@ static int parse_one(struct record_opts *o, int key)
 		return 0;
 	case OPT_PREFIX:
 		return option_prefix(optarg, &o->allocators.prefix);
-	case OPT_NO_OPERATORS:
-		o->allocators.no_operators = true;
-		return 0;
 	case OPT_BACKEND:
 		return option_backend(optarg, &o->backend);
 	case OPT_ON_FULL:
 		o->on_full = true;
 		return option_on_full(optarg, &o->block_ns);
-	case OPT_GUARD:
-		o->guard = true;
-		return 0;
-	case OPT_DRY_RUN:
-		o->dry_run = true;
-		return 0;
-	case OPT_FOLLOW:
-		o->follow = true;
-		return 0;
-	case 'h':
-		o->help = true;
-		return 0;
 	default:
 		return -EINVAL;
 	}
