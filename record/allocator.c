@@ -51,21 +51,22 @@ static void search_init(struct search *s, const struct target *t, const struct o
 static void read_functions(const struct search *s, Elf *elf, const struct mlk_mapping *m,
 			   struct elf_function *found)
 {
+	const struct elf_names names = {s->name_of, WANTED_NR, found};
 	char path[PATH_MAX + 64];
 	Elf *debug;
 	int fd;
 
-	elffile_functions(elf, elf, ELF_EXPORTED, s->name_of, WANTED_NR, found);
+	elffile_functions(elf, elf, ELF_EXPORTED, &names);
 	if (!s->symtab)
 		return;
-	elffile_functions(elf, elf, ELF_ALL, s->name_of, WANTED_NR, found);
+	elffile_functions(elf, elf, ELF_ALL, &names);
 	if (found[WANTED_MALLOC].found)
 		return;
 	target_path(s->target, m, path, sizeof(path));
 	debug = debugfile_open(elf, path, &fd);
 	if (!debug)
 		return;
-	elffile_functions(elf, debug, ELF_ALL, s->name_of, WANTED_NR, found);
+	elffile_functions(elf, debug, ELF_ALL, &names);
 	elf_end(debug);
 	close(fd);
 }

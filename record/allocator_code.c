@@ -23,11 +23,12 @@ static void add_thread_start(struct event_code *code, const struct target *t,
 {
 	static const char *const names[] = {"pthread_create", "__pthread_create"};
 	struct elf_function found[2] = {0};
+	const struct elf_names search = {names, 2, found};
 	int fd = target_open_mapped(t, m);
 	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
 
 	if (elf)
-		elffile_functions(elf, elf, ELF_ALL, names, 2, found);
+		elffile_functions(elf, elf, ELF_ALL, &search);
 	for (int i = 0; i < 2; i++)
 		if (found[i].found) {
 			uint64_t at = m->start + found[i].file_offset - m->offset;

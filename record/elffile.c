@@ -60,11 +60,12 @@ const void *elffile_bytes(Elf *elf, uint64_t vaddr, size_t most, size_t *len)
 }
 
 /* Note the symbol @sym, a function named @name, if it is looked for. */
-static void match(Elf *elf, const GElf_Sym *sym, const char *name, const char *const *names,
-		  size_t nr, struct elf_function *found)
+static void match(Elf *elf, const GElf_Sym *sym, const char *name, const struct elf_names *names)
 {
-	for (size_t i = 0; i < nr; i++) {
-		if (found[i].found || strcmp(name, names[i]))
+	struct elf_function *found = names->found;
+
+	for (size_t i = 0; i < names->nr; i++) {
+		if (found[i].found || strcmp(name, names->all[i]))
 			continue;
 		found[i].address = sym->st_value;
 		found[i].size = sym->st_size;
@@ -72,8 +73,7 @@ static void match(Elf *elf, const GElf_Sym *sym, const char *name, const char *c
 	}
 }
 
-void elffile_functions(Elf *elf, Elf *symbols, enum elf_table table, const char *const *names,
-		       size_t nr, struct elf_function *found)
+void elffile_functions(Elf *elf, Elf *symbols, enum elf_table table, const struct elf_names *names)
 {
 	const GElf_Word type = table == ELF_EXPORTED ? SHT_DYNSYM : SHT_SYMTAB;
 	bool first[256] = {false};
@@ -81,8 +81,8 @@ void elffile_functions(Elf *elf, Elf *symbols, enum elf_table table, const char 
 	GElf_Shdr sh;
 	GElf_Sym sym;
 
-	for (size_t i = 0; i < nr; i++)
-		first[(unsigned char)names[i][0]] = true;
+	for (size_t i = 0; i < names->nr; i++)
+		first[(unsigned char)names->all[i][0]] = true;
 	while ((scn = elf_nextscn(symbols, scn)) != NULL) {
 		Elf_Data *data;
 
@@ -96,7 +96,7 @@ void elffile_functions(Elf *elf, Elf *symbols, enum elf_table table, const char 
 				continue;
 			s = elf_strptr(symbols, sh.sh_link, sym.st_name);
 			if (s && first[(unsigned char)s[0]])
-				match(elf, &sym, s, names, nr, found);
+				match(elf, &sym, s, names);
 		}
 	}
 }

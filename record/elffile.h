@@ -23,10 +23,16 @@ struct elf_function {
 
 enum elf_table { ELF_EXPORTED, ELF_ALL }; /* .dynsym; .symtab */
 
-/* Look for the @nr functions @names of @elf in a symbol table of @symbols, which is @elf or its
- * debug file; what @found has found already stays as it is. */
-void elffile_functions(Elf *elf, Elf *symbols, enum elf_table table, const char *const *names,
-		       size_t nr, struct elf_function *found);
+/* Functions that are looked for. */
+struct elf_names {
+	const char *const *all;
+	size_t nr;
+	struct elf_function *found; /* of each, all zero at first */
+};
+
+/* Look for the functions @names of @elf in a symbol table of @symbols, which is @elf or its debug
+ * file; what was found already stays as it is. */
+void elffile_functions(Elf *elf, Elf *symbols, enum elf_table table, const struct elf_names *names);
 
 /* Has it a dynamic loader?  A program that has none is statically linked. */
 bool elffile_has_loader(Elf *elf);

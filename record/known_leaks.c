@@ -91,15 +91,16 @@ char *known_leaks_of(Elf *elf, Elf *debug, bool *unclear)
 {
 	static const char *const name[] = {"__lsan_default_suppressions"};
 	struct elf_function function = {0};
+	const struct elf_names names = {name, 1, &function};
 	const void *code;
 	uint64_t returned;
 	char *text = NULL;
 	size_t len;
 
 	*unclear = false;
-	elffile_functions(elf, elf, ELF_EXPORTED, name, 1, &function);
+	elffile_functions(elf, elf, ELF_EXPORTED, &names);
 	if (!function.found && debug)
-		elffile_functions(elf, debug, ELF_ALL, name, 1, &function);
+		elffile_functions(elf, debug, ELF_ALL, &names);
 	if (!function.found)
 		return NULL;
 	code = elffile_bytes(elf, function.address, CODE_MAX, &len);

@@ -165,6 +165,7 @@ static uint64_t loader_hook(const struct target *t, uint64_t base)
 {
 	static const char *const name[] = {"_dl_debug_state"};
 	struct elf_function found = {0};
+	const struct elf_names names = {name, 1, &found};
 	struct maps maps = {0};
 	const struct mlk_mapping *m = NULL;
 	Elf *elf = NULL;
@@ -177,8 +178,8 @@ static uint64_t loader_hook(const struct target *t, uint64_t base)
 	if (fd >= 0)
 		elf = elffile_open(fd);
 	if (elf) {
-		elffile_functions(elf, elf, ELF_EXPORTED, name, 1, &found);
-		elffile_functions(elf, elf, ELF_ALL, name, 1, &found);
+		elffile_functions(elf, elf, ELF_EXPORTED, &names);
+		elffile_functions(elf, elf, ELF_ALL, &names);
 	}
 	elf_end(elf);
 	if (fd >= 0)

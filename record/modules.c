@@ -90,12 +90,17 @@ static void file_id(struct mlk_id *id, const struct mlk_mapping *m, const struct
 	memcpy(id->bytes + 1, bytes, MLK_MAX_ID - 1);
 }
 
-/* Read the file @fd (-1: it could not be opened) behind @m: its id, and its image if that is new.
- */
+/* What is behind a mapping. */
+struct mapped_file {
+	int fd; /* -1: it could not be opened */
+	struct stat st;
+};
+
+/* Read @file behind @m: its id, and its image if that is new. */
 static int add_file(struct modules *ms, const struct target *t, struct mlk_writer *w,
-		    struct mlk_mapping *m, int fd, const struct stat *st)
+		    struct mlk_mapping *m, const struct mapped_file *file)
 {
-	Elf *elf = fd >= 0 ? elffile_open(fd) : NULL;
+	Elf *elf = file->fd >= 0 ? elffile_open(file->fd) : NULL;
 	uint8_t *image = NULL;
 	uint64_t len = 0;
 	char path[PATH_MAX + 64];
@@ -104,7 +109,7 @@ static int add_file(struct modules *ms, const struct target *t, struct mlk_write
 	if (elf)
 		elffile_build_id(elf, &m->id);
 	if (!m->id.len)
-		file_id(&m->id, m, st);
+		file_id(&m->id, m, &file->st);
 	if (!has_id(ms, &m->id)) {
 		target_path(t, m, path, sizeof(path));
 		if (ms->embed != EMBED_NONE)
@@ -149,27 +154,27 @@ int modules_identify(struct modules *ms, const struct target *t, struct mlk_writ
 		     struct mlk_mapping *m)
 {
 	const struct known_file *known;
-	struct stat st = {0};
-	int fd = -1, err;
+	struct mapped_file file = {.fd = -1};
+	int err;
 
 	memset(&m->id, 0, sizeof(m->id));
 	if (!m->inode && strcmp(m->path, "[vdso]"))
 		return 0;
 	if (m->inode)
-		fd = target_open_mapped(t, m);
-	if (fd >= 0 && fstat(fd, &st))
-		memset(&st, 0, sizeof(st));
-	known = find(ms, m, &st);
+		file.fd = target_open_mapped(t, m);
+	if (file.fd >= 0 && fstat(file.fd, &file.st))
+		memset(&file.st, 0, sizeof(file.st));
+	known = find(ms, m, &file.st);
 	if (known) {
 		m->id = known->id;
 		err = 0;
 	} else {
-		err = m->inode ? add_file(ms, t, w, m, fd, &st) : add_vdso(ms, t, w, m);
+		err = m->inode ? add_file(ms, t, w, m, &file) : add_vdso(ms, t, w, m);
 		if (!err)
-			err = remember(ms, m, &st);
+			err = remember(ms, m, &file.st);
 	}
-	if (fd >= 0)
-		close(fd);
+	if (file.fd >= 0)
+		close(file.fd);
 	return err;
 }
 

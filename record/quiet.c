@@ -58,13 +58,14 @@ static const char *unprobed(const struct target *t, const struct allocators *a,
 			    const struct mlk_mapping *m)
 {
 	struct elf_function found[NR_NAMES] = {0};
+	const struct elf_names search = {names, NR_NAMES, found};
 	const char *name = NULL;
 	int fd = target_open_mapped(t, m);
 	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
 
 	if (elf) {
-		elffile_functions(elf, elf, ELF_EXPORTED, names, NR_NAMES, found);
-		elffile_functions(elf, elf, ELF_ALL, names, NR_NAMES, found);
+		elffile_functions(elf, elf, ELF_EXPORTED, &search);
+		elffile_functions(elf, elf, ELF_ALL, &search);
 	}
 	for (size_t i = 0; !name && i < NR_NAMES; i++)
 		if (found[i].found && !is_probed(a, m, names[i]))

@@ -173,10 +173,11 @@ static void find_sites(Elf *elf)
 {
 	static const char *const names[] = {"malloc", "free", "mmap"};
 	struct elf_function found[3] = {0};
+	const struct elf_names search = {names, 3, found};
 	struct alloc_object object = {.fd = -1};
 
-	elffile_functions(elf, elf, ELF_EXPORTED, names, 3, found);
-	elffile_functions(elf, elf, ELF_ALL, names, 3, found);
+	elffile_functions(elf, elf, ELF_EXPORTED, &search);
+	elffile_functions(elf, elf, ELF_ALL, &search);
 	for (unsigned int i = 0; i < 3; i++)
 		if (found[i].found)
 			sites_add(&object, &(struct site_wanted){.name = names[i],
