@@ -42,8 +42,8 @@ static void add(struct fixture *f, const char *letters, uint64_t bytes, uint64_t
 	for (; *letters; letters++, nr++) {
 		char name[2] = {*letters, '\0'};
 
-		assert_int_equal(labels_intern(f->labels, name, *letters >= 'x' ? "file.c:3" : "",
-					       &path[nr]),
+		assert_int_equal(labels_intern(f->labels, LABELS_NO_MODULE, name,
+					       *letters >= 'x' ? "file.c:3" : "", &path[nr]),
 				 0);
 	}
 	assert_int_equal(tree_add(f->tree, path, nr, bytes, blocks), 0);
@@ -216,8 +216,8 @@ static void suspects_stand_at_each_node_above_them(void **state)
 	(void)state;
 	add(&f, "ab", 100, 4);
 	add(&f, "ac", 50, 2);
-	assert_int_equal(labels_intern(f.labels, "a", "", &path[0]), 0);
-	assert_int_equal(labels_intern(f.labels, "c", "", &path[1]), 0);
+	assert_int_equal(labels_intern(f.labels, LABELS_NO_MODULE, "a", "", &path[0]), 0);
+	assert_int_equal(labels_intern(f.labels, LABELS_NO_MODULE, "c", "", &path[1]), 0);
 	assert_int_equal(tree_mark(f.tree, path, 2, 1), 0);
 	assert_int_equal(tree_mark(f.tree, path, 2, 0), 0);
 	check_print(&f, HEADING "         150           6  a  [suspect: 1 of 6]\n"
@@ -236,7 +236,8 @@ static void add_places(struct fixture *f, uint64_t bytes, const char *const *lab
 		char name[16] = "", location[32] = "";
 
 		sscanf(labels[nr], "%15s %31s", name, location);
-		assert_int_equal(labels_intern(f->labels, name, location, &path[nr]), 0);
+		assert_int_equal(
+			labels_intern(f->labels, LABELS_NO_MODULE, name, location, &path[nr]), 0);
 	}
 	if (bytes)
 		assert_int_equal(tree_add(f->tree, path, nr, bytes, 1), 0);
