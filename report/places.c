@@ -203,13 +203,12 @@ static int tell_places(struct places *places, const struct labels *labels, const
 
 static int tell_apart(struct places *places)
 {
-	const struct place_labels_opts opts = {0};
 	struct labels *labels;
 	uint32_t *numbers = NULL;
 	int err = labels_new(&labels);
 
 	if (!err)
-		err = place_labels_new(&numbers, labels, places, &opts);
+		err = place_labels_new(&numbers, labels, places);
 	if (!err)
 		err = tell_places(places, labels, numbers);
 	free(numbers);

@@ -44,16 +44,16 @@ static size_t path_of(const struct source *source, const struct diff_row *row,
 /* Read the first @nr rows of @diff.  @source is to be released in any case. */
 static int open_source(struct source *source, const struct diff *diff, size_t nr)
 {
-	const struct place_labels_opts opts = {.inlined = true, .by_base = true};
+	const struct places *const places[] = {diff_side(diff, DIFF_BEFORE)->places,
+					       diff_side(diff, DIFF_AFTER)->places};
 	uint32_t path[VIEW_MAX_PATH];
 	int err;
 
 	source->diff = diff;
 	source->root = folded_frame(leaks_comm(diff_side(diff, DIFF_AFTER)->leaks));
 	err = source->root ? labels_new(&source->labels) : -ENOMEM;
-	for (int side = 0; side < DIFF_SIDES && !err; side++)
-		err = place_labels_new(&source->numbers[side], source->labels,
-				       diff_side(diff, side)->places, &opts);
+	if (!err)
+		err = place_labels_both(source->numbers, source->labels, places, true);
 	if (!err)
 		err = folded_frames_new(&source->frames, source->labels);
 	if (err || !folded_frames_wants_paths(source->frames))

@@ -126,15 +126,14 @@ static void put_nodes(struct json *json, const struct graph *graph, uint32_t fir
 
 static int open_graph(struct graph *graph, const struct diff *diff)
 {
-	const struct place_labels_opts opts = {.by_base = true};
+	const struct places *const places[] = {diff_side(diff, DIFF_BEFORE)->places,
+					       diff_side(diff, DIFF_AFTER)->places};
 	int err = labels_new(&graph->labels);
 
-	for (int side = 0; side < DIFF_SIDES && !err; side++) {
-		err = place_labels_new(&graph->numbers[side], graph->labels,
-				       diff_side(diff, side)->places, &opts);
-		if (!err)
-			err = tree_new(&graph->side[side]);
-	}
+	if (!err)
+		err = place_labels_both(graph->numbers, graph->labels, places, false);
+	for (int side = 0; side < DIFF_SIDES && !err; side++)
+		err = tree_new(&graph->side[side]);
 	return err;
 }
 

@@ -216,12 +216,11 @@ static int name_nodes(struct graph *graph, const struct export *export)
 
 static int put_graph(struct json *json, const struct export *export)
 {
-	const struct place_labels_opts opts = {0};
 	struct graph graph = {0};
 	int err = labels_new(&graph.labels);
 
 	if (!err)
-		err = place_labels_new(&graph.numbers, graph.labels, export->places, &opts);
+		err = place_labels_new(&graph.numbers, graph.labels, export->places);
 	if (!err)
 		err = tree_new(&graph.tree);
 	if (!err)
