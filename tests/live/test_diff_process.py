@@ -59,19 +59,17 @@ class DiffProcessTest(Case):
         self.check_what_is_said_of_others(before, old, after, new)
 
     def check_pairs(self, before, old, after, new):
-        for x, y in (23, 31), (23, 37), (29, 31), (3, 3):
-            pids = old[x], new[y]
-            both = before, after
-            rows = list(csv.DictReader(io.StringIO(
-                self.diff("--format=csv", "--pid", "%s,%s" % pids, *both), newline="")))
+        for x, y in (23, 31), (29, 31):
+            pids = "%s,%s" % (old[x], new[y])
+            rows = csv.DictReader(io.StringIO(self.diff("--format=csv", "--pid", pids, before, after),
+                                              newline=""))
             rows = [row for row in rows if row["stack"].endswith(";leak")]
-            self.assertEqual([(r["blocks_before"], r["blocks_after"]) for r in rows],
-                             [(str(x), str(y))])
-            self.assertEqual([(r["bytes_before"], r["bytes_after"]) for r in rows],
-                             [(str(47 * x), str(47 * y))])
-            shown = json.loads(self.diff("--format=json", "--pid=%s,%s" % pids, *both))["shown"]
-            self.assertEqual(shown, {"text": "blocks of process %s before and %s after" % pids,
-                                     "pid_before": int(pids[0]), "pid": int(pids[1])})
+            self.assertEqual([(r["blocks_before"], r["blocks_after"], r["bytes_before"],
+                               r["bytes_after"]) for r in rows],
+                             [(str(x), str(y), str(47 * x), str(47 * y))])
+        shown = json.loads(self.diff("--format=json", "--pid", pids, before, after))["shown"]
+        self.assertEqual(shown, {"text": "blocks of process %s before and %s after" % (old[29], new[31]),
+                                 "pid_before": int(old[29]), "pid": int(new[31])})
         # The option of the report, and the other way round.
         text = self.mleak("report", "--diff", after, "--pid", "%s,%s" % (new[31], old[29]), before).out
         self.assertRegex(text, r"(?m)^shrunk +-94 +-2 +1,457 +1,363$")
@@ -83,8 +81,6 @@ class DiffProcessTest(Case):
     def check_what_is_said_of_others(self, before, old, after, new):
         """The message names the trace that lacks the process, and those that it has."""
         for pids, trace, lacks, has in (("%s,%s" % (old[29], old[29]), after, old[29], new),
-                                        ("%s,%s" % (new[31], new[31]), before, new[31], old),
-                                        (old[29], after, old[29], new),
                                         (new[31], before, new[31], old)):
             result = self.mleak("diff", "--pid", pids, before, after)
             self.assertEqual((result.status, result.out), (2, ""))
