@@ -44,8 +44,8 @@ BENCH       = $(addprefix $(O)/tests/bench/,preload_target cpu_time.so pair slic
 ORACLE      = $(patsubst tests/oracle/%.c,$(O)/tests/oracle/%,$(wildcard tests/oracle/cfi*.c))
 
 
-SAMPLES     = $(basename $(notdir $(filter-out samples/plugin.c,$(wildcard samples/*.c samples/*.cc)))) \
-	      plugin.so
+SAMPLES     = $(basename $(notdir $(filter-out samples/plugin.c samples/twin_%.c,$(wildcard samples/*.c samples/*.cc)))) \
+	      plugin.so twin_a.so twin_b.so
 SAMPLE_BINS = $(SAMPLES:%=$(O)/samples/%)
 
 # The library libdwunw, and where things are installed; DESTDIR goes before all of it.

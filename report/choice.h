@@ -7,12 +7,13 @@
 
 /* As it was asked for; all zero is all blocks.  Times are nanoseconds. */
 struct choice {
-	const char *thread; /* a thread's number, or a pattern of names as in a shell; NULL: any */
-	uint32_t pid;	    /* of the process that got them; 0: any */
-	uint64_t older_ns;  /* at least so old at the end */
-	uint64_t from_ns;   /* given out so long after the start of the recording, or later */
-	uint64_t until_ns;  /* what happened later than so long after the start is not looked at */
-	bool until;	    /* until_ns is meant */
+	const char *thread;  /* a thread's number, or a pattern of names as in a shell; NULL: any */
+	uint32_t pid;	     /* of the process that got them; 0: any */
+	uint32_t pid_before; /* the same in the first trace of a difference; 0: it is @pid, too */
+	uint64_t older_ns;   /* at least so old at the end */
+	uint64_t from_ns;    /* given out so long after the start of the recording, or later */
+	uint64_t until_ns;   /* what happened later than so long after the start is not looked at */
+	bool until;	     /* until_ns is meant */
 };
 
 /* The choice on the clock of the trace. */

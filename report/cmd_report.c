@@ -144,8 +144,12 @@ static int print_difference(const struct report_opts *opts, const struct job *be
 static int diff(const struct report_opts *opts)
 {
 	struct job before = {0}, after = {0};
-	int status = prepare_side(&before, opts, opts->before);
+	struct report_opts opts_before = *opts; /* borrows what is allocated for @opts */
+	int status;
 
+	if (opts->choice.pid_before)
+		opts_before.choice.pid = opts->choice.pid_before;
+	status = prepare_side(&before, &opts_before, opts->before);
 	if (status == EXIT_OK)
 		status = prepare_side(&after, opts, opts->path);
 	/* what only one of them has is what a difference tells of */

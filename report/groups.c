@@ -19,9 +19,10 @@
 
 struct group {
 	struct live_amount own, with_callees;
-	uint64_t order; /* of sizes and ages */
-	size_t counted; /* the last stack that was added to with_callees, plus one */
-	uint32_t name;	/* number of the string */
+	uint64_t order;		  /* of sizes and ages */
+	size_t counted;		  /* the last stack that was added to with_callees, plus one */
+	uint32_t name;		  /* number of the string */
+	const struct place *told; /* of a function whose module is told; else NULL */
 };
 
 struct groups {
@@ -79,13 +80,21 @@ static void add(struct live_amount *sum, struct live_amount more)
 	sum->bytes += more.bytes;
 }
 
-static const char *key_of_place(enum group_key key, const struct place *place)
+/* The group of @place, or NULL: no memory. */
+static struct group *group_of_place(struct groups *g, const struct place *place)
 {
-	const char *text = key == GROUP_MODULE ? place->module
-			   : key == GROUP_FILE ? place->file
-					       : place->function;
+	const char *text = g->key == GROUP_MODULE ? place->module : place->file;
+	struct group *group;
+	char *function;
 
-	return *text ? text : "[unknown]";
+	if (g->key != GROUP_FUNCTION)
+		return group_of(g, *text ? text : "[unknown]");
+	function = place_function(place);
+	group = function ? group_of(g, *function ? function : "[unknown]") : NULL;
+	if (group && place->told)
+		group->told = place;
+	free(function);
+	return group;
 }
 
 static int add_stack(struct groups *g, size_t i)
@@ -101,7 +110,7 @@ static int add_stack(struct groups *g, size_t i)
 		/* what is said in place of missing callers is no frame */
 		if (at && at == nr - 1 && stack->status != DWUNW_STATUS_ENDED)
 			break;
-		group = group_of(g, key_of_place(g->key, place));
+		group = group_of_place(g, place);
 		if (!group)
 			return -ENOMEM;
 		if (!at)
@@ -284,6 +293,16 @@ static struct live_amount rest_of(const struct groups *g, size_t shown, size_t n
 	return rest;
 }
 
+/* Of a function that has the name of others, the module is a member of its own. */
+static void put_json_key(struct json *json, const struct groups *g, const struct group *group)
+{
+	const char *name = strings_all(g->names)[group->name];
+
+	json_text(json, names[g->key], group->told ? group->told->function : name);
+	if (group->told)
+		json_text(json, "module", group->told->module);
+}
+
 static int put_json(FILE *out, const struct groups *g, size_t shown, size_t nr)
 {
 	struct json json = {.out = out};
@@ -293,7 +312,7 @@ static int put_json(FILE *out, const struct groups *g, size_t shown, size_t nr)
 	json_open(&json, "groups", '[');
 	for (size_t i = 0; i < shown; i++) {
 		json_open(&json, NULL, '{');
-		json_text(&json, names[g->key], strings_all(g->names)[g->all[i].name]);
+		put_json_key(&json, g, &g->all[i]);
 		json_amount(&json, "outstanding", g->all[i].own);
 		if (is_by_stack(g->key))
 			json_amount(&json, "with_callees", g->all[i].with_callees);

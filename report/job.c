@@ -197,6 +197,20 @@ int job_open(struct job *job, const struct report_opts *opts, const char *path)
 	return job_open_trace(&job->trace, path, job->shown);
 }
 
+/* Say that there is no process @pid, and which there are. */
+static void explain_process(const struct job *job, uint32_t pid)
+{
+	char *all = processes_list(leaks_processes(job->leaks), leaks_live(job->leaks));
+	char *list = all ? text_escape(all) : NULL;
+	bool difference = job->opts->before && !job->opts->choice.pid_before;
+
+	log_error("no process %" PRIu32 " in '%s'%s%s%s", pid, job->shown,
+		  list && *list ? ", which has " : "", list ? list : "",
+		  difference ? "; of a difference --pid takes two processes, as BEFORE,AFTER" : "");
+	free(list);
+	free(all);
+}
+
 /* Is there what --pid asks for? */
 static bool has_process(const struct job *job)
 {
@@ -205,8 +219,7 @@ static bool has_process(const struct job *job)
 
 	if (!pid || processes_totals(leaks_live(job->leaks), pid, &totals))
 		return true;
-	log_error("no process %" PRIu32 " in '%s'; the report without --pid lists those there are",
-		  pid, job->shown);
+	explain_process(job, pid);
 	return false;
 }
 

@@ -26,6 +26,12 @@ struct names {
 	size_t *first; /* of each frame: where its labels begin; and where the last ones end */
 };
 
+/* A frame that is to be named, and what its labels say of its module. */
+struct spot {
+	const struct dwunw_frame *frame;
+	uint32_t module;
+};
+
 int names_new(struct names **out)
 {
 	*out = calloc(1, sizeof(**out));
@@ -81,19 +87,27 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* MODULE+0xADDR, or 0xPC.  In a module that the trace does not hold ADDR is an offset into the
- * file, which is mostly the same.  Returns a string to be freed, or NULL. */
-static char *place_text(const struct names_source *source, const struct dwunw_frame *frame)
+/* NULL: there is none. */
+static const char *module_path(const struct names_source *source, const struct dwunw_frame *frame)
 {
 	const char *path = NULL;
-	char *text;
-	int len;
 
 	if (frame->module != DWUNW_NO_MODULE) {
 		path = dwunw_module_path(source->dw, frame->module);
 		if (!path)
 			path = images_absent_path(source->images, frame->module);
 	}
+	return path;
+}
+
+/* MODULE+0xADDR, or 0xPC.  In a module that the trace does not hold ADDR is an offset into the
+ * file, which is mostly the same.  Returns a string to be freed, or NULL. */
+static char *place_text(const struct names_source *source, const struct dwunw_frame *frame)
+{
+	const char *path = module_path(source, frame);
+	char *text;
+	int len;
+
 	len = path ? asprintf(&text, "%s+0x%" PRIx64, base_name(path), frame->addr)
 		   : asprintf(&text, "0x%" PRIx64, frame->pc);
 	return len < 0 ? NULL : text;
@@ -131,13 +145,13 @@ static char *location_text(const char *file, uint32_t line)
 	return len < 0 ? NULL : text;
 }
 
-/* Append the label of @frame, or of what is inlined there, with this name and location. */
-static int add_label(struct names *names, struct labels *labels, const struct dwunw_frame *frame,
+/* Append the label of @spot, or of what is inlined there, with this name and location. */
+static int add_label(struct names *names, struct labels *labels, const struct spot *spot,
 		     const char *name, const char *location)
 {
 	uint32_t *all =
 		array_grow(names->labels, &names->labels_room, names->nr_labels + 1, sizeof(*all));
-	const char *mark = frame->flags & DWUNW_FRAME_FLAG_GUESSED ? NAMES_GUESSED : "";
+	const char *mark = spot->frame->flags & DWUNW_FRAME_FLAG_GUESSED ? NAMES_GUESSED : "";
 	char *marked;
 	int err;
 
@@ -146,14 +160,14 @@ static int add_label(struct names *names, struct labels *labels, const struct dw
 	names->labels = all;
 	if (asprintf(&marked, "%s%s", name, mark) < 0)
 		return -ENOMEM;
-	err = labels_intern(labels, marked, location, &all[names->nr_labels]);
+	err = labels_intern(labels, spot->module, marked, location, &all[names->nr_labels]);
 	names->nr_labels += !err;
 	names->guessed |= mark[0] != 0;
 	free(marked);
 	return err;
 }
 
-static int name_inlined(struct names *names, const struct dwunw_frame *frame,
+static int name_inlined(struct names *names, const struct spot *spot,
 			const struct dwunw_inline *inlined, bool lines, struct labels *labels)
 {
 	char *location = location_text(lines ? inlined->file : NULL, inlined->line), *name;
@@ -162,24 +176,23 @@ static int name_inlined(struct names *names, const struct dwunw_frame *frame,
 	if (asprintf(&name, "%s (inlined)", inlined->function ? inlined->function : "?") < 0)
 		name = NULL;
 	if (location && name)
-		err = add_label(names, labels, frame, name, location);
+		err = add_label(names, labels, spot, name, location);
 	free(location);
 	free(name);
 	return err;
 }
 
 /* Add the label of a frame that has this symbol. */
-static int name_one(struct names *names, const struct names_source *source, size_t number,
+static int name_one(struct names *names, const struct names_source *source, const struct spot *spot,
 		    bool lines, struct labels *labels)
 {
-	const struct dwunw_symbol *symbol = &names->symbols[number];
-	char *place = symbol->function ? NULL : place_text(source, &names->frames[number]);
+	const struct dwunw_symbol *symbol = &names->symbols[spot->frame - names->frames];
+	char *place = symbol->function ? NULL : place_text(source, spot->frame);
 	char *location = location_text(lines ? symbol->file : NULL, symbol->line);
 	int err = -ENOMEM;
 
 	if (location && (symbol->function || place))
-		err = add_label(names, labels, &names->frames[number],
-				place ? place : symbol->function, location);
+		err = add_label(names, labels, spot, place ? place : symbol->function, location);
 	free(location);
 	free(place);
 	return err;
@@ -188,17 +201,23 @@ static int name_one(struct names *names, const struct names_source *source, size
 static int name_all(struct names *names, const struct names_source *source,
 		    const struct names_opts *opts, struct labels *labels)
 {
+	struct spot spot = {0};
+	const char *last = NULL; /* module of the frame before: mostly the same */
 	int err = 0;
 
 	for (size_t i = 0; i < names->nr && !err; i++) {
 		const struct dwunw_symbol *symbol = &names->symbols[i];
+		const char *path = module_path(source, &names->frames[i]);
 
+		spot.frame = &names->frames[i];
+		if (path != last)
+			err = labels_module(labels, path ? path : "", &spot.module);
+		last = path;
 		names->first[i] = names->nr_labels;
 		for (size_t at = 0; opts->inlined && at < symbol->nr_inlined && !err; at++)
-			err = name_inlined(names, &names->frames[i], &symbol->inlined[at],
-					   opts->lines, labels);
+			err = name_inlined(names, &spot, &symbol->inlined[at], opts->lines, labels);
 		if (!err)
-			err = name_one(names, source, i, opts->lines, labels);
+			err = name_one(names, source, &spot, opts->lines, labels);
 	}
 	names->first[names->nr] = names->nr_labels;
 	return err;

@@ -45,7 +45,10 @@ static const struct option_row rows[] = {
 	 "print all records of the trace in place of a report; full, or given twice: and all "
 	 "stacks"},
 
-	{"pid", OPT_PID, "PID", "only what the process PID allocated, of several in a trace"},
+	{"pid", OPT_PID, "PID",
+	 "only what the process PID allocated, of several in a trace; with --diff, PID,PID names "
+	 "one in "
+	 "each trace"},
 	{"thread", OPT_THREAD, "TID|NAME",
 	 "only blocks that this thread got; NAME may have * and ?"},
 	{"module", OPT_MODULE, "NAME",
@@ -102,7 +105,8 @@ static const struct {
 	{OPT_FOLDED, "the same as --format=folded: each stack with what was outstanding of it "
 		     "before and after"},
 	{'n', "only the N stacks with the largest change"},
-	{OPT_PID, NULL},
+	{OPT_PID,
+	 "only what the process PID allocated, or the first PID in BEFORE and the second in AFTER"},
 	{OPT_THREAD, NULL},
 	{OPT_MODULE, NULL},
 	{OPT_FUNCTION, NULL},
@@ -191,6 +195,8 @@ bool diff_option(size_t i, struct option_info *option)
 		option->help = diff_rows[i].help;
 	if (diff_rows[i].value == OPT_FORMAT)
 		option->values = DIFF_FORMATS;
+	if (diff_rows[i].value == OPT_PID)
+		option->arg = "PID[,PID]";
 	return true;
 }
 

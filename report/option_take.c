@@ -58,17 +58,36 @@ static int take_top(struct report_opts *opts, const char *arg)
 	return 0;
 }
 
-static int take_pid(struct report_opts *opts, const char *arg)
+/* The number at the beginning of *@at, which is moved behind it. */
+static int number_of_process(const char **at, uint32_t *pid)
 {
 	unsigned long value;
 	char *end;
 
+	if (!isdigit((unsigned char)**at))
+		return -EINVAL;
 	errno = 0;
-	value = strtoul(arg, &end, 10);
-	if (!isdigit((unsigned char)*arg) || *end || errno || !value || value > INT32_MAX)
-		return check(-EINVAL, OPT_PID, arg, "the number of a process");
-	opts->choice.pid = (uint32_t)value;
+	value = strtoul(*at, &end, 10);
+	*at = end;
+	if (errno || !value || value > INT32_MAX)
+		return -EINVAL;
+	*pid = (uint32_t)value;
 	return 0;
+}
+
+static int take_pid(struct report_opts *opts, const char *arg)
+{
+	const char *at = arg;
+	int err = number_of_process(&at, &opts->choice.pid);
+
+	opts->choice.pid_before = 0;
+	if (!err && *at == ',') {
+		opts->choice.pid_before = opts->choice.pid;
+		at++;
+		err = number_of_process(&at, &opts->choice.pid);
+	}
+	return check(*at ? -EINVAL : err, OPT_PID, arg,
+		     "the number of a process, or of a difference two as 1234,5678");
 }
 
 static int take_cost(struct report_opts *opts, const char *arg)

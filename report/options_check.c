@@ -21,6 +21,8 @@ static const char *check_difference(const struct report_opts *opts)
 	if (opts->before && (opts->view.cost || nr_tables(opts) || opts->dump || !known))
 		return "a difference is text, or with --folded or --format=csv, json or html, of "
 		       "what is outstanding";
+	if (!opts->before && opts->choice.pid_before)
+		return "--pid takes two processes, one of each trace, only for a difference";
 	return NULL;
 }
 

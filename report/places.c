@@ -2,11 +2,14 @@
 #include "report/places.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/array.h"
 #include "report/hash_index.h"
+#include "report/namesakes.h"
+#include "report/place_labels.h"
 #include "report/text.h"
 
 struct places {
@@ -33,6 +36,7 @@ static void release(struct place *place)
 	free(place->function);
 	free(place->file);
 	free(place->module);
+	free(place->told);
 }
 
 /* On success the strings of @place belong to @places. */
@@ -149,6 +153,69 @@ static int add_stack(struct places *places, size_t i)
 	return add_step(places, &remark);
 }
 
+/* What is told of the modules of @labels, none of which have the same name and module, to @told.
+ * Returns 0 or -ENOMEM. */
+static int tell_labels(const struct labels *labels, const char **told)
+{
+	size_t nr_labels = labels_nr(labels), nr = 0;
+	struct namesake *all = calloc(nr_labels + 1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < nr_labels; i++) {
+		const struct label *label = labels_get(labels, i);
+
+		if (label->module != LABELS_NO_MODULE)
+			all[nr++] = (struct namesake){
+				.name = label->name,
+				.module = labels_path(labels, label->module),
+				.number = i,
+			};
+	}
+	namesakes_tell(all, nr);
+	while (nr--)
+		told[all[nr].number] = all[nr].told;
+	free(all);
+	return 0;
+}
+
+/* Find what is told of each of @places, whose @labels have these @numbers. */
+static int tell_places(struct places *places, const struct labels *labels, const uint32_t *numbers)
+{
+	uint32_t *functions = calloc(labels_nr(labels) + 1, sizeof(*functions));
+	const char **told = calloc(labels_nr(labels) + 1, sizeof(*told));
+	bool found = false;
+	int err = functions && told ? labels_functions(labels, functions, &found) : -ENOMEM;
+
+	if (!err && found)
+		err = tell_labels(labels, told);
+	for (size_t i = 0; i < places->nr && !err && found; i++) {
+		const char *text = told[numbers[i]];
+
+		places->all[i].told = text ? strdup(text) : NULL;
+		if (text && !places->all[i].told)
+			err = -ENOMEM;
+	}
+	free(functions);
+	free(told);
+	return err;
+}
+
+static int tell_apart(struct places *places)
+{
+	struct labels *labels;
+	uint32_t *numbers = NULL;
+	int err = labels_new(&labels);
+
+	if (!err)
+		err = place_labels_new(&numbers, labels, places);
+	if (!err)
+		err = tell_places(places, labels, numbers);
+	free(numbers);
+	labels_free(labels);
+	return err;
+}
+
 int places_new(struct places **out, const struct view *view)
 {
 	struct places *places = calloc(1, sizeof(*places));
@@ -163,6 +230,8 @@ int places_new(struct places **out, const struct view *view)
 		err = -ENOMEM;
 	for (size_t i = 0; i < view_nr(view) && !err; i++)
 		err = add_stack(places, i);
+	if (!err)
+		err = tell_apart(places);
 	if (err) {
 		places_free(places);
 		return err;
@@ -187,6 +256,15 @@ const uint32_t *places_path(const struct places *places, size_t i, size_t *nr)
 {
 	*nr = places->first[i + 1] - places->first[i];
 	return &places->steps[places->first[i]];
+}
+
+char *place_function(const struct place *place)
+{
+	char *text;
+
+	if (!place->told)
+		return strdup(place->function);
+	return asprintf(&text, "%s [%s]", place->function, place->told) < 0 ? NULL : text;
 }
 
 void places_free(struct places *places)

@@ -1,10 +1,11 @@
 /* print_diff_folded.c - a difference as difffolded.pl makes it: STACK DIFF_BEFORE DIFF_AFTER */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/folded_frames.h"
+#include "report/place_labels.h"
 #include "report/print_diff.h"
 #include "report/print_folded.h"
 
@@ -18,43 +19,58 @@ static int compare_folded(const void *a, const void *b)
 	return strcmp(((const struct folded *)a)->stack, ((const struct folded *)b)->stack);
 }
 
-/* A frame of a report's folded stacks, to be freed; NULL: no memory. */
-static char *folded_place(const struct place *place)
-{
-	char *name, *frame = NULL;
+/* What the frames of both sides are made of. */
+struct source {
+	const struct diff *diff;
+	struct labels *labels;
+	uint32_t *numbers[DIFF_SIDES]; /* of the labels of all places */
+	struct folded_frames *frames;
+	char *root;
+};
 
-	if (asprintf(&name, "%s%s", place->function, place->inlined ? " (inlined)" : "") < 0)
-		return NULL;
-	frame = folded_frame(name);
-	free(name);
-	return frame;
+/* Write the labels of @row, outermost first, to @path.  Returns how many. */
+static size_t path_of(const struct source *source, const struct diff_row *row,
+		      uint32_t path[VIEW_MAX_PATH])
+{
+	const struct places *places = diff_side(source->diff, row->side)->places;
+	size_t nr, to = 0;
+	const uint32_t *all = places_path(places, row->i, &nr);
+
+	while (nr && to < VIEW_MAX_PATH)
+		path[to++] = source->numbers[row->side][all[--nr]];
+	return to;
 }
 
-/* The frames of @row, "COMM;FRAME;FRAME", to be freed; NULL: no memory. */
-static char *folded_stack(const struct diff *diff, const struct diff_row *row)
+/* Read the first @nr rows of @diff.  @source is to be released in any case. */
+static int open_source(struct source *source, const struct diff *diff, size_t nr)
 {
-	const struct places *places = diff_side(diff, row->side)->places;
-	char *text = NULL, *frame = folded_frame(leaks_comm(diff_side(diff, DIFF_AFTER)->leaks));
-	size_t nr, len;
-	const uint32_t *path = places_path(places, row->i, &nr);
-	FILE *out = open_memstream(&text, &len);
-	bool whole = frame != NULL;
+	const struct places *const places[] = {diff_side(diff, DIFF_BEFORE)->places,
+					       diff_side(diff, DIFF_AFTER)->places};
+	uint32_t path[VIEW_MAX_PATH];
+	int err;
 
-	if (out && frame)
-		fputs(frame, out);
-	while (out && frame && nr) {
-		free(frame);
-		frame = folded_place(places_get(places, path[--nr]));
-		whole = frame != NULL;
-		if (frame)
-			fprintf(out, ";%s", frame);
-	}
-	free(frame);
-	if (out && (fclose(out) || !whole)) {
-		free(text);
-		text = NULL;
-	}
-	return text;
+	source->diff = diff;
+	source->root = folded_frame(leaks_comm(diff_side(diff, DIFF_AFTER)->leaks));
+	err = source->root ? labels_new(&source->labels) : -ENOMEM;
+	if (!err)
+		err = place_labels_both(source->numbers, source->labels, places, true);
+	if (!err)
+		err = folded_frames_new(&source->frames, source->labels);
+	if (err || !folded_frames_wants_paths(source->frames))
+		return err;
+	for (size_t i = 0; i < nr && !err; i++)
+		err = folded_frames_add(source->frames, path,
+					path_of(source, diff_get(diff, i), path));
+	return err ? err : folded_frames_finish(source->frames);
+}
+
+static void close_source(struct source *source)
+{
+	folded_frames_free(source->frames);
+	for (int side = 0; side < DIFF_SIDES; side++)
+		free(source->numbers[side]);
+	labels_free(source->labels);
+	free(source->root);
 }
 
 /* @lines are sorted; of stacks that are the same, as only lines tell them apart, one is printed. */
@@ -78,13 +94,16 @@ int print_diff_folded(FILE *out, const struct diff *diff, size_t top)
 {
 	size_t nr = top && top < diff_nr(diff) ? top : diff_nr(diff), made = 0;
 	struct folded *lines = calloc(nr + 1, sizeof(*lines));
-	int err = lines ? 0 : -ENOMEM;
+	struct source source = {0};
+	uint32_t path[VIEW_MAX_PATH];
+	int err = lines ? open_source(&source, diff, nr) : -ENOMEM;
 
 	for (; !err && made < nr; made++) {
 		const struct diff_row *row = diff_get(diff, made);
 
 		lines[made] = (struct folded){
-			folded_stack(diff, row),
+			folded_frames_stack(source.frames, source.root, path,
+					    path_of(&source, row, path)),
 			{row->amount[DIFF_BEFORE].bytes, row->amount[DIFF_AFTER].bytes}};
 		if (!lines[made].stack) {
 			err = -ENOMEM;
@@ -98,5 +117,6 @@ int print_diff_folded(FILE *out, const struct diff *diff, size_t top)
 	while (made)
 		free(lines[--made].stack);
 	free(lines);
+	close_source(&source);
 	return err;
 }

@@ -2,12 +2,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "report/place_labels.h"
 #include "report/print_diff.h"
 #include "report/print_html.h"
 #include "report/print_json.h"
 #include "report/print_shown.h"
-#include "report/strings.h"
-#include "report/tree.h"
+#include "report/tree_names.h"
 
 struct page {
 	const struct diff *diff;
@@ -16,8 +16,10 @@ struct page {
 
 /* Both have all stacks, and so the same nodes, but what was outstanding on one side each. */
 struct graph {
-	struct strings *names;
+	struct labels *labels;
+	uint32_t *numbers[DIFF_SIDES]; /* of the labels of all places */
 	struct tree *side[DIFF_SIDES];
+	struct tree_names *names; /* of either */
 };
 
 static int put_title(struct json *json, const struct diff *diff)
@@ -93,21 +95,17 @@ static int put_stacks(struct json *json, const struct page *page)
 	return err;
 }
 
-static int add_stack(struct graph *graph, const struct diff *diff, const struct diff_row *row)
+/* Write the labels of @row, outermost first, to @path.  Returns how many. */
+static size_t path_of(const struct graph *graph, const struct diff *diff,
+		      const struct diff_row *row, uint32_t path[VIEW_MAX_PATH])
 {
 	const struct places *places = diff_side(diff, row->side)->places;
-	uint32_t labels[VIEW_MAX_PATH];
 	size_t nr, to = 0;
-	const uint32_t *path = places_path(places, row->i, &nr);
-	int err = 0;
+	const uint32_t *all = places_path(places, row->i, &nr);
 
-	while (nr && to < VIEW_MAX_PATH && !err)
-		err = strings_intern(graph->names, places_get(places, path[--nr])->function,
-				     &labels[to++]);
-	for (int side = 0; side < DIFF_SIDES && !err; side++)
-		err = tree_add(graph->side[side], labels, to, row->amount[side].bytes,
-			       row->amount[side].blocks);
-	return err;
+	while (nr && to < VIEW_MAX_PATH)
+		path[to++] = graph->numbers[row->side][all[--nr]];
+	return to;
 }
 
 /* Recursion is as deep as a stack. */
@@ -117,7 +115,7 @@ static void put_nodes(struct json *json, const struct graph *graph, uint32_t fir
 
 	for (uint32_t at = first; at != TREE_NONE; at = tree_node(after, at)->next) {
 		json_number(json, NULL, depth);
-		json_number(json, NULL, tree_node(after, at)->label);
+		json_number(json, NULL, tree_names_of(graph->names, at));
 		json_number(json, NULL, tree_node(after, at)->bytes);
 		json_number(json, NULL, tree_node(after, at)->blocks);
 		json_number(json, NULL, tree_node(before, at)->bytes);
@@ -126,28 +124,66 @@ static void put_nodes(struct json *json, const struct graph *graph, uint32_t fir
 	}
 }
 
+static int open_graph(struct graph *graph, const struct diff *diff)
+{
+	const struct places *const places[] = {diff_side(diff, DIFF_BEFORE)->places,
+					       diff_side(diff, DIFF_AFTER)->places};
+	int err = labels_new(&graph->labels);
+
+	if (!err)
+		err = place_labels_both(graph->numbers, graph->labels, places, false);
+	for (int side = 0; side < DIFF_SIDES && !err; side++)
+		err = tree_new(&graph->side[side]);
+	return err;
+}
+
+static int fill_graph(struct graph *graph, const struct page *page)
+{
+	uint32_t path[VIEW_MAX_PATH];
+	int err = 0;
+
+	for (size_t i = 0; i < page->nr && !err; i++) {
+		const struct diff_row *row = diff_get(page->diff, i);
+		size_t nr = path_of(graph, page->diff, row, path);
+
+		for (int side = 0; side < DIFF_SIDES && !err; side++)
+			err = tree_add(graph->side[side], path, nr, row->amount[side].bytes,
+				       row->amount[side].blocks);
+	}
+	if (!err)
+		err = tree_tell_apart(graph->side[DIFF_AFTER], graph->labels);
+	if (!err)
+		err = tree_names_new(&graph->names, graph->side[DIFF_AFTER], graph->labels);
+	for (size_t i = 0; i < page->nr && !err; i++)
+		err = tree_names_add(graph->names, path,
+				     path_of(graph, page->diff, diff_get(page->diff, i), path));
+	return err;
+}
+
+static void close_graph(struct graph *graph)
+{
+	tree_names_free(graph->names);
+	for (int side = 0; side < DIFF_SIDES; side++) {
+		tree_free(graph->side[side]);
+		free(graph->numbers[side]);
+	}
+	labels_free(graph->labels);
+}
+
 static int put_graph(struct json *json, const struct page *page)
 {
 	struct graph graph = {0};
-	int err = strings_new(&graph.names);
+	int err = open_graph(&graph, page->diff);
 
-	for (int side = 0; side < DIFF_SIDES && !err; side++)
-		err = tree_new(&graph.side[side]);
-	for (size_t i = 0; i < page->nr && !err; i++)
-		err = add_stack(&graph, page->diff, diff_get(page->diff, i));
-	if (err)
-		goto out;
-	json_open(json, "names", '[');
-	for (size_t i = 0; i < strings_nr(graph.names); i++)
-		json_text(json, NULL, strings_all(graph.names)[i]);
-	json_close(json, ']');
-	json_open(json, "nodes", '[');
-	put_nodes(json, &graph, tree_first(graph.side[DIFF_AFTER]), 1);
-	json_close(json, ']');
-out:
-	for (int side = 0; side < DIFF_SIDES; side++)
-		tree_free(graph.side[side]);
-	strings_free(graph.names);
+	if (!err)
+		err = fill_graph(&graph, page);
+	if (!err) {
+		tree_names_print(graph.names, json, "names");
+		json_open(json, "nodes", '[');
+		put_nodes(json, &graph, tree_first(graph.side[DIFF_AFTER]), 1);
+		json_close(json, ']');
+	}
+	close_graph(&graph);
 	return err;
 }
 

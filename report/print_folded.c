@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/folded_frames.h"
 #include "report/text.h"
 
 #define MAX_COUNT (((uint64_t)1 << 53) - 1) /* readers in JavaScript count in doubles */
@@ -69,52 +70,6 @@ char *folded_frame(const char *name)
 	return frame;
 }
 
-/* The frames of all labels, or NULL. */
-static char **make_frames(const struct labels *labels)
-{
-	size_t nr = labels_nr(labels);
-	char **frames = calloc(nr + 1, sizeof(*frames));
-
-	for (size_t i = 0; frames && i < nr; i++) {
-		frames[i] = folded_frame(labels_get(labels, (uint32_t)i)->name);
-		if (!frames[i]) {
-			while (i)
-				free(frames[--i]);
-			free(frames);
-			return NULL;
-		}
-	}
-	return frames;
-}
-
-/* Copy @from to @to without its NUL.  Returns where it ends. */
-static char *append(char *to, const char *from)
-{
-	size_t len = strlen(from);
-
-	memcpy(to, from, len);
-	return to + len;
-}
-
-static char *make_stack(char *const *frames, const char *comm, const uint32_t *path, size_t nr)
-{
-	size_t len = strlen(comm);
-	char *text, *at;
-
-	for (size_t i = 0; i < nr; i++)
-		len += 1 + strlen(frames[path[i]]);
-	text = malloc(len + 1);
-	if (!text)
-		return NULL;
-	at = append(text, comm);
-	for (size_t i = 0; i < nr; i++) {
-		*at++ = ';';
-		at = append(at, frames[path[i]]);
-	}
-	*at = '\0';
-	return text;
-}
-
 static int compare(const void *a, const void *b)
 {
 	return strcmp(((const struct line *)a)->text, ((const struct line *)b)->text);
@@ -152,8 +107,22 @@ static int append_count(struct line *line)
 	return 0;
 }
 
-static int make_lines(struct line *lines, size_t *nr, char *const *frames, const char *comm,
-		      const struct view *view)
+/* Call folded_frames_add() for the paths of all stacks that are shown. */
+static int note_paths(struct folded_frames *frames, const struct view *view)
+{
+	uint32_t path[VIEW_MAX_PATH];
+	int err = 0;
+
+	if (!folded_frames_wants_paths(frames))
+		return 0;
+	for (size_t i = 0; i < view_nr(view) && !err; i++)
+		if (view_cost_of(view, i))
+			err = folded_frames_add(frames, path, view_path(view, i, path));
+	return err ? err : folded_frames_finish(frames);
+}
+
+static int make_lines(struct line *lines, size_t *nr, const struct folded_frames *frames,
+		      const char *comm, const struct view *view)
 {
 	uint32_t path[VIEW_MAX_PATH];
 
@@ -162,7 +131,7 @@ static int make_lines(struct line *lines, size_t *nr, char *const *frames, const
 
 		if (!line.bytes)
 			continue;
-		line.text = make_stack(frames, comm, path, view_path(view, i, path));
+		line.text = folded_frames_stack(frames, comm, path, view_path(view, i, path));
 		if (!line.text)
 			return -ENOMEM;
 		lines[(*nr)++] = line;
@@ -173,14 +142,15 @@ static int make_lines(struct line *lines, size_t *nr, char *const *frames, const
 int print_folded(FILE *out, const char *comm, const struct view *view)
 {
 	struct line *lines = calloc(view_nr(view) + 1, sizeof(*lines));
-	char **frames = make_frames(view_labels(view));
+	struct folded_frames *frames = NULL;
 	char *root = folded_frame(comm);
 	size_t nr = 0;
-	int err = -ENOMEM;
+	int err = lines && root ? folded_frames_new(&frames, view_labels(view)) : -ENOMEM;
 
-	if (!lines || !frames || !root)
-		goto out;
-	err = make_lines(lines, &nr, frames, root, view);
+	if (!err)
+		err = note_paths(frames, view);
+	if (!err)
+		err = make_lines(lines, &nr, frames, root, view);
 	if (err)
 		goto out;
 	nr = merge(lines, nr);
@@ -196,10 +166,8 @@ int print_folded(FILE *out, const char *comm, const struct view *view)
 out:
 	for (size_t i = 0; lines && i < nr; i++)
 		free(lines[i].text);
-	for (size_t i = 0; frames && i < labels_nr(view_labels(view)); i++)
-		free(frames[i]);
 	free(root);
-	free(frames);
+	folded_frames_free(frames);
 	free(lines);
 	return err;
 }

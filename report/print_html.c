@@ -5,11 +5,11 @@
 
 #include "mleak.h"
 #include "report/export.h"
+#include "report/place_labels.h"
 #include "report/print_html.h"
 #include "report/print_json.h"
 #include "report/print_shown.h"
-#include "report/strings.h"
-#include "report/tree.h"
+#include "report/tree_names.h"
 
 /* The bytes of the page, as they are in the source. */
 __asm__(".section .rodata\n"
@@ -145,59 +145,99 @@ static int put_stacks(struct json *json, const struct export *export)
 	return err;
 }
 
+struct graph {
+	struct labels *labels;
+	uint32_t *numbers; /* of the labels of all places */
+	struct tree *tree;
+	struct tree_names *names;
+};
+
 /* Recursion is as deep as a stack. */
-static void put_nodes(struct json *json, const struct tree *tree, uint32_t first, uint64_t depth)
+static void put_nodes(struct json *json, const struct graph *graph, uint32_t first, uint64_t depth)
 {
-	for (uint32_t at = first; at != TREE_NONE; at = tree_node(tree, at)->next) {
-		const struct tree_node *node = tree_node(tree, at);
+	for (uint32_t at = first; at != TREE_NONE; at = tree_node(graph->tree, at)->next) {
+		const struct tree_node *node = tree_node(graph->tree, at);
 
 		json_number(json, NULL, depth);
-		json_number(json, NULL, node->label);
+		json_number(json, NULL, tree_names_of(graph->names, at));
 		json_number(json, NULL, node->bytes);
 		json_number(json, NULL, node->blocks);
-		put_nodes(json, tree, node->first, depth + 1);
+		put_nodes(json, graph, node->first, depth + 1);
 	}
 }
 
-/* Add stack @i to @tree by the names of its functions, which are added to @names. */
-static int add_stack(struct tree *tree, struct strings *names, const struct export *export,
-		     size_t i)
+/* Write the labels of stack @i, outermost first, to @labels, and how many to *@nr.  Returns 0 or
+ * -ENOMEM. */
+static int path_of(const struct graph *graph, const struct export *export, size_t i,
+		   uint32_t labels[VIEW_MAX_PATH], size_t *nr)
 {
-	const struct stack *stack = view_stack(export->view, i);
-	uint32_t labels[VIEW_MAX_PATH];
-	size_t nr, to = 0;
-	const uint32_t *path = places_path(export->places, i, &nr);
 	const char *process = export_process(export, i);
-	int err = process ? strings_intern(names, process, &labels[to++]) : 0;
+	size_t left, to = 0;
+	const uint32_t *path = places_path(export->places, i, &left);
+	int err =
+		process ? labels_intern(graph->labels, LABELS_NO_MODULE, process, "", &labels[to++])
+			: 0;
 
-	while (nr && to < VIEW_MAX_PATH && !err)
-		err = strings_intern(names, places_get(export->places, path[--nr])->function,
-				     &labels[to++]);
-	return err ? err : tree_add(tree, labels, to, stack->bytes, stack->blocks);
+	while (left && to < VIEW_MAX_PATH)
+		labels[to++] = graph->numbers[path[--left]];
+	*nr = to;
+	return err;
+}
+
+static int add_stacks(struct graph *graph, const struct export *export)
+{
+	uint32_t path[VIEW_MAX_PATH];
+	size_t nr;
+	int err = 0;
+
+	for (size_t i = 0; i < view_nr(export->view) && !err; i++) {
+		const struct stack *stack = view_stack(export->view, i);
+
+		err = path_of(graph, export, i, path, &nr);
+		if (!err)
+			err = tree_add(graph->tree, path, nr, stack->bytes, stack->blocks);
+	}
+	return err ? err : tree_tell_apart(graph->tree, graph->labels);
+}
+
+static int name_nodes(struct graph *graph, const struct export *export)
+{
+	uint32_t path[VIEW_MAX_PATH];
+	size_t nr;
+	int err = tree_names_new(&graph->names, graph->tree, graph->labels);
+
+	for (size_t i = 0; i < view_nr(export->view) && !err; i++) {
+		err = path_of(graph, export, i, path, &nr);
+		if (!err)
+			err = tree_names_add(graph->names, path, nr);
+	}
+	return err;
 }
 
 static int put_graph(struct json *json, const struct export *export)
 {
-	struct strings *names = NULL;
-	struct tree *tree = NULL;
-	int err = strings_new(&names);
+	struct graph graph = {0};
+	int err = labels_new(&graph.labels);
 
 	if (!err)
-		err = tree_new(&tree);
-	for (size_t i = 0; i < view_nr(export->view) && !err; i++)
-		err = add_stack(tree, names, export, i);
+		err = place_labels_new(&graph.numbers, graph.labels, export->places);
+	if (!err)
+		err = tree_new(&graph.tree);
+	if (!err)
+		err = add_stacks(&graph, export);
+	if (!err)
+		err = name_nodes(&graph, export);
 	if (err)
 		goto out;
-	json_open(json, "names", '[');
-	for (size_t i = 0; i < strings_nr(names); i++)
-		json_text(json, NULL, strings_all(names)[i]);
-	json_close(json, ']');
+	tree_names_print(graph.names, json, "names");
 	json_open(json, "nodes", '[');
-	put_nodes(json, tree, tree_first(tree), 1);
+	put_nodes(json, &graph, tree_first(graph.tree), 1);
 	json_close(json, ']');
 out:
-	tree_free(tree);
-	strings_free(names);
+	tree_names_free(graph.names);
+	tree_free(graph.tree);
+	free(graph.numbers);
+	labels_free(graph.labels);
 	return err;
 }
 

@@ -162,10 +162,13 @@ struct spot {
 
 static void set_spot(struct builder *b, const struct place *place, uint64_t id, struct spot *spot)
 {
+	char *name = place_function(place);
+
+	b->failed |= !name;
 	pprof__function__init(&spot->function);
 	spot->function.id = id;
-	spot->function.name = text(b, place->function);
-	spot->function.system_name = spot->function.name;
+	spot->function.name = name ? text(b, name) : 0;
+	spot->function.system_name = text(b, place->function);
 	spot->function.filename = text(b, place->file);
 	pprof__line__init(&spot->line);
 	spot->line.function_id = id;
@@ -176,6 +179,7 @@ static void set_spot(struct builder *b, const struct place *place, uint64_t id, 
 	spot->location.mapping_id = mapping_of(b, place->module);
 	spot->location.line = &spot->lines;
 	spot->location.n_line = 1;
+	free(name);
 }
 
 static void set_places(struct builder *b)

@@ -37,7 +37,11 @@ static void put_blocks(FILE *out, const struct choice *choice, bool *is_first)
 		fputs("blocks", out);
 	if (choice->pid) {
 		begin(out, is_first, "of process");
-		fprintf(out, " %" PRIu32, choice->pid);
+		if (choice->pid_before)
+			fprintf(out, " %" PRIu32 " before and %" PRIu32 " after",
+				choice->pid_before, choice->pid);
+		else
+			fprintf(out, " %" PRIu32, choice->pid);
 	}
 	if (choice->thread) {
 		begin(out, is_first, "by thread");
@@ -139,6 +143,7 @@ int shown_json(struct json *json, const struct export *export)
 	if (choice->until)
 		json_number(json, "at_ns", choice->until_ns);
 	put_number(json, "older_ns", choice->older_ns);
+	put_number(json, "pid_before", choice->pid_before);
 	put_number(json, "pid", choice->pid);
 	put_text(json, "thread", choice->thread);
 	put_text(json, "module", sieve->module);

@@ -2,6 +2,9 @@
  *
  * Two sampled profiles: each stack is one sample, whose weight is what is outstanding of it.
  */
+#include <errno.h>
+#include <stdlib.h>
+
 #include "mleak.h"
 #include "report/export.h"
 #include "report/json.h"
@@ -21,7 +24,7 @@ static void put_processes(struct json *json, const struct export *export)
 	}
 }
 
-static void put_frames(struct json *json, const struct export *export)
+static int put_frames(struct json *json, const struct export *export)
 {
 	const struct places *places = export->places;
 
@@ -29,9 +32,13 @@ static void put_frames(struct json *json, const struct export *export)
 	json_open(json, "frames", '[');
 	for (size_t i = 0; i < places_nr(places); i++) {
 		const struct place *place = places_get(places, (uint32_t)i);
+		char *function = place_function(place);
 
+		if (!function)
+			return -ENOMEM;
 		json_open(json, NULL, '{');
-		json_text(json, "name", place->function);
+		json_text(json, "name", function);
+		free(function);
 		if (place->file[0])
 			json_text(json, "file", place->file);
 		if (place->line)
@@ -41,6 +48,7 @@ static void put_frames(struct json *json, const struct export *export)
 	put_processes(json, export);
 	json_close(json, ']');
 	json_close(json, '}');
+	return 0;
 }
 
 static uint64_t weight_of(const struct stack *stack, bool bytes)
@@ -92,13 +100,16 @@ static void put_profile(struct json *json, const struct export *export, bool byt
 int print_speedscope(FILE *out, const struct export *export)
 {
 	struct json json = {.out = out};
+	int err;
 
 	json_open(&json, NULL, '{');
 	json_text(&json, "$schema", "https://www.speedscope.app/file-format-schema.json");
 	json_text(&json, "exporter", "mleak " MLEAK_VERSION);
 	json_text(&json, "name", export->path);
 	json_number(&json, "activeProfileIndex", 0);
-	put_frames(&json, export);
+	err = put_frames(&json, export);
+	if (err)
+		return err;
 	json_open(&json, "profiles", '[');
 	put_profile(&json, export, true);
 	put_profile(&json, export, false);

@@ -106,9 +106,11 @@ static void print_location(const struct printer *p, const struct tree_node *node
 	fputs(color_of(p->color, COLOR_END), p->out);
 }
 
-static void print_node(const struct printer *p, const struct tree_node *node, const char *branch)
+static void print_node(const struct printer *p, uint32_t number, const char *branch)
 {
+	const struct tree_node *node = tree_node(p->tree, number);
 	const struct label *label = labels_get(p->labels, node->label);
+	const char *told = tree_told(p->tree, number);
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
 
 	fprintf(p->out, "%s%*s%s%*s  %.*s%s%s%s%s",
@@ -117,6 +119,8 @@ static void print_node(const struct printer *p, const struct tree_node *node, co
 		p->blocks_width, text_number(blocks, node->blocks), (int)p->indent, p->prefix,
 		branch, color_of(p->color, label->name[0] == '[' ? COLOR_REMARK : COLOR_NAME),
 		label->name, color_of(p->color, COLOR_END));
+	if (told)
+		fprintf(p->out, " [%s]", told);
 	print_location(p, node);
 	if (node->suspects)
 		fprintf(p->out, "  [suspect: %s of %s]", text_number(bytes, node->suspects),
@@ -135,10 +139,7 @@ static void print_children(struct printer *p, uint32_t first)
 		const char *below = !branches ? "" : last ? p->lines->gap : p->lines->through;
 		size_t len = strlen(below);
 
-		print_node(p, node,
-			   !branches ? ""
-			   : last    ? p->lines->last_branch
-				     : p->lines->branch);
+		print_node(p, at, !branches ? "" : last ? p->lines->last_branch : p->lines->branch);
 		assert(p->indent + len <= sizeof(p->prefix));
 		memcpy(p->prefix + p->indent, below, len);
 		p->indent += len;
@@ -183,7 +184,7 @@ static void print_as(struct printer *p, const char *order)
 	for (uint32_t at = tree_first(p->tree); at != TREE_NONE;) {
 		const struct tree_node *root = tree_node(p->tree, at);
 
-		print_node(p, root, "");
+		print_node(p, at, "");
 		print_children(p, root->first);
 		at = root->next;
 		/* without the gap a root would look like the last function of the path above it */
@@ -253,6 +254,8 @@ int print_view_as_tree(FILE *out, const struct view *view, const char *order)
 	}
 	if (!err)
 		err = tree_sort(tree, view_labels(view));
+	if (!err)
+		err = tree_tell_apart(tree, view_labels(view));
 	if (!err) {
 		print_on_terminal(out, tree, view, order);
 		if (view_guessed(view))

@@ -10,6 +10,8 @@
 #include "report/hash_index.h"
 #include "report/text.h"
 
+#define MAX_LISTED 8 /* of processes_list() */
+
 struct named {
 	uint32_t tgid;
 	char *name;
@@ -154,6 +156,46 @@ static void print_one(FILE *out, const struct processes *processes, const struct
 	if (p->parent)
 		fprintf(out, "; forked by %" PRIu32, p->parent);
 	fputc('\n', out);
+}
+
+/* Sort the processes of @live, in @all, and leave out those whose number another has.  Returns how
+ * many are left. */
+static size_t sort_distinct(const struct live *live, struct live_process *all)
+{
+	size_t nr_all = live_nr_processes(live), nr = 0;
+
+	for (size_t i = 0; i < nr_all; i++)
+		all[i] = live_process(live, i);
+	if (nr_all)
+		qsort(all, nr_all, sizeof(*all), heavier);
+	for (size_t i = 0; i < nr_all; i++) {
+		size_t at = 0;
+
+		while (at < nr && at < MAX_LISTED && all[at].tgid != all[i].tgid)
+			at++;
+		if (at == nr || at == MAX_LISTED)
+			all[nr++] = all[i];
+	}
+	return nr;
+}
+
+char *processes_list(const struct processes *processes, const struct live *live)
+{
+	struct live_process *all = calloc(live_nr_processes(live) + 1, sizeof(*all));
+	size_t nr = all ? sort_distinct(live, all) : 0, len;
+	char *text = NULL;
+	FILE *out = all ? open_memstream(&text, &len) : NULL;
+
+	for (size_t i = 0; out && i < nr && i < MAX_LISTED; i++)
+		fprintf(out, "%s%s (%" PRIu32 ")", i ? ", " : "",
+			processes_name(processes, all[i].tgid), all[i].tgid);
+	if (out && nr > MAX_LISTED)
+		fprintf(out, " and %zu more", nr - MAX_LISTED);
+	free(all);
+	if (!out || !fclose(out))
+		return text;
+	free(text);
+	return NULL;
 }
 
 int processes_print(FILE *out, const struct processes *processes, const struct live *live,

@@ -26,6 +26,11 @@ char *processes_label(const struct processes *processes, uint32_t tgid);
 /* The totals of all processes of @live with the number @tgid.  False: there are none. */
 bool processes_totals(const struct live *live, uint32_t tgid, struct live_totals *totals);
 
+/* The processes of @live, most outstanding bytes first, by their labels: "sh (1234), ls (1235) and
+ * 3 more", "" if there are none; any bytes.  Returns a string that the caller frees, or NULL when
+ * there is no memory. */
+char *processes_list(const struct processes *processes, const struct live *live);
+
 /* If @live has several processes, print a line for each (with @tgid not 0: those of that number),
  * most outstanding bytes first.  Returns 0 or -ENOMEM. */
 int processes_print(FILE *out, const struct processes *processes, const struct live *live,

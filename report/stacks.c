@@ -167,16 +167,19 @@ size_t stacks_frames(const struct stacks *stacks, uint32_t number,
 size_t stacks_frames_new(const struct stacks *stacks, uint32_t number, bool *met,
 			 struct dwunw_frame frames[STACK_MAX_FRAMES])
 {
-	uint32_t first = stacks->all[number].id;
+	uint32_t first = stacks->all[number].id, id = first;
 	size_t nr = 0;
 
-	/* Above the outermost there is at last what is its own caller, and met by then.  What there
-	 * is no room for is not met: it may be within the room of another stack. */
-	for (uint32_t id = first; nr < STACK_MAX_FRAMES && !met[id]; nr++) {
-		met[id] = true;
+	/* one more than the frames: the outermost has a caller that is none */
+	for (; id && !met[id] && nr <= STACK_MAX_FRAMES; nr++)
 		id = dwunw_stack_parent(stacks->dw, id);
-	}
-	return dwunw_stack_frames(stacks->dw, first, frames, nr);
+	/* Of one for which there is no room nothing is met: stacks that begin at its callers have
+	 * room for what it has not. */
+	if (!id || met[id])
+		for (id = first; id && !met[id]; id = dwunw_stack_parent(stacks->dw, id))
+			met[id] = true;
+	return dwunw_stack_frames(stacks->dw, first, frames,
+				  nr < STACK_MAX_FRAMES ? nr : STACK_MAX_FRAMES);
 }
 
 size_t stacks_nr_ids(const struct stacks *stacks)

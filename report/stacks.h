@@ -58,7 +58,7 @@ size_t stacks_frames(const struct stacks *stacks, uint32_t number,
 
 /* The same, but only up to the first frame that @met, one bool for each id that the unwinder has
  * given out, tells of; it is then told of those written.  So frames that many stacks have come
- * once. */
+ * once, but for those of a stack that has more than there is room for. */
 size_t stacks_frames_new(const struct stacks *stacks, uint32_t number, bool *met,
 			 struct dwunw_frame frames[STACK_MAX_FRAMES]);
 

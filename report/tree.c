@@ -1,4 +1,4 @@
-/* tree.c - see tree.h; node 0 is the one above the roots */
+/* tree.c - see tree.h */
 #include "report/tree.h"
 
 #include <errno.h>
@@ -7,15 +7,17 @@
 
 #include "report/array.h"
 #include "report/hash_index.h"
-#include "report/strings.h"
+#include "report/namesakes.h"
 
 struct tree {
 	struct tree_node *nodes;
 	uint32_t *parents; /* of each node; kept apart, as only tree_add() needs it */
 	size_t nr, room, parents_room;
 	struct hash_index children; /* by parent and label */
+	const char **told;	    /* of each node; NULL: of none */
 	/* Of tree_by_function(), else NULL and empty: */
-	uint32_t *functions; /* of each label: the first one of that name */
+	uint32_t *functions; /* of each label: the first one of that name and module */
+	bool namesakes;	     /* names of several modules are among them */
 	struct tree_place *places;
 	uint32_t *owners; /* of each place: its node */
 	size_t nr_places, places_room, owners_room;
@@ -73,23 +75,34 @@ static bool same_child(const void *things, uint32_t number, const void *arg)
 	return tree->parents[number] == key->parent && tree->nodes[number].label == key->label;
 }
 
+static struct hash_query query_for(const struct tree *tree, const struct child_key *key)
+{
+	return (struct hash_query){
+		.hash = hash_word(key->parent, key->label),
+		.things = tree,
+		.key = key,
+		.equal = same_child,
+	};
+}
+
+uint32_t tree_child(const struct tree *tree, uint32_t parent, uint32_t label)
+{
+	struct child_key key = {parent, tree->functions ? tree->functions[label] : label};
+	struct hash_query query = query_for(tree, &key);
+	uint32_t child;
+
+	return hash_index_find(&tree->children, &query, &child) ? child : TREE_NONE;
+}
+
 /* Find the child of @parent with this label, or make it. */
 static int child_of(struct tree *tree, uint32_t parent, uint32_t label, uint32_t *child)
 {
-	if (tree->functions)
-		label = tree->functions[label];
-
-	struct child_key key = {.parent = parent, .label = label};
-	struct hash_query query = {
-		.hash = hash_word(parent, label),
-		.things = tree,
-		.key = &key,
-		.equal = same_child,
-	};
+	struct child_key key = {parent, tree->functions ? tree->functions[label] : label};
+	struct hash_query query = query_for(tree, &key);
 
 	if (hash_index_find(&tree->children, &query, child))
 		return 0;
-	if (append(tree, parent, label))
+	if (append(tree, parent, key.label))
 		return -ENOMEM;
 	*child = (uint32_t)(tree->nr - 1);
 	if (hash_index_add(&tree->children, query.hash, *child))
@@ -153,34 +166,14 @@ static int add_place(struct tree *tree, uint32_t node, uint32_t label, uint64_t 
 
 int tree_by_function(struct tree *tree, const struct labels *labels)
 {
-	size_t nr = labels_nr(labels);
-	uint32_t *first = calloc(nr + 1, sizeof(*first)); /* of each name: its first label */
-	struct strings *names = NULL;
-	int err = strings_new(&names);
-
-	tree->functions = calloc(nr + 1, sizeof(*tree->functions));
-	if (!first || !tree->functions)
-		err = -ENOMEM;
-	for (size_t i = 0; i <= nr && !err; i++)
-		first[i] = TREE_NONE;
-	for (uint32_t i = 0; i < nr && !err; i++) {
-		uint32_t number = 0;
-
-		err = strings_intern(names, labels_get(labels, i)->name, &number);
-		if (err)
-			break;
-		if (first[number] == TREE_NONE)
-			first[number] = i;
-		tree->functions[i] = first[number];
-	}
-	strings_free(names);
-	free(first);
-	return err;
+	tree->functions = calloc(labels_nr(labels) + 1, sizeof(*tree->functions));
+	return tree->functions ? labels_functions(labels, tree->functions, &tree->namesakes)
+			       : -ENOMEM;
 }
 
 int tree_add(struct tree *tree, const uint32_t *path, size_t nr, uint64_t bytes, uint64_t blocks)
 {
-	uint32_t at = 0;
+	uint32_t at = TREE_ROOT;
 
 	for (size_t i = 0; i < nr; i++) {
 		int err = child_of(tree, at, path[i], &at);
@@ -197,7 +190,7 @@ int tree_add(struct tree *tree, const uint32_t *path, size_t nr, uint64_t bytes,
 
 int tree_mark(struct tree *tree, const uint32_t *path, size_t nr, uint64_t suspects)
 {
-	uint32_t at = 0;
+	uint32_t at = TREE_ROOT;
 
 	for (size_t i = 0; suspects && i < nr; i++) {
 		int err = child_of(tree, at, path[i], &at);
@@ -229,6 +222,9 @@ static int compare(const void *a, const void *b, void *arg)
 	x_label = labels_get(sorting->labels, x->label);
 	y_label = labels_get(sorting->labels, y->label);
 	order = strcmp(x_label->name, y_label->name);
+	if (!order)
+		order = strcmp(labels_path(sorting->labels, x_label->module),
+			       labels_path(sorting->labels, y_label->module));
 	return order ? order : strcmp(x_label->location, y_label->location);
 }
 
@@ -262,9 +258,79 @@ int tree_sort(struct tree *tree, const struct labels *labels)
 	return 0;
 }
 
+/* Write the children of @parent to @all, which has room for all nodes.  Returns how many. */
+static size_t children_of(const struct tree *tree, const struct labels *labels, uint32_t parent,
+			  struct namesake *all)
+{
+	size_t nr = 0;
+
+	for (uint32_t at = tree->nodes[parent].first; at != TREE_NONE; at = tree->nodes[at].next) {
+		const struct label *label = labels_get(labels, tree->nodes[at].label);
+
+		all[nr++] = (struct namesake){
+			.name = label->name,
+			.module = labels_path(labels, label->module),
+			.number = at,
+		};
+	}
+	return nr;
+}
+
+/* Are names of several modules among @labels?  Returns 0 or -ENOMEM. */
+static int find_namesakes(const struct tree *tree, const struct labels *labels, bool *found)
+{
+	uint32_t *functions;
+	int err;
+
+	*found = tree->namesakes;
+	if (tree->functions)
+		return 0;
+	functions = calloc(labels_nr(labels) + 1, sizeof(*functions));
+	err = functions ? labels_functions(labels, functions, found) : -ENOMEM;
+	free(functions);
+	return err;
+}
+
+int tree_tell_apart(struct tree *tree, const struct labels *labels)
+{
+	struct namesake *all;
+	bool found;
+	int err = find_namesakes(tree, labels, &found);
+
+	free(tree->told);
+	tree->told = NULL;
+	if (err || !found)
+		return err;
+	tree->told = calloc(tree->nr, sizeof(*tree->told));
+	all = calloc(tree->nr, sizeof(*all));
+	if (!tree->told || !all) {
+		free(all);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < tree->nr; i++) {
+		size_t nr = children_of(tree, labels, i, all);
+
+		namesakes_tell(all, nr);
+		while (nr--)
+			tree->told[all[nr].number] = all[nr].told;
+	}
+	free(all);
+	return 0;
+}
+
+const char *tree_told(const struct tree *tree, uint32_t number)
+{
+	return tree->told ? tree->told[number] : NULL;
+}
+
+size_t tree_nr(const struct tree *tree)
+{
+	return tree->nr;
+}
+
 uint32_t tree_first(const struct tree *tree)
 {
-	return tree->nodes[0].first;
+	return tree->nodes[TREE_ROOT].first;
 }
 
 const struct tree_node *tree_node(const struct tree *tree, uint32_t number)
@@ -284,6 +350,7 @@ void tree_free(struct tree *tree)
 	free(tree->nodes);
 	free(tree->parents);
 	hash_index_release(&tree->children);
+	free(tree->told);
 	free(tree->functions);
 	free(tree->places);
 	free(tree->owners);

@@ -7,6 +7,7 @@
 struct tree; /* opaque */
 
 #define TREE_NONE UINT32_MAX /* no node */
+#define TREE_ROOT 0	     /* the node above all paths, which is not shown */
 
 struct tree_node {
 	uint64_t bytes;	   /* outstanding at this node and below it */
@@ -29,9 +30,9 @@ struct tree_place {
 int tree_new(struct tree **out);
 
 /*
- * From now on labels of one name are one, whatever their locations, which become the places of the
- * node: so the tree is the same where lines of the source are not known.  All paths that are added
- * are of labels that @labels (borrowed for the call) has now.  Returns 0 or -ENOMEM.
+ * From now on labels of one name and module are one, whatever their locations, which become the
+ * places of the node: so the tree is the same where lines of the source are not known.  All paths
+ * that are added are of labels that @labels (borrowed for the call) has now.  Returns 0 or -ENOMEM.
  */
 int tree_by_function(struct tree *tree, const struct labels *labels);
 
@@ -47,8 +48,25 @@ int tree_add(struct tree *tree, const uint32_t *path, size_t nr, uint64_t bytes,
 int tree_mark(struct tree *tree, const uint32_t *path, size_t nr, uint64_t suspects);
 
 /* Order the roots, and the children of every node, by bytes, then blocks (both descending), then
- * the text of @labels.  Returns 0 or -ENOMEM. */
+ * the text of @labels: name, module, location.  Returns 0 or -ENOMEM. */
 int tree_sort(struct tree *tree, const struct labels *labels);
+
+/*
+ * Find the nodes that have a sibling of the same name, but of another module: from now on, until
+ * more is added, tree_told() tells of their modules, in strings of @labels.  The tree is one by
+ * function, or its labels have no locations.  Returns 0 or -ENOMEM.
+ */
+int tree_tell_apart(struct tree *tree, const struct labels *labels);
+
+/* What is to be told of the module of node @number behind its name, see namesakes.h; NULL: nothing.
+ */
+const char *tree_told(const struct tree *tree, uint32_t number);
+
+/* The child of @parent with this label, or TREE_NONE. */
+uint32_t tree_child(const struct tree *tree, uint32_t parent, uint32_t label);
+
+/* Nodes that there are: all numbers are below it. */
+size_t tree_nr(const struct tree *tree);
 
 /* The first root, or TREE_NONE. */
 uint32_t tree_first(const struct tree *tree);

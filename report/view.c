@@ -184,7 +184,8 @@ static int make_remarks(struct view *view)
 	for (int status = 0; status < DWUNW_STATUS_NR && !err; status++) {
 		snprintf(text, sizeof(text), "[stack incomplete: %s]",
 			 dwunw_status_text((enum dwunw_status)status));
-		err = labels_intern(view->labels, view->opts.details ? text : "[incomplete]", "",
+		err = labels_intern(view->labels, LABELS_NO_MODULE,
+				    view->opts.details ? text : "[incomplete]", "",
 				    &view->remarks[status]);
 	}
 	return err;
@@ -205,7 +206,9 @@ static int make_roots(struct view *view)
 	for (size_t i = 0; i < nr && !err; i++) {
 		char *name = processes_label(opts->processes, live_process(opts->live, i).tgid);
 
-		err = name ? labels_intern(view->labels, name, "", &view->roots[i]) : -ENOMEM;
+		err = name ? labels_intern(view->labels, LABELS_NO_MODULE, name, "",
+					   &view->roots[i])
+			   : -ENOMEM;
 		free(name);
 	}
 	return err;

@@ -48,3 +48,35 @@ class DiffOptionsTest(Case):
             self.assertNotIn(word, text)
             result = self.mleak("diff", "--format=" + word, TRACE, TRACE)
             self.assertEqual((result.status, result.out), (2, ""))
+
+    def test_a_process_of_each_trace_is_for_a_difference_alone(self):
+        result = self.mleak("diff", "--pid", "24331,24331", TRACE, TRACE)
+        self.assertEqual((result.status, result.err), (0, ""))
+        self.assertIn("blocks of process 24331 before and 24331 after", result.out)
+        for args in (["report"], ["report", "--addr", "1"], ["report", "--by", "size"]):
+            result = self.mleak(*args, "--pid", "24331,24331", TRACE)
+            self.assertEqual((result.status, result.out), (2, ""))
+            self.assert_one_message(result.err, naming="only for a difference")
+
+    def test_what_is_no_pair_of_processes_is_refused(self):
+        for pids in "1,", ",1", "1,2,3", "1,x", "0,1", "1,0", "1, 2", "1,-2", "1,4294967297", "":
+            with self.subTest(pids=pids):
+                result = self.mleak("diff", "--pid", pids, TRACE, TRACE)
+                self.assertEqual((result.status, result.out), (2, ""))
+                self.assert_one_message(result.err, naming="'%s'" % pids)
+                self.assertIn("--pid wants", result.err)
+
+    def test_a_process_that_a_trace_lacks_is_told_with_those_that_it_has(self):
+        other = os.path.join(TESTS, "golden", "v1.3-overrun.mlk")
+        pid = re.search(r"(?m)^pid +(\d+)$", self.mleak("info", other).out)[1]
+        for pids, path, lacks, has in (("24331", other, "24331", "overrun (%s)" % pid),
+                                       (pid, TRACE, pid, "cxx (24331)"),
+                                       ("24331,24331", other, "24331", "overrun (%s)" % pid),
+                                       (pid + ",24331", TRACE, pid, "cxx (24331)")):
+            with self.subTest(pids=pids):
+                result = self.mleak("diff", "--pid", pids, TRACE, other)
+                self.assertEqual((result.status, result.out), (2, ""))
+                self.assert_one_message(result.err, "no process %s in '%s', which has %s" % (
+                    lacks, path, has))
+        result = self.mleak("diff", "--pid", "24331," + pid, TRACE, other)
+        self.assertEqual((result.status, result.err), (0, ""))

@@ -161,6 +161,117 @@ static void random_stacks_come_back_as_they_were(void **state)
 	free(all);
 }
 
+/* Read all stacks in the order @first, @first + 1 and so on, and check that each distinct frame,
+ * which its pc tells, comes once, and that none is missing.  @pcs are below @nr_pcs. */
+static void check_frames_new(const struct stacks *stacks, uint32_t first, size_t nr_pcs)
+{
+	static struct dwunw_frame frames[STACK_MAX_FRAMES];
+	bool *met = calloc(stacks_nr_ids(stacks), sizeof(*met));
+	unsigned int *wanted = calloc(nr_pcs, sizeof(*wanted)),
+		     *come = calloc(nr_pcs, sizeof(*come));
+
+	assert_true(met && wanted && come);
+	for (uint32_t i = 0; i < stacks_nr(stacks); i++) {
+		uint32_t number = (first + i) % (uint32_t)stacks_nr(stacks);
+		size_t nr = stacks_frames_new(stacks, number, met, frames);
+
+		for (size_t at = 0; at < nr; at++)
+			come[frames[at].pc]++;
+		assert_int_equal(stacks_frames_new(stacks, number, met, frames), 0);
+		nr = stacks_frames(stacks, number, frames);
+		for (size_t at = 0; at < nr; at++) {
+			wanted[frames[at].pc] = 1;
+			/* by now the whole stack was told of */
+			assert_int_equal(come[frames[at].pc], 1);
+		}
+	}
+	assert_memory_equal(come, wanted, nr_pcs * sizeof(*come));
+	free(met);
+	free(wanted);
+	free(come);
+}
+
+static void frames_that_stacks_share_come_once(void **state)
+{
+	/* a stack, one that ends in it, one that it ends in, and one that has its end */
+	static const char *const paths[] = {"abcd", "cd", "efabcd", "gcd", "hd", "ijk"};
+	struct stacks *stacks = start();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+		struct dwunw_frame frames[8] = {0};
+
+		for (size_t at = 0; paths[i][at]; at++)
+			frames[at].pc = (uint64_t)paths[i][at];
+		intern(stacks, frames, strlen(paths[i]), DWUNW_STATUS_ENDED);
+	}
+	for (uint32_t first = 0; first < stacks_nr(stacks); first++)
+		check_frames_new(stacks, first, 128);
+	finish(stacks);
+}
+
+static void a_stack_without_frames_has_no_new_ones(void **state)
+{
+	struct dwunw_frame frame = {0};
+	struct stacks *stacks = start();
+
+	(void)state;
+	intern(stacks, NULL, 0, DWUNW_STATUS_NO_CFI);
+	intern(stacks, &frame, 1, DWUNW_STATUS_NO_CFI);
+	check_frames_new(stacks, 0, 1);
+	check_frames_new(stacks, 1, 1);
+	finish(stacks);
+}
+
+static void a_stack_that_just_has_room_is_new_once(void **state)
+{
+	static struct dwunw_frame frames[STACK_MAX_FRAMES];
+	struct stacks *stacks = start();
+
+	(void)state;
+	for (uint64_t i = 0; i < STACK_MAX_FRAMES; i++)
+		frames[i].pc = i;
+	intern(stacks, frames, STACK_MAX_FRAMES, DWUNW_STATUS_ENDED);
+	intern(stacks, frames + 9, STACK_MAX_FRAMES - 9, DWUNW_STATUS_ENDED);
+	check_frames_new(stacks, 0, STACK_MAX_FRAMES);
+	check_frames_new(stacks, 1, STACK_MAX_FRAMES);
+	finish(stacks);
+}
+
+/* The outermost frames of a stack with more than STACK_MAX_FRAMES have no room, but are within that
+ * of a stack that begins nearer to them. */
+static void what_has_no_room_in_one_stack_comes_with_another(void **state)
+{
+	enum { DEPTH = STACK_MAX_FRAMES + 100 };
+	static struct dwunw_frame frames[DEPTH], got[STACK_MAX_FRAMES];
+	struct stacks *stacks = start();
+	static bool come[DEPTH];
+	uint32_t numbers[2];
+	bool *met;
+
+	(void)state;
+	for (uint64_t i = 0; i < DEPTH; i++)
+		frames[i].pc = 1000 + i;
+	numbers[0] = intern(stacks, frames, DEPTH, DWUNW_STATUS_ENDED);
+	numbers[1] = intern(stacks, frames + 50, DEPTH - 50, DWUNW_STATUS_ENDED);
+	for (int first = 0; first < 2; first++) {
+		met = calloc(stacks_nr_ids(stacks), sizeof(*met));
+		assert_non_null(met);
+		memset(come, 0, sizeof(come));
+		for (int i = 0; i < 2; i++) {
+			size_t nr = stacks_frames_new(stacks, numbers[first ^ i], met, got);
+
+			assert_true(nr <= STACK_MAX_FRAMES);
+			while (nr--)
+				come[got[nr].pc - 1000] = true;
+		}
+		for (size_t i = 0; i < DEPTH; i++)
+			assert_int_equal(come[i], i < STACK_MAX_FRAMES + 50);
+		free(met);
+	}
+	finish(stacks);
+}
+
 /* The function that was here before the hash had a key, and what makes up for it. */
 static uint64_t undo_xor(uint64_t word, int shift)
 {
@@ -232,6 +343,10 @@ int main(void)
 		cmocka_unit_test(every_part_of_a_frame_counts),
 		cmocka_unit_test(deep_stacks_share_their_callers),
 		cmocka_unit_test(random_stacks_come_back_as_they_were),
+		cmocka_unit_test(frames_that_stacks_share_come_once),
+		cmocka_unit_test(a_stack_without_frames_has_no_new_ones),
+		cmocka_unit_test(a_stack_that_just_has_room_is_new_once),
+		cmocka_unit_test(what_has_no_room_in_one_stack_comes_with_another),
 		cmocka_unit_test(no_trace_can_choose_its_hashes),
 	};
 

@@ -42,8 +42,8 @@ static void add(struct fixture *f, const char *letters, uint64_t bytes, uint64_t
 	for (; *letters; letters++, nr++) {
 		char name[2] = {*letters, '\0'};
 
-		assert_int_equal(labels_intern(f->labels, name, *letters >= 'x' ? "file.c:3" : "",
-					       &path[nr]),
+		assert_int_equal(labels_intern(f->labels, LABELS_NO_MODULE, name,
+					       *letters >= 'x' ? "file.c:3" : "", &path[nr]),
 				 0);
 	}
 	assert_int_equal(tree_add(f->tree, path, nr, bytes, blocks), 0);
@@ -216,8 +216,8 @@ static void suspects_stand_at_each_node_above_them(void **state)
 	(void)state;
 	add(&f, "ab", 100, 4);
 	add(&f, "ac", 50, 2);
-	assert_int_equal(labels_intern(f.labels, "a", "", &path[0]), 0);
-	assert_int_equal(labels_intern(f.labels, "c", "", &path[1]), 0);
+	assert_int_equal(labels_intern(f.labels, LABELS_NO_MODULE, "a", "", &path[0]), 0);
+	assert_int_equal(labels_intern(f.labels, LABELS_NO_MODULE, "c", "", &path[1]), 0);
 	assert_int_equal(tree_mark(f.tree, path, 2, 1), 0);
 	assert_int_equal(tree_mark(f.tree, path, 2, 0), 0);
 	check_print(&f, HEADING "         150           6  a  [suspect: 1 of 6]\n"
@@ -236,7 +236,8 @@ static void add_places(struct fixture *f, uint64_t bytes, const char *const *lab
 		char name[16] = "", location[32] = "";
 
 		sscanf(labels[nr], "%15s %31s", name, location);
-		assert_int_equal(labels_intern(f->labels, name, location, &path[nr]), 0);
+		assert_int_equal(
+			labels_intern(f->labels, LABELS_NO_MODULE, name, location, &path[nr]), 0);
 	}
 	if (bytes)
 		assert_int_equal(tree_add(f->tree, path, nr, bytes, 1), 0);
@@ -288,6 +289,113 @@ static void lines_do_not_change_a_tree_by_function(void **state)
 	finish(&f);
 }
 
+/* Add a path of two functions: @parent, which has no module, and @name of the module @path, at a
+ * line of its own for odd and for even @bytes.  Without a tree, only their labels. */
+static void add_in_module(struct fixture *f, const char *parent, const char *name, const char *path,
+			  uint64_t bytes)
+{
+	uint32_t labels[2], module;
+
+	assert_int_equal(labels_module(f->labels, path, &module), 0);
+	assert_int_equal(labels_intern(f->labels, LABELS_NO_MODULE, parent, "", &labels[0]), 0);
+	assert_int_equal(
+		labels_intern(f->labels, module, name, bytes % 2 ? "x.c:1" : "x.c:2", &labels[1]),
+		0);
+	if (f->tree)
+		assert_int_equal(tree_add(f->tree, labels, 2, bytes, 1), 0);
+}
+
+/* Add all of @calls, NAME of MODULE with so many bytes below PARENT, and check what is printed. */
+static void check_modules(const char *const (*calls)[3], const uint64_t *bytes, size_t nr,
+			  const char *expected)
+{
+	struct fixture f = start();
+	struct tree *tree = f.tree;
+
+	/* all labels are to be there before tree_by_function() */
+	f.tree = NULL;
+	for (size_t i = 0; i < nr; i++)
+		add_in_module(&f, calls[i][0], calls[i][1], calls[i][2], bytes[i]);
+	f.tree = tree;
+	assert_int_equal(tree_by_function(f.tree, f.labels), 0);
+	for (size_t i = 0; i < nr; i++)
+		add_in_module(&f, calls[i][0], calls[i][1], calls[i][2], bytes[i]);
+	assert_int_equal(tree_tell_apart(f.tree, f.labels), 0);
+	check_print(&f, expected);
+	finish(&f);
+}
+
+#define CHECK_MODULES(bytes, expected, ...)                                            \
+	do {                                                                           \
+		static const char *const calls[][3] = {__VA_ARGS__};                   \
+		check_modules(calls, bytes, sizeof(calls) / sizeof(*calls), expected); \
+	} while (0)
+
+static void functions_of_one_name_are_told_apart_by_the_files_of_their_modules(void **state)
+{
+	static const uint64_t bytes[] = {1081, 1537, 329, 2};
+
+	(void)state;
+	CHECK_MODULES(bytes,
+		      HEADING "       2,949           4  f\n"
+			      "       1,537           1  |- init [libb.so]  x.c:1\n"
+			      "       1,410           2  |- init [liba.so]  x.c:1\n"
+			      "           2           1  `- exit  x.c:2\n",
+		      {"f", "init", "/lib/liba.so"}, {"f", "init", "/lib/libb.so"},
+		      {"f", "init", "/lib/liba.so"}, {"f", "exit", "/lib/libb.so"});
+}
+
+static void modules_of_one_file_name_are_told_by_their_paths(void **state)
+{
+	static const uint64_t bytes[] = {9, 7, 5};
+
+	(void)state;
+	CHECK_MODULES(bytes,
+		      HEADING "          21           3  f\n"
+			      "           9           1  |- init [/one/p.so]  x.c:1\n"
+			      "           7           1  |- init [/two/p.so]  x.c:1\n"
+			      "           5           1  `- init [q.so]  x.c:1\n",
+		      {"f", "init", "/one/p.so"}, {"f", "init", "/two/p.so"},
+		      {"f", "init", "/one/q.so"});
+}
+
+static void modules_of_functions_that_are_not_beside_each_other_are_not_told(void **state)
+{
+	static const uint64_t bytes[] = {9, 7};
+
+	(void)state;
+	CHECK_MODULES(bytes,
+		      HEADING "           9           1  f\n"
+			      "           9           1  init  x.c:1\n"
+			      "\n"
+			      "           7           1  g\n"
+			      "           7           1  init  x.c:1\n",
+		      {"f", "init", "/lib/liba.so"}, {"g", "init", "/lib/libb.so"});
+}
+
+static void a_module_that_was_deleted_meanwhile_is_the_same(void **state)
+{
+	static const uint64_t bytes[] = {9, 8};
+
+	(void)state;
+	CHECK_MODULES(bytes,
+		      HEADING "          17           2  f\n"
+			      "          17           2  init  x.c:1 (9), :2 (8)\n",
+		      {"f", "init", "/lib/liba.so"}, {"f", "init", "/lib/liba.so (deleted)"});
+}
+
+static void what_is_not_of_code_is_not_told_of(void **state)
+{
+	static const uint64_t bytes[] = {9, 7};
+
+	(void)state;
+	CHECK_MODULES(bytes,
+		      HEADING "          16           2  f\n"
+			      "           9           1  |- [incomplete]  x.c:1\n"
+			      "           7           1  `- [incomplete] [odd.so]  x.c:1\n",
+		      {"f", "[incomplete]", ""}, {"f", "[incomplete]", "/lib/odd.so"});
+}
+
 static void columns_are_as_wide_as_the_largest_numbers(void **state)
 {
 	struct fixture f = start();
@@ -318,6 +426,12 @@ int main(void)
 			by_function_the_lines_of_a_function_are_in_one_node_the_heaviest_first),
 		cmocka_unit_test(columns_are_as_wide_as_the_largest_numbers),
 		cmocka_unit_test(lines_do_not_change_a_tree_by_function),
+		cmocka_unit_test(
+			functions_of_one_name_are_told_apart_by_the_files_of_their_modules),
+		cmocka_unit_test(modules_of_one_file_name_are_told_by_their_paths),
+		cmocka_unit_test(modules_of_functions_that_are_not_beside_each_other_are_not_told),
+		cmocka_unit_test(a_module_that_was_deleted_meanwhile_is_the_same),
+		cmocka_unit_test(what_is_not_of_code_is_not_told_of),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
