@@ -1,5 +1,6 @@
 /* print_html.c - the page of flame.html with the data of a report in it */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,11 +108,14 @@ static int put_head(struct json *json, const struct export *export)
 int html_frame(struct json *json, const struct place *place)
 {
 	const char *slash = strrchr(place->module, '/');
+	char line[sizeof(":4294967295")] = "";
 	char *text;
 
-	if (asprintf(&text, "%s%s%s%s%s%s%s", place->function, place->inlined ? " (inlined)" : "",
+	if (place->file[0] && place->line)
+		snprintf(line, sizeof(line), ":%" PRIu32, place->line);
+	if (asprintf(&text, "%s%s%s%s%s%s%s%s", place->function, place->inlined ? " (inlined)" : "",
 		     place->module[0] ? " [" : "", slash ? slash + 1 : place->module,
-		     place->module[0] ? "]" : "", place->file[0] ? " " : "", place->file) < 0)
+		     place->module[0] ? "]" : "", place->file[0] ? " " : "", place->file, line) < 0)
 		return -ENOMEM;
 	json_text(json, NULL, text);
 	free(text);
