@@ -82,7 +82,7 @@ static int put_head(struct json *json, const struct export *export)
 {
 	const struct mlk_meta *meta = export->meta;
 	uint64_t of = 0;
-	char *title, *chosen;
+	char *title, *chosen, seconds[32];
 
 	for (int status = 0; status < DWUNW_STATUS_NR; status++)
 		of += leaks_status_count(export->leaks, (enum dwunw_status)status);
@@ -97,6 +97,8 @@ static int put_head(struct json *json, const struct export *export)
 	json_text(json, "shown", chosen);
 	free(chosen);
 	put_totals(json, export);
+	snprintf(seconds, sizeof(seconds), "%.3f", (double)export_duration(export) / 1e9);
+	json_text(json, "seconds", seconds);
 	json_number(json, "lost", export_lost(export));
 	json_open(json, "unwound", '{');
 	json_number(json, "allocations", of);
