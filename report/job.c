@@ -205,8 +205,8 @@ static bool has_process(const struct job *job)
 
 	if (!pid || processes_totals(leaks_live(job->leaks), pid, &totals))
 		return true;
-	log_error("no process %" PRIu32 " in '%s'; 'mleak info' lists those there are", pid,
-		  job->shown);
+	log_error("no process %" PRIu32 " in '%s'; the report without --pid lists those there are",
+		  pid, job->shown);
 	return false;
 }
 

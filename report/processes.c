@@ -10,8 +10,6 @@
 #include "report/hash_index.h"
 #include "report/text.h"
 
-#define MOST_LINES 100 /* of processes: the tree is to be found below them */
-
 struct named {
 	uint32_t tgid;
 	char *name;
@@ -132,6 +130,9 @@ static int heavier(const void *a, const void *b)
 	return x->tgid < y->tgid ? -1 : x->tgid > y->tgid;
 }
 
+/* Lines that are printed of processes: the tree is to be found below them. */
+#define MOST_LINES 100
+
 static void print_totals(FILE *out, const struct live_totals *totals)
 {
 	char allocs[TEXT_NUMBER_MAX], frees[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX],
@@ -145,6 +146,22 @@ static void print_totals(FILE *out, const struct live_totals *totals)
 		text_number(blocks, totals->outstanding.blocks),
 		text_blocks(totals->outstanding.blocks),
 		text_number(bytes, totals->outstanding.bytes));
+}
+
+/* The line of the @nr processes at @all, of which none has its own. */
+static void print_rest(FILE *out, const struct live_process *all, size_t nr)
+{
+	struct live_totals sum = {0};
+	char number[TEXT_NUMBER_MAX];
+
+	for (size_t i = 0; i < nr; i++) {
+		add(&sum.allocated, &all[i].totals.allocated);
+		add(&sum.freed, &all[i].totals.freed);
+		add(&sum.outstanding, &all[i].totals.outstanding);
+	}
+	fprintf(out, "  and %s processes with less", text_number(number, nr));
+	print_totals(out, &sum);
+	fputs("; 'mleak info' lists them\n", out);
 }
 
 static void print_one(FILE *out, const struct processes *processes, const struct live_process *p)
@@ -163,22 +180,6 @@ static void print_one(FILE *out, const struct processes *processes, const struct
 	if (p->parent)
 		fprintf(out, "; forked by %" PRIu32, p->parent);
 	fputc('\n', out);
-}
-
-/* The line of the @nr processes at @all, of which none has its own. */
-static void print_rest(FILE *out, const struct live_process *all, size_t nr)
-{
-	struct live_totals sum = {0};
-	char number[TEXT_NUMBER_MAX];
-
-	for (size_t i = 0; i < nr; i++) {
-		add(&sum.allocated, &all[i].totals.allocated);
-		add(&sum.freed, &all[i].totals.freed);
-		add(&sum.outstanding, &all[i].totals.outstanding);
-	}
-	fprintf(out, "  and %s processes with less", text_number(number, nr));
-	print_totals(out, &sum);
-	fputs("; 'mleak info' lists them\n", out);
 }
 
 int processes_print(FILE *out, const struct processes *processes, const struct live *live,
