@@ -27,7 +27,8 @@ char *processes_label(const struct processes *processes, uint32_t tgid);
 bool processes_totals(const struct live *live, uint32_t tgid, struct live_totals *totals);
 
 /* If @live has several processes, print a line for each (with @tgid not 0: those of that number),
- * most outstanding bytes first; of very many, one for all those with the least.  Returns 0 or -ENOMEM. */
+ * most outstanding bytes first; of very many, one for all those with the least.  Returns 0 or
+ * -ENOMEM. */
 int processes_print(FILE *out, const struct processes *processes, const struct live *live,
 		    uint32_t tgid);
 
