@@ -113,8 +113,11 @@ static int flush(void)
 	errno = 0;
 	if (fflush(stdout) != EOF && !ferror(stdout))
 		return EXIT_OK;
-	/* if the failed write was an earlier one, errno is lost */
-	err = errno ? errno : EIO;
+	/* if the failed write was an earlier one, errno is lost: another one, behind what is not
+	 * whole anyway, may fail for the same reason */
+	if (!errno && write(STDOUT_FILENO, "\n", 1) >= 0)
+		errno = EIO;
+	err = errno;
 	if (err == EPIPE || is_closed())
 		return EXIT_OK;
 	log_error("cannot write the report: %s", strerror(err));

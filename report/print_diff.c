@@ -29,9 +29,11 @@ static void put_sums(FILE *out, const char *what, const struct diff *diff, enum 
 	struct live_amount amount = diff_sum(diff, side);
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
 
-	fprintf(out, "%-7s%15s bytes%12s %-6s outstanding%12" PRIu64 " events lost  ", what,
-		text_number(bytes, amount.bytes), text_number(blocks, amount.blocks),
-		text_blocks(amount.blocks), export_lost(export));
+	fprintf(out,
+		"%-7s%15s bytes%12s %-6s outstanding%12" PRIu64 " events lost%13.3f s recorded  ",
+		what, text_number(bytes, amount.bytes), text_number(blocks, amount.blocks),
+		text_blocks(amount.blocks), export_lost(export),
+		(double)export_duration(export) / 1e9);
 	text_print(out, export->path);
 	fputc('\n', out);
 }
@@ -135,6 +137,7 @@ static void put_side(struct json *json, const char *key, const struct diff *diff
 	json_text(json, "path", diff_side(diff, side)->path);
 	json_amount(json, "outstanding", diff_sum(diff, side));
 	json_number(json, "lost_events", export_lost(diff_side(diff, side)));
+	json_number(json, "duration_ns", export_duration(diff_side(diff, side)));
 	json_close(json, '}');
 }
 

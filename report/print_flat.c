@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "report/ages.h"
 #include "report/color.h"
 #include "report/export.h"
 #include "report/left_out.h"
+#include "report/rest.h"
 #include "report/text.h"
 
 static void put_place(FILE *out, const struct place *place, bool color)
@@ -31,9 +31,9 @@ int print_flat(FILE *out, const struct export *export)
 	struct live_amount amount;
 	bool color = view_options(export->view)->color;
 	size_t left_out = view_left_out(export->view, &amount);
-	struct ages *ages;
+	struct rest rest;
 
-	if (ages_new(&ages, export->leaks))
+	if (rest_init(&rest, export->leaks))
 		return -ENOMEM;
 	if (!view_nr(export->view))
 		fputs("no outstanding blocks\n", out);
@@ -50,11 +50,9 @@ int print_flat(FILE *out, const struct export *export)
 			process ? process : "", color_of(color, COLOR_END));
 		for (size_t at = 0; at < nr; at++)
 			put_place(out, places_get(export->places, path[at]), color);
-		fputs("\t\t", out);
-		ages_print(out, ages, view_number(export->view, i));
-		fputc('\n', out);
+		rest_print(out, export, &rest, i, "\t\t");
 	}
-	ages_free(ages);
+	rest_release(&rest);
 	print_left_out(out, left_out, "lighter stack", "lighter stacks", amount);
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* print_html.c - the page of flame.html with the data of a report in it */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,7 +82,7 @@ static int put_head(struct json *json, const struct export *export)
 {
 	const struct mlk_meta *meta = export->meta;
 	uint64_t of = 0;
-	char *title, *chosen;
+	char *title, *chosen, seconds[32];
 
 	for (int status = 0; status < DWUNW_STATUS_NR; status++)
 		of += leaks_status_count(export->leaks, (enum dwunw_status)status);
@@ -96,6 +97,8 @@ static int put_head(struct json *json, const struct export *export)
 	json_text(json, "shown", chosen);
 	free(chosen);
 	put_totals(json, export);
+	snprintf(seconds, sizeof(seconds), "%.3f", (double)export_duration(export) / 1e9);
+	json_text(json, "seconds", seconds);
 	json_number(json, "lost", export_lost(export));
 	json_open(json, "unwound", '{');
 	json_number(json, "allocations", of);
@@ -107,11 +110,14 @@ static int put_head(struct json *json, const struct export *export)
 int html_frame(struct json *json, const struct place *place)
 {
 	const char *slash = strrchr(place->module, '/');
+	char line[sizeof(":4294967295")] = "";
 	char *text;
 
-	if (asprintf(&text, "%s%s%s%s%s%s%s", place->function, place->inlined ? " (inlined)" : "",
+	if (place->file[0] && place->line)
+		snprintf(line, sizeof(line), ":%" PRIu32, place->line);
+	if (asprintf(&text, "%s%s%s%s%s%s%s%s", place->function, place->inlined ? " (inlined)" : "",
 		     place->module[0] ? " [" : "", slash ? slash + 1 : place->module,
-		     place->module[0] ? "]" : "", place->file[0] ? " " : "", place->file) < 0)
+		     place->module[0] ? "]" : "", place->file[0] ? " " : "", place->file, line) < 0)
 		return -ENOMEM;
 	json_text(json, NULL, text);
 	free(text);

@@ -40,7 +40,25 @@ static void put_ages(struct json *json, const struct live_amount ages[AGES_NR])
 	json_close(json, ']');
 }
 
-void json_stack(struct json *json, const struct export *export, const struct ages *ages, size_t i)
+/* Who got what is outstanding of stack @number. */
+static void put_takers(struct json *json, const struct takers *takers, uint32_t number)
+{
+	size_t nr;
+	const struct taker *all = takers_of(takers, number, &nr);
+
+	json_open(json, "threads", '[');
+	for (size_t i = 0; i < nr; i++) {
+		json_open(json, NULL, '{');
+		json_number(json, "thread", all[i].tid);
+		json_text(json, "thread_name", takers_name(takers, &all[i]));
+		json_number(json, "blocks", all[i].amount.blocks);
+		json_number(json, "bytes", all[i].amount.bytes);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
+void json_stack(struct json *json, const struct export *export, const struct rest *rest, size_t i)
 {
 	const struct stack *stack = view_stack(export->view, i);
 	size_t nr;
@@ -54,7 +72,8 @@ void json_stack(struct json *json, const struct export *export, const struct age
 	json_number(json, "temporary", stack->temporary);
 	json_number(json, "first_ns", export_since_start(export, stack->first_ns));
 	json_number(json, "last_ns", export_since_start(export, stack->last_ns));
-	put_ages(json, ages_of(ages, view_number(export->view, i)));
+	put_ages(json, ages_of(rest->ages, view_number(export->view, i)));
+	put_takers(json, rest->takers, view_number(export->view, i));
 	json_bool(json, "complete", stack->status == DWUNW_STATUS_ENDED);
 	json_open(json, "frames", '[');
 	for (size_t at = 0; at < nr; at++)
@@ -67,10 +86,10 @@ int print_json(FILE *out, const struct export *export)
 	struct json json = {.out = out};
 	struct live_amount amount;
 	size_t left_out = view_left_out(export->view, &amount);
-	struct ages *ages;
+	struct rest rest;
 	int err;
 
-	if (ages_new(&ages, export->leaks))
+	if (rest_init(&rest, export->leaks))
 		return -ENOMEM;
 	err = json_begin(&json, export, "mleak-report", SCHEMA_VERSION);
 	json_frames(&json, export->places);
@@ -78,12 +97,12 @@ int print_json(FILE *out, const struct export *export)
 	json_open(&json, "stacks", '[');
 	for (size_t i = 0; i < view_nr(export->view); i++) {
 		json_open(&json, NULL, '{');
-		json_stack(&json, export, ages, i);
+		json_stack(&json, export, &rest, i);
 		json_close(&json, '}');
 	}
 	json_close(&json, ']');
 	json_left_out(&json, "stacks", left_out, amount);
 	json_end(&json, export);
-	ages_free(ages);
+	rest_release(&rest);
 	return err;
 }

@@ -64,11 +64,14 @@ static void print_outstanding(const struct table *t, struct live_amount outstand
 /* When the frees were lost that leave blocks in doubt, in seconds from @start_ns on. */
 static void print_suspect_times(FILE *out, const struct leaks *leaks, uint64_t start_ns)
 {
-	uint64_t from_ns, to_ns;
+	uint64_t end_ns = leaks_condition(leaks)->end_ns, from_ns, to_ns;
 
 	if (!leaks_suspect(leaks).blocks || !leaks_suspect_times(leaks, &from_ns, &to_ns) ||
 	    from_ns < start_ns || to_ns < from_ns)
 		return;
+	/* the recorder may have noted the last losses after the end that is told above */
+	if (to_ns > end_ns && from_ns <= end_ns)
+		to_ns = end_ns;
 	fprintf(out,
 		"    frees were lost between %.3f and %.3f s: blocks given out later are not "
 		"suspect\n",

@@ -132,21 +132,47 @@ static int heavier(const void *a, const void *b)
 	return x->tgid < y->tgid ? -1 : x->tgid > y->tgid;
 }
 
-static void print_one(FILE *out, const struct processes *processes, const struct live_process *p)
+/* Lines that are printed of processes: the tree is to be found below them. */
+#define MOST_LINES 100
+
+static void print_totals(FILE *out, const struct live_totals *totals)
 {
 	char allocs[TEXT_NUMBER_MAX], frees[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX],
 		bytes[TEXT_NUMBER_MAX];
 
+	fprintf(out, ": %s %s, %s %s, %s %s with %s bytes outstanding",
+		text_number(allocs, totals->allocated.blocks),
+		totals->allocated.blocks == 1 ? "allocation" : "allocations",
+		text_number(frees, totals->freed.blocks),
+		totals->freed.blocks == 1 ? "free" : "frees",
+		text_number(blocks, totals->outstanding.blocks),
+		text_blocks(totals->outstanding.blocks),
+		text_number(bytes, totals->outstanding.bytes));
+}
+
+/* The line of the @nr processes at @all, of which none has its own. */
+static void print_rest(FILE *out, const struct live_process *all, size_t nr)
+{
+	struct live_totals sum = {0};
+	char number[TEXT_NUMBER_MAX];
+
+	for (size_t i = 0; i < nr; i++) {
+		add(&sum.allocated, &all[i].totals.allocated);
+		add(&sum.freed, &all[i].totals.freed);
+		add(&sum.outstanding, &all[i].totals.outstanding);
+	}
+	fprintf(out, "  and %s processes with less", text_number(number, nr));
+	print_totals(out, &sum);
+	fputs("; 'mleak info' lists them\n", out);
+}
+
+static void print_one(FILE *out, const struct processes *processes, const struct live_process *p)
+{
+	char blocks[TEXT_NUMBER_MAX];
+
 	fprintf(out, "  process %" PRIu32 " ", p->tgid);
 	text_print(out, processes_name(processes, p->tgid));
-	fprintf(out, ": %s %s, %s %s, %s %s with %s bytes outstanding",
-		text_number(allocs, p->totals.allocated.blocks),
-		p->totals.allocated.blocks == 1 ? "allocation" : "allocations",
-		text_number(frees, p->totals.freed.blocks),
-		p->totals.freed.blocks == 1 ? "free" : "frees",
-		text_number(blocks, p->totals.outstanding.blocks),
-		text_blocks(p->totals.outstanding.blocks),
-		text_number(bytes, p->totals.outstanding.bytes));
+	print_totals(out, &p->totals);
 	if (p->totals.gone.blocks)
 		fprintf(out, ", %s gone at exec", text_number(blocks, p->totals.gone.blocks));
 	if (p->totals.inherited_frees)
@@ -201,7 +227,7 @@ char *processes_list(const struct processes *processes, const struct live *live)
 int processes_print(FILE *out, const struct processes *processes, const struct live *live,
 		    uint32_t tgid)
 {
-	size_t nr_all = live_nr_processes(live), nr = 0;
+	size_t nr_all = live_nr_processes(live), nr = 0, lines;
 	struct live_process *all;
 
 	if (nr_all < 2)
@@ -214,8 +240,12 @@ int processes_print(FILE *out, const struct processes *processes, const struct l
 		nr += !tgid || all[nr].tgid == tgid;
 	}
 	qsort(all, nr, sizeof(*all), heavier);
-	for (size_t i = 0; i < nr; i++)
+	/* one more line is as short as that of the rest */
+	lines = nr > MOST_LINES + 1 ? MOST_LINES : nr;
+	for (size_t i = 0; i < lines; i++)
 		print_one(out, processes, &all[i]);
+	if (lines < nr)
+		print_rest(out, all + lines, nr - lines);
 	free(all);
 	return 0;
 }

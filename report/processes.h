@@ -32,7 +32,8 @@ bool processes_totals(const struct live *live, uint32_t tgid, struct live_totals
 char *processes_list(const struct processes *processes, const struct live *live);
 
 /* If @live has several processes, print a line for each (with @tgid not 0: those of that number),
- * most outstanding bytes first.  Returns 0 or -ENOMEM. */
+ * most outstanding bytes first; of very many, one for all those with the least.  Returns 0 or
+ * -ENOMEM. */
 int processes_print(FILE *out, const struct processes *processes, const struct live *live,
 		    uint32_t tgid);
 

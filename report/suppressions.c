@@ -127,22 +127,25 @@ static const char *find(const char *name, const char *part, size_t len)
 	return len ? memmem(name, strlen(name), part, len) : name;
 }
 
+/* As LeakSanitizer does: behind a $ nothing counts, and one without anything before it matches no
+ * name. */
 static bool matches(const char *pattern, const char *name)
 {
-	bool fixed = *pattern == '^';
+	bool fixed = *pattern == '^', star = false;
 
 	if (!name || !*name)
 		return false;
 	pattern += fixed;
 	for (;;) {
 		size_t len = strcspn(pattern, "*$");
-		bool last = pattern[len] == '$' && !pattern[len + 1];
+		bool last = pattern[len] == '$';
 
 		/* what must be at the end is looked for there */
 		if (last && !fixed) {
 			size_t left = strlen(name);
 
-			return left >= len && !memcmp(name + left - len, pattern, len);
+			return (len || star) && left >= len &&
+			       !memcmp(name + left - len, pattern, len);
 		}
 		if (fixed && strncmp(name, pattern, len) != 0)
 			return false;
@@ -154,8 +157,8 @@ static bool matches(const char *pattern, const char *name)
 		pattern += len;
 		if (!*pattern)
 			return true;
-		/* a star, or a $ that is not at the end and stands for nothing */
-		fixed = *pattern == '$';
+		fixed = false;
+		star = true;
 		pattern++;
 	}
 }

@@ -57,7 +57,7 @@ static void warn_of_limits(const char *path, const struct leaks *leaks)
 			 path, IMAGES_MAX);
 }
 
-/* Folded stacks have no place for it, and a tree says it in its summary. */
+/* Of what the formats for programs have no place for. */
 static void warn_of_losses(const char *path, const struct leaks *leaks)
 {
 	const struct mlk_losses *losses = &leaks_condition(leaks)->losses;
@@ -77,13 +77,19 @@ static void warn_of_losses(const char *path, const struct leaks *leaks)
 			 suspect.blocks, path, suspect.bytes);
 }
 
+/* These have a summary above them, which tells of losses and samples. */
+static bool is_text(enum report_format format)
+{
+	return format == FORMAT_TREE || format == FORMAT_FLAT;
+}
+
 /* Of the formats that have no place for them. */
 static void warn_of_overruns(const struct job *job)
 {
 	size_t nr = overruns_nr(leaks_overruns(job->leaks));
 	enum report_format format = job->opts->format;
 
-	if (nr && format != FORMAT_TREE && format != FORMAT_FLAT && format != FORMAT_JSON)
+	if (nr && !is_text(format) && format != FORMAT_JSON)
 		log_warn("%zu overruns of blocks were found in '%s'; the report without --format "
 			 "tells of them",
 			 nr, job->shown);
@@ -116,7 +122,7 @@ void warn_of_trace(const struct job *job)
 	warn_of_limits(job->shown, job->leaks);
 	warn_of_moment(job);
 	warn_of_overruns(job);
-	if (job->opts->format != FORMAT_TREE) {
+	if (!is_text(job->opts->format)) {
 		warn_of_losses(job->shown, job->leaks);
 		warn_of_sample(job->shown, mlk_reader_meta(job->trace));
 	}

@@ -73,7 +73,8 @@ class FormatsTest(Case):
         page = formatstest.page_in_chromium(self.path("report.html"))
         text = formatstest.text_of(page)
         self.assertIn("mleak: outstanding memory of ./cxx", text)
-        self.assertIn("no events were lost", text)
+        seconds = re.search(r"\), ([\d.]+) s on ", self.report(TRACE).splitlines()[0])[1]
+        self.assertIn("recorded for %s s; no events were lost" % seconds, text)
         self.assertIn("_dl_start_user", text)
         self.assertIn("shop::place_order(leak_sum&)", text)
         drawn = int(re.search(r'data-drawn="(\d+)"', page)[1])

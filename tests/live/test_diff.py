@@ -114,6 +114,12 @@ class DiffTest(Case):
         self.assertRegex(text, r"(?m)^new +\+1,921 +\+17 +0 +1,921$")
         self.assertRegex(text, r"(?m)^gone +-1,417 +-13 +1,417 +0$")
         self.assertRegex(text, r"(?m)^before +3,412 bytes +32 blocks ")
+        # what is left is more the longer was recorded
+        report = json.loads(self.diff("--format=json"))
+        for side, path in (("before", self.before), ("after", self.after)):
+            seconds = re.search(r"\), ([\d.]+) s on ", self.report(path).splitlines()[0])[1]
+            self.assertRegex(text, r"(?m)^%s .* %s s recorded  %s$" % (side, seconds, re.escape(path)))
+            self.assertAlmostEqual(report[side]["duration_ns"] / 1e9, float(seconds), delta=0.001)
         self.assertIn("\n4 stacks differ, 0 of them are not shown; 1 are the same\n", text)
 
     def test_folded_with_two_columns(self):

@@ -69,10 +69,16 @@ class PressureTest(FaultCase):
         folded = self.mleak("report", "--folded", self.path("x.mlk"))
         self.assertIn("%d of the outstanding blocks" % number(marked[1]), folded.err)
         self.assertNotIn("suspect", folded.out)
+        # what says it in the text does not say it again
+        flat = self.mleak("report", "--flat", self.path("x.mlk"))
+        self.assertEqual(flat.err, result.err)
+        self.assertIn(marked[0], flat.out)
 
     def assert_times(self, text):
         """All frees that were lost, by the clock of this test, are within the time that is told."""
         told = re.search(r"frees were lost between ([\d.]+) and ([\d.]+) s: blocks given out later", text)
+        seconds = re.search(r"\), ([\d.]+) s on ", text.splitlines()[0])[1]
+        self.assertLessEqual(float(told[2]), float(seconds))
         start_ns = int(re.search(r"monotonic (\d+)", self.dump())[1])
         self.assertLessEqual(start_ns + float(told[1]) * 1e9, self.released_ns)
         self.assertGreaterEqual(start_ns + float(told[2]) * 1e9, self.held_ns)
