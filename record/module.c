@@ -16,7 +16,7 @@
 
 /* .eh_frame_hdr before .eh_frame: libdw 0.188 takes no notice of one that comes later. */
 static const char *const wanted[] = {".note.gnu.build-id", ".eh_frame_hdr", ".eh_frame",
-				     ".debug_frame", ".gnu_debuglink"};
+				     ".gnu_debuglink"};
 
 /* Fedora's symbol table of stripped files. */
 static const char *const minidebug = ".gnu_debugdata";
@@ -233,6 +233,14 @@ static void copy_sections(struct reduced *r, Elf *elf, const char *const *names,
 	}
 }
 
+/* Code without .eh_frame, as musl's, may have its tables in a section that goes to the debug file. */
+static void copy_debug_frame(struct reduced *r, Elf *elf, Elf *debug)
+{
+	static const char *const name = ".debug_frame";
+
+	copy_sections(r, elffile_section(elf, name) || !debug ? elf : debug, &name, 1);
+}
+
 #define NR(array) (sizeof(array) / sizeof((array)[0]))
 
 /* @debug: the file with .symtab and DWARF, which may be @elf itself, or NULL. */
@@ -242,6 +250,8 @@ static int fill(struct reduced *r, Elf *elf, Elf *debug, enum module_embed embed
 
 	if (!err)
 		copy_sections(r, elf, wanted, NR(wanted));
+	if (!err)
+		copy_debug_frame(r, elf, debug);
 	if (!err && embed >= EMBED_SYMBOLS) {
 		copy_sections(r, elf, &minidebug, 1);
 		err = copy_symbols(r, elf, ".dynsym", ".dynstr");
