@@ -249,8 +249,8 @@ static void copy_sections(struct reduced *r, Elf *elf, const char *const *names,
 	}
 }
 
-/* Code without .eh_frame, as musl's, may have its tables in a section that goes to the debug file.
- */
+/* Code without .eh_frame, as musl's, may have its tables in a section that stripping moves to the
+ * debug file. */
 static void copy_debug_frame(struct reduced *r, Elf *elf, Elf *debug)
 {
 	static const char *const name = ".debug_frame";

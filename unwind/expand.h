@@ -13,11 +13,10 @@ struct dwunw_expanded {
 
 /* If debug sections of @elf are compressed by zstd, which libdw before 0.189 cannot read, make an
  * ELF file in memory that has all debug sections of @elf, and those decompressed.  The same is made
- * if
- * @elf is @in_memory and has some compressed by zlib, which stay so: libdw decompresses them, but
- * writes to the image.  Returns 0, -ENOMEM, or -EINVAL when a section is compressed in another way
- * than by zlib or zstd or is damaged, or when the sections that are, by either, expand to more than
- * any real ones. */
+ * if @elf is @in_memory and has some compressed by zlib, which stay so: libdw decompresses them,
+ * but writes to the image.  Returns 0, -ENOMEM, or -EINVAL when a section is compressed in another
+ * way than by zlib or zstd or is damaged, or when the sections that are, by either, expand to more
+ * than any real ones. */
 int dwunw_expand(struct dwunw_expanded *out, Elf *elf, bool in_memory);
 
 void dwunw_expanded_release(struct dwunw_expanded *expanded);
