@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <gelf.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,7 +17,7 @@
 
 /* .eh_frame_hdr before .eh_frame: libdw 0.188 takes no notice of one that comes later. */
 static const char *const wanted[] = {".note.gnu.build-id", ".eh_frame_hdr", ".eh_frame",
-				     ".debug_frame", ".gnu_debuglink"};
+				     ".gnu_debuglink"};
 
 /* Fedora's symbol table of stripped files. */
 static const char *const minidebug = ".gnu_debugdata";
@@ -221,16 +222,40 @@ static int read_back(int fd, uint8_t **image, uint64_t *len)
 	return 0;
 }
 
+/* The section @name of @elf, or what older tools made of it, compressed: .zdebug_info of
+ * .debug_info. */
+static Elf_Scn *find_section(Elf *elf, const char *name)
+{
+	Elf_Scn *scn = elffile_section(elf, name);
+	char older[32];
+
+	if (scn || strncmp(name, ".debug_", 7) != 0)
+		return scn;
+	snprintf(older, sizeof(older), ".z%s", name + 1);
+	return elffile_section(elf, older);
+}
+
 /* Copy those of the @nr sections named @names that are there.  One that cannot be read is left out:
  * the report says what it then lacks. */
 static void copy_sections(struct reduced *r, Elf *elf, const char *const *names, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++) {
-		Elf_Scn *scn = elffile_section(elf, names[i]);
+		Elf_Scn *scn = find_section(elf, names[i]);
 
+		if (scn && !elffile_section(elf, names[i]))
+			elf_compress_gnu(scn, 0, 0);
 		if (scn)
 			copy_section(r, scn, names[i]);
 	}
+}
+
+/* Code without .eh_frame, as musl's, may have its tables in a section that stripping moves to the
+ * debug file. */
+static void copy_debug_frame(struct reduced *r, Elf *elf, Elf *debug)
+{
+	static const char *const name = ".debug_frame";
+
+	copy_sections(r, find_section(elf, name) || !debug ? elf : debug, &name, 1);
 }
 
 #define NR(array) (sizeof(array) / sizeof((array)[0]))
@@ -242,6 +267,8 @@ static int fill(struct reduced *r, Elf *elf, Elf *debug, enum module_embed embed
 
 	if (!err)
 		copy_sections(r, elf, wanted, NR(wanted));
+	if (!err)
+		copy_debug_frame(r, elf, debug);
 	if (!err && embed >= EMBED_SYMBOLS) {
 		copy_sections(r, elf, &minidebug, 1);
 		err = copy_symbols(r, elf, ".dynsym", ".dynstr");
@@ -262,7 +289,7 @@ int module_image(Elf *elf, const char *path, enum module_embed embed, uint8_t **
 {
 	struct reduced r = {.names_len = 1};
 	int memfd = memfd_create("mleak-module", MFD_CLOEXEC), debug_fd = -1, err;
-	bool own = elffile_section(elf, embed == EMBED_DEBUG ? ".debug_info" : ".symtab") != NULL;
+	bool own = find_section(elf, embed == EMBED_DEBUG ? ".debug_info" : ".symtab") != NULL;
 	Elf *debug = own || embed < EMBED_SYMBOLS ? elf : debugfile_open(elf, path, &debug_fd);
 
 	*image = NULL;

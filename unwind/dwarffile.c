@@ -12,14 +12,14 @@
 
 #define CRC_STEP 65536
 
-int dwunw_dwarf_file_borrow(struct dwunw_dwarf_file *file, Elf *elf)
+static int read_dwarf(struct dwunw_dwarf_file *file, Elf *elf, bool in_memory)
 {
 	int err;
 
 	*file = DWUNW_DWARF_FILE_NONE;
 	if (!dwunw_elf_has_debug_info(elf))
 		return 0;
-	err = dwunw_expand(&file->expanded, elf);
+	err = dwunw_expand(&file->expanded, elf, in_memory);
 	if (err)
 		return err;
 	file->dwarf =
@@ -28,6 +28,11 @@ int dwunw_dwarf_file_borrow(struct dwunw_dwarf_file *file, Elf *elf)
 		return 0;
 	dwunw_dwarf_file_close(file);
 	return -EINVAL;
+}
+
+int dwunw_dwarf_file_borrow(struct dwunw_dwarf_file *file, Elf *elf)
+{
+	return read_dwarf(file, elf, true);
 }
 
 /* The CRC-32 of all that @fd holds, as .gnu_debuglink counts it. */
@@ -76,7 +81,7 @@ int dwunw_dwarf_file_open(struct dwunw_dwarf_file *file, const char *path,
 	err = 0;
 	if (!elf || !fits(fd, elf, key))
 		goto out;
-	err = dwunw_dwarf_file_borrow(file, elf);
+	err = read_dwarf(file, elf, false);
 	if (err)
 		goto out;
 	file->fd = fd;

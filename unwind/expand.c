@@ -1,5 +1,8 @@
 /* expand.c - see expand.h
  *
+ * libdw decompresses in place what it can: of an image in memory, which may be read-only or serve
+ * others, it would change the section headers.
+ *
  * The file that is made is: ELF header, contents of the sections, names of the sections, section
  * headers.  Section 0 is the empty one that each file has; the last holds the names.
  */
@@ -27,6 +30,7 @@
 struct section {
 	const char *name;
 	const Elf_Data *data; /* as it is in the file */
+	bool compressed;      /* in whichever way */
 	bool packed;	      /* by zstd */
 	uint64_t expanded;    /* bytes when it is not compressed */
 	GElf_Shdr shdr;	      /* as it will be */
@@ -38,6 +42,7 @@ struct plan {
 	uint64_t contents; /* bytes of all sections, each rounded up */
 	uint64_t expanded; /* bytes of all sections when libdw, too, has decompressed its part */
 	size_t names;	   /* bytes of all names */
+	bool in_memory;	   /* what is compressed must not be decompressed in place */
 	bool needed;
 };
 
@@ -46,10 +51,30 @@ static uint64_t rounded(uint64_t len)
 	return (len + 15) & ~(uint64_t)15;
 }
 
+/* Of the older form of compressed sections? */
+static bool is_older(const char *name)
+{
+	return !strncmp(name, ".zdebug_", 8);
+}
+
 static bool is_wanted(const char *name)
 {
 	return strnlen(name, MAX_NAME) < MAX_NAME &&
-	       (!strncmp(name, ".debug_", 7) || !strcmp(name, ".gnu_debugaltlink"));
+	       (!strncmp(name, ".debug_", 7) || is_older(name) ||
+		!strcmp(name, ".gnu_debugaltlink"));
+}
+
+/* How long @data, of the older form, says to be: "ZLIB" and 8 bytes. */
+static uint64_t older_size(const Elf_Data *data)
+{
+	const uint8_t *bytes = data->d_buf;
+	uint64_t size = 0;
+
+	if (data->d_size < 12 || memcmp(bytes, "ZLIB", 4) != 0)
+		return 0;
+	for (int i = 4; i < 12; i++)
+		size = size << 8 | bytes[i];
+	return size < MAX_TOTAL ? size : MAX_TOTAL;
 }
 
 /* Find out how long @section will be.  Returns 0 or -EINVAL. */
@@ -59,6 +84,9 @@ static int measure(struct section *section, Elf_Scn *scn)
 
 	section->packed = false;
 	section->expanded = section->shdr.sh_size = section->data->d_size;
+	section->compressed = section->shdr.sh_flags & SHF_COMPRESSED || is_older(section->name);
+	if (is_older(section->name))
+		section->expanded = older_size(section->data);
 	if (!(section->shdr.sh_flags & SHF_COMPRESSED))
 		return 0;
 	if (!gelf_getchdr(scn, &chdr) || section->data->d_size < sizeof(Elf64_Chdr))
@@ -76,19 +104,6 @@ static int measure(struct section *section, Elf_Scn *scn)
 	return 0;
 }
 
-/* How long @data, of the older form of compressed sections, says to be: "ZLIB" and 8 bytes. */
-static uint64_t older_size(const Elf_Data *data)
-{
-	const uint8_t *bytes = data ? data->d_buf : NULL;
-	uint64_t size = 0;
-
-	if (!bytes || data->d_size < 12 || memcmp(bytes, "ZLIB", 4) != 0)
-		return 0;
-	for (int i = 4; i < 12; i++)
-		size = size << 8 | bytes[i];
-	return size < MAX_TOTAL ? size : MAX_TOTAL;
-}
-
 static int plan_section(struct plan *plan, Elf_Scn *scn, const char *name, const GElf_Shdr *shdr)
 {
 	struct section *section = &plan->section[plan->nr];
@@ -101,7 +116,7 @@ static int plan_section(struct plan *plan, Elf_Scn *scn, const char *name, const
 	if (measure(section, scn))
 		return -EINVAL;
 	plan->nr++;
-	plan->needed |= section->packed;
+	plan->needed |= section->packed || (plan->in_memory && section->compressed);
 	plan->contents += rounded(section->shdr.sh_size);
 	plan->expanded += rounded(section->expanded);
 	plan->names += strlen(name) + 1;
@@ -115,7 +130,7 @@ static int make_plan(struct plan *plan, Elf *elf)
 	size_t names, file_len = 0;
 	int err = 0;
 
-	*plan = (struct plan){.names = 1 + sizeof(".shstrtab")};
+	plan->names = 1 + sizeof(".shstrtab");
 	if (elf_getshdrstrndx(elf, &names))
 		return 0;
 	while (!err && (scn = elf_nextscn(elf, scn)) != NULL) {
@@ -125,8 +140,6 @@ static int make_plan(struct plan *plan, Elf *elf)
 
 		if (name && is_wanted(name))
 			err = plan_section(plan, scn, name, &shdr);
-		else if (name && !strncmp(name, ".zdebug_", 8))
-			plan->expanded += older_size(elf_rawdata(scn, NULL));
 	}
 	elf_rawfile(elf, &file_len);
 	if (!err &&
@@ -214,9 +227,9 @@ static int make_image(struct image *image, Elf *elf, const struct plan *plan)
 	return err;
 }
 
-int dwunw_expand(struct dwunw_expanded *out, Elf *elf)
+int dwunw_expand(struct dwunw_expanded *out, Elf *elf, bool in_memory)
 {
-	struct plan plan;
+	struct plan plan = {.in_memory = in_memory};
 	struct image image = {0};
 	int err = make_plan(&plan, elf);
 	size_t len;

@@ -250,6 +250,16 @@ class ZstdTest(FilesTest):
         self.assert_unreadable()
 
 
+class ZlibTest(FilesTest):
+    def test_debug_sections_compressed_by_zlib_are_read_of_an_image_that_cannot_be_written(self):
+        """symbolize maps it so, as does a report of a trace that does not hold it."""
+        for kind in "zlib", "zlib-gnu":
+            self.run_here("objcopy", "--compress-debug-sections=" + kind, "program")
+            self.assertRegex(self.run_here("readelf", "-SW", "program"),
+                             r"\.zdebug_info |\.debug_info .* C ")
+            self.assert_named()
+
+
 class BombTest(FilesTest):
     def test_debug_sections_that_expand_to_very_much_are_not_read(self):
         with open(self.path("zeroes"), "wb") as file:

@@ -181,11 +181,20 @@ class NotesTest(NamesTest):
         self.assert_one_message(result.err, naming="program' are missing: its debug information")
         self.assertRegex(result.out, r" work\n")
 
-    def test_debug_information_compressed_by_zstd_is_read(self):
+    def check_compressed(self, kind, *embeds):
         program = self.build()
-        subprocess.run(["objcopy", "--compress-debug-sections=zstd", program], check=True)
-        for options in (), ("--embed", "debug"):
-            trace, _ = self.record(program, options=options)
-            if options:
+        subprocess.run(["objcopy", "--compress-debug-sections=" + kind, program], check=True)
+        for embed in embeds:
+            trace, _ = self.record(program, options=("--embed", embed))
+            if embed == "debug":
                 shutil.move(program, self.path("away"))
-            self.assertRegex(self.report(trace), r" work  \S*program\.c:11\n")
+            self.assertRegex(self.report(trace), r" work  \S*program\.c:11\n", embed)
+
+    def test_debug_information_compressed_by_zstd_is_read(self):
+        self.check_compressed("zstd", "symbols", "debug")
+
+    def test_debug_information_compressed_by_zlib_is_read_of_a_program_that_the_trace_lacks(self):
+        self.check_compressed("zlib", "none")
+
+    def test_debug_information_compressed_by_zlib_in_the_older_form_is_kept_in_the_trace(self):
+        self.check_compressed("zlib-gnu", "debug")
