@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <elfutils/libdwfl.h>
+#include <errno.h>
 #include <lzma.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,6 +40,14 @@ static const struct command {
 void print_harmless(FILE *out, const char *text)
 {
 	text_print(out, text);
+}
+
+int print_finish(int status)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	log_error("cannot write to the standard output: %s", strerror(errno));
+	return EXIT_FAILED;
 }
 
 /* Names of programs and files are in it, with whatever bytes they have. */
@@ -363,14 +372,14 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		print_help(stdout);
-		return EXIT_OK;
+		return print_finish(EXIT_OK);
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
 		print_version();
-		return EXIT_OK;
+		return print_finish(EXIT_OK);
 	}
 	if (!strcmp(argv[1], "--wrap-flags"))
-		return print_wrap_flags();
+		return print_finish(print_wrap_flags());
 	/* these two are for the build and for shells, and not in the help */
 	if (!strcmp(argv[1], "--list-options") && argc == 3)
 		return list_options(find_command(argv[2]));

@@ -24,6 +24,11 @@ enum {
  * \u{H}.  Errors of writing are left in @out for ferror(). */
 void print_harmless(FILE *out, const char *text);
 
+/* See to it that all that was printed on stdout has gone out; say why not.  Returns the exit
+ * status:
+ * @status, or EXIT_FAILED. */
+int print_finish(int status);
+
 /* One line on stderr, after "mleak: " or "mleak: warning: "; the newline is added.  What the line
  * would do to a terminal is taken out as by print_harmless(). */
 void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

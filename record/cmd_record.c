@@ -326,7 +326,7 @@ int cmd_record(int argc, char **argv)
 		return EXIT_RECORD_FAILED;
 	if (o.help) {
 		record_options_help();
-		return EXIT_OK;
+		return print_finish(EXIT_OK) ? EXIT_RECORD_FAILED : EXIT_OK;
 	}
 	limits_raise();
 	return o.argv ? record_command(&o) : record_processes(&o);

@@ -93,6 +93,19 @@ static void tell_of_children(const struct session *s)
 			 s->gaps.nr, (double)s->gaps.longest_ns / 1e6);
 }
 
+static void tell_of_snapshot(const struct session *s)
+{
+	if (s->snapshot.threads == 1)
+		log_info("the stack of the only thread was read at attach, which was stopped for "
+			 "%.2f ms",
+			 (double)s->snapshot.stopped_ns / 1e6);
+	else if (s->snapshot.threads)
+		log_info("the stacks of %u threads were read at attach, which were stopped for "
+			 "%.2f ms in all, %.2f ms at most",
+			 s->snapshot.threads, (double)s->snapshot.stopped_ns / 1e6,
+			 (double)s->snapshot.longest_ns / 1e6);
+}
+
 void progress_summary(const struct session *s, const char *path)
 {
 	uint64_t lost = nr_lost(s);
@@ -109,11 +122,7 @@ void progress_summary(const struct session *s, const char *path)
 		log_info("the probes took %.0f ms to be put in and %.0f ms to be taken out",
 			 (double)s->attach_ns / 1e6, (double)s->detach_ns / 1e6);
 	tell_of_children(s);
-	if (s->snapshot.threads)
-		log_info("the stacks of %u threads were read at attach, which were stopped for "
-			 "%.2f ms in all, %.2f ms at most",
-			 s->snapshot.threads, (double)s->snapshot.stopped_ns / 1e6,
-			 (double)s->snapshot.longest_ns / 1e6);
+	tell_of_snapshot(s);
 	warn_of_losses(s);
 	if (s->findings.found)
 		log_warn("%" PRIu64 " %s; the report shows %s", s->findings.found,

@@ -80,8 +80,9 @@ static int put_text(FILE *out, const struct diff *diff, size_t top)
 			shown++;
 		}
 	}
-	fprintf(out, "\n%zu stacks differ, %zu of them are not shown; %zu are the same\n",
-		shown + left_out, left_out, same);
+	fprintf(out, "\n%zu %s, %zu of them %s not shown; %zu %s the same\n", shown + left_out,
+		shown + left_out == 1 ? "stack differs" : "stacks differ", left_out,
+		left_out == 1 ? "is" : "are", same, same == 1 ? "is" : "are");
 	return err;
 }
 

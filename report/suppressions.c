@@ -70,12 +70,13 @@ int suppressions_load(struct suppressions *suppressions, const char *path, size_
 	*line = 0;
 	if (!file)
 		return -errno;
+	errno = 0; /* which says of a directory what it is */
 	while (!err && getline(&text, &room, file) >= 0) {
 		++*line;
 		err = add_line(suppressions, text, NULL);
 	}
 	if (!err && ferror(file))
-		err = -EIO;
+		err = errno ? -errno : -EIO;
 	free(text);
 	fclose(file);
 	return err;

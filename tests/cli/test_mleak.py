@@ -25,6 +25,14 @@ class MleakTest(Case):
                 self.assertEqual((result.status, result.err), (0, ""))
                 self.assertIn("mleak", result.out)
 
+    def test_help_that_cannot_be_written(self):
+        for args in (["--help"], ["--version"], ["record", "--help"], ["report", "--help"]):
+            with self.subTest(args=args), open("/dev/full", "w") as full:
+                done = subprocess.run([self.program, *args], stdout=full, stderr=subprocess.PIPE,
+                                      text=True)
+                self.assertNotEqual(done.returncode, 0)
+                self.assert_one_message(done.stderr, naming="No space left on device")
+
     def test_help_of_a_verb(self):
         for verb in "record", "report", "info", "script", "diff":
             self.assertEqual(self.mleak("help", verb), self.mleak(verb, "--help"))

@@ -120,7 +120,7 @@ class DiffTest(Case):
             seconds = re.search(r"\), ([\d.]+) s on ", self.report(path).splitlines()[0])[1]
             self.assertRegex(text, r"(?m)^%s .* %s s recorded  %s$" % (side, seconds, re.escape(path)))
             self.assertAlmostEqual(report[side]["duration_ns"] / 1e9, float(seconds), delta=0.001)
-        self.assertIn("\n4 stacks differ, 0 of them are not shown; 1 are the same\n", text)
+        self.assertIn("\n4 stacks differ, 0 of them are not shown; 1 is the same\n", text)
 
     def test_folded_with_two_columns(self):
         found = {}
@@ -171,7 +171,7 @@ class DiffTest(Case):
         lines = [int(re.search(r"app\.c:(\d+);[^;]*app\.c:11;", row["places"])[1])
                  for row in stays]
         self.assertEqual(lines[0], lines[1] + 1)
-        self.assertIn("\n1 stacks differ", self.mleak("diff", before, after).out)
+        self.assertIn("\n1 stack differs", self.mleak("diff", before, after).out)
         self.assertRegex(self.mleak("diff", "--folded", before, after).out, r"stays;get 303 505\n")
 
     def test_filters_are_for_both(self):
