@@ -140,11 +140,41 @@ static void doubt(struct session *s, struct process *p)
 	session_read_sideband(s);
 }
 
+/* See to it that the probes are where the program allocates that @p runs since @execed_ns. */
+static void look(struct session *s, struct process *p, uint64_t execed_ns)
+{
+	struct allocators now;
+	bool is_other = false;
+	int err;
+
+	target_describe(&p->target);
+	if (p->target.pid == s->pid)
+		memcpy(s->comm, p->target.comm, sizeof(s->comm));
+	err = allocators_find(&now, &p->target, &s->allocator_opts);
+	if (!err) {
+		is_other = !now.guessed && !allocators_same(&now, &p->allocators);
+		err = place(s, p, &now, execed_ns);
+	}
+	if (err) {
+		allocators_release(&now);
+	} else {
+		allocators_release(&p->allocators);
+		p->allocators = now;
+	}
+	p->exec.in_doubt = false;
+	/* Some events of another allocator may have come, from where it was probed already. */
+	if (err && is_other && target_is_ending(&p->target))
+		session_note_missed(s, p, "ended while its probes were put in");
+	else if (err)
+		doubt(s, p);
+	/* Where none is in place that works, the allocators of before need new ones too. */
+	p->exec.links_dead = err && (p->exec.links_dead || !p->links.nr);
+}
+
 void exec_follow(struct session *s, struct process *p)
 {
 	uint64_t execed_ns = p->exec.since_ns;
-	struct allocators now;
-	bool is_static, ended = false;
+	bool is_static;
 	int err;
 
 	if (!execed_ns)
@@ -164,26 +194,5 @@ void exec_follow(struct session *s, struct process *p)
 		doubt(s, p);
 		return;
 	}
-	target_describe(&p->target);
-	if (p->target.pid == s->pid)
-		memcpy(s->comm, p->target.comm, sizeof(s->comm));
-	err = allocators_find(&now, &p->target, &s->allocator_opts);
-	if (!err) {
-		err = place(s, p, &now, execed_ns);
-		ended = err && target_is_ending(&p->target);
-	}
-	if (err) {
-		allocators_release(&now);
-	} else {
-		allocators_release(&p->allocators);
-		p->allocators = now;
-	}
-	/* Some of its events may have come, from where it was probed already. */
-	p->exec.in_doubt = false;
-	if (ended)
-		session_note_missed(s, p, "ended while its probes were put in");
-	else if (err)
-		doubt(s, p);
-	/* Where none is in place that works, the allocators of before need new ones too. */
-	p->exec.links_dead = err && (p->exec.links_dead || !p->links.nr);
+	look(s, p, execed_ns);
 }
