@@ -4,27 +4,64 @@
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mleak.h"
+#include "record/elffile.h"
 #include "record/objects.h"
 
 #define FIND_NS 1000000000u /* longest wait for a new program's libraries */
 
-/* Had the program with @maps mapped the files that are probed?  Then the probes were in it from its
- * start. */
+static bool is_file(const struct mlk_mapping *a, const struct mlk_mapping *b)
+{
+	return a->inode == b->inode && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor;
+}
+
+/* Does the file of @m, which @p has or had mapped, define malloc for others, too?  (A loader's
+ * gives way to the C library's.) */
+static bool has_malloc(const struct process *p, const struct mlk_mapping *m)
+{
+	static const char *const name = "malloc";
+	const char *slash = strrchr(m->path, '/');
+	struct elf_function found = {0};
+	bool is_loader = slash && !strncmp(slash, "/ld-", 4) && !target_is_libc(m->path);
+	int fd = m->inode && !is_loader ? target_open_mapped(&p->target, m) : -1;
+	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
+
+	if (elf)
+		elffile_functions(elf, elf, ELF_EXPORTED, &name, 1, &found);
+	elf_end(elf);
+	if (fd >= 0)
+		close(fd);
+	return found.found;
+}
+
+static bool is_probed(const struct allocators *a, const struct mlk_mapping *m)
+{
+	for (size_t i = 0; i < a->nr; i++)
+		if (is_file(&a->v[i].code, m))
+			return true;
+	return false;
+}
+
+static bool is_mapped(const struct maps *maps, const struct mlk_mapping *m)
+{
+	for (size_t i = 0; i < maps->nr; i++)
+		if (is_file(&maps->v[i], m))
+			return true;
+	return false;
+}
+
+/* Had the program with @maps mapped the files that are probed, and no other that allocates?  Then
+ * the probes were in it from its start. */
 static bool is_watched(const struct process *p, const struct maps *maps)
 {
-	for (size_t i = 0; i < p->allocators.nr; i++) {
-		const struct mlk_mapping *code = &p->allocators.v[i].code;
-		bool found = false;
-
-		for (size_t k = 0; k < maps->nr; k++)
-			found |= maps->v[k].inode == code->inode &&
-				 maps->v[k].dev_major == code->dev_major &&
-				 maps->v[k].dev_minor == code->dev_minor;
-		if (!found)
+	for (size_t i = 0; i < p->allocators.nr; i++)
+		if (!is_mapped(maps, &p->allocators.v[i].code))
 			return false;
-	}
+	for (size_t i = 0; i < maps->nr; i++)
+		if (!is_probed(&p->allocators, &maps->v[i]) && has_malloc(p, &maps->v[i]))
+			return false;
 	return p->allocators.nr > 0;
 }
 
@@ -95,10 +132,48 @@ static void refuse(struct session *s, struct process *p)
 	session_note_missed(s, p, "runs a program that mleak may not watch");
 }
 
+/* The program of @p is gone, or not to be read: what it had mapped will tell, of which the notices
+ * may have come only now. */
+static void doubt(struct session *s, struct process *p)
+{
+	p->exec.in_doubt = true;
+	session_read_sideband(s);
+}
+
+/* See to it that the probes are where the program allocates that @p runs since @execed_ns. */
+static void look(struct session *s, struct process *p, uint64_t execed_ns)
+{
+	struct allocators now;
+	bool is_other = false;
+	int err;
+
+	target_describe(&p->target);
+	if (p->target.pid == s->pid)
+		memcpy(s->comm, p->target.comm, sizeof(s->comm));
+	err = allocators_find(&now, &p->target, &s->allocator_opts);
+	if (!err) {
+		is_other = !now.guessed && !allocators_same(&now, &p->allocators);
+		err = place(s, p, &now, execed_ns);
+	}
+	if (err) {
+		allocators_release(&now);
+	} else {
+		allocators_release(&p->allocators);
+		p->allocators = now;
+	}
+	p->exec.in_doubt = false;
+	/* Some events of another allocator may have come, from where it was probed already. */
+	if (err && is_other && target_is_ending(&p->target))
+		session_note_missed(s, p, "ended while its probes were put in");
+	else if (err)
+		doubt(s, p);
+	/* Where none is in place that works, the allocators of before need new ones too. */
+	p->exec.links_dead = err && (p->exec.links_dead || !p->links.nr);
+}
+
 void exec_follow(struct session *s, struct process *p)
 {
 	uint64_t execed_ns = p->exec.since_ns;
-	struct allocators now;
 	bool is_static;
 	int err;
 
@@ -116,22 +191,8 @@ void exec_follow(struct session *s, struct process *p)
 	}
 	p->refused = false;
 	if (err) {
-		p->exec.in_doubt = true;
+		doubt(s, p);
 		return;
 	}
-	target_describe(&p->target);
-	if (p->target.pid == s->pid)
-		memcpy(s->comm, p->target.comm, sizeof(s->comm));
-	err = allocators_find(&now, &p->target, &s->allocator_opts);
-	if (!err)
-		err = place(s, p, &now, execed_ns);
-	if (err) {
-		allocators_release(&now);
-	} else {
-		allocators_release(&p->allocators);
-		p->allocators = now;
-	}
-	p->exec.in_doubt = err != 0;
-	/* Where none is in place that works, the allocators of before need new ones too. */
-	p->exec.links_dead = err && (p->exec.links_dead || !p->links.nr);
+	look(s, p, execed_ns);
 }

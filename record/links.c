@@ -115,13 +115,11 @@ static void drop(struct link_set *set, struct closing *closing)
 	free(set->object);
 }
 
-bool links_clash(const struct links *l, const struct allocators *a)
+bool links_clash(const struct links *l, const struct alloc_object *o)
 {
 	for (size_t i = 0; i < l->nr; i++)
-		for (size_t k = 0; k < a->nr; k++)
-			if (same_file(l->v[i].object, &a->v[k]) &&
-			    !same_object(l->v[i].object, &a->v[k]))
-				return true;
+		if (same_file(l->v[i].object, o) && !same_object(l->v[i].object, o))
+			return true;
 	return false;
 }
 

@@ -35,8 +35,8 @@ struct link_set *links_add(struct links *l, const struct alloc_object *o);
  * link to @set.  Returns 0 or -errno. */
 int links_put(struct link_set *set, struct helper *helper, const struct helper_link *l);
 
-/* Are there probes on a file of @a, but not on the same functions? */
-bool links_clash(const struct links *l, const struct allocators *a);
+/* Are there probes on the file of @o, but not on the same functions? */
+bool links_clash(const struct links *l, const struct alloc_object *o);
 
 /* Hand the links on files that are not among those of @keep (NULL: all) over to @closing. */
 void links_drop(struct links *l, const struct allocators *keep, struct closing *closing);

@@ -178,15 +178,18 @@ int probes_set_code(struct probes *p, const struct target *t, const struct alloc
 	return bpf_map__update_elem(map, &tgid, sizeof(tgid), &a->code, sizeof(a->code), BPF_ANY);
 }
 
-/* Link the objects of @a that have no set in @links yet, step by step over all of them. */
+/* Link the objects of @a that have no set in @links yet, step by step over all of them; not those
+ * on whose files other functions are probed.  Returns how many these are, or -errno. */
 static int link_new(struct probes *p, struct links *links, const struct target *t,
 		    const struct allocators *a)
 {
-	bool is_new[ALLOCATOR_MAX_OBJECTS];
-	int err = 0;
+	bool is_new[ALLOCATOR_MAX_OBJECTS], clashes;
+	int err = 0, left = 0;
 
 	for (size_t i = 0; i < a->nr; i++) {
-		is_new[i] = !links_find(links, &a->v[i]);
+		clashes = links_clash(links, &a->v[i]);
+		left += clashes;
+		is_new[i] = !clashes && !links_find(links, &a->v[i]);
 		if (is_new[i] && !links_add(links, &a->v[i]))
 			return -ENOMEM;
 	}
@@ -197,7 +200,7 @@ static int link_new(struct probes *p, struct links *links, const struct target *
 			if (is_new[i])
 				err = link_step(p, &steps[s], set, t, a->v[i].fd);
 		}
-	return err;
+	return err ? err : left;
 }
 
 int probes_place(struct probes *p, struct links *links, const struct target *t,
@@ -208,14 +211,16 @@ int probes_place(struct probes *p, struct links *links, const struct target *t,
 	/* Links that go by a main thread which has ended would see nothing. */
 	if (p->multi && t->task != t->pid)
 		return -ESRCH;
-	/* A function with two probes would be counted twice. */
-	if (links_clash(links, a)) {
-		links_drop(links, a, p->closing);
-		closing_wait(p->closing);
-	}
 	err = probes_set_code(p, t, a);
 	if (!err)
 		err = link_new(p, links, t, a);
+	/* A function with two probes would be counted twice.  What its calls come from is probed by
+	 * now. */
+	if (err > 0) {
+		links_drop(links, a, p->closing);
+		closing_wait(p->closing);
+		err = link_new(p, links, t, a);
+	}
 	/* Else what goes, goes after the rest has come: the kernel takes its time for it. */
 	links_drop(links, err ? NULL : a, p->closing);
 	return err;

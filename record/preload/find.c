@@ -119,6 +119,7 @@ void preload_find(void)
 	FIND_ANY(syscall);
 	FIND(posix_spawn);
 	FIND(posix_spawnp);
+	FIND(pthread_getattr_np);
 	if (!PRELOAD_IS_STATIC)
 		find_range(getauxval(AT_BASE), &preload_state.loader);
 	find_range((uint64_t)(uintptr_t)preload_real.malloc, &preload_state.allocator);

@@ -10,6 +10,8 @@
 
 #include "record/preload/lane.h"
 
+#define EXPORT __attribute__((visibility("default")))
+
 /* The main thread's stack grows to its limit; nothing else is mapped so near below its top. */
 #define MAIN_STACK_MAX (64ull << 20)
 
@@ -87,7 +89,7 @@ static void find_stack(uint32_t tid)
 			room = limit.rlim_cur;
 		self->stack_hi = &__libc_stack_end ? (uint64_t)__libc_stack_end : 0;
 		self->stack_lo = self->stack_hi > room ? self->stack_hi - room : self->stack_hi;
-	} else if (!pthread_getattr_np(pthread_self(), &attr)) {
+	} else if (!preload_real.pthread_getattr_np(pthread_self(), &attr)) {
 		if (!pthread_attr_getstack(&attr, &lo, &size)) {
 			uint64_t tcb = (uint64_t)__builtin_thread_pointer();
 
@@ -101,6 +103,18 @@ static void find_stack(uint32_t tid)
 	}
 	self->internal = false;
 	errno = saved_errno;
+}
+
+/* It allocates with the thread's own lock held, which find_stack() would wait for for ever were
+ * that the thread's first event: so the stack is found before. */
+EXPORT int pthread_getattr_np(pthread_t thread, pthread_attr_t *attr)
+{
+	const struct preload_thread *self = &preload_self;
+
+	if (preload_ready() && preload_shared() && !preload_no_calls() &&
+	    self->stack_lo == self->stack_hi)
+		find_stack((uint32_t)preload_syscall(SYS_gettid, 0, 0, 0, 0));
+	return preload_real.pthread_getattr_np(thread, attr);
 }
 
 /* From the second thread on, all of them order their events by time. */

@@ -6,6 +6,7 @@
 #ifndef PRELOAD_H
 #define PRELOAD_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -58,6 +59,7 @@ struct real {
 	FILE *(*popen)(const char *, const char *);
 	long (*syscall)(long, ...);
 	void *posix_spawn, *posix_spawnp;
+	int (*pthread_getattr_np)(pthread_t, pthread_attr_t *);
 };
 
 extern struct real preload_real;

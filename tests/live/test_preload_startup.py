@@ -71,9 +71,54 @@ int main()
 }
 """
 
+# What a thread calls first is what the library asks for its stack; it allocates behind the thread's
+# own lock.  So begin a Java machine's threads.
+ATTRIBUTES = r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *volatile kept[64];
+static int right;
+static void *run(void *arg)
+{
+	pthread_attr_t attr;
+	void *lo;
+	size_t size;
+	if (pthread_getattr_np(pthread_self(), &attr) || pthread_attr_getstack(&attr, &lo, &size))
+		return NULL;
+	right += (char *)&attr > (char *)lo && (char *)&attr < (char *)lo + size;
+	pthread_attr_destroy(&attr);
+	for (long i = 0; i < 10; i++)
+		kept[(long)arg * 10 + i] = malloc(211);
+	return NULL;
+}
+int main(void)
+{
+	pthread_t t;
+	alarm(30);
+	for (long i = 0; i < 3; i++) {
+		pthread_create(&t, NULL, run, (void *)i);
+		pthread_join(t, NULL);
+	}
+	printf("right: %d\n", right);
+	return 0;
+}
+"""
+
 
 class StartupTest(PreloadCase):
     program = MLEAK_FAST
+
+    def test_threads_that_ask_for_their_stack_before_they_allocate(self):
+        trace, out = self.record(self.compile("program", ATTRIBUTES, "-pthread"))
+        self.assertEqual(out, "right: 3\n")
+        stacks = parse_folded(self.report(trace, "--format=folded"))
+        self.assertEqual(sum(s.bytes for s in stacks if s.frames[-1] == "run"), 3 * 10 * 211)
+        totals = parse_totals(self.report(trace))
+        self.assertEqual(totals.lost, 0)
+        self.assertEqual(totals.complete, totals.of)
 
     def test_a_dlsym_that_allocates(self):
         trace, out = self.record(self.compile("program", DLSYM, "-rdynamic"))
