@@ -24,12 +24,13 @@ static bool has_malloc(const struct process *p, const struct mlk_mapping *m)
 	static const char *const name = "malloc";
 	const char *slash = strrchr(m->path, '/');
 	struct elf_function found = {0};
+	const struct elf_names names = {&name, 1, &found};
 	bool is_loader = slash && !strncmp(slash, "/ld-", 4) && !target_is_libc(m->path);
 	int fd = m->inode && !is_loader ? target_open_mapped(&p->target, m) : -1;
 	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
 
 	if (elf)
-		elffile_functions(elf, elf, ELF_EXPORTED, &name, 1, &found);
+		elffile_functions(elf, elf, ELF_EXPORTED, &names);
 	elf_end(elf);
 	if (fd >= 0)
 		close(fd);
