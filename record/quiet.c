@@ -1,4 +1,5 @@
-/* quiet.c - the target slept, its allocator is elsewhere, or it really made no calls */
+/* quiet.c - the target slept or was stopped, its allocator is elsewhere, or it really made no calls
+ */
 #include "record/quiet.h"
 
 #include <fcntl.h>
@@ -17,9 +18,10 @@ static const char *const names[] = {"malloc",	"je_malloc", "mi_malloc",	"tc_mall
 
 #define NR_NAMES (sizeof(names) / sizeof(names[0]))
 
-uint64_t quiet_cpu_ticks(const struct target *t)
+/* What proc(5) calls its state, a letter; 0: not known.  In *@ticks the CPU time it has used. */
+static char read_stat(const struct target *t, uint64_t *ticks)
 {
-	char path[64], text[1024];
+	char path[64], text[1024], state = 0;
 	uint64_t user = 0, system = 0;
 	const char *rest;
 	ssize_t n = -1;
@@ -35,10 +37,19 @@ uint64_t quiet_cpu_ticks(const struct target *t)
 	rest = strrchr(text, ')'); /* the name may hold anything */
 	/* proc(5): the state is field 3, utime and stime are 14 and 15 */
 	if (!rest ||
-	    sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64,
-		   &user, &system) != 2)
-		return 0;
-	return user + system;
+	    sscanf(rest + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64,
+		   &state, &user, &system) != 3)
+		state = 0;
+	*ticks = state ? user + system : 0;
+	return state;
+}
+
+uint64_t quiet_cpu_ticks(const struct target *t)
+{
+	uint64_t ticks;
+
+	read_stat(t, &ticks);
+	return ticks;
 }
 
 static bool is_probed(const struct allocators *a, const struct mlk_mapping *m, const char *name)
@@ -123,8 +134,16 @@ void quiet_explain(const struct target *t, const struct allocators *a, uint64_t 
 	struct maps maps = {0};
 	struct objects objects = {0};
 	bool explained = false;
+	uint64_t ticks_now;
+	char state = read_stat(t, &ticks_now);
 
-	if (quiet_cpu_ticks(t) == ticks) {
+	if (state == 'T' || state == 't') {
+		log_warn("no event in process %d so far: it is stopped, by a signal or by a "
+			 "debugger",
+			 (int)t->pid);
+		return;
+	}
+	if (ticks_now == ticks) {
 		log_warn("no event in process %d so far: it sleeps, it has used no CPU time since "
 			 "the probes are there",
 			 (int)t->pid);

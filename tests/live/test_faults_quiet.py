@@ -1,5 +1,8 @@
 """A recording that sees nothing says which of the causes it is, and the advice that it gives is right."""
 
+import os
+import signal
+
 from faulttest import FaultCase
 from mleaktest import needs_bpf, parse_folded
 
@@ -63,6 +66,14 @@ class QuietTest(FaultCase):
         result = self.finish(mleak)
         self.assertEqual(result.status, 0, result.err)
         self.assertIn("not one call of malloc or free was seen", result.err)
+
+    def test_a_program_that_is_stopped_is_told_of(self):
+        target = self.start(self.build(), cwd=self.dir)
+        os.kill(target.pid, signal.SIGSTOP)
+        mleak = self.attach(target.pid)
+        self.wait_for_words(mleak, r"it is stopped, by a signal or by a debugger")
+        target.kill()
+        self.finish(mleak)
 
     def test_a_program_that_calls_nothing_is_told_of(self):
         self.explanation(self.build(), "spin",
