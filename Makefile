@@ -126,6 +126,7 @@ run-fuzz-%: $(O)/tests/fuzz/fuzz_%
 ## bench: measure what recording costs a program, the size of traces, the speed of format/, of names and of unwind/
 bench: all $(BENCH)
 	-$(Q)python3 tests/bench/cost.py $(O)/tests/bench $(O)/mleak
+	$(Q)python3 tests/bench/programs.py $(O)/tests/bench $(O)/mleak "$(O)/mleak --stack-size 128"
 	$(Q)python3 tests/bench/overhead.py $(O)/mleak $(O)/tests/bench/pair
 	$(Q)python3 tests/bench/trace_size.py $(O)/mleak $(O)/tests/bench/slices
 	$(Q)$(O)/tests/bench/format_speed $(O)/format_speed.mlk
