@@ -24,8 +24,7 @@ enum {
  * \u{H}.  Errors of writing are left in @out for ferror(). */
 void print_harmless(FILE *out, const char *text);
 
-/* See to it that all that was printed on stdout has gone out; say why not.  Returns the exit
- * status:
+/* See to it that all that was printed on stdout has gone out; say why not.  Returns the exit status
  * @status, or EXIT_FAILED. */
 int print_finish(int status);
 

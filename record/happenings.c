@@ -5,7 +5,7 @@
 
 bool happenings_full(const struct happenings *hs)
 {
-	return hs->nr == MAX_HAPPENINGS;
+	return hs->nr == HAPPENINGS_MAX;
 }
 
 struct happening *happenings_add(struct happenings *hs)
@@ -29,9 +29,9 @@ void happenings_tell(struct happenings *hs, const struct preload_sink *sink,
 	struct happening *h = &hs->all[0];
 	uint64_t time_ns = preload_clock_ns(clock, h->time);
 
-	if (h->kind == CAME)
+	if (h->kind == HAPPENING_CAME)
 		sink->came(sink->ctx, time_ns, h->pid, &h->maps);
-	else if (h->kind == MAPPED)
+	else if (h->kind == HAPPENING_MAPPED)
 		sink->mapped(sink->ctx, time_ns, h->pid, &h->maps);
 	else
 		sink->ended(sink->ctx, time_ns, h->pid);

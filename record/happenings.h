@@ -10,9 +10,9 @@
 #include "record/preload_clock.h"
 #include "record/preload_sink.h"
 
-#define MAX_HAPPENINGS 1024u
+#define HAPPENINGS_MAX 1024u
 
-enum happening_kind { CAME, MAPPED, ENDED };
+enum happening_kind { HAPPENING_CAME, HAPPENING_MAPPED, HAPPENING_ENDED };
 
 struct happening {
 	enum happening_kind kind;
@@ -24,7 +24,7 @@ struct happening {
 
 /* All zero: nothing happened. */
 struct happenings {
-	struct happening all[MAX_HAPPENINGS]; /* ascending */
+	struct happening all[HAPPENINGS_MAX]; /* ascending */
 	uint32_t nr;
 };
 

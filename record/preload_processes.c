@@ -123,7 +123,7 @@ static bool let_in(struct preload_processes *ps, uint32_t slot, pid_t pid)
 
 	if (!sink->met(sink->ctx, pid, (pid_t)s->parent))
 		return false;
-	if (!note_maps(ps, CAME, slot)) {
+	if (!note_maps(ps, HAPPENING_CAME, slot)) {
 		sink->unmet(sink->ctx, pid);
 		return false;
 	}
@@ -186,7 +186,7 @@ static void look_at_maps(struct preload_processes *ps, uint32_t slot)
 	if ((asked == p->maps_answered && changed == p->maps_changed) ||
 	    happenings_full(&ps->happenings))
 		return;
-	note_maps(ps, MAPPED, slot);
+	note_maps(ps, HAPPENING_MAPPED, slot);
 	if (p->watch.program != __atomic_load_n(&s->program, __ATOMIC_ACQUIRE))
 		watch(ps, slot); /* before the new program can begin another */
 	p->maps_changed = changed;
@@ -216,7 +216,7 @@ static void tell_ends(struct preload_processes *ps, bool expecting)
 	if (!ps->table.nr_alive && !ps->over)
 		return;
 	for (uint32_t i = 0; i < ps->table.nr_slots; i++) {
-		if (!ps->table.all[i].ended || !note(ps, ENDED, i))
+		if (!ps->table.all[i].ended || !note(ps, HAPPENING_ENDED, i))
 			continue;
 		preload_table_close(&ps->table, i);
 	}
@@ -271,7 +271,7 @@ void preload_processes_apply(struct preload_processes *ps)
 	const struct happening *h = happenings_first(&ps->happenings);
 
 	happenings_tell(&ps->happenings, ps->opts.sink, ps->opts.clock);
-	if (h->kind == ENDED)
+	if (h->kind == HAPPENING_ENDED)
 		give_back(ps, h->slot);
 	happenings_drop(&ps->happenings);
 }

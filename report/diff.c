@@ -9,6 +9,7 @@
 
 #include "report/array.h"
 #include "report/strings.h"
+#include "report/text.h"
 
 struct diff {
 	const struct export *side[DIFF_SIDES];
@@ -17,20 +18,13 @@ struct diff {
 	size_t nr, room;
 };
 
-const char *diff_base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 /* What makes a frame the same in both traces, as text behind @out.  With lines it sorts calls in
  * one function by these; without, a frame whose line has moved is still the same. */
 static void put_key(FILE *out, const struct place *place, bool lines)
 {
-	fprintf(out, "%s\n%s\n", diff_base_name(place->module), place->function);
+	fprintf(out, "%s\n%s\n", text_file_name(place->module), place->function);
 	if (lines)
-		fprintf(out, "%s\n%010" PRIu32 "\n", diff_base_name(place->file), place->line);
+		fprintf(out, "%s\n%010" PRIu32 "\n", text_file_name(place->file), place->line);
 }
 
 /* The key of stack @i, outermost frame first, to be freed; NULL: no memory. */

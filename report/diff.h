@@ -47,9 +47,6 @@ struct live_amount diff_came(const struct diff *diff);
 /* How far @a and @b are apart. */
 uint64_t diff_distance(uint64_t a, uint64_t b);
 
-/* The name of the file @path, which it is a part of: what is compared of paths. */
-const char *diff_base_name(const char *path);
-
 /* Release @diff; NULL is allowed. */
 void diff_free(struct diff *diff);
 

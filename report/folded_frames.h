@@ -18,8 +18,7 @@ bool folded_frames_wants_paths(const struct folded_frames *frames);
 int folded_frames_add(struct folded_frames *frames, const uint32_t *path, size_t nr);
 
 /* All paths are noted: find those of whose frames the modules are to be told.  Returns 0 or
- * -ENOMEM.
- */
+ * -ENOMEM. */
 int folded_frames_finish(struct folded_frames *frames);
 
 /* `COMM;FRAME;FRAME` of a path that was noted; @comm is a frame by itself.  Returns a string that

@@ -40,28 +40,15 @@ int named_new(struct named **out, const struct names_source *source, const struc
 	return err;
 }
 
-static const char *module_path(const struct named *named, const struct dwunw_frame *frame)
-{
-	const char *path = NULL;
-
-	if (frame->module == DWUNW_NO_MODULE)
-		return "";
-	path = dwunw_module_path(named->source.dw, frame->module);
-	if (!path)
-		path = images_absent_path(named->source.images, frame->module);
-	return path ? path : "";
-}
-
 /* The frames of stack @id without those of the library.  Returns how many. */
 static size_t frames_of(const struct named *named, uint32_t id, struct dwunw_frame *frames)
 {
 	size_t nr = dwunw_stack_frames(named->source.dw, id, frames, STACK_MAX_FRAMES), own = 0;
 
 	for (; own < nr; own++) {
-		const char *path = module_path(named, &frames[own]);
-		const char *slash = strrchr(path, '/');
+		const char *path = names_module_path(&named->source, &frames[own]);
 
-		if (strcmp(slash ? slash + 1 : path, LIBRARY) != 0)
+		if (strcmp(text_file_name(path), LIBRARY) != 0)
 			break;
 	}
 	memmove(frames, frames + own, (nr - own) * sizeof(*frames));
@@ -116,7 +103,7 @@ static void put_frame(const struct named *named, struct json *json, const struct
 		json_open(json, NULL, '{');
 		json_text(json, "function",
 			  symbol->inlined[i].function ? symbol->inlined[i].function : "?");
-		json_text(json, "module", module_path(named, frame));
+		json_text(json, "module", names_module_path(&named->source, frame));
 		json_text(json, "file", symbol->inlined[i].file ? symbol->inlined[i].file : "");
 		json_number(json, "line", symbol->inlined[i].line);
 		json_bool(json, "inlined", true);
@@ -124,7 +111,7 @@ static void put_frame(const struct named *named, struct json *json, const struct
 	}
 	json_open(json, NULL, '{');
 	json_text(json, "function", labels_get(named->labels, labels[nr - 1])->name);
-	json_text(json, "module", module_path(named, frame));
+	json_text(json, "module", names_module_path(&named->source, frame));
 	json_text(json, "file", symbol->file ? symbol->file : "");
 	json_number(json, "line", symbol->file ? symbol->line : 0);
 	json_bool(json, "inlined", false);

@@ -10,6 +10,7 @@
 
 #include "report/array.h"
 #include "report/hash_index.h"
+#include "report/text.h"
 
 #define SHORT_PATH 40 /* columns up to which a source file's path is shown whole */
 
@@ -80,36 +81,28 @@ int names_want(struct names *names, const struct dwunw_frame *frames, size_t nr)
 	return 0;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
-/* NULL: there is none. */
-static const char *module_path(const struct names_source *source, const struct dwunw_frame *frame)
+const char *names_module_path(const struct names_source *source, const struct dwunw_frame *frame)
 {
 	const char *path = NULL;
 
-	if (frame->module != DWUNW_NO_MODULE) {
-		path = dwunw_module_path(source->dw, frame->module);
-		if (!path)
-			path = images_absent_path(source->images, frame->module);
-	}
-	return path;
+	if (frame->module == DWUNW_NO_MODULE)
+		return "";
+	path = dwunw_module_path(source->dw, frame->module);
+	if (!path)
+		path = images_absent_path(source->images, frame->module);
+	return path ? path : "";
 }
 
 /* MODULE+0xADDR, or 0xPC.  In a module that the trace does not hold ADDR is an offset into the
  * file, which is mostly the same.  Returns a string to be freed, or NULL. */
 static char *place_text(const struct names_source *source, const struct dwunw_frame *frame)
 {
-	const char *path = module_path(source, frame);
+	const char *path = names_module_path(source, frame);
 	char *text;
 	int len;
 
-	len = path ? asprintf(&text, "%s+0x%" PRIx64, base_name(path), frame->addr)
-		   : asprintf(&text, "0x%" PRIx64, frame->pc);
+	len = *path ? asprintf(&text, "%s+0x%" PRIx64, text_file_name(path), frame->addr)
+		    : asprintf(&text, "0x%" PRIx64, frame->pc);
 	return len < 0 ? NULL : text;
 }
 
@@ -207,11 +200,11 @@ static int name_all(struct names *names, const struct names_source *source,
 
 	for (size_t i = 0; i < names->nr && !err; i++) {
 		const struct dwunw_symbol *symbol = &names->symbols[i];
-		const char *path = module_path(source, &names->frames[i]);
+		const char *path = names_module_path(source, &names->frames[i]);
 
 		spot.frame = &names->frames[i];
 		if (path != last)
-			err = labels_module(labels, path ? path : "", &spot.module);
+			err = labels_module(labels, path, &spot.module);
 		last = path;
 		names->first[i] = names->nr_labels;
 		for (size_t at = 0; opts->inlined && at < symbol->nr_inlined && !err; at++)

@@ -30,6 +30,9 @@ struct names_source {
 	const struct images *images; /* those that @dw does not have */
 };
 
+/* The path of the module that @frame is in, "" where there is none; valid as long as @source. */
+const char *names_module_path(const struct names_source *source, const struct dwunw_frame *frame);
+
 /* Name all frames noted so far, once.  The labels are added to @labels.  Returns 0 or -ENOMEM. */
 int names_resolve(struct names *names, const struct names_source *source,
 		  const struct names_opts *opts, struct labels *labels);

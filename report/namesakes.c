@@ -5,12 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
+#include "report/text.h"
 
 static int compare(const void *a, const void *b)
 {
@@ -18,13 +13,13 @@ static int compare(const void *a, const void *b)
 	int order = strcmp(x->name, y->name);
 
 	if (!order)
-		order = strcmp(base_name(x->module), base_name(y->module));
+		order = strcmp(text_file_name(x->module), text_file_name(y->module));
 	return order ? order : strcmp(x->module, y->module);
 }
 
 static bool same_base(const struct namesake *a, const struct namesake *b)
 {
-	return !strcmp(base_name(a->module), base_name(b->module));
+	return !strcmp(text_file_name(a->module), text_file_name(b->module));
 }
 
 /* The same for @nr of one name, whose modules differ. */
@@ -36,7 +31,7 @@ static void tell_run(struct namesake *all, size_t nr)
 
 		all[i].told = nr < 2 || !all[i].module[0] ? NULL
 			      : by_path			  ? all[i].module
-							  : base_name(all[i].module);
+							  : text_file_name(all[i].module);
 	}
 }
 

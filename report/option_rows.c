@@ -47,8 +47,7 @@ static const struct option_row rows[] = {
 
 	{"pid", OPT_PID, "PID",
 	 "only what the process PID allocated, of several in a trace; with --diff, PID,PID names "
-	 "one in "
-	 "each trace"},
+	 "one in each trace"},
 	{"thread", OPT_THREAD, "TID|NAME",
 	 "only blocks that this thread got; NAME may have * and ?"},
 	{"module", OPT_MODULE, "NAME",

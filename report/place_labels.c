@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "report/strings.h"
+#include "report/text.h"
 
 static int add_one(struct labels *labels, const struct place *place, const char *path,
 		   uint32_t *number)
@@ -60,7 +60,7 @@ static int note_names(struct ambiguous *ambiguous, const struct places *places)
 static int add_of_both(struct labels *labels, struct ambiguous *ambiguous,
 		       const struct place *place, bool inlined, uint32_t *number)
 {
-	const char *slash = strrchr(place->module, '/'), *path = "";
+	const char *path = "";
 	struct place shown = *place;
 	uint32_t name;
 	int err = strings_intern(ambiguous->names, place->function, &name);
@@ -68,7 +68,7 @@ static int add_of_both(struct labels *labels, struct ambiguous *ambiguous,
 	if (err)
 		return err;
 	if (ambiguous->all[name])
-		path = slash && slash[1] ? slash + 1 : place->module;
+		path = text_file_name(place->module);
 	if (!inlined || !place->inlined)
 		return add_one(labels, place, path, number);
 	if (asprintf(&shown.function, "%s (inlined)", place->function) < 0)
@@ -117,4 +117,15 @@ int place_labels_both(uint32_t *out[PLACE_LABELS_SIDES], struct labels *labels,
 	strings_free(ambiguous.names);
 	free(ambiguous.all);
 	return err;
+}
+
+size_t place_labels_path(const struct places *places, size_t i, const uint32_t *numbers,
+			 uint32_t path[VIEW_MAX_PATH])
+{
+	size_t left, nr = 0;
+	const uint32_t *all = places_path(places, i, &left);
+
+	while (left && nr < VIEW_MAX_PATH)
+		path[nr++] = numbers[all[--left]];
+	return nr;
 }

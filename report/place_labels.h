@@ -20,4 +20,9 @@ int place_labels_new(uint32_t **out, struct labels *labels, const struct places 
 int place_labels_both(uint32_t *out[PLACE_LABELS_SIDES], struct labels *labels,
 		      const struct places *const sides[PLACE_LABELS_SIDES], bool inlined);
 
+/* Write the labels of stack @i of @places, which have these @numbers, to @path, outermost first.
+ * Returns how many. */
+size_t place_labels_path(const struct places *places, size_t i, const uint32_t *numbers,
+			 uint32_t path[VIEW_MAX_PATH]);
+
 #endif

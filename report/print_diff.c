@@ -101,7 +101,7 @@ static int put_csv_places(FILE *out, const struct places *places, size_t i)
 		if (place->file[0])
 			fprintf(all, "%s:%" PRIu32 "%s", place->file, place->line, nr ? ";" : "");
 		else
-			fprintf(all, "%s%s", diff_base_name(place->module), nr ? ";" : "");
+			fprintf(all, "%s%s", text_file_name(place->module), nr ? ";" : "");
 	}
 	if (!all || fclose(all)) {
 		free(text);

@@ -32,13 +32,8 @@ struct source {
 static size_t path_of(const struct source *source, const struct diff_row *row,
 		      uint32_t path[VIEW_MAX_PATH])
 {
-	const struct places *places = diff_side(source->diff, row->side)->places;
-	size_t nr, to = 0;
-	const uint32_t *all = places_path(places, row->i, &nr);
-
-	while (nr && to < VIEW_MAX_PATH)
-		path[to++] = source->numbers[row->side][all[--nr]];
-	return to;
+	return place_labels_path(diff_side(source->diff, row->side)->places, row->i,
+				 source->numbers[row->side], path);
 }
 
 /* Read the first @nr rows of @diff.  @source is to be released in any case. */

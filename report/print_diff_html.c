@@ -99,13 +99,8 @@ static int put_stacks(struct json *json, const struct page *page)
 static size_t path_of(const struct graph *graph, const struct diff *diff,
 		      const struct diff_row *row, uint32_t path[VIEW_MAX_PATH])
 {
-	const struct places *places = diff_side(diff, row->side)->places;
-	size_t nr, to = 0;
-	const uint32_t *all = places_path(places, row->i, &nr);
-
-	while (nr && to < VIEW_MAX_PATH)
-		path[to++] = graph->numbers[row->side][all[--nr]];
-	return to;
+	return place_labels_path(diff_side(diff, row->side)->places, row->i,
+				 graph->numbers[row->side], path);
 }
 
 /* Recursion is as deep as a stack. */

@@ -5,18 +5,16 @@
 #include "report/color.h"
 #include "report/export.h"
 #include "report/left_out.h"
-#include "report/rest.h"
+#include "report/stack_notes.h"
 #include "report/text.h"
 
 static void put_place(FILE *out, const struct place *place, bool color)
 {
-	const char *slash = strrchr(place->module, '/');
-
 	fprintf(out, "\t\t%s%s%s%s",
 		color_of(color, place->function[0] == '[' ? COLOR_REMARK : COLOR_NAME),
 		place->function, color_of(color, COLOR_END), place->inlined ? " (inlined)" : "");
 	if (place->module[0])
-		fprintf(out, " [%s]", slash && slash[1] ? slash + 1 : place->module);
+		fprintf(out, " [%s]", text_file_name(place->module));
 	fputs(color_of(color, COLOR_PLACE), out);
 	if (place->file[0])
 		fprintf(out, " %s", place->file);
@@ -31,9 +29,9 @@ int print_flat(FILE *out, const struct export *export)
 	struct live_amount amount;
 	bool color = view_options(export->view)->color;
 	size_t left_out = view_left_out(export->view, &amount);
-	struct rest rest;
+	struct stack_notes notes;
 
-	if (rest_init(&rest, export->leaks))
+	if (stack_notes_init(&notes, export->leaks))
 		return -ENOMEM;
 	if (!view_nr(export->view))
 		fputs("no outstanding blocks\n", out);
@@ -50,9 +48,9 @@ int print_flat(FILE *out, const struct export *export)
 			process ? process : "", color_of(color, COLOR_END));
 		for (size_t at = 0; at < nr; at++)
 			put_place(out, places_get(export->places, path[at]), color);
-		rest_print(out, export, &rest, i, "\t\t");
+		stack_notes_print(out, export, &notes, i, "\t\t");
 	}
-	rest_release(&rest);
+	stack_notes_release(&notes);
 	print_left_out(out, left_out, "lighter stack", "lighter stacks", amount);
 	return 0;
 }

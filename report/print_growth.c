@@ -145,7 +145,7 @@ static const char *rate_text(char buf[TEXT_NUMBER_MAX + 1], double rate)
 	return buf;
 }
 
-static void put_text_line(FILE *out, const struct export *export, const struct rest *rest,
+static void put_text_line(FILE *out, const struct export *export, const struct stack_notes *notes,
 			  const struct line *line)
 {
 	const struct stack *stack = view_stack(export->view, line->i);
@@ -167,7 +167,7 @@ static void put_text_line(FILE *out, const struct export *export, const struct r
 		print_place(out, places_get(export->places, path[at]), color);
 	if (process)
 		fprintf(out, "    %s\n", process);
-	rest_print(out, export, rest, line->i, "    ");
+	stack_notes_print(out, export, notes, line->i, "    ");
 }
 
 /* What is outstanding of @nr lines. */
@@ -187,21 +187,21 @@ static int put_text(FILE *out, const struct export *export, const struct line *l
 		    size_t nr)
 {
 	bool used[sizeof(shapes) / sizeof(*shapes)] = {0};
-	struct rest rest;
+	struct stack_notes notes;
 
 	if (!nr) {
 		fputs("no outstanding blocks\n", out);
 		return 0;
 	}
-	if (rest_init(&rest, export->leaks))
+	if (stack_notes_init(&notes, export->leaks))
 		return -ENOMEM;
 	fprintf(out, "%-9s%14s%12s%16s%9s%12s\n", "shape", "bytes", "blocks", "bytes/min", "freed",
 		"lifetime");
 	for (size_t i = 0; i < nr; i++) {
-		put_text_line(out, export, &rest, &lines[i]);
+		put_text_line(out, export, &notes, &lines[i]);
 		used[lines[i].shape] = true;
 	}
-	rest_release(&rest);
+	stack_notes_release(&notes);
 	fputs("\nbytes/min: growth in the second half of the recording; freed: share of the "
 	      "stack's "
 	      "blocks;\nlifetime: half of those that were freed lived no longer\n",
@@ -250,8 +250,8 @@ static int64_t whole(double rate)
 	return (int64_t)(rate < 0 ? rate - 0.5 : rate + 0.5);
 }
 
-static void put_json_line(struct json *json, const struct export *export, const struct rest *rest,
-			  const struct line *line, size_t slices)
+static void put_json_line(struct json *json, const struct export *export,
+			  const struct stack_notes *notes, const struct line *line, size_t slices)
 {
 	json_open(json, NULL, '{');
 	json_text(json, "shape", shapes[line->shape].name);
@@ -263,7 +263,7 @@ static void put_json_line(struct json *json, const struct export *export, const 
 	for (size_t at = 0; at < slices; at++)
 		json_number(json, NULL, line->growth.bytes[at]);
 	json_close(json, ']');
-	json_stack(json, export, rest, line->i);
+	json_stack(json, export, notes, line->i);
 	json_close(json, '}');
 }
 
@@ -281,10 +281,10 @@ static int put_json(FILE *out, const struct export *export, const struct growth 
 {
 	size_t all = view_nr(export->view);
 	struct json json = {.out = out};
-	struct rest rest;
+	struct stack_notes notes;
 	int err;
 
-	if (rest_init(&rest, export->leaks))
+	if (stack_notes_init(&notes, export->leaks))
 		return -ENOMEM;
 	err = json_begin(&json, export, "mleak-growth", SCHEMA_VERSION);
 	json_frames(&json, export->places);
@@ -295,11 +295,11 @@ static int put_json(FILE *out, const struct export *export, const struct growth 
 	json_close(&json, ']');
 	json_open(&json, "stacks", '[');
 	for (size_t i = 0; i < nr; i++)
-		put_json_line(&json, export, &rest, &lines[i], growth_slices(growth));
+		put_json_line(&json, export, &notes, &lines[i], growth_slices(growth));
 	json_close(&json, ']');
 	json_left_out(&json, "stacks", all - nr, amount_of(export, lines + nr, all - nr));
 	json_end(&json, export);
-	rest_release(&rest);
+	stack_notes_release(&notes);
 	return err;
 }
 

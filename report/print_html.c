@@ -10,6 +10,7 @@
 #include "report/print_html.h"
 #include "report/print_json.h"
 #include "report/print_shown.h"
+#include "report/text.h"
 #include "report/tree_names.h"
 
 /* The bytes of the page, as they are in the source. */
@@ -109,14 +110,13 @@ static int put_head(struct json *json, const struct export *export)
 
 int html_frame(struct json *json, const struct place *place)
 {
-	const char *slash = strrchr(place->module, '/');
 	char line[sizeof(":4294967295")] = "";
 	char *text;
 
 	if (place->file[0] && place->line)
 		snprintf(line, sizeof(line), ":%" PRIu32, place->line);
 	if (asprintf(&text, "%s%s%s%s%s%s%s%s", place->function, place->inlined ? " (inlined)" : "",
-		     place->module[0] ? " [" : "", slash ? slash + 1 : place->module,
+		     place->module[0] ? " [" : "", text_file_name(place->module),
 		     place->module[0] ? "]" : "", place->file[0] ? " " : "", place->file, line) < 0)
 		return -ENOMEM;
 	json_text(json, NULL, text);
@@ -178,15 +178,16 @@ static int path_of(const struct graph *graph, const struct export *export, size_
 		   uint32_t labels[VIEW_MAX_PATH], size_t *nr)
 {
 	const char *process = export_process(export, i);
-	size_t left, to = 0;
-	const uint32_t *path = places_path(export->places, i, &left);
-	int err =
-		process ? labels_intern(graph->labels, LABELS_NO_MODULE, process, "", &labels[to++])
-			: 0;
+	int err = 0;
 
-	while (left && to < VIEW_MAX_PATH)
-		labels[to++] = graph->numbers[path[--left]];
-	*nr = to;
+	*nr = place_labels_path(export->places, i, graph->numbers, labels);
+	if (!process)
+		return 0;
+	if (*nr == VIEW_MAX_PATH)
+		--*nr;
+	memmove(labels + 1, labels, *nr * sizeof(*labels));
+	++*nr;
+	err = labels_intern(graph->labels, LABELS_NO_MODULE, process, "", &labels[0]);
 	return err;
 }
 

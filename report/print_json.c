@@ -58,7 +58,8 @@ static void put_takers(struct json *json, const struct takers *takers, uint32_t 
 	json_close(json, ']');
 }
 
-void json_stack(struct json *json, const struct export *export, const struct rest *rest, size_t i)
+void json_stack(struct json *json, const struct export *export, const struct stack_notes *notes,
+		size_t i)
 {
 	const struct stack *stack = view_stack(export->view, i);
 	size_t nr;
@@ -72,8 +73,8 @@ void json_stack(struct json *json, const struct export *export, const struct res
 	json_number(json, "temporary", stack->temporary);
 	json_number(json, "first_ns", export_since_start(export, stack->first_ns));
 	json_number(json, "last_ns", export_since_start(export, stack->last_ns));
-	put_ages(json, ages_of(rest->ages, view_number(export->view, i)));
-	put_takers(json, rest->takers, view_number(export->view, i));
+	put_ages(json, ages_of(notes->ages, view_number(export->view, i)));
+	put_takers(json, notes->takers, view_number(export->view, i));
 	json_bool(json, "complete", stack->status == DWUNW_STATUS_ENDED);
 	json_open(json, "frames", '[');
 	for (size_t at = 0; at < nr; at++)
@@ -86,10 +87,10 @@ int print_json(FILE *out, const struct export *export)
 	struct json json = {.out = out};
 	struct live_amount amount;
 	size_t left_out = view_left_out(export->view, &amount);
-	struct rest rest;
+	struct stack_notes notes;
 	int err;
 
-	if (rest_init(&rest, export->leaks))
+	if (stack_notes_init(&notes, export->leaks))
 		return -ENOMEM;
 	err = json_begin(&json, export, "mleak-report", SCHEMA_VERSION);
 	json_frames(&json, export->places);
@@ -97,12 +98,12 @@ int print_json(FILE *out, const struct export *export)
 	json_open(&json, "stacks", '[');
 	for (size_t i = 0; i < view_nr(export->view); i++) {
 		json_open(&json, NULL, '{');
-		json_stack(&json, export, &rest, i);
+		json_stack(&json, export, &notes, i);
 		json_close(&json, '}');
 	}
 	json_close(&json, ']');
 	json_left_out(&json, "stacks", left_out, amount);
 	json_end(&json, export);
-	rest_release(&rest);
+	stack_notes_release(&notes);
 	return err;
 }

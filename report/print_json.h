@@ -7,7 +7,7 @@
 
 #include "report/export.h"
 #include "report/json.h"
-#include "report/rest.h"
+#include "report/stack_notes.h"
 
 /* Write @amount as an object, as json_number() writes a number. */
 void json_amount(struct json *json, const char *key, struct live_amount amount);
@@ -24,7 +24,8 @@ int json_begin(struct json *json, const struct export *export, const char *schem
 void json_frames(struct json *json, const struct places *places);
 
 /* Write the members of stack @i of the view into the object that is open. */
-void json_stack(struct json *json, const struct export *export, const struct rest *rest, size_t i);
+void json_stack(struct json *json, const struct export *export, const struct stack_notes *notes,
+		size_t i);
 
 /* Write the member "left_out": @nr of @what (a key), with @amount. */
 void json_left_out(struct json *json, const char *what, size_t nr, struct live_amount amount);

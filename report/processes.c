@@ -10,7 +10,8 @@
 #include "report/hash_index.h"
 #include "report/text.h"
 
-#define MAX_LISTED 8 /* of processes_list() */
+#define MAX_LISTED 8   /* of processes_list() */
+#define MOST_LINES 100 /* of processes_print(): the tree is to be found below them */
 
 struct named {
 	uint32_t tgid;
@@ -132,9 +133,6 @@ static int heavier(const void *a, const void *b)
 	return x->tgid < y->tgid ? -1 : x->tgid > y->tgid;
 }
 
-/* Lines that are printed of processes: the tree is to be found below them. */
-#define MOST_LINES 100
-
 static void print_totals(FILE *out, const struct live_totals *totals)
 {
 	char allocs[TEXT_NUMBER_MAX], frees[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX],
@@ -184,8 +182,8 @@ static void print_one(FILE *out, const struct processes *processes, const struct
 	fputc('\n', out);
 }
 
-/* Sort the processes of @live, in @all, and leave out those whose number another has.  Returns how
- * many are left. */
+/* Sort the processes of @live, in @all, and leave out those that have the number of one that is to
+ * be listed.  Returns how many are left. */
 static size_t sort_distinct(const struct live *live, struct live_process *all)
 {
 	size_t nr_all = live_nr_processes(live), nr = 0;

@@ -42,18 +42,6 @@ bool sieve_has_enough(const struct sieve *sieve, const struct stack *stack)
 	       (stack->bytes >= sieve->opts.min_bytes && stack->blocks >= sieve->opts.min_blocks);
 }
 
-static const char *module_path(const struct names_source *source, const struct dwunw_frame *frame)
-{
-	const char *path = NULL;
-
-	if (frame->module == DWUNW_NO_MODULE)
-		return "";
-	path = dwunw_module_path(source->dw, frame->module);
-	if (!path)
-		path = images_absent_path(source->images, frame->module);
-	return path ? path : "";
-}
-
 bool sieve_is_module(const char *pattern, const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -65,7 +53,7 @@ static bool has_module(const struct sieve *sieve, const struct sieve_stack *stac
 {
 	for (size_t i = 0; i < stack->nr; i++)
 		if (sieve_is_module(sieve->opts.module,
-				    module_path(stack->source, &stack->frames[i])))
+				    names_module_path(stack->source, &stack->frames[i])))
 			return true;
 	return false;
 }
@@ -95,7 +83,7 @@ static bool is_suppressed(const struct sieve *sieve, const struct sieve_stack *s
 {
 	for (size_t i = 0; i < stack->nr; i++) {
 		const struct dwunw_frame *frame = &stack->frames[i];
-		const char *module = module_path(stack->source, frame);
+		const char *module = names_module_path(stack->source, frame);
 		const struct dwunw_symbol *symbol = names_symbol(stack->names, frame);
 		struct suppressions *all = sieve->opts.suppressions;
 		struct live_amount amount = {stack->stack->blocks, stack->stack->bytes};

@@ -109,6 +109,13 @@ const char *text_blocks(uint64_t nr)
 	return nr == 1 ? "block" : "blocks";
 }
 
+const char *text_file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
 const char *text_number(char buf[TEXT_NUMBER_MAX], uint64_t number)
 {
 	char digits[TEXT_NUMBER_MAX];

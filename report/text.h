@@ -24,6 +24,9 @@ void text_print(FILE *out, const char *text);
 /* What is said of @nr blocks: "block" or "blocks". */
 const char *text_blocks(uint64_t nr);
 
+/* The name of the file @path: the part of it behind the last slash, if anything is there. */
+const char *text_file_name(const char *path);
+
 #define TEXT_NUMBER_MAX 32
 
 /* Write @number with commas between the thousands into @buf.  Returns @buf. */

@@ -1,16 +1,16 @@
-/* rest.c - see rest.h */
-#include "report/rest.h"
+/* stack_notes.c - see stack_notes.h */
+#include "report/stack_notes.h"
 
-int rest_init(struct rest *rest, const struct leaks *leaks)
+int stack_notes_init(struct stack_notes *notes, const struct leaks *leaks)
 {
 	int err;
 
-	*rest = (struct rest){0};
-	err = ages_new(&rest->ages, leaks);
+	*notes = (struct stack_notes){0};
+	err = ages_new(&notes->ages, leaks);
 	if (!err)
-		err = takers_new(&rest->takers, leaks);
+		err = takers_new(&notes->takers, leaks);
 	if (err)
-		rest_release(rest);
+		stack_notes_release(notes);
 	return err;
 }
 
@@ -31,22 +31,22 @@ static void print_times(FILE *out, const struct export *export, const struct sta
 		fprintf(out, "allocated at %.3f s", (double)first / 1e3);
 }
 
-void rest_print(FILE *out, const struct export *export, const struct rest *rest, size_t i,
-		const char *indent)
+void stack_notes_print(FILE *out, const struct export *export, const struct stack_notes *notes,
+		       size_t i, const char *indent)
 {
 	uint32_t number = view_number(export->view, i);
 
 	fputs(indent, out);
-	ages_print(out, rest->ages, number);
+	ages_print(out, notes->ages, number);
 	fprintf(out, "\n%s", indent);
 	print_times(out, export, view_stack(export->view, i));
-	takers_print(out, rest->takers, number);
+	takers_print(out, notes->takers, number);
 	fputc('\n', out);
 }
 
-void rest_release(struct rest *rest)
+void stack_notes_release(struct stack_notes *notes)
 {
-	ages_free(rest->ages);
-	takers_free(rest->takers);
-	*rest = (struct rest){0};
+	ages_free(notes->ages);
+	takers_free(notes->takers);
+	*notes = (struct stack_notes){0};
 }
