@@ -33,6 +33,8 @@ static const struct command {
 	{"script", cmd_script, "print the events of a trace, one a line", events_option, false},
 	{"diff", cmd_report, "show what is outstanding in one trace and not in another",
 	 diff_option, false},
+	{"unwind", cmd_unwind, "unwind a trace once, so that its reports take less time",
+	 unwind_option, false},
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))

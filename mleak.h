@@ -39,6 +39,7 @@ int cmd_record(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_script(int argc, char **argv);
+int cmd_unwind(int argc, char **argv);
 
 /* Print the linker's options for a program that is to be recorded though it is statically linked.
  * Returns the exit status. */
@@ -58,6 +59,7 @@ struct option_info {
 bool record_option(size_t i, struct option_info *option);
 bool report_option(size_t i, struct option_info *option);
 bool diff_option(size_t i, struct option_info *option);
+bool unwind_option(size_t i, struct option_info *option);
 bool events_option(size_t i, struct option_info *option); /* of info and script */
 
 /* Print a command's options on stdout for --help, in their groups, in lines of 96 columns. */

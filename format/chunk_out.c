@@ -15,6 +15,7 @@
 struct job {
 	struct mlk_chunk_header header;
 	struct mlk_enc payload;
+	bool stored; /* the payload is as it is stored, and the header tells of it */
 };
 
 struct mlk_chunk_out {
@@ -58,13 +59,27 @@ int mlk_write_whole(int fd, uint64_t before, const uint8_t *bytes, size_t len)
 	return 0;
 }
 
+/* Write the chunk whose payload, as @h tells, is in its place. */
+static int write_stored(struct mlk_chunk_out *o, struct mlk_chunk_header *h, uint64_t before,
+			size_t *written)
+{
+	const size_t len = MLK_CHUNK_HEADER + h->stored_len;
+	int err;
+
+	h->seq = o->seq;
+	mlk_chunk_header_pack(o->buf, h);
+	err = mlk_write_whole(o->fd, before, o->buf, len);
+	*written = err ? 0 : len;
+	o->seq += !err;
+	return err;
+}
+
 /* Compress and write one chunk. */
 static int write_chunk(struct mlk_chunk_out *o, struct mlk_chunk_header *h,
 		       const struct mlk_enc *content, uint64_t before, size_t *written)
 {
 	uint8_t *payload = o->buf + MLK_CHUNK_HEADER;
 	size_t raw = content->len, stored;
-	int err;
 
 	stored = ZSTD_compressCCtx(o->zstd, payload, MLK_STORED_MAX, content->buf, raw, o->level);
 	if (ZSTD_isError(stored))
@@ -76,15 +91,10 @@ static int write_chunk(struct mlk_chunk_out *o, struct mlk_chunk_header *h,
 		if (raw)
 			memcpy(payload, content->buf, raw);
 	}
-	h->seq = o->seq;
 	h->stored_len = (uint32_t)stored;
 	h->raw_len = (uint32_t)raw;
 	h->payload_crc = mlk_crc32(payload, stored);
-	mlk_chunk_header_pack(o->buf, h);
-	err = mlk_write_whole(o->fd, before, o->buf, MLK_CHUNK_HEADER + stored);
-	*written = err ? 0 : MLK_CHUNK_HEADER + stored;
-	o->seq += !err;
-	return err;
+	return write_stored(o, h, before, written);
 }
 
 /* Write what the index holds as a chunk. */
@@ -105,8 +115,14 @@ static int write_index(struct mlk_chunk_out *o, uint32_t salt, uint64_t before, 
 static int write_job(struct mlk_chunk_out *o, struct job *job, uint64_t before, size_t *written)
 {
 	size_t more = 0;
-	int err = write_chunk(o, &job->header, &job->payload, before, written);
+	int err;
 
+	if (job->stored) {
+		memcpy(o->buf + MLK_CHUNK_HEADER, job->payload.buf, job->payload.len);
+		err = write_stored(o, &job->header, before, written);
+	} else {
+		err = write_chunk(o, &job->header, &job->payload, before, written);
+	}
 	if (err)
 		return err;
 	mlk_index_add(&o->index, &job->header, before);
@@ -192,10 +208,9 @@ int mlk_chunk_out_new(struct mlk_chunk_out **out, int fd, uint64_t bytes, int zs
 	return err;
 }
 
-int mlk_chunk_out_put(struct mlk_chunk_out *o, const struct mlk_chunk_header *h,
-		      struct mlk_enc *payload)
+static int queue(struct mlk_chunk_out *o, struct job *job, size_t limit)
 {
-	int err = payload->failed ? -ENOMEM : payload->len > MLK_RAW_MAX ? -EINVAL : 0;
+	int err = job->payload.failed ? -ENOMEM : job->payload.len > limit ? -EINVAL : 0;
 
 	pthread_mutex_lock(&o->lock);
 	while (!err && !o->err && o->nr == QUEUED_MAX)
@@ -203,13 +218,31 @@ int mlk_chunk_out_put(struct mlk_chunk_out *o, const struct mlk_chunk_header *h,
 	if (!err)
 		err = o->err;
 	if (!err) {
-		o->queue[(o->first + o->nr++) % QUEUED_MAX] = (struct job){*h, *payload};
-		*payload = (struct mlk_enc){0};
+		o->queue[(o->first + o->nr++) % QUEUED_MAX] = *job;
+		job->payload = (struct mlk_enc){0};
 		pthread_cond_broadcast(&o->changed);
 	}
 	pthread_mutex_unlock(&o->lock);
-	mlk_enc_release(payload);
+	mlk_enc_release(&job->payload);
 	return err;
+}
+
+int mlk_chunk_out_put(struct mlk_chunk_out *o, const struct mlk_chunk_header *h,
+		      struct mlk_enc *payload)
+{
+	struct job job = {.header = *h, .payload = *payload};
+
+	*payload = (struct mlk_enc){0};
+	return queue(o, &job, MLK_RAW_MAX);
+}
+
+int mlk_chunk_out_copy(struct mlk_chunk_out *o, const struct mlk_chunk_header *h,
+		       struct mlk_enc *stored)
+{
+	struct job job = {.header = *h, .payload = *stored, .stored = true};
+
+	*stored = (struct mlk_enc){0};
+	return queue(o, &job, MLK_STORED_MAX);
 }
 
 int mlk_chunk_out_last(struct mlk_chunk_out *o, struct mlk_chunk_header *h,

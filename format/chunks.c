@@ -163,13 +163,11 @@ static int inflate(struct mlk_chunks *c)
 	return 0;
 }
 
-int mlk_chunks_load(struct mlk_chunks *c)
+int mlk_chunks_fetch(struct mlk_chunks *c)
 {
 	const struct mlk_chunk_header *h = &c->header;
 	int64_t n = reserve(&c->stored, &c->stored_room, h->stored_len);
 
-	if (!n)
-		n = reserve(&c->raw, &c->raw_room, h->raw_len);
 	if (!n)
 		n = mlk_source_read(&c->source, c->chunk_at + MLK_CHUNK_HEADER, c->stored,
 				    h->stored_len);
@@ -177,6 +175,18 @@ int mlk_chunks_load(struct mlk_chunks *c)
 		return (int)n;
 	if (n != h->stored_len || mlk_crc32(c->stored, h->stored_len) != h->payload_crc)
 		return MLK_E_CORRUPT;
+	return 0;
+}
+
+int mlk_chunks_load(struct mlk_chunks *c)
+{
+	const struct mlk_chunk_header *h = &c->header;
+	int err = reserve(&c->raw, &c->raw_room, h->raw_len);
+
+	if (!err)
+		err = mlk_chunks_fetch(c);
+	if (err)
+		return err;
 	if (h->flags & MLK_CHUNK_ZSTD)
 		return inflate(c);
 	if (h->raw_len != h->stored_len)

@@ -30,6 +30,10 @@ void mlk_chunks_rewind(struct mlk_chunks *c);
 /* Find the next whole chunk header.  Returns 1, 0 at the end, or -errno of read(2). */
 int mlk_chunks_next(struct mlk_chunks *c);
 
+/* Read the payload of the chunk found as it is stored, into c->stored, and check it.  Returns as
+ * mlk_chunks_load(). */
+int mlk_chunks_fetch(struct mlk_chunks *c);
+
 /* Check and decompress the payload of the chunk found, into c->raw.  Returns 0, MLK_E_CORRUPT or
  * -ENOMEM or -errno of read(2). */
 int mlk_chunks_load(struct mlk_chunks *c);

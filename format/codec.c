@@ -39,6 +39,14 @@ void mlk_enc_bytes(struct mlk_enc *e, const void *bytes, size_t len)
 	e->len += len;
 }
 
+void mlk_enc_u32(struct mlk_enc *e, uint32_t value)
+{
+	uint8_t bytes[4];
+
+	mlk_put_u32(bytes, value);
+	mlk_enc_bytes(e, bytes, sizeof(bytes));
+}
+
 void mlk_enc_u64(struct mlk_enc *e, uint64_t value)
 {
 	uint8_t bytes[8];
@@ -89,6 +97,13 @@ const uint8_t *mlk_dec_bytes(struct mlk_dec *d, uint64_t len)
 	}
 	d->at += len;
 	return bytes;
+}
+
+uint32_t mlk_dec_u32(struct mlk_dec *d)
+{
+	const uint8_t *p = mlk_dec_bytes(d, 4);
+
+	return p ? mlk_get_u32(p) : 0;
 }
 
 uint64_t mlk_dec_u64(struct mlk_dec *d)

@@ -23,6 +23,7 @@ struct mlk_enc {
 void mlk_enc_release(struct mlk_enc *e);
 void mlk_enc_bytes(struct mlk_enc *e, const void *bytes, size_t len);
 void mlk_enc_u64(struct mlk_enc *e, uint64_t value);
+void mlk_enc_u32(struct mlk_enc *e, uint32_t value);
 void mlk_enc_uvar_long(struct mlk_enc *e, uint64_t value); /* mlk_enc_uvar() */
 void mlk_enc_str(struct mlk_enc *e, const char *s);
 void mlk_enc_id(struct mlk_enc *e, const struct mlk_id *id);
@@ -36,6 +37,7 @@ struct mlk_dec {
 };
 
 uint64_t mlk_dec_u64(struct mlk_dec *d);
+uint32_t mlk_dec_u32(struct mlk_dec *d);
 uint64_t mlk_dec_uvar_long(struct mlk_dec *d); /* mlk_dec_uvar(), of more than one byte */
 /* @len bytes, borrowed from the decoder's buffer; NULL when there are not so many. */
 const uint8_t *mlk_dec_bytes(struct mlk_dec *d, uint64_t len);

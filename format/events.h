@@ -137,13 +137,20 @@ struct mlk_decoder {
 	uint32_t empty;
 };
 
-/* Begin the chunk whose payload is @d.  Returns 0 or MLK_E_CORRUPT. */
-int mlk_decoder_begin(struct mlk_decoder *c, struct mlk_dec *d, uint64_t first_ns);
+/* Begin the chunk whose payload is @d, to read its records as a whole or, with @heads, their heads
+ * alone.  Returns 0, MLK_E_CORRUPT or -ENOMEM. */
+int mlk_decoder_begin(struct mlk_decoder *c, struct mlk_dec *d, uint64_t first_ns, bool heads);
 /* Are there more records? */
 bool mlk_decoder_more(const struct mlk_decoder *c);
 /* Read the next record; its stack is valid until the next call.  0, MLK_E_CORRUPT or -ENOMEM. */
 int mlk_decoder_next(struct mlk_decoder *c, struct mlk_event *event);
+/* The same of its head alone: @event's registers and stack, from regs on, are left as they are. */
+int mlk_decoder_next_head(struct mlk_decoder *c, struct mlk_event *event);
 void mlk_decoder_release(struct mlk_decoder *c);
+
+/* Append to @to the payload @d without its columns of registers and stacks: heads can be read of
+ * it.  Returns 0 or MLK_E_CORRUPT; to->failed tells of a lack of memory. */
+int mlk_events_copy_heads(struct mlk_dec *d, struct mlk_enc *to);
 
 /* The registers and the stack of an ALLOC, in stack_enc.c and stack_dec.c.  Return as
  * mlk_encoder_add() and mlk_decoder_next(). */

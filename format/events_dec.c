@@ -15,9 +15,44 @@ static int clear_words(struct mlk_decoder *c)
 	return err;
 }
 
-int mlk_decoder_begin(struct mlk_decoder *c, struct mlk_dec *d, uint64_t first_ns)
+/* The columns of a payload behind its first byte, as far as they are known. */
+struct columns {
+	uint8_t head; /* the first byte: mode and coding */
+	uint64_t known;
+	struct mlk_dec all[MLK_COL_NR]; /* those that there are not are empty */
+};
+
+static int find_columns(struct mlk_dec *d, struct columns *columns)
 {
-	uint64_t len[MLK_COL_NR] = {0}, nr, known;
+	uint64_t len[MLK_COL_NR] = {0}, nr;
+
+	columns->head = mlk_dec_u8(d);
+	nr = mlk_dec_u8(d);
+	columns->known = columns->head >> 4 == MLK_CODING_0 ? MLK_COL_NR_0 : MLK_COL_NR;
+	if (nr < columns->known || (columns->head & 0xf) > MLK_STACK_REDACTED ||
+	    columns->head >> 4 > MLK_CODING_1)
+		return MLK_E_CORRUPT;
+	/* Columns of a later version come behind those known here, and are left alone. */
+	for (uint64_t i = 0; i < nr; i++) {
+		uint64_t bytes = mlk_dec_uvar(d);
+
+		if (i < columns->known)
+			len[i] = bytes;
+	}
+	for (int i = 0; i < MLK_COL_NR; i++) {
+		const uint8_t *at = mlk_dec_bytes(d, len[i]);
+
+		if (d->bad)
+			return MLK_E_CORRUPT;
+		columns->all[i] = (struct mlk_dec){.at = at, .end = at + len[i]};
+	}
+	return 0;
+}
+
+int mlk_decoder_begin(struct mlk_decoder *c, struct mlk_dec *d, uint64_t first_ns, bool heads)
+{
+	struct columns columns;
+	int err;
 
 	if (clear_words(c))
 		return -ENOMEM;
@@ -26,29 +61,34 @@ int mlk_decoder_begin(struct mlk_decoder *c, struct mlk_dec *d, uint64_t first_n
 	c->time_ns = first_ns;
 	c->addr = c->alloc_id = c->new_word = c->held = 0;
 	c->nr = c->nr_blocks = 0;
-	c->mode = mlk_dec_u8(d);
-	c->coding = c->mode >> 4;
-	c->mode &= 0xf;
-	known = c->coding == MLK_CODING_0 ? MLK_COL_NR_0 : MLK_COL_NR;
-	nr = mlk_dec_u8(d);
-	if (nr < known || c->mode > MLK_STACK_REDACTED || c->coding > MLK_CODING_1)
-		return MLK_E_CORRUPT;
-	if (c->coding == MLK_CODING_1)
+	err = find_columns(d, &columns);
+	if (err)
+		return err;
+	c->mode = columns.head & 0xf;
+	c->coding = columns.head >> 4;
+	memcpy(c->columns, columns.all, sizeof(c->columns));
+	if (c->coding == MLK_CODING_1 && !heads)
 		mlk_predict_reset(&c->predict);
-	/* Columns of a later version come behind those known here, and are left alone. */
-	for (uint64_t i = 0; i < nr; i++) {
-		uint64_t bytes = mlk_dec_uvar(d);
+	return 0;
+}
 
-		if (i < known)
-			len[i] = bytes;
-	}
-	for (int i = 0; i < MLK_COL_NR; i++) {
-		c->columns[i].at = mlk_dec_bytes(d, len[i]);
-		if (d->bad)
-			return MLK_E_CORRUPT;
-		c->columns[i].end = c->columns[i].at + len[i];
-		c->columns[i].bad = false;
-	}
+int mlk_events_copy_heads(struct mlk_dec *d, struct mlk_enc *to)
+{
+	struct columns columns;
+	int err = find_columns(d, &columns);
+
+	if (err)
+		return err;
+	for (int i = MLK_COL_REGS; i < MLK_COL_NR; i++)
+		if (i != MLK_COL_TIME_HIGH)
+			columns.all[i].end = columns.all[i].at;
+	mlk_enc_u8(to, columns.head);
+	mlk_enc_u8(to, (uint8_t)columns.known);
+	for (uint64_t i = 0; i < columns.known; i++)
+		mlk_enc_uvar(to, (uint64_t)(columns.all[i].end - columns.all[i].at));
+	for (uint64_t i = 0; i < columns.known; i++)
+		mlk_enc_bytes(to, columns.all[i].at,
+			      (size_t)(columns.all[i].end - columns.all[i].at));
 	return 0;
 }
 
@@ -85,17 +125,14 @@ static struct mlk_stream *decode_thread(struct mlk_decoder *c)
 	return mlk_stream_add(&c->streams, &c->nr, &c->room, id);
 }
 
-static int decode_alloc(struct mlk_decoder *c, struct mlk_stream *s, struct mlk_event *ev)
+static int decode_alloc(struct mlk_decoder *c, struct mlk_event *ev)
 {
-	int err;
-
 	ev->addr = mlk_dec_delta(&c->columns[MLK_COL_ADDR], c->addr);
 	ev->size = mlk_dec_uvar(&c->columns[MLK_COL_SIZE]);
 	ev->func = mlk_dec_u8(&c->columns[MLK_COL_FUNC]);
 	ev->alloc_id = c->alloc_id = mlk_dec_delta(&c->columns[MLK_COL_ID], c->alloc_id + 1);
 	ev->flags = (uint32_t)mlk_dec_uvar_max(&c->columns[MLK_COL_FLAGS], UINT32_MAX);
-	err = mlk_append(&c->blocks, &c->nr_blocks, &c->room_blocks, ev->addr);
-	return err ? err : mlk_decode_stack(c, s, ev);
+	return mlk_append(&c->blocks, &c->nr_blocks, &c->room_blocks, ev->addr);
 }
 
 static uint64_t decode_freed(struct mlk_decoder *c)
@@ -138,53 +175,85 @@ static bool known_head(const struct mlk_decoder *c, uint8_t head)
 	return kind == MLK_FREE || !(head & MLK_HEAD_NESTED);
 }
 
-/* Was more asked of a column than there is?  Of those that a record of @kind is read from. */
-static bool any_bad(const struct mlk_decoder *c, unsigned int kind)
+/* Was more asked of a column than there is?  Of those that the head of a record of @kind is read
+ * from. */
+static bool bad_head(const struct mlk_decoder *c, unsigned int kind)
 {
 	const struct mlk_dec *column = c->columns;
 	bool bad = column[MLK_COL_KIND].bad | column[MLK_COL_THREAD].bad |
 		   column[MLK_COL_TIME].bad | column[MLK_COL_TIME_HIGH].bad |
 		   column[MLK_COL_ADDR].bad | column[MLK_COL_SIZE].bad;
 
-	for (int i = MLK_COL_FUNC; kind == MLK_ALLOC && i < MLK_COL_NR; i++)
-		bad |= column[i].bad;
+	if (kind == MLK_ALLOC)
+		bad |= column[MLK_COL_FUNC].bad | column[MLK_COL_ID].bad |
+		       column[MLK_COL_FLAGS].bad;
 	return bad;
 }
 
-/* Make @ev all zero.  By a call, which is faster than what a compiler makes of a length it knows:
- * this is done for each event. */
-static void clear_event(struct mlk_event *ev)
+/* And of those of its registers and its stack. */
+static bool bad_stack(const struct mlk_decoder *c)
 {
-	size_t len = sizeof(*ev);
+	bool bad = false;
 
+	for (int i = MLK_COL_REGS; i < MLK_COL_NR; i++)
+		bad |= c->columns[i].bad;
+	return bad;
+}
+
+/* Make the first @len bytes of @ev zero.  By a call, which is faster than what a compiler makes of
+ * a length it knows: this is done for each event. */
+static void clear_event(struct mlk_event *ev, size_t len)
+{
 	__asm__("" : "+r"(len));
 	memset(ev, 0, len);
 }
 
-int mlk_decoder_next(struct mlk_decoder *c, struct mlk_event *ev)
+/* Read what of a record is not its registers and its stack into @ev, which is zero; *@of is its
+ * thread. */
+static int decode_head(struct mlk_decoder *c, struct mlk_event *ev, struct mlk_stream **of)
 {
 	uint8_t head = mlk_dec_u8(&c->columns[MLK_COL_KIND]);
 	struct mlk_stream *s;
 	int err = 0;
 
-	mlk_decode_uncover(c);
-	clear_event(ev);
 	ev->kind = head & MLK_HEAD_KIND;
 	if (!known_head(c, head))
 		return MLK_E_CORRUPT;
 	if (head & MLK_HEAD_NESTED)
 		ev->flags = MLK_EVENT_NESTED;
-	s = decode_thread(c);
+	*of = s = decode_thread(c);
 	if (!s)
 		return c->columns[MLK_COL_THREAD].bad ? MLK_E_CORRUPT : -ENOMEM;
 	ev->tgid = s->tgid;
 	ev->tid = s->tid;
 	ev->time_ns = c->time_ns = decode_time(c);
 	if (ev->kind == MLK_ALLOC)
-		err = decode_alloc(c, s, ev);
+		err = decode_alloc(c, ev);
 	else
 		decode_other(c, ev);
 	if (mlk_kind_has_addr(ev->kind))
 		c->addr = ev->addr;
-	return err ? err : any_bad(c, ev->kind) ? MLK_E_CORRUPT : 0;
+	return err ? err : bad_head(c, ev->kind) ? MLK_E_CORRUPT : 0;
+}
+
+int mlk_decoder_next(struct mlk_decoder *c, struct mlk_event *ev)
+{
+	struct mlk_stream *s;
+	int err;
+
+	mlk_decode_uncover(c);
+	clear_event(ev, sizeof(*ev));
+	err = decode_head(c, ev, &s);
+	if (err || ev->kind != MLK_ALLOC)
+		return err;
+	err = mlk_decode_stack(c, s, ev);
+	return err ? err : bad_stack(c) ? MLK_E_CORRUPT : 0;
+}
+
+int mlk_decoder_next_head(struct mlk_decoder *c, struct mlk_event *ev)
+{
+	struct mlk_stream *s;
+
+	clear_event(ev, offsetof(struct mlk_event, regs));
+	return decode_head(c, ev, &s);
 }

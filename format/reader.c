@@ -15,11 +15,12 @@
 unsigned int mlk_reader_records_of(unsigned int type)
 {
 	static const unsigned int records[] = {
-		[MLK_CHUNK_META] = MLK_RECORD_META,	 [MLK_CHUNK_MAPS] = MLK_RECORD_MAPS,
-		[MLK_CHUNK_MODULE] = MLK_RECORD_MODULE,	 [MLK_CHUNK_EVENTS] = MLK_RECORD_EVENT,
-		[MLK_CHUNK_THREADS] = MLK_RECORD_THREAD, [MLK_CHUNK_LOSSES] = MLK_RECORD_LOSSES,
-		[MLK_CHUNK_END] = MLK_RECORD_END,	 [MLK_CHUNK_INDEX] = MLK_RECORD_INDEX,
-		[MLK_CHUNK_STACKS] = MLK_RECORD_STACK,	 [MLK_CHUNK_OVERRUNS] = MLK_RECORD_OVERRUN,
+		[MLK_CHUNK_META] = MLK_RECORD_META,	  [MLK_CHUNK_MAPS] = MLK_RECORD_MAPS,
+		[MLK_CHUNK_MODULE] = MLK_RECORD_MODULE,	  [MLK_CHUNK_EVENTS] = MLK_RECORD_EVENT,
+		[MLK_CHUNK_THREADS] = MLK_RECORD_THREAD,  [MLK_CHUNK_LOSSES] = MLK_RECORD_LOSSES,
+		[MLK_CHUNK_END] = MLK_RECORD_END,	  [MLK_CHUNK_INDEX] = MLK_RECORD_INDEX,
+		[MLK_CHUNK_STACKS] = MLK_RECORD_STACK,	  [MLK_CHUNK_OVERRUNS] = MLK_RECORD_OVERRUN,
+		[MLK_CHUNK_UNWOUND] = MLK_RECORD_UNWOUND,
 	};
 
 	return type < sizeof(records) / sizeof(records[0]) ? records[type] : 0;
@@ -37,6 +38,14 @@ void mlk_reader_note_header(struct mlk_reader *r)
 		c->losses.count[MLK_LOST_FREE] += h->lost_frees - frees;
 	if (h->type == MLK_CHUNK_EVENTS && !c->ended && h->last_ns > c->end_ns)
 		c->end_ns = h->last_ns;
+}
+
+/* Were only the heads of the chunk's events asked for? */
+static bool wants_heads(const struct mlk_reader *r)
+{
+	const unsigned int heads = MLK_RECORD_HEAD | MLK_RECORD_UNWOUND;
+
+	return r->chunks.header.type == MLK_CHUNK_EVENTS && (r->types & heads) == MLK_RECORD_HEAD;
 }
 
 /* Was a record of @type, which *@rec holds now, asked for? */
@@ -84,7 +93,7 @@ static int start_chunk(struct mlk_reader *r, struct mlk_record *rec)
 
 	if (!records)
 		r->chunks.condition.chunks_unknown++;
-	r->step = records & (r->types | OWN) ? STEP_LOAD : STEP_FIND;
+	r->step = records & (r->types | OWN) || wants_heads(r) ? STEP_LOAD : STEP_FIND;
 	rec->chunk = (struct mlk_chunk){
 		.offset = r->chunks.chunk_at,
 		.records = records,
@@ -93,6 +102,7 @@ static int start_chunk(struct mlk_reader *r, struct mlk_record *rec)
 		.seq = h->seq,
 		.stored_len = h->stored_len,
 		.raw_len = h->raw_len,
+		.payload_crc = h->payload_crc,
 		.first_ns = h->first_ns,
 		.last_ns = h->last_ns,
 		.lost_allocs = h->lost_allocs,
@@ -166,13 +176,13 @@ static int load_chunk(struct mlk_reader *r, struct mlk_record *rec)
 		else if (h->type == MLK_CHUNK_OVERRUNS)
 			mlk_overruns_heads(&r->dec, &r->heads);
 		if (holds_events(r))
-			err = mlk_decoder_begin(&r->events, &r->dec, h->first_ns);
+			err = mlk_decoder_begin(&r->events, &r->dec, h->first_ns, wants_heads(r));
 	}
 	if (err && err != MLK_E_CORRUPT)
 		return err;
 	if (err || r->dec.bad)
 		return give_damaged(r, rec);
-	r->step = STEP_RECORDS;
+	r->step = wants_heads(r) ? STEP_HEADS : STEP_RECORDS;
 	return 0;
 }
 
@@ -235,9 +245,27 @@ static int decode_record(struct mlk_reader *r, struct mlk_record *rec)
 		return decode_losses(r, &rec->losses);
 	case MLK_CHUNK_INDEX:
 		return decode_entry(r, &rec->entry);
+	case MLK_CHUNK_UNWOUND:
+		return mlk_unwound_decode(&r->dec, &r->text, &r->unwound, &rec->unwound);
 	default:
 		return decode_end(r, &rec->end);
 	}
+}
+
+/* All is given but perhaps, of an UNWOUND chunk, the heads behind it. */
+static int finish_records(struct mlk_reader *r, struct mlk_record *rec)
+{
+	const struct mlk_chunk_header *h = &r->chunks.header;
+	int err;
+
+	r->step = STEP_FIND;
+	if (h->type != MLK_CHUNK_UNWOUND || !(r->types & MLK_RECORD_HEAD))
+		return 0;
+	err = mlk_decoder_begin(&r->events, &r->dec, h->first_ns, true);
+	if (err)
+		return err == MLK_E_CORRUPT ? give_damaged(r, rec) : err;
+	r->step = STEP_HEADS;
+	return 0;
 }
 
 static int next_record(struct mlk_reader *r, struct mlk_record *rec)
@@ -245,10 +273,8 @@ static int next_record(struct mlk_reader *r, struct mlk_record *rec)
 	bool events = holds_events(r);
 	int err;
 
-	if (events ? !mlk_decoder_more(&r->events) : !r->left) {
-		r->step = STEP_FIND;
-		return 0;
-	}
+	if (events ? !mlk_decoder_more(&r->events) : !r->left)
+		return finish_records(r, rec);
 	mlk_arena_reset(&r->text);
 	err = events ? decode_one(r, rec) : decode_record(r, rec);
 	if (!err && r->text.failed)
@@ -259,6 +285,24 @@ static int next_record(struct mlk_reader *r, struct mlk_record *rec)
 		return give(r, rec, mlk_reader_records_of(r->chunks.header.type));
 	r->step = STEP_FIND;
 	return err;
+}
+
+/* The same of a chunk of which heads are wanted: there are many, and little is to be done. */
+static int next_head(struct mlk_reader *r, struct mlk_record *rec)
+{
+	int err;
+
+	if (!mlk_decoder_more(&r->events)) {
+		r->step = STEP_FIND;
+		return 0;
+	}
+	err = mlk_decoder_next_head(&r->events, &rec->event);
+	if (err == MLK_E_CORRUPT)
+		return give_damaged(r, rec);
+	rec->type = MLK_RECORD_HEAD;
+	if (err)
+		r->step = STEP_FIND;
+	return err ? err : 1;
 }
 
 int mlk_reader_next(struct mlk_reader *r, struct mlk_record *rec)
@@ -275,6 +319,9 @@ int mlk_reader_next(struct mlk_reader *r, struct mlk_record *rec)
 			break;
 		case STEP_LOAD:
 			given = load_chunk(r, rec);
+			break;
+		case STEP_HEADS:
+			given = next_head(r, rec);
 			break;
 		default:
 			given = next_record(r, rec);

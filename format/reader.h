@@ -26,7 +26,12 @@ enum mlk_record_type {
 	 * is a mask of the registers that are known.  Not among MLK_RECORD_ALL. */
 	MLK_RECORD_STACK = 1 << 11,
 	MLK_RECORD_OVERRUN = 1 << 12, /* not among MLK_RECORD_ALL */
-	MLK_RECORD_DUMP = (1 << 13) - 1,
+	MLK_RECORD_UNWOUND = 1 << 13, /* not among MLK_RECORD_ALL */
+	/* An event where nothing is said of its registers and its stack, from nr_regs and regs on;
+	 * in a fraction of the time.  Asked for together with MLK_RECORD_UNWOUND, those that the
+	 * UNWOUND chunks have; else those of the EVENTS chunks, in place of MLK_RECORD_EVENT. */
+	MLK_RECORD_HEAD = 1 << 14,
+	MLK_RECORD_DUMP = (1 << 15) - 1,
 };
 
 /* The file header, doc/trace-format.md section 2. */
@@ -46,6 +51,7 @@ struct mlk_chunk {
 	uint16_t type, flags;
 	uint64_t seq;
 	uint32_t stored_len, raw_len; /* of the payload */
+	uint32_t payload_crc;	      /* as stored */
 	uint64_t first_ns, last_ns;
 	uint64_t lost_allocs, lost_frees, lost_others;
 	uint32_t nr_records;
@@ -74,8 +80,9 @@ struct mlk_ending {
 struct mlk_record {
 	enum mlk_record_type type;
 	union {
-		struct mlk_event event; /* of MLK_RECORD_STACK, too */
+		struct mlk_event event; /* of MLK_RECORD_STACK and MLK_RECORD_HEAD, too */
 		struct mlk_overrun overrun;
+		struct mlk_unwound unwound; /* but for its modules valid until the next one */
 		struct mlk_maps maps;
 		struct mlk_module module;
 		struct mlk_thread thread;

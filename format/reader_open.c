@@ -167,6 +167,7 @@ void mlk_reader_free(struct mlk_reader *r)
 	mlk_arena_release(&r->meta_text);
 	mlk_arena_release(&r->text);
 	free(r->mappings);
+	mlk_unwound_release(&r->unwound);
 	free(r->list.all);
 	free(r);
 }

@@ -7,6 +7,7 @@
 #include "format/events.h"
 #include "format/index.h"
 #include "format/reader.h"
+#include "format/unwound.h"
 
 /* What the reader does next. */
 enum step {
@@ -14,6 +15,7 @@ enum step {
 	STEP_START,   /* its header was found */
 	STEP_LOAD,    /* its payload is wanted */
 	STEP_RECORDS, /* the payload is at hand */
+	STEP_HEADS,   /* that of events of which the heads are wanted */
 	STEP_END,
 };
 
@@ -31,6 +33,7 @@ struct mlk_reader {
 	struct mlk_decoder events;
 	struct mlk_arena text; /* strings of the record given out last */
 	struct mlk_mapping *mappings;
+	struct mlk_unwound_room unwound;
 	struct mlk_entry entry; /* of an INDEX chunk, given out last */
 	struct mlk_entries list;
 	bool index_lied;

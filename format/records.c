@@ -13,8 +13,7 @@ static int result(const struct mlk_dec *d)
 	return d->bad ? MLK_E_CORRUPT : 0;
 }
 
-/* A str of the specification, which holds no NUL; "" and d->bad for another. */
-static const char *decode_str(struct mlk_dec *d, struct mlk_arena *text)
+const char *mlk_decode_str(struct mlk_dec *d, struct mlk_arena *text)
 {
 	size_t len = 0;
 	const char *bytes = mlk_dec_str(d, &len);
@@ -66,7 +65,7 @@ static void decode_mapping(struct mlk_dec *d, struct mlk_arena *text, struct mlk
 	m->dev_minor = (uint32_t)mlk_dec_uvar_max(d, UINT32_MAX);
 	m->inode = mlk_dec_uvar(d);
 	mlk_dec_id(d, &m->id);
-	m->path = decode_str(d, text);
+	m->path = mlk_decode_str(d, text);
 	*before = m->end;
 }
 
@@ -97,7 +96,7 @@ int mlk_decode_module(struct mlk_dec *d, struct mlk_arena *text, struct mlk_modu
 	uint64_t end;
 
 	mlk_dec_id(d, &module->id);
-	module->path = decode_str(d, text);
+	module->path = mlk_decode_str(d, text);
 	module->image_len = mlk_dec_uvar_max(d, MLK_MAX_IMAGE);
 	module->offset = mlk_dec_uvar(d);
 	module->piece_len = (uint32_t)mlk_dec_uvar_max(d, MLK_RAW_MAX);
@@ -113,7 +112,7 @@ int mlk_decode_thread(struct mlk_dec *d, struct mlk_arena *text, struct mlk_thre
 {
 	thread->tgid = (uint32_t)mlk_dec_uvar_max(d, UINT32_MAX);
 	thread->tid = (uint32_t)mlk_dec_uvar_max(d, UINT32_MAX);
-	thread->name = decode_str(d, text);
+	thread->name = mlk_decode_str(d, text);
 	return result(d);
 }
 

@@ -9,6 +9,9 @@
 #define MLK_MAX_MAPPINGS (1u << 20) /* in a snapshot */
 #define MLK_MAX_THREADS	 (1u << 20) /* in a chunk */
 
+/* A str of the specification, which holds no NUL; "" and d->bad for another. */
+const char *mlk_decode_str(struct mlk_dec *d, struct mlk_arena *text);
+
 /*
  * Each reads one record, or the whole payload where that is one record, from @d.  What they give
  * points to @d's bytes and to strings in @text, where text->failed tells of a lack of memory.

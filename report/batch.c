@@ -9,6 +9,7 @@
 void batch_clear(struct batch *batch)
 {
 	batch->nr_events = batch->nr_stacks = 0;
+	batch->own_ids = false;
 	batch->err = 0;
 }
 
@@ -64,6 +65,7 @@ void batch_release(struct batch *batch)
 {
 	free(batch->events);
 	free(batch->stacks);
+	free(batch->ids);
 	previous_free(batch->previous);
 	*batch = (struct batch){0};
 }

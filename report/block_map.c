@@ -23,7 +23,7 @@ _Static_assert(sizeof(struct block_slot) == CACHE_LINE, "a look for a block is o
 
 static size_t home(const struct block_map *map, uint64_t key)
 {
-	return hash_word(0, key) & (map->nr_slots - 1);
+	return hash_address(key) & (map->nr_slots - 1);
 }
 
 /* The slot of @key, or the empty one where it would go.  The map must have slots. */
@@ -104,6 +104,13 @@ static void vacate(struct block_map *map, size_t hole)
 		hole = i;
 	}
 	map->slots[hole].block.in_map = false;
+}
+
+void block_map_drop(struct block_map *map, const struct live_block *block)
+{
+	const char *slot = (const char *)block - offsetof(struct block_slot, block);
+
+	vacate(map, (size_t)((const struct block_slot *)(const void *)slot - map->slots));
 }
 
 bool block_map_take(struct block_map *map, uint64_t key, struct live_block *block)

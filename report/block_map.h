@@ -38,6 +38,9 @@ const struct live_block *block_map_find(const struct block_map *map, uint64_t ke
 /* Put a copy of @block under @key, where no block may be.  Returns 0 or -ENOMEM. */
 int block_map_put(struct block_map *map, uint64_t key, const struct live_block *block);
 
+/* Take @block, which block_map_find() found, out; what it points to is another one then. */
+void block_map_drop(struct block_map *map, const struct live_block *block);
+
 /* Take the block under @key out into *@block.  Returns false when none is there. */
 bool block_map_take(struct block_map *map, uint64_t key, struct live_block *block);
 

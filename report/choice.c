@@ -36,6 +36,8 @@ struct chosen choice_of(const struct choice *choice, const struct thread_names *
 	if (choice->older_ns)
 		chosen.given_to_ns =
 			chosen.end_ns > choice->older_ns ? chosen.end_ns - choice->older_ns : 0;
+	chosen.all = !chosen.given_from_ns && chosen.given_to_ns == UINT64_MAX && !chosen.pid &&
+		     !chosen.thread;
 	return chosen;
 }
 
@@ -57,6 +59,8 @@ static bool is_thread(const struct chosen *chosen, const struct live_block *bloc
 
 bool chosen_has(const struct chosen *chosen, const struct live_block *block)
 {
+	if (chosen->all)
+		return true;
 	return block->time_ns >= chosen->given_from_ns && block->time_ns <= chosen->given_to_ns &&
 	       (!chosen->pid || block->tgid == chosen->pid) &&
 	       (!chosen->thread || is_thread(chosen, block));

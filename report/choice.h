@@ -24,6 +24,7 @@ struct chosen {
 	uint64_t given_from_ns, given_to_ns; /* CLOCK_MONOTONIC, both included */
 	uint64_t start_ns, end_ns;	     /* of the time that is looked at */
 	uint64_t stop_ns;		     /* events after it are not looked at */
+	bool all;			     /* every block is chosen */
 };
 
 /* What @choice means in a recording from @start_ns to @end_ns; @threads, which name the threads,

@@ -173,7 +173,7 @@ static int note_content(void *arg, const struct mlk_record *record)
 	struct content *content = arg;
 	const struct mlk_thread *thread = &record->thread;
 
-	if (record->type == MLK_RECORD_EVENT && record->event.kind < MLK_KIND_NR)
+	if (record->type == MLK_RECORD_HEAD && record->event.kind < MLK_KIND_NR)
 		content->counts[record->event.kind]++;
 	if (record->type == MLK_RECORD_THREAD) {
 		int err =
@@ -215,7 +215,7 @@ static int info(struct mlk_reader *trace)
 	if (!err)
 		err = thread_names_new(&content.names);
 	if (!err)
-		err = each(trace, MLK_RECORD_EVENT | MLK_RECORD_THREAD, note_content, &content);
+		err = each(trace, MLK_RECORD_HEAD | MLK_RECORD_THREAD, note_content, &content);
 	if (!err) {
 		put_origin(trace);
 		put_options(mlk_reader_meta(trace));
@@ -299,7 +299,7 @@ static int script(struct mlk_reader *trace)
 	if (!err)
 		err = each(trace, MLK_RECORD_THREAD, note_thread, &script);
 	if (!err)
-		err = each(trace, MLK_RECORD_EVENT, put_event, &script);
+		err = each(trace, MLK_RECORD_HEAD, put_event, &script);
 	thread_names_free(script.names);
 	return err;
 }

@@ -20,7 +20,6 @@
 
 struct place {
 	struct crew *crew;
-	struct mlk_entry entry;
 	struct batch batch;
 	struct hand *by; /* whose worker's ids are in the batch */
 	bool done;
@@ -44,6 +43,7 @@ struct crew {
 	unsigned int nr_hands, nr_places;
 	struct mlk_condition condition, damage; /* damage: what the chunks say */
 	bool at_end;				/* no more chunks can be found */
+	bool anew;
 	uint64_t nr_free; /* chunks whose places are free again: the caller is through with them */
 	/* Chunks that were found, begun and taken in; below the lock, but that the caller's thread
 	 * alone changes the first and the last. */
@@ -95,7 +95,7 @@ static void *work(void *arg)
 			break;
 		place = place_of(crew, crew->nr_begun++);
 		pthread_mutex_unlock(&crew->lock);
-		worker_read(hand->worker, &place->entry, &place->batch);
+		worker_read(hand->worker, &place->batch);
 		pthread_mutex_lock(&crew->lock);
 		place->by = hand;
 		place->done = true;
@@ -125,6 +125,7 @@ static int make_hands(struct crew *crew, const struct crew_opts *opts)
 		.trace = opts->trace,
 		.dw = opts->dw,
 		.spaces = opts->spaces,
+		.images = opts->images,
 		.stop_ns = opts->stop_ns,
 	};
 	int err = 0;
@@ -159,6 +160,7 @@ int crew_new(struct crew **out, const struct crew_opts *opts)
 	pthread_cond_init(&crew->taken, NULL);
 	crew->trace = opts->trace;
 	crew->dw = opts->dw;
+	crew->anew = opts->anew;
 	crew->nr_places = opts->nr_threads == 1 ? 1 : PLACES_EACH * opts->nr_threads;
 	mlk_reader_rewind(crew->trace, MLK_RECORD_CHUNK);
 	err = make_places(crew);
@@ -171,26 +173,37 @@ int crew_new(struct crew **out, const struct crew_opts *opts)
 	return err;
 }
 
-/* Find the next chunk with events.  Returns 1, 0 at the end of the trace, or an error. */
-static int find_chunk(struct crew *crew, struct mlk_entry *entry)
+static struct mlk_entry entry_of(const struct mlk_chunk *chunk)
 {
+	return (struct mlk_entry){
+		.offset = chunk->offset,
+		.records = chunk->records,
+		.type = chunk->type,
+		.seq = chunk->seq,
+		.first_ns = chunk->first_ns,
+		.last_ns = chunk->last_ns,
+		.nr_records = chunk->nr_records,
+	};
+}
+
+/* Find the next chunk with events, and the one before it that may have its stacks.  Returns 1, 0 at
+ * the end of the trace, or an error. */
+static int find_chunk(struct crew *crew, struct batch *batch)
+{
+	struct mlk_entry none = {0}, unwound = none;
 	struct mlk_record record;
 	int more;
 
 	while ((more = mlk_reader_next(crew->trace, &record)) > 0) {
 		const struct mlk_chunk *chunk = &record.chunk;
 
+		if (chunk->records & MLK_RECORD_UNWOUND && !crew->anew)
+			unwound = entry_of(chunk);
 		if (!(chunk->records & (MLK_RECORD_EVENT | MLK_RECORD_STACK)))
 			continue;
-		*entry = (struct mlk_entry){
-			.offset = chunk->offset,
-			.records = chunk->records,
-			.type = chunk->type,
-			.seq = chunk->seq,
-			.first_ns = chunk->first_ns,
-			.last_ns = chunk->last_ns,
-			.nr_records = chunk->nr_records,
-		};
+		batch->chunk = entry_of(chunk);
+		batch->chunk_crc = chunk->payload_crc;
+		batch->unwound = chunk->records & MLK_RECORD_EVENT ? unwound : none;
 		return 1;
 	}
 	return more;
@@ -201,7 +214,7 @@ static int find_chunks(struct crew *crew)
 {
 	while (!crew->at_end && crew->nr_found - crew->nr_free < crew->nr_places) {
 		struct place *place = place_of(crew, crew->nr_found);
-		int more = find_chunk(crew, &place->entry);
+		int more = find_chunk(crew, &place->batch);
 
 		if (more < 0)
 			return more;
@@ -218,23 +231,23 @@ static int find_chunks(struct crew *crew)
 	return 0;
 }
 
-/* Give the unwinder of all the stacks of which @batch, by @hand, tells. */
-static int take_stacks(struct crew *crew, struct hand *hand, const struct batch *batch)
+/* Give the unwinder of all the stacks of which @batch tells, and note in *@ids, which has room for
+ * *@room, what they are there. */
+static int take_stacks(struct crew *crew, const struct batch *batch, uint32_t **ids, size_t *room)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < batch->nr_stacks && !err; i++) {
 		const struct batch_stack *stack = &batch->stacks[i];
-		uint32_t *ids =
-			array_grow(hand->ids, &hand->ids_room, (size_t)stack->id + 1, sizeof(*ids));
+		uint32_t *all = array_grow(*ids, room, (size_t)stack->id + 1, sizeof(*all));
 
-		if (!ids)
+		if (!all)
 			return -ENOMEM;
-		hand->ids = ids;
-		err = stack->caller ? dwunw_stack_add(crew->dw, ids[stack->caller], &stack->frame,
-						      &ids[stack->id])
+		*ids = all;
+		err = stack->caller ? dwunw_stack_add(crew->dw, all[stack->caller], &stack->frame,
+						      &all[stack->id])
 				    : dwunw_stack_intern(crew->dw, NULL, 0, stack->status,
-							 &ids[stack->id]);
+							 &all[stack->id]);
 	}
 	return err;
 }
@@ -264,7 +277,7 @@ static void finish_chunk(struct crew *crew, struct batch *batch)
 static void wait_for(struct crew *crew, struct place *place)
 {
 	if (crew->nr_hands == 1) {
-		worker_read(crew->hands[0].worker, &place->entry, &place->batch);
+		worker_read(crew->hands[0].worker, &place->batch);
 		place->by = &crew->hands[0];
 		return;
 	}
@@ -284,6 +297,7 @@ static void finish_condition(struct crew *crew)
 int crew_next(struct crew *crew, const struct batch **batch, const uint32_t **ids)
 {
 	struct place *place;
+	struct batch *done;
 	int err;
 
 	crew->nr_free = crew->nr_taken;
@@ -296,13 +310,15 @@ int crew_next(struct crew *crew, const struct batch **batch, const uint32_t **id
 	}
 	place = place_of(crew, crew->nr_taken);
 	wait_for(crew, place);
-	if (place->batch.err)
-		return place->batch.err;
-	note_damage(&crew->damage, &place->batch.condition);
-	err = take_stacks(crew, place->by, &place->batch);
-	finish_chunk(crew, &place->batch);
-	*batch = &place->batch;
-	*ids = place->by->ids;
+	done = &place->batch;
+	if (done->err)
+		return done->err;
+	note_damage(&crew->damage, &done->condition);
+	err = done->own_ids ? take_stacks(crew, done, &done->ids, &done->ids_room)
+			    : take_stacks(crew, done, &place->by->ids, &place->by->ids_room);
+	finish_chunk(crew, done);
+	*batch = done;
+	*ids = done->own_ids ? done->ids : place->by->ids;
 	return err ? err : 1;
 }
 

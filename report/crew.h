@@ -21,7 +21,9 @@ struct crew_opts {
 				     the caller but for what does not move it */
 	struct dwunw *dw;	  /* has the modules; is given all stacks */
 	const struct spaces *spaces;
+	const struct images *images;
 	uint64_t stop_ns;	 /* see worker.h */
+	bool anew;		 /* unwind also what the trace has unwound */
 	unsigned int nr_threads; /* 1 to CREW_MAX; 1: the caller's own */
 };
 

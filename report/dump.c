@@ -68,6 +68,8 @@ static const char *chunk_name(enum mlk_record_type records)
 		return "STACKS";
 	case MLK_RECORD_OVERRUN:
 		return "OVERRUNS";
+	case MLK_RECORD_UNWOUND:
+		return "UNWOUND";
 	default:
 		return "END";
 	}
@@ -265,6 +267,47 @@ static void dump_entry(FILE *out, const struct mlk_entry *e)
 		e->offset, e->type, e->seq, e->first_ns, e->last_ns, e->nr_records);
 }
 
+static void dump_unwound(FILE *out, const struct mlk_unwound *u)
+{
+	fprintf(out, "  UNWOUND crc %08" PRIx32 ", modules %zu, stacks %zu, allocs %zu\n",
+		u->events_crc, u->nr_modules, u->nr_stacks, u->nr_allocs);
+	for (size_t i = 0; i < u->nr_modules; i++) {
+		fputs("    module ", out);
+		if (u->modules[i].id.len)
+			print_hex(out, u->modules[i].id.bytes, u->modules[i].id.len);
+		else
+			putc('-', out);
+		fprintf(out, " bias 0x%" PRIx64, u->modules[i].bias);
+		print_text(out, " path ", u->modules[i].path);
+	}
+	for (size_t i = 0; i < u->nr_stacks; i++) {
+		const struct mlk_unwound_stack *stack = &u->stacks[i];
+
+		if (stack->caller)
+			fprintf(out,
+				"    stack %zu caller %" PRIu32 " module %" PRIu32 " pc 0x%" PRIx64
+				" flags 0x%" PRIx32 "\n",
+				i + 1, stack->caller, stack->module, stack->pc, stack->flags);
+		else
+			fprintf(out, "    stack %zu status %" PRIu32 "\n", i + 1, stack->flags);
+	}
+	fputs("    allocs", out);
+	for (size_t i = 0; i < u->nr_allocs; i++)
+		fprintf(out, " %" PRIu32, u->allocs[i]);
+	putc('\n', out);
+}
+
+/* The head of an event that an UNWOUND chunk has, too. */
+static void dump_head(FILE *out, const struct mlk_event *e)
+{
+	fputs("    head ", out);
+	print_name(out, event_kind_name(e->kind), e->kind);
+	fprintf(out,
+		" flags 0x%" PRIx32 ", tgid %" PRIu32 ", tid %" PRIu32 ", time %" PRIu64
+		", addr 0x%" PRIx64 ", size %" PRIu64 ", func %u, id %" PRIu64 "\n",
+		e->flags, e->tgid, e->tid, e->time_ns, e->addr, e->size, e->func, e->alloc_id);
+}
+
 static void dump_record(FILE *out, const struct mlk_reader *trace, const struct mlk_record *rec,
 			bool stacks)
 {
@@ -274,6 +317,12 @@ static void dump_record(FILE *out, const struct mlk_reader *trace, const struct 
 		break;
 	case MLK_RECORD_OVERRUN:
 		dump_overrun(out, &rec->overrun, stacks);
+		break;
+	case MLK_RECORD_UNWOUND:
+		dump_unwound(out, &rec->unwound);
+		break;
+	case MLK_RECORD_HEAD:
+		dump_head(out, &rec->event);
 		break;
 	case MLK_RECORD_EVENT:
 		dump_event(out, &rec->event, stacks);

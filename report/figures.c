@@ -83,12 +83,13 @@ static void keep_share(struct figures *figures, struct stack *stack)
 static void on_outstanding(struct figures *figures, const struct live_change *change)
 {
 	struct stack *stack = stacks_get(figures->stacks, change->block->stack);
+	struct live_amount more = live_change_of_outstanding(change);
 
 	keep_share(figures, stack);
-	stack->now.blocks += change->more.blocks;
-	stack->now.bytes += change->more.bytes;
-	figures->now.blocks += change->more.blocks;
-	figures->now.bytes += change->more.bytes;
+	stack->now.blocks += more.blocks;
+	stack->now.bytes += more.bytes;
+	figures->now.blocks += more.blocks;
+	figures->now.bytes += more.bytes;
 	if (figures->now.bytes <= figures->peak.bytes)
 		return;
 	figures->peak = figures->now;
@@ -157,16 +158,12 @@ void figures_event(struct figures *figures, const struct mlk_event *event)
 
 void figures_changed(void *arg, const struct live_change *change)
 {
-	switch (change->sum) {
-	case LIVE_OUTSTANDING:
+	if (change->sum == LIVE_OUTSTANDING || change->outstanding)
 		on_outstanding(arg, change);
-		break;
-	case LIVE_ALLOCATED:
+	if (change->sum == LIVE_ALLOCATED)
 		on_given(arg, change);
-		break;
-	default:
+	else if (change->sum != LIVE_OUTSTANDING)
 		on_taken(arg, change);
-	}
 }
 
 int figures_finish(struct figures *figures)

@@ -124,11 +124,13 @@ static void count_lifetime(struct track *track, const struct live_change *change
 
 void growth_changed(void *arg, const struct live_change *change)
 {
+	bool outstanding = change->sum == LIVE_OUTSTANDING || change->outstanding;
+	uint64_t more = live_change_of_outstanding(change).bytes;
 	struct growth *growth = arg;
 	struct track *track;
 	size_t slice;
 
-	if (!change->event || (change->sum != LIVE_OUTSTANDING && change->sum != LIVE_FREED))
+	if (!change->event || (!outstanding && change->sum != LIVE_FREED))
 		return;
 	slice = slice_of(growth, change->event->time_ns);
 	track = track_of(growth, change->block->stack);
@@ -136,12 +138,12 @@ void growth_changed(void *arg, const struct live_change *change)
 		growth->failed = true;
 		return;
 	}
-	if (change->sum == LIVE_FREED) {
+	if (change->sum == LIVE_FREED)
 		count_lifetime(track, change);
+	if (!outstanding)
 		return;
-	}
-	add(track, slice, change->more.bytes);
-	add(&growth->sum, slice, change->more.bytes);
+	add(track, slice, more);
+	add(&growth->sum, slice, more);
 }
 
 int growth_finish(struct growth *growth, uint64_t end_ns)

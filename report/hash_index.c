@@ -50,6 +50,13 @@ uint64_t hash_word(uint64_t hash, uint64_t word)
 	return fold(fold(hash ^ key[0], word ^ key[1]) ^ key[2], key[3]);
 }
 
+uint64_t hash_address(uint64_t word)
+{
+	if (__builtin_expect(!key[3], 0))
+		draw_key();
+	return fold(word ^ key[1], key[3]);
+}
+
 uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t len)
 {
 	const uint8_t *at = bytes;

@@ -37,6 +37,9 @@ void hash_index_release(struct hash_index *index);
  * each run, so nothing that is printed may depend on it. */
 uint64_t hash_word(uint64_t hash, uint64_t word);
 
+/* The same of @word alone, such as an address: half the work. */
+uint64_t hash_address(uint64_t word);
+
 /* The hash of @len bytes at @bytes, after what @hash already holds. */
 uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t len);
 

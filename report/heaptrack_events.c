@@ -84,16 +84,17 @@ void heaptrack_events_changed(void *arg, const struct live_change *change)
 {
 	struct heaptrack_events *events = arg;
 	struct heaptrack_kind kind = {change->block->size, change->block->stack};
+	uint64_t blocks = live_change_of_outstanding(change).blocks;
 	uint32_t number;
 
-	if (change->sum != LIVE_OUTSTANDING || events->err)
+	if (!blocks || events->err)
 		return;
 	events->err = find_kind(events, &kind, &number);
 	if (events->err)
 		return;
 	if (change->event)
 		put_time(events, change->event->time_ns);
-	fprintf(events->lines, "%c %" PRIx32 "\n", change->more.blocks == 1 ? '+' : '-', number);
+	fprintf(events->lines, "%c %" PRIx32 "\n", blocks == 1 ? '+' : '-', number);
 }
 
 size_t heaptrack_events_kinds(const struct heaptrack_events *events,

@@ -88,16 +88,21 @@ static int append(struct images *images, const struct image_key *key, uint64_t h
 	return 0;
 }
 
+static struct hash_query query_of(const struct images *images, const struct image_key *key)
+{
+	return (struct hash_query){
+		.hash = hash_key(key),
+		.things = images,
+		.key = key,
+		.equal = same_module,
+	};
+}
+
 int images_intern(struct images *images, const struct mlk_id *id, const char *path,
 		  uint32_t *number)
 {
 	struct image_key key = {.id = id, .path = path};
-	struct hash_query query = {
-		.hash = hash_key(&key),
-		.things = images,
-		.key = &key,
-		.equal = same_module,
-	};
+	struct hash_query query = query_of(images, &key);
 	int err;
 
 	if (hash_index_find(&images->index, &query, number))
@@ -211,12 +216,38 @@ const char *images_absent_path(const struct images *images, uint32_t module)
 	return module & ABSENT && number < images->nr ? images->all[number].path : NULL;
 }
 
+bool images_find(const struct images *images, const struct mlk_id *id, const char *path,
+		 uint32_t *module)
+{
+	struct image_key key = {.id = id, .path = path};
+	struct hash_query query = query_of(images, &key);
+	uint32_t number;
+
+	if (!hash_index_find(&images->index, &query, &number))
+		return false;
+	*module = images->all[number].module;
+	if (*module == DWUNW_NO_MODULE)
+		*module = images_absent(number);
+	return true;
+}
+
+bool images_number(const struct images *images, uint32_t module, uint32_t *number)
+{
+	if (module == DWUNW_NO_MODULE)
+		return false;
+	for (uint32_t i = 0; i < images->nr; i++)
+		if (images->all[i].module == module || images_absent(i) == module) {
+			*number = i;
+			return true;
+		}
+	return false;
+}
+
 const struct mlk_id *images_id(const struct images *images, uint32_t module)
 {
-	for (uint32_t i = 0; i < images->nr; i++)
-		if (images->all[i].module == module || images_absent(i) == module)
-			return &images->all[i].id;
-	return NULL;
+	uint32_t number;
+
+	return images_number(images, module, &number) ? &images->all[number].id : NULL;
 }
 
 size_t images_nr(const struct images *images)

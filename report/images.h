@@ -53,6 +53,14 @@ uint32_t images_absent(uint32_t number);
 /* The path of the module behind such a number; NULL for any other. */
 const char *images_absent_path(const struct images *images, uint32_t module);
 
+/* The number that frames in the module with this id and path have: the unwinder's, or that of
+ * images_absent().  Returns false when there is no such module. */
+bool images_find(const struct images *images, const struct mlk_id *id, const char *path,
+		 uint32_t *module);
+
+/* The number, from 0, of the module that frames call @module; false for any other. */
+bool images_number(const struct images *images, uint32_t module, uint32_t *number);
+
 /* The id of the module that frames call @module, which is the unwinder's number or that of
  * images_absent(); NULL for any other.  Valid until images_free(). */
 const struct mlk_id *images_id(const struct images *images, uint32_t module);

@@ -49,7 +49,9 @@ static int replay_batch(struct leaks *leaks, const struct batch *batch, const ui
 		if (i + AHEAD < batch->nr_events)
 			expect(leaks, &batch->events[i + AHEAD], ids);
 		batch_get_event(&batch->events[i], &event);
-		err = overruns_until(leaks->overruns, event.time_ns, leaks->live, leaks->stacks);
+		if (overruns_nr(leaks->overruns))
+			err = overruns_until(leaks->overruns, event.time_ns, leaks->live,
+					     leaks->stacks);
 		if (!err && event.kind == MLK_ALLOC)
 			err = count_alloc(leaks, &event, ids[batch->events[i].stack], &stack);
 		figures_event(leaks->figures, &event);
@@ -68,7 +70,9 @@ static int replay(struct leaks *leaks, const struct leaks_opts *opts)
 		.trace = leaks->trace,
 		.dw = leaks->dw,
 		.spaces = leaks->spaces,
+		.images = leaks->images,
 		.stop_ns = leaks->chosen.stop_ns,
+		.anew = opts->batch != NULL,
 		.nr_threads = opts->nr_threads ? opts->nr_threads : crew_default(),
 	};
 	const struct batch *batch;
@@ -77,7 +81,8 @@ static int replay(struct leaks *leaks, const struct leaks_opts *opts)
 	int more = 0, err = crew_new(&crew, &crew_opts);
 
 	while (!err && (more = crew_next(crew, &batch, &ids)) > 0) {
-		err = replay_batch(leaks, batch, ids);
+		err = opts->batch ? opts->batch(opts->batch_arg, leaks, batch, ids)
+				  : replay_batch(leaks, batch, ids);
 		if (opts->progress)
 			opts->progress(opts->progress_arg, mlk_reader_offset(leaks->trace));
 	}

@@ -4,6 +4,7 @@
 #define REPORT_LEAKS_H
 
 #include "format/reader.h"
+#include "report/batch.h"
 #include "report/choice.h"
 #include "report/holders.h"
 #include "report/images.h"
@@ -30,6 +31,12 @@ struct leaks_opts {
 	void (*progress)(void *arg, uint64_t offset);
 	void *progress_arg;
 	struct holders *holders; /* told of all events; NULL: none, borrowed as the trace is */
+	/* In place of the replay, called with batch_arg and the events of each chunk, whose stacks
+	 * are unwound anew: *@ids by a stack is its id in leaks_unwinder().  Returns 0 or an error,
+	 * which leaks_collect() then returns.  NULL: replay. */
+	int (*batch)(void *arg, const struct leaks *leaks, const struct batch *batch,
+		     const uint32_t *ids);
+	void *batch_arg;
 };
 
 /*

@@ -57,7 +57,7 @@ static struct lifetime *find(struct lifetimes *lifetimes, uint32_t tgid)
 
 int lifetimes_note(struct lifetimes *lifetimes, const struct mlk_record *record)
 {
-	bool is_event = record->type == MLK_RECORD_EVENT;
+	bool is_event = record->type == MLK_RECORD_HEAD;
 	uint32_t tgid = is_event ? record->event.tgid : record->thread.tgid;
 	struct lifetime *lifetime = find(lifetimes, tgid);
 	bool is_fork = is_event && record->event.kind == MLK_FORK;

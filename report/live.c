@@ -46,15 +46,11 @@ static int append(struct live *live, uint32_t tgid)
 	return 0;
 }
 
-/* Find the process that has the number @tgid now, or add it.  NULL when there is no memory; valid
- * until the next call. */
-static struct process *process_of(struct live *live, uint32_t tgid)
+static struct process *find_process(struct live *live, uint32_t tgid)
 {
 	struct hash_query query = {.things = live, .key = &tgid, .equal = same_process};
 	uint32_t first;
 
-	if (live->nr && live->all[live->last].tgid == tgid && !live->all[live->last].exited)
-		return &live->all[live->last];
 	query.hash = hash_word(0, tgid);
 	if (!hash_index_find(&live->index, &query, &first)) {
 		first = (uint32_t)live->nr;
@@ -71,6 +67,15 @@ static struct process *process_of(struct live *live, uint32_t tgid)
 	}
 	live->last = live->all[first].newest;
 	return &live->all[live->last];
+}
+
+/* Find the process that has the number @tgid now, or add it.  NULL when there is no memory; valid
+ * until the next call. */
+static inline struct process *process_of(struct live *live, uint32_t tgid)
+{
+	if (live->nr && live->all[live->last].tgid == tgid && !live->all[live->last].exited)
+		return &live->all[live->last];
+	return find_process(live, tgid);
 }
 
 /* Take the live block at @addr out of the table.  Returns false when there is none. */
@@ -117,18 +122,20 @@ static int on_alloc(struct live *live, struct process *process, const struct mlk
 		return live_on_map(live, process, &block);
 	if (take(live, process, event->addr, &old))
 		live_add(live, LIVE_IMPLIED, &old);
-	live_add(live, LIVE_ALLOCATED, &block);
-	return put(live, process, &block);
+	live_give(live, &block);
+	return block_map_put(&process->blocks, block.addr, &block);
 }
 
 static void on_free(struct live *live, struct process *process, const struct mlk_event *event)
 {
-	struct live_block block;
+	const struct live_block *block = block_map_find(&process->blocks, event->addr);
 
-	if (take(live, process, event->addr, &block))
-		live_count_free(live, &block);
-	else if (!(event->flags & MLK_EVENT_NESTED))
-		live->totals.unknown_frees++;
+	if (!block) {
+		live->totals.unknown_frees += !(event->flags & MLK_EVENT_NESTED);
+		return;
+	}
+	live_free_block(live, block);
+	block_map_drop(&process->blocks, block);
 }
 
 static int on_release(struct live *live, struct process *process, const struct mlk_event *event)
@@ -224,7 +231,7 @@ static int take_event(struct live *live, struct process *process, const struct m
 		      uint32_t stack)
 {
 	/* A nested free is the realloc's own work, on whichever block: it is not over yet. */
-	if (event->kind != MLK_RESTORE &&
+	if (process->pending.nr_blocks && event->kind != MLK_RESTORE &&
 	    !(event->kind == MLK_FREE && event->flags & MLK_EVENT_NESTED))
 		live_settle(live, process, event);
 

@@ -49,6 +49,8 @@ enum live_sum { LIVE_ALLOCATED, LIVE_FREED, LIVE_OUTSTANDING, LIVE_IMPLIED, LIVE
 /* A sum changes: @more is added to it, where less is what wraps at 2^64. */
 struct live_change {
 	enum live_sum sum;
+	/* What is outstanding changes by as much: with LIVE_ALLOCATED it grows, else it shrinks. */
+	bool outstanding;
 	const struct live_block *block; /* on account of which */
 	const struct mlk_event *event;	/* by which; NULL: by the end of the trace */
 	struct live_amount more;
@@ -61,6 +63,18 @@ struct live_watch {
 	bool in_order; /* what one event does to many blocks is told by their addresses, which takes
 			  time; else in an order that is another one in each run */
 };
+
+/* By how much @change changes what is outstanding: nothing, or what is added to it. */
+static inline struct live_amount live_change_of_outstanding(const struct live_change *change)
+{
+	struct live_amount more = change->more;
+
+	if (change->sum != LIVE_OUTSTANDING && !change->outstanding)
+		return (struct live_amount){0, 0};
+	if (change->outstanding && change->sum != LIVE_ALLOCATED)
+		more = (struct live_amount){0 - more.blocks, 0 - more.bytes};
+	return more;
+}
 
 /* The block that @event, an MLK_ALLOC, gives out to @stack; it stands for itself. */
 struct live_block live_block_of(const struct mlk_event *event, uint32_t stack);

@@ -42,6 +42,12 @@ static inline uint64_t live_pending_key(uint32_t tid, uint32_t n)
 /* Add @block, or what it stands for, to a sum, and tell the watch. */
 void live_add(struct live *live, enum live_sum sum, const struct live_block *block);
 
+/* @block is given out: it is allocated, and outstanding. */
+void live_give(struct live *live, const struct live_block *block);
+
+/* @block, which is outstanding, is freed. */
+void live_free_block(struct live *live, const struct live_block *block);
+
 /* Take it from one. */
 void live_subtract(struct live *live, enum live_sum sum, const struct live_block *block);
 

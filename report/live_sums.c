@@ -11,13 +11,53 @@ static const size_t offsets[] = {
 static void count(struct live *live, enum live_sum sum, const struct live_block *block,
 		  struct live_amount more)
 {
-	struct live_change change = {sum, block, live->event, more};
+	struct live_change change = {
+		.sum = sum, .block = block, .event = live->event, .more = more};
 	struct live_amount *amount = (void *)((char *)&live->totals + offsets[sum]);
 
 	amount->blocks += more.blocks;
 	amount->bytes += more.bytes;
 	if (live->watch.changed)
 		live->watch.changed(live->watch.arg, &change);
+}
+
+/* Nearly all that happens are these two, so each is told at once. */
+
+static void tell_both(struct live *live, enum live_sum sum, const struct live_block *block,
+		      struct live_amount more)
+{
+	const struct live_change change = {.sum = sum,
+					   .outstanding = true,
+					   .block = block,
+					   .event = live->event,
+					   .more = more};
+
+	if (live->watch.changed)
+		live->watch.changed(live->watch.arg, &change);
+}
+
+void live_give(struct live *live, const struct live_block *block)
+{
+	struct live_totals *totals = &live->totals;
+	struct live_amount more = sampling_amount(block);
+
+	totals->allocated.blocks += more.blocks;
+	totals->allocated.bytes += more.bytes;
+	totals->outstanding.blocks += more.blocks;
+	totals->outstanding.bytes += more.bytes;
+	tell_both(live, LIVE_ALLOCATED, block, more);
+}
+
+void live_free_block(struct live *live, const struct live_block *block)
+{
+	struct live_totals *totals = &live->totals;
+	struct live_amount less = sampling_amount(block);
+
+	totals->outstanding.blocks -= less.blocks;
+	totals->outstanding.bytes -= less.bytes;
+	totals->freed.blocks += less.blocks;
+	totals->freed.bytes += less.bytes;
+	tell_both(live, LIVE_FREED, block, less);
 }
 
 void live_add(struct live *live, enum live_sum sum, const struct live_block *block)

@@ -90,16 +90,22 @@ static const struct option_row rows[] = {
 	 "read the trace with N threads [one for each CPU]; what is shown is the same"},
 	{"quiet", 'q', NULL, "do not show on a terminal how far it is"},
 	{"help", 'h', NULL, "print this help"},
+
+	/* of unwind alone */
+	{"output", 'o', "FILE", "write the trace with its stacks to FILE [in place of the trace]"},
 };
 
-#define NR_ROWS (sizeof(rows) / sizeof(*rows))
+#define NR_ROWS	       (sizeof(rows) / sizeof(*rows))
+#define NR_REPORT_ROWS (NR_ROWS - 1)
 
-/* The options of `mleak diff`: those of report that are of use there.  Their help is report's
- * unless they have one of their own. */
-static const struct {
+/* An option of another command.  Its help is that of the row unless it has one of its own. */
+struct borrowed {
 	int value; /* of the row */
 	const char *help;
-} diff_rows[] = {
+};
+
+/* The options of `mleak diff`: those of report that are of use there. */
+static const struct borrowed diff_rows[] = {
 	{OPT_FORMAT, "tree (the default: text), folded, json, csv or html"},
 	{OPT_FOLDED, "the same as --format=folded: each stack with what was outstanding of it "
 		     "before and after"},
@@ -132,6 +138,19 @@ static const struct {
 };
 
 #define NR_DIFF_ROWS (sizeof(diff_rows) / sizeof(*diff_rows))
+
+/* And those of `mleak unwind`. */
+static const struct borrowed unwind_rows[] = {
+	{'o', NULL},
+	{OPT_SYMFS, "look for programs and libraries that are not in the trace below DIR first"},
+	{OPT_DEBUG_DIR, "look for them by their build-ids here before " DEFAULT_DEBUG_DIR
+			"; may be given several times"},
+	{'j', "read the trace with N threads [one for each CPU]"},
+	{'q', "say nothing but what went wrong"},
+	{'h', NULL},
+};
+
+#define NR_UNWIND_ROWS (sizeof(unwind_rows) / sizeof(*unwind_rows))
 
 #define DIFF_FORMATS "tree folded json csv html"
 
@@ -179,9 +198,25 @@ static void tell_of(const struct option_row *row, struct option_info *option)
 
 bool report_option(size_t i, struct option_info *option)
 {
-	if (i >= NR_ROWS)
+	if (i >= NR_REPORT_ROWS)
 		return false;
 	tell_of(&rows[i], option);
+	return true;
+}
+
+static void tell_of_borrowed(const struct borrowed *row, struct option_info *option)
+{
+	tell_of(option_row_of(row->value), option);
+	if (row->help)
+		option->help = row->help;
+}
+
+bool unwind_option(size_t i, struct option_info *option)
+{
+	if (i >= NR_UNWIND_ROWS)
+		return false;
+	tell_of_borrowed(&unwind_rows[i], option);
+	option->group = NULL;
 	return true;
 }
 
@@ -189,9 +224,7 @@ bool diff_option(size_t i, struct option_info *option)
 {
 	if (i >= NR_DIFF_ROWS)
 		return false;
-	tell_of(option_row_of(diff_rows[i].value), option);
-	if (diff_rows[i].help)
-		option->help = diff_rows[i].help;
+	tell_of_borrowed(&diff_rows[i], option);
 	if (diff_rows[i].value == OPT_FORMAT)
 		option->values = DIFF_FORMATS;
 	if (diff_rows[i].value == OPT_PID)
@@ -199,15 +232,23 @@ bool diff_option(size_t i, struct option_info *option)
 	return true;
 }
 
-void option_tables_make(struct option_tables *tables, bool diff)
+/* The option number @i of @command, or NULL beyond the last. */
+static const struct option_row *row_at(const char *command, size_t i)
 {
-	size_t nr = diff ? NR_DIFF_ROWS : NR_ROWS;
+	if (!strcmp(command, "diff"))
+		return i < NR_DIFF_ROWS ? option_row_of(diff_rows[i].value) : NULL;
+	if (!strcmp(command, "unwind"))
+		return i < NR_UNWIND_ROWS ? option_row_of(unwind_rows[i].value) : NULL;
+	return i < NR_REPORT_ROWS ? &rows[i] : NULL;
+}
+
+void option_tables_make(struct option_tables *tables, const char *command)
+{
+	const struct option_row *row;
 	char *at = tables->shorts;
 
 	*at++ = ':'; /* tell a missing argument from an unknown option */
-	for (size_t i = 0; i < nr; i++) {
-		const struct option_row *row = diff ? option_row_of(diff_rows[i].value) : &rows[i];
-
+	for (size_t i = 0; (row = row_at(command, i)) != NULL; i++) {
 		tables->longs[i] = (struct option){
 			.name = row->name,
 			.has_arg = !row->arg	      ? no_argument
@@ -225,20 +266,27 @@ void option_tables_make(struct option_tables *tables, bool diff)
 
 void report_opts_print_help(const char *command)
 {
-	bool diff = !strcmp(command, "diff");
-
-	if (diff)
+	if (!strcmp(command, "diff")) {
 		puts("usage: mleak diff [OPTIONS] BEFORE AFTER\n\n"
 		     "Compares what is outstanding at the end of the traces BEFORE and AFTER: "
 		     "stacks "
 		     "that\n"
 		     "are new, grown, shrunk or gone.\n");
-	else
+		print_options(diff_option);
+	} else if (!strcmp(command, "unwind")) {
+		puts("usage: mleak unwind [OPTIONS] [FILE]\n\n"
+		     "Unwinds all stacks of the trace in FILE (default: " DEFAULT_PATH
+		     ") and keeps "
+		     "them there, so\n"
+		     "that each report of it takes a fraction of the time.\n");
+		print_options(unwind_option);
+	} else {
 		puts("usage: mleak report [OPTIONS] [FILE]\n\n"
 		     "Shows which call paths allocated the blocks that were never freed, from the "
 		     "trace\n"
 		     "in FILE (default: " DEFAULT_PATH ").\n");
-	print_options(diff ? diff_option : report_option);
+		print_options(report_option);
+	}
 }
 
 const struct option_row *option_row_of(int value)

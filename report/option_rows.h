@@ -1,4 +1,5 @@
-/* option_rows.h - the options of `mleak report` and `mleak diff`: their names, and the help
+/* option_rows.h - the options of `mleak report`, `mleak diff` and `mleak unwind`: their names, and
+ * the help
  *
  * What they do is in options.c.
  */
@@ -66,7 +67,8 @@ struct option_tables {
 	char shorts[2 * OPTION_ROWS_MAX + 2];
 };
 
-/* Fill @tables, which is all zero before, with the options of report, or of diff. */
-void option_tables_make(struct option_tables *tables, bool diff);
+/* Fill @tables, which is all zero before, with the options of @command: "diff", "unwind", else
+ * report. */
+void option_tables_make(struct option_tables *tables, const char *command);
 
 #endif

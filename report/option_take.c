@@ -231,6 +231,7 @@ static const struct taker {
 	{'h', FLAG, TO(help)},
 	{'j', .take = take_jobs},
 	{'n', .take = take_top},
+	{'o', TEXT, TO(output)},
 	{'q', FLAG, TO(quiet)},
 	{OPT_ADDR, .take = take_addr},
 	{OPT_ADDRESSES, FLAG, TO(view.addresses)},

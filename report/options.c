@@ -34,7 +34,7 @@ static bool is_diff(char **argv)
 static int wrong_option(int problem, char **argv)
 {
 	const struct option_row *row = option_row_of(optopt);
-	const char *command = is_diff(argv) ? "diff" : "report";
+	const char *command = argv[0];
 
 	if (row)
 		log_error("option '--%s' wants %s argument; 'mleak %s --help' lists the options",
@@ -80,7 +80,7 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv)
 	opts->debug_dirs = calloc((size_t)argc + 3, sizeof(*opts->debug_dirs));
 	if (!opts->debug_dirs)
 		return -ENOMEM;
-	option_tables_make(&tables, is_diff(argv));
+	option_tables_make(&tables, argv[0]);
 	opterr = 0;
 	optind = 0; /* begin anew, wherever main() was */
 	while (!err && (option = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1)

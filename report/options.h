@@ -1,4 +1,4 @@
-/* options.h - the command line of `mleak report` */
+/* options.h - the command lines of `mleak report`, `mleak diff` and `mleak unwind` */
 #ifndef REPORT_OPTIONS_H
 #define REPORT_OPTIONS_H
 
@@ -26,6 +26,7 @@ struct report_opts {
 	const char *suppressions; /* path of a file, or NULL */
 	bool no_embedded;	  /* not those of the programs themselves */
 	const char *before;	  /* path of the trace to compare with, or NULL */
+	const char *output;	  /* of unwind: path of what it writes; NULL: that of the trace */
 	enum color_mode color;
 	enum lines_mode lines;
 	bool no_pager;
@@ -43,7 +44,7 @@ struct report_opts {
 };
 
 /*
- * Read the command line, of `mleak report` or of `mleak diff` as argv[0] says, into *@opts, which
+ * Read the command line, of the command that argv[0] names, into *@opts, which
  * is released with report_opts_release() in any case. What is wrong with it is said on stderr.
  * Returns 0, -EINVAL for a wrong command line or -ENOMEM.
  */
@@ -52,8 +53,8 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv);
 /* Refuse options that would have no effect, and say so on stderr.  Returns 0 or -EINVAL. */
 int report_opts_check(const struct report_opts *opts);
 
-/* Print on stdout the help of @command: "diff", else that of report; it is in option_rows.c, as the
- * options are. */
+/* Print on stdout the help of @command: "diff", "unwind", else that of report; it is in
+ * option_rows.c, as the options are. */
 void report_opts_print_help(const char *command);
 
 /* Release what @opts holds. */

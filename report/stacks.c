@@ -126,14 +126,12 @@ static bool same_stack(const void *things, uint32_t number, const void *key)
 	return x->id == y->id && x->process == y->process;
 }
 
-int stacks_add(struct stacks *stacks, uint32_t id, uint32_t process, uint32_t *number)
+static int add_other(struct stacks *stacks, uint32_t id, uint32_t process, uint32_t *number)
 {
 	const struct stack key = {.id = id, .process = process};
 	struct hash_query query = {.things = stacks, .key = &key, .equal = same_stack};
 	int err;
 
-	if (!process)
-		return add_first(stacks, id, number);
 	query.hash = hash_word(id, process);
 	if (hash_index_find(&stacks->index, &query, number))
 		return 0;
@@ -146,6 +144,11 @@ int stacks_add(struct stacks *stacks, uint32_t id, uint32_t process, uint32_t *n
 		return -ENOMEM;
 	}
 	return 0;
+}
+
+int stacks_add(struct stacks *stacks, uint32_t id, uint32_t process, uint32_t *number)
+{
+	return process ? add_other(stacks, id, process, number) : add_first(stacks, id, number);
 }
 
 size_t stacks_nr(const struct stacks *stacks)

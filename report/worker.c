@@ -7,12 +7,14 @@
 
 #include "report/array.h"
 #include "report/capture.h"
+#include "report/unwound.h"
 
 struct worker {
 	struct mlk_reader *trace;
 	struct dwunw *dw;
 	struct spaces *spaces;
 	struct capture *capture;
+	const struct images *images;
 	uint64_t stop_ns;
 	bool *told; /* by id: a batch has told of that stack */
 	size_t told_room;
@@ -30,6 +32,7 @@ int worker_new(struct worker **out, const struct worker_opts *opts)
 	if (!worker)
 		return -ENOMEM;
 	worker->stop_ns = opts->stop_ns;
+	worker->images = opts->images;
 	err = mlk_reader_clone(&worker->trace, opts->trace);
 	if (!err)
 		err = dwunw_clone(&worker->dw, opts->dw);
@@ -116,17 +119,77 @@ static int take(struct worker *worker, const struct mlk_record *record, struct b
 	return 0;
 }
 
-void worker_read(struct worker *worker, const struct mlk_entry *entry, struct batch *batch)
+/* Decode the chunk and unwind its stacks. */
+static int unwind_chunk(struct worker *worker, struct batch *batch)
 {
 	struct mlk_record record;
 	int more, err;
 
 	capture_begin(worker->capture, batch->previous);
-	err = mlk_reader_seek(worker->trace, entry, MLK_RECORD_EVENT | MLK_RECORD_STACK);
+	err = mlk_reader_seek(worker->trace, &batch->chunk, MLK_RECORD_EVENT | MLK_RECORD_STACK);
 	while (!err && (more = mlk_reader_next(worker->trace, &record)) != 0)
 		err = more < 0 ? more : take(worker, &record, batch);
+	return err;
+}
+
+/* Take the heads that come next; the stack of the ALLOC number i is @unwound->allocs[i]. */
+static int take_heads(struct worker *worker, const struct mlk_unwound *unwound, struct batch *batch)
+{
+	struct mlk_record record;
+	size_t nr = 0;
+	int more, err = 0;
+
+	while (!err && (more = mlk_reader_next(worker->trace, &record)) != 0) {
+		const struct mlk_event *event = &record.event;
+		uint32_t stack = 0;
+
+		if (more < 0)
+			return more;
+		if (event->kind == MLK_ALLOC) {
+			if (nr == unwound->nr_allocs)
+				return MLK_E_CORRUPT;
+			stack = unwound->allocs[nr++];
+		}
+		if (event->time_ns <= worker->stop_ns)
+			err = batch_add_event(batch, event, stack);
+	}
+	return err;
+}
+
+/* Read the stacks and the events that the trace has besides those of the chunk.  Returns
+ * MLK_E_CORRUPT when they are of another one, or cannot be used. */
+static int read_unwound(struct worker *worker, struct batch *batch)
+{
+	struct mlk_record record;
+	int more, err;
+
+	err = mlk_reader_seek(worker->trace, &batch->unwound, MLK_RECORD_UNWOUND | MLK_RECORD_HEAD);
+	if (err)
+		return err;
+	more = mlk_reader_next(worker->trace, &record);
+	if (more <= 0)
+		return more ? more : MLK_E_CORRUPT;
+	if (record.unwound.events_crc != batch->chunk_crc)
+		return MLK_E_CORRUPT;
+	err = unwound_tell(&record.unwound, worker->images, batch);
+	if (!err)
+		err = take_heads(worker, &record.unwound, batch);
+	if (!err && mlk_reader_condition(worker->trace)->chunks_lost)
+		err = MLK_E_CORRUPT;
+	return err;
+}
+
+void worker_read(struct worker *worker, struct batch *batch)
+{
+	batch->err = MLK_E_CORRUPT;
+	if (batch->unwound.records)
+		batch->err = read_unwound(worker, batch);
+	batch->own_ids = !batch->err;
+	if (batch->err == MLK_E_CORRUPT) {
+		batch_clear(batch);
+		batch->err = unwind_chunk(worker, batch);
+	}
 	batch->condition = *mlk_reader_condition(worker->trace);
-	batch->err = err;
 }
 
 void worker_free(struct worker *worker)

@@ -1,4 +1,5 @@
-/* worker.h - decode a chunk and unwind its stacks, with nothing that another thread uses */
+/* worker.h - decode a chunk and unwind its stacks, unless the trace has them unwound, with nothing
+ * that another thread uses */
 #ifndef REPORT_WORKER_H
 #define REPORT_WORKER_H
 
@@ -12,14 +13,16 @@ struct worker_opts {
 	const struct mlk_reader *trace;
 	const struct dwunw *dw;	     /* has the modules */
 	const struct spaces *spaces; /* prepared for it */
+	const struct images *images; /* the modules of the trace */
 	uint64_t stop_ns; /* what happened later than this is left out; CLOCK_MONOTONIC */
 };
 
 /* *@out is NULL on failure.  Returns 0, -ENOMEM or -errno of fcntl(2). */
 int worker_new(struct worker **out, const struct worker_opts *opts);
 
-/* Read the chunk @entry into @batch, which is empty.  What went wrong is in batch->err. */
-void worker_read(struct worker *worker, const struct mlk_entry *entry, struct batch *batch);
+/* Read batch->chunk into @batch, which is empty: with the stacks of batch->unwound, if there is one
+ * and it is about that chunk.  What went wrong is in batch->err. */
+void worker_read(struct worker *worker, struct batch *batch);
 
 /* Release @worker; NULL is allowed. */
 void worker_free(struct worker *worker);

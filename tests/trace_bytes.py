@@ -44,6 +44,9 @@ class Bytes:
     def u16(self):
         return struct.unpack("<H", self.take(2))[0]
 
+    def u32(self):
+        return struct.unpack("<I", self.take(4))[0]
+
     def u64(self):
         return struct.unpack("<Q", self.take(8))[0]
 

@@ -101,11 +101,18 @@ class Events:
         for column in self.columns:
             column.end()
 
-    def record(self):
+    def next_kind(self):
+        """With the bit of those that are nested."""
         kind = self.kind.u8()
-        nested, kind = kind & 0x20, kind & ~0x20
-        if not ALLOC <= kind <= (EXIT if self.coding else EXEC) or (nested and kind != FREE):
+        if not ALLOC <= kind & ~0x20 <= (EXIT if self.coding else EXEC):
             raise Damaged("no such kind of record")
+        if kind & 0x20 and kind & ~0x20 != FREE:
+            raise Damaged("no such kind of record")
+        return kind
+
+    def next_head(self, kind):
+        """What records of all kinds have: thread, address, size (of UNMAP), parent and flags."""
+        kind &= ~0x20
         thread = self.next_thread()
         delta = self.time.u8() + (self.time_high.svar() << 8) if self.coding else self.time.svar()
         self.previous_time = (self.previous_time + delta) & MASK64
@@ -117,9 +124,15 @@ class Events:
         size = self.size.uvar() if kind == UNMAP else 0
         parent = self.size.uvar32() if kind == FORK else 0
         flags = self.flags.uvar32() if kind == ALLOC else 0
+        return thread, self.previous_address, size, parent, flags
+
+    def record(self):
+        kind = self.next_kind()
+        thread, address, size, parent, flags = self.next_head(kind)
+        nested, kind = kind & 0x20, kind & ~0x20
         lines = ["  %s flags %s, tgid %d, tid %d, time %d, addr 0x%x" % (
             KINDS[kind], "nested" if nested else "0x%x" % flags, thread.tgid, thread.tid,
-            self.previous_time, parent if kind in NO_ADDRESS else self.previous_address)]
+            self.previous_time, parent if kind in NO_ADDRESS else address)]
         if kind == UNMAP:
             lines[0] += ", size %d" % size
         if kind == ALLOC:

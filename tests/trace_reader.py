@@ -19,6 +19,7 @@ from trace_bytes import MASK64, Bytes, Damaged, Refused, note
 from trace_events import Events, Overruns, Stacks
 from trace_records import (dump_end, dump_index, dump_losses, dump_maps, dump_meta, dump_module,
                            dump_threads)
+from trace_unwound import Unwound
 
 FILE_MAGIC = b"\xf5MLK\r\n\x1a\n"
 CHUNK_MAGIC = b"\xf5CHK\r\n\x1a\n"
@@ -26,9 +27,9 @@ FILE_HEADER = struct.Struct("<8sHHIQQIIQQII")
 CHUNK_HEADER = struct.Struct("<8sIHHQIIQQQQQIIQII")
 STORED_MAX = 4210688
 RAW_MAX = 4194304
-META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX, STACKS, OVERRUNS = range(1, 11)
+META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX, STACKS, OVERRUNS, UNWOUND = range(1, 12)
 TYPES = ["", "META", "MAPS", "MODULE", "EVENTS", "THREADS", "LOSSES", "END", "INDEX",
-         "STACKS", "OVERRUNS"]
+         "STACKS", "OVERRUNS", "UNWOUND"]
 MODES = ["raw", "filtered", "redacted"]
 EVENT_CHUNKS = {EVENTS: Events, STACKS: Stacks, OVERRUNS: Overruns}
 
@@ -83,7 +84,7 @@ class Chunk:
          *self.lost, self.records, self.crc, _, _, _) = fields
 
     def line(self):
-        name = TYPES[self.type] if META <= self.type <= OVERRUNS else "unknown-%d" % self.type
+        name = TYPES[self.type] if META <= self.type <= UNWOUND else "unknown-%d" % self.type
         return ("chunk 0x%x: %s, seq %d, flags 0x%x, stored %d, raw %d, first %d, last %d, "
                 "lost %d %d %d, records %d" % (
                     self.at, name, self.seq, self.flags, self.stored, self.raw, self.first,
@@ -91,7 +92,7 @@ class Chunk:
 
     def dump(self, stored, full):
         """Yields the lines of the records in the payload @stored."""
-        if not META <= self.type <= OVERRUNS:
+        if not META <= self.type <= UNWOUND:
             return
         if zlib.crc32(stored) != self.crc:
             raise Damaged("CRC")
@@ -102,7 +103,9 @@ class Chunk:
         else:
             raise Damaged("two lengths of a payload that is stored as it is")
         data = Bytes(payload)
-        if self.type in EVENT_CHUNKS:
+        if self.type == UNWOUND:
+            yield from Unwound(data, self.first, full).dump()
+        elif self.type in EVENT_CHUNKS:
             events = EVENT_CHUNKS[self.type](data, self.first, full)
             if self.records != events.kind.left():
                 note("%d records, not %d" % (events.kind.left(), self.records))
@@ -174,7 +177,7 @@ class Trace:
             try:
                 yield from chunk.dump(stored, full)
                 self.chunks += 1
-                self.unknown += not META <= chunk.type <= OVERRUNS
+                self.unknown += not META <= chunk.type <= UNWOUND
                 self.ended |= chunk.type == END
             except Damaged as why:
                 self.lost += 1

@@ -81,7 +81,7 @@ static int decode(struct list *l, const uint8_t *payload, size_t len)
 	struct fuzz_seen seen = {0};
 	struct mlk_event ev;
 	bool room = true;
-	int err = mlk_decoder_begin(&c, &d, 1000);
+	int err = mlk_decoder_begin(&c, &d, 1000, false);
 
 	while (!err && mlk_decoder_more(&c)) {
 		err = mlk_decoder_next(&c, &ev);

@@ -196,7 +196,7 @@ static int decode(const struct columns *c, unsigned int coding, unsigned int *re
 	for (int i = 0; i < nr; i++)
 		mlk_enc_bytes(&payload, c->of[i].buf, c->of[i].len);
 	bytes = (struct mlk_dec){.at = payload.buf, .end = payload.buf + payload.len};
-	err = mlk_decoder_begin(d, &bytes, 0);
+	err = mlk_decoder_begin(d, &bytes, 0, false);
 	for (*records = 0; !err && mlk_decoder_more(d); ++*records)
 		err = mlk_decoder_next(d, &ev);
 	mlk_decoder_release(d);

@@ -260,7 +260,10 @@ static void freed(struct growth *growth, uint64_t after_ns, uint64_t blocks)
 	struct live_block block = {.time_ns = SECOND};
 	struct mlk_event event = {.kind = MLK_FREE, .time_ns = SECOND + after_ns};
 
-	growth_changed(growth, &(struct live_change){LIVE_FREED, &block, &event, {blocks, 0}});
+	growth_changed(growth, &(struct live_change){.sum = LIVE_FREED,
+						     .block = &block,
+						     .event = &event,
+						     .more = {blocks, 0}});
 }
 
 static void a_lifetime_counts_for_what_its_block_stands_for(void **state)
@@ -293,8 +296,10 @@ static void of_each_slice_the_most_is_known_however_wide_it_becomes(void **state
 		struct live_block block = {.stack = i % 3};
 		struct mlk_event event = {.time_ns = SECOND + i * 1000000};
 
-		growth_changed(growth,
-			       &(struct live_change){LIVE_OUTSTANDING, &block, &event, {1, more}});
+		growth_changed(growth, &(struct live_change){.sum = LIVE_OUTSTANDING,
+							     .block = &block,
+							     .event = &event,
+							     .more = {1, more}});
 		sums[i] = now += more;
 	}
 	assert_int_equal(growth_finish(growth, SECOND + (NR - 1) * UINT64_C(1000000)), 0);
@@ -332,10 +337,16 @@ static void a_temporary_block_counts_for_what_it_stands_for(void **state)
 	event.kind = MLK_ALLOC;
 	event.addr = block.addr;
 	figures_event(figures, &event);
-	figures_changed(figures, &(struct live_change){LIVE_ALLOCATED, &block, &event, {10, 100}});
+	figures_changed(figures, &(struct live_change){.sum = LIVE_ALLOCATED,
+						       .block = &block,
+						       .event = &event,
+						       .more = {10, 100}});
 	event.kind = MLK_FREE;
 	figures_event(figures, &event);
-	figures_changed(figures, &(struct live_change){LIVE_FREED, &block, &event, {10, 100}});
+	figures_changed(figures, &(struct live_change){.sum = LIVE_FREED,
+						       .block = &block,
+						       .event = &event,
+						       .more = {10, 100}});
 	assert_int_equal(figures_finish(figures), 0);
 	assert_int_equal(stacks_get(stacks, block.stack)->temporary, 10);
 	figures_free(figures);

@@ -1,0 +1,172 @@
+/* copy.c - see copy.h */
+#include "format/copy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "format/chunk_out.h"
+#include "format/reader_state.h"
+#include "format/records.h"
+#include "format/unwound.h"
+
+struct mlk_copy {
+	struct mlk_chunks from;
+	struct mlk_chunk_out *out;
+	bool found; /* from.header is that of the next chunk */
+};
+
+/* A header of this version, for the same chunks. */
+static int write_header(const struct mlk_file_header *from, int fd)
+{
+	struct mlk_file_header header = *from;
+	uint8_t bytes[MLK_FILE_HEADER];
+
+	header.header_len = MLK_FILE_HEADER;
+	if (header.minor < MLK_MINOR)
+		header.minor = MLK_MINOR;
+	mlk_file_header_pack(bytes, &header);
+	return mlk_write_whole(fd, 0, bytes, sizeof(bytes));
+}
+
+int mlk_copy_new(struct mlk_copy **out, const struct mlk_reader *from, int fd, int zstd_level)
+{
+	struct mlk_copy *copy = calloc(1, sizeof(*copy));
+	int err;
+
+	*out = NULL;
+	if (!copy)
+		return -ENOMEM;
+	err = mlk_source_share(&copy->from.source, &from->chunks.source);
+	if (err) {
+		free(copy);
+		return err;
+	}
+	copy->from.file = from->chunks.file;
+	mlk_chunks_rewind(&copy->from);
+	err = write_header(&copy->from.file, fd);
+	if (!err)
+		err = mlk_chunk_out_new(&copy->out, fd, MLK_FILE_HEADER, zstd_level);
+	if (err)
+		mlk_copy_free(copy);
+	else
+		*out = copy;
+	return err;
+}
+
+/* Find the next chunk, which may have been found before.  Returns 1, 0 at the end, or -errno. */
+static int find(struct mlk_copy *copy)
+{
+	int got = copy->found ? 1 : mlk_chunks_next(&copy->from);
+
+	copy->found = got > 0;
+	return got;
+}
+
+/* Copy the chunk that was found. */
+static int copy_chunk(struct mlk_copy *copy)
+{
+	const struct mlk_chunk_header *h = &copy->from.header;
+	struct mlk_enc stored = {0};
+	int err;
+
+	copy->found = false;
+	if (h->type == MLK_CHUNK_INDEX || h->type == MLK_CHUNK_UNWOUND)
+		return 0;
+	err = mlk_chunks_fetch(&copy->from);
+	if (err)
+		return err;
+	mlk_enc_bytes(&stored, copy->from.stored, h->stored_len);
+	return mlk_chunk_out_copy(copy->out, h, &stored);
+}
+
+int mlk_copy_until(struct mlk_copy *copy, uint64_t offset)
+{
+	int got, err = 0;
+
+	while (!err && (got = find(copy)) != 0) {
+		if (got < 0)
+			return got;
+		if (copy->from.chunk_at >= offset || copy->from.header.type == MLK_CHUNK_END)
+			break;
+		err = copy_chunk(copy);
+	}
+	return err;
+}
+
+int mlk_copy_unwound(struct mlk_copy *copy, const struct mlk_unwound *unwound)
+{
+	struct mlk_unwound about = *unwound;
+	struct mlk_chunk_header h = {.type = MLK_CHUNK_UNWOUND, .nr_records = 1};
+	const struct mlk_chunk_header *events = &copy->from.header;
+	struct mlk_enc payload = {0};
+	struct mlk_dec dec;
+	int err;
+
+	if (find(copy) <= 0 || events->type != MLK_CHUNK_EVENTS)
+		return -EINVAL;
+	err = mlk_chunks_load(&copy->from);
+	if (err)
+		return err;
+	dec = (struct mlk_dec){.at = copy->from.raw, .end = copy->from.raw + events->raw_len};
+	h.salt = events->salt;
+	h.first_ns = events->first_ns;
+	h.last_ns = events->last_ns;
+	h.lost_allocs = events->lost_allocs;
+	h.lost_frees = events->lost_frees;
+	h.lost_others = events->lost_others;
+	about.events_crc = events->payload_crc;
+	err = mlk_unwound_encode(&payload, &about, &dec);
+	if (!err)
+		return mlk_chunk_out_put(copy->out, &h, &payload);
+	mlk_enc_release(&payload);
+	return err;
+}
+
+/* The END that was found, with where the index is. */
+static int copy_end(struct mlk_copy *copy)
+{
+	struct mlk_chunk_header h = copy->from.header;
+	enum mlk_end reason;
+	uint64_t time_ns, index;
+	struct mlk_enc payload = {0};
+	struct mlk_dec dec;
+	int err = mlk_chunks_load(&copy->from);
+
+	dec = (struct mlk_dec){.at = copy->from.raw, .end = copy->from.raw + h.raw_len};
+	if (!err)
+		err = mlk_decode_end(&dec, &reason, &time_ns);
+	if (!err)
+		err = mlk_chunk_out_index(copy->out, h.salt, &index);
+	if (err)
+		return err;
+	mlk_enc_u8(&payload, (uint8_t)reason);
+	mlk_enc_u64(&payload, time_ns);
+	mlk_enc_u64(&payload, index);
+	err = mlk_chunk_out_last(copy->out, &h, &payload);
+	mlk_enc_release(&payload);
+	return err;
+}
+
+int mlk_copy_finish(struct mlk_copy *copy)
+{
+	int err = mlk_copy_until(copy, UINT64_MAX);
+
+	/* a trace that was cut has no END, and the copy says so, too */
+	if (!err && copy->found)
+		return copy_end(copy);
+	return err ? err : mlk_chunk_out_drain(copy->out);
+}
+
+uint64_t mlk_copy_bytes(const struct mlk_copy *copy)
+{
+	return mlk_chunk_out_bytes(copy->out);
+}
+
+void mlk_copy_free(struct mlk_copy *copy)
+{
+	if (!copy)
+		return;
+	mlk_chunk_out_free(copy->out);
+	mlk_chunks_release(&copy->from);
+	free(copy);
+}

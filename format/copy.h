@@ -1,0 +1,38 @@
+/* copy.h - copy a trace, and put beside its events what became of their stacks */
+#ifndef MLK_COPY_H
+#define MLK_COPY_H
+
+#include "format/reader.h"
+
+struct mlk_copy; /* opaque: one thread at a time */
+
+/*
+ * Begin to copy the trace of @from, which must outlive the copy and may be used meanwhile, to @fd,
+ * an empty file open for writing that is borrowed until mlk_copy_free().  What is new is compressed
+ * at @zstd_level (1 to 19).  On success *@out is released with mlk_copy_free(); on failure it is
+ * NULL.  Returns 0, -ENOMEM or -errno of a system call.
+ */
+int mlk_copy_new(struct mlk_copy **out, const struct mlk_reader *from, int fd, int zstd_level);
+
+/*
+ * Copy all chunks before the one at @offset of the original, but for what says where its chunks are
+ * and how their stacks were unwound.
+ * Returns 0, -ENOMEM, -errno of read(2) or write(2), or MLK_E_CORRUPT: a chunk is damaged.
+ */
+int mlk_copy_until(struct mlk_copy *copy, uint64_t offset);
+
+/* Put @unwound before the chunk that is the next, which it is about: its events_crc is not looked
+ * at.  Returns as mlk_copy_until(), -EINVAL also where a number in it does not fit the others, or
+ * when it is too long for a chunk: then nothing was put there. */
+int mlk_copy_unwound(struct mlk_copy *copy, const struct mlk_unwound *unwound);
+
+/* Copy the rest, and wait until all is on the file.  Returns as mlk_copy_until(). */
+int mlk_copy_finish(struct mlk_copy *copy);
+
+/* Bytes on the file so far. */
+uint64_t mlk_copy_bytes(const struct mlk_copy *copy);
+
+/* Release @copy; NULL is allowed.  The file descriptor stays open. */
+void mlk_copy_free(struct mlk_copy *copy);
+
+#endif
