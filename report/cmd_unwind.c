@@ -32,6 +32,7 @@ struct unwinding {
 	struct unwound *stacks;
 	uint64_t nr_allocs;
 	uint64_t nr_left; /* chunks whose stacks are too many for one */
+	uint64_t skipped; /* bytes of the trace that belong to no whole chunk */
 	int copy_err;
 };
 
@@ -110,8 +111,10 @@ static int unwind_all(struct unwinding *u)
 	meter_begin(&meter, mlk_reader_size(u->job.trace), !opts->quiet);
 	err = leaks_collect(&leaks, u->job.trace, &how);
 	meter_end(&meter);
-	if (!err && leaks_condition(leaks)->chunks_lost)
-		err = MLK_E_CORRUPT;
+	if (!err) {
+		u->skipped = leaks_condition(leaks)->bytes_skipped;
+		err = leaks_condition(leaks)->chunks_lost ? MLK_E_CORRUPT : 0;
+	}
 	if (!err)
 		err = u->copy_err = mlk_copy_finish(u->copy);
 	unwound_free(u->stacks);
@@ -160,6 +163,10 @@ static void tell(const struct unwinding *u)
 {
 	char allocs[TEXT_NUMBER_MAX], now[TEXT_NUMBER_MAX], before[TEXT_NUMBER_MAX];
 
+	if (u->skipped)
+		log_warn("'%s' was cut: %" PRIu64 " bytes belong to no whole chunk, and were left "
+			 "out",
+			 u->job.shown, u->skipped);
 	if (u->nr_left)
 		log_warn("the stacks of %" PRIu64 " chunks are too many to be kept: reports unwind "
 			 "them each time",
@@ -247,8 +254,10 @@ static int unwind(const struct report_opts *opts)
 int cmd_unwind(int argc, char **argv)
 {
 	struct report_opts opts;
-	int err = report_opts_parse(&opts, argc, argv), status;
+	int err, status;
 
+	signal(SIGPIPE, SIG_IGN);
+	err = report_opts_parse(&opts, argc, argv);
 	if (err) {
 		status = err == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 		if (err == -ENOMEM)

@@ -5,9 +5,10 @@
 usage: report.py MLEAK SOURCE [ROUNDS]
 
 Rounds alternate, figures are medians, and ratios of medians.  `wall` is as long as it took, `CPU`
-what it cost on all CPUs together.  heaptrack names frames already while it records (by
-heaptrack_interpret), mleak while it reports: so it is compared with heaptrack_print alone, and with
-both.  perf looks names up by a run of addr2line for each address unless told --no-inline, loses most
+what it cost on all CPUs together.  What heaptrack_print reads was prepared by heaptrack_interpret;
+with mleak that is `mleak unwind`, and not needed.  So like is compared with like: a report of the
+prepared trace with heaptrack_print, and one of the trace as it was recorded with both programs of
+heaptrack.  perf looks names up by a run of addr2line for each address unless told --no-inline, loses most
 samples of that size, and is stopped after ten minutes.  Its probe is only on the compiler that is
 started here; its name is of this run, and it is removed.
 """
@@ -81,10 +82,16 @@ def against_heaptrack(mleak, folder, source, rounds):
     allocs, frees, lost = record(mleak, trace, command)
     print("clang compiles %s: %d allocations, %d frees, %d lost" % (
         os.path.basename(source), allocs, frees, lost), flush=True)
-    ways = {"mleak report --inline": [mleak, "report", "--inline", trace],
-            "mleak report": [mleak, "report", trace],
-            "mleak report --inline --jobs 1": [mleak, "report", "--inline", "-j", "1", trace]}
-    rss = [run([mleak, "report", "--inline", "--jobs", "2", trace]) for _ in range(1)][0][2]
+    unwound = os.path.join(folder, "unwound.mlk")
+    run([mleak, "unwind", "-o", unwound, trace])
+    print("  the trace has %.0f MB, unwound %.0f MB" % (
+        os.path.getsize(trace) / 1e6, os.path.getsize(unwound) / 1e6), flush=True)
+    prepared, direct = "mleak report --inline, unwound", "mleak report --inline"
+    ways = {prepared: [mleak, "report", "--inline", unwound],
+            direct: [mleak, "report", "--inline", trace],
+            "mleak report --inline --jobs 1": [mleak, "report", "--inline", "-j", "1", trace],
+            "mleak unwind": [mleak, "unwind", "-o", os.path.join(folder, "again.mlk"), trace]}
+    rss = run([mleak, "report", "--inline", "--jobs", "2", trace])[2]
     if shutil.which("heaptrack") and os.path.exists(HEAPTRACK_INTERPRET):
         base = os.path.join(folder, "heap")
         run(["heaptrack", "--raw", "-o", base] + command)
@@ -95,9 +102,13 @@ def against_heaptrack(mleak, folder, source, rounds):
         ways["heaptrack_interpret and _print"] = [
             "sh", "-c", "%s && heaptrack_print %s.zst" % (interpret, base)]
     medians = rounds_of(ways, rounds)
-    whole = medians["mleak report --inline"]
+    whole = medians[direct]
+    print("  against %s:" % direct)
     for name, median in medians.items():
         show(name, median, whole)
+    print("  against %s:" % prepared)
+    for name in set(medians) & {direct, "heaptrack_print"}:
+        show(name, medians[name], medians[prepared])
     tens = (allocs + frees) / 1e7
     print("  for 10 M events: wall %.2f s, CPU %.2f s; memory %.0f MiB for all %.1f M, two threads" % (
         whole[0] / tens, whole[1] / tens, rss, tens * 10), flush=True)

@@ -34,7 +34,7 @@ class MleakTest(Case):
                 self.assert_one_message(done.stderr, naming="No space left on device")
 
     def test_help_of_a_verb(self):
-        for verb in "record", "report", "info", "script", "diff":
+        for verb in "record", "report", "info", "script", "diff", "unwind":
             self.assertEqual(self.mleak("help", verb), self.mleak(verb, "--help"))
         result = self.mleak("help", "nonsense")
         self.assertEqual((result.status, result.out), (2, ""))

@@ -124,6 +124,7 @@ static void read_trace(const uint8_t *bytes, size_t len)
 		again = fuzz_read_all(r, 1u << i);
 		FUZZ_CHECK(again.records[i] == all.records[i]);
 	}
+	(void)fuzz_read_all(r, MLK_RECORD_HEAD);
 	again = fuzz_read_all(r, MLK_RECORD_DUMP);
 	FUZZ_CHECK(!memcmp(all.records, again.records, sizeof(all.records)));
 	read_listed(r, len);

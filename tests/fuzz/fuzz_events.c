@@ -73,6 +73,42 @@ static void check_same(const struct list *l, const struct mlk_event *ev)
 			   last->stack + (from - last->regs[MLK_SP_REG]), end - from));
 }
 
+/* Are the heads of two decoders the same, as far as there are any? */
+static void compare_heads(struct mlk_decoder *a, struct mlk_decoder *b)
+{
+	struct mlk_event x, y;
+	int err = 0;
+
+	while (!err && mlk_decoder_more(a)) {
+		FUZZ_CHECK(mlk_decoder_more(b));
+		err = mlk_decoder_next_head(a, &x);
+		FUZZ_CHECK(mlk_decoder_next_head(b, &y) == err);
+		FUZZ_CHECK(err || !memcmp(&x, &y, offsetof(struct mlk_event, regs)));
+	}
+	FUZZ_CHECK(err || !mlk_decoder_more(b));
+	FUZZ_CHECK(!err || err == MLK_E_CORRUPT);
+}
+
+/* The heads of @payload, read alone, are those of a copy of them. */
+static void check_heads(const uint8_t *payload, size_t len)
+{
+	struct mlk_dec d = {.at = payload, .end = payload + len}, again = d, heads;
+	struct mlk_decoder whole = {0}, copied = {0};
+	struct mlk_enc copy = {0};
+	int err = mlk_decoder_begin(&whole, &d, 1000, true);
+
+	FUZZ_CHECK(mlk_events_copy_heads(&again, &copy) == err);
+	FUZZ_CHECK(!copy.failed);
+	if (!err) {
+		heads = (struct mlk_dec){.at = copy.buf, .end = copy.buf + copy.len};
+		FUZZ_CHECK(!mlk_decoder_begin(&copied, &heads, 1000, true));
+		compare_heads(&whole, &copied);
+	}
+	mlk_enc_release(&copy);
+	mlk_decoder_release(&whole);
+	mlk_decoder_release(&copied);
+}
+
 /* Decode the @len bytes of @payload, all of them; the first events are kept in @l. */
 static int decode(struct list *l, const uint8_t *payload, size_t len)
 {
@@ -83,6 +119,7 @@ static int decode(struct list *l, const uint8_t *payload, size_t len)
 	bool room = true;
 	int err = mlk_decoder_begin(&c, &d, 1000, false);
 
+	check_heads(payload, len);
 	while (!err && mlk_decoder_more(&c)) {
 		err = mlk_decoder_next(&c, &ev);
 		if (err)

@@ -19,7 +19,7 @@ import cfi_seeds
 
 CORPUS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus")
 FILE_HEADER, CHUNK_HEADER = 64, 96
-META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX, STACKS, OVERRUNS = range(1, 11)
+META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX, STACKS, OVERRUNS, UNWOUND = range(1, 12)
 COLUMNS = 14
 KIND, THREAD, TIME, ADDR, SIZE, FUNC, ID, FLAGS, REGS, STACK, MASKS, WORDS, NEW, TOP = \
     range(COLUMNS)
@@ -225,6 +225,38 @@ def overruns():
                                             ADDR: b"\0\0"}, CODING_1, COLUMNS_1)
 
 
+def unwound():
+    """Payloads of UNWOUND chunks: of two ALLOCs and a FREE, and hostile ones."""
+    columns = {}
+    alloc(columns)
+    alloc(columns, thread=b"\1")
+    for column, content in ((KIND, b"\2"), (THREAD, b"\1"), (TIME, b"\1"), (ADDR, b"\1")):
+        columns[column] += content
+    heads = {c: content for c, content in columns.items() if c < REGS}
+    heads = payload({**heads, TIME_HIGH: b"\0\0\0"}, CODING_1, COLUMNS_1)
+
+    def whole(nr=(1, 4, 2), events=heads, **other):
+        parts = {"modules": b"\2\1\xab" + text(b"/x") + struct.pack("<Q", 1 << 40),
+                 "callers": b"\0\1\1\2", "code": b"\1\0\1",
+                 "pcs": svar((1 << 40) + 16) + svar(-1) + svar(64), "flags": b"\0\1\x20\1",
+                 "allocs": b"\3\4"}
+        parts.update(other)
+        return struct.pack("<I", 7) + b"".join(map(uvar, nr)) + bytes([len(parts)]) + b"".join(uvar(len(p)) for p in parts.values()) + b"".join(
+                parts.values()) + events
+
+    yield "two", whole()
+    yield "no-heads", whole(events=b"")
+    yield "whole-events", whole(events=payload({**columns, TIME_HIGH: b"\0\0\0"}, CODING_1, COLUMNS_1))
+    yield "a-column-more", whole(later=b"xyz")
+    yield "called-by-itself", whole(callers=b"\0\1\3\2")
+    yield "module-2-of-1", whole(code=b"\1\0\2")
+    yield "stack-5-of-4", whole(allocs=b"\3\5")
+    yield "as-last-time-at-first", whole(allocs=b"\0\3")
+    yield "2-to-the-40-stacks", whole((1, 1 << 40, 2))
+    yield "2-to-the-60-modules", whole((1 << 60, 4, 2))
+    yield "fewer-allocs", whole((1, 4, 1))
+
+
 # Seeds of each target
 
 def seed_events(traces):
@@ -285,6 +317,8 @@ def seed_chunk(traces):
     for name, content in overruns():
         save("chunk", "overruns-" + name, file_header() + chunk(OVERRUNS, content) +
              chunk(END, b"\1" + bytes(8), 1))
+    for name, content in unwound():
+        save("chunk", "unwound-" + name, b"\0" + wrapped(UNWOUND, content, 0))
 
     # As lists of payloads.
     meta = uvar(1) + text(b"server -x") + uvar(9) + text(uvar(4711))

@@ -79,6 +79,20 @@ static inline void fuzz_see_module(struct fuzz_seen *seen, const struct mlk_modu
 	fuzz_see_bytes(seen, m->piece, m->piece_len);
 }
 
+static inline void fuzz_see_unwound(struct fuzz_seen *seen, const struct mlk_unwound *u)
+{
+	for (size_t i = 0; i < u->nr_modules; i++) {
+		FUZZ_CHECK(u->modules[i].id.len <= MLK_MAX_ID);
+		fuzz_see_text(seen, u->modules[i].path);
+	}
+	for (size_t i = 0; i < u->nr_stacks; i++) {
+		FUZZ_CHECK(u->stacks[i].caller <= i && u->stacks[i].module <= u->nr_modules);
+		seen->sum += u->stacks[i].pc ^ u->stacks[i].flags;
+	}
+	for (size_t i = 0; i < u->nr_allocs; i++)
+		FUZZ_CHECK(u->allocs[i] && u->allocs[i] <= u->nr_stacks);
+}
+
 static inline void fuzz_see_record(struct fuzz_seen *seen, const struct mlk_record *rec)
 {
 	switch (rec->type) {
@@ -97,6 +111,13 @@ static inline void fuzz_see_record(struct fuzz_seen *seen, const struct mlk_reco
 		break;
 	case MLK_RECORD_OVERRUN:
 		fuzz_see_overrun(seen, &rec->overrun);
+		break;
+	case MLK_RECORD_UNWOUND:
+		fuzz_see_unwound(seen, &rec->unwound);
+		break;
+	case MLK_RECORD_HEAD:
+		seen->sum += rec->event.addr ^ rec->event.time_ns;
+		FUZZ_CHECK(rec->event.kind >= MLK_ALLOC && rec->event.kind < MLK_KIND_NR);
 		break;
 	case MLK_RECORD_SKIPPED:
 		FUZZ_CHECK(rec->skipped.len);
