@@ -1,7 +1,9 @@
-/* block_map.c - open addressing with linear probing
+/* block_map.c - open addressing with linear probing, of the numbers of blocks that stand elsewhere
  *
- * A block that is taken out leaves no mark: those behind it move up.  So a program that allocates
- * and frees for days does not slow the map down.
+ * Slots are small, so that a look through some of them is one at memory; and the place of a block
+ * that was taken out is the next one's, so that it is still near.  A slot that becomes empty leaves
+ * no mark: those behind it move up.  So a program that allocates and frees for days does not slow
+ * the map down.
  */
 #include "report/block_map.h"
 
@@ -11,130 +13,181 @@
 
 #include "report/hash_index.h"
 
-#define FIRST_SLOTS 8 /* few: there may be many processes */
+#define FIRST_SLOTS 16 /* few: there may be many processes */
+#define FIRST_ROOM  8
 #define CACHE_LINE  64
+#define MAX_BLOCKS  (UINT32_MAX / 2)
 
 struct block_slot {
-	uint64_t key;
-	struct live_block block; /* its in_map says whether the slot is used */
+	uint32_t hash;	 /* the low half: where the slot would be best */
+	uint32_t number; /* of the block's place, plus one; zero: empty */
 };
 
-_Static_assert(sizeof(struct block_slot) == CACHE_LINE, "a look for a block is one at memory");
+struct block_place {
+	uint64_t key;		 /* of a free place: the number of the next one, plus one */
+	struct live_block block; /* its in_map says whether the place is used */
+};
 
-static size_t home(const struct block_map *map, uint64_t key)
+_Static_assert(sizeof(struct block_place) == CACHE_LINE,
+	       "to come to a block is one look at memory");
+
+static uint32_t hash_of(uint64_t key)
 {
-	return hash_address(key) & (map->nr_slots - 1);
+	return (uint32_t)hash_address(key);
 }
 
-/* The slot of @key, or the empty one where it would go.  The map must have slots. */
-static struct block_slot *seek(const struct block_map *map, uint64_t key)
+/* The slot of @key, which has @hash, or the empty one where it would go.  The map must have slots.
+ */
+static struct block_slot *seek(const struct block_map *map, uint64_t key, uint32_t hash)
 {
-	size_t i = home(map, key);
+	const size_t mask = map->nr_slots - 1;
+	size_t i = hash & mask;
 
-	while (map->slots[i].block.in_map && map->slots[i].key != key)
-		i = (i + 1) & (map->nr_slots - 1);
+	for (; map->slots[i].number; i = (i + 1) & mask)
+		if (map->slots[i].hash == hash && map->places[map->slots[i].number - 1].key == key)
+			break;
 	return &map->slots[i];
 }
 
 void block_map_expect(const struct block_map *map, uint64_t key)
 {
 	if (map->nr_slots)
-		__builtin_prefetch(&map->slots[home(map, key)], 1);
+		__builtin_prefetch(&map->slots[hash_of(key) & (map->nr_slots - 1)], 1);
 }
 
 const struct live_block *block_map_find(const struct block_map *map, uint64_t key)
 {
-	const struct block_slot *slot;
+	uint32_t number = map->nr_blocks ? seek(map, key, hash_of(key))->number : 0;
 
-	if (!map->nr_blocks)
-		return NULL;
-	slot = seek(map, key);
-	return slot->block.in_map ? &slot->block : NULL;
+	return number ? &map->places[number - 1].block : NULL;
 }
 
-static int grow(struct block_map *map)
+static int grow_slots(struct block_map *map)
 {
-	struct block_map larger = {
-		.nr_slots = map->nr_slots ? map->nr_slots * 2 : FIRST_SLOTS,
-		.nr_blocks = map->nr_blocks,
-	};
+	const size_t nr = map->nr_slots ? map->nr_slots * 2 : FIRST_SLOTS;
+	struct block_slot *slots = calloc(nr, sizeof(*slots));
 
-	larger.slots = aligned_alloc(CACHE_LINE, larger.nr_slots * sizeof(*larger.slots));
-	if (!larger.slots)
+	if (!slots)
 		return -ENOMEM;
-	memset(larger.slots, 0, larger.nr_slots * sizeof(*larger.slots));
 	for (size_t i = 0; i < map->nr_slots; i++) {
-		const struct block_slot *slot = &map->slots[i];
+		size_t to = map->slots[i].hash & (nr - 1);
 
-		if (slot->block.in_map)
-			*seek(&larger, slot->key) = *slot;
+		if (!map->slots[i].number)
+			continue;
+		while (slots[to].number)
+			to = (to + 1) & (nr - 1);
+		slots[to] = map->slots[i];
 	}
 	free(map->slots);
-	*map = larger;
+	map->slots = slots;
+	map->nr_slots = nr;
 	return 0;
+}
+
+static int grow_places(struct block_map *map)
+{
+	const size_t room = map->places_room ? map->places_room * 2 : FIRST_ROOM;
+	struct block_place *places;
+
+	if (room > MAX_BLOCKS)
+		return -ENOMEM;
+	places = aligned_alloc(CACHE_LINE, room * sizeof(*places));
+	if (!places)
+		return -ENOMEM;
+	if (map->nr_places)
+		memcpy(places, map->places, map->nr_places * sizeof(*places));
+	free(map->places);
+	map->places = places;
+	map->places_room = room;
+	return 0;
+}
+
+/* Have room for one more block. */
+static int make_room(struct block_map *map)
+{
+	int err = 0;
+
+	if (map->nr_blocks >= map->nr_slots / 2)
+		err = grow_slots(map);
+	if (!err && !map->free && map->nr_places == map->places_room)
+		err = grow_places(map);
+	return err;
 }
 
 int block_map_put(struct block_map *map, uint64_t key, const struct live_block *block)
 {
+	const uint32_t hash = hash_of(key);
 	struct block_slot *slot;
+	struct block_place *place;
+	uint32_t number;
+	int err = make_room(map);
 
-	if (map->nr_blocks >= map->nr_slots / 4 * 3 && grow(map))
-		return -ENOMEM;
-	slot = seek(map, key);
-	*slot = (struct block_slot){.key = key, .block = *block};
-	slot->block.in_map = true;
+	if (err)
+		return err;
+	slot = seek(map, key, hash);
+	if (slot->number)
+		return -EEXIST;
+	number = map->free;
+	if (number)
+		map->free = (uint32_t)map->places[number - 1].key;
+	else
+		number = (uint32_t)++map->nr_places;
+	place = &map->places[number - 1];
+	place->key = key;
+	place->block = *block;
+	place->block.in_map = true;
+	*slot = (struct block_slot){hash, number};
 	map->nr_blocks++;
 	return 0;
 }
 
-/* Empty slot @hole, and move up what could not be found any more across the gap. */
-static void vacate(struct block_map *map, size_t hole)
+/* Empty @slot, and move up what could not be found any more across the gap. */
+static void vacate(struct block_map *map, const struct block_slot *slot)
 {
-	size_t mask = map->nr_slots - 1;
+	const size_t mask = map->nr_slots - 1;
+	size_t hole = (size_t)(slot - map->slots);
 
-	map->nr_blocks--;
-	for (size_t i = (hole + 1) & mask; map->slots[i].block.in_map; i = (i + 1) & mask) {
-		struct block_slot *slot = &map->slots[i];
-		size_t first = home(map, slot->key);
-
-		/* it may move if the hole lies between its home and where it is now */
-		if (((i - first) & mask) < ((i - hole) & mask))
+	for (size_t i = (hole + 1) & mask; map->slots[i].number; i = (i + 1) & mask) {
+		/* it may move if the hole lies between where it would be best and where it is */
+		if (((i - map->slots[i].hash) & mask) < ((i - hole) & mask))
 			continue;
-		map->slots[hole] = *slot;
+		map->slots[hole] = map->slots[i];
 		hole = i;
 	}
-	map->slots[hole].block.in_map = false;
+	map->slots[hole].number = 0;
 }
 
-void block_map_drop(struct block_map *map, const struct live_block *block)
+void block_map_drop(struct block_map *map, uint64_t key)
 {
-	const char *slot = (const char *)block - offsetof(struct block_slot, block);
+	struct block_slot *slot = seek(map, key, hash_of(key));
+	struct block_place *place = &map->places[slot->number - 1];
 
-	vacate(map, (size_t)((const struct block_slot *)(const void *)slot - map->slots));
+	place->block.in_map = false;
+	place->key = map->free;
+	map->free = slot->number;
+	map->nr_blocks--;
+	vacate(map, slot);
 }
 
 bool block_map_take(struct block_map *map, uint64_t key, struct live_block *block)
 {
-	struct block_slot *slot;
+	const struct live_block *found = block_map_find(map, key);
 
-	if (!map->nr_blocks)
+	if (!found)
 		return false;
-	slot = seek(map, key);
-	if (!slot->block.in_map)
-		return false;
-	*block = slot->block;
+	*block = *found;
 	block->in_map = false;
-	vacate(map, (size_t)(slot - map->slots));
+	block_map_drop(map, key);
 	return true;
 }
 
 const struct live_block *block_map_next(const struct block_map *map, size_t *pos)
 {
-	while (*pos < map->nr_slots) {
-		const struct block_slot *slot = &map->slots[(*pos)++];
+	while (*pos < map->nr_places) {
+		const struct block_place *place = &map->places[(*pos)++];
 
-		if (slot->block.in_map)
-			return &slot->block;
+		if (place->block.in_map)
+			return &place->block;
 	}
 	return NULL;
 }
@@ -164,5 +217,6 @@ int block_map_list(const struct block_map *map, const struct live_block ***list)
 void block_map_release(struct block_map *map)
 {
 	free(map->slots);
+	free(map->places);
 	*map = (struct block_map){0};
 }

@@ -24,27 +24,32 @@ struct live_block {
 };
 
 struct block_slot;
+struct block_place;
 
 /* All zero is an empty map. */
 struct block_map {
 	struct block_slot *slots;
 	size_t nr_slots; /* zero or a power of two */
 	size_t nr_blocks;
+	struct block_place *places; /* of the blocks */
+	size_t nr_places, places_room;
+	uint32_t free; /* the first free one, plus one; 0: none is */
 };
 
 /* The block under @key, valid until the map is changed, or NULL. */
 const struct live_block *block_map_find(const struct block_map *map, uint64_t key);
 
-/* Put a copy of @block under @key, where no block may be.  Returns 0 or -ENOMEM. */
+/* Put a copy of @block under @key.  Returns 0, -EEXIST: there is a block, and nothing was done, or
+ * -ENOMEM. */
 int block_map_put(struct block_map *map, uint64_t key, const struct live_block *block);
 
-/* Take @block, which block_map_find() found, out; what it points to is another one then. */
-void block_map_drop(struct block_map *map, const struct live_block *block);
+/* Take the block under @key, which must be there, out. */
+void block_map_drop(struct block_map *map, uint64_t key);
 
 /* Take the block under @key out into *@block.  Returns false when none is there. */
 bool block_map_take(struct block_map *map, uint64_t key, struct live_block *block);
 
-/* The next block at or after slot *@pos (0 to begin with), in no order, or NULL at the end; valid
+/* The next block at or after place *@pos (0 to begin with), in no order, or NULL at the end; valid
  * until the map is changed. */
 const struct live_block *block_map_next(const struct block_map *map, size_t *pos);
 

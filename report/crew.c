@@ -12,10 +12,13 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "report/array.h"
 #include "report/worker.h"
 
+#define NICE	    5
 #define PLACES_EACH 3 /* for each thread: at work, waiting to be worked on and to be taken */
 
 struct place {
@@ -81,12 +84,20 @@ static void look_back(void *arg, struct previous *to, const struct mlk_event *ev
 	pthread_mutex_unlock(&crew->lock);
 }
 
+/* All goes through the caller's thread, so it comes first where there are fewer CPUs than threads.
+ */
+static void give_way(void)
+{
+	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
+}
+
 static void *work(void *arg)
 {
 	struct hand *hand = arg;
 	struct crew *crew = hand->crew;
 	struct place *place;
 
+	give_way();
 	pthread_mutex_lock(&crew->lock);
 	for (;;) {
 		while (!crew->stop && crew->nr_begun == crew->nr_found)

@@ -116,14 +116,19 @@ static int on_alloc(struct live *live, struct process *process, const struct mlk
 {
 	struct live_block block = live_block_of(event, stack);
 	struct live_block old;
+	int err;
 
 	sampling_weigh(&live->sampling, event, &block);
 	if (block.mapped)
 		return live_on_map(live, process, &block);
-	if (take(live, process, event->addr, &old))
+	err = block_map_put(&process->blocks, block.addr, &block);
+	if (err == -EEXIST && take(live, process, event->addr, &old)) {
 		live_add(live, LIVE_IMPLIED, &old);
-	live_give(live, &block);
-	return block_map_put(&process->blocks, block.addr, &block);
+		err = block_map_put(&process->blocks, block.addr, &block);
+	}
+	if (!err)
+		live_give(live, &block);
+	return err;
 }
 
 static void on_free(struct live *live, struct process *process, const struct mlk_event *event)
@@ -135,7 +140,7 @@ static void on_free(struct live *live, struct process *process, const struct mlk
 		return;
 	}
 	live_free_block(live, block);
-	block_map_drop(&process->blocks, block);
+	block_map_drop(&process->blocks, event->addr);
 }
 
 static int on_release(struct live *live, struct process *process, const struct mlk_event *event)

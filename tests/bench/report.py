@@ -107,8 +107,9 @@ def against_heaptrack(mleak, folder, source, rounds):
     for name, median in medians.items():
         show(name, median, whole)
     print("  against %s:" % prepared)
-    for name in set(medians) & {direct, "heaptrack_print"}:
-        show(name, medians[name], medians[prepared])
+    for name in (direct, "heaptrack_print"):
+        if name in medians:
+            show(name, medians[name], medians[prepared])
     tens = (allocs + frees) / 1e7
     print("  for 10 M events: wall %.2f s, CPU %.2f s; memory %.0f MiB for all %.1f M, two threads" % (
         whole[0] / tens, whole[1] / tens, rss, tens * 10), flush=True)
