@@ -81,6 +81,20 @@ static void put_options(const struct mlk_meta *meta)
 		put_line("guard", "yes");
 }
 
+/* Has `mleak unwind` been here? */
+static bool is_unwound(struct mlk_reader *trace)
+{
+	const struct mlk_entry *entries;
+	size_t nr;
+	bool unwound = false;
+
+	if (mlk_reader_list(trace, &entries, &nr))
+		return false;
+	for (size_t i = 0; i < nr; i++)
+		unwound |= entries[i].records == MLK_RECORD_UNWOUND;
+	return unwound;
+}
+
 static void put_id(const struct mlk_id *id)
 {
 	if (id->len < 2 || id->bytes[0] != MLK_ID_BUILD_ID)
@@ -219,6 +233,8 @@ static int info(struct mlk_reader *trace)
 	if (!err) {
 		put_origin(trace);
 		put_options(mlk_reader_meta(trace));
+		if (is_unwound(trace))
+			put_line("unwound", "yes");
 		put_condition(trace);
 		put_number("allocations", content.counts[MLK_ALLOC]);
 		put_number("frees", content.counts[MLK_FREE] + content.counts[MLK_RELEASE] +

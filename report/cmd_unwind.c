@@ -44,6 +44,14 @@ static void on_signal(int signal_number)
 	raise(signal_number);
 }
 
+static void catch_signals(void)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+		signal(signals[i], on_signal);
+}
+
 static int gather(struct unwinding *u, const struct leaks *leaks, const struct batch *batch,
 		  const uint32_t *ids)
 {
@@ -125,7 +133,6 @@ static int unwind_all(struct unwinding *u)
 /* Create the file next to the one whose name it is to get, and as readable as @like. */
 static int create(struct unwinding *u, const struct stat *like)
 {
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 	struct stat st;
 	int len = snprintf(part, sizeof(part), "%s.part%d", u->path, (int)getpid());
 	int err = len < 0 || (size_t)len >= sizeof(part) ? -ENAMETOOLONG : 0;
@@ -134,6 +141,7 @@ static int create(struct unwinding *u, const struct stat *like)
 		log_error("cannot write '%s': it exists and is no regular file", u->shown);
 		return EXIT_USAGE;
 	}
+	catch_signals();
 	if (!err)
 		u->fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (!err && u->fd < 0)
@@ -142,8 +150,6 @@ static int create(struct unwinding *u, const struct stat *like)
 		log_error("cannot create '%s': %s", u->shown, strerror(-err));
 		return EXIT_FAILED;
 	}
-	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
-		signal(signals[i], on_signal);
 	/* whoever could read the trace is to go on with it; only root may give a file away */
 	(void)!fchown(u->fd, like->st_uid, like->st_gid);
 	(void)!fchmod(u->fd, like->st_mode & 0777);

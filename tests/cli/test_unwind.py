@@ -7,6 +7,7 @@ import signal
 import stat
 import struct
 import subprocess
+import time
 import zlib
 
 from mleaktest import CHUNK_MAGIC, TESTS
@@ -100,10 +101,13 @@ class UnwindTest(UnwindCase):
                 for command in "info", "script":
                     ours = self.mleak(command, self.unwound).out
                     theirs = self.mleak(command, trace).out
+                    differ = ("bytes", "format", "unwound")
                     self.assertEqual([line for line in ours.splitlines()
-                                      if line.split()[0] not in ("bytes", "format")],
+                                      if line.split()[0] not in differ],
                                      [line for line in theirs.splitlines()
-                                      if line.split()[0] not in ("bytes", "format")])
+                                      if line.split()[0] not in differ])
+                self.assertRegex(self.mleak("info", self.unwound).out, r"(?m)^unwound +yes$")
+                self.assertNotIn("unwound", self.mleak("info", trace).out)
 
     def test_the_other_reader_reads_it(self):
         for trace in GOLDEN:
@@ -308,6 +312,22 @@ class RefusalTest(UnwindCase):
             self.refuse(2, "it is damaged", path)
             self.assertEqual(self.read(path), bytes(damaged))
             self.assert_nothing_is_left(["damaged.mlk"])
+
+    def test_a_signal_leaves_the_trace_as_it_is(self):
+        """At whatever moment it comes: then there is the old trace or the new one, and nothing else."""
+        data = self.read(self.trace)
+        path = self.write("mleak.mlk", data)
+        self.unwind("-q", "-o", self.unwound, path)
+        new = self.read(self.unwound)
+        os.unlink(self.unwound)
+        for microseconds in range(0, 60000, 3000):
+            self.write("mleak.mlk", data)
+            process = subprocess.Popen([self.program, "unwind", "-q", path])
+            time.sleep(microseconds / 1e6)
+            process.send_signal(signal.SIGTERM)
+            self.assertIn(process.wait(), (0, -signal.SIGTERM))
+            self.assertIn(self.read(path), (data, new))
+            self.assert_nothing_is_left(["mleak.mlk"])
 
     def test_where_nothing_can_be_written(self):
         os.mkdir(self.path("folder"))
