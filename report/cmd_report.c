@@ -1,12 +1,10 @@
 /* cmd_report.c - `mleak report` and `mleak diff`: read a trace, find what is outstanding, print it
  */
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "mleak.h"
+#include "report/command.h"
 #include "report/dump.h"
 #include "report/job.h"
 #include "report/output.h"
@@ -180,29 +178,12 @@ static int report(const struct report_opts *opts)
 	return status;
 }
 
+static int report_or_diff(const struct report_opts *opts)
+{
+	return opts->before ? diff(opts) : report(opts);
+}
+
 int cmd_report(int argc, char **argv)
 {
-	struct report_opts opts;
-	int err, status;
-
-	/* `mleak report | head` is to end by output_finish(), not by the signal */
-	signal(SIGPIPE, SIG_IGN);
-	err = report_opts_parse(&opts, argc, argv);
-	if (err) {
-		status = err == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
-		if (err == -ENOMEM)
-			log_error("cannot read the options: %s", strerror(ENOMEM));
-	} else if (opts.help) {
-		report_opts_print_help(argv[0]);
-		status = output_finish();
-	} else {
-		/* no library may go to the network by itself */
-		if (!opts.debuginfod)
-			unsetenv("DEBUGINFOD_URLS");
-		opts.view.color = color_wanted(opts.color);
-		opts.view.utf8 = lines_utf8(opts.lines);
-		status = opts.before ? diff(&opts) : report(&opts);
-	}
-	report_opts_release(&opts);
-	return status;
+	return command_run(argc, argv, report_or_diff);
 }

@@ -12,9 +12,9 @@
 
 #include "format/copy.h"
 #include "mleak.h"
+#include "report/command.h"
 #include "report/job.h"
 #include "report/meter.h"
-#include "report/output.h"
 #include "report/text.h"
 #include "report/unwound.h"
 
@@ -49,7 +49,8 @@ static void catch_signals(void)
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
-		signal(signals[i], on_signal);
+		if (signal(signals[i], on_signal) == SIG_IGN)
+			signal(signals[i], SIG_IGN); /* as nohup wants it */
 }
 
 static int gather(struct unwinding *u, const struct leaks *leaks, const struct batch *batch,
@@ -259,22 +260,5 @@ static int unwind(const struct report_opts *opts)
 
 int cmd_unwind(int argc, char **argv)
 {
-	struct report_opts opts;
-	int err, status;
-
-	signal(SIGPIPE, SIG_IGN);
-	err = report_opts_parse(&opts, argc, argv);
-	if (err) {
-		status = err == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
-		if (err == -ENOMEM)
-			log_error("cannot read the options: %s", strerror(ENOMEM));
-	} else if (opts.help) {
-		report_opts_print_help(argv[0]);
-		status = output_finish();
-	} else {
-		unsetenv("DEBUGINFOD_URLS"); /* no library may go to the network by itself */
-		status = unwind(&opts);
-	}
-	report_opts_release(&opts);
-	return status;
+	return command_run(argc, argv, unwind);
 }
