@@ -42,8 +42,8 @@ static int print_head(FILE *out, const struct export *export)
 	return err;
 }
 
-/* Say how much the options leave out, and if @names are shown what would give more of them. */
-static int print_tail(FILE *out, const struct export *export, bool names)
+/* Say how much the options leave out. */
+static void print_left_out(FILE *out, const struct export *export)
 {
 	struct live_amount filtered = export_filtered(export);
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
@@ -55,27 +55,52 @@ static int print_tail(FILE *out, const struct export *export, bool names)
 	if (export->suppressions)
 		suppressions_print(export->suppressions, out);
 	print_overruns(out, export);
-	return names ? print_unnamed(out, export->view, export->leaks) : 0;
+}
+
+/* Print what @body, called with @arg, prints, between what all texts begin and end with; if @names
+ * are shown, what would give more of them is found out meanwhile. */
+static int print_text(FILE *out, const struct export *export, bool names,
+		      int (*body)(FILE *out, const struct export *export, const void *arg),
+		      const void *arg)
+{
+	struct unnamed *unnamed = NULL;
+	int err = names ? unnamed_new(&unnamed, export->view, export->leaks) : 0;
+
+	if (!err)
+		err = print_head(out, export);
+	if (!err)
+		err = body(out, export, arg);
+	if (!err)
+		print_left_out(out, export);
+	if (!err && unnamed)
+		err = unnamed_print(unnamed, out);
+	unnamed_free(unnamed);
+	return err;
+}
+
+static int print_tree_body(FILE *out, const struct export *export, const void *arg)
+{
+	bool inverted = view_options(export->view)->inverted;
+
+	(void)arg;
+	return print_view_as_tree(out, export->view,
+				  inverted ? "innermost first" : "callers first");
 }
 
 static int print_as_tree(FILE *out, const struct export *export)
 {
-	bool inverted = view_options(export->view)->inverted;
-	int err = print_head(out, export);
+	return print_text(out, export, true, print_tree_body, NULL);
+}
 
-	if (!err)
-		err = print_view_as_tree(out, export->view,
-					 inverted ? "innermost first" : "callers first");
-	return err ? err : print_tail(out, export, true);
+static int print_flat_body(FILE *out, const struct export *export, const void *arg)
+{
+	(void)arg;
+	return print_flat(out, export);
 }
 
 static int print_as_flat(FILE *out, const struct export *export)
 {
-	int err = print_head(out, export);
-
-	if (!err)
-		err = print_flat(out, export);
-	return err ? err : print_tail(out, export, true);
+	return print_text(out, export, true, print_flat_body, NULL);
 }
 
 static int print_as_folded(FILE *out, const struct export *export)
@@ -131,20 +156,21 @@ static bool shows_names(const struct table *table)
 	       table->by != GROUP_AGE;
 }
 
+static int print_table_body(FILE *out, const struct export *export, const void *arg)
+{
+	const struct table *table = arg;
+
+	if (table->by)
+		return print_groups(out, export, table->by, &table->opts);
+	return table->timeline ? print_timeline(out, export, table->growth, &table->opts)
+			       : print_growth(out, export, table->growth, &table->opts);
+}
+
 int format_print_table(FILE *out, const struct export *export, const struct table *table)
 {
-	bool text = table->opts.format == TABLE_TEXT;
-	int err = text ? print_head(out, export) : 0;
-
-	if (err)
-		return err;
-	if (table->by)
-		err = print_groups(out, export, table->by, &table->opts);
-	else if (table->timeline)
-		err = print_timeline(out, export, table->growth, &table->opts);
-	else
-		err = print_growth(out, export, table->growth, &table->opts);
-	return err || !text ? err : print_tail(out, export, shows_names(table));
+	if (table->opts.format != TABLE_TEXT)
+		return print_table_body(out, export, table);
+	return print_text(out, export, shows_names(table), print_table_body, table);
 }
 
 int format_print(FILE *out, enum report_format format, const struct export *export,

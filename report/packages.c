@@ -14,6 +14,13 @@
 /* Where /lib is a link to /usr/lib, packages may still name /lib. */
 #define MERGED "/usr"
 
+struct packages {
+	const char *const *paths;
+	size_t nr;
+	FILE *out; /* of dpkg; NULL: it could not be asked */
+	pid_t pid;
+};
+
 static const char *unmerged(const char *path)
 {
 	size_t len = strlen(MERGED);
@@ -88,33 +95,57 @@ static int take_line(const char *line, const char *const *paths, size_t nr, char
 	return 0;
 }
 
-int packages_find(const char *const *paths, size_t nr, char **names)
+int packages_ask(struct packages **out, const char *const *paths, size_t nr)
 {
-	char **argv = make_argv(paths, nr), *line = NULL;
+	struct packages *packages = calloc(1, sizeof(*packages));
+	char **argv = make_argv(paths, nr);
+
+	*out = packages;
+	if (packages && argv) {
+		packages->paths = paths;
+		packages->nr = nr;
+		packages->out = nr ? start(argv, &packages->pid) : NULL;
+	} else {
+		free(packages);
+		*out = NULL;
+	}
+	free(argv);
+	return *out ? 0 : -ENOMEM;
+}
+
+/* Read the answer to its end, so that dpkg is not stopped by a closed pipe. */
+static int read_answer(const struct packages *packages, char **names)
+{
+	char *line = NULL;
 	size_t room = 0;
-	FILE *out;
-	pid_t pid;
 	int err = 0;
 
-	memset(names, 0, nr * sizeof(*names));
-	if (!argv)
-		return -ENOMEM;
-	out = nr ? start(argv, &pid) : NULL;
-	if (out) {
-		/* to its end, so that dpkg is not stopped by a closed pipe */
-		while (getline(&line, &room, out) > 0) {
-			line[strcspn(line, "\n")] = '\0';
-			if (!err)
-				err = take_line(line, paths, nr, names);
-		}
-		fclose(out);
-		waitpid(pid, NULL, 0);
+	while (getline(&line, &room, packages->out) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		if (!err && names)
+			err = take_line(line, packages->paths, packages->nr, names);
 	}
-	for (size_t i = 0; err && i < nr; i++) {
+	free(line);
+	return err;
+}
+
+int packages_take(struct packages *packages, char **names)
+{
+	int err = 0;
+
+	if (!packages)
+		return 0;
+	if (names)
+		memset(names, 0, packages->nr * sizeof(*names));
+	if (packages->out) {
+		err = read_answer(packages, names);
+		fclose(packages->out);
+		waitpid(packages->pid, NULL, 0);
+	}
+	for (size_t i = 0; err && i < packages->nr; i++) {
 		free(names[i]);
 		names[i] = NULL;
 	}
-	free(line);
-	free(argv);
+	free(packages);
 	return err;
 }

@@ -22,6 +22,11 @@ struct unnamed {
 	struct module modules[MAX_SHOWN]; /* those met first */
 	size_t nr;
 	size_t left_out; /* frames in other modules */
+	/* those whose files are here, and the question which packages these are of */
+	const char *paths[MAX_SHOWN];
+	struct module *here[MAX_SHOWN];
+	size_t nr_here;
+	struct packages *packages; /* NULL: it is not open */
 };
 
 static const char *path_of(const struct leaks *leaks, uint32_t module)
@@ -62,29 +67,34 @@ static bool is_here(struct dwunw *scratch, const struct mlk_id *id, const char *
 
 /* Another file at that path may belong to a package that has nothing to do with the one recorded.
  */
-static int find_packages(struct unnamed *u)
+static int ask_packages(struct unnamed *u)
 {
-	const char *paths[MAX_SHOWN];
-	char *names[MAX_SHOWN];
-	struct module *here[MAX_SHOWN];
 	struct dwunw *scratch;
-	size_t nr = 0;
 	int err = dwunw_new(&scratch);
 
-	for (size_t i = 0; i < u->nr && !err; i++) {
+	if (err)
+		return err;
+	for (size_t i = 0; i < u->nr; i++) {
 		struct module *module = &u->modules[i];
 		const struct mlk_id *id = images_id(leaks_images(u->leaks), module->number);
 
 		if (!is_here(scratch, id, module->path))
 			continue;
-		paths[nr] = module->path;
-		here[nr++] = module;
+		u->paths[u->nr_here] = module->path;
+		u->here[u->nr_here++] = module;
 	}
-	if (!err)
-		err = packages_find(paths, nr, names);
-	for (size_t i = 0; i < nr && !err; i++)
-		here[i]->package = names[i];
 	dwunw_free(scratch);
+	return packages_ask(&u->packages, u->paths, u->nr_here);
+}
+
+static int take_packages(struct unnamed *u)
+{
+	char *names[MAX_SHOWN];
+	int err = packages_take(u->packages, names);
+
+	u->packages = NULL;
+	for (size_t i = 0; i < u->nr_here && !err; i++)
+		u->here[i]->package = names[i];
 	return err;
 }
 
@@ -114,24 +124,46 @@ static void print_module(FILE *out, const struct module *module)
 		      out);
 }
 
-int print_unnamed(FILE *out, const struct view *view, const struct leaks *leaks)
+int unnamed_new(struct unnamed **out, const struct view *view, const struct leaks *leaks)
 {
-	struct unnamed u = {.leaks = leaks};
-	int err;
+	struct unnamed *u = calloc(1, sizeof(*u));
+	int err = 0;
 
-	names_each_unnamed(view_names(view), note, &u);
-	if (!u.nr)
-		return 0;
-	err = find_packages(&u);
-	if (!err) {
-		qsort(u.modules, u.nr, sizeof(*u.modules), more_frames);
-		fputs("\nmodules that lack symbols (and addresses without a name in them):\n", out);
-		for (size_t i = 0; i < u.nr; i++)
-			print_module(out, &u.modules[i]);
-		if (u.left_out)
-			fprintf(out, "  others (%zu)\n", u.left_out);
-	}
-	for (size_t i = 0; i < u.nr; i++)
-		free(u.modules[i].package);
+	*out = NULL;
+	if (!u)
+		return -ENOMEM;
+	u->leaks = leaks;
+	names_each_unnamed(view_names(view), note, u);
+	if (u->nr)
+		err = ask_packages(u);
+	if (err)
+		unnamed_free(u);
+	else
+		*out = u;
 	return err;
+}
+
+int unnamed_print(struct unnamed *u, FILE *out)
+{
+	int err = u->packages ? take_packages(u) : 0;
+
+	if (err || !u->nr)
+		return err;
+	qsort(u->modules, u->nr, sizeof(*u->modules), more_frames);
+	fputs("\nmodules that lack symbols (and addresses without a name in them):\n", out);
+	for (size_t i = 0; i < u->nr; i++)
+		print_module(out, &u->modules[i]);
+	if (u->left_out)
+		fprintf(out, "  others (%zu)\n", u->left_out);
+	return 0;
+}
+
+void unnamed_free(struct unnamed *u)
+{
+	if (!u)
+		return;
+	(void)packages_take(u->packages, NULL);
+	for (size_t i = 0; i < u->nr; i++)
+		free(u->modules[i].package);
+	free(u);
 }

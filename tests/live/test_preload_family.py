@@ -333,7 +333,7 @@ class PreloadFamilyTest(test_preload.PreloadCase, test_family.CommandFamilyTest)
         self.as_user = {}
         trace, out = self.record(self.compile("daemon", DAEMON), options=("--follow",))
         text = self.report(trace)
-        self.assertEqual(parse_totals(text).lost, 0)
+        self.assertEqual(parse_totals(text).lost, 0, text)
         self.assertRegex(text, r"process %d daemon: 7 allocations, 0 frees, 7 blocks with 5,439 bytes" %
                          int(out))
 
