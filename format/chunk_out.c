@@ -118,7 +118,8 @@ static int write_job(struct mlk_chunk_out *o, struct job *job, uint64_t before, 
 	int err;
 
 	if (job->stored) {
-		memcpy(o->buf + MLK_CHUNK_HEADER, job->payload.buf, job->payload.len);
+		if (job->payload.len)
+			memcpy(o->buf + MLK_CHUNK_HEADER, job->payload.buf, job->payload.len);
 		err = write_stored(o, &job->header, before, written);
 	} else {
 		err = write_chunk(o, &job->header, &job->payload, before, written);

@@ -100,21 +100,23 @@ int mlk_copy_unwound(struct mlk_copy *copy, const struct mlk_unwound *unwound)
 	const struct mlk_chunk_header *events = &copy->from.header;
 	struct mlk_enc payload = {0};
 	struct mlk_dec dec;
-	int err;
+	int err = find(copy);
 
-	if (find(copy) <= 0 || events->type != MLK_CHUNK_EVENTS)
-		return -EINVAL;
+	if (err < 0)
+		return err;
+	if (!err || events->type != MLK_CHUNK_EVENTS)
+		return MLK_E_CORRUPT;
 	err = mlk_chunks_load(&copy->from);
 	if (err)
 		return err;
 	dec = (struct mlk_dec){.at = copy->from.raw, .end = copy->from.raw + events->raw_len};
+	/* It has no time: what a reader makes of times is about the chunks that were recorded. */
 	h.salt = events->salt;
-	h.first_ns = events->first_ns;
-	h.last_ns = events->last_ns;
 	h.lost_allocs = events->lost_allocs;
 	h.lost_frees = events->lost_frees;
 	h.lost_others = events->lost_others;
 	about.events_crc = events->payload_crc;
+	about.first_ns = events->first_ns;
 	err = mlk_unwound_encode(&payload, &about, &dec);
 	if (!err)
 		return mlk_chunk_out_put(copy->out, &h, &payload);
@@ -122,7 +124,7 @@ int mlk_copy_unwound(struct mlk_copy *copy, const struct mlk_unwound *unwound)
 	return err;
 }
 
-/* The END that was found, with where the index is. */
+/* The END that was found, and nothing behind it, with where the index is. */
 static int copy_end(struct mlk_copy *copy)
 {
 	struct mlk_chunk_header h = copy->from.header;
@@ -136,7 +138,10 @@ static int copy_end(struct mlk_copy *copy)
 	if (!err)
 		err = mlk_decode_end(&dec, &reason, &time_ns);
 	if (!err)
-		err = mlk_chunk_out_index(copy->out, h.salt, &index);
+		err = mlk_chunks_next(&copy->from);
+	if (err)
+		return err < 0 ? err : MLK_E_CORRUPT;
+	err = mlk_chunk_out_index(copy->out, h.salt, &index);
 	if (err)
 		return err;
 	mlk_enc_u8(&payload, (uint8_t)reason);

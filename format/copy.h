@@ -17,7 +17,8 @@ int mlk_copy_new(struct mlk_copy **out, const struct mlk_reader *from, int fd, i
 /*
  * Copy all chunks before the one at @offset of the original, but for what says where its chunks are
  * and how their stacks were unwound.
- * Returns 0, -ENOMEM, -errno of read(2) or write(2), or MLK_E_CORRUPT: a chunk is damaged.
+ * Returns 0, -ENOMEM, -errno of read(2) or write(2), or MLK_E_CORRUPT: a chunk is damaged, or not
+ * where it can be.
  */
 int mlk_copy_until(struct mlk_copy *copy, uint64_t offset);
 
@@ -26,7 +27,8 @@ int mlk_copy_until(struct mlk_copy *copy, uint64_t offset);
  * when it is too long for a chunk: then nothing was put there. */
 int mlk_copy_unwound(struct mlk_copy *copy, const struct mlk_unwound *unwound);
 
-/* Copy the rest, and wait until all is on the file.  Returns as mlk_copy_until(). */
+/* Copy the rest, behind which there must be nothing, and wait until all is on the file.  Returns as
+ * mlk_copy_until(). */
 int mlk_copy_finish(struct mlk_copy *copy);
 
 /* Bytes on the file so far. */

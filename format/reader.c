@@ -228,6 +228,15 @@ static int decode_end(struct mlk_reader *r, struct mlk_ending *end)
 	return 0;
 }
 
+static int decode_unwound(struct mlk_reader *r, struct mlk_unwound *unwound)
+{
+	int err = mlk_unwound_decode(&r->dec, &r->text, &r->unwound, unwound);
+
+	if (!err)
+		r->unwound_ns = unwound->first_ns;
+	return err;
+}
+
 /* Decode the next record of the chunk at hand, which is no event. */
 static int decode_record(struct mlk_reader *r, struct mlk_record *rec)
 {
@@ -246,7 +255,7 @@ static int decode_record(struct mlk_reader *r, struct mlk_record *rec)
 	case MLK_CHUNK_INDEX:
 		return decode_entry(r, &rec->entry);
 	case MLK_CHUNK_UNWOUND:
-		return mlk_unwound_decode(&r->dec, &r->text, &r->unwound, &rec->unwound);
+		return decode_unwound(r, &rec->unwound);
 	default:
 		return decode_end(r, &rec->end);
 	}
@@ -255,13 +264,12 @@ static int decode_record(struct mlk_reader *r, struct mlk_record *rec)
 /* All is given but perhaps, of an UNWOUND chunk, the heads behind it. */
 static int finish_records(struct mlk_reader *r, struct mlk_record *rec)
 {
-	const struct mlk_chunk_header *h = &r->chunks.header;
 	int err;
 
 	r->step = STEP_FIND;
-	if (h->type != MLK_CHUNK_UNWOUND || !(r->types & MLK_RECORD_HEAD))
+	if (r->chunks.header.type != MLK_CHUNK_UNWOUND || !(r->types & MLK_RECORD_HEAD))
 		return 0;
-	err = mlk_decoder_begin(&r->events, &r->dec, h->first_ns, true);
+	err = mlk_decoder_begin(&r->events, &r->dec, r->unwound_ns, true);
 	if (err)
 		return err == MLK_E_CORRUPT ? give_damaged(r, rec) : err;
 	r->step = STEP_HEADS;

@@ -166,6 +166,10 @@ int mlk_reader_seek(struct mlk_reader *r, const struct mlk_entry *entry, unsigne
 /* What is known of the trace's state; complete after mlk_reader_next() returned 0. */
 const struct mlk_condition *mlk_reader_condition(const struct mlk_reader *r);
 
+/* fstat(2) of the file.  Returns 0 or -errno; -EBADF: it is none, but memory. */
+struct stat;
+int mlk_reader_stat(const struct mlk_reader *r, struct stat *st);
+
 /* Bytes of the file, and offset of the chunk read last, for messages and progress. */
 uint64_t mlk_reader_size(const struct mlk_reader *r);
 uint64_t mlk_reader_offset(const struct mlk_reader *r);

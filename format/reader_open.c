@@ -1,6 +1,7 @@
 /* reader_open.c - a reader's beginning and end, and where its chunks are */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "format/reader_state.h"
 
@@ -146,6 +147,11 @@ struct mlk_header mlk_reader_header(const struct mlk_reader *r)
 const struct mlk_condition *mlk_reader_condition(const struct mlk_reader *r)
 {
 	return &r->chunks.condition;
+}
+
+int mlk_reader_stat(const struct mlk_reader *r, struct stat *st)
+{
+	return fstat(r->chunks.source.fd, st) ? -errno : 0;
 }
 
 uint64_t mlk_reader_size(const struct mlk_reader *r)

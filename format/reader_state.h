@@ -34,6 +34,7 @@ struct mlk_reader {
 	struct mlk_arena text; /* strings of the record given out last */
 	struct mlk_mapping *mappings;
 	struct mlk_unwound_room unwound;
+	uint64_t unwound_ns;	/* of the one given out last: its first time */
 	struct mlk_entry entry; /* of an INDEX chunk, given out last */
 	struct mlk_entries list;
 	bool index_lied;

@@ -270,6 +270,7 @@ struct mlk_unwound_stack {
 /* The stacks of an EVENTS chunk, unwound. */
 struct mlk_unwound {
 	uint32_t events_crc; /* of that chunk's stored payload */
+	uint64_t first_ns;   /* the first time in its header */
 	size_t nr_modules, nr_stacks, nr_allocs;
 	const struct mlk_unwound_module *modules;
 	const struct mlk_unwound_stack *stacks;

@@ -96,6 +96,7 @@ int mlk_unwound_encode(struct mlk_enc *payload, const struct mlk_unwound *u, str
 		encode_allocs(&columns[COL_ALLOCS], u, next);
 	}
 	mlk_enc_u32(payload, u->events_crc);
+	mlk_enc_u64(payload, u->first_ns);
 	mlk_enc_uvar(payload, u->nr_modules);
 	mlk_enc_uvar(payload, u->nr_stacks);
 	mlk_enc_uvar(payload, u->nr_allocs);
@@ -198,19 +199,23 @@ static bool decode_allocs(struct mlk_dec *column, struct mlk_unwound_room *room,
 /* The columns, as far as they are known. */
 static bool find_columns(struct mlk_dec *d, struct mlk_dec columns[COL_NR])
 {
-	uint64_t len[COL_NR] = {0}, nr = mlk_dec_u8(d);
+	uint64_t len[COL_NR] = {0}, nr = mlk_dec_u8(d), unknown = 0;
 
 	for (uint64_t i = 0; i < nr; i++) {
 		uint64_t bytes = mlk_dec_uvar(d);
 
 		if (i < COL_NR)
 			len[i] = bytes;
+		else
+			d->bad |= __builtin_add_overflow(unknown, bytes, &unknown);
 	}
 	for (int i = 0; i < COL_NR && !d->bad; i++) {
 		const uint8_t *at = mlk_dec_bytes(d, len[i]);
 
 		columns[i] = (struct mlk_dec){.at = at, .end = d->bad ? at : at + len[i]};
 	}
+	/* those of a later version stand before what follows */
+	(void)mlk_dec_bytes(d, unknown);
 	return nr >= COL_NR && !d->bad;
 }
 
@@ -247,6 +252,7 @@ int mlk_unwound_decode(struct mlk_dec *d, struct mlk_arena *text, struct mlk_unw
 	int err;
 
 	u->events_crc = mlk_dec_u32(d);
+	u->first_ns = mlk_dec_u64(d);
 	u->nr_modules = mlk_dec_uvar(d);
 	u->nr_stacks = mlk_dec_uvar(d);
 	u->nr_allocs = mlk_dec_uvar(d);

@@ -25,6 +25,7 @@ static char part[PATH_MAX];
 
 struct unwinding {
 	struct job job; /* its trace */
+	struct stat st; /* of its file */
 	char *path;	/* of the trace that is written, behind links */
 	char *shown;	/* that, safe to print */
 	int fd;
@@ -46,7 +47,7 @@ static void on_signal(int signal_number)
 
 static void catch_signals(void)
 {
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
 		if (signal(signals[i], on_signal) == SIG_IGN)
@@ -93,7 +94,8 @@ static int explain(const struct unwinding *u, int err)
 			  "it is",
 			  u->job.shown);
 	else if (err == u->copy_err)
-		log_error("cannot write '%s': %s", u->shown, mlk_strerror(err));
+		log_error("cannot copy '%s' to '%s': %s", u->job.shown, u->shown,
+			  mlk_strerror(err));
 	else
 		return job_explain_read(&u->job, err);
 	return err == MLK_E_CORRUPT ? EXIT_USAGE : EXIT_FAILED;
@@ -131,17 +133,47 @@ static int unwind_all(struct unwinding *u)
 	return err ? explain(u, err) : EXIT_OK;
 }
 
-/* Create the file next to the one whose name it is to get, and as readable as @like. */
-static int create(struct unwinding *u, const struct stat *like)
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Is what has the name now the trace that is being read, or another one that may be replaced, or
+ * nothing?  Another may have come meanwhile. */
+static int check_place(const struct unwinding *u)
 {
 	struct stat st;
+
+	if (lstat(u->path, &st) || is_same(&st, &u->st))
+		return EXIT_OK;
+	if (!u->job.opts->output)
+		log_error("'%s' is another file now, which was not replaced; try again", u->shown);
+	else if (!S_ISREG(st.st_mode))
+		log_error("cannot write '%s': it exists and is no regular file", u->shown);
+	else if (st.st_uid != geteuid())
+		log_error("cannot write '%s': a file of another user has that name", u->shown);
+	else
+		return EXIT_OK;
+	return EXIT_USAGE;
+}
+
+/* Let those read the new file who could read the trace, and nobody else. */
+static void set_access(const struct unwinding *u)
+{
+	mode_t mode = u->st.st_mode & 0777;
+
+	/* only root may give a file away, but whoever is of a group may give it to that */
+	if (fchown(u->fd, u->st.st_uid, u->st.st_gid) && fchown(u->fd, (uid_t)-1, u->st.st_gid))
+		mode &= ~(mode_t)070;
+	(void)!fchmod(u->fd, mode);
+}
+
+/* Create the file next to the one whose name it is to get. */
+static int create(struct unwinding *u)
+{
 	int len = snprintf(part, sizeof(part), "%s.part%d", u->path, (int)getpid());
 	int err = len < 0 || (size_t)len >= sizeof(part) ? -ENAMETOOLONG : 0;
 
-	if (!err && !lstat(u->path, &st) && !S_ISREG(st.st_mode)) {
-		log_error("cannot write '%s': it exists and is no regular file", u->shown);
-		return EXIT_USAGE;
-	}
 	catch_signals();
 	if (!err)
 		u->fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -151,15 +183,17 @@ static int create(struct unwinding *u, const struct stat *like)
 		log_error("cannot create '%s': %s", u->shown, strerror(-err));
 		return EXIT_FAILED;
 	}
-	/* whoever could read the trace is to go on with it; only root may give a file away */
-	(void)!fchown(u->fd, like->st_uid, like->st_gid);
-	(void)!fchmod(u->fd, like->st_mode & 0777);
+	set_access(u);
 	return EXIT_OK;
 }
 
 /* Give the file its name. */
 static int commit(const struct unwinding *u)
 {
+	int status = check_place(u);
+
+	if (status != EXIT_OK)
+		return status;
 	if (!fsync(u->fd) && !rename(part, u->path))
 		return EXIT_OK;
 	log_error("cannot write '%s': %s", u->shown, strerror(errno));
@@ -175,7 +209,7 @@ static void tell(const struct unwinding *u)
 			 "out",
 			 u->job.shown, u->skipped);
 	if (u->nr_left)
-		log_warn("the stacks of %" PRIu64 " chunks are too many to be kept: reports unwind "
+		log_warn("the stacks of %" PRIu64 " chunks are too long to be kept: reports unwind "
 			 "them each time",
 			 u->nr_left);
 	if (u->job.opts->quiet)
@@ -187,12 +221,13 @@ static void tell(const struct unwinding *u)
 }
 
 /* A trace without its end may be growing: then who writes it must not lose its file. */
-static int check_whole(struct unwinding *u)
+static int check_whole(const struct unwinding *u)
 {
 	struct mlk_record record;
+	struct stat st;
 	int more;
 
-	if (u->job.opts->output)
+	if (u->job.opts->output && (stat(u->path, &st) || !is_same(&st, &u->st)))
 		return EXIT_OK;
 	mlk_reader_rewind(u->job.trace, 0);
 	while ((more = mlk_reader_next(u->job.trace, &record)) > 0)
@@ -214,19 +249,27 @@ static char *target_of(const char *path)
 	return real ? real : strdup(path);
 }
 
-static int write_trace(struct unwinding *u)
+/* What is to be written where. */
+static int find_place(struct unwinding *u)
 {
 	const struct report_opts *opts = u->job.opts;
-	struct stat st;
 	int err, status;
 
 	u->path = target_of(opts->output ? opts->output : opts->path);
 	u->shown = text_escape(opts->output ? opts->output : opts->path);
-	if (!u->path || !u->shown || stat(opts->path, &st)) {
-		log_error("cannot read '%s': %s", u->job.shown, strerror(errno));
+	err = u->path && u->shown ? mlk_reader_stat(u->job.trace, &u->st) : -ENOMEM;
+	if (err) {
+		log_error("cannot read '%s': %s", u->job.shown, strerror(-err));
 		return EXIT_FAILED;
 	}
-	status = create(u, &st);
+	status = check_place(u);
+	return status == EXIT_OK ? check_whole(u) : status;
+}
+
+static int write_trace(struct unwinding *u)
+{
+	int err, status = create(u);
+
 	if (status != EXIT_OK)
 		return status;
 	err = u->copy_err = mlk_copy_new(&u->copy, u->job.trace, u->fd, ZSTD_LEVEL);
@@ -246,7 +289,7 @@ static int unwind(const struct report_opts *opts)
 	int status = job_open(&u.job, opts, opts->path);
 
 	if (status == EXIT_OK)
-		status = check_whole(&u);
+		status = find_place(&u);
 	if (status == EXIT_OK)
 		status = write_trace(&u);
 	mlk_copy_free(u.copy);

@@ -12,7 +12,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "report/array.h"
@@ -88,7 +87,7 @@ static void look_back(void *arg, struct previous *to, const struct mlk_event *ev
  */
 static void give_way(void)
 {
-	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
+	(void)!nice(NICE); /* of this thread alone, on Linux */
 }
 
 static void *work(void *arg)
@@ -279,7 +278,11 @@ static void note_damage(struct mlk_condition *all, const struct mlk_condition *c
 static void finish_chunk(struct crew *crew, struct batch *batch)
 {
 	pthread_mutex_lock(&crew->lock);
-	previous_absorb(crew->previous, batch->previous);
+	/* whose stacks were not looked at leaves nothing, and what was before it is no more */
+	if (batch->own_ids)
+		previous_clear(crew->previous);
+	else
+		previous_absorb(crew->previous, batch->previous);
 	crew->nr_taken++;
 	pthread_cond_broadcast(&crew->taken);
 	pthread_mutex_unlock(&crew->lock);

@@ -269,8 +269,10 @@ static void dump_entry(FILE *out, const struct mlk_entry *e)
 
 static void dump_unwound(FILE *out, const struct mlk_unwound *u)
 {
-	fprintf(out, "  UNWOUND crc %08" PRIx32 ", modules %zu, stacks %zu, allocs %zu\n",
-		u->events_crc, u->nr_modules, u->nr_stacks, u->nr_allocs);
+	fprintf(out,
+		"  UNWOUND crc %08" PRIx32 ", first %" PRIu64
+		", modules %zu, stacks %zu, allocs %zu\n",
+		u->events_crc, u->first_ns, u->nr_modules, u->nr_stacks, u->nr_allocs);
 	for (size_t i = 0; i < u->nr_modules; i++) {
 		fputs("    module ", out);
 		if (u->modules[i].id.len)

@@ -28,6 +28,8 @@ struct images {
 	uint64_t bytes; /* of all images */
 	bool overflown;
 	struct hash_index index;
+	uint32_t *numbers; /* by the unwinder's number of a module: its own, plus one */
+	size_t nr_numbers;
 };
 
 struct image_key {
@@ -185,12 +187,32 @@ static int load_one(struct image *image, struct dwunw *dw)
 	return err == -ENOMEM ? err : 0;
 }
 
+/* Note that the unwinder calls module @number @module. */
+static int note_number(struct images *images, uint32_t module, uint32_t number)
+{
+	size_t room = images->nr_numbers;
+	uint32_t *numbers =
+		array_grow(images->numbers, &room, (size_t)module + 1, sizeof(*numbers));
+
+	if (!numbers)
+		return -ENOMEM;
+	memset(numbers + images->nr_numbers, 0, (room - images->nr_numbers) * sizeof(*numbers));
+	images->numbers = numbers;
+	images->nr_numbers = room;
+	if (!numbers[module])
+		numbers[module] = number + 1;
+	return 0;
+}
+
 int images_load(struct images *images, struct dwunw *dw)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < images->nr && !err; i++)
+	for (uint32_t i = 0; i < images->nr && !err; i++) {
 		err = load_one(&images->all[i], dw);
+		if (!err && images->all[i].module != DWUNW_NO_MODULE)
+			err = note_number(images, images->all[i].module, i);
+	}
 	return err;
 }
 
@@ -235,12 +257,14 @@ bool images_number(const struct images *images, uint32_t module, uint32_t *numbe
 {
 	if (module == DWUNW_NO_MODULE)
 		return false;
-	for (uint32_t i = 0; i < images->nr; i++)
-		if (images->all[i].module == module || images_absent(i) == module) {
-			*number = i;
-			return true;
-		}
-	return false;
+	if (module & ABSENT) {
+		*number = module & ~ABSENT;
+		return *number < images->nr;
+	}
+	if (module >= images->nr_numbers || !images->numbers[module])
+		return false;
+	*number = images->numbers[module] - 1;
+	return true;
 }
 
 const struct mlk_id *images_id(const struct images *images, uint32_t module)
@@ -269,6 +293,7 @@ void images_free(struct images *images)
 		free(images->all[i].bytes);
 	}
 	free(images->all);
+	free(images->numbers);
 	hash_index_release(&images->index);
 	free(images);
 }

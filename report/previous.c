@@ -255,7 +255,7 @@ static void take_over(struct previous *to, struct previous *from, struct image *
 	old->known = true;
 }
 
-static void clear(struct previous *p)
+void previous_clear(struct previous *p)
 {
 	for (size_t i = 0; i < p->nr; i++)
 		free(p->all[i].bytes);
@@ -270,14 +270,14 @@ void previous_absorb(struct previous *to, struct previous *from)
 	for (size_t i = 0; i < from->nr; i++)
 		if (from->all[i].known)
 			take_over(to, from, &from->all[i]);
-	clear(from);
+	previous_clear(from);
 }
 
 void previous_free(struct previous *p)
 {
 	if (!p)
 		return;
-	clear(p);
+	previous_clear(p);
 	free(p->all);
 	free(p->forgotten);
 	free(p);

@@ -42,6 +42,9 @@ void previous_copy(struct previous *to, const struct previous *from, const struc
  * is now.  @from is then as at first. */
 void previous_absorb(struct previous *to, struct previous *from);
 
+/* Forget all that is known: more happened than was given to @previous. */
+void previous_clear(struct previous *previous);
+
 /* Release @previous; NULL is allowed. */
 void previous_free(struct previous *previous);
 

@@ -104,7 +104,7 @@ class Chunk:
             raise Damaged("two lengths of a payload that is stored as it is")
         data = Bytes(payload)
         if self.type == UNWOUND:
-            yield from Unwound(data, self.first, full).dump()
+            yield from Unwound(data, full).dump()
         elif self.type in EVENT_CHUNKS:
             events = EVENT_CHUNKS[self.type](data, self.first, full)
             if self.records != events.kind.left():

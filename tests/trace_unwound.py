@@ -32,8 +32,8 @@ class Heads(Events):
 class Unwound:
     """One UNWOUND chunk."""
 
-    def __init__(self, data, first_time, full):
-        self.crc = data.u32()
+    def __init__(self, data, full):
+        self.crc, self.first = data.u32(), data.u64()
         self.counts = [data.uvar() for _ in range(3)]
         if self.counts[1] >= MASK32:
             raise Damaged("%d stacks" % self.counts[1])
@@ -46,10 +46,11 @@ class Unwound:
             data.take(length)
         self.modules, self.callers, self.code, self.pcs, self.flags, self.allocs = columns
         self.columns = columns
-        self.heads = Heads(data, first_time, full)
+        self.heads = Heads(data, self.first, full)
 
     def dump(self):
-        lines = ["  UNWOUND crc %08x, modules %d, stacks %d, allocs %d" % (self.crc, *self.counts)]
+        lines = ["  UNWOUND crc %08x, first %d, modules %d, stacks %d, allocs %d" % (
+            self.crc, self.first, *self.counts)]
         for _ in range(self.counts[0]):
             ident, path = self.modules.id(), self.modules.str()
             lines.append("    module %s bias 0x%x path %s" % (

@@ -3,19 +3,22 @@
 import glob
 import os
 import resource
+import shutil
 import signal
 import stat
 import struct
 import subprocess
 import time
+import unittest
 import zlib
 
-from mleaktest import CHUNK_MAGIC, TESTS
+from mleaktest import AS_NOBODY, CHUNK_MAGIC, TESTS
 from readertest import ReaderCase
 
 GOLDEN = sorted(glob.glob(os.path.join(TESTS, "golden", "*.mlk")))
 FILE_HEADER, CHUNK_HEADER = 64, 96
-EVENTS, END, UNWOUND = 4, 7, 11
+EVENTS, END, INDEX, UNWOUND = 4, 7, 8, 11
+HEAD = 12  # bytes before the counts in an UNWOUND payload
 VIEWS = [["--folded"], ["--inline"], ["--flat"], ["--addresses", "--folded"], ["--growth"],
          ["--timeline"], ["--by", "thread"], ["--format=csv"], ["--format=heaptrack"],
          ["--folded", "--cost", "temporary"], ["--folded", "--at", "10ms"],
@@ -208,19 +211,19 @@ class DamageTest(UnwindCase):
             heads = self.heads(content)
             nr = content_allocs(content)
             columns = [b"", b"\0", b"", b"", b"\x63", b"\1" + b"\0" * (nr - 1) if nr else b""]
-            return unwound_payload(content[:4], 0, 1, nr, columns) + heads
+            return unwound_payload(content[:HEAD], 0, 1, nr, columns) + heads
         # 0 in the ALLOCs' column is the stack of last time, which the first has not
         self.check_fallback(change)
 
     def test_fewer_allocs_than_there_are(self):
         def change(content):
             columns = [b"", b"\0", b"", b"", b"\0", b"\1"]
-            return unwound_payload(content[:4], 0, 1, 1, columns) + self.heads(content)
+            return unwound_payload(content[:HEAD], 0, 1, 1, columns) + self.heads(content)
         self.check_fallback(change)
 
     def heads(self, content):
         """What follows the columns of an UNWOUND payload."""
-        at = 4
+        at = HEAD
         for _ in range(3):
             _, at = uvar(content, at)
         nr = content[at]
@@ -255,7 +258,7 @@ def uvar(content, at):
 
 
 def content_allocs(content):
-    at = 4
+    at = HEAD
     for _ in range(3):
         value, at = uvar(content, at)
     return value
@@ -269,9 +272,73 @@ def encode(value):
     return bytes(out) + bytes([value])
 
 
-def unwound_payload(crc, modules, stacks, allocs, columns):
-    return (bytes(crc) + encode(modules) + encode(stacks) + encode(allocs) + bytes([len(columns)])
+def unwound_payload(head, modules, stacks, allocs, columns):
+    return (bytes(head) + encode(modules) + encode(stacks) + encode(allocs) + bytes([len(columns)])
             + b"".join(encode(len(c)) for c in columns) + b"".join(columns))
+
+
+    def test_a_column_of_a_later_version_is_stepped_over(self):
+        self.unwind("-o", self.unwound, self.trace)
+        data = self.read(self.unwound)
+        chunks = chunks_of(data)
+        for before, chunk in zip(chunks, chunks[1:]):
+            if before.type != UNWOUND:
+                continue
+            content = before.content()
+            at = HEAD
+            for _ in range(3):
+                _, at = uvar(content, at)
+            nr, ends = content[at], at + 1
+            lengths = []
+            for _ in range(nr):
+                length, ends = uvar(content, ends)
+                lengths.append(length)
+            body = ends + sum(lengths)
+            # garbage in the events: it is these stacks that are shown
+            chunk.set_content(b"\xff" * 64)
+            before.set_content(struct.pack("<I", zlib.crc32(chunk.payload)) + content[4:at]
+                               + bytes([nr + 1]) + content[at + 1:ends] + encode(200)
+                               + content[ends:body] + b"\x99" * 200 + content[body:])
+        changed = self.write("changed.mlk", join(data, chunks))
+        self.assert_same_reports(self.trace, changed, [["--folded"], ["--growth"]])
+
+    def test_a_lost_chunk_of_events_was_lost_when_it_was_before(self):
+        """Its UNWOUND chunk tells nothing of times."""
+        trace = self.several_chunks()
+        self.unwind("-o", self.unwound, trace)
+        said = []
+        for path in trace, self.unwound:
+            data = bytearray(self.read(path))
+            events, at = [], FILE_HEADER
+            for chunk in chunks_of(data):
+                if chunk.type == EVENTS:
+                    events.append(at)
+                at += CHUNK_HEADER + chunk.stored
+            self.assertGreater(len(events), 2)
+            data[events[1] + 40] ^= 1
+            self.write("lost.mlk", bytes(data))
+            result = self.mleak("report", "--folded", self.path("lost.mlk"))
+            self.assertEqual(result.status, 0)
+            self.assertIn("chunks are lost", result.err)
+            said.append(result.err)
+        self.assertEqual(said[0], said[1])
+
+    def several_chunks(self):
+        """The golden trace, its EVENTS chunk three times at three times."""
+        data = self.read(self.trace)
+        chunks = []
+        for chunk in chunks_of(data):
+            if chunk.type in (END, INDEX):
+                continue
+            chunks.append(chunk)
+            if chunk.type != EVENTS:
+                continue
+            for later in 10**9, 2 * 10**9:
+                again = chunks_of(data)[[c.seq for c in chunks_of(data)].index(chunk.seq)]
+                first, last = struct.unpack_from("<QQ", again.head, 32)
+                struct.pack_into("<QQ", again.head, 32, first + later, last + later)
+                chunks.append(again)
+        return self.write("several.mlk", join(data, chunks))
 
 
 class RefusalTest(UnwindCase):
@@ -293,6 +360,7 @@ class RefusalTest(UnwindCase):
         data = self.read(self.trace)
         path = self.write("cut.mlk", data[:-10])
         self.refuse(2, "was cut, or is still being recorded", path)
+        self.refuse(2, "was cut, or is still being recorded", "-o", path, path)
         self.assertEqual(self.read(path), data[:-10])
         said = self.unwind("-q", "-o", self.unwound, path)
         self.assertRegex(said, r"was cut: \d+ bytes belong to no whole chunk, and were left out\n$")
@@ -328,6 +396,57 @@ class RefusalTest(UnwindCase):
             self.assertIn(process.wait(), (0, -signal.SIGTERM))
             self.assertIn(self.read(path), (data, new))
             self.assert_nothing_is_left(["mleak.mlk"])
+
+    def test_what_stands_behind_the_end_is_not_dropped(self):
+        data = self.read(self.trace)
+        chunks = chunks_of(data)
+        chunks.insert(1, chunks.pop())
+        self.assertEqual(chunks[1].type, END)
+        early = join(data, chunks)
+        path = self.write("early.mlk", early)
+        self.refuse(2, "it is damaged", path)
+        self.assertEqual(self.read(path), early)
+
+    def test_a_file_that_came_meanwhile_is_not_replaced(self):
+        """As when a recording begins, and takes the name."""
+        data = self.read(self.trace)
+        for _ in range(50):
+            path = self.write("mleak.mlk", data)
+            process = self.spawn([self.program, "unwind", path])
+            part = self.path("mleak.mlk.part%d" % process.pid)
+            while not os.path.exists(part) and process.poll() is None:
+                pass
+            process.send_signal(signal.SIGSTOP)
+            if os.path.exists(part):
+                break
+            process.send_signal(signal.SIGCONT)
+            self.finish(process)
+        os.rename(path, self.path("mleak.mlk.old"))
+        self.write("mleak.mlk", b"another")
+        process.send_signal(signal.SIGCONT)
+        result = self.finish(process)
+        self.assertEqual((result.status, result.out), (2, ""))
+        self.assert_one_message(result.err, naming="is another file now")
+        self.assertEqual(self.read(path), b"another")
+        self.assert_nothing_is_left(["mleak.mlk", "mleak.mlk.old"])
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root")
+    def test_nobody_else_may_read_it_than_could_before(self):
+        os.chmod(self.dir, 0o777)
+        for group, mode in (("nogroup", 0o644), ("root", 0o604)):
+            path = self.write("mleak.mlk", self.read(self.trace))
+            shutil.chown(path, "root", group)
+            os.chmod(path, 0o644)
+            done = subprocess.run([self.program, "unwind", "-q", path], **AS_NOBODY)
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), mode)
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root")
+    def test_a_file_of_another_user_is_not_replaced(self):
+        other = self.write("other", b"mine")
+        shutil.chown(other, "nobody")
+        self.refuse(2, "of another user", "-o", other, self.trace)
+        self.assertEqual(self.read(other), b"mine")
 
     def test_where_nothing_can_be_written(self):
         os.mkdir(self.path("folder"))

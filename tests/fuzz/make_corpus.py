@@ -241,7 +241,7 @@ def unwound():
                  "pcs": svar((1 << 40) + 16) + svar(-1) + svar(64), "flags": b"\0\1\x20\1",
                  "allocs": b"\3\4"}
         parts.update(other)
-        return struct.pack("<I", 7) + b"".join(map(uvar, nr)) + bytes([len(parts)]) + b"".join(uvar(len(p)) for p in parts.values()) + b"".join(
+        return struct.pack("<IQ", 7, 1000) + b"".join(map(uvar, nr)) + bytes([len(parts)]) + b"".join(uvar(len(p)) for p in parts.values()) + b"".join(
                 parts.values()) + events
 
     yield "two", whole()
