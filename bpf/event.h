@@ -53,7 +53,7 @@ static inline __u32 event_tid(__u64 id)
 }
 
 /*
- * Every record of the ring, with the kernel's 8 bytes before it, is a whole number of the
+ * Every record of the rings, with the kernel's 8 bytes before it, is a whole number of the
  * processor's cache lines, so each begins at one: a stack that is copied to the beginning of a
  * line from an even address is written by whole lines, which need not be read first.
  */
@@ -63,16 +63,43 @@ static inline __u32 event_tid(__u64 id)
 /* The stack is copied from this multiple below the stack pointer. */
 #define EVENT_STACK_ALIGN 32
 
+/*
+ * What each event begins with.  There are two rings: what finds no room in the first one goes into
+ * the second, and says how far the first one had come before that.  Nothing that lies behind there
+ * was over when this event began, and nothing before there began when it was over.
+ */
+union event_head {
+	struct {
+		__u16 type;  /* enum event_type */
+		__u16 what;  /* EVENT_ALLOC: enum event_func; EVENT_FREE: not 0, made inside an
+				allocator's call; EVENT_EXEC: not 0, not by the main thread;
+				EVENT_FORK: not 0, the child shares its parent's memory, as after
+				vfork */
+		__u32 front; /* in the second ring: the writers' position in the first one, as
+				event_front() has it; else not set */
+	};
+	__u64 word; /* all of them, as the programs hold them */
+};
+
+/* Of a position in the first ring what event_head has room for: it is a multiple of 8. */
+static inline __u32 event_front(__u64 position)
+{
+	return (__u32)(position >> 3);
+}
+
+static inline __u64 event_word(__u32 type, __u32 what, __u32 front)
+{
+	return (__u64)front << 32 | what << 16 | type;
+}
+
 /* Every event but EVENT_ALLOC.  FREE, RELEASE and RESTORE have no time: they happened after what
  * came before them, which is all that is asked of them. */
 struct event_small {
-	__u32 type;   /* enum event_type */
-	__u32 nested; /* EVENT_FREE: made inside an allocator's call; EVENT_EXEC: not by the main
-			 thread; EVENT_FORK: the child shares its parent's memory, as after vfork */
-	__u64 id;     /* process and thread; EVENT_FORK: that which forked */
-	__u64 addr;   /* the block; EVENT_FORK: the child's process number; else 0 */
-	__u64 value;  /* EVENT_UNMAP: bytes; EVENT_EXEC, EVENT_FORK, EVENT_EXIT: CLOCK_MONOTONIC,
-			 nanoseconds; for others it is not set */
+	union event_head head;
+	__u64 id;    /* process and thread; EVENT_FORK: that which forked */
+	__u64 addr;  /* the block; EVENT_FORK: the child's process number; else 0 */
+	__u64 value; /* EVENT_UNMAP: bytes; EVENT_EXEC, EVENT_FORK, EVENT_EXIT: CLOCK_MONOTONIC,
+			nanoseconds; for others it is not set */
 	__u8 unset[EVENT_SMALLEST - 32];
 };
 
@@ -95,8 +122,7 @@ enum event_reg {
 };
 
 struct event_alloc {
-	__u32 type; /* EVENT_ALLOC */
-	__u32 func; /* enum event_func */
+	union event_head head;
 	__u64 id;   /* process and thread */
 	__u64 addr; /* the block */
 	__u64 size; /* bytes asked for */

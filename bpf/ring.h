@@ -1,8 +1,8 @@
-/* ring.h - how full the ring is, and what may still go into it
+/* ring.h - how full the rings are, and what may still go into them
  *
- * Looking at the ring costs as much as a free does, so it is done once for so many bytes that a
- * thread sends.  The fuller the ring, the less of a stack is taken, and then no allocation at all:
- * a lost free makes a false leak, a lost allocation makes none.  Frees may use the whole ring.
+ * Looking at a ring costs as much as a free does, so it is done once for so many bytes that a
+ * thread sends.  The fuller the second ring, the less of a stack is taken, and then no allocation
+ * at all: a lost free makes a false leak, a lost allocation makes none.  Frees may use all of both.
  */
 #ifndef MLEAK_BPF_RING_H
 #define MLEAK_BPF_RING_H
@@ -10,9 +10,10 @@
 #include "bpf/state.h"
 
 /* Set by the recorder before the programs are loaded. */
-const volatile __u64 ring_size = 64 << 20;   /* bytes of events */
+const volatile __u64 ring_size = 64 << 20;   /* bytes of events in the second ring */
 const volatile __u32 check_bytes = 64 << 10; /* how many a thread sends until it looks again */
-const volatile __u64 wakeup_bytes = 1 << 20; /* wake the recorder when so much is waiting */
+const volatile __u64 wakeup_bytes = 1 << 20; /* wake the recorder when so much is waiting, */
+const volatile __u64 front_wakeup_bytes = 256 << 10; /* or so much in the first ring */
 
 __u64 recorder_waits; /* the recorder sleeps: set by it, reset by who wakes it */
 
@@ -36,8 +37,9 @@ static __always_inline void note_usual(struct thread_state *st)
 	st->stack_usual = st->stack_span < st->stack_most ? st->stack_span : st->stack_most;
 }
 
-/* Look how full the ring is.  Returns the bytes that wait in it.  Not static: such a function the
- * verifier follows once, not from each place where it is called, in each state. */
+/* Look how full the second ring is: the first is full whenever more comes than the recorder takes
+ * at once.  Returns the bytes that wait.  Not static: such a function the verifier follows once,
+ * not from each place where it is called, in each state. */
 __noinline __u64 look_at_ring(struct thread_state *st)
 {
 	__u64 waiting = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);
@@ -54,7 +56,10 @@ __noinline __u64 look_at_ring(struct thread_state *st)
 /* The thread has sent what it may before it looks.  Returns the flags to submit with. */
 __noinline __u64 budget_spent(struct thread_state *st)
 {
-	if (look_at_ring(st) < wakeup_bytes || !recorder_waits)
+	if (look_at_ring(st) < wakeup_bytes &&
+	    bpf_ringbuf_query(&front, BPF_RB_AVAIL_DATA) < front_wakeup_bytes)
+		return BPF_RB_NO_WAKEUP;
+	if (!recorder_waits)
 		return BPF_RB_NO_WAKEUP;
 	recorder_waits = 0;
 	return BPF_RB_FORCE_WAKEUP;

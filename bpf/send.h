@@ -7,16 +7,35 @@
 #include "bpf/stack.h"
 #include "bpf/state.h"
 
-/* An event of the thread @st about @addr, which takes no time to note.  -1: the ring is full. */
+/* What the first ring has taken by now; asked before there is room in the second one. */
+static __always_inline __u32 front_by_now(void)
+{
+	return event_front(bpf_ringbuf_query(&front, BPF_RB_PROD_POS));
+}
+
+/* Room for an event, whose head is set.  NULL: both rings are full. */
+static __always_inline struct event_small *reserve_small(enum event_type type, __u32 what)
+{
+	struct event_small *e = bpf_ringbuf_reserve(&front, sizeof(*e), 0);
+	__u32 front_at = 0;
+
+	if (!e) {
+		front_at = front_by_now();
+		e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	}
+	if (e)
+		e->head.word = event_word(type, what, front_at);
+	return e;
+}
+
+/* An event of the thread @st about @addr, which takes no time to note.  -1: no room. */
 static __always_inline int send_small(struct thread_state *st, enum event_type type, __u64 addr,
 				      __u32 nested)
 {
-	struct event_small *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	struct event_small *e = reserve_small(type, nested);
 
 	if (!e)
 		return -1;
-	e->type = type;
-	e->nested = nested;
 	e->id = st->id;
 	e->addr = addr;
 	bpf_ringbuf_submit(e, spend(st, sizeof(*e)));
@@ -66,31 +85,27 @@ static __noinline int send_freed(struct thread_state *st, __u64 next)
 /* EVENT_UNMAP of [@addr, @addr + @size). */
 static __always_inline void record_unmap(struct thread_state *st, __u64 addr, __u64 size)
 {
-	struct event_small *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	struct event_small *e = reserve_small(EVENT_UNMAP, 0);
 
 	filter_unmap(st, addr, size);
 	if (!e) {
 		count(&drops.unmap);
 		return;
 	}
-	e->type = EVENT_UNMAP;
-	e->nested = 0;
 	e->id = st->id;
 	e->addr = addr;
 	e->value = size;
 	bpf_ringbuf_submit(e, spend(st, sizeof(*e)));
 }
 
-/* @id: the process it happens to, and its thread.  -1: the ring is full.  It wakes the recorder,
- * for there is something to be done about it. */
+/* @id: the process it happens to, and its thread.  -1: no room.  It wakes the recorder, for there
+ * is something to be done about it. */
 static __always_inline int send_life(enum event_type type, __u64 id, __u64 addr, __u32 nested)
 {
-	struct event_small *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	struct event_small *e = reserve_small(type, nested);
 
 	if (!e)
 		return -1;
-	e->type = type;
-	e->nested = nested;
 	e->id = id;
 	e->addr = addr;
 	e->value = bpf_ktime_get_ns();
@@ -177,6 +192,7 @@ __noinline int may_have_slice(struct thread_state *st, __u64 take)
 	       !(take >> 32 & DWUNW_EVENT_STACK_UNBOUNDED);
 }
 
+/* Room in the second ring, of which front_by_now() was asked before. */
 static __always_inline struct event_alloc *reserve_alloc(__u64 room)
 {
 	return bpf_ringbuf_reserve(&events, sizeof(struct event_alloc) + room, 0);
@@ -193,12 +209,12 @@ static __always_inline __u64 take_freed(struct thread_state *st)
 	return freed;
 }
 
-/* What is the same however the stack is taken: @st->now is a call of @func. */
+/* What is the same however the stack is taken: @st->now is a call of @func.  @front_at is 0 in the
+ * first ring. */
 static __always_inline void fill_alloc(struct event_alloc *e, struct pt_regs *ctx,
-				       struct thread_state *st, __u32 func)
+				       struct thread_state *st, __u32 func, __u32 front_at)
 {
-	e->type = EVENT_ALLOC;
-	e->func = func;
+	e->head.word = event_word(EVENT_ALLOC, func, front_at);
 	e->id = st->id;
 	e->size = st->now.size;
 	copy_regs(e->regs, ctx);
@@ -262,7 +278,7 @@ static __noinline int record_paged(struct pt_regs *ctx, struct thread_state *st,
 {
 	struct event_alloc *e = 0;
 	__u64 from = copy_from(ctx->rsp), take;
-	__u32 room;
+	__u32 room, front_at = front_by_now();
 
 	if (!st)
 		return 0;
@@ -281,9 +297,55 @@ static __noinline int record_paged(struct pt_regs *ctx, struct thread_state *st,
 	e->addr = addr;
 	e->take = take;
 	e->freed = freed;
-	fill_alloc(e, ctx, st, func);
+	fill_alloc(e, ctx, st, func, front_at);
 	read_pages(e, from, room);
 	bpf_ringbuf_submit(e, spend(st, room));
+	return 0;
+}
+
+/* Fill @e, which has room for the stack as @take says, and send it. */
+static __always_inline void send_alloc(struct event_alloc *e, struct pt_regs *ctx,
+				       struct thread_state *st, __u32 func,
+				       const unsigned long *addr, __u64 take, __u32 front_at)
+{
+	barrier();
+	e->addr = *addr;
+	e->take = take;
+	e->freed = take_freed(st);
+	fill_alloc(e, ctx, st, func, front_at);
+	if (bpf_probe_read_user(e->stack, (__u32)take, (void *)copy_from(ctx->rsp))) {
+		__u64 freed = e->freed;
+
+		bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
+		st->take = take;
+		record_paged(ctx, st, func, *addr, freed);
+		return;
+	}
+	bpf_ringbuf_submit(e, spend(st, (__u32)take));
+}
+
+/* The first ring has no room for the allocation, which takes what @st->take says. */
+static __noinline int record_behind(struct pt_regs *ctx, struct thread_state *st, __u32 func,
+				    unsigned long addr)
+{
+	struct event_alloc *e = 0;
+	__u32 front_at = front_by_now(), room;
+	__u64 take;
+
+	if (!st)
+		return 0;
+	take = *(volatile __u64 *)&st->take;
+	room = room_for((__u32)take);
+	if (room)
+		e = reserve_alloc(room);
+	if (!e && may_have_slice(st, take)) {
+		take = TAKE(SLICE_LEN, DWUNW_EVENT_STACK_DEGRADED);
+		e = reserve_alloc(room_for(SLICE_LEN));
+	}
+	if (e)
+		send_alloc(e, ctx, st, func, &addr, take, front_at);
+	else
+		count(&drops.alloc);
 	return 0;
 }
 
@@ -311,29 +373,13 @@ static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_stat
 	}
 	room = room_for((__u32)take);
 	if (room)
-		e = reserve_alloc(room);
-	if (!e && may_have_slice(st, take)) {
-		take = TAKE(SLICE_LEN, DWUNW_EVENT_STACK_DEGRADED);
-		e = reserve_alloc(room_for(SLICE_LEN));
-	}
-	if (!e) {
-		count(&drops.alloc);
-		return;
-	}
-	barrier();
-	e->addr = *addr;
-	e->take = take;
-	e->freed = take_freed(st);
-	fill_alloc(e, ctx, st, func);
-	if (bpf_probe_read_user(e->stack, (__u32)take, (void *)copy_from(ctx->rsp))) {
-		__u64 freed = e->freed;
-
-		bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
+		e = bpf_ringbuf_reserve(&front, sizeof(*e) + room, 0);
+	if (e) {
+		send_alloc(e, ctx, st, func, addr, take, 0);
+	} else {
 		st->take = take;
-		record_paged(ctx, st, func, *addr, freed);
-		return;
+		record_behind(ctx, st, func, *addr);
 	}
-	bpf_ringbuf_submit(e, spend(st, (__u32)take));
 }
 
 #endif

@@ -29,9 +29,17 @@ __u64 ended;
 
 struct event_drops drops;
 
+/* Events go into this ring, which is small so that the processor's cache holds it: most of what
+ * an event costs is waiting for memory that no cache has. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 64 << 20); /* the recorder sets another size */
+	__uint(max_entries, 1 << 20); /* the recorder sets the sizes of both */
+} front SEC(".maps");
+
+/* And where that has no room, into this one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 64 << 20);
 } events SEC(".maps");
 
 /* The processes that are recorded, by number.  A thread that was found to belong to one is not

@@ -2,11 +2,13 @@
 #include "record/loop.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "record/children.h"
@@ -15,16 +17,14 @@
 #include "record/signals.h"
 #include "record/tracer.h"
 
-#define DRAIN_NS 50000000u /* how long a few events may wait in the ring */
-#define BUSY_NS                                                                                    \
-	3000000u	  /* the same when there were many: cheaper for the target than to wake us \
-			   */
-#define EXEC_NS	 1000000u /* the same when a new program waits for its probes */
+#define DRAIN_NS 50000000u  /* how long a few events may wait in the rings */
+#define BUSY_NS	 3000000u   /* if we look again that soon, nobody need wake us */
+#define PACE_NS	 100000u    /* we look no sooner, however many events there are */
+#define EXEC_NS	 1000000u   /* the same when a new program waits for its probes */
 #define HELD_NS	 200000000u /* how long a process may be held for what is waiting */
 #define FLUSH_NS 250000000u /* how much of a recording a kill -9 may cost */
 
-#define BUSY_EVENTS 256		/* so many in BUSY_NS are many */
-#define BUSY_RING   (16u << 20) /* a smaller ring might be full before we look again */
+#define BUSY_RING (16u << 20) /* a smaller ring might be full before we look again */
 
 #define QUIET_NS 1000000000u /* so long may nothing at all be seen before we say why */
 
@@ -41,9 +41,10 @@ struct loop {
 	struct progress progress;
 };
 
-static void watch(struct loop *l, int fd, enum source source)
+/* @how: EPOLLET where what is there already is no news, for it is taken each time anyway. */
+static void watch(struct loop *l, int fd, enum source source, uint32_t how)
 {
-	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = (uint64_t)fd << 32 | source};
+	struct epoll_event ev = {.events = EPOLLIN | how, .data.u64 = (uint64_t)fd << 32 | source};
 
 	if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &ev) && !l->session->journal.err)
 		l->session->journal.err = -errno;
@@ -62,14 +63,18 @@ static void open_loop(struct loop *l)
 		s->journal.err = -errno;
 		return;
 	}
-	watch(l, s->preload ? preload_fd(s->preload) : probes_fd(s->probes), SOURCE_RING);
-	if (s->preload) /* no probe tells of its end */
-		watch(l, s->all[0]->target.pidfd, SOURCE_RING);
+	if (s->preload) {
+		watch(l, preload_fd(s->preload), SOURCE_RING, 0);
+		/* no probe tells of its end */
+		watch(l, s->all[0]->target.pidfd, SOURCE_RING, 0);
+	}
+	for (int i = 0; s->probes && (fd = probes_fd(s->probes, i)) >= 0; i++)
+		watch(l, fd, SOURCE_RING, EPOLLET);
 	if (s->tracer)
-		watch(l, tracer_fd(s->tracer), SOURCE_TRACER);
-	watch(l, l->signals, SOURCE_SIGNAL);
+		watch(l, tracer_fd(s->tracer), SOURCE_TRACER, 0);
+	watch(l, l->signals, SOURCE_SIGNAL, 0);
 	for (int i = 0; s->sideband && (fd = sideband_fd(s->sideband, i)) >= 0; i++)
-		watch(l, fd, SOURCE_SIDEBAND);
+		watch(l, fd, SOURCE_SIDEBAND, 0);
 }
 
 static void on_signal(struct loop *l, int sig)
@@ -111,22 +116,34 @@ static void take_held(struct loop *l)
 	}
 }
 
-/* Do events come so fast that we look for them, rather than wait to be woken? */
-static bool is_busy(const struct loop *l)
+/* Nanoseconds until something is due. */
+static uint64_t patience(const struct loop *l, uint64_t now_ns)
 {
-	return l->session->probes && l->session->batch >= BUSY_EVENTS && l->ring_size >= BUSY_RING;
-}
+	uint64_t wait = DRAIN_NS, pace = DRAIN_NS;
 
-/* Milliseconds until something is due. */
-static int patience(const struct loop *l, uint64_t now_ns)
-{
-	uint64_t wait = is_busy(l) ? BUSY_NS : DRAIN_NS;
-
-	if (session_is_urgent(l->session))
+	if (l->session->probes)
+		pace = probes_pace(l->session->probes, now_ns);
+	if (pace < wait)
+		wait = pace > PACE_NS ? pace : PACE_NS;
+	if (wait > EXEC_NS && session_is_urgent(l->session))
 		wait = EXEC_NS;
 	if (l->end_ns && l->end_ns < now_ns + wait)
 		wait = l->end_ns > now_ns ? l->end_ns - now_ns : 0;
-	return (int)((wait + 999999) / 1000000);
+	return wait;
+}
+
+/* Until something comes, but no longer than @wait_ns, below a second.  When we look again soon, we
+ * need not be woken, which costs the target; but a small ring might be full before that. */
+static void wait_for(struct loop *l, uint64_t wait_ns)
+{
+	const struct timespec ts = {.tv_nsec = (long)wait_ns};
+	struct pollfd any = {.fd = l->epoll, .events = POLLIN};
+
+	if (l->session->probes)
+		probes_wait(l->session->probes, wait_ns > BUSY_NS || l->ring_size < BUSY_RING);
+	ppoll(&any, 1, &ts, NULL);
+	if (l->session->probes)
+		probes_wait(l->session->probes, false);
 }
 
 static void wait_and_take(struct loop *l, bool drained)
@@ -134,11 +151,9 @@ static void wait_and_take(struct loop *l, bool drained)
 	struct epoll_event events[16];
 	int n;
 
-	if (l->session->probes)
-		probes_wait(l->session->probes, drained && !is_busy(l));
-	n = epoll_wait(l->epoll, events, 16, drained ? patience(l, journal_now_ns()) : 0);
-	if (l->session->probes)
-		probes_wait(l->session->probes, false);
+	if (drained)
+		wait_for(l, patience(l, journal_now_ns()));
+	n = epoll_wait(l->epoll, events, 16, 0);
 	if (n < 0 && errno != EINTR && !l->session->journal.err)
 		l->session->journal.err = -errno;
 	for (int i = 0; i < n; i++) {

@@ -66,8 +66,12 @@ int probes_set_code(struct probes *p, const struct target *t, const struct alloc
 /* Say which function receives the events; before the first probes_consume(). */
 int probes_set_consumer(struct probes *p, const struct probes_consumer *consumer);
 
-/* Readable when much is waiting; little is waiting for as long as the caller likes. */
-int probes_fd(const struct probes *p);
+/* The @i-th of the descriptors that are readable when much is waiting; little is waiting for as
+ * long as the caller likes.  -1: there are no more. */
+int probes_fd(const struct probes *p, int i);
+
+/* Nanoseconds until the first ring is a quarter full, when it goes on as since the last call. */
+uint64_t probes_pace(struct probes *p, uint64_t now_ns);
 
 /* Note the frees that wait for an allocation of their threads. */
 void probes_note_freed(struct probes *p);

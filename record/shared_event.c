@@ -26,8 +26,7 @@ static bool make_alloc(struct shared_rings *rs, struct shared_ring *r, uint64_t 
 	if (*last != r - rs->rings)
 		view->kept_from = 0;
 	*last = e->record.func == FUNC_OVERRUN ? UINT16_MAX : (uint16_t)(r - rs->rings);
-	rs->event.type = EVENT_ALLOC;
-	rs->event.func = e->record.func;
+	rs->event.head.word = event_word(EVENT_ALLOC, e->record.func, 0);
 	rs->event.id = id_of(r);
 	rs->event.addr = e->record.addr;
 	rs->event.size = e->record.size;
@@ -67,7 +66,7 @@ int shared_event_hand_over(struct shared_rings *rs, struct shared_ring *r)
 	const struct preload_record *e = &r->record->head;
 	uint64_t time_ns = rs->opts.to_ns(rs->opts.ctx, r->time);
 	struct shared_view view;
-	struct event_small small = {.type = e->type, .id = id_of(r), .addr = e->addr};
+	struct event_small small = {.id = id_of(r), .addr = e->addr};
 
 	if (!r->named)
 		hand_over_name(rs, r);
@@ -79,7 +78,7 @@ int shared_event_hand_over(struct shared_rings *rs, struct shared_ring *r)
 	}
 	if (e->type == EVENT_OVERRUN)
 		return hand_over_overrun(rs, r, time_ns);
-	small.nested = e->type == EVENT_FREE && e->func;
+	small.head.word = event_word(e->type, e->type == EVENT_FREE && e->func, 0);
 	small.value = e->type == EVENT_UNMAP ? e->size : time_ns;
 	return rs->opts.event(rs->opts.ctx, time_ns, &small, NULL);
 }

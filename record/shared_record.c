@@ -36,7 +36,7 @@ bool shared_record_func(uint8_t func)
 bool shared_record_overrun(struct event_overrun *event, const struct preload_overrun *e,
 			   uint64_t id)
 {
-	*event = (struct event_overrun){.block = {.type = EVENT_OVERRUN,
+	*event = (struct event_overrun){.block = {.head = {.word = EVENT_OVERRUN},
 						  .id = id,
 						  .addr = e->record.addr,
 						  .value = e->record.size},

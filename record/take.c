@@ -77,7 +77,7 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 {
 	struct mlk_event ev = {
 		.kind = MLK_ALLOC,
-		.func = (uint8_t)e->func,
+		.func = (uint8_t)e->head.what,
 		.nr_regs = DWUNW_MAX_ARCH_REGS,
 		.flags = e->flags | DWUNW_EVENT_RETURN_ADDRESS,
 		.tgid = event_tgid(e->id),
@@ -115,7 +115,7 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 		p->exec.seen = true;
 	copy_regs(ev.regs, e->regs);
 	s->time_ns = e->time_ns;
-	if (e->func == FUNC_OVERRUN)
+	if (e->head.what == FUNC_OVERRUN)
 		return findings_write(&s->findings, s->journal.writer, &ev);
 	s->allocs++;
 	return mlk_writer_event(s->journal.writer, &ev);
@@ -130,14 +130,14 @@ static bool has_time(uint32_t type)
 static int take_life(struct session *s, struct process *p, const struct event_small *e,
 		     const struct mlk_event *ev)
 {
-	if (e->type == EVENT_FORK)
+	if (e->head.type == EVENT_FORK)
 		return children_announce(s, (pid_t)ev->tgid, (pid_t)e->addr, ev->time_ns);
 	if (!p)
 		return 0;
 	if (s->preload) {
 		/* there are no probes that another program would need */
-	} else if (e->type == EVENT_EXEC) {
-		exec_note(s, p, ev->time_ns, e->nested);
+	} else if (e->head.type == EVENT_EXEC) {
+		exec_note(s, p, ev->time_ns, e->head.what);
 	} else {
 		p->exited = true;
 		session_end_process(s, p);
@@ -148,23 +148,24 @@ static int take_life(struct session *s, struct process *p, const struct event_sm
 static int take_small(struct session *s, struct process *p, const struct event_small *e,
 		      size_t size)
 {
-	struct mlk_event ev = {.kind = (uint8_t)e->type,
-			       .flags = e->type == EVENT_FREE && e->nested ? MLK_EVENT_NESTED : 0,
-			       .tgid = event_tgid(e->id),
-			       .tid = event_tid(e->id),
-			       .addr = e->addr,
-			       .size = e->type == EVENT_UNMAP ? e->value : 0};
+	struct mlk_event ev = {
+		.kind = (uint8_t)e->head.type,
+		.flags = e->head.type == EVENT_FREE && e->head.what ? MLK_EVENT_NESTED : 0,
+		.tgid = event_tgid(e->id),
+		.tid = event_tid(e->id),
+		.addr = e->addr,
+		.size = e->head.type == EVENT_UNMAP ? e->value : 0};
 
 	if (size < sizeof(*e))
 		return -EPROTO;
-	if (has_time(e->type))
+	if (has_time(e->head.type))
 		s->time_ns = e->value;
 	ev.time_ns = s->time_ns;
-	if (has_time(e->type))
+	if (has_time(e->head.type))
 		return take_life(s, p, e, &ev);
 	if (is_left_out(s, p))
 		return 0;
-	s->frees += e->type == EVENT_FREE || e->type == EVENT_RELEASE;
+	s->frees += e->head.type == EVENT_FREE || e->head.type == EVENT_RELEASE;
 	return mlk_writer_event(s->journal.writer, &ev);
 }
 
@@ -172,7 +173,7 @@ static int take(struct session *s, void *data, size_t size, const struct shared_
 {
 	const struct event_alloc *alloc = data;
 	const struct event_small *small = data;
-	bool is_alloc = alloc->type == EVENT_ALLOC;
+	bool is_alloc = alloc->head.type == EVENT_ALLOC;
 	uint64_t id = is_alloc ? alloc->id : small->id;
 	struct process *p;
 	int err;
@@ -180,7 +181,7 @@ static int take(struct session *s, void *data, size_t size, const struct shared_
 	if (s->journal.err)
 		return s->journal.err;
 	p = session_find(s, (pid_t)event_tgid(id));
-	if (small->type == EVENT_OVERRUN)
+	if (small->head.type == EVENT_OVERRUN)
 		err = findings_note(&s->findings, s->journal.writer, data, s->time_ns);
 	else if (is_alloc && (size < sizeof(*alloc) || alloc->stack_len > size - sizeof(*alloc)))
 		err = -EPROTO;

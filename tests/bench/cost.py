@@ -9,14 +9,12 @@ and under each MLEAK.  Where these probes stand is what the kernel says of MLEAK
 The empty ones are measured before, between and after the MLEAKs of a round, and their mean counts:
 the machine's speed changes by more than what is to be told apart.
 
-What an event of a recording costs changes once in its life: while the ring is filled for the first
-time, each page of it is memory that nobody has touched before, which no cache and no TLB knows.
-With stacks of 3 KB that takes 64 MiB / 3.2 KB = 21,000 pairs, a twentieth of a second of a program
-that does nothing else.  So this first round of the ring is measured apart, and printed; then
-comes what holds for the rest of the recording, by which the aims are judged.
+An event costs more when the recorder does not keep up: then it goes into the large ring, whose
+memory no cache holds.  That is measured apart, with a recorder that stands still, and printed; the
+aims are judged by what holds else.
 
-An event whose stack was cut because the ring was nearly full costs less, too: how many there were is
-printed, and with more than a hundredth of them no aim is reached.  Prints medians, and ratios
+An event whose stack was cut because the large ring was nearly full costs less: how many there were
+is printed, and with more than a hundredth of them no aim is reached.  Prints medians, and ratios
 within a round; exit status 1 when a ratio is above its aim.
 """
 
@@ -24,7 +22,7 @@ import argparse
 import collections
 import os
 import re
-import select
+import signal
 import statistics
 import struct
 import subprocess
@@ -40,10 +38,10 @@ WARM_UP = 2000
 AIM_EMPTY = 1.3
 AIM_BCC = 0.3
 MOST_CUT = 0.01  # of all events
-RING_BYTES = 64 << 20  # mleak's default
-# What a pair takes of the ring: two lines, and the stack of cost_target in the next larger of the
-# rooms in bpf/send.h.
-WHOLE_BYTES, SLICE_BYTES = 128 + 3072, 128 + 192
+# A pair takes of the rings two lines, and the stack of cost_target in the next larger of the rooms
+# in bpf/send.h: 128 + 3072 bytes.  So many fill the small ring, 1 MiB, and then five eighths of the
+# large one, 64 MiB, from where on stacks are cut.
+FILL_PAIRS, BEHIND_PAIRS = 400, 12000
 SINGLE_STEP_NS = 3000  # emulated probes cost below 1,500, others 9,000 in virtual machines
 
 Site = collections.namedtuple("Site", "name offset start bytes")
@@ -210,19 +208,18 @@ class Bench:
     def probes(self, name, *probes, pairs=PAIRS):
         self.add(name, self.measure(*probes, pairs=pairs))
 
-    def mleak(self, name, program, pair_bytes, *options):
-        """What a pair costs that takes @pair_bytes of the ring: in its first round, and from then on."""
+    def mleak(self, name, program, *options):
         self.mleaks.add(name)
         process, _ = start_mleak(program, options, self.target.pid, self.trace)
-        first_round = RING_BYTES // pair_bytes
-        first = self.target.measure(first_round - WARM_UP)
-        self.target.run(first_round // 4)  # so that it has ended, whatever else was recorded
         self.add(name, self.target.measure(PAIRS))
-        self.add(name + ", the ring's first round", first)
+        process.send_signal(signal.SIGSTOP)
+        self.target.run(FILL_PAIRS)
+        self.add(name + ", standing still", self.target.run(BEHIND_PAIRS))
+        process.send_signal(signal.SIGCONT)
         stop_mleak(process)
 
     def whole_stacks(self, name, program):
-        self.mleak(name, program, WHOLE_BYTES)
+        self.mleak(name, program)
         cut, number = cut_stacks(program, self.trace)
         self.cut += cut
         self.stacks += number
@@ -242,7 +239,7 @@ class Bench:
             label = "mleak" if len(self.args.mleak) == 1 else program
             self.whole_stacks(label, program)
             around.append(self.measure(*empty))
-            self.mleak(label + " --stack-size 128", program, SLICE_BYTES, "--stack-size", "128")
+            self.mleak(label + " --stack-size 128", program, "--stack-size", "128")
             around.append(self.measure(*empty))
         self.add("empty", statistics.mean(around))
 

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import time
 
 from mleaktest import (MLEAK_FAST, ROOT, Case, needs_bpf, parse_answers, parse_folded,
                        parse_totals, state_of, wait_until)
@@ -221,10 +222,10 @@ class AllocatorTest(Case):
         self.assertGreaterEqual(parse_totals(self.mleak("report", trace).out).lost, 23)
         self.assertIn("not seen to return", result.err)
 
-    def test_stress(self):
+    def check_stress(self, pause):
         trace = self.path("x.mlk")
         # Eight threads on few CPUs may leave the recorder none for long.
-        self.first_whole(lambda: self.record_stress(trace))
+        self.first_whole(lambda: self.record_stress(trace, pause))
         truth = {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", self.stress.out)}
         seen = Replay()
         with open(self.path("dump"), "wb") as out:
@@ -241,11 +242,28 @@ class AllocatorTest(Case):
                          truth["bytes"])
         self.assertGreaterEqual(len(seen.live), truth["blocks"])
 
-    def record_stress(self, trace):
+    def record_stress(self, trace, pause):
         # Or libc frees what its caches hold when a thread ends.
         env = dict(os.environ, GLIBC_TUNABLES="glibc.malloc.tcache_count=0")
-        self.stress = self.mleak("record", "-o", trace, "--", self.sample("stress"), "1000000", "8", env=env)
+        if os.path.exists(trace):
+            os.remove(trace)
+        mleak = self.start_mleak("record", "-o", trace, "--", self.sample("stress"), "1000000", "8", env=env)
+        wait_until(lambda: os.path.exists(trace), "no trace")  # the probes stand
+        while pause and mleak.poll() is None:
+            time.sleep(pause)
+            mleak.send_signal(signal.SIGSTOP)
+            time.sleep(pause)
+            mleak.send_signal(signal.SIGCONT)
+        self.stress = self.finish(mleak)
         return trace
+
+    def test_stress(self):
+        self.check_stress(pause=0)
+
+    def test_stress_with_a_recorder_that_stands_still_again_and_again(self):
+        """Then the small ring fills, and events go into the large one until it has room again: what
+        was freed before it was given out anew comes before that in whichever it is."""
+        self.check_stress(pause=0.01)
 
     def test_process_whose_main_thread_has_ended(self):
         target = self.spawn([self.compile("runs_on", RUNS_ON, "-pthread")])

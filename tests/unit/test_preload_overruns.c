@@ -36,14 +36,14 @@ static int on_event(void *ctx, uint64_t time_ns, void *data, const struct shared
 	struct world *w = ctx;
 
 	(void)time_ns;
-	if (alloc->type == EVENT_OVERRUN) {
+	if (alloc->head.type == EVENT_OVERRUN) {
 		assert_null(view);
 		memcpy(&w->last, data, sizeof(w->last));
 		w->nr_overruns++;
 	}
-	if (alloc->type == EVENT_ALLOC)
+	if (alloc->head.type == EVENT_ALLOC)
 		w->kept_from[w->nr_kept++ % 4] = view->kept_from;
-	w->nr_stacks += alloc->type == EVENT_ALLOC && alloc->func == FUNC_OVERRUN;
+	w->nr_stacks += alloc->head.type == EVENT_ALLOC && alloc->head.what == FUNC_OVERRUN;
 	return 0;
 }
 
@@ -217,7 +217,7 @@ static void overruns_without_room_are_counted(void **state)
 
 static struct event_overrun finding(uint32_t tid, uint64_t addr)
 {
-	struct event_overrun e = {.block = {.type = EVENT_OVERRUN,
+	struct event_overrun e = {.block = {.head = {.word = EVENT_OVERRUN},
 					    .id = 42ull << 32 | tid,
 					    .addr = addr,
 					    .value = 47},

@@ -41,9 +41,9 @@ static int on_event(void *ctx, uint64_t time_ns, void *data, const struct shared
 	const struct event_alloc *alloc = data;
 	struct seen *s = &w->seen[w->nr++ % 64];
 
-	s->type = small->type;
+	s->type = small->head.type;
 	s->time_ns = time_ns;
-	if (small->type != EVENT_ALLOC) {
+	if (small->head.type != EVENT_ALLOC) {
 		s->addr = small->addr;
 		s->id = small->id;
 		return 0;
