@@ -15,6 +15,36 @@ from loadtest import LoadCase
 from mleaktest import LONG, TESTS, needs_bpf, number, parse_totals, read_line
 import xlated
 
+REFUSED = r"""
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+static volatile size_t too_much = SIZE_MAX / 2;
+__attribute__((noinline, noipa)) static void *take(void)
+{
+	void *block = malloc(47);
+	__asm__ volatile("" : "+r"(block)); /* or it is a jump */
+	return block;
+}
+static void *refuse(void *block) { return realloc(block, too_much); }
+int main(void)
+{
+	static void *blocks[500];
+	void *moved;
+	for (int i = 0; i < 500; i++) {
+		pthread_t thread;
+		blocks[i] = take();
+		pthread_create(&thread, NULL, refuse, blocks[i]);
+		pthread_join(thread, &moved);
+		if (moved)
+			return 1;
+	}
+	for (int i = 0; i < 500; i++)
+		free(blocks[i]);
+	return 0;
+}
+"""
+
 # So many standard errors off, by chance in one of 500 million drawings.
 SIGMAS = 6
 
@@ -25,8 +55,10 @@ Skipped = collections.namedtuple("Skipped", "nr bytes")
 class FilterCase(LoadCase):
     def setUp(self):
         super().setUp()
-        built = self.finish(self.spawn(["gcc", "-O2", "-Wall", "-pthread", "-o", "target",
-                                        os.path.join(TESTS, "live", "filter_target.c")]))
+        self.build("target", os.path.join(TESTS, "live", "filter_target.c"))
+
+    def build(self, program, source):
+        built = self.finish(self.spawn(["gcc", "-O2", "-Wall", "-pthread", "-o", program, source]))
         self.assertEqual(built.status, 0, built.err)
 
     def run_target(self, options, *commands):
@@ -282,6 +314,18 @@ class SampleTest(FilterCase):
         """A thread's first sample is no nearer than the others."""
         trace, _ = self.run_target(["-s", "10"], "0 threads 4000")
         self.assertEqual(judge(self.sizes(self.events(self.dump(trace))), {24: 8000}, one_of(10)), {})
+
+    def test_first_that_a_thread_does_is_a_realloc_that_fails(self):
+        with open(self.path("refused.c"), "w") as source:
+            source.write(REFUSED)
+        self.build("refused", "refused.c")
+        trace, _ = self.record("./refused", options=["-s", "2"])
+        text = self.report(trace)
+        self.assertNotIn("implied", text)
+        self.assertNotRegex(text, r"\btake\b")
+        self.assert_no_unknown_free(trace)
+        recorded = self.sizes(self.events(self.dump(trace)))
+        self.assertEqual(judge({47: recorded.get(47, 0)}, {47: 500}, one_of(2)), {}, recorded)
 
     def test_resized_blocks_and_other_threads(self):
         program = self.sample("stress")
