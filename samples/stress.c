@@ -1,7 +1,8 @@
 /* stress.c - eight threads that take each other's blocks; their own counters are the truth
  *
  * Blocks pass through slots that all threads share, so most are freed by another thread than the
- * one that allocated them, and an address is given out again at once.
+ * one that allocated them, and an address is given out again at once.  No thread ends before the
+ * program does: libc would free its cache then, which nobody has allocated by malloc.
  *
  * Usage: stress [EVENTS [ROUNDS]]: each thread rests for a millisecond after so many rounds.
  */
@@ -24,6 +25,7 @@ struct counts {
 
 static struct head *slots[SLOTS];
 static unsigned long rounds = 1000000 / THREADS / 2, rest_after = 1000000;
+static pthread_barrier_t done; /* by all threads */
 
 static unsigned int next_random(unsigned int *state)
 {
@@ -87,6 +89,9 @@ static void *run(void *arg)
 			block = resize(c, block, bytes % 5 ? bytes : SIZE_MAX / 2);
 		release(c, exchange(slot, block));
 	}
+	pthread_barrier_wait(&done);
+	for (;;)
+		pause();
 	return NULL;
 }
 
@@ -95,16 +100,17 @@ int main(int argc, char **argv)
 	static struct counts counts[THREADS];
 	struct counts all = {0};
 	unsigned long blocks = 0, bytes = 0;
-	pthread_t threads[THREADS];
+	pthread_t thread;
 
 	if (argc > 1)
 		rounds = strtoul(argv[1], NULL, 10) / THREADS / 2;
 	if (argc > 2)
 		rest_after = strtoul(argv[2], NULL, 10);
+	pthread_barrier_init(&done, NULL, THREADS + 1);
 	for (int i = 0; i < THREADS; i++)
-		pthread_create(&threads[i], NULL, run, &counts[i]);
+		pthread_create(&thread, NULL, run, &counts[i]);
+	pthread_barrier_wait(&done);
 	for (int i = 0; i < THREADS; i++) {
-		pthread_join(threads[i], NULL);
 		all.mallocs += counts[i].mallocs;
 		all.callocs += counts[i].callocs;
 		all.frees += counts[i].frees;
