@@ -66,7 +66,7 @@ static inline __u32 event_tid(__u64 id)
 /*
  * What each event begins with.  There are two rings: what finds no room in the first one goes into
  * the second, and says how far the first one had come before that.  Nothing that lies behind there
- * was over when this event began, and nothing before there began when it was over.
+ * was over when this event began, and nothing before there began after it was over.
  */
 union event_head {
 	struct {
@@ -160,10 +160,10 @@ enum event_slot_word {
 	EVENT_SLOT_FREED = 2, /* as event_alloc.freed; it was not sent yet */
 };
 
-/* Events that never reached the ring, and why. */
+/* Events that never reached a ring, and why. */
 struct event_drops {
-	__u64 alloc, free, release, restore, exec, unmap; /* the ring was full */
-	__u64 fork, exit; /* the ring, or the table of processes, was full */
+	__u64 alloc, free, release, restore, exec, unmap; /* both rings were full */
+	__u64 fork, exit; /* these, or the table of processes, were full */
 	__u64 ret;	  /* calls replaced by the thread's next one: their return was never seen */
 	__u64 state;	  /* no memory for a thread's state */
 	__u64 pointer;	  /* posix_memalign's result could not be read */

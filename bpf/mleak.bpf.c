@@ -1,9 +1,9 @@
-/* mleak.bpf.c - the probes: what an allocation and a free leave in the ring buffer
+/* mleak.bpf.c - the probes: what an allocation and a free leave in the rings
  *
  * An allocation is noted at the entry of the outermost allocator and sent at its return, with the
  * registers and the stack of its caller.  At that moment no return probe of ours is pending, so no
- * return address in the copied stack has been replaced.  A free is sent at its entry.  With one
- * globally ordered ring, an address is therefore never given out again before its free was seen.
+ * return address in the copied stack has been replaced.  A free is sent at its entry.  The rings
+ * are one order, so an address is never given out again before its free was seen.
  */
 #include "bpf/calls.h"
 #include "bpf/life.h"

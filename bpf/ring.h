@@ -17,8 +17,8 @@ const volatile __u64 front_wakeup_bytes = 256 << 10; /* or so much in the first 
 
 __u64 recorder_waits; /* the recorder sleeps: set by it, reset by who wakes it */
 
-/* Most stack bytes when @waiting bytes wait in the ring.  With the default size, a recorder that
- * stands still for half a second costs 100,000 allocations a second no event, only stacks. */
+/* Most stack bytes when @waiting bytes wait in the second ring.  With the default size, a recorder
+ * that stands still for half a second costs 100,000 allocations a second no event, only stacks. */
 static __always_inline __u32 most_at(__u64 waiting)
 {
 	__u64 eighth = ring_size / 8;
@@ -65,7 +65,7 @@ __noinline __u64 budget_spent(struct thread_state *st)
 	return BPF_RB_FORCE_WAKEUP;
 }
 
-/* @bytes go into the ring.  Returns the flags to submit them with: waking the recorder costs the
+/* @bytes go into a ring.  Returns the flags to submit them with: waking the recorder costs the
  * target a good part of an event, so it is done once for each lot. */
 static __always_inline __u64 spend(struct thread_state *st, __u32 bytes)
 {

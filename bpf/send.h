@@ -1,4 +1,4 @@
-/* send.h - events on their way into the ring */
+/* send.h - events on their way into the rings */
 #ifndef MLEAK_BPF_SEND_H
 #define MLEAK_BPF_SEND_H
 
@@ -51,7 +51,7 @@ static __always_inline void record_free(struct thread_state *st, __u64 addr, __u
 
 /*
  * A free of a thread that is alone in its memory may wait for the thread's next allocation, whose
- * event takes it along: a record less in the ring.  Nobody can be given the block before that.  One
+ * event takes it along: a record less in the rings.  Nobody can be given the block before that. One
  * is kept; another free, and what ends that state or the program, sends it by itself.  What stays
  * for a while the recorder takes from the slot, at any time: so it is exchanged.
  */
@@ -125,7 +125,7 @@ static __always_inline void copy_regs(__u64 *to, const struct pt_regs *ctx)
 	to[EVENT_RIP] = ctx->rip;
 }
 
-/* Stack bytes for which there is room in an event: a few sizes, for the ring's records have sizes
+/* Stack bytes for which there is room in an event: a few sizes, for a ring's records have sizes
  * that the verifier knows.  0: for so many there is none.  The smallest holds a slice, the largest
  * all that may be asked for, wherever the stack pointer stands. */
 static __always_inline __u32 room_for(__u32 len)

@@ -1,4 +1,4 @@
-/* state.h - what the programs share: settings, the ring, the processes and the threads' state
+/* state.h - what the programs share: settings, the rings, the processes and the threads' state
  *
  * Included by mleak.bpf.c only, as the other headers here but event.h: one object, many files.
  */
@@ -102,7 +102,7 @@ struct thread_state {
 	__u64 stack_usual; /* with so much to its end or less it is that stack, and all is taken */
 	__u64 take;	   /* of the event at hand, when not as usual */
 	__u32 stack_most;  /* most stack bytes that an event may have now; 0: no allocations */
-	__s32 budget;	   /* bytes to send until the ring is looked at again */
+	__s32 budget;	   /* bytes to send until the rings are looked at again */
 	struct filter_thread filter;
 };
 
@@ -120,7 +120,7 @@ _Static_assert(__builtin_offsetof(struct thread_state, id) == EVENT_SLOT_ID * 8 
 /*
  * Where a thread's state lies is told by where its kernel stack lies, for the registers that a
  * probe is given stand at the top of that: it takes no call into the kernel, of which three a block
- * cost as much as both its records in the ring.  The slot says whose it is.  What lies in a slot is
+ * cost as much as both its records in a ring.  The slot says whose it is.  What lies in a slot is
  * left by a thread's exit, before another can have the same kernel stack.
  *
  * Two threads whose stacks meet in one slot cannot both have it.  The second has its state in its

@@ -1,6 +1,6 @@
 /* kept_frees.h - frees that wait in the threads' slots for an allocation to ride along with
  *
- * Noted first, and taken when the ring was read past all that was there by then.
+ * Noted first, and taken when the rings were read past all that was there by then.
  */
 #ifndef RECORD_KEPT_FREES_H
 #define RECORD_KEPT_FREES_H
@@ -18,12 +18,12 @@ struct kept_frees {
 	uint64_t freed[EVENT_SLOTS];
 };
 
-/* Note what the slots of @skel keep now.  Where the ring ends is to be asked after this. */
+/* Note what the slots of @skel keep now.  Where the rings end is to be asked after this. */
 void kept_frees_note(struct kept_frees *k, const struct mleak_bpf *skel);
 
 /* Take the next one of those noted, from slot *@at on, that waits still: *@id freed *@freed, as
  * struct event_alloc has it, and *@at is behind it.  False: there is none from there on.  All that
- * was in the ring after they were noted is to be consumed before this. */
+ * was in the rings after they were noted is to be consumed before this. */
 bool kept_frees_take(const struct kept_frees *k, const struct mleak_bpf *skel, size_t *at,
 		     uint64_t *freed, uint64_t *id);
 

@@ -1,4 +1,4 @@
-/* loop.c - epoll over the ring, the notices, the target and the signals */
+/* loop.c - epoll over the rings, the notices, the target and the signals */
 #include "record/loop.h"
 
 #include <errno.h>
@@ -17,10 +17,10 @@
 #include "record/signals.h"
 #include "record/tracer.h"
 
-#define DRAIN_NS 50000000u  /* how long a few events may wait in the rings */
-#define BUSY_NS	 3000000u   /* if we look again that soon, nobody need wake us */
-#define PACE_NS	 100000u    /* we look no sooner, however many events there are */
-#define EXEC_NS	 1000000u   /* the same when a new program waits for its probes */
+#define DRAIN_NS 50000000u  /* how long a few events may wait in the rings, */
+#define EXEC_NS	 1000000u   /* and when a new program waits for its probes */
+#define PACE_NS	 100000u    /* however many events there are, we wait so long until we look again */
+#define BUSY_NS	 3000000u   /* if that is no longer than this, nobody need wake us */
 #define HELD_NS	 200000000u /* how long a process may be held for what is waiting */
 #define FLUSH_NS 250000000u /* how much of a recording a kill -9 may cost */
 

@@ -1,4 +1,4 @@
-/* probes.c - skeleton open, load, attach; and the ring that comes back */
+/* probes.c - skeleton open, load, attach; and the rings that come back */
 #include "record/probes.h"
 
 #include <bpf/bpf.h>
@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "bpf/event.h"
 #include "mleak.bpf.skel.h"
@@ -23,10 +22,10 @@
 #define INITIAL_PIDNS 0xeffffffcul
 
 #define WAKEUP_BYTES (1u << 20) /* with a large ring, wake the recorder when so much is waiting */
+#define SECOND_NS    1000000000u
 
-/* The first ring is this part of what was asked for: of the default, 1 MiB.  It ought to fit into
- * a processor's second cache, and what a program allocates in a fifth of a millisecond into it. */
-#define FRONT_PART 64
+/* The first ring: it ought to fit into a processor's second cache. */
+#define FRONT_BYTES (1u << 20)
 
 struct probes {
 	bool filtered; /* allocations or frees may be left out */
@@ -35,7 +34,8 @@ struct probes {
 	struct ring *ring;
 	uint64_t paced_at, paced_ns; /* of the last probes_pace() */
 	struct kept_frees kept;
-	struct ring_mark freed_end; /* where the rings ended when they were noted */
+	struct ring_mark freed_end; /* where the rings ended when they were noted, */
+	struct ring_mark end;	    /* and when they were consumed last */
 	bool multi;
 	struct closing *closing;
 	struct bpf_link *life[4]; /* that tell of exec, fork, exit and signals */
@@ -72,9 +72,7 @@ static int libbpf_quiet(enum libbpf_print_level level, const char *fmt, va_list 
 
 static uint32_t front_size(const struct probes_opts *opts)
 {
-	uint32_t page = (uint32_t)sysconf(_SC_PAGESIZE), size = opts->ring_size / FRONT_PART;
-
-	return size < page ? page : size;
+	return opts->ring_size / 2 < FRONT_BYTES ? opts->ring_size / 2 : FRONT_BYTES;
 }
 
 /* Settings that must be there before the programs are loaded. */
@@ -317,11 +315,13 @@ int probes_fd(const struct probes *p, int i)
 
 uint64_t probes_pace(struct probes *p, uint64_t now_ns)
 {
-	uint64_t taken = ring_front_taken(p->ring), bytes = taken - p->paced_at;
+	uint64_t taken = ring_taken(p->ring), bytes = taken - p->paced_at;
 	uint64_t ns = now_ns - p->paced_ns;
 
 	p->paced_at = taken;
 	p->paced_ns = now_ns;
+	if (ns > SECOND_NS)
+		ns = SECOND_NS;
 	return bytes ? ns * p->skel->rodata->front_wakeup_bytes / bytes : UINT64_MAX;
 }
 
@@ -332,7 +332,13 @@ void probes_wait(struct probes *p, bool waits)
 
 int probes_consume(struct probes *p)
 {
+	ring_mark(p->ring, &p->end);
 	return ring_consume(p->ring);
+}
+
+bool probes_took_all(const struct probes *p)
+{
+	return ring_has_passed(p->ring, &p->end);
 }
 
 void probes_end(struct probes *p)
@@ -353,7 +359,7 @@ bool probes_caught_up(const struct probes *p)
 }
 
 /* What a slot keeps since it was noted, comes behind all events that its thread sent before, which
- * were in the ring by then. */
+ * were in the rings by then. */
 bool probes_freed(struct probes *p, size_t *at, uint64_t *freed, uint64_t *id)
 {
 	return probes_caught_up(p) && kept_frees_take(&p->kept, p->skel, at, freed, id);

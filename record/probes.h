@@ -21,20 +21,21 @@ enum probe_link {
 };
 
 #define PROBES_MAX_PROGRAMS 8
-#define PROBES_RING_SIZE    (64u << 20) /* bytes of the ring, unless something else is asked for */
+#define PROBES_RING_SIZE \
+	(64u << 20) /* bytes of the second ring, unless something else is asked for */
 
 struct probes_opts {
 	enum probe_link link;
 	uint32_t stack_limit; /* most stack bytes that an event carries */
 	uint32_t ring_size;   /* bytes that may wait for probes_consume(): a power of two, at least
-				 a page */
+				 two   pages */
 	const struct filter_opts *filters; /* borrowed for the call */
 	bool follow;			   /* tell of forks, and record the children as well */
 	bool by_thread; /* one of the processes has a main thread that has ended: multi links,
 			   which go by it, would see nothing */
 };
 
-/* event() is called for each event, in the order of the ring; @data is a struct event_small or
+/* event() is called for each event, in the order of their making; @data is a struct event_small or
  * event_alloc of bpf/event.h.  A negative result ends the consuming at once. */
 struct probes_consumer {
 	int (*event)(void *ctx, void *data, size_t size);
@@ -70,13 +71,13 @@ int probes_set_consumer(struct probes *p, const struct probes_consumer *consumer
  * long as the caller likes.  -1: there are no more. */
 int probes_fd(const struct probes *p, int i);
 
-/* Nanoseconds until the first ring is a quarter full, when it goes on as since the last call. */
+/* Nanoseconds until a quarter of the first ring has come, if it goes on as since the last call. */
 uint64_t probes_pace(struct probes *p, uint64_t now_ns);
 
 /* Note the frees that wait for an allocation of their threads. */
 void probes_note_freed(struct probes *p);
 
-/* Was all consumed that was in the ring when they were noted? */
+/* Was all consumed that was in the rings when they were noted? */
 bool probes_caught_up(const struct probes *p);
 
 /* Take one of those noted that waits still, if all that came before it was consumed.  Begin with
@@ -88,9 +89,12 @@ bool probes_freed(struct probes *p, size_t *at, uint64_t *freed, uint64_t *id);
  * not be woken. */
 void probes_wait(struct probes *p, bool waits);
 
-/* Hand what is waiting to the consumer.  Returns the number of events, or what the consumer
- * returned when that was negative. */
+/* Hand what is waiting to the consumer, up to an event that is not complete.  Returns 0, or what
+ * the consumer returned when that was negative. */
 int probes_consume(struct probes *p);
+
+/* Was all consumed that was there when probes_consume() was called last? */
+bool probes_took_all(const struct probes *p);
 
 /* Take out the probes of a process, in @links; in the background. */
 void probes_drop(struct probes *p, struct links *links);

@@ -155,7 +155,7 @@ static struct part *next_of(struct ring *r)
 	return is_complete(first) ? first : NULL;
 }
 
-/* Note what may be read now.  Returns whether there is anything. */
+/* Note what may be read now, in this order; see above.  Returns whether there is anything. */
 static bool look(struct ring *r)
 {
 	r->first.end = end_of(&r->first);
@@ -193,9 +193,9 @@ bool ring_has_passed(const struct ring *r, const struct ring_mark *mark)
 	return r->first.at >= mark->end[0] && r->second.at >= mark->end[1];
 }
 
-unsigned long ring_front_taken(const struct ring *r)
+unsigned long ring_taken(const struct ring *r)
 {
-	return r->first.at;
+	return r->first.at + r->second.at;
 }
 
 void ring_close(struct ring *r)

@@ -42,8 +42,8 @@ int ring_consume(struct ring *r);
 void ring_mark(const struct ring *r, struct ring_mark *mark);
 bool ring_has_passed(const struct ring *r, const struct ring_mark *mark);
 
-/* Bytes that went through the first ring, ever. */
-unsigned long ring_front_taken(const struct ring *r);
+/* Bytes that were given to event(), ever, with the kernel's headers. */
+unsigned long ring_taken(const struct ring *r);
 
 /* NULL is allowed. */
 void ring_close(struct ring *r);

@@ -102,7 +102,7 @@ void session_drain_for(struct session *s, uint64_t limit_ns);
 /* Take in the notices of mappings, names and forks. */
 void session_read_sideband(struct session *s);
 
-/* The process whose events of number @pid come from the ring now, or NULL. */
+/* The process whose events of number @pid come from the rings now, or NULL. */
 struct process *session_find(struct session *s, pid_t pid);
 
 /* The process that has the number @pid now, or NULL. */

@@ -75,7 +75,7 @@ static void write_exit(struct session *s, const struct process *p)
 	journal_fail(&s->journal, mlk_writer_event(s->journal.writer, &ev));
 }
 
-/* All that was in the ring has come: those that had ended before leave. */
+/* All that was in the rings has come: those that had ended before leave. */
 static void bury(struct session *s, const bool *had_ended)
 {
 	size_t kept = 0;
@@ -138,7 +138,7 @@ bool session_drain(struct session *s)
 {
 	uint64_t now_ns = journal_now_ns();
 	size_t nr_before;
-	bool drained, takes_freed = now_ns >= s->freed_ns, *ended, *grown;
+	bool drained, all, takes_freed = now_ns >= s->freed_ns, *ended, *grown;
 
 	s->batch = 0;
 	if (s->preload)
@@ -150,14 +150,15 @@ bool session_drain(struct session *s)
 		s->freed_ns = now_ns + FREED_NS;
 	}
 	drained = probes_consume(s->probes) != -EAGAIN;
-	if (drained && now_ns > s->time_ns)
+	all = drained && probes_took_all(s->probes);
+	if (all && now_ns > s->time_ns)
 		s->time_ns = now_ns; /* all that was older has come */
-	if (drained && takes_freed)
+	if (all && takes_freed)
 		take_freed(s);
 	children_look(s);
-	for (size_t i = 0; drained && i < s->nr; i++)
+	for (size_t i = 0; all && i < s->nr; i++)
 		exec_follow(s, s->all[i]);
-	grown = drained && ended ? realloc(ended, (s->nr + 1) * sizeof(*ended)) : NULL;
+	grown = all && ended ? realloc(ended, (s->nr + 1) * sizeof(*ended)) : NULL;
 	if (grown) {
 		ended = grown;
 		for (size_t i = nr_before; i < s->nr; i++)

@@ -54,9 +54,9 @@ static void take_probes_out(struct session *s)
 	probes_settle(s->probes);
 }
 
-/* Read the ring to its end, and take the frees that are kept.  Probes of life still run: a program
- * that forks, ends or starts another may hold the ring's end for a moment, and send what it kept by
- * itself; that comes with what is drained after this. */
+/* Read the rings to their end, and take the frees that are kept.  Probes of life still run: a
+ * program that forks, ends or starts another may hold their end for a moment, and send what it kept
+ * by itself; that comes with what is drained after this. */
 static void drain_last(struct session *s)
 {
 	const struct timespec moment = {.tv_nsec = 1000000};

@@ -1,10 +1,10 @@
-/* take.h - from the ring's events to the trace's */
+/* take.h - from the rings' events to the trace's */
 #ifndef RECORD_TAKE_H
 #define RECORD_TAKE_H
 
 #include "record/session.h"
 
-/* An event from the ring, for probes_set_consumer() with the session as context.  Returns 0,
+/* An event from the rings, for probes_set_consumer() with the session as context.  Returns 0,
  * -EAGAIN when it is time to look at other things, or another -errno, which s->journal.err has too.
  */
 int take_event(void *ctx, void *data, size_t size);

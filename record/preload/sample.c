@@ -199,8 +199,8 @@ bool preload_sample_free(struct preload_header *h, enum event_type *type, const 
 	struct preload_sampler *s = &preload_self.sampler;
 	bool known;
 
-	/* A thread's first event opens a ring, for which the C library allocates and frees; that event
-	 * may be a release, and what becomes of it is not told yet. */
+	/* A thread's first event opens a ring, for which the C library allocates and frees; that
+	 * event may be a release, and what becomes of it is not told yet. */
 	if (UNLIKELY(preload_self.internal))
 		return false;
 	if (*type == EVENT_RESTORE) {

@@ -39,9 +39,9 @@ AIM_EMPTY = 1.3
 AIM_BCC = 0.3
 MOST_CUT = 0.01  # of all events
 # A pair takes of the rings two lines, and the stack of cost_target in the next larger of the rooms
-# in bpf/send.h: 128 + 3072 bytes.  So many fill the small ring, 1 MiB, and then five eighths of the
-# large one, 64 MiB, from where on stacks are cut.
-FILL_PAIRS, BEHIND_PAIRS = 400, 12000
+# in bpf/send.h: 128 + 3072 bytes, or 128 + 192.  So many fill the small ring, 1 MiB, and then no more
+# than five eighths of the large one, 64 MiB, from where on stacks are cut.
+FILL_PAIRS, BEHIND_PAIRS = 4000, 8000
 SINGLE_STEP_NS = 3000  # emulated probes cost below 1,500, others 9,000 in virtual machines
 
 Site = collections.namedtuple("Site", "name offset start bytes")
