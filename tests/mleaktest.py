@@ -310,6 +310,17 @@ class Case(unittest.TestCase):
                 found = [list(reversed(s.frames)) for s in stacks if s.bytes == total]
                 self.assertIn(truth.frames, found)
 
+    def redis_server(self):
+        """Its path.  Debian's redis-tools has the program too, which goes by its name: the package
+        of that name only adds a link, and starts a server for all."""
+        server, tool = shutil.which("redis-server"), shutil.which("redis-check-rdb")
+        if not server and not tool or not shutil.which("redis-cli"):
+            self.skipTest("redis is not installed")
+        if not server:
+            server = self.path("redis-server")
+            os.symlink(tool, server)
+        return server
+
     def sample(self, name):
         """Copy the sample @name, and all that it needs, into the test's directory."""
         for part in (name, name + ".debug", "plugin.so", "plugin.so.debug"):

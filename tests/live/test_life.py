@@ -3,7 +3,6 @@ come again, and a server that forks to save."""
 
 import os
 import re
-import shutil
 import signal
 import time
 import unittest
@@ -166,8 +165,6 @@ class LifeTest(LifeCase):
 
 
 @needs_bpf
-@unittest.skipUnless(shutil.which("redis-server") and shutil.which("redis-cli"),
-                     "redis is not installed")
 class RedisTest(LifeCase):
     """bgsave forks: the child writes the data that it has from its parent, and ends."""
 
@@ -175,7 +172,7 @@ class RedisTest(LifeCase):
         return self.finish(self.spawn(["redis-cli", "-s", self.path("sock"), *args])).out.strip()
 
     def serve(self, *options):
-        recorder = self.start_mleak("record", "-o", "x.mlk", *options, "--", "redis-server",
+        recorder = self.start_mleak("record", "-o", "x.mlk", *options, "--", self.redis_server(),
                                     "--port", "0", "--unixsocket", self.path("sock"), "--save", "",
                                     "--dir", self.dir, "--daemonize", "no", "--logfile",
                                     self.path("log"))

@@ -119,13 +119,12 @@ class ProgramTest(PreloadCase):
         """More that is to hold of the trace of a program."""
 
     def test_a_server_and_its_client(self):
-        if not shutil.which("redis-server"):
-            self.skipTest("redis-server is not installed")
+        redis = self.redis_server()
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             port = s.getsockname()[1]
         server = self.spawn([self.mleak_copy, "record", *self.how, "-o",
-                             self.path("x.mlk"), "--", "redis-server", "--port", str(port),
+                             self.path("x.mlk"), "--", redis, "--port", str(port),
                              "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"],
                             **self.as_user)
         client = self.connect(port)
