@@ -1,11 +1,16 @@
 /* snapshot.c - the stack reader, once at the beginning */
 #include "record/snapshot.h"
 
+#include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "mleak.h"
 #include "record/now.h"
 #include "unwind/dwunw.h"
+
+#define BUSY_WAITS   20 /* a process has one reader at a time, which takes some milliseconds */
+#define BUSY_WAIT_NS 5000000
 
 _Static_assert(DWUNW_MAX_ARCH_REGS <= MLK_MAX_REGS, "room for all registers");
 
@@ -60,13 +65,33 @@ static int visit(void *arg, int err, const struct dwunw_stack_copy *copy)
 	return s->err;
 }
 
+/* Attach, if need be after another one has read: another recorder has begun at the same time. */
+static int attach(pid_t pid, enum dwunw_denied *denied, struct dwunw_stack_reader **reader)
+{
+	const struct dwunw_stack_reader_opts opts = {.max_stack = MLK_MAX_STACK, .denied = denied};
+	const struct timespec moment = {.tv_nsec = BUSY_WAIT_NS};
+	int err = dwunw_stack_reader_attach(pid, &opts, reader);
+
+	for (int i = 0; i < BUSY_WAITS && err == -EBUSY; i++) {
+		nanosleep(&moment, NULL);
+		err = dwunw_stack_reader_attach(pid, &opts, reader);
+	}
+	return err;
+}
+
+static const char *explain(int err, enum dwunw_denied denied)
+{
+	if (err == -EBUSY)
+		return "another program is reading them";
+	return denied ? dwunw_denied_text(denied) : dwunw_strerror(err);
+}
+
 int snapshot_write(const struct target *t, struct mlk_writer *writer, struct snapshot_cost *cost)
 {
 	enum dwunw_denied denied = DWUNW_DENIED_NOT;
-	const struct dwunw_stack_reader_opts opts = {.max_stack = MLK_MAX_STACK, .denied = &denied};
 	struct snapshot s = {.target = t, .writer = writer};
 	struct dwunw_stack_reader *reader;
-	int err = dwunw_stack_reader_attach(t->pid, &opts, &reader);
+	int err = attach(t->pid, &denied, &reader);
 
 	if (!err)
 		err = dwunw_stack_reader_read_all(reader, visit, &s);
@@ -76,6 +101,6 @@ int snapshot_write(const struct target *t, struct mlk_writer *writer, struct sna
 		return s.err;
 	if (err && err != DWUNW_ERR_GONE)
 		log_info("the stacks of process %d as it is now are not recorded: %s", (int)t->pid,
-			 denied ? dwunw_denied_text(denied) : dwunw_strerror(err));
+			 explain(err, denied));
 	return mlk_writer_flush(writer);
 }

@@ -1,5 +1,6 @@
 """What every thread does at attach is in the trace, and fills up what later stacks lack."""
 
+import fcntl
 import os
 import re
 import sys
@@ -24,6 +25,11 @@ static inline void start_waiters(int n)
 	usleep(50000);
 }
 """
+
+
+def is_sleeping(pid):
+    with open("/proc/%d/syscall" % pid) as syscall:
+        return syscall.read().split()[0] in ("35", "230")  # nanosleep, clock_nanosleep
 
 
 @needs_bpf
@@ -63,6 +69,35 @@ class SnapshotTest(FaultCase):
         self.assertEqual(self.recorded_places(dump), places)
         self.assertLess(dump.index("\n  STACK "), dump.index("\n  ALLOC "))
         self.assertRegex(said, r"stacks of 6 threads were read at attach, which were stopped for [\d.]+ ms")
+
+    def attach_while_locked(self, pid, sleeps):
+        """Begin to record while another has the lock of a reader: until the recorder waits for it
+        if @sleeps, else until the recording has begun.  Returns the recorder."""
+        trace = self.path("x.mlk")
+        if os.path.exists(trace):
+            os.remove(trace)
+        with open("/proc/%d/auxv" % pid) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            mleak = self.start_mleak("record", "-o", trace, "-p", str(pid))
+            while not os.path.exists(trace) and not (sleeps and is_sleeping(mleak.pid)):
+                self.assertIsNone(mleak.poll())
+        self.wait_for_probes(mleak)
+        return mleak
+
+    def test_another_reader_is_waited_for(self):
+        target = self.with_threads()
+        self.places(target.pid)
+        said = [self.stop(self.attach_while_locked(target.pid, True)) for _ in range(5)]
+        # of a machine that is busy, one may come too late
+        self.assertIn("stacks of 6 threads were read at attach", "".join(said))
+
+    def test_another_reader_that_stays_is_told_of(self):
+        target = self.with_threads()
+        mleak = self.attach_while_locked(target.pid, False)
+        self.tell(target, "early", 1)
+        self.assertIn("stacks of process %d as it is now are not recorded: another program is "
+                      "reading them\n" % target.pid, self.stop(mleak))
+        self.assert_whole(parse_totals(self.report(self.path("x.mlk"))))
 
     def test_second_reader_reads_the_same(self):
         target = self.with_threads()
