@@ -1,6 +1,4 @@
 /* capture.c - an event into the thread's ring */
-#include <string.h>
-
 #include "record/preload/overrun.h"
 #include "record/preload/room.h"
 
@@ -117,8 +115,6 @@ static uint8_t *write_base(struct lane *lane, uint8_t *to, uint64_t time, uint64
 	b->type = PRELOAD_BASE;
 	b->time = time;
 	b->sp = sp;
-	if (!lane->based)
-		memset(lane->saved, 0, sizeof(lane->saved));
 	lane->based = true;
 	lane->last_time = time;
 	lane->last_sp = sp;
@@ -151,6 +147,9 @@ static uint64_t *write_regs(struct lane *lane, const struct caller *c, uint64_t 
 {
 	uint32_t changed = 0;
 
+	for (uint32_t i = 0; UNLIKELY(!lane->regs_known) && i < PRELOAD_NR_SAVED; i++)
+		lane->saved[i] = ~c->saved[i];
+	lane->regs_known = true;
 	for (uint32_t i = 0; i < PRELOAD_NR_SAVED; i++) {
 		*to = c->saved[i];
 		changed |= (uint32_t)(c->saved[i] != lane->saved[i]) << i;
@@ -208,7 +207,7 @@ void preload_alloc(enum event_func func, const void *addr, size_t size, const st
 	to = lane_reserve(h, lane, len, (uint32_t)lane->size / 16);
 	if (UNLIKELY(!to)) {
 		lane_lost(h, lane, PRELOAD_LOST_ALLOC);
-		lane_leave();
+		lane_leave(lane);
 		return;
 	}
 	e = (struct preload_alloc *)start_record(lane, to, sp);
@@ -220,7 +219,7 @@ void preload_alloc(enum event_func func, const void *addr, size_t size, const st
 	len = write_alloc(lane, e, &s, c);
 	e->record.len8 = (uint16_t)(len / 8);
 	lane_publish(lane, len);
-	lane_leave();
+	lane_leave(lane);
 }
 
 void preload_overrun(uint64_t addr, uint64_t size, const struct overrun *overrun, uint64_t pc)
@@ -236,7 +235,7 @@ void preload_overrun(uint64_t addr, uint64_t size, const struct overrun *overrun
 	to = lane_reserve(h, lane, sizeof(struct preload_base) + sizeof(*e), 0);
 	if (UNLIKELY(!to)) {
 		lane_lost(h, NULL, PRELOAD_LOST_OVERRUN);
-		lane_leave();
+		lane_leave(lane);
 		return;
 	}
 	e = (struct preload_overrun *)start_record(lane, to, lane->based ? lane->last_sp : sp);
@@ -247,7 +246,7 @@ void preload_overrun(uint64_t addr, uint64_t size, const struct overrun *overrun
 	e->record.size = size;
 	e->overrun = *overrun;
 	lane_publish(lane, sizeof(*e));
-	lane_leave();
+	lane_leave(lane);
 }
 
 static enum preload_loss loss_of(enum event_type type)
@@ -284,7 +283,7 @@ void preload_small(enum event_type type, const void *addr, uint64_t size, uint64
 	to = lane_reserve(h, lane, len + (uint32_t)sizeof(struct preload_base), 0);
 	if (UNLIKELY(!to)) {
 		lane_lost(h, lane, loss_of(type));
-		lane_leave();
+		lane_leave(lane);
 		return;
 	}
 	e = start_record(lane, to, lane->based ? lane->last_sp : sp);
@@ -295,5 +294,5 @@ void preload_small(enum event_type type, const void *addr, uint64_t size, uint64
 	if (type == EVENT_UNMAP)
 		e->size = size;
 	lane_publish(lane, len);
-	lane_leave();
+	lane_leave(lane);
 }

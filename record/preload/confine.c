@@ -33,8 +33,8 @@ static void prepare(void)
 {
 	struct preload_header *h = lane_memory(PRELOAD_LOST_ALLOC);
 
-	if (h && !preload_self.level && !preload_self.lanes[0] && !lane_is_over(h))
-		lane_open(h);
+	if (h && !preload_self.lanes[0] && !lane_is_over(h))
+		lane_open(h, 0);
 	if (h)
 		preload_sample_begin();
 }

@@ -54,7 +54,7 @@ bool preload_forget_rings(void)
 {
 	struct preload_thread *self = &preload_self;
 
-	if (self->level || self->internal)
+	if (lane_busy() || self->internal)
 		return false;
 	memset(self->lanes, 0, sizeof(self->lanes));
 	self->vforked = false;
@@ -128,6 +128,19 @@ static void note_thread(uint32_t tid)
 		__atomic_store_n(&preload_lanes.threads, true, __ATOMIC_SEQ_CST);
 }
 
+/* Nothing is being written to @lane, and the recorder knows nothing of what it was compared with.
+ */
+static void begin_anew(struct lane *lane)
+{
+	struct preload_ring *r = lane->ring;
+
+	lane->head = __atomic_load_n(&r->head, __ATOMIC_RELAXED) & MOST_HEAD;
+	lane->based = lane->regs_known = false;
+	lane->known = (struct preload_image){0, 0};
+	__atomic_store_n(&r->busy, 0, __ATOMIC_RELEASE);
+	lane_leave(lane);
+}
+
 /* Make ring @i, which is taken, a lane.  NULL: no memory. */
 static struct lane *make_lane(struct preload_header *h, uint32_t i)
 {
@@ -145,12 +158,10 @@ static struct lane *make_lane(struct preload_header *h, uint32_t i)
 	lane->ring = r;
 	lane->data = (uint8_t *)h + preload_ring_offset(&preload_settings.sizes, i);
 	lane->size = preload_ring_size(&preload_settings.sizes, i);
-	lane->head = __atomic_load_n(&r->head, __ATOMIC_RELAXED) & MOST_HEAD;
 	lane->tail = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE);
 	lane->last_time = lane_time();
-	lane->based = lane->stalled = false;
-	lane->known = (struct preload_image){0, 0};
-	__atomic_store_n(&r->busy, 0, __ATOMIC_RELEASE);
+	lane->stalled = false;
+	begin_anew(lane);
 	return lane;
 }
 
@@ -216,7 +227,7 @@ struct preload_header *lane_find_memory(enum preload_loss kind)
 	return NULL;
 }
 
-static struct lane *open_lane(struct preload_header *h)
+static struct lane *open_lane(struct preload_header *h, uint32_t level)
 {
 	uint32_t tid = (uint32_t)preload_syscall(SYS_gettid, 0, 0, 0, 0);
 	static uint64_t in_vain_until;
@@ -241,32 +252,58 @@ static struct lane *open_lane(struct preload_header *h)
 	}
 	if (lane)
 		tell_name(lane->ring);
-	preload_self.lanes[preload_self.level] = lane;
+	preload_self.lanes[level] = lane;
 	errno = saved_errno;
 	return lane;
 }
 
-struct lane *lane_open(struct preload_header *h)
+struct lane *lane_open(struct preload_header *h, uint32_t level)
 {
 	if (!preload_no_calls())
-		return open_lane(h);
+		return open_lane(h, level);
 	preload_tell_confined(h, PRELOAD_LEFT_OUT);
 	return NULL;
 }
 
-/* A handler's event stands below the one it interrupts on the stack; where that is not so, the
- * handler was left by a jump, and nothing is being written any more. */
-void lane_settle(uint64_t sp)
+/* The event that was being written to @lane was left by a jump out of a handler. */
+static void give_up(struct lane *lane)
 {
-	struct preload_thread *self = &preload_self;
+	enum preload_loss kind = lane->entered_kind;
 
-	while (self->level && self->lanes[self->level - 1]) {
-		uint64_t at = self->lanes[self->level - 1]->entered_sp;
+	/* Others are told of before it is done, what will not happen now. */
+	if (lane->entered_head == __atomic_load_n(&lane->ring->head, __ATOMIC_RELAXED) &&
+	    (kind == PRELOAD_LOST_ALLOC || kind == PRELOAD_LOST_RESTORE))
+		lane_lost(NULL, lane, kind);
+	begin_anew(lane);
+}
 
-		if (!lane_on_stack(sp) || !lane_on_stack(at) || sp <= at)
-			return;
-		self->level--;
+/* How many lanes of this thread are in use when the event at @sp comes.  A handler's event stands
+ * below the one it interrupts on the stack; where that is not so, the handler was left by a jump,
+ * and nothing is being written any more. */
+static uint32_t settle(uint64_t sp)
+{
+	struct lane *const *own = preload_self.lanes;
+	uint32_t nr = 0;
+
+	while (nr < PRELOAD_NR_LANES && own[nr] && own[nr]->entered_sp)
+		nr++;
+	while (nr) {
+		uint64_t at = own[nr - 1]->entered_sp;
+
+		if (!lane_on_stack(sp) || !lane_on_stack(at) || sp < at)
+			break;
+		give_up(own[--nr]);
 	}
+	return nr;
+}
+
+struct lane *lane_find(struct preload_header *h, uint64_t sp)
+{
+	uint32_t level = settle(sp);
+
+	if (level == PRELOAD_NR_LANES)
+		return NULL;
+	return preload_self.lanes[level] ? preload_self.lanes[level] : lane_open(h, level);
 }
 
 void lane_lost(struct preload_header *h, struct lane *lane, enum preload_loss kind)

@@ -18,13 +18,16 @@
 struct lane {
 	struct preload_ring *ring;
 	uint8_t *data;
-	uint64_t size;	       /* of data */
-	uint64_t head, tail;   /* the tail as last read */
-	uint64_t last_time;    /* of the event written last */
-	uint64_t last_sp;      /* and its stack pointer, */
-	uint64_t saved[6];     /* and registers */
-	bool based;	       /* the recorder knows these, too */
-	uint64_t entered_sp;   /* where the event that is being written was made */
+	uint64_t size;		/* of data */
+	uint64_t head, tail;	/* the tail as last read */
+	uint64_t last_time;	/* of the event written last */
+	uint64_t last_sp;	/* and its stack pointer, */
+	uint64_t saved[6];	/* and registers */
+	bool based, regs_known; /* the recorder knows these, too */
+	/* The event that is being written was made here; 0: none is.  As what it counts if it is
+	 * lost, and where the ring's head stood before it. */
+	uint64_t entered_sp, entered_head;
+	uint8_t entered_kind;
 	uint64_t stalled_tail; /* waiting for room was in vain, and the tail stood here */
 	bool stalled;
 	struct preload_image known;
@@ -33,11 +36,10 @@ struct lane {
 };
 
 struct preload_thread {
-	struct lane *lanes[PRELOAD_NR_LANES];
-	uint64_t stack_lo, stack_hi; /* equal: not looked yet */
-	uint8_t level;		     /* lanes in use */
-	bool internal;		     /* what is called now is called by this library */
-	bool vforked;		     /* this may be the child of vfork() */
+	struct lane *lanes[PRELOAD_NR_LANES]; /* those in use come first */
+	uint64_t stack_lo, stack_hi;	      /* equal: not looked yet */
+	bool internal;			      /* what is called now is called by this library */
+	bool vforked;			      /* this may be the child of vfork() */
 	struct preload_sampler sampler;
 };
 
@@ -48,11 +50,12 @@ extern struct preload_lanes {
 	bool threads;	  /* more than one thread writes events */
 } preload_lanes;
 
-/* This thread's lane for the current level; NULL: there is no ring. */
-struct lane *lane_open(struct preload_header *h);
+/* Make this thread's lane @level, which it has not; NULL: there is no ring. */
+struct lane *lane_open(struct preload_header *h, uint32_t level);
 
-/* An event was being written when that at @sp came: is it still? */
-void lane_settle(uint64_t sp);
+/* The first lane of this thread that no event is being written to when that at @sp comes; NULL:
+ * there is none. */
+struct lane *lane_find(struct preload_header *h, uint64_t sp);
 
 /* Is this the child of vfork(), in its parent's memory? */
 bool lane_is_child(void);
@@ -104,38 +107,48 @@ static inline struct preload_header *lane_memory(enum preload_loss kind)
 	return LIKELY(h != NULL) ? h : lane_find_memory(kind);
 }
 
-/* Begin an event of a call from @pc with the stack at @sp.  NULL: there is nothing to do, or it
- * is counted as lost. */
+/* Is an event of this thread being written? */
+static inline bool lane_busy(void)
+{
+	const struct lane *lane = preload_self.lanes[0];
+
+	return lane && lane->entered_sp;
+}
+
+/*
+ * Begin an event of a call from @pc with the stack at @sp.  NULL: there is nothing to do, or it
+ * is counted as lost.  One store makes the lane busy: a handler that comes before it takes the same
+ * lane, and has left it when it returns.
+ */
 static inline struct lane *lane_enter(struct preload_header *h, uint64_t pc, uint64_t sp,
 				      enum preload_loss kind)
 {
-	struct preload_thread *self = &preload_self;
+	const struct preload_thread *self = &preload_self;
 	struct lane *lane;
 
 	if (UNLIKELY(self->internal || lane_is_over(h) || (self->vforked && lane_is_child())))
 		return NULL;
 	if (UNLIKELY(preload_lanes.loader_seen || preload_in_loader(pc)))
 		lane_look_at_loader(pc);
-	if (UNLIKELY(self->level))
-		lane_settle(sp);
-	lane = self->level < PRELOAD_NR_LANES ? self->lanes[self->level] : NULL;
-	if (UNLIKELY(!lane) && self->level < PRELOAD_NR_LANES)
-		lane = lane_open(h);
+	lane = self->lanes[0];
+	if (UNLIKELY(!lane || lane->entered_sp))
+		lane = lane_find(h, sp);
 	if (UNLIKELY(!lane)) {
 		lane_lost(h, NULL, kind);
 		return NULL;
 	}
-	lane->entered_sp = sp;
+	lane->entered_head = lane->head;
+	lane->entered_kind = (uint8_t)kind;
 	lane_fence();
-	self->level++;
+	lane->entered_sp = sp;
 	lane_fence();
 	return lane;
 }
 
-static inline void lane_leave(void)
+static inline void lane_leave(struct lane *lane)
 {
 	lane_fence();
-	preload_self.level--;
+	lane->entered_sp = 0;
 	lane_fence();
 }
 

@@ -109,8 +109,8 @@ static bool skip(struct preload_header *h, enum event_skip why, uint64_t bytes)
 {
 	struct lane *lane = preload_self.lanes[0];
 
-	if (UNLIKELY(!lane) && !preload_self.level)
-		lane = lane_open(h);
+	if (UNLIKELY(!lane))
+		lane = lane_open(h, 0);
 	if (lane) {
 		add(&lane->ring->skipped[why], 1);
 		add(&lane->ring->skipped_bytes[why], bytes);
