@@ -18,8 +18,10 @@
 #define TAIL_BYTES	8192				 /* room is given back in such lots */
 #define RECORD_ROOM(rs) ((rs)->opts.sizes.ring_size / 2) /* bytes of a record, at most */
 
-/* An event that takes so long to be written never will be: the thread left it by a jump. */
-#define MAX_BUSY_NS 5000000000u
+/* An event that takes so long to be written never will be: the thread left it by a jump.  Where
+ * threads wait for room they do so for a second, as a rule. */
+#define MAX_BUSY_NS	    5000000000u
+#define MAX_BUSY_PRESSED_NS 500000000u
 
 int shared_rings_new(struct shared_rings **out, const struct shared_rings_opts *opts)
 {
@@ -159,13 +161,14 @@ static bool is_old(const struct shared_rings *rs, const struct shared_ring *r)
 }
 
 /* It was being written at the last look already: for too long? */
-static bool is_left(struct shared_ring *r)
+static bool is_left(const struct shared_rings *rs, struct shared_ring *r)
 {
 	uint64_t now = now_ns();
 
 	if (!r->busy_since_ns)
 		r->busy_since_ns = now;
-	return now - r->busy_since_ns > MAX_BUSY_NS;
+	return now - r->busy_since_ns >
+	       (shared_rings_pressed(rs) ? MAX_BUSY_PRESSED_NS : MAX_BUSY_NS);
 }
 
 /* How far one ring is filled, and up to which time. */
@@ -183,7 +186,7 @@ static void look_at(struct shared_rings *rs, struct shared_ring *r, uint64_t cal
 	r->limit = head;
 	if (!busy || moved)
 		r->busy_since_ns = 0;
-	if (busy && busy < calm && !is_old(rs, r) && !is_left(r))
+	if (busy && busy < calm && !is_old(rs, r) && !is_left(rs, r))
 		calm = busy;
 	if (calm > r->safe)
 		r->safe = calm;

@@ -181,8 +181,8 @@ static uint32_t write_alloc(struct lane *lane, struct preload_alloc *e, const st
 
 void preload_alloc(enum event_func func, const void *addr, size_t size, const struct caller *c)
 {
-	struct preload_header *h = lane_memory(PRELOAD_LOST_ALLOC);
 	uint64_t sp = (uint64_t)c->stack;
+	struct preload_header *h = lane_memory(sp, PRELOAD_LOST_ALLOC);
 	struct preload_alloc *e;
 	struct lane *lane;
 	struct span s;
@@ -224,8 +224,8 @@ void preload_alloc(enum event_func func, const void *addr, size_t size, const st
 
 void preload_overrun(uint64_t addr, uint64_t size, const struct overrun *overrun, uint64_t pc)
 {
-	struct preload_header *h = lane_memory(PRELOAD_LOST_OVERRUN);
 	uint64_t sp = (uint64_t)__builtin_frame_address(0);
+	struct preload_header *h = lane_memory(sp, PRELOAD_LOST_OVERRUN);
 	struct lane *lane = h ? lane_enter(h, pc, sp, PRELOAD_LOST_OVERRUN) : NULL;
 	struct preload_overrun *e;
 	uint8_t *to;
@@ -265,8 +265,8 @@ static enum preload_loss loss_of(enum event_type type)
 
 void preload_small(enum event_type type, const void *addr, uint64_t size, uint64_t pc)
 {
-	struct preload_header *h = lane_memory(loss_of(type));
 	uint64_t sp = (uint64_t)__builtin_frame_address(0);
+	struct preload_header *h = lane_memory(sp, loss_of(type));
 	struct preload_record *e;
 	bool unsure = false;
 	struct lane *lane;

@@ -31,7 +31,8 @@ void preload_tell_confined(struct preload_header *h, uint32_t how)
 /* What takes system calls is done now. */
 static void prepare(void)
 {
-	struct preload_header *h = lane_memory(PRELOAD_LOST_ALLOC);
+	struct preload_header *h =
+		lane_memory((uint64_t)__builtin_frame_address(0), PRELOAD_LOST_ALLOC);
 
 	if (h && !preload_self.lanes[0] && !lane_is_over(h))
 		lane_open(h, 0);

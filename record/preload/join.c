@@ -112,7 +112,9 @@ static void become_child(void)
 	/* A child of a thread has that one's stack for its own. */
 	if (preload_state.main_thread != (uint64_t)__builtin_thread_pointer())
 		preload_state.main_thread = 0;
-	if (preload_forget_rings() && !preload_is_over(kept))
+	if (!preload_forget_rings())
+		__atomic_fetch_add(&kept->no_slot, 1, __ATOMIC_RELAXED);
+	else if (!preload_is_over(kept))
 		p = take_own_slot(kept, pid);
 	/* Not before its slot can be seen: who waits for it would wait no longer. */
 	__atomic_fetch_add(&kept->children, 1, __ATOMIC_RELEASE);
@@ -136,6 +138,13 @@ static void before_fork(void)
 {
 	if (kept && !preload_state.confined)
 		__atomic_fetch_add(&kept->forks, 1, __ATOMIC_RELEASE);
+}
+
+static void prepare_fork(void)
+{
+	if (!preload_no_calls())
+		preload_give_up_left();
+	before_fork();
 }
 
 static void in_child(void)
@@ -193,7 +202,7 @@ bool preload_join(struct preload_header *h, bool *fresh)
 	preload_wake(&h->wake);
 	if (!wait_for_go(h, p))
 		return false;
-	if (h->follow && !pthread_atfork(before_fork, NULL, in_child))
+	if (h->follow && !pthread_atfork(prepare_fork, NULL, in_child))
 		kept = h;
 	return true;
 }

@@ -1,6 +1,7 @@
 /* lane.c - rings for threads, and the stacks these have */
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -54,7 +55,10 @@ bool preload_forget_rings(void)
 {
 	struct preload_thread *self = &preload_self;
 
-	if (lane_busy() || self->internal)
+	for (uint32_t i = 0; i < PRELOAD_NR_LANES; i++)
+		if (self->lanes[i] && self->lanes[i]->entered_sp)
+			return false;
+	if (self->internal_sp)
 		return false;
 	memset(self->lanes, 0, sizeof(self->lanes));
 	self->vforked = false;
@@ -80,7 +84,7 @@ static void find_stack(uint32_t tid)
 	void *lo;
 	size_t size;
 
-	self->internal = true;
+	self->internal_sp = (uint64_t)__builtin_frame_address(0);
 	if (tid == preload_state.pid &&
 	    preload_state.main_thread == (uint64_t)__builtin_thread_pointer()) {
 		uint64_t room = MAIN_STACK_MAX;
@@ -101,7 +105,7 @@ static void find_stack(uint32_t tid)
 		}
 		pthread_attr_destroy(&attr);
 	}
-	self->internal = false;
+	self->internal_sp = 0;
 	errno = saved_errno;
 }
 
@@ -222,7 +226,7 @@ struct preload_header *lane_find_memory(enum preload_loss kind)
 
 	if (!h)
 		return preload_rejoin();
-	if (!preload_self.internal && !lane_is_over(h))
+	if (!lane_is_over(h))
 		lane_lost(h, NULL, kind);
 	return NULL;
 }
@@ -270,36 +274,70 @@ static void give_up(struct lane *lane)
 {
 	enum preload_loss kind = lane->entered_kind;
 
-	/* Others are told of before it is done, what will not happen now. */
+	/* These are told of before they are done, what will not happen now. */
 	if (lane->entered_head == __atomic_load_n(&lane->ring->head, __ATOMIC_RELAXED) &&
-	    (kind == PRELOAD_LOST_ALLOC || kind == PRELOAD_LOST_RESTORE))
-		lane_lost(NULL, lane, kind);
+	    kind != PRELOAD_LOST_FREE && kind != PRELOAD_LOST_RELEASE)
+		lane_lost(preload_shared(), kind < PRELOAD_NR_LOST ? lane : NULL, kind);
 	begin_anew(lane);
 }
 
-/* How many lanes of this thread are in use when the event at @sp comes.  A handler's event stands
- * below the one it interrupts on the stack; where that is not so, the handler was left by a jump,
- * and nothing is being written any more. */
-static uint32_t settle(uint64_t sp)
+static bool on_alternate(const stack_t *s, uint64_t sp)
+{
+	return !(s->ss_flags & SS_DISABLE) && sp - (uint64_t)s->ss_sp < s->ss_size;
+}
+
+/* Was what began at @at left by a jump, when an event comes at @sp?  What a handler does stands
+ * below what it interrupts, or on the alternate stack, which may lie within the thread's own. */
+static bool is_left(uint64_t at, uint64_t sp)
+{
+	stack_t alternate = {.ss_flags = SS_DISABLE};
+	bool was_there, is_there;
+
+	if (!preload_no_calls())
+		preload_syscall(SYS_sigaltstack, 0, (long)&alternate, 0, 0);
+	was_there = on_alternate(&alternate, at);
+	is_there = on_alternate(&alternate, sp);
+	if (was_there != is_there)
+		return was_there && lane_on_stack(sp);
+	return (is_there || (lane_on_stack(sp) && lane_on_stack(at))) && sp >= at;
+}
+
+bool lane_is_internal(uint64_t sp)
+{
+	if (!is_left(preload_self.internal_sp, sp))
+		return true;
+	preload_self.internal_sp = 0;
+	return false;
+}
+
+uint32_t lane_settle(uint64_t sp)
 {
 	struct lane *const *own = preload_self.lanes;
 	uint32_t nr = 0;
 
 	while (nr < PRELOAD_NR_LANES && own[nr] && own[nr]->entered_sp)
 		nr++;
-	while (nr) {
-		uint64_t at = own[nr - 1]->entered_sp;
-
-		if (!lane_on_stack(sp) || !lane_on_stack(at) || sp < at)
-			break;
-		give_up(own[--nr]);
+	while (nr && is_left(own[nr - 1]->entered_sp, sp)) {
+		/* A handler that comes meanwhile stands below this, and keeps away. */
+		own[--nr]->entered_sp = sp;
+		lane_fence();
+		give_up(own[nr]);
 	}
 	return nr;
 }
 
+void preload_give_up_left(void)
+{
+	uint64_t sp = (uint64_t)__builtin_frame_address(0);
+
+	lane_settle(sp);
+	if (preload_self.internal_sp)
+		lane_is_internal(sp);
+}
+
 struct lane *lane_find(struct preload_header *h, uint64_t sp)
 {
-	uint32_t level = settle(sp);
+	uint32_t level = lane_settle(sp);
 
 	if (level == PRELOAD_NR_LANES)
 		return NULL;
@@ -317,8 +355,8 @@ void lane_look_at_loader(uint64_t pc)
 {
 	/* Within the loader too: what it maps next may run at once. */
 	__atomic_store_n(&preload_lanes.loader_seen, preload_in_loader(pc), __ATOMIC_RELAXED);
-	preload_self.internal = true;
+	preload_self.internal_sp = (uint64_t)__builtin_frame_address(0);
 	if (preload_modules_changed())
 		preload_maps_changed(true);
-	preload_self.internal = false;
+	preload_self.internal_sp = 0;
 }

@@ -38,8 +38,9 @@ struct lane {
 struct preload_thread {
 	struct lane *lanes[PRELOAD_NR_LANES]; /* those in use come first */
 	uint64_t stack_lo, stack_hi;	      /* equal: not looked yet */
-	bool internal;			      /* what is called now is called by this library */
-	bool vforked;			      /* this may be the child of vfork() */
+	/* What is called now is called by this library, at this stack pointer; 0: it is not. */
+	uint64_t internal_sp;
+	bool vforked; /* this may be the child of vfork() */
 	struct preload_sampler sampler;
 };
 
@@ -52,6 +53,10 @@ extern struct preload_lanes {
 
 /* Make this thread's lane @level, which it has not; NULL: there is no ring. */
 struct lane *lane_open(struct preload_header *h, uint32_t level);
+
+/* An event comes at @sp: give up those that were left by a jump out of a handler, which would be
+ * below it.  Returns how many lanes are in use. */
+uint32_t lane_settle(uint64_t sp);
 
 /* The first lane of this thread that no event is being written to when that at @sp comes; NULL:
  * there is none. */
@@ -98,21 +103,18 @@ static inline bool lane_on_stack(uint64_t sp)
 	return sp >= preload_self.stack_lo && sp < preload_self.stack_hi;
 }
 
-/* The memory shared with the recorder, for an event that counts as @kind if it is lost.  NULL:
- * nothing is recorded. */
-static inline struct preload_header *lane_memory(enum preload_loss kind)
+/* Does this library still call at self->internal_sp, when an event comes at @sp? */
+bool lane_is_internal(uint64_t sp);
+
+/* The memory shared with the recorder, for an event at @sp that counts as @kind if it is lost.
+ * NULL: nothing is recorded. */
+static inline struct preload_header *lane_memory(uint64_t sp, enum preload_loss kind)
 {
 	struct preload_header *h = preload_shared();
 
+	if (UNLIKELY(preload_self.internal_sp) && lane_is_internal(sp))
+		return NULL;
 	return LIKELY(h != NULL) ? h : lane_find_memory(kind);
-}
-
-/* Is an event of this thread being written? */
-static inline bool lane_busy(void)
-{
-	const struct lane *lane = preload_self.lanes[0];
-
-	return lane && lane->entered_sp;
 }
 
 /*
@@ -126,7 +128,7 @@ static inline struct lane *lane_enter(struct preload_header *h, uint64_t pc, uin
 	const struct preload_thread *self = &preload_self;
 	struct lane *lane;
 
-	if (UNLIKELY(self->internal || lane_is_over(h) || (self->vforked && lane_is_child())))
+	if (UNLIKELY(lane_is_over(h) || (self->vforked && lane_is_child())))
 		return NULL;
 	if (UNLIKELY(preload_lanes.loader_seen || preload_in_loader(pc)))
 		lane_look_at_loader(pc);

@@ -166,8 +166,7 @@ static bool samples(const struct preload_header *h, uint64_t size)
 /* What lane_enter() would see to, if this call made an event. */
 static bool look(const struct preload_header *h, uint64_t pc)
 {
-	if (preload_self.internal || lane_is_over(h) ||
-	    (UNLIKELY(preload_self.vforked) && lane_is_child()))
+	if (lane_is_over(h) || (UNLIKELY(preload_self.vforked) && lane_is_child()))
 		return false;
 	if (UNLIKELY(preload_lanes.loader_seen || preload_in_loader(pc)))
 		lane_look_at_loader(pc);
@@ -199,10 +198,6 @@ bool preload_sample_free(struct preload_header *h, enum event_type *type, const 
 	struct preload_sampler *s = &preload_self.sampler;
 	bool known;
 
-	/* A thread's first event opens a ring, for which the C library allocates and frees; that
-	 * event may be a release, and what becomes of it is not told yet. */
-	if (UNLIKELY(preload_self.internal))
-		return false;
 	if (*type == EVENT_RESTORE) {
 		/* Of what was unmapped nothing is kept. */
 		if (s->released == PRELOAD_RELEASED_OTHER)
