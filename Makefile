@@ -71,7 +71,7 @@ DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev lib
 	    zlib1g-dev liblzma-dev libiberty-dev libprotobuf-c-dev protobuf-c-compiler scdoc
 DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg \
 	    xz-utils curl ed bc dwz less elfutils libdebuginfod1 llvm gdb pkg-config groff-base zsh \
-	    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools redis-tools \
+	    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools libjemalloc-dev redis-tools strace lintian \
 	    heaptrack chromium golang-go golang-github-google-pprof-dev
 DEB_DEMO  = g++ binutils libc6-dbg
 DEB_PACK  = dpkg-dev binutils xz-utils

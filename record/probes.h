@@ -21,14 +21,13 @@ enum probe_link {
 };
 
 #define PROBES_MAX_PROGRAMS 8
-#define PROBES_RING_SIZE \
-	(64u << 20) /* bytes of the second ring, unless something else is asked for */
+#define PROBES_RING_SIZE    (64u << 20) /* bytes of the second ring, if none are asked for */
 
 struct probes_opts {
 	enum probe_link link;
 	uint32_t stack_limit; /* most stack bytes that an event carries */
 	uint32_t ring_size;   /* bytes that may wait for probes_consume(): a power of two, at least
-				 two   pages */
+				 two pages */
 	const struct filter_opts *filters; /* borrowed for the call */
 	bool follow;			   /* tell of forks, and record the children as well */
 	bool by_thread; /* one of the processes has a main thread that has ended: multi links,

@@ -270,14 +270,14 @@ struct lane *lane_open(struct preload_header *h, uint32_t level)
 }
 
 /* The event that was being written to @lane was left by a jump out of a handler. */
-static void give_up(struct lane *lane)
+static void give_up(struct preload_header *h, struct lane *lane)
 {
 	enum preload_loss kind = lane->entered_kind;
 
-	/* These are told of before they are done, what will not happen now. */
+	/* A free and a release are told of before they are done, and will not be now. */
 	if (lane->entered_head == __atomic_load_n(&lane->ring->head, __ATOMIC_RELAXED) &&
 	    kind != PRELOAD_LOST_FREE && kind != PRELOAD_LOST_RELEASE)
-		lane_lost(preload_shared(), kind < PRELOAD_NR_LOST ? lane : NULL, kind);
+		lane_lost(h, kind < PRELOAD_NR_LOST ? lane : NULL, kind);
 	begin_anew(lane);
 }
 
@@ -310,7 +310,9 @@ bool lane_is_internal(uint64_t sp)
 	return false;
 }
 
-uint32_t lane_settle(uint64_t sp)
+/* An event comes at @sp: give up those that were left, which would be below it.  Returns how many
+ * lanes are in use. */
+static uint32_t settle(struct preload_header *h, uint64_t sp)
 {
 	struct lane *const *own = preload_self.lanes;
 	uint32_t nr = 0;
@@ -321,23 +323,25 @@ uint32_t lane_settle(uint64_t sp)
 		/* A handler that comes meanwhile stands below this, and keeps away. */
 		own[--nr]->entered_sp = sp;
 		lane_fence();
-		give_up(own[nr]);
+		give_up(h, own[nr]);
 	}
 	return nr;
 }
 
 void preload_give_up_left(void)
 {
+	struct preload_header *h = preload_shared();
 	uint64_t sp = (uint64_t)__builtin_frame_address(0);
 
-	lane_settle(sp);
+	if (h)
+		settle(h, sp);
 	if (preload_self.internal_sp)
 		lane_is_internal(sp);
 }
 
 struct lane *lane_find(struct preload_header *h, uint64_t sp)
 {
-	uint32_t level = lane_settle(sp);
+	uint32_t level = settle(h, sp);
 
 	if (level == PRELOAD_NR_LANES)
 		return NULL;

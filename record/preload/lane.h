@@ -54,12 +54,8 @@ extern struct preload_lanes {
 /* Make this thread's lane @level, which it has not; NULL: there is no ring. */
 struct lane *lane_open(struct preload_header *h, uint32_t level);
 
-/* An event comes at @sp: give up those that were left by a jump out of a handler, which would be
- * below it.  Returns how many lanes are in use. */
-uint32_t lane_settle(uint64_t sp);
-
-/* The first lane of this thread that no event is being written to when that at @sp comes; NULL:
- * there is none. */
+/* The first lane of this thread that no event is being written to when that at @sp comes; what was
+ * left by a jump out of a handler is given up.  NULL: there is none. */
 struct lane *lane_find(struct preload_header *h, uint64_t sp);
 
 /* Is this the child of vfork(), in its parent's memory? */

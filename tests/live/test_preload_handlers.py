@@ -2,8 +2,6 @@
 instructions, by the processor's trap flag.  They make events of their own, or leave it for good by a
 jump."""
 
-import re
-
 from mleaktest import MLEAK_FAST, parse_folded, parse_totals
 from test_preload import PreloadCase
 
@@ -139,7 +137,6 @@ int main(int argc, char **argv)
 	return 0;
 }
 """
-
 
 # Where a jump leaves an event that has begun, after malloc returned.
 JUMP = COMMON + r"""

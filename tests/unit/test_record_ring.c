@@ -322,6 +322,7 @@ static void test_waits_for_what_is_not_complete(void **state)
 	struct world *world = calloc(1, sizeof(*world));
 	struct writer *a, *b, *c;
 	struct ring_map maps[RING_PARTS];
+	struct ring_mark mark;
 
 	(void)state;
 	assert_non_null(world);
@@ -344,10 +345,13 @@ static void test_waits_for_what_is_not_complete(void **state)
 	world->patience = -1;
 	assert_int_equal(ring_consume(world->ring), 0);
 	assert_int_equal(world->seen, 0); /* all of it is behind @a */
+	ring_mark(world->ring, &mark);
+	assert_false(ring_has_passed(world->ring, &mark));
 	go_on(world, a);
 	begin(world, b, sizeof(struct event_small));
 	assert_int_equal(ring_consume(world->ring), 0);
-	assert_int_equal(world->seen, 3); /* and now all but the last behind @c */
+	assert_int_equal(world->seen, 3);		   /* and now all but the last behind @c */
+	assert_false(ring_has_passed(world->ring, &mark)); /* by one of the second ring */
 	go_on(world, b);
 	go_on(world, b);
 	assert_int_equal(ring_consume(world->ring), 0);
@@ -355,6 +359,7 @@ static void test_waits_for_what_is_not_complete(void **state)
 	go_on(world, c);
 	assert_int_equal(ring_consume(world->ring), 0);
 	assert_int_equal(world->seen, 5);
+	assert_true(ring_has_passed(world->ring, &mark));
 	check(world);
 	ring_close(world->ring);
 	close_shared(&world->first);
