@@ -243,14 +243,15 @@ static void a_copy_during_which_the_thread_ran_is_marked(void **state)
 	while (!t.shared->ready)
 		target_nap(1000);
 	reader = attach(t.pid, DWUNW_READER_NO_STOP);
-	for (int i = 0; i < 100; i++) {
+	/* On a busy machine the thread stands ready to run in most of the looks: -EAGAIN. */
+	for (int i = 0; i < 2000 && torn < 10; i++) {
 		int err = dwunw_stack_reader_read(reader, t.pid, &copy);
 
 		assert_true(err == 0 || err == -EAGAIN);
 		torn += !err && copy.flags == (DWUNW_COPY_NOT_STOPPED | DWUNW_COPY_TORN);
 		assert_true(err || copy.stack.len > 4 << 20);
 	}
-	assert_true(torn > 10);
+	assert_int_equal(torn, 10);
 	dwunw_stack_reader_detach(reader);
 	target_end(&t);
 }
