@@ -1,7 +1,6 @@
 /* lane.c - rings for threads, and the stacks these have */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -9,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "record/preload/lane.h"
+#include "record/preload/left.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -132,9 +131,7 @@ static void note_thread(uint32_t tid)
 		__atomic_store_n(&preload_lanes.threads, true, __ATOMIC_SEQ_CST);
 }
 
-/* Nothing is being written to @lane, and the recorder knows nothing of what it was compared with.
- */
-static void begin_anew(struct lane *lane)
+void lane_begin_anew(struct lane *lane)
 {
 	struct preload_ring *r = lane->ring;
 
@@ -165,7 +162,7 @@ static struct lane *make_lane(struct preload_header *h, uint32_t i)
 	lane->tail = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE);
 	lane->last_time = lane_time();
 	lane->stalled = false;
-	begin_anew(lane);
+	lane_begin_anew(lane);
 	return lane;
 }
 
@@ -269,79 +266,9 @@ struct lane *lane_open(struct preload_header *h, uint32_t level)
 	return NULL;
 }
 
-/* The event that was being written to @lane was left by a jump out of a handler. */
-static void give_up(struct preload_header *h, struct lane *lane)
-{
-	enum preload_loss kind = lane->entered_kind;
-
-	/* A free and a release are told of before they are done, and will not be now. */
-	if (lane->entered_head == __atomic_load_n(&lane->ring->head, __ATOMIC_RELAXED) &&
-	    kind != PRELOAD_LOST_FREE && kind != PRELOAD_LOST_RELEASE)
-		lane_lost(h, kind < PRELOAD_NR_LOST ? lane : NULL, kind);
-	begin_anew(lane);
-}
-
-static bool on_alternate(const stack_t *s, uint64_t sp)
-{
-	return !(s->ss_flags & SS_DISABLE) && sp - (uint64_t)s->ss_sp < s->ss_size;
-}
-
-/* Was what began at @at left by a jump, when an event comes at @sp?  What a handler does stands
- * below what it interrupts, or on the alternate stack, which may lie within the thread's own. */
-static bool is_left(uint64_t at, uint64_t sp)
-{
-	stack_t alternate = {.ss_flags = SS_DISABLE};
-	bool was_there, is_there;
-
-	if (!preload_no_calls())
-		preload_syscall(SYS_sigaltstack, 0, (long)&alternate, 0, 0);
-	was_there = on_alternate(&alternate, at);
-	is_there = on_alternate(&alternate, sp);
-	if (was_there != is_there)
-		return was_there && lane_on_stack(sp);
-	return (is_there || (lane_on_stack(sp) && lane_on_stack(at))) && sp >= at;
-}
-
-bool lane_is_internal(uint64_t sp)
-{
-	if (!is_left(preload_self.internal_sp, sp))
-		return true;
-	preload_self.internal_sp = 0;
-	return false;
-}
-
-/* An event comes at @sp: give up those that were left, which would be below it.  Returns how many
- * lanes are in use. */
-static uint32_t settle(struct preload_header *h, uint64_t sp)
-{
-	struct lane *const *own = preload_self.lanes;
-	uint32_t nr = 0;
-
-	while (nr < PRELOAD_NR_LANES && own[nr] && own[nr]->entered_sp)
-		nr++;
-	while (nr && is_left(own[nr - 1]->entered_sp, sp)) {
-		/* A handler that comes meanwhile stands below this, and keeps away. */
-		own[--nr]->entered_sp = sp;
-		lane_fence();
-		give_up(h, own[nr]);
-	}
-	return nr;
-}
-
-void preload_give_up_left(void)
-{
-	struct preload_header *h = preload_shared();
-	uint64_t sp = (uint64_t)__builtin_frame_address(0);
-
-	if (h)
-		settle(h, sp);
-	if (preload_self.internal_sp)
-		lane_is_internal(sp);
-}
-
 struct lane *lane_find(struct preload_header *h, uint64_t sp)
 {
-	uint32_t level = settle(h, sp);
+	uint32_t level = left_settle(h, sp);
 
 	if (level == PRELOAD_NR_LANES)
 		return NULL;

@@ -54,6 +54,10 @@ extern struct preload_lanes {
 /* Make this thread's lane @level, which it has not; NULL: there is no ring. */
 struct lane *lane_open(struct preload_header *h, uint32_t level);
 
+/* Nothing is being written to @lane from now on, and what the next event could be compared with is
+ * forgotten: the recorder may not know of it. */
+void lane_begin_anew(struct lane *lane);
+
 /* The first lane of this thread that no event is being written to when that at @sp comes; what was
  * left by a jump out of a handler is given up.  NULL: there is none. */
 struct lane *lane_find(struct preload_header *h, uint64_t sp);
@@ -99,7 +103,8 @@ static inline bool lane_on_stack(uint64_t sp)
 	return sp >= preload_self.stack_lo && sp < preload_self.stack_hi;
 }
 
-/* Does this library still call at self->internal_sp, when an event comes at @sp? */
+/* Does this library still call at self->internal_sp, when an event comes at @sp?  If a jump has
+ * left that, it is 0 from then on. */
 bool lane_is_internal(uint64_t sp);
 
 /* The memory shared with the recorder, for an event at @sp that counts as @kind if it is lost.

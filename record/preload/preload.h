@@ -191,7 +191,7 @@ struct preload_header *preload_followed(void);
  * in the middle of an event. */
 bool preload_forget_rings(void);
 
-/* Give up what handlers of this thread left by a jump. */
+/* left.c: give up what handlers of this thread left by a jump. */
 void preload_give_up_left(void);
 
 static inline bool preload_in(const struct preload_range *r, uint64_t pc)
