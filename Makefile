@@ -69,10 +69,12 @@ FORMATTED  += $(wildcard samples/bpf_memleak/*.[ch])
 # What a fresh Debian 12 lacks: to build, then to test.
 DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev libdw-dev libzstd-dev \
 	    zlib1g-dev liblzma-dev libiberty-dev libprotobuf-c-dev protobuf-c-compiler scdoc
+# Any rustc will do, rustup's too.
+RUSTC     = $(if $(shell command -v rustc),,rustc)
 DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg \
-	    xz-utils curl ed bc dwz less elfutils libdebuginfod1 llvm gdb pkg-config groff-base zsh \
+	    xz-utils curl ca-certificates ed bc dwz less elfutils libdebuginfod1 llvm gdb pkg-config groff-base zsh \
 	    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools libjemalloc-dev redis-tools strace lintian \
-	    heaptrack chromium golang-go golang-github-google-pprof-dev
+	    heaptrack chromium golang-go golang-github-google-pprof-dev $(RUSTC)
 DEB_DEMO  = g++ binutils libc6-dbg
 DEB_PACK  = dpkg-dev binutils xz-utils
 DEB_CHECK = debootstrap lintian util-linux

@@ -433,11 +433,12 @@ class RefusalTest(UnwindCase):
     @unittest.skipIf(os.geteuid() != 0, "needs root")
     def test_nobody_else_may_read_it_than_could_before(self):
         os.chmod(self.dir, 0o777)
+        program = shutil.copy(self.program, self.dir)  # which nobody can reach
         for group, mode in (("nogroup", 0o644), ("root", 0o604)):
             path = self.write("mleak.mlk", self.read(self.trace))
             shutil.chown(path, "root", group)
             os.chmod(path, 0o644)
-            done = subprocess.run([self.program, "unwind", "-q", path], **AS_NOBODY)
+            done = subprocess.run([program, "unwind", "-q", path], **AS_NOBODY)
             self.assertEqual(done.returncode, 0)
             self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), mode)
 
