@@ -85,9 +85,10 @@ static __noinline int send_freed(struct thread_state *st, __u64 next)
 /* EVENT_UNMAP of [@addr, @addr + @size). */
 static __always_inline void record_unmap(struct thread_state *st, __u64 addr, __u64 size)
 {
-	struct event_small *e = reserve_small(EVENT_UNMAP, 0);
+	struct event_small *e;
 
 	filter_unmap(st, addr, size);
+	e = reserve_small(EVENT_UNMAP, 0);
 	if (!e) {
 		count(&drops.unmap);
 		return;
@@ -238,12 +239,20 @@ static __always_inline __u32 paged_room_for(__u32 len)
  */
 static __always_inline void read_pages(struct event_alloc *e, __u64 from, __u32 room)
 {
-	__u32 step = PAGE_SIZE - (from & (PAGE_SIZE - 1)), len = e->stack_len, at, want;
+	/* For verifiers of before 6.8: 64 bits, for 32 that are copied they keep no bound of, and what
+	 * is used is compared with a constant. */
+	__u64 step = PAGE_SIZE - (from & (PAGE_SIZE - 1)), len = e->stack_len, at, want;
 
 	e->flags |= DWUNW_EVENT_STACK_FAULT;
 #pragma clang loop unroll(disable)
-	for (at = 0; at < len && at <= room - PAGE_SIZE; at += step, step = PAGE_SIZE) {
+	for (at = 0; at < len; at += step, step = PAGE_SIZE) {
+		barrier_var(at);
+		if (at > room - PAGE_SIZE)
+			break;
 		want = len - at < step ? len - at : step;
+		barrier_var(want);
+		if (want > PAGE_SIZE)
+			break;
 		if (!bpf_probe_read_user(e->stack + at, want, (void *)(from + at)))
 			continue;
 		if (e->flags & DWUNW_EVENT_STACK_UNBOUNDED) {
