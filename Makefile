@@ -38,7 +38,7 @@ FUZZ        = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
 	      $(FUZZ:%=$(O)/tests/unit/test_fuzz_%)
 FORMATTED   = $(SRC) $(HEADERS) $(wildcard record/preload/*.c bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/*.h tests/oracle/*.[ch] \
-	      tests/exact/*.[ch] tests/bench/*.[ch] tests/tools/*.c tests/load/*.c samples/*.[ch] samples/*.cc)
+	      tests/exact/*.[ch] tests/bench/*.[ch] tests/tools/*.c tests/load/*.c tests/guest/*.c samples/*.[ch] samples/*.cc)
 
 BENCH       = $(addprefix $(O)/tests/bench/,preload_target cpu_time.so pair slices format_speed unwind cfi symbols cost_target cost_probes cost.bpf.o) $(O)/tests/bench/cxx
 ORACLE      = $(patsubst tests/oracle/%.c,$(O)/tests/oracle/%,$(wildcard tests/oracle/cfi*.c))
@@ -74,7 +74,7 @@ RUSTC     = $(if $(shell command -v rustc),,rustc)
 DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg \
 	    xz-utils curl ca-certificates ed bc dwz less elfutils libdebuginfod1 llvm gdb pkg-config groff-base zsh \
 	    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools libjemalloc-dev redis-tools strace lintian \
-	    heaptrack chromium golang-go golang-github-google-pprof-dev $(RUSTC)
+	    heaptrack chromium golang-go golang-github-google-pprof-dev qemu-system-x86 cpio libcap2-bin $(RUSTC)
 DEB_DEMO  = g++ binutils libc6-dbg
 DEB_PACK  = dpkg-dev binutils xz-utils
 DEB_CHECK = debootstrap lintian util-linux
@@ -276,7 +276,22 @@ samples: $(SAMPLE_BINS)
 
 TOOLS       = $(patsubst %.c,$(O)/%,$(wildcard tests/tools/*.c))
 
-build-tests: all man samples $(UNIT) $(ORACLE) $(EXACT) $(TOOLS) $(LOAD)
+build-tests: all man samples $(UNIT) $(ORACLE) $(EXACT) $(TOOLS) $(LOAD) $(GUEST)
+
+# What runs in the guests of check-kernels: not sanitized, for these are slow.
+GUEST       = $(O)/tests/guest/verify
+
+$(O)/tests/guest/verify: tests/guest/verify.c $(O)/mleak.bpf.skel.h
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra $(if $(WERROR),-Werror) -I. -I$(O) -o $@ $< -lbpf
+
+## check-kernels: boot Debian's kernels under QEMU, and run tests in them (fetches 150 MB, then takes 10 minutes)
+check-kernels: deps
+	$(Q)$(MAKE) --no-print-directory all samples $(GUEST)
+	$(Q)python3 tests/kernels/check.py --build $(O)
+
+.PHONY: check-kernels
 
 ## deps: install the missing packages (Debian, as root); elsewhere print the list
 deps:

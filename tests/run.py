@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """run.py - run mleak's tests: the cmocka programs in BUILD/tests/unit, then cli/, live/ and load/
 
-usage: run.py [--build DIR] [--filter REGEX] [--jobs N] [unit] [cli] [live] [load]
+usage: run.py [--build DIR] [--filter REGEX] [--jobs N] [unit] [cli] [live] [load] [guest]
+
+The tests in guest/ are for a machine of their own, which tests/kernels/check.py boots: they change settings
+of the kernel.  They run only if they are named.
 
 A filter is searched in names like unit/test_reader/cuts, cli/test_report.ReportTest.test_empty.
 N tests run at once, one more than there are CPUs unless said: many of them mostly wait.
@@ -23,6 +26,7 @@ import workers
 
 TESTS = os.path.dirname(os.path.abspath(__file__))
 SUITES = ("unit", "cli", "live", "load")
+GUEST = "guest"
 UNIT_TIMEOUT_SECONDS = 900
 # Stops threads, which have to come to run for that in time: beside other tests they may not.
 PROGRAMS_ALONE = ("test_unwind_reader",)
@@ -179,7 +183,7 @@ def groups_of(suite, wanted):
 def run(suites, wanted, jobs, tally):
     """Run the tests of @suites, @jobs at once; returns the exit status."""
     try:
-        groups = [group for suite in SUITES if suite in suites for group in groups_of(suite, wanted)]
+        groups = [group for suite in (*SUITES, GUEST) if suite in suites for group in groups_of(suite, wanted)]
         workers.Crew(groups, tally).run(jobs)
     except KeyboardInterrupt:
         tally.finish()
@@ -196,10 +200,12 @@ def main():
                         help="run only tests whose name has a match")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)) + 1, metavar="N",
                         help="tests to run at once (default: one more than there are CPUs)")
-    parser.add_argument("suites", nargs="*", metavar="SUITE", help="unit, cli, live, load (default: all)")
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help="unit, cli, live, load (default: these), guest")
     args = parser.parse_args()
-    if set(args.suites) - set(SUITES):
-        parser.error("suites are: " + ", ".join(SUITES))
+    if set(args.suites) - {*SUITES, GUEST}:
+        parser.error("suites are: " + ", ".join((*SUITES, GUEST)))
+    if GUEST in args.suites and os.environ.get("MLEAK_GUEST") != "1":
+        parser.error("the tests in guest/ change the machine's kernel: tests/kernels/check.py boots one for them")
 
     # Ignored where this runs in a script's background; the programs under test must not inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)

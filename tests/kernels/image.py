@@ -1,0 +1,136 @@
+"""image - the root file system of a guest: files of this machine, as an archive that the kernel unpacks
+
+The guest has them at the same paths; so the project is there under its own path, too.
+"""
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(TESTS)
+INIT = os.path.join(TESTS, "kernels", "init")
+
+PROGRAMS = """sh bash env cat chmod chown cp dd df dirname echo expr false head id ln ls mkdir mkfifo
+    mknod mktemp mount mv nproc printf ps pgrep pkill readlink realpath rm rmdir sed seq setcap getcap setpriv sleep
+    sort stat sync tail tar tee test timeout dmesg touch tr true tty umount uname unshare wc chroot cut grep awk bpftool
+    python3 nice""".split()
+NOT_BELOW = re.compile(r"/(test|idlelib|ensurepip|lib2to3|tkinter|turtledemo|pydoc_data|config-3[^/]*)(/|$)")
+FILES = """/bin /sbin /lib /lib64 /etc/passwd /etc/group /etc/nsswitch.conf /etc/ld.so.cache /etc/ld.so.conf /etc/protocols
+    /usr/lib/locale/C.utf8""".split()
+FOLDERS = ["proc", "sys", "dev", "tmp", "run", "root", "var", "var/tmp", "srv"]
+PATH = "/usr/bin:/usr/sbin:/bin:/sbin"
+
+
+def libraries_of(path):
+    """The shared objects that @path is loaded with; none of a script or a static program."""
+    said = subprocess.run(["ldd", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+    return re.findall(r"^\s+(?:\S+ => )?(/\S+) \(0x", said, re.M)
+
+
+class Names:
+    """The names to go into an archive, relative to /, each after its folder."""
+
+    def __init__(self):
+        self.found = {}
+
+    def add(self, path):
+        """The file, link or folder @path (not what is in the folder), and what leads there."""
+        path = os.path.normpath(path)
+        if path == "/" or path in self.found or not os.path.lexists(path):
+            return
+        parent = os.path.dirname(path)
+        if os.path.realpath(parent) != parent:
+            self.add_way(parent)
+            return self.add(os.path.join(os.path.realpath(parent), os.path.basename(path)))
+        self.add(parent)
+        self.found[path] = True
+        if os.path.islink(path):
+            self.add(os.path.join(parent, os.readlink(path)))
+
+    def add_way(self, folder):
+        """The links in @folder's name, as /bin to /usr/bin."""
+        way = "/"
+        for part in folder.split("/"):
+            way = os.path.join(way, part)
+            if os.path.islink(way):
+                self.add(way)
+
+    def add_tree(self, top):
+        for folder, folders, files in os.walk(top):
+            folders[:] = [name for name in folders if not NOT_BELOW.search(os.path.join(folder, name))]
+            self.add(folder)
+            for name in files + folders:
+                self.add(os.path.join(folder, name))
+
+    def add_program(self, path):
+        self.add(path)
+        for library in libraries_of(path):
+            self.add(library)
+
+    def write(self, archive):
+        """As a cpio archive, appended to @archive, an open file."""
+        names = "".join(path[1:] + "\0" for path in self.found)
+        done = subprocess.run(["cpio", "--create", "--format=newc", "--null", "--quiet", "--directory=/",
+                               "--owner=+0:+0"],
+                              input=names.encode(), stdout=archive, stderr=subprocess.PIPE)
+        if done.returncode:
+            raise OSError("cpio failed: " + done.stderr.decode(errors="replace")[-500:])
+
+
+def project_names(build, programs):
+    names = Names()
+    for program in programs:
+        names.add_program(program)
+        names.add(os.path.join(os.path.dirname(program), "libmleak-preload.so"))
+    for folder in ("samples", "tests/guest"):
+        names.add_tree(os.path.join(build, folder))
+    for path in sorted(set(libraries_of(build + "/samples/cxx"))):
+        names.add(path)
+    for name in os.listdir(TESTS):
+        if name.endswith(".py") or name in ("live", "guest"):
+            names.add_tree(os.path.join(TESTS, name)) if name in ("live", "guest") else \
+                names.add(os.path.join(TESTS, name))
+    return names
+
+
+def system_names():
+    names = Names()
+    for name in PROGRAMS:
+        path = shutil.which(name, path=PATH)
+        if not path:
+            raise OSError("the guest needs the program %s, which is not here" % name)
+        names.add_program(path)
+    python = os.path.realpath(shutil.which("python3", path=PATH))
+    names.add_tree("/usr/lib/" + os.path.basename(python))
+    modules = "/usr/lib/%s/lib-dynload" % os.path.basename(python)
+    for name in sorted(os.listdir(modules)):
+        for library in libraries_of(os.path.join(modules, name)):
+            names.add(library)
+    for path in FILES:
+        names.add_tree(path) if os.path.isdir(path) and not os.path.islink(path) else names.add(path)
+    return names
+
+
+def write_frame(archive, scratch):
+    """What no file of this machine is: the first program, and the empty folders."""
+    for folder in FOLDERS:
+        os.makedirs(os.path.join(scratch, folder), exist_ok=True)
+    os.chmod(os.path.join(scratch, "tmp"), 0o1777)
+    shutil.copy(INIT, os.path.join(scratch, "init"))
+    os.chmod(os.path.join(scratch, "init"), 0o755)
+    subprocess.run(["cpio", "--create", "--format=newc", "--null", "--quiet", "--owner=+0:+0"],
+                   input="\0".join(FOLDERS + ["init"]).encode() + b"\0", stdout=archive, cwd=scratch, check=True)
+
+
+def make(path, build, programs, scratch):
+    """Write to @path the root of a guest with the mleak programs @programs and what is tested with them
+    of @build; @scratch is an empty folder."""
+    with open(path, "wb") as archive:
+        # One archive after the other is one to the kernel, if each begins at a multiple of 4 bytes.
+        for names in (system_names(), project_names(build, programs)):
+            names.write(archive)
+            archive.flush()
+        write_frame(archive, scratch)
