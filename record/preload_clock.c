@@ -1,6 +1,7 @@
 /* preload_clock.c - the time stamp counter, tied to CLOCK_MONOTONIC again and again
  *
- * The latter is adjusted by NTP, so that one factor does not hold for long.
+ * The latter is adjusted by NTP, so that one factor does not hold for long.  Where the kernel takes
+ * another clocksource, as on many virtual machines, times are those of CLOCK_MONOTONIC themselves.
  */
 #include "record/preload_clock.h"
 
@@ -15,6 +16,8 @@
 #define KNOT_NS	  200000000u
 #define FIRST_NS  4000000 /* between the first two */
 #define MARGIN_NS 20000u
+#define AHEAD	  (1ull << 40) /* units that a time may lie beyond the last one that was read */
+#define SOURCE	  "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
 static uint64_t ticks_now(void)
 {
@@ -43,11 +46,10 @@ static void add_knot(struct preload_clock *c)
 }
 
 /* The kernel takes the counter as its clock only if it is the same on all processors. */
-static bool kernel_trusts_tsc(void)
+static bool kernel_trusts_tsc(const char *source)
 {
 	char name[8] = "";
-	int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
-		      O_RDONLY | O_CLOEXEC);
+	int fd = open(source, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, name, sizeof(name) - 1);
 
 	if (fd >= 0)
@@ -57,12 +59,22 @@ static bool kernel_trusts_tsc(void)
 
 void preload_clock_init(struct preload_clock *c)
 {
-	struct timespec wait = {.tv_nsec = FIRST_NS};
+	preload_clock_init_from(c, SOURCE);
+}
+
+void preload_clock_init_from(struct preload_clock *c, const char *source)
+{
+	struct timespec wait = {.tv_nsec = FIRST_NS}, step = {0};
 
 	memset(c, 0, sizeof(*c));
-	c->is_tsc = kernel_trusts_tsc();
-	if (!c->is_tsc)
+	c->is_tsc = kernel_trusts_tsc(source);
+	if (!c->is_tsc) {
+		/* Without a timer of its own the kernel may count by ticks of milliseconds. */
+		clock_getres(CLOCK_MONOTONIC, &step);
+		c->step_ns = (uint64_t)step.tv_sec * 1000000000u + (uint64_t)step.tv_nsec;
+		c->read_ns = now_ns();
 		return;
+	}
 	add_knot(c);
 	nanosleep(&wait, NULL);
 	add_knot(c);
@@ -71,7 +83,7 @@ void preload_clock_init(struct preload_clock *c)
 uint64_t preload_clock_now(struct preload_clock *c)
 {
 	if (!c->is_tsc)
-		return now_ns();
+		return c->read_ns = now_ns();
 	if (now_ns() - c->knots[c->nr - 1].ns > KNOT_NS)
 		add_knot(c);
 	return ticks_now();
@@ -93,7 +105,7 @@ uint64_t preload_clock_after(struct preload_clock *c, uint64_t ns)
 
 uint64_t preload_clock_margin(const struct preload_clock *c)
 {
-	return units_in(c, MARGIN_NS);
+	return units_in(c, MARGIN_NS + c->step_ns);
 }
 
 static uint64_t convert(const struct preload_clock *c, uint64_t ticks)
@@ -116,9 +128,11 @@ static uint64_t convert(const struct preload_clock *c, uint64_t ticks)
 static uint64_t any_ns(const struct preload_clock *c, uint64_t time)
 {
 	/* What a hostile target says must not make times overflow. */
-	uint64_t max = c->knots[c->nr - 1].ticks + (1ull << 40);
+	uint64_t max = (c->is_tsc ? c->knots[c->nr - 1].ticks : c->read_ns) + AHEAD;
 
-	return c->is_tsc ? convert(c, time < max ? time : max) : time;
+	if (time > max)
+		time = max;
+	return c->is_tsc ? convert(c, time) : time;
 }
 
 static uint64_t not_before_last(struct preload_clock *c, uint64_t ns)

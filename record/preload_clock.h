@@ -13,12 +13,17 @@ struct preload_clock {
 	unsigned int nr;
 	struct {
 		uint64_t ticks, ns;
-	} knots[PRELOAD_CLOCK_KNOTS]; /* ascending; the newest last */
+	} knots[PRELOAD_CLOCK_KNOTS]; /* ascending, the newest last; of the counter alone */
+	uint64_t read_ns, step_ns;    /* of CLOCK_MONOTONIC: read last, and its steps */
 	uint64_t last_ns;
 };
 
 /* Choose the time stamp counter where the kernel itself trusts it; takes some milliseconds. */
 void preload_clock_init(struct preload_clock *c);
+
+/* The same, where the file @source names the kernel's clocksource; one that cannot be read is not
+ * the counter. */
+void preload_clock_init_from(struct preload_clock *c, const char *source);
 
 /* The time now, as the library has it. */
 uint64_t preload_clock_now(struct preload_clock *c);

@@ -68,6 +68,23 @@ bool preload_forget_rings(void)
 	return true;
 }
 
+/* Such a clock may stand for as long as a block takes from one thread to another (ACPI's timer: 280
+ * ns): all events together take each time once. */
+uint64_t lane_time_in_steps(void)
+{
+	struct preload_header *h = preload_shared();
+	uint64_t time = preload_monotonic_ns(), last;
+
+	if (!h)
+		return time;
+	last = __atomic_load_n(&h->last_time, __ATOMIC_RELAXED);
+	do
+		time = time > last ? time : last + 1;
+	while (!__atomic_compare_exchange_n(&h->last_time, &last, time, false, __ATOMIC_ACQ_REL,
+					    __ATOMIC_RELAXED));
+	return time;
+}
+
 bool preload_is_parent(void)
 {
 	return !preload_self.vforked || !lane_is_child();

@@ -84,6 +84,9 @@ static inline bool lane_is_over(const struct preload_header *h)
 	       __atomic_load_n(&h->alive, __ATOMIC_RELAXED) & FUTEX_OWNER_DIED;
 }
 
+/* The time by CLOCK_MONOTONIC, and above that of each event before. */
+uint64_t lane_time_in_steps(void);
+
 /*
  * The time at which all had come that this thread loaded before, and nothing is stored that comes
  * after: so what orders two threads' events on one block orders their times.  Only where there is
@@ -92,7 +95,7 @@ static inline bool lane_is_over(const struct preload_header *h)
 static inline uint64_t lane_time(void)
 {
 	if (UNLIKELY(preload_settings.clock != PRELOAD_CLOCK_TSC))
-		return preload_monotonic_ns();
+		return lane_time_in_steps();
 	if (__atomic_load_n(&preload_lanes.threads, __ATOMIC_ACQUIRE))
 		_mm_lfence();
 	return __rdtsc();

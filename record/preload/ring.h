@@ -161,7 +161,8 @@ struct preload_header {
 	uint64_t lost[PRELOAD_NR_LOST + 1]; /* by threads that have no ring */
 	uint32_t confined;		    /* enum preload_confined */
 	uint32_t unused_word;
-	uint64_t unused_end[6];
+	uint64_t last_time; /* that an event has; where the clock is not the counter */
+	uint64_t unused_end[5];
 	struct preload_process processes[PRELOAD_MAX_PROCESSES]; /* the command has the first */
 	struct preload_ring rings[];
 };
