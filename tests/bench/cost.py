@@ -1,11 +1,13 @@
 """What a malloc+free pair costs, 20 frames deep: under mleak, under empty probes, under bcc's shape.
 
-usage: cost.py [-n ROUNDS] BENCH_DIR MLEAK [MLEAK...]
+usage: cost.py [-n ROUNDS] [--perf] [--share N] BENCH_DIR MLEAK [MLEAK...]
 
 BENCH_DIR holds what tests/bench is compiled to.  One target runs through all rounds; in each it is
 measured (CPU time of its thread) bare, with empty BPF programs at the places where MLEAK's probes
 stand, with the outline of bcc's memleak (hash maps, probes at the functions' first instructions),
-and under each MLEAK.  Where these probes stand is what the kernel says of MLEAK's links (Linux 6.16).
+and under each MLEAK.  Where these probes stand is what the kernel says of MLEAK's links (Linux 6.16), or,
+with --perf, what MLEAK says before: all probes are perf events then, as before Linux 6.6.  --share does
+an Nth of the work, for machines that are slow.
 The empty ones are measured before, between and after the MLEAKs of a round, and their mean counts:
 the machine's speed changes by more than what is to be told apart.
 
@@ -129,6 +131,19 @@ def links(pid):
     return found
 
 
+def start_perf(mleak, options, pid, trace):
+    """Attach @mleak by perf events, and wait until its trace has its name: then they stand."""
+    if os.path.exists(trace):
+        os.unlink(trace)
+    process = subprocess.Popen([mleak, "record", "--uprobes=perf", *options, "-o", trace, "-p", str(pid)],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while not os.path.exists(trace):
+        if process.poll() is not None:
+            raise SystemExit("cost.py: mleak does not attach: " + process.stderr.read())
+        time.sleep(0.02)
+    return process
+
+
 def start_mleak(mleak, options, pid, trace):
     """Attach @mleak, and wait until its probes stand."""
     process = subprocess.Popen([mleak, "record", *options, "-o", trace, "-p", str(pid)],
@@ -163,6 +178,20 @@ def cut_stacks(mleak, trace):
     return number - whole, number
 
 
+def find_perf_sites(mleak, target):
+    """The same, as @mleak says it before it puts them there."""
+    out = subprocess.run([mleak, "record", "--dry-run", "-p", str(target.pid)],
+                         stdout=subprocess.PIPE, text=True, check=True).stdout
+    path = re.search(r"^(/.*?):", out, re.M)[1]
+    elf = Elf(path)
+    sites = []
+    for name in ("malloc", "free"):
+        start = elf.offset(name)
+        site = start + int(re.search(r"^ +%s +0x[0-9a-f]+ +\+(\d+) " % name, out, re.M)[1])
+        sites.append(Site(name, site, start, elf.data[site:site + 8]))
+    return path, sites
+
+
 def find_sites(mleak, target, scratch):
     """(path, [malloc's site, free's site]) of @mleak's probes."""
     process, found = start_mleak(mleak, [], target.pid, os.path.join(scratch, "x.mlk"))
@@ -184,7 +213,9 @@ class Bench:
         self.args = args
         self.trace = os.path.join(scratch, "x.mlk")
         self.target = Target(os.path.join(args.bench, "cost_target"))
-        self.path, (self.malloc, self.free) = find_sites(args.mleak[0], self.target, scratch)
+        self.path, (self.malloc, self.free) = (
+            find_perf_sites(args.mleak[0], self.target) if args.perf else
+            find_sites(args.mleak[0], self.target, scratch))
         self.costs = collections.OrderedDict()
         self.mleaks = set()  # names in costs
         self.cut, self.stacks = 0, 0  # of the recordings of whole stacks
@@ -195,12 +226,12 @@ class Bench:
     def measure(self, *probes, pairs=PAIRS):
         """What a pair costs with @probes of cost.bpf.c, each PROGRAM@OFFSET[:return]."""
         process = subprocess.Popen(
-            [os.path.join(self.args.bench, "cost_probes"),
+            [os.path.join(self.args.bench, "cost_probes"), *(["--perf"] if self.args.perf else []),
              os.path.join(self.args.bench, "cost.bpf.o"), str(self.target.pid), self.path, *probes],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         if process.stdout.readline() != "ready\n":
             raise SystemExit("cost.py: cost_probes does not attach")
-        cost = self.target.measure(pairs)
+        cost = self.target.measure(pairs // self.args.share)
         process.stdin.close()
         process.wait()
         return cost
@@ -210,8 +241,11 @@ class Bench:
 
     def mleak(self, name, program, *options):
         self.mleaks.add(name)
-        process, _ = start_mleak(program, options, self.target.pid, self.trace)
-        self.add(name, self.target.measure(PAIRS))
+        if self.args.perf:
+            process = start_perf(program, options, self.target.pid, self.trace)
+        else:
+            process, _ = start_mleak(program, options, self.target.pid, self.trace)
+        self.add(name, self.target.measure(PAIRS // self.args.share))
         process.send_signal(signal.SIGSTOP)
         self.target.run(FILL_PAIRS)
         self.add(name + ", standing still", self.target.run(BEHIND_PAIRS))
@@ -226,7 +260,7 @@ class Bench:
 
     def round(self):
         malloc, free = self.malloc.offset, self.free.offset
-        self.add("no probes", self.target.measure(BARE_PAIRS))
+        self.add("no probes", self.target.measure(BARE_PAIRS // self.args.share))
         self.probes("malloc's entry alone", "empty@%d" % malloc)
         self.probes("malloc's return alone", "empty@%d:return" % malloc)
         self.probes("free's entry alone", "empty@%d" % free)
@@ -282,6 +316,8 @@ class Bench:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("-n", type=int, default=5)
+    parser.add_argument("--perf", action="store_true")
+    parser.add_argument("--share", type=int, default=1)
     parser.add_argument("bench")
     parser.add_argument("mleak", nargs="+")
     args = parser.parse_args()

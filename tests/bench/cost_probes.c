@@ -1,9 +1,10 @@
 /* cost_probes.c - put BPF programs on places in a file that one process has mapped
  *
- * usage: cost_probes OBJECT PID FILE PROGRAM@OFFSET[:return]...
+ * usage: cost_probes [--perf] OBJECT PID FILE PROGRAM@OFFSET[:return]...
  *
  * OBJECT is a compiled BPF object, OFFSET counts bytes in FILE.  Prints "ready" when the probes
- * stand; they do until stdin ends.
+ * stand; they do until stdin ends.  They are uprobe_multi links, or perf events, which kernels
+ * before 6.6 have alone.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -42,8 +43,8 @@ static int parse(struct probe *p, const char *text)
 	return *end && !p->is_return ? fail(text, EINVAL) : 0;
 }
 
-/* Only the programs that are wanted are loaded, each for a multi link. */
-static int load(struct bpf_object *obj, const struct probe *probes, int nr)
+/* Only the programs that are wanted are loaded, each for a multi link or a perf event. */
+static int load(struct bpf_object *obj, const struct probe *probes, int nr, bool perf)
 {
 	struct bpf_program *prog;
 	int err;
@@ -54,13 +55,23 @@ static int load(struct bpf_object *obj, const struct probe *probes, int nr)
 		if (!prog)
 			return fail(probes[i].program, ENOENT);
 		bpf_program__set_autoload(prog, true);
-		bpf_program__set_expected_attach_type(prog, UPROBE_MULTI_ATTACH_TYPE);
+		if (!perf)
+			bpf_program__set_expected_attach_type(prog, UPROBE_MULTI_ATTACH_TYPE);
 	}
 	err = bpf_object__load(obj);
 	return err ? fail("cannot load", -err) : 0;
 }
 
 static int attach(struct bpf_object *obj, const struct probe *p, const char *path, pid_t pid)
+{
+	const struct bpf_program *prog = bpf_object__find_program_by_name(obj, p->program);
+
+	if (!bpf_program__attach_uprobe(prog, p->is_return, pid, path, p->offset))
+		return fail("cannot attach", errno);
+	return 0;
+}
+
+static int attach_multi(struct bpf_object *obj, const struct probe *p, const char *path, pid_t pid)
 {
 	const struct bpf_program *prog = bpf_object__find_program_by_name(obj, p->program);
 	const uint64_t cookie = 0;
@@ -78,12 +89,15 @@ static int attach(struct bpf_object *obj, const struct probe *p, const char *pat
 int main(int argc, char **argv)
 {
 	struct probe probes[MAX_PROBES] = {0};
-	int nr = argc - 4;
+	bool perf = argc > 1 && !strcmp(argv[1], "--perf");
+	int nr = argc - 4 - perf;
 	struct bpf_object *obj;
 	char byte;
 
+	argv += perf;
 	if (nr < 1 || nr > MAX_PROBES) {
-		fputs("usage: cost_probes OBJECT PID FILE PROGRAM@OFFSET[:return]...\n", stderr);
+		fputs("usage: cost_probes [--perf] OBJECT PID FILE PROGRAM@OFFSET[:return]...\n",
+		      stderr);
 		return 2;
 	}
 	for (int i = 0; i < nr; i++)
@@ -92,10 +106,10 @@ int main(int argc, char **argv)
 	obj = bpf_object__open_file(argv[1], NULL);
 	if (!obj)
 		return fail(argv[1], errno) ? 1 : 0;
-	if (load(obj, probes, nr))
+	if (load(obj, probes, nr, perf))
 		return 1;
 	for (int i = 0; i < nr; i++)
-		if (attach(obj, &probes[i], argv[3], (pid_t)atoi(argv[2])))
+		if ((perf ? attach : attach_multi)(obj, &probes[i], argv[3], (pid_t)atoi(argv[2])))
 			return 1;
 	puts("ready");
 	fflush(stdout);

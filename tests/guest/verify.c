@@ -4,8 +4,8 @@
  *
  *	verified VARIANT PROGRAM instructions=N processed=N states=N
  *
- * where processed is what the kernel limits to 1,000,000.  Exit status: 0 when all were taken, 1 when
- * one was refused, with the end of the verifier's account on stderr.
+ * where processed is what the kernel limits to 1,000,000.  Exit status: 0 when all were taken, 1
+ *when one was refused, with the end of the verifier's account on stderr.
  */
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -90,14 +90,16 @@ static int verify(const struct variant *v, int level, char *logs[MAX_PROGS])
 	if (!skel)
 		return -errno;
 	set_up(skel, v);
-	bpf_object__for_each_program(prog, skel->obj) {
+	bpf_object__for_each_program(prog, skel->obj)
+	{
 		logs[i][0] = '\0';
 		bpf_program__set_log_level(prog, (unsigned int)level);
 		bpf_program__set_log_buf(prog, logs[i++], LOG_BYTES);
 	}
 	err = mleak_bpf__load(skel);
 	i = 0;
-	bpf_object__for_each_program(prog, skel->obj) {
+	bpf_object__for_each_program(prog, skel->obj)
+	{
 		if (!err)
 			print_row(v, prog, logs[i]);
 		else if (level == ALL_STEPS && bpf_program__fd(prog) < 0 && *logs[i])

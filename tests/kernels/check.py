@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """check.py - boot kernels of Debian and run tests in them: those in tests/guest, and the core of tests/live
 
-usage: check.py [--build DIR] [--mleak PROGRAM] [--short] [--filter REGEX] [--jobs N] [KERNEL...]
+usage: check.py [--build DIR] [--mleak PROGRAM] [--short | --bench] [--filter REGEX] [--jobs N] [KERNEL...]
 
 Each kernel is booted as its own clock has it, and once with the time stamp counter trusted and locked down.
 Prints a line a test, a table of what the verifier had to do, and last "N passed, N failed, N skipped".
+With --bench it prints instead what an allocation costs there, as a ratio to empty probes, and how long it takes
+to attach and to detach; by perf events, which are all that kernels before 6.6 have.
 Exit status: 0 when nothing failed, 1 when something did, 77 when nothing can be booted here.
 """
 
@@ -45,7 +47,24 @@ def boots_of(kernels, args):
                        args.filter or "Lockdown|OldKernel|test_clocks")
 
 
+def bench_script(args):
+    names = [shlex.quote(name) for name in (image.TESTS, args.build, args.mleak)]
+    return """cd /tmp
+python3 {0}/bench/cost.py -n 3 --perf --share 20 {1}/tests/bench {2}
+python3 {0}/bench/attach.py {2} 3
+""".format(*names)
+
+
+def run_bench(args, kernels, path):
+    for kernel in kernels:
+        release, text, status, console, _ = run(args, Boot(kernel, "", "", [], ""), path)
+        print("\n== Linux %s\n%s" % (release, text if status is not None else text + console), flush=True)
+    return 0
+
+
 def script(args, one):
+    if args.bench:
+        return bench_script(args)
     words = ["python3", os.path.join(image.TESTS, "run.py"), "--build", args.build, "--filter", one.filter, *one.suites]
     return """cd /tmp
 export MLEAK_GUEST=1 MLEAK_GUEST_TABLE=/tmp/table MLEAK=%s
@@ -133,6 +152,7 @@ def parse():
     parser.add_argument("--dir", default=os.path.join(image.ROOT, "build", "kernels"), metavar="DIR",
                         help="where kernels are kept (default: build/kernels)")
     parser.add_argument("--short", action="store_true", help="the least that tells whether a kernel works")
+    parser.add_argument("--bench", action="store_true", help="measure what recording costs")
     parser.add_argument("--filter", metavar="REGEX", help="run only these tests of guest/ and live/")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="guests at once (default: 2)")
     parser.add_argument("kernels", nargs="*", metavar="KERNEL", help="of: " + " ".join(get.KERNELS))
@@ -158,7 +178,10 @@ def main():
     scratch = tempfile.mkdtemp(prefix="mleak-image-", dir="/var/tmp")
     try:
         path = os.path.join(scratch, "root.cpio")
-        image.make(path, args.build, [args.mleak], os.path.join(scratch, "frame"))
+        image.make(path, args.build, [args.mleak], os.path.join(scratch, "frame"),
+                   compiler=not args.short)
+        if args.bench:
+            return run_bench(args, kernels, path)
         boots = list(boots_of(kernels, args))
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
             for one, result in zip(boots, pool.map(lambda one: run(args, one, path), boots)):

@@ -21,6 +21,10 @@ NOT_BELOW = re.compile(r"/(test|idlelib|ensurepip|lib2to3|tkinter|turtledemo|pyd
 FILES = """/bin /sbin /lib /lib64 /etc/passwd /etc/group /etc/nsswitch.conf /etc/ld.so.cache /etc/ld.so.conf /etc/protocols
     /usr/lib/locale/C.utf8""".split()
 FOLDERS = ["proc", "sys", "dev", "tmp", "run", "root", "var", "var/tmp", "srv"]
+BENCHES = ["tests/bench/" + name for name in ("cost_target", "cost_probes", "cost.bpf.o")]
+COMPILER = ["cpp-%s", "gcc-%s", "libgcc-%s-dev", "libc6-dev", "linux-libc-dev", "libcrypt-dev"]
+NEEDED = re.compile(r"/(usr/)?(lib|include)/")
+NOT_NEEDED = re.compile(r"/(lto1|plugin/.*|lib(asan|tsan|ubsan|lsan|hwasan|itm)[^/]*|.*_p\.a|[^/]*san[^/]*\.[ao])$")
 PATH = "/usr/bin:/usr/sbin:/bin:/sbin"
 
 
@@ -87,12 +91,15 @@ def project_names(build, programs):
         names.add(os.path.join(os.path.dirname(program), "libmleak-preload.so"))
     for folder in ("samples", "tests/guest"):
         names.add_tree(os.path.join(build, folder))
-    for path in sorted(set(libraries_of(build + "/samples/cxx"))):
-        names.add(path)
+    for program in BENCHES:
+        if os.path.exists(os.path.join(build, program)):
+            names.add_program(os.path.join(build, program))
+    names.add_program(os.path.join(build, "samples", "cxx"))
     for name in os.listdir(TESTS):
-        if name.endswith(".py") or name in ("live", "guest"):
-            names.add_tree(os.path.join(TESTS, name)) if name in ("live", "guest") else \
-                names.add(os.path.join(TESTS, name))
+        if name.endswith(".py"):
+            names.add(os.path.join(TESTS, name))
+    for name in ("live", "guest", "bench"):
+        names.add_tree(os.path.join(TESTS, name))
     return names
 
 
@@ -114,6 +121,23 @@ def system_names():
     return names
 
 
+def compiler_names():
+    """What compiles the C programs that live tests bring along."""
+    names = Names()
+    gcc = os.path.realpath(shutil.which("gcc", path=PATH))
+    version = re.search(r"gcc-(\d+)$", gcc)
+    if not version:
+        raise OSError("the guest needs Debian's gcc, and %s is none" % gcc)
+    for name in ("gcc", "cc", "as", "ld", "objcopy", "strip"):
+        names.add_program(shutil.which(name, path=PATH))
+    packages = [name % version[1] if "%s" in name else name for name in COMPILER]
+    listed = subprocess.run(["dpkg-query", "--listfiles", *packages], stdout=subprocess.PIPE, text=True, check=True)
+    for path in listed.stdout.split("\n"):
+        if NEEDED.match(path) and not NOT_NEEDED.search(path) and not (os.path.isdir(path)):
+            names.add_program(path) if os.access(path, os.X_OK) else names.add(path)
+    return names
+
+
 def write_frame(archive, scratch):
     """What no file of this machine is: the first program, and the empty folders."""
     for folder in FOLDERS:
@@ -125,12 +149,13 @@ def write_frame(archive, scratch):
                    input="\0".join(FOLDERS + ["init"]).encode() + b"\0", stdout=archive, cwd=scratch, check=True)
 
 
-def make(path, build, programs, scratch):
+def make(path, build, programs, scratch, compiler=False):
     """Write to @path the root of a guest with the mleak programs @programs and what is tested with them
     of @build; @scratch is an empty folder."""
+    parts = [system_names(), project_names(build, programs)] + ([compiler_names()] if compiler else [])
     with open(path, "wb") as archive:
         # One archive after the other is one to the kernel, if each begins at a multiple of 4 bytes.
-        for names in (system_names(), project_names(build, programs)):
+        for names in parts:
             names.write(archive)
             archive.flush()
         write_frame(archive, scratch)
