@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "mleak.h"
+#include "record/choose.h"
 #include "record/dry_run.h"
 #include "record/helper.h"
 #include "record/kernel.h"
@@ -29,6 +30,10 @@
 /* Where processes wait for a processor, who empties the ring goes before who fills it. */
 #define NICENESS (-10)
 
+/* In place of an exit status: the kernel refused eBPF, and the command did not run.  Its value is
+ * none of LAUNCH_ENDED and exit statuses. */
+#define REFUSED (-2)
+
 /* Die as the command did, so that a shell's loop sees it; else give its exit status. */
 static int pass_on(int status)
 {
@@ -46,23 +51,24 @@ static int pass_on(int status)
 	return 128 + WTERMSIG(status);
 }
 
-/* @warn: there would be no probes. */
-static int dry_run(const struct session *s, const struct allocator_opts *opts, bool warn)
+static int dry_run(const struct session *s, const struct record_opts *o)
 {
+	char why[REFUSAL_TEXT];
 	int err = 0;
 
 	for (size_t i = 0; !err && i < s->nr; i++) {
 		const struct target *t = &s->all[i]->target;
 		struct allocators a;
 
-		err = allocators_find(&a, t, opts);
+		err = allocators_find(&a, t, &o->allocators);
 		if (!err)
 			dry_run_print(stdout, t, &a);
 		allocators_release(&a);
 	}
-	if (!err && warn)
-		log_warn("eBPF is not allowed here: without --dry-run the command is recorded by "
-			 "the preloaded library, not by these probes");
+	if (!err && o->argv && o->backend == BACKEND_AUTO && choose_refused(o, why))
+		log_warn("without --dry-run the command is recorded by the preloaded library, not "
+			 "by these probes: %s",
+			 why);
 	return err ? EXIT_RECORD_FAILED : 0;
 }
 
@@ -155,7 +161,7 @@ static int conclude(const struct session *s, const struct record_opts *o, enum m
 }
 
 /* Record the processes of @s, which are open, and of which @c is held if we started it.  Returns 0,
- * or EXIT_RECORD_FAILED after one sentence was logged. */
+ * or EXIT_RECORD_FAILED after one sentence was logged, or REFUSED. */
 static int record(struct session *s, const struct record_opts *o, struct command *c)
 {
 	struct session_opts opts = {.allocators = o->allocators,
@@ -167,7 +173,9 @@ static int record(struct session *s, const struct record_opts *o, struct command
 				    .embed = o->embed,
 				    .zstd_level = o->zstd_level,
 				    .follow = o->follow,
-				    .guard = o->guard};
+				    .guard = o->guard,
+				    .force = o->force,
+				    .falls_back = o->argv && o->backend == BACKEND_AUTO};
 	struct loop_opts limits = {.duration_ns = o->duration_ns,
 				   .max_size = o->max_size,
 				   .ring_size = opts.ring_size};
@@ -177,11 +185,8 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	if (limits.duration_ns)
 		limits.duration_ns += o->filters.delay_ns;
 	if (o->dry_run)
-		return dry_run(s, &o->allocators,
-			       c->pid && o->backend == BACKEND_AUTO &&
-				       !privileges_allow_bpf(o->link == PROBE_LINK_PERF));
-	if (!s->preload &&
-	    (privileges_check(s->pid, o->link == PROBE_LINK_PERF) || limits_check_files()))
+		return dry_run(s, o);
+	if (!s->preload && (choose_check(o, s->pid) || limits_check_files()))
 		return EXIT_RECORD_FAILED;
 	if (output_create(&out, o->output))
 		return EXIT_RECORD_FAILED;
@@ -191,7 +196,7 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		mlk_writer_free(s->journal.writer); /* its thread writes to the file */
 		s->journal.writer = NULL;
 		output_close(&out);
-		return EXIT_RECORD_FAILED;
+		return s->refusal.err ? REFUSED : EXIT_RECORD_FAILED;
 	}
 	release(s, c);
 	/* of this thread; not allowed to all, nor to us once privileges are given up */
@@ -219,30 +224,6 @@ static int record_processes(const struct record_opts *o)
 	session_release(&s);
 	helper_stop(none.helper);
 	return status;
-}
-
-/* Is the command to be recorded by the preloaded library? */
-static bool wants_preload(const struct record_opts *o)
-{
-	if (o->dry_run || o->backend == BACKEND_BPF)
-		return false;
-	return o->backend == BACKEND_PRELOAD || !privileges_allow_bpf(o->link == PROBE_LINK_PERF);
-}
-
-/* Is something asked of a recording by the library that only probes can do, without --backend
- * preload, with which it is refused before?  Logs one sentence and returns true then. */
-static bool wants_probes_in_vain(const struct record_opts *o)
-{
-	const char *option = record_options_for_probes(o), *missing;
-
-	if (o->backend != BACKEND_AUTO || !option || !wants_preload(o))
-		return false;
-	missing = privileges_missing(o->link == PROBE_LINK_PERF);
-	log_error("%s needs eBPF, %s%s: run mleak as root, or leave that out to record the command "
-		  "by the preloaded library",
-		  option, *missing ? "for which mleak lacks " : "which is not allowed here",
-		  missing);
-	return true;
 }
 
 /* Followed programs find the shared memory in /proc/PID/fd of the recorder.  The kernel closes that
@@ -273,9 +254,9 @@ static int launch(struct session *s, const struct record_opts *o, pid_t *pid, in
 	struct launch l;
 	int status;
 
-	if (!wants_preload(o) && o->follow)
+	if (o->backend != BACKEND_PRELOAD && o->follow)
 		return tracer_start(&s->tracer, o->argv, pid, ended);
-	if (!wants_preload(o)) {
+	if (o->backend != BACKEND_PRELOAD) {
 		status = launch_fork(&l, o->argv);
 		return status ? status : launch_start(&l, o->argv, pid, ended);
 	}
@@ -284,15 +265,26 @@ static int launch(struct session *s, const struct record_opts *o, pid_t *pid, in
 	return preload_launch(s->preload, o->argv, pid, ended);
 }
 
-static int record_command(const struct record_opts *o)
+/* Why eBPF was refused to @s. */
+static void tell_refusal(const struct session *s)
+{
+	struct refusal_facts facts;
+	char why[REFUSAL_TEXT];
+
+	refusal_read_facts(&facts);
+	refusal_explain(&facts, &s->refusal, why, sizeof(why));
+	choose_tell(why);
+}
+
+/* Start and record the command by the backend of @o.  Returns the exit status, or REFUSED after a
+ * line that says so: the command, held before anything of it ran, was ended. */
+static int run_command(const struct record_opts *o)
 {
 	struct session s = {0};
 	struct command c = {0};
-	int ended, status = EXIT_RECORD_FAILED;
+	int ended, status = launch(&s, o, &c.pid, &ended);
 	bool held;
 
-	if (!wants_probes_in_vain(o))
-		status = launch(&s, o, &c.pid, &ended);
 	if (status) {
 		session_release(&s);
 		return status == LAUNCH_ENDED ? pass_on(ended) : status;
@@ -311,11 +303,28 @@ static int record_command(const struct record_opts *o)
 	if (!c.released) {
 		if (!held)
 			launch_abort(c.pid);
+		if (status == REFUSED)
+			tell_refusal(&s);
 		return status;
 	}
 	ended = c.waited ? c.status : signals_wait_for(c.pid, c.helper);
 	helper_stop(c.helper);
 	return status || ended < 0 ? EXIT_RECORD_FAILED : pass_on(ended);
+}
+
+static int record_command(const struct record_opts *o)
+{
+	struct record_opts chosen = *o;
+	int status;
+
+	if (o->backend == BACKEND_AUTO && !o->dry_run && choose_backend(o, &chosen.backend))
+		return EXIT_RECORD_FAILED;
+	status = run_command(&chosen);
+	if (status != REFUSED)
+		return status;
+	signals_unblock();
+	chosen.backend = BACKEND_PRELOAD;
+	return run_command(&chosen);
 }
 
 int cmd_record(int argc, char **argv)

@@ -18,6 +18,11 @@ bool kernel_release_at_least(const char *release, int major, int minor, int patc
 	return true;
 }
 
+bool kernel_is_proven(const char *release)
+{
+	return kernel_release_at_least(release, 6, 1, 0);
+}
+
 static bool at_least(int major, int minor, int patch)
 {
 	struct utsname host;

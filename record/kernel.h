@@ -7,6 +7,12 @@
 /* Is version @release ("6.1.0-18-amd64") at least @major.@minor.@patch? */
 bool kernel_release_at_least(const char *release, int major, int minor, int patch);
 
+/* The oldest kernel on which all BPF programs were seen to load and to count right. */
+#define KERNEL_OLDEST "6.1"
+
+/* Is version @release that one or a later one? */
+bool kernel_is_proven(const char *release);
+
 /* Does a uprobe_multi link filter by thread where a process is meant?  6.6 to 6.6.34, and 6.7
  * to 6.9.4; mended by "uprobe: Filter by process, not by thread" (46ba0e49b642). */
 bool kernel_multi_filters_threads(void);

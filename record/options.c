@@ -26,7 +26,8 @@ enum {
 	OPT_FOLLOW,
 	OPT_BACKEND,
 	OPT_ON_FULL,
-	OPT_GUARD
+	OPT_GUARD,
+	OPT_FORCE
 };
 
 static const struct option_help {
@@ -75,6 +76,8 @@ static const struct option_help {
 	 "preload, when a thread's ring is full: drop, block=TIME, or block: 1s at most [block]"},
 	{OPT_GUARD, "guard", NULL,
 	 "preload: watch bytes around each block, and tell which blocks were overrun"},
+	{OPT_FORCE, "force", NULL,
+	 "try eBPF on kernels, too, that are older than all it was proven on"},
 	{OPT_DRY_RUN, "dry-run", NULL, "show what would be probed, and where; record nothing"},
 
 	{'h', "help", NULL, "print this help"},
@@ -151,6 +154,8 @@ static bool take_flag(struct record_opts *o, int key)
 		return o->allocators.no_operators = true;
 	case OPT_GUARD:
 		return o->guard = true;
+	case OPT_FORCE:
+		return o->force = true;
 	case OPT_DRY_RUN:
 		return o->dry_run = true;
 	case OPT_FOLLOW:

@@ -39,6 +39,7 @@ struct record_opts {
 	uint64_t block_ns; /* preload: how long a full ring may hold a thread up; 0: not at all */
 	bool on_full;	   /* that was given */
 	bool guard;	   /* preload: blocks have guard bytes, and overruns are told of */
+	bool force;	   /* on a kernel that mleak was not proven on, too */
 	bool dry_run;	   /* show what would be probed, and end */
 	bool follow;	   /* record children, too */
 	bool help;

@@ -1,21 +1,16 @@
 /* privileges.c - capget(2) and capset(2), which are of one thread */
 #include "record/privileges.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "mleak.h"
-
-/* Inode of the initial user namespace, include/linux/proc_ns.h: PROC_USER_INIT_INO. */
-#define INITIAL_USERNS 0xeffffffdul
 
 /* Both halves as one number: bit CAP_... */
 struct capabilities {
@@ -59,53 +54,6 @@ bool privileges_has(unsigned int cap)
 	return (read_caps().effective & bit(cap)) != 0;
 }
 
-const char *privileges_missing(bool perf)
-{
-	static char text[64];
-	bool admin = privileges_has(CAP_SYS_ADMIN); /* stands for both of the others */
-	const char *lacking[3];
-	size_t nr = 0;
-
-	if (!admin && !privileges_has(CAP_BPF))
-		lacking[nr++] = "CAP_BPF";
-	if (!admin && !privileges_has(CAP_PERFMON))
-		lacking[nr++] = "CAP_PERFMON";
-	if (!admin && perf)
-		lacking[nr++] = "CAP_SYS_ADMIN";
-	text[0] = '\0';
-	for (size_t i = 0; i < nr; i++) {
-		size_t len = strlen(text);
-
-		snprintf(text + len, sizeof(text) - len, "%s%s",
-			 !i	      ? ""
-			 : i + 1 < nr ? ", "
-				      : " and ",
-			 lacking[i]);
-	}
-	return text;
-}
-
-static bool in_user_namespace(void)
-{
-	struct stat ns;
-
-	return !stat("/proc/self/ns/user", &ns) && ns.st_ino != INITIAL_USERNS;
-}
-
-static bool is_locked_down(void)
-{
-	char text[128];
-	ssize_t n = -1;
-	int fd = open("/sys/kernel/security/lockdown", O_RDONLY | O_CLOEXEC);
-
-	if (fd >= 0) {
-		n = read(fd, text, sizeof(text) - 1);
-		close(fd);
-	}
-	text[n > 0 ? n : 0] = '\0';
-	return strstr(text, "[confidentiality]") != NULL;
-}
-
 const char *privileges_no_ptrace(void)
 {
 	char scope = '0';
@@ -122,51 +70,6 @@ const char *privileges_no_ptrace(void)
 		return "the system setting kernel.yama.ptrace_scope allows it with CAP_SYS_PTRACE "
 		       "only";
 	return "another traces it, or CAP_SYS_PTRACE is missing";
-}
-
-void privileges_explain_bpf(pid_t pid, bool perf)
-{
-	const char *missing = privileges_missing(perf);
-
-	if (*missing)
-		log_error("cannot probe process %d: mleak lacks %s; run it as root, or give it "
-			  "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE%s",
-			  (int)pid, missing, perf ? " (--uprobes=perf needs CAP_SYS_ADMIN)" : "");
-	else if (in_user_namespace())
-		log_error("cannot probe process %d: BPF needs capabilities in the initial user "
-			  "namespace, and mleak runs in another; run it on the host",
-			  (int)pid);
-	else if (is_locked_down())
-		log_error("cannot probe process %d: the kernel is locked down "
-			  "(/sys/kernel/security/lockdown says confidentiality), and lets nobody "
-			  "use BPF",
-			  (int)pid);
-	else
-		log_error("cannot probe process %d: the kernel refuses it though mleak has CAP_BPF "
-			  "and CAP_PERFMON; a security module or a seccomp filter may be why",
-			  (int)pid);
-}
-
-int privileges_check(pid_t pid, bool perf)
-{
-	if (!*privileges_missing(perf) && !in_user_namespace())
-		return 0;
-	privileges_explain_bpf(pid, perf);
-	return -EPERM;
-}
-
-bool privileges_allow_bpf(bool perf)
-{
-	int fd;
-
-	if (*privileges_missing(perf) || in_user_namespace() ||
-	    access("/sys/kernel/btf/vmlinux", R_OK))
-		return false;
-	fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "mleak_try", 0, 0, 4096, NULL);
-	if (fd < 0)
-		return false;
-	close(fd);
-	return true;
 }
 
 /* Of this thread keep what is in @keep, at most. */

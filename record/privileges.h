@@ -1,31 +1,14 @@
-/* privileges.h - the capabilities that a recording needs, which of them are missing, and when they
- * are given up */
+/* privileges.h - the capabilities that a recording needs, and when they are given up */
 #ifndef RECORD_PRIVILEGES_H
 #define RECORD_PRIVILEGES_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "format/writer.h"
 
 /* Has this thread the effective capability @cap (CAP_... of <linux/capability.h>)? */
 bool privileges_has(unsigned int cap);
-
-/* Those of CAP_BPF, CAP_PERFMON and, with @perf, CAP_SYS_ADMIN that are missing, as
- * "CAP_BPF and CAP_PERFMON"; "": none is.  Valid until the next call. */
-const char *privileges_missing(bool perf);
-
-/* May this user's recorder load and attach BPF programs?  @perf: by perf events.  If not, one
- * sentence that begins with "cannot probe process @pid" was logged.  Returns 0 or -EPERM. */
-int privileges_check(pid_t pid, bool perf);
-
-/* The same without a word, and as far as can be told by making a map: may a recording by BPF be
- * tried?  A container may refuse to root what its capabilities allow. */
-bool privileges_allow_bpf(bool perf);
-
-/* The kernel refused BPF programs or probes with -EPERM or -EACCES: log why, in one sentence. */
-void privileges_explain_bpf(pid_t pid, bool perf);
 
 /* Why ptrace(2) of another process is refused with -EPERM, in words: the system setting, or what is
  * most likely.  Static text. */

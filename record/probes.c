@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "bpf/event.h"
@@ -63,8 +64,15 @@ static bool is_of_step(const struct alloc_site *site, const struct step *step)
 	return site->kind == step->kind && (step->only ? site->func == step->only : !has_own);
 }
 
+/* The verifier had something to say while this thread loaded the programs. */
+static _Thread_local bool verifier_spoke;
+
+/* libbpf calls it in the thread that does the loading. */
 static int libbpf_quiet(enum libbpf_print_level level, const char *fmt, va_list args)
 {
+	/* Its one sign that the verifier was reached: what fails before has no log. */
+	if (strstr(fmt, "BEGIN PROG LOAD LOG"))
+		verifier_spoke = true;
 	if (level == LIBBPF_DEBUG || !getenv("MLEAK_LIBBPF_LOG"))
 		return 0;
 	return vfprintf(stderr, fmt, args);
@@ -269,12 +277,13 @@ static int attach_life(struct probes *p)
 	return 0;
 }
 
-int probes_load(struct probes **out, const struct probes_opts *opts)
+int probes_load(struct probes **out, const struct probes_opts *opts, bool *judged)
 {
 	struct probes *p = calloc(1, sizeof(*p));
 	int err;
 
 	*out = NULL;
+	*judged = verifier_spoke = false;
 	libbpf_set_print(libbpf_quiet);
 	if (!p)
 		return -ENOMEM;
@@ -286,6 +295,7 @@ int probes_load(struct probes **out, const struct probes_opts *opts)
 	err = closing_new(&p->closing);
 	if (!err)
 		err = load(p, opts);
+	*judged = err && verifier_spoke;
 	if (!err)
 		err = attach_life(p);
 	if (err)

@@ -44,10 +44,10 @@ struct probes_consumer {
 /*
  * Load the programs; no process is probed yet.
  *
- * On success *@out is released with probes_free(); on failure it is NULL.  Returns 0 or -errno,
- * for probes_explain().
+ * On success *@out is released with probes_free(); on failure it is NULL, and *@judged says whether
+ * the kernel's verifier refused one of them.  Returns 0 or -errno, for probes_refused().
  */
-int probes_load(struct probes **out, const struct probes_opts *opts);
+int probes_load(struct probes **out, const struct probes_opts *opts, bool *judged);
 
 /* Put the probes of @t, @links, on the functions of @a and on no others, and record it: from now on
  * its events are kept for probes_consume().  Probes that stay are not touched.  Returns 0 or
@@ -55,7 +55,12 @@ int probes_load(struct probes **out, const struct probes_opts *opts);
 int probes_place(struct probes *p, struct links *links, const struct target *t,
 		 const struct allocators *a);
 
-/* Say why probes_load() or probes_place() failed for @t with @err; @perf: by perf events. */
+struct refusal;
+
+/* Say why probes_load() or probes_place() failed for @t, as @refusal has it. */
+void probes_refused(const struct target *t, const struct refusal *refusal);
+
+/* Say why probes_place() failed for @t, a child, with @err; @perf: by perf events. */
 void probes_explain(const struct target *t, int err, bool perf);
 
 /* Record the process @t: it is put into the table of processes, or its code there is replaced by

@@ -2,35 +2,35 @@
 #include "record/probes.h"
 
 #include <errno.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "bpf/event.h"
 #include "mleak.h"
-#include "record/privileges.h"
+#include "record/refusal.h"
+
+void probes_refused(const struct target *t, const struct refusal *refusal)
+{
+	struct refusal_facts facts;
+	char why[REFUSAL_TEXT];
+
+	refusal_read_facts(&facts);
+	refusal_explain(&facts, refusal, why, sizeof(why));
+	log_error("cannot probe process %d: %s", (int)t->pid, why);
+}
 
 void probes_explain(const struct target *t, int err, bool perf)
 {
+	/* Its parent's probes are in: the kernel's age was no hindrance. */
+	const struct refusal refusal = {
+		.stage = REFUSED_PROBES, .err = err, .perf = perf, .force = true};
+
 	if ((err == -EPERM || err == -EACCES) && t->helper)
 		log_error("cannot probe process %d: the kernel refuses it, or it is no child of a "
 			  "recorded process any more",
 			  (int)t->pid);
-	else if (err == -EPERM || err == -EACCES)
-		privileges_explain_bpf(t->pid, perf);
 	else if (err == -E2BIG)
 		log_error("cannot record process %d, nor others that come: %d processes are "
 			  "recorded already, and more cannot be at once",
 			  (int)t->pid, EVENT_MAX_TARGETS);
-	else if (err == -ESRCH)
-		log_error("cannot probe process %d: it has ended", (int)t->pid);
-	else if (access("/sys/kernel/btf/vmlinux", R_OK))
-		log_error(
-			"cannot probe process %d: this kernel has no BTF (CONFIG_DEBUG_INFO_BTF), "
-			"which mleak's BPF programs need",
-			(int)t->pid);
 	else
-		log_error("cannot probe process %d: the kernel refused the BPF programs or probes "
-			  "(%s); "
-			  "MLEAK_LIBBPF_LOG=1 in the environment shows libbpf's account",
-			  (int)t->pid, strerror(-err));
+		probes_refused(t, &refusal);
 }

@@ -12,6 +12,7 @@
 #include "record/preload_backend.h"
 #include "record/probes.h"
 #include "record/process.h"
+#include "record/refusal.h"
 #include "record/sideband.h"
 #include "record/snapshot.h"
 
@@ -60,6 +61,7 @@ struct session {
 	bool forgets;		       /* processes have ended that the filters know of */
 	bool table_full_told;	       /* that there are more processes than can be recorded */
 	struct snapshot_cost snapshot; /* of the threads at attach */
+	struct refusal refusal;	       /* by the kernel, that the caller is to tell; err 0: none */
 	unsigned int batch;	       /* events since probes_consume() was called */
 };
 
@@ -74,6 +76,8 @@ struct session_opts {
 	int zstd_level;
 	bool follow;
 	bool guard;
+	bool force;	  /* the kernel's age does not count */
+	bool falls_back;  /* a refusal by the kernel is left in session.refusal, without a word */
 	int fd;		  /* of the trace's file, empty */
 	const char *path; /* of the trace, for messages */
 };

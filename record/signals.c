@@ -20,14 +20,26 @@ void signals_of_ours(sigset_t *set)
 		sigaddset(set, SIGHUP);
 }
 
+/* What signals_unblock() gives back; of the process, as they are. */
+static struct {
+	sigset_t mask;
+	void (*on_pipe)(int);
+} before;
+
 void signals_block(void)
 {
 	sigset_t set;
 
 	signals_of_ours(&set);
 	sigaddset(&set, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
+	sigprocmask(SIG_BLOCK, &set, &before.mask);
+	before.on_pipe = signal(SIGPIPE, SIG_IGN);
+}
+
+void signals_unblock(void)
+{
+	signal(SIGPIPE, before.on_pipe);
+	sigprocmask(SIG_SETMASK, &before.mask, NULL);
 }
 
 void signals_pass_on(pid_t pid, int sig, struct helper *helper)

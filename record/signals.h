@@ -16,6 +16,10 @@ void signals_of_ours(sigset_t *set);
  * reads fail rather than kill.  Call it after the command was forked. */
 void signals_block(void);
 
+/* Undo signals_block(): another command is going to be forked.  One of them that waits takes its
+ * effect now. */
+void signals_unblock(void);
+
 /* Wait for the end of our child @pid; SIGTERM and SIGHUP are passed on to it, SIGINT and SIGQUIT
  * left to it, for the terminal sent it those too.  Returns its wait status, or -errno.  @helper may
  * be NULL. */

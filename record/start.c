@@ -53,24 +53,35 @@ static int write_meta(struct session *s, const struct session_opts *opts)
 	return mlk_writer_open(&s->journal.writer, opts->fd, &meta, opts->zstd_level);
 }
 
-static void listen_to(struct session *s)
+/* Returns why there will be no notices of mappings, -errno, or 0. */
+static int listen_to(struct session *s)
 {
 	int err;
 
 	s->journal.listening = s->preload != NULL; /* the library tells */
 	if (s->preload)
-		return;
+		return 0;
 	err = sideband_open(&s->sideband);
 	for (size_t i = 0; !err && i < s->nr; i++)
 		err = sideband_add(s->sideband, s->all[i]->target.pid);
 	/* One that has ended is found out about later. */
 	s->journal.listening = !err || err == -ENOENT || err == -ESRCH;
 	if (s->journal.listening)
-		return;
-	log_warn("cannot listen for new mappings (%s); they are looked for four times a second",
-		 strerror(-err));
+		return 0;
 	sideband_free(s->sideband);
 	s->sideband = NULL;
+	return err;
+}
+
+static void tell_deaf(int err)
+{
+	struct refusal_facts facts;
+	char why[REFUSAL_TEXT];
+
+	refusal_read_facts(&facts);
+	refusal_explain_events(&facts, err, why, sizeof(why));
+	log_warn("cannot listen for new mappings: %s; they are looked for four times a second",
+		 why);
 }
 
 /* Of several processes, one that has ended meanwhile is no reason to give up. */
@@ -153,6 +164,7 @@ static int place_all(struct session *s, const struct process **failed)
 struct loading {
 	struct probes_opts opts;
 	struct probes *probes;
+	bool judged; /* by the verifier */
 	int err;
 	pthread_t thread;
 	bool started;
@@ -162,7 +174,7 @@ static void *load(void *arg)
 {
 	struct loading *l = arg;
 
-	l->err = probes_load(&l->probes, &l->opts);
+	l->err = probes_load(&l->probes, &l->opts, &l->judged);
 	return NULL;
 }
 
@@ -192,12 +204,19 @@ static int loading_end(struct loading *l, struct probes **probes)
 	return l->err;
 }
 
-/* As place_all(), after the loading has ended in @err; nothing is left on failure. */
-static int place_loaded(struct session *s, int err, const struct process **failed)
+/* As place_all(), when the loading has ended; on failure nothing is left, and *refusal says what
+ * was refused. */
+static int place_loaded(struct session *s, struct loading *l, struct refusal *refusal,
+			const struct process **failed)
 {
+	int err = loading_end(l, &s->probes);
+
 	*failed = s->all[0];
+	refusal->stage = !err ? REFUSED_PROBES : l->judged ? REFUSED_VERIFIER : REFUSED_LOAD;
+	refusal->perf = s->probes && !probes_are_multi(s->probes);
 	if (!err)
 		err = place_all(s, failed);
+	refusal->err = err;
 	if (!err)
 		return 0;
 	for (size_t i = 0; s->probes && i < s->nr; i++)
@@ -233,18 +252,21 @@ static int attach(struct session *s, const struct session_opts *opts, struct loa
 {
 	const struct probes_consumer consumer = {.event = take_event, .ctx = s};
 	uint64_t start_ns = journal_now_ns();
+	struct refusal refusal = {.link = opts->link, .force = opts->force};
 	const struct process *failed;
-	int err = place_loaded(s, loading_end(l, &s->probes), &failed);
+	int err = place_loaded(s, l, &refusal, &failed);
 
 	if (err && l->opts.link == PROBE_LINK_AUTO && err != -EPERM && err != -ESRCH) {
 		l->opts.link = PROBE_LINK_PERF;
-		err = place_loaded(s, loading_end(l, &s->probes), &failed);
+		err = place_loaded(s, l, &refusal, &failed);
 	}
 	s->attach_ns = journal_now_ns() - start_ns;
-	if (err) {
-		probes_explain(&failed->target, err, l->opts.link == PROBE_LINK_PERF);
+	if (err && opts->falls_back && !target_is_ending(&failed->target))
+		s->refusal = refusal;
+	else if (err)
+		probes_refused(&failed->target, &refusal);
+	if (err)
 		return err;
-	}
 	probes_begin(s->probes, &opts->filters);
 	err = probes_set_consumer(s->probes, &consumer);
 	if (err)
@@ -279,7 +301,7 @@ static int prepare_all(struct session *s, const struct session_opts *opts)
 int session_start(struct session *s, const struct session_opts *opts)
 {
 	struct loading loading = {0};
-	int err = write_meta(s, opts);
+	int err = write_meta(s, opts), deaf;
 
 	s->journal.modules.embed = opts->embed;
 	s->mode = opts->stack_mode;
@@ -289,17 +311,21 @@ int session_start(struct session *s, const struct session_opts *opts)
 		log_error("cannot write the trace '%s': %s", opts->path, mlk_strerror(err));
 		return err;
 	}
-	listen_to(s);
+	deaf = listen_to(s);
 	if (!s->preload)
 		loading_begin(&loading, s, opts);
 	err = prepare_all(s, opts);
 	if (!err && !s->preload)
 		trace_all(s);
 	s->placing_ns = journal_now_ns();
+	if (!err && s->preload)
+		return attach_preload(s);
 	if (!err)
-		return s->preload ? attach_preload(s) : attach(s, opts, &loading);
-	if (!s->preload)
+		err = attach(s, opts, &loading);
+	else if (!s->preload)
 		loading_end(&loading, &s->probes); /* session_release() frees it */
+	if (!err && deaf)
+		tell_deaf(deaf);
 	return err;
 }
 
