@@ -24,6 +24,10 @@ const volatile __u32 stack_limit = 65536;
 const volatile __u32 use_slots; /* a thread's exit and forks are never missed */
 const volatile __u32 follow;	/* record the children of recorded processes too */
 
+/* Set by the recorder when all probes are in.  Before, no thread is made known, so nothing counts: a
+ * block given out by a function that has its probe already may be freed by one that has none. */
+__u64 armed;
+
 /* Set by the recorder while it detaches: a call whose return is not seen any more is no loss. */
 __u64 ended;
 
@@ -246,7 +250,8 @@ static __always_inline void may_keep_freed(struct thread_state *st)
 }
 
 /* The state of this thread, made if there is none.  NULL: its process is not recorded (the links
- * filter too, but a child of vfork shares its parent's memory and so its probes), or no memory. */
+ * filter too, but a child of vfork shares its parent's memory and so its probes), the recording has
+ * not begun, or no memory. */
 static __noinline struct thread_state *know_thread(struct pt_regs *ctx)
 {
 	struct thread_state *st = state_of_thread(ctx);
@@ -254,7 +259,7 @@ static __noinline struct thread_state *know_thread(struct pt_regs *ctx)
 
 	if (st && st->now.sp != CALL_UNKNOWN)
 		return st;
-	id = current_id();
+	id = armed ? current_id() : 0;
 	if (!id || !code_of(id))
 		return 0;
 	if (!st)

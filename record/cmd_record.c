@@ -27,9 +27,6 @@
 #include "record/signals.h"
 #include "record/tracer.h"
 
-/* Where processes wait for a processor, who empties the ring goes before who fills it. */
-#define NICENESS (-10)
-
 /* In place of an exit status: the kernel refused eBPF, and the command did not run.  Its value is
  * none of LAUNCH_ENDED and exit statuses. */
 #define REFUSED (-2)
@@ -199,8 +196,6 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		return s->refusal.err ? REFUSED : EXIT_RECORD_FAILED;
 	}
 	release(s, c);
-	/* of this thread; not allowed to all, nor to us once privileges are given up */
-	setpriority(PRIO_PROCESS, 0, NICENESS);
 	give_up_privileges(s, c);
 	reason = loop_run(s, &limits);
 	set_free(s, c);

@@ -57,8 +57,7 @@ struct link_set *links_add(struct links *l, const struct alloc_object *o)
 	return &l->v[l->nr++];
 }
 
-/* Keep @fd in @set; it is closed if there is no memory. */
-static int keep(struct link_set *set, int fd)
+int links_keep(struct link_set *set, int fd)
 {
 	if (set->nr == set->room) {
 		size_t room = set->room ? set->room * 2 : 8;
@@ -75,8 +74,7 @@ static int keep(struct link_set *set, int fd)
 	return 0;
 }
 
-/* As helper_link(), by ourselves. */
-static int link_by_ourselves(const struct helper_link *l)
+int links_make(const struct helper_link *l)
 {
 	char path[64];
 	struct uprobe_multi multi = {.path = path,
@@ -100,11 +98,11 @@ static int link_by_ourselves(const struct helper_link *l)
 
 int links_put(struct link_set *set, struct helper *helper, const struct helper_link *l)
 {
-	int fd = link_by_ourselves(l);
+	int fd = links_make(l);
 
 	if (helper && (fd == -EPERM || fd == -EACCES))
 		fd = helper_link(helper, l);
-	return fd < 0 ? fd : keep(set, fd);
+	return fd < 0 ? fd : links_keep(set, fd);
 }
 
 static void drop(struct link_set *set, struct closing *closing)

@@ -35,6 +35,12 @@ struct link_set *links_add(struct links *l, const struct alloc_object *o);
  * link to @set.  Returns 0 or -errno. */
 int links_put(struct link_set *set, struct helper *helper, const struct helper_link *l);
 
+/* As helper_link(), by ourselves. */
+int links_make(const struct helper_link *l);
+
+/* Add the link @fd to @set; it is closed if there is no memory.  Returns 0 or -ENOMEM. */
+int links_keep(struct link_set *set, int fd);
+
 /* Are there probes on the file of @o, but not on the same functions? */
 bool links_clash(const struct links *l, const struct alloc_object *o);
 

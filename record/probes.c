@@ -16,6 +16,8 @@
 #include "record/helper.h"
 #include "record/kept_frees.h"
 #include "record/kernel.h"
+#include "record/now.h"
+#include "record/placing.h"
 #include "record/ring.h"
 #include "record/uprobe_multi.h"
 
@@ -24,6 +26,7 @@
 
 #define WAKEUP_BYTES (1u << 20) /* with a large ring, wake the recorder when so much is waiting */
 #define SECOND_NS    1000000000u
+#define SLOW_NS	     30000000u /* to make a link takes longer only if others keep the kernel busy */
 
 /* The first ring: it ought to fit into a processor's second cache. */
 #define FRONT_BYTES (1u << 20)
@@ -38,12 +41,15 @@ struct probes {
 	struct ring_mark freed_end; /* where the rings ended when they were noted, */
 	struct ring_mark end;	    /* and when they were consumed last */
 	bool multi;
+	struct placing placing;
+	bool waits; /* for the kernel, to make a link */
 	struct closing *closing;
 	struct bpf_link *life[4]; /* that tell of exec, fork, exit and signals */
 };
 
 /* Frees first, so that no block is seen given out whose free is not; returns before entries, so
- * that no entry waits for a return that is not probed. */
+ * that no entry waits for a return that is not probed.  As long as nothing counts any order does.
+ */
 static const struct step {
 	enum site_kind kind;
 	bool is_return;
@@ -147,7 +153,15 @@ static void unload(struct probes *p)
 	p->skel = NULL;
 }
 
-/* All sites of @set that @step is for, on @file: one multi link, or a perf event for each. */
+/* Are links made side by side?  That is dearer where the kernel has nobody to wait for; and perf
+ * events it makes one after the other all the same. */
+static bool places_together(const struct probes *p)
+{
+	return p->multi && p->waits && !p->skel->bss->armed;
+}
+
+/* All sites of @set that @step is for, on @file: one multi link, or a perf event for each.  At the
+ * beginning, if it takes its time, one link each, which p->placing is to make. */
 static int link_step(struct probes *p, const struct step *step, struct link_set *set,
 		     const struct target *t, int file)
 {
@@ -169,11 +183,12 @@ static int link_step(struct probes *p, const struct step *step, struct link_set 
 		offsets[nr] = o->sites[i].function + o->sites[i].offset;
 		cookies[nr++] = o->sites[i].func;
 	}
-	l.nr = p->multi ? nr : 1;
+	l.nr = p->multi && !places_together(p) ? nr : 1;
 	for (uint32_t i = 0; !err && i < nr; i += l.nr) {
 		l.offsets = offsets + i;
 		l.cookies = cookies + i;
-		err = links_put(set, t->helper, &l);
+		err = places_together(p) ? placing_add(&p->placing, set, &l)
+					 : links_put(set, t->helper, &l);
 	}
 	return err;
 }
@@ -218,10 +233,17 @@ static int link_new(struct probes *p, struct links *links, const struct target *
 	for (size_t s = 0; !err && s < NR_STEPS; s++)
 		for (size_t i = 0; !err && i < a->nr; i++) {
 			struct link_set *set = links_find(links, &a->v[i]);
+			uint64_t begun_ns = now_ns();
 
 			if (is_new[i])
 				err = link_step(p, &steps[s], set, t, a->v[i].fd);
+			p->waits |= now_ns() - begun_ns > SLOW_NS;
 		}
+	if (p->placing.nr) {
+		int placed = placing_run(&p->placing);
+
+		err = err ? err : placed;
+	}
 	return err ? err : left;
 }
 
@@ -378,6 +400,7 @@ bool probes_freed(struct probes *p, size_t *at, uint64_t *freed, uint64_t *id)
 void probes_begin(struct probes *p, const struct filter_opts *filters)
 {
 	filters_begin(filters, p->skel);
+	p->skel->bss->armed = 1;
 }
 
 void probes_all_threads(struct probes *p)

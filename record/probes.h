@@ -109,7 +109,8 @@ void probes_settle(struct probes *p);
 /* Calls that begin now do not count: the probes are going to be taken out. */
 void probes_end(struct probes *p);
 
-/* The recording begins now: so does the delay that @filters ask for. */
+/* All probes are in, and the recording begins now: before, no call counts.  So does the delay that
+ * @filters ask for. */
 void probes_begin(struct probes *p, const struct filter_opts *filters);
 
 /* Record all threads from now on, whatever the filters say of threads. */

@@ -117,7 +117,7 @@ void progress_summary(const struct session *s, const char *path)
 		snprintf(who, sizeof(who), "%zu processes, %s", s->nr_named, s->named);
 	log_info("recorded %.1f s of %s: %" PRIu64 " allocations, %" PRIu64 " frees, %" PRIu64
 		 " lost",
-		 (double)(s->end_ns - s->start_ns) / 1e9, who, s->allocs, s->frees, lost);
+		 (double)(s->end_ns - s->armed_ns) / 1e9, who, s->allocs, s->frees, lost);
 	if (s->probes)
 		log_info("the probes took %.0f ms to be put in and %.0f ms to be taken out",
 			 (double)s->attach_ns / 1e6, (double)s->detach_ns / 1e6);

@@ -15,6 +15,7 @@
 #include "record/refusal.h"
 #include "record/sideband.h"
 #include "record/snapshot.h"
+#include "record/waiting.h"
 
 struct helper;
 struct tracer;
@@ -49,6 +50,8 @@ struct session {
 	uint64_t time_ns;	   /* of the event before that had a time; frees have none */
 	uint64_t placing_ns;	   /* since when probes are put in: the recording proper */
 	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC, as the trace has them */
+	uint64_t armed_ns;	   /* since when calls count: all probes are in */
+	struct waiting waiting;	   /* for that */
 	bool over;		   /* as in struct process, of those that are not known */
 	uint64_t allocs, frees;	   /* events written */
 	struct findings findings;  /* whose stacks are still to come */

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -14,6 +15,10 @@
 #include "record/snapshot.h"
 #include "record/take.h"
 #include "record/tracer.h"
+
+/* Where processes wait for a processor, who empties the ring goes before who fills it; and who is
+ * to put the probes in before all of them. */
+#define NICENESS (-10)
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -141,8 +146,12 @@ static int place_all(struct session *s, const struct process **failed)
 {
 	for (size_t i = 0; i < s->nr; i++) {
 		struct process *p = s->all[i];
-		int err = p->ended ? 0
-				   : probes_place(s->probes, &p->links, &p->target, &p->allocators);
+		int err;
+
+		waiting_for(&s->waiting, "the kernel to put in the probes of a process", i + 1,
+			    s->nr);
+		err = p->ended ? 0
+			       : probes_place(s->probes, &p->links, &p->target, &p->allocators);
 
 		/* What was looked at may have been another process with its number. */
 		if (!err && !p->target.started && target_is_reaped(&p->target))
@@ -254,24 +263,31 @@ static int attach(struct session *s, const struct session_opts *opts, struct loa
 	uint64_t start_ns = journal_now_ns();
 	struct refusal refusal = {.link = opts->link, .force = opts->force};
 	const struct process *failed;
-	int err = place_loaded(s, l, &refusal, &failed);
+	int err;
 
+	waiting_for(&s->waiting, "the kernel to check the BPF programs", 0, 0);
+	err = place_loaded(s, l, &refusal, &failed);
 	if (err && l->opts.link == PROBE_LINK_AUTO && err != -EPERM && err != -ESRCH) {
 		l->opts.link = PROBE_LINK_PERF;
 		err = place_loaded(s, l, &refusal, &failed);
 	}
 	s->attach_ns = journal_now_ns() - start_ns;
+	waiting_end(&s->waiting);
 	if (err && opts->falls_back && !target_is_ending(&failed->target))
 		s->refusal = refusal;
 	else if (err)
 		probes_refused(&failed->target, &refusal);
 	if (err)
 		return err;
-	probes_begin(s->probes, &opts->filters);
 	err = probes_set_consumer(s->probes, &consumer);
-	if (err)
+	if (err) {
 		log_error("cannot read the events of process %d: %s", (int)s->pid, strerror(-err));
-	return err;
+		return err;
+	}
+	/* All at once, and not before they can be taken in. */
+	s->armed_ns = journal_now_ns();
+	probes_begin(s->probes, &opts->filters);
+	return 0;
 }
 
 /* The events come from the library that the command was started with. */
@@ -280,6 +296,7 @@ static int attach_preload(struct session *s)
 	const struct preload_sink sink = followed_sink(s);
 
 	s->maps_known_ns = UINT64_MAX;
+	s->armed_ns = journal_now_ns();
 	s->all[0]->probed = true;
 	s->all[0]->cpu_ticks = quiet_cpu_ticks(&s->all[0]->target);
 	preload_set_sink(s->preload, &sink);
@@ -291,16 +308,20 @@ static int prepare_all(struct session *s, const struct session_opts *opts)
 {
 	int err = 0;
 
-	for (size_t i = 0; !err && i < s->nr; i++)
+	for (size_t i = 0; !err && i < s->nr; i++) {
+		waiting_for(&s->waiting, "a process to be looked at", i + 1, s->nr);
 		err = prepare(s, s->all[i]);
+	}
 	if (err && s->journal.err)
 		log_error("cannot write the trace '%s': %s", opts->path, mlk_strerror(err));
 	return err;
 }
 
-int session_start(struct session *s, const struct session_opts *opts)
+/* As session_start(), after the trace was begun. */
+static int begin(struct session *s, const struct session_opts *opts)
 {
 	struct loading loading = {0};
+<<<<<<< HEAD
 	int err = write_meta(s, opts), deaf;
 
 	s->journal.modules.embed = opts->embed;
@@ -312,8 +333,13 @@ int session_start(struct session *s, const struct session_opts *opts)
 		return err;
 	}
 	deaf = listen_to(s);
+=======
+	int err;
+
+>>>>>>> 982d65b (record: nothing counts before all probes are in, which comes sooner)
 	if (!s->preload)
 		loading_begin(&loading, s, opts);
+	listen_to(s); /* to its first event, too, a kernel has to wait for itself */
 	err = prepare_all(s, opts);
 	if (!err && !s->preload)
 		trace_all(s);
@@ -326,6 +352,27 @@ int session_start(struct session *s, const struct session_opts *opts)
 		loading_end(&loading, &s->probes); /* session_release() frees it */
 	if (!err && deaf)
 		tell_deaf(deaf);
+	return err;
+}
+
+int session_start(struct session *s, const struct session_opts *opts)
+{
+	int err = write_meta(s, opts);
+
+	s->journal.modules.embed = opts->embed;
+	s->mode = opts->stack_mode;
+	s->follow = opts->follow;
+	s->allocator_opts = opts->allocators;
+	if (err) {
+		log_error("cannot write the trace '%s': %s", opts->path, mlk_strerror(err));
+		return err;
+	}
+	/* Of this thread, and those that it begins from here on: not of the one that compresses.
+	 * It is not allowed to all, nor to us once privileges are given up. */
+	setpriority(PRIO_PROCESS, 0, NICENESS);
+	waiting_begin(&s->waiting);
+	err = begin(s, opts);
+	waiting_end(&s->waiting);
 	return err;
 }
 
