@@ -24,8 +24,8 @@ const volatile __u32 stack_limit = 65536;
 const volatile __u32 use_slots; /* a thread's exit and forks are never missed */
 const volatile __u32 follow;	/* record the children of recorded processes too */
 
-/* Set by the recorder when all probes are in.  Before, no thread is made known, so nothing counts: a
- * block given out by a function that has its probe already may be freed by one that has none. */
+/* Set by the recorder when all probes are in.  Before, no thread is made known, so nothing counts:
+ * a block given out by a function that has its probe already may be freed by one that has none. */
 __u64 armed;
 
 /* Set by the recorder while it detaches: a call whose return is not seen any more is no loss. */

@@ -150,8 +150,7 @@ static int place_all(struct session *s, const struct process **failed)
 
 		waiting_for(&s->waiting, "the kernel to put in the probes of a process", i + 1,
 			    s->nr);
-		err = p->ended ? 0
-			       : probes_place(s->probes, &p->links, &p->target, &p->allocators);
+		err = p->ended ? 0 : probes_place(s->probes, &p->links, &p->target, &p->allocators);
 
 		/* What was looked at may have been another process with its number. */
 		if (!err && !p->target.started && target_is_reaped(&p->target))

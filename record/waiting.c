@@ -61,9 +61,8 @@ void waiting_begin(struct waiting *w)
 {
 	pthread_condattr_t attr;
 
-	*w = (struct waiting){.what = "the system",
-			      .since_ns = now_ns(),
-			      .terminal = isatty(STDERR_FILENO)};
+	*w = (struct waiting){
+		.what = "the system", .since_ns = now_ns(), .terminal = isatty(STDERR_FILENO)};
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_mutex_init(&w->lock, NULL);
