@@ -320,25 +320,11 @@ static int prepare_all(struct session *s, const struct session_opts *opts)
 static int begin(struct session *s, const struct session_opts *opts)
 {
 	struct loading loading = {0};
-<<<<<<< HEAD
-	int err = write_meta(s, opts), deaf;
+	int err, deaf;
 
-	s->journal.modules.embed = opts->embed;
-	s->mode = opts->stack_mode;
-	s->follow = opts->follow;
-	s->allocator_opts = opts->allocators;
-	if (err) {
-		log_error("cannot write the trace '%s': %s", opts->path, mlk_strerror(err));
-		return err;
-	}
-	deaf = listen_to(s);
-=======
-	int err;
-
->>>>>>> 982d65b (record: nothing counts before all probes are in, which comes sooner)
 	if (!s->preload)
 		loading_begin(&loading, s, opts);
-	listen_to(s); /* to its first event, too, a kernel has to wait for itself */
+	deaf = listen_to(s); /* to its first event, too, a kernel has to wait for itself */
 	err = prepare_all(s, opts);
 	if (!err && !s->preload)
 		trace_all(s);
@@ -356,7 +342,7 @@ static int begin(struct session *s, const struct session_opts *opts)
 
 int session_start(struct session *s, const struct session_opts *opts)
 {
-	int err = write_meta(s, opts);
+	int niceness = getpriority(PRIO_PROCESS, 0), err = write_meta(s, opts);
 
 	s->journal.modules.embed = opts->embed;
 	s->mode = opts->stack_mode;
@@ -372,6 +358,8 @@ int session_start(struct session *s, const struct session_opts *opts)
 	waiting_begin(&s->waiting);
 	err = begin(s, opts);
 	waiting_end(&s->waiting);
+	if (err) /* a command that is started then, in another way, would have it too */
+		setpriority(PRIO_PROCESS, 0, niceness);
 	return err;
 }
 
