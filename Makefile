@@ -452,9 +452,9 @@ check-layers:
 	$(Q)$(call includes_only,format,format/[^"]*)
 	$(Q)$(call includes_only,unwind,(unwind/)?[^/"]*)
 	$(Q)$(call includes_only,bpf,bpf/[^"]*|unwind/dwunw_event\.h)
-	$(Q)$(call includes_only,record,record/[^"]*|bpf/event\.h|unwind/dwunw[^"]*|format/(trace|writer)\.h|mleak\.h|mleak\.bpf\.skel\.h)
+	$(Q)$(call includes_only,record,record/[^"]*|bpf/event\.h|unwind/dwunw[^"]*|format/(trace|writer|place)\.h|mleak\.h|mleak\.bpf\.skel\.h)
 	$(Q)$(call includes_only,record/preload,record/preload/[^"]*|bpf/event\.h)
-	$(Q)$(call includes_only,report,report/[^"]*|unwind/dwunw\.h|format/(trace|reader|copy)\.h|mleak\.h)
+	$(Q)$(call includes_only,report,report/[^"]*|unwind/dwunw\.h|format/(trace|reader|copy|place)\.h|mleak\.h)
 
 ## check-headers: fail on a header that needs another one before it, or on a public one that C++ refuses
 check-headers:

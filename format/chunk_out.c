@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -37,10 +38,21 @@ struct mlk_chunk_out {
 	int err;
 };
 
+/* Was a file that is to have @bytes cut, or written to, by somebody else? */
+static bool was_changed(int fd, uint64_t bytes)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size != bytes;
+}
+
 int mlk_write_whole(int fd, uint64_t before, const uint8_t *bytes, size_t len)
 {
 	size_t done = 0;
 
+	/* what were written behind a hole could not be read */
+	if (was_changed(fd, before))
+		return MLK_E_CHANGED;
 	while (done < len) {
 		ssize_t n = write(fd, bytes + done, len - done);
 		int err;

@@ -52,7 +52,7 @@ int mlk_chunk_out_error(struct mlk_chunk_out *o);
 void mlk_chunk_out_free(struct mlk_chunk_out *o);
 
 /* Write all of @bytes to @fd, which holds @before; cut it back to that if it cannot take them.
- * Returns 0 or the -errno of write(2). */
+ * Returns 0, the -errno of write(2), or MLK_E_CHANGED: it holds something else. */
 int mlk_write_whole(int fd, uint64_t before, const uint8_t *bytes, size_t len);
 
 #endif

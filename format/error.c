@@ -16,6 +16,20 @@ const char *mlk_strerror(int err)
 		return "the trace was cut before its first whole chunk";
 	case MLK_E_CORRUPT:
 		return "damaged";
+	case MLK_E_NO_FILE:
+		return "it exists and is no regular file";
+	case MLK_E_USER:
+		return "a file of another user has that name";
+	case MLK_E_BUSY:
+		return "another process is writing a trace to it";
+	case MLK_E_OTHER:
+		return "it is another file now";
+	case MLK_E_DELETED:
+		return "it was deleted while it was written";
+	case MLK_E_MOVED:
+		return "it was moved or replaced while it was written";
+	case MLK_E_CHANGED:
+		return "something else changed it while it was written";
 	default:
 		return strerror(err < 0 ? -err : err);
 	}

@@ -23,6 +23,15 @@ enum mlk_error {
 	MLK_E_HEADER = -5003,  /* the file header is damaged */
 	MLK_E_EMPTY = -5004,   /* not one whole chunk */
 	MLK_E_CORRUPT = -5005, /* a chunk's content does not decode */
+	/* of a trace's place */
+	MLK_E_NO_FILE = -5006, /* it exists and is no regular file */
+	MLK_E_USER = -5007,    /* a file of another user has the name */
+	MLK_E_BUSY = -5008,    /* another process writes a trace to it */
+	MLK_E_OTHER = -5009,   /* it is another file than it was */
+	/* of a trace that is written: what others have done to it meanwhile */
+	MLK_E_DELETED = -5010, /* it has no name any more */
+	MLK_E_MOVED = -5011,   /* its name is another file's or nobody's */
+	MLK_E_CHANGED = -5012, /* it is shorter or longer than what was written */
 };
 
 /* Static text for an error of this library or a negative errno. */

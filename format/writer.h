@@ -22,7 +22,8 @@ int mlk_writer_open(struct mlk_writer **out, int fd, const struct mlk_meta *meta
  *
  * They return 0, -ENOMEM, -EINVAL (more registers, stack bytes or string than trace.h allows) or
  * the -errno of a write(2), perhaps one for an earlier call.  After a failed write the file is cut
- * back to its last whole chunk, and every later call returns the same error.
+ * back to its last whole chunk, and every later call returns the same error.  MLK_E_CHANGED: the
+ * file has not the length that it should have, and is left as it is.
  */
 int mlk_writer_event(struct mlk_writer *w, const struct mlk_event *event);
 int mlk_writer_maps(struct mlk_writer *w, const struct mlk_maps *maps);

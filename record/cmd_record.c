@@ -143,14 +143,17 @@ static uint32_t ring_size(const struct record_opts *o, bool preload)
 	return o->ring_size < PRELOAD_MOST_RING ? o->ring_size : PRELOAD_MOST_RING;
 }
 
-/* The trace is there: say how it ended, and what is in it.  Returns as record(). */
-static int conclude(const struct session *s, const struct record_opts *o, enum mlk_end reason)
+/* The trace should be there: say how it ended, and what is in it.  Returns as record(). */
+static int conclude(const struct session *s, const struct record_opts *o,
+		    const struct mlk_place *out, enum mlk_end reason)
 {
-	if (s->journal.err) {
+	if (s->journal.err && s->journal.err != MLK_E_CHANGED) {
 		log_error("the trace '%s' ends early: %s; what it holds so far can be reported",
 			  o->output, mlk_strerror(s->journal.err));
 		return EXIT_RECORD_FAILED;
 	}
+	if (output_check(out, mlk_writer_bytes(s->journal.writer)))
+		return EXIT_RECORD_FAILED;
 	if (reason == MLK_END_SIZE)
 		log_info("the trace has the size given by --max-size: the recording ended there");
 	progress_summary(s, o->output);
@@ -176,8 +179,9 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	struct loop_opts limits = {.duration_ns = o->duration_ns,
 				   .max_size = o->max_size,
 				   .ring_size = opts.ring_size};
-	struct output out;
+	struct mlk_place out;
 	enum mlk_end reason;
+	int status;
 
 	if (limits.duration_ns)
 		limits.duration_ns += o->filters.delay_ns;
@@ -192,7 +196,7 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	if (session_start(s, &opts) || output_commit(&out)) {
 		mlk_writer_free(s->journal.writer); /* its thread writes to the file */
 		s->journal.writer = NULL;
-		output_close(&out);
+		mlk_place_close(&out);
 		return s->refusal.err ? REFUSED : EXIT_RECORD_FAILED;
 	}
 	release(s, c);
@@ -200,8 +204,9 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	reason = loop_run(s, &limits);
 	set_free(s, c);
 	session_finish(s, reason);
-	output_close(&out);
-	return conclude(s, o, reason);
+	status = conclude(s, o, &out, reason);
+	mlk_place_close(&out);
+	return status;
 }
 
 static int record_processes(const struct record_opts *o)

@@ -1,87 +1,43 @@
-/* output.c - O_EXCL and O_NOFOLLOW, with the file that was there kept as .old */
+/* output.c - the place of a trace, and what there is to say of it */
 #include "record/output.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "format/trace.h"
 #include "mleak.h"
 
-static int explain_create(const char *path, int err)
+static int explain(const struct mlk_place *place, const char *path, int err)
 {
-	log_error("cannot create the trace '%s': %s", path, strerror(-err));
+	if (err > MLK_E_MAGIC)
+		log_error("cannot create the trace '%s': %s", path, mlk_strerror(err));
+	else
+		log_error("cannot write the trace to '%s'%s: %s; give another name with -o", path,
+			  place->of_old ? ", as what is there would be kept with '.old' behind it"
+					: "",
+			  mlk_strerror(err));
 	return err;
 }
 
-/* A trace takes the place of no file but a regular one.  0 or -EEXIST, logged. */
-static int check_place(const char *path)
+int output_create(struct mlk_place *place, const char *path)
 {
-	struct stat st;
+	int err = mlk_place_open(place, path, NULL);
 
-	if (lstat(path, &st))
-		return 0;
-	if (S_ISREG(st.st_mode) && st.st_uid == geteuid())
-		return 0;
-	if (S_ISREG(st.st_mode)) {
-		log_error("cannot write the trace to '%s': a file of another user has that name; "
-			  "give "
-			  "another one with -o",
-			  path);
-		return -EEXIST;
-	}
-	log_error("cannot write the trace to '%s': it exists and is no regular file; give another "
-		  "name "
-		  "with -o",
-		  path);
-	return -EEXIST;
+	return err ? explain(place, path, err) : 0;
 }
 
-int output_create(struct output *o, const char *path)
+int output_commit(struct mlk_place *place)
 {
-	int err = check_place(path), len;
+	int err = mlk_place_take(place, NULL);
 
-	*o = (struct output){.path = path, .fd = -1};
-	if (err)
-		return err;
-	len = snprintf(o->part, sizeof(o->part), "%s.part%d", path, (int)getpid());
-	if (len < 0 || (size_t)len >= sizeof(o->part))
-		return explain_create(path, -ENAMETOOLONG);
-	o->fd = open(o->part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (o->fd >= 0)
-		return 0;
-	o->part[0] = '\0';
-	return explain_create(path, -errno);
+	return err ? explain(place, place->path, err) : 0;
 }
 
-int output_commit(struct output *o)
+int output_check(const struct mlk_place *place, uint64_t bytes)
 {
-	char old[PATH_MAX];
-	int err = check_place(o->path);
+	int err = mlk_place_check(place, bytes);
 
 	if (err)
-		return err;
-	if ((size_t)snprintf(old, sizeof(old), "%s.old", o->path) >= sizeof(old))
-		return explain_create(o->path, -ENAMETOOLONG);
-	if (rename(o->path, old) && errno != ENOENT) {
-		err = -errno;
-		log_error("cannot rename '%s' to '%s': %s", o->path, old, strerror(-err));
-		return err;
-	}
-	if (rename(o->part, o->path))
-		return explain_create(o->path, -errno);
-	o->part[0] = '\0';
-	return 0;
-}
-
-void output_close(struct output *o)
-{
-	if (o->fd < 0)
-		return;
-	close(o->fd);
-	o->fd = -1;
-	if (o->part[0])
-		unlink(o->part);
+		log_error("'%s' is not the trace that was recorded: %s", place->path,
+			  mlk_strerror(err));
+	return err;
 }

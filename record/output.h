@@ -2,26 +2,20 @@
 #ifndef RECORD_OUTPUT_H
 #define RECORD_OUTPUT_H
 
-#include <limits.h>
-
-/* A file that has another name until it is certain that there will be a trace. */
-struct output {
-	const char *path; /* borrowed */
-	int fd;
-	char part[PATH_MAX]; /* its name for now; "" once it has its own */
-};
+#include "format/place.h"
 
 /*
- * Create a file for the trace @path next to it, mode 0600.
- * On failure one sentence was logged and nothing was changed.  Returns 0 or -errno.
+ * Create a file for the trace @path next to it, as mlk_place_open() does.
+ * On failure one sentence was logged and nothing was changed.  Returns 0 or an error.
  */
-int output_create(struct output *o, const char *path);
+int output_create(struct mlk_place *place, const char *path);
 
 /* Give the file its name; a regular file that has it is kept as path.old.  On failure one sentence
- * was logged.  Returns 0 or -errno. */
-int output_commit(struct output *o);
+ * was logged.  Returns 0 or an error. */
+int output_commit(struct mlk_place *place);
 
-/* Close the file; remove it if it was not committed. */
-void output_close(struct output *o);
+/* Is the file, to which @bytes were written, still there and whole?  If not, one sentence was
+ * logged.  Returns 0 or an error. */
+int output_check(const struct mlk_place *place, uint64_t bytes);
 
 #endif

@@ -1,8 +1,6 @@
 /* cmd_unwind.c - `mleak unwind`: unwind a trace once, and keep the stacks in it */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +9,7 @@
 #include <unistd.h>
 
 #include "format/copy.h"
+#include "format/place.h"
 #include "mleak.h"
 #include "report/command.h"
 #include "report/job.h"
@@ -21,14 +20,14 @@
 #define ZSTD_LEVEL 1 /* as recorders do */
 
 /* The file that is being written; it gets its name when it is whole. */
-static char part[PATH_MAX];
+static struct mlk_place place = {.fd = -1, .dir = -1};
 
 struct unwinding {
 	struct job job; /* its trace */
 	struct stat st; /* of its file */
 	char *path;	/* of the trace that is written, behind links */
 	char *shown;	/* that, safe to print */
-	int fd;
+	bool in_place;
 	struct mlk_copy *copy;
 	struct unwound *stacks;
 	uint64_t nr_allocs;
@@ -40,7 +39,7 @@ struct unwinding {
 /* What was written so far is of no use to anybody. */
 static void on_signal(int signal_number)
 {
-	unlink(part);
+	mlk_place_forget(&place);
 	signal(signal_number, SIG_DFL);
 	raise(signal_number);
 }
@@ -138,23 +137,27 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Is what has the name now the trace that is being read, or another one that may be replaced, or
- * nothing?  Another may have come meanwhile. */
-static int check_place(const struct unwinding *u)
+/* Say why there is nothing to write to.  Returns the exit status. */
+static int explain_place(const struct unwinding *u, int err)
 {
-	struct stat st;
-
-	if (lstat(u->path, &st) || is_same(&st, &u->st))
-		return EXIT_OK;
-	if (!u->job.opts->output)
+	if (err > MLK_E_MAGIC) {
+		log_error("cannot create '%s': %s", u->shown, mlk_strerror(err));
+		return EXIT_FAILED;
+	}
+	if (err == MLK_E_OTHER)
 		log_error("'%s' is another file now, which was not replaced; try again", u->shown);
-	else if (!S_ISREG(st.st_mode))
-		log_error("cannot write '%s': it exists and is no regular file", u->shown);
-	else if (st.st_uid != geteuid())
-		log_error("cannot write '%s': a file of another user has that name", u->shown);
 	else
-		return EXIT_OK;
+		log_error("cannot write '%s'%s: %s", u->shown,
+			  place.of_old ? ", as what is there would be kept with '.old' behind it"
+				       : "",
+			  mlk_strerror(err));
 	return EXIT_USAGE;
+}
+
+/* What is to be replaced; NULL: what has the name of the new trace is kept. */
+static const struct stat *replaced(const struct unwinding *u)
+{
+	return u->in_place ? &u->st : NULL;
 }
 
 /* Let those read the new file who could read the trace, and nobody else. */
@@ -163,41 +166,20 @@ static void set_access(const struct unwinding *u)
 	mode_t mode = u->st.st_mode & 0777;
 
 	/* only root may give a file away, but whoever is of a group may give it to that */
-	if (fchown(u->fd, u->st.st_uid, u->st.st_gid) && fchown(u->fd, (uid_t)-1, u->st.st_gid))
+	if (fchown(place.fd, u->st.st_uid, u->st.st_gid) &&
+	    fchown(place.fd, (uid_t)-1, u->st.st_gid))
 		mode &= ~(mode_t)070;
-	(void)!fchmod(u->fd, mode);
-}
-
-/* Create the file next to the one whose name it is to get. */
-static int create(struct unwinding *u)
-{
-	int len = snprintf(part, sizeof(part), "%s.part%d", u->path, (int)getpid());
-	int err = len < 0 || (size_t)len >= sizeof(part) ? -ENAMETOOLONG : 0;
-
-	catch_signals();
-	if (!err)
-		u->fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (!err && u->fd < 0)
-		err = -errno;
-	if (err) {
-		log_error("cannot create '%s': %s", u->shown, strerror(-err));
-		return EXIT_FAILED;
-	}
-	set_access(u);
-	return EXIT_OK;
+	(void)!fchmod(place.fd, mode);
 }
 
 /* Give the file its name. */
 static int commit(const struct unwinding *u)
 {
-	int status = check_place(u);
+	int err;
 
-	if (status != EXIT_OK)
-		return status;
-	if (!fsync(u->fd) && !rename(part, u->path))
-		return EXIT_OK;
-	log_error("cannot write '%s': %s", u->shown, strerror(errno));
-	return EXIT_FAILED;
+	set_access(u);
+	err = fsync(place.fd) ? -errno : mlk_place_take(&place, replaced(u));
+	return err ? explain_place(u, err) : EXIT_OK;
 }
 
 static void tell(const struct unwinding *u)
@@ -224,10 +206,9 @@ static void tell(const struct unwinding *u)
 static int check_whole(const struct unwinding *u)
 {
 	struct mlk_record record;
-	struct stat st;
 	int more;
 
-	if (u->job.opts->output && (stat(u->path, &st) || !is_same(&st, &u->st)))
+	if (!u->in_place)
 		return EXIT_OK;
 	mlk_reader_rewind(u->job.trace, 0);
 	while ((more = mlk_reader_next(u->job.trace, &record)) > 0)
@@ -241,51 +222,53 @@ static int check_whole(const struct unwinding *u)
 	return EXIT_USAGE;
 }
 
-/* The path to write to: behind links, that what they lead to is replaced and not they. */
-static char *target_of(const char *path)
+/* The path to write to.  A trace that is to be replaced is so behind links, which stay; a file that
+ * is named must be none. */
+static char *target_of(const struct report_opts *opts)
 {
-	char *real = realpath(path, NULL);
+	char *real = opts->output ? NULL : realpath(opts->path, NULL);
 
-	return real ? real : strdup(path);
+	return real ? real : strdup(opts->output ? opts->output : opts->path);
 }
 
 /* What is to be written where. */
 static int find_place(struct unwinding *u)
 {
 	const struct report_opts *opts = u->job.opts;
-	int err, status;
+	struct stat st;
+	int err;
 
-	u->path = target_of(opts->output ? opts->output : opts->path);
+	u->path = target_of(opts);
 	u->shown = text_escape(opts->output ? opts->output : opts->path);
 	err = u->path && u->shown ? mlk_reader_stat(u->job.trace, &u->st) : -ENOMEM;
 	if (err) {
 		log_error("cannot read '%s': %s", u->job.shown, strerror(-err));
 		return EXIT_FAILED;
 	}
-	status = check_place(u);
-	return status == EXIT_OK ? check_whole(u) : status;
+	u->in_place = !opts->output || (!lstat(u->path, &st) && is_same(&st, &u->st));
+	err = check_whole(u);
+	if (err != EXIT_OK)
+		return err;
+	catch_signals();
+	err = mlk_place_open(&place, u->path, replaced(u));
+	return err ? explain_place(u, err) : EXIT_OK;
 }
 
 static int write_trace(struct unwinding *u)
 {
-	int err, status = create(u);
+	int err = u->copy_err = mlk_copy_new(&u->copy, u->job.trace, place.fd, ZSTD_LEVEL);
+	int status = err ? explain(u, err) : unwind_all(u);
 
-	if (status != EXIT_OK)
-		return status;
-	err = u->copy_err = mlk_copy_new(&u->copy, u->job.trace, u->fd, ZSTD_LEVEL);
-	status = err ? explain(u, err) : unwind_all(u);
 	if (status == EXIT_OK)
 		status = commit(u);
 	if (status == EXIT_OK)
 		tell(u);
-	else
-		unlink(part);
 	return status;
 }
 
 static int unwind(const struct report_opts *opts)
 {
-	struct unwinding u = {.fd = -1};
+	struct unwinding u = {0};
 	int status = job_open(&u.job, opts, opts->path);
 
 	if (status == EXIT_OK)
@@ -293,8 +276,7 @@ static int unwind(const struct report_opts *opts)
 	if (status == EXIT_OK)
 		status = write_trace(&u);
 	mlk_copy_free(u.copy);
-	if (u.fd >= 0)
-		close(u.fd);
+	mlk_place_close(&place);
 	job_release(&u.job);
 	free(u.path);
 	free(u.shown);

@@ -88,6 +88,15 @@ class UnwindCase(ReaderCase):
             with self.subTest(view=view):
                 self.assertEqual(self.shown(other, view), self.shown(trace, view))
 
+    def is_writing(self, process):
+        """Does @process have the new file open, which has no name yet or that of a part?"""
+        try:
+            files = [os.readlink("/proc/%d/fd/%s" % (process.pid, fd))
+                     for fd in os.listdir("/proc/%d/fd" % process.pid)]
+        except OSError:
+            return False
+        return any(f.startswith((self.path("#"), self.path("mleak.mlk.part"))) for f in files)
+
     def assert_nothing_is_left(self, expected):
         self.assertEqual(sorted(os.listdir(self.dir)), sorted(expected))
 
@@ -413,11 +422,10 @@ class RefusalTest(UnwindCase):
         for _ in range(50):
             path = self.write("mleak.mlk", data)
             process = self.spawn([self.program, "unwind", path])
-            part = self.path("mleak.mlk.part%d" % process.pid)
-            while not os.path.exists(part) and process.poll() is None:
+            while not self.is_writing(process) and process.poll() is None:
                 pass
             process.send_signal(signal.SIGSTOP)
-            if os.path.exists(part):
+            if self.is_writing(process):
                 break
             process.send_signal(signal.SIGCONT)
             self.finish(process)
