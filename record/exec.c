@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "mleak.h"
@@ -11,6 +12,7 @@
 #include "record/objects.h"
 
 #define FIND_NS 1000000000u /* longest wait for a new program's libraries */
+#define HELD_NS 200000000u  /* and of a program for its probes */
 
 static bool is_file(const struct mlk_mapping *a, const struct mlk_mapping *b)
 {
@@ -87,9 +89,89 @@ void exec_note(struct session *s, struct process *p, uint64_t time_ns, bool link
 	/* Its mappings were kept when the notice of this exec came; or it has not come yet. */
 	judge(s, p, p->before.nr ? &p->before : &p->maps);
 	p->exec.since_ns = time_ns;
-	p->exec.seen = false;
+	p->exec.seen = p->exec.loaded = false;
 	/* Probes belong to the main thread's task, which is gone when another calls exec. */
 	p->exec.links_dead |= links_dead;
+}
+
+/* Which program @p runs, and by which loader.  False: it cannot be known. */
+static bool identify(const struct process *p, struct known_program *program)
+{
+	uint64_t base = target_auxv(&p->target, AT_BASE);
+	const struct mlk_mapping *loader;
+	struct maps maps = {0};
+	struct stat st;
+
+	if (!base || target_stat(&p->target, HELPER_EXE, "", &st) ||
+	    target_read_maps(&p->target, &maps))
+		return false;
+	*program = (struct known_program){.dev = st.st_dev, .inode = st.st_ino};
+	loader = maps_find(&maps, base);
+	if (loader) {
+		program->loader_dev = makedev(loader->dev_major, loader->dev_minor);
+		program->loader_inode = loader->inode;
+	}
+	maps_release(&maps);
+	return loader != NULL;
+}
+
+#define NR_KNOWN (sizeof(((struct known_programs *)0)->v) / sizeof(struct known_program))
+
+static bool is_known(const struct known_programs *known, const struct known_program *program)
+{
+	size_t nr = known->nr < NR_KNOWN ? known->nr : NR_KNOWN;
+
+	for (size_t i = 0; i < nr; i++) {
+		const struct known_program *k = &known->v[i];
+
+		if (k->inode == program->inode && k->loader_inode == program->loader_inode &&
+		    k->dev == program->dev && k->loader_dev == program->loader_dev)
+			return true;
+	}
+	return false;
+}
+
+/* The program of @p allocates by what was probed before. */
+static void remember(struct session *s, const struct process *p)
+{
+	struct known_program program;
+
+	if (s->follow && identify(p, &program) && !is_known(&s->known, &program))
+		s->known.v[s->known.nr++ % NR_KNOWN] = program;
+}
+
+bool exec_wants_start(const struct session *s, const struct process *p)
+{
+	struct known_program program;
+
+	return p->traced && !p->refused && identify(p, &program) && !is_known(&s->known, &program);
+}
+
+void exec_at_start(struct session *s, pid_t pid)
+{
+	uint64_t end_ns = journal_now_ns() + HELD_NS;
+	struct process *p = session_newest(s, pid);
+
+	if (p)
+		p->exec.loaded = true;
+	do
+		session_drain(s);
+	while ((p = session_newest(s, pid)) != NULL && p->exec.since_ns && !s->journal.err &&
+	       journal_now_ns() < end_ns);
+}
+
+/* The probes of @p, which runs since @execed_ns, were put in only now. */
+static void note_late(struct session *s, const struct process *p, uint64_t execed_ns)
+{
+	uint64_t gap_ns = journal_now_ns() - execed_ns;
+
+	session_note_missed(s, p, "began before its probes were in, and is recorded from then on");
+	if (s->follow)
+		session_note_gap(s, gap_ns);
+	else
+		log_info("process %d runs '%s' now; recorded from %.1f ms after its start "
+			 "(--follow holds programs at their start)",
+			 (int)p->target.pid, p->target.comm, (double)gap_ns / 1e6);
 }
 
 /* Put the probes of @p on the functions of @now, where the program allocates. */
@@ -97,24 +179,20 @@ static int place(struct session *s, struct process *p, const struct allocators *
 		 uint64_t execed_ns)
 {
 	bool same = !p->exec.links_dead && allocators_same(now, &p->allocators);
-	uint64_t gap_ns;
 	int err;
 
-	if (same)
+	if (same) {
+		remember(s, p);
 		return probes_set_code(s->probes, &p->target, now);
+	}
 	if (p->exec.links_dead)
 		probes_drop(s->probes, &p->links);
 	err = probes_place(s->probes, &p->links, &p->target, now);
-	gap_ns = journal_now_ns() - execed_ns;
-	if (err)
-		return err;
-	/* One that is traced is held at its exec; a static program has then not begun. */
-	if (s->follow && !(p->traced && now->code.is_static))
-		session_note_gap(s, gap_ns);
-	else if (!s->follow)
-		log_info("process %d runs '%s' now; recorded from %.1f ms after its start",
-			 (int)p->target.pid, p->target.comm, (double)gap_ns / 1e6);
-	return 0;
+	/* One that is traced is held at its exec, when a static program has not begun, and may be
+	 * held again when its libraries are mapped. */
+	if (!err && !(p->traced && (now->code.is_static || p->exec.loaded)))
+		note_late(s, p, execed_ns);
+	return err;
 }
 
 /* It runs a program now that we may not watch.  The processes asked for are what the recording is
@@ -181,7 +259,7 @@ void exec_follow(struct session *s, struct process *p)
 	if (!execed_ns)
 		return;
 	is_static = !target_auxv(&p->target, AT_BASE);
-	if (!is_static && !objects_complete(&p->target, false) &&
+	if (!is_static && !p->exec.loaded && !objects_complete(&p->target, false) &&
 	    journal_now_ns() - execed_ns < FIND_NS && !process_has_ended(p))
 		return;
 	p->exec.since_ns = 0;

@@ -101,6 +101,17 @@ static void take_signals(struct loop *l)
 		on_signal(l, (int)info.ssi_signo);
 }
 
+/* @pid is held, and begins another program.  Returns whether it is to be held at its start, too. */
+static bool take_exec(struct session *s, pid_t pid)
+{
+	const struct process *p;
+
+	/* a static program can be probed before it begins */
+	session_drain_for(s, HELD_NS);
+	p = session_newest(s, pid);
+	return p && exec_wants_start(s, p);
+}
+
 /* Processes are held for us: see to their probes, and let them go. */
 static void take_held(struct loop *l)
 {
@@ -110,9 +121,12 @@ static void take_held(struct loop *l)
 	while (tracer_next(s->tracer, &event)) {
 		if (event.what == TRACER_CHILD)
 			children_held(s, event.pid);
-		else /* a static program can be probed before it begins */
-			session_drain_for(s, HELD_NS);
-		tracer_let_go(s->tracer, event.pid);
+		else if (event.what == TRACER_START)
+			exec_at_start(s, event.pid);
+		if (event.what == TRACER_EXEC && take_exec(s, event.pid))
+			tracer_let_go_to_start(s->tracer, event.pid);
+		else
+			tracer_let_go(s->tracer, event.pid);
 	}
 }
 

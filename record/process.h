@@ -20,6 +20,7 @@ struct process_exec {
 	bool seen;	   /* the probes met an allocation of it */
 	bool in_doubt;	   /* it could not be looked at */
 	bool links_dead;   /* that exec was not the main thread's */
+	bool loaded;	   /* held by the tracer, with its libraries mapped and not begun */
 };
 
 struct process {

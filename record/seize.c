@@ -18,7 +18,8 @@
 
 /* Not to be killed with us: the kernel sets it free. */
 static const uintptr_t follow_options =
-	PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC;
+	PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |
+	PTRACE_O_TRACESYSGOOD;
 
 void seize_started(pid_t pid)
 {

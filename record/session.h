@@ -26,6 +26,15 @@ struct session_gaps {
 	uint64_t longest_ns; /* from the start to the probes */
 };
 
+/* Programs, each with its loader, that allocate by what was probed before: those begun last. */
+struct known_programs {
+	struct known_program {
+		dev_t dev, loader_dev;
+		ino_t inode, loader_inode;
+	} v[256];
+	size_t nr; /* ever known */
+};
+
 struct session {
 	struct journal journal;
 	struct sideband *sideband; /* NULL: not allowed */
@@ -59,6 +68,7 @@ struct session {
 	struct missed missed;	   /* programs started by exec, and children */
 	uint64_t children;	   /* recorded; without follow: started, and not recorded */
 	struct session_gaps gaps;
+	struct known_programs known;
 	uint64_t attach_ns, detach_ns; /* how long the probes took to be put in, and out */
 	bool quiet_told;	       /* that nothing was seen, and why */
 	bool forgets;		       /* processes have ended that the filters know of */

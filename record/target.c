@@ -69,7 +69,7 @@ void target_find_task(struct target *t)
 		closedir(dir);
 }
 
-void target_describe(struct target *t)
+static void describe(struct target *t)
 {
 	char path[64];
 	ssize_t n = -1;
@@ -93,6 +93,15 @@ void target_describe(struct target *t)
 	for (size_t i = 0; i < len; i++)
 		if (!t->command[i])
 			t->command[i] = ' ';
+}
+
+void target_describe(struct target *t)
+{
+	struct target now = *t;
+
+	describe(&now);
+	if (!target_is_reaped(t)) /* else its number may be another's */
+		*t = now;
 }
 
 /* Has the process a folder in /proc? */

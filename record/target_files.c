@@ -23,6 +23,18 @@ static struct helper_task task_of(const struct target *t)
 	return (struct helper_task){.pid = t->pid, .task = t->task};
 }
 
+/* What was opened by the process's number as @fd, if that cannot have been another's by then: it is
+ * bound to whom it was opened of.  Else -errno. */
+static int own_file(const struct target *t, int fd)
+{
+	if (fd < 0)
+		return -errno;
+	if (!target_is_reaped(t))
+		return fd;
+	close(fd);
+	return -ESRCH;
+}
+
 int target_open_file(const struct target *t, enum helper_file file)
 {
 	static const struct {
@@ -37,9 +49,7 @@ int target_open_file(const struct target *t, enum helper_file file)
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)t->task, files[file].name);
-	fd = open(path, files[file].flags | O_CLOEXEC);
-	if (fd < 0)
-		fd = -errno;
+	fd = own_file(t, open(path, files[file].flags | O_CLOEXEC));
 	return is_refused(t, fd) ? helper_open(t->helper, &of, file) : fd;
 }
 
@@ -106,7 +116,7 @@ static int open_mapped(const struct target *t, const struct mlk_mapping *m)
 	 */
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)t->task,
 		 m->start, m->end);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = own_file(t, open(path, O_RDONLY | O_CLOEXEC));
 	if (fd >= 0 && !fstat(fd, &st) && st.st_ino == m->inode)
 		return fd;
 	if (fd >= 0)
@@ -171,5 +181,7 @@ int target_read_memory(const struct target *t, uint64_t addr, void *to, size_t l
 	const struct helper_task of = task_of(t);
 	int err = n < 0 ? -errno : n == (ssize_t)len ? 0 : -EFAULT;
 
+	if (!err && target_is_reaped(t))
+		return -ESRCH; /* it may have been another's memory */
 	return is_refused(t, err) ? helper_read(t->helper, &of, addr, to, len) : err;
 }

@@ -23,6 +23,7 @@
 #include "record/launch.h"
 #include "record/privileges.h"
 #include "record/seize.h"
+#include "record/to_start.h"
 #include "record/tracer_list.h"
 
 #define LOOK_MS 100 /* should a SIGCHLD have come before it could be seen */
@@ -34,7 +35,8 @@ struct tracer {
 	pthread_mutex_t lock; /* of all below, but what is marked */
 	pthread_cond_t started;
 	enum state state;
-	struct tracer_list events, orders; /* to and from the recorder */
+	struct tracer_list events, orders; /* to and from the recorder; an order is TRACER_START or
+					      not: how to let go */
 	int events_fd, orders_fd;	   /* eventfds */
 	bool released;			   /* the command was let run */
 	bool unprivileged;		   /* is it asked for? */
@@ -45,7 +47,8 @@ struct tracer {
 	char **argv;	      /* of the command, set before the thread runs; NULL: none */
 	struct launch launch; /* of it, likewise */
 	pid_t asked;	      /* to be attached to; 0: done, with the outcome in result */
-	int signal_fd;	      /* the thread's own */
+	int signal_fd;	      /* the thread's own, */
+	struct to_start to_start; /* and this */
 };
 
 static void ring_bell(int fd)
@@ -66,9 +69,10 @@ static void silence(int fd)
 
 /* The stopped @pid goes on, with signal @sig if that is not 0.  It may have been killed meanwhile:
  * then there is nothing to do. */
-static void go_on(pid_t pid, int sig)
+static void go_on(struct tracer *t, pid_t pid, int sig)
 {
-	ptrace(PTRACE_CONT, pid, NULL, (void *)(intptr_t)sig);
+	ptrace((enum __ptrace_request)to_start_request(&t->to_start, pid), pid, NULL,
+	       (void *)(intptr_t)sig);
 }
 
 /* Tell the recorder of @pid, which is held until it answers. */
@@ -82,7 +86,7 @@ static void tell(struct tracer *t, enum tracer_what what, pid_t pid)
 	if (told)
 		ring_bell(t->events_fd);
 	else
-		go_on(pid, 0);
+		go_on(t, pid, 0);
 }
 
 /* Is @tid a process's main thread? */
@@ -96,12 +100,23 @@ static bool stops_job(int sig)
 	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
 }
 
+/* It is on its way to its start, or was so long on it that this was given up. */
+static void on_system_call(struct tracer *t, pid_t pid)
+{
+	if (to_start_is_there(&t->to_start, pid))
+		tell(t, TRACER_START, pid);
+	else
+		go_on(t, pid, 0);
+}
+
 static void on_stop(struct tracer *t, pid_t pid, int status)
 {
 	int event = status >> 16, sig = WSTOPSIG(status);
 
-	if (!event)
-		go_on(pid, sig); /* a signal is about to be delivered: let it be */
+	if (!event && sig == (SIGTRAP | 0x80))
+		on_system_call(t, pid);
+	else if (!event)
+		go_on(t, pid, sig); /* a signal is about to be delivered: let it be */
 	else if (event == PTRACE_EVENT_STOP && stops_job(sig))
 		ptrace(PTRACE_LISTEN, pid, NULL, NULL); /* it stays stopped, as it should */
 	else if (event == PTRACE_EVENT_STOP && is_process(pid))
@@ -109,7 +124,7 @@ static void on_stop(struct tracer *t, pid_t pid, int status)
 	else if (event == PTRACE_EVENT_EXEC)
 		tell(t, TRACER_EXEC, pid);
 	else
-		go_on(pid, 0);
+		go_on(t, pid, 0);
 }
 
 static void on_wait(void *ctx, pid_t pid, int status)
@@ -118,7 +133,10 @@ static void on_wait(void *ctx, pid_t pid, int status)
 
 	if (WIFSTOPPED(status)) {
 		on_stop(t, pid, status);
-	} else if (pid == t->pid) {
+		return;
+	}
+	to_start_remove(&t->to_start, pid);
+	if (pid == t->pid) {
 		pthread_mutex_lock(&t->lock);
 		t->waited = true;
 		t->status = status;
@@ -170,8 +188,13 @@ static enum state take_orders(struct tracer *t)
 		privileges_keep_in_thread(0);
 	t->unprivileged = false;
 	pthread_mutex_unlock(&t->lock);
-	for (size_t i = 0; i < orders.nr; i++)
-		go_on(orders.v[i].pid, 0);
+	for (size_t i = 0; i < orders.nr; i++) {
+		if (orders.v[i].what == TRACER_START)
+			to_start_add(&t->to_start, orders.v[i].pid);
+		else
+			to_start_remove(&t->to_start, orders.v[i].pid);
+		go_on(t, orders.v[i].pid, 0);
+	}
 	free(orders.v);
 	return state;
 }
@@ -354,16 +377,26 @@ bool tracer_next(struct tracer *t, struct tracer_event *event)
 	return found;
 }
 
-void tracer_let_go(struct tracer *t, pid_t pid)
+static void order(struct tracer *t, enum tracer_what how, pid_t pid)
 {
 	bool pushed;
 
 	do {
 		pthread_mutex_lock(&t->lock);
-		pushed = tracer_list_push(&t->orders, (struct tracer_event){TRACER_CHILD, pid});
+		pushed = tracer_list_push(&t->orders, (struct tracer_event){how, pid});
 		pthread_mutex_unlock(&t->lock);
 	} while (!pushed); /* it must not be held for ever */
 	ring_bell(t->orders_fd);
+}
+
+void tracer_let_go(struct tracer *t, pid_t pid)
+{
+	order(t, TRACER_EXEC, pid);
+}
+
+void tracer_let_go_to_start(struct tracer *t, pid_t pid)
+{
+	order(t, TRACER_START, pid);
 }
 
 bool tracer_stop(struct tracer *t, int *status)
@@ -388,5 +421,6 @@ void tracer_free(struct tracer *t)
 	pthread_cond_destroy(&t->started);
 	free(t->events.v);
 	free(t->orders.v);
+	free(t->to_start.v);
 	free(t);
 }

@@ -15,6 +15,8 @@ struct tracer; /* opaque */
 enum tracer_what {
 	TRACER_CHILD, /* a new process is held at its start */
 	TRACER_EXEC,  /* a process is held that begins another program */
+	TRACER_START, /* a process is held whose new program has its libraries mapped, and has not
+			 called one of them */
 };
 
 struct tracer_event {
@@ -43,6 +45,10 @@ int tracer_fd(const struct tracer *t);
 bool tracer_next(struct tracer *t, struct tracer_event *event);
 
 void tracer_let_go(struct tracer *t, pid_t pid);
+
+/* As tracer_let_go() of one that begins a dynamically linked program.  TRACER_START tells when
+ * glibc's loader has mapped what it needs; of another loader nothing more is told. */
+void tracer_let_go_to_start(struct tracer *t, pid_t pid);
 
 /* Set all processes free, and kill the command if tracer_release() was not called.  Returns true,
  * with its wait status in *@status, if the command has been waited for. */

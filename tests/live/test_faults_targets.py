@@ -183,19 +183,43 @@ class TargetTest(FaultCase):
 
 
 # Makes one process after the other with one pid, in a pid namespace of its own, and has it recorded.
+# The recorder is about the first from when it has that open, a pidfd.
 REUSE = r"""
 import os, signal, subprocess, sys, time
 mleak, first, second, trace, delays = *sys.argv[1:5], sys.argv[5:]
+def is_open(recorder, pid):
+    for fd in os.listdir("/proc/%d/fdinfo" % recorder):
+        try:
+            with open("/proc/%d/fdinfo/%s" % (recorder, fd)) as info:
+                if "\nPid:\t%d\n" % pid in info.read():
+                    return True
+        except OSError:
+            pass
+    return False
+def wait(recorder, condition):
+    while not condition() and recorder.poll() is None:
+        time.sleep(0.002)
+def stop(recorder):
+    recorder.send_signal(signal.SIGSTOP)
+    while not all(open("/proc/%d/task/%s/stat" % (recorder.pid, tid)).read().rpartition(")")[2].split()[0] in "TX"
+                  for tid in os.listdir("/proc/%d/task" % recorder.pid)):
+        time.sleep(0.002)
 for i, delay in enumerate(delays):
     a = subprocess.Popen([first])
-    recorder = subprocess.Popen([mleak, "record", "-d", "1", "-o", "%s%d" % (trace, i), "-p", str(a.pid)],
+    name = "%s%d" % (trace, i)
+    recorder = subprocess.Popen([mleak, "record", "-d", "1", "-o", name, "-p", str(a.pid)],
                                 stderr=subprocess.DEVNULL)
-    while delay == "attached" and not os.path.exists("%s%d" % (trace, i)):
-        time.sleep(0.01)
-    time.sleep(0.02 if delay == "attached" else float(delay))
+    wait(recorder, lambda: is_open(recorder.pid, a.pid))
+    if delay in ("attached", "stopped"):
+        wait(recorder, lambda: os.path.exists(name))
+        time.sleep(0.02)
+    else:
+        time.sleep(float(delay))
+    if delay == "stopped":
+        stop(recorder)
     a.kill()
     a.wait()
-    for _ in range(100):  # the recorder's threads take numbers, too
+    for _ in range(1000):  # the recorder's threads take numbers, too
         with open("/proc/sys/kernel/ns_last_pid", "w") as last:
             last.write(str(a.pid - 1))
         b = subprocess.Popen([second])
@@ -204,7 +228,9 @@ for i, delay in enumerate(delays):
         b.kill()
         b.wait()
         time.sleep(0.002)
-    print("status", recorder.wait(), flush=True)
+    if delay == "stopped":
+        recorder.send_signal(signal.SIGCONT)
+    print("status", recorder.wait(), "reused" if b.pid == a.pid else "", flush=True)
     assert b.poll() is None
     b.kill()
     b.wait()
@@ -230,7 +256,7 @@ class LifeTest(FaultCase):
     def test_pid_that_another_process_gets(self):
         first = self.compile("first", source=LOOP.replace("NAME", "first"))
         second = self.compile("second", source=LOOP.replace("NAME", "second"))
-        delays = ["%.2f" % (0.01 + 0.03 * i) for i in range(7)] + ["attached"]
+        delays = ["%.2f" % (0.03 * i) for i in range(7)] + ["attached", "stopped"]
         script = self.write("reuse.py", REUSE.encode())
         result = self.finish(self.spawn(["unshare", "-p", "-f", "--mount-proc", sys.executable, script,
                                          self.program, first, second, self.path("x"),
@@ -239,7 +265,7 @@ class LifeTest(FaultCase):
             self.skipTest(result.err)
         self.assertEqual(result.status, 0, result.err)
         self.assertEqual(result.out.count("status"), len(delays))
-        self.assertIn("status 0", result.out)
+        self.assertIn("status 0 reused", result.out)
         traces = [self.path("x%d" % i) for i in range(len(delays))]
         for trace in filter(os.path.exists, traces):
             report = self.mleak("report", trace)
