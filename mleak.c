@@ -76,10 +76,18 @@ void log_error(const char *fmt, ...)
 	va_end(args);
 }
 
+static unsigned long nr_warnings;
+
+unsigned long log_warnings(void)
+{
+	return __atomic_load_n(&nr_warnings, __ATOMIC_RELAXED);
+}
+
 void log_warn(const char *fmt, ...)
 {
 	va_list args;
 
+	__atomic_add_fetch(&nr_warnings, 1, __ATOMIC_RELAXED);
 	va_start(args, fmt);
 	log_line("mleak: warning: ", fmt, args);
 	va_end(args);

@@ -12,8 +12,10 @@
  * do. */
 enum {
 	EXIT_OK = 0,
-	EXIT_FAILED = 1,
+	EXIT_LEAKS = 1,		   /* of checks: something leaked; nothing else is 1 */
 	EXIT_USAGE = 2,		   /* bad options, or an input that cannot be read */
+	EXIT_FAILED = 2,	   /* no memory, or the output cannot be written */
+	EXIT_UNKNOWN = 2,	   /* of checks: the trace does not tell */
 	EXIT_RECORD_FAILED = 125,  /* mleak record itself failed */
 	EXIT_NOT_EXECUTABLE = 126, /* the command was found but could not be started */
 	EXIT_NOT_FOUND = 127,	   /* the command was not found */
@@ -33,6 +35,9 @@ int print_finish(int status);
 void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Calls of log_warn() by this process so far. */
+unsigned long log_warnings(void);
 
 /* The commands: argv[0] is the command's name; they return the exit status. */
 int cmd_record(int argc, char **argv);

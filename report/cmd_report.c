@@ -6,6 +6,7 @@
 #include "mleak.h"
 #include "report/command.h"
 #include "report/dump.h"
+#include "report/gate.h"
 #include "report/job.h"
 #include "report/output.h"
 #include "report/print_diff.h"
@@ -32,16 +33,6 @@ static int print_stacks(const struct job *job, const struct export *export, size
 			      : format_print(stdout, opts->format, export, job->events);
 }
 
-/* Is more left than --fail-on-leak allows, or was a block overrun? */
-static bool is_failure(const struct report_opts *opts, const struct export *export)
-{
-	struct live_amount amount = export_selected(export);
-
-	bool leaks = opts->fail_bytes ? amount.bytes > opts->fail_bytes : amount.blocks > 0;
-
-	return opts->fail_on_leak && (leaks || overruns_nr(leaks_overruns(export->leaks)));
-}
-
 /* What people read is read in a pager. */
 static void page(const struct report_opts *opts)
 {
@@ -55,6 +46,7 @@ static int print_report(struct job *job)
 	bool places = is_table(opts) || format_wants_places(opts->format);
 	struct view_opts view = opts->view;
 	struct export export;
+	bool unmatched = false;
 	size_t columns;
 	int err, status;
 
@@ -63,7 +55,7 @@ static int print_report(struct job *job)
 		view.top = 0;
 	status = job_view(job, &view, places);
 	if (status == EXIT_OK && !view_nr(job->view))
-		status = warn_of_filters(job);
+		status = warn_of_filters(job, &unmatched);
 	if (status != EXIT_OK)
 		return status;
 	export = job_export(job);
@@ -75,7 +67,7 @@ static int print_report(struct job *job)
 		return EXIT_FAILED;
 	}
 	status = output_finish();
-	return status == EXIT_OK && is_failure(opts, &export) ? EXIT_FAILED : status;
+	return status == EXIT_OK ? gate_report(job, &export, unmatched) : status;
 }
 
 static int print_place_of(struct job *job)
@@ -84,7 +76,9 @@ static int print_place_of(struct job *job)
 
 	page(job->opts);
 	status = job_address(job);
-	return status == EXIT_OK ? output_finish() : status;
+	if (status == EXIT_OK)
+		status = output_finish();
+	return status == EXIT_OK ? gate_strict(job->opts) : status;
 }
 
 /* Collect and name one side of a difference, in which no stack is left out but by its frames. */
@@ -101,17 +95,8 @@ static int prepare_side(struct job *job, const struct report_opts *opts, const c
 	return status == EXIT_OK ? job_view(job, &view, true) : status;
 }
 
-/* A new leak is one even where another has become smaller by more. */
-static bool has_grown(const struct report_opts *opts, const struct diff *diff)
-{
-	struct live_amount came = diff_came(diff);
-
-	return opts->fail_on_leak &&
-	       (opts->fail_bytes ? came.bytes > opts->fail_bytes : came.bytes || came.blocks);
-}
-
 static int print_difference(const struct report_opts *opts, const struct job *before,
-			    const struct job *after)
+			    const struct job *after, bool unmatched)
 {
 	struct export from = job_export(before), to = job_export(after);
 	struct diff_opts how = {.top = opts->view.top,
@@ -133,8 +118,9 @@ static int print_difference(const struct report_opts *opts, const struct job *be
 	} else {
 		status = output_finish();
 	}
-	if (status == EXIT_OK && has_grown(opts, diff))
-		status = EXIT_FAILED;
+	/* a new leak is one even where another has become smaller by more */
+	if (status == EXIT_OK)
+		status = gate_difference(before, after, diff_came(diff), unmatched);
 	diff_free(diff);
 	return status;
 }
@@ -143,6 +129,7 @@ static int diff(const struct report_opts *opts)
 {
 	struct job before = {0}, after = {0};
 	struct report_opts opts_before = *opts; /* borrows what is allocated for @opts */
+	bool unmatched = false;
 	int status;
 
 	if (opts->choice.pid_before)
@@ -152,9 +139,9 @@ static int diff(const struct report_opts *opts)
 		status = prepare_side(&after, opts, opts->path);
 	/* what only one of them has is what a difference tells of */
 	if (status == EXIT_OK && !view_nr(before.view) && !view_nr(after.view))
-		status = warn_of_filters(&after);
+		status = warn_of_filters(&after, &unmatched);
 	if (status == EXIT_OK)
-		status = print_difference(opts, &before, &after);
+		status = print_difference(opts, &before, &after, unmatched);
 	job_release(&before);
 	job_release(&after);
 	return status;

@@ -242,6 +242,16 @@ bool leaks_suspect_times(const struct leaks *leaks, uint64_t *from_ns, uint64_t 
 	return suspect_times(&leaks->suspect, from_ns, to_ns);
 }
 
+bool leaks_chunks_matter(const struct leaks *leaks)
+{
+	return leaks->suspect.chunks;
+}
+
+const uint64_t *leaks_losses_that_matter(const struct leaks *leaks)
+{
+	return leaks->suspect.in_time;
+}
+
 struct live_amount leaks_peak(const struct leaks *leaks)
 {
 	return figures_peak(leaks->figures);

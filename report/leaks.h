@@ -61,6 +61,12 @@ struct live_amount leaks_suspect(const struct leaks *leaks);
 /* In which time frees were lost, see suspect_times(). */
 bool leaks_suspect_times(const struct leaks *leaks, uint64_t *from_ns, uint64_t *to_ns);
 
+/* Were chunks lost that are not of a time after the chosen moment? */
+bool leaks_chunks_matter(const struct leaks *leaks);
+
+/* By enum mlk_loss: what was lost, but for what was lost after the chosen moment. */
+const uint64_t *leaks_losses_that_matter(const struct leaks *leaks);
+
 /* What was outstanding of the chosen blocks when most bytes of them were. */
 struct live_amount leaks_peak(const struct leaks *leaks);
 

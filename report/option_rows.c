@@ -80,7 +80,9 @@ static const struct option_row rows[] = {
 
 	{"fail-on-leak", OPT_FAIL_ON_LEAK, "[=BYTES]",
 	 "exit with 1 when a byte is shown, or more than BYTES, or a block was overrun; of a "
-	 "difference, when stacks are new or have grown, or by more than BYTES in all"},
+	 "difference, when stacks are new or have grown, or by more than BYTES in all; with 2 "
+	 "when the trace does not tell"},
+	{"strict", OPT_STRICT, NULL, "exit with 2 when there was a warning"},
 	{"color", OPT_COLOR, "WHEN",
 	 "auto (on a terminal, unless NO_COLOR is set), always or never"},
 	{"lines", OPT_LINES, "KIND",
@@ -129,7 +131,9 @@ static const struct borrowed diff_rows[] = {
 	{OPT_SYMFS, NULL},
 	{OPT_DEBUGINFOD, NULL},
 	{OPT_FAIL_ON_LEAK,
-	 "exit with 1 when more is outstanding than before, or by more than BYTES"},
+	 "exit with 1 when more is outstanding than before, or by more than BYTES; with 2 when the "
+	 "traces do not tell"},
+	{OPT_STRICT, NULL},
 	{OPT_COLOR, NULL},
 	{OPT_NO_PAGER, NULL},
 	{'j', NULL},

@@ -261,6 +261,7 @@ static const struct taker {
 	{OPT_NO_PAGER, FLAG, TO(no_pager)},
 	{OPT_OLDER, TIME, TO(choice.older_ns)},
 	{OPT_PID, .take = take_pid},
+	{OPT_STRICT, FLAG, TO(strict)},
 	{OPT_SUPPRESSIONS, TEXT, TO(suppressions)},
 	{OPT_SYMFS, .take = take_symfs},
 	{OPT_TEMPORARY, .take = take_temporary},

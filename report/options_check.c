@@ -104,9 +104,9 @@ static const char *check_dump(const struct report_opts *opts)
 {
 	if (!opts->dump)
 		return NULL;
-	if (opts->fail_on_leak)
+	if (opts->fail_on_leak || opts->strict)
 		return "--dump prints the records and does not look for leaks: without it, "
-		       "--fail-on-leak does";
+		       "--fail-on-leak and --strict do";
 	if (opts->format != FORMAT_TREE || nr_tables(opts) || opts->view.cost)
 		return "--dump prints the records in a text of its own, in no other format or "
 		       "table";

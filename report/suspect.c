@@ -35,11 +35,14 @@ static bool is_late(const struct suspect *s, uint64_t first_ns)
 static void take(struct suspect *s, const struct mlk_losses *losses, uint64_t first_ns, uint64_t ns)
 {
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++) {
-		if (losses->count[kind] <= s->met.count[kind])
+		uint64_t before = s->met.count[kind];
+
+		if (losses->count[kind] <= before)
 			continue;
 		s->met.count[kind] = losses->count[kind];
 		if (is_late(s, first_ns))
 			continue;
+		s->in_time[kind] += losses->count[kind] - before;
 		if (hides_frees(kind) || hides_unmaps(kind))
 			note_from(s, first_ns);
 		if (hides_frees(kind))
@@ -62,6 +65,7 @@ void suspect_finish(struct suspect *s, const struct mlk_condition *c)
 	take(s, &c->losses, 0, UINT64_MAX);
 	if (is_late(s, c->lost_from_ns))
 		return;
+	s->chunks = c->chunks_lost > 0;
 	keep_later(&s->heap_ns, c->lost_to_ns);
 	keep_later(&s->mapped_ns, c->lost_to_ns);
 	if (c->lost_to_ns)

@@ -20,6 +20,8 @@ struct suspect {
 	bool any;	       /* such frees were lost */
 	uint64_t stop_ns;      /* what was lost later does not matter; 0: all does */
 	struct mlk_losses met; /* the latest figures taken in */
+	uint64_t in_time[MLK_LOSS_NR]; /* of these: what was not lost too late to matter */
+	bool chunks;		       /* chunks were lost, and not too late to matter */
 };
 
 /* Take in a LOSSES record of the trace, in their order. */

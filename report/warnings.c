@@ -144,7 +144,26 @@ void warn_of_names(const struct dwunw *dw)
 	}
 }
 
-int warn_of_filters(const struct job *job)
+static bool warn_of_thread(const struct job *job)
+{
+	if (!job->opts->choice.thread || !unmatched_thread(job->leaks))
+		return false;
+	log_warn("no thread of '%s' has the name or number '%s'", job->shown,
+		 job->opts->choice.thread);
+	return true;
+}
+
+static bool warn_of_module(const struct job *job)
+{
+	const char *module = job->opts->view.sieve.module;
+
+	if (!module || !unmatched_module(job->leaks, module))
+		return false;
+	log_warn("no program or library of '%s' is called '%s'", job->shown, module);
+	return true;
+}
+
+int warn_of_filters(const struct job *job, bool *unmatched)
 {
 	const struct sieve_opts *sieve = &job->opts->view.sieve;
 	struct names_source source = {.dw = leaks_unwinder(job->leaks),
@@ -152,11 +171,8 @@ int warn_of_filters(const struct job *job)
 	bool is = false;
 	int err;
 
-	if (job->opts->choice.thread && unmatched_thread(job->leaks))
-		log_warn("no thread of '%s' has the name or number '%s'", job->shown,
-			 job->opts->choice.thread);
-	if (sieve->module && unmatched_module(job->leaks, sieve->module))
-		log_warn("no program or library of '%s' is called '%s'", job->shown, sieve->module);
+	*unmatched = warn_of_thread(job);
+	*unmatched = warn_of_module(job) || *unmatched;
 	if (!sieve->function)
 		return EXIT_OK;
 	err = unmatched_function(job->leaks, &source, sieve->function, &is);
@@ -166,5 +182,6 @@ int warn_of_filters(const struct job *job)
 		/* what comes later was not read */
 		log_warn("no stack of '%s' has a function that matches '%s'%s", job->shown,
 			 sieve->function, job->opts->choice.until ? " up to that moment" : "");
+	*unmatched = *unmatched || is;
 	return err ? EXIT_FAILED : EXIT_OK;
 }

@@ -11,8 +11,8 @@ void warn_of_trace(const struct job *job);
 /* Say of each module what stood in the way of its names. */
 void warn_of_names(const struct dwunw *dw);
 
-/* After job_view(), when it shows nothing: warn of filters that nothing in the trace matches.
- * Returns EXIT_OK, or EXIT_FAILED when memory is short. */
-int warn_of_filters(const struct job *job);
+/* After job_view(), when it shows nothing: warn of filters that nothing in the trace matches;
+ * *@unmatched: there are such.  Returns EXIT_OK, or EXIT_FAILED when memory is short. */
+int warn_of_filters(const struct job *job, bool *unmatched);
 
 #endif

@@ -20,7 +20,7 @@ class ReportChoiceTest(Case):
         for args, word in ((["--thread", "nosuch"], "thread"), (["--thread", "-1"], "thread"),
                            (["--thread", "5"], "thread"), (["--module", "nosuch"], "library"),
                            (["--function", "nosuch"], "function")):
-            for more in [], ["--folded"], ["--format=json"], ["--growth"], ["--fail-on-leak"]:
+            for more in [], ["--folded"], ["--format=json"], ["--growth"]:
                 with self.subTest(args=args, more=more):
                     warning = self.warned(*args, *more)
                     self.assert_one_message(warning, naming="'%s'" % args[1])

@@ -460,7 +460,7 @@ class RefusalTest(UnwindCase):
     def test_where_nothing_can_be_written(self):
         os.mkdir(self.path("folder"))
         self.refuse(2, "is no regular file", "-o", self.path("folder"), self.trace)
-        self.refuse(1, "No such file or directory", "-o", self.path("not/here"), self.trace)
+        self.refuse(2, "No such file or directory", "-o", self.path("not/here"), self.trace)
         self.assert_nothing_is_left(["folder"])
 
     def test_a_disk_that_is_full(self):
@@ -472,7 +472,7 @@ class RefusalTest(UnwindCase):
 
         done = subprocess.run([self.program, "unwind", path], preexec_fn=limit, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assert_one_message(done.stderr, naming="File too large")
         self.assertEqual(self.read(path), self.read(self.trace))
         self.assert_nothing_is_left(["mleak.mlk"])

@@ -1,0 +1,148 @@
+/* gate.c - see gate.h */
+#include "report/gate.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+
+#include "mleak.h"
+
+/* What keeps a trace from telling, as it is put together. */
+struct doubts {
+	char text[512]; /* longer ones end early */
+	size_t len;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct doubts *d, const char *fmt, ...)
+{
+	size_t room = sizeof(d->text) - d->len;
+	va_list args;
+	int n;
+
+	if (d->len)
+		n = snprintf(d->text + d->len, room, ", ");
+	else
+		n = 0;
+	if ((size_t)n >= room)
+		return;
+	va_start(args, fmt);
+	n += vsnprintf(d->text + d->len + n, room - (size_t)n, fmt, args);
+	va_end(args);
+	d->len += (size_t)n < room ? (size_t)n : room - 1;
+}
+
+/* Is the end of the recording behind all that is looked at? */
+static bool has_its_end(const struct job *job)
+{
+	const struct mlk_condition *condition = leaks_condition(job->leaks);
+
+	return (condition->ended && condition->reason != MLK_END_ERROR) ||
+	       leaks_chosen(job->leaks)->stop_ns < condition->end_ns;
+}
+
+static void doubt_chunks(struct doubts *d, const struct job *job)
+{
+	const struct mlk_condition *condition = leaks_condition(job->leaks);
+
+	if (leaks_chunks_matter(job->leaks))
+		add(d, "%" PRIu64 " of its chunks are lost", condition->chunks_lost);
+	if (!has_its_end(job))
+		add(d, condition->ended ? "the recorder could not write on" : "it has no end");
+}
+
+static void doubt_losses(struct doubts *d, const struct job *job)
+{
+	const struct sieve_opts *sieve = &job->opts->view.sieve;
+	const uint64_t *lost = leaks_losses_that_matter(job->leaks);
+	uint64_t programs = lost[MLK_LOST_EXEC], events = 0;
+
+	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
+		if (kind != MLK_LOST_MODULE && kind != MLK_LOST_EXEC)
+			events += lost[kind];
+	if (events)
+		add(d, "%" PRIu64 " events were lost", events);
+	if (programs)
+		add(d, "%" PRIu64 " programs or processes were not recorded", programs);
+	if (lost[MLK_LOST_MODULE] && (sieve->function || sieve->module))
+		add(d, "%" PRIu64 " modules could not be read, so not all of its stacks have names",
+		    lost[MLK_LOST_MODULE]);
+}
+
+/* Does the trace of @job not tell what is left?  Then it is said why. */
+static bool is_in_doubt(const struct job *job)
+{
+	struct doubts d = {.text = ""};
+
+	doubt_chunks(&d, job);
+	doubt_losses(&d, job);
+	if (d.len)
+		log_error("'%s' does not tell whether anything leaked: %s", job->shown, d.text);
+	return d.len > 0;
+}
+
+static bool is_more(const struct report_opts *opts, struct live_amount amount)
+{
+	return opts->fail_bytes ? amount.bytes > opts->fail_bytes : amount.blocks || amount.bytes;
+}
+
+static uint64_t less(uint64_t from, uint64_t by)
+{
+	return from > by ? from - by : 0;
+}
+
+/* Is more left than is allowed, whatever was lost?  Without its end nobody knows what would have
+ * been freed. */
+static bool is_certain(const struct job *job, struct live_amount amount)
+{
+	struct live_amount suspect = leaks_suspect(job->leaks);
+
+	amount.blocks = less(amount.blocks, suspect.blocks);
+	amount.bytes = less(amount.bytes, suspect.bytes);
+	return has_its_end(job) && is_more(job->opts, amount);
+}
+
+/* An option that chooses nothing of the trace hides all leaks. */
+static bool chooses_nothing(bool unmatched)
+{
+	if (unmatched)
+		log_error("whether anything leaked is not known: nothing in the trace is what the "
+			  "options choose; correct the name that is warned of");
+	return unmatched;
+}
+
+int gate_strict(const struct report_opts *opts)
+{
+	if (!opts->strict || !log_warnings())
+		return EXIT_OK;
+	log_error("the exit status is 2, since --strict is given and there was a warning");
+	return EXIT_UNKNOWN;
+}
+
+int gate_report(const struct job *job, const struct export *export, bool unmatched)
+{
+	const struct report_opts *opts = job->opts;
+	struct live_amount amount = export_selected(export);
+
+	if (!opts->fail_on_leak)
+		return gate_strict(opts);
+	if (overruns_nr(leaks_overruns(export->leaks)) || is_certain(job, amount))
+		return EXIT_LEAKS;
+	if (chooses_nothing(unmatched) || is_in_doubt(job))
+		return EXIT_UNKNOWN;
+	return is_more(opts, amount) ? EXIT_LEAKS : gate_strict(opts);
+}
+
+int gate_difference(const struct job *before, const struct job *after, struct live_amount came,
+		    bool unmatched)
+{
+	const struct report_opts *opts = after->opts;
+	bool doubtful;
+
+	if (!opts->fail_on_leak)
+		return gate_strict(opts);
+	/* what is lost in either may be what makes the difference, or makes up for it */
+	doubtful = is_in_doubt(before);
+	doubtful = is_in_doubt(after) || doubtful;
+	if (chooses_nothing(unmatched) || doubtful)
+		return EXIT_UNKNOWN;
+	return is_more(opts, came) ? EXIT_LEAKS : gate_strict(opts);
+}

@@ -1,0 +1,23 @@
+/* gate.h - a report as a check: what the exit status says of a trace
+ *
+ * A check that cannot know must not pass.  What is certain to be left fails with EXIT_LEAKS; where
+ * the trace does not tell, the status is EXIT_UNKNOWN, and it has been said why.
+ */
+#ifndef REPORT_GATE_H
+#define REPORT_GATE_H
+
+#include "report/job.h"
+
+/* The exit status of the report on @job's trace, which was printed: EXIT_OK, EXIT_LEAKS or
+ * EXIT_UNKNOWN.  @unmatched: an option chose by what nothing in the trace has. */
+int gate_report(const struct job *job, const struct export *export, bool unmatched);
+
+/* Likewise of the difference of two traces, in which @came is what became more. */
+int gate_difference(const struct job *before, const struct job *after, struct live_amount came,
+		    bool unmatched);
+
+/* Likewise where nothing is looked for: EXIT_UNKNOWN if --strict is asked for and there was a
+ * warning, else EXIT_OK. */
+int gate_strict(const struct report_opts *opts);
+
+#endif
