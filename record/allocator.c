@@ -183,7 +183,7 @@ static void search_all(struct search *s, struct allocators *a)
 		int err = search_object(s, a, m);
 
 		if (err && (m == s->objects->program || target_is_libc(m->path)) &&
-		    !target_is_ending(s->target))
+		    !s->target->hushed && !target_is_ending(s->target))
 			log_warn("cannot look for malloc in '%s', which process %d has mapped: %s",
 				 m->path, (int)s->target->pid,
 				 err == -ESTALE ? "the file was replaced" : strerror(-err));
@@ -224,7 +224,7 @@ static int search_named(struct search *s, struct allocators *a, const struct map
 
 	if (!m) {
 		err = none_found(s->target);
-		if (err == -ENOENT)
+		if (err == -ENOENT && !s->target->hushed)
 			log_error("cannot probe '%s': process %d has not mapped it; /proc/%d/maps "
 				  "tells what it has",
 				  opts->object, (int)s->target->pid, (int)s->target->pid);
@@ -232,12 +232,13 @@ static int search_named(struct search *s, struct allocators *a, const struct map
 	}
 	s->symtab = true;
 	err = search_object(s, a, m);
-	if (err)
+	if (err && !s->target->hushed)
 		log_error("cannot open '%s', which process %d has mapped: %s", opts->object,
 			  (int)s->target->pid, strerror(-err));
-	else if (!s->taken[WANTED_MALLOC]) {
-		log_error("cannot probe '%s': it does not define %s", opts->object,
-			  s->names[WANTED_MALLOC]);
+	if (!err && !s->taken[WANTED_MALLOC]) {
+		if (!s->target->hushed)
+			log_error("cannot probe '%s': it does not define %s", opts->object,
+				  s->names[WANTED_MALLOC]);
 		err = -ENOENT;
 	}
 	return err;
@@ -266,12 +267,12 @@ static int find(struct allocators *a, const struct target *t, const struct maps 
 		search_all(&s, a);
 		if (!s.taken[WANTED_MALLOC])
 			err = none_found(t);
-		if (err == -ENOENT)
+		if (err == -ENOENT && !t->hushed)
 			log_error("cannot probe process %d: nothing that it has mapped defines %s",
 				  (int)t->pid, s.names[WANTED_MALLOC]);
 	} else if (!s.taken[WANTED_MALLOC]) {
 		err = none_found(t);
-		if (err == -ENOENT)
+		if (err == -ENOENT && !t->hushed)
 			allocators_explain_none(t, maps, objects, no_loader);
 	}
 	if (err)
@@ -295,7 +296,7 @@ int allocators_find(struct allocators *a, const struct target *t, const struct a
 	/* Of one that has ended the caller knows, or will.  It may have been refused meanwhile. */
 	if (err && err != -ESRCH && err != -ENOENT && target_is_ending(t))
 		err = -ESRCH;
-	if (err && err != -ESRCH && err != -ENOENT)
+	if (err && err != -ESRCH && err != -ENOENT && !t->hushed)
 		log_error("cannot read what process %d has mapped: %s", (int)t->pid,
 			  strerror(-err));
 	if (!err)

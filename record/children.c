@@ -88,8 +88,10 @@ static bool probe(struct session *s, struct process *p)
 		return false; /* the programs, which had no room for it at its fork, have counted it
 			       */
 	}
-	if (!p->refused)
+	if (!p->refused && !missed_hushes(&s->missed)) {
 		probes_explain(&p->target, err, !probes_are_multi(s->probes));
+		missed_told(&s->missed);
+	}
 	session_note_missed(s, p,
 			    p->refused ? "is the child of one that mleak may not watch"
 				       : "was refused its probes by the kernel");

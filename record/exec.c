@@ -75,7 +75,9 @@ static void judge(struct session *s, struct process *p, const struct maps *maps)
 	 * probes may have met it all the same, for its files are those of the one before. */
 	if ((p->exec.in_doubt || p->exec.since_ns) && !p->exec.seen &&
 	    (p->exec.links_dead || !is_watched(p, maps)))
-		session_note_missed(s, p, "ended before what it runs could be looked at");
+		session_note_missed(s, p,
+				    p->exec.why ? p->exec.why
+						: "ended before what it runs could be looked at");
 	p->exec.in_doubt = false;
 }
 
@@ -90,6 +92,7 @@ void exec_note(struct session *s, struct process *p, uint64_t time_ns, bool link
 	judge(s, p, p->before.nr ? &p->before : &p->maps);
 	p->exec.since_ns = time_ns;
 	p->exec.seen = p->exec.loaded = false;
+	p->exec.why = NULL;
 	/* Probes belong to the main thread's task, which is gone when another calls exec. */
 	p->exec.links_dead |= links_dead;
 }
@@ -195,6 +198,13 @@ static int place(struct session *s, struct process *p, const struct allocators *
 	return err;
 }
 
+/* Why the child @p cannot be recorded was said, unless it was of enough others. */
+static void tell_of(struct session *s, struct process *p)
+{
+	if (p->parent && !p->target.hushed)
+		missed_told(&s->missed);
+}
+
 /* It runs a program now that we may not watch.  The processes asked for are what the recording is
  * about: without one it ends.  A child is left alone, with all that it starts. */
 static void refuse(struct session *s, struct process *p)
@@ -203,11 +213,13 @@ static void refuse(struct session *s, struct process *p)
 		journal_fail(&s->journal, -EACCES);
 		return;
 	}
-	log_warn("process %d, a child, is recorded no further", (int)p->target.pid);
+	if (!p->target.hushed)
+		log_warn("process %d, a child, is recorded no further", (int)p->target.pid);
 	p->refused = true;
 	p->exec.in_doubt = false;
 	p->exec.links_dead = true;
 	probes_drop(s->probes, &p->links);
+	tell_of(s, p);
 	session_note_missed(s, p, "runs a program that mleak may not watch");
 }
 
@@ -230,10 +242,16 @@ static void look(struct session *s, struct process *p, uint64_t execed_ns)
 	if (p->target.pid == s->pid)
 		memcpy(s->comm, p->target.comm, sizeof(s->comm));
 	err = allocators_find(&now, &p->target, &s->allocator_opts);
+	if (err && !target_is_ending(&p->target))
+		p->exec.why = "runs a program whose malloc cannot be found";
 	if (!err) {
 		is_other = !now.guessed && !allocators_same(&now, &p->allocators);
 		err = place(s, p, &now, execed_ns);
+		if (err && !target_is_ending(&p->target))
+			p->exec.why = "was refused its probes by the kernel";
 	}
+	if (p->exec.why)
+		tell_of(s, p);
 	if (err) {
 		allocators_release(&now);
 	} else {
@@ -263,6 +281,7 @@ void exec_follow(struct session *s, struct process *p)
 	    journal_now_ns() - execed_ns < FIND_NS && !process_has_ended(p))
 		return;
 	p->exec.since_ns = 0;
+	p->target.hushed = p->parent && missed_hushes(&s->missed);
 	err = target_check_again(&p->target);
 	if (err == -EACCES) {
 		refuse(s, p);

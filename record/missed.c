@@ -17,6 +17,17 @@ void missed_note(struct missed *m, pid_t pid, const char *name, const char *why)
 	m->nr++;
 }
 
+bool missed_hushes(const struct missed *m)
+{
+	return m->told >= MISSED_NAMED;
+}
+
+void missed_told(struct missed *m)
+{
+	if (++m->told == MISSED_NAMED)
+		log_info("how many more children cannot be recorded is said at the end");
+}
+
 void missed_tell(const struct missed *m)
 {
 	uint64_t named = m->nr < MISSED_NAMED ? m->nr : MISSED_NAMED;

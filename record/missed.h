@@ -3,6 +3,7 @@
 #ifndef RECORD_MISSED_H
 #define RECORD_MISSED_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -10,6 +11,7 @@
 
 struct missed {
 	uint64_t nr;
+	unsigned int told; /* children of which was said at once why they cannot be recorded */
 	struct {
 		pid_t pid;
 		char name[16];
@@ -19,6 +21,12 @@ struct missed {
 
 /* Count @pid, called @name ("": not known); @why is static text that goes on after "it ". */
 void missed_note(struct missed *m, pid_t pid, const char *name, const char *why);
+
+/* Was that said of as many children as are named? */
+bool missed_hushes(const struct missed *m);
+
+/* It was said of one more; says that it was the last, if it was. */
+void missed_told(struct missed *m);
 
 /* Log which they are, if there are any. */
 void missed_tell(const struct missed *m);

@@ -18,7 +18,8 @@
 struct process_exec {
 	uint64_t since_ns; /* it runs since then, and the probes do not know it yet; 0: they do */
 	bool seen;	   /* the probes met an allocation of it */
-	bool in_doubt;	   /* it could not be looked at */
+	bool in_doubt;	   /* it could not be looked at, */
+	const char *why;   /* because it so: static text, behind "it"; NULL: it ended before */
 	bool links_dead;   /* that exec was not the main thread's */
 	bool loaded;	   /* held by the tracer, with its libraries mapped and not begun */
 };

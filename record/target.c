@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "mleak.h"
@@ -150,10 +152,34 @@ static void explain_denied(const struct target *t)
 			  pid);
 }
 
+/* What is wrong with /proc for all processes, in words that go on after "/proc "; NULL: nothing. */
+static const char *proc_is_wrong(void)
+{
+	struct statfs fs;
+	char self[32];
+	ssize_t n;
+
+	if (statfs("/proc", &fs) || fs.f_type != PROC_SUPER_MAGIC)
+		return "is no proc file system here; mount one (mount -t proc proc /proc), or run "
+		       "mleak where there is one";
+	n = readlink("/proc/self", self, sizeof(self) - 1);
+	self[n > 0 ? n : 0] = '\0';
+	if (strtol(self, NULL, 10) != getpid())
+		return "is that of another pid namespace; mount this one's (mount -t proc proc "
+		       "/proc)";
+	return NULL;
+}
+
 /* Say why /proc/PID cannot be read. */
 static void explain(const struct target *t, int err)
 {
-	if (err == -EACCES || err == -EPERM)
+	const char *wrong = proc_is_wrong();
+
+	if (t->hushed)
+		return;
+	if (wrong)
+		log_error("cannot watch process %d: /proc %s", (int)t->pid, wrong);
+	else if (err == -EACCES || err == -EPERM)
 		explain_denied(t);
 	else if (err != -ESRCH && err != -ENOENT)
 		log_error("cannot read /proc/%d: %s", (int)t->pid, strerror(-err));

@@ -17,6 +17,7 @@ struct target {
 	int pidfd;  /* readable when the process has ended */
 	struct helper *helper; /* who is asked for what the kernel refuses us; NULL: nobody */
 	bool started;	       /* by us: it is our child */
+	bool hushed;	       /* why it cannot be recorded is not said: it was of many others */
 	char comm[64];	       /* its name */
 	char exe[PATH_MAX];
 	char command[MLK_MAX_STRING + 1]; /* arguments joined by spaces */

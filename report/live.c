@@ -253,6 +253,7 @@ static int take_event(struct live *live, struct process *process, const struct m
 	case MLK_UNMAP:
 		return live_on_unmap(live, process, event);
 	case MLK_EXEC:
+		process->execed = true;
 		return on_exec(live, process);
 	case MLK_EXIT:
 		finish(live, process);
@@ -366,6 +367,7 @@ struct live_process live_process(const struct live *live, size_t number)
 		.tgid = process->tgid,
 		.parent = process->parent,
 		.exited = process->exited,
+		.execed = process->execed,
 		.totals = live->nr == 1 ? live->totals : process->totals,
 	};
 }

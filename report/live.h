@@ -40,6 +40,7 @@ struct live_process {
 	uint32_t tgid;
 	uint32_t parent; /* that forked it while recorded; 0: it was not forked, or not then */
 	bool exited;
+	bool execed;		   /* it began another program while recorded */
 	struct live_totals totals; /* as live_totals(), of it alone */
 };
 

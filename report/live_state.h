@@ -18,6 +18,7 @@ struct process {
 	uint32_t parent;	   /* 0: none is known */
 	bool inherits;		   /* it may free blocks of its parent's: forked, and no exec yet */
 	bool exited;		   /* its number is free for another */
+	bool execed;		   /* it began another program */
 	struct live_totals totals; /* of it alone, as soon as there are several processes */
 };
 

@@ -182,8 +182,29 @@ static void print_missing(FILE *out, const struct leaks *leaks)
 		fprintf(out, "  and for %zu more modules\n", nr - MAX_MISSING);
 }
 
-static void print_origin(FILE *out, const char *path, const struct mlk_meta *meta, uint64_t end_ns)
+/* The name of the program that the first process began later, by exec; NULL: it began none, or one
+ * of the same name. */
+static const char *later_program(const struct mlk_meta *meta, const struct leaks *leaks)
 {
+	const struct live *live = leaks_live(leaks);
+	const char *name;
+
+	for (size_t i = 0; i < live_nr_processes(live); i++) {
+		struct live_process p = live_process(live, i);
+
+		if (p.tgid != meta->tgid || !p.execed)
+			continue;
+		name = processes_name(leaks_processes(leaks), p.tgid);
+		return strcmp(name, meta->comm) ? name : NULL;
+	}
+	return NULL;
+}
+
+static void print_origin(FILE *out, const char *path, const struct mlk_meta *meta,
+			 const struct leaks *leaks)
+{
+	const uint64_t end_ns = leaks_condition(leaks)->end_ns;
+	const char *later = later_program(meta, leaks);
 	const char *who = meta->command[0] ? meta->command : meta->exe;
 	uint64_t ns = end_ns > meta->start_ns ? end_ns - meta->start_ns : 0;
 	uint64_t ms = ns / 1000000 + (ns % 1000000 >= 500000); /* as other times are rounded */
@@ -192,6 +213,10 @@ static void print_origin(FILE *out, const char *path, const struct mlk_meta *met
 	text_print(out, path);
 	fputs("': ", out);
 	text_print(out, who[0] ? who : "unknown command");
+	if (later) {
+		fputs(", then ", out);
+		text_print(out, later);
+	}
 	fprintf(out, " (pid %" PRIu64 "), %" PRIu64 ".%03" PRIu64 " s", meta->tgid, ms / 1000,
 		ms % 1000);
 	if (meta->hostname[0]) {
@@ -222,7 +247,7 @@ int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
 	t.count_width = wider(t.count_width, totals->inherited_frees);
 	t.bytes_width = wider(t.bytes_width, totals->allocated.bytes);
 
-	print_origin(out, path, meta, leaks_condition(leaks)->end_ns);
+	print_origin(out, path, meta, leaks);
 	print_totals(&t, totals, leaks_suspect(leaks), meta->whole_life);
 	print_suspect_times(out, leaks, meta->start_ns);
 	print_filters(out, meta, leaks);

@@ -1,0 +1,117 @@
+"""What mleak gives as the reason is the reason: of a /proc that is not one, of children that cannot be
+recorded, of a process that became another program."""
+
+import os
+import re
+import shutil
+import subprocess
+
+from faulttest import FaultCase
+from mleaktest import needs_bpf
+
+# Leaks, and runs until its standard input ends, which is longer than anyone needs to look at it.
+CHILD = r"""
+#include <stdlib.h>
+#include <unistd.h>
+static void *volatile block;
+int main(void)
+{
+	char c;
+	for (int i = 0; i < 23; i++)
+		block = malloc(47);
+	write(1, "up\n", 3);
+	while (read(0, &c, 1) > 0)
+		;
+	return 0;
+}
+"""
+
+# parent NUMBER PROGRAM: leaks, runs so many children, and leaks again when they have ended.
+PARENT = r"""
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *volatile block;
+__attribute__((noinline, noipa)) void leak_13(void)
+{
+	for (int i = 0; i < 13; i++)
+		block = malloc(53);
+}
+int main(int argc, char **argv)
+{
+	leak_13();
+	for (int i = 0; i < atoi(argv[1]); i++)
+		if (!fork()) {
+			execl(argv[2], argv[2], (char *)0);
+			_exit(9);
+		}
+	while (wait(NULL) > 0)
+		;
+	leak_13();
+	return argc != 3;
+}
+"""
+
+
+@needs_bpf
+class ReasonsTest(FaultCase):
+    def run_in_namespace(self, flags, script, *argv):
+        result = self.finish(self.spawn(["unshare", *flags, "sh", "-c", script + ' && "$@"', "sh",
+                                         *argv]))
+        if "unshare:" in result.err or "mount:" in result.err:
+            self.skipTest(result.err)
+        return result
+
+    def test_something_else_is_mounted_on_proc(self):
+        target = self.start(self.compile("target"))
+        result = self.run_in_namespace(["-m"], "mount -t tmpfs none /proc", self.program, "record", "-o",
+                                       self.path("x.mlk"), "-p", str(target.pid))
+        self.assertEqual(result.status, 125)
+        self.assertEqual(result.err, "mleak: cannot watch process %d: /proc is no proc file system here; "
+                         "mount one (mount -t proc proc /proc), or run mleak where there is one\n"
+                         % target.pid)
+
+    def test_proc_of_another_pid_namespace(self):
+        """A command is started there that has a number by which /proc shows another, or nothing."""
+        result = self.run_in_namespace(["-p", "-f"], "true", self.program, "record", "-o",
+                                       self.path("x.mlk"), "--", self.sample("single"))
+        self.assertEqual((result.status, result.out), (125, ""))
+        self.assertRegex(result.err, r"\Amleak: cannot watch process \d+: /proc is that of another pid "
+                         r"namespace; mount this one's \(mount -t proc proc /proc\)\n\Z")
+
+    def record_children(self, nr):
+        """Record so many children whose malloc cannot be found, each of which has lived until mleak
+        could say so."""
+        self.compile("child", "-static", "-s", source=CHILD)
+        self.compile("parent", source=PARENT)
+        mleak = self.start_mleak("record", "--follow", "-o", self.path("x.mlk"), "--",
+                                 self.path("parent"), str(nr), self.path("child"),
+                                 stdin=subprocess.PIPE)
+        said = min(nr, 3)
+        self.wait_for_words(mleak, r"(?s)(cannot record process [^\n]*no symbol table.*){%d}" % said)
+        result = self.finish(mleak)
+        self.assertEqual((result.status, result.out), (0, nr * "up\n"), result.err)
+        return result.err
+
+    def test_what_runs_and_cannot_be_recorded_has_not_ended(self):
+        err = self.record_children(1)
+        self.assertRegex(err, r"not recorded: child \(pid \d+\): it runs a program whose malloc cannot be "
+                         r"found\n")
+        self.assertNotIn("ended before", err)
+        self.assertNotIn("at the end", err)
+
+    def test_of_many_children_some_are_told_and_the_others_summed_up(self):
+        err = self.record_children(17)
+        self.assertEqual(err.count("no symbol table"), 3, err)
+        self.assertIn("mleak: how many more children cannot be recorded is said at the end\n", err)
+        self.assertRegex(err, r"not recorded: child \(pid \d+\): [^\n]*; and so 14 more\n")
+        self.assertLess(len(err.splitlines()), 15, err)
+
+    def test_the_header_names_the_program_after_an_exec(self):
+        """By the name that the kernel has of it, and the command that was given."""
+        shutil.copy("/bin/sleep", self.path("sleeper"))
+        trace, _ = self.record("sh", "-c", "exec ./sleeper 0")
+        header = self.report(trace).splitlines()[0]
+        self.assertRegex(header, r"^trace '[^']*': sh -c exec ./sleeper 0, then sleeper \(pid \d+\), ")
+        trace, _ = self.record("sh", "-c", "./sleeper 0; true")
+        self.assertNotIn(", then ", self.report(trace).splitlines()[0])
