@@ -28,7 +28,7 @@ ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -Wall -Wextra $(if $(WERROR),-Werror) \
 ALL_LDFLAGS = $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 # The program is optimised as a whole: what is done for each event goes through many small functions of different files.
 LTO         = $(if $(DEBUG)$(SAN),,$(if $(filter gcc,$(CC)),-flto=auto))
-LDLIBS      = -lbpf -ldw -lelf -lzstd -llzma -lz -lprotobuf-c -liberty -lm -lpthread
+LDLIBS      = -lbpf -lZydis -ldw -lelf -lzstd -llzma -lz -lprotobuf-c -liberty -lm -lpthread
 
 MODULES     = format unwind record report
 SRC         = mleak.c $(foreach m,$(MODULES),$(wildcard $(m)/*.c))
@@ -58,7 +58,7 @@ MANDIR     ?= $(PREFIX)/share/man
 BASHDIR    ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR     ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 DWUNW_VERSION = 0.1
-DWUNW_LIBS  = $(filter-out -lbpf -lprotobuf-c,$(LDLIBS))
+DWUNW_LIBS  = $(filter-out -lbpf -lZydis -lprotobuf-c,$(LDLIBS))
 DWUNW_OBJ   = $(patsubst %.c,$(O)/pic/%.o,$(wildcard unwind/*.c))
 DWUNW_FILES = $(O)/libdwunw.a $(O)/libdwunw.so.0 $(O)/dwunw.pc
 INSTALLED_HEADERS = $(wildcard unwind/dwunw*.h)
@@ -68,7 +68,7 @@ FORMATTED  += $(wildcard samples/bpf_memleak/*.[ch])
 
 # What a fresh Debian 12 lacks: to build, then to test.
 DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev libdw-dev libzstd-dev \
-	    zlib1g-dev liblzma-dev libiberty-dev libprotobuf-c-dev protobuf-c-compiler scdoc
+	    libzydis-dev zlib1g-dev liblzma-dev libiberty-dev libprotobuf-c-dev protobuf-c-compiler scdoc
 # Any rustc will do, rustup's too.
 RUSTC     = $(if $(shell command -v rustc),,rustc)
 DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg \

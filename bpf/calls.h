@@ -4,7 +4,8 @@
  * it when an allocator makes it.  A return can be missed for ever (longjmp out of a signal handler,
  * 64 nested return probes), so what was noted must be doubted:
  *
- * - At a higher stack pointer than the one noted, the noted call is over.
+ * - At a higher stack pointer than the one noted, the noted call is over; unless that is on the
+ *   stack for signal handlers.
  * - Who makes the new call stands on the stack.  When that is not an allocator, the call is the
  *   program's own: of a signal handler, or of a program whose noted call was left.  It counts.
  * - The C library is no witness, for a handler and a program that left the call use it too.  But
@@ -12,7 +13,10 @@
  *   handler just returns, and only then the allocator calls another, both count: two allocations
  *   of one address.  The second takes the first one's place.)
  * - As long as a call is under way its return address is replaced by that of the kernel's
- *   trampoline.  Where that has gone, the noted call is over.
+ *   trampoline; or if its return is seen at the instruction (CALL_BY_RET), it is that which was
+ *   there at the entry.  Where that has gone, the noted call is over.
+ * - An exception leaves an operator new.  It is made by malloc, so after another call within the
+ *   operator that is as after a signal; and that it never returned is no loss.
  */
 #ifndef MLEAK_BPF_CALLS_H
 #define MLEAK_BPF_CALLS_H
@@ -74,18 +78,62 @@ static __always_inline int is_interrupted(const struct call *call)
 	return call->sp & CALL_SPECIAL && call->func & CALL_INTERRUPTED;
 }
 
+/* Is its return seen at the instruction? */
+static __always_inline int is_by_ret(const struct call *call)
+{
+	return call->sp & CALL_SPECIAL && call->func & CALL_BY_RET;
+}
+
+/* May an exception leave it?  Such an operator has no return probe. */
+static __always_inline int may_throw(const struct call *call)
+{
+	__u32 func = call_func(call);
+
+	return is_by_ret(call) && (func == FUNC_NEW || func == FUNC_NEW_ARRAY);
+}
+
 /* Is the call noted as @call still to return? */
 static __always_inline int is_pending(const struct call *call, __u64 trampoline)
 {
-	return is_call(call) && (!trampoline || word_at(call_sp(call)) == trampoline);
+	if (!is_call(call))
+		return 0;
+	if (is_by_ret(call))
+		return word_at(call_sp(call)) == call->ret;
+	return !trampoline || word_at(call_sp(call)) == trampoline;
 }
 
-/* Is the call whose entry has the stack pointer @sp made inside the call @st->now?  A separate
- * function: it is seldom needed. */
-static __noinline int is_nested(struct thread_state *st, __u64 sp)
+static __always_inline int on_alternate_stack(__u64 sp)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return sp - BPF_CORE_READ(task, sas_ss_sp) < BPF_CORE_READ(task, sas_ss_size);
+}
+
+/* Was the call of a signal handler, which has the stack pointer @sp, made while @call was under
+ * way?  The handler's stack may lie higher. */
+static __always_inline int is_later(const struct call *call, __u64 sp)
+{
+	return sp < call_sp(call) || (is_interrupted(call) && on_alternate_stack(sp) &&
+				      !on_alternate_stack(call_sp(call)));
+}
+
+/* Is the call of @func at @sp, which returns to @caller, reached by a jump from the function
+ * @st->now?  (A call of the same function is a new one, as when an exception has left the last one;
+ * but for operator delete, which none leaves.) */
+static __always_inline int is_jumped_to(const struct thread_state *st, __u64 sp, __u32 func,
+					__u64 caller)
+{
+	return is_by_ret(&st->now) && sp == call_sp(&st->now) && caller == st->now.ret &&
+	       (func != call_func(&st->now) || func == FUNC_DELETE);
+}
+
+/* Is the call of @func whose entry has the stack pointer @sp made inside the call @st->now?  A
+ * separate function: it is seldom needed. */
+static __noinline int is_nested(struct thread_state *st, __u64 sp, __u32 func)
 {
 	const struct event_code *code;
 	__u64 caller, tramp;
+	int nested;
 
 	if (!st || !is_call(&st->now) || sp > call_sp(&st->now))
 		return 0;
@@ -93,47 +141,57 @@ static __noinline int is_nested(struct thread_state *st, __u64 sp)
 	caller = word_at(sp);
 	if (tramp && caller == tramp)
 		return 1; /* reached by a jump from a function whose return is probed */
+	if (is_jumped_to(st, sp, func, caller))
+		return 1;
 	if (sp == call_sp(&st->now) || is_interrupted(&st->now))
 		return 0;
 	code = code_of(st->id);
-	return code && in_allocator(code, caller) && is_pending(&st->now, tramp);
+	nested = code && in_allocator(code, caller) && is_pending(&st->now, tramp);
+	if (nested && may_throw(&st->now))
+		st->now.func |= CALL_INTERRUPTED;
+	return nested;
 }
 
-/* Count a call whose return was not seen; while the probes are taken out, that is none to wonder
- * at. */
-static __always_inline void count_unreturned(void)
+/* Count the call @call, whose return was not seen; while the probes are taken out, that is none to
+ * wonder at. */
+static __always_inline void count_unreturned(const struct call *call)
 {
-	if (!ended)
+	if (!ended && !may_throw(call))
 		count(&drops.ret);
 }
 
-/* Something is noted: is a call at @sp to be noted instead?  What it replaces is kept, or counted.
- */
-static __noinline int makes_room(struct thread_state *st, __u64 sp)
+/* Something is noted: is a call of @func at @sp to be noted instead?  What it replaces is kept, or
+ * counted. */
+static __noinline int makes_room(struct thread_state *st, __u64 sp, __u32 func)
 {
-	if (!st || is_nested(st, sp))
+	if (!st || is_nested(st, sp, func))
 		return 0;
-	if (sp < call_sp(&st->now) && is_pending(&st->now, trampoline())) {
+	if (is_later(&st->now, sp) && is_pending(&st->now, trampoline())) {
 		if (is_call(&st->outer))
-			count_unreturned();
+			count_unreturned(&st->outer);
+		if (may_throw(&st->now))
+			st->now.func |= CALL_INTERRUPTED;
 		st->outer = st->now;
 		return 1;
 	}
-	count_unreturned();
+	count_unreturned(&st->now);
 	if (is_call(&st->outer) && sp >= call_sp(&st->outer)) {
-		count_unreturned();
+		count_unreturned(&st->outer);
 		st->outer.sp = CALL_NONE;
 	}
 	return 1;
 }
 
-/* Note the call of @func that begins at @sp.  NULL: it is nested in another. */
+/* Note the call of @func, which may have EVENT_BY_RET, that begins at @sp.  NULL: it is nested in
+ * another. */
 static __always_inline struct call *call_begin(struct thread_state *st, __u64 sp, __u32 func)
 {
-	if (st->now.sp != CALL_NONE && !makes_room(st, sp))
+	if (st->now.sp != CALL_NONE && !makes_room(st, sp, func & CALL_FUNC))
 		return 0;
 	st->now.sp = sp | CALL_SPECIAL;
 	st->now.func = func;
+	if (func & EVENT_BY_RET)
+		st->now.ret = word_at(sp);
 	return &st->now;
 }
 
@@ -145,11 +203,27 @@ static __always_inline int call_returns(struct thread_state *st, __u64 sp, __u32
 	if (!is_call(&st->now) || call_sp(&st->now) != sp - 8) {
 		if (!is_call(&st->outer) || call_sp(&st->outer) != sp - 8)
 			return 0;
-		count_unreturned(); /* of the handler, which has been left */
+		count_unreturned(&st->now); /* of the handler, which has been left */
 		st->now = st->outer;
 		st->outer.sp = CALL_NONE;
 	}
 	return call_func(&st->now) == func;
+}
+
+static __always_inline int is_at_end(const struct call *call, __u64 sp)
+{
+	return is_by_ret(call) && call_sp(call) == sp && word_at(sp) == call->ret;
+}
+
+/* A function whose returns are seen at the instructions returns at the stack pointer @sp: which one
+ * is it?  0: no call of one is noted that began there, and returns to there. */
+static __always_inline __u32 func_returning(const struct thread_state *st, __u64 sp)
+{
+	if (is_at_end(&st->now, sp))
+		return call_func(&st->now);
+	if (is_at_end(&st->outer, sp))
+		return call_func(&st->outer);
+	return 0;
 }
 
 /* The call that was interrupted goes on. */

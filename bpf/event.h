@@ -40,6 +40,16 @@ enum event_func {
 	FUNC_MUNMAP = 66,
 };
 
+/* In the cookie of a function's entry, besides its number: how it returns is seen by probes on the
+ * instructions, not by a return probe. */
+#define EVENT_BY_RET (1u << 9)
+
+/* The cookie of such an instruction. */
+enum event_ret {
+	EVENT_RET = 0,	      /* `ret`: the result is in rax */
+	EVENT_RET_MEMSET = 1, /* a jump to memset, which returns its first argument */
+};
+
 /* How processes and threads are numbered: the process in the upper half, the thread in the lower,
  * as the recorder's pid namespace does it. */
 static inline __u32 event_tgid(__u64 id)

@@ -60,6 +60,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
 	struct thread_struct thread;
+	unsigned long sas_ss_sp, sas_ss_size; /* the alternate stack for signal handlers */
 };
 
 struct vm_area_struct {

@@ -110,7 +110,9 @@ int process_signal(struct bpf_raw_tracepoint_args *ctx)
 	(void)ctx;
 	if (!st || !is_call(&st->now))
 		return 0;
-	st->now.func = call_func(&st->now) | CALL_INTERRUPTED;
+	if (!(st->now.sp & CALL_SPECIAL))
+		st->now.func = FUNC_MALLOC;
+	st->now.func |= CALL_INTERRUPTED;
 	st->now.sp |= CALL_SPECIAL;
 	return 0;
 }

@@ -43,15 +43,16 @@ static __always_inline int maps_file(__u64 addr)
 /* mmap(addr, length, prot, flags, fd, offset), mremap(old, old_size, new_size, flags, new).  They
  * do not count when a library makes them that allocates, or the C library: then it is an arena or a
  * thread's stack. */
-static __noinline int map_entry(struct pt_regs *ctx, struct thread_state *st, __u32 func)
+static __noinline int map_entry(struct pt_regs *ctx, struct thread_state *st, __u32 cookie)
 {
+	__u32 func = cookie & CALL_FUNC;
 	const struct event_code *code = st ? code_of(st->id) : 0;
 	struct call *call;
 
 	if (!st || !code || code->stale || in_library(code, word_at(ctx->rsp)) ||
 	    (func == FUNC_MREMAP && maps_file(ctx->rdi)))
 		return 0;
-	call = call_begin(st, ctx->rsp, func);
+	call = call_begin(st, ctx->rsp, cookie);
 	if (!call)
 		return 0;
 	send_freed(st, FREED_NONE);
@@ -67,14 +68,14 @@ static __noinline int map_entry(struct pt_regs *ctx, struct thread_state *st, __
 }
 
 /* Operator delete of an allocator: it frees by itself, or calls free, or another operator. */
-static __noinline int delete_entry(struct pt_regs *ctx, struct thread_state *st)
+static __noinline int delete_entry(struct pt_regs *ctx, struct thread_state *st, __u32 cookie)
 {
 	__u64 addr = ctx->rdi;
 	struct call *call;
 
 	if (!st || !addr)
 		return 0;
-	call = call_begin(st, ctx->rsp, FUNC_DELETE);
+	call = call_begin(st, ctx->rsp, cookie);
 	if (call)
 		call->arg = addr;
 	else if (call_func(&st->now) == FUNC_DELETE && st->now.arg == addr)
@@ -104,18 +105,19 @@ static __always_inline __u64 bytes_asked(const struct pt_regs *ctx, __u32 func)
 }
 
 /* Any function that returns something, and operator delete. */
-static __noinline int any_entry(struct pt_regs *ctx, __u32 func)
+static __noinline int any_entry(struct pt_regs *ctx, __u32 cookie)
 {
 	struct thread_state *st = know_thread(ctx);
+	__u32 func = cookie & CALL_FUNC;
 	struct call *call;
 
 	if (!st)
 		return 0;
 	if (func == FUNC_DELETE)
-		return delete_entry(ctx, st);
+		return delete_entry(ctx, st, cookie);
 	if (func == FUNC_MMAP || func == FUNC_MREMAP)
-		return map_entry(ctx, st, func);
-	call = call_begin(st, ctx->rsp, func);
+		return map_entry(ctx, st, cookie);
+	call = call_begin(st, ctx->rsp, cookie);
 	if (!call)
 		return 0; /* the outermost counts */
 	call->arg = ctx->rdi;
@@ -193,6 +195,23 @@ static __noinline __u64 any_return(struct pt_regs *ctx, struct thread_state *st,
 	return addr;
 }
 
+/* The registers as they are when the instruction at @ctx has returned. */
+static __always_inline void copy_returned(struct pt_regs *to, const struct pt_regs *ctx)
+{
+	to->rax = ctx->rax;
+	/* Not one or the other: the verifier wants to know what of @ctx is read. */
+	if (bpf_get_attach_cookie((void *)ctx) == EVENT_RET_MEMSET)
+		to->rax = *(const volatile unsigned long *)&ctx->rdi;
+	to->rbx = ctx->rbx;
+	to->rbp = ctx->rbp;
+	to->r12 = ctx->r12;
+	to->r13 = ctx->r13;
+	to->r14 = ctx->r14;
+	to->r15 = ctx->r15;
+	to->rip = word_at(ctx->rsp);
+	to->rsp = ctx->rsp + 8;
+}
+
 /* Of all functions that return something but malloc, and of operator delete. */
 SEC("uprobe")
 int alloc_entry(struct pt_regs *ctx)
@@ -211,6 +230,28 @@ int alloc_return(struct pt_regs *ctx)
 		return 0;
 	if (filter_alloc(st, func, addr))
 		record_alloc(ctx, st, func, &addr);
+	call_over(st);
+	return 0;
+}
+
+/* At an instruction by which a function returns, whose return address stands on the stack still.
+ * Or another function that ends there too. */
+SEC("uprobe")
+int alloc_ret(struct pt_regs *ctx)
+{
+	struct thread_state *st = state_of_thread(ctx);
+	__u32 func = st ? func_returning(st, ctx->rsp) : 0;
+	struct pt_regs at = {};
+	unsigned long addr;
+
+	if (!st || !func)
+		return 0;
+	copy_returned(&at, ctx);
+	addr = any_return(&at, st, func);
+	if (!addr)
+		return 0;
+	if (filter_alloc(st, func, addr))
+		record_alloc(&at, st, func, &addr);
 	call_over(st);
 	return 0;
 }
@@ -271,7 +312,7 @@ static __noinline int any_free(struct pt_regs *ctx)
 
 	if (!st)
 		return 0;
-	nested = is_nested(st, ctx->rsp);
+	nested = is_nested(st, ctx->rsp, FUNC_FREE);
 	if (nested && call_func(&st->now) == FUNC_DELETE && st->now.arg == addr)
 		return 0;	    /* sent when the operator was entered */
 	send_freed(st, FREED_NONE); /* it came before */

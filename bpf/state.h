@@ -65,6 +65,7 @@ struct call {
 			written */
 	__u32 func;  /* with CALL_SPECIAL: enum event_func, with CALL_INTERRUPTED */
 	__u32 flags; /* mmap, mremap: as given */
+	__u64 ret;   /* with CALL_BY_RET: where it returns to */
 };
 
 /* Of call.sp: a stack pointer is a multiple of 8. */
@@ -77,7 +78,9 @@ enum {
 /* Of call.func. */
 enum {
 	CALL_FUNC = 0xff,
-	CALL_INTERRUPTED = 1 << 8, /* a signal came; its handler may have left the call for good */
+	CALL_INTERRUPTED = 1 << 8, /* a signal came; its handler may have left the call for good.
+				      Or it may have been left by an exception */
+	CALL_BY_RET = EVENT_BY_RET, /* no return probe has its return address */
 };
 
 /* A block as filter.h knows it. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "mleak.h"
+#include "record/altstack.h"
 #include "record/allocator_code.h"
 #include "record/allocator_explain.h"
 #include "record/debugfile.h"
@@ -29,22 +30,26 @@ struct search {
 	bool malloc_here;      /* the object being looked at has the malloc that counts */
 	bool prefixed;
 	bool symtab; /* names that are not exported count too */
+	enum returns_by returns; /* not RETURNS_AUTO, if the process may use an alternate stack */
 	const char *why;
 };
 
 static void search_init(struct search *s, const struct target *t, const struct objects *objects,
-			const char *prefix, bool no_operators)
+			const char *prefix, const struct allocator_opts *opts)
 {
 	memset(s, 0, sizeof(*s));
 	s->target = t;
 	s->objects = objects;
 	s->prefixed = prefix != NULL;
+	s->returns = opts->returns;
+	if (s->returns == RETURNS_AUTO && altstack_is_used(t, objects))
+		s->returns = RETURNS_RET;
 	for (size_t i = 0; i < WANTED_NR; i++) {
 		snprintf(s->names[i], sizeof(s->names[i]), "%s%s", prefix ? prefix : "",
 			 wanted[i].name);
 		s->name_of[i] = s->names[i];
 		s->taken[i] = (prefix && wanted[i].group == WANTED_MAP) ||
-			      (no_operators && wanted_is_operator(i));
+			      (opts->no_operators && wanted_is_operator(i));
 	}
 }
 
@@ -151,6 +156,8 @@ static int search_object(struct search *s, struct allocators *a, const struct ml
 		object->operators_left |= left;
 		take(s, object, found);
 		sites_choose(object, elf);
+		if (s->returns != RETURNS_PROBE)
+			sites_find_returns(object, elf, s->returns == RETURNS_RET);
 	}
 	elf_end(elf);
 	if (object && object->fd < 0)
@@ -251,17 +258,17 @@ static int find(struct allocators *a, const struct target *t, const struct maps 
 	bool no_loader;
 	int err = 0;
 
-	search_init(&s, t, objects, NULL, opts->no_operators);
+	search_init(&s, t, objects, NULL, opts);
 	no_loader = is_static(&s);
 	s.symtab = no_loader;
 	s.why = no_loader ? "the program is statically linked" : "first to define it";
 	search_all(&s, a);
 	if (opts->object) {
-		search_init(&s, t, objects, opts->prefix, opts->no_operators);
+		search_init(&s, t, objects, opts->prefix, opts);
 		s.why = "given by --obj";
 		err = search_named(&s, a, maps, opts);
 	} else if (opts->prefix) {
-		search_init(&s, t, objects, opts->prefix, opts->no_operators);
+		search_init(&s, t, objects, opts->prefix, opts);
 		s.why = "has names of that prefix";
 		s.symtab = true;
 		search_all(&s, a);

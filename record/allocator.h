@@ -8,6 +8,7 @@
 
 #include "bpf/event.h"
 #include "record/maps.h"
+#include "record/returns.h"
 #include "record/target.h"
 
 #define ALLOCATOR_MAX_SITES   56
@@ -26,6 +27,7 @@ struct alloc_site {
 	uint64_t offset;      /* from there to the instruction the probe stands on */
 	bool emulated;	      /* a cheap one, see probe_site.h */
 	bool jumped_to;	      /* a better one was found, but something jumps there */
+	bool by_ret;	      /* its returns are among the object's, there is no return probe */
 	uint8_t bytes[12];    /* the function's first */
 	uint8_t nr_bytes;
 };
@@ -36,10 +38,13 @@ struct alloc_object {
 	int fd;			 /* the very file that is mapped */
 	bool is_program;
 	bool operators_left; /* not probed, because they call its malloc */
+	char left[64];	     /* a function that is not probed: its returns are not known; "": none */
+	const char *why_left; /* they are not: static text */
 	const char *why;     /* it is probed: static text */
 	char *path;
 	struct alloc_site sites[ALLOCATOR_MAX_SITES];
 	size_t nr;
+	struct returns returns; /* of the functions without return probes */
 };
 
 struct allocators {
@@ -49,10 +54,19 @@ struct allocators {
 	bool guessed;		/* the order of look-up could not be read */
 };
 
+/* How it is seen what a function returns. */
+enum returns_by {
+	RETURNS_AUTO,  /* by return probes where they do no harm */
+	RETURNS_RET,   /* by probes on the instructions by which it returns */
+	RETURNS_PROBE, /* by return probes: should an exception leave an operator new, or a handler
+			  on an alternate stack allocate, it ends the target */
+};
+
 struct allocator_opts {
 	const char *object; /* probe this file's functions too; NULL: none */
 	const char *prefix; /* and those whose names begin so; NULL: none */
 	bool no_operators;  /* leave operator new and delete alone, whoever defines them */
+	enum returns_by returns;
 };
 
 /*

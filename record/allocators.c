@@ -26,7 +26,8 @@ bool allocators_same(const struct allocators *a, const struct allocators *b)
 		if (!other || other->nr != o->nr)
 			return false;
 		for (size_t k = 0; k < o->nr; k++)
-			if (o->sites[k].function != other->sites[k].function)
+			if (o->sites[k].function != other->sites[k].function ||
+			    o->sites[k].by_ret != other->sites[k].by_ret)
 				return false;
 	}
 	return true;

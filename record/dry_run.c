@@ -15,7 +15,9 @@ static const char *cost(const struct alloc_site *site)
 
 static const char *events(const struct alloc_site *site)
 {
-	return site->kind == SITE_FREE ? "entry" : "entry+return";
+	if (site->kind == SITE_FREE)
+		return "entry";
+	return site->by_ret ? "entry+ret" : "entry+return";
 }
 
 static void print_site(FILE *out, const struct alloc_site *site)
@@ -49,6 +51,11 @@ void dry_run_print(FILE *out, const struct target *t, const struct allocators *a
 			print_site(out, &o->sites[k]);
 			emulated += o->sites[k].emulated;
 		}
+		if (o->returns.nr)
+			fprintf(out, "  %zu instructions by which those with ret return\n",
+				o->returns.nr);
+		if (o->left[0])
+			fprintf(out, "  %s is not probed: %s\n", o->left, o->why_left);
 		if (o->operators_left)
 			fputs("  operator new and delete, which call these, are not probed\n", out);
 		nr += o->nr;

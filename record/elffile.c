@@ -133,6 +133,20 @@ bool elffile_code(Elf *elf, uint64_t offset, uint64_t *start, uint64_t *len)
 	return false;
 }
 
+uint64_t elffile_bias(Elf *elf, uint64_t offset)
+{
+	size_t n;
+	GElf_Phdr ph;
+
+	if (elf_getphdrnum(elf, &n))
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		if (gelf_getphdr(elf, (int)i, &ph) && ph.p_type == PT_LOAD && ph.p_flags & PF_X &&
+		    offset >= ph.p_offset && offset - ph.p_offset < ph.p_filesz)
+			return ph.p_vaddr - ph.p_offset;
+	return 0;
+}
+
 Elf_Scn *elffile_section(Elf *elf, const char *name)
 {
 	Elf_Scn *scn = NULL;

@@ -40,6 +40,9 @@ bool elffile_has_loader(Elf *elf);
 /* The first executable segment that holds @file_offset: its bytes in the file.  False: none. */
 bool elffile_code(Elf *elf, uint64_t file_offset, uint64_t *start, uint64_t *len);
 
+/* From an offset into the executable segment that holds @file_offset to its address; 0: none. */
+uint64_t elffile_bias(Elf *elf, uint64_t file_offset);
+
 /* What the file holds for the address @vaddr: *len bytes, @most at most, valid until elf_end().
  * NULL: nothing. */
 const void *elffile_bytes(Elf *elf, uint64_t vaddr, size_t most, size_t *len);

@@ -21,7 +21,8 @@ static bool same_object(const struct alloc_object *a, const struct alloc_object 
 	if (!same_file(a, b) || a->nr != b->nr)
 		return false;
 	for (size_t i = 0; i < a->nr; i++)
-		if (a->sites[i].function != b->sites[i].function)
+		if (a->sites[i].function != b->sites[i].function ||
+		    a->sites[i].by_ret != b->sites[i].by_ret)
 			return false;
 	return true;
 }

@@ -101,6 +101,15 @@ int option_link(const char *text, enum probe_link *link)
 	return found < 0 ? found : 0;
 }
 
+int option_returns(const char *text, enum returns_by *returns)
+{
+	static const char *const names[] = {"auto", "ret", "probe"};
+	int found = parse_name(text, names, 3, "way to see returns");
+
+	*returns = found < 0 ? RETURNS_AUTO : (enum returns_by)found;
+	return found < 0 ? found : 0;
+}
+
 int option_embed(const char *text, enum module_embed *embed)
 {
 	static const char *const names[] = {"none", "unwind", "symbols", "debug"};

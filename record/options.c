@@ -21,6 +21,7 @@ enum {
 	OPT_MAX_SIZE,
 	OPT_PREFIX,
 	OPT_NO_OPERATORS,
+	OPT_RETURNS,
 	OPT_DRY_RUN,
 	OPT_COMPRESS,
 	OPT_FOLLOW,
@@ -65,7 +66,10 @@ static const struct option_help {
 	{'O', "obj", "FILE", "probe the allocator of FILE too, which the process has mapped"},
 	{OPT_PREFIX, "prefix", "NAME", "probe functions whose names begin so too, as in je_malloc"},
 	{OPT_NO_OPERATORS, "no-operators", NULL,
-	 "do not probe an allocator's own operator new: if it throws, a probed one aborts"},
+	 "do not probe operator new and delete of an allocator's own"},
+	{OPT_RETURNS, "returns", "HOW",
+	 "see what functions return by probe, by ret (slower, never harms), or auto: by probe "
+	 "where that does no harm [auto]"},
 	{OPT_UPROBES, "uprobes", "KIND", "how to attach: auto, multi (Linux 6.6) or perf [auto]"},
 	{OPT_BACKEND, "backend", "KIND",
 	 "bpf, preload (no privileges, commands only), or auto: bpf where it is allowed [auto]"},
@@ -92,6 +96,7 @@ static const struct {
 } choices[] = {
 	{OPT_EMBED, "none unwind symbols debug"},
 	{OPT_UPROBES, "auto multi perf"},
+	{OPT_RETURNS, "auto ret probe"},
 	{OPT_BACKEND, "auto bpf preload"},
 };
 
@@ -185,6 +190,8 @@ static int parse_one(struct record_opts *o, int key)
 		return option_ring_size(optarg, &o->ring_size);
 	case OPT_UPROBES:
 		return option_link(optarg, &o->link);
+	case OPT_RETURNS:
+		return option_returns(optarg, &o->allocators.returns);
 	case OPT_EMBED:
 		return option_embed(optarg, &o->embed);
 	case 'D':
@@ -235,6 +242,8 @@ const char *record_options_for_probes(const struct record_opts *o)
 		return "--no-operators";
 	if (o->link != PROBE_LINK_AUTO)
 		return "--uprobes";
+	if (o->allocators.returns != RETURNS_AUTO)
+		return "--returns";
 	return o->ring_size > PRELOAD_MOST_RING ? "--ring-size above 64M" : NULL;
 }
 
@@ -249,6 +258,9 @@ static int check_preload(const struct record_opts *o)
 	else if (o->allocators.no_operators)
 		log_error("--backend preload has no probes that an exception could not get past: "
 			  "leave --no-operators out, or use eBPF as root");
+	else if (o->allocators.returns != RETURNS_AUTO)
+		log_error("--backend preload needs no probes to see returns: leave --returns out, "
+			  "or use eBPF as root");
 	else if (o->allocators.object || o->allocators.prefix || o->link != PROBE_LINK_AUTO ||
 		 o->dry_run)
 		log_error("--backend preload has no probes to choose or show: leave -O, --prefix, "

@@ -54,20 +54,25 @@ static const struct step {
 	enum site_kind kind;
 	bool is_return;
 	enum event_func only; /* the one function, or 0: those that have no step of their own */
-} steps[] = {{SITE_FREE, false, FUNC_FREE},    {SITE_FREE, false, 0},
-	     {SITE_ALLOC, true, FUNC_MALLOC},  {SITE_ALLOC, true, 0},
-	     {SITE_ALLOC, false, FUNC_MALLOC}, {SITE_ALLOC, false, 0}};
+	bool at_ret;	      /* the instructions by which functions return */
+} steps[] = {{SITE_FREE, false, FUNC_FREE, false},   {SITE_FREE, false, 0, false},
+	     {SITE_ALLOC, true, FUNC_MALLOC, false}, {SITE_ALLOC, true, 0, false},
+	     {SITE_ALLOC, false, 0, true},	     {SITE_ALLOC, false, FUNC_MALLOC, false},
+	     {SITE_ALLOC, false, 0, false}};
 
 #define NR_STEPS (sizeof(steps) / sizeof(steps[0]))
 
 _Static_assert(NR_STEPS <= PROBES_MAX_PROGRAMS, "one a step");
-_Static_assert(ALLOCATOR_MAX_SITES <= HELPER_MAX_PROBES, "the helper takes all at once");
+_Static_assert(ALLOCATOR_MAX_SITES <= RETURNS_MAX, "room for either");
 
 static bool is_of_step(const struct alloc_site *site, const struct step *step)
 {
-	bool has_own = site->func == FUNC_MALLOC || site->func == FUNC_FREE;
+	bool has_own = (site->func == FUNC_MALLOC && !site->by_ret) || site->func == FUNC_FREE;
 
-	return site->kind == step->kind && (step->only ? site->func == step->only : !has_own);
+	if (step->at_ret || (step->is_return && site->by_ret))
+		return false;
+	return site->kind == step->kind &&
+	       (step->only ? has_own && site->func == step->only : !has_own);
 }
 
 /* The verifier had something to say while this thread loaded the programs. */
@@ -116,6 +121,8 @@ static struct bpf_program *program_of(const struct probes *p, const struct step 
 		return p->filtered ? p->skel->progs.free_filtered : p->skel->progs.free_entry;
 	if (step->kind == SITE_FREE)
 		return p->skel->progs.munmap_entry;
+	if (step->at_ret)
+		return p->skel->progs.alloc_ret;
 	if (step->only && !p->filtered)
 		return step->is_return ? p->skel->progs.malloc_return : p->skel->progs.malloc_entry;
 	return step->is_return ? p->skel->progs.alloc_return : p->skel->progs.alloc_entry;
@@ -160,13 +167,31 @@ static bool places_together(const struct probes *p)
 	return p->multi && p->waits && !p->skel->bss->armed;
 }
 
+/* The places in @o that @step is for, and their cookies.  Returns how many. */
+static uint32_t list_step(const struct alloc_object *o, const struct step *step, uint64_t *offsets,
+			  uint64_t *cookies)
+{
+	uint32_t nr = 0;
+
+	for (size_t i = 0; i < o->nr; i++) {
+		if (!is_of_step(&o->sites[i], step))
+			continue;
+		offsets[nr] = o->sites[i].function + o->sites[i].offset;
+		cookies[nr++] = o->sites[i].func | (o->sites[i].by_ret ? EVENT_BY_RET : 0);
+	}
+	for (size_t i = 0; step->at_ret && i < o->returns.nr; i++) {
+		offsets[nr] = o->returns.v[i].at;
+		cookies[nr++] = o->returns.v[i].is_memset ? EVENT_RET_MEMSET : EVENT_RET;
+	}
+	return nr;
+}
+
 /* All sites of @set that @step is for, on @file: one multi link, or a perf event for each.  At the
  * beginning, if it takes its time, one link each, which p->placing is to make. */
 static int link_step(struct probes *p, const struct step *step, struct link_set *set,
 		     const struct target *t, int file)
 {
-	uint64_t offsets[ALLOCATOR_MAX_SITES], cookies[ALLOCATOR_MAX_SITES];
-	const struct alloc_object *o = set->object;
+	uint64_t offsets[RETURNS_MAX], cookies[RETURNS_MAX];
 	struct helper_link l = {.of = {t->pid, t->task},
 				.program = bpf_program__fd(program_of(p, step)),
 				.file = file,
@@ -174,17 +199,12 @@ static int link_step(struct probes *p, const struct step *step, struct link_set 
 				.multi = p->multi,
 				.offsets = offsets,
 				.cookies = cookies};
-	uint32_t nr = 0;
+	bool one_each = !p->multi || places_together(p);
+	uint32_t nr = list_step(set->object, step, offsets, cookies);
 	int err = 0;
 
-	for (size_t i = 0; i < o->nr; i++) {
-		if (!is_of_step(&o->sites[i], step))
-			continue;
-		offsets[nr] = o->sites[i].function + o->sites[i].offset;
-		cookies[nr++] = o->sites[i].func;
-	}
-	l.nr = p->multi && !places_together(p) ? nr : 1;
 	for (uint32_t i = 0; !err && i < nr; i += l.nr) {
+		l.nr = one_each ? 1 : nr - i < HELPER_MAX_PROBES ? nr - i : HELPER_MAX_PROBES;
 		l.offsets = offsets + i;
 		l.cookies = cookies + i;
 		err = places_together(p) ? placing_add(&p->placing, set, &l)

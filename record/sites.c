@@ -90,3 +90,44 @@ void sites_choose(struct alloc_object *object, Elf *elf)
 	if (code)
 		refuse_jumped_to(object, code->d_buf, code->d_size, start);
 }
+
+/* Find the returns of @site.  NULL, or why they are not known. */
+static const char *find_returns(struct alloc_object *object, const struct alloc_site *site,
+				struct returns_code *code)
+{
+	Elf_Data *data = NULL;
+
+	if (!elffile_code(code->elf, site->function, &code->start, &code->len))
+		return "its code is in no segment";
+	data = elf_getdata_rawchunk(code->elf, (int64_t)code->start, (size_t)code->len, ELF_T_BYTE);
+	if (!data)
+		return "its code cannot be read";
+	code->text = data->d_buf;
+	code->len = data->d_size;
+	code->bias = elffile_bias(code->elf, site->function);
+	return returns_find(&object->returns, code, site->function, site->size);
+}
+
+void sites_find_returns(struct alloc_object *object, Elf *elf, bool all)
+{
+	struct returns_code code = {.elf = elf, .cfi = dwarf_getcfi_elf(elf)};
+	size_t kept = 0;
+
+	for (size_t i = 0; i < object->nr; i++) {
+		struct alloc_site *site = &object->sites[i];
+		bool is_new = site->func == FUNC_NEW || site->func == FUNC_NEW_ARRAY;
+		const char *why = NULL;
+
+		site->by_ret = is_new || (all && site->kind == SITE_ALLOC);
+		if (site->by_ret)
+			why = find_returns(object, site, &code);
+		if (why) {
+			memcpy(object->left, site->name, sizeof(object->left));
+			object->why_left = why;
+		} else {
+			object->sites[kept++] = *site;
+		}
+	}
+	object->nr = kept;
+	dwarf_cfi_end(code.cfi);
+}

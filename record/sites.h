@@ -20,4 +20,8 @@ void sites_add(struct alloc_object *object, const struct site_wanted *w);
 /* Choose where in their functions the sites of @object, whose file is @elf, stand. */
 void sites_choose(struct alloc_object *object, Elf *elf);
 
+/* Find the returns of all functions of @object, or if not @all of its operators new alone.  What
+ * cannot be followed is left alone. */
+void sites_find_returns(struct alloc_object *object, Elf *elf, bool all);
+
 #endif

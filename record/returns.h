@@ -1,0 +1,48 @@
+/* returns.h - the instructions by which a function returns, found by following its code
+ *
+ * A return probe replaces the return address on the stack: an exception, or a handler on another
+ * stack, that meets it ends the program.  A probe on each of a function's `ret` instructions does
+ * not touch the stack.  One within another instruction would break the program, so the code is
+ * followed from the function's entry, along each branch and into the functions that it ends by
+ * jumping to, and refused where any of it is in doubt.
+ */
+#ifndef RECORD_RETURNS_H
+#define RECORD_RETURNS_H
+
+#include <elfutils/libdw.h>
+#include <libelf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RETURNS_MAX 256 /* of all functions of one file */
+
+/* The code of a file: @len bytes that stand @start bytes into it. */
+struct returns_code {
+	const uint8_t *text;
+	uint64_t start, len;
+	uint64_t bias;	/* from an offset into the file to the address of what is there */
+	Elf *elf;	/* the file */
+	Dwarf_CFI *cfi; /* what of it belongs to a function; NULL: not known */
+};
+
+/* A place at which a function returns. */
+struct returns_site {
+	uint64_t at;	 /* the instruction, an offset into the file */
+	bool is_memset;	 /* it jumps to memset, which returns its first argument; else a `ret` */
+};
+
+/* In ascending order. */
+struct returns {
+	struct returns_site v[RETURNS_MAX];
+	size_t nr;
+};
+
+/*
+ * Add to @out by which instructions the function of @size bytes (0: not known) at the offset @entry
+ * of @code returns.  NULL, or why they are not known: static text; then @out is as before.
+ */
+const char *returns_find(struct returns *out, const struct returns_code *code, uint64_t entry,
+			 uint64_t size);
+
+#endif
