@@ -29,7 +29,7 @@ import image
 CORE = r"live/test_(samples|attach|backtrace|life)\."
 # What depends on programs that a guest does not have.
 SHORT = (r"guest/test_verifier|test_samples\.SampleTest(Preloaded)?\.test_single$|test_attach\.AttachTest\.test_stopped_by_sigint"
-         r"|guest/test_clocks\.ClocksTest\.test_single|test_refusals\.MultiTest")
+         r"|guest/test_clocks\.ClocksTest\.test_single|test_guest_refusals\.MultiTest")
 LOCKED = "lockdown=confidentiality"
 # Seconds for a guest; on a machine with much else to do it needs many times what it needs alone.
 PATIENCE = 3000
