@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "record/privileges.h"
+#include "record/sandbox.h"
 
 #define MAX_THREADS 256	   /* that wait side by side */
 #define STACK	    262144 /* bytes, of each */
@@ -69,6 +70,7 @@ static void *run(void *arg)
 {
 	struct closing *c = arg;
 
+	sandbox_enter();
 	privileges_keep_in_thread(0); /* closing takes none */
 	pthread_mutex_lock(&c->lock);
 	while (!c->over || c->waiting.nr) {

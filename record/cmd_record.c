@@ -23,6 +23,7 @@
 #include "record/preload_backend.h"
 #include "record/privileges.h"
 #include "record/progress.h"
+#include "record/sandbox.h"
 #include "record/session.h"
 #include "record/signals.h"
 #include "record/tracer.h"
@@ -118,6 +119,9 @@ static void give_up_privileges(struct session *s, struct command *c)
 			 "here",
 			 strerror(-err));
 	session_set_helper(s, c->helper);
+	/* Without the helper nobody could read what processes have mapped. */
+	if (c->helper)
+		sandbox_enter_both(s->journal.writer);
 	privileges_reduce(err ? opts.caps : kept, s->journal.writer);
 	if (s->tracer)
 		tracer_give_up_privileges(s->tracer);

@@ -10,6 +10,7 @@
 
 #include "record/preload_slot.h"
 #include "record/privileges.h"
+#include "record/sandbox.h"
 
 #define LOOK_NS 1000000u /* between looks at what nobody wakes it for */
 
@@ -31,6 +32,7 @@ static void *sleep_for_target(void *arg)
 	struct robust_list_head head = {.list = {first}};
 	uint64_t one = 1;
 
+	sandbox_enter();
 	privileges_keep_in_thread(0); /* sleeping takes none */
 	entry.next = &head.list;
 	head.futex_offset = (long)((uintptr_t)&h->alive - (uintptr_t)&entry);

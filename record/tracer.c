@@ -22,6 +22,7 @@
 #include "mleak.h"
 #include "record/launch.h"
 #include "record/privileges.h"
+#include "record/sandbox.h"
 #include "record/seize.h"
 #include "record/to_start.h"
 #include "record/tracer_list.h"
@@ -184,8 +185,10 @@ static enum state take_orders(struct tracer *t)
 	t->orders = (struct tracer_list){0};
 	state = t->state;
 	/* What it traces it goes on to trace, and so what that starts. */
-	if (t->unprivileged)
+	if (t->unprivileged) {
+		sandbox_enter();
 		privileges_keep_in_thread(0);
+	}
 	t->unprivileged = false;
 	pthread_mutex_unlock(&t->lock);
 	for (size_t i = 0; i < orders.nr; i++) {

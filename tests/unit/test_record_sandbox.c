@@ -1,0 +1,102 @@
+/* test_record_sandbox.c - what the kernel refuses to who is in the sandbox */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "record/sandbox.h"
+
+#define NO_LANDLOCK 77
+
+struct place {
+	char folder[64], file[96], other[96];
+	int open; /* the file, from before */
+};
+
+static void make_place(struct place *p)
+{
+	snprintf(p->folder, sizeof(p->folder), "/tmp/mleak-test-XXXXXX");
+	assert_non_null(mkdtemp(p->folder));
+	snprintf(p->file, sizeof(p->file), "%s/file", p->folder);
+	snprintf(p->other, sizeof(p->other), "%s/other", p->folder);
+	p->open = open(p->file, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	assert_true(p->open >= 0);
+	assert_int_equal(write(p->open, "before", 6), 6);
+}
+
+/* Each bit of the result is a deed that was not refused. */
+static int deeds(const struct place *p)
+{
+	int done = 0;
+
+	done |= (open(p->other, O_WRONLY | O_CREAT, 0600) >= 0) << 0;
+	done |= (open(p->file, O_WRONLY) >= 0) << 1;
+	done |= !rename(p->file, p->other) << 2;
+	done |= !unlink(p->file) << 3;
+	done |= !mkdir(p->other, 0700) << 4;
+	done |= !symlink("/", p->other) << 5;
+	execl("/bin/true", "true", (char *)0);
+	return done;
+}
+
+/* 0: all is as it should be. */
+static int in_sandbox(const struct place *p)
+{
+	int err = sandbox_enter(), done;
+	char text[16];
+
+	if (err)
+		return err == -ENOSYS || err == -EOPNOTSUPP ? NO_LANDLOCK : 1;
+	done = deeds(p);
+	if (done)
+		return 100 + done;
+	/* what is open stays so, and files can be read */
+	if (pwrite(p->open, "after!", 6, 0) != 6 || ftruncate(p->open, 5))
+		return 2;
+	if (read(open(p->file, O_RDONLY), text, sizeof(text)) != 5)
+		return 3;
+	return 0;
+}
+
+static void files_are_only_read(void **state)
+{
+	struct place p;
+	struct stat st;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	make_place(&p);
+	pid = fork();
+	if (!pid)
+		_exit(in_sandbox(&p));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	close(p.open);
+	assert_int_equal(stat(p.file, &st), 0);
+	assert_int_not_equal(stat(p.other, &st), 0);
+	unlink(p.file);
+	rmdir(p.folder);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == NO_LANDLOCK)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(files_are_only_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
