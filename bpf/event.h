@@ -83,6 +83,7 @@ union event_head {
 		__u16 type;  /* enum event_type */
 		__u16 what;  /* EVENT_ALLOC: enum event_func; EVENT_FREE: not 0, made inside an
 				allocator's call; EVENT_EXEC: not 0, not by the main thread;
+				EVENT_EXIT: not 0, only the main thread has ended;
 				EVENT_FORK: not 0, the child shares its parent's memory, as after
 				vfork */
 		__u32 front; /* in the second ring: the writers' position in the first one, as

@@ -46,7 +46,8 @@ struct pid {
 };
 
 struct signal_struct {
-	atomic_t live; /* threads of the process that have not ended */
+	atomic_t live;	    /* threads of the process that have not ended */
+	unsigned int flags; /* SIGNAL_... */
 };
 
 struct thread_struct {

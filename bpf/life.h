@@ -9,6 +9,10 @@
 #include "bpf/send.h"
 #include "bpf/state.h"
 
+/* include/linux/sched/signal.h: SIGNAL_GROUP_EXIT, and SIGNAL_GROUP_COREDUMP up to Linux 5.16: all
+ * threads are on their way out */
+#define SIGNAL_GROUP_ENDS 0xcu
+
 #define MAX_PIDNS_LEVEL 32 /* include/linux/pid_namespace.h: MAX_PID_NS_LEVEL */
 
 /* The number of the process @task in the recorder's namespace; 0: it has none there. */
@@ -78,6 +82,20 @@ int process_fork(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
+/* The thread @task ends before its process.  If it is the main one, by which the kernel knows whom
+ * the probes are for, the recorder has to see to them. */
+static __always_inline void tell_of_leader(struct task_struct *task)
+{
+	__u64 id;
+
+	if (BPF_CORE_READ(task, pid) != BPF_CORE_READ(task, tgid) ||
+	    BPF_CORE_READ(task, signal, flags) & SIGNAL_GROUP_ENDS)
+		return;
+	id = current_id();
+	if (id && code_of(id) && send_life(EVENT_EXIT, id, 0, 1))
+		count(&drops.exit);
+}
+
 /* Arguments: the task, which runs.  Its process ends with its last thread; of several that end at
  * once, one finds it in the table. */
 SEC("raw_tp/sched_process_exit")
@@ -89,8 +107,10 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 
 	send_freed(placed_state(), FREED_SENT);
 	leave_slot();
-	if (BPF_CORE_READ(task, signal, live.counter))
+	if (BPF_CORE_READ(task, signal, live.counter)) {
+		tell_of_leader(task);
 		return 0;
+	}
 	id = current_id();
 	tgid = event_tgid(id);
 	if (!id || bpf_map_delete_elem(&targets, &tgid))

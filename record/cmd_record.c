@@ -96,7 +96,7 @@ static void give_up_privileges(struct session *s, struct command *c)
 {
 	int programs[PROBES_MAX_PROGRAMS];
 	const struct privileges_later later = {.preload = s->preload != NULL,
-					       .perf = s->probes && !probes_are_multi(s->probes),
+					       .perf = s->probes != NULL,
 					       .started = s->command != 0};
 	struct helper_opts opts = {
 		.follow = s->follow, .programs = programs, .caps = privileges_needed(&later)};

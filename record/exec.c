@@ -93,6 +93,10 @@ void exec_note(struct session *s, struct process *p, uint64_t time_ns, bool link
 	p->exec.since_ns = time_ns;
 	p->exec.seen = p->exec.loaded = false;
 	p->exec.why = NULL;
+	/* Who called exec is the main thread now. */
+	p->target.task = p->target.pid;
+	probes_drop(s->probes, &p->leader.keepers);
+	p->leader = (struct process_leader){0};
 	/* Probes belong to the main thread's task, which is gone when another calls exec. */
 	p->exec.links_dead |= links_dead;
 }

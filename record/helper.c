@@ -159,6 +159,7 @@ int helper_link(struct helper *h, const struct helper_link *link)
 	p->nr = link->nr;
 	p->is_return = link->is_return;
 	p->multi = link->multi;
+	p->keeps = link->keeps;
 	memcpy(p->offsets, link->offsets, link->nr * sizeof(p->offsets[0]));
 	memcpy(p->cookies, link->cookies, link->nr * sizeof(p->cookies[0]));
 	err = ask(h, link->file, &fd);

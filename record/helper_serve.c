@@ -176,14 +176,14 @@ static int link_perf(const struct helper_probes *p, const char *path, pid_t tid)
 				      .tid = tid,
 				      .is_return = p->is_return};
 
-	return perf_uprobe_link(p->program, &u);
+	return p->keeps ? perf_uprobe_keep(&u) : perf_uprobe_link(p->program, &u);
 }
 
 /* @file is the descriptor that came with the request. */
 static int link_probes(struct server *s, int file)
 {
 	const struct helper_probes *p = &s->request.probes;
-	bool known = false;
+	bool known = p->keeps && !p->multi;
 	char path[64];
 
 	for (size_t i = 0; i < s->opts->nr_programs; i++)

@@ -93,6 +93,8 @@ int links_make(const struct helper_link *l)
 	/* Through the descriptor: by name another file might be found than the one that is mapped.
 	 */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", l->file);
+	if (l->keeps)
+		return perf_uprobe_keep(&perf);
 	return l->multi ? uprobe_multi_link(l->program, &multi)
 			: perf_uprobe_link(l->program, &perf);
 }

@@ -26,9 +26,10 @@ static int read_number(const char *path, const char *format)
 	return number;
 }
 
-static int open_event(const struct perf_uprobe *u)
+/* @disabled: the breakpoint is there, but nothing is done about it. */
+static int open_event(const struct perf_uprobe *u, bool disabled)
 {
-	struct perf_event_attr attr = {.size = sizeof(attr)};
+	struct perf_event_attr attr = {.size = sizeof(attr), .disabled = disabled};
 	int type = read_number(PMU "type", "%d");
 	int bit = read_number(PMU "format/retprobe", "config:%d");
 	long fd;
@@ -46,7 +47,7 @@ static int open_event(const struct perf_uprobe *u)
 int perf_uprobe_link(int prog_fd, const struct perf_uprobe *u)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = u->cookie);
-	int event = open_event(u), link;
+	int event = open_event(u, false), link;
 
 	if (event < 0)
 		return event;
@@ -59,4 +60,9 @@ int perf_uprobe_link(int prog_fd, const struct perf_uprobe *u)
 	}
 	close(event); /* the link holds it */
 	return link;
+}
+
+int perf_uprobe_keep(const struct perf_uprobe *u)
+{
+	return open_event(u, true);
 }

@@ -18,4 +18,8 @@ struct perf_uprobe {
  * takes it out, or -errno. */
 int perf_uprobe_link(int prog_fd, const struct perf_uprobe *u);
 
+/* Keep the breakpoint of @u in place for others, as long as its thread lives; nothing else comes of
+ * it.  Returns a descriptor, whose closing ends that, or -errno. */
+int perf_uprobe_keep(const struct perf_uprobe *u);
+
 #endif

@@ -16,7 +16,7 @@ const char *privileges_no_ptrace(void);
 
 /* What goes on after the probes are in place needs. */
 struct privileges_later {
-	bool perf;    /* probes by perf events are put in anew after exec */
+	bool perf;    /* perf events are made: probes after exec, or when a main thread has ended */
 	bool preload; /* there are no probes, and none will be */
 	bool started; /* the target is our child: signals are passed on to it */
 };

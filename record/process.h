@@ -24,6 +24,15 @@ struct process_exec {
 	bool loaded;	   /* held by the tracer, with its libraries mapped and not begun */
 };
 
+/* What becomes of the probes when the main thread has ended; see leader.h. */
+struct process_leader {
+	bool ended, due;      /* it has; and that was not looked at yet */
+	bool told;	      /* that the probes are lost */
+	pid_t by;	      /* the thread by which the kernel knows the process; 0: task's */
+	size_t gone;	      /* breakpoints that cannot be had back */
+	struct links keepers; /* of the others */
+};
+
 struct process {
 	struct target target;
 	pid_t parent;	    /* that forked it while it was recorded; 0: recorded from the first */
@@ -36,6 +45,7 @@ struct process {
 	uint64_t maps_changed_ns; /* since when */
 	struct threads threads;
 	struct process_exec exec;
+	struct process_leader leader;
 	uint64_t born_ns;   /* when it was forked, CLOCK_MONOTONIC */
 	uint64_t cpu_ticks; /* used when the probes were put in */
 	bool traced;	    /* its children are held at their start, as it was, */

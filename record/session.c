@@ -96,12 +96,18 @@ void session_note_missed(struct session *s, const struct process *p, const char 
 		    why);
 }
 
+void session_drop_probes(struct session *s, struct process *p)
+{
+	probes_drop(s->probes, &p->links);
+	probes_drop(s->probes, &p->leader.keepers);
+}
+
 void session_end_process(struct session *s, struct process *p)
 {
 	p->ended = true;
 	s->forgets = true;
 	if (s->probes)
-		probes_drop(s->probes, &p->links);
+		session_drop_probes(s, p);
 }
 
 bool session_is_over(const struct session *s)
@@ -128,7 +134,7 @@ void session_release(struct session *s)
 {
 	for (size_t i = 0; i < s->nr; i++) {
 		if (s->probes)
-			probes_drop(s->probes, &s->all[i]->links);
+			session_drop_probes(s, s->all[i]);
 		process_release(s->all[i]);
 		free(s->all[i]);
 	}

@@ -131,6 +131,9 @@ struct process *session_append(struct session *s);
 /* Note that @p has ended; its last events may still be on their way. */
 void session_end_process(struct session *s, struct process *p);
 
+/* Take out all probes of @p; there is s->probes. */
+void session_drop_probes(struct session *s, struct process *p);
+
 /* Are all processes gone, and all their events in? */
 bool session_is_over(const struct session *s);
 

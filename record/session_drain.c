@@ -6,6 +6,7 @@
 
 #include "record/children.h"
 #include "record/exec.h"
+#include "record/leader.h"
 #include "record/take.h"
 
 #define FREED_NS 25000000u /* how often frees that wait are looked at */
@@ -156,6 +157,7 @@ bool session_drain(struct session *s)
 	if (all && takes_freed)
 		take_freed(s);
 	children_look(s);
+	leader_look(s);
 	for (size_t i = 0; all && i < s->nr; i++)
 		exec_follow(s, s->all[i]);
 	grown = all && ended ? realloc(ended, (s->nr + 1) * sizeof(*ended)) : NULL;

@@ -4,23 +4,9 @@
 #include <time.h>
 
 #include "record/exec.h"
+#include "record/leader.h"
 
 #define LAST_TRIES 1000 /* of a millisecond or more */
-
-/* Where the main thread has ended, the probes go by another thread: find a new one if that ended.
- */
-static void follow_thread(struct session *s, struct process *p)
-{
-	pid_t before = p->target.task;
-
-	if (before == p->target.pid || !s->probes)
-		return;
-	target_find_task(&p->target);
-	if (p->target.task == before)
-		return;
-	probes_drop(s->probes, &p->links);
-	probes_place(s->probes, &p->links, &p->target, &p->allocators);
-}
 
 void session_flush(struct session *s)
 {
@@ -29,7 +15,7 @@ void session_flush(struct session *s)
 	if (s->journal.err)
 		return;
 	for (size_t i = 0; i < s->nr; i++) {
-		follow_thread(s, s->all[i]);
+		leader_follow(s, s->all[i]);
 		process_flush_maps(s->all[i], &s->journal);
 		process_write_threads(s->all[i], &s->journal);
 	}
@@ -50,7 +36,7 @@ static void take_probes_out(struct session *s)
 {
 	probes_end(s->probes);
 	for (size_t i = 0; i < s->nr; i++)
-		probes_drop(s->probes, &s->all[i]->links);
+		session_drop_probes(s, s->all[i]);
 	probes_settle(s->probes);
 }
 

@@ -138,6 +138,9 @@ static int take_life(struct session *s, struct process *p, const struct event_sm
 		/* there are no probes that another program would need */
 	} else if (e->head.type == EVENT_EXEC) {
 		exec_note(s, p, ev->time_ns, e->head.what);
+	} else if (e->head.what) {
+		p->leader.ended = p->leader.due = true;
+		return 0;
 	} else {
 		p->exited = true;
 		session_end_process(s, p);

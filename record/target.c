@@ -49,26 +49,38 @@ static bool is_alive(pid_t tid)
 	return state && state[1] == ' ' && !strchr("ZX", state[2]);
 }
 
-void target_find_task(struct target *t)
+/* Set t->task to the first thread that lives, but not to @not. */
+static void find_task(struct target *t, pid_t not )
 {
 	char path[64];
 	struct dirent *entry;
 	DIR *dir;
 
-	if (is_alive(t->task))
-		return;
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)t->pid);
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir)) != NULL) {
 		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
 
-		if (tid > 0 && is_alive(tid)) {
+		if (tid > 0 && tid != not &&is_alive(tid)) {
 			t->task = tid;
 			break;
 		}
 	}
 	if (dir)
 		closedir(dir);
+}
+
+void target_find_task(struct target *t)
+{
+	if (!is_alive(t->task))
+		find_task(t, 0);
+}
+
+void target_find_other(struct target *t)
+{
+	/* The main thread may still look alive, on its way out. */
+	if (t->task == t->pid || !is_alive(t->task))
+		find_task(t, t->pid);
 }
 
 static void describe(struct target *t)
@@ -279,7 +291,7 @@ int target_open(struct target *t, pid_t pid)
 		explain(t, err);
 		return err;
 	}
-	target_describe(t);
+	describe(t);
 	if (is_foreign(t)) {
 		log_error("cannot record process %d: '%s' is no 64-bit x86-64 program, and mleak "
 			  "records "

@@ -46,6 +46,9 @@ int target_check_again(const struct target *t);
 /* Set t->task anew if that thread has ended; it stays as it is when all have. */
 void target_find_task(struct target *t);
 
+/* The same of a process whose main thread ends: t->task is then another one. */
+void target_find_other(struct target *t);
+
 /* Read comm, exe and command again (after exec).  What cannot be read stays empty. */
 void target_describe(struct target *t);
 

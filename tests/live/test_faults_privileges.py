@@ -238,11 +238,11 @@ class PrivilegesTest(FaultCase):
 
     def test_recorder_has_no_privileges_while_it_records(self):
         self.check_given_up(bits("bpf", "perfmon", "sys_ptrace", "dac_read_search",
-                                 "checkpoint_restore"))
+                                 "checkpoint_restore", "sys_admin"))
 
     def test_recorder_that_follows_children_has_no_privileges_either(self):
         self.check_given_up(bits("bpf", "perfmon", "sys_ptrace", "dac_read_search",
-                                 "checkpoint_restore"), "--follow")
+                                 "checkpoint_restore", "sys_admin"), "--follow")
 
     def test_recorder_by_perf_events_has_no_privileges_either(self):
         self.check_given_up(bits("bpf", "perfmon", "sys_ptrace", "dac_read_search",

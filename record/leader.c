@@ -1,0 +1,100 @@
+/* leader.c - see leader.h */
+#include "record/leader.h"
+
+#include <errno.h>
+
+#include "record/session.h"
+
+#define BREAKPOINT 0xcc /* int3 */
+
+/* Is the breakpoint of @site gone?  What cannot be read is not mapped any more. */
+static bool is_gone(const struct target *t, const struct mlk_mapping *code,
+		    const struct alloc_site *site)
+{
+	uint64_t at = site->function + site->offset - code->offset;
+	uint8_t byte;
+
+	return at < code->end - code->start && !target_read_memory(t, code->start + at, &byte, 1) &&
+	       byte != BREAKPOINT;
+}
+
+/* How many of the breakpoints of @p are gone? */
+static size_t nr_gone(const struct process *p)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < p->allocators.nr; i++) {
+		const struct alloc_object *o = &p->allocators.v[i];
+
+		for (size_t k = 0; k < o->nr; k++)
+			nr += is_gone(&p->target, &o->code, &o->sites[k]);
+	}
+	return nr;
+}
+
+/* Have the probes go by the thread p->target.task, those that are in last.  Returns 0 or -errno. */
+static int renew(struct session *s, struct process *p)
+{
+	bool multi = probes_are_multi(s->probes);
+	struct links *links = multi ? &p->leader.keepers : &p->links;
+	struct links before = *links;
+	int err;
+
+	*links = (struct links){0};
+	err = multi ? probes_keep(s->probes, links, &p->target, &p->allocators)
+		    : probes_place(s->probes, links, &p->target, &p->allocators);
+	if (err)
+		*links = before; /* probes_place() and probes_keep() leave nothing */
+	else
+		probes_drop(s->probes, &before);
+	return err;
+}
+
+/* @gone: so many breakpoints had gone before the probes were renewed, which ended in @err. */
+static void tell(struct session *s, struct process *p, size_t gone, int err)
+{
+	size_t left = nr_gone(p);
+
+	if (!err && left < gone)
+		session_note_missed(s, p,
+				    "was without probes for a moment when its main thread had "
+				    "ended");
+	else if (err && gone && !p->leader.told && !process_has_ended(p)) {
+		session_note_missed(s, p,
+				    "lost its probes, for its main thread has ended and mleak may "
+				    "not put them in by another (that takes CAP_SYS_ADMIN)");
+		p->leader.told = true;
+	}
+	p->leader.gone = left; /* another file may be mapped there now */
+}
+
+void leader_follow(struct session *s, struct process *p)
+{
+	size_t gone;
+	int err;
+
+	if (!s->probes || !p->probed || p->ended || p->exited || p->exec.since_ns)
+		return;
+	if (p->target.task == p->target.pid && !p->leader.ended)
+		return;
+	if (!p->leader.by)
+		p->leader.by = p->target.task;
+	target_find_other(&p->target);
+	gone = nr_gone(p);
+	if (p->target.task == p->leader.by && gone <= p->leader.gone)
+		return;
+	err = renew(s, p);
+	if (!err)
+		p->leader.by = p->target.task;
+	tell(s, p, gone, err);
+}
+
+void leader_look(struct session *s)
+{
+	for (size_t i = 0; i < s->nr; i++) {
+		if (!s->all[i]->leader.due)
+			continue;
+		s->all[i]->leader.due = false;
+		leader_follow(s, s->all[i]);
+	}
+}
