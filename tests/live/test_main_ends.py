@@ -129,6 +129,19 @@ class MainEndsTest(FaultCase):
         self.stop(mleak)
         self.assertEqual(self.assert_accounted(truth, before), Truth(0, 0))
 
+    def test_without_the_privilege_it_is_counted_and_said(self):
+        """The recorder may not keep the breakpoints, so another takes them along."""
+        target = self.start(self.program_path)
+        mleak = self.spawn(["setpriv", "--bounding-set=-sys_admin", self.program, "record", "-o",
+                            self.path("x.mlk"), "-p", str(target.pid)])
+        self.wait_for_probes(mleak)
+        self.end_thread(target, 0)
+        self.other_recorder()
+        wait_until(lambda: re.search(r"^  LOSSES .*execs 1", self.dump(), re.M), "nothing is counted")
+        said = self.stop(mleak)
+        self.assertIn("lost its probes, for its main thread has ended", said)
+        self.assertIn("CAP_SYS_ADMIN", said)
+
     def test_recorders_that_come_and_go(self):
         """All the time.  What the target does while its main thread ends may be short, and is told;
         what it does later is not."""
