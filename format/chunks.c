@@ -74,8 +74,7 @@ static int64_t find_magic(struct mlk_chunks *c, uint64_t from)
 	return (int64_t)c->source.size;
 }
 
-/* Is there a whole chunk at @at?  1 and c->header, 0, or -errno. */
-static int header_at(struct mlk_chunks *c, uint64_t at)
+int mlk_chunks_header_at(struct mlk_chunks *c, uint64_t at)
 {
 	uint8_t bytes[MLK_CHUNK_HEADER];
 	int64_t n = mlk_source_read(&c->source, at, bytes, sizeof(bytes));
@@ -107,7 +106,7 @@ static void note_time(struct mlk_chunks *c)
 			     h->first_ns);
 	c->gap = false;
 	if (h->last_ns > c->last_ns)
-		c->last_ns = h->last_ns;
+		c->last_ns = c->condition.last_ns = h->last_ns;
 }
 
 int mlk_chunks_next(struct mlk_chunks *c)
@@ -118,7 +117,7 @@ int mlk_chunks_next(struct mlk_chunks *c)
 	while (at < c->source.size) {
 		int64_t next;
 
-		found = header_at(c, at);
+		found = mlk_chunks_header_at(c, at);
 		if (found)
 			break;
 		next = find_magic(c, at + 1);

@@ -27,6 +27,10 @@ int mlk_chunks_open(struct mlk_chunks *c);
 /* Back to the first chunk; the condition is as at the beginning. */
 void mlk_chunks_rewind(struct mlk_chunks *c);
 
+/* Is there a whole chunk at @at?  Returns 1 and c->header, 0 or -errno of read(2); the way through
+ * the trace stays as it is. */
+int mlk_chunks_header_at(struct mlk_chunks *c, uint64_t at);
+
 /* Find the next whole chunk header.  Returns 1, 0 at the end, or -errno of read(2). */
 int mlk_chunks_next(struct mlk_chunks *c);
 

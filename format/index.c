@@ -170,6 +170,26 @@ static int use_index(struct mlk_chunks *c, struct mlk_entries *list)
 	return got;
 }
 
+/* Compare what is listed with the headers themselves; a damaged one says nothing. */
+static int compare(struct mlk_chunks *c, const struct mlk_entries *list, bool *lied)
+{
+	for (size_t i = 0; i < list->nr; i++) {
+		const struct mlk_entry *entry = &list->all[i];
+		const struct mlk_chunk_header *h = &c->header;
+		int found = mlk_chunks_header_at(c, entry->offset);
+
+		if (found < 0)
+			return found;
+		if (found && (h->type != entry->type || h->seq != entry->seq ||
+			      h->first_ns != entry->first_ns || h->last_ns != entry->last_ns ||
+			      h->nr_records != entry->nr_records)) {
+			*lied = true;
+			return 0;
+		}
+	}
+	return 1;
+}
+
 static struct mlk_entry entry_of(const struct mlk_chunks *c)
 {
 	return (struct mlk_entry){
@@ -196,15 +216,17 @@ static int scan_file(struct mlk_chunks *c, struct mlk_entries *list)
 	return got;
 }
 
-int mlk_index_list(const struct mlk_chunks *opened, bool scan, struct mlk_entries *list)
+int mlk_index_list(const struct mlk_chunks *opened, bool *lied, struct mlk_entries *list)
 {
 	struct mlk_chunks c = {.source = opened->source, .file = opened->file};
 	int got = 0;
 
 	list->nr = 0;
-	if (!scan)
+	if (!*lied)
 		got = use_index(&c, list);
 	/* With an index only END is left, which stands behind the last INDEX chunk. */
+	if (got > 0)
+		got = compare(&c, list, lied);
 	if (!got) {
 		list->nr = 0;
 		mlk_chunks_rewind(&c);

@@ -35,9 +35,10 @@ struct mlk_entries {
 
 /*
  * List all chunks but INDEX of the trace that @c was opened on: as its INDEX chunks say, if they
- * account for every sequence number and @scan is not set, else by scanning the file.  @c itself
- * stays as it is.  Returns 0, -ENOMEM or -errno of read(2).
+ * account for every sequence number and for what stands in each chunk's header, else by scanning
+ * the file; so, too, if *@lied is set.  It becomes so when they say something else than a header
+ * that is whole.  @c itself stays as it is.  Returns 0, -ENOMEM or -errno of read(2).
  */
-int mlk_index_list(const struct mlk_chunks *c, bool scan, struct mlk_entries *list);
+int mlk_index_list(const struct mlk_chunks *c, bool *lied, struct mlk_entries *list);
 
 #endif

@@ -104,9 +104,13 @@ struct mlk_condition {
 	uint64_t lost_from_ns, lost_to_ns;
 	uint64_t bytes_skipped;	 /* bytes that belong to no whole chunk */
 	uint64_t chunks_unknown; /* chunks of a type this reader does not know */
+	uint64_t unwound_unused; /* UNWOUND chunks that could not be used in place of events;
+				    whoever tries counts them */
+	bool index_lied;	 /* the index tells of chunks what their headers do not */
 	bool ended;		 /* the recording was ended properly */
 	enum mlk_end reason;	 /* when ended */
-	uint64_t end_ns; /* when ended: at this time; else the time of the last event seen */
+	uint64_t end_ns;  /* when ended: at this time; else the time of the last event seen */
+	uint64_t last_ns; /* the latest time in the header of a chunk */
 	struct mlk_losses losses;
 };
 
@@ -148,9 +152,10 @@ int mlk_reader_next(struct mlk_reader *r, struct mlk_record *rec);
 
 /*
  * List all chunks, but those of the index, in the order of the file: from the index if there is one
- * and it is whole, else by looking at each chunk's header.  *@entries is valid until the next call
- * of this, or mlk_reader_free().  Where mlk_reader_next() is does not change.
- * Returns 0, -ENOMEM or -errno of read(2); *@entries and *@nr are then NULL and 0.
+ * and it is whole and says of each chunk what its header says, else by looking at the headers
+ * alone; if it says something else than a header that is whole, the condition tells.  *@entries is
+ * valid until the next call of this, or mlk_reader_free().  Where mlk_reader_next() is does not
+ * change. Returns 0, -ENOMEM or -errno of read(2); *@entries and *@nr are then NULL and 0.
  */
 int mlk_reader_list(struct mlk_reader *r, const struct mlk_entry **entries, size_t *nr);
 

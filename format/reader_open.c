@@ -7,8 +7,10 @@
 
 int mlk_reader_list(struct mlk_reader *r, const struct mlk_entry **entries, size_t *nr)
 {
-	int err = mlk_index_list(&r->chunks, r->index_lied, &r->list);
+	bool lied = r->index_lied;
+	int err = mlk_index_list(&r->chunks, &lied, &r->list);
 
+	r->index_lied = r->chunks.condition.index_lied = lied;
 	*entries = err ? NULL : r->list.all;
 	*nr = err ? 0 : r->list.nr;
 	for (size_t i = 0; i < *nr; i++)

@@ -16,7 +16,10 @@ void condition_merge(struct mlk_condition *all, const struct mlk_condition *pass
 	keep_larger(&all->lost_to_ns, pass->lost_to_ns);
 	keep_larger(&all->bytes_skipped, pass->bytes_skipped);
 	keep_larger(&all->chunks_unknown, pass->chunks_unknown);
+	keep_larger(&all->unwound_unused, pass->unwound_unused);
+	all->index_lied |= pass->index_lied;
 	keep_larger(&all->end_ns, pass->end_ns);
+	keep_larger(&all->last_ns, pass->last_ns);
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
 		keep_larger(&all->losses.count[kind], pass->losses.count[kind]);
 	for (int kind = 0; kind < MLK_SKIP_NR; kind++) {

@@ -266,6 +266,7 @@ static int take_stacks(struct crew *crew, const struct batch *batch, uint32_t **
 static void note_damage(struct mlk_condition *all, const struct mlk_condition *chunk)
 {
 	all->chunks_lost += chunk->chunks_lost;
+	all->unwound_unused += chunk->unwound_unused;
 	if (!chunk->lost_to_ns)
 		return;
 	if (!all->lost_to_ns || chunk->lost_from_ns < all->lost_from_ns)

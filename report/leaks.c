@@ -111,14 +111,15 @@ static void count_outstanding(void *arg, const struct live_block *block)
 /* Find the end of the recording before it is replayed, and what is chosen. */
 static int choose(struct leaks *leaks)
 {
-	const struct mlk_entry *entries;
-	uint64_t end_ns = leaks->condition.end_ns;
+	const struct mlk_entry *none;
+	const struct mlk_condition *condition = &leaks->condition;
+	uint64_t end_ns =
+		condition->end_ns > condition->last_ns ? condition->end_ns : condition->last_ns;
 	size_t nr;
-	int err = mlk_reader_list(leaks->trace, &entries, &nr);
+	/* whether the index says what the chunks' headers said is asked alone */
+	int err = mlk_reader_list(leaks->trace, &none, &nr);
 
-	for (size_t i = 0; i < nr; i++)
-		if (entries[i].last_ns > end_ns)
-			end_ns = entries[i].last_ns;
+	condition_merge(&leaks->condition, mlk_reader_condition(leaks->trace));
 	leaks->chosen = choice_of(&leaks->choice, leaks->threads,
 				  mlk_reader_meta(leaks->trace)->start_ns, end_ns);
 	return err;

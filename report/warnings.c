@@ -33,6 +33,15 @@ static void warn_of_damage(const char *path, const struct mlk_condition *conditi
 		log_warn("'%s' holds %" PRIu64 " chunks of a kind unknown to this mleak "
 			 "(" MLEAK_VERSION "), which were skipped",
 			 path, condition->chunks_unknown);
+	if (condition->unwound_unused)
+		log_warn("the stacks that 'mleak unwind' kept of %" PRIu64
+			 " chunks of '%s' are damaged or of another trace, and were unwound again",
+			 condition->unwound_unused, path);
+	if (condition->index_lied)
+		log_warn(
+			"'%s' is damaged: its index tells of chunks what their headers do not, and "
+			"was not used",
+			path);
 	if (!condition->ended)
 		log_warn("'%s' has no end: the recording was killed or the file was cut; this is "
 			 "its "

@@ -181,15 +181,19 @@ static int read_unwound(struct worker *worker, struct batch *batch)
 
 void worker_read(struct worker *worker, struct batch *batch)
 {
+	bool unused;
+
 	batch->err = MLK_E_CORRUPT;
 	if (batch->unwound.records)
 		batch->err = read_unwound(worker, batch);
 	batch->own_ids = !batch->err;
+	unused = batch->unwound.records && batch->err == MLK_E_CORRUPT;
 	if (batch->err == MLK_E_CORRUPT) {
 		batch_clear(batch);
 		batch->err = unwind_chunk(worker, batch);
 	}
 	batch->condition = *mlk_reader_condition(worker->trace);
+	batch->condition.unwound_unused = unused;
 }
 
 void worker_free(struct worker *worker)
