@@ -239,8 +239,8 @@ static __always_inline __u32 paged_room_for(__u32 len)
  */
 static __always_inline void read_pages(struct event_alloc *e, __u64 from, __u32 room)
 {
-	/* For verifiers of before 6.8: 64 bits, for 32 that are copied they keep no bound of, and what
-	 * is used is compared with a constant. */
+	/* For verifiers of before 6.8: 64 bits, for 32 that are copied they keep no bound of, and
+	 * what is used is compared with a constant. */
 	__u64 step = PAGE_SIZE - (from & (PAGE_SIZE - 1)), len = e->stack_len, at, want;
 
 	e->flags |= DWUNW_EVENT_STACK_FAULT;

@@ -78,8 +78,8 @@ enum {
 /* Of call.func. */
 enum {
 	CALL_FUNC = 0xff,
-	CALL_INTERRUPTED = 1 << 8, /* a signal came; its handler may have left the call for good.
-				      Or it may have been left by an exception */
+	CALL_INTERRUPTED = 1 << 8,  /* a signal came; its handler may have left the call for good.
+				       Or it may have been left by an exception */
 	CALL_BY_RET = EVENT_BY_RET, /* no return probe has its return address */
 };
 

@@ -167,8 +167,8 @@ static void clean_up(const struct mlk_place *place)
 /* Set place->part.  Returns 0 or -ENAMETOOLONG. */
 static int name_part(struct mlk_place *place)
 {
-	int len = snprintf(place->part, sizeof(place->part), "%s.part%d", place->name,
-			   (int)getpid());
+	int len =
+		snprintf(place->part, sizeof(place->part), "%s.part%d", place->name, (int)getpid());
 
 	if (len > 0 && (size_t)len < sizeof(place->part))
 		return 0;

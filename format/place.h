@@ -12,9 +12,9 @@
  * is locked, flock(2), exclusively: who finds it so knows that it is being written.
  */
 struct mlk_place {
-	int fd;	 /* of the file, open for reading and writing; -1: there is none */
-	int dir; /* the folder, which stays the same whatever becomes of the path to it */
-	const char *path;	 /* borrowed */
+	int fd;		  /* of the file, open for reading and writing; -1: there is none */
+	int dir;	  /* the folder, which stays the same whatever becomes of the path to it */
+	const char *path; /* borrowed */
 	char name[NAME_MAX + 1]; /* in the folder */
 	char part[NAME_MAX + 1]; /* what it has there for now; "": no name, or its own */
 	bool of_old;		 /* the last error is about NAME.old */

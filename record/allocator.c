@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "mleak.h"
-#include "record/altstack.h"
 #include "record/allocator_code.h"
 #include "record/allocator_explain.h"
+#include "record/altstack.h"
 #include "record/debugfile.h"
 #include "record/elffile.h"
 #include "record/objects.h"
@@ -29,7 +29,7 @@ struct search {
 	bool taken[WANTED_NR]; /* defined by an object looked at before */
 	bool malloc_here;      /* the object being looked at has the malloc that counts */
 	bool prefixed;
-	bool symtab; /* names that are not exported count too */
+	bool symtab;		 /* names that are not exported count too */
 	enum returns_by returns; /* not RETURNS_AUTO, if the process may use an alternate stack */
 	const char *why;
 };

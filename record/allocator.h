@@ -38,9 +38,9 @@ struct alloc_object {
 	int fd;			 /* the very file that is mapped */
 	bool is_program;
 	bool operators_left; /* not probed, because they call its malloc */
-	char left[64];	     /* a function that is not probed: its returns are not known; "": none */
+	char left[64]; /* a function that is not probed: its returns are not known; "": none */
 	const char *why_left; /* they are not: static text */
-	const char *why;     /* it is probed: static text */
+	const char *why;      /* it is probed: static text */
 	char *path;
 	struct alloc_site sites[ALLOCATOR_MAX_SITES];
 	size_t nr;

@@ -13,8 +13,8 @@ void exec_note(struct session *s, struct process *p, uint64_t time_ns, bool link
  * the probes are where it allocates.  On the same files they still are. */
 void exec_follow(struct session *s, struct process *p);
 
-/* @p, which is held, begins another program.  Is that to be held again when its libraries are mapped?
- * Not one that allocates by what is probed, as is known of it. */
+/* @p, which is held, begins another program.  Is that to be held again when its libraries are
+ * mapped? Not one that allocates by what is probed, as is known of it. */
 bool exec_wants_start(const struct session *s, const struct process *p);
 
 /* The program that @p runs is held with its libraries mapped: see to its probes. */

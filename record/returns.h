@@ -28,8 +28,8 @@ struct returns_code {
 
 /* A place at which a function returns. */
 struct returns_site {
-	uint64_t at;	 /* the instruction, an offset into the file */
-	bool is_memset;	 /* it jumps to memset, which returns its first argument; else a `ret` */
+	uint64_t at;	/* the instruction, an offset into the file */
+	bool is_memset; /* it jumps to memset, which returns its first argument; else a `ret` */
 };
 
 /* In ascending order. */

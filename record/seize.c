@@ -17,9 +17,9 @@
 #define SETTLE_NS 250000000u
 
 /* Not to be killed with us: the kernel sets it free. */
-static const uintptr_t follow_options =
-	PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |
-	PTRACE_O_TRACESYSGOOD;
+static const uintptr_t follow_options = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+					PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |
+					PTRACE_O_TRACESYSGOOD;
 
 void seize_started(pid_t pid)
 {

@@ -45,10 +45,10 @@ struct tracer {
 	int status;			   /* then */
 	int result, ended;		   /* of launch_start() */
 	pid_t pid;			   /* the command */
-	char **argv;	      /* of the command, set before the thread runs; NULL: none */
-	struct launch launch; /* of it, likewise */
-	pid_t asked;	      /* to be attached to; 0: done, with the outcome in result */
-	int signal_fd;	      /* the thread's own, */
+	char **argv;		  /* of the command, set before the thread runs; NULL: none */
+	struct launch launch;	  /* of it, likewise */
+	pid_t asked;		  /* to be attached to; 0: done, with the outcome in result */
+	int signal_fd;		  /* the thread's own, */
 	struct to_start to_start; /* and this */
 };
 
