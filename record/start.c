@@ -19,6 +19,7 @@
 /* Where processes wait for a processor, who empties the ring goes before who fills it; and who is
  * to put the probes in before all of them. */
 #define NICENESS (-10)
+#define URGENT (-20) /* the niceness that goes before all others */
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -106,11 +107,15 @@ static int skip_ended(struct session *s, struct process *p, int err)
 /* What its threads are doing now. */
 static void take_snapshot(struct session *s, const struct process *p)
 {
+	const int nice = getpriority(PRIO_PROCESS, 0);
 	struct snapshot_cost cost;
 
 	/* Else no word of these stacks would pass for code. */
 	code_update(&s->code, &s->journal, s->all, s->nr);
+	/* Threads are stopped meanwhile: nobody is to come between.  Not allowed to all. */
+	setpriority(PRIO_PROCESS, 0, URGENT);
 	journal_fail(&s->journal, snapshot_write(&p->target, s->journal.writer, &cost));
+	setpriority(PRIO_PROCESS, 0, nice);
 	s->snapshot.threads += cost.threads;
 	s->snapshot.stopped_ns += cost.stopped_ns;
 	if (cost.longest_ns > s->snapshot.longest_ns)
