@@ -50,6 +50,7 @@ const char *mlk_loss_text(enum mlk_loss kind)
 		[MLK_LOST_MODULE] = "modules whose file could not be read",
 		[MLK_LOST_UNMAP] = "unmaps",
 		[MLK_LOST_OVERRUN] = "overruns",
+		[MLK_LOST_NOTICE] = "notices that a process runs another program",
 	};
 
 	return (unsigned int)kind < MLK_LOSS_NR ? text[kind]

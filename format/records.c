@@ -118,18 +118,19 @@ int mlk_decode_thread(struct mlk_dec *d, struct mlk_arena *text, struct mlk_thre
 
 /* A list of counts, of which @nr are known; those of a later version are added to the last one
  * known, not forgotten. */
-static void decode_counts(struct mlk_dec *d, uint64_t *counts, uint64_t nr)
+static uint64_t decode_counts(struct mlk_dec *d, uint64_t *counts, uint64_t nr)
 {
 	uint64_t listed = mlk_dec_uvar(d);
 
 	for (uint64_t i = 0; i < listed && !d->bad; i++)
 		counts[i < nr ? i : nr - 1] += mlk_dec_uvar(d);
+	return listed;
 }
 
 int mlk_decode_losses(struct mlk_dec *d, struct mlk_losses *losses)
 {
 	*losses = (struct mlk_losses){0};
-	decode_counts(d, losses->count, MLK_LOSS_NR);
+	losses->nr_kinds = decode_counts(d, losses->count, MLK_LOSS_NR);
 	if (d->at < d->end)
 		decode_counts(d, losses->skipped, MLK_SKIP_NR);
 	if (d->at < d->end)

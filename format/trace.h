@@ -196,12 +196,14 @@ enum mlk_loss {
 	MLK_LOST_RETURN,  /* calls of an allocator whose return was never seen */
 	MLK_LOST_STATE,	  /* calls for which the kernel had no memory to note them */
 	MLK_LOST_POINTER, /* posix_memalign results that could not be read */
-	MLK_LOST_EXEC, /* exec notices that found the buffer full, or whose program is not recorded
-			*/
-	MLK_LOST_MAPS, /* notices of new mappings, or of threads, that the kernel dropped */
-	MLK_LOST_MODULE,  /* modules whose file could not be read */
-	MLK_LOST_UNMAP,	  /* unmaps that found the buffer full; their blocks will look leaked */
+	MLK_LOST_EXEC,	 /* programs or processes that were not recorded; in traces without the last
+			    kind those exec notices, too */
+	MLK_LOST_MAPS,	 /* notices of new mappings, or of threads, that the kernel dropped */
+	MLK_LOST_MODULE, /* modules whose file could not be read */
+	MLK_LOST_UNMAP,	 /* unmaps that found the buffer full; their blocks will look leaked */
 	MLK_LOST_OVERRUN, /* overruns that found the buffer full */
+	MLK_LOST_NOTICE,  /* exec notices that found the buffer full; the blocks of before will look
+			     leaked */
 	MLK_LOSS_NR,
 };
 
@@ -229,6 +231,8 @@ struct mlk_losses {
 	uint64_t count[MLK_LOSS_NR];	     /* by enum mlk_loss */
 	uint64_t skipped[MLK_SKIP_NR];	     /* by enum mlk_skip: no losses */
 	uint64_t skipped_bytes[MLK_SKIP_NR]; /* and their bytes, where these are known */
+	/* For readers: kinds that the writer knew, which are the first so many. */
+	uint64_t nr_kinds;
 	/* CLOCK_MONOTONIC: what these figures are more than those before fell into this time.  For
 	 * the writer, 0: from the last such time, to the last event. */
 	uint64_t first_ns, last_ns;

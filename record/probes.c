@@ -480,7 +480,8 @@ void probes_losses(const struct probes *p, struct mlk_losses *losses)
 	losses->count[MLK_LOST_RETURN] += d->ret;
 	losses->count[MLK_LOST_STATE] += d->state;
 	losses->count[MLK_LOST_POINTER] += d->pointer;
-	losses->count[MLK_LOST_EXEC] += d->exec + d->fork + d->exit;
+	losses->count[MLK_LOST_EXEC] += d->fork + d->exit;
+	losses->count[MLK_LOST_NOTICE] += d->exec;
 	losses->count[MLK_LOST_UNMAP] += d->unmap;
 	filters_count(p->skel, losses);
 }

@@ -22,6 +22,7 @@ void condition_merge(struct mlk_condition *all, const struct mlk_condition *pass
 	keep_larger(&all->last_ns, pass->last_ns);
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
 		keep_larger(&all->losses.count[kind], pass->losses.count[kind]);
+	keep_larger(&all->losses.nr_kinds, pass->losses.nr_kinds);
 	for (int kind = 0; kind < MLK_SKIP_NR; kind++) {
 		keep_larger(&all->losses.skipped[kind], pass->losses.skipped[kind]);
 		keep_larger(&all->losses.skipped_bytes[kind], pass->losses.skipped_bytes[kind]);

@@ -14,15 +14,24 @@ static void note_from(struct suspect *s, uint64_t ns)
 	s->any = true;
 }
 
-/* Which blocks a loss of @kind leaves in doubt. */
-static bool hides_frees(int kind)
+/* Is @kind of @losses one by which blocks of before an exec look leaked?  What a program or process
+ * that was not recorded did, touches nobody else's; but older writers count the notices with them.
+ */
+static bool hides_execs(const struct mlk_losses *losses, int kind)
 {
-	return kind == MLK_LOST_FREE || kind == MLK_LOST_RELEASE || kind == MLK_LOST_EXEC;
+	return kind == MLK_LOST_NOTICE ||
+	       (kind == MLK_LOST_EXEC && losses->nr_kinds <= MLK_LOST_NOTICE);
 }
 
-static bool hides_unmaps(int kind)
+/* Which blocks a loss of @kind leaves in doubt. */
+static bool hides_frees(const struct mlk_losses *losses, int kind)
 {
-	return kind == MLK_LOST_UNMAP || kind == MLK_LOST_EXEC;
+	return kind == MLK_LOST_FREE || kind == MLK_LOST_RELEASE || hides_execs(losses, kind);
+}
+
+static bool hides_unmaps(const struct mlk_losses *losses, int kind)
+{
+	return kind == MLK_LOST_UNMAP || hides_execs(losses, kind);
 }
 
 /* Did what was lost from @first_ns on come too late to matter? */
@@ -43,11 +52,11 @@ static void take(struct suspect *s, const struct mlk_losses *losses, uint64_t fi
 		if (is_late(s, first_ns))
 			continue;
 		s->in_time[kind] += losses->count[kind] - before;
-		if (hides_frees(kind) || hides_unmaps(kind))
+		if (hides_frees(losses, kind) || hides_unmaps(losses, kind))
 			note_from(s, first_ns);
-		if (hides_frees(kind))
+		if (hides_frees(losses, kind))
 			keep_later(&s->heap_ns, ns);
-		if (hides_unmaps(kind))
+		if (hides_unmaps(losses, kind))
 			keep_later(&s->mapped_ns, ns);
 	}
 }

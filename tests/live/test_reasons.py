@@ -93,6 +93,13 @@ class ReasonsTest(FaultCase):
         self.assertEqual((result.status, result.out), (0, nr * "up\n"), result.err)
         return result.err
 
+    def test_children_that_are_not_recorded_put_no_block_of_the_parent_s_in_doubt(self):
+        self.record_children(3)
+        report = self.mleak("report", self.path("x.mlk")).out
+        self.assertIn("programs or processes that were not recorded: 3\n", report)
+        self.assertIn("leak_13", report)
+        self.assertNotIn("suspect", report)
+
     def test_what_runs_and_cannot_be_recorded_has_not_ended(self):
         err = self.record_children(1)
         self.assertRegex(err, r"not recorded: child \(pid \d+\): it runs a program whose malloc cannot be "

@@ -132,17 +132,47 @@ static void blocks_that_lived_while_frees_of_their_kind_were_lost_are_suspect(vo
 	check_kind(MLK_LOST_UNMAP, MLK_FUNC_MMAP, MLK_FUNC_MALLOC);
 }
 
-static void a_lost_exec_makes_all_before_it_suspect(void **state)
+/* Blocks of the heap and a mapping, then a loss of @kind, then another block: how many are suspect?
+ */
+static uint64_t suspects_after(enum mlk_loss kind)
 {
 	struct trace t;
 
-	(void)state;
 	begin(&t);
 	event(&t, MLK_ALLOC, MLK_FUNC_MALLOC, 2ull * SECOND, 0x10000);
 	event(&t, MLK_ALLOC, MLK_FUNC_MMAP, 2ull * SECOND, 0x50000);
-	lose(&t, MLK_LOST_EXEC, 1, 3ull * SECOND);
+	lose(&t, kind, 1, 3ull * SECOND);
 	event(&t, MLK_ALLOC, MLK_FUNC_MALLOC, 4ull * SECOND, 0x20000);
-	assert_int_equal(suspects_of(&t, 0).blocks, 2);
+	return suspects_of(&t, 0).blocks;
+}
+
+static void a_lost_notice_of_exec_makes_all_before_it_suspect(void **state)
+{
+	(void)state;
+	assert_int_equal(suspects_after(MLK_LOST_NOTICE), 2);
+}
+
+static void a_program_that_was_not_recorded_makes_nothing_suspect(void **state)
+{
+	(void)state;
+	assert_int_equal(suspects_after(MLK_LOST_EXEC), 0);
+}
+
+static void older_writers_count_lost_notices_with_programs(void **state)
+{
+	struct mlk_losses losses = {
+		.nr_kinds = MLK_LOST_NOTICE, .first_ns = 2ull * SECOND, .last_ns = 3ull * SECOND};
+	struct suspect s = {0};
+	uint64_t from_ns, to_ns;
+
+	(void)state;
+	losses.count[MLK_LOST_EXEC] = 1;
+	suspect_take(&s, &losses);
+	assert_true(suspect_times(&s, &from_ns, &to_ns));
+	s = (struct suspect){0};
+	losses.nr_kinds++;
+	suspect_take(&s, &losses);
+	assert_false(suspect_times(&s, &from_ns, &to_ns));
 }
 
 static void the_times_of_all_losses_of_frees_are_told(void **state)
@@ -212,7 +242,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_loss_makes_nothing_suspect),
 		cmocka_unit_test(blocks_that_lived_while_frees_of_their_kind_were_lost_are_suspect),
-		cmocka_unit_test(a_lost_exec_makes_all_before_it_suspect),
+		cmocka_unit_test(a_lost_notice_of_exec_makes_all_before_it_suspect),
+		cmocka_unit_test(a_program_that_was_not_recorded_makes_nothing_suspect),
+		cmocka_unit_test(older_writers_count_lost_notices_with_programs),
 		cmocka_unit_test(the_times_of_all_losses_of_frees_are_told),
 		cmocka_unit_test(without_the_time_of_a_loss_all_are_suspect),
 		cmocka_unit_test(blocks_older_than_a_damaged_chunk_are_suspect),
