@@ -32,6 +32,41 @@ static size_t nr_gone(const struct process *p)
 	return nr;
 }
 
+/* What keeps the breakpoints of @set, on @file. */
+static int keep_set(struct link_set *set, const struct target *t, int file)
+{
+	const struct alloc_object *o = set->object;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < o->nr; i++) {
+		uint64_t offset = o->sites[i].function + o->sites[i].offset, cookie = 0;
+		const struct helper_link l = {.of = {t->pid, t->task},
+					      .program = -1,
+					      .file = file,
+					      .keeps = true,
+					      .nr = 1,
+					      .offsets = &offset,
+					      .cookies = &cookie};
+
+		err = links_put(set, t->helper, &l);
+	}
+	return err;
+}
+
+/* Put on all functions that are probed what keeps their breakpoints.  Returns 0 or -errno. */
+static int keep_all(struct links *keepers, const struct process *p)
+{
+	const struct allocators *a = &p->allocators;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < a->nr; i++) {
+		struct link_set *set = links_add(keepers, &a->v[i]);
+
+		err = set ? keep_set(set, &p->target, a->v[i].fd) : -ENOMEM;
+	}
+	return err;
+}
+
 /* Have the probes go by the thread p->target.task, those that are in last.  Returns 0 or -errno. */
 static int renew(struct session *s, struct process *p)
 {
@@ -41,12 +76,11 @@ static int renew(struct session *s, struct process *p)
 	int err;
 
 	*links = (struct links){0};
-	err = multi ? probes_keep(s->probes, links, &p->target, &p->allocators)
+	err = multi ? keep_all(links, p)
 		    : probes_place(s->probes, links, &p->target, &p->allocators);
+	probes_drop(s->probes, err ? links : &before);
 	if (err)
-		*links = before; /* probes_place() and probes_keep() leave nothing */
-	else
-		probes_drop(s->probes, &before);
+		*links = before;
 	return err;
 }
 

@@ -290,42 +290,6 @@ int probes_place(struct probes *p, struct links *links, const struct target *t,
 	return err;
 }
 
-/* What keeps the breakpoints of @set, on @file. */
-static int keep_set(struct link_set *set, const struct target *t, int file)
-{
-	const struct alloc_object *o = set->object;
-	int err = 0;
-
-	for (size_t i = 0; !err && i < o->nr; i++) {
-		uint64_t offset = o->sites[i].function + o->sites[i].offset, cookie = 0;
-		const struct helper_link l = {.of = {t->pid, t->task},
-					      .program = -1,
-					      .file = file,
-					      .keeps = true,
-					      .nr = 1,
-					      .offsets = &offset,
-					      .cookies = &cookie};
-
-		err = links_put(set, t->helper, &l);
-	}
-	return err;
-}
-
-int probes_keep(struct probes *p, struct links *keepers, const struct target *t,
-		const struct allocators *a)
-{
-	int err = 0;
-
-	for (size_t i = 0; !err && i < a->nr; i++) {
-		struct link_set *set = links_add(keepers, &a->v[i]);
-
-		err = set ? keep_set(set, t, a->v[i].fd) : -ENOMEM;
-	}
-	if (err)
-		links_drop(keepers, NULL, p->closing);
-	return err;
-}
-
 void probes_drop(struct probes *p, struct links *links)
 {
 	links_drop(links, NULL, p->closing);

@@ -167,6 +167,8 @@ static int place_all(struct session *s, const struct process **failed)
 			return err;
 		}
 		p->probed = true;
+		/* From before it is recorded no notice comes. */
+		p->leader.ended = p->leader.due = target_lacks_main(&p->target);
 		p->cpu_ticks = quiet_cpu_ticks(&p->target);
 	}
 	return 0;

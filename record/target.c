@@ -83,6 +83,11 @@ void target_find_other(struct target *t)
 		find_task(t, t->pid);
 }
 
+bool target_lacks_main(const struct target *t)
+{
+	return !is_alive(t->pid);
+}
+
 static void describe(struct target *t)
 {
 	char path[64];

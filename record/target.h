@@ -49,6 +49,9 @@ void target_find_task(struct target *t);
 /* The same of a process whose main thread ends: t->task is then another one. */
 void target_find_other(struct target *t);
 
+/* Has its main thread ended? */
+bool target_lacks_main(const struct target *t);
+
 /* Read comm, exe and command again (after exec).  What cannot be read stays empty. */
 void target_describe(struct target *t);
 
