@@ -40,7 +40,8 @@ static const struct option_help {
 	{FILTER_TID, "tid", "TID",
 	 "record only thread TID of the process; may be given several times"},
 	{'d', "duration", "TIME",
-	 "stop after TIME: seconds, or with a unit as in 500ms, 10s, 5m, 1h"},
+	 "stop after TIME, from when the probes are in: seconds, or with a unit as in 500ms, "
+	 "10s, 5m, 1h"},
 	{'D', "delay", "TIME", "begin to record after TIME, from which on --duration counts"},
 	{'z', "min-size", "BYTES", "leave out smaller blocks; K, M and G are known"},
 	{'Z', "max-block", "BYTES", "leave out larger blocks"},

@@ -60,11 +60,6 @@ struct refusal;
 /* Say why probes_load() or probes_place() failed for @t, as @refusal has it. */
 void probes_refused(const struct target *t, const struct refusal *refusal);
 
-/* Put on all functions of @a what keeps breakpoints there, by the thread t->task.  Returns 0 or
- * -errno; then there is nothing in @keepers, which were empty. */
-int probes_keep(struct probes *p, struct links *keepers, const struct target *t,
-		const struct allocators *a);
-
 /* Say why probes_place() failed for @t, a child, with @err; @perf: by perf events. */
 void probes_explain(const struct target *t, int err, bool perf);
 
