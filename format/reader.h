@@ -175,6 +175,10 @@ const struct mlk_condition *mlk_reader_condition(const struct mlk_reader *r);
 struct stat;
 int mlk_reader_stat(const struct mlk_reader *r, struct stat *st);
 
+/* Is the file still being written?  Its recorder holds a lock on it (flock(2), exclusive) as long
+ * as it lives. */
+bool mlk_reader_is_growing(const struct mlk_reader *r);
+
 /* Bytes of the file, and offset of the chunk read last, for messages and progress. */
 uint64_t mlk_reader_size(const struct mlk_reader *r);
 uint64_t mlk_reader_offset(const struct mlk_reader *r);

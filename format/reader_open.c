@@ -1,6 +1,7 @@
 /* reader_open.c - a reader's beginning and end, and where its chunks are */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "format/reader_state.h"
@@ -154,6 +155,18 @@ const struct mlk_condition *mlk_reader_condition(const struct mlk_reader *r)
 int mlk_reader_stat(const struct mlk_reader *r, struct stat *st)
 {
 	return fstat(r->chunks.source.fd, st) ? -errno : 0;
+}
+
+bool mlk_reader_is_growing(const struct mlk_reader *r)
+{
+	int fd = r->chunks.source.fd;
+
+	if (fd < 0)
+		return false;
+	if (flock(fd, LOCK_SH | LOCK_NB))
+		return errno == EWOULDBLOCK;
+	flock(fd, LOCK_UN);
+	return false;
 }
 
 uint64_t mlk_reader_size(const struct mlk_reader *r)

@@ -33,7 +33,7 @@ int option_duration(const char *text, uint64_t *ns)
 {
 	if (units_time(text, ns))
 		return 0;
-	log_error("'%s' is no time: give seconds, or a number with ms, s, m or h", text);
+	log_error("'%s' is no time: give seconds, or a number with ms, s, m, h or d", text);
 	return -EINVAL;
 }
 

@@ -41,7 +41,7 @@ static const struct option_help {
 	 "record only thread TID of the process; may be given several times"},
 	{'d', "duration", "TIME",
 	 "stop after TIME, from when the probes are in: seconds, or with a unit as in 500ms, "
-	 "10s, 5m, 1h"},
+	 "10s, 5m, 1h, 1d"},
 	{'D', "delay", "TIME", "begin to record after TIME, from which on --duration counts"},
 	{'z', "min-size", "BYTES", "leave out smaller blocks; K, M and G are known"},
 	{'Z', "max-block", "BYTES", "leave out larger blocks"},
@@ -152,10 +152,10 @@ static bool take_flag(struct record_opts *o, int key)
 	switch (key) {
 	case OPT_RAW_STACK:
 		o->stack_mode = MLK_STACK_RAW;
-		return true;
+		return o->raw_stack = true;
 	case OPT_REDACT:
 		o->stack_mode = MLK_STACK_REDACTED;
-		return true;
+		return o->redact = true;
 	case OPT_NO_OPERATORS:
 		return o->allocators.no_operators = true;
 	case OPT_GUARD:
@@ -306,6 +306,11 @@ static int check(const struct record_opts *o)
 {
 	if (o->help)
 		return 0;
+	if (o->redact && o->raw_stack) {
+		log_error("--redact keeps the least of a stack and --raw-stack all of it: give one "
+			  "of them");
+		return -EINVAL;
+	}
 	if (o->guard && check_guard(o))
 		return -EINVAL;
 	if (o->on_full && check_on_full(o))

@@ -124,6 +124,10 @@ void progress_summary(const struct session *s, const char *path)
 	tell_of_children(s);
 	tell_of_snapshot(s);
 	warn_of_losses(s);
+	if (s->stacks_cut)
+		log_warn("%" PRIu64 " %s cut to the first bytes while the buffer was filling up; a "
+			 "larger --ring-size keeps them whole",
+			 s->stacks_cut, s->stacks_cut == 1 ? "stack was" : "stacks were");
 	if (s->findings.found)
 		log_warn("%" PRIu64 " %s; the report shows %s", s->findings.found,
 			 s->findings.found == 1 ? "overrun of a block was found"

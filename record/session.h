@@ -63,6 +63,7 @@ struct session {
 	struct waiting waiting;	   /* for that */
 	bool over;		   /* as in struct process, of those that are not known */
 	uint64_t allocs, frees;	   /* events written */
+	uint64_t stacks_cut;	   /* of these allocations, for want of room in the buffer */
 	struct findings findings;  /* whose stacks are still to come */
 	uint64_t losses_ns;	   /* when they were counted last */
 	struct missed missed;	   /* programs started by exec, and children */

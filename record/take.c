@@ -118,6 +118,7 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 	if (e->head.what == FUNC_OVERRUN)
 		return findings_write(&s->findings, s->journal.writer, &ev);
 	s->allocs++;
+	s->stacks_cut += (ev.flags & DWUNW_EVENT_STACK_DEGRADED) != 0;
 	return mlk_writer_event(s->journal.writer, &ev);
 }
 

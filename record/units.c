@@ -42,7 +42,7 @@ bool units_time(const char *text, uint64_t *ns)
 	static const struct {
 		const char *unit;
 		double seconds;
-	} units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"h", 3600}};
+	} units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"h", 3600}, {"d", 86400}};
 	char *end;
 	double value;
 

@@ -16,7 +16,7 @@ bool units_number(const char *text, uint64_t max, uint64_t *value, const char **
  * when it is none, or above @max. */
 bool units_bytes(const char *text, uint64_t max, uint64_t *bytes);
 
-/* Read a time, in seconds or with the unit ms, s, m or h, into *@ns.  Returns false when it is
+/* Read a time, in seconds or with the unit ms, s, m, h or d, into *@ns.  Returns false when it is
  * none, or not from 1 ms to 1e9 s. */
 bool units_time(const char *text, uint64_t *ns);
 

@@ -96,7 +96,8 @@ int capture_stack(struct capture *capture, const struct mlk_event *event, uint32
 		return err;
 	*id = result.id;
 	is_longer = previous_take(capture->previous, event, &longer, &stale_from);
-	if (!is_longer || result.status != DWUNW_STATUS_TRUNCATED)
+	if (!is_longer ||
+	    (result.status != DWUNW_STATUS_TRUNCATED && result.status != DWUNW_STATUS_DEGRADED))
 		return 0;
 	sample.stack = &longer;
 	sample.stale_from = stale_from;

@@ -140,7 +140,9 @@ static void put_condition(const struct mlk_reader *trace)
 	if (condition->end_ns > start_ns)
 		printf("%-12s %.3f\n", "seconds", (double)(condition->end_ns - start_ns) / 1e9);
 	if (!condition->ended)
-		put_line("ended", "no: killed, or cut");
+		put_line("ended", mlk_reader_is_growing(trace)
+					  ? "not yet: it is still being written"
+					  : "no: killed, or cut");
 	else if (condition->reason < sizeof(reasons) / sizeof(*reasons) &&
 		 reasons[condition->reason])
 		put_line("ended", reasons[condition->reason]);

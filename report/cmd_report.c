@@ -62,10 +62,8 @@ static int print_report(struct job *job)
 	columns = color_columns(); /* a pager has none */
 	page(opts);
 	err = print_stacks(job, &export, columns);
-	if (err) {
-		log_error("cannot make the report: %s", mlk_strerror(err));
-		return EXIT_FAILED;
-	}
+	if (err)
+		return job_explain_make(job, err);
 	status = output_finish();
 	return status == EXIT_OK ? gate_report(job, &export, unmatched) : status;
 }
@@ -113,8 +111,7 @@ static int print_difference(const struct report_opts *opts, const struct job *be
 	if (!err)
 		err = print_diff(stdout, diff, &how);
 	if (err) {
-		log_error("cannot make the report: %s", strerror(-err));
-		status = EXIT_FAILED;
+		status = job_explain_make(after, err);
 	} else {
 		status = output_finish();
 	}

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "mleak.h"
+#include "report/memory.h"
 #include "report/output.h"
 
 int command_run(int argc, char **argv, int (*run)(const struct report_opts *opts))
@@ -30,6 +31,7 @@ int command_run(int argc, char **argv, int (*run)(const struct report_opts *opts
 			unsetenv("DEBUGINFOD_URLS");
 		opts.view.color = color_wanted(opts.color);
 		opts.view.utf8 = lines_utf8(opts.lines);
+		memory_limit(opts.max_memory);
 		status = run(&opts);
 	}
 	report_opts_release(&opts);

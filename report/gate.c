@@ -46,7 +46,9 @@ static void doubt_chunks(struct doubts *d, const struct job *job)
 	if (leaks_chunks_matter(job->leaks))
 		add(d, "%" PRIu64 " of its chunks are lost", condition->chunks_lost);
 	if (!has_its_end(job))
-		add(d, condition->ended ? "the recorder could not write on" : "it has no end");
+		add(d, condition->ended			   ? "the recorder could not write on"
+		       : mlk_reader_is_growing(job->trace) ? "it is still being written"
+							   : "it has no end");
 }
 
 static void doubt_losses(struct doubts *d, const struct job *job)

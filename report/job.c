@@ -9,6 +9,7 @@
 #include "mleak.h"
 #include "report/embedded.h"
 #include "report/heaptrack_events.h"
+#include "report/memory.h"
 #include "report/meter.h"
 #include "report/print_address.h"
 #include "report/print_filters.h"
@@ -100,9 +101,23 @@ static int load_suppressions(struct job *job)
 
 int job_explain_read(const struct job *job, int err)
 {
+	/* a thread was refused its stack */
+	if (err == -ENOMEM || err == -EAGAIN) {
+		memory_explain(job->shown);
+		return EXIT_FAILED;
+	}
 	log_error("cannot read '%s' at byte %" PRIu64 ": %s", job->shown,
 		  mlk_reader_offset(job->trace), mlk_strerror(err));
-	return err == -ENOMEM ? EXIT_FAILED : EXIT_USAGE;
+	return EXIT_USAGE;
+}
+
+int job_explain_make(const struct job *job, int err)
+{
+	if (err == -ENOMEM)
+		memory_explain(job->shown);
+	else
+		log_error("cannot make the report: %s", mlk_strerror(err));
+	return EXIT_FAILED;
 }
 
 /* The lines of heaptrack's format are single allocations, without a weight; and what a thread did
@@ -250,9 +265,7 @@ int job_view(struct job *job, const struct view_opts *view, bool places)
 	err = make_view(job, &opts);
 	if (!err && places)
 		err = places_new(&job->places, job->view);
-	if (err)
-		log_error("cannot make the report: %s", mlk_strerror(err));
-	return err ? EXIT_FAILED : EXIT_OK;
+	return err ? job_explain_make(job, err) : EXIT_OK;
 }
 
 int job_address(struct job *job)
@@ -271,10 +284,8 @@ int job_address(struct job *job)
 		dwunw_debug_fetch_set(names.dw, debuginfod_fetch, job->debuginfod);
 	err = address_new(&address, &source, &names, &job->opts->view);
 	dwunw_debug_fetch_set(names.dw, NULL, NULL);
-	if (err) {
-		log_error("cannot make the report: %s", mlk_strerror(err));
-		return EXIT_FAILED;
-	}
+	if (err)
+		return job_explain_make(job, err);
 	warn_of_names(names.dw);
 	if (job->opts->format == FORMAT_JSON)
 		print_address_json(stdout, address);

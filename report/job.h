@@ -49,6 +49,9 @@ struct export job_export(const struct job *job);
 /* Say that the trace cannot be read for @err. */
 int job_explain_read(const struct job *job, int err);
 
+/* Say that no report can be made of it for @err. */
+int job_explain_make(const struct job *job, int err);
+
 /* Release what @job holds. */
 void job_release(struct job *job);
 

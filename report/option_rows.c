@@ -56,8 +56,10 @@ static const struct option_row rows[] = {
 	{"min-bytes", OPT_MIN_BYTES, "BYTES",
 	 "only stacks with so much outstanding; K, M, G may follow"},
 	{"min-blocks", OPT_MIN_BLOCKS, "N", "only stacks with so many blocks outstanding"},
-	{"older", OPT_OLDER, "AGE", "only blocks so old at the end: 10 or 10s, 500ms, 5m, 2h, 1d"},
-	{"at", OPT_AT, "TIME", "as it was so long after the start of the recording"},
+	{"older", OPT_OLDER, "AGE",
+	 "only blocks so old at the end: seconds, or with a unit as in 500ms, 10s, 5m, 1h, 1d"},
+	{"at", OPT_AT, "TIME",
+	 "as it was so long after the start of the recording: seconds, or with a unit"},
 	{"between", OPT_BETWEEN, "A,B",
 	 "what was given out after A and was still outstanding at B"},
 	{"suppressions", OPT_SUPPRESSIONS, "FILE",
@@ -90,6 +92,8 @@ static const struct option_row rows[] = {
 	{"no-pager", OPT_NO_PAGER, NULL, "show the report on a terminal at once"},
 	{"jobs", 'j', "N",
 	 "read the trace with N threads [one for each CPU]; what is shown is the same"},
+	{"max-memory", OPT_MAX_MEMORY, "BYTES",
+	 "give up when it takes more memory [half of the machine's]; K, M, G may follow"},
 	{"quiet", 'q', NULL, "do not show on a terminal how far it is"},
 	{"help", 'h', NULL, "print this help"},
 
@@ -137,6 +141,7 @@ static const struct borrowed diff_rows[] = {
 	{OPT_COLOR, NULL},
 	{OPT_NO_PAGER, NULL},
 	{'j', NULL},
+	{OPT_MAX_MEMORY, NULL},
 	{'q', NULL},
 	{'h', NULL},
 };
@@ -150,6 +155,7 @@ static const struct borrowed unwind_rows[] = {
 	{OPT_DEBUG_DIR, "look for them by their build-ids here before " DEFAULT_DEBUG_DIR
 			"; may be given several times"},
 	{'j', "read the trace with N threads [one for each CPU]"},
+	{OPT_MAX_MEMORY, NULL},
 	{'q', "say nothing but what went wrong"},
 	{'h', NULL},
 };

@@ -170,6 +170,15 @@ static int take_fail_on_leak(struct report_opts *opts, const char *arg)
 	return arg ? check(value_bytes(arg, &opts->fail_bytes), OPT_FAIL_ON_LEAK, arg, A_SIZE) : 0;
 }
 
+static int take_max_memory(struct report_opts *opts, const char *arg)
+{
+	int err = value_bytes(arg, &opts->max_memory);
+
+	if (!err && opts->max_memory < 1 << 20)
+		err = -EINVAL;
+	return check(err, OPT_MAX_MEMORY, arg, "a size of at least 1M, as 500M or 4G");
+}
+
 static bool is_directory(const char *path)
 {
 	struct stat st;
@@ -253,6 +262,7 @@ static const struct taker {
 	{OPT_INLINE, FLAG, TO(view.inlined)},
 	{OPT_INVERTED, FLAG, TO(view.inverted)},
 	{OPT_LINES, .take = take_lines},
+	{OPT_MAX_MEMORY, .take = take_max_memory},
 	{OPT_MIN_BLOCKS, NUMBER, TO(view.sieve.min_blocks)},
 	{OPT_MIN_BYTES, BYTES, TO(view.sieve.min_bytes)},
 	{OPT_MODULE, TEXT, TO(view.sieve.module)},

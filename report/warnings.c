@@ -10,6 +10,21 @@
 #include "report/text.h"
 #include "report/unmatched.h"
 
+static void warn_of_end(const struct job *job, const struct mlk_condition *condition)
+{
+	if (!condition->ended && mlk_reader_is_growing(job->trace))
+		log_warn(
+			"'%s' is still being written: this is its state at the last event of which "
+			"the recorder has written",
+			job->shown);
+	else if (!condition->ended)
+		log_warn("'%s' has no end: the recording was killed or the file was cut; this is "
+			 "its state at the last event",
+			 job->shown);
+	else if (condition->reason == MLK_END_ERROR)
+		log_warn("'%s' ends early: the recorder could not write on", job->shown);
+}
+
 /* Warn of everything that the trace does not hold any more. */
 static void warn_of_damage(const char *path, const struct mlk_condition *condition,
 			   uint64_t start_ns)
@@ -42,13 +57,6 @@ static void warn_of_damage(const char *path, const struct mlk_condition *conditi
 			"'%s' is damaged: its index tells of chunks what their headers do not, and "
 			"was not used",
 			path);
-	if (!condition->ended)
-		log_warn("'%s' has no end: the recording was killed or the file was cut; this is "
-			 "its "
-			 "state at the last event",
-			 path);
-	else if (condition->reason == MLK_END_ERROR)
-		log_warn("'%s' ends early: the recorder could not write on", path);
 }
 
 /* Warn of what the trace holds more of than this mleak takes in. */
@@ -128,6 +136,7 @@ void warn_of_trace(const struct job *job)
 {
 	warn_of_damage(job->shown, leaks_condition(job->leaks),
 		       mlk_reader_meta(job->trace)->start_ns);
+	warn_of_end(job, leaks_condition(job->leaks));
 	warn_of_limits(job->shown, job->leaks);
 	warn_of_moment(job);
 	warn_of_overruns(job);
@@ -186,7 +195,7 @@ int warn_of_filters(const struct job *job, bool *unmatched)
 		return EXIT_OK;
 	err = unmatched_function(job->leaks, &source, sieve->function, &is);
 	if (err)
-		log_error("cannot make the report: %s", mlk_strerror(err));
+		job_explain_make(job, err);
 	else if (is)
 		/* what comes later was not read */
 		log_warn("no stack of '%s' has a function that matches '%s'%s", job->shown,

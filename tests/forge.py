@@ -89,6 +89,19 @@ def events(calls, first=SECOND, step=1000, tgid=7, tid=7):
     return Chunk(EVENTS, content, first, first + step * (len(calls) - 1), len(calls))
 
 
+def blocks(nr, addr, first=SECOND, tgid=7, tid=7):
+    """An EVENTS chunk in which malloc gives out @nr blocks of 16 bytes from @addr on; as events(), but
+    in no time."""
+    def column(of_first, of_others):
+        return of_first + of_others * (nr - 1)
+
+    columns = [b"\1" * nr, column(b"\0" + uvar(tgid) + uvar(tid), b"\1"), column(svar(0), svar(1)),
+               column(svar(addr), svar(16)), b"\x10" * nr, b"\1" * nr, svar(0) * nr, b"\0" * nr,
+               (b"\x11" + svar(0) + b"\0") * nr, svar(0) * nr, b"", b"", b"", b""]
+    content = bytes([0, 14]) + b"".join(uvar(len(c)) for c in columns) + b"".join(columns)
+    return Chunk(EVENTS, content, first, first + nr - 1, nr)
+
+
 def meta(command="forged", tgid=7, whole_life=1):
     fields = [(1, command.encode()), (9, uvar(tgid)), (11, uvar(whole_life))]
     return Chunk(META, b"".join(uvar(tag) + uvar(len(c)) + c for tag, c in fields), SECOND, SECOND)

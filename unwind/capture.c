@@ -211,6 +211,8 @@ INLINE enum outcome end(struct guess *g, uint32_t event_flags, int got, struct d
 	if (got == ZERO) {
 		got = DWUNW_STATUS_ENDED;
 	} else { /* it had a frame, but that has no caller */
+		if (got == DWUNW_STATUS_TRUNCATED)
+			got = (int)dwunw_truncated(event_flags);
 		g->node = &nodes[dwunw_tree_parent(g->node)];
 		g->nr++;
 	}

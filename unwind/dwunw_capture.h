@@ -67,7 +67,10 @@ enum dwunw_status {
 	DWUNW_STATUS_BAD_MEMORY, /* needed an address that is not in the stack, or the CFA went back
 				  */
 	DWUNW_STATUS_FRAME_LIMIT, /* more frames than the caller has room for */
-	DWUNW_STATUS_STALE, /* came to the outermost frame, but by bytes older than the event */
+	DWUNW_STATUS_STALE,    /* came to the outermost frame, but by bytes older than the event */
+	DWUNW_STATUS_NOT_CODE, /* what stands where the return address should be is in no executable
+				* mapping, and no frame: the stack went on elsewhere */
+	DWUNW_STATUS_DEGRADED, /* as TRUNCATED, of a stack with DWUNW_EVENT_STACK_DEGRADED */
 	DWUNW_STATUS_NR,
 };
 

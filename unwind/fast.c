@@ -320,7 +320,8 @@ static int finish(struct dwunw_pass *p, int got, const struct cursor *c)
 		p->status = DWUNW_STATUS_NO_CFI;
 		if (p->nr > 1 && dwunw_pass_at_end(p, c->sp))
 			p->status = dwunw_pass_ended(p, false, stale);
-		else if (p->sample->flags & DWUNW_SAMPLE_GUESS)
+		else if (p->sample->flags & DWUNW_SAMPLE_GUESS ||
+			 (p->nr > 1 && !dwunw_pass_is_code(p, c->pc, c->bits)))
 			return DWUNW_WALK_FULL;
 		return 0;
 	default:

@@ -106,6 +106,9 @@ static int visit(struct full *f)
 	/* Nor will it return: where its return address would stand is something else. */
 	if (uncalled && !dwunw_space_find(p->space, f->at.reg[DWUNW_X86_64_RIP]))
 		return dwunw_pass_ended(p, false, f->as & DWUNW_PC_STALE);
+	if (p->nr < p->limit && !dwunw_pass_is_code(p, f->at.reg[DWUNW_X86_64_RIP], f->as) &&
+	    !dwunw_pass_at_end(p, f->at.reg[DWUNW_X86_64_RSP]))
+		return DWUNW_STATUS_NOT_CODE;
 	return next;
 }
 

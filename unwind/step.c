@@ -5,6 +5,8 @@
 
 #include "unwind/expr.h"
 
+#define MAX_DOWN 256 /* bytes: twice what _L_lock_* leave free below rsp */
+
 /* What it means when the CFA or the return address cannot be had. */
 static enum dwunw_status status_of(enum dwunw_fetch fetch)
 {
@@ -137,8 +139,19 @@ static bool tells_sp(const struct dwunw_walk *w, const struct dwunw_cfi_rules *r
 	       w->known & 1u << DWUNW_X86_64_RSP;
 }
 
+/* Is the caller not one that called?  The return address is reckoned, or in a register: code that
+ * is jumped to and jumps back, as glibc's _L_lock_* up to 2.19, whose CFA may even be below rsp. */
+static bool tells_ra(const struct dwunw_cfi_rules *rules)
+{
+	enum dwunw_cfi_rule_kind kind = rules->reg[DWUNW_X86_64_RIP].kind;
+
+	return kind == DWUNW_CFI_VAL_EXPR || kind == DWUNW_CFI_VAL_OFFSET ||
+	       kind == DWUNW_CFI_REGISTER;
+}
+
 /* Go from @w->cfa on to the caller's @sp.  Returns false if that leads nowhere.  Each step goes up,
- * but one from where a jump was all but done leaves sp as it is: that counts as one byte. */
+ * but one from where a jump was all but done leaves sp as it is, or a little lower: that counts as
+ * one byte. */
 static bool go_up(struct dwunw_walk *w, const struct dwunw_cfi_row *row, uint64_t sp)
 {
 	if (sp > w->cfa)
@@ -146,6 +159,8 @@ static bool go_up(struct dwunw_walk *w, const struct dwunw_cfi_row *row, uint64_
 	else if (leaves_stack(w, row, sp))
 		w->cfa = UINT64_MAX; /* the interrupted frame is known then, but none beyond it */
 	else if (sp == w->cfa && tells_sp(w, row->full) && sp != UINT64_MAX)
+		w->cfa++;
+	else if (w->cfa - sp <= MAX_DOWN && tells_ra(row->full) && w->cfa != UINT64_MAX)
 		w->cfa++;
 	else
 		return false;

@@ -83,6 +83,12 @@ bool dwunw_pass_at_end(const struct dwunw_pass *p, uint64_t sp)
 	return !(p->sample->regs->flags & cut) && sp <= end && end - sp < sizeof(uint64_t);
 }
 
+bool dwunw_pass_is_code(const struct dwunw_pass *p, uint64_t pc, uint32_t as)
+{
+	/* what a signal interrupted was running, wherever that is */
+	return !(as & DWUNW_PC_RETURN) || dwunw_space_find(p->space, pc - 1);
+}
+
 enum dwunw_status dwunw_pass_ended(const struct dwunw_pass *p, bool zero, bool stale)
 {
 	/* Zero is the outermost frame's return address, but also what a missing page reads as. */
@@ -116,6 +122,9 @@ int dwunw_walk(struct dwunw_space *space, const struct dwunw_sample *sample, uin
 	bool fast;
 	int err = walk_pass(&p, &fast);
 
+	/* a history may have that of a stack that was cut for another reason */
+	if (p.status == DWUNW_STATUS_TRUNCATED || p.status == DWUNW_STATUS_DEGRADED)
+		p.status = dwunw_truncated(sample->regs->flags);
 	if (!err)
 		err = dwunw_pass_finish(&p, &result->id);
 	if (err) {

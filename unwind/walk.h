@@ -125,6 +125,17 @@ static inline int dwunw_pass_finish(struct dwunw_pass *p, uint32_t *id)
  * is the outermost frame, even of code without CFI, such as the dynamic loader's start. */
 bool dwunw_pass_at_end(const struct dwunw_pass *p, uint64_t sp);
 
+/* The status of a stack with @event_flags whose bytes did not reach. */
+static inline enum dwunw_status dwunw_truncated(uint32_t event_flags)
+{
+	return event_flags & DWUNW_EVENT_STACK_DEGRADED ? DWUNW_STATUS_DEGRADED
+							: DWUNW_STATUS_TRUNCATED;
+}
+
+/* Can @pc, looked up @as, be that of a frame?  A return address must be in an executable mapping.
+ */
+bool dwunw_pass_is_code(const struct dwunw_pass *p, uint64_t pc, uint32_t as);
+
 /* The status of a walk that came to the outermost frame, by a return address of 0 if @zero. */
 enum dwunw_status dwunw_pass_ended(const struct dwunw_pass *p, bool zero, bool stale);
 

@@ -37,6 +37,26 @@ class RecordTest(Case):
             with self.subTest(args=args):
                 self.refused(*args)
 
+    def test_to_keep_all_of_a_stack_and_the_least_of_it(self):
+        for args in ["--redact", "--raw-stack"], ["--raw-stack", "--redact"]:
+            result = self.mleak("record", "-o", self.path("x.mlk"), *args, "--", "true")
+            self.assertEqual(result.status, 125)
+            self.assert_one_message(result.err, naming="--redact")
+            self.assertFalse(os.path.exists(self.path("x.mlk")))
+
+    def test_a_time_has_the_units_that_a_report_knows(self):
+        for text in "5", "5s", "500ms", "5m", "5h", "1d", "0.5d":
+            # both are refused for something else
+            record = self.mleak("record", "-o", self.path("x.mlk"), "-d", text)
+            report = self.mleak("report", "--older", text, self.path("none.mlk"))
+            self.assert_one_message(record.err, naming="nothing to record")
+            self.assert_one_message(report.err, naming="none.mlk")
+        for text in "5w", "1 d", "-1d":
+            record = self.mleak("record", "-o", self.path("x.mlk"), "-d", text)
+            report = self.mleak("report", "--older", text, self.path("none.mlk"))
+            self.assert_one_message(record.err, naming="is no time")
+            self.assert_one_message(report.err, naming="wants a time")
+
     def test_ring_sizes_that_are_no_power_of_two_pages(self):
         for size in ("0", "4K", "65537", "96K", "3M", "2G", "64MB", "", "-64K"):
             with self.subTest(size=size):

@@ -36,12 +36,64 @@ __asm__(".text\n"
 	".cfi_endproc\n"
 	".size trap_leaf, . - trap_leaf\n");
 
+/* The CFI of glibc's _L_lock_* up to 2.19, which nothing calls: it is jumped to, and back.  Its
+ * frame goes on at the instruction behind its call, as if that were under way, though 128 bytes
+ * lower; and from there to where it will jump.  So the CFA is not above rsp, and the return address
+ * is reckoned from rip: ROW(what is added).  A row for each instruction, a trap before each. */
+#define ROW(offset, more)                    \
+	".cfi_def_cfa %rsp, " #offset "\n\t" \
+	".cfi_escape 0x16, 0x10, 0x02, 0x80, " #more "\n\t"
+void trap_in_lock(void (*fn)(void));
+__asm__(".text\n"
+	".type trap_in_lock, @function\n"
+	"trap_in_lock:\n\t"
+	".cfi_startproc\n\t"
+	"pushq %rbx\n\t"
+	".cfi_def_cfa_offset 16\n\t"
+	".cfi_offset %rbx, -16\n\t"
+	"jmp 1f\n"
+	"0:\t" /* 3 bytes from the beginning */
+	"popq %rbx\n\t"
+	"ret\n"
+	"1:\t"
+	"int3\n\t"
+	".cfi_endproc\n"
+	".size trap_in_lock, . - trap_in_lock\n"
+	".type lock_stub, @function\n"
+	"lock_stub:\n\t" /* 6 */
+	".cfi_startproc\n\t" ROW(-128, 11) "int3\n\t" ROW(
+		-128, 10) ".byte 0x48, 0x81, 0xec, 0x80, 0, 0, 0\n\t" /* subq $128, %rsp */
+	ROW(0, 3) "int3\n\t" ROW(0, 2) ".byte 0xff\n\t" /* call *%rdi, the row of whose last byte is
+							   that of what is behind it */
+	ROW(128, 0x72) ".byte 0xd7\n\t"
+		       ".byte 0x48, 0x83, 0xec, 0x80\n\t" /* 17: addq $128, %rsp */
+	ROW(-128, 0x7c) "int3\n\t" ROW(-128, 0x7b) "jmp 0b\n\t"
+						   ".cfi_endproc\n"
+						   ".size lock_stub, . - lock_stub\n");
+
 static struct snapshot taken;
 
 static void on_trap(int number)
 {
 	(void)number;
 	live_snapshot(live, &taken);
+}
+
+#define NR_TRAPS 6
+
+static struct snapshot traps[NR_TRAPS];
+static size_t nr_traps;
+
+static void on_each_trap(int number)
+{
+	(void)number;
+	if (nr_traps < NR_TRAPS)
+		live_snapshot(live, &traps[nr_traps++]);
+}
+
+static void trap(void)
+{
+	__asm__ volatile("int3");
 }
 
 static void handle(int flags)
@@ -86,6 +138,28 @@ static void leaf_hands_on_a_register_without_a_rule(void **state)
 	assert_int_equal(nr, taken.nr_pc);
 	assert_int_equal(status, DWUNW_STATUS_ENDED);
 	free(taken.bytes);
+}
+
+static void a_stub_that_is_jumped_to_goes_on_where_it_jumps_back(void **state)
+{
+	const struct sigaction action = {.sa_handler = on_each_trap};
+	struct dwunw_frame frames[LIVE_MAX_FRAMES];
+
+	(void)state;
+	assert_int_equal(sigaction(SIGTRAP, &action, NULL), 0);
+	trap_in_lock(trap);
+	assert_int_equal(nr_traps, NR_TRAPS - 1);
+	for (size_t i = 0; i < nr_traps; i++) {
+		struct dwunw_stack stack = live_stack(&traps[i]);
+		enum dwunw_status status;
+		int nr = live_capture(live, &traps[i], &stack, frames, &status);
+
+		assert_int_equal(nr, traps[i].nr_pc);
+		for (int at = 1; at < nr; at++)
+			assert_int_equal(frames[at].pc, traps[i].pc[at]);
+		assert_int_equal(status, DWUNW_STATUS_ENDED);
+		free(traps[i].bytes);
+	}
 }
 
 /* @high: where signals are handled. */
@@ -143,6 +217,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(leaf_hands_on_a_register_without_a_rule),
+		cmocka_unit_test(a_stub_that_is_jumped_to_goes_on_where_it_jumps_back),
 		cmocka_unit_test(interrupted_frame_is_found_on_a_stack_below),
 	};
 

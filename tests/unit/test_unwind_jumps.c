@@ -267,9 +267,9 @@ static void code_that_nothing_called_is_not_taken_for_code_that_runs(void **stat
 			assert_int_equal(last.pc, pc);
 			assert_int_equal(last.flags, DWUNW_FRAME_FLAG_UNCALLED);
 			last = unwind_words(space, pc, 2, flags[i], &runs);
-			assert_int_equal(runs.status, DWUNW_STATUS_NO_CFI);
-			assert_int_equal(runs.nr_frames, 2);
-			assert_int_equal(last.pc, 2);
+			assert_int_equal(runs.status, DWUNW_STATUS_NOT_CODE);
+			assert_int_equal(runs.nr_frames, 1);
+			assert_int_equal(last.pc, pc);
 		}
 	dwunw_space_free(space);
 }

@@ -1,0 +1,101 @@
+/* test_unwind_not_code.c - a word that is no address of code is no frame, and ends the stack */
+#include "tests/unit/unwind_live.h"
+
+static struct snapshot snap;
+
+__attribute__((noinline, noclone)) static int recurse(int depth)
+{
+	int below = 0;
+
+	if (depth)
+		below = recurse(depth - 1);
+	else
+		live_snapshot(live, &snap);
+	__asm__ volatile("" : : : "memory");
+	return below + 1;
+}
+
+/* The frames that are found of the snapshot, and why there are no more. */
+static int unwind(uint32_t flags, struct dwunw_frame *frames, enum dwunw_status *status)
+{
+	struct dwunw_stack stack = live_stack(&snap);
+	struct dwunw_sample sample;
+	struct dwunw_space *space;
+	struct dwunw_regset rs;
+	int nr;
+
+	assert_int_equal(dwunw_space_new(&space, live->dw, live->maps, live->nr_maps), 0);
+	assert_int_equal(dwunw_regset_prepare(&rs, snap.regs, DWUNW_MAX_ARCH_REGS, 0), 0);
+	sample = *PLAIN_SAMPLE(&rs, &stack);
+	sample.flags = flags;
+	nr = unwind_once(space, &sample, frames, LIVE_MAX_FRAMES, status);
+	dwunw_space_free(space);
+	return nr;
+}
+
+/* Where the snapshot has the return address of frame @frame - 1, which libgcc found: the only word,
+ * counted from the innermost, that is that, and behind those of the frames before. */
+static uint8_t *slot_of(size_t frame)
+{
+	uint8_t *at = snap.bytes;
+
+	for (size_t i = 1; i <= frame; i++, at += sizeof(uint64_t))
+		while (memcmp(at, &snap.pc[i], sizeof(uint64_t)) != 0)
+			at += sizeof(uint64_t);
+	return at - sizeof(uint64_t);
+}
+
+static void a_return_address_that_is_not_code_ends_the_stack(void **state)
+{
+	static const uint32_t ways[] = {0, DWUNW_SAMPLE_GUESS, DWUNW_SAMPLE_FULL};
+	static const size_t places[] = {3, 7, 15};
+	struct dwunw_frame frames[LIVE_MAX_FRAMES];
+	uint64_t *heap = malloc(sizeof(*heap));
+	enum dwunw_status status;
+
+	(void)state;
+	recurse(20);
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		const uint64_t wrong[] = {(uint64_t)(uintptr_t)heap, snap.addr + 4096, 5,
+					  UINT64_MAX};
+		uint8_t *slot = slot_of(places[i]);
+
+		for (size_t w = 0; w < 3 * sizeof(wrong) / sizeof(*wrong); w++) {
+			memcpy(slot, &wrong[w / 3], sizeof(uint64_t));
+			assert_int_equal(unwind(ways[w % 3], frames, &status), places[i]);
+			assert_int_equal(status, DWUNW_STATUS_NOT_CODE);
+			for (size_t f = 1; f < places[i]; f++)
+				assert_int_equal(frames[f].pc, snap.pc[f]);
+		}
+		memcpy(slot, &snap.pc[places[i]], sizeof(uint64_t));
+		assert_int_equal(unwind(0, frames, &status), snap.nr_pc);
+		assert_int_equal(status, DWUNW_STATUS_ENDED);
+	}
+	free(heap);
+	free(snap.bytes);
+}
+
+/* What runs is a frame, wherever it is. */
+static void a_pc_that_is_not_code_is_a_frame(void **state)
+{
+	struct dwunw_frame frames[LIVE_MAX_FRAMES];
+	enum dwunw_status status;
+
+	(void)state;
+	recurse(1);
+	snap.regs[DWUNW_X86_64_RIP] = snap.addr;
+	assert_int_equal(unwind(0, frames, &status), 1);
+	assert_int_equal(frames[0].pc, snap.addr);
+	assert_int_equal(status, DWUNW_STATUS_NO_CFI);
+	free(snap.bytes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_return_address_that_is_not_code_ends_the_stack),
+		cmocka_unit_test(a_pc_that_is_not_code_is_a_frame),
+	};
+
+	return cmocka_run_group_tests(tests, live_setup, live_teardown);
+}
