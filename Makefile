@@ -113,6 +113,10 @@ fuzz:
 	$(Q)rm -rf $(O)/fuzz/corpus $(O)/fuzz/found
 	$(Q)$(MAKE) -k --no-print-directory O=$(O)/fuzz CC=$(CLANG) SAN=address,undefined DEBUG=1 \
 		CFLAGS='-g -fsanitize=fuzzer-no-link' $(FUZZ:%=run-fuzz-%)
+	$(Q)$(MAKE) --no-print-directory all
+	$(call say,FUZZ,traces)
+	$(Q)python3 tests/fuzz/mutate_traces.py --seconds $(TIME) --keep $(O)/fuzz/found $(O)/mleak \
+		tests/golden/*.mlk
 
 $(O)/tests/fuzz/fuzz_%: $(O)/tests/fuzz/fuzz_%.o $(O)/libunit.a
 	$(call say,LINK,$@)

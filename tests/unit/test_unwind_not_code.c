@@ -16,7 +16,8 @@ __attribute__((noinline, noclone)) static int recurse(int depth)
 }
 
 /* The frames that are found of the snapshot, and why there are no more. */
-static int unwind(uint32_t flags, struct dwunw_frame *frames, enum dwunw_status *status)
+static int unwind_event(uint32_t event_flags, uint32_t flags, struct dwunw_frame *frames,
+			enum dwunw_status *status)
 {
 	struct dwunw_stack stack = live_stack(&snap);
 	struct dwunw_sample sample;
@@ -25,12 +26,17 @@ static int unwind(uint32_t flags, struct dwunw_frame *frames, enum dwunw_status 
 	int nr;
 
 	assert_int_equal(dwunw_space_new(&space, live->dw, live->maps, live->nr_maps), 0);
-	assert_int_equal(dwunw_regset_prepare(&rs, snap.regs, DWUNW_MAX_ARCH_REGS, 0), 0);
+	assert_int_equal(dwunw_regset_prepare(&rs, snap.regs, DWUNW_MAX_ARCH_REGS, event_flags), 0);
 	sample = *PLAIN_SAMPLE(&rs, &stack);
 	sample.flags = flags;
 	nr = unwind_once(space, &sample, frames, LIVE_MAX_FRAMES, status);
 	dwunw_space_free(space);
 	return nr;
+}
+
+static int unwind(uint32_t flags, struct dwunw_frame *frames, enum dwunw_status *status)
+{
+	return unwind_event(0, flags, frames, status);
 }
 
 /* Where the snapshot has the return address of frame @frame - 1, which libgcc found: the only word,
@@ -90,11 +96,33 @@ static void a_pc_that_is_not_code_is_a_frame(void **state)
 	free(snap.bytes);
 }
 
+/* Which is no fault of the stack's size.  Twice: the second time both are known. */
+static void a_stack_cut_for_want_of_room_is_told_from_one_that_is_too_deep(void **state)
+{
+	static const uint32_t ways[] = {0, DWUNW_SAMPLE_GUESS, DWUNW_SAMPLE_FULL};
+	struct dwunw_frame frames[LIVE_MAX_FRAMES];
+	enum dwunw_status status;
+
+	(void)state;
+	recurse(20);
+	snap.len = (size_t)(slot_of(9) - snap.bytes);
+	for (size_t i = 0; i < 2 * sizeof(ways) / sizeof(*ways); i++) {
+		assert_int_equal(
+			unwind_event(DWUNW_EVENT_STACK_LIMIT, ways[i / 2], frames, &status), 9);
+		assert_int_equal(status, DWUNW_STATUS_TRUNCATED);
+		assert_int_equal(
+			unwind_event(DWUNW_EVENT_STACK_DEGRADED, ways[i / 2], frames, &status), 9);
+		assert_int_equal(status, DWUNW_STATUS_DEGRADED);
+	}
+	free(snap.bytes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_return_address_that_is_not_code_ends_the_stack),
 		cmocka_unit_test(a_pc_that_is_not_code_is_a_frame),
+		cmocka_unit_test(a_stack_cut_for_want_of_room_is_told_from_one_that_is_too_deep),
 	};
 
 	return cmocka_run_group_tests(tests, live_setup, live_teardown);
