@@ -51,6 +51,7 @@ const char *mlk_loss_text(enum mlk_loss kind)
 		[MLK_LOST_UNMAP] = "unmaps",
 		[MLK_LOST_OVERRUN] = "overruns",
 		[MLK_LOST_NOTICE] = "notices that a process runs another program",
+		[MLK_LOST_LOOK] = "processes whose last blocks were not looked at for overruns",
 	};
 
 	return (unsigned int)kind < MLK_LOSS_NR ? text[kind]

@@ -204,6 +204,7 @@ enum mlk_loss {
 	MLK_LOST_OVERRUN, /* overruns that found the buffer full */
 	MLK_LOST_NOTICE,  /* exec notices that found the buffer full; the blocks of before will look
 			     leaked */
+	MLK_LOST_LOOK,	  /* processes that ended before their guarded blocks were looked at */
 	MLK_LOSS_NR,
 };
 

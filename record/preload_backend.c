@@ -310,10 +310,31 @@ void preload_stop(struct preload *p)
 
 void preload_losses(const struct preload *p, struct mlk_losses *losses)
 {
+	bool first;
+
 	shared_rings_losses(p->rings, losses);
 	/* The last one may come up yet, until the end. */
 	losses->count[MLK_LOST_EXEC] += p->stopped ? preload_processes_lost(p->processes) : 0;
 	losses->count[MLK_LOST_MAPS] += preload_processes_maps_lost(p->processes);
+	losses->count[MLK_LOST_LOOK] += preload_processes_unlooked(p->processes, &first);
+}
+
+void preload_tell_unlooked(const struct preload *p, pid_t pid)
+{
+	siginfo_t info = {0};
+	bool first;
+
+	preload_processes_unlooked(p->processes, &first);
+	if (!first || waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid)
+		return;
+	if (info.si_code == CLD_EXITED)
+		log_warn("the blocks that process %d left were not looked at for overruns: it "
+			 "ended by a system call of its own",
+			 (int)pid);
+	else
+		log_warn("the blocks that process %d left were not looked at for overruns: it was "
+			 "ended by signal %d (%s)",
+			 (int)pid, info.si_status, strsignal(info.si_status));
 }
 
 void preload_free(struct preload *p)

@@ -65,6 +65,10 @@ void preload_stop(struct preload *p);
 /* Add what was lost so far to @losses. */
 void preload_losses(const struct preload *p, struct mlk_losses *losses);
 
+/* Say why the guarded blocks that the command @pid, which has ended, left were not looked at; if
+ * they were not. */
+void preload_tell_unlooked(const struct preload *p, pid_t pid);
+
 void preload_free(struct preload *p);
 
 #endif

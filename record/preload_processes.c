@@ -22,6 +22,8 @@ struct preload_processes {
 	uint64_t strange; /* programs that were not told of */
 	uint64_t next_watch_ns;
 	uint64_t maps_failed, maps_unanswered;
+	uint64_t unlooked;   /* that left guarded blocks at which nobody looked */
+	bool first_unlooked; /* the command did */
 	bool over;
 };
 
@@ -261,6 +263,11 @@ static void give_back(struct preload_processes *ps, uint32_t slot)
 	struct preload_process *s = shared(ps, slot);
 
 	ps->maps_unanswered += __atomic_exchange_n(&s->maps_unanswered, 0, __ATOMIC_RELAXED);
+	if (__atomic_exchange_n(&s->guard, PRELOAD_GUARD_NONE, __ATOMIC_RELAXED) ==
+	    PRELOAD_GUARD_WATCHED) {
+		ps->unlooked++;
+		ps->first_unlooked |= !slot;
+	}
 	preload_table_forget(&ps->table, slot);
 	if (slot) /* the first stays the command's */
 		preload_slot_clear(s);
@@ -317,6 +324,12 @@ uint64_t preload_processes_maps_lost(const struct preload_processes *ps)
 	for (uint32_t i = 0; i < ps->table.nr_slots; i++)
 		lost += __atomic_load_n(&shared(ps, i)->maps_unanswered, __ATOMIC_RELAXED);
 	return lost;
+}
+
+uint64_t preload_processes_unlooked(const struct preload_processes *ps, bool *first)
+{
+	*first = ps->first_unlooked;
+	return ps->unlooked;
 }
 
 void preload_processes_free(struct preload_processes *ps)

@@ -64,6 +64,10 @@ uint64_t preload_processes_lost(const struct preload_processes *ps);
 /* Mappings that could not be looked at. */
 uint64_t preload_processes_maps_lost(const struct preload_processes *ps);
 
+/* Processes that ended, and whose blocks had guard bytes at which nobody looked then; *@first: the
+ * command is one of them. */
+uint64_t preload_processes_unlooked(const struct preload_processes *ps, bool *first);
+
 void preload_processes_free(struct preload_processes *ps);
 
 #endif

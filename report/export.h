@@ -95,7 +95,8 @@ static inline uint64_t export_lost(const struct export *export)
 	uint64_t total = 0;
 
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
-		total += kind == MLK_LOST_MODULE ? 0 : losses->count[kind];
+		if (kind != MLK_LOST_MODULE && kind != MLK_LOST_LOOK)
+			total += losses->count[kind];
 	return total;
 }
 

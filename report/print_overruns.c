@@ -50,8 +50,17 @@ int overruns_names(struct named **out, const struct leaks *leaks, const struct n
 	return err;
 }
 
+/* Why blocks that were left at the end were not looked at; NULL: they were. */
+static const char *unlooked(const struct mlk_condition *c)
+{
+	if (c->losses.count[MLK_LOST_LOOK])
+		return "process that was ended without notice, as by SIGKILL,";
+	return c->reason == MLK_END_EXITED ? NULL : "process that lived on";
+}
+
 void print_overruns_count(FILE *out, const struct mlk_meta *meta, const struct leaks *leaks)
 {
+	const char *why = unlooked(leaks_condition(leaks));
 	size_t nr = overruns_nr(leaks_overruns(leaks));
 	char number[TEXT_NUMBER_MAX];
 
@@ -62,8 +71,13 @@ void print_overruns_count(FILE *out, const struct mlk_meta *meta, const struct l
 			"at the end\n",
 			text_number(number, nr));
 	else if (meta->guarded)
-		fputs("  no overruns: the bytes around each block were watched, but for mappings\n",
-		      out);
+		fprintf(out,
+			"  no overruns%s: the bytes around each block were watched, but for "
+			"mappings\n",
+			why ? " found" : "");
+	if (meta->guarded && why)
+		fprintf(out, "  not looked at for overruns: the blocks that were left of a %s\n",
+			why);
 }
 
 static void print_bytes(FILE *out, const struct overrun *o)

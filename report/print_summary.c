@@ -115,7 +115,7 @@ static void print_totals(const struct table *t, const struct live_totals *totals
 /* What is lost before it is an event: told apart, as it does not make the totals wrong. */
 static bool is_event_loss(int kind)
 {
-	return kind != MLK_LOST_MODULE;
+	return kind != MLK_LOST_MODULE && kind != MLK_LOST_LOOK;
 }
 
 static void print_losses(const struct table *t, const struct mlk_losses *losses)

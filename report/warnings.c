@@ -82,12 +82,15 @@ static void warn_of_losses(const char *path, const struct leaks *leaks)
 	uint64_t total = 0;
 
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
-		if (kind != MLK_LOST_MODULE)
+		if (kind != MLK_LOST_MODULE && kind != MLK_LOST_LOOK)
 			total += losses->count[kind];
 	if (total)
 		log_warn("%" PRIu64 " events were lost while '%s' was recorded; the report without "
 			 "--format lists them",
 			 total, path);
+	if (losses->count[MLK_LOST_LOOK])
+		log_warn("'%s': %" PRIu64 " %s", path, losses->count[MLK_LOST_LOOK],
+			 mlk_loss_text(MLK_LOST_LOOK));
 	if (suspect.blocks)
 		log_warn("%" PRIu64 " of the outstanding blocks in '%s' (%" PRIu64
 			 " bytes) lived while frees were lost: they may have been freed",

@@ -245,8 +245,10 @@ void preload_fill_environ(void)
 void carry_back(struct scratch *s)
 {
 	__atomic_fetch_sub(&s->header->execs, 1, __ATOMIC_RELEASE);
-	if (s->process)
+	if (s->process) {
 		__atomic_fetch_sub(&s->process->execs, 1, __ATOMIC_RELEASE);
+		guard_note(PRELOAD_GUARD_WATCHED);
+	}
 	if (s->fd >= 0)
 		close(s->fd);
 }

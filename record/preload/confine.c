@@ -11,6 +11,7 @@
 #include <linux/seccomp.h>
 #include <sys/syscall.h>
 
+#include "record/preload/guard.h"
 #include "record/preload/lane.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -63,6 +64,8 @@ static struct before confine(uint32_t how)
 
 	if (how == PRELOAD_NO_CALLS && !preload_state.confined)
 		prepare();
+	if (how & PRELOAD_NO_CALLS && !preload_no_calls())
+		guard_signals(false); /* returning from a handler is a call */
 	b = (struct before){.confined = preload_state.confined, .shared = preload_shared()};
 	/* Another clock may be a system call itself. */
 	if (how & PRELOAD_NO_CALLS && preload_settings.clock != PRELOAD_CLOCK_TSC)
@@ -76,6 +79,8 @@ static struct before confine(uint32_t how)
 static void take_back(const struct before *b)
 {
 	preload_state.confined = b->confined;
+	if (!preload_no_calls())
+		guard_signals(true);
 	if (!preload_own.unclocked || !b->shared)
 		return;
 	__atomic_store_n(&preload_own.shared, b->shared, __ATOMIC_RELEASE);

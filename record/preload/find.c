@@ -120,6 +120,12 @@ void preload_find(void)
 	FIND(posix_spawn);
 	FIND(posix_spawnp);
 	FIND(pthread_getattr_np);
+#ifndef PRELOAD_STATIC
+	FIND(sigaction);
+	FIND(signal);
+	FIND(sysv_signal);
+	FIND(sigset);
+#endif
 	if (!PRELOAD_IS_STATIC)
 		find_range(getauxval(AT_BASE), &preload_state.loader);
 	find_range((uint64_t)(uintptr_t)preload_real.malloc, &preload_state.allocator);

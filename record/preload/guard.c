@@ -241,4 +241,5 @@ void guard_begin(uint64_t any)
 		preload_real.pvalloc = guard_pvalloc;
 	}
 	preload_state.guards = true;
+	guard_signals(true);
 }

@@ -26,6 +26,12 @@ void guard_check(const void *block, enum overrun_found found);
 /* The same of all blocks there are, for the process ends. */
 void guard_check_all(enum overrun_found found);
 
+/* guard_signals.c: @taken: the same before a signal ends the process, from now on; else no more. */
+void guard_signals(bool taken);
+
+/* How it stands with the look at the end, for the recorder. */
+void guard_note(enum preload_guard guard);
+
 static inline void guard_look(const void *block, enum overrun_found found)
 {
 	if (UNLIKELY(preload_state.guards))

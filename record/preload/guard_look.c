@@ -6,6 +6,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+#define WALK_NS 10000000000ull /* how long a walk may take, while the process is to end */
+
 static __thread bool walking __attribute__((tls_model("initial-exec")));
 
 bool guard_is_looked_at(const uint8_t *block)
@@ -124,17 +126,37 @@ static void walk_to(uint8_t *block, void *found)
 	tell(&all);
 }
 
+void guard_note(enum preload_guard guard)
+{
+	struct preload_process *p = preload_state.process;
+
+	if (preload_state.guards && p && preload_shared() && !preload_is_over(preload_shared()))
+		__atomic_store_n(&p->guard, guard, __ATOMIC_RELEASE);
+}
+
+/* Another thread's walk finds the same; but the end of the process is not to come before its. */
+static void wait_for_walk(void)
+{
+	uint64_t start = preload_monotonic_ns();
+
+	while (__atomic_load_n(&preload_own.walks, __ATOMIC_ACQUIRE) &&
+	       preload_monotonic_ns() - start < WALK_NS)
+		preload_sleep(&preload_own.walks, 1, 1000000);
+}
+
 void guard_check_all(enum overrun_found found)
 {
-	if (!preload_state.guards || !tells() || !preload_is_parent())
+	if (!preload_state.guards || !tells() || !preload_is_parent() || walking)
 		return;
-	/* One walk at a time; another has found the same. */
-	if (!__atomic_exchange_n(&preload_own.walks, 1, __ATOMIC_ACQ_REL)) {
-		walking = true;
-		marks_each(walk_to, &found);
-		walking = false;
-		__atomic_store_n(&preload_own.walks, 0, __ATOMIC_RELEASE);
+	if (__atomic_exchange_n(&preload_own.walks, 1, __ATOMIC_ACQ_REL)) {
+		wait_for_walk();
+		return;
 	}
+	walking = true;
+	marks_each(walk_to, &found);
+	guard_note(PRELOAD_GUARD_LOOKED);
+	walking = false;
+	__atomic_store_n(&preload_own.walks, 0, __ATOMIC_RELEASE);
 }
 
 /* guard_tell() comes here, by stubs.S. */

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "record/preload/preload.h"
+#include "record/preload/guard.h"
 
 /* How long the recorder may take to let a process run. */
 #define GO_NS	    10000000000ull /* the command */
@@ -178,6 +178,7 @@ struct preload_header *preload_rejoin(void)
 		return NULL;
 	}
 	preload_own.shared = h;
+	guard_note(PRELOAD_GUARD_WATCHED);
 	return h;
 }
 

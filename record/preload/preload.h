@@ -7,6 +7,7 @@
 #define PRELOAD_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -59,6 +60,10 @@ struct real {
 	FILE *(*popen)(const char *, const char *);
 	long (*syscall)(long, ...);
 	void *posix_spawn, *posix_spawnp;
+	int (*sigaction)(int, const struct sigaction *, struct sigaction *);
+	sighandler_t (*signal)(int, sighandler_t);
+	sighandler_t (*sysv_signal)(int, sighandler_t);
+	sighandler_t (*sigset)(int, sighandler_t);
 	int (*pthread_getattr_np)(pthread_t, pthread_attr_t *);
 };
 

@@ -94,6 +94,13 @@ enum preload_answer {
 	PRELOAD_GONE,	  /* it has seen that, and left the slot */
 };
 
+/* Whether the blocks that a process leaves were looked at for overruns. */
+enum preload_guard {
+	PRELOAD_GUARD_NONE, /* they have no guard bytes */
+	PRELOAD_GUARD_WATCHED,
+	PRELOAD_GUARD_LOOKED, /* they were, for it ends */
+};
+
 /* A process that writes here. */
 struct preload_process {
 	/* written by the target */
@@ -105,7 +112,7 @@ struct preload_process {
 	uint32_t maps_changed; /* the same, but nobody waits */
 	uint32_t maps_unanswered; /* requests that were waited for in vain */
 	uint32_t execs;		  /* that the library knows of */
-	uint32_t unused_target;
+	uint32_t guard;		  /* enum preload_guard */
 	/* written by the recorder; words the target sleeps on */
 	uint32_t go;	    /* enum preload_answer; PRELOAD_GONE by the target */
 	uint32_t maps_done; /* requests that were answered */

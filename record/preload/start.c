@@ -226,6 +226,7 @@ static void begin(struct preload_header *h)
 	preload_own.shared = h;
 	if (preload_settings.guard)
 		guard_begin(h->nonce);
+	guard_note(PRELOAD_GUARD_WATCHED);
 	if (preload_state.program >> PRELOAD_SLOT_BITS == 1)
 		return;
 	preload_small(EVENT_EXEC, NULL, 0, 0);
