@@ -6,7 +6,8 @@
 
 #include "record/options.h"
 
-#define OPTION_BLOCK_NS 1000000000u /* how long a full ring holds a thread up, if not told */
+/* How long a full ring holds a thread up that the recorder does not empty, if not told. */
+#define OPTION_BLOCK_NS 60000000000ull
 
 /* Each reads @text into what it points to.  They return 0, or -EINVAL after one sentence was
  * logged.

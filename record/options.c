@@ -78,7 +78,7 @@ static const struct option_help {
 	 "let so much wait for mleak, 64K to 1G, a power of two [64M]; preload: of each thread, "
 	 "to 64M [512K, of the first 16 threads 4M]"},
 	{OPT_ON_FULL, "on-full", "WHAT",
-	 "preload, when a thread's ring is full: drop, block=TIME, or block: 1s at most [block]"},
+	 "preload, when a thread's ring is full: drop, block=TIME, or block: 1m at most [block]"},
 	{OPT_GUARD, "guard", NULL,
 	 "preload: watch bytes around each block, and tell which blocks were overrun"},
 	{OPT_FORCE, "force", NULL,

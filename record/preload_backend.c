@@ -244,7 +244,7 @@ static void give_back(struct preload *p)
 {
 	uint64_t now = now_ns();
 
-	if (now < p->give_back_ns)
+	if (now < p->give_back_ns && !shared_rings_all_taken(p->rings))
 		return;
 	p->give_back_ns = now + GIVE_BACK_NS;
 	shared_rings_give_back(p->rings, is_gone);

@@ -280,6 +280,14 @@ bool shared_rings_pressed(const struct shared_rings *rs)
 	return false;
 }
 
+bool shared_rings_all_taken(const struct shared_rings *rs)
+{
+	for (uint32_t i = 0; i < rs->opts.sizes.nr_rings; i++)
+		if (!rs->rings[i].tid)
+			return false;
+	return true;
+}
+
 void shared_rings_give_back(struct shared_rings *rs, bool (*is_gone)(uint32_t tgid, uint32_t tid))
 {
 	for (uint32_t i = 0; i < rs->opts.sizes.nr_rings; i++) {

@@ -49,6 +49,9 @@ int shared_rings_consume(struct shared_rings *rs, uint64_t until);
 /* Is a ring half full by now? */
 bool shared_rings_pressed(const struct shared_rings *rs);
 
+/* Has each ring an owner?  A thread may wait for one. */
+bool shared_rings_all_taken(const struct shared_rings *rs);
+
 /* Give the rings of ended threads back: those empty whose thread @is_gone(). */
 void shared_rings_give_back(struct shared_rings *rs, bool (*is_gone)(uint32_t tgid, uint32_t tid));
 

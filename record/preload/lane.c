@@ -15,6 +15,10 @@
 /* The main thread's stack grows to its limit; nothing else is mapped so near below its top. */
 #define MAIN_STACK_MAX (64ull << 20)
 
+/* How long a thread waits for the ring of one that lives, and then none does. */
+#define ALIVE_NS   1000000000ull
+#define IN_VAIN_NS 100000000000ull
+
 /* Of where a ring is written on, whoever wrote that: no record is split, and it never wraps. */
 #define MOST_HEAD (UINT64_MAX >> 2 & ~7ull)
 
@@ -24,6 +28,7 @@ struct preload_lanes preload_lanes;
 static struct lane *lanes[PRELOAD_MAX_RINGS];
 static uint32_t holders[PRELOAD_MAX_RINGS]; /* thread ids of who took them last */
 static uint32_t next_ring;
+static uint64_t in_vain_until;
 static uint32_t first_tid; /* the thread that took the first ring */
 
 bool preload_is_over(const struct preload_header *h)
@@ -245,10 +250,39 @@ struct preload_header *lane_find_memory(enum preload_loss kind)
 	return NULL;
 }
 
+/* Is a ring still that of a thread that has ended?  The recorder gives it back, sooner or later. */
+static bool is_recorder_late(const struct preload_header *h)
+{
+	for (uint32_t i = 0; i < preload_settings.sizes.nr_rings; i++) {
+		uint64_t owner = __atomic_load_n(&h->rings[i].owner, __ATOMIC_ACQUIRE);
+		uint32_t slot = (uint32_t)(owner >> 32) & ((1u << PRELOAD_SLOT_BITS) - 1);
+
+		if (!owner || slot >= PRELOAD_MAX_PROCESSES ||
+		    preload_syscall(SYS_tgkill, h->processes[slot].pid, (uint32_t)owner, 0, 0) ==
+			    -ESRCH)
+			return true;
+	}
+	return false;
+}
+
+/* May a thread that has waited for a ring since @start wait on?  Where all threads that have one
+ * live on it may be for ever, and once in vain is enough, until another finds a ring. */
+static bool wait_for_ring(const struct preload_header *h, uint64_t start)
+{
+	uint64_t now = preload_monotonic_ns(), most = preload_settings.block_ns;
+
+	if (!most || lane_is_over(h) || now < __atomic_load_n(&in_vain_until, __ATOMIC_RELAXED))
+		return false;
+	if (now - start < (most < ALIVE_NS ? most : ALIVE_NS) ||
+	    (now - start < most && is_recorder_late(h)))
+		return true;
+	__atomic_store_n(&in_vain_until, now + IN_VAIN_NS, __ATOMIC_RELAXED);
+	return false;
+}
+
 static struct lane *open_lane(struct preload_header *h, uint32_t level)
 {
 	uint32_t tid = (uint32_t)preload_syscall(SYS_gettid, 0, 0, 0, 0);
-	static uint64_t in_vain_until;
 	uint64_t start = preload_monotonic_ns();
 	int saved_errno = errno;
 	struct lane *lane;
@@ -256,20 +290,14 @@ static struct lane *open_lane(struct preload_header *h, uint32_t level)
 	note_thread(tid);
 	if (preload_self.stack_lo == preload_self.stack_hi)
 		find_stack(tid);
-	while (!(lane = take_ring(h, tid)) && preload_settings.block_ns && !lane_is_over(h)) {
-		uint64_t now = preload_monotonic_ns();
-
-		/* The recorder gives rings of ended threads back; once in vain is enough. */
-		if (now > start + preload_settings.block_ns)
-			__atomic_store_n(&in_vain_until, now + 100 * preload_settings.block_ns,
-					 __ATOMIC_RELAXED);
-		if (now < __atomic_load_n(&in_vain_until, __ATOMIC_RELAXED))
-			break;
+	while (!(lane = take_ring(h, tid)) && wait_for_ring(h, start)) {
 		preload_wake(&h->wake);
 		preload_sleep(&h->ended, 0, 1000000);
 	}
-	if (lane)
+	if (lane) {
+		__atomic_store_n(&in_vain_until, 0, __ATOMIC_RELAXED);
 		tell_name(lane->ring);
+	}
 	preload_self.lanes[level] = lane;
 	errno = saved_errno;
 	return lane;

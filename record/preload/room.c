@@ -8,7 +8,7 @@
 bool lane_wait(struct preload_header *h, struct lane *lane, uint64_t end)
 {
 	uint64_t size = lane->size, block_ns = preload_settings.block_ns;
-	uint64_t start;
+	uint64_t start, moved;
 
 	if (lane->stalled && lane->stalled_tail == lane->tail)
 		return false;
@@ -16,6 +16,7 @@ bool lane_wait(struct preload_header *h, struct lane *lane, uint64_t end)
 	if (!block_ns)
 		return false;
 	start = preload_monotonic_ns();
+	moved = lane->tail;
 	/* Wake up to a ring half empty, not to room for one event. */
 	__atomic_store_n(&lane->ring->wanted, end - size / 2, __ATOMIC_SEQ_CST);
 	for (;;) {
@@ -31,6 +32,10 @@ bool lane_wait(struct preload_header *h, struct lane *lane, uint64_t end)
 			return true;
 		if (lane_is_over(h))
 			return false;
+		/* A recorder that is slow is waited for, one that stands not for ever. */
+		if (lane->tail != moved)
+			start = preload_monotonic_ns();
+		moved = lane->tail;
 		if (preload_monotonic_ns() - start >= block_ns)
 			break;
 	}

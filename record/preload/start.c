@@ -16,7 +16,7 @@
 
 #include "record/preload/guard.h"
 
-#define MAPS_NS	     1000000000ull /* how long the recorder may take to look at mappings */
+#define MAPS_NS	     1000000000ull /* the recorder may take as long at least to look at mappings */
 #define ARENA_BYTES  65536
 #define PAUSES	     1000 /* in the place of sleep */
 #define ARENA_HEADER 16	  /* before each block of the arena: its size */
@@ -135,7 +135,7 @@ void preload_maps_changed(bool wait)
 {
 	struct preload_header *h = preload_own.shared;
 	struct preload_process *p = preload_state.process;
-	uint64_t start;
+	uint64_t start, most = preload_settings.block_ns;
 	uint32_t ticket, done;
 
 	if (!h || preload_is_over(h))
@@ -147,6 +147,8 @@ void preload_maps_changed(bool wait)
 			__atomic_fetch_add(&p->maps_unanswered, 1, __ATOMIC_RELAXED);
 		return;
 	}
+	if (most < MAPS_NS)
+		most = MAPS_NS;
 	ticket = __atomic_add_fetch(&p->maps_asked, 1, __ATOMIC_ACQ_REL);
 	preload_wake(&h->wake);
 	start = preload_monotonic_ns();
@@ -155,7 +157,7 @@ void preload_maps_changed(bool wait)
 		preload_sleep(&p->maps_done, done, 10000000);
 		if (preload_is_over(h))
 			return;
-		if (preload_monotonic_ns() - start < MAPS_NS)
+		if (preload_monotonic_ns() - start < most)
 			continue;
 		__atomic_fetch_add(&p->maps_unanswered, 1, __ATOMIC_RELAXED);
 		return;
