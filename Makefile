@@ -74,7 +74,8 @@ RUSTC     = $(if $(shell command -v rustc),,rustc)
 DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg \
 	    xz-utils curl ca-certificates ed bc dwz less elfutils libdebuginfod1 llvm gdb pkg-config groff-base zsh \
 	    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools libjemalloc-dev redis-tools strace lintian \
-	    heaptrack chromium golang-go golang-github-google-pprof-dev qemu-system-x86 cpio libcap2-bin $(RUSTC)
+	    heaptrack chromium bubblewrap golang-go golang-github-google-pprof-dev \
+	    qemu-system-x86 cpio libcap2-bin $(RUSTC)
 DEB_DEMO  = g++ binutils libc6-dbg
 DEB_PACK  = dpkg-dev binutils xz-utils
 DEB_CHECK = debootstrap lintian util-linux

@@ -8,7 +8,7 @@
 #include "format/trace.h"
 
 #define MLK_MAJOR	 1
-#define MLK_MINOR	 4
+#define MLK_MINOR	 5
 #define MLK_FILE_HEADER	 64
 #define MLK_CHUNK_HEADER 96
 #define MLK_RAW_TARGET	 (1u << 20)

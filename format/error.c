@@ -68,6 +68,7 @@ const char *mlk_skip_text(enum mlk_skip kind)
 		[MLK_SKIPPED_FREE] = "frees of blocks that were not recorded",
 		[MLK_SKIPPED_UNKEPT] = "recorded blocks for which there was no room in the table "
 				       "of addresses",
+		[MLK_SKIPPED_CHILD] = "child processes",
 	};
 
 	return (unsigned int)kind < MLK_SKIP_NR ? text[kind]

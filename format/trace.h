@@ -221,6 +221,7 @@ enum mlk_skip {
 	/* recorded blocks that were not noted as such, for want of room: all frees that may be
 	 * theirs are in the trace from then on, marked nested */
 	MLK_SKIPPED_UNKEPT,
+	MLK_SKIPPED_CHILD, /* child processes, where children were not to be recorded */
 	MLK_SKIP_NR,
 };
 

@@ -138,12 +138,13 @@ static bool is_known(const struct known_programs *known, const struct known_prog
 	return false;
 }
 
-/* The program of @p allocates by what was probed before. */
+/* The program of @p allocates by what was probed before.  It is held: one that runs may have begun
+ * another by now. */
 static void remember(struct session *s, const struct process *p)
 {
 	struct known_program program;
 
-	if (s->follow && identify(p, &program) && !is_known(&s->known, &program))
+	if (p->exec.loaded && identify(p, &program) && !is_known(&s->known, &program))
 		s->known.v[s->known.nr++ % NR_KNOWN] = program;
 }
 
@@ -162,9 +163,9 @@ void exec_at_start(struct session *s, pid_t pid)
 	if (p)
 		p->exec.loaded = true;
 	do
-		session_drain(s);
-	while ((p = session_newest(s, pid)) != NULL && p->exec.since_ns && !s->journal.err &&
-	       journal_now_ns() < end_ns);
+		session_drain_for(s, HELD_NS);
+	while ((p = session_newest(s, pid)) != NULL && p->exec.since_ns && p->exec.loaded &&
+	       !s->journal.err && journal_now_ns() < end_ns);
 }
 
 /* The probes of @p, which runs since @execed_ns, were put in only now. */
@@ -297,4 +298,8 @@ void exec_follow(struct session *s, struct process *p)
 		return;
 	}
 	look(s, p, execed_ns);
+	/* Its loader tells of no libraries yet (musl's): there may be more to come. */
+	if (p->exec.loaded && p->allocators.guessed && !p->exec.in_doubt)
+		p->exec.since_ns = execed_ns;
+	p->exec.loaded = false;
 }

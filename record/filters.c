@@ -26,7 +26,7 @@ _Static_assert((int)EVENT_SKIP_SIZE == MLK_SKIPPED_SIZE &&
 		       (int)EVENT_SKIP_DELAY == MLK_SKIPPED_DELAY &&
 		       (int)EVENT_SKIP_FREE == MLK_SKIPPED_FREE &&
 		       (int)EVENT_SKIP_UNKEPT == MLK_SKIPPED_UNKEPT &&
-		       (int)EVENT_SKIP_NR == MLK_SKIP_NR,
+		       (int)EVENT_SKIP_NR == MLK_SKIPPED_CHILD,
 	       "the kernel's counts are the trace's");
 
 static int parse_size(const char *text, const char *what, uint64_t *bytes)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "record/children.h"
 #include "record/exec.h"
@@ -173,8 +174,17 @@ bool session_drain(struct session *s)
 
 void session_drain_for(struct session *s, uint64_t limit_ns)
 {
+	const struct timespec moment = {.tv_nsec = 100000};
 	uint64_t end_ns = journal_now_ns() + limit_ns;
 
-	while (!session_drain(s) && !s->journal.err && journal_now_ns() < end_ns)
-		;
+	while (!s->journal.err) {
+		bool drained = session_drain(s);
+
+		/* Something may stand in the way that another processor is still writing. */
+		if ((drained && (!s->probes || probes_took_all(s->probes))) ||
+		    journal_now_ns() >= end_ns)
+			break;
+		if (drained)
+			nanosleep(&moment, NULL);
+	}
 }

@@ -15,6 +15,7 @@ void session_losses(const struct session *s, struct mlk_losses *losses)
 	losses->count[MLK_LOST_MAPS] += s->journal.maps_lost;
 	losses->count[MLK_LOST_MODULE] += s->journal.modules.unreadable;
 	losses->count[MLK_LOST_EXEC] += s->missed.nr;
+	losses->skipped[MLK_SKIPPED_CHILD] = s->follow ? 0 : s->children;
 }
 
 bool session_is_quiet(const struct session *s)
@@ -27,7 +28,7 @@ bool session_is_quiet(const struct session *s)
 	if (losses.count[MLK_LOST_ALLOC] || losses.count[MLK_LOST_FREE])
 		return false;
 	for (int kind = 0; kind < MLK_SKIP_NR; kind++)
-		if (losses.skipped[kind])
+		if (losses.skipped[kind] && kind != MLK_SKIPPED_CHILD)
 			return false;
 	return true;
 }

@@ -1,7 +1,7 @@
 /* shared_loss.c - see shared_loss.h */
 #include "record/shared_loss.h"
 
-_Static_assert(PRELOAD_NR_SKIPS == MLK_SKIP_NR, "the library's counts are the trace's");
+_Static_assert(PRELOAD_NR_SKIPS == MLK_SKIPPED_CHILD, "the library's counts are the trace's");
 
 static void add_lost(struct mlk_losses *losses, const uint64_t *lost)
 {

@@ -98,7 +98,8 @@ static const struct option_row rows[] = {
 	{"help", 'h', NULL, "print this help"},
 
 	/* of unwind alone */
-	{"output", 'o', "FILE", "write the trace with its stacks to FILE [in place of the trace]"},
+	{"output", 'o', "FILE", "write the trace with its stacks to FILE; one that is there is kept as FILE.old [in place "
+	 "of the trace]"},
 };
 
 #define NR_ROWS	       (sizeof(rows) / sizeof(*rows))

@@ -95,6 +95,7 @@ void print_filters(FILE *out, const struct mlk_meta *meta, const struct leaks *l
 {
 	const struct mlk_losses *losses = &leaks_condition(leaks)->losses;
 	uint64_t unkept = losses->skipped[MLK_SKIPPED_UNKEPT];
+	uint64_t children = losses->skipped[MLK_SKIPPED_CHILD];
 	char number[TEXT_NUMBER_MAX];
 
 	print_sample(out, meta, leaks);
@@ -107,6 +108,9 @@ void print_filters(FILE *out, const struct mlk_meta *meta, const struct leaks *l
 	if (losses->skipped[MLK_SKIPPED_FREE])
 		fprintf(out, "  not recorded: %s frees of blocks that are not in the trace\n",
 			text_number(number, losses->skipped[MLK_SKIPPED_FREE]));
+	if (children)
+		fprintf(out, "  not recorded: %s child process%s (mleak record --follow)\n",
+			text_number(number, children), children == 1 ? "" : "es");
 	if (unkept)
 		fprintf(out,
 			"  table of recorded blocks full: %s; other blocks' frees are in the "

@@ -326,7 +326,9 @@ class CommandFamilyTest(FamilyCase):
         self.assertIn("4 child processes were started and not recorded; --follow records them",
                       result.err)
         first = truths(result.out)[-1]
-        totals = parse_totals(self.report(self.path("x.mlk")))
+        text = self.report(self.path("x.mlk"))
+        totals = parse_totals(text)
+        self.assertIn("  not recorded: 4 child processes (mleak record --follow)\n", text)
         self.assertEqual(totals.allocations.blocks, first["allocs"])
         self.assertEqual(totals.outstanding.bytes, first["bytes"])
         self.assertNotIn("process %d" % first["pid"], self.report(self.path("x.mlk")))
