@@ -98,7 +98,8 @@ static const struct option_row rows[] = {
 	{"help", 'h', NULL, "print this help"},
 
 	/* of unwind alone */
-	{"output", 'o', "FILE", "write the trace with its stacks to FILE; one that is there is kept as FILE.old [in place "
+	{"output", 'o', "FILE",
+	 "write the trace with its stacks to FILE; one that is there is kept as FILE.old [in place "
 	 "of the trace]"},
 };
 

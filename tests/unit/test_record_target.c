@@ -1,4 +1,5 @@
-/* test_record_target.c - a process whose number is another's by now: nothing of that one is taken */
+/* test_record_target.c - a process whose number is another's by now: nothing of that one is taken
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
