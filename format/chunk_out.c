@@ -43,7 +43,10 @@ static bool was_changed(int fd, uint64_t bytes)
 {
 	struct stat st;
 
-	return !fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size != bytes;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size == bytes)
+		return false;
+	/* a server may know only after this how long the file is */
+	return !fsync(fd) && !fstat(fd, &st) && (uint64_t)st.st_size != bytes;
 }
 
 int mlk_write_whole(int fd, uint64_t before, const uint8_t *bytes, size_t len)

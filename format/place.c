@@ -367,7 +367,9 @@ int mlk_place_check(const struct mlk_place *place, uint64_t bytes)
 		return -errno;
 	if (!st.st_nlink)
 		return MLK_E_DELETED;
-	if ((uint64_t)st.st_size != bytes)
+	/* a server may know only after this how long the file is */
+	if ((uint64_t)st.st_size != bytes &&
+	    (fsync(place->fd) || fstat(place->fd, &st) || (uint64_t)st.st_size != bytes))
 		return MLK_E_CHANGED;
 	if (lstat(place->path, &now))
 		return errno == EACCES ? 0 : MLK_E_MOVED;

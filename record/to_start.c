@@ -7,6 +7,7 @@
 #include "record/to_start.h"
 
 #include <asm/prctl.h>
+#include <linux/audit.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -58,14 +59,16 @@ bool to_start_is_there(struct to_start *s, pid_t pid)
 {
 	struct __ptrace_syscall_info info = {0};
 	struct to_start_entry *e = find(s, pid);
-	bool there;
+	bool known, there;
 
 	if (!e)
 		return false;
-	there = ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(info), &info) > 0 &&
-		info.op == PTRACE_SYSCALL_INFO_ENTRY && info.entry.nr == SYS_arch_prctl &&
+	known = ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(info), &info) > 0 &&
+		info.arch == AUDIT_ARCH_X86_64;
+	there = known && info.op == PTRACE_SYSCALL_INFO_ENTRY && info.entry.nr == SYS_arch_prctl &&
 		info.entry.args[0] == ARCH_SET_FS;
-	if (there || ++e->stops > MAX_STOPS)
+	/* a 32-bit program is not recorded */
+	if (there || !known || ++e->stops > MAX_STOPS)
 		to_start_remove(s, pid);
 	return there;
 }
