@@ -34,7 +34,7 @@ class SandboxTest(FaultCase):
         result = subprocess.run(
             ["gdb", "-nx", "-batch", "-p", str(pid), "-ex", "set confirm off", *commands],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            timeout=LONG)
+            timeout=3 * LONG)
         threads = len(os.listdir("/proc/%d/task" % pid))
         found = [[int(n) for n in re.findall(r"^\$\d+ = (-?\d+)$", part, re.M)]
                  for part in result.stdout.split(":next\n")[1:]]
