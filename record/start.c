@@ -323,6 +323,14 @@ static int prepare_all(struct session *s, const struct session_opts *opts)
 	return err;
 }
 
+/* No process can be recorded, of which a sentence was logged: nobody waits for what comes now. */
+static void give_up(struct session *s, struct loading *l)
+{
+	waiting_end(&s->waiting);
+	if (!s->preload)
+		loading_end(l, &s->probes); /* session_release() frees it */
+}
+
 /* As session_start(), after the trace was begun. */
 static int begin(struct session *s, const struct session_opts *opts)
 {
@@ -340,8 +348,8 @@ static int begin(struct session *s, const struct session_opts *opts)
 		return attach_preload(s);
 	if (!err)
 		err = attach(s, opts, &loading);
-	else if (!s->preload)
-		loading_end(&loading, &s->probes); /* session_release() frees it */
+	else
+		give_up(s, &loading);
 	if (!err && deaf)
 		tell_deaf(deaf);
 	return err;
