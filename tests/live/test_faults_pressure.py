@@ -74,6 +74,18 @@ class PressureTest(FaultCase):
         self.assertEqual(flat.err, result.err)
         self.assertIn(marked[0], flat.out)
 
+    def test_stacks_that_were_cut_are_told_of_by_their_cause(self):
+        _, said = self.record_under_pressure()
+        flags = [int(text, 16) for text in re.findall(r"\n  ALLOC .*\bflags 0x([0-9a-f]+)", self.dump())]
+        cut = sum(bool(flag & 8) for flag in flags)  # doc/trace-format.md 4.4
+        self.assertGreater(cut, 0)
+        self.assertRegex(said, r"(?m)^mleak: warning: %d stacks? (was|were) cut to the first bytes" % cut)
+        text = self.mleak("report", self.path("x.mlk")).out
+        told = re.search(r"incomplete, cut while the buffer was filling up: ([\d,]+)", text)
+        # some are continued by what the thread's stack was before
+        self.assertLessEqual(number(told[1]) if told else 0, cut)
+        self.assertNotIn("stack bytes end", text)
+
     def assert_times(self, text):
         """All frees that were lost, by the clock of this test, are within the time that is told."""
         told = re.search(r"frees were lost between ([\d.]+) and ([\d.]+) s: blocks given out later", text)
