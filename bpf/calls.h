@@ -21,6 +21,7 @@
 #ifndef MLEAK_BPF_CALLS_H
 #define MLEAK_BPF_CALLS_H
 
+#include "bpf/stack.h"
 #include "bpf/state.h"
 
 /* Where the kernel's return probes return to in this process; 0: not known. */
@@ -92,29 +93,47 @@ static __always_inline int may_throw(const struct call *call)
 	return is_by_ret(call) && (func == FUNC_NEW || func == FUNC_NEW_ARRAY);
 }
 
+/* Does @call's return address stand where it was?  The trampoline's may: of a return probe of
+ * another recorder's, which the kernel puts on every process that comes by. */
+static __always_inline int returns_as_noted(const struct call *call, __u64 trampoline)
+{
+	__u64 word = word_at(call_sp(call));
+
+	return word == call->ret || (trampoline && word == trampoline);
+}
+
 /* Is the call noted as @call still to return? */
 static __always_inline int is_pending(const struct call *call, __u64 trampoline)
 {
 	if (!is_call(call))
 		return 0;
 	if (is_by_ret(call))
-		return word_at(call_sp(call)) == call->ret;
+		return returns_as_noted(call, trampoline);
 	return !trampoline || word_at(call_sp(call)) == trampoline;
 }
 
-static __always_inline int on_alternate_stack(__u64 sp)
+/* Is the call at @sp made by a signal handler that interrupts @call, and runs on a stack of its
+ * own? */
+static __always_inline int from_other_stack(const struct call *call, __u64 sp)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 lo = BPF_CORE_READ(task, sas_ss_sp), size = BPF_CORE_READ(task, sas_ss_size);
+	struct stack_range found = {.sp = sp, .lo = sp};
 
-	return sp - BPF_CORE_READ(task, sas_ss_sp) < BPF_CORE_READ(task, sas_ss_size);
+	if (!is_interrupted(call))
+		return 0;
+	if (size)
+		return (sp - lo < size) != (call_sp(call) - lo < size);
+	/* There is none, or with SS_AUTODISARM it is not known while the handler runs. */
+	if (bpf_core_enum_value_exists(enum bpf_func_id___mleak, BPF_FUNC_find_vma___mleak))
+		bpf_find_vma(task, sp, note_stack, &found, 0);
+	return call_sp(call) < found.lo;
 }
 
-/* Was the call of a signal handler, which has the stack pointer @sp, made while @call was under
- * way?  The handler's stack may lie higher. */
+/* Was the call at @sp made while @call was under way?  The stack may be another, and lie higher. */
 static __always_inline int is_later(const struct call *call, __u64 sp)
 {
-	return sp < call_sp(call) || (is_interrupted(call) && on_alternate_stack(sp) &&
-				      !on_alternate_stack(call_sp(call)));
+	return sp < call_sp(call) || from_other_stack(call, sp);
 }
 
 /* Is the call of @func at @sp, which returns to @caller, reached by a jump from the function
@@ -160,12 +179,24 @@ static __always_inline void count_unreturned(const struct call *call)
 		count(&drops.ret);
 }
 
-/* Something is noted: is a call of @func at @sp to be noted instead?  What it replaces is kept, or
- * counted. */
+/* The kernel takes a return probe below a new one for one that was left; when the function returns
+ * nevertheless, it kills the thread.  Would one at @sp do that to @call? */
+static __noinline int would_kill(const struct call *call, __u64 sp)
+{
+	return call && is_call(call) && !is_by_ret(call) && sp >= call_sp(call) &&
+	       from_other_stack(call, sp) && is_pending(call, trampoline());
+}
+
+/* Something is noted: is a call of @func, which may have EVENT_BY_RET, at @sp to be noted instead?
+ * What it replaces is kept, or counted. */
 static __noinline int makes_room(struct thread_state *st, __u64 sp, __u32 func)
 {
-	if (!st || is_nested(st, sp, func))
+	if (!st || is_nested(st, sp, func & CALL_FUNC))
 		return 0;
+	if (!(func & EVENT_BY_RET) && (would_kill(&st->now, sp) || would_kill(&st->outer, sp))) {
+		count(&drops.ret);
+		return 0;
+	}
 	if (is_later(&st->now, sp) && is_pending(&st->now, trampoline())) {
 		if (is_call(&st->outer))
 			count_unreturned(&st->outer);
@@ -183,10 +214,10 @@ static __noinline int makes_room(struct thread_state *st, __u64 sp, __u32 func)
 }
 
 /* Note the call of @func, which may have EVENT_BY_RET, that begins at @sp.  NULL: it is nested in
- * another. */
+ * another, or its return must not be probed. */
 static __always_inline struct call *call_begin(struct thread_state *st, __u64 sp, __u32 func)
 {
-	if (st->now.sp != CALL_NONE && !makes_room(st, sp, func & CALL_FUNC))
+	if (st->now.sp != CALL_NONE && !makes_room(st, sp, func))
 		return 0;
 	st->now.sp = sp | CALL_SPECIAL;
 	st->now.func = func;
@@ -212,7 +243,7 @@ static __always_inline int call_returns(struct thread_state *st, __u64 sp, __u32
 
 static __always_inline int is_at_end(const struct call *call, __u64 sp)
 {
-	return is_by_ret(call) && call_sp(call) == sp && word_at(sp) == call->ret;
+	return is_by_ret(call) && call_sp(call) == sp && returns_as_noted(call, trampoline());
 }
 
 /* A function whose returns are seen at the instructions returns at the stack pointer @sp: which one

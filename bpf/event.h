@@ -103,15 +103,15 @@ static inline __u64 event_word(__u32 type, __u32 what, __u32 front)
 	return (__u64)front << 32 | what << 16 | type;
 }
 
-/* Every event but EVENT_ALLOC.  FREE, RELEASE and RESTORE have no time: they happened after what
- * came before them, which is all that is asked of them. */
+/* Every event but EVENT_ALLOC. */
 struct event_small {
 	union event_head head;
-	__u64 id;    /* process and thread; EVENT_FORK: that which forked */
-	__u64 addr;  /* the block; EVENT_FORK: the child's process number; else 0 */
-	__u64 value; /* EVENT_UNMAP: bytes; EVENT_EXEC, EVENT_FORK, EVENT_EXIT: CLOCK_MONOTONIC,
-			nanoseconds; for others it is not set */
-	__u8 unset[EVENT_SMALLEST - 32];
+	__u64 id;      /* process and thread; EVENT_FORK: that which forked */
+	__u64 addr;    /* the block; EVENT_FORK: the child's process number; else 0 */
+	__u64 value;   /* EVENT_UNMAP: bytes; EVENT_EXEC, EVENT_FORK, EVENT_EXIT: CLOCK_MONOTONIC,
+			  nanoseconds; for others it is not set */
+	__u64 time_ns; /* CLOCK_MONOTONIC, nanoseconds */
+	__u8 unset[EVENT_SMALLEST - 40];
 };
 
 /* EVENT_UNMAP: [addr, addr + value) is about to be unmapped, where the kernel rounds the end up to
@@ -147,28 +147,38 @@ struct event_alloc {
 					    DWUNW_EVENT_RETURN_ADDRESS: that goes without saying */
 		};
 	};
-	__u64 freed;  /* a block that the thread freed before: event_freed() */
+	__u64 freed;  /* a block that the thread freed before: event_freed(), event_freed_age() */
 	__u8 stack[]; /* from regs[EVENT_RSP] on, or up to EVENT_STACK_ALIGN bytes below */
 };
 
 /* A free that waits for the thread's next allocation has a number in the bits above its address, so
- * that two of one address are told apart.  What is below EVENT_FREED_MIN is none. */
+ * that two of one address are told apart; in the event, how long it has waited.  What is below
+ * EVENT_FREED_MIN is none. */
 #define EVENT_FREED_NONE   1
 #define EVENT_FREED_MIN	   2
 #define EVENT_ADDRESS_BITS 48
+#define EVENT_AGE_SHIFT	   14 /* of nanoseconds: in steps of 16 microseconds, at most a second */
+#define EVENT_AGE_MOST	   0xffffull
 
 static inline __u64 event_freed(__u64 word)
 {
 	return word & ((1ull << EVENT_ADDRESS_BITS) - 1);
 }
 
-/* Threads' states, of which the recorder reads two words, and takes one. */
+/* Nanoseconds, of struct event_alloc's. */
+static inline __u64 event_freed_age(__u64 word)
+{
+	return word >> EVENT_ADDRESS_BITS << EVENT_AGE_SHIFT;
+}
+
+/* Threads' states, of which the recorder reads three words, and takes one. */
 #define EVENT_SLOTS	 4096
 #define EVENT_SLOT_WORDS 32
 
 enum event_slot_word {
-	EVENT_SLOT_ID = 1,    /* process and thread */
-	EVENT_SLOT_FREED = 2, /* as event_alloc.freed; it was not sent yet */
+	EVENT_SLOT_ID = 1,	 /* process and thread */
+	EVENT_SLOT_FREED = 2,	 /* a free that was not sent yet, with its number */
+	EVENT_SLOT_FREED_NS = 3, /* when that was */
 };
 
 /* Events that never reached a ring, and why. */

@@ -40,6 +40,9 @@ static __always_inline int maps_file(__u64 addr)
 	return is_file;
 }
 
+/* What a function's entry leads to: is its return to be seen? */
+enum { RETURN, NO_RETURN };
+
 /* mmap(addr, length, prot, flags, fd, offset), mremap(old, old_size, new_size, flags, new).  They
  * do not count when a library makes them that allocates, or the C library: then it is an arena or a
  * thread's stack. */
@@ -51,10 +54,10 @@ static __noinline int map_entry(struct pt_regs *ctx, struct thread_state *st, __
 
 	if (!st || !code || code->stale || in_library(code, word_at(ctx->rsp)) ||
 	    (func == FUNC_MREMAP && maps_file(ctx->rdi)))
-		return 0;
+		return NO_RETURN;
 	call = call_begin(st, ctx->rsp, cookie);
 	if (!call)
-		return 0;
+		return NO_RETURN;
 	send_freed(st, FREED_NONE);
 	call->flags = (__u32)ctx->rcx;
 	call->arg = ctx->rdi;
@@ -74,15 +77,15 @@ static __noinline int delete_entry(struct pt_regs *ctx, struct thread_state *st,
 	struct call *call;
 
 	if (!st || !addr)
-		return 0;
+		return NO_RETURN;
 	call = call_begin(st, ctx->rsp, cookie);
 	if (call)
 		call->arg = addr;
 	else if (call_func(&st->now) == FUNC_DELETE && st->now.arg == addr)
-		return 0;
+		return NO_RETURN;
 	if (filter_free(st, addr))
 		record_free(st, addr, !call);
-	return 0;
+	return call ? RETURN : NO_RETURN;
 }
 
 /* Bytes that a call of @func asks for. */
@@ -112,14 +115,14 @@ static __noinline int any_entry(struct pt_regs *ctx, __u32 cookie)
 	struct call *call;
 
 	if (!st)
-		return 0;
+		return NO_RETURN;
 	if (func == FUNC_DELETE)
 		return delete_entry(ctx, st, cookie);
 	if (func == FUNC_MMAP || func == FUNC_MREMAP)
 		return map_entry(ctx, st, cookie);
 	call = call_begin(st, ctx->rsp, cookie);
 	if (!call)
-		return 0; /* the outermost counts */
+		return NO_RETURN; /* the outermost counts */
 	call->arg = ctx->rdi;
 	call->size = bytes_asked(ctx, func);
 	/* What is told between a release and what becomes of it belongs there. */
@@ -127,7 +130,7 @@ static __noinline int any_entry(struct pt_regs *ctx, __u32 cookie)
 	if ((func == FUNC_REALLOC || func == FUNC_REALLOCARRAY) && call->arg &&
 	    filter_release(st, call->arg) && send_small(st, EVENT_RELEASE, call->arg, 0))
 		count(&drops.release);
-	return 0;
+	return RETURN;
 }
 
 /* What @st->now, which returns @result, has mapped; 0: nothing, and what it had released lives. */
@@ -195,7 +198,7 @@ static __noinline __u64 any_return(struct pt_regs *ctx, struct thread_state *st,
 	return addr;
 }
 
-/* The registers as they are when the instruction at @ctx has returned. */
+/* The registers as they are when the instruction at @ctx has returned, but for rip. */
 static __always_inline void copy_returned(struct pt_regs *to, const struct pt_regs *ctx)
 {
 	to->rax = ctx->rax;
@@ -208,7 +211,6 @@ static __always_inline void copy_returned(struct pt_regs *to, const struct pt_re
 	to->r13 = ctx->r13;
 	to->r14 = ctx->r14;
 	to->r15 = ctx->r15;
-	to->rip = word_at(ctx->rsp);
 	to->rsp = ctx->rsp + 8;
 }
 
@@ -216,21 +218,46 @@ static __always_inline void copy_returned(struct pt_regs *to, const struct pt_re
 SEC("uprobe")
 int alloc_entry(struct pt_regs *ctx)
 {
-	return any_entry(ctx, (__u32)bpf_get_attach_cookie(ctx));
+	any_entry(ctx, (__u32)bpf_get_attach_cookie(ctx));
+	return 0;
 }
 
-SEC("uretprobe")
-int alloc_return(struct pt_regs *ctx)
+static __always_inline void at_return(struct pt_regs *ctx)
 {
 	__u32 func = (__u32)bpf_get_attach_cookie(ctx);
 	struct thread_state *st = state_of_thread(ctx);
 	unsigned long addr = any_return(ctx, st, func);
 
 	if (!st || !addr)
-		return 0;
+		return;
 	if (filter_alloc(st, func, addr))
 		record_alloc(ctx, st, func, &addr);
 	call_over(st);
+}
+
+SEC("uretprobe")
+int alloc_return(struct pt_regs *ctx)
+{
+	at_return(ctx);
+	return 0;
+}
+
+/* A program for the session kind of links (6.13) runs at a function's entry and at its return:
+ * which is it?  (A kfunc tells, too; but where it is missing libbpf looks for it in the BTF of
+ * modules, which takes CAP_SYS_ADMIN.) */
+static __always_inline int is_at_entry(struct pt_regs *ctx)
+{
+	return bpf_get_func_ip(ctx) == ctx->rip;
+}
+
+/* Both in one.  That way the return is probed only where it is to be seen: not where that would
+ * kill the thread, either. */
+SEC("uprobe")
+int alloc_session(struct pt_regs *ctx)
+{
+	if (is_at_entry(ctx))
+		return any_entry(ctx, (__u32)bpf_get_attach_cookie(ctx));
+	at_return(ctx);
 	return 0;
 }
 
@@ -250,6 +277,7 @@ int alloc_ret(struct pt_regs *ctx)
 	addr = any_return(&at, st, func);
 	if (!addr)
 		return 0;
+	at.rip = st->now.ret;
 	if (filter_alloc(st, func, addr))
 		record_alloc(&at, st, func, &addr);
 	call_over(st);
@@ -259,8 +287,7 @@ int alloc_ret(struct pt_regs *ctx)
 /* malloc and free have programs of their own: what is usual is done at once, the rest as for the
  * others.  They know of no filter, which costs instructions even where there is none: where one is
  * asked for, malloc has the programs above, and free the one below. */
-SEC("uprobe")
-int malloc_entry(struct pt_regs *ctx)
+static __always_inline int at_malloc(struct pt_regs *ctx)
 {
 	struct thread_state *st = state_of_thread(ctx);
 
@@ -268,22 +295,43 @@ int malloc_entry(struct pt_regs *ctx)
 		return any_entry(ctx, FUNC_MALLOC);
 	st->now.sp = ctx->rsp;
 	st->now.size = ctx->rdi;
+	return RETURN;
+}
+
+static __always_inline void at_malloc_return(struct pt_regs *ctx)
+{
+	struct thread_state *st = state_of_thread(ctx);
+
+	if (!st)
+		return;
+	if (st->now.sp != ctx->rsp - 8 || !ctx->rax)
+		if (!any_return(ctx, st, FUNC_MALLOC))
+			return;
+	barrier_var(st); /* or the compiler keeps it twice */
+	record_alloc(ctx, st, FUNC_MALLOC, &ctx->rax);
+	call_over(st);
+}
+
+SEC("uprobe")
+int malloc_entry(struct pt_regs *ctx)
+{
+	at_malloc(ctx);
 	return 0;
 }
 
 SEC("uretprobe")
 int malloc_return(struct pt_regs *ctx)
 {
-	struct thread_state *st = state_of_thread(ctx);
+	at_malloc_return(ctx);
+	return 0;
+}
 
-	if (!st)
-		return 0;
-	if (st->now.sp != ctx->rsp - 8 || !ctx->rax)
-		if (!any_return(ctx, st, FUNC_MALLOC))
-			return 0;
-	barrier_var(st); /* or the compiler keeps it twice */
-	record_alloc(ctx, st, FUNC_MALLOC, &ctx->rax);
-	call_over(st);
+SEC("uprobe")
+int malloc_session(struct pt_regs *ctx)
+{
+	if (is_at_entry(ctx))
+		return at_malloc(ctx);
+	at_malloc_return(ctx);
 	return 0;
 }
 

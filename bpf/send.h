@@ -13,7 +13,7 @@ static __always_inline __u32 front_by_now(void)
 	return event_front(bpf_ringbuf_query(&front, BPF_RB_PROD_POS));
 }
 
-/* Room for an event, whose head is set.  NULL: both rings are full. */
+/* Room for an event, whose head and time are set.  NULL: both rings are full. */
 static __always_inline struct event_small *reserve_small(enum event_type type, __u32 what)
 {
 	struct event_small *e = bpf_ringbuf_reserve(&front, sizeof(*e), 0);
@@ -23,12 +23,14 @@ static __always_inline struct event_small *reserve_small(enum event_type type, _
 		front_at = front_by_now();
 		e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 	}
-	if (e)
-		e->head.word = event_word(type, what, front_at);
+	if (!e)
+		return 0;
+	e->head.word = event_word(type, what, front_at);
+	e->time_ns = bpf_ktime_get_ns();
 	return e;
 }
 
-/* An event of the thread @st about @addr, which takes no time to note.  -1: no room. */
+/* An event of the thread @st about @addr.  -1: no room. */
 static __always_inline int send_small(struct thread_state *st, enum event_type type, __u64 addr,
 				      __u32 nested)
 {
@@ -49,6 +51,21 @@ static __always_inline void record_free(struct thread_state *st, __u64 addr, __u
 		count(&drops.free);
 }
 
+/* The free @freed of @st was kept since @time_ns. */
+static __always_inline void record_kept(struct thread_state *st, __u64 freed, __u64 time_ns)
+{
+	struct event_small *e = reserve_small(EVENT_FREE, 0);
+
+	if (!e) {
+		count(&drops.free);
+		return;
+	}
+	e->id = st->id;
+	e->addr = event_freed(freed);
+	e->time_ns = time_ns;
+	bpf_ringbuf_submit(e, spend(st, sizeof(*e)));
+}
+
 /*
  * A free of a thread that is alone in its memory may wait for the thread's next allocation, whose
  * event takes it along: a record less in the rings.  Nobody can be given the block before that. One
@@ -57,16 +74,17 @@ static __always_inline void record_free(struct thread_state *st, __u64 addr, __u
  */
 static __always_inline void keep_freed(struct thread_state *st, __u64 addr)
 {
-	__u64 before;
+	__u64 before, before_ns = st->freed_ns;
 
 	if (st->freed == FREED_SENT || addr >> EVENT_ADDRESS_BITS) {
 		record_free(st, addr, 0);
 		return;
 	}
+	st->freed_ns = bpf_ktime_get_ns();
 	st->freed_nr = (st->freed_nr + (1ull << EVENT_ADDRESS_BITS)) & ~(1ull << 63);
 	before = __sync_lock_test_and_set(&st->freed, st->freed_nr | addr);
 	if (before >= EVENT_FREED_MIN)
-		record_free(st, event_freed(before), 0);
+		record_kept(st, before, before_ns);
 }
 
 /* Send what this thread keeps.  From now on it may keep @next: FREED_NONE or FREED_SENT. */
@@ -78,7 +96,7 @@ static __noinline int send_freed(struct thread_state *st, __u64 next)
 		return 0;
 	before = __sync_lock_test_and_set(&st->freed, next);
 	if (before >= EVENT_FREED_MIN)
-		record_free(st, event_freed(before), 0);
+		record_kept(st, before, st->freed_ns);
 	return 0;
 }
 
@@ -199,15 +217,20 @@ static __always_inline struct event_alloc *reserve_alloc(__u64 room)
 	return bpf_ringbuf_reserve(&events, sizeof(struct event_alloc) + room, 0);
 }
 
-/* The free that waits for the allocation at hand, or none. */
-static __always_inline __u64 take_freed(struct thread_state *st)
+/* The free that waits for the allocation at hand, now, or none. */
+static __always_inline __u64 take_freed(struct thread_state *st, __u64 now_ns)
 {
-	__u64 freed = st->freed;
+	__u64 freed = st->freed, age;
 
 	/* FREED_SENT is the only one not above 0, which the compiler need not know. */
 	if ((__s64)freed > FREED_SENT)
 		freed = __sync_lock_test_and_set(&st->freed, FREED_NONE);
-	return freed;
+	if ((__s64)freed < EVENT_FREED_MIN)
+		return freed;
+	age = (now_ns - st->freed_ns) >> EVENT_AGE_SHIFT;
+	if (age > EVENT_AGE_MOST)
+		age = EVENT_AGE_MOST;
+	return event_freed(freed) | age << EVENT_ADDRESS_BITS;
 }
 
 /* What is the same however the stack is taken: @st->now is a call of @func.  @front_at is 0 in the
@@ -219,7 +242,6 @@ static __always_inline void fill_alloc(struct event_alloc *e, struct pt_regs *ct
 	e->id = st->id;
 	e->size = st->now.size;
 	copy_regs(e->regs, ctx);
-	e->time_ns = bpf_ktime_get_ns();
 }
 
 /* Stack bytes for which there is room when they are read by pages: any number of them is followed
@@ -278,19 +300,20 @@ static __always_inline __u32 readable(__u64 from, __u32 len)
 
 /*
  * A page of the stack could not be read, and the read gave nothing but zeros: the event is made
- * anew and by pages.  It takes what @st->take says.  A separate function, which the verifier
- * follows once, not for each room that the event might have had: that took longer than all else of
- * it.
+ * anew and by pages.  It takes what @st->take says, and the free @kept, if it was taken already.  A
+ * separate function, which the verifier follows once, not for each room that the event might have
+ * had: that took longer than all else of it.
  */
 static __noinline int record_paged(struct pt_regs *ctx, struct thread_state *st, __u32 func,
-				   __u64 addr, __u64 freed)
+				   __u64 addr, __u64 kept)
 {
 	struct event_alloc *e = 0;
-	__u64 from = copy_from(ctx->rsp), take;
+	__u64 from = copy_from(ctx->rsp), take, now_ns = bpf_ktime_get_ns(), freed;
 	__u32 room, front_at = front_by_now();
 
 	if (!st)
 		return 0;
+	freed = kept ? kept : take_freed(st, now_ns);
 	take = *(volatile __u64 *)&st->take;
 	if (take >> 32 & DWUNW_EVENT_STACK_UNBOUNDED)
 		take = (take & ~(__u64)~0u) | readable(from, (__u32)take);
@@ -300,12 +323,13 @@ static __noinline int record_paged(struct pt_regs *ctx, struct thread_state *st,
 	if (!e) {
 		count(&drops.alloc);
 		if (freed >= EVENT_FREED_MIN)
-			record_free(st, event_freed(freed), 0);
+			record_kept(st, freed, now_ns - event_freed_age(freed));
 		return 0;
 	}
 	e->addr = addr;
 	e->take = take;
 	e->freed = freed;
+	e->time_ns = now_ns;
 	fill_alloc(e, ctx, st, func, front_at);
 	read_pages(e, from, room);
 	bpf_ringbuf_submit(e, spend(st, room));
@@ -320,7 +344,8 @@ static __always_inline void send_alloc(struct event_alloc *e, struct pt_regs *ct
 	barrier();
 	e->addr = *addr;
 	e->take = take;
-	e->freed = take_freed(st);
+	e->time_ns = bpf_ktime_get_ns();
+	e->freed = take_freed(st, e->time_ns);
 	fill_alloc(e, ctx, st, func, front_at);
 	if (bpf_probe_read_user(e->stack, (__u32)take, (void *)copy_from(ctx->rsp))) {
 		__u64 freed = e->freed;
@@ -376,7 +401,7 @@ static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_stat
 		st->take = take_less(st, *(volatile unsigned long *)&ctx->rsp);
 		take = *(volatile __u64 *)&st->take;
 		if (take >> 32 & DWUNW_EVENT_STACK_UNBOUNDED) {
-			record_paged(ctx, st, func, *addr, take_freed(st));
+			record_paged(ctx, st, func, *addr, 0);
 			return;
 		}
 	}

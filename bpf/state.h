@@ -102,7 +102,8 @@ struct filter_thread {
 struct thread_state {
 	__u64 owner;	/* of the slot that this is, as owner_of() gives it; 0: nobody's */
 	__u64 id;	/* process and thread, as in events; set with now.sp */
-	__u64 freed;	/* as in event_alloc: what is to go with the next allocation, or FREED_* */
+	__u64 freed;	/* what is to go with the next allocation, with a number, or FREED_* */
+	__u64 freed_ns; /* when; set before it */
 	__u64 freed_nr; /* of the last of these; in a slot it goes on from thread to thread */
 	struct call now, outer;
 	__u64 stack_hi, stack_span; /* the stack ends at stack_hi and is so long; 0: not known */
@@ -121,6 +122,8 @@ enum {
 
 _Static_assert(__builtin_offsetof(struct thread_state, id) == EVENT_SLOT_ID * 8 &&
 		       __builtin_offsetof(struct thread_state, freed) == EVENT_SLOT_FREED * 8 &&
+		       __builtin_offsetof(struct thread_state, freed_ns) ==
+			       EVENT_SLOT_FREED_NS * 8 &&
 		       FREED_NONE < EVENT_FREED_MIN,
 	       "as the recorder reads it");
 

@@ -42,7 +42,7 @@ static void search_init(struct search *s, const struct target *t, const struct o
 	s->objects = objects;
 	s->prefixed = prefix != NULL;
 	s->returns = opts->returns;
-	if (s->returns == RETURNS_AUTO && altstack_is_used(t, objects))
+	if (s->returns == RETURNS_AUTO && !opts->spares_handlers && altstack_is_used(t, objects))
 		s->returns = RETURNS_RET;
 	for (size_t i = 0; i < WANTED_NR; i++) {
 		snprintf(s->names[i], sizeof(s->names[i]), "%s%s", prefix ? prefix : "",
@@ -287,7 +287,7 @@ static int find(struct allocators *a, const struct target *t, const struct maps 
 	allocators_set_code(a, t, objects, no_loader);
 	allocators_tell_of_operators(a);
 	allocators_tell_of_second_traps(a);
-	return 0;
+	return allocators_tell_of_left(a);
 }
 
 int allocators_find(struct allocators *a, const struct target *t, const struct allocator_opts *opts)

@@ -40,6 +40,7 @@ struct alloc_object {
 	bool operators_left; /* not probed, because they call its malloc */
 	char left[64]; /* a function that is not probed: its returns are not known; "": none */
 	const char *why_left; /* they are not: static text */
+	bool malloc_left;
 	const char *why;      /* it is probed: static text */
 	char *path;
 	struct alloc_site sites[ALLOCATOR_MAX_SITES];
@@ -67,6 +68,7 @@ struct allocator_opts {
 	const char *prefix; /* and those whose names begin so; NULL: none */
 	bool no_operators;  /* leave operator new and delete alone, whoever defines them */
 	enum returns_by returns;
+	bool spares_handlers; /* return probes do no harm to a handler on an alternate stack */
 };
 
 /*

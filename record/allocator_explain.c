@@ -1,6 +1,7 @@
 /* allocator_explain.c - see allocator_explain.h */
 #include "record/allocator_explain.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "mleak.h"
@@ -51,14 +52,39 @@ void allocators_tell_of_operators(const struct allocators *a)
 
 	for (size_t i = 0; i < a->nr && !told; i++)
 		for (size_t k = 0; k < a->v[i].nr && !told; k++) {
-			if (a->v[i].sites[k].func != FUNC_NEW)
+			const struct alloc_site *site = &a->v[i].sites[k];
+
+			if (site->func != FUNC_NEW || site->by_ret)
 				continue;
 			told = true;
-			log_info("operator new of '%s' is probed: should it throw std::bad_alloc, "
-				 "the program would be aborted there; --no-operators leaves it "
-				 "alone",
+			log_info("operator new of '%s' has a return probe: should it throw "
+				 "std::bad_alloc, the program would be aborted there; leave "
+				 "--returns=probe out, or give --no-operators",
 				 a->v[i].path);
 		}
+}
+
+int allocators_tell_of_left(const struct allocators *a)
+{
+	static bool told;
+
+	for (size_t i = 0; i < a->nr; i++) {
+		const struct alloc_object *o = &a->v[i];
+
+		if (o->malloc_left) {
+			log_error("cannot probe malloc of '%s' without a return probe: %s; "
+				  "--returns=probe does, but should a signal handler on an "
+				  "alternate stack allocate, the program may be killed",
+				  o->path, o->why_left);
+			return -ENOTSUP;
+		}
+		if (!o->left[0] || told)
+			continue;
+		told = true;
+		log_warn("%s of '%s' is not probed, as %s: blocks that it gives out are not seen",
+			 o->left, o->path, o->why_left);
+	}
+	return 0;
 }
 
 /* The first of @o's functions that programs call all the time and whose probe costs a second trap;

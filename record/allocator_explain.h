@@ -12,9 +12,13 @@
 void allocators_explain_none(const struct target *t, const struct maps *maps,
 			     const struct objects *objects, bool is_static);
 
-/* Say once that probed operators put the target at risk: no exception gets past a return probe,
+/* Say once that operators with return probes put the target at risk: no exception gets past one,
  * which libgcc's unwinder does not know. */
 void allocators_tell_of_operators(const struct allocators *a);
+
+/* Say once that a function is left alone because its returns are not known.  -ENOTSUP: it is
+ * malloc, without which there is nothing to record. */
+int allocators_tell_of_left(const struct allocators *a);
 
 /* Say once that malloc or free is probed where the kernel must single-step: ten times the cost. */
 void allocators_tell_of_second_traps(const struct allocators *a);

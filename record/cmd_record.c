@@ -51,6 +51,8 @@ static int pass_on(int status)
 
 static int dry_run(const struct session *s, const struct record_opts *o)
 {
+	const struct probes_opts probes = {.link = o->link};
+	struct allocator_opts how = o->allocators;
 	char why[REFUSAL_TEXT];
 	int err = 0;
 
@@ -58,7 +60,8 @@ static int dry_run(const struct session *s, const struct record_opts *o)
 		const struct target *t = &s->all[i]->target;
 		struct allocators a;
 
-		err = allocators_find(&a, t, &o->allocators);
+		how.spares_handlers = probes_spare_handlers(&probes);
+		err = allocators_find(&a, t, &how);
 		if (!err)
 			dry_run_print(stdout, t, &a);
 		allocators_release(&a);

@@ -160,6 +160,7 @@ int helper_link(struct helper *h, const struct helper_link *link)
 	p->is_return = link->is_return;
 	p->multi = link->multi;
 	p->keeps = link->keeps;
+	p->session = link->session;
 	memcpy(p->offsets, link->offsets, link->nr * sizeof(p->offsets[0]));
 	memcpy(p->cookies, link->cookies, link->nr * sizeof(p->cookies[0]));
 	err = ask(h, link->file, &fd);

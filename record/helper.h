@@ -44,7 +44,7 @@ struct helper_link {
 	struct helper_task of;
 	int program; /* of helper_opts.programs */
 	int file;    /* descriptor of the file */
-	bool is_return, multi;
+	bool is_return, multi, session;
 	bool keeps;  /* no program, but a breakpoint that stays: see perf_uprobe_keep() */
 	uint32_t nr; /* 1 unless @multi */
 	const uint64_t *offsets, *cookies;

@@ -163,7 +163,8 @@ static int link_multi(const struct helper_probes *p, const char *path, pid_t pid
 				       .cookies = p->cookies,
 				       .nr = p->nr,
 				       .pid = pid,
-				       .is_return = p->is_return};
+				       .is_return = p->is_return,
+				       .session = p->session};
 
 	return uprobe_multi_link(p->program, &u);
 }

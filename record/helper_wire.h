@@ -20,7 +20,7 @@ enum helper_op {
 struct helper_probes {
 	int32_t program;
 	uint32_t nr;
-	bool is_return, multi, keeps;
+	bool is_return, multi, session, keeps;
 	uint64_t offsets[HELPER_MAX_PROBES], cookies[HELPER_MAX_PROBES];
 };
 

@@ -36,6 +36,11 @@ bool kernel_multi_filters_threads(void)
 	       (at_least(6, 7, 0) && !at_least(6, 9, 5));
 }
 
+bool kernel_has_sessions(void)
+{
+	return at_least(6, 13, 0);
+}
+
 static bool is_between(const char *release, const int from[3], const int below[3])
 {
 	return kernel_release_at_least(release, from[0], from[1], from[2]) &&

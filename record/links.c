@@ -83,7 +83,8 @@ int links_make(const struct helper_link *l)
 				     .cookies = l->cookies,
 				     .nr = l->nr,
 				     .pid = l->of.pid,
-				     .is_return = l->is_return};
+				     .is_return = l->is_return,
+				     .session = l->session};
 	struct perf_uprobe perf = {.path = path,
 				   .offset = l->offsets[0],
 				   .cookie = l->cookies[0],

@@ -14,7 +14,6 @@
 #include "mleak.bpf.skel.h"
 #include "record/filters_sweep.h"
 #include "record/helper.h"
-#include "record/kept_frees.h"
 #include "record/kernel.h"
 #include "record/now.h"
 #include "record/placing.h"
@@ -43,6 +42,7 @@ struct probes {
 	bool multi;
 	struct placing placing;
 	bool waits; /* for the kernel, to make a link */
+	bool session; /* a function's entry and return have one program */
 	struct closing *closing;
 	struct bpf_link *life[4]; /* that tell of exec, fork, exit and signals */
 };
@@ -54,11 +54,20 @@ static const struct step {
 	enum site_kind kind;
 	bool is_return;
 	enum event_func only; /* the one function, or 0: those that have no step of their own */
-	bool at_ret;	      /* the instructions by which functions return */
-} steps[] = {{SITE_FREE, false, FUNC_FREE, false},   {SITE_FREE, false, 0, false},
-	     {SITE_ALLOC, true, FUNC_MALLOC, false}, {SITE_ALLOC, true, 0, false},
-	     {SITE_ALLOC, false, 0, true},	     {SITE_ALLOC, false, FUNC_MALLOC, false},
-	     {SITE_ALLOC, false, 0, false}};
+	enum {
+		BY_PROBE,
+		RET,
+		BY_RET
+	} how; /* functions with return probes; the instructions by
+		  which others return; the entries of these */
+} steps[] = {{SITE_FREE, false, FUNC_FREE, BY_PROBE},
+	     {SITE_FREE, false, 0, BY_PROBE},
+	     {SITE_ALLOC, true, FUNC_MALLOC, BY_PROBE},
+	     {SITE_ALLOC, true, 0, BY_PROBE},
+	     {SITE_ALLOC, false, 0, RET},
+	     {SITE_ALLOC, false, 0, BY_RET},
+	     {SITE_ALLOC, false, FUNC_MALLOC, BY_PROBE},
+	     {SITE_ALLOC, false, 0, BY_PROBE}};
 
 #define NR_STEPS (sizeof(steps) / sizeof(steps[0]))
 
@@ -67,12 +76,11 @@ _Static_assert(ALLOCATOR_MAX_SITES <= RETURNS_MAX, "room for either");
 
 static bool is_of_step(const struct alloc_site *site, const struct step *step)
 {
-	bool has_own = (site->func == FUNC_MALLOC && !site->by_ret) || site->func == FUNC_FREE;
+	bool has_own = site->func == FUNC_MALLOC || site->func == FUNC_FREE;
 
-	if (step->at_ret || (step->is_return && site->by_ret))
-		return false;
-	return site->kind == step->kind &&
-	       (step->only ? has_own && site->func == step->only : !has_own);
+	if (step->how != BY_PROBE || site->by_ret)
+		return step->how == BY_RET && site->by_ret;
+	return site->kind == step->kind && (step->only ? site->func == step->only : !has_own);
 }
 
 /* The verifier had something to say while this thread loaded the programs. */
@@ -121,11 +129,39 @@ static struct bpf_program *program_of(const struct probes *p, const struct step 
 		return p->filtered ? p->skel->progs.free_filtered : p->skel->progs.free_entry;
 	if (step->kind == SITE_FREE)
 		return p->skel->progs.munmap_entry;
-	if (step->at_ret)
-		return p->skel->progs.alloc_ret;
+	if (step->how != BY_PROBE)
+		return step->how == RET ? p->skel->progs.alloc_ret : p->skel->progs.alloc_entry;
+	if (p->session)
+		return step->only && !p->filtered ? p->skel->progs.malloc_session
+						  : p->skel->progs.alloc_session;
 	if (step->only && !p->filtered)
 		return step->is_return ? p->skel->progs.malloc_return : p->skel->progs.malloc_entry;
 	return step->is_return ? p->skel->progs.alloc_return : p->skel->progs.alloc_entry;
+}
+
+static bool is_session(const struct probes *p, const struct step *step)
+{
+	return p->session && step->kind == SITE_ALLOC && step->how == BY_PROBE;
+}
+
+/* Of the programs for probes those that are used are loaded, each for its kind of links. */
+static void choose_programs(struct probes *p)
+{
+	struct bpf_program *prog;
+
+	bpf_object__for_each_program(prog, p->skel->obj)
+	{
+		if (bpf_program__type(prog) == BPF_PROG_TYPE_KPROBE)
+			bpf_program__set_autoload(prog, false);
+	}
+	for (size_t i = 0; i < NR_STEPS; i++) {
+		prog = program_of(p, &steps[i]);
+		bpf_program__set_autoload(prog, true);
+		if (p->multi)
+			bpf_program__set_expected_attach_type(
+				prog, is_session(p, &steps[i]) ? UPROBE_SESSION_ATTACH_TYPE
+							       : UPROBE_MULTI_ATTACH_TYPE);
+	}
 }
 
 static int load(struct probes *p, const struct probes_opts *opts)
@@ -143,9 +179,7 @@ static int load(struct probes *p, const struct probes_opts *opts)
 		err = bpf_map__set_max_entries(p->skel->maps.front, front_size(opts));
 	if (err)
 		return err;
-	for (size_t i = 0; p->multi && i < NR_STEPS; i++)
-		bpf_program__set_expected_attach_type(program_of(p, &steps[i]),
-						      UPROBE_MULTI_ATTACH_TYPE);
+	choose_programs(p);
 	err = mleak_bpf__load(p->skel);
 	return err ? err : filters_name_threads(opts->filters, p->skel);
 }
@@ -179,7 +213,7 @@ static uint32_t list_step(const struct alloc_object *o, const struct step *step,
 		offsets[nr] = o->sites[i].function + o->sites[i].offset;
 		cookies[nr++] = o->sites[i].func | (o->sites[i].by_ret ? EVENT_BY_RET : 0);
 	}
-	for (size_t i = 0; step->at_ret && i < o->returns.nr; i++) {
+	for (size_t i = 0; step->how == RET && i < o->returns.nr; i++) {
 		offsets[nr] = o->returns.v[i].at;
 		cookies[nr++] = o->returns.v[i].is_memset ? EVENT_RET_MEMSET : EVENT_RET;
 	}
@@ -197,11 +231,15 @@ static int link_step(struct probes *p, const struct step *step, struct link_set 
 				.file = file,
 				.is_return = step->is_return,
 				.multi = p->multi,
+				.session = is_session(p, step),
 				.offsets = offsets,
 				.cookies = cookies};
 	bool one_each = !p->multi || places_together(p);
 	uint32_t nr = list_step(set->object, step, offsets, cookies);
 	int err = 0;
+
+	if (is_session(p, step) && step->is_return)
+		return 0; /* the step of the entries does it */
 
 	for (uint32_t i = 0; !err && i < nr; i += l.nr) {
 		l.nr = one_each ? 1 : nr - i < HELPER_MAX_PROBES ? nr - i : HELPER_MAX_PROBES;
@@ -215,6 +253,7 @@ static int link_step(struct probes *p, const struct step *step, struct link_set 
 
 size_t probes_programs(const struct probes *p, int *fds)
 {
+	/* Of a step that another one does (is_session) that's program, twice. */
 	for (size_t i = 0; i < NR_STEPS; i++)
 		fds[i] = bpf_program__fd(program_of(p, &steps[i]));
 	return NR_STEPS;
@@ -319,6 +358,20 @@ static int attach_life(struct probes *p)
 	return 0;
 }
 
+/* Links for a process go by its main thread: where that has ended, only a perf event's, by another
+ * thread, work. */
+static bool are_multi(const struct probes_opts *opts)
+{
+	return opts->link == PROBE_LINK_MULTI ||
+	       (opts->link == PROBE_LINK_AUTO && !opts->by_thread &&
+		!kernel_multi_filters_threads());
+}
+
+bool probes_spare_handlers(const struct probes_opts *opts)
+{
+	return are_multi(opts) && kernel_has_sessions();
+}
+
 int probes_load(struct probes **out, const struct probes_opts *opts, bool *judged)
 {
 	struct probes *p = calloc(1, sizeof(*p));
@@ -329,11 +382,8 @@ int probes_load(struct probes **out, const struct probes_opts *opts, bool *judge
 	libbpf_set_print(libbpf_quiet);
 	if (!p)
 		return -ENOMEM;
-	/* Links for a process go by its main thread: where that has ended, only a perf event's, by
-	 * another thread, work. */
-	p->multi = opts->link == PROBE_LINK_MULTI ||
-		   (opts->link == PROBE_LINK_AUTO && !opts->by_thread &&
-		    !kernel_multi_filters_threads());
+	p->multi = are_multi(opts);
+	p->session = probes_spare_handlers(opts);
 	err = closing_new(&p->closing);
 	if (!err)
 		err = load(p, opts);
@@ -412,9 +462,9 @@ bool probes_caught_up(const struct probes *p)
 
 /* What a slot keeps since it was noted, comes behind all events that its thread sent before, which
  * were in the rings by then. */
-bool probes_freed(struct probes *p, size_t *at, uint64_t *freed, uint64_t *id)
+bool probes_freed(struct probes *p, size_t *at, struct kept_free *free)
 {
-	return probes_caught_up(p) && kept_frees_take(&p->kept, p->skel, at, freed, id);
+	return probes_caught_up(p) && kept_frees_take(&p->kept, p->skel, at, free);
 }
 
 void probes_begin(struct probes *p, const struct filter_opts *filters)

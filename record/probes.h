@@ -9,6 +9,7 @@
 #include "format/trace.h"
 #include "record/allocator.h"
 #include "record/filters.h"
+#include "record/kept_frees.h"
 #include "record/links.h"
 #include "record/target.h"
 
@@ -85,9 +86,8 @@ void probes_note_freed(struct probes *p);
 bool probes_caught_up(const struct probes *p);
 
 /* Take one of those noted that waits still, if all that came before it was consumed.  Begin with
- * *@at 0; false: there is none from there on, else *@id freed *@freed, as struct event_alloc has
- * it. */
-bool probes_freed(struct probes *p, size_t *at, uint64_t *freed, uint64_t *id);
+ * *@at 0; false: there is none from there on. */
+bool probes_freed(struct probes *p, size_t *at, struct kept_free *free);
 
 /* From now on the caller waits for probes_fd() (@waits), or it will look by itself: then it need
  * not be woken. */
@@ -122,6 +122,10 @@ bool probes_forget_ended(struct probes *p);
 
 /* Add what the kernel side lost and left out so far to @losses. */
 void probes_losses(const struct probes *p, struct mlk_losses *losses);
+
+/* With @opts, is a return probed only where that does no harm to a handler on an alternate stack?
+ */
+bool probes_spare_handlers(const struct probes_opts *opts);
 
 /* Are they multi links, which need no CAP_SYS_ADMIN? */
 bool probes_are_multi(const struct probes *p);

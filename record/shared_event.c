@@ -66,7 +66,7 @@ int shared_event_hand_over(struct shared_rings *rs, struct shared_ring *r)
 	const struct preload_record *e = &r->record->head;
 	uint64_t time_ns = rs->opts.to_ns(rs->opts.ctx, r->time);
 	struct shared_view view;
-	struct event_small small = {.id = id_of(r), .addr = e->addr};
+	struct event_small small = {.id = id_of(r), .addr = e->addr, .time_ns = time_ns};
 
 	if (!r->named)
 		hand_over_name(rs, r);

@@ -124,6 +124,7 @@ void sites_find_returns(struct alloc_object *object, Elf *elf, bool all)
 		if (why) {
 			memcpy(object->left, site->name, sizeof(object->left));
 			object->why_left = why;
+			object->malloc_left |= site->func == FUNC_MALLOC;
 		} else {
 			object->sites[kept++] = *site;
 		}

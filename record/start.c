@@ -262,6 +262,25 @@ static void trace_all(struct session *s)
 	}
 }
 
+/* Other links, @opts, may need other places. */
+static int find_again(struct session *s, const struct probes_opts *opts)
+{
+	bool before = s->allocator_opts.spares_handlers;
+	int err = 0;
+
+	s->allocator_opts.spares_handlers = probes_spare_handlers(opts);
+	for (size_t i = 0; !err && before && i < s->nr; i++) {
+		struct process *p = s->all[i];
+
+		if (p->ended)
+			continue;
+		allocators_release(&p->allocators);
+		err = allocators_find(&p->allocators, &p->target, &s->allocator_opts);
+		err = err ? skip_ended(s, p, err) : 0;
+	}
+	return err;
+}
+
 /* Put the probes on the allocators that the processes have mapped now. */
 static int attach(struct session *s, const struct session_opts *opts, struct loading *l)
 {
@@ -275,7 +294,9 @@ static int attach(struct session *s, const struct session_opts *opts, struct loa
 	err = place_loaded(s, l, &refusal, &failed);
 	if (err && l->opts.link == PROBE_LINK_AUTO && err != -EPERM && err != -ESRCH) {
 		l->opts.link = PROBE_LINK_PERF;
-		err = place_loaded(s, l, &refusal, &failed);
+		err = find_again(s, &l->opts);
+		if (!err)
+			err = place_loaded(s, l, &refusal, &failed);
 	}
 	s->attach_ns = journal_now_ns() - start_ns;
 	waiting_end(&s->waiting);
@@ -337,8 +358,10 @@ static int begin(struct session *s, const struct session_opts *opts)
 	struct loading loading = {0};
 	int err, deaf;
 
-	if (!s->preload)
+	if (!s->preload) {
 		loading_begin(&loading, s, opts);
+		s->allocator_opts.spares_handlers = probes_spare_handlers(&loading.opts);
+	}
 	deaf = listen_to(s); /* to its first event, too, a kernel has to wait for itself */
 	err = prepare_all(s, opts);
 	if (!err && !s->preload)

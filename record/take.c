@@ -11,6 +11,9 @@
 /* Events taken in before other things are looked at again: some milliseconds' worth. */
 #define BATCH 20000
 
+/* What is not an allocation has its time in the trace right to this. */
+#define TIME_GRAIN_NS 100000u
+
 _Static_assert((int)EVENT_ALLOC == MLK_ALLOC && (int)EVENT_FREE == MLK_FREE &&
 		       (int)EVENT_RELEASE == MLK_RELEASE && (int)EVENT_RESTORE == MLK_RESTORE &&
 		       (int)EVENT_EXEC == MLK_EXEC && (int)EVENT_UNMAP == MLK_UNMAP &&
@@ -56,16 +59,25 @@ static bool is_left_out(struct session *s, struct process *p)
 	return *over(s, p) || (p && p->refused);
 }
 
-/* Thread @id of @p has freed @freed, as struct event_alloc has it. */
-static int take_free(struct session *s, struct process *p, uint64_t id, uint64_t freed)
+/* The time of an event but ALLOC that happened at @time_ns: that of the event before it, where
+ * that is as good, for it takes no room in the trace. */
+static uint64_t near_time(const struct session *s, uint64_t time_ns)
+{
+	uint64_t since = time_ns - s->time_ns;
+
+	return since + TIME_GRAIN_NS < 2 * TIME_GRAIN_NS ? s->time_ns : time_ns;
+}
+
+/* A free that was kept for some time. */
+static int take_free(struct session *s, struct process *p, const struct kept_free *free)
 {
 	struct mlk_event ev = {.kind = MLK_FREE,
-			       .tgid = event_tgid(id),
-			       .tid = event_tid(id),
-			       .addr = event_freed(freed),
-			       .time_ns = s->time_ns};
+			       .tgid = event_tgid(free->id),
+			       .tid = event_tid(free->id),
+			       .addr = free->addr,
+			       .time_ns = near_time(s, free->time_ns)};
 
-	if (is_left_out(s, p) || freed < EVENT_FREED_MIN)
+	if (is_left_out(s, p))
 		return 0;
 	s->frees++;
 	return mlk_writer_event(s->journal.writer, &ev);
@@ -88,9 +100,12 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 		.alloc_id = s->allocs + 1,
 	};
 	uint32_t below = e->regs[EVENT_RSP] % EVENT_STACK_ALIGN;
-	int err;
+	int err = 0;
 
-	err = take_free(s, p, e->id, e->freed);
+	if (e->freed >= EVENT_FREED_MIN)
+		err = take_free(s, p,
+				&(struct kept_free){e->id, event_freed(e->freed),
+						    e->time_ns - event_freed_age(e->freed)});
 	if (err)
 		return err;
 	/* The probes go in any order, those of free maybe first: a block given out meanwhile would
@@ -164,6 +179,8 @@ static int take_small(struct session *s, struct process *p, const struct event_s
 		return -EPROTO;
 	if (has_time(e->head.type))
 		s->time_ns = e->value;
+	else
+		s->time_ns = near_time(s, e->time_ns);
 	ev.time_ns = s->time_ns;
 	if (has_time(e->head.type))
 		return take_life(s, p, e, &ev);
@@ -201,12 +218,12 @@ static int take(struct session *s, void *data, size_t size, const struct shared_
 
 void take_freed(struct session *s)
 {
-	uint64_t id, freed;
+	struct kept_free free;
 	size_t i = 0;
 
-	while (!s->journal.err && probes_freed(s->probes, &i, &freed, &id))
+	while (!s->journal.err && probes_freed(s->probes, &i, &free))
 		journal_fail(&s->journal,
-			     take_free(s, session_find(s, (pid_t)event_tgid(id)), id, freed));
+			     take_free(s, session_find(s, (pid_t)event_tgid(free.id)), &free));
 }
 
 int take_event(void *ctx, void *data, size_t size)

@@ -19,7 +19,7 @@ int uprobe_multi_link(int prog_fd, const struct uprobe_multi *u)
 {
 	struct link_create attr = {
 		.prog_fd = (uint32_t)prog_fd,
-		.attach_type = UPROBE_MULTI_ATTACH_TYPE,
+		.attach_type = u->session ? UPROBE_SESSION_ATTACH_TYPE : UPROBE_MULTI_ATTACH_TYPE,
 		.path = (uintptr_t)u->path,
 		.offsets = (uintptr_t)u->offsets,
 		.cookies = (uintptr_t)u->cookies,

@@ -7,7 +7,8 @@
 #include <sys/types.h>
 
 /* expected_attach_type of a program for such links (enum bpf_attach_type of Linux 6.6) */
-#define UPROBE_MULTI_ATTACH_TYPE 48
+#define UPROBE_MULTI_ATTACH_TYPE   48
+#define UPROBE_SESSION_ATTACH_TYPE 57 /* for functions' entries and returns, Linux 6.13 */
 
 struct uprobe_multi {
 	const char *path;	 /* the file to be probed */
@@ -16,6 +17,7 @@ struct uprobe_multi {
 	uint32_t nr;
 	pid_t pid;	/* the only process probed */
 	bool is_return; /* at the functions' returns */
+	bool session;	/* at both, by a program for that */
 };
 
 /* Put the loaded program @prog_fd on the probes of @u.  Returns the link's descriptor, whose

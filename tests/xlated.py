@@ -19,6 +19,7 @@ STATE = 0x7200_0000_0000
 TASK = 0x7300_0000_0000
 MAP_VALUES = 0x7400_0000_0000
 CONTEXT = 0x7500_0000_0000
+FUNCTION = 0x5555_0000_2000  # the function whose entry is probed
 SYS_BPF = 321  # x86-64
 BPF_MAP_LOOKUP_ELEM, BPF_MAP_GET_FD_BY_ID = 1, 14
 SLOTS, SLOT_BYTES, SLOT_SHIFT = 4096, 256, 14  # bpf/state.h
@@ -213,6 +214,8 @@ class Machine:
             return self.id
         if "attach_cookie" in name:
             return self.cookie
+        if "get_func_ip" in name:
+            return FUNCTION
         if "get_current_task" in name:
             return TASK
         if "task_storage_get" in name:
