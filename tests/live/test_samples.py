@@ -62,3 +62,10 @@ class SampleTest(Case):
         self.assertEqual(totals.allocations, totals.frees)
         self.assertRegex(text, r"(?m)^ *no outstanding blocks$")
         self.assertEqual(parse_folded(self.report(trace, "--format=folded")), [])
+
+
+class SampleWithoutReturnProbesTest(SampleTest):
+    """The same, where what a function returns is seen at its instructions."""
+
+    def record(self, *argv, options=(), **popen_options):
+        return super().record(*argv, options=("--returns=ret", *options), **popen_options)
