@@ -41,7 +41,7 @@ struct alloc_object {
 	char left[64]; /* a function that is not probed: its returns are not known; "": none */
 	const char *why_left; /* they are not: static text */
 	bool malloc_left;
-	const char *why;      /* it is probed: static text */
+	const char *why; /* it is probed: static text */
 	char *path;
 	struct alloc_site sites[ALLOCATOR_MAX_SITES];
 	size_t nr;

@@ -41,7 +41,7 @@ struct probes {
 	struct ring_mark end;	    /* and when they were consumed last */
 	bool multi;
 	struct placing placing;
-	bool waits; /* for the kernel, to make a link */
+	bool waits;   /* for the kernel, to make a link */
 	bool session; /* a function's entry and return have one program */
 	struct closing *closing;
 	struct bpf_link *life[4]; /* that tell of exec, fork, exit and signals */

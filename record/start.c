@@ -19,7 +19,7 @@
 /* Where processes wait for a processor, who empties the ring goes before who fills it; and who is
  * to put the probes in before all of them. */
 #define NICENESS (-10)
-#define URGENT (-20) /* the niceness that goes before all others */
+#define URGENT	 (-20) /* the niceness that goes before all others */
 
 static uint64_t clock_ns(clockid_t clock)
 {
