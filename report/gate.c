@@ -58,8 +58,11 @@ static void doubt_losses(struct doubts *d, const struct job *job)
 	uint64_t programs = lost[MLK_LOST_EXEC], events = 0;
 
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
-		if (kind != MLK_LOST_MODULE && kind != MLK_LOST_EXEC)
+		if (kind != MLK_LOST_MODULE && kind != MLK_LOST_EXEC && kind != MLK_LOST_LOOK)
 			events += lost[kind];
+	if (lost[MLK_LOST_LOOK])
+		add(d, "blocks of %" PRIu64 " process%s were not looked at for overruns",
+		    lost[MLK_LOST_LOOK], lost[MLK_LOST_LOOK] == 1 ? "" : "es");
 	if (events)
 		add(d, "%" PRIu64 " events were lost", events);
 	if (programs)
@@ -69,6 +72,18 @@ static void doubt_losses(struct doubts *d, const struct job *job)
 		    lost[MLK_LOST_MODULE]);
 }
 
+/* A command is recorded to its end, and what leaks may well be what it started. */
+static void doubt_children(struct doubts *d, const struct job *job)
+{
+	const struct mlk_losses *losses = &leaks_condition(job->leaks)->losses;
+	const struct mlk_meta *meta = mlk_reader_meta(job->trace);
+	uint64_t children = losses->skipped[MLK_SKIPPED_CHILD];
+
+	if (children && meta->whole_life)
+		add(d, "%" PRIu64 " child process%s not recorded (mleak record --follow)", children,
+		    children == 1 ? " was" : "es were");
+}
+
 /* Does the trace of @job not tell what is left?  Then it is said why. */
 static bool is_in_doubt(const struct job *job)
 {
@@ -76,6 +91,7 @@ static bool is_in_doubt(const struct job *job)
 
 	doubt_chunks(&d, job);
 	doubt_losses(&d, job);
+	doubt_children(&d, job);
 	if (d.len)
 		log_error("'%s' does not tell whether anything leaked: %s", job->shown, d.text);
 	return d.len > 0;

@@ -61,10 +61,13 @@ def end(reason, time):
     return Chunk(END, struct.pack("<BQQ", reason, time, 0), time, time)
 
 
-def losses(first, last, lost):
-    """@lost: how many of which kind, by its number."""
-    counts = [lost.get(kind, 0) for kind in range(max(lost) + 1)]
-    return Chunk(LOSSES, uvar(len(counts)) + b"".join(map(uvar, counts)), first, last)
+def losses(first, last, lost, skipped=None):
+    """@lost: how many of which kind, by its number; @skipped: the same of what was not to be recorded."""
+    content = b""
+    for some in (lost, skipped or {}):
+        counts = [some.get(kind, 0) for kind in range(max(some, default=-1) + 1)]
+        content += uvar(len(counts)) + b"".join(map(uvar, counts))
+    return Chunk(LOSSES, content + uvar(0), first, last)
 
 
 def events(calls, first=SECOND, step=1000, tgid=7, tid=7):
@@ -169,7 +172,7 @@ class Trace:
         return bytes(out)
 
 
-def small(calls, more=(), reason=1, **how):
+def small(calls, more=(), reason=1, whole_life=1, **how):
     """A whole trace of one chunk of events, with the chunks @more behind it."""
     chunk = events(calls, **how)
-    return Trace([meta(), chunk, *more, end(reason, chunk.last + SECOND)])
+    return Trace([meta(whole_life=whole_life), chunk, *more, end(reason, chunk.last + SECOND)])

@@ -24,6 +24,8 @@ class DiffOptionsTest(Case):
         for name, arg in offered.items():
             with self.subTest(option=name):
                 value = suppressions if arg == "FILE" else VALUES[arg] if arg else None
+                if name == "max-memory":
+                    value = "1G"
                 words = ["--" + name] + ([value] if value else [])
                 result = self.mleak("diff", *words, TRACE, TRACE)
                 self.assertEqual((result.status, result.err), (0, ""))

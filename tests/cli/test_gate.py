@@ -10,7 +10,8 @@ LEAK = [(0x1000, 47), (0x2000, 53), (0x2000,)]
 CLEAN = [(0x1000, 47), (0x2000, 53), (0x2000,), (0x1000,)]
 GOLDEN = os.path.join(TESTS, "golden", "v1.1-cxx.mlk")
 # As doc/trace-format.md 4.6 numbers them.
-ALLOCS, FREES, RETURNS, EXECS, MODULES, UNMAPS = 0, 1, 4, 7, 9, 10
+ALLOCS, FREES, RETURNS, EXECS, MODULES, UNMAPS, LOOKS = 0, 1, 4, 7, 9, 10, 13
+SKIPPED_CHILDREN = 6
 
 
 class GateCase(Case):
@@ -91,6 +92,17 @@ class GateTest(GateCase):
             self.check(2, self.lossy(CLEAN, {kind: 3}), naming="3 events were lost")
         self.check(2, self.lossy(CLEAN, {EXECS: 2}),
                    naming="2 programs or processes were not recorded")
+
+    def test_children_that_were_not_recorded_do_not_pass(self):
+        """Of a command; one that attaches to a process has chosen it."""
+        for whole_life, status in (1, 2), (0, 0):
+            chunk = forge.events(CLEAN)
+            trace = forge.small(CLEAN, [forge.losses(chunk.first, chunk.last, {}, {SKIPPED_CHILDREN: 3})],
+                                whole_life=whole_life)
+            self.check(status, self.trace(trace), naming="3 child processes.*--follow" if status else None)
+
+    def test_blocks_that_were_not_looked_at_do_not_pass(self):
+        self.check(2, self.lossy(CLEAN, {LOOKS: 1}), naming="1 process were not looked at for overruns")
 
     def test_a_recorder_that_could_not_write_on_does_not_pass(self):
         self.check(2, self.trace(forge.small(CLEAN, reason=4)), naming="could not write on")

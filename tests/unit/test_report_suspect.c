@@ -233,8 +233,8 @@ static void blocks_older_than_a_damaged_chunk_are_suspect(void **state)
 		middle = (size_t)mlk_writer_bytes(t.w);
 	while (!middle || usleep(20000) || middle != mlk_writer_bytes(t.w));
 	event(&t, MLK_ALLOC, MLK_FUNC_MALLOC, 6ull * SECOND, 0x30000);
-	/* in the payload of the EVENTS chunk before the LOSSES chunk, which is 96 + 26 bytes */
-	assert_int_equal(suspects_of(&t, middle - 96 - 26 - 4).blocks, 1);
+	/* in the payload of the EVENTS chunk before the LOSSES chunk, which is 96 + 30 bytes */
+	assert_int_equal(suspects_of(&t, middle - 96 - 30 - 4).blocks, 1);
 }
 
 int main(void)
