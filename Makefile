@@ -281,11 +281,12 @@ samples: $(SAMPLE_BINS)
 
 TOOLS       = $(patsubst %.c,$(O)/%,$(wildcard tests/tools/*.c))
 
-build-tests: all man samples $(UNIT) $(ORACLE) $(EXACT) $(TOOLS) $(LOAD) $(GUEST)
-
-# What runs in the guests of check-kernels: not sanitized, for these are slow.
+# What runs in the guests of check-kernels.
 GUEST       = $(O)/tests/guest/verify
 
+build-tests: all man samples $(UNIT) $(ORACLE) $(EXACT) $(TOOLS) $(LOAD) $(GUEST)
+
+# Not sanitized, for the guests that it runs in are slow.
 $(O)/tests/guest/verify: tests/guest/verify.c $(O)/mleak.bpf.skel.h
 	$(call say,CC,$@)
 	@mkdir -p $(@D)

@@ -67,5 +67,5 @@ class OfflineTest(Case):
         for form in "tree", "html":
             with open("/dev/full", "wb") as full:
                 result = self.mleak("report", "--format=" + form, trace, stdout=full)
-            self.assertEqual(result.status, 1)
+            self.assertEqual(result.status, 2)
             self.assert_one_message(result.err, naming=os.strerror(errno.ENOSPC))
