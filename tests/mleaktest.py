@@ -107,6 +107,11 @@ def chunk_starts(trace):
 
 # Whether BPF can be used, found out without mleak
 
+def kernel_is_at_least(*version):
+    """Whether this kernel's version is at least @version, as in kernel_is_at_least(6, 6)."""
+    return tuple(map(int, re.match(r"(\d+)\.(\d+)", os.uname().release).groups())) >= version
+
+
 @functools.lru_cache(maxsize=None)
 def bpf_hindrance():
     """Why BPF cannot be used here; None when it can."""

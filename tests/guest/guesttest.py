@@ -1,27 +1,21 @@
 """guesttest - what the tests in guest/ share: they run in a machine of their own, as its root."""
 
-import os
 import re
 import unittest
 
-from mleaktest import Case, parse_answers, parse_folded, ends_in
+from mleaktest import Case, ends_in, kernel_is_at_least, parse_answers, parse_folded
 
 CLOCKS = "/sys/devices/system/clocksource/clocksource0/"
 
 
-def version():
-    """The kernel's version, as (6, 1)."""
-    return tuple(int(part) for part in re.match(r"(\d+)\.(\d+)", os.uname().release).groups())
-
-
 def kernel_at_least(*least):
     """Decorator of a class or test: kernels before version @least have nothing of this."""
-    return unittest.skipIf(version() < least, "needs Linux %d.%d" % least)
+    return unittest.skipUnless(kernel_is_at_least(*least), "needs Linux %d.%d" % least)
 
 
 def kernel_before(*limit):
     """Decorator of a class or test: of what only kernels before version @limit do."""
-    return unittest.skipIf(version() >= limit, "needs a kernel before Linux %d.%d" % limit)
+    return unittest.skipIf(kernel_is_at_least(*limit), "needs a kernel before Linux %d.%d" % limit)
 
 
 def booted_with(word):

@@ -4,8 +4,8 @@ import os
 import signal
 import time
 
-from mleaktest import (LONG, Case, Sum, ends_in, needs_bpf, parse_answers, parse_folded,
-                       parse_totals, read_line, wait_until)
+from mleaktest import (LONG, Case, Sum, ends_in, kernel_is_at_least, needs_bpf, parse_answers,
+                       parse_folded, parse_totals, read_line, wait_until)
 
 
 class Forever:
@@ -114,6 +114,8 @@ class AttachTest(Case):
         self.check("--uprobes=perf")
 
     def test_multi_links(self):
+        if not kernel_is_at_least(6, 6):
+            self.skipTest("needs Linux 6.6")
         self.check("--uprobes=multi")
 
     def test_duration(self):
