@@ -26,7 +26,9 @@ import boot
 import get
 import image
 
-CORE = r"live/test_(samples|attach|backtrace|life)\."
+CORE = r"live/test_(samples\.SampleTest|attach|backtrace|life)|SampleWithoutReturnProbesTest\.test_(threads|cxx)$"
+# At once in a guest: most of them wait for the kernel to take out probes.
+JOBS = "5"
 SHORT = (r"guest/test_verifier|test_samples\.SampleTest(Preloaded)?\.test_single$|test_attach\.AttachTest\.test_stopped_by_sigint"
          r"|guest/test_clocks\.ClocksTest\.test_single|test_guest_refusals\.MultiTest")
 # Where eBPF is refused: that, and what the preloaded library does.
@@ -69,7 +71,8 @@ def run_bench(args, kernels, path):
 def script(args, one):
     if args.bench:
         return bench_script(args)
-    words = ["python3", os.path.join(image.TESTS, "run.py"), "--build", args.build, "--filter", one.filter, *one.suites]
+    words = ["python3", os.path.join(image.TESTS, "run.py"), "--build", args.build, "--jobs", JOBS, "--filter", one.filter,
+             *one.suites]
     return """cd /tmp
 export MLEAK_GUEST=1 MLEAK_GUEST_TABLE=/tmp/table MLEAK=%s
 %s

@@ -3,7 +3,6 @@
 The guest has them at the same paths; so the project is there under its own path, too.
 """
 
-import functools
 import os
 import re
 import shutil
