@@ -158,6 +158,7 @@ int children_announce(struct session *s, pid_t parent, pid_t pid, uint64_t time_
 				     .tid = (uint32_t)pid,
 				     .time_ns = time_ns,
 				     .addr = (uint64_t)parent};
+	int err;
 
 	if (!s->follow)
 		return 0;
@@ -179,7 +180,8 @@ int children_announce(struct session *s, pid_t parent, pid_t pid, uint64_t time_
 	if (!p)
 		return 0;
 	p->announced = true;
-	return mlk_writer_event(s->journal.writer, &ev);
+	err = tally_note(&s->tally, &ev);
+	return err ? err : mlk_writer_event(s->journal.writer, &ev);
 }
 
 void children_held(struct session *s, pid_t pid)

@@ -110,6 +110,7 @@ static void came(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps)
 	p->announced = true;
 	process_set_maps(p, &s->journal, time_ns, maps);
 	journal_fail(&s->journal, threads_name(&p->threads, (uint32_t)pid, p->target.comm));
+	journal_fail(&s->journal, tally_note(&s->tally, &ev));
 	journal_fail(&s->journal, mlk_writer_event(s->journal.writer, &ev));
 }
 

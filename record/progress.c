@@ -110,6 +110,8 @@ static void tell_of_snapshot(const struct session *s)
 
 void progress_summary(const struct session *s, const char *path)
 {
+	const char *older =
+		s->command || !s->tally.frees ? "" : "; frees of older blocks are counted too";
 	uint64_t lost = nr_lost(s);
 	char size[SIZE_TEXT], who[sizeof(s->named) + 32];
 
@@ -117,9 +119,11 @@ void progress_summary(const struct session *s, const char *path)
 		snprintf(who, sizeof(who), "%s (pid %d)", s->comm, (int)s->pid);
 	else
 		snprintf(who, sizeof(who), "%zu processes, %s", s->nr_named, s->named);
+	/* Which frees are of blocks from before, the report will find out. */
 	log_info("recorded %.1f s of %s: %" PRIu64 " allocations, %" PRIu64 " frees, %" PRIu64
-		 " lost",
-		 (double)(s->end_ns - s->armed_ns) / 1e9, who, s->allocs, s->frees, lost);
+		 " lost%s",
+		 (double)(s->end_ns - s->armed_ns) / 1e9, who, s->tally.allocs, s->tally.frees,
+		 lost, older);
 	if (s->probes)
 		log_info("the probes took %.0f ms to be put in and %.0f ms to be taken out",
 			 (double)s->attach_ns / 1e6, (double)s->detach_ns / 1e6);

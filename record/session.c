@@ -145,4 +145,5 @@ void session_release(struct session *s)
 	mlk_writer_free(s->journal.writer);
 	modules_release(&s->journal.modules);
 	code_release(&s->code);
+	tally_release(&s->tally);
 }

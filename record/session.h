@@ -15,6 +15,7 @@
 #include "record/refusal.h"
 #include "record/sideband.h"
 #include "record/snapshot.h"
+#include "record/tally.h"
 #include "record/waiting.h"
 
 struct helper;
@@ -63,6 +64,7 @@ struct session {
 	struct waiting waiting;	   /* for that */
 	bool over;		   /* as in struct process, of those that are not known */
 	uint64_t allocs, frees;	   /* events written */
+	struct tally tally;	   /* the blocks of these */
 	uint64_t stacks_cut;	   /* of these allocations, for want of room in the buffer */
 	struct findings findings;  /* whose stacks are still to come */
 	uint64_t losses_ns;	   /* when they were counted last */

@@ -74,6 +74,7 @@ static void write_exit(struct session *s, const struct process *p)
 				     .tid = (uint32_t)p->target.pid,
 				     .time_ns = s->time_ns};
 
+	journal_fail(&s->journal, tally_note(&s->tally, &ev));
 	journal_fail(&s->journal, mlk_writer_event(s->journal.writer, &ev));
 }
 

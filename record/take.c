@@ -68,6 +68,14 @@ static uint64_t near_time(const struct session *s, uint64_t time_ns)
 	return since + TIME_GRAIN_NS < 2 * TIME_GRAIN_NS ? s->time_ns : time_ns;
 }
 
+/* @ev goes into the trace. */
+static int put(struct session *s, const struct mlk_event *ev)
+{
+	int err = tally_note(&s->tally, ev);
+
+	return err ? err : mlk_writer_event(s->journal.writer, ev);
+}
+
 /* A free that was kept for some time. */
 static int take_free(struct session *s, struct process *p, const struct kept_free *free)
 {
@@ -80,7 +88,7 @@ static int take_free(struct session *s, struct process *p, const struct kept_fre
 	if (is_left_out(s, p))
 		return 0;
 	s->frees++;
-	return mlk_writer_event(s->journal.writer, &ev);
+	return put(s, &ev);
 }
 
 /* @view: where the stack is if not in @e; NULL: there. */
@@ -134,7 +142,7 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 		return findings_write(&s->findings, s->journal.writer, &ev);
 	s->allocs++;
 	s->stacks_cut += (ev.flags & DWUNW_EVENT_STACK_DEGRADED) != 0;
-	return mlk_writer_event(s->journal.writer, &ev);
+	return put(s, &ev);
 }
 
 static bool has_time(uint32_t type)
@@ -161,7 +169,7 @@ static int take_life(struct session *s, struct process *p, const struct event_sm
 		p->exited = true;
 		session_end_process(s, p);
 	}
-	return mlk_writer_event(s->journal.writer, ev);
+	return put(s, ev);
 }
 
 static int take_small(struct session *s, struct process *p, const struct event_small *e,
@@ -187,7 +195,7 @@ static int take_small(struct session *s, struct process *p, const struct event_s
 	if (is_left_out(s, p))
 		return 0;
 	s->frees += e->head.type == EVENT_FREE || e->head.type == EVENT_RELEASE;
-	return mlk_writer_event(s->journal.writer, &ev);
+	return put(s, &ev);
 }
 
 static int take(struct session *s, void *data, size_t size, const struct shared_view *view)
