@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "bpf/event.h"
+#include "record/preload/mode.h"
 #include "record/preload/ring.h"
 
 /* Is this libmleak-wrap.a, a part of the program itself? */
@@ -107,6 +108,9 @@ struct preload_state {
 };
 
 extern struct preload_state preload_state;
+
+/* Is this program recorded, by this code?  See mode.h; what libmleak-wrap.a's stubs go by. */
+extern uint8_t preload_mode;
 
 /* What the header of the memory said when it was mapped: others may write to that. */
 struct preload_settings {
@@ -213,6 +217,9 @@ static inline bool preload_in_allocator(uint64_t pc)
 {
 	return preload_in(&preload_state.allocator, pc) || preload_in(&preload_state.libc, pc);
 }
+
+/* What arena_alloc() gives out of. */
+extern uint8_t preload_arena[PRELOAD_ARENA_BYTES];
 
 void *arena_alloc(size_t align, size_t size);
 bool arena_holds(const void *block);

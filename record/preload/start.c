@@ -17,19 +17,19 @@
 #include "record/preload/guard.h"
 
 #define MAPS_NS	     1000000000ull /* the recorder may take as long at least to look at mappings */
-#define ARENA_BYTES  65536
 #define PAUSES	     1000 /* in the place of sleep */
 #define ARENA_HEADER 16	  /* before each block of the arena: its size */
 
 union preload_own preload_own __attribute__((aligned(4096)));
 struct preload_state preload_state;
+uint8_t preload_mode;
 
 static enum { STATE_NONE, STATE_LOOKING, STATE_READY } state;
 static bool attached; /* or tried, in vain */
 static char library[PATH_MAX];
 static unsigned long long modules_added, modules_removed;
 
-static uint8_t arena[ARENA_BYTES] __attribute__((aligned(4096)));
+uint8_t preload_arena[PRELOAD_ARENA_BYTES] __attribute__((aligned(4096)));
 static size_t arena_used;
 
 long preload_syscall(long nr, long a, long b, long c, long d)
@@ -85,19 +85,19 @@ void *arena_alloc(size_t align, size_t size)
 
 	if (align < ARENA_HEADER)
 		align = ARENA_HEADER;
-	if (align > 4096 || size > ARENA_BYTES)
+	if (align > 4096 || size > PRELOAD_ARENA_BYTES)
 		return NULL;
 	end = __atomic_add_fetch(&arena_used, size + align + ARENA_HEADER, __ATOMIC_RELAXED);
-	if (end > ARENA_BYTES)
+	if (end > PRELOAD_ARENA_BYTES)
 		return NULL;
 	at = (end - size) & ~(align - 1);
-	memcpy(arena + at - ARENA_HEADER, &size, sizeof(size));
-	return arena + at;
+	memcpy(preload_arena + at - ARENA_HEADER, &size, sizeof(size));
+	return preload_arena + at;
 }
 
 bool arena_holds(const void *block)
 {
-	return (size_t)((const uint8_t *)block - arena) < ARENA_BYTES;
+	return (size_t)((const uint8_t *)block - preload_arena) < PRELOAD_ARENA_BYTES;
 }
 
 size_t arena_size(const void *block)
@@ -272,7 +272,8 @@ static struct preload_header *look_up(char *value)
 static void attach(void)
 {
 	int saved_errno = errno;
-	struct preload_header *h;
+	struct preload_header *h = NULL;
+	uint8_t mode;
 	char **entry, *value;
 
 	attached = true;
@@ -284,11 +285,13 @@ static void attach(void)
 	if (value) {
 		h = *value == '@' ? look_up(value + 1) : inherit(value, entry);
 		preload_modules_changed();
-		if (h && !preload_has_clock())
-			h = preload_unmap(h);
-		if (h)
-			begin(h);
 	}
+	mode = h ? PRELOAD_RECORDED : PRELOAD_UNRECORDED;
+	if (h && !preload_has_clock())
+		h = preload_unmap(h);
+	if (h)
+		begin(h);
+	__atomic_store_n(&preload_mode, mode, __ATOMIC_RELEASE);
 	errno = saved_errno;
 }
 
