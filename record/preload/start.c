@@ -17,8 +17,8 @@
 #include "record/preload/guard.h"
 
 #define MAPS_NS	     1000000000ull /* the recorder may take as long at least to look at mappings */
-#define PAUSES	     1000 /* in the place of sleep */
-#define ARENA_HEADER 16	  /* before each block of the arena: its size */
+#define PAUSES	     1000	   /* in the place of sleep */
+#define ARENA_HEADER 16		   /* before each block of the arena: its size */
 
 union preload_own preload_own __attribute__((aligned(4096)));
 struct preload_state preload_state;

@@ -1,5 +1,6 @@
 """Programs linked with libmleak-wrap.a, recorded by something else: it has no frame in their stacks."""
 
+import json
 import subprocess
 
 from mleaktest import MLEAK_FAST, needs_bpf, parse_answers
@@ -135,6 +136,21 @@ int main(void)
 }
 """
 
+# Of who frees a block there is a stack where the block was overrun.
+OVERRUN = r"""
+#include <stdlib.h>
+__attribute__((noinline)) void beyond(char *p)
+{
+	((volatile char *)p)[47] = 'x';
+	free(p);
+}
+int main(void)
+{
+	beyond(malloc(47));
+	return 0;
+}
+"""
+
 
 class WrappedTest(PreloadCase):
     program = MLEAK_FAST
@@ -158,6 +174,13 @@ class WrappedTest(PreloadCase):
             with self.subTest(how):
                 self.check(self.build(PROGRAM, *how))
 
+    def test_who_frees_is_the_program(self):
+        trace, _ = self.record(self.build(OVERRUN), options=["--guard"])
+        site, = json.loads(self.report(trace, "--format=json"))["overruns"]["first_sites"]
+        self.assertEqual([[frame["function"] for frame in site[of]["frames"][:until]]
+                          for of, until in (("found", 2), ("block", 1))],
+                         [["beyond", "main"], ["main"]])
+
     def test_an_allocator_without_some_of_the_functions(self):
         for how in (["-static"], ["-static-pie", "-fPIE"]):
             with self.subTest(how):
@@ -174,6 +197,7 @@ class WrappedBpfTest(WrappedTest):
 
     test_a_dynamic_program_by_the_library = None
     test_an_allocator_without_some_of_the_functions = None
+    test_who_frees_is_the_program = None
 
     def test_programs(self):
         for how in (["-no-pie"], ["-pie", "-fPIE"], ["-static"], ["-static-pie", "-fPIE"]):
