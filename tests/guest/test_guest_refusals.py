@@ -17,7 +17,7 @@ class RefusalCase(GuestCase):
         result = self.mleak("record", "-o", self.path("no.mlk"), *argv, **options)
         self.assertEqual(result.status, EXIT_FAILED, result.err)
         self.assertFalse(os.path.exists(self.path("no.mlk")))
-        lines = [line for line in result.err.splitlines() if "recorded yet" not in line]
+        lines = self.but_waiting(result.err)
         self.assertEqual(len(lines), 1, result.err)
         self.assertRegex(lines[0], "^mleak: [a-z].*[^.]$")
         return lines[0]
