@@ -36,6 +36,11 @@ bool kernel_multi_filters_threads(void)
 	       (at_least(6, 7, 0) && !at_least(6, 9, 5));
 }
 
+bool kernel_has_multi(void)
+{
+	return at_least(6, 6, 0);
+}
+
 bool kernel_has_sessions(void)
 {
 	return at_least(6, 13, 0);

@@ -17,6 +17,9 @@ bool kernel_is_proven(const char *release);
  * to 6.9.4; mended by "uprobe: Filter by process, not by thread" (46ba0e49b642). */
 bool kernel_multi_filters_threads(void);
 
+/* Has it uprobe_multi links?  6.6. */
+bool kernel_has_multi(void);
+
 /* Has it links for functions' entries and returns together?  6.13. */
 bool kernel_has_sessions(void);
 

@@ -9,6 +9,7 @@
 
 #include "mleak.h"
 #include "record/followed.h"
+#include "record/kernel.h"
 #include "record/privileges.h"
 #include "record/quiet.h"
 #include "record/session.h"
@@ -201,6 +202,9 @@ static void loading_begin(struct loading *l, const struct session *s,
 				       .ring_size = opts->ring_size,
 				       .filters = &opts->filters,
 				       .follow = opts->follow};
+	/* To find that out by loading the programs in vain takes as long as the rest. */
+	if (opts->link == PROBE_LINK_AUTO && !kernel_has_multi())
+		l->opts.link = PROBE_LINK_PERF;
 	for (size_t i = 0; i < s->nr; i++)
 		l->opts.by_thread |= s->all[i]->target.task != s->all[i]->target.pid;
 	l->started = !pthread_create(&l->thread, NULL, load, l);
