@@ -148,7 +148,7 @@ static __always_inline int is_jumped_to(const struct thread_state *st, __u64 sp,
 
 /* Is the call of @func whose entry has the stack pointer @sp made inside the call @st->now?  A
  * separate function: it is seldom needed. */
-static __noinline int is_nested(struct thread_state *st, __u64 sp, __u32 func)
+__noinline int is_nested(struct thread_state *st, __u64 sp, __u32 func)
 {
 	const struct event_code *code;
 	__u64 caller, tramp;
@@ -189,7 +189,7 @@ static __noinline int would_kill(const struct call *call, __u64 sp)
 
 /* Something is noted: is a call of @func, which may have EVENT_BY_RET, at @sp to be noted instead?
  * What it replaces is kept, or counted. */
-static __noinline int makes_room(struct thread_state *st, __u64 sp, __u32 func)
+__noinline int makes_room(struct thread_state *st, __u64 sp, __u32 func)
 {
 	if (!st || is_nested(st, sp, func & CALL_FUNC))
 		return 0;
@@ -258,7 +258,7 @@ static __always_inline __u32 func_returning(const struct thread_state *st, __u64
 }
 
 /* The call that was interrupted goes on. */
-static __noinline int call_goes_on(struct thread_state *st)
+__noinline int call_goes_on(struct thread_state *st)
 {
 	if (!st)
 		return 0;

@@ -222,24 +222,23 @@ int alloc_entry(struct pt_regs *ctx)
 	return 0;
 }
 
-static __always_inline void at_return(struct pt_regs *ctx)
+static __noinline int at_return(struct pt_regs *ctx, __u32 func)
 {
-	__u32 func = (__u32)bpf_get_attach_cookie(ctx);
 	struct thread_state *st = state_of_thread(ctx);
 	unsigned long addr = any_return(ctx, st, func);
 
 	if (!st || !addr)
-		return;
+		return 0;
 	if (filter_alloc(st, func, addr))
 		record_alloc(ctx, st, func, &addr);
 	call_over(st);
+	return 0;
 }
 
 SEC("uretprobe")
 int alloc_return(struct pt_regs *ctx)
 {
-	at_return(ctx);
-	return 0;
+	return at_return(ctx, (__u32)bpf_get_attach_cookie(ctx));
 }
 
 /* A program for the session kind of links (6.13) runs at a function's entry and at its return:
@@ -255,10 +254,9 @@ static __always_inline int is_at_entry(struct pt_regs *ctx)
 SEC("uprobe")
 int alloc_session(struct pt_regs *ctx)
 {
-	if (is_at_entry(ctx))
-		return any_entry(ctx, (__u32)bpf_get_attach_cookie(ctx));
-	at_return(ctx);
-	return 0;
+	__u32 func = (__u32)bpf_get_attach_cookie(ctx);
+
+	return is_at_entry(ctx) ? any_entry(ctx, func) : at_return(ctx, func);
 }
 
 /* At an instruction by which a function returns, whose return address stands on the stack still.
@@ -287,51 +285,69 @@ int alloc_ret(struct pt_regs *ctx)
 /* malloc and free have programs of their own: what is usual is done at once, the rest as for the
  * others.  They know of no filter, which costs instructions even where there is none: where one is
  * asked for, malloc has the programs above, and free the one below. */
-static __always_inline int at_malloc(struct pt_regs *ctx)
+static __always_inline int is_known_idle(const struct thread_state *st)
 {
-	struct thread_state *st = state_of_thread(ctx);
+	return st && st->now.sp == CALL_NONE;
+}
 
-	if (!st || st->now.sp != CALL_NONE)
-		return any_entry(ctx, FUNC_MALLOC);
+static __always_inline int note_malloc(struct pt_regs *ctx, struct thread_state *st)
+{
 	st->now.sp = ctx->rsp;
 	st->now.size = ctx->rdi;
 	return RETURN;
 }
 
-static __always_inline void at_malloc_return(struct pt_regs *ctx)
+/* Is it, unless this is an entry, the usual return of a malloc?  No other call is under way then:
+ * to note one within another is not usual. */
+static __always_inline int is_usual_return(const struct pt_regs *ctx, __u64 noted_sp)
 {
-	struct thread_state *st = state_of_thread(ctx);
+	return noted_sp == ctx->rsp - 8 && ctx->rax;
+}
 
-	if (!st)
-		return;
-	if (st->now.sp != ctx->rsp - 8 || !ctx->rax)
-		if (!any_return(ctx, st, FUNC_MALLOC))
-			return;
-	barrier_var(st); /* or the compiler keeps it twice */
+static __always_inline void record_malloc(struct pt_regs *ctx, struct thread_state *st)
+{
 	record_alloc(ctx, st, FUNC_MALLOC, &ctx->rax);
-	call_over(st);
+	st->now.sp = CALL_NONE;
 }
 
 SEC("uprobe")
 int malloc_entry(struct pt_regs *ctx)
 {
-	at_malloc(ctx);
+	struct thread_state *st = state_of_thread(ctx);
+
+	if (is_known_idle(st))
+		note_malloc(ctx, st);
+	else
+		any_entry(ctx, FUNC_MALLOC);
 	return 0;
 }
 
 SEC("uretprobe")
 int malloc_return(struct pt_regs *ctx)
 {
-	at_malloc_return(ctx);
+	struct thread_state *st = state_of_thread(ctx);
+
+	if (!st || !is_usual_return(ctx, st->now.sp))
+		return at_return(ctx, FUNC_MALLOC);
+	record_malloc(ctx, st);
 	return 0;
 }
 
+/* A thread without a call under way has none that could return.  (If one had been forgotten, its
+ * return would be noted as a call that never returns, and counted as such by the next.) */
 SEC("uprobe")
 int malloc_session(struct pt_regs *ctx)
 {
+	struct thread_state *st = state_of_thread(ctx);
+	__u64 noted_sp = st ? st->now.sp : CALL_UNKNOWN;
+
+	if (noted_sp == CALL_NONE)
+		return note_malloc(ctx, st);
 	if (is_at_entry(ctx))
-		return at_malloc(ctx);
-	at_malloc_return(ctx);
+		return any_entry(ctx, FUNC_MALLOC);
+	if (!st || !is_usual_return(ctx, noted_sp))
+		return at_return(ctx, FUNC_MALLOC);
+	record_malloc(ctx, st);
 	return 0;
 }
 

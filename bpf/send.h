@@ -88,7 +88,7 @@ static __always_inline void keep_freed(struct thread_state *st, __u64 addr)
 }
 
 /* Send what this thread keeps.  From now on it may keep @next: FREED_NONE or FREED_SENT. */
-static __noinline int send_freed(struct thread_state *st, __u64 next)
+__noinline int send_freed(struct thread_state *st, __u64 next)
 {
 	__u64 before;
 
@@ -131,6 +131,15 @@ static __always_inline int send_life(enum event_type type, __u64 id, __u64 addr,
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
+
+/* An allocation that cannot be sent as usual, in memory: a function that is not static takes that,
+ * and the registers of a return need not be the program's context. */
+struct rare_alloc {
+	__u64 regs[EVENT_NR_REGS];
+	__u64 addr;
+	__u64 freed; /* a free that was taken already to go with it, or 0 */
+	__u64 func;
+};
 
 static __always_inline void copy_regs(__u64 *to, const struct pt_regs *ctx)
 {
@@ -222,8 +231,7 @@ static __always_inline __u64 take_freed(struct thread_state *st, __u64 now_ns)
 {
 	__u64 freed = st->freed, age;
 
-	/* FREED_SENT is the only one not above 0, which the compiler need not know. */
-	if ((__s64)freed > FREED_SENT)
+	if ((__s64)freed >= EVENT_FREED_MIN)
 		freed = __sync_lock_test_and_set(&st->freed, FREED_NONE);
 	if ((__s64)freed < EVENT_FREED_MIN)
 		return freed;
@@ -235,13 +243,21 @@ static __always_inline __u64 take_freed(struct thread_state *st, __u64 now_ns)
 
 /* What is the same however the stack is taken: @st->now is a call of @func.  @front_at is 0 in the
  * first ring. */
-static __always_inline void fill_alloc(struct event_alloc *e, struct pt_regs *ctx,
-				       struct thread_state *st, __u32 func, __u32 front_at)
+static __always_inline void fill_alloc(struct event_alloc *e, struct thread_state *st, __u32 func,
+				       __u32 front_at)
 {
 	e->head.word = event_word(EVENT_ALLOC, func, front_at);
 	e->id = st->id;
 	e->size = st->now.size;
-	copy_regs(e->regs, ctx);
+}
+
+static __always_inline void fill_rare(struct event_alloc *e, struct thread_state *st,
+				      const struct rare_alloc *a, __u32 front_at)
+{
+	fill_alloc(e, st, (__u32)a->func, front_at);
+	e->addr = a->addr;
+	for (int i = 0; i < EVENT_NR_REGS; i++)
+		e->regs[i] = a->regs[i];
 }
 
 /* Stack bytes for which there is room when they are read by pages: any number of them is followed
@@ -300,20 +316,19 @@ static __always_inline __u32 readable(__u64 from, __u32 len)
 
 /*
  * A page of the stack could not be read, and the read gave nothing but zeros: the event is made
- * anew and by pages.  It takes what @st->take says, and the free @kept, if it was taken already.  A
- * separate function, which the verifier follows once, not for each room that the event might have
- * had: that took longer than all else of it.
+ * anew and by pages.  It takes what @st->take says.  Not static: the verifier follows it once, not
+ * for each room that the event might have had, which took longer than all else of it.
  */
-static __noinline int record_paged(struct pt_regs *ctx, struct thread_state *st, __u32 func,
-				   __u64 addr, __u64 kept)
+__noinline int record_paged(struct thread_state *st, struct rare_alloc *a)
 {
 	struct event_alloc *e = 0;
-	__u64 from = copy_from(ctx->rsp), take, now_ns = bpf_ktime_get_ns(), freed;
+	__u64 from, take, now_ns = bpf_ktime_get_ns(), freed;
 	__u32 room, front_at = front_by_now();
 
-	if (!st)
+	if (!st || !a)
 		return 0;
-	freed = kept ? kept : take_freed(st, now_ns);
+	from = copy_from(a->regs[EVENT_RSP]);
+	freed = a->freed ? a->freed : take_freed(st, now_ns);
 	take = *(volatile __u64 *)&st->take;
 	if (take >> 32 & DWUNW_EVENT_STACK_UNBOUNDED)
 		take = (take & ~(__u64)~0u) | readable(from, (__u32)take);
@@ -326,47 +341,45 @@ static __noinline int record_paged(struct pt_regs *ctx, struct thread_state *st,
 			record_kept(st, freed, now_ns - event_freed_age(freed));
 		return 0;
 	}
-	e->addr = addr;
+	fill_rare(e, st, a, front_at);
 	e->take = take;
 	e->freed = freed;
 	e->time_ns = now_ns;
-	fill_alloc(e, ctx, st, func, front_at);
 	read_pages(e, from, room);
 	bpf_ringbuf_submit(e, spend(st, room));
 	return 0;
 }
 
-/* Fill @e, which has room for the stack as @take says, and send it. */
-static __always_inline void send_alloc(struct event_alloc *e, struct pt_regs *ctx,
-				       struct thread_state *st, __u32 func,
-				       const unsigned long *addr, __u64 take, __u32 front_at)
+/* Read the stack of @e, from @sp on and as much as @take says.  0: it could be read at once. */
+static __always_inline long read_stack(struct event_alloc *e, __u64 sp, __u64 take)
 {
-	barrier();
-	e->addr = *addr;
-	e->take = take;
-	e->time_ns = bpf_ktime_get_ns();
-	e->freed = take_freed(st, e->time_ns);
-	fill_alloc(e, ctx, st, func, front_at);
-	if (bpf_probe_read_user(e->stack, (__u32)take, (void *)copy_from(ctx->rsp))) {
-		__u64 freed = e->freed;
+	__u32 len = (__u32)take;
 
-		bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
-		st->take = take;
-		record_paged(ctx, st, func, *addr, freed);
-		return;
-	}
-	bpf_ringbuf_submit(e, spend(st, (__u32)take));
+	/* Else the compiler may hand over all of @take, and keeps @e twice. */
+	barrier_var(len);
+	barrier_var(e);
+	return bpf_probe_read_user(e->stack, len, (void *)copy_from(sp));
+}
+
+/* It could not: the event is given back.  Returns the free that it had taken. */
+static __always_inline __u64 discard_alloc(struct event_alloc *e, struct thread_state *st,
+					   __u64 take)
+{
+	__u64 freed = e->freed;
+
+	bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
+	st->take = take;
+	return freed;
 }
 
 /* The first ring has no room for the allocation, which takes what @st->take says. */
-static __noinline int record_behind(struct pt_regs *ctx, struct thread_state *st, __u32 func,
-				    unsigned long addr)
+__noinline int record_behind(struct thread_state *st, struct rare_alloc *a)
 {
 	struct event_alloc *e = 0;
 	__u32 front_at = front_by_now(), room;
 	__u64 take;
 
-	if (!st)
+	if (!st || !a)
 		return 0;
 	take = *(volatile __u64 *)&st->take;
 	room = room_for((__u32)take);
@@ -376,11 +389,32 @@ static __noinline int record_behind(struct pt_regs *ctx, struct thread_state *st
 		take = TAKE(SLICE_LEN, DWUNW_EVENT_STACK_DEGRADED);
 		e = reserve_alloc(room_for(SLICE_LEN));
 	}
-	if (e)
-		send_alloc(e, ctx, st, func, &addr, take, front_at);
-	else
+	if (!e) {
 		count(&drops.alloc);
+		return 0;
+	}
+	fill_rare(e, st, a, front_at);
+	e->take = take;
+	e->time_ns = bpf_ktime_get_ns();
+	e->freed = take_freed(st, e->time_ns);
+	if (read_stack(e, a->regs[EVENT_RSP], take)) {
+		a->freed = discard_alloc(e, st, take);
+		record_paged(st, a);
+		return 0;
+	}
+	bpf_ringbuf_submit(e, spend(st, (__u32)take));
 	return 0;
+}
+
+/* The allocation @addr, in the ways that are seldom taken; @freed as in struct rare_alloc. */
+static __always_inline void record_rare(struct pt_regs *ctx, struct thread_state *st, __u32 func,
+					__u64 addr, __u64 freed,
+					int (*record)(struct thread_state *, struct rare_alloc *))
+{
+	struct rare_alloc a = {.addr = addr, .freed = freed, .func = func};
+
+	copy_regs(a.regs, ctx);
+	record(st, &a);
 }
 
 /*
@@ -401,19 +435,30 @@ static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_stat
 		st->take = take_less(st, *(volatile unsigned long *)&ctx->rsp);
 		take = *(volatile __u64 *)&st->take;
 		if (take >> 32 & DWUNW_EVENT_STACK_UNBOUNDED) {
-			record_paged(ctx, st, func, *addr, 0);
+			record_rare(ctx, st, func, *addr, 0, record_paged);
 			return;
 		}
 	}
 	room = room_for((__u32)take);
 	if (room)
 		e = bpf_ringbuf_reserve(&front, sizeof(*e) + room, 0);
-	if (e) {
-		send_alloc(e, ctx, st, func, addr, take, 0);
-	} else {
+	if (!e) {
 		st->take = take;
-		record_behind(ctx, st, func, *addr);
+		record_rare(ctx, st, func, *addr, 0, record_behind);
+		return;
 	}
+	barrier();
+	e->addr = *addr;
+	e->take = take;
+	e->time_ns = bpf_ktime_get_ns();
+	e->freed = take_freed(st, e->time_ns);
+	fill_alloc(e, st, func, 0);
+	copy_regs(e->regs, ctx);
+	if (read_stack(e, ctx->rsp, take)) {
+		record_rare(ctx, st, func, *addr, discard_alloc(e, st, take), record_paged);
+		return;
+	}
+	bpf_ringbuf_submit(e, spend(st, (__u32)take));
 }
 
 #endif
