@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "unwind/elf_util.h"
-#include "unwind/walk.h"
 
 struct dwunw {
 	struct dwunw_module **modules;

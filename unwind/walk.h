@@ -23,22 +23,6 @@ enum dwunw_mark_bit {
 	DWUNW_MARK_BP_NEEDED = 1 << 1, /* the walk from here on depends on it */
 };
 
-/* A frame that was walked over. */
-struct dwunw_mark {
-	uint64_t sp, bp; /* set if there is a history, as bits */
-	uint32_t node;	 /* a guess, until dwunw_pass_finish(); or NO_NODE */
-	uint32_t bits;	 /* enum dwunw_mark_bit, and others of no meaning */
-};
-
-/* Frames whose nodes are each the parent of the one before: a guess that was right so far.  One
- * without a node is a run of its own. */
-struct dwunw_run {
-	uint32_t first; /* frame */
-	uint32_t place; /* of that frame */
-	uint32_t slot;	/* of its pc in the cache; or NO_SLOT */
-	uint32_t guess; /* where stacks->guesses has its pc and sp */
-};
-
 #define DWUNW_NO_SLOT UINT32_MAX
 
 /* The walk over one sample.  The frames are counted from 0, the innermost. */
