@@ -30,14 +30,17 @@ ALL_LDFLAGS = $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 LTO         = $(if $(DEBUG)$(SAN),,$(if $(filter gcc,$(CC)),-flto=auto))
 LDLIBS      = -lbpf -lZydis -ldw -lelf -lzstd -llzma -lz -lprotobuf-c -liberty -lm -lpthread
 
+# All files below the folders $(1) with the names $(2); the library that runs in other programs has rules of its own.
+files_of    = $(sort $(shell find $(1) -path record/preload -prune -o -type f -name '$(2)' -print))
 MODULES     = format unwind record report
-SRC         = mleak.c $(foreach m,$(MODULES),$(wildcard $(m)/*.c))
+SRC         = mleak.c $(call files_of,$(MODULES),*.c)
 OBJ         = $(SRC:%.c=$(O)/%.o) $(O)/report/profile.pb-c.o
-HEADERS     = mleak.h bpf/event.h $(foreach m,$(MODULES),$(wildcard $(m)/*.h)) $(wildcard record/preload/*.h)
+LIBPRELOAD  = $(sort $(shell find record/preload -type f))
+HEADERS     = mleak.h bpf/event.h $(call files_of,$(MODULES),*.h) $(filter %.h,$(LIBPRELOAD))
 FUZZ        = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
 	      $(FUZZ:%=$(O)/tests/unit/test_fuzz_%)
-FORMATTED   = $(SRC) $(HEADERS) $(wildcard record/preload/*.c bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/*.h tests/oracle/*.[ch] \
+FORMATTED   = $(SRC) $(HEADERS) $(filter %.c,$(LIBPRELOAD)) $(wildcard bpf/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] tests/*.h tests/oracle/*.[ch] \
 	      tests/exact/*.[ch] tests/bench/*.[ch] tests/tools/*.c tests/load/*.c tests/guest/*.c samples/*.[ch] samples/*.cc)
 
 BENCH       = $(addprefix $(O)/tests/bench/,preload_target cpu_time.so pair slices format_speed unwind cfi symbols cost_target cost_probes cost.bpf.o) $(O)/tests/bench/cxx
@@ -59,7 +62,7 @@ BASHDIR    ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR     ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 DWUNW_VERSION = 0.1
 DWUNW_LIBS  = $(filter-out -lbpf -lZydis -lprotobuf-c,$(LDLIBS))
-DWUNW_OBJ   = $(patsubst %.c,$(O)/pic/%.o,$(wildcard unwind/*.c))
+DWUNW_OBJ   = $(patsubst %.c,$(O)/pic/%.o,$(call files_of,unwind,*.c))
 DWUNW_FILES = $(O)/libdwunw.a $(O)/libdwunw.so.0 $(O)/dwunw.pc
 INSTALLED_HEADERS = $(wildcard unwind/dwunw*.h)
 MAN         = $(patsubst doc/man/%.scd,$(O)/man/%,$(wildcard doc/man/*.scd))
@@ -208,7 +211,7 @@ $(O)/tests/bench/slices $(O)/tests/bench/format_speed: $(O)/tests/bench/%: $(O)/
 
 $(O)/tests/bench/unwind: $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/unwind*.c)) \
 		$(filter $(O)/format/% $(O)/unwind/%,$(OBJ)) \
-		$(addprefix $(O)/report/,array.o hash_index.o histories.o images.o spaces.o)
+		$(O)/report/array.o $(O)/report/hash_index.o $(O)/report/histories.o $(O)/report/images.o $(O)/report/spaces.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
@@ -342,11 +345,11 @@ $(O)/report/print_html.o: ALL_CFLAGS += $(if $(wildcard $(SPEEDSCOPE_JS)),-DSPEE
 
 # What runs inside the programs that are recorded: never sanitized, always optimised, with no symbol
 # of its own that others could see.
-PRELOAD_SRC = $(wildcard record/preload/*.[cS])
-PRELOAD_DEPS = $(PRELOAD_SRC) $(wildcard record/preload/*.h record/preload/*.inc) bpf/event.h unwind/dwunw_event.h
+PRELOAD_SRC = $(filter %.c %.S,$(LIBPRELOAD))
+PRELOAD_DEPS = $(LIBPRELOAD) bpf/event.h unwind/dwunw_event.h
 
 # What both sides must have the same: a recorder refuses a program that has another libmleak-wrap.a.
-PRELOAD_LAYOUT := -DPRELOAD_LAYOUT=0x$(shell cat $(wildcard record/preload/*.h) bpf/event.h unwind/dwunw_event.h | sha256sum | cut -c1-16)
+PRELOAD_LAYOUT := -DPRELOAD_LAYOUT=0x$(shell cat $(filter %.h,$(LIBPRELOAD)) bpf/event.h unwind/dwunw_event.h | sha256sum | cut -c1-16)
 PRELOAD_FLAGS = -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(WERROR),-Werror) -I. -fPIC \
 	-fvisibility=hidden -fno-builtin-malloc -fcf-protection $(PRELOAD_LAYOUT)
 
