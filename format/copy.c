@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "format/chunk_out.h"
+#include "format/chunk/chunk_out.h"
 #include "format/reader_state.h"
-#include "format/records.h"
-#include "format/unwound.h"
+#include "format/record/records.h"
+#include "format/record/unwound.h"
 
 struct mlk_copy {
 	struct mlk_chunks from;

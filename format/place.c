@@ -17,7 +17,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "format/chunk.h"
+#include "format/chunk/chunk.h"
 #include "format/trace.h"
 
 #define TRIES 100 /* that others may take and give away the name meanwhile */

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/overruns.h"
+#include "format/record/overruns.h"
 #include "format/reader_state.h"
-#include "format/records.h"
+#include "format/record/records.h"
 
 /* Chunks of these are wanted by the reader itself, whatever is asked for. */
 #define OWN (MLK_RECORD_META | MLK_RECORD_LOSSES | MLK_RECORD_END | MLK_RECORD_INDEX)

@@ -2,12 +2,12 @@
 #ifndef MLK_READER_STATE_H
 #define MLK_READER_STATE_H
 
-#include "format/arena.h"
-#include "format/chunks.h"
-#include "format/events.h"
-#include "format/index.h"
+#include "format/record/arena.h"
+#include "format/chunk/chunks.h"
+#include "format/event/events.h"
+#include "format/chunk/index.h"
 #include "format/reader.h"
-#include "format/unwound.h"
+#include "format/record/unwound.h"
 
 /* What the reader does next. */
 enum step {

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "format/chunk_out.h"
-#include "format/events.h"
-#include "format/meta.h"
-#include "format/overruns.h"
+#include "format/chunk/chunk_out.h"
+#include "format/event/events.h"
+#include "format/record/meta.h"
+#include "format/record/overruns.h"
 
 struct mlk_writer {
 	struct mlk_chunk_out *out;

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/chunk.h"
-#include "format/codec.h"
+#include "format/chunk/chunk.h"
+#include "format/chunk/codec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "format/events.h"
+#include "format/event/events.h"
 #include "tests/fuzz/records.h"
 
 #define MAX_EVENTS  128

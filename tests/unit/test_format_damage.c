@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "format/chunk.h"
-#include "format/codec.h"
+#include "format/chunk/chunk.h"
+#include "format/chunk/codec.h"
 #include "format/reader.h"
 #include "format/writer.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "format/events.h"
+#include "format/event/events.h"
 #include "format/reader.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/format_world.h"

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "format/chunk.h"
-#include "format/codec.h"
+#include "format/chunk/chunk.h"
+#include "format/chunk/codec.h"
 #include "format/reader.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/format_world.h"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "format/chunk.h"
+#include "format/chunk/chunk.h"
 #include "format/reader.h"
 #include "format/writer.h"
 

@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-#include "format/chunk.h"
+#include "format/chunk/chunk.h"
 #include "format/copy.h"
 #include "format/reader.h"
-#include "format/unwound.h"
+#include "format/record/unwound.h"
 #include "format/writer.h"
 
 #define NR_EVENTS 23

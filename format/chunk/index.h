@@ -2,8 +2,8 @@
 #ifndef MLK_INDEX_H
 #define MLK_INDEX_H
 
-#include "format/chunks.h"
-#include "format/codec.h"
+#include "format/chunk/chunks.h"
+#include "format/chunk/codec.h"
 #include "format/reader.h"
 
 /* Bytes of entries, at which a writer writes them: they stand in memory until then. */

@@ -1,10 +1,10 @@
 /* records.c - see records.h; nothing here is believed before it is checked */
-#include "format/records.h"
+#include "format/record/records.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "format/chunk.h"
+#include "format/chunk/chunk.h"
 
 #define MIN_MAPPING 9 /* bytes that an entry takes at least */
 

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "format/events.h"
-#include "format/words_dec.h"
+#include "format/event/events.h"
+#include "format/event/words_dec.h"
 
 struct range {
 	uint64_t lo, hi;

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "format/events.h"
+#include "format/event/events.h"
 
 /* Memory of images that is kept from one chunk to the next. */
 #define KEEP_IMAGES (64u << 20)

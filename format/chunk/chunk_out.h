@@ -5,8 +5,8 @@
 #ifndef MLK_CHUNK_OUT_H
 #define MLK_CHUNK_OUT_H
 
-#include "format/chunk.h"
-#include "format/codec.h"
+#include "format/chunk/chunk.h"
+#include "format/chunk/codec.h"
 
 struct mlk_chunk_out;
 

@@ -1,5 +1,5 @@
 /* chunks.c - the way through a trace, whatever happened to it */
-#include "format/chunks.h"
+#include "format/chunk/chunks.h"
 
 #include <errno.h>
 #include <stdlib.h>

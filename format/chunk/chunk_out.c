@@ -1,5 +1,5 @@
 /* chunk_out.c - a queue, and a thread that compresses and writes: one write(2) a chunk */
-#include "format/chunk_out.h"
+#include "format/chunk/chunk_out.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "format/index.h"
+#include "format/chunk/index.h"
 
 #define QUEUED_MAX 8 /* chunks of 1 MiB and more */
 

@@ -1,5 +1,5 @@
 /* codec.c - little-endian integers, varints and strings, bounds-checked */
-#include "format/codec.h"
+#include "format/chunk/codec.h"
 
 #include <stdlib.h>
 

@@ -4,11 +4,11 @@
 
 #include <endian.h>
 
-#include "format/codec.h"
-#include "format/dict.h"
-#include "format/filter.h"
-#include "format/image.h"
-#include "format/predict.h"
+#include "format/chunk/codec.h"
+#include "format/event/dict.h"
+#include "format/event/filter.h"
+#include "format/event/image.h"
+#include "format/event/predict.h"
 
 #define MLK_EVENTS_TARGET (2u << 20)   /* bytes in all columns, at which a chunk is full */
 #define MLK_MAX_HELD	  (128u << 20) /* bytes that the images of a chunk may hold together */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/events.h"
+#include "format/event/events.h"
 
 struct mlk_stream *mlk_stream_add(struct mlk_stream **streams, size_t *nr, size_t *room,
 				  const uint32_t id[2])

@@ -1,5 +1,5 @@
 /* image.c - a window onto a thread's stack, that grows downwards most of the time */
-#include "format/image.h"
+#include "format/event/image.h"
 
 #include <errno.h>
 #include <stdlib.h>

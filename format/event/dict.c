@@ -1,5 +1,5 @@
 /* dict.c - open addressing with a round number, so that emptying costs nothing */
-#include "format/dict.h"
+#include "format/event/dict.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

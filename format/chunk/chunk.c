@@ -1,10 +1,10 @@
 /* chunk.c - file header and chunk header to bytes and back */
-#include "format/chunk.h"
+#include "format/chunk/chunk.h"
 
 #include <string.h>
 #include <zlib.h>
 
-#include "format/codec.h"
+#include "format/chunk/codec.h"
 
 static const uint8_t file_magic[MLK_MAGIC_LEN] = {0xf5, 'M', 'L', 'K', 0x0d, 0x0a, 0x1a, 0x0a};
 const uint8_t mlk_chunk_magic[MLK_MAGIC_LEN] = {0xf5, 'C', 'H', 'K', 0x0d, 0x0a, 0x1a, 0x0a};

@@ -1,5 +1,5 @@
 /* source.c - bytes at an offset, from a file or from memory */
-#include "format/source.h"
+#include "format/chunk/source.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* arena.c - strings carved from blocks */
-#include "format/arena.h"
+#include "format/record/arena.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #ifndef MLK_WORDS_DEC_H
 #define MLK_WORDS_DEC_H
 
-#include "format/events.h"
+#include "format/event/events.h"
 
 struct mlk_words {
 	enum mlk_column column;

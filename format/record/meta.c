@@ -1,10 +1,10 @@
 /* meta.c - what a trace says of its recording: the file's header and the META chunk */
-#include "format/meta.h"
+#include "format/record/meta.h"
 
 #include <string.h>
 
-#include "format/chunk.h"
-#include "format/chunk_out.h"
+#include "format/chunk/chunk.h"
+#include "format/chunk/chunk_out.h"
 
 static void meta_str(struct mlk_enc *e, unsigned int tag, const char *s)
 {

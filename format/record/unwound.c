@@ -1,11 +1,11 @@
 /* unwound.c - see unwound.h; of what is read nothing is believed before it is checked */
-#include "format/unwound.h"
+#include "format/record/unwound.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "format/events.h"
-#include "format/records.h"
+#include "format/event/events.h"
+#include "format/record/records.h"
 
 /* The columns of the payload, in their order. */
 enum {

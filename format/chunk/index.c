@@ -1,5 +1,5 @@
 /* index.c - an index that is written along, and used when it is whole */
-#include "format/index.h"
+#include "format/chunk/index.h"
 
 #include <errno.h>
 #include <stdlib.h>

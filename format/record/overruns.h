@@ -2,8 +2,8 @@
 #ifndef MLK_OVERRUNS_H
 #define MLK_OVERRUNS_H
 
-#include "format/chunk.h"
-#include "format/events.h"
+#include "format/chunk/chunk.h"
+#include "format/event/events.h"
 
 /* A chunk being filled; all zero: none is. */
 struct mlk_overruns_out {

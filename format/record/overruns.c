@@ -1,5 +1,5 @@
 /* overruns.c - see overruns.h */
-#include "format/overruns.h"
+#include "format/record/overruns.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "format/events.h"
+#include "format/event/events.h"
 
 /* Write a word that has waited: as guessed, or by its number in the dictionary; a new one is added
  * to that.  0 or -ENOMEM. */

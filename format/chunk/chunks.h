@@ -2,9 +2,9 @@
 #ifndef MLK_CHUNKS_H
 #define MLK_CHUNKS_H
 
-#include "format/chunk.h"
+#include "format/chunk/chunk.h"
 #include "format/reader.h"
-#include "format/source.h"
+#include "format/chunk/source.h"
 
 struct mlk_chunks {
 	struct mlk_source source;

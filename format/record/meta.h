@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "format/codec.h"
+#include "format/chunk/codec.h"
 #include "format/trace.h"
 
 /* False: a string is too long, or the stack mode is none. */

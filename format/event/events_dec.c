@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "format/events.h"
+#include "format/event/events.h"
 
 /* An empty dictionary.  The numbers below the first have the word 0, as MLK_WORD_ZERO says. */
 static int clear_words(struct mlk_decoder *c)

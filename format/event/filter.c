@@ -1,5 +1,5 @@
 /* filter.c - executable mappings to a few ranges */
-#include "format/filter.h"
+#include "format/event/filter.h"
 
 #include <string.h>
 
