@@ -152,7 +152,7 @@ bench-unwind: all $(O)/tests/bench/unwind
 	$(Q)python3 tests/bench/unwind.py $(O)/mleak $(O)/tests/bench/unwind
 
 # What reads call frame information, with nothing that it does not need.
-CFI_OBJ     = $(patsubst %.c,$(O)/%.o,$(wildcard unwind/cfi*.c unwind/expr*.c) unwind/elf_util.c unwind/addr_index.c)
+CFI_OBJ     = $(patsubst %.c,$(O)/%.o,$(wildcard unwind/cfi/*.c) unwind/elf/elf_util.c unwind/elf/addr_index.c)
 
 $(O)/tests/bench/cfi $(ORACLE): $(O)/%: $(O)/%.o $(CFI_OBJ)
 	$(call say,LINK,$@)
@@ -383,7 +383,7 @@ $(O)/libmleak-wrap.a: $(PRELOAD_DEPS) $(O)/preload.layout
 	$(Q)rm -f $@ && ar rcs $@ $(O)/libmleak-wrap.o
 
 # The hot loop keeps its registers apart: packed into vectors they wait for each other.
-$(O)/unwind/fast.o: ALL_CFLAGS += -fno-tree-slp-vectorize
+$(O)/unwind/walk/fast.o: ALL_CFLAGS += -fno-tree-slp-vectorize
 
 # The paths of this directory stay out of the object: it is the same wherever it is built.
 $(O)/mleak.bpf.o: bpf/mleak.bpf.c $(wildcard bpf/*.h) unwind/dwunw_event.h

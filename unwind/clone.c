@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "unwind/dwunw.h"
-#include "unwind/state.h"
+#include "unwind/module/dwunw_state.h"
 
 static int add_module(struct dwunw *dw, const struct dwunw_module *module)
 {

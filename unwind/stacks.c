@@ -3,7 +3,7 @@
 #include <stdbool.h>
 
 #include "unwind/dwunw.h"
-#include "unwind/state.h"
+#include "unwind/module/dwunw_state.h"
 
 static bool is_root(const struct dwunw_tree *tree, uint32_t node)
 {

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "tests/unit/unwind_cfi_image.h"
-#include "unwind/cfi.h"
+#include "unwind/cfi/cfi.h"
 
 #define NR_ADDRS 20000
 

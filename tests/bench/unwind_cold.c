@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "tests/bench/measure.h"
-#include "unwind/state.h"
+#include "unwind/module/dwunw_state.h"
 
 #define COLD_ROUNDS 5
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "unwind/stack.h"
+#include "unwind/cfi/stack.h"
 
 struct file {
 	struct opponent_module module;

@@ -8,7 +8,7 @@
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/unwind_cfi_image.h"
-#include "unwind/cfi.h"
+#include "unwind/cfi/cfi.h"
 
 #define MEMORY_MAX (256u << 20)
 #define NR_ADDRS   48

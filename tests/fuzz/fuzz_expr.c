@@ -5,7 +5,7 @@
  * checked: no other memory can have been read.
  */
 #include "tests/fuzz/fuzz.h"
-#include "unwind/expr.h"
+#include "unwind/cfi/expr.h"
 
 #define STACK 0x7000
 

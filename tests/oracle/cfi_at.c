@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "unwind/cfi.h"
+#include "unwind/cfi/cfi.h"
 
 static const char *reg_name(unsigned int reg)
 {

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "tests/oracle/row_check.h"
-#include "unwind/cfi.h"
-#include "unwind/expr.h"
+#include "unwind/cfi/cfi.h"
+#include "unwind/cfi/expr.h"
 
 #define MAX_SHOWN 10
 

@@ -4,8 +4,8 @@
 
 #include <dwarf.h>
 
-#include "unwind/cfi.h"
-#include "unwind/expr.h"
+#include "unwind/cfi/cfi.h"
+#include "unwind/cfi/expr.h"
 
 /* The CFA by @rules, for the given registers. */
 static inline bool cfa_by_rules(const struct dwunw_cfi_rules *rules, const uint64_t *reg,

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "unwind/cfi.h"
-#include "unwind/step.h"
+#include "unwind/cfi/cfi.h"
+#include "unwind/walk/step.h"
 
 #define RBX 3
 #define RBP 6

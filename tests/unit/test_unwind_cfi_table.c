@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/unwind_cfi_image.h"
-#include "unwind/cfi.h"
+#include "unwind/cfi/cfi.h"
 
 #define NR_FDES 40
 /* FDE i is for 16 bytes at CODE + 32 i, and its CFA is rsp + 16 + i. */

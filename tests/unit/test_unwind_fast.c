@@ -6,7 +6,7 @@
 #include <signal.h>
 
 #include "tests/unit/unwind_live.h"
-#include "unwind/walk.h"
+#include "unwind/walk/walk.h"
 
 #define NOINLINE __attribute__((noinline, noclone))
 

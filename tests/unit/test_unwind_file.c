@@ -2,8 +2,8 @@
 #include <errno.h>
 
 #include "tests/unit/unwind_live.h"
-#include "unwind/elf_util.h"
-#include "unwind/file.h"
+#include "unwind/elf/elf_util.h"
+#include "unwind/elf/file.h"
 
 static char scratch[] = "/tmp/test_unwind_file.XXXXXX";
 static char self[512];

@@ -4,8 +4,8 @@
  * comes to; that the short way was taken shows in the long one's notes being untouched.
  */
 #include "tests/unit/unwind_live.h"
-#include "unwind/forks.h"
-#include "unwind/walk.h"
+#include "unwind/tree/prefix_match.h"
+#include "unwind/walk/walk.h"
 
 #define NOINLINE __attribute__((noinline, noclone))
 

@@ -2,7 +2,7 @@
 #include <elf.h>
 
 #include "tests/unit/unwind_live.h"
-#include "unwind/demangle.h"
+#include "unwind/symbol/demangle.h"
 
 static struct dwunw_symbol resolve(const void *place)
 {

@@ -2,9 +2,9 @@
 #include <errno.h>
 
 #include "tests/unit/unwind_live.h"
-#include "unwind/addr_index.h"
-#include "unwind/ranges.h"
-#include "unwind/space.h"
+#include "unwind/elf/addr_index.h"
+#include "unwind/elf/ranges.h"
+#include "unwind/module/space.h"
 
 #define NO DWUNW_NO_MODULE
 

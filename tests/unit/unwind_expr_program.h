@@ -1,4 +1,4 @@
-/* unwind_expr_program.h - for the tests of unwind/expr.h: put an expression together and run it */
+/* unwind_expr_program.h - for the tests of unwind/cfi/expr.h: put an expression together and run it */
 #ifndef TESTS_UNWIND_EXPR_PROGRAM_H
 #define TESTS_UNWIND_EXPR_PROGRAM_H
 
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "unwind/expr.h"
+#include "unwind/cfi/expr.h"
 
 #define STACK_ADDR 0x7000
 #define BIAS	   0x10000

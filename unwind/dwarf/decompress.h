@@ -1,0 +1,24 @@
+/* decompress.h - compressed debug sections in a form that libdw can read */
+#ifndef DWUNW_EXPAND_H
+#define DWUNW_EXPAND_H
+
+#include <libelf.h>
+#include <stdbool.h>
+
+/* Zeroes make an empty one. */
+struct dwunw_expanded {
+	Elf *elf; /* NULL: none was needed */
+	void *bytes;
+};
+
+/* If debug sections of @elf are compressed by zstd, which libdw before 0.189 cannot read, make an
+ * ELF file in memory that has all debug sections of @elf, and those decompressed.  The same is made
+ * if @elf is @in_memory and has some compressed by zlib, which stay so: libdw decompresses them,
+ * but writes to the image.  Returns 0, -ENOMEM, or -EINVAL when a section is compressed in another
+ * way than by zlib or zstd or is damaged, or when the sections that are, by either, expand to more
+ * than any real ones. */
+int dwunw_expand(struct dwunw_expanded *out, Elf *elf, bool in_memory);
+
+void dwunw_expanded_release(struct dwunw_expanded *expanded);
+
+#endif

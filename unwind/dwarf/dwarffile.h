@@ -1,0 +1,38 @@
+/* dwarffile.h - one file with debug information, opened */
+#ifndef DWUNW_DWARFFILE_H
+#define DWUNW_DWARFFILE_H
+
+#include <elfutils/libdw.h>
+#include <libelf.h>
+
+#include "unwind/elf/elf_util.h"
+#include "unwind/dwarf/decompress.h"
+
+struct dwunw_dwarf_file {
+	int fd;	    /* -1: no file of its own */
+	char *path; /* of that file, or NULL */
+	Elf *elf;   /* of that file, or NULL */
+	struct dwunw_expanded expanded;
+	Dwarf *dwarf; /* NULL: none was found */
+};
+
+#define DWUNW_DWARF_FILE_NONE ((struct dwunw_dwarf_file){.fd = -1})
+
+/* Open the debug information of @elf, which is borrowed.  file->dwarf is NULL if it has none.
+ * Returns 0, -ENOMEM, or -EINVAL when it has some that cannot be read. */
+int dwunw_dwarf_file_borrow(struct dwunw_dwarf_file *file, Elf *elf);
+
+/* What a file must be to be taken: of this build-id, or, if that is empty, with this CRC. */
+struct dwunw_file_key {
+	const struct dwunw_build_id *id;
+	const uint32_t *crc; /* of all of the file; NULL: only the build-id counts */
+};
+
+/* The same for the file at @path; file->elf is NULL if there is none or it is not the one of
+ * @key, file->dwarf also if it is the one and has no debug information. */
+int dwunw_dwarf_file_open(struct dwunw_dwarf_file *file, const char *path,
+			  const struct dwunw_file_key *key);
+
+void dwunw_dwarf_file_close(struct dwunw_dwarf_file *file);
+
+#endif

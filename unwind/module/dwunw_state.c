@@ -1,0 +1,238 @@
+/* dwunw_state.c - struct dwunw: a list of modules and of directories */
+#include "unwind/module/dwunw_state.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unwind/elf/elf_util.h"
+
+struct dwunw {
+	struct dwunw_module **modules;
+	size_t nr_modules;
+	struct dwunw_debug_dirs dirs;
+	struct dwunw_stacks *stacks;
+};
+
+static int stacks_new(struct dwunw_stacks **out)
+{
+	struct dwunw_stacks *stacks = *out = calloc(1, sizeof(*stacks));
+	int err;
+
+	if (!stacks)
+		return -ENOMEM;
+	dwunw_seed_draw(&stacks->seed, stacks);
+	stacks->marks = calloc(DWUNW_MAX_FRAMES, sizeof(*stacks->marks));
+	stacks->runs = calloc(DWUNW_MAX_FRAMES, sizeof(*stacks->runs));
+	err = stacks->marks && stacks->runs ? 0 : -ENOMEM;
+	if (!err)
+		err = dwunw_places_init(&stacks->places, &stacks->seed);
+	if (!err)
+		err = dwunw_tree_init(&stacks->tree, &stacks->places, &stacks->seed);
+	if (!err)
+		err = dwunw_forks_init(&stacks->forks);
+	return err;
+}
+
+static void stacks_free(struct dwunw_stacks *stacks)
+{
+	if (!stacks)
+		return;
+	dwunw_forks_release(&stacks->forks);
+	dwunw_tree_release(&stacks->tree);
+	dwunw_places_release(&stacks->places);
+	free(stacks->marks);
+	free(stacks->runs);
+	free(stacks);
+}
+
+int dwunw_new(struct dwunw **out)
+{
+	struct dwunw *dw = calloc(1, sizeof(*dw));
+	int err = dw ? stacks_new(&dw->stacks) : -ENOMEM;
+
+	if (err) {
+		dwunw_free(dw);
+		dw = NULL;
+	}
+	*out = dw;
+	return err;
+}
+
+void dwunw_free(struct dwunw *dw)
+{
+	if (!dw)
+		return;
+	for (size_t i = 0; i < dw->nr_modules; i++)
+		dwunw_module_free(dw->modules[i]);
+	for (size_t i = 0; i < dw->dirs.nr; i++)
+		free(dw->dirs.dir[i]);
+	stacks_free(dw->stacks);
+	free(dw->modules);
+	free(dw->dirs.dir);
+	free(dw->dirs.symfs);
+	free(dw);
+}
+
+int dwunw_debug_dir_add(struct dwunw *dw, const char *dir)
+{
+	char *copy = strdup(dir);
+	char **dirs = reallocarray(dw->dirs.dir, dw->dirs.nr + 1, sizeof(*dirs));
+
+	if (dirs)
+		dw->dirs.dir = dirs;
+	if (!dirs || !copy) {
+		free(copy);
+		return -ENOMEM;
+	}
+	dirs[dw->dirs.nr++] = copy;
+	return 0;
+}
+
+int dwunw_symfs_set(struct dwunw *dw, const char *dir)
+{
+	char *copy = strdup(dir);
+
+	if (!copy)
+		return -ENOMEM;
+	free(dw->dirs.symfs);
+	dw->dirs.symfs = copy;
+	return 0;
+}
+
+void dwunw_demangle_set(struct dwunw *dw, bool demangle)
+{
+	dw->dirs.mangled = !demangle;
+}
+
+void dwunw_debug_fetch_set(struct dwunw *dw, dwunw_debug_fetch *fetch, void *arg)
+{
+	dw->dirs.fetch = fetch;
+	dw->dirs.fetch_arg = arg;
+}
+
+/* Make room for one more module. */
+static int make_room(struct dwunw *dw)
+{
+	struct dwunw_module **modules;
+
+	if (dw->nr_modules >= DWUNW_FOREIGN_MODULE)
+		return -ENOMEM;
+	modules = reallocarray(dw->modules, dw->nr_modules + 1, sizeof(*modules));
+	if (!modules)
+		return -ENOMEM;
+	dw->modules = modules;
+	return 0;
+}
+
+int dwunw_module_add(struct dwunw *dw, uint32_t *module, const char *path, const void *image,
+		     size_t image_len)
+{
+	int err = make_room(dw);
+
+	*module = DWUNW_NO_MODULE;
+	if (!err)
+		err = dwunw_module_new(&dw->modules[dw->nr_modules], path, image, image_len);
+	if (!err)
+		*module = (uint32_t)dw->nr_modules++;
+	return err;
+}
+
+/* Take the file whose name printf() would make of the arguments for the next module. */
+__attribute__((format(printf, 4, 5))) static int open_one(struct dwunw *dw, const char *path,
+							  const struct dwunw_build_id *id,
+							  const char *format, ...)
+{
+	va_list args;
+	char *file;
+	int len, err;
+
+	va_start(args, format);
+	len = vasprintf(&file, format, args);
+	va_end(args);
+	if (len < 0)
+		return -ENOMEM;
+	err = dwunw_module_map(&dw->modules[dw->nr_modules], file, path, id);
+	free(file);
+	return err;
+}
+
+/* The file itself first, which can be unwound, too; a debug file gives names alone. */
+static int open_by_build_id(struct dwunw *dw, const char *path, const struct dwunw_build_id *id)
+{
+	static const char *const ends[] = {"", "/elf", ".debug", "/debug"};
+	char hex[2 * DWUNW_MAX_BUILD_ID + 1] = "";
+	int err = -ENOENT;
+
+	for (size_t i = 0; i < id->len; i++)
+		snprintf(hex + 2 * i, 3, "%02x", id->bytes[i]);
+	for (size_t end = 0; end < sizeof(ends) / sizeof(ends[0]); end++)
+		for (size_t i = 0; i < dw->dirs.nr && err && err != -ENOMEM; i++)
+			err = open_one(dw, path, id, "%s/.build-id/%.2s/%s%s", dw->dirs.dir[i], hex,
+				       hex + 2, ends[end]);
+	return err;
+}
+
+int dwunw_module_open(struct dwunw *dw, uint32_t *module, const char *path, const uint8_t *build_id,
+		      size_t build_id_len)
+{
+	struct dwunw_build_id id = {.len = build_id_len};
+	int err;
+
+	*module = DWUNW_NO_MODULE;
+	/* Any other path would depend on the directory that the caller happens to be in. */
+	if (!build_id_len || build_id_len > sizeof(id.bytes) || path[0] != '/')
+		return -ENOENT;
+	memcpy(id.bytes, build_id, build_id_len);
+	err = make_room(dw);
+	if (err)
+		return err;
+	err = -ENOENT;
+	if (dw->dirs.symfs)
+		err = open_one(dw, path, &id, "%s%s", dw->dirs.symfs, path);
+	if (err && err != -ENOMEM)
+		err = open_one(dw, path, &id, "%s", path);
+	if (err && err != -ENOMEM) {
+		int found = open_by_build_id(dw, path, &id);
+
+		/* what is wrong with the file at the path says more than that there is no other */
+		err = found == -ENOENT ? err : found;
+	}
+	if (!err)
+		*module = (uint32_t)dw->nr_modules++;
+	return err;
+}
+
+struct dwunw_module *dwunw_module_get(const struct dwunw *dw, uint32_t number)
+{
+	return number < dw->nr_modules ? dw->modules[number] : NULL;
+}
+
+const char *dwunw_module_path(const struct dwunw *dw, uint32_t module)
+{
+	return module < dw->nr_modules ? dw->modules[module]->path : NULL;
+}
+
+const void *dwunw_module_section(const struct dwunw *dw, uint32_t module, const char *name,
+				 size_t *len)
+{
+	Elf *elf = module < dw->nr_modules ? dw->modules[module]->elf : NULL;
+	GElf_Shdr shdr;
+	Elf_Scn *section = elf ? dwunw_elf_section(elf, name, &shdr) : NULL;
+	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
+
+	*len = data ? data->d_size : 0;
+	return data ? data->d_buf : NULL;
+}
+
+struct dwunw_stacks *dwunw_stacks(const struct dwunw *dw)
+{
+	return dw->stacks;
+}
+
+const struct dwunw_debug_dirs *dwunw_dirs(const struct dwunw *dw)
+{
+	return &dw->dirs;
+}

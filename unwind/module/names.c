@@ -1,0 +1,213 @@
+/* names.c - see names.h: the symbol tables and the debug information of a module, put together */
+#include "unwind/module/names.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unwind/elf/addr_index.h"
+#include "unwind/module/debugfile.h"
+#include "unwind/symbol/demangle.h"
+#include "unwind/dwarf/lines.h"
+#include "unwind/dwarf/minidebug.h"
+#include "unwind/module/module.h"
+#include "unwind/symbol/demangled_names.h"
+#include "unwind/symbol/symbol.h"
+
+struct dwunw_names {
+	struct dwunw_debugfile debug;
+	struct dwunw_minidebug minidebug;
+	struct dwunw_symtab *symtab;
+	struct dwunw_lines *lines; /* NULL: there is no debug information */
+	struct dwunw_strings strings;
+	struct dwunw_addr_index index;
+	struct dwunw_name *known;
+	uint32_t nr, room;
+	uint32_t notes; /* enum dwunw_note */
+};
+
+/* Add the symbols of .gnu_debugdata.  Returns 0 or -ENOMEM. */
+static int add_minidebug(struct dwunw_names *names, Elf *image)
+{
+	int err = dwunw_minidebug_open(&names->minidebug, image);
+	bool found;
+
+	if (err == -EINVAL)
+		names->notes |= DWUNW_NOTE_BAD_MINIDEBUG;
+	if (err || !names->minidebug.elf)
+		return err == -EINVAL ? 0 : err;
+	return dwunw_symtab_add(names->symtab, names->minidebug.elf, SHT_SYMTAB, &found);
+}
+
+/* .symtab holds all symbols; .dynsym, which is in every file, those that others use;
+ * .gnu_debugdata all others. */
+static int find_symbols(struct dwunw_names *names, Elf *image)
+{
+	bool found;
+	int err = dwunw_symtab_new(&names->symtab);
+
+	if (!err)
+		err = dwunw_symtab_add(names->symtab, image, SHT_DYNSYM, &found);
+	if (!err)
+		err = dwunw_symtab_add(names->symtab, image, SHT_SYMTAB, &found);
+	if (!err && !found && names->debug.main.elf)
+		err = dwunw_symtab_add(names->symtab, names->debug.main.elf, SHT_SYMTAB, &found);
+	if (!err && !found && names->debug.symbols.elf)
+		err = dwunw_symtab_add(names->symtab, names->debug.symbols.elf, SHT_SYMTAB, &found);
+	if (!err && !found)
+		err = add_minidebug(names, image);
+	return err ? err : dwunw_symtab_sort(names->symtab);
+}
+
+int dwunw_names_new(struct dwunw_names **out, const struct dwunw_module *module,
+		    const struct dwunw_debug_dirs *dirs)
+{
+	struct dwunw_names *names = calloc(1, sizeof(*names));
+	int err;
+
+	*out = NULL;
+	if (!names)
+		return -ENOMEM;
+	err = dwunw_debugfile_find(&names->debug, module, dirs);
+	names->notes = names->debug.notes;
+	names->strings.mangled = dirs->mangled;
+	if (!err)
+		err = find_symbols(names, module->elf);
+	if (!err && names->debug.main.dwarf)
+		err = dwunw_lines_new(&names->lines, names->debug.main.dwarf);
+	if (err)
+		dwunw_names_free(names);
+	else
+		*out = names;
+	return err;
+}
+
+void dwunw_names_free(struct dwunw_names *names)
+{
+	if (!names)
+		return;
+	for (uint32_t i = 0; i < names->nr; i++)
+		free(names->known[i].inlined);
+	free(names->known);
+	dwunw_addr_index_release(&names->index);
+	dwunw_strings_release(&names->strings);
+	dwunw_lines_free(names->lines);
+	dwunw_symtab_free(names->symtab);
+	dwunw_minidebug_close(&names->minidebug);
+	dwunw_debugfile_close(&names->debug);
+	free(names);
+}
+
+/* The demangled form of @raw, which may be NULL, in *out.  Returns 0 or -ENOMEM. */
+static int demangle(struct dwunw_names *names, const char *raw, const char **out)
+{
+	*out = raw ? dwunw_strings_demangled(&names->strings, raw, strnlen(raw, DWUNW_MAX_NAME + 1))
+		   : NULL;
+	return raw && !*out ? -ENOMEM : 0;
+}
+
+static int add_inlined(struct dwunw_names *names, const struct dwunw_source *source,
+		       struct dwunw_name *name)
+{
+	size_t nr = source->nr - 1;
+	int err = 0;
+
+	if (!nr)
+		return 0;
+	name->inlined = calloc(nr, sizeof(*name->inlined));
+	if (!name->inlined)
+		return -ENOMEM;
+	name->nr_inlined = (uint32_t)nr;
+	for (size_t i = 0; i < nr && !err; i++) {
+		const struct dwunw_line *place = &source->place[i];
+
+		name->inlined[i].file = place->file;
+		name->inlined[i].line = place->line;
+		err = demangle(names, place->function, &name->inlined[i].function);
+	}
+	return err;
+}
+
+static int look_up_source(struct dwunw_names *names, uint64_t addr, struct dwunw_name *name)
+{
+	struct dwunw_source source;
+	const struct dwunw_line *place;
+	int err = dwunw_lines_find(names->lines, addr, &source);
+
+	if (err)
+		return err;
+	place = &source.place[source.nr - 1];
+	name->file = place->file;
+	name->line = place->line;
+	if (source.split)
+		names->notes |= DWUNW_NOTE_SPLIT;
+	if (!name->function && place->function) {
+		name->start = source.start;
+		err = demangle(names, place->function, &name->function);
+	}
+	return err ? err : add_inlined(names, &source, name);
+}
+
+static int look_up(struct dwunw_names *names, uint64_t addr, struct dwunw_name *name)
+{
+	size_t len;
+	const char *raw = dwunw_symtab_find(names->symtab, addr, &len, &name->start);
+
+	if (raw) {
+		name->function = dwunw_strings_demangled(&names->strings, raw, len);
+		if (!name->function)
+			return -ENOMEM;
+	}
+	return names->lines ? look_up_source(names, addr, name) : 0;
+}
+
+static int make_room(struct dwunw_names *names)
+{
+	uint32_t room = names->room ? 2 * names->room : 64;
+	struct dwunw_name *known;
+
+	if (names->nr < names->room)
+		return 0;
+	known = room > names->room ? reallocarray(names->known, room, sizeof(*known)) : NULL;
+	if (!known)
+		return -ENOMEM;
+	names->known = known;
+	names->room = room;
+	return 0;
+}
+
+static int add(struct dwunw_names *names, uint64_t addr)
+{
+	struct dwunw_name name = {0};
+	int err = look_up(names, addr, &name);
+
+	if (!err)
+		err = make_room(names);
+	if (!err)
+		err = dwunw_addr_index_add(&names->index, addr, names->nr);
+	if (err)
+		free(name.inlined);
+	else
+		names->known[names->nr++] = name;
+	return err;
+}
+
+int dwunw_names_find(struct dwunw_names *names, uint64_t addr, const struct dwunw_name **name)
+{
+	uint32_t nr = dwunw_addr_index_find(&names->index, addr);
+
+	if (nr == DWUNW_NOT_FOUND) {
+		int err = add(names, addr);
+
+		if (err)
+			return err;
+		nr = names->nr - 1;
+	}
+	*name = &names->known[nr];
+	return 0;
+}
+
+uint32_t dwunw_names_notes(const struct dwunw_names *names)
+{
+	return names->notes;
+}

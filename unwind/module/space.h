@@ -1,0 +1,34 @@
+/* space.h - what is mapped at an address */
+#ifndef DWUNW_SPACE_H
+#define DWUNW_SPACE_H
+
+#include <stdint.h>
+
+#include "unwind/dwunw.h"
+#include "unwind/module/module.h"
+#include "unwind/tree/pc_cache.h"
+
+struct dwunw_stacks;
+
+struct dwunw_segment {
+	uint64_t start;
+	uint64_t end;		     /* first address after it */
+	uint64_t bias;		     /* address in the process minus address in the file */
+	struct dwunw_module *module; /* NULL: none that is known */
+	uint32_t number;	     /* of the module, maybe a foreign one; or DWUNW_NO_MODULE */
+};
+
+struct dwunw_space {
+	struct dwunw *dw;
+	struct dwunw_stacks *stacks; /* of dw */
+	uint64_t serial;	     /* no other space of dw has or had it */
+	struct dwunw_segment *segments;
+	size_t nr;
+	size_t last; /* the one found last: the next address is often in the same */
+	struct dwunw_pc_cache pcs;
+};
+
+/* The segment with @addr in it, or NULL; valid as long as @space. */
+const struct dwunw_segment *dwunw_space_find(struct dwunw_space *space, uint64_t addr);
+
+#endif

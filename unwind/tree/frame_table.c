@@ -1,0 +1,109 @@
+/* frame_table.c - see places.h */
+#include "unwind/tree/frame_table.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "unwind/tree/pc_cache.h"
+
+#define FIRST_ROOM 256
+
+/* Without random numbers (early at boot, or no such system call) an address must do. */
+void dwunw_seed_draw(struct dwunw_seed *seed, const void *address)
+{
+	if (getrandom(seed, sizeof(*seed), GRND_NONBLOCK) != sizeof(*seed))
+		seed->word[0] = seed->word[1] = (uint64_t)(uintptr_t)address;
+}
+
+int dwunw_places_init(struct dwunw_places *places, const struct dwunw_seed *seed)
+{
+	*places = (struct dwunw_places){.nr = 1, .room = FIRST_ROOM, .nr_slots = 2 * FIRST_ROOM};
+	places->seed = *seed;
+	places->all = calloc(places->room, sizeof(*places->all));
+	places->slots = calloc(places->nr_slots, sizeof(*places->slots));
+	if (!places->all || !places->slots)
+		return -ENOMEM;
+	places->all[0].rule = (struct dwunw_rule){.kind = DWUNW_RULE_ZERO,
+						  .as = DWUNW_PC_RETURN >> DWUNW_PC_SHIFT};
+	return 0;
+}
+
+void dwunw_places_release(struct dwunw_places *places)
+{
+	free(places->all);
+	free(places->slots);
+}
+
+static uint64_t hash_of(const struct dwunw_places *places, const struct dwunw_place *place)
+{
+	return dwunw_hash(&places->seed, place->pc ^ place->addr << 1,
+			  (uint64_t)place->flags << 32 | place->module);
+}
+
+static bool same_frame(const struct dwunw_place *a, const struct dwunw_place *b)
+{
+	return a->pc == b->pc && a->addr == b->addr && a->module == b->module &&
+	       a->flags == b->flags;
+}
+
+static void put(struct dwunw_places *places, uint32_t number)
+{
+	size_t mask = places->nr_slots - 1, i = hash_of(places, &places->all[number]) & mask;
+
+	while (places->slots[i])
+		i = (i + 1) & mask;
+	places->slots[i] = number;
+}
+
+static int grow(struct dwunw_places *places)
+{
+	struct dwunw_place *all;
+	uint32_t *slots;
+
+	if (places->nr >= DWUNW_MAX_PLACES)
+		return -ENOMEM;
+	if (places->nr < places->room)
+		return 0;
+	slots = calloc(2 * places->nr_slots, sizeof(*slots));
+	all = slots ? reallocarray(places->all, 2 * places->room, sizeof(*all)) : NULL;
+	if (!all) {
+		free(slots);
+		return -ENOMEM;
+	}
+	free(places->slots);
+	places->slots = slots;
+	places->nr_slots *= 2;
+	places->all = all;
+	places->room *= 2;
+	for (uint32_t i = 1; i < places->nr; i++)
+		put(places, i);
+	return 0;
+}
+
+int dwunw_places_intern(struct dwunw_places *places, const struct dwunw_frame *frame,
+			uint32_t *number)
+{
+	const struct dwunw_place key = {
+		.pc = frame->pc,
+		.rule = {.kind = DWUNW_RULE_SLOW, .as = UINT8_MAX},
+		.addr = frame->addr,
+		.module = frame->module,
+		.flags = frame->flags & ~(uint32_t)DWUNW_FRAME_FLAG_PARTIAL,
+	};
+	size_t mask = places->nr_slots - 1, i;
+
+	for (i = hash_of(places, &key) & mask; places->slots[i]; i = (i + 1) & mask) {
+		*number = places->slots[i];
+		if (same_frame(&places->all[*number], &key))
+			return 0;
+	}
+	if (grow(places))
+		return -ENOMEM;
+	*number = places->nr++;
+	places->all[*number] = key;
+	put(places, *number);
+	return 0;
+}
