@@ -31,11 +31,11 @@ LTO         = $(if $(DEBUG)$(SAN),,$(if $(filter gcc,$(CC)),-flto=auto))
 LDLIBS      = -lbpf -lZydis -ldw -lelf -lzstd -llzma -lz -lprotobuf-c -liberty -lm -lpthread
 
 # All files below the folders $(1) with the names $(2); the library that runs in other programs has rules of its own.
-files_of    = $(sort $(shell find $(1) -path record/preload -prune -o -type f -name '$(2)' -print))
+files_of    = $(sort $(shell find $(1) -path record/libpreload -prune -o -type f -name '$(2)' -print))
 MODULES     = format unwind record report
 SRC         = mleak.c $(call files_of,$(MODULES),*.c)
 OBJ         = $(SRC:%.c=$(O)/%.o) $(O)/report/profile.pb-c.o
-LIBPRELOAD  = $(sort $(shell find record/preload -type f))
+LIBPRELOAD  = $(sort $(shell find record/libpreload -type f))
 HEADERS     = mleak.h bpf/event.h $(call files_of,$(MODULES),*.h) $(filter %.h,$(LIBPRELOAD))
 FUZZ        = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c)) \
@@ -194,7 +194,7 @@ $(O)/tests/bench/cxx: tests/bench/cxx.cc
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -O2 -g -o $@ $<
 
-$(O)/tests/bench/cost_probes: $(O)/tests/bench/cost_probes.o $(O)/record/uprobe_multi.o
+$(O)/tests/bench/cost_probes: $(O)/tests/bench/cost_probes.o $(O)/record/probe/uprobe_multi.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
@@ -327,7 +327,7 @@ $(O)/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
-$(O)/record/probes.o $(O)/record/filters.o $(O)/record/filters_sweep.o $(O)/record/kept_frees.o: $(O)/mleak.bpf.skel.h
+$(O)/record/probe/probes.o $(O)/record/filter/filters.o $(O)/record/filter/filters_sweep.o $(O)/record/probe/deferred_frees.o: $(O)/mleak.bpf.skel.h
 
 # The messages of pprof's format; and the page that print_html.c takes in as it is.
 $(O)/report/profile.pb-c.c: report/profile.proto
@@ -356,14 +356,14 @@ PRELOAD_FLAGS = -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(WERROR),-We
 $(O)/preload.layout: FORCE
 	@mkdir -p $(@D); echo '$(PRELOAD_LAYOUT)' | cmp -s - $@ || echo '$(PRELOAD_LAYOUT)' > $@
 
-$(O)/record/preload_backend.o $(O)/record/preload_launch.o: ALL_CFLAGS += $(PRELOAD_LAYOUT)
-$(O)/record/preload_backend.o $(O)/record/preload_launch.o: $(O)/preload.layout
+$(O)/record/preload/backend.o $(O)/record/preload/launch_preloaded.o: ALL_CFLAGS += $(PRELOAD_LAYOUT)
+$(O)/record/preload/backend.o $(O)/record/preload/launch_preloaded.o: $(O)/preload.layout
 
-$(O)/libmleak-preload.so: $(PRELOAD_DEPS) $(O)/preload.layout record/preload/exports.map
+$(O)/libmleak-preload.so: $(PRELOAD_DEPS) $(O)/preload.layout record/libpreload/exports.map
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(PRELOAD_FLAGS) -shared -Wl,-z,defs -Wl,-z,now -Wl,--hash-style=both \
-		-Wl,--version-script=record/preload/exports.map -o $@ $(PRELOAD_SRC)
+		-Wl,--version-script=record/libpreload/exports.map -o $@ $(PRELOAD_SRC)
 
 # The same for the linker to put into a program: one object, whose names are those that --wrap makes.
 WRAPPED = malloc calloc realloc reallocarray free posix_memalign aligned_alloc memalign valloc pvalloc \
@@ -371,8 +371,8 @@ WRAPPED = malloc calloc realloc reallocarray free posix_memalign aligned_alloc m
 	posix_spawn posix_spawnp execveat system popen prctl syscall malloc_usable_size _exit _Exit \
 	pthread_getattr_np
 
-$(O)/record/wrap_flags.o: Makefile
-$(O)/record/wrap_flags.o: ALL_CFLAGS += -DWRAPPED='"$(WRAPPED)"'
+$(O)/record/preload/wrap_flags.o: Makefile
+$(O)/record/preload/wrap_flags.o: ALL_CFLAGS += -DWRAPPED='"$(WRAPPED)"'
 
 $(O)/libmleak-wrap.a: $(PRELOAD_DEPS) $(O)/preload.layout
 	$(call say,AR,$@)
@@ -462,7 +462,7 @@ check-layers:
 	$(Q)$(call includes_only,unwind,(unwind/)?[^/"]*)
 	$(Q)$(call includes_only,bpf,bpf/[^"]*|unwind/dwunw_event\.h)
 	$(Q)$(call includes_only,record,record/[^"]*|bpf/event\.h|unwind/dwunw[^"]*|format/(trace|writer|place)\.h|mleak\.h|mleak\.bpf\.skel\.h)
-	$(Q)$(call includes_only,record/preload,record/preload/[^"]*|bpf/event\.h)
+	$(Q)$(call includes_only,record/libpreload,record/libpreload/[^"]*|bpf/event\.h)
 	$(Q)$(call includes_only,report,report/[^"]*|unwind/dwunw\.h|format/(trace|reader|copy|place)\.h|mleak\.h)
 
 ## check-headers: fail on a header that needs another one before it, or on a public one that C++ refuses

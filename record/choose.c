@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "mleak.h"
-#include "record/refusal.h"
+#include "record/probe/refusal.h"
 
 /* As choose_refused(); @facts are the reader's. */
 static bool is_refused(const struct record_opts *o, struct refusal_facts *facts, char *why)

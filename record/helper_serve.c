@@ -8,11 +8,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "record/helper_wire.h"
-#include "record/hold.h"
-#include "record/perf_uprobe.h"
-#include "record/target.h"
-#include "record/uprobe_multi.h"
+#include "record/privilege/helper_wire.h"
+#include "record/ptrace/stop.h"
+#include "record/probe/perf_uprobe.h"
+#include "record/target/target.h"
+#include "record/probe/uprobe_multi.h"
 
 #define STATUS_SIZE 8192 /* bytes: more than /proc/PID/status has */
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "mleak.h"
-#include "record/units.h"
+#include "record/base/parse_units.h"
 
 int option_pid(const char *text, struct record_opts *o)
 {

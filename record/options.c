@@ -9,7 +9,7 @@
 #include "format/trace.h"
 #include "mleak.h"
 #include "record/option_values.h"
-#include "record/preload_backend.h"
+#include "record/preload/backend.h"
 
 enum {
 	OPT_STACK_SIZE = 256,

@@ -7,10 +7,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "record/allocator.h"
-#include "record/filters.h"
-#include "record/module.h"
-#include "record/probes.h"
+#include "record/allocator/allocator.h"
+#include "record/filter/filters.h"
+#include "record/module/elf_image.h"
+#include "record/probe/probes.h"
 
 #define RECORD_MAX_PIDS 64
 

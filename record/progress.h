@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "record/session.h"
+#include "record/session/session.h"
 
 struct progress {
 	bool terminal; /* stderr is one; else nothing is shown */

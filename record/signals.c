@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <sys/wait.h>
 
-#include "record/helper.h"
+#include "record/privilege/helper.h"
 
 void signals_of_ours(sigset_t *set)
 {

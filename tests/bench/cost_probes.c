@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "record/uprobe_multi.h"
+#include "record/probe/uprobe_multi.h"
 
 #define MAX_PROBES 16
 

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "record/elffile.h"
-#include "record/module.h"
+#include "record/module/elffile.h"
+#include "record/module/elf_image.h"
 
 void exact_modules_init(struct exact_modules *m, bool reduced)
 {

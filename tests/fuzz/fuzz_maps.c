@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "format/writer.h"
-#include "record/maps.h"
+#include "record/target/maps.h"
 #include "tests/fuzz/records.h"
 
 #define MEMORY_MAX (64u << 20)

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "mleak.h"
-#include "record/allocator.h"
-#include "record/elffile.h"
-#include "record/module.h"
-#include "record/sites.h"
+#include "record/allocator/allocator.h"
+#include "record/module/elffile.h"
+#include "record/module/elf_image.h"
+#include "record/allocator/sites.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unwind_once.h"
 #include "unwind/dwunw.h"

@@ -124,7 +124,7 @@ LIAR = r"""
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "record/preload/ring.h"
+#include "record/libpreload/ring.h"
 int main(int argc, char **argv)
 {
 	char line[400];

@@ -11,7 +11,7 @@ HOSTILE_CHILD = r"""
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "record/preload/ring.h"
+#include "record/libpreload/ring.h"
 static pthread_barrier_t met;
 static void *run(void *arg)
 {

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "record/now.h"
-#include "record/preload_clock.h"
+#include "record/base/clock.h"
+#include "record/preload/ring/preload_clock.h"
 
 #define FAR   400000000u /* ns; longer than the clock is not looked at */
 #define ABOUT 40000000u	 /* its rate is first known by 4 ms, on a machine that may be busy */

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "format/reader.h"
-#include "record/findings.h"
-#include "record/shared_ring.h"
+#include "record/trace/write_overruns.h"
+#include "record/preload/ring/merge_rings.h"
 
 #define RING_SIZE 65536u
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "bpf/event.h"
-#include "record/shared_ring.h"
+#include "record/preload/ring/merge_rings.h"
 
 #define RINGS	  4u
 #define RING_SIZE 65536u

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 /* It is part of no object here, but of the library that is preloaded. */
-#include "record/preload/slices.c"
+#include "record/libpreload/event/stack_diff.c"
 
 #define SLICES 37u
 

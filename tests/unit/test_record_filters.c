@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "record/filters.h"
-#include "record/units.h"
+#include "record/filter/filters.h"
+#include "record/base/parse_units.h"
 
 #define DIGITS 40
 

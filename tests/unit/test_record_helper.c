@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
-#include "record/helper.h"
-#include "record/target.h"
+#include "record/privilege/helper.h"
+#include "record/target/target.h"
 
 static uint64_t shared_value = 0x1122334455667788u; /* every child has it at this address */
 

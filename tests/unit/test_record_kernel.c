@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "record/kernel.h"
+#include "record/base/kernel.h"
 
 static void releases_are_compared_number_by_number(void **state)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "record/known_leaks.h"
+#include "record/module/lsan_suppressions.h"
 
 /* What the function at 0x1000 with this code returns; 0: it is not understood.  The bytes are
  * copied, so that a read behind them is found out. */

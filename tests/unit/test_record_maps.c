@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "record/maps.h"
+#include "record/target/maps.h"
 
 static void proc_maps_lines_are_read(void **state)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "record/probe_site.h"
+#include "record/code/probe_site.h"
 
 /* Find the site in @code of a function with @nr_args arguments. */
 #define FIND(nr_args, ...)                                                                      \

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "record/refusal.h"
+#include "record/probe/refusal.h"
 
 /* All is there, on Debian 12's kernel. */
 static const struct refusal_facts root = {.release = "6.1.0-18-amd64",

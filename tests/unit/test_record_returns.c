@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "record/returns.h"
+#include "record/code/returns.h"
 
 #define START 0x1000u /* of the code, in its file */
 

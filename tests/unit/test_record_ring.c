@@ -21,7 +21,7 @@
 #include <linux/bpf.h>
 
 #include "bpf/event.h"
-#include "record/ring.h"
+#include "record/probe/ring.h"
 
 #define PAGE	   4096ul
 #define FRONT	   4096ul

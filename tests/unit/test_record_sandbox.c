@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "record/sandbox.h"
+#include "record/privilege/sandbox.h"
 
 #define NO_LANDLOCK 77
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "record/tally.h"
+#include "record/trace/tally.h"
 #include "report/live.h"
 
 #define PAGE 4096u

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "record/target.h"
+#include "record/target/target.h"
 
 /* This process, as it would seem if @ended, who is gone, had had its number before. */
 static void become_next(struct target *t, bool reap)

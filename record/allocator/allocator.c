@@ -1,0 +1,315 @@
+/* allocator.c - which object's malloc is called, and what else of it is to be probed */
+#include "record/allocator/allocator.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mleak.h"
+#include "record/allocator/allocator_code.h"
+#include "record/allocator/allocator_explain.h"
+#include "record/code/altstack.h"
+#include "record/module/debugfile.h"
+#include "record/module/elffile.h"
+#include "record/target/link_map.h"
+#include "record/allocator/cxx_operators.h"
+#include "record/allocator/sites.h"
+#include "record/allocator/alloc_functions.h"
+
+/* A look-up of all names, object after object. */
+struct search {
+	const struct target *target;
+	const struct objects *objects;
+	char names[WANTED_NR][64]; /* with the prefix */
+	const char *name_of[WANTED_NR];
+	bool taken[WANTED_NR]; /* defined by an object looked at before */
+	bool malloc_here;      /* the object being looked at has the malloc that counts */
+	bool prefixed;
+	bool symtab;		 /* names that are not exported count too */
+	enum returns_by returns; /* not RETURNS_AUTO, if the process may use an alternate stack */
+	const char *why;
+};
+
+static void search_init(struct search *s, const struct target *t, const struct objects *objects,
+			const char *prefix, const struct allocator_opts *opts)
+{
+	memset(s, 0, sizeof(*s));
+	s->target = t;
+	s->objects = objects;
+	s->prefixed = prefix != NULL;
+	s->returns = opts->returns;
+	if (s->returns == RETURNS_AUTO && !opts->spares_handlers && altstack_is_used(t, objects))
+		s->returns = RETURNS_RET;
+	for (size_t i = 0; i < WANTED_NR; i++) {
+		snprintf(s->names[i], sizeof(s->names[i]), "%s%s", prefix ? prefix : "",
+			 wanted[i].name);
+		s->name_of[i] = s->names[i];
+		s->taken[i] = (prefix && wanted[i].group == WANTED_MAP) ||
+			      (opts->no_operators && wanted_is_operator(i));
+	}
+}
+
+static void read_functions(const struct search *s, Elf *elf, const struct mlk_mapping *m,
+			   struct elf_function *found)
+{
+	const struct elf_names names = {s->name_of, WANTED_NR, found};
+	char path[PATH_MAX + 64];
+	Elf *debug;
+	int fd;
+
+	elffile_functions(elf, elf, ELF_EXPORTED, &names);
+	if (!s->symtab)
+		return;
+	elffile_functions(elf, elf, ELF_ALL, &names);
+	if (found[WANTED_MALLOC].found)
+		return;
+	target_path(s->target, m, path, sizeof(path));
+	debug = debugfile_open(elf, path, &fd);
+	if (!debug)
+		return;
+	elffile_functions(elf, debug, ELF_ALL, &names);
+	elf_end(debug);
+	close(fd);
+}
+
+/* The object of @m among those found, or a new one; NULL: there is no room. */
+static struct alloc_object *object_for(struct allocators *a, const struct search *s,
+				       const struct mlk_mapping *m)
+{
+	struct alloc_object *o;
+
+	for (size_t i = 0; i < a->nr; i++)
+		if (a->v[i].code.start == m->start)
+			return &a->v[i];
+	if (a->nr == ALLOCATOR_MAX_OBJECTS)
+		return NULL;
+	o = &a->v[a->nr];
+	memset(o, 0, sizeof(*o));
+	o->path = strdup(m->path);
+	if (!o->path)
+		return NULL;
+	o->code = *m;
+	o->code.path = o->path;
+	o->is_program = s->objects->program && s->objects->program->start == m->start;
+	o->why = s->why;
+	o->fd = -1;
+	a->nr++;
+	return o;
+}
+
+/* Take those of @found that no earlier object defines. */
+static void take(struct search *s, struct alloc_object *object, const struct elf_function *found)
+{
+	for (size_t i = 0; i < WANTED_NR; i++) {
+		const struct site_wanted w = {.name = s->names[i],
+					      .func = wanted[i].func,
+					      .kind = wanted[i].kind,
+					      .nr_args = wanted[i].nr_args,
+					      .at = &found[i]};
+
+		if (!found[i].found || s->taken[i])
+			continue;
+		s->taken[i] = true;
+		/* Of other libraries the operators call malloc. */
+		if (wanted[i].group != WANTED_OWN || s->malloc_here)
+			sites_add(object, &w);
+	}
+}
+
+/* Does @found hold anything that would be taken? */
+static bool is_new(struct search *s, const struct elf_function *found)
+{
+	bool any = false;
+
+	s->malloc_here = found[WANTED_MALLOC].found && !s->taken[WANTED_MALLOC];
+	for (size_t i = 0; i < WANTED_NR; i++) {
+		if (!found[i].found || s->taken[i])
+			continue;
+		if (wanted[i].group == WANTED_OWN && !s->malloc_here)
+			s->taken[i] = true;
+		else
+			any = true;
+	}
+	return any;
+}
+
+/* Look into the object of @m.  Returns 0, or -errno when its file cannot be opened. */
+static int search_object(struct search *s, struct allocators *a, const struct mlk_mapping *m)
+{
+	struct elf_function found[WANTED_NR] = {0};
+	struct alloc_object *object = NULL;
+	bool left = false;
+	int fd = target_open_mapped(s->target, m);
+	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
+
+	if (elf)
+		read_functions(s, elf, m, found);
+	if (elf)
+		left = operators_leave(elf, found);
+	if (elf && is_new(s, found))
+		object = object_for(a, s, m);
+	if (object) {
+		object->operators_left |= left;
+		take(s, object, found);
+		sites_choose(object, elf);
+		if (s->returns != RETURNS_PROBE)
+			sites_find_returns(object, elf, s->returns == RETURNS_RET);
+	}
+	elf_end(elf);
+	if (object && object->fd < 0)
+		object->fd = fd;
+	else if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
+static bool is_static(const struct search *s)
+{
+	int fd = s->objects->program && !s->objects->loader
+			 ? target_open_mapped(s->target, s->objects->program)
+			 : -1;
+	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
+	bool result = elf && !elffile_has_loader(elf);
+
+	elf_end(elf);
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
+/* Look through the objects as the dynamic loader does.  What comes behind the C library is not
+ * found by it either, unless the C library has no malloc. */
+static void search_all(struct search *s, struct allocators *a)
+{
+	for (size_t i = 0; i < s->objects->nr; i++) {
+		const struct mlk_mapping *m = s->objects->v[i];
+		int err = search_object(s, a, m);
+
+		if (err && (m == s->objects->program || target_is_libc(m->path)) &&
+		    !s->target->hushed && !target_is_ending(s->target))
+			log_warn("cannot look for malloc in '%s', which process %d has mapped: %s",
+				 m->path, (int)s->target->pid,
+				 err == -ESTALE ? "the file was replaced" : strerror(-err));
+		if (s->taken[WANTED_MALLOC] && target_is_libc(m->path) && !s->prefixed)
+			return;
+		if (s->taken[WANTED_MALLOC] && s->prefixed)
+			return;
+	}
+}
+
+/* The executable mapping of the file @path. */
+static const struct mlk_mapping *mapped_file(const struct search *s, const struct maps *maps,
+					     const char *path)
+{
+	struct stat st[2];
+	bool known[2];
+
+	known[0] = !stat(path, &st[0]);
+	known[1] = path[0] == '/' && !target_stat(s->target, HELPER_ROOT, path, &st[1]);
+	for (int k = 0; k < 2; k++)
+		for (size_t i = 0; known[k] && i < maps->nr; i++)
+			if (maps->v[i].perms & MLK_PERM_X && maps->v[i].inode == st[k].st_ino)
+				return &maps->v[i];
+	return NULL;
+}
+
+/* What is not found of a process on its way to its end was there: no word of it then. */
+static int none_found(const struct target *t)
+{
+	return target_is_ending(t) ? -ESRCH : -ENOENT;
+}
+
+static int search_named(struct search *s, struct allocators *a, const struct maps *maps,
+			const struct allocator_opts *opts)
+{
+	const struct mlk_mapping *m = mapped_file(s, maps, opts->object);
+	int err;
+
+	if (!m) {
+		err = none_found(s->target);
+		if (err == -ENOENT && !s->target->hushed)
+			log_error("cannot probe '%s': process %d has not mapped it; /proc/%d/maps "
+				  "tells what it has",
+				  opts->object, (int)s->target->pid, (int)s->target->pid);
+		return err;
+	}
+	s->symtab = true;
+	err = search_object(s, a, m);
+	if (err && !s->target->hushed)
+		log_error("cannot open '%s', which process %d has mapped: %s", opts->object,
+			  (int)s->target->pid, strerror(-err));
+	if (!err && !s->taken[WANTED_MALLOC]) {
+		if (!s->target->hushed)
+			log_error("cannot probe '%s': it does not define %s", opts->object,
+				  s->names[WANTED_MALLOC]);
+		err = -ENOENT;
+	}
+	return err;
+}
+
+static int find(struct allocators *a, const struct target *t, const struct maps *maps,
+		const struct objects *objects, const struct allocator_opts *opts)
+{
+	struct search s;
+	bool no_loader;
+	int err = 0;
+
+	search_init(&s, t, objects, NULL, opts);
+	no_loader = is_static(&s);
+	s.symtab = no_loader;
+	s.why = no_loader ? "the program is statically linked" : "first to define it";
+	search_all(&s, a);
+	if (opts->object) {
+		search_init(&s, t, objects, opts->prefix, opts);
+		s.why = "given by --obj";
+		err = search_named(&s, a, maps, opts);
+	} else if (opts->prefix) {
+		search_init(&s, t, objects, opts->prefix, opts);
+		s.why = "has names of that prefix";
+		s.symtab = true;
+		search_all(&s, a);
+		if (!s.taken[WANTED_MALLOC])
+			err = none_found(t);
+		if (err == -ENOENT && !t->hushed)
+			log_error("cannot probe process %d: nothing that it has mapped defines %s",
+				  (int)t->pid, s.names[WANTED_MALLOC]);
+	} else if (!s.taken[WANTED_MALLOC]) {
+		err = none_found(t);
+		if (err == -ENOENT && !t->hushed)
+			allocators_explain_none(t, maps, objects, no_loader);
+	}
+	if (err)
+		return err;
+	allocators_set_code(a, t, objects, no_loader);
+	allocators_tell_of_operators(a);
+	allocators_tell_of_second_traps(a);
+	return allocators_tell_of_left(a);
+}
+
+int allocators_find(struct allocators *a, const struct target *t, const struct allocator_opts *opts)
+{
+	struct maps maps = {0};
+	struct objects objects = {0};
+	int err;
+
+	memset(a, 0, sizeof(*a));
+	err = target_read_maps(t, &maps);
+	if (!err)
+		err = objects_read(&objects, t, &maps);
+	/* Of one that has ended the caller knows, or will.  It may have been refused meanwhile. */
+	if (err && err != -ESRCH && err != -ENOENT && target_is_ending(t))
+		err = -ESRCH;
+	if (err && err != -ESRCH && err != -ENOENT && !t->hushed)
+		log_error("cannot read what process %d has mapped: %s", (int)t->pid,
+			  strerror(-err));
+	if (!err)
+		err = find(a, t, &maps, &objects, opts);
+	a->guessed = objects.guessed;
+	objects_release(&objects);
+	maps_release(&maps);
+	return err;
+}

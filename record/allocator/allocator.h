@@ -1,0 +1,93 @@
+/* allocator.h - the functions of a process that allocate: where in its files their probes stand */
+#ifndef RECORD_ALLOCATOR_H
+#define RECORD_ALLOCATOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/event.h"
+#include "record/target/maps.h"
+#include "record/code/returns.h"
+#include "record/target/target.h"
+
+#define ALLOCATOR_MAX_SITES   56
+#define ALLOCATOR_MAX_OBJECTS 8
+
+/* Is it looked at when entered and when it returns, or only when entered? */
+enum site_kind { SITE_ALLOC, SITE_FREE };
+
+struct alloc_site {
+	char name[64];
+	uint32_t func; /* enum event_func */
+	enum site_kind kind;
+	unsigned int nr_args; /* that the programs look at */
+	uint64_t function;    /* where it begins in the file */
+	uint64_t size;	      /* bytes */
+	uint64_t offset;      /* from there to the instruction the probe stands on */
+	bool emulated;	      /* a cheap one, see probe_site.h */
+	bool jumped_to;	      /* a better one was found, but something jumps there */
+	bool by_ret;	      /* its returns are among the object's, there is no return probe */
+	uint8_t bytes[12];    /* the function's first */
+	uint8_t nr_bytes;
+};
+
+/* A file with functions to be probed. */
+struct alloc_object {
+	struct mlk_mapping code; /* its executable mapping; its path is the one below */
+	int fd;			 /* the very file that is mapped */
+	bool is_program;
+	bool operators_left; /* not probed, because they call its malloc */
+	char left[64]; /* a function that is not probed: its returns are not known; "": none */
+	const char *why_left; /* they are not: static text */
+	bool malloc_left;
+	const char *why; /* it is probed: static text */
+	char *path;
+	struct alloc_site sites[ALLOCATOR_MAX_SITES];
+	size_t nr;
+	struct returns returns; /* of the functions without return probes */
+};
+
+struct allocators {
+	struct alloc_object v[ALLOCATOR_MAX_OBJECTS];
+	size_t nr;
+	struct event_code code; /* for the BPF programs */
+	bool guessed;		/* the order of look-up could not be read */
+};
+
+/* How it is seen what a function returns. */
+enum returns_by {
+	RETURNS_AUTO,  /* by return probes where they do no harm */
+	RETURNS_RET,   /* by probes on the instructions by which it returns */
+	RETURNS_PROBE, /* by return probes: should an exception leave an operator new, or a handler
+			  on an alternate stack allocate, it ends the target */
+};
+
+struct allocator_opts {
+	const char *object; /* probe this file's functions too; NULL: none */
+	const char *prefix; /* and those whose names begin so; NULL: none */
+	bool no_operators;  /* leave operator new and delete alone, whoever defines them */
+	enum returns_by returns;
+	bool spares_handlers; /* return probes do no harm to a handler on an alternate stack */
+};
+
+/*
+ * Find the functions that the program's calls lead to: of each name the first that is defined, in
+ * the order of the dynamic loader's look-up; of a statically linked program its own.  Besides, what
+ * @opts ask for.
+ *
+ * On failure one sentence was logged.  allocators_release() in any case.  Returns 0 or -errno.
+ */
+int allocators_find(struct allocators *a, const struct target *t,
+		    const struct allocator_opts *opts);
+
+/* Make @to a copy of @from, with descriptors of its own: what a child of fork has.
+ * allocators_release() in any case.  Returns 0 or -errno. */
+int allocators_copy(struct allocators *to, const struct allocators *from);
+
+/* Are the same functions of the same files probed by both? */
+bool allocators_same(const struct allocators *a, const struct allocators *b);
+
+void allocators_release(struct allocators *a);
+
+#endif

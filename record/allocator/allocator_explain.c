@@ -1,0 +1,117 @@
+/* allocator_explain.c - see allocator_explain.h */
+#include "record/allocator/allocator_explain.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "mleak.h"
+
+/* The first mapping of the C library or the program whose code has been moved to memory that no
+ * file stands behind, as is done for huge pages; NULL: there is none. */
+static const struct mlk_mapping *find_moved(const struct maps *maps, const struct target *t)
+{
+	for (size_t i = 0; i + 1 < maps->nr; i++) {
+		const struct mlk_mapping *m = &maps->v[i], *next = &maps->v[i + 1];
+
+		/* between its first and its next mapping */
+		if (m->inode && !(m->perms & MLK_PERM_X) && next->start == m->end && !next->inode &&
+		    next->perms & MLK_PERM_X &&
+		    (target_is_libc(m->path) || !strcmp(m->path, t->exe)))
+			return m;
+	}
+	return NULL;
+}
+
+void allocators_explain_none(const struct target *t, const struct maps *maps,
+			     const struct objects *objects, bool is_static)
+{
+	int pid = (int)t->pid;
+	const struct mlk_mapping *program = objects->program, *moved = find_moved(maps, t);
+
+	if (moved)
+		log_error("cannot record process %d: it has moved the code of '%s' to memory that "
+			  "no file stands behind (as is done for huge pages), where the kernel "
+			  "puts no probes; started anew with --backend preload it can be recorded",
+			  pid, moved->path);
+	else if (is_static)
+		log_error(
+			"cannot record process %d: '%s' is statically linked and has no symbol "
+			"table that names malloc; a copy that is not stripped, or its debug file, "
+			"would",
+			pid, program->path);
+	else
+		log_error("cannot record process %d: nothing that it has mapped is a 64-bit x86-64 "
+			  "ELF file that defines malloc; -O FILE names an object, --prefix a "
+			  "prefix",
+			  pid);
+}
+
+void allocators_tell_of_operators(const struct allocators *a)
+{
+	static bool told;
+
+	for (size_t i = 0; i < a->nr && !told; i++)
+		for (size_t k = 0; k < a->v[i].nr && !told; k++) {
+			const struct alloc_site *site = &a->v[i].sites[k];
+
+			if (site->func != FUNC_NEW || site->by_ret)
+				continue;
+			told = true;
+			log_info("operator new of '%s' has a return probe: should it throw "
+				 "std::bad_alloc, the program would be aborted there; leave "
+				 "--returns=probe out, or give --no-operators",
+				 a->v[i].path);
+		}
+}
+
+int allocators_tell_of_left(const struct allocators *a)
+{
+	static bool told;
+
+	for (size_t i = 0; i < a->nr; i++) {
+		const struct alloc_object *o = &a->v[i];
+
+		if (o->malloc_left) {
+			log_error("cannot probe malloc of '%s' without a return probe: %s; "
+				  "--returns=probe does, but should a signal handler on an "
+				  "alternate stack allocate, the program may be killed",
+				  o->path, o->why_left);
+			return -ENOTSUP;
+		}
+		if (!o->left[0] || told)
+			continue;
+		told = true;
+		log_warn("%s of '%s' is not probed, as %s: blocks that it gives out are not seen",
+			 o->left, o->path, o->why_left);
+	}
+	return 0;
+}
+
+/* The first of @o's functions that programs call all the time and whose probe costs a second trap;
+ * NULL: there is none. */
+static const struct alloc_site *single_stepped(const struct alloc_object *o)
+{
+	for (size_t i = 0; i < o->nr; i++) {
+		const struct alloc_site *site = &o->sites[i];
+
+		if (!site->emulated && (site->func == FUNC_MALLOC || site->func == FUNC_FREE))
+			return site;
+	}
+	return NULL;
+}
+
+void allocators_tell_of_second_traps(const struct allocators *a)
+{
+	static bool told;
+
+	for (size_t i = 0; i < a->nr && !told; i++) {
+		const struct alloc_site *site = single_stepped(&a->v[i]);
+
+		if (!site)
+			continue;
+		told = true;
+		log_info("%s of '%s' begins with code that the kernel must single-step, so each "
+			 "call costs a second trap; --dry-run shows all places",
+			 site->name, a->v[i].path);
+	}
+}

@@ -1,0 +1,17 @@
+/* clock.h - the time, as the kernel's notices and the trace have it */
+#ifndef RECORD_NOW_H
+#define RECORD_NOW_H
+
+#include <stdint.h>
+#include <time.h>
+
+/* CLOCK_MONOTONIC, in nanoseconds. */
+static inline uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+#endif

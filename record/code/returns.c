@@ -1,0 +1,230 @@
+/* returns.c - see returns.h */
+#include "record/code/returns.h"
+
+#include <Zydis/Zydis.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "record/code/stub.h"
+
+#define MOST_INSTRUCTIONS (1u << 15) /* a power of two; jemalloc's longest way takes 6,000 */
+#define TABLE		  (2 * MOST_INSTRUCTIONS)
+
+/* An instruction that is reached. */
+struct reached {
+	uint64_t at; /* in the file */
+	uint8_t len; /* bytes; 0: it was not looked at yet */
+	enum { GOES_ON, RETURNS, JUMPS_TO_MEMSET } how;
+};
+
+struct walk {
+	const struct returns_code *code;
+	uint64_t entry, size;
+	ZydisDecoder decoder;
+	struct reached v[MOST_INSTRUCTIONS];
+	size_t nr;
+	uint32_t by_offset[TABLE]; /* 1 + the index of an instruction; 0: none */
+	const char *why;
+};
+
+/* Is there a function at @at?  What lies behind a call that never returns is maybe none. */
+static bool is_in_function(const struct walk *w, uint64_t at)
+{
+	Dwarf_Frame *frame = NULL;
+
+	if (at - w->entry < w->size)
+		return true;
+	if (!w->code->cfi || dwarf_cfi_addrframe(w->code->cfi, at + w->code->bias, &frame))
+		return false;
+	free(frame);
+	return true;
+}
+
+/* The instruction at @at is to be looked at, if it was not already. */
+static void reach(struct walk *w, uint64_t at)
+{
+	uint32_t *slot;
+	size_t i = (at * 0x9e3779b97f4a7c15u) >> 32;
+
+	if (at < w->code->start || at - w->code->start >= w->code->len) {
+		w->why = "it leads out of the file's code";
+		return;
+	}
+	for (;; i++) {
+		slot = &w->by_offset[i % TABLE];
+		if (!*slot)
+			break;
+		if (w->v[*slot - 1].at == at)
+			return;
+	}
+	if (w->nr == MOST_INSTRUCTIONS) {
+		w->why = "its code is too long";
+		return;
+	}
+	w->v[w->nr++] = (struct reached){.at = at};
+	*slot = (uint32_t)w->nr;
+}
+
+static bool decode(const struct walk *w, uint64_t at, ZydisDecodedInstruction *insn)
+{
+	uint64_t into = at - w->code->start;
+
+	return at >= w->code->start && into < w->code->len &&
+	       ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&w->decoder, NULL, w->code->text + into,
+							  w->code->len - into, insn));
+}
+
+/* Is @insn, at @at, a jump to the address that a slot of the global offset table holds?  That is
+ * *@slot. */
+static bool is_slot_jump(const struct walk *w, uint64_t at, const ZydisDecodedInstruction *insn,
+			 uint64_t *slot)
+{
+	*slot = at + w->code->bias + insn->length + (uint64_t)insn->raw.disp.value;
+	return insn->mnemonic == ZYDIS_MNEMONIC_JMP && insn->opcode == 0xff &&
+	       insn->raw.modrm.mod == 0 && insn->raw.modrm.rm == 5;
+}
+
+/* The jump @from leads to where the slot of the global offset table says. */
+static void reach_by_slot(struct walk *w, struct reached *from, uint64_t slot)
+{
+	uint64_t address;
+
+	switch (stub_find(w->code->elf, slot, &address)) {
+	case STUB_HERE:
+		reach(w, address - w->code->bias);
+		break;
+	case STUB_MEMSET:
+		from->how = JUMPS_TO_MEMSET;
+		break;
+	default:
+		w->why = "it ends by a jump to another file's function";
+	}
+}
+
+/* The jump @from leads to @at, maybe an entry of the procedure linkage table. */
+static void reach_by_jump(struct walk *w, struct reached *from, uint64_t at, bool always)
+{
+	ZydisDecodedInstruction insn;
+	uint64_t stub = at, slot;
+
+	if (decode(w, stub, &insn) && insn.mnemonic == ZYDIS_MNEMONIC_ENDBR64)
+		stub += insn.length;
+	if (always && decode(w, stub, &insn) && is_slot_jump(w, stub, &insn, &slot))
+		reach_by_slot(w, from, slot);
+	else if (is_in_function(w, at))
+		reach(w, at);
+	else
+		w->why = "it jumps to code that no unwind table has";
+}
+
+/* What @insn, the instruction @from, is followed by. */
+static void follow(struct walk *w, struct reached *from, const ZydisDecodedInstruction *insn)
+{
+	uint64_t next = from->at + insn->length;
+	bool always = insn->meta.category == ZYDIS_CATEGORY_UNCOND_BR;
+	uint64_t slot;
+
+	switch (insn->meta.category) {
+	case ZYDIS_CATEGORY_RET:
+		from->how = RETURNS;
+		if (insn->meta.branch_type != ZYDIS_BRANCH_TYPE_NEAR)
+			w->why = "it returns to another segment";
+		return;
+	case ZYDIS_CATEGORY_UNCOND_BR:
+	case ZYDIS_CATEGORY_COND_BR:
+		if (insn->raw.imm[0].is_relative)
+			reach_by_jump(w, from, next + (uint64_t)insn->raw.imm[0].value.s, always);
+		else if (is_slot_jump(w, from->at, insn, &slot))
+			reach_by_slot(w, from, slot);
+		else
+			w->why = "it jumps to an address that it computes";
+		if (!always)
+			reach(w, next);
+		return;
+	case ZYDIS_CATEGORY_CALL:
+		if (is_in_function(w, next))
+			reach(w, next);
+		return;
+	default:
+		break;
+	}
+	/* Where nothing comes back from. */
+	if (insn->mnemonic != ZYDIS_MNEMONIC_UD2 && insn->mnemonic != ZYDIS_MNEMONIC_HLT &&
+	    insn->mnemonic != ZYDIS_MNEMONIC_INT3)
+		reach(w, next);
+}
+
+/* Look at the @i-th instruction that was reached. */
+static void look(struct walk *w, size_t i)
+{
+	ZydisDecodedInstruction insn;
+
+	if (!decode(w, w->v[i].at, &insn)) {
+		w->why = "it holds bytes that are no instruction";
+		return;
+	}
+	w->v[i].len = insn.length;
+	follow(w, &w->v[i], &insn);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct reached *x = a, *y = b;
+
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static int compare_sites(const void *a, const void *b)
+{
+	const struct returns_site *x = a, *y = b;
+
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Put what was found into @out; nothing, if two instructions are of the same bytes. */
+static const char *take(struct walk *w, struct returns *out)
+{
+	size_t before = out->nr, nr = 0;
+
+	qsort(w->v, w->nr, sizeof(*w->v), compare);
+	for (size_t i = 1; i < w->nr; i++)
+		if (w->v[i - 1].at + w->v[i - 1].len > w->v[i].at)
+			return "it jumps into the middle of an instruction";
+	for (size_t i = 0; i < w->nr; i++) {
+		const struct returns_site site = {w->v[i].at, w->v[i].how == JUMPS_TO_MEMSET};
+
+		if (w->v[i].how == GOES_ON)
+			continue;
+		nr++;
+		if (bsearch(&site, out->v, before, sizeof(site), compare_sites))
+			continue; /* another function ends there too */
+		if (out->nr == RETURNS_MAX) {
+			out->nr = before;
+			return "it returns in too many places";
+		}
+		out->v[out->nr++] = site;
+	}
+	qsort(out->v, out->nr, sizeof(*out->v), compare_sites);
+	return nr ? NULL : "it never returns";
+}
+
+const char *returns_find(struct returns *out, const struct returns_code *code, uint64_t entry,
+			 uint64_t size)
+{
+	struct walk *w = calloc(1, sizeof(*w));
+	const char *why;
+
+	if (!w)
+		return "there is no memory";
+	w->code = code;
+	w->entry = entry;
+	w->size = size;
+	ZydisDecoderInit(&w->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	reach(w, entry);
+	for (size_t i = 0; !w->why && i < w->nr; i++)
+		look(w, i);
+	why = w->why ? w->why : take(w, out);
+	free(w);
+	return why;
+}

@@ -1,0 +1,229 @@
+/* event_loop.c - epoll over the rings, the notices, the target and the signals */
+#include "record/event_loop.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "record/session/children.h"
+#include "record/session/exec.h"
+#include "record/progress.h"
+#include "record/signals.h"
+#include "record/ptrace/tracer.h"
+
+#define DRAIN_NS 50000000u  /* how long a few events may wait in the rings, */
+#define EXEC_NS	 1000000u   /* and when a new program waits for its probes */
+#define PACE_NS	 100000u    /* however many events there are, we wait so long until we look again */
+#define BUSY_NS	 3000000u   /* if that is no longer than this, nobody need wake us */
+#define HELD_NS	 200000000u /* how long a process may be held for what is waiting */
+#define FLUSH_NS 250000000u /* how much of a recording a kill -9 may cost */
+
+#define BUSY_RING (16u << 20) /* a smaller ring might be full before we look again */
+
+#define QUIET_NS 1000000000u /* so long may nothing at all be seen before we say why */
+
+enum source { SOURCE_RING, SOURCE_SIDEBAND, SOURCE_TRACER, SOURCE_SIGNAL };
+
+struct loop {
+	struct session *session;
+	int epoll, signals;
+	uint64_t start_ns, end_ns, next_flush_ns;
+	uint64_t max_size;
+	uint32_t ring_size;
+	int interrupts;	     /* SIGINT and SIGQUIT while a command runs */
+	enum mlk_end reason; /* 0: go on */
+	struct progress progress;
+};
+
+/* @how: EPOLLET where what is there already is no news, for it is taken each time anyway. */
+static void watch(struct loop *l, int fd, enum source source, uint32_t how)
+{
+	struct epoll_event ev = {.events = EPOLLIN | how, .data.u64 = (uint64_t)fd << 32 | source};
+
+	if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &ev) && !l->session->journal.err)
+		l->session->journal.err = -errno;
+}
+
+static void open_loop(struct loop *l)
+{
+	struct session *s = l->session;
+	sigset_t set;
+	int fd;
+
+	signals_of_ours(&set);
+	l->epoll = epoll_create1(EPOLL_CLOEXEC);
+	l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (l->epoll < 0 || l->signals < 0) {
+		s->journal.err = -errno;
+		return;
+	}
+	if (s->preload) {
+		watch(l, preload_fd(s->preload), SOURCE_RING, 0);
+		/* no probe tells of its end */
+		watch(l, s->all[0]->target.pidfd, SOURCE_RING, 0);
+	}
+	for (int i = 0; s->probes && (fd = probes_fd(s->probes, i)) >= 0; i++)
+		watch(l, fd, SOURCE_RING, EPOLLET);
+	if (s->tracer)
+		watch(l, tracer_fd(s->tracer), SOURCE_TRACER, 0);
+	watch(l, l->signals, SOURCE_SIGNAL, 0);
+	for (int i = 0; s->sideband && (fd = sideband_fd(s->sideband, i)) >= 0; i++)
+		watch(l, fd, SOURCE_SIDEBAND, 0);
+}
+
+static void on_signal(struct loop *l, int sig)
+{
+	pid_t command = l->session->command;
+	/* What a command has left behind is no longer its own. */
+	bool runs = command && session_newest(l->session, command);
+
+	if (sig == SIGUSR1)
+		session_record_all_threads(l->session);
+	else if (!runs)
+		l->reason = MLK_END_SIGNAL;
+	else if (sig == SIGTERM || sig == SIGHUP)
+		signals_pass_on(command, sig, l->session->helper);
+	else if (++l->interrupts > 1)
+		l->reason = MLK_END_SIGNAL;
+}
+
+static void take_signals(struct loop *l)
+{
+	struct signalfd_siginfo info;
+
+	while (read(l->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		on_signal(l, (int)info.ssi_signo);
+}
+
+/* @pid is held, and begins another program.  Returns whether it is to be held at its start, too. */
+static bool take_exec(struct session *s, pid_t pid)
+{
+	const struct process *p;
+
+	/* a static program can be probed before it begins */
+	session_drain_for(s, HELD_NS);
+	p = session_newest(s, pid);
+	return p && exec_wants_start(s, p);
+}
+
+/* Processes are held for us: see to their probes, and let them go. */
+static void take_held(struct loop *l)
+{
+	struct session *s = l->session;
+	struct tracer_event event;
+
+	while (tracer_next(s->tracer, &event)) {
+		if (event.what == TRACER_CHILD)
+			children_held(s, event.pid);
+		else if (event.what == TRACER_START)
+			exec_at_start(s, event.pid);
+		if (event.what == TRACER_EXEC && take_exec(s, event.pid))
+			tracer_let_go_to_start(s->tracer, event.pid);
+		else
+			tracer_let_go(s->tracer, event.pid);
+	}
+}
+
+/* Nanoseconds until something is due. */
+static uint64_t patience(const struct loop *l, uint64_t now_ns)
+{
+	uint64_t wait = DRAIN_NS, pace = DRAIN_NS;
+
+	if (l->session->probes)
+		pace = probes_pace(l->session->probes, now_ns);
+	if (pace < wait)
+		wait = pace > PACE_NS ? pace : PACE_NS;
+	if (wait > EXEC_NS && session_is_urgent(l->session))
+		wait = EXEC_NS;
+	if (l->end_ns && l->end_ns < now_ns + wait)
+		wait = l->end_ns > now_ns ? l->end_ns - now_ns : 0;
+	return wait;
+}
+
+/* Until something comes, but no longer than @wait_ns, below a second.  When we look again soon, we
+ * need not be woken, which costs the target; but a small ring might be full before that. */
+static void wait_for(struct loop *l, uint64_t wait_ns)
+{
+	const struct timespec ts = {.tv_nsec = (long)wait_ns};
+	struct pollfd any = {.fd = l->epoll, .events = POLLIN};
+
+	if (l->session->probes)
+		probes_wait(l->session->probes, wait_ns > BUSY_NS || l->ring_size < BUSY_RING);
+	ppoll(&any, 1, &ts, NULL);
+	if (l->session->probes)
+		probes_wait(l->session->probes, false);
+}
+
+static void wait_and_take(struct loop *l, bool drained)
+{
+	struct epoll_event events[16];
+	int n;
+
+	if (drained)
+		wait_for(l, patience(l, journal_now_ns()));
+	n = epoll_wait(l->epoll, events, 16, 0);
+	if (n < 0 && errno != EINTR && !l->session->journal.err)
+		l->session->journal.err = -errno;
+	for (int i = 0; i < n; i++) {
+		enum source source = (enum source)(uint32_t)events[i].data.u64;
+
+		if (source == SOURCE_SIGNAL)
+			take_signals(l);
+		else if (source == SOURCE_TRACER)
+			take_held(l);
+		/* The ring and the notices are drained each time anyway.  Those of a thread that
+		 * has ended hang up for ever. */
+		else if (source == SOURCE_SIDEBAND && events[i].events & EPOLLHUP)
+			epoll_ctl(l->epoll, EPOLL_CTL_DEL, (int)(events[i].data.u64 >> 32), NULL);
+	}
+}
+
+static void on_time(struct loop *l)
+{
+	uint64_t now_ns = journal_now_ns();
+
+	if (l->end_ns && now_ns >= l->end_ns && !l->reason)
+		l->reason = MLK_END_DURATION;
+	if (session_is_over(l->session) && !l->reason)
+		l->reason = MLK_END_EXITED;
+	if (l->max_size && mlk_writer_bytes(l->session->journal.writer) >= l->max_size &&
+	    !l->reason)
+		l->reason = MLK_END_SIZE;
+	if (now_ns >= l->start_ns + QUIET_NS && session_is_quiet(l->session))
+		session_explain_quiet(l->session);
+	if (now_ns < l->next_flush_ns)
+		return;
+	session_flush(l->session);
+	progress_show(&l->progress, l->session, now_ns);
+	l->next_flush_ns = now_ns + FLUSH_NS;
+}
+
+enum mlk_end loop_run(struct session *s, const struct loop_opts *opts)
+{
+	struct loop l = {.session = s, .start_ns = journal_now_ns()};
+	bool drained = true;
+
+	l.end_ns = opts->duration_ns ? l.start_ns + opts->duration_ns : 0;
+	l.max_size = opts->max_size;
+	l.ring_size = opts->ring_size;
+	l.next_flush_ns = l.start_ns + FLUSH_NS;
+	progress_begin(&l.progress, l.start_ns);
+	open_loop(&l);
+	while (!l.reason && !s->journal.err) {
+		wait_and_take(&l, drained);
+		drained = session_drain(s);
+		on_time(&l);
+	}
+	progress_end(&l.progress);
+	if (l.epoll >= 0)
+		close(l.epoll);
+	if (l.signals >= 0)
+		close(l.signals);
+	return s->journal.err ? MLK_END_ERROR : l.reason;
+}

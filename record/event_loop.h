@@ -1,0 +1,21 @@
+/* event_loop.h - wait for events, signals, the target's end and the time's end, and act on each */
+#ifndef RECORD_LOOP_H
+#define RECORD_LOOP_H
+
+#include "record/session/session.h"
+
+struct loop_opts {
+	uint64_t duration_ns; /* 0: until something else ends it */
+	uint64_t max_size;    /* bytes of the trace; 0: no limit */
+	uint32_t ring_size;   /* bytes that may wait for us */
+};
+
+/*
+ * With signals_block() done, record until the target ends, a signal asks to stop, the time is over
+ * or an error came up (s->err). A command that we started is passed SIGTERM and SIGHUP and goes on;
+ * the first SIGINT and SIGQUIT are left to it alone, for the terminal sent it one too; the second
+ * ends the recording. Returns why it ended.
+ */
+enum mlk_end loop_run(struct session *s, const struct loop_opts *opts);
+
+#endif

@@ -1,0 +1,271 @@
+/* filters.c - see filters.h */
+#include "record/filter/filters.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bpf/event.h"
+#include "mleak.bpf.skel.h"
+#include "mleak.h"
+#include "record/base/clock.h"
+#include "record/libpreload/ring.h"
+#include "record/base/parse_units.h"
+
+#define MAX_BLOCK (1ull << 50)
+
+_Static_assert((int)EVENT_SKIP_SIZE == MLK_SKIPPED_SIZE &&
+		       (int)EVENT_SKIP_SAMPLE == MLK_SKIPPED_SAMPLE &&
+		       (int)EVENT_SKIP_TRIGGER == MLK_SKIPPED_TRIGGER &&
+		       (int)EVENT_SKIP_DELAY == MLK_SKIPPED_DELAY &&
+		       (int)EVENT_SKIP_FREE == MLK_SKIPPED_FREE &&
+		       (int)EVENT_SKIP_UNKEPT == MLK_SKIPPED_UNKEPT &&
+		       (int)EVENT_SKIP_NR == MLK_SKIPPED_CHILD,
+	       "the kernel's counts are the trace's");
+
+static int parse_size(const char *text, const char *what, uint64_t *bytes)
+{
+	if (units_bytes(text, MAX_BLOCK, bytes) && *bytes)
+		return 0;
+	log_error("'%s' is no %s: give bytes, from 1 on; K, M and G are known", text, what);
+	return -EINVAL;
+}
+
+/* A number alone counts allocations, one with a unit bytes: 100, 512K, 512KB, 4096B. */
+static int parse_sample(struct filter_opts *f, const char *text)
+{
+	const char *rest;
+	uint64_t value;
+	bool is_bytes;
+
+	f->sample_every = f->sample_bytes = 0;
+	if (!units_number(text, FILTERS_MAX_MEAN, &value, &rest) || !value ||
+	    (*rest && strcasecmp(rest, "B"))) {
+		log_error("'%s' is no sample: give 100 for one of 100 allocations, or bytes with "
+			  "a unit, as 512K or 4096B, for one in so many bytes; 1G at most",
+			  text);
+		return -EINVAL;
+	}
+	is_bytes = !isdigit((unsigned char)text[strlen(text) - 1]);
+	if (is_bytes)
+		f->sample_bytes = value;
+	else if (value > 1)
+		f->sample_every = value;
+	return 0;
+}
+
+static int parse_tid(struct filter_opts *f, const char *text)
+{
+	char *end;
+	long value;
+
+	errno = 0;
+	value = strtol(text, &end, 10);
+	if (!isdigit((unsigned char)text[0]) || *end || errno || value <= 0 || value > INT_MAX) {
+		log_error("'%s' is no thread id: give a number, as 'ps -L' shows it under LWP",
+			  text);
+		return -EINVAL;
+	}
+	if (f->nr_tids == FILTERS_MAX_TIDS) {
+		log_error("more than %d threads are named: leave --tid out to record all",
+			  FILTERS_MAX_TIDS);
+		return -EINVAL;
+	}
+	f->tids[f->nr_tids++] = (uint32_t)value;
+	return 0;
+}
+
+int filters_parse(struct filter_opts *f, int key, const char *text)
+{
+	switch (key) {
+	case 'z':
+	case 'Z':
+		return parse_size(text, "size of a block",
+				  key == 'z' ? &f->min_size : &f->max_size);
+	case 's':
+		return parse_sample(f, text);
+	case 'D':
+		if (units_time(text, &f->delay_ns))
+			return 0;
+		log_error("'%s' is no time: give seconds, or a number with ms, s, m or h", text);
+		return -EINVAL;
+	case FILTER_TID:
+		return parse_tid(f, text);
+	case FILTER_TRIGGER:
+		return parse_size(text, "size for --trigger", &f->trigger_bytes);
+	default:
+		return -EINVAL;
+	}
+}
+
+static bool is_thread_of(uint32_t tid, const pid_t *pids, size_t nr)
+{
+	char path[64];
+
+	for (size_t i = 0; i < nr; i++) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%u", (int)pids[i], tid);
+		if (!access(path, F_OK))
+			return true;
+	}
+	return false;
+}
+
+int filters_check(const struct filter_opts *f, const pid_t *pids, size_t nr)
+{
+	if (f->max_size && f->min_size > f->max_size) {
+		log_error("no block has at least %llu and at most %llu bytes: see -z and -Z",
+			  (unsigned long long)f->min_size, (unsigned long long)f->max_size);
+		return -EINVAL;
+	}
+	if (f->nr_tids && !nr) {
+		log_error("--tid needs -p PID: the threads of a command have no numbers before it "
+			  "runs");
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < f->nr_tids; i++) {
+		if (is_thread_of(f->tids[i], pids, nr))
+			continue;
+		log_error("process %d%s has no thread %u: 'ps -L -p %d' shows them under LWP",
+			  (int)pids[0], nr > 1 ? ", as the others of -p," : "", f->tids[i],
+			  (int)pids[0]);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static bool by_thread(const struct filter_opts *f)
+{
+	return f->nr_tids || f->trigger_bytes;
+}
+
+bool filters_any(const struct filter_opts *f)
+{
+	return f->min_size || f->max_size || f->sample_every || f->sample_bytes || f->delay_ns ||
+	       by_thread(f);
+}
+
+void filters_describe(const struct filter_opts *f, struct mlk_meta *meta)
+{
+	meta->sample_every = f->sample_every;
+	meta->sample_bytes = f->sample_bytes;
+	meta->min_size = f->min_size;
+	meta->max_size = f->max_size;
+	meta->trigger_bytes = f->trigger_bytes;
+}
+
+int filters_check_preload(const struct filter_opts *f, bool say)
+{
+	if (!by_thread(f))
+		return 0;
+	if (say)
+		log_error("--backend preload cannot choose threads: leave --tid and --trigger out, "
+			  "or use eBPF as root");
+	return -EINVAL;
+}
+
+static void set_digits(const struct filter_opts *f, uint32_t *digits, size_t nr)
+{
+	if (f->sample_bytes)
+		filters_digits((double)f->sample_bytes, digits, nr);
+	else if (f->sample_every)
+		filters_digits(filters_mean_of(f->sample_every), digits, nr);
+}
+
+void filters_set_preload(const struct filter_opts *f, struct preload_filter *set)
+{
+	*set = (struct preload_filter){
+		.on = filters_any(f),
+		.samples = f->sample_every || f->sample_bytes,
+		.min_size = f->min_size,
+		.max_size = f->max_size ? f->max_size : UINT64_MAX,
+		.by_bytes = f->sample_bytes != 0,
+	};
+	set_digits(f, set->digits, PRELOAD_NR_DIGITS);
+}
+
+double filters_mean_of(uint64_t every)
+{
+	return -1 / log1p(-1 / (double)every);
+}
+
+void filters_digits(double mean, uint32_t *digits, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		digits[i] = (uint32_t)llround(ldexp(1 / (1 + exp(ldexp(1, (int)i) / mean)), 32));
+}
+
+int filters_configure(const struct filter_opts *f, struct mleak_bpf *skel)
+{
+	struct event_filter set = {
+		.min_size = f->min_size,
+		.max_size = f->max_size ? f->max_size : UINT64_MAX,
+		.trigger_bytes = f->trigger_bytes,
+		.on = filters_any(f),
+		.delays = f->delay_ns != 0,
+		.by_thread = by_thread(f),
+		.samples = f->sample_every || f->sample_bytes,
+		.by_bytes = f->sample_bytes != 0,
+	};
+	int err = 0;
+
+	set_digits(f, set.digits, EVENT_FILTER_DIGITS);
+	memcpy((void *)&skel->rodata->filter, &set, sizeof(set));
+	/* A map costs time and memory, even an empty one. */
+	if (!set.on)
+		err = bpf_map__set_autocreate(skel->maps.filter_blocks, false);
+	if (!err && !set.on)
+		err = bpf_map__set_autocreate(skel->maps.filter_skips, false);
+	if (!err && !set.on)
+		err = bpf_map__set_autocreate(skel->maps.filter_copies, false);
+	if (!err && !set.by_thread)
+		err = bpf_map__set_autocreate(skel->maps.thread_modes, false);
+	if (!err && !set.trigger_bytes)
+		err = bpf_map__set_autocreate(skel->maps.thread_bytes, false);
+	return err;
+}
+
+int filters_name_threads(const struct filter_opts *f, struct mleak_bpf *skel)
+{
+	uint32_t full = EVENT_THREAD_FULL;
+	int err = 0;
+
+	for (size_t i = 0; i < f->nr_tids && !err; i++)
+		err = bpf_map_update_elem(bpf_map__fd(skel->maps.thread_modes), &f->tids[i], &full,
+					  BPF_ANY);
+	return err;
+}
+
+void filters_begin(const struct filter_opts *f, struct mleak_bpf *skel)
+{
+	skel->bss->filter_control.begin_ns = now_ns() + f->delay_ns;
+}
+
+void filters_all_threads(struct mleak_bpf *skel)
+{
+	skel->bss->filter_control.all_full = 1;
+}
+
+void filters_count(const struct mleak_bpf *skel, struct mlk_losses *losses)
+{
+	int fd = bpf_map__fd(skel->maps.filter_skips), nr = libbpf_num_possible_cpus();
+	struct event_skips *of_cpu;
+	uint32_t only = 0;
+
+	if (fd < 0 || nr < 1)
+		return;
+	of_cpu = calloc((size_t)nr, sizeof(*of_cpu));
+	if (!of_cpu || bpf_map_lookup_elem(fd, &only, of_cpu))
+		nr = 0;
+	for (int cpu = 0; cpu < nr; cpu++)
+		for (int why = 0; why < EVENT_SKIP_NR; why++) {
+			losses->skipped[why] += of_cpu[cpu].nr[why];
+			losses->skipped_bytes[why] += of_cpu[cpu].bytes[why];
+		}
+	free(of_cpu);
+}

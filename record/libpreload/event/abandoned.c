@@ -1,0 +1,73 @@
+/* abandoned.c - see left.h */
+#include <signal.h>
+#include <sys/syscall.h>
+
+#include "record/libpreload/event/abandoned.h"
+
+/* The event that was being written to @lane was left by a jump out of a handler. */
+static void give_up(struct preload_header *h, struct lane *lane)
+{
+	enum preload_loss kind = lane->entered_kind;
+
+	/* A free and a release are told of before they are done, and will not be now. */
+	if (lane->entered_head == __atomic_load_n(&lane->ring->head, __ATOMIC_RELAXED) &&
+	    kind != PRELOAD_LOST_FREE && kind != PRELOAD_LOST_RELEASE)
+		lane_lost(h, kind < PRELOAD_NR_LOST ? lane : NULL, kind);
+	lane_begin_anew(lane);
+}
+
+static bool on_alternate(const stack_t *s, uint64_t sp)
+{
+	return !(s->ss_flags & SS_DISABLE) && sp - (uint64_t)s->ss_sp < s->ss_size;
+}
+
+/* Was what began at @at left by a jump, when an event comes at @sp?  What a handler does stands
+ * below what it interrupts, or on the alternate stack, which may lie within the thread's own. */
+static bool is_left(uint64_t at, uint64_t sp)
+{
+	stack_t alternate = {.ss_flags = SS_DISABLE};
+	bool was_there, is_there;
+
+	if (!preload_no_calls())
+		preload_syscall(SYS_sigaltstack, 0, (long)&alternate, 0, 0);
+	was_there = on_alternate(&alternate, at);
+	is_there = on_alternate(&alternate, sp);
+	if (was_there != is_there)
+		return was_there && lane_on_stack(sp);
+	return (is_there || (lane_on_stack(sp) && lane_on_stack(at))) && sp >= at;
+}
+
+bool lane_is_internal(uint64_t sp)
+{
+	if (!is_left(preload_self.internal_sp, sp))
+		return true;
+	preload_self.internal_sp = 0;
+	return false;
+}
+
+uint32_t left_settle(struct preload_header *h, uint64_t sp)
+{
+	struct lane *const *own = preload_self.lanes;
+	uint32_t nr = 0;
+
+	while (nr < PRELOAD_NR_LANES && own[nr] && own[nr]->entered_sp)
+		nr++;
+	while (nr && is_left(own[nr - 1]->entered_sp, sp)) {
+		/* A handler that comes meanwhile stands below this, and keeps away. */
+		own[--nr]->entered_sp = sp;
+		lane_fence();
+		give_up(h, own[nr]);
+	}
+	return nr;
+}
+
+void preload_give_up_left(void)
+{
+	struct preload_header *h = preload_shared();
+	uint64_t sp = (uint64_t)__builtin_frame_address(0);
+
+	if (h)
+		left_settle(h, sp);
+	if (preload_self.internal_sp)
+		lane_is_internal(sp);
+}

@@ -1,0 +1,161 @@
+/* thread_ring.h - a thread's way into its ring: what an event passes each time
+ *
+ * A thread that allocates writes into a ring of its own; a signal handler that interrupts it in
+ * this takes another one, its next lane, so that a half-written record is never touched.
+ */
+#ifndef PRELOAD_LANE_H
+#define PRELOAD_LANE_H
+
+#include <linux/futex.h>
+#include <x86intrin.h>
+
+#include "record/libpreload/preload.h"
+#include "record/libpreload/event/sample.h"
+
+#define PRELOAD_NR_LANES 3
+
+/* A ring as its producer sees it; memory of the target alone. */
+struct lane {
+	struct preload_ring *ring;
+	uint8_t *data;
+	uint64_t size;		/* of data */
+	uint64_t head, tail;	/* the tail as last read */
+	uint64_t last_time;	/* of the event written last */
+	uint64_t last_sp;	/* and its stack pointer, */
+	uint64_t saved[6];	/* and registers */
+	bool based, regs_known; /* the recorder knows these, too */
+	/* The event that is being written was made here; 0: none is.  As what it counts if it is
+	 * lost, and where the ring's head stood before it. */
+	uint64_t entered_sp, entered_head;
+	uint8_t entered_kind;
+	uint64_t stalled_tail; /* waiting for room was in vain, and the tail stood here */
+	bool stalled;
+	struct preload_image known;
+	uint16_t changed[PRELOAD_MAX_SLICES + 7]; /* indices of slices */
+	struct preload_known image;
+};
+
+struct preload_thread {
+	struct lane *lanes[PRELOAD_NR_LANES]; /* those in use come first */
+	uint64_t stack_lo, stack_hi;	      /* equal: not looked yet */
+	/* What is called now is called by this library, at this stack pointer; 0: it is not. */
+	uint64_t internal_sp;
+	bool vforked; /* this may be the child of vfork() */
+	struct preload_sampler sampler;
+};
+
+extern __thread struct preload_thread preload_self __attribute__((tls_model("initial-exec")));
+
+extern struct preload_lanes {
+	bool loader_seen; /* the loader was at work: modules may have come or gone */
+	bool threads;	  /* more than one thread writes events */
+} preload_lanes;
+
+/* Make this thread's lane @level, which it has not; NULL: there is no ring. */
+struct lane *lane_open(struct preload_header *h, uint32_t level);
+
+/* Nothing is being written to @lane from now on, and what the next event could be compared with is
+ * forgotten: the recorder may not know of it. */
+void lane_begin_anew(struct lane *lane);
+
+/* The first lane of this thread that no event is being written to when that at @sp comes; what was
+ * left by a jump out of a handler is given up.  NULL: there is none. */
+struct lane *lane_find(struct preload_header *h, uint64_t sp);
+
+/* Is this the child of vfork(), in its parent's memory? */
+bool lane_is_child(void);
+
+void lane_look_at_loader(uint64_t pc);
+
+/* An event has no ring (@lane NULL), or no room in it. */
+void lane_lost(struct preload_header *h, struct lane *lane, enum preload_loss kind);
+
+/* The memory of a process that seems to have none. */
+struct preload_header *lane_find_memory(enum preload_loss kind);
+
+static inline void lane_fence(void)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static inline bool lane_is_over(const struct preload_header *h)
+{
+	return __atomic_load_n(&h->ended, __ATOMIC_RELAXED) ||
+	       __atomic_load_n(&h->alive, __ATOMIC_RELAXED) & FUTEX_OWNER_DIED;
+}
+
+/* The time by CLOCK_MONOTONIC, and above that of each event before. */
+uint64_t lane_time_in_steps(void);
+
+/*
+ * The time at which all had come that this thread loaded before, and nothing is stored that comes
+ * after: so what orders two threads' events on one block orders their times.  Only where there is
+ * another thread whose events those loads can have seen is there anything to wait for.
+ */
+static inline uint64_t lane_time(void)
+{
+	if (UNLIKELY(preload_settings.clock != PRELOAD_CLOCK_TSC))
+		return lane_time_in_steps();
+	if (__atomic_load_n(&preload_lanes.threads, __ATOMIC_ACQUIRE))
+		_mm_lfence();
+	return __rdtsc();
+}
+
+static inline bool lane_on_stack(uint64_t sp)
+{
+	return sp >= preload_self.stack_lo && sp < preload_self.stack_hi;
+}
+
+/* Does this library still call at self->internal_sp, when an event comes at @sp?  If a jump has
+ * left that, it is 0 from then on. */
+bool lane_is_internal(uint64_t sp);
+
+/* The memory shared with the recorder, for an event at @sp that counts as @kind if it is lost.
+ * NULL: nothing is recorded. */
+static inline struct preload_header *lane_memory(uint64_t sp, enum preload_loss kind)
+{
+	struct preload_header *h = preload_shared();
+
+	if (UNLIKELY(preload_self.internal_sp) && lane_is_internal(sp))
+		return NULL;
+	return LIKELY(h != NULL) ? h : lane_find_memory(kind);
+}
+
+/*
+ * Begin an event of a call from @pc with the stack at @sp.  NULL: there is nothing to do, or it
+ * is counted as lost.  One store makes the lane busy: a handler that comes before it takes the same
+ * lane, and has left it when it returns.
+ */
+static inline struct lane *lane_enter(struct preload_header *h, uint64_t pc, uint64_t sp,
+				      enum preload_loss kind)
+{
+	const struct preload_thread *self = &preload_self;
+	struct lane *lane;
+
+	if (UNLIKELY(lane_is_over(h) || (self->vforked && lane_is_child())))
+		return NULL;
+	if (UNLIKELY(preload_lanes.loader_seen || preload_in_loader(pc)))
+		lane_look_at_loader(pc);
+	lane = self->lanes[0];
+	if (UNLIKELY(!lane || lane->entered_sp))
+		lane = lane_find(h, sp);
+	if (UNLIKELY(!lane)) {
+		lane_lost(h, NULL, kind);
+		return NULL;
+	}
+	lane->entered_head = lane->head;
+	lane->entered_kind = (uint8_t)kind;
+	lane_fence();
+	lane->entered_sp = sp;
+	lane_fence();
+	return lane;
+}
+
+static inline void lane_leave(struct lane *lane)
+{
+	lane_fence();
+	lane->entered_sp = 0;
+	lane_fence();
+}
+
+#endif

@@ -1,0 +1,297 @@
+/* preload.h - the parts of the preloaded library
+ *
+ * All of this runs inside the target, in whatever state it is in: nothing here may allocate by
+ * malloc, take a lock, use stdio or change errno.
+ */
+#ifndef PRELOAD_H
+#define PRELOAD_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "bpf/event.h"
+#include "record/libpreload/mode.h"
+#include "record/libpreload/ring.h"
+
+/* Is this libmleak-wrap.a, a part of the program itself? */
+#ifdef PRELOAD_STATIC
+#define PRELOAD_IS_STATIC 1
+#else
+#define PRELOAD_IS_STATIC 0
+#endif
+
+#define LIKELY(x)   __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* What a wrapper's entry saved: the caller's registers, and where it goes on. */
+struct caller {
+	uint64_t saved[6]; /* rbx rbp r12 r13 r14 r15 */
+	uint64_t unused;
+	uint64_t pc;
+	uint8_t stack[]; /* the caller's, from its stack pointer on */
+};
+
+/* The functions behind the wrappers. */
+struct real {
+	void *(*malloc)(size_t);
+	void *(*calloc)(size_t, size_t);
+	void *(*realloc)(void *, size_t);
+	void (*free)(void *);
+	int (*posix_memalign)(void **, size_t, size_t);
+	void *(*aligned_alloc)(size_t, size_t);
+	void *(*memalign)(size_t, size_t);
+	void *(*valloc)(size_t);
+	void *(*pvalloc)(size_t);
+	size_t (*malloc_usable_size)(void *);
+	void *(*reallocarray)(void *, size_t, size_t);
+	void *(*mmap)(void *, size_t, int, int, int, int64_t);
+	void *(*mremap)(void *, size_t, size_t, int, ...);
+	int (*munmap)(void *, size_t);
+	int (*mprotect)(void *, size_t, int);
+	void *(*vfork)(void);
+	int (*execve)(const char *, char *const *, char *const *);
+	int (*execvpe)(const char *, char *const *, char *const *);
+	int (*fexecve)(int, char *const *, char *const *);
+	int (*execveat)(int, const char *, char *const *, char *const *, int);
+	int (*system)(const char *);
+	FILE *(*popen)(const char *, const char *);
+	long (*syscall)(long, ...);
+	void *posix_spawn, *posix_spawnp;
+	int (*sigaction)(int, const struct sigaction *, struct sigaction *);
+	sighandler_t (*signal)(int, sighandler_t);
+	sighandler_t (*sysv_signal)(int, sighandler_t);
+	sighandler_t (*sigset)(int, sighandler_t);
+	int (*pthread_getattr_np)(pthread_t, pthread_attr_t *);
+};
+
+extern struct real preload_real;
+
+/* find.c: fill preload_real, and the ranges of preload_state. */
+void preload_find(void);
+
+/* find.c: is this libmleak-wrap.a in a program that has the preloaded library, too?  All calls pass
+ * both, and that one records them. */
+bool preload_is_second(void);
+
+/* An operator new or delete of C++; real: known once it was called. */
+struct preload_operator {
+	const char *name;
+	enum event_func func;
+	bool aligned; /* an operator new whose second argument is the alignment */
+	void *(*real)(size_t, uint64_t, uint64_t);
+};
+
+extern struct preload_operator preload_operators[];
+
+/* The operator delete that takes a block alone, known, in the place of operator delete @number. */
+unsigned int preload_plain_delete(unsigned int number);
+
+/* operators.c: see which operators there are, once malloc is known. */
+void preload_find_operators(void);
+
+/* What start.c finds out, once. */
+struct preload_state {
+	bool ready;	  /* the functions are known, and whether we record */
+	bool guards;	  /* blocks have guard bytes, see guard.h */
+	uint32_t pid;	  /* that is recorded */
+	uint32_t program; /* as preload_process.program */
+	struct preload_process *process;
+	uint32_t confined;    /* enum preload_confined: what this process has forbidden itself */
+	uint64_t main_thread; /* where its control block is */
+	struct preload_range {
+		uint64_t start, end;
+	} loader, allocator, libc, own; /* code */
+};
+
+extern struct preload_state preload_state;
+
+/* Is this program recorded, by this code?  See mode.h; what libmleak-wrap.a's stubs go by. */
+extern uint8_t preload_mode;
+
+/* What the header of the memory said when it was mapped: others may write to that. */
+struct preload_settings {
+	struct preload_sizes sizes;
+	uint32_t stack_limit, clock;
+	uint32_t follow, recorder_pid, recorder_fd, guard;
+	uint64_t block_ns;
+	struct preload_filter filter;
+};
+
+extern struct preload_settings preload_settings;
+
+/* memory.c: map the recorder's memory, which is open as descriptor @fd, and close that; fills
+ * preload_settings, but for the filter.  NULL: it is not that. */
+struct preload_header *preload_map(int fd, uint64_t nonce);
+
+/* Returns NULL. */
+struct preload_header *preload_unmap(struct preload_header *h);
+
+/* The recorder lets this process run: take over the filter, and keep the memory from children if
+ * they are not recorded.  False: it cannot be. */
+bool preload_settle(struct preload_header *h);
+
+/* The shared memory; NULL: nothing is recorded.  The kernel wipes the page in a child of fork(). */
+union preload_own {
+	struct {
+		struct preload_header *shared;
+		/* The memory, where nothing is recorded for want of a clock: what is lost is
+		 * counted there. */
+		struct preload_header *unclocked;
+		/* guard_look.c: the block that a walk looks at now, for which who frees it waits;
+		 * and whether there is a walk.  Who walks is not in a child. */
+		const uint8_t *looked_at;
+		uint32_t walks;
+	};
+	uint8_t page[4096];
+};
+
+extern union preload_own preload_own;
+
+/* Are the functions known?  False while they are being looked up: then @arena_* serve. */
+bool preload_come_up(void);
+
+static inline bool preload_ready(void)
+{
+	return LIKELY(preload_state.ready) || preload_come_up();
+}
+
+static inline struct preload_header *preload_shared(void)
+{
+	return preload_own.shared;
+}
+
+/* confine.c: may this process read the time stamp counter? */
+bool preload_has_clock(void);
+
+/* Tell the recorder of @how, of enum preload_confined. */
+void preload_tell_confined(struct preload_header *h, uint32_t how);
+
+/* Are system calls of this library's own forbidden? */
+static inline bool preload_no_calls(void)
+{
+	return preload_state.confined & PRELOAD_NO_CALLS;
+}
+
+/* The C library's syscall(), or one of our own while that is being looked up. */
+long (*preload_find_syscall(void))(long, ...);
+
+/* carry.c: open descriptor @number of process @pid, if it is the recorder's memory.  -1: it is not.
+ */
+int preload_reopen(uint32_t pid, uint32_t number);
+
+/* carry.c: where children are recorded, see that what they find us by is in environ. */
+void preload_fill_environ(void);
+
+/* join.c: become one of the processes recorded, by the memory @h, as a program that has just come
+ * up; *@fresh: the process was none before.  False: it is not to be. */
+bool preload_join(struct preload_header *h, bool *fresh);
+
+/* The memory, in the first call of a child of fork() that is recorded; else NULL. */
+struct preload_header *preload_rejoin(void);
+
+/* The memory, also in a child of fork() that has made no call yet. */
+struct preload_header *preload_followed(void);
+
+/* lane.c: this thread is a child's only one, and all its rings are its parent's.  False: it is
+ * in the middle of an event. */
+bool preload_forget_rings(void);
+
+/* left.c: give up what handlers of this thread left by a jump. */
+void preload_give_up_left(void);
+
+static inline bool preload_in(const struct preload_range *r, uint64_t pc)
+{
+	return pc - r->start < r->end - r->start;
+}
+
+static inline bool preload_in_loader(uint64_t pc)
+{
+	return preload_in(&preload_state.loader, pc);
+}
+
+static inline bool preload_in_allocator(uint64_t pc)
+{
+	return preload_in(&preload_state.allocator, pc) || preload_in(&preload_state.libc, pc);
+}
+
+/* What arena_alloc() gives out of. */
+extern uint8_t preload_arena[PRELOAD_ARENA_BYTES];
+
+void *arena_alloc(size_t align, size_t size);
+bool arena_holds(const void *block);
+size_t arena_size(const void *block);
+
+/* Did modules come or go since the last call?  It waits for the loader's list. */
+bool preload_modules_changed(void);
+
+/* False in a child of vfork(). */
+bool preload_is_parent(void);
+
+/* The path of this library. */
+const char *preload_library(void);
+
+/* An event of the call that @c made.  The mapping of new code is told of before. */
+void preload_alloc(enum event_func func, const void *addr, size_t size, const struct caller *c);
+
+/* An event without a stack, of a call made at @pc on the stack at @sp. */
+void preload_small(enum event_type type, const void *addr, uint64_t size, uint64_t pc);
+
+/* What was found around the block at @addr, for a call made at @pc. */
+struct overrun;
+void preload_overrun(uint64_t addr, uint64_t size, const struct overrun *overrun, uint64_t pc);
+
+/* A file is mapped at @addr. */
+void preload_file_mapped(const void *addr);
+
+/* What is mapped at @addr will be no longer.  Returns whether that was a file. */
+bool preload_file_unmapped(const void *addr);
+
+/* A mapping of code came or went: have the recorder look, and wait for it if @wait. */
+void preload_maps_changed(bool wait);
+
+/* At vfork() in the parent: what comes next from this thread may come from the child. */
+void *preload_before_vfork(void);
+
+/* system calls that leave errno alone */
+long preload_syscall(long nr, long a, long b, long c, long d);
+void preload_wake(uint32_t *word);
+void preload_wake_recorder(struct preload_header *h);
+void preload_sleep(uint32_t *word, uint32_t value, uint64_t ns);
+uint64_t preload_monotonic_ns(void);
+
+/* Has the recorder ended, or been killed? */
+bool preload_is_over(const struct preload_header *h);
+
+#define PRELOAD_BLOCK 512u
+#define PRELOAD_MIXED 256u /* bytes that blocks are mixed down to */
+
+/* What is remembered of a stack.  Large variables are often zero: of blocks that are, the bytes
+ * need not be read. */
+struct preload_known {
+	uint8_t bytes[PRELOAD_WINDOW] __attribute__((aligned(128)));
+	uint8_t quiet[PRELOAD_WINDOW / PRELOAD_BLOCK]; /* of each block; slices.c's */
+	uint64_t top;				       /* the rest is quiet.h's */
+	uint8_t mixed[PRELOAD_WINDOW / PRELOAD_BLOCK][PRELOAD_MIXED] __attribute__((aligned(64)));
+};
+
+/* slices.c: which slices of [@a, @b) differ from those in @k; their indices, counted from
+ * @first at @a, go to @changed.  Returns how many. */
+uint32_t preload_compare(struct preload_known *k, uint64_t a, uint64_t b, uint16_t *changed,
+			 uint32_t first);
+
+/*
+ * Write the half words of the slice at @at that are not in @k, or are in @all, to @to, and into
+ * @k; of them only those in @wanted.  Which these are goes to *@mask.  Returns the end; up to
+ * PRELOAD_SPILL bytes behind it may be written, too.  Each is read once: another thread may write
+ * to this stack meanwhile, and both sides must remember the same.
+ */
+uint32_t *preload_write(struct preload_known *k, uint64_t at, uint32_t *to, uint32_t wanted,
+			uint32_t all, uint32_t *mask);
+
+#define PRELOAD_SPILL 64
+
+#endif

@@ -1,0 +1,261 @@
+/* exec_env.c - see carry.h */
+#include "record/libpreload/process/exec_env.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "record/libpreload/guard/guard.h"
+
+#define HANDED_DOWN 100 /* descriptors above this are hardly ever used by a program */
+
+/* An environment with what the library needs; mapped, for there may be a lock on malloc. */
+struct scratch {
+	size_t bytes;
+	int fd; /* of the shared memory; -1: the program opens it by itself */
+	struct preload_header *header;
+	struct preload_process *process; /* that becomes the program; NULL: a child does */
+	char *const *env;
+	char memory[96];
+	char preload[]; /* "LD_PRELOAD=..." and then the pointers */
+};
+
+static char *put(char *to, const char *text)
+{
+	size_t len = strlen(text);
+
+	memcpy(to, text, len + 1);
+	return to + len;
+}
+
+static char *put_number(char *to, uint64_t value, unsigned int base)
+{
+	char digits[24];
+	unsigned int n = 0;
+
+	do
+		digits[n++] = "0123456789abcdef"[value % base];
+	while (value /= base);
+	while (n)
+		*to++ = digits[--n];
+	*to = '\0';
+	return to;
+}
+
+int preload_reopen(uint32_t pid, uint32_t number)
+{
+	static const char ours[] = "/memfd:" PRELOAD_MEMORY_NAME;
+	char path[64], name[64], *end;
+	ssize_t len;
+
+	end = put_number(put(path, "/proc/"), pid, 10);
+	put_number(put(end, "/fd/"), number, 10);
+	/* The recorder may have ended, and another may have its number. */
+	len = readlink(path, name, sizeof(name));
+	if (len < (ssize_t)sizeof(ours) - 1 || memcmp(name, ours, sizeof(ours) - 1))
+		return -1;
+	return open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
+}
+
+/* The shared memory again, for the program that comes next in this process. */
+static int hand_down(void)
+{
+	int low = preload_reopen(preload_settings.recorder_pid, preload_settings.recorder_fd), fd;
+
+	if (low < 0)
+		return -1;
+	fd = fcntl(low, F_DUPFD, HANDED_DOWN);
+	if (fd < 0)
+		fd = dup(low);
+	close(low);
+	return fd;
+}
+
+static bool is_preload(const char *entry)
+{
+	return !strncmp(entry, "LD_PRELOAD=", 11);
+}
+
+static bool is_ours(const char *entry)
+{
+	return is_preload(entry) || !strncmp(entry, PRELOAD_ENV "=", sizeof(PRELOAD_ENV));
+}
+
+/* What @value of LD_PRELOAD has besides this library. */
+static const char *others_of(const char *value)
+{
+	size_t len = strlen(preload_library());
+
+	if (!len || strncmp(value, preload_library(), len))
+		return value;
+	return value[len] == ':' ? value + len + 1 : value[len] ? value : "";
+}
+
+static struct preload_header *own_memory(void)
+{
+	return preload_shared() ? preload_shared() : preload_own.unclocked;
+}
+
+/* The memory if the program that this process begins now is to be recorded. */
+static struct preload_header *wanted(bool other_process)
+{
+	struct preload_header *h = preload_followed();
+
+	if (!h && !other_process)
+		h = preload_is_parent() ? own_memory() : NULL;
+	return h && !preload_is_over(h) ? h : NULL;
+}
+
+/* What tells of the memory, into s->memory; @counted: the program's start is counted here.  False:
+ * it could not be opened. */
+static bool tell(struct scratch *s, const struct preload_header *h, bool counted)
+{
+	const struct preload_settings *set = &preload_settings;
+	char *end = put(s->memory, PRELOAD_ENV "=");
+
+	s->fd = -1;
+	if (set->follow) {
+		end = put_number(put(end, "@"), set->recorder_pid, 10);
+		end = put_number(put(end, ","), set->recorder_fd, 10);
+	} else {
+		s->fd = hand_down();
+		end = put_number(end, (uint64_t)s->fd, 10);
+	}
+	end = put_number(put(end, ","), h->nonce, 16);
+	if (set->follow && counted)
+		put(end, ",a");
+	return set->follow || s->fd >= 0;
+}
+
+/* What a child of vfork() mapped for its exec, in the memory of the parent, which has it now. */
+static __thread struct scratch *left __attribute__((tls_model("initial-exec")));
+
+static void drop_left(void)
+{
+	if (left)
+		preload_real.munmap(left, left->bytes);
+	left = NULL;
+}
+
+/* What it takes to hand the memory @h down is forbidden: a program that is not told of it by @env
+ * already is lost. */
+static void leave(struct preload_header *h, char *const *env)
+{
+	for (; env && *env; env++)
+		if (!strncmp(*env, PRELOAD_ENV "=", sizeof(PRELOAD_ENV)))
+			return;
+	__atomic_fetch_add(&h->no_slot, 1, __ATOMIC_RELAXED);
+	preload_tell_confined(h, PRELOAD_LEFT_OUT);
+}
+
+/* @env with LD_PRELOAD and our variable.  NULL: it cannot be. */
+static struct scratch *fill(char *const *env, struct preload_header *h, bool counted)
+{
+	const char *others = "";
+	struct scratch *s;
+	size_t nr = 0, text, bytes;
+	char **to, *end;
+
+	for (; env && env[nr]; nr++)
+		if (is_preload(env[nr]))
+			others = others_of(env[nr] + 11);
+	text = (strlen(preload_library()) + strlen(others) + 24) & ~(size_t)7;
+	bytes = sizeof(*s) + text + (nr + 3) * sizeof(char *);
+	s = preload_real.mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			      0);
+	if (s == MAP_FAILED)
+		return NULL;
+	s->bytes = bytes;
+	if (!tell(s, h, counted)) {
+		preload_real.munmap(s, bytes);
+		return NULL;
+	}
+	end = put(put(s->preload, "LD_PRELOAD="), preload_library());
+	if (*others)
+		put(put(end, ":"), others);
+	to = (char **)(s->preload + text);
+	s->env = to;
+	*to++ = s->preload;
+	*to++ = s->memory;
+	for (size_t i = 0; i < nr; i++)
+		if (!is_ours(env[i]))
+			*to++ = env[i];
+	return s;
+}
+
+/* In the place of what could not be made: its program is lost, and counted. */
+static struct scratch uncarried = {.fd = -1};
+
+struct scratch *carry(char *const *env, bool other_process)
+{
+	struct preload_header *h = wanted(other_process);
+	struct scratch *s;
+
+	if (!h)
+		return NULL;
+	if (!other_process)
+		guard_check_all(OVERRUN_AT_EXEC);
+	if (preload_no_calls()) {
+		leave(h, env);
+		return NULL;
+	}
+	drop_left();
+	s = fill(env, h, true);
+	if (s && !other_process && !preload_is_parent())
+		left = s;
+	else if (!s)
+		s = &uncarried;
+	s->header = h;
+	s->process = !other_process && preload_is_parent() ? preload_state.process : NULL;
+	if (s->process)
+		__atomic_fetch_add(&s->process->execs, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&h->execs, 1, __ATOMIC_RELEASE);
+	return s;
+}
+
+char *const *carry_env(const struct scratch *s, char *const *env)
+{
+	return s && s->env ? s->env : env;
+}
+
+static bool has_ours(char *const *env)
+{
+	bool memory = false, library = false;
+
+	for (; env && *env; env++) {
+		memory |= is_ours(*env) && !is_preload(*env);
+		library |= is_preload(*env) && strstr(*env, preload_library());
+	}
+	return memory && library;
+}
+
+void preload_fill_environ(void)
+{
+	struct preload_header *h = preload_ready() ? preload_followed() : NULL;
+	struct scratch *s = NULL;
+
+	if (h && !preload_is_over(h) && !preload_no_calls() && !has_ours(environ))
+		s = fill(environ, h, false);
+	/* It is the program's from now on: its C library copies it before it changes it. */
+	if (s)
+		environ = (char **)(uintptr_t)s->env;
+}
+
+void carry_back(struct scratch *s)
+{
+	__atomic_fetch_sub(&s->header->execs, 1, __ATOMIC_RELEASE);
+	if (s->process) {
+		__atomic_fetch_sub(&s->process->execs, 1, __ATOMIC_RELEASE);
+		guard_note(PRELOAD_GUARD_WATCHED);
+	}
+	if (s->fd >= 0)
+		close(s->fd);
+}
+
+void carry_drop(struct scratch *s)
+{
+	left = NULL;
+	if (s->bytes)
+		preload_real.munmap(s, s->bytes);
+}

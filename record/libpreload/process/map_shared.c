@@ -1,0 +1,100 @@
+/* map_shared.c - the memory shared with the recorder, and what of it is believed
+ *
+ * All who have the memory can write to all of it, also those who have fewer rights than we.  So
+ * what decides where this process writes is copied once, and checked.
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "record/libpreload/preload.h"
+
+#define LEAST_RING 4096u
+
+struct preload_settings preload_settings;
+
+static size_t mapped_bytes;
+static struct preload_header *not_inherited; /* the memory, of which a child has nothing */
+
+static void copy_settings(const struct preload_header *h)
+{
+	struct preload_settings *s = &preload_settings;
+
+	s->sizes = h->sizes;
+	s->stack_limit = h->stack_limit;
+	s->clock = h->clock;
+	s->follow = h->follow;
+	s->recorder_pid = h->recorder_pid;
+	s->recorder_fd = h->recorder_fd;
+	s->guard = h->guard;
+	s->block_ns = h->block_ns;
+	/* What is checked is the copy. */
+	__asm__ volatile("" : : : "memory");
+}
+
+static bool is_size(uint32_t bytes)
+{
+	return bytes >= LEAST_RING && !(bytes & (bytes - 1));
+}
+
+/* Do the settings stay within a memory of @bytes? */
+static bool fit(const struct preload_settings *s, uint64_t bytes)
+{
+	const struct preload_sizes *z = &s->sizes;
+
+	return z->nr_rings && z->nr_rings <= PRELOAD_MAX_RINGS && is_size(z->ring_size) &&
+	       is_size(z->large_size) && z->large_size >= z->ring_size &&
+	       s->stack_limit <= PRELOAD_MAX_STACK && preload_ring_offset(z, z->nr_rings) <= bytes;
+}
+
+/* A handler that interrupted an event may be what forked: the child's event goes on, to nowhere. */
+static void in_child(void)
+{
+	if (not_inherited && !preload_no_calls())
+		preload_real.mmap(not_inherited, mapped_bytes, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+				  -1, 0);
+	not_inherited = NULL;
+}
+
+struct preload_header *preload_unmap(struct preload_header *h)
+{
+	preload_real.munmap(h, mapped_bytes);
+	return NULL;
+}
+
+struct preload_header *preload_map(int fd, uint64_t nonce)
+{
+	struct preload_header *h;
+	struct stat st;
+
+	if (fcntl(fd, F_GET_SEALS) != (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) ||
+	    fstat(fd, &st) || (size_t)st.st_size < sizeof(*h))
+		return NULL;
+	mapped_bytes = (size_t)st.st_size;
+	h = preload_real.mmap(NULL, mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (h == MAP_FAILED)
+		return NULL;
+	/* What the target starts may inherit all this, if the target was no program for us. */
+	if (h->layout != PRELOAD_LAYOUT || h->nonce != nonce || preload_is_over(h))
+		return preload_unmap(h);
+	copy_settings(h);
+	if (!fit(&preload_settings, mapped_bytes))
+		return preload_unmap(h);
+	madvise(h, mapped_bytes, MADV_DONTDUMP);
+	return h;
+}
+
+bool preload_settle(struct preload_header *h)
+{
+	preload_settings.filter = h->filter;
+	if (preload_settings.follow)
+		return true;
+	if (pthread_atfork(NULL, NULL, in_child) || madvise(h, mapped_bytes, MADV_DONTFORK))
+		return false;
+	not_inherited = h;
+	return true;
+}

@@ -1,0 +1,319 @@
+/* start.c - how the library comes up: the real functions, and the memory shared with the recorder
+ *
+ * Its first call may be anything's: the loader's, a constructor's, dlsym's own.  So all is made
+ * ready at the first call, and blocks that are asked for meanwhile come from a small arena.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "record/libpreload/guard/guard.h"
+
+#define MAPS_NS	     1000000000ull /* the recorder may take as long at least to look at mappings */
+#define PAUSES	     1000	   /* in the place of sleep */
+#define ARENA_HEADER 16		   /* before each block of the arena: its size */
+
+union preload_own preload_own __attribute__((aligned(4096)));
+struct preload_state preload_state;
+uint8_t preload_mode;
+
+static enum { STATE_NONE, STATE_LOOKING, STATE_READY } state;
+static bool attached; /* or tried, in vain */
+static char library[PATH_MAX];
+static unsigned long long modules_added, modules_removed;
+
+uint8_t preload_arena[PRELOAD_ARENA_BYTES] __attribute__((aligned(4096)));
+static size_t arena_used;
+
+long preload_syscall(long nr, long a, long b, long c, long d)
+{
+	register long r10 __asm__("r10") = d;
+	long result;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10)
+			 : "rcx", "r11", "memory");
+	return result;
+}
+
+void preload_wake(uint32_t *word)
+{
+	__atomic_fetch_add(word, 1, __ATOMIC_RELEASE);
+	/* Without a wake the recorder looks by itself. */
+	if (!preload_no_calls())
+		preload_syscall(SYS_futex, (long)word, FUTEX_WAKE, 1, 0);
+}
+
+void preload_wake_recorder(struct preload_header *h)
+{
+	if (__atomic_load_n(&h->asleep, __ATOMIC_RELAXED) &&
+	    __atomic_exchange_n(&h->asleep, 0, __ATOMIC_ACQ_REL))
+		preload_wake(&h->wake);
+}
+
+void preload_sleep(uint32_t *word, uint32_t value, uint64_t ns)
+{
+	struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000u),
+			      .tv_nsec = (long)(ns % 1000000000u)};
+
+	if (!preload_no_calls())
+		preload_syscall(SYS_futex, (long)word, FUTEX_WAIT, (long)value, (long)&ts);
+	else
+		for (uint32_t i = 0; i < PAUSES; i++)
+			__builtin_ia32_pause();
+}
+
+uint64_t preload_monotonic_ns(void)
+{
+	struct timespec ts = {0};
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+void *arena_alloc(size_t align, size_t size)
+{
+	size_t at, end;
+
+	if (align < ARENA_HEADER)
+		align = ARENA_HEADER;
+	if (align > 4096 || size > PRELOAD_ARENA_BYTES)
+		return NULL;
+	end = __atomic_add_fetch(&arena_used, size + align + ARENA_HEADER, __ATOMIC_RELAXED);
+	if (end > PRELOAD_ARENA_BYTES)
+		return NULL;
+	at = (end - size) & ~(align - 1);
+	memcpy(preload_arena + at - ARENA_HEADER, &size, sizeof(size));
+	return preload_arena + at;
+}
+
+bool arena_holds(const void *block)
+{
+	return (size_t)((const uint8_t *)block - preload_arena) < PRELOAD_ARENA_BYTES;
+}
+
+size_t arena_size(const void *block)
+{
+	size_t size;
+
+	memcpy(&size, (const uint8_t *)block - ARENA_HEADER, sizeof(size));
+	return size;
+}
+
+const char *preload_library(void)
+{
+	return library;
+}
+
+static int see_counts(struct dl_phdr_info *info, size_t size, void *changed)
+{
+	(void)size;
+	if (info->dlpi_adds != modules_added || info->dlpi_subs != modules_removed)
+		*(bool *)changed = true;
+	modules_added = info->dlpi_adds;
+	modules_removed = info->dlpi_subs;
+	return 1;
+}
+
+bool preload_modules_changed(void)
+{
+	bool changed = false;
+
+	dl_iterate_phdr(see_counts, &changed);
+	return changed;
+}
+
+void preload_maps_changed(bool wait)
+{
+	struct preload_header *h = preload_own.shared;
+	struct preload_process *p = preload_state.process;
+	uint64_t start, most = preload_settings.block_ns;
+	uint32_t ticket, done;
+
+	if (!h || preload_is_over(h))
+		return;
+	if (!wait || preload_no_calls()) {
+		__atomic_fetch_add(&p->maps_changed, 1, __ATOMIC_RELEASE);
+		/* By the time of the look it may be another mapping. */
+		if (wait)
+			__atomic_fetch_add(&p->maps_unanswered, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	if (most < MAPS_NS)
+		most = MAPS_NS;
+	ticket = __atomic_add_fetch(&p->maps_asked, 1, __ATOMIC_ACQ_REL);
+	preload_wake(&h->wake);
+	start = preload_monotonic_ns();
+	while (done = __atomic_load_n(&p->maps_done, __ATOMIC_ACQUIRE),
+	       (int32_t)(done - ticket) < 0) {
+		preload_sleep(&p->maps_done, done, 10000000);
+		if (preload_is_over(h))
+			return;
+		if (preload_monotonic_ns() - start < most)
+			continue;
+		__atomic_fetch_add(&p->maps_unanswered, 1, __ATOMIC_RELAXED);
+		return;
+	}
+}
+
+/* The string after "@name=" in the environment; its entry's place goes to *@entry. */
+static char *find_env(const char *name, char ***entry)
+{
+	size_t len = strlen(name);
+
+	for (char **e = environ; e && *e; e++)
+		if (!strncmp(*e, name, len) && (*e)[len] == '=') {
+			*entry = e;
+			return *e + len + 1;
+		}
+	return NULL;
+}
+
+static void remove_env(char **entry)
+{
+	do
+		entry[0] = entry[1];
+	while (*entry++);
+}
+
+/* Learn our path, which the recorder put first; with @clean, what the target starts runs without
+ * us. */
+static void clean_env(bool clean)
+{
+	char **entry, *value = find_env("LD_PRELOAD", &entry), *rest;
+	size_t len;
+
+	if (!value)
+		return;
+	rest = strchr(value, ':');
+	len = rest ? (size_t)(rest - value) : strlen(value);
+	if (len < sizeof(library))
+		memcpy(library, value, len);
+	if (clean && rest)
+		memmove(value, rest + 1, strlen(rest + 1) + 1);
+	else if (clean)
+		remove_env(entry);
+}
+
+static uint64_t number(char **text, unsigned int base)
+{
+	uint64_t value = 0;
+
+	for (;; (*text)++) {
+		unsigned int digit = (unsigned char)**text;
+
+		digit = digit >= 'a' ? digit - 'a' + 10 : digit - '0';
+		if (digit >= base)
+			return value;
+		value = value * base + digit;
+	}
+}
+
+/* Begin to record this program. */
+static void begin(struct preload_header *h)
+{
+	bool fresh;
+
+	if (madvise(&preload_own, sizeof(preload_own), MADV_WIPEONFORK) ||
+	    !preload_join(h, &fresh) || !preload_settle(h))
+		return;
+	preload_own.shared = h;
+	if (preload_settings.guard)
+		guard_begin(h->nonce);
+	guard_note(PRELOAD_GUARD_WATCHED);
+	if (preload_state.program >> PRELOAD_SLOT_BITS == 1)
+		return;
+	preload_small(EVENT_EXEC, NULL, 0, 0);
+	if (!fresh) /* else they were looked at */
+		preload_maps_changed(true);
+}
+
+/* The memory that @value, of our variable, tells of; for this program alone. */
+static struct preload_header *inherit(char *value, char **entry)
+{
+	int fd = (int)number(&value, 10);
+	struct preload_header *h;
+
+	value += *value == ',';
+	h = preload_map(fd, number(&value, 16));
+	remove_env(entry);
+	clean_env(true);
+	return h && h->processes[0].pid != preload_state.pid ? preload_unmap(h) : h;
+}
+
+/* The same for this program and all that it begins. */
+static struct preload_header *look_up(char *value)
+{
+	struct preload_header *h;
+	char *end;
+	uint32_t pid = (uint32_t)number(&value, 10), fd;
+
+	value += *value == ',';
+	fd = (uint32_t)number(&value, 10);
+	value += *value == ',';
+	h = preload_map(preload_reopen(pid, fd), number(&value, 16));
+	clean_env(false);
+	/* What this program begins by other ways than ours is counted when it comes up. */
+	end = value;
+	if (h && !*end)
+		__atomic_fetch_add(&h->execs, 1, __ATOMIC_RELEASE);
+	*end = '\0';
+	return h && !preload_settings.follow ? preload_unmap(h) : h;
+}
+
+static void attach(void)
+{
+	int saved_errno = errno;
+	struct preload_header *h = NULL;
+	uint8_t mode;
+	char **entry, *value;
+
+	attached = true;
+	preload_state.pid = (uint32_t)preload_syscall(SYS_getpid, 0, 0, 0, 0);
+	if (preload_state.pid == (uint32_t)preload_syscall(SYS_gettid, 0, 0, 0, 0))
+		preload_state.main_thread = (uint64_t)__builtin_thread_pointer();
+	/* A program with rights that its user has not takes no memory from him. */
+	value = getauxval(AT_SECURE) || preload_is_second() ? NULL : find_env(PRELOAD_ENV, &entry);
+	if (value) {
+		h = *value == '@' ? look_up(value + 1) : inherit(value, entry);
+		preload_modules_changed();
+	}
+	mode = h ? PRELOAD_RECORDED : PRELOAD_UNRECORDED;
+	if (h && !preload_has_clock())
+		h = preload_unmap(h);
+	if (h)
+		begin(h);
+	__atomic_store_n(&preload_mode, mode, __ATOMIC_RELEASE);
+	errno = saved_errno;
+}
+
+bool preload_come_up(void)
+{
+	int none = STATE_NONE;
+
+	if (state != STATE_READY) {
+		if (!__atomic_compare_exchange_n((int *)&state, &none, STATE_LOOKING, false,
+						 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return false;
+		preload_find();
+		__atomic_store_n((int *)&state, STATE_READY, __ATOMIC_RELEASE);
+	}
+	/* Before the C library is initialised there is no environment. */
+	if (!attached && environ)
+		attach();
+	preload_state.ready = attached;
+	return true;
+}
+
+__attribute__((constructor)) static void constructor(void)
+{
+	preload_ready();
+}

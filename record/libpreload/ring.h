@@ -1,0 +1,198 @@
+/* ring.h - the memory that a preloaded library and the recorder share
+ *
+ * One build of mleak talking to itself: may change freely, never on disk.  The recorder makes it, a
+ * sealed memfd of constant size; the library, in the target, writes events.  What the target writes
+ * is hostile to the recorder: it copies each value once and checks it.  doc/preload.md tells why it
+ * is as it is.
+ */
+#ifndef PRELOAD_RING_H
+#define PRELOAD_RING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "record/libpreload/record.h"
+
+/* Of all that stands here, from the Makefile: a program that was linked with libmleak-wrap.a has
+ * its library for ever. */
+#ifndef PRELOAD_LAYOUT
+#define PRELOAD_LAYOUT 0x6b61656c6d4c5250
+#endif
+/*
+ * "<descriptor of the memory>,<its nonce in hex>".  Where children are recorded it stays in the
+ * environment: "@<recorder's process id>,<recorder's descriptor>,<nonce>", and ",a" behind it when
+ * the program's start was counted by who called exec.
+ */
+#define PRELOAD_ENV "MLEAK_PRELOAD"
+
+/* The file of the library, in whatever folder. */
+#define PRELOAD_LIBRARY "libmleak-preload.so"
+
+#define PRELOAD_MAX_RINGS 512u
+#define PRELOAD_NR_LARGE  16u /* rings, the first */
+#define PRELOAD_NR_DIGITS 40
+
+#define PRELOAD_MAX_PROCESSES 512u /* that are recorded at one time */
+#define PRELOAD_SLOT_BITS     10
+#define PRELOAD_MEMORY_NAME   "mleak rings"
+
+/* What the events of a ring that found no room were; the order is the recorder's. */
+enum preload_loss {
+	PRELOAD_LOST_ALLOC,
+	PRELOAD_LOST_FREE,
+	PRELOAD_LOST_RELEASE,
+	PRELOAD_LOST_RESTORE,
+	PRELOAD_LOST_UNMAP,
+	PRELOAD_NR_LOST,
+	PRELOAD_LOST_OVERRUN = PRELOAD_NR_LOST, /* counted for all threads together */
+};
+
+#define PRELOAD_NR_SKIPS 6 /* of enum event_skip */
+
+/*
+ * A ring has one producer: a thread, or the signal handlers that interrupt it while it writes.
+ * Positions count bytes and never wrap.
+ */
+struct preload_ring {
+	/* written by the target */
+	uint64_t head; /* all before it is whole */
+	/* 0: any event that begins from now on is given a later time than now.  Else one is
+	 * being written, and its time is not below this. */
+	uint64_t busy;
+	uint64_t lost[PRELOAD_NR_LOST];
+	uint64_t wanted; /* the recorder adds to room, and wakes, when tail has come here */
+	/* what was left out, as was asked for, by enum event_skip */
+	uint64_t skipped[PRELOAD_NR_SKIPS], skipped_bytes[PRELOAD_NR_SKIPS];
+	uint64_t unused_target[2];
+	uint64_t name[2]; /* of its thread, when that took it; bytes as prctl() has them */
+	/* written by the recorder */
+	uint64_t tail; /* all before it was taken in */
+	/* 0: the ring is free; else a thread's id, and above it preload_process.program.  The
+	 * target sets it, the recorder clears it when that thread has ended. */
+	uint64_t owner;
+	uint32_t room; /* what a thread sleeps on that waits for room */
+	uint32_t unused_either;
+	uint64_t unused[5];
+};
+
+_Static_assert(sizeof(struct preload_ring) == 256, "lines of the cache are of one side each");
+
+/* Which allocations are recorded; of them alone are frees. */
+struct preload_filter {
+	uint32_t on, samples;
+	uint64_t min_size, max_size;	    /* bytes, both included */
+	uint64_t begin;			    /* all before this time is left out */
+	uint64_t by_bytes;		    /* else each allocation weighs the same */
+	uint32_t digits[PRELOAD_NR_DIGITS]; /* as struct event_filter has them */
+};
+
+/* Whether a process may run. */
+enum preload_answer {
+	PRELOAD_WAIT,
+	PRELOAD_GO,
+	PRELOAD_GO_ALONE, /* it is not recorded */
+	PRELOAD_GONE,	  /* it has seen that, and left the slot */
+};
+
+/* Whether the blocks that a process leaves were looked at for overruns. */
+enum preload_guard {
+	PRELOAD_GUARD_NONE, /* they have no guard bytes */
+	PRELOAD_GUARD_WATCHED,
+	PRELOAD_GUARD_LOOKED, /* they were, for it ends */
+};
+
+/* A process that writes here. */
+struct preload_process {
+	/* written by the target */
+	uint32_t pid;	       /* 0: the slot is free */
+	uint32_t parent;       /* its process id */
+	uint32_t program;      /* which program it runs: header.hello as that came up, moved up by
+				  PRELOAD_SLOT_BITS, and the number of this slot */
+	uint32_t maps_asked;   /* requests for a look at the mappings */
+	uint32_t maps_changed; /* the same, but nobody waits */
+	uint32_t maps_unanswered; /* requests that were waited for in vain */
+	uint32_t execs;		  /* that the library knows of */
+	uint32_t guard;		  /* enum preload_guard */
+	/* written by the recorder; words the target sleeps on */
+	uint32_t go;	    /* enum preload_answer; PRELOAD_GONE by the target */
+	uint32_t maps_done; /* requests that were answered */
+	uint32_t unused_recorder[6];
+};
+
+_Static_assert(sizeof(struct preload_process) == 64, "a cache line");
+
+/* What processes that write here have forbidden themselves.  Bits, of header.confined. */
+enum preload_confined {
+	PRELOAD_NO_CALLS = 1, /* by a seccomp filter: the library makes no system call */
+	PRELOAD_NO_CLOCK = 2, /* nothing can be recorded any more */
+	PRELOAD_LEFT_OUT = 4, /* something was not recorded because of the filter */
+};
+
+enum preload_clock_kind { PRELOAD_CLOCK_TSC, PRELOAD_CLOCK_MONOTONIC };
+
+/* Most programs have few threads that allocate much: theirs are large, for each wait for a full one
+ * empties the processor's caches of what the program had there. */
+struct preload_sizes {
+	uint32_t nr_rings;
+	uint32_t ring_size;  /* bytes, a power of two */
+	uint32_t large_size; /* of the first PRELOAD_NR_LARGE; the same, and not below ring_size */
+};
+
+struct preload_header {
+	/* set before the target runs */
+	uint64_t layout, nonce; /* PRELOAD_LAYOUT */
+	struct preload_sizes sizes;
+	uint32_t stack_limit;		    /* bytes */
+	uint32_t clock;			    /* enum preload_clock_kind: of all times here */
+	uint32_t follow;		    /* children are recorded, too */
+	uint32_t recorder_pid, recorder_fd; /* where the memory is found again after an exec */
+	uint32_t guard;			    /* blocks are to have guard bytes */
+	uint32_t unused_setting;
+	uint64_t block_ns;	      /* how long a full ring may hold a thread up; 0: not at all */
+	struct preload_filter filter; /* its beginning: before the command's go */
+	uint64_t unused[15];
+	/* written by the recorder, hardly ever; words the target sleeps on */
+	uint32_t ended; /* nothing is recorded any more */
+	uint32_t alive; /* has FUTEX_OWNER_DIED set by the kernel when the recorder is gone */
+	uint32_t unused_seldom[14];
+	/* written by the recorder, often: away from what each event reads */
+	uint32_t asleep; /* the recorder wants to be woken when a ring is half full */
+	uint32_t unused_often[15];
+	/* written by the target */
+	uint32_t wake;	   /* the word the recorder sleeps on */
+	uint32_t hello;	   /* programs in which the library came up: one more by each exec */
+	uint32_t execs;	   /* programs that were to begin by exec */
+	uint32_t forks;	   /* children that were to be */
+	uint32_t children; /* that came to be */
+	uint32_t no_slot;  /* processes that found no slot */
+	uint64_t lost[PRELOAD_NR_LOST + 1]; /* by threads that have no ring */
+	uint32_t confined;		    /* enum preload_confined */
+	uint32_t unused_word;
+	uint64_t last_time; /* that an event has; where the clock is not the counter */
+	uint64_t unused_end[5];
+	struct preload_process processes[PRELOAD_MAX_PROCESSES]; /* the command has the first */
+	struct preload_ring rings[];
+};
+
+/* Bytes of ring @i. */
+static inline uint32_t preload_ring_size(const struct preload_sizes *s, uint32_t i)
+{
+	return i < PRELOAD_NR_LARGE ? s->large_size : s->ring_size;
+}
+
+/* Where the bytes of ring @i begin, from the start of the memory; of ring nr_rings: its end. */
+static inline uint64_t preload_ring_offset(const struct preload_sizes *s, uint32_t i)
+{
+	uint64_t first = sizeof(struct preload_header) + s->nr_rings * sizeof(struct preload_ring);
+	uint32_t large = i < PRELOAD_NR_LARGE ? i : PRELOAD_NR_LARGE;
+
+	return ((first + 4095) & ~4095ull) + (uint64_t)large * s->large_size +
+	       (uint64_t)(i - large) * s->ring_size;
+}
+
+_Static_assert(offsetof(struct preload_header, ended) % 64 == 0 &&
+		       offsetof(struct preload_header, asleep) % 64 == 0 &&
+		       offsetof(struct preload_header, rings) % 64 == 0,
+	       "lines of the cache are of one side each");
+
+#endif

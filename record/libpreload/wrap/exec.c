@@ -1,0 +1,152 @@
+/* exec.c - the calls by which a program begins, with the environment that carry.h makes */
+#include <errno.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "record/libpreload/process/exec_env.h"
+#include "record/libpreload/preload.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* The exec failed. */
+static int stay(struct scratch *s)
+{
+	int saved_errno = errno;
+
+	if (s) {
+		carry_back(s);
+		carry_drop(s);
+	}
+	errno = saved_errno;
+	return -1;
+}
+
+EXPORT int execve(const char *path, char *const argv[], char *const env[])
+{
+	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
+
+	preload_real.execve(path, argv, carry_env(s, env));
+	return stay(s);
+}
+
+EXPORT int execv(const char *path, char *const argv[])
+{
+	return execve(path, argv, environ);
+}
+
+EXPORT int execvpe(const char *file, char *const argv[], char *const env[])
+{
+	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
+
+	preload_real.execvpe(file, argv, carry_env(s, env));
+	return stay(s);
+}
+
+EXPORT int execvp(const char *file, char *const argv[])
+{
+	return execvpe(file, argv, environ);
+}
+
+EXPORT int execveat(int dir, const char *path, char *const argv[], char *const env[], int flags)
+{
+	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
+
+	errno = ENOSYS; /* an old C library has none */
+	if (preload_real.execveat)
+		preload_real.execveat(dir, path, argv, carry_env(s, env), flags);
+	return stay(s);
+}
+
+EXPORT int fexecve(int fd, char *const argv[], char *const env[])
+{
+	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
+
+	preload_real.fexecve(fd, argv, carry_env(s, env));
+	return stay(s);
+}
+
+/* Arguments from @first up to NULL into an array, for execl and its like.  NULL: no memory. */
+static char **gather(const char *first, va_list *args, size_t *bytes)
+{
+	char **argv, *arg = (char *)(uintptr_t)first;
+	va_list again;
+	size_t nr = 1;
+
+	va_copy(again, *args);
+	while (va_arg(again, char *))
+		nr++;
+	va_end(again);
+	*bytes = (nr + 1) * sizeof(char *);
+	argv = preload_real.mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				 -1, 0);
+	if (argv == MAP_FAILED)
+		return NULL;
+	for (nr = 0; (argv[nr] = arg) != NULL; nr++)
+		arg = va_arg(*args, char *);
+	return argv;
+}
+
+enum list_call { LIST_PATH, LIST_FILE, LIST_ENV };
+
+static int exec_list(enum list_call call, const char *path, const char *first, va_list *args)
+{
+	char *const *env = environ;
+	char **argv;
+	size_t bytes;
+	int saved_errno;
+
+	if (!preload_ready())
+		return errno = ENOMEM, -1;
+	argv = gather(first, args, &bytes);
+	if (!argv)
+		return errno = ENOMEM, -1;
+	if (call == LIST_ENV)
+		env = va_arg(*args, char *const *);
+	if (call == LIST_FILE)
+		execvpe(path, argv, env);
+	else
+		execve(path, argv, env);
+	saved_errno = errno;
+	preload_real.munmap(argv, bytes);
+	errno = saved_errno;
+	return -1;
+}
+
+#define LIST(name, call)                                        \
+	EXPORT int name(const char *path, const char *arg, ...) \
+	{                                                       \
+		va_list args;                                   \
+                                                                \
+		va_start(args, arg);                            \
+		exec_list(call, path, arg, &args);              \
+		va_end(args);                                   \
+		return -1;                                      \
+	}
+
+LIST(execl, LIST_PATH)
+LIST(execlp, LIST_FILE)
+LIST(execle, LIST_ENV)
+
+typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions_t *,
+			   const posix_spawnattr_t *, char *const *, char *const *);
+
+/* What posix_spawn() and posix_spawnp() are called with, but the environment. */
+#define SPAWN(name)                                                                              \
+	EXPORT int name(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, \
+			const posix_spawnattr_t *attr, char *const argv[], char *const env[])    \
+	{                                                                                        \
+		struct scratch *s = preload_ready() ? carry(env, true) : NULL;                   \
+		spawn_function *real = (spawn_function *)preload_real.name;                      \
+		int err = real(pid, path, actions, attr, argv, carry_env(s, env));               \
+                                                                                                 \
+		if (s && err)                                                                    \
+			carry_back(s);                                                           \
+		if (s)                                                                           \
+			carry_drop(s);                                                           \
+		return err;                                                                      \
+	}
+
+SPAWN(posix_spawn)
+SPAWN(posix_spawnp)

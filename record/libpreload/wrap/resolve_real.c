@@ -1,0 +1,138 @@
+/* resolve_real.c - the functions behind the wrappers, and where code of interest lies
+ *
+ * In a program that is linked with libmleak-wrap.a the linker knows them; else they are the next
+ * definitions behind this library's.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <time.h>
+
+#include "record/libpreload/preload.h"
+
+struct real preload_real;
+
+/* Set the range of the module that holds an address. */
+struct search {
+	uint64_t addr;
+	struct preload_range *out;
+};
+
+static int see_module(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	const struct search *s = arg;
+	struct preload_range r = {UINT64_MAX, 0};
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		uint64_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+
+		if (info->dlpi_phdr[i].p_type != PT_LOAD)
+			continue;
+		r.start = start < r.start ? start : r.start;
+		start += info->dlpi_phdr[i].p_memsz;
+		r.end = start > r.end ? start : r.end;
+	}
+	if (r.start > s->addr || r.end <= s->addr)
+		return 0;
+	*s->out = r;
+	return 1;
+}
+
+static void find_range(uint64_t addr, struct preload_range *out)
+{
+	struct search s = {.addr = addr, .out = out};
+
+	dl_iterate_phdr(see_module, &s);
+}
+
+#ifdef PRELOAD_STATIC
+/* Not every allocator has the last three; another's would not go with its malloc. */
+#define FIND(name)                                              \
+	({                                                      \
+		extern char __real_##name[];                    \
+		*(void **)&preload_real.name = (__real_##name); \
+	})
+#define FIND_ANY(name)                                             \
+	({                                                         \
+		extern char __real_##name[] __attribute__((weak)); \
+		*(void **)&preload_real.name = (__real_##name);    \
+	})
+#else
+#define FIND(name)     (*(void **)&preload_real.name = dlsym(RTLD_NEXT, #name))
+#define FIND_ANY(name) FIND(name)
+#endif
+
+#ifdef PRELOAD_STATIC
+static int see_library(struct dl_phdr_info *info, size_t size, void *found)
+{
+	const char *slash = strrchr(info->dlpi_name, '/');
+
+	(void)size;
+	*(bool *)found = slash && !strcmp(slash + 1, PRELOAD_LIBRARY);
+	return *(bool *)found;
+}
+
+bool preload_is_second(void)
+{
+	bool found = false;
+
+	dl_iterate_phdr(see_library, &found);
+	return found;
+}
+#else
+bool preload_is_second(void)
+{
+	return false;
+}
+#endif
+
+void preload_find(void)
+{
+	int saved_errno = errno;
+
+	FIND(malloc);
+	FIND(calloc);
+	FIND(realloc);
+	FIND(free);
+	FIND(posix_memalign);
+	FIND(aligned_alloc);
+	FIND_ANY(malloc_usable_size);
+	FIND_ANY(memalign);
+	FIND_ANY(valloc);
+	FIND_ANY(pvalloc);
+	FIND_ANY(reallocarray); /* unused, but ld 2.40 crashes on one that is wrapped and not named
+				 */
+	FIND(mmap);
+	FIND(mremap);
+	FIND(munmap);
+	FIND(mprotect);
+	FIND(vfork);
+	FIND(execve);
+	FIND(execvpe);
+	FIND(fexecve);
+	FIND_ANY(execveat);
+	FIND(system);
+	FIND(popen);
+	FIND_ANY(syscall);
+	FIND(posix_spawn);
+	FIND(posix_spawnp);
+	FIND(pthread_getattr_np);
+#ifndef PRELOAD_STATIC
+	FIND(sigaction);
+	FIND(signal);
+	FIND(sysv_signal);
+	FIND(sigset);
+#endif
+	if (!PRELOAD_IS_STATIC)
+		find_range(getauxval(AT_BASE), &preload_state.loader);
+	find_range((uint64_t)(uintptr_t)preload_real.malloc, &preload_state.allocator);
+	find_range((uint64_t)(uintptr_t)clock_gettime, &preload_state.libc);
+	find_range((uint64_t)(uintptr_t)preload_find, &preload_state.own);
+#ifndef PRELOAD_STATIC
+	preload_find_operators();
+#endif
+	errno = saved_errno;
+}

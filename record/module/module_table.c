@@ -1,0 +1,185 @@
+/* module_table.c - from a mapping to a module's id and image */
+#include "record/module/module_table.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "record/module/elffile.h"
+#include "record/module/elf_image.h"
+
+/* A file is known by more than its inode, whose number may be given to another file. */
+struct known_file {
+	uint32_t dev_major, dev_minor;
+	uint64_t inode;
+	off_t size; /* size and time are 0 when it could not be opened */
+	struct timespec mtime;
+	struct mlk_id id;
+};
+
+static const struct known_file *find(const struct modules *ms, const struct mlk_mapping *m,
+				     const struct stat *st)
+{
+	for (size_t i = 0; i < ms->nr; i++) {
+		const struct known_file *f = &ms->files[i];
+
+		if (f->inode == m->inode && f->dev_major == m->dev_major &&
+		    f->dev_minor == m->dev_minor && f->size == st->st_size &&
+		    f->mtime.tv_sec == st->st_mtim.tv_sec &&
+		    f->mtime.tv_nsec == st->st_mtim.tv_nsec)
+			return f;
+	}
+	return NULL;
+}
+
+static bool has_id(const struct modules *ms, const struct mlk_id *id)
+{
+	for (size_t i = 0; i < ms->nr; i++)
+		if (ms->files[i].id.len == id->len &&
+		    !memcmp(ms->files[i].id.bytes, id->bytes, id->len))
+			return true;
+	return false;
+}
+
+static int remember(struct modules *ms, const struct mlk_mapping *m, const struct stat *st)
+{
+	struct known_file *files;
+
+	if (ms->nr == ms->room) {
+		size_t room = ms->room ? ms->room * 2 : 32;
+
+		files = realloc(ms->files, room * sizeof(*files));
+		if (!files)
+			return -ENOMEM;
+		ms->files = files;
+		ms->room = room;
+	}
+	ms->files[ms->nr++] = (struct known_file){.dev_major = m->dev_major,
+						  .dev_minor = m->dev_minor,
+						  .inode = m->inode,
+						  .size = st->st_size,
+						  .mtime = st->st_mtim,
+						  .id = m->id};
+	return 0;
+}
+
+static void put_u64(uint8_t *to, uint64_t value)
+{
+	for (int i = 0; i < 8; i++)
+		to[i] = (uint8_t)(value >> 8 * i);
+}
+
+/* The id of a file without build-id: what the file system says of it. */
+static void file_id(struct mlk_id *id, const struct mlk_mapping *m, const struct stat *st)
+{
+	uint64_t dev = (uint64_t)m->dev_major << 32 | m->dev_minor;
+
+	/* 31 bytes are left behind the kind: the time's last byte is always 0. */
+	uint8_t bytes[32];
+
+	put_u64(bytes, dev);
+	put_u64(bytes + 8, m->inode);
+	put_u64(bytes + 16, (uint64_t)st->st_size);
+	put_u64(bytes + 24, (uint64_t)st->st_mtim.tv_sec);
+	id->len = MLK_MAX_ID;
+	id->bytes[0] = MLK_ID_FILE;
+	memcpy(id->bytes + 1, bytes, MLK_MAX_ID - 1);
+}
+
+/* What is behind a mapping. */
+struct mapped_file {
+	int fd; /* -1: it could not be opened */
+	struct stat st;
+};
+
+/* Read @file behind @m: its id, and its image if that is new. */
+static int add_file(struct modules *ms, const struct target *t, struct mlk_writer *w,
+		    struct mlk_mapping *m, const struct mapped_file *file)
+{
+	Elf *elf = file->fd >= 0 ? elffile_open(file->fd) : NULL;
+	uint8_t *image = NULL;
+	uint64_t len = 0;
+	char path[PATH_MAX + 64];
+	int err = 0;
+
+	if (elf)
+		elffile_build_id(elf, &m->id);
+	if (!m->id.len)
+		file_id(&m->id, m, &file->st);
+	if (!has_id(ms, &m->id)) {
+		target_path(t, m, path, sizeof(path));
+		if (ms->embed != EMBED_NONE)
+			err = elf ? module_image(elf, path, ms->embed, &image, &len) : -EINVAL;
+		if (err || len > MLK_MAX_IMAGE) {
+			ms->unreadable++;
+			ms->too_large += err == -EFBIG;
+			len = 0;
+		}
+		err = mlk_writer_module(w, &m->id, m->path, image, len);
+	}
+	free(image);
+	elf_end(elf);
+	return err;
+}
+
+/* The vdso is a whole ELF file in memory, of a page or four. */
+static int add_vdso(struct modules *ms, const struct target *t, struct mlk_writer *w,
+		    struct mlk_mapping *m)
+{
+	size_t len = (size_t)(m->end - m->start);
+	char *image = len <= 1 << 20 ? malloc(len) : NULL;
+	Elf *elf = NULL;
+	int err = 0;
+
+	if (image && !target_read_memory(t, m->start, image, len)) {
+		elf_version(EV_CURRENT);
+		elf = elf_memory(image, len);
+	}
+	if (elf)
+		elffile_build_id(elf, &m->id);
+	if (!m->id.len)
+		ms->unreadable++;
+	else if (!has_id(ms, &m->id))
+		err = mlk_writer_module(w, &m->id, m->path, (uint8_t *)image, len);
+	elf_end(elf);
+	free(image);
+	return err;
+}
+
+int modules_identify(struct modules *ms, const struct target *t, struct mlk_writer *w,
+		     struct mlk_mapping *m)
+{
+	const struct known_file *known;
+	struct mapped_file file = {.fd = -1};
+	int err;
+
+	memset(&m->id, 0, sizeof(m->id));
+	if (!m->inode && strcmp(m->path, "[vdso]"))
+		return 0;
+	if (m->inode)
+		file.fd = target_open_mapped(t, m);
+	if (file.fd >= 0 && fstat(file.fd, &file.st))
+		memset(&file.st, 0, sizeof(file.st));
+	known = find(ms, m, &file.st);
+	if (known) {
+		m->id = known->id;
+		err = 0;
+	} else {
+		err = m->inode ? add_file(ms, t, w, m, &file) : add_vdso(ms, t, w, m);
+		if (!err)
+			err = remember(ms, m, &file.st);
+	}
+	if (file.fd >= 0)
+		close(file.fd);
+	return err;
+}
+
+void modules_release(struct modules *ms)
+{
+	free(ms->files);
+	memset(ms, 0, sizeof(*ms));
+}

@@ -1,0 +1,354 @@
+/* backend.c - a command with the preloaded library: begun, let go, listened to, ended */
+#include "record/preload/backend.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bpf/event.h"
+#include "mleak.h"
+#include "record/ptrace/launch.h"
+#include "record/base/clock.h"
+#include "record/libpreload/ring.h"
+#include "record/preload/ring/preload_clock.h"
+#include "record/preload/launch_preloaded.h"
+#include "record/preload/shared_memory.h"
+#include "record/preload/process/preload_processes.h"
+#include "record/preload/wakeup.h"
+#include "record/preload/process/preload_slot.h"
+#include "record/preload/ring/merge_rings.h"
+
+#define GIVE_BACK_NS 20000000u /* between looks for ended threads */
+#define HELLO_MS     20	       /* between looks whether the command ended before it came up */
+
+struct preload {
+	struct preload_header *memory;
+	size_t bytes;
+	struct preload_child child;
+	struct shared_rings *rings;
+	struct preload_clock clock;
+	struct preload_sink sink;
+	struct preload_processes *processes;
+	uint64_t give_back_ns, delay_ns;
+	int fd; /* an eventfd */
+	struct preload_sleeper sleeper;
+	bool stopped; /* by preload_stop() */
+	bool guard;   /* as struct preload_opts has it */
+};
+
+static uint64_t to_ns(void *ctx, uint64_t time)
+{
+	struct preload *p = ctx;
+
+	/* An overrun is told of apart from the events: by its time alone it is known that it came
+	 * before the free that found it. */
+	return p->guard ? preload_clock_ns(&p->clock, time)
+			: preload_clock_event_ns(&p->clock, time);
+}
+
+static int on_event(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view)
+{
+	struct preload *p = ctx;
+
+	return p->sink.event(p->sink.ctx, time_ns, data, view);
+}
+
+static void on_named(void *ctx, uint32_t tgid, uint32_t tid, const char *name)
+{
+	struct preload *p = ctx;
+
+	p->sink.named(p->sink.ctx, (pid_t)tgid, tid, name);
+}
+
+static uint32_t process_in(void *ctx, uint32_t slot)
+{
+	const struct preload *p = ctx;
+
+	return preload_processes_in(p->processes, slot);
+}
+
+static bool has_ended(void *ctx, uint32_t slot)
+{
+	const struct preload *p = ctx;
+
+	return preload_processes_ended(p->processes, slot);
+}
+
+/* What the library is told, before it runs. */
+static int fill_memory(struct preload *p, const struct preload_opts *opts)
+{
+	struct preload_header *h = p->memory;
+
+	if (getrandom(&h->nonce, sizeof(h->nonce), 0) != sizeof(h->nonce))
+		return -errno;
+	h->layout = PRELOAD_LAYOUT;
+	h->sizes = opts->rings;
+	h->stack_limit = opts->stack_limit;
+	h->clock = p->clock.is_tsc ? PRELOAD_CLOCK_TSC : PRELOAD_CLOCK_MONOTONIC;
+	h->block_ns = opts->block_ns;
+	h->follow = opts->follow;
+	h->guard = opts->guard;
+	filters_set_preload(opts->filters, &h->filter);
+	p->delay_ns = opts->filters->delay_ns;
+	p->guard = opts->guard;
+	h->recorder_pid = (uint32_t)getpid();
+	h->recorder_fd = (uint32_t)p->child.memory;
+	return 0;
+}
+
+static int set_up(struct preload *p, const struct preload_opts *opts)
+{
+	struct shared_rings_opts rings = {.sizes = opts->rings,
+					  .stack_limit = opts->stack_limit,
+					  .event = on_event,
+					  .to_ns = to_ns,
+					  .process_in = process_in,
+					  .has_ended = has_ended,
+					  .named = on_named,
+					  .ctx = p};
+	struct preload_processes_opts processes = {
+		.sink = &p->sink, .clock = &p->clock, .follow = opts->follow};
+	int err = preload_memory_make(&opts->rings, &p->child.memory, &p->bytes, &p->memory);
+
+	if (err)
+		return err;
+	p->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (p->fd < 0)
+		return -errno;
+	preload_clock_init(&p->clock);
+	err = fill_memory(p, opts);
+	p->child.header = rings.memory = processes.memory = p->memory;
+	processes.fd = p->child.memory;
+	if (!err)
+		err = preload_processes_new(&p->processes, &processes);
+	return err ? err : shared_rings_new(&p->rings, &rings);
+}
+
+int preload_new(struct preload **out, const struct preload_opts *opts)
+{
+	struct preload *p = calloc(1, sizeof(*p));
+	int err;
+
+	*out = NULL;
+	if (!p) {
+		log_error("cannot record: %s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	p->fd = p->child.memory = -1;
+	err = preload_find_library(p->child.library, sizeof(p->child.library));
+	if (!err) {
+		err = set_up(p, opts);
+		if (err)
+			preload_memory_explain(p->bytes, err);
+	}
+	if (err)
+		preload_free(p);
+	else
+		*out = p;
+	return err;
+}
+
+/* Wait until the library has come up in the child.  False: it ended before. */
+static bool meet(struct preload *p, pid_t pid)
+{
+	struct timespec wait = {.tv_nsec = HELLO_MS * 1000000};
+	siginfo_t info;
+
+	for (;;) {
+		uint32_t seen = __atomic_load_n(&p->memory->wake, __ATOMIC_ACQUIRE);
+
+		if (__atomic_load_n(&p->memory->hello, __ATOMIC_ACQUIRE))
+			return true;
+		memset(&info, 0, sizeof(info));
+		if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid)
+			return false;
+		preload_sleeper_wait(&p->memory->wake, seen, &wait);
+	}
+}
+
+int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended)
+{
+	int status = preload_start(&p->child, argv, pid), err;
+
+	if (status)
+		return status;
+	/* It is no other process's that the recorder begins: who has it is recorded. */
+	madvise(p->memory, p->bytes, MADV_DONTFORK);
+	if (!preload_sleeper_start(&p->sleeper, p->memory, p->fd)) {
+		log_error("cannot record: no thread could be started");
+		launch_abort(*pid);
+		return EXIT_RECORD_FAILED;
+	}
+	/* The library leaves when the recorder seems to be gone. */
+	err = preload_processes_start(p->processes, *pid);
+	if (err) {
+		log_error("cannot watch '%s': %s%s", argv[0], strerror(-err),
+			  err == -EMFILE ? " (ulimit -n)" : "");
+		launch_abort(*pid);
+		return EXIT_RECORD_FAILED;
+	}
+	if (meet(p, *pid))
+		return 0;
+	while (waitpid(*pid, ended, 0) < 0 && errno == EINTR)
+		;
+	log_warn("nothing was recorded: the preloaded library did not come up in '%s'", argv[0]);
+	return LAUNCH_ENDED;
+}
+
+void preload_set_sink(struct preload *p, const struct preload_sink *sink)
+{
+	p->sink = *sink;
+}
+
+void preload_memory(const struct preload *p, dev_t *dev, ino_t *inode)
+{
+	struct stat st = {0};
+
+	if (fstat(p->child.memory, &st))
+		st = (struct stat){0};
+	*dev = st.st_dev;
+	*inode = st.st_ino;
+}
+
+void preload_go(struct preload *p)
+{
+	/* Nothing of the command's was there before: no time stands for no delay. */
+	if (p->delay_ns)
+		p->memory->filter.begin = preload_clock_after(&p->clock, p->delay_ns);
+	preload_processes_go(p->processes);
+}
+
+int preload_fd(const struct preload *p)
+{
+	return p->fd;
+}
+
+/* ESRCH comes only when no such thread is left in that process. */
+static bool is_gone(uint32_t tgid, uint32_t tid)
+{
+	return syscall(SYS_tgkill, (pid_t)tgid, (pid_t)tid, 0) && errno == ESRCH;
+}
+
+static void give_back(struct preload *p)
+{
+	uint64_t now = now_ns();
+
+	if (now < p->give_back_ns && !shared_rings_all_taken(p->rings))
+		return;
+	p->give_back_ns = now + GIVE_BACK_NS;
+	shared_rings_give_back(p->rings, is_gone);
+}
+
+int preload_consume(struct preload *p, bool final)
+{
+	uint64_t waiting, until, next;
+	int err = 0;
+
+	__atomic_store_n(&p->memory->asleep, 0, __ATOMIC_RELAXED);
+	if (read(p->fd, &waiting, sizeof(waiting)) < 0 && errno != EAGAIN)
+		return -errno;
+	preload_processes_look(p->processes);
+	until = shared_rings_look(p->rings, preload_clock_now(&p->clock),
+				  preload_clock_margin(&p->clock));
+	final |= preload_processes_over(p->processes);
+	if (final)
+		until = UINT64_MAX;
+	while (!err && (next = preload_processes_next(p->processes)) <= until &&
+	       next < UINT64_MAX) {
+		err = shared_rings_consume(p->rings, next);
+		if (!err)
+			preload_processes_apply(p->processes);
+	}
+	if (!err)
+		err = shared_rings_consume(p->rings, until);
+	if (!err) {
+		give_back(p);
+		__atomic_store_n(&p->memory->asleep, 1, __ATOMIC_SEQ_CST);
+		/* Who found it awake, meanwhile, did not wake it. */
+		if (!final && shared_rings_pressed(p->rings))
+			err = -EAGAIN;
+	}
+	return err;
+}
+
+static void tell_confined(const struct preload *p)
+{
+	uint32_t how = __atomic_load_n(&p->memory->confined, __ATOMIC_ACQUIRE);
+
+	if (how & PRELOAD_NO_CLOCK)
+		log_warn("a recorded process forbade itself the time stamp counter (by seccomp's "
+			 "strict mode, or PR_SET_TSC): what it did from then on counts as lost");
+	else if (how & PRELOAD_LEFT_OUT)
+		log_warn(
+			"a recorded process turned on seccomp: what would take system calls there, "
+			"as do new threads and programs, was not recorded, and counts as lost");
+}
+
+void preload_stop(struct preload *p)
+{
+	struct timespec moment = {.tv_nsec = 2000000};
+
+	p->stopped = true;
+	tell_confined(p);
+	__atomic_store_n(&p->memory->ended, 1, __ATOMIC_SEQ_CST);
+	preload_slot_wake(&p->memory->ended);
+	preload_processes_wake(p->processes);
+	/* What is being written is whole then, as a rule. */
+	nanosleep(&moment, NULL);
+}
+
+void preload_losses(const struct preload *p, struct mlk_losses *losses)
+{
+	bool first;
+
+	shared_rings_losses(p->rings, losses);
+	/* The last one may come up yet, until the end. */
+	losses->count[MLK_LOST_EXEC] += p->stopped ? preload_processes_lost(p->processes) : 0;
+	losses->count[MLK_LOST_MAPS] += preload_processes_maps_lost(p->processes);
+	losses->count[MLK_LOST_LOOK] += preload_processes_unlooked(p->processes, &first);
+}
+
+void preload_tell_unlooked(const struct preload *p, pid_t pid)
+{
+	siginfo_t info = {0};
+	bool first;
+
+	preload_processes_unlooked(p->processes, &first);
+	if (!first || waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid)
+		return;
+	if (info.si_code == CLD_EXITED)
+		log_warn("the blocks that process %d left were not looked at for overruns: it "
+			 "ended by a system call of its own",
+			 (int)pid);
+	else
+		log_warn("the blocks that process %d left were not looked at for overruns: it was "
+			 "ended by signal %d (%s)",
+			 (int)pid, info.si_status, strsignal(info.si_status));
+}
+
+void preload_free(struct preload *p)
+{
+	if (!p)
+		return;
+	preload_sleeper_end(&p->sleeper);
+	if (p->memory)
+		munmap(p->memory, p->bytes);
+	shared_rings_free(p->rings);
+	preload_processes_free(p->processes);
+	if (p->fd >= 0)
+		close(p->fd);
+	if (p->child.memory >= 0)
+		close(p->child.memory);
+	free(p);
+}

@@ -1,0 +1,74 @@
+/* backend.h - events from a library preloaded into a command, without privileges
+ *
+ * The recorder makes the memory that both share, starts the command with the library, and takes the
+ * events in.
+ */
+#ifndef RECORD_PRELOAD_BACKEND_H
+#define RECORD_PRELOAD_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "format/trace.h"
+#include "record/filter/filters.h"
+#include "record/libpreload/ring.h"
+#include "record/preload/process/preload_sink.h"
+
+struct preload; /* opaque */
+
+#define PRELOAD_USUAL_RING  (1u << 19) /* bytes, for each thread */
+#define PRELOAD_USUAL_LARGE (1u << 22) /* for each of the first PRELOAD_NR_LARGE */
+#define PRELOAD_MOST_RING   (1u << 26)
+
+struct preload_opts {
+	uint32_t stack_limit;		   /* bytes */
+	struct preload_sizes rings;	   /* up to PRELOAD_MOST_RING */
+	const struct filter_opts *filters; /* borrowed during preload_new() */
+	uint64_t block_ns; /* how long a full ring may hold a thread up; 0: not at all */
+	bool guard;	   /* blocks have guard bytes, and overruns are told of */
+	bool follow;	   /* children are recorded, too */
+};
+
+/* Make what is shared.  On success *@out is released with preload_free(); on failure it is NULL and
+ * one sentence was logged.  Returns 0 or -errno. */
+int preload_new(struct preload **out, const struct preload_opts *opts);
+
+/*
+ * Start @argv (searched in PATH) as a child, with the library, and hold it at its first allocation
+ * or constructor, whichever comes first, until preload_go().  As launch_start(): 0, or the exit
+ * status to give after one sentence, or LAUNCH_ENDED and *@ended.
+ */
+int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended);
+
+void preload_set_sink(struct preload *p, const struct preload_sink *sink);
+
+/* The file that all recorded processes have mapped, into *@dev and *@inode; 0 and 0 if that cannot
+ * be said. */
+void preload_memory(const struct preload *p, dev_t *dev, ino_t *inode);
+
+/* Let the command run. */
+void preload_go(struct preload *p);
+
+/* Readable when much is waiting, or an answer is waited for. */
+int preload_fd(const struct preload *p);
+
+/* Hand over what is waiting; with @final all that is there, for nothing is recorded any
+ * more.  Returns 0, -EAGAIN when much is waiting again, or what event() returned when
+ * that was negative. */
+int preload_consume(struct preload *p, bool final);
+
+/* Nothing is recorded any more; what is waiting can still be consumed. */
+void preload_stop(struct preload *p);
+
+/* Add what was lost so far to @losses. */
+void preload_losses(const struct preload *p, struct mlk_losses *losses);
+
+/* Say why the guarded blocks that the command @pid, which has ended, left were not looked at; if
+ * they were not. */
+void preload_tell_unlooked(const struct preload *p, pid_t pid);
+
+void preload_free(struct preload *p);
+
+#endif

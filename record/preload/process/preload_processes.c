@@ -1,0 +1,342 @@
+/* preload_processes.c - see preload_processes.h */
+#include "record/preload/process/preload_processes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "record/preload/process/process_events.h"
+#include "record/base/clock.h"
+#include "record/preload/process/preload_slot.h"
+#include "record/preload/process/process_table.h"
+
+#define LINGER_NS 500000000ull /* a program begun by exec may take so long to come up */
+
+struct preload_processes {
+	struct preload_processes_opts opts;
+	struct stat memory;
+	struct preload_table table;
+	struct happenings happenings;
+	uint64_t refused; /* processes that could not be recorded */
+	uint64_t strange; /* programs that were not told of */
+	uint64_t next_watch_ns;
+	uint64_t maps_failed, maps_unanswered;
+	uint64_t unlooked;   /* that left guarded blocks at which nobody looked */
+	bool first_unlooked; /* the command did */
+	bool over;
+};
+
+static struct preload_process *shared(const struct preload_processes *ps, uint32_t slot)
+{
+	return &ps->opts.memory->processes[slot];
+}
+
+int preload_processes_new(struct preload_processes **out, const struct preload_processes_opts *opts)
+{
+	struct preload_processes *ps = calloc(1, sizeof(*ps));
+
+	*out = NULL;
+	if (!ps)
+		return -ENOMEM;
+	ps->opts = *opts;
+	if (fstat(opts->fd, &ps->memory)) {
+		free(ps);
+		return -errno;
+	}
+	preload_table_init(&ps->table);
+	*out = ps;
+	return 0;
+}
+
+int preload_processes_start(struct preload_processes *ps, pid_t pid)
+{
+	return preload_table_add(&ps->table, 0, pid);
+}
+
+/* See whether the process in @slot runs the program that its library told of. */
+static void watch(struct preload_processes *ps, uint32_t slot)
+{
+	const struct preload_sink *sink = ps->opts.sink;
+	struct preload_seat *p = &ps->table.all[slot];
+
+	ps->strange +=
+		preload_watch_look(&p->watch, shared(ps, slot), sink->start_of(sink->ctx, p->pid));
+}
+
+void preload_processes_go(struct preload_processes *ps)
+{
+	watch(ps, 0);
+	preload_slot_answer(shared(ps, 0), PRELOAD_GO);
+}
+
+/* Room for what happened in @slot now; NULL: there is none. */
+static struct happening *note(struct preload_processes *ps, enum happening_kind kind, uint32_t slot)
+{
+	struct happening *h = happenings_add(&ps->happenings);
+
+	if (!h)
+		return NULL;
+	*h = (struct happening){.kind = kind,
+				.slot = slot,
+				.pid = ps->table.all[slot].pid,
+				.time = preload_clock_now(ps->opts.clock)};
+	return h;
+}
+
+/* The same with its mappings.  NULL: they could not be read. */
+static struct happening *note_maps(struct preload_processes *ps, enum happening_kind kind,
+				   uint32_t slot)
+{
+	struct happening *h = note(ps, kind, slot);
+
+	if (!h || ps->opts.sink->read_maps(ps->opts.sink->ctx, h->pid, &h->maps))
+		return h;
+	happenings_take_back(&ps->happenings);
+	ps->maps_failed++;
+	return NULL;
+}
+
+/* Does the kernel say that @pid has mapped the memory? */
+static bool has_memory(const struct preload_processes *ps, pid_t pid)
+{
+	struct maps maps = {0};
+	bool found;
+
+	if (!ps->opts.sink->read_all_maps(ps->opts.sink->ctx, pid, &maps))
+		return false;
+	found = maps_have_file(&maps, ps->memory.st_dev, ps->memory.st_ino);
+	maps_release(&maps);
+	return found;
+}
+
+/* Whoever is in @slot is not recorded.  He says when he has seen that. */
+static void refuse(struct preload_processes *ps, uint32_t slot)
+{
+	ps->refused++;
+	preload_slot_answer(shared(ps, slot), PRELOAD_GO_ALONE);
+}
+
+/* Process @pid, which has a descriptor, into the recording.  False: it cannot be recorded. */
+static bool let_in(struct preload_processes *ps, uint32_t slot, pid_t pid)
+{
+	const struct preload_sink *sink = ps->opts.sink;
+	struct preload_process *s = shared(ps, slot);
+
+	if (!sink->met(sink->ctx, pid, (pid_t)s->parent))
+		return false;
+	if (!note_maps(ps, HAPPENING_CAME, slot)) {
+		sink->unmet(sink->ctx, pid);
+		return false;
+	}
+	watch(ps, slot);
+	preload_slot_answer(s, PRELOAD_GO);
+	return true;
+}
+
+/* May the recorder look at who says that he is @pid?  Those that were refused, and have gone, are
+ * taken out. */
+static bool is_new(const struct preload_processes *ps, struct preload_process *s, pid_t pid)
+{
+	/* The recorder has the memory, too. */
+	if (pid == getpid() || preload_slot_is_left(s, pid)) {
+		preload_slot_clear(s);
+		return false;
+	}
+	return pid > 0 && !__atomic_load_n(&s->go, __ATOMIC_ACQUIRE) &&
+	       !preload_table_has(&ps->table, pid);
+}
+
+/* Somebody has taken @slot: let him in if he is who he says he is.  One that is between two
+ * programs has not mapped the memory yet, and is looked at again; one that has ended meanwhile
+ * wrote nothing.
+ */
+static void meet(struct preload_processes *ps, uint32_t slot)
+{
+	struct preload_process *s = shared(ps, slot);
+	pid_t pid = (pid_t)__atomic_load_n(&s->pid, __ATOMIC_ACQUIRE);
+	bool known;
+	int err;
+
+	if (!is_new(ps, s, pid) || happenings_full(&ps->happenings))
+		return;
+	err = preload_table_add(&ps->table, slot, pid);
+	if (err == -ESRCH)
+		preload_slot_clear(s);
+	else if (err)
+		refuse(ps, slot);
+	if (err)
+		return;
+	ps->table.all[slot].maps_answered = __atomic_load_n(&s->maps_asked, __ATOMIC_ACQUIRE);
+	known = has_memory(ps, pid);
+	if (known && let_in(ps, slot, pid))
+		return;
+	preload_table_forget(&ps->table, slot);
+	if (known)
+		refuse(ps, slot);
+}
+
+/* Read the mappings of who asks for it.  They count from now, which is after all that was recorded
+ * of code that is gone, and before all of code that is new. */
+static void look_at_maps(struct preload_processes *ps, uint32_t slot)
+{
+	struct preload_process *s = shared(ps, slot);
+	struct preload_seat *p = &ps->table.all[slot];
+	uint32_t asked = __atomic_load_n(&s->maps_asked, __ATOMIC_ACQUIRE);
+	uint32_t changed = __atomic_load_n(&s->maps_changed, __ATOMIC_ACQUIRE);
+
+	if ((asked == p->maps_answered && changed == p->maps_changed) ||
+	    happenings_full(&ps->happenings))
+		return;
+	note_maps(ps, HAPPENING_MAPPED, slot);
+	if (p->watch.program != __atomic_load_n(&s->program, __ATOMIC_ACQUIRE))
+		watch(ps, slot); /* before the new program can begin another */
+	p->maps_changed = changed;
+	p->maps_answered = asked;
+	__atomic_store_n(&s->maps_done, asked, __ATOMIC_RELEASE);
+	preload_slot_wake(&s->maps_done);
+}
+
+/* Programs and children that were to begin, and have not come yet. */
+static bool is_expecting(const struct preload_processes *ps)
+{
+	const struct preload_header *h = ps->opts.memory;
+
+	return __atomic_load_n(&h->execs, __ATOMIC_ACQUIRE) + 1 +
+		       __atomic_load_n(&h->forks, __ATOMIC_ACQUIRE) !=
+	       __atomic_load_n(&h->hello, __ATOMIC_ACQUIRE) +
+		       __atomic_load_n(&h->children, __ATOMIC_ACQUIRE);
+}
+
+/* Tell of those who have ended; of the last ones not before it is known that nobody follows.
+ * @expecting: of before the last look at the slots, for who came then is in the table. */
+static void tell_ends(struct preload_processes *ps, bool expecting)
+{
+	ps->over =
+		!ps->table.nr_alive &&
+		(!ps->opts.follow || (!expecting || now_ns() > ps->table.last_end_ns + LINGER_NS));
+	if (!ps->table.nr_alive && !ps->over)
+		return;
+	for (uint32_t i = 0; i < ps->table.nr_slots; i++) {
+		if (!ps->table.all[i].ended || !note(ps, HAPPENING_ENDED, i))
+			continue;
+		preload_table_close(&ps->table, i);
+	}
+}
+
+static void watch_all(struct preload_processes *ps)
+{
+	if (now_ns() < ps->next_watch_ns)
+		return;
+	ps->next_watch_ns = now_ns() + PRELOAD_WATCH_NS;
+	for (uint32_t i = 0; i < ps->table.nr_slots; i++)
+		if (ps->table.all[i].pidfd >= 0 && !ps->table.all[i].ended)
+			watch(ps, i);
+}
+
+void preload_processes_look(struct preload_processes *ps)
+{
+	bool expecting;
+
+	preload_table_look(&ps->table);
+	expecting = is_expecting(ps);
+	watch_all(ps);
+	for (uint32_t i = 1; ps->opts.follow && i < PRELOAD_MAX_PROCESSES; i++)
+		if (!ps->table.all[i].pid && __atomic_load_n(&shared(ps, i)->pid, __ATOMIC_RELAXED))
+			meet(ps, i);
+	for (uint32_t i = 0; i < ps->table.nr_slots; i++)
+		if (ps->table.all[i].pidfd >= 0)
+			look_at_maps(ps, i);
+	tell_ends(ps, expecting);
+}
+
+uint64_t preload_processes_next(const struct preload_processes *ps)
+{
+	const struct happening *first = happenings_first(&ps->happenings);
+
+	return first ? first->time : UINT64_MAX;
+}
+
+/* The slot is anybody's from now on. */
+static void give_back(struct preload_processes *ps, uint32_t slot)
+{
+	struct preload_process *s = shared(ps, slot);
+
+	ps->maps_unanswered += __atomic_exchange_n(&s->maps_unanswered, 0, __ATOMIC_RELAXED);
+	if (__atomic_exchange_n(&s->guard, PRELOAD_GUARD_NONE, __ATOMIC_RELAXED) ==
+	    PRELOAD_GUARD_WATCHED) {
+		ps->unlooked++;
+		ps->first_unlooked |= !slot;
+	}
+	preload_table_forget(&ps->table, slot);
+	if (slot) /* the first stays the command's */
+		preload_slot_clear(s);
+}
+
+void preload_processes_apply(struct preload_processes *ps)
+{
+	const struct happening *h = happenings_first(&ps->happenings);
+
+	happenings_tell(&ps->happenings, ps->opts.sink, ps->opts.clock);
+	if (h->kind == HAPPENING_ENDED)
+		give_back(ps, h->slot);
+	happenings_drop(&ps->happenings);
+}
+
+bool preload_processes_over(const struct preload_processes *ps)
+{
+	return ps->over;
+}
+
+uint32_t preload_processes_in(const struct preload_processes *ps, uint32_t slot)
+{
+	return slot < PRELOAD_MAX_PROCESSES ? (uint32_t)ps->table.all[slot].pid : 0;
+}
+
+bool preload_processes_ended(const struct preload_processes *ps, uint32_t slot)
+{
+	return slot >= PRELOAD_MAX_PROCESSES || ps->table.all[slot].ended ||
+	       ps->table.all[slot].pidfd < 0;
+}
+
+void preload_processes_wake(struct preload_processes *ps)
+{
+	for (uint32_t i = 0; i < PRELOAD_MAX_PROCESSES; i++) {
+		preload_slot_wake(&shared(ps, i)->go);
+		preload_slot_wake(&shared(ps, i)->maps_done);
+	}
+}
+
+uint64_t preload_processes_lost(const struct preload_processes *ps)
+{
+	const struct preload_header *h = ps->opts.memory;
+	uint32_t hellos = __atomic_load_n(&h->hello, __ATOMIC_ACQUIRE);
+	uint32_t execs = __atomic_load_n(&h->execs, __ATOMIC_ACQUIRE) + 1;
+	uint64_t lost = ps->refused + ps->strange + __atomic_load_n(&h->no_slot, __ATOMIC_RELAXED);
+
+	return lost + (hellos < execs ? execs - hellos : 0);
+}
+
+uint64_t preload_processes_maps_lost(const struct preload_processes *ps)
+{
+	uint64_t lost = ps->maps_failed + ps->maps_unanswered;
+
+	for (uint32_t i = 0; i < ps->table.nr_slots; i++)
+		lost += __atomic_load_n(&shared(ps, i)->maps_unanswered, __ATOMIC_RELAXED);
+	return lost;
+}
+
+uint64_t preload_processes_unlooked(const struct preload_processes *ps, bool *first)
+{
+	*first = ps->first_unlooked;
+	return ps->unlooked;
+}
+
+void preload_processes_free(struct preload_processes *ps)
+{
+	if (!ps)
+		return;
+	happenings_release(&ps->happenings);
+	preload_table_release(&ps->table);
+	free(ps);
+}

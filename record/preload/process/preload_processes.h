@@ -1,0 +1,73 @@
+/* preload_processes.h - the processes that write into the memory shared with a preloaded library
+ *
+ * They say themselves who they are.  One is believed when the kernel says that it has mapped that
+ * very memory, which it can have from its parent or from the recorder alone.
+ */
+#ifndef RECORD_PRELOAD_PROCESSES_H
+#define RECORD_PRELOAD_PROCESSES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "record/libpreload/ring.h"
+#include "record/preload/ring/preload_clock.h"
+#include "record/preload/process/preload_sink.h"
+
+struct preload_processes; /* opaque */
+
+struct preload_processes_opts {
+	struct preload_header *memory;	 /* borrowed, as all here */
+	const struct preload_sink *sink; /* may be filled later */
+	struct preload_clock *clock;
+	int fd;	     /* of the memory */
+	bool follow; /* others than the command are let in */
+};
+
+/* On success *@out is released with preload_processes_free().  Returns 0 or -errno. */
+int preload_processes_new(struct preload_processes **out,
+			  const struct preload_processes_opts *opts);
+
+/* The command is process @pid.  Returns 0 or -errno: then it cannot be recorded. */
+int preload_processes_start(struct preload_processes *ps, pid_t pid);
+
+/* Let the command run. */
+void preload_processes_go(struct preload_processes *ps);
+
+/* See who came, who ended, and whose mappings are to be looked at.  What happened counts from now,
+ * which is after all events of those that ended, and before all of those that came. */
+void preload_processes_look(struct preload_processes *ps);
+
+/* When the earliest happened that was found and not applied yet, in the clock's unit; UINT64_MAX:
+ * nothing. */
+uint64_t preload_processes_next(const struct preload_processes *ps);
+
+/* All events before that were handed over: hand it over, too. */
+void preload_processes_apply(struct preload_processes *ps);
+
+/* Have all ended, and may none come any more? */
+bool preload_processes_over(const struct preload_processes *ps);
+
+/* Who is in slot @slot; 0: nobody who is known. */
+uint32_t preload_processes_in(const struct preload_processes *ps, uint32_t slot);
+
+/* Has the process of @slot ended, or is there none? */
+bool preload_processes_ended(const struct preload_processes *ps, uint32_t slot);
+
+/* Wake all that wait for an answer. */
+void preload_processes_wake(struct preload_processes *ps);
+
+/* Programs begun by exec in which the library did not come up, and processes that found no place
+ * or could not be recorded. */
+uint64_t preload_processes_lost(const struct preload_processes *ps);
+
+/* Mappings that could not be looked at. */
+uint64_t preload_processes_maps_lost(const struct preload_processes *ps);
+
+/* Processes that ended, and whose blocks had guard bytes at which nobody looked then; *@first: the
+ * command is one of them. */
+uint64_t preload_processes_unlooked(const struct preload_processes *ps, bool *first);
+
+void preload_processes_free(struct preload_processes *ps);
+
+#endif

@@ -1,0 +1,84 @@
+/* process_table.c - numbers, and descriptors that tell of an end */
+#include "record/preload/process/process_table.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include "record/base/clock.h"
+#include "record/preload/process/preload_slot.h"
+
+void preload_table_init(struct preload_table *t)
+{
+	for (uint32_t i = 0; i < PRELOAD_MAX_PROCESSES; i++)
+		t->all[i].pidfd = -1;
+}
+
+int preload_table_add(struct preload_table *t, uint32_t slot, pid_t pid)
+{
+	struct preload_seat *p = &t->all[slot];
+	/* the command comes before what else is opened */
+	int fd = preload_slot_open(pid, slot != 0);
+
+	if (fd < 0)
+		return fd;
+	*p = (struct preload_seat){.pid = pid, .pidfd = fd};
+	if (slot >= t->nr_slots)
+		t->nr_slots = slot + 1;
+	t->nr_alive++;
+	return 0;
+}
+
+void preload_table_forget(struct preload_table *t, uint32_t slot)
+{
+	if (t->all[slot].pidfd >= 0) {
+		t->nr_alive -= !t->all[slot].ended;
+		close(t->all[slot].pidfd);
+	}
+	t->all[slot] = (struct preload_seat){.pidfd = -1};
+}
+
+bool preload_table_has(const struct preload_table *t, pid_t pid)
+{
+	for (uint32_t i = 0; i < t->nr_slots; i++)
+		if (t->all[i].pid == pid)
+			return true;
+	return false;
+}
+
+void preload_table_look(struct preload_table *t)
+{
+	struct pollfd fds[PRELOAD_MAX_PROCESSES];
+	struct preload_seat *whose[PRELOAD_MAX_PROCESSES];
+	uint32_t nr = 0;
+
+	/* poll(2) takes no more than can be open, even if they are not */
+	for (uint32_t i = 0; i < t->nr_slots; i++) {
+		if (t->all[i].ended || t->all[i].pidfd < 0)
+			continue;
+		whose[nr] = &t->all[i];
+		fds[nr++] = (struct pollfd){.fd = t->all[i].pidfd, .events = POLLIN};
+	}
+	if (poll(fds, nr, 0) <= 0)
+		return;
+	for (uint32_t i = 0; i < nr; i++) {
+		if (!(fds[i].revents & POLLIN))
+			continue;
+		whose[i]->ended = true;
+		if (!--t->nr_alive)
+			t->last_end_ns = now_ns();
+	}
+}
+
+void preload_table_close(struct preload_table *t, uint32_t slot)
+{
+	close(t->all[slot].pidfd);
+	t->all[slot].pidfd = -1;
+	t->all[slot].ended = false; /* it is told of now */
+}
+
+void preload_table_release(struct preload_table *t)
+{
+	for (uint32_t i = 0; i < PRELOAD_MAX_PROCESSES; i++)
+		if (t->all[i].pidfd >= 0)
+			close(t->all[i].pidfd);
+}

@@ -1,0 +1,50 @@
+/* process_table.h - the processes in the slots of the memory shared with a preloaded library, as
+ * the recorder knows them, whatever stands there */
+#ifndef RECORD_PRELOAD_TABLE_H
+#define RECORD_PRELOAD_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "record/libpreload/ring.h"
+#include "record/preload/process/exec_detect.h"
+
+struct preload_seat {
+	pid_t pid; /* 0: nobody, or not believed yet */
+	int pidfd; /* -1: none, for its end was told of */
+	bool ended;
+	uint32_t maps_answered, maps_changed;
+	struct preload_watch watch;
+};
+
+struct preload_table {
+	struct preload_seat all[PRELOAD_MAX_PROCESSES];
+	uint32_t nr_slots; /* that were ever in use */
+	uint32_t nr_alive;
+	uint64_t last_end_ns; /* when the last one alive ended, CLOCK_MONOTONIC */
+};
+
+/* @t, all zero, has nobody. */
+void preload_table_init(struct preload_table *t);
+
+/* Process @pid has @slot now, which nobody had.  Returns 0 or -errno: -ESRCH where there is no such
+ * process, -EMFILE before the last descriptors are taken, but for slot 0, the command's. */
+int preload_table_add(struct preload_table *t, uint32_t slot, pid_t pid);
+
+/* Nobody has @slot now. */
+void preload_table_forget(struct preload_table *t, uint32_t slot);
+
+/* Has @pid a slot, in which it may wait to be told of as ended? */
+bool preload_table_has(const struct preload_table *t, pid_t pid);
+
+/* See who has ended. */
+void preload_table_look(struct preload_table *t);
+
+/* Who has @slot, and has ended, was told of; it stays there until preload_table_forget(). */
+void preload_table_close(struct preload_table *t, uint32_t slot);
+
+/* Close all descriptors. */
+void preload_table_release(struct preload_table *t);
+
+#endif

@@ -1,0 +1,45 @@
+/* shared_ring_state.h - what the recorder knows of each ring; for shared_ring.c and shared_event.c
+ * alone */
+#ifndef RECORD_SHARED_RING_STATE_H
+#define RECORD_SHARED_RING_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/event.h"
+#include "record/libpreload/ring.h"
+#include "record/preload/ring/merge_rings.h"
+#include "record/preload/ring/stack_image.h"
+
+#define LAST_RINGS 1024
+
+struct shared_ring {
+	uint64_t tail, limit;	/* what lies between may be read */
+	uint64_t told_tail;	/* as the producer knows it */
+	uint64_t safe;		/* all events before this time are below limit */
+	uint32_t tid;		/* 0: nobody's */
+	uint32_t tgid;		/* its process */
+	uint32_t program;	/* as preload_process.program */
+	bool named;		/* the thread's name was handed on */
+	uint64_t busy_since_ns; /* 0: not */
+	uint64_t time;		/* of the record at tail */
+	bool based;		/* times and stack pointers have something to count from */
+	uint32_t len;		/* of the record at tail, which was copied; 0: none */
+	union {
+		struct preload_record head;
+		struct preload_alloc alloc;
+	} * record;
+	struct shared_stack stack;
+};
+
+struct shared_rings {
+	struct shared_rings_opts opts;
+	uint64_t bad; /* events that were none */
+	uint32_t nr_active;
+	struct shared_ring *active[PRELOAD_MAX_RINGS];
+	struct event_alloc event;
+	uint16_t last_ring[LAST_RINGS]; /* of a thread's event before, by its id */
+	struct shared_ring rings[PRELOAD_MAX_RINGS];
+};
+
+#endif

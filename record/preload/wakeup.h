@@ -1,0 +1,35 @@
+/* wakeup.h - the thread that sleeps on the memory shared with a preloaded library
+ *
+ * The target wakes it by a futex, which no epoll waits for.  And by it the library sees whether
+ * the recorder lives: the kernel marks the word there when this thread has ended, in whatever way.
+ */
+#ifndef RECORD_PRELOAD_SLEEPER_H
+#define RECORD_PRELOAD_SLEEPER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "record/libpreload/ring.h"
+
+/* All zero: it does not sleep. */
+struct preload_sleeper {
+	struct preload_header *memory;
+	pthread_t thread;
+	int fd; /* an eventfd */
+	bool sleeps, ended;
+};
+
+/* Have a thread turn wakes of the target, by @memory, into those of the eventfd @fd; both are
+ * borrowed until preload_sleeper_end(), and *@s stays where it is.  False: no thread could be
+ * started. */
+bool preload_sleeper_start(struct preload_sleeper *s, struct preload_header *memory, int fd);
+
+/* End the thread, if there is one, and wait for that. */
+void preload_sleeper_end(struct preload_sleeper *s);
+
+/* Sleep until somebody wakes @word, which is still @seen, but not longer than @most. */
+void preload_sleeper_wait(uint32_t *word, uint32_t seen, const struct timespec *most);
+
+#endif

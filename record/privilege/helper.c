@@ -1,0 +1,200 @@
+/* helper.c - the recorder's end; see helper.h */
+#include "record/privilege/helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "record/privilege/helper_wire.h"
+#include "record/privilege/privileges.h"
+
+struct helper {
+	int socket;
+	pid_t pid;
+	struct helper_request request;
+	struct helper_reply reply;
+};
+
+static bool is_program(const struct helper_opts *opts, int fd)
+{
+	for (size_t i = 0; i < opts->nr_programs; i++)
+		if (opts->programs[i] == fd)
+			return true;
+	return false;
+}
+
+/* Of all that was inherited keep only what is needed: a link lives as long as anyone has it open.
+ */
+static void close_others(const struct helper_opts *opts, int socket)
+{
+	unsigned int from = STDERR_FILENO + 1, last = (unsigned int)socket;
+	int null = open("/dev/null", O_RDWR);
+
+	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
+		dup2(null, fd);
+	for (size_t i = 0; i < opts->nr_programs; i++)
+		if (opts->programs[i] > (int)last)
+			last = (unsigned int)opts->programs[i];
+	for (; from <= last; from++)
+		if ((int)from != socket && !is_program(opts, (int)from))
+			close((int)from);
+	syscall(SYS_close_range, from, ~0u, 0);
+}
+
+static void become(int socket, const struct helper_opts *opts)
+{
+	sigset_t all;
+
+	/* It ends when the recorder's end is closed, and by SIGKILL. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	prctl(PR_SET_NAME, "mleak-helper", 0, 0, 0);
+	close_others(opts, socket);
+	privileges_keep_in_thread(opts->caps);
+	/* Who has the recorder's user id, as the recorder itself, must not get at it. */
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	helper_serve(socket, opts);
+	_exit(0);
+}
+
+int helper_start(struct helper **out, const struct helper_opts *opts)
+{
+	struct helper *h = calloc(1, sizeof(*h));
+	int ends[2];
+
+	*out = NULL;
+	if (!h)
+		return -ENOMEM;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends)) {
+		free(h);
+		return -errno;
+	}
+	h->pid = fork();
+	if (!h->pid) {
+		close(ends[0]);
+		become(ends[1], opts);
+	}
+	close(ends[1]);
+	h->socket = ends[0];
+	if (h->pid < 0) {
+		int err = -errno;
+
+		close(h->socket);
+		free(h);
+		return err;
+	}
+	*out = h;
+	return 0;
+}
+
+/* Ask, with @fd if that is not negative; *@got is the descriptor that came back, or -1. */
+static int ask(struct helper *h, int fd, int *got)
+{
+	int none, err = helper_send(h->socket, &h->request, sizeof(h->request), fd);
+
+	if (!err)
+		err = helper_receive(h->socket, &h->reply, sizeof(h->reply), got ? got : &none);
+	else if (got)
+		*got = -1;
+	return err ? -EPERM : h->reply.result;
+}
+
+static struct helper_request *begin(struct helper *h, enum helper_op op,
+				    const struct helper_task *of)
+{
+	memset(&h->request, 0, sizeof(h->request));
+	h->request.op = op;
+	h->request.of = *of;
+	return &h->request;
+}
+
+int helper_open(struct helper *h, const struct helper_task *of, enum helper_file file)
+{
+	int fd, err;
+
+	begin(h, HELPER_OPEN, of)->what = file;
+	err = ask(h, -1, &fd);
+	return err ? err : fd;
+}
+
+int helper_open_mapped(struct helper *h, const struct helper_task *of, const struct mlk_mapping *m)
+{
+	int fd, err;
+
+	begin(h, HELPER_OPEN_MAPPED, of)->addr = m->start;
+	err = ask(h, -1, &fd);
+	return err ? err : fd;
+}
+
+int helper_read(struct helper *h, const struct helper_task *of, uint64_t addr, void *to, size_t len)
+{
+	struct helper_request *r = begin(h, HELPER_READ, of);
+	int err;
+
+	if (len > HELPER_MAX_READ)
+		return -EINVAL;
+	r->addr = addr;
+	r->len = (uint32_t)len;
+	err = ask(h, -1, NULL);
+	if (!err)
+		memcpy(to, h->reply.bytes, len);
+	return err;
+}
+
+int helper_link(struct helper *h, const struct helper_link *link)
+{
+	struct helper_probes *p = &begin(h, HELPER_LINK, &link->of)->probes;
+	int fd, err;
+
+	if (link->nr > HELPER_MAX_PROBES)
+		return -EINVAL;
+	p->program = link->program;
+	p->nr = link->nr;
+	p->is_return = link->is_return;
+	p->multi = link->multi;
+	p->keeps = link->keeps;
+	p->session = link->session;
+	memcpy(p->offsets, link->offsets, link->nr * sizeof(p->offsets[0]));
+	memcpy(p->cookies, link->cookies, link->nr * sizeof(p->cookies[0]));
+	err = ask(h, link->file, &fd);
+	return err ? err : fd;
+}
+
+int helper_hold(struct helper *h, pid_t pid, bool *stopped)
+{
+	int err;
+
+	begin(h, HELPER_HOLD, &(struct helper_task){pid, pid});
+	err = ask(h, -1, NULL);
+	*stopped = !err && h->reply.bytes[0];
+	return err;
+}
+
+bool helper_let_go(struct helper *h, pid_t pid)
+{
+	begin(h, HELPER_LET_GO, &(struct helper_task){pid, pid});
+	return ask(h, -1, NULL) != -EBUSY;
+}
+
+int helper_signal(struct helper *h, pid_t pid, int sig)
+{
+	begin(h, HELPER_SIGNAL, &(struct helper_task){pid, pid})->what = sig;
+	return ask(h, -1, NULL);
+}
+
+void helper_stop(struct helper *h)
+{
+	if (!h)
+		return;
+	close(h->socket);
+	while (waitpid(h->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	free(h);
+}

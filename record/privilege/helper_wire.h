@@ -1,0 +1,52 @@
+/* helper_wire.h - what the recorder and its helper say to each other: one build talking to itself
+ */
+#ifndef RECORD_HELPER_WIRE_H
+#define RECORD_HELPER_WIRE_H
+
+#include <stdint.h>
+
+#include "record/privilege/helper.h"
+
+enum helper_op {
+	HELPER_OPEN,
+	HELPER_OPEN_MAPPED,
+	HELPER_READ,
+	HELPER_LINK,
+	HELPER_HOLD,
+	HELPER_LET_GO,
+	HELPER_SIGNAL,
+};
+
+struct helper_probes {
+	int32_t program;
+	uint32_t nr;
+	bool is_return, multi, session, keeps;
+	uint64_t offsets[HELPER_MAX_PROBES], cookies[HELPER_MAX_PROBES];
+};
+
+struct helper_request {
+	enum helper_op op;
+	struct helper_task of;
+	uint64_t addr; /* HELPER_OPEN_MAPPED, HELPER_READ */
+	uint32_t len;  /* HELPER_READ */
+	int32_t what;  /* HELPER_OPEN: enum helper_file; HELPER_SIGNAL: the signal */
+	struct helper_probes probes;
+};
+
+/* A descriptor may come with it; then the result is 0. */
+struct helper_reply {
+	int32_t result;
+	uint8_t bytes[HELPER_MAX_READ];
+};
+
+/* Send @len bytes, and @fd if that is not negative, over the socket.  Returns 0 or -errno. */
+int helper_send(int socket, const void *data, size_t len, int fd);
+
+/* Receive one message of exactly @len bytes; *@fd is what came with it, or -1.  Returns 0 or
+ * -errno, -EPIPE when the other end is closed. */
+int helper_receive(int socket, void *data, size_t len, int *fd);
+
+/* Answer requests from @socket until its other end is closed; in a process of its own. */
+void helper_serve(int socket, const struct helper_opts *opts);
+
+#endif

@@ -1,0 +1,98 @@
+/* process.h - a process under recording: its mappings, threads and probes, from its start to its
+ * end */
+#ifndef RECORD_PROCESS_H
+#define RECORD_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "record/allocator/allocator.h"
+#include "record/ptrace/stop.h"
+#include "record/module/trace_out.h"
+#include "record/probe/links.h"
+#include "record/target/maps.h"
+#include "record/target/target.h"
+#include "record/target/threads.h"
+
+/* Another program in the same process. */
+struct process_exec {
+	uint64_t since_ns; /* it runs since then, and the probes do not know it yet; 0: they do */
+	bool seen;	   /* the probes met an allocation of it */
+	bool in_doubt;	   /* it could not be looked at, */
+	const char *why;   /* because it so: static text, behind "it"; NULL: it ended before */
+	bool links_dead;   /* that exec was not the main thread's */
+	bool loaded;	   /* held by the tracer, with its libraries mapped and not begun */
+};
+
+/* What becomes of the probes when the main thread has ended; see leader.h. */
+struct process_leader {
+	bool ended, due;      /* it has; and that was not looked at yet */
+	bool told;	      /* that the probes are lost */
+	pid_t by;	      /* the thread by which the kernel knows the process; 0: task's */
+	size_t gone;	      /* breakpoints that cannot be had back */
+	struct links keepers; /* of the others */
+};
+
+struct process {
+	struct target target;
+	pid_t parent;	    /* that forked it while it was recorded; 0: recorded from the first */
+	struct links links; /* its probes */
+	struct hold hold;   /* by us, while they are put in */
+	struct allocators allocators; /* that are probed */
+	struct maps maps;	      /* executable mappings */
+	struct maps before;	  /* those that are gone, but perhaps not from stacks yet to come */
+	bool maps_changed;	  /* and the trace has no snapshot of it yet */
+	uint64_t maps_changed_ns; /* since when */
+	struct threads threads;
+	struct process_exec exec;
+	struct process_leader leader;
+	uint64_t born_ns;   /* when it was forked, CLOCK_MONOTONIC */
+	uint64_t cpu_ticks; /* used when the probes were put in */
+	bool traced;	    /* its children are held at their start, as it was, */
+	uint64_t traced_ns; /* those born since then */
+	bool announced;	    /* a child: the trace says whose */
+	bool probed;	    /* the probes are in */
+	bool ended;	    /* there is no such process any more */
+	bool exited;	    /* and all its events have come */
+	bool over;	    /* what comes was caught while the probes were taken out */
+	bool refused;	    /* it runs a program that this user may not watch */
+};
+
+/* Forget all that is known of @p and take its links back; the caller has dropped them. */
+void process_release(struct process *p);
+
+/* What follows puts errors into j->err, and sets j->code_changed as it should be. */
+
+/* The kernel knows that @m is mapped since @time_ns. */
+void process_mapped(struct process *p, struct journal *j, uint64_t time_ns,
+		    const struct mlk_mapping *m);
+
+/* It runs another program since @time_ns: its mappings are gone. */
+void process_execed(struct process *p, struct journal *j, uint64_t time_ns);
+
+/* Read all mappings anew and write them as valid from @time_ns.  False: the process has ended. */
+bool process_snapshot(struct process *p, struct journal *j, uint64_t time_ns);
+
+/* @maps, executable and identified, are its mappings from @time_ns on, and all events of before are
+ * in; it is given those of before. */
+void process_set_maps(struct process *p, struct journal *j, uint64_t time_ns, struct maps *maps);
+
+/* Take over from @parent what a child of fork has at its birth, at p->born_ns: mappings and the
+ * main thread's name.  @parent_tid: the thread that forked. */
+void process_inherit(struct process *p, struct journal *j, struct process *parent,
+		     uint32_t parent_tid);
+
+/* Write a snapshot if mappings changed; not for each notice, for there are programs that map code
+ * all the time. */
+void process_flush_maps(struct process *p, struct journal *j);
+
+/* All events are in that were made under the mappings of before. */
+void process_forget_before(struct process *p, struct journal *j);
+
+/* Put names of threads that are new into the trace. */
+void process_write_threads(struct process *p, struct journal *j);
+
+/* Has it ended by now? */
+bool process_has_ended(const struct process *p);
+
+#endif

@@ -1,0 +1,217 @@
+/* children.c - see children.h
+ *
+ * A child has its parent's program, and so its allocator at the same addresses: its probes need no
+ * search.  It is stopped while they are put in, so that nothing it does is missed from then on.
+ */
+#include "record/session/children.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "record/ptrace/stop.h"
+
+#define TRACER_NS 200000000u /* the tracer is given so long to hold a child by itself */
+
+static int open_pidfd(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+/* Has @pid, forked at @time_ns, ended, and began before the recording did?  It is none of it. */
+static bool was_before(const struct session *s, pid_t pid, uint64_t time_ns)
+{
+	struct target t = {.pid = pid, .task = pid, .pidfd = -1};
+	bool ended;
+
+	if (time_ns >= s->placing_ns)
+		return false;
+	t.pidfd = open_pidfd(pid);
+	ended = target_has_ended(&t);
+	target_release(&t);
+	return ended;
+}
+
+/* A process with number @pid, forked by @parent at @time_ns.  NULL: no memory. */
+static struct process *add_child(struct session *s, struct process *parent, pid_t pid,
+				 uint64_t time_ns)
+{
+	struct process *p = session_append(s);
+
+	if (!p)
+		return NULL;
+	p->target = parent->target;
+	p->target.pid = p->target.task = pid;
+	p->target.pidfd = open_pidfd(pid);
+	p->target.started = false;
+	p->parent = parent->target.pid;
+	p->traced = parent->traced && time_ns >= parent->traced_ns;
+	p->refused = parent->refused;
+	p->born_ns = time_ns;
+	s->children++;
+	journal_fail(&s->journal, allocators_copy(&p->allocators, &parent->allocators));
+	/* Its parent may have begun another program that is not looked at yet.  If nobody ever can,
+	 * that is the parent's loss. */
+	p->exec.since_ns = parent->exec.since_ns;
+	p->exec.seen = p->exec.since_ns != 0;
+	return p;
+}
+
+void children_missed(struct session *s, const struct process *p)
+{
+	s->children--;
+	/* What ended before its parent was recorded is no loss. */
+	if (p->born_ns >= s->placing_ns)
+		session_note_missed(s, p, "ended before its probes were in");
+}
+
+/* Put the probes in.  Returns false if they are not: of one that has ended meanwhile nothing is to
+ * be seen any more. */
+static bool probe(struct session *s, struct process *p)
+{
+	int err = p->refused ? -EACCES
+			     : probes_place(s->probes, &p->links, &p->target, &p->allocators);
+
+	p->probed = true;
+	if (!err)
+		return true;
+	if (!p->refused && err != -E2BIG && target_is_ending(&p->target)) {
+		children_missed(s, p);
+		return false;
+	}
+	s->children--;
+	if (err == -E2BIG) {
+		if (!s->table_full_told)
+			probes_explain(&p->target, err, false);
+		s->table_full_told = true;
+		return false; /* the programs, which had no room for it at its fork, have counted it
+			       */
+	}
+	if (!p->refused && !missed_hushes(&s->missed)) {
+		probes_explain(&p->target, err, !probes_are_multi(s->probes));
+		missed_told(&s->missed);
+	}
+	session_note_missed(s, p,
+			    p->refused ? "is the child of one that mleak may not watch"
+				       : "was refused its probes by the kernel");
+	return false;
+}
+
+/* Nobody holds @p at its start: stop it ourselves, if that can be. */
+static void catch (struct session *s, struct process *p)
+{
+	bool held = !hold_begin(&p->hold, p->target.pid, p->target.helper);
+
+	if (probe(s, p))
+		session_note_gap(s, journal_now_ns() - p->born_ns);
+	if (held)
+		hold_end(&p->hold, p->target.pid);
+}
+
+void children_on_fork(struct session *s, const struct sideband_fork *fork)
+{
+	struct process *parent = session_newest(s, fork->parent_pid), *p;
+
+	if (!parent)
+		return;
+	if (fork->pid == fork->parent_pid) {
+		journal_fail(&s->journal, threads_inherit(&parent->threads, (uint32_t)fork->tid,
+							  &parent->threads, &parent->target,
+							  (uint32_t)fork->parent_tid));
+		return;
+	}
+	if (!s->follow) {
+		s->children++;
+		return;
+	}
+	p = session_newest(s, fork->pid);
+	if (p && !p->exited && p->born_ns >= fork->time_ns)
+		return; /* the ring told of it first */
+	if (was_before(s, fork->pid, fork->time_ns))
+		return;
+	p = add_child(s, parent, fork->pid, fork->time_ns);
+	if (!p)
+		return;
+	process_inherit(p, &s->journal, parent, (uint32_t)fork->parent_tid);
+	if (!p->traced)
+		catch (s, p);
+}
+
+/* The process that @pid is now.  Those that had the number before have ended, even if the ring did
+ * not tell. */
+static struct process *find_new(struct session *s, pid_t pid)
+{
+	struct process *newest = session_newest(s, pid);
+
+	for (size_t i = 0; i < s->nr; i++)
+		if (s->all[i]->target.pid == pid && s->all[i]->announced)
+			s->all[i]->exited = true;
+	return newest && !newest->exited ? newest : NULL;
+}
+
+int children_announce(struct session *s, pid_t parent, pid_t pid, uint64_t time_ns)
+{
+	struct process *p, *from;
+	const struct mlk_event ev = {.kind = MLK_FORK,
+				     .tgid = (uint32_t)pid,
+				     .tid = (uint32_t)pid,
+				     .time_ns = time_ns,
+				     .addr = (uint64_t)parent};
+	int err;
+
+	if (!s->follow)
+		return 0;
+	p = find_new(s, pid);
+	if (!p) {
+		session_read_sideband(s);
+		p = find_new(s, pid);
+	}
+	/* One that the notices did not tell of. */
+	from = session_find(s, parent);
+	if (!p && from) {
+		p = add_child(s, from, pid, time_ns);
+		if (!p)
+			return s->journal.err;
+		process_snapshot(p, &s->journal, time_ns);
+		if (!p->traced)
+			catch (s, p);
+	}
+	if (!p)
+		return 0;
+	p->announced = true;
+	err = tally_note(&s->tally, &ev);
+	return err ? err : mlk_writer_event(s->journal.writer, &ev);
+}
+
+void children_held(struct session *s, pid_t pid)
+{
+	struct process *p;
+
+	/* The notice of its birth was given before it could be held. */
+	session_read_sideband(s);
+	p = session_newest(s, pid);
+	/* If it was lost: the ring tells of it, too. */
+	if (!p || p->exited) {
+		session_drain_for(s, TRACER_NS);
+		p = session_newest(s, pid);
+	}
+	if (p && !p->probed)
+		probe(s, p);
+}
+
+void children_look(struct session *s)
+{
+	/* Those held since the probes of their parents were put in have waited for that. */
+	uint64_t now_ns = journal_now_ns(), ready_ns = s->placing_ns + s->attach_ns;
+
+	for (size_t i = 0; i < s->nr; i++) {
+		struct process *p = s->all[i];
+		uint64_t since_ns = p->born_ns > ready_ns ? p->born_ns : ready_ns;
+
+		hold_end(&p->hold, p->target.pid);
+		if (p->probed || p->ended || !p->parent || now_ns - since_ns < TRACER_NS)
+			continue;
+		catch (s, p);
+	}
+}

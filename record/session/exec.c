@@ -1,0 +1,305 @@
+/* exec.c - see exec.h */
+#include "record/session/exec.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "mleak.h"
+#include "record/module/elffile.h"
+#include "record/target/link_map.h"
+
+#define FIND_NS 1000000000u /* longest wait for a new program's libraries */
+#define HELD_NS 200000000u  /* and of a program for its probes */
+
+static bool is_file(const struct mlk_mapping *a, const struct mlk_mapping *b)
+{
+	return a->inode == b->inode && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor;
+}
+
+/* Does the file of @m, which @p has or had mapped, define malloc for others, too?  (A loader's
+ * gives way to the C library's.) */
+static bool has_malloc(const struct process *p, const struct mlk_mapping *m)
+{
+	static const char *const name = "malloc";
+	const char *slash = strrchr(m->path, '/');
+	struct elf_function found = {0};
+	const struct elf_names names = {&name, 1, &found};
+	bool is_loader = slash && !strncmp(slash, "/ld-", 4) && !target_is_libc(m->path);
+	int fd = m->inode && !is_loader ? target_open_mapped(&p->target, m) : -1;
+	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
+
+	if (elf)
+		elffile_functions(elf, elf, ELF_EXPORTED, &names);
+	elf_end(elf);
+	if (fd >= 0)
+		close(fd);
+	return found.found;
+}
+
+static bool is_probed(const struct allocators *a, const struct mlk_mapping *m)
+{
+	for (size_t i = 0; i < a->nr; i++)
+		if (is_file(&a->v[i].code, m))
+			return true;
+	return false;
+}
+
+static bool is_mapped(const struct maps *maps, const struct mlk_mapping *m)
+{
+	for (size_t i = 0; i < maps->nr; i++)
+		if (is_file(&maps->v[i], m))
+			return true;
+	return false;
+}
+
+/* Had the program with @maps mapped the files that are probed, and no other that allocates?  Then
+ * the probes were in it from its start. */
+static bool is_watched(const struct process *p, const struct maps *maps)
+{
+	for (size_t i = 0; i < p->allocators.nr; i++)
+		if (!is_mapped(maps, &p->allocators.v[i].code))
+			return false;
+	for (size_t i = 0; i < maps->nr; i++)
+		if (!is_probed(&p->allocators, &maps->v[i]) && has_malloc(p, &maps->v[i]))
+			return false;
+	return p->allocators.nr > 0;
+}
+
+/* No more events come of the program of @p that had @maps. */
+static void judge(struct session *s, struct process *p, const struct maps *maps)
+{
+	/* Of a program that could not be looked at, most often because it had ended by then: the
+	 * probes may have met it all the same, for its files are those of the one before. */
+	if ((p->exec.in_doubt || p->exec.since_ns) && !p->exec.seen &&
+	    (p->exec.links_dead || !is_watched(p, maps)))
+		session_note_missed(s, p,
+				    p->exec.why ? p->exec.why
+						: "ended before what it runs could be looked at");
+	p->exec.in_doubt = false;
+}
+
+void exec_judge(struct session *s, struct process *p)
+{
+	judge(s, p, &p->maps);
+}
+
+void exec_note(struct session *s, struct process *p, uint64_t time_ns, bool links_dead)
+{
+	/* Its mappings were kept when the notice of this exec came; or it has not come yet. */
+	judge(s, p, p->before.nr ? &p->before : &p->maps);
+	p->exec.since_ns = time_ns;
+	p->exec.seen = p->exec.loaded = false;
+	p->exec.why = NULL;
+	/* Who called exec is the main thread now. */
+	p->target.task = p->target.pid;
+	probes_drop(s->probes, &p->leader.keepers);
+	p->leader = (struct process_leader){0};
+	/* Probes belong to the main thread's task, which is gone when another calls exec. */
+	p->exec.links_dead |= links_dead;
+}
+
+/* Which program @p runs, and by which loader.  False: it cannot be known. */
+static bool identify(const struct process *p, struct known_program *program)
+{
+	uint64_t base = target_auxv(&p->target, AT_BASE);
+	const struct mlk_mapping *loader;
+	struct maps maps = {0};
+	struct stat st;
+
+	if (!base || target_stat(&p->target, HELPER_EXE, "", &st) ||
+	    target_read_maps(&p->target, &maps))
+		return false;
+	*program = (struct known_program){.dev = st.st_dev, .inode = st.st_ino};
+	loader = maps_find(&maps, base);
+	if (loader) {
+		program->loader_dev = makedev(loader->dev_major, loader->dev_minor);
+		program->loader_inode = loader->inode;
+	}
+	maps_release(&maps);
+	return loader != NULL;
+}
+
+#define NR_KNOWN (sizeof(((struct known_programs *)0)->v) / sizeof(struct known_program))
+
+static bool is_known(const struct known_programs *known, const struct known_program *program)
+{
+	size_t nr = known->nr < NR_KNOWN ? known->nr : NR_KNOWN;
+
+	for (size_t i = 0; i < nr; i++) {
+		const struct known_program *k = &known->v[i];
+
+		if (k->inode == program->inode && k->loader_inode == program->loader_inode &&
+		    k->dev == program->dev && k->loader_dev == program->loader_dev)
+			return true;
+	}
+	return false;
+}
+
+/* The program of @p allocates by what was probed before.  It is held: one that runs may have begun
+ * another by now. */
+static void remember(struct session *s, const struct process *p)
+{
+	struct known_program program;
+
+	if (p->exec.loaded && identify(p, &program) && !is_known(&s->known, &program))
+		s->known.v[s->known.nr++ % NR_KNOWN] = program;
+}
+
+bool exec_wants_start(const struct session *s, const struct process *p)
+{
+	struct known_program program;
+
+	return p->traced && !p->refused && identify(p, &program) && !is_known(&s->known, &program);
+}
+
+void exec_at_start(struct session *s, pid_t pid)
+{
+	uint64_t end_ns = journal_now_ns() + HELD_NS;
+	struct process *p = session_newest(s, pid);
+
+	if (p)
+		p->exec.loaded = true;
+	do
+		session_drain_for(s, HELD_NS);
+	while ((p = session_newest(s, pid)) != NULL && p->exec.since_ns && p->exec.loaded &&
+	       !s->journal.err && journal_now_ns() < end_ns);
+}
+
+/* The probes of @p, which runs since @execed_ns, were put in only now. */
+static void note_late(struct session *s, const struct process *p, uint64_t execed_ns)
+{
+	uint64_t gap_ns = journal_now_ns() - execed_ns;
+
+	session_note_missed(s, p, "began before its probes were in, and is recorded from then on");
+	if (s->follow)
+		session_note_gap(s, gap_ns);
+	else
+		log_info("process %d runs '%s' now; recorded from %.1f ms after its start "
+			 "(--follow holds programs at their start)",
+			 (int)p->target.pid, p->target.comm, (double)gap_ns / 1e6);
+}
+
+/* Put the probes of @p on the functions of @now, where the program allocates. */
+static int place(struct session *s, struct process *p, const struct allocators *now,
+		 uint64_t execed_ns)
+{
+	bool same = !p->exec.links_dead && allocators_same(now, &p->allocators);
+	int err;
+
+	if (same) {
+		remember(s, p);
+		return probes_set_code(s->probes, &p->target, now);
+	}
+	if (p->exec.links_dead)
+		probes_drop(s->probes, &p->links);
+	err = probes_place(s->probes, &p->links, &p->target, now);
+	/* One that is traced is held at its exec, when a static program has not begun, and may be
+	 * held again when its libraries are mapped. */
+	if (!err && !(p->traced && (now->code.is_static || p->exec.loaded)))
+		note_late(s, p, execed_ns);
+	return err;
+}
+
+/* Why the child @p cannot be recorded was said, unless it was of enough others. */
+static void tell_of(struct session *s, struct process *p)
+{
+	if (p->parent && !p->target.hushed)
+		missed_told(&s->missed);
+}
+
+/* It runs a program now that we may not watch.  The processes asked for are what the recording is
+ * about: without one it ends.  A child is left alone, with all that it starts. */
+static void refuse(struct session *s, struct process *p)
+{
+	if (!p->parent) {
+		journal_fail(&s->journal, -EACCES);
+		return;
+	}
+	if (!p->target.hushed)
+		log_warn("process %d, a child, is recorded no further", (int)p->target.pid);
+	p->refused = true;
+	p->exec.in_doubt = false;
+	p->exec.links_dead = true;
+	probes_drop(s->probes, &p->links);
+	tell_of(s, p);
+	session_note_missed(s, p, "runs a program that mleak may not watch");
+}
+
+/* The program of @p is gone, or not to be read: what it had mapped will tell, of which the notices
+ * may have come only now. */
+static void doubt(struct session *s, struct process *p)
+{
+	p->exec.in_doubt = true;
+	session_read_sideband(s);
+}
+
+/* See to it that the probes are where the program allocates that @p runs since @execed_ns. */
+static void look(struct session *s, struct process *p, uint64_t execed_ns)
+{
+	struct allocators now;
+	bool is_other = false;
+	int err;
+
+	target_describe(&p->target);
+	if (p->target.pid == s->pid)
+		memcpy(s->comm, p->target.comm, sizeof(s->comm));
+	err = allocators_find(&now, &p->target, &s->allocator_opts);
+	if (err && !target_is_ending(&p->target))
+		p->exec.why = "runs a program whose malloc cannot be found";
+	if (!err) {
+		is_other = !now.guessed && !allocators_same(&now, &p->allocators);
+		err = place(s, p, &now, execed_ns);
+		if (err && !target_is_ending(&p->target))
+			p->exec.why = "was refused its probes by the kernel";
+	}
+	if (p->exec.why)
+		tell_of(s, p);
+	if (err) {
+		allocators_release(&now);
+	} else {
+		allocators_release(&p->allocators);
+		p->allocators = now;
+	}
+	p->exec.in_doubt = false;
+	/* Some events of another allocator may have come, from where it was probed already. */
+	if (err && is_other && target_is_ending(&p->target))
+		session_note_missed(s, p, "ended while its probes were put in");
+	else if (err)
+		doubt(s, p);
+	/* Where none is in place that works, the allocators of before need new ones too. */
+	p->exec.links_dead = err && (p->exec.links_dead || !p->links.nr);
+}
+
+void exec_follow(struct session *s, struct process *p)
+{
+	uint64_t execed_ns = p->exec.since_ns;
+	bool is_static;
+	int err;
+
+	if (!execed_ns)
+		return;
+	is_static = !target_auxv(&p->target, AT_BASE);
+	if (!is_static && !p->exec.loaded && !objects_complete(&p->target, false) &&
+	    journal_now_ns() - execed_ns < FIND_NS && !process_has_ended(p))
+		return;
+	p->exec.since_ns = 0;
+	p->target.hushed = p->parent && missed_hushes(&s->missed);
+	err = target_check_again(&p->target);
+	if (err == -EACCES) {
+		refuse(s, p);
+		return;
+	}
+	p->refused = false;
+	if (err) {
+		doubt(s, p);
+		return;
+	}
+	look(s, p, execed_ns);
+	/* Its loader tells of no libraries yet (musl's): there may be more to come. */
+	if (p->exec.loaded && p->allocators.guessed && !p->exec.in_doubt)
+		p->exec.since_ns = execed_ns;
+	p->exec.loaded = false;
+}

@@ -1,0 +1,160 @@
+/* no_events.c - the target slept or was stopped, its allocator is elsewhere, or it really made no calls
+ */
+#include "record/session/no_events.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mleak.h"
+#include "record/module/elffile.h"
+#include "record/target/link_map.h"
+
+/* Functions that allocate, by the names under which allocators are built. */
+static const char *const names[] = {"malloc",	"je_malloc", "mi_malloc",	"tc_malloc",
+				    "rpmalloc", "sn_malloc", "scalable_malloc", "dlmalloc"};
+
+#define NR_NAMES (sizeof(names) / sizeof(names[0]))
+
+/* What proc(5) calls its state, a letter; 0: not known.  In *@ticks the CPU time it has used. */
+static char read_stat(const struct target *t, uint64_t *ticks)
+{
+	char path[64], text[1024], state = 0;
+	uint64_t user = 0, system = 0;
+	const char *rest;
+	ssize_t n = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)t->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, text, sizeof(text) - 1);
+		close(fd);
+	}
+	text[n > 0 ? n : 0] = '\0';
+	rest = strrchr(text, ')'); /* the name may hold anything */
+	/* proc(5): the state is field 3, utime and stime are 14 and 15 */
+	if (!rest ||
+	    sscanf(rest + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64,
+		   &state, &user, &system) != 3)
+		state = 0;
+	*ticks = state ? user + system : 0;
+	return state;
+}
+
+uint64_t quiet_cpu_ticks(const struct target *t)
+{
+	uint64_t ticks;
+
+	read_stat(t, &ticks);
+	return ticks;
+}
+
+static bool is_probed(const struct allocators *a, const struct mlk_mapping *m, const char *name)
+{
+	for (size_t i = 0; i < a->nr; i++) {
+		if (a->v[i].code.inode != m->inode)
+			continue;
+		for (size_t k = 0; k < a->v[i].nr; k++)
+			if (!strcmp(a->v[i].sites[k].name, name))
+				return true;
+	}
+	return false;
+}
+
+/* The first of names[] that the file of @m defines and that is not probed; NULL: none. */
+static const char *unprobed(const struct target *t, const struct allocators *a,
+			    const struct mlk_mapping *m)
+{
+	struct elf_function found[NR_NAMES] = {0};
+	const struct elf_names search = {names, NR_NAMES, found};
+	const char *name = NULL;
+	int fd = target_open_mapped(t, m);
+	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
+
+	if (elf) {
+		elffile_functions(elf, elf, ELF_EXPORTED, &search);
+		elffile_functions(elf, elf, ELF_ALL, &search);
+	}
+	for (size_t i = 0; !name && i < NR_NAMES; i++)
+		if (found[i].found && !is_probed(a, m, names[i]))
+			name = names[i];
+	elf_end(elf);
+	if (fd >= 0)
+		close(fd);
+	return name;
+}
+
+/* Name an allocator that is there but not probed.  False: there is none. */
+static bool explain_other(const struct target *t, const struct allocators *a,
+			  const struct objects *objects)
+{
+	for (size_t i = 0; i < objects->nr; i++) {
+		const char *name = unprobed(t, a, objects->v[i]);
+		const char *malloc_in = name ? strstr(name, "malloc") : NULL;
+
+		if (!name)
+			continue;
+		if (malloc_in == name)
+			log_warn("no event in process %d so far, though it runs: '%s' defines "
+				 "malloc too; try --obj %s",
+				 (int)t->pid, objects->v[i]->path, objects->v[i]->path);
+		else
+			log_warn("no event in process %d so far, though it runs: '%s' defines %s, "
+				 "an allocator that is not probed; try --prefix %.*s",
+				 (int)t->pid, objects->v[i]->path, name,
+				 (int)(malloc_in ? malloc_in - name : 0), name);
+		return true;
+	}
+	return false;
+}
+
+/* Name an object that is probed but no longer mapped.  False: all are. */
+static bool explain_gone(const struct target *t, const struct allocators *a,
+			 const struct maps *maps)
+{
+	for (size_t i = 0; i < a->nr; i++) {
+		const struct mlk_mapping *m = maps_find(maps, a->v[i].code.start);
+
+		if (m && m->inode == a->v[i].code.inode)
+			continue;
+		log_warn(
+			"no event in process %d so far: '%s', which is probed, is no longer mapped "
+			"where it was",
+			(int)t->pid, a->v[i].path);
+		return true;
+	}
+	return false;
+}
+
+void quiet_explain(const struct target *t, const struct allocators *a, uint64_t ticks)
+{
+	struct maps maps = {0};
+	struct objects objects = {0};
+	bool explained = false;
+	uint64_t ticks_now;
+	char state = read_stat(t, &ticks_now);
+
+	if (state == 'T' || state == 't') {
+		log_warn("no event in process %d so far: it is stopped, by a signal or by a "
+			 "debugger",
+			 (int)t->pid);
+		return;
+	}
+	if (ticks_now == ticks) {
+		log_warn("no event in process %d so far: it sleeps, it has used no CPU time since "
+			 "the probes are there",
+			 (int)t->pid);
+		return;
+	}
+	if (!target_read_maps(t, &maps) && !objects_read(&objects, t, &maps))
+		explained = explain_gone(t, a, &maps) || explain_other(t, a, &objects);
+	if (!explained)
+		log_warn("no event in process %d so far: it runs, but calls none of the functions "
+			 "probed in '%s'",
+			 (int)t->pid, a->nr ? a->v[0].path : "");
+	objects_release(&objects);
+	maps_release(&maps);
+}

@@ -1,0 +1,149 @@
+/* session.c - the processes of a recording, from the first to the last */
+#include "record/session/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mleak.h"
+
+struct process *session_find(struct session *s, pid_t pid)
+{
+	if (s->last && s->last->target.pid == pid && !s->last->exited)
+		return s->last;
+	for (size_t i = 0; i < s->nr; i++)
+		if (s->all[i]->target.pid == pid && !s->all[i]->exited)
+			return s->last = s->all[i];
+	return NULL;
+}
+
+struct process *session_newest(struct session *s, pid_t pid)
+{
+	for (size_t i = s->nr; i-- > 0;)
+		if (s->all[i]->target.pid == pid)
+			return s->all[i];
+	return NULL;
+}
+
+struct process *session_append(struct session *s)
+{
+	struct process *p = calloc(1, sizeof(*p));
+
+	if (p && s->nr == s->room) {
+		size_t room = s->room ? s->room * 2 : 16;
+		struct process **all = realloc(s->all, room * sizeof(*all));
+
+		if (!all) {
+			free(p);
+			p = NULL;
+		} else {
+			s->all = all;
+			s->room = room;
+		}
+	}
+	if (!p) {
+		journal_fail(&s->journal, -ENOMEM);
+		return NULL;
+	}
+	p->target.pidfd = -1;
+	p->target.helper = s->helper;
+	s->all[s->nr++] = p;
+	return p;
+}
+
+static void add_name(struct session *s, const struct target *t)
+{
+	size_t len = strlen(s->named);
+
+	snprintf(s->named + len, sizeof(s->named) - len, "%s%s (pid %d)", len ? ", " : "", t->comm,
+		 (int)t->pid);
+	s->nr_named++;
+}
+
+int session_add_pid(struct session *s, pid_t pid)
+{
+	struct process *p;
+	int err;
+
+	if (session_newest(s, pid))
+		return 0;
+	p = session_append(s);
+	if (!p) {
+		log_error("cannot watch process %d: %s", (int)pid, strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	err = target_open(&p->target, pid);
+	if (!s->pid) {
+		s->pid = pid;
+		memcpy(s->comm, p->target.comm, sizeof(s->comm));
+	}
+	if (!err)
+		add_name(s, &p->target);
+	return err;
+}
+
+void session_note_gap(struct session *s, uint64_t gap_ns)
+{
+	s->gaps.nr++;
+	if (gap_ns > s->gaps.longest_ns)
+		s->gaps.longest_ns = gap_ns;
+}
+
+void session_note_missed(struct session *s, const struct process *p, const char *why)
+{
+	missed_note(&s->missed, p->target.pid, threads_find(&p->threads, (uint32_t)p->target.pid),
+		    why);
+}
+
+void session_drop_probes(struct session *s, struct process *p)
+{
+	probes_drop(s->probes, &p->links);
+	probes_drop(s->probes, &p->leader.keepers);
+}
+
+void session_end_process(struct session *s, struct process *p)
+{
+	p->ended = true;
+	s->forgets = true;
+	if (s->probes)
+		session_drop_probes(s, p);
+}
+
+bool session_is_over(const struct session *s)
+{
+	return !s->nr;
+}
+
+bool session_is_urgent(const struct session *s)
+{
+	for (size_t i = 0; i < s->nr; i++)
+		if (s->all[i]->exec.since_ns || s->all[i]->hold.seized ||
+		    (s->all[i]->parent && !s->all[i]->probed))
+			return true;
+	return false;
+}
+
+void session_record_all_threads(struct session *s)
+{
+	if (s->probes)
+		probes_all_threads(s->probes);
+}
+
+void session_release(struct session *s)
+{
+	for (size_t i = 0; i < s->nr; i++) {
+		if (s->probes)
+			session_drop_probes(s, s->all[i]);
+		process_release(s->all[i]);
+		free(s->all[i]);
+	}
+	free(s->all);
+	probes_free(s->probes);
+	preload_free(s->preload);
+	sideband_free(s->sideband);
+	mlk_writer_free(s->journal.writer);
+	modules_release(&s->journal.modules);
+	code_release(&s->code);
+	tally_release(&s->tally);
+}

@@ -1,0 +1,172 @@
+/* session.h - one recording: its processes, and what comes from the kernel for them */
+#ifndef RECORD_SESSION_H
+#define RECORD_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "record/process/code_ranges.h"
+#include "record/trace/write_overruns.h"
+#include "record/module/trace_out.h"
+#include "record/trace/unrecorded.h"
+#include "record/preload/backend.h"
+#include "record/probe/probes.h"
+#include "record/process/process.h"
+#include "record/probe/refusal.h"
+#include "record/target/sideband.h"
+#include "record/target/attach_stacks.h"
+#include "record/trace/tally.h"
+#include "record/base/waiting.h"
+
+struct helper;
+struct tracer;
+
+/* Programs and children whose first allocations may be missing. */
+struct session_gaps {
+	uint64_t nr;
+	uint64_t longest_ns; /* from the start to the probes */
+};
+
+/* Programs, each with its loader, that allocate by what was probed before: those begun last. */
+struct known_programs {
+	struct known_program {
+		dev_t dev, loader_dev;
+		ino_t inode, loader_inode;
+	} v[256];
+	size_t nr; /* ever known */
+};
+
+struct session {
+	struct journal journal;
+	struct sideband *sideband; /* NULL: not allowed */
+	struct probes *probes;	   /* NULL: preload */
+	struct preload *preload;   /* the events come from it; NULL: from probes */
+	struct tracer *tracer;	   /* holds the command's children at their start; NULL: none */
+	struct process **all;	   /* in the order of their births; a number can come again */
+	size_t nr, room;
+	struct process *last; /* of the event before; NULL: none */
+	struct code code;     /* what the writer knows to be executable */
+	struct allocator_opts allocator_opts;
+	enum mlk_stack_mode mode;
+	bool follow;	 /* children are recorded */
+	pid_t pid;	 /* the first process */
+	char comm[64];	 /* its name */
+	char named[512]; /* all that session_add_pid() added, for people */
+	size_t nr_named;
+	pid_t command;		   /* started by us: our child; 0: none */
+	uint64_t freed_ns;	   /* when frees that wait for an allocation are looked at next */
+	struct helper *helper;	   /* borrowed; NULL: none */
+	uint64_t maps_known_ns;	   /* all mappings made before this time are known */
+	uint64_t time_ns;	   /* of the event before that had a time; frees have none */
+	uint64_t placing_ns;	   /* since when probes are put in: the recording proper */
+	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC, as the trace has them */
+	uint64_t armed_ns;	   /* since when calls count: all probes are in */
+	struct waiting waiting;	   /* for that */
+	bool over;		   /* as in struct process, of those that are not known */
+	uint64_t allocs, frees;	   /* events written */
+	struct tally tally;	   /* the blocks of these */
+	uint64_t stacks_cut;	   /* of these allocations, for want of room in the buffer */
+	struct findings findings;  /* whose stacks are still to come */
+	uint64_t losses_ns;	   /* when they were counted last */
+	struct missed missed;	   /* programs started by exec, and children */
+	uint64_t children;	   /* recorded; without follow: started, and not recorded */
+	struct session_gaps gaps;
+	struct known_programs known;
+	uint64_t attach_ns, detach_ns; /* how long the probes took to be put in, and out */
+	bool quiet_told;	       /* that nothing was seen, and why */
+	bool forgets;		       /* processes have ended that the filters know of */
+	bool table_full_told;	       /* that there are more processes than can be recorded */
+	struct snapshot_cost snapshot; /* of the threads at attach */
+	struct refusal refusal;	       /* by the kernel, that the caller is to tell; err 0: none */
+	unsigned int batch;	       /* events since probes_consume() was called */
+};
+
+struct session_opts {
+	struct allocator_opts allocators;
+	struct filter_opts filters;
+	enum probe_link link;
+	uint32_t stack_limit; /* bytes */
+	uint32_t ring_size;   /* bytes, a power of two pages; preload: of each thread */
+	enum mlk_stack_mode stack_mode;
+	enum module_embed embed;
+	int zstd_level;
+	bool follow;
+	bool guard;
+	bool force;	  /* the kernel's age does not count */
+	bool falls_back;  /* a refusal by the kernel is left in session.refusal, without a word */
+	int fd;		  /* of the trace's file, empty */
+	const char *path; /* of the trace, for messages */
+};
+
+/* Add process @pid to those recorded, before session_start(); the first is the one that the trace
+ * is of.  On failure one sentence was logged.  Returns 0 or -errno. */
+int session_add_pid(struct session *s, pid_t pid);
+
+/*
+ * Begin to record the processes added: write who and what the first is, and put the probes in.
+ * On failure one sentence was logged.  session_release() in any case.  Returns 0 or -errno.
+ */
+int session_start(struct session *s, const struct session_opts *opts);
+
+/* From now on ask @helper, which is borrowed, for what takes privileges. */
+void session_set_helper(struct session *s, struct helper *helper);
+
+/* Take in what is waiting.  Returns false when much is still waiting; errors go to s->journal.err.
+ */
+bool session_drain(struct session *s);
+
+/* session_drain() until nothing is waiting, but no longer than @limit_ns: events may come as fast
+ * as they are taken. */
+void session_drain_for(struct session *s, uint64_t limit_ns);
+
+/* Take in the notices of mappings, names and forks. */
+void session_read_sideband(struct session *s);
+
+/* The process whose events of number @pid come from the rings now, or NULL. */
+struct process *session_find(struct session *s, pid_t pid);
+
+/* The process that has the number @pid now, or NULL. */
+struct process *session_newest(struct session *s, pid_t pid);
+
+/* Add a process without anything.  NULL: no memory, which is noted. */
+struct process *session_append(struct session *s);
+
+/* Note that @p has ended; its last events may still be on their way. */
+void session_end_process(struct session *s, struct process *p);
+
+/* Take out all probes of @p; there is s->probes. */
+void session_drop_probes(struct session *s, struct process *p);
+
+/* Are all processes gone, and all their events in? */
+bool session_is_over(const struct session *s);
+
+/* Does a program wait for its probes? */
+bool session_is_urgent(const struct session *s);
+
+/* Note that the program that @p runs, or @p itself, could not be recorded, since "it @why". */
+void session_note_missed(struct session *s, const struct process *p, const char *why);
+
+/* Note that a process was recorded only from @gap_ns after its start. */
+void session_note_gap(struct session *s, uint64_t gap_ns);
+
+/* Has not one event come? */
+bool session_is_quiet(const struct session *s);
+
+/* Say why, once. */
+void session_explain_quiet(struct session *s);
+
+/* Record all threads from now on. */
+void session_record_all_threads(struct session *s);
+
+/* Put onto the file what has come so far. */
+void session_flush(struct session *s);
+
+/* Take the probes out, take in all that was waiting, and end the trace. */
+void session_finish(struct session *s, enum mlk_end reason);
+
+/* Losses of all kinds so far. */
+void session_losses(const struct session *s, struct mlk_losses *losses);
+
+void session_release(struct session *s);
+
+#endif

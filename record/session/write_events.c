@@ -1,0 +1,248 @@
+/* write_events.c - see take.h */
+#include "record/session/write_events.h"
+
+#include <errno.h>
+
+#include "bpf/event.h"
+#include "record/session/children.h"
+#include "record/session/exec.h"
+#include "record/preload/ring/stack_image.h"
+
+/* Events taken in before other things are looked at again: some milliseconds' worth. */
+#define BATCH 20000
+
+/* What is not an allocation has its time in the trace right to this. */
+#define TIME_GRAIN_NS 100000u
+
+_Static_assert((int)EVENT_ALLOC == MLK_ALLOC && (int)EVENT_FREE == MLK_FREE &&
+		       (int)EVENT_RELEASE == MLK_RELEASE && (int)EVENT_RESTORE == MLK_RESTORE &&
+		       (int)EVENT_EXEC == MLK_EXEC && (int)EVENT_UNMAP == MLK_UNMAP &&
+		       (int)EVENT_FORK == MLK_FORK && (int)EVENT_EXIT == MLK_EXIT,
+	       "the ring's kinds are the trace's");
+_Static_assert((int)FUNC_MALLOC == MLK_FUNC_MALLOC && (int)FUNC_CALLOC == MLK_FUNC_CALLOC &&
+		       (int)FUNC_REALLOC == MLK_FUNC_REALLOC &&
+		       (int)FUNC_POSIX_MEMALIGN == MLK_FUNC_POSIX_MEMALIGN &&
+		       (int)FUNC_ALIGNED_ALLOC == MLK_FUNC_ALIGNED_ALLOC &&
+		       (int)FUNC_MEMALIGN == MLK_FUNC_MEMALIGN &&
+		       (int)FUNC_VALLOC == MLK_FUNC_VALLOC &&
+		       (int)FUNC_PVALLOC == MLK_FUNC_PVALLOC &&
+		       (int)FUNC_REALLOCARRAY == MLK_FUNC_REALLOCARRAY &&
+		       (int)FUNC_MMAP == MLK_FUNC_MMAP && (int)FUNC_MREMAP == MLK_FUNC_MREMAP &&
+		       (int)FUNC_NEW == MLK_FUNC_NEW && (int)FUNC_NEW_ARRAY == MLK_FUNC_NEW_ARRAY,
+	       "the ring's functions are the trace's");
+
+static void copy_regs(uint64_t *to, const __u64 *from)
+{
+	static const uint8_t numbers[EVENT_NR_REGS] = {[EVENT_RBX] = 3,
+						       [EVENT_RBP] = DWUNW_X86_64_RBP,
+						       [EVENT_RSP] = DWUNW_X86_64_RSP,
+						       [EVENT_R12] = 12,
+						       [EVENT_R13] = 13,
+						       [EVENT_R14] = 14,
+						       [EVENT_R15] = 15,
+						       [EVENT_RIP] = DWUNW_X86_64_RIP};
+
+	for (size_t i = 0; i < EVENT_NR_REGS; i++)
+		to[numbers[i]] = from[i];
+}
+
+/* Is all that comes of @p, or of a process that is not known, from after the end?  Each process has
+ * its own last event: of one a free may still come that was kept since long before. */
+static bool *over(struct session *s, struct process *p)
+{
+	return p ? &p->over : &s->over;
+}
+
+/* Is what comes of @p not to be in the trace? */
+static bool is_left_out(struct session *s, struct process *p)
+{
+	return *over(s, p) || (p && p->refused);
+}
+
+/* The time of an event but ALLOC that happened at @time_ns: that of the event before it, where
+ * that is as good, for it takes no room in the trace. */
+static uint64_t near_time(const struct session *s, uint64_t time_ns)
+{
+	uint64_t since = time_ns - s->time_ns;
+
+	return since + TIME_GRAIN_NS < 2 * TIME_GRAIN_NS ? s->time_ns : time_ns;
+}
+
+/* @ev goes into the trace. */
+static int put(struct session *s, const struct mlk_event *ev)
+{
+	int err = tally_note(&s->tally, ev);
+
+	return err ? err : mlk_writer_event(s->journal.writer, ev);
+}
+
+/* A free that was kept for some time. */
+static int take_free(struct session *s, struct process *p, const struct kept_free *free)
+{
+	struct mlk_event ev = {.kind = MLK_FREE,
+			       .tgid = event_tgid(free->id),
+			       .tid = event_tid(free->id),
+			       .addr = free->addr,
+			       .time_ns = near_time(s, free->time_ns)};
+
+	if (is_left_out(s, p))
+		return 0;
+	s->frees++;
+	return put(s, &ev);
+}
+
+/* @view: where the stack is if not in @e; NULL: there. */
+static int take_alloc(struct session *s, struct process *p, const struct event_alloc *e,
+		      const struct shared_view *view)
+{
+	struct mlk_event ev = {
+		.kind = MLK_ALLOC,
+		.func = (uint8_t)e->head.what,
+		.nr_regs = DWUNW_MAX_ARCH_REGS,
+		.flags = e->flags | DWUNW_EVENT_RETURN_ADDRESS,
+		.tgid = event_tgid(e->id),
+		.tid = event_tid(e->id),
+		.time_ns = e->time_ns,
+		.addr = e->addr,
+		.size = e->size,
+		.alloc_id = s->allocs + 1,
+	};
+	uint32_t below = e->regs[EVENT_RSP] % EVENT_STACK_ALIGN;
+	int err = 0;
+
+	if (e->freed >= EVENT_FREED_MIN)
+		err = take_free(s, p,
+				&(struct kept_free){e->id, event_freed(e->freed),
+						    e->time_ns - event_freed_age(e->freed)});
+	if (err)
+		return err;
+	/* The probes go in any order, those of free maybe first: a block given out meanwhile would
+	 * be a false leak. */
+	*over(s, p) |= s->end_ns && e->time_ns >= s->end_ns;
+	if (is_left_out(s, p))
+		return 0;
+	if (view) {
+		ev.stack = view->bytes;
+		ev.stack_len = view->len;
+		ev.stack_kept_from = view->kept_from;
+	} else if (e->stack_len > below) {
+		ev.stack = e->stack + below;
+		ev.stack_len = e->stack_len - below;
+	}
+	/* The code that made this event may have been mapped after we looked last. */
+	if (e->time_ns >= s->maps_known_ns)
+		session_read_sideband(s);
+	if (s->journal.code_changed)
+		code_update(&s->code, &s->journal, s->all, s->nr);
+	if (p)
+		p->exec.seen = true;
+	copy_regs(ev.regs, e->regs);
+	s->time_ns = e->time_ns;
+	if (e->head.what == FUNC_OVERRUN)
+		return findings_write(&s->findings, s->journal.writer, &ev);
+	s->allocs++;
+	s->stacks_cut += (ev.flags & DWUNW_EVENT_STACK_DEGRADED) != 0;
+	return put(s, &ev);
+}
+
+static bool has_time(uint32_t type)
+{
+	return type == EVENT_EXEC || type == EVENT_FORK || type == EVENT_EXIT;
+}
+
+/* What happened to @p, a process, and is @ev in the trace. */
+static int take_life(struct session *s, struct process *p, const struct event_small *e,
+		     const struct mlk_event *ev)
+{
+	if (e->head.type == EVENT_FORK)
+		return children_announce(s, (pid_t)ev->tgid, (pid_t)e->addr, ev->time_ns);
+	if (!p)
+		return 0;
+	if (s->preload) {
+		/* there are no probes that another program would need */
+	} else if (e->head.type == EVENT_EXEC) {
+		exec_note(s, p, ev->time_ns, e->head.what);
+	} else if (e->head.what) {
+		p->leader.ended = p->leader.due = true;
+		return 0;
+	} else {
+		p->exited = true;
+		session_end_process(s, p);
+	}
+	return put(s, ev);
+}
+
+static int take_small(struct session *s, struct process *p, const struct event_small *e,
+		      size_t size)
+{
+	struct mlk_event ev = {
+		.kind = (uint8_t)e->head.type,
+		.flags = e->head.type == EVENT_FREE && e->head.what ? MLK_EVENT_NESTED : 0,
+		.tgid = event_tgid(e->id),
+		.tid = event_tid(e->id),
+		.addr = e->addr,
+		.size = e->head.type == EVENT_UNMAP ? e->value : 0};
+
+	if (size < sizeof(*e))
+		return -EPROTO;
+	if (has_time(e->head.type))
+		s->time_ns = e->value;
+	else
+		s->time_ns = near_time(s, e->time_ns);
+	ev.time_ns = s->time_ns;
+	if (has_time(e->head.type))
+		return take_life(s, p, e, &ev);
+	if (is_left_out(s, p))
+		return 0;
+	s->frees += e->head.type == EVENT_FREE || e->head.type == EVENT_RELEASE;
+	return put(s, &ev);
+}
+
+static int take(struct session *s, void *data, size_t size, const struct shared_view *view)
+{
+	const struct event_alloc *alloc = data;
+	const struct event_small *small = data;
+	bool is_alloc = alloc->head.type == EVENT_ALLOC;
+	uint64_t id = is_alloc ? alloc->id : small->id;
+	struct process *p;
+	int err;
+
+	if (s->journal.err)
+		return s->journal.err;
+	p = session_find(s, (pid_t)event_tgid(id));
+	if (small->head.type == EVENT_OVERRUN)
+		err = findings_note(&s->findings, s->journal.writer, data, s->time_ns);
+	else if (is_alloc && (size < sizeof(*alloc) || alloc->stack_len > size - sizeof(*alloc)))
+		err = -EPROTO;
+	else
+		err = is_alloc ? take_alloc(s, p, alloc, view) : take_small(s, p, small, size);
+	journal_fail(&s->journal, err);
+	if (p)
+		journal_fail(&s->journal, threads_see(&p->threads, event_tid(id)));
+	if (s->journal.err)
+		return s->journal.err;
+	return ++s->batch >= BATCH ? -EAGAIN : 0;
+}
+
+void take_freed(struct session *s)
+{
+	struct kept_free free;
+	size_t i = 0;
+
+	while (!s->journal.err && probes_freed(s->probes, &i, &free))
+		journal_fail(&s->journal,
+			     take_free(s, session_find(s, (pid_t)event_tgid(free.id)), &free));
+}
+
+int take_event(void *ctx, void *data, size_t size)
+{
+	return take(ctx, data, size, NULL);
+}
+
+int take_event_at(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view)
+{
+	struct session *s = ctx;
+
+	s->time_ns = time_ns;
+	return take(s, data, view ? sizeof(struct event_alloc) : sizeof(struct event_small), view);
+}

@@ -1,0 +1,152 @@
+/* link_map.c - the dynamic loader's own list, as debuggers read it (struct r_debug of <link.h>) */
+#include "record/target/link_map.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_OBJECTS 4096 /* of a list that may be damaged */
+
+static int add(struct objects *o, const struct mlk_mapping *m)
+{
+	const struct mlk_mapping **v;
+
+	for (size_t i = 0; m && i < o->nr; i++)
+		if (o->v[i]->inode == m->inode && o->v[i]->dev_major == m->dev_major &&
+		    o->v[i]->dev_minor == m->dev_minor)
+			return 0;
+	if (!m)
+		return 0;
+	if (o->nr == o->room) {
+		o->room = o->room ? 2 * o->room : 32;
+		v = realloc(o->v, o->room * sizeof(*v));
+		if (!v)
+			return -ENOMEM;
+		o->v = v;
+	}
+	o->v[o->nr++] = m;
+	return 0;
+}
+
+/* The executable mapping of the file that is mapped at @addr: the nearest, for a file may be loaded
+ * twice. */
+static const struct mlk_mapping *code_of(const struct maps *maps, uint64_t addr)
+{
+	const struct mlk_mapping *at = maps_find(maps, addr), *best = NULL;
+	uint64_t best_distance = UINT64_MAX;
+
+	if (!at || !at->inode)
+		return NULL;
+	for (size_t i = 0; i < maps->nr; i++) {
+		const struct mlk_mapping *m = &maps->v[i];
+		uint64_t distance = m->start > addr ? m->start - addr : addr - m->start;
+
+		if (m->inode == at->inode && m->dev_major == at->dev_major &&
+		    m->dev_minor == at->dev_minor && m->perms & MLK_PERM_X &&
+		    distance < best_distance) {
+			best = m;
+			best_distance = distance;
+		}
+	}
+	return best;
+}
+
+/* Address of the program's dynamic section; 0: none. */
+static uint64_t dynamic_section(const struct target *t)
+{
+	uint64_t phdr = target_auxv(t, AT_PHDR), nr = target_auxv(t, AT_PHNUM), dynamic = 0;
+	uint64_t bias = 0;
+	Elf64_Phdr ph;
+
+	for (uint64_t i = 0; i < nr && i < 64; i++) {
+		if (target_read_memory(t, phdr + i * sizeof(ph), &ph, sizeof(ph)))
+			return 0;
+		if (ph.p_type == PT_PHDR)
+			bias = phdr - ph.p_vaddr;
+		else if (ph.p_type == PT_DYNAMIC)
+			dynamic = ph.p_vaddr;
+	}
+	return dynamic ? dynamic + bias : 0;
+}
+
+/* The loader's account of what it has loaded.  False: there is none (yet). */
+static bool read_debug(const struct target *t, struct r_debug *debug)
+{
+	uint64_t at = dynamic_section(t);
+	Elf64_Dyn dyn;
+
+	for (int i = 0; at && i < 256; i++, at += sizeof(dyn)) {
+		if (target_read_memory(t, at, &dyn, sizeof(dyn)) || dyn.d_tag == DT_NULL)
+			return false;
+		if (dyn.d_tag == DT_DEBUG)
+			return dyn.d_un.d_ptr &&
+			       !target_read_memory(t, dyn.d_un.d_ptr, debug, sizeof(*debug));
+	}
+	return false;
+}
+
+bool objects_complete(const struct target *t, bool unknown)
+{
+	struct r_debug debug;
+
+	if (!read_debug(t, &debug))
+		return unknown;
+	return debug.r_state == RT_CONSISTENT && debug.r_map;
+}
+
+/* Add what the loader's list holds.  The loader appends what dlopen() loads later. */
+static int add_list(struct objects *o, const struct target *t, const struct maps *maps)
+{
+	struct r_debug debug = {0};
+	struct link_map entry;
+	uint64_t at = read_debug(t, &debug) ? (uintptr_t)debug.r_map : 0;
+	int err = 0;
+
+	for (int i = 0; !err && at && i < MAX_OBJECTS; i++, at = (uintptr_t)entry.l_next) {
+		if (target_read_memory(t, at, &entry, sizeof(entry)))
+			break;
+		err = add(o, code_of(maps, (uintptr_t)entry.l_ld));
+	}
+	return err;
+}
+
+/* Without a list: all files with code, the C library last. */
+static int add_mapped(struct objects *o, const struct maps *maps)
+{
+	int err = 0;
+
+	o->guessed = true;
+	for (int libc = 0; libc < 2; libc++)
+		for (size_t i = 0; !err && i < maps->nr; i++) {
+			const struct mlk_mapping *m = &maps->v[i];
+
+			if (m->perms & MLK_PERM_X && m->inode &&
+			    target_is_libc(m->path) == (libc == 1))
+				err = add(o, m);
+		}
+	return err;
+}
+
+int objects_read(struct objects *o, const struct target *t, const struct maps *maps)
+{
+	uint64_t entry = target_auxv(t, AT_ENTRY), base = target_auxv(t, AT_BASE);
+	int err;
+
+	memset(o, 0, sizeof(*o));
+	o->program = entry ? code_of(maps, entry) : NULL;
+	o->loader = base ? code_of(maps, base) : NULL;
+	err = add(o, o->program);
+	if (!err)
+		err = add_list(o, t, maps);
+	if (!err && o->nr < 2 && (o->loader || !o->program))
+		err = add_mapped(o, maps);
+	return err;
+}
+
+void objects_release(struct objects *o)
+{
+	free(o->v);
+	memset(o, 0, sizeof(*o));
+}

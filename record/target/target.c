@@ -1,0 +1,355 @@
+/* target.c - what /proc says of a process */
+#include "record/target/target.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "mleak.h"
+#include "record/base/kernel.h"
+#include "record/privilege/privileges.h"
+
+/* First bytes of a file of /proc/PID, NUL-terminated; returns their number. */
+static size_t read_proc(pid_t pid, const char *name, char *buf, size_t size)
+{
+	char path[64];
+	ssize_t n = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, buf, size - 1);
+		close(fd);
+	}
+	buf[n > 0 ? n : 0] = '\0';
+	return n > 0 ? (size_t)n : 0;
+}
+
+/* Is @tid a thread that has not ended?  A main thread that has, stays as a zombie. */
+static bool is_alive(pid_t tid)
+{
+	char stat[512];
+	const char *state;
+
+	read_proc(tid, "stat", stat, sizeof(stat));
+	state = strrchr(stat, ')');
+	return state && state[1] == ' ' && !strchr("ZX", state[2]);
+}
+
+/* Set t->task to the first thread that lives, but not to @not. */
+static void find_task(struct target *t, pid_t not )
+{
+	char path[64];
+	struct dirent *entry;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)t->pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir)) != NULL) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (tid > 0 && tid != not &&is_alive(tid)) {
+			t->task = tid;
+			break;
+		}
+	}
+	if (dir)
+		closedir(dir);
+}
+
+void target_find_task(struct target *t)
+{
+	if (!is_alive(t->task))
+		find_task(t, 0);
+}
+
+void target_find_other(struct target *t)
+{
+	/* The main thread may still look alive, on its way out. */
+	if (t->task == t->pid || !is_alive(t->task))
+		find_task(t, t->pid);
+}
+
+bool target_lacks_main(const struct target *t)
+{
+	return !is_alive(t->pid);
+}
+
+static void describe(struct target *t)
+{
+	char path[64];
+	ssize_t n = -1;
+	size_t len;
+	int exe;
+
+	target_find_task(t);
+	len = read_proc(t->pid, "comm", t->comm, sizeof(t->comm));
+	if (len && t->comm[len - 1] == '\n')
+		t->comm[len - 1] = '\0';
+	exe = target_open_file(t, HELPER_EXE);
+	if (exe >= 0) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", exe);
+		n = readlink(path, t->exe, sizeof(t->exe) - 1);
+		close(exe);
+	}
+	t->exe[n > 0 ? n : 0] = '\0';
+	len = read_proc(t->task, "cmdline", t->command, sizeof(t->command));
+	while (len && !t->command[len - 1])
+		len--;
+	for (size_t i = 0; i < len; i++)
+		if (!t->command[i])
+			t->command[i] = ' ';
+}
+
+void target_describe(struct target *t)
+{
+	struct target now = *t;
+
+	describe(&now);
+	if (!target_is_reaped(t)) /* else its number may be another's */
+		*t = now;
+}
+
+/* Has the process a folder in /proc? */
+static bool is_there(const struct target *t)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)t->pid);
+	return !access(path, F_OK);
+}
+
+/* Are all user ids of the process this one's? */
+static bool is_ours(const struct target *t)
+{
+	unsigned int ids[3] = {0};
+	char status[8192];
+	const char *line;
+
+	read_proc(t->task, "status", status, sizeof(status));
+	line = strstr(status, "\nUid:");
+	return line && sscanf(line, "\nUid: %u %u %u", &ids[0], &ids[1], &ids[2]) == 3 &&
+	       ids[0] == getuid() && ids[1] == getuid() && ids[2] == getuid();
+}
+
+static void explain_denied(const struct target *t)
+{
+	int pid = (int)t->pid;
+
+	if (privileges_has(CAP_SYS_PTRACE))
+		log_error("cannot watch process %d: the kernel refuses it though mleak has "
+			  "CAP_SYS_PTRACE; "
+			  "a security module may be why, or a user namespace, in which that "
+			  "capability "
+			  "does not count for others",
+			  pid);
+	else if (is_ours(t))
+		log_error("cannot watch process %d: it is protected (a set-user-ID program, file "
+			  "capabilities, or prctl(PR_SET_DUMPABLE, 0)), and mleak lacks "
+			  "CAP_SYS_PTRACE; "
+			  "run it as root, or give it CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE",
+			  pid);
+	else
+		log_error("cannot watch process %d: it belongs to another user, and mleak lacks "
+			  "CAP_SYS_PTRACE; run it as root, or give it CAP_BPF, CAP_PERFMON and "
+			  "CAP_SYS_PTRACE",
+			  pid);
+}
+
+/* What is wrong with /proc for all processes, in words that go on after "/proc "; NULL: nothing. */
+static const char *proc_is_wrong(void)
+{
+	struct statfs fs;
+	char self[32];
+	ssize_t n;
+
+	if (statfs("/proc", &fs) || fs.f_type != PROC_SUPER_MAGIC)
+		return "is no proc file system here; mount one (mount -t proc proc /proc), or run "
+		       "mleak where there is one";
+	n = readlink("/proc/self", self, sizeof(self) - 1);
+	self[n > 0 ? n : 0] = '\0';
+	if (strtol(self, NULL, 10) != getpid())
+		return "is that of another pid namespace; mount this one's (mount -t proc proc "
+		       "/proc)";
+	return NULL;
+}
+
+/* Say why /proc/PID cannot be read. */
+static void explain(const struct target *t, int err)
+{
+	const char *wrong = proc_is_wrong();
+
+	if (t->hushed)
+		return;
+	if (wrong)
+		log_error("cannot watch process %d: /proc %s", (int)t->pid, wrong);
+	else if (err == -EACCES || err == -EPERM)
+		explain_denied(t);
+	else if (err != -ESRCH && err != -ENOENT)
+		log_error("cannot read /proc/%d: %s", (int)t->pid, strerror(-err));
+	else if (err == -ENOENT && (!kill(t->pid, 0) || errno == EPERM) && !is_there(t))
+		log_error("cannot watch process %d: it is not to be seen in /proc, which is "
+			  "mounted with "
+			  "hidepid; run mleak as root, or in the group that the mount's gid= names",
+			  (int)t->pid);
+	else
+		log_error("cannot watch process %d: it has ended, or is a kernel thread",
+			  (int)t->pid);
+}
+
+/* Would the kernel let this user debug the process?  It is asked for a link that CAP_PERFMON, with
+ * which the mappings of all processes can be read, does not open. */
+static int check_access(const struct target *t)
+{
+	int fd = target_open_file(t, HELPER_EXE);
+
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
+/* Is the program one for another processor, or a 32-bit one? */
+static bool is_foreign(const struct target *t)
+{
+	Elf64_Ehdr header = {0}; /* up to e_machine, 32-bit files have the same */
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->task);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, &header, sizeof(header));
+	close(fd);
+	return n >= EI_NIDENT + 4 && !memcmp(header.e_ident, ELFMAG, SELFMAG) &&
+	       (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64);
+}
+
+/* Would this kernel kill the process at a return probe?  Then one sentence was logged. */
+static bool would_die(const struct target *t)
+{
+	char status[8192];
+	struct utsname host;
+
+	read_proc(t->task, "status", status, sizeof(status));
+	if (uname(&host))
+		return false;
+	switch (kernel_risk_of(status, host.release)) {
+	case KERNEL_RISK_SECCOMP:
+		log_error("cannot watch process %d: it uses seccomp, and this kernel would kill it "
+			  "at a return probe (CVE-2025-21834); use Linux 6.12.14, 6.13.3 or later",
+			  (int)t->pid);
+		return true;
+	case KERNEL_RISK_SHADOW_STACK:
+		log_error("cannot watch process %d: it has a shadow stack, and this kernel would "
+			  "kill it at a return probe; use Linux 6.11 or later",
+			  (int)t->pid);
+		return true;
+	case KERNEL_NO_RISK:
+		break;
+	}
+	return false;
+}
+
+int target_open(struct target *t, pid_t pid)
+{
+	struct helper *helper = t->helper;
+	struct maps maps = {0};
+	int err;
+
+	memset(t, 0, sizeof(*t));
+	t->helper = helper;
+	t->pid = t->task = pid;
+	t->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (t->pidfd < 0) {
+		err = -errno;
+		if (err == -ESRCH)
+			log_error("there is no process %d; 'ps -e' lists those there are",
+				  (int)pid);
+		else if (err == -EINVAL || err == -ENOENT)
+			log_error("%d is a thread, not a process; name the process it belongs to",
+				  (int)pid);
+		else
+			log_error("cannot watch process %d: %s", (int)pid, strerror(-err));
+		return err;
+	}
+	target_find_task(t);
+	err = check_access(t);
+	if (!err)
+		err = maps_read(&maps, t->task);
+	maps_release(&maps);
+	if (err) {
+		explain(t, err);
+		return err;
+	}
+	describe(t);
+	if (is_foreign(t)) {
+		log_error("cannot record process %d: '%s' is no 64-bit x86-64 program, and mleak "
+			  "records "
+			  "no others",
+			  (int)pid, t->exe);
+		return -ENOEXEC;
+	}
+	if (would_die(t))
+		return -EPERM;
+	return 0;
+}
+
+bool target_has_ended(const struct target *t)
+{
+	struct pollfd fd = {.fd = t->pidfd, .events = POLLIN};
+
+	return t->pidfd < 0 || poll(&fd, 1, 0) == 1;
+}
+
+bool target_is_reaped(const struct target *t)
+{
+	return syscall(SYS_pidfd_send_signal, t->pidfd, 0, NULL, 0) && errno == ESRCH;
+}
+
+bool target_is_ending(const struct target *t)
+{
+	struct maps maps = {0};
+	int err = target_read_maps(t, &maps);
+	/* By kernel, the file of one without memory is empty, or cannot be opened. */
+	bool empty = err == -ESRCH || (!err && !maps.nr);
+
+	maps_release(&maps);
+	return empty || target_has_ended(t);
+}
+
+int target_check_again(const struct target *t)
+{
+	int err = check_access(t);
+
+	if (!err)
+		return 0;
+	/* The helper refuses all of a process that has been waited for. */
+	if (target_is_ending(t))
+		return -ESRCH;
+	if (err != -EACCES && err != -EPERM)
+		return 0;
+	explain(t, err);
+	return -EACCES;
+}
+
+void target_release(struct target *t)
+{
+	if (t->pidfd >= 0)
+		close(t->pidfd);
+	t->pidfd = -1;
+}

@@ -1,0 +1,187 @@
+/* target_files.c - a target's files and memory: what the kernel refuses to us, by the helper */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "record/target/auxv.h"
+#include "record/target/target.h"
+
+/* Is the helper, where there is one, to be asked for what failed with @err? */
+static bool is_refused(const struct target *t, int err)
+{
+	return t->helper && (err == -EACCES || err == -EPERM);
+}
+
+static struct helper_task task_of(const struct target *t)
+{
+	return (struct helper_task){.pid = t->pid, .task = t->task};
+}
+
+/* What was opened by the process's number as @fd, if that cannot have been another's by then: it is
+ * bound to whom it was opened of.  Else -errno. */
+static int own_file(const struct target *t, int fd)
+{
+	if (fd < 0)
+		return -errno;
+	if (!target_is_reaped(t))
+		return fd;
+	close(fd);
+	return -ESRCH;
+}
+
+int target_open_file(const struct target *t, enum helper_file file)
+{
+	static const struct {
+		const char *name;
+		int flags;
+	} files[] = {[HELPER_MAPS] = {"maps", O_RDONLY},
+		     [HELPER_AUXV] = {"auxv", O_RDONLY},
+		     [HELPER_EXE] = {"exe", O_PATH},
+		     [HELPER_ROOT] = {"root", O_PATH}};
+	const struct helper_task of = task_of(t);
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)t->task, files[file].name);
+	fd = own_file(t, open(path, files[file].flags | O_CLOEXEC));
+	return is_refused(t, fd) ? helper_open(t->helper, &of, file) : fd;
+}
+
+int target_stat(const struct target *t, enum helper_file file, const char *path, struct stat *st)
+{
+	int fd = target_open_file(t, file), err;
+
+	if (fd < 0)
+		return fd;
+	while (*path == '/')
+		path++;
+	err = fstatat(fd, path, st, AT_EMPTY_PATH) ? -errno : 0;
+	close(fd);
+	return err;
+}
+
+int target_read_maps(const struct target *t, struct maps *maps)
+{
+	int fd = target_open_file(t, HELPER_MAPS), err;
+
+	if (fd < 0)
+		return fd;
+	err = maps_read_fd(maps, fd);
+	close(fd);
+	return err;
+}
+
+void target_path(const struct target *t, const struct mlk_mapping *m, char *path, size_t size)
+{
+	char root[64];
+	struct stat ours, theirs;
+	bool same;
+
+	snprintf(root, sizeof(root), "/proc/%d/root", (int)t->task);
+	same = stat("/", &ours) || target_stat(t, HELPER_ROOT, "", &theirs) ||
+	       (ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino);
+	snprintf(path, size, "%s%s", same ? "" : root, m->path);
+}
+
+/* Open @path if it is the file that @m maps. */
+static int open_if_same(const char *path, const struct mlk_mapping *m)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	/* Not the device: some file systems (btrfs, overlayfs) show another one here than in maps.
+	 */
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_ino == m->inode)
+		return fd;
+	close(fd);
+	return -ESTALE;
+}
+
+/* As target_open_mapped(), by ourselves. */
+static int open_mapped(const struct target *t, const struct mlk_mapping *m)
+{
+	char path[PATH_MAX + 64];
+	struct stat st;
+	int fd;
+
+	/* The kernel's own link to the mapped file; but by now another may be mapped at that place.
+	 */
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)t->task,
+		 m->start, m->end);
+	fd = own_file(t, open(path, O_RDONLY | O_CLOEXEC));
+	if (fd >= 0 && !fstat(fd, &st) && st.st_ino == m->inode)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	if (m->path[0] != '/')
+		return -ENOENT;
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)t->task, m->path);
+	fd = open_if_same(path, m);
+	return fd >= 0 ? fd : open_if_same(m->path, m);
+}
+
+int target_open_mapped(const struct target *t, const struct mlk_mapping *m)
+{
+	const struct helper_task of = task_of(t);
+	int fd = open_mapped(t, m), asked;
+	struct stat st;
+
+	/* Nor can the reason be trusted where not even the link could be read. */
+	if (fd >= 0 || !t->helper)
+		return fd;
+	asked = helper_open_mapped(t->helper, &of, m);
+	if (asked < 0)
+		return fd;
+	if (!fstat(asked, &st) && st.st_ino == m->inode)
+		return asked;
+	close(asked);
+	return -ESTALE;
+}
+
+/* "libc.so.6", "libc-2.31.so", "ld-musl-x86_64.so.1" (loader and libc in one), with or without "
+ * (deleted)". */
+bool target_is_libc(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+
+	return !strncmp(base, "libc.so", 7) || !strncmp(base, "ld-musl-", 8) ||
+	       (!strncmp(base, "libc-2.", 7) && strstr(base, ".so"));
+}
+
+uint64_t target_auxv(const struct target *t, uint64_t type)
+{
+	Elf64_auxv_t aux[64];
+	ssize_t n;
+	int fd = target_open_file(t, HELPER_AUXV);
+
+	if (fd < 0)
+		return auxv_guess(t, type);
+	n = read(fd, aux, sizeof(aux));
+	close(fd);
+	for (ssize_t i = 0; i < n / (ssize_t)sizeof(aux[0]); i++)
+		if (aux[i].a_type == type)
+			return aux[i].a_un.a_val;
+	return 0;
+}
+
+int target_read_memory(const struct target *t, uint64_t addr, void *to, size_t len)
+{
+	struct iovec local = {.iov_base = to, .iov_len = len};
+	struct iovec remote = {.iov_base = (void *)(uintptr_t)addr, .iov_len = len};
+	/* not /proc/PID/mem: it is its owner's file, and CAP_SYS_PTRACE does not open those */
+	ssize_t n = process_vm_readv(t->task, &local, 1, &remote, 1, 0);
+	const struct helper_task of = task_of(t);
+	int err = n < 0 ? -errno : n == (ssize_t)len ? 0 : -EFAULT;
+
+	if (!err && target_is_reaped(t))
+		return -ESRCH; /* it may have been another's memory */
+	return is_refused(t, err) ? helper_read(t->helper, &of, addr, to, len) : err;
+}

@@ -1,0 +1,46 @@
+/* threads.h - the names of the threads that were seen */
+#ifndef RECORD_THREADS_H
+#define RECORD_THREADS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "format/writer.h"
+#include "record/target/target.h"
+
+struct thread_entry;
+
+struct threads {
+	struct thread_entry *slots; /* open addressing by tid */
+	size_t nr, room;
+	uint32_t last;	/* tid seen last: events come in runs of one thread */
+	bool unwritten; /* there are names that the trace does not have yet */
+};
+
+/* Note that @tid exists.  Returns 0 or -ENOMEM. */
+int threads_see(struct threads *ts, uint32_t tid);
+
+/* Note its name.  Returns 0 or -ENOMEM. */
+int threads_name(struct threads *ts, uint32_t tid, const char *name);
+
+/* Its name as noted last, valid until the next call; "": not known. */
+const char *threads_find(const struct threads *ts, uint32_t tid);
+
+/* Note that @tid says of itself that this is its name: that counts where /proc has none any more.
+ * Returns 0 or -ENOMEM. */
+int threads_claim(struct threads *ts, uint32_t tid, const char *name);
+
+/* Note that thread @tid of @ts was started by thread @parent of @from (perhaps the same), which are
+ * those of process @of: it has its name, and none of a thread that had the same number before.
+ * Returns 0 or -ENOMEM. */
+int threads_inherit(struct threads *ts, uint32_t tid, struct threads *from, const struct target *of,
+		    uint32_t parent);
+
+/* Put the names that are new into the trace; those not told are read from /proc/PID/task of @t.
+ * Returns 0, -ENOMEM, or what the writer returned. */
+int threads_write(struct threads *ts, const struct target *t, struct mlk_writer *w);
+
+void threads_release(struct threads *ts);
+
+#endif

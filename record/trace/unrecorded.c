@@ -1,0 +1,43 @@
+/* unrecorded.c - see missed.h */
+#include "record/trace/unrecorded.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "mleak.h"
+
+void missed_note(struct missed *m, pid_t pid, const char *name, const char *why)
+{
+	if (m->nr < MISSED_NAMED) {
+		m->first[m->nr].pid = pid;
+		snprintf(m->first[m->nr].name, sizeof(m->first[0].name), "%s",
+			 name[0] ? name : "a process");
+		m->first[m->nr].why = why;
+	}
+	m->nr++;
+}
+
+bool missed_hushes(const struct missed *m)
+{
+	return m->told >= MISSED_NAMED;
+}
+
+void missed_told(struct missed *m)
+{
+	if (++m->told == MISSED_NAMED)
+		log_info("how many more children cannot be recorded is said at the end");
+}
+
+void missed_tell(const struct missed *m)
+{
+	uint64_t named = m->nr < MISSED_NAMED ? m->nr : MISSED_NAMED;
+	char others[64] = "";
+
+	for (uint64_t i = 0; i < named; i++) {
+		if (i + 1 == named && m->nr > named)
+			snprintf(others, sizeof(others), "; and so %" PRIu64 " more",
+				 m->nr - named);
+		log_warn("not recorded: %s (pid %d): it %s%s", m->first[i].name,
+			 (int)m->first[i].pid, m->first[i].why, others);
+	}
+}
