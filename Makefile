@@ -34,7 +34,7 @@ LDLIBS      = -lbpf -lZydis -ldw -lelf -lzstd -llzma -lz -lprotobuf-c -liberty -
 files_of    = $(sort $(shell find $(1) -path record/libpreload -prune -o -type f -name '$(2)' -print))
 MODULES     = format unwind record report
 SRC         = mleak.c $(call files_of,$(MODULES),*.c)
-OBJ         = $(SRC:%.c=$(O)/%.o) $(O)/report/profile.pb-c.o
+OBJ         = $(SRC:%.c=$(O)/%.o) $(O)/report/machine/profile.pb-c.o
 LIBPRELOAD  = $(sort $(shell find record/libpreload -type f))
 HEADERS     = mleak.h bpf/event.h $(call files_of,$(MODULES),*.h) $(filter %.h,$(LIBPRELOAD))
 FUZZ        = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -211,7 +211,7 @@ $(O)/tests/bench/slices $(O)/tests/bench/format_speed: $(O)/tests/bench/%: $(O)/
 
 $(O)/tests/bench/unwind: $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/unwind*.c)) \
 		$(filter $(O)/format/% $(O)/unwind/%,$(OBJ)) \
-		$(O)/report/array.o $(O)/report/hash_index.o $(O)/report/histories.o $(O)/report/images.o $(O)/report/spaces.o
+		$(O)/report/base/array.o $(O)/report/base/hash_index.o $(O)/report/decode/unwind_history.o $(O)/report/trace/trace_modules.o $(O)/report/trace/address_spaces.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
@@ -275,7 +275,7 @@ SPEEDSCOPE_JS ?= build/npm/speedscope-$(SPEEDSCOPE).js
 
 ## speedscope: fetch the viewer speedscope from npm; then build, and pages of --format=html have it in them
 speedscope:
-	$(Q)[ -f $(SPEEDSCOPE_JS) ] || report/get_speedscope.sh $(SPEEDSCOPE) $(SPEEDSCOPE_SUM) $(SPEEDSCOPE_JS)
+	$(Q)[ -f $(SPEEDSCOPE_JS) ] || report/machine/get_speedscope.sh $(SPEEDSCOPE) $(SPEEDSCOPE_SUM) $(SPEEDSCOPE_JS)
 
 .PHONY: speedscope
 
@@ -316,7 +316,7 @@ deps:
 		apt-get install -q -y --no-install-recommends $$missing
 
 # What print_html.c takes in by the assembler is known to no other file.
-$(filter-out $(O)/report/print_html.o,$(OBJ)): private ALL_CFLAGS += $(LTO)
+$(filter-out $(O)/report/machine/print_html.o,$(OBJ)): private ALL_CFLAGS += $(LTO)
 
 $(O)/mleak: $(OBJ)
 	$(call say,LINK,$@)
@@ -330,18 +330,18 @@ $(O)/%.o: %.c
 $(O)/record/probe/probes.o $(O)/record/filter/filters.o $(O)/record/filter/filters_sweep.o $(O)/record/probe/deferred_frees.o: $(O)/mleak.bpf.skel.h
 
 # The messages of pprof's format; and the page that print_html.c takes in as it is.
-$(O)/report/profile.pb-c.c: report/profile.proto
+$(O)/report/machine/profile.pb-c.c: report/machine/profile.proto
 	$(call say,PROTO,$<)
 	@mkdir -p $(@D)
 	$(Q)protoc-c --c_out=$(O) $<
 
-$(O)/report/profile.pb-c.o: $(O)/report/profile.pb-c.c
+$(O)/report/machine/profile.pb-c.o: $(O)/report/machine/profile.pb-c.c
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
-$(O)/report/print_pprof.o: $(O)/report/profile.pb-c.c
-$(O)/report/print_html.o: report/flame.html $(wildcard $(SPEEDSCOPE_JS))
-$(O)/report/print_html.o: ALL_CFLAGS += $(if $(wildcard $(SPEEDSCOPE_JS)),-DSPEEDSCOPE='"$(SPEEDSCOPE_JS)"')
+$(O)/report/machine/print_pprof.o: $(O)/report/machine/profile.pb-c.c
+$(O)/report/machine/print_html.o: report/machine/flame.html $(wildcard $(SPEEDSCOPE_JS))
+$(O)/report/machine/print_html.o: ALL_CFLAGS += $(if $(wildcard $(SPEEDSCOPE_JS)),-DSPEEDSCOPE='"$(SPEEDSCOPE_JS)"')
 
 # What runs inside the programs that are recorded: never sanitized, always optimised, with no symbol
 # of its own that others could see.

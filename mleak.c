@@ -14,7 +14,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "report/text.h"
+#include "report/base/text.h"
 
 static const struct command {
 	const char *name;

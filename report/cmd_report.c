@@ -7,9 +7,9 @@
 #include "report/command.h"
 #include "report/dump.h"
 #include "report/gate.h"
-#include "report/job.h"
-#include "report/output.h"
-#include "report/print_diff.h"
+#include "report/report_run.h"
+#include "report/terminal/pager.h"
+#include "report/diff/print_diff.h"
 #include "report/warnings.h"
 
 static bool is_table(const struct report_opts *opts)

@@ -12,10 +12,10 @@
 #include "format/place.h"
 #include "mleak.h"
 #include "report/command.h"
-#include "report/job.h"
-#include "report/meter.h"
-#include "report/text.h"
-#include "report/unwound.h"
+#include "report/report_run.h"
+#include "report/terminal/progress.h"
+#include "report/base/text.h"
+#include "report/decode/stored_stacks.h"
 
 #define ZSTD_LEVEL 1 /* as recorders do */
 

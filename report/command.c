@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "mleak.h"
-#include "report/memory.h"
-#include "report/output.h"
+#include "report/base/memory.h"
+#include "report/terminal/pager.h"
 
 int command_run(int argc, char **argv, int (*run)(const struct report_opts *opts))
 {

@@ -2,7 +2,7 @@
 #ifndef REPORT_COMMAND_H
 #define REPORT_COMMAND_H
 
-#include "report/options.h"
+#include "report/options/options.h"
 
 /* Read the command line, and print the help or have @run do what it asks for, as its exit status
  * says.  Returns the exit status; where it is not EXIT_OK, it has been said why. */

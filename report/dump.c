@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <zlib.h>
 
-#include "report/event_names.h"
-#include "report/text.h"
+#include "report/base/event_names.h"
+#include "report/base/text.h"
 
 #define STACK_LINE 32 /* bytes of a stack in a line */
 

@@ -6,7 +6,7 @@
 #ifndef REPORT_GATE_H
 #define REPORT_GATE_H
 
-#include "report/job.h"
+#include "report/report_run.h"
 
 /* The exit status of the report on @job's trace, which was printed: EXIT_OK, EXIT_LEAKS or
  * EXIT_UNKNOWN.  @unmatched: an option chose by what nothing in the trace has. */

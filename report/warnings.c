@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 #include "mleak.h"
-#include "report/print_filters.h"
-#include "report/spaces.h"
-#include "report/text.h"
-#include "report/unmatched.h"
+#include "report/context/sampling_text.h"
+#include "report/trace/address_spaces.h"
+#include "report/base/text.h"
+#include "report/filter/unmatched_filters.h"
 
 static void warn_of_end(const struct job *job, const struct mlk_condition *condition)
 {

@@ -2,7 +2,7 @@
 #ifndef REPORT_WARNINGS_H
 #define REPORT_WARNINGS_H
 
-#include "report/job.h"
+#include "report/report_run.h"
 
 /* After job_collect(): warn of what is wrong with the trace, and in formats that have no place for
  * it of what figures stand for. */

@@ -98,7 +98,7 @@ UNSAFE = [(0x80, 0x9f), (0xad, 0xad), (0x61c, 0x61c), (0x180e, 0x180e), (0x200b,
 
 
 def escape(text):
-    """The bytes @text as report/text.h says that names are printed."""
+    """The bytes @text as report/base/text.h says that names are printed."""
     out = []
     for c in map(ord, text.decode(errors="surrogateescape")):
         if 0xdc80 <= c <= 0xdcff:

@@ -1,4 +1,4 @@
-/* tally.c - see tally.h; report/live.c has the rules at length */
+/* tally.c - see tally.h; report/live/live.c has the rules at length */
 #include "record/trace/tally.h"
 
 #include <errno.h>

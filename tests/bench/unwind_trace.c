@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "format/reader.h"
-#include "report/array.h"
-#include "report/histories.h"
-#include "report/images.h"
-#include "report/spaces.h"
+#include "report/base/array.h"
+#include "report/decode/unwind_history.h"
+#include "report/trace/trace_modules.h"
+#include "report/trace/address_spaces.h"
 
 struct recorded_keep {
 	struct mlk_reader *reader;

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "record/trace/tally.h"
-#include "report/live.h"
+#include "report/live/live.h"
 
 #define PAGE 4096u
 

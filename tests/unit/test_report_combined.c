@@ -15,9 +15,9 @@
 
 #include "format/writer.h"
 #include "mleak.h"
-#include "report/figures.h"
-#include "report/job.h"
-#include "report/print_growth.h"
+#include "report/stats/stack_stats.h"
+#include "report/report_run.h"
+#include "report/output/print_growth.h"
 
 #define MOTHER 100
 #define CHILD  200

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "report/print_folded.h"
-#include "report/print_tree.h"
+#include "report/machine/print_folded.h"
+#include "report/text/print_tree.h"
 
 static void check_frame(const char *name, const char *expected)
 {

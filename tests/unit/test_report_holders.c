@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "report/holders.h"
-#include "report/live_around.h"
-#include "report/overruns.h"
+#include "report/live/address_history.h"
+#include "report/live/live_around.h"
+#include "report/replay/overruns.h"
 
 #define TGID 100
 #define ADDR 0x10020ull

@@ -12,9 +12,9 @@
 #include <cmocka.h>
 
 #include "format/writer.h"
-#include "report/leaks.h"
-#include "report/print_summary.h"
-#include "report/print_tree.h"
+#include "report/replay/replay.h"
+#include "report/text/print_summary.h"
+#include "report/text/print_tree.h"
 
 static const struct mlk_meta meta = {
 	.command = "/bin/leaky\x1b[2J -x",

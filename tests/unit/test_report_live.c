@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "report/live.h"
+#include "report/live/live.h"
 
 #define TGID 100
 

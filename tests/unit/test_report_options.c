@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "mleak.h"
-#include "report/options.h"
+#include "report/options/options.h"
 
 #define MAX_ARGS 8
 

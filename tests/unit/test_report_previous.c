@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "report/previous.h"
+#include "report/decode/stack_history.h"
 
 enum { WHOLE = 0, ROOM = 2 * MLK_MAX_STACK };
 

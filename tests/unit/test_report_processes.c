@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "report/live.h"
-#include "report/processes.h"
-#include "report/stacks.h"
+#include "report/live/live.h"
+#include "report/stats/processes.h"
+#include "report/stats/stacks.h"
 
 #define PARENT 100
 #define CHILD  200

@@ -14,9 +14,9 @@
 #include <cmocka.h>
 
 #include "format/writer.h"
-#include "report/live.h"
-#include "report/print_filters.h"
-#include "report/sampling.h"
+#include "report/live/live.h"
+#include "report/context/sampling_text.h"
+#include "report/live/sampling.h"
 
 static struct live *start(uint64_t every, uint64_t bytes)
 {

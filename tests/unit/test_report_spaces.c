@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "report/spaces.h"
+#include "report/trace/address_spaces.h"
 #include "tests/unwind_once.h"
 
 struct fixture {

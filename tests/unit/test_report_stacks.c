@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "report/hash_index.h"
-#include "report/stacks.h"
+#include "report/base/hash_index.h"
+#include "report/stats/stacks.h"
 
 static struct dwunw *dw;
 

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "format/writer.h"
-#include "report/leaks.h"
-#include "report/suspect.h"
+#include "report/replay/replay.h"
+#include "report/live/suspect_blocks.h"
 
 enum { SECOND = 1000000000, PAGE = 4096 };
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "report/figures.h"
+#include "report/stats/stack_stats.h"
 
 enum { ONE = 1, TWO = 2, TGID = 1 };
 

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "report/text.h"
+#include "report/base/text.h"
 
 static void check_escape(const char *text, const char *expected)
 {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "report/print_tree.h"
+#include "report/text/print_tree.h"
 
 #define MAX_DEPTH 16
 

@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "report/json.h"
-#include "report/suppressions.h"
-#include "report/values.h"
+#include "report/base/json.h"
+#include "report/filter/suppressions.h"
+#include "report/options/values.h"
 
 static void bytes_have_units(void **state)
 {

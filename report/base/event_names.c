@@ -1,0 +1,47 @@
+/* event_names.c - see event_names.h */
+#include "report/base/event_names.h"
+
+#include <stddef.h>
+
+const char *event_func_name(unsigned int func)
+{
+	static const char *const names[MLK_FUNC_NR] = {
+		[MLK_FUNC_MALLOC] = "malloc",
+		[MLK_FUNC_CALLOC] = "calloc",
+		[MLK_FUNC_REALLOC] = "realloc",
+		[MLK_FUNC_POSIX_MEMALIGN] = "posix_memalign",
+		[MLK_FUNC_ALIGNED_ALLOC] = "aligned_alloc",
+		[MLK_FUNC_MEMALIGN] = "memalign",
+		[MLK_FUNC_VALLOC] = "valloc",
+		[MLK_FUNC_PVALLOC] = "pvalloc",
+		[MLK_FUNC_REALLOCARRAY] = "reallocarray",
+		[MLK_FUNC_MMAP] = "mmap",
+		[MLK_FUNC_MREMAP] = "mremap",
+		[MLK_FUNC_NEW] = "new",
+		[MLK_FUNC_NEW_ARRAY] = "new[]",
+	};
+
+	return func < MLK_FUNC_NR ? names[func] : NULL;
+}
+
+const char *event_kind_name(unsigned int kind)
+{
+	static const char *const names[MLK_KIND_NR] = {
+		[MLK_ALLOC] = "ALLOC",	   [MLK_FREE] = "FREE", [MLK_RELEASE] = "RELEASE",
+		[MLK_RESTORE] = "RESTORE", [MLK_EXEC] = "EXEC", [MLK_UNMAP] = "UNMAP",
+		[MLK_FORK] = "FORK",	   [MLK_EXIT] = "EXIT",
+	};
+
+	return kind < MLK_KIND_NR ? names[kind] : NULL;
+}
+
+const char *stack_mode_name(unsigned int mode)
+{
+	static const char *const names[] = {
+		[MLK_STACK_RAW] = "raw",
+		[MLK_STACK_FILTERED] = "filtered",
+		[MLK_STACK_REDACTED] = "redacted",
+	};
+
+	return mode <= MLK_STACK_REDACTED ? names[mode] : NULL;
+}

@@ -1,0 +1,384 @@
+/* cmd_info.c - `mleak info` and `mleak script`: a trace as it is, without a replay */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "mleak.h"
+#include "report/base/event_names.h"
+#include "report/report_run.h"
+#include "report/trace/lifetimes.h"
+#include "report/terminal/pager.h"
+#include "report/context/sampling_text.h"
+#include "report/base/text.h"
+#include "report/trace/thread_names.h"
+
+static void put_line(const char *name, const char *text)
+{
+	if (!text[0])
+		return;
+	printf("%-12s ", name);
+	text_print(stdout, text);
+	putchar('\n');
+}
+
+static void put_number(const char *name, uint64_t number)
+{
+	char buf[TEXT_NUMBER_MAX];
+
+	printf("%-12s %s\n", name, text_number(buf, number));
+}
+
+static void put_origin(const struct mlk_reader *trace)
+{
+	const struct mlk_meta *meta = mlk_reader_meta(trace);
+	struct mlk_header header = mlk_reader_header(trace);
+	const char *mode = stack_mode_name((unsigned int)meta->stack_mode);
+	time_t seconds = (time_t)(meta->realtime_ns / 1000000000);
+	char when[64] = "";
+	struct tm utc;
+
+	if (gmtime_r(&seconds, &utc))
+		strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", &utc);
+	printf("%-12s %u.%u\n", "format", header.major, header.minor);
+	put_number("bytes", mlk_reader_size(trace));
+	put_line("recorded", when);
+	put_line("by", meta->recorder);
+	put_line("with", meta->backend);
+	put_line("command", meta->command);
+	put_line("exe", meta->exe);
+	put_line("host", meta->hostname);
+	put_line("kernel", meta->kernel);
+	put_line("machine", meta->machine);
+	printf("%-12s %" PRIu64 "\n", "pid", meta->tgid);
+	put_line("from", meta->whole_life ? "the program's start" : "an attach to it");
+	put_line("stacks", mode ? mode : "unknown"); /* --raw-stack, --redact, or neither */
+}
+
+/* The options of the recording that the trace knows of, by their names. */
+static void put_options(const struct mlk_meta *meta)
+{
+	const struct {
+		const char *name;
+		uint64_t bytes;
+	} sizes[] = {
+		{"min-size", meta->min_size},	   {"max-size", meta->max_size},
+		{"trigger", meta->trigger_bytes},  {"ring-size", meta->ring_size},
+		{"stack-size", meta->stack_limit},
+	};
+	char how[SAMPLE_TEXT_MAX];
+
+	if (print_filters_sample(how, meta))
+		put_line("sample", how);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		if (sizes[i].bytes)
+			put_number(sizes[i].name, sizes[i].bytes);
+	if (meta->guarded)
+		put_line("guard", "yes");
+}
+
+/* Has `mleak unwind` been here? */
+static bool is_unwound(struct mlk_reader *trace)
+{
+	const struct mlk_entry *entries;
+	size_t nr;
+	bool unwound = false;
+
+	if (mlk_reader_list(trace, &entries, &nr))
+		return false;
+	for (size_t i = 0; i < nr; i++)
+		unwound |= entries[i].records == MLK_RECORD_UNWOUND;
+	return unwound;
+}
+
+static void put_id(const struct mlk_id *id)
+{
+	if (id->len < 2 || id->bytes[0] != MLK_ID_BUILD_ID)
+		printf("%-40s", "no build-id");
+	else
+		for (int i = 1; i < id->len; i++)
+			printf("%02x", id->bytes[i]);
+}
+
+/* A module is told once, by the first piece of its image. */
+static int put_record(void *arg, const struct mlk_record *record)
+{
+	char buf[TEXT_NUMBER_MAX];
+
+	(void)arg;
+	if (record->type == MLK_RECORD_THREAD) {
+		printf("%-12s %" PRIu32 "/%" PRIu32 " ", "thread", record->thread.tgid,
+		       record->thread.tid);
+		text_print(stdout, record->thread.name);
+		putchar('\n');
+	} else if (record->type == MLK_RECORD_MODULE && !record->module.offset) {
+		printf("%-12s ", "module");
+		put_id(&record->module.id);
+		printf(" %12s ", text_number(buf, record->module.image_len));
+		text_print(stdout, record->module.path);
+		putchar('\n');
+	}
+	return 0;
+}
+
+static void put_condition(const struct mlk_reader *trace)
+{
+	static const char *const reasons[] = {
+		[MLK_END_EXITED] = "the target ended",
+		[MLK_END_SIGNAL] = "it was stopped",
+		[MLK_END_DURATION] = "the time was over",
+		[MLK_END_ERROR] = "it could not be written",
+		[MLK_END_SIZE] = "it was full",
+	};
+	const struct mlk_condition *condition = mlk_reader_condition(trace);
+	uint64_t start_ns = mlk_reader_meta(trace)->start_ns;
+
+	if (condition->end_ns > start_ns)
+		printf("%-12s %.3f\n", "seconds", (double)(condition->end_ns - start_ns) / 1e9);
+	if (!condition->ended)
+		put_line("ended", mlk_reader_is_growing(trace)
+					  ? "not yet: it is still being written"
+					  : "no: killed, or cut");
+	else if (condition->reason < sizeof(reasons) / sizeof(*reasons) &&
+		 reasons[condition->reason])
+		put_line("ended", reasons[condition->reason]);
+	if (condition->chunks_lost)
+		put_number("chunks lost", condition->chunks_lost);
+	if (condition->bytes_skipped)
+		put_number("skipped", condition->bytes_skipped);
+	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
+		if (condition->losses.count[kind])
+			printf("%-12s %" PRIu64 " %s\n", "lost", condition->losses.count[kind],
+			       mlk_loss_text((enum mlk_loss)kind));
+	for (int kind = 0; kind < MLK_SKIP_NR; kind++)
+		if (condition->losses.skipped[kind])
+			printf("%-12s %" PRIu64 " %s\n", "skipped", condition->losses.skipped[kind],
+			       mlk_skip_text((enum mlk_skip)kind));
+}
+
+/* Give all records of these types to @take. */
+static int each(struct mlk_reader *trace, unsigned int types,
+		int (*take)(void *arg, const struct mlk_record *record), void *arg)
+{
+	struct mlk_record record;
+	int more;
+
+	mlk_reader_rewind(trace, types);
+	while ((more = mlk_reader_next(trace, &record)) > 0) {
+		int err = take(arg, &record);
+
+		if (err)
+			return err;
+	}
+	return more;
+}
+
+/* What the events and threads are, all in all. */
+struct content {
+	uint64_t counts[MLK_KIND_NR];
+	struct lifetimes *processes;
+	struct thread_names *names;
+};
+
+static int note_content(void *arg, const struct mlk_record *record)
+{
+	struct content *content = arg;
+	const struct mlk_thread *thread = &record->thread;
+
+	if (record->type == MLK_RECORD_HEAD && record->event.kind < MLK_KIND_NR)
+		content->counts[record->event.kind]++;
+	if (record->type == MLK_RECORD_THREAD) {
+		int err =
+			thread_names_note(content->names, thread->tgid, thread->tid, thread->name);
+
+		if (err)
+			return err;
+	}
+	return lifetimes_note(content->processes, record);
+}
+
+static void put_since(uint64_t ns, uint64_t start_ns)
+{
+	if (ns == LIFETIMES_UNKNOWN)
+		fputs(" -", stdout);
+	else
+		printf(" %.3f", ns > start_ns ? (double)(ns - start_ns) / 1e9 : 0);
+}
+
+static void put_processes(const struct content *content, uint64_t start_ns)
+{
+	for (size_t i = 0; i < lifetimes_nr(content->processes); i++) {
+		struct lifetime process = lifetimes_get(content->processes, i);
+
+		printf("%-12s %" PRIu32, "process", process.tgid);
+		put_since(process.from_ns, start_ns);
+		put_since(process.to_ns, start_ns);
+		putchar(' ');
+		text_print(stdout, thread_names_get(content->names, process.tgid, process.tgid));
+		putchar('\n');
+	}
+}
+
+static int info(struct mlk_reader *trace)
+{
+	struct content content = {{0}, NULL, NULL};
+	int err = lifetimes_new(&content.processes, mlk_reader_meta(trace));
+
+	if (!err)
+		err = thread_names_new(&content.names);
+	if (!err)
+		err = each(trace, MLK_RECORD_HEAD | MLK_RECORD_THREAD, note_content, &content);
+	if (!err) {
+		put_origin(trace);
+		put_options(mlk_reader_meta(trace));
+		if (is_unwound(trace))
+			put_line("unwound", "yes");
+		put_condition(trace);
+		put_number("allocations", content.counts[MLK_ALLOC]);
+		put_number("frees", content.counts[MLK_FREE] + content.counts[MLK_RELEASE] +
+					    content.counts[MLK_UNMAP]);
+		put_processes(&content, mlk_reader_meta(trace)->start_ns);
+		err = each(trace, MLK_RECORD_MODULE | MLK_RECORD_THREAD, put_record, NULL);
+	}
+	thread_names_free(content.names);
+	lifetimes_free(content.processes);
+	return err;
+}
+
+struct script {
+	struct thread_names *names;
+	uint64_t start_ns;
+};
+
+static int note_thread(void *arg, const struct mlk_record *record)
+{
+	const struct mlk_thread *thread = &record->thread;
+
+	return thread_names_note(((struct script *)arg)->names, thread->tgid, thread->tid,
+				 thread->name);
+}
+
+/* The function that was called, or what else happened. */
+static void put_what(const struct mlk_event *event)
+{
+	const char *name = event->kind == MLK_ALLOC ? event_func_name(event->func) : NULL;
+
+	if (name) {
+		fputs(name, stdout);
+		return;
+	}
+	name = event_kind_name(event->kind);
+	for (const char *c = name ? name : "unknown"; *c; c++)
+		putchar(tolower((unsigned char)*c));
+}
+
+/* A name as one word; none is "-". */
+static void put_word(const char *text)
+{
+	char *safe = text_escape(text);
+
+	for (char *c = safe; c && *c; c++)
+		if (*c == ' ')
+			*c = '_';
+	fputs(safe && *safe ? safe : "-", stdout);
+	free(safe);
+}
+
+static int put_event(void *arg, const struct mlk_record *record)
+{
+	const struct script *script = arg;
+	const struct mlk_event *event = &record->event;
+	uint64_t since = event->time_ns > script->start_ns ? event->time_ns - script->start_ns : 0;
+
+	printf("%" PRIu64 ".%09" PRIu64 " %" PRIu32 "/%" PRIu32 " ", since / 1000000000,
+	       since % 1000000000, event->tgid, event->tid);
+	put_word(thread_names_get(script->names, event->tgid, event->tid));
+	putchar(' ');
+	put_what(event);
+	if (event->kind == MLK_ALLOC || event->kind == MLK_UNMAP)
+		printf(" %" PRIu64, event->size);
+	if (event->kind == MLK_FORK)
+		printf(" %" PRIu64, event->addr);
+	else if (event->kind != MLK_EXEC && event->kind != MLK_EXIT)
+		printf(" 0x%" PRIx64, event->addr);
+	putchar('\n');
+	return 0;
+}
+
+static int script(struct mlk_reader *trace)
+{
+	struct script script = {.start_ns = mlk_reader_meta(trace)->start_ns};
+	int err = thread_names_new(&script.names);
+
+	if (!err)
+		err = each(trace, MLK_RECORD_THREAD, note_thread, &script);
+	if (!err)
+		err = each(trace, MLK_RECORD_HEAD, put_event, &script);
+	thread_names_free(script.names);
+	return err;
+}
+
+/* Open the one trace that is named, and let @print print it. */
+static int run(int argc, char **argv, const char *help, int (*print)(struct mlk_reader *trace))
+{
+	struct mlk_reader *trace = NULL;
+	char *shown;
+	int err, status;
+
+	signal(SIGPIPE, SIG_IGN);
+	if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+		fputs(help, stdout);
+		return output_finish();
+	}
+	if (argc != 2 || argv[1][0] == '-') {
+		log_error("usage: mleak %s FILE", argv[0]);
+		return EXIT_USAGE;
+	}
+	shown = text_escape(argv[1]);
+	status = shown ? job_open_trace(&trace, argv[1], shown) : EXIT_FAILED;
+	if (status == EXIT_OK) {
+		err = print(trace);
+		if (err)
+			log_error("cannot read '%s' at byte %" PRIu64 ": %s", shown,
+				  mlk_reader_offset(trace), mlk_strerror(err));
+		status = err ? EXIT_USAGE : output_finish();
+	}
+	mlk_reader_free(trace);
+	free(shown);
+	return status;
+}
+
+bool events_option(size_t i, struct option_info *option)
+{
+	*option = (struct option_info){.letter = 'h', .name = "help", .help = "print this help"};
+	return i == 0;
+}
+
+int cmd_info(int argc, char **argv)
+{
+	return run(argc, argv,
+		   "usage: mleak info FILE\n\n"
+		   "Shows what a trace is: one fact a line, its name first.\n\n"
+		   "  -h, --help  print this help\n",
+		   info);
+}
+
+int cmd_script(int argc, char **argv)
+{
+	return run(
+		argc, argv,
+		"usage: mleak script FILE\n\n"
+		"Prints the events of a trace, one a line, in words:\n\n"
+		"  seconds from the start, PID/TID, name of the thread, what, and then\n"
+		"  SIZE ADDRESS  of a function's block (malloc, realloc, mmap, new, ...), and of "
+		"unmap\n"
+		"  ADDRESS       of free, release (realloc frees its block), restore (it did not)\n"
+		"  PARENT        of fork; nothing of exec and exit\n\n"
+		"In the name spaces are '_', and none is '-'.  mleak-script(1) tells more.\n\n"
+		"  -h, --help  print this help\n",
+		script);
+}

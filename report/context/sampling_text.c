@@ -1,0 +1,119 @@
+/* sampling_text.c - see print_filters.h */
+#include "report/context/sampling_text.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "report/base/text.h"
+
+const char *print_filters_sample(char buf[SAMPLE_TEXT_MAX], const struct mlk_meta *meta)
+{
+	struct sampling sampling = sampling_of(meta);
+	char number[TEXT_NUMBER_MAX];
+
+	if (!sampling_is_on(&sampling))
+		return NULL;
+	if (sampling.bytes)
+		snprintf(buf, SAMPLE_TEXT_MAX, "one allocation in %s bytes on average",
+			 text_number(number, sampling.bytes));
+	else
+		snprintf(buf, SAMPLE_TEXT_MAX, "one of %s allocations",
+			 text_number(number, sampling.every));
+	return buf;
+}
+
+/* The square root of a variance, as a number for people. */
+uint64_t print_filters_error(double variance)
+{
+	double error = ceil(sqrt(variance));
+
+	return error < 0x1p63 ? (uint64_t)error : UINT64_MAX;
+}
+
+static const char *standard_error(char buf[TEXT_NUMBER_MAX], double variance)
+{
+	return text_number(buf, print_filters_error(variance));
+}
+
+/* Print "(N blocks, M bytes)" of what was skipped for the reason @kind, and end the line. */
+static void print_skipped(FILE *out, const struct mlk_losses *losses, enum mlk_skip kind)
+{
+	char blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX];
+
+	fprintf(out, " (%s %s, %s bytes)\n", text_number(blocks, losses->skipped[kind]),
+		text_blocks(losses->skipped[kind]),
+		text_number(bytes, losses->skipped_bytes[kind]));
+}
+
+static void print_sample(FILE *out, const struct mlk_meta *meta, const struct leaks *leaks)
+{
+	const struct mlk_losses *losses = &leaks_condition(leaks)->losses;
+	const struct sampling_error *error = leaks_error(leaks);
+	char how[SAMPLE_TEXT_MAX], blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX];
+
+	if (!print_filters_sample(how, meta))
+		return;
+	fprintf(out, "  sampled: %s; all blocks and bytes are estimates\n", how);
+	fprintf(out, "    standard error of what is outstanding: %s blocks, %s bytes\n",
+		standard_error(blocks, error->blocks), standard_error(bytes, error->bytes));
+	fputs("    not recorded: allocations that are not among the sample", out);
+	print_skipped(out, losses, MLK_SKIPPED_SAMPLE);
+}
+
+static void print_sizes(FILE *out, const struct mlk_meta *meta, const struct mlk_losses *losses)
+{
+	char min[TEXT_NUMBER_MAX], max[TEXT_NUMBER_MAX];
+
+	if (!meta->min_size && !meta->max_size && !losses->skipped[MLK_SKIPPED_SIZE])
+		return;
+	fputs("  not recorded: blocks", out);
+	if (meta->min_size)
+		fprintf(out, " below %s", text_number(min, meta->min_size));
+	if (meta->min_size && meta->max_size)
+		fputs(" or", out);
+	if (meta->max_size)
+		fprintf(out, " above %s", text_number(max, meta->max_size));
+	fputs(meta->min_size || meta->max_size ? " bytes" : " of some sizes", out);
+	print_skipped(out, losses, MLK_SKIPPED_SIZE);
+}
+
+static void print_threads(FILE *out, const struct mlk_meta *meta, const struct mlk_losses *losses)
+{
+	char bytes[TEXT_NUMBER_MAX];
+
+	if (!meta->trigger_bytes && !losses->skipped[MLK_SKIPPED_TRIGGER])
+		return;
+	if (meta->trigger_bytes)
+		fprintf(out, "  not recorded: threads until they had %s bytes outstanding",
+			text_number(bytes, meta->trigger_bytes));
+	else
+		fputs("  not recorded: threads that were not named", out);
+	print_skipped(out, losses, MLK_SKIPPED_TRIGGER);
+}
+
+void print_filters(FILE *out, const struct mlk_meta *meta, const struct leaks *leaks)
+{
+	const struct mlk_losses *losses = &leaks_condition(leaks)->losses;
+	uint64_t unkept = losses->skipped[MLK_SKIPPED_UNKEPT];
+	uint64_t children = losses->skipped[MLK_SKIPPED_CHILD];
+	char number[TEXT_NUMBER_MAX];
+
+	print_sample(out, meta, leaks);
+	print_sizes(out, meta, losses);
+	print_threads(out, meta, losses);
+	if (losses->skipped[MLK_SKIPPED_DELAY]) {
+		fputs("  not recorded: what came before the delay was over", out);
+		print_skipped(out, losses, MLK_SKIPPED_DELAY);
+	}
+	if (losses->skipped[MLK_SKIPPED_FREE])
+		fprintf(out, "  not recorded: %s frees of blocks that are not in the trace\n",
+			text_number(number, losses->skipped[MLK_SKIPPED_FREE]));
+	if (children)
+		fprintf(out, "  not recorded: %s child process%s (mleak record --follow)\n",
+			text_number(number, children), children == 1 ? "" : "es");
+	if (unkept)
+		fprintf(out,
+			"  table of recorded blocks full: %s; other blocks' frees are in the "
+			"trace\n",
+			text_number(number, unkept));
+}

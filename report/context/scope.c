@@ -1,0 +1,156 @@
+/* scope.c - see print_shown.h */
+#include "report/context/scope.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "report/base/text.h"
+
+static double seconds(uint64_t ns)
+{
+	return (double)ns / 1e9;
+}
+
+/* Print @what behind a space or, when there is something before it, a comma. */
+static void begin(FILE *out, bool *is_first, const char *what)
+{
+	fprintf(out, "%s%s", *is_first ? " " : ", ", what);
+	*is_first = false;
+}
+
+static void put_quoted(FILE *out, const char *text)
+{
+	fputs(" '", out);
+	text_print(out, text);
+	fputc('\'', out);
+}
+
+static void put_blocks(FILE *out, const struct choice *choice, bool *is_first)
+{
+	if (choice->until && choice->from_ns)
+		fprintf(out, "blocks given out between %.9g s and %.9g s", seconds(choice->from_ns),
+			seconds(choice->until_ns));
+	else if (choice->until)
+		fprintf(out, "blocks outstanding at %.9g s", seconds(choice->until_ns));
+	else
+		fputs("blocks", out);
+	if (choice->pid) {
+		begin(out, is_first, "of process");
+		if (choice->pid_before)
+			fprintf(out, " %" PRIu32 " before and %" PRIu32 " after",
+				choice->pid_before, choice->pid);
+		else
+			fprintf(out, " %" PRIu32, choice->pid);
+	}
+	if (choice->thread) {
+		begin(out, is_first, "by thread");
+		put_quoted(out, choice->thread);
+	}
+	if (choice->older_ns) {
+		begin(out, is_first, "at least");
+		fprintf(out, " %.9g s old", seconds(choice->older_ns));
+	}
+}
+
+static void put_stacks(FILE *out, const struct sieve_opts *sieve, bool *is_first)
+{
+	char number[TEXT_NUMBER_MAX];
+
+	if (sieve->module) {
+		begin(out, is_first, "from stacks through module");
+		put_quoted(out, sieve->module);
+	}
+	if (sieve->function) {
+		begin(out, is_first, "from stacks through function");
+		put_quoted(out, sieve->function);
+	}
+	if (sieve->min_bytes) {
+		begin(out, is_first, "from stacks with at least");
+		fprintf(out, " %s bytes", text_number(number, sieve->min_bytes));
+	}
+	if (sieve->min_blocks) {
+		begin(out, is_first, "from stacks with at least");
+		fprintf(out, " %s %s", text_number(number, sieve->min_blocks),
+			text_blocks(sieve->min_blocks));
+	}
+}
+
+static bool is_all(const struct choice *choice, const struct sieve_opts *sieve)
+{
+	return !choice->until && !choice->pid && !choice->thread && !choice->older_ns &&
+	       !sieve->module && !sieve->function && !sieve->min_bytes && !sieve->min_blocks;
+}
+
+int shown_text(char **text, const struct export *export)
+{
+	const struct sieve_opts *sieve = &view_options(export->view)->sieve;
+	bool is_first = true;
+	size_t len;
+	FILE *out = open_memstream(text, &len);
+
+	if (!out) {
+		*text = NULL;
+		return -ENOMEM;
+	}
+	if (!is_all(export->choice, sieve)) {
+		put_blocks(out, export->choice, &is_first);
+		put_stacks(out, sieve, &is_first);
+	}
+	if (!fclose(out))
+		return 0;
+	free(*text);
+	*text = NULL;
+	return -ENOMEM;
+}
+
+int print_shown(FILE *out, const struct export *export)
+{
+	char *text;
+	int err = shown_text(&text, export);
+
+	if (!err && *text)
+		fprintf(out, "  shown          %s\n", text);
+	free(text);
+	return err;
+}
+
+static void put_number(struct json *json, const char *key, uint64_t number)
+{
+	if (number)
+		json_number(json, key, number);
+}
+
+static void put_text(struct json *json, const char *key, const char *text)
+{
+	if (text)
+		json_text(json, key, text);
+}
+
+int shown_json(struct json *json, const struct export *export)
+{
+	const struct sieve_opts *sieve = &view_options(export->view)->sieve;
+	const struct choice *choice = export->choice;
+	char *text;
+	int err = shown_text(&text, export);
+
+	if (err)
+		return err;
+	json_open(json, "shown", '{');
+	if (*text)
+		json_text(json, "text", text);
+	put_number(json, "given_from_ns", choice->from_ns);
+	if (choice->until)
+		json_number(json, "at_ns", choice->until_ns);
+	put_number(json, "older_ns", choice->older_ns);
+	put_number(json, "pid_before", choice->pid_before);
+	put_number(json, "pid", choice->pid);
+	put_text(json, "thread", choice->thread);
+	put_text(json, "module", sieve->module);
+	put_text(json, "function", sieve->function);
+	put_number(json, "min_bytes", sieve->min_bytes);
+	put_number(json, "min_blocks", sieve->min_blocks);
+	json_close(json, '}');
+	free(text);
+	return 0;
+}

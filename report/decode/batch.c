@@ -1,0 +1,71 @@
+/* batch.c - see batch.h */
+#include "report/decode/batch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "report/base/array.h"
+
+void batch_clear(struct batch *batch)
+{
+	batch->nr_events = batch->nr_stacks = 0;
+	batch->own_ids = false;
+	batch->err = 0;
+}
+
+int batch_add_event(struct batch *batch, const struct mlk_event *event, uint32_t stack)
+{
+	struct batch_event *events = array_grow(batch->events, &batch->events_room,
+						batch->nr_events + 1, sizeof(*events));
+
+	if (!events)
+		return -ENOMEM;
+	batch->events = events;
+	events[batch->nr_events++] = (struct batch_event){
+		.time_ns = event->time_ns,
+		.addr = event->addr,
+		.size = event->size,
+		.alloc_id = event->alloc_id,
+		.tgid = event->tgid,
+		.tid = event->tid,
+		.stack = stack,
+		.flags = event->flags,
+		.kind = (uint8_t)event->kind,
+		.func = (uint8_t)event->func,
+	};
+	return 0;
+}
+
+int batch_add_stack(struct batch *batch, const struct batch_stack *stack)
+{
+	struct batch_stack *stacks = array_grow(batch->stacks, &batch->stacks_room,
+						batch->nr_stacks + 1, sizeof(*stacks));
+
+	if (!stacks)
+		return -ENOMEM;
+	batch->stacks = stacks;
+	stacks[batch->nr_stacks++] = *stack;
+	return 0;
+}
+
+void batch_get_event(const struct batch_event *event, struct mlk_event *out)
+{
+	out->time_ns = event->time_ns;
+	out->addr = event->addr;
+	out->size = event->size;
+	out->alloc_id = event->alloc_id;
+	out->tgid = event->tgid;
+	out->tid = event->tid;
+	out->flags = event->flags;
+	out->kind = event->kind;
+	out->func = event->func;
+}
+
+void batch_release(struct batch *batch)
+{
+	free(batch->events);
+	free(batch->stacks);
+	free(batch->ids);
+	previous_free(batch->previous);
+	*batch = (struct batch){0};
+}

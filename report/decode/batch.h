@@ -1,0 +1,62 @@
+/* batch.h - the events of one chunk, decoded and unwound: what a worker leaves for the replay
+ *
+ * Each worker has an unwinder of its own, whose stacks have numbers of its own.  A batch tells of
+ * each of these that its worker did not tell of before, so that one more unwinder can have them
+ * all.  Where the trace has stacks that were unwound before, a batch tells of all it has.
+ */
+#ifndef REPORT_BATCH_H
+#define REPORT_BATCH_H
+
+#include "format/reader.h"
+#include "report/decode/stack_history.h"
+
+/* What the replay needs of an event. */
+struct batch_event {
+	uint64_t time_ns, addr, size, alloc_id; /* as in struct mlk_event, as all but the stack */
+	uint32_t tgid, tid;
+	uint32_t stack; /* of an ALLOC: its id */
+	uint32_t flags;
+	uint8_t kind, func;
+};
+
+/* A stack that is told for the first time. */
+struct batch_stack {
+	uint32_t id;	 /* the worker's, or the batch's own */
+	uint32_t caller; /* its id, which was told before; 0: there is no frame, only a status */
+	enum dwunw_status status;
+	struct dwunw_frame frame;
+};
+
+/* All zero is empty. */
+struct batch {
+	struct batch_event *events;
+	size_t nr_events, events_room;
+	struct batch_stack *stacks;
+	size_t nr_stacks, stacks_room;
+	struct mlk_entry chunk;	  /* of which these are */
+	uint32_t chunk_crc;	  /* its payload's */
+	struct mlk_entry unwound; /* the one in which its stacks are unwound; records 0: none is */
+	/* The ids are those of its stacks alone, not of its worker: the trace told of them. */
+	bool own_ids;
+	uint32_t *ids; /* then: what they are in the unwinder that has all stacks, by id */
+	size_t ids_room;
+	struct previous *previous; /* what it leaves of the threads' stacks */
+	struct mlk_condition condition;
+	int err; /* 0, -ENOMEM or -errno of read(2): there is nothing behind these events */
+};
+
+/* Make @batch empty, keeping its memory, and of which chunk it is. */
+void batch_clear(struct batch *batch);
+
+/* Append an event with what @event tells, and @stack.  Returns 0 or -ENOMEM. */
+int batch_add_event(struct batch *batch, const struct mlk_event *event, uint32_t stack);
+
+/* Append @stack.  Returns 0 or -ENOMEM. */
+int batch_add_stack(struct batch *batch, const struct batch_stack *stack);
+
+/* The event that @event was made of, but for its registers and its stack. */
+void batch_get_event(const struct batch_event *event, struct mlk_event *out);
+
+void batch_release(struct batch *batch);
+
+#endif

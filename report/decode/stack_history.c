@@ -1,0 +1,284 @@
+/* stack_history.c - see previous.h */
+#include "report/decode/stack_history.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/base/array.h"
+#include "report/base/hash_index.h"
+
+#define MAX_THREADS 16384		/* a damaged trace may name any number */
+#define MAX_BYTES   (256u << 20)	/* of all stacks together */
+#define MAX_STACK   (2 * MLK_MAX_STACK) /* of one: a cut stack and what lies above it */
+
+/* The bytes [addr, end), which stand at the end of their room: a stack's end changes seldom. */
+struct image {
+	uint32_t tgid, tid;
+	uint64_t addr, end;
+	uint8_t *bytes;
+	size_t room;
+	bool known; /* whatever there was before */
+};
+
+struct previous {
+	struct image *all;
+	size_t nr, room;
+	size_t last;  /* the one asked for last */
+	size_t bytes; /* in the rooms of all */
+	struct hash_index index;
+	uint32_t *forgotten; /* processes, of which nothing from before is left */
+	size_t nr_forgotten, forgotten_room;
+	previous_before *before;
+	void *before_arg;
+};
+
+int previous_new(struct previous **out, previous_before *before, void *arg)
+{
+	*out = calloc(1, sizeof(**out));
+	if (!*out)
+		return -ENOMEM;
+	(*out)->before = before;
+	(*out)->before_arg = arg;
+	return 0;
+}
+
+static bool same_thread(const void *things, uint32_t number, const void *arg)
+{
+	const struct image *image = &((const struct previous *)things)->all[number];
+	const struct mlk_event *key = arg;
+
+	return image->tgid == key->tgid && image->tid == key->tid;
+}
+
+static struct image *add(struct previous *p, const struct mlk_event *event, uint64_t hash)
+{
+	struct image *all;
+
+	if (p->nr >= MAX_THREADS)
+		return NULL;
+	all = array_grow(p->all, &p->room, p->nr + 1, sizeof(*all));
+	if (!all)
+		return NULL;
+	p->all = all;
+	if (hash_index_add(&p->index, hash, (uint32_t)p->nr))
+		return NULL;
+	p->last = p->nr++;
+	all[p->last] = (struct image){.tgid = event->tgid, .tid = event->tid};
+	return &all[p->last];
+}
+
+static struct image *image_of(struct previous *p, const struct mlk_event *event)
+{
+	struct hash_query query = {.things = p, .key = event, .equal = same_thread};
+	uint32_t number;
+
+	if (p->nr && same_thread(p, (uint32_t)p->last, event))
+		return &p->all[p->last];
+	query.hash = hash_word(event->tgid, event->tid);
+	if (!hash_index_find(&p->index, &query, &number))
+		return add(p, event, query.hash);
+	p->last = number;
+	return &p->all[number];
+}
+
+static uint8_t *at(const struct image *image, uint64_t addr)
+{
+	return image->bytes + image->room - (image->end - addr);
+}
+
+/* Have room for @len bytes below the image's end.  False: there is no memory. */
+static bool make_room(struct previous *p, struct image *image, uint64_t len)
+{
+	uint64_t kept = image->end - image->addr;
+	size_t room = image->room ? image->room : 4096;
+	uint8_t *bytes;
+
+	if (len <= image->room)
+		return true;
+	while (room < len)
+		room *= 2;
+	if (p->bytes - image->room + room > MAX_BYTES)
+		return false;
+	bytes = malloc(room);
+	if (!bytes)
+		return false;
+	if (kept)
+		memcpy(bytes + room - kept, at(image, image->addr), kept);
+	p->bytes += room - image->room;
+	free(image->bytes);
+	image->bytes = bytes;
+	image->room = room;
+	return true;
+}
+
+static bool is_forgotten(const struct previous *p, uint32_t tgid)
+{
+	for (size_t i = 0; i < p->nr_forgotten; i++)
+		if (p->forgotten[i] == tgid)
+			return true;
+	return false;
+}
+
+/* Make known what the thread of @event had before all that was given to @p.  Returns its image,
+ * which may have moved. */
+static struct image *look_back(struct previous *p, struct image *image,
+			       const struct mlk_event *event)
+{
+	image->known = true;
+	if (!p->before || is_forgotten(p, event->tgid))
+		return image;
+	p->before(p->before_arg, p, event);
+	return image_of(p, event);
+}
+
+static bool is_cut(const struct mlk_event *event)
+{
+	return event->flags & (DWUNW_EVENT_STACK_LIMIT | DWUNW_EVENT_STACK_DEGRADED);
+}
+
+/* Lay the stack of @event, up to @to, over the image, which it overlaps or touches from below or
+ * which has the same end. */
+static bool lay_over(struct previous *p, struct image *image, const struct mlk_event *event,
+		     uint64_t to)
+{
+	uint64_t sp = event->regs[MLK_SP_REG];
+
+	if (!make_room(p, image, image->end - sp)) {
+		image->addr = image->end;
+		return false;
+	}
+	image->addr = sp;
+	if (to > sp)
+		memcpy(at(image, sp), event->stack, to - sp);
+	return true;
+}
+
+bool previous_take(struct previous *p, const struct mlk_event *event, struct dwunw_stack *stack,
+		   uint64_t *stale_from)
+{
+	uint64_t sp = event->regs[MLK_SP_REG], end = sp + event->stack_len;
+	uint64_t same_from = event->stack_same_from > sp ? event->stack_same_from : sp;
+	struct image *image = image_of(p, event);
+
+	if (!image || end < sp)
+		return false;
+	if (!image->known && is_cut(event))
+		image = look_back(p, image, event);
+	image->known = true; /* what is not cut is told whole by itself */
+	if (is_cut(event) && image->addr <= end && end < image->end &&
+	    image->end - sp <= MAX_STACK) {
+		if (!lay_over(p, image, event, end))
+			return false;
+		*stack = (struct dwunw_stack){
+			.addr = sp, .bytes = at(image, sp), .len = (size_t)(image->end - sp)};
+		*stale_from = end;
+		return true;
+	}
+	/* most often little has changed, and that at the bottom */
+	if (image->end == end && image->addr <= same_from && same_from < end) {
+		lay_over(p, image, event, same_from);
+	} else {
+		image->addr = image->end = end;
+		lay_over(p, image, event, end);
+	}
+	return false;
+}
+
+void previous_forget(struct previous *p, uint32_t tgid)
+{
+	uint32_t *forgotten;
+
+	for (size_t i = 0; i < p->nr; i++)
+		if (p->all[i].tgid == tgid)
+			p->all[i].addr = p->all[i].end;
+	if (!p->before || is_forgotten(p, tgid))
+		return;
+	forgotten = array_grow(p->forgotten, &p->forgotten_room, p->nr_forgotten + 1,
+			       sizeof(*forgotten));
+	if (!forgotten)
+		return;
+	p->forgotten = forgotten;
+	forgotten[p->nr_forgotten++] = tgid;
+}
+
+void previous_copy(struct previous *to, const struct previous *from, const struct mlk_event *event)
+{
+	struct hash_query query = {.hash = hash_word(event->tgid, event->tid),
+				   .things = from,
+				   .key = event,
+				   .equal = same_thread};
+	const struct image *there;
+	struct image *image;
+	uint32_t number;
+
+	if (!hash_index_find(&from->index, &query, &number))
+		return;
+	there = &from->all[number];
+	image = image_of(to, event);
+	if (!image || there->addr == there->end)
+		return;
+	image->addr = image->end = there->end;
+	if (!make_room(to, image, there->end - there->addr))
+		return;
+	image->addr = there->addr;
+	memcpy(at(image, image->addr), at(there, there->addr), image->end - image->addr);
+}
+
+static void swap_bytes(struct image *a, struct image *b)
+{
+	uint8_t *bytes = a->bytes;
+	size_t room = a->room;
+
+	a->bytes = b->bytes;
+	a->room = b->room;
+	b->bytes = bytes;
+	b->room = room;
+}
+
+/* @image of @from is the last that is known of its thread. */
+static void take_over(struct previous *to, struct previous *from, struct image *image)
+{
+	struct mlk_event thread = {.tgid = image->tgid, .tid = image->tid};
+	struct image *old = image_of(to, &thread);
+
+	if (!old)
+		return;
+	old->addr = old->end;
+	if (to->bytes - old->room + image->room > MAX_BYTES)
+		return;
+	to->bytes += image->room - old->room;
+	from->bytes -= image->room - old->room;
+	swap_bytes(old, image);
+	old->addr = image->addr;
+	old->end = image->end;
+	old->known = true;
+}
+
+void previous_clear(struct previous *p)
+{
+	for (size_t i = 0; i < p->nr; i++)
+		free(p->all[i].bytes);
+	hash_index_release(&p->index);
+	p->nr = p->last = p->bytes = p->nr_forgotten = 0;
+}
+
+void previous_absorb(struct previous *to, struct previous *from)
+{
+	for (size_t i = 0; i < from->nr_forgotten; i++)
+		previous_forget(to, from->forgotten[i]);
+	for (size_t i = 0; i < from->nr; i++)
+		if (from->all[i].known)
+			take_over(to, from, &from->all[i]);
+	previous_clear(from);
+}
+
+void previous_free(struct previous *p)
+{
+	if (!p)
+		return;
+	previous_clear(p);
+	free(p->all);
+	free(p->forgotten);
+	free(p);
+}

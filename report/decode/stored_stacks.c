@@ -1,0 +1,256 @@
+/* stored_stacks.c - see unwound.h */
+#include "report/decode/stored_stacks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/base/array.h"
+#include "report/base/hash_index.h"
+
+/* From the unwinder into a trace */
+
+struct unwound {
+	const struct dwunw *dw;
+	const struct images *images;
+	/* what was gathered of the chunk at hand */
+	struct mlk_unwound_module *modules;
+	struct mlk_unwound_stack *stacks;
+	uint32_t *allocs;
+	size_t nr_modules, modules_room, nr_stacks, stacks_room, nr_allocs, allocs_room;
+	struct hash_index index; /* of modules */
+	/* by id of the unwinder: the number that it has in this chunk, if it has one */
+	struct number *numbers;
+	size_t numbers_room;
+	uint32_t round; /* of chunks, from 1 */
+	uint32_t *path; /* ids that are to get numbers */
+	size_t path_room;
+};
+
+struct number {
+	uint32_t round; /* in which it was given; 0: none was */
+	uint32_t number;
+};
+
+int unwound_new(struct unwound **out, const struct dwunw *dw, const struct images *images)
+{
+	*out = calloc(1, sizeof(**out));
+	if (!*out)
+		return -ENOMEM;
+	(*out)->dw = dw;
+	(*out)->images = images;
+	return 0;
+}
+
+static bool same_module(const void *things, uint32_t number, const void *key)
+{
+	const struct mlk_unwound_module *x = &((const struct unwound *)things)->modules[number];
+	const struct mlk_unwound_module *y = key;
+
+	return x->bias == y->bias && x->path == y->path && x->id.len == y->id.len &&
+	       !memcmp(x->id.bytes, y->id.bytes, x->id.len);
+}
+
+/* The number, from 1, of the module of @frame where it was mapped; 0: it lies in none. */
+static int module_of(struct unwound *unwound, const struct dwunw_frame *frame, uint32_t *number)
+{
+	struct mlk_unwound_module key = {.bias = frame->pc - frame->addr}, *modules;
+	struct hash_query query = {.things = unwound, .key = &key, .equal = same_module};
+	uint32_t image;
+
+	*number = 0;
+	if (!images_number(unwound->images, frame->module, &image))
+		return 0;
+	key.id = *images_id(unwound->images, frame->module);
+	key.path = images_path(unwound->images, image);
+	query.hash = hash_word(image, key.bias);
+	if (!hash_index_find(&unwound->index, &query, number)) {
+		modules = array_grow(unwound->modules, &unwound->modules_room,
+				     unwound->nr_modules + 1, sizeof(*modules));
+		if (!modules)
+			return -ENOMEM;
+		unwound->modules = modules;
+		*number = (uint32_t)unwound->nr_modules;
+		if (hash_index_add(&unwound->index, query.hash, *number))
+			return -ENOMEM;
+		modules[unwound->nr_modules++] = key;
+	}
+	++*number;
+	return 0;
+}
+
+/* Give stack @id, whose caller has a number, the next one. */
+static int number_one(struct unwound *unwound, uint32_t id)
+{
+	struct mlk_unwound_stack *stacks = array_grow(unwound->stacks, &unwound->stacks_room,
+						      unwound->nr_stacks + 1, sizeof(*stacks));
+	struct mlk_unwound_stack *stack;
+	struct dwunw_frame frame;
+	int err = 0;
+
+	if (!stacks)
+		return -ENOMEM;
+	unwound->stacks = stacks;
+	stack = &stacks[unwound->nr_stacks++];
+	*stack = (struct mlk_unwound_stack){0};
+	if (dwunw_stack_frames(unwound->dw, id, &frame, 1)) {
+		stack->caller = unwound->numbers[dwunw_stack_parent(unwound->dw, id)].number;
+		stack->pc = frame.pc;
+		stack->flags = frame.flags & ~(uint32_t)DWUNW_FRAME_FLAG_PARTIAL;
+		err = module_of(unwound, &frame, &stack->module);
+	} else {
+		stack->flags = dwunw_stack_status(unwound->dw, id);
+	}
+	unwound->numbers[id] = (struct number){unwound->round, (uint32_t)unwound->nr_stacks};
+	return err;
+}
+
+static bool has_number(const struct unwound *unwound, uint32_t id)
+{
+	return unwound->numbers[id].round == unwound->round;
+}
+
+/* Give stack @id and those of its callers numbers that have none yet, the outermost first. */
+static int number_all(struct unwound *unwound, uint32_t id)
+{
+	size_t nr = 0;
+	int err = 0;
+
+	for (; id && !has_number(unwound, id); id = dwunw_stack_parent(unwound->dw, id)) {
+		uint32_t *path =
+			array_grow(unwound->path, &unwound->path_room, nr + 1, sizeof(*path));
+
+		if (!path)
+			return -ENOMEM;
+		unwound->path = path;
+		path[nr++] = id;
+	}
+	while (!err && nr)
+		err = number_one(unwound, unwound->path[--nr]);
+	return err;
+}
+
+/* Know of each id given out so far whether it has a number. */
+static int cover_ids(struct unwound *unwound)
+{
+	size_t room = unwound->numbers_room;
+	struct number *numbers = array_grow(unwound->numbers, &room, dwunw_stack_limit(unwound->dw),
+					    sizeof(*numbers));
+
+	if (!numbers)
+		return -ENOMEM;
+	memset(numbers + unwound->numbers_room, 0,
+	       (room - unwound->numbers_room) * sizeof(*numbers));
+	unwound->numbers = numbers;
+	unwound->numbers_room = room;
+	return 0;
+}
+
+static int gather_one(struct unwound *unwound, uint32_t id)
+{
+	uint32_t *allocs = array_grow(unwound->allocs, &unwound->allocs_room,
+				      unwound->nr_allocs + 1, sizeof(*allocs));
+	int err;
+
+	if (!allocs)
+		return -ENOMEM;
+	unwound->allocs = allocs;
+	err = has_number(unwound, id) ? 0 : number_all(unwound, id);
+	allocs[unwound->nr_allocs++] = unwound->numbers[id].number;
+	return err;
+}
+
+int unwound_gather(struct unwound *unwound, const struct batch *batch, const uint32_t *ids,
+		   struct mlk_unwound *to)
+{
+	int err = cover_ids(unwound);
+
+	unwound->round++;
+	unwound->nr_modules = unwound->nr_stacks = unwound->nr_allocs = 0;
+	hash_index_release(&unwound->index);
+	for (size_t i = 0; !err && i < batch->nr_events; i++)
+		if (batch->events[i].kind == MLK_ALLOC)
+			err = gather_one(unwound, ids[batch->events[i].stack]);
+	*to = (struct mlk_unwound){
+		.nr_modules = unwound->nr_modules,
+		.nr_stacks = unwound->nr_stacks,
+		.nr_allocs = unwound->nr_allocs,
+		.modules = unwound->modules,
+		.stacks = unwound->stacks,
+		.allocs = unwound->allocs,
+	};
+	return err;
+}
+
+void unwound_free(struct unwound *unwound)
+{
+	if (!unwound)
+		return;
+	free(unwound->modules);
+	free(unwound->stacks);
+	free(unwound->allocs);
+	free(unwound->numbers);
+	free(unwound->path);
+	hash_index_release(&unwound->index);
+	free(unwound);
+}
+
+/* From a trace into the unwinder */
+
+/* The frame of @stack, whose module is called @module. */
+static struct dwunw_frame frame_of(const struct mlk_unwound *unwound,
+				   const struct mlk_unwound_stack *stack, const uint32_t *modules)
+{
+	struct dwunw_frame frame = {
+		.pc = stack->pc,
+		.addr = stack->pc,
+		.module = DWUNW_NO_MODULE,
+		.flags = stack->flags,
+	};
+
+	if (stack->module) {
+		frame.addr -= unwound->modules[stack->module - 1].bias;
+		frame.module = modules[stack->module - 1];
+	}
+	return frame;
+}
+
+static int tell_stacks(const struct mlk_unwound *unwound, const uint32_t *modules,
+		       struct batch *batch)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < unwound->nr_stacks; i++) {
+		const struct mlk_unwound_stack *from = &unwound->stacks[i];
+		struct batch_stack stack = {.id = (uint32_t)i + 1, .caller = from->caller};
+
+		if (from->caller)
+			stack.frame = frame_of(unwound, from, modules);
+		else if (from->flags < DWUNW_STATUS_NR)
+			stack.status = (enum dwunw_status)from->flags;
+		else
+			return MLK_E_CORRUPT;
+		err = batch_add_stack(batch, &stack);
+	}
+	return err;
+}
+
+int unwound_tell(const struct mlk_unwound *unwound, const struct images *images,
+		 struct batch *batch)
+{
+	uint32_t *modules = calloc(unwound->nr_modules + 1, sizeof(*modules));
+	int err = 0;
+
+	if (!modules)
+		return -ENOMEM;
+	for (size_t i = 0; !err && i < unwound->nr_modules; i++) {
+		const struct mlk_unwound_module *module = &unwound->modules[i];
+
+		if (!images_find(images, &module->id, module->path, &modules[i]))
+			err = MLK_E_CORRUPT;
+	}
+	if (!err)
+		err = tell_stacks(unwound, modules, batch);
+	free(modules);
+	return err;
+}

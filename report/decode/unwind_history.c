@@ -1,0 +1,120 @@
+/* unwind_history.c - see histories.h */
+#include "report/decode/unwind_history.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "report/base/array.h"
+#include "report/base/hash_index.h"
+
+/* Each takes some 10 KiB of memory.  A damaged trace may name any number of threads. */
+#define MAX_THREADS  16384
+#define MANY_THREADS 1024 /* so many are kept from one chunk to the next */
+
+struct thread {
+	uint32_t tgid, tid;
+	struct dwunw_history *history; /* or NULL */
+};
+
+struct histories {
+	struct thread *all;
+	size_t nr, room;
+	size_t last; /* the one asked for last */
+	struct hash_index index;
+};
+
+int histories_new(struct histories **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+static bool same_thread(const void *things, uint32_t number, const void *arg)
+{
+	const struct thread *thread = &((const struct histories *)things)->all[number];
+	const struct thread *key = arg;
+
+	return thread->tgid == key->tgid && thread->tid == key->tid;
+}
+
+static struct thread *add(struct histories *histories, const struct thread *key, uint64_t hash)
+{
+	struct thread *all;
+
+	if (histories->nr >= MAX_THREADS)
+		return NULL;
+	all = array_grow(histories->all, &histories->room, histories->nr + 1, sizeof(*all));
+	if (!all)
+		return NULL;
+	histories->all = all;
+	if (hash_index_add(&histories->index, hash, (uint32_t)histories->nr))
+		return NULL;
+	histories->last = histories->nr++;
+	all[histories->last] = *key;
+	return &all[histories->last];
+}
+
+static struct thread *find(struct histories *histories, const struct thread *key)
+{
+	struct hash_query query = {
+		.things = histories,
+		.key = key,
+		.equal = same_thread,
+	};
+	uint32_t number;
+
+	if (histories->nr && same_thread(histories, (uint32_t)histories->last, key))
+		return &histories->all[histories->last];
+	query.hash = hash_word(key->tgid, key->tid);
+	if (!hash_index_find(&histories->index, &query, &number))
+		return add(histories, key, query.hash);
+	histories->last = number;
+	return &histories->all[number];
+}
+
+struct dwunw_history *histories_get(struct histories *histories, uint32_t tgid, uint32_t tid)
+{
+	const struct thread key = {.tgid = tgid, .tid = tid};
+	struct thread *thread = find(histories, &key);
+
+	if (!thread)
+		return NULL;
+	if (!thread->history)
+		dwunw_history_new(&thread->history);
+	return thread->history;
+}
+
+void histories_forget(struct histories *histories, uint32_t tgid, uint32_t tid)
+{
+	const struct thread key = {.tgid = tgid, .tid = tid};
+	struct thread *thread = find(histories, &key);
+
+	if (!thread)
+		return;
+	dwunw_history_free(thread->history);
+	thread->history = NULL;
+}
+
+static void clear(struct histories *histories)
+{
+	for (size_t i = 0; i < histories->nr; i++)
+		dwunw_history_free(histories->all[i].history);
+	hash_index_release(&histories->index);
+	histories->nr = histories->last = 0;
+}
+
+void histories_trim(struct histories *histories)
+{
+	if (histories->nr > MANY_THREADS)
+		clear(histories);
+}
+
+void histories_free(struct histories *histories)
+{
+	if (!histories)
+		return;
+	clear(histories);
+	free(histories->all);
+	free(histories);
+}

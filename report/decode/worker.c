@@ -1,0 +1,210 @@
+/* worker.c - see worker.h */
+#include "report/decode/worker.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/base/array.h"
+#include "report/decode/unwind_event.h"
+#include "report/decode/stored_stacks.h"
+
+struct worker {
+	struct mlk_reader *trace;
+	struct dwunw *dw;
+	struct spaces *spaces;
+	struct capture *capture;
+	const struct images *images;
+	uint64_t stop_ns;
+	bool *told; /* by id: a batch has told of that stack */
+	size_t told_room;
+	uint32_t *path; /* stacks to be told of */
+	size_t path_room;
+};
+
+int worker_new(struct worker **out, const struct worker_opts *opts)
+{
+	struct worker *worker = calloc(1, sizeof(*worker));
+	bool raw = mlk_reader_meta(opts->trace)->stack_mode == MLK_STACK_RAW;
+	int err;
+
+	*out = NULL;
+	if (!worker)
+		return -ENOMEM;
+	worker->stop_ns = opts->stop_ns;
+	worker->images = opts->images;
+	err = mlk_reader_clone(&worker->trace, opts->trace);
+	if (!err)
+		err = dwunw_clone(&worker->dw, opts->dw);
+	if (!err)
+		err = spaces_share(&worker->spaces, opts->spaces, worker->dw);
+	if (!err)
+		err = capture_new(&worker->capture, worker->dw, worker->spaces, raw);
+	if (err)
+		worker_free(worker);
+	else
+		*out = worker;
+	return err;
+}
+
+/* Know of each id given out so far whether it was told. */
+static int cover_ids(struct worker *worker)
+{
+	size_t room = worker->told_room;
+	bool *told = array_grow(worker->told, &room, dwunw_stack_limit(worker->dw), sizeof(*told));
+
+	if (!told)
+		return -ENOMEM;
+	memset(told + worker->told_room, 0, (room - worker->told_room) * sizeof(*told));
+	worker->told = told;
+	worker->told_room = room;
+	return 0;
+}
+
+/* Tell of stack @id, whose caller was told of. */
+static int tell_one(struct worker *worker, struct batch *batch, uint32_t id)
+{
+	struct batch_stack stack = {.id = id, .status = DWUNW_STATUS_ENDED};
+
+	if (dwunw_stack_frames(worker->dw, id, &stack.frame, 1))
+		stack.caller = dwunw_stack_parent(worker->dw, id);
+	else
+		stack.status = dwunw_stack_status(worker->dw, id);
+	worker->told[id] = true;
+	return batch_add_stack(batch, &stack);
+}
+
+/* Tell of stack @id and of those callers that are new, the outermost first. */
+static int tell(struct worker *worker, struct batch *batch, uint32_t id)
+{
+	size_t nr = 0;
+	int err = id >= worker->told_room ? cover_ids(worker) : 0;
+
+	for (; !err && id && !worker->told[id]; id = dwunw_stack_parent(worker->dw, id)) {
+		uint32_t *path =
+			array_grow(worker->path, &worker->path_room, nr + 1, sizeof(*path));
+
+		if (!path)
+			return -ENOMEM;
+		worker->path = path;
+		path[nr++] = id;
+	}
+	while (!err && nr)
+		err = tell_one(worker, batch, worker->path[--nr]);
+	return err;
+}
+
+static int take_event(struct worker *worker, const struct mlk_event *event, struct batch *batch)
+{
+	uint32_t stack = 0;
+	int err = 0;
+
+	/* A new process may have the number of one that has ended. */
+	if (event->kind == MLK_EXEC || event->kind == MLK_FORK)
+		capture_forget(worker->capture, event->tgid);
+	if (event->kind == MLK_ALLOC)
+		err = capture_stack(worker->capture, event, &stack);
+	if (!err && stack && (stack >= worker->told_room || !worker->told[stack]))
+		err = tell(worker, batch, stack);
+	return err ? err : batch_add_event(batch, event, stack);
+}
+
+static int take(struct worker *worker, const struct mlk_record *record, struct batch *batch)
+{
+	if (record->event.time_ns > worker->stop_ns)
+		return 0;
+	if (record->type == MLK_RECORD_EVENT)
+		return take_event(worker, &record->event, batch);
+	capture_note(worker->capture, &record->event);
+	return 0;
+}
+
+/* Decode the chunk and unwind its stacks. */
+static int unwind_chunk(struct worker *worker, struct batch *batch)
+{
+	struct mlk_record record;
+	int more, err;
+
+	capture_begin(worker->capture, batch->previous);
+	err = mlk_reader_seek(worker->trace, &batch->chunk, MLK_RECORD_EVENT | MLK_RECORD_STACK);
+	while (!err && (more = mlk_reader_next(worker->trace, &record)) != 0)
+		err = more < 0 ? more : take(worker, &record, batch);
+	return err;
+}
+
+/* Take the heads that come next; the stack of the ALLOC number i is @unwound->allocs[i]. */
+static int take_heads(struct worker *worker, const struct mlk_unwound *unwound, struct batch *batch)
+{
+	struct mlk_record record;
+	size_t nr = 0;
+	int more, err = 0;
+
+	while (!err && (more = mlk_reader_next(worker->trace, &record)) != 0) {
+		const struct mlk_event *event = &record.event;
+		uint32_t stack = 0;
+
+		if (more < 0)
+			return more;
+		if (event->kind == MLK_ALLOC) {
+			if (nr == unwound->nr_allocs)
+				return MLK_E_CORRUPT;
+			stack = unwound->allocs[nr++];
+		}
+		if (event->time_ns <= worker->stop_ns)
+			err = batch_add_event(batch, event, stack);
+	}
+	return err;
+}
+
+/* Read the stacks and the events that the trace has besides those of the chunk.  Returns
+ * MLK_E_CORRUPT when they are of another one, or cannot be used. */
+static int read_unwound(struct worker *worker, struct batch *batch)
+{
+	struct mlk_record record;
+	int more, err;
+
+	err = mlk_reader_seek(worker->trace, &batch->unwound, MLK_RECORD_UNWOUND | MLK_RECORD_HEAD);
+	if (err)
+		return err;
+	more = mlk_reader_next(worker->trace, &record);
+	if (more <= 0)
+		return more ? more : MLK_E_CORRUPT;
+	if (record.unwound.events_crc != batch->chunk_crc)
+		return MLK_E_CORRUPT;
+	err = unwound_tell(&record.unwound, worker->images, batch);
+	if (!err)
+		err = take_heads(worker, &record.unwound, batch);
+	if (!err && mlk_reader_condition(worker->trace)->chunks_lost)
+		err = MLK_E_CORRUPT;
+	return err;
+}
+
+void worker_read(struct worker *worker, struct batch *batch)
+{
+	bool unused;
+
+	batch->err = MLK_E_CORRUPT;
+	if (batch->unwound.records)
+		batch->err = read_unwound(worker, batch);
+	batch->own_ids = !batch->err;
+	unused = batch->unwound.records && batch->err == MLK_E_CORRUPT;
+	if (batch->err == MLK_E_CORRUPT) {
+		batch_clear(batch);
+		batch->err = unwind_chunk(worker, batch);
+	}
+	batch->condition = *mlk_reader_condition(worker->trace);
+	batch->condition.unwound_unused = unused;
+}
+
+void worker_free(struct worker *worker)
+{
+	if (!worker)
+		return;
+	capture_free(worker->capture);
+	spaces_free(worker->spaces);
+	dwunw_free(worker->dw);
+	mlk_reader_free(worker->trace);
+	free(worker->told);
+	free(worker->path);
+	free(worker);
+}

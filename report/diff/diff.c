@@ -1,0 +1,300 @@
+/* diff.c - see diff.h */
+#include "report/diff/diff.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/base/array.h"
+#include "report/base/strings.h"
+#include "report/base/text.h"
+
+struct diff {
+	const struct export *side[DIFF_SIDES];
+	struct strings *keys;  /* "" is none */
+	struct diff_row *rows; /* by number of key, less one; sorted then */
+	size_t nr, room;
+};
+
+/* What makes a frame the same in both traces, as text behind @out.  With lines it sorts calls in
+ * one function by these; without, a frame whose line has moved is still the same. */
+static void put_key(FILE *out, const struct place *place, bool lines)
+{
+	fprintf(out, "%s\n%s\n", text_file_name(place->module), place->function);
+	if (lines)
+		fprintf(out, "%s\n%010" PRIu32 "\n", text_file_name(place->file), place->line);
+}
+
+/* The key of stack @i, outermost frame first, to be freed; NULL: no memory. */
+static char *make_key(const struct export *export, size_t i, bool lines)
+{
+	size_t nr, len;
+	const uint32_t *path = places_path(export->places, i, &nr);
+	char *text = NULL;
+	FILE *out = open_memstream(&text, &len);
+
+	if (!out)
+		return NULL;
+	while (nr)
+		put_key(out, places_get(export->places, path[--nr]), lines);
+	if (fclose(out)) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+static int add_stack(struct diff *diff, enum diff_side side, size_t i)
+{
+	const struct stack *stack = view_stack(diff->side[side]->view, i);
+	char *key = make_key(diff->side[side], i, true);
+	struct diff_row *rows;
+	uint32_t number;
+	int err = key ? strings_intern(diff->keys, key, &number) : -ENOMEM;
+
+	free(key);
+	if (err)
+		return err;
+	if (number > diff->nr) {
+		rows = array_grow(diff->rows, &diff->room, number, sizeof(*rows));
+		if (!rows)
+			return -ENOMEM;
+		diff->rows = rows;
+		rows[diff->nr++] = (struct diff_row){.key = number, .side = side, .i = i};
+	}
+	diff->rows[number - 1].amount[side].blocks += stack->blocks;
+	diff->rows[number - 1].amount[side].bytes += stack->bytes;
+	return 0;
+}
+
+uint64_t diff_distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* The largest change first; then what is more. */
+static int compare(const void *a, const void *b, void *arg)
+{
+	const struct diff_row *x = a, *y = b;
+	char *const *keys = strings_all(((const struct diff *)arg)->keys);
+	uint64_t by_x = diff_distance(x->amount[DIFF_AFTER].bytes, x->amount[DIFF_BEFORE].bytes);
+	uint64_t by_y = diff_distance(y->amount[DIFF_AFTER].bytes, y->amount[DIFF_BEFORE].bytes);
+
+	if (by_x != by_y)
+		return by_x > by_y ? -1 : 1;
+	if (x->amount[DIFF_AFTER].bytes != y->amount[DIFF_AFTER].bytes)
+		return x->amount[DIFF_AFTER].bytes > y->amount[DIFF_AFTER].bytes ? -1 : 1;
+	return strcmp(keys[x->key], keys[y->key]);
+}
+
+static int compare_keys(const void *a, const void *b, void *arg)
+{
+	char *const *keys = strings_all(((const struct diff *)arg)->keys);
+
+	return strcmp(keys[((const struct diff_row *)a)->key],
+		      keys[((const struct diff_row *)b)->key]);
+}
+
+const char *diff_verdict(const struct diff_row *row)
+{
+	const struct live_amount *before = &row->amount[DIFF_BEFORE],
+				 *after = &row->amount[DIFF_AFTER];
+
+	if (!before->blocks)
+		return "new";
+	if (!after->blocks)
+		return "gone";
+	if (after->bytes != before->bytes)
+		return after->bytes > before->bytes ? "grown" : "shrunk";
+	return after->blocks == before->blocks	? "same"
+	       : after->blocks > before->blocks ? "grown"
+						: "shrunk";
+}
+
+static int collect(struct diff *diff)
+{
+	int err = strings_new(&diff->keys);
+
+	for (enum diff_side side = DIFF_BEFORE; side < DIFF_SIDES && !err; side++)
+		for (size_t i = 0; i < view_nr(diff->side[side]->view) && !err; i++)
+			err = add_stack(diff, side, i);
+	return err;
+}
+
+/* A stack that is on one side only. */
+struct lone {
+	uint32_t key; /* number of its key without lines */
+	enum diff_side side;
+	size_t row;
+};
+
+static int compare_lone(const void *a, const void *b)
+{
+	const struct lone *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	if (x->side != y->side)
+		return x->side - y->side;
+	return (x->row > y->row) - (x->row < y->row);
+}
+
+/* The stacks that are on one side only, in @all, by their keys without lines.  Returns how many, or
+ * -ENOMEM. */
+static ssize_t find_lone(const struct diff *diff, struct strings *keys, struct lone *all)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < diff->nr; i++) {
+		const struct diff_row *row = &diff->rows[i];
+		char *key;
+		int err;
+
+		if (!row->amount[DIFF_BEFORE].blocks == !row->amount[DIFF_AFTER].blocks)
+			continue;
+		key = make_key(diff->side[row->side], row->i, false);
+		err = key ? strings_intern(keys, key, &all[nr].key) : -ENOMEM;
+		free(key);
+		if (err)
+			return err;
+		all[nr].side = row->amount[DIFF_AFTER].blocks ? DIFF_AFTER : DIFF_BEFORE;
+		all[nr++].row = i;
+	}
+	qsort(all, nr, sizeof(*all), compare_lone);
+	return (ssize_t)nr;
+}
+
+/* Make one row of each two of @all whose keys are the same, the first with the first and so on. */
+static void pair_lone(struct diff *diff, const struct lone *all, size_t nr)
+{
+	size_t before = 0, to = 0;
+
+	for (size_t after = 0; after < nr; after++) {
+		if (all[after].side != DIFF_AFTER)
+			continue;
+		while (before < after &&
+		       (all[before].key != all[after].key || all[before].side != DIFF_BEFORE))
+			before++;
+		if (before == after)
+			continue;
+		diff->rows[all[after].row].amount[DIFF_BEFORE] =
+			diff->rows[all[before].row].amount[DIFF_BEFORE];
+		diff->rows[all[before++].row].key = 0;
+	}
+	for (size_t i = 0; i < diff->nr; i++)
+		if (diff->rows[i].key)
+			diff->rows[to++] = diff->rows[i];
+	diff->nr = to;
+}
+
+/* A rebuilt program has many of its lines elsewhere: what is left over is matched without them. */
+static int match_without_lines(struct diff *diff)
+{
+	struct strings *keys = NULL;
+	struct lone *all = calloc(diff->nr + 1, sizeof(*all));
+	ssize_t nr = all ? strings_new(&keys) : -ENOMEM;
+
+	if (!nr && diff->nr) {
+		qsort_r(diff->rows, diff->nr, sizeof(*diff->rows), compare_keys, diff);
+		nr = find_lone(diff, keys, all);
+	}
+	if (nr > 0)
+		pair_lone(diff, all, (size_t)nr);
+	free(all);
+	strings_free(keys);
+	return nr < 0 ? (int)nr : 0;
+}
+
+static bool has_enough(const struct live_amount *amount, const struct sieve_opts *sieve)
+{
+	return amount->bytes >= sieve->min_bytes && amount->blocks >= sieve->min_blocks;
+}
+
+/* Leave out the stacks of which both sides have too little. */
+static void sift(struct diff *diff)
+{
+	const struct sieve_opts *sieve = &view_options(diff->side[DIFF_AFTER]->view)->sieve;
+	size_t to = 0;
+
+	for (size_t i = 0; i < diff->nr; i++)
+		if (has_enough(&diff->rows[i].amount[DIFF_BEFORE], sieve) ||
+		    has_enough(&diff->rows[i].amount[DIFF_AFTER], sieve))
+			diff->rows[to++] = diff->rows[i];
+	diff->nr = to;
+}
+
+int diff_new(struct diff **out, const struct export *before, const struct export *after)
+{
+	struct diff *diff = calloc(1, sizeof(*diff));
+	int err;
+
+	*out = NULL;
+	if (!diff)
+		return -ENOMEM;
+	diff->side[DIFF_BEFORE] = before;
+	diff->side[DIFF_AFTER] = after;
+	err = collect(diff);
+	if (!err)
+		err = match_without_lines(diff);
+	if (err) {
+		diff_free(diff);
+		return err;
+	}
+	sift(diff);
+	if (diff->nr)
+		qsort_r(diff->rows, diff->nr, sizeof(*diff->rows), compare, diff);
+	*out = diff;
+	return 0;
+}
+
+size_t diff_nr(const struct diff *diff)
+{
+	return diff->nr;
+}
+
+const struct diff_row *diff_get(const struct diff *diff, size_t i)
+{
+	return &diff->rows[i];
+}
+
+const struct export *diff_side(const struct diff *diff, enum diff_side side)
+{
+	return diff->side[side];
+}
+
+struct live_amount diff_sum(const struct diff *diff, enum diff_side side)
+{
+	struct live_amount sum = {0};
+
+	for (size_t i = 0; i < diff->nr; i++) {
+		sum.blocks += diff->rows[i].amount[side].blocks;
+		sum.bytes += diff->rows[i].amount[side].bytes;
+	}
+	return sum;
+}
+
+struct live_amount diff_came(const struct diff *diff)
+{
+	struct live_amount came = {0};
+
+	for (size_t i = 0; i < diff->nr; i++) {
+		const struct live_amount *amount = diff->rows[i].amount;
+
+		if (amount[DIFF_AFTER].bytes > amount[DIFF_BEFORE].bytes)
+			came.bytes += amount[DIFF_AFTER].bytes - amount[DIFF_BEFORE].bytes;
+		if (amount[DIFF_AFTER].blocks > amount[DIFF_BEFORE].blocks)
+			came.blocks += amount[DIFF_AFTER].blocks - amount[DIFF_BEFORE].blocks;
+	}
+	return came;
+}
+
+void diff_free(struct diff *diff)
+{
+	if (!diff)
+		return;
+	free(diff->rows);
+	strings_free(diff->keys);
+	free(diff);
+}

@@ -1,0 +1,196 @@
+/* print_diff.c - see print_diff.h */
+#include "report/diff/print_diff.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mleak.h"
+#include "report/terminal/color.h"
+#include "report/context/csv.h"
+#include "report/machine/print_json.h"
+#include "report/context/print_place.h"
+#include "report/context/scope.h"
+#include "report/base/text.h"
+
+/* A number with its sign, and commas. */
+static const char *signed_text(char buf[TEXT_NUMBER_MAX + 1], uint64_t before, uint64_t after)
+{
+	buf[0] = after < before ? '-' : '+';
+	text_number(buf + 1, diff_distance(after, before));
+	return buf;
+}
+
+static void put_sums(FILE *out, const char *what, const struct diff *diff, enum diff_side side)
+{
+	const struct export *export = diff_side(diff, side);
+	struct live_amount amount = diff_sum(diff, side);
+	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
+
+	fprintf(out,
+		"%-7s%15s bytes%12s %-6s outstanding%12" PRIu64 " events lost%13.3f s recorded  ",
+		what, text_number(bytes, amount.bytes), text_number(blocks, amount.blocks),
+		text_blocks(amount.blocks), export_lost(export),
+		(double)export_duration(export) / 1e9);
+	text_print(out, export->path);
+	fputc('\n', out);
+}
+
+static void put_row(FILE *out, const struct diff *diff, const struct diff_row *row)
+{
+	const struct places *places = diff_side(diff, row->side)->places;
+	char bytes[TEXT_NUMBER_MAX + 1], blocks[TEXT_NUMBER_MAX + 1];
+	char before[TEXT_NUMBER_MAX], after[TEXT_NUMBER_MAX];
+	size_t nr;
+	const uint32_t *path = places_path(places, row->i, &nr);
+	bool color = view_options(diff_side(diff, row->side)->view)->color;
+	bool is_more = row->amount[DIFF_AFTER].bytes > row->amount[DIFF_BEFORE].bytes;
+
+	fprintf(out, "%s%-7s%15s%12s%15s%15s%s\n",
+		color_of(color, is_more ? COLOR_HEAVY : COLOR_NONE), diff_verdict(row),
+		signed_text(bytes, row->amount[DIFF_BEFORE].bytes, row->amount[DIFF_AFTER].bytes),
+		signed_text(blocks, row->amount[DIFF_BEFORE].blocks,
+			    row->amount[DIFF_AFTER].blocks),
+		text_number(before, row->amount[DIFF_BEFORE].bytes),
+		text_number(after, row->amount[DIFF_AFTER].bytes), color_of(color, COLOR_END));
+	for (size_t at = 0; at < nr; at++)
+		print_place(out, places_get(places, path[at]), color);
+}
+
+static int put_text(FILE *out, const struct diff *diff, size_t top)
+{
+	size_t same = 0, shown = 0, left_out = 0;
+	int err;
+
+	put_sums(out, "before", diff, DIFF_BEFORE);
+	put_sums(out, "after", diff, DIFF_AFTER);
+	err = print_shown(out, diff_side(diff, DIFF_AFTER));
+	fprintf(out, "\n%-7s%15s%12s%15s%15s\n", "", "bytes", "blocks", "before", "after");
+	for (size_t i = 0; i < diff_nr(diff); i++) {
+		const struct diff_row *row = diff_get(diff, i);
+
+		if (!strcmp(diff_verdict(row), "same")) {
+			same++;
+		} else if (top && shown == top) {
+			left_out++;
+		} else {
+			put_row(out, diff, row);
+			shown++;
+		}
+	}
+	fprintf(out, "\n%zu %s, %zu of them %s not shown; %zu %s the same\n", shown + left_out,
+		shown + left_out == 1 ? "stack differs" : "stacks differ", left_out,
+		left_out == 1 ? "is" : "are", same, same == 1 ? "is" : "are");
+	return err;
+}
+
+/* FILE:LINE, or where that is not known the module, of each frame of stack @i: two calls in one
+ * function have the same names. */
+static int put_csv_places(FILE *out, const struct places *places, size_t i)
+{
+	size_t nr, len;
+	const uint32_t *path = places_path(places, i, &nr);
+	char *text = NULL;
+	FILE *all = open_memstream(&text, &len);
+
+	while (all && nr) {
+		const struct place *place = places_get(places, path[--nr]);
+
+		if (place->file[0])
+			fprintf(all, "%s:%" PRIu32 "%s", place->file, place->line, nr ? ";" : "");
+		else
+			fprintf(all, "%s%s", text_file_name(place->module), nr ? ";" : "");
+	}
+	if (!all || fclose(all)) {
+		free(text);
+		return -ENOMEM;
+	}
+	csv_text(out, text);
+	free(text);
+	return 0;
+}
+
+static int put_csv(FILE *out, const struct diff *diff, size_t top)
+{
+	fputs("change,bytes_before,bytes_after,blocks_before,blocks_after,stack,places\r\n", out);
+	for (size_t i = 0; i < diff_nr(diff) && (!top || i < top); i++) {
+		const struct diff_row *row = diff_get(diff, i);
+
+		fprintf(out, "%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",",
+			diff_verdict(row), row->amount[DIFF_BEFORE].bytes,
+			row->amount[DIFF_AFTER].bytes, row->amount[DIFF_BEFORE].blocks,
+			row->amount[DIFF_AFTER].blocks);
+		csv_path(out, diff_side(diff, row->side)->places, row->i);
+		fputc(',', out);
+		if (put_csv_places(out, diff_side(diff, row->side)->places, row->i))
+			return -ENOMEM;
+		fputs("\r\n", out);
+	}
+	return 0;
+}
+
+static void put_side(struct json *json, const char *key, const struct diff *diff,
+		     enum diff_side side)
+{
+	json_open(json, key, '{');
+	json_text(json, "path", diff_side(diff, side)->path);
+	json_amount(json, "outstanding", diff_sum(diff, side));
+	json_number(json, "lost_events", export_lost(diff_side(diff, side)));
+	json_number(json, "duration_ns", export_duration(diff_side(diff, side)));
+	json_close(json, '}');
+}
+
+static void put_json_row(struct json *json, const struct diff *diff, const struct diff_row *row)
+{
+	size_t nr;
+	const uint32_t *path = places_path(diff_side(diff, row->side)->places, row->i, &nr);
+
+	json_open(json, NULL, '{');
+	json_text(json, "change", diff_verdict(row));
+	json_amount(json, "before", row->amount[DIFF_BEFORE]);
+	json_amount(json, "after", row->amount[DIFF_AFTER]);
+	json_open(json, "frames", '[');
+	for (size_t at = 0; at < nr; at++)
+		json_place(json, places_get(diff_side(diff, row->side)->places, path[at]));
+	json_close(json, ']');
+	json_close(json, '}');
+}
+
+static int put_json(FILE *out, const struct diff *diff, size_t top)
+{
+	struct json json = {.out = out};
+	int err;
+
+	json_open(&json, NULL, '{');
+	json_text(&json, "schema", "mleak-diff");
+	json_number(&json, "version", 1);
+	json_text(&json, "mleak", MLEAK_VERSION);
+	put_side(&json, "before", diff, DIFF_BEFORE);
+	put_side(&json, "after", diff, DIFF_AFTER);
+	err = shown_json(&json, diff_side(diff, DIFF_AFTER));
+	json_open(&json, "stacks", '[');
+	for (size_t i = 0; i < diff_nr(diff) && (!top || i < top); i++)
+		put_json_row(&json, diff, diff_get(diff, i));
+	json_close(&json, ']');
+	json_number(&json, "left_out", top && top < diff_nr(diff) ? diff_nr(diff) - top : 0);
+	json_close(&json, '}');
+	return err;
+}
+
+int print_diff(FILE *out, const struct diff *diff, const struct diff_opts *opts)
+{
+	switch (opts->format) {
+	case DIFF_FOLDED:
+		return print_diff_folded(out, diff, opts->top);
+	case DIFF_HTML:
+		return print_diff_html(out, diff, opts->top);
+	case DIFF_CSV:
+		return put_csv(out, diff, opts->top);
+	case DIFF_JSON:
+		return put_json(out, diff, opts->top);
+	default:
+		return put_text(out, diff, opts->top);
+	}
+}

@@ -1,0 +1,202 @@
+/* print_diff_html.c - a difference as the page of flame.html, where red is more and blue is less */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "report/view/place_labels.h"
+#include "report/diff/print_diff.h"
+#include "report/machine/print_html.h"
+#include "report/machine/print_json.h"
+#include "report/context/scope.h"
+#include "report/view/tree_names.h"
+
+struct page {
+	const struct diff *diff;
+	size_t nr; /* stacks of it that are shown */
+};
+
+/* Both have all stacks, and so the same nodes, but what was outstanding on one side each. */
+struct graph {
+	struct labels *labels;
+	uint32_t *numbers[DIFF_SIDES]; /* of the labels of all places */
+	struct tree *side[DIFF_SIDES];
+	struct tree_names *names; /* of either */
+};
+
+static int put_title(struct json *json, const struct diff *diff)
+{
+	char *title, *chosen;
+
+	if (asprintf(&title, "mleak: outstanding memory of '%s' since '%s'",
+		     diff_side(diff, DIFF_AFTER)->path, diff_side(diff, DIFF_BEFORE)->path) < 0)
+		return -ENOMEM;
+	json_text(json, "title", title);
+	free(title);
+	if (shown_text(&chosen, diff_side(diff, DIFF_AFTER)))
+		return -ENOMEM;
+	json_text(json, "shown", chosen);
+	free(chosen);
+	return 0;
+}
+
+/* The sums of the stacks that are shown, and the losses of both traces. */
+static void put_totals(struct json *json, const struct page *page)
+{
+	struct live_amount sum[DIFF_SIDES] = {0};
+	uint64_t lost = 0, of = 0, complete = 0;
+
+	for (size_t i = 0; i < page->nr; i++)
+		for (int side = 0; side < DIFF_SIDES; side++) {
+			sum[side].blocks += diff_get(page->diff, i)->amount[side].blocks;
+			sum[side].bytes += diff_get(page->diff, i)->amount[side].bytes;
+		}
+	for (int side = 0; side < DIFF_SIDES; side++) {
+		const struct export *export = diff_side(page->diff, side);
+
+		lost += export_lost(export);
+		complete += leaks_status_count(export->leaks, DWUNW_STATUS_ENDED);
+		for (int status = 0; status < DWUNW_STATUS_NR; status++)
+			of += leaks_status_count(export->leaks, (enum dwunw_status)status);
+	}
+	json_open(json, "totals", '{');
+	json_amount(json, "before", sum[DIFF_BEFORE]);
+	json_amount(json, "after", sum[DIFF_AFTER]);
+	json_close(json, '}');
+	json_number(json, "lost", lost);
+	json_open(json, "unwound", '{');
+	json_number(json, "allocations", of);
+	json_number(json, "complete", complete);
+	json_close(json, '}');
+}
+
+static int put_stacks(struct json *json, const struct page *page)
+{
+	size_t most = page->nr < HTML_MAX_STACKS ? page->nr : HTML_MAX_STACKS;
+	int err = 0;
+
+	json_open(json, "stacks", '[');
+	for (size_t i = 0; i < most && !err; i++) {
+		const struct diff_row *row = diff_get(page->diff, i);
+		const struct places *places = diff_side(page->diff, row->side)->places;
+		size_t nr;
+		const uint32_t *path = places_path(places, row->i, &nr);
+
+		json_open(json, NULL, '{');
+		json_text(json, "change", diff_verdict(row));
+		json_amount(json, "before", row->amount[DIFF_BEFORE]);
+		json_amount(json, "after", row->amount[DIFF_AFTER]);
+		json_open(json, "frames", '[');
+		for (size_t at = 0; at < nr && !err; at++)
+			err = html_frame(json, places_get(places, path[at]));
+		json_close(json, ']');
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+	json_number(json, "more", page->nr - most);
+	return err;
+}
+
+/* Write the labels of @row, outermost first, to @path.  Returns how many. */
+static size_t path_of(const struct graph *graph, const struct diff *diff,
+		      const struct diff_row *row, uint32_t path[VIEW_MAX_PATH])
+{
+	return place_labels_path(diff_side(diff, row->side)->places, row->i,
+				 graph->numbers[row->side], path);
+}
+
+/* Recursion is as deep as a stack. */
+static void put_nodes(struct json *json, const struct graph *graph, uint32_t first, uint64_t depth)
+{
+	const struct tree *after = graph->side[DIFF_AFTER], *before = graph->side[DIFF_BEFORE];
+
+	for (uint32_t at = first; at != TREE_NONE; at = tree_node(after, at)->next) {
+		json_number(json, NULL, depth);
+		json_number(json, NULL, tree_names_of(graph->names, at));
+		json_number(json, NULL, tree_node(after, at)->bytes);
+		json_number(json, NULL, tree_node(after, at)->blocks);
+		json_number(json, NULL, tree_node(before, at)->bytes);
+		json_number(json, NULL, tree_node(before, at)->blocks);
+		put_nodes(json, graph, tree_node(after, at)->first, depth + 1);
+	}
+}
+
+static int open_graph(struct graph *graph, const struct diff *diff)
+{
+	const struct places *const places[] = {diff_side(diff, DIFF_BEFORE)->places,
+					       diff_side(diff, DIFF_AFTER)->places};
+	int err = labels_new(&graph->labels);
+
+	if (!err)
+		err = place_labels_both(graph->numbers, graph->labels, places, false);
+	for (int side = 0; side < DIFF_SIDES && !err; side++)
+		err = tree_new(&graph->side[side]);
+	return err;
+}
+
+static int fill_graph(struct graph *graph, const struct page *page)
+{
+	uint32_t path[VIEW_MAX_PATH];
+	int err = 0;
+
+	for (size_t i = 0; i < page->nr && !err; i++) {
+		const struct diff_row *row = diff_get(page->diff, i);
+		size_t nr = path_of(graph, page->diff, row, path);
+
+		for (int side = 0; side < DIFF_SIDES && !err; side++)
+			err = tree_add(graph->side[side], path, nr, row->amount[side].bytes,
+				       row->amount[side].blocks);
+	}
+	if (!err)
+		err = tree_tell_apart(graph->side[DIFF_AFTER], graph->labels);
+	if (!err)
+		err = tree_names_new(&graph->names, graph->side[DIFF_AFTER], graph->labels);
+	for (size_t i = 0; i < page->nr && !err; i++)
+		err = tree_names_add(graph->names, path,
+				     path_of(graph, page->diff, diff_get(page->diff, i), path));
+	return err;
+}
+
+static void close_graph(struct graph *graph)
+{
+	tree_names_free(graph->names);
+	for (int side = 0; side < DIFF_SIDES; side++) {
+		tree_free(graph->side[side]);
+		free(graph->numbers[side]);
+	}
+	labels_free(graph->labels);
+}
+
+static int put_graph(struct json *json, const struct page *page)
+{
+	struct graph graph = {0};
+	int err = open_graph(&graph, page->diff);
+
+	if (!err)
+		err = fill_graph(&graph, page);
+	if (!err) {
+		tree_names_print(graph.names, json, "names");
+		json_open(json, "nodes", '[');
+		put_nodes(json, &graph, tree_first(graph.side[DIFF_AFTER]), 1);
+		json_close(json, ']');
+	}
+	close_graph(&graph);
+	return err;
+}
+
+static int put_data(struct json *json, const void *arg)
+{
+	const struct page *page = arg;
+	int err = put_title(json, page->diff);
+
+	if (err)
+		return err;
+	put_totals(json, page);
+	err = put_stacks(json, page);
+	return err ? err : put_graph(json, page);
+}
+
+int print_diff_html(FILE *out, const struct diff *diff, size_t top)
+{
+	struct page page = {diff, top && top < diff_nr(diff) ? top : diff_nr(diff)};
+
+	return html_page(out, put_data, &page);
+}

@@ -1,0 +1,55 @@
+/* embedded_suppressions.c - see embedded.h */
+#include "report/filter/embedded_suppressions.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mleak.h"
+#include "report/base/text.h"
+
+#define SECTION	 ".mleak.suppressions" /* as doc/trace-format.md has it */
+#define MAX_TEXT (64 * 1024)
+
+static void warn(const char *path)
+{
+	char *shown = text_escape(path);
+
+	log_warn(
+		"what __lsan_default_suppressions() of '%s' returns could not be read, as it is no "
+		"string literal: give it by --suppressions",
+		shown ? shown : "");
+	free(shown);
+}
+
+/* Add the suppressions of the module with this path, a string of @len bytes with its NUL. */
+static int add(struct suppressions **suppressions, const char *path, const char *text, size_t len)
+{
+	int err = 0;
+
+	if (len > MAX_TEXT || !memchr(text, '\0', len))
+		return 0; /* no recorder makes such a one */
+	if (!*text) {
+		warn(path);
+		return 0;
+	}
+	if (!*suppressions)
+		err = suppressions_new(suppressions);
+	return err ? err : suppressions_add(*suppressions, text, path);
+}
+
+int embedded_add(struct suppressions **suppressions, const struct leaks *leaks)
+{
+	const struct images *images = leaks_images(leaks);
+	int err = 0;
+
+	for (uint32_t i = 0; i < images_nr(images) && !err; i++) {
+		size_t len;
+		const char *text = dwunw_module_section(leaks_unwinder(leaks),
+							images_module(images, i), SECTION, &len);
+
+		if (text)
+			err = add(suppressions, images_path(images, i), text, len);
+	}
+	return err;
+}

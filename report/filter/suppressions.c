@@ -1,0 +1,238 @@
+/* suppressions.c - see suppressions.h */
+#include "report/filter/suppressions.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/base/array.h"
+#include "report/base/text.h"
+
+struct pattern {
+	char *text;
+	const char *source; /* of the sources, or NULL */
+	uint64_t stacks;
+	struct live_amount matched;
+};
+
+struct suppressions {
+	struct pattern *all;
+	size_t nr, room;
+	char **sources; /* paths of modules */
+	size_t nr_sources, sources_room;
+};
+
+int suppressions_new(struct suppressions **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+static int add(struct suppressions *suppressions, const char *text, const char *source)
+{
+	struct pattern *all = array_grow(suppressions->all, &suppressions->room,
+					 suppressions->nr + 1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	suppressions->all = all;
+	all[suppressions->nr] = (struct pattern){.text = strdup(text), .source = source};
+	if (!all[suppressions->nr].text)
+		return -ENOMEM;
+	suppressions->nr++;
+	return 0;
+}
+
+/* Take in one line, which is changed. */
+static int add_line(struct suppressions *suppressions, char *line, const char *source)
+{
+	static const char kind[] = "leak:";
+	size_t len;
+
+	line += strspn(line, " \t");
+	len = strlen(line);
+	while (len && strchr(" \t\r\n", line[len - 1]))
+		line[--len] = '\0';
+	if (!len || *line == '#')
+		return 0;
+	if (strncmp(line, kind, sizeof(kind) - 1) != 0 || !line[sizeof(kind) - 1])
+		return -EINVAL;
+	return add(suppressions, line + sizeof(kind) - 1, source);
+}
+
+int suppressions_load(struct suppressions *suppressions, const char *path, size_t *line)
+{
+	FILE *file = fopen(path, "re");
+	char *text = NULL;
+	size_t room = 0;
+	int err = 0;
+
+	*line = 0;
+	if (!file)
+		return -errno;
+	errno = 0; /* which says of a directory what it is */
+	while (!err && getline(&text, &room, file) >= 0) {
+		++*line;
+		err = add_line(suppressions, text, NULL);
+	}
+	if (!err && ferror(file))
+		err = errno ? -errno : -EIO;
+	free(text);
+	fclose(file);
+	return err;
+}
+
+/* A copy of @path that lives as long as @suppressions, or NULL. */
+static const char *add_source(struct suppressions *suppressions, const char *path)
+{
+	char **all = array_grow(suppressions->sources, &suppressions->sources_room,
+				suppressions->nr_sources + 1, sizeof(*all));
+	char *copy = all ? strdup(path) : NULL;
+
+	if (all)
+		suppressions->sources = all;
+	if (copy)
+		all[suppressions->nr_sources++] = copy;
+	return copy;
+}
+
+int suppressions_add(struct suppressions *suppressions, const char *text, const char *source)
+{
+	const char *path = add_source(suppressions, source);
+	char *copy = strdup(text), *rest = copy, *line;
+	int err = path && copy ? 0 : -ENOMEM;
+
+	while (!err && (line = strsep(&rest, "\n")))
+		if (add_line(suppressions, line, path) == -ENOMEM)
+			err = -ENOMEM;
+	free(copy);
+	return err;
+}
+
+bool suppressions_get(const struct suppressions *suppressions, size_t i,
+		      struct suppression *suppression)
+{
+	const struct pattern *pattern;
+
+	if (i >= suppressions->nr)
+		return false;
+	pattern = &suppressions->all[i];
+	*suppression = (struct suppression){pattern->text, pattern->source, pattern->stacks,
+					    pattern->matched};
+	return true;
+}
+
+/* Where the @len bytes at @part are first in @name, or NULL. */
+static const char *find(const char *name, const char *part, size_t len)
+{
+	return len ? memmem(name, strlen(name), part, len) : name;
+}
+
+/* As LeakSanitizer does: behind a $ nothing counts, and one without anything before it matches no
+ * name. */
+static bool matches(const char *pattern, const char *name)
+{
+	bool fixed = *pattern == '^', star = false;
+
+	if (!name || !*name)
+		return false;
+	pattern += fixed;
+	for (;;) {
+		size_t len = strcspn(pattern, "*$");
+		bool last = pattern[len] == '$';
+
+		/* what must be at the end is looked for there */
+		if (last && !fixed) {
+			size_t left = strlen(name);
+
+			return (len || star) && left >= len &&
+			       !memcmp(name + left - len, pattern, len);
+		}
+		if (fixed && strncmp(name, pattern, len) != 0)
+			return false;
+		if (!fixed && !(name = find(name, pattern, len)))
+			return false;
+		name += len;
+		if (last)
+			return !*name;
+		pattern += len;
+		if (!*pattern)
+			return true;
+		fixed = false;
+		star = true;
+		pattern++;
+	}
+}
+
+bool suppressions_match(struct suppressions *suppressions, struct live_amount amount,
+			const char *function, const char *file, const char *module)
+{
+	for (size_t i = 0; i < suppressions->nr; i++) {
+		struct pattern *pattern = &suppressions->all[i];
+
+		if (!matches(pattern->text, function) && !matches(pattern->text, file) &&
+		    !matches(pattern->text, module))
+			continue;
+		pattern->stacks++;
+		pattern->matched.blocks += amount.blocks;
+		pattern->matched.bytes += amount.bytes;
+		return true;
+	}
+	return false;
+}
+
+struct live_amount suppressions_sum(const struct suppressions *suppressions)
+{
+	struct live_amount sum = {0};
+
+	for (size_t i = 0; i < suppressions->nr; i++) {
+		sum.blocks += suppressions->all[i].matched.blocks;
+		sum.bytes += suppressions->all[i].matched.bytes;
+	}
+	return sum;
+}
+
+static void print_pattern(FILE *out, const struct pattern *pattern)
+{
+	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
+
+	fprintf(out, "%12s%12s  ", text_number(bytes, pattern->matched.bytes),
+		text_number(blocks, pattern->matched.blocks));
+	text_print(out, pattern->text);
+	fputc('\n', out);
+}
+
+/* Those of one source stand next to each other. */
+void suppressions_print(const struct suppressions *suppressions, FILE *out)
+{
+	const struct pattern *last = NULL;
+
+	for (size_t i = 0; i < suppressions->nr; i++) {
+		const struct pattern *pattern = &suppressions->all[i];
+
+		if (!pattern->stacks)
+			continue;
+		if (!last || last->source != pattern->source) {
+			fputs("\nsuppressed", out);
+			if (pattern->source)
+				fputs(" by __lsan_default_suppressions() of ", out);
+			text_print(out, pattern->source ? pattern->source : "");
+			fputs(":\n", out);
+		}
+		print_pattern(out, pattern);
+		last = pattern;
+	}
+}
+
+void suppressions_free(struct suppressions *suppressions)
+{
+	if (!suppressions)
+		return;
+	for (size_t i = 0; i < suppressions->nr; i++)
+		free(suppressions->all[i].text);
+	for (size_t i = 0; i < suppressions->nr_sources; i++)
+		free(suppressions->sources[i]);
+	free(suppressions->sources);
+	free(suppressions->all);
+	free(suppressions);
+}

@@ -1,0 +1,47 @@
+/* address_history.h - who held an address: of each process of a trace the last block that did
+ *
+ * A child of fork has what its parent had then.
+ */
+#ifndef REPORT_HOLDERS_H
+#define REPORT_HOLDERS_H
+
+#include "report/live/live.h"
+
+struct holders; /* opaque: of one address */
+
+/* How a block came to its end. */
+enum holder_end {
+	HOLDER_LIVES,
+	HOLDER_FREED,
+	HOLDER_REALLOCATED,
+	HOLDER_UNMAPPED,
+	HOLDER_GONE, /* its process started another program */
+};
+
+struct holder {
+	bool any; /* there was one, of which all below tells */
+	struct live_block block;
+	uint8_t func;	/* enum mlk_func */
+	bool inherited; /* by fork: the allocation is an ancestor's */
+	enum holder_end end;
+	uint32_t end_tid; /* thread that ended it, */
+	uint64_t end_ns;  /* at this time, CLOCK_MONOTONIC */
+};
+
+/* The holders of @addr.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
+int holders_new(struct holders **out, uint64_t addr);
+
+/* @live has taken in @event, with @stack.  Returns 0 or -ENOMEM. */
+int holders_event(struct holders *holders, struct live *live, const struct mlk_event *event,
+		  uint32_t stack);
+
+/* The last holder in process number @process of what live_nr_processes() counts. */
+struct holder holders_get(const struct holders *holders, size_t process);
+
+/* The address. */
+uint64_t holders_addr(const struct holders *holders);
+
+/* Release @holders; NULL is allowed. */
+void holders_free(struct holders *holders);
+
+#endif

@@ -1,0 +1,410 @@
+/* live.c - the rules by which events become live blocks
+ *
+ * The old block of a realloc leaves the table before the allocator can hand its address to another
+ * thread (RELEASE), and waits in the thread's place until the thread's next event tells how the
+ * realloc ended: RESTORE puts it back, anything else makes the release final.  So does what mremap
+ * takes away (UNMAP).
+ */
+#include "report/live/live_state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "report/base/array.h"
+
+int live_new(struct live **out)
+{
+	return (*out = calloc(1, sizeof(**out))) ? 0 : -ENOMEM;
+}
+
+void live_watch(struct live *live, const struct live_watch *watch)
+{
+	live->watch = *watch;
+}
+
+void live_set_sampling(struct live *live, const struct sampling *sampling)
+{
+	live->sampling = *sampling;
+}
+
+static bool same_process(const void *things, uint32_t number, const void *key)
+{
+	return ((const struct live *)things)->all[number].tgid == *(const uint32_t *)key;
+}
+
+static int append(struct live *live, uint32_t tgid)
+{
+	struct process *all = array_grow(live->all, &live->room, live->nr + 1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	live->all = all;
+	if (live->nr == 1)
+		all[0].totals = live->totals;
+	all[live->nr] = (struct process){.tgid = tgid, .newest = (uint32_t)live->nr};
+	live->nr++;
+	return 0;
+}
+
+static struct process *find_process(struct live *live, uint32_t tgid)
+{
+	struct hash_query query = {.things = live, .key = &tgid, .equal = same_process};
+	uint32_t first;
+
+	query.hash = hash_word(0, tgid);
+	if (!hash_index_find(&live->index, &query, &first)) {
+		first = (uint32_t)live->nr;
+		if (append(live, tgid))
+			return NULL;
+		if (hash_index_add(&live->index, query.hash, first)) {
+			live->nr--;
+			return NULL;
+		}
+	} else if (live->all[live->all[first].newest].exited) {
+		if (append(live, tgid))
+			return NULL;
+		live->all[first].newest = (uint32_t)live->nr - 1;
+	}
+	live->last = live->all[first].newest;
+	return &live->all[live->last];
+}
+
+/* Find the process that has the number @tgid now, or add it.  NULL when there is no memory; valid
+ * until the next call. */
+static inline struct process *process_of(struct live *live, uint32_t tgid)
+{
+	if (live->nr && live->all[live->last].tgid == tgid && !live->all[live->last].exited)
+		return &live->all[live->last];
+	return find_process(live, tgid);
+}
+
+/* Take the live block at @addr out of the table.  Returns false when there is none. */
+static bool take(struct live *live, struct process *process, uint64_t addr,
+		 struct live_block *block)
+{
+	if (!block_map_take(&process->blocks, addr, block))
+		return false;
+	live_subtract(live, LIVE_OUTSTANDING, block);
+	return true;
+}
+
+static int put(struct live *live, struct process *process, const struct live_block *block)
+{
+	int err = block_map_put(&process->blocks, block->addr, block);
+
+	if (!err)
+		live_add(live, LIVE_OUTSTANDING, block);
+	return err;
+}
+
+struct live_block live_block_of(const struct mlk_event *event, uint32_t stack)
+{
+	return (struct live_block){
+		.addr = event->addr,
+		.size = event->size,
+		.time_ns = event->time_ns,
+		.tgid = event->tgid,
+		.tid = event->tid,
+		.stack = stack,
+		.known = true,
+		.mapped = event->func == MLK_FUNC_MMAP || event->func == MLK_FUNC_MREMAP,
+	};
+}
+
+static int on_alloc(struct live *live, struct process *process, const struct mlk_event *event,
+		    uint32_t stack)
+{
+	struct live_block block = live_block_of(event, stack);
+	struct live_block old;
+	int err;
+
+	sampling_weigh(&live->sampling, event, &block);
+	if (block.mapped)
+		return live_on_map(live, process, &block);
+	err = block_map_put(&process->blocks, block.addr, &block);
+	if (err == -EEXIST && take(live, process, event->addr, &old)) {
+		live_add(live, LIVE_IMPLIED, &old);
+		err = block_map_put(&process->blocks, block.addr, &block);
+	}
+	if (!err)
+		live_give(live, &block);
+	return err;
+}
+
+static void on_free(struct live *live, struct process *process, const struct mlk_event *event)
+{
+	const struct live_block *block = block_map_find(&process->blocks, event->addr);
+
+	if (!block) {
+		live->totals.unknown_frees += !(event->flags & MLK_EVENT_NESTED);
+		return;
+	}
+	live_free_block(live, block);
+	block_map_drop(&process->blocks, event->addr);
+}
+
+static int on_release(struct live *live, struct process *process, const struct mlk_event *event)
+{
+	struct live_block block;
+
+	if (!take(live, process, event->addr, &block))
+		block = (struct live_block){.addr = event->addr, .tgid = event->tgid};
+	return block_map_put(&process->pending, live_pending_key(event->tid, 0), &block);
+}
+
+static int on_restore(struct live *live, struct process *process, const struct mlk_event *event)
+{
+	struct live_block block;
+
+	if (!block_map_take(&process->pending, live_pending_key(event->tid, 0), &block))
+		return 0;
+	if (block.addr != event->addr) {
+		/* of another call */
+		int err = block_map_put(&process->pending, live_pending_key(event->tid, 0), &block);
+
+		live_settle(live, process, event);
+		return err;
+	}
+	if (block.mapped)
+		return live_put_back(live, process, event->tid);
+	if (!block.known)
+		return 0;
+	/* its address was given out meanwhile, so it was freed, whatever the trace says */
+	if (block_map_find(&process->blocks, block.addr)) {
+		live_add(live, LIVE_IMPLIED, &block);
+		return 0;
+	}
+	return put(live, process, &block);
+}
+
+static void lose(struct live *live, const struct live_block *block)
+{
+	live_subtract(live, LIVE_OUTSTANDING, block);
+	live_add(live, LIVE_GONE, block);
+}
+
+static int lose_blocks(struct live *live, const struct block_map *blocks)
+{
+	const struct live_block *block, **list;
+	size_t pos = 0;
+	int err;
+
+	if (!live->watch.in_order) {
+		while ((block = block_map_next(blocks, &pos)))
+			lose(live, block);
+		return 0;
+	}
+	err = block_map_list(blocks, &list);
+	for (size_t i = 0; !err && i < blocks->nr_blocks; i++)
+		lose(live, list[i]);
+	free(list);
+	return err;
+}
+
+static int on_exec(struct live *live, struct process *process)
+{
+	const struct live_block *block;
+	struct live_block old;
+	size_t pos = 0;
+	int err;
+
+	while (range_map_take(&process->ranges, 0, UINT64_MAX, &old))
+		lose(live, &old);
+	err = lose_blocks(live, &process->blocks);
+	block_map_release(&process->blocks);
+	/* the other threads were killed in the middle of their reallocs */
+	while ((block = block_map_next(&process->pending, &pos)))
+		if (block->part || block->known)
+			live_add_part(live, LIVE_GONE, block);
+	block_map_release(&process->pending);
+	process->inherits = false;
+	return err;
+}
+
+/* Releases of @process that wait for their outcome are final. */
+static void finish(struct live *live, struct process *process)
+{
+	const struct live_block *block;
+	size_t pos = 0;
+
+	while ((block = block_map_next(&process->pending, &pos)))
+		live_count_free(live, block);
+	block_map_release(&process->pending);
+}
+
+static int take_event(struct live *live, struct process *process, const struct mlk_event *event,
+		      uint32_t stack)
+{
+	/* A nested free is the realloc's own work, on whichever block: it is not over yet. */
+	if (process->pending.nr_blocks && event->kind != MLK_RESTORE &&
+	    !(event->kind == MLK_FREE && event->flags & MLK_EVENT_NESTED))
+		live_settle(live, process, event);
+
+	switch (event->kind) {
+	case MLK_ALLOC:
+		return on_alloc(live, process, event, stack);
+	case MLK_FREE:
+		on_free(live, process, event);
+		return 0;
+	case MLK_RELEASE:
+		return on_release(live, process, event);
+	case MLK_RESTORE:
+		return on_restore(live, process, event);
+	case MLK_UNMAP:
+		return live_on_unmap(live, process, event);
+	case MLK_EXEC:
+		process->execed = true;
+		return on_exec(live, process);
+	case MLK_EXIT:
+		finish(live, process);
+		process->exited = true;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static void add_difference(struct live_amount *to, const struct live_amount *before,
+			   const struct live_amount *now)
+{
+	to->blocks += now->blocks - before->blocks;
+	to->bytes += now->bytes - before->bytes;
+}
+
+/* What came to the sums since @before is due to @process. */
+static void account(struct live *live, struct process *process, const struct live_totals *before)
+{
+	struct live_totals *now = &live->totals, *own = &process->totals;
+	uint64_t unknown = now->unknown_frees - before->unknown_frees;
+
+	if (process->inherits) {
+		now->unknown_frees -= unknown;
+		now->inherited_frees += unknown;
+		own->inherited_frees += unknown;
+	} else {
+		own->unknown_frees += unknown;
+	}
+	add_difference(&own->allocated, &before->allocated, &now->allocated);
+	add_difference(&own->freed, &before->freed, &now->freed);
+	add_difference(&own->outstanding, &before->outstanding, &now->outstanding);
+	add_difference(&own->implied, &before->implied, &now->implied);
+	add_difference(&own->gone, &before->gone, &now->gone);
+}
+
+/* The process begins: one that had its number before has ended, whatever the trace says. */
+static int on_fork(struct live *live, const struct mlk_event *event)
+{
+	struct process *process = process_of(live, event->tgid);
+	struct live_totals before;
+
+	if (process && (process->parent || process->blocks.nr_blocks || process->ranges.root)) {
+		before = live->totals;
+		finish(live, process);
+		account(live, process, &before);
+		process->exited = true;
+		process = process_of(live, event->tgid);
+	}
+	if (!process)
+		return -ENOMEM;
+	process->parent = (uint32_t)event->addr;
+	process->inherits = true;
+	return 0;
+}
+
+int live_event(struct live *live, const struct mlk_event *event, uint32_t stack)
+{
+	struct process *process;
+	struct live_totals before;
+	int err;
+
+	live->event = event;
+	if (event->kind == MLK_FORK)
+		return on_fork(live, event);
+	process = process_of(live, event->tgid);
+	if (!process)
+		return -ENOMEM;
+	if (live->nr == 1 && !process->inherits)
+		return take_event(live, process, event, stack);
+	before = live->totals;
+	err = take_event(live, process, event, stack);
+	account(live, process, &before);
+	return err;
+}
+
+void live_expect(const struct live *live, uint32_t tgid, uint64_t addr)
+{
+	if (live->nr && live->all[live->last].tgid == tgid)
+		block_map_expect(&live->all[live->last].blocks, addr);
+}
+
+void live_finish(struct live *live)
+{
+	live->event = NULL;
+	for (size_t i = 0; i < live->nr; i++) {
+		struct live_totals before = live->totals;
+
+		finish(live, &live->all[i]);
+		if (live->nr > 1 || live->all[i].inherits)
+			account(live, &live->all[i], &before);
+	}
+}
+
+const struct live_totals *live_totals(const struct live *live)
+{
+	return &live->totals;
+}
+
+size_t live_nr_processes(const struct live *live)
+{
+	return live->nr;
+}
+
+struct live_process live_process(const struct live *live, size_t number)
+{
+	const struct process *process = &live->all[number];
+
+	return (struct live_process){
+		.tgid = process->tgid,
+		.parent = process->parent,
+		.exited = process->exited,
+		.execed = process->execed,
+		.totals = live->nr == 1 ? live->totals : process->totals,
+	};
+}
+
+int live_process_number(struct live *live, uint32_t tgid, uint32_t *number)
+{
+	const struct process *process = process_of(live, tgid);
+
+	*number = process ? (uint32_t)(process - live->all) : 0;
+	return process ? 0 : -ENOMEM;
+}
+
+void live_each(const struct live *live, void (*visit)(void *arg, const struct live_block *block),
+	       void *arg)
+{
+	for (size_t i = 0; i < live->nr; i++) {
+		const struct live_block *block;
+		size_t pos = 0;
+
+		while ((block = block_map_next(&live->all[i].blocks, &pos)))
+			visit(arg, block);
+		for (block = range_map_from(&live->all[i].ranges, 0); block;
+		     block = range_map_from(&live->all[i].ranges, block->addr + 1))
+			visit(arg, block);
+	}
+}
+
+void live_free(struct live *live)
+{
+	if (!live)
+		return;
+	for (size_t i = 0; i < live->nr; i++) {
+		block_map_release(&live->all[i].blocks);
+		range_map_release(&live->all[i].ranges);
+		block_map_release(&live->all[i].pending);
+	}
+	hash_index_release(&live->index);
+	free(live->all);
+	free(live);
+}

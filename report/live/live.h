@@ -1,0 +1,127 @@
+/* live.h - which blocks are alive: match what was given out with what was freed
+ *
+ * Events are taken in the order of the trace.  After live_finish() the totals add up:
+ * allocated = freed + outstanding + implied + gone.
+ *
+ * A child of fork begins with copies of its parent's blocks.  They are its parent's allocations,
+ * not its own: it begins with none, and a free of what it did not allocate is one of an inherited
+ * block.
+ */
+#ifndef REPORT_LIVE_H
+#define REPORT_LIVE_H
+
+#include <stdbool.h>
+
+#include "format/trace.h"
+#include "report/live/block_map.h"
+
+struct live; /* opaque: the blocks of one trace */
+struct sampling;
+
+/* Sums of sizes from a damaged trace may wrap; the totals then still add up modulo 2^64. */
+struct live_amount {
+	uint64_t blocks;
+	uint64_t bytes;
+};
+
+struct live_totals {
+	struct live_amount allocated;
+	struct live_amount
+		freed; /* blocks that were seen given out; a failed realloc frees nothing */
+	struct live_amount outstanding;
+	struct live_amount implied; /* their address was given out again: the free was not seen */
+	struct live_amount gone;    /* alive when their process started another program */
+	uint64_t unknown_frees;	    /* frees of blocks that were not alive */
+	uint64_t inherited_frees;   /* the same in a child of fork: it had them from its parent */
+};
+
+/* A process of the trace.  Of a number that came again, each is one of its own. */
+struct live_process {
+	uint32_t tgid;
+	uint32_t parent; /* that forked it while recorded; 0: it was not forked, or not then */
+	bool exited;
+	bool execed;		   /* it began another program while recorded */
+	struct live_totals totals; /* as live_totals(), of it alone */
+};
+
+/* The amounts above, by name. */
+enum live_sum { LIVE_ALLOCATED, LIVE_FREED, LIVE_OUTSTANDING, LIVE_IMPLIED, LIVE_GONE };
+
+/* A sum changes: @more is added to it, where less is what wraps at 2^64. */
+struct live_change {
+	enum live_sum sum;
+	/* What is outstanding changes by as much: with LIVE_ALLOCATED it grows, else it shrinks. */
+	bool outstanding;
+	const struct live_block *block; /* on account of which */
+	const struct mlk_event *event;	/* by which; NULL: by the end of the trace */
+	struct live_amount more;
+};
+
+/* Who is told of every change of the sums; all that is pointed to is valid for the call. */
+struct live_watch {
+	void (*changed)(void *arg, const struct live_change *change);
+	void *arg;
+	bool in_order; /* what one event does to many blocks is told by their addresses, which takes
+			  time; else in an order that is another one in each run */
+};
+
+/* By how much @change changes what is outstanding: nothing, or what is added to it. */
+static inline struct live_amount live_change_of_outstanding(const struct live_change *change)
+{
+	struct live_amount more = change->more;
+
+	if (change->sum != LIVE_OUTSTANDING && !change->outstanding)
+		return (struct live_amount){0, 0};
+	if (change->outstanding && change->sum != LIVE_ALLOCATED)
+		more = (struct live_amount){0 - more.blocks, 0 - more.bytes};
+	return more;
+}
+
+/* The block that @event, an MLK_ALLOC, gives out to @stack; it stands for itself. */
+struct live_block live_block_of(const struct mlk_event *event, uint32_t stack);
+
+/* A match without any block.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
+int live_new(struct live **out);
+
+/* From now on tell @watch, which is copied; there is one at most. */
+void live_watch(struct live *live, const struct live_watch *watch);
+
+/* The blocks of the events that follow were sampled as @sampling (copied) says: the sums are of
+ * what they stand for.  Frees of unknown blocks are counted as they are. */
+void live_set_sampling(struct live *live, const struct sampling *sampling);
+
+/*
+ * Take in the next event of the trace; @stack is the number that live_each() gives back for the
+ * block of an MLK_ALLOC, and not looked at for other kinds.  Unknown kinds are ignored.
+ * Returns 0 or -ENOMEM.
+ */
+int live_event(struct live *live, const struct mlk_event *event, uint32_t stack);
+
+/* The trace has ended: a realloc whose outcome was not seen counts as a free of the old block. */
+void live_finish(struct live *live);
+
+/* The sums so far, valid until live_free(). */
+const struct live_totals *live_totals(const struct live *live);
+
+/* Processes so far; their numbers go from 0, in the order of their first events. */
+size_t live_nr_processes(const struct live *live);
+
+/* What is known of process @number (below live_nr_processes()). */
+struct live_process live_process(const struct live *live, size_t number);
+
+/* The number of the process that has the id @tgid now, which is added if it is new.  Returns 0 or
+ * -ENOMEM. */
+int live_process_number(struct live *live, uint32_t tgid, uint32_t *number);
+
+/* Call @visit with @arg for each outstanding block, in no order; @block is valid for the call. */
+void live_each(const struct live *live, void (*visit)(void *arg, const struct live_block *block),
+	       void *arg);
+
+/* live_event() is to come soon with an event of process @tgid and the block at @addr: a hint, to
+ * have memory brought near meanwhile. */
+void live_expect(const struct live *live, uint32_t tgid, uint64_t addr);
+
+/* Release @live; NULL is allowed. */
+void live_free(struct live *live);
+
+#endif

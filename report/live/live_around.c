@@ -1,0 +1,84 @@
+/* live_around.c - see live_around.h */
+#include "report/live/live_around.h"
+
+#include "report/live/live_state.h"
+
+#define MAX_PARENTS 64 /* that a damaged trace may lead through */
+
+bool live_holds(const struct live_block *block, uint64_t addr)
+{
+	return addr - block->addr < (block->size ? block->size : 1);
+}
+
+static void each_of(const struct process *process,
+		    void (*visit)(struct live_around *around, const struct live_block *block),
+		    struct live_around *around)
+{
+	const struct live_block *block;
+	size_t pos = 0;
+
+	while ((block = block_map_next(&process->blocks, &pos)))
+		visit(around, block);
+	for (block = range_map_from(&process->ranges, 0); block;
+	     block = range_map_from(&process->ranges, block->addr + 1))
+		visit(around, block);
+}
+
+static void look_for_holder(struct live_around *around, const struct live_block *block)
+{
+	if (!live_holds(block, around->addr) ||
+	    (around->held && around->holder.size <= block->size))
+		return;
+	around->held = true;
+	around->holder = *block;
+}
+
+static void look_for_neighbours(struct live_around *around, const struct live_block *block)
+{
+	uint64_t start = around->holder.addr;
+	uint64_t size = around->holder.size ? around->holder.size : 1;
+
+	if (block->addr < start && start - block->addr >= block->size &&
+	    (!around->has_before || block->addr > around->before.addr)) {
+		around->has_before = true;
+		around->before = *block;
+	}
+	if (block->addr > start && block->addr - start >= size &&
+	    (!around->has_after || block->addr < around->after.addr)) {
+		around->has_after = true;
+		around->after = *block;
+	}
+}
+
+void live_look_around(const struct live *live, size_t process, uint64_t addr,
+		      struct live_around *around)
+{
+	*around = (struct live_around){.addr = addr, .holder = {.addr = addr}};
+	each_of(&live->all[process], look_for_holder, around);
+	each_of(&live->all[process], look_for_neighbours, around);
+}
+
+/* The last process that had the number @tgid. */
+static const struct process *newest(const struct live *live, uint32_t tgid)
+{
+	for (size_t i = live->nr; i-- > 0;)
+		if (live->all[i].tgid == tgid)
+			return &live->all[i];
+	return NULL;
+}
+
+bool live_find(const struct live *live, uint32_t tgid, uint64_t addr, struct live_block *block)
+{
+	const struct process *process = newest(live, tgid);
+
+	for (int i = 0; process && i < MAX_PARENTS; i++) {
+		const struct live_block *found = block_map_find(&process->blocks, addr);
+
+		if (found) {
+			*block = *found;
+			return true;
+		}
+		process = process->inherits ? newest(live, process->parent) : NULL;
+	}
+	return false;
+}

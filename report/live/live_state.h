@@ -1,0 +1,79 @@
+/* live_state.h - what live.c and its parts share: the blocks of all processes, and their sums */
+#ifndef REPORT_LIVE_STATE_H
+#define REPORT_LIVE_STATE_H
+
+#include "report/base/hash_index.h"
+#include "report/live/live.h"
+#include "report/live/range_map.h"
+#include "report/live/sampling.h"
+
+/* Each process has maps of its own: an exec gives them back whole, and costs no more than it took
+ * to fill them, however many blocks other processes have. */
+struct process {
+	uint32_t tgid;
+	struct block_map blocks;   /* by address */
+	struct range_map ranges;   /* given out by mmap */
+	struct block_map pending;  /* released, but not finally: by live_pending_key() */
+	uint32_t newest;	   /* of the first with its tgid: number of the last with it */
+	uint32_t parent;	   /* 0: none is known */
+	bool inherits;		   /* it may free blocks of its parent's: forked, and no exec yet */
+	bool exited;		   /* its number is free for another */
+	bool execed;		   /* it began another program */
+	struct live_totals totals; /* of it alone, as soon as there are several processes */
+};
+
+struct live {
+	struct process *all; /* in the order of their first event */
+	size_t nr, room;
+	struct hash_index index; /* of the first with each tgid */
+	size_t last;		 /* the one of the last event: often that of the next, too */
+	struct live_totals totals;
+	struct live_watch watch;
+	const struct mlk_event *event; /* that is being taken in, for the watch */
+	struct sampling sampling;
+};
+
+/* Of what thread @tid has released and may get back: one block; or, of a range that it unmapped,
+ * first the range (an empty block of mmap at its address), then the @n-th block that was there. */
+static inline uint64_t live_pending_key(uint32_t tid, uint32_t n)
+{
+	return (uint64_t)n << 32 | tid;
+}
+
+/* Add @block, or what it stands for, to a sum, and tell the watch. */
+void live_add(struct live *live, enum live_sum sum, const struct live_block *block);
+
+/* @block is given out: it is allocated, and outstanding. */
+void live_give(struct live *live, const struct live_block *block);
+
+/* @block, which is outstanding, is freed. */
+void live_free_block(struct live *live, const struct live_block *block);
+
+/* Take it from one. */
+void live_subtract(struct live *live, enum live_sum sum, const struct live_block *block);
+
+/* One more block of those that @block stands for, whose bytes were counted before. */
+void live_add_block(struct live *live, enum live_sum sum, const struct live_block *block);
+
+/* Only the bytes if @block is a piece: the rest lives on, or is counted elsewhere. */
+void live_add_part(struct live *live, enum live_sum sum, const struct live_block *block);
+
+/* The release of @block is final. */
+void live_count_free(struct live *live, const struct live_block *block);
+
+/* The thread of @event went on: its realloc, if it was in one, has succeeded. */
+void live_settle(struct live *live, struct process *process, const struct mlk_event *event);
+
+/* Blocks of mmap, in live_ranges.c.  Each returns 0 or -ENOMEM. */
+
+/* @block was given out: what it covers of others is gone. */
+int live_on_map(struct live *live, struct process *process, struct live_block *block);
+
+/* @event unmaps a range, of as many blocks as it covers. */
+int live_on_unmap(struct live *live, struct process *process, const struct mlk_event *event);
+
+/* The range that thread @tid unmapped last, which is taken from those pending, is mapped after all:
+ * mremap did not move it. */
+int live_put_back(struct live *live, struct process *process, uint32_t tid);
+
+#endif

@@ -1,0 +1,107 @@
+/* live_sums.c - the sums of blocks, and what changes them: see live_state.h */
+#include "report/live/live_state.h"
+
+/* by enum live_sum */
+static const size_t offsets[] = {
+	offsetof(struct live_totals, allocated), offsetof(struct live_totals, freed),
+	offsetof(struct live_totals, outstanding), offsetof(struct live_totals, implied),
+	offsetof(struct live_totals, gone)};
+
+/* Add so many blocks and bytes of @block to a sum; to subtract, what is added wraps. */
+static void count(struct live *live, enum live_sum sum, const struct live_block *block,
+		  struct live_amount more)
+{
+	struct live_change change = {
+		.sum = sum, .block = block, .event = live->event, .more = more};
+	struct live_amount *amount = (void *)((char *)&live->totals + offsets[sum]);
+
+	amount->blocks += more.blocks;
+	amount->bytes += more.bytes;
+	if (live->watch.changed)
+		live->watch.changed(live->watch.arg, &change);
+}
+
+/* Nearly all that happens are these two, so each is told at once. */
+
+static void tell_both(struct live *live, enum live_sum sum, const struct live_block *block,
+		      struct live_amount more)
+{
+	const struct live_change change = {.sum = sum,
+					   .outstanding = true,
+					   .block = block,
+					   .event = live->event,
+					   .more = more};
+
+	if (live->watch.changed)
+		live->watch.changed(live->watch.arg, &change);
+}
+
+void live_give(struct live *live, const struct live_block *block)
+{
+	struct live_totals *totals = &live->totals;
+	struct live_amount more = sampling_amount(block);
+
+	totals->allocated.blocks += more.blocks;
+	totals->allocated.bytes += more.bytes;
+	totals->outstanding.blocks += more.blocks;
+	totals->outstanding.bytes += more.bytes;
+	tell_both(live, LIVE_ALLOCATED, block, more);
+}
+
+void live_free_block(struct live *live, const struct live_block *block)
+{
+	struct live_totals *totals = &live->totals;
+	struct live_amount less = sampling_amount(block);
+
+	totals->outstanding.blocks -= less.blocks;
+	totals->outstanding.bytes -= less.bytes;
+	totals->freed.blocks += less.blocks;
+	totals->freed.bytes += less.bytes;
+	tell_both(live, LIVE_FREED, block, less);
+}
+
+void live_add(struct live *live, enum live_sum sum, const struct live_block *block)
+{
+	count(live, sum, block, sampling_amount(block));
+}
+
+void live_subtract(struct live *live, enum live_sum sum, const struct live_block *block)
+{
+	struct live_amount less = sampling_amount(block);
+
+	count(live, sum, block, (struct live_amount){0 - less.blocks, 0 - less.bytes});
+}
+
+void live_add_block(struct live *live, enum live_sum sum, const struct live_block *block)
+{
+	count(live, sum, block, (struct live_amount){sampling_amount(block).blocks, 0});
+}
+
+void live_add_part(struct live *live, enum live_sum sum, const struct live_block *block)
+{
+	struct live_amount more = sampling_amount(block);
+
+	count(live, sum, block, (struct live_amount){block->part ? 0 : more.blocks, more.bytes});
+}
+
+void live_count_free(struct live *live, const struct live_block *block)
+{
+	if (block->part || block->known)
+		live_add_part(live, LIVE_FREED, block);
+	else if (!block->mapped) /* else it is the range that blocks were unmapped with */
+		live->totals.unknown_frees++;
+}
+
+void live_settle(struct live *live, struct process *process, const struct mlk_event *event)
+{
+	struct live_block block;
+
+	if (!block_map_take(&process->pending, live_pending_key(event->tid, 0), &block))
+		return;
+	live_count_free(live, &block);
+	for (uint32_t n = 1; block.mapped; n++) {
+		if (!block_map_take(&process->pending, live_pending_key(event->tid, n), &block))
+			return;
+		live_count_free(live, &block);
+	}
+}

@@ -1,0 +1,45 @@
+/* print_csv.c - the stacks as rows of CSV, by RFC 4180 */
+#include <inttypes.h>
+
+#include "report/context/csv.h"
+#include "report/context/report_data.h"
+
+static void put_field(FILE *out, const char *text)
+{
+	fputc(',', out);
+	csv_text(out, text);
+}
+
+static void put_row(FILE *out, const struct export *export, size_t i)
+{
+	const struct stack *stack = view_stack(export->view, i);
+	size_t nr;
+	const uint32_t *path = places_path(export->places, i, &nr);
+	const struct place *leaf = places_get(export->places, path[0]);
+
+	fprintf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
+		stack->bytes, stack->blocks, stack->allocated.bytes, stack->allocated.blocks,
+		stack->freed.bytes, stack->freed.blocks);
+	fprintf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%d",
+		stack->peak.bytes, stack->peak.blocks, stack->temporary,
+		export_since_start(export, stack->first_ns),
+		export_since_start(export, stack->last_ns), stack->status == DWUNW_STATUS_ENDED);
+	put_field(out, leaf->function);
+	put_field(out, leaf->module);
+	put_field(out, leaf->file);
+	fprintf(out, ",%" PRIu32, leaf->line);
+	fputc(',', out);
+	csv_path(out, export->places, i);
+	fprintf(out, ",%" PRIu32 "\r\n", export_pid(export, i));
+}
+
+int print_csv(FILE *out, const struct export *export)
+{
+	fputs("outstanding_bytes,outstanding_blocks,allocated_bytes,allocated_blocks,freed_bytes,"
+	      "freed_blocks,peak_bytes,peak_blocks,temporary_blocks,first_ns,last_ns,complete,"
+	      "function,module,file,line,stack,pid\r\n",
+	      out);
+	for (size_t i = 0; i < view_nr(export->view); i++)
+		put_row(out, export, i);
+	return 0;
+}

@@ -1,0 +1,219 @@
+/* print_heaptrack.c - heaptrack's data file, version 3, as text
+ *
+ * Lines in the order of their use: s LENGTH TEXT, a string; i ADDRESS MODULE FUNCTION FILE LINE, a
+ * place in the code; t PLACE PARENT, a step of a stack, outermost first; a SIZE STEP, a kind of
+ * allocation; + KIND and - KIND; c MILLISECONDS.  Numbers are hexadecimal, and those of strings,
+ * places and steps begin with 1, where 0 is none.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/base/array.h"
+#include "report/context/report_data.h"
+#include "report/base/hash_index.h"
+#include "report/stats/heaptrack_events.h"
+#include "report/base/strings.h"
+#include "report/base/text.h"
+
+struct step {
+	uint32_t place, parent;
+};
+
+struct printer {
+	FILE *out;
+	const struct export *export;
+	struct strings *strings;
+	struct step *steps; /* number 1 first */
+	size_t nr, room;
+	struct hash_index index; /* of steps */
+	uint32_t *leaves;	 /* of each stack: its last step; 0: it is not asked for */
+	uint32_t *processes;	 /* of each: its place; 0: none so far */
+	uint32_t nr_places;	 /* so far */
+};
+
+static int put_string(struct printer *p, const char *text, uint32_t *number)
+{
+	size_t before = strings_nr(p->strings);
+	int err = strings_intern(p->strings, text, number);
+
+	if (!err && strings_nr(p->strings) > before)
+		fprintf(p->out, "s %zx %s\n", strlen(text), text);
+	return err;
+}
+
+static int put_places(struct printer *p)
+{
+	const struct places *places = p->export->places;
+	uint32_t module, function, file;
+	int err = 0;
+
+	for (uint32_t i = 0; i < places_nr(places) && !err; i++) {
+		const struct place *place = places_get(places, i);
+
+		err = put_string(p, place->module, &module);
+		if (!err)
+			err = put_string(p, place->function, &function);
+		if (!err)
+			err = put_string(p, place->file, &file);
+		if (err)
+			return err;
+		/* heaptrack takes equal addresses for one place */
+		fprintf(p->out, "i %" PRIx32 " %" PRIx32 " %" PRIx32, i + 1, module, function);
+		if (file)
+			fprintf(p->out, " %" PRIx32 " %" PRIx32, file, place->line);
+		fputc('\n', p->out);
+	}
+	p->nr_places = (uint32_t)places_nr(places);
+	return err;
+}
+
+static bool same_step(const void *things, uint32_t number, const void *key)
+{
+	const struct step *a = &((const struct printer *)things)->steps[number], *b = key;
+
+	return a->place == b->place && a->parent == b->parent;
+}
+
+/* Find the step or print it.  *@number counts from 1. */
+static int put_step(struct printer *p, const struct step *step, uint32_t *number)
+{
+	struct hash_query query = {
+		.hash = hash_word(step->parent, step->place),
+		.things = p,
+		.key = step,
+		.equal = same_step,
+	};
+	struct step *steps;
+
+	if (hash_index_find(&p->index, &query, number)) {
+		++*number;
+		return 0;
+	}
+	steps = array_grow(p->steps, &p->room, p->nr + 1, sizeof(*steps));
+	if (!steps)
+		return -ENOMEM;
+	p->steps = steps;
+	if (hash_index_add(&p->index, query.hash, (uint32_t)p->nr))
+		return -ENOMEM;
+	steps[p->nr++] = *step;
+	*number = (uint32_t)p->nr;
+	fprintf(p->out, "t %" PRIx32 " %" PRIx32 "\n", step->place, step->parent);
+	return 0;
+}
+
+/* Print a place that is none in the code. */
+static int put_remark(struct printer *p, const char *text, uint32_t *place)
+{
+	uint32_t name;
+	int err = put_string(p, text, &name);
+
+	if (err)
+		return err;
+	*place = ++p->nr_places;
+	fprintf(p->out, "i %" PRIx32 " 0 %" PRIx32 "\n", *place, name);
+	return 0;
+}
+
+/* Stacks that the view leaves out have events as well: they get a place of their own. */
+static int put_left_out(struct printer *p)
+{
+	struct live_amount amount;
+	size_t first = view_nr(p->export->view);
+	size_t nr = view_left_out(p->export->view, &amount);
+	struct step step = {0};
+	uint32_t number;
+	int err;
+
+	if (!nr)
+		return 0;
+	err = put_remark(p, "[left out]", &step.place);
+	if (!err)
+		err = put_step(p, &step, &number);
+	for (size_t i = first; i < first + nr && !err; i++)
+		p->leaves[view_number(p->export->view, i)] = number;
+	return err;
+}
+
+/* Of several processes, print the step that all steps of process @number follow.  *@last is 0 when
+ * there is only one. */
+static int put_process(struct printer *p, uint32_t number, uint32_t *last)
+{
+	const char *name = view_process(p->export->view, number);
+	struct step step;
+	int err = 0;
+
+	*last = 0;
+	if (!name)
+		return 0;
+	if (!p->processes[number])
+		err = put_remark(p, name, &p->processes[number]);
+	step = (struct step){.place = p->processes[number]};
+	return err ? err : put_step(p, &step, last);
+}
+
+static int put_stacks(struct printer *p)
+{
+	int err = put_left_out(p);
+
+	for (size_t i = 0; i < view_nr(p->export->view) && !err; i++) {
+		size_t nr;
+		const uint32_t *path = places_path(p->export->places, i, &nr);
+		struct step step = {0};
+		uint32_t last = 0;
+
+		err = put_process(p, view_stack(p->export->view, i)->process, &last);
+		while (nr && !err) {
+			step = (struct step){.place = path[--nr] + 1, .parent = last};
+			err = put_step(p, &step, &last);
+		}
+		p->leaves[view_number(p->export->view, i)] = last;
+	}
+	return err;
+}
+
+static void put_head(struct printer *p)
+{
+	const struct mlk_meta *meta = p->export->meta;
+
+	fputs("v 10400 3\nX ", p->out);
+	text_print(p->out, meta->command[0] ? meta->command : meta->exe);
+	fputs("\nI 1000 0\n", p->out);
+}
+
+static int print(struct printer *p, struct heaptrack_events *events)
+{
+	const struct heaptrack_kind *kinds;
+	size_t nr = heaptrack_events_kinds(events, &kinds);
+	int err;
+
+	put_head(p);
+	err = put_places(p);
+	if (!err)
+		err = put_stacks(p);
+	for (size_t i = 0; i < nr && !err; i++)
+		fprintf(p->out, "a %" PRIx64 " %" PRIx32 "\n", kinds[i].size,
+			p->leaves[kinds[i].stack]);
+	return err ? err
+		   : heaptrack_events_copy(events, p->out, p->leaves,
+					   leaks_chosen(p->export->leaks)->end_ns);
+}
+
+int print_heaptrack(FILE *out, const struct export *export, struct heaptrack_events *events)
+{
+	struct printer p = {.out = out, .export = export};
+	int err = strings_new(&p.strings);
+
+	p.processes =
+		calloc(live_nr_processes(leaks_live(export->leaks)) + 1, sizeof(*p.processes));
+	p.leaves = calloc(stacks_nr(leaks_stacks(export->leaks)) + 1, sizeof(*p.leaves));
+	if (!err)
+		err = p.leaves && p.processes ? print(&p, events) : -ENOMEM;
+	strings_free(p.strings);
+	hash_index_release(&p.index);
+	free(p.steps);
+	free(p.leaves);
+	free(p.processes);
+	return err;
+}

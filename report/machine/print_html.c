@@ -1,0 +1,290 @@
+/* print_html.c - the page of flame.html with the data of a report in it */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mleak.h"
+#include "report/context/report_data.h"
+#include "report/view/place_labels.h"
+#include "report/machine/print_html.h"
+#include "report/machine/print_json.h"
+#include "report/context/scope.h"
+#include "report/base/text.h"
+#include "report/view/tree_names.h"
+
+/* The bytes of the page, as they are in the source. */
+__asm__(".section .rodata\n"
+	"flame_page: .incbin \"report/machine/flame.html\"\n"
+	"flame_page_end: .byte 0\n"
+	".previous\n");
+extern const char flame_page[], flame_page_end[];
+
+/* What was fetched by `make speedscope`, if it was; it is a script. */
+#ifdef SPEEDSCOPE
+#define INCLUDE_VIEWER ".incbin \"" SPEEDSCOPE "\"\n"
+#else
+#define INCLUDE_VIEWER ""
+#endif
+__asm__(".section .rodata\n"
+	"flame_viewer: " INCLUDE_VIEWER "flame_viewer_end: .byte 0\n"
+	".previous\n");
+extern const char flame_viewer[], flame_viewer_end[];
+
+static struct live_amount shown(const struct view *view)
+{
+	struct live_amount sum = {0};
+
+	for (size_t i = 0; i < view_nr(view); i++) {
+		sum.blocks += view_stack(view, i)->blocks;
+		sum.bytes += view_stack(view, i)->bytes;
+	}
+	return sum;
+}
+
+static void put_amount(struct json *json, const char *name, struct live_amount amount)
+{
+	if (amount.blocks)
+		json_amount(json, name, amount);
+}
+
+static void put_count(struct json *json, const char *name, uint64_t blocks)
+{
+	if (!blocks)
+		return;
+	json_open(json, name, '{');
+	json_number(json, "blocks", blocks);
+	json_close(json, '}');
+}
+
+/* The rows of the page's table: what the summary of text lists, by the names that are shown. */
+static void put_totals(struct json *json, const struct export *export)
+{
+	const struct live_totals *totals = leaks_totals(export->leaks);
+	struct live_amount left_out;
+
+	json_open(json, "totals", '{');
+	json_amount(json, "allocated", totals->allocated);
+	json_amount(json, "freed", totals->freed);
+	put_count(json, export->meta->whole_life ? "unknown frees" : "older blocks freed",
+		  totals->unknown_frees);
+	put_count(json, "inherited blocks freed", totals->inherited_frees);
+	put_amount(json, "implied frees", totals->implied);
+	put_amount(json, "gone at exec", totals->gone);
+	json_amount(json, "outstanding", totals->outstanding);
+	put_amount(json, "suspect", leaks_suspect(export->leaks));
+	json_amount(json, "shown", shown(export->view));
+	view_left_out(export->view, &left_out);
+	put_amount(json, "left out by top", left_out);
+	json_close(json, '}');
+}
+
+static int put_head(struct json *json, const struct export *export)
+{
+	const struct mlk_meta *meta = export->meta;
+	uint64_t of = 0;
+	char *title, *chosen, seconds[32];
+
+	for (int status = 0; status < DWUNW_STATUS_NR; status++)
+		of += leaks_status_count(export->leaks, (enum dwunw_status)status);
+	if (asprintf(&title, "mleak: outstanding memory of %s (pid %llu)%s%s",
+		     meta->command[0] ? meta->command : meta->exe, (unsigned long long)meta->tgid,
+		     meta->hostname[0] ? " on " : "", meta->hostname) < 0)
+		return -ENOMEM;
+	json_text(json, "title", title);
+	free(title);
+	if (shown_text(&chosen, export))
+		return -ENOMEM;
+	json_text(json, "shown", chosen);
+	free(chosen);
+	put_totals(json, export);
+	snprintf(seconds, sizeof(seconds), "%.3f", (double)export_duration(export) / 1e9);
+	json_text(json, "seconds", seconds);
+	json_number(json, "lost", export_lost(export));
+	json_open(json, "unwound", '{');
+	json_number(json, "allocations", of);
+	json_number(json, "complete", leaks_status_count(export->leaks, DWUNW_STATUS_ENDED));
+	json_close(json, '}');
+	return 0;
+}
+
+int html_frame(struct json *json, const struct place *place)
+{
+	char line[sizeof(":4294967295")] = "";
+	char *text;
+
+	if (place->file[0] && place->line)
+		snprintf(line, sizeof(line), ":%" PRIu32, place->line);
+	if (asprintf(&text, "%s%s%s%s%s%s%s%s", place->function, place->inlined ? " (inlined)" : "",
+		     place->module[0] ? " [" : "", text_file_name(place->module),
+		     place->module[0] ? "]" : "", place->file[0] ? " " : "", place->file, line) < 0)
+		return -ENOMEM;
+	json_text(json, NULL, text);
+	free(text);
+	return 0;
+}
+
+static int put_stacks(struct json *json, const struct export *export)
+{
+	size_t most = view_nr(export->view);
+	int err = 0;
+
+	most = most < HTML_MAX_STACKS ? most : HTML_MAX_STACKS;
+	json_open(json, "stacks", '[');
+	for (size_t i = 0; i < most && !err; i++) {
+		size_t nr;
+		const uint32_t *path = places_path(export->places, i, &nr);
+
+		json_open(json, NULL, '{');
+		json_number(json, "bytes", view_stack(export->view, i)->bytes);
+		json_number(json, "blocks", view_stack(export->view, i)->blocks);
+		json_open(json, "frames", '[');
+		for (size_t at = 0; at < nr && !err; at++)
+			err = html_frame(json, places_get(export->places, path[at]));
+		if (export_process(export, i))
+			json_text(json, NULL, export_process(export, i));
+		json_close(json, ']');
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+	json_number(json, "more", view_nr(export->view) - most);
+	return err;
+}
+
+struct graph {
+	struct labels *labels;
+	uint32_t *numbers; /* of the labels of all places */
+	struct tree *tree;
+	struct tree_names *names;
+};
+
+/* Recursion is as deep as a stack. */
+static void put_nodes(struct json *json, const struct graph *graph, uint32_t first, uint64_t depth)
+{
+	for (uint32_t at = first; at != TREE_NONE; at = tree_node(graph->tree, at)->next) {
+		const struct tree_node *node = tree_node(graph->tree, at);
+
+		json_number(json, NULL, depth);
+		json_number(json, NULL, tree_names_of(graph->names, at));
+		json_number(json, NULL, node->bytes);
+		json_number(json, NULL, node->blocks);
+		put_nodes(json, graph, node->first, depth + 1);
+	}
+}
+
+/* Write the labels of stack @i, outermost first, to @labels, and how many to *@nr.  Returns 0 or
+ * -ENOMEM. */
+static int path_of(const struct graph *graph, const struct export *export, size_t i,
+		   uint32_t labels[VIEW_MAX_PATH], size_t *nr)
+{
+	const char *process = export_process(export, i);
+	int err = 0;
+
+	*nr = place_labels_path(export->places, i, graph->numbers, labels);
+	if (!process)
+		return 0;
+	if (*nr == VIEW_MAX_PATH)
+		--*nr;
+	memmove(labels + 1, labels, *nr * sizeof(*labels));
+	++*nr;
+	err = labels_intern(graph->labels, LABELS_NO_MODULE, process, "", &labels[0]);
+	return err;
+}
+
+static int add_stacks(struct graph *graph, const struct export *export)
+{
+	uint32_t path[VIEW_MAX_PATH];
+	size_t nr;
+	int err = 0;
+
+	for (size_t i = 0; i < view_nr(export->view) && !err; i++) {
+		const struct stack *stack = view_stack(export->view, i);
+
+		err = path_of(graph, export, i, path, &nr);
+		if (!err)
+			err = tree_add(graph->tree, path, nr, stack->bytes, stack->blocks);
+	}
+	return err ? err : tree_tell_apart(graph->tree, graph->labels);
+}
+
+static int name_nodes(struct graph *graph, const struct export *export)
+{
+	uint32_t path[VIEW_MAX_PATH];
+	size_t nr;
+	int err = tree_names_new(&graph->names, graph->tree, graph->labels);
+
+	for (size_t i = 0; i < view_nr(export->view) && !err; i++) {
+		err = path_of(graph, export, i, path, &nr);
+		if (!err)
+			err = tree_names_add(graph->names, path, nr);
+	}
+	return err;
+}
+
+static int put_graph(struct json *json, const struct export *export)
+{
+	struct graph graph = {0};
+	int err = labels_new(&graph.labels);
+
+	if (!err)
+		err = place_labels_new(&graph.numbers, graph.labels, export->places);
+	if (!err)
+		err = tree_new(&graph.tree);
+	if (!err)
+		err = add_stacks(&graph, export);
+	if (!err)
+		err = name_nodes(&graph, export);
+	if (err)
+		goto out;
+	tree_names_print(graph.names, json, "names");
+	json_open(json, "nodes", '[');
+	put_nodes(json, &graph, tree_first(graph.tree), 1);
+	json_close(json, ']');
+out:
+	tree_names_free(graph.names);
+	tree_free(graph.tree);
+	free(graph.numbers);
+	labels_free(graph.labels);
+	return err;
+}
+
+static int put_data(struct json *json, const void *arg)
+{
+	const struct export *export = arg;
+	int err = put_head(json, export);
+
+	if (!err)
+		err = put_stacks(json, export);
+	return err ? err : put_graph(json, export);
+}
+
+/* Print the page from @at up to @placeholder, which it has.  Returns where it goes on. */
+static const char *put_page(FILE *out, const char *at, const char *placeholder)
+{
+	const char *found = strstr(at, placeholder);
+
+	fwrite(at, 1, (size_t)(found - at), out);
+	return found + strlen(placeholder);
+}
+
+int html_page(FILE *out, int (*put)(struct json *json, const void *arg), const void *arg)
+{
+	struct json json = {.out = out};
+	const char *at = put_page(out, flame_page, "@DATA@");
+	int err;
+
+	json_open(&json, NULL, '{');
+	err = put(&json, arg);
+	json_close(&json, '}');
+	at = put_page(out, at, "@SPEEDSCOPE@");
+	/* it knows of no differences */
+	if (put == put_data)
+		fwrite(flame_viewer, 1, (size_t)(flame_viewer_end - flame_viewer), out);
+	fwrite(at, 1, (size_t)(flame_page_end - at), out);
+	return err;
+}
+
+int print_html(FILE *out, const struct export *export)
+{
+	return html_page(out, put_data, export);
+}

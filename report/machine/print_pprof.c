@@ -1,0 +1,289 @@
+/* print_pprof.c - a profile for pprof and all that reads its format
+ *
+ * The messages are built in one arena and refer to each other by numbers; location, function and
+ * place of a view have the same number, plus 1 as 0 means none.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mleak.h"
+#include "report/context/report_data.h"
+#include "report/machine/gzip.h"
+#include "report/machine/profile.pb-c.h"
+#include "report/base/strings.h"
+#include "report/base/text.h"
+
+#define NR_VALUES                                                                       \
+	4 /* of a sample; in pprof's order: allocated, then in use; objects, then bytes \
+	   */
+
+struct builder {
+	const struct export *export;
+	struct strings *strings;
+	struct strings *modules; /* the number of a path is that of its mapping */
+	void **arena;		 /* what was allocated */
+	size_t nr_arena, room_arena;
+	bool failed;
+	Pprof__Profile profile;
+};
+
+/* Zeroed memory for @nr things of @size bytes, until the builder is released; NULL: failed. */
+static void *get(struct builder *b, size_t nr, size_t size)
+{
+	void **arena = b->arena;
+
+	if (b->nr_arena == b->room_arena) {
+		b->room_arena = b->room_arena ? 2 * b->room_arena : 64;
+		arena = reallocarray(b->arena, b->room_arena, sizeof(*arena));
+	}
+	if (arena) {
+		b->arena = arena;
+		arena[b->nr_arena] = calloc(nr ? nr : 1, size);
+		if (arena[b->nr_arena])
+			return arena[b->nr_arena++];
+	}
+	b->failed = true;
+	return NULL;
+}
+
+static int64_t text(struct builder *b, const char *text)
+{
+	uint32_t number = 0;
+
+	if (strings_intern(b->strings, text, &number))
+		b->failed = true;
+	return number;
+}
+
+static uint64_t mapping_of(struct builder *b, const char *path)
+{
+	uint32_t number = 0;
+
+	if (strings_intern(b->modules, path, &number))
+		b->failed = true;
+	return number;
+}
+
+/* The types of the values, the last one to be shown first, and what a period is. */
+static void set_types(struct builder *b)
+{
+	static const char *const names[NR_VALUES][2] = {{"alloc_objects", "count"},
+							{"alloc_space", "bytes"},
+							{"inuse_objects", "count"},
+							{"inuse_space", "bytes"}};
+	Pprof__Profile *p = &b->profile;
+	Pprof__ValueType *types = get(b, NR_VALUES + 1, sizeof(*types));
+
+	p->sample_type = get(b, NR_VALUES, sizeof(*p->sample_type));
+	if (b->failed)
+		return;
+	for (int i = 0; i < NR_VALUES; i++) {
+		pprof__value_type__init(&types[i]);
+		types[i].type = text(b, names[i][0]);
+		types[i].unit = text(b, names[i][1]);
+		p->sample_type[i] = &types[i];
+	}
+	p->n_sample_type = NR_VALUES;
+	p->default_sample_type = types[NR_VALUES - 1].type;
+	pprof__value_type__init(&types[NR_VALUES]);
+	types[NR_VALUES].type = text(b, "space");
+	types[NR_VALUES].unit = text(b, "bytes");
+	p->period_type = &types[NR_VALUES];
+	p->period = 1;
+}
+
+/* Of several processes, say which one it is of, as pprof's -tagroot, -tagfocus and -tags take. */
+static void set_labels(struct builder *b, size_t i, Pprof__Sample *sample)
+{
+	const char *process = export_process(b->export, i);
+	Pprof__Label *labels;
+
+	if (!process)
+		return;
+	labels = get(b, 2, sizeof(*labels));
+	sample->label = get(b, 2, sizeof(*sample->label));
+	if (b->failed)
+		return;
+	pprof__label__init(&labels[0]);
+	labels[0].key = text(b, "process");
+	labels[0].str = text(b, process);
+	pprof__label__init(&labels[1]);
+	labels[1].key = text(b, "pid");
+	labels[1].num = export_pid(b->export, i);
+	sample->label[0] = &labels[0];
+	sample->label[1] = &labels[1];
+	sample->n_label = 2;
+}
+
+static void set_sample(struct builder *b, size_t i, Pprof__Sample *sample)
+{
+	const struct stack *stack = view_stack(b->export->view, i);
+	size_t nr;
+	const uint32_t *path = places_path(b->export->places, i, &nr);
+
+	pprof__sample__init(sample);
+	sample->location_id = get(b, nr, sizeof(*sample->location_id));
+	sample->value = get(b, NR_VALUES, sizeof(*sample->value));
+	if (b->failed)
+		return;
+	for (size_t at = 0; at < nr; at++)
+		sample->location_id[at] = (uint64_t)path[at] + 1;
+	sample->n_location_id = nr;
+	sample->value[0] = (int64_t)stack->allocated.blocks;
+	sample->value[1] = (int64_t)stack->allocated.bytes;
+	sample->value[2] = (int64_t)stack->blocks;
+	sample->value[3] = (int64_t)stack->bytes;
+	sample->n_value = NR_VALUES;
+	set_labels(b, i, sample);
+}
+
+static void set_samples(struct builder *b)
+{
+	size_t nr = view_nr(b->export->view);
+	Pprof__Sample *samples = get(b, nr, sizeof(*samples));
+	Pprof__Profile *p = &b->profile;
+
+	p->sample = get(b, nr, sizeof(*p->sample));
+	for (size_t i = 0; i < nr && !b->failed; i++) {
+		set_sample(b, i, &samples[i]);
+		p->sample[i] = &samples[i];
+	}
+	p->n_sample = nr;
+}
+
+/* Location, line and function of a place. */
+struct spot {
+	Pprof__Location location;
+	Pprof__Line line;
+	Pprof__Line *lines;
+	Pprof__Function function;
+};
+
+static void set_spot(struct builder *b, const struct place *place, uint64_t id, struct spot *spot)
+{
+	char *name = place_function(place);
+
+	b->failed |= !name;
+	pprof__function__init(&spot->function);
+	spot->function.id = id;
+	spot->function.name = name ? text(b, name) : 0;
+	spot->function.system_name = text(b, place->function);
+	spot->function.filename = text(b, place->file);
+	pprof__line__init(&spot->line);
+	spot->line.function_id = id;
+	spot->line.line = place->line;
+	spot->lines = &spot->line;
+	pprof__location__init(&spot->location);
+	spot->location.id = id;
+	spot->location.mapping_id = mapping_of(b, place->module);
+	spot->location.line = &spot->lines;
+	spot->location.n_line = 1;
+	free(name);
+}
+
+static void set_places(struct builder *b)
+{
+	size_t nr = places_nr(b->export->places);
+	struct spot *spots = get(b, nr, sizeof(*spots));
+	Pprof__Profile *p = &b->profile;
+
+	p->location = get(b, nr, sizeof(*p->location));
+	p->function = get(b, nr, sizeof(*p->function));
+	for (size_t i = 0; i < nr && !b->failed; i++) {
+		set_spot(b, places_get(b->export->places, (uint32_t)i), i + 1, &spots[i]);
+		p->location[i] = &spots[i].location;
+		p->function[i] = &spots[i].function;
+	}
+	p->n_location = p->n_function = nr;
+}
+
+static void set_mappings(struct builder *b)
+{
+	size_t nr = strings_nr(b->modules) - 1; /* the first one is "" */
+	Pprof__Mapping *mappings = get(b, nr, sizeof(*mappings));
+	Pprof__Profile *p = &b->profile;
+
+	p->mapping = get(b, nr, sizeof(*p->mapping));
+	for (size_t i = 0; i < nr && !b->failed; i++) {
+		pprof__mapping__init(&mappings[i]);
+		mappings[i].id = i + 1;
+		mappings[i].filename = text(b, strings_all(b->modules)[i + 1]);
+		mappings[i].has_functions = true;
+		mappings[i].has_filenames = true;
+		mappings[i].has_line_numbers = true;
+		mappings[i].has_inline_frames = true;
+		p->mapping[i] = &mappings[i];
+	}
+	p->n_mapping = nr;
+}
+
+/* What was lost stands in a comment: the format has no other place for it. */
+static void set_origin(struct builder *b)
+{
+	Pprof__Profile *p = &b->profile;
+	char comment[128];
+
+	snprintf(comment, sizeof(comment),
+		 "mleak " MLEAK_VERSION ": %llu events were lost in the recording",
+		 (unsigned long long)export_lost(b->export));
+	p->comment = get(b, 1, sizeof(*p->comment));
+	if (b->failed)
+		return;
+	p->comment[0] = text(b, comment);
+	p->n_comment = 1;
+	p->time_nanos = (int64_t)b->export->meta->realtime_ns;
+	p->duration_nanos = (int64_t)export_duration(b->export);
+}
+
+static void build(struct builder *b)
+{
+	char *exe = text_escape(b->export->meta->exe);
+
+	pprof__profile__init(&b->profile);
+	/* pprof takes the first mapping for the program's */
+	if (exe && exe[0])
+		mapping_of(b, exe);
+	b->failed |= !exe;
+	free(exe);
+	set_types(b);
+	set_samples(b);
+	set_places(b);
+	set_mappings(b);
+	set_origin(b);
+	b->profile.string_table = (char **)strings_all(b->strings);
+	b->profile.n_string_table = strings_nr(b->strings);
+}
+
+static int write_profile(FILE *out, const Pprof__Profile *profile)
+{
+	size_t len = pprof__profile__get_packed_size(profile);
+	uint8_t *bytes = malloc(len);
+	int err;
+
+	if (!bytes)
+		return -ENOMEM;
+	pprof__profile__pack(profile, bytes);
+	err = gzip_write(out, bytes, len);
+	free(bytes);
+	return err;
+}
+
+int print_pprof(FILE *out, const struct export *export)
+{
+	struct builder b = {.export = export};
+	int err = strings_new(&b.strings);
+
+	if (!err)
+		err = strings_new(&b.modules);
+	if (!err)
+		build(&b);
+	if (!err)
+		err = b.failed ? -ENOMEM : write_profile(out, &b.profile);
+	for (size_t i = 0; i < b.nr_arena; i++)
+		free(b.arena[i]);
+	free(b.arena);
+	strings_free(b.modules);
+	strings_free(b.strings);
+	return err;
+}

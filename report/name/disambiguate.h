@@ -1,0 +1,24 @@
+/* disambiguate.h - functions of one name in several modules: what is said of each to tell them apart
+ */
+#ifndef REPORT_NAMESAKES_H
+#define REPORT_NAMESAKES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* One of several functions that are shown side by side; its strings are borrowed. */
+struct namesake {
+	const char *name;
+	const char *module; /* path, which tells it from others; "" for what is not of code */
+	const char *told;   /* of the module: its file name, its path, or NULL: nothing need be */
+	uint32_t number;    /* the caller's */
+};
+
+/*
+ * Set what is told of each of @all, and sort them; no two have the same name and module.  Of those
+ * whose name others have, too, it is the name of the module's file, or where that is the same, too,
+ * the path.
+ */
+void namesakes_tell(struct namesake *all, size_t nr);
+
+#endif

@@ -1,0 +1,291 @@
+/* symbols.c - see names.h */
+#include "report/name/symbols.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/base/array.h"
+#include "report/base/hash_index.h"
+#include "report/base/text.h"
+
+#define SHORT_PATH 40 /* columns up to which a source file's path is shown whole */
+
+struct names {
+	struct dwunw_frame *frames; /* distinct */
+	size_t nr, room;
+	struct hash_index index;
+	/* After names_resolve(): */
+	struct dwunw_symbol *symbols; /* of each frame */
+	uint32_t *labels;	      /* of all frames, one after the other */
+	size_t nr_labels, labels_room;
+	bool guessed;  /* some of them */
+	bool *unnamed; /* of each frame: its function was looked for in vain */
+	size_t *first; /* of each frame: where its labels begin; and where the last ones end */
+};
+
+/* A frame that is to be named, and what its labels say of its module. */
+struct spot {
+	const struct dwunw_frame *frame;
+	uint32_t module;
+};
+
+int names_new(struct names **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+static bool same_frame(const void *things, uint32_t number, const void *key)
+{
+	const struct dwunw_frame *a = &((const struct names *)things)->frames[number];
+	const struct dwunw_frame *b = key;
+
+	/* that a stack stops at a frame does not change its name */
+	return a->pc == b->pc && a->addr == b->addr && a->module == b->module &&
+	       !((a->flags ^ b->flags) & ~(uint32_t)DWUNW_FRAME_FLAG_PARTIAL);
+}
+
+static struct hash_query query_for(const struct names *names, const struct dwunw_frame *frame)
+{
+	return (struct hash_query){
+		.hash = hash_word(hash_word(frame->module, frame->addr), frame->pc),
+		.things = names,
+		.key = frame,
+		.equal = same_frame,
+	};
+}
+
+int names_want(struct names *names, const struct dwunw_frame *frames, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		struct hash_query query = query_for(names, &frames[i]);
+		struct dwunw_frame *all;
+		uint32_t number;
+
+		if (hash_index_find(&names->index, &query, &number))
+			continue;
+		if (names->nr >= UINT32_MAX)
+			return -ENOMEM;
+		all = array_grow(names->frames, &names->room, names->nr + 1, sizeof(*all));
+		if (!all)
+			return -ENOMEM;
+		names->frames = all;
+		if (hash_index_add(&names->index, query.hash, (uint32_t)names->nr))
+			return -ENOMEM;
+		names->frames[names->nr++] = frames[i];
+	}
+	return 0;
+}
+
+const char *names_module_path(const struct names_source *source, const struct dwunw_frame *frame)
+{
+	const char *path = NULL;
+
+	if (frame->module == DWUNW_NO_MODULE)
+		return "";
+	path = dwunw_module_path(source->dw, frame->module);
+	if (!path)
+		path = images_absent_path(source->images, frame->module);
+	return path ? path : "";
+}
+
+/* MODULE+0xADDR, or 0xPC.  In a module that the trace does not hold ADDR is an offset into the
+ * file, which is mostly the same.  Returns a string to be freed, or NULL. */
+static char *place_text(const struct names_source *source, const struct dwunw_frame *frame)
+{
+	const char *path = names_module_path(source, frame);
+	char *text;
+	int len;
+
+	len = *path ? asprintf(&text, "%s+0x%" PRIx64, text_file_name(path), frame->addr)
+		    : asprintf(&text, "0x%" PRIx64, frame->pc);
+	return len < 0 ? NULL : text;
+}
+
+/* The path of a source file, or only its last two components when it is long. */
+static const char *short_path(const char *path, const char **dots)
+{
+	const char *at = path + strlen(path);
+	int slashes = 0;
+
+	*dots = "";
+	if (at - path <= SHORT_PATH)
+		return path;
+	while (at > path && slashes < 2)
+		slashes += *--at == '/';
+	if (slashes < 2)
+		return path;
+	*dots = "...";
+	return at;
+}
+
+/* FILE:LINE, FILE or nothing.  Returns a string to be freed, or NULL. */
+static char *location_text(const char *file, uint32_t line)
+{
+	const char *dots, *path;
+	char *text;
+	int len;
+
+	if (!file)
+		return strdup("");
+	path = short_path(file, &dots);
+	len = line ? asprintf(&text, "%s%s:%" PRIu32, dots, path, line)
+		   : asprintf(&text, "%s%s", dots, path);
+	return len < 0 ? NULL : text;
+}
+
+/* Append the label of @spot, or of what is inlined there, with this name and location. */
+static int add_label(struct names *names, struct labels *labels, const struct spot *spot,
+		     const char *name, const char *location)
+{
+	uint32_t *all =
+		array_grow(names->labels, &names->labels_room, names->nr_labels + 1, sizeof(*all));
+	const char *mark = spot->frame->flags & DWUNW_FRAME_FLAG_GUESSED ? NAMES_GUESSED : "";
+	char *marked;
+	int err;
+
+	if (!all)
+		return -ENOMEM;
+	names->labels = all;
+	if (asprintf(&marked, "%s%s", name, mark) < 0)
+		return -ENOMEM;
+	err = labels_intern(labels, spot->module, marked, location, &all[names->nr_labels]);
+	names->nr_labels += !err;
+	names->guessed |= mark[0] != 0;
+	free(marked);
+	return err;
+}
+
+static int name_inlined(struct names *names, const struct spot *spot,
+			const struct dwunw_inline *inlined, bool lines, struct labels *labels)
+{
+	char *location = location_text(lines ? inlined->file : NULL, inlined->line), *name;
+	int err = -ENOMEM;
+
+	if (asprintf(&name, "%s (inlined)", inlined->function ? inlined->function : "?") < 0)
+		name = NULL;
+	if (location && name)
+		err = add_label(names, labels, spot, name, location);
+	free(location);
+	free(name);
+	return err;
+}
+
+/* Add the label of a frame that has this symbol. */
+static int name_one(struct names *names, const struct names_source *source, const struct spot *spot,
+		    bool lines, struct labels *labels)
+{
+	const struct dwunw_symbol *symbol = &names->symbols[spot->frame - names->frames];
+	char *place = symbol->function ? NULL : place_text(source, spot->frame);
+	char *location = location_text(lines ? symbol->file : NULL, symbol->line);
+	int err = -ENOMEM;
+
+	if (location && (symbol->function || place))
+		err = add_label(names, labels, spot, place ? place : symbol->function, location);
+	free(location);
+	free(place);
+	return err;
+}
+
+static int name_all(struct names *names, const struct names_source *source,
+		    const struct names_opts *opts, struct labels *labels)
+{
+	struct spot spot = {0};
+	const char *last = NULL; /* module of the frame before: mostly the same */
+	int err = 0;
+
+	for (size_t i = 0; i < names->nr && !err; i++) {
+		const struct dwunw_symbol *symbol = &names->symbols[i];
+		const char *path = names_module_path(source, &names->frames[i]);
+
+		spot.frame = &names->frames[i];
+		if (path != last)
+			err = labels_module(labels, path, &spot.module);
+		last = path;
+		names->first[i] = names->nr_labels;
+		for (size_t at = 0; opts->inlined && at < symbol->nr_inlined && !err; at++)
+			err = name_inlined(names, &spot, &symbol->inlined[at], opts->lines, labels);
+		if (!err)
+			err = name_one(names, source, &spot, opts->lines, labels);
+	}
+	names->first[names->nr] = names->nr_labels;
+	return err;
+}
+
+int names_resolve(struct names *names, const struct names_source *source,
+		  const struct names_opts *opts, struct labels *labels)
+{
+	struct dwunw_symbol *symbols;
+	int err = -ENOMEM;
+
+	/* zeroed: nothing is known of any frame, as --addresses wants it */
+	symbols = calloc(names->nr ? names->nr : 1, sizeof(*symbols));
+	names->symbols = symbols;
+	names->first = calloc(names->nr + 1, sizeof(*names->first));
+	names->unnamed = calloc(names->nr + 1, sizeof(*names->unnamed));
+	if (!symbols || !names->first || !names->unnamed)
+		return -ENOMEM;
+	err = opts->addresses || !names->nr
+		      ? 0
+		      : dwunw_symbol_resolve_batch(source->dw, names->frames, names->nr, symbols);
+	for (size_t i = 0; i < names->nr && !err; i++)
+		names->unnamed[i] = !opts->addresses && !symbols[i].function;
+	if (!err)
+		err = name_all(names, source, opts, labels);
+	return err;
+}
+
+/* The number of @frame, which was noted. */
+static uint32_t number_of(const struct names *names, const struct dwunw_frame *frame)
+{
+	struct hash_query query = query_for(names, frame);
+	uint32_t number = 0;
+	bool found = hash_index_find(&names->index, &query, &number);
+
+	assert(found);
+	(void)found;
+	return number;
+}
+
+const struct dwunw_symbol *names_symbol(const struct names *names, const struct dwunw_frame *frame)
+{
+	return &names->symbols[number_of(names, frame)];
+}
+
+const uint32_t *names_labels(const struct names *names, const struct dwunw_frame *frame, size_t *nr)
+{
+	uint32_t number = number_of(names, frame);
+
+	*nr = names->first[number + 1] - names->first[number];
+	return &names->labels[names->first[number]];
+}
+
+bool names_guessed(const struct names *names)
+{
+	return names->guessed;
+}
+
+void names_each_unnamed(const struct names *names,
+			void (*visit)(void *arg, const struct dwunw_frame *frame), void *arg)
+{
+	for (size_t i = 0; i < names->nr; i++)
+		if (names->unnamed[i])
+			visit(arg, &names->frames[i]);
+}
+
+void names_free(struct names *names)
+{
+	if (!names)
+		return;
+	free(names->frames);
+	free(names->labels);
+	free(names->symbols);
+	free(names->first);
+	free(names->unnamed);
+	hash_index_release(&names->index);
+	free(names);
+}

@@ -1,0 +1,106 @@
+/* options.c - see options.h */
+#include "report/options/options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mleak.h"
+#include "report/options/option_table.h"
+#include "report/options/option_apply.h"
+
+/* The directories with debug information in the end: those given, those of --symfs, and ours.
+ * Returns 0 or -ENOMEM. */
+static int complete_debug_dirs(struct report_opts *opts)
+{
+	if (opts->symfs) {
+		if (asprintf(&opts->symfs_debug, "%s" DEFAULT_DEBUG_DIR, opts->symfs) < 0) {
+			opts->symfs_debug = NULL;
+			return -ENOMEM;
+		}
+		opts->debug_dirs[opts->nr_debug_dirs++] = opts->symfs;
+		opts->debug_dirs[opts->nr_debug_dirs++] = opts->symfs_debug;
+	}
+	opts->debug_dirs[opts->nr_debug_dirs++] = DEFAULT_DEBUG_DIR;
+	return 0;
+}
+
+static bool is_diff(char **argv)
+{
+	return !strcmp(argv[0], "diff");
+}
+
+static int wrong_option(int problem, char **argv)
+{
+	const struct option_row *row = option_row_of(optopt);
+	const char *command = argv[0];
+
+	if (row)
+		log_error("option '--%s' wants %s argument; 'mleak %s --help' lists the options",
+			  row->name, problem == ':' ? "an" : "no", command);
+	else if (optopt)
+		/* the word it is in may not be behind optind yet: others can follow in it */
+		log_error("unknown option '-%c'; 'mleak %s --help' lists the options", optopt,
+			  command);
+	else
+		log_error("unknown or ambiguous option '%s'; 'mleak %s --help' lists the options",
+			  argv[optind - 1], command);
+	return -EINVAL;
+}
+
+/* The traces, behind all options. */
+static int take_paths(struct report_opts *opts, int argc, char **argv)
+{
+	int nr = argc - optind;
+
+	if (is_diff(argv)) {
+		if (nr != 2) {
+			log_error("usage: mleak diff [OPTIONS] BEFORE AFTER");
+			return -EINVAL;
+		}
+		opts->before = argv[optind++];
+	} else if (nr > 1) {
+		log_error("one trace at a time: '%s' and '%s' were given", argv[optind],
+			  argv[optind + 1]);
+		return -EINVAL;
+	}
+	if (optind < argc)
+		opts->path = argv[optind];
+	return 0;
+}
+
+int report_opts_parse(struct report_opts *opts, int argc, char **argv)
+{
+	struct option_tables tables = {0};
+	int option, err = 0;
+
+	*opts = (struct report_opts){.path = DEFAULT_PATH};
+	/* each takes an argument, so there cannot be more; and three of complete_debug_dirs() */
+	opts->debug_dirs = calloc((size_t)argc + 3, sizeof(*opts->debug_dirs));
+	if (!opts->debug_dirs)
+		return -ENOMEM;
+	option_tables_make(&tables, argv[0]);
+	opterr = 0;
+	optind = 0; /* begin anew, wherever main() was */
+	while (!err && (option = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1)
+		err = option_row_of(option) ? option_take(opts, option, optarg)
+					    : wrong_option(option, argv);
+	if (err || opts->help)
+		return err;
+	err = take_paths(opts, argc, argv);
+	if (err)
+		return err;
+	opts->view.details = opts->format != FORMAT_FOLDED;
+	opts->view.all = format_has_history(opts->format) || opts->timeline ||
+			 opts->view.cost != COST_OUTSTANDING;
+	err = complete_debug_dirs(opts);
+	return err ? err : report_opts_check(opts);
+}
+
+void report_opts_release(struct report_opts *opts)
+{
+	free(opts->debug_dirs);
+	free(opts->symfs_debug);
+	opts->debug_dirs = NULL;
+}

@@ -1,0 +1,65 @@
+/* options.h - the command lines of `mleak report`, `mleak diff` and `mleak unwind` */
+#ifndef REPORT_OPTIONS_H
+#define REPORT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "report/terminal/color.h"
+#include "report/output/formats.h"
+#include "report/output/group_by.h"
+#include "report/view/view.h"
+
+struct report_opts {
+	const char *path; /* of the trace; borrowed from argv, as are the directories */
+	enum report_format format;
+	bool dump;	       /* print the trace itself */
+	bool dump_stacks;      /* and the bytes of its stacks */
+	bool no_demangle;      /* names as the files have them */
+	bool debuginfod;       /* look for debug information on the network, too */
+	bool help;	       /* print the help and do nothing else */
+	struct view_opts view; /* its suppressions are not loaded yet */
+	struct choice choice;
+	enum group_key by;
+	uint64_t temporary_ns;	  /* blocks that lived no longer are temporary, too; 0: none */
+	bool growth, timeline;	  /* in place of stacks */
+	const char *suppressions; /* path of a file, or NULL */
+	bool no_embedded;	  /* not those of the programs themselves */
+	const char *before;	  /* path of the trace to compare with, or NULL */
+	const char *output;	  /* of unwind: path of what it writes; NULL: that of the trace */
+	enum color_mode color;
+	enum lines_mode lines;
+	bool no_pager;
+	bool quiet;		 /* say nothing of how far it is */
+	unsigned int nr_threads; /* that read the trace; 0: one for each CPU */
+	bool fail_on_leak;	 /* exit with 1 when more than so many bytes are shown */
+	uint64_t fail_bytes;
+	uint64_t max_memory; /* bytes that may be allocated; 0: half of the machine's */
+	bool strict;	     /* exit with 2 when there was a warning */
+	bool find_addr;	     /* in place of a report, whose this is: */
+	uint64_t addr;
+	const char **debug_dirs; /* where debug information is looked for, in this order */
+	size_t nr_debug_dirs;
+	const char
+		*symfs; /* files are looked for here first, as below a root; NULL: nowhere else */
+	char *symfs_debug; /* the debug directory below it */
+};
+
+/*
+ * Read the command line, of the command that argv[0] names, into *@opts, which
+ * is released with report_opts_release() in any case. What is wrong with it is said on stderr.
+ * Returns 0, -EINVAL for a wrong command line or -ENOMEM.
+ */
+int report_opts_parse(struct report_opts *opts, int argc, char **argv);
+
+/* Refuse options that would have no effect, and say so on stderr.  Returns 0 or -EINVAL. */
+int report_opts_check(const struct report_opts *opts);
+
+/* Print on stdout the help of @command: "diff", "unwind", else that of report; it is in
+ * option_rows.c, as the options are. */
+void report_opts_print_help(const char *command);
+
+/* Release what @opts holds. */
+void report_opts_release(struct report_opts *opts);
+
+#endif

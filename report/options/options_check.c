@@ -1,0 +1,134 @@
+/* options_check.c - which options of a report go together */
+#include <errno.h>
+
+#include "mleak.h"
+#include "report/options/options.h"
+
+/* How many of the tables that stand in place of stacks are asked for. */
+static int nr_tables(const struct report_opts *opts)
+{
+	return (opts->by != GROUP_NONE) + opts->growth + opts->timeline;
+}
+
+/* Each of these says what is wrong, or NULL. */
+
+static const char *check_difference(const struct report_opts *opts)
+{
+	bool known = opts->format == FORMAT_TREE || opts->format == FORMAT_CSV ||
+		     opts->format == FORMAT_FOLDED || opts->format == FORMAT_JSON ||
+		     opts->format == FORMAT_HTML;
+
+	if (opts->before && (opts->view.cost || nr_tables(opts) || opts->dump || !known))
+		return "a difference is text, or with --folded or --format=csv, json or html, of "
+		       "what is outstanding";
+	if (!opts->before && opts->choice.pid_before)
+		return "--pid takes two processes, one of each trace, only for a difference";
+	return NULL;
+}
+
+static const char *check_tables(const struct report_opts *opts)
+{
+	int tables = nr_tables(opts);
+
+	if (tables > 1)
+		return "--by, --growth and --timeline are one at a time";
+	if (opts->timeline && opts->view.top)
+		return "--timeline is a sum of all stacks and takes no --top; --function, --module "
+		       "and others choose among them";
+	if (tables && opts->format != FORMAT_TREE && opts->format != FORMAT_CSV &&
+	    opts->format != FORMAT_JSON)
+		return "--by, --growth and --timeline are for text, or with --format=csv or "
+		       "--format=json";
+	return NULL;
+}
+
+/* A tree and folded stacks can begin at either end. */
+static const char *check_inverted(const struct report_opts *opts)
+{
+	if (opts->view.inverted &&
+	    ((opts->format != FORMAT_TREE && opts->format != FORMAT_FOLDED) || nr_tables(opts) ||
+	     opts->before || opts->dump || opts->find_addr))
+		return "--inverted is for the tree and for --folded alone";
+	return NULL;
+}
+
+static const char *check_cost(const struct report_opts *opts)
+{
+	bool lists =
+		(opts->format == FORMAT_JSON || opts->format == FORMAT_CSV) && !nr_tables(opts);
+
+	if (opts->view.cost != COST_OUTSTANDING && opts->format != FORMAT_FOLDED && !lists)
+		return "--cost is for --folded, --format=json and --format=csv, which list stacks";
+	if (opts->temporary_ns && opts->view.cost != COST_TEMPORARY && !lists)
+		return "--temporary is for --folded --cost temporary, and for the formats json and "
+		       "csv";
+	return NULL;
+}
+
+static const char *check_names(const struct report_opts *opts)
+{
+	if (opts->view.addresses && opts->view.sieve.function)
+		return "--function looks for names, of which --addresses shows none; take one of "
+		       "them";
+	return NULL;
+}
+
+/* Does anything choose blocks or stacks, but --at and --pid? */
+static bool chooses_more(const struct report_opts *opts)
+{
+	const struct choice *choice = &opts->choice;
+	const struct sieve_opts *sieve = &opts->view.sieve;
+
+	return choice->thread || choice->older_ns || choice->from_ns || opts->suppressions ||
+	       opts->view.top || sieve->module || sieve->function || sieve->min_bytes ||
+	       sieve->min_blocks;
+}
+
+static const char *check_addr(const struct report_opts *opts)
+{
+	if (!opts->find_addr)
+		return NULL;
+	if (opts->fail_on_leak)
+		return "--addr does not look for leaks, and so takes no --fail-on-leak";
+	if (nr_tables(opts) || opts->before || opts->dump ||
+	    (opts->format != FORMAT_TREE && opts->format != FORMAT_JSON))
+		return "--addr is for text, or with --format=json, and takes the place of a report";
+	if (chooses_more(opts))
+		return "--addr looks at all blocks: of what chooses among them it takes --at and "
+		       "--pid";
+	return NULL;
+}
+
+/* --dump is of the file, not of what its events amount to. */
+static const char *check_dump(const struct report_opts *opts)
+{
+	if (!opts->dump)
+		return NULL;
+	if (opts->fail_on_leak || opts->strict)
+		return "--dump prints the records and does not look for leaks: without it, "
+		       "--fail-on-leak and --strict do";
+	if (opts->format != FORMAT_TREE || nr_tables(opts) || opts->view.cost)
+		return "--dump prints the records in a text of its own, in no other format or "
+		       "table";
+	if (chooses_more(opts) || opts->choice.pid || opts->choice.until)
+		return "--dump prints all records: it takes no option that chooses among them";
+	return NULL;
+}
+
+int report_opts_check(const struct report_opts *opts)
+{
+	static const char *(*const checks[])(const struct report_opts *opts) = {
+		check_difference, check_cost, check_tables, check_inverted,
+		check_names,	  check_addr, check_dump,
+	};
+
+	for (size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++) {
+		const char *wrong = checks[i](opts);
+
+		if (wrong) {
+			log_error("%s", wrong);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,100 @@
+/* values.c - see values.h */
+#include "report/options/values.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* strtoull() takes a sign and white space, too. */
+static int read_digits(const char *text, char **end, uint64_t *value)
+{
+	if (!isdigit((unsigned char)*text))
+		return -EINVAL;
+	errno = 0;
+	*value = strtoull(text, end, 10);
+	return errno ? -EINVAL : 0;
+}
+
+int value_number(const char *text, uint64_t *value)
+{
+	char *end;
+
+	return read_digits(text, &end, value) || *end ? -EINVAL : 0;
+}
+
+int value_bytes(const char *text, uint64_t *value)
+{
+	static const char units[] = "KMGT";
+	const char *unit;
+	char *end;
+
+	if (read_digits(text, &end, value))
+		return -EINVAL;
+	if (!*end)
+		return 0;
+	unit = strchr(units, *end);
+	if (!unit || end[1] ||
+	    __builtin_mul_overflow(*value, (uint64_t)1 << (10 * (unit - units + 1)), value))
+		return -EINVAL;
+	return 0;
+}
+
+int value_time(const char *text, uint64_t *value)
+{
+	static const struct {
+		const char *name;
+		double ns;
+	} units[] = {{"", 1e9},	  {"ms", 1e6},	 {"s", 1e9},
+		     {"m", 60e9}, {"h", 3600e9}, {"d", 86400e9}};
+	size_t digits = strspn(text, "0123456789.");
+	double number;
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return -EINVAL;
+	number = strtod(text, &end);
+	if (end != text + digits)
+		return -EINVAL;
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
+		if (strcmp(end, units[i].name) != 0)
+			continue;
+		/* the largest double below 2^64 */
+		if (number * units[i].ns > 18446744073709549568.0)
+			return -EINVAL;
+		*value = (uint64_t)(number * units[i].ns + 0.5);
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int value_address(const char *text, uint64_t *value)
+{
+	char *end;
+
+	if (text[0] != '0' || (text[1] != 'x' && text[1] != 'X'))
+		return value_number(text, value);
+	if (!isxdigit((unsigned char)text[2]))
+		return -EINVAL;
+	errno = 0;
+	*value = strtoull(text, &end, 16);
+	return errno || *end ? -EINVAL : 0;
+}
+
+int value_times(const char *text, uint64_t *from, uint64_t *to)
+{
+	const char *comma = strchr(text, ',');
+	char *first;
+	int err;
+
+	if (!comma)
+		return -EINVAL;
+	first = strndup(text, (size_t)(comma - text));
+	if (!first)
+		return -ENOMEM;
+	err = value_time(first, from);
+	free(first);
+	if (!err)
+		err = value_time(comma + 1, to);
+	return err ? err : *to < *from ? -EINVAL : 0;
+}

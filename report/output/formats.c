@@ -1,0 +1,181 @@
+/* formats.c - see formats.h */
+#include "report/output/formats.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "report/machine/print_folded.h"
+#include "report/context/print_overruns.h"
+#include "report/context/scope.h"
+#include "report/text/print_summary.h"
+#include "report/text/print_tree.h"
+#include "report/base/text.h"
+#include "report/view/missing_symbols.h"
+
+struct live_amount export_selected(const struct export *export)
+{
+	struct live_amount sum;
+
+	view_left_out(export->view, &sum);
+	for (size_t i = 0; i < view_nr(export->view); i++) {
+		sum.blocks += view_stack(export->view, i)->blocks;
+		sum.bytes += view_stack(export->view, i)->bytes;
+	}
+	return sum;
+}
+
+struct live_amount export_filtered(const struct export *export)
+{
+	struct live_amount all = leaks_totals(export->leaks)->outstanding;
+	struct live_amount selected = export_selected(export);
+
+	return (struct live_amount){all.blocks - selected.blocks, all.bytes - selected.bytes};
+}
+
+static int print_head(FILE *out, const struct export *export)
+{
+	int err = print_summary(out, export->path, export->meta, export->leaks);
+
+	if (!err)
+		err = print_shown(out, export);
+	fputc('\n', out);
+	return err;
+}
+
+/* Say how much the options leave out. */
+static void print_left_out(FILE *out, const struct export *export)
+{
+	struct live_amount filtered = export_filtered(export);
+	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
+
+	if (filtered.blocks)
+		fprintf(out, "\nnot asked for: %s %s, %s bytes\n",
+			text_number(blocks, filtered.blocks), text_blocks(filtered.blocks),
+			text_number(bytes, filtered.bytes));
+	if (export->suppressions)
+		suppressions_print(export->suppressions, out);
+	print_overruns(out, export);
+}
+
+/* Print what @body, called with @arg, prints, between what all texts begin and end with; if @names
+ * are shown, what would give more of them is found out meanwhile. */
+static int print_text(FILE *out, const struct export *export, bool names,
+		      int (*body)(FILE *out, const struct export *export, const void *arg),
+		      const void *arg)
+{
+	struct unnamed *unnamed = NULL;
+	int err = names ? unnamed_new(&unnamed, export->view, export->leaks) : 0;
+
+	if (!err)
+		err = print_head(out, export);
+	if (!err)
+		err = body(out, export, arg);
+	if (!err)
+		print_left_out(out, export);
+	if (!err && unnamed)
+		err = unnamed_print(unnamed, out);
+	unnamed_free(unnamed);
+	return err;
+}
+
+static int print_tree_body(FILE *out, const struct export *export, const void *arg)
+{
+	bool inverted = view_options(export->view)->inverted;
+
+	(void)arg;
+	return print_view_as_tree(out, export->view,
+				  inverted ? "innermost first" : "callers first");
+}
+
+static int print_as_tree(FILE *out, const struct export *export)
+{
+	return print_text(out, export, true, print_tree_body, NULL);
+}
+
+static int print_flat_body(FILE *out, const struct export *export, const void *arg)
+{
+	(void)arg;
+	return print_flat(out, export);
+}
+
+static int print_as_flat(FILE *out, const struct export *export)
+{
+	return print_text(out, export, true, print_flat_body, NULL);
+}
+
+static int print_as_folded(FILE *out, const struct export *export)
+{
+	return print_folded(out, leaks_comm(export->leaks), export->view);
+}
+
+static const struct format {
+	const char *name;
+	int (*print)(FILE *out, const struct export *export); /* NULL: it needs more */
+	bool history;
+	bool places;
+} formats[] = {
+	[FORMAT_TREE] = {"tree", print_as_tree, false, false},
+	[FORMAT_FLAT] = {"flat", print_as_flat, false, true},
+	[FORMAT_FOLDED] = {"folded", print_as_folded, false, false},
+	[FORMAT_JSON] = {"json", print_json, false, true},
+	[FORMAT_CSV] = {"csv", print_csv, false, true},
+	[FORMAT_PPROF] = {"pprof", print_pprof, true, true},
+	[FORMAT_HEAPTRACK] = {"heaptrack", NULL, true, true},
+	[FORMAT_SPEEDSCOPE] = {"speedscope", print_speedscope, false, true},
+	[FORMAT_HTML] = {"html", print_html, false, true},
+};
+
+int format_parse(const char *name, enum report_format *format)
+{
+	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++)
+		if (!strcmp(formats[i].name, name)) {
+			*format = (enum report_format)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+bool format_has_history(enum report_format format)
+{
+	return formats[format].history;
+}
+
+bool format_wants_places(enum report_format format)
+{
+	return formats[format].places;
+}
+
+enum table_format format_of_table(enum report_format format)
+{
+	return format == FORMAT_CSV ? TABLE_CSV : format == FORMAT_JSON ? TABLE_JSON : TABLE_TEXT;
+}
+
+static bool shows_names(const struct table *table)
+{
+	return !table->timeline && table->by != GROUP_THREAD && table->by != GROUP_SIZE &&
+	       table->by != GROUP_AGE;
+}
+
+static int print_table_body(FILE *out, const struct export *export, const void *arg)
+{
+	const struct table *table = arg;
+
+	if (table->by)
+		return print_groups(out, export, table->by, &table->opts);
+	return table->timeline ? print_timeline(out, export, table->growth, &table->opts)
+			       : print_growth(out, export, table->growth, &table->opts);
+}
+
+int format_print_table(FILE *out, const struct export *export, const struct table *table)
+{
+	if (table->opts.format != TABLE_TEXT)
+		return print_table_body(out, export, table);
+	return print_text(out, export, shows_names(table), print_table_body, table);
+}
+
+int format_print(FILE *out, enum report_format format, const struct export *export,
+		 struct heaptrack_events *events)
+{
+	return formats[format].print ? formats[format].print(out, export)
+				     : print_heaptrack(out, export, events);
+}

@@ -1,0 +1,52 @@
+/* formats.h - the formats of a report: their names, and what prints each */
+#ifndef REPORT_FORMATS_H
+#define REPORT_FORMATS_H
+
+#include "report/context/report_data.h"
+#include "report/output/group_by.h"
+#include "report/output/print_growth.h"
+
+enum report_format {
+	FORMAT_TREE,
+	FORMAT_FLAT,
+	FORMAT_FOLDED,
+	FORMAT_JSON,
+	FORMAT_CSV,
+	FORMAT_PPROF,
+	FORMAT_HEAPTRACK,
+	FORMAT_SPEEDSCOPE,
+	FORMAT_HTML,
+};
+
+/* For messages. */
+#define FORMAT_NAMES "tree, flat, folded, json, csv, pprof, heaptrack, speedscope or html"
+
+/* The format called @name to *@format.  Returns 0 or -EINVAL. */
+int format_parse(const char *name, enum report_format *format);
+
+/* Whether a format tells of stacks of which nothing is outstanding, too. */
+bool format_has_history(enum report_format format);
+
+/* Whether it needs struct export's places. */
+bool format_wants_places(enum report_format format);
+
+/* Print the report.  @events is for FORMAT_HEAPTRACK, else NULL.  Returns 0, -ENOMEM or -EIO;
+ * errors of writing are left in @out for ferror(). */
+int format_print(FILE *out, enum report_format format, const struct export *export,
+		 struct heaptrack_events *events);
+
+/* How a table is printed where @format is asked for: as text unless it is CSV or JSON. */
+enum table_format format_of_table(enum report_format format);
+
+/* A table in place of stacks. */
+struct table {
+	enum group_key by;	     /* or GROUP_NONE: */
+	const struct growth *growth; /* how stacks grew */
+	bool timeline;		     /* all of them together, rather than each */
+	struct table_opts opts;
+};
+
+/* Print it.  Returns 0 or -ENOMEM; errors of writing are left in @out for ferror(). */
+int format_print_table(FILE *out, const struct export *export, const struct table *table);
+
+#endif

@@ -1,0 +1,363 @@
+/* group_by.c - see groups.h */
+#include "report/output/group_by.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/context/ages.h"
+#include "report/base/array.h"
+#include "report/terminal/color.h"
+#include "report/context/csv.h"
+#include "report/context/left_out.h"
+#include "report/machine/print_json.h"
+#include "report/base/strings.h"
+#include "report/base/text.h"
+
+#define SCHEMA_VERSION 1
+
+struct group {
+	struct live_amount own, with_callees;
+	uint64_t order;		  /* of sizes and ages */
+	size_t counted;		  /* the last stack that was added to with_callees, plus one */
+	uint32_t name;		  /* number of the string */
+	const struct place *told; /* of a function whose module is told; else NULL */
+};
+
+struct groups {
+	const struct export *export;
+	enum group_key key;
+	bool *shown;	       /* by number of stack */
+	struct strings *names; /* "" is none of a group */
+	struct group *all;     /* by number of name, less one */
+	size_t room;
+	int err;
+};
+
+static const char *const names[] = {
+	[GROUP_THREAD] = "thread", [GROUP_MODULE] = "module",	  [GROUP_SIZE] = "size",
+	[GROUP_FILE] = "file",	   [GROUP_FUNCTION] = "function", [GROUP_AGE] = "age",
+};
+
+int group_parse(const char *name, enum group_key *key)
+{
+	for (int i = GROUP_THREAD; i <= GROUP_AGE; i++)
+		if (!strcmp(names[i], name)) {
+			*key = (enum group_key)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+static bool is_by_stack(enum group_key key)
+{
+	return key == GROUP_MODULE || key == GROUP_FUNCTION || key == GROUP_FILE;
+}
+
+/* The group called @name, valid until the next one is made, or NULL: no memory. */
+static struct group *group_of(struct groups *g, const char *name)
+{
+	size_t before = strings_nr(g->names);
+	struct group *all;
+	uint32_t number;
+
+	if (strings_intern(g->names, name, &number))
+		return NULL;
+	if (strings_nr(g->names) > before) {
+		all = array_grow(g->all, &g->room, number, sizeof(*all));
+		if (!all)
+			return NULL;
+		g->all = all;
+		all[number - 1] = (struct group){.name = number};
+	}
+	return &g->all[number - 1];
+}
+
+static void add(struct live_amount *sum, struct live_amount more)
+{
+	sum->blocks += more.blocks;
+	sum->bytes += more.bytes;
+}
+
+/* The group of @place, or NULL: no memory. */
+static struct group *group_of_place(struct groups *g, const struct place *place)
+{
+	const char *text = g->key == GROUP_MODULE ? place->module : place->file;
+	struct group *group;
+	char *function;
+
+	if (g->key != GROUP_FUNCTION)
+		return group_of(g, *text ? text : "[unknown]");
+	function = place_function(place);
+	group = function ? group_of(g, *function ? function : "[unknown]") : NULL;
+	if (group && place->told)
+		group->told = place;
+	free(function);
+	return group;
+}
+
+static int add_stack(struct groups *g, size_t i)
+{
+	const struct stack *stack = view_stack(g->export->view, i);
+	size_t nr;
+	const uint32_t *path = places_path(g->export->places, i, &nr);
+
+	for (size_t at = 0; at < nr; at++) {
+		const struct place *place = places_get(g->export->places, path[at]);
+		struct group *group;
+
+		/* what is said in place of missing callers is no frame */
+		if (at && at == nr - 1 && stack->status != DWUNW_STATUS_ENDED)
+			break;
+		group = group_of_place(g, place);
+		if (!group)
+			return -ENOMEM;
+		if (!at)
+			add(&group->own, (struct live_amount){stack->blocks, stack->bytes});
+		if (group->counted == i + 1)
+			continue; /* a recursion */
+		add(&group->with_callees, (struct live_amount){stack->blocks, stack->bytes});
+		group->counted = i + 1;
+	}
+	return 0;
+}
+
+static void name_thread(const struct groups *g, const struct live_block *block, char *text,
+			size_t room)
+{
+	char *name = text_escape(
+		thread_names_get(leaks_chosen(g->export->leaks)->threads, block->tgid, block->tid));
+
+	snprintf(text, room, "%" PRIu32 "%s%s", block->tid, name && *name ? " " : "",
+		 name ? name : "");
+	free(name);
+}
+
+static uint64_t name_size(const struct live_block *block, char *text, size_t room)
+{
+	uint64_t last = 1;
+
+	while (last < block->size && last <= UINT64_MAX / 2)
+		last *= 2;
+	if (last <= 2)
+		snprintf(text, room, "%" PRIu64, block->size);
+	else
+		snprintf(text, room, "%" PRIu64 " - %" PRIu64, last / 2 + 1, last);
+	return last <= 2 ? block->size : last;
+}
+
+static uint64_t name_age(uint64_t end_ns, const struct live_block *block, char *text, size_t room)
+{
+	size_t i = ages_class(end_ns > block->time_ns ? end_ns - block->time_ns : 0);
+
+	snprintf(text, room, "%s", ages_text(i));
+	return i;
+}
+
+static void add_block(void *arg, const struct live_block *block)
+{
+	struct groups *g = arg;
+	struct group *group;
+	uint64_t order = 0;
+	char text[128];
+
+	if (g->err || !g->shown[block->stack])
+		return;
+	if (g->key == GROUP_THREAD)
+		name_thread(g, block, text, sizeof(text));
+	else if (g->key == GROUP_SIZE)
+		order = name_size(block, text, sizeof(text));
+	else
+		order = name_age(leaks_chosen(g->export->leaks)->end_ns, block, text, sizeof(text));
+	group = group_of(g, text);
+	if (!group) {
+		g->err = -ENOMEM;
+		return;
+	}
+	group->order = order;
+	add(&group->own, sampling_amount(block));
+}
+
+/* The heaviest first. */
+static int compare(const void *a, const void *b, void *arg)
+{
+	const struct group *x = a, *y = b;
+	const struct groups *g = arg;
+	char *const *text = strings_all(g->names);
+
+	if (x->own.bytes != y->own.bytes)
+		return x->own.bytes > y->own.bytes ? -1 : 1;
+	if (x->with_callees.bytes != y->with_callees.bytes)
+		return x->with_callees.bytes > y->with_callees.bytes ? -1 : 1;
+	if (x->order != y->order)
+		return x->order < y->order ? -1 : 1;
+	return strcmp(text[x->name], text[y->name]);
+}
+
+/* Sizes and ages, which have an order of their own. */
+static int compare_order(const void *a, const void *b)
+{
+	const struct group *x = a, *y = b;
+
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static int collect(struct groups *g)
+{
+	const struct view *view = g->export->view;
+	size_t nr = stacks_nr(leaks_stacks(g->export->leaks));
+	int err = strings_new(&g->names);
+
+	g->shown = calloc(nr + 1, sizeof(*g->shown));
+	if (!g->shown)
+		return -ENOMEM;
+	for (size_t i = 0; i < view_nr(view) && !err; i++) {
+		g->shown[view_number(view, i)] = true;
+		if (is_by_stack(g->key))
+			err = add_stack(g, i);
+	}
+	if (err || is_by_stack(g->key))
+		return err;
+	chosen_each(leaks_chosen(g->export->leaks), leaks_live(g->export->leaks), add_block, g);
+	return g->err;
+}
+
+static void put_text(FILE *out, const struct groups *g, size_t nr)
+{
+	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
+	bool stacks = is_by_stack(g->key), color = view_options(g->export->view)->color;
+	uint64_t heavy = export_selected(g->export).bytes / 10 + 1; /* as of a tree */
+
+	if (!nr) {
+		fputs("no outstanding blocks\n", out);
+		return;
+	}
+	if (stacks)
+		fprintf(out, "%25s%24s\n%12s%12s", "by itself", "and what it calls", "bytes",
+			"blocks");
+	fprintf(out, "%12s%12s  %s\n", "bytes", "blocks", names[g->key]);
+	for (size_t i = 0; i < nr; i++) {
+		const struct group *group = &g->all[i];
+
+		fprintf(out, "%s%12s%s%12s",
+			color_of(color, group->own.bytes >= heavy ? COLOR_HEAVY : COLOR_NONE),
+			text_number(bytes, group->own.bytes), color_of(color, COLOR_END),
+			text_number(blocks, group->own.blocks));
+		if (stacks)
+			fprintf(out, "%12s%12s", text_number(bytes, group->with_callees.bytes),
+				text_number(blocks, group->with_callees.blocks));
+		fprintf(out, "  %s%s%s\n", color_of(color, COLOR_NAME),
+			strings_all(g->names)[group->name], color_of(color, COLOR_END));
+	}
+}
+
+static void put_csv(FILE *out, const struct groups *g, size_t nr)
+{
+	bool stacks = is_by_stack(g->key);
+
+	fprintf(out, "outstanding_bytes,outstanding_blocks%s,%s\r\n",
+		stacks ? ",bytes_with_callees,blocks_with_callees" : "", names[g->key]);
+	for (size_t i = 0; i < nr; i++) {
+		const struct group *group = &g->all[i];
+
+		fprintf(out, "%" PRIu64 ",%" PRIu64 ",", group->own.bytes, group->own.blocks);
+		if (stacks)
+			fprintf(out, "%" PRIu64 ",%" PRIu64 ",", group->with_callees.bytes,
+				group->with_callees.blocks);
+		csv_text(out, strings_all(g->names)[group->name]);
+		fputs("\r\n", out);
+	}
+}
+
+/* Bring the groups in the order in which they are printed, those that are left out behind.  Returns
+ * how many are shown. */
+static size_t rank(struct groups *g, size_t nr, size_t top)
+{
+	size_t shown = top && top < nr ? top : nr;
+
+	if (nr)
+		qsort_r(g->all, nr, sizeof(*g->all), compare, g);
+	if (shown && (g->key == GROUP_SIZE || g->key == GROUP_AGE))
+		qsort(g->all, shown, sizeof(*g->all), compare_order);
+	return shown;
+}
+
+/* What is outstanding of the rows that are not shown. */
+static struct live_amount rest_of(const struct groups *g, size_t shown, size_t nr)
+{
+	struct live_amount rest = {0};
+
+	for (size_t i = shown; i < nr; i++)
+		add(&rest, g->all[i].own);
+	return rest;
+}
+
+/* Of a function that has the name of others, the module is a member of its own. */
+static void put_json_key(struct json *json, const struct groups *g, const struct group *group)
+{
+	const char *name = strings_all(g->names)[group->name];
+
+	json_text(json, names[g->key], group->told ? group->told->function : name);
+	if (group->told)
+		json_text(json, "module", group->told->module);
+}
+
+static int put_json(FILE *out, const struct groups *g, size_t shown, size_t nr)
+{
+	struct json json = {.out = out};
+	int err = json_begin(&json, g->export, "mleak-groups", SCHEMA_VERSION);
+
+	json_text(&json, "by", names[g->key]);
+	json_open(&json, "groups", '[');
+	for (size_t i = 0; i < shown; i++) {
+		json_open(&json, NULL, '{');
+		put_json_key(&json, g, &g->all[i]);
+		json_amount(&json, "outstanding", g->all[i].own);
+		if (is_by_stack(g->key))
+			json_amount(&json, "with_callees", g->all[i].with_callees);
+		json_close(&json, '}');
+	}
+	json_close(&json, ']');
+	json_left_out(&json, "groups", nr - shown, rest_of(g, shown, nr));
+	json_end(&json, g->export);
+	return err;
+}
+
+static void put_rest(FILE *out, const struct groups *g, size_t shown, size_t nr)
+{
+	if (nr > shown)
+		fputc('\n', out);
+	print_left_out(out, nr - shown, "lighter row", "lighter rows", rest_of(g, shown, nr));
+}
+
+static int put(FILE *out, const struct groups *g, const struct table_opts *opts, size_t shown,
+	       size_t nr)
+{
+	switch (opts->format) {
+	case TABLE_JSON:
+		return put_json(out, g, shown, nr);
+	case TABLE_CSV:
+		put_csv(out, g, shown);
+		return 0;
+	default:
+		put_text(out, g, shown);
+		put_rest(out, g, shown, nr);
+		return 0;
+	}
+}
+
+int print_groups(FILE *out, const struct export *export, enum group_key key,
+		 const struct table_opts *opts)
+{
+	struct groups g = {.export = export, .key = key};
+	int err = collect(&g);
+	size_t nr = err ? 0 : strings_nr(g.names) - 1, shown = rank(&g, nr, opts->top);
+
+	if (!err)
+		err = put(out, &g, opts, shown, nr);
+	free(g.all);
+	free(g.shown);
+	strings_free(g.names);
+	return err;
+}

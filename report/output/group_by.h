@@ -1,0 +1,32 @@
+/* group_by.h - what is outstanding by thread, module, size, age, function or source file */
+#ifndef REPORT_GROUPS_H
+#define REPORT_GROUPS_H
+
+#include "report/context/report_data.h"
+
+enum group_key {
+	GROUP_NONE,
+	GROUP_THREAD,	/* that got the block, whichever frees it */
+	GROUP_MODULE,	/* of the function that allocated */
+	GROUP_SIZE,	/* by powers of two */
+	GROUP_FUNCTION, /* that allocated */
+	GROUP_FILE,	/* source file of it */
+	GROUP_AGE,	/* at the end */
+};
+
+/* For messages. */
+#define GROUP_NAMES "thread, module, size, function, file or age"
+
+/* The key called @name to *@key.  Returns 0 or -EINVAL. */
+int group_parse(const char *name, enum group_key *key);
+
+/*
+ * Print to @out a line for each group: of sizes and ages in their order, else the one with the most
+ * bytes first.  For module, function and file there are two amounts: of stacks whose innermost
+ * frame is of the group, and of those that have any such frame.
+ * Returns 0 or -ENOMEM; errors of writing are left in @out for ferror().
+ */
+int print_groups(FILE *out, const struct export *export, enum group_key key,
+		 const struct table_opts *opts);
+
+#endif

@@ -1,0 +1,326 @@
+/* print_growth.c - see print_growth.h */
+#include "report/output/print_growth.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/terminal/color.h"
+#include "report/context/csv.h"
+#include "report/context/left_out.h"
+#include "report/machine/print_json.h"
+#include "report/context/print_place.h"
+#include "report/base/text.h"
+
+#define SCHEMA_VERSION 1
+#define REMARK \
+	"A shape is evidence, not proof: a cache may grow for hours, and a leak may come to rest."
+
+enum shape { SHAPE_GROWING, SHAPE_LATE, SHAPE_OTHER, SHAPE_STEADY, SHAPE_ONCE };
+
+static const struct {
+	const char *name, *meaning;
+} shapes[] = {
+	[SHAPE_GROWING] = {"growing",
+			   "more was outstanding after each quarter of the recording than "
+			   "before it: as a leak does"},
+	[SHAPE_LATE] = {"late",
+			"nothing before the last quarter: too new to tell; record for longer"},
+	[SHAPE_OTHER] = {"uneven",
+			 "it grew, but not all the time: a leak in bursts, or a cache that "
+			 "fills"},
+	[SHAPE_STEADY] = {"steady", "no more at the end than at half of the time, and blocks are "
+				    "freed: a cache or a working set"},
+	[SHAPE_ONCE] = {"once",
+			"no more at the end than at half of the time, and hardly a block is "
+			"freed: made once"},
+};
+
+struct line {
+	size_t i; /* in the view */
+	enum shape shape;
+	double per_minute; /* bytes that it grew in the second half of the time */
+	double freed;	   /* share of its blocks */
+	struct growth_stack growth;
+};
+
+/* The slices in which the chosen blocks can have been given out: what is judged.  Of --older there
+ * are none in the last ones, which is no rest of theirs. */
+struct span {
+	size_t first, nr;
+};
+
+static size_t slice_at(const struct growth *growth, uint64_t time_ns)
+{
+	uint64_t start = growth_start_ns(growth), last = growth_slices(growth) - 1;
+	uint64_t slice = time_ns > start ? (time_ns - start) / growth_width_ns(growth) : 0;
+
+	return slice < last ? slice : last;
+}
+
+static struct span span_of(const struct export *export, const struct growth *growth)
+{
+	const struct chosen *chosen = leaks_chosen(export->leaks);
+	size_t first = slice_at(growth, chosen->given_from_ns);
+	size_t last = slice_at(growth, chosen->given_to_ns);
+
+	return (struct span){first, last >= first ? last - first + 1 : 1};
+}
+
+/* What was outstanding after so many quarters of the time. */
+static uint64_t after(const struct growth_stack *stack, const struct span *span, size_t quarters)
+{
+	size_t end = span->first + span->nr * quarters / 4;
+
+	return end ? stack->bytes[end - 1] : 0;
+}
+
+static enum shape shape_of(const struct line *line, const struct span *span)
+{
+	uint64_t q1 = after(&line->growth, span, 1), q2 = after(&line->growth, span, 2);
+	uint64_t q3 = after(&line->growth, span, 3), q4 = after(&line->growth, span, 4);
+
+	if (q1 < q2 && q2 < q3 && q3 < q4)
+		return SHAPE_GROWING;
+	if (!q1 && !q2 && !q3)
+		return SHAPE_LATE;
+	if (q4 <= q2)
+		return line->freed < 0.1 ? SHAPE_ONCE : SHAPE_STEADY;
+	return SHAPE_OTHER;
+}
+
+static struct line line_of(const struct export *export, const struct growth *growth, size_t i)
+{
+	const struct stack *stack = view_stack(export->view, i);
+	struct line line = {.i = i, .growth = growth_of(growth, view_number(export->view, i))};
+	struct span span = span_of(export, growth);
+	double minutes = (double)(span.nr - span.nr / 2) * (double)growth_width_ns(growth) / 60e9;
+
+	line.per_minute =
+		((double)after(&line.growth, &span, 4) - (double)after(&line.growth, &span, 2)) /
+		minutes;
+	if (stack->allocated.blocks)
+		line.freed = (double)stack->freed.blocks / (double)stack->allocated.blocks;
+	line.shape = shape_of(&line, &span);
+	return line;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct line *x = a, *y = b;
+
+	if (x->shape != y->shape)
+		return x->shape < y->shape ? -1 : 1;
+	if (x->shape == SHAPE_GROWING && x->per_minute != y->per_minute)
+		return x->per_minute > y->per_minute ? -1 : 1;
+	return x->i < y->i ? -1 : 1;
+}
+
+/* A time in the largest unit of which it is at least one. */
+static const char *time_text(uint64_t ns, char buf[TEXT_NUMBER_MAX])
+{
+	static const struct {
+		double ns;
+		const char *name;
+	} units[] = {{86400e9, "d"}, {3600e9, "h"}, {60e9, "min"}, {1e9, "s"}, {1e6, "ms"}};
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if ((double)ns >= units[i].ns) {
+			snprintf(buf, TEXT_NUMBER_MAX, "%.1f %s", (double)ns / units[i].ns,
+				 units[i].name);
+			return buf;
+		}
+	snprintf(buf, TEXT_NUMBER_MAX, "%.0f us", (double)ns / 1e3);
+	return buf;
+}
+
+/* A rate with its sign, and commas. */
+static const char *rate_text(char buf[TEXT_NUMBER_MAX + 1], double rate)
+{
+	double size = rate < 0 ? -rate : rate;
+
+	buf[0] = rate < 0 ? '-' : '+';
+	text_number(buf + 1, size < 0x1p63 ? (uint64_t)(size + 0.5) : UINT64_MAX);
+	return buf;
+}
+
+static void put_text_line(FILE *out, const struct export *export, const struct stack_notes *notes,
+			  const struct line *line)
+{
+	const struct stack *stack = view_stack(export->view, line->i);
+	const char *process = export_process(export, line->i);
+	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX], life[TEXT_NUMBER_MAX] = "-";
+	char grown[TEXT_NUMBER_MAX + 1];
+	bool color = view_options(export->view)->color;
+	size_t nr;
+	const uint32_t *path = places_path(export->places, line->i, &nr);
+
+	if (line->growth.has_lifetime)
+		time_text(line->growth.lifetime_ns, life);
+	fprintf(out, "%s%-9s%14s%12s%16s%7.1f %%%12s%s\n",
+		color_of(color, line->shape == SHAPE_GROWING ? COLOR_HEAVY : COLOR_NONE),
+		shapes[line->shape].name, text_number(bytes, stack->bytes),
+		text_number(blocks, stack->blocks), rate_text(grown, line->per_minute),
+		100 * line->freed, life, color_of(color, COLOR_END));
+	for (size_t at = 0; at < nr; at++)
+		print_place(out, places_get(export->places, path[at]), color);
+	if (process)
+		fprintf(out, "    %s\n", process);
+	stack_notes_print(out, export, notes, line->i, "    ");
+}
+
+/* What is outstanding of @nr lines. */
+static struct live_amount amount_of(const struct export *export, const struct line *lines,
+				    size_t nr)
+{
+	struct live_amount sum = {0};
+
+	for (size_t i = 0; i < nr; i++) {
+		sum.blocks += view_stack(export->view, lines[i].i)->blocks;
+		sum.bytes += view_stack(export->view, lines[i].i)->bytes;
+	}
+	return sum;
+}
+
+static int put_text(FILE *out, const struct export *export, const struct line *lines, size_t all,
+		    size_t nr)
+{
+	bool used[sizeof(shapes) / sizeof(*shapes)] = {0};
+	struct stack_notes notes;
+
+	if (!nr) {
+		fputs("no outstanding blocks\n", out);
+		return 0;
+	}
+	if (stack_notes_init(&notes, export->leaks))
+		return -ENOMEM;
+	fprintf(out, "%-9s%14s%12s%16s%9s%12s\n", "shape", "bytes", "blocks", "bytes/min", "freed",
+		"lifetime");
+	for (size_t i = 0; i < nr; i++) {
+		put_text_line(out, export, &notes, &lines[i]);
+		used[lines[i].shape] = true;
+	}
+	stack_notes_release(&notes);
+	fputs("\nbytes/min: growth in the second half of the recording; freed: share of the "
+	      "stack's "
+	      "blocks;\nlifetime: half of those that were freed lived no longer\n",
+	      out);
+	if (export->choice->older_ns || export->choice->from_ns)
+		fputs("the recording: the part of it in which blocks that are asked for can have "
+		      "been given out\n",
+		      out);
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+		if (used[i])
+			fprintf(out, "%s: %s\n", shapes[i].name, shapes[i].meaning);
+	fputs(REMARK "\n", out);
+	if (nr < all) {
+		fputc('\n', out);
+		print_left_out(out, all - nr, "stack that grew less", "stacks that grew less",
+			       amount_of(export, lines + nr, all - nr));
+	}
+	return 0;
+}
+
+static int put_csv(FILE *out, const struct export *export, const struct line *lines, size_t nr)
+{
+	fputs("shape,outstanding_bytes,outstanding_blocks,bytes_per_minute,share_freed,"
+	      "median_lifetime_ns,stack,pid\r\n",
+	      out);
+	for (size_t i = 0; i < nr; i++) {
+		const struct line *line = &lines[i];
+		const struct stack *stack = view_stack(export->view, line->i);
+
+		fprintf(out, "%s,%" PRIu64 ",%" PRIu64 ",%.0f,%.4f,", shapes[line->shape].name,
+			stack->bytes, stack->blocks, line->per_minute, line->freed);
+		if (line->growth.has_lifetime)
+			fprintf(out, "%" PRIu64, line->growth.lifetime_ns);
+		fputc(',', out);
+		csv_path(out, export->places, line->i);
+		fprintf(out, ",%" PRIu32 "\r\n", export_pid(export, line->i));
+	}
+	return 0;
+}
+
+/* A rate as a whole number. */
+static int64_t whole(double rate)
+{
+	if (rate >= 0x1p63 || rate < -0x1p63)
+		return rate < 0 ? INT64_MIN : INT64_MAX;
+	return (int64_t)(rate < 0 ? rate - 0.5 : rate + 0.5);
+}
+
+static void put_json_line(struct json *json, const struct export *export,
+			  const struct stack_notes *notes, const struct line *line, size_t slices)
+{
+	json_open(json, NULL, '{');
+	json_text(json, "shape", shapes[line->shape].name);
+	json_signed(json, "bytes_per_minute", whole(line->per_minute));
+	json_fraction(json, "share_freed", line->freed);
+	if (line->growth.has_lifetime)
+		json_number(json, "median_lifetime_ns", line->growth.lifetime_ns);
+	json_open(json, "bytes_then", '[');
+	for (size_t at = 0; at < slices; at++)
+		json_number(json, NULL, line->growth.bytes[at]);
+	json_close(json, ']');
+	json_stack(json, export, notes, line->i);
+	json_close(json, '}');
+}
+
+static void put_meanings(struct json *json)
+{
+	json_open(json, "shapes", '{');
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+		json_text(json, shapes[i].name, shapes[i].meaning);
+	json_close(json, '}');
+	json_text(json, "remark", REMARK);
+}
+
+static int put_json(FILE *out, const struct export *export, const struct growth *growth,
+		    const struct line *lines, size_t nr)
+{
+	size_t all = view_nr(export->view);
+	struct json json = {.out = out};
+	struct stack_notes notes;
+	int err;
+
+	if (stack_notes_init(&notes, export->leaks))
+		return -ENOMEM;
+	err = json_begin(&json, export, "mleak-growth", SCHEMA_VERSION);
+	json_frames(&json, export->places);
+	put_meanings(&json);
+	json_open(&json, "until_ns", '[');
+	for (size_t at = 0; at < growth_slices(growth); at++)
+		json_number(&json, NULL, print_growth_until_ns(export, growth, at));
+	json_close(&json, ']');
+	json_open(&json, "stacks", '[');
+	for (size_t i = 0; i < nr; i++)
+		put_json_line(&json, export, &notes, &lines[i], growth_slices(growth));
+	json_close(&json, ']');
+	json_left_out(&json, "stacks", all - nr, amount_of(export, lines + nr, all - nr));
+	json_end(&json, export);
+	stack_notes_release(&notes);
+	return err;
+}
+
+int print_growth(FILE *out, const struct export *export, const struct growth *growth,
+		 const struct table_opts *opts)
+{
+	size_t nr = view_nr(export->view), shown = opts->top && opts->top < nr ? opts->top : nr;
+	struct line *lines = calloc(nr + 1, sizeof(*lines));
+	int err;
+
+	if (!lines)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++)
+		lines[i] = line_of(export, growth, i);
+	qsort(lines, nr, sizeof(*lines), compare);
+	if (opts->format == TABLE_JSON)
+		err = put_json(out, export, growth, lines, shown);
+	else if (opts->format == TABLE_CSV)
+		err = put_csv(out, export, lines, shown);
+	else
+		err = put_text(out, export, lines, nr, shown);
+	free(lines);
+	return err;
+}

@@ -1,0 +1,163 @@
+/* print_timeline.c - what was outstanding over time */
+#include <inttypes.h>
+
+#include "report/output/print_growth.h"
+#include "report/machine/print_json.h"
+#include "report/base/text.h"
+
+#define SCHEMA_VERSION 1
+
+#define BAR_WIDTH 50 /* of the longest bar, where there is no terminal */
+#define LEAST_BAR 10 /* on a narrow one */
+#define LEFT	  46 /* columns beside the bars */
+
+uint64_t print_growth_until_ns(const struct export *export, const struct growth *growth, size_t i)
+{
+	const struct chosen *chosen = leaks_chosen(export->leaks);
+	uint64_t end = growth_start_ns(growth) + (i + 1) * growth_width_ns(growth);
+
+	if (i + 1 == growth_slices(growth))
+		end = chosen->end_ns;
+	return end > chosen->start_ns ? end - chosen->start_ns : 0;
+}
+
+static double seconds_until(const struct export *export, const struct growth *growth, size_t i)
+{
+	return (double)print_growth_until_ns(export, growth, i) / 1e9;
+}
+
+static void put_bar(FILE *out, uint64_t bytes, uint64_t most, size_t longest)
+{
+	size_t width = most ? (size_t)((double)bytes / (double)most * (double)longest + 0.5) : 0;
+
+	if (width)
+		fputs("  ", out);
+	for (size_t i = 0; i < width; i++)
+		fputc('#', out);
+	fputc('\n', out);
+}
+
+/* What there was of the view's stacks when most bytes of all stacks were. */
+static struct live_amount peak_of(const struct view *view)
+{
+	struct live_amount sum = {0};
+
+	for (size_t i = 0; i < view_nr(view); i++) {
+		sum.blocks += view_stack(view, i)->peak.blocks;
+		sum.bytes += view_stack(view, i)->peak.bytes;
+	}
+	return sum;
+}
+
+/* What no slice shows: the most that was outstanding at any time, and whose it was. */
+static void put_peak(FILE *out, const struct export *export)
+{
+	struct live_amount all = leaks_peak(export->leaks), shown = peak_of(export->view);
+	const struct choice *choice = export->choice;
+	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
+
+	fprintf(out, "\npeak of all stacks%s: %s bytes in %s %s; ",
+		choice->thread || choice->older_ns || choice->from_ns ? ", blocks asked for" : "",
+		text_number(bytes, all.bytes), text_number(blocks, all.blocks),
+		text_blocks(all.blocks));
+	fprintf(out, "then there were of these: %s bytes in %s %s\n",
+		text_number(bytes, shown.bytes), text_number(blocks, shown.blocks),
+		text_blocks(shown.blocks));
+}
+
+/* Do all stacks of the trace count, or one alone?  Else the most of each may be of other moments
+ * within a slice. */
+static bool is_exact(const struct export *export)
+{
+	struct live_amount amount;
+
+	return !view_sieved_out(export->view, &amount) || view_nr(export->view) < 2;
+}
+
+/* The sum of the view's stacks. */
+static struct growth_stack sum_of(const struct export *export, const struct growth *growth)
+{
+	struct growth_stack sum = {0}, all = growth_of_all(growth);
+
+	for (size_t i = 0; i < view_nr(export->view); i++) {
+		struct growth_stack stack = growth_of(growth, view_number(export->view, i));
+
+		for (size_t at = 0; at < growth_slices(growth); at++) {
+			sum.bytes[at] += stack.bytes[at];
+			sum.most[at] += stack.most[at];
+		}
+	}
+	for (size_t at = 0; at < growth_slices(growth); at++)
+		if (sum.most[at] > all.most[at])
+			sum.most[at] = all.most[at];
+	return sum;
+}
+
+static void put_csv(FILE *out, const struct export *export, const struct growth *growth,
+		    const struct growth_stack *sum)
+{
+	fputs("seconds,outstanding_bytes,most_bytes\r\n", out);
+	for (size_t at = 0; at < growth_slices(growth); at++)
+		fprintf(out, "%.9f,%" PRIu64 ",%" PRIu64 "\r\n", seconds_until(export, growth, at),
+			sum->bytes[at], sum->most[at]);
+}
+
+static int put_json(FILE *out, const struct export *export, const struct growth *growth,
+		    const struct growth_stack *sum)
+{
+	struct json json = {.out = out};
+	int err = json_begin(&json, export, "mleak-timeline", SCHEMA_VERSION);
+
+	json_amount(&json, "at_peak", peak_of(export->view));
+	json_bool(&json, "exact", is_exact(export));
+	json_open(&json, "intervals", '[');
+	for (size_t at = 0; at < growth_slices(growth); at++) {
+		json_open(&json, NULL, '{');
+		json_number(&json, "until_ns", print_growth_until_ns(export, growth, at));
+		json_number(&json, "outstanding_bytes", sum->bytes[at]);
+		json_number(&json, "most_bytes", sum->most[at]);
+		json_close(&json, '}');
+	}
+	json_close(&json, ']');
+	json_end(&json, export);
+	return err;
+}
+
+static void put_text(FILE *out, const struct export *export, const struct growth *growth,
+		     const struct growth_stack *sum, size_t columns)
+{
+	size_t longest = !columns		      ? BAR_WIDTH
+			 : columns > LEFT + LEAST_BAR ? columns - LEFT
+						      : LEAST_BAR;
+	char bytes[TEXT_NUMBER_MAX], at_end[TEXT_NUMBER_MAX];
+	uint64_t most = 0;
+
+	for (size_t at = 0; at < growth_slices(growth); at++)
+		most = sum->most[at] > most ? sum->most[at] : most;
+	fprintf(out, "%12s%16s%16s\n", "until", "bytes then", "most meanwhile");
+	for (size_t at = 0; at < growth_slices(growth); at++) {
+		fprintf(out, "%10.3f s%16s%16s", seconds_until(export, growth, at),
+			text_number(at_end, sum->bytes[at]), text_number(bytes, sum->most[at]));
+		put_bar(out, sum->most[at], most, longest);
+	}
+	if (!is_exact(export))
+		fputs("\nmost meanwhile: at most so much, for the stacks may have had their most "
+		      "at "
+		      "different moments\n",
+		      out);
+	put_peak(out, export);
+}
+
+int print_timeline(FILE *out, const struct export *export, const struct growth *growth,
+		   const struct table_opts *opts)
+{
+	struct growth_stack sum = sum_of(export, growth);
+
+	if (opts->format == TABLE_JSON)
+		return put_json(out, export, growth, &sum);
+	if (opts->format == TABLE_CSV)
+		put_csv(out, export, growth, &sum);
+	else
+		put_text(out, export, growth, &sum, opts->columns);
+	return 0;
+}

@@ -1,0 +1,200 @@
+/* overruns.c - see overruns.h */
+#include "report/replay/overruns.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/base/array.h"
+#include "report/base/hash_index.h"
+
+#define NEAR	   (1u << 20) /* bytes: what is further away is no neighbour */
+#define MAX_LOOKED 64 /* sites of whose first block the neighbours are looked for: that costs */
+
+struct overruns {
+	struct overrun **noted; /* as they were */
+	struct overrun **all;	/* those that count, by time */
+	size_t nr, nr_noted, room;
+	size_t resolved; /* of all */
+	size_t named;	 /* of noted */
+	struct overrun_site *sites;
+	size_t nr_sites, sites_room;
+	struct hash_index index; /* of the sites */
+};
+
+int overruns_new(struct overruns **out)
+{
+	return (*out = calloc(1, sizeof(**out))) ? 0 : -ENOMEM;
+}
+
+int overruns_note(struct overruns *overruns, const struct mlk_overrun *overrun)
+{
+	struct overrun **noted = array_grow(overruns->noted, &overruns->room,
+					    overruns->nr_noted + 1, sizeof(*noted));
+	struct overrun *copy;
+
+	if (!noted)
+		return -ENOMEM;
+	overruns->noted = noted;
+	copy = malloc(sizeof(*copy) + (overrun->bytes ? overrun->len : 0));
+	if (!copy)
+		return -ENOMEM;
+	*copy = (struct overrun){
+		.tgid = overrun->at.tgid,
+		.tid = overrun->at.tid,
+		.time_ns = overrun->at.time_ns,
+		.addr = overrun->at.addr,
+		.size = overrun->at.size,
+		.found = overrun->found,
+		.offset = overrun->offset,
+		.len = overrun->len,
+		.changed = overrun->changed,
+		.found_stack = OVERRUNS_NO_STACK,
+		.alloc_stack = OVERRUNS_NO_STACK,
+	};
+	if (overrun->bytes)
+		copy->bytes = memcpy(copy + 1, overrun->bytes, overrun->len);
+	noted[overruns->nr_noted++] = copy;
+	return 0;
+}
+
+static int earlier(const void *a, const void *b)
+{
+	const struct overrun *x = *(struct overrun *const *)a, *y = *(struct overrun *const *)b;
+
+	if (x->time_ns != y->time_ns)
+		return x->time_ns < y->time_ns ? -1 : 1;
+	return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+int overruns_sort(struct overruns *overruns, uint64_t stop_ns, uint32_t pid)
+{
+	overruns->all = calloc(overruns->nr_noted + 1, sizeof(*overruns->all));
+	if (!overruns->all)
+		return -ENOMEM;
+	for (size_t i = 0; i < overruns->nr_noted; i++) {
+		struct overrun *o = overruns->noted[i];
+
+		if (o->time_ns <= stop_ns && (!pid || o->tgid == pid))
+			overruns->all[overruns->nr++] = o;
+	}
+	qsort(overruns->all, overruns->nr, sizeof(*overruns->all), earlier);
+	return 0;
+}
+
+static bool same_site(const void *things, uint32_t number, const void *key)
+{
+	const struct overruns *overruns = things;
+	const struct overrun *a = overruns->all[overruns->sites[number].first], *b = key;
+
+	return a->alloc_stack == b->alloc_stack && a->tgid == b->tgid &&
+	       (a->offset < 0) == (b->offset < 0);
+}
+
+/* Count @overruns->all[@i] at its site.  Returns 1 if that is new, 0 or -ENOMEM. */
+static int count_site(struct overruns *overruns, size_t i)
+{
+	const struct overrun *o = overruns->all[i];
+	struct hash_query query = {
+		.hash = hash_word(hash_word(o->alloc_stack, o->tgid), o->offset < 0),
+		.things = overruns,
+		.key = o,
+		.equal = same_site};
+	struct overrun_site *sites;
+	uint32_t number;
+
+	if (hash_index_find(&overruns->index, &query, &number)) {
+		overruns->sites[number].nr++;
+		return 0;
+	}
+	sites = array_grow(overruns->sites, &overruns->sites_room, overruns->nr_sites + 1,
+			   sizeof(*sites));
+	if (!sites)
+		return -ENOMEM;
+	overruns->sites = sites;
+	if (hash_index_add(&overruns->index, query.hash, (uint32_t)overruns->nr_sites))
+		return -ENOMEM;
+	sites[overruns->nr_sites++] = (struct overrun_site){.first = i, .nr = 1};
+	return 1;
+}
+
+static void look_around(struct overrun *o, const struct live *live)
+{
+	for (size_t i = live_nr_processes(live); i-- > 0;)
+		if (live_process(live, i).tgid == o->tgid) {
+			live_look_around(live, i, o->addr, &o->around);
+			o->around.has_before &=
+				o->addr - o->around.before.addr - o->around.before.size <= NEAR;
+			o->around.has_after &= o->around.after.addr - o->addr - o->size <= NEAR;
+			o->looked = true;
+			return;
+		}
+}
+
+/* What was found before @live changes: whose block it is. */
+static int resolve(struct overruns *overruns, size_t i, const struct live *live,
+		   const struct stacks *stacks)
+{
+	struct overrun *o = overruns->all[i];
+	int is_new;
+
+	o->known = live_find(live, o->tgid, o->addr, &o->block);
+	if (o->known)
+		o->alloc_stack = stacks_get(stacks, o->block.stack)->id;
+	if (o->known && o->size == UINT64_MAX)
+		o->size = o->block.size;
+	is_new = count_site(overruns, i);
+	if (is_new > 0 && overruns->nr_sites <= MAX_LOOKED)
+		look_around(o, live);
+	return is_new < 0 ? is_new : 0;
+}
+
+int overruns_until(struct overruns *overruns, uint64_t time_ns, const struct live *live,
+		   const struct stacks *stacks)
+{
+	int err = 0;
+
+	while (!err && overruns->resolved < overruns->nr &&
+	       overruns->all[overruns->resolved]->time_ns <= time_ns)
+		err = resolve(overruns, overruns->resolved++, live, stacks);
+	return err;
+}
+
+void overruns_found_by(struct overruns *overruns, uint32_t id)
+{
+	if (overruns->named < overruns->nr_noted)
+		overruns->noted[overruns->named++]->found_stack = id;
+}
+
+size_t overruns_nr(const struct overruns *overruns)
+{
+	return overruns->nr;
+}
+
+const struct overrun *overruns_get(const struct overruns *overruns, size_t i)
+{
+	return overruns->all[i];
+}
+
+size_t overruns_nr_sites(const struct overruns *overruns)
+{
+	return overruns->nr_sites;
+}
+
+const struct overrun_site *overruns_site(const struct overruns *overruns, size_t i)
+{
+	return &overruns->sites[i];
+}
+
+void overruns_free(struct overruns *overruns)
+{
+	if (!overruns)
+		return;
+	for (size_t i = 0; i < overruns->nr_noted; i++)
+		free(overruns->noted[i]);
+	free(overruns->noted);
+	free(overruns->all);
+	free(overruns->sites);
+	hash_index_release(&overruns->index);
+	free(overruns);
+}

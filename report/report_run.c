@@ -1,0 +1,326 @@
+/* report_run.c - see job.h */
+#include "report/report_run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mleak.h"
+#include "report/filter/embedded_suppressions.h"
+#include "report/stats/heaptrack_events.h"
+#include "report/base/memory.h"
+#include "report/terminal/progress.h"
+#include "report/output/print_address.h"
+#include "report/context/sampling_text.h"
+#include "report/context/print_overruns.h"
+#include "report/trace/address_spaces.h"
+#include "report/base/text.h"
+#include "report/warnings.h"
+
+/* Say why the trace cannot be opened, and what to do.  @path is safe to print. */
+static void explain_open(const char *path, int err)
+{
+	switch (err) {
+	case -ENOENT:
+		if (!strcmp(path, "-")) {
+			log_error("cannot open '-': a trace is read more than once, so it comes "
+				  "from a file, not from a pipe; name the file");
+			break;
+		}
+		log_error("cannot open '%s': %s; record one with 'mleak record -o %s -p PID'", path,
+			  strerror(ENOENT), path);
+		break;
+	case -EISDIR:
+		log_error("cannot open '%s': it is a directory; name the trace in it", path);
+		break;
+	case -EINVAL:
+		log_error("cannot open '%s': it is not a regular file; copy the trace to one",
+			  path);
+		break;
+	case MLK_E_MAGIC:
+		log_error("'%s' is not a mleak trace (it does not begin with the trace's magic "
+			  "bytes)",
+			  path);
+		break;
+	case MLK_E_VERSION:
+		log_error("'%s' has a later version of the format than this mleak (" MLEAK_VERSION
+			  ") knows; read it with the mleak that wrote it",
+			  path);
+		break;
+	case MLK_E_HEADER:
+		log_error(
+			"'%s' cannot be read: the header of the trace is damaged; copy it again or "
+			"record anew",
+			path);
+		break;
+	case MLK_E_EMPTY:
+		log_error("'%s' cannot be read: the trace was cut before its first whole chunk; "
+			  "copy it again or record anew",
+			  path);
+		break;
+	default:
+		log_error("cannot open '%s': %s", path, mlk_strerror(err));
+	}
+}
+
+/* Name the stacks that are to be shown. */
+static int make_view(struct job *job, const struct view_opts *opts)
+{
+	struct names_source source = {.dw = leaks_unwinder(job->leaks),
+				      .images = leaks_images(job->leaks)};
+	int err;
+
+	if (job->debuginfod)
+		dwunw_debug_fetch_set(source.dw, debuginfod_fetch, job->debuginfod);
+	err = view_new(&job->view, leaks_stacks(job->leaks), &source, opts);
+	if (!err)
+		err = overruns_names(&job->overrun_names, job->leaks, &source, opts);
+	dwunw_debug_fetch_set(source.dw, NULL, NULL);
+	if (!err)
+		warn_of_names(source.dw);
+	return err;
+}
+
+static int load_suppressions(struct job *job)
+{
+	const char *path = job->opts->suppressions;
+	char *shown = text_escape(path);
+	size_t line = 0;
+	int err = suppressions_new(&job->suppressions);
+
+	if (!err)
+		err = suppressions_load(job->suppressions, path, &line);
+	if (err == -EINVAL)
+		log_error("'%s' line %zu is no suppression: it wants leak:PATTERN", shown, line);
+	else if (err)
+		log_error("cannot read '%s': %s", shown, strerror(-err));
+	free(shown);
+	return err ? EXIT_USAGE : EXIT_OK;
+}
+
+int job_explain_read(const struct job *job, int err)
+{
+	/* a thread was refused its stack */
+	if (err == -ENOMEM || err == -EAGAIN) {
+		memory_explain(job->shown);
+		return EXIT_FAILED;
+	}
+	log_error("cannot read '%s' at byte %" PRIu64 ": %s", job->shown,
+		  mlk_reader_offset(job->trace), mlk_strerror(err));
+	return EXIT_USAGE;
+}
+
+int job_explain_make(const struct job *job, int err)
+{
+	if (err == -ENOMEM)
+		memory_explain(job->shown);
+	else
+		log_error("cannot make the report: %s", mlk_strerror(err));
+	return EXIT_FAILED;
+}
+
+/* The lines of heaptrack's format are single allocations, without a weight; and what a thread did
+ * between two events of a sample is not in it. */
+static bool can_sample(const struct job *job)
+{
+	bool temporary = job->opts->view.cost == COST_TEMPORARY;
+	char how[SAMPLE_TEXT_MAX];
+
+	if ((job->opts->format != FORMAT_HEAPTRACK && !temporary) ||
+	    !print_filters_sample(how, mlk_reader_meta(job->trace)))
+		return true;
+	if (temporary)
+		log_error("'%s' holds %s: whether a thread freed a block at once is not known",
+			  job->shown, how);
+	else
+		log_error("'%s' holds %s, which --format=heaptrack cannot tell; take pprof or json",
+			  job->shown, how);
+	return false;
+}
+
+static int collect(struct job *job)
+{
+	struct meter meter;
+	struct leaks_opts opts = {
+		.debug_dirs = job->opts->debug_dirs,
+		.nr_debug_dirs = job->opts->nr_debug_dirs,
+		.symfs = job->opts->symfs,
+		.temporary_ns = job->opts->temporary_ns,
+		.mangled = job->opts->no_demangle,
+		.choice = job->opts->choice,
+		.nr_threads = job->opts->nr_threads,
+		.progress = meter_move,
+		.progress_arg = &meter,
+	};
+	int err;
+
+	if (job->opts->format == FORMAT_HEAPTRACK) {
+		err = heaptrack_events_new(&job->events, mlk_reader_meta(job->trace)->start_ns);
+		if (err) {
+			log_error("cannot make a temporary file: %s", strerror(-err));
+			return EXIT_FAILED;
+		}
+		/* its lines are in the order of the changes */
+		opts.watch = (struct live_watch){heaptrack_events_changed, job->events, true};
+	}
+	if (job->opts->growth || job->opts->timeline) {
+		err = growth_new(&job->growth);
+		if (err)
+			return job_explain_read(job, err);
+		opts.watch = (struct live_watch){.changed = growth_changed, .arg = job->growth};
+	}
+	meter_begin(&meter, mlk_reader_size(job->trace), !job->opts->quiet);
+	if (job->opts->find_addr) {
+		err = holders_new(&job->holders, job->opts->addr);
+		if (err)
+			return job_explain_read(job, err);
+		opts.holders = job->holders;
+	}
+	err = leaks_collect(&job->leaks, job->trace, &opts);
+	meter_end(&meter);
+	if (!err && !job->opts->no_embedded)
+		err = embedded_add(&job->suppressions, job->leaks);
+	if (!err && job->growth)
+		err = growth_finish(job->growth, leaks_chosen(job->leaks)->end_ns);
+	return err ? job_explain_read(job, err) : EXIT_OK;
+}
+
+int job_open_trace(struct mlk_reader **trace, const char *path, const char *shown)
+{
+	int err = mlk_reader_open_file(trace, path);
+
+	if (err)
+		explain_open(shown, err);
+	return err ? EXIT_USAGE : EXIT_OK;
+}
+
+int job_open(struct job *job, const struct report_opts *opts, const char *path)
+{
+	int err;
+
+	job->opts = opts;
+	job->path = path;
+	job->shown = text_escape(path);
+	if (!job->shown) {
+		log_error("cannot read the options: %s", strerror(ENOMEM));
+		return EXIT_FAILED;
+	}
+	err = opts->debuginfod ? debuginfod_new(&job->debuginfod) : 0;
+	if (err)
+		return err == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+	return job_open_trace(&job->trace, path, job->shown);
+}
+
+/* Say that there is no process @pid, and which there are. */
+static void explain_process(const struct job *job, uint32_t pid)
+{
+	char *all = processes_list(leaks_processes(job->leaks), leaks_live(job->leaks));
+	char *list = all ? text_escape(all) : NULL;
+	bool difference = job->opts->before && !job->opts->choice.pid_before;
+
+	log_error("no process %" PRIu32 " in '%s'%s%s%s", pid, job->shown,
+		  list && *list ? ", which has " : "", list ? list : "",
+		  difference ? "; of a difference --pid takes two processes, as BEFORE,AFTER" : "");
+	free(list);
+	free(all);
+}
+
+/* Is there what --pid asks for? */
+static bool has_process(const struct job *job)
+{
+	uint32_t pid = job->opts->choice.pid;
+	struct live_totals totals;
+
+	if (!pid || processes_totals(leaks_live(job->leaks), pid, &totals))
+		return true;
+	explain_process(job, pid);
+	return false;
+}
+
+int job_collect(struct job *job)
+{
+	int status = !can_sample(job)	       ? EXIT_USAGE
+		     : job->opts->suppressions ? load_suppressions(job)
+					       : EXIT_OK;
+
+	if (status == EXIT_OK)
+		status = collect(job);
+	if (status != EXIT_OK)
+		return status;
+	if (!has_process(job))
+		return EXIT_USAGE;
+	warn_of_trace(job);
+	return EXIT_OK;
+}
+
+int job_view(struct job *job, const struct view_opts *view, bool places)
+{
+	struct view_opts opts = *view;
+	int err;
+
+	opts.sieve.suppressions = job->suppressions;
+	opts.live = leaks_live(job->leaks);
+	opts.processes = leaks_processes(job->leaks);
+	err = make_view(job, &opts);
+	if (!err && places)
+		err = places_new(&job->places, job->view);
+	return err ? job_explain_make(job, err) : EXIT_OK;
+}
+
+int job_address(struct job *job)
+{
+	struct address_source source = {.path = job->path,
+					.meta = mlk_reader_meta(job->trace),
+					.leaks = job->leaks,
+					.holders = job->holders,
+					.pid = job->opts->choice.pid};
+	struct names_source names = {.dw = leaks_unwinder(job->leaks),
+				     .images = leaks_images(job->leaks)};
+	struct address *address;
+	int err;
+
+	if (job->debuginfod)
+		dwunw_debug_fetch_set(names.dw, debuginfod_fetch, job->debuginfod);
+	err = address_new(&address, &source, &names, &job->opts->view);
+	dwunw_debug_fetch_set(names.dw, NULL, NULL);
+	if (err)
+		return job_explain_make(job, err);
+	warn_of_names(names.dw);
+	if (job->opts->format == FORMAT_JSON)
+		print_address_json(stdout, address);
+	else
+		print_address(stdout, address);
+	address_free(address);
+	return EXIT_OK;
+}
+
+struct export job_export(const struct job *job)
+{
+	return (struct export){
+		.path = job->path,
+		.meta = mlk_reader_meta(job->trace),
+		.choice = &job->opts->choice,
+		.leaks = job->leaks,
+		.view = job->view,
+		.places = job->places,
+		.overrun_names = job->overrun_names,
+		.suppressions = job->suppressions,
+	};
+}
+
+void job_release(struct job *job)
+{
+	places_free(job->places);
+	named_free(job->overrun_names);
+	view_free(job->view);
+	leaks_free(job->leaks);
+	growth_free(job->growth);
+	heaptrack_events_free(job->events);
+	holders_free(job->holders);
+	suppressions_free(job->suppressions);
+	mlk_reader_free(job->trace);
+	debuginfod_free(job->debuginfod);
+	free(job->shown);
+	*job = (struct job){0};
+}

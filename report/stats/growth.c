@@ -1,0 +1,214 @@
+/* growth.c - see growth.h */
+#include "report/stats/growth.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/base/array.h"
+
+#define FIRST_WIDTH_NS 1000000u
+#define NR_LIFETIMES   45 /* powers of two in microseconds: up to a year */
+
+struct track {
+	uint64_t now;		       /* bytes outstanding */
+	uint64_t top;		       /* most of them since the last slice that is filled */
+	uint64_t bytes[GROWTH_SLICES]; /* the first nr are filled; in those behind, it was now */
+	uint64_t most[GROWTH_SLICES];  /* likewise; in the first of those behind, it was top */
+	size_t nr;
+	uint64_t lifetimes[NR_LIFETIMES]; /* blocks that lived less than 2^i us, and not less than
+					     half of it */
+};
+
+struct growth {
+	uint64_t start_ns, width_ns;
+	size_t slices;
+	struct track sum;  /* of all stacks */
+	struct track *all; /* by number of stack */
+	size_t nr, room;
+	bool failed;
+};
+
+int growth_new(struct growth **out)
+{
+	*out = calloc(1, sizeof(**out));
+	if (!*out)
+		return -ENOMEM;
+	(*out)->width_ns = FIRST_WIDTH_NS;
+	return 0;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Make one slice of two.  The last one may get only its first half: the rest is to come. */
+static void widen_track(struct track *track)
+{
+	if (track->nr % 2)
+		track->top = larger(track->top, track->most[track->nr - 1]);
+	track->nr /= 2;
+	for (size_t at = 0; at < track->nr; at++) {
+		track->bytes[at] = track->bytes[2 * at + 1];
+		track->most[at] = larger(track->most[2 * at], track->most[2 * at + 1]);
+	}
+}
+
+static void widen(struct growth *growth)
+{
+	growth->width_ns *= 2;
+	widen_track(&growth->sum);
+	for (size_t i = 0; i < growth->nr; i++)
+		widen_track(&growth->all[i]);
+}
+
+/* The slice that @time_ns is in. */
+static size_t slice_of(struct growth *growth, uint64_t time_ns)
+{
+	uint64_t since;
+
+	if (!growth->start_ns)
+		growth->start_ns = time_ns;
+	/* events of different threads may run backwards by some microseconds */
+	since = time_ns > growth->start_ns ? time_ns - growth->start_ns : 0;
+	while (since / growth->width_ns >= GROWTH_SLICES)
+		widen(growth);
+	return (size_t)(since / growth->width_ns);
+}
+
+static void fill(struct track *track, size_t nr)
+{
+	for (; track->nr < nr; track->nr++) {
+		track->bytes[track->nr] = track->now;
+		track->most[track->nr] = track->top;
+		track->top = track->now;
+	}
+}
+
+/* There are @more bytes outstanding, modulo 2^64, in slice @slice or later. */
+static void add(struct track *track, size_t slice, uint64_t more)
+{
+	fill(track, slice);
+	track->now += more;
+	track->top = larger(track->top, track->now);
+}
+
+static struct track *track_of(struct growth *growth, uint32_t number)
+{
+	struct track *all;
+
+	if (number < growth->nr)
+		return &growth->all[number];
+	all = array_grow(growth->all, &growth->room, (size_t)number + 1, sizeof(*all));
+	if (!all)
+		return NULL;
+	growth->all = all;
+	memset(&all[growth->nr], 0, ((size_t)number + 1 - growth->nr) * sizeof(*all));
+	growth->nr = (size_t)number + 1;
+	return &all[number];
+}
+
+static void count_lifetime(struct track *track, const struct live_change *change)
+{
+	const struct live_block *block = change->block;
+	uint64_t us = change->event->time_ns > block->time_ns
+			      ? (change->event->time_ns - block->time_ns) / 1000
+			      : 0;
+	int i = 0;
+
+	while (i < NR_LIFETIMES - 1 && us >> i)
+		i++;
+	track->lifetimes[i] += change->more.blocks; /* of a sample: what it stands for */
+}
+
+void growth_changed(void *arg, const struct live_change *change)
+{
+	bool outstanding = change->sum == LIVE_OUTSTANDING || change->outstanding;
+	uint64_t more = live_change_of_outstanding(change).bytes;
+	struct growth *growth = arg;
+	struct track *track;
+	size_t slice;
+
+	if (!change->event || (!outstanding && change->sum != LIVE_FREED))
+		return;
+	slice = slice_of(growth, change->event->time_ns);
+	track = track_of(growth, change->block->stack);
+	if (!track) {
+		growth->failed = true;
+		return;
+	}
+	if (change->sum == LIVE_FREED)
+		count_lifetime(track, change);
+	if (!outstanding)
+		return;
+	add(track, slice, more);
+	add(&growth->sum, slice, more);
+}
+
+int growth_finish(struct growth *growth, uint64_t end_ns)
+{
+	growth->slices = slice_of(growth, end_ns) + 1;
+	for (size_t i = 0; i < growth->nr; i++)
+		fill(&growth->all[i], growth->slices);
+	fill(&growth->sum, growth->slices);
+	return growth->failed ? -ENOMEM : 0;
+}
+
+uint64_t growth_start_ns(const struct growth *growth)
+{
+	return growth->start_ns;
+}
+
+size_t growth_slices(const struct growth *growth)
+{
+	return growth->slices;
+}
+
+uint64_t growth_width_ns(const struct growth *growth)
+{
+	return growth->width_ns;
+}
+
+/* What a stack is, without its lifetimes. */
+static struct growth_stack sums_of(const struct growth *growth, const struct track *track)
+{
+	struct growth_stack stack = {0};
+
+	memcpy(stack.bytes, track->bytes, growth->slices * sizeof(*stack.bytes));
+	memcpy(stack.most, track->most, growth->slices * sizeof(*stack.most));
+	return stack;
+}
+
+struct growth_stack growth_of_all(const struct growth *growth)
+{
+	return sums_of(growth, &growth->sum);
+}
+
+struct growth_stack growth_of(const struct growth *growth, uint32_t number)
+{
+	struct growth_stack stack = {0};
+	const struct track *track;
+	uint64_t all = 0, below = 0;
+
+	if (number >= growth->nr)
+		return stack;
+	track = &growth->all[number];
+	stack = sums_of(growth, track);
+	for (int i = 0; i < NR_LIFETIMES; i++)
+		all += track->lifetimes[i];
+	stack.has_lifetime = all > 0;
+	for (int i = 0; i < NR_LIFETIMES && 2 * below < all; i++) {
+		below += track->lifetimes[i];
+		stack.lifetime_ns = (uint64_t)1000 << i;
+	}
+	return stack;
+}
+
+void growth_free(struct growth *growth)
+{
+	if (!growth)
+		return;
+	free(growth->all);
+	free(growth);
+}

@@ -1,0 +1,260 @@
+/* processes.c - see processes.h */
+#include "report/stats/processes.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/base/array.h"
+#include "report/base/hash_index.h"
+#include "report/base/text.h"
+
+#define MAX_LISTED 8   /* of processes_list() */
+#define MOST_LINES 100 /* of processes_print(): the tree is to be found below them */
+
+struct named {
+	uint32_t tgid;
+	char *name;
+};
+
+struct processes {
+	struct named *all;
+	size_t nr, room;
+	struct hash_index index;
+};
+
+int processes_new(struct processes **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+static bool same_tgid(const void *things, uint32_t number, const void *key)
+{
+	return ((const struct processes *)things)->all[number].tgid == *(const uint32_t *)key;
+}
+
+static struct hash_query query_for(const struct processes *processes, const uint32_t *tgid)
+{
+	return (struct hash_query){
+		.hash = hash_word(0, *tgid), .things = processes, .key = tgid, .equal = same_tgid};
+}
+
+static int append(struct processes *processes, uint64_t hash, const struct named *named)
+{
+	struct named *all =
+		array_grow(processes->all, &processes->room, processes->nr + 1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	processes->all = all;
+	if (hash_index_add(&processes->index, hash, (uint32_t)processes->nr))
+		return -ENOMEM;
+	all[processes->nr++] = *named;
+	return 0;
+}
+
+int processes_note(struct processes *processes, const struct mlk_thread *thread)
+{
+	struct named named = {.tgid = thread->tgid};
+	struct hash_query query = query_for(processes, &named.tgid);
+	uint32_t number;
+	int err = 0;
+
+	if (thread->tid != thread->tgid || !thread->name[0])
+		return 0;
+	named.name = strdup(thread->name);
+	if (!named.name)
+		return -ENOMEM;
+	if (hash_index_find(&processes->index, &query, &number)) {
+		free(processes->all[number].name);
+		processes->all[number].name = named.name;
+		return 0;
+	}
+	err = append(processes, query.hash, &named);
+	if (err)
+		free(named.name);
+	return err;
+}
+
+const char *processes_name(const struct processes *processes, uint32_t tgid)
+{
+	struct hash_query query = query_for(processes, &tgid);
+	uint32_t number;
+
+	return hash_index_find(&processes->index, &query, &number) ? processes->all[number].name
+								   : "process";
+}
+
+char *processes_label(const struct processes *processes, uint32_t tgid)
+{
+	char *label;
+
+	return asprintf(&label, "%s (%" PRIu32 ")", processes_name(processes, tgid), tgid) < 0
+		       ? NULL
+		       : label;
+}
+
+static void add(struct live_amount *to, const struct live_amount *what)
+{
+	to->blocks += what->blocks;
+	to->bytes += what->bytes;
+}
+
+bool processes_totals(const struct live *live, uint32_t tgid, struct live_totals *totals)
+{
+	bool found = false;
+
+	memset(totals, 0, sizeof(*totals));
+	for (size_t i = 0; i < live_nr_processes(live); i++) {
+		struct live_process p = live_process(live, i);
+
+		if (p.tgid != tgid)
+			continue;
+		found = true;
+		add(&totals->allocated, &p.totals.allocated);
+		add(&totals->freed, &p.totals.freed);
+		add(&totals->outstanding, &p.totals.outstanding);
+		add(&totals->implied, &p.totals.implied);
+		add(&totals->gone, &p.totals.gone);
+		totals->unknown_frees += p.totals.unknown_frees;
+		totals->inherited_frees += p.totals.inherited_frees;
+	}
+	return found;
+}
+
+static int heavier(const void *a, const void *b)
+{
+	const struct live_process *x = a, *y = b;
+
+	if (x->totals.outstanding.bytes != y->totals.outstanding.bytes)
+		return x->totals.outstanding.bytes > y->totals.outstanding.bytes ? -1 : 1;
+	return x->tgid < y->tgid ? -1 : x->tgid > y->tgid;
+}
+
+static void print_totals(FILE *out, const struct live_totals *totals)
+{
+	char allocs[TEXT_NUMBER_MAX], frees[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX],
+		bytes[TEXT_NUMBER_MAX];
+
+	fprintf(out, ": %s %s, %s %s, %s %s with %s bytes outstanding",
+		text_number(allocs, totals->allocated.blocks),
+		totals->allocated.blocks == 1 ? "allocation" : "allocations",
+		text_number(frees, totals->freed.blocks),
+		totals->freed.blocks == 1 ? "free" : "frees",
+		text_number(blocks, totals->outstanding.blocks),
+		text_blocks(totals->outstanding.blocks),
+		text_number(bytes, totals->outstanding.bytes));
+}
+
+/* The line of the @nr processes at @all, of which none has its own. */
+static void print_rest(FILE *out, const struct live_process *all, size_t nr)
+{
+	struct live_totals sum = {0};
+	char number[TEXT_NUMBER_MAX];
+
+	for (size_t i = 0; i < nr; i++) {
+		add(&sum.allocated, &all[i].totals.allocated);
+		add(&sum.freed, &all[i].totals.freed);
+		add(&sum.outstanding, &all[i].totals.outstanding);
+	}
+	fprintf(out, "  and %s processes with less", text_number(number, nr));
+	print_totals(out, &sum);
+	fputs("; 'mleak info' lists them\n", out);
+}
+
+static void print_one(FILE *out, const struct processes *processes, const struct live_process *p)
+{
+	char blocks[TEXT_NUMBER_MAX];
+
+	fprintf(out, "  process %" PRIu32 " ", p->tgid);
+	text_print(out, processes_name(processes, p->tgid));
+	print_totals(out, &p->totals);
+	if (p->totals.gone.blocks)
+		fprintf(out, ", %s gone at exec", text_number(blocks, p->totals.gone.blocks));
+	if (p->totals.inherited_frees)
+		fprintf(out, ", %s inherited %s freed",
+			text_number(blocks, p->totals.inherited_frees),
+			text_blocks(p->totals.inherited_frees));
+	if (p->parent)
+		fprintf(out, "; forked by %" PRIu32, p->parent);
+	fputc('\n', out);
+}
+
+/* Sort the processes of @live, in @all, and leave out those that have the number of one that is to
+ * be listed.  Returns how many are left. */
+static size_t sort_distinct(const struct live *live, struct live_process *all)
+{
+	size_t nr_all = live_nr_processes(live), nr = 0;
+
+	for (size_t i = 0; i < nr_all; i++)
+		all[i] = live_process(live, i);
+	if (nr_all)
+		qsort(all, nr_all, sizeof(*all), heavier);
+	for (size_t i = 0; i < nr_all; i++) {
+		size_t at = 0;
+
+		while (at < nr && at < MAX_LISTED && all[at].tgid != all[i].tgid)
+			at++;
+		if (at == nr || at == MAX_LISTED)
+			all[nr++] = all[i];
+	}
+	return nr;
+}
+
+char *processes_list(const struct processes *processes, const struct live *live)
+{
+	struct live_process *all = calloc(live_nr_processes(live) + 1, sizeof(*all));
+	size_t nr = all ? sort_distinct(live, all) : 0, len;
+	char *text = NULL;
+	FILE *out = all ? open_memstream(&text, &len) : NULL;
+
+	for (size_t i = 0; out && i < nr && i < MAX_LISTED; i++)
+		fprintf(out, "%s%s (%" PRIu32 ")", i ? ", " : "",
+			processes_name(processes, all[i].tgid), all[i].tgid);
+	if (out && nr > MAX_LISTED)
+		fprintf(out, " and %zu more", nr - MAX_LISTED);
+	free(all);
+	if (!out || !fclose(out))
+		return text;
+	free(text);
+	return NULL;
+}
+
+int processes_print(FILE *out, const struct processes *processes, const struct live *live,
+		    uint32_t tgid)
+{
+	size_t nr_all = live_nr_processes(live), nr = 0, lines;
+	struct live_process *all;
+
+	if (nr_all < 2)
+		return 0;
+	all = calloc(nr_all, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr_all; i++) {
+		all[nr] = live_process(live, i);
+		nr += !tgid || all[nr].tgid == tgid;
+	}
+	qsort(all, nr, sizeof(*all), heavier);
+	/* one more line is as short as that of the rest */
+	lines = nr > MOST_LINES + 1 ? MOST_LINES : nr;
+	for (size_t i = 0; i < lines; i++)
+		print_one(out, processes, &all[i]);
+	if (lines < nr)
+		print_rest(out, all + lines, nr - lines);
+	free(all);
+	return 0;
+}
+
+void processes_free(struct processes *processes)
+{
+	if (!processes)
+		return;
+	for (size_t i = 0; i < processes->nr; i++)
+		free(processes->all[i].name);
+	free(processes->all);
+	hash_index_release(&processes->index);
+	free(processes);
+}

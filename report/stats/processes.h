@@ -1,0 +1,43 @@
+/* processes.h - the processes of a trace: their names, and what each amounts to */
+#ifndef REPORT_PROCESSES_H
+#define REPORT_PROCESSES_H
+
+#include <stdio.h>
+
+#include "format/trace.h"
+#include "report/live/live.h"
+
+struct processes; /* opaque */
+
+/* No names yet.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
+int processes_new(struct processes **out);
+
+/* Note the name of @thread, if it is a process's main thread.  Returns 0 or -ENOMEM. */
+int processes_note(struct processes *processes, const struct mlk_thread *thread);
+
+/* The name of process @tgid, any bytes, "process" when none is known; valid until the next
+ * processes_note(). */
+const char *processes_name(const struct processes *processes, uint32_t tgid);
+
+/* What a process's root in a tree says, as "sh (1234)".  Returns a string that the caller frees, or
+ * NULL when there is no memory. */
+char *processes_label(const struct processes *processes, uint32_t tgid);
+
+/* The totals of all processes of @live with the number @tgid.  False: there are none. */
+bool processes_totals(const struct live *live, uint32_t tgid, struct live_totals *totals);
+
+/* The processes of @live, most outstanding bytes first, by their labels: "sh (1234), ls (1235) and
+ * 3 more", "" if there are none; any bytes.  Returns a string that the caller frees, or NULL when
+ * there is no memory. */
+char *processes_list(const struct processes *processes, const struct live *live);
+
+/* If @live has several processes, print a line for each (with @tgid not 0: those of that number),
+ * most outstanding bytes first; of very many, one for all those with the least.  Returns 0 or
+ * -ENOMEM. */
+int processes_print(FILE *out, const struct processes *processes, const struct live *live,
+		    uint32_t tgid);
+
+/* Release @processes; NULL is allowed. */
+void processes_free(struct processes *processes);
+
+#endif

@@ -1,0 +1,202 @@
+/* stacks.c - see stacks.h */
+#include "report/stats/stacks.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/base/array.h"
+#include "report/base/hash_index.h"
+
+#define CACHE_LINE 64
+
+struct stacks {
+	struct dwunw *dw;
+	struct stack *all;
+	size_t nr, room;
+	uint32_t *numbers; /* of process 0, by id, plus one; 0: not met */
+	size_t nr_numbers;
+	uint8_t *statuses; /* by id, plus one, of those and their callers; 0: not asked for yet */
+	size_t nr_statuses;
+	struct hash_index index; /* of all other processes, by id and process */
+};
+
+int stacks_new(struct stacks **out, struct dwunw *dw)
+{
+	*out = calloc(1, sizeof(**out));
+	if (!*out)
+		return -ENOMEM;
+	(*out)->dw = dw;
+	return 0;
+}
+
+/* Have a number for each id given out so far. */
+static int cover_ids(struct stacks *stacks)
+{
+	size_t room = stacks->nr_numbers;
+	uint32_t *numbers =
+		array_grow(stacks->numbers, &room, dwunw_stack_limit(stacks->dw), sizeof(*numbers));
+
+	if (!numbers)
+		return -ENOMEM;
+	memset(numbers + stacks->nr_numbers, 0, (room - stacks->nr_numbers) * sizeof(*numbers));
+	stacks->numbers = numbers;
+	stacks->nr_numbers = room;
+	return 0;
+}
+
+/* dwunw_stack_status(), which goes through all callers of @id: here only through those that are
+ * not known yet.  Returns 0 or -ENOMEM. */
+static int find_status(struct stacks *stacks, uint32_t id, enum dwunw_status *status)
+{
+	uint32_t known = id;
+
+	if (id >= stacks->nr_statuses) {
+		size_t room = stacks->nr_statuses;
+		uint8_t *statuses = array_grow(stacks->statuses, &room,
+					       dwunw_stack_limit(stacks->dw), sizeof(*statuses));
+
+		if (!statuses)
+			return -ENOMEM;
+		memset(statuses + stacks->nr_statuses, 0, room - stacks->nr_statuses);
+		stacks->statuses = statuses;
+		stacks->nr_statuses = room;
+	}
+	while (known && !stacks->statuses[known])
+		known = dwunw_stack_parent(stacks->dw, known);
+	*status = known ? stacks->statuses[known] - 1u : dwunw_stack_status(stacks->dw, id);
+	for (; id != known; id = dwunw_stack_parent(stacks->dw, id))
+		stacks->statuses[id] = (uint8_t)(*status + 1);
+	return 0;
+}
+
+static int append(struct stacks *stacks, uint32_t id, uint32_t process)
+{
+	enum dwunw_status status;
+	struct stack *all;
+
+	if (stacks->nr >= UINT32_MAX || find_status(stacks, id, &status))
+		return -ENOMEM;
+	all = array_grow(stacks->all, &stacks->room, stacks->nr + 1, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	stacks->all = all;
+	all[stacks->nr++] = (struct stack){
+		.status = status,
+		.id = id,
+		.process = process,
+	};
+	return 0;
+}
+
+/* Of the first process, often the only one: an array serves. */
+static int add_first(struct stacks *stacks, uint32_t id, uint32_t *number)
+{
+	int err = 0;
+
+	if (id >= stacks->nr_numbers)
+		err = cover_ids(stacks);
+	if (err)
+		return err;
+	if (!stacks->numbers[id]) {
+		err = append(stacks, id, 0);
+		if (!err)
+			stacks->numbers[id] = (uint32_t)stacks->nr;
+	}
+	*number = stacks->numbers[id] - 1;
+	return err;
+}
+
+void stacks_expect(const struct stacks *stacks, uint32_t id)
+{
+	const struct stack *stack;
+
+	if (id >= stacks->nr_numbers || !stacks->numbers[id])
+		return;
+	stack = &stacks->all[stacks->numbers[id] - 1];
+	for (size_t at = 0; at < sizeof(*stack); at += CACHE_LINE)
+		__builtin_prefetch((const char *)stack + at, 1);
+}
+
+static bool same_stack(const void *things, uint32_t number, const void *key)
+{
+	const struct stack *x = &((const struct stacks *)things)->all[number], *y = key;
+
+	return x->id == y->id && x->process == y->process;
+}
+
+static int add_other(struct stacks *stacks, uint32_t id, uint32_t process, uint32_t *number)
+{
+	const struct stack key = {.id = id, .process = process};
+	struct hash_query query = {.things = stacks, .key = &key, .equal = same_stack};
+	int err;
+
+	query.hash = hash_word(id, process);
+	if (hash_index_find(&stacks->index, &query, number))
+		return 0;
+	err = append(stacks, id, process);
+	if (err)
+		return err;
+	*number = (uint32_t)stacks->nr - 1;
+	if (hash_index_add(&stacks->index, query.hash, *number)) {
+		stacks->nr--;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int stacks_add(struct stacks *stacks, uint32_t id, uint32_t process, uint32_t *number)
+{
+	return process ? add_other(stacks, id, process, number) : add_first(stacks, id, number);
+}
+
+size_t stacks_nr(const struct stacks *stacks)
+{
+	return stacks->nr;
+}
+
+struct stack *stacks_get(const struct stacks *stacks, uint32_t number)
+{
+	return &stacks->all[number];
+}
+
+size_t stacks_frames(const struct stacks *stacks, uint32_t number,
+		     struct dwunw_frame frames[STACK_MAX_FRAMES])
+{
+	return dwunw_stack_frames(stacks->dw, stacks->all[number].id, frames, STACK_MAX_FRAMES);
+}
+
+size_t stacks_frames_new(const struct stacks *stacks, uint32_t number, bool *met,
+			 struct dwunw_frame frames[STACK_MAX_FRAMES])
+{
+	uint32_t first = stacks->all[number].id, id = first;
+	size_t nr = 0;
+
+	/* one more than the frames: the outermost has a caller that is none */
+	for (; id && !met[id] && nr <= STACK_MAX_FRAMES; nr++)
+		id = dwunw_stack_parent(stacks->dw, id);
+	/* Of one for which there is no room nothing is met: stacks that begin at its callers have
+	 * room for what it has not. */
+	if (!id || met[id])
+		for (id = first; id && !met[id]; id = dwunw_stack_parent(stacks->dw, id))
+			met[id] = true;
+	return dwunw_stack_frames(stacks->dw, first, frames,
+				  nr < STACK_MAX_FRAMES ? nr : STACK_MAX_FRAMES);
+}
+
+size_t stacks_nr_ids(const struct stacks *stacks)
+{
+	return dwunw_stack_limit(stacks->dw);
+}
+
+void stacks_free(struct stacks *stacks)
+{
+	if (!stacks)
+		return;
+	free(stacks->all);
+	free(stacks->numbers);
+	free(stacks->statuses);
+	hash_index_release(&stacks->index);
+	free(stacks);
+}

@@ -1,0 +1,71 @@
+/* stacks.h - what a trace's distinct stacks amount to, in each process
+ *
+ * The unwinder keeps the stacks themselves and has an id for each; here they have numbers, in the
+ * order in which they were met, and totals.
+ */
+#ifndef REPORT_STACKS_H
+#define REPORT_STACKS_H
+
+#include "report/live/live.h"
+#include "unwind/dwunw.h"
+
+struct stacks; /* opaque */
+
+#define STACK_MAX_FRAMES 1024 /* to unwind; deeper stacks are incomplete */
+
+struct stack {
+	uint64_t allocs;   /* allocations made with it */
+	uint64_t bytes;	   /* of these: bytes outstanding */
+	uint64_t blocks;   /* and blocks */
+	uint64_t suspects; /* of these blocks: they may have been freed */
+	enum dwunw_status status;
+	uint32_t id;	  /* the unwinder's */
+	uint32_t process; /* that made them: number of live_process() */
+	/* By figures.h, of all of the trace: */
+	struct live_amount allocated;
+	struct live_amount freed; /* in any way: allocated less this is outstanding at the end */
+	struct live_amount peak;  /* outstanding when most bytes of all stacks were */
+	struct live_amount now;	  /* outstanding at this moment of the replay */
+	uint64_t temporary; /* blocks freed by their thread before it allocated or freed another,
+			     * or as soon as figures_set_temporary() says */
+	uint64_t first_ns, last_ns; /* CLOCK_MONOTONIC of its allocations */
+	uint64_t peaks_seen;	    /* of figures.c */
+};
+
+/* A table without any stack, of those that @dw (borrowed) finds.  *@out is NULL on failure.
+ * Returns 0 or -ENOMEM. */
+int stacks_new(struct stacks **out, struct dwunw *dw);
+
+/*
+ * Find the stack of @process that the unwinder calls @id, or add it.  On success *@number is its
+ * number, from 0 in the order of addition.  Returns 0 or -ENOMEM.
+ */
+int stacks_add(struct stacks *stacks, uint32_t id, uint32_t process, uint32_t *number);
+
+/* The first process is to add stack @id soon: have what is known of it brought near meanwhile. */
+void stacks_expect(const struct stacks *stacks, uint32_t id);
+
+/* Stacks in the table. */
+size_t stacks_nr(const struct stacks *stacks);
+
+/* Stack @number (below stacks_nr()), valid until the next stacks_add().  The counts in it are the
+ * caller's to change; a new stack has zeros. */
+struct stack *stacks_get(const struct stacks *stacks, uint32_t number);
+
+/* Write the frames of stack @number, innermost first, to @frames.  Returns how many there are. */
+size_t stacks_frames(const struct stacks *stacks, uint32_t number,
+		     struct dwunw_frame frames[STACK_MAX_FRAMES]);
+
+/* The same, but only up to the first frame that @met, one bool for each id that the unwinder has
+ * given out, tells of; it is then told of those written.  So frames that many stacks have come
+ * once, but for those of a stack that has more than there is room for. */
+size_t stacks_frames_new(const struct stacks *stacks, uint32_t number, bool *met,
+			 struct dwunw_frame frames[STACK_MAX_FRAMES]);
+
+/* How many ids the unwinder has given out. */
+size_t stacks_nr_ids(const struct stacks *stacks);
+
+/* Release @stacks; NULL is allowed. */
+void stacks_free(struct stacks *stacks);
+
+#endif

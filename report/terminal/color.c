@@ -1,0 +1,73 @@
+/* color.c - see color.h */
+#include "report/terminal/color.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/ioctl.h>
+
+const char *color_of(bool wanted, enum color color)
+{
+	static const char *const sequences[] = {
+		[COLOR_NONE] = "",	   [COLOR_END] = "\033[0m",   [COLOR_HEAVY] = "\033[1;31m",
+		[COLOR_NAME] = "\033[36m", [COLOR_PLACE] = "\033[2m", [COLOR_REMARK] = "\033[33m",
+	};
+
+	return wanted ? sequences[color] : "";
+}
+
+int color_parse(const char *name, enum color_mode *mode)
+{
+	static const char *const names[] = {"auto", "always", "never"};
+
+	for (int i = COLOR_AUTO; i <= COLOR_NEVER; i++)
+		if (!strcmp(names[i], name)) {
+			*mode = (enum color_mode)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+bool color_wanted(enum color_mode mode)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	if (mode != COLOR_AUTO)
+		return mode == COLOR_ALWAYS;
+	return isatty(STDOUT_FILENO) && !(no_color && *no_color) && term &&
+	       strcmp(term, "dumb") != 0;
+}
+
+size_t color_columns(void)
+{
+	struct winsize size;
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? 0 : size.ws_col;
+}
+
+int lines_parse(const char *name, enum lines_mode *mode)
+{
+	static const char *const names[] = {"auto", "utf-8", "ascii"};
+
+	for (int i = LINES_AUTO; i <= LINES_ASCII; i++)
+		if (!strcmp(names[i], name)) {
+			*mode = (enum lines_mode)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+bool lines_utf8(enum lines_mode mode)
+{
+	static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+	const char *locale = NULL;
+
+	if (mode != LINES_AUTO)
+		return mode == LINES_UTF8;
+	for (size_t i = 0; i < 3 && (!locale || !*locale); i++)
+		locale = getenv(variables[i]);
+	return isatty(STDOUT_FILENO) && locale &&
+	       (strcasestr(locale, "utf-8") || strcasestr(locale, "utf8"));
+}

@@ -1,0 +1,56 @@
+/* print_flat.c - one stack after the other, in the way of bcc's memleak */
+#include <errno.h>
+#include <string.h>
+
+#include "report/terminal/color.h"
+#include "report/context/report_data.h"
+#include "report/context/left_out.h"
+#include "report/context/stack_notes.h"
+#include "report/base/text.h"
+
+static void put_place(FILE *out, const struct place *place, bool color)
+{
+	fprintf(out, "\t\t%s%s%s%s",
+		color_of(color, place->function[0] == '[' ? COLOR_REMARK : COLOR_NAME),
+		place->function, color_of(color, COLOR_END), place->inlined ? " (inlined)" : "");
+	if (place->module[0])
+		fprintf(out, " [%s]", text_file_name(place->module));
+	fputs(color_of(color, COLOR_PLACE), out);
+	if (place->file[0])
+		fprintf(out, " %s", place->file);
+	if (place->line)
+		fprintf(out, ":%u", place->line);
+	fprintf(out, "%s\n", color_of(color, COLOR_END));
+}
+
+int print_flat(FILE *out, const struct export *export)
+{
+	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
+	struct live_amount amount;
+	bool color = view_options(export->view)->color;
+	size_t left_out = view_left_out(export->view, &amount);
+	struct stack_notes notes;
+
+	if (stack_notes_init(&notes, export->leaks))
+		return -ENOMEM;
+	if (!view_nr(export->view))
+		fputs("no outstanding blocks\n", out);
+	for (size_t i = 0; i < view_nr(export->view); i++) {
+		const struct stack *stack = view_stack(export->view, i);
+		const char *process = export_process(export, i);
+		size_t nr;
+		const uint32_t *path = places_path(export->places, i, &nr);
+
+		fprintf(out, "\t%s%s bytes in %s %s from stack%s%s%s\n",
+			color_of(color, COLOR_HEAVY), text_number(bytes, stack->bytes),
+			text_number(blocks, stack->blocks),
+			stack->blocks == 1 ? "allocation" : "allocations", process ? " of " : "",
+			process ? process : "", color_of(color, COLOR_END));
+		for (size_t at = 0; at < nr; at++)
+			put_place(out, places_get(export->places, path[at]), color);
+		stack_notes_print(out, export, &notes, i, "\t\t");
+	}
+	stack_notes_release(&notes);
+	print_left_out(out, left_out, "lighter stack", "lighter stacks", amount);
+	return 0;
+}

@@ -1,0 +1,261 @@
+/* print_summary.c - see print_summary.h */
+#include "report/text/print_summary.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "report/context/sampling_text.h"
+#include "report/context/print_overruns.h"
+#include "report/base/text.h"
+
+#define MAX_MISSING 10 /* modules without unwind information that are listed */
+
+/* Least widths of the columns; larger numbers make them wider. */
+#define LABEL_WIDTH 13
+#define COUNT_WIDTH 9
+#define BYTES_WIDTH 17
+
+/* The columns of one summary. */
+struct table {
+	FILE *out;
+	int count_width;
+	int bytes_width;
+};
+
+static int wider(int width, uint64_t number)
+{
+	char buf[TEXT_NUMBER_MAX];
+	/* one more: numbers never touch the text before them */
+	int needed = (int)strlen(text_number(buf, number)) + 1;
+
+	return needed > width ? needed : width;
+}
+
+static void print_count(const struct table *t, const char *label, uint64_t count, const char *rest)
+{
+	char buf[TEXT_NUMBER_MAX];
+
+	fprintf(t->out, "  %-*s%*s%s\n", LABEL_WIDTH, label, t->count_width,
+		text_number(buf, count), rest);
+}
+
+static void print_amount(const struct table *t, const char *label, struct live_amount amount)
+{
+	char blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX];
+
+	fprintf(t->out, "  %-*s%*s %-6s%*s bytes\n", LABEL_WIDTH, label, t->count_width,
+		text_number(blocks, amount.blocks), text_blocks(amount.blocks), t->bytes_width,
+		text_number(bytes, amount.bytes));
+}
+
+static void print_outstanding(const struct table *t, struct live_amount outstanding,
+			      struct live_amount suspect)
+{
+	char blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX];
+
+	print_amount(t, "outstanding", outstanding);
+	if (suspect.blocks)
+		fprintf(t->out,
+			"    suspect: %s of these blocks (%s bytes) lived while frees were lost: "
+			"they may have been freed\n",
+			text_number(blocks, suspect.blocks), text_number(bytes, suspect.bytes));
+}
+
+/* When the frees were lost that leave blocks in doubt, in seconds from @start_ns on. */
+static void print_suspect_times(FILE *out, const struct leaks *leaks, uint64_t start_ns)
+{
+	uint64_t end_ns = leaks_condition(leaks)->end_ns, from_ns, to_ns;
+
+	if (!leaks_suspect(leaks).blocks || !leaks_suspect_times(leaks, &from_ns, &to_ns) ||
+	    from_ns < start_ns || to_ns < from_ns)
+		return;
+	/* the recorder may have noted the last losses after the end that is told above */
+	if (to_ns > end_ns && from_ns <= end_ns)
+		to_ns = end_ns;
+	fprintf(out,
+		"    frees were lost between %.3f and %.3f s: blocks given out later are not "
+		"suspect\n",
+		(double)(from_ns - start_ns) / 1e9, (double)(to_ns - start_ns) / 1e9);
+}
+
+/* Where the recording began later, blocks from before are freed in it as a matter of course. */
+static void print_unknown_frees(const struct table *t, uint64_t nr, bool whole_life)
+{
+	if (nr && whole_life)
+		print_count(t, "unknown frees", nr,
+			    "  (their allocation was not recorded, or libc empties a thread's "
+			    "cache)");
+	else if (nr)
+		print_count(t, "older blocks", nr,
+			    "  freed (given out before the recording, or from a thread's cache "
+			    "that libc empties)");
+}
+
+static void print_totals(const struct table *t, const struct live_totals *totals,
+			 struct live_amount suspect, bool whole_life)
+{
+	print_amount(t, "allocations", totals->allocated);
+	print_amount(t, "frees", totals->freed);
+	print_unknown_frees(t, totals->unknown_frees, whole_life);
+	if (totals->inherited_frees)
+		print_count(
+			t, "inherited", totals->inherited_frees,
+			"  (blocks freed by children that had them from the process that forked "
+			"them)");
+	if (totals->implied.blocks) {
+		print_amount(t, "implied frees", totals->implied);
+		fputs("    not seen; known because the same addresses were given out again\n",
+		      t->out);
+	}
+	if (totals->gone.blocks)
+		print_amount(t, "gone at exec", totals->gone);
+	print_outstanding(t, totals->outstanding, suspect);
+}
+
+/* What is lost before it is an event: told apart, as it does not make the totals wrong. */
+static bool is_event_loss(int kind)
+{
+	return kind != MLK_LOST_MODULE && kind != MLK_LOST_LOOK;
+}
+
+static void print_losses(const struct table *t, const struct mlk_losses *losses)
+{
+	uint64_t total = 0, frees;
+	char buf[TEXT_NUMBER_MAX];
+
+	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
+		if (is_event_loss(kind))
+			total += losses->count[kind];
+	print_count(t, "lost events", total, "");
+	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
+		if (is_event_loss(kind) && losses->count[kind])
+			fprintf(t->out, "    %s: %s\n", mlk_loss_text((enum mlk_loss)kind),
+				text_number(buf, losses->count[kind]));
+	/* a release that was lost is a free that was lost */
+	frees = losses->count[MLK_LOST_FREE] + losses->count[MLK_LOST_RELEASE];
+	text_number(buf, frees);
+	if (frees)
+		fprintf(t->out,
+			"    %s %s lost: up to %s of the outstanding blocks may not be leaks\n",
+			buf, frees == 1 ? "free was" : "frees were", buf);
+}
+
+static void print_completeness(const struct table *t, const struct leaks *leaks)
+{
+	uint64_t complete = leaks_status_count(leaks, DWUNW_STATUS_ENDED), all = 0;
+	char buf[TEXT_NUMBER_MAX], of[TEXT_NUMBER_MAX];
+	uint64_t permille;
+
+	for (int status = 0; status < DWUNW_STATUS_NR; status++)
+		all += leaks_status_count(leaks, (enum dwunw_status)status);
+	if (!all)
+		return;
+	/* rounded down: 100.0 % is said only when it is so */
+	permille = (uint64_t)((double)complete / (double)all * 1000);
+	if (permille >= 1000 && complete < all)
+		permille = 999;
+	fprintf(t->out, "  complete stacks %" PRIu64 ".%" PRIu64 " %% (%s of %s)\n", permille / 10,
+		permille % 10, text_number(buf, complete), text_number(of, all));
+	for (int status = 0; status < DWUNW_STATUS_NR; status++) {
+		uint64_t count = leaks_status_count(leaks, (enum dwunw_status)status);
+
+		if (count && status != DWUNW_STATUS_ENDED)
+			fprintf(t->out, "    incomplete, %s: %s\n",
+				dwunw_status_text((enum dwunw_status)status),
+				text_number(buf, count));
+	}
+}
+
+static void print_missing(FILE *out, const struct leaks *leaks)
+{
+	const char *path;
+	size_t nr = 0;
+
+	for (; (path = leaks_missing(leaks, nr)); nr++) {
+		if (nr >= MAX_MISSING)
+			continue;
+		fputs("  no unwind information in the trace for: ", out);
+		text_print(out, path);
+		fputc('\n', out);
+	}
+	if (nr > MAX_MISSING)
+		fprintf(out, "  and for %zu more modules\n", nr - MAX_MISSING);
+}
+
+/* The name of the program that the first process began later, by exec; NULL: it began none, or one
+ * of the same name. */
+static const char *later_program(const struct mlk_meta *meta, const struct leaks *leaks)
+{
+	const struct live *live = leaks_live(leaks);
+	const char *name;
+
+	for (size_t i = 0; i < live_nr_processes(live); i++) {
+		struct live_process p = live_process(live, i);
+
+		if (p.tgid != meta->tgid || !p.execed)
+			continue;
+		name = processes_name(leaks_processes(leaks), p.tgid);
+		return strcmp(name, meta->comm) ? name : NULL;
+	}
+	return NULL;
+}
+
+static void print_origin(FILE *out, const char *path, const struct mlk_meta *meta,
+			 const struct leaks *leaks)
+{
+	const uint64_t end_ns = leaks_condition(leaks)->end_ns;
+	const char *later = later_program(meta, leaks);
+	const char *who = meta->command[0] ? meta->command : meta->exe;
+	uint64_t ns = end_ns > meta->start_ns ? end_ns - meta->start_ns : 0;
+	uint64_t ms = ns / 1000000 + (ns % 1000000 >= 500000); /* as other times are rounded */
+
+	fputs("trace '", out);
+	text_print(out, path);
+	fputs("': ", out);
+	text_print(out, who[0] ? who : "unknown command");
+	if (later) {
+		fputs(", then ", out);
+		text_print(out, later);
+	}
+	fprintf(out, " (pid %" PRIu64 "), %" PRIu64 ".%03" PRIu64 " s", meta->tgid, ms / 1000,
+		ms % 1000);
+	if (meta->hostname[0]) {
+		fputs(" on ", out);
+		text_print(out, meta->hostname);
+	}
+	if (meta->kernel[0]) {
+		fputs(", Linux ", out);
+		text_print(out, meta->kernel);
+	}
+	if (meta->machine[0]) {
+		fputc(' ', out);
+		text_print(out, meta->machine);
+	}
+	fputc('\n', out);
+}
+
+int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
+		  const struct leaks *leaks)
+{
+	const struct live_totals *totals = leaks_totals(leaks);
+	struct table t = {.out = out, .count_width = COUNT_WIDTH, .bytes_width = BYTES_WIDTH};
+	int err;
+
+	/* no sum of the table is larger than these */
+	t.count_width = wider(t.count_width, totals->allocated.blocks);
+	t.count_width = wider(t.count_width, totals->unknown_frees);
+	t.count_width = wider(t.count_width, totals->inherited_frees);
+	t.bytes_width = wider(t.bytes_width, totals->allocated.bytes);
+
+	print_origin(out, path, meta, leaks);
+	print_totals(&t, totals, leaks_suspect(leaks), meta->whole_life);
+	print_suspect_times(out, leaks, meta->start_ns);
+	print_filters(out, meta, leaks);
+	print_losses(&t, &leaks_condition(leaks)->losses);
+	print_completeness(&t, leaks);
+	print_missing(out, leaks);
+	print_overruns_count(out, meta, leaks);
+	err = processes_print(out, leaks_processes(leaks), leaks_live(leaks),
+			      leaks_chosen(leaks)->pid);
+	return err;
+}

@@ -1,0 +1,16 @@
+/* print_summary.h - what stands above a leak tree: whose trace it is, its totals, and what is
+ * missing */
+#ifndef REPORT_PRINT_SUMMARY_H
+#define REPORT_PRINT_SUMMARY_H
+
+#include <stdio.h>
+
+#include "report/replay/replay.h"
+
+/* Print the summary of the trace in file @path, recorded as @meta says: the totals,
+ * and of several processes a line for each, or for the chosen one.  Errors of writing are left
+ * in @out for ferror().  Returns 0 or -ENOMEM. */
+int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
+		  const struct leaks *leaks);
+
+#endif

@@ -1,0 +1,269 @@
+/* print_tree.c - see print_tree.h */
+#include "report/text/print_tree.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "report/terminal/color.h"
+#include "report/context/left_out.h"
+#include "report/base/text.h"
+
+#define LEAST_WIDTH 12 /* of the columns of numbers */
+#define MAX_INDENT  5  /* bytes for each branch above a node */
+#define MAX_PLACES  3  /* of a function that are shown */
+
+/* What is drawn before a node with others beside it, and before what is below such a node. */
+static const struct lines {
+	const char *branch, *last_branch, *through, *gap;
+} ascii_lines = {"|- ", "`- ", "|  ", "   "},
+  utf8_lines = {"\u251c\u2500 ", "\u2514\u2500 ", "\u2502  ", "   "};
+
+struct printer {
+	FILE *out;
+	const struct tree *tree;
+	const struct labels *labels;
+	bool color;
+	uint64_t heavy; /* bytes from which on a node is emphasized */
+	const struct lines *lines;
+	int bytes_width, blocks_width;		 /* of the columns */
+	size_t indent;				 /* bytes of prefix in use */
+	char prefix[VIEW_MAX_PATH * MAX_INDENT]; /* what stands before the children of a node */
+};
+
+/* Is place @a to be shown before @b?  The heaviest is first. */
+static bool is_before(const struct printer *p, const struct tree_place *a,
+		      const struct tree_place *b)
+{
+	if (a->bytes != b->bytes)
+		return a->bytes > b->bytes;
+	return strcmp(labels_get(p->labels, a->label)->location,
+		      labels_get(p->labels, b->label)->location) < 0;
+}
+
+/* The first MAX_PLACES of @node to @best, in their order.  Returns how many there are in all. */
+static size_t best_places(const struct printer *p, const struct tree_node *node,
+			  const struct tree_place *best[MAX_PLACES])
+{
+	size_t nr = 0;
+
+	for (uint32_t at = node->places; at != TREE_NONE; nr++) {
+		const struct tree_place *place = tree_place(p->tree, at);
+		size_t to = nr < MAX_PLACES ? nr : MAX_PLACES;
+
+		for (; to && is_before(p, place, best[to - 1]); to--)
+			if (to < MAX_PLACES)
+				best[to] = best[to - 1];
+		if (to < MAX_PLACES)
+			best[to] = place;
+		at = place->next;
+	}
+	return nr;
+}
+
+/* Print where the calls are: FILE:LINE, or of several "FILE:LINE (BYTES), :LINE (BYTES), 2 more".
+ */
+static void print_places(const struct printer *p, const struct tree_node *node)
+{
+	const struct tree_place *best[MAX_PLACES];
+	size_t nr = best_places(p, node, best), file_len = 0;
+	const char *file = "";
+	char bytes[TEXT_NUMBER_MAX];
+
+	for (size_t i = 0; i < nr && i < MAX_PLACES; i++) {
+		const char *location = labels_get(p->labels, best[i]->label)->location;
+		const char *colon = strrchr(location, ':');
+		bool same = colon && file_len == (size_t)(colon - location) &&
+			    !memcmp(location, file, file_len);
+
+		fprintf(p->out, "%s%s (%s)", i ? ", " : "",
+			same	    ? colon
+			: *location ? location
+				    : "[no line]",
+			text_number(bytes, best[i]->bytes));
+		file = location;
+		file_len = colon ? (size_t)(colon - location) : 0;
+	}
+	if (nr > MAX_PLACES)
+		fprintf(p->out, ", %zu more", nr - MAX_PLACES);
+}
+
+static void print_location(const struct printer *p, const struct tree_node *node)
+{
+	const char *location = labels_get(p->labels, node->label)->location;
+	bool several =
+		node->places != TREE_NONE && tree_place(p->tree, node->places)->next != TREE_NONE;
+
+	if (node->places != TREE_NONE)
+		location =
+			labels_get(p->labels, tree_place(p->tree, node->places)->label)->location;
+	if (!several && !*location)
+		return;
+	fprintf(p->out, "  %s", color_of(p->color, COLOR_PLACE));
+	if (several)
+		print_places(p, node);
+	else
+		fputs(location, p->out);
+	fputs(color_of(p->color, COLOR_END), p->out);
+}
+
+static void print_node(const struct printer *p, uint32_t number, const char *branch)
+{
+	const struct tree_node *node = tree_node(p->tree, number);
+	const struct label *label = labels_get(p->labels, node->label);
+	const char *told = tree_told(p->tree, number);
+	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
+
+	fprintf(p->out, "%s%*s%s%*s  %.*s%s%s%s%s",
+		color_of(p->color, node->bytes >= p->heavy ? COLOR_HEAVY : COLOR_NONE),
+		p->bytes_width, text_number(bytes, node->bytes), color_of(p->color, COLOR_END),
+		p->blocks_width, text_number(blocks, node->blocks), (int)p->indent, p->prefix,
+		branch, color_of(p->color, label->name[0] == '[' ? COLOR_REMARK : COLOR_NAME),
+		label->name, color_of(p->color, COLOR_END));
+	if (told)
+		fprintf(p->out, " [%s]", told);
+	print_location(p, node);
+	if (node->suspects)
+		fprintf(p->out, "  [suspect: %s of %s]", text_number(bytes, node->suspects),
+			text_number(blocks, node->blocks));
+	fputc('\n', p->out);
+}
+
+/* Recursion is as deep as the tree, which is at most VIEW_MAX_PATH. */
+static void print_children(struct printer *p, uint32_t first)
+{
+	bool branches = first != TREE_NONE && tree_node(p->tree, first)->next != TREE_NONE;
+
+	for (uint32_t at = first; at != TREE_NONE;) {
+		const struct tree_node *node = tree_node(p->tree, at);
+		bool last = node->next == TREE_NONE;
+		const char *below = !branches ? "" : last ? p->lines->gap : p->lines->through;
+		size_t len = strlen(below);
+
+		print_node(p, at, !branches ? "" : last ? p->lines->last_branch : p->lines->branch);
+		assert(p->indent + len <= sizeof(p->prefix));
+		memcpy(p->prefix + p->indent, below, len);
+		p->indent += len;
+		print_children(p, node->first);
+		p->indent -= len;
+		at = node->next;
+	}
+}
+
+static int width_for(uint64_t number)
+{
+	char buf[TEXT_NUMBER_MAX];
+	/* one more: numbers of two columns never touch */
+	int width = (int)strlen(text_number(buf, number)) + 1;
+
+	return width > LEAST_WIDTH ? width : LEAST_WIDTH;
+}
+
+/* The columns are as wide as the roots want, which have the largest numbers. */
+static void set_widths(struct printer *p)
+{
+	uint64_t bytes = 0, blocks = 0;
+
+	for (uint32_t at = tree_first(p->tree); at != TREE_NONE;
+	     at = tree_node(p->tree, at)->next) {
+		const struct tree_node *root = tree_node(p->tree, at);
+
+		bytes = root->bytes > bytes ? root->bytes : bytes;
+		blocks = root->blocks > blocks ? root->blocks : blocks;
+	}
+	p->bytes_width = width_for(bytes);
+	p->blocks_width = width_for(blocks);
+}
+
+static void print_as(struct printer *p, const char *order)
+{
+	FILE *out = p->out;
+
+	set_widths(p);
+	fprintf(out, "%*s%*s  call path (%s)\n", p->bytes_width, "bytes", p->blocks_width, "blocks",
+		order);
+	for (uint32_t at = tree_first(p->tree); at != TREE_NONE;) {
+		const struct tree_node *root = tree_node(p->tree, at);
+
+		print_node(p, at, "");
+		print_children(p, root->first);
+		at = root->next;
+		/* without the gap a root would look like the last function of the path above it */
+		if (at != TREE_NONE)
+			fputc('\n', out);
+	}
+}
+
+void print_tree(FILE *out, const struct tree *tree, const struct labels *labels, const char *order)
+{
+	print_as(
+		&(struct printer){
+			.out = out, .tree = tree, .labels = labels, .lines = &ascii_lines},
+		order);
+}
+
+/* The same for a terminal: in colours, what is a tenth of all stands out. */
+static void print_on_terminal(FILE *out, const struct tree *tree, const struct view *view,
+			      const char *order)
+{
+	struct printer p = {
+		.out = out,
+		.tree = tree,
+		.labels = view_labels(view),
+		.color = view_options(view)->color,
+		.lines = view_options(view)->utf8 ? &utf8_lines : &ascii_lines,
+	};
+	uint64_t all = 0;
+
+	for (uint32_t at = tree_first(tree); at != TREE_NONE; at = tree_node(tree, at)->next)
+		all += tree_node(tree, at)->bytes;
+	p.heavy = all / 10 + 1;
+	print_as(&p, order);
+}
+
+static void print_rest(FILE *out, const struct view *view)
+{
+	struct live_amount amount;
+	size_t nr = view_left_out(view, &amount);
+
+	if (nr)
+		fputc('\n', out);
+	print_left_out(out, nr, "lighter stack", "lighter stacks", amount);
+}
+
+int print_view_as_tree(FILE *out, const struct view *view, const char *order)
+{
+	uint32_t path[VIEW_MAX_PATH];
+	struct tree *tree;
+	int err;
+
+	if (!view_nr(view)) {
+		fputs("no outstanding blocks\n", out);
+		return 0;
+	}
+	err = tree_new(&tree);
+	if (!err)
+		err = tree_by_function(tree, view_labels(view));
+	for (size_t i = 0; i < view_nr(view) && !err; i++) {
+		const struct stack *stack = view_stack(view, i);
+
+		size_t nr = view_path(view, i, path);
+
+		err = tree_add(tree, path, nr, stack->bytes, stack->blocks);
+		if (!err)
+			err = tree_mark(tree, path, nr, stack->suspects);
+	}
+	if (!err)
+		err = tree_sort(tree, view_labels(view));
+	if (!err)
+		err = tree_tell_apart(tree, view_labels(view));
+	if (!err) {
+		print_on_terminal(out, tree, view, order);
+		if (view_guessed(view))
+			fputs("\n[guessed]: found without unwind information; such a caller may be "
+			      "wrong, or one of those between missing\n",
+			      out);
+		print_rest(out, view);
+	}
+	tree_free(tree);
+	return err;
+}

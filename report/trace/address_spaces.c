@@ -1,0 +1,316 @@
+/* address_spaces.c - see spaces.h
+ *
+ * A recorder takes a snapshot after each mmap of code, and most of them are the same.  Equal ones
+ * are one space, which keeps what the unwinder learned of it, and is built when an event needs it.
+ */
+#include "report/trace/address_spaces.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/base/array.h"
+#include "report/base/hash_index.h"
+
+struct snapshot {
+	uint32_t tgid;
+	uint32_t space; /* its number */
+	uint64_t time_ns;
+	size_t order; /* in the trace: of two with one time, the later holds */
+};
+
+struct spaces {
+	struct snapshot *snapshots; /* in the order of the trace, then sorted by process and time */
+	size_t nr_snapshots, snapshots_room;
+	struct space *all; /* distinct; .maps are its executable mappings until it is built */
+	size_t nr, room;
+	struct hash_index index;
+	size_t nr_mappings; /* of all, and one for each snapshot */
+	size_t ignored;	    /* snapshots */
+	bool *used;	    /* by number of images */
+	size_t used_room;
+	struct space empty;
+	const struct images *images;
+	struct dwunw *dw;
+	const struct spaces *shared; /* whose snapshots and maps these are, or NULL */
+};
+
+_Static_assert(sizeof(struct dwunw_mapping) == 32, "28 bytes and padding, which is kept zero");
+
+int spaces_new(struct spaces **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+static int mark_used(struct spaces *spaces, uint32_t number)
+{
+	size_t room = spaces->used_room;
+	bool *used = array_grow(spaces->used, &room, (size_t)number + 1, sizeof(*used));
+
+	if (!used)
+		return -ENOMEM;
+	memset(used + spaces->used_room, 0, (room - spaces->used_room) * sizeof(*used));
+	spaces->used = used;
+	spaces->used_room = room;
+	spaces->used[number] = true;
+	return 0;
+}
+
+static bool is_wanted(const struct mlk_mapping *mapping)
+{
+	return mapping->perms & MLK_PERM_X && mapping->end >= mapping->start;
+}
+
+static int copy_mapping(struct spaces *spaces, struct dwunw_mapping *to,
+			const struct mlk_mapping *from, struct images *images)
+{
+	int err;
+
+	to->start = from->start;
+	to->end = from->end;
+	to->file_offset = from->offset;
+	to->module = DWUNW_NO_MODULE;
+	if (!from->id.len && from->path[0] != '/')
+		return 0; /* anonymous memory, or a thing of the kernel's */
+	err = images_intern(images, &from->id, from->path, &to->module);
+	if (err || to->module == DWUNW_NO_MODULE)
+		return err;
+	return mark_used(spaces, to->module);
+}
+
+/* Copy what is executable of @maps to @space. */
+static int copy_maps(struct spaces *spaces, struct space *space, const struct mlk_maps *maps,
+		     struct images *images)
+{
+	size_t nr = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < maps->nr; i++)
+		nr += is_wanted(&maps->mappings[i]);
+	/* zeroed: equal maps are found by their bytes, padding included */
+	space->maps = calloc(nr ? nr : 1, sizeof(*space->maps));
+	if (!space->maps)
+		return -ENOMEM;
+	for (size_t i = 0; i < maps->nr && !err; i++)
+		if (is_wanted(&maps->mappings[i]))
+			err = copy_mapping(spaces, &space->maps[space->nr_maps++],
+					   &maps->mappings[i], images);
+	return err;
+}
+
+static bool same_maps(const void *things, uint32_t number, const void *arg)
+{
+	const struct space *x = &((const struct spaces *)things)->all[number];
+	const struct space *y = arg;
+
+	return x->nr_maps == y->nr_maps && !memcmp(x->maps, y->maps, x->nr_maps * sizeof(*x->maps));
+}
+
+/* Is there room for @nr more mappings?  If so, take it. */
+static bool take_room(struct spaces *spaces, size_t nr)
+{
+	if (nr > SPACES_MAX_MAPPINGS - spaces->nr_mappings) {
+		spaces->ignored++;
+		return false;
+	}
+	spaces->nr_mappings += nr;
+	return true;
+}
+
+static int append_snapshot(struct spaces *spaces, const struct mlk_maps *maps, uint32_t space)
+{
+	struct snapshot *all = array_grow(spaces->snapshots, &spaces->snapshots_room,
+					  spaces->nr_snapshots + 1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	spaces->snapshots = all;
+	all[spaces->nr_snapshots] = (struct snapshot){
+		.tgid = maps->tgid,
+		.space = space,
+		.time_ns = maps->time_ns,
+		.order = spaces->nr_snapshots,
+	};
+	spaces->nr_snapshots++;
+	return 0;
+}
+
+/* Add @space, whose maps then belong to @spaces. */
+static int append_space(struct spaces *spaces, struct space *space, uint64_t hash)
+{
+	struct space *all = array_grow(spaces->all, &spaces->room, spaces->nr + 1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	spaces->all = all;
+	if (hash_index_add(&spaces->index, hash, (uint32_t)spaces->nr))
+		return -ENOMEM;
+	all[spaces->nr++] = *space;
+	space->maps = NULL;
+	return 0;
+}
+
+int spaces_add(struct spaces *spaces, const struct mlk_maps *maps, struct images *images)
+{
+	struct space space = {0};
+	struct hash_query query = {.things = spaces, .key = &space, .equal = same_maps};
+	uint32_t number;
+	int err;
+
+	if (!take_room(spaces, 1))
+		return 0;
+	err = copy_maps(spaces, &space, maps, images);
+	if (err)
+		goto out;
+	query.hash = hash_bytes(0, space.maps, space.nr_maps * sizeof(*space.maps));
+	if (!hash_index_find(&spaces->index, &query, &number)) {
+		if (!take_room(spaces, space.nr_maps))
+			goto out;
+		number = (uint32_t)spaces->nr;
+		err = append_space(spaces, &space, query.hash);
+	}
+	if (!err)
+		err = append_snapshot(spaces, maps, number);
+out:
+	free(space.maps);
+	return err;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct snapshot *x = a, *y = b;
+
+	if (x->tgid != y->tgid)
+		return x->tgid < y->tgid ? -1 : 1;
+	if (x->time_ns != y->time_ns)
+		return x->time_ns < y->time_ns ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+int spaces_prepare(struct spaces *spaces, const struct images *images, struct dwunw *dw)
+{
+	spaces->images = images;
+	spaces->dw = dw;
+	if (spaces->nr_snapshots)
+		qsort(spaces->snapshots, spaces->nr_snapshots, sizeof(*spaces->snapshots), compare);
+	return dwunw_space_new(&spaces->empty.modules, dw, NULL, 0);
+}
+
+int spaces_share(struct spaces **out, const struct spaces *spaces, struct dwunw *dw)
+{
+	struct spaces *copy = calloc(1, sizeof(*copy));
+	int err = -ENOMEM;
+
+	*out = NULL;
+	if (!copy)
+		return -ENOMEM;
+	*copy = (struct spaces){
+		.snapshots = spaces->snapshots,
+		.nr_snapshots = spaces->nr_snapshots,
+		.all = calloc(spaces->nr ? spaces->nr : 1, sizeof(*copy->all)),
+		.images = spaces->images,
+		.dw = dw,
+		.shared = spaces,
+	};
+	if (copy->all)
+		err = dwunw_space_new(&copy->empty.modules, dw, NULL, 0);
+	if (err) {
+		spaces_free(copy);
+		return err;
+	}
+	copy->nr = spaces->nr;
+	for (size_t i = 0; i < copy->nr; i++) {
+		copy->all[i].maps = spaces->all[i].maps;
+		copy->all[i].nr_maps = spaces->all[i].nr_maps;
+	}
+	*out = copy;
+	return 0;
+}
+
+static int build(struct spaces *spaces, struct space *space)
+{
+	struct dwunw_mapping *maps =
+		calloc(space->nr_maps ? space->nr_maps : 1, sizeof(*space->maps));
+	int err;
+
+	if (!maps)
+		return -ENOMEM;
+	for (size_t i = 0; i < space->nr_maps; i++) {
+		uint32_t number = space->maps[i].module;
+
+		maps[i] = space->maps[i];
+		if (number == DWUNW_NO_MODULE)
+			continue;
+		maps[i].module = images_module(spaces->images, number);
+		if (maps[i].module == DWUNW_NO_MODULE)
+			maps[i].module = images_absent(number);
+	}
+	err = dwunw_space_new(&space->modules, spaces->dw, maps, space->nr_maps);
+	free(maps);
+	if (!err && !spaces->shared) {
+		free(space->maps); /* they have served to tell equal snapshots */
+		space->maps = NULL;
+		space->nr_maps = 0;
+	}
+	return err;
+}
+
+/* The space of @tgid at @time_ns, which may not be built yet. */
+static struct space *choose(struct spaces *spaces, uint32_t tgid, uint64_t time_ns)
+{
+	size_t low = 0, high = spaces->nr_snapshots;
+
+	/* the first snapshot that is too late, or of a later process */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct snapshot *at = &spaces->snapshots[middle];
+
+		if (at->tgid < tgid || (at->tgid == tgid && at->time_ns <= time_ns))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low && spaces->snapshots[low - 1].tgid == tgid)
+		return &spaces->all[spaces->snapshots[low - 1].space];
+	if (low < spaces->nr_snapshots && spaces->snapshots[low].tgid == tgid)
+		return &spaces->all[spaces->snapshots[low].space];
+	return &spaces->empty;
+}
+
+int spaces_find(struct spaces *spaces, uint32_t tgid, uint64_t time_ns, const struct space **out)
+{
+	struct space *space = choose(spaces, tgid, time_ns);
+	int err = space->modules ? 0 : build(spaces, space);
+
+	*out = err ? NULL : space;
+	return err;
+}
+
+bool spaces_use(const struct spaces *spaces, uint32_t number)
+{
+	return number < spaces->used_room && spaces->used[number];
+}
+
+size_t spaces_ignored(const struct spaces *spaces)
+{
+	return spaces->ignored;
+}
+
+void spaces_free(struct spaces *spaces)
+{
+	if (!spaces)
+		return;
+	for (size_t i = 0; i < spaces->nr; i++) {
+		dwunw_space_free(spaces->all[i].modules);
+		if (!spaces->shared)
+			free(spaces->all[i].maps);
+	}
+	dwunw_space_free(spaces->empty.modules);
+	hash_index_release(&spaces->index);
+	if (!spaces->shared)
+		free(spaces->snapshots);
+	free(spaces->all);
+	free(spaces->used);
+	free(spaces);
+}

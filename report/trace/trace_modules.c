@@ -1,0 +1,299 @@
+/* trace_modules.c - see images.h */
+#include "report/trace/trace_modules.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/base/array.h"
+#include "report/base/hash_index.h"
+
+#define ABSENT DWUNW_FOREIGN_MODULE /* of a frame's module: the rest is a number of images */
+
+_Static_assert(IMAGES_MAX < ABSENT, "numbers and this bit are apart");
+
+struct image {
+	struct mlk_id id;
+	char *path;
+	uint8_t *bytes;
+	size_t len, room; /* bytes so far */
+	uint64_t whole;	  /* bytes of the whole image; 0: nothing of it was seen */
+	bool broken;	  /* a piece is missing or does not fit */
+	uint32_t module;
+};
+
+struct images {
+	struct image *all;
+	size_t nr, room;
+	uint64_t bytes; /* of all images */
+	bool overflown;
+	struct hash_index index;
+	uint32_t *numbers; /* by the unwinder's number of a module: its own, plus one */
+	size_t nr_numbers;
+};
+
+struct image_key {
+	const struct mlk_id *id;
+	const char *path;
+};
+
+int images_new(struct images **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+static size_t id_len(const struct mlk_id *id)
+{
+	return id->len < MLK_MAX_ID ? id->len : MLK_MAX_ID;
+}
+
+static uint64_t hash_key(const struct image_key *key)
+{
+	return key->id->len ? hash_bytes(1, key->id->bytes, id_len(key->id))
+			    : hash_text(0, key->path);
+}
+
+static bool same_module(const void *things, uint32_t number, const void *arg)
+{
+	const struct image *image = &((const struct images *)things)->all[number];
+	const struct image_key *key = arg;
+
+	if (image->id.len != key->id->len)
+		return false;
+	if (!key->id->len)
+		return !strcmp(image->path, key->path);
+	return !memcmp(image->id.bytes, key->id->bytes, id_len(key->id));
+}
+
+static int append(struct images *images, const struct image_key *key, uint64_t hash)
+{
+	struct image *all;
+	char *path;
+
+	all = array_grow(images->all, &images->room, images->nr + 1, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	images->all = all;
+	path = strdup(key->path);
+	if (!path)
+		return -ENOMEM;
+	if (hash_index_add(&images->index, hash, (uint32_t)images->nr)) {
+		free(path);
+		return -ENOMEM;
+	}
+	images->all[images->nr++] = (struct image){
+		.id = *key->id,
+		.path = path,
+		.module = DWUNW_NO_MODULE,
+	};
+	return 0;
+}
+
+static struct hash_query query_of(const struct images *images, const struct image_key *key)
+{
+	return (struct hash_query){
+		.hash = hash_key(key),
+		.things = images,
+		.key = key,
+		.equal = same_module,
+	};
+}
+
+int images_intern(struct images *images, const struct mlk_id *id, const char *path,
+		  uint32_t *number)
+{
+	struct image_key key = {.id = id, .path = path};
+	struct hash_query query = query_of(images, &key);
+	int err;
+
+	if (hash_index_find(&images->index, &query, number))
+		return 0;
+	if (images->nr >= IMAGES_MAX) {
+		images->overflown = true;
+		*number = DWUNW_NO_MODULE;
+		return 0;
+	}
+	err = append(images, &key, query.hash);
+	if (!err)
+		*number = (uint32_t)(images->nr - 1);
+	return err;
+}
+
+static void drop_bytes(struct images *images, struct image *image)
+{
+	images->bytes -= image->len;
+	free(image->bytes);
+	image->bytes = NULL;
+	image->len = 0;
+	image->room = 0;
+}
+
+static bool piece_fits(const struct images *images, const struct image *image,
+		       const struct mlk_module *piece)
+{
+	return piece->image_len == image->whole && piece->offset == image->len &&
+	       piece->piece_len <= image->whole - image->len &&
+	       piece->piece_len <= IMAGES_MAX_BYTES - images->bytes;
+}
+
+int images_add_piece(struct images *images, const struct mlk_module *piece)
+{
+	struct image *image;
+	uint32_t number;
+	uint8_t *bytes;
+	int err;
+
+	err = images_intern(images, &piece->id, piece->path, &number);
+	if (err || number == DWUNW_NO_MODULE)
+		return err;
+	image = &images->all[number];
+	if (!piece->image_len || !piece->piece_len || (image->whole && image->len == image->whole))
+		return 0; /* nothing in it, or nothing new */
+	if (!piece->offset) {
+		drop_bytes(images, image);
+		image->whole = piece->image_len;
+		image->broken = false;
+	}
+	if (image->broken || !piece_fits(images, image, piece)) {
+		image->broken = true;
+		drop_bytes(images, image);
+		return 0;
+	}
+	/* the room grows with what is really there, not with what the trace promises */
+	bytes = array_grow(image->bytes, &image->room, image->len + piece->piece_len, 1);
+	if (!bytes)
+		return -ENOMEM;
+	memcpy(bytes + image->len, piece->piece, piece->piece_len);
+	image->bytes = bytes;
+	image->len += piece->piece_len;
+	images->bytes += piece->piece_len;
+	return 0;
+}
+
+/* Give the image to @dw, or else the file that was mapped, if it is here and the same. */
+static int load_one(struct image *image, struct dwunw *dw)
+{
+	int err = -ENOENT;
+
+	if (image->whole && !image->broken && image->len == image->whole)
+		err = dwunw_module_add(dw, &image->module, image->path, image->bytes, image->len);
+	if (err && err != -ENOMEM && image->id.len > 1 && image->path[0] == '/' &&
+	    image->id.bytes[0] == MLK_ID_BUILD_ID)
+		err = dwunw_module_open(dw, &image->module, image->path, image->id.bytes + 1,
+					id_len(&image->id) - 1);
+	if (err)
+		image->module = DWUNW_NO_MODULE;
+	return err == -ENOMEM ? err : 0;
+}
+
+/* Note that the unwinder calls module @number @module. */
+static int note_number(struct images *images, uint32_t module, uint32_t number)
+{
+	size_t room = images->nr_numbers;
+	uint32_t *numbers =
+		array_grow(images->numbers, &room, (size_t)module + 1, sizeof(*numbers));
+
+	if (!numbers)
+		return -ENOMEM;
+	memset(numbers + images->nr_numbers, 0, (room - images->nr_numbers) * sizeof(*numbers));
+	images->numbers = numbers;
+	images->nr_numbers = room;
+	if (!numbers[module])
+		numbers[module] = number + 1;
+	return 0;
+}
+
+int images_load(struct images *images, struct dwunw *dw)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < images->nr && !err; i++) {
+		err = load_one(&images->all[i], dw);
+		if (!err && images->all[i].module != DWUNW_NO_MODULE)
+			err = note_number(images, images->all[i].module, i);
+	}
+	return err;
+}
+
+uint32_t images_module(const struct images *images, uint32_t number)
+{
+	return images->all[number].module;
+}
+
+const char *images_path(const struct images *images, uint32_t number)
+{
+	return images->all[number].path;
+}
+
+uint32_t images_absent(uint32_t number)
+{
+	return number | ABSENT;
+}
+
+const char *images_absent_path(const struct images *images, uint32_t module)
+{
+	uint32_t number = module & ~ABSENT;
+
+	return module & ABSENT && number < images->nr ? images->all[number].path : NULL;
+}
+
+bool images_find(const struct images *images, const struct mlk_id *id, const char *path,
+		 uint32_t *module)
+{
+	struct image_key key = {.id = id, .path = path};
+	struct hash_query query = query_of(images, &key);
+	uint32_t number;
+
+	if (!hash_index_find(&images->index, &query, &number))
+		return false;
+	*module = images->all[number].module;
+	if (*module == DWUNW_NO_MODULE)
+		*module = images_absent(number);
+	return true;
+}
+
+bool images_number(const struct images *images, uint32_t module, uint32_t *number)
+{
+	if (module == DWUNW_NO_MODULE)
+		return false;
+	if (module & ABSENT) {
+		*number = module & ~ABSENT;
+		return *number < images->nr;
+	}
+	if (module >= images->nr_numbers || !images->numbers[module])
+		return false;
+	*number = images->numbers[module] - 1;
+	return true;
+}
+
+const struct mlk_id *images_id(const struct images *images, uint32_t module)
+{
+	uint32_t number;
+
+	return images_number(images, module, &number) ? &images->all[number].id : NULL;
+}
+
+size_t images_nr(const struct images *images)
+{
+	return images->nr;
+}
+
+bool images_overflown(const struct images *images)
+{
+	return images->overflown;
+}
+
+void images_free(struct images *images)
+{
+	if (!images)
+		return;
+	for (size_t i = 0; i < images->nr; i++) {
+		free(images->all[i].path);
+		free(images->all[i].bytes);
+	}
+	free(images->all);
+	free(images->numbers);
+	hash_index_release(&images->index);
+	free(images);
+}

@@ -1,0 +1,359 @@
+/* tree.c - see tree.h */
+#include "report/view/tree.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/base/array.h"
+#include "report/base/hash_index.h"
+#include "report/name/disambiguate.h"
+
+struct tree {
+	struct tree_node *nodes;
+	uint32_t *parents; /* of each node; kept apart, as only tree_add() needs it */
+	size_t nr, room, parents_room;
+	struct hash_index children; /* by parent and label */
+	const char **told;	    /* of each node; NULL: of none */
+	/* Of tree_by_function(), else NULL and empty: */
+	uint32_t *functions; /* of each label: the first one of that name and module */
+	bool namesakes;	     /* names of several modules are among them */
+	struct tree_place *places;
+	uint32_t *owners; /* of each place: its node */
+	size_t nr_places, places_room, owners_room;
+	struct hash_index place_index; /* by node and label */
+};
+
+struct child_key {
+	uint32_t parent, label;
+};
+
+static int append(struct tree *tree, uint32_t parent, uint32_t label)
+{
+	struct tree_node *nodes;
+	uint32_t *parents;
+
+	if (tree->nr >= TREE_NONE)
+		return -ENOMEM;
+	nodes = array_grow(tree->nodes, &tree->room, tree->nr + 1, sizeof(*nodes));
+	if (!nodes)
+		return -ENOMEM;
+	tree->nodes = nodes;
+	parents = array_grow(tree->parents, &tree->parents_room, tree->nr + 1, sizeof(*parents));
+	if (!parents)
+		return -ENOMEM;
+	tree->parents = parents;
+	nodes[tree->nr] = (struct tree_node){
+		.label = label,
+		.first = TREE_NONE,
+		.next = TREE_NONE,
+		.places = TREE_NONE,
+	};
+	parents[tree->nr] = parent;
+	tree->nr++;
+	return 0;
+}
+
+int tree_new(struct tree **out)
+{
+	struct tree *tree = calloc(1, sizeof(*tree));
+
+	*out = NULL;
+	if (!tree || append(tree, TREE_NONE, 0)) {
+		tree_free(tree);
+		return -ENOMEM;
+	}
+	*out = tree;
+	return 0;
+}
+
+static bool same_child(const void *things, uint32_t number, const void *arg)
+{
+	const struct tree *tree = things;
+	const struct child_key *key = arg;
+
+	return tree->parents[number] == key->parent && tree->nodes[number].label == key->label;
+}
+
+static struct hash_query query_for(const struct tree *tree, const struct child_key *key)
+{
+	return (struct hash_query){
+		.hash = hash_word(key->parent, key->label),
+		.things = tree,
+		.key = key,
+		.equal = same_child,
+	};
+}
+
+uint32_t tree_child(const struct tree *tree, uint32_t parent, uint32_t label)
+{
+	struct child_key key = {parent, tree->functions ? tree->functions[label] : label};
+	struct hash_query query = query_for(tree, &key);
+	uint32_t child;
+
+	return hash_index_find(&tree->children, &query, &child) ? child : TREE_NONE;
+}
+
+/* Find the child of @parent with this label, or make it. */
+static int child_of(struct tree *tree, uint32_t parent, uint32_t label, uint32_t *child)
+{
+	struct child_key key = {parent, tree->functions ? tree->functions[label] : label};
+	struct hash_query query = query_for(tree, &key);
+
+	if (hash_index_find(&tree->children, &query, child))
+		return 0;
+	if (append(tree, parent, key.label))
+		return -ENOMEM;
+	*child = (uint32_t)(tree->nr - 1);
+	if (hash_index_add(&tree->children, query.hash, *child))
+		return -ENOMEM;
+	tree->nodes[*child].next = tree->nodes[parent].first;
+	tree->nodes[parent].first = *child;
+	return 0;
+}
+
+static bool same_place(const void *things, uint32_t number, const void *arg)
+{
+	const struct tree *tree = things;
+	const struct child_key *key = arg;
+
+	return tree->owners[number] == key->parent && tree->places[number].label == key->label;
+}
+
+static int append_place(struct tree *tree, uint32_t node, uint32_t label)
+{
+	struct tree_place *places;
+	uint32_t *owners;
+
+	if (tree->nr_places >= TREE_NONE)
+		return -ENOMEM;
+	places = array_grow(tree->places, &tree->places_room, tree->nr_places + 1, sizeof(*places));
+	if (!places)
+		return -ENOMEM;
+	tree->places = places;
+	owners = array_grow(tree->owners, &tree->owners_room, tree->nr_places + 1, sizeof(*owners));
+	if (!owners)
+		return -ENOMEM;
+	tree->owners = owners;
+	places[tree->nr_places] =
+		(struct tree_place){.label = label, .next = tree->nodes[node].places};
+	owners[tree->nr_places] = node;
+	tree->nodes[node].places = (uint32_t)tree->nr_places++;
+	return 0;
+}
+
+/* Count @bytes for the place of @label at @node. */
+static int add_place(struct tree *tree, uint32_t node, uint32_t label, uint64_t bytes)
+{
+	struct child_key key = {.parent = node, .label = label};
+	struct hash_query query = {
+		.hash = hash_word(node, label),
+		.things = tree,
+		.key = &key,
+		.equal = same_place,
+	};
+	uint32_t place;
+
+	if (!hash_index_find(&tree->place_index, &query, &place)) {
+		place = (uint32_t)tree->nr_places;
+		if (append_place(tree, node, label) ||
+		    hash_index_add(&tree->place_index, query.hash, place))
+			return -ENOMEM;
+	}
+	tree->places[place].bytes += bytes;
+	return 0;
+}
+
+int tree_by_function(struct tree *tree, const struct labels *labels)
+{
+	tree->functions = calloc(labels_nr(labels) + 1, sizeof(*tree->functions));
+	return tree->functions ? labels_functions(labels, tree->functions, &tree->namesakes)
+			       : -ENOMEM;
+}
+
+int tree_add(struct tree *tree, const uint32_t *path, size_t nr, uint64_t bytes, uint64_t blocks)
+{
+	uint32_t at = TREE_ROOT;
+
+	for (size_t i = 0; i < nr; i++) {
+		int err = child_of(tree, at, path[i], &at);
+
+		if (!err && tree->functions)
+			err = add_place(tree, at, path[i], bytes);
+		if (err)
+			return err;
+		tree->nodes[at].bytes += bytes;
+		tree->nodes[at].blocks += blocks;
+	}
+	return 0;
+}
+
+int tree_mark(struct tree *tree, const uint32_t *path, size_t nr, uint64_t suspects)
+{
+	uint32_t at = TREE_ROOT;
+
+	for (size_t i = 0; suspects && i < nr; i++) {
+		int err = child_of(tree, at, path[i], &at);
+
+		if (err)
+			return err;
+		tree->nodes[at].suspects += suspects;
+	}
+	return 0;
+}
+
+struct sorting {
+	const struct tree *tree;
+	const struct labels *labels;
+};
+
+static int compare(const void *a, const void *b, void *arg)
+{
+	const struct sorting *sorting = arg;
+	const struct tree_node *x = &sorting->tree->nodes[*(const uint32_t *)a];
+	const struct tree_node *y = &sorting->tree->nodes[*(const uint32_t *)b];
+	const struct label *x_label, *y_label;
+	int order;
+
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	if (x->blocks != y->blocks)
+		return x->blocks > y->blocks ? -1 : 1;
+	x_label = labels_get(sorting->labels, x->label);
+	y_label = labels_get(sorting->labels, y->label);
+	order = strcmp(x_label->name, y_label->name);
+	if (!order)
+		order = strcmp(labels_path(sorting->labels, x_label->module),
+			       labels_path(sorting->labels, y_label->module));
+	return order ? order : strcmp(x_label->location, y_label->location);
+}
+
+/* Order the children of @parent; @children has room for all nodes. */
+static void sort_children(struct tree *tree, uint32_t parent, uint32_t *children,
+			  struct sorting *sorting)
+{
+	struct tree_node *nodes = tree->nodes;
+	size_t nr = 0;
+
+	for (uint32_t at = nodes[parent].first; at != TREE_NONE; at = nodes[at].next)
+		children[nr++] = at;
+	if (nr < 2)
+		return;
+	qsort_r(children, nr, sizeof(*children), compare, sorting);
+	nodes[parent].first = children[0];
+	for (size_t i = 0; i < nr; i++)
+		nodes[children[i]].next = i + 1 < nr ? children[i + 1] : TREE_NONE;
+}
+
+int tree_sort(struct tree *tree, const struct labels *labels)
+{
+	struct sorting sorting = {.tree = tree, .labels = labels};
+	uint32_t *children = calloc(tree->nr, sizeof(*children));
+
+	if (!children)
+		return -ENOMEM;
+	for (size_t i = 0; i < tree->nr; i++)
+		sort_children(tree, (uint32_t)i, children, &sorting);
+	free(children);
+	return 0;
+}
+
+/* Write the children of @parent to @all, which has room for all nodes.  Returns how many. */
+static size_t children_of(const struct tree *tree, const struct labels *labels, uint32_t parent,
+			  struct namesake *all)
+{
+	size_t nr = 0;
+
+	for (uint32_t at = tree->nodes[parent].first; at != TREE_NONE; at = tree->nodes[at].next) {
+		const struct label *label = labels_get(labels, tree->nodes[at].label);
+
+		all[nr++] = (struct namesake){
+			.name = label->name,
+			.module = labels_path(labels, label->module),
+			.number = at,
+		};
+	}
+	return nr;
+}
+
+/* Are names of several modules among @labels?  Returns 0 or -ENOMEM. */
+static int find_namesakes(const struct tree *tree, const struct labels *labels, bool *found)
+{
+	uint32_t *functions;
+	int err;
+
+	*found = tree->namesakes;
+	if (tree->functions)
+		return 0;
+	functions = calloc(labels_nr(labels) + 1, sizeof(*functions));
+	err = functions ? labels_functions(labels, functions, found) : -ENOMEM;
+	free(functions);
+	return err;
+}
+
+int tree_tell_apart(struct tree *tree, const struct labels *labels)
+{
+	struct namesake *all;
+	bool found;
+	int err = find_namesakes(tree, labels, &found);
+
+	free(tree->told);
+	tree->told = NULL;
+	if (err || !found)
+		return err;
+	tree->told = calloc(tree->nr, sizeof(*tree->told));
+	all = calloc(tree->nr, sizeof(*all));
+	if (!tree->told || !all) {
+		free(all);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < tree->nr; i++) {
+		size_t nr = children_of(tree, labels, i, all);
+
+		namesakes_tell(all, nr);
+		while (nr--)
+			tree->told[all[nr].number] = all[nr].told;
+	}
+	free(all);
+	return 0;
+}
+
+const char *tree_told(const struct tree *tree, uint32_t number)
+{
+	return tree->told ? tree->told[number] : NULL;
+}
+
+size_t tree_nr(const struct tree *tree)
+{
+	return tree->nr;
+}
+
+uint32_t tree_first(const struct tree *tree)
+{
+	return tree->nodes[TREE_ROOT].first;
+}
+
+const struct tree_node *tree_node(const struct tree *tree, uint32_t number)
+{
+	return &tree->nodes[number];
+}
+
+const struct tree_place *tree_place(const struct tree *tree, uint32_t number)
+{
+	return &tree->places[number];
+}
+
+void tree_free(struct tree *tree)
+{
+	if (!tree)
+		return;
+	free(tree->nodes);
+	free(tree->parents);
+	hash_index_release(&tree->children);
+	free(tree->told);
+	free(tree->functions);
+	free(tree->places);
+	free(tree->owners);
+	hash_index_release(&tree->place_index);
+	free(tree);
+}

@@ -1,0 +1,83 @@
+/* tree.h - many stacks as one call tree, with what is outstanding below each call */
+#ifndef REPORT_TREE_H
+#define REPORT_TREE_H
+
+#include "report/name/labels.h"
+
+struct tree; /* opaque */
+
+#define TREE_NONE UINT32_MAX /* no node */
+#define TREE_ROOT 0	     /* the node above all paths, which is not shown */
+
+struct tree_node {
+	uint64_t bytes;	   /* outstanding at this node and below it */
+	uint64_t blocks;   /* likewise */
+	uint64_t suspects; /* of these, see tree_mark() */
+	uint32_t label;
+	uint32_t first;	 /* its first child, or TREE_NONE */
+	uint32_t next;	 /* the next child of the same parent, or TREE_NONE */
+	uint32_t places; /* the first of its places, or TREE_NONE; see tree_by_function() */
+};
+
+/* A place in the source that calls of a function come from, or TREE_NONE. */
+struct tree_place {
+	uint64_t bytes; /* outstanding at the node, by this place */
+	uint32_t label; /* with its location */
+	uint32_t next;	/* the next place of the node, in no order, or TREE_NONE */
+};
+
+/* A tree without nodes.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
+int tree_new(struct tree **out);
+
+/*
+ * From now on labels of one name and module are one, whatever their locations, which become the
+ * places of the node: so the tree is the same where lines of the source are not known.  All paths
+ * that are added are of labels that @labels (borrowed for the call) has now.  Returns 0 or -ENOMEM.
+ */
+int tree_by_function(struct tree *tree, const struct labels *labels);
+
+/*
+ * Add a stack: the @nr labels of its path from the root (numbers of struct labels, none: nothing is
+ * added), and what is outstanding of it.  Nodes with one parent and one label are the same node.
+ * Returns 0 or -ENOMEM.
+ */
+int tree_add(struct tree *tree, const uint32_t *path, size_t nr, uint64_t bytes, uint64_t blocks);
+
+/* Say that @suspects of the blocks of the stack @path, which was added, may have been freed.
+ * Returns 0 or -ENOMEM. */
+int tree_mark(struct tree *tree, const uint32_t *path, size_t nr, uint64_t suspects);
+
+/* Order the roots, and the children of every node, by bytes, then blocks (both descending), then
+ * the text of @labels: name, module, location.  Returns 0 or -ENOMEM. */
+int tree_sort(struct tree *tree, const struct labels *labels);
+
+/*
+ * Find the nodes that have a sibling of the same name, but of another module: from now on, until
+ * more is added, tree_told() tells of their modules, in strings of @labels.  The tree is one by
+ * function, or its labels have no locations.  Returns 0 or -ENOMEM.
+ */
+int tree_tell_apart(struct tree *tree, const struct labels *labels);
+
+/* What is to be told of the module of node @number behind its name, see namesakes.h; NULL: nothing.
+ */
+const char *tree_told(const struct tree *tree, uint32_t number);
+
+/* The child of @parent with this label, or TREE_NONE. */
+uint32_t tree_child(const struct tree *tree, uint32_t parent, uint32_t label);
+
+/* Nodes that there are: all numbers are below it. */
+size_t tree_nr(const struct tree *tree);
+
+/* The first root, or TREE_NONE. */
+uint32_t tree_first(const struct tree *tree);
+
+/* Node @number; valid until the next tree_add(). */
+const struct tree_node *tree_node(const struct tree *tree, uint32_t number);
+
+/* Place @number; valid until the next tree_add(). */
+const struct tree_place *tree_place(const struct tree *tree, uint32_t number);
+
+/* Release @tree; NULL is allowed. */
+void tree_free(struct tree *tree);
+
+#endif

@@ -1,0 +1,375 @@
+/* view.c - see view.h */
+#include "report/view/view.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct view {
+	const struct stacks *stacks;
+	uint32_t *chosen; /* numbers of stacks */
+	size_t nr;
+	struct view_opts opts;
+	struct names_source source;
+	struct labels *labels;
+	struct names *names;
+	uint32_t remarks[DWUNW_STATUS_NR]; /* labels of incomplete stacks */
+	uint32_t *roots;		   /* labels of processes, by number; NULL: there is one */
+	struct sieve *sieve;
+	size_t left_out, sieved_out;
+	struct live_amount left_out_amount, sieved_out_amount;
+};
+
+/* A stack with its number, which decides between equals: the order of the trace. */
+struct candidate {
+	const struct stack *stack;
+	uint64_t cost;
+	uint32_t number;
+};
+
+static int heavier(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->cost != y->cost)
+		return x->cost > y->cost ? -1 : 1;
+	if (x->stack->bytes != y->stack->bytes)
+		return x->stack->bytes > y->stack->bytes ? -1 : 1;
+	if (x->stack->blocks != y->stack->blocks)
+		return x->stack->blocks > y->stack->blocks ? -1 : 1;
+	return x->number < y->number ? -1 : 1;
+}
+
+const char *view_cost_name(enum view_cost cost)
+{
+	static const char *const names[COST_NR] = {
+		[COST_OUTSTANDING] = "outstanding",
+		[COST_ALLOCATED] = "allocated",
+		[COST_PEAK] = "peak",
+		[COST_TEMPORARY] = "temporary",
+	};
+
+	return names[cost];
+}
+
+static uint64_t cost_of(const struct stack *stack, enum view_cost cost)
+{
+	switch (cost) {
+	case COST_ALLOCATED:
+		return stack->allocated.bytes;
+	case COST_PEAK:
+		return stack->peak.bytes;
+	case COST_TEMPORARY:
+		return stack->temporary;
+	default:
+		return stack->bytes;
+	}
+}
+
+static void drop(struct view *view, const struct stack *stack)
+{
+	view->sieved_out++;
+	view->sieved_out_amount.blocks += stack->blocks;
+	view->sieved_out_amount.bytes += stack->bytes;
+}
+
+/* Take all stacks that may be shown, the heaviest first. */
+static int choose(struct view *view)
+{
+	size_t nr_all = stacks_nr(view->stacks), nr = 0;
+	struct candidate *all = calloc(nr_all ? nr_all : 1, sizeof(*all));
+
+	view->chosen = calloc(nr_all ? nr_all : 1, sizeof(*view->chosen));
+	if (!all || !view->chosen) {
+		free(all);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < nr_all; i++) {
+		const struct stack *stack = stacks_get(view->stacks, i);
+
+		if (!stack->blocks && !(view->opts.all && stack->allocated.blocks))
+			continue;
+		if (!sieve_has_enough(view->sieve, stack)) {
+			drop(view, stack);
+			continue;
+		}
+		all[nr++] = (struct candidate){stack, cost_of(stack, view->opts.cost), i};
+	}
+	qsort(all, nr, sizeof(*all), heavier);
+	for (size_t i = 0; i < nr; i++)
+		view->chosen[i] = all[i].number;
+	view->nr = nr;
+	free(all);
+	return 0;
+}
+
+/* Leave out all stacks but the heaviest. */
+static void cut(struct view *view)
+{
+	size_t nr = view->opts.top && view->opts.top < view->nr ? view->opts.top : view->nr;
+
+	for (size_t i = nr; i < view->nr; i++) {
+		view->left_out_amount.bytes += view_stack(view, i)->bytes;
+		view->left_out_amount.blocks += view_stack(view, i)->blocks;
+	}
+	view->left_out = view->nr - nr;
+	view->nr = nr;
+}
+
+static int name_frames(struct view *view)
+{
+	struct dwunw_frame frames[STACK_MAX_FRAMES];
+	struct names_opts opts = {
+		.addresses = view->opts.addresses,
+		.lines = view->opts.details,
+		.inlined = view->opts.inlined,
+	};
+	bool *met = calloc(stacks_nr_ids(view->stacks), sizeof(*met));
+	int err = names_new(&view->names);
+
+	if (!met)
+		err = -ENOMEM;
+	for (size_t i = 0; i < view->nr && !err; i++)
+		err = names_want(view->names, frames,
+				 stacks_frames_new(view->stacks, view->chosen[i], met, frames));
+	free(met);
+	return err ? err : names_resolve(view->names, &view->source, &opts, view->labels);
+}
+
+/* Keep only the stacks whose names pass. */
+static void sift(struct view *view)
+{
+	struct dwunw_frame frames[STACK_MAX_FRAMES];
+	struct sieve_stack stack = {
+		.frames = frames,
+		.names = view->names,
+		.labels = view->labels,
+		.source = &view->source,
+	};
+	size_t to = 0;
+
+	for (size_t i = 0; i < view->nr; i++) {
+		stack.stack = view_stack(view, i);
+		stack.nr = view_frames(view, i, frames);
+		if (sieve_passes(view->sieve, &stack))
+			view->chosen[to++] = view->chosen[i];
+		else
+			drop(view, stack.stack);
+	}
+	view->nr = to;
+}
+
+/* Names are looked up only for the stacks of which they are needed. */
+static int choose_and_name(struct view *view)
+{
+	bool names_first = sieve_wants_names(view->sieve);
+	int err = choose(view);
+
+	if (!err && !names_first)
+		cut(view);
+	if (!err)
+		err = name_frames(view);
+	if (!err && names_first) {
+		sift(view);
+		cut(view);
+	}
+	return err;
+}
+
+static int make_remarks(struct view *view)
+{
+	char text[128];
+	int err = 0;
+
+	for (int status = 0; status < DWUNW_STATUS_NR && !err; status++) {
+		snprintf(text, sizeof(text), "[stack incomplete: %s]",
+			 dwunw_status_text((enum dwunw_status)status));
+		err = labels_intern(view->labels, LABELS_NO_MODULE,
+				    view->opts.details ? text : "[incomplete]", "",
+				    &view->remarks[status]);
+	}
+	return err;
+}
+
+/* Of a process that comes again under the same number, both have one root. */
+static int make_roots(struct view *view)
+{
+	const struct view_opts *opts = &view->opts;
+	size_t nr = opts->live && opts->processes ? live_nr_processes(opts->live) : 0;
+	int err = 0;
+
+	if (nr < 2)
+		return 0;
+	view->roots = calloc(nr, sizeof(*view->roots));
+	if (!view->roots)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr && !err; i++) {
+		char *name = processes_label(opts->processes, live_process(opts->live, i).tgid);
+
+		err = name ? labels_intern(view->labels, LABELS_NO_MODULE, name, "",
+					   &view->roots[i])
+			   : -ENOMEM;
+		free(name);
+	}
+	return err;
+}
+
+int view_new(struct view **out, const struct stacks *stacks, const struct names_source *source,
+	     const struct view_opts *opts)
+{
+	struct view *view = calloc(1, sizeof(*view));
+	int err;
+
+	*out = NULL;
+	if (!view)
+		return -ENOMEM;
+	view->stacks = stacks;
+	view->opts = *opts;
+	view->source = *source;
+	err = sieve_new(&view->sieve, &opts->sieve);
+	if (!err)
+		err = labels_new(&view->labels);
+	if (!err)
+		err = make_remarks(view);
+	if (!err)
+		err = make_roots(view);
+	if (!err)
+		err = choose_and_name(view);
+	if (err)
+		view_free(view);
+	else
+		*out = view;
+	return err;
+}
+
+size_t view_nr(const struct view *view)
+{
+	return view->nr;
+}
+
+const struct stack *view_stack(const struct view *view, size_t i)
+{
+	return stacks_get(view->stacks, view->chosen[i]);
+}
+
+/* Write the labels of @frame to @path, which has room for @room, from 1.  Returns how many. */
+static size_t frame_labels(const struct view *view, const struct dwunw_frame *frame, uint32_t *path,
+			   size_t room)
+{
+	size_t nr, nr_inlined;
+	const uint32_t *labels = names_labels(view->names, frame, &nr);
+
+	nr_inlined = nr <= room ? nr - 1 : room - 1;
+	for (size_t i = 0; i < nr_inlined; i++)
+		path[i] = labels[i];
+	path[nr_inlined] = labels[nr - 1];
+	return nr_inlined + 1;
+}
+
+/* The labels of stack @i without its process's, innermost first. */
+static size_t stack_path(const struct view *view, size_t i, uint32_t *path)
+{
+	const struct stack *stack = view_stack(view, i);
+	struct dwunw_frame frames[STACK_MAX_FRAMES];
+	size_t nr_frames = stacks_frames(view->stacks, view->chosen[i], frames), nr = 0;
+
+	/* there is always room for a label of each, for the remark, and for the process */
+	for (size_t at = 0; at < nr_frames; at++)
+		nr += frame_labels(view, &frames[at], path + nr,
+				   VIEW_MAX_PATH - 1 - nr - (nr_frames - at));
+	if (stack->status != DWUNW_STATUS_ENDED || !nr)
+		path[nr++] = view->remarks[stack->status];
+	return nr;
+}
+
+size_t view_path(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH])
+{
+	size_t first = view->roots != NULL, nr;
+
+	if (first)
+		path[0] = view->roots[view_stack(view, i)->process];
+	nr = first + stack_path(view, i, path + first);
+	if (view->opts.inverted)
+		return nr;
+	for (size_t a = first, b = nr - 1; a < b; a++, b--) {
+		uint32_t label = path[a];
+
+		path[a] = path[b];
+		path[b] = label;
+	}
+	return nr;
+}
+
+const char *view_process(const struct view *view, uint32_t number)
+{
+	return view->roots ? labels_get(view->labels, view->roots[number])->name : NULL;
+}
+
+uint64_t view_cost_of(const struct view *view, size_t i)
+{
+	return cost_of(view_stack(view, i), view->opts.cost);
+}
+
+uint32_t view_number(const struct view *view, size_t i)
+{
+	return view->chosen[i];
+}
+
+size_t view_frames(const struct view *view, size_t i, struct dwunw_frame frames[STACK_MAX_FRAMES])
+{
+	return stacks_frames(view->stacks, view->chosen[i], frames);
+}
+
+const struct label *view_remark(const struct view *view, size_t i)
+{
+	return labels_get(view->labels, view->remarks[view_stack(view, i)->status]);
+}
+
+const struct names *view_names(const struct view *view)
+{
+	return view->names;
+}
+
+const struct names_source *view_source(const struct view *view)
+{
+	return &view->source;
+}
+
+const struct view_opts *view_options(const struct view *view)
+{
+	return &view->opts;
+}
+
+const struct labels *view_labels(const struct view *view)
+{
+	return view->labels;
+}
+
+bool view_guessed(const struct view *view)
+{
+	return names_guessed(view->names);
+}
+
+size_t view_left_out(const struct view *view, struct live_amount *amount)
+{
+	*amount = view->left_out_amount;
+	return view->left_out;
+}
+
+size_t view_sieved_out(const struct view *view, struct live_amount *amount)
+{
+	*amount = view->sieved_out_amount;
+	return view->sieved_out;
+}
+
+void view_free(struct view *view)
+{
+	if (!view)
+		return;
+	sieve_free(view->sieve);
+	names_free(view->names);
+	labels_free(view->labels);
+	free(view->chosen);
+	free(view->roots);
+	free(view);
+}

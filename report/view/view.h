@@ -1,0 +1,102 @@
+/* view.h - the stacks to show: chosen by weight, named, and turned the way they are read */
+#ifndef REPORT_VIEW_H
+#define REPORT_VIEW_H
+
+#include "report/live/live.h"
+#include "report/name/symbols.h"
+#include "report/stats/processes.h"
+#include "report/filter/stack_filter.h"
+#include "report/stats/stacks.h"
+
+struct view; /* opaque */
+
+#define VIEW_MAX_PATH (2 * STACK_MAX_FRAMES + 2) /* labels of a path */
+
+/* What a stack weighs; view_cost_name() has the names. */
+enum view_cost {
+	COST_OUTSTANDING, /* bytes, as the others */
+	COST_ALLOCATED,
+	COST_PEAK,	/* outstanding when most bytes of all stacks were */
+	COST_TEMPORARY, /* blocks that their thread freed before it allocated or freed another */
+	COST_NR,
+};
+
+/* Its name in options and formats, as "outstanding". */
+const char *view_cost_name(enum view_cost cost);
+
+struct view_opts {
+	size_t top;	     /* show only so many stacks, those with the most bytes; 0: all */
+	bool inverted;	     /* paths begin at the innermost function */
+	bool addresses;	     /* see struct names_opts */
+	bool inlined;	     /* functions that were inlined, too */
+	bool details;	     /* file and line of each frame, and why a stack is incomplete */
+	bool color;	     /* for text: escape sequences of a terminal */
+	bool utf8;	     /* for trees: lines of UTF-8, else of ASCII */
+	bool all;	     /* stacks of which nothing is outstanding, too */
+	enum view_cost cost; /* what they are sorted by; and for view_cost_of() */
+	struct sieve_opts sieve;
+	/* Where there are several processes, paths begin with theirs.  NULL: they do not; borrowed
+	 * until view_new() returns. */
+	const struct processes *processes;
+	const struct live *live; /* which these are; NULL: paths are of one process */
+};
+
+/*
+ * Choose among @stacks those of which blocks are outstanding, and name their frames with what
+ * @source knows.  @stacks, and what @source points to, are borrowed and must outlive the view.
+ * *@out is NULL on failure.  Returns 0, -ENOMEM, or -EINVAL: see sieve_new().
+ */
+int view_new(struct view **out, const struct stacks *stacks, const struct names_source *source,
+	     const struct view_opts *opts);
+
+/* Stacks shown, the one with the most bytes first. */
+size_t view_nr(const struct view *view);
+
+/* Stack @i (below view_nr()); valid until the stacks are freed. */
+const struct stack *view_stack(const struct view *view, size_t i);
+
+/*
+ * Write the labels of stack @i, from the root of a tree to the leaf, to @path.  An incomplete stack
+ * has a remark where its missing callers would be.
+ * Of inlined functions, the outer ones that do not fit are left out.
+ * Returns how many there are, at least 1.
+ */
+size_t view_path(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH]);
+
+/* What it weighs. */
+uint64_t view_cost_of(const struct view *view, size_t i);
+
+/* What the root of paths of process @number says, as "sh (1234)"; NULL: the trace has one process.
+ * Valid until view_free(). */
+const char *view_process(const struct view *view, uint32_t number);
+
+/* The number of stack @i among all of the trace.  Those that view_opts.top left out follow. */
+uint32_t view_number(const struct view *view, size_t i);
+
+/* Write the frames of stack @i, innermost first, to @frames.  Returns how many there are. */
+size_t view_frames(const struct view *view, size_t i, struct dwunw_frame frames[STACK_MAX_FRAMES]);
+
+/* What is said of stack @i in place of missing callers; valid until view_free(). */
+const struct label *view_remark(const struct view *view, size_t i);
+
+/* What the frames' names are made of; valid until view_free(). */
+const struct names *view_names(const struct view *view);
+const struct names_source *view_source(const struct view *view);
+const struct view_opts *view_options(const struct view *view);
+
+/* The labels of all paths; valid until view_free(). */
+const struct labels *view_labels(const struct view *view);
+
+/* Is any frame of them guessed, and its label marked so? */
+bool view_guessed(const struct view *view);
+
+/* How many stacks view_opts.top left out, and in *@amount what is outstanding of them; and the same
+ * for those that did not pass the sieve. */
+size_t view_left_out(const struct view *view, struct live_amount *amount);
+
+size_t view_sieved_out(const struct view *view, struct live_amount *amount);
+
+/* Release @view; NULL is allowed. */
+void view_free(struct view *view);
+
+#endif
