@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/record/overruns.h"
 #include "format/reader_state.h"
+#include "format/record/overruns.h"
 #include "format/record/records.h"
 
 /* Chunks of these are wanted by the reader itself, whatever is asked for. */

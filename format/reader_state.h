@@ -2,11 +2,11 @@
 #ifndef MLK_READER_STATE_H
 #define MLK_READER_STATE_H
 
-#include "format/record/arena.h"
 #include "format/chunk/chunks.h"
-#include "format/event/events.h"
 #include "format/chunk/index.h"
+#include "format/event/events.h"
 #include "format/reader.h"
+#include "format/record/arena.h"
 #include "format/record/unwound.h"
 
 /* What the reader does next. */

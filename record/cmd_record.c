@@ -11,22 +11,22 @@
 #include <unistd.h>
 
 #include "mleak.h"
-#include "record/choose.h"
 #include "record/allocator/dry_run.h"
-#include "record/privilege/helper.h"
 #include "record/base/kernel.h"
-#include "record/ptrace/launch.h"
 #include "record/base/rlimits.h"
+#include "record/choose.h"
 #include "record/event_loop.h"
 #include "record/options.h"
-#include "record/trace/trace_file.h"
 #include "record/preload/backend.h"
+#include "record/privilege/helper.h"
 #include "record/privilege/privileges.h"
-#include "record/progress.h"
 #include "record/privilege/sandbox.h"
+#include "record/progress.h"
+#include "record/ptrace/launch.h"
+#include "record/ptrace/tracer.h"
 #include "record/session/session.h"
 #include "record/signals.h"
-#include "record/ptrace/tracer.h"
+#include "record/trace/trace_file.h"
 
 /* In place of an exit status: the kernel refused eBPF, and the command did not run.  Its value is
  * none of LAUNCH_ENDED and exit statuses. */
@@ -159,7 +159,7 @@ static int conclude(const struct session *s, const struct record_opts *o,
 			  o->output, mlk_strerror(s->journal.err));
 		return EXIT_RECORD_FAILED;
 	}
-	if (output_check(out, mlk_writer_bytes(s->journal.writer)))
+	if (trace_file_check(out, mlk_writer_bytes(s->journal.writer)))
 		return EXIT_RECORD_FAILED;
 	if (reason == MLK_END_SIZE)
 		log_info("the trace has the size given by --max-size: the recording ended there");
@@ -183,9 +183,9 @@ static int record(struct session *s, const struct record_opts *o, struct command
 				    .guard = o->guard,
 				    .force = o->force,
 				    .falls_back = o->argv && o->backend == BACKEND_AUTO};
-	struct loop_opts limits = {.duration_ns = o->duration_ns,
-				   .max_size = o->max_size,
-				   .ring_size = opts.ring_size};
+	struct event_loop_opts limits = {.duration_ns = o->duration_ns,
+					 .max_size = o->max_size,
+					 .ring_size = opts.ring_size};
 	struct mlk_place out;
 	enum mlk_end reason;
 	int status;
@@ -194,13 +194,13 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		limits.duration_ns += o->filters.delay_ns;
 	if (o->dry_run)
 		return dry_run(s, o);
-	if (!s->preload && (choose_check(o, s->pid) || limits_check_files()))
+	if (!s->preload && (choose_check(o, s->pid) || rlimits_check_files()))
 		return EXIT_RECORD_FAILED;
-	if (output_create(&out, o->output))
+	if (trace_file_create(&out, o->output))
 		return EXIT_RECORD_FAILED;
 	opts.fd = out.fd;
 	opts.path = o->output;
-	if (session_start(s, &opts) || output_commit(&out)) {
+	if (session_start(s, &opts) || trace_file_commit(&out)) {
 		mlk_writer_free(s->journal.writer); /* its thread writes to the file */
 		s->journal.writer = NULL;
 		mlk_place_close(&out);
@@ -208,7 +208,7 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	}
 	release(s, c);
 	give_up_privileges(s, c);
-	reason = loop_run(s, &limits);
+	reason = event_loop_run(s, &limits);
 	set_free(s, c);
 	session_finish(s, reason);
 	status = conclude(s, o, &out, reason);
@@ -344,6 +344,6 @@ int cmd_record(int argc, char **argv)
 		record_options_help();
 		return print_finish(EXIT_OK) ? EXIT_RECORD_FAILED : EXIT_OK;
 	}
-	limits_raise();
+	rlimits_raise();
 	return o.argv ? record_command(&o) : record_processes(&o);
 }

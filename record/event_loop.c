@@ -11,11 +11,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "record/progress.h"
+#include "record/ptrace/tracer.h"
 #include "record/session/children.h"
 #include "record/session/exec.h"
-#include "record/progress.h"
 #include "record/signals.h"
-#include "record/ptrace/tracer.h"
 
 #define DRAIN_NS 50000000u  /* how long a few events may wait in the rings, */
 #define EXEC_NS	 1000000u   /* and when a new program waits for its probes */
@@ -131,18 +131,18 @@ static void take_held(struct loop *l)
 }
 
 /* Nanoseconds until something is due. */
-static uint64_t patience(const struct loop *l, uint64_t now_ns)
+static uint64_t patience(const struct loop *l, uint64_t clock_now_ns)
 {
 	uint64_t wait = DRAIN_NS, pace = DRAIN_NS;
 
 	if (l->session->probes)
-		pace = probes_pace(l->session->probes, now_ns);
+		pace = probes_pace(l->session->probes, clock_now_ns);
 	if (pace < wait)
 		wait = pace > PACE_NS ? pace : PACE_NS;
 	if (wait > EXEC_NS && session_is_urgent(l->session))
 		wait = EXEC_NS;
-	if (l->end_ns && l->end_ns < now_ns + wait)
-		wait = l->end_ns > now_ns ? l->end_ns - now_ns : 0;
+	if (l->end_ns && l->end_ns < clock_now_ns + wait)
+		wait = l->end_ns > clock_now_ns ? l->end_ns - clock_now_ns : 0;
 	return wait;
 }
 
@@ -166,7 +166,7 @@ static void wait_and_take(struct loop *l, bool drained)
 	int n;
 
 	if (drained)
-		wait_for(l, patience(l, journal_now_ns()));
+		wait_for(l, patience(l, trace_out_now_ns()));
 	n = epoll_wait(l->epoll, events, 16, 0);
 	if (n < 0 && errno != EINTR && !l->session->journal.err)
 		l->session->journal.err = -errno;
@@ -186,27 +186,27 @@ static void wait_and_take(struct loop *l, bool drained)
 
 static void on_time(struct loop *l)
 {
-	uint64_t now_ns = journal_now_ns();
+	uint64_t clock_now_ns = trace_out_now_ns();
 
-	if (l->end_ns && now_ns >= l->end_ns && !l->reason)
+	if (l->end_ns && clock_now_ns >= l->end_ns && !l->reason)
 		l->reason = MLK_END_DURATION;
 	if (session_is_over(l->session) && !l->reason)
 		l->reason = MLK_END_EXITED;
 	if (l->max_size && mlk_writer_bytes(l->session->journal.writer) >= l->max_size &&
 	    !l->reason)
 		l->reason = MLK_END_SIZE;
-	if (now_ns >= l->start_ns + QUIET_NS && session_is_quiet(l->session))
+	if (clock_now_ns >= l->start_ns + QUIET_NS && session_is_quiet(l->session))
 		session_explain_quiet(l->session);
-	if (now_ns < l->next_flush_ns)
+	if (clock_now_ns < l->next_flush_ns)
 		return;
 	session_flush(l->session);
-	progress_show(&l->progress, l->session, now_ns);
-	l->next_flush_ns = now_ns + FLUSH_NS;
+	progress_show(&l->progress, l->session, clock_now_ns);
+	l->next_flush_ns = clock_now_ns + FLUSH_NS;
 }
 
-enum mlk_end loop_run(struct session *s, const struct loop_opts *opts)
+enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opts)
 {
-	struct loop l = {.session = s, .start_ns = journal_now_ns()};
+	struct loop l = {.session = s, .start_ns = trace_out_now_ns()};
 	bool drained = true;
 
 	l.end_ns = opts->duration_ns ? l.start_ns + opts->duration_ns : 0;

@@ -1,10 +1,10 @@
 /* event_loop.h - wait for events, signals, the target's end and the time's end, and act on each */
-#ifndef RECORD_LOOP_H
-#define RECORD_LOOP_H
+#ifndef RECORD_EVENT_LOOP_H
+#define RECORD_EVENT_LOOP_H
 
 #include "record/session/session.h"
 
-struct loop_opts {
+struct event_loop_opts {
 	uint64_t duration_ns; /* 0: until something else ends it */
 	uint64_t max_size;    /* bytes of the trace; 0: no limit */
 	uint32_t ring_size;   /* bytes that may wait for us */
@@ -16,6 +16,6 @@ struct loop_opts {
  * the first SIGINT and SIGQUIT are left to it alone, for the terminal sent it one too; the second
  * ends the recording. Returns why it ended.
  */
-enum mlk_end loop_run(struct session *s, const struct loop_opts *opts);
+enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opts);
 
 #endif

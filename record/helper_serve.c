@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "record/privilege/helper_wire.h"
-#include "record/ptrace/stop.h"
 #include "record/probe/perf_uprobe.h"
-#include "record/target/target.h"
 #include "record/probe/uprobe_multi.h"
+#include "record/ptrace/stop.h"
+#include "record/target/target.h"
 
 #define STATUS_SIZE 8192 /* bytes: more than /proc/PID/status has */
 
@@ -20,7 +20,7 @@
 struct ward {
 	pid_t pid;
 	int pidfd;
-	struct hold hold;
+	struct stop hold;
 };
 
 struct server {
@@ -211,7 +211,7 @@ static int send_signal(const struct ward *w, int sig)
 
 static int hold(struct server *s, struct ward *w)
 {
-	int err = hold_begin(&w->hold, w->pid, NULL);
+	int err = stop_begin(&w->hold, w->pid, NULL);
 
 	s->reply.bytes[0] = !err && w->hold.stopped;
 	return err;
@@ -219,7 +219,7 @@ static int hold(struct server *s, struct ward *w)
 
 static int let_go(struct ward *w)
 {
-	hold_end(&w->hold, w->pid);
+	stop_end(&w->hold, w->pid);
 	return w->hold.seized ? -EBUSY : 0;
 }
 

@@ -31,7 +31,7 @@ int option_pid(const char *text, struct record_opts *o)
 
 int option_duration(const char *text, uint64_t *ns)
 {
-	if (units_time(text, ns))
+	if (parse_time(text, ns))
 		return 0;
 	log_error("'%s' is no time: give seconds, or a number with ms, s, m, h or d", text);
 	return -EINVAL;
@@ -41,7 +41,7 @@ int option_stack_size(const char *text, uint32_t *bytes)
 {
 	uint64_t value;
 
-	if (units_bytes(text, MLK_MAX_STACK, &value) && value >= 128) {
+	if (parse_bytes(text, MLK_MAX_STACK, &value) && value >= 128) {
 		*bytes = (uint32_t)value;
 		return 0;
 	}
@@ -53,7 +53,7 @@ int option_ring_size(const char *text, uint32_t *bytes)
 {
 	uint64_t value;
 
-	if (units_bytes(text, 1 << 30, &value) && value >= 1 << 16 && !(value & (value - 1))) {
+	if (parse_bytes(text, 1 << 30, &value) && value >= 1 << 16 && !(value & (value - 1))) {
 		*bytes = (uint32_t)value;
 		return 0;
 	}
@@ -64,7 +64,7 @@ int option_ring_size(const char *text, uint32_t *bytes)
 
 int option_max_size(const char *text, uint64_t *bytes)
 {
-	if (units_bytes(text, 1ull << 50, bytes) && *bytes >= 1 << 20)
+	if (parse_bytes(text, 1ull << 50, bytes) && *bytes >= 1 << 20)
 		return 0;
 	log_error("'%s' is no size for a trace: give 1M or more", text);
 	return -EINVAL;
@@ -74,7 +74,7 @@ int option_level(const char *text, int *level)
 {
 	uint64_t value;
 
-	if (units_bytes(text, 19, &value) && value) {
+	if (parse_bytes(text, 19, &value) && value) {
 		*level = (int)value;
 		return 0;
 	}
@@ -110,12 +110,12 @@ int option_returns(const char *text, enum returns_by *returns)
 	return found < 0 ? found : 0;
 }
 
-int option_embed(const char *text, enum module_embed *embed)
+int option_embed(const char *text, enum elf_image_embed *embed)
 {
 	static const char *const names[] = {"none", "unwind", "symbols", "debug"};
 	int found = parse_name(text, names, 4, "thing to embed");
 
-	*embed = found < 0 ? EMBED_SYMBOLS : (enum module_embed)found;
+	*embed = found < 0 ? EMBED_SYMBOLS : (enum elf_image_embed)found;
 	return found < 0 ? found : 0;
 }
 

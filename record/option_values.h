@@ -30,7 +30,7 @@ int option_level(const char *text, int *level);
 /* One of few words. */
 int option_link(const char *text, enum probe_link *link);
 int option_returns(const char *text, enum returns_by *returns);
-int option_embed(const char *text, enum module_embed *embed);
+int option_embed(const char *text, enum elf_image_embed *embed);
 int option_backend(const char *text, enum record_backend *backend);
 
 /* What is done when the preloaded library's ring is full: how long a thread waits, 0 for not at

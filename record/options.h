@@ -32,7 +32,7 @@ struct record_opts {
 	enum probe_link link;
 	bool raw_stack, redact; /* asked for; one of them at most */
 	enum mlk_stack_mode stack_mode;
-	enum module_embed embed;
+	enum elf_image_embed embed;
 	int zstd_level;
 	uint64_t max_size; /* of the trace, bytes; 0: no limit */
 	struct allocator_opts allocators;

@@ -12,8 +12,8 @@ struct progress {
 	uint64_t start_ns, last_ns, last_events;
 };
 
-void progress_begin(struct progress *p, uint64_t now_ns);
-void progress_show(struct progress *p, const struct session *s, uint64_t now_ns);
+void progress_begin(struct progress *p, uint64_t clock_now_ns);
+void progress_show(struct progress *p, const struct session *s, uint64_t clock_now_ns);
 void progress_end(struct progress *p);
 
 /* Say what was recorded in @path, and which command shows it. */

@@ -10,11 +10,11 @@
 
 #include "mleak.h"
 #include "report/base/event_names.h"
-#include "report/report_run.h"
-#include "report/trace/lifetimes.h"
-#include "report/terminal/pager.h"
-#include "report/context/sampling_text.h"
 #include "report/base/text.h"
+#include "report/context/sampling_text.h"
+#include "report/report_run.h"
+#include "report/terminal/pager.h"
+#include "report/trace/lifetimes.h"
 #include "report/trace/thread_names.h"
 
 static void put_line(const char *name, const char *text)
@@ -72,7 +72,7 @@ static void put_options(const struct mlk_meta *meta)
 	};
 	char how[SAMPLE_TEXT_MAX];
 
-	if (print_filters_sample(how, meta))
+	if (print_sampling_rate(how, meta))
 		put_line("sample", how);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		if (sizes[i].bytes)
@@ -332,20 +332,20 @@ static int run(int argc, char **argv, const char *help, int (*print)(struct mlk_
 	signal(SIGPIPE, SIG_IGN);
 	if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
 		fputs(help, stdout);
-		return output_finish();
+		return pager_finish();
 	}
 	if (argc != 2 || argv[1][0] == '-') {
 		log_error("usage: mleak %s FILE", argv[0]);
 		return EXIT_USAGE;
 	}
 	shown = text_escape(argv[1]);
-	status = shown ? job_open_trace(&trace, argv[1], shown) : EXIT_FAILED;
+	status = shown ? report_run_open_trace(&trace, argv[1], shown) : EXIT_FAILED;
 	if (status == EXIT_OK) {
 		err = print(trace);
 		if (err)
 			log_error("cannot read '%s' at byte %" PRIu64 ": %s", shown,
 				  mlk_reader_offset(trace), mlk_strerror(err));
-		status = err ? EXIT_USAGE : output_finish();
+		status = err ? EXIT_USAGE : pager_finish();
 	}
 	mlk_reader_free(trace);
 	free(shown);

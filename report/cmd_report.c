@@ -5,11 +5,11 @@
 
 #include "mleak.h"
 #include "report/command.h"
+#include "report/diff/print_diff.h"
 #include "report/dump.h"
 #include "report/gate.h"
 #include "report/report_run.h"
 #include "report/terminal/pager.h"
-#include "report/diff/print_diff.h"
 #include "report/warnings.h"
 
 static bool is_table(const struct report_opts *opts)
@@ -17,7 +17,8 @@ static bool is_table(const struct report_opts *opts)
 	return opts->by || opts->growth || opts->timeline;
 }
 
-static int print_stacks(const struct job *job, const struct export *export, size_t columns)
+static int print_stacks(const struct report_run *job, const struct report_data *export,
+			size_t columns)
 {
 	const struct report_opts *opts = job->opts;
 	struct table table = {
@@ -37,15 +38,15 @@ static int print_stacks(const struct job *job, const struct export *export, size
 static void page(const struct report_opts *opts)
 {
 	if (!opts->no_pager && (opts->format == FORMAT_TREE || opts->format == FORMAT_FLAT))
-		output_page();
+		pager_start();
 }
 
-static int print_report(struct job *job)
+static int print_report(struct report_run *job)
 {
 	const struct report_opts *opts = job->opts;
 	bool places = is_table(opts) || format_wants_places(opts->format);
 	struct view_opts view = opts->view;
-	struct export export;
+	struct report_data export;
 	bool unmatched = false;
 	size_t columns;
 	int err, status;
@@ -53,50 +54,50 @@ static int print_report(struct job *job)
 	/* a table is made of all stacks, and cut then */
 	if (is_table(opts))
 		view.top = 0;
-	status = job_view(job, &view, places);
+	status = report_run_view(job, &view, places);
 	if (status == EXIT_OK && !view_nr(job->view))
 		status = warn_of_filters(job, &unmatched);
 	if (status != EXIT_OK)
 		return status;
-	export = job_export(job);
+	export = report_run_export(job);
 	columns = color_columns(); /* a pager has none */
 	page(opts);
 	err = print_stacks(job, &export, columns);
 	if (err)
-		return job_explain_make(job, err);
-	status = output_finish();
+		return report_run_explain_make(job, err);
+	status = pager_finish();
 	return status == EXIT_OK ? gate_report(job, &export, unmatched) : status;
 }
 
-static int print_place_of(struct job *job)
+static int print_place_of(struct report_run *job)
 {
 	int status;
 
 	page(job->opts);
-	status = job_address(job);
+	status = report_run_address(job);
 	if (status == EXIT_OK)
-		status = output_finish();
+		status = pager_finish();
 	return status == EXIT_OK ? gate_strict(job->opts) : status;
 }
 
 /* Collect and name one side of a difference, in which no stack is left out but by its frames. */
-static int prepare_side(struct job *job, const struct report_opts *opts, const char *path)
+static int prepare_side(struct report_run *job, const struct report_opts *opts, const char *path)
 {
 	struct view_opts view = opts->view;
-	int status = job_open(job, opts, path);
+	int status = report_run_open(job, opts, path);
 
 	view.top = 0;
 	view.details = true;
 	view.sieve.any_amount = true;
 	if (status == EXIT_OK)
-		status = job_collect(job);
-	return status == EXIT_OK ? job_view(job, &view, true) : status;
+		status = report_run_collect(job);
+	return status == EXIT_OK ? report_run_view(job, &view, true) : status;
 }
 
-static int print_difference(const struct report_opts *opts, const struct job *before,
-			    const struct job *after, bool unmatched)
+static int print_difference(const struct report_opts *opts, const struct report_run *before,
+			    const struct report_run *after, bool unmatched)
 {
-	struct export from = job_export(before), to = job_export(after);
+	struct report_data from = report_run_export(before), to = report_run_export(after);
 	struct diff_opts how = {.top = opts->view.top,
 				.format = opts->format == FORMAT_CSV	  ? DIFF_CSV
 					  : opts->format == FORMAT_JSON	  ? DIFF_JSON
@@ -111,9 +112,9 @@ static int print_difference(const struct report_opts *opts, const struct job *be
 	if (!err)
 		err = print_diff(stdout, diff, &how);
 	if (err) {
-		status = job_explain_make(after, err);
+		status = report_run_explain_make(after, err);
 	} else {
-		status = output_finish();
+		status = pager_finish();
 	}
 	/* a new leak is one even where another has become smaller by more */
 	if (status == EXIT_OK)
@@ -124,7 +125,7 @@ static int print_difference(const struct report_opts *opts, const struct job *be
 
 static int diff(const struct report_opts *opts)
 {
-	struct job before = {0}, after = {0};
+	struct report_run before = {0}, after = {0};
 	struct report_opts opts_before = *opts; /* borrows what is allocated for @opts */
 	bool unmatched = false;
 	int status;
@@ -139,26 +140,26 @@ static int diff(const struct report_opts *opts)
 		status = warn_of_filters(&after, &unmatched);
 	if (status == EXIT_OK)
 		status = print_difference(opts, &before, &after, unmatched);
-	job_release(&before);
-	job_release(&after);
+	report_run_release(&before);
+	report_run_release(&after);
 	return status;
 }
 
 /* Make the report, or say why not.  Returns the exit status. */
 static int report(const struct report_opts *opts)
 {
-	struct job job = {0};
-	int err, status = job_open(&job, opts, opts->path);
+	struct report_run job = {0};
+	int err, status = report_run_open(&job, opts, opts->path);
 
 	if (status == EXIT_OK && opts->dump) {
 		err = dump_trace(stdout, job.trace, opts->dump_stacks);
-		status = err ? job_explain_read(&job, err) : output_finish();
+		status = err ? report_run_explain_read(&job, err) : pager_finish();
 	} else if (status == EXIT_OK) {
-		status = job_collect(&job);
+		status = report_run_collect(&job);
 		if (status == EXIT_OK)
 			status = opts->find_addr ? print_place_of(&job) : print_report(&job);
 	}
-	job_release(&job);
+	report_run_release(&job);
 	return status;
 }
 

@@ -11,11 +11,11 @@
 #include "format/copy.h"
 #include "format/place.h"
 #include "mleak.h"
-#include "report/command.h"
-#include "report/report_run.h"
-#include "report/terminal/progress.h"
 #include "report/base/text.h"
+#include "report/command.h"
 #include "report/decode/stored_stacks.h"
+#include "report/report_run.h"
+#include "report/terminal/progress_line.h"
 
 #define ZSTD_LEVEL 1 /* as recorders do */
 
@@ -23,13 +23,13 @@
 static struct mlk_place place = {.fd = -1, .dir = -1};
 
 struct unwinding {
-	struct job job; /* its trace */
-	struct stat st; /* of its file */
-	char *path;	/* of the trace that is written, behind links */
-	char *shown;	/* that, safe to print */
+	struct report_run job; /* its trace */
+	struct stat st;	       /* of its file */
+	char *path;	       /* of the trace that is written, behind links */
+	char *shown;	       /* that, safe to print */
 	bool in_place;
 	struct mlk_copy *copy;
-	struct unwound *stacks;
+	struct stored_stacks *stacks;
 	uint64_t nr_allocs;
 	uint64_t nr_left; /* chunks whose stacks are too many for one */
 	uint64_t skipped; /* bytes of the trace that belong to no whole chunk */
@@ -53,16 +53,16 @@ static void catch_signals(void)
 			signal(signals[i], SIG_IGN); /* as nohup wants it */
 }
 
-static int gather(struct unwinding *u, const struct leaks *leaks, const struct batch *batch,
+static int gather(struct unwinding *u, const struct replay *leaks, const struct batch *batch,
 		  const uint32_t *ids)
 {
 	struct mlk_unwound stacks;
 	int err = 0;
 
 	if (!u->stacks)
-		err = unwound_new(&u->stacks, leaks_unwinder(leaks), leaks_images(leaks));
+		err = stored_stacks_new(&u->stacks, replay_unwinder(leaks), replay_modules(leaks));
 	if (!err)
-		err = unwound_gather(u->stacks, batch, ids, &stacks);
+		err = stored_stacks_gather(u->stacks, batch, ids, &stacks);
 	if (err || !stacks.nr_allocs)
 		return err;
 	u->copy_err = mlk_copy_unwound(u->copy, &stacks);
@@ -74,7 +74,7 @@ static int gather(struct unwinding *u, const struct leaks *leaks, const struct b
 	return u->copy_err;
 }
 
-static int take_batch(void *arg, const struct leaks *leaks, const struct batch *batch,
+static int take_batch(void *arg, const struct replay *leaks, const struct batch *batch,
 		      const uint32_t *ids)
 {
 	struct unwinding *u = arg;
@@ -96,7 +96,7 @@ static int explain(const struct unwinding *u, int err)
 		log_error("cannot copy '%s' to '%s': %s", u->job.shown, u->shown,
 			  mlk_strerror(err));
 	else
-		return job_explain_read(&u->job, err);
+		return report_run_explain_read(&u->job, err);
 	return err == MLK_E_CORRUPT ? EXIT_USAGE : EXIT_FAILED;
 }
 
@@ -104,31 +104,31 @@ static int explain(const struct unwinding *u, int err)
 static int unwind_all(struct unwinding *u)
 {
 	const struct report_opts *opts = u->job.opts;
-	struct meter meter;
-	struct leaks_opts how = {
+	struct progress_line meter;
+	struct replay_opts how = {
 		.debug_dirs = opts->debug_dirs,
 		.nr_debug_dirs = opts->nr_debug_dirs,
 		.symfs = opts->symfs,
 		.nr_threads = opts->nr_threads,
-		.progress = meter_move,
+		.progress = progress_line_move,
 		.progress_arg = &meter,
 		.batch = take_batch,
 		.batch_arg = u,
 	};
-	struct leaks *leaks = NULL;
+	struct replay *leaks = NULL;
 	int err;
 
-	meter_begin(&meter, mlk_reader_size(u->job.trace), !opts->quiet);
-	err = leaks_collect(&leaks, u->job.trace, &how);
-	meter_end(&meter);
+	progress_line_begin(&meter, mlk_reader_size(u->job.trace), !opts->quiet);
+	err = replay_collect(&leaks, u->job.trace, &how);
+	progress_line_end(&meter);
 	if (!err) {
-		u->skipped = leaks_condition(leaks)->bytes_skipped;
-		err = leaks_condition(leaks)->chunks_lost ? MLK_E_CORRUPT : 0;
+		u->skipped = replay_condition(leaks)->bytes_skipped;
+		err = replay_condition(leaks)->chunks_lost ? MLK_E_CORRUPT : 0;
 	}
 	if (!err)
 		err = u->copy_err = mlk_copy_finish(u->copy);
-	unwound_free(u->stacks);
-	leaks_free(leaks);
+	stored_stacks_free(u->stacks);
+	replay_free(leaks);
 	return err ? explain(u, err) : EXIT_OK;
 }
 
@@ -214,7 +214,7 @@ static int check_whole(const struct unwinding *u)
 	while ((more = mlk_reader_next(u->job.trace, &record)) > 0)
 		;
 	if (more < 0)
-		return job_explain_read(&u->job, more);
+		return report_run_explain_read(&u->job, more);
 	if (mlk_reader_condition(u->job.trace)->ended)
 		return EXIT_OK;
 	log_error("'%s' was cut, or is still being recorded: name another file to write with -o",
@@ -269,7 +269,7 @@ static int write_trace(struct unwinding *u)
 static int unwind(const struct report_opts *opts)
 {
 	struct unwinding u = {0};
-	int status = job_open(&u.job, opts, opts->path);
+	int status = report_run_open(&u.job, opts, opts->path);
 
 	if (status == EXIT_OK)
 		status = find_place(&u);
@@ -277,7 +277,7 @@ static int unwind(const struct report_opts *opts)
 		status = write_trace(&u);
 	mlk_copy_free(u.copy);
 	mlk_place_close(&place);
-	job_release(&u.job);
+	report_run_release(&u.job);
 	free(u.path);
 	free(u.shown);
 	return status;

@@ -15,7 +15,7 @@ int command_run(int argc, char **argv, int (*run)(const struct report_opts *opts
 	struct report_opts opts;
 	int err, status;
 
-	/* `mleak report | head` is to end by output_finish(), not by the signal */
+	/* `mleak report | head` is to end by pager_finish(), not by the signal */
 	signal(SIGPIPE, SIG_IGN);
 	err = report_opts_parse(&opts, argc, argv);
 	if (err) {
@@ -24,7 +24,7 @@ int command_run(int argc, char **argv, int (*run)(const struct report_opts *opts
 			log_error("cannot read the options: %s", strerror(ENOMEM));
 	} else if (opts.help) {
 		report_opts_print_help(argv[0]);
-		status = output_finish();
+		status = pager_finish();
 	} else {
 		/* no library may go to the network by itself */
 		if (!opts.debuginfod)

@@ -31,19 +31,19 @@ __attribute__((format(printf, 2, 3))) static void add(struct doubts *d, const ch
 }
 
 /* Is the end of the recording behind all that is looked at? */
-static bool has_its_end(const struct job *job)
+static bool has_its_end(const struct report_run *job)
 {
-	const struct mlk_condition *condition = leaks_condition(job->leaks);
+	const struct mlk_condition *condition = replay_condition(job->leaks);
 
 	return (condition->ended && condition->reason != MLK_END_ERROR) ||
-	       leaks_chosen(job->leaks)->stop_ns < condition->end_ns;
+	       replay_chosen(job->leaks)->stop_ns < condition->end_ns;
 }
 
-static void doubt_chunks(struct doubts *d, const struct job *job)
+static void doubt_chunks(struct doubts *d, const struct report_run *job)
 {
-	const struct mlk_condition *condition = leaks_condition(job->leaks);
+	const struct mlk_condition *condition = replay_condition(job->leaks);
 
-	if (leaks_chunks_matter(job->leaks))
+	if (replay_chunks_matter(job->leaks))
 		add(d, "%" PRIu64 " of its chunks are lost", condition->chunks_lost);
 	if (!has_its_end(job))
 		add(d, condition->ended			   ? "the recorder could not write on"
@@ -51,10 +51,10 @@ static void doubt_chunks(struct doubts *d, const struct job *job)
 							   : "it has no end");
 }
 
-static void doubt_losses(struct doubts *d, const struct job *job)
+static void doubt_losses(struct doubts *d, const struct report_run *job)
 {
-	const struct sieve_opts *sieve = &job->opts->view.sieve;
-	const uint64_t *lost = leaks_losses_that_matter(job->leaks);
+	const struct stack_filter_opts *sieve = &job->opts->view.sieve;
+	const uint64_t *lost = replay_losses_that_matter(job->leaks);
 	uint64_t programs = lost[MLK_LOST_EXEC], events = 0;
 
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
@@ -73,9 +73,9 @@ static void doubt_losses(struct doubts *d, const struct job *job)
 }
 
 /* A command is recorded to its end, and what leaks may well be what it started. */
-static void doubt_children(struct doubts *d, const struct job *job)
+static void doubt_children(struct doubts *d, const struct report_run *job)
 {
-	const struct mlk_losses *losses = &leaks_condition(job->leaks)->losses;
+	const struct mlk_losses *losses = &replay_condition(job->leaks)->losses;
 	const struct mlk_meta *meta = mlk_reader_meta(job->trace);
 	uint64_t children = losses->skipped[MLK_SKIPPED_CHILD];
 
@@ -85,7 +85,7 @@ static void doubt_children(struct doubts *d, const struct job *job)
 }
 
 /* Does the trace of @job not tell what is left?  Then it is said why. */
-static bool is_in_doubt(const struct job *job)
+static bool is_in_doubt(const struct report_run *job)
 {
 	struct doubts d = {.text = ""};
 
@@ -109,9 +109,9 @@ static uint64_t less(uint64_t from, uint64_t by)
 
 /* Is more left than is allowed, whatever was lost?  Without its end nobody knows what would have
  * been freed. */
-static bool is_certain(const struct job *job, struct live_amount amount)
+static bool is_certain(const struct report_run *job, struct live_amount amount)
 {
-	struct live_amount suspect = leaks_suspect(job->leaks);
+	struct live_amount suspect = replay_suspect(job->leaks);
 
 	amount.blocks = less(amount.blocks, suspect.blocks);
 	amount.bytes = less(amount.bytes, suspect.bytes);
@@ -135,22 +135,22 @@ int gate_strict(const struct report_opts *opts)
 	return EXIT_UNKNOWN;
 }
 
-int gate_report(const struct job *job, const struct export *export, bool unmatched)
+int gate_report(const struct report_run *job, const struct report_data *export, bool unmatched)
 {
 	const struct report_opts *opts = job->opts;
-	struct live_amount amount = export_selected(export);
+	struct live_amount amount = report_data_selected(export);
 
 	if (!opts->fail_on_leak)
 		return gate_strict(opts);
-	if (overruns_nr(leaks_overruns(export->leaks)) || is_certain(job, amount))
+	if (overruns_nr(replay_overruns(export->leaks)) || is_certain(job, amount))
 		return EXIT_LEAKS;
 	if (chooses_nothing(unmatched) || is_in_doubt(job))
 		return EXIT_UNKNOWN;
 	return is_more(opts, amount) ? EXIT_LEAKS : gate_strict(opts);
 }
 
-int gate_difference(const struct job *before, const struct job *after, struct live_amount came,
-		    bool unmatched)
+int gate_difference(const struct report_run *before, const struct report_run *after,
+		    struct live_amount came, bool unmatched)
 {
 	const struct report_opts *opts = after->opts;
 	bool doubtful;

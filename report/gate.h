@@ -10,11 +10,11 @@
 
 /* The exit status of the report on @job's trace, which was printed: EXIT_OK, EXIT_LEAKS or
  * EXIT_UNKNOWN.  @unmatched: an option chose by what nothing in the trace has. */
-int gate_report(const struct job *job, const struct export *export, bool unmatched);
+int gate_report(const struct report_run *job, const struct report_data *export, bool unmatched);
 
 /* Likewise of the difference of two traces, in which @came is what became more. */
-int gate_difference(const struct job *before, const struct job *after, struct live_amount came,
-		    bool unmatched);
+int gate_difference(const struct report_run *before, const struct report_run *after,
+		    struct live_amount came, bool unmatched);
 
 /* Likewise where nothing is looked for: EXIT_UNKNOWN if --strict is asked for and there was a
  * warning, else EXIT_OK. */

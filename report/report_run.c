@@ -1,4 +1,4 @@
-/* report_run.c - see job.h */
+/* report_run.c - see report_run.h */
 #include "report/report_run.h"
 
 #include <errno.h>
@@ -7,15 +7,15 @@
 #include <string.h>
 
 #include "mleak.h"
-#include "report/filter/embedded_suppressions.h"
-#include "report/stats/heaptrack_events.h"
 #include "report/base/memory.h"
-#include "report/terminal/progress.h"
-#include "report/output/print_address.h"
-#include "report/context/sampling_text.h"
-#include "report/context/print_overruns.h"
-#include "report/trace/address_spaces.h"
 #include "report/base/text.h"
+#include "report/context/print_overruns.h"
+#include "report/context/sampling_text.h"
+#include "report/filter/embedded_suppressions.h"
+#include "report/output/print_address.h"
+#include "report/stats/heaptrack_events.h"
+#include "report/terminal/progress_line.h"
+#include "report/trace/address_spaces.h"
 #include "report/warnings.h"
 
 /* Say why the trace cannot be opened, and what to do.  @path is safe to print. */
@@ -65,15 +65,15 @@ static void explain_open(const char *path, int err)
 }
 
 /* Name the stacks that are to be shown. */
-static int make_view(struct job *job, const struct view_opts *opts)
+static int make_view(struct report_run *job, const struct view_opts *opts)
 {
-	struct names_source source = {.dw = leaks_unwinder(job->leaks),
-				      .images = leaks_images(job->leaks)};
+	struct symbols_source source = {.dw = replay_unwinder(job->leaks),
+					.images = replay_modules(job->leaks)};
 	int err;
 
 	if (job->debuginfod)
 		dwunw_debug_fetch_set(source.dw, debuginfod_fetch, job->debuginfod);
-	err = view_new(&job->view, leaks_stacks(job->leaks), &source, opts);
+	err = view_new(&job->view, replay_stacks(job->leaks), &source, opts);
 	if (!err)
 		err = overruns_names(&job->overrun_names, job->leaks, &source, opts);
 	dwunw_debug_fetch_set(source.dw, NULL, NULL);
@@ -82,7 +82,7 @@ static int make_view(struct job *job, const struct view_opts *opts)
 	return err;
 }
 
-static int load_suppressions(struct job *job)
+static int load_suppressions(struct report_run *job)
 {
 	const char *path = job->opts->suppressions;
 	char *shown = text_escape(path);
@@ -99,7 +99,7 @@ static int load_suppressions(struct job *job)
 	return err ? EXIT_USAGE : EXIT_OK;
 }
 
-int job_explain_read(const struct job *job, int err)
+int report_run_explain_read(const struct report_run *job, int err)
 {
 	/* a thread was refused its stack */
 	if (err == -ENOMEM || err == -EAGAIN) {
@@ -111,7 +111,7 @@ int job_explain_read(const struct job *job, int err)
 	return EXIT_USAGE;
 }
 
-int job_explain_make(const struct job *job, int err)
+int report_run_explain_make(const struct report_run *job, int err)
 {
 	if (err == -ENOMEM)
 		memory_explain(job->shown);
@@ -122,13 +122,13 @@ int job_explain_make(const struct job *job, int err)
 
 /* The lines of heaptrack's format are single allocations, without a weight; and what a thread did
  * between two events of a sample is not in it. */
-static bool can_sample(const struct job *job)
+static bool can_sample(const struct report_run *job)
 {
 	bool temporary = job->opts->view.cost == COST_TEMPORARY;
 	char how[SAMPLE_TEXT_MAX];
 
 	if ((job->opts->format != FORMAT_HEAPTRACK && !temporary) ||
-	    !print_filters_sample(how, mlk_reader_meta(job->trace)))
+	    !print_sampling_rate(how, mlk_reader_meta(job->trace)))
 		return true;
 	if (temporary)
 		log_error("'%s' holds %s: whether a thread freed a block at once is not known",
@@ -139,10 +139,10 @@ static bool can_sample(const struct job *job)
 	return false;
 }
 
-static int collect(struct job *job)
+static int collect(struct report_run *job)
 {
-	struct meter meter;
-	struct leaks_opts opts = {
+	struct progress_line meter;
+	struct replay_opts opts = {
 		.debug_dirs = job->opts->debug_dirs,
 		.nr_debug_dirs = job->opts->nr_debug_dirs,
 		.symfs = job->opts->symfs,
@@ -150,7 +150,7 @@ static int collect(struct job *job)
 		.mangled = job->opts->no_demangle,
 		.choice = job->opts->choice,
 		.nr_threads = job->opts->nr_threads,
-		.progress = meter_move,
+		.progress = progress_line_move,
 		.progress_arg = &meter,
 	};
 	int err;
@@ -167,26 +167,26 @@ static int collect(struct job *job)
 	if (job->opts->growth || job->opts->timeline) {
 		err = growth_new(&job->growth);
 		if (err)
-			return job_explain_read(job, err);
+			return report_run_explain_read(job, err);
 		opts.watch = (struct live_watch){.changed = growth_changed, .arg = job->growth};
 	}
-	meter_begin(&meter, mlk_reader_size(job->trace), !job->opts->quiet);
+	progress_line_begin(&meter, mlk_reader_size(job->trace), !job->opts->quiet);
 	if (job->opts->find_addr) {
-		err = holders_new(&job->holders, job->opts->addr);
+		err = address_history_new(&job->holders, job->opts->addr);
 		if (err)
-			return job_explain_read(job, err);
+			return report_run_explain_read(job, err);
 		opts.holders = job->holders;
 	}
-	err = leaks_collect(&job->leaks, job->trace, &opts);
-	meter_end(&meter);
+	err = replay_collect(&job->leaks, job->trace, &opts);
+	progress_line_end(&meter);
 	if (!err && !job->opts->no_embedded)
-		err = embedded_add(&job->suppressions, job->leaks);
+		err = embedded_suppressions_add(&job->suppressions, job->leaks);
 	if (!err && job->growth)
-		err = growth_finish(job->growth, leaks_chosen(job->leaks)->end_ns);
-	return err ? job_explain_read(job, err) : EXIT_OK;
+		err = growth_finish(job->growth, replay_chosen(job->leaks)->end_ns);
+	return err ? report_run_explain_read(job, err) : EXIT_OK;
 }
 
-int job_open_trace(struct mlk_reader **trace, const char *path, const char *shown)
+int report_run_open_trace(struct mlk_reader **trace, const char *path, const char *shown)
 {
 	int err = mlk_reader_open_file(trace, path);
 
@@ -195,7 +195,7 @@ int job_open_trace(struct mlk_reader **trace, const char *path, const char *show
 	return err ? EXIT_USAGE : EXIT_OK;
 }
 
-int job_open(struct job *job, const struct report_opts *opts, const char *path)
+int report_run_open(struct report_run *job, const struct report_opts *opts, const char *path)
 {
 	int err;
 
@@ -209,13 +209,13 @@ int job_open(struct job *job, const struct report_opts *opts, const char *path)
 	err = opts->debuginfod ? debuginfod_new(&job->debuginfod) : 0;
 	if (err)
 		return err == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
-	return job_open_trace(&job->trace, path, job->shown);
+	return report_run_open_trace(&job->trace, path, job->shown);
 }
 
 /* Say that there is no process @pid, and which there are. */
-static void explain_process(const struct job *job, uint32_t pid)
+static void explain_process(const struct report_run *job, uint32_t pid)
 {
-	char *all = processes_list(leaks_processes(job->leaks), leaks_live(job->leaks));
+	char *all = processes_list(replay_processes(job->leaks), replay_live(job->leaks));
 	char *list = all ? text_escape(all) : NULL;
 	bool difference = job->opts->before && !job->opts->choice.pid_before;
 
@@ -227,18 +227,18 @@ static void explain_process(const struct job *job, uint32_t pid)
 }
 
 /* Is there what --pid asks for? */
-static bool has_process(const struct job *job)
+static bool has_process(const struct report_run *job)
 {
 	uint32_t pid = job->opts->choice.pid;
 	struct live_totals totals;
 
-	if (!pid || processes_totals(leaks_live(job->leaks), pid, &totals))
+	if (!pid || processes_totals(replay_live(job->leaks), pid, &totals))
 		return true;
 	explain_process(job, pid);
 	return false;
 }
 
-int job_collect(struct job *job)
+int report_run_collect(struct report_run *job)
 {
 	int status = !can_sample(job)	       ? EXIT_USAGE
 		     : job->opts->suppressions ? load_suppressions(job)
@@ -254,29 +254,29 @@ int job_collect(struct job *job)
 	return EXIT_OK;
 }
 
-int job_view(struct job *job, const struct view_opts *view, bool places)
+int report_run_view(struct report_run *job, const struct view_opts *view, bool places)
 {
 	struct view_opts opts = *view;
 	int err;
 
 	opts.sieve.suppressions = job->suppressions;
-	opts.live = leaks_live(job->leaks);
-	opts.processes = leaks_processes(job->leaks);
+	opts.live = replay_live(job->leaks);
+	opts.processes = replay_processes(job->leaks);
 	err = make_view(job, &opts);
 	if (!err && places)
 		err = places_new(&job->places, job->view);
-	return err ? job_explain_make(job, err) : EXIT_OK;
+	return err ? report_run_explain_make(job, err) : EXIT_OK;
 }
 
-int job_address(struct job *job)
+int report_run_address(struct report_run *job)
 {
 	struct address_source source = {.path = job->path,
 					.meta = mlk_reader_meta(job->trace),
 					.leaks = job->leaks,
 					.holders = job->holders,
 					.pid = job->opts->choice.pid};
-	struct names_source names = {.dw = leaks_unwinder(job->leaks),
-				     .images = leaks_images(job->leaks)};
+	struct symbols_source names = {.dw = replay_unwinder(job->leaks),
+				       .images = replay_modules(job->leaks)};
 	struct address *address;
 	int err;
 
@@ -285,7 +285,7 @@ int job_address(struct job *job)
 	err = address_new(&address, &source, &names, &job->opts->view);
 	dwunw_debug_fetch_set(names.dw, NULL, NULL);
 	if (err)
-		return job_explain_make(job, err);
+		return report_run_explain_make(job, err);
 	warn_of_names(names.dw);
 	if (job->opts->format == FORMAT_JSON)
 		print_address_json(stdout, address);
@@ -295,9 +295,9 @@ int job_address(struct job *job)
 	return EXIT_OK;
 }
 
-struct export job_export(const struct job *job)
+struct report_data report_run_export(const struct report_run *job)
 {
-	return (struct export){
+	return (struct report_data){
 		.path = job->path,
 		.meta = mlk_reader_meta(job->trace),
 		.choice = &job->opts->choice,
@@ -309,18 +309,18 @@ struct export job_export(const struct job *job)
 	};
 }
 
-void job_release(struct job *job)
+void report_run_release(struct report_run *job)
 {
 	places_free(job->places);
-	named_free(job->overrun_names);
+	stack_names_free(job->overrun_names);
 	view_free(job->view);
-	leaks_free(job->leaks);
+	replay_free(job->leaks);
 	growth_free(job->growth);
 	heaptrack_events_free(job->events);
-	holders_free(job->holders);
+	address_history_free(job->holders);
 	suppressions_free(job->suppressions);
 	mlk_reader_free(job->trace);
 	debuginfod_free(job->debuginfod);
 	free(job->shown);
-	*job = (struct job){0};
+	*job = (struct report_run){0};
 }

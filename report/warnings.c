@@ -5,12 +5,12 @@
 #include <stdlib.h>
 
 #include "mleak.h"
-#include "report/context/sampling_text.h"
-#include "report/trace/address_spaces.h"
 #include "report/base/text.h"
+#include "report/context/sampling_text.h"
 #include "report/filter/unmatched_filters.h"
+#include "report/trace/address_spaces.h"
 
-static void warn_of_end(const struct job *job, const struct mlk_condition *condition)
+static void warn_of_end(const struct report_run *job, const struct mlk_condition *condition)
 {
 	if (!condition->ended && mlk_reader_is_growing(job->trace))
 		log_warn(
@@ -60,25 +60,25 @@ static void warn_of_damage(const char *path, const struct mlk_condition *conditi
 }
 
 /* Warn of what the trace holds more of than this mleak takes in. */
-static void warn_of_limits(const char *path, const struct leaks *leaks)
+static void warn_of_limits(const char *path, const struct replay *leaks)
 {
-	size_t ignored = leaks_ignored_snapshots(leaks);
+	size_t ignored = replay_ignored_snapshots(leaks);
 
 	if (ignored)
 		log_warn("'%s' holds more than %zu executable mappings: %zu of its snapshots of "
 			 "them were ignored, and stacks may be wrong or incomplete",
 			 path, SPACES_MAX_MAPPINGS, ignored);
-	if (images_overflown(leaks_images(leaks)))
+	if (trace_modules_overflown(replay_modules(leaks)))
 		log_warn("'%s' names more than %u programs and libraries: the others are ignored, "
 			 "and stacks in them incomplete",
 			 path, IMAGES_MAX);
 }
 
 /* Of what the formats for programs have no place for. */
-static void warn_of_losses(const char *path, const struct leaks *leaks)
+static void warn_of_losses(const char *path, const struct replay *leaks)
 {
-	const struct mlk_losses *losses = &leaks_condition(leaks)->losses;
-	struct live_amount suspect = leaks_suspect(leaks);
+	const struct mlk_losses *losses = &replay_condition(leaks)->losses;
+	struct live_amount suspect = replay_suspect(leaks);
 	uint64_t total = 0;
 
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
@@ -104,9 +104,9 @@ static bool is_text(enum report_format format)
 }
 
 /* Of the formats that have no place for them. */
-static void warn_of_overruns(const struct job *job)
+static void warn_of_overruns(const struct report_run *job)
 {
-	size_t nr = overruns_nr(leaks_overruns(job->leaks));
+	size_t nr = overruns_nr(replay_overruns(job->leaks));
 	enum report_format format = job->opts->format;
 
 	if (nr && !is_text(format) && format != FORMAT_JSON)
@@ -120,13 +120,13 @@ static void warn_of_sample(const char *path, const struct mlk_meta *meta)
 {
 	char how[SAMPLE_TEXT_MAX];
 
-	if (print_filters_sample(how, meta))
+	if (print_sampling_rate(how, meta))
 		log_warn("'%s' holds %s: all bytes are estimates", path, how);
 }
 
-static void warn_of_moment(const struct job *job)
+static void warn_of_moment(const struct report_run *job)
 {
-	const struct chosen *chosen = leaks_chosen(job->leaks);
+	const struct chosen *chosen = replay_chosen(job->leaks);
 
 	/* but --between 10s,1h may well mean until the end */
 	if (job->opts->choice.until && chosen->end_ns < chosen->stop_ns &&
@@ -135,11 +135,11 @@ static void warn_of_moment(const struct job *job)
 			 job->shown, (double)(int64_t)(chosen->end_ns - chosen->start_ns) / 1e9);
 }
 
-void warn_of_trace(const struct job *job)
+void warn_of_trace(const struct report_run *job)
 {
-	warn_of_damage(job->shown, leaks_condition(job->leaks),
+	warn_of_damage(job->shown, replay_condition(job->leaks),
 		       mlk_reader_meta(job->trace)->start_ns);
-	warn_of_end(job, leaks_condition(job->leaks));
+	warn_of_end(job, replay_condition(job->leaks));
 	warn_of_limits(job->shown, job->leaks);
 	warn_of_moment(job);
 	warn_of_overruns(job);
@@ -165,30 +165,30 @@ void warn_of_names(const struct dwunw *dw)
 	}
 }
 
-static bool warn_of_thread(const struct job *job)
+static bool warn_of_thread(const struct report_run *job)
 {
-	if (!job->opts->choice.thread || !unmatched_thread(job->leaks))
+	if (!job->opts->choice.thread || !unmatched_filters_thread(job->leaks))
 		return false;
 	log_warn("no thread of '%s' has the name or number '%s'", job->shown,
 		 job->opts->choice.thread);
 	return true;
 }
 
-static bool warn_of_module(const struct job *job)
+static bool warn_of_module(const struct report_run *job)
 {
 	const char *module = job->opts->view.sieve.module;
 
-	if (!module || !unmatched_module(job->leaks, module))
+	if (!module || !unmatched_filters_module(job->leaks, module))
 		return false;
 	log_warn("no program or library of '%s' is called '%s'", job->shown, module);
 	return true;
 }
 
-int warn_of_filters(const struct job *job, bool *unmatched)
+int warn_of_filters(const struct report_run *job, bool *unmatched)
 {
-	const struct sieve_opts *sieve = &job->opts->view.sieve;
-	struct names_source source = {.dw = leaks_unwinder(job->leaks),
-				      .images = leaks_images(job->leaks)};
+	const struct stack_filter_opts *sieve = &job->opts->view.sieve;
+	struct symbols_source source = {.dw = replay_unwinder(job->leaks),
+					.images = replay_modules(job->leaks)};
 	bool is = false;
 	int err;
 
@@ -196,9 +196,9 @@ int warn_of_filters(const struct job *job, bool *unmatched)
 	*unmatched = warn_of_module(job) || *unmatched;
 	if (!sieve->function)
 		return EXIT_OK;
-	err = unmatched_function(job->leaks, &source, sieve->function, &is);
+	err = unmatched_filters_function(job->leaks, &source, sieve->function, &is);
 	if (err)
-		job_explain_make(job, err);
+		report_run_explain_make(job, err);
 	else if (is)
 		/* what comes later was not read */
 		log_warn("no stack of '%s' has a function that matches '%s'%s", job->shown,

@@ -4,15 +4,16 @@
 
 #include "report/report_run.h"
 
-/* After job_collect(): warn of what is wrong with the trace, and in formats that have no place for
- * it of what figures stand for. */
-void warn_of_trace(const struct job *job);
+/* After report_run_collect(): warn of what is wrong with the trace, and in formats that have no
+ * place for it of what figures stand for. */
+void warn_of_trace(const struct report_run *job);
 
 /* Say of each module what stood in the way of its names. */
 void warn_of_names(const struct dwunw *dw);
 
-/* After job_view(), when it shows nothing: warn of filters that nothing in the trace matches;
+/* After report_run_view(), when it shows nothing: warn of filters that nothing in the trace
+ * matches;
  * *@unmatched: there are such.  Returns EXIT_OK, or EXIT_FAILED when memory is short. */
-int warn_of_filters(const struct job *job, bool *unmatched);
+int warn_of_filters(const struct report_run *job, bool *unmatched);
 
 #endif

@@ -1,7 +1,7 @@
 /* resolve.c - the names that dwunw.h promises, from the names of each module */
 #include "unwind/dwunw.h"
-#include "unwind/module/names.h"
 #include "unwind/module/dwunw_state.h"
+#include "unwind/module/names.h"
 
 static int resolve(struct dwunw *dw, const struct dwunw_frame *frame, struct dwunw_symbol *out)
 {

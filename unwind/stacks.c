@@ -5,7 +5,7 @@
 #include "unwind/dwunw.h"
 #include "unwind/module/dwunw_state.h"
 
-static bool is_root(const struct dwunw_tree *tree, uint32_t node)
+static bool is_root(const struct dwunw_stack_tree *tree, uint32_t node)
 {
 	return !tree->nodes[node].place;
 }
@@ -22,8 +22,8 @@ size_t dwunw_stack_frames(const struct dwunw *dw, uint32_t id, struct dwunw_fram
 
 		frames[nr] =
 			(struct dwunw_frame){place->pc, place->addr, place->module, place->flags};
-		id = dwunw_tree_parent(node);
-		if (is_root(&stacks->tree, id) && id != dwunw_tree_root(DWUNW_STATUS_ENDED))
+		id = dwunw_stack_tree_parent(node);
+		if (is_root(&stacks->tree, id) && id != dwunw_stack_tree_root(DWUNW_STATUS_ENDED))
 			frames[nr].flags |= DWUNW_FRAME_FLAG_PARTIAL;
 	}
 	return nr;
@@ -31,31 +31,31 @@ size_t dwunw_stack_frames(const struct dwunw *dw, uint32_t id, struct dwunw_fram
 
 uint32_t dwunw_stack_parent(const struct dwunw *dw, uint32_t id)
 {
-	return dwunw_tree_parent(&dwunw_stacks(dw)->tree.nodes[id]);
+	return dwunw_stack_tree_parent(&dwunw_stacks(dw)->tree.nodes[id]);
 }
 
 enum dwunw_status dwunw_stack_status(const struct dwunw *dw, uint32_t id)
 {
-	const struct dwunw_tree *tree = &dwunw_stacks(dw)->tree;
+	const struct dwunw_stack_tree *tree = &dwunw_stacks(dw)->tree;
 
 	while (!is_root(tree, id))
-		id = dwunw_tree_parent(&tree->nodes[id]);
-	return (enum dwunw_status)(id - dwunw_tree_root(DWUNW_STATUS_ENDED));
+		id = dwunw_stack_tree_parent(&tree->nodes[id]);
+	return (enum dwunw_status)(id - dwunw_stack_tree_root(DWUNW_STATUS_ENDED));
 }
 
 int dwunw_stack_intern(struct dwunw *dw, const struct dwunw_frame *frames, size_t nr,
 		       enum dwunw_status status, uint32_t *id)
 {
 	struct dwunw_stacks *stacks = dwunw_stacks(dw);
-	uint32_t place, node = dwunw_tree_root(status);
+	uint32_t place, node = dwunw_stack_tree_root(status);
 	int err = 0;
 
 	if ((unsigned int)status >= DWUNW_STATUS_NR)
 		return -EINVAL;
 	while (nr-- > 0 && !err) {
-		err = dwunw_places_intern(&stacks->places, &frames[nr], &place);
+		err = dwunw_frame_table_intern(&stacks->places, &frames[nr], &place);
 		if (!err)
-			err = dwunw_tree_child(&stacks->tree, node, place, &node);
+			err = dwunw_stack_tree_child(&stacks->tree, node, place, &node);
 	}
 	if (!err)
 		*id = node;
@@ -67,9 +67,9 @@ int dwunw_stack_add(struct dwunw *dw, uint32_t caller, const struct dwunw_frame 
 {
 	struct dwunw_stacks *stacks = dwunw_stacks(dw);
 	uint32_t place;
-	int err = dwunw_places_intern(&stacks->places, frame, &place);
+	int err = dwunw_frame_table_intern(&stacks->places, frame, &place);
 
-	return err ? err : dwunw_tree_child(&stacks->tree, caller, place, id);
+	return err ? err : dwunw_stack_tree_child(&stacks->tree, caller, place, id);
 }
 
 uint32_t dwunw_stack_limit(const struct dwunw *dw)

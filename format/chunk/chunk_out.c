@@ -13,7 +13,7 @@
 
 #define QUEUED_MAX 8 /* chunks of 1 MiB and more */
 
-struct job {
+struct report_run {
 	struct mlk_chunk_header header;
 	struct mlk_enc payload;
 	bool stored; /* the payload is as it is stored, and the header tells of it */
@@ -29,7 +29,7 @@ struct mlk_chunk_out {
 	bool started;
 	pthread_mutex_t lock; /* for what follows */
 	pthread_cond_t changed;
-	struct job queue[QUEUED_MAX];
+	struct report_run queue[QUEUED_MAX];
 	unsigned int first, nr;	 /* jobs queued; the first is at work and stays until it is done */
 	void (*call)(void *arg); /* to be called next; NULL: nothing */
 	void *call_arg;
@@ -127,7 +127,8 @@ static int write_index(struct mlk_chunk_out *o, uint32_t salt, uint64_t before, 
 }
 
 /* Write the chunk @job, and the index when it is long. */
-static int write_job(struct mlk_chunk_out *o, struct job *job, uint64_t before, size_t *written)
+static int write_job(struct mlk_chunk_out *o, struct report_run *job, uint64_t before,
+		     size_t *written)
 {
 	size_t more = 0;
 	int err;
@@ -155,7 +156,7 @@ static void *work(void *arg)
 
 	pthread_mutex_lock(&o->lock);
 	for (;;) {
-		struct job *job = &o->queue[o->first];
+		struct report_run *job = &o->queue[o->first];
 		uint64_t before = o->bytes;
 		size_t written = 0;
 		int err = o->err;
@@ -224,7 +225,7 @@ int mlk_chunk_out_new(struct mlk_chunk_out **out, int fd, uint64_t bytes, int zs
 	return err;
 }
 
-static int queue(struct mlk_chunk_out *o, struct job *job, size_t limit)
+static int queue(struct mlk_chunk_out *o, struct report_run *job, size_t limit)
 {
 	int err = job->payload.failed ? -ENOMEM : job->payload.len > limit ? -EINVAL : 0;
 
@@ -246,7 +247,7 @@ static int queue(struct mlk_chunk_out *o, struct job *job, size_t limit)
 int mlk_chunk_out_put(struct mlk_chunk_out *o, const struct mlk_chunk_header *h,
 		      struct mlk_enc *payload)
 {
-	struct job job = {.header = *h, .payload = *payload};
+	struct report_run job = {.header = *h, .payload = *payload};
 
 	*payload = (struct mlk_enc){0};
 	return queue(o, &job, MLK_RAW_MAX);
@@ -255,7 +256,7 @@ int mlk_chunk_out_put(struct mlk_chunk_out *o, const struct mlk_chunk_header *h,
 int mlk_chunk_out_copy(struct mlk_chunk_out *o, const struct mlk_chunk_header *h,
 		       struct mlk_enc *stored)
 {
-	struct job job = {.header = *h, .payload = *stored, .stored = true};
+	struct report_run job = {.header = *h, .payload = *stored, .stored = true};
 
 	*stored = (struct mlk_enc){0};
 	return queue(o, &job, MLK_STORED_MAX);

@@ -3,8 +3,8 @@
 #define MLK_CHUNKS_H
 
 #include "format/chunk/chunk.h"
-#include "format/reader.h"
 #include "format/chunk/source.h"
+#include "format/reader.h"
 
 struct mlk_chunks {
 	struct mlk_source source;

@@ -2,8 +2,8 @@
 #ifndef MLK_RECORDS_H
 #define MLK_RECORDS_H
 
-#include "format/record/arena.h"
 #include "format/chunk/codec.h"
+#include "format/record/arena.h"
 #include "format/trace.h"
 
 #define MLK_MAX_MAPPINGS (1u << 20) /* in a snapshot */

@@ -2,8 +2,8 @@
 #ifndef MLK_UNWOUND_H
 #define MLK_UNWOUND_H
 
-#include "format/record/arena.h"
 #include "format/chunk/codec.h"
+#include "format/record/arena.h"
 
 /* Append @unwound, and the heads of the events of the EVENTS payload @events, to @payload, whose
  * ->failed tells of a lack of memory.  Returns 0, -EINVAL: a number does not fit the others, or a

@@ -1,9 +1,9 @@
-/* alloc_functions.c - see wanted.h */
+/* alloc_functions.c - see alloc_functions.h */
 #include "record/allocator/alloc_functions.h"
 
 #include "bpf/event.h"
 
-const struct wanted wanted[WANTED_NR] = {
+const struct alloc_function wanted[WANTED_NR] = {
 	{"malloc", FUNC_MALLOC, SITE_ALLOC, 1, WANTED_C},
 	{"free", FUNC_FREE, SITE_FREE, 1, WANTED_C},
 	{"calloc", FUNC_CALLOC, SITE_ALLOC, 2, WANTED_C},
@@ -43,12 +43,12 @@ const struct wanted wanted[WANTED_NR] = {
 	{"_ZdaPvSt11align_val_tRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, WANTED_OWN},
 };
 
-bool wanted_is_new(size_t i)
+bool alloc_functions_is_new(size_t i)
 {
 	return wanted[i].func == FUNC_NEW || wanted[i].func == FUNC_NEW_ARRAY;
 }
 
-bool wanted_is_operator(size_t i)
+bool alloc_functions_is_operator(size_t i)
 {
-	return wanted_is_new(i) || wanted[i].func == FUNC_DELETE;
+	return alloc_functions_is_new(i) || wanted[i].func == FUNC_DELETE;
 }

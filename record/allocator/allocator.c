@@ -10,20 +10,20 @@
 #include <unistd.h>
 
 #include "mleak.h"
+#include "record/allocator/alloc_functions.h"
 #include "record/allocator/allocator_code.h"
 #include "record/allocator/allocator_explain.h"
+#include "record/allocator/cxx_operators.h"
+#include "record/allocator/sites.h"
 #include "record/code/altstack.h"
 #include "record/module/debugfile.h"
 #include "record/module/elffile.h"
 #include "record/target/link_map.h"
-#include "record/allocator/cxx_operators.h"
-#include "record/allocator/sites.h"
-#include "record/allocator/alloc_functions.h"
 
 /* A look-up of all names, object after object. */
 struct search {
 	const struct target *target;
-	const struct objects *objects;
+	const struct loaded_objects *objects;
 	char names[WANTED_NR][64]; /* with the prefix */
 	const char *name_of[WANTED_NR];
 	bool taken[WANTED_NR]; /* defined by an object looked at before */
@@ -34,8 +34,9 @@ struct search {
 	const char *why;
 };
 
-static void search_init(struct search *s, const struct target *t, const struct objects *objects,
-			const char *prefix, const struct allocator_opts *opts)
+static void search_init(struct search *s, const struct target *t,
+			const struct loaded_objects *objects, const char *prefix,
+			const struct allocator_opts *opts)
 {
 	memset(s, 0, sizeof(*s));
 	s->target = t;
@@ -49,7 +50,7 @@ static void search_init(struct search *s, const struct target *t, const struct o
 			 wanted[i].name);
 		s->name_of[i] = s->names[i];
 		s->taken[i] = (prefix && wanted[i].group == WANTED_MAP) ||
-			      (opts->no_operators && wanted_is_operator(i));
+			      (opts->no_operators && alloc_functions_is_operator(i));
 	}
 }
 
@@ -149,7 +150,7 @@ static int search_object(struct search *s, struct allocators *a, const struct ml
 	if (elf)
 		read_functions(s, elf, m, found);
 	if (elf)
-		left = operators_leave(elf, found);
+		left = cxx_operators_leave(elf, found);
 	if (elf && is_new(s, found))
 		object = object_for(a, s, m);
 	if (object) {
@@ -252,7 +253,7 @@ static int search_named(struct search *s, struct allocators *a, const struct map
 }
 
 static int find(struct allocators *a, const struct target *t, const struct maps *maps,
-		const struct objects *objects, const struct allocator_opts *opts)
+		const struct loaded_objects *objects, const struct allocator_opts *opts)
 {
 	struct search s;
 	bool no_loader;
@@ -293,13 +294,13 @@ static int find(struct allocators *a, const struct target *t, const struct maps 
 int allocators_find(struct allocators *a, const struct target *t, const struct allocator_opts *opts)
 {
 	struct maps maps = {0};
-	struct objects objects = {0};
+	struct loaded_objects objects = {0};
 	int err;
 
 	memset(a, 0, sizeof(*a));
 	err = target_read_maps(t, &maps);
 	if (!err)
-		err = objects_read(&objects, t, &maps);
+		err = link_map_read(&objects, t, &maps);
 	/* Of one that has ended the caller knows, or will.  It may have been refused meanwhile. */
 	if (err && err != -ESRCH && err != -ENOENT && target_is_ending(t))
 		err = -ESRCH;
@@ -309,7 +310,7 @@ int allocators_find(struct allocators *a, const struct target *t, const struct a
 	if (!err)
 		err = find(a, t, &maps, &objects, opts);
 	a->guessed = objects.guessed;
-	objects_release(&objects);
+	link_map_release(&objects);
 	maps_release(&maps);
 	return err;
 }

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "bpf/event.h"
-#include "record/target/maps.h"
 #include "record/code/returns.h"
+#include "record/target/maps.h"
 #include "record/target/target.h"
 
 #define ALLOCATOR_MAX_SITES   56

@@ -42,7 +42,7 @@ static void add_thread_start(struct event_code *code, const struct target *t,
 }
 
 void allocators_set_code(struct allocators *a, const struct target *t,
-			 const struct objects *objects, bool is_static)
+			 const struct loaded_objects *objects, bool is_static)
 {
 	memset(&a->code, 0, sizeof(a->code));
 	a->code.is_static = is_static;

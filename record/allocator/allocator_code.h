@@ -10,6 +10,6 @@
 
 /* Set a->code by the objects of @a and those that @t has loaded, @objects. */
 void allocators_set_code(struct allocators *a, const struct target *t,
-			 const struct objects *objects, bool is_static);
+			 const struct loaded_objects *objects, bool is_static);
 
 #endif

@@ -23,7 +23,7 @@ static const struct mlk_mapping *find_moved(const struct maps *maps, const struc
 }
 
 void allocators_explain_none(const struct target *t, const struct maps *maps,
-			     const struct objects *objects, bool is_static)
+			     const struct loaded_objects *objects, bool is_static)
 {
 	int pid = (int)t->pid;
 	const struct mlk_mapping *program = objects->program, *moved = find_moved(maps, t);

@@ -5,12 +5,12 @@
 #include <stdbool.h>
 
 #include "record/allocator/allocator.h"
-#include "record/target/maps.h"
 #include "record/target/link_map.h"
+#include "record/target/maps.h"
 
 /* Say why nothing that @t has mapped, @maps, and loaded, @objects, has a malloc to be probed. */
 void allocators_explain_none(const struct target *t, const struct maps *maps,
-			     const struct objects *objects, bool is_static);
+			     const struct loaded_objects *objects, bool is_static);
 
 /* Say once that operators with return probes put the target at risk: no exception gets past one,
  * which libgcc's unwinder does not know. */

@@ -1,4 +1,4 @@
-/* cxx_operators.c - see operators.h */
+/* cxx_operators.c - see cxx_operators.h */
 #include "record/allocator/cxx_operators.h"
 
 #include <string.h>
@@ -42,12 +42,12 @@ static bool calls_any(Elf *elf, const struct elf_function *found, size_t op, con
 	return false;
 }
 
-bool operators_leave(Elf *elf, struct elf_function *found)
+bool cxx_operators_leave(Elf *elf, struct elf_function *found)
 {
 	bool left[WANTED_NR] = {0}, any = false, all = true;
 
 	for (size_t i = 0; i < WANTED_NR; i++) {
-		if (!wanted_is_new(i) || !found[i].found)
+		if (!alloc_functions_is_new(i) || !found[i].found)
 			continue;
 		left[i] = calls_any(elf, found, i, left);
 		any |= left[i];
@@ -55,7 +55,7 @@ bool operators_leave(Elf *elf, struct elf_function *found)
 	}
 	/* Where new does something by itself, so may delete, though it calls free for the rest. */
 	for (size_t i = 0; i < WANTED_NR; i++)
-		if (left[i] || (any && all && wanted_is_operator(i)))
+		if (left[i] || (any && all && alloc_functions_is_operator(i)))
 			found[i].found = false;
 	return any && all;
 }

@@ -4,8 +4,8 @@
  * in a statically linked program, calls malloc: a probe on it would show nothing more, and the
  * program would be aborted by an exception that passes it.
  */
-#ifndef RECORD_OPERATORS_H
-#define RECORD_OPERATORS_H
+#ifndef RECORD_CXX_OPERATORS_H
+#define RECORD_CXX_OPERATORS_H
 
 #include <stdbool.h>
 
@@ -13,6 +13,6 @@
 
 /* Take those operators out of @found (of @elf, as wanted[] has them) that call what else is found
  * there.  Returns true if these are all. */
-bool operators_leave(Elf *elf, struct elf_function *found);
+bool cxx_operators_leave(Elf *elf, struct elf_function *found);
 
 #endif

@@ -1,12 +1,12 @@
 /* clock.h - the time, as the kernel's notices and the trace have it */
-#ifndef RECORD_NOW_H
-#define RECORD_NOW_H
+#ifndef RECORD_CLOCK_H
+#define RECORD_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
 /* CLOCK_MONOTONIC, in nanoseconds. */
-static inline uint64_t now_ns(void)
+static inline uint64_t clock_now_ns(void)
 {
 	struct timespec ts;
 

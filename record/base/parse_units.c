@@ -1,4 +1,4 @@
-/* parse_units.c - see units.h */
+/* parse_units.c - see parse_units.h */
 #include "record/base/parse_units.h"
 
 #include <ctype.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool units_number(const char *text, uint64_t max, uint64_t *value, const char **rest)
+bool parse_number(const char *text, uint64_t max, uint64_t *value, const char **rest)
 {
 	static const char units[] = "KMG";
 	unsigned int shift = 0;
@@ -30,14 +30,14 @@ bool units_number(const char *text, uint64_t max, uint64_t *value, const char **
 	return true;
 }
 
-bool units_bytes(const char *text, uint64_t max, uint64_t *bytes)
+bool parse_bytes(const char *text, uint64_t max, uint64_t *bytes)
 {
 	const char *rest;
 
-	return units_number(text, max, bytes, &rest) && !*rest;
+	return parse_number(text, max, bytes, &rest) && !*rest;
 }
 
-bool units_time(const char *text, uint64_t *ns)
+bool parse_time(const char *text, uint64_t *ns)
 {
 	static const struct {
 		const char *unit;

@@ -1,6 +1,6 @@
 /* parse_units.h - numbers with units, as options give them */
-#ifndef RECORD_UNITS_H
-#define RECORD_UNITS_H
+#ifndef RECORD_PARSE_UNITS_H
+#define RECORD_PARSE_UNITS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,14 +10,14 @@
  * *@value.  *@rest is what follows; it points into @text.
  * Returns false, with *@value not to be used, when there is no number, or one above @max.
  */
-bool units_number(const char *text, uint64_t max, uint64_t *value, const char **rest);
+bool parse_number(const char *text, uint64_t max, uint64_t *value, const char **rest);
 
 /* Read @text, all of it a number of bytes, with K, M or G for multiples of 1,024.  Returns false
  * when it is none, or above @max. */
-bool units_bytes(const char *text, uint64_t max, uint64_t *bytes);
+bool parse_bytes(const char *text, uint64_t max, uint64_t *bytes);
 
 /* Read a time, in seconds or with the unit ms, s, m, h or d, into *@ns.  Returns false when it is
  * none, or not from 1 ms to 1e9 s. */
-bool units_time(const char *text, uint64_t *ns);
+bool parse_time(const char *text, uint64_t *ns);
 
 #endif

@@ -1,4 +1,4 @@
-/* rlimits.c - see limits.h */
+/* rlimits.c - see rlimits.h */
 #include "record/base/rlimits.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static struct {
 	struct sigaction too_large;
 } before;
 
-void limits_raise(void)
+void rlimits_raise(void)
 {
 	struct sigaction ignored = {.sa_handler = SIG_IGN};
 	struct rlimit most;
@@ -32,7 +32,7 @@ void limits_raise(void)
 	before.sizes = !sigaction(SIGXFSZ, &ignored, &before.too_large);
 }
 
-void limits_restore(void)
+void rlimits_restore(void)
 {
 	if (before.files)
 		setrlimit(RLIMIT_NOFILE, &before.descriptors);
@@ -40,7 +40,7 @@ void limits_restore(void)
 		sigaction(SIGXFSZ, &before.too_large, NULL);
 }
 
-int limits_check_files(void)
+int rlimits_check_files(void)
 {
 	long needed = FILES_NEEDED + sysconf(_SC_NPROCESSORS_ONLN);
 	struct rlimit limit;
@@ -53,7 +53,7 @@ int limits_check_files(void)
 	return -EMFILE;
 }
 
-int limits_check_size(uint64_t bytes)
+int rlimits_check_size(uint64_t bytes)
 {
 	struct rlimit limit;
 

@@ -1,22 +1,22 @@
 /* rlimits.h - the limits of the recorder's own process, which are not its command's */
-#ifndef RECORD_LIMITS_H
-#define RECORD_LIMITS_H
+#ifndef RECORD_RLIMITS_H
+#define RECORD_RLIMITS_H
 
 #include <stdint.h>
 
 /* Before anything is made or started: take all descriptors that are allowed, and have writes beyond
  * the limit on files' sizes fail rather than kill. */
-void limits_raise(void);
+void rlimits_raise(void);
 
-/* In a child of fork(), before it becomes the command: all is as it was before limits_raise(), if
+/* In a child of fork(), before it becomes the command: all is as it was before rlimits_raise(), if
  * that was called. */
-void limits_restore(void);
+void rlimits_restore(void);
 
 /* Are the open files that are allowed enough for eBPF?  Returns 0, or -EMFILE after one sentence
  * was logged. */
-int limits_check_files(void);
+int rlimits_check_files(void);
 
 /* May a file of @bytes be made, as memory behind a descriptor is one, too?  Returns 0 or -EFBIG. */
-int limits_check_size(uint64_t bytes);
+int rlimits_check_size(uint64_t bytes);
 
 #endif

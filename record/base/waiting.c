@@ -18,7 +18,7 @@ static void sleep_until(struct waiting *w, unsigned int seconds)
 	const struct timespec at = {.tv_sec = (time_t)(at_ns / SECOND_NS),
 				    .tv_nsec = (long)(at_ns % SECOND_NS)};
 
-	while (!w->over && now_ns() < at_ns)
+	while (!w->over && clock_now_ns() < at_ns)
 		pthread_cond_timedwait(&w->changed, &w->lock, &at);
 }
 
@@ -50,7 +50,7 @@ static void *run(void *arg)
 		if (w->over)
 			break;
 		tell(w, seconds);
-		seconds = (unsigned int)((now_ns() - w->since_ns) / SECOND_NS) +
+		seconds = (unsigned int)((clock_now_ns() - w->since_ns) / SECOND_NS) +
 			  (w->terminal ? 1 : AGAIN);
 	}
 	pthread_mutex_unlock(&w->lock);
@@ -61,8 +61,9 @@ void waiting_begin(struct waiting *w)
 {
 	pthread_condattr_t attr;
 
-	*w = (struct waiting){
-		.what = "the system", .since_ns = now_ns(), .terminal = isatty(STDERR_FILENO)};
+	*w = (struct waiting){.what = "the system",
+			      .since_ns = clock_now_ns(),
+			      .terminal = isatty(STDERR_FILENO)};
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_mutex_init(&w->lock, NULL);

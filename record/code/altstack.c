@@ -44,7 +44,7 @@ static bool uses_it(const struct target *t, const struct mlk_mapping *m)
 	return result;
 }
 
-bool altstack_is_used(const struct target *t, const struct objects *objects)
+bool altstack_is_used(const struct target *t, const struct loaded_objects *objects)
 {
 	for (size_t i = 0; i < objects->nr; i++)
 		if (!target_is_libc(objects->v[i]->path) && uses_it(t, objects->v[i]))

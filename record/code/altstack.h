@@ -9,6 +9,6 @@
 
 /* Does the program of @t, or one of its libraries, call sigaltstack()?  So it says by what it takes
  * from the C library, or if it is statically linked, has of it.  Go's does so without. */
-bool altstack_is_used(const struct target *t, const struct objects *objects);
+bool altstack_is_used(const struct target *t, const struct loaded_objects *objects);
 
 #endif

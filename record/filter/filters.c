@@ -15,8 +15,8 @@
 #include "mleak.bpf.skel.h"
 #include "mleak.h"
 #include "record/base/clock.h"
-#include "record/libpreload/ring.h"
 #include "record/base/parse_units.h"
+#include "record/libpreload/ring.h"
 
 #define MAX_BLOCK (1ull << 50)
 
@@ -31,7 +31,7 @@ _Static_assert((int)EVENT_SKIP_SIZE == MLK_SKIPPED_SIZE &&
 
 static int parse_size(const char *text, const char *what, uint64_t *bytes)
 {
-	if (units_bytes(text, MAX_BLOCK, bytes) && *bytes)
+	if (parse_bytes(text, MAX_BLOCK, bytes) && *bytes)
 		return 0;
 	log_error("'%s' is no %s: give bytes, from 1 on; K, M and G are known", text, what);
 	return -EINVAL;
@@ -45,7 +45,7 @@ static int parse_sample(struct filter_opts *f, const char *text)
 	bool is_bytes;
 
 	f->sample_every = f->sample_bytes = 0;
-	if (!units_number(text, FILTERS_MAX_MEAN, &value, &rest) || !value ||
+	if (!parse_number(text, FILTERS_MAX_MEAN, &value, &rest) || !value ||
 	    (*rest && strcasecmp(rest, "B"))) {
 		log_error("'%s' is no sample: give 100 for one of 100 allocations, or bytes with "
 			  "a unit, as 512K or 4096B, for one in so many bytes; 1G at most",
@@ -91,7 +91,7 @@ int filters_parse(struct filter_opts *f, int key, const char *text)
 	case 's':
 		return parse_sample(f, text);
 	case 'D':
-		if (units_time(text, &f->delay_ns))
+		if (parse_time(text, &f->delay_ns))
 			return 0;
 		log_error("'%s' is no time: give seconds, or a number with ms, s, m or h", text);
 		return -EINVAL;
@@ -243,7 +243,7 @@ int filters_name_threads(const struct filter_opts *f, struct mleak_bpf *skel)
 
 void filters_begin(const struct filter_opts *f, struct mleak_bpf *skel)
 {
-	skel->bss->filter_control.begin_ns = now_ns() + f->delay_ns;
+	skel->bss->filter_control.begin_ns = clock_now_ns() + f->delay_ns;
 }
 
 void filters_all_threads(struct mleak_bpf *skel)

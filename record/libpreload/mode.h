@@ -1,6 +1,6 @@
 /* mode.h - what the assembler and C both know of how far the library has come up */
-#ifndef MODE_H
-#define MODE_H
+#ifndef LIBPRELOAD_MODE_H
+#define LIBPRELOAD_MODE_H
 
 /* Values of preload_mode. */
 #define PRELOAD_UNKNOWN	   0

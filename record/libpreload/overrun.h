@@ -4,8 +4,8 @@
  * the same address and size, for the registers and the stack.  One build of mleak talking to
  * itself: may change freely, never on disk.
  */
-#ifndef PRELOAD_OVERRUN_H
-#define PRELOAD_OVERRUN_H
+#ifndef LIBPRELOAD_OVERRUN_H
+#define LIBPRELOAD_OVERRUN_H
 
 #include "bpf/event.h"
 #include "record/libpreload/ring.h"

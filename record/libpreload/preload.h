@@ -3,8 +3,8 @@
  * All of this runs inside the target, in whatever state it is in: nothing here may allocate by
  * malloc, take a lock, use stdio or change errno.
  */
-#ifndef PRELOAD_H
-#define PRELOAD_H
+#ifndef LIBPRELOAD_PRELOAD_H
+#define LIBPRELOAD_PRELOAD_H
 
 #include <pthread.h>
 #include <signal.h>
@@ -70,11 +70,11 @@ struct real {
 
 extern struct real preload_real;
 
-/* find.c: fill preload_real, and the ranges of preload_state. */
+/* resolve_real.c: fill preload_real, and the ranges of preload_state. */
 void preload_find(void);
 
-/* find.c: is this libmleak-wrap.a in a program that has the preloaded library, too?  All calls pass
- * both, and that one records them. */
+/* resolve_real.c: is this libmleak-wrap.a in a program that has the preloaded library, too?  All
+ * calls pass both, and that one records them. */
 bool preload_is_second(void);
 
 /* An operator new or delete of C++; real: known once it was called. */
@@ -90,10 +90,10 @@ extern struct preload_operator preload_operators[];
 /* The operator delete that takes a block alone, known, in the place of operator delete @number. */
 unsigned int preload_plain_delete(unsigned int number);
 
-/* operators.c: see which operators there are, once malloc is known. */
+/* cxx_operators.c: see which operators there are, once malloc is known. */
 void preload_find_operators(void);
 
-/* What start.c finds out, once. */
+/* What session_start.c finds out, once. */
 struct preload_state {
 	bool ready;	  /* the functions are known, and whether we record */
 	bool guards;	  /* blocks have guard bytes, see guard.h */
@@ -123,7 +123,7 @@ struct preload_settings {
 
 extern struct preload_settings preload_settings;
 
-/* memory.c: map the recorder's memory, which is open as descriptor @fd, and close that; fills
+/* map_shared.c: map the recorder's memory, which is open as descriptor @fd, and close that; fills
  * preload_settings, but for the filter.  NULL: it is not that. */
 struct preload_header *preload_map(int fd, uint64_t nonce);
 
@@ -141,7 +141,7 @@ union preload_own {
 		/* The memory, where nothing is recorded for want of a clock: what is lost is
 		 * counted there. */
 		struct preload_header *unclocked;
-		/* guard_look.c: the block that a walk looks at now, for which who frees it waits;
+		/* guard_check.c: the block that a walk looks at now, for which who frees it waits;
 		 * and whether there is a walk.  Who walks is not in a child. */
 		const uint8_t *looked_at;
 		uint32_t walks;
@@ -164,7 +164,7 @@ static inline struct preload_header *preload_shared(void)
 	return preload_own.shared;
 }
 
-/* confine.c: may this process read the time stamp counter? */
+/* seccomp.c: may this process read the time stamp counter? */
 bool preload_has_clock(void);
 
 /* Tell the recorder of @how, of enum preload_confined. */
@@ -179,15 +179,16 @@ static inline bool preload_no_calls(void)
 /* The C library's syscall(), or one of our own while that is being looked up. */
 long (*preload_find_syscall(void))(long, ...);
 
-/* carry.c: open descriptor @number of process @pid, if it is the recorder's memory.  -1: it is not.
+/* exec_env.c: open descriptor @number of process @pid, if it is the recorder's memory.  -1: it is
+ * not.
  */
 int preload_reopen(uint32_t pid, uint32_t number);
 
-/* carry.c: where children are recorded, see that what they find us by is in environ. */
+/* exec_env.c: where children are recorded, see that what they find us by is in environ. */
 void preload_fill_environ(void);
 
-/* join.c: become one of the processes recorded, by the memory @h, as a program that has just come
- * up; *@fresh: the process was none before.  False: it is not to be. */
+/* join_recording.c: become one of the processes recorded, by the memory @h, as a program that has
+ * just come up; *@fresh: the process was none before.  False: it is not to be. */
 bool preload_join(struct preload_header *h, bool *fresh);
 
 /* The memory, in the first call of a child of fork() that is recorded; else NULL. */
@@ -196,11 +197,11 @@ struct preload_header *preload_rejoin(void);
 /* The memory, also in a child of fork() that has made no call yet. */
 struct preload_header *preload_followed(void);
 
-/* lane.c: this thread is a child's only one, and all its rings are its parent's.  False: it is
- * in the middle of an event. */
+/* thread_ring.c: this thread is a child's only one, and all its rings are its parent's.  False: it
+ * is in the middle of an event. */
 bool preload_forget_rings(void);
 
-/* left.c: give up what handlers of this thread left by a jump. */
+/* abandoned.c: give up what handlers of this thread left by a jump. */
 void preload_give_up_left(void);
 
 static inline bool preload_in(const struct preload_range *r, uint64_t pc)
@@ -273,12 +274,12 @@ bool preload_is_over(const struct preload_header *h);
  * need not be read. */
 struct preload_known {
 	uint8_t bytes[PRELOAD_WINDOW] __attribute__((aligned(128)));
-	uint8_t quiet[PRELOAD_WINDOW / PRELOAD_BLOCK]; /* of each block; slices.c's */
-	uint64_t top;				       /* the rest is quiet.h's */
+	uint8_t quiet[PRELOAD_WINDOW / PRELOAD_BLOCK]; /* of each block; stack_diff.c's */
+	uint64_t top;				       /* the rest is block_digest.h's */
 	uint8_t mixed[PRELOAD_WINDOW / PRELOAD_BLOCK][PRELOAD_MIXED] __attribute__((aligned(64)));
 };
 
-/* slices.c: which slices of [@a, @b) differ from those in @k; their indices, counted from
+/* stack_diff.c: which slices of [@a, @b) differ from those in @k; their indices, counted from
  * @first at @a, go to @changed.  Returns how many. */
 uint32_t preload_compare(struct preload_known *k, uint64_t a, uint64_t b, uint16_t *changed,
 			 uint32_t first);

@@ -3,8 +3,8 @@
  * Times, stack pointers, registers and stacks are told by what changed since the ring's event
  * before.
  */
-#ifndef PRELOAD_RECORD_H
-#define PRELOAD_RECORD_H
+#ifndef LIBPRELOAD_RECORD_H
+#define LIBPRELOAD_RECORD_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  * is hostile to the recorder: it copies each value once and checks it.  doc/preload.md tells why it
  * is as it is.
  */
-#ifndef PRELOAD_RING_H
-#define PRELOAD_RING_H
+#ifndef LIBPRELOAD_RING_H
+#define LIBPRELOAD_RING_H
 
 #include <stddef.h>
 #include <stdint.h>

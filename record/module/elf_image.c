@@ -1,4 +1,5 @@
-/* elf_image.c - write a reduced ELF file: headers as they were, and the sections that a report needs
+/* elf_image.c - write a reduced ELF file: headers as they were, and the sections that a report
+ * needs
  */
 #include "record/module/elf_image.h"
 
@@ -36,7 +37,7 @@ struct reduced {
 	Elf *elf;
 	char names[1024]; /* the table of section names */
 	size_t names_len;
-	char *suppressions; /* of known_leaks_of(), or NULL */
+	char *suppressions; /* of lsan_suppressions_of(), or NULL */
 };
 
 /* Append @name to the section names; offset 0, the empty name, when it does not fit. */
@@ -146,7 +147,7 @@ static Elf_Scn *add_section(struct reduced *r, const char *name, GElf_Word type,
 static int add_suppressions(struct reduced *r, Elf *elf, Elf *debug)
 {
 	bool unclear;
-	char *text = r->suppressions = known_leaks_of(elf, debug, &unclear);
+	char *text = r->suppressions = lsan_suppressions_of(elf, debug, &unclear);
 	static char empty[1];
 
 	if (!text && !unclear)
@@ -261,7 +262,7 @@ static void copy_debug_frame(struct reduced *r, Elf *elf, Elf *debug)
 #define NR(array) (sizeof(array) / sizeof((array)[0]))
 
 /* @debug: the file with .symtab and DWARF, which may be @elf itself, or NULL. */
-static int fill(struct reduced *r, Elf *elf, Elf *debug, enum module_embed embed)
+static int fill(struct reduced *r, Elf *elf, Elf *debug, enum elf_image_embed embed)
 {
 	int err = copy_headers(r, elf);
 
@@ -284,8 +285,8 @@ static int fill(struct reduced *r, Elf *elf, Elf *debug, enum module_embed embed
 	return err ? err : lay_out(r);
 }
 
-int module_image(Elf *elf, const char *path, enum module_embed embed, uint8_t **image,
-		 uint64_t *len)
+int elf_image_image(Elf *elf, const char *path, enum elf_image_embed embed, uint8_t **image,
+		    uint64_t *len)
 {
 	struct reduced r = {.names_len = 1};
 	int memfd = memfd_create("mleak-module", MFD_CLOEXEC), debug_fd = -1, err;

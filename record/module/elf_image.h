@@ -1,12 +1,12 @@
 /* elf_image.h - what a trace keeps of an ELF file: enough to unwind and to name functions */
-#ifndef RECORD_MODULE_H
-#define RECORD_MODULE_H
+#ifndef RECORD_ELF_IMAGE_H
+#define RECORD_ELF_IMAGE_H
 
 #include <libelf.h>
 #include <stdint.h>
 
 /* How much of a module a trace holds; each level holds what those before it do. */
-enum module_embed {
+enum elf_image_embed {
 	EMBED_NONE,    /* only which file it was */
 	EMBED_UNWIND,  /* unwind tables */
 	EMBED_SYMBOLS, /* symbol tables */
@@ -22,7 +22,7 @@ enum module_embed {
  * Returns 0, -ENOMEM, -EINVAL (libelf cannot make sense of the file), -EFBIG (the image is
  * larger than this process may make files) or another -errno.
  */
-int module_image(Elf *elf, const char *path, enum module_embed embed, uint8_t **image,
-		 uint64_t *len);
+int elf_image_image(Elf *elf, const char *path, enum elf_image_embed embed, uint8_t **image,
+		    uint64_t *len);
 
 #endif

@@ -1,4 +1,4 @@
-/* suppressions.c - see known_leaks.h */
+/* suppressions.c - see lsan_suppressions.h */
 #include "record/module/lsan_suppressions.h"
 
 #include <stdlib.h>
@@ -67,7 +67,8 @@ static size_t loaded(const uint8_t *code, size_t len, uint64_t address, uint64_t
 	return 0;
 }
 
-bool known_leaks_returned(const uint8_t *code, size_t len, uint64_t address, uint64_t *returned)
+bool lsan_suppressions_returned(const uint8_t *code, size_t len, uint64_t address,
+				uint64_t *returned)
 {
 	size_t at = skip(code, len, 0, before, sizeof(before) / sizeof(*before));
 	size_t load = loaded(code + at, len - at, address + at, returned);
@@ -87,7 +88,7 @@ static char *string_at(Elf *elf, uint64_t address)
 	return bytes && memchr(bytes, '\0', len) ? strdup(bytes) : NULL;
 }
 
-char *known_leaks_of(Elf *elf, Elf *debug, bool *unclear)
+char *lsan_suppressions_of(Elf *elf, Elf *debug, bool *unclear)
 {
 	static const char *const name[] = {"__lsan_default_suppressions"};
 	struct elf_function function = {0};
@@ -104,7 +105,7 @@ char *known_leaks_of(Elf *elf, Elf *debug, bool *unclear)
 	if (!function.found)
 		return NULL;
 	code = elffile_bytes(elf, function.address, CODE_MAX, &len);
-	if (code && known_leaks_returned(code, len, function.address, &returned))
+	if (code && lsan_suppressions_returned(code, len, function.address, &returned))
 		text = string_at(elf, returned);
 	*unclear = !text;
 	if (text && !*text) {

@@ -4,8 +4,8 @@
  * string. The function is not called: its code is read, and understood if it is what compilers make
  * of `return "...";`.
  */
-#ifndef RECORD_KNOWN_LEAKS_H
-#define RECORD_KNOWN_LEAKS_H
+#ifndef RECORD_LSAN_SUPPRESSIONS_H
+#define RECORD_LSAN_SUPPRESSIONS_H
 
 #include <libelf.h>
 #include <stdbool.h>
@@ -17,10 +17,11 @@
 /* What the function in @elf returns, to be freed by the caller.  @debug is its debug file, or @elf,
  * or NULL.  NULL without such a function, if it returns "", or if there is no memory; and, then
  * with *unclear, if what it returns cannot be told. */
-char *known_leaks_of(Elf *elf, Elf *debug, bool *unclear);
+char *lsan_suppressions_of(Elf *elf, Elf *debug, bool *unclear);
 
 /* The address that a function at @address returns, whose @len bytes of code are @code, if it does
  * nothing else.  Returns whether that is so. */
-bool known_leaks_returned(const uint8_t *code, size_t len, uint64_t address, uint64_t *returned);
+bool lsan_suppressions_returned(const uint8_t *code, size_t len, uint64_t address,
+				uint64_t *returned);
 
 #endif

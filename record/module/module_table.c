@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "record/module/elffile.h"
 #include "record/module/elf_image.h"
+#include "record/module/elffile.h"
 
 /* A file is known by more than its inode, whose number may be given to another file. */
 struct known_file {
@@ -21,7 +21,7 @@ struct known_file {
 	struct mlk_id id;
 };
 
-static const struct known_file *find(const struct modules *ms, const struct mlk_mapping *m,
+static const struct known_file *find(const struct module_table *ms, const struct mlk_mapping *m,
 				     const struct stat *st)
 {
 	for (size_t i = 0; i < ms->nr; i++) {
@@ -36,7 +36,7 @@ static const struct known_file *find(const struct modules *ms, const struct mlk_
 	return NULL;
 }
 
-static bool has_id(const struct modules *ms, const struct mlk_id *id)
+static bool has_id(const struct module_table *ms, const struct mlk_id *id)
 {
 	for (size_t i = 0; i < ms->nr; i++)
 		if (ms->files[i].id.len == id->len &&
@@ -45,7 +45,7 @@ static bool has_id(const struct modules *ms, const struct mlk_id *id)
 	return false;
 }
 
-static int remember(struct modules *ms, const struct mlk_mapping *m, const struct stat *st)
+static int remember(struct module_table *ms, const struct mlk_mapping *m, const struct stat *st)
 {
 	struct known_file *files;
 
@@ -97,7 +97,7 @@ struct mapped_file {
 };
 
 /* Read @file behind @m: its id, and its image if that is new. */
-static int add_file(struct modules *ms, const struct target *t, struct mlk_writer *w,
+static int add_file(struct module_table *ms, const struct target *t, struct mlk_writer *w,
 		    struct mlk_mapping *m, const struct mapped_file *file)
 {
 	Elf *elf = file->fd >= 0 ? elffile_open(file->fd) : NULL;
@@ -113,7 +113,7 @@ static int add_file(struct modules *ms, const struct target *t, struct mlk_write
 	if (!has_id(ms, &m->id)) {
 		target_path(t, m, path, sizeof(path));
 		if (ms->embed != EMBED_NONE)
-			err = elf ? module_image(elf, path, ms->embed, &image, &len) : -EINVAL;
+			err = elf ? elf_image_image(elf, path, ms->embed, &image, &len) : -EINVAL;
 		if (err || len > MLK_MAX_IMAGE) {
 			ms->unreadable++;
 			ms->too_large += err == -EFBIG;
@@ -127,7 +127,7 @@ static int add_file(struct modules *ms, const struct target *t, struct mlk_write
 }
 
 /* The vdso is a whole ELF file in memory, of a page or four. */
-static int add_vdso(struct modules *ms, const struct target *t, struct mlk_writer *w,
+static int add_vdso(struct module_table *ms, const struct target *t, struct mlk_writer *w,
 		    struct mlk_mapping *m)
 {
 	size_t len = (size_t)(m->end - m->start);
@@ -150,8 +150,8 @@ static int add_vdso(struct modules *ms, const struct target *t, struct mlk_write
 	return err;
 }
 
-int modules_identify(struct modules *ms, const struct target *t, struct mlk_writer *w,
-		     struct mlk_mapping *m)
+int module_table_identify(struct module_table *ms, const struct target *t, struct mlk_writer *w,
+			  struct mlk_mapping *m)
 {
 	const struct known_file *known;
 	struct mapped_file file = {.fd = -1};
@@ -178,7 +178,7 @@ int modules_identify(struct modules *ms, const struct target *t, struct mlk_writ
 	return err;
 }
 
-void modules_release(struct modules *ms)
+void module_table_release(struct module_table *ms)
 {
 	free(ms->files);
 	memset(ms, 0, sizeof(*ms));

@@ -18,16 +18,16 @@
 
 #include "bpf/event.h"
 #include "mleak.h"
-#include "record/ptrace/launch.h"
 #include "record/base/clock.h"
 #include "record/libpreload/ring.h"
-#include "record/preload/ring/preload_clock.h"
 #include "record/preload/launch_preloaded.h"
-#include "record/preload/shared_memory.h"
 #include "record/preload/process/preload_processes.h"
-#include "record/preload/wakeup.h"
 #include "record/preload/process/preload_slot.h"
 #include "record/preload/ring/merge_rings.h"
+#include "record/preload/ring/preload_clock.h"
+#include "record/preload/shared_memory.h"
+#include "record/preload/wakeup.h"
+#include "record/ptrace/launch.h"
 
 #define GIVE_BACK_NS 20000000u /* between looks for ended threads */
 #define HELLO_MS     20	       /* between looks whether the command ended before it came up */
@@ -42,7 +42,7 @@ struct preload {
 	struct preload_processes *processes;
 	uint64_t give_back_ns, delay_ns;
 	int fd; /* an eventfd */
-	struct preload_sleeper sleeper;
+	struct wakeup sleeper;
 	bool stopped; /* by preload_stop() */
 	bool guard;   /* as struct preload_opts has it */
 };
@@ -119,7 +119,7 @@ static int set_up(struct preload *p, const struct preload_opts *opts)
 					  .ctx = p};
 	struct preload_processes_opts processes = {
 		.sink = &p->sink, .clock = &p->clock, .follow = opts->follow};
-	int err = preload_memory_make(&opts->rings, &p->child.memory, &p->bytes, &p->memory);
+	int err = shared_memory_make(&opts->rings, &p->child.memory, &p->bytes, &p->memory);
 
 	if (err)
 		return err;
@@ -150,7 +150,7 @@ int preload_new(struct preload **out, const struct preload_opts *opts)
 	if (!err) {
 		err = set_up(p, opts);
 		if (err)
-			preload_memory_explain(p->bytes, err);
+			shared_memory_explain(p->bytes, err);
 	}
 	if (err)
 		preload_free(p);
@@ -173,7 +173,7 @@ static bool meet(struct preload *p, pid_t pid)
 		memset(&info, 0, sizeof(info));
 		if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid)
 			return false;
-		preload_sleeper_wait(&p->memory->wake, seen, &wait);
+		wakeup_wait(&p->memory->wake, seen, &wait);
 	}
 }
 
@@ -185,7 +185,7 @@ int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended)
 		return status;
 	/* It is no other process's that the recorder begins: who has it is recorded. */
 	madvise(p->memory, p->bytes, MADV_DONTFORK);
-	if (!preload_sleeper_start(&p->sleeper, p->memory, p->fd)) {
+	if (!wakeup_start(&p->sleeper, p->memory, p->fd)) {
 		log_error("cannot record: no thread could be started");
 		launch_abort(*pid);
 		return EXIT_RECORD_FAILED;
@@ -242,7 +242,7 @@ static bool is_gone(uint32_t tgid, uint32_t tid)
 
 static void give_back(struct preload *p)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 
 	if (now < p->give_back_ns && !shared_rings_all_taken(p->rings))
 		return;
@@ -341,7 +341,7 @@ void preload_free(struct preload *p)
 {
 	if (!p)
 		return;
-	preload_sleeper_end(&p->sleeper);
+	wakeup_end(&p->sleeper);
 	if (p->memory)
 		munmap(p->memory, p->bytes);
 	shared_rings_free(p->rings);

@@ -3,8 +3,8 @@
  * The recorder makes the memory that both share, starts the command with the library, and takes the
  * events in.
  */
-#ifndef RECORD_PRELOAD_BACKEND_H
-#define RECORD_PRELOAD_BACKEND_H
+#ifndef RECORD_BACKEND_H
+#define RECORD_BACKEND_H
 
 #include <stdbool.h>
 #include <stddef.h>

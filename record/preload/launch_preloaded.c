@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "mleak.h"
-#include "record/module/elffile.h"
 #include "record/base/rlimits.h"
 #include "record/libpreload/ring.h"
+#include "record/module/elffile.h"
 
 #define LOADER	    "ld-linux" /* in the name of the C library's own loader */
 #define HANDED_DOWN 100	       /* descriptors above this are hardly ever used by a program */
@@ -223,7 +223,7 @@ int preload_start(const struct preload_child *child, char **argv, pid_t *pid)
 	*pid = fork();
 	if (*pid == 0) {
 		signal(SIGCHLD, on_child);
-		limits_restore();
+		rlimits_restore();
 		become(child, argv, report[1]);
 	}
 	err = *pid < 0 ? errno : 0;

@@ -1,6 +1,6 @@
 /* launch_preloaded.h - start a command with the preloaded library */
-#ifndef RECORD_PRELOAD_LAUNCH_H
-#define RECORD_PRELOAD_LAUNCH_H
+#ifndef RECORD_LAUNCH_PRELOADED_H
+#define RECORD_LAUNCH_PRELOADED_H
 
 #include <limits.h>
 #include <stddef.h>

@@ -10,8 +10,8 @@
 #include "mleak.h"
 #include "record/base/rlimits.h"
 
-int preload_memory_make(const struct preload_sizes *sizes, int *memory_fd, size_t *bytes,
-			struct preload_header **out)
+int shared_memory_make(const struct preload_sizes *sizes, int *memory_fd, size_t *bytes,
+		       struct preload_header **out)
 {
 	int fd = memfd_create(PRELOAD_MEMORY_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	void *memory;
@@ -19,7 +19,7 @@ int preload_memory_make(const struct preload_sizes *sizes, int *memory_fd, size_
 	*out = NULL;
 	*memory_fd = fd;
 	*bytes = preload_ring_offset(sizes, sizes->nr_rings);
-	if (limits_check_size(*bytes))
+	if (rlimits_check_size(*bytes))
 		return -EFBIG;
 	if (fd < 0 || ftruncate(fd, (off_t)*bytes) ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
@@ -31,7 +31,7 @@ int preload_memory_make(const struct preload_sizes *sizes, int *memory_fd, size_
 	return 0;
 }
 
-void preload_memory_explain(size_t bytes, int err)
+void shared_memory_explain(size_t bytes, int err)
 {
 	const char *limit = err == -EFBIG ? "the limit on the size of files (ulimit -f) is"
 			    : err == -ENOMEM

@@ -1,6 +1,6 @@
 /* shared_memory.h - make the memory that is shared with a preloaded library */
-#ifndef RECORD_PRELOAD_MEMORY_H
-#define RECORD_PRELOAD_MEMORY_H
+#ifndef RECORD_SHARED_MEMORY_H
+#define RECORD_SHARED_MEMORY_H
 
 #include <stddef.h>
 
@@ -12,11 +12,11 @@
  * was wanted, also on failure; *@out where it is mapped, to be unmapped, NULL on failure.  Returns
  * 0 or -errno, -EFBIG where no file may be so large.
  */
-int preload_memory_make(const struct preload_sizes *sizes, int *memory_fd, size_t *bytes,
-			struct preload_header **out);
+int shared_memory_make(const struct preload_sizes *sizes, int *memory_fd, size_t *bytes,
+		       struct preload_header **out);
 
 /* Log why there are no @bytes of memory to share, the failure @err, and what to do, in one
  * sentence. */
-void preload_memory_explain(size_t bytes, int err);
+void shared_memory_explain(size_t bytes, int err);
 
 #endif

@@ -1,4 +1,4 @@
-/* wakeup.c - see preload_sleeper.h */
+/* wakeup.c - see wakeup.h */
 #include "record/preload/wakeup.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #define LOOK_NS 1000000u /* between looks at what nobody wakes it for */
 
-void preload_sleeper_wait(uint32_t *word, uint32_t seen, const struct timespec *most)
+void wakeup_wait(uint32_t *word, uint32_t seen, const struct timespec *most)
 {
 	syscall(SYS_futex, word, FUTEX_WAIT, seen, most, NULL, 0);
 }
@@ -26,7 +26,7 @@ void preload_sleeper_wait(uint32_t *word, uint32_t seen, const struct timespec *
  */
 static void *sleep_for_target(void *arg)
 {
-	struct preload_sleeper *s = arg;
+	struct wakeup *s = arg;
 	struct preload_header *h = s->memory;
 	struct robust_list entry, *first = &entry;
 	struct robust_list_head head = {.list = {first}};
@@ -47,12 +47,12 @@ static void *sleep_for_target(void *arg)
 		/* Who may make no system call wakes nobody. */
 		if (__atomic_load_n(&h->confined, __ATOMIC_RELAXED))
 			wait.tv_nsec = LOOK_NS;
-		preload_sleeper_wait(&h->wake, seen, &wait);
+		wakeup_wait(&h->wake, seen, &wait);
 	}
 	return NULL;
 }
 
-bool preload_sleeper_start(struct preload_sleeper *s, struct preload_header *memory, int fd)
+bool wakeup_start(struct wakeup *s, struct preload_header *memory, int fd)
 {
 	sigset_t all, before;
 
@@ -66,7 +66,7 @@ bool preload_sleeper_start(struct preload_sleeper *s, struct preload_header *mem
 	return s->sleeps;
 }
 
-void preload_sleeper_end(struct preload_sleeper *s)
+void wakeup_end(struct wakeup *s)
 {
 	if (!s->sleeps)
 		return;

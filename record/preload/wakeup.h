@@ -3,8 +3,8 @@
  * The target wakes it by a futex, which no epoll waits for.  And by it the library sees whether
  * the recorder lives: the kernel marks the word there when this thread has ended, in whatever way.
  */
-#ifndef RECORD_PRELOAD_SLEEPER_H
-#define RECORD_PRELOAD_SLEEPER_H
+#ifndef RECORD_WAKEUP_H
+#define RECORD_WAKEUP_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 #include "record/libpreload/ring.h"
 
 /* All zero: it does not sleep. */
-struct preload_sleeper {
+struct wakeup {
 	struct preload_header *memory;
 	pthread_t thread;
 	int fd; /* an eventfd */
@@ -22,14 +22,14 @@ struct preload_sleeper {
 };
 
 /* Have a thread turn wakes of the target, by @memory, into those of the eventfd @fd; both are
- * borrowed until preload_sleeper_end(), and *@s stays where it is.  False: no thread could be
+ * borrowed until wakeup_end(), and *@s stays where it is.  False: no thread could be
  * started. */
-bool preload_sleeper_start(struct preload_sleeper *s, struct preload_header *memory, int fd);
+bool wakeup_start(struct wakeup *s, struct preload_header *memory, int fd);
 
 /* End the thread, if there is one, and wait for that. */
-void preload_sleeper_end(struct preload_sleeper *s);
+void wakeup_end(struct wakeup *s);
 
 /* Sleep until somebody wakes @word, which is still @seen, but not longer than @most. */
-void preload_sleeper_wait(uint32_t *word, uint32_t seen, const struct timespec *most);
+void wakeup_wait(uint32_t *word, uint32_t seen, const struct timespec *most);
 
 #endif

@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 struct helper; /* opaque; for one thread */
-struct hold;
+struct stop;
 struct mlk_mapping;
 
 #define HELPER_MAX_READ	  4096 /* bytes of memory that can be asked for at once */
@@ -70,10 +70,10 @@ int helper_read(struct helper *h, const struct helper_task *of, uint64_t addr, v
 /* Put probes in.  Returns the link's descriptor. */
 int helper_link(struct helper *h, const struct helper_link *link);
 
-/* As hold_begin(): returns 0, and whether it stands still in *@stopped. */
+/* As stop_begin(): returns 0, and whether it stands still in *@stopped. */
 int helper_hold(struct helper *h, pid_t pid, bool *stopped);
 
-/* As hold_end(): has it been let go? */
+/* As stop_end(): has it been let go? */
 bool helper_let_go(struct helper *h, pid_t pid);
 
 /* Send a recorded process a signal that ends it in order: SIGTERM or SIGHUP.  Returns 0. */

@@ -1,9 +1,9 @@
-/* deferred_frees.c - see kept_frees.h */
+/* deferred_frees.c - see deferred_frees.h */
 #include "record/probe/deferred_frees.h"
 
 #include "mleak.bpf.skel.h"
 
-void kept_frees_note(struct kept_frees *k, const struct mleak_bpf *skel)
+void deferred_frees_snapshot(struct deferred_frees *k, const struct mleak_bpf *skel)
 {
 	for (size_t i = 0; i < EVENT_SLOTS; i++) {
 		const __u64 *slot = skel->bss->slots[i];
@@ -15,8 +15,8 @@ void kept_frees_note(struct kept_frees *k, const struct mleak_bpf *skel)
 	}
 }
 
-bool kept_frees_take(const struct kept_frees *k, const struct mleak_bpf *skel, size_t *at,
-		     struct kept_free *free)
+bool deferred_frees_next(const struct deferred_frees *k, const struct mleak_bpf *skel, size_t *at,
+			 struct kept_free *free)
 {
 	while (*at < EVENT_SLOTS) {
 		__u64 *slot = skel->bss->slots[*at], noted = k->freed[*at];

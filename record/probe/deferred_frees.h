@@ -2,8 +2,8 @@
  *
  * Noted first, and taken when the rings were read past all that was there by then.
  */
-#ifndef RECORD_KEPT_FREES_H
-#define RECORD_KEPT_FREES_H
+#ifndef RECORD_DEFERRED_FREES_H
+#define RECORD_DEFERRED_FREES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,17 +20,17 @@ struct kept_free {
 };
 
 /* What the slots kept at a moment; all zero: nothing. */
-struct kept_frees {
+struct deferred_frees {
 	uint64_t freed[EVENT_SLOTS], time_ns[EVENT_SLOTS];
 };
 
 /* Note what the slots of @skel keep now.  Where the rings end is to be asked after this. */
-void kept_frees_note(struct kept_frees *k, const struct mleak_bpf *skel);
+void deferred_frees_snapshot(struct deferred_frees *k, const struct mleak_bpf *skel);
 
 /* Take the next one of those noted, from slot *@at on, that waits still, and *@at is behind it.
  * False: there is none from there on.  All that was in the rings after they were noted is to be
  * consumed before this. */
-bool kept_frees_take(const struct kept_frees *k, const struct mleak_bpf *skel, size_t *at,
-		     struct kept_free *free);
+bool deferred_frees_next(const struct deferred_frees *k, const struct mleak_bpf *skel, size_t *at,
+			 struct kept_free *free);
 
 #endif

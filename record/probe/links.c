@@ -109,10 +109,10 @@ int links_put(struct link_set *set, struct helper *helper, const struct helper_l
 	return fd < 0 ? fd : links_keep(set, fd);
 }
 
-static void drop(struct link_set *set, struct closing *closing)
+static void drop(struct link_set *set, struct link_closer *closing)
 {
 	for (size_t i = 0; i < set->nr; i++)
-		closing_add(closing, set->fds[i]);
+		link_closer_add(closing, set->fds[i]);
 	free(set->fds);
 	free(set->object);
 }
@@ -133,7 +133,7 @@ static bool is_kept(const struct allocators *keep, const struct link_set *set)
 	return false;
 }
 
-void links_drop(struct links *l, const struct allocators *keep, struct closing *closing)
+void links_drop(struct links *l, const struct allocators *keep, struct link_closer *closing)
 {
 	size_t kept = 0;
 

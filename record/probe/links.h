@@ -9,8 +9,8 @@
 #include <sys/types.h>
 
 #include "record/allocator/allocator.h"
-#include "record/probe/link_close.h"
 #include "record/privilege/helper.h"
+#include "record/probe/link_closer.h"
 
 /* The probes on one file. */
 struct link_set {
@@ -45,6 +45,6 @@ int links_keep(struct link_set *set, int fd);
 bool links_clash(const struct links *l, const struct alloc_object *o);
 
 /* Hand the links on files that are not among those of @keep (NULL: all) over to @closing. */
-void links_drop(struct links *l, const struct allocators *keep, struct closing *closing);
+void links_drop(struct links *l, const struct allocators *keep, struct link_closer *closing);
 
 #endif

@@ -12,10 +12,10 @@
 
 #include "bpf/event.h"
 #include "mleak.bpf.skel.h"
+#include "record/base/clock.h"
+#include "record/base/kernel.h"
 #include "record/filter/filters_sweep.h"
 #include "record/privilege/helper.h"
-#include "record/base/kernel.h"
-#include "record/base/clock.h"
 #include "record/probe/placing.h"
 #include "record/probe/ring.h"
 #include "record/probe/uprobe_multi.h"
@@ -36,14 +36,14 @@ struct probes {
 	struct mleak_bpf *skel;
 	struct ring *ring;
 	uint64_t paced_at, paced_ns; /* of the last probes_pace() */
-	struct kept_frees kept;
+	struct deferred_frees kept;
 	struct ring_mark freed_end; /* where the rings ended when they were noted, */
 	struct ring_mark end;	    /* and when they were consumed last */
 	bool multi;
 	struct placing placing;
 	bool waits;   /* for the kernel, to make a link */
 	bool session; /* a function's entry and return have one program */
-	struct closing *closing;
+	struct link_closer *closing;
 	struct bpf_link *life[4]; /* that tell of exec, fork, exit and signals */
 };
 
@@ -292,11 +292,11 @@ static int link_new(struct probes *p, struct links *links, const struct target *
 	for (size_t s = 0; !err && s < NR_STEPS; s++)
 		for (size_t i = 0; !err && i < a->nr; i++) {
 			struct link_set *set = links_find(links, &a->v[i]);
-			uint64_t begun_ns = now_ns();
+			uint64_t begun_ns = clock_now_ns();
 
 			if (is_new[i])
 				err = link_step(p, &steps[s], set, t, a->v[i].fd);
-			p->waits |= now_ns() - begun_ns > SLOW_NS;
+			p->waits |= clock_now_ns() - begun_ns > SLOW_NS;
 		}
 	if (p->placing.nr) {
 		int placed = placing_run(&p->placing);
@@ -321,7 +321,7 @@ int probes_place(struct probes *p, struct links *links, const struct target *t,
 	 * now. */
 	if (err > 0) {
 		links_drop(links, a, p->closing);
-		closing_wait(p->closing);
+		link_closer_wait(p->closing);
 		err = link_new(p, links, t, a);
 	}
 	/* Else what goes, goes after the rest has come: the kernel takes its time for it. */
@@ -336,7 +336,7 @@ void probes_drop(struct probes *p, struct links *links)
 
 void probes_settle(struct probes *p)
 {
-	closing_wait(p->closing);
+	link_closer_wait(p->closing);
 }
 
 /* Before the probes: no exec may be missed between. */
@@ -384,7 +384,7 @@ int probes_load(struct probes **out, const struct probes_opts *opts, bool *judge
 		return -ENOMEM;
 	p->multi = are_multi(opts);
 	p->session = probes_spare_handlers(opts);
-	err = closing_new(&p->closing);
+	err = link_closer_new(&p->closing);
 	if (!err)
 		err = load(p, opts);
 	*judged = err && verifier_spoke;
@@ -415,13 +415,13 @@ int probes_fd(const struct probes *p, int i)
 	return i < RING_PARTS ? bpf_map__fd(maps[i]) : -1;
 }
 
-uint64_t probes_pace(struct probes *p, uint64_t now_ns)
+uint64_t probes_pace(struct probes *p, uint64_t clock_now_ns)
 {
 	uint64_t taken = ring_taken(p->ring), bytes = taken - p->paced_at;
-	uint64_t ns = now_ns - p->paced_ns;
+	uint64_t ns = clock_now_ns - p->paced_ns;
 
 	p->paced_at = taken;
-	p->paced_ns = now_ns;
+	p->paced_ns = clock_now_ns;
 	if (ns > SECOND_NS)
 		ns = SECOND_NS;
 	return bytes ? ns * p->skel->rodata->front_wakeup_bytes / bytes : UINT64_MAX;
@@ -451,7 +451,7 @@ void probes_end(struct probes *p)
 
 void probes_note_freed(struct probes *p)
 {
-	kept_frees_note(&p->kept, p->skel);
+	deferred_frees_snapshot(&p->kept, p->skel);
 	ring_mark(p->ring, &p->freed_end);
 }
 
@@ -464,7 +464,7 @@ bool probes_caught_up(const struct probes *p)
  * were in the rings by then. */
 bool probes_freed(struct probes *p, size_t *at, struct kept_free *free)
 {
-	return probes_caught_up(p) && kept_frees_take(&p->kept, p->skel, at, free);
+	return probes_caught_up(p) && deferred_frees_next(&p->kept, p->skel, at, free);
 }
 
 void probes_begin(struct probes *p, const struct filter_opts *filters)
@@ -514,7 +514,7 @@ void probes_free(struct probes *p)
 {
 	if (!p)
 		return;
-	closing_free(p->closing);
+	link_closer_free(p->closing);
 	ring_close(p->ring);
 	if (p->skel)
 		unload(p);

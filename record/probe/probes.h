@@ -77,7 +77,7 @@ int probes_set_consumer(struct probes *p, const struct probes_consumer *consumer
 int probes_fd(const struct probes *p, int i);
 
 /* Nanoseconds until a quarter of the first ring has come, if it goes on as since the last call. */
-uint64_t probes_pace(struct probes *p, uint64_t now_ns);
+uint64_t probes_pace(struct probes *p, uint64_t clock_now_ns);
 
 /* Note the frees that wait for an allocation of their threads. */
 void probes_note_freed(struct probes *p);

@@ -4,8 +4,8 @@
  * gives room back in lots: each time the reader says how far it has come, every CPU that writes an
  * event must fetch that anew, which costs the target more than all else it does for a free.
  */
-#ifndef MLEAK_RECORD_RING_H
-#define MLEAK_RECORD_RING_H
+#ifndef RECORD_RING_H
+#define RECORD_RING_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,11 +1,11 @@
-/* code_ranges.c - see code.h */
+/* code_ranges.c - see code_ranges.h */
 #include "record/process/code_ranges.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void add_all(struct code *to, const struct maps *maps)
+static void add_all(struct code_ranges *to, const struct maps *maps)
 {
 	for (size_t i = 0; i < maps->nr; i++)
 		if (maps->v[i].perms & MLK_PERM_X)
@@ -23,7 +23,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* Make one of those that overlap or touch. */
-static void join(struct code *c)
+static void join(struct code_ranges *c)
 {
 	size_t to = 0;
 
@@ -35,7 +35,7 @@ static void join(struct code *c)
 	c->nr = to;
 }
 
-static int collect(struct code *c, struct process *const *all, size_t nr)
+static int collect(struct code_ranges *c, struct process *const *all, size_t nr)
 {
 	size_t room = 1;
 
@@ -53,7 +53,7 @@ static int collect(struct code *c, struct process *const *all, size_t nr)
 	return 0;
 }
 
-static bool same(const struct code *a, const struct code *b)
+static bool same(const struct code_ranges *a, const struct code_ranges *b)
 {
 	if (a->nr != b->nr || !a->v)
 		return false;
@@ -63,31 +63,32 @@ static bool same(const struct code *a, const struct code *b)
 	return true;
 }
 
-void code_update(struct code *c, struct journal *j, struct process *const *all, size_t nr)
+void code_ranges_update(struct code_ranges *c, struct trace_out *j, struct process *const *all,
+			size_t nr)
 {
 	/* Without notices of new mappings no word can be known not to be code, so all that could be
 	 * addresses are. */
 	static const struct mlk_mapping anything = {
 		.start = 1 << 16, .end = 1ull << 47, .perms = MLK_PERM_X, .path = ""};
-	struct code now = {0};
+	struct code_ranges now = {0};
 
 	j->code_changed = false;
 	if (!j->listening || j->maps_missed) {
-		code_release(c);
+		code_ranges_release(c);
 		mlk_writer_set_code(j->writer, &anything, 1);
 		return;
 	}
-	journal_fail(j, collect(&now, all, nr));
+	trace_out_fail(j, collect(&now, all, nr));
 	if (now.v && !same(c, &now)) {
 		mlk_writer_set_code(j->writer, now.v, now.nr);
-		code_release(c);
+		code_ranges_release(c);
 		*c = now;
 	} else {
-		code_release(&now);
+		code_ranges_release(&now);
 	}
 }
 
-void code_release(struct code *c)
+void code_ranges_release(struct code_ranges *c)
 {
 	free(c->v);
 	memset(c, 0, sizeof(*c));

@@ -6,9 +6,9 @@
 
 #include "record/base/clock.h"
 
-uint64_t journal_now_ns(void)
+uint64_t trace_out_now_ns(void)
 {
-	return now_ns();
+	return clock_now_ns();
 }
 
 void process_release(struct process *p)
@@ -22,7 +22,7 @@ void process_release(struct process *p)
 
 /* The executable mappings go into the trace: no stack can lead anywhere else.  What a single chunk
  * does not hold is counted as lost. */
-static void write_maps(struct process *p, struct journal *j, uint64_t time_ns)
+static void write_maps(struct process *p, struct trace_out *j, uint64_t time_ns)
 {
 	struct mlk_maps snapshot = {.tgid = (uint32_t)p->target.pid,
 				    .time_ns = time_ns,
@@ -33,11 +33,11 @@ static void write_maps(struct process *p, struct journal *j, uint64_t time_ns)
 	if (err == -EINVAL)
 		j->maps_lost++;
 	else
-		journal_fail(j, err);
+		trace_out_fail(j, err);
 	p->maps_changed = false;
 }
 
-static void note_change(struct process *p, struct journal *j, uint64_t time_ns)
+static void note_change(struct process *p, struct trace_out *j, uint64_t time_ns)
 {
 	if (!p->maps_changed || time_ns < p->maps_changed_ns)
 		p->maps_changed_ns = time_ns;
@@ -47,13 +47,13 @@ static void note_change(struct process *p, struct journal *j, uint64_t time_ns)
 
 /* Keep what is mapped now among what was mapped before: events of then may still be on their way.
  */
-static void keep_before(struct process *p, struct journal *j)
+static void keep_before(struct process *p, struct trace_out *j)
 {
 	for (size_t i = 0; i < p->maps.nr; i++)
-		journal_fail(j, maps_add(&p->before, &p->maps.v[i]));
+		trace_out_fail(j, maps_add(&p->before, &p->maps.v[i]));
 }
 
-void process_mapped(struct process *p, struct journal *j, uint64_t time_ns,
+void process_mapped(struct process *p, struct trace_out *j, uint64_t time_ns,
 		    const struct mlk_mapping *m)
 {
 	struct mlk_mapping known = *m;
@@ -61,12 +61,12 @@ void process_mapped(struct process *p, struct journal *j, uint64_t time_ns,
 	/* What is replaced was valid until now: it needs a snapshot of its own. */
 	if (p->maps_changed && maps_overlaps(&p->maps, m))
 		write_maps(p, j, p->maps_changed_ns);
-	journal_fail(j, modules_identify(&j->modules, &p->target, j->writer, &known));
-	journal_fail(j, maps_add(&p->maps, &known));
+	trace_out_fail(j, module_table_identify(&j->modules, &p->target, j->writer, &known));
+	trace_out_fail(j, maps_add(&p->maps, &known));
 	note_change(p, j, time_ns);
 }
 
-void process_execed(struct process *p, struct journal *j, uint64_t time_ns)
+void process_execed(struct process *p, struct trace_out *j, uint64_t time_ns)
 {
 	if (p->maps_changed)
 		write_maps(p, j, p->maps_changed_ns);
@@ -76,19 +76,20 @@ void process_execed(struct process *p, struct journal *j, uint64_t time_ns)
 	note_change(p, j, time_ns);
 }
 
-bool process_snapshot(struct process *p, struct journal *j, uint64_t time_ns)
+bool process_snapshot(struct process *p, struct trace_out *j, uint64_t time_ns)
 {
 	struct maps fresh = {0};
 	int err = target_read_maps(&p->target, &fresh);
 
 	if (err) {
 		if (err == -ENOMEM)
-			journal_fail(j, err);
+			trace_out_fail(j, err);
 		return false;
 	}
 	maps_keep_code(&fresh);
 	for (size_t i = 0; i < fresh.nr; i++)
-		journal_fail(j, modules_identify(&j->modules, &p->target, j->writer, &fresh.v[i]));
+		trace_out_fail(
+			j, module_table_identify(&j->modules, &p->target, j->writer, &fresh.v[i]));
 	keep_before(p, j);
 	maps_release(&p->maps);
 	p->maps = fresh;
@@ -97,7 +98,7 @@ bool process_snapshot(struct process *p, struct journal *j, uint64_t time_ns)
 	return true;
 }
 
-void process_set_maps(struct process *p, struct journal *j, uint64_t time_ns, struct maps *maps)
+void process_set_maps(struct process *p, struct trace_out *j, uint64_t time_ns, struct maps *maps)
 {
 	struct maps before = p->maps;
 
@@ -107,26 +108,26 @@ void process_set_maps(struct process *p, struct journal *j, uint64_t time_ns, st
 	j->code_changed = true;
 }
 
-void process_inherit(struct process *p, struct journal *j, struct process *parent,
+void process_inherit(struct process *p, struct trace_out *j, struct process *parent,
 		     uint32_t parent_tid)
 {
 	for (size_t i = 0; i < parent->maps.nr; i++)
-		journal_fail(j, maps_add(&p->maps, &parent->maps.v[i]));
-	journal_fail(j, threads_inherit(&p->threads, (uint32_t)p->target.pid, &parent->threads,
-					&parent->target, parent_tid));
+		trace_out_fail(j, maps_add(&p->maps, &parent->maps.v[i]));
+	trace_out_fail(j, threads_inherit(&p->threads, (uint32_t)p->target.pid, &parent->threads,
+					  &parent->target, parent_tid));
 	note_change(p, j, p->born_ns);
 }
 
-void process_flush_maps(struct process *p, struct journal *j)
+void process_flush_maps(struct process *p, struct trace_out *j)
 {
-	uint64_t since_ns = p->maps_changed ? p->maps_changed_ns : journal_now_ns();
+	uint64_t since_ns = p->maps_changed ? p->maps_changed_ns : trace_out_now_ns();
 
 	if ((j->listening && !j->maps_missed) || !process_snapshot(p, j, since_ns))
 		if (p->maps_changed)
 			write_maps(p, j, p->maps_changed_ns);
 }
 
-void process_forget_before(struct process *p, struct journal *j)
+void process_forget_before(struct process *p, struct trace_out *j)
 {
 	if (!p->before.nr)
 		return;
@@ -134,9 +135,9 @@ void process_forget_before(struct process *p, struct journal *j)
 	j->code_changed = true;
 }
 
-void process_write_threads(struct process *p, struct journal *j)
+void process_write_threads(struct process *p, struct trace_out *j)
 {
-	journal_fail(j, threads_write(&p->threads, &p->target, j->writer));
+	trace_out_fail(j, threads_write(&p->threads, &p->target, j->writer));
 }
 
 bool process_has_ended(const struct process *p)

@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 #include "record/allocator/allocator.h"
-#include "record/ptrace/stop.h"
 #include "record/module/trace_out.h"
 #include "record/probe/links.h"
+#include "record/ptrace/stop.h"
 #include "record/target/maps.h"
 #include "record/target/target.h"
 #include "record/target/threads.h"
@@ -37,7 +37,7 @@ struct process {
 	struct target target;
 	pid_t parent;	    /* that forked it while it was recorded; 0: recorded from the first */
 	struct links links; /* its probes */
-	struct hold hold;   /* by us, while they are put in */
+	struct stop hold;   /* by us, while they are put in */
 	struct allocators allocators; /* that are probed */
 	struct maps maps;	      /* executable mappings */
 	struct maps before;	  /* those that are gone, but perhaps not from stacks yet to come */
@@ -64,33 +64,33 @@ void process_release(struct process *p);
 /* What follows puts errors into j->err, and sets j->code_changed as it should be. */
 
 /* The kernel knows that @m is mapped since @time_ns. */
-void process_mapped(struct process *p, struct journal *j, uint64_t time_ns,
+void process_mapped(struct process *p, struct trace_out *j, uint64_t time_ns,
 		    const struct mlk_mapping *m);
 
 /* It runs another program since @time_ns: its mappings are gone. */
-void process_execed(struct process *p, struct journal *j, uint64_t time_ns);
+void process_execed(struct process *p, struct trace_out *j, uint64_t time_ns);
 
 /* Read all mappings anew and write them as valid from @time_ns.  False: the process has ended. */
-bool process_snapshot(struct process *p, struct journal *j, uint64_t time_ns);
+bool process_snapshot(struct process *p, struct trace_out *j, uint64_t time_ns);
 
 /* @maps, executable and identified, are its mappings from @time_ns on, and all events of before are
  * in; it is given those of before. */
-void process_set_maps(struct process *p, struct journal *j, uint64_t time_ns, struct maps *maps);
+void process_set_maps(struct process *p, struct trace_out *j, uint64_t time_ns, struct maps *maps);
 
 /* Take over from @parent what a child of fork has at its birth, at p->born_ns: mappings and the
  * main thread's name.  @parent_tid: the thread that forked. */
-void process_inherit(struct process *p, struct journal *j, struct process *parent,
+void process_inherit(struct process *p, struct trace_out *j, struct process *parent,
 		     uint32_t parent_tid);
 
 /* Write a snapshot if mappings changed; not for each notice, for there are programs that map code
  * all the time. */
-void process_flush_maps(struct process *p, struct journal *j);
+void process_flush_maps(struct process *p, struct trace_out *j);
 
 /* All events are in that were made under the mappings of before. */
-void process_forget_before(struct process *p, struct journal *j);
+void process_forget_before(struct process *p, struct trace_out *j);
 
 /* Put names of threads that are new into the trace. */
-void process_write_threads(struct process *p, struct journal *j);
+void process_write_threads(struct process *p, struct trace_out *j);
 
 /* Has it ended by now? */
 bool process_has_ended(const struct process *p);

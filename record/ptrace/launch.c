@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 #include "mleak.h"
-#include "record/module/elffile.h"
 #include "record/base/rlimits.h"
-#include "record/target/maps.h"
+#include "record/module/elffile.h"
 #include "record/target/link_map.h"
+#include "record/target/maps.h"
 #include "record/target/target.h"
 
 /* In the child: once the parent has written to @go, become the command; if that fails, tell the
@@ -30,7 +30,7 @@ static void child(char **argv, int report, int go, void (*on_child)(int))
 	int err;
 
 	signal(SIGCHLD, on_child);
-	limits_restore();
+	rlimits_restore();
 	if (read(go, &traced, 1) != 1)
 		_exit(EXIT_RECORD_FAILED);
 	execvp(argv[0], argv);
@@ -252,7 +252,7 @@ static enum step run_to_start(const struct target *t, int *status)
 		if (step != STEP_ON)
 			break;
 		if (hook.at && regs.rip - 1 == hook.at)
-			step = leave_trap(t, &hook, &regs, objects_complete(t, ++calls > 1));
+			step = leave_trap(t, &hook, &regs, link_map_complete(t, ++calls > 1));
 		else if (entry.at && regs.rip - 1 == entry.at)
 			step = leave_trap(t, &entry, &regs, true);
 	}

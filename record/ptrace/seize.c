@@ -96,7 +96,7 @@ static void settle(pid_t tid, uint64_t until_ns, seize_stop_fn *stopped, void *c
 
 	while ((got = waitpid(tid, &status, WNOHANG | __WALL | __WNOTHREAD)) >= 0) {
 		if (!got) {
-			if (journal_now_ns() > until_ns)
+			if (trace_out_now_ns() > until_ns)
 				return;
 			sleep_a_little();
 			continue;
@@ -114,7 +114,7 @@ static void settle(pid_t tid, uint64_t until_ns, seize_stop_fn *stopped, void *c
 /* No thread of @pid is where it was before it was traced: in the middle of a fork. */
 static void settle_threads(pid_t pid, seize_stop_fn *stopped, void *ctx)
 {
-	uint64_t until_ns = journal_now_ns() + SETTLE_NS;
+	uint64_t until_ns = trace_out_now_ns() + SETTLE_NS;
 	DIR *dir = open_threads(pid);
 	pid_t tid;
 

@@ -1,4 +1,4 @@
-/* stop.c - see hold.h */
+/* stop.c - see stop.h */
 #include "record/ptrace/stop.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #define WAIT_NS 50000 /* between two */
 
 /* Has it stopped or ended?  @sig is then what is to be delivered to it when it goes on. */
-static bool has_stopped(struct hold *h, pid_t pid, int *sig)
+static bool has_stopped(struct stop *h, pid_t pid, int *sig)
 {
 	int status;
 	pid_t got = waitpid(pid, &status, WNOHANG | __WALL);
@@ -29,14 +29,14 @@ static bool has_stopped(struct hold *h, pid_t pid, int *sig)
 	return true;
 }
 
-static void let_go(struct hold *h, pid_t pid, int sig)
+static void let_go(struct stop *h, pid_t pid, int sig)
 {
 	if (h->seized)
 		ptrace(PTRACE_DETACH, pid, NULL, (void *)(intptr_t)sig);
 	h->seized = false;
 }
 
-static int hold_by_helper(struct hold *h, pid_t pid, struct helper *helper)
+static int hold_by_helper(struct stop *h, pid_t pid, struct helper *helper)
 {
 	int err = helper_hold(helper, pid, &h->stopped);
 
@@ -45,7 +45,7 @@ static int hold_by_helper(struct hold *h, pid_t pid, struct helper *helper)
 	return err;
 }
 
-int hold_begin(struct hold *h, pid_t pid, struct helper *helper)
+int stop_begin(struct stop *h, pid_t pid, struct helper *helper)
 {
 	if (ptrace(PTRACE_SEIZE, pid, NULL, NULL))
 		return errno == EPERM && helper ? hold_by_helper(h, pid, helper) : -errno;
@@ -62,7 +62,7 @@ int hold_begin(struct hold *h, pid_t pid, struct helper *helper)
 	return 0;
 }
 
-void hold_end(struct hold *h, pid_t pid)
+void stop_end(struct stop *h, pid_t pid)
 {
 	if (!h->seized)
 		return;

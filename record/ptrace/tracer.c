@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 #include "mleak.h"
-#include "record/ptrace/launch.h"
 #include "record/privilege/privileges.h"
 #include "record/privilege/sandbox.h"
+#include "record/ptrace/launch.h"
 #include "record/ptrace/seize.h"
 #include "record/ptrace/to_start.h"
 #include "record/ptrace/tracer_list.h"

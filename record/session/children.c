@@ -50,7 +50,7 @@ static struct process *add_child(struct session *s, struct process *parent, pid_
 	p->refused = parent->refused;
 	p->born_ns = time_ns;
 	s->children++;
-	journal_fail(&s->journal, allocators_copy(&p->allocators, &parent->allocators));
+	trace_out_fail(&s->journal, allocators_copy(&p->allocators, &parent->allocators));
 	/* Its parent may have begun another program that is not looked at yet.  If nobody ever can,
 	 * that is the parent's loss. */
 	p->exec.since_ns = parent->exec.since_ns;
@@ -88,9 +88,9 @@ static bool probe(struct session *s, struct process *p)
 		return false; /* the programs, which had no room for it at its fork, have counted it
 			       */
 	}
-	if (!p->refused && !missed_hushes(&s->missed)) {
+	if (!p->refused && !unrecorded_is_full(&s->missed)) {
 		probes_explain(&p->target, err, !probes_are_multi(s->probes));
-		missed_told(&s->missed);
+		unrecorded_reported(&s->missed);
 	}
 	session_note_missed(s, p,
 			    p->refused ? "is the child of one that mleak may not watch"
@@ -101,12 +101,12 @@ static bool probe(struct session *s, struct process *p)
 /* Nobody holds @p at its start: stop it ourselves, if that can be. */
 static void catch (struct session *s, struct process *p)
 {
-	bool held = !hold_begin(&p->hold, p->target.pid, p->target.helper);
+	bool held = !stop_begin(&p->hold, p->target.pid, p->target.helper);
 
 	if (probe(s, p))
-		session_note_gap(s, journal_now_ns() - p->born_ns);
+		session_note_gap(s, trace_out_now_ns() - p->born_ns);
 	if (held)
-		hold_end(&p->hold, p->target.pid);
+		stop_end(&p->hold, p->target.pid);
 }
 
 void children_on_fork(struct session *s, const struct sideband_fork *fork)
@@ -116,9 +116,9 @@ void children_on_fork(struct session *s, const struct sideband_fork *fork)
 	if (!parent)
 		return;
 	if (fork->pid == fork->parent_pid) {
-		journal_fail(&s->journal, threads_inherit(&parent->threads, (uint32_t)fork->tid,
-							  &parent->threads, &parent->target,
-							  (uint32_t)fork->parent_tid));
+		trace_out_fail(&s->journal, threads_inherit(&parent->threads, (uint32_t)fork->tid,
+							    &parent->threads, &parent->target,
+							    (uint32_t)fork->parent_tid));
 		return;
 	}
 	if (!s->follow) {
@@ -203,14 +203,14 @@ void children_held(struct session *s, pid_t pid)
 void children_look(struct session *s)
 {
 	/* Those held since the probes of their parents were put in have waited for that. */
-	uint64_t now_ns = journal_now_ns(), ready_ns = s->placing_ns + s->attach_ns;
+	uint64_t clock_now_ns = trace_out_now_ns(), ready_ns = s->placing_ns + s->attach_ns;
 
 	for (size_t i = 0; i < s->nr; i++) {
 		struct process *p = s->all[i];
 		uint64_t since_ns = p->born_ns > ready_ns ? p->born_ns : ready_ns;
 
-		hold_end(&p->hold, p->target.pid);
-		if (p->probed || p->ended || !p->parent || now_ns - since_ns < TRACER_NS)
+		stop_end(&p->hold, p->target.pid);
+		if (p->probed || p->ended || !p->parent || clock_now_ns - since_ns < TRACER_NS)
 			continue;
 		catch (s, p);
 	}

@@ -157,7 +157,7 @@ bool exec_wants_start(const struct session *s, const struct process *p)
 
 void exec_at_start(struct session *s, pid_t pid)
 {
-	uint64_t end_ns = journal_now_ns() + HELD_NS;
+	uint64_t end_ns = trace_out_now_ns() + HELD_NS;
 	struct process *p = session_newest(s, pid);
 
 	if (p)
@@ -165,13 +165,13 @@ void exec_at_start(struct session *s, pid_t pid)
 	do
 		session_drain_for(s, HELD_NS);
 	while ((p = session_newest(s, pid)) != NULL && p->exec.since_ns && p->exec.loaded &&
-	       !s->journal.err && journal_now_ns() < end_ns);
+	       !s->journal.err && trace_out_now_ns() < end_ns);
 }
 
 /* The probes of @p, which runs since @execed_ns, were put in only now. */
 static void note_late(struct session *s, const struct process *p, uint64_t execed_ns)
 {
-	uint64_t gap_ns = journal_now_ns() - execed_ns;
+	uint64_t gap_ns = trace_out_now_ns() - execed_ns;
 
 	session_note_missed(s, p, "began before its probes were in, and is recorded from then on");
 	if (s->follow)
@@ -207,7 +207,7 @@ static int place(struct session *s, struct process *p, const struct allocators *
 static void tell_of(struct session *s, struct process *p)
 {
 	if (p->parent && !p->target.hushed)
-		missed_told(&s->missed);
+		unrecorded_reported(&s->missed);
 }
 
 /* It runs a program now that we may not watch.  The processes asked for are what the recording is
@@ -215,7 +215,7 @@ static void tell_of(struct session *s, struct process *p)
 static void refuse(struct session *s, struct process *p)
 {
 	if (!p->parent) {
-		journal_fail(&s->journal, -EACCES);
+		trace_out_fail(&s->journal, -EACCES);
 		return;
 	}
 	if (!p->target.hushed)
@@ -282,11 +282,11 @@ void exec_follow(struct session *s, struct process *p)
 	if (!execed_ns)
 		return;
 	is_static = !target_auxv(&p->target, AT_BASE);
-	if (!is_static && !p->exec.loaded && !objects_complete(&p->target, false) &&
-	    journal_now_ns() - execed_ns < FIND_NS && !process_has_ended(p))
+	if (!is_static && !p->exec.loaded && !link_map_complete(&p->target, false) &&
+	    trace_out_now_ns() - execed_ns < FIND_NS && !process_has_ended(p))
 		return;
 	p->exec.since_ns = 0;
-	p->target.hushed = p->parent && missed_hushes(&s->missed);
+	p->target.hushed = p->parent && unrecorded_is_full(&s->missed);
 	err = target_check_again(&p->target);
 	if (err == -EACCES) {
 		refuse(s, p);

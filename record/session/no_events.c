@@ -1,4 +1,5 @@
-/* no_events.c - the target slept or was stopped, its allocator is elsewhere, or it really made no calls
+/* no_events.c - the target slept or was stopped, its allocator is elsewhere, or it really made no
+ * calls
  */
 #include "record/session/no_events.h"
 
@@ -44,7 +45,7 @@ static char read_stat(const struct target *t, uint64_t *ticks)
 	return state;
 }
 
-uint64_t quiet_cpu_ticks(const struct target *t)
+uint64_t no_events_cpu_ticks(const struct target *t)
 {
 	uint64_t ticks;
 
@@ -89,7 +90,7 @@ static const char *unprobed(const struct target *t, const struct allocators *a,
 
 /* Name an allocator that is there but not probed.  False: there is none. */
 static bool explain_other(const struct target *t, const struct allocators *a,
-			  const struct objects *objects)
+			  const struct loaded_objects *objects)
 {
 	for (size_t i = 0; i < objects->nr; i++) {
 		const char *name = unprobed(t, a, objects->v[i]);
@@ -129,10 +130,10 @@ static bool explain_gone(const struct target *t, const struct allocators *a,
 	return false;
 }
 
-void quiet_explain(const struct target *t, const struct allocators *a, uint64_t ticks)
+void no_events_explain(const struct target *t, const struct allocators *a, uint64_t ticks)
 {
 	struct maps maps = {0};
-	struct objects objects = {0};
+	struct loaded_objects objects = {0};
 	bool explained = false;
 	uint64_t ticks_now;
 	char state = read_stat(t, &ticks_now);
@@ -149,12 +150,12 @@ void quiet_explain(const struct target *t, const struct allocators *a, uint64_t 
 			 (int)t->pid);
 		return;
 	}
-	if (!target_read_maps(t, &maps) && !objects_read(&objects, t, &maps))
+	if (!target_read_maps(t, &maps) && !link_map_read(&objects, t, &maps))
 		explained = explain_gone(t, a, &maps) || explain_other(t, a, &objects);
 	if (!explained)
 		log_warn("no event in process %d so far: it runs, but calls none of the functions "
 			 "probed in '%s'",
 			 (int)t->pid, a->nr ? a->v[0].path : "");
-	objects_release(&objects);
+	link_map_release(&objects);
 	maps_release(&maps);
 }

@@ -43,7 +43,7 @@ struct process *session_append(struct session *s)
 		}
 	}
 	if (!p) {
-		journal_fail(&s->journal, -ENOMEM);
+		trace_out_fail(&s->journal, -ENOMEM);
 		return NULL;
 	}
 	p->target.pidfd = -1;
@@ -92,8 +92,8 @@ void session_note_gap(struct session *s, uint64_t gap_ns)
 
 void session_note_missed(struct session *s, const struct process *p, const char *why)
 {
-	missed_note(&s->missed, p->target.pid, threads_find(&p->threads, (uint32_t)p->target.pid),
-		    why);
+	unrecorded_add(&s->missed, p->target.pid,
+		       threads_find(&p->threads, (uint32_t)p->target.pid), why);
 }
 
 void session_drop_probes(struct session *s, struct process *p)
@@ -143,7 +143,7 @@ void session_release(struct session *s)
 	preload_free(s->preload);
 	sideband_free(s->sideband);
 	mlk_writer_free(s->journal.writer);
-	modules_release(&s->journal.modules);
-	code_release(&s->code);
+	module_table_release(&s->journal.modules);
+	code_ranges_release(&s->code);
 	tally_release(&s->tally);
 }

@@ -5,18 +5,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "record/process/code_ranges.h"
-#include "record/trace/write_overruns.h"
+#include "record/base/waiting.h"
 #include "record/module/trace_out.h"
-#include "record/trace/unrecorded.h"
 #include "record/preload/backend.h"
 #include "record/probe/probes.h"
-#include "record/process/process.h"
 #include "record/probe/refusal.h"
-#include "record/target/sideband.h"
+#include "record/process/code_ranges.h"
+#include "record/process/process.h"
 #include "record/target/attach_stacks.h"
+#include "record/target/sideband.h"
+#include "record/trace/overrun_list.h"
 #include "record/trace/tally.h"
-#include "record/base/waiting.h"
+#include "record/trace/unrecorded.h"
 
 struct helper;
 struct tracer;
@@ -37,15 +37,15 @@ struct known_programs {
 };
 
 struct session {
-	struct journal journal;
+	struct trace_out journal;
 	struct sideband *sideband; /* NULL: not allowed */
 	struct probes *probes;	   /* NULL: preload */
 	struct preload *preload;   /* the events come from it; NULL: from probes */
 	struct tracer *tracer;	   /* holds the command's children at their start; NULL: none */
 	struct process **all;	   /* in the order of their births; a number can come again */
 	size_t nr, room;
-	struct process *last; /* of the event before; NULL: none */
-	struct code code;     /* what the writer knows to be executable */
+	struct process *last;	 /* of the event before; NULL: none */
+	struct code_ranges code; /* what the writer knows to be executable */
 	struct allocator_opts allocator_opts;
 	enum mlk_stack_mode mode;
 	bool follow;	 /* children are recorded */
@@ -66,19 +66,19 @@ struct session {
 	uint64_t allocs, frees;	   /* events written */
 	struct tally tally;	   /* the blocks of these */
 	uint64_t stacks_cut;	   /* of these allocations, for want of room in the buffer */
-	struct findings findings;  /* whose stacks are still to come */
-	uint64_t losses_ns;	   /* when they were counted last */
-	struct missed missed;	   /* programs started by exec, and children */
-	uint64_t children;	   /* recorded; without follow: started, and not recorded */
+	struct overrun_list findings; /* whose stacks are still to come */
+	uint64_t losses_ns;	      /* when they were counted last */
+	struct unrecorded missed;     /* programs started by exec, and children */
+	uint64_t children;	      /* recorded; without follow: started, and not recorded */
 	struct session_gaps gaps;
 	struct known_programs known;
-	uint64_t attach_ns, detach_ns; /* how long the probes took to be put in, and out */
-	bool quiet_told;	       /* that nothing was seen, and why */
-	bool forgets;		       /* processes have ended that the filters know of */
-	bool table_full_told;	       /* that there are more processes than can be recorded */
-	struct snapshot_cost snapshot; /* of the threads at attach */
-	struct refusal refusal;	       /* by the kernel, that the caller is to tell; err 0: none */
-	unsigned int batch;	       /* events since probes_consume() was called */
+	uint64_t attach_ns, detach_ns;	    /* how long the probes took to be put in, and out */
+	bool quiet_told;		    /* that nothing was seen, and why */
+	bool forgets;			    /* processes have ended that the filters know of */
+	bool table_full_told;		    /* that there are more processes than can be recorded */
+	struct attach_stacks_cost snapshot; /* of the threads at attach */
+	struct refusal refusal; /* by the kernel, that the caller is to tell; err 0: none */
+	unsigned int batch;	/* events since probes_consume() was called */
 };
 
 struct session_opts {
@@ -88,7 +88,7 @@ struct session_opts {
 	uint32_t stack_limit; /* bytes */
 	uint32_t ring_size;   /* bytes, a power of two pages; preload: of each thread */
 	enum mlk_stack_mode stack_mode;
-	enum module_embed embed;
+	enum elf_image_embed embed;
 	int zstd_level;
 	bool follow;
 	bool guard;

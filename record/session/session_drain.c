@@ -27,7 +27,7 @@ static void on_named(void *ctx, pid_t pid, uint32_t tid, const char *name)
 	struct process *p = session_newest(s, pid);
 
 	if (p)
-		journal_fail(&s->journal, threads_name(&p->threads, tid, name));
+		trace_out_fail(&s->journal, threads_name(&p->threads, tid, name));
 }
 
 static void on_execed(void *ctx, pid_t pid, uint64_t time_ns)
@@ -62,7 +62,7 @@ void session_read_sideband(struct session *s)
 					   .lost = on_lost,
 					   .ctx = s};
 
-	s->maps_known_ns = journal_now_ns();
+	s->maps_known_ns = trace_out_now_ns();
 	if (s->sideband)
 		sideband_read(s->sideband, &sink);
 }
@@ -74,8 +74,8 @@ static void write_exit(struct session *s, const struct process *p)
 				     .tid = (uint32_t)p->target.pid,
 				     .time_ns = s->time_ns};
 
-	journal_fail(&s->journal, tally_note(&s->tally, &ev));
-	journal_fail(&s->journal, mlk_writer_event(s->journal.writer, &ev));
+	trace_out_fail(&s->journal, tally_note(&s->tally, &ev));
+	trace_out_fail(&s->journal, mlk_writer_event(s->journal.writer, &ev));
 }
 
 /* All that was in the rings has come: those that had ended before leave. */
@@ -139,9 +139,9 @@ static bool drain_preload(struct session *s)
 
 bool session_drain(struct session *s)
 {
-	uint64_t now_ns = journal_now_ns();
+	uint64_t clock_now_ns = trace_out_now_ns();
 	size_t nr_before;
-	bool drained, all, takes_freed = now_ns >= s->freed_ns, *ended, *grown;
+	bool drained, all, takes_freed = clock_now_ns >= s->freed_ns, *ended, *grown;
 
 	s->batch = 0;
 	if (s->preload)
@@ -150,14 +150,14 @@ bool session_drain(struct session *s)
 	session_read_sideband(s);
 	if (takes_freed) {
 		probes_note_freed(s->probes);
-		s->freed_ns = now_ns + FREED_NS;
+		s->freed_ns = clock_now_ns + FREED_NS;
 	}
 	drained = probes_consume(s->probes) != -EAGAIN;
 	all = drained && probes_took_all(s->probes);
-	if (all && now_ns > s->time_ns)
-		s->time_ns = now_ns; /* all that was older has come */
+	if (all && clock_now_ns > s->time_ns)
+		s->time_ns = clock_now_ns; /* all that was older has come */
 	if (all && takes_freed)
-		take_freed(s);
+		write_deferred_frees(s);
 	children_look(s);
 	leader_look(s);
 	for (size_t i = 0; all && i < s->nr; i++)
@@ -176,14 +176,14 @@ bool session_drain(struct session *s)
 void session_drain_for(struct session *s, uint64_t limit_ns)
 {
 	const struct timespec moment = {.tv_nsec = 100000};
-	uint64_t end_ns = journal_now_ns() + limit_ns;
+	uint64_t end_ns = trace_out_now_ns() + limit_ns;
 
 	while (!s->journal.err) {
 		bool drained = session_drain(s);
 
 		/* Something may stand in the way that another processor is still writing. */
 		if ((drained && (!s->probes || probes_took_all(s->probes))) ||
-		    journal_now_ns() >= end_ns)
+		    trace_out_now_ns() >= end_ns)
 			break;
 		if (drained)
 			nanosleep(&moment, NULL);

@@ -27,9 +27,9 @@ void session_flush(struct session *s)
 	}
 	session_losses(s, &losses);
 	losses.first_ns = s->losses_ns ? s->losses_ns : s->start_ns;
-	losses.last_ns = s->losses_ns = journal_now_ns();
+	losses.last_ns = s->losses_ns = trace_out_now_ns();
 	mlk_writer_set_losses(s->journal.writer, &losses);
-	journal_fail(&s->journal, mlk_writer_flush(s->journal.writer));
+	trace_out_fail(&s->journal, mlk_writer_flush(s->journal.writer));
 }
 
 static void take_probes_out(struct session *s)
@@ -60,12 +60,12 @@ void session_finish(struct session *s, enum mlk_end reason)
 {
 	int err;
 
-	s->end_ns = journal_now_ns();
+	s->end_ns = trace_out_now_ns();
 	if (s->preload)
 		preload_stop(s->preload);
 	else
 		take_probes_out(s);
-	s->detach_ns = journal_now_ns() - s->end_ns;
+	s->detach_ns = trace_out_now_ns() - s->end_ns;
 	if (s->probes)
 		drain_last(s);
 	while (!s->journal.err && !session_drain(s))
@@ -78,10 +78,10 @@ void session_finish(struct session *s, enum mlk_end reason)
 		process_flush_maps(s->all[i], &s->journal);
 		process_snapshot(s->all[i], &s->journal, s->end_ns);
 	}
-	journal_fail(&s->journal, findings_flush(&s->findings, s->journal.writer));
+	trace_out_fail(&s->journal, overrun_list_flush(&s->findings, s->journal.writer));
 	session_flush(s);
 	err = mlk_writer_finish(s->journal.writer, s->journal.err ? MLK_END_ERROR : reason,
 				s->end_ns);
 	if (!s->journal.err)
-		journal_fail(&s->journal, err);
+		trace_out_fail(&s->journal, err);
 }

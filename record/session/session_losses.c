@@ -42,6 +42,6 @@ void session_explain_quiet(struct session *s)
 			 "of its own, which a preloaded library does not see",
 			 (int)p->target.pid);
 	else if (!s->quiet_told && p)
-		quiet_explain(&p->target, &p->allocators, p->cpu_ticks);
+		no_events_explain(&p->target, &p->allocators, p->cpu_ticks);
 	s->quiet_told |= p != NULL;
 }

@@ -8,14 +8,14 @@
 #include <time.h>
 
 #include "mleak.h"
-#include "record/session/preload_sink.h"
 #include "record/base/kernel.h"
 #include "record/privilege/privileges.h"
+#include "record/ptrace/tracer.h"
 #include "record/session/no_events.h"
 #include "record/session/session.h"
-#include "record/target/attach_stacks.h"
+#include "record/session/session_sink.h"
 #include "record/session/write_events.h"
-#include "record/ptrace/tracer.h"
+#include "record/target/attach_stacks.h"
 
 /* Where processes wait for a processor, who empties the ring goes before who fills it; and who is
  * to put the probes in before all of them. */
@@ -109,13 +109,13 @@ static int skip_ended(struct session *s, struct process *p, int err)
 static void take_snapshot(struct session *s, const struct process *p)
 {
 	const int nice = getpriority(PRIO_PROCESS, 0);
-	struct snapshot_cost cost;
+	struct attach_stacks_cost cost;
 
 	/* Else no word of these stacks would pass for code. */
-	code_update(&s->code, &s->journal, s->all, s->nr);
+	code_ranges_update(&s->code, &s->journal, s->all, s->nr);
 	/* Threads are stopped meanwhile: nobody is to come between.  Not allowed to all. */
 	setpriority(PRIO_PROCESS, 0, URGENT);
-	journal_fail(&s->journal, snapshot_write(&p->target, s->journal.writer, &cost));
+	trace_out_fail(&s->journal, attach_stacks_write(&p->target, s->journal.writer, &cost));
 	setpriority(PRIO_PROCESS, 0, nice);
 	s->snapshot.threads += cost.threads;
 	s->snapshot.stopped_ns += cost.stopped_ns;
@@ -135,8 +135,8 @@ static int prepare(struct session *s, struct process *p)
 				  (int)p->target.pid);
 		return skip_ended(s, p, -ESRCH);
 	}
-	journal_fail(&s->journal,
-		     threads_name(&p->threads, (uint32_t)p->target.pid, p->target.comm));
+	trace_out_fail(&s->journal,
+		       threads_name(&p->threads, (uint32_t)p->target.pid, p->target.comm));
 	if (s->journal.err)
 		return s->journal.err;
 	if (!p->target.started)
@@ -170,7 +170,7 @@ static int place_all(struct session *s, const struct process **failed)
 		p->probed = true;
 		/* From before it is recorded no notice comes. */
 		p->leader.ended = p->leader.due = target_lacks_main(&p->target);
-		p->cpu_ticks = quiet_cpu_ticks(&p->target);
+		p->cpu_ticks = no_events_cpu_ticks(&p->target);
 	}
 	return 0;
 }
@@ -257,7 +257,7 @@ static void trace_all(struct session *s)
 			continue; /* it is traced from its start */
 		err = tracer_attach(&s->tracer, t->pid);
 		s->all[i]->traced = !err;
-		s->all[i]->traced_ns = journal_now_ns();
+		s->all[i]->traced_ns = trace_out_now_ns();
 		if (err)
 			log_warn("cannot hold the children of process %d at their start (%s): they "
 				 "are recorded from some milliseconds after it",
@@ -288,8 +288,8 @@ static int find_again(struct session *s, const struct probes_opts *opts)
 /* Put the probes on the allocators that the processes have mapped now. */
 static int attach(struct session *s, const struct session_opts *opts, struct loading *l)
 {
-	const struct probes_consumer consumer = {.event = take_event, .ctx = s};
-	uint64_t start_ns = journal_now_ns();
+	const struct probes_consumer consumer = {.event = write_event, .ctx = s};
+	uint64_t start_ns = trace_out_now_ns();
 	struct refusal refusal = {.link = opts->link, .force = opts->force};
 	const struct process *failed;
 	int err;
@@ -302,7 +302,7 @@ static int attach(struct session *s, const struct session_opts *opts, struct loa
 		if (!err)
 			err = place_loaded(s, l, &refusal, &failed);
 	}
-	s->attach_ns = journal_now_ns() - start_ns;
+	s->attach_ns = trace_out_now_ns() - start_ns;
 	waiting_end(&s->waiting);
 	if (err && opts->falls_back && !target_is_ending(&failed->target))
 		s->refusal = refusal;
@@ -316,7 +316,7 @@ static int attach(struct session *s, const struct session_opts *opts, struct loa
 		return err;
 	}
 	/* All at once, and not before they can be taken in. */
-	s->armed_ns = journal_now_ns();
+	s->armed_ns = trace_out_now_ns();
 	probes_begin(s->probes, &opts->filters);
 	return 0;
 }
@@ -324,12 +324,12 @@ static int attach(struct session *s, const struct session_opts *opts, struct loa
 /* The events come from the library that the command was started with. */
 static int attach_preload(struct session *s)
 {
-	const struct preload_sink sink = followed_sink(s);
+	const struct preload_sink sink = session_sink(s);
 
 	s->maps_known_ns = UINT64_MAX;
-	s->armed_ns = journal_now_ns();
+	s->armed_ns = trace_out_now_ns();
 	s->all[0]->probed = true;
-	s->all[0]->cpu_ticks = quiet_cpu_ticks(&s->all[0]->target);
+	s->all[0]->cpu_ticks = no_events_cpu_ticks(&s->all[0]->target);
 	preload_set_sink(s->preload, &sink);
 	return 0;
 }
@@ -370,7 +370,7 @@ static int begin(struct session *s, const struct session_opts *opts)
 	err = prepare_all(s, opts);
 	if (!err && !s->preload)
 		trace_all(s);
-	s->placing_ns = journal_now_ns();
+	s->placing_ns = trace_out_now_ns();
 	if (!err && s->preload)
 		return attach_preload(s);
 	if (!err)

@@ -1,12 +1,12 @@
-/* write_events.c - see take.h */
+/* write_events.c - see write_events.h */
 #include "record/session/write_events.h"
 
 #include <errno.h>
 
 #include "bpf/event.h"
+#include "record/preload/ring/stack_image.h"
 #include "record/session/children.h"
 #include "record/session/exec.h"
-#include "record/preload/ring/stack_image.h"
 
 /* Events taken in before other things are looked at again: some milliseconds' worth. */
 #define BATCH 20000
@@ -133,13 +133,13 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 	if (e->time_ns >= s->maps_known_ns)
 		session_read_sideband(s);
 	if (s->journal.code_changed)
-		code_update(&s->code, &s->journal, s->all, s->nr);
+		code_ranges_update(&s->code, &s->journal, s->all, s->nr);
 	if (p)
 		p->exec.seen = true;
 	copy_regs(ev.regs, e->regs);
 	s->time_ns = e->time_ns;
 	if (e->head.what == FUNC_OVERRUN)
-		return findings_write(&s->findings, s->journal.writer, &ev);
+		return overrun_list_write(&s->findings, s->journal.writer, &ev);
 	s->allocs++;
 	s->stacks_cut += (ev.flags & DWUNW_EVENT_STACK_DEGRADED) != 0;
 	return put(s, &ev);
@@ -211,35 +211,35 @@ static int take(struct session *s, void *data, size_t size, const struct shared_
 		return s->journal.err;
 	p = session_find(s, (pid_t)event_tgid(id));
 	if (small->head.type == EVENT_OVERRUN)
-		err = findings_note(&s->findings, s->journal.writer, data, s->time_ns);
+		err = overrun_list_add(&s->findings, s->journal.writer, data, s->time_ns);
 	else if (is_alloc && (size < sizeof(*alloc) || alloc->stack_len > size - sizeof(*alloc)))
 		err = -EPROTO;
 	else
 		err = is_alloc ? take_alloc(s, p, alloc, view) : take_small(s, p, small, size);
-	journal_fail(&s->journal, err);
+	trace_out_fail(&s->journal, err);
 	if (p)
-		journal_fail(&s->journal, threads_see(&p->threads, event_tid(id)));
+		trace_out_fail(&s->journal, threads_see(&p->threads, event_tid(id)));
 	if (s->journal.err)
 		return s->journal.err;
 	return ++s->batch >= BATCH ? -EAGAIN : 0;
 }
 
-void take_freed(struct session *s)
+void write_deferred_frees(struct session *s)
 {
 	struct kept_free free;
 	size_t i = 0;
 
 	while (!s->journal.err && probes_freed(s->probes, &i, &free))
-		journal_fail(&s->journal,
-			     take_free(s, session_find(s, (pid_t)event_tgid(free.id)), &free));
+		trace_out_fail(&s->journal,
+			       take_free(s, session_find(s, (pid_t)event_tgid(free.id)), &free));
 }
 
-int take_event(void *ctx, void *data, size_t size)
+int write_event(void *ctx, void *data, size_t size)
 {
 	return take(ctx, data, size, NULL);
 }
 
-int take_event_at(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view)
+int write_event_at(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view)
 {
 	struct session *s = ctx;
 

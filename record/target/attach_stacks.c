@@ -17,7 +17,7 @@ _Static_assert(DWUNW_MAX_ARCH_REGS <= MLK_MAX_REGS, "room for all registers");
 struct snapshot {
 	const struct target *target;
 	struct mlk_writer *writer;
-	struct snapshot_cost cost;
+	struct attach_stacks_cost cost;
 	int err;
 };
 
@@ -29,7 +29,7 @@ static int write_one(struct snapshot *s, const struct dwunw_stack_copy *copy)
 		.flags = copy->regs.flags & 0xff,
 		.tgid = (uint32_t)s->target->pid,
 		.tid = (uint32_t)copy->tid,
-		.time_ns = now_ns(),
+		.time_ns = clock_now_ns(),
 		.stack = copy->stack.bytes,
 		.stack_len = (uint32_t)copy->stack.len,
 	};
@@ -86,7 +86,8 @@ static const char *explain(int err, enum dwunw_denied denied)
 	return denied ? dwunw_denied_text(denied) : dwunw_strerror(err);
 }
 
-int snapshot_write(const struct target *t, struct mlk_writer *writer, struct snapshot_cost *cost)
+int attach_stacks_write(const struct target *t, struct mlk_writer *writer,
+			struct attach_stacks_cost *cost)
 {
 	enum dwunw_denied denied = DWUNW_DENIED_NOT;
 	struct snapshot s = {.target = t, .writer = writer};

@@ -1,12 +1,12 @@
 /* attach_stacks.h - what the threads of a process do when a recording of it begins */
-#ifndef RECORD_SNAPSHOT_H
-#define RECORD_SNAPSHOT_H
+#ifndef RECORD_ATTACH_STACKS_H
+#define RECORD_ATTACH_STACKS_H
 
 #include "format/writer.h"
 #include "record/target/target.h"
 
 /* What it cost the target. */
-struct snapshot_cost {
+struct attach_stacks_cost {
 	unsigned int threads; /* whose stacks were read */
 	uint64_t stopped_ns;  /* together */
 	uint64_t longest_ns;  /* one of them, at most */
@@ -18,6 +18,7 @@ struct snapshot_cost {
  * takes.  What cannot be read is left out: a recording does without.  *@cost is set.  Returns 0 or
  * what the writer returned.
  */
-int snapshot_write(const struct target *t, struct mlk_writer *writer, struct snapshot_cost *cost);
+int attach_stacks_write(const struct target *t, struct mlk_writer *writer,
+			struct attach_stacks_cost *cost);
 
 #endif

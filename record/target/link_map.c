@@ -9,7 +9,7 @@
 
 #define MAX_OBJECTS 4096 /* of a list that may be damaged */
 
-static int add(struct objects *o, const struct mlk_mapping *m)
+static int add(struct loaded_objects *o, const struct mlk_mapping *m)
 {
 	const struct mlk_mapping **v;
 
@@ -87,7 +87,7 @@ static bool read_debug(const struct target *t, struct r_debug *debug)
 	return false;
 }
 
-bool objects_complete(const struct target *t, bool unknown)
+bool link_map_complete(const struct target *t, bool unknown)
 {
 	struct r_debug debug;
 
@@ -97,7 +97,7 @@ bool objects_complete(const struct target *t, bool unknown)
 }
 
 /* Add what the loader's list holds.  The loader appends what dlopen() loads later. */
-static int add_list(struct objects *o, const struct target *t, const struct maps *maps)
+static int add_list(struct loaded_objects *o, const struct target *t, const struct maps *maps)
 {
 	struct r_debug debug = {0};
 	struct link_map entry;
@@ -113,7 +113,7 @@ static int add_list(struct objects *o, const struct target *t, const struct maps
 }
 
 /* Without a list: all files with code, the C library last. */
-static int add_mapped(struct objects *o, const struct maps *maps)
+static int add_mapped(struct loaded_objects *o, const struct maps *maps)
 {
 	int err = 0;
 
@@ -129,7 +129,7 @@ static int add_mapped(struct objects *o, const struct maps *maps)
 	return err;
 }
 
-int objects_read(struct objects *o, const struct target *t, const struct maps *maps)
+int link_map_read(struct loaded_objects *o, const struct target *t, const struct maps *maps)
 {
 	uint64_t entry = target_auxv(t, AT_ENTRY), base = target_auxv(t, AT_BASE);
 	int err;
@@ -145,7 +145,7 @@ int objects_read(struct objects *o, const struct target *t, const struct maps *m
 	return err;
 }
 
-void objects_release(struct objects *o)
+void link_map_release(struct loaded_objects *o)
 {
 	free(o->v);
 	memset(o, 0, sizeof(*o));

@@ -1,12 +1,12 @@
 /* link_map.h - the program and the libraries of a process in the order in which names are looked up
  */
-#ifndef RECORD_OBJECTS_H
-#define RECORD_OBJECTS_H
+#ifndef RECORD_LINK_MAP_H
+#define RECORD_LINK_MAP_H
 
 #include "record/target/maps.h"
 #include "record/target/target.h"
 
-struct objects {
+struct loaded_objects {
 	const struct mlk_mapping **v; /* the executable mapping of each, first looked up first */
 	size_t nr, room;
 	const struct mlk_mapping *program; /* NULL: not known */
@@ -14,14 +14,14 @@ struct objects {
 	bool guessed; /* the loader's list could not be read: the order is that of addresses */
 };
 
-/* List the objects of @t, whose mappings are @maps; they are borrowed.  objects_release() in any
+/* List the objects of @t, whose mappings are @maps; they are borrowed.  link_map_release() in any
  * case.  Returns 0 or -ENOMEM. */
-int objects_read(struct objects *objects, const struct target *t, const struct maps *maps);
+int link_map_read(struct loaded_objects *objects, const struct target *t, const struct maps *maps);
 
 /* Has the loader mapped and relocated all that the program starts with?  @unknown is the answer
  * when it does not tell. */
-bool objects_complete(const struct target *t, bool unknown);
+bool link_map_complete(const struct target *t, bool unknown);
 
-void objects_release(struct objects *objects);
+void link_map_release(struct loaded_objects *objects);
 
 #endif

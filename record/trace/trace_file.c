@@ -18,21 +18,21 @@ static int explain(const struct mlk_place *place, const char *path, int err)
 	return err;
 }
 
-int output_create(struct mlk_place *place, const char *path)
+int trace_file_create(struct mlk_place *place, const char *path)
 {
 	int err = mlk_place_open(place, path, NULL);
 
 	return err ? explain(place, path, err) : 0;
 }
 
-int output_commit(struct mlk_place *place)
+int trace_file_commit(struct mlk_place *place)
 {
 	int err = mlk_place_take(place, NULL);
 
 	return err ? explain(place, place->path, err) : 0;
 }
 
-int output_check(const struct mlk_place *place, uint64_t bytes)
+int trace_file_check(const struct mlk_place *place, uint64_t bytes)
 {
 	int err = mlk_place_check(place, bytes);
 

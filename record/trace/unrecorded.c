@@ -1,4 +1,4 @@
-/* unrecorded.c - see missed.h */
+/* unrecorded.c - see unrecorded.h */
 #include "record/trace/unrecorded.h"
 
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 
 #include "mleak.h"
 
-void missed_note(struct missed *m, pid_t pid, const char *name, const char *why)
+void unrecorded_add(struct unrecorded *m, pid_t pid, const char *name, const char *why)
 {
 	if (m->nr < MISSED_NAMED) {
 		m->first[m->nr].pid = pid;
@@ -17,18 +17,18 @@ void missed_note(struct missed *m, pid_t pid, const char *name, const char *why)
 	m->nr++;
 }
 
-bool missed_hushes(const struct missed *m)
+bool unrecorded_is_full(const struct unrecorded *m)
 {
 	return m->told >= MISSED_NAMED;
 }
 
-void missed_told(struct missed *m)
+void unrecorded_reported(struct unrecorded *m)
 {
 	if (++m->told == MISSED_NAMED)
 		log_info("how many more children cannot be recorded is said at the end");
 }
 
-void missed_tell(const struct missed *m)
+void unrecorded_report(const struct unrecorded *m)
 {
 	uint64_t named = m->nr < MISSED_NAMED ? m->nr : MISSED_NAMED;
 	char others[64] = "";

@@ -1,7 +1,8 @@
-/* unrecorded.h - programs and processes that should have been recorded and were not: the first by name
+/* unrecorded.h - programs and processes that should have been recorded and were not: the first by
+ * name
  */
-#ifndef RECORD_MISSED_H
-#define RECORD_MISSED_H
+#ifndef RECORD_UNRECORDED_H
+#define RECORD_UNRECORDED_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,7 +10,7 @@
 
 #define MISSED_NAMED 3
 
-struct missed {
+struct unrecorded {
 	uint64_t nr;
 	unsigned int told; /* children of which was said at once why they cannot be recorded */
 	struct {
@@ -20,15 +21,15 @@ struct missed {
 };
 
 /* Count @pid, called @name ("": not known); @why is static text that goes on after "it ". */
-void missed_note(struct missed *m, pid_t pid, const char *name, const char *why);
+void unrecorded_add(struct unrecorded *m, pid_t pid, const char *name, const char *why);
 
 /* Was that said of as many children as are named? */
-bool missed_hushes(const struct missed *m);
+bool unrecorded_is_full(const struct unrecorded *m);
 
 /* It was said of one more; says that it was the last, if it was. */
-void missed_told(struct missed *m);
+void unrecorded_reported(struct unrecorded *m);
 
 /* Log which they are, if there are any. */
-void missed_tell(const struct missed *m);
+void unrecorded_report(const struct unrecorded *m);
 
 #endif

@@ -55,22 +55,22 @@ static void add_block(void *arg, const struct live_block *block)
 	sum->bytes += amount.bytes;
 }
 
-int ages_new(struct ages **out, const struct leaks *leaks)
+int ages_new(struct ages **out, const struct replay *leaks)
 {
-	size_t nr = stacks_nr(leaks_stacks(leaks));
+	size_t nr = stacks_nr(replay_stacks(leaks));
 	struct ages *ages = calloc(1, sizeof(*ages));
 
 	*out = ages;
 	if (!ages)
 		return -ENOMEM;
-	ages->end_ns = leaks_chosen(leaks)->end_ns;
+	ages->end_ns = replay_chosen(leaks)->end_ns;
 	ages->all = calloc(nr + 1, sizeof(*ages->all));
 	if (!ages->all) {
 		ages_free(ages);
 		*out = NULL;
 		return -ENOMEM;
 	}
-	chosen_each(leaks_chosen(leaks), leaks_live(leaks), add_block, ages);
+	chosen_each(replay_chosen(leaks), replay_live(leaks), add_block, ages);
 	return 0;
 }
 

@@ -21,7 +21,7 @@ struct ages; /* opaque: of all stacks of a report */
 
 /* The ages of the chosen blocks of @leaks, at the end of the time that is looked at.  *@out is NULL
  * on failure.  Returns 0 or -ENOMEM. */
-int ages_new(struct ages **out, const struct leaks *leaks);
+int ages_new(struct ages **out, const struct replay *leaks);
 
 /* What is outstanding of stack @number of the report in each class; valid until ages_free(). */
 const struct live_amount *ages_of(const struct ages *ages, uint32_t number);

@@ -1,4 +1,4 @@
-/* alloc_threads.c - see takers.h */
+/* alloc_threads.c - see alloc_threads.h */
 #include "report/context/alloc_threads.h"
 
 #include <errno.h>
@@ -10,11 +10,11 @@
 #include "report/base/hash_index.h"
 #include "report/base/text.h"
 
-struct takers {
+struct alloc_threads {
 	const struct thread_names *threads;
-	struct taker *all; /* by stack once takers_new() has returned */
+	struct taker *all; /* by stack once alloc_threads_new() has returned */
 	size_t nr, room;
-	struct hash_index index; /* only in takers_new() */
+	struct hash_index index; /* only in alloc_threads_new() */
 	int err;
 };
 
@@ -26,7 +26,7 @@ static bool is_taker(const void *things, uint32_t number, const void *key)
 }
 
 /* The taker that is like @wanted, with what it has so far; NULL: memory is short. */
-static struct taker *taker_like(struct takers *takers, const struct taker *wanted)
+static struct taker *taker_like(struct alloc_threads *takers, const struct taker *wanted)
 {
 	struct hash_query query = {
 		.hash = hash_word(wanted->stack, wanted->tid),
@@ -51,7 +51,7 @@ static struct taker *taker_like(struct takers *takers, const struct taker *wante
 
 static void add_block(void *arg, const struct live_block *block)
 {
-	struct takers *takers = arg;
+	struct alloc_threads *takers = arg;
 	struct taker wanted = {.stack = block->stack, .tgid = block->tgid, .tid = block->tid};
 	struct live_amount amount = sampling_amount(block);
 	struct taker *taker;
@@ -78,28 +78,29 @@ static int compare(const void *a, const void *b)
 	return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
-int takers_new(struct takers **out, const struct leaks *leaks)
+int alloc_threads_new(struct alloc_threads **out, const struct replay *leaks)
 {
-	struct takers *takers = calloc(1, sizeof(*takers));
+	struct alloc_threads *takers = calloc(1, sizeof(*takers));
 	int err;
 
 	*out = takers;
 	if (!takers)
 		return -ENOMEM;
-	takers->threads = leaks_chosen(leaks)->threads;
-	chosen_each(leaks_chosen(leaks), leaks_live(leaks), add_block, takers);
+	takers->threads = replay_chosen(leaks)->threads;
+	chosen_each(replay_chosen(leaks), replay_live(leaks), add_block, takers);
 	hash_index_release(&takers->index);
 	if (takers->nr)
 		qsort(takers->all, takers->nr, sizeof(*takers->all), compare);
 	err = takers->err;
 	if (err) {
-		takers_free(takers);
+		alloc_threads_free(takers);
 		*out = NULL;
 	}
 	return err;
 }
 
-const struct taker *takers_of(const struct takers *takers, uint32_t number, size_t *nr)
+const struct taker *alloc_threads_of(const struct alloc_threads *takers, uint32_t number,
+				     size_t *nr)
 {
 	size_t from = 0, to = takers->nr;
 
@@ -117,17 +118,17 @@ const struct taker *takers_of(const struct takers *takers, uint32_t number, size
 	return takers->all + from;
 }
 
-const char *takers_name(const struct takers *takers, const struct taker *taker)
+const char *alloc_threads_name(const struct alloc_threads *takers, const struct taker *taker)
 {
 	return thread_names_get(takers->threads, taker->tgid, taker->tid);
 }
 
-void takers_print(FILE *out, const struct takers *takers, uint32_t number)
+void alloc_threads_print(FILE *out, const struct alloc_threads *takers, uint32_t number)
 {
 	char buf[TEXT_NUMBER_MAX];
 	const char *name;
 	size_t nr;
-	const struct taker *first = takers_of(takers, number, &nr);
+	const struct taker *first = alloc_threads_of(takers, number, &nr);
 
 	if (!nr)
 		return;
@@ -135,7 +136,7 @@ void takers_print(FILE *out, const struct takers *takers, uint32_t number)
 		fputs(", by thread ", out);
 	else
 		fprintf(out, ", by %s threads, most by ", text_number(buf, nr));
-	name = takers_name(takers, first);
+	name = alloc_threads_name(takers, first);
 	fprintf(out, "%" PRIu32 "%s", first->tid, *name ? " " : "");
 	text_print(out, name);
 	if (nr > 1)
@@ -143,7 +144,7 @@ void takers_print(FILE *out, const struct takers *takers, uint32_t number)
 			text_blocks(first->amount.blocks));
 }
 
-void takers_free(struct takers *takers)
+void alloc_threads_free(struct alloc_threads *takers)
 {
 	if (!takers)
 		return;

@@ -8,28 +8,28 @@
 
 #define INDENT "      "
 
-uint32_t block_stack(const struct leaks *leaks, const struct live_block *block)
+uint32_t block_stack(const struct replay *leaks, const struct live_block *block)
 {
-	return stacks_get(leaks_stacks(leaks), block->stack)->id;
+	return stacks_get(replay_stacks(leaks), block->stack)->id;
 }
 
-int block_want_around(struct named *named, const struct leaks *leaks,
+int block_want_around(struct stack_names *named, const struct replay *leaks,
 		      const struct live_around *around)
 {
 	int err = 0;
 
 	if (around->held)
-		err = named_want(named, block_stack(leaks, &around->holder));
+		err = stack_names_want(named, block_stack(leaks, &around->holder));
 	if (!err && around->has_before)
-		err = named_want(named, block_stack(leaks, &around->before));
+		err = stack_names_want(named, block_stack(leaks, &around->before));
 	if (!err && around->has_after)
-		err = named_want(named, block_stack(leaks, &around->after));
+		err = stack_names_want(named, block_stack(leaks, &around->after));
 	return err;
 }
 
 void print_thread(const struct block_printer *p, uint32_t tgid, uint32_t tid)
 {
-	const char *name = thread_names_get(leaks_chosen(p->leaks)->threads, tgid, tid);
+	const char *name = thread_names_get(replay_chosen(p->leaks)->threads, tgid, tid);
 
 	fprintf(p->out, "thread %" PRIu32, tid);
 	if (!name[0])
@@ -62,11 +62,11 @@ void print_block(const struct block_printer *p, const char *what, const struct l
 		text_number(size, block->size), block->size == 1 ? "byte" : "bytes");
 	print_time(p, block->time_ns);
 	fputs(" (", p->out);
-	print_seconds(p->out, since(block->time_ns, p->now_ns));
+	print_seconds(p->out, since(block->time_ns, p->clock_now_ns));
 	fputs(p->gone ? " old when it went) to " : " old) to ", p->out);
 	print_thread(p, block->tgid, block->tid);
 	fputs(", by\n", p->out);
-	named_print(p->named, p->out, block_stack(p->leaks, block), INDENT);
+	stack_names_print(p->named, p->out, block_stack(p->leaks, block), INDENT);
 }
 
 static void print_neighbour(const struct block_printer *p, const char *which, uint64_t distance,
@@ -106,12 +106,12 @@ void block_json(const struct block_printer *p, struct json *json, const char *ke
 	json_number(json, "address", block->addr);
 	json_number(json, "size", block->size);
 	json_number(json, "given_out_ns", since(p->start_ns, block->time_ns));
-	json_number(json, "age_ns", since(block->time_ns, p->now_ns));
+	json_number(json, "age_ns", since(block->time_ns, p->clock_now_ns));
 	json_number(json, "pid", block->tgid);
 	json_number(json, "thread", block->tid);
 	json_text(json, "thread_name",
-		  thread_names_get(leaks_chosen(p->leaks)->threads, block->tgid, block->tid));
-	named_json(p->named, json, block_stack(p->leaks, block));
+		  thread_names_get(replay_chosen(p->leaks)->threads, block->tgid, block->tid));
+	stack_names_json(p->named, json, block_stack(p->leaks, block));
 	json_close(json, '}');
 }
 

@@ -8,18 +8,18 @@
 /* All of it is borrowed. */
 struct block_printer {
 	FILE *out;
-	const struct leaks *leaks;
-	const struct named *named; /* the stacks of all that is printed */
-	uint64_t start_ns;	   /* of the recording, CLOCK_MONOTONIC */
-	uint64_t now_ns;	   /* the moment that ages are of */
-	bool gone;		   /* the block is: of that moment */
+	const struct replay *leaks;
+	const struct stack_names *named; /* the stacks of all that is printed */
+	uint64_t start_ns;		 /* of the recording, CLOCK_MONOTONIC */
+	uint64_t clock_now_ns;		 /* the moment that ages are of */
+	bool gone;			 /* the block is: of that moment */
 };
 
 /* The unwinder's number for the allocation stack of @block, which is known. */
-uint32_t block_stack(const struct leaks *leaks, const struct live_block *block);
+uint32_t block_stack(const struct replay *leaks, const struct live_block *block);
 
 /* Have @named name the stacks of all that @around knows.  Returns 0 or -ENOMEM. */
-int block_want_around(struct named *named, const struct leaks *leaks,
+int block_want_around(struct stack_names *named, const struct replay *leaks,
 		      const struct live_around *around);
 
 /* "thread 17 (worker)". */

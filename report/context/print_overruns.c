@@ -4,8 +4,8 @@
 #include <ctype.h>
 #include <inttypes.h>
 
-#include "report/context/print_block.h"
 #include "report/base/text.h"
+#include "report/context/print_block.h"
 
 #define STACK_INDENT "      "
 #define LINE_BYTES   16 /* bytes of an overrun in a line */
@@ -22,29 +22,29 @@ static const struct overrun *first_of(const struct overruns *overruns, size_t si
 	return overruns_get(overruns, overruns_site(overruns, site)->first);
 }
 
-static int want(struct named *named, const struct leaks *leaks, const struct overrun *o)
+static int want(struct stack_names *named, const struct replay *leaks, const struct overrun *o)
 {
 	int err = 0;
 
 	if (o->known)
-		err = named_want(named, o->alloc_stack);
+		err = stack_names_want(named, o->alloc_stack);
 	if (!err && o->found_stack != OVERRUNS_NO_STACK)
-		err = named_want(named, o->found_stack);
+		err = stack_names_want(named, o->found_stack);
 	return err || !o->looked ? err : block_want_around(named, leaks, &o->around);
 }
 
-int overruns_names(struct named **out, const struct leaks *leaks, const struct names_source *source,
-		   const struct view_opts *opts)
+int overruns_names(struct stack_names **out, const struct replay *leaks,
+		   const struct symbols_source *source, const struct view_opts *opts)
 {
-	const struct overruns *overruns = leaks_overruns(leaks);
-	int err = named_new(out, source, opts);
+	const struct overruns *overruns = replay_overruns(leaks);
+	int err = stack_names_new(out, source, opts);
 
 	for (size_t i = 0; !err && i < nr_shown(overruns); i++)
 		err = want(*out, leaks, first_of(overruns, i));
 	if (!err)
-		err = named_resolve(*out);
+		err = stack_names_resolve(*out);
 	if (err) {
-		named_free(*out);
+		stack_names_free(*out);
 		*out = NULL;
 	}
 	return err;
@@ -58,10 +58,10 @@ static const char *unlooked(const struct mlk_condition *c)
 	return c->reason == MLK_END_EXITED ? NULL : "process that lived on";
 }
 
-void print_overruns_count(FILE *out, const struct mlk_meta *meta, const struct leaks *leaks)
+void print_overruns_count(FILE *out, const struct mlk_meta *meta, const struct replay *leaks)
 {
-	const char *why = unlooked(leaks_condition(leaks));
-	size_t nr = overruns_nr(leaks_overruns(leaks));
+	const char *why = unlooked(replay_condition(leaks));
+	size_t nr = overruns_nr(replay_overruns(leaks));
 	char number[TEXT_NUMBER_MAX];
 
 	if (nr)
@@ -133,7 +133,7 @@ static void print_finder(const struct block_printer *p, const struct overrun *o)
 	print_time(p, o->time_ns);
 	fputs(o->found_stack == OVERRUNS_NO_STACK ? "\n" : ", by\n", p->out);
 	if (o->found_stack != OVERRUNS_NO_STACK)
-		named_print(p->named, p->out, o->found_stack, STACK_INDENT);
+		stack_names_print(p->named, p->out, o->found_stack, STACK_INDENT);
 }
 
 static void print_site(struct block_printer *p, const struct overrun_site *site,
@@ -141,7 +141,7 @@ static void print_site(struct block_printer *p, const struct overrun_site *site,
 {
 	char number[TEXT_NUMBER_MAX];
 
-	p->now_ns = o->time_ns;
+	p->clock_now_ns = o->time_ns;
 	print_what(p->out, o);
 	print_bytes(p->out, o);
 	if (site->nr > 1)
@@ -160,9 +160,9 @@ static void print_site(struct block_printer *p, const struct overrun_site *site,
 		print_neighbours(p, "", &o->around);
 }
 
-void print_overruns(FILE *out, const struct export *export)
+void print_overruns(FILE *out, const struct report_data *export)
 {
-	const struct overruns *overruns = leaks_overruns(export->leaks);
+	const struct overruns *overruns = replay_overruns(export->leaks);
 	struct block_printer p = {.out = out,
 				  .leaks = export->leaks,
 				  .named = export->overrun_names,
@@ -210,16 +210,16 @@ static void put_finder(const struct block_printer *p, struct json *json, const s
 	json_number(json, "time_ns", o->time_ns > p->start_ns ? o->time_ns - p->start_ns : 0);
 	json_number(json, "thread", o->tid);
 	json_text(json, "thread_name",
-		  thread_names_get(leaks_chosen(p->leaks)->threads, o->tgid, o->tid));
+		  thread_names_get(replay_chosen(p->leaks)->threads, o->tgid, o->tid));
 	if (o->found_stack != OVERRUNS_NO_STACK)
-		named_json(p->named, json, o->found_stack);
+		stack_names_json(p->named, json, o->found_stack);
 	json_close(json, '}');
 }
 
 static void put_site(struct block_printer *p, struct json *json, const struct overrun_site *site,
 		     const struct overrun *o)
 {
-	p->now_ns = o->time_ns;
+	p->clock_now_ns = o->time_ns;
 	json_open(json, NULL, '{');
 	json_number(json, "blocks", site->nr);
 	json_number(json, "pid", o->tgid);
@@ -240,9 +240,9 @@ static void put_site(struct block_printer *p, struct json *json, const struct ov
 	json_close(json, '}');
 }
 
-void overruns_json(struct json *json, const struct export *export)
+void overruns_json(struct json *json, const struct report_data *export)
 {
-	const struct overruns *overruns = leaks_overruns(export->leaks);
+	const struct overruns *overruns = replay_overruns(export->leaks);
 	struct block_printer p = {.leaks = export->leaks,
 				  .named = export->overrun_names,
 				  .start_ns = export->meta->start_ns};

@@ -7,18 +7,18 @@
 
 #define OVERRUNS_SHOWN 20 /* sites that are told of in full */
 
-/* Name the stacks of what is told in full.  *@out is released with named_free(), NULL on failure.
- * Returns 0 or -ENOMEM. */
-int overruns_names(struct named **out, const struct leaks *leaks, const struct names_source *source,
-		   const struct view_opts *opts);
+/* Name the stacks of what is told in full.  *@out is released with stack_names_free(), NULL on
+ * failure. Returns 0 or -ENOMEM. */
+int overruns_names(struct stack_names **out, const struct replay *leaks,
+		   const struct symbols_source *source, const struct view_opts *opts);
 
 /* How many there are, in a summary; nothing where blocks were not watched. */
-void print_overruns_count(FILE *out, const struct mlk_meta *meta, const struct leaks *leaks);
+void print_overruns_count(FILE *out, const struct mlk_meta *meta, const struct replay *leaks);
 
 /* Tell of them; nothing if there are none. */
-void print_overruns(FILE *out, const struct export *export);
+void print_overruns(FILE *out, const struct report_data *export);
 
 /* The same as member "overruns"; doc/report-json.md says what is in it. */
-void overruns_json(struct json *json, const struct export *export);
+void overruns_json(struct json *json, const struct report_data *export);
 
 #endif

@@ -3,26 +3,25 @@
  * Each printer writes the stacks of the view and the totals of the trace; all formats have the same
  * totals.  They return 0 or -ENOMEM; errors of writing are left in @out for ferror().
  */
-#ifndef REPORT_EXPORT_H
-#define REPORT_EXPORT_H
+#ifndef REPORT_REPORT_DATA_H
+#define REPORT_REPORT_DATA_H
 
 #include <stdio.h>
 
 #include "report/replay/replay.h"
-#include "report/view/stack_names.h"
 #include "report/view/places.h"
+#include "report/view/stack_names.h"
 
 /* All of it is borrowed. */
-struct export
-{
+struct report_data {
 	const char *path; /* of the trace */
 	const struct mlk_meta *meta;
-	const struct choice *choice; /* as it was asked for */
-	const struct leaks *leaks;
+	const struct block_filter *choice; /* as it was asked for */
+	const struct replay *leaks;
 	const struct view *view;
-	const struct places *places;	   /* of the view */
-	const struct named *overrun_names; /* of the stacks that print_overruns.h tells of */
-	struct suppressions *suppressions; /* that the view was made with; NULL: none */
+	const struct places *places;		 /* of the view */
+	const struct stack_names *overrun_names; /* of the stacks that print_overruns.h tells of */
+	struct suppressions *suppressions;	 /* that the view was made with; NULL: none */
 };
 
 enum table_format { TABLE_TEXT, TABLE_CSV, TABLE_JSON };
@@ -36,62 +35,62 @@ struct table_opts {
 };
 
 /* What of all that is outstanding the view has, with what its top leaves out. */
-struct live_amount export_selected(const struct export *export);
+struct live_amount report_data_selected(const struct report_data *export);
 
-/* What is outstanding and not in export_selected(). */
-struct live_amount export_filtered(const struct export *export);
+/* What is outstanding and not in report_data_selected(). */
+struct live_amount report_data_filtered(const struct report_data *export);
 
 /* JSON with the schema of doc/report-json.md. */
-int print_json(FILE *out, const struct export *export);
+int print_json(FILE *out, const struct report_data *export);
 
 /* CSV by RFC 4180: a header, then a row for each stack. */
-int print_csv(FILE *out, const struct export *export);
+int print_csv(FILE *out, const struct report_data *export);
 
 /* A profile of pprof, compressed by gzip; the view is to have all stacks. */
-int print_pprof(FILE *out, const struct export *export);
+int print_pprof(FILE *out, const struct report_data *export);
 
 /* The text that heaptrack_print and heaptrack_gui read; @events is what was printed of the replay
  * by heaptrack_events.h, the view is to have all stacks. */
 struct heaptrack_events;
-int print_heaptrack(FILE *out, const struct export *export, struct heaptrack_events *events);
+int print_heaptrack(FILE *out, const struct report_data *export, struct heaptrack_events *events);
 
 /* The file format of speedscope: a profile of bytes and one of blocks. */
-int print_speedscope(FILE *out, const struct export *export);
+int print_speedscope(FILE *out, const struct report_data *export);
 
 /* One page of HTML with a flame graph. */
-int print_html(FILE *out, const struct export *export);
+int print_html(FILE *out, const struct report_data *export);
 
 /* The stacks one after the other, as bcc's memleak prints them. */
-int print_flat(FILE *out, const struct export *export);
+int print_flat(FILE *out, const struct report_data *export);
 
 /* Of several processes, what is said of that of stack @i of the view, as "sh (1234)"; else NULL. */
-static inline const char *export_process(const struct export *export, size_t i)
+static inline const char *report_data_process(const struct report_data *export, size_t i)
 {
 	return view_process(export->view, view_stack(export->view, i)->process);
 }
 
 /* The id of the process of stack @i of the view. */
-static inline uint32_t export_pid(const struct export *export, size_t i)
+static inline uint32_t report_data_pid(const struct report_data *export, size_t i)
 {
-	return live_process(leaks_live(export->leaks), view_stack(export->view, i)->process).tgid;
+	return live_process(replay_live(export->leaks), view_stack(export->view, i)->process).tgid;
 }
 
 /* Nanoseconds from the start of the recording to @time_ns, 0 for an earlier time. */
-static inline uint64_t export_since_start(const struct export *export, uint64_t time_ns)
+static inline uint64_t report_data_since_start(const struct report_data *export, uint64_t time_ns)
 {
 	return time_ns > export->meta->start_ns ? time_ns - export->meta->start_ns : 0;
 }
 
 /* How long the recording lasted, in nanoseconds. */
-static inline uint64_t export_duration(const struct export *export)
+static inline uint64_t report_data_duration(const struct report_data *export)
 {
-	return export_since_start(export, leaks_condition(export->leaks)->end_ns);
+	return report_data_since_start(export, replay_condition(export->leaks)->end_ns);
 }
 
 /* Events that were lost, of all kinds. */
-static inline uint64_t export_lost(const struct export *export)
+static inline uint64_t report_data_lost(const struct report_data *export)
 {
-	const struct mlk_losses *losses = &leaks_condition(export->leaks)->losses;
+	const struct mlk_losses *losses = &replay_condition(export->leaks)->losses;
 	uint64_t total = 0;
 
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)

@@ -1,4 +1,4 @@
-/* sampling_text.c - see print_filters.h */
+/* sampling_text.c - see sampling_text.h */
 #include "report/context/sampling_text.h"
 
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 
 #include "report/base/text.h"
 
-const char *print_filters_sample(char buf[SAMPLE_TEXT_MAX], const struct mlk_meta *meta)
+const char *print_sampling_rate(char buf[SAMPLE_TEXT_MAX], const struct mlk_meta *meta)
 {
 	struct sampling sampling = sampling_of(meta);
 	char number[TEXT_NUMBER_MAX];
@@ -23,7 +23,7 @@ const char *print_filters_sample(char buf[SAMPLE_TEXT_MAX], const struct mlk_met
 }
 
 /* The square root of a variance, as a number for people. */
-uint64_t print_filters_error(double variance)
+uint64_t print_sampling_error(double variance)
 {
 	double error = ceil(sqrt(variance));
 
@@ -32,7 +32,7 @@ uint64_t print_filters_error(double variance)
 
 static const char *standard_error(char buf[TEXT_NUMBER_MAX], double variance)
 {
-	return text_number(buf, print_filters_error(variance));
+	return text_number(buf, print_sampling_error(variance));
 }
 
 /* Print "(N blocks, M bytes)" of what was skipped for the reason @kind, and end the line. */
@@ -45,13 +45,13 @@ static void print_skipped(FILE *out, const struct mlk_losses *losses, enum mlk_s
 		text_number(bytes, losses->skipped_bytes[kind]));
 }
 
-static void print_sample(FILE *out, const struct mlk_meta *meta, const struct leaks *leaks)
+static void print_sample(FILE *out, const struct mlk_meta *meta, const struct replay *leaks)
 {
-	const struct mlk_losses *losses = &leaks_condition(leaks)->losses;
-	const struct sampling_error *error = leaks_error(leaks);
+	const struct mlk_losses *losses = &replay_condition(leaks)->losses;
+	const struct sampling_error *error = replay_error(leaks);
 	char how[SAMPLE_TEXT_MAX], blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX];
 
-	if (!print_filters_sample(how, meta))
+	if (!print_sampling_rate(how, meta))
 		return;
 	fprintf(out, "  sampled: %s; all blocks and bytes are estimates\n", how);
 	fprintf(out, "    standard error of what is outstanding: %s blocks, %s bytes\n",
@@ -91,9 +91,9 @@ static void print_threads(FILE *out, const struct mlk_meta *meta, const struct m
 	print_skipped(out, losses, MLK_SKIPPED_TRIGGER);
 }
 
-void print_filters(FILE *out, const struct mlk_meta *meta, const struct leaks *leaks)
+void print_sampling(FILE *out, const struct mlk_meta *meta, const struct replay *leaks)
 {
-	const struct mlk_losses *losses = &leaks_condition(leaks)->losses;
+	const struct mlk_losses *losses = &replay_condition(leaks)->losses;
 	uint64_t unkept = losses->skipped[MLK_SKIPPED_UNKEPT];
 	uint64_t children = losses->skipped[MLK_SKIPPED_CHILD];
 	char number[TEXT_NUMBER_MAX];

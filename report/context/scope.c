@@ -1,4 +1,4 @@
-/* scope.c - see print_shown.h */
+/* scope.c - see scope.h */
 #include "report/context/scope.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static void put_quoted(FILE *out, const char *text)
 	fputc('\'', out);
 }
 
-static void put_blocks(FILE *out, const struct choice *choice, bool *is_first)
+static void put_blocks(FILE *out, const struct block_filter *choice, bool *is_first)
 {
 	if (choice->until && choice->from_ns)
 		fprintf(out, "blocks given out between %.9g s and %.9g s", seconds(choice->from_ns),
@@ -53,7 +53,7 @@ static void put_blocks(FILE *out, const struct choice *choice, bool *is_first)
 	}
 }
 
-static void put_stacks(FILE *out, const struct sieve_opts *sieve, bool *is_first)
+static void put_stacks(FILE *out, const struct stack_filter_opts *sieve, bool *is_first)
 {
 	char number[TEXT_NUMBER_MAX];
 
@@ -76,15 +76,15 @@ static void put_stacks(FILE *out, const struct sieve_opts *sieve, bool *is_first
 	}
 }
 
-static bool is_all(const struct choice *choice, const struct sieve_opts *sieve)
+static bool is_all(const struct block_filter *choice, const struct stack_filter_opts *sieve)
 {
 	return !choice->until && !choice->pid && !choice->thread && !choice->older_ns &&
 	       !sieve->module && !sieve->function && !sieve->min_bytes && !sieve->min_blocks;
 }
 
-int shown_text(char **text, const struct export *export)
+int shown_text(char **text, const struct report_data *export)
 {
-	const struct sieve_opts *sieve = &view_options(export->view)->sieve;
+	const struct stack_filter_opts *sieve = &view_options(export->view)->sieve;
 	bool is_first = true;
 	size_t len;
 	FILE *out = open_memstream(text, &len);
@@ -104,7 +104,7 @@ int shown_text(char **text, const struct export *export)
 	return -ENOMEM;
 }
 
-int print_shown(FILE *out, const struct export *export)
+int print_scope(FILE *out, const struct report_data *export)
 {
 	char *text;
 	int err = shown_text(&text, export);
@@ -127,10 +127,10 @@ static void put_text(struct json *json, const char *key, const char *text)
 		json_text(json, key, text);
 }
 
-int shown_json(struct json *json, const struct export *export)
+int shown_json(struct json *json, const struct report_data *export)
 {
-	const struct sieve_opts *sieve = &view_options(export->view)->sieve;
-	const struct choice *choice = export->choice;
+	const struct stack_filter_opts *sieve = &view_options(export->view)->sieve;
+	const struct block_filter *choice = export->choice;
 	char *text;
 	int err = shown_text(&text, export);
 

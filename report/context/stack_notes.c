@@ -1,26 +1,26 @@
 /* stack_notes.c - see stack_notes.h */
 #include "report/context/stack_notes.h"
 
-int stack_notes_init(struct stack_notes *notes, const struct leaks *leaks)
+int stack_notes_init(struct stack_notes *notes, const struct replay *leaks)
 {
 	int err;
 
 	*notes = (struct stack_notes){0};
 	err = ages_new(&notes->ages, leaks);
 	if (!err)
-		err = takers_new(&notes->takers, leaks);
+		err = alloc_threads_new(&notes->takers, leaks);
 	if (err)
 		stack_notes_release(notes);
 	return err;
 }
 
 /* In milliseconds from the start of the recording on. */
-static uint64_t rounded(const struct export *export, uint64_t time_ns)
+static uint64_t rounded(const struct report_data *export, uint64_t time_ns)
 {
-	return (export_since_start(export, time_ns) + 500000) / 1000000;
+	return (report_data_since_start(export, time_ns) + 500000) / 1000000;
 }
 
-static void print_times(FILE *out, const struct export *export, const struct stack *stack)
+static void print_times(FILE *out, const struct report_data *export, const struct stack *stack)
 {
 	uint64_t first = rounded(export, stack->first_ns), last = rounded(export, stack->last_ns);
 
@@ -31,7 +31,7 @@ static void print_times(FILE *out, const struct export *export, const struct sta
 		fprintf(out, "allocated at %.3f s", (double)first / 1e3);
 }
 
-void stack_notes_print(FILE *out, const struct export *export, const struct stack_notes *notes,
+void stack_notes_print(FILE *out, const struct report_data *export, const struct stack_notes *notes,
 		       size_t i, const char *indent)
 {
 	uint32_t number = view_number(export->view, i);
@@ -40,13 +40,13 @@ void stack_notes_print(FILE *out, const struct export *export, const struct stac
 	ages_print(out, notes->ages, number);
 	fprintf(out, "\n%s", indent);
 	print_times(out, export, view_stack(export->view, i));
-	takers_print(out, notes->takers, number);
+	alloc_threads_print(out, notes->takers, number);
 	fputc('\n', out);
 }
 
 void stack_notes_release(struct stack_notes *notes)
 {
 	ages_free(notes->ages);
-	takers_free(notes->takers);
+	alloc_threads_free(notes->takers);
 	*notes = (struct stack_notes){0};
 }

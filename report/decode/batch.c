@@ -66,6 +66,6 @@ void batch_release(struct batch *batch)
 	free(batch->events);
 	free(batch->stacks);
 	free(batch->ids);
-	previous_free(batch->previous);
+	stack_history_free(batch->previous);
 	*batch = (struct batch){0};
 }

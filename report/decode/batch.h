@@ -40,7 +40,7 @@ struct batch {
 	bool own_ids;
 	uint32_t *ids; /* then: what they are in the unwinder that has all stacks, by id */
 	size_t ids_room;
-	struct previous *previous; /* what it leaves of the threads' stacks */
+	struct stack_history *previous; /* what it leaves of the threads' stacks */
 	struct mlk_condition condition;
 	int err; /* 0, -ENOMEM or -errno of read(2): there is nothing behind these events */
 };

@@ -1,4 +1,4 @@
-/* stack_history.c - see previous.h */
+/* stack_history.c - see stack_history.h */
 #include "report/decode/stack_history.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ struct image {
 	bool known; /* whatever there was before */
 };
 
-struct previous {
+struct stack_history {
 	struct image *all;
 	size_t nr, room;
 	size_t last;  /* the one asked for last */
@@ -29,11 +29,11 @@ struct previous {
 	struct hash_index index;
 	uint32_t *forgotten; /* processes, of which nothing from before is left */
 	size_t nr_forgotten, forgotten_room;
-	previous_before *before;
+	stack_history_before *before;
 	void *before_arg;
 };
 
-int previous_new(struct previous **out, previous_before *before, void *arg)
+int stack_history_new(struct stack_history **out, stack_history_before *before, void *arg)
 {
 	*out = calloc(1, sizeof(**out));
 	if (!*out)
@@ -45,13 +45,13 @@ int previous_new(struct previous **out, previous_before *before, void *arg)
 
 static bool same_thread(const void *things, uint32_t number, const void *arg)
 {
-	const struct image *image = &((const struct previous *)things)->all[number];
+	const struct image *image = &((const struct stack_history *)things)->all[number];
 	const struct mlk_event *key = arg;
 
 	return image->tgid == key->tgid && image->tid == key->tid;
 }
 
-static struct image *add(struct previous *p, const struct mlk_event *event, uint64_t hash)
+static struct image *add(struct stack_history *p, const struct mlk_event *event, uint64_t hash)
 {
 	struct image *all;
 
@@ -68,7 +68,7 @@ static struct image *add(struct previous *p, const struct mlk_event *event, uint
 	return &all[p->last];
 }
 
-static struct image *image_of(struct previous *p, const struct mlk_event *event)
+static struct image *image_of(struct stack_history *p, const struct mlk_event *event)
 {
 	struct hash_query query = {.things = p, .key = event, .equal = same_thread};
 	uint32_t number;
@@ -88,7 +88,7 @@ static uint8_t *at(const struct image *image, uint64_t addr)
 }
 
 /* Have room for @len bytes below the image's end.  False: there is no memory. */
-static bool make_room(struct previous *p, struct image *image, uint64_t len)
+static bool make_room(struct stack_history *p, struct image *image, uint64_t len)
 {
 	uint64_t kept = image->end - image->addr;
 	size_t room = image->room ? image->room : 4096;
@@ -112,7 +112,7 @@ static bool make_room(struct previous *p, struct image *image, uint64_t len)
 	return true;
 }
 
-static bool is_forgotten(const struct previous *p, uint32_t tgid)
+static bool is_forgotten(const struct stack_history *p, uint32_t tgid)
 {
 	for (size_t i = 0; i < p->nr_forgotten; i++)
 		if (p->forgotten[i] == tgid)
@@ -122,7 +122,7 @@ static bool is_forgotten(const struct previous *p, uint32_t tgid)
 
 /* Make known what the thread of @event had before all that was given to @p.  Returns its image,
  * which may have moved. */
-static struct image *look_back(struct previous *p, struct image *image,
+static struct image *look_back(struct stack_history *p, struct image *image,
 			       const struct mlk_event *event)
 {
 	image->known = true;
@@ -139,7 +139,7 @@ static bool is_cut(const struct mlk_event *event)
 
 /* Lay the stack of @event, up to @to, over the image, which it overlaps or touches from below or
  * which has the same end. */
-static bool lay_over(struct previous *p, struct image *image, const struct mlk_event *event,
+static bool lay_over(struct stack_history *p, struct image *image, const struct mlk_event *event,
 		     uint64_t to)
 {
 	uint64_t sp = event->regs[MLK_SP_REG];
@@ -154,8 +154,8 @@ static bool lay_over(struct previous *p, struct image *image, const struct mlk_e
 	return true;
 }
 
-bool previous_take(struct previous *p, const struct mlk_event *event, struct dwunw_stack *stack,
-		   uint64_t *stale_from)
+bool stack_history_pop(struct stack_history *p, const struct mlk_event *event,
+		       struct dwunw_stack *stack, uint64_t *stale_from)
 {
 	uint64_t sp = event->regs[MLK_SP_REG], end = sp + event->stack_len;
 	uint64_t same_from = event->stack_same_from > sp ? event->stack_same_from : sp;
@@ -185,7 +185,7 @@ bool previous_take(struct previous *p, const struct mlk_event *event, struct dwu
 	return false;
 }
 
-void previous_forget(struct previous *p, uint32_t tgid)
+void stack_history_forget(struct stack_history *p, uint32_t tgid)
 {
 	uint32_t *forgotten;
 
@@ -202,7 +202,8 @@ void previous_forget(struct previous *p, uint32_t tgid)
 	forgotten[p->nr_forgotten++] = tgid;
 }
 
-void previous_copy(struct previous *to, const struct previous *from, const struct mlk_event *event)
+void stack_history_copy(struct stack_history *to, const struct stack_history *from,
+			const struct mlk_event *event)
 {
 	struct hash_query query = {.hash = hash_word(event->tgid, event->tid),
 				   .things = from,
@@ -237,7 +238,7 @@ static void swap_bytes(struct image *a, struct image *b)
 }
 
 /* @image of @from is the last that is known of its thread. */
-static void take_over(struct previous *to, struct previous *from, struct image *image)
+static void take_over(struct stack_history *to, struct stack_history *from, struct image *image)
 {
 	struct mlk_event thread = {.tgid = image->tgid, .tid = image->tid};
 	struct image *old = image_of(to, &thread);
@@ -255,7 +256,7 @@ static void take_over(struct previous *to, struct previous *from, struct image *
 	old->known = true;
 }
 
-void previous_clear(struct previous *p)
+void stack_history_clear(struct stack_history *p)
 {
 	for (size_t i = 0; i < p->nr; i++)
 		free(p->all[i].bytes);
@@ -263,21 +264,21 @@ void previous_clear(struct previous *p)
 	p->nr = p->last = p->bytes = p->nr_forgotten = 0;
 }
 
-void previous_absorb(struct previous *to, struct previous *from)
+void stack_history_absorb(struct stack_history *to, struct stack_history *from)
 {
 	for (size_t i = 0; i < from->nr_forgotten; i++)
-		previous_forget(to, from->forgotten[i]);
+		stack_history_forget(to, from->forgotten[i]);
 	for (size_t i = 0; i < from->nr; i++)
 		if (from->all[i].known)
 			take_over(to, from, &from->all[i]);
-	previous_clear(from);
+	stack_history_clear(from);
 }
 
-void previous_free(struct previous *p)
+void stack_history_free(struct stack_history *p)
 {
 	if (!p)
 		return;
-	previous_clear(p);
+	stack_history_clear(p);
 	free(p->all);
 	free(p->forgotten);
 	free(p);

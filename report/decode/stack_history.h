@@ -1,26 +1,27 @@
-/* stack_history.h - for each thread of a trace, the stack that it had last: what a later one that was
- * cut may lack
+/* stack_history.h - for each thread of a trace, the stack that it had last: what a later one that
+ * was cut may lack
  *
  * The chunks of a trace are looked at each for itself.  What was in those before is asked for only
  * where a stack needs it, and when one is done, what it leaves is added to what those before left.
  */
-#ifndef REPORT_PREVIOUS_H
-#define REPORT_PREVIOUS_H
+#ifndef REPORT_STACK_HISTORY_H
+#define REPORT_STACK_HISTORY_H
 
 #include <stdbool.h>
 
 #include "format/trace.h"
 #include "unwind/dwunw.h"
 
-struct previous; /* opaque */
+struct stack_history; /* opaque */
 
-/* Copies to @to, by previous_copy(), what the thread of @event had before the first event that was
- * given to @to.  Without anything to copy it does nothing. */
-typedef void previous_before(void *arg, struct previous *to, const struct mlk_event *event);
+/* Copies to @to, by stack_history_copy(), what the thread of @event had before the first event that
+ * was given to @to.  Without anything to copy it does nothing. */
+typedef void stack_history_before(void *arg, struct stack_history *to,
+				  const struct mlk_event *event);
 
 /* None yet; @before is called with @arg, or is NULL: there was nothing.  *@out is NULL on failure.
  * Returns 0 or -ENOMEM. */
-int previous_new(struct previous **out, previous_before *before, void *arg);
+int stack_history_new(struct stack_history **out, stack_history_before *before, void *arg);
 
 /*
  * Keep the stack of @event, an ALLOC in the order of the trace or a record of MLK_RECORD_STACK,
@@ -29,23 +30,24 @@ int previous_new(struct previous **out, previous_before *before, void *arg);
  * Returns true when bytes above it are at hand that are older: then *@stack is @event's with those,
  * which begin at *@stale_from; valid until the next call.
  */
-bool previous_take(struct previous *previous, const struct mlk_event *event,
-		   struct dwunw_stack *stack, uint64_t *stale_from);
+bool stack_history_pop(struct stack_history *previous, const struct mlk_event *event,
+		       struct dwunw_stack *stack, uint64_t *stale_from);
 
 /* Forget the stacks of all threads of process @tgid: it runs another program. */
-void previous_forget(struct previous *previous, uint32_t tgid);
+void stack_history_forget(struct stack_history *previous, uint32_t tgid);
 
 /* Copy to @to what @from has of the thread of @event. */
-void previous_copy(struct previous *to, const struct previous *from, const struct mlk_event *event);
+void stack_history_copy(struct stack_history *to, const struct stack_history *from,
+			const struct mlk_event *event);
 
 /* Bring @to, which is what there was before the first event that was given to @from, to where @from
  * is now.  @from is then as at first. */
-void previous_absorb(struct previous *to, struct previous *from);
+void stack_history_absorb(struct stack_history *to, struct stack_history *from);
 
 /* Forget all that is known: more happened than was given to @previous. */
-void previous_clear(struct previous *previous);
+void stack_history_clear(struct stack_history *previous);
 
 /* Release @previous; NULL is allowed. */
-void previous_free(struct previous *previous);
+void stack_history_free(struct stack_history *previous);
 
 #endif

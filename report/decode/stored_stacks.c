@@ -1,4 +1,4 @@
-/* stored_stacks.c - see unwound.h */
+/* stored_stacks.c - see stored_stacks.h */
 #include "report/decode/stored_stacks.h"
 
 #include <errno.h>
@@ -10,9 +10,9 @@
 
 /* From the unwinder into a trace */
 
-struct unwound {
+struct stored_stacks {
 	const struct dwunw *dw;
-	const struct images *images;
+	const struct trace_modules *images;
 	/* what was gathered of the chunk at hand */
 	struct mlk_unwound_module *modules;
 	struct mlk_unwound_stack *stacks;
@@ -32,7 +32,8 @@ struct number {
 	uint32_t number;
 };
 
-int unwound_new(struct unwound **out, const struct dwunw *dw, const struct images *images)
+int stored_stacks_new(struct stored_stacks **out, const struct dwunw *dw,
+		      const struct trace_modules *images)
 {
 	*out = calloc(1, sizeof(**out));
 	if (!*out)
@@ -44,7 +45,8 @@ int unwound_new(struct unwound **out, const struct dwunw *dw, const struct image
 
 static bool same_module(const void *things, uint32_t number, const void *key)
 {
-	const struct mlk_unwound_module *x = &((const struct unwound *)things)->modules[number];
+	const struct mlk_unwound_module *x =
+		&((const struct stored_stacks *)things)->modules[number];
 	const struct mlk_unwound_module *y = key;
 
 	return x->bias == y->bias && x->path == y->path && x->id.len == y->id.len &&
@@ -52,17 +54,18 @@ static bool same_module(const void *things, uint32_t number, const void *key)
 }
 
 /* The number, from 1, of the module of @frame where it was mapped; 0: it lies in none. */
-static int module_of(struct unwound *unwound, const struct dwunw_frame *frame, uint32_t *number)
+static int module_of(struct stored_stacks *unwound, const struct dwunw_frame *frame,
+		     uint32_t *number)
 {
 	struct mlk_unwound_module key = {.bias = frame->pc - frame->addr}, *modules;
 	struct hash_query query = {.things = unwound, .key = &key, .equal = same_module};
 	uint32_t image;
 
 	*number = 0;
-	if (!images_number(unwound->images, frame->module, &image))
+	if (!trace_modules_number(unwound->images, frame->module, &image))
 		return 0;
-	key.id = *images_id(unwound->images, frame->module);
-	key.path = images_path(unwound->images, image);
+	key.id = *trace_modules_id(unwound->images, frame->module);
+	key.path = trace_modules_path(unwound->images, image);
 	query.hash = hash_word(image, key.bias);
 	if (!hash_index_find(&unwound->index, &query, number)) {
 		modules = array_grow(unwound->modules, &unwound->modules_room,
@@ -80,7 +83,7 @@ static int module_of(struct unwound *unwound, const struct dwunw_frame *frame, u
 }
 
 /* Give stack @id, whose caller has a number, the next one. */
-static int number_one(struct unwound *unwound, uint32_t id)
+static int number_one(struct stored_stacks *unwound, uint32_t id)
 {
 	struct mlk_unwound_stack *stacks = array_grow(unwound->stacks, &unwound->stacks_room,
 						      unwound->nr_stacks + 1, sizeof(*stacks));
@@ -105,13 +108,13 @@ static int number_one(struct unwound *unwound, uint32_t id)
 	return err;
 }
 
-static bool has_number(const struct unwound *unwound, uint32_t id)
+static bool has_number(const struct stored_stacks *unwound, uint32_t id)
 {
 	return unwound->numbers[id].round == unwound->round;
 }
 
 /* Give stack @id and those of its callers numbers that have none yet, the outermost first. */
-static int number_all(struct unwound *unwound, uint32_t id)
+static int number_all(struct stored_stacks *unwound, uint32_t id)
 {
 	size_t nr = 0;
 	int err = 0;
@@ -131,7 +134,7 @@ static int number_all(struct unwound *unwound, uint32_t id)
 }
 
 /* Know of each id given out so far whether it has a number. */
-static int cover_ids(struct unwound *unwound)
+static int cover_ids(struct stored_stacks *unwound)
 {
 	size_t room = unwound->numbers_room;
 	struct number *numbers = array_grow(unwound->numbers, &room, dwunw_stack_limit(unwound->dw),
@@ -146,7 +149,7 @@ static int cover_ids(struct unwound *unwound)
 	return 0;
 }
 
-static int gather_one(struct unwound *unwound, uint32_t id)
+static int gather_one(struct stored_stacks *unwound, uint32_t id)
 {
 	uint32_t *allocs = array_grow(unwound->allocs, &unwound->allocs_room,
 				      unwound->nr_allocs + 1, sizeof(*allocs));
@@ -160,8 +163,8 @@ static int gather_one(struct unwound *unwound, uint32_t id)
 	return err;
 }
 
-int unwound_gather(struct unwound *unwound, const struct batch *batch, const uint32_t *ids,
-		   struct mlk_unwound *to)
+int stored_stacks_gather(struct stored_stacks *unwound, const struct batch *batch,
+			 const uint32_t *ids, struct mlk_unwound *to)
 {
 	int err = cover_ids(unwound);
 
@@ -182,7 +185,7 @@ int unwound_gather(struct unwound *unwound, const struct batch *batch, const uin
 	return err;
 }
 
-void unwound_free(struct unwound *unwound)
+void stored_stacks_free(struct stored_stacks *unwound)
 {
 	if (!unwound)
 		return;
@@ -235,8 +238,8 @@ static int tell_stacks(const struct mlk_unwound *unwound, const uint32_t *module
 	return err;
 }
 
-int unwound_tell(const struct mlk_unwound *unwound, const struct images *images,
-		 struct batch *batch)
+int stored_stacks_report(const struct mlk_unwound *unwound, const struct trace_modules *images,
+			 struct batch *batch)
 {
 	uint32_t *modules = calloc(unwound->nr_modules + 1, sizeof(*modules));
 	int err = 0;
@@ -246,7 +249,7 @@ int unwound_tell(const struct mlk_unwound *unwound, const struct images *images,
 	for (size_t i = 0; !err && i < unwound->nr_modules; i++) {
 		const struct mlk_unwound_module *module = &unwound->modules[i];
 
-		if (!images_find(images, &module->id, module->path, &modules[i]))
+		if (!trace_modules_find(images, &module->id, module->path, &modules[i]))
 			err = MLK_E_CORRUPT;
 	}
 	if (!err)

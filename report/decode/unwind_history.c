@@ -1,4 +1,4 @@
-/* unwind_history.c - see histories.h */
+/* unwind_history.c - see unwind_history.h */
 #include "report/decode/unwind_history.h"
 
 #include <errno.h>
@@ -17,14 +17,14 @@ struct thread {
 	struct dwunw_history *history; /* or NULL */
 };
 
-struct histories {
+struct unwind_history {
 	struct thread *all;
 	size_t nr, room;
 	size_t last; /* the one asked for last */
 	struct hash_index index;
 };
 
-int histories_new(struct histories **out)
+int unwind_history_new(struct unwind_history **out)
 {
 	*out = calloc(1, sizeof(**out));
 	return *out ? 0 : -ENOMEM;
@@ -32,13 +32,13 @@ int histories_new(struct histories **out)
 
 static bool same_thread(const void *things, uint32_t number, const void *arg)
 {
-	const struct thread *thread = &((const struct histories *)things)->all[number];
+	const struct thread *thread = &((const struct unwind_history *)things)->all[number];
 	const struct thread *key = arg;
 
 	return thread->tgid == key->tgid && thread->tid == key->tid;
 }
 
-static struct thread *add(struct histories *histories, const struct thread *key, uint64_t hash)
+static struct thread *add(struct unwind_history *histories, const struct thread *key, uint64_t hash)
 {
 	struct thread *all;
 
@@ -55,7 +55,7 @@ static struct thread *add(struct histories *histories, const struct thread *key,
 	return &all[histories->last];
 }
 
-static struct thread *find(struct histories *histories, const struct thread *key)
+static struct thread *find(struct unwind_history *histories, const struct thread *key)
 {
 	struct hash_query query = {
 		.things = histories,
@@ -73,7 +73,8 @@ static struct thread *find(struct histories *histories, const struct thread *key
 	return &histories->all[number];
 }
 
-struct dwunw_history *histories_get(struct histories *histories, uint32_t tgid, uint32_t tid)
+struct dwunw_history *unwind_history_get(struct unwind_history *histories, uint32_t tgid,
+					 uint32_t tid)
 {
 	const struct thread key = {.tgid = tgid, .tid = tid};
 	struct thread *thread = find(histories, &key);
@@ -85,7 +86,7 @@ struct dwunw_history *histories_get(struct histories *histories, uint32_t tgid, 
 	return thread->history;
 }
 
-void histories_forget(struct histories *histories, uint32_t tgid, uint32_t tid)
+void unwind_history_forget(struct unwind_history *histories, uint32_t tgid, uint32_t tid)
 {
 	const struct thread key = {.tgid = tgid, .tid = tid};
 	struct thread *thread = find(histories, &key);
@@ -96,7 +97,7 @@ void histories_forget(struct histories *histories, uint32_t tgid, uint32_t tid)
 	thread->history = NULL;
 }
 
-static void clear(struct histories *histories)
+static void clear(struct unwind_history *histories)
 {
 	for (size_t i = 0; i < histories->nr; i++)
 		dwunw_history_free(histories->all[i].history);
@@ -104,13 +105,13 @@ static void clear(struct histories *histories)
 	histories->nr = histories->last = 0;
 }
 
-void histories_trim(struct histories *histories)
+void unwind_history_trim(struct unwind_history *histories)
 {
 	if (histories->nr > MANY_THREADS)
 		clear(histories);
 }
 
-void histories_free(struct histories *histories)
+void unwind_history_free(struct unwind_history *histories)
 {
 	if (!histories)
 		return;

@@ -6,15 +6,15 @@
 #include <string.h>
 
 #include "report/base/array.h"
-#include "report/decode/unwind_event.h"
+#include "report/decode/event_unwinder.h"
 #include "report/decode/stored_stacks.h"
 
 struct worker {
 	struct mlk_reader *trace;
 	struct dwunw *dw;
-	struct spaces *spaces;
-	struct capture *capture;
-	const struct images *images;
+	struct address_spaces *spaces;
+	struct event_unwinder *capture;
+	const struct trace_modules *images;
 	uint64_t stop_ns;
 	bool *told; /* by id: a batch has told of that stack */
 	size_t told_room;
@@ -37,9 +37,9 @@ int worker_new(struct worker **out, const struct worker_opts *opts)
 	if (!err)
 		err = dwunw_clone(&worker->dw, opts->dw);
 	if (!err)
-		err = spaces_share(&worker->spaces, opts->spaces, worker->dw);
+		err = address_spaces_share(&worker->spaces, opts->spaces, worker->dw);
 	if (!err)
-		err = capture_new(&worker->capture, worker->dw, worker->spaces, raw);
+		err = event_unwinder_new(&worker->capture, worker->dw, worker->spaces, raw);
 	if (err)
 		worker_free(worker);
 	else
@@ -94,16 +94,16 @@ static int tell(struct worker *worker, struct batch *batch, uint32_t id)
 	return err;
 }
 
-static int take_event(struct worker *worker, const struct mlk_event *event, struct batch *batch)
+static int write_event(struct worker *worker, const struct mlk_event *event, struct batch *batch)
 {
 	uint32_t stack = 0;
 	int err = 0;
 
 	/* A new process may have the number of one that has ended. */
 	if (event->kind == MLK_EXEC || event->kind == MLK_FORK)
-		capture_forget(worker->capture, event->tgid);
+		event_unwinder_forget(worker->capture, event->tgid);
 	if (event->kind == MLK_ALLOC)
-		err = capture_stack(worker->capture, event, &stack);
+		err = event_unwinder_stack(worker->capture, event, &stack);
 	if (!err && stack && (stack >= worker->told_room || !worker->told[stack]))
 		err = tell(worker, batch, stack);
 	return err ? err : batch_add_event(batch, event, stack);
@@ -114,8 +114,8 @@ static int take(struct worker *worker, const struct mlk_record *record, struct b
 	if (record->event.time_ns > worker->stop_ns)
 		return 0;
 	if (record->type == MLK_RECORD_EVENT)
-		return take_event(worker, &record->event, batch);
-	capture_note(worker->capture, &record->event);
+		return write_event(worker, &record->event, batch);
+	event_unwinder_add(worker->capture, &record->event);
 	return 0;
 }
 
@@ -125,7 +125,7 @@ static int unwind_chunk(struct worker *worker, struct batch *batch)
 	struct mlk_record record;
 	int more, err;
 
-	capture_begin(worker->capture, batch->previous);
+	event_unwinder_begin(worker->capture, batch->previous);
 	err = mlk_reader_seek(worker->trace, &batch->chunk, MLK_RECORD_EVENT | MLK_RECORD_STACK);
 	while (!err && (more = mlk_reader_next(worker->trace, &record)) != 0)
 		err = more < 0 ? more : take(worker, &record, batch);
@@ -171,7 +171,7 @@ static int read_unwound(struct worker *worker, struct batch *batch)
 		return more ? more : MLK_E_CORRUPT;
 	if (record.unwound.events_crc != batch->chunk_crc)
 		return MLK_E_CORRUPT;
-	err = unwound_tell(&record.unwound, worker->images, batch);
+	err = stored_stacks_report(&record.unwound, worker->images, batch);
 	if (!err)
 		err = take_heads(worker, &record.unwound, batch);
 	if (!err && mlk_reader_condition(worker->trace)->chunks_lost)
@@ -200,8 +200,8 @@ void worker_free(struct worker *worker)
 {
 	if (!worker)
 		return;
-	capture_free(worker->capture);
-	spaces_free(worker->spaces);
+	event_unwinder_free(worker->capture);
+	address_spaces_free(worker->spaces);
 	dwunw_free(worker->dw);
 	mlk_reader_free(worker->trace);
 	free(worker->told);

@@ -11,9 +11,9 @@ struct worker; /* opaque: to be used by one thread at a time */
 /* Of what, and how.  All is borrowed, and no thread may change it while a worker is at work. */
 struct worker_opts {
 	const struct mlk_reader *trace;
-	const struct dwunw *dw;	     /* has the modules */
-	const struct spaces *spaces; /* prepared for it */
-	const struct images *images; /* the modules of the trace */
+	const struct dwunw *dw;		     /* has the modules */
+	const struct address_spaces *spaces; /* prepared for it */
+	const struct trace_modules *images;  /* the modules of the trace */
 	uint64_t stop_ns; /* what happened later than this is left out; CLOCK_MONOTONIC */
 };
 

@@ -1,9 +1,9 @@
-/* worker_pool.c - see crew.h
+/* worker_pool.c - see worker_pool.h
  *
  * The chunks are numbered in the order of the file, and chunk n has place n modulo the number of
  * places.  The caller's thread finds the chunks, and takes in what became of them in their order;
  * the workers take them in that order, too.  So whoever waits for what the chunks before leave (of
- * threads' stacks, see previous.h) waits for workers that do not wait for it.
+ * threads' stacks, see stack_history.h) waits for workers that do not wait for it.
  */
 #include "report/decode/worker_pool.h"
 
@@ -21,7 +21,7 @@
 #define PLACES_EACH 3 /* for each thread: at work, waiting to be worked on and to be taken */
 
 struct place {
-	struct crew *crew;
+	struct worker_pool *crew;
 	struct batch batch;
 	struct hand *by; /* whose worker's ids are in the batch */
 	bool done;
@@ -29,7 +29,7 @@ struct place {
 
 /* A worker, and what its ids are in the unwinder that has all stacks. */
 struct hand {
-	struct crew *crew;
+	struct worker_pool *crew;
 	struct worker *worker;
 	pthread_t thread;
 	bool started;
@@ -37,7 +37,7 @@ struct hand {
 	size_t ids_room;
 };
 
-struct crew {
+struct worker_pool {
 	struct mlk_reader *trace;
 	struct dwunw *dw;
 	struct hand *hands;
@@ -50,13 +50,14 @@ struct crew {
 	/* Chunks that were found, begun and taken in; below the lock, but that the caller's thread
 	 * alone changes the first and the last. */
 	uint64_t nr_found, nr_begun, nr_taken;
-	struct previous *previous; /* what the chunks that were taken in left; as the numbers */
+	struct stack_history
+		*previous; /* what the chunks that were taken in left; as the numbers */
 	bool stop;
 	pthread_mutex_t lock;
 	pthread_cond_t found, done, taken;
 };
 
-unsigned int crew_default(void)
+unsigned int worker_pool_default(void)
 {
 	cpu_set_t set;
 	int nr = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
@@ -64,22 +65,22 @@ unsigned int crew_default(void)
 	return nr < CREW_MAX ? (unsigned int)nr : CREW_MAX;
 }
 
-static struct place *place_of(struct crew *crew, uint64_t chunk)
+static struct place *place_of(struct worker_pool *crew, uint64_t chunk)
 {
 	return &crew->places[chunk % crew->nr_places];
 }
 
 /* What the chunks before the one at @arg, which is a place, left of a thread's stack. */
-static void look_back(void *arg, struct previous *to, const struct mlk_event *event)
+static void look_back(void *arg, struct stack_history *to, const struct mlk_event *event)
 {
 	struct place *place = arg;
-	struct crew *crew = place->crew;
+	struct worker_pool *crew = place->crew;
 
 	pthread_mutex_lock(&crew->lock);
 	while (!crew->stop && place != place_of(crew, crew->nr_taken))
 		pthread_cond_wait(&crew->taken, &crew->lock);
 	if (!crew->stop)
-		previous_copy(to, crew->previous, event);
+		stack_history_copy(to, crew->previous, event);
 	pthread_mutex_unlock(&crew->lock);
 }
 
@@ -93,7 +94,7 @@ static void give_way(void)
 static void *work(void *arg)
 {
 	struct hand *hand = arg;
-	struct crew *crew = hand->crew;
+	struct worker_pool *crew = hand->crew;
 	struct place *place;
 
 	give_way();
@@ -115,21 +116,21 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static int make_places(struct crew *crew)
+static int make_places(struct worker_pool *crew)
 {
 	crew->places = calloc(crew->nr_places, sizeof(*crew->places));
 	if (!crew->places)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < crew->nr_places; i++) {
 		crew->places[i].crew = crew;
-		if (previous_new(&crew->places[i].batch.previous, look_back, &crew->places[i]))
+		if (stack_history_new(&crew->places[i].batch.previous, look_back, &crew->places[i]))
 			return -ENOMEM;
 	}
-	return previous_new(&crew->previous, NULL, NULL);
+	return stack_history_new(&crew->previous, NULL, NULL);
 }
 
 /* All workers are made before the first begins: what they share is not to be changed then. */
-static int make_hands(struct crew *crew, const struct crew_opts *opts)
+static int make_hands(struct worker_pool *crew, const struct worker_pool_opts *opts)
 {
 	const struct worker_opts worker = {
 		.trace = opts->trace,
@@ -156,9 +157,9 @@ static int make_hands(struct crew *crew, const struct crew_opts *opts)
 	return err;
 }
 
-int crew_new(struct crew **out, const struct crew_opts *opts)
+int worker_pool_new(struct worker_pool **out, const struct worker_pool_opts *opts)
 {
-	struct crew *crew = calloc(1, sizeof(*crew));
+	struct worker_pool *crew = calloc(1, sizeof(*crew));
 	int err;
 
 	*out = NULL;
@@ -177,7 +178,7 @@ int crew_new(struct crew **out, const struct crew_opts *opts)
 	if (!err)
 		err = make_hands(crew, opts);
 	if (err)
-		crew_free(crew);
+		worker_pool_free(crew);
 	else
 		*out = crew;
 	return err;
@@ -198,7 +199,7 @@ static struct mlk_entry entry_of(const struct mlk_chunk *chunk)
 
 /* Find the next chunk with events, and the one before it that may have its stacks.  Returns 1, 0 at
  * the end of the trace, or an error. */
-static int find_chunk(struct crew *crew, struct batch *batch)
+static int find_chunk(struct worker_pool *crew, struct batch *batch)
 {
 	struct mlk_entry none = {0}, unwound = none;
 	struct mlk_record record;
@@ -220,7 +221,7 @@ static int find_chunk(struct crew *crew, struct batch *batch)
 }
 
 /* Have all places filled with chunks to be worked on, as long as there are any. */
-static int find_chunks(struct crew *crew)
+static int find_chunks(struct worker_pool *crew)
 {
 	while (!crew->at_end && crew->nr_found - crew->nr_free < crew->nr_places) {
 		struct place *place = place_of(crew, crew->nr_found);
@@ -243,7 +244,8 @@ static int find_chunks(struct crew *crew)
 
 /* Give the unwinder of all the stacks of which @batch tells, and note in *@ids, which has room for
  * *@room, what they are there. */
-static int take_stacks(struct crew *crew, const struct batch *batch, uint32_t **ids, size_t *room)
+static int take_stacks(struct worker_pool *crew, const struct batch *batch, uint32_t **ids,
+		       size_t *room)
 {
 	int err = 0;
 
@@ -276,20 +278,20 @@ static void note_damage(struct mlk_condition *all, const struct mlk_condition *c
 }
 
 /* What @batch left of threads' stacks is there for those behind it. */
-static void finish_chunk(struct crew *crew, struct batch *batch)
+static void finish_chunk(struct worker_pool *crew, struct batch *batch)
 {
 	pthread_mutex_lock(&crew->lock);
 	/* whose stacks were not looked at leaves nothing, and what was before it is no more */
 	if (batch->own_ids)
-		previous_clear(crew->previous);
+		stack_history_clear(crew->previous);
 	else
-		previous_absorb(crew->previous, batch->previous);
+		stack_history_absorb(crew->previous, batch->previous);
 	crew->nr_taken++;
 	pthread_cond_broadcast(&crew->taken);
 	pthread_mutex_unlock(&crew->lock);
 }
 
-static void wait_for(struct crew *crew, struct place *place)
+static void wait_for(struct worker_pool *crew, struct place *place)
 {
 	if (crew->nr_hands == 1) {
 		worker_read(crew->hands[0].worker, &place->batch);
@@ -302,14 +304,14 @@ static void wait_for(struct crew *crew, struct place *place)
 	pthread_mutex_unlock(&crew->lock);
 }
 
-static void finish_condition(struct crew *crew)
+static void finish_condition(struct worker_pool *crew)
 {
 	crew->condition = *mlk_reader_condition(crew->trace);
 	crew->condition.chunks -= crew->damage.chunks_lost;
 	note_damage(&crew->condition, &crew->damage);
 }
 
-int crew_next(struct crew *crew, const struct batch **batch, const uint32_t **ids)
+int worker_pool_next(struct worker_pool *crew, const struct batch **batch, const uint32_t **ids)
 {
 	struct place *place;
 	struct batch *done;
@@ -337,12 +339,12 @@ int crew_next(struct crew *crew, const struct batch **batch, const uint32_t **id
 	return err ? err : 1;
 }
 
-const struct mlk_condition *crew_condition(const struct crew *crew)
+const struct mlk_condition *worker_pool_condition(const struct worker_pool *crew)
 {
 	return &crew->condition;
 }
 
-void crew_free(struct crew *crew)
+void worker_pool_free(struct worker_pool *crew)
 {
 	if (!crew)
 		return;
@@ -360,7 +362,7 @@ void crew_free(struct crew *crew)
 	}
 	for (unsigned int i = 0; crew->places && i < crew->nr_places; i++)
 		batch_release(&crew->places[i].batch);
-	previous_free(crew->previous);
+	stack_history_free(crew->previous);
 	pthread_mutex_destroy(&crew->lock);
 	pthread_cond_destroy(&crew->found);
 	pthread_cond_destroy(&crew->done);

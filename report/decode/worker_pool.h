@@ -5,42 +5,42 @@
  *
  * Memory: for each thread its unwinder, and three chunks of events.
  */
-#ifndef REPORT_CREW_H
-#define REPORT_CREW_H
+#ifndef REPORT_WORKER_POOL_H
+#define REPORT_WORKER_POOL_H
 
 #include "report/decode/batch.h"
 #include "report/trace/address_spaces.h"
 
-struct crew; /* opaque */
+struct worker_pool; /* opaque */
 
 /* The most threads that are of use. */
 #define CREW_MAX 64
 
-struct crew_opts {
-	struct mlk_reader *trace; /* borrowed until crew_free(), as the others; not to be used by
-				     the caller but for what does not move it */
+struct worker_pool_opts {
+	struct mlk_reader *trace; /* borrowed until worker_pool_free(), as the others; not to be
+				     used by the caller but for what does not move it */
 	struct dwunw *dw;	  /* has the modules; is given all stacks */
-	const struct spaces *spaces;
-	const struct images *images;
+	const struct address_spaces *spaces;
+	const struct trace_modules *images;
 	uint64_t stop_ns;	 /* see worker.h */
 	bool anew;		 /* unwind also what the trace has unwound */
 	unsigned int nr_threads; /* 1 to CREW_MAX; 1: the caller's own */
 };
 
 /* As many threads as CPUs may be used, at most CREW_MAX. */
-unsigned int crew_default(void);
+unsigned int worker_pool_default(void);
 
 /* Begin to read.  *@out is NULL on failure.  Returns 0, -ENOMEM or -errno of a system call. */
-int crew_new(struct crew **out, const struct crew_opts *opts);
+int worker_pool_new(struct worker_pool **out, const struct worker_pool_opts *opts);
 
 /* The events of the next chunk.  Of an ALLOC, *@ids by its stack is the stack's id in opts->dw.
  * Both are valid until the next call.  Returns 1, 0 at the end, -ENOMEM or -errno of read(2). */
-int crew_next(struct crew *crew, const struct batch **batch, const uint32_t **ids);
+int worker_pool_next(struct worker_pool *crew, const struct batch **batch, const uint32_t **ids);
 
-/* The state of the trace, as far as it was read: complete after crew_next() returned 0. */
-const struct mlk_condition *crew_condition(const struct crew *crew);
+/* The state of the trace, as far as it was read: complete after worker_pool_next() returned 0. */
+const struct mlk_condition *worker_pool_condition(const struct worker_pool *crew);
 
 /* End the threads, and release @crew; NULL is allowed. */
-void crew_free(struct crew *crew);
+void worker_pool_free(struct worker_pool *crew);
 
 #endif

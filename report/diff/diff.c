@@ -12,7 +12,7 @@
 #include "report/base/text.h"
 
 struct diff {
-	const struct export *side[DIFF_SIDES];
+	const struct report_data *side[DIFF_SIDES];
 	struct strings *keys;  /* "" is none */
 	struct diff_row *rows; /* by number of key, less one; sorted then */
 	size_t nr, room;
@@ -28,7 +28,7 @@ static void put_key(FILE *out, const struct place *place, bool lines)
 }
 
 /* The key of stack @i, outermost frame first, to be freed; NULL: no memory. */
-static char *make_key(const struct export *export, size_t i, bool lines)
+static char *make_key(const struct report_data *export, size_t i, bool lines)
 {
 	size_t nr, len;
 	const uint32_t *path = places_path(export->places, i, &nr);
@@ -207,7 +207,7 @@ static int match_without_lines(struct diff *diff)
 	return nr < 0 ? (int)nr : 0;
 }
 
-static bool has_enough(const struct live_amount *amount, const struct sieve_opts *sieve)
+static bool has_enough(const struct live_amount *amount, const struct stack_filter_opts *sieve)
 {
 	return amount->bytes >= sieve->min_bytes && amount->blocks >= sieve->min_blocks;
 }
@@ -215,7 +215,7 @@ static bool has_enough(const struct live_amount *amount, const struct sieve_opts
 /* Leave out the stacks of which both sides have too little. */
 static void sift(struct diff *diff)
 {
-	const struct sieve_opts *sieve = &view_options(diff->side[DIFF_AFTER]->view)->sieve;
+	const struct stack_filter_opts *sieve = &view_options(diff->side[DIFF_AFTER]->view)->sieve;
 	size_t to = 0;
 
 	for (size_t i = 0; i < diff->nr; i++)
@@ -225,7 +225,7 @@ static void sift(struct diff *diff)
 	diff->nr = to;
 }
 
-int diff_new(struct diff **out, const struct export *before, const struct export *after)
+int diff_new(struct diff **out, const struct report_data *before, const struct report_data *after)
 {
 	struct diff *diff = calloc(1, sizeof(*diff));
 	int err;
@@ -259,7 +259,7 @@ const struct diff_row *diff_get(const struct diff *diff, size_t i)
 	return &diff->rows[i];
 }
 
-const struct export *diff_side(const struct diff *diff, enum diff_side side)
+const struct report_data *diff_side(const struct diff *diff, enum diff_side side)
 {
 	return diff->side[side];
 }

@@ -26,14 +26,14 @@ struct diff_row {
  * views.  Stacks are left out of which neither has as much as the views' options ask for: one that
  * has grown to it is no new one.  @before and @after are borrowed until diff_free().  *@out is NULL
  * on failure.  Returns 0 or -ENOMEM. */
-int diff_new(struct diff **out, const struct export *before, const struct export *after);
+int diff_new(struct diff **out, const struct report_data *before, const struct report_data *after);
 
 /* Stacks, and the one with the @i-th largest change of bytes (from 0); valid until diff_free(). */
 size_t diff_nr(const struct diff *diff);
 const struct diff_row *diff_get(const struct diff *diff, size_t i);
 
 /* The trace of that side. */
-const struct export *diff_side(const struct diff *diff, enum diff_side side);
+const struct report_data *diff_side(const struct diff *diff, enum diff_side side);
 
 /* "new", "grown", "shrunk", "gone" or "same". */
 const char *diff_verdict(const struct diff_row *row);

@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "mleak.h"
-#include "report/terminal/color.h"
+#include "report/base/text.h"
 #include "report/context/csv.h"
-#include "report/machine/print_json.h"
 #include "report/context/print_place.h"
 #include "report/context/scope.h"
-#include "report/base/text.h"
+#include "report/machine/print_json.h"
+#include "report/terminal/color.h"
 
 /* A number with its sign, and commas. */
 static const char *signed_text(char buf[TEXT_NUMBER_MAX + 1], uint64_t before, uint64_t after)
@@ -25,15 +25,15 @@ static const char *signed_text(char buf[TEXT_NUMBER_MAX + 1], uint64_t before, u
 
 static void put_sums(FILE *out, const char *what, const struct diff *diff, enum diff_side side)
 {
-	const struct export *export = diff_side(diff, side);
+	const struct report_data *export = diff_side(diff, side);
 	struct live_amount amount = diff_sum(diff, side);
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
 
 	fprintf(out,
 		"%-7s%15s bytes%12s %-6s outstanding%12" PRIu64 " events lost%13.3f s recorded  ",
 		what, text_number(bytes, amount.bytes), text_number(blocks, amount.blocks),
-		text_blocks(amount.blocks), export_lost(export),
-		(double)export_duration(export) / 1e9);
+		text_blocks(amount.blocks), report_data_lost(export),
+		(double)report_data_duration(export) / 1e9);
 	text_print(out, export->path);
 	fputc('\n', out);
 }
@@ -66,7 +66,7 @@ static int put_text(FILE *out, const struct diff *diff, size_t top)
 
 	put_sums(out, "before", diff, DIFF_BEFORE);
 	put_sums(out, "after", diff, DIFF_AFTER);
-	err = print_shown(out, diff_side(diff, DIFF_AFTER));
+	err = print_scope(out, diff_side(diff, DIFF_AFTER));
 	fprintf(out, "\n%-7s%15s%12s%15s%15s\n", "", "bytes", "blocks", "before", "after");
 	for (size_t i = 0; i < diff_nr(diff); i++) {
 		const struct diff_row *row = diff_get(diff, i);
@@ -137,8 +137,8 @@ static void put_side(struct json *json, const char *key, const struct diff *diff
 	json_open(json, key, '{');
 	json_text(json, "path", diff_side(diff, side)->path);
 	json_amount(json, "outstanding", diff_sum(diff, side));
-	json_number(json, "lost_events", export_lost(diff_side(diff, side)));
-	json_number(json, "duration_ns", export_duration(diff_side(diff, side)));
+	json_number(json, "lost_events", report_data_lost(diff_side(diff, side)));
+	json_number(json, "duration_ns", report_data_duration(diff_side(diff, side)));
 	json_close(json, '}');
 }
 

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/machine/folded_frames.h"
-#include "report/view/place_labels.h"
 #include "report/diff/print_diff.h"
+#include "report/machine/folded_frames.h"
 #include "report/machine/print_folded.h"
+#include "report/view/place_labels.h"
 
 struct folded {
 	char *stack;
@@ -45,7 +45,7 @@ static int open_source(struct source *source, const struct diff *diff, size_t nr
 	int err;
 
 	source->diff = diff;
-	source->root = folded_frame(leaks_comm(diff_side(diff, DIFF_AFTER)->leaks));
+	source->root = folded_frame(replay_comm(diff_side(diff, DIFF_AFTER)->leaks));
 	err = source->root ? labels_new(&source->labels) : -ENOMEM;
 	if (!err)
 		err = place_labels_both(source->numbers, source->labels, places, true);

@@ -2,11 +2,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "report/view/place_labels.h"
+#include "report/context/scope.h"
 #include "report/diff/print_diff.h"
 #include "report/machine/print_html.h"
 #include "report/machine/print_json.h"
-#include "report/context/scope.h"
+#include "report/view/place_labels.h"
 #include "report/view/tree_names.h"
 
 struct page {
@@ -50,12 +50,12 @@ static void put_totals(struct json *json, const struct page *page)
 			sum[side].bytes += diff_get(page->diff, i)->amount[side].bytes;
 		}
 	for (int side = 0; side < DIFF_SIDES; side++) {
-		const struct export *export = diff_side(page->diff, side);
+		const struct report_data *export = diff_side(page->diff, side);
 
-		lost += export_lost(export);
-		complete += leaks_status_count(export->leaks, DWUNW_STATUS_ENDED);
+		lost += report_data_lost(export);
+		complete += replay_status_count(export->leaks, DWUNW_STATUS_ENDED);
 		for (int status = 0; status < DWUNW_STATUS_NR; status++)
-			of += leaks_status_count(export->leaks, (enum dwunw_status)status);
+			of += replay_status_count(export->leaks, (enum dwunw_status)status);
 	}
 	json_open(json, "totals", '{');
 	json_amount(json, "before", sum[DIFF_BEFORE]);

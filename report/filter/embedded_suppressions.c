@@ -1,4 +1,4 @@
-/* embedded_suppressions.c - see embedded.h */
+/* embedded_suppressions.c - see embedded_suppressions.h */
 #include "report/filter/embedded_suppressions.h"
 
 #include <errno.h>
@@ -38,18 +38,18 @@ static int add(struct suppressions **suppressions, const char *path, const char 
 	return err ? err : suppressions_add(*suppressions, text, path);
 }
 
-int embedded_add(struct suppressions **suppressions, const struct leaks *leaks)
+int embedded_suppressions_add(struct suppressions **suppressions, const struct replay *leaks)
 {
-	const struct images *images = leaks_images(leaks);
+	const struct trace_modules *images = replay_modules(leaks);
 	int err = 0;
 
-	for (uint32_t i = 0; i < images_nr(images) && !err; i++) {
+	for (uint32_t i = 0; i < trace_modules_nr(images) && !err; i++) {
 		size_t len;
-		const char *text = dwunw_module_section(leaks_unwinder(leaks),
-							images_module(images, i), SECTION, &len);
+		const char *text = dwunw_module_section(
+			replay_unwinder(leaks), trace_modules_module(images, i), SECTION, &len);
 
 		if (text)
-			err = add(suppressions, images_path(images, i), text, len);
+			err = add(suppressions, trace_modules_path(images, i), text, len);
 	}
 	return err;
 }

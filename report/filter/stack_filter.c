@@ -1,4 +1,4 @@
-/* stack_filter.c - see sieve.h */
+/* stack_filter.c - see stack_filter.h */
 #include "report/filter/stack_filter.h"
 
 #include <errno.h>
@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct sieve {
-	struct sieve_opts opts;
+struct stack_filter {
+	struct stack_filter_opts opts;
 	regex_t function;
 };
 
-int sieve_new(struct sieve **out, const struct sieve_opts *opts)
+int stack_filter_new(struct stack_filter **out, const struct stack_filter_opts *opts)
 {
-	struct sieve *sieve = calloc(1, sizeof(*sieve));
+	struct stack_filter *sieve = calloc(1, sizeof(*sieve));
 	int err = 0;
 
 	*out = NULL;
@@ -31,44 +31,44 @@ int sieve_new(struct sieve **out, const struct sieve_opts *opts)
 	return 0;
 }
 
-bool sieve_wants_names(const struct sieve *sieve)
+bool stack_filter_wants_names(const struct stack_filter *sieve)
 {
 	return sieve->opts.module || sieve->opts.function || sieve->opts.suppressions;
 }
 
-bool sieve_has_enough(const struct sieve *sieve, const struct stack *stack)
+bool stack_filter_has_enough(const struct stack_filter *sieve, const struct stack *stack)
 {
 	return sieve->opts.any_amount ||
 	       (stack->bytes >= sieve->opts.min_bytes && stack->blocks >= sieve->opts.min_blocks);
 }
 
-bool sieve_is_module(const char *pattern, const char *path)
+bool stack_filter_is_module(const char *pattern, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
 	return !fnmatch(pattern, path, 0) || (slash && !fnmatch(pattern, slash + 1, 0));
 }
 
-static bool has_module(const struct sieve *sieve, const struct sieve_stack *stack)
+static bool has_module(const struct stack_filter *sieve, const struct stack_filter_stack *stack)
 {
 	for (size_t i = 0; i < stack->nr; i++)
-		if (sieve_is_module(sieve->opts.module,
-				    names_module_path(stack->source, &stack->frames[i])))
+		if (stack_filter_is_module(sieve->opts.module,
+					   symbols_module_path(stack->source, &stack->frames[i])))
 			return true;
 	return false;
 }
 
-static bool is_function(const struct sieve *sieve, const char *name)
+static bool is_function(const struct stack_filter *sieve, const char *name)
 {
 	return name && !regexec(&sieve->function, name, 0, NULL, 0);
 }
 
-static bool has_function(const struct sieve *sieve, const struct sieve_stack *stack)
+static bool has_function(const struct stack_filter *sieve, const struct stack_filter_stack *stack)
 {
 	for (size_t i = 0; i < stack->nr; i++) {
-		const struct dwunw_symbol *symbol = names_symbol(stack->names, &stack->frames[i]);
+		const struct dwunw_symbol *symbol = symbols_symbol(stack->names, &stack->frames[i]);
 		size_t nr;
-		const uint32_t *labels = names_labels(stack->names, &stack->frames[i], &nr);
+		const uint32_t *labels = symbols_labels(stack->names, &stack->frames[i], &nr);
 
 		if (is_function(sieve, labels_get(stack->labels, labels[nr - 1])->name))
 			return true;
@@ -79,12 +79,12 @@ static bool has_function(const struct sieve *sieve, const struct sieve_stack *st
 	return false;
 }
 
-static bool is_suppressed(const struct sieve *sieve, const struct sieve_stack *stack)
+static bool is_suppressed(const struct stack_filter *sieve, const struct stack_filter_stack *stack)
 {
 	for (size_t i = 0; i < stack->nr; i++) {
 		const struct dwunw_frame *frame = &stack->frames[i];
-		const char *module = names_module_path(stack->source, frame);
-		const struct dwunw_symbol *symbol = names_symbol(stack->names, frame);
+		const char *module = symbols_module_path(stack->source, frame);
+		const struct dwunw_symbol *symbol = symbols_symbol(stack->names, frame);
 		struct suppressions *all = sieve->opts.suppressions;
 		struct live_amount amount = {stack->stack->blocks, stack->stack->bytes};
 
@@ -98,24 +98,24 @@ static bool is_suppressed(const struct sieve *sieve, const struct sieve_stack *s
 	return false;
 }
 
-bool sieve_passes(const struct sieve *sieve, const struct sieve_stack *stack)
+bool stack_filter_passes(const struct stack_filter *sieve, const struct stack_filter_stack *stack)
 {
 	return (!sieve->opts.module || has_module(sieve, stack)) &&
 	       (!sieve->opts.function || has_function(sieve, stack)) &&
 	       (!sieve->opts.suppressions || !is_suppressed(sieve, stack));
 }
 
-int sieve_check(const char *function)
+int stack_filter_check(const char *function)
 {
-	struct sieve_opts opts = {.function = function};
-	struct sieve *sieve;
-	int err = sieve_new(&sieve, &opts);
+	struct stack_filter_opts opts = {.function = function};
+	struct stack_filter *sieve;
+	int err = stack_filter_new(&sieve, &opts);
 
-	sieve_free(sieve);
+	stack_filter_free(sieve);
 	return err;
 }
 
-void sieve_free(struct sieve *sieve)
+void stack_filter_free(struct stack_filter *sieve)
 {
 	if (!sieve)
 		return;

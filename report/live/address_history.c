@@ -1,4 +1,4 @@
-/* address_history.c - see holders.h */
+/* address_history.c - see address_history.h */
 #include "report/live/address_history.h"
 
 #include <errno.h>
@@ -8,13 +8,13 @@
 #include "report/base/array.h"
 #include "report/live/live_around.h"
 
-struct holders {
+struct address_history {
 	uint64_t addr;
 	struct holder *all; /* by number of process; past nr: none */
 	size_t nr, room;
 };
 
-int holders_new(struct holders **out, uint64_t addr)
+int address_history_new(struct address_history **out, uint64_t addr)
 {
 	*out = calloc(1, sizeof(**out));
 	if (!*out)
@@ -24,7 +24,7 @@ int holders_new(struct holders **out, uint64_t addr)
 }
 
 /* The place of process @number.  NULL: no memory. */
-static struct holder *place_of(struct holders *holders, size_t number)
+static struct holder *place_of(struct address_history *holders, size_t number)
 {
 	struct holder *all =
 		array_grow(holders->all, &holders->room, number + 1, sizeof(*holders->all));
@@ -87,7 +87,8 @@ static void change(struct holder *h, uint64_t addr, const struct mlk_event *even
 	}
 }
 
-static int inherit(struct holders *holders, struct live *live, const struct mlk_event *event)
+static int inherit(struct address_history *holders, struct live *live,
+		   const struct mlk_event *event)
 {
 	uint32_t child, parent;
 	struct holder *h;
@@ -100,13 +101,13 @@ static int inherit(struct holders *holders, struct live *live, const struct mlk_
 	h = place_of(holders, child);
 	if (!h)
 		return -ENOMEM;
-	*h = holders_get(holders, parent);
+	*h = address_history_get(holders, parent);
 	h->inherited = true;
 	return 0;
 }
 
-int holders_event(struct holders *holders, struct live *live, const struct mlk_event *event,
-		  uint32_t stack)
+int address_history_event(struct address_history *holders, struct live *live,
+			  const struct mlk_event *event, uint32_t stack)
 {
 	const struct live_block given = {.addr = event->addr, .size = event->size};
 	struct holder *h;
@@ -133,17 +134,17 @@ int holders_event(struct holders *holders, struct live *live, const struct mlk_e
 	return 0;
 }
 
-struct holder holders_get(const struct holders *holders, size_t process)
+struct holder address_history_get(const struct address_history *holders, size_t process)
 {
 	return process < holders->nr ? holders->all[process] : (struct holder){0};
 }
 
-uint64_t holders_addr(const struct holders *holders)
+uint64_t address_history_addr(const struct address_history *holders)
 {
 	return holders->addr;
 }
 
-void holders_free(struct holders *holders)
+void address_history_free(struct address_history *holders)
 {
 	if (!holders)
 		return;

@@ -2,12 +2,12 @@
  *
  * A child of fork has what its parent had then.
  */
-#ifndef REPORT_HOLDERS_H
-#define REPORT_HOLDERS_H
+#ifndef REPORT_ADDRESS_HISTORY_H
+#define REPORT_ADDRESS_HISTORY_H
 
 #include "report/live/live.h"
 
-struct holders; /* opaque: of one address */
+struct address_history; /* opaque: of one address */
 
 /* How a block came to its end. */
 enum holder_end {
@@ -29,19 +29,19 @@ struct holder {
 };
 
 /* The holders of @addr.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
-int holders_new(struct holders **out, uint64_t addr);
+int address_history_new(struct address_history **out, uint64_t addr);
 
 /* @live has taken in @event, with @stack.  Returns 0 or -ENOMEM. */
-int holders_event(struct holders *holders, struct live *live, const struct mlk_event *event,
-		  uint32_t stack);
+int address_history_event(struct address_history *holders, struct live *live,
+			  const struct mlk_event *event, uint32_t stack);
 
 /* The last holder in process number @process of what live_nr_processes() counts. */
-struct holder holders_get(const struct holders *holders, size_t process);
+struct holder address_history_get(const struct address_history *holders, size_t process);
 
 /* The address. */
-uint64_t holders_addr(const struct holders *holders);
+uint64_t address_history_addr(const struct address_history *holders);
 
 /* Release @holders; NULL is allowed. */
-void holders_free(struct holders *holders);
+void address_history_free(struct address_history *holders);
 
 #endif

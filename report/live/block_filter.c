@@ -1,4 +1,4 @@
-/* block_filter.c - see choice.h */
+/* block_filter.c - see block_filter.h */
 #include "report/live/block_filter.h"
 
 #include <fnmatch.h>
@@ -13,8 +13,8 @@ static uint64_t sum_of(uint64_t a, uint64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-struct chosen choice_of(const struct choice *choice, const struct thread_names *threads,
-			uint64_t start_ns, uint64_t end_ns)
+struct chosen block_filter_of(const struct block_filter *choice, const struct thread_names *threads,
+			      uint64_t start_ns, uint64_t end_ns)
 {
 	struct chosen chosen = {
 		.thread = choice->thread,
@@ -46,15 +46,15 @@ static bool is_number(const char *wanted)
 	return !wanted[strspn(wanted, "0123456789")];
 }
 
-bool choice_is_thread(const char *wanted, uint32_t tid, const char *name)
+bool block_filter_is_thread(const char *wanted, uint32_t tid, const char *name)
 {
 	return is_number(wanted) ? strtoull(wanted, NULL, 10) == tid : !fnmatch(wanted, name, 0);
 }
 
 static bool is_thread(const struct chosen *chosen, const struct live_block *block)
 {
-	return choice_is_thread(chosen->thread, block->tid,
-				thread_names_get(chosen->threads, block->tgid, block->tid));
+	return block_filter_is_thread(chosen->thread, block->tid,
+				      thread_names_get(chosen->threads, block->tgid, block->tid));
 }
 
 bool chosen_has(const struct chosen *chosen, const struct live_block *block)

@@ -1,12 +1,12 @@
 /* block_filter.h - which blocks a report is about: by time, by thread and by process */
-#ifndef REPORT_CHOICE_H
-#define REPORT_CHOICE_H
+#ifndef REPORT_BLOCK_FILTER_H
+#define REPORT_BLOCK_FILTER_H
 
 #include "report/live/live.h"
 #include "report/trace/thread_names.h"
 
 /* As it was asked for; all zero is all blocks.  Times are nanoseconds. */
-struct choice {
+struct block_filter {
 	const char *thread;  /* a thread's number, or a pattern of names as in a shell; NULL: any */
 	uint32_t pid;	     /* of the process that got them; 0: any */
 	uint32_t pid_before; /* the same in the first trace of a difference; 0: it is @pid, too */
@@ -29,11 +29,11 @@ struct chosen {
 
 /* What @choice means in a recording from @start_ns to @end_ns; @threads, which name the threads,
  * and what @choice points to are borrowed. */
-struct chosen choice_of(const struct choice *choice, const struct thread_names *threads,
-			uint64_t start_ns, uint64_t end_ns);
+struct chosen block_filter_of(const struct block_filter *choice, const struct thread_names *threads,
+			      uint64_t start_ns, uint64_t end_ns);
 
 /* Whether @wanted, a number or a pattern, means the thread @tid that is called @name. */
-bool choice_is_thread(const char *wanted, uint32_t tid, const char *name);
+bool block_filter_is_thread(const char *wanted, uint32_t tid, const char *name);
 
 /* Whether the report is about @block. */
 bool chosen_has(const struct chosen *chosen, const struct live_block *block);

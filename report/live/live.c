@@ -232,8 +232,8 @@ static void finish(struct live *live, struct process *process)
 	block_map_release(&process->pending);
 }
 
-static int take_event(struct live *live, struct process *process, const struct mlk_event *event,
-		      uint32_t stack)
+static int write_event(struct live *live, struct process *process, const struct mlk_event *event,
+		       uint32_t stack)
 {
 	/* A nested free is the realloc's own work, on whichever block: it is not over yet. */
 	if (process->pending.nr_blocks && event->kind != MLK_RESTORE &&
@@ -324,9 +324,9 @@ int live_event(struct live *live, const struct mlk_event *event, uint32_t stack)
 	if (!process)
 		return -ENOMEM;
 	if (live->nr == 1 && !process->inherits)
-		return take_event(live, process, event, stack);
+		return write_event(live, process, event, stack);
 	before = live->totals;
-	err = take_event(live, process, event, stack);
+	err = write_event(live, process, event, stack);
 	account(live, process, &before);
 	return err;
 }

@@ -1,4 +1,4 @@
-/* suspect_blocks.c - see suspect.h */
+/* suspect_blocks.c - see suspect_blocks.h */
 #include "report/live/suspect_blocks.h"
 
 static void keep_later(uint64_t *ns, uint64_t other)
@@ -7,7 +7,7 @@ static void keep_later(uint64_t *ns, uint64_t other)
 		*ns = other;
 }
 
-static void note_from(struct suspect *s, uint64_t ns)
+static void note_from(struct suspect_blocks *s, uint64_t ns)
 {
 	if (!s->any || ns < s->from_ns)
 		s->from_ns = ns;
@@ -35,13 +35,14 @@ static bool hides_unmaps(const struct mlk_losses *losses, int kind)
 }
 
 /* Did what was lost from @first_ns on come too late to matter? */
-static bool is_late(const struct suspect *s, uint64_t first_ns)
+static bool is_late(const struct suspect_blocks *s, uint64_t first_ns)
 {
 	return s->stop_ns && first_ns > s->stop_ns;
 }
 
 /* Losses beyond those met before ended at @ns at the latest, and began at @first_ns, or 0. */
-static void take(struct suspect *s, const struct mlk_losses *losses, uint64_t first_ns, uint64_t ns)
+static void take(struct suspect_blocks *s, const struct mlk_losses *losses, uint64_t first_ns,
+		 uint64_t ns)
 {
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++) {
 		uint64_t before = s->met.count[kind];
@@ -61,13 +62,13 @@ static void take(struct suspect *s, const struct mlk_losses *losses, uint64_t fi
 	}
 }
 
-void suspect_take(struct suspect *s, const struct mlk_losses *losses)
+void suspect_blocks_read(struct suspect_blocks *s, const struct mlk_losses *losses)
 {
 	/* 1.0 gave no time */
 	take(s, losses, losses->first_ns, losses->last_ns ? losses->last_ns : UINT64_MAX);
 }
 
-void suspect_finish(struct suspect *s, const struct mlk_condition *c)
+void suspect_blocks_finish(struct suspect_blocks *s, const struct mlk_condition *c)
 {
 	/* The record with their time was cut off or damaged: only a chunk's header tells of them.
 	 */
@@ -81,14 +82,14 @@ void suspect_finish(struct suspect *s, const struct mlk_condition *c)
 		note_from(s, c->lost_from_ns);
 }
 
-bool suspect_times(const struct suspect *s, uint64_t *from_ns, uint64_t *to_ns)
+bool suspect_blocks_times(const struct suspect_blocks *s, uint64_t *from_ns, uint64_t *to_ns)
 {
 	*from_ns = s->from_ns;
 	*to_ns = s->heap_ns > s->mapped_ns ? s->heap_ns : s->mapped_ns;
 	return s->any && *from_ns && *to_ns != UINT64_MAX;
 }
 
-bool suspect_is(const struct suspect *s, const struct live_block *block)
+bool suspect_blocks_is(const struct suspect_blocks *s, const struct live_block *block)
 {
 	uint64_t until = block->mapped ? s->mapped_ns : s->heap_ns;
 

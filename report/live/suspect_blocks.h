@@ -1,7 +1,8 @@
-/* suspect_blocks.h - which outstanding blocks may have been freed: those that lived while frees were lost
+/* suspect_blocks.h - which outstanding blocks may have been freed: those that lived while frees
+ * were lost
  */
-#ifndef REPORT_SUSPECT_H
-#define REPORT_SUSPECT_H
+#ifndef REPORT_SUSPECT_BLOCKS_H
+#define REPORT_SUSPECT_BLOCKS_H
 
 #include <stdbool.h>
 
@@ -13,7 +14,7 @@
  * through all of them but those that ended before it was given out, so only the last end counts.
  * All zero: nothing was lost.
  */
-struct suspect {
+struct suspect_blocks {
 	uint64_t heap_ns;      /* CLOCK_MONOTONIC; up to then frees of heap blocks were lost */
 	uint64_t mapped_ns;    /* the same of what mmap gave out */
 	uint64_t from_ns;      /* frees of either kind were lost from then on; 0: not known */
@@ -25,17 +26,17 @@ struct suspect {
 };
 
 /* Take in a LOSSES record of the trace, in their order. */
-void suspect_take(struct suspect *s, const struct mlk_losses *losses);
+void suspect_blocks_read(struct suspect_blocks *s, const struct mlk_losses *losses);
 
 /* All records were taken in; @c is the state of the whole trace.  Frees that stood in damaged
  * chunks are as lost as others, and of a loss without a time nothing is certain. */
-void suspect_finish(struct suspect *s, const struct mlk_condition *c);
+void suspect_blocks_finish(struct suspect_blocks *s, const struct mlk_condition *c);
 
 /* The time in which frees were lost: from *@from_ns to *@to_ns, CLOCK_MONOTONIC.  False: none were,
  * or it is not known of all of them. */
-bool suspect_times(const struct suspect *s, uint64_t *from_ns, uint64_t *to_ns);
+bool suspect_blocks_times(const struct suspect_blocks *s, uint64_t *from_ns, uint64_t *to_ns);
 
 /* May @block, which is outstanding at the end, have been freed? */
-bool suspect_is(const struct suspect *s, const struct live_block *block);
+bool suspect_blocks_is(const struct suspect_blocks *s, const struct live_block *block);
 
 #endif

@@ -10,7 +10,7 @@ static void put_field(FILE *out, const char *text)
 	csv_text(out, text);
 }
 
-static void put_row(FILE *out, const struct export *export, size_t i)
+static void put_row(FILE *out, const struct report_data *export, size_t i)
 {
 	const struct stack *stack = view_stack(export->view, i);
 	size_t nr;
@@ -22,18 +22,19 @@ static void put_row(FILE *out, const struct export *export, size_t i)
 		stack->freed.bytes, stack->freed.blocks);
 	fprintf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%d",
 		stack->peak.bytes, stack->peak.blocks, stack->temporary,
-		export_since_start(export, stack->first_ns),
-		export_since_start(export, stack->last_ns), stack->status == DWUNW_STATUS_ENDED);
+		report_data_since_start(export, stack->first_ns),
+		report_data_since_start(export, stack->last_ns),
+		stack->status == DWUNW_STATUS_ENDED);
 	put_field(out, leaf->function);
 	put_field(out, leaf->module);
 	put_field(out, leaf->file);
 	fprintf(out, ",%" PRIu32, leaf->line);
 	fputc(',', out);
 	csv_path(out, export->places, i);
-	fprintf(out, ",%" PRIu32 "\r\n", export_pid(export, i));
+	fprintf(out, ",%" PRIu32 "\r\n", report_data_pid(export, i));
 }
 
-int print_csv(FILE *out, const struct export *export)
+int print_csv(FILE *out, const struct report_data *export)
 {
 	fputs("outstanding_bytes,outstanding_blocks,allocated_bytes,allocated_blocks,freed_bytes,"
 	      "freed_blocks,peak_bytes,peak_blocks,temporary_blocks,first_ns,last_ns,complete,"

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/machine/folded_frames.h"
 #include "report/base/text.h"
+#include "report/machine/folded_frames.h"
 
 #define MAX_COUNT (((uint64_t)1 << 53) - 1) /* readers in JavaScript count in doubles */
 

@@ -11,11 +11,11 @@
 #include <string.h>
 
 #include "report/base/array.h"
-#include "report/context/report_data.h"
 #include "report/base/hash_index.h"
-#include "report/stats/heaptrack_events.h"
 #include "report/base/strings.h"
 #include "report/base/text.h"
+#include "report/context/report_data.h"
+#include "report/stats/heaptrack_events.h"
 
 struct step {
 	uint32_t place, parent;
@@ -23,7 +23,7 @@ struct step {
 
 struct printer {
 	FILE *out;
-	const struct export *export;
+	const struct report_data *export;
 	struct strings *strings;
 	struct step *steps; /* number 1 first */
 	size_t nr, room;
@@ -197,17 +197,17 @@ static int print(struct printer *p, struct heaptrack_events *events)
 			p->leaves[kinds[i].stack]);
 	return err ? err
 		   : heaptrack_events_copy(events, p->out, p->leaves,
-					   leaks_chosen(p->export->leaks)->end_ns);
+					   replay_chosen(p->export->leaks)->end_ns);
 }
 
-int print_heaptrack(FILE *out, const struct export *export, struct heaptrack_events *events)
+int print_heaptrack(FILE *out, const struct report_data *export, struct heaptrack_events *events)
 {
 	struct printer p = {.out = out, .export = export};
 	int err = strings_new(&p.strings);
 
 	p.processes =
-		calloc(live_nr_processes(leaks_live(export->leaks)) + 1, sizeof(*p.processes));
-	p.leaves = calloc(stacks_nr(leaks_stacks(export->leaks)) + 1, sizeof(*p.leaves));
+		calloc(live_nr_processes(replay_live(export->leaks)) + 1, sizeof(*p.processes));
+	p.leaves = calloc(stacks_nr(replay_stacks(export->leaks)) + 1, sizeof(*p.leaves));
 	if (!err)
 		err = p.leaves && p.processes ? print(&p, events) : -ENOMEM;
 	strings_free(p.strings);

@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "mleak.h"
+#include "report/base/text.h"
 #include "report/context/report_data.h"
-#include "report/view/place_labels.h"
+#include "report/context/scope.h"
 #include "report/machine/print_html.h"
 #include "report/machine/print_json.h"
-#include "report/context/scope.h"
-#include "report/base/text.h"
+#include "report/view/place_labels.h"
 #include "report/view/tree_names.h"
 
 /* The bytes of the page, as they are in the source. */
@@ -58,9 +58,9 @@ static void put_count(struct json *json, const char *name, uint64_t blocks)
 }
 
 /* The rows of the page's table: what the summary of text lists, by the names that are shown. */
-static void put_totals(struct json *json, const struct export *export)
+static void put_totals(struct json *json, const struct report_data *export)
 {
-	const struct live_totals *totals = leaks_totals(export->leaks);
+	const struct live_totals *totals = replay_totals(export->leaks);
 	struct live_amount left_out;
 
 	json_open(json, "totals", '{');
@@ -72,21 +72,21 @@ static void put_totals(struct json *json, const struct export *export)
 	put_amount(json, "implied frees", totals->implied);
 	put_amount(json, "gone at exec", totals->gone);
 	json_amount(json, "outstanding", totals->outstanding);
-	put_amount(json, "suspect", leaks_suspect(export->leaks));
+	put_amount(json, "suspect", replay_suspect(export->leaks));
 	json_amount(json, "shown", shown(export->view));
 	view_left_out(export->view, &left_out);
 	put_amount(json, "left out by top", left_out);
 	json_close(json, '}');
 }
 
-static int put_head(struct json *json, const struct export *export)
+static int put_head(struct json *json, const struct report_data *export)
 {
 	const struct mlk_meta *meta = export->meta;
 	uint64_t of = 0;
 	char *title, *chosen, seconds[32];
 
 	for (int status = 0; status < DWUNW_STATUS_NR; status++)
-		of += leaks_status_count(export->leaks, (enum dwunw_status)status);
+		of += replay_status_count(export->leaks, (enum dwunw_status)status);
 	if (asprintf(&title, "mleak: outstanding memory of %s (pid %llu)%s%s",
 		     meta->command[0] ? meta->command : meta->exe, (unsigned long long)meta->tgid,
 		     meta->hostname[0] ? " on " : "", meta->hostname) < 0)
@@ -98,12 +98,12 @@ static int put_head(struct json *json, const struct export *export)
 	json_text(json, "shown", chosen);
 	free(chosen);
 	put_totals(json, export);
-	snprintf(seconds, sizeof(seconds), "%.3f", (double)export_duration(export) / 1e9);
+	snprintf(seconds, sizeof(seconds), "%.3f", (double)report_data_duration(export) / 1e9);
 	json_text(json, "seconds", seconds);
-	json_number(json, "lost", export_lost(export));
+	json_number(json, "lost", report_data_lost(export));
 	json_open(json, "unwound", '{');
 	json_number(json, "allocations", of);
-	json_number(json, "complete", leaks_status_count(export->leaks, DWUNW_STATUS_ENDED));
+	json_number(json, "complete", replay_status_count(export->leaks, DWUNW_STATUS_ENDED));
 	json_close(json, '}');
 	return 0;
 }
@@ -124,7 +124,7 @@ int html_frame(struct json *json, const struct place *place)
 	return 0;
 }
 
-static int put_stacks(struct json *json, const struct export *export)
+static int put_stacks(struct json *json, const struct report_data *export)
 {
 	size_t most = view_nr(export->view);
 	int err = 0;
@@ -141,8 +141,8 @@ static int put_stacks(struct json *json, const struct export *export)
 		json_open(json, "frames", '[');
 		for (size_t at = 0; at < nr && !err; at++)
 			err = html_frame(json, places_get(export->places, path[at]));
-		if (export_process(export, i))
-			json_text(json, NULL, export_process(export, i));
+		if (report_data_process(export, i))
+			json_text(json, NULL, report_data_process(export, i));
 		json_close(json, ']');
 		json_close(json, '}');
 	}
@@ -174,10 +174,10 @@ static void put_nodes(struct json *json, const struct graph *graph, uint32_t fir
 
 /* Write the labels of stack @i, outermost first, to @labels, and how many to *@nr.  Returns 0 or
  * -ENOMEM. */
-static int path_of(const struct graph *graph, const struct export *export, size_t i,
+static int path_of(const struct graph *graph, const struct report_data *export, size_t i,
 		   uint32_t labels[VIEW_MAX_PATH], size_t *nr)
 {
-	const char *process = export_process(export, i);
+	const char *process = report_data_process(export, i);
 	int err = 0;
 
 	*nr = place_labels_path(export->places, i, graph->numbers, labels);
@@ -191,7 +191,7 @@ static int path_of(const struct graph *graph, const struct export *export, size_
 	return err;
 }
 
-static int add_stacks(struct graph *graph, const struct export *export)
+static int add_stacks(struct graph *graph, const struct report_data *export)
 {
 	uint32_t path[VIEW_MAX_PATH];
 	size_t nr;
@@ -207,7 +207,7 @@ static int add_stacks(struct graph *graph, const struct export *export)
 	return err ? err : tree_tell_apart(graph->tree, graph->labels);
 }
 
-static int name_nodes(struct graph *graph, const struct export *export)
+static int name_nodes(struct graph *graph, const struct report_data *export)
 {
 	uint32_t path[VIEW_MAX_PATH];
 	size_t nr;
@@ -221,7 +221,7 @@ static int name_nodes(struct graph *graph, const struct export *export)
 	return err;
 }
 
-static int put_graph(struct json *json, const struct export *export)
+static int put_graph(struct json *json, const struct report_data *export)
 {
 	struct graph graph = {0};
 	int err = labels_new(&graph.labels);
@@ -250,7 +250,7 @@ out:
 
 static int put_data(struct json *json, const void *arg)
 {
-	const struct export *export = arg;
+	const struct report_data *export = arg;
 	int err = put_head(json, export);
 
 	if (!err)
@@ -284,7 +284,7 @@ int html_page(FILE *out, int (*put)(struct json *json, const void *arg), const v
 	return err;
 }
 
-int print_html(FILE *out, const struct export *export)
+int print_html(FILE *out, const struct report_data *export)
 {
 	return html_page(out, put_data, export);
 }

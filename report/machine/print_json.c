@@ -41,16 +41,16 @@ static void put_ages(struct json *json, const struct live_amount ages[AGES_NR])
 }
 
 /* Who got what is outstanding of stack @number. */
-static void put_takers(struct json *json, const struct takers *takers, uint32_t number)
+static void put_takers(struct json *json, const struct alloc_threads *takers, uint32_t number)
 {
 	size_t nr;
-	const struct taker *all = takers_of(takers, number, &nr);
+	const struct taker *all = alloc_threads_of(takers, number, &nr);
 
 	json_open(json, "threads", '[');
 	for (size_t i = 0; i < nr; i++) {
 		json_open(json, NULL, '{');
 		json_number(json, "thread", all[i].tid);
-		json_text(json, "thread_name", takers_name(takers, &all[i]));
+		json_text(json, "thread_name", alloc_threads_name(takers, &all[i]));
 		json_number(json, "blocks", all[i].amount.blocks);
 		json_number(json, "bytes", all[i].amount.bytes);
 		json_close(json, '}');
@@ -58,8 +58,8 @@ static void put_takers(struct json *json, const struct takers *takers, uint32_t 
 	json_close(json, ']');
 }
 
-void json_stack(struct json *json, const struct export *export, const struct stack_notes *notes,
-		size_t i)
+void json_stack(struct json *json, const struct report_data *export,
+		const struct stack_notes *notes, size_t i)
 {
 	const struct stack *stack = view_stack(export->view, i);
 	size_t nr;
@@ -71,8 +71,8 @@ void json_stack(struct json *json, const struct export *export, const struct sta
 	json_amount(json, "freed", stack->freed);
 	json_amount(json, "peak", stack->peak);
 	json_number(json, "temporary", stack->temporary);
-	json_number(json, "first_ns", export_since_start(export, stack->first_ns));
-	json_number(json, "last_ns", export_since_start(export, stack->last_ns));
+	json_number(json, "first_ns", report_data_since_start(export, stack->first_ns));
+	json_number(json, "last_ns", report_data_since_start(export, stack->last_ns));
 	put_ages(json, ages_of(notes->ages, view_number(export->view, i)));
 	put_takers(json, notes->takers, view_number(export->view, i));
 	json_bool(json, "complete", stack->status == DWUNW_STATUS_ENDED);
@@ -82,7 +82,7 @@ void json_stack(struct json *json, const struct export *export, const struct sta
 	json_close(json, ']');
 }
 
-int print_json(FILE *out, const struct export *export)
+int print_json(FILE *out, const struct report_data *export)
 {
 	struct json json = {.out = out};
 	struct live_amount amount;

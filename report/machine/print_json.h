@@ -5,8 +5,8 @@
 #ifndef REPORT_PRINT_JSON_H
 #define REPORT_PRINT_JSON_H
 
-#include "report/context/report_data.h"
 #include "report/base/json.h"
+#include "report/context/report_data.h"
 #include "report/context/stack_notes.h"
 
 /* Write @amount as an object, as json_number() writes a number. */
@@ -17,20 +17,20 @@ void json_place(struct json *json, const struct place *place);
 
 /* Begin a document with what all have: its @schema, the trace, the totals, what is shown of it and
  * what was lost.  Returns 0 or -ENOMEM; json_end() is called in any case. */
-int json_begin(struct json *json, const struct export *export, const char *schema,
+int json_begin(struct json *json, const struct report_data *export, const char *schema,
 	       unsigned int version);
 
 /* Write the member "frames", into which the "frames" of stacks are indices. */
 void json_frames(struct json *json, const struct places *places);
 
 /* Write the members of stack @i of the view into the object that is open. */
-void json_stack(struct json *json, const struct export *export, const struct stack_notes *notes,
-		size_t i);
+void json_stack(struct json *json, const struct report_data *export,
+		const struct stack_notes *notes, size_t i);
 
 /* Write the member "left_out": @nr of @what (a key), with @amount. */
 void json_left_out(struct json *json, const char *what, size_t nr, struct live_amount amount);
 
 /* End it, with what suppressions and options keep out of it. */
-void json_end(struct json *json, const struct export *export);
+void json_end(struct json *json, const struct report_data *export);
 
 #endif

@@ -8,18 +8,18 @@
 #include <string.h>
 
 #include "mleak.h"
+#include "report/base/strings.h"
+#include "report/base/text.h"
 #include "report/context/report_data.h"
 #include "report/machine/gzip.h"
 #include "report/machine/profile.pb-c.h"
-#include "report/base/strings.h"
-#include "report/base/text.h"
 
 #define NR_VALUES                                                                       \
 	4 /* of a sample; in pprof's order: allocated, then in use; objects, then bytes \
 	   */
 
 struct builder {
-	const struct export *export;
+	const struct report_data *export;
 	struct strings *strings;
 	struct strings *modules; /* the number of a path is that of its mapping */
 	void **arena;		 /* what was allocated */
@@ -96,7 +96,7 @@ static void set_types(struct builder *b)
 /* Of several processes, say which one it is of, as pprof's -tagroot, -tagfocus and -tags take. */
 static void set_labels(struct builder *b, size_t i, Pprof__Sample *sample)
 {
-	const char *process = export_process(b->export, i);
+	const char *process = report_data_process(b->export, i);
 	Pprof__Label *labels;
 
 	if (!process)
@@ -110,7 +110,7 @@ static void set_labels(struct builder *b, size_t i, Pprof__Sample *sample)
 	labels[0].str = text(b, process);
 	pprof__label__init(&labels[1]);
 	labels[1].key = text(b, "pid");
-	labels[1].num = export_pid(b->export, i);
+	labels[1].num = report_data_pid(b->export, i);
 	sample->label[0] = &labels[0];
 	sample->label[1] = &labels[1];
 	sample->n_label = 2;
@@ -226,14 +226,14 @@ static void set_origin(struct builder *b)
 
 	snprintf(comment, sizeof(comment),
 		 "mleak " MLEAK_VERSION ": %llu events were lost in the recording",
-		 (unsigned long long)export_lost(b->export));
+		 (unsigned long long)report_data_lost(b->export));
 	p->comment = get(b, 1, sizeof(*p->comment));
 	if (b->failed)
 		return;
 	p->comment[0] = text(b, comment);
 	p->n_comment = 1;
 	p->time_nanos = (int64_t)b->export->meta->realtime_ns;
-	p->duration_nanos = (int64_t)export_duration(b->export);
+	p->duration_nanos = (int64_t)report_data_duration(b->export);
 }
 
 static void build(struct builder *b)
@@ -269,7 +269,7 @@ static int write_profile(FILE *out, const Pprof__Profile *profile)
 	return err;
 }
 
-int print_pprof(FILE *out, const struct export *export)
+int print_pprof(FILE *out, const struct report_data *export)
 {
 	struct builder b = {.export = export};
 	int err = strings_new(&b.strings);

@@ -6,15 +6,15 @@
 #include <stdlib.h>
 
 #include "mleak.h"
-#include "report/context/report_data.h"
 #include "report/base/json.h"
+#include "report/context/report_data.h"
 
 /* Behind the places stand the processes, of several, as functions that call all others. */
-static void put_processes(struct json *json, const struct export *export)
+static void put_processes(struct json *json, const struct report_data *export)
 {
 	const char *name;
 
-	for (uint32_t i = 0; i < live_nr_processes(leaks_live(export->leaks)); i++) {
+	for (uint32_t i = 0; i < live_nr_processes(replay_live(export->leaks)); i++) {
 		name = view_process(export->view, i);
 		if (!name)
 			return;
@@ -24,7 +24,7 @@ static void put_processes(struct json *json, const struct export *export)
 	}
 }
 
-static int put_frames(struct json *json, const struct export *export)
+static int put_frames(struct json *json, const struct report_data *export)
 {
 	const struct places *places = export->places;
 
@@ -56,7 +56,7 @@ static uint64_t weight_of(const struct stack *stack, bool bytes)
 	return bytes ? stack->bytes : stack->blocks;
 }
 
-static void put_samples(struct json *json, const struct export *export)
+static void put_samples(struct json *json, const struct report_data *export)
 {
 	json_open(json, "samples", '[');
 	for (size_t i = 0; i < view_nr(export->view); i++) {
@@ -64,7 +64,7 @@ static void put_samples(struct json *json, const struct export *export)
 		const uint32_t *path = places_path(export->places, i, &nr);
 
 		json_open(json, NULL, '[');
-		if (export_process(export, i))
+		if (report_data_process(export, i))
 			json_number(json, NULL,
 				    places_nr(export->places) +
 					    view_stack(export->view, i)->process);
@@ -75,7 +75,7 @@ static void put_samples(struct json *json, const struct export *export)
 	json_close(json, ']');
 }
 
-static void put_profile(struct json *json, const struct export *export, bool bytes)
+static void put_profile(struct json *json, const struct report_data *export, bool bytes)
 {
 	uint64_t end = 0;
 
@@ -97,7 +97,7 @@ static void put_profile(struct json *json, const struct export *export, bool byt
 	json_close(json, '}');
 }
 
-int print_speedscope(FILE *out, const struct export *export)
+int print_speedscope(FILE *out, const struct report_data *export)
 {
 	struct json json = {.out = out};
 	int err;

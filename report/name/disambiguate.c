@@ -1,4 +1,4 @@
-/* disambiguate.c - see namesakes.h */
+/* disambiguate.c - see disambiguate.h */
 #include "report/name/disambiguate.h"
 
 #include <stdbool.h>
@@ -35,7 +35,7 @@ static void tell_run(struct namesake *all, size_t nr)
 	}
 }
 
-void namesakes_tell(struct namesake *all, size_t nr)
+void disambiguate(struct namesake *all, size_t nr)
 {
 	size_t first = 0;
 

@@ -1,7 +1,8 @@
-/* disambiguate.h - functions of one name in several modules: what is said of each to tell them apart
+/* disambiguate.h - functions of one name in several modules: what is said of each to tell them
+ * apart
  */
-#ifndef REPORT_NAMESAKES_H
-#define REPORT_NAMESAKES_H
+#ifndef REPORT_DISAMBIGUATE_H
+#define REPORT_DISAMBIGUATE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,6 +20,6 @@ struct namesake {
  * whose name others have, too, it is the name of the module's file, or where that is the same, too,
  * the path.
  */
-void namesakes_tell(struct namesake *all, size_t nr);
+void disambiguate(struct namesake *all, size_t nr);
 
 #endif

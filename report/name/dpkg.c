@@ -1,4 +1,4 @@
-/* dpkg.c - see packages.h */
+/* dpkg.c - see dpkg.h */
 #include "report/name/dpkg.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 /* Where /lib is a link to /usr/lib, packages may still name /lib. */
 #define MERGED "/usr"
 
-struct packages {
+struct dpkg {
 	const char *const *paths;
 	size_t nr;
 	FILE *out; /* of dpkg; NULL: it could not be asked */
@@ -95,9 +95,9 @@ static int take_line(const char *line, const char *const *paths, size_t nr, char
 	return 0;
 }
 
-int packages_ask(struct packages **out, const char *const *paths, size_t nr)
+int dpkg_ask(struct dpkg **out, const char *const *paths, size_t nr)
 {
-	struct packages *packages = calloc(1, sizeof(*packages));
+	struct dpkg *packages = calloc(1, sizeof(*packages));
 	char **argv = make_argv(paths, nr);
 
 	*out = packages;
@@ -114,7 +114,7 @@ int packages_ask(struct packages **out, const char *const *paths, size_t nr)
 }
 
 /* Read the answer to its end, so that dpkg is not stopped by a closed pipe. */
-static int read_answer(const struct packages *packages, char **names)
+static int read_answer(const struct dpkg *packages, char **names)
 {
 	char *line = NULL;
 	size_t room = 0;
@@ -129,7 +129,7 @@ static int read_answer(const struct packages *packages, char **names)
 	return err;
 }
 
-int packages_take(struct packages *packages, char **names)
+int dpkg_read(struct dpkg *packages, char **names)
 {
 	int err = 0;
 

@@ -1,4 +1,4 @@
-/* symbols.c - see names.h */
+/* symbols.c - see symbols.h */
 #include "report/name/symbols.h"
 
 #include <assert.h>
@@ -14,11 +14,11 @@
 
 #define SHORT_PATH 40 /* columns up to which a source file's path is shown whole */
 
-struct names {
+struct symbols {
 	struct dwunw_frame *frames; /* distinct */
 	size_t nr, room;
 	struct hash_index index;
-	/* After names_resolve(): */
+	/* After symbols_resolve(): */
 	struct dwunw_symbol *symbols; /* of each frame */
 	uint32_t *labels;	      /* of all frames, one after the other */
 	size_t nr_labels, labels_room;
@@ -33,7 +33,7 @@ struct spot {
 	uint32_t module;
 };
 
-int names_new(struct names **out)
+int symbols_new(struct symbols **out)
 {
 	*out = calloc(1, sizeof(**out));
 	return *out ? 0 : -ENOMEM;
@@ -41,7 +41,7 @@ int names_new(struct names **out)
 
 static bool same_frame(const void *things, uint32_t number, const void *key)
 {
-	const struct dwunw_frame *a = &((const struct names *)things)->frames[number];
+	const struct dwunw_frame *a = &((const struct symbols *)things)->frames[number];
 	const struct dwunw_frame *b = key;
 
 	/* that a stack stops at a frame does not change its name */
@@ -49,7 +49,7 @@ static bool same_frame(const void *things, uint32_t number, const void *key)
 	       !((a->flags ^ b->flags) & ~(uint32_t)DWUNW_FRAME_FLAG_PARTIAL);
 }
 
-static struct hash_query query_for(const struct names *names, const struct dwunw_frame *frame)
+static struct hash_query query_for(const struct symbols *names, const struct dwunw_frame *frame)
 {
 	return (struct hash_query){
 		.hash = hash_word(hash_word(frame->module, frame->addr), frame->pc),
@@ -59,7 +59,7 @@ static struct hash_query query_for(const struct names *names, const struct dwunw
 	};
 }
 
-int names_want(struct names *names, const struct dwunw_frame *frames, size_t nr)
+int symbols_want(struct symbols *names, const struct dwunw_frame *frames, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++) {
 		struct hash_query query = query_for(names, &frames[i]);
@@ -81,7 +81,8 @@ int names_want(struct names *names, const struct dwunw_frame *frames, size_t nr)
 	return 0;
 }
 
-const char *names_module_path(const struct names_source *source, const struct dwunw_frame *frame)
+const char *symbols_module_path(const struct symbols_source *source,
+				const struct dwunw_frame *frame)
 {
 	const char *path = NULL;
 
@@ -89,15 +90,15 @@ const char *names_module_path(const struct names_source *source, const struct dw
 		return "";
 	path = dwunw_module_path(source->dw, frame->module);
 	if (!path)
-		path = images_absent_path(source->images, frame->module);
+		path = trace_modules_absent_path(source->images, frame->module);
 	return path ? path : "";
 }
 
 /* MODULE+0xADDR, or 0xPC.  In a module that the trace does not hold ADDR is an offset into the
  * file, which is mostly the same.  Returns a string to be freed, or NULL. */
-static char *place_text(const struct names_source *source, const struct dwunw_frame *frame)
+static char *place_text(const struct symbols_source *source, const struct dwunw_frame *frame)
 {
-	const char *path = names_module_path(source, frame);
+	const char *path = symbols_module_path(source, frame);
 	char *text;
 	int len;
 
@@ -139,7 +140,7 @@ static char *location_text(const char *file, uint32_t line)
 }
 
 /* Append the label of @spot, or of what is inlined there, with this name and location. */
-static int add_label(struct names *names, struct labels *labels, const struct spot *spot,
+static int add_label(struct symbols *names, struct labels *labels, const struct spot *spot,
 		     const char *name, const char *location)
 {
 	uint32_t *all =
@@ -160,7 +161,7 @@ static int add_label(struct names *names, struct labels *labels, const struct sp
 	return err;
 }
 
-static int name_inlined(struct names *names, const struct spot *spot,
+static int name_inlined(struct symbols *names, const struct spot *spot,
 			const struct dwunw_inline *inlined, bool lines, struct labels *labels)
 {
 	char *location = location_text(lines ? inlined->file : NULL, inlined->line), *name;
@@ -176,8 +177,8 @@ static int name_inlined(struct names *names, const struct spot *spot,
 }
 
 /* Add the label of a frame that has this symbol. */
-static int name_one(struct names *names, const struct names_source *source, const struct spot *spot,
-		    bool lines, struct labels *labels)
+static int name_one(struct symbols *names, const struct symbols_source *source,
+		    const struct spot *spot, bool lines, struct labels *labels)
 {
 	const struct dwunw_symbol *symbol = &names->symbols[spot->frame - names->frames];
 	char *place = symbol->function ? NULL : place_text(source, spot->frame);
@@ -191,8 +192,8 @@ static int name_one(struct names *names, const struct names_source *source, cons
 	return err;
 }
 
-static int name_all(struct names *names, const struct names_source *source,
-		    const struct names_opts *opts, struct labels *labels)
+static int name_all(struct symbols *names, const struct symbols_source *source,
+		    const struct symbols_opts *opts, struct labels *labels)
 {
 	struct spot spot = {0};
 	const char *last = NULL; /* module of the frame before: mostly the same */
@@ -200,7 +201,7 @@ static int name_all(struct names *names, const struct names_source *source,
 
 	for (size_t i = 0; i < names->nr && !err; i++) {
 		const struct dwunw_symbol *symbol = &names->symbols[i];
-		const char *path = names_module_path(source, &names->frames[i]);
+		const char *path = symbols_module_path(source, &names->frames[i]);
 
 		spot.frame = &names->frames[i];
 		if (path != last)
@@ -216,8 +217,8 @@ static int name_all(struct names *names, const struct names_source *source,
 	return err;
 }
 
-int names_resolve(struct names *names, const struct names_source *source,
-		  const struct names_opts *opts, struct labels *labels)
+int symbols_resolve(struct symbols *names, const struct symbols_source *source,
+		    const struct symbols_opts *opts, struct labels *labels)
 {
 	struct dwunw_symbol *symbols;
 	int err = -ENOMEM;
@@ -240,7 +241,7 @@ int names_resolve(struct names *names, const struct names_source *source,
 }
 
 /* The number of @frame, which was noted. */
-static uint32_t number_of(const struct names *names, const struct dwunw_frame *frame)
+static uint32_t number_of(const struct symbols *names, const struct dwunw_frame *frame)
 {
 	struct hash_query query = query_for(names, frame);
 	uint32_t number = 0;
@@ -251,12 +252,14 @@ static uint32_t number_of(const struct names *names, const struct dwunw_frame *f
 	return number;
 }
 
-const struct dwunw_symbol *names_symbol(const struct names *names, const struct dwunw_frame *frame)
+const struct dwunw_symbol *symbols_symbol(const struct symbols *names,
+					  const struct dwunw_frame *frame)
 {
 	return &names->symbols[number_of(names, frame)];
 }
 
-const uint32_t *names_labels(const struct names *names, const struct dwunw_frame *frame, size_t *nr)
+const uint32_t *symbols_labels(const struct symbols *names, const struct dwunw_frame *frame,
+			       size_t *nr)
 {
 	uint32_t number = number_of(names, frame);
 
@@ -264,20 +267,20 @@ const uint32_t *names_labels(const struct names *names, const struct dwunw_frame
 	return &names->labels[names->first[number]];
 }
 
-bool names_guessed(const struct names *names)
+bool symbols_guessed(const struct symbols *names)
 {
 	return names->guessed;
 }
 
-void names_each_unnamed(const struct names *names,
-			void (*visit)(void *arg, const struct dwunw_frame *frame), void *arg)
+void symbols_each_unnamed(const struct symbols *names,
+			  void (*visit)(void *arg, const struct dwunw_frame *frame), void *arg)
 {
 	for (size_t i = 0; i < names->nr; i++)
 		if (names->unnamed[i])
 			visit(arg, &names->frames[i]);
 }
 
-void names_free(struct names *names)
+void symbols_free(struct symbols *names)
 {
 	if (!names)
 		return;

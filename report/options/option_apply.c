@@ -1,4 +1,4 @@
-/* option_apply.c - see option_take.h: a table of what is set by which option */
+/* option_apply.c - see option_apply.h: a table of what is set by which option */
 #include "report/options/option_apply.h"
 
 #include <assert.h>
@@ -144,7 +144,7 @@ static int take_lines(struct report_opts *opts, const char *arg)
 static int take_function(struct report_opts *opts, const char *arg)
 {
 	opts->view.sieve.function = arg;
-	return check(sieve_check(arg), OPT_FUNCTION, arg, "an extended regular expression");
+	return check(stack_filter_check(arg), OPT_FUNCTION, arg, "an extended regular expression");
 }
 
 #define A_TIME "a time as 10, 10s, 500ms, 5m, 2h or 1d"
@@ -299,12 +299,12 @@ static int set(struct report_opts *opts, const struct taker *taker, const char *
 	}
 }
 
-int option_take(struct report_opts *opts, int option, const char *arg)
+int option_apply(struct report_opts *opts, int option, const char *arg)
 {
 	for (size_t i = 0; i < sizeof(takers) / sizeof(*takers); i++)
 		if (takers[i].option == option)
 			return takers[i].take ? takers[i].take(opts, arg)
 					      : set(opts, &takers[i], arg);
-	assert(!"an option is in option_rows.c and not in the table above");
+	assert(!"an option is in option_table.c and not in the table above");
 	return -EINVAL;
 }

@@ -1,4 +1,4 @@
-/* option_table.c - see option_rows.h */
+/* option_table.c - see option_table.h */
 #include "report/options/option_table.h"
 
 #include <stdio.h>

@@ -3,8 +3,8 @@
  *
  * What they do is in options.c.
  */
-#ifndef REPORT_OPTION_ROWS_H
-#define REPORT_OPTION_ROWS_H
+#ifndef REPORT_OPTION_TABLE_H
+#define REPORT_OPTION_TABLE_H
 
 #include <getopt.h>
 #include <stdbool.h>

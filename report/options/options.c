@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "mleak.h"
-#include "report/options/option_table.h"
 #include "report/options/option_apply.h"
+#include "report/options/option_table.h"
 
 /* The directories with debug information in the end: those given, those of --symfs, and ours.
  * Returns 0 or -ENOMEM. */
@@ -84,7 +84,7 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv)
 	opterr = 0;
 	optind = 0; /* begin anew, wherever main() was */
 	while (!err && (option = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1)
-		err = option_row_of(option) ? option_take(opts, option, optarg)
+		err = option_row_of(option) ? option_apply(opts, option, optarg)
 					    : wrong_option(option, argv);
 	if (err || opts->help)
 		return err;

@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "report/terminal/color.h"
 #include "report/output/formats.h"
 #include "report/output/group_by.h"
+#include "report/terminal/color.h"
 #include "report/view/view.h"
 
 struct report_opts {
@@ -19,7 +19,7 @@ struct report_opts {
 	bool debuginfod;       /* look for debug information on the network, too */
 	bool help;	       /* print the help and do nothing else */
 	struct view_opts view; /* its suppressions are not loaded yet */
-	struct choice choice;
+	struct block_filter choice;
 	enum group_key by;
 	uint64_t temporary_ns;	  /* blocks that lived no longer are temporary, too; 0: none */
 	bool growth, timeline;	  /* in place of stacks */
@@ -56,7 +56,7 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv);
 int report_opts_check(const struct report_opts *opts);
 
 /* Print on stdout the help of @command: "diff", "unwind", else that of report; it is in
- * option_rows.c, as the options are. */
+ * option_table.c, as the options are. */
 void report_opts_print_help(const char *command);
 
 /* Release what @opts holds. */

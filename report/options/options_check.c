@@ -76,8 +76,8 @@ static const char *check_names(const struct report_opts *opts)
 /* Does anything choose blocks or stacks, but --at and --pid? */
 static bool chooses_more(const struct report_opts *opts)
 {
-	const struct choice *choice = &opts->choice;
-	const struct sieve_opts *sieve = &opts->view.sieve;
+	const struct block_filter *choice = &opts->choice;
+	const struct stack_filter_opts *sieve = &opts->view.sieve;
 
 	return choice->thread || choice->older_ns || choice->from_ns || opts->suppressions ||
 	       opts->view.top || sieve->module || sieve->function || sieve->min_bytes ||

@@ -4,15 +4,15 @@
 #include <errno.h>
 #include <string.h>
 
-#include "report/machine/print_folded.h"
+#include "report/base/text.h"
 #include "report/context/print_overruns.h"
 #include "report/context/scope.h"
+#include "report/machine/print_folded.h"
 #include "report/text/print_summary.h"
 #include "report/text/print_tree.h"
-#include "report/base/text.h"
 #include "report/view/missing_symbols.h"
 
-struct live_amount export_selected(const struct export *export)
+struct live_amount report_data_selected(const struct report_data *export)
 {
 	struct live_amount sum;
 
@@ -24,28 +24,28 @@ struct live_amount export_selected(const struct export *export)
 	return sum;
 }
 
-struct live_amount export_filtered(const struct export *export)
+struct live_amount report_data_filtered(const struct report_data *export)
 {
-	struct live_amount all = leaks_totals(export->leaks)->outstanding;
-	struct live_amount selected = export_selected(export);
+	struct live_amount all = replay_totals(export->leaks)->outstanding;
+	struct live_amount selected = report_data_selected(export);
 
 	return (struct live_amount){all.blocks - selected.blocks, all.bytes - selected.bytes};
 }
 
-static int print_head(FILE *out, const struct export *export)
+static int print_head(FILE *out, const struct report_data *export)
 {
 	int err = print_summary(out, export->path, export->meta, export->leaks);
 
 	if (!err)
-		err = print_shown(out, export);
+		err = print_scope(out, export);
 	fputc('\n', out);
 	return err;
 }
 
 /* Say how much the options leave out. */
-static void print_left_out(FILE *out, const struct export *export)
+static void print_left_out(FILE *out, const struct report_data *export)
 {
-	struct live_amount filtered = export_filtered(export);
+	struct live_amount filtered = report_data_filtered(export);
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
 
 	if (filtered.blocks)
@@ -59,12 +59,12 @@ static void print_left_out(FILE *out, const struct export *export)
 
 /* Print what @body, called with @arg, prints, between what all texts begin and end with; if @names
  * are shown, what would give more of them is found out meanwhile. */
-static int print_text(FILE *out, const struct export *export, bool names,
-		      int (*body)(FILE *out, const struct export *export, const void *arg),
+static int print_text(FILE *out, const struct report_data *export, bool names,
+		      int (*body)(FILE *out, const struct report_data *export, const void *arg),
 		      const void *arg)
 {
-	struct unnamed *unnamed = NULL;
-	int err = names ? unnamed_new(&unnamed, export->view, export->leaks) : 0;
+	struct missing_symbols *unnamed = NULL;
+	int err = names ? missing_symbols_new(&unnamed, export->view, export->leaks) : 0;
 
 	if (!err)
 		err = print_head(out, export);
@@ -73,12 +73,12 @@ static int print_text(FILE *out, const struct export *export, bool names,
 	if (!err)
 		print_left_out(out, export);
 	if (!err && unnamed)
-		err = unnamed_print(unnamed, out);
-	unnamed_free(unnamed);
+		err = missing_symbols_print(unnamed, out);
+	missing_symbols_free(unnamed);
 	return err;
 }
 
-static int print_tree_body(FILE *out, const struct export *export, const void *arg)
+static int print_tree_body(FILE *out, const struct report_data *export, const void *arg)
 {
 	bool inverted = view_options(export->view)->inverted;
 
@@ -87,30 +87,30 @@ static int print_tree_body(FILE *out, const struct export *export, const void *a
 				  inverted ? "innermost first" : "callers first");
 }
 
-static int print_as_tree(FILE *out, const struct export *export)
+static int print_as_tree(FILE *out, const struct report_data *export)
 {
 	return print_text(out, export, true, print_tree_body, NULL);
 }
 
-static int print_flat_body(FILE *out, const struct export *export, const void *arg)
+static int print_flat_body(FILE *out, const struct report_data *export, const void *arg)
 {
 	(void)arg;
 	return print_flat(out, export);
 }
 
-static int print_as_flat(FILE *out, const struct export *export)
+static int print_as_flat(FILE *out, const struct report_data *export)
 {
 	return print_text(out, export, true, print_flat_body, NULL);
 }
 
-static int print_as_folded(FILE *out, const struct export *export)
+static int print_as_folded(FILE *out, const struct report_data *export)
 {
-	return print_folded(out, leaks_comm(export->leaks), export->view);
+	return print_folded(out, replay_comm(export->leaks), export->view);
 }
 
 static const struct format {
 	const char *name;
-	int (*print)(FILE *out, const struct export *export); /* NULL: it needs more */
+	int (*print)(FILE *out, const struct report_data *export); /* NULL: it needs more */
 	bool history;
 	bool places;
 } formats[] = {
@@ -156,7 +156,7 @@ static bool shows_names(const struct table *table)
 	       table->by != GROUP_AGE;
 }
 
-static int print_table_body(FILE *out, const struct export *export, const void *arg)
+static int print_table_body(FILE *out, const struct report_data *export, const void *arg)
 {
 	const struct table *table = arg;
 
@@ -166,14 +166,14 @@ static int print_table_body(FILE *out, const struct export *export, const void *
 			       : print_growth(out, export, table->growth, &table->opts);
 }
 
-int format_print_table(FILE *out, const struct export *export, const struct table *table)
+int format_print_table(FILE *out, const struct report_data *export, const struct table *table)
 {
 	if (table->opts.format != TABLE_TEXT)
 		return print_table_body(out, export, table);
 	return print_text(out, export, shows_names(table), print_table_body, table);
 }
 
-int format_print(FILE *out, enum report_format format, const struct export *export,
+int format_print(FILE *out, enum report_format format, const struct report_data *export,
 		 struct heaptrack_events *events)
 {
 	return formats[format].print ? formats[format].print(out, export)

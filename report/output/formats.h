@@ -27,12 +27,12 @@ int format_parse(const char *name, enum report_format *format);
 /* Whether a format tells of stacks of which nothing is outstanding, too. */
 bool format_has_history(enum report_format format);
 
-/* Whether it needs struct export's places. */
+/* Whether it needs struct report_data's places. */
 bool format_wants_places(enum report_format format);
 
 /* Print the report.  @events is for FORMAT_HEAPTRACK, else NULL.  Returns 0, -ENOMEM or -EIO;
  * errors of writing are left in @out for ferror(). */
-int format_print(FILE *out, enum report_format format, const struct export *export,
+int format_print(FILE *out, enum report_format format, const struct report_data *export,
 		 struct heaptrack_events *events);
 
 /* How a table is printed where @format is asked for: as text unless it is CSV or JSON. */
@@ -47,6 +47,6 @@ struct table {
 };
 
 /* Print it.  Returns 0 or -ENOMEM; errors of writing are left in @out for ferror(). */
-int format_print_table(FILE *out, const struct export *export, const struct table *table);
+int format_print_table(FILE *out, const struct report_data *export, const struct table *table);
 
 #endif

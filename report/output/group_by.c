@@ -1,4 +1,4 @@
-/* group_by.c - see groups.h */
+/* group_by.c - see group_by.h */
 #include "report/output/group_by.h"
 
 #include <errno.h>
@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/context/ages.h"
 #include "report/base/array.h"
-#include "report/terminal/color.h"
+#include "report/base/strings.h"
+#include "report/base/text.h"
+#include "report/context/ages.h"
 #include "report/context/csv.h"
 #include "report/context/left_out.h"
 #include "report/machine/print_json.h"
-#include "report/base/strings.h"
-#include "report/base/text.h"
+#include "report/terminal/color.h"
 
 #define SCHEMA_VERSION 1
 
@@ -26,7 +26,7 @@ struct group {
 };
 
 struct groups {
-	const struct export *export;
+	const struct report_data *export;
 	enum group_key key;
 	bool *shown;	       /* by number of stack */
 	struct strings *names; /* "" is none of a group */
@@ -126,8 +126,8 @@ static int add_stack(struct groups *g, size_t i)
 static void name_thread(const struct groups *g, const struct live_block *block, char *text,
 			size_t room)
 {
-	char *name = text_escape(
-		thread_names_get(leaks_chosen(g->export->leaks)->threads, block->tgid, block->tid));
+	char *name = text_escape(thread_names_get(replay_chosen(g->export->leaks)->threads,
+						  block->tgid, block->tid));
 
 	snprintf(text, room, "%" PRIu32 "%s%s", block->tid, name && *name ? " " : "",
 		 name ? name : "");
@@ -169,7 +169,8 @@ static void add_block(void *arg, const struct live_block *block)
 	else if (g->key == GROUP_SIZE)
 		order = name_size(block, text, sizeof(text));
 	else
-		order = name_age(leaks_chosen(g->export->leaks)->end_ns, block, text, sizeof(text));
+		order = name_age(replay_chosen(g->export->leaks)->end_ns, block, text,
+				 sizeof(text));
 	group = group_of(g, text);
 	if (!group) {
 		g->err = -ENOMEM;
@@ -206,7 +207,7 @@ static int compare_order(const void *a, const void *b)
 static int collect(struct groups *g)
 {
 	const struct view *view = g->export->view;
-	size_t nr = stacks_nr(leaks_stacks(g->export->leaks));
+	size_t nr = stacks_nr(replay_stacks(g->export->leaks));
 	int err = strings_new(&g->names);
 
 	g->shown = calloc(nr + 1, sizeof(*g->shown));
@@ -219,7 +220,7 @@ static int collect(struct groups *g)
 	}
 	if (err || is_by_stack(g->key))
 		return err;
-	chosen_each(leaks_chosen(g->export->leaks), leaks_live(g->export->leaks), add_block, g);
+	chosen_each(replay_chosen(g->export->leaks), replay_live(g->export->leaks), add_block, g);
 	return g->err;
 }
 
@@ -227,7 +228,7 @@ static void put_text(FILE *out, const struct groups *g, size_t nr)
 {
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
 	bool stacks = is_by_stack(g->key), color = view_options(g->export->view)->color;
-	uint64_t heavy = export_selected(g->export).bytes / 10 + 1; /* as of a tree */
+	uint64_t heavy = report_data_selected(g->export).bytes / 10 + 1; /* as of a tree */
 
 	if (!nr) {
 		fputs("no outstanding blocks\n", out);
@@ -347,7 +348,7 @@ static int put(FILE *out, const struct groups *g, const struct table_opts *opts,
 	}
 }
 
-int print_groups(FILE *out, const struct export *export, enum group_key key,
+int print_groups(FILE *out, const struct report_data *export, enum group_key key,
 		 const struct table_opts *opts)
 {
 	struct groups g = {.export = export, .key = key};

@@ -1,6 +1,6 @@
 /* group_by.h - what is outstanding by thread, module, size, age, function or source file */
-#ifndef REPORT_GROUPS_H
-#define REPORT_GROUPS_H
+#ifndef REPORT_GROUP_BY_H
+#define REPORT_GROUP_BY_H
 
 #include "report/context/report_data.h"
 
@@ -26,7 +26,7 @@ int group_parse(const char *name, enum group_key *key);
  * frame is of the group, and of those that have any such frame.
  * Returns 0 or -ENOMEM; errors of writing are left in @out for ferror().
  */
-int print_groups(FILE *out, const struct export *export, enum group_key key,
+int print_groups(FILE *out, const struct report_data *export, enum group_key key,
 		 const struct table_opts *opts);
 
 #endif

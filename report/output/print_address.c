@@ -8,8 +8,8 @@
 
 #include "mleak.h"
 #include "report/base/event_names.h"
-#include "report/context/print_block.h"
 #include "report/base/text.h"
+#include "report/context/print_block.h"
 
 #define SCHEMA_VERSION 1
 #define STACK_INDENT   "      "
@@ -25,7 +25,7 @@ struct answer {
 struct address {
 	struct address_source source;
 	uint64_t addr;
-	struct named *named;
+	struct stack_names *named;
 	struct answer *answers;
 	size_t nr, nr_held; /* processes in which a block holds it, or held it */
 };
@@ -41,9 +41,9 @@ static bool knows_any(const struct answer *a)
 }
 
 /* The overrun that was found when @last was freed: of that moment there is a stack. */
-static const struct overrun *find_end(const struct leaks *leaks, const struct holder *last)
+static const struct overrun *find_end(const struct replay *leaks, const struct holder *last)
 {
-	const struct overruns *overruns = leaks_overruns(leaks);
+	const struct overruns *overruns = replay_overruns(leaks);
 
 	if (!last->any || last->end == HOLDER_LIVES)
 		return NULL;
@@ -60,42 +60,42 @@ static const struct overrun *find_end(const struct leaks *leaks, const struct ho
 
 static int look(struct address *address, size_t process)
 {
-	const struct leaks *leaks = address->source.leaks;
+	const struct replay *leaks = address->source.leaks;
 	struct answer *a = &address->answers[address->nr];
 	int err;
 
-	a->process = live_process(leaks_live(leaks), process);
+	a->process = live_process(replay_live(leaks), process);
 	if (address->source.pid && a->process.tgid != address->source.pid)
 		return 0;
 	address->nr++;
-	live_look_around(leaks_live(leaks), process, address->addr, &a->around);
-	a->last = holders_get(address->source.holders, process);
+	live_look_around(replay_live(leaks), process, address->addr, &a->around);
+	a->last = address_history_get(address->source.holders, process);
 	a->end = find_end(leaks, &a->last);
 	address->nr_held += a->last.any || a->around.held;
 	err = block_want_around(address->named, leaks, &a->around);
 	if (!err && a->last.any)
-		err = named_want(address->named, block_stack(leaks, &a->last.block));
-	return err || !a->end ? err : named_want(address->named, a->end->found_stack);
+		err = stack_names_want(address->named, block_stack(leaks, &a->last.block));
+	return err || !a->end ? err : stack_names_want(address->named, a->end->found_stack);
 }
 
 int address_new(struct address **out, const struct address_source *source,
-		const struct names_source *names, const struct view_opts *opts)
+		const struct symbols_source *names, const struct view_opts *opts)
 {
 	struct address *address = calloc(1, sizeof(*address));
-	size_t nr = live_nr_processes(leaks_live(source->leaks));
+	size_t nr = live_nr_processes(replay_live(source->leaks));
 	int err;
 
 	*out = NULL;
 	if (!address)
 		return -ENOMEM;
 	address->source = *source;
-	address->addr = holders_addr(source->holders);
+	address->addr = address_history_addr(source->holders);
 	address->answers = calloc(nr + 1, sizeof(*address->answers));
-	err = address->answers ? named_new(&address->named, names, opts) : -ENOMEM;
+	err = address->answers ? stack_names_new(&address->named, names, opts) : -ENOMEM;
 	for (size_t i = 0; !err && i < nr; i++)
 		err = look(address, i);
 	if (!err)
-		err = named_resolve(address->named);
+		err = stack_names_resolve(address->named);
 	if (err)
 		address_free(address);
 	else
@@ -110,7 +110,7 @@ static struct block_printer printer_of(const struct address *address, FILE *out)
 		.leaks = address->source.leaks,
 		.named = address->named,
 		.start_ns = address->source.meta->start_ns,
-		.now_ns = leaks_chosen(address->source.leaks)->end_ns,
+		.clock_now_ns = replay_chosen(address->source.leaks)->end_ns,
 	};
 }
 
@@ -127,7 +127,7 @@ static void print_place(FILE *out, uint64_t addr, const struct live_block *block
 /* What was written beyond the bounds of @block. */
 static void print_overruns_of(const struct block_printer *p, const struct live_block *block)
 {
-	const struct overruns *overruns = leaks_overruns(p->leaks);
+	const struct overruns *overruns = replay_overruns(p->leaks);
 
 	for (size_t i = 0; i < overruns_nr(overruns); i++) {
 		const struct overrun *o = overruns_get(overruns, i);
@@ -168,7 +168,7 @@ static void print_end(const struct block_printer *p, const struct answer *a,
 	fputs(is_rough(meta) ? " or later" : "", p->out);
 	fputs(a->end ? ", by\n" : "\n", p->out);
 	if (a->end)
-		named_print(p->named, p->out, a->end->found_stack, STACK_INDENT);
+		stack_names_print(p->named, p->out, a->end->found_stack, STACK_INDENT);
 }
 
 /* For a block that is gone: its age is the one it reached. */
@@ -177,7 +177,7 @@ static struct block_printer printer_of_last(const struct block_printer *p, const
 	struct block_printer last = *p;
 
 	if (a->last.end != HOLDER_LIVES) {
-		last.now_ns = a->last.end_ns;
+		last.clock_now_ns = a->last.end_ns;
 		last.gone = true;
 	}
 	return last;
@@ -211,11 +211,11 @@ static void print_holder(const struct block_printer *p, const struct answer *a,
 static void print_answer(const struct block_printer *p, const struct address *address,
 			 const struct answer *a)
 {
-	const struct live *live = leaks_live(address->source.leaks);
+	const struct live *live = replay_live(address->source.leaks);
 
 	if (live_nr_processes(live) > 1) {
 		fputs("\nprocess ", p->out);
-		text_print(p->out, processes_name(leaks_processes(p->leaks), a->process.tgid));
+		text_print(p->out, processes_name(replay_processes(p->leaks), a->process.tgid));
 		fprintf(p->out, " (%" PRIu32 ")\n", a->process.tgid);
 	}
 	if (!knows_any(a)) {
@@ -246,7 +246,7 @@ void print_address(FILE *out, const struct address *address)
 	fprintf(out, "0x%" PRIx64 " in '", address->addr);
 	text_print(out, address->source.path);
 	fputs("' at ", out);
-	print_time(&p, p.now_ns);
+	print_time(&p, p.clock_now_ns);
 	fputc('\n', out);
 	if (!address->nr_held)
 		fprintf(out, "no block of %s in the trace holds this address, or has held it\n",
@@ -277,7 +277,7 @@ static void put_last(const struct block_printer *p, struct json *json, const str
 	}
 	if (a->end) {
 		json_open(json, "ended_by", '{');
-		named_json(p->named, json, a->end->found_stack);
+		stack_names_json(p->named, json, a->end->found_stack);
 		json_close(json, '}');
 	}
 	json_close(json, '}');
@@ -286,14 +286,14 @@ static void put_last(const struct block_printer *p, struct json *json, const str
 static void put_answer(const struct block_printer *p, struct json *json,
 		       const struct address *address, const struct answer *a)
 {
-	const struct live *live = leaks_live(address->source.leaks);
+	const struct live *live = replay_live(address->source.leaks);
 
 	json_open(json, NULL, '{');
 	json_number(json, "pid", a->process.tgid);
 	json_text(json, "comm",
 		  live_nr_processes(live) == 1
-			  ? leaks_comm(p->leaks)
-			  : processes_name(leaks_processes(p->leaks), a->process.tgid));
+			  ? replay_comm(p->leaks)
+			  : processes_name(replay_processes(p->leaks), a->process.tgid));
 	json_bool(json, "held", holds(a));
 	if (a->around.held) {
 		json_number(json, "offset", address->addr - a->around.holder.addr);
@@ -317,7 +317,7 @@ void print_address_json(FILE *out, const struct address *address)
 	json_text(&json, "mleak", MLEAK_VERSION);
 	json_text(&json, "path", address->source.path);
 	json_number(&json, "address", address->addr);
-	json_number(&json, "at_ns", p.now_ns > p.start_ns ? p.now_ns - p.start_ns : 0);
+	json_number(&json, "at_ns", p.clock_now_ns > p.start_ns ? p.clock_now_ns - p.start_ns : 0);
 	json_bool(&json, "known", address->nr_held != 0);
 	json_open(&json, "processes", '[');
 	for (size_t i = 0; i < address->nr; i++)
@@ -330,7 +330,7 @@ void address_free(struct address *address)
 {
 	if (!address)
 		return;
-	named_free(address->named);
+	stack_names_free(address->named);
 	free(address->answers);
 	free(address);
 }

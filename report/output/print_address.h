@@ -16,15 +16,15 @@ struct address; /* opaque: what is known of one */
 struct address_source {
 	const char *path; /* of the trace */
 	const struct mlk_meta *meta;
-	const struct leaks *leaks;
-	const struct holders *holders; /* of the address */
-	uint32_t pid;		       /* of the process that is asked for; 0: all */
+	const struct replay *leaks;
+	const struct address_history *holders; /* of the address */
+	uint32_t pid;			       /* of the process that is asked for; 0: all */
 };
 
 /* Look for the address in the processes of @source, which must outlive *@out, and name all stacks
  * as @names and @opts say.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
 int address_new(struct address **out, const struct address_source *source,
-		const struct names_source *names, const struct view_opts *opts);
+		const struct symbols_source *names, const struct view_opts *opts);
 
 /* Print it.  Errors are left in @out for ferror(). */
 void print_address(FILE *out, const struct address *address);

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/terminal/color.h"
+#include "report/base/text.h"
 #include "report/context/csv.h"
 #include "report/context/left_out.h"
-#include "report/machine/print_json.h"
 #include "report/context/print_place.h"
-#include "report/base/text.h"
+#include "report/machine/print_json.h"
+#include "report/terminal/color.h"
 
 #define SCHEMA_VERSION 1
 #define REMARK \
@@ -59,9 +59,9 @@ static size_t slice_at(const struct growth *growth, uint64_t time_ns)
 	return slice < last ? slice : last;
 }
 
-static struct span span_of(const struct export *export, const struct growth *growth)
+static struct span span_of(const struct report_data *export, const struct growth *growth)
 {
-	const struct chosen *chosen = leaks_chosen(export->leaks);
+	const struct chosen *chosen = replay_chosen(export->leaks);
 	size_t first = slice_at(growth, chosen->given_from_ns);
 	size_t last = slice_at(growth, chosen->given_to_ns);
 
@@ -90,7 +90,7 @@ static enum shape shape_of(const struct line *line, const struct span *span)
 	return SHAPE_OTHER;
 }
 
-static struct line line_of(const struct export *export, const struct growth *growth, size_t i)
+static struct line line_of(const struct report_data *export, const struct growth *growth, size_t i)
 {
 	const struct stack *stack = view_stack(export->view, i);
 	struct line line = {.i = i, .growth = growth_of(growth, view_number(export->view, i))};
@@ -145,11 +145,11 @@ static const char *rate_text(char buf[TEXT_NUMBER_MAX + 1], double rate)
 	return buf;
 }
 
-static void put_text_line(FILE *out, const struct export *export, const struct stack_notes *notes,
-			  const struct line *line)
+static void put_text_line(FILE *out, const struct report_data *export,
+			  const struct stack_notes *notes, const struct line *line)
 {
 	const struct stack *stack = view_stack(export->view, line->i);
-	const char *process = export_process(export, line->i);
+	const char *process = report_data_process(export, line->i);
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX], life[TEXT_NUMBER_MAX] = "-";
 	char grown[TEXT_NUMBER_MAX + 1];
 	bool color = view_options(export->view)->color;
@@ -171,7 +171,7 @@ static void put_text_line(FILE *out, const struct export *export, const struct s
 }
 
 /* What is outstanding of @nr lines. */
-static struct live_amount amount_of(const struct export *export, const struct line *lines,
+static struct live_amount amount_of(const struct report_data *export, const struct line *lines,
 				    size_t nr)
 {
 	struct live_amount sum = {0};
@@ -183,8 +183,8 @@ static struct live_amount amount_of(const struct export *export, const struct li
 	return sum;
 }
 
-static int put_text(FILE *out, const struct export *export, const struct line *lines, size_t all,
-		    size_t nr)
+static int put_text(FILE *out, const struct report_data *export, const struct line *lines,
+		    size_t all, size_t nr)
 {
 	bool used[sizeof(shapes) / sizeof(*shapes)] = {0};
 	struct stack_notes notes;
@@ -222,7 +222,7 @@ static int put_text(FILE *out, const struct export *export, const struct line *l
 	return 0;
 }
 
-static int put_csv(FILE *out, const struct export *export, const struct line *lines, size_t nr)
+static int put_csv(FILE *out, const struct report_data *export, const struct line *lines, size_t nr)
 {
 	fputs("shape,outstanding_bytes,outstanding_blocks,bytes_per_minute,share_freed,"
 	      "median_lifetime_ns,stack,pid\r\n",
@@ -237,7 +237,7 @@ static int put_csv(FILE *out, const struct export *export, const struct line *li
 			fprintf(out, "%" PRIu64, line->growth.lifetime_ns);
 		fputc(',', out);
 		csv_path(out, export->places, line->i);
-		fprintf(out, ",%" PRIu32 "\r\n", export_pid(export, line->i));
+		fprintf(out, ",%" PRIu32 "\r\n", report_data_pid(export, line->i));
 	}
 	return 0;
 }
@@ -250,7 +250,7 @@ static int64_t whole(double rate)
 	return (int64_t)(rate < 0 ? rate - 0.5 : rate + 0.5);
 }
 
-static void put_json_line(struct json *json, const struct export *export,
+static void put_json_line(struct json *json, const struct report_data *export,
 			  const struct stack_notes *notes, const struct line *line, size_t slices)
 {
 	json_open(json, NULL, '{');
@@ -276,7 +276,7 @@ static void put_meanings(struct json *json)
 	json_text(json, "remark", REMARK);
 }
 
-static int put_json(FILE *out, const struct export *export, const struct growth *growth,
+static int put_json(FILE *out, const struct report_data *export, const struct growth *growth,
 		    const struct line *lines, size_t nr)
 {
 	size_t all = view_nr(export->view);
@@ -303,7 +303,7 @@ static int put_json(FILE *out, const struct export *export, const struct growth 
 	return err;
 }
 
-int print_growth(FILE *out, const struct export *export, const struct growth *growth,
+int print_growth(FILE *out, const struct report_data *export, const struct growth *growth,
 		 const struct table_opts *opts)
 {
 	size_t nr = view_nr(export->view), shown = opts->top && opts->top < nr ? opts->top : nr;

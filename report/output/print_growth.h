@@ -10,16 +10,17 @@
 
 /* When slice @i of the @growth of @export ends, in nanoseconds from the start of the recording: at
  * the moment that is looked at if it is the last one. */
-uint64_t print_growth_until_ns(const struct export *export, const struct growth *growth, size_t i);
+uint64_t print_growth_until_ns(const struct report_data *export, const struct growth *growth,
+			       size_t i);
 
 /* Print the stacks of the view, those that grew first, with the figures and a label each; but in
  * CSV also what the labels mean. */
-int print_growth(FILE *out, const struct export *export, const struct growth *growth,
+int print_growth(FILE *out, const struct report_data *export, const struct growth *growth,
 		 const struct table_opts *opts);
 
 /* Print what was outstanding of the view's stacks over time: as a plot of the most within each
  * slice, or as CSV or JSON. */
-int print_timeline(FILE *out, const struct export *export, const struct growth *growth,
+int print_timeline(FILE *out, const struct report_data *export, const struct growth *growth,
 		   const struct table_opts *opts);
 
 #endif

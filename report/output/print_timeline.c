@@ -1,9 +1,9 @@
 /* print_timeline.c - what was outstanding over time */
 #include <inttypes.h>
 
-#include "report/output/print_growth.h"
-#include "report/machine/print_json.h"
 #include "report/base/text.h"
+#include "report/machine/print_json.h"
+#include "report/output/print_growth.h"
 
 #define SCHEMA_VERSION 1
 
@@ -11,9 +11,10 @@
 #define LEAST_BAR 10 /* on a narrow one */
 #define LEFT	  46 /* columns beside the bars */
 
-uint64_t print_growth_until_ns(const struct export *export, const struct growth *growth, size_t i)
+uint64_t print_growth_until_ns(const struct report_data *export, const struct growth *growth,
+			       size_t i)
 {
-	const struct chosen *chosen = leaks_chosen(export->leaks);
+	const struct chosen *chosen = replay_chosen(export->leaks);
 	uint64_t end = growth_start_ns(growth) + (i + 1) * growth_width_ns(growth);
 
 	if (i + 1 == growth_slices(growth))
@@ -21,7 +22,7 @@ uint64_t print_growth_until_ns(const struct export *export, const struct growth 
 	return end > chosen->start_ns ? end - chosen->start_ns : 0;
 }
 
-static double seconds_until(const struct export *export, const struct growth *growth, size_t i)
+static double seconds_until(const struct report_data *export, const struct growth *growth, size_t i)
 {
 	return (double)print_growth_until_ns(export, growth, i) / 1e9;
 }
@@ -50,10 +51,10 @@ static struct live_amount peak_of(const struct view *view)
 }
 
 /* What no slice shows: the most that was outstanding at any time, and whose it was. */
-static void put_peak(FILE *out, const struct export *export)
+static void put_peak(FILE *out, const struct report_data *export)
 {
-	struct live_amount all = leaks_peak(export->leaks), shown = peak_of(export->view);
-	const struct choice *choice = export->choice;
+	struct live_amount all = replay_peak(export->leaks), shown = peak_of(export->view);
+	const struct block_filter *choice = export->choice;
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
 
 	fprintf(out, "\npeak of all stacks%s: %s bytes in %s %s; ",
@@ -67,7 +68,7 @@ static void put_peak(FILE *out, const struct export *export)
 
 /* Do all stacks of the trace count, or one alone?  Else the most of each may be of other moments
  * within a slice. */
-static bool is_exact(const struct export *export)
+static bool is_exact(const struct report_data *export)
 {
 	struct live_amount amount;
 
@@ -75,7 +76,7 @@ static bool is_exact(const struct export *export)
 }
 
 /* The sum of the view's stacks. */
-static struct growth_stack sum_of(const struct export *export, const struct growth *growth)
+static struct growth_stack sum_of(const struct report_data *export, const struct growth *growth)
 {
 	struct growth_stack sum = {0}, all = growth_of_all(growth);
 
@@ -93,7 +94,7 @@ static struct growth_stack sum_of(const struct export *export, const struct grow
 	return sum;
 }
 
-static void put_csv(FILE *out, const struct export *export, const struct growth *growth,
+static void put_csv(FILE *out, const struct report_data *export, const struct growth *growth,
 		    const struct growth_stack *sum)
 {
 	fputs("seconds,outstanding_bytes,most_bytes\r\n", out);
@@ -102,7 +103,7 @@ static void put_csv(FILE *out, const struct export *export, const struct growth 
 			sum->bytes[at], sum->most[at]);
 }
 
-static int put_json(FILE *out, const struct export *export, const struct growth *growth,
+static int put_json(FILE *out, const struct report_data *export, const struct growth *growth,
 		    const struct growth_stack *sum)
 {
 	struct json json = {.out = out};
@@ -123,7 +124,7 @@ static int put_json(FILE *out, const struct export *export, const struct growth 
 	return err;
 }
 
-static void put_text(FILE *out, const struct export *export, const struct growth *growth,
+static void put_text(FILE *out, const struct report_data *export, const struct growth *growth,
 		     const struct growth_stack *sum, size_t columns)
 {
 	size_t longest = !columns		      ? BAR_WIDTH
@@ -148,7 +149,7 @@ static void put_text(FILE *out, const struct export *export, const struct growth
 	put_peak(out, export);
 }
 
-int print_timeline(FILE *out, const struct export *export, const struct growth *growth,
+int print_timeline(FILE *out, const struct report_data *export, const struct growth *growth,
 		   const struct table_opts *opts)
 {
 	struct growth_stack sum = sum_of(export, growth);

@@ -9,6 +9,6 @@
 /* Unwind in @dw who found each of @overruns, which are those of @trace, read once more from its
  * beginning.  Returns 0, -ENOMEM or -errno of read(2). */
 int finders_unwind(struct overruns *overruns, struct mlk_reader *trace, struct dwunw *dw,
-		   struct spaces *spaces);
+		   struct address_spaces *spaces);
 
 #endif

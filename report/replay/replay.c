@@ -1,18 +1,18 @@
-/* replay.c - the two passes over a trace: first what was mapped where (leaks_layout.c), then what
+/* replay.c - the two passes over a trace: first what was mapped where (replay_layout.c), then what
  * happened */
 #include "report/replay/leaks_state.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "report/trace/condition.h"
 #include "report/decode/worker_pool.h"
 #include "report/replay/finders.h"
+#include "report/trace/condition.h"
 
 #define AHEAD 8 /* events, of which the blocks are brought near */
 
 /* One more allocation was made by the stack that the unwinder calls @id. */
-static int count_alloc(struct leaks *leaks, const struct mlk_event *event, uint32_t id,
+static int count_alloc(struct replay *leaks, const struct mlk_event *event, uint32_t id,
 		       uint32_t *number)
 {
 	struct stack *stack;
@@ -31,14 +31,14 @@ static int count_alloc(struct leaks *leaks, const struct mlk_event *event, uint3
 }
 
 /* What @event will look at is brought near. */
-static void expect(const struct leaks *leaks, const struct batch_event *event, const uint32_t *ids)
+static void expect(const struct replay *leaks, const struct batch_event *event, const uint32_t *ids)
 {
 	live_expect(leaks->live, event->tgid, event->addr);
 	if (event->kind == MLK_ALLOC)
 		stacks_expect(leaks->stacks, ids[event->stack]);
 }
 
-static int replay_batch(struct leaks *leaks, const struct batch *batch, const uint32_t *ids)
+static int replay_batch(struct replay *leaks, const struct batch *batch, const uint32_t *ids)
 {
 	struct mlk_event event = {0};
 	int err = 0;
@@ -54,54 +54,54 @@ static int replay_batch(struct leaks *leaks, const struct batch *batch, const ui
 					     leaks->stacks);
 		if (!err && event.kind == MLK_ALLOC)
 			err = count_alloc(leaks, &event, ids[batch->events[i].stack], &stack);
-		figures_event(leaks->figures, &event);
+		stack_stats_event(leaks->figures, &event);
 		if (!err)
 			err = live_event(leaks->live, &event, stack);
 		if (!err && leaks->holders)
-			err = holders_event(leaks->holders, leaks->live, &event, stack);
+			err = address_history_event(leaks->holders, leaks->live, &event, stack);
 	}
 	return err;
 }
 
 /* The second pass. */
-static int replay(struct leaks *leaks, const struct leaks_opts *opts)
+static int replay(struct replay *leaks, const struct replay_opts *opts)
 {
-	const struct crew_opts crew_opts = {
+	const struct worker_pool_opts worker_pool_opts = {
 		.trace = leaks->trace,
 		.dw = leaks->dw,
 		.spaces = leaks->spaces,
 		.images = leaks->images,
 		.stop_ns = leaks->chosen.stop_ns,
 		.anew = opts->batch != NULL,
-		.nr_threads = opts->nr_threads ? opts->nr_threads : crew_default(),
+		.nr_threads = opts->nr_threads ? opts->nr_threads : worker_pool_default(),
 	};
 	const struct batch *batch;
 	const uint32_t *ids;
-	struct crew *crew;
-	int more = 0, err = crew_new(&crew, &crew_opts);
+	struct worker_pool *crew;
+	int more = 0, err = worker_pool_new(&crew, &worker_pool_opts);
 
-	while (!err && (more = crew_next(crew, &batch, &ids)) > 0) {
+	while (!err && (more = worker_pool_next(crew, &batch, &ids)) > 0) {
 		err = opts->batch ? opts->batch(opts->batch_arg, leaks, batch, ids)
 				  : replay_batch(leaks, batch, ids);
 		if (opts->progress)
 			opts->progress(opts->progress_arg, mlk_reader_offset(leaks->trace));
 	}
 	if (!err && !more)
-		condition_merge(&leaks->condition, crew_condition(crew));
-	crew_free(crew);
+		condition_merge(&leaks->condition, worker_pool_condition(crew));
+	worker_pool_free(crew);
 	return err ? err : more;
 }
 
 static void count_outstanding(void *arg, const struct live_block *block)
 {
-	struct leaks *leaks = arg;
+	struct replay *leaks = arg;
 	struct stack *stack = stacks_get(leaks->stacks, block->stack);
 	struct live_amount amount = sampling_amount(block);
 
 	stack->bytes += amount.bytes;
 	stack->blocks += amount.blocks;
 	sampling_error_add(&leaks->error, block);
-	if (!suspect_is(&leaks->suspect, block))
+	if (!suspect_blocks_is(&leaks->suspect, block))
 		return;
 	stack->suspects += amount.blocks;
 	leaks->suspects.blocks += amount.blocks;
@@ -109,7 +109,7 @@ static void count_outstanding(void *arg, const struct live_block *block)
 }
 
 /* Find the end of the recording before it is replayed, and what is chosen. */
-static int choose(struct leaks *leaks)
+static int choose(struct replay *leaks)
 {
 	const struct mlk_entry *none;
 	const struct mlk_condition *condition = &leaks->condition;
@@ -120,12 +120,12 @@ static int choose(struct leaks *leaks)
 	int err = mlk_reader_list(leaks->trace, &none, &nr);
 
 	condition_merge(&leaks->condition, mlk_reader_condition(leaks->trace));
-	leaks->chosen = choice_of(&leaks->choice, leaks->threads,
-				  mlk_reader_meta(leaks->trace)->start_ns, end_ns);
+	leaks->chosen = block_filter_of(&leaks->choice, leaks->threads,
+					mlk_reader_meta(leaks->trace)->start_ns, end_ns);
 	return err;
 }
 
-static int collect(struct leaks *leaks, const struct leaks_opts *opts)
+static int collect(struct replay *leaks, const struct replay_opts *opts)
 {
 	int err = leaks_read_layout(leaks);
 
@@ -145,23 +145,23 @@ static int collect(struct leaks *leaks, const struct leaks_opts *opts)
 	leaks->totals = *live_totals(leaks->live);
 	if (leaks->choice.pid)
 		processes_totals(leaks->live, leaks->choice.pid, &leaks->totals);
-	suspect_finish(&leaks->suspect, &leaks->condition);
+	suspect_blocks_finish(&leaks->suspect, &leaks->condition);
 	chosen_each(&leaks->chosen, leaks->live, count_outstanding, leaks);
-	return figures_finish(leaks->figures);
+	return stack_stats_finish(leaks->figures);
 }
 
 static void note_change(void *arg, const struct live_change *change)
 {
-	struct leaks *leaks = arg;
+	struct replay *leaks = arg;
 
 	if (!chosen_has(&leaks->chosen, change->block))
 		return;
-	figures_changed(leaks->figures, change);
+	stack_stats_changed(leaks->figures, change);
 	if (leaks->watch.changed)
 		leaks->watch.changed(leaks->watch.arg, change);
 }
 
-static int start(struct leaks *leaks, const struct leaks_opts *opts)
+static int start(struct replay *leaks, const struct replay_opts *opts)
 {
 	const struct mlk_meta *meta = mlk_reader_meta(leaks->trace);
 	struct sampling sampling = sampling_of(meta);
@@ -174,9 +174,9 @@ static int start(struct leaks *leaks, const struct leaks_opts *opts)
 	for (size_t i = 0; i < opts->nr_debug_dirs && !err; i++)
 		err = dwunw_debug_dir_add(leaks->dw, opts->debug_dirs[i]);
 	if (!err)
-		err = images_new(&leaks->images);
+		err = trace_modules_new(&leaks->images);
 	if (!err)
-		err = spaces_new(&leaks->spaces);
+		err = address_spaces_new(&leaks->spaces);
 	if (!err)
 		err = stacks_new(&leaks->stacks, leaks->dw);
 	if (!err)
@@ -190,18 +190,18 @@ static int start(struct leaks *leaks, const struct leaks_opts *opts)
 	if (!err)
 		err = overruns_new(&leaks->overruns);
 	if (!err)
-		err = figures_new(&leaks->figures, leaks->stacks);
+		err = stack_stats_new(&leaks->figures, leaks->stacks);
 	if (!err)
-		figures_set_temporary(leaks->figures, opts->temporary_ns);
+		stack_stats_set_temporary(leaks->figures, opts->temporary_ns);
 	if (!err)
 		live_watch(leaks->live,
 			   &(struct live_watch){note_change, leaks, leaks->watch.in_order});
 	return err;
 }
 
-int leaks_collect(struct leaks **out, struct mlk_reader *trace, const struct leaks_opts *opts)
+int replay_collect(struct replay **out, struct mlk_reader *trace, const struct replay_opts *opts)
 {
-	struct leaks *leaks = calloc(1, sizeof(*leaks));
+	struct replay *leaks = calloc(1, sizeof(*leaks));
 	int err;
 
 	*out = NULL;
@@ -212,125 +212,125 @@ int leaks_collect(struct leaks **out, struct mlk_reader *trace, const struct lea
 	leaks->holders = opts->holders;
 	leaks->choice = opts->choice;
 	leaks->suspect.stop_ns =
-		choice_of(&opts->choice, NULL, mlk_reader_meta(trace)->start_ns, 0).stop_ns;
+		block_filter_of(&opts->choice, NULL, mlk_reader_meta(trace)->start_ns, 0).stop_ns;
 	err = start(leaks, opts);
 	if (!err)
 		err = collect(leaks, opts);
 	if (err)
-		leaks_free(leaks);
+		replay_free(leaks);
 	else
 		*out = leaks;
 	return err;
 }
 
-const struct live_totals *leaks_totals(const struct leaks *leaks)
+const struct live_totals *replay_totals(const struct replay *leaks)
 {
 	return &leaks->totals;
 }
 
-const struct sampling_error *leaks_error(const struct leaks *leaks)
+const struct sampling_error *replay_error(const struct replay *leaks)
 {
 	return &leaks->error;
 }
 
-struct live_amount leaks_suspect(const struct leaks *leaks)
+struct live_amount replay_suspect(const struct replay *leaks)
 {
 	return leaks->suspects;
 }
 
-bool leaks_suspect_times(const struct leaks *leaks, uint64_t *from_ns, uint64_t *to_ns)
+bool replay_suspect_times(const struct replay *leaks, uint64_t *from_ns, uint64_t *to_ns)
 {
-	return suspect_times(&leaks->suspect, from_ns, to_ns);
+	return suspect_blocks_times(&leaks->suspect, from_ns, to_ns);
 }
 
-bool leaks_chunks_matter(const struct leaks *leaks)
+bool replay_chunks_matter(const struct replay *leaks)
 {
 	return leaks->suspect.chunks;
 }
 
-const uint64_t *leaks_losses_that_matter(const struct leaks *leaks)
+const uint64_t *replay_losses_that_matter(const struct replay *leaks)
 {
 	return leaks->suspect.in_time;
 }
 
-struct live_amount leaks_peak(const struct leaks *leaks)
+struct live_amount replay_peak(const struct replay *leaks)
 {
-	return figures_peak(leaks->figures);
+	return stack_stats_peak(leaks->figures);
 }
 
-const struct chosen *leaks_chosen(const struct leaks *leaks)
+const struct chosen *replay_chosen(const struct replay *leaks)
 {
 	return &leaks->chosen;
 }
 
-const struct stacks *leaks_stacks(const struct leaks *leaks)
+const struct stacks *replay_stacks(const struct replay *leaks)
 {
 	return leaks->stacks;
 }
 
-struct dwunw *leaks_unwinder(const struct leaks *leaks)
+struct dwunw *replay_unwinder(const struct replay *leaks)
 {
 	return leaks->dw;
 }
 
-const struct images *leaks_images(const struct leaks *leaks)
+const struct trace_modules *replay_modules(const struct replay *leaks)
 {
 	return leaks->images;
 }
 
-const struct overruns *leaks_overruns(const struct leaks *leaks)
+const struct overruns *replay_overruns(const struct replay *leaks)
 {
 	return leaks->overruns;
 }
 
-uint64_t leaks_status_count(const struct leaks *leaks, enum dwunw_status status)
+uint64_t replay_status_count(const struct replay *leaks, enum dwunw_status status)
 {
 	return leaks->status_counts[status];
 }
 
-const struct live *leaks_live(const struct leaks *leaks)
+const struct live *replay_live(const struct replay *leaks)
 {
 	return leaks->live;
 }
 
-const struct processes *leaks_processes(const struct leaks *leaks)
+const struct processes *replay_processes(const struct replay *leaks)
 {
 	return leaks->processes;
 }
 
-const char *leaks_comm(const struct leaks *leaks)
+const char *replay_comm(const struct replay *leaks)
 {
 	return leaks->comm;
 }
 
-const struct mlk_condition *leaks_condition(const struct leaks *leaks)
+const struct mlk_condition *replay_condition(const struct replay *leaks)
 {
 	return &leaks->condition;
 }
 
-size_t leaks_ignored_snapshots(const struct leaks *leaks)
+size_t replay_ignored_snapshots(const struct replay *leaks)
 {
-	return spaces_ignored(leaks->spaces);
+	return address_spaces_ignored(leaks->spaces);
 }
 
-const char *leaks_missing(const struct leaks *leaks, size_t i)
+const char *replay_missing(const struct replay *leaks, size_t i)
 {
 	return i < leaks->nr_missing ? leaks->missing[i] : NULL;
 }
 
-void leaks_free(struct leaks *leaks)
+void replay_free(struct replay *leaks)
 {
 	if (!leaks)
 		return;
 	live_free(leaks->live);
 	overruns_free(leaks->overruns);
 	processes_free(leaks->processes);
-	figures_free(leaks->figures);
+	stack_stats_free(leaks->figures);
 	thread_names_free(leaks->threads);
 	stacks_free(leaks->stacks);
-	spaces_free(leaks->spaces);
+	address_spaces_free(leaks->spaces);
 	dwunw_free(leaks->dw);
-	images_free(leaks->images);
+	trace_modules_free(leaks->images);
 	free(leaks->missing);
 	free(leaks->comm);
 	free(leaks);

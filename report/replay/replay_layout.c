@@ -8,7 +8,7 @@
 #include "report/trace/condition.h"
 
 /* The main thread's name serves when the trace does not tell the process's. */
-static int note_thread(struct leaks *leaks, const struct mlk_thread *thread)
+static int note_thread(struct replay *leaks, const struct mlk_thread *thread)
 {
 	int err = processes_note(leaks->processes, thread);
 
@@ -23,17 +23,17 @@ static int note_thread(struct leaks *leaks, const struct mlk_thread *thread)
 	return leaks->comm ? 0 : -ENOMEM;
 }
 
-static int note_layout(struct leaks *leaks, const struct mlk_record *record)
+static int note_layout(struct replay *leaks, const struct mlk_record *record)
 {
 	switch (record->type) {
 	case MLK_RECORD_MAPS:
-		return spaces_add(leaks->spaces, &record->maps, leaks->images);
+		return address_spaces_add(leaks->spaces, &record->maps, leaks->images);
 	case MLK_RECORD_MODULE:
-		return images_add_piece(leaks->images, &record->module);
+		return trace_modules_add_piece(leaks->images, &record->module);
 	case MLK_RECORD_THREAD:
 		return note_thread(leaks, &record->thread);
 	case MLK_RECORD_LOSSES:
-		suspect_take(&leaks->suspect, &record->losses);
+		suspect_blocks_read(&leaks->suspect, &record->losses);
 		return 0;
 	case MLK_RECORD_OVERRUN:
 		return overruns_note(leaks->overruns, &record->overrun);
@@ -42,7 +42,7 @@ static int note_layout(struct leaks *leaks, const struct mlk_record *record)
 	}
 }
 
-static int read_records(struct leaks *leaks)
+static int read_records(struct replay *leaks)
 {
 	const unsigned int types = MLK_RECORD_MAPS | MLK_RECORD_MODULE | MLK_RECORD_THREAD |
 				   MLK_RECORD_LOSSES | MLK_RECORD_OVERRUN;
@@ -59,7 +59,7 @@ static int read_records(struct leaks *leaks)
 	return more;
 }
 
-static int find_comm(struct leaks *leaks)
+static int find_comm(struct replay *leaks)
 {
 	const struct mlk_meta *meta = mlk_reader_meta(leaks->trace);
 	const char *slash = strrchr(meta->exe, '/');
@@ -72,29 +72,29 @@ static int find_comm(struct leaks *leaks)
 	return leaks->comm ? 0 : -ENOMEM;
 }
 
-static int find_missing(struct leaks *leaks)
+static int find_missing(struct replay *leaks)
 {
-	size_t nr = images_nr(leaks->images);
+	size_t nr = trace_modules_nr(leaks->images);
 
 	leaks->missing = calloc(nr ? nr : 1, sizeof(*leaks->missing));
 	if (!leaks->missing)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++)
-		if (spaces_use(leaks->spaces, (uint32_t)i) &&
-		    images_module(leaks->images, (uint32_t)i) == DWUNW_NO_MODULE)
+		if (address_spaces_use(leaks->spaces, (uint32_t)i) &&
+		    trace_modules_module(leaks->images, (uint32_t)i) == DWUNW_NO_MODULE)
 			leaks->missing[leaks->nr_missing++] =
-				images_path(leaks->images, (uint32_t)i);
+				trace_modules_path(leaks->images, (uint32_t)i);
 	return 0;
 }
 
-int leaks_read_layout(struct leaks *leaks)
+int leaks_read_layout(struct replay *leaks)
 {
 	int err = read_records(leaks);
 
 	if (!err)
-		err = images_load(leaks->images, leaks->dw);
+		err = trace_modules_load(leaks->images, leaks->dw);
 	if (!err)
-		err = spaces_prepare(leaks->spaces, leaks->images, leaks->dw);
+		err = address_spaces_prepare(leaks->spaces, leaks->images, leaks->dw);
 	if (!err)
 		err = find_comm(leaks);
 	return err ? err : find_missing(leaks);

@@ -13,13 +13,13 @@
 #define MAX_LISTED 8   /* of processes_list() */
 #define MOST_LINES 100 /* of processes_print(): the tree is to be found below them */
 
-struct named {
+struct stack_names {
 	uint32_t tgid;
 	char *name;
 };
 
 struct processes {
-	struct named *all;
+	struct stack_names *all;
 	size_t nr, room;
 	struct hash_index index;
 };
@@ -41,9 +41,9 @@ static struct hash_query query_for(const struct processes *processes, const uint
 		.hash = hash_word(0, *tgid), .things = processes, .key = tgid, .equal = same_tgid};
 }
 
-static int append(struct processes *processes, uint64_t hash, const struct named *named)
+static int append(struct processes *processes, uint64_t hash, const struct stack_names *named)
 {
-	struct named *all =
+	struct stack_names *all =
 		array_grow(processes->all, &processes->room, processes->nr + 1, sizeof(*all));
 
 	if (!all)
@@ -57,7 +57,7 @@ static int append(struct processes *processes, uint64_t hash, const struct named
 
 int processes_note(struct processes *processes, const struct mlk_thread *thread)
 {
-	struct named named = {.tgid = thread->tgid};
+	struct stack_names named = {.tgid = thread->tgid};
 	struct hash_query query = query_for(processes, &named.tgid);
 	uint32_t number;
 	int err = 0;

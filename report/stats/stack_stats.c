@@ -1,4 +1,4 @@
-/* stack_stats.c - see figures.h
+/* stack_stats.c - see stack_stats.h
  *
  * The share of each stack at the peak is what it had when the largest sum so far was reached.  No
  * copy of all shares is made for each new largest sum: a stack keeps its share when it changes for
@@ -18,7 +18,7 @@ struct last {
 	uint64_t addr; /* 0: nothing */
 };
 
-struct figures {
+struct stack_stats {
 	struct stacks *stacks;
 	struct live_amount now, peak;
 	uint64_t nr_peaks; /* how often the peak rose */
@@ -31,7 +31,7 @@ struct figures {
 	bool failed;
 };
 
-int figures_new(struct figures **out, struct stacks *stacks)
+int stack_stats_new(struct stack_stats **out, struct stacks *stacks)
 {
 	*out = calloc(1, sizeof(**out));
 	if (!*out)
@@ -42,13 +42,13 @@ int figures_new(struct figures **out, struct stacks *stacks)
 
 static bool same_thread(const void *things, uint32_t number, const void *key)
 {
-	const struct last *a = &((const struct figures *)things)->threads[number], *b = key;
+	const struct last *a = &((const struct stack_stats *)things)->threads[number], *b = key;
 
 	return a->tgid == b->tgid && a->tid == b->tid;
 }
 
 /* The last event of this thread, or NULL when there is no memory to note it. */
-static struct last *last_of(struct figures *figures, uint32_t tgid, uint32_t tid)
+static struct last *last_of(struct stack_stats *figures, uint32_t tgid, uint32_t tid)
 {
 	struct last key = {.tgid = tgid, .tid = tid}, *threads;
 	struct hash_query query = {.things = figures, .key = &key, .equal = same_thread};
@@ -72,7 +72,7 @@ static struct last *last_of(struct figures *figures, uint32_t tgid, uint32_t tid
 }
 
 /* Keep what @stack had at the last peak, before it changes. */
-static void keep_share(struct figures *figures, struct stack *stack)
+static void keep_share(struct stack_stats *figures, struct stack *stack)
 {
 	if (stack->peaks_seen == figures->nr_peaks)
 		return;
@@ -80,7 +80,7 @@ static void keep_share(struct figures *figures, struct stack *stack)
 	stack->peaks_seen = figures->nr_peaks;
 }
 
-static void on_outstanding(struct figures *figures, const struct live_change *change)
+static void on_outstanding(struct stack_stats *figures, const struct live_change *change)
 {
 	struct stack *stack = stacks_get(figures->stacks, change->block->stack);
 	struct live_amount more = live_change_of_outstanding(change);
@@ -96,7 +96,7 @@ static void on_outstanding(struct figures *figures, const struct live_change *ch
 	figures->nr_peaks++;
 }
 
-static void on_given(struct figures *figures, const struct live_change *change)
+static void on_given(struct stack_stats *figures, const struct live_change *change)
 {
 	const struct live_block *block = change->block;
 	struct stack *stack = stacks_get(figures->stacks, block->stack);
@@ -112,7 +112,7 @@ static void on_given(struct figures *figures, const struct live_change *change)
 }
 
 /* Was @block, which @event frees, there for a moment only? */
-static bool is_temporary(const struct figures *figures, const struct live_block *block,
+static bool is_temporary(const struct stack_stats *figures, const struct live_block *block,
 			 const struct mlk_event *event)
 {
 	if (figures->given && figures->given == block->addr)
@@ -122,7 +122,7 @@ static bool is_temporary(const struct figures *figures, const struct live_block 
 					 event->time_ns - block->time_ns <= figures->temporary_ns);
 }
 
-static void on_taken(struct figures *figures, const struct live_change *change)
+static void on_taken(struct stack_stats *figures, const struct live_change *change)
 {
 	struct stack *stack = stacks_get(figures->stacks, change->block->stack);
 	const struct mlk_event *event = change->event;
@@ -135,12 +135,12 @@ static void on_taken(struct figures *figures, const struct live_change *change)
 		stack->temporary += change->more.blocks;
 }
 
-void figures_set_temporary(struct figures *figures, uint64_t ns)
+void stack_stats_set_temporary(struct stack_stats *figures, uint64_t ns)
 {
 	figures->temporary_ns = ns;
 }
 
-void figures_event(struct figures *figures, const struct mlk_event *event)
+void stack_stats_event(struct stack_stats *figures, const struct mlk_event *event)
 {
 	struct last *last;
 
@@ -156,7 +156,7 @@ void figures_event(struct figures *figures, const struct mlk_event *event)
 	last->addr = event->kind == MLK_ALLOC ? event->addr : 0;
 }
 
-void figures_changed(void *arg, const struct live_change *change)
+void stack_stats_changed(void *arg, const struct live_change *change)
 {
 	if (change->sum == LIVE_OUTSTANDING || change->outstanding)
 		on_outstanding(arg, change);
@@ -166,19 +166,19 @@ void figures_changed(void *arg, const struct live_change *change)
 		on_taken(arg, change);
 }
 
-int figures_finish(struct figures *figures)
+int stack_stats_finish(struct stack_stats *figures)
 {
 	for (uint32_t i = 0; i < stacks_nr(figures->stacks); i++)
 		keep_share(figures, stacks_get(figures->stacks, i));
 	return figures->failed ? -ENOMEM : 0;
 }
 
-struct live_amount figures_peak(const struct figures *figures)
+struct live_amount stack_stats_peak(const struct stack_stats *figures)
 {
 	return figures->peak;
 }
 
-void figures_free(struct figures *figures)
+void stack_stats_free(struct stack_stats *figures)
 {
 	if (!figures)
 		return;

@@ -21,15 +21,15 @@ struct stack {
 	enum dwunw_status status;
 	uint32_t id;	  /* the unwinder's */
 	uint32_t process; /* that made them: number of live_process() */
-	/* By figures.h, of all of the trace: */
+	/* By stack_stats.h, of all of the trace: */
 	struct live_amount allocated;
 	struct live_amount freed; /* in any way: allocated less this is outstanding at the end */
 	struct live_amount peak;  /* outstanding when most bytes of all stacks were */
 	struct live_amount now;	  /* outstanding at this moment of the replay */
 	uint64_t temporary; /* blocks freed by their thread before it allocated or freed another,
-			     * or as soon as figures_set_temporary() says */
+			     * or as soon as stack_stats_set_temporary() says */
 	uint64_t first_ns, last_ns; /* CLOCK_MONOTONIC of its allocations */
-	uint64_t peaks_seen;	    /* of figures.c */
+	uint64_t peaks_seen;	    /* of stack_stats.c */
 };
 
 /* A table without any stack, of those that @dw (borrowed) finds.  *@out is NULL on failure.

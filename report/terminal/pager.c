@@ -1,4 +1,4 @@
-/* pager.c - see output.h */
+/* pager.c - see pager.h */
 #include "report/terminal/pager.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ static void run_pager(const char *command, const int pipe[2])
 	_exit(NOT_FOUND);
 }
 
-void output_page(void)
+void pager_start(void)
 {
 	const char *command = isatty(STDOUT_FILENO) ? pager_command() : NULL;
 	int ends[2];
@@ -124,7 +124,7 @@ static int flush(void)
 	return EXIT_FAILED;
 }
 
-int output_finish(void)
+int pager_finish(void)
 {
 	int status = flush();
 

@@ -2,11 +2,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "report/terminal/color.h"
-#include "report/context/report_data.h"
-#include "report/context/left_out.h"
-#include "report/context/stack_notes.h"
 #include "report/base/text.h"
+#include "report/context/left_out.h"
+#include "report/context/report_data.h"
+#include "report/context/stack_notes.h"
+#include "report/terminal/color.h"
 
 static void put_place(FILE *out, const struct place *place, bool color)
 {
@@ -23,7 +23,7 @@ static void put_place(FILE *out, const struct place *place, bool color)
 	fprintf(out, "%s\n", color_of(color, COLOR_END));
 }
 
-int print_flat(FILE *out, const struct export *export)
+int print_flat(FILE *out, const struct report_data *export)
 {
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
 	struct live_amount amount;
@@ -37,7 +37,7 @@ int print_flat(FILE *out, const struct export *export)
 		fputs("no outstanding blocks\n", out);
 	for (size_t i = 0; i < view_nr(export->view); i++) {
 		const struct stack *stack = view_stack(export->view, i);
-		const char *process = export_process(export, i);
+		const char *process = report_data_process(export, i);
 		size_t nr;
 		const uint32_t *path = places_path(export->places, i, &nr);
 

@@ -11,6 +11,6 @@
  * and of several processes a line for each, or for the chosen one.  Errors of writing are left
  * in @out for ferror().  Returns 0 or -ENOMEM. */
 int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
-		  const struct leaks *leaks);
+		  const struct replay *leaks);
 
 #endif

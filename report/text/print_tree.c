@@ -4,9 +4,9 @@
 #include <assert.h>
 #include <string.h>
 
-#include "report/terminal/color.h"
-#include "report/context/left_out.h"
 #include "report/base/text.h"
+#include "report/context/left_out.h"
+#include "report/terminal/color.h"
 
 #define LEAST_WIDTH 12 /* of the columns of numbers */
 #define MAX_INDENT  5  /* bytes for each branch above a node */

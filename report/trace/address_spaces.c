@@ -1,4 +1,4 @@
-/* address_spaces.c - see spaces.h
+/* address_spaces.c - see address_spaces.h
  *
  * A recorder takes a snapshot after each mmap of code, and most of them are the same.  Equal ones
  * are one space, which keeps what the unwinder learned of it, and is built when an event needs it.
@@ -19,7 +19,7 @@ struct snapshot {
 	size_t order; /* in the trace: of two with one time, the later holds */
 };
 
-struct spaces {
+struct address_spaces {
 	struct snapshot *snapshots; /* in the order of the trace, then sorted by process and time */
 	size_t nr_snapshots, snapshots_room;
 	struct space *all; /* distinct; .maps are its executable mappings until it is built */
@@ -30,20 +30,20 @@ struct spaces {
 	bool *used;	    /* by number of images */
 	size_t used_room;
 	struct space empty;
-	const struct images *images;
+	const struct trace_modules *images;
 	struct dwunw *dw;
-	const struct spaces *shared; /* whose snapshots and maps these are, or NULL */
+	const struct address_spaces *shared; /* whose snapshots and maps these are, or NULL */
 };
 
 _Static_assert(sizeof(struct dwunw_mapping) == 32, "28 bytes and padding, which is kept zero");
 
-int spaces_new(struct spaces **out)
+int address_spaces_new(struct address_spaces **out)
 {
 	*out = calloc(1, sizeof(**out));
 	return *out ? 0 : -ENOMEM;
 }
 
-static int mark_used(struct spaces *spaces, uint32_t number)
+static int mark_used(struct address_spaces *spaces, uint32_t number)
 {
 	size_t room = spaces->used_room;
 	bool *used = array_grow(spaces->used, &room, (size_t)number + 1, sizeof(*used));
@@ -62,8 +62,8 @@ static bool is_wanted(const struct mlk_mapping *mapping)
 	return mapping->perms & MLK_PERM_X && mapping->end >= mapping->start;
 }
 
-static int copy_mapping(struct spaces *spaces, struct dwunw_mapping *to,
-			const struct mlk_mapping *from, struct images *images)
+static int copy_mapping(struct address_spaces *spaces, struct dwunw_mapping *to,
+			const struct mlk_mapping *from, struct trace_modules *images)
 {
 	int err;
 
@@ -73,15 +73,15 @@ static int copy_mapping(struct spaces *spaces, struct dwunw_mapping *to,
 	to->module = DWUNW_NO_MODULE;
 	if (!from->id.len && from->path[0] != '/')
 		return 0; /* anonymous memory, or a thing of the kernel's */
-	err = images_intern(images, &from->id, from->path, &to->module);
+	err = trace_modules_intern(images, &from->id, from->path, &to->module);
 	if (err || to->module == DWUNW_NO_MODULE)
 		return err;
 	return mark_used(spaces, to->module);
 }
 
 /* Copy what is executable of @maps to @space. */
-static int copy_maps(struct spaces *spaces, struct space *space, const struct mlk_maps *maps,
-		     struct images *images)
+static int copy_maps(struct address_spaces *spaces, struct space *space,
+		     const struct mlk_maps *maps, struct trace_modules *images)
 {
 	size_t nr = 0;
 	int err = 0;
@@ -101,14 +101,14 @@ static int copy_maps(struct spaces *spaces, struct space *space, const struct ml
 
 static bool same_maps(const void *things, uint32_t number, const void *arg)
 {
-	const struct space *x = &((const struct spaces *)things)->all[number];
+	const struct space *x = &((const struct address_spaces *)things)->all[number];
 	const struct space *y = arg;
 
 	return x->nr_maps == y->nr_maps && !memcmp(x->maps, y->maps, x->nr_maps * sizeof(*x->maps));
 }
 
 /* Is there room for @nr more mappings?  If so, take it. */
-static bool take_room(struct spaces *spaces, size_t nr)
+static bool take_room(struct address_spaces *spaces, size_t nr)
 {
 	if (nr > SPACES_MAX_MAPPINGS - spaces->nr_mappings) {
 		spaces->ignored++;
@@ -118,7 +118,8 @@ static bool take_room(struct spaces *spaces, size_t nr)
 	return true;
 }
 
-static int append_snapshot(struct spaces *spaces, const struct mlk_maps *maps, uint32_t space)
+static int append_snapshot(struct address_spaces *spaces, const struct mlk_maps *maps,
+			   uint32_t space)
 {
 	struct snapshot *all = array_grow(spaces->snapshots, &spaces->snapshots_room,
 					  spaces->nr_snapshots + 1, sizeof(*all));
@@ -137,7 +138,7 @@ static int append_snapshot(struct spaces *spaces, const struct mlk_maps *maps, u
 }
 
 /* Add @space, whose maps then belong to @spaces. */
-static int append_space(struct spaces *spaces, struct space *space, uint64_t hash)
+static int append_space(struct address_spaces *spaces, struct space *space, uint64_t hash)
 {
 	struct space *all = array_grow(spaces->all, &spaces->room, spaces->nr + 1, sizeof(*all));
 
@@ -151,7 +152,8 @@ static int append_space(struct spaces *spaces, struct space *space, uint64_t has
 	return 0;
 }
 
-int spaces_add(struct spaces *spaces, const struct mlk_maps *maps, struct images *images)
+int address_spaces_add(struct address_spaces *spaces, const struct mlk_maps *maps,
+		       struct trace_modules *images)
 {
 	struct space space = {0};
 	struct hash_query query = {.things = spaces, .key = &space, .equal = same_maps};
@@ -188,7 +190,8 @@ static int compare(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
-int spaces_prepare(struct spaces *spaces, const struct images *images, struct dwunw *dw)
+int address_spaces_prepare(struct address_spaces *spaces, const struct trace_modules *images,
+			   struct dwunw *dw)
 {
 	spaces->images = images;
 	spaces->dw = dw;
@@ -197,15 +200,16 @@ int spaces_prepare(struct spaces *spaces, const struct images *images, struct dw
 	return dwunw_space_new(&spaces->empty.modules, dw, NULL, 0);
 }
 
-int spaces_share(struct spaces **out, const struct spaces *spaces, struct dwunw *dw)
+int address_spaces_share(struct address_spaces **out, const struct address_spaces *spaces,
+			 struct dwunw *dw)
 {
-	struct spaces *copy = calloc(1, sizeof(*copy));
+	struct address_spaces *copy = calloc(1, sizeof(*copy));
 	int err = -ENOMEM;
 
 	*out = NULL;
 	if (!copy)
 		return -ENOMEM;
-	*copy = (struct spaces){
+	*copy = (struct address_spaces){
 		.snapshots = spaces->snapshots,
 		.nr_snapshots = spaces->nr_snapshots,
 		.all = calloc(spaces->nr ? spaces->nr : 1, sizeof(*copy->all)),
@@ -216,7 +220,7 @@ int spaces_share(struct spaces **out, const struct spaces *spaces, struct dwunw 
 	if (copy->all)
 		err = dwunw_space_new(&copy->empty.modules, dw, NULL, 0);
 	if (err) {
-		spaces_free(copy);
+		address_spaces_free(copy);
 		return err;
 	}
 	copy->nr = spaces->nr;
@@ -228,7 +232,7 @@ int spaces_share(struct spaces **out, const struct spaces *spaces, struct dwunw 
 	return 0;
 }
 
-static int build(struct spaces *spaces, struct space *space)
+static int build(struct address_spaces *spaces, struct space *space)
 {
 	struct dwunw_mapping *maps =
 		calloc(space->nr_maps ? space->nr_maps : 1, sizeof(*space->maps));
@@ -242,9 +246,9 @@ static int build(struct spaces *spaces, struct space *space)
 		maps[i] = space->maps[i];
 		if (number == DWUNW_NO_MODULE)
 			continue;
-		maps[i].module = images_module(spaces->images, number);
+		maps[i].module = trace_modules_module(spaces->images, number);
 		if (maps[i].module == DWUNW_NO_MODULE)
-			maps[i].module = images_absent(number);
+			maps[i].module = trace_modules_absent(number);
 	}
 	err = dwunw_space_new(&space->modules, spaces->dw, maps, space->nr_maps);
 	free(maps);
@@ -257,7 +261,7 @@ static int build(struct spaces *spaces, struct space *space)
 }
 
 /* The space of @tgid at @time_ns, which may not be built yet. */
-static struct space *choose(struct spaces *spaces, uint32_t tgid, uint64_t time_ns)
+static struct space *choose(struct address_spaces *spaces, uint32_t tgid, uint64_t time_ns)
 {
 	size_t low = 0, high = spaces->nr_snapshots;
 
@@ -278,7 +282,8 @@ static struct space *choose(struct spaces *spaces, uint32_t tgid, uint64_t time_
 	return &spaces->empty;
 }
 
-int spaces_find(struct spaces *spaces, uint32_t tgid, uint64_t time_ns, const struct space **out)
+int address_spaces_find(struct address_spaces *spaces, uint32_t tgid, uint64_t time_ns,
+			const struct space **out)
 {
 	struct space *space = choose(spaces, tgid, time_ns);
 	int err = space->modules ? 0 : build(spaces, space);
@@ -287,17 +292,17 @@ int spaces_find(struct spaces *spaces, uint32_t tgid, uint64_t time_ns, const st
 	return err;
 }
 
-bool spaces_use(const struct spaces *spaces, uint32_t number)
+bool address_spaces_use(const struct address_spaces *spaces, uint32_t number)
 {
 	return number < spaces->used_room && spaces->used[number];
 }
 
-size_t spaces_ignored(const struct spaces *spaces)
+size_t address_spaces_ignored(const struct address_spaces *spaces)
 {
 	return spaces->ignored;
 }
 
-void spaces_free(struct spaces *spaces)
+void address_spaces_free(struct address_spaces *spaces)
 {
 	if (!spaces)
 		return;

@@ -1,4 +1,4 @@
-/* trace_modules.c - see images.h */
+/* trace_modules.c - see trace_modules.h */
 #include "report/trace/trace_modules.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ struct image {
 	uint32_t module;
 };
 
-struct images {
+struct trace_modules {
 	struct image *all;
 	size_t nr, room;
 	uint64_t bytes; /* of all images */
@@ -37,7 +37,7 @@ struct image_key {
 	const char *path;
 };
 
-int images_new(struct images **out)
+int trace_modules_new(struct trace_modules **out)
 {
 	*out = calloc(1, sizeof(**out));
 	return *out ? 0 : -ENOMEM;
@@ -56,7 +56,7 @@ static uint64_t hash_key(const struct image_key *key)
 
 static bool same_module(const void *things, uint32_t number, const void *arg)
 {
-	const struct image *image = &((const struct images *)things)->all[number];
+	const struct image *image = &((const struct trace_modules *)things)->all[number];
 	const struct image_key *key = arg;
 
 	if (image->id.len != key->id->len)
@@ -66,7 +66,7 @@ static bool same_module(const void *things, uint32_t number, const void *arg)
 	return !memcmp(image->id.bytes, key->id->bytes, id_len(key->id));
 }
 
-static int append(struct images *images, const struct image_key *key, uint64_t hash)
+static int append(struct trace_modules *images, const struct image_key *key, uint64_t hash)
 {
 	struct image *all;
 	char *path;
@@ -90,7 +90,7 @@ static int append(struct images *images, const struct image_key *key, uint64_t h
 	return 0;
 }
 
-static struct hash_query query_of(const struct images *images, const struct image_key *key)
+static struct hash_query query_of(const struct trace_modules *images, const struct image_key *key)
 {
 	return (struct hash_query){
 		.hash = hash_key(key),
@@ -100,8 +100,8 @@ static struct hash_query query_of(const struct images *images, const struct imag
 	};
 }
 
-int images_intern(struct images *images, const struct mlk_id *id, const char *path,
-		  uint32_t *number)
+int trace_modules_intern(struct trace_modules *images, const struct mlk_id *id, const char *path,
+			 uint32_t *number)
 {
 	struct image_key key = {.id = id, .path = path};
 	struct hash_query query = query_of(images, &key);
@@ -120,7 +120,7 @@ int images_intern(struct images *images, const struct mlk_id *id, const char *pa
 	return err;
 }
 
-static void drop_bytes(struct images *images, struct image *image)
+static void drop_bytes(struct trace_modules *images, struct image *image)
 {
 	images->bytes -= image->len;
 	free(image->bytes);
@@ -129,7 +129,7 @@ static void drop_bytes(struct images *images, struct image *image)
 	image->room = 0;
 }
 
-static bool piece_fits(const struct images *images, const struct image *image,
+static bool piece_fits(const struct trace_modules *images, const struct image *image,
 		       const struct mlk_module *piece)
 {
 	return piece->image_len == image->whole && piece->offset == image->len &&
@@ -137,14 +137,14 @@ static bool piece_fits(const struct images *images, const struct image *image,
 	       piece->piece_len <= IMAGES_MAX_BYTES - images->bytes;
 }
 
-int images_add_piece(struct images *images, const struct mlk_module *piece)
+int trace_modules_add_piece(struct trace_modules *images, const struct mlk_module *piece)
 {
 	struct image *image;
 	uint32_t number;
 	uint8_t *bytes;
 	int err;
 
-	err = images_intern(images, &piece->id, piece->path, &number);
+	err = trace_modules_intern(images, &piece->id, piece->path, &number);
 	if (err || number == DWUNW_NO_MODULE)
 		return err;
 	image = &images->all[number];
@@ -188,7 +188,7 @@ static int load_one(struct image *image, struct dwunw *dw)
 }
 
 /* Note that the unwinder calls module @number @module. */
-static int note_number(struct images *images, uint32_t module, uint32_t number)
+static int note_number(struct trace_modules *images, uint32_t module, uint32_t number)
 {
 	size_t room = images->nr_numbers;
 	uint32_t *numbers =
@@ -204,7 +204,7 @@ static int note_number(struct images *images, uint32_t module, uint32_t number)
 	return 0;
 }
 
-int images_load(struct images *images, struct dwunw *dw)
+int trace_modules_load(struct trace_modules *images, struct dwunw *dw)
 {
 	int err = 0;
 
@@ -216,30 +216,30 @@ int images_load(struct images *images, struct dwunw *dw)
 	return err;
 }
 
-uint32_t images_module(const struct images *images, uint32_t number)
+uint32_t trace_modules_module(const struct trace_modules *images, uint32_t number)
 {
 	return images->all[number].module;
 }
 
-const char *images_path(const struct images *images, uint32_t number)
+const char *trace_modules_path(const struct trace_modules *images, uint32_t number)
 {
 	return images->all[number].path;
 }
 
-uint32_t images_absent(uint32_t number)
+uint32_t trace_modules_absent(uint32_t number)
 {
 	return number | ABSENT;
 }
 
-const char *images_absent_path(const struct images *images, uint32_t module)
+const char *trace_modules_absent_path(const struct trace_modules *images, uint32_t module)
 {
 	uint32_t number = module & ~ABSENT;
 
 	return module & ABSENT && number < images->nr ? images->all[number].path : NULL;
 }
 
-bool images_find(const struct images *images, const struct mlk_id *id, const char *path,
-		 uint32_t *module)
+bool trace_modules_find(const struct trace_modules *images, const struct mlk_id *id,
+			const char *path, uint32_t *module)
 {
 	struct image_key key = {.id = id, .path = path};
 	struct hash_query query = query_of(images, &key);
@@ -249,11 +249,11 @@ bool images_find(const struct images *images, const struct mlk_id *id, const cha
 		return false;
 	*module = images->all[number].module;
 	if (*module == DWUNW_NO_MODULE)
-		*module = images_absent(number);
+		*module = trace_modules_absent(number);
 	return true;
 }
 
-bool images_number(const struct images *images, uint32_t module, uint32_t *number)
+bool trace_modules_number(const struct trace_modules *images, uint32_t module, uint32_t *number)
 {
 	if (module == DWUNW_NO_MODULE)
 		return false;
@@ -267,24 +267,24 @@ bool images_number(const struct images *images, uint32_t module, uint32_t *numbe
 	return true;
 }
 
-const struct mlk_id *images_id(const struct images *images, uint32_t module)
+const struct mlk_id *trace_modules_id(const struct trace_modules *images, uint32_t module)
 {
 	uint32_t number;
 
-	return images_number(images, module, &number) ? &images->all[number].id : NULL;
+	return trace_modules_number(images, module, &number) ? &images->all[number].id : NULL;
 }
 
-size_t images_nr(const struct images *images)
+size_t trace_modules_nr(const struct trace_modules *images)
 {
 	return images->nr;
 }
 
-bool images_overflown(const struct images *images)
+bool trace_modules_overflown(const struct trace_modules *images)
 {
 	return images->overflown;
 }
 
-void images_free(struct images *images)
+void trace_modules_free(struct trace_modules *images)
 {
 	if (!images)
 		return;

@@ -1,13 +1,14 @@
-/* trace_modules.h - the modules of a trace: put their ELF images together and give them to the unwinder */
-#ifndef REPORT_IMAGES_H
-#define REPORT_IMAGES_H
+/* trace_modules.h - the modules of a trace: put their ELF images together and give them to the
+ * unwinder */
+#ifndef REPORT_TRACE_MODULES_H
+#define REPORT_TRACE_MODULES_H
 
 #include <stdbool.h>
 
 #include "format/trace.h"
 #include "unwind/dwunw.h"
 
-struct images; /* opaque */
+struct trace_modules; /* opaque */
 
 /* Most bytes that all images of a trace may have together; those beyond are treated as absent. */
 #define IMAGES_MAX_BYTES ((uint64_t)1 << 30)
@@ -16,7 +17,7 @@ struct images; /* opaque */
 #define IMAGES_MAX (1u << 16)
 
 /* No modules yet.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
-int images_new(struct images **out);
+int trace_modules_new(struct trace_modules **out);
 
 /*
  * Find the module with this id, or note that there is one; a module without an id is told from
@@ -24,54 +25,54 @@ int images_new(struct images **out);
  * On success *@number is its number, from 0 in the order of addition, or DWUNW_NO_MODULE beyond
  * IMAGES_MAX.  Returns 0 or -ENOMEM.
  */
-int images_intern(struct images *images, const struct mlk_id *id, const char *path,
-		  uint32_t *number);
+int trace_modules_intern(struct trace_modules *images, const struct mlk_id *id, const char *path,
+			 uint32_t *number);
 
 /*
  * Take in the next piece of a module's image; its bytes are copied.  A piece that does not go on
  * where the last one ended makes its image absent, unless it is a first piece: then it begins
  * again. Returns 0 or -ENOMEM.
  */
-int images_add_piece(struct images *images, const struct mlk_module *piece);
+int trace_modules_add_piece(struct trace_modules *images, const struct mlk_module *piece);
 
 /* Add every complete image to @dw, which borrows it: @images must outlive @dw.  To be called once.
  * In place of an image that is incomplete, or that @dw refuses, the file itself is taken if it is
  * here, or one of its build-id is below @dw's debug directories; otherwise the module is absent.
  * Returns 0 or -ENOMEM. */
-int images_load(struct images *images, struct dwunw *dw);
+int trace_modules_load(struct trace_modules *images, struct dwunw *dw);
 
 /* The unwinder's number of module @number, or DWUNW_NO_MODULE when it is absent or not loaded. */
-uint32_t images_module(const struct images *images, uint32_t number);
+uint32_t trace_modules_module(const struct trace_modules *images, uint32_t number);
 
-/* Path of module @number as it was first seen; valid until images_free(). */
-const char *images_path(const struct images *images, uint32_t number);
+/* Path of module @number as it was first seen; valid until trace_modules_free(). */
+const char *trace_modules_path(const struct trace_modules *images, uint32_t number);
 
 /* A number for frames in module @number, which the unwinder does not have: none of the unwinder's,
  * and not DWUNW_NO_MODULE. */
-uint32_t images_absent(uint32_t number);
+uint32_t trace_modules_absent(uint32_t number);
 
 /* The path of the module behind such a number; NULL for any other. */
-const char *images_absent_path(const struct images *images, uint32_t module);
+const char *trace_modules_absent_path(const struct trace_modules *images, uint32_t module);
 
 /* The number that frames in the module with this id and path have: the unwinder's, or that of
- * images_absent().  Returns false when there is no such module. */
-bool images_find(const struct images *images, const struct mlk_id *id, const char *path,
-		 uint32_t *module);
+ * trace_modules_absent().  Returns false when there is no such module. */
+bool trace_modules_find(const struct trace_modules *images, const struct mlk_id *id,
+			const char *path, uint32_t *module);
 
 /* The number, from 0, of the module that frames call @module; false for any other. */
-bool images_number(const struct images *images, uint32_t module, uint32_t *number);
+bool trace_modules_number(const struct trace_modules *images, uint32_t module, uint32_t *number);
 
 /* The id of the module that frames call @module, which is the unwinder's number or that of
- * images_absent(); NULL for any other.  Valid until images_free(). */
-const struct mlk_id *images_id(const struct images *images, uint32_t module);
+ * trace_modules_absent(); NULL for any other.  Valid until trace_modules_free(). */
+const struct mlk_id *trace_modules_id(const struct trace_modules *images, uint32_t module);
 
 /* Modules noted so far, absent ones too. */
-size_t images_nr(const struct images *images);
+size_t trace_modules_nr(const struct trace_modules *images);
 
 /* Whether there were more than IMAGES_MAX. */
-bool images_overflown(const struct images *images);
+bool trace_modules_overflown(const struct trace_modules *images);
 
 /* Release @images; NULL is allowed. */
-void images_free(struct images *images);
+void trace_modules_free(struct trace_modules *images);
 
 #endif

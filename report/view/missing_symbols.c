@@ -1,12 +1,12 @@
-/* missing_symbols.c - see unnamed.h */
+/* missing_symbols.c - see missing_symbols.h */
 #include "report/view/missing_symbols.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/name/dpkg.h"
 #include "report/base/text.h"
+#include "report/name/dpkg.h"
 
 #define MAX_SHOWN 10
 
@@ -17,8 +17,8 @@ struct module {
 	char *package; /* NULL: none is known */
 };
 
-struct unnamed {
-	const struct leaks *leaks;
+struct missing_symbols {
+	const struct replay *leaks;
 	struct module modules[MAX_SHOWN]; /* those met first */
 	size_t nr;
 	size_t left_out; /* frames in other modules */
@@ -26,19 +26,19 @@ struct unnamed {
 	const char *paths[MAX_SHOWN];
 	struct module *here[MAX_SHOWN];
 	size_t nr_here;
-	struct packages *packages; /* NULL: it is not open */
+	struct dpkg *packages; /* NULL: it is not open */
 };
 
-static const char *path_of(const struct leaks *leaks, uint32_t module)
+static const char *path_of(const struct replay *leaks, uint32_t module)
 {
-	const char *path = dwunw_module_path(leaks_unwinder(leaks), module);
+	const char *path = dwunw_module_path(replay_unwinder(leaks), module);
 
-	return path ? path : images_absent_path(leaks_images(leaks), module);
+	return path ? path : trace_modules_absent_path(replay_modules(leaks), module);
 }
 
 static void note(void *arg, const struct dwunw_frame *frame)
 {
-	struct unnamed *u = arg;
+	struct missing_symbols *u = arg;
 	const char *path = path_of(u->leaks, frame->module);
 	size_t i = 0;
 
@@ -67,7 +67,7 @@ static bool is_here(struct dwunw *scratch, const struct mlk_id *id, const char *
 
 /* Another file at that path may belong to a package that has nothing to do with the one recorded.
  */
-static int ask_packages(struct unnamed *u)
+static int ask_packages(struct missing_symbols *u)
 {
 	struct dwunw *scratch;
 	int err = dwunw_new(&scratch);
@@ -76,7 +76,8 @@ static int ask_packages(struct unnamed *u)
 		return err;
 	for (size_t i = 0; i < u->nr; i++) {
 		struct module *module = &u->modules[i];
-		const struct mlk_id *id = images_id(leaks_images(u->leaks), module->number);
+		const struct mlk_id *id =
+			trace_modules_id(replay_modules(u->leaks), module->number);
 
 		if (!is_here(scratch, id, module->path))
 			continue;
@@ -84,13 +85,13 @@ static int ask_packages(struct unnamed *u)
 		u->here[u->nr_here++] = module;
 	}
 	dwunw_free(scratch);
-	return packages_ask(&u->packages, u->paths, u->nr_here);
+	return dpkg_ask(&u->packages, u->paths, u->nr_here);
 }
 
-static int take_packages(struct unnamed *u)
+static int take_packages(struct missing_symbols *u)
 {
 	char *names[MAX_SHOWN];
-	int err = packages_take(u->packages, names);
+	int err = dpkg_read(u->packages, names);
 
 	u->packages = NULL;
 	for (size_t i = 0; i < u->nr_here && !err; i++)
@@ -124,26 +125,27 @@ static void print_module(FILE *out, const struct module *module)
 		      out);
 }
 
-int unnamed_new(struct unnamed **out, const struct view *view, const struct leaks *leaks)
+int missing_symbols_new(struct missing_symbols **out, const struct view *view,
+			const struct replay *leaks)
 {
-	struct unnamed *u = calloc(1, sizeof(*u));
+	struct missing_symbols *u = calloc(1, sizeof(*u));
 	int err = 0;
 
 	*out = NULL;
 	if (!u)
 		return -ENOMEM;
 	u->leaks = leaks;
-	names_each_unnamed(view_names(view), note, u);
+	symbols_each_unnamed(view_names(view), note, u);
 	if (u->nr)
 		err = ask_packages(u);
 	if (err)
-		unnamed_free(u);
+		missing_symbols_free(u);
 	else
 		*out = u;
 	return err;
 }
 
-int unnamed_print(struct unnamed *u, FILE *out)
+int missing_symbols_print(struct missing_symbols *u, FILE *out)
 {
 	int err = u->packages ? take_packages(u) : 0;
 
@@ -158,11 +160,11 @@ int unnamed_print(struct unnamed *u, FILE *out)
 	return 0;
 }
 
-void unnamed_free(struct unnamed *u)
+void missing_symbols_free(struct missing_symbols *u)
 {
 	if (!u)
 		return;
-	(void)packages_take(u->packages, NULL);
+	(void)dpkg_read(u->packages, NULL);
 	for (size_t i = 0; i < u->nr; i++)
 		free(u->modules[i].package);
 	free(u);

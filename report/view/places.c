@@ -8,9 +8,9 @@
 
 #include "report/base/array.h"
 #include "report/base/hash_index.h"
+#include "report/base/text.h"
 #include "report/name/disambiguate.h"
 #include "report/view/place_labels.h"
-#include "report/base/text.h"
 
 struct places {
 	const struct view *view; /* only in places_new() */
@@ -101,7 +101,7 @@ static int add_step(struct places *places, const struct place *raw)
 	return err;
 }
 
-static char *module_path(const struct names_source *source, const struct dwunw_frame *frame)
+static char *module_path(const struct symbols_source *source, const struct dwunw_frame *frame)
 {
 	const char *path = NULL;
 
@@ -109,14 +109,14 @@ static char *module_path(const struct names_source *source, const struct dwunw_f
 		return NULL;
 	path = dwunw_module_path(source->dw, frame->module);
 	if (!path)
-		path = images_absent_path(source->images, frame->module);
+		path = trace_modules_absent_path(source->images, frame->module);
 	return (char *)path;
 }
 
 /* Add the functions inlined at @frame, if they are wanted, and the frame itself. */
 static int add_frame(struct places *places, const struct dwunw_frame *frame)
 {
-	const struct dwunw_symbol *symbol = names_symbol(view_names(places->view), frame);
+	const struct dwunw_symbol *symbol = symbols_symbol(view_names(places->view), frame);
 	struct place place = {.module = module_path(view_source(places->view), frame)};
 	const uint32_t *labels;
 	size_t nr;
@@ -129,7 +129,7 @@ static int add_frame(struct places *places, const struct dwunw_frame *frame)
 		place.line = symbol->inlined[i].line;
 		err = err ? err : add_step(places, &place);
 	}
-	labels = names_labels(view_names(places->view), frame, &nr);
+	labels = symbols_labels(view_names(places->view), frame, &nr);
 	place.inlined = false;
 	place.function = labels_get(view_labels(places->view), labels[nr - 1])->name;
 	place.file = (char *)symbol->file;
@@ -172,7 +172,7 @@ static int tell_labels(const struct labels *labels, const char **told)
 				.number = i,
 			};
 	}
-	namesakes_tell(all, nr);
+	disambiguate(all, nr);
 	while (nr--)
 		told[all[nr].number] = all[nr].told;
 	free(all);

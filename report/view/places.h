@@ -17,7 +17,7 @@ struct place {
 	uint32_t line;	/* from 1; 0 when not known */
 	bool inlined;	/* the compiler put this function into its caller */
 	char *told;	/* what is to be told of the module where functions of all stacks are shown
-			   together: others have this name, see namesakes.h; NULL: nothing */
+			   together: others have this name, see disambiguate.h; NULL: nothing */
 };
 
 /* Take in the stacks of @view, which is not looked at later.  *@out is NULL on failure.

@@ -1,52 +1,53 @@
-/* stack_names.c - see named.h */
+/* stack_names.c - see stack_names.h */
 #include "report/view/stack_names.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/terminal/color.h"
 #include "report/base/text.h"
+#include "report/terminal/color.h"
 
 #define LIBRARY "libmleak-preload.so" /* that recorded it */
 
-struct named {
-	struct names_source source;
-	struct names_opts opts;
+struct stack_names {
+	struct symbols_source source;
+	struct symbols_opts opts;
 	bool color;
-	struct names *names;
+	struct symbols *names;
 	struct labels *labels;
 };
 
-int named_new(struct named **out, const struct names_source *source, const struct view_opts *opts)
+int stack_names_new(struct stack_names **out, const struct symbols_source *source,
+		    const struct view_opts *opts)
 {
-	struct named *named = calloc(1, sizeof(*named));
+	struct stack_names *named = calloc(1, sizeof(*named));
 	int err;
 
 	*out = NULL;
 	if (!named)
 		return -ENOMEM;
 	named->source = *source;
-	named->opts = (struct names_opts){
+	named->opts = (struct symbols_opts){
 		.addresses = opts->addresses, .lines = true, .inlined = opts->inlined};
 	named->color = opts->color;
-	err = names_new(&named->names);
+	err = symbols_new(&named->names);
 	if (!err)
 		err = labels_new(&named->labels);
 	if (err)
-		named_free(named);
+		stack_names_free(named);
 	else
 		*out = named;
 	return err;
 }
 
 /* The frames of stack @id without those of the library.  Returns how many. */
-static size_t frames_of(const struct named *named, uint32_t id, struct dwunw_frame *frames)
+static size_t frames_of(const struct stack_names *named, uint32_t id, struct dwunw_frame *frames)
 {
 	size_t nr = dwunw_stack_frames(named->source.dw, id, frames, STACK_MAX_FRAMES), own = 0;
 
 	for (; own < nr; own++) {
-		const char *path = names_module_path(&named->source, &frames[own]);
+		const char *path = symbols_module_path(&named->source, &frames[own]);
 
 		if (strcmp(text_file_name(path), LIBRARY) != 0)
 			break;
@@ -55,20 +56,20 @@ static size_t frames_of(const struct named *named, uint32_t id, struct dwunw_fra
 	return nr - own;
 }
 
-int named_want(struct named *named, uint32_t id)
+int stack_names_want(struct stack_names *named, uint32_t id)
 {
 	struct dwunw_frame frames[STACK_MAX_FRAMES];
 	size_t nr = frames_of(named, id, frames);
 
-	return names_want(named->names, frames, nr);
+	return symbols_want(named->names, frames, nr);
 }
 
-int named_resolve(struct named *named)
+int stack_names_resolve(struct stack_names *named)
 {
-	return names_resolve(named->names, &named->source, &named->opts, named->labels);
+	return symbols_resolve(named->names, &named->source, &named->opts, named->labels);
 }
 
-void named_print(const struct named *named, FILE *out, uint32_t id, const char *indent)
+void stack_names_print(const struct stack_names *named, FILE *out, uint32_t id, const char *indent)
 {
 	struct dwunw_frame frames[STACK_MAX_FRAMES];
 	size_t nr = frames_of(named, id, frames);
@@ -76,7 +77,7 @@ void named_print(const struct named *named, FILE *out, uint32_t id, const char *
 
 	for (size_t i = 0; i < nr; i++) {
 		size_t nr_labels;
-		const uint32_t *labels = names_labels(named->names, &frames[i], &nr_labels);
+		const uint32_t *labels = symbols_labels(named->names, &frames[i], &nr_labels);
 
 		for (size_t k = 0; k < nr_labels; k++) {
 			const struct label *label = labels_get(named->labels, labels[k]);
@@ -93,17 +94,18 @@ void named_print(const struct named *named, FILE *out, uint32_t id, const char *
 		fprintf(out, "%s[stack incomplete: %s]\n", indent, dwunw_status_text(status));
 }
 
-static void put_frame(const struct named *named, struct json *json, const struct dwunw_frame *frame)
+static void put_frame(const struct stack_names *named, struct json *json,
+		      const struct dwunw_frame *frame)
 {
-	const struct dwunw_symbol *symbol = names_symbol(named->names, frame);
+	const struct dwunw_symbol *symbol = symbols_symbol(named->names, frame);
 	size_t nr;
-	const uint32_t *labels = names_labels(named->names, frame, &nr);
+	const uint32_t *labels = symbols_labels(named->names, frame, &nr);
 
 	for (size_t i = 0; named->opts.inlined && i < symbol->nr_inlined; i++) {
 		json_open(json, NULL, '{');
 		json_text(json, "function",
 			  symbol->inlined[i].function ? symbol->inlined[i].function : "?");
-		json_text(json, "module", names_module_path(&named->source, frame));
+		json_text(json, "module", symbols_module_path(&named->source, frame));
 		json_text(json, "file", symbol->inlined[i].file ? symbol->inlined[i].file : "");
 		json_number(json, "line", symbol->inlined[i].line);
 		json_bool(json, "inlined", true);
@@ -111,14 +113,14 @@ static void put_frame(const struct named *named, struct json *json, const struct
 	}
 	json_open(json, NULL, '{');
 	json_text(json, "function", labels_get(named->labels, labels[nr - 1])->name);
-	json_text(json, "module", names_module_path(&named->source, frame));
+	json_text(json, "module", symbols_module_path(&named->source, frame));
 	json_text(json, "file", symbol->file ? symbol->file : "");
 	json_number(json, "line", symbol->file ? symbol->line : 0);
 	json_bool(json, "inlined", false);
 	json_close(json, '}');
 }
 
-void named_json(const struct named *named, struct json *json, uint32_t id)
+void stack_names_json(const struct stack_names *named, struct json *json, uint32_t id)
 {
 	struct dwunw_frame frames[STACK_MAX_FRAMES];
 	size_t nr = frames_of(named, id, frames);
@@ -130,11 +132,11 @@ void named_json(const struct named *named, struct json *json, uint32_t id)
 	json_close(json, ']');
 }
 
-void named_free(struct named *named)
+void stack_names_free(struct stack_names *named)
 {
 	if (!named)
 		return;
-	names_free(named->names);
+	symbols_free(named->names);
 	labels_free(named->labels);
 	free(named);
 }

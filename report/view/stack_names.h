@@ -3,31 +3,32 @@
  * Stacks go by the unwinder's numbers for them.  Innermost frames in the preloaded library are left
  * out.
  */
-#ifndef REPORT_NAMED_H
-#define REPORT_NAMED_H
+#ifndef REPORT_STACK_NAMES_H
+#define REPORT_STACK_NAMES_H
 
 #include "report/base/json.h"
 #include "report/view/view.h"
 
-struct named; /* opaque */
+struct stack_names; /* opaque */
 
-/* None yet; @source (its parts) is borrowed until named_free(), of @opts what names depend on is
- * copied.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
-int named_new(struct named **out, const struct names_source *source, const struct view_opts *opts);
+/* None yet; @source (its parts) is borrowed until stack_names_free(), of @opts what names depend on
+ * is copied.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
+int stack_names_new(struct stack_names **out, const struct symbols_source *source,
+		    const struct view_opts *opts);
 
 /* Stack @id is to be named.  Returns 0 or -ENOMEM. */
-int named_want(struct named *named, uint32_t id);
+int stack_names_want(struct stack_names *named, uint32_t id);
 
 /* Name them all, once.  Returns 0 or -ENOMEM. */
-int named_resolve(struct named *named);
+int stack_names_resolve(struct stack_names *named);
 
 /* Print stack @id, which was wanted, innermost first: a line each, behind @indent. */
-void named_print(const struct named *named, FILE *out, uint32_t id, const char *indent);
+void stack_names_print(const struct stack_names *named, FILE *out, uint32_t id, const char *indent);
 
 /* Write it as an array of frames, and whether it is complete, as members of the object at hand. */
-void named_json(const struct named *named, struct json *json, uint32_t id);
+void stack_names_json(const struct stack_names *named, struct json *json, uint32_t id);
 
 /* Release @named; NULL is allowed. */
-void named_free(struct named *named);
+void stack_names_free(struct stack_names *named);
 
 #endif

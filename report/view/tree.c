@@ -310,7 +310,7 @@ int tree_tell_apart(struct tree *tree, const struct labels *labels)
 	for (uint32_t i = 0; i < tree->nr; i++) {
 		size_t nr = children_of(tree, labels, i, all);
 
-		namesakes_tell(all, nr);
+		disambiguate(all, nr);
 		while (nr--)
 			tree->told[all[nr].number] = all[nr].told;
 	}

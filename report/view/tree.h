@@ -58,7 +58,8 @@ int tree_sort(struct tree *tree, const struct labels *labels);
  */
 int tree_tell_apart(struct tree *tree, const struct labels *labels);
 
-/* What is to be told of the module of node @number behind its name, see namesakes.h; NULL: nothing.
+/* What is to be told of the module of node @number behind its name, see disambiguate.h; NULL:
+ * nothing.
  */
 const char *tree_told(const struct tree *tree, uint32_t number);
 

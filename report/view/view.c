@@ -10,12 +10,12 @@ struct view {
 	uint32_t *chosen; /* numbers of stacks */
 	size_t nr;
 	struct view_opts opts;
-	struct names_source source;
+	struct symbols_source source;
 	struct labels *labels;
-	struct names *names;
+	struct symbols *names;
 	uint32_t remarks[DWUNW_STATUS_NR]; /* labels of incomplete stacks */
 	uint32_t *roots;		   /* labels of processes, by number; NULL: there is one */
-	struct sieve *sieve;
+	struct stack_filter *sieve;
 	size_t left_out, sieved_out;
 	struct live_amount left_out_amount, sieved_out_amount;
 };
@@ -89,7 +89,7 @@ static int choose(struct view *view)
 
 		if (!stack->blocks && !(view->opts.all && stack->allocated.blocks))
 			continue;
-		if (!sieve_has_enough(view->sieve, stack)) {
+		if (!stack_filter_has_enough(view->sieve, stack)) {
 			drop(view, stack);
 			continue;
 		}
@@ -119,28 +119,28 @@ static void cut(struct view *view)
 static int name_frames(struct view *view)
 {
 	struct dwunw_frame frames[STACK_MAX_FRAMES];
-	struct names_opts opts = {
+	struct symbols_opts opts = {
 		.addresses = view->opts.addresses,
 		.lines = view->opts.details,
 		.inlined = view->opts.inlined,
 	};
 	bool *met = calloc(stacks_nr_ids(view->stacks), sizeof(*met));
-	int err = names_new(&view->names);
+	int err = symbols_new(&view->names);
 
 	if (!met)
 		err = -ENOMEM;
 	for (size_t i = 0; i < view->nr && !err; i++)
-		err = names_want(view->names, frames,
-				 stacks_frames_new(view->stacks, view->chosen[i], met, frames));
+		err = symbols_want(view->names, frames,
+				   stacks_frames_new(view->stacks, view->chosen[i], met, frames));
 	free(met);
-	return err ? err : names_resolve(view->names, &view->source, &opts, view->labels);
+	return err ? err : symbols_resolve(view->names, &view->source, &opts, view->labels);
 }
 
 /* Keep only the stacks whose names pass. */
 static void sift(struct view *view)
 {
 	struct dwunw_frame frames[STACK_MAX_FRAMES];
-	struct sieve_stack stack = {
+	struct stack_filter_stack stack = {
 		.frames = frames,
 		.names = view->names,
 		.labels = view->labels,
@@ -151,7 +151,7 @@ static void sift(struct view *view)
 	for (size_t i = 0; i < view->nr; i++) {
 		stack.stack = view_stack(view, i);
 		stack.nr = view_frames(view, i, frames);
-		if (sieve_passes(view->sieve, &stack))
+		if (stack_filter_passes(view->sieve, &stack))
 			view->chosen[to++] = view->chosen[i];
 		else
 			drop(view, stack.stack);
@@ -162,7 +162,7 @@ static void sift(struct view *view)
 /* Names are looked up only for the stacks of which they are needed. */
 static int choose_and_name(struct view *view)
 {
-	bool names_first = sieve_wants_names(view->sieve);
+	bool names_first = stack_filter_wants_names(view->sieve);
 	int err = choose(view);
 
 	if (!err && !names_first)
@@ -214,7 +214,7 @@ static int make_roots(struct view *view)
 	return err;
 }
 
-int view_new(struct view **out, const struct stacks *stacks, const struct names_source *source,
+int view_new(struct view **out, const struct stacks *stacks, const struct symbols_source *source,
 	     const struct view_opts *opts)
 {
 	struct view *view = calloc(1, sizeof(*view));
@@ -226,7 +226,7 @@ int view_new(struct view **out, const struct stacks *stacks, const struct names_
 	view->stacks = stacks;
 	view->opts = *opts;
 	view->source = *source;
-	err = sieve_new(&view->sieve, &opts->sieve);
+	err = stack_filter_new(&view->sieve, &opts->sieve);
 	if (!err)
 		err = labels_new(&view->labels);
 	if (!err)
@@ -257,7 +257,7 @@ static size_t frame_labels(const struct view *view, const struct dwunw_frame *fr
 			   size_t room)
 {
 	size_t nr, nr_inlined;
-	const uint32_t *labels = names_labels(view->names, frame, &nr);
+	const uint32_t *labels = symbols_labels(view->names, frame, &nr);
 
 	nr_inlined = nr <= room ? nr - 1 : room - 1;
 	for (size_t i = 0; i < nr_inlined; i++)
@@ -325,12 +325,12 @@ const struct label *view_remark(const struct view *view, size_t i)
 	return labels_get(view->labels, view->remarks[view_stack(view, i)->status]);
 }
 
-const struct names *view_names(const struct view *view)
+const struct symbols *view_names(const struct view *view)
 {
 	return view->names;
 }
 
-const struct names_source *view_source(const struct view *view)
+const struct symbols_source *view_source(const struct view *view)
 {
 	return &view->source;
 }
@@ -347,7 +347,7 @@ const struct labels *view_labels(const struct view *view)
 
 bool view_guessed(const struct view *view)
 {
-	return names_guessed(view->names);
+	return symbols_guessed(view->names);
 }
 
 size_t view_left_out(const struct view *view, struct live_amount *amount)
@@ -366,8 +366,8 @@ void view_free(struct view *view)
 {
 	if (!view)
 		return;
-	sieve_free(view->sieve);
-	names_free(view->names);
+	stack_filter_free(view->sieve);
+	symbols_free(view->names);
 	labels_free(view->labels);
 	free(view->chosen);
 	free(view->roots);

@@ -2,10 +2,10 @@
 #ifndef REPORT_VIEW_H
 #define REPORT_VIEW_H
 
+#include "report/filter/stack_filter.h"
 #include "report/live/live.h"
 #include "report/name/symbols.h"
 #include "report/stats/processes.h"
-#include "report/filter/stack_filter.h"
 #include "report/stats/stacks.h"
 
 struct view; /* opaque */
@@ -27,14 +27,14 @@ const char *view_cost_name(enum view_cost cost);
 struct view_opts {
 	size_t top;	     /* show only so many stacks, those with the most bytes; 0: all */
 	bool inverted;	     /* paths begin at the innermost function */
-	bool addresses;	     /* see struct names_opts */
+	bool addresses;	     /* see struct symbols_opts */
 	bool inlined;	     /* functions that were inlined, too */
 	bool details;	     /* file and line of each frame, and why a stack is incomplete */
 	bool color;	     /* for text: escape sequences of a terminal */
 	bool utf8;	     /* for trees: lines of UTF-8, else of ASCII */
 	bool all;	     /* stacks of which nothing is outstanding, too */
 	enum view_cost cost; /* what they are sorted by; and for view_cost_of() */
-	struct sieve_opts sieve;
+	struct stack_filter_opts sieve;
 	/* Where there are several processes, paths begin with theirs.  NULL: they do not; borrowed
 	 * until view_new() returns. */
 	const struct processes *processes;
@@ -44,9 +44,9 @@ struct view_opts {
 /*
  * Choose among @stacks those of which blocks are outstanding, and name their frames with what
  * @source knows.  @stacks, and what @source points to, are borrowed and must outlive the view.
- * *@out is NULL on failure.  Returns 0, -ENOMEM, or -EINVAL: see sieve_new().
+ * *@out is NULL on failure.  Returns 0, -ENOMEM, or -EINVAL: see stack_filter_new().
  */
-int view_new(struct view **out, const struct stacks *stacks, const struct names_source *source,
+int view_new(struct view **out, const struct stacks *stacks, const struct symbols_source *source,
 	     const struct view_opts *opts);
 
 /* Stacks shown, the one with the most bytes first. */
@@ -80,8 +80,8 @@ size_t view_frames(const struct view *view, size_t i, struct dwunw_frame frames[
 const struct label *view_remark(const struct view *view, size_t i);
 
 /* What the frames' names are made of; valid until view_free(). */
-const struct names *view_names(const struct view *view);
-const struct names_source *view_source(const struct view *view);
+const struct symbols *view_names(const struct view *view);
+const struct symbols_source *view_source(const struct view *view);
 const struct view_opts *view_options(const struct view *view);
 
 /* The labels of all paths; valid until view_free(). */

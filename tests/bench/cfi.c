@@ -25,7 +25,7 @@ static const char *const usual[] = {"/lib/x86_64-linux-gnu/libc.so.6", "/usr/bin
 				    "/usr/lib/gcc/x86_64-linux-gnu/12/cc1plus",
 				    "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1"};
 
-static double now_ns(void)
+static double clock_now_ns(void)
 {
 	struct timespec ts;
 
@@ -98,15 +98,15 @@ static struct times time_ours(Elf *elf, const uint64_t *addrs, size_t nr)
 	struct dwunw_cfi *cfi = dwunw_cfi_new(elf);
 	double t[4];
 
-	t[0] = now_ns();
+	t[0] = clock_now_ns();
 	ours_at(cfi, addrs[0]);
-	t[1] = now_ns();
+	t[1] = clock_now_ns();
 	for (size_t i = 1; i < nr; i++)
 		ours_at(cfi, addrs[i]);
-	t[2] = now_ns();
+	t[2] = clock_now_ns();
 	for (size_t i = 1; i < nr; i++)
 		ours_at(cfi, addrs[i]);
-	t[3] = now_ns();
+	t[3] = clock_now_ns();
 	dwunw_cfi_free(cfi);
 	return (struct times){t[1] - t[0], (t[2] - t[1]) / (double)(nr - 1),
 			      (t[3] - t[2]) / (double)(nr - 1)};
@@ -117,15 +117,15 @@ static struct times time_libdw(Elf *elf, const uint64_t *addrs, size_t nr)
 	Dwarf_CFI *cfi = dwarf_getcfi_elf(elf);
 	double t[4];
 
-	t[0] = now_ns();
+	t[0] = clock_now_ns();
 	libdw_at(cfi, addrs[0]);
-	t[1] = now_ns();
+	t[1] = clock_now_ns();
 	for (size_t i = 1; i < nr; i++)
 		libdw_at(cfi, addrs[i]);
-	t[2] = now_ns();
+	t[2] = clock_now_ns();
 	for (size_t i = 1; i < nr; i++)
 		libdw_at(cfi, addrs[i]);
-	t[3] = now_ns();
+	t[3] = clock_now_ns();
 	dwarf_cfi_end(cfi);
 	return (struct times){t[1] - t[0], (t[2] - t[1]) / (double)(nr - 1),
 			      (t[3] - t[2]) / (double)(nr - 1)};

@@ -8,7 +8,7 @@
 #define LARGER_CACHE (96u << 20)
 
 /* CPU time of this process in nanoseconds. */
-static inline double now_ns(void)
+static inline double clock_now_ns(void)
 {
 	struct timespec ts;
 

@@ -126,14 +126,14 @@ static void one_round(struct contest *c, size_t w, size_t round)
 	static uint64_t pcs[DWUNW_MAX_FRAMES];
 	const struct set *set = set_of(c, w);
 	size_t frames = 0, events = 0;
-	double start = now_ns(), ns;
+	double start = clock_now_ns(), ns;
 
 	/* reading the clock takes as long as some stacks */
 	do {
 		for (size_t until = events + EVENTS_BETWEEN; events < until; events += set->nr)
 			for (c->at = 0; c->at < set->nr; c->at++)
 				frames += ways[w].unwind(c, &set->all[c->at], pcs);
-		ns = now_ns() - start;
+		ns = clock_now_ns() - start;
 	} while (ns < MIN_NS);
 	spent.frame[w][round] = ns / (double)frames;
 	spent.event[w][round] = ns / (double)events;

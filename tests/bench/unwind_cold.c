@@ -18,11 +18,11 @@ static double cold_round(struct recorded_trace *t)
 	for (size_t i = 0; i < t->nr; i += 2)
 		recorded_capture(&t->all[i], &t->all[i].stack, &t->all[i].regs, 0);
 	evict();
-	start = now_ns();
+	start = clock_now_ns();
 	for (size_t i = 1; i < t->nr; i += 2)
 		frames += recorded_capture(&t->all[i], &t->all[i].stack, &t->all[i].regs, 0)
 				  .nr_frames;
-	return (now_ns() - start) / (double)frames;
+	return (clock_now_ns() - start) / (double)frames;
 }
 
 struct in_turn {
@@ -35,7 +35,7 @@ static void turn_round(struct recorded_trace *t, struct in_turn *turn, size_t ro
 	double start;
 
 	evict();
-	start = now_ns();
+	start = clock_now_ns();
 	for (size_t i = 0; i < t->nr; i++) {
 		const struct recorded *r = &t->all[i];
 		struct dwunw_result result = recorded_capture_next(r, r->unchanged_from);
@@ -43,7 +43,7 @@ static void turn_round(struct recorded_trace *t, struct in_turn *turn, size_t ro
 		frames += result.nr_frames;
 		taken += result.nr_taken_over;
 	}
-	start = now_ns() - start;
+	start = clock_now_ns() - start;
 	turn->ns_frame[round] = start / (double)frames;
 	turn->ns_event[round] = start / (double)t->nr;
 	turn->taken = 100.0 * (double)taken / (double)frames;
@@ -74,10 +74,10 @@ static void look_at(const struct recorded *r, const struct dwunw_place *place)
 static void new_pc_round(const struct recorded_trace *known, const struct recorded_trace *fresh,
 			 struct new_pcs *n, size_t round)
 {
-	const struct dwunw_places *places = &dwunw_stacks(known->dw)->places;
+	const struct dwunw_frame_table *places = &dwunw_stacks(known->dw)->places;
 	const struct recorded *r = &fresh->all[fresh->nr - 1];
 	bool seen[1024] = {false}, *other = calloc(places->nr, sizeof(*other));
-	double start = now_ns();
+	double start = clock_now_ns();
 
 	n->nr = n->nr_files = 0;
 	for (uint32_t i = 1; i < places->nr; i++) {
@@ -91,15 +91,15 @@ static void new_pc_round(const struct recorded_trace *known, const struct record
 		look_at(r, &places->all[i]);
 		n->nr_files++;
 	}
-	n->first[round] = (now_ns() - start) / (double)n->nr_files;
-	start = now_ns();
+	n->first[round] = (clock_now_ns() - start) / (double)n->nr_files;
+	start = clock_now_ns();
 	for (uint32_t i = 1; i < places->nr; i++) {
 		if (!other[i])
 			continue;
 		look_at(r, &places->all[i]);
 		n->nr++;
 	}
-	n->other[round] = (now_ns() - start) / (double)n->nr;
+	n->other[round] = (clock_now_ns() - start) / (double)n->nr;
 	free(other);
 }
 

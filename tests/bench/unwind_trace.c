@@ -8,14 +8,14 @@
 #include "format/reader.h"
 #include "report/base/array.h"
 #include "report/decode/unwind_history.h"
-#include "report/trace/trace_modules.h"
 #include "report/trace/address_spaces.h"
+#include "report/trace/trace_modules.h"
 
 struct recorded_keep {
 	struct mlk_reader *reader;
-	struct images *images;
-	struct spaces *spaces;
-	struct histories *histories;
+	struct trace_modules *images;
+	struct address_spaces *spaces;
+	struct unwind_history *histories;
 	uint8_t *bytes;
 };
 
@@ -36,11 +36,11 @@ static void read_layout(struct recorded_trace *t)
 	mlk_reader_rewind(k->reader, MLK_RECORD_MAPS | MLK_RECORD_MODULE);
 	while (mlk_reader_next(k->reader, &record) > 0)
 		check(record.type == MLK_RECORD_MAPS
-			      ? spaces_add(k->spaces, &record.maps, k->images)
-			      : images_add_piece(k->images, &record.module),
+			      ? address_spaces_add(k->spaces, &record.maps, k->images)
+			      : trace_modules_add_piece(k->images, &record.module),
 		      "layout");
-	check(images_load(k->images, t->dw), "modules");
-	check(spaces_prepare(k->spaces, k->images, t->dw), "mappings");
+	check(trace_modules_load(k->images, t->dw), "modules");
+	check(address_spaces_prepare(k->spaces, k->images, t->dw), "mappings");
 }
 
 /* An event's stack begins on a line of its own, as the last one ended somewhere. */
@@ -56,9 +56,9 @@ static size_t add(struct recorded_trace *t, size_t *room, const struct mlk_event
 	r = &t->all[t->nr++];
 	check(dwunw_regset_prepare(&r->regs, event->regs, event->nr_regs, event->flags & 0xff),
 	      "registers");
-	check(spaces_find(k->spaces, event->tgid, event->time_ns, &space), "mappings");
+	check(address_spaces_find(k->spaces, event->tgid, event->time_ns, &space), "mappings");
 	r->space = space->modules;
-	r->history = histories_get(k->histories, event->tgid, event->tid);
+	r->history = unwind_history_get(k->histories, event->tgid, event->tid);
 	r->unchanged_from = event->stack_same_from;
 	r->stack = (struct dwunw_stack){event->regs[MLK_SP_REG], k->bytes + used, event->stack_len};
 	memcpy(k->bytes + used, event->stack, event->stack_len);
@@ -73,9 +73,9 @@ struct recorded_trace recorded_trace_read(const char *path, size_t max_bytes)
 
 	check(mlk_reader_open_file(&t.keep->reader, path), path);
 	check(dwunw_new(&t.dw), "unwinder");
-	check(images_new(&t.keep->images), "modules");
-	check(spaces_new(&t.keep->spaces), "mappings");
-	check(histories_new(&t.keep->histories), "threads");
+	check(trace_modules_new(&t.keep->images), "modules");
+	check(address_spaces_new(&t.keep->spaces), "mappings");
+	check(unwind_history_new(&t.keep->histories), "threads");
 	t.keep->bytes = aligned_alloc(4096, max_bytes + (1 << 20));
 	check(t.keep->bytes ? 0 : -12, "memory");
 	read_layout(&t);
@@ -88,10 +88,10 @@ struct recorded_trace recorded_trace_read(const char *path, size_t max_bytes)
 
 void recorded_trace_release(struct recorded_trace *t)
 {
-	histories_free(t->keep->histories);
-	spaces_free(t->keep->spaces);
+	unwind_history_free(t->keep->histories);
+	address_spaces_free(t->keep->spaces);
 	dwunw_free(t->dw);
-	images_free(t->keep->images);
+	trace_modules_free(t->keep->images);
 	mlk_reader_free(t->keep->reader);
 	free(t->keep->bytes);
 	free(t->keep);

@@ -1,4 +1,4 @@
-/* modules.c - see modules.h */
+/* module_table.c - see module_table.h */
 #include "tests/exact/modules.h"
 
 #include <err.h>
@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "record/module/elffile.h"
 #include "record/module/elf_image.h"
+#include "record/module/elffile.h"
 
 void exact_modules_init(struct exact_modules *m, bool reduced)
 {
@@ -40,7 +40,7 @@ static const void *reduce_file(int fd, const char *path, size_t *len)
 	uint8_t *image = NULL;
 	uint64_t reduced_len = 0;
 
-	if (elf && module_image(elf, path, EMBED_UNWIND, &image, &reduced_len))
+	if (elf && elf_image_image(elf, path, EMBED_UNWIND, &image, &reduced_len))
 		errx(2, "cannot reduce '%s'", path);
 	if (elf)
 		elf_end(elf);

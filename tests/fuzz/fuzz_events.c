@@ -275,7 +275,7 @@ static uint64_t take_top(struct fuzz_in *in)
 
 #define WORLD MLK_MAX_STACK
 
-static bool take_event(struct fuzz_in *in, uint8_t *world, uint64_t top, struct list *l)
+static bool write_event(struct fuzz_in *in, uint8_t *world, uint64_t top, struct list *l)
 {
 	struct mlk_event ev = {.kind = (uint8_t)(1 + fuzz_take(in, 1) % (MLK_KIND_NR - 1)),
 			       .tgid = 7};
@@ -320,7 +320,7 @@ static void take_events(struct list *l, struct fuzz_in in)
 	uint64_t top = take_top(&in);
 
 	FUZZ_CHECK(world);
-	while (in.at < in.end && take_event(&in, world, top, l))
+	while (in.at < in.end && write_event(&in, world, top, l))
 		;
 	free(world);
 }

@@ -10,9 +10,9 @@
 
 #include "mleak.h"
 #include "record/allocator/allocator.h"
-#include "record/module/elffile.h"
-#include "record/module/elf_image.h"
 #include "record/allocator/sites.h"
+#include "record/module/elf_image.h"
+#include "record/module/elffile.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unwind_once.h"
 #include "unwind/dwunw.h"
@@ -204,8 +204,8 @@ static void record_file(int fd, size_t size, struct places *p)
 	elffile_build_id(elf, &id);
 	FUZZ_CHECK(id.len <= MLK_MAX_ID);
 	find_places(p, elf);
-	for (enum module_embed embed = EMBED_UNWIND; embed <= EMBED_DEBUG; embed++) {
-		if (module_image(elf, PATH, embed, &image, &len))
+	for (enum elf_image_embed embed = EMBED_UNWIND; embed <= EMBED_DEBUG; embed++) {
+		if (elf_image_image(elf, PATH, embed, &image, &len))
 			continue;
 		/* Sections may overlap, so that some bytes are there more than once. */
 		FUZZ_CHECK(image && len && len < 32 * (uint64_t)size + 16384);

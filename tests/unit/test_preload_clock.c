@@ -39,11 +39,11 @@ static struct preload_clock clock_of(const char *says)
 /* All that is asked of a clock, against the kernel's own. */
 static void check_clock(struct preload_clock *c)
 {
-	uint64_t before = now_ns(), margin = preload_clock_margin(c), now, later, ns, end;
+	uint64_t before = clock_now_ns(), margin = preload_clock_margin(c), now, later, ns, end;
 
 	now = preload_clock_now(c);
 	later = preload_clock_after(c, FAR);
-	end = now_ns();
+	end = clock_now_ns();
 	assert_true(later > now);
 	assert_true(margin > 0 && margin < later - now);
 	ns = preload_clock_ns(c, now);
@@ -116,7 +116,7 @@ static void a_time_from_the_far_future_does_not_overflow(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct preload_clock c = clock_of(all[i]);
-		uint64_t now = now_ns(), far;
+		uint64_t now = clock_now_ns(), far;
 
 		preload_clock_now(&c);
 		far = preload_clock_event_ns(&c, UINT64_MAX);

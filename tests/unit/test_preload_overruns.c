@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "format/reader.h"
-#include "record/trace/write_overruns.h"
 #include "record/preload/ring/merge_rings.h"
+#include "record/trace/overrun_list.h"
 
 #define RING_SIZE 65536u
 
@@ -259,7 +259,7 @@ static void check_next(struct mlk_reader *r, uint32_t tid, uint64_t time_ns, uin
 static void threads_between_finding_and_stack_are_kept_apart(void **state)
 {
 	const struct mlk_meta meta = {.tgid = 42, .stack_mode = MLK_STACK_RAW};
-	static struct findings f;
+	static struct overrun_list f;
 	struct mlk_event ev;
 	struct mlk_writer *w;
 	struct mlk_reader *r;
@@ -271,15 +271,15 @@ static void threads_between_finding_and_stack_are_kept_apart(void **state)
 	for (uint32_t tid = 1; tid <= FINDINGS_MAX + 1; tid++) {
 		struct event_overrun e = finding(tid, 0x1000 * tid);
 
-		assert_int_equal(findings_note(&f, w, &e, tid), 0);
+		assert_int_equal(overrun_list_add(&f, w, &e, tid), 0);
 	}
 	/* the first made room for the last */
 	ev = stack_of(5, 0x5000, 105);
-	assert_int_equal(findings_write(&f, w, &ev), 0);
+	assert_int_equal(overrun_list_write(&f, w, &ev), 0);
 	ev = stack_of(6, 0x7000, 106); /* of another block: what was found was lost */
-	assert_int_equal(findings_write(&f, w, &ev), 0);
+	assert_int_equal(overrun_list_write(&f, w, &ev), 0);
 	assert_int_equal(f.nr, FINDINGS_MAX - 1);
-	assert_int_equal(findings_flush(&f, w), 0);
+	assert_int_equal(overrun_list_flush(&f, w), 0);
 	assert_int_equal(f.nr, 0);
 	assert_int_equal(mlk_writer_finish(w, MLK_END_EXITED, 1000), 0);
 	mlk_writer_free(w);

@@ -199,8 +199,8 @@ __attribute__((target("avx2,vaes"))) static void expect_mixed(uint64_t a, uint64
 	     at += PRELOAD_BLOCK) {
 		uint64_t end = (at + QUIET_SPAN) & ~(uint64_t)(QUIET_SPAN - 1);
 
-		assert_int_equal(image.quiet[quiet_block(at)], QUIET_MIXED);
-		assert_true(quiet_same(&image, at, end < top ? end : top));
+		assert_int_equal(image.quiet[block_digest(at)], QUIET_MIXED);
+		assert_true(block_digest_same(&image, at, end < top ? end : top));
 	}
 }
 
@@ -315,7 +315,7 @@ static void what_changes_after_long_is_written(void **state)
 		if (!next(40)) {
 			uint32_t at = next(13) * 1024 + 64 * next(16);
 
-			after_long += image.quiet[quiet_block(a + at)] == QUIET_MIXED;
+			after_long += image.quiet[block_digest(a + at)] == QUIET_MIXED;
 			deep[at] ^= 1;
 		}
 		find_and_write(a, next(24), end);

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "record/filter/filters.h"
 #include "record/base/parse_units.h"
+#include "record/filter/filters.h"
 
 #define DIGITS 40
 

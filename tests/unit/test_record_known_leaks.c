@@ -20,7 +20,7 @@ static uint64_t returned(const char *bytes, size_t len)
 
 	assert_non_null(code);
 	memcpy(code, bytes, len);
-	clear = known_leaks_returned(code, len, 0x1000, &value);
+	clear = lsan_suppressions_returned(code, len, 0x1000, &value);
 	free(code);
 	return clear ? value : 0;
 }

@@ -15,9 +15,9 @@
 
 #include "format/writer.h"
 #include "mleak.h"
-#include "report/stats/stack_stats.h"
-#include "report/report_run.h"
 #include "report/output/print_growth.h"
+#include "report/report_run.h"
+#include "report/stats/stack_stats.h"
 
 #define MOTHER 100
 #define CHILD  200
@@ -86,13 +86,13 @@ static void write_trace(const struct mlk_meta *meta)
 	close(fd);
 }
 
-static FILE *print(struct job *job, const struct report_opts *opts, FILE *out)
+static FILE *print(struct report_run *job, const struct report_opts *opts, FILE *out)
 {
 	struct table table = {.by = opts->by,
 			      .growth = job->growth,
 			      .timeline = opts->timeline,
 			      .opts.format = format_of_table(opts->format)};
-	struct export export = job_export(job);
+	struct report_data export = report_run_export(job);
 
 	if (opts->by || job->growth)
 		assert_int_equal(format_print_table(out, &export, &table), 0);
@@ -108,19 +108,19 @@ static const char *report(const char *first, const char *second)
 	char *argv[] = {"report", (char *)first, (char *)second, path, NULL};
 	static char text[1 << 20];
 	struct report_opts opts;
-	struct job job = {0};
+	struct report_run job = {0};
 	FILE *out = fmemopen(text, sizeof(text), "w");
 	int status;
 
 	assert_int_equal(report_opts_parse(&opts, 4, argv), 0);
-	assert_int_equal(job_open(&job, &opts, path), EXIT_OK);
-	status = job_collect(&job);
+	assert_int_equal(report_run_open(&job, &opts, path), EXIT_OK);
+	status = report_run_collect(&job);
 	if (status == EXIT_OK) {
-		assert_int_equal(job_view(&job, &opts.view, true), EXIT_OK);
+		assert_int_equal(report_run_view(&job, &opts.view, true), EXIT_OK);
 		print(&job, &opts, out);
 	}
 	fclose(out);
-	job_release(&job);
+	report_run_release(&job);
 	report_opts_release(&opts);
 	return status == EXIT_OK ? text : NULL;
 }
@@ -323,7 +323,7 @@ static void a_temporary_block_counts_for_what_it_stands_for(void **state)
 {
 	struct live_block block = {.tgid = MOTHER, .tid = MOTHER, .addr = 0x1000, .size = 10};
 	struct mlk_event event = {.kind = MLK_FREE, .tgid = MOTHER, .tid = MOTHER};
-	struct figures *figures;
+	struct stack_stats *figures;
 	struct stacks *stacks;
 	struct dwunw *dw;
 	uint32_t id;
@@ -333,23 +333,23 @@ static void a_temporary_block_counts_for_what_it_stands_for(void **state)
 	assert_int_equal(stacks_new(&stacks, dw), 0);
 	assert_int_equal(dwunw_stack_intern(dw, NULL, 0, DWUNW_STATUS_NO_CFI, &id), 0);
 	assert_int_equal(stacks_add(stacks, id, 0, &block.stack), 0);
-	assert_int_equal(figures_new(&figures, stacks), 0);
+	assert_int_equal(stack_stats_new(&figures, stacks), 0);
 	event.kind = MLK_ALLOC;
 	event.addr = block.addr;
-	figures_event(figures, &event);
-	figures_changed(figures, &(struct live_change){.sum = LIVE_ALLOCATED,
-						       .block = &block,
-						       .event = &event,
-						       .more = {10, 100}});
+	stack_stats_event(figures, &event);
+	stack_stats_changed(figures, &(struct live_change){.sum = LIVE_ALLOCATED,
+							   .block = &block,
+							   .event = &event,
+							   .more = {10, 100}});
 	event.kind = MLK_FREE;
-	figures_event(figures, &event);
-	figures_changed(figures, &(struct live_change){.sum = LIVE_FREED,
-						       .block = &block,
-						       .event = &event,
-						       .more = {10, 100}});
-	assert_int_equal(figures_finish(figures), 0);
+	stack_stats_event(figures, &event);
+	stack_stats_changed(figures, &(struct live_change){.sum = LIVE_FREED,
+							   .block = &block,
+							   .event = &event,
+							   .more = {10, 100}});
+	assert_int_equal(stack_stats_finish(figures), 0);
 	assert_int_equal(stacks_get(stacks, block.stack)->temporary, 10);
-	figures_free(figures);
+	stack_stats_free(figures);
 	stacks_free(stacks);
 	dwunw_free(dw);
 }

@@ -137,7 +137,7 @@ static struct stacks *sample(void)
 /* What is printed of @stacks (which are freed), to be freed. */
 static char *print(struct stacks *stacks, bool folded, struct view_opts opts)
 {
-	const struct names_source nothing = {0}; /* no unwinder is needed for addresses */
+	const struct symbols_source nothing = {0}; /* no unwinder is needed for addresses */
 	struct view *view;
 	char *text;
 	size_t len;

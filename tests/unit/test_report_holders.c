@@ -17,8 +17,8 @@
 
 struct world {
 	struct live *live;
-	struct holders *holders;
-	uint64_t now_ns;
+	struct address_history *holders;
+	uint64_t clock_now_ns;
 };
 
 static int set_up(void **state)
@@ -27,7 +27,7 @@ static int set_up(void **state)
 
 	assert_non_null(w);
 	assert_int_equal(live_new(&w->live), 0);
-	assert_int_equal(holders_new(&w->holders, ADDR), 0);
+	assert_int_equal(address_history_new(&w->holders, ADDR), 0);
 	*state = w;
 	return 0;
 }
@@ -37,19 +37,20 @@ static int tear_down(void **state)
 	struct world *w = *state;
 
 	live_free(w->live);
-	holders_free(w->holders);
+	address_history_free(w->holders);
 	free(w);
 	return 0;
 }
 
-/* The next event, of thread @tid; its stack is number @w->now_ns. */
+/* The next event, of thread @tid; its stack is number @w->clock_now_ns. */
 static void send(struct world *w, struct mlk_event event)
 {
-	event.time_ns = ++w->now_ns;
+	event.time_ns = ++w->clock_now_ns;
 	if (!event.tgid)
 		event.tgid = TGID;
-	assert_int_equal(live_event(w->live, &event, (uint32_t)w->now_ns), 0);
-	assert_int_equal(holders_event(w->holders, w->live, &event, (uint32_t)w->now_ns), 0);
+	assert_int_equal(live_event(w->live, &event, (uint32_t)w->clock_now_ns), 0);
+	assert_int_equal(
+		address_history_event(w->holders, w->live, &event, (uint32_t)w->clock_now_ns), 0);
 }
 
 static void give(struct world *w, uint64_t addr, uint64_t size)
@@ -64,7 +65,7 @@ static void take(struct world *w, enum mlk_kind kind, uint32_t tid, uint64_t add
 
 static void check_end(const struct world *w, enum holder_end end, uint32_t tid)
 {
-	struct holder h = holders_get(w->holders, 0);
+	struct holder h = address_history_get(w->holders, 0);
 
 	assert_true(h.any);
 	assert_int_equal(h.end, end);
@@ -78,16 +79,16 @@ static void only_blocks_that_hold_the_address_count(void **state)
 
 	give(w, ADDR - 32, 32);
 	give(w, ADDR + 1, 32);
-	assert_false(holders_get(w->holders, 0).any);
-	assert_false(holders_get(w->holders, 7).any);
+	assert_false(address_history_get(w->holders, 0).any);
+	assert_false(address_history_get(w->holders, 7).any);
 	give(w, ADDR - 31, 32);
-	assert_int_equal(holders_get(w->holders, 0).block.stack, 3);
+	assert_int_equal(address_history_get(w->holders, 0).block.stack, 3);
 	take(w, MLK_FREE, 2, ADDR - 32);
 	check_end(w, HOLDER_LIVES, 0);
 	take(w, MLK_FREE, 9, ADDR - 31);
 	check_end(w, HOLDER_FREED, 9);
 	give(w, ADDR, 0); /* a block of no bytes has an address all the same */
-	assert_int_equal(holders_get(w->holders, 0).block.addr, ADDR);
+	assert_int_equal(address_history_get(w->holders, 0).block.addr, ADDR);
 }
 
 static void a_realloc_that_failed_frees_nothing(void **state)
@@ -122,7 +123,7 @@ static void a_free_that_was_not_seen_is_known_by_the_next_block(void **state)
 	give(w, ADDR - 16, 47);
 	give(w, ADDR - 16, 8); /* it does not hold the address */
 	check_end(w, HOLDER_FREED, 1);
-	assert_int_equal(holders_get(w->holders, 0).block.size, 47);
+	assert_int_equal(address_history_get(w->holders, 0).block.size, 47);
 }
 
 static void a_child_of_fork_has_what_its_parent_had(void **state)
@@ -132,10 +133,10 @@ static void a_child_of_fork_has_what_its_parent_had(void **state)
 
 	give(w, ADDR, 47);
 	send(w, (struct mlk_event){.kind = MLK_FORK, .tgid = 200, .tid = 200, .addr = TGID});
-	assert_true(holders_get(w->holders, 1).inherited);
-	assert_int_equal(holders_get(w->holders, 1).end, HOLDER_LIVES);
+	assert_true(address_history_get(w->holders, 1).inherited);
+	assert_int_equal(address_history_get(w->holders, 1).end, HOLDER_LIVES);
 	send(w, freed);
-	assert_int_equal(holders_get(w->holders, 1).end, HOLDER_FREED);
+	assert_int_equal(address_history_get(w->holders, 1).end, HOLDER_FREED);
 	check_end(w, HOLDER_LIVES, 0);
 }
 

@@ -90,12 +90,12 @@ static void write_trace(const char *path)
 	fclose(file);
 }
 
-static struct leaks *collect(const char *path, struct mlk_reader **trace)
+static struct replay *collect(const char *path, struct mlk_reader **trace)
 {
-	struct leaks *leaks;
+	struct replay *leaks;
 
 	assert_int_equal(mlk_reader_open_file(trace, path), 0);
-	assert_int_equal(leaks_collect(&leaks, *trace, &(struct leaks_opts){0}), 0);
+	assert_int_equal(replay_collect(&leaks, *trace, &(struct replay_opts){0}), 0);
 	return leaks;
 }
 
@@ -123,8 +123,8 @@ static int remove_trace(void **state)
 static void a_trace_gives_its_leaks(void **state)
 {
 	struct mlk_reader *trace;
-	struct leaks *leaks = collect(*state, &trace);
-	const struct live_totals *totals = leaks_totals(leaks);
+	struct replay *leaks = collect(*state, &trace);
+	const struct live_totals *totals = replay_totals(leaks);
 	uint64_t unwound = 0, bytes = 0;
 
 	assert_int_equal(totals->allocated.blocks, 1023);
@@ -132,25 +132,25 @@ static void a_trace_gives_its_leaks(void **state)
 	assert_int_equal(totals->outstanding.blocks, 23);
 	assert_int_equal(totals->outstanding.bytes, 1081);
 	assert_int_equal(totals->unknown_frees, 1);
-	assert_string_equal(leaks_comm(leaks), "leaky-main");
-	assert_string_equal(leaks_missing(leaks, 0), "/bin/leaky");
-	assert_null(leaks_missing(leaks, 1));
-	assert_int_equal(stacks_nr(leaks_stacks(leaks)), 2);
+	assert_string_equal(replay_comm(leaks), "leaky-main");
+	assert_string_equal(replay_missing(leaks, 0), "/bin/leaky");
+	assert_null(replay_missing(leaks, 1));
+	assert_int_equal(stacks_nr(replay_stacks(leaks)), 2);
 	for (uint32_t i = 0; i < 2; i++)
-		bytes += stacks_get(leaks_stacks(leaks), i)->bytes;
+		bytes += stacks_get(replay_stacks(leaks), i)->bytes;
 	assert_int_equal(bytes, 1081);
 	for (int status = 0; status < DWUNW_STATUS_NR; status++)
-		unwound += leaks_status_count(leaks, (enum dwunw_status)status);
+		unwound += replay_status_count(leaks, (enum dwunw_status)status);
 	assert_int_equal(unwound, 1023);
-	assert_true(leaks_condition(leaks)->ended);
-	leaks_free(leaks);
+	assert_true(replay_condition(leaks)->ended);
+	replay_free(leaks);
 	mlk_reader_free(trace);
 }
 
 static void the_summary_says_what_was_recorded_and_lost(void **state)
 {
 	struct mlk_reader *trace;
-	struct leaks *leaks = collect(*state, &trace);
+	struct replay *leaks = collect(*state, &trace);
 	char *text;
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
@@ -180,7 +180,7 @@ static void the_summary_says_what_was_recorded_and_lost(void **state)
 	text[strlen(expected)] = '\0';
 	assert_string_equal(text, expected);
 	free(text);
-	leaks_free(leaks);
+	replay_free(leaks);
 	mlk_reader_free(trace);
 }
 
@@ -189,21 +189,22 @@ static void a_place_in_an_absent_module_is_told_by_its_offset(void **state)
 {
 	const struct view_opts opts = {.addresses = true};
 	struct mlk_reader *trace;
-	struct leaks *leaks = collect(*state, &trace);
-	struct names_source source = {.dw = leaks_unwinder(leaks), .images = leaks_images(leaks)};
+	struct replay *leaks = collect(*state, &trace);
+	struct symbols_source source = {.dw = replay_unwinder(leaks),
+					.images = replay_modules(leaks)};
 	struct view *view;
 	char *text;
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
 
 	assert_non_null(out);
-	assert_int_equal(view_new(&view, leaks_stacks(leaks), &source, &opts), 0);
+	assert_int_equal(view_new(&view, replay_stacks(leaks), &source, &opts), 0);
 	assert_int_equal(print_view_as_tree(out, view, "callers first"), 0);
 	assert_int_equal(fclose(out), 0);
 	assert_non_null(strstr(text, "          23  leaky+0x102f  [suspect: 23 of 23]\n"));
 	free(text);
 	view_free(view);
-	leaks_free(leaks);
+	replay_free(leaks);
 	mlk_reader_free(trace);
 }
 
@@ -222,15 +223,15 @@ static void damaged_traces_are_survived(void **state)
 	for (int i = 0; i < 300; i++) {
 		size_t cut = i % 2 ? len : (unsigned int)rand_r(&seed) % len;
 		struct mlk_reader *trace;
-		struct leaks *leaks;
+		struct replay *leaks;
 
 		memcpy(copy, bytes, len);
 		if (i % 2)
 			copy[(unsigned int)rand_r(&seed) % len] ^= (char)(1 << i / 2 % 8);
 		if (mlk_reader_open_mem(&trace, copy, cut))
 			continue;
-		assert_int_equal(leaks_collect(&leaks, trace, &(struct leaks_opts){0}), 0);
-		leaks_free(leaks);
+		assert_int_equal(replay_collect(&leaks, trace, &(struct replay_opts){0}), 0);
+		replay_free(leaks);
 		mlk_reader_free(trace);
 	}
 }

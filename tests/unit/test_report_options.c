@@ -129,7 +129,7 @@ static void a_closed_pipe_is_a_quiet_end(void **state)
 	close(err[0]);
 }
 
-/* option_take() ends the program if one is in no table of its own. */
+/* option_apply() ends the program if one is in no table of its own. */
 static void each_option_of_the_help_can_be_taken(void **state)
 {
 	static const char *const args[] = {"1",	   "1,2",   "json", "age",  "never",

@@ -34,22 +34,22 @@ static struct mlk_event event_of(size_t from, size_t to, uint32_t flags)
 static struct dwunw_stack none;
 
 /* Take a stack of which nothing more is known. */
-static void take(struct previous *p, const struct mlk_event *e)
+static void take(struct stack_history *p, const struct mlk_event *e)
 {
 	uint64_t stale_from;
 
-	assert_false(previous_take(p, e, &none, &stale_from));
+	assert_false(stack_history_pop(p, e, &none, &stale_from));
 }
 
 /* Take a cut one, and compare what it is with [from, to) of @expected, older from @stale on. */
-static void take_longer(struct previous *p, const struct mlk_event *e, const uint8_t *expected,
+static void take_longer(struct stack_history *p, const struct mlk_event *e, const uint8_t *expected,
 			size_t to, size_t stale)
 {
 	size_t from = (size_t)(e->regs[MLK_SP_REG] - BASE);
 	struct dwunw_stack stack;
 	uint64_t stale_from;
 
-	assert_true(previous_take(p, e, &stack, &stale_from));
+	assert_true(stack_history_pop(p, e, &stack, &stale_from));
 	assert_int_equal(stack.addr, BASE + from);
 	assert_int_equal(stack.len, to - from);
 	assert_memory_equal(stack.bytes, expected + from, to - from);
@@ -65,11 +65,11 @@ static void fill(uint8_t with)
 static void a_cut_stack_is_continued_by_the_thread_s_last_one(void **state)
 {
 	static uint8_t mixed[ROOM];
-	struct previous *p;
+	struct stack_history *p;
 	struct mlk_event e;
 
 	(void)state;
-	assert_int_equal(previous_new(&p, NULL, NULL), 0);
+	assert_int_equal(stack_history_new(&p, NULL, NULL), 0);
 	fill(1);
 	e = event_of(1000, 9000, WHOLE);
 	take(p, &e);
@@ -88,16 +88,16 @@ static void a_cut_stack_is_continued_by_the_thread_s_last_one(void **state)
 	memcpy(mixed + 200, memory + 200, 200);
 	e = event_of(200, 400, DWUNW_EVENT_STACK_LIMIT);
 	take_longer(p, &e, mixed, 9000, 400);
-	previous_free(p);
+	stack_history_free(p);
 }
 
 static void a_gap_another_thread_or_an_exec_is_not_bridged(void **state)
 {
-	struct previous *p;
+	struct stack_history *p;
 	struct mlk_event e;
 
 	(void)state;
-	assert_int_equal(previous_new(&p, NULL, NULL), 0);
+	assert_int_equal(stack_history_new(&p, NULL, NULL), 0);
 	fill(1);
 	e = event_of(1000, 9000, WHOLE);
 	take(p, &e);
@@ -111,21 +111,21 @@ static void a_gap_another_thread_or_an_exec_is_not_bridged(void **state)
 	take(p, &e);
 	e = event_of(1000, 9000, WHOLE);
 	take(p, &e);
-	previous_forget(p, 42);
+	stack_history_forget(p, 42);
 	e = event_of(1100, 1228, DWUNW_EVENT_STACK_DEGRADED);
 	take(p, &e);
-	previous_free(p);
+	stack_history_free(p);
 }
 
 /* A whole stack never gets more, and of one with the same end only what changed is copied. */
 static void what_is_told_to_be_the_same_is_kept(void **state)
 {
 	static uint8_t mixed[ROOM];
-	struct previous *p;
+	struct stack_history *p;
 	struct mlk_event e;
 
 	(void)state;
-	assert_int_equal(previous_new(&p, NULL, NULL), 0);
+	assert_int_equal(stack_history_new(&p, NULL, NULL), 0);
 	fill(1);
 	e = event_of(1000, 9000, WHOLE);
 	take(p, &e);
@@ -139,36 +139,36 @@ static void what_is_told_to_be_the_same_is_kept(void **state)
 	memcpy(mixed + 1210, memory + 1210, 10);
 	e = event_of(1210, 1220, DWUNW_EVENT_STACK_LIMIT);
 	take_longer(p, &e, mixed, 9000, 1220);
-	previous_free(p);
+	stack_history_free(p);
 }
 
 static void stacks_grow_to_twice_the_most_that_an_event_has(void **state)
 {
-	struct previous *p;
+	struct stack_history *p;
 	struct mlk_event e;
 
 	(void)state;
-	assert_int_equal(previous_new(&p, NULL, NULL), 0);
+	assert_int_equal(stack_history_new(&p, NULL, NULL), 0);
 	fill(1);
 	e = event_of(MLK_MAX_STACK, 2 * MLK_MAX_STACK, DWUNW_EVENT_STACK_LIMIT);
 	take(p, &e);
 	e = event_of(0, MLK_MAX_STACK, DWUNW_EVENT_STACK_LIMIT);
 	take_longer(p, &e, memory, 2 * MLK_MAX_STACK, MLK_MAX_STACK);
-	previous_free(p);
+	stack_history_free(p);
 }
 
 /* What the chunks before left, and how often it was asked for. */
 struct chunks {
-	struct previous *before, *chunk;
+	struct stack_history *before, *chunk;
 	int asked;
 };
 
-static void look_back(void *arg, struct previous *to, const struct mlk_event *event)
+static void look_back(void *arg, struct stack_history *to, const struct mlk_event *event)
 {
 	struct chunks *chunks = arg;
 
 	chunks->asked++;
-	previous_copy(to, chunks->before, event);
+	stack_history_copy(to, chunks->before, event);
 }
 
 static struct chunks two_chunks(void)
@@ -176,20 +176,20 @@ static struct chunks two_chunks(void)
 	struct chunks chunks = {0};
 	struct mlk_event e;
 
-	assert_int_equal(previous_new(&chunks.before, NULL, NULL), 0);
-	assert_int_equal(previous_new(&chunks.chunk, NULL, NULL), 0);
+	assert_int_equal(stack_history_new(&chunks.before, NULL, NULL), 0);
+	assert_int_equal(stack_history_new(&chunks.chunk, NULL, NULL), 0);
 	fill(1);
 	e = event_of(1000, 9000, WHOLE);
 	take(chunks.chunk, &e);
-	previous_absorb(chunks.before, chunks.chunk);
-	previous_free(chunks.chunk);
+	stack_history_absorb(chunks.before, chunks.chunk);
+	stack_history_free(chunks.chunk);
 	return chunks;
 }
 
 static void free_chunks(struct chunks *chunks)
 {
-	previous_free(chunks->before);
-	previous_free(chunks->chunk);
+	stack_history_free(chunks->before);
+	stack_history_free(chunks->chunk);
 }
 
 static void what_a_chunk_leaves_is_there_in_those_behind_it(void **state)
@@ -199,7 +199,7 @@ static void what_a_chunk_leaves_is_there_in_those_behind_it(void **state)
 	struct mlk_event e;
 
 	(void)state;
-	assert_int_equal(previous_new(&chunks.chunk, look_back, &chunks), 0);
+	assert_int_equal(stack_history_new(&chunks.chunk, look_back, &chunks), 0);
 	for (int round = 0; round < 2; round++) {
 		memcpy(mixed, memory, ROOM);
 		fill(2 + round);
@@ -210,7 +210,7 @@ static void what_a_chunk_leaves_is_there_in_those_behind_it(void **state)
 		e = event_of(1150, 1228, DWUNW_EVENT_STACK_DEGRADED);
 		take_longer(chunks.chunk, &e, mixed, 9000, 1228);
 		assert_int_equal(chunks.asked, round + 1);
-		previous_absorb(chunks.before, chunks.chunk);
+		stack_history_absorb(chunks.before, chunks.chunk);
 	}
 	/* a whole one needs nothing of those before */
 	e = event_of(1000, 9000, WHOLE);
@@ -225,12 +225,12 @@ static void what_a_chunk_forgets_is_not_there_any_more(void **state)
 	struct mlk_event e;
 
 	(void)state;
-	assert_int_equal(previous_new(&chunks.chunk, look_back, &chunks), 0);
-	previous_forget(chunks.chunk, 42);
+	assert_int_equal(stack_history_new(&chunks.chunk, look_back, &chunks), 0);
+	stack_history_forget(chunks.chunk, 42);
 	e = event_of(1100, 1228, DWUNW_EVENT_STACK_DEGRADED);
 	take(chunks.chunk, &e);
 	assert_int_equal(chunks.asked, 0);
-	previous_absorb(chunks.before, chunks.chunk);
+	stack_history_absorb(chunks.before, chunks.chunk);
 	e = event_of(1110, 1200, DWUNW_EVENT_STACK_DEGRADED);
 	take_longer(chunks.before, &e, memory, 1228, 1200); /* all there is now */
 	free_chunks(&chunks);
@@ -242,9 +242,9 @@ static void a_thread_that_only_forgets_is_forgotten_behind_the_chunk_too(void **
 	struct mlk_event e;
 
 	(void)state;
-	assert_int_equal(previous_new(&chunks.chunk, look_back, &chunks), 0);
-	previous_forget(chunks.chunk, 42);
-	previous_absorb(chunks.before, chunks.chunk);
+	assert_int_equal(stack_history_new(&chunks.chunk, look_back, &chunks), 0);
+	stack_history_forget(chunks.chunk, 42);
+	stack_history_absorb(chunks.before, chunks.chunk);
 	e = event_of(1100, 1228, DWUNW_EVENT_STACK_DEGRADED);
 	take(chunks.chunk, &e);
 	assert_int_equal(chunks.asked, 1);

@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "format/writer.h"
-#include "report/live/live.h"
 #include "report/context/sampling_text.h"
+#include "report/live/live.h"
 #include "report/live/sampling.h"
 
 static struct live *start(uint64_t every, uint64_t bytes)
@@ -227,7 +227,7 @@ static void a_weight_beyond_all_bounds_is_cut(void **state)
 	finish(live);
 }
 
-/* What print_filters() says of a trace with @meta and @losses in which 3 blocks of 40 bytes are
+/* What print_sampling() says of a trace with @meta and @losses in which 3 blocks of 40 bytes are
  * outstanding.  The caller frees it. */
 static char *printed(const struct mlk_meta *meta, const struct mlk_losses *losses)
 {
@@ -235,7 +235,7 @@ static char *printed(const struct mlk_meta *meta, const struct mlk_losses *losse
 	struct mlk_event event = {.kind = MLK_ALLOC, .func = MLK_FUNC_MALLOC, .nr_regs = 17};
 	struct mlk_reader *trace;
 	struct mlk_writer *w;
-	struct leaks *leaks;
+	struct replay *leaks;
 	int fd = mkstemp(path);
 	size_t len;
 	FILE *out;
@@ -251,11 +251,11 @@ static char *printed(const struct mlk_meta *meta, const struct mlk_losses *losse
 	close(fd);
 	assert_int_equal(mlk_reader_open_file(&trace, path), 0);
 	unlink(path);
-	assert_int_equal(leaks_collect(&leaks, trace, &(struct leaks_opts){0}), 0);
+	assert_int_equal(replay_collect(&leaks, trace, &(struct replay_opts){0}), 0);
 	out = open_memstream(&text, &len);
-	print_filters(out, mlk_reader_meta(trace), leaks);
+	print_sampling(out, mlk_reader_meta(trace), leaks);
 	fclose(out);
-	leaks_free(leaks);
+	replay_free(leaks);
 	mlk_reader_free(trace);
 	return text;
 }

@@ -17,8 +17,8 @@
 
 struct fixture {
 	struct dwunw *dw;
-	struct images *images;
-	struct spaces *spaces;
+	struct trace_modules *images;
+	struct address_spaces *spaces;
 };
 
 static struct fixture start(void)
@@ -26,16 +26,16 @@ static struct fixture start(void)
 	struct fixture f;
 
 	assert_int_equal(dwunw_new(&f.dw), 0);
-	assert_int_equal(images_new(&f.images), 0);
-	assert_int_equal(spaces_new(&f.spaces), 0);
+	assert_int_equal(trace_modules_new(&f.images), 0);
+	assert_int_equal(address_spaces_new(&f.spaces), 0);
 	return f;
 }
 
 static void finish(struct fixture *f)
 {
-	spaces_free(f->spaces);
+	address_spaces_free(f->spaces);
 	dwunw_free(f->dw);
-	images_free(f->images);
+	trace_modules_free(f->images);
 }
 
 static struct mlk_id id_of(uint8_t byte)
@@ -70,7 +70,7 @@ static void send(struct fixture *f, uint8_t id, uint64_t whole, uint64_t offset,
 		.piece_len = (uint32_t)len,
 	};
 
-	assert_int_equal(images_add_piece(f->images, &module), 0);
+	assert_int_equal(trace_modules_add_piece(f->images, &module), 0);
 }
 
 /* Load, and check whether the module with this id is there. */
@@ -79,9 +79,9 @@ static void check_module(struct fixture *f, uint8_t id, bool there)
 	struct mlk_id key = id_of(id);
 	uint32_t number;
 
-	assert_int_equal(images_intern(f->images, &key, "", &number), 0);
-	assert_string_equal(images_path(f->images, number), "/bin/self");
-	assert_int_equal(images_module(f->images, number) != DWUNW_NO_MODULE, there);
+	assert_int_equal(trace_modules_intern(f->images, &key, "", &number), 0);
+	assert_string_equal(trace_modules_path(f->images, number), "/bin/self");
+	assert_int_equal(trace_modules_module(f->images, number) != DWUNW_NO_MODULE, there);
 }
 
 static void an_image_is_put_together_from_its_pieces(void **state)
@@ -95,10 +95,10 @@ static void an_image_is_put_together_from_its_pieces(void **state)
 	send(&f, 2, len, 0, self, len);
 	send(&f, 1, len, 600, self + 600, len - 600);
 	send(&f, 1, len, 0, self, 600); /* once more: nothing new */
-	assert_int_equal(images_load(f.images, f.dw), 0);
+	assert_int_equal(trace_modules_load(f.images, f.dw), 0);
 	check_module(&f, 1, true);
 	check_module(&f, 2, true);
-	assert_int_equal(images_nr(f.images), 2);
+	assert_int_equal(trace_modules_nr(f.images), 2);
 	finish(&f);
 	free(self);
 }
@@ -121,7 +121,7 @@ static void an_image_with_a_piece_missing_is_absent(void **state)
 	send(&f, 6, len, 0, self, 600);
 	send(&f, 6, len + 1, 600, self + 600, len - 600);
 	send(&f, 7, 1000, 0, (const uint8_t *)"", 1);
-	assert_int_equal(images_load(f.images, f.dw), 0);
+	assert_int_equal(trace_modules_load(f.images, f.dw), 0);
 	for (uint8_t id = 1; id <= 7; id++)
 		check_module(&f, id, false);
 	finish(&f);
@@ -138,7 +138,7 @@ static void an_image_may_begin_again(void **state)
 	send(&f, 1, len, 0, self, 600);
 	send(&f, 1, len, 700, self + 700, 1);
 	send(&f, 1, len, 0, self, len);
-	assert_int_equal(images_load(f.images, f.dw), 0);
+	assert_int_equal(trace_modules_load(f.images, f.dw), 0);
 	check_module(&f, 1, true);
 	finish(&f);
 	free(self);
@@ -151,7 +151,7 @@ static void an_image_that_is_no_elf_file_is_absent(void **state)
 
 	(void)state;
 	send(&f, 1, sizeof(zeros), 0, zeros, sizeof(zeros));
-	assert_int_equal(images_load(f.images, f.dw), 0);
+	assert_int_equal(trace_modules_load(f.images, f.dw), 0);
 	check_module(&f, 1, false);
 	finish(&f);
 }
@@ -188,8 +188,8 @@ static uint32_t note_absent(struct fixture *f, const struct mlk_id *id, const ch
 	struct mlk_module module = {.id = *id, .path = path};
 	uint32_t number;
 
-	assert_int_equal(images_add_piece(f->images, &module), 0);
-	assert_int_equal(images_intern(f->images, id, path, &number), 0);
+	assert_int_equal(trace_modules_add_piece(f->images, &module), 0);
+	assert_int_equal(trace_modules_intern(f->images, id, path, &number), 0);
 	return number;
 }
 
@@ -210,10 +210,10 @@ static void the_same_file_stands_in_for_an_image(void **state)
 	same = note_absent(&f, &id, path);
 	another = note_absent(&f, &other, path);
 	file = note_absent(&f, &of_file, path);
-	assert_int_equal(images_load(f.images, f.dw), 0);
-	assert_int_not_equal(images_module(f.images, same), DWUNW_NO_MODULE);
-	assert_int_equal(images_module(f.images, another), DWUNW_NO_MODULE);
-	assert_int_equal(images_module(f.images, file), DWUNW_NO_MODULE);
+	assert_int_equal(trace_modules_load(f.images, f.dw), 0);
+	assert_int_not_equal(trace_modules_module(f.images, same), DWUNW_NO_MODULE);
+	assert_int_equal(trace_modules_module(f.images, another), DWUNW_NO_MODULE);
+	assert_int_equal(trace_modules_module(f.images, file), DWUNW_NO_MODULE);
 	finish(&f);
 }
 
@@ -238,14 +238,14 @@ static void snapshot(struct fixture *f, uint32_t tgid, uint64_t time_ns, uint64_
 	};
 	struct mlk_maps maps = {.tgid = tgid, .time_ns = time_ns, .nr = 3, .mappings = mappings};
 
-	assert_int_equal(spaces_add(f->spaces, &maps, f->images), 0);
+	assert_int_equal(address_spaces_add(f->spaces, &maps, f->images), 0);
 }
 
 static const struct space *find(struct fixture *f, uint32_t tgid, uint64_t time_ns)
 {
 	const struct space *space;
 
-	assert_int_equal(spaces_find(f->spaces, tgid, time_ns, &space), 0);
+	assert_int_equal(address_spaces_find(f->spaces, tgid, time_ns, &space), 0);
 	assert_non_null(space->modules);
 	return space;
 }
@@ -260,7 +260,7 @@ static void an_event_has_the_last_maps_before_it(void **state)
 	snapshot(&f, 1, 100, 0x10000);
 	snapshot(&f, 2, 150, 0x50000);
 	snapshot(&f, 1, 200, 0x30000); /* of two with one time the later holds */
-	assert_int_equal(spaces_prepare(f.spaces, f.images, f.dw), 0);
+	assert_int_equal(address_spaces_prepare(f.spaces, f.images, f.dw), 0);
 	a = find(&f, 1, 100);
 	b = find(&f, 1, 200);
 	c = find(&f, 2, 0);
@@ -282,7 +282,7 @@ static void equal_maps_are_one_space(void **state)
 		snapshot(&f, 1, time, time < 4 ? 0x10000 : 0x20000);
 	snapshot(&f, 2, 9, 0x10000);
 	snapshot(&f, 1, 6, 0x10000);
-	assert_int_equal(spaces_prepare(f.spaces, f.images, f.dw), 0);
+	assert_int_equal(address_spaces_prepare(f.spaces, f.images, f.dw), 0);
 	assert_ptr_equal(find(&f, 1, 1), find(&f, 2, 9));
 	assert_ptr_equal(find(&f, 1, 1), find(&f, 1, 6));
 	assert_ptr_equal(find(&f, 1, 1), find(&f, 1, 3));
@@ -297,10 +297,10 @@ static void only_modules_with_code_are_of_use(void **state)
 
 	(void)state;
 	snapshot(&f, 1, 1, 0x10000);
-	assert_int_equal(images_nr(f.images), 1);
-	assert_string_equal(images_path(f.images, 0), "/bin/code");
-	assert_true(spaces_use(f.spaces, 0));
-	assert_false(spaces_use(f.spaces, 1));
+	assert_int_equal(trace_modules_nr(f.images), 1);
+	assert_string_equal(trace_modules_path(f.images, 0), "/bin/code");
+	assert_true(address_spaces_use(f.spaces, 0));
+	assert_false(address_spaces_use(f.spaces, 1));
 	finish(&f);
 }
 
@@ -328,7 +328,8 @@ static const char *tell(struct fixture *f, uint64_t pc, uint32_t flags, uint64_t
 	struct dwunw_frame frame = frame_at(f, pc, flags);
 
 	assert_int_equal(frame.addr, addr);
-	return frame.module == DWUNW_NO_MODULE ? NULL : images_absent_path(f->images, frame.module);
+	return frame.module == DWUNW_NO_MODULE ? NULL
+					       : trace_modules_absent_path(f->images, frame.module);
 }
 
 static void frames_in_absent_modules_have_path_and_offset(void **state)
@@ -348,8 +349,8 @@ static void frames_in_absent_modules_have_path_and_offset(void **state)
 	struct fixture f = start();
 
 	(void)state;
-	assert_int_equal(spaces_add(f.spaces, &maps, f.images), 0);
-	assert_int_equal(spaces_prepare(f.spaces, f.images, f.dw), 0);
+	assert_int_equal(address_spaces_add(f.spaces, &maps, f.images), 0);
+	assert_int_equal(address_spaces_prepare(f.spaces, f.images, f.dw), 0);
 	assert_null(tell(&f, 0xfff, 0, 0xfff));
 	assert_string_equal(tell(&f, 0x1000, 0, 0x300), "/a");
 	assert_string_equal(tell(&f, 0x1fff, 0, 0x12ff), "/a");
@@ -372,8 +373,8 @@ static void frames_in_present_modules_stay(void **state)
 	(void)state;
 	send(&f, 1, len, 0, self, len);
 	snapshot(&f, 1, 1, 0x10000);
-	assert_int_equal(images_load(f.images, f.dw), 0);
-	assert_int_equal(spaces_prepare(f.spaces, f.images, f.dw), 0);
+	assert_int_equal(trace_modules_load(f.images, f.dw), 0);
+	assert_int_equal(address_spaces_prepare(f.spaces, f.images, f.dw), 0);
 	assert_int_equal(frame_at(&f, 0x10000, 0).module, 0);
 	finish(&f);
 	free(self);
@@ -394,14 +395,14 @@ static void there_is_a_limit_to_all_snapshots(void **state)
 			.start = i << 12, .end = (i + 1) << 12, .perms = MLK_PERM_X, .path = ""};
 	for (maps.time_ns = 1; maps.time_ns <= 100; maps.time_ns++) {
 		mappings[0].offset = maps.time_ns; /* another layout */
-		assert_int_equal(spaces_add(f.spaces, &maps, f.images), 0);
+		assert_int_equal(address_spaces_add(f.spaces, &maps, f.images), 0);
 	}
-	assert_int_equal(spaces_ignored(f.spaces), 100 - (SPACES_MAX_MAPPINGS - 1) / NR);
+	assert_int_equal(address_spaces_ignored(f.spaces), 100 - (SPACES_MAX_MAPPINGS - 1) / NR);
 	/* snapshots without anything in them are as many as there is room for */
 	maps.nr = 0;
-	while (spaces_ignored(f.spaces) < 100)
-		assert_int_equal(spaces_add(f.spaces, &maps, f.images), 0);
-	assert_int_equal(spaces_prepare(f.spaces, f.images, f.dw), 0);
+	while (address_spaces_ignored(f.spaces) < 100)
+		assert_int_equal(address_spaces_add(f.spaces, &maps, f.images), 0);
+	assert_int_equal(address_spaces_prepare(f.spaces, f.images, f.dw), 0);
 	assert_int_equal(find(&f, 1, 1)->nr_maps, 0);
 	finish(&f);
 	free(mappings);
@@ -415,13 +416,14 @@ static void there_is_a_limit_to_modules(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i <= IMAGES_MAX; i++) {
-		assert_false(images_overflown(f.images));
+		assert_false(trace_modules_overflown(f.images));
 		snprintf(path, sizeof(path), "/%u", i);
-		assert_int_equal(images_intern(f.images, &(struct mlk_id){0}, path, &number), 0);
+		assert_int_equal(trace_modules_intern(f.images, &(struct mlk_id){0}, path, &number),
+				 0);
 		assert_int_equal(number, i < IMAGES_MAX ? i : DWUNW_NO_MODULE);
 	}
-	assert_true(images_overflown(f.images));
-	assert_int_equal(images_nr(f.images), IMAGES_MAX);
+	assert_true(trace_modules_overflown(f.images));
+	assert_int_equal(trace_modules_nr(f.images), IMAGES_MAX);
 	finish(&f);
 }
 

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "format/writer.h"
-#include "report/replay/replay.h"
 #include "report/live/suspect_blocks.h"
+#include "report/replay/replay.h"
 
 enum { SECOND = 1000000000, PAGE = 4096 };
 
@@ -55,11 +55,11 @@ static void event(struct trace *t, enum mlk_kind kind, enum mlk_func func, uint6
 }
 
 /* As the recorder does four times a second: @more were lost since it did so last. */
-static void lose(struct trace *t, enum mlk_loss kind, uint64_t more, uint64_t now_ns)
+static void lose(struct trace *t, enum mlk_loss kind, uint64_t more, uint64_t clock_now_ns)
 {
 	t->losses.count[kind] += more;
 	t->losses.first_ns = t->flushed_ns;
-	t->losses.last_ns = t->flushed_ns = now_ns;
+	t->losses.last_ns = t->flushed_ns = clock_now_ns;
 	mlk_writer_set_losses(t->w, &t->losses);
 	assert_int_equal(mlk_writer_flush(t->w), 0);
 }
@@ -69,7 +69,7 @@ static struct live_amount suspects_of(struct trace *t, size_t damaged)
 {
 	struct mlk_reader *reader;
 	struct live_amount found;
-	struct leaks *leaks;
+	struct replay *leaks;
 
 	assert_int_equal(mlk_writer_finish(t->w, MLK_END_SIGNAL, 20ull * SECOND), 0);
 	mlk_writer_free(t->w);
@@ -80,9 +80,9 @@ static struct live_amount suspects_of(struct trace *t, size_t damaged)
 	if (damaged)
 		t->bytes[damaged] ^= 1;
 	assert_int_equal(mlk_reader_open_mem(&reader, t->bytes, t->len), 0);
-	assert_int_equal(leaks_collect(&leaks, reader, &(struct leaks_opts){0}), 0);
-	found = leaks_suspect(leaks);
-	leaks_free(leaks);
+	assert_int_equal(replay_collect(&leaks, reader, &(struct replay_opts){0}), 0);
+	found = replay_suspect(leaks);
+	replay_free(leaks);
 	mlk_reader_free(reader);
 	fclose(t->file);
 	free(t->bytes);
@@ -162,43 +162,43 @@ static void older_writers_count_lost_notices_with_programs(void **state)
 {
 	struct mlk_losses losses = {
 		.nr_kinds = MLK_LOST_NOTICE, .first_ns = 2ull * SECOND, .last_ns = 3ull * SECOND};
-	struct suspect s = {0};
+	struct suspect_blocks s = {0};
 	uint64_t from_ns, to_ns;
 
 	(void)state;
 	losses.count[MLK_LOST_EXEC] = 1;
-	suspect_take(&s, &losses);
-	assert_true(suspect_times(&s, &from_ns, &to_ns));
-	s = (struct suspect){0};
+	suspect_blocks_read(&s, &losses);
+	assert_true(suspect_blocks_times(&s, &from_ns, &to_ns));
+	s = (struct suspect_blocks){0};
 	losses.nr_kinds++;
-	suspect_take(&s, &losses);
-	assert_false(suspect_times(&s, &from_ns, &to_ns));
+	suspect_blocks_read(&s, &losses);
+	assert_false(suspect_blocks_times(&s, &from_ns, &to_ns));
 }
 
 static void the_times_of_all_losses_of_frees_are_told(void **state)
 {
 	struct mlk_losses losses = {.first_ns = 2ull * SECOND, .last_ns = 3ull * SECOND};
-	struct suspect s = {0};
+	struct suspect_blocks s = {0};
 	uint64_t from_ns, to_ns;
 
 	(void)state;
 	losses.count[MLK_LOST_ALLOC] = 4;
-	suspect_take(&s, &losses);
-	assert_false(suspect_times(&s, &from_ns, &to_ns));
+	suspect_blocks_read(&s, &losses);
+	assert_false(suspect_blocks_times(&s, &from_ns, &to_ns));
 	losses.first_ns = 5ull * SECOND;
 	losses.last_ns = 6ull * SECOND;
 	losses.count[MLK_LOST_FREE] = 1;
-	suspect_take(&s, &losses);
+	suspect_blocks_read(&s, &losses);
 	losses.first_ns = 8ull * SECOND;
 	losses.last_ns = 9ull * SECOND;
 	losses.count[MLK_LOST_UNMAP] = 1;
-	suspect_take(&s, &losses);
-	assert_true(suspect_times(&s, &from_ns, &to_ns));
+	suspect_blocks_read(&s, &losses);
+	assert_true(suspect_blocks_times(&s, &from_ns, &to_ns));
 	assert_int_equal(from_ns, 5ull * SECOND);
 	assert_int_equal(to_ns, 9ull * SECOND);
 	/* and one of which no time is known */
-	suspect_finish(&s, &(struct mlk_condition){.losses.count[MLK_LOST_FREE] = 2});
-	assert_false(suspect_times(&s, &from_ns, &to_ns));
+	suspect_blocks_finish(&s, &(struct mlk_condition){.losses.count[MLK_LOST_FREE] = 2});
+	assert_false(suspect_blocks_times(&s, &from_ns, &to_ns));
 }
 
 /* A chunk's header tells of it, and the record that says when is damaged. */
@@ -206,13 +206,13 @@ static void without_the_time_of_a_loss_all_are_suspect(void **state)
 {
 	const struct mlk_condition c = {.losses.count[MLK_LOST_FREE] = 1};
 	const struct live_block block = {.time_ns = 4ull * SECOND};
-	struct suspect s = {0};
+	struct suspect_blocks s = {0};
 
 	(void)state;
-	suspect_take(&s, &(struct mlk_losses){.last_ns = 3ull * SECOND});
-	assert_false(suspect_is(&s, &block));
-	suspect_finish(&s, &c);
-	assert_true(suspect_is(&s, &block));
+	suspect_blocks_read(&s, &(struct mlk_losses){.last_ns = 3ull * SECOND});
+	assert_false(suspect_blocks_is(&s, &block));
+	suspect_blocks_finish(&s, &c);
+	assert_true(suspect_blocks_is(&s, &block));
 }
 
 /* The chunk between the two is lost, and who knows what it freed. */

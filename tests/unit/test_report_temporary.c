@@ -16,7 +16,7 @@ enum { ONE = 1, TWO = 2, TGID = 1 };
 struct fixture {
 	struct dwunw *dw;
 	struct stacks *stacks;
-	struct figures *figures;
+	struct stack_stats *figures;
 	struct live *live;
 	uint32_t only; /* the report is about blocks of this thread; 0: of all */
 	uint64_t now;
@@ -27,7 +27,7 @@ static void on_change(void *arg, const struct live_change *change)
 	struct fixture *f = arg;
 
 	if (!f->only || change->block->tid == f->only)
-		figures_changed(f->figures, change);
+		stack_stats_changed(f->figures, change);
 }
 
 static struct fixture *start(void)
@@ -40,7 +40,7 @@ static struct fixture *start(void)
 	assert_int_equal(stacks_new(&f->stacks, f->dw), 0);
 	assert_int_equal(dwunw_stack_intern(f->dw, NULL, 0, DWUNW_STATUS_NO_CFI, &id), 0);
 	assert_int_equal(stacks_add(f->stacks, id, 0, &number), 0);
-	assert_int_equal(figures_new(&f->figures, f->stacks), 0);
+	assert_int_equal(stack_stats_new(&f->figures, f->stacks), 0);
 	assert_int_equal(live_new(&f->live), 0);
 	live_watch(f->live, &(struct live_watch){.changed = on_change, .arg = f});
 	f->now = 1000 * MS;
@@ -58,7 +58,7 @@ static void take(struct fixture *f, enum mlk_kind kind, uint32_t tid, uint64_t a
 		.time_ns = f->now += MS,
 	};
 
-	figures_event(f->figures, &event);
+	stack_stats_event(f->figures, &event);
 	assert_int_equal(live_event(f->live, &event, 0), 0);
 }
 
@@ -68,10 +68,10 @@ static uint64_t finish(struct fixture *f)
 	uint64_t nr;
 
 	live_finish(f->live);
-	assert_int_equal(figures_finish(f->figures), 0);
+	assert_int_equal(stack_stats_finish(f->figures), 0);
 	nr = stacks_get(f->stacks, 0)->temporary;
 	live_free(f->live);
-	figures_free(f->figures);
+	stack_stats_free(f->figures);
 	stacks_free(f->stacks);
 	dwunw_free(f->dw);
 	free(f);
@@ -141,7 +141,7 @@ static struct fixture *lifetimes(uint64_t limit_ns)
 {
 	struct fixture *f = start();
 
-	figures_set_temporary(f->figures, limit_ns);
+	stack_stats_set_temporary(f->figures, limit_ns);
 	take(f, MLK_ALLOC, ONE, 0x1000);
 	take(f, MLK_ALLOC, ONE, 0x2000);
 	take(f, MLK_FREE, TWO, 0x1000);

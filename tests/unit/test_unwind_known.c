@@ -192,8 +192,8 @@ static const struct dwunw_fork *learn(struct dwunw_fork fork)
 {
 	struct dwunw_stacks *stacks = dwunw_stacks(live->dw);
 
-	dwunw_forks_learn(&stacks->forks, &stacks->tree, &fork);
-	return dwunw_forks_find(&stacks->forks, fork.word, fork.from, fork.nr, fork.space);
+	dwunw_prefix_match_learn(&stacks->forks, &stacks->tree, &fork);
+	return dwunw_prefix_match_find(&stacks->forks, fork.word, fork.from, fork.nr, fork.space);
 }
 
 static void a_fork_that_is_not_true_is_not_learnt(void **state)
@@ -233,12 +233,12 @@ static void forks_are_kept_up_to_a_bound(void **state)
 
 	(void)state;
 	for (fork.word = 1; fork.word <= 100000; fork.word++)
-		dwunw_forks_learn(&stacks->forks, &stacks->tree, &fork);
+		dwunw_prefix_match_learn(&stacks->forks, &stacks->tree, &fork);
 	for (uint64_t word = 1; word <= 100000; word++)
-		found += !!dwunw_forks_find(&stacks->forks, word, 0, 0, fork.space);
+		found += !!dwunw_prefix_match_find(&stacks->forks, word, 0, 0, fork.space);
 	assert_true(found > 99900);
 	for (; fork.word <= 800000; fork.word++)
-		dwunw_forks_learn(&stacks->forks, &stacks->tree, &fork);
+		dwunw_prefix_match_learn(&stacks->forks, &stacks->tree, &fork);
 	assert_int_equal(stacks->forks.mask, (1u << 20) - 1);
 }
 

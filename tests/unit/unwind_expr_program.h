@@ -1,4 +1,5 @@
-/* unwind_expr_program.h - for the tests of unwind/cfi/expr.h: put an expression together and run it */
+/* unwind_expr_program.h - for the tests of unwind/cfi/expr.h: put an expression together and run it
+ */
 #ifndef TESTS_UNWIND_EXPR_PROGRAM_H
 #define TESTS_UNWIND_EXPR_PROGRAM_H
 

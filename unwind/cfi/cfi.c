@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "unwind/elf/addr_index.h"
 #include "unwind/cfi/cfi_pack.h"
 #include "unwind/cfi/cfi_section.h"
 #include "unwind/cfi/cfi_table.h"
+#include "unwind/elf/addr_index.h"
 
 #define MAX_CHECKPOINTS 256
 #define FULLS_IN_CHUNK	16

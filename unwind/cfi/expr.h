@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "unwind/dwunw.h"
 #include "unwind/cfi/stack.h"
+#include "unwind/dwunw.h"
 
 #define DWUNW_EXPR_MAX_STEPS 1000
 #define DWUNW_EXPR_MAX_DEPTH 64

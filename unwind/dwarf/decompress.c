@@ -1,4 +1,4 @@
-/* decompress.c - see expand.h
+/* decompress.c - see decompress.h
  *
  * libdw decompresses in place what it can: of an image in memory, which may be read-only or serve
  * others, it would change the section headers.
@@ -227,7 +227,7 @@ static int make_image(struct image *image, Elf *elf, const struct plan *plan)
 	return err;
 }
 
-int dwunw_expand(struct dwunw_expanded *out, Elf *elf, bool in_memory)
+int dwunw_decompress(struct dwunw_expanded *out, Elf *elf, bool in_memory)
 {
 	struct plan plan = {.in_memory = in_memory};
 	struct image image = {0};

@@ -1,6 +1,6 @@
 /* decompress.h - compressed debug sections in a form that libdw can read */
-#ifndef DWUNW_EXPAND_H
-#define DWUNW_EXPAND_H
+#ifndef DWUNW_DECOMPRESS_H
+#define DWUNW_DECOMPRESS_H
 
 #include <libelf.h>
 #include <stdbool.h>
@@ -17,7 +17,7 @@ struct dwunw_expanded {
  * but writes to the image.  Returns 0, -ENOMEM, or -EINVAL when a section is compressed in another
  * way than by zlib or zstd or is damaged, or when the sections that are, by either, expand to more
  * than any real ones. */
-int dwunw_expand(struct dwunw_expanded *out, Elf *elf, bool in_memory);
+int dwunw_decompress(struct dwunw_expanded *out, Elf *elf, bool in_memory);
 
 void dwunw_expanded_release(struct dwunw_expanded *expanded);
 

@@ -19,7 +19,7 @@ static int read_dwarf(struct dwunw_dwarf_file *file, Elf *elf, bool in_memory)
 	*file = DWUNW_DWARF_FILE_NONE;
 	if (!dwunw_elf_has_debug_info(elf))
 		return 0;
-	err = dwunw_expand(&file->expanded, elf, in_memory);
+	err = dwunw_decompress(&file->expanded, elf, in_memory);
 	if (err)
 		return err;
 	file->dwarf =

@@ -5,8 +5,8 @@
 #include <elfutils/libdw.h>
 #include <libelf.h>
 
-#include "unwind/elf/elf_util.h"
 #include "unwind/dwarf/decompress.h"
+#include "unwind/elf/elf_util.h"
 
 struct dwunw_dwarf_file {
 	int fd;	    /* -1: no file of its own */

@@ -111,7 +111,7 @@ int dwunw_debugfile_find(struct dwunw_debugfile *out, const struct dwunw_module 
 	if (!err && !out->main.dwarf && s.unreadable)
 		out->notes |= DWUNW_NOTE_UNREADABLE;
 	if (!err && out->main.dwarf)
-		err = dwunw_altfile_find(out, dirs);
+		err = dwunw_dwz_file_find(out, dirs);
 	if (err)
 		dwunw_debugfile_close(out);
 	return err;

@@ -28,11 +28,11 @@ static int stacks_new(struct dwunw_stacks **out)
 	stacks->runs = calloc(DWUNW_MAX_FRAMES, sizeof(*stacks->runs));
 	err = stacks->marks && stacks->runs ? 0 : -ENOMEM;
 	if (!err)
-		err = dwunw_places_init(&stacks->places, &stacks->seed);
+		err = dwunw_frame_table_init(&stacks->places, &stacks->seed);
 	if (!err)
-		err = dwunw_tree_init(&stacks->tree, &stacks->places, &stacks->seed);
+		err = dwunw_stack_tree_init(&stacks->tree, &stacks->places, &stacks->seed);
 	if (!err)
-		err = dwunw_forks_init(&stacks->forks);
+		err = dwunw_prefix_match_init(&stacks->forks);
 	return err;
 }
 
@@ -40,9 +40,9 @@ static void stacks_free(struct dwunw_stacks *stacks)
 {
 	if (!stacks)
 		return;
-	dwunw_forks_release(&stacks->forks);
-	dwunw_tree_release(&stacks->tree);
-	dwunw_places_release(&stacks->places);
+	dwunw_prefix_match_release(&stacks->forks);
+	dwunw_stack_tree_release(&stacks->tree);
+	dwunw_frame_table_release(&stacks->places);
 	free(stacks->marks);
 	free(stacks->runs);
 	free(stacks);

@@ -5,11 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "unwind/module/debugfile.h"
 #include "unwind/dwunw.h"
-#include "unwind/tree/prefix_match.h"
+#include "unwind/module/debugfile.h"
 #include "unwind/module/module.h"
 #include "unwind/tree/frame_table.h"
+#include "unwind/tree/prefix_match.h"
 #include "unwind/tree/stack_tree.h"
 
 /* A frame that was walked over. */
@@ -38,9 +38,9 @@ struct dwunw_guess {
 
 /* All stacks that were found, and room to find one. */
 struct dwunw_stacks {
-	struct dwunw_places places;
-	struct dwunw_tree tree;
-	struct dwunw_forks forks;
+	struct dwunw_frame_table places;
+	struct dwunw_stack_tree tree;
+	struct dwunw_prefix_match forks;
 	struct dwunw_seed seed;
 	uint64_t nr_spaces;	  /* made so far: serial numbers */
 	struct dwunw_mark *marks; /* DWUNW_MAX_FRAMES, as the runs */

@@ -1,4 +1,4 @@
-/* dwz_file.c - see altfile.h */
+/* dwz_file.c - see dwz_file.h */
 #include "unwind/module/dwz_file.h"
 
 #include <elf.h>
@@ -70,7 +70,7 @@ static int set_empty(struct dwunw_debugfile *file)
 	return file->alt.dwarf ? 0 : -ENOMEM;
 }
 
-int dwunw_altfile_find(struct dwunw_debugfile *file, const struct dwunw_debug_dirs *dirs)
+int dwunw_dwz_file_find(struct dwunw_debugfile *file, const struct dwunw_debug_dirs *dirs)
 {
 	struct dwunw_build_id id = {0};
 	struct dwunw_file_search s = {.out = &file->alt, .dirs = dirs, .key = {.id = &id}};

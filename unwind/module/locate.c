@@ -69,7 +69,7 @@ struct dwunw_pc_slot *dwunw_locate(struct dwunw_space *space, uint64_t pc, uint3
 			frame.flags = (frame.flags & ~(uint32_t)DWUNW_FRAME_FLAG_RETURN) |
 				      DWUNW_FRAME_FLAG_SIGNAL;
 	}
-	if (dwunw_places_intern(&stacks->places, &frame, &number))
+	if (dwunw_frame_table_intern(&stacks->places, &frame, &number))
 		return NULL;
 	/* That of a trampoline does not tell whether its pc was taken for a return address. */
 	rule.as =

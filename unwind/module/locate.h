@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "unwind/tree/pc_cache.h"
 #include "unwind/module/space.h"
+#include "unwind/tree/pc_cache.h"
 
 /* Find out about @pc, looked up @as, which space->pcs does not know yet, and add it there.
  * Returns its slot, or NULL when out of memory. */

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/elf/addr_index.h"
-#include "unwind/module/debugfile.h"
-#include "unwind/symbol/demangle.h"
 #include "unwind/dwarf/lines.h"
 #include "unwind/dwarf/minidebug.h"
+#include "unwind/elf/addr_index.h"
+#include "unwind/module/debugfile.h"
 #include "unwind/module/module.h"
+#include "unwind/symbol/demangle.h"
 #include "unwind/symbol/demangled_names.h"
 #include "unwind/symbol/symbol.h"
 
@@ -19,7 +19,7 @@ struct dwunw_names {
 	struct dwunw_minidebug minidebug;
 	struct dwunw_symtab *symtab;
 	struct dwunw_lines *lines; /* NULL: there is no debug information */
-	struct dwunw_strings strings;
+	struct dwunw_demangled_names strings;
 	struct dwunw_addr_index index;
 	struct dwunw_name *known;
 	uint32_t nr, room;
@@ -90,7 +90,7 @@ void dwunw_names_free(struct dwunw_names *names)
 		free(names->known[i].inlined);
 	free(names->known);
 	dwunw_addr_index_release(&names->index);
-	dwunw_strings_release(&names->strings);
+	dwunw_demangled_names_release(&names->strings);
 	dwunw_lines_free(names->lines);
 	dwunw_symtab_free(names->symtab);
 	dwunw_minidebug_close(&names->minidebug);
@@ -101,7 +101,8 @@ void dwunw_names_free(struct dwunw_names *names)
 /* The demangled form of @raw, which may be NULL, in *out.  Returns 0 or -ENOMEM. */
 static int demangle(struct dwunw_names *names, const char *raw, const char **out)
 {
-	*out = raw ? dwunw_strings_demangled(&names->strings, raw, strnlen(raw, DWUNW_MAX_NAME + 1))
+	*out = raw ? dwunw_demangled_names_demangled(&names->strings, raw,
+						     strnlen(raw, DWUNW_MAX_NAME + 1))
 		   : NULL;
 	return raw && !*out ? -ENOMEM : 0;
 }
@@ -154,7 +155,7 @@ static int look_up(struct dwunw_names *names, uint64_t addr, struct dwunw_name *
 	const char *raw = dwunw_symtab_find(names->symtab, addr, &len, &name->start);
 
 	if (raw) {
-		name->function = dwunw_strings_demangled(&names->strings, raw, len);
+		name->function = dwunw_demangled_names_demangled(&names->strings, raw, len);
 		if (!name->function)
 			return -ENOMEM;
 	}

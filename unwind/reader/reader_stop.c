@@ -27,7 +27,7 @@
 #define PTRACE_EVENT_STOP_ 128	 /* of linux/ptrace.h, which does not go with sys/ptrace.h */
 
 /* What the tracer thread is to do, and what came of it. */
-struct hold {
+struct stop {
 	struct dwunw_stack_reader *reader;
 	struct dwunw_stack_copy *copy;
 	bool unbounded; /* copy a stack in no known mapping, too */
@@ -36,7 +36,7 @@ struct hold {
 	int err;
 };
 
-static uint64_t now_ns(void)
+static uint64_t clock_now_ns(void)
 {
 	struct timespec ts;
 
@@ -69,13 +69,13 @@ static int pending_signal(pid_t tid)
 }
 
 /* Wait until the thread has stopped; *sig is as from pending_signal(). */
-static int wait_for_stop(const struct hold *h, int *sig)
+static int wait_for_stop(const struct stop *h, int *sig)
 {
 	const struct timespec pause = {0, STOP_SLEEP_NS};
-	const uint64_t end = now_ns() + STOP_TIMEOUT_NS;
+	const uint64_t end = clock_now_ns() + STOP_TIMEOUT_NS;
 	pid_t tid = h->copy->tid;
 
-	for (unsigned int i = 0; i < STOP_SPINS || now_ns() < end; i++) {
+	for (unsigned int i = 0; i < STOP_SPINS || clock_now_ns() < end; i++) {
 		siginfo_t info = {0};
 
 		/* Without WEXITED: its end is reported to its parent, which may be this process. */
@@ -96,7 +96,7 @@ static int wait_for_stop(const struct hold *h, int *sig)
 	return -ETIMEDOUT;
 }
 
-static int copy_held(struct hold *h)
+static int copy_held(struct stop *h)
 {
 	struct user_regs_struct user;
 	struct iovec to = {&user, sizeof(user)};
@@ -112,7 +112,7 @@ static int copy_held(struct hold *h)
 
 static void *hold_and_copy(void *arg)
 {
-	struct hold *h = arg;
+	struct stop *h = arg;
 	pid_t tid = h->copy->tid;
 	uint64_t start;
 	int sig;
@@ -136,7 +136,7 @@ static void *hold_and_copy(void *arg)
 		h->err = -EINTR;
 		return NULL;
 	}
-	start = now_ns();
+	start = clock_now_ns();
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL)) {
 		h->err = DWUNW_ERR_GONE;
 		return NULL;
@@ -148,22 +148,23 @@ static void *hold_and_copy(void *arg)
 	/* When this fails the thread was killed; the end of the tracer does the rest. */
 	if (!ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)sig))
 		h->attached = false;
-	h->copy->stopped_ns += now_ns() - start;
+	h->copy->stopped_ns += clock_now_ns() - start;
 	return NULL;
 }
 
 /* The end of a thread can be seen a little before it lets go of what it traced. */
-static void await_release(const struct hold *h)
+static void await_release(const struct stop *h)
 {
 	const struct timespec pause = {0, STOP_SLEEP_NS};
-	const uint64_t end = now_ns() + STOP_TIMEOUT_NS;
+	const uint64_t end = clock_now_ns() + STOP_TIMEOUT_NS;
 
-	while (dwunw_proc_tracer(h->reader->proc_fd, h->copy->tid) == h->tracer && now_ns() < end)
+	while (dwunw_proc_tracer(h->reader->proc_fd, h->copy->tid) == h->tracer &&
+	       clock_now_ns() < end)
 		nanosleep(&pause, NULL);
 }
 
 /* Do as @h says in a thread of its own, which gets no signals. */
-static int run_tracer(struct hold *h)
+static int run_tracer(struct stop *h)
 {
 	sigset_t all, old;
 	pthread_t tracer;
@@ -184,7 +185,7 @@ static int run_tracer(struct hold *h)
 
 int dwunw_copy_stopped(struct dwunw_stack_reader *r, struct dwunw_stack_copy *copy)
 {
-	struct hold h = {.reader = r, .copy = copy};
+	struct stop h = {.reader = r, .copy = copy};
 	int err = run_tracer(&h);
 
 	if (err != -EAGAIN || h.err != -EAGAIN)

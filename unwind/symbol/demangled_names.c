@@ -1,4 +1,4 @@
-/* demangled_names.c - see strings.h */
+/* demangled_names.c - see demangled_names.h */
 #include "unwind/symbol/demangled_names.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "unwind/symbol/demangle.h"
 
-static int make_room(struct dwunw_strings *strings)
+static int make_room(struct dwunw_demangled_names *strings)
 {
 	uint32_t room = strings->room ? 2 * strings->room : 64;
 	char **name;
@@ -21,7 +21,8 @@ static int make_room(struct dwunw_strings *strings)
 	return 0;
 }
 
-const char *dwunw_strings_demangled(struct dwunw_strings *strings, const char *raw, size_t len)
+const char *dwunw_demangled_names_demangled(struct dwunw_demangled_names *strings, const char *raw,
+					    size_t len)
 {
 	uint64_t key = (uint64_t)(uintptr_t)raw;
 	uint32_t nr = dwunw_addr_index_find(&strings->index, key);
@@ -40,7 +41,7 @@ const char *dwunw_strings_demangled(struct dwunw_strings *strings, const char *r
 	return name;
 }
 
-void dwunw_strings_release(struct dwunw_strings *strings)
+void dwunw_demangled_names_release(struct dwunw_demangled_names *strings)
 {
 	for (uint32_t i = 0; i < strings->nr; i++)
 		free(strings->name[i]);

@@ -1,6 +1,6 @@
 /* demangled_names.h - demangled names, each made once */
-#ifndef DWUNW_STRINGS_H
-#define DWUNW_STRINGS_H
+#ifndef DWUNW_DEMANGLED_NAMES_H
+#define DWUNW_DEMANGLED_NAMES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include "unwind/elf/addr_index.h"
 
 /* Zeroes make an empty one. */
-struct dwunw_strings {
+struct dwunw_demangled_names {
 	struct dwunw_addr_index index; /* from the address of the mangled name */
 	char **name;
 	uint32_t nr, room;
@@ -17,10 +17,11 @@ struct dwunw_strings {
 };
 
 /* What the @len characters at @raw stand for; they must not change, and always be asked for with
- * the same length.  Returns a string valid until dwunw_strings_release(), or NULL when out of
- * memory. */
-const char *dwunw_strings_demangled(struct dwunw_strings *strings, const char *raw, size_t len);
+ * the same length.  Returns a string valid until dwunw_demangled_names_release(), or NULL when out
+ * of memory. */
+const char *dwunw_demangled_names_demangled(struct dwunw_demangled_names *strings, const char *raw,
+					    size_t len);
 
-void dwunw_strings_release(struct dwunw_strings *strings);
+void dwunw_demangled_names_release(struct dwunw_demangled_names *strings);
 
 #endif

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/symbol/demangle.h"
 #include "unwind/elf/ranges.h"
+#include "unwind/symbol/demangle.h"
 
 /* Many symbols could have one long name. */
 #define MAX_COMPARED 256

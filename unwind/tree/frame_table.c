@@ -1,4 +1,4 @@
-/* frame_table.c - see places.h */
+/* frame_table.c - see frame_table.h */
 #include "unwind/tree/frame_table.h"
 
 #include <errno.h>
@@ -18,9 +18,10 @@ void dwunw_seed_draw(struct dwunw_seed *seed, const void *address)
 		seed->word[0] = seed->word[1] = (uint64_t)(uintptr_t)address;
 }
 
-int dwunw_places_init(struct dwunw_places *places, const struct dwunw_seed *seed)
+int dwunw_frame_table_init(struct dwunw_frame_table *places, const struct dwunw_seed *seed)
 {
-	*places = (struct dwunw_places){.nr = 1, .room = FIRST_ROOM, .nr_slots = 2 * FIRST_ROOM};
+	*places =
+		(struct dwunw_frame_table){.nr = 1, .room = FIRST_ROOM, .nr_slots = 2 * FIRST_ROOM};
 	places->seed = *seed;
 	places->all = calloc(places->room, sizeof(*places->all));
 	places->slots = calloc(places->nr_slots, sizeof(*places->slots));
@@ -31,13 +32,13 @@ int dwunw_places_init(struct dwunw_places *places, const struct dwunw_seed *seed
 	return 0;
 }
 
-void dwunw_places_release(struct dwunw_places *places)
+void dwunw_frame_table_release(struct dwunw_frame_table *places)
 {
 	free(places->all);
 	free(places->slots);
 }
 
-static uint64_t hash_of(const struct dwunw_places *places, const struct dwunw_place *place)
+static uint64_t hash_of(const struct dwunw_frame_table *places, const struct dwunw_place *place)
 {
 	return dwunw_hash(&places->seed, place->pc ^ place->addr << 1,
 			  (uint64_t)place->flags << 32 | place->module);
@@ -49,7 +50,7 @@ static bool same_frame(const struct dwunw_place *a, const struct dwunw_place *b)
 	       a->flags == b->flags;
 }
 
-static void put(struct dwunw_places *places, uint32_t number)
+static void put(struct dwunw_frame_table *places, uint32_t number)
 {
 	size_t mask = places->nr_slots - 1, i = hash_of(places, &places->all[number]) & mask;
 
@@ -58,7 +59,7 @@ static void put(struct dwunw_places *places, uint32_t number)
 	places->slots[i] = number;
 }
 
-static int grow(struct dwunw_places *places)
+static int grow(struct dwunw_frame_table *places)
 {
 	struct dwunw_place *all;
 	uint32_t *slots;
@@ -83,8 +84,8 @@ static int grow(struct dwunw_places *places)
 	return 0;
 }
 
-int dwunw_places_intern(struct dwunw_places *places, const struct dwunw_frame *frame,
-			uint32_t *number)
+int dwunw_frame_table_intern(struct dwunw_frame_table *places, const struct dwunw_frame *frame,
+			     uint32_t *number)
 {
 	const struct dwunw_place key = {
 		.pc = frame->pc,

@@ -3,8 +3,8 @@
  * Equal frames have one number, in whichever epoch of an address space they were met, and with it
  * their rule: module, address and flags decide on it.
  */
-#ifndef DWUNW_PLACES_H
-#define DWUNW_PLACES_H
+#ifndef DWUNW_FRAME_TABLE_H
+#define DWUNW_FRAME_TABLE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@ struct dwunw_place {
 };
 
 /* Number 0 is no place: its pc is 0, and where a return address is that, there is no caller. */
-struct dwunw_places {
+struct dwunw_frame_table {
 	struct dwunw_place *all;
 	uint32_t nr;
 	size_t room;
@@ -35,12 +35,12 @@ struct dwunw_places {
 };
 
 /* An empty set.  Returns 0 or -ENOMEM; to be released in both cases. */
-int dwunw_places_init(struct dwunw_places *places, const struct dwunw_seed *seed);
-void dwunw_places_release(struct dwunw_places *places);
+int dwunw_frame_table_init(struct dwunw_frame_table *places, const struct dwunw_seed *seed);
+void dwunw_frame_table_release(struct dwunw_frame_table *places);
 
 /* Find the number of @frame (whose flag PARTIAL is ignored), or add it with a rule SLOW.
  * On success *number is set; places->all may have moved.  Returns 0 or -ENOMEM. */
-int dwunw_places_intern(struct dwunw_places *places, const struct dwunw_frame *frame,
-			uint32_t *number);
+int dwunw_frame_table_intern(struct dwunw_frame_table *places, const struct dwunw_frame *frame,
+			     uint32_t *number);
 
 #endif

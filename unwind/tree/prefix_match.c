@@ -1,4 +1,4 @@
-/* prefix_match.c - see forks.h */
+/* prefix_match.c - see prefix_match.h */
 #include "unwind/tree/prefix_match.h"
 
 #include <errno.h>
@@ -19,13 +19,14 @@ static struct dwunw_fork *new_slots(uint32_t nr)
 	return slots;
 }
 
-int dwunw_forks_init(struct dwunw_forks *forks)
+int dwunw_prefix_match_init(struct dwunw_prefix_match *forks)
 {
-	*forks = (struct dwunw_forks){.slots = new_slots(FIRST_SLOTS), .mask = FIRST_SLOTS - 1};
+	*forks = (struct dwunw_prefix_match){.slots = new_slots(FIRST_SLOTS),
+					     .mask = FIRST_SLOTS - 1};
 	return forks->slots ? 0 : -ENOMEM;
 }
 
-void dwunw_forks_release(struct dwunw_forks *forks)
+void dwunw_prefix_match_release(struct dwunw_prefix_match *forks)
 {
 	free(forks->slots);
 }
@@ -35,7 +36,7 @@ static bool same_key(const struct dwunw_fork *a, const struct dwunw_fork *b)
 	return a->word == b->word && a->from == b->from && a->nr == b->nr && a->space == b->space;
 }
 
-static void put(struct dwunw_forks *forks, const struct dwunw_fork *fork)
+static void put(struct dwunw_prefix_match *forks, const struct dwunw_fork *fork)
 {
 	const uint32_t first = dwunw_fork_hash(fork->word, fork->from, fork->nr);
 	struct dwunw_fork *slot;
@@ -52,9 +53,9 @@ static void put(struct dwunw_forks *forks, const struct dwunw_fork *fork)
 }
 
 /* Twice the room; or none, and then forks are forgotten for others. */
-static void grow(struct dwunw_forks *forks)
+static void grow(struct dwunw_prefix_match *forks)
 {
-	struct dwunw_forks larger = {.mask = 2 * forks->mask + 1};
+	struct dwunw_prefix_match larger = {.mask = 2 * forks->mask + 1};
 
 	larger.slots = new_slots(larger.mask + 1);
 	if (!larger.slots)
@@ -73,8 +74,8 @@ static bool follow(const struct dwunw_node *nodes, uint32_t from, uint32_t id, u
 	for (*at = id; nr; nr--) {
 		if (!nodes[from].place || nodes[*at].place != nodes[from].place)
 			return false;
-		from = dwunw_tree_parent(&nodes[from]);
-		*at = dwunw_tree_parent(&nodes[*at]);
+		from = dwunw_stack_tree_parent(&nodes[from]);
+		*at = dwunw_stack_tree_parent(&nodes[*at]);
 	}
 	return true;
 }
@@ -90,8 +91,8 @@ static bool leads_on(const struct dwunw_node *nodes, const struct dwunw_fork *fo
 	       (node->pc == fork->word && !(node->rule.kind & DWUNW_NOT_RETURN));
 }
 
-void dwunw_forks_learn(struct dwunw_forks *forks, const struct dwunw_tree *tree,
-		       struct dwunw_fork *fork)
+void dwunw_prefix_match_learn(struct dwunw_prefix_match *forks, const struct dwunw_stack_tree *tree,
+			      struct dwunw_fork *fork)
 {
 	if (!follow(tree->nodes, fork->from, fork->to, fork->nr & ~DWUNW_FORK_END, &fork->at) ||
 	    !leads_on(tree->nodes, fork))

@@ -4,8 +4,8 @@
  * @word, is in stack @to, whose frame @nr is node @at.  From fork to fork each stack that was met
  * before is found without a look at its callers' tree.  Forks may be forgotten at any time.
  */
-#ifndef DWUNW_FORKS_H
-#define DWUNW_FORKS_H
+#ifndef DWUNW_PREFIX_MATCH_H
+#define DWUNW_PREFIX_MATCH_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,20 +28,20 @@ struct dwunw_fork {
 
 _Static_assert(sizeof(struct dwunw_fork) == 32, "two in a cache line");
 
-struct dwunw_forks {
+struct dwunw_prefix_match {
 	struct dwunw_fork *slots;
 	uint32_t mask; /* number of slots - 1 */
 	uint32_t nr;   /* taken */
 };
 
 /* A set without forks.  Returns 0 or -ENOMEM; to be released in both cases. */
-int dwunw_forks_init(struct dwunw_forks *forks);
-void dwunw_forks_release(struct dwunw_forks *forks);
+int dwunw_prefix_match_init(struct dwunw_prefix_match *forks);
+void dwunw_prefix_match_release(struct dwunw_prefix_match *forks);
 
 /* Add @fork, all but its @at being set, if what it says is true and of use; others may be forgotten
  * for it. */
-void dwunw_forks_learn(struct dwunw_forks *forks, const struct dwunw_tree *tree,
-		       struct dwunw_fork *fork);
+void dwunw_prefix_match_learn(struct dwunw_prefix_match *forks, const struct dwunw_stack_tree *tree,
+			      struct dwunw_fork *fork);
 
 /* The word for a stack of @len bytes at @sp with frame 0 at @pc.  @top is what stands at @sp: in a
  * function that was just called, its return address. */
@@ -57,9 +57,9 @@ static inline uint32_t dwunw_fork_hash(uint64_t word, uint32_t from, uint32_t nr
 }
 
 /* The fork of that key, or NULL; valid until one is added. */
-static inline const struct dwunw_fork *dwunw_forks_find(const struct dwunw_forks *forks,
-							uint64_t word, uint32_t from, uint32_t nr,
-							uint32_t space)
+static inline const struct dwunw_fork *dwunw_prefix_match_find(
+	const struct dwunw_prefix_match *forks, uint64_t word, uint32_t from, uint32_t nr,
+	uint32_t space)
 {
 	uint32_t i = dwunw_fork_hash(word, from, nr);
 

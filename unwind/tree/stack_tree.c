@@ -1,4 +1,4 @@
-/* stack_tree.c - see tree.h
+/* stack_tree.c - see stack_tree.h
  *
  * Few children are a list, the one used last first.  A node that gets more than that is wide: then
  * its children are in one hash with those of all wide nodes.
@@ -15,7 +15,7 @@
 #define MAX_LIST   8		       /* children */
 #define MAX_TREE   ((uint32_t)1 << 27) /* 4 GiB */
 
-static struct dwunw_rule node_rule(const struct dwunw_places *places, uint32_t place)
+static struct dwunw_rule node_rule(const struct dwunw_frame_table *places, uint32_t place)
 {
 	struct dwunw_rule rule = places->all[place].rule;
 
@@ -26,7 +26,7 @@ static struct dwunw_rule node_rule(const struct dwunw_places *places, uint32_t p
 
 /* Have room for @room nodes, at most twice MAX_TREE.  Pages of the kernel's, which it can move
  * without a copy: trees become large.  Returns 0 or -ENOMEM. */
-static int enlarge(struct dwunw_tree *tree, size_t room)
+static int enlarge(struct dwunw_stack_tree *tree, size_t room)
 {
 	const size_t had = tree->room * sizeof(*tree->nodes), len = room * sizeof(*tree->nodes);
 	void *nodes =
@@ -40,11 +40,12 @@ static int enlarge(struct dwunw_tree *tree, size_t room)
 	return 0;
 }
 
-int dwunw_tree_init(struct dwunw_tree *tree, const struct dwunw_places *places,
-		    const struct dwunw_seed *seed)
+int dwunw_stack_tree_init(struct dwunw_stack_tree *tree, const struct dwunw_frame_table *places,
+			  const struct dwunw_seed *seed)
 {
-	*tree = (struct dwunw_tree){
-		.places = places, .nr_slots = FIRST_ROOM, .nr = dwunw_tree_root(DWUNW_STATUS_NR)};
+	*tree = (struct dwunw_stack_tree){.places = places,
+					  .nr_slots = FIRST_ROOM,
+					  .nr = dwunw_stack_tree_root(DWUNW_STATUS_NR)};
 	tree->seed = *seed;
 	tree->slots = calloc(tree->nr_slots, sizeof(*tree->slots));
 	if (!tree->slots || enlarge(tree, FIRST_ROOM))
@@ -54,22 +55,22 @@ int dwunw_tree_init(struct dwunw_tree *tree, const struct dwunw_places *places,
 	return 0;
 }
 
-void dwunw_tree_release(struct dwunw_tree *tree)
+void dwunw_stack_tree_release(struct dwunw_stack_tree *tree)
 {
 	if (tree->nodes)
 		munmap(tree->nodes, tree->room * sizeof(*tree->nodes));
 	free(tree->slots);
 }
 
-static size_t first_slot(const struct dwunw_tree *tree, uint32_t parent, uint32_t place)
+static size_t first_slot(const struct dwunw_stack_tree *tree, uint32_t parent, uint32_t place)
 {
 	return dwunw_hash(&tree->seed, (uint64_t)parent << 32 | place, 0) & (tree->nr_slots - 1);
 }
 
-static void put(struct dwunw_tree *tree, uint32_t number)
+static void put(struct dwunw_stack_tree *tree, uint32_t number)
 {
 	const struct dwunw_node *node = &tree->nodes[number];
-	size_t i = first_slot(tree, dwunw_tree_parent(node), node->place);
+	size_t i = first_slot(tree, dwunw_stack_tree_parent(node), node->place);
 
 	while (tree->slots[i])
 		i = (i + 1) & (tree->nr_slots - 1);
@@ -78,7 +79,7 @@ static void put(struct dwunw_tree *tree, uint32_t number)
 }
 
 /* Make room for @nr more slots to be used. */
-static int grow_hash(struct dwunw_tree *tree, size_t nr)
+static int grow_hash(struct dwunw_stack_tree *tree, size_t nr)
 {
 	uint32_t *old = tree->slots, *slots;
 	size_t nr_old = tree->nr_slots;
@@ -98,7 +99,7 @@ static int grow_hash(struct dwunw_tree *tree, size_t nr)
 	return 0;
 }
 
-static int grow_nodes(struct dwunw_tree *tree)
+static int grow_nodes(struct dwunw_stack_tree *tree)
 {
 	if (tree->nr < tree->room)
 		return 0;
@@ -107,7 +108,8 @@ static int grow_nodes(struct dwunw_tree *tree)
 	return enlarge(tree, 2 * tree->room);
 }
 
-static int add_child(struct dwunw_tree *tree, uint32_t parent, uint32_t place, uint32_t *child)
+static int add_child(struct dwunw_stack_tree *tree, uint32_t parent, uint32_t place,
+		     uint32_t *child)
 {
 	uint32_t wide;
 
@@ -130,7 +132,7 @@ static int add_child(struct dwunw_tree *tree, uint32_t parent, uint32_t place, u
 	return 0;
 }
 
-static int make_wide(struct dwunw_tree *tree, uint32_t parent)
+static int make_wide(struct dwunw_stack_tree *tree, uint32_t parent)
 {
 	uint32_t first = tree->nodes[parent].child;
 
@@ -142,21 +144,22 @@ static int make_wide(struct dwunw_tree *tree, uint32_t parent)
 	return 0;
 }
 
-static uint32_t find_in_hash(const struct dwunw_tree *tree, uint32_t parent, uint32_t place)
+static uint32_t find_in_hash(const struct dwunw_stack_tree *tree, uint32_t parent, uint32_t place)
 {
 	size_t i = first_slot(tree, parent, place);
 
 	for (; tree->slots[i]; i = (i + 1) & (tree->nr_slots - 1)) {
 		const struct dwunw_node *node = &tree->nodes[tree->slots[i]];
 
-		if (node->place == place && dwunw_tree_parent(node) == parent)
+		if (node->place == place && dwunw_stack_tree_parent(node) == parent)
 			return tree->slots[i];
 	}
 	return DWUNW_NO_NODE;
 }
 
 /* Find a child in the list and make it the first.  If it is not there, *len is that of the list. */
-static uint32_t find_in_list(struct dwunw_tree *tree, uint32_t parent, uint32_t place, size_t *len)
+static uint32_t find_in_list(struct dwunw_stack_tree *tree, uint32_t parent, uint32_t place,
+			     size_t *len)
 {
 	struct dwunw_node *nodes = tree->nodes;
 	uint32_t *link = &nodes[parent].child;
@@ -174,8 +177,8 @@ static uint32_t find_in_list(struct dwunw_tree *tree, uint32_t parent, uint32_t 
 	return DWUNW_NO_NODE;
 }
 
-int dwunw_tree_other_child(struct dwunw_tree *tree, uint32_t parent, uint32_t place,
-			   uint32_t *child)
+int dwunw_stack_tree_other_child(struct dwunw_stack_tree *tree, uint32_t parent, uint32_t place,
+				 uint32_t *child)
 {
 	size_t len = 0;
 

@@ -1,10 +1,11 @@
-/* stack_tree.h - all stacks as paths of one tree: callers first, and the innermost frame's node is the id
+/* stack_tree.h - all stacks as paths of one tree: callers first, and the innermost frame's node is
+ * the id
  *
  * A stack's status stands above its outermost frame, as a root of its own.  So a node says all of
  * the stack, and equal stacks are those with one node.
  */
-#ifndef DWUNW_TREE_H
-#define DWUNW_TREE_H
+#ifndef DWUNW_STACK_TREE_H
+#define DWUNW_STACK_TREE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,9 +28,9 @@ struct dwunw_node {
 	uint32_t sibling;	/* the next child of parent, if that is not wide */
 };
 
-struct dwunw_tree {
+struct dwunw_stack_tree {
 	struct dwunw_node *nodes; /* on a cache line's boundary */
-	const struct dwunw_places *places;
+	const struct dwunw_frame_table *places;
 	uint32_t nr;
 	size_t room;
 	uint32_t *slots; /* of a hash of the children of wide nodes, at most half full; 0: free */
@@ -41,34 +42,34 @@ _Static_assert(sizeof(struct dwunw_node) == 32, "two in a cache line");
 
 /* A tree of roots, for frames at @places, which must outlive it.  Returns 0 or -ENOMEM; to be
  * released in both cases. */
-int dwunw_tree_init(struct dwunw_tree *tree, const struct dwunw_places *places,
-		    const struct dwunw_seed *seed);
-void dwunw_tree_release(struct dwunw_tree *tree);
+int dwunw_stack_tree_init(struct dwunw_stack_tree *tree, const struct dwunw_frame_table *places,
+			  const struct dwunw_seed *seed);
+void dwunw_stack_tree_release(struct dwunw_stack_tree *tree);
 
-static inline uint32_t dwunw_tree_parent(const struct dwunw_node *node)
+static inline uint32_t dwunw_stack_tree_parent(const struct dwunw_node *node)
 {
 	return node->up / (uint32_t)sizeof(*node);
 }
 
 /* The node above the outermost frame of stacks with @status. */
-static inline uint32_t dwunw_tree_root(enum dwunw_status status)
+static inline uint32_t dwunw_stack_tree_root(enum dwunw_status status)
 {
 	return 1 + (uint32_t)status;
 }
 
-/* dwunw_tree_child() where it is not the child used last. */
-int dwunw_tree_other_child(struct dwunw_tree *tree, uint32_t parent, uint32_t place,
-			   uint32_t *child);
+/* dwunw_stack_tree_child() where it is not the child used last. */
+int dwunw_stack_tree_other_child(struct dwunw_stack_tree *tree, uint32_t parent, uint32_t place,
+				 uint32_t *child);
 
 /* Find the child of @parent with @place, or add it.  On success *child is set; tree->nodes may have
  * moved.  Returns 0 or -ENOMEM. */
-static inline int dwunw_tree_child(struct dwunw_tree *tree, uint32_t parent, uint32_t place,
-				   uint32_t *child)
+static inline int dwunw_stack_tree_child(struct dwunw_stack_tree *tree, uint32_t parent,
+					 uint32_t place, uint32_t *child)
 {
 	uint32_t last = tree->nodes[parent].child & ~DWUNW_TREE_WIDE;
 
 	if (tree->nodes[last].place != place)
-		return dwunw_tree_other_child(tree, parent, place, child);
+		return dwunw_stack_tree_other_child(tree, parent, place, child);
 	*child = last;
 	return 0;
 }

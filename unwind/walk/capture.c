@@ -2,7 +2,7 @@
  *
  * Most stacks are not new.  So a stack is taken for one that is known, the guess being made by its
  * first words: while the return addresses loaded are those of the guess, a predicted branch, the
- * next rule is known before the load is done.  Where they are not, a fork (forks.h) may know
+ * next rule is known before the load is done.  Where they are not, a fork (prefix_match.h) may know
  * another stack that goes on like that.  The one that is left in the end is the stack at hand, with
  * its id. What is new, or odd, is walked by walk.c.
  */
@@ -127,7 +127,7 @@ INLINE const struct dwunw_fork *find_fork(const struct guess *g, uint64_t word, 
 					  struct dwunw_fork *parting)
 {
 	const struct dwunw_fork *fork =
-		dwunw_forks_find(&g->stacks->forks, word, g->id, nr, g->space);
+		dwunw_prefix_match_find(&g->stacks->forks, word, g->id, nr, g->space);
 
 	if (unlikely(!fork))
 		*parting = (struct dwunw_fork){
@@ -213,10 +213,10 @@ INLINE enum outcome end(struct guess *g, uint32_t event_flags, int got, struct d
 	} else { /* it had a frame, but that has no caller */
 		if (got == DWUNW_STATUS_TRUNCATED)
 			got = (int)dwunw_truncated(event_flags);
-		g->node = &nodes[dwunw_tree_parent(g->node)];
+		g->node = &nodes[dwunw_stack_tree_parent(g->node)];
 		g->nr++;
 	}
-	root = dwunw_tree_root((enum dwunw_status)got);
+	root = dwunw_stack_tree_root((enum dwunw_status)got);
 	if (unlikely(g->node != &nodes[root])) {
 		fork = find_fork(g, root, g->nr | DWUNW_FORK_END, parting);
 		if (!fork)
@@ -256,7 +256,7 @@ __attribute__((noinline)) static int walk(struct dwunw_space *space,
 	if (err || !parting)
 		return err;
 	parting->to = result->id;
-	dwunw_forks_learn(&stacks->forks, &stacks->tree, parting);
+	dwunw_prefix_match_learn(&stacks->forks, &stacks->tree, parting);
 	return 0;
 }
 

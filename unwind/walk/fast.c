@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "unwind/walk/history.h"
 #include "unwind/module/locate.h"
+#include "unwind/walk/history.h"
 #include "unwind/walk/step.h"
 
 #define likely(x)   __builtin_expect(!!(x), 1)
@@ -284,7 +284,7 @@ static inline int walk(struct dwunw_pass *p, struct cursor *at, const bool keep)
 				got = odd_step(p, place, at);
 				c = *at;
 			}
-			node = dwunw_tree_parent(&nodes[node]);
+			node = dwunw_stack_tree_parent(&nodes[node]);
 			place = &places[nodes[node].place];
 		} while (likely(place->pc == c.pc && place->rule.as == c.bits >> DWUNW_PC_SHIFT &&
 				got == STEPPED && mark != limit));

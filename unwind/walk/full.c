@@ -1,8 +1,8 @@
 /* full.c - the walk with all registers and any expression: what the hot loop must agree with */
 #include <errno.h>
 
-#include "unwind/walk/guess.h"
 #include "unwind/module/locate.h"
+#include "unwind/walk/guess.h"
 #include "unwind/walk/step.h"
 #include "unwind/walk/walk.h"
 
@@ -32,10 +32,11 @@ static int find_place(struct full *f, uint32_t *number)
 	if (!f->guessed)
 		return 0;
 	place = &p->stacks->places.all[*number];
-	return dwunw_places_intern(&p->stacks->places,
-				   &(struct dwunw_frame){place->pc, place->addr, place->module,
-							 place->flags | DWUNW_FRAME_FLAG_GUESSED},
-				   number);
+	return dwunw_frame_table_intern(
+		&p->stacks->places,
+		&(struct dwunw_frame){place->pc, place->addr, place->module,
+				      place->flags | DWUNW_FRAME_FLAG_GUESSED},
+		number);
 }
 
 static bool same_state(const struct dwunw_walk *a, const struct dwunw_walk *b)

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 #include "unwind/cfi/cfi.h"
-#include "unwind/dwunw.h"
 #include "unwind/cfi/stack.h"
+#include "unwind/dwunw.h"
 
 /* What a step returns, besides enum dwunw_status: the caller's frame was found. */
 #define DWUNW_STEPPED DWUNW_STATUS_NR

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-#include "unwind/walk/history.h"
 #include "unwind/module/locate.h"
+#include "unwind/walk/history.h"
 
 static void forget_slots(struct dwunw_pass *p)
 {
@@ -32,12 +32,12 @@ int dwunw_pass_look_up(struct dwunw_pass *p, uint64_t pc, uint32_t as, struct dw
 /* Go down from @node, the caller of the run's last frame, which is @end - 1, to its first. */
 static int descend(struct dwunw_pass *p, const struct dwunw_run *run, uint32_t end, uint32_t *node)
 {
-	struct dwunw_tree *tree = &p->stacks->tree;
+	struct dwunw_stack_tree *tree = &p->stacks->tree;
 
 	while (end-- > run->first) {
 		uint32_t guess = p->marks[end].node;
 		uint32_t place = guess ? tree->nodes[guess].place : run->place;
-		int err = dwunw_tree_child(tree, *node, place, node);
+		int err = dwunw_stack_tree_child(tree, *node, place, node);
 
 		if (err)
 			return err;
@@ -56,7 +56,8 @@ int dwunw_pass_finish_runs(struct dwunw_pass *p, uint32_t node, uint32_t *id)
 
 		if (run->first >= end) /* its frames were taken over */
 			continue;
-		if (dwunw_tree_parent(&p->stacks->tree.nodes[p->marks[end - 1].node]) == node) {
+		if (dwunw_stack_tree_parent(&p->stacks->tree.nodes[p->marks[end - 1].node]) ==
+		    node) {
 			node = p->marks[run->first].node;
 		} else {
 			err = descend(p, run, end, &node);

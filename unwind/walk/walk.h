@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 #include "unwind/dwunw.h"
-#include "unwind/tree/pc_cache.h"
-#include "unwind/module/space.h"
 #include "unwind/module/dwunw_state.h"
+#include "unwind/module/space.h"
+#include "unwind/tree/pc_cache.h"
 
 /* Between these addresses no sum of an address and a rule's offset wraps around. */
 #define DWUNW_MIN_ADDR ((uint64_t)1 << 32)
@@ -95,10 +95,10 @@ int dwunw_pass_finish_runs(struct dwunw_pass *p, uint32_t node, uint32_t *id);
 static inline int dwunw_pass_finish(struct dwunw_pass *p, uint32_t *id)
 {
 	const struct dwunw_node *nodes = p->stacks->tree.nodes;
-	uint32_t node = p->taken ? dwunw_history_node(p) : dwunw_tree_root(p->status);
+	uint32_t node = p->taken ? dwunw_history_node(p) : dwunw_stack_tree_root(p->status);
 
 	if (p->nr_runs > 1 || !p->nr ||
-	    dwunw_tree_parent(&nodes[p->marks[p->nr - 1].node]) != node ||
+	    dwunw_stack_tree_parent(&nodes[p->marks[p->nr - 1].node]) != node ||
 	    p->runs[0].slot != DWUNW_NO_SLOT)
 		return dwunw_pass_finish_runs(p, node, id);
 	*id = p->marks[0].node;

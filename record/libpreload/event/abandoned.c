@@ -1,19 +1,19 @@
-/* abandoned.c - see left.h */
+/* abandoned.c - see abandoned.h */
 #include <signal.h>
 #include <sys/syscall.h>
 
 #include "record/libpreload/event/abandoned.h"
 
 /* The event that was being written to @lane was left by a jump out of a handler. */
-static void give_up(struct preload_header *h, struct lane *lane)
+static void give_up(struct preload_header *h, struct thread_ring *lane)
 {
 	enum preload_loss kind = lane->entered_kind;
 
 	/* A free and a release are told of before they are done, and will not be now. */
 	if (lane->entered_head == __atomic_load_n(&lane->ring->head, __ATOMIC_RELAXED) &&
 	    kind != PRELOAD_LOST_FREE && kind != PRELOAD_LOST_RELEASE)
-		lane_lost(h, kind < PRELOAD_NR_LOST ? lane : NULL, kind);
-	lane_begin_anew(lane);
+		thread_ring_lost(h, kind < PRELOAD_NR_LOST ? lane : NULL, kind);
+	thread_ring_begin_anew(lane);
 }
 
 static bool on_alternate(const stack_t *s, uint64_t sp)
@@ -33,11 +33,11 @@ static bool is_left(uint64_t at, uint64_t sp)
 	was_there = on_alternate(&alternate, at);
 	is_there = on_alternate(&alternate, sp);
 	if (was_there != is_there)
-		return was_there && lane_on_stack(sp);
-	return (is_there || (lane_on_stack(sp) && lane_on_stack(at))) && sp >= at;
+		return was_there && thread_ring_on_stack(sp);
+	return (is_there || (thread_ring_on_stack(sp) && thread_ring_on_stack(at))) && sp >= at;
 }
 
-bool lane_is_internal(uint64_t sp)
+bool thread_ring_is_internal(uint64_t sp)
 {
 	if (!is_left(preload_self.internal_sp, sp))
 		return true;
@@ -45,9 +45,9 @@ bool lane_is_internal(uint64_t sp)
 	return false;
 }
 
-uint32_t left_settle(struct preload_header *h, uint64_t sp)
+uint32_t abandoned_settle(struct preload_header *h, uint64_t sp)
 {
-	struct lane *const *own = preload_self.lanes;
+	struct thread_ring *const *own = preload_self.lanes;
 	uint32_t nr = 0;
 
 	while (nr < PRELOAD_NR_LANES && own[nr] && own[nr]->entered_sp)
@@ -55,7 +55,7 @@ uint32_t left_settle(struct preload_header *h, uint64_t sp)
 	while (nr && is_left(own[nr - 1]->entered_sp, sp)) {
 		/* A handler that comes meanwhile stands below this, and keeps away. */
 		own[--nr]->entered_sp = sp;
-		lane_fence();
+		thread_ring_fence();
 		give_up(h, own[nr]);
 	}
 	return nr;
@@ -67,7 +67,7 @@ void preload_give_up_left(void)
 	uint64_t sp = (uint64_t)__builtin_frame_address(0);
 
 	if (h)
-		left_settle(h, sp);
+		abandoned_settle(h, sp);
 	if (preload_self.internal_sp)
-		lane_is_internal(sp);
+		thread_ring_is_internal(sp);
 }

@@ -1,5 +1,5 @@
-/* block_digest.h - blocks of a stack that have long been as they were: only the stack is read, not what is
- * remembered of it
+/* block_digest.h - blocks of a stack that have long been as they were: only the stack is read, not
+ * what is remembered of it
  *
  * Such a block is mixed down, with those above it up to the next multiple of QUIET_SPAN or the top,
  * and the result compared with that of the image.  Mixing takes a load and an AES round for 32
@@ -15,8 +15,8 @@
  * words do not change like that but by chance, once in 2^32 times or less that two of a chain
  * change at once in blocks that were at rest for QUIET_SEEN events.
  */
-#ifndef PRELOAD_QUIET_H
-#define PRELOAD_QUIET_H
+#ifndef LIBPRELOAD_BLOCK_DIGEST_H
+#define LIBPRELOAD_BLOCK_DIGEST_H
 
 #include <immintrin.h>
 
@@ -40,13 +40,13 @@ static const uint64_t quiet_start[PRELOAD_MIXED / 8] __attribute__((aligned(32))
 	QUIET_PAIR(12), QUIET_PAIR(13), QUIET_PAIR(14), QUIET_PAIR(15),
 };
 
-static inline uint32_t quiet_block(uint64_t addr)
+static inline uint32_t block_digest(uint64_t addr)
 {
 	return (addr & (PRELOAD_WINDOW - 1)) / PRELOAD_BLOCK;
 }
 
 /* Add @x, a block, to @m. */
-QUIET_TARGET void quiet_add(__m256i m[8], const __m256i *x)
+QUIET_TARGET void block_digest_add(__m256i m[8], const __m256i *x)
 {
 #pragma GCC unroll 8
 	for (int i = 0; i < 8; i++)
@@ -56,7 +56,7 @@ QUIET_TARGET void quiet_add(__m256i m[8], const __m256i *x)
 		m[i] = _mm256_aesenc_epi128(m[i], x[i]);
 }
 
-QUIET_TARGET void quiet_load(__m256i m[8], const void *from)
+QUIET_TARGET void block_digest_load(__m256i m[8], const void *from)
 {
 #pragma GCC unroll 8
 	for (int i = 0; i < 8; i++)
@@ -64,15 +64,15 @@ QUIET_TARGET void quiet_load(__m256i m[8], const void *from)
 }
 
 /* Is the stack [@a, @b), mixed blocks up to where a span or the stack ends, as it was? */
-QUIET_TARGET bool quiet_same(const struct preload_known *k, uint64_t a, uint64_t b)
+QUIET_TARGET bool block_digest_same(const struct preload_known *k, uint64_t a, uint64_t b)
 {
-	const __m256i *was = (const __m256i *)k->mixed[quiet_block(a)];
+	const __m256i *was = (const __m256i *)k->mixed[block_digest(a)];
 	__m256i m[8], d;
 
-	quiet_load(m, quiet_start);
+	block_digest_load(m, quiet_start);
 	do {
 		b -= PRELOAD_BLOCK;
-		quiet_add(m, (const __m256i *)b);
+		block_digest_add(m, (const __m256i *)b);
 	} while (b > a);
 	d = _mm256_xor_si256(m[0], was[0]);
 #pragma GCC unroll 8
@@ -83,15 +83,15 @@ QUIET_TARGET bool quiet_same(const struct preload_known *k, uint64_t a, uint64_t
 
 /* The block at @a, which is as it was, is mixed from now on; all above it up to @b, where its span
  * or the stack ends, are. */
-__attribute__((target("avx2,vaes"))) static inline void quiet_mix(struct preload_known *k,
-								  uint64_t a, uint64_t b)
+__attribute__((target("avx2,vaes"))) static inline void block_digest_mix(struct preload_known *k,
+									 uint64_t a, uint64_t b)
 {
-	uint32_t i = quiet_block(a);
+	uint32_t i = block_digest(a);
 	bool first = a + PRELOAD_BLOCK == b;
 	__m256i m[8];
 
-	quiet_load(m, first ? (const void *)quiet_start : k->mixed[i + 1]);
-	quiet_add(m, (const __m256i *)(k->bytes + i * PRELOAD_BLOCK));
+	block_digest_load(m, first ? (const void *)quiet_start : k->mixed[i + 1]);
+	block_digest_add(m, (const __m256i *)(k->bytes + i * PRELOAD_BLOCK));
 #pragma GCC unroll 8
 	for (int n = 0; n < 8; n++)
 		((__m256i *)k->mixed[i])[n] = m[n];
@@ -99,7 +99,7 @@ __attribute__((target("avx2,vaes"))) static inline void quiet_mix(struct preload
 }
 
 /* Block @i is to be written to, or what lies above it in its span is no longer the same. */
-static inline void quiet_end(struct preload_known *k, uint32_t i)
+static inline void block_digest_end(struct preload_known *k, uint32_t i)
 {
 	const uint32_t mask = QUIET_SPAN / PRELOAD_BLOCK - 1;
 
@@ -113,12 +113,12 @@ static inline void quiet_end(struct preload_known *k, uint32_t i)
 }
 
 /* Mixing begins below @top, a multiple of a block, from now on. */
-static inline void quiet_set_top(struct preload_known *k, uint64_t top)
+static inline void block_digest_set_top(struct preload_known *k, uint64_t top)
 {
 	if (k->top)
-		quiet_end(k, quiet_block(k->top - 1));
+		block_digest_end(k, block_digest(k->top - 1));
 	k->top = top;
-	quiet_end(k, quiet_block(top - 1));
+	block_digest_end(k, block_digest(top - 1));
 }
 
 #endif

@@ -1,11 +1,11 @@
-/* reserve.c - see room.h */
+/* reserve.c - see reserve.h */
 #include "record/libpreload/event/reserve.h"
 
 /* A thread goes on after this, however little room there is.  Much shorter ones cost more than they
  * save: whoever else the processor serves meanwhile, the program finds its caches empty. */
 #define WAIT_NS 25000000u
 
-bool lane_wait(struct preload_header *h, struct lane *lane, uint64_t end)
+bool lane_wait(struct preload_header *h, struct thread_ring *lane, uint64_t end)
 {
 	uint64_t size = lane->size, block_ns = preload_settings.block_ns;
 	uint64_t start, moved;
@@ -30,7 +30,7 @@ bool lane_wait(struct preload_header *h, struct lane *lane, uint64_t end)
 		lane->tail = __atomic_load_n(&lane->ring->tail, __ATOMIC_ACQUIRE);
 		if (lane->tail + size >= end)
 			return true;
-		if (lane_is_over(h))
+		if (thread_ring_is_over(h))
 			return false;
 		/* A recorder that is slow is waited for, one that stands not for ever. */
 		if (lane->tail != moved)

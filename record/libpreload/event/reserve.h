@@ -1,16 +1,16 @@
 /* reserve.h - a place in a thread's ring, and its publishing */
-#ifndef PRELOAD_ROOM_H
-#define PRELOAD_ROOM_H
+#ifndef LIBPRELOAD_RESERVE_H
+#define LIBPRELOAD_RESERVE_H
 
 #include "record/libpreload/event/thread_ring.h"
 
 /* Wait until the recorder has made room up to @end, as long as is allowed.  False: in vain. */
-bool lane_wait(struct preload_header *h, struct lane *lane, uint64_t end);
+bool lane_wait(struct preload_header *h, struct thread_ring *lane, uint64_t end);
 
 /* Room for @len bytes in a piece, leaving @keep free; its place, or NULL.  Until lane_publish() it
  * is nobody else's. */
-static inline uint8_t *lane_reserve(struct preload_header *h, struct lane *lane, uint32_t len,
-				    uint32_t keep)
+static inline uint8_t *lane_reserve(struct preload_header *h, struct thread_ring *lane,
+				    uint32_t len, uint32_t keep)
 {
 	uint64_t size = lane->size, mask = size - 1;
 	uint64_t at = lane->head, to_end = size - (at & mask);
@@ -35,13 +35,13 @@ static inline uint8_t *lane_reserve(struct preload_header *h, struct lane *lane,
 }
 
 /* From here to lane_publish() the recorder knows that an earlier event may be on its way. */
-static inline void lane_begin(struct lane *lane)
+static inline void lane_begin(struct thread_ring *lane)
 {
 	__atomic_store_n(&lane->ring->busy, lane->last_time, __ATOMIC_RELAXED);
-	lane_fence();
+	thread_ring_fence();
 }
 
-static inline void lane_publish(struct lane *lane, uint32_t len)
+static inline void lane_publish(struct thread_ring *lane, uint32_t len)
 {
 	lane->head += len;
 	__atomic_store_n(&lane->ring->head, lane->head, __ATOMIC_RELEASE);

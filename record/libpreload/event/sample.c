@@ -107,10 +107,10 @@ static void add(uint64_t *counter, uint64_t nr)
 /* Count what is left out, in this thread's first ring.  Returns false. */
 static bool skip(struct preload_header *h, enum event_skip why, uint64_t bytes)
 {
-	struct lane *lane = preload_self.lanes[0];
+	struct thread_ring *lane = preload_self.lanes[0];
 
 	if (UNLIKELY(!lane))
-		lane = lane_open(h, 0);
+		lane = thread_ring_open(h, 0);
 	if (lane) {
 		add(&lane->ring->skipped[why], 1);
 		add(&lane->ring->skipped_bytes[why], bytes);
@@ -163,13 +163,13 @@ static bool samples(const struct preload_header *h, uint64_t size)
 	return true;
 }
 
-/* What lane_enter() would see to, if this call made an event. */
+/* What thread_ring_enter() would see to, if this call made an event. */
 static bool look(const struct preload_header *h, uint64_t pc)
 {
-	if (lane_is_over(h) || (UNLIKELY(preload_self.vforked) && lane_is_child()))
+	if (thread_ring_is_over(h) || (UNLIKELY(preload_self.vforked) && thread_ring_is_child()))
 		return false;
 	if (UNLIKELY(preload_lanes.loader_seen || preload_in_loader(pc)))
-		lane_look_at_loader(pc);
+		thread_ring_check_loader(pc);
 	return true;
 }
 
@@ -180,7 +180,7 @@ bool preload_sample_alloc(struct preload_header *h, enum event_func func, const 
 
 	if (!look(h, pc))
 		return false;
-	if (UNLIKELY(f->begin) && lane_time() < f->begin)
+	if (UNLIKELY(f->begin) && thread_ring_time() < f->begin)
 		return skip(h, EVENT_SKIP_DELAY, size);
 	if (size < f->min_size || size > f->max_size)
 		return skip(h, EVENT_SKIP_SIZE, size);

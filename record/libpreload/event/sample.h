@@ -1,6 +1,6 @@
 /* sample.h - which calls are recorded when not all are */
-#ifndef PRELOAD_SAMPLE_H
-#define PRELOAD_SAMPLE_H
+#ifndef LIBPRELOAD_SAMPLE_H
+#define LIBPRELOAD_SAMPLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -122,7 +122,7 @@ __attribute__((target("avx2,vaes"))) static uint16_t *look_at_blocks(struct prel
 								     uint16_t *to, uint32_t i)
 {
 	for (; a < b; a += PRELOAD_BLOCK, i += PRELOAD_BLOCK / PRELOAD_SLICE) {
-		uint8_t *quiet = &k->quiet[quiet_block(a)];
+		uint8_t *quiet = &k->quiet[block_digest(a)];
 
 		if (!same_avx2(k->bytes, a, PRELOAD_BLOCK / PRELOAD_SLICE))
 			to = each_avx2(k->bytes, a, a + PRELOAD_BLOCK, to, i);
@@ -138,14 +138,14 @@ __attribute__((target("avx2,vaes"), always_inline)) static inline uint16_t *look
 {
 	uint64_t mixed = a;
 
-	while (mixed < b && k->quiet[quiet_block(mixed)] != QUIET_MIXED)
+	while (mixed < b && k->quiet[block_digest(mixed)] != QUIET_MIXED)
 		mixed += PRELOAD_BLOCK;
 	if (a < mixed)
 		to = look_at_blocks(k, a, mixed, to, i);
-	if (mixed < b && UNLIKELY(!quiet_same(k, mixed, b)))
+	if (mixed < b && UNLIKELY(!block_digest_same(k, mixed, b)))
 		to = look_at_blocks(k, mixed, b, to, i + (uint32_t)(mixed - a) / PRELOAD_SLICE);
-	if (a < mixed && k->quiet[quiet_block(mixed - 1)] == QUIET_SEEN)
-		quiet_mix(k, mixed - PRELOAD_BLOCK, b);
+	if (a < mixed && k->quiet[block_digest(mixed - 1)] == QUIET_SEEN)
+		block_digest_mix(k, mixed - PRELOAD_BLOCK, b);
 	return to;
 }
 
@@ -158,7 +158,7 @@ __attribute__((target("avx2,vaes"))) static uint32_t compare_vaes(struct preload
 	uint16_t *to = each_avx2(k->bytes, a, end < b ? end : b, changed, first);
 
 	if (UNLIKELY(k->top != top))
-		quiet_set_top(k, top);
+		block_digest_set_top(k, top);
 	for (a = end; a < top; a = end) {
 		end = (a + QUIET_SPAN) & ~(uint64_t)(QUIET_SPAN - 1);
 		end = end < top ? end : top;
@@ -261,7 +261,7 @@ uint32_t *preload_write(struct preload_known *k, uint64_t at, uint32_t *to, uint
 {
 	uint8_t *known = k->bytes + (at & (PRELOAD_WINDOW - 1));
 
-	quiet_end(k, quiet_block(at));
+	block_digest_end(k, block_digest(at));
 	*mask = all;
 	if (UNLIKELY(!width))
 		find_width();

@@ -25,7 +25,7 @@
 __thread struct preload_thread preload_self __attribute__((tls_model("initial-exec")));
 struct preload_lanes preload_lanes;
 
-static struct lane *lanes[PRELOAD_MAX_RINGS];
+static struct thread_ring *lanes[PRELOAD_MAX_RINGS];
 static uint32_t holders[PRELOAD_MAX_RINGS]; /* thread ids of who took them last */
 static uint32_t next_ring;
 static uint64_t in_vain_until;
@@ -33,7 +33,7 @@ static uint32_t first_tid; /* the thread that took the first ring */
 
 bool preload_is_over(const struct preload_header *h)
 {
-	return lane_is_over(h);
+	return thread_ring_is_over(h);
 }
 
 void *preload_before_vfork(void)
@@ -46,7 +46,7 @@ void *preload_before_vfork(void)
 	return (void *)(uintptr_t)preload_real.vfork;
 }
 
-bool lane_is_child(void)
+bool thread_ring_is_child(void)
 {
 	if (!preload_no_calls() &&
 	    (uint32_t)preload_syscall(SYS_getpid, 0, 0, 0, 0) != preload_state.pid)
@@ -75,7 +75,7 @@ bool preload_forget_rings(void)
 
 /* Such a clock may stand for as long as a block takes from one thread to another (ACPI's timer: 280
  * ns): all events together take each time once. */
-uint64_t lane_time_in_steps(void)
+uint64_t thread_ring_time_in_steps(void)
 {
 	struct preload_header *h = preload_shared();
 	uint64_t time = preload_monotonic_ns(), last;
@@ -92,7 +92,7 @@ uint64_t lane_time_in_steps(void)
 
 bool preload_is_parent(void)
 {
-	return !preload_self.vforked || !lane_is_child();
+	return !preload_self.vforked || !thread_ring_is_child();
 }
 
 static void find_stack(uint32_t tid)
@@ -153,7 +153,7 @@ static void note_thread(uint32_t tid)
 		__atomic_store_n(&preload_lanes.threads, true, __ATOMIC_SEQ_CST);
 }
 
-void lane_begin_anew(struct lane *lane)
+void thread_ring_begin_anew(struct thread_ring *lane)
 {
 	struct preload_ring *r = lane->ring;
 
@@ -161,30 +161,31 @@ void lane_begin_anew(struct lane *lane)
 	lane->based = lane->regs_known = false;
 	lane->known = (struct preload_image){0, 0};
 	__atomic_store_n(&r->busy, 0, __ATOMIC_RELEASE);
-	lane_leave(lane);
+	thread_ring_leave(lane);
 }
 
 /* Make ring @i, which is taken, a lane.  NULL: no memory. */
-static struct lane *make_lane(struct preload_header *h, uint32_t i)
+static struct thread_ring *make_lane(struct preload_header *h, uint32_t i)
 {
 	struct preload_ring *r = &h->rings[i];
-	struct lane *lane = lanes[i];
+	struct thread_ring *lane = lanes[i];
 	long memory;
 
 	if (!lane) {
-		memory = (long)preload_real.mmap(NULL, sizeof(struct lane), PROT_READ | PROT_WRITE,
+		memory = (long)preload_real.mmap(NULL, sizeof(struct thread_ring),
+						 PROT_READ | PROT_WRITE,
 						 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (memory == -1)
 			return NULL;
-		lane = lanes[i] = (struct lane *)memory;
+		lane = lanes[i] = (struct thread_ring *)memory;
 	}
 	lane->ring = r;
 	lane->data = (uint8_t *)h + preload_ring_offset(&preload_settings.sizes, i);
 	lane->size = preload_ring_size(&preload_settings.sizes, i);
 	lane->tail = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE);
-	lane->last_time = lane_time();
+	lane->last_time = thread_ring_time();
 	lane->stalled = false;
-	lane_begin_anew(lane);
+	thread_ring_begin_anew(lane);
 	return lane;
 }
 
@@ -205,7 +206,7 @@ static bool hold(uint32_t i, uint32_t tid)
 }
 
 /* Take a free ring for thread @tid.  NULL: there is none. */
-static struct lane *take_ring(struct preload_header *h, uint32_t tid)
+static struct thread_ring *take_ring(struct preload_header *h, uint32_t tid)
 {
 	uint32_t first = __atomic_load_n(&next_ring, __ATOMIC_RELAXED);
 
@@ -213,7 +214,7 @@ static struct lane *take_ring(struct preload_header *h, uint32_t tid)
 		uint32_t i = (first + n) % preload_settings.sizes.nr_rings;
 		uint64_t none = 0, owner = (uint64_t)preload_state.program << 32 | tid;
 		struct preload_ring *r = &h->rings[i];
-		struct lane *lane;
+		struct thread_ring *lane;
 
 		if (__atomic_load_n(&r->owner, __ATOMIC_RELAXED) ||
 		    !__atomic_compare_exchange_n(&r->owner, &none, owner, false, __ATOMIC_ACQ_REL,
@@ -239,14 +240,14 @@ static void tell_name(struct preload_ring *r)
 		__atomic_store_n(&r->name[i], name[i], __ATOMIC_RELAXED);
 }
 
-struct preload_header *lane_find_memory(enum preload_loss kind)
+struct preload_header *thread_ring_find_memory(enum preload_loss kind)
 {
 	struct preload_header *h = preload_own.unclocked;
 
 	if (!h)
 		return preload_rejoin();
-	if (!lane_is_over(h))
-		lane_lost(h, NULL, kind);
+	if (!thread_ring_is_over(h))
+		thread_ring_lost(h, NULL, kind);
 	return NULL;
 }
 
@@ -271,7 +272,8 @@ static bool wait_for_ring(const struct preload_header *h, uint64_t start)
 {
 	uint64_t now = preload_monotonic_ns(), most = preload_settings.block_ns;
 
-	if (!most || lane_is_over(h) || now < __atomic_load_n(&in_vain_until, __ATOMIC_RELAXED))
+	if (!most || thread_ring_is_over(h) ||
+	    now < __atomic_load_n(&in_vain_until, __ATOMIC_RELAXED))
 		return false;
 	if (now - start < (most < ALIVE_NS ? most : ALIVE_NS) ||
 	    (now - start < most && is_recorder_late(h)))
@@ -280,12 +282,12 @@ static bool wait_for_ring(const struct preload_header *h, uint64_t start)
 	return false;
 }
 
-static struct lane *open_lane(struct preload_header *h, uint32_t level)
+static struct thread_ring *open_lane(struct preload_header *h, uint32_t level)
 {
 	uint32_t tid = (uint32_t)preload_syscall(SYS_gettid, 0, 0, 0, 0);
 	uint64_t start = preload_monotonic_ns();
 	int saved_errno = errno;
-	struct lane *lane;
+	struct thread_ring *lane;
 
 	note_thread(tid);
 	if (preload_self.stack_lo == preload_self.stack_hi)
@@ -303,7 +305,7 @@ static struct lane *open_lane(struct preload_header *h, uint32_t level)
 	return lane;
 }
 
-struct lane *lane_open(struct preload_header *h, uint32_t level)
+struct thread_ring *thread_ring_open(struct preload_header *h, uint32_t level)
 {
 	if (!preload_no_calls())
 		return open_lane(h, level);
@@ -311,23 +313,23 @@ struct lane *lane_open(struct preload_header *h, uint32_t level)
 	return NULL;
 }
 
-struct lane *lane_find(struct preload_header *h, uint64_t sp)
+struct thread_ring *thread_ring_find(struct preload_header *h, uint64_t sp)
 {
-	uint32_t level = left_settle(h, sp);
+	uint32_t level = abandoned_settle(h, sp);
 
 	if (level == PRELOAD_NR_LANES)
 		return NULL;
-	return preload_self.lanes[level] ? preload_self.lanes[level] : lane_open(h, level);
+	return preload_self.lanes[level] ? preload_self.lanes[level] : thread_ring_open(h, level);
 }
 
-void lane_lost(struct preload_header *h, struct lane *lane, enum preload_loss kind)
+void thread_ring_lost(struct preload_header *h, struct thread_ring *lane, enum preload_loss kind)
 {
 	uint64_t *counter = lane ? &lane->ring->lost[kind] : &h->lost[kind];
 
 	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
 
-void lane_look_at_loader(uint64_t pc)
+void thread_ring_check_loader(uint64_t pc)
 {
 	/* Within the loader too: what it maps next may run at once. */
 	__atomic_store_n(&preload_lanes.loader_seen, preload_in_loader(pc), __ATOMIC_RELAXED);

@@ -3,19 +3,19 @@
  * A thread that allocates writes into a ring of its own; a signal handler that interrupts it in
  * this takes another one, its next lane, so that a half-written record is never touched.
  */
-#ifndef PRELOAD_LANE_H
-#define PRELOAD_LANE_H
+#ifndef LIBPRELOAD_THREAD_RING_H
+#define LIBPRELOAD_THREAD_RING_H
 
 #include <linux/futex.h>
 #include <x86intrin.h>
 
-#include "record/libpreload/preload.h"
 #include "record/libpreload/event/sample.h"
+#include "record/libpreload/preload.h"
 
 #define PRELOAD_NR_LANES 3
 
 /* A ring as its producer sees it; memory of the target alone. */
-struct lane {
+struct thread_ring {
 	struct preload_ring *ring;
 	uint8_t *data;
 	uint64_t size;		/* of data */
@@ -36,8 +36,8 @@ struct lane {
 };
 
 struct preload_thread {
-	struct lane *lanes[PRELOAD_NR_LANES]; /* those in use come first */
-	uint64_t stack_lo, stack_hi;	      /* equal: not looked yet */
+	struct thread_ring *lanes[PRELOAD_NR_LANES]; /* those in use come first */
+	uint64_t stack_lo, stack_hi;		     /* equal: not looked yet */
 	/* What is called now is called by this library, at this stack pointer; 0: it is not. */
 	uint64_t internal_sp;
 	bool vforked; /* this may be the child of vfork() */
@@ -52,73 +52,73 @@ extern struct preload_lanes {
 } preload_lanes;
 
 /* Make this thread's lane @level, which it has not; NULL: there is no ring. */
-struct lane *lane_open(struct preload_header *h, uint32_t level);
+struct thread_ring *thread_ring_open(struct preload_header *h, uint32_t level);
 
 /* Nothing is being written to @lane from now on, and what the next event could be compared with is
  * forgotten: the recorder may not know of it. */
-void lane_begin_anew(struct lane *lane);
+void thread_ring_begin_anew(struct thread_ring *lane);
 
 /* The first lane of this thread that no event is being written to when that at @sp comes; what was
  * left by a jump out of a handler is given up.  NULL: there is none. */
-struct lane *lane_find(struct preload_header *h, uint64_t sp);
+struct thread_ring *thread_ring_find(struct preload_header *h, uint64_t sp);
 
 /* Is this the child of vfork(), in its parent's memory? */
-bool lane_is_child(void);
+bool thread_ring_is_child(void);
 
-void lane_look_at_loader(uint64_t pc);
+void thread_ring_check_loader(uint64_t pc);
 
 /* An event has no ring (@lane NULL), or no room in it. */
-void lane_lost(struct preload_header *h, struct lane *lane, enum preload_loss kind);
+void thread_ring_lost(struct preload_header *h, struct thread_ring *lane, enum preload_loss kind);
 
 /* The memory of a process that seems to have none. */
-struct preload_header *lane_find_memory(enum preload_loss kind);
+struct preload_header *thread_ring_find_memory(enum preload_loss kind);
 
-static inline void lane_fence(void)
+static inline void thread_ring_fence(void)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-static inline bool lane_is_over(const struct preload_header *h)
+static inline bool thread_ring_is_over(const struct preload_header *h)
 {
 	return __atomic_load_n(&h->ended, __ATOMIC_RELAXED) ||
 	       __atomic_load_n(&h->alive, __ATOMIC_RELAXED) & FUTEX_OWNER_DIED;
 }
 
 /* The time by CLOCK_MONOTONIC, and above that of each event before. */
-uint64_t lane_time_in_steps(void);
+uint64_t thread_ring_time_in_steps(void);
 
 /*
  * The time at which all had come that this thread loaded before, and nothing is stored that comes
  * after: so what orders two threads' events on one block orders their times.  Only where there is
  * another thread whose events those loads can have seen is there anything to wait for.
  */
-static inline uint64_t lane_time(void)
+static inline uint64_t thread_ring_time(void)
 {
 	if (UNLIKELY(preload_settings.clock != PRELOAD_CLOCK_TSC))
-		return lane_time_in_steps();
+		return thread_ring_time_in_steps();
 	if (__atomic_load_n(&preload_lanes.threads, __ATOMIC_ACQUIRE))
 		_mm_lfence();
 	return __rdtsc();
 }
 
-static inline bool lane_on_stack(uint64_t sp)
+static inline bool thread_ring_on_stack(uint64_t sp)
 {
 	return sp >= preload_self.stack_lo && sp < preload_self.stack_hi;
 }
 
 /* Does this library still call at self->internal_sp, when an event comes at @sp?  If a jump has
  * left that, it is 0 from then on. */
-bool lane_is_internal(uint64_t sp);
+bool thread_ring_is_internal(uint64_t sp);
 
 /* The memory shared with the recorder, for an event at @sp that counts as @kind if it is lost.
  * NULL: nothing is recorded. */
-static inline struct preload_header *lane_memory(uint64_t sp, enum preload_loss kind)
+static inline struct preload_header *thread_ring_memory(uint64_t sp, enum preload_loss kind)
 {
 	struct preload_header *h = preload_shared();
 
-	if (UNLIKELY(preload_self.internal_sp) && lane_is_internal(sp))
+	if (UNLIKELY(preload_self.internal_sp) && thread_ring_is_internal(sp))
 		return NULL;
-	return LIKELY(h != NULL) ? h : lane_find_memory(kind);
+	return LIKELY(h != NULL) ? h : thread_ring_find_memory(kind);
 }
 
 /*
@@ -126,36 +126,36 @@ static inline struct preload_header *lane_memory(uint64_t sp, enum preload_loss 
  * is counted as lost.  One store makes the lane busy: a handler that comes before it takes the same
  * lane, and has left it when it returns.
  */
-static inline struct lane *lane_enter(struct preload_header *h, uint64_t pc, uint64_t sp,
-				      enum preload_loss kind)
+static inline struct thread_ring *thread_ring_enter(struct preload_header *h, uint64_t pc,
+						    uint64_t sp, enum preload_loss kind)
 {
 	const struct preload_thread *self = &preload_self;
-	struct lane *lane;
+	struct thread_ring *lane;
 
-	if (UNLIKELY(lane_is_over(h) || (self->vforked && lane_is_child())))
+	if (UNLIKELY(thread_ring_is_over(h) || (self->vforked && thread_ring_is_child())))
 		return NULL;
 	if (UNLIKELY(preload_lanes.loader_seen || preload_in_loader(pc)))
-		lane_look_at_loader(pc);
+		thread_ring_check_loader(pc);
 	lane = self->lanes[0];
 	if (UNLIKELY(!lane || lane->entered_sp))
-		lane = lane_find(h, sp);
+		lane = thread_ring_find(h, sp);
 	if (UNLIKELY(!lane)) {
-		lane_lost(h, NULL, kind);
+		thread_ring_lost(h, NULL, kind);
 		return NULL;
 	}
 	lane->entered_head = lane->head;
 	lane->entered_kind = (uint8_t)kind;
-	lane_fence();
+	thread_ring_fence();
 	lane->entered_sp = sp;
-	lane_fence();
+	thread_ring_fence();
 	return lane;
 }
 
-static inline void lane_leave(struct lane *lane)
+static inline void thread_ring_leave(struct thread_ring *lane)
 {
-	lane_fence();
+	thread_ring_fence();
 	lane->entered_sp = 0;
-	lane_fence();
+	thread_ring_fence();
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* write_event.c - an event into the thread's ring */
-#include "record/libpreload/overrun.h"
 #include "record/libpreload/event/reserve.h"
+#include "record/libpreload/overrun.h"
 
 /* What of a stack goes into an event: the aligned slices of [a, b). */
 struct span {
@@ -15,7 +15,7 @@ static struct span find_span(uint64_t sp)
 			 .flags = DWUNW_EVENT_RETURN_ADDRESS};
 	uint64_t end;
 
-	if (LIKELY(lane_on_stack(sp))) {
+	if (LIKELY(thread_ring_on_stack(sp))) {
 		end = preload_self.stack_hi;
 		if (end - sp > preload_settings.stack_limit) {
 			end = sp + preload_settings.stack_limit;
@@ -34,7 +34,7 @@ static struct span find_span(uint64_t sp)
 
 /* Fill lane->changed with the indices of slices that the recorder does not know; the first counts
  * as such, for below sp it holds what this library left there.  Returns how many. */
-static uint32_t find_changed(struct lane *lane, const struct span *s)
+static uint32_t find_changed(struct thread_ring *lane, const struct span *s)
 {
 	uint64_t at = s->a + PRELOAD_SLICE;
 	uint64_t lo = lane->known.lo > at ? lane->known.lo : at;
@@ -64,7 +64,7 @@ static uint32_t alloc_bytes(uint32_t nr)
 
 /* Write what changed of slice 0 to @to, where there is nothing of the caller's below @sp.  Returns
  * the end. */
-static uint32_t *write_first(struct lane *lane, uint64_t a, uint64_t sp, uint32_t *to,
+static uint32_t *write_first(struct thread_ring *lane, uint64_t a, uint64_t sp, uint32_t *to,
 			     uint32_t *mask)
 {
 	uint32_t all = a < lane->known.lo || a >= lane->known.hi ? UINT32_MAX : 0;
@@ -74,8 +74,8 @@ static uint32_t *write_first(struct lane *lane, uint64_t a, uint64_t sp, uint32_
 }
 
 /* Write @nr slices behind the head of @e, whose registers end at @to.  Returns the end. */
-static uint32_t *write_slices(struct lane *lane, const struct span *s, struct preload_alloc *e,
-			      uint32_t *to, uint64_t sp)
+static uint32_t *write_slices(struct thread_ring *lane, const struct span *s,
+			      struct preload_alloc *e, uint32_t *to, uint64_t sp)
 {
 	uint32_t nr = e->nr_slices;
 	uint16_t *index = (uint16_t *)(e->masks + nr);
@@ -107,7 +107,7 @@ static void degrade(struct span *s, uint64_t sp)
 
 /* Have the recorder know from where times and stack pointers count: @time and @sp.  Returns where
  * the event itself goes. */
-static uint8_t *write_base(struct lane *lane, uint8_t *to, uint64_t time, uint64_t sp)
+static uint8_t *write_base(struct thread_ring *lane, uint8_t *to, uint64_t time, uint64_t sp)
 {
 	struct preload_base *b = (struct preload_base *)to;
 
@@ -124,13 +124,13 @@ static uint8_t *write_base(struct lane *lane, uint8_t *to, uint64_t time, uint64
 
 /* Begin a record at @to, of a call on the stack at @sp.  Returns where it goes, behind a base where
  * one is needed. */
-static struct preload_record *start_record(struct lane *lane, uint8_t *to, uint64_t sp)
+static struct preload_record *start_record(struct thread_ring *lane, uint8_t *to, uint64_t sp)
 {
 	struct preload_record *r;
 	uint64_t time;
 
 	lane_begin(lane);
-	time = lane_time();
+	time = thread_ring_time();
 	if (UNLIKELY((int64_t)(time - lane->last_time) < 0))
 		time = lane->last_time;
 	if (UNLIKELY(!lane->based || time - lane->last_time > UINT32_MAX ||
@@ -143,7 +143,8 @@ static struct preload_record *start_record(struct lane *lane, uint8_t *to, uint6
 }
 
 /* The registers that are not as they were.  Returns the end. */
-static uint64_t *write_regs(struct lane *lane, const struct caller *c, uint64_t *to, uint8_t *mask)
+static uint64_t *write_regs(struct thread_ring *lane, const struct caller *c, uint64_t *to,
+			    uint8_t *mask)
 {
 	uint32_t changed = 0;
 
@@ -162,7 +163,7 @@ static uint64_t *write_regs(struct lane *lane, const struct caller *c, uint64_t 
 
 /* Fill @e, whose record is begun, with the stack @s and the registers of @c.  Returns its length.
  */
-static uint32_t write_alloc(struct lane *lane, struct preload_alloc *e, const struct span *s,
+static uint32_t write_alloc(struct thread_ring *lane, struct preload_alloc *e, const struct span *s,
 			    const struct caller *c)
 {
 	uint64_t sp = (uint64_t)c->stack;
@@ -182,9 +183,9 @@ static uint32_t write_alloc(struct lane *lane, struct preload_alloc *e, const st
 void preload_alloc(enum event_func func, const void *addr, size_t size, const struct caller *c)
 {
 	uint64_t sp = (uint64_t)c->stack;
-	struct preload_header *h = lane_memory(sp, PRELOAD_LOST_ALLOC);
+	struct preload_header *h = thread_ring_memory(sp, PRELOAD_LOST_ALLOC);
 	struct preload_alloc *e;
-	struct lane *lane;
+	struct thread_ring *lane;
 	struct span s;
 	uint32_t nr, len;
 	uint8_t *to;
@@ -192,7 +193,7 @@ void preload_alloc(enum event_func func, const void *addr, size_t size, const st
 	if (!h || (UNLIKELY(preload_settings.filter.on) && func != (enum event_func)FUNC_OVERRUN &&
 		   !preload_sample_alloc(h, func, addr, size, c->pc)))
 		return;
-	lane = lane_enter(h, c->pc, sp, PRELOAD_LOST_ALLOC);
+	lane = thread_ring_enter(h, c->pc, sp, PRELOAD_LOST_ALLOC);
 	if (UNLIKELY(!lane))
 		return;
 	s = find_span(sp);
@@ -206,8 +207,8 @@ void preload_alloc(enum event_func func, const void *addr, size_t size, const st
 	/* Frees may use all of the ring: a lost one is a false leak. */
 	to = lane_reserve(h, lane, len, (uint32_t)lane->size / 16);
 	if (UNLIKELY(!to)) {
-		lane_lost(h, lane, PRELOAD_LOST_ALLOC);
-		lane_leave(lane);
+		thread_ring_lost(h, lane, PRELOAD_LOST_ALLOC);
+		thread_ring_leave(lane);
 		return;
 	}
 	e = (struct preload_alloc *)start_record(lane, to, sp);
@@ -219,14 +220,14 @@ void preload_alloc(enum event_func func, const void *addr, size_t size, const st
 	len = write_alloc(lane, e, &s, c);
 	e->record.len8 = (uint16_t)(len / 8);
 	lane_publish(lane, len);
-	lane_leave(lane);
+	thread_ring_leave(lane);
 }
 
 void preload_overrun(uint64_t addr, uint64_t size, const struct overrun *overrun, uint64_t pc)
 {
 	uint64_t sp = (uint64_t)__builtin_frame_address(0);
-	struct preload_header *h = lane_memory(sp, PRELOAD_LOST_OVERRUN);
-	struct lane *lane = h ? lane_enter(h, pc, sp, PRELOAD_LOST_OVERRUN) : NULL;
+	struct preload_header *h = thread_ring_memory(sp, PRELOAD_LOST_OVERRUN);
+	struct thread_ring *lane = h ? thread_ring_enter(h, pc, sp, PRELOAD_LOST_OVERRUN) : NULL;
 	struct preload_overrun *e;
 	uint8_t *to;
 
@@ -234,8 +235,8 @@ void preload_overrun(uint64_t addr, uint64_t size, const struct overrun *overrun
 		return;
 	to = lane_reserve(h, lane, sizeof(struct preload_base) + sizeof(*e), 0);
 	if (UNLIKELY(!to)) {
-		lane_lost(h, NULL, PRELOAD_LOST_OVERRUN);
-		lane_leave(lane);
+		thread_ring_lost(h, NULL, PRELOAD_LOST_OVERRUN);
+		thread_ring_leave(lane);
 		return;
 	}
 	e = (struct preload_overrun *)start_record(lane, to, lane->based ? lane->last_sp : sp);
@@ -246,7 +247,7 @@ void preload_overrun(uint64_t addr, uint64_t size, const struct overrun *overrun
 	e->record.size = size;
 	e->overrun = *overrun;
 	lane_publish(lane, sizeof(*e));
-	lane_leave(lane);
+	thread_ring_leave(lane);
 }
 
 static enum preload_loss loss_of(enum event_type type)
@@ -266,24 +267,24 @@ static enum preload_loss loss_of(enum event_type type)
 void preload_small(enum event_type type, const void *addr, uint64_t size, uint64_t pc)
 {
 	uint64_t sp = (uint64_t)__builtin_frame_address(0);
-	struct preload_header *h = lane_memory(sp, loss_of(type));
+	struct preload_header *h = thread_ring_memory(sp, loss_of(type));
 	struct preload_record *e;
 	bool unsure = false;
-	struct lane *lane;
+	struct thread_ring *lane;
 	uint32_t len;
 	uint8_t *to;
 
 	if (!h || (UNLIKELY(preload_settings.filter.on) &&
 		   !preload_sample_free(h, &type, addr, pc, &unsure)))
 		return;
-	lane = lane_enter(h, pc, sp, loss_of(type));
+	lane = thread_ring_enter(h, pc, sp, loss_of(type));
 	if (UNLIKELY(!lane))
 		return;
 	len = type == EVENT_UNMAP ? PRELOAD_SMALL + 8 : PRELOAD_SMALL;
 	to = lane_reserve(h, lane, len + (uint32_t)sizeof(struct preload_base), 0);
 	if (UNLIKELY(!to)) {
-		lane_lost(h, lane, loss_of(type));
-		lane_leave(lane);
+		thread_ring_lost(h, lane, loss_of(type));
+		thread_ring_leave(lane);
 		return;
 	}
 	e = start_record(lane, to, lane->based ? lane->last_sp : sp);
@@ -294,5 +295,5 @@ void preload_small(enum event_type type, const void *addr, uint64_t size, uint64
 	if (type == EVENT_UNMAP)
 		e->size = size;
 	lane_publish(lane, len);
-	lane_leave(lane);
+	thread_ring_leave(lane);
 }

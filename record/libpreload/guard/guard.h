@@ -1,6 +1,6 @@
 /* guard.h - bytes of our own around each block, which tell when it is written beyond its bounds */
-#ifndef PRELOAD_GUARD_H
-#define PRELOAD_GUARD_H
+#ifndef LIBPRELOAD_GUARD_H
+#define LIBPRELOAD_GUARD_H
 
 #include "record/libpreload/overrun.h"
 #include "record/libpreload/preload.h"
@@ -47,8 +47,8 @@ struct guard_finding {
 /* Tell the recorder, with the stack of who calls this. */
 void guard_tell(const struct guard_finding *finding);
 
-/* marks.c: which addresses are those of guarded blocks.  A mark is set and taken away without a
- * lock. */
+/* guard_bitmap.c: which addresses are those of guarded blocks.  A mark is set and taken away
+ * without a lock. */
 
 /* Make room for the marks at @addr.  False: there is no memory. */
 bool marks_cover(const void *addr);

@@ -1,4 +1,5 @@
-/* guard_bitmap.c - a bit for each 16 bytes of the address space, in pieces made when they are needed
+/* guard_bitmap.c - a bit for each 16 bytes of the address space, in pieces made when they are
+ * needed
  *
  * A piece is for 1 GiB of addresses.  Most of it is never touched; which pages were is noted, so
  * that a walk over all marks looks at no others.

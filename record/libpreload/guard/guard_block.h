@@ -6,8 +6,8 @@
  * The bytes of the canaries depend on the block's address, so that one copied onto another is
  * noticed; none of them is ASCII or NUL.
  */
-#ifndef PRELOAD_GUARD_BLOCK_H
-#define PRELOAD_GUARD_BLOCK_H
+#ifndef LIBPRELOAD_GUARD_BLOCK_H
+#define LIBPRELOAD_GUARD_BLOCK_H
 
 #include <string.h>
 

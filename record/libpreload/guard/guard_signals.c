@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "record/libpreload/guard/guard.h"
 #include "record/libpreload/event/thread_ring.h"
+#include "record/libpreload/guard/guard.h"
 
 #ifndef PRELOAD_STATIC
 

@@ -1,4 +1,4 @@
-/* exec_env.c - see carry.h */
+/* exec_env.c - see exec_env.h */
 #include "record/libpreload/process/exec_env.h"
 
 #include <fcntl.h>
@@ -214,7 +214,7 @@ struct scratch *carry(char *const *env, bool other_process)
 	return s;
 }
 
-char *const *carry_env(const struct scratch *s, char *const *env)
+char *const *exec_env_env(const struct scratch *s, char *const *env)
 {
 	return s && s->env ? s->env : env;
 }
@@ -242,7 +242,7 @@ void preload_fill_environ(void)
 		environ = (char **)(uintptr_t)s->env;
 }
 
-void carry_back(struct scratch *s)
+void exec_env_back(struct scratch *s)
 {
 	__atomic_fetch_sub(&s->header->execs, 1, __ATOMIC_RELEASE);
 	if (s->process) {
@@ -253,7 +253,7 @@ void carry_back(struct scratch *s)
 		close(s->fd);
 }
 
-void carry_drop(struct scratch *s)
+void exec_env_drop(struct scratch *s)
 {
 	left = NULL;
 	if (s->bytes)

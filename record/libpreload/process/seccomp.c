@@ -11,8 +11,8 @@
 #include <linux/seccomp.h>
 #include <sys/syscall.h>
 
-#include "record/libpreload/guard/guard.h"
 #include "record/libpreload/event/thread_ring.h"
+#include "record/libpreload/guard/guard.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -33,10 +33,10 @@ void preload_tell_confined(struct preload_header *h, uint32_t how)
 static void prepare(void)
 {
 	struct preload_header *h =
-		lane_memory((uint64_t)__builtin_frame_address(0), PRELOAD_LOST_ALLOC);
+		thread_ring_memory((uint64_t)__builtin_frame_address(0), PRELOAD_LOST_ALLOC);
 
-	if (h && !preload_self.lanes[0] && !lane_is_over(h))
-		lane_open(h, 0);
+	if (h && !preload_self.lanes[0] && !thread_ring_is_over(h))
+		thread_ring_open(h, 0);
 	if (h)
 		preload_sample_begin();
 }

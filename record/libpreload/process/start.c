@@ -1,4 +1,5 @@
-/* start.c - how the library comes up: the real functions, and the memory shared with the recorder
+/* session_start.c - how the library comes up: the real functions, and the memory shared with the
+ * recorder
  *
  * Its first call may be anything's: the loader's, a constructor's, dlsym's own.  So all is made
  * ready at the first call, and blocks that are asked for meanwhile come from a small arena.

@@ -1,12 +1,12 @@
-/* exec.c - the calls by which a program begins, with the environment that carry.h makes */
+/* exec.c - the calls by which a program begins, with the environment that exec_env.h makes */
 #include <errno.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "record/libpreload/process/exec_env.h"
 #include "record/libpreload/preload.h"
+#include "record/libpreload/process/exec_env.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -16,8 +16,8 @@ static int stay(struct scratch *s)
 	int saved_errno = errno;
 
 	if (s) {
-		carry_back(s);
-		carry_drop(s);
+		exec_env_back(s);
+		exec_env_drop(s);
 	}
 	errno = saved_errno;
 	return -1;
@@ -27,7 +27,7 @@ EXPORT int execve(const char *path, char *const argv[], char *const env[])
 {
 	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
 
-	preload_real.execve(path, argv, carry_env(s, env));
+	preload_real.execve(path, argv, exec_env_env(s, env));
 	return stay(s);
 }
 
@@ -40,7 +40,7 @@ EXPORT int execvpe(const char *file, char *const argv[], char *const env[])
 {
 	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
 
-	preload_real.execvpe(file, argv, carry_env(s, env));
+	preload_real.execvpe(file, argv, exec_env_env(s, env));
 	return stay(s);
 }
 
@@ -55,7 +55,7 @@ EXPORT int execveat(int dir, const char *path, char *const argv[], char *const e
 
 	errno = ENOSYS; /* an old C library has none */
 	if (preload_real.execveat)
-		preload_real.execveat(dir, path, argv, carry_env(s, env), flags);
+		preload_real.execveat(dir, path, argv, exec_env_env(s, env), flags);
 	return stay(s);
 }
 
@@ -63,7 +63,7 @@ EXPORT int fexecve(int fd, char *const argv[], char *const env[])
 {
 	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
 
-	preload_real.fexecve(fd, argv, carry_env(s, env));
+	preload_real.fexecve(fd, argv, exec_env_env(s, env));
 	return stay(s);
 }
 
@@ -139,12 +139,12 @@ typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions
 	{                                                                                        \
 		struct scratch *s = preload_ready() ? carry(env, true) : NULL;                   \
 		spawn_function *real = (spawn_function *)preload_real.name;                      \
-		int err = real(pid, path, actions, attr, argv, carry_env(s, env));               \
+		int err = real(pid, path, actions, attr, argv, exec_env_env(s, env));            \
                                                                                                  \
 		if (s && err)                                                                    \
-			carry_back(s);                                                           \
+			exec_env_back(s);                                                        \
 		if (s)                                                                           \
-			carry_drop(s);                                                           \
+			exec_env_drop(s);                                                        \
 		return err;                                                                      \
 	}
 

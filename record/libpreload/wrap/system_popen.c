@@ -1,5 +1,5 @@
-/* system_popen.c - other ways to begin a program than those of exec.c: by syscall(3), and by what the C
- * library begins with its own environ, which may have been emptied
+/* system_popen.c - other ways to begin a program than those of exec.c: by syscall(3), and by what
+ * the C library begins with its own environ, which may have been emptied
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
-/* exec_detect.c - see preload_watch.h */
+/* exec_detect.c - see exec_detect.h */
 #include "record/preload/process/exec_detect.h"
 
-bool preload_watch_look(struct preload_watch *w, const struct preload_process *s, uint64_t start)
+bool exec_detect_poll(struct exec_detect *w, const struct preload_process *s, uint64_t start)
 {
 	uint32_t program = __atomic_load_n(&s->program, __ATOMIC_ACQUIRE);
 	uint32_t execs = __atomic_load_n(&s->execs, __ATOMIC_ACQUIRE);
@@ -10,7 +10,7 @@ bool preload_watch_look(struct preload_watch *w, const struct preload_process *s
 	if (!start)
 		return false;
 	if (!w->start || program != w->program) {
-		*w = (struct preload_watch){.start = start, .program = program, .execs = execs};
+		*w = (struct exec_detect){.start = start, .program = program, .execs = execs};
 		return false;
 	}
 	if (execs != w->execs)

@@ -3,8 +3,8 @@
  * An exec by a system call of the program's own is seen by nobody in it.  But the kernel puts the
  * start of each program's stack elsewhere, and tells where that is.
  */
-#ifndef RECORD_PRELOAD_WATCH_H
-#define RECORD_PRELOAD_WATCH_H
+#ifndef RECORD_EXEC_DETECT_H
+#define RECORD_EXEC_DETECT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,8 +14,8 @@
 #define PRELOAD_WATCH_NS 250000000u /* between looks, in which a new program's library comes up */
 
 /* What was seen of a process; all zero: nothing yet. */
-struct preload_watch {
-	uint64_t start;		 /* of its program, as it is given to preload_watch_look() */
+struct exec_detect {
+	uint64_t start;		 /* of its program, as it is given to exec_detect_poll() */
 	uint32_t program, execs; /* as in struct preload_process */
 	bool expected;		 /* the library has told of an exec */
 	bool strange;		 /* the program is another, and the library not in it so far */
@@ -24,6 +24,6 @@ struct preload_watch {
 /* The process of slot @s has something at the address @start that is elsewhere in each program; 0:
  * that is not known.  True: it runs, for a while already, another program than the library told of.
  */
-bool preload_watch_look(struct preload_watch *w, const struct preload_process *s, uint64_t start);
+bool exec_detect_poll(struct exec_detect *w, const struct preload_process *s, uint64_t start);
 
 #endif

@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "record/preload/process/process_events.h"
 #include "record/base/clock.h"
 #include "record/preload/process/preload_slot.h"
+#include "record/preload/process/process_events.h"
 #include "record/preload/process/process_table.h"
 
 #define LINGER_NS 500000000ull /* a program begun by exec may take so long to come up */
@@ -16,8 +16,8 @@
 struct preload_processes {
 	struct preload_processes_opts opts;
 	struct stat memory;
-	struct preload_table table;
-	struct happenings happenings;
+	struct process_table table;
+	struct process_events happenings;
 	uint64_t refused; /* processes that could not be recorded */
 	uint64_t strange; /* programs that were not told of */
 	uint64_t next_watch_ns;
@@ -44,14 +44,14 @@ int preload_processes_new(struct preload_processes **out, const struct preload_p
 		free(ps);
 		return -errno;
 	}
-	preload_table_init(&ps->table);
+	process_table_init(&ps->table);
 	*out = ps;
 	return 0;
 }
 
 int preload_processes_start(struct preload_processes *ps, pid_t pid)
 {
-	return preload_table_add(&ps->table, 0, pid);
+	return process_table_add(&ps->table, 0, pid);
 }
 
 /* See whether the process in @slot runs the program that its library told of. */
@@ -61,7 +61,7 @@ static void watch(struct preload_processes *ps, uint32_t slot)
 	struct preload_seat *p = &ps->table.all[slot];
 
 	ps->strange +=
-		preload_watch_look(&p->watch, shared(ps, slot), sink->start_of(sink->ctx, p->pid));
+		exec_detect_poll(&p->watch, shared(ps, slot), sink->start_of(sink->ctx, p->pid));
 }
 
 void preload_processes_go(struct preload_processes *ps)
@@ -73,7 +73,7 @@ void preload_processes_go(struct preload_processes *ps)
 /* Room for what happened in @slot now; NULL: there is none. */
 static struct happening *note(struct preload_processes *ps, enum happening_kind kind, uint32_t slot)
 {
-	struct happening *h = happenings_add(&ps->happenings);
+	struct happening *h = process_events_add(&ps->happenings);
 
 	if (!h)
 		return NULL;
@@ -92,7 +92,7 @@ static struct happening *note_maps(struct preload_processes *ps, enum happening_
 
 	if (!h || ps->opts.sink->read_maps(ps->opts.sink->ctx, h->pid, &h->maps))
 		return h;
-	happenings_take_back(&ps->happenings);
+	process_events_withdraw(&ps->happenings);
 	ps->maps_failed++;
 	return NULL;
 }
@@ -144,7 +144,7 @@ static bool is_new(const struct preload_processes *ps, struct preload_process *s
 		return false;
 	}
 	return pid > 0 && !__atomic_load_n(&s->go, __ATOMIC_ACQUIRE) &&
-	       !preload_table_has(&ps->table, pid);
+	       !process_table_has(&ps->table, pid);
 }
 
 /* Somebody has taken @slot: let him in if he is who he says he is.  One that is between two
@@ -158,9 +158,9 @@ static void meet(struct preload_processes *ps, uint32_t slot)
 	bool known;
 	int err;
 
-	if (!is_new(ps, s, pid) || happenings_full(&ps->happenings))
+	if (!is_new(ps, s, pid) || process_events_full(&ps->happenings))
 		return;
-	err = preload_table_add(&ps->table, slot, pid);
+	err = process_table_add(&ps->table, slot, pid);
 	if (err == -ESRCH)
 		preload_slot_clear(s);
 	else if (err)
@@ -171,7 +171,7 @@ static void meet(struct preload_processes *ps, uint32_t slot)
 	known = has_memory(ps, pid);
 	if (known && let_in(ps, slot, pid))
 		return;
-	preload_table_forget(&ps->table, slot);
+	process_table_forget(&ps->table, slot);
 	if (known)
 		refuse(ps, slot);
 }
@@ -186,7 +186,7 @@ static void look_at_maps(struct preload_processes *ps, uint32_t slot)
 	uint32_t changed = __atomic_load_n(&s->maps_changed, __ATOMIC_ACQUIRE);
 
 	if ((asked == p->maps_answered && changed == p->maps_changed) ||
-	    happenings_full(&ps->happenings))
+	    process_events_full(&ps->happenings))
 		return;
 	note_maps(ps, HAPPENING_MAPPED, slot);
 	if (p->watch.program != __atomic_load_n(&s->program, __ATOMIC_ACQUIRE))
@@ -212,23 +212,23 @@ static bool is_expecting(const struct preload_processes *ps)
  * @expecting: of before the last look at the slots, for who came then is in the table. */
 static void tell_ends(struct preload_processes *ps, bool expecting)
 {
-	ps->over =
-		!ps->table.nr_alive &&
-		(!ps->opts.follow || (!expecting || now_ns() > ps->table.last_end_ns + LINGER_NS));
+	ps->over = !ps->table.nr_alive &&
+		   (!ps->opts.follow ||
+		    (!expecting || clock_now_ns() > ps->table.last_end_ns + LINGER_NS));
 	if (!ps->table.nr_alive && !ps->over)
 		return;
 	for (uint32_t i = 0; i < ps->table.nr_slots; i++) {
 		if (!ps->table.all[i].ended || !note(ps, HAPPENING_ENDED, i))
 			continue;
-		preload_table_close(&ps->table, i);
+		process_table_close(&ps->table, i);
 	}
 }
 
 static void watch_all(struct preload_processes *ps)
 {
-	if (now_ns() < ps->next_watch_ns)
+	if (clock_now_ns() < ps->next_watch_ns)
 		return;
-	ps->next_watch_ns = now_ns() + PRELOAD_WATCH_NS;
+	ps->next_watch_ns = clock_now_ns() + PRELOAD_WATCH_NS;
 	for (uint32_t i = 0; i < ps->table.nr_slots; i++)
 		if (ps->table.all[i].pidfd >= 0 && !ps->table.all[i].ended)
 			watch(ps, i);
@@ -238,7 +238,7 @@ void preload_processes_look(struct preload_processes *ps)
 {
 	bool expecting;
 
-	preload_table_look(&ps->table);
+	process_table_poll(&ps->table);
 	expecting = is_expecting(ps);
 	watch_all(ps);
 	for (uint32_t i = 1; ps->opts.follow && i < PRELOAD_MAX_PROCESSES; i++)
@@ -252,7 +252,7 @@ void preload_processes_look(struct preload_processes *ps)
 
 uint64_t preload_processes_next(const struct preload_processes *ps)
 {
-	const struct happening *first = happenings_first(&ps->happenings);
+	const struct happening *first = process_events_first(&ps->happenings);
 
 	return first ? first->time : UINT64_MAX;
 }
@@ -268,19 +268,19 @@ static void give_back(struct preload_processes *ps, uint32_t slot)
 		ps->unlooked++;
 		ps->first_unlooked |= !slot;
 	}
-	preload_table_forget(&ps->table, slot);
+	process_table_forget(&ps->table, slot);
 	if (slot) /* the first stays the command's */
 		preload_slot_clear(s);
 }
 
 void preload_processes_apply(struct preload_processes *ps)
 {
-	const struct happening *h = happenings_first(&ps->happenings);
+	const struct happening *h = process_events_first(&ps->happenings);
 
-	happenings_tell(&ps->happenings, ps->opts.sink, ps->opts.clock);
+	process_events_report(&ps->happenings, ps->opts.sink, ps->opts.clock);
 	if (h->kind == HAPPENING_ENDED)
 		give_back(ps, h->slot);
-	happenings_drop(&ps->happenings);
+	process_events_drop(&ps->happenings);
 }
 
 bool preload_processes_over(const struct preload_processes *ps)
@@ -336,7 +336,7 @@ void preload_processes_free(struct preload_processes *ps)
 {
 	if (!ps)
 		return;
-	happenings_release(&ps->happenings);
-	preload_table_release(&ps->table);
+	process_events_release(&ps->happenings);
+	process_table_release(&ps->table);
 	free(ps);
 }

@@ -11,8 +11,8 @@
 #include <sys/types.h>
 
 #include "record/libpreload/ring.h"
-#include "record/preload/ring/preload_clock.h"
 #include "record/preload/process/preload_sink.h"
+#include "record/preload/ring/preload_clock.h"
 
 struct preload_processes; /* opaque */
 

@@ -3,28 +3,28 @@
 
 #include <string.h>
 
-bool happenings_full(const struct happenings *hs)
+bool process_events_full(const struct process_events *hs)
 {
 	return hs->nr == HAPPENINGS_MAX;
 }
 
-struct happening *happenings_add(struct happenings *hs)
+struct happening *process_events_add(struct process_events *hs)
 {
-	return happenings_full(hs) ? NULL : &hs->all[hs->nr++];
+	return process_events_full(hs) ? NULL : &hs->all[hs->nr++];
 }
 
-void happenings_take_back(struct happenings *hs)
+void process_events_withdraw(struct process_events *hs)
 {
 	maps_release(&hs->all[--hs->nr].maps);
 }
 
-const struct happening *happenings_first(const struct happenings *hs)
+const struct happening *process_events_first(const struct process_events *hs)
 {
 	return hs->nr ? &hs->all[0] : NULL;
 }
 
-void happenings_tell(struct happenings *hs, const struct preload_sink *sink,
-		     struct preload_clock *clock)
+void process_events_report(struct process_events *hs, const struct preload_sink *sink,
+			   struct preload_clock *clock)
 {
 	struct happening *h = &hs->all[0];
 	uint64_t time_ns = preload_clock_ns(clock, h->time);
@@ -37,7 +37,7 @@ void happenings_tell(struct happenings *hs, const struct preload_sink *sink,
 		sink->ended(sink->ctx, time_ns, h->pid);
 }
 
-void happenings_drop(struct happenings *hs)
+void process_events_drop(struct process_events *hs)
 {
 	struct happening *h = &hs->all[0];
 
@@ -45,8 +45,8 @@ void happenings_drop(struct happenings *hs)
 	memmove(h, h + 1, sizeof(*h) * --hs->nr);
 }
 
-void happenings_release(struct happenings *hs)
+void process_events_release(struct process_events *hs)
 {
 	while (hs->nr)
-		happenings_take_back(hs);
+		process_events_withdraw(hs);
 }

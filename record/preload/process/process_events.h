@@ -1,14 +1,14 @@
 /* process_events.h - what happened to processes at times that the events have not reached yet */
-#ifndef RECORD_HAPPENINGS_H
-#define RECORD_HAPPENINGS_H
+#ifndef RECORD_PROCESS_EVENTS_H
+#define RECORD_PROCESS_EVENTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "record/target/maps.h"
-#include "record/preload/ring/preload_clock.h"
 #include "record/preload/process/preload_sink.h"
+#include "record/preload/ring/preload_clock.h"
+#include "record/target/maps.h"
 
 #define HAPPENINGS_MAX 1024u
 
@@ -23,33 +23,33 @@ struct happening {
 };
 
 /* All zero: nothing happened. */
-struct happenings {
+struct process_events {
 	struct happening all[HAPPENINGS_MAX]; /* ascending */
 	uint32_t nr;
 };
 
 /* Is there no room for another one? */
-bool happenings_full(const struct happenings *hs);
+bool process_events_full(const struct process_events *hs);
 
 /* Room for what happened now, behind all others, for the caller to fill; it stays there until one
  * is taken out.  NULL: there is none. */
-struct happening *happenings_add(struct happenings *hs);
+struct happening *process_events_add(struct process_events *hs);
 
 /* The last one added did not happen; its mappings are released. */
-void happenings_take_back(struct happenings *hs);
+void process_events_withdraw(struct process_events *hs);
 
 /* The earliest, which stays there; NULL: nothing. */
-const struct happening *happenings_first(const struct happenings *hs);
+const struct happening *process_events_first(const struct process_events *hs);
 
 /* Tell @sink of the earliest, which is there, at its time by @clock.  @sink may take its mappings.
  */
-void happenings_tell(struct happenings *hs, const struct preload_sink *sink,
-		     struct preload_clock *clock);
+void process_events_report(struct process_events *hs, const struct preload_sink *sink,
+			   struct preload_clock *clock);
 
 /* Take the earliest out, which is there; its mappings are released. */
-void happenings_drop(struct happenings *hs);
+void process_events_drop(struct process_events *hs);
 
 /* Take all out; their mappings are released. */
-void happenings_release(struct happenings *hs);
+void process_events_release(struct process_events *hs);
 
 #endif

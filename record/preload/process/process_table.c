@@ -7,13 +7,13 @@
 #include "record/base/clock.h"
 #include "record/preload/process/preload_slot.h"
 
-void preload_table_init(struct preload_table *t)
+void process_table_init(struct process_table *t)
 {
 	for (uint32_t i = 0; i < PRELOAD_MAX_PROCESSES; i++)
 		t->all[i].pidfd = -1;
 }
 
-int preload_table_add(struct preload_table *t, uint32_t slot, pid_t pid)
+int process_table_add(struct process_table *t, uint32_t slot, pid_t pid)
 {
 	struct preload_seat *p = &t->all[slot];
 	/* the command comes before what else is opened */
@@ -28,7 +28,7 @@ int preload_table_add(struct preload_table *t, uint32_t slot, pid_t pid)
 	return 0;
 }
 
-void preload_table_forget(struct preload_table *t, uint32_t slot)
+void process_table_forget(struct process_table *t, uint32_t slot)
 {
 	if (t->all[slot].pidfd >= 0) {
 		t->nr_alive -= !t->all[slot].ended;
@@ -37,7 +37,7 @@ void preload_table_forget(struct preload_table *t, uint32_t slot)
 	t->all[slot] = (struct preload_seat){.pidfd = -1};
 }
 
-bool preload_table_has(const struct preload_table *t, pid_t pid)
+bool process_table_has(const struct process_table *t, pid_t pid)
 {
 	for (uint32_t i = 0; i < t->nr_slots; i++)
 		if (t->all[i].pid == pid)
@@ -45,7 +45,7 @@ bool preload_table_has(const struct preload_table *t, pid_t pid)
 	return false;
 }
 
-void preload_table_look(struct preload_table *t)
+void process_table_poll(struct process_table *t)
 {
 	struct pollfd fds[PRELOAD_MAX_PROCESSES];
 	struct preload_seat *whose[PRELOAD_MAX_PROCESSES];
@@ -65,18 +65,18 @@ void preload_table_look(struct preload_table *t)
 			continue;
 		whose[i]->ended = true;
 		if (!--t->nr_alive)
-			t->last_end_ns = now_ns();
+			t->last_end_ns = clock_now_ns();
 	}
 }
 
-void preload_table_close(struct preload_table *t, uint32_t slot)
+void process_table_close(struct process_table *t, uint32_t slot)
 {
 	close(t->all[slot].pidfd);
 	t->all[slot].pidfd = -1;
 	t->all[slot].ended = false; /* it is told of now */
 }
 
-void preload_table_release(struct preload_table *t)
+void process_table_release(struct process_table *t)
 {
 	for (uint32_t i = 0; i < PRELOAD_MAX_PROCESSES; i++)
 		if (t->all[i].pidfd >= 0)

@@ -1,7 +1,7 @@
 /* process_table.h - the processes in the slots of the memory shared with a preloaded library, as
  * the recorder knows them, whatever stands there */
-#ifndef RECORD_PRELOAD_TABLE_H
-#define RECORD_PRELOAD_TABLE_H
+#ifndef RECORD_PROCESS_TABLE_H
+#define RECORD_PROCESS_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,10 +15,10 @@ struct preload_seat {
 	int pidfd; /* -1: none, for its end was told of */
 	bool ended;
 	uint32_t maps_answered, maps_changed;
-	struct preload_watch watch;
+	struct exec_detect watch;
 };
 
-struct preload_table {
+struct process_table {
 	struct preload_seat all[PRELOAD_MAX_PROCESSES];
 	uint32_t nr_slots; /* that were ever in use */
 	uint32_t nr_alive;
@@ -26,25 +26,25 @@ struct preload_table {
 };
 
 /* @t, all zero, has nobody. */
-void preload_table_init(struct preload_table *t);
+void process_table_init(struct process_table *t);
 
 /* Process @pid has @slot now, which nobody had.  Returns 0 or -errno: -ESRCH where there is no such
  * process, -EMFILE before the last descriptors are taken, but for slot 0, the command's. */
-int preload_table_add(struct preload_table *t, uint32_t slot, pid_t pid);
+int process_table_add(struct process_table *t, uint32_t slot, pid_t pid);
 
 /* Nobody has @slot now. */
-void preload_table_forget(struct preload_table *t, uint32_t slot);
+void process_table_forget(struct process_table *t, uint32_t slot);
 
 /* Has @pid a slot, in which it may wait to be told of as ended? */
-bool preload_table_has(const struct preload_table *t, pid_t pid);
+bool process_table_has(const struct process_table *t, pid_t pid);
 
 /* See who has ended. */
-void preload_table_look(struct preload_table *t);
+void process_table_poll(struct process_table *t);
 
-/* Who has @slot, and has ended, was told of; it stays there until preload_table_forget(). */
-void preload_table_close(struct preload_table *t, uint32_t slot);
+/* Who has @slot, and has ended, was told of; it stays there until process_table_forget(). */
+void process_table_close(struct process_table *t, uint32_t slot);
 
 /* Close all descriptors. */
-void preload_table_release(struct preload_table *t);
+void process_table_release(struct process_table *t);
 
 #endif

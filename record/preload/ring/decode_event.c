@@ -1,4 +1,4 @@
-/* decode_event.c - see shared_event.h */
+/* decode_event.c - see decode_event.h */
 #include "record/preload/ring/decode_event.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ static bool make_alloc(struct shared_rings *rs, struct shared_ring *r, uint64_t 
 	uint16_t *last = &rs->last_ring[r->tid % LAST_RINGS];
 
 	if (!shared_record_func(e->record.func) ||
-	    !shared_stack_take(&r->stack, e, r->len, rs->opts.stack_limit, &rs->event, view))
+	    !stack_image_apply(&r->stack, e, r->len, rs->opts.stack_limit, &rs->event, view))
 		return false;
 	/* A handler's event came between, from another ring, or one that is no allocation. */
 	if (*last != r - rs->rings)
@@ -61,7 +61,7 @@ static void hand_over_name(struct shared_rings *rs, struct shared_ring *r)
 		rs->opts.named(rs->opts.ctx, r->tgid, r->tid, name);
 }
 
-int shared_event_hand_over(struct shared_rings *rs, struct shared_ring *r)
+int decode_event(struct shared_rings *rs, struct shared_ring *r)
 {
 	const struct preload_record *e = &r->record->head;
 	uint64_t time_ns = rs->opts.to_ns(rs->opts.ctx, r->time);

@@ -144,7 +144,7 @@ static bool adopt(struct shared_rings *rs, struct shared_ring *r, uint64_t owner
 	if (!r->record || !r->stack.image)
 		return false;
 	r->tid = (uint32_t)owner;
-	shared_stack_clear(&r->stack);
+	stack_image_clear(&r->stack);
 	r->based = r->named = false;
 	r->busy_since_ns = 0;
 	return true;
@@ -163,7 +163,7 @@ static bool is_old(const struct shared_rings *rs, const struct shared_ring *r)
 /* It was being written at the last look already: for too long? */
 static bool is_left(const struct shared_rings *rs, struct shared_ring *r)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 
 	if (!r->busy_since_ns)
 		r->busy_since_ns = now;
@@ -252,7 +252,7 @@ int shared_rings_consume(struct shared_rings *rs, uint64_t until)
 
 	while (!err && (r = earliest(rs, &other)) != NULL && r->time < until) {
 		do {
-			err = shared_event_hand_over(rs, r);
+			err = decode_event(rs, r);
 			r->tail += r->len;
 			if (r->tail - r->told_tail >= TAIL_BYTES)
 				tell_tail(rs, r);

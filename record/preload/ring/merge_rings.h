@@ -3,8 +3,8 @@
  * The rings lie in memory that the target writes: all of it is hostile.  A value is copied once and
  * checked; a producer that lies loses its own events, which are counted.
  */
-#ifndef RECORD_SHARED_RING_H
-#define RECORD_SHARED_RING_H
+#ifndef RECORD_MERGE_RINGS_H
+#define RECORD_MERGE_RINGS_H
 
 #include <stdbool.h>
 #include <stdint.h>

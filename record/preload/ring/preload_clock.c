@@ -31,7 +31,7 @@ static void add_knot(struct preload_clock *c)
 	uint64_t best = UINT64_MAX, ticks = 0, ns = 0;
 
 	for (int i = 0; i < 5; i++) {
-		uint64_t before = ticks_now(), at = now_ns(), after = ticks_now();
+		uint64_t before = ticks_now(), at = clock_now_ns(), after = ticks_now();
 
 		if (after - before < best) {
 			best = after - before;
@@ -72,7 +72,7 @@ void preload_clock_init_from(struct preload_clock *c, const char *source)
 		/* Without a timer of its own the kernel may count by ticks of milliseconds. */
 		clock_getres(CLOCK_MONOTONIC, &step);
 		c->step_ns = (uint64_t)step.tv_sec * 1000000000u + (uint64_t)step.tv_nsec;
-		c->read_ns = now_ns();
+		c->read_ns = clock_now_ns();
 		return;
 	}
 	add_knot(c);
@@ -83,8 +83,8 @@ void preload_clock_init_from(struct preload_clock *c, const char *source)
 uint64_t preload_clock_now(struct preload_clock *c)
 {
 	if (!c->is_tsc)
-		return c->read_ns = now_ns();
-	if (now_ns() - c->knots[c->nr - 1].ns > KNOT_NS)
+		return c->read_ns = clock_now_ns();
+	if (clock_now_ns() - c->knots[c->nr - 1].ns > KNOT_NS)
 		add_knot(c);
 	return ticks_now();
 }

@@ -1,4 +1,4 @@
-/* shared_ring_state.h - what the recorder knows of each ring; for shared_ring.c and shared_event.c
+/* shared_ring_state.h - what the recorder knows of each ring; for merge_rings.c and decode_event.c
  * alone */
 #ifndef RECORD_SHARED_RING_STATE_H
 #define RECORD_SHARED_RING_STATE_H
@@ -29,7 +29,7 @@ struct shared_ring {
 		struct preload_record head;
 		struct preload_alloc alloc;
 	} * record;
-	struct shared_stack stack;
+	struct stack_image stack;
 };
 
 struct shared_rings {

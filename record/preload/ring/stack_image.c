@@ -1,9 +1,9 @@
-/* stack_image.c - see shared_stack.h */
+/* stack_image.c - see stack_image.h */
 #include "record/preload/ring/stack_image.h"
 
 #include <string.h>
 
-void shared_stack_clear(struct shared_stack *s)
+void stack_image_clear(struct stack_image *s)
 {
 	s->known = (struct preload_image){0, 0};
 	s->sp = s->end = 0;
@@ -35,7 +35,7 @@ static bool find_parts(struct parts *p, const struct preload_alloc *e, uint32_t 
 
 /* Are the slices ascending, and is every other one of [@a, @b) known?  Slices that are not known
  * must be whole.  The number of half words they give goes to *@words. */
-static bool slices_fit(const struct shared_stack *s, const struct parts *p, uint64_t a, uint64_t b,
+static bool slices_fit(const struct stack_image *s, const struct parts *p, uint64_t a, uint64_t b,
 		       uint32_t *words)
 {
 	uint32_t nr_all = (uint32_t)((b - a) / PRELOAD_SLICE), at = 0;
@@ -61,7 +61,7 @@ static bool slices_fit(const struct shared_stack *s, const struct parts *p, uint
 	return true;
 }
 
-static void take_slices(struct shared_stack *s, const struct parts *p, uint64_t a, uint64_t b)
+static void take_slices(struct stack_image *s, const struct parts *p, uint64_t a, uint64_t b)
 {
 	const uint32_t *from = p->words;
 
@@ -79,7 +79,7 @@ static void take_slices(struct shared_stack *s, const struct parts *p, uint64_t 
 }
 
 /* The stack [s->sp, @end), of which the slices of @p, counted from @a, have changed. */
-static void show(struct shared_stack *s, const struct parts *p, uint64_t a, uint64_t end,
+static void show(struct stack_image *s, const struct parts *p, uint64_t a, uint64_t end,
 		 struct shared_view *view)
 {
 	uint64_t changed = p->nr ? p->index[p->nr - 1] + 1u : 0;
@@ -90,7 +90,7 @@ static void show(struct shared_stack *s, const struct parts *p, uint64_t a, uint
 	s->end = end;
 }
 
-bool shared_stack_take(struct shared_stack *s, const struct preload_alloc *e, uint32_t len,
+bool stack_image_apply(struct stack_image *s, const struct preload_alloc *e, uint32_t len,
 		       uint32_t limit, struct event_alloc *event, struct shared_view *view)
 {
 	static const uint8_t saved[PRELOAD_NR_SAVED] = {EVENT_RBX, EVENT_RBP, EVENT_R12,

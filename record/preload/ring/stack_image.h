@@ -2,8 +2,8 @@
  *
  * What it tells is hostile: each change is checked before it is made.
  */
-#ifndef RECORD_SHARED_STACK_H
-#define RECORD_SHARED_STACK_H
+#ifndef RECORD_STACK_IMAGE_H
+#define RECORD_STACK_IMAGE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@
 #include "record/libpreload/ring.h"
 
 /* All zero, but for the image: nothing is known. */
-struct shared_stack {
+struct stack_image {
 	struct preload_image known;
 	uint64_t sp, saved[PRELOAD_NR_SAVED];
 	uint64_t end;	/* of the stack at the event before */
@@ -30,14 +30,14 @@ struct shared_view {
 };
 
 /* Forget all but the image's place. */
-void shared_stack_clear(struct shared_stack *s);
+void stack_image_clear(struct stack_image *s);
 
 /*
  * Make the changes that @e tells, a record of @len bytes of which the start was checked, and put
  * the registers into *@event, and the stack, of at most @limit bytes, into *@view.  False: it is no
  * such record.
  */
-bool shared_stack_take(struct shared_stack *s, const struct preload_alloc *e, uint32_t len,
+bool stack_image_apply(struct stack_image *s, const struct preload_alloc *e, uint32_t len,
 		       uint32_t limit, struct event_alloc *event, struct shared_view *view);
 
 #endif

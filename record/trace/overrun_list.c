@@ -1,5 +1,5 @@
-/* write_overruns.c - see findings.h */
-#include "record/trace/write_overruns.h"
+/* overrun_list.c - see overrun_list.h */
+#include "record/trace/overrun_list.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@ _Static_assert((int)OVERRUN_AT_FREE == MLK_FOUND_FREE &&
 _Static_assert(OVERRUN_BYTES <= MLK_MAX_OVERRUN, "all of it fits into the trace");
 
 /* The place of thread @id among those that wait, or o->nr. */
-static size_t find(const struct findings *o, uint64_t id)
+static size_t find(const struct overrun_list *o, uint64_t id)
 {
 	size_t i = 0;
 
@@ -21,7 +21,7 @@ static size_t find(const struct findings *o, uint64_t id)
 }
 
 /* Write the @i-th, and take it out. */
-static int put(struct findings *o, struct mlk_writer *w, size_t i)
+static int put(struct overrun_list *o, struct mlk_writer *w, size_t i)
 {
 	int err;
 
@@ -31,11 +31,11 @@ static int put(struct findings *o, struct mlk_writer *w, size_t i)
 	return err;
 }
 
-int findings_note(struct findings *o, struct mlk_writer *w, const struct event_overrun *event,
-		  uint64_t time_ns)
+int overrun_list_add(struct overrun_list *o, struct mlk_writer *w,
+		     const struct event_overrun *event, uint64_t time_ns)
 {
 	size_t i = find(o, event->block.id);
-	struct findings_waiting *waiting;
+	struct overrun_list_waiting *waiting;
 	int err = i < o->nr ? put(o, w, i) : 0;
 
 	if (!err && o->nr == FINDINGS_MAX)
@@ -60,7 +60,7 @@ int findings_note(struct findings *o, struct mlk_writer *w, const struct event_o
 	return err;
 }
 
-int findings_write(struct findings *o, struct mlk_writer *w, const struct mlk_event *stack)
+int overrun_list_write(struct overrun_list *o, struct mlk_writer *w, const struct mlk_event *stack)
 {
 	size_t i = find(o, (uint64_t)stack->tgid << 32 | stack->tid);
 	struct mlk_event *at;
@@ -76,7 +76,7 @@ int findings_write(struct findings *o, struct mlk_writer *w, const struct mlk_ev
 	return put(o, w, i);
 }
 
-int findings_flush(struct findings *o, struct mlk_writer *w)
+int overrun_list_flush(struct overrun_list *o, struct mlk_writer *w)
 {
 	int err = 0;
 

@@ -1,5 +1,5 @@
-/* preload_sink.c - see followed.h */
-#include "record/session/preload_sink.h"
+/* session_sink.c - see session_sink.h */
+#include "record/session/session_sink.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -79,8 +79,8 @@ static bool read_maps(void *ctx, pid_t pid, struct maps *maps)
 		return false;
 	maps_keep_code(maps);
 	for (size_t i = 0; i < maps->nr; i++)
-		journal_fail(&s->journal, modules_identify(&s->journal.modules, &p->target,
-							   s->journal.writer, &maps->v[i]));
+		trace_out_fail(&s->journal, module_table_identify(&s->journal.modules, &p->target,
+								  s->journal.writer, &maps->v[i]));
 	return true;
 }
 
@@ -93,7 +93,7 @@ static void mapped(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps)
 		return;
 	process_set_maps(p, &s->journal, time_ns, maps);
 	/* it may run another program */
-	journal_fail(&s->journal, threads_name(&p->threads, (uint32_t)pid, p->target.comm));
+	trace_out_fail(&s->journal, threads_name(&p->threads, (uint32_t)pid, p->target.comm));
 }
 
 static void came(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps)
@@ -109,9 +109,9 @@ static void came(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps)
 	p->born_ns = s->time_ns = time_ns;
 	p->announced = true;
 	process_set_maps(p, &s->journal, time_ns, maps);
-	journal_fail(&s->journal, threads_name(&p->threads, (uint32_t)pid, p->target.comm));
-	journal_fail(&s->journal, tally_note(&s->tally, &ev));
-	journal_fail(&s->journal, mlk_writer_event(s->journal.writer, &ev));
+	trace_out_fail(&s->journal, threads_name(&p->threads, (uint32_t)pid, p->target.comm));
+	trace_out_fail(&s->journal, tally_note(&s->tally, &ev));
+	trace_out_fail(&s->journal, mlk_writer_event(s->journal.writer, &ev));
 }
 
 static void named(void *ctx, pid_t pid, uint32_t tid, const char *name)
@@ -120,7 +120,7 @@ static void named(void *ctx, pid_t pid, uint32_t tid, const char *name)
 	struct process *p = session_newest(s, pid);
 
 	if (p)
-		journal_fail(&s->journal, threads_claim(&p->threads, tid, name));
+		trace_out_fail(&s->journal, threads_claim(&p->threads, tid, name));
 }
 
 static void ended(void *ctx, uint64_t time_ns, pid_t pid)
@@ -134,9 +134,9 @@ static void ended(void *ctx, uint64_t time_ns, pid_t pid)
 	session_end_process(s, p);
 }
 
-struct preload_sink followed_sink(struct session *s)
+struct preload_sink session_sink(struct session *s)
 {
-	return (struct preload_sink){.event = take_event_at,
+	return (struct preload_sink){.event = write_event_at,
 				     .named = named,
 				     .met = met,
 				     .unmet = unmet,

@@ -1,24 +1,25 @@
-/* unwind_event.c - see capture.h */
-#include "report/decode/unwind_event.h"
+/* event_unwinder.c - see event_unwinder.h */
+#include "report/decode/event_unwinder.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "report/decode/unwind_history.h"
 #include "report/decode/stack_history.h"
+#include "report/decode/unwind_history.h"
 #include "report/stats/stacks.h"
 
-struct capture {
+struct event_unwinder {
 	struct dwunw *dw;
-	struct spaces *spaces;
-	struct histories *histories;
-	struct previous *previous; /* borrowed, of the chunk at hand */
+	struct address_spaces *spaces;
+	struct unwind_history *histories;
+	struct stack_history *previous; /* borrowed, of the chunk at hand */
 	bool raw;
 };
 
-int capture_new(struct capture **out, struct dwunw *dw, struct spaces *spaces, bool raw)
+int event_unwinder_new(struct event_unwinder **out, struct dwunw *dw, struct address_spaces *spaces,
+		       bool raw)
 {
-	struct capture *capture = calloc(1, sizeof(*capture));
+	struct event_unwinder *capture = calloc(1, sizeof(*capture));
 	int err;
 
 	*out = NULL;
@@ -27,18 +28,18 @@ int capture_new(struct capture **out, struct dwunw *dw, struct spaces *spaces, b
 	capture->dw = dw;
 	capture->spaces = spaces;
 	capture->raw = raw;
-	err = histories_new(&capture->histories);
+	err = unwind_history_new(&capture->histories);
 	if (err)
-		capture_free(capture);
+		event_unwinder_free(capture);
 	else
 		*out = capture;
 	return err;
 }
 
-void capture_begin(struct capture *capture, struct previous *previous)
+void event_unwinder_begin(struct event_unwinder *capture, struct stack_history *previous)
 {
 	capture->previous = previous;
-	histories_trim(capture->histories);
+	unwind_history_trim(capture->histories);
 }
 
 /* Unwind @sample, a stack that was cut with the bytes that the thread had above it earlier.  Only
@@ -55,7 +56,8 @@ static int capture_longer(const struct space *space, struct dwunw_sample *sample
 	return err;
 }
 
-int capture_stack(struct capture *capture, const struct mlk_event *event, uint32_t *id)
+int event_unwinder_stack(struct event_unwinder *capture, const struct mlk_event *event,
+			 uint32_t *id)
 {
 	uint32_t flags = event->flags & 0xff;
 	const struct space *space;
@@ -84,18 +86,18 @@ int capture_stack(struct capture *capture, const struct mlk_event *event, uint32
 		flags |= DWUNW_EVENT_STACK_FAULT;
 	/* registers of another architecture: a stack without frames */
 	if (dwunw_regset_prepare(&regs, event->regs, event->nr_regs, flags)) {
-		histories_forget(capture->histories, event->tgid, event->tid);
+		unwind_history_forget(capture->histories, event->tgid, event->tid);
 		return dwunw_stack_intern(capture->dw, NULL, 0, DWUNW_STATUS_NO_CFI, id);
 	}
-	err = spaces_find(capture->spaces, event->tgid, event->time_ns, &space);
+	err = address_spaces_find(capture->spaces, event->tgid, event->time_ns, &space);
 	if (err)
 		return err;
-	sample.history = histories_get(capture->histories, event->tgid, event->tid);
+	sample.history = unwind_history_get(capture->histories, event->tgid, event->tid);
 	err = dwunw_capture(space->modules, &sample, NULL, STACK_MAX_FRAMES, &result);
 	if (err)
 		return err;
 	*id = result.id;
-	is_longer = previous_take(capture->previous, event, &longer, &stale_from);
+	is_longer = stack_history_pop(capture->previous, event, &longer, &stale_from);
 	if (!is_longer ||
 	    (result.status != DWUNW_STATUS_TRUNCATED && result.status != DWUNW_STATUS_DEGRADED))
 		return 0;
@@ -104,25 +106,25 @@ int capture_stack(struct capture *capture, const struct mlk_event *event, uint32
 	return capture_longer(space, &sample, id);
 }
 
-void capture_note(struct capture *capture, const struct mlk_event *event)
+void event_unwinder_add(struct event_unwinder *capture, const struct mlk_event *event)
 {
 	struct mlk_event first = *event;
 	struct dwunw_stack stack;
 	uint64_t stale_from;
 
 	first.stack_same_from = UINT64_MAX;
-	previous_take(capture->previous, &first, &stack, &stale_from);
+	stack_history_pop(capture->previous, &first, &stack, &stale_from);
 }
 
-void capture_forget(struct capture *capture, uint32_t tgid)
+void event_unwinder_forget(struct event_unwinder *capture, uint32_t tgid)
 {
-	previous_forget(capture->previous, tgid);
+	stack_history_forget(capture->previous, tgid);
 }
 
-void capture_free(struct capture *capture)
+void event_unwinder_free(struct event_unwinder *capture)
 {
 	if (!capture)
 		return;
-	histories_free(capture->histories);
+	unwind_history_free(capture->histories);
 	free(capture);
 }

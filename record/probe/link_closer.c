@@ -1,5 +1,5 @@
-/* link_close.c - see closing.h */
-#include "record/probe/link_close.h"
+/* link_closer.c - see link_closer.h */
+#include "record/probe/link_closer.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@ struct lot {
 	size_t nr, room;
 };
 
-struct closing {
+struct link_closer {
 	pthread_t thread; /* that takes all there is, again and again */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -68,7 +68,7 @@ static void close_lot(struct lot *lot)
 
 static void *run(void *arg)
 {
-	struct closing *c = arg;
+	struct link_closer *c = arg;
 
 	sandbox_enter();
 	privileges_keep_in_thread(0); /* closing takes none */
@@ -92,9 +92,9 @@ static void *run(void *arg)
 	return NULL;
 }
 
-int closing_new(struct closing **out)
+int link_closer_new(struct link_closer **out)
 {
-	struct closing *c = calloc(1, sizeof(*c));
+	struct link_closer *c = calloc(1, sizeof(*c));
 	int err;
 
 	*out = NULL;
@@ -125,7 +125,7 @@ static bool append(struct lot *lot, int fd)
 	return true;
 }
 
-void closing_add(struct closing *c, int fd)
+void link_closer_add(struct link_closer *c, int fd)
 {
 	bool added;
 
@@ -137,7 +137,7 @@ void closing_add(struct closing *c, int fd)
 		close(fd);
 }
 
-void closing_wait(struct closing *c)
+void link_closer_wait(struct link_closer *c)
 {
 	pthread_mutex_lock(&c->lock);
 	while (c->busy || c->waiting.nr)
@@ -145,7 +145,7 @@ void closing_wait(struct closing *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
-void closing_free(struct closing *c)
+void link_closer_free(struct link_closer *c)
 {
 	if (!c)
 		return;

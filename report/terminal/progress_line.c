@@ -1,5 +1,5 @@
-/* progress.c - see meter.h */
-#include "report/terminal/progress.h"
+/* progress_line.c - see progress_line.h */
+#include "report/terminal/progress_line.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #define FIRST_NS 300000000 /* after which there is something to show */
 #define AGAIN_NS 100000000
 
-static int64_t now_ns(void)
+static int64_t clock_now_ns(void)
 {
 	struct timespec now;
 
@@ -19,27 +19,27 @@ static int64_t now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-void meter_begin(struct meter *meter, uint64_t whole, bool wanted)
+void progress_line_begin(struct progress_line *meter, uint64_t whole, bool wanted)
 {
 	const char *terminal = getenv("TERM");
 
-	*meter = (struct meter){
+	*meter = (struct progress_line){
 		.on = wanted && whole && isatty(STDERR_FILENO) && terminal &&
 		      strcmp(terminal, "dumb") != 0,
 		.whole = whole,
 	};
 	if (meter->on)
-		meter->next_ns = now_ns() + FIRST_NS;
+		meter->next_ns = clock_now_ns() + FIRST_NS;
 }
 
-void meter_move(void *arg, uint64_t done)
+void progress_line_move(void *arg, uint64_t done)
 {
-	struct meter *meter = arg;
+	struct progress_line *meter = arg;
 	int64_t now;
 
 	if (!meter->on)
 		return;
-	now = now_ns();
+	now = clock_now_ns();
 	if (now < meter->next_ns)
 		return;
 	if (done > meter->whole)
@@ -51,7 +51,7 @@ void meter_move(void *arg, uint64_t done)
 	meter->next_ns = now + AGAIN_NS;
 }
 
-void meter_end(struct meter *meter)
+void progress_line_end(struct progress_line *meter)
 {
 	if (meter->drawn) {
 		fputs("\r\033[K", stderr);
