@@ -327,7 +327,7 @@ $(O)/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
-$(O)/record/probe/probes.o $(O)/record/filter/filters.o $(O)/record/filter/filters_sweep.o $(O)/record/probe/deferred_frees.o: $(O)/mleak.bpf.skel.h
+$(O)/record/probe/probes.o $(O)/record/probe/probes_link.o $(O)/record/filter/filters.o $(O)/record/filter/filters_sweep.o $(O)/record/probe/deferred_frees.o: $(O)/mleak.bpf.skel.h
 
 # The messages of pprof's format; and the page that print_html.c takes in as it is.
 $(O)/report/machine/profile.pb-c.c: report/machine/profile.proto
@@ -453,17 +453,9 @@ $(O)/samples/%: samples/%.cc $(wildcard samples/*.h)
 	$(Q)$(CXX) $(SAMPLE_FLAGS) -o $@ $<
 	$(split_debug)
 
-# includes_only DIR, ALLOWED: no file of DIR includes a header of ours beyond ALLOWED (a regex).
-includes_only = ! grep -HnE '^\#include "' $(wildcard $(1)/*.[ch]) | grep -vE '\#include "($(2))"'
-
-## check-layers: fail on an include that points up the module map
+## check-layers: fail on an include that the list of rooms does not allow, and on folders or files that grew too large
 check-layers:
-	$(Q)$(call includes_only,format,format/[^"]*)
-	$(Q)$(call includes_only,unwind,(unwind/)?[^/"]*)
-	$(Q)$(call includes_only,bpf,bpf/[^"]*|unwind/dwunw_event\.h)
-	$(Q)$(call includes_only,record,record/[^"]*|bpf/event\.h|unwind/dwunw[^"]*|format/(trace|writer|place)\.h|mleak\.h|mleak\.bpf\.skel\.h)
-	$(Q)$(call includes_only,record/libpreload,record/libpreload/[^"]*|bpf/event\.h)
-	$(Q)$(call includes_only,report,report/[^"]*|unwind/dwunw\.h|format/(trace|reader|copy|place)\.h|mleak\.h)
+	$(Q)python3 tests/lint/rooms.py
 
 ## check-headers: fail on a header that needs another one before it, or on a public one that C++ refuses
 check-headers:

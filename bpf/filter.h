@@ -12,6 +12,7 @@
 #ifndef MLEAK_BPF_FILTER_H
 #define MLEAK_BPF_FILTER_H
 
+#include "bpf/send_small.h"
 #include "bpf/state.h"
 
 /* Set by the recorder before the programs are loaded. */
@@ -22,10 +23,6 @@ struct event_filter_control filter_control;
 /* A program has ended or was replaced, of which blocks are still kept: their addresses come again.
  */
 __u32 filter_outdated;
-
-/* In send.h. */
-static __always_inline int send_small(struct thread_state *st, enum event_type type, __u64 addr,
-				      __u32 nested);
 
 /* A block of a process. */
 struct filter_key {

@@ -1,0 +1,35 @@
+/* probes_state.h - struct probes, for the files that implement probes.h */
+#ifndef RECORD_PROBES_STATE_H
+#define RECORD_PROBES_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "record/filter/filters_sweep.h"
+#include "record/probe/placing.h"
+#include "record/probe/probes.h"
+#include "record/probe/ring.h"
+
+struct mleak_bpf;
+
+struct probes {
+	bool filtered; /* allocations or frees may be left out */
+	struct filters_sweep sweep;
+	struct mleak_bpf *skel;
+	struct ring *ring;
+	uint64_t paced_at, paced_ns; /* of the last probes_pace() */
+	struct deferred_frees kept;
+	struct ring_mark freed_end; /* where the rings ended when they were noted, */
+	struct ring_mark end;	    /* and when they were consumed last */
+	bool multi;
+	struct placing placing;
+	bool waits;   /* for the kernel, to make a link */
+	bool session; /* a function's entry and return have one program */
+	struct link_closer *closing;
+	struct bpf_link *life[4]; /* that tell of exec, fork, exit and signals */
+};
+
+/* Of the programs for probes have those loaded that are used, each for its kind of links. */
+void probes_choose_programs(struct probes *p);
+
+#endif
