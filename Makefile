@@ -474,6 +474,12 @@ format:
 format-check:
 	$(Q)clang-format --dry-run -Werror $(FORMATTED)
 
+## lint: fail on what check-layers, check-headers, format-check or the lengths of texts object to
+lint: check-layers check-headers format-check
+	$(Q)python3 tests/lint/prose.py
+
+.PHONY: lint
+
 ## libdwunw: build the unwinder's library, static and shared, and its pkg-config file
 libdwunw: $(DWUNW_FILES)
 
