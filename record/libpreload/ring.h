@@ -2,8 +2,8 @@
  *
  * One build of mleak talking to itself: may change freely, never on disk.  The recorder makes it, a
  * sealed memfd of constant size; the library, in the target, writes events.  What the target writes
- * is hostile to the recorder: it copies each value once and checks it.  doc/preload.md tells why it
- * is as it is.
+ * is hostile to the recorder: it copies each value once and checks it.  The reasons are in
+ * doc/decisions/0025-shared-memory-without-a-socket.md.
  */
 #ifndef LIBPRELOAD_RING_H
 #define LIBPRELOAD_RING_H

@@ -192,7 +192,7 @@ SETTER(sigset, sigset)
 
 #else
 
-/* The linker is not told of these functions: see doc/preload.md. */
+/* The linker is not told of these functions: see doc/decisions/0030-guard-bytes.md. */
 void guard_signals(bool taken)
 {
 	(void)taken;
