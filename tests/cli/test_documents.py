@@ -1,14 +1,17 @@
-"""Each link of a document leads to a file and a heading that are there, and each file that one names exists."""
+"""Documents: links lead somewhere, files that are named exist, the table of rooms is that of the list."""
 
 import glob
 import os
 import re
+import subprocess
+import sys
 
-from mleaktest import Case, ROOT
+from mleaktest import Case, ROOT, TESTS
 
 DOCUMENTS = ("README.md", "doc/**/*.md", "samples/**/*.md", "tests/**/*.md", ".github/**/*.md")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FOLDERS = "bpf|doc|format|record|report|samples|tests|unwind"
+ROOMS = re.compile(r"^<!-- rooms: .* -->\n(.*)^<!-- end of rooms -->$", re.M | re.S)
 NAMED = re.compile(r"`((?:%s)/[\w./*-]+)`" % FOLDERS)
 
 
@@ -47,8 +50,16 @@ class DocumentsTest(Case):
     def test_each_file_that_is_named_exists(self):
         found = 0
         for path in documents():
-            for name in NAMED.findall(prose_of(path)):
+            for name in NAMED.findall(ROOMS.sub("", prose_of(path))):
                 found += 1
                 with self.subTest(document=os.path.relpath(path, ROOT), name=name):
                     self.assertNotEqual(glob.glob(os.path.join(ROOT, name)), [])
         self.assertGreater(found, 20)
+
+    def test_the_table_of_rooms_is_that_of_the_list(self):
+        printed = subprocess.run([sys.executable, os.path.join(TESTS, "lint/rooms.py"), "--print"], cwd=ROOT,
+                                 check=True, stdout=subprocess.PIPE, text=True).stdout
+        self.assertGreater(printed.count("\n"), 40)
+        with open(os.path.join(ROOT, "doc/architecture.md"), encoding="utf-8") as document:
+            table = ROOMS.search(document.read())[1].strip()
+        self.assertEqual(table, printed.strip(), "print it anew: tests/lint/rooms.py --print")
