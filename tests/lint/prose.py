@@ -3,9 +3,9 @@
 
 usage: prose.py [FILE...]
 
-Without files it checks README.md and all *.md files of doc/.  A paragraph is a block of text between
-empty lines, or one list item.  Headings, code blocks, tables and HTML comments are not paragraphs.
-A link counts as its text.
+Without files it checks README.md and all *.md files below doc/, samples/, tests/ and .github/.  A
+paragraph is a block of text between empty lines, or one list item.  Headings, code blocks, tables
+and HTML comments are not paragraphs.  A link counts as its text.
 
 Prints 'file:line: what is wrong' for each finding.  Exit status: 0 when there is none, else 1.
 """
@@ -16,6 +16,7 @@ import re
 import statistics
 import sys
 
+FOLDERS = ("doc", "samples", "tests", ".github")
 MEDIAN_WORDS = 40  # the median paragraph of a file, and of all files, is shorter
 PARAGRAPH_WORDS = 90  # each paragraph is shorter
 LINE_COLUMNS = 110  # no line is longer
@@ -90,7 +91,8 @@ def check_document(path, text):
 def main(paths):
     if not paths:
         os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
-        paths = ["README.md", *sorted(glob.glob("doc/**/*.md", recursive=True))]
+        found = [path for folder in FOLDERS for path in glob.glob(folder + "/**/*.md", recursive=True)]
+        paths = ["README.md", *sorted(found)]
     findings, lengths = [], []
     for path in paths:
         with open(path, encoding="utf-8") as document:
