@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import unittest
 
+import chromium
 from mleaktest import ROOT, parse_folded, parse_totals, number
 
 FORMATS = ("tree", "flat", "folded", "json", "csv", "pprof", "heaptrack", "speedscope", "html")
@@ -24,9 +25,9 @@ Sums = collections.namedtuple("Sums", "bytes blocks")
 
 BIDI = re.compile("[\u200b-\u200f\u2028-\u202e\u2060-\u206f\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
-CHROMIUM_FLAGS = ("--headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
-                  "--disable-background-networking --disable-component-update "
-                  "--disable-sync").split()
+# When a page of --format=html is drawn; and when speedscope has drawn its table, in @document.
+DRAWN = "document.readyState === 'complete' && document.body.dataset.drawn"
+SPEEDSCOPE_DRAWN = "/\\(\\d+%%\\)/.test(%s.body.innerText)"
 
 
 def find_tool(name):
@@ -79,16 +80,13 @@ def shown_by_speedscope(path, folder):
                   '<script>window.speedscope.loadFileFromBase64("%s", "%s")</script>' %
                   ("location.hash = 'localProfilePath=x&view=sandwich'", speedscope(),
                    os.path.basename(path), data))
-    document = page_in_chromium(page, budget=10000)
-    return text_of(re.sub(r"<(script|style)\b.*?</\1>", "", document, flags=re.S))
+    return page_in_chromium(page, ready=SPEEDSCOPE_DRAWN % "document", expression="document.body.innerText")
 
 
-def page_in_chromium(path, address="", budget=5000):
-    """The document that the page at @path makes of itself, as HTML."""
-    chromium = find_tool("chromium")
-    with tempfile.TemporaryDirectory(prefix="mleak-test-chromium-") as folder:
-        return run(chromium, *CHROMIUM_FLAGS, "--user-data-dir=" + folder, "--dump-dom",
-                   "--virtual-time-budget=%d" % budget, "file://%s#%s" % (path, address), timeout=120)
+def page_in_chromium(path, address="", ready=DRAWN, expression="document.documentElement.outerHTML"):
+    """The document that the page at @path has made of itself once @ready is true there, as HTML; or another
+    @expression of it."""
+    return chromium.evaluate(find_tool("chromium"), "file://%s#%s" % (path, address), ready, expression)
 
 
 def table_of(page):

@@ -26,7 +26,7 @@ CHUNK_MAGIC = b"\xf5CHK\r\n\x1a\n"
 
 # Seconds within which what is to happen happens on the slowest machine; whoever waits so long waits for
 # what does not come.
-LONG = 60
+LONG = 180
 
 AS_NOBODY = {"user": "nobody", "group": "nogroup", "extra_groups": []}
 

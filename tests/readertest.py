@@ -21,12 +21,12 @@ def first_difference(ours, theirs):
 
 class ReaderCase(Case):
     def second_reader(self, *args):
-        return self.finish(self.spawn([sys.executable, READER, *args]), timeout=300)
+        return self.finish(self.spawn([sys.executable, READER, *args]))
 
     def dump_both(self, trace, full=False):
         """`mleak report --dump` and the second reader print the same; returns what, and the notes
         of the second reader."""
-        ours = self.mleak("report", "--dump=full" if full else "--dump", trace, timeout=300)
+        ours = self.mleak("report", "--dump=full" if full else "--dump", trace)
         theirs = self.second_reader(*(["--full"] if full else []), trace)
         self.assertEqual(ours.status, theirs.status, ours.err + theirs.err)
         difference = first_difference(ours.out, theirs.out)

@@ -19,7 +19,7 @@ Name = collections.namedtuple("Name", "function offset places")
 
 def run(*command, cwd=None, stdin=""):
     done = subprocess.run(command, cwd=cwd, input=stdin, text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, timeout=120)
+                          stderr=subprocess.PIPE, timeout=600)
     if done.returncode:
         raise AssertionError("%s: status %d\n%s" % (" ".join(command), done.returncode,
                                                     done.stderr[-2000:]))

@@ -13,7 +13,7 @@ from mleaktest import BUILD, Case, ROOT
 
 SCRIPTS = os.path.join(ROOT, "doc/completion")
 TAB, ALL, SHOW = "\t", "\x1bA", "\x0f"
-SECONDS = 30  # until a shell has answered, at most
+SECONDS = 180  # until a shell has answered, at most
 
 BASH = """
 PS1=
@@ -167,7 +167,7 @@ class OfferedTest(Case):
                 self.assertEqual((result.status == 0, result.out), (False, ""))
 
     def test_the_processes_are_offered_with_their_names(self):
-        pid = self.spawn(["sleep", "60"]).pid
+        pid = self.spawn(["sleep", "600"]).pid
         # those of a trace are not those of this machine
         self.assertEqual(self.mleak("--complete", "report", "--pid", "").out, "")
         for words in (["-p"], ["--pid"], ["--pid", "="]):

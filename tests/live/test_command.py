@@ -96,7 +96,7 @@ class CommandTest(Case):
         self.assertEqual(self.finish(mleak).status, 9)
 
     def test_sigterm_ends_a_command_that_does_not_care(self):
-        mleak = self.start("echo up; exec sleep 60")
+        mleak = self.start("echo up; exec sleep 600")
         mleak.send_signal(signal.SIGTERM)
         self.assertEqual(self.finish(mleak).status, -signal.SIGTERM)
         parse_totals(self.report(self.path("x.mlk")))

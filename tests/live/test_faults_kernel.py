@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 
 from faulttest import FaultCase, KernelTable, Truth
 from mleaktest import ROOT, needs_bpf, read_line
@@ -184,7 +183,7 @@ class YamaTest(FaultCase):
                                self.path("no_ptrace"), mleak, "record", "--follow", "-o",
                                self.path("x.mlk"), "-p", str(target.pid)])
         self.wait_for_probes(recorder)
-        time.sleep(0.2)
+        self.wait_for_words(recorder, "cannot hold the children of process")
         truth = self.tell(target, "early", 23)
         said = self.stop(recorder)
         self.assertEqual(self.assert_accounted(truth), Truth(0, 0))

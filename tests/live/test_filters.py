@@ -108,7 +108,7 @@ class FilterCase(LoadCase):
         return self.counts(line)
 
     def dump(self, trace):
-        return self.mleak("report", "--dump", trace, timeout=300).out
+        return self.mleak("report", "--dump", trace).out
 
     def events(self, dump):
         pattern = (r"^  (ALLOC|FREE|RELEASE|RESTORE|UNMAP) flags (\S+), tgid \d+, tid (\d+), "
@@ -264,7 +264,7 @@ class SampleTest(FilterCase):
         seen = collections.Counter({size: recorded[size] for size in truth})
         self.assertEqual(left_out.nr + sum(recorded.values()),
                          counts["allocs"] + sum(recorded.values()) - sum(seen.values()))
-        text = self.report(trace, timeout=300)
+        text = self.report(trace)
         totals = parse_totals(text)
         estimates = [sum(n * size / chance(size) for size, n in recorded.items()),
                      sum(n / chance(size) for size, n in recorded.items())]
@@ -336,7 +336,7 @@ class SampleTest(FilterCase):
 
         truth = {}
         trace = self.first_whole(run)
-        text = self.report(trace, timeout=300)
+        text = self.report(trace)
         totals = parse_totals(text)
         self.assert_no_unknown_free(trace)
         self.assertNotIn("implied", text)
@@ -597,7 +597,7 @@ class WrongValueTest(FilterCase):
                 result = self.mleak("record", *options, "--", "true")
                 self.assertEqual(result.status, 125)
                 self.assert_one_message(result.err)
-        target = self.spawn(["sleep", "60"])
+        target = self.spawn(["sleep", "600"])
         result = self.mleak("record", "-p", str(target.pid), "--tid", "1")
         self.assertEqual(result.status, 125)
         self.assert_one_message(result.err, "has no thread 1")

@@ -56,10 +56,10 @@ class ManyThreadsTest(LoadCase):
         owned = []
         for _ in range(WAVES):
             target.stdin.write(b"\n")
-            self.assertEqual(read_line(target, timeout=60), "all")
+            self.assertEqual(read_line(target), "all")
             owned.append(owned_slots(mleak.pid))
             target.stdin.write(b"\n")
-        self.assertEqual(read_line(target, timeout=60), "joined")
+        self.assertEqual(read_line(target), "joined")
         self.assert_left(mleak.pid)
         target.stdin.write(b"\n")
         out = self.finish(target).out

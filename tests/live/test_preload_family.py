@@ -315,7 +315,7 @@ class PreloadFamilyTest(test_preload.PreloadCase, test_family.CommandFamilyTest)
     def test_a_process_that_has_not_the_memory_is_not_believed_to_take_part(self):
         self.write("liar.c", LIAR.encode())
         subprocess.run(["gcc", "-I", ROOT, "-o", "liar", "liar.c"], cwd=self.dir, check=True)
-        other = self.spawn(["sleep", "60"], **self.as_user)
+        other = self.spawn(["sleep", "600"], **self.as_user)
         trace, out = self.record(self.path("liar"), str(other.pid), options=("--follow",))
         self.assertEqual(out, "go 0 pid %d\n" % other.pid)
         self.assertNotIn("process %d" % other.pid, self.report(trace))

@@ -97,7 +97,7 @@ static void *run(void *arg)
 int main(void)
 {
 	pthread_t t;
-	alarm(30);
+	alarm(300);
 	for (long i = 0; i < 3; i++) {
 		pthread_create(&t, NULL, run, (void *)i);
 		pthread_join(t, NULL);

@@ -2,9 +2,8 @@
 
 import os
 import re
-import time
 
-from mleaktest import MLEAK_FAST, Case, needs_bpf
+from mleaktest import MLEAK_FAST, Case, needs_bpf, wait_until
 
 SLEEPS = r"""
 #include <stdlib.h>
@@ -121,23 +120,14 @@ class Recorder(Case):
         return self.path(name)
 
     def wait_for(self, path):
-        for _ in range(1200):
-            if os.path.exists(path):
-                return
-            time.sleep(0.05)
-        self.fail("there is no %s" % path)
+        wait_until(lambda: os.path.exists(path), "there is no %s" % path)
 
     def test_the_recorder_goes_before_who_fills_the_ring(self):
         target = self.spawn([self.compile("sleeps", SLEEPS)])
         trace = self.path("x.mlk")
         mleak = self.start_mleak("record", "-p", str(target.pid), "-o", trace)
         self.wait_for(trace)
-        nice = None
-        for _ in range(100):
-            nice = os.getpriority(os.PRIO_PROCESS, mleak.pid)
-            if nice:
-                break
-            time.sleep(0.05)
+        nice = wait_until(lambda: os.getpriority(os.PRIO_PROCESS, mleak.pid), "it stays as it was")
         self.assertLess(nice, os.getpriority(os.PRIO_PROCESS, target.pid))
 
     def test_children_are_recorded_from_their_start_without_the_kernels_notices(self):

@@ -53,7 +53,7 @@ class TerminalTest(Case):
         master, slave = pty.openpty()
         self.addCleanup(os.close, master)
         process = self.spawn(["setsid", "-c", "-w", MLEAK, "record", "-o", self.path("x.mlk"), "--",
-                              "sleep", "30"], stdin=slave, stderr=slave, stdout=slave)
+                              "sleep", "600"], stdin=slave, stderr=slave, stdout=slave)
         os.close(slave)
         wait_until(lambda: os.path.exists(self.path("x.mlk")), "mleak does not record")
         os.write(master, b"\x03")

@@ -269,11 +269,19 @@ int main(void)
 }
 """
 
+    def record_in_time(self):
+        """The last blocks are less than a second old if the program was not held up for most of one."""
+        for _ in range(5):
+            trace, _ = self.record(self.path("ages"))
+            if json.loads(self.report(trace, "--format=json"))["trace"]["duration_ns"] < 1.9e9:
+                return trace
+        self.skipTest("this machine lets no program run for a second without holding it up")
+
     def test_the_ages_of_each_stack_are_those_of_its_blocks(self):
         """Three blocks and two of one stack, with more than a second between."""
         self.write("ages.c", self.SOURCE.encode())
         subprocess.run(["gcc", "-O1", "-o", "ages", "ages.c"], cwd=self.dir, check=True)
-        trace, _ = self.record(self.path("ages"))
+        trace = self.record_in_time()
         report = json.loads(self.report(trace, "--format=json", "--function", "^get$"))
         self.assertEqual([stack["ages"] for stack in report["stacks"]],
                          [[{"from_ns": 0, "blocks": 2, "bytes": 202},

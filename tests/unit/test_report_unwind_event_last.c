@@ -45,7 +45,7 @@ static bool is_like_before(struct fixture *f, const struct mlk_event *event)
 
 	assert_int_equal(capture_stack(f->capture, event, &id), 0);
 	assert_int_equal(dwunw_stack_frames(f->dw, id, frames, 2), 2);
-	return frames[1].pc != word_at(8);
+	return frames[1].pc != word_at(return_slot(event->regs[DWUNW_X86_64_RSP] - BASE, 0));
 }
 
 /* Whether the thread's last stack is known shows when an event claims to have the same bytes, and
@@ -150,7 +150,7 @@ static const struct expected limited = {DWUNW_STATUS_TRUNCATED, .nr = 6, .from =
 static void a_cut_stack_goes_on_by_what_the_thread_had_above_it(void **state)
 {
 	struct fixture f = start(RAW);
-	struct expected degraded = limited;
+	struct expected degraded = limited, partly = continued;
 	struct mlk_event whole = whole_stack(), cut = cut_stack(DWUNW_EVENT_STACK_LIMIT);
 
 	(void)state;
@@ -160,6 +160,11 @@ static void a_cut_stack_goes_on_by_what_the_thread_had_above_it(void **state)
 	check_stack(&f, &cut, continued);
 	cut.flags = DWUNW_EVENT_STACK_DEGRADED;
 	check_stack(&f, &cut, continued);
+	/* a return address is as old as its oldest byte */
+	cut.stack_len = (uint32_t)return_slot(96, 3) + 7 - 96;
+	partly.stale_from = return_slot(96, 3) + 7;
+	check_stack(&f, &cut, partly);
+	cut = cut_stack(DWUNW_EVENT_STACK_DEGRADED);
 	/* of another thread it is not known */
 	degraded.status = DWUNW_STATUS_DEGRADED;
 	cut.tid++;
@@ -247,6 +252,26 @@ static void older_bytes_do_not_become_the_last_stack(void **state)
 	finish(&f);
 }
 
+/* One event right after the other: nothing of the first one's bytes is left for the second. */
+static void older_bytes_are_those_of_the_event_alone(void **state)
+{
+	struct fixture f = start(RAW);
+	struct mlk_event whole = whole_stack(), cut = cut_stack(DWUNW_EVENT_STACK_LIMIT);
+	struct mlk_event another = cut;
+	uint32_t first, second;
+	int err;
+
+	(void)state;
+	another.tid++;
+	check_stack(&f, &whole, (struct expected){DWUNW_STATUS_ENDED, .nr = 11, .from = 160});
+	err = capture_stack(f.capture, &cut, &first);
+	err |= capture_stack(f.capture, &another, &second);
+	assert_int_equal(err, 0);
+	assert_int_equal(dwunw_stack_status(f.dw, first), DWUNW_STATUS_STALE);
+	assert_int_equal(dwunw_stack_status(f.dw, second), DWUNW_STATUS_TRUNCATED);
+	finish(&f);
+}
+
 static void a_chunk_knows_what_it_is_given(void **state)
 {
 	struct fixture f = start(RAW);
@@ -310,6 +335,7 @@ int main(void)
 		cmocka_unit_test(older_bytes_that_lead_to_no_end_tell_nothing),
 		cmocka_unit_test(older_zeros_are_no_end_where_bytes_were_left_out),
 		cmocka_unit_test(older_bytes_do_not_become_the_last_stack),
+		cmocka_unit_test(older_bytes_are_those_of_the_event_alone),
 		cmocka_unit_test(a_chunk_knows_what_it_is_given),
 		cmocka_unit_test(the_stack_at_attach_is_the_first_that_is_known),
 		cmocka_unit_test(what_another_program_had_is_forgotten),

@@ -38,10 +38,10 @@
 #define LOCAL 0x5ca1ab1eull /* a word that is no address of code */
 static uint8_t memory[ROOM];
 
-#define PID  42
-#define TID  43
-#define RAW  true
-#define GONE UINT64_MAX /* no byte is older than the event */
+#define PID   42
+#define TID   43
+#define RAW   true
+#define NEVER UINT64_MAX /* no byte is older than the event */
 
 struct fixture {
 	struct dwunw *dw;
@@ -200,7 +200,7 @@ struct expected {
 	enum dwunw_status status;
 	size_t nr;
 	size_t from;
-	uint64_t stale_from; /* offset of the first byte that is older than the event, or GONE */
+	uint64_t stale_from; /* offset of the first byte that is older than the event, or NEVER */
 	uint64_t map;	     /* where the program is */
 	uint32_t flags;	     /* of frame 0 */
 	uint32_t guessed;    /* frames from this number on; 0: none */
@@ -212,7 +212,7 @@ static inline void check_frame(const struct dwunw_frame *frame, const struct mlk
 	uint64_t pc = i ? word_at(return_slot(x->from, i - 1)) : event->regs[DWUNW_X86_64_RIP];
 	uint32_t flags = i ? DWUNW_FRAME_FLAG_RETURN : x->flags;
 
-	if (i && return_slot(x->from, i - 1) >= x->stale_from)
+	if (i && return_slot(x->from, i - 1) + sizeof(pc) > x->stale_from)
 		flags |= DWUNW_FRAME_FLAG_STALE;
 	if (x->guessed && i >= x->guessed)
 		flags |= DWUNW_FRAME_FLAG_GUESSED;
@@ -233,7 +233,7 @@ static inline void check_stack(struct fixture *f, const struct mlk_event *event,
 	if (!x.map)
 		x.map = MAP;
 	if (!x.stale_from)
-		x.stale_from = GONE;
+		x.stale_from = NEVER;
 	assert_int_equal(capture_stack(f->capture, event, &id), 0);
 	assert_int_not_equal(id, 0);
 	assert_int_equal(dwunw_stack_status(f->dw, id), x.status);
