@@ -1,5 +1,5 @@
-/* test_report_unwind_event.c - what the unwinder is given of one event, and what comes back */
-#include "tests/unit/unwind_event_world.h"
+/* test_report_event_unwinder.c - what the unwinder is given of one event, and what comes back */
+#include "tests/unit/event_unwinder_world.h"
 
 static void a_whole_stack_has_all_callers(void **state)
 {
@@ -215,7 +215,7 @@ static void a_process_without_maps_has_one_frame_in_no_module(void **state)
 	(void)state;
 	lay_frames(0, 3, MAP + BODY + 0x10, MAP + FIRST + 8);
 	e.tgid = PID + 7;
-	assert_int_equal(capture_stack(f.capture, &e, &id), 0);
+	assert_int_equal(event_unwinder_stack(f.unwinder, &e, &id), 0);
 	assert_int_equal(dwunw_stack_status(f.dw, id), DWUNW_STATUS_NO_CFI);
 	assert_int_equal(dwunw_stack_frames(f.dw, id, frames, 2), 1);
 	assert_int_equal(frames[0].pc, e.regs[DWUNW_X86_64_RIP]);

@@ -1,11 +1,12 @@
-/* unwind_event_world.h - for the tests of the events' unwinder: a program, a thread and its memory
+/* event_unwinder_world.h - for the tests of the events' unwinder: a program, a thread and its
+ * memory
  *
  * The program that is unwound is made here: an ELF image that is only call frame information.  What
  * a stack must come to follows from the words that a test wrote to the thread's memory and from
  * unwind/dwunw_capture.h.
  */
-#ifndef TESTS_UNWIND_EVENT_WORLD_H
-#define TESTS_UNWIND_EVENT_WORLD_H
+#ifndef TESTS_EVENT_UNWINDER_WORLD_H
+#define TESTS_EVENT_UNWINDER_WORLD_H
 
 #include <dwarf.h>
 #include <setjmp.h>
@@ -17,8 +18,8 @@
 
 #include <cmocka.h>
 
-#include "report/capture.h"
-#include "report/stacks.h"
+#include "report/decode/event_unwinder.h"
+#include "report/stats/stacks.h"
 #include "tests/unit/unwind_cfi_image.h"
 
 /* The program, mapped at MAP: functions by their addresses in the file.  Each frame of body() is 16
@@ -45,10 +46,10 @@ static uint8_t memory[ROOM];
 
 struct fixture {
 	struct dwunw *dw;
-	struct images *images;
-	struct spaces *spaces;
-	struct previous *previous;
-	struct capture *capture;
+	struct trace_modules *modules;
+	struct address_spaces *spaces;
+	struct stack_history *history;
+	struct event_unwinder *unwinder;
 };
 
 static inline void put(uint8_t *to, size_t *len, uint64_t number, size_t size)
@@ -101,7 +102,7 @@ static inline void add_program(struct fixture *f)
 	module.image_len = len;
 	module.piece = bytes;
 	module.piece_len = (uint32_t)len;
-	assert_int_equal(images_add_piece(f->images, &module), 0);
+	assert_int_equal(trace_modules_add_piece(f->modules, &module), 0);
 	free(bytes);
 }
 
@@ -115,7 +116,7 @@ static inline void add_maps(struct fixture *f, uint32_t tgid, uint64_t time_ns, 
 				      .path = "/bin/program"};
 	struct mlk_maps maps = {.tgid = tgid, .time_ns = time_ns, .nr = 1, .mappings = &mapping};
 
-	assert_int_equal(spaces_add(f->spaces, &maps, f->images), 0);
+	assert_int_equal(address_spaces_add(f->spaces, &maps, f->modules), 0);
 }
 
 static inline struct fixture start(bool raw)
@@ -124,28 +125,28 @@ static inline struct fixture start(bool raw)
 
 	memset(memory, 0, sizeof(memory));
 	assert_int_equal(dwunw_new(&f.dw), 0);
-	assert_int_equal(images_new(&f.images), 0);
-	assert_int_equal(spaces_new(&f.spaces), 0);
+	assert_int_equal(trace_modules_new(&f.modules), 0);
+	assert_int_equal(address_spaces_new(&f.spaces), 0);
 	add_program(&f);
 	add_maps(&f, PID, 100, MAP);
 	add_maps(&f, PID, 200, OTHER_MAP);
 	add_maps(&f, PID + 1, 100, OTHER_MAP);
 	add_maps(&f, PID + 2, 100, MAP);
-	assert_int_equal(images_load(f.images, f.dw), 0);
-	assert_int_equal(spaces_prepare(f.spaces, f.images, f.dw), 0);
-	assert_int_equal(previous_new(&f.previous, NULL, NULL), 0);
-	assert_int_equal(capture_new(&f.capture, f.dw, f.spaces, raw), 0);
-	capture_begin(f.capture, f.previous);
+	assert_int_equal(trace_modules_load(f.modules, f.dw), 0);
+	assert_int_equal(address_spaces_prepare(f.spaces, f.modules, f.dw), 0);
+	assert_int_equal(stack_history_new(&f.history, NULL, NULL), 0);
+	assert_int_equal(event_unwinder_new(&f.unwinder, f.dw, f.spaces, raw), 0);
+	event_unwinder_begin(f.unwinder, f.history);
 	return f;
 }
 
 static inline void finish(struct fixture *f)
 {
-	capture_free(f->capture);
-	previous_free(f->previous);
-	spaces_free(f->spaces);
+	event_unwinder_free(f->unwinder);
+	stack_history_free(f->history);
+	address_spaces_free(f->spaces);
 	dwunw_free(f->dw);
-	images_free(f->images);
+	trace_modules_free(f->modules);
 }
 
 static inline void put_word(size_t at, uint64_t word)
@@ -234,7 +235,7 @@ static inline void check_stack(struct fixture *f, const struct mlk_event *event,
 		x.map = MAP;
 	if (!x.stale_from)
 		x.stale_from = NEVER;
-	assert_int_equal(capture_stack(f->capture, event, &id), 0);
+	assert_int_equal(event_unwinder_stack(f->unwinder, event, &id), 0);
 	assert_int_not_equal(id, 0);
 	assert_int_equal(dwunw_stack_status(f->dw, id), x.status);
 	nr = dwunw_stack_frames(f->dw, id, frames, STACK_MAX_FRAMES + 1);

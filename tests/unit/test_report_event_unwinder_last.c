@@ -1,5 +1,6 @@
-/* test_report_unwind_event_last.c - an event's stack, and what is known of its thread's last one */
-#include "tests/unit/unwind_event_world.h"
+/* test_report_event_unwinder_last.c - an event's stack, and what is known of its thread's last one
+ */
+#include "tests/unit/event_unwinder_world.h"
 
 /* The same thread, 64 bytes deeper; all above is said to be as it was, and is. */
 static void what_is_unchanged_is_what_the_thread_had_before(void **state)
@@ -43,7 +44,7 @@ static bool is_like_before(struct fixture *f, const struct mlk_event *event)
 	struct dwunw_frame frames[2];
 	uint32_t id;
 
-	assert_int_equal(capture_stack(f->capture, event, &id), 0);
+	assert_int_equal(event_unwinder_stack(f->unwinder, event, &id), 0);
 	assert_int_equal(dwunw_stack_frames(f->dw, id, frames, 2), 2);
 	return frames[1].pc != word_at(return_slot(event->regs[DWUNW_X86_64_RSP] - BASE, 0));
 }
@@ -112,7 +113,7 @@ static void the_last_stacks_of_many_threads_are_not_kept(void **state)
 	struct two_stacks two = change_stack(&f);
 
 	(void)state;
-	capture_begin(f.capture, f.previous);
+	event_unwinder_begin(f.unwinder, f.history);
 	two.now.stack_same_from = BASE;
 	assert_true(is_like_before(&f, &two.now));
 	two = change_stack(&f);
@@ -122,7 +123,7 @@ static void the_last_stacks_of_many_threads_are_not_kept(void **state)
 		other.tid = 1000 + tid;
 		check_stack(&f, &other, (struct expected){DWUNW_STATUS_TRUNCATED, .nr = 1});
 	}
-	capture_begin(f.capture, f.previous);
+	event_unwinder_begin(f.unwinder, f.history);
 	two.now.stack_same_from = BASE;
 	assert_false(is_like_before(&f, &two.now));
 	finish(&f);
@@ -209,7 +210,7 @@ static void older_bytes_that_lead_to_no_end_tell_nothing(void **state)
 		whole = whole_stack();
 		put_word(return_slot(160, 9), ends[i]);
 		whole.flags = DWUNW_EVENT_STACK_LIMIT;
-		assert_int_equal(capture_stack(f.capture, &whole, &id), 0);
+		assert_int_equal(event_unwinder_stack(f.unwinder, &whole, &id), 0);
 		cut = cut_stack(DWUNW_EVENT_STACK_LIMIT);
 		check_stack(&f, &cut, limited);
 		finish(&f);
@@ -228,7 +229,7 @@ static void older_zeros_are_no_end_where_bytes_were_left_out(void **state)
 
 		whole = whole_stack();
 		put_word(return_slot(160, 9), 0);
-		assert_int_equal(capture_stack(f.capture, &whole, &id), 0);
+		assert_int_equal(event_unwinder_stack(f.unwinder, &whole, &id), 0);
 		cut = cut_stack(DWUNW_EVENT_STACK_LIMIT);
 		to_zero.nr--;
 		check_stack(&f, &cut, raw ? to_zero : limited);
@@ -264,8 +265,8 @@ static void older_bytes_are_those_of_the_event_alone(void **state)
 	(void)state;
 	another.tid++;
 	check_stack(&f, &whole, (struct expected){DWUNW_STATUS_ENDED, .nr = 11, .from = 160});
-	err = capture_stack(f.capture, &cut, &first);
-	err |= capture_stack(f.capture, &another, &second);
+	err = event_unwinder_stack(f.unwinder, &cut, &first);
+	err |= event_unwinder_stack(f.unwinder, &another, &second);
 	assert_int_equal(err, 0);
 	assert_int_equal(dwunw_stack_status(f.dw, first), DWUNW_STATUS_STALE);
 	assert_int_equal(dwunw_stack_status(f.dw, second), DWUNW_STATUS_TRUNCATED);
@@ -276,17 +277,17 @@ static void a_chunk_knows_what_it_is_given(void **state)
 {
 	struct fixture f = start(RAW);
 	struct mlk_event whole = whole_stack(), cut = cut_stack(DWUNW_EVENT_STACK_LIMIT);
-	struct previous *other;
+	struct stack_history *other;
 
 	(void)state;
-	assert_int_equal(previous_new(&other, NULL, NULL), 0);
+	assert_int_equal(stack_history_new(&other, NULL, NULL), 0);
 	check_stack(&f, &whole, (struct expected){DWUNW_STATUS_ENDED, .nr = 11, .from = 160});
-	capture_begin(f.capture, other);
+	event_unwinder_begin(f.unwinder, other);
 	check_stack(&f, &cut, limited);
-	capture_begin(f.capture, f.previous);
+	event_unwinder_begin(f.unwinder, f.history);
 	check_stack(&f, &cut, continued);
 	finish(&f);
-	previous_free(other);
+	stack_history_free(other);
 }
 
 static void the_stack_at_attach_is_the_first_that_is_known(void **state)
@@ -295,13 +296,13 @@ static void the_stack_at_attach_is_the_first_that_is_known(void **state)
 	struct mlk_event whole = whole_stack(), cut;
 
 	(void)state;
-	capture_note(f.capture, &whole);
+	event_unwinder_add(f.unwinder, &whole);
 	cut = cut_stack(DWUNW_EVENT_STACK_LIMIT);
 	check_stack(&f, &cut, continued);
 	/* one that comes later is taken as it is, whatever it says of those before */
 	lay_frames(160, 10, MAP + BODY + 0x800, MAP + FIRST + 0x20);
 	whole.stack_same_from = 0;
-	capture_note(f.capture, &whole);
+	event_unwinder_add(f.unwinder, &whole);
 	cut = cut_stack(DWUNW_EVENT_STACK_LIMIT);
 	check_stack(&f, &cut, continued);
 	assert_int_equal(whole.stack_same_from, 0);
@@ -315,9 +316,9 @@ static void what_another_program_had_is_forgotten(void **state)
 
 	(void)state;
 	check_stack(&f, &whole, (struct expected){DWUNW_STATUS_ENDED, .nr = 11, .from = 160});
-	capture_forget(f.capture, PID + 1);
+	event_unwinder_forget(f.unwinder, PID + 1);
 	check_stack(&f, &cut, continued);
-	capture_forget(f.capture, PID);
+	event_unwinder_forget(f.unwinder, PID);
 	check_stack(&f, &cut, limited);
 	finish(&f);
 }
