@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """run.py - run mleak's tests: the cmocka programs in BUILD/tests/unit, then cli/, live/ and load/
 
-usage: run.py [--build DIR] [--filter REGEX] [--jobs N] [unit] [cli] [live] [load] [guest]
+usage: run.py [--build DIR] [--filter REGEX] [--jobs N] [--quick] [--programs]
+              [unit] [cli] [live] [load] [guest]
 
 The tests in guest/ are for a machine of their own, which tests/kernels/check.py boots: they change settings
 of the kernel.  They run only if they are named.
 
 A filter is searched in names like unit/test_reader/cuts, cli/test_report.ReportTest.test_empty.
+--quick leaves out what takes long, tests marked by takes_long().
+--programs prints which programs of unit/ have such tests, by their sources, and runs nothing.
 N tests run at once, one more than there are CPUs unless said: many of them mostly wait.
 Prints one line a test as it ends, then the details of failures, then the sum.
 Exit status: 0 when no test failed and at least one passed; 130 when interrupted; else 1.
@@ -30,6 +33,7 @@ GUEST = "guest"
 UNIT_TIMEOUT_SECONDS = 900
 # Stops threads, which have to come to run for that in time: beside other tests they may not.
 PROGRAMS_ALONE = ("test_unwind_reader",)
+PROGRAMS_LONG = ("test_format_damage",)
 
 
 class Tally:
@@ -131,6 +135,27 @@ def program_fault(status, planned, tests):
     return None
 
 
+TEST_FUNCTION = re.compile(r"^static void (\w+)\(void \*\*state\)", re.M)
+
+
+def program_tests(name):
+    """The names of the tests of the program @name, by its source or its corpus."""
+    if name.startswith("test_fuzz_"):
+        found = os.listdir(os.path.join(TESTS, "fuzz", "corpus", name[len("test_fuzz_"):]))
+    else:
+        with open(os.path.join(TESTS, "unit", name + ".c"), encoding="utf-8") as source:
+            found = TEST_FUNCTION.findall(source.read())
+    return ["unit/%s/%s" % (name, test) for test in found]
+
+
+def programs_named(wanted):
+    """The programs of which a test is wanted."""
+    sources = glob.glob(os.path.join(TESTS, "unit", "test_*.c"))
+    names = [os.path.basename(path)[:-len(".c")] for path in sources]
+    names += ["test_fuzz_" + corpus for corpus in os.listdir(os.path.join(TESTS, "fuzz", "corpus"))]
+    return sorted(name for name in names if any(map(wanted, program_tests(name))))
+
+
 class Program:
     """The tests of one program: a group for workers."""
 
@@ -154,9 +179,8 @@ class Program:
 
 
 def programs_of(build, wanted):
-    found = sorted(glob.glob(os.path.join(build, "tests", "unit", "test_*")))
-    return [Program(path, wanted) for path in found
-            if os.path.isfile(path) and os.access(path, os.X_OK)]
+    found = [os.path.join(build, "tests", "unit", name) for name in programs_named(wanted)]
+    return [Program(path, wanted) for path in found if os.access(path, os.X_OK)]
 
 
 # unittest tests
@@ -169,21 +193,26 @@ def each_test(suite):
             yield test
 
 
-def groups_of(suite, wanted):
+def takes_long(test):
+    return getattr(test, "long", False) or getattr(getattr(test, test._testMethodName), "long", False)
+
+
+def groups_of(suite, wanted, quick):
     if suite == "unit":
-        return programs_of(os.environ["MLEAK_BUILD"], wanted)
+        return [program for program in programs_of(os.environ["MLEAK_BUILD"], wanted)
+                if not quick or os.path.basename(program.path) not in PROGRAMS_LONG]
     directory = os.path.join(TESTS, suite)
     if not glob.glob(os.path.join(directory, "test_*.py")):
         return []
     found = unittest.TestLoader().discover(directory, "test_*.py", directory)
     return workers.groups_of(suite, [test for test in each_test(found)
-                                     if wanted(suite + "/" + test.id())])
+                                     if wanted(suite + "/" + test.id()) and not (quick and takes_long(test))])
 
 
-def run(suites, wanted, jobs, tally):
-    """Run the tests of @suites, @jobs at once; returns the exit status."""
+def run(suites, wanted, quick, jobs, tally):
+    """Run the tests of @suites, @jobs at once, but with @quick not the long ones; returns the exit status."""
     try:
-        groups = [group for suite in (*SUITES, GUEST) if suite in suites for group in groups_of(suite, wanted)]
+        groups = [group for suite in (*SUITES, GUEST) if suite in suites for group in groups_of(suite, wanted, quick)]
         workers.Crew(groups, tally).run(jobs)
     except KeyboardInterrupt:
         tally.finish()
@@ -200,6 +229,9 @@ def main():
                         help="run only tests whose name has a match")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)) + 1, metavar="N",
                         help="tests to run at once (default: one more than there are CPUs)")
+    parser.add_argument("--quick", action="store_true", help="leave out tests that take long")
+    parser.add_argument("--programs", action="store_true",
+                        help="print which programs of unit/ have tests that the filter finds")
     parser.add_argument("suites", nargs="*", metavar="SUITE", help="unit, cli, live, load (default: these), guest")
     args = parser.parse_args()
     if set(args.suites) - {*SUITES, GUEST}:
@@ -207,11 +239,15 @@ def main():
     if GUEST in args.suites and os.environ.get("MLEAK_GUEST") != "1":
         parser.error("the tests in guest/ change the machine's kernel: tests/kernels/check.py boots one for them")
 
+    wanted = re.compile(args.filter).search
+    if args.programs:
+        print(*programs_named(wanted))
+        return 0
     # Ignored where this runs in a script's background; the programs under test must not inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.environ["MLEAK_BUILD"] = os.path.abspath(args.build)
-    return run(args.suites or SUITES, re.compile(args.filter).search, max(1, args.jobs), Tally())
+    return run(args.suites or SUITES, wanted, args.quick, max(1, args.jobs), Tally())
 
 
 if __name__ == "__main__":
