@@ -32,7 +32,7 @@ LDLIBS      = -lbpf -lZydis -ldw -lelf -lzstd -llzma -lz -lprotobuf-c -liberty -
 
 # All files below the folders $(1) with the names $(2); the library that runs in other programs has rules of its own.
 files_of    = $(sort $(shell find $(1) -path record/libpreload -prune -o -type f -name '$(2)' -print))
-MODULES     = format unwind record report
+MODULES     = format unwind cmdline record report
 SRC         = mleak.c $(call files_of,$(MODULES),*.c)
 OBJ         = $(SRC:%.c=$(O)/%.o) $(O)/report/machine/profile.pb-c.o
 LIBPRELOAD  = $(sort $(shell find record/libpreload -type f))

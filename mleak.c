@@ -14,13 +14,14 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "cmdline/options.h"
 #include "report/base/text.h"
 
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 	const char *help;
-	bool (*option)(size_t i, struct option_info *option);
+	option_rows *option;
 	bool starts_command; /* what follows the options is a command; else files */
 } commands[] = {
 	{"record", cmd_record, "watch a running program, or start one, and write a trace",
@@ -127,61 +128,6 @@ static void print_version(void)
 	       ZSTD_versionString(), zlibVersion(), lzma_version_string());
 }
 
-enum { HELP_COLUMN = 27, HELP_WIDTH = 96 };
-
-/* The length of what stands on one line from @text on: a word, and any option behind it, for a line
- * that begins with one would look like the next option's. */
-static size_t unbroken(const char *text)
-{
-	size_t len = strcspn(text, " ");
-
-	while (text[len] && text[len + 1] == '-')
-		len += 1 + strcspn(text + len + 1, " ");
-	return len;
-}
-
-/* Print @text from HELP_COLUMN on, where the cursor is in @column. */
-static void print_wrapped(const char *text, size_t column)
-{
-	if (column + 2 > HELP_COLUMN) {
-		putchar('\n');
-		column = 0;
-	}
-	printf("%*s", (int)(HELP_COLUMN - column), "");
-	column = HELP_COLUMN;
-	while (*text) {
-		size_t len = unbroken(text);
-
-		if (column > HELP_COLUMN && column + 1 + len > HELP_WIDTH) {
-			printf("\n%*s", HELP_COLUMN, "");
-			column = HELP_COLUMN;
-		} else if (column > HELP_COLUMN) {
-			putchar(' ');
-			column++;
-		}
-		printf("%.*s", (int)len, text);
-		column += len;
-		text += len + (text[len] == ' ');
-	}
-	putchar('\n');
-}
-
-void print_options(bool (*option)(size_t i, struct option_info *option))
-{
-	struct option_info o;
-
-	for (size_t i = 0; option(i, &o); i++) {
-		bool apart = o.arg && *o.arg != '[';
-		int column;
-
-		if (o.group)
-			printf("%s%s:\n", i ? "\n" : "", o.group);
-		column = o.letter ? printf("  -%c, ", o.letter) : printf("      ");
-		column += printf("--%s%s%s", o.name, apart ? " " : "", o.arg ? o.arg : "");
-		print_wrapped(o.help, (size_t)column);
-	}
-}
-
 static const struct command *find_command(const char *name)
 {
 	for (size_t i = 0; i < NR_COMMANDS; i++)
@@ -204,7 +150,7 @@ static int list_options(const struct command *command)
 	struct option_info option;
 
 	for (size_t i = 0; command && command->option(i, &option); i++) {
-		printf("%.1s\t%s\t%s\t", (char[]){(char)option.letter, '\0'}, option.name,
+		printf("%.1s\t%s\t%s\t", (char[]){(char)option_letter(&option), '\0'}, option.name,
 		       option.arg ? option.arg : "");
 		print_field(option.help);
 		printf("\t%s\n", option.group ? option.group : "");
@@ -244,7 +190,7 @@ static bool find_option(const struct command *command, const char *word, struct 
 	for (size_t i = 0; command->option(i, option); i++) {
 		if (is_long && strlen(option->name) == len && !memcmp(option->name, word + 2, len))
 			return true;
-		if (!is_long && option->letter && option->letter == word[strlen(word) - 1])
+		if (!is_long && option_letter(option) == word[strlen(word) - 1])
 			return true;
 	}
 	return false;
@@ -367,6 +313,23 @@ static int complete(char **words, int nr)
 	return EXIT_OK;
 }
 
+static int refuse_command(const char *word)
+{
+	char names[256] = "";
+	int nearest;
+
+	for (size_t i = 0; i < NR_COMMANDS; i++)
+		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s ",
+			 commands[i].name);
+	nearest = nearest_name(names, word);
+	if (nearest >= 0)
+		log_error("'%s' is no command, did you mean %s? 'mleak --help' lists them", word,
+			  commands[nearest].name);
+	else
+		log_error("'%s' is no command; 'mleak --help' lists them", word);
+	return EXIT_USAGE;
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *command;
@@ -398,6 +361,5 @@ int main(int argc, char **argv)
 	command = find_command(argv[1]);
 	if (command)
 		return command->run(argc - 1, argv + 1);
-	log_error("'%s' is no command; 'mleak --help' lists them", argv[1]);
-	return EXIT_USAGE;
+	return refuse_command(argv[1]);
 }

@@ -52,7 +52,7 @@ int print_wrap_flags(void);
 
 /* An option of a command, for the manual page and for completion.  All strings are static. */
 struct option_info {
-	int letter;	  /* of the short form; 0: there is none */
+	int key; /* the letter of the short form; or a number from 256 on, of this command's */
 	const char *name; /* of the long form, without dashes */
 	const char *arg; /* what it takes, as FILE; in [brackets]: may be left out; NULL: nothing */
 	const char *values; /* all that arg can be, with spaces between; NULL: not so few */
@@ -60,14 +60,16 @@ struct option_info {
 	const char *group;  /* heading of the options from this one on; NULL: as the one before */
 };
 
-/* Fill *@option with option @i, from 0, of the command.  Returns false beyond the last. */
-bool record_option(size_t i, struct option_info *option);
-bool report_option(size_t i, struct option_info *option);
-bool diff_option(size_t i, struct option_info *option);
-bool unwind_option(size_t i, struct option_info *option);
-bool events_option(size_t i, struct option_info *option); /* of info and script */
+/* The letter of its short form; 0: there is none. */
+static inline int option_letter(const struct option_info *o)
+{
+	return o->key < 256 ? o->key : 0;
+}
 
-/* Print a command's options on stdout for --help, in their groups, in lines of 96 columns. */
-void print_options(bool (*option)(size_t i, struct option_info *option));
+/* Fill *@option with option @i, from 0, of a command.  Returns false beyond the last. */
+typedef bool option_rows(size_t i, struct option_info *option);
+
+option_rows record_option, report_option, diff_option, unwind_option;
+option_rows events_option; /* of info and script */
 
 #endif

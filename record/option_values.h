@@ -1,44 +1,43 @@
-/* option_values.h - what stands behind the options of mleak record, as numbers */
+/* option_values.h - values that options of mleak record alone have */
 #ifndef RECORD_OPTION_VALUES_H
 #define RECORD_OPTION_VALUES_H
 
 #include <stdint.h>
 
+#include "cmdline/options.h"
 #include "record/options.h"
 
-/* How long a full ring holds a thread up that the recorder does not empty, if not told. */
+/* How long a full ring holds a thread up that the recorder does not empty, if no time is given. */
 #define OPTION_BLOCK_NS 60000000000ull
 
-/* Each reads @text into what it points to.  They return 0, or -EINVAL after one sentence was
- * logged.
+#define OPTION_MOST_TRACE (1ull << 50) /* bytes */
+
+/* Each reads @text, the value of @option, into what it points to.  They return 0, or -EINVAL after
+ * one sentence was logged.
  */
 
 /* Append a process id to o->pids. */
-int option_pid(const char *text, struct record_opts *o);
+int option_pid(const struct option_info *option, const char *text, struct record_opts *o);
 
-/* A time: seconds, or with a unit. */
-int option_duration(const char *text, uint64_t *ns);
+/* How long to record. */
+int option_duration(const struct option_info *option, const char *text, uint64_t *ns);
 
-/* Sizes: of the stack that is taken, of the ring, of the trace. */
-int option_stack_size(const char *text, uint32_t *bytes);
-int option_ring_size(const char *text, uint32_t *bytes);
-int option_max_size(const char *text, uint64_t *bytes);
+/* Sizes: of the stack that is taken, of the ring. */
+int option_stack_size(const struct option_info *option, const char *text, uint32_t *bytes);
+int option_ring_size(const struct option_info *option, const char *text, uint32_t *bytes);
 
 /* zstd's level. */
-int option_level(const char *text, int *level);
+int option_level(const struct option_info *option, const char *text, int *level);
 
-/* One of few words. */
-int option_link(const char *text, enum probe_link *link);
-int option_returns(const char *text, enum returns_by *returns);
-int option_embed(const char *text, enum elf_image_embed *embed);
-int option_backend(const char *text, enum record_backend *backend);
+/* The index of one of few words. */
+int option_choice(const struct option_info *option, const char *text, int *choice);
 
 /* What is done when the preloaded library's ring is full: how long a thread waits, 0 for not at
  * all.
  */
-int option_on_full(const char *text, uint64_t *block_ns);
+int option_on_full(const struct option_info *option, const char *text, uint64_t *block_ns);
 
 /* A prefix of function names; *prefix is @text. */
-int option_prefix(const char *text, const char **prefix);
+int option_prefix(const struct option_info *option, const char *text, const char **prefix);
 
 #endif

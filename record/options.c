@@ -1,4 +1,4 @@
-/* options.c - getopt_long over one table, which also makes the help */
+/* options.c - the options of mleak record: one table, of which the help is made too */
 #include "record/options.h"
 
 #include <errno.h>
@@ -31,104 +31,135 @@ enum {
 	OPT_FORCE
 };
 
-static const struct option_help {
-	int key;
-	const char *name, *arg, *help;
-} table[] = {
-	{'p', "pid", "PID", "watch the running process PID; may be given several times"},
-	{OPT_FOLLOW, "follow", NULL, "record child processes too, and theirs, from their start on"},
-	{FILTER_TID, "tid", "TID",
-	 "record only thread TID of the process; may be given several times"},
-	{'d', "duration", "TIME",
-	 "stop after TIME, from when the probes are in: seconds, or with a unit as in 500ms, "
-	 "10s, 5m, 1h, 1d"},
-	{'D', "delay", "TIME", "begin to record after TIME, from which on --duration counts"},
-	{'z', "min-size", "BYTES", "leave out smaller blocks; K, M and G are known"},
-	{'Z', "max-block", "BYTES", "leave out larger blocks"},
-	{'s', "sample", "N|BYTES",
-	 "record one of N allocations, or with a unit, as in 512K, one in so many bytes"},
-	{FILTER_TRIGGER, "trigger", "BYTES",
-	 "record a thread from when it has so many bytes outstanding; SIGUSR1: all of them"},
+static const struct option_info table[] = {
+	{.key = 'p',
+	 .name = "pid",
+	 .arg = "PID",
+	 .help = "watch the running process PID; may be given several times",
+	 .group = "What to record"},
+	{.key = OPT_FOLLOW,
+	 .name = "follow",
+	 .help = "record child processes too, and theirs, from their start on"},
+	{.key = FILTER_TID,
+	 .name = "tid",
+	 .arg = "TID",
+	 .help = "record only thread TID of the process; may be given several times"},
+	{.key = 'd',
+	 .name = "duration",
+	 .arg = "TIME",
+	 .help = "stop after TIME, from when the probes are in: seconds, or with a unit as in "
+		 "500ms, "
+		 "10s, 5m, 1h, 1d"},
+	{.key = 'D',
+	 .name = "delay",
+	 .arg = "TIME",
+	 .help = "begin to record after TIME, from which on --duration counts"},
+	{.key = 'z',
+	 .name = "min-size",
+	 .arg = "BYTES",
+	 .help = "leave out smaller blocks; K, M and G are known"},
+	{.key = 'Z', .name = "max-block", .arg = "BYTES", .help = "leave out larger blocks"},
+	{.key = 's',
+	 .name = "sample",
+	 .arg = "N|BYTES",
+	 .help = "record one of N allocations, or with a unit, as in 512K, one in so many bytes"},
+	{.key = FILTER_TRIGGER,
+	 .name = "trigger",
+	 .arg = "BYTES",
+	 .help = "record a thread from when it has so many bytes outstanding; SIGUSR1: all of "
+		 "them"},
 
-	{'o', "output", "FILE",
-	 "write the trace to FILE; one that is there is kept as FILE.old [mleak.mlk]"},
-	{OPT_MAX_SIZE, "max-size", "BYTES",
-	 "end the recording when the trace has this size; K, M and G are known"},
-	{OPT_STACK_SIZE, "stack-size", "BYTES",
-	 "take at most so much of a stack, 128 to 64K [64K]"},
-	{OPT_RAW_STACK, "raw-stack", NULL,
-	 "keep stacks as they are, not only what unwinding may need"},
-	{OPT_REDACT, "redact", NULL,
-	 "keep only what unwinding may need, of registers and of a stack's first 128 bytes too"},
-	{OPT_EMBED, "embed", "WHAT",
-	 "of programs and libraries keep none, unwind, symbols or debug [symbols]"},
-	{OPT_COMPRESS, "compress", "LEVEL", "zstd's level, 1 to 19 [1]"},
+	{.key = 'o',
+	 .name = "output",
+	 .arg = "FILE",
+	 .help = "write the trace to FILE; one that is there is kept as FILE.old [mleak.mlk]",
+	 .group = "What the trace keeps"},
+	{.key = OPT_MAX_SIZE,
+	 .name = "max-size",
+	 .arg = "BYTES",
+	 .help = "end the recording when the trace has this size; K, M and G are known"},
+	{.key = OPT_STACK_SIZE,
+	 .name = "stack-size",
+	 .arg = "BYTES",
+	 .help = "take at most so much of a stack, 128 to 64K [64K]"},
+	{.key = OPT_RAW_STACK,
+	 .name = "raw-stack",
+	 .help = "keep stacks as they are, not only what unwinding may need"},
+	{.key = OPT_REDACT,
+	 .name = "redact",
+	 .help = "keep only what unwinding may need, of registers and of a stack's first 128 bytes "
+		 "too"},
+	{.key = OPT_EMBED,
+	 .name = "embed",
+	 .arg = "WHAT",
+	 .help = "of programs and libraries keep none, unwind, symbols or debug [symbols]",
+	 .values = "none unwind symbols debug"},
+	{.key = OPT_COMPRESS,
+	 .name = "compress",
+	 .arg = "LEVEL",
+	 .help = "zstd's level, 1 to 19 [1]"},
 
-	{'O', "obj", "FILE", "probe the allocator of FILE too, which the process has mapped"},
-	{OPT_PREFIX, "prefix", "NAME", "probe functions whose names begin so too, as in je_malloc"},
-	{OPT_NO_OPERATORS, "no-operators", NULL,
-	 "do not probe operator new and delete of an allocator's own"},
-	{OPT_RETURNS, "returns", "HOW",
-	 "see what functions return by probe, by ret (slower, never harms), or auto: by probe "
-	 "where that does no harm [auto]"},
-	{OPT_UPROBES, "uprobes", "KIND", "how to attach: auto, multi (Linux 6.6) or perf [auto]"},
-	{OPT_BACKEND, "backend", "KIND",
-	 "bpf, preload (no privileges, commands only), or auto: bpf where it is allowed [auto]"},
-	{OPT_RING_SIZE, "ring-size", "BYTES",
-	 "let so much wait for mleak, 64K to 1G, a power of two [64M]; preload: of each thread, "
-	 "to 64M [512K, of the first 16 threads 4M]"},
-	{OPT_ON_FULL, "on-full", "WHAT",
-	 "preload, when a thread's ring is full: drop, block=TIME, or block: 1m at most [block]"},
-	{OPT_GUARD, "guard", NULL,
-	 "preload: watch bytes around each block, and tell which blocks were overrun"},
-	{OPT_FORCE, "force", NULL,
-	 "try eBPF on kernels, too, that are older than all it was proven on"},
-	{OPT_DRY_RUN, "dry-run", NULL, "show what would be probed, and where; record nothing"},
+	{.key = 'O',
+	 .name = "obj",
+	 .arg = "FILE",
+	 .help = "probe the allocator of FILE too, which the process has mapped",
+	 .group = "Where the probes are"},
+	{.key = OPT_PREFIX,
+	 .name = "prefix",
+	 .arg = "NAME",
+	 .help = "probe functions whose names begin so too, as in je_malloc"},
+	{.key = OPT_NO_OPERATORS,
+	 .name = "no-operators",
+	 .help = "do not probe operator new and delete of an allocator's own"},
+	{.key = OPT_RETURNS,
+	 .name = "returns",
+	 .arg = "HOW",
+	 .help = "see what functions return by probe, by ret (slower, never harms), or auto: by "
+		 "probe "
+		 "where that does no harm [auto]",
+	 .values = "auto ret probe"},
+	{.key = OPT_UPROBES,
+	 .name = "uprobes",
+	 .arg = "KIND",
+	 .help = "how to attach: auto, multi (Linux 6.6) or perf [auto]",
+	 .values = "auto multi perf"},
+	{.key = OPT_BACKEND,
+	 .name = "backend",
+	 .arg = "KIND",
+	 .help = "bpf, preload (no privileges, commands only), or auto: bpf where it is allowed "
+		 "[auto]",
+	 .values = "auto bpf preload"},
+	{.key = OPT_RING_SIZE,
+	 .name = "ring-size",
+	 .arg = "BYTES",
+	 .help = "let so much wait for mleak, 64K to 1G, a power of two [64M]; preload: of each "
+		 "thread, "
+		 "to 64M [512K, of the first 16 threads 4M]"},
+	{.key = OPT_ON_FULL,
+	 .name = "on-full",
+	 .arg = "WHAT",
+	 .help = "preload, when a thread's ring is full: drop, block=TIME, or block: 1m at most "
+		 "[block]"},
+	{.key = OPT_GUARD,
+	 .name = "guard",
+	 .help = "preload: watch bytes around each block, and tell which blocks were overrun"},
+	{.key = OPT_FORCE,
+	 .name = "force",
+	 .help = "try eBPF on kernels, too, that are older than all it was proven on"},
+	{.key = OPT_DRY_RUN,
+	 .name = "dry-run",
+	 .help = "show what would be probed, and where; record nothing"},
 
-	{'h', "help", NULL, "print this help"},
+	{.key = 'h', .name = "help", .help = "print this help", .group = "Other"},
 };
 
 #define NR_OPTIONS (sizeof(table) / sizeof(table[0]))
 
-/* Of options that take one of few values: all of them. */
-static const struct {
-	int key;
-	const char *values;
-} choices[] = {
-	{OPT_EMBED, "none unwind symbols debug"},
-	{OPT_UPROBES, "auto multi perf"},
-	{OPT_RETURNS, "auto ret probe"},
-	{OPT_BACKEND, "auto bpf preload"},
-};
-
-/* Of the options that begin a group of the help: its heading. */
-static const struct {
-	int key;
-	const char *heading;
-} groups[] = {
-	{'p', "What to record"},
-	{'o', "What the trace keeps"},
-	{'O', "Where the probes are"},
-	{'h', "Other"},
-};
-
 bool record_option(size_t i, struct option_info *option)
 {
-	if (i >= NR_OPTIONS)
-		return false;
-	*option = (struct option_info){
-		.letter = table[i].key < 256 ? table[i].key : 0,
-		.name = table[i].name,
-		.arg = table[i].arg,
-		.help = table[i].help,
-	};
-	for (size_t c = 0; c < sizeof(choices) / sizeof(choices[0]); c++)
-		if (choices[c].key == table[i].key)
-			option->values = choices[c].values;
-	for (size_t g = 0; g < sizeof(groups) / sizeof(groups[0]); g++)
-		if (groups[g].key == table[i].key)
-			option->group = groups[g].heading;
-	return true;
+	if (i < NR_OPTIONS)
+		*option = table[i];
+	return i < NR_OPTIONS;
 }
 
 void record_options_help(void)
@@ -147,7 +178,7 @@ void record_options_help(void)
 }
 
 /* Those that take no value.  False: it is none of them. */
-static bool take_flag(struct record_opts *o, int key)
+static bool set_flag(struct record_opts *o, int key)
 {
 	switch (key) {
 	case OPT_RAW_STACK:
@@ -173,62 +204,48 @@ static bool take_flag(struct record_opts *o, int key)
 	}
 }
 
-static int parse_one(struct record_opts *o, int key)
+static int apply_option(void *ctx, const struct option_info *option, const char *text)
 {
-	if (take_flag(o, key))
+	struct record_opts *o = ctx;
+
+	if (set_flag(o, option->key))
 		return 0;
-	switch (key) {
+	switch (option->key) {
 	case 'p':
-		return option_pid(optarg, o);
+		return option_pid(option, text, o);
 	case 'o':
-		o->output = optarg;
+		o->output = text;
 		return 0;
 	case 'd':
-		return option_duration(optarg, &o->duration_ns);
+		return option_duration(option, text, &o->duration_ns);
 	case OPT_STACK_SIZE:
-		return option_stack_size(optarg, &o->stack_limit);
+		return option_stack_size(option, text, &o->stack_limit);
 	case OPT_RING_SIZE:
-		return option_ring_size(optarg, &o->ring_size);
+		return option_ring_size(option, text, &o->ring_size);
 	case OPT_UPROBES:
-		return option_link(optarg, &o->link);
+		return option_choice(option, text, (int *)&o->link);
 	case OPT_RETURNS:
-		return option_returns(optarg, &o->allocators.returns);
+		return option_choice(option, text, (int *)&o->allocators.returns);
 	case OPT_EMBED:
-		return option_embed(optarg, &o->embed);
-	case 'D':
-	case 'z':
-	case 'Z':
-	case 's':
-	case FILTER_TID:
-	case FILTER_TRIGGER:
-		return filters_parse(&o->filters, key, optarg);
+		return option_choice(option, text, (int *)&o->embed);
 	case OPT_COMPRESS:
-		return option_level(optarg, &o->zstd_level);
+		return option_level(option, text, &o->zstd_level);
 	case OPT_MAX_SIZE:
-		return option_max_size(optarg, &o->max_size);
+		return option_bytes(option, text, 1 << 20, OPTION_MOST_TRACE,
+				    "the bytes of a trace, 1M or more", &o->max_size);
 	case 'O':
-		o->allocators.object = optarg;
+		o->allocators.object = text;
 		return 0;
 	case OPT_PREFIX:
-		return option_prefix(optarg, &o->allocators.prefix);
+		return option_prefix(option, text, &o->allocators.prefix);
 	case OPT_BACKEND:
-		return option_backend(optarg, &o->backend);
+		return option_choice(option, text, (int *)&o->backend);
 	case OPT_ON_FULL:
 		o->on_full = true;
-		return option_on_full(optarg, &o->block_ns);
+		return option_on_full(option, text, &o->block_ns);
 	default:
-		return -EINVAL;
+		return filters_parse(&o->filters, option, text);
 	}
-}
-
-/* What getopt_long() stumbled over, in one sentence. */
-static void explain(int key, char **argv)
-{
-	if (key == ':')
-		log_error("option '%s' needs a value; 'mleak record --help' lists the options",
-			  argv[optind - 1]);
-	else
-		log_error("'%s' is no option; 'mleak record --help' lists them", argv[optind - 1]);
 }
 
 const char *record_options_for_probes(const struct record_opts *o)
@@ -328,30 +345,15 @@ static int check(const struct record_opts *o)
 
 int record_options_parse(struct record_opts *o, int argc, char **argv)
 {
-	struct option longs[NR_OPTIONS + 1] = {0};
-	int key;
-
 	*o = (struct record_opts){.output = "mleak.mlk",
 				  .stack_limit = MLK_MAX_STACK,
 				  .stack_mode = MLK_STACK_FILTERED,
 				  .embed = EMBED_SYMBOLS,
 				  .zstd_level = 1,
 				  .block_ns = OPTION_BLOCK_NS};
-	for (size_t i = 0; i < NR_OPTIONS; i++)
-		longs[i] =
-			(struct option){.name = table[i].name,
-					.has_arg = table[i].arg ? required_argument : no_argument,
-					.val = table[i].key};
-	opterr = 0;
-	/* '+': what follows the command's name is the command's own. */
-	while ((key = getopt_long(argc, argv, "+:p:o:d:D:z:Z:s:O:h", longs, NULL)) != -1) {
-		if (key == '?' || key == ':') {
-			explain(key, argv);
-			return -EINVAL;
-		}
-		if (parse_one(o, key))
-			return -EINVAL;
-	}
+	/* What follows the command's name is the command's own. */
+	if (options_read(record_option, true, argc, argv, apply_option, o))
+		return -EINVAL;
 	if (optind < argc)
 		o->argv = argv + optind;
 	if ((o->guard || o->on_full) && !o->nr_pids && o->backend == BACKEND_AUTO)

@@ -1,6 +1,7 @@
 /* cmd_info.c - `mleak info` and `mleak script`: a trace as it is, without a replay */
 #include <ctype.h>
 #include <errno.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cmdline/options.h"
 #include "mleak.h"
 #include "report/base/event_names.h"
 #include "report/base/text.h"
@@ -322,24 +324,34 @@ static int script(struct mlk_reader *trace)
 	return err;
 }
 
+static int apply_help(void *ctx, const struct option_info *o, const char *text)
+{
+	(void)o, (void)text;
+	*(bool *)ctx = true;
+	return 0;
+}
+
 /* Open the one trace that is named, and let @print print it. */
 static int run(int argc, char **argv, const char *help, int (*print)(struct mlk_reader *trace))
 {
+	bool wants_help = false;
 	struct mlk_reader *trace = NULL;
 	char *shown;
 	int err, status;
 
 	signal(SIGPIPE, SIG_IGN);
-	if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+	if (options_read(events_option, false, argc, argv, apply_help, &wants_help))
+		return EXIT_USAGE;
+	if (wants_help) {
 		fputs(help, stdout);
 		return pager_finish();
 	}
-	if (argc != 2 || argv[1][0] == '-') {
+	if (argc - optind != 1) {
 		log_error("usage: mleak %s FILE", argv[0]);
 		return EXIT_USAGE;
 	}
-	shown = text_escape(argv[1]);
-	status = shown ? report_run_open_trace(&trace, argv[1], shown) : EXIT_FAILED;
+	shown = text_escape(argv[optind]);
+	status = shown ? report_run_open_trace(&trace, argv[optind], shown) : EXIT_FAILED;
 	if (status == EXIT_OK) {
 		err = print(trace);
 		if (err)
@@ -354,7 +366,7 @@ static int run(int argc, char **argv, const char *help, int (*print)(struct mlk_
 
 bool events_option(size_t i, struct option_info *option)
 {
-	*option = (struct option_info){.letter = 'h', .name = "help", .help = "print this help"};
+	*option = (struct option_info){.key = 'h', .name = "help", .help = "print this help"};
 	return i == 0;
 }
 

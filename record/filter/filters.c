@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "bpf/event.h"
+#include "cmdline/values.h"
 #include "mleak.bpf.skel.h"
 #include "mleak.h"
 #include "record/base/clock.h"
-#include "record/base/parse_units.h"
 #include "record/libpreload/ring.h"
 
 #define MAX_BLOCK (1ull << 50)
@@ -29,76 +29,60 @@ _Static_assert((int)EVENT_SKIP_SIZE == MLK_SKIPPED_SIZE &&
 		       (int)EVENT_SKIP_NR == MLK_SKIPPED_CHILD,
 	       "the kernel's counts are the trace's");
 
-static int parse_size(const char *text, const char *what, uint64_t *bytes)
+static int parse_size(const struct option_info *option, const char *text, uint64_t *bytes)
 {
-	if (parse_bytes(text, MAX_BLOCK, bytes) && *bytes)
-		return 0;
-	log_error("'%s' is no %s: give bytes, from 1 on; K, M and G are known", text, what);
-	return -EINVAL;
+	return option_bytes(option, text, 1, MAX_BLOCK, "bytes from 1 on, as 100 or 64K", bytes);
 }
 
 /* A number alone counts allocations, one with a unit bytes: 100, 512K, 512KB, 4096B. */
-static int parse_sample(struct filter_opts *f, const char *text)
+static int parse_sample(struct filter_opts *f, const struct option_info *option, const char *text)
 {
-	const char *rest;
 	uint64_t value;
-	bool is_bytes;
+	int err = option_bytes(option, text, 1, FILTERS_MAX_MEAN,
+			       "100 for one of 100 allocations, or bytes with a unit, as 512K or "
+			       "4096B, for one in so many bytes, 1G at most",
+			       &value);
 
 	f->sample_every = f->sample_bytes = 0;
-	if (!parse_number(text, FILTERS_MAX_MEAN, &value, &rest) || !value ||
-	    (*rest && strcasecmp(rest, "B"))) {
-		log_error("'%s' is no sample: give 100 for one of 100 allocations, or bytes with "
-			  "a unit, as 512K or 4096B, for one in so many bytes; 1G at most",
-			  text);
-		return -EINVAL;
-	}
-	is_bytes = !isdigit((unsigned char)text[strlen(text) - 1]);
-	if (is_bytes)
+	if (!err && value_has_unit(text))
 		f->sample_bytes = value;
-	else if (value > 1)
+	else if (!err && value > 1)
 		f->sample_every = value;
-	return 0;
+	return err;
 }
 
-static int parse_tid(struct filter_opts *f, const char *text)
+static int parse_tid(struct filter_opts *f, const struct option_info *option, const char *text)
 {
-	char *end;
-	long value;
+	uint64_t tid;
+	int err = option_number(option, text, 1, INT_MAX,
+				"the number of a thread, as 'ps -L' shows it under LWP", &tid);
 
-	errno = 0;
-	value = strtol(text, &end, 10);
-	if (!isdigit((unsigned char)text[0]) || *end || errno || value <= 0 || value > INT_MAX) {
-		log_error("'%s' is no thread id: give a number, as 'ps -L' shows it under LWP",
-			  text);
-		return -EINVAL;
-	}
+	if (err)
+		return err;
 	if (f->nr_tids == FILTERS_MAX_TIDS) {
 		log_error("more than %d threads are named: leave --tid out to record all",
 			  FILTERS_MAX_TIDS);
 		return -EINVAL;
 	}
-	f->tids[f->nr_tids++] = (uint32_t)value;
+	f->tids[f->nr_tids++] = (uint32_t)tid;
 	return 0;
 }
 
-int filters_parse(struct filter_opts *f, int key, const char *text)
+int filters_parse(struct filter_opts *f, const struct option_info *option, const char *text)
 {
-	switch (key) {
+	switch (option->key) {
 	case 'z':
+		return parse_size(option, text, &f->min_size);
 	case 'Z':
-		return parse_size(text, "size of a block",
-				  key == 'z' ? &f->min_size : &f->max_size);
+		return parse_size(option, text, &f->max_size);
 	case 's':
-		return parse_sample(f, text);
+		return parse_sample(f, option, text);
 	case 'D':
-		if (parse_time(text, &f->delay_ns))
-			return 0;
-		log_error("'%s' is no time: give seconds, or a number with ms, s, m or h", text);
-		return -EINVAL;
+		return option_time(option, text, 1, &f->delay_ns);
 	case FILTER_TID:
-		return parse_tid(f, text);
+		return parse_tid(f, option, text);
 	case FILTER_TRIGGER:
-		return parse_size(text, "size for --trigger", &f->trigger_bytes);
+		return parse_size(option, text, &f->trigger_bytes);
 	default:
 		return -EINVAL;
 	}

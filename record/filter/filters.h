@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "cmdline/options.h"
 #include "format/trace.h"
 
 struct mleak_bpf;
@@ -29,9 +30,9 @@ struct filter_opts {
 /* The options of the command line by which filters are given: -z, -Z, -s, -D and these. */
 enum filter_key { FILTER_TID = 512, FILTER_TRIGGER };
 
-/* Take in option @key with its value @text.  Returns 0, or -EINVAL after one sentence was logged.
- */
-int filters_parse(struct filter_opts *f, int key, const char *text);
+/* Apply @option, one of these, with its value @text.  Returns 0, or -EINVAL after one sentence was
+ * logged. */
+int filters_parse(struct filter_opts *f, const struct option_info *option, const char *text);
 
 /* Can a preloaded library leave out what is asked for?  Returns 0, or -EINVAL after one sentence
  * was logged if @say. */

@@ -11,51 +11,32 @@
 
 #include <sys/stat.h>
 
+#include "cmdline/values.h"
 #include "mleak.h"
 #include "report/decode/worker_pool.h"
 #include "report/options/option_table.h"
-#include "report/options/values.h"
 
-/* Say it if an option's argument could not be read. */
-static int check(int err, int option, const char *arg, const char *wanted)
+static int apply_flat(struct report_opts *opts, const struct option_info *o, const char *text)
 {
-	if (err == -EINVAL)
-		log_error("--%s wants %s, not '%s'", option_row_of(option)->name, wanted, arg);
-	return err;
-}
-
-static int take_format(struct report_opts *opts, const char *arg)
-{
-	if (!format_parse(arg, &opts->format))
-		return 0;
-	log_error("unknown format '%s': it is " FORMAT_NAMES, arg);
-	return -EINVAL;
-}
-
-static int take_flat(struct report_opts *opts, const char *arg)
-{
-	(void)arg;
+	(void)o, (void)text;
 	opts->format = FORMAT_FLAT;
 	return 0;
 }
 
-static int take_folded(struct report_opts *opts, const char *arg)
+static int apply_folded(struct report_opts *opts, const struct option_info *o, const char *text)
 {
-	(void)arg;
+	(void)o, (void)text;
 	opts->format = FORMAT_FOLDED;
 	return 0;
 }
 
-static int take_top(struct report_opts *opts, const char *arg)
+static int apply_top(struct report_opts *opts, const struct option_info *o, const char *text)
 {
-	uint64_t number;
+	uint64_t number = 0;
+	int err = option_number(o, text, 1, SIZE_MAX, NULL, &number);
 
-	if (value_number(arg, &number) || !number || number > SIZE_MAX) {
-		log_error("--top wants a number from 1, not '%s'", arg);
-		return -EINVAL;
-	}
 	opts->view.top = (size_t)number;
-	return 0;
+	return err;
 }
 
 /* The number at the beginning of *@at, which is moved behind it. */
@@ -75,9 +56,9 @@ static int number_of_process(const char **at, uint32_t *pid)
 	return 0;
 }
 
-static int take_pid(struct report_opts *opts, const char *arg)
+static int apply_pid(struct report_opts *opts, const struct option_info *o, const char *text)
 {
-	const char *at = arg;
+	const char *at = text;
 	int err = number_of_process(&at, &opts->choice.pid);
 
 	opts->choice.pid_before = 0;
@@ -86,97 +67,76 @@ static int take_pid(struct report_opts *opts, const char *arg)
 		at++;
 		err = number_of_process(&at, &opts->choice.pid);
 	}
-	return check(*at ? -EINVAL : err, OPT_PID, arg,
-		     "the number of a process, or of a difference two as 1234,5678");
+	return !err && !*at
+		       ? 0
+		       : option_refuse(
+				 o, "the number of a process, or of a difference two as 1234,5678",
+				 text);
 }
 
-static int take_cost(struct report_opts *opts, const char *arg)
-{
-	for (int i = 0; i < COST_NR; i++)
-		if (!strcmp(view_cost_name((enum view_cost)i), arg)) {
-			opts->view.cost = (enum view_cost)i;
-			return 0;
-		}
-	log_error("unknown cost '%s': it is outstanding, allocated, peak or temporary", arg);
-	return -EINVAL;
-}
-
-static int take_jobs(struct report_opts *opts, const char *arg)
+static int apply_jobs(struct report_opts *opts, const struct option_info *o, const char *text)
 {
 	uint64_t number;
+	int err = option_number(o, text, 1, UINT64_MAX, NULL, &number);
 
-	if (value_number(arg, &number) || !number)
-		return check(-EINVAL, 'j', arg, "a number from 1");
+	if (err)
+		return err;
 	opts->nr_threads = number < CREW_MAX ? (unsigned int)number : CREW_MAX;
 	return 0;
 }
 
 /* Its unit is another one than that of other times, unless it is given. */
-static int take_temporary(struct report_opts *opts, const char *arg)
+static int apply_temporary(struct report_opts *opts, const struct option_info *o, const char *text)
 {
 	uint64_t ms;
-	int err = value_number(arg, &ms);
+	int err = value_number(text, &ms);
 
 	if (err)
-		err = value_time(arg, &opts->temporary_ns);
+		err = value_time(text, &opts->temporary_ns);
 	else if (__builtin_mul_overflow(ms, UINT64_C(1000000), &opts->temporary_ns))
 		err = -EINVAL;
-	if (!err && !opts->temporary_ns)
-		err = -EINVAL;
-	return check(err, OPT_TEMPORARY, arg, "a number of milliseconds from 1, or a time as 2s");
+	if (!err && opts->temporary_ns)
+		return 0;
+	return option_refuse(o, "a number of milliseconds from 1, or a time as 2s", text);
 }
 
-static int take_by(struct report_opts *opts, const char *arg)
+static int apply_function(struct report_opts *opts, const struct option_info *o, const char *text)
 {
-	return check(group_parse(arg, &opts->by), OPT_BY, arg, GROUP_NAMES);
+	int err = stack_filter_check(text);
+
+	opts->view.sieve.function = text;
+	return err == -EINVAL ? option_refuse(o, "an extended regular expression", text) : err;
 }
 
-static int take_color(struct report_opts *opts, const char *arg)
-{
-	return check(color_parse(arg, &opts->color), OPT_COLOR, arg, "auto, always or never");
-}
-
-static int take_lines(struct report_opts *opts, const char *arg)
-{
-	return check(lines_parse(arg, &opts->lines), OPT_LINES, arg, "auto, utf-8 or ascii");
-}
-
-static int take_function(struct report_opts *opts, const char *arg)
-{
-	opts->view.sieve.function = arg;
-	return check(stack_filter_check(arg), OPT_FUNCTION, arg, "an extended regular expression");
-}
-
-#define A_TIME "a time as 10, 10s, 500ms, 5m, 2h or 1d"
-#define A_SIZE "a number of bytes as 4096 or 64K"
-
-static int take_at(struct report_opts *opts, const char *arg)
+static int apply_at(struct report_opts *opts, const struct option_info *o, const char *text)
 {
 	opts->choice.until = true;
 	opts->choice.from_ns = 0;
-	return check(value_time(arg, &opts->choice.until_ns), OPT_AT, arg, A_TIME);
+	return option_time(o, text, 0, &opts->choice.until_ns);
 }
 
-static int take_between(struct report_opts *opts, const char *arg)
+static int apply_between(struct report_opts *opts, const struct option_info *o, const char *text)
 {
+	int err = value_times(text, &opts->choice.from_ns, &opts->choice.until_ns);
+
 	opts->choice.until = true;
-	return check(value_times(arg, &opts->choice.from_ns, &opts->choice.until_ns), OPT_BETWEEN,
-		     arg, "two times as 10s,5m, the second not before the first");
+	return err == -EINVAL
+		       ? option_refuse(o, "two times as 10s,5m, the second not before the first",
+				       text)
+		       : err;
 }
 
-static int take_fail_on_leak(struct report_opts *opts, const char *arg)
+static int apply_fail_on_leak(struct report_opts *opts, const struct option_info *o,
+			      const char *text)
 {
 	opts->fail_on_leak = true;
-	return arg ? check(value_bytes(arg, &opts->fail_bytes), OPT_FAIL_ON_LEAK, arg, A_SIZE) : 0;
+	return text ? option_bytes(o, text, 0, UINT64_MAX, NULL, &opts->fail_bytes) : 0;
 }
 
-static int take_max_memory(struct report_opts *opts, const char *arg)
+static int apply_max_memory(struct report_opts *opts, const struct option_info *o, const char *text)
 {
-	int err = value_bytes(arg, &opts->max_memory);
-
-	if (!err && opts->max_memory < 1 << 20)
-		err = -EINVAL;
-	return check(err, OPT_MAX_MEMORY, arg, "a size of at least 1M, as 500M or 4G");
+	return option_bytes(o, text, 1 << 20, UINT64_MAX, "a size of at least 1M, as 500M or 4G",
+			    &opts->max_memory);
 }
 
 static bool is_directory(const char *path)
@@ -186,38 +146,37 @@ static bool is_directory(const char *path)
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-static int take_debug_dir(struct report_opts *opts, const char *arg)
+static int apply_debug_dir(struct report_opts *opts, const struct option_info *o, const char *text)
 {
-	if (!is_directory(arg))
-		return check(-EINVAL, OPT_DEBUG_DIR, arg, "a directory that is here");
-	opts->debug_dirs[opts->nr_debug_dirs++] = arg;
+	if (!is_directory(text))
+		return option_refuse(o, "a directory that is here", text);
+	opts->debug_dirs[opts->nr_debug_dirs++] = text;
 	return 0;
 }
 
-static int take_symfs(struct report_opts *opts, const char *arg)
+static int apply_symfs(struct report_opts *opts, const struct option_info *o, const char *text)
 {
-	if (!is_directory(arg))
-		return check(-EINVAL, OPT_SYMFS, arg, "a directory that is here");
-	opts->symfs = arg;
+	if (!is_directory(text))
+		return option_refuse(o, "a directory that is here", text);
+	opts->symfs = text;
 	return 0;
 }
 
-static int take_dump(struct report_opts *opts, const char *arg)
+static int apply_dump(struct report_opts *opts, const struct option_info *o, const char *text)
 {
-	if (arg && strcmp(arg, "full") != 0) {
-		log_error("unknown kind of dump '%s': it is full, or nothing", arg);
-		return -EINVAL;
-	}
-	opts->dump_stacks = arg || opts->dump;
+	if (text && strcmp(text, "full") != 0)
+		return option_refuse(o, "full, or nothing", text);
+	opts->dump_stacks = text || opts->dump;
 	opts->dump = true;
 	return 0;
 }
 
-static int take_addr(struct report_opts *opts, const char *arg)
+static int apply_addr(struct report_opts *opts, const struct option_info *o, const char *text)
 {
 	opts->find_addr = true;
-	return check(value_address(arg, &opts->addr), OPT_ADDR, arg,
-		     "an address as 0x55d0c0a812c0");
+	return value_address(text, &opts->addr)
+		       ? option_refuse(o, "an address as 0x55d0c0a812c0", text)
+		       : 0;
 }
 
 /* How an option's argument is read, and to what it is written. */
@@ -227,42 +186,45 @@ enum kind {
 	NUMBER, /* uint64_t */
 	BYTES,	/* uint64_t */
 	TIME,	/* uint64_t, in nanoseconds */
+	WORD,	/* an enum: the index among the option's values, to which @first is added */
 };
 
 #define TO(member) .offset = offsetof(struct report_opts, member)
 
-static const struct taker {
+static const struct effect {
 	int option;
 	enum kind kind;
-	size_t offset;						/* in struct report_opts */
-	int (*take)(struct report_opts *opts, const char *arg); /* in place of both; NULL: none */
-} takers[] = {
+	size_t offset; /* in struct report_opts */
+	int (*apply)(struct report_opts *opts, const struct option_info *o,
+		     const char *text); /* in place of both; NULL: none */
+	int first;
+} effects[] = {
 	{'h', FLAG, TO(help)},
-	{'j', .take = take_jobs},
-	{'n', .take = take_top},
+	{'j', .apply = apply_jobs},
+	{'n', .apply = apply_top},
 	{'o', TEXT, TO(output)},
 	{'q', FLAG, TO(quiet)},
-	{OPT_ADDR, .take = take_addr},
+	{OPT_ADDR, .apply = apply_addr},
 	{OPT_ADDRESSES, FLAG, TO(view.addresses)},
-	{OPT_AT, .take = take_at},
-	{OPT_BETWEEN, .take = take_between},
-	{OPT_BY, .take = take_by},
-	{OPT_COLOR, .take = take_color},
-	{OPT_COST, .take = take_cost},
+	{OPT_AT, .apply = apply_at},
+	{OPT_BETWEEN, .apply = apply_between},
+	{OPT_BY, WORD, TO(by), .first = GROUP_NONE + 1},
+	{OPT_COLOR, WORD, TO(color)},
+	{OPT_COST, WORD, TO(view.cost)},
 	{OPT_DEBUGINFOD, FLAG, TO(debuginfod)},
-	{OPT_DEBUG_DIR, .take = take_debug_dir},
+	{OPT_DEBUG_DIR, .apply = apply_debug_dir},
 	{OPT_DIFF, TEXT, TO(before)},
-	{OPT_DUMP, .take = take_dump},
-	{OPT_FAIL_ON_LEAK, .take = take_fail_on_leak},
-	{OPT_FLAT, .take = take_flat},
-	{OPT_FOLDED, .take = take_folded},
-	{OPT_FORMAT, .take = take_format},
-	{OPT_FUNCTION, .take = take_function},
+	{OPT_DUMP, .apply = apply_dump},
+	{OPT_FAIL_ON_LEAK, .apply = apply_fail_on_leak},
+	{OPT_FLAT, .apply = apply_flat},
+	{OPT_FOLDED, .apply = apply_folded},
+	{OPT_FORMAT, WORD, TO(format)},
+	{OPT_FUNCTION, .apply = apply_function},
 	{OPT_GROWTH, FLAG, TO(growth)},
 	{OPT_INLINE, FLAG, TO(view.inlined)},
 	{OPT_INVERTED, FLAG, TO(view.inverted)},
-	{OPT_LINES, .take = take_lines},
-	{OPT_MAX_MEMORY, .take = take_max_memory},
+	{OPT_LINES, WORD, TO(lines)},
+	{OPT_MAX_MEMORY, .apply = apply_max_memory},
 	{OPT_MIN_BLOCKS, NUMBER, TO(view.sieve.min_blocks)},
 	{OPT_MIN_BYTES, BYTES, TO(view.sieve.min_bytes)},
 	{OPT_MODULE, TEXT, TO(view.sieve.module)},
@@ -270,41 +232,48 @@ static const struct taker {
 	{OPT_NO_EMBEDDED, FLAG, TO(no_embedded)},
 	{OPT_NO_PAGER, FLAG, TO(no_pager)},
 	{OPT_OLDER, TIME, TO(choice.older_ns)},
-	{OPT_PID, .take = take_pid},
+	{OPT_PID, .apply = apply_pid},
 	{OPT_STRICT, FLAG, TO(strict)},
 	{OPT_SUPPRESSIONS, TEXT, TO(suppressions)},
-	{OPT_SYMFS, .take = take_symfs},
-	{OPT_TEMPORARY, .take = take_temporary},
+	{OPT_SYMFS, .apply = apply_symfs},
+	{OPT_TEMPORARY, .apply = apply_temporary},
 	{OPT_THREAD, TEXT, TO(choice.thread)},
 	{OPT_TIMELINE, FLAG, TO(timeline)},
 };
 
-static int set(struct report_opts *opts, const struct taker *taker, const char *arg)
+static int set_value(struct report_opts *opts, const struct effect *e, const struct option_info *o,
+		     const char *text)
 {
-	void *to = (char *)opts + taker->offset;
+	void *to = (char *)opts + e->offset;
+	int word;
 
-	switch (taker->kind) {
+	switch (e->kind) {
 	case FLAG:
 		*(bool *)to = true;
 		return 0;
 	case TEXT:
-		*(const char **)to = arg;
+		*(const char **)to = text;
 		return 0;
 	case NUMBER:
-		return check(value_number(arg, to), taker->option, arg, "a number");
+		return option_number(o, text, 0, UINT64_MAX, NULL, to);
 	case BYTES:
-		return check(value_bytes(arg, to), taker->option, arg, A_SIZE);
+		return option_bytes(o, text, 0, UINT64_MAX, NULL, to);
+	case TIME:
+		return option_time(o, text, 0, to);
 	default:
-		return check(value_time(arg, to), taker->option, arg, A_TIME);
+		/* Of these, for a difference offers fewer; which is refused where all is known. */
+		word = option_word(option_row_of(o->key), text);
+		*(int *)to = word + e->first;
+		return word < 0 ? word : 0;
 	}
 }
 
-int option_apply(struct report_opts *opts, int option, const char *arg)
+int option_apply(void *ctx, const struct option_info *o, const char *text)
 {
-	for (size_t i = 0; i < sizeof(takers) / sizeof(*takers); i++)
-		if (takers[i].option == option)
-			return takers[i].take ? takers[i].take(opts, arg)
-					      : set(opts, &takers[i], arg);
+	for (size_t i = 0; i < sizeof(effects) / sizeof(*effects); i++)
+		if (effects[i].option == o->key)
+			return effects[i].apply ? effects[i].apply(ctx, o, text)
+						: set_value(ctx, &effects[i], o, text);
 	assert(!"an option is in option_table.c and not in the table above");
 	return -EINVAL;
 }

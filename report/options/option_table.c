@@ -7,100 +7,191 @@
 #include "mleak.h"
 #include "report/options/options.h"
 
-static const struct option_row rows[] = {
-	{"format", OPT_FORMAT, "FORMAT",
-	 "tree (the default), flat, folded, json, csv, pprof, heaptrack, speedscope or html"},
-	{"folded", OPT_FOLDED, NULL, "the same as --format=folded"},
-	{"flat", OPT_FLAT, NULL, "the same as --format=flat: one stack after the other"},
-	{"top", 'n', "N",
-	 "only the N stacks with most outstanding bytes; of --growth those that grew most, of --by "
-	 "the first rows"},
-	{"inverted", OPT_INVERTED, NULL, "begin at the function that allocated"},
-	{"by", OPT_BY, "KEY",
-	 "in place of stacks, a table by thread, module, size, function, file or age; with "
-	 "--format=csv or json, too"},
-	{"growth", OPT_GROWTH, NULL,
-	 "is it a leak? How each stack grew, its blocks that were freed, and how long they lived; "
-	 "with --format=csv or json, too"},
-	{"timeline", OPT_TIMELINE, NULL,
-	 "what was outstanding over time, the most in each interval; with "
-	 "--format=csv or json, too"},
-	{"diff", OPT_DIFF, "BEFORE",
-	 "what is outstanding more, or less, than in the trace BEFORE; with --folded, "
-	 "--format=csv, json or html, too"},
-	{"cost", OPT_COST, "COST",
-	 "what --folded counts, and what --format=json and csv sort by: outstanding (the default), "
-	 "allocated or peak bytes, or temporary blocks; with any but the first also stacks of "
-	 "which "
-	 "nothing is left"},
-	{"temporary", OPT_TEMPORARY, "MS",
-	 "blocks that lived no longer than so many milliseconds count as temporary, too; for "
-	 "--cost temporary, "
-	 "json and csv"},
-	{"addr", OPT_ADDR, "ADDR",
-	 "in place of a report, whose memory this is: the block that holds it, or held it last, "
-	 "and "
-	 "those around; with --format=json, too"},
-	{"dump", OPT_DUMP, "[=full]",
-	 "print all records of the trace in place of a report; full, or given twice: and all "
-	 "stacks"},
+static const struct option_info rows[] = {
+	{.key = OPT_FORMAT,
+	 .name = "format",
+	 .arg = "FORMAT",
+	 .help = "tree (the default), flat, folded, json, csv, pprof, heaptrack, speedscope or "
+		 "html",
+	 .values = "tree flat folded json csv pprof heaptrack speedscope html",
+	 .group = "What is shown"},
+	{.key = OPT_FOLDED, .name = "folded", .help = "the same as --format=folded"},
+	{.key = OPT_FLAT,
+	 .name = "flat",
+	 .help = "the same as --format=flat: one stack after the other"},
+	{.key = 'n',
+	 .name = "top",
+	 .arg = "N",
+	 .help = "only the N stacks with most outstanding bytes; of --growth those that grew most, "
+		 "of --by "
+		 "the first rows"},
+	{.key = OPT_INVERTED, .name = "inverted", .help = "begin at the function that allocated"},
+	{.key = OPT_BY,
+	 .name = "by",
+	 .arg = "KEY",
+	 .help = "in place of stacks, a table by thread, module, size, function, file or age; with "
+		 "--format=csv or json, too",
+	 .values = "thread module size function file age"},
+	{.key = OPT_GROWTH,
+	 .name = "growth",
+	 .help = "is it a leak? How each stack grew, its blocks that were freed, and how long they "
+		 "lived; "
+		 "with --format=csv or json, too"},
+	{.key = OPT_TIMELINE,
+	 .name = "timeline",
+	 .help = "what was outstanding over time, the most in each interval; with "
+		 "--format=csv or json, too"},
+	{.key = OPT_DIFF,
+	 .name = "diff",
+	 .arg = "BEFORE",
+	 .help = "what is outstanding more, or less, than in the trace BEFORE; with --folded, "
+		 "--format=csv, json or html, too"},
+	{.key = OPT_COST,
+	 .name = "cost",
+	 .arg = "COST",
+	 .help = "what --folded counts, and what --format=json and csv sort by: outstanding (the "
+		 "default), "
+		 "allocated or peak bytes, or temporary blocks; with any but the first also stacks "
+		 "of "
+		 "which "
+		 "nothing is left",
+	 .values = "outstanding allocated peak temporary"},
+	{.key = OPT_TEMPORARY,
+	 .name = "temporary",
+	 .arg = "MS",
+	 .help = "blocks that lived no longer than so many milliseconds count as temporary, too; "
+		 "for "
+		 "--cost temporary, "
+		 "json and csv"},
+	{.key = OPT_ADDR,
+	 .name = "addr",
+	 .arg = "ADDR",
+	 .help = "in place of a report, whose memory this is: the block that holds it, or held it "
+		 "last, "
+		 "and "
+		 "those around; with --format=json, too"},
+	{.key = OPT_DUMP,
+	 .name = "dump",
+	 .arg = "[=full]",
+	 .help = "print all records of the trace in place of a report; full, or given twice: and "
+		 "all "
+		 "stacks",
+	 .values = "full"},
 
-	{"pid", OPT_PID, "PID",
-	 "only what the process PID allocated, of several in a trace; with --diff, PID,PID names "
-	 "one in each trace"},
-	{"thread", OPT_THREAD, "TID|NAME",
-	 "only blocks that this thread got; NAME may have * and ?"},
-	{"module", OPT_MODULE, "NAME",
-	 "only stacks through this program or library; NAME may have * and ?"},
-	{"function", OPT_FUNCTION, "REGEX", "only stacks through such a function"},
-	{"min-bytes", OPT_MIN_BYTES, "BYTES",
-	 "only stacks with so much outstanding; K, M, G may follow"},
-	{"min-blocks", OPT_MIN_BLOCKS, "N", "only stacks with so many blocks outstanding"},
-	{"older", OPT_OLDER, "AGE",
-	 "only blocks so old at the end: seconds, or with a unit as in 500ms, 10s, 5m, 1h, 1d"},
-	{"at", OPT_AT, "TIME",
-	 "as it was so long after the start of the recording: seconds, or with a unit"},
-	{"between", OPT_BETWEEN, "A,B",
-	 "what was given out after A and was still outstanding at B"},
-	{"suppressions", OPT_SUPPRESSIONS, "FILE",
-	 "leave out what matches a line leak:PATTERN of FILE, as LeakSanitizer does"},
-	{"no-embedded-suppressions", OPT_NO_EMBEDDED, NULL,
-	 "show what a recorded program's own __lsan_default_suppressions() would leave out"},
+	{.key = OPT_PID,
+	 .name = "pid",
+	 .arg = "PID",
+	 .help = "only what the process PID allocated, of several in a trace; with --diff, PID,PID "
+		 "names "
+		 "one in each trace",
+	 .group = "Of which blocks and stacks"},
+	{.key = OPT_THREAD,
+	 .name = "thread",
+	 .arg = "TID|NAME",
+	 .help = "only blocks that this thread got; NAME may have * and ?"},
+	{.key = OPT_MODULE,
+	 .name = "module",
+	 .arg = "NAME",
+	 .help = "only stacks through this program or library; NAME may have * and ?"},
+	{.key = OPT_FUNCTION,
+	 .name = "function",
+	 .arg = "REGEX",
+	 .help = "only stacks through such a function"},
+	{.key = OPT_MIN_BYTES,
+	 .name = "min-bytes",
+	 .arg = "BYTES",
+	 .help = "only stacks with so much outstanding; K, M, G may follow"},
+	{.key = OPT_MIN_BLOCKS,
+	 .name = "min-blocks",
+	 .arg = "N",
+	 .help = "only stacks with so many blocks outstanding"},
+	{.key = OPT_OLDER,
+	 .name = "older",
+	 .arg = "AGE",
+	 .help = "only blocks so old at the end: seconds, or with a unit as in 500ms, 10s, 5m, 1h, "
+		 "1d"},
+	{.key = OPT_AT,
+	 .name = "at",
+	 .arg = "TIME",
+	 .help = "as it was so long after the start of the recording: seconds, or with a unit"},
+	{.key = OPT_BETWEEN,
+	 .name = "between",
+	 .arg = "A,B",
+	 .help = "what was given out after A and was still outstanding at B"},
+	{.key = OPT_SUPPRESSIONS,
+	 .name = "suppressions",
+	 .arg = "FILE",
+	 .help = "leave out what matches a line leak:PATTERN of FILE, as LeakSanitizer does"},
+	{.key = OPT_NO_EMBEDDED,
+	 .name = "no-embedded-suppressions",
+	 .help = "show what a recorded program's own __lsan_default_suppressions() would leave "
+		 "out"},
 
-	{"inline", OPT_INLINE, NULL, "show functions that the compiler inlined, too"},
-	{"addresses", OPT_ADDRESSES, NULL, "MODULE+0xADDR in place of names"},
-	{"no-demangle", OPT_NO_DEMANGLE, NULL, "names of C++ and Rust as the files have them"},
-	{"debug-dir", OPT_DEBUG_DIR, "DIR",
-	 "look for debug information here before " DEFAULT_DEBUG_DIR "; may be given several "
-	 "times"},
-	{"symfs", OPT_SYMFS, "DIR",
-	 "look for programs, libraries and debug files below DIR first, as below the root of the "
-	 "recorded system"},
-	{"debuginfod", OPT_DEBUGINFOD, NULL,
-	 "fetch debug information that is not here from DEBUGINFOD_URLS; without this option the "
-	 "network is never used"},
+	{.key = OPT_INLINE,
+	 .name = "inline",
+	 .help = "show functions that the compiler inlined, too",
+	 .group = "Names and lines"},
+	{.key = OPT_ADDRESSES, .name = "addresses", .help = "MODULE+0xADDR in place of names"},
+	{.key = OPT_NO_DEMANGLE,
+	 .name = "no-demangle",
+	 .help = "names of C++ and Rust as the files have them"},
+	{.key = OPT_DEBUG_DIR,
+	 .name = "debug-dir",
+	 .arg = "DIR",
+	 .help = "look for debug information here before " DEFAULT_DEBUG_DIR
+		 "; may be given several "
+		 "times"},
+	{.key = OPT_SYMFS,
+	 .name = "symfs",
+	 .arg = "DIR",
+	 .help = "look for programs, libraries and debug files below DIR first, as below the root "
+		 "of the "
+		 "recorded system"},
+	{.key = OPT_DEBUGINFOD,
+	 .name = "debuginfod",
+	 .help = "fetch debug information that is not here from DEBUGINFOD_URLS; without this "
+		 "option the "
+		 "network is never used"},
 
-	{"fail-on-leak", OPT_FAIL_ON_LEAK, "[=BYTES]",
-	 "exit with 1 when a byte is shown, or more than BYTES, or a block was overrun; of a "
-	 "difference, when stacks are new or have grown, or by more than BYTES in all; with 2 "
-	 "when the trace does not tell"},
-	{"strict", OPT_STRICT, NULL, "exit with 2 when there was a warning"},
-	{"color", OPT_COLOR, "WHEN",
-	 "auto (on a terminal, unless NO_COLOR is set), always or never"},
-	{"lines", OPT_LINES, "KIND",
-	 "of a tree: auto (utf-8 on a terminal whose locale has it), utf-8 or ascii"},
-	{"no-pager", OPT_NO_PAGER, NULL, "show the report on a terminal at once"},
-	{"jobs", 'j', "N",
-	 "read the trace with N threads [one for each CPU]; what is shown is the same"},
-	{"max-memory", OPT_MAX_MEMORY, "BYTES",
-	 "give up when it takes more memory [half of the machine's]; K, M, G may follow"},
-	{"quiet", 'q', NULL, "do not show on a terminal how far it is"},
-	{"help", 'h', NULL, "print this help"},
+	{.key = OPT_FAIL_ON_LEAK,
+	 .name = "fail-on-leak",
+	 .arg = "[=BYTES]",
+	 .help = "exit with 1 when a byte is shown, or more than BYTES, or a block was overrun; of "
+		 "a "
+		 "difference, when stacks are new or have grown, or by more than BYTES in all; "
+		 "with 2 "
+		 "when the trace does not tell",
+	 .group = "Other"},
+	{.key = OPT_STRICT, .name = "strict", .help = "exit with 2 when there was a warning"},
+	{.key = OPT_COLOR,
+	 .name = "color",
+	 .arg = "WHEN",
+	 .help = "auto (on a terminal, unless NO_COLOR is set), always or never",
+	 .values = "auto always never"},
+	{.key = OPT_LINES,
+	 .name = "lines",
+	 .arg = "KIND",
+	 .help = "of a tree: auto (utf-8 on a terminal whose locale has it), utf-8 or ascii",
+	 .values = "auto utf-8 ascii"},
+	{.key = OPT_NO_PAGER, .name = "no-pager", .help = "show the report on a terminal at once"},
+	{.key = 'j',
+	 .name = "jobs",
+	 .arg = "N",
+	 .help = "read the trace with N threads [one for each CPU]; what is shown is the same"},
+	{.key = OPT_MAX_MEMORY,
+	 .name = "max-memory",
+	 .arg = "BYTES",
+	 .help = "give up when it takes more memory [half of the machine's]; K, M, G may follow"},
+	{.key = 'q', .name = "quiet", .help = "do not show on a terminal how far it is"},
+	{.key = 'h', .name = "help", .help = "print this help"},
 
 	/* of unwind alone */
-	{"output", 'o', "FILE",
-	 "write the trace with its stacks to FILE; one that is there is kept as FILE.old [in place "
-	 "of the trace]"},
+	{.key = 'o',
+	 .name = "output",
+	 .arg = "FILE",
+	 .help = "write the trace with its stacks to FILE; one that is there is kept as FILE.old "
+		 "[in place "
+		 "of the trace]"},
 };
 
 #define NR_ROWS	       (sizeof(rows) / sizeof(*rows))
@@ -108,7 +199,7 @@ static const struct option_row rows[] = {
 
 /* An option of another command.  Its help is that of the row unless it has one of its own. */
 struct borrowed {
-	int value; /* of the row */
+	int value; /* the key of the row */
 	const char *help;
 };
 
@@ -166,59 +257,25 @@ static const struct borrowed unwind_rows[] = {
 
 #define DIFF_FORMATS "tree folded json csv html"
 
-/* Of options that take one of few values: all of them. */
-static const struct {
-	int value; /* of the row */
-	const char *values;
-} choices[] = {
-	{OPT_FORMAT, "tree flat folded json csv pprof heaptrack speedscope html"},
-	{OPT_BY, "thread module size function file age"},
-	{OPT_COST, "outstanding allocated peak temporary"},
-	{OPT_COLOR, "auto always never"},
-	{OPT_LINES, "auto utf-8 ascii"},
-	{OPT_DUMP, "full"},
-};
-
-/* Of the options that begin a group of the help: its heading. */
-static const struct {
-	int value; /* of the row */
-	const char *heading;
-} groups[] = {
-	{OPT_FORMAT, "What is shown"},
-	{OPT_PID, "Of which blocks and stacks"},
-	{OPT_INLINE, "Names and lines"},
-	{OPT_FAIL_ON_LEAK, "Other"},
-};
-
-_Static_assert(NR_ROWS <= OPTION_ROWS_MAX, "struct option_tables has room for all");
-
-static void tell_of(const struct option_row *row, struct option_info *option)
+const struct option_info *option_row_of(int key)
 {
-	*option = (struct option_info){
-		.letter = row->value < OPT_FORMAT ? row->value : 0,
-		.name = row->name,
-		.arg = row->arg,
-		.help = row->help,
-	};
-	for (size_t c = 0; c < sizeof(choices) / sizeof(choices[0]); c++)
-		if (choices[c].value == row->value)
-			option->values = choices[c].values;
-	for (size_t g = 0; g < sizeof(groups) / sizeof(groups[0]); g++)
-		if (groups[g].value == row->value)
-			option->group = groups[g].heading;
+	size_t i = 0;
+
+	while (rows[i].key != key)
+		i++;
+	return &rows[i];
 }
 
 bool report_option(size_t i, struct option_info *option)
 {
-	if (i >= NR_REPORT_ROWS)
-		return false;
-	tell_of(&rows[i], option);
-	return true;
+	if (i < NR_REPORT_ROWS)
+		*option = rows[i];
+	return i < NR_REPORT_ROWS;
 }
 
-static void tell_of_borrowed(const struct borrowed *row, struct option_info *option)
+static void fill_borrowed(const struct borrowed *row, struct option_info *option)
 {
-	tell_of(option_row_of(row->value), option);
+	*option = *option_row_of(row->value);
 	if (row->help)
 		option->help = row->help;
 }
@@ -227,7 +284,7 @@ bool unwind_option(size_t i, struct option_info *option)
 {
 	if (i >= NR_UNWIND_ROWS)
 		return false;
-	tell_of_borrowed(&unwind_rows[i], option);
+	fill_borrowed(&unwind_rows[i], option);
 	option->group = NULL;
 	return true;
 }
@@ -236,7 +293,7 @@ bool diff_option(size_t i, struct option_info *option)
 {
 	if (i >= NR_DIFF_ROWS)
 		return false;
-	tell_of_borrowed(&diff_rows[i], option);
+	fill_borrowed(&diff_rows[i], option);
 	if (diff_rows[i].value == OPT_FORMAT)
 		option->values = DIFF_FORMATS;
 	if (diff_rows[i].value == OPT_PID)
@@ -244,67 +301,31 @@ bool diff_option(size_t i, struct option_info *option)
 	return true;
 }
 
-/* The option number @i of @command, or NULL beyond the last. */
-static const struct option_row *row_at(const char *command, size_t i)
+option_rows *option_rows_of(const char *command)
 {
 	if (!strcmp(command, "diff"))
-		return i < NR_DIFF_ROWS ? option_row_of(diff_rows[i].value) : NULL;
-	if (!strcmp(command, "unwind"))
-		return i < NR_UNWIND_ROWS ? option_row_of(unwind_rows[i].value) : NULL;
-	return i < NR_REPORT_ROWS ? &rows[i] : NULL;
-}
-
-void option_tables_make(struct option_tables *tables, const char *command)
-{
-	const struct option_row *row;
-	char *at = tables->shorts;
-
-	*at++ = ':'; /* tell a missing argument from an unknown option */
-	for (size_t i = 0; (row = row_at(command, i)) != NULL; i++) {
-		tables->longs[i] = (struct option){
-			.name = row->name,
-			.has_arg = !row->arg	      ? no_argument
-				   : *row->arg == '[' ? optional_argument
-						      : required_argument,
-			.val = row->value,
-		};
-		if (row->value >= OPT_FORMAT)
-			continue;
-		*at++ = (char)row->value;
-		if (row->arg)
-			*at++ = ':';
-	}
+		return diff_option;
+	return strcmp(command, "unwind") ? report_option : unwind_option;
 }
 
 void report_opts_print_help(const char *command)
 {
-	if (!strcmp(command, "diff")) {
+	if (!strcmp(command, "diff"))
 		puts("usage: mleak diff [OPTIONS] BEFORE AFTER\n\n"
 		     "Compares what is outstanding at the end of the traces BEFORE and AFTER: "
 		     "stacks "
 		     "that\n"
 		     "are new, grown, shrunk or gone.\n");
-		print_options(diff_option);
-	} else if (!strcmp(command, "unwind")) {
+	else if (!strcmp(command, "unwind"))
 		puts("usage: mleak unwind [OPTIONS] [FILE]\n\n"
 		     "Unwinds all stacks of the trace in FILE (default: " DEFAULT_PATH
 		     ") and keeps "
 		     "them there, so\n"
 		     "that each report of it takes a fraction of the time.\n");
-		print_options(unwind_option);
-	} else {
+	else
 		puts("usage: mleak report [OPTIONS] [FILE]\n\n"
 		     "Shows which call paths allocated the blocks that were never freed, from the "
 		     "trace\n"
 		     "in FILE (default: " DEFAULT_PATH ").\n");
-		print_options(report_option);
-	}
-}
-
-const struct option_row *option_row_of(int value)
-{
-	for (size_t i = 0; i < NR_ROWS; i++)
-		if (rows[i].value == value)
-			return &rows[i];
-	return NULL;
+	print_options(option_rows_of(command));
 }

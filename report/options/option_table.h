@@ -1,13 +1,12 @@
 /* option_table.h - the options of `mleak report`, `mleak diff` and `mleak unwind`: their names, and
  * the help
  *
- * What they do is in options.c.
+ * What they do is in option_apply.c.
  */
 #ifndef REPORT_OPTION_TABLE_H
 #define REPORT_OPTION_TABLE_H
 
-#include <getopt.h>
-#include <stdbool.h>
+#include "cmdline/options.h"
 
 #define DEFAULT_PATH	  "mleak.mlk"
 #define DEFAULT_DEBUG_DIR "/usr/lib/debug"
@@ -51,26 +50,10 @@ enum {
 	OPT_ADDR
 };
 
-struct option_row {
-	const char *name;
-	int value;	 /* the letter of the short form, or one of the above */
-	const char *arg; /* in [brackets]: may be left out */
-	const char *help;
-};
+/* Report's row of the option with the key @key, which there is. */
+const struct option_info *option_row_of(int key);
 
-/* The row of the option with the value @value, or NULL. */
-const struct option_row *option_row_of(int value);
-
-#define OPTION_ROWS_MAX 64
-
-/* What getopt_long() wants, made from the rows. */
-struct option_tables {
-	struct option longs[OPTION_ROWS_MAX + 1];
-	char shorts[2 * OPTION_ROWS_MAX + 2];
-};
-
-/* Fill @tables, which is all zero before, with the options of @command: "diff", "unwind", else
- * report. */
-void option_tables_make(struct option_tables *tables, const char *command);
+/* The rows of @command: "diff", "unwind", else report. */
+option_rows *option_rows_of(const char *command);
 
 #endif

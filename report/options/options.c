@@ -2,6 +2,7 @@
 #include "report/options/options.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,26 +32,8 @@ static bool is_diff(char **argv)
 	return !strcmp(argv[0], "diff");
 }
 
-static int wrong_option(int problem, char **argv)
-{
-	const struct option_row *row = option_row_of(optopt);
-	const char *command = argv[0];
-
-	if (row)
-		log_error("option '--%s' wants %s argument; 'mleak %s --help' lists the options",
-			  row->name, problem == ':' ? "an" : "no", command);
-	else if (optopt)
-		/* the word it is in may not be behind optind yet: others can follow in it */
-		log_error("unknown option '-%c'; 'mleak %s --help' lists the options", optopt,
-			  command);
-	else
-		log_error("unknown or ambiguous option '%s'; 'mleak %s --help' lists the options",
-			  argv[optind - 1], command);
-	return -EINVAL;
-}
-
 /* The traces, behind all options. */
-static int take_paths(struct report_opts *opts, int argc, char **argv)
+static int read_paths(struct report_opts *opts, int argc, char **argv)
 {
 	int nr = argc - optind;
 
@@ -72,23 +55,17 @@ static int take_paths(struct report_opts *opts, int argc, char **argv)
 
 int report_opts_parse(struct report_opts *opts, int argc, char **argv)
 {
-	struct option_tables tables = {0};
-	int option, err = 0;
+	int err;
 
 	*opts = (struct report_opts){.path = DEFAULT_PATH};
 	/* each takes an argument, so there cannot be more; and three of complete_debug_dirs() */
 	opts->debug_dirs = calloc((size_t)argc + 3, sizeof(*opts->debug_dirs));
 	if (!opts->debug_dirs)
 		return -ENOMEM;
-	option_tables_make(&tables, argv[0]);
-	opterr = 0;
-	optind = 0; /* begin anew, wherever main() was */
-	while (!err && (option = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1)
-		err = option_row_of(option) ? option_apply(opts, option, optarg)
-					    : wrong_option(option, argv);
+	err = options_read(option_rows_of(argv[0]), false, argc, argv, option_apply, opts);
 	if (err || opts->help)
 		return err;
-	err = take_paths(opts, argc, argv);
+	err = read_paths(opts, argc, argv);
 	if (err)
 		return err;
 	opts->view.details = opts->format != FORMAT_FOLDED;

@@ -125,16 +125,6 @@ static const struct format {
 	[FORMAT_HTML] = {"html", print_html, false, true},
 };
 
-int format_parse(const char *name, enum report_format *format)
-{
-	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++)
-		if (!strcmp(formats[i].name, name)) {
-			*format = (enum report_format)i;
-			return 0;
-		}
-	return -EINVAL;
-}
-
 bool format_has_history(enum report_format format)
 {
 	return formats[format].history;

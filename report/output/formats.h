@@ -18,12 +18,6 @@ enum report_format {
 	FORMAT_HTML,
 };
 
-/* For messages. */
-#define FORMAT_NAMES "tree, flat, folded, json, csv, pprof, heaptrack, speedscope or html"
-
-/* The format called @name to *@format.  Returns 0 or -EINVAL. */
-int format_parse(const char *name, enum report_format *format);
-
 /* Whether a format tells of stacks of which nothing is outstanding, too. */
 bool format_has_history(enum report_format format);
 

@@ -40,16 +40,6 @@ static const char *const names[] = {
 	[GROUP_FILE] = "file",	   [GROUP_FUNCTION] = "function", [GROUP_AGE] = "age",
 };
 
-int group_parse(const char *name, enum group_key *key)
-{
-	for (int i = GROUP_THREAD; i <= GROUP_AGE; i++)
-		if (!strcmp(names[i], name)) {
-			*key = (enum group_key)i;
-			return 0;
-		}
-	return -EINVAL;
-}
-
 static bool is_by_stack(enum group_key key)
 {
 	return key == GROUP_MODULE || key == GROUP_FUNCTION || key == GROUP_FILE;

@@ -14,12 +14,6 @@ enum group_key {
 	GROUP_AGE,	/* at the end */
 };
 
-/* For messages. */
-#define GROUP_NAMES "thread, module, size, function, file or age"
-
-/* The key called @name to *@key.  Returns 0 or -EINVAL. */
-int group_parse(const char *name, enum group_key *key);
-
 /*
  * Print to @out a line for each group: of sizes and ages in their order, else the one with the most
  * bytes first.  For module, function and file there are two amounts: of stacks whose innermost

@@ -18,18 +18,6 @@ const char *color_of(bool wanted, enum color color)
 	return wanted ? sequences[color] : "";
 }
 
-int color_parse(const char *name, enum color_mode *mode)
-{
-	static const char *const names[] = {"auto", "always", "never"};
-
-	for (int i = COLOR_AUTO; i <= COLOR_NEVER; i++)
-		if (!strcmp(names[i], name)) {
-			*mode = (enum color_mode)i;
-			return 0;
-		}
-	return -EINVAL;
-}
-
 bool color_wanted(enum color_mode mode)
 {
 	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
@@ -45,18 +33,6 @@ size_t color_columns(void)
 	struct winsize size;
 
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? 0 : size.ws_col;
-}
-
-int lines_parse(const char *name, enum lines_mode *mode)
-{
-	static const char *const names[] = {"auto", "utf-8", "ascii"};
-
-	for (int i = LINES_AUTO; i <= LINES_ASCII; i++)
-		if (!strcmp(names[i], name)) {
-			*mode = (enum lines_mode)i;
-			return 0;
-		}
-	return -EINVAL;
 }
 
 bool lines_utf8(enum lines_mode mode)

@@ -13,9 +13,6 @@ const char *color_of(bool wanted, enum color color);
 /* When there are colours: see color_wanted(). */
 enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
-/* The mode called @name (auto, always, never) to *@mode.  Returns 0 or -EINVAL. */
-int color_parse(const char *name, enum color_mode *mode);
-
 /* Whether there are to be colours on stdout.  Without being told, if it is a terminal that is not
  * dumb, and NO_COLOR (https://no-color.org) is not set or empty. */
 bool color_wanted(enum color_mode mode);
@@ -25,9 +22,6 @@ size_t color_columns(void);
 
 /* Of what the lines of a tree are made: see lines_utf8(). */
 enum lines_mode { LINES_AUTO, LINES_UTF8, LINES_ASCII };
-
-/* The mode called @name (auto, utf-8, ascii) to *@mode.  Returns 0 or -EINVAL. */
-int lines_parse(const char *name, enum lines_mode *mode);
 
 /* Whether lines are to be drawn by characters of UTF-8.  Without being told, if stdout is a
  * terminal and the locale (LC_ALL, LC_CTYPE or LANG, the first that is set) says that it knows

@@ -44,21 +44,47 @@ class RecordTest(Case):
             self.assert_one_message(result.err, naming="--redact")
             self.assertFalse(os.path.exists(self.path("x.mlk")))
 
-    def test_a_time_has_the_units_that_a_report_knows(self):
-        for text in "5", "5s", "500ms", "5m", "5h", "1d", "0.5d":
+    def assert_read_alike(self, option, report_option, right, wrong):
+        """Both commands take @right as values of their options, and refuse @wrong."""
+        for text in right:
             # both are refused for something else
-            record = self.mleak("record", "-o", self.path("x.mlk"), "-d", text)
-            report = self.mleak("report", "--older", text, self.path("none.mlk"))
+            record = self.mleak("record", "-o", self.path("x.mlk"), option + text)
+            report = self.mleak("report", report_option + text, self.path("none.mlk"))
             self.assert_one_message(record.err, naming="nothing to record")
             self.assert_one_message(report.err, naming="none.mlk")
-        for text in "5w", "1 d", "-1d":
-            record = self.mleak("record", "-o", self.path("x.mlk"), "-d", text)
-            report = self.mleak("report", "--older", text, self.path("none.mlk"))
-            self.assert_one_message(record.err, naming="is no time")
-            self.assert_one_message(report.err, naming="wants a time")
+        for text in wrong:
+            record = self.mleak("record", "-o", self.path("x.mlk"), option + text)
+            report = self.mleak("report", report_option + text, self.path("none.mlk"))
+            for result in (record, report):
+                self.assert_one_message(result.err, naming=" wants ")
+                self.assertIn("not '%s'" % text, result.err)
+
+    def test_times_are_read_alike_by_all_commands(self):
+        self.assert_read_alike("--duration=", "--older=",
+                               ("5", "5s", "500ms", "0.1ms", "7us", "5m", "5h", "1d", "0.5d", ".5"),
+                               ("5w", "1 d", "-1d", "1e3", "inf", ".", "", "1.2.3", "5S"))
+
+    def test_sizes_are_read_alike_by_all_commands(self):
+        self.assert_read_alike("--min-size=", "--min-bytes=",
+                               ("5", "5B", "512k", "512K", "7MB", "1g", "1T", "3tb"),
+                               ("", "K", "-1", "1.5K", "1e3", "0x10", "5P", "5 K", "18014398509481984K"))
+
+    def test_what_may_have_been_meant_is_said(self):
+        for command, word, meant in (("record", "--duraton=5", "--duration"), ("report", "--formta", "--format"),
+                                     ("diff", "--min-byte5", "--min-bytes"), ("unwind", "--symsf=/", "--symfs"),
+                                     ("info", "--hlep", "--help"), ("script", "--hlep", "--help")):
+            with self.subTest(command=command):
+                result = self.mleak(command, word)
+                self.assert_one_message(result.err, naming="unknown option '%s', did you mean %s? " % (word, meant))
+                self.assertIn("'mleak %s --help' lists the options" % command, result.err)
+        for command, word in (("record", "--nonsense"), ("report", "--zz"), ("info", "--xxxx")):
+            result = self.mleak(command, word)
+            self.assert_one_message(result.err, naming="unknown option '%s'; 'mleak %s" % (word, command))
+        self.assert_one_message(self.mleak("recrod").err, naming="did you mean record?")
+        self.assert_one_message(self.mleak("x").err, naming="'x' is no command; ")
 
     def test_ring_sizes_that_are_no_power_of_two_pages(self):
-        for size in ("0", "4K", "65537", "96K", "3M", "2G", "64MB", "", "-64K"):
+        for size in ("0", "4K", "65537", "96K", "3M", "2G", "64MiB", "", "-64K"):
             with self.subTest(size=size):
                 self.assert_one_message(self.refused("--ring-size", size, "true"), naming=size)
 

@@ -29,7 +29,7 @@ class PreloadLimitsTest(LimitsCase):
         for text, right in ((".5", True), (".5s", True), (".", False), ("-.5", False), (".inf", False)):
             result = self.mleak("record", "--backend", "preload", "-d", text, "-o", "x.mlk", "--", "true")
             self.assertEqual(result.status, 0 if right else 125, result.err)
-            self.assertEqual("is no time" in result.err, not right)
+            self.assertEqual("--duration wants a time" in result.err, not right)
 
 
 @needs_bpf

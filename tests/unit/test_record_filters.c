@@ -12,7 +12,6 @@
 
 #include <cmocka.h>
 
-#include "record/base/parse_units.h"
 #include "record/filter/filters.h"
 
 #define DIGITS 40
@@ -34,6 +33,17 @@ static double chance_below(const uint32_t *digits, uint64_t limit)
 		}
 	}
 	return below;
+}
+
+/* filters_parse() of the option with the key @key. */
+static int apply_filter(struct filter_opts *f, int key, const char *text)
+{
+	struct option_info o;
+
+	for (size_t i = 0; record_option(i, &o); i++)
+		if (o.key == key)
+			return filters_parse(f, &o, text);
+	return -ENOENT;
 }
 
 static void check_chance(const uint32_t *digits, uint64_t weight, double expected)
@@ -79,7 +89,7 @@ static void sample(const char *text, int err, uint64_t every, uint64_t bytes)
 {
 	struct filter_opts f = {.sample_every = 3, .sample_bytes = 3};
 
-	assert_int_equal(filters_parse(&f, 's', text), err);
+	assert_int_equal(apply_filter(&f, 's', text), err);
 	if (err)
 		return;
 	assert_int_equal(f.sample_every, every);
@@ -109,13 +119,13 @@ static void sizes_are_refused_that_no_block_has(void **state)
 	struct filter_opts f = {0};
 
 	(void)state;
-	assert_int_equal(filters_parse(&f, 'z', "1K"), 0);
-	assert_int_equal(filters_parse(&f, 'Z', "1023"), 0);
+	assert_int_equal(apply_filter(&f, 'z', "1K"), 0);
+	assert_int_equal(apply_filter(&f, 'Z', "1023"), 0);
 	assert_int_equal(filters_check(&f, NULL, 0), -EINVAL);
-	assert_int_equal(filters_parse(&f, 'Z', "1024"), 0);
+	assert_int_equal(apply_filter(&f, 'Z', "1024"), 0);
 	assert_int_equal(filters_check(&f, NULL, 0), 0);
-	assert_int_equal(filters_parse(&f, 'z', "0"), -EINVAL);
-	assert_int_equal(filters_parse(&f, 'Z', "64X"), -EINVAL);
+	assert_int_equal(apply_filter(&f, 'z', "0"), -EINVAL);
+	assert_int_equal(apply_filter(&f, 'Z', "64X"), -EINVAL);
 }
 
 static void threads_are_named_by_number_in_a_process_that_has_them(void **state)
@@ -125,16 +135,16 @@ static void threads_are_named_by_number_in_a_process_that_has_them(void **state)
 	char text[16];
 
 	(void)state;
-	assert_int_equal(filters_parse(&f, FILTER_TID, "main"), -EINVAL);
-	assert_int_equal(filters_parse(&f, FILTER_TID, "0"), -EINVAL);
+	assert_int_equal(apply_filter(&f, FILTER_TID, "main"), -EINVAL);
+	assert_int_equal(apply_filter(&f, FILTER_TID, "0"), -EINVAL);
 	snprintf(text, sizeof(text), "%d", getpid());
-	assert_int_equal(filters_parse(&f, FILTER_TID, text), 0);
+	assert_int_equal(apply_filter(&f, FILTER_TID, text), 0);
 	assert_int_equal(filters_check(&f, parent_and_self, 2), 0);
 	assert_int_equal(filters_check(&f, NULL, 0), -EINVAL); /* a command has none yet */
 	assert_int_equal(filters_check(&f, parent_and_self, 1), -EINVAL); /* it is not its thread */
 	while (f.nr_tids < FILTERS_MAX_TIDS)
-		assert_int_equal(filters_parse(&f, FILTER_TID, text), 0);
-	assert_int_equal(filters_parse(&f, FILTER_TID, text), -EINVAL);
+		assert_int_equal(apply_filter(&f, FILTER_TID, text), 0);
+	assert_int_equal(apply_filter(&f, FILTER_TID, text), -EINVAL);
 }
 
 static void without_options_nothing_is_left_out(void **state)
@@ -152,7 +162,7 @@ static void without_options_nothing_is_left_out(void **state)
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
 		struct filter_opts f = {0};
 
-		assert_int_equal(filters_parse(&f, options[i].key, options[i].text), 0);
+		assert_int_equal(apply_filter(&f, options[i].key, options[i].text), 0);
 		assert_true(filters_any(&f));
 	}
 }

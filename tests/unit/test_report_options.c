@@ -75,13 +75,13 @@ static void a_wrong_option_is_named(void **state)
 	check_refused("-in m1.mlk", "unknown option '-i'");
 	check_refused("-x", "unknown option '-x'");
 	check_refused("one.mlk -x --folded", "unknown option '-x'");
-	check_refused("--nonsense", "unknown or ambiguous option '--nonsense'");
-	check_refused("--fo", "unknown or ambiguous option '--fo'");
-	check_refused("--fo=tree", "unknown or ambiguous option '--fo=tree'");
-	check_refused("--folded=yes", "option '--folded' wants no argument");
-	check_refused("--help=me", "option '--help' wants no argument");
-	check_refused("-n", "option '--top' wants an argument");
-	check_refused("--inverted --top", "option '--top' wants an argument");
+	check_refused("--nonsense", "unknown option '--nonsense'");
+	check_refused("--fo", "'--fo' may be --format or --folded");
+	check_refused("--fo=tree", "'--fo=tree' may be --format or --folded");
+	check_refused("--folded=yes", "option '--folded' wants no value");
+	check_refused("--help=me", "option '--help' wants no value");
+	check_refused("-n", "option '--top' wants a value");
+	check_refused("--inverted --top", "option '--top' wants a value");
 }
 
 static void options_and_the_trace_come_in_any_order(void **state)

@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
+#include "cmdline/values.h"
 #include "report/base/json.h"
 #include "report/filter/suppressions.h"
-#include "report/options/values.h"
 
 static void bytes_have_units(void **state)
 {
@@ -22,8 +22,9 @@ static void bytes_have_units(void **state)
 					    "K",
 					    "-1",
 					    " 1",
-					    "1k",
-					    "1KB",
+					    "1KK",
+					    "1BK",
+					    "1e3",
 					    "1.5K",
 					    "1 K",
 					    "0x10",
@@ -36,6 +37,14 @@ static void bytes_have_units(void **state)
 	assert_int_equal(value, 4096);
 	assert_int_equal(value_bytes("3T", &value), 0);
 	assert_int_equal(value, (uint64_t)3 << 40);
+	assert_int_equal(value_bytes("512k", &value), 0);
+	assert_int_equal(value, 512 << 10);
+	assert_int_equal(value_bytes("7mb", &value), 0);
+	assert_int_equal(value, 7 << 20);
+	assert_int_equal(value_bytes("4096B", &value), 0);
+	assert_int_equal(value, 4096);
+	assert_true(value_has_unit("4096B"));
+	assert_false(value_has_unit("4096"));
 	assert_int_equal(value_bytes("18446744073709551615", &value), 0);
 	assert_true(value == UINT64_MAX);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
@@ -62,17 +71,15 @@ static void addresses_are_hexadecimal_behind_0x(void **state)
 static void times_have_units_and_fractions(void **state)
 {
 	static const char *const wrong[] = {"",	   "s",	  "-1s", "1e3", "1.2.3", "inf",
-					    "0x1", "1 s", "1us", "1S",	".5",	 "999999999999d"};
+					    "0x1", "1 s", "1ns", "1S",	".",	 "999999999999d"};
 	static const struct {
 		const char *text;
 		uint64_t ns;
-	} right[] = {{"10", 10000000000u},
-		     {"1.5s", 1500000000},
-		     {"250ms", 250000000},
-		     {"2m", 120000000000},
-		     {"1h", 3600000000000},
-		     {"1d", 86400000000000},
-		     {"0", 0}};
+	} right[] = {{"10", 10000000000u},   {"1.5s", 1500000000},
+		     {"250ms", 250000000},   {"0.1ms", 100000},
+		     {"7us", 7000},	     {".5", 500000000},
+		     {"2m", 120000000000},   {"1h", 3600000000000},
+		     {"1d", 86400000000000}, {"0", 0}};
 	uint64_t value, to;
 
 	(void)state;

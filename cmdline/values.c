@@ -1,5 +1,5 @@
 /* values.c - see values.h */
-#include "report/options/values.h"
+#include "cmdline/values.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -26,18 +26,27 @@ int value_number(const char *text, uint64_t *value)
 int value_bytes(const char *text, uint64_t *value)
 {
 	static const char units[] = "KMGT";
+	unsigned int shift = 0;
 	const char *unit;
 	char *end;
 
 	if (read_digits(text, &end, value))
 		return -EINVAL;
-	if (!*end)
-		return 0;
-	unit = strchr(units, *end);
-	if (!unit || end[1] ||
-	    __builtin_mul_overflow(*value, (uint64_t)1 << (10 * (unit - units + 1)), value))
+	unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+	if (unit) {
+		shift = 10 * (unsigned int)(unit - units + 1);
+		end++;
+	}
+	if (toupper((unsigned char)*end) == 'B')
+		end++;
+	if (*end || __builtin_mul_overflow(*value, (uint64_t)1 << shift, value))
 		return -EINVAL;
 	return 0;
+}
+
+bool value_has_unit(const char *text)
+{
+	return text[strspn(text, "0123456789")] != '\0';
 }
 
 int value_time(const char *text, uint64_t *value)
@@ -45,13 +54,14 @@ int value_time(const char *text, uint64_t *value)
 	static const struct {
 		const char *name;
 		double ns;
-	} units[] = {{"", 1e9},	  {"ms", 1e6},	 {"s", 1e9},
+	} units[] = {{"", 1e9},	  {"us", 1e3},	 {"ms", 1e6},	{"s", 1e9},
 		     {"m", 60e9}, {"h", 3600e9}, {"d", 86400e9}};
 	size_t digits = strspn(text, "0123456789.");
 	double number;
 	char *end;
 
-	if (!isdigit((unsigned char)*text))
+	/* neither a sign, an exponent nor a word, of those that strtod() takes */
+	if (!isdigit((unsigned char)text[*text == '.']))
 		return -EINVAL;
 	number = strtod(text, &end);
 	if (end != text + digits)
