@@ -6,7 +6,7 @@ import re
 
 import formatstest
 from formatstest import Sums
-from mleaktest import TESTS, Case
+from mleaktest import TESTS, Case, takes_long
 
 BEFORE, AFTER = (os.path.join(TESTS, "golden", name) for name in ("v1.1-cxx.mlk", "v1.3-overrun.mlk"))
 
@@ -39,6 +39,7 @@ class DiffHtmlTest(Case):
                 json.loads(self.diff("--format=json"))["stacks"]))
         self.assertEqual([stack["change"] for stack in data["stacks"]], ["gone", "gone"])
 
+    @takes_long
     def test_a_browser_shows_both_sides(self):
         path = self.write("diff.html", self.diff("--format=html").encode())
         folded = [line.rsplit(" ", 2) for line in self.diff("--folded").splitlines()]

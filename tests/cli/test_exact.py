@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from mleaktest import LONG, BUILD, TESTS, Case, read_line
+from mleaktest import LONG, BUILD, TESTS, Case, read_line, takes_long
 
 sys.path.insert(0, os.path.join(TESTS, "exact"))
 from exact import Oracle
@@ -15,6 +15,7 @@ from programs import STRESS
 WEEK_SECONDS = 7 * 24 * 3600
 
 
+@takes_long
 class ExactTest(Case):
     """The short form; `make acceptance` runs the long one."""
 
@@ -61,6 +62,7 @@ class ExactTest(Case):
                 self.assertLess(counts["no_cfi"], 10)
 
 
+@takes_long
 class LaterTest(Case):
     """When stacks are unwound does not matter, nor whether their program is still there."""
 

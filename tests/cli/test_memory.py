@@ -4,12 +4,13 @@ import os
 import resource
 
 import forge
-from mleaktest import MLEAK_FAST, Case
+from mleaktest import MLEAK_FAST, Case, takes_long
 
 MIB = 1 << 20
 BLOCKS = 250000  # of a chunk
 
 
+@takes_long
 class MemoryTest(Case):
     program = MLEAK_FAST  # address sanitizer takes more than is allowed here
 

@@ -12,7 +12,7 @@ import time
 import unittest
 import zlib
 
-from mleaktest import AS_NOBODY, CHUNK_MAGIC, TESTS
+from mleaktest import AS_NOBODY, CHUNK_MAGIC, TESTS, takes_long
 from readertest import ReaderCase
 
 GOLDEN = sorted(glob.glob(os.path.join(TESTS, "golden", "*.mlk")))
@@ -110,6 +110,7 @@ class UnwindCase(ReaderCase):
 
 
 class UnwindTest(UnwindCase):
+    @takes_long
     def test_all_views_are_the_same(self):
         self.assertGreaterEqual(len(GOLDEN), 3)
         for trace in GOLDEN:
@@ -129,6 +130,7 @@ class UnwindTest(UnwindCase):
                 self.assertRegex(self.mleak("info", self.unwound).out, r"(?m)^unwound +yes$")
                 self.assertNotIn("unwound", self.mleak("info", trace).out)
 
+    @takes_long
     def test_the_other_reader_reads_it(self):
         for trace in GOLDEN:
             with self.subTest(trace=os.path.basename(trace)):
@@ -140,6 +142,7 @@ class UnwindTest(UnwindCase):
                 self.assertEqual([line for line in text.splitlines()
                                   if line.startswith("  ALLOC ")], events)
 
+    @takes_long
     def test_reports_do_not_unwind(self):
         """Without the EVENTS chunks' registers and stacks, which are filled with garbage under right
         checksums: a report that looked at them could not be the same."""
@@ -210,6 +213,7 @@ class DamageTest(UnwindCase):
     def test_a_payload_of_nothing(self):
         self.check_fallback(lambda content: b"")
 
+    @takes_long
     def test_a_payload_that_is_cut_anywhere(self):
         for part in range(1, 20):
             with self.subTest(part=part):
