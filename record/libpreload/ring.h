@@ -13,7 +13,7 @@
 
 #include "record/libpreload/record.h"
 
-/* Of all that stands here, from the Makefile: a program that was linked with libmleak-wrap.a has
+/* Of all that stands here, from build.mk: a program that was linked with libmleak-wrap.a has
  * its library for ever. */
 #ifndef PRELOAD_LAYOUT
 #define PRELOAD_LAYOUT 0x6b61656c6d4c5250

@@ -7,7 +7,7 @@
 #include "record/preload/launch_preloaded.h"
 
 #ifndef WRAPPED
-#define WRAPPED "malloc free" /* the Makefile gives all */
+#define WRAPPED "malloc free" /* build.mk of libpreload gives all */
 #endif
 
 int print_wrap_flags(void)

@@ -1,0 +1,76 @@
+# tests/bench/build.mk - measurements
+
+BENCH       = $(addprefix $(O)/tests/bench/,preload_target cpu_time.so pair slices format_speed unwind cfi symbols cost_target \
+	      cost_probes cost.bpf.o) $(O)/tests/bench/cxx
+
+## bench: measure what recording costs a program, the size of traces, the speed of format/, of names and of unwind/
+bench: all $(BENCH)
+	-$(Q)python3 tests/bench/cost.py $(O)/tests/bench $(O)/mleak
+	$(Q)python3 tests/bench/programs.py $(O)/tests/bench $(O)/mleak "$(O)/mleak --stack-size 128"
+	$(Q)python3 tests/bench/overhead.py $(O)/mleak $(O)/tests/bench/pair
+	$(Q)python3 tests/bench/trace_size.py $(O)/mleak $(O)/tests/bench/slices
+	$(Q)$(O)/tests/bench/format_speed $(O)/format_speed.mlk
+	$(Q)$(O)/tests/bench/symbols $$(readlink -f /lib/*-linux-gnu/libc.so.6) $(O)/tests/bench/cxx
+	$(Q)$(SUBMAKE) bench-unwind
+
+## bench-attach: measure how long attaching to processes and detaching from them takes
+bench-attach: all
+	$(Q)python3 tests/bench/attach.py $(O)/mleak
+
+## bench-unwind: measure how fast recorded stacks are unwound, against libdw
+bench-unwind: all $(O)/tests/bench/unwind
+	$(Q)python3 tests/bench/unwind.py $(O)/mleak $(O)/tests/bench/unwind
+
+## bench-cfi: time to look up call frame information, against libdw's, in the largest files at hand
+bench-cfi: $(O)/tests/bench/cfi
+	$(Q)$(O)/tests/bench/cfi
+
+$(O)/tests/bench/pair $(O)/tests/bench/cost_target $(O)/tests/bench/preload_target $(O)/tests/load/load: $(O)/%: %.c
+	$(call say,SAMPLE,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SAMPLE_FLAGS) -o $@ $<
+
+$(O)/tests/bench/cpu_time.so: tests/bench/cpu_time.c
+	$(call say,SAMPLE,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SAMPLE_FLAGS) -D_GNU_SOURCE -shared -fPIC -o $@ $<
+
+## bench-preload: measure what recording by the preloaded library costs a program, against heaptrack
+bench-preload: all $(O)/tests/bench/preload_target $(O)/tests/bench/cpu_time.so
+	$(Q)python3 tests/bench/preload.py $(O)/mleak $(O)/tests/bench
+
+## bench-report: measure how long a report takes, against heaptrack_print and perf report (as root, some minutes)
+bench-report: all
+	$(Q)python3 tests/bench/report.py $(O)/mleak tests/bench/cxx.cc
+
+$(O)/tests/bench/symbols: $(O)/tests/bench/symbols.o $(filter $(O)/unwind/%,$(OBJ))
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# A C++ program with much that is inlined, and all of its debug information in it.
+$(O)/tests/bench/cxx: tests/bench/cxx.cc
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -O2 -g -o $@ $<
+
+$(O)/tests/bench/cost_probes: $(O)/tests/bench/cost_probes.o $(O)/record/probe/uprobe_multi.o
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(O)/tests/bench/cost.bpf.o: tests/bench/cost.bpf.c
+	$(call say,BPF,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) -g -O2 -Wall -Wextra -Wno-unused-parameter -Werror -target bpf -mcpu=v3 \
+		-D__TARGET_ARCH_x86 -I/usr/include/$$($(CC) -print-multiarch) -c -o $@ $<
+
+$(O)/tests/bench/slices $(O)/tests/bench/format_speed: $(O)/tests/bench/%: $(O)/tests/bench/%.o \
+		$(filter $(O)/format/%,$(OBJ))
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(O)/tests/bench/unwind: $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/unwind*.c)) \
+		$(filter $(O)/format/% $(O)/unwind/%,$(OBJ)) \
+		$(O)/report/base/array.o $(O)/report/base/hash_index.o $(O)/report/decode/unwind_history.o $(O)/report/trace/trace_modules.o $(O)/report/trace/address_spaces.o
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+.PHONY: bench bench-attach bench-unwind bench-cfi bench-preload bench-report
