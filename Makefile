@@ -42,7 +42,8 @@ LIBPRELOAD  = $(sort $(shell find record/libpreload -type f -name '*.[chS]' -o -
 HEADERS     = mleak.h bpf/event.h $(call files_of,$(MODULES),*.h) $(filter %.h,$(LIBPRELOAD))
 INSTALLED_HEADERS = $(wildcard unwind/dwunw*.h)
 FORMATTED   = $(SRC) $(HEADERS) $(filter %.c,$(LIBPRELOAD)) $(wildcard bpf/*.[ch]) \
-	      $(sort $(shell find tests samples -path tests/live -prune -o -name '*.[ch]' -print -o -path 'samples/*.cc' -print))
+	      $(sort $(shell find tests samples -path tests/live -prune -o -name '*.[ch]' -print \
+			-o -path 'samples/*.cc' -print))
 
 # What a fresh Debian 12 lacks: to build, then for each of the other things.
 DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev libdw-dev libzstd-dev \
@@ -96,7 +97,7 @@ $(O)/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
-## check-layers: fail on an include that the list of rooms does not allow, and on folders or files that grew too large
+## check-layers: fail on an include that doc/rooms.tsv does not allow, on folders or files that are too large
 check-layers:
 	$(Q)python3 tests/lint/rooms.py
 

@@ -1,7 +1,7 @@
 # samples/build.mk - programs that leak, for the demo and the tests
 
-SAMPLES     = $(basename $(notdir $(filter-out samples/plugin.c samples/twin_%.c,$(wildcard samples/*.c samples/*.cc)))) \
-	      plugin.so twin_a.so twin_b.so
+SAMPLES     = $(basename $(notdir $(filter-out samples/plugin.c samples/twin_%.c, \
+			$(wildcard samples/*.c samples/*.cc)))) plugin.so twin_a.so twin_b.so
 SAMPLE_BINS = $(SAMPLES:%=$(O)/samples/%)
 
 ## samples: build the leaking samples, stripped, with separate debug files

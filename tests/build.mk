@@ -5,7 +5,7 @@ UNIT        = $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/
 	      $(FUZZ:%=$(O)/tests/unit/test_fuzz_%)
 ORACLE      = $(patsubst tests/oracle/%.c,$(O)/tests/oracle/%,$(wildcard tests/oracle/cfi*.c))
 TOOLS       = $(patsubst %.c,$(O)/%,$(wildcard tests/tools/*.c))
-LOAD        = $(O)/tests/load/load $(O)/tests/bench/cost_target $(O)/tests/bench/cost_probes $(O)/tests/bench/cost.bpf.o
+LOAD        = $(O)/tests/load/load $(addprefix $(O)/tests/bench/,cost_target cost_probes cost.bpf.o)
 # What runs in the guests of check-kernels.
 GUEST       = $(O)/tests/guest/verify
 
@@ -36,7 +36,10 @@ check:
 	$(Q)MLEAK_FAST=$(abspath $(O))/check/mleak python3 tests/run.py --build $(O)/check $(FILTER) \
 		unit $(if $(CHECK_CLI),cli)
 
+# Asked for only here: to build mleak takes no python3.
+ifneq ($(filter build-check,$(MAKECMDGOALS)),)
 build-check: $(CHECK_CLI) $(CHECK_UNIT:%=$(O)/tests/unit/%)
+endif
 
 check-live:
 	$(Q)$(SUBMAKE) all man libdwunw

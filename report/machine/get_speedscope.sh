@@ -17,6 +17,7 @@ without()
 	exit 0
 }
 
+echo "fetching speedscope $version from npm, some 300 kB"
 if command -v npm > /dev/null; then
 	(cd "$work" && timeout 60 npm pack --silent --fetch-retries=0 "speedscope@$version") > "$work/log" 2>&1 ||
 		without "npm does not give speedscope $version"

@@ -1,7 +1,7 @@
 # tests/bench/build.mk - measurements
 
-BENCH       = $(addprefix $(O)/tests/bench/,preload_target cpu_time.so pair slices format_speed unwind cfi symbols cost_target \
-	      cost_probes cost.bpf.o) $(O)/tests/bench/cxx
+BENCH       = $(addprefix $(O)/tests/bench/,preload_target cpu_time.so pair slices format_speed unwind cfi \
+	      symbols cost_target cost_probes cost.bpf.o cxx)
 
 ## bench: measure what recording costs a program, the size of traces, the speed of format/, of names and of unwind/
 bench: all $(BENCH)
