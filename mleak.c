@@ -26,16 +26,14 @@ static const struct command {
 } commands[] = {
 	{"record", cmd_record, "watch a running program, or start one, and write a trace",
 	 record_option, true},
-	{"report", cmd_report, "show from a trace what is leaked, and by which call paths",
-	 report_option, false},
-	{"info", cmd_info,
-	 "show what a trace is: the program, its modules and threads, what was lost", events_option,
+	{"report", cmd_report, "show the leaks in a trace, and their call paths", report_option,
 	 false},
-	{"script", cmd_script, "print the events of a trace, one a line", events_option, false},
-	{"diff", cmd_report, "show what is outstanding in one trace and not in another",
-	 diff_option, false},
-	{"unwind", cmd_unwind, "unwind a trace once, so that its reports take less time",
-	 unwind_option, false},
+	{"info", cmd_info, "show the program, modules, threads and losses of a trace",
+	 events_option, false},
+	{"script", cmd_script, "print the events of a trace, one per line", events_option, false},
+	{"diff", cmd_report, "compare what is outstanding in two traces", diff_option, false},
+	{"unwind", cmd_unwind, "unwind a trace once, so that its reports are faster", unwind_option,
+	 false},
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -111,9 +109,7 @@ static void print_help(FILE *out)
 	for (size_t i = 0; i < NR_COMMANDS; i++)
 		fprintf(out, "  mleak %-8s %s\n", commands[i].name, commands[i].help);
 	fputs("\n'mleak COMMAND --help' lists a command's options, 'mleak --version' the libraries "
-	      "in "
-	      "use,\n"
-	      "'mleak --wrap-flags' what a static program is linked with to be recorded by "
+	      "in use,\n'mleak --wrap-flags' the flags that link a static program for --backend "
 	      "preload.\n",
 	      out);
 }
@@ -308,7 +304,8 @@ static int complete(char **words, int nr)
 	if (nr == 1) {
 		offer(words[0], "", "--help", "list the commands");
 		offer(words[0], "", "--version", "print the version");
-		offer(words[0], "", "--wrap-flags", "print what a static program is linked with");
+		offer(words[0], "", "--wrap-flags",
+		      "print the flags to link a static program with");
 	}
 	return EXIT_OK;
 }

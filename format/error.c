@@ -17,7 +17,7 @@ const char *mlk_strerror(int err)
 	case MLK_E_CORRUPT:
 		return "damaged";
 	case MLK_E_NO_FILE:
-		return "it exists and is no regular file";
+		return "it exists and is not a regular file";
 	case MLK_E_USER:
 		return "a file of another user has that name";
 	case MLK_E_BUSY:

@@ -64,7 +64,7 @@ int choose_backend(const struct record_opts *o, enum record_backend *backend)
 	if (!is_refused(o, &facts, why))
 		return 0;
 	if (option) {
-		log_error("%s needs eBPF: %s; or leave that out to record the command by the "
+		log_error("%s needs eBPF: %s; or leave it out to record the command with the "
 			  "preloaded library",
 			  option, why);
 		return -EPERM;

@@ -118,8 +118,8 @@ static void give_up_privileges(struct session *s, struct command *c)
 		err = helper_start(&c->helper, &opts);
 	free(pids);
 	if (err)
-		log_warn("cannot start another process that keeps privileges (%s): they are kept "
-			 "here",
+		log_warn("cannot start a helper process that keeps the privileges (%s): the "
+			 "recorder keeps them itself",
 			 strerror(-err));
 	session_set_helper(s, c->helper);
 	/* Without the helper nobody could read what processes have mapped. */
@@ -162,7 +162,7 @@ static int conclude(const struct session *s, const struct record_opts *o,
 	if (trace_file_check(out, mlk_writer_bytes(s->journal.writer)))
 		return EXIT_RECORD_FAILED;
 	if (reason == MLK_END_SIZE)
-		log_info("the trace has the size given by --max-size: the recording ended there");
+		log_info("the trace reached the size given by --max-size: the recording ended");
 	progress_summary(s, o->output);
 	return 0;
 }
@@ -240,7 +240,8 @@ static bool hides_memory(const struct record_opts *o)
 	if (!o->follow || !geteuid() || prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1)
 		return false;
 	log_error("cannot follow children with --backend preload: mleak's file has capabilities, "
-		  "so they may not open the memory to share; use a copy of mleak without them");
+		  "so children may not open the shared memory; use a copy of mleak without "
+		  "capabilities");
 	return true;
 }
 

@@ -76,8 +76,8 @@ static void warn_of_losses(const struct session *s)
 		preload_tell_unlooked(s->preload, s->pid);
 	unrecorded_report(&s->missed);
 	if (s->journal.modules.too_large)
-		log_warn("%" PRIu64 " of these modules were left out for the limit on the size of "
-			 "files; raise it (ulimit -f)",
+		log_warn("%" PRIu64 " of these modules were left out because of the limit on the "
+			 "size of files; raise it (ulimit -f)",
 			 s->journal.modules.too_large);
 }
 
@@ -99,12 +99,11 @@ static void tell_of_children(const struct session *s)
 static void tell_of_snapshot(const struct session *s)
 {
 	if (s->snapshot.threads == 1)
-		log_info("the stack of the only thread was read at attach, which was stopped for "
-			 "%.2f ms",
+		log_info("read the stack of the only thread at attach; it was stopped for %.2f ms",
 			 (double)s->snapshot.stopped_ns / 1e6);
 	else if (s->snapshot.threads)
-		log_info("the stacks of %u threads were read at attach, which were stopped for "
-			 "%.2f ms in all, %.2f ms at most",
+		log_info("read the stacks of %u threads at attach; they were stopped for %.2f ms "
+			 "in total, %.2f ms at most",
 			 s->snapshot.threads, (double)s->snapshot.stopped_ns / 1e6,
 			 (double)s->snapshot.longest_ns / 1e6);
 }
@@ -126,8 +125,8 @@ void progress_summary(const struct session *s, const char *path)
 		 (double)(s->end_ns - s->armed_ns) / 1e9, who, s->tally.allocs, s->tally.frees,
 		 lost, older);
 	if (s->probes)
-		log_info("the probes took %.0f ms to be put in and %.0f ms to be taken out",
-			 (double)s->attach_ns / 1e6, (double)s->detach_ns / 1e6);
+		log_info("attached in %.0f ms, detached in %.0f ms", (double)s->attach_ns / 1e6,
+			 (double)s->detach_ns / 1e6);
 	tell_of_children(s);
 	tell_of_snapshot(s);
 	warn_of_losses(s);
@@ -141,7 +140,7 @@ void progress_summary(const struct session *s, const char *path)
 						: "overruns of blocks were found",
 			 s->findings.found == 1 ? "it" : "them");
 	if (session_is_quiet(s))
-		log_warn("not one call of malloc or free was seen%s",
+		log_warn("no call of malloc or free was recorded%s",
 			 s->quiet_told ? "" : ": the program made none");
 	log_info("wrote '%s' (%s); now run: mleak report %s", path,
 		 size_text(size, mlk_writer_bytes(s->journal.writer)), path);

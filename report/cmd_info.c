@@ -373,24 +373,20 @@ bool events_option(size_t i, struct option_info *option)
 int cmd_info(int argc, char **argv)
 {
 	return run(argc, argv,
-		   "usage: mleak info FILE\n\n"
-		   "Shows what a trace is: one fact a line, its name first.\n\n"
-		   "  -h, --help  print this help\n",
+		   "usage: mleak info FILE\n\nShows facts about a trace, one per line, the name of "
+		   "the fact first.\n\n  -h, --help  print this help\n",
 		   info);
 }
 
 int cmd_script(int argc, char **argv)
 {
-	return run(
-		argc, argv,
-		"usage: mleak script FILE\n\n"
-		"Prints the events of a trace, one a line, in words:\n\n"
-		"  seconds from the start, PID/TID, name of the thread, what, and then\n"
-		"  SIZE ADDRESS  of a function's block (malloc, realloc, mmap, new, ...), and of "
-		"unmap\n"
-		"  ADDRESS       of free, release (realloc frees its block), restore (it did not)\n"
-		"  PARENT        of fork; nothing of exec and exit\n\n"
-		"In the name spaces are '_', and none is '-'.  mleak-script(1) tells more.\n\n"
-		"  -h, --help  print this help\n",
-		script);
+	return run(argc, argv,
+		   "usage: mleak script FILE\n\nPrints the events of a trace, one per line, in "
+		   "words:\n\n  seconds from the start, PID/TID, name of the thread, what, and "
+		   "then\n  SIZE ADDRESS  of a function's block (malloc, realloc, mmap, new, ...), "
+		   "and of unmap\n  ADDRESS       of free, release (realloc frees its block), "
+		   "restore (it did not)\n  PARENT        of fork; nothing of exec and "
+		   "exit\n\nSpaces in the name are printed as '_', no name as '-'.  See "
+		   "mleak-script(1).\n\n  -h, --help  print this help\n",
+		   script);
 }

@@ -89,8 +89,8 @@ static int take_batch(void *arg, const struct replay *leaks, const struct batch 
 static int explain(const struct unwinding *u, int err)
 {
 	if (err == MLK_E_CORRUPT)
-		log_error("cannot unwind '%s': it is damaged; reports read what is whole of it, as "
-			  "it is",
+		log_error("cannot unwind '%s': it is damaged; 'mleak report' reads its whole "
+			  "chunks as they are",
 			  u->job.shown);
 	else if (err == u->copy_err)
 		log_error("cannot copy '%s' to '%s': %s", u->job.shown, u->shown,
@@ -145,10 +145,10 @@ static int explain_place(const struct unwinding *u, int err)
 		return EXIT_FAILED;
 	}
 	if (err == MLK_E_OTHER)
-		log_error("'%s' is another file now, which was not replaced; try again", u->shown);
+		log_error("'%s' is another file now, and was not replaced; try again", u->shown);
 	else
 		log_error("cannot write '%s'%s: %s", u->shown,
-			  place.of_old ? ", as what is there would be kept with '.old' behind it"
+			  place.of_old ? " (the existing file would be kept with the suffix '.old')"
 				       : "",
 			  mlk_strerror(err));
 	return EXIT_USAGE;
@@ -191,8 +191,8 @@ static void tell(const struct unwinding *u)
 			 "out",
 			 u->job.shown, u->skipped);
 	if (u->nr_left)
-		log_warn("the stacks of %" PRIu64 " chunks are too long to be kept: reports unwind "
-			 "them each time",
+		log_warn("the stacks of %" PRIu64
+			 " chunks are too long to be stored: each report unwinds them again",
 			 u->nr_left);
 	if (u->job.opts->quiet)
 		return;

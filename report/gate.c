@@ -46,7 +46,7 @@ static void doubt_chunks(struct doubts *d, const struct report_run *job)
 	if (replay_chunks_matter(job->leaks))
 		add(d, "%" PRIu64 " of its chunks are lost", condition->chunks_lost);
 	if (!has_its_end(job))
-		add(d, condition->ended			   ? "the recorder could not write on"
+		add(d, condition->ended ? "the recorder could not continue to write"
 		       : mlk_reader_is_growing(job->trace) ? "it is still being written"
 							   : "it has no end");
 }
@@ -61,7 +61,7 @@ static void doubt_losses(struct doubts *d, const struct report_run *job)
 		if (kind != MLK_LOST_MODULE && kind != MLK_LOST_EXEC && kind != MLK_LOST_LOOK)
 			events += lost[kind];
 	if (lost[MLK_LOST_LOOK])
-		add(d, "blocks of %" PRIu64 " process%s were not looked at for overruns",
+		add(d, "blocks of %" PRIu64 " process%s were not checked for overruns",
 		    lost[MLK_LOST_LOOK], lost[MLK_LOST_LOOK] == 1 ? "" : "es");
 	if (events)
 		add(d, "%" PRIu64 " events were lost", events);
@@ -122,8 +122,8 @@ static bool is_certain(const struct report_run *job, struct live_amount amount)
 static bool chooses_nothing(bool unmatched)
 {
 	if (unmatched)
-		log_error("whether anything leaked is not known: nothing in the trace is what the "
-			  "options choose; correct the name that is warned of");
+		log_error("it is not known whether anything leaked: nothing in the trace matches "
+			  "the options; correct the name in the warning");
 	return unmatched;
 }
 

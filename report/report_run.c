@@ -24,8 +24,8 @@ static void explain_open(const char *path, int err)
 	switch (err) {
 	case -ENOENT:
 		if (!strcmp(path, "-")) {
-			log_error("cannot open '-': a trace is read more than once, so it comes "
-				  "from a file, not from a pipe; name the file");
+			log_error("cannot open '-': a trace is read more than once, so it must be "
+				  "a file, not a pipe; name the file");
 			break;
 		}
 		log_error("cannot open '%s': %s; record one with 'mleak record -o %s -p PID'", path,
@@ -92,7 +92,7 @@ static int load_suppressions(struct report_run *job)
 	if (!err)
 		err = suppressions_load(job->suppressions, path, &line);
 	if (err == -EINVAL)
-		log_error("'%s' line %zu is no suppression: it wants leak:PATTERN", shown, line);
+		log_error("'%s' line %zu is not a suppression: write leak:PATTERN", shown, line);
 	else if (err)
 		log_error("cannot read '%s': %s", shown, strerror(-err));
 	free(shown);
@@ -134,8 +134,9 @@ static bool can_sample(const struct report_run *job)
 		log_error("'%s' holds %s: whether a thread freed a block at once is not known",
 			  job->shown, how);
 	else
-		log_error("'%s' holds %s, which --format=heaptrack cannot tell; take pprof or json",
-			  job->shown, how);
+		log_error(
+			"'%s' holds %s, which --format=heaptrack cannot express; use pprof or json",
+			job->shown, how);
 	return false;
 }
 
@@ -221,7 +222,8 @@ static void explain_process(const struct report_run *job, uint32_t pid)
 
 	log_error("no process %" PRIu32 " in '%s'%s%s%s", pid, job->shown,
 		  list && *list ? ", which has " : "", list ? list : "",
-		  difference ? "; of a difference --pid takes two processes, as BEFORE,AFTER" : "");
+		  difference ? "; for a difference --pid takes two processes, as BEFORE,AFTER"
+			     : "");
 	free(list);
 	free(all);
 }

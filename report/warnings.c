@@ -13,16 +13,15 @@
 static void warn_of_end(const struct report_run *job, const struct mlk_condition *condition)
 {
 	if (!condition->ended && mlk_reader_is_growing(job->trace))
-		log_warn(
-			"'%s' is still being written: this is its state at the last event of which "
-			"the recorder has written",
-			job->shown);
+		log_warn("'%s' is still being written: this is its state at the last event written "
+			 "so far",
+			 job->shown);
 	else if (!condition->ended)
 		log_warn("'%s' has no end: the recording was killed or the file was cut; this is "
 			 "its state at the last event",
 			 job->shown);
 	else if (condition->reason == MLK_END_ERROR)
-		log_warn("'%s' ends early: the recorder could not write on", job->shown);
+		log_warn("'%s' ends early: the recorder could not continue to write", job->shown);
 }
 
 /* Warn of everything that the trace does not hold any more. */
@@ -49,14 +48,13 @@ static void warn_of_damage(const char *path, const struct mlk_condition *conditi
 			 "(" MLEAK_VERSION "), which were skipped",
 			 path, condition->chunks_unknown);
 	if (condition->unwound_unused)
-		log_warn("the stacks that 'mleak unwind' kept of %" PRIu64
+		log_warn("the stacks that 'mleak unwind' stored for %" PRIu64
 			 " chunks of '%s' are damaged or of another trace, and were unwound again",
 			 condition->unwound_unused, path);
 	if (condition->index_lied)
-		log_warn(
-			"'%s' is damaged: its index tells of chunks what their headers do not, and "
-			"was not used",
-			path);
+		log_warn("'%s' is damaged: its index does not match the chunk headers, and was not "
+			 "used",
+			 path);
 }
 
 /* Warn of what the trace holds more of than this mleak takes in. */
@@ -111,7 +109,7 @@ static void warn_of_overruns(const struct report_run *job)
 
 	if (nr && !is_text(format) && format != FORMAT_JSON)
 		log_warn("%zu overruns of blocks were found in '%s'; the report without --format "
-			 "tells of them",
+			 "describes them",
 			 nr, job->shown);
 }
 
@@ -131,7 +129,7 @@ static void warn_of_moment(const struct report_run *job)
 	/* but --between 10s,1h may well mean until the end */
 	if (job->opts->choice.until && chosen->end_ns < chosen->stop_ns &&
 	    (!chosen->given_from_ns || chosen->given_from_ns > chosen->end_ns))
-		log_warn("the recording '%s' ended after %.3f s, before the moment asked for",
+		log_warn("the recording '%s' ended after %.3f s, before the requested moment",
 			 job->shown, (double)(int64_t)(chosen->end_ns - chosen->start_ns) / 1e9);
 }
 

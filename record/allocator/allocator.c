@@ -192,7 +192,7 @@ static void search_all(struct search *s, struct allocators *a)
 
 		if (err && (m == s->objects->program || target_is_libc(m->path)) &&
 		    !s->target->hushed && !target_is_ending(s->target))
-			log_warn("cannot look for malloc in '%s', which process %d has mapped: %s",
+			log_warn("cannot search for malloc in '%s', mapped by process %d: %s",
 				 m->path, (int)s->target->pid,
 				 err == -ESTALE ? "the file was replaced" : strerror(-err));
 		if (s->taken[WANTED_MALLOC] && target_is_libc(m->path) && !s->prefixed)
@@ -234,14 +234,14 @@ static int search_named(struct search *s, struct allocators *a, const struct map
 		err = none_found(s->target);
 		if (err == -ENOENT && !s->target->hushed)
 			log_error("cannot probe '%s': process %d has not mapped it; /proc/%d/maps "
-				  "tells what it has",
+				  "lists its mappings",
 				  opts->object, (int)s->target->pid, (int)s->target->pid);
 		return err;
 	}
 	s->symtab = true;
 	err = search_object(s, a, m);
 	if (err && !s->target->hushed)
-		log_error("cannot open '%s', which process %d has mapped: %s", opts->object,
+		log_error("cannot open '%s', mapped by process %d: %s", opts->object,
 			  (int)s->target->pid, strerror(-err));
 	if (!err && !s->taken[WANTED_MALLOC]) {
 		if (!s->target->hushed)
@@ -276,7 +276,7 @@ static int find(struct allocators *a, const struct target *t, const struct maps 
 		if (!s.taken[WANTED_MALLOC])
 			err = none_found(t);
 		if (err == -ENOENT && !t->hushed)
-			log_error("cannot probe process %d: nothing that it has mapped defines %s",
+			log_error("cannot probe process %d: none of its mapped files defines %s",
 				  (int)t->pid, s.names[WANTED_MALLOC]);
 	} else if (!s.taken[WANTED_MALLOC]) {
 		err = none_found(t);
@@ -305,7 +305,7 @@ int allocators_find(struct allocators *a, const struct target *t, const struct a
 	if (err && err != -ESRCH && err != -ENOENT && target_is_ending(t))
 		err = -ESRCH;
 	if (err && err != -ESRCH && err != -ENOENT && !t->hushed)
-		log_error("cannot read what process %d has mapped: %s", (int)t->pid,
+		log_error("cannot read the mappings of process %d: %s", (int)t->pid,
 			  strerror(-err));
 	if (!err)
 		err = find(a, t, &maps, &objects, opts);

@@ -29,20 +29,19 @@ void allocators_explain_none(const struct target *t, const struct maps *maps,
 	const struct mlk_mapping *program = objects->program, *moved = find_moved(maps, t);
 
 	if (moved)
-		log_error("cannot record process %d: it has moved the code of '%s' to memory that "
-			  "no file stands behind (as is done for huge pages), where the kernel "
-			  "puts no probes; started anew with --backend preload it can be recorded",
+		log_error("cannot record process %d: it has moved the code of '%s' to anonymous "
+			  "memory (as for huge pages), where the kernel cannot place probes; "
+			  "restart it with --backend preload to record it",
 			  pid, moved->path);
 	else if (is_static)
-		log_error(
-			"cannot record process %d: '%s' is statically linked and has no symbol "
-			"table that names malloc; a copy that is not stripped, or its debug file, "
-			"would",
-			pid, program->path);
+		log_error("cannot record process %d: '%s' is statically linked and has no symbol "
+			  "table that names malloc; use a copy that is not stripped, or provide "
+			  "its debug file",
+			  pid, program->path);
 	else
-		log_error("cannot record process %d: nothing that it has mapped is a 64-bit x86-64 "
-			  "ELF file that defines malloc; -O FILE names an object, --prefix a "
-			  "prefix",
+		log_error("cannot record process %d: none of its mapped files is a 64-bit x86-64 "
+			  "ELF file that defines malloc; name an object with -O FILE, or a prefix "
+			  "with --prefix",
 			  pid);
 }
 
@@ -57,9 +56,9 @@ void allocators_tell_of_operators(const struct allocators *a)
 			if (site->func != FUNC_NEW || site->by_ret)
 				continue;
 			told = true;
-			log_info("operator new of '%s' has a return probe: should it throw "
-				 "std::bad_alloc, the program would be aborted there; leave "
-				 "--returns=probe out, or give --no-operators",
+			log_info("operator new of '%s' has a return probe: if it throws "
+				 "std::bad_alloc, the program is aborted; leave --returns=probe "
+				 "out, or add --no-operators",
 				 a->v[i].path);
 		}
 }
@@ -73,15 +72,15 @@ int allocators_tell_of_left(const struct allocators *a)
 
 		if (o->malloc_left) {
 			log_error("cannot probe malloc of '%s' without a return probe: %s; "
-				  "--returns=probe does, but should a signal handler on an "
-				  "alternate stack allocate, the program may be killed",
+				  "--returns=probe can, but if a signal handler on an alternate "
+				  "stack allocates, the program may be killed",
 				  o->path, o->why_left);
 			return -ENOTSUP;
 		}
 		if (!o->left[0] || told)
 			continue;
 		told = true;
-		log_warn("%s of '%s' is not probed, as %s: blocks that it gives out are not seen",
+		log_warn("%s of '%s' is not probed because %s: its blocks are not recorded",
 			 o->left, o->path, o->why_left);
 	}
 	return 0;

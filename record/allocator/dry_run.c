@@ -52,7 +52,7 @@ void dry_run_print(FILE *out, const struct target *t, const struct allocators *a
 			emulated += o->sites[k].emulated;
 		}
 		if (o->returns.nr)
-			fprintf(out, "  %zu instructions by which those with ret return\n",
+			fprintf(out, "  %zu return instructions of the functions marked ret\n",
 				o->returns.nr);
 		if (o->left[0])
 			fprintf(out, "  %s is not probed: %s\n", o->left, o->why_left);
@@ -61,7 +61,7 @@ void dry_run_print(FILE *out, const struct target *t, const struct allocators *a
 		nr += o->nr;
 	}
 	fprintf(out,
-		"%zu functions; of %zu the kernel emulates the instruction the probe stands on, "
-		"the other %zu cost it a second trap\n",
+		"%zu functions; the kernel emulates the probed instruction of %zu, the other %zu "
+		"cost a second trap\n",
 		nr, emulated, nr - emulated);
 }

@@ -115,7 +115,7 @@ static void reach_by_jump(struct walk *w, struct reached *from, uint64_t at, boo
 	else if (is_in_function(w, at))
 		reach(w, at);
 	else
-		w->why = "it jumps to code that no unwind table has";
+		w->why = "it jumps to code that no unwind table covers";
 }
 
 /* What @insn, the instruction @from, is followed by. */
@@ -161,7 +161,7 @@ static void look(struct walk *w, size_t i)
 	ZydisDecodedInstruction insn;
 
 	if (!decode(w, w->v[i].at, &insn)) {
-		w->why = "it holds bytes that are no instruction";
+		w->why = "it contains bytes that are not an instruction";
 		return;
 	}
 	w->v[i].len = insn.length;
@@ -216,7 +216,7 @@ const char *returns_find(struct returns *out, const struct returns_code *code, u
 	const char *why;
 
 	if (!w)
-		return "there is no memory";
+		return "there is not enough memory";
 	w->code = code;
 	w->entry = entry;
 	w->size = size;

@@ -202,7 +202,7 @@ int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended)
 		return 0;
 	while (waitpid(*pid, ended, 0) < 0 && errno == EINTR)
 		;
-	log_warn("nothing was recorded: the preloaded library did not come up in '%s'", argv[0]);
+	log_warn("nothing was recorded: the preloaded library did not start in '%s'", argv[0]);
 	return LAUNCH_ENDED;
 }
 
@@ -287,12 +287,12 @@ static void tell_confined(const struct preload *p)
 	uint32_t how = __atomic_load_n(&p->memory->confined, __ATOMIC_ACQUIRE);
 
 	if (how & PRELOAD_NO_CLOCK)
-		log_warn("a recorded process forbade itself the time stamp counter (by seccomp's "
-			 "strict mode, or PR_SET_TSC): what it did from then on counts as lost");
+		log_warn("a recorded process disabled its time stamp counter (with seccomp's "
+			 "strict mode, or PR_SET_TSC): its later events count as lost");
 	else if (how & PRELOAD_LEFT_OUT)
-		log_warn(
-			"a recorded process turned on seccomp: what would take system calls there, "
-			"as do new threads and programs, was not recorded, and counts as lost");
+		log_warn("a recorded process turned on seccomp: events that need system calls, "
+			 "such as those of new threads and programs, were not recorded and count "
+			 "as lost");
 }
 
 void preload_stop(struct preload *p)
@@ -328,11 +328,11 @@ void preload_tell_unlooked(const struct preload *p, pid_t pid)
 	if (!first || waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid)
 		return;
 	if (info.si_code == CLD_EXITED)
-		log_warn("the blocks that process %d left were not looked at for overruns: it "
-			 "ended by a system call of its own",
+		log_warn("the last blocks of process %d were not checked for overruns: it ended "
+			 "with a system call of its own",
 			 (int)pid);
 	else
-		log_warn("the blocks that process %d left were not looked at for overruns: it was "
+		log_warn("the last blocks of process %d were not checked for overruns: it was "
 			 "ended by signal %d (%s)",
 			 (int)pid, info.si_status, strsignal(info.si_status));
 }

@@ -52,7 +52,7 @@ int preload_find_library(char *path, size_t size)
 
 	if (err || !strpbrk(path, " :"))
 		return err;
-	log_error("cannot preload '%s': the loader takes no path with a space or colon", path);
+	log_error("cannot preload '%s': the loader accepts no path with a space or colon", path);
 	return -EINVAL;
 }
 
@@ -147,7 +147,7 @@ static const char *hindrance(const char *path)
 	}
 	elf = elffile_open(fd);
 	if (!elf) {
-		why = "it is no 64-bit x86-64 program, and mleak records no others yet";
+		why = "it is not a 64-bit x86-64 program, and mleak records no others yet";
 	} else {
 		read_loading(elf, &l);
 		if (gains_rights(path, &st))
@@ -157,9 +157,9 @@ static const char *hindrance(const char *path)
 			why = "it is linked with the libmleak-wrap.a of another version of mleak";
 		else if (!l.loader[0] && !l.wrapped)
 			why = "it is statically linked, so there is no loader to preload anything; "
-			      "'mleak --wrap-flags' prints what to link it with";
+			      "'mleak --wrap-flags' prints the flags to link it with";
 		else if (l.loader[0] && !strstr(l.loader, LOADER))
-			why = "its C library is not glibc, for which the preloaded library is made";
+			why = "its C library is not glibc, which the preloaded library needs";
 	}
 	elf_end(elf);
 	close(fd);

@@ -17,8 +17,7 @@ int print_wrap_flags(void)
 	if (preload_find_file("libmleak-wrap.a", path, sizeof(path)))
 		return EXIT_FAILED;
 	if (strpbrk(path, " \t\n")) {
-		log_error("the path '%s' has a space, with which a shell would take it apart",
-			  path);
+		log_error("the path '%s' has a space, at which a shell would split it", path);
 		return EXIT_FAILED;
 	}
 	for (const char *name = WRAPPED; *name; name += strspn(name, " ")) {

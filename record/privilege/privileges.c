@@ -67,9 +67,9 @@ const char *privileges_no_ptrace(void)
 	if (scope == '3')
 		return "the system setting kernel.yama.ptrace_scope allows it to nobody";
 	if (scope != '0' && !privileges_has(CAP_SYS_PTRACE))
-		return "the system setting kernel.yama.ptrace_scope allows it with CAP_SYS_PTRACE "
-		       "only";
-	return "another traces it, or CAP_SYS_PTRACE is missing";
+		return "the system setting kernel.yama.ptrace_scope allows it only with "
+		       "CAP_SYS_PTRACE";
+	return "another process traces it, or CAP_SYS_PTRACE is missing";
 }
 
 /* Of this thread keep what is in @keep, at most. */

@@ -24,12 +24,12 @@ void probes_explain(const struct target *t, int err, bool perf)
 		.stage = REFUSED_PROBES, .err = err, .perf = perf, .force = true};
 
 	if ((err == -EPERM || err == -EACCES) && t->helper)
-		log_error("cannot probe process %d: the kernel refuses it, or it is no child of a "
-			  "recorded process any more",
+		log_error("cannot probe process %d: the kernel refuses it, or it is no longer a "
+			  "child of a recorded process",
 			  (int)t->pid);
 	else if (err == -E2BIG)
-		log_error("cannot record process %d, nor others that come: %d processes are "
-			  "recorded already, and more cannot be at once",
+		log_error("cannot record process %d, or later ones: %d processes are recorded "
+			  "already, which is the maximum",
 			  (int)t->pid, EVENT_MAX_TARGETS);
 	else
 		probes_refused(t, &refusal);

@@ -90,22 +90,22 @@ static bool explain_kernel(const struct refusal_facts *f, bool force, char *text
 {
 	if (!force && !kernel_is_proven(f->release))
 		snprintf(text, size,
-			 "Linux %s is older than " KERNEL_OLDEST ", the oldest kernel that mleak's "
-			 "BPF programs are proven on; --force tries all the same",
+			 "Linux %s is older than " KERNEL_OLDEST
+			 ", the oldest kernel that mleak's BPF programs are tested on; --force "
+			 "tries it anyway",
 			 f->release);
 	else if (!f->has_btf)
 		snprintf(text, size,
-			 "this kernel, Linux %s, shows no BTF (" BTF
-			 "), which mleak's BPF programs "
-			 "need; it takes one built with CONFIG_DEBUG_INFO_BTF",
+			 "this kernel, Linux %s, has no BTF (" BTF
+			 "), which mleak's BPF programs need; use a kernel built with "
+			 "CONFIG_DEBUG_INFO_BTF",
 			 f->release);
 	else if (f->locked_down)
-		snprintf(
-			text, size,
-			"this kernel, Linux %s, is locked down (/sys/kernel/security/lockdown says "
-			"confidentiality) and lets nobody use BPF so; it takes a boot without "
-			"lockdown=confidentiality",
-			f->release);
+		snprintf(text, size,
+			 "this kernel, Linux %s, is locked down (/sys/kernel/security/lockdown "
+			 "says confidentiality) and does not allow this use of BPF; boot it "
+			 "without lockdown=confidentiality",
+			 f->release);
 	else
 		return false;
 	return true;
@@ -139,24 +139,24 @@ static void explain_denied(const struct refusal_facts *f, const struct refusal *
 	char paranoid[64] = "";
 
 	if (f->perf_paranoid > 2)
-		snprintf(paranoid, sizeof(paranoid), ", as kernel.perf_event_paranoid=%d asks for",
+		snprintf(paranoid, sizeof(paranoid), " because kernel.perf_event_paranoid is %d",
 			 f->perf_paranoid);
 	if (r->stage == REFUSED_PROBES && r->perf && !f->has_admin)
 		snprintf(text, size,
 			 "Linux %s %s probes by perf events, which need CAP_SYS_ADMIN%s; run mleak "
-			 "as root, or give it CAP_SYS_ADMIN besides",
+			 "as root, or also give it CAP_SYS_ADMIN",
 			 f->release,
 			 kernel_release_at_least(f->release, 6, 6, 0)
-				 ? "can only be asked here for"
+				 ? "offers mleak here only"
 				 : "is older than 6.6 and has no uprobe_multi links, only",
 			 paranoid);
 	else
 		snprintf(text, size,
 			 "Linux %s refuses it though mleak has CAP_BPF and CAP_PERFMON; %s",
 			 f->release,
-			 f->filtered ? "the seccomp filter that mleak runs under, as containers "
-				       "have one, may be why; run it on the host"
-				     : "a security module may be why");
+			 f->filtered ? "the cause may be the seccomp filter that mleak runs under, "
+				       "as in a container; run it on the host"
+				     : "the cause may be a security module");
 }
 
 /* Nothing was known before, and something was refused. */
@@ -186,7 +186,7 @@ static void explain_trial(const struct refusal_facts *f, const struct refusal *r
 	else
 		snprintf(text, size,
 			 "Linux %s refused %s (%s); MLEAK_LIBBPF_LOG=1 in the environment shows "
-			 "libbpf's account",
+			 "libbpf's messages",
 			 f->release,
 			 r->stage == REFUSED_PROBES ? "the probes" : "mleak's BPF programs", name);
 }
@@ -201,11 +201,10 @@ void refusal_explain(const struct refusal_facts *f, const struct refusal *r, cha
 void refusal_explain_events(const struct refusal_facts *f, int err, char *text, size_t size)
 {
 	if ((err == -EACCES || err == -EPERM) && f->perf_paranoid > 2 && !f->has_admin)
-		snprintf(
-			text, size,
-			"kernel.perf_event_paranoid is %d, with which this kernel, Linux %s, gives "
-			"perf events to CAP_SYS_ADMIN alone",
-			f->perf_paranoid, f->release);
+		snprintf(text, size,
+			 "kernel.perf_event_paranoid is %d, so this kernel, Linux %s, allows perf "
+			 "events only with CAP_SYS_ADMIN",
+			 f->perf_paranoid, f->release);
 	else
 		snprintf(text, size, "%s", strerror(-err));
 }

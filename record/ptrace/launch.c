@@ -292,8 +292,8 @@ int launch_start(const struct launch *l, char **argv, pid_t *pid, int *ended)
 	if (status)
 		return status;
 	if (!is_supported(*pid)) {
-		log_error("cannot record '%s': it is no 64-bit x86-64 program, and mleak records "
-			  "no others yet",
+		log_error("cannot record '%s': it is not a 64-bit x86-64 program, and mleak "
+			  "records no others yet",
 			  argv[0]);
 		launch_abort(*pid);
 		return EXIT_RECORD_FAILED;

@@ -63,7 +63,7 @@ void children_missed(struct session *s, const struct process *p)
 	s->children--;
 	/* What ended before its parent was recorded is no loss. */
 	if (p->born_ns >= s->placing_ns)
-		session_note_missed(s, p, "ended before its probes were in");
+		session_note_missed(s, p, "ended before its probes were attached");
 }
 
 /* Put the probes in.  Returns false if they are not: of one that has ended meanwhile nothing is to
@@ -93,8 +93,8 @@ static bool probe(struct session *s, struct process *p)
 		unrecorded_reported(&s->missed);
 	}
 	session_note_missed(s, p,
-			    p->refused ? "is the child of one that mleak may not watch"
-				       : "was refused its probes by the kernel");
+			    p->refused ? "is the child of a process that mleak may not watch"
+				       : "could not be probed because the kernel refused");
 	return false;
 }
 

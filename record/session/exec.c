@@ -77,7 +77,7 @@ static void judge(struct session *s, struct process *p, const struct maps *maps)
 	    (p->exec.links_dead || !is_watched(p, maps)))
 		session_note_missed(s, p,
 				    p->exec.why ? p->exec.why
-						: "ended before what it runs could be looked at");
+						: "ended before its new program could be examined");
 	p->exec.in_doubt = false;
 }
 
@@ -173,12 +173,13 @@ static void note_late(struct session *s, const struct process *p, uint64_t exece
 {
 	uint64_t gap_ns = trace_out_now_ns() - execed_ns;
 
-	session_note_missed(s, p, "began before its probes were in, and is recorded from then on");
+	session_note_missed(
+		s, p, "began before its probes were attached, and is recorded only from then on");
 	if (s->follow)
 		session_note_gap(s, gap_ns);
 	else
 		log_info("process %d runs '%s' now; recorded from %.1f ms after its start "
-			 "(--follow holds programs at their start)",
+			 "(--follow stops programs at their start)",
 			 (int)p->target.pid, p->target.comm, (double)gap_ns / 1e6);
 }
 
@@ -219,7 +220,7 @@ static void refuse(struct session *s, struct process *p)
 		return;
 	}
 	if (!p->target.hushed)
-		log_warn("process %d, a child, is recorded no further", (int)p->target.pid);
+		log_warn("child process %d is no longer recorded", (int)p->target.pid);
 	p->refused = true;
 	p->exec.in_doubt = false;
 	p->exec.links_dead = true;
@@ -253,7 +254,7 @@ static void look(struct session *s, struct process *p, uint64_t execed_ns)
 		is_other = !now.guessed && !allocators_same(&now, &p->allocators);
 		err = place(s, p, &now, execed_ns);
 		if (err && !target_is_ending(&p->target))
-			p->exec.why = "was refused its probes by the kernel";
+			p->exec.why = "could not be probed because the kernel refused";
 	}
 	if (p->exec.why)
 		tell_of(s, p);
@@ -266,7 +267,7 @@ static void look(struct session *s, struct process *p, uint64_t execed_ns)
 	p->exec.in_doubt = false;
 	/* Some events of another allocator may have come, from where it was probed already. */
 	if (err && is_other && target_is_ending(&p->target))
-		session_note_missed(s, p, "ended while its probes were put in");
+		session_note_missed(s, p, "ended while its probes were attached");
 	else if (err)
 		doubt(s, p);
 	/* Where none is in place that works, the allocators of before need new ones too. */

@@ -90,13 +90,13 @@ static void tell(struct session *s, struct process *p, size_t gone, int err)
 	size_t left = nr_gone(p);
 
 	if (!err && left < gone)
-		session_note_missed(s, p,
-				    "was without probes for a moment when its main thread had "
-				    "ended");
+		session_note_missed(
+			s, p, "was without probes for a moment after its main thread had ended");
 	else if (err && gone && !p->leader.told && !process_has_ended(p)) {
-		session_note_missed(s, p,
-				    "lost its probes, for its main thread has ended and mleak may "
-				    "not put them in by another (that takes CAP_SYS_ADMIN)");
+		session_note_missed(
+			s, p,
+			"lost its probes because its main thread has ended, and mleak may not "
+			"attach them by another thread (that needs CAP_SYS_ADMIN)");
 		p->leader.told = true;
 	}
 	p->leader.gone = left; /* another file may be mapped there now */

@@ -145,8 +145,8 @@ void no_events_explain(const struct target *t, const struct allocators *a, uint6
 		return;
 	}
 	if (ticks_now == ticks) {
-		log_warn("no event in process %d so far: it sleeps, it has used no CPU time since "
-			 "the probes are there",
+		log_warn("no event in process %d so far: it sleeps, and has used no CPU time since "
+			 "the probes were attached",
 			 (int)t->pid);
 		return;
 	}

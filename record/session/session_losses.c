@@ -38,8 +38,8 @@ void session_explain_quiet(struct session *s)
 	struct process *p = s->nr ? s->all[0] : NULL;
 
 	if (!s->quiet_told && p && s->preload)
-		log_warn("no event in process %d so far: it allocates nothing, or by an allocator "
-			 "of its own, which a preloaded library does not see",
+		log_warn("no event in process %d so far: it allocates nothing, or uses an "
+			 "allocator of its own, which a preloaded library does not see",
 			 (int)p->target.pid);
 	else if (!s->quiet_told && p)
 		no_events_explain(&p->target, &p->allocators, p->cpu_ticks);

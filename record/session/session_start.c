@@ -87,7 +87,7 @@ static void tell_deaf(int err)
 
 	refusal_read_facts(&facts);
 	refusal_explain_events(&facts, err, why, sizeof(why));
-	log_warn("cannot listen for new mappings: %s; they are looked for four times a second",
+	log_warn("cannot listen for new mappings: %s; mleak checks for them four times a second",
 		 why);
 }
 
@@ -130,7 +130,7 @@ static int prepare(struct session *s, struct process *p)
 	/* From the time 0: what is mapped now is the best guess for all that comes before. */
 	if (!process_snapshot(p, &s->journal, 0)) {
 		if (!process_has_ended(p) && !s->journal.err)
-			log_error("cannot read what process %d has mapped (the limit on open "
+			log_error("cannot read the mappings of process %d (the limit on open "
 				  "files, ulimit -n, may be too low)",
 				  (int)p->target.pid);
 		return skip_ended(s, p, -ESRCH);
@@ -154,7 +154,7 @@ static int place_all(struct session *s, const struct process **failed)
 		struct process *p = s->all[i];
 		int err;
 
-		waiting_for(&s->waiting, "the kernel to put in the probes of a process", i + 1,
+		waiting_for(&s->waiting, "the kernel to attach the probes of a process", i + 1,
 			    s->nr);
 		err = p->ended ? 0 : probes_place(s->probes, &p->links, &p->target, &p->allocators);
 
@@ -259,7 +259,7 @@ static void trace_all(struct session *s)
 		s->all[i]->traced = !err;
 		s->all[i]->traced_ns = trace_out_now_ns();
 		if (err)
-			log_warn("cannot hold the children of process %d at their start (%s): they "
+			log_warn("cannot stop the children of process %d at their start (%s): they "
 				 "are recorded from some milliseconds after it",
 				 (int)t->pid,
 				 err == -EPERM ? privileges_no_ptrace() : strerror(-err));
@@ -340,7 +340,7 @@ static int prepare_all(struct session *s, const struct session_opts *opts)
 	int err = 0;
 
 	for (size_t i = 0; !err && i < s->nr; i++) {
-		waiting_for(&s->waiting, "a process to be looked at", i + 1, s->nr);
+		waiting_for(&s->waiting, "a process to be examined", i + 1, s->nr);
 		err = prepare(s, s->all[i]);
 	}
 	if (err && s->journal.err)

@@ -101,7 +101,7 @@ int attach_stacks_write(const struct target *t, struct mlk_writer *writer,
 	if (s.err)
 		return s.err;
 	if (err && err != DWUNW_ERR_GONE)
-		log_info("the stacks of process %d as it is now are not recorded: %s", (int)t->pid,
+		log_info("the current stacks of process %d are not recorded: %s", (int)t->pid,
 			 explain(err, denied));
 	return mlk_writer_flush(writer);
 }

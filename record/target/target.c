@@ -151,10 +151,8 @@ static void explain_denied(const struct target *t)
 
 	if (privileges_has(CAP_SYS_PTRACE))
 		log_error("cannot watch process %d: the kernel refuses it though mleak has "
-			  "CAP_SYS_PTRACE; "
-			  "a security module may be why, or a user namespace, in which that "
-			  "capability "
-			  "does not count for others",
+			  "CAP_SYS_PTRACE; the cause may be a security module, or a user "
+			  "namespace, where that capability does not apply to other processes",
 			  pid);
 	else if (is_ours(t))
 		log_error("cannot watch process %d: it is protected (a set-user-ID program, file "
@@ -177,13 +175,13 @@ static const char *proc_is_wrong(void)
 	ssize_t n;
 
 	if (statfs("/proc", &fs) || fs.f_type != PROC_SUPER_MAGIC)
-		return "is no proc file system here; mount one (mount -t proc proc /proc), or run "
+		return "is not a proc file system; mount one (mount -t proc proc /proc), or run "
 		       "mleak where there is one";
 	n = readlink("/proc/self", self, sizeof(self) - 1);
 	self[n > 0 ? n : 0] = '\0';
 	if (strtol(self, NULL, 10) != getpid())
-		return "is that of another pid namespace; mount this one's (mount -t proc proc "
-		       "/proc)";
+		return "belongs to another pid namespace; mount that of this one (mount -t proc "
+		       "proc /proc)";
 	return NULL;
 }
 
@@ -201,9 +199,9 @@ static void explain(const struct target *t, int err)
 	else if (err != -ESRCH && err != -ENOENT)
 		log_error("cannot read /proc/%d: %s", (int)t->pid, strerror(-err));
 	else if (err == -ENOENT && (!kill(t->pid, 0) || errno == EPERM) && !is_there(t))
-		log_error("cannot watch process %d: it is not to be seen in /proc, which is "
-			  "mounted with "
-			  "hidepid; run mleak as root, or in the group that the mount's gid= names",
+		log_error("cannot watch process %d: it is not visible in /proc, which is mounted "
+			  "with hidepid; run mleak as root, or in the group that the mount's gid= "
+			  "names",
 			  (int)t->pid);
 	else
 		log_error("cannot watch process %d: it has ended, or is a kernel thread",
@@ -278,8 +276,7 @@ int target_open(struct target *t, pid_t pid)
 	if (t->pidfd < 0) {
 		err = -errno;
 		if (err == -ESRCH)
-			log_error("there is no process %d; 'ps -e' lists those there are",
-				  (int)pid);
+			log_error("there is no process %d; 'ps -e' lists the processes", (int)pid);
 		else if (err == -EINVAL || err == -ENOENT)
 			log_error("%d is a thread, not a process; name the process it belongs to",
 				  (int)pid);
@@ -298,9 +295,8 @@ int target_open(struct target *t, pid_t pid)
 	}
 	describe(t);
 	if (is_foreign(t)) {
-		log_error("cannot record process %d: '%s' is no 64-bit x86-64 program, and mleak "
-			  "records "
-			  "no others",
+		log_error("cannot record process %d: '%s' is not a 64-bit x86-64 program, and "
+			  "mleak records no others",
 			  (int)pid, t->exe);
 		return -ENOEXEC;
 	}

@@ -12,8 +12,9 @@ static int explain(const struct mlk_place *place, const char *path, int err)
 		log_error("cannot create the trace '%s': %s", path, mlk_strerror(err));
 	else
 		log_error("cannot write the trace to '%s'%s: %s; give another name with -o", path,
-			  place->of_old ? ", as what is there would be kept with '.old' behind it"
-					: "",
+			  place->of_old
+				  ? " (the existing file would be kept with the suffix '.old')"
+				  : "",
 			  mlk_strerror(err));
 	return err;
 }

@@ -25,7 +25,8 @@ bool unrecorded_is_full(const struct unrecorded *m)
 void unrecorded_reported(struct unrecorded *m)
 {
 	if (++m->told == MISSED_NAMED)
-		log_info("how many more children cannot be recorded is said at the end");
+		log_info("the number of further children that cannot be recorded follows at the "
+			 "end");
 }
 
 void unrecorded_report(const struct unrecorded *m)
@@ -35,7 +36,7 @@ void unrecorded_report(const struct unrecorded *m)
 
 	for (uint64_t i = 0; i < named; i++) {
 		if (i + 1 == named && m->nr > named)
-			snprintf(others, sizeof(others), "; and so %" PRIu64 " more",
+			snprintf(others, sizeof(others), "; the same for %" PRIu64 " more",
 				 m->nr - named);
 		log_warn("not recorded: %s (pid %d): it %s%s", m->first[i].name,
 			 (int)m->first[i].pid, m->first[i].why, others);

@@ -58,12 +58,12 @@ void memory_explain(const char *path)
 
 	/* that of the address space may be the one that was reached */
 	if (allowed && !getrlimit(RLIMIT_AS, &space) && space.rlim_cur == RLIM_INFINITY)
-		log_error("the report of '%s' takes more memory than the %" PRIu64
-			  " MiB that it may: give it more by --max-memory, or leave parts of the "
-			  "recording out by --at",
+		log_error("the report of '%s' needs more memory than the %" PRIu64
+			  " MiB allowed: allow more with --max-memory, or leave out a part of the "
+			  "recording with --at",
 			  path, allowed >> 20);
 	else
-		log_error("the report of '%s' takes more memory than there is: cannot allocate "
+		log_error("the report of '%s' needs more memory than there is: cannot allocate "
 			  "memory",
 			  path);
 }

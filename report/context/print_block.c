@@ -58,14 +58,14 @@ void print_block(const struct block_printer *p, const char *what, const struct l
 {
 	char size[TEXT_NUMBER_MAX];
 
-	fprintf(p->out, "  %s: 0x%" PRIx64 ", %s %s, given out at ", what, block->addr,
+	fprintf(p->out, "  %s: 0x%" PRIx64 ", %s %s, allocated at ", what, block->addr,
 		text_number(size, block->size), block->size == 1 ? "byte" : "bytes");
 	print_time(p, block->time_ns);
 	fputs(" (", p->out);
 	print_seconds(p->out, since(block->time_ns, p->clock_now_ns));
-	fputs(p->gone ? " old when it went) to " : " old) to ", p->out);
+	fputs(p->gone ? " old at its end) by " : " old) by ", p->out);
 	print_thread(p, block->tgid, block->tid);
-	fputs(", by\n", p->out);
+	fputs(":\n", p->out);
 	stack_names_print(p->named, p->out, block_stack(p->leaks, block), INDENT);
 }
 

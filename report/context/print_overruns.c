@@ -54,8 +54,8 @@ int overruns_names(struct stack_names **out, const struct replay *leaks,
 static const char *unlooked(const struct mlk_condition *c)
 {
 	if (c->losses.count[MLK_LOST_LOOK])
-		return "process that was ended without notice, as by SIGKILL,";
-	return c->reason == MLK_END_EXITED ? NULL : "process that lived on";
+		return "process that ended without notice, as by SIGKILL";
+	return c->reason == MLK_END_EXITED ? NULL : "process that continued";
 }
 
 void print_overruns_count(FILE *out, const struct mlk_meta *meta, const struct replay *leaks)
@@ -66,18 +66,16 @@ void print_overruns_count(FILE *out, const struct mlk_meta *meta, const struct r
 
 	if (nr)
 		fprintf(out,
-			"  OVERRUNS: %s found, of blocks written beyond their bounds; they are "
-			"told of "
+			"  OVERRUNS: %s found, of blocks written beyond their bounds; they follow "
 			"at the end\n",
 			text_number(number, nr));
 	else if (meta->guarded)
 		fprintf(out,
-			"  no overruns%s: the bytes around each block were watched, but for "
+			"  no overruns%s: the bytes around each block were watched, except for "
 			"mappings\n",
 			why ? " found" : "");
 	if (meta->guarded && why)
-		fprintf(out, "  not looked at for overruns: the blocks that were left of a %s\n",
-			why);
+		fprintf(out, "  not checked for overruns: the last blocks of a %s\n", why);
 }
 
 static void print_bytes(FILE *out, const struct overrun *o)
@@ -123,7 +121,8 @@ static void print_finder(const struct block_printer *p, const struct overrun *o)
 		[MLK_FOUND_FREE] = "freed it",
 		[MLK_FOUND_REALLOC] = "reallocated it",
 		[MLK_FOUND_EXIT] = "ended the process, while it was still in use",
-		[MLK_FOUND_EXEC] = "was about to run another program, while it was still in use",
+		[MLK_FOUND_EXEC] =
+			"was about to execute another program, while it was still in use",
 	};
 	const char *how = o->found < MLK_FOUND_NR ? found[o->found] : NULL;
 

@@ -56,7 +56,7 @@ static void print_sample(FILE *out, const struct mlk_meta *meta, const struct re
 	fprintf(out, "  sampled: %s; all blocks and bytes are estimates\n", how);
 	fprintf(out, "    standard error of what is outstanding: %s blocks, %s bytes\n",
 		standard_error(blocks, error->blocks), standard_error(bytes, error->bytes));
-	fputs("    not recorded: allocations that are not among the sample", out);
+	fputs("    not recorded: allocations that are not in the sample", out);
 	print_skipped(out, losses, MLK_SKIPPED_SAMPLE);
 }
 
@@ -102,7 +102,7 @@ void print_sampling(FILE *out, const struct mlk_meta *meta, const struct replay 
 	print_sizes(out, meta, losses);
 	print_threads(out, meta, losses);
 	if (losses->skipped[MLK_SKIPPED_DELAY]) {
-		fputs("  not recorded: what came before the delay was over", out);
+		fputs("  not recorded: events before the delay was over", out);
 		print_skipped(out, losses, MLK_SKIPPED_DELAY);
 	}
 	if (losses->skipped[MLK_SKIPPED_FREE])

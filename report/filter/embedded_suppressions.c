@@ -15,10 +15,9 @@ static void warn(const char *path)
 {
 	char *shown = text_escape(path);
 
-	log_warn(
-		"what __lsan_default_suppressions() of '%s' returns could not be read, as it is no "
-		"string literal: give it by --suppressions",
-		shown ? shown : "");
+	log_warn("cannot read the result of __lsan_default_suppressions() of '%s' because it is "
+		 "not a string literal: give it with --suppressions",
+		 shown ? shown : "");
 	free(shown);
 }
 

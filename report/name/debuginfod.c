@@ -66,8 +66,8 @@ int debuginfod_new(struct debuginfod **out)
 
 	*out = NULL;
 	if (!urls || !*urls) {
-		log_error("--debuginfod needs the servers to ask in DEBUGINFOD_URLS, as "
-			  "'export DEBUGINFOD_URLS=https://debuginfod.debian.net'");
+		log_error("--debuginfod needs the servers in DEBUGINFOD_URLS, as in 'export "
+			  "DEBUGINFOD_URLS=https://debuginfod.debian.net'");
 		return -EINVAL;
 	}
 	d = calloc(1, sizeof(*d));

@@ -19,8 +19,8 @@ static const char *check_difference(const struct report_opts *opts)
 		     opts->format == FORMAT_HTML;
 
 	if (opts->before && (opts->view.cost || nr_tables(opts) || opts->dump || !known))
-		return "a difference is text, or with --folded or --format=csv, json or html, of "
-		       "what is outstanding";
+		return "a difference shows what is outstanding, as text or with --folded or "
+		       "--format=csv, json or html";
 	if (!opts->before && opts->choice.pid_before)
 		return "--pid takes two processes, one of each trace, only for a difference";
 	return NULL;
@@ -31,14 +31,14 @@ static const char *check_tables(const struct report_opts *opts)
 	int tables = nr_tables(opts);
 
 	if (tables > 1)
-		return "--by, --growth and --timeline are one at a time";
+		return "--by, --growth and --timeline cannot be combined: give one of them";
 	if (opts->timeline && opts->view.top)
-		return "--timeline is a sum of all stacks and takes no --top; --function, --module "
-		       "and others choose among them";
+		return "--timeline is a sum of all stacks and takes no --top; select stacks with "
+		       "--function, --module and others";
 	if (tables && opts->format != FORMAT_TREE && opts->format != FORMAT_CSV &&
 	    opts->format != FORMAT_JSON)
-		return "--by, --growth and --timeline are for text, or with --format=csv or "
-		       "--format=json";
+		return "--by, --growth and --timeline print text, csv or json: leave other formats "
+		       "out";
 	return NULL;
 }
 
@@ -48,7 +48,7 @@ static const char *check_inverted(const struct report_opts *opts)
 	if (opts->view.inverted &&
 	    ((opts->format != FORMAT_TREE && opts->format != FORMAT_FOLDED) || nr_tables(opts) ||
 	     opts->before || opts->dump || opts->find_addr))
-		return "--inverted is for the tree and for --folded alone";
+		return "--inverted works only for the tree and --folded";
 	return NULL;
 }
 
@@ -58,18 +58,18 @@ static const char *check_cost(const struct report_opts *opts)
 		(opts->format == FORMAT_JSON || opts->format == FORMAT_CSV) && !nr_tables(opts);
 
 	if (opts->view.cost != COST_OUTSTANDING && opts->format != FORMAT_FOLDED && !lists)
-		return "--cost is for --folded, --format=json and --format=csv, which list stacks";
+		return "--cost works only with --folded, --format=json and --format=csv, which "
+		       "list stacks";
 	if (opts->temporary_ns && opts->view.cost != COST_TEMPORARY && !lists)
-		return "--temporary is for --folded --cost temporary, and for the formats json and "
-		       "csv";
+		return "--temporary works only with --folded --cost temporary, and the formats "
+		       "json and csv";
 	return NULL;
 }
 
 static const char *check_names(const struct report_opts *opts)
 {
 	if (opts->view.addresses && opts->view.sieve.function)
-		return "--function looks for names, of which --addresses shows none; take one of "
-		       "them";
+		return "--function matches names, and --addresses shows none; give one of them";
 	return NULL;
 }
 
@@ -92,10 +92,10 @@ static const char *check_addr(const struct report_opts *opts)
 		return "--addr does not look for leaks, and so takes no --fail-on-leak";
 	if (nr_tables(opts) || opts->before || opts->dump ||
 	    (opts->format != FORMAT_TREE && opts->format != FORMAT_JSON))
-		return "--addr is for text, or with --format=json, and takes the place of a report";
+		return "--addr prints text, or JSON with --format=json, in place of a report";
 	if (chooses_more(opts))
-		return "--addr looks at all blocks: of what chooses among them it takes --at and "
-		       "--pid";
+		return "--addr searches all blocks: of the options that select blocks it takes "
+		       "only --at and --pid";
 	return NULL;
 }
 
@@ -105,13 +105,12 @@ static const char *check_dump(const struct report_opts *opts)
 	if (!opts->dump)
 		return NULL;
 	if (opts->fail_on_leak || opts->strict)
-		return "--dump prints the records and does not look for leaks: without it, "
-		       "--fail-on-leak and --strict do";
+		return "--dump prints the records and does not look for leaks: give --fail-on-leak "
+		       "and --strict without it";
 	if (opts->format != FORMAT_TREE || nr_tables(opts) || opts->view.cost)
-		return "--dump prints the records in a text of its own, in no other format or "
-		       "table";
+		return "--dump has a text format of its own: leave other formats and tables out";
 	if (chooses_more(opts) || opts->choice.pid || opts->choice.until)
-		return "--dump prints all records: it takes no option that chooses among them";
+		return "--dump prints all records: leave out options that select some of them";
 	return NULL;
 }
 

@@ -49,7 +49,7 @@ static void print_left_out(FILE *out, const struct report_data *export)
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
 
 	if (filtered.blocks)
-		fprintf(out, "\nnot asked for: %s %s, %s bytes\n",
+		fprintf(out, "\nfiltered out: %s %s, %s bytes\n",
 			text_number(blocks, filtered.blocks), text_blocks(filtered.blocks),
 			text_number(bytes, filtered.bytes));
 	if (export->suppressions)

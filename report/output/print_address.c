@@ -195,7 +195,7 @@ static void print_holder(const struct block_printer *p, const struct answer *a,
 			a->around.held ? &a->around.holder : &a->last.block;
 
 		print_place(p->out, addr, block);
-		fputs(a->around.held ? "\n" : ", which a fork left it\n", p->out);
+		fputs(a->around.held ? "\n" : ", inherited by fork\n", p->out);
 		print_block(p, "the block", block);
 		print_overruns_of(p, block);
 		return;
@@ -233,10 +233,10 @@ static void print_answer(const struct block_printer *p, const struct address *ad
 static void print_unknown(FILE *out, const struct mlk_meta *meta)
 {
 	if (!meta->whole_life)
-		fputs("blocks given out before the recording began are not known\n", out);
+		fputs("blocks allocated before the recording are not known\n", out);
 	if (meta->sample_every > 1 || meta->sample_bytes || meta->min_size || meta->max_size ||
 	    meta->trigger_bytes)
-		fputs("blocks that were not recorded, by its options, are not known\n", out);
+		fputs("blocks that the recording's options left out are not known\n", out);
 }
 
 void print_address(FILE *out, const struct address *address)

@@ -203,12 +203,11 @@ static int put_text(FILE *out, const struct report_data *export, const struct li
 	}
 	stack_notes_release(&notes);
 	fputs("\nbytes/min: growth in the second half of the recording; freed: share of the "
-	      "stack's "
-	      "blocks;\nlifetime: half of those that were freed lived no longer\n",
+	      "stack's blocks;\nlifetime: median of those that were freed\n",
 	      out);
 	if (export->choice->older_ns || export->choice->from_ns)
-		fputs("the recording: the part of it in which blocks that are asked for can have "
-		      "been given out\n",
+		fputs("the recording: the part of it in which the selected blocks can have been "
+		      "allocated\n",
 		      out);
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
 		if (used[i])

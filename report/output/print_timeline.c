@@ -58,12 +58,12 @@ static void put_peak(FILE *out, const struct report_data *export)
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
 
 	fprintf(out, "\npeak of all stacks%s: %s bytes in %s %s; ",
-		choice->thread || choice->older_ns || choice->from_ns ? ", blocks asked for" : "",
+		choice->thread || choice->older_ns || choice->from_ns ? ", of the selected blocks"
+								      : "",
 		text_number(bytes, all.bytes), text_number(blocks, all.blocks),
 		text_blocks(all.blocks));
-	fprintf(out, "then there were of these: %s bytes in %s %s\n",
-		text_number(bytes, shown.bytes), text_number(blocks, shown.blocks),
-		text_blocks(shown.blocks));
+	fprintf(out, "of these stacks then: %s bytes in %s %s\n", text_number(bytes, shown.bytes),
+		text_number(blocks, shown.blocks), text_blocks(shown.blocks));
 }
 
 /* Do all stacks of the trace count, or one alone?  Else the most of each may be of other moments
@@ -142,9 +142,8 @@ static void put_text(FILE *out, const struct report_data *export, const struct g
 		put_bar(out, sum->most[at], most, longest);
 	}
 	if (!is_exact(export))
-		fputs("\nmost meanwhile: at most so much, for the stacks may have had their most "
-		      "at "
-		      "different moments\n",
+		fputs("\nmost meanwhile: an upper bound, as the stacks may have had their maximum "
+		      "at different moments\n",
 		      out);
 	put_peak(out, export);
 }

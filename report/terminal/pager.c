@@ -60,7 +60,7 @@ static void run_pager(const char *command, const int pipe[2])
 	if (pid > 0 && !(WIFEXITED(status) && (WEXITSTATUS(status) == NOT_EXECUTABLE ||
 					       WEXITSTATUS(status) == NOT_FOUND)))
 		_exit(0);
-	log_warn("the pager '%s' cannot be run: the report is shown without", command);
+	log_warn("cannot run the pager '%s': the report is shown without it", command);
 	execlp("cat", "cat", NULL);
 	_exit(NOT_FOUND);
 }

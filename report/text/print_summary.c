@@ -73,7 +73,7 @@ static void print_suspect_times(FILE *out, const struct replay *leaks, uint64_t 
 	if (to_ns > end_ns && from_ns <= end_ns)
 		to_ns = end_ns;
 	fprintf(out,
-		"    frees were lost between %.3f and %.3f s: blocks given out later are not "
+		"    frees were lost between %.3f and %.3f s: blocks allocated later are not "
 		"suspect\n",
 		(double)(from_ns - start_ns) / 1e9, (double)(to_ns - start_ns) / 1e9);
 }
@@ -82,13 +82,13 @@ static void print_suspect_times(FILE *out, const struct replay *leaks, uint64_t 
 static void print_unknown_frees(const struct table *t, uint64_t nr, bool whole_life)
 {
 	if (nr && whole_life)
-		print_count(t, "unknown frees", nr,
-			    "  (their allocation was not recorded, or libc empties a thread's "
-			    "cache)");
+		print_count(
+			t, "unknown frees", nr,
+			"  (their allocation was not recorded, or libc emptied a thread's cache)");
 	else if (nr)
 		print_count(t, "older blocks", nr,
-			    "  freed (given out before the recording, or from a thread's cache "
-			    "that libc empties)");
+			    "  freed, but allocated before the recording (or libc emptied a "
+			    "thread's cache)");
 }
 
 static void print_totals(const struct table *t, const struct live_totals *totals,
@@ -98,13 +98,11 @@ static void print_totals(const struct table *t, const struct live_totals *totals
 	print_amount(t, "frees", totals->freed);
 	print_unknown_frees(t, totals->unknown_frees, whole_life);
 	if (totals->inherited_frees)
-		print_count(
-			t, "inherited", totals->inherited_frees,
-			"  (blocks freed by children that had them from the process that forked "
-			"them)");
+		print_count(t, "inherited", totals->inherited_frees,
+			    "  (allocated by a process, freed in its forked child)");
 	if (totals->implied.blocks) {
 		print_amount(t, "implied frees", totals->implied);
-		fputs("    not seen; known because the same addresses were given out again\n",
+		fputs("    not seen; known because the same addresses were allocated again\n",
 		      t->out);
 	}
 	if (totals->gone.blocks)

@@ -260,7 +260,7 @@ int print_view_as_tree(FILE *out, const struct view *view, const char *order)
 		print_on_terminal(out, tree, view, order);
 		if (view_guessed(view))
 			fputs("\n[guessed]: found without unwind information; such a caller may be "
-			      "wrong, or one of those between missing\n",
+			      "wrong, or callers between may be missing\n",
 			      out);
 		print_rest(out, view);
 	}

@@ -120,7 +120,7 @@ static void print_module(FILE *out, const struct module *module)
 		fprintf(out, "install the package %s-%s\n", package,
 			!strcmp(package, "libc6") ? "dbg" : "dbgsym");
 	else
-		fputs("install its debug symbols, or give its unstripped or debug file by "
+		fputs("install its debug symbols, or give its unstripped or debug file with "
 		      "--symfs or --debug-dir\n",
 		      out);
 }

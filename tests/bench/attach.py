@@ -62,7 +62,7 @@ def measure(mleak, trace, pids, options):
     start = time.monotonic()
     result = subprocess.run(argv, capture_output=True, text=True)
     whole = (time.monotonic() - start - SECONDS) * 1000
-    found = re.search(r"took (\d+) ms to be put in and (\d+) ms to be taken out", result.stderr)
+    found = re.search(r"attached in (\d+) ms, detached in (\d+) ms", result.stderr)
     if not found:
         sys.exit(result.stderr)
     return int(found[1]), int(found[2]), whole

@@ -60,7 +60,7 @@ class FailureTest(GateCase):
             with self.subTest(args=args):
                 result = self.finish(self.spawn([MLEAK_FAST, *args], preexec_fn=limit))
                 self.assertEqual(result.status, 2, result.err)
-                self.assertIn("takes more memory than there is", result.err)
+                self.assertIn("needs more memory than there is", result.err)
 
 
 class GateTest(GateCase):
@@ -102,10 +102,10 @@ class GateTest(GateCase):
             self.check(status, self.trace(trace), naming="3 child processes.*--follow" if status else None)
 
     def test_blocks_that_were_not_looked_at_do_not_pass(self):
-        self.check(2, self.lossy(CLEAN, {LOOKS: 1}), naming="1 process were not looked at for overruns")
+        self.check(2, self.lossy(CLEAN, {LOOKS: 1}), naming="1 process were not checked for overruns")
 
     def test_a_recorder_that_could_not_write_on_does_not_pass(self):
-        self.check(2, self.trace(forge.small(CLEAN, reason=4)), naming="could not write on")
+        self.check(2, self.trace(forge.small(CLEAN, reason=4)), naming="could not continue to write")
         self.check(0, self.trace(forge.small(CLEAN, reason=5)))
 
     def test_a_leak_that_is_certain_is_1_whatever_was_lost(self):
@@ -130,7 +130,7 @@ class GateTest(GateCase):
 
     def test_a_name_that_nothing_has_does_not_pass(self):
         for args in ["--function", "nosuch"], ["--module", "nosuch"], ["--thread", "nosuch"]:
-            self.check(2, *args, GOLDEN, naming="nothing in the trace is what the options choose")
+            self.check(2, *args, GOLDEN, naming="nothing in the trace matches the options")
         self.check(1, "--function", "^main$", GOLDEN)
         self.check(0, "--function", "churn", GOLDEN)
 

@@ -35,7 +35,7 @@ class IndexTest(Case):
                         wrong = self.shown(false, *args)
                         self.assertEqual(wrong.out.replace(false, true),
                                          self.shown(true, *args).out)
-                        self.assert_one_message(wrong.err, naming="its index tells of chunks what "
-                                                "their headers do not")
+                        self.assert_one_message(wrong.err, naming="its index does not match the "
+                                                                  "chunk headers")
                     self.assertEqual(self.mleak("report", "--strict", false).status, 2)
                     self.assertEqual(self.mleak("info", false).status, 0)

@@ -43,7 +43,7 @@ class MemoryTest(Case):
         for args in ["report", "-j1"], ["report", "-j2", "--growth"], ["diff", bomb]:
             status, err, most = self.run_measured(*args, "--max-memory=32M", bomb)
             self.assertEqual(status, 2)
-            self.assert_one_message(err, naming="more memory than the 32 MiB that it may")
+            self.assert_one_message(err, naming="more memory than the 32 MiB allowed")
             self.assertLess(most, 100 * MIB)  # with the program and its libraries
         status, err, _ = self.run_measured("report", "--max-memory=4G", bomb)
         self.assertEqual((status, err), (0, ""))

@@ -43,7 +43,7 @@ class MleakTest(Case):
     def test_a_trace_is_no_pipe(self):
         result = self.mleak("report", "-")
         self.assertEqual((result.status, result.out), (2, ""))
-        self.assert_one_message(result.err, naming="not from a pipe")
+        self.assert_one_message(result.err, naming="not a pipe")
 
     def test_help_names_the_verbs(self):
         out = self.mleak("--help").out

@@ -56,7 +56,7 @@ class UnwindPlaceTest(PlaceCase):
         for name in ("x.mlk", "dangling.mlk", "same.mlk"):
             with self.subTest(name=name):
                 said = self.refused("unwind", "-o", self.path(name), self.trace, status=2)
-                self.assertIn("no regular file", said)
+                self.assertIn("not a regular file", said)
                 self.assertTrue(os.path.islink(self.path(name)))
         self.assertEqual(self.read("precious"), b"precious")
         self.assertEqual(self.read("t.mlk"), before)

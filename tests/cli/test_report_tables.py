@@ -143,10 +143,10 @@ class ReportTablesTest(Case):
     def test_the_peak_is_of_the_blocks_that_are_asked_for(self):
         for args, said in (["--thread", "24331"], True), ([], False), (["--function", "main"], False):
             text = self.report(TRACE, "--timeline", *args)
-            self.assertEqual("\npeak of all stacks, blocks asked for: " in text, said)
+            self.assertEqual("\npeak of all stacks, of the selected blocks: " in text, said)
         young = self.report(TRACE, "--timeline", "--between", "0.4,0.44")
         peak = self.document("--between", "0.4,0.44")["totals"]["peak"]
-        self.assertIn("asked for: {:,} bytes in {:,} blocks; ".format(peak["bytes"], peak["blocks"]),
+        self.assertIn("selected blocks: {:,} bytes in {:,} blocks; ".format(peak["bytes"], peak["blocks"]),
                       young)
         # the first block, which is 72,704 bytes, is none of them
         self.assertLess(peak["bytes"], 72704)
@@ -173,13 +173,13 @@ class ReportTablesTest(Case):
         # the longest bar is that of the peak
         text = self.report(TRACE, "--timeline")
         self.assertRegex(text, r"(?m)^ +[\d.]+ s +[\d,]+ +%s  #{50}$" % format(peak, ","))
-        self.assertNotIn("at most so much", text)
+        self.assertNotIn("an upper bound", text)
 
     def test_of_one_stack_the_timeline_is_exact_and_of_some_an_upper_bound(self):
         churn = self.rows("--timeline", "--function", "^churn")
         self.assertLessEqual(max(int(row["most_bytes"]) for row in churn), 100003 - 72704)
-        self.assertIn("at most so much", self.report(TRACE, "--timeline", "--function", "^main$"))
-        self.assertNotIn("at most so much",
+        self.assertIn("an upper bound", self.report(TRACE, "--timeline", "--function", "^main$"))
+        self.assertNotIn("an upper bound",
                          self.report(TRACE, "--timeline", "--function", "place_order"))
 
     def test_costs_of_stacks_of_which_nothing_is_left(self):
@@ -222,7 +222,7 @@ class ReportTablesTest(Case):
     def test_figures_have_separators_and_one_block_is_no_blocks(self):
         text = self.report(TRACE, "--growth")
         self.assertRegex(text, r"(?m)^growing +2,553 +23 +\+2,757,857 ")
-        self.assertIn("\nnot asked for: 1 block, 72,704 bytes\n",
+        self.assertIn("\nfiltered out: 1 block, 72,704 bytes\n",
                       self.report(TRACE, "--function", "main"))
         self.assertRegex(self.report(TRACE, "--at", "0.39"), r"(?m)^  frees +[\d,]+ blocks")
 

@@ -103,9 +103,9 @@ class ReportTerminalTest(Case):
         for pager in "/nonexist", "nonexist -R", not_executable, "exec /nonexist":
             with self.subTest(pager=pager):
                 seen = self.on_terminal("--color=never", with_stderr=True, PAGER=pager)
-                self.assertTrue(seen.endswith("shown without\n" + self.report(TRACE)), seen)
+                self.assertTrue(seen.endswith("shown without it\n" + self.report(TRACE)), seen)
                 self.assertEqual(seen.count("warning"), 1)
-                self.assertIn("warning: the pager '%s' cannot be run" % pager, seen)
+                self.assertIn("warning: cannot run the pager '%s'" % pager, seen)
         self.on_terminal("--fail-on-leak", PAGER="/nonexist", status=1)
 
     def test_the_status_is_the_report_s(self):

@@ -471,7 +471,7 @@ class RefusalTest(UnwindCase):
 
     def test_where_nothing_can_be_written(self):
         os.mkdir(self.path("folder"))
-        self.refuse(2, "is no regular file", "-o", self.path("folder"), self.trace)
+        self.refuse(2, "is not a regular file", "-o", self.path("folder"), self.trace)
         self.refuse(2, "No such file or directory", "-o", self.path("not/here"), self.trace)
         self.assert_nothing_is_left(["folder"])
 

@@ -175,8 +175,8 @@ class AddressCase(PreloadCase):
     def check_text(self):
         text = self.report(self.trace, "--addr", hex(self.two + 1))
         self.assertRegex(text, r"it is 1 byte into a block of 103 bytes\n +the block: 0x%x, 103 bytes, "
-                         r"given out at \d+\.\d{3} s \(\d+\.\d{3} s old\) to thread \d+ \(program\), "
-                         r"by\n +two .*\n +main " % self.two)
+                         r"allocated at \d+\.\d{3} s \(\d+\.\d{3} s old\) by thread \d+ \(program\):"
+                         r"\n +two .*\n +main " % self.two)
         text = self.report(self.trace, "--addr", hex(self.known["gone"]))
         self.assertRegex(text, r"in no block; the last that held it is gone: it was 0 bytes into a "
                          r"block of 2,003 bytes\n +that block: .*\n(?: {6}.*\n)+ +freed by thread %d"
@@ -227,7 +227,7 @@ class BpfTest(AddressCase):
         found = {p["pid"]: p["held"] for p in self.ask(self.three)["processes"]}
         self.assertEqual(found, {child["pid"]: True, parent["pid"]: True})
         text = self.report(self.trace, "--addr", hex(self.three))
-        self.assertIn("107 bytes, which a fork left it", text)
+        self.assertIn("107 bytes, inherited by fork", text)
         self.assertEqual(len(re.findall(r"(?m)^process program \(\d+\)$", text)), 2)
         only = self.ask(self.three, "--pid", str(child["pid"]))
         self.assertEqual([p["pid"] for p in only["processes"]], [child["pid"]])

@@ -68,7 +68,7 @@ class SnapshotTest(FaultCase):
         dump = self.dump()
         self.assertEqual(self.recorded_places(dump), places)
         self.assertLess(dump.index("\n  STACK "), dump.index("\n  ALLOC "))
-        self.assertRegex(said, r"stacks of 6 threads were read at attach, which were stopped for [\d.]+ ms")
+        self.assertRegex(said, r"stacks of 6 threads at attach; they were stopped for [\d.]+ ms")
 
     def attach_while_locked(self, pid, sleeps):
         """Begin to record while another has the lock of a reader: until the recorder waits for it
@@ -89,13 +89,13 @@ class SnapshotTest(FaultCase):
         self.places(target.pid)
         said = [self.stop(self.attach_while_locked(target.pid, True)) for _ in range(5)]
         # of a machine that is busy, one may come too late
-        self.assertIn("stacks of 6 threads were read at attach", "".join(said))
+        self.assertIn("stacks of 6 threads at attach", "".join(said))
 
     def test_another_reader_that_stays_is_told_of(self):
         target = self.with_threads()
         mleak = self.attach_while_locked(target.pid, False)
         self.tell(target, "early", 1)
-        self.assertIn("stacks of process %d as it is now are not recorded: another program is "
+        self.assertIn("current stacks of process %d are not recorded: another program is "
                       "reading them\n" % target.pid, self.stop(mleak))
         self.assert_whole(parse_totals(self.report(self.path("x.mlk"))))
 
@@ -143,7 +143,7 @@ class SnapshotTest(FaultCase):
         self.stop(mleak)
         self.assertEqual(self.assert_accounted(truth, before), Truth(0, 0))
         report = self.report(self.path("x.mlk"))
-        self.assertRegex(report, r"\n  older blocks +30  freed \(given out before the recording")
+        self.assertRegex(report, r"\n  older blocks +30  freed, but allocated before the recording")
         self.assertNotIn("unknown frees", report)
         totals = parse_totals(report)
         self.assertEqual((totals.frees.blocks, totals.outstanding.blocks), (3, 2))

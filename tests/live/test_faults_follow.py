@@ -133,7 +133,7 @@ class FollowTest(Case):
         result = self.finish(process)
         self.assertEqual(result.status, 4, result.err)
         self.assertIn("lacks CAP_SYS_PTRACE", result.err)
-        self.assertRegex(result.err, r"process \d+, a child, is recorded no further")
+        self.assertRegex(result.err, r"child process \d+ is no longer recorded")
         self.assertRegex(result.err, "lost: 1 programs or processes that were not recorded")
         # An exec protects the process a moment before it gives it the program's name.
         self.assertRegex(result.err, r"not recorded: (hidden|sh) \(pid \d+\): it runs a program that mleak")
@@ -156,7 +156,8 @@ class FollowTest(Case):
         # The kernel decides at a fork's beginning whether its child is traced.
         lost = re.findall(r"lost: (.*)", result.err)
         self.assertIn(lost, ([], ["1 programs or processes that were not recorded"]), result.err)
-        self.assertEqual(result.err.count("it ended before its probes were in"), len(lost), result.err)
+        self.assertEqual(result.err.count("it ended before its probes were attached"), len(lost),
+                         result.err)
         children = int(re.search(r"(\d+) child processes were recorded as well", result.err)[1])
         late = re.search(r"(\d+) of the programs and children were recorded from", result.err)
         stacks = parse_folded(self.report(self.path("x.mlk"), "--folded"))
@@ -195,7 +196,7 @@ class FollowTest(Case):
         missed = int(re.search(r"lost: (\d+) programs or processes", result.err)[1])
         recorded = re.search(r"(\d+) child process\w* w\w+ recorded as well", result.err)
         self.assertEqual(missed + int(recorded[1] if recorded else 0), 200, result.err)
-        lines = re.findall(r"not recorded: forker \(pid \d+\): it ended before its probes were in(.*)",
+        lines = re.findall(r"not recorded: forker \(pid \d+\): it ended before its probes were attached(.*)",
                            result.err)
         self.assertEqual(len(lines), min(missed, 3), result.err)
-        self.assertEqual(lines[-1], "; and so %d more" % (missed - 3) if missed > 3 else "")
+        self.assertEqual(lines[-1], "; the same for %d more" % (missed - 3) if missed > 3 else "")

@@ -190,8 +190,8 @@ class YamaTest(FaultCase):
         self.assertIn("leak_early", self.report(self.path("x.mlk")))
         lines = [line for line in said.splitlines() if "kernel.yama.ptrace_scope" in line]
         self.assertEqual(len(lines), 2, said)
-        self.assertIn("the stacks of process %d as it is now are not recorded" % target.pid, lines[0])
-        self.assertIn("cannot hold the children of process %d" % target.pid, lines[1])
+        self.assertIn("the current stacks of process %d are not recorded" % target.pid, lines[0])
+        self.assertIn("cannot stop the children of process %d" % target.pid, lines[1])
 
 
 @needs_bpf

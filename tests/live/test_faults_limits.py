@@ -52,4 +52,5 @@ class BpfLimitsTest(LimitsCase):
         result = self.record_within(resource.RLIMIT_FSIZE, 102400, 102400, "bpf", ["true"])
         self.assertEqual(result.status, 0, result.err)
         self.assertRegex(result.err, "lost: [0-9]+ modules whose file could not be read")
-        self.assertRegex(result.err, r"were left out for the limit on the size of files; raise it \(ulimit -f\)")
+        self.assertRegex(result.err, r"were left out because of the limit on the size of files; "
+                                     r"raise it \(ulimit -f\)")

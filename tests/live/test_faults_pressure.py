@@ -88,7 +88,8 @@ class PressureTest(FaultCase):
 
     def assert_times(self, text):
         """All frees that were lost, by the clock of this test, are within the time that is told."""
-        told = re.search(r"frees were lost between ([\d.]+) and ([\d.]+) s: blocks given out later", text)
+        told = re.search(r"frees were lost between ([\d.]+) and ([\d.]+) s: blocks allocated later",
+                         text)
         seconds = re.search(r"\), ([\d.]+) s on ", text.splitlines()[0])[1]
         self.assertLessEqual(float(told[2]), float(seconds))
         start_ns = int(re.search(r"monotonic (\d+)", self.dump())[1])

@@ -65,7 +65,7 @@ class QuietTest(FaultCase):
         target.kill()
         result = self.finish(mleak)
         self.assertEqual(result.status, 0, result.err)
-        self.assertIn("not one call of malloc or free was seen", result.err)
+        self.assertIn("no call of malloc or free was recorded", result.err)
 
     def test_a_program_that_is_stopped_is_told_of(self):
         target = self.start(self.build(), cwd=self.dir)

@@ -144,7 +144,7 @@ class TargetTest(FaultCase):
             self.skipTest("this kernel runs no 32-bit programs: %s" % why)
         time.sleep(0.1)
         self.assertIsNone(target.poll())
-        self.assertIn("no 64-bit x86-64 program", self.refused(target.pid))
+        self.assertIn("not a 64-bit x86-64 program", self.refused(target.pid))
         result = self.mleak("record", "-o", self.path("x.mlk"), "--", self.path("small"))
         self.assertEqual(result.status, 125)
         self.assert_one_message(result.err, naming="64-bit")

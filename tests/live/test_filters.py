@@ -407,7 +407,7 @@ class DelayTest(FilterCase):
         self.assert_no_unknown_free(trace)
         text = self.report(trace)
         self.assertEqual(parse_totals(text).outstanding, (0, 0))
-        self.assertIn("not recorded: what came before the delay was over (", text)
+        self.assertIn("not recorded: events before the delay was over (", text)
 
     def test_duration_counts_from_its_end(self):
         trace, _ = self.run_target(["-D", "60s", "-d", "20s"], "0 keep 1 47")

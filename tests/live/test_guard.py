@@ -483,7 +483,7 @@ class GuardTest(GuardCase):
         tail = text[text.rindex("OVERRUNS: 2 found"):]
         self.assertRegex(tail, r"7 bytes were written behind a block of 47 bytes, from offset 47\n"
                          r" +offset +47:  78 78 78 78 78 78 78 +xxxxxxx\n  the block: 0x[0-9a-f]+, "
-                         r"47 bytes, given out at [^\n]*\n +make .*\n +beyond .*\n +main ")
+                         r"47 bytes, allocated at [^\n]*\n +make .*\n +beyond .*\n +main ")
         self.assertRegex(tail, r"1 byte was written before a block of 53 bytes, from offset -1\n")
         self.assertRegex(tail, r"found when thread \d+ \(overrun\) freed it, at .*, by\n +beyond ")
 

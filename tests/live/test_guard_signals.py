@@ -170,7 +170,7 @@ class GuardSignalsTest(PreloadCase):
         self.assert_messages(result.err)
         report = self.mleak("report", "--format=json", trace)
         self.assertEqual(report.status, 0)
-        self.assertEqual("were not looked at for overruns" in report.err, "not looked at" in result.err)
+        self.assertEqual("were not checked for overruns" in report.err, "not looked at" in result.err)
         return json.loads(report.out)["overruns"], self.report(trace), result.err
 
     def native(self, program, way):
@@ -205,14 +205,16 @@ class GuardSignalsTest(PreloadCase):
                 found, text, err = self.record_way(program, way)
                 self.assertEqual(found["found"], 0)
                 self.assertRegex(text, r"(?m)^  no overruns found: ")
-                self.assertRegex(text, r"(?m)^  not looked at for overruns: the blocks that were left of a "
-                                       r"process that was ended without notice, as by SIGKILL,$")
-                why = "was ended by signal %d " % -way.status if way.status < 0 else "ended by a system call"
-                self.assertRegex(err, r"the blocks that process \d+ left were not looked at for overruns: it " + why)
+                self.assertRegex(text, r"(?m)^  not checked for overruns: the last blocks of a "
+                                       r"process that ended without notice, as by SIGKILL$")
+                why = ("was ended by signal %d " % -way.status if way.status < 0
+                       else "ended with a system call")
+                self.assertRegex(err, r"the last blocks of process \d+ were not checked for "
+                                      r"overruns: it " + why)
                 self.assertIn("lost: 1 processes whose last blocks were not looked at for overruns", err)
 
     def test_what_lived_on_is_said(self):
-        lived_on = "not looked at for overruns: the blocks that were left of a process that lived on"
+        lived_on = "not checked for overruns: the last blocks of a process that continued"
         for seconds in 2, 8, 60:
             result = self.mleak("record", "--guard", "-d", "0.2", "-o", self.path("x.mlk"), "--", "sleep",
                                 str(seconds), **self.as_user)

@@ -139,7 +139,7 @@ class MainEndsTest(FaultCase):
         self.other_recorder()
         wait_until(lambda: re.search(r"^  LOSSES .*execs 1", self.dump(), re.M), "nothing is counted")
         said = self.stop(mleak)
-        self.assertIn("lost its probes, for its main thread has ended", said)
+        self.assertIn("lost its probes because its main thread has ended", said)
         self.assertIn("CAP_SYS_ADMIN", said)
 
     def test_recorders_that_come_and_go(self):

@@ -121,7 +121,7 @@ int main(int argc, char **argv)
 
 class ConfinedTest(PreloadCase):
     program = MLEAK_FAST
-    CLOCK = "forbade itself the time stamp counter"
+    CLOCK = "disabled its time stamp counter"
     CALLS = "turned on seccomp"
 
     def setUp(self):

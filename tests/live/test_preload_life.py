@@ -443,7 +443,7 @@ class AllocatorTest(PreloadCase):
         result = self.mleak("record", "--backend", "preload", "-o", "x.mlk", "--", program,
                             **self.as_user)
         self.assertEqual(result.status, 0)
-        self.assertIn("not one call of malloc or free was seen", result.err)
+        self.assertIn("no call of malloc or free was recorded", result.err)
 
     def test_mappings(self):
         trace, _ = self.record(self.compile("mapped", MAPPED))

@@ -67,8 +67,9 @@ class ReasonsTest(FaultCase):
         result = self.run_in_namespace(["-m"], "mount -t tmpfs none /proc", self.program, "record", "-o",
                                        self.path("x.mlk"), "-p", str(target.pid))
         self.assertEqual(result.status, 125)
-        self.assertEqual(result.err, "mleak: cannot watch process %d: /proc is no proc file system here; "
-                         "mount one (mount -t proc proc /proc), or run mleak where there is one\n"
+        self.assertEqual(result.err, "mleak: cannot watch process %d: /proc is not a proc file "
+                                     "system; mount one (mount -t proc proc /proc), or run "
+                                     "mleak where there is one\n"
                          % target.pid)
 
     def test_proc_of_another_pid_namespace(self):
@@ -76,8 +77,9 @@ class ReasonsTest(FaultCase):
         result = self.run_in_namespace(["-p", "-f"], "true", self.program, "record", "-o",
                                        self.path("x.mlk"), "--", self.sample("single"))
         self.assertEqual((result.status, result.out), (125, ""))
-        self.assertRegex(result.err, r"\Amleak: cannot watch process \d+: /proc is that of another pid "
-                         r"namespace; mount this one's \(mount -t proc proc /proc\)\n\Z")
+        self.assertRegex(result.err, r"\Amleak: cannot watch process \d+: /proc belongs to "
+                                     r"another pid namespace; mount that of this one \(mount -t "
+                                     r"proc proc /proc\)\n\Z")
 
     def record_children(self, nr):
         """Record so many children whose malloc cannot be found, each of which has lived until mleak
@@ -110,8 +112,9 @@ class ReasonsTest(FaultCase):
     def test_of_many_children_some_are_told_and_the_others_summed_up(self):
         err = self.record_children(17)
         self.assertEqual(err.count("no symbol table"), 3, err)
-        self.assertIn("mleak: how many more children cannot be recorded is said at the end\n", err)
-        self.assertRegex(err, r"not recorded: child \(pid \d+\): [^\n]*; and so 14 more\n")
+        self.assertIn("mleak: the number of further children that cannot be recorded follows at "
+                      "the end\n", err)
+        self.assertRegex(err, r"not recorded: child \(pid \d+\): [^\n]*; the same for 14 more\n")
         self.assertLess(len(err.splitlines()), 15, err)
 
     def test_the_header_names_the_program_after_an_exec(self):

@@ -150,8 +150,8 @@ class RefusalsTest(FaultCase):
 
     def test_no_btf(self):
         self.check_all(self.seeing(NO_BTF),
-                       "this kernel, %s, shows no BTF (/sys/kernel/btf/vmlinux), which mleak's BPF "
-                       "programs need; it takes one built with CONFIG_DEBUG_INFO_BTF" % self.release)
+                       "this kernel, %s, has no BTF (/sys/kernel/btf/vmlinux), which mleak's BPF "
+                       "programs need; use a kernel built with CONFIG_DEBUG_INFO_BTF" % self.release)
 
     def test_the_verifier_says_no(self):
         self.check_all(self.seeing(POOR_BTF),
@@ -168,14 +168,14 @@ class RefusalsTest(FaultCase):
     def test_lockdown(self):
         self.check_all(self.seeing(LOCKDOWN),
                        "this kernel, %s, is locked down (/sys/kernel/security/lockdown says "
-                       "confidentiality) and lets nobody use BPF so; it takes a boot without "
+                       "confidentiality) and does not allow this use of BPF; boot it without "
                        "lockdown=confidentiality" % self.release)
 
     def test_an_old_kernel(self):
         said = self.finish(self.spawn([*self.old(), "uname", "-r"])).out.strip()
         self.assertRegex(said, r"^2\.6\.")
-        self.check_all(self.old(), "Linux %s is older than 6.1, the oldest kernel that mleak's BPF "
-                       "programs are proven on; --force tries all the same" % said)
+        self.check_all(self.old(), "Linux %s is older than 6.1, the oldest kernel that mleak's "
+                                   "BPF programs are tested on; --force tries it anyway" % said)
 
     def test_an_old_kernel_is_tried_by_force(self):
         result = self.run_record(self.old(), "--force", "--", self.single)
@@ -186,14 +186,15 @@ class RefusalsTest(FaultCase):
 
     def test_a_container_refuses_bpf(self):
         first = self.refusing("bpf", EPERM)
-        self.check_all(first, "%s refuses it though mleak has CAP_BPF and CAP_PERFMON; the seccomp "
-                       "filter that mleak runs under, as containers have one, may be why; run it on "
-                       "the host" % self.release)
+        self.check_all(first, "%s refuses it though mleak has CAP_BPF and CAP_PERFMON; the "
+                              "cause may be the seccomp filter that mleak runs under, as in a "
+                              "container; run it on the host" % self.release)
 
     def test_programs_are_refused_without_a_word(self):
         """As a security module does it: that is no verifier."""
-        why = ("%s refuses it though mleak has CAP_BPF and CAP_PERFMON; the seccomp filter that mleak "
-               "runs under, as containers have one, may be why; run it on the host" % self.release)
+        why = ("%s refuses it though mleak has CAP_BPF and CAP_PERFMON; the cause may be the "
+               "seccomp filter that mleak runs under, as in a container; run it on the "
+               "host" % self.release)
         first = self.refusing("load", EACCES)
         self.check_attach(first, why)
         self.check_command(first, why)
@@ -219,7 +220,7 @@ class RefusalsTest(FaultCase):
                  *self.with_caps("cap_38", "cap_39", "cap_19"), *self.refusing("link", EINVAL)]
         said = self.finish(self.spawn([*self.old(), "uname", "-r"])).out.strip()
         why = ("Linux %s is older than 6.6 and has no uprobe_multi links, only probes by perf events, "
-               "which need CAP_SYS_ADMIN; run mleak as root, or give it CAP_SYS_ADMIN besides" % said)
+               "which need CAP_SYS_ADMIN; run mleak as root, or also give it CAP_SYS_ADMIN" % said)
         self.check_attach(first, why, "--force")
         self.check_command(first, why, "--force")
 
@@ -234,9 +235,9 @@ class RefusalsTest(FaultCase):
         truth = self.tell(target, "early", 23)
         self.stop(mleak)
         self.assert_accounted(truth)
-        self.assertIn("cannot listen for new mappings: kernel.perf_event_paranoid is 3, with which this "
-                      "kernel, %s, gives perf events to CAP_SYS_ADMIN alone; they are looked for four "
-                      "times a second\n" % self.release, mleak.heard)
+        self.assertIn("cannot listen for new mappings: kernel.perf_event_paranoid is 3, so this "
+                      "kernel, %s, allows perf events only with CAP_SYS_ADMIN; mleak checks for "
+                      "them four times a second\n" % self.release, mleak.heard)
 
     def test_ordinary_users_are_told_nothing_of_ebpf(self):
         """Who has no capability gets the library without a word, as ever."""

@@ -22,7 +22,8 @@ int main(int argc, char **argv)
 }
 """
 TITLE = "modules that lack symbols"
-GENERIC = "install its debug symbols, or give its unstripped or debug file by --symfs or --debug-dir"
+GENERIC = ("install its debug symbols, or give its unstripped or debug file with --symfs or "
+           "--debug-dir")
 
 
 @either_backend

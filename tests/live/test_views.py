@@ -196,7 +196,7 @@ class ViewsTest(Case):
         self.assertGreaterEqual(peak["bytes"], A[1] + B[1] + 50021)
         text = self.report(self.trace, "--timeline", "--function", "phase_|burst")
         self.assertRegex(text, r"(?m)^peak of all stacks: ([\d,]+) bytes in ([\d,]+) blocks; "
-                               r"then there were of these: 52,961 bytes in 19 blocks$")
+                               r"of these stacks then: 52,961 bytes in 19 blocks$")
         self.assertIn("stacks: {:,} bytes in {:,} blocks".format(peak["bytes"], peak["blocks"]), text)
 
     def test_what_lived_no_longer_than_asked_for_is_temporary_too(self):

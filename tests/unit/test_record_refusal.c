@@ -62,7 +62,7 @@ static void kernels_older_than_all_that_are_proven_are_named(void **state)
 	assert_true(foreseen(&f, &none));
 	assert_string_equal(why(&f, &none),
 			    "Linux 5.10.0-28-amd64 is older than 6.1, the oldest kernel that "
-			    "mleak's BPF programs are proven on; --force tries all the same");
+			    "mleak's BPF programs are tested on; --force tries it anyway");
 	assert_false(foreseen(&f, &force));
 	f = root_on("6.0.12");
 	assert_true(foreseen(&f, &none));
@@ -86,13 +86,13 @@ static void verifiers_are_told_from_permissions(void **state)
 	r.stage = REFUSED_LOAD;
 	assert_string_equal(why(&root, &r),
 			    "Linux 6.1.0-18-amd64 refuses it though mleak has CAP_BPF and "
-			    "CAP_PERFMON; a security module may be why");
+			    "CAP_PERFMON; the cause may be a security module");
 	f = root;
 	f.filtered = true;
 	assert_string_equal(why(&f, &r),
 			    "Linux 6.1.0-18-amd64 refuses it though mleak has CAP_BPF and "
-			    "CAP_PERFMON; the seccomp filter that mleak runs under, as containers "
-			    "have one, may be why; run it on the host");
+			    "CAP_PERFMON; the cause may be the seccomp filter that mleak runs "
+			    "under, as in a container; run it on the host");
 	r.err = -EINVAL;
 	assert_string_equal(why(&root, &r),
 			    "Linux 6.1.0-18-amd64 refused mleak's BPF programs (EINVAL); "
@@ -107,9 +107,9 @@ static void missing_btf_is_no_ended_process(void **state)
 	(void)state;
 	assert_non_null(strstr(why(&f, &r), "refused mleak's BPF programs (ESRCH)"));
 	f.has_btf = false;
-	assert_non_null(strstr(why(&f, &r), "shows no BTF (/sys/kernel/btf/vmlinux)"));
+	assert_non_null(strstr(why(&f, &r), "has no BTF (/sys/kernel/btf/vmlinux)"));
 	r.force = true;
-	assert_non_null(strstr(why(&f, &r), "shows no BTF (/sys/kernel/btf/vmlinux)"));
+	assert_non_null(strstr(why(&f, &r), "has no BTF (/sys/kernel/btf/vmlinux)"));
 	f.has_btf = true;
 	r.stage = REFUSED_PROBES;
 	assert_string_equal(why(&f, &r), "it has ended");
@@ -129,9 +129,8 @@ static void lockdown_is_named_whatever_the_error(void **state)
 			assert_string_equal(
 				why(&f, &r),
 				"this kernel, Linux 6.1.0-18-amd64, is locked down "
-				"(/sys/kernel/security/lockdown says confidentiality) and lets "
-				"nobody use BPF so; it takes a boot without "
-				"lockdown=confidentiality");
+				"(/sys/kernel/security/lockdown says confidentiality) and does not "
+				"allow this use of BPF; boot it without lockdown=confidentiality");
 		}
 }
 
@@ -144,14 +143,14 @@ static void kernels_before_6_6_need_more_for_probes(void **state)
 	assert_false(foreseen(&f, &r));
 	assert_string_equal(why(&f, &r),
 			    "Linux 6.1.0-18-amd64 is older than 6.6 and has no uprobe_multi links, "
-			    "only probes by perf events, which need CAP_SYS_ADMIN, as "
-			    "kernel.perf_event_paranoid=3 asks for; run mleak as root, or give it "
-			    "CAP_SYS_ADMIN besides");
+			    "only probes by perf events, which need CAP_SYS_ADMIN because "
+			    "kernel.perf_event_paranoid is 3; run mleak as root, or also give it "
+			    "CAP_SYS_ADMIN");
 	f.perf_paranoid = 2;
 	assert_string_equal(why(&f, &r),
 			    "Linux 6.1.0-18-amd64 is older than 6.6 and has no uprobe_multi links, "
 			    "only probes by perf events, which need CAP_SYS_ADMIN; run mleak as "
-			    "root, or give it CAP_SYS_ADMIN besides");
+			    "root, or also give it CAP_SYS_ADMIN");
 	f = with_file_capabilities("6.6.0");
 	assert_null(strstr(why(&f, &r), "older than 6.6"));
 	assert_non_null(strstr(why(&f, &r), "need CAP_SYS_ADMIN"));
@@ -201,8 +200,8 @@ static void debian_s_setting_for_perf_events_is_named(void **state)
 
 	(void)state;
 	refusal_explain_events(&f, -EACCES, text, sizeof(text));
-	assert_string_equal(text, "kernel.perf_event_paranoid is 3, with which this kernel, Linux "
-				  "6.1.0-18-amd64, gives perf events to CAP_SYS_ADMIN alone");
+	assert_string_equal(text, "kernel.perf_event_paranoid is 3, so this kernel, Linux "
+				  "6.1.0-18-amd64, allows perf events only with CAP_SYS_ADMIN");
 	refusal_explain_events(&f, -EMFILE, text, sizeof(text));
 	assert_string_equal(text, "Too many open files");
 	refusal_explain_events(&root, -EACCES, text, sizeof(text));

@@ -293,19 +293,19 @@ static void filters_are_told_with_what_they_left_out(void **state)
 	check_printed(&every, &nothing,
 		      "  sampled: one of 5,000 allocations; all blocks and bytes are estimates\n"
 		      "    standard error of what is outstanding: 8,660 blocks, 346,376 bytes\n"
-		      "    not recorded: allocations that are not among the sample (0 blocks, 0 "
+		      "    not recorded: allocations that are not in the sample (0 blocks, 0 "
 		      "bytes)\n");
 	check_printed(&bytes, &nothing,
 		      "  sampled: one allocation in 524,288 bytes on average; all blocks and bytes "
 		      "are estimates\n"
 		      "    standard error of what is outstanding: 22,703 blocks, 908,094 bytes\n"
-		      "    not recorded: allocations that are not among the sample (0 blocks, 0 "
+		      "    not recorded: allocations that are not in the sample (0 blocks, 0 "
 		      "bytes)\n");
 	check_printed(&trigger, &losses,
 		      "  not recorded: blocks of some sizes (1,001 blocks, 10,001 bytes)\n"
 		      "  not recorded: threads until they had 1,048,576 bytes outstanding (1,003 "
 		      "blocks, 10,003 bytes)\n"
-		      "  not recorded: what came before the delay was over (1,004 blocks, 10,004 "
+		      "  not recorded: events before the delay was over (1,004 blocks, 10,004 "
 		      "bytes)\n"
 		      "  not recorded: 1,005 frees of blocks that are not in the trace\n"
 		      "  table of recorded blocks full: 1,006; other blocks' frees are in the "

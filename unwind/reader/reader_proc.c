@@ -158,13 +158,12 @@ const char *dwunw_denied_text(enum dwunw_denied why)
 		[DWUNW_DENIED_NOT] = "nothing was denied",
 		[DWUNW_DENIED_OTHER_USER] = "it belongs to another user, and the right to trace "
 					    "(CAP_SYS_PTRACE) is missing",
-		[DWUNW_DENIED_YAMA] = "the system setting kernel.yama.ptrace_scope allows it to "
-				      "its parents or to "
-				      "CAP_SYS_PTRACE only",
+		[DWUNW_DENIED_YAMA] = "the system setting kernel.yama.ptrace_scope allows it only "
+				      "to its parents or with CAP_SYS_PTRACE",
 		[DWUNW_DENIED_TRACED] = "it is under a debugger or another tracer",
 		[DWUNW_DENIED_NOT_DUMPABLE] = "it has made itself unreadable (PR_SET_DUMPABLE), or "
 					      "changed its user or rights",
-		[DWUNW_DENIED_KERNEL_THREAD] = "it is a thread of the kernel",
+		[DWUNW_DENIED_KERNEL_THREAD] = "it is a kernel thread",
 		[DWUNW_DENIED_ZOMBIE] = "its main thread has ended",
 		[DWUNW_DENIED_UNKNOWN] = "the kernel or a security module forbids it",
 	};
