@@ -139,8 +139,8 @@ static void print_field(const char *text)
 		putchar(iscntrl((unsigned char)*text) ? ' ' : *text);
 }
 
-/* For the manual page, one option a line: its letter, name, argument, help and the heading that
- * stands before it, tabs between. */
+/* For the manual page, one option a line: its letter, name, argument, help and the heading before
+ * it, with tabs between. */
 static int list_options(const struct command *command)
 {
 	struct option_info option;
@@ -216,7 +216,7 @@ static void offer_processes(const char *partial, const char *before)
 		closedir(proc);
 }
 
-/* What @option takes; @before stands before it in the same word. */
+/* What @option takes; @before precedes it in the same word. */
 static void offer_values(const struct command *command, const struct option_info *option,
 			 const char *partial, const char *before)
 {
@@ -257,7 +257,7 @@ static void offer_options(const struct command *command, const char *partial)
 	}
 }
 
-/* Offer what can stand in the last of @nr words, of which the first is the command's name. */
+/* Offer what can be in the last of @nr words, of which the first is the command's name. */
 static void complete_words(const struct command *command, char **words, int nr)
 {
 	struct option_info option;

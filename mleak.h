@@ -22,16 +22,16 @@ enum {
 };
 
 /* Print @text of whatever origin, so that a terminal does nothing but show it: control characters,
- * bytes that are no UTF-8 and marks that change the direction of writing stand there as \xHH and
- * \u{H}.  Errors of writing are left in @out for ferror(). */
+ * bytes that are no UTF-8 and marks that change the direction of writing appear as \xHH and \u{H}.
+ * Errors of writing are left in @out for ferror(). */
 void print_harmless(FILE *out, const char *text);
 
-/* See to it that all that was printed on stdout has gone out; say why not.  Returns the exit status
- * @status, or EXIT_FAILED. */
+/* Make sure that all output to stdout is written; say why not.  Returns the exit status @status, or
+ * EXIT_FAILED. */
 int print_finish(int status);
 
 /* One line on stderr, after "mleak: " or "mleak: warning: "; the newline is added.  What the line
- * would do to a terminal is taken out as by print_harmless(). */
+ * would do to a terminal is removed as by print_harmless(). */
 void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

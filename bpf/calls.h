@@ -1,17 +1,17 @@
 /* calls.h - which call of an allocator counts: the outermost, and no call that is long over
  *
  * A thread's call is noted at its entry and over at its return.  A call made meanwhile is nested in
- * it when an allocator makes it.  A return can be missed for ever (longjmp out of a signal handler,
+ * it when an allocator makes it.  A return can be missed forever (longjmp out of a signal handler,
  * 64 nested return probes), so what was noted must be doubted:
  *
  * - At a higher stack pointer than the one noted, the noted call is over; unless that is on the
  *   stack for signal handlers.
- * - Who makes the new call stands on the stack.  When that is not an allocator, the call is the
+ * - The caller of the new call is on the stack.  When that is not an allocator, the call is the
  *   program's own: of a signal handler, or of a program whose noted call was left.  It counts.
- * - The C library is no witness, for a handler and a program that left the call use it too.  But
- *   both need a signal to come while the call is under way, and of that the kernel tells.  (If the
- *   handler just returns, and only then the allocator calls another, both count: two allocations
- *   of one address.  The second takes the first one's place.)
+ * - The C library proves nothing, because a handler and a program that left the call use it too.
+ *   But both need a signal to come while the call is under way, and the kernel reports that.  (If
+ *   the handler just returns, and only then the allocator calls another, both count: two
+ *   allocations of one address.  The second takes the first one's place.)
  * - As long as a call is under way its return address is replaced by that of the kernel's
  *   trampoline; or if its return is seen at the instruction (CALL_BY_RET), it is that which was
  *   there at the entry.  Where that has gone, the noted call is over.
@@ -93,8 +93,8 @@ static __always_inline int may_throw(const struct call *call)
 	return is_by_ret(call) && (func == FUNC_NEW || func == FUNC_NEW_ARRAY);
 }
 
-/* Does @call's return address stand where it was?  The trampoline's may: of a return probe of
- * another recorder's, which the kernel puts on every process that comes by. */
+/* Is @call's return address still where it was? The trampoline's may: of a return probe of another
+ * recorder's, which the kernel puts on every process that comes by. */
 static __always_inline int returns_as_noted(const struct call *call, __u64 trampoline)
 {
 	__u64 word = word_at(call_sp(call));
@@ -137,8 +137,8 @@ static __always_inline int is_later(const struct call *call, __u64 sp)
 }
 
 /* Is the call of @func at @sp, which returns to @caller, reached by a jump from the function
- * @st->now?  (A call of the same function is a new one, as when an exception has left the last one;
- * but for operator delete, which none leaves.) */
+ * @st->now? (A call of the same function is a new one, as when an exception has left the last one;
+ * except for operator delete, which none leaves.) */
 static __always_inline int is_jumped_to(const struct thread_state *st, __u64 sp, __u32 func,
 					__u64 caller)
 {
@@ -171,8 +171,8 @@ __noinline int is_nested(struct thread_state *st, __u64 sp, __u32 func)
 	return nested;
 }
 
-/* Count the call @call, whose return was not seen; while the probes are taken out, that is none to
- * wonder at. */
+/* Count the call @call, whose return was not seen; while the probes are detached, that is
+ * expected. */
 static __always_inline void count_unreturned(const struct call *call)
 {
 	if (!ended && !may_throw(call))
@@ -230,7 +230,7 @@ static __always_inline struct call *call_begin(struct thread_state *st, __u64 sp
  * when all that was noted of it has been used. */
 static __always_inline int call_returns(struct thread_state *st, __u64 sp, __u32 func)
 {
-	/* The return pops the return address, on which the stack pointer stood at the entry. */
+	/* The return pops the return address, to which the stack pointer pointed at the entry. */
 	if (!is_call(&st->now) || call_sp(&st->now) != sp - 8) {
 		if (!is_call(&st->outer) || call_sp(&st->outer) != sp - 8)
 			return 0;

@@ -136,7 +136,7 @@ struct event_alloc {
 	union event_head head;
 	__u64 id;   /* process and thread */
 	__u64 addr; /* the block */
-	__u64 size; /* bytes asked for */
+	__u64 size; /* bytes requested */
 	__u64 time_ns;
 	__u64 regs[EVENT_NR_REGS];
 	union {
@@ -152,7 +152,7 @@ struct event_alloc {
 };
 
 /* A free that waits for the thread's next allocation has a number in the bits above its address, so
- * that two of one address are told apart; in the event, how long it has waited.  What is below
+ * that two of one address are distinguished; in the event, how long it has waited.  What is below
  * EVENT_FREED_MIN is none. */
 #define EVENT_FREED_NONE   1
 #define EVENT_FREED_MIN	   2
@@ -215,7 +215,7 @@ enum event_thread_mode {
 /* Which allocations are sent. */
 struct event_filter {
 	__u64 min_size, max_size; /* bytes, both included */
-	__u64 trigger_bytes;	  /* a thread is sent once so much is outstanding; 0: never */
+	__u64 trigger_bytes;	  /* a thread is sent once this much is outstanding; 0: never */
 	__u32 on;		  /* is there any filter? */
 	__u32 delays;		  /* see event_filter_control.begin_ns */
 	__u32 by_thread;	  /* threads are sent or only counted */
@@ -228,7 +228,7 @@ struct event_filter {
 /* What may change while recording. */
 struct event_filter_control {
 	__u64 begin_ns; /* CLOCK_MONOTONIC, from which on there is no delay; 0: not known yet */
-	__u32 all_full; /* set by the recorder: threads are not told apart any more */
+	__u32 all_full; /* set by the recorder: threads are not distinguished any more */
 	__u32 full;	/* set by the programs: addresses of blocks were not kept */
 };
 

@@ -48,7 +48,7 @@ struct {
 	__type(value, __u32); /* enum event_thread_mode */
 } thread_modes SEC(".maps");
 
-/* By thread: bytes outstanding of what it allocated, whoever frees it. */
+/* By thread: outstanding bytes that it allocated, whichever thread frees them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

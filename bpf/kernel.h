@@ -21,7 +21,7 @@ typedef struct {
 } atomic_t;
 
 struct mm_struct {
-	atomic_t mm_users;	   /* threads that run in it, and who looks into it just now */
+	atomic_t mm_users;	   /* threads that run in it, and processes that read it just now */
 	unsigned long start_stack; /* the stack pointer at the program's first instruction */
 	struct uprobes_state uprobes_state;
 };

@@ -1,6 +1,7 @@
 /* life.h - what happens to recorded processes: exec, fork, exit, and signals
  *
- * The kernel tells of these for all processes; who is not recorded costs them a look into a table.
+ * The kernel reports these for all processes; for one that is not recorded, they cost a lookup in a
+ * table.
  */
 #ifndef MLEAK_BPF_LIFE_H
 #define MLEAK_BPF_LIFE_H

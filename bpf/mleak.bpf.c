@@ -3,7 +3,7 @@
  * An allocation is noted at the entry of the outermost allocator and sent at its return, with the
  * registers and the stack of its caller.  At that moment no return probe of ours is pending, so no
  * return address in the copied stack has been replaced.  A free is sent at its entry.  The rings
- * are one order, so an address is never given out again before its free was seen.
+ * are one order, so an address is never allocated again before its free was seen.
  */
 #include "bpf/calls.h"
 #include "bpf/life.h"
@@ -125,7 +125,7 @@ static __noinline int any_entry(struct pt_regs *ctx, __u32 cookie)
 		return NO_RETURN; /* the outermost counts */
 	call->arg = ctx->rdi;
 	call->size = bytes_asked(ctx, func);
-	/* What is told between a release and what becomes of it belongs there. */
+	/* What is recorded between a release and its outcome belongs there. */
 	send_freed(st, FREED_NONE);
 	if ((func == FUNC_REALLOC || func == FUNC_REALLOCARRAY) && call->arg &&
 	    filter_release(st, call->arg) && send_small(st, EVENT_RELEASE, call->arg, 0))
@@ -183,7 +183,8 @@ static __always_inline void restore(struct thread_state *st)
 		count(&drops.restore);
 }
 
-/* The call of @func that returns now has given out a block; 0: none, and all is done about it. */
+/* The call of @func that returns now has allocated a block; 0: it has not, and everything is
+ * done. */
 static __noinline __u64 any_return(struct pt_regs *ctx, struct thread_state *st, __u32 func)
 {
 	__u64 addr;
@@ -198,7 +199,7 @@ static __noinline __u64 any_return(struct pt_regs *ctx, struct thread_state *st,
 	return addr;
 }
 
-/* The registers as they are when the instruction at @ctx has returned, but for rip. */
+/* The registers as they are when the instruction at @ctx has returned, except for rip. */
 static __always_inline void copy_returned(struct pt_regs *to, const struct pt_regs *ctx)
 {
 	to->rax = ctx->rax;
@@ -259,8 +260,8 @@ int alloc_session(struct pt_regs *ctx)
 	return is_at_entry(ctx) ? any_entry(ctx, func) : at_return(ctx, func);
 }
 
-/* At an instruction by which a function returns, whose return address stands on the stack still.
- * Or another function that ends there too. */
+/* At an instruction by which a function returns; its return address is still on the stack.  Or
+ * another function that ends there too. */
 SEC("uprobe")
 int alloc_ret(struct pt_regs *ctx)
 {
@@ -284,7 +285,7 @@ int alloc_ret(struct pt_regs *ctx)
 
 /* malloc and free have programs of their own: what is usual is done at once, the rest as for the
  * others.  They know of no filter, which costs instructions even where there is none: where one is
- * asked for, malloc has the programs above, and free the one below. */
+ * requested, malloc has the programs above, and free the one below. */
 static __always_inline int is_known_idle(const struct thread_state *st)
 {
 	return st && st->now.sp == CALL_NONE;

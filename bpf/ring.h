@@ -15,10 +15,11 @@ const volatile __u32 check_bytes = 64 << 10; /* how many a thread sends until it
 const volatile __u64 wakeup_bytes = 1 << 20; /* wake the recorder when so much is waiting, */
 const volatile __u64 front_wakeup_bytes = 256 << 10; /* or so much in the first ring */
 
-__u64 recorder_waits; /* the recorder sleeps: set by it, reset by who wakes it */
+__u64 recorder_waits; /* the recorder sleeps: set by it, reset by whichever process wakes it */
 
-/* Most stack bytes when @waiting bytes wait in the second ring.  With the default size, a recorder
- * that stands still for half a second costs 100,000 allocations a second no event, only stacks. */
+/* Most stack bytes when @waiting bytes wait in the second ring.  With the default size, 100,000
+ * allocations a second lose no event while the recorder is stopped for half a second, only
+ * stacks. */
 static __always_inline __u32 most_at(__u64 waiting)
 {
 	__u64 eighth = ring_size / 8;

@@ -46,9 +46,9 @@ static __always_inline void copy_regs(__u64 *to, const struct pt_regs *ctx)
 	to[EVENT_RIP] = ctx->rip;
 }
 
-/* Stack bytes for which there is room in an event: a few sizes, for a ring's records have sizes
- * that the verifier knows.  0: for so many there is none.  The smallest holds a slice, the largest
- * all that may be asked for, wherever the stack pointer stands. */
+/* Stack bytes for which there is room in an event: a few sizes, because a ring's records have sizes
+ * that the verifier knows.  0: for this many there is none.  The smallest holds a slice, the
+ * largest everything that can be requested, wherever the stack pointer is. */
 static __always_inline __u32 room_for(__u32 len)
 {
 	if (len <= 1088)
@@ -73,7 +73,7 @@ static __always_inline __u64 copy_from(__u64 sp)
 #define TAKE(len, flags) ((__u64)(flags) << 32 | (len))
 #define TAKE_NONE	 0xffffffffull
 
-/* Holds a slice, wherever the stack pointer stands. */
+/* Holds a slice, wherever the stack pointer is. */
 #define SLICE_LEN (DWUNW_CAPTURE_SLICE + EVENT_STACK_ALIGN)
 
 /* The stack is not the one noted, or not all of it may be taken. */
@@ -119,7 +119,7 @@ static __always_inline struct event_alloc *reserve_alloc(__u64 room)
 	return bpf_ringbuf_reserve(&events, sizeof(struct event_alloc) + room, 0);
 }
 
-/* The free that waits for the allocation at hand, now, or none. */
+/* The free that waits for the current allocation, now, or none. */
 static __always_inline __u64 write_deferred_frees(struct thread_state *st, __u64 clock_now_ns)
 {
 	__u64 freed = st->freed, age;
@@ -165,8 +165,8 @@ static __always_inline __u32 paged_room_for(__u32 len)
 /*
  * Read the stack of @e from @from on by pages, those of memory, for one of them cannot be read.
  * Such a page may well lie in the middle of a stack: a large buffer that was never touched.  It is
- * left all zero, and what lies beyond it is read all the same; unless the stack's end is not known:
- * then that might be it.  @e has room for @room bytes, a constant.
+ * left all zero, and what lies beyond it is read anyway; unless the stack's end is not known: then
+ * that might be it.  @e has room for @room bytes, a constant.
  */
 static __always_inline void read_pages(struct event_alloc *e, __u64 from, __u32 room)
 {

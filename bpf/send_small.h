@@ -66,9 +66,9 @@ static __always_inline void record_kept(struct thread_state *st, __u64 freed, __
 
 /*
  * A free of a thread that is alone in its memory may wait for the thread's next allocation, whose
- * event takes it along: a record less in the rings.  Nobody can be given the block before that. One
- * is kept; another free, and what ends that state or the program, sends it by itself.  What stays
- * for a while the recorder takes from the slot, at any time: so it is exchanged.
+ * event takes it along: a record less in the rings.  The block cannot be allocated again before
+ * that.  One is kept; another free, and what ends that state or the program, sends it by itself.
+ * What stays for a while the recorder takes from the slot, at any time: so it is exchanged.
  */
 static __always_inline void keep_freed(struct thread_state *st, __u64 addr)
 {
@@ -98,8 +98,8 @@ __noinline int send_freed(struct thread_state *st, __u64 next)
 	return 0;
 }
 
-/* @id: the process it happens to, and its thread.  -1: no room.  It wakes the recorder, for there
- * is something to be done about it. */
+/* @id: the process it happens to, and its thread. -1: no room.  It wakes the recorder, which has to
+ * act on it. */
 static __always_inline int send_life(enum event_type type, __u64 id, __u64 addr, __u32 nested)
 {
 	struct event_small *e = reserve_small(type, nested);

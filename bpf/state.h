@@ -18,14 +18,15 @@
 #define PAGE_SIZE 4096u
 
 /* Set by the recorder before the programs are loaded. */
-const volatile __u64 pidns_dev; /* the recorder's pid namespace, to give out its numbers; */
+const volatile __u64 pidns_dev; /* the recorder's pid namespace, to report its numbers; */
 const volatile __u64 pidns_ino; /* 0: the initial one */
 const volatile __u32 stack_limit = 65536;
 const volatile __u32 use_slots; /* a thread's exit and forks are never missed */
 const volatile __u32 follow;	/* record the children of recorded processes too */
 
-/* Set by the recorder when all probes are in.  Before, no thread is made known, so nothing counts:
- * a block given out by a function that has its probe already may be freed by one that has none. */
+/* Set by the recorder when all probes are attached.  Before, no thread is made known, so nothing
+ * counts: a block allocated by a function that has its probe already may be freed by one that has
+ * none. */
 __u64 armed;
 
 /* Set by the recorder while it detaches: a call whose return is not seen any more is no loss. */
@@ -47,8 +48,8 @@ struct {
 } events SEC(".maps");
 
 /* The processes that are recorded, by number.  A thread that was found to belong to one is not
- * looked up again until it calls exec; so after a process was taken out, some events of its threads
- * may still come.  The programs put in the children that follow, and take out what has ended. */
+ * looked up again until it calls exec; so after a process was removed, some events of its threads
+ * may still come.  The programs add the children that follow, and remove what has ended. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, EVENT_MAX_TARGETS);
@@ -60,7 +61,7 @@ struct {
  * more is noted than sp and size. */
 struct call {
 	__u64 sp;    /* stack pointer at its entry, with CALL_SPECIAL; CALL_NONE or CALL_UNKNOWN */
-	__u64 size;  /* bytes asked for */
+	__u64 size;  /* bytes requested */
 	__u64 arg;   /* realloc, delete, mremap: the old block; posix_memalign: where the new one is
 			written */
 	__u32 func;  /* with CALL_SPECIAL: enum event_func, with CALL_INTERRUPTED */
@@ -100,7 +101,7 @@ struct filter_thread {
 /* What is known of a thread: its outermost call, the one that a signal handler interrupted, and
  * where its stack lies. */
 struct thread_state {
-	__u64 owner;	/* of the slot that this is, as owner_of() gives it; 0: nobody's */
+	__u64 owner;	/* of the slot that this is, as owner_of() gives it; 0: no thread's */
 	__u64 id;	/* process and thread, as in events; set with now.sp */
 	__u64 freed;	/* what is to go with the next allocation, with a number, or FREED_* */
 	__u64 freed_ns; /* when; set before it */
@@ -108,9 +109,9 @@ struct thread_state {
 	struct call now, outer;
 	__u64 stack_hi, stack_span; /* the stack ends at stack_hi and is so long; 0: not known */
 	__u64 stack_usual; /* with so much to its end or less it is that stack, and all is taken */
-	__u64 take;	   /* of the event at hand, when not as usual */
+	__u64 take;	   /* of the current event, when not as usual */
 	__u32 stack_most;  /* most stack bytes that an event may have now; 0: no allocations */
-	__s32 budget;	   /* bytes to send until the rings are looked at again */
+	__s32 budget;	   /* bytes to send until the rings are checked again */
 	struct filter_thread filter;
 };
 
@@ -128,8 +129,8 @@ _Static_assert(__builtin_offsetof(struct thread_state, id) == EVENT_SLOT_ID * 8 
 	       "as the recorder reads it");
 
 /*
- * Where a thread's state lies is told by where its kernel stack lies, for the registers that a
- * probe is given stand at the top of that: it takes no call into the kernel, of which three a block
+ * The address of a thread's state follows from that of its kernel stack, because the registers that
+ * a probe gets are at the top of it: this needs no call into the kernel, of which three a block
  * cost as much as both its records in a ring.  The slot says whose it is.  What lies in a slot is
  * left by a thread's exit, before another can have the same kernel stack.
  *
@@ -244,8 +245,9 @@ static __noinline struct thread_state *make_state(struct pt_regs *ctx)
 	return state_at(place);
 }
 
-/* A thread that nobody else shares its memory with may keep a free; a slot's, for the recorder
- * reads those.  (One in doubt, because somebody looks into that memory, is asked again later.) */
+/* A thread that shares its memory with no other may keep a free; one with a slot, because the
+ * recorder reads those.  (One in doubt, because another process reads that memory, is checked again
+ * later.) */
 static __always_inline void may_keep_freed(struct thread_state *st)
 {
 	struct task_struct *task = bpf_get_current_task_btf();

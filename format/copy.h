@@ -15,16 +15,15 @@ struct mlk_copy; /* opaque: one thread at a time */
 int mlk_copy_new(struct mlk_copy **out, const struct mlk_reader *from, int fd, int zstd_level);
 
 /*
- * Copy all chunks before the one at @offset of the original, but for what says where its chunks are
- * and how their stacks were unwound.
- * Returns 0, -ENOMEM, -errno of read(2) or write(2), or MLK_E_CORRUPT: a chunk is damaged, or not
- * where it can be.
+ * Copy all chunks before the one at @offset of the original, except for what says where its chunks
+ * are and how their stacks were unwound.  Returns 0, -ENOMEM, -errno of read(2) or write(2), or
+ * MLK_E_CORRUPT: a chunk is damaged, or not where it can be.
  */
 int mlk_copy_until(struct mlk_copy *copy, uint64_t offset);
 
-/* Put @unwound before the chunk that is the next, which it is about: its events_crc is not looked
- * at.  Returns as mlk_copy_until(), -EINVAL also where a number in it does not fit the others, or
- * when it is too long for a chunk: then nothing was put there. */
+/* Put @unwound before the chunk that is the next, which it is about: its events_crc is ignored.
+ * Returns as mlk_copy_until(), -EINVAL also where a number in it does not fit the others, or when
+ * it is too long for a chunk: then nothing was put there. */
 int mlk_copy_unwound(struct mlk_copy *copy, const struct mlk_unwound *unwound);
 
 /* Copy the rest, behind which there must be nothing, and wait until all is on the file.  Returns as

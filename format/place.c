@@ -1,8 +1,8 @@
 /* place.c - see place.h
  *
- * Whoever replaces a file holds that file's lock meanwhile, and looks whether the name still is its
- * own; and a name is taken only if nobody has it.  So of two that want one name at the same moment
- * one is refused.
+ * A process that replaces a file holds the file's lock meanwhile, and checks that the name is still
+ * its own; and a name is taken only if no file has it.  So of two that want one name at the same
+ * moment one is refused.
  */
 #include "format/place.h"
 
@@ -27,8 +27,8 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Lock the file that is open as @fd against others who would replace it.  A reader's lock does not
- * stand in the way.  Returns 0 or MLK_E_BUSY. */
+/* Lock the file that is open as @fd against others that would replace it.  A reader's lock does not
+ * matter.  Returns 0 or MLK_E_BUSY. */
 static int lock_old(int fd)
 {
 	if (!flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
@@ -84,7 +84,7 @@ static int hold_old(struct mlk_place *place, char *name, int *held)
 	return found;
 }
 
-/* May the name be taken, for all that is known now?  Returns as mlk_place_take(). */
+/* May the name be taken, as far as is known now? Returns as mlk_place_take(). */
 static int look(struct mlk_place *place, const struct stat *instead)
 {
 	char old[OLD_MAX];
@@ -255,11 +255,11 @@ int mlk_place_open(struct mlk_place *place, const char *path, const struct stat 
 	if (err)
 		mlk_place_close(place);
 	else
-		flock(place->fd, LOCK_EX | LOCK_NB); /* nobody else can have it */
+		flock(place->fd, LOCK_EX | LOCK_NB); /* no other process can have it */
 	return err;
 }
 
-/* Link the file to @name, which nobody must have.  Returns 0 or -errno. */
+/* Link the file to @name, which no file must have.  Returns 0 or -errno. */
 static int link_to(const struct mlk_place *place, const char *name)
 {
 	char path[64];
@@ -285,7 +285,7 @@ static int rename_to(const struct mlk_place *place, const char *name)
 	return renameat(place->dir, place->part, place->dir, name) ? -errno : 0;
 }
 
-/* Give the file the name that nobody has.  Returns 0, -EAGAIN: somebody has it now; or -errno. */
+/* Give the file the name that no file has.  Returns 0, -EAGAIN: another has it now; or -errno. */
 static int take_free(struct mlk_place *place)
 {
 	int err = place->part[0] ? rename_to(place, place->name) : link_to(place, place->name);
@@ -386,7 +386,7 @@ void mlk_place_close(struct mlk_place *place)
 {
 	if (place->fd >= 0) {
 		mlk_place_forget(place);
-		flock(place->fd, LOCK_UN); /* whoever inherited the descriptor */
+		flock(place->fd, LOCK_UN); /* for processes that inherited the descriptor */
 		close(place->fd);
 	}
 	if (place->dir >= 0)

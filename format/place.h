@@ -9,7 +9,7 @@
 
 /*
  * A file that gets its name when it is certain that there will be a trace.  Until it is closed it
- * is locked, flock(2), exclusively: who finds it so knows that it is being written.
+ * is locked, flock(2), exclusively: so others know that it is being written.
  */
 struct mlk_place {
 	int fd;		  /* of the file, open for reading and writing; -1: there is none */
@@ -31,7 +31,7 @@ struct mlk_place {
 int mlk_place_open(struct mlk_place *place, const char *path, const struct stat *instead);
 
 /*
- * Give the file its name.  A file that has it must be a regular one of this user that nobody is
+ * Give the file its name.  A file that has it must be a regular one of this user that no process is
  * writing.  It is kept as NAME.old, for which the same holds.  Or, if @instead is not NULL, it must
  * be the file that this describes, of whatever user, which is replaced.
  *
@@ -42,7 +42,7 @@ int mlk_place_take(struct mlk_place *place, const struct stat *instead);
 
 /*
  * Is the file, to which @bytes were written, what its path leads to, and as long as it should be?
- * Where the path cannot be followed any more for lack of rights, the file alone is looked at.
+ * Where the path cannot be followed any more for lack of rights, the file alone is examined.
  * Returns 0, MLK_E_DELETED, MLK_E_MOVED or MLK_E_CHANGED.
  */
 int mlk_place_check(const struct mlk_place *place, uint64_t bytes);

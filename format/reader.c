@@ -9,7 +9,7 @@
 #include "format/record/overruns.h"
 #include "format/record/records.h"
 
-/* Chunks of these are wanted by the reader itself, whatever is asked for. */
+/* Chunks of these are wanted by the reader itself, whatever is requested. */
 #define OWN (MLK_RECORD_META | MLK_RECORD_LOSSES | MLK_RECORD_END | MLK_RECORD_INDEX)
 
 unsigned int mlk_reader_records_of(unsigned int type)
@@ -40,7 +40,7 @@ void mlk_reader_note_header(struct mlk_reader *r)
 		c->end_ns = h->last_ns;
 }
 
-/* Were only the heads of the chunk's events asked for? */
+/* Were only the heads of the chunk's events requested? */
 static bool wants_heads(const struct mlk_reader *r)
 {
 	const unsigned int heads = MLK_RECORD_HEAD | MLK_RECORD_UNWOUND;
@@ -130,7 +130,7 @@ static int decode_entry(struct mlk_reader *r, struct mlk_entry *entry)
 	return r->dec.bad ? MLK_E_CORRUPT : 0;
 }
 
-/* Is the chunk at hand one that the decoder of events reads? */
+/* Is the current chunk one that the decoder of events reads? */
 static bool holds_events(const struct mlk_reader *r)
 {
 	unsigned int type = r->chunks.header.type;
@@ -237,7 +237,7 @@ static int decode_unwound(struct mlk_reader *r, struct mlk_unwound *unwound)
 	return err;
 }
 
-/* Decode the next record of the chunk at hand, which is no event. */
+/* Decode the next record of the current chunk, which is no event. */
 static int decode_record(struct mlk_reader *r, struct mlk_record *rec)
 {
 	r->left--;

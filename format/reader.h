@@ -14,14 +14,14 @@ enum mlk_record_type {
 	MLK_RECORD_MODULE = 1 << 2,
 	MLK_RECORD_THREAD = 1 << 3,
 	MLK_RECORD_ALL = (1 << 4) - 1,
-	/* For those who want to see how a trace is made: */
+	/* To show how a trace is made: */
 	MLK_RECORD_META = 1 << 4, /* see mlk_reader_meta() */
 	MLK_RECORD_LOSSES = 1 << 5,
 	MLK_RECORD_END = 1 << 6,
 	MLK_RECORD_CHUNK = 1 << 7,   /* a chunk begins; its records follow */
 	MLK_RECORD_DAMAGED = 1 << 8, /* that chunk does not decode, or not from here on */
 	MLK_RECORD_SKIPPED = 1 << 9, /* bytes that belong to no whole chunk */
-	MLK_RECORD_INDEX = 1 << 10,  /* an entry of an INDEX chunk, as it stands there */
+	MLK_RECORD_INDEX = 1 << 10,  /* an entry of an INDEX chunk, unchanged */
 	/* What a thread was doing, in an event of kind MLK_ALLOC that gave out no block; its size
 	 * is a mask of the registers that are known.  Not among MLK_RECORD_ALL. */
 	MLK_RECORD_STACK = 1 << 11,
@@ -82,7 +82,7 @@ struct mlk_record {
 	union {
 		struct mlk_event event; /* of MLK_RECORD_STACK and MLK_RECORD_HEAD, too */
 		struct mlk_overrun overrun;
-		struct mlk_unwound unwound; /* but for its modules valid until the next one */
+		struct mlk_unwound unwound; /* except for its modules valid until the next one */
 		struct mlk_maps maps;
 		struct mlk_module module;
 		struct mlk_thread thread;
@@ -106,7 +106,7 @@ struct mlk_condition {
 	uint64_t chunks_unknown; /* chunks of a type this reader does not know */
 	uint64_t unwound_unused; /* UNWOUND chunks that could not be used in place of events;
 				    whoever tries counts them */
-	bool index_lied;	 /* the index tells of chunks what their headers do not */
+	bool index_lied;	 /* the index does not match the chunk headers */
 	bool ended;		 /* the recording was ended properly */
 	enum mlk_end reason;	 /* when ended */
 	uint64_t end_ns;  /* when ended: at this time; else the time of the last event seen */

@@ -14,37 +14,37 @@ enum step {
 	STEP_FIND,    /* look for the next chunk */
 	STEP_START,   /* its header was found */
 	STEP_LOAD,    /* its payload is wanted */
-	STEP_RECORDS, /* the payload is at hand */
+	STEP_RECORDS, /* the payload is available */
 	STEP_HEADS,   /* that of events of which the heads are wanted */
 	STEP_END,
 };
 
 struct mlk_reader {
 	struct mlk_chunks chunks;
-	unsigned int types; /* records asked for */
+	unsigned int types; /* records requested */
 	struct mlk_meta meta;
 	bool meta_read;
 	struct mlk_arena meta_text;
-	/* the chunk at hand */
+	/* the current chunk */
 	enum step step;
-	uint64_t left; /* records not given out yet; not of EVENTS */
+	uint64_t left; /* records not returned yet; not of EVENTS */
 	struct mlk_dec dec;
 	struct mlk_dec heads; /* of an OVERRUNS chunk */
 	struct mlk_decoder events;
-	struct mlk_arena text; /* strings of the record given out last */
+	struct mlk_arena text; /* strings of the record returned last */
 	struct mlk_mapping *mappings;
 	struct mlk_unwound_room unwound;
-	uint64_t unwound_ns;	/* of the one given out last: its first time */
-	struct mlk_entry entry; /* of an INDEX chunk, given out last */
+	uint64_t unwound_ns;	/* of the one returned last: its first time */
+	struct mlk_entry entry; /* of an INDEX chunk, returned last */
 	struct mlk_entries list;
 	bool index_lied;
-	bool single; /* only the chunk at hand was asked for */
+	bool single; /* only the current chunk was requested */
 };
 
 /* Which records a chunk of @type holds; 0: that is not known. */
 unsigned int mlk_reader_records_of(unsigned int type);
 
-/* Losses stand in each chunk's header too: a trace that was cut knows them all the same. */
+/* Losses are in each chunk's header too: a trace that was cut knows them anyway. */
 void mlk_reader_note_header(struct mlk_reader *r);
 
 #endif

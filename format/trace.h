@@ -30,7 +30,7 @@ enum mlk_error {
 	MLK_E_OTHER = -5009,   /* it is another file than it was */
 	/* of a trace that is written: what others have done to it meanwhile */
 	MLK_E_DELETED = -5010, /* it has no name any more */
-	MLK_E_MOVED = -5011,   /* its name is another file's or nobody's */
+	MLK_E_MOVED = -5011,   /* its name is another file's or does not exist */
 	MLK_E_CHANGED = -5012, /* it is shorter or longer than what was written */
 };
 
@@ -72,7 +72,7 @@ enum mlk_stack_mode {
 };
 
 enum mlk_kind {
-	MLK_ALLOC = 1, /* a block was given out */
+	MLK_ALLOC = 1, /* a block was allocated */
 	MLK_FREE = 2,  /* a block is about to be freed */
 	MLK_RELEASE =
 		3, /* realloc is about to release its old block; its ALLOC or RESTORE follows */
@@ -119,7 +119,7 @@ struct mlk_event {
 	uint64_t time_ns; /* CLOCK_MONOTONIC; may run backwards by some microseconds between threads
 			   */
 	uint64_t addr;	  /* the block; FORK: tgid of the parent; not for EXEC and EXIT */
-	uint64_t size;	  /* ALLOC: bytes asked for; UNMAP: of the range */
+	uint64_t size;	  /* ALLOC: bytes requested; UNMAP: of the range */
 	/* ALLOC only: */
 	uint64_t alloc_id;	     /* unique in the trace */
 	uint64_t regs[MLK_MAX_REGS]; /* by DWARF number; regs[MLK_SP_REG] is where stack begins */
@@ -129,8 +129,7 @@ struct mlk_event {
 	/*
 	 * ALLOC, as the reader gives it: from this address up to the stack's end all bytes are
 	 * those of the same thread's ALLOC given before this one, whose stack had the same end.
-	 * Never too low.  UINT64_MAX: nothing is known to be the same.  The writer does not look at
-	 * it.
+	 * Never too low.  UINT64_MAX: nothing is known to be the same.  The writer ignores it.
 	 */
 	uint64_t stack_same_from;
 	/* ALLOC, given to the writer: the same, of the event of this thread that it was given
@@ -204,7 +203,7 @@ enum mlk_loss {
 	MLK_LOST_OVERRUN, /* overruns that found the buffer full */
 	MLK_LOST_NOTICE,  /* exec notices that found the buffer full; the blocks of before will look
 			     leaked */
-	MLK_LOST_LOOK,	  /* processes that ended before their guarded blocks were looked at */
+	MLK_LOST_LOOK,	  /* processes that ended before their guarded blocks were checked */
 	MLK_LOSS_NR,
 };
 
@@ -213,12 +212,12 @@ const char *mlk_loss_text(enum mlk_loss kind);
 
 /* What was not recorded on purpose.  The order is that of the file: append. */
 enum mlk_skip {
-	MLK_SKIPPED_SIZE,    /* allocations smaller or larger than asked for */
+	MLK_SKIPPED_SIZE,    /* allocations smaller or larger than requested */
 	MLK_SKIPPED_SAMPLE,  /* allocations that were not among the sample */
 	MLK_SKIPPED_TRIGGER, /* allocations of threads that were only counted */
 	MLK_SKIPPED_DELAY,   /* allocations before the delay was over */
 	MLK_SKIPPED_FREE,    /* frees of blocks that are not in the trace */
-	/* recorded blocks that were not noted as such, for want of room: all frees that may be
+	/* recorded blocks that were not noted as such, for lack of room: all frees that may be
 	 * theirs are in the trace from then on, marked nested */
 	MLK_SKIPPED_UNKEPT,
 	MLK_SKIPPED_CHILD, /* child processes, where children were not to be recorded */
@@ -259,7 +258,7 @@ struct mlk_overrun {
 	uint8_t found;	  /* enum mlk_found */
 	int64_t offset;	  /* of the first byte that was overwritten, from the block's beginning */
 	uint32_t len;	  /* bytes from that to the last one, at most MLK_MAX_OVERRUN */
-	uint32_t changed; /* how many of these are not what stood there; at most len */
+	uint32_t changed; /* how many of these have changed; at most len */
 	/* They, len, as they were found; NULL: they are not in the trace.  Borrowed as at.stack. */
 	const uint8_t *bytes;
 };
@@ -296,8 +295,8 @@ struct mlk_unwound {
 enum mlk_end {
 	MLK_END_EXITED = 1,   /* the target ended */
 	MLK_END_SIGNAL = 2,   /* the recorder was asked to stop */
-	MLK_END_DURATION = 3, /* the time asked for is over */
-	MLK_END_SIZE = 5,     /* the trace has the size asked for */
+	MLK_END_DURATION = 3, /* the time requested is over */
+	MLK_END_SIZE = 5,     /* the trace has the size requested */
 	MLK_END_ERROR = 4,    /* the trace could not be written on */
 };
 

@@ -308,7 +308,7 @@ int mlk_writer_module(struct mlk_writer *w, const struct mlk_id *id, const char 
 void mlk_writer_set_code(struct mlk_writer *w, const struct mlk_mapping *mappings, size_t nr)
 {
 	mlk_filter_set_code(&w->events.filter, mappings, nr);
-	/* Words that were taken for data before are looked at again. */
+	/* Words that were taken for data before are examined again. */
 	mlk_encoder_forget(&w->events);
 }
 
@@ -339,7 +339,7 @@ int mlk_writer_finish(struct mlk_writer *w, enum mlk_end reason, uint64_t time_n
 	uint64_t index = 0;
 	int err = mlk_writer_flush(w), last;
 
-	/* Without room for it the trace is whole all the same: readers make their own. */
+	/* Without room for it the trace is whole anyway: readers make their own. */
 	if (!err)
 		(void)mlk_chunk_out_index(w->out, w->salt, &index);
 

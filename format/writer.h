@@ -36,7 +36,7 @@ int mlk_writer_module(struct mlk_writer *w, const struct mlk_id *id, const char 
 /*
  * What a thread was doing at some moment, which gave out no block: of @stack, an MLK_ALLOC, tgid,
  * tid, time, flags, registers and stack count.  @known: bit r says that regs[r] holds a value; the
- * others are 0.  It stands in @stack's size in the trace.
+ * others are 0.  It is in @stack's size in the trace.
  *
  * Stacks are kept until the next mlk_writer_flush().  Returns as the calls above.
  */
@@ -54,7 +54,7 @@ int mlk_writer_overrun(struct mlk_writer *w, const struct mlk_overrun *overrun);
  * do. */
 void mlk_writer_set_code(struct mlk_writer *w, const struct mlk_mapping *mappings, size_t nr);
 
-/* Set the losses so far; they stand in the header of every chunk written from now on. */
+/* Set the losses so far; they are in the header of every chunk written from now on. */
 void mlk_writer_set_losses(struct mlk_writer *w, const struct mlk_losses *losses);
 
 /* Hand the events kept so far, and the losses if they changed, to the thread that writes.  Returns

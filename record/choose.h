@@ -15,11 +15,11 @@ bool choose_refused(const struct record_opts *o, char *why);
 int choose_check(const struct record_opts *o, pid_t pid);
 
 /*
- * By what is a command to be recorded for which @o has BACKEND_AUTO?
+ * With what is a command recorded if @o has BACKEND_AUTO?
  *
- * *@backend is BACKEND_PRELOAD, after a line that says so if somebody might wonder; or BACKEND_BPF,
- * if nothing else will do; or it stays BACKEND_AUTO: by eBPF, unless the kernel refuses that later.
- * Returns 0, or -EPERM after one sentence: it takes eBPF, which is refused.
+ * *@backend is BACKEND_PRELOAD, after a line that says so if this may be unexpected; or
+ * BACKEND_BPF, if nothing else will do; or it stays BACKEND_AUTO: by eBPF, unless the kernel
+ * refuses that later.  Returns 0, or -EPERM after one sentence: it takes eBPF, which is refused.
  */
 int choose_backend(const struct record_opts *o, enum record_backend *backend);
 

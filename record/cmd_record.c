@@ -122,7 +122,7 @@ static void give_up_privileges(struct session *s, struct command *c)
 			 "recorder keeps them itself",
 			 strerror(-err));
 	session_set_helper(s, c->helper);
-	/* Without the helper nobody could read what processes have mapped. */
+	/* Without the helper nothing could read the mappings of processes. */
 	if (c->helper)
 		sandbox_enter_both(s->journal.writer);
 	privileges_reduce(err ? opts.caps : kept, s->journal.writer);

@@ -20,7 +20,7 @@
 #define DRAIN_NS 50000000u  /* how long a few events may wait in the rings, */
 #define EXEC_NS	 1000000u   /* and when a new program waits for its probes */
 #define PACE_NS	 100000u    /* however many events there are, we wait so long until we look again */
-#define BUSY_NS	 3000000u   /* if that is no longer than this, nobody need wake us */
+#define BUSY_NS	 3000000u   /* if that is no longer than this, nothing need wake us */
 #define HELD_NS	 200000000u /* how long a process may be held for what is waiting */
 #define FLUSH_NS 250000000u /* how much of a recording a kill -9 may cost */
 
@@ -41,7 +41,7 @@ struct loop {
 	struct progress progress;
 };
 
-/* @how: EPOLLET where what is there already is no news, for it is taken each time anyway. */
+/* @how: EPOLLET where available data is no news, because it is read each time anyway. */
 static void watch(struct loop *l, int fd, enum source source, uint32_t how)
 {
 	struct epoll_event ev = {.events = EPOLLIN | how, .data.u64 = (uint64_t)fd << 32 | source};
@@ -65,7 +65,7 @@ static void open_loop(struct loop *l)
 	}
 	if (s->preload) {
 		watch(l, preload_fd(s->preload), SOURCE_RING, 0);
-		/* no probe tells of its end */
+		/* no probe reports its end */
 		watch(l, s->all[0]->target.pidfd, SOURCE_RING, 0);
 	}
 	for (int i = 0; s->probes && (fd = probes_fd(s->probes, i)) >= 0; i++)
@@ -112,7 +112,7 @@ static bool take_exec(struct session *s, pid_t pid)
 	return p && exec_wants_start(s, p);
 }
 
-/* Processes are held for us: see to their probes, and let them go. */
+/* Processes are held for us: attach their probes, and let them go. */
 static void take_held(struct loop *l)
 {
 	struct session *s = l->session;
@@ -178,7 +178,7 @@ static void wait_and_take(struct loop *l, bool drained)
 		else if (source == SOURCE_TRACER)
 			take_held(l);
 		/* The ring and the notices are drained each time anyway.  Those of a thread that
-		 * has ended hang up for ever. */
+		 * has ended hang up forever. */
 		else if (source == SOURCE_SIDEBAND && events[i].events & EPOLLHUP)
 			epoll_ctl(l->epoll, EPOLL_CTL_DEL, (int)(events[i].data.u64 >> 32), NULL);
 	}

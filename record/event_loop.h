@@ -13,8 +13,8 @@ struct event_loop_opts {
 /*
  * With signals_block() done, record until the target ends, a signal asks to stop, the time is over
  * or an error came up (s->err). A command that we started is passed SIGTERM and SIGHUP and goes on;
- * the first SIGINT and SIGQUIT are left to it alone, for the terminal sent it one too; the second
- * ends the recording. Returns why it ended.
+ * the first SIGINT and SIGQUIT are left to it alone, because the terminal sent it one too; the
+ * second ends the recording. Returns why it ended.
  */
 enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opts);
 

@@ -28,7 +28,7 @@ struct server {
 	pid_t recorder;
 	struct ward *wards;
 	size_t nr, room;
-	struct target target; /* of the request at hand */
+	struct target target; /* of the current request */
 	struct helper_request request;
 	struct helper_reply reply;
 };
@@ -129,7 +129,7 @@ static struct ward *ward_of(struct server *s, pid_t pid)
 
 	if (w || !s->opts->follow || pid <= 0)
 		return w;
-	w = add_ward(s, pid); /* before it is looked at: its number stays its own */
+	w = add_ward(s, pid); /* before it is examined: its number stays its own */
 	if (!w)
 		return NULL;
 	ours = find_ward(s, status_of(pid, "\nPPid:")) ||
@@ -223,7 +223,7 @@ static int let_go(struct ward *w)
 	return w->hold.seized ? -EBUSY : 0;
 }
 
-/* Do what is asked for the process @w.  Returns the result, or, with *@fd set, 0. */
+/* Carry out the request for the process @w.  Returns the result, or, with *@fd set, 0. */
 static int serve(struct server *s, struct ward *w, int file, int *fd)
 {
 	const struct helper_request *r = &s->request;

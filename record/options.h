@@ -39,7 +39,7 @@ struct record_opts {
 	enum record_backend backend;
 	uint64_t block_ns; /* preload: how long a full ring may hold a thread up; 0: not at all */
 	bool on_full;	   /* that was given */
-	bool guard;	   /* preload: blocks have guard bytes, and overruns are told of */
+	bool guard;	   /* preload: blocks have guard bytes, and overruns are reported */
 	bool force;	   /* on a kernel that mleak was not proven on, too */
 	bool dry_run;	   /* show what would be probed, and end */
 	bool follow;	   /* record children, too */

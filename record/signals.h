@@ -9,11 +9,11 @@ struct helper;
 
 /* SIGINT, SIGQUIT, SIGTERM, SIGUSR1, and SIGHUP unless we were started to ignore it (nohup).  The
  * others count even then: shells start what scripts put into the background with SIGINT ignored,
- * and the scripts end it with SIGINT all the same. */
+ * and the scripts end it with SIGINT anyway. */
 void signals_of_ours(sigset_t *set);
 
-/* Block them, so that they wait for a signalfd or signals_wait_for(); and have writes that nobody
- * reads fail rather than kill.  Call it after the command was forked. */
+/* Block them, so that they wait for a signalfd or signals_wait_for(); and have writes without a
+ * reader fail rather than kill.  Call it after the command was forked. */
 void signals_block(void);
 
 /* Undo signals_block(): another command is going to be forked.  One of them that waits takes its
@@ -21,8 +21,8 @@ void signals_block(void);
 void signals_unblock(void);
 
 /* Wait for the end of our child @pid; SIGTERM and SIGHUP are passed on to it, SIGINT and SIGQUIT
- * left to it, for the terminal sent it those too.  Returns its wait status, or -errno.  @helper may
- * be NULL. */
+ * left to it, because the terminal sent it those too.  Returns its wait status, or -errno.  @helper
+ * may be NULL. */
 int signals_wait_for(pid_t pid, struct helper *helper);
 
 /* Send our child @pid the signal @sig, SIGTERM or SIGHUP; by @helper, which may be NULL, where we

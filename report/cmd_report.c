@@ -135,7 +135,7 @@ static int diff(const struct report_opts *opts)
 	status = prepare_side(&before, &opts_before, opts->before);
 	if (status == EXIT_OK)
 		status = prepare_side(&after, opts, opts->path);
-	/* what only one of them has is what a difference tells of */
+	/* a difference shows what only one of them has */
 	if (status == EXIT_OK && !view_nr(before.view) && !view_nr(after.view))
 		status = warn_of_filters(&after, &unmatched);
 	if (status == EXIT_OK)

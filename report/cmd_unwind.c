@@ -160,12 +160,12 @@ static const struct stat *replaced(const struct unwinding *u)
 	return u->in_place ? &u->st : NULL;
 }
 
-/* Let those read the new file who could read the trace, and nobody else. */
+/* Let those users read the new file who could read the trace, and no others. */
 static void set_access(const struct unwinding *u)
 {
 	mode_t mode = u->st.st_mode & 0777;
 
-	/* only root may give a file away, but whoever is of a group may give it to that */
+	/* only root may give a file away, but a member of a group may give it to that group */
 	if (fchown(place.fd, u->st.st_uid, u->st.st_gid) &&
 	    fchown(place.fd, (uid_t)-1, u->st.st_gid))
 		mode &= ~(mode_t)070;
@@ -202,7 +202,7 @@ static void tell(const struct unwinding *u)
 		 text_number(before, mlk_reader_size(u->job.trace)));
 }
 
-/* A trace without its end may be growing: then who writes it must not lose its file. */
+/* A trace without its end may be growing: then its recorder must not lose the file. */
 static int check_whole(const struct unwinding *u)
 {
 	struct mlk_record record;

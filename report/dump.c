@@ -376,7 +376,7 @@ int dump_trace(FILE *out, struct mlk_reader *trace, bool stacks)
 
 	dump_header(out, &header);
 	mlk_reader_rewind(trace, MLK_RECORD_DUMP);
-	/* whoever closed the pipe has read enough */
+	/* the process that closed the pipe has read enough */
 	while ((more = mlk_reader_next(trace, &record)) > 0 && !ferror(out))
 		dump_record(out, trace, &record, stacks);
 	if (!more)

@@ -1,4 +1,4 @@
-/* dump.h - `mleak report --dump`: all that stands in a trace, as text */
+/* dump.h - `mleak report --dump`: everything in a trace, as text */
 #ifndef REPORT_DUMP_H
 #define REPORT_DUMP_H
 
@@ -10,7 +10,7 @@
 /*
  * Print to @out one line for the file header, one for each chunk, and one for each record below it
  * (a snapshot of mappings: and one for each mapping).  A chunk that is damaged, and bytes that
- * belong to none, are told of in their place.  With @stacks also the bytes of all stacks.
+ * belong to none, are reported in their place.  With @stacks also the bytes of all stacks.
  * tests/trace_reader.py prints the same.
  *
  * The reader is rewound before.  Returns 0, -ENOMEM or the -errno of read(2); errors of @out are

@@ -30,7 +30,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct doubts *d, const ch
 	d->len += (size_t)n < room ? (size_t)n : room - 1;
 }
 
-/* Is the end of the recording behind all that is looked at? */
+/* Is the end of the recording behind all that is examined? */
 static bool has_its_end(const struct report_run *job)
 {
 	const struct mlk_condition *condition = replay_condition(job->leaks);
@@ -84,7 +84,7 @@ static void doubt_children(struct doubts *d, const struct report_run *job)
 		    children == 1 ? " was" : "es were");
 }
 
-/* Does the trace of @job not tell what is left?  Then it is said why. */
+/* Does the trace of @job not show what is left? Then the reason is logged. */
 static bool is_in_doubt(const struct report_run *job)
 {
 	struct doubts d = {.text = ""};
@@ -107,7 +107,7 @@ static uint64_t less(uint64_t from, uint64_t by)
 	return from > by ? from - by : 0;
 }
 
-/* Is more left than is allowed, whatever was lost?  Without its end nobody knows what would have
+/* Is more left than is allowed, whatever was lost? Without its end it is unknown what would have
  * been freed. */
 static bool is_certain(const struct report_run *job, struct live_amount amount)
 {

@@ -16,7 +16,7 @@ int gate_report(const struct report_run *job, const struct report_data *export, 
 int gate_difference(const struct report_run *before, const struct report_run *after,
 		    struct live_amount came, bool unmatched);
 
-/* Likewise where nothing is looked for: EXIT_UNKNOWN if --strict is asked for and there was a
+/* Likewise where nothing is looked for: EXIT_UNKNOWN if --strict is requested and there was a
  * warning, else EXIT_OK. */
 int gate_strict(const struct report_opts *opts);
 

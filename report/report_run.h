@@ -40,7 +40,7 @@ int report_run_collect(struct report_run *job);
  */
 int report_run_view(struct report_run *job, const struct view_opts *view, bool places);
 
-/* Tell of the address that --addr names, in place of a report. */
+/* Report on the address that --addr names, in place of a report. */
 int report_run_address(struct report_run *job);
 
 /* What a format is made of, after report_run_view(). */

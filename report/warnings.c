@@ -95,7 +95,7 @@ static void warn_of_losses(const char *path, const struct replay *leaks)
 			 suspect.blocks, path, suspect.bytes);
 }
 
-/* These have a summary above them, which tells of losses and samples. */
+/* These have a summary above them, with losses and samples. */
 static bool is_text(enum report_format format)
 {
 	return format == FORMAT_TREE || format == FORMAT_FLAT;

@@ -8,7 +8,7 @@
  * place for it of what figures stand for. */
 void warn_of_trace(const struct report_run *job);
 
-/* Say of each module what stood in the way of its names. */
+/* Say for each module why names are missing. */
 void warn_of_names(const struct dwunw *dw);
 
 /* After report_run_view(), when it shows nothing: warn of filters that nothing in the trace

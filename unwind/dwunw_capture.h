@@ -27,7 +27,7 @@ struct dwunw_regset {
 int dwunw_regset_prepare(struct dwunw_regset *rs, const uint64_t *regs, size_t nr_regs,
 			 uint32_t event_flags);
 
-/* The bytes of a stack at hand: @len bytes that stood at @addr and above. */
+/* The bytes of a stack at hand: @len bytes that were at @addr and above. */
 struct dwunw_stack {
 	uint64_t addr;
 	const uint8_t *bytes;
@@ -45,8 +45,8 @@ enum dwunw_frame_flag {
 	DWUNW_FRAME_FLAG_STALE = 1 << 3,
 	/* it was found by a guess, or through a frame that was: it may be no caller at all */
 	DWUNW_FRAME_FLAG_GUESSED = 1 << 4,
-	/* nothing called it: its address was put where a return address stands, as makecontext()
-	 * does; it was to run from pc on */
+	/* nothing called it: its address was put where a return address is, as makecontext() does;
+	 * it was to run from pc on */
 	DWUNW_FRAME_FLAG_UNCALLED = 1 << 5,
 };
 
@@ -68,8 +68,8 @@ enum dwunw_status {
 				  */
 	DWUNW_STATUS_FRAME_LIMIT, /* more frames than the caller has room for */
 	DWUNW_STATUS_STALE,    /* came to the outermost frame, but by bytes older than the event */
-	DWUNW_STATUS_NOT_CODE, /* what stands where the return address should be is in no executable
-				* mapping, and no frame: the stack went on elsewhere */
+	DWUNW_STATUS_NOT_CODE, /* the word where the return address should be is in no executable
+				  mapping, and no frame: the stack went on elsewhere */
 	DWUNW_STATUS_DEGRADED, /* as TRUNCATED, of a stack with DWUNW_EVENT_STACK_DEGRADED */
 	DWUNW_STATUS_NR,
 };
@@ -86,7 +86,7 @@ enum dwunw_sample_flag {
 	 * must be in the module's image.  Such frames are marked, and the stack is not complete. */
 	DWUNW_SAMPLE_GUESS = 1 << 0,
 	/* Keep all registers from the first frame on, and take nothing over.  The result is the
-	 * same but for nr_taken_over, only slower: for tests and measurements. */
+	 * same except for nr_taken_over, only slower: for tests and measurements. */
 	DWUNW_SAMPLE_FULL = 1 << 1,
 };
 
@@ -100,8 +100,8 @@ struct dwunw_sample {
 	/* Of the thread and of no other, or NULL.  It is changed to hold this stack. */
 	struct dwunw_history *history;
 	/* The lowest address from which on all bytes up to the stack's end are as they were in the
-	 * sample before this one with the same history; UINT64_MAX if not known.  Not looked at if
-	 * the stack's end is another one, or without a history. */
+	 * sample before this one with the same history; UINT64_MAX if not known.  Ignored if the
+	 * stack's end is another one, or without a history. */
 	uint64_t unchanged_from;
 	uint32_t flags; /* enum dwunw_sample_flag */
 };

@@ -24,12 +24,13 @@
 enum dwunw_event_flag {
 	/* ip is where a call will return to, not an instruction that was interrupted */
 	DWUNW_EVENT_RETURN_ADDRESS = 1 << 0,
-	/* the stack goes on above the bytes at hand: the limit on the stack's size was reached */
+	/* the stack goes on above the available bytes: the limit on the stack's size was reached */
 	DWUNW_EVENT_STACK_LIMIT = 1 << 1,
-	/* a page of the stack was not in memory: zeros stand in its place, if it did not end there
+	/* a page of the stack was not in memory: zeros are in its place, if it did not end there
 	 */
 	DWUNW_EVENT_STACK_FAULT = 1 << 2,
-	/* the stack goes on above the bytes at hand: the buffer was full, only the first went in */
+	/* the stack goes on above the available bytes: the buffer was full, only the first went
+	 * in */
 	DWUNW_EVENT_STACK_DEGRADED = 1 << 3,
 	/* where the stack ends was not known; the bytes may run into a neighbouring mapping */
 	DWUNW_EVENT_STACK_UNBOUNDED = 1 << 4,

@@ -82,8 +82,8 @@ int dwunw_stack_reader_attach(pid_t pid, const struct dwunw_stack_reader_opts *o
 int dwunw_stack_reader_threads(struct dwunw_stack_reader *reader, pid_t *tids, size_t max);
 
 enum dwunw_copy_flag {
-	/* The thread was not stopped, for it waited in the kernel.  Only its stack pointer, its pc
-	 * and the arguments of its system call are in regs.known. */
+	/* The thread was not stopped, because it waited in the kernel.  Only its stack pointer, its
+	 * pc and the arguments of its system call are in regs.known. */
 	DWUNW_COPY_NOT_STOPPED = 1 << 0,
 	/* The thread ran while it was copied: what was unwound from it is to be marked partial. */
 	DWUNW_COPY_TORN = 1 << 1,

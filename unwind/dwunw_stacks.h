@@ -14,7 +14,7 @@ extern "C" {
 /*
  * All stacks that were found are kept until dwunw_free(), as a tree: what the callers have in
  * common is there once.  The id of a stack is that of its innermost frame's node, whose parent is
- * the id of its caller's stack.  An id below must be one that was given out.
+ * the id of its caller's stack.  An id below must be one that was returned.
  */
 
 /* The frames of stack @id, innermost first, at most @max_frames of them.  Returns how many were
@@ -42,7 +42,7 @@ int dwunw_stack_intern(struct dwunw *dw, const struct dwunw_frame *frames, size_
 int dwunw_stack_add(struct dwunw *dw, uint32_t caller, const struct dwunw_frame *frame,
 		    uint32_t *id);
 
-/* All ids given out are below this number. */
+/* All ids returned are below this number. */
 uint32_t dwunw_stack_limit(const struct dwunw *dw);
 
 #ifdef __cplusplus

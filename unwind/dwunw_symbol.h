@@ -23,7 +23,7 @@ int dwunw_debug_dir_add(struct dwunw *dw, const char *dir);
 int dwunw_symfs_set(struct dwunw *dw, const char *dir);
 
 /* Whether names of C++ and Rust are to be demangled, as they are at first.  To be said before the
- * first name is asked for. */
+ * first name is requested. */
 void dwunw_demangle_set(struct dwunw *dw, bool demangle);
 
 /* Fetches the file with debug information whose GNU build-id is the @len bytes at @build_id, be it
@@ -31,13 +31,13 @@ void dwunw_demangle_set(struct dwunw *dw, bool demangle);
 typedef char *dwunw_debug_fetch(void *arg, const uint8_t *build_id, size_t len);
 
 /* Have @fetch, called with @arg, asked for debug information that is found nowhere else; NULL: ask
- * nobody, as at first.  The library itself never uses the network. */
+ * no server, as at first.  The library itself never uses the network. */
 void dwunw_debug_fetch_set(struct dwunw *dw, dwunw_debug_fetch *fetch, void *arg);
 
 /* A function that the compiler inlined where the place is.  Strings are valid until dwunw_free().
  */
 struct dwunw_inline {
-	const char *function; /* demangled, if asked for; NULL when not known */
+	const char *function; /* demangled, if requested; NULL when not known */
 	const char *file;     /* where in this function the place is, or where in it the function */
 	uint32_t line;	      /* was called that is inlined in turn; as in struct dwunw_symbol */
 };
@@ -62,7 +62,7 @@ struct dwunw_symbol {
 int dwunw_symbol_resolve_batch(struct dwunw *dw, const struct dwunw_frame *frames, size_t nr_frames,
 			       struct dwunw_symbol *out);
 
-/* What stood in the way of better names in a module. */
+/* Why a module has no better names. */
 enum dwunw_note {
 	/* it has debug information that cannot be read: damaged, or compressed in an unknown way */
 	DWUNW_NOTE_UNREADABLE = 1 << 0,
@@ -74,7 +74,7 @@ enum dwunw_note {
 	DWUNW_NOTE_BAD_MINIDEBUG = 1 << 3,
 };
 
-/* Bits of enum dwunw_note for @module, by the names that were asked for so far; 0 for a module that
+/* Bits of enum dwunw_note for @module, by the names that were requested so far; 0 for a module that
  * is not known. */
 uint32_t dwunw_module_notes(const struct dwunw *dw, uint32_t module);
 

@@ -1,4 +1,4 @@
-/* stacks.c - from a stack's id to what it stands for, and back */
+/* stacks.c - from a stack's id to its frames, and back */
 #include <errno.h>
 #include <stdbool.h>
 

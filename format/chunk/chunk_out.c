@@ -16,7 +16,7 @@
 struct report_run {
 	struct mlk_chunk_header header;
 	struct mlk_enc payload;
-	bool stored; /* the payload is as it is stored, and the header tells of it */
+	bool stored; /* the payload is as it is stored, and the header describes it */
 };
 
 struct mlk_chunk_out {
@@ -38,7 +38,7 @@ struct mlk_chunk_out {
 	int err;
 };
 
-/* Was a file that is to have @bytes cut, or written to, by somebody else? */
+/* Was a file that should have @bytes cut, or written to, by another process? */
 static bool was_changed(int fd, uint64_t bytes)
 {
 	struct stat st;

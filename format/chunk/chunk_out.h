@@ -1,6 +1,6 @@
 /* chunk_out.h - chunks onto a file, compressed and written by a thread of their own
  *
- * So the one who fills chunks never waits for zstd or the disk, until some chunks are queued.
+ * So the thread that fills chunks never waits for zstd or the disk, until some chunks are queued.
  */
 #ifndef MLK_CHUNK_OUT_H
 #define MLK_CHUNK_OUT_H

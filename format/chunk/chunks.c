@@ -15,7 +15,7 @@ int mlk_chunks_open(struct mlk_chunks *c)
 	if (n < 0)
 		return (int)n;
 	if (n < MLK_FILE_HEADER) {
-		/* A file cut within the header is told from one that was never a trace. */
+		/* A file cut within the header is distinguished from one that was never a trace. */
 		memset(bytes + n, 0, sizeof(bytes) - (size_t)n);
 		err = mlk_file_header_unpack(&c->file, bytes);
 		return err == MLK_E_MAGIC ? err : MLK_E_EMPTY;

@@ -224,7 +224,7 @@ int mlk_index_list(const struct mlk_chunks *opened, bool *lied, struct mlk_entri
 	list->nr = 0;
 	if (!*lied)
 		got = use_index(&c, list);
-	/* With an index only END is left, which stands behind the last INDEX chunk. */
+	/* With an index only END is left, which follows the last INDEX chunk. */
 	if (got > 0)
 		got = compare(&c, list, lied);
 	if (!got) {

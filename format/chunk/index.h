@@ -6,7 +6,7 @@
 #include "format/chunk/codec.h"
 #include "format/reader.h"
 
-/* Bytes of entries, at which a writer writes them: they stand in memory until then. */
+/* Bytes of entries, at which a writer writes them: they are in memory until then. */
 #define MLK_INDEX_TARGET (64u << 10)
 
 /* The entries of the chunks written since the last INDEX chunk. */
@@ -19,8 +19,8 @@ struct mlk_index {
 
 /* Add the chunk with @h at @offset. */
 void mlk_index_add(struct mlk_index *x, const struct mlk_chunk_header *h, uint64_t offset);
-/* The payload of an INDEX chunk that will stand at @offset; what it holds is forgotten here.
- * payload->failed tells of a lack of memory. */
+/* The payload of an INDEX chunk that will be at @offset; what it holds is forgotten here.
+ * payload->failed is set if memory runs out. */
 void mlk_index_take(struct mlk_index *x, uint64_t offset, struct mlk_enc *payload);
 void mlk_index_release(struct mlk_index *x);
 
@@ -35,9 +35,9 @@ struct mlk_entries {
 
 /*
  * List all chunks but INDEX of the trace that @c was opened on: as its INDEX chunks say, if they
- * account for every sequence number and for what stands in each chunk's header, else by scanning
- * the file; so, too, if *@lied is set.  It becomes so when they say something else than a header
- * that is whole.  @c itself stays as it is.  Returns 0, -ENOMEM or -errno of read(2).
+ * account for every sequence number and for what each chunk's header says, else by scanning the
+ * file; so, too, if *@lied is set.  It becomes so when they say something else than a header that
+ * is whole.  @c itself stays as it is.  Returns 0, -ENOMEM or -errno of read(2).
  */
 int mlk_index_list(const struct mlk_chunks *c, bool *lied, struct mlk_entries *list);
 

@@ -75,7 +75,7 @@ struct mlk_stream {
 	uint32_t epoch;	      /* encoder: of the filter, when raw was filled */
 };
 
-/* A word that is to be written, in which column, and where its guesses stand. */
+/* A word to be written, its column, and the entries of its guesses. */
 struct mlk_waiting {
 	uint64_t word;
 	struct mlk_guess guess;
@@ -98,7 +98,7 @@ struct mlk_encoder {
 	size_t nr_slots;       /* a power of two */
 	struct mlk_dict words; /* number of each word */
 	struct mlk_predict predict;
-	struct mlk_waiting waiting[MLK_MAX_WAITING]; /* words of the event at hand */
+	struct mlk_waiting waiting[MLK_MAX_WAITING]; /* words of the current event */
 	unsigned int nr_waiting;
 	struct mlk_dict blocks; /* which ALLOC gave out each address last */
 };
@@ -111,7 +111,7 @@ int mlk_encoder_add(struct mlk_encoder *e, const struct mlk_event *event);
 bool mlk_encoder_full(const struct mlk_encoder *e);
 /* Compare the stacks that follow anew: the filter keeps other words now. */
 void mlk_encoder_forget(struct mlk_encoder *e);
-/* Append the chunk's payload to @out.  out->failed tells of a lack of memory. */
+/* Append the chunk's payload to @out. out->failed is set if memory runs out. */
 void mlk_encoder_finish(struct mlk_encoder *e, struct mlk_enc *out);
 void mlk_encoder_release(struct mlk_encoder *e);
 
@@ -126,11 +126,11 @@ struct mlk_decoder {
 	size_t nr, room;
 	uint64_t *words; /* the dictionary: by number, from MLK_WORD_FIRST on; and 0 below */
 	size_t nr_words, room_words;
-	uint64_t *blocks; /* addresses given out in the chunk, in order */
+	uint64_t *blocks; /* addresses allocated in the chunk, in order */
 	size_t nr_blocks, room_blocks;
-	uint64_t lo;	     /* of the stack of the event at hand, a multiple of MLK_WORD */
+	uint64_t lo;	     /* of the stack of the current event, a multiple of MLK_WORD */
 	uint64_t changed_to; /* where the highest word listed for this event ends, 0: none was */
-	/* Slice 0 of the event given out last, of nr_under words, is laid over the image until the
+	/* Slice 0 of the event returned last, of nr_under words, is laid over the image until the
 	 * next, where that has zeros: bit i of empty for word i. */
 	struct mlk_stream *covered;
 	unsigned int nr_under;
@@ -149,7 +149,7 @@ int mlk_decoder_next_head(struct mlk_decoder *c, struct mlk_event *event);
 void mlk_decoder_release(struct mlk_decoder *c);
 
 /* Append to @to the payload @d without its columns of registers and stacks: heads can be read of
- * it.  Returns 0 or MLK_E_CORRUPT; to->failed tells of a lack of memory. */
+ * it.  Returns 0 or MLK_E_CORRUPT; to->failed is set if memory runs out. */
 int mlk_events_copy_heads(struct mlk_dec *d, struct mlk_enc *to);
 
 /* The registers and the stack of an ALLOC, in stack_enc.c and stack_dec.c.  Return as
@@ -158,7 +158,7 @@ int mlk_encode_stack(struct mlk_encoder *e, struct mlk_stream *s, const struct m
 int mlk_decode_stack(struct mlk_decoder *c, struct mlk_stream *s, struct mlk_event *ev);
 /* Read a new word, and give it the next number.  0 or -ENOMEM. */
 int mlk_decode_new_word(struct mlk_decoder *c, uint64_t *word);
-/* Take slice 0 of the event given out last off the image. */
+/* Take slice 0 of the event returned last off the image. */
 void mlk_decode_uncover(struct mlk_decoder *c);
 
 /* Append a stream to those in *@streams.  NULL: out of memory. */

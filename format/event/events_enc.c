@@ -120,7 +120,7 @@ static int encode_alloc(struct mlk_encoder *e, struct mlk_stream *s, const struc
 	return 0;
 }
 
-/* The address of a free: how many allocations ago it was given out, or 0 and a difference. */
+/* The address of a free: how many allocations ago it was allocated, or 0 and a difference. */
 static void encode_freed(struct mlk_encoder *e, uint64_t addr)
 {
 	uint32_t block = mlk_dict_get(&e->blocks, addr);
@@ -141,7 +141,7 @@ static void encode_other(struct mlk_encoder *e, const struct mlk_event *ev)
 		mlk_enc_uvar(&e->columns[MLK_COL_SIZE], ev->addr);
 }
 
-/* The low byte of a difference is noise; what is above it comes again, so they stand apart. */
+/* The low byte of a difference is noise; what is above it repeats, so they are separate. */
 static void encode_time(struct mlk_encoder *e, uint64_t time_ns)
 {
 	uint64_t delta = time_ns - e->time_ns;

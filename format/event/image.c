@@ -16,7 +16,7 @@ void mlk_image_release(struct mlk_image *im)
 	memset(im, 0, sizeof(*im));
 }
 
-/* Memory for [@lo, @hi), with what is held in its place.  The range stands at the upper end: stacks
+/* Memory for [@lo, @hi), with what is held in its place.  The range is at the upper end: stacks
  * grow downwards, and so there is room for the next event's. */
 static int make_room(struct mlk_image *im, uint64_t lo, uint64_t hi)
 {
@@ -52,7 +52,7 @@ int mlk_image_extend(struct mlk_image *im, uint64_t lo, uint64_t hi)
 		im->lo = im->hi = all_lo = lo;
 		all_hi = hi;
 		kept = 0;
-		/* Nothing is held, so the memory can stand anywhere. */
+		/* Nothing is held, so the memory can be anywhere. */
 		im->base = im->room >= hi - lo ? hi - im->room : 0;
 		if (!im->base)
 			im->room = 0;

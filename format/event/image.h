@@ -10,12 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MLK_WORD      8u      /* bytes; words stand at multiples of this */
+#define MLK_WORD      8u      /* bytes; words are at multiples of this */
 #define MLK_BLOCK     128u    /* bytes of a slice, as it is compared */
 #define MLK_IMAGE_MAX 131072u /* bytes an image holds at most */
 
 struct mlk_image {
-	uint8_t *bytes;	 /* the byte at address a stands at bytes[a - base] */
+	uint8_t *bytes;	 /* the byte at address a is bytes[a - base] */
 	size_t room;	 /* bytes there are */
 	uint64_t base;	 /* address of bytes[0] */
 	uint64_t lo, hi; /* range held, [lo, hi), multiples of MLK_WORD; empty when equal */

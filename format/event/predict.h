@@ -12,7 +12,7 @@
 #define MLK_GUESS_BITS 16
 #define MLK_SHOWN_BITS 13
 
-/* Where a word stands: register r is r; of a stack, words are counted from its lowest on. */
+/* The place of a word: register r is r; of a stack, words are counted from its lowest on. */
 enum { MLK_PLACE_STACK = 64, MLK_PLACE_TOP = 16384 };
 
 struct mlk_predict {

@@ -20,7 +20,7 @@ int mlk_decode_new_word(struct mlk_decoder *c, uint64_t *word)
 	return mlk_append(&c->words, &c->nr_words, &c->room_words, *word);
 }
 
-/* The next word in the first coding, in which all stand in one column and nothing is guessed. */
+/* The next word in the first coding, in which all are in one column and nothing is guessed. */
 static int next_word_0(struct mlk_decoder *c, uint64_t *word)
 {
 	const size_t further = MLK_WORD_FIRST - MLK_WORD_FIRST_0;
@@ -49,8 +49,8 @@ static int decode_words_0(struct mlk_decoder *c, uint64_t mask, uint8_t *to)
 	return err;
 }
 
-/* Read a word of @column for each bit i of @mask, lowest first, which stands at @place + i: into
- * word i of the bytes at @to, as an image has it. */
+/* Read a word of @column for each bit i of @mask, lowest first, which is at @place + i: into word i
+ * of the bytes at @to, as an image has it. */
 static int decode_words(struct mlk_decoder *c, enum mlk_column column, uint64_t place,
 			uint64_t mask, uint8_t *to)
 {
@@ -135,7 +135,7 @@ static int decode_slices(struct mlk_decoder *c, struct mlk_image *im, uint64_t l
 	return d->bad ? MLK_E_CORRUPT : err;
 }
 
-/* In the first coding the words of the top stand as they are, also those that the image has. */
+/* In the first coding the words of the top are unchanged, also those that the image has. */
 static int cover_0(struct mlk_decoder *c, struct mlk_image *im)
 {
 	for (unsigned int i = 0; i < c->nr_under; i++) {
@@ -213,8 +213,8 @@ static uint64_t word_before(const struct mlk_decoder *c, const struct mlk_stream
 }
 
 /*
- * See mlk_event.stack_same_from; @before is where the thread's last stack stood.  Above both tops
- * the stacks are those of the image, in which nothing but the listed words changed.
+ * See mlk_event.stack_same_from; @before is where the thread's last stack was.  Above both tops the
+ * stacks are those of the image, in which nothing but the listed words changed.
  */
 static uint64_t same_from(const struct mlk_decoder *c, const struct mlk_stream *s,
 			  const struct range *before)
@@ -235,7 +235,7 @@ static uint64_t same_from(const struct mlk_decoder *c, const struct mlk_stream *
 	return from > least ? from : least;
 }
 
-/* Keep what was given out of slice 0, for the next event to be compared with. */
+/* Keep what was returned of slice 0, to compare it with the next event. */
 static void keep_top(const struct mlk_decoder *c, struct mlk_stream *s)
 {
 	uint64_t lo = align_down(s->regs[MLK_SP_REG]);

@@ -48,7 +48,7 @@ static int write_words(struct mlk_encoder *e)
 /*
  * A word at @place (see predict.h) into @column.  Tables and dictionary do not fit into a near
  * cache, and each word would wait for memory: so all words of an event are looked for first, where
- * they will be needed is asked for, and then they are written.  0 or -ENOMEM.
+ * they will be needed is requested, and then they are written.  0 or -ENOMEM.
  */
 static int encode_word(struct mlk_encoder *e, enum mlk_column column, uint64_t place, uint64_t word)
 {

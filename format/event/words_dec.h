@@ -1,7 +1,7 @@
 /* words_dec.h - the words of a column, doc/trace-format.md 4.4.2: the innermost loop of all reading
  *
- * A stack takes some dozens of words.  So where the column stands, and what is the same for all
- * words of a stack's part, is kept aside in variables, which a compiler leaves in registers.
+ * A stack takes some dozens of words.  So the position in the column, and what is the same for all
+ * words of a stack's part, are in variables, which a compiler keeps in registers.
  */
 #ifndef MLK_WORDS_DEC_H
 #define MLK_WORDS_DEC_H
@@ -62,7 +62,7 @@ static inline uint64_t mlk_words_number(struct mlk_decoder *c, struct mlk_words 
 	return number;
 }
 
-/* The next word of the column, which stands at @place; see encode_word().  0, MLK_E_CORRUPT or
+/* The next word of the column, whose place is @place; see encode_word().  0, MLK_E_CORRUPT or
  * -ENOMEM. */
 static inline int mlk_words_next(struct mlk_decoder *c, struct mlk_words *w, uint64_t place,
 				 uint64_t *word)

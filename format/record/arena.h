@@ -9,7 +9,7 @@ struct mlk_arena_block;
 
 struct mlk_arena {
 	struct mlk_arena_block *blocks;
-	bool failed; /* out of memory: a string was given out as "" */
+	bool failed; /* out of memory: a string was returned as "" */
 };
 
 /* A NUL-terminated copy of @len bytes, valid until reset or release; "" and failed without memory.

@@ -20,14 +20,14 @@ int mlk_overruns_out_add(struct mlk_overruns_out *o, const struct mlk_filter *fi
 /* Is it time for a new chunk? */
 bool mlk_overruns_out_full(const struct mlk_overruns_out *o);
 
-/* Append the chunk's payload to @payload, whose failed tells of a lack of memory, set type, times
+/* Append the chunk's payload to @payload, whose failed is set if memory runs out, set type, times
  * and number of records of @header, and begin anew.  False: there is no chunk. */
 bool mlk_overruns_out_take(struct mlk_overruns_out *o, struct mlk_chunk_header *header,
 			   struct mlk_enc *payload);
 
 void mlk_overruns_out_release(struct mlk_overruns_out *o);
 
-/* Divide the payload in @d: what stands before the events into @heads, the events are left. */
+/* Divide the payload in @d: the part before the events into @heads, the events are left. */
 void mlk_overruns_heads(struct mlk_dec *d, struct mlk_dec *heads);
 
 /* Read the next head into all of @overrun but its event.  Returns 0 or MLK_E_CORRUPT. */

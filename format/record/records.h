@@ -14,7 +14,7 @@ const char *mlk_decode_str(struct mlk_dec *d, struct mlk_arena *text);
 
 /*
  * Each reads one record, or the whole payload where that is one record, from @d.  What they give
- * points to @d's bytes and to strings in @text, where text->failed tells of a lack of memory.
+ * points to @d's bytes and to strings in @text, where text->failed is set if memory runs out.
  * Return 0, MLK_E_CORRUPT or -ENOMEM.
  */
 int mlk_decode_meta(struct mlk_dec *d, struct mlk_arena *text, struct mlk_meta *meta);
@@ -23,7 +23,7 @@ int mlk_decode_thread(struct mlk_dec *d, struct mlk_arena *text, struct mlk_thre
 int mlk_decode_losses(struct mlk_dec *d, struct mlk_losses *losses);
 int mlk_decode_end(struct mlk_dec *d, enum mlk_end *reason, uint64_t *time_ns);
 
-/* As those.  The entries stand in *@room, which grows, and which the caller frees at last. */
+/* As those.  The entries are in *@room, which grows, and which the caller frees in the end. */
 int mlk_decode_maps(struct mlk_dec *d, struct mlk_arena *text, struct mlk_mapping **room,
 		    struct mlk_maps *maps);
 

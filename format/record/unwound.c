@@ -114,7 +114,7 @@ int mlk_unwound_encode(struct mlk_enc *payload, const struct mlk_unwound *u, str
 	return whole ? mlk_events_copy_heads(events, payload) : -EINVAL;
 }
 
-/* Room for @nr things of @size bytes in *@list, which has room for *@room; what stood there is
+/* Room for @nr things of @size bytes in *@list, which has room for *@room; its old contents are
  * lost.
  */
 static int make_room(void *list, size_t *room, size_t nr, size_t size)
@@ -214,7 +214,7 @@ static bool find_columns(struct mlk_dec *d, struct mlk_dec columns[COL_NR])
 
 		columns[i] = (struct mlk_dec){.at = at, .end = d->bad ? at : at + len[i]};
 	}
-	/* those of a later version stand before what follows */
+	/* those of a later version come before what follows */
 	(void)mlk_dec_bytes(d, unknown);
 	return nr >= COL_NR && !d->bad;
 }

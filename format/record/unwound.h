@@ -6,7 +6,7 @@
 #include "format/record/arena.h"
 
 /* Append @unwound, and the heads of the events of the EVENTS payload @events, to @payload, whose
- * ->failed tells of a lack of memory.  Returns 0, -EINVAL: a number does not fit the others, or a
+ * ->failed is set if memory runs out.  Returns 0, -EINVAL: a number does not fit the others, or a
  * path is too long, or MLK_E_CORRUPT: @events does not decode. */
 int mlk_unwound_encode(struct mlk_enc *payload, const struct mlk_unwound *unwound,
 		       struct mlk_dec *events);
@@ -22,8 +22,8 @@ struct mlk_unwound_room {
 	size_t nr_modules, nr_stacks, nr_allocs, nr_pcs, nr_depths, nr_next; /* room for so many */
 };
 
-/* Read the payload @d into @room; strings stand in @text, where text->failed tells of a lack of
- * memory.  *@unwound points to both.  Then @d is an EVENTS payload of which there are heads alone.
+/* Read the payload @d into @room; strings are in @text, where text->failed is set if memory runs
+ * out.  *@unwound points to both.  Then @d is an EVENTS payload of which there are heads alone.
  * Returns 0, MLK_E_CORRUPT or -ENOMEM. */
 int mlk_unwound_decode(struct mlk_dec *d, struct mlk_arena *text, struct mlk_unwound_room *room,
 		       struct mlk_unwound *unwound);

@@ -22,7 +22,7 @@ struct alloc_function {
 #define WANTED_NR     37
 #define WANTED_MALLOC 0 /* where the table has it */
 
-/* An operator stands behind those that it calls. */
+/* An operator comes behind those that it calls. */
 extern const struct alloc_function wanted[WANTED_NR];
 
 _Static_assert(WANTED_NR <= ALLOCATOR_MAX_SITES, "room for all");

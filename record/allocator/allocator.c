@@ -26,8 +26,8 @@ struct search {
 	const struct loaded_objects *objects;
 	char names[WANTED_NR][64]; /* with the prefix */
 	const char *name_of[WANTED_NR];
-	bool taken[WANTED_NR]; /* defined by an object looked at before */
-	bool malloc_here;      /* the object being looked at has the malloc that counts */
+	bool taken[WANTED_NR]; /* defined by an object examined before */
+	bool malloc_here;      /* the object being examined has the malloc that counts */
 	bool prefixed;
 	bool symtab;		 /* names that are not exported count too */
 	enum returns_by returns; /* not RETURNS_AUTO, if the process may use an alternate stack */

@@ -1,4 +1,4 @@
-/* allocator.h - the functions of a process that allocate: where in its files their probes stand */
+/* allocator.h - the functions of a process that allocate: where in its files their probes are */
 #ifndef RECORD_ALLOCATOR_H
 #define RECORD_ALLOCATOR_H
 
@@ -14,7 +14,7 @@
 #define ALLOCATOR_MAX_SITES   56
 #define ALLOCATOR_MAX_OBJECTS 8
 
-/* Is it looked at when entered and when it returns, or only when entered? */
+/* Is it examined when entered and when it returns, or only when entered? */
 enum site_kind { SITE_ALLOC, SITE_FREE };
 
 struct alloc_site {
@@ -24,7 +24,7 @@ struct alloc_site {
 	unsigned int nr_args; /* that the programs look at */
 	uint64_t function;    /* where it begins in the file */
 	uint64_t size;	      /* bytes */
-	uint64_t offset;      /* from there to the instruction the probe stands on */
+	uint64_t offset;      /* from there to the probed instruction */
 	bool emulated;	      /* a cheap one, see probe_site.h */
 	bool jumped_to;	      /* a better one was found, but something jumps there */
 	bool by_ret;	      /* its returns are among the object's, there is no return probe */
@@ -66,7 +66,7 @@ enum returns_by {
 struct allocator_opts {
 	const char *object; /* probe this file's functions too; NULL: none */
 	const char *prefix; /* and those whose names begin so; NULL: none */
-	bool no_operators;  /* leave operator new and delete alone, whoever defines them */
+	bool no_operators;  /* leave operator new and delete alone, whichever file defines them */
 	enum returns_by returns;
 	bool spares_handlers; /* return probes do no harm to a handler on an alternate stack */
 };

@@ -6,8 +6,8 @@
 
 #include "mleak.h"
 
-/* The first mapping of the C library or the program whose code has been moved to memory that no
- * file stands behind, as is done for huge pages; NULL: there is none. */
+/* The first mapping of the C library or the program whose code has been moved to anonymous memory,
+ * as is done for huge pages; NULL: there is none. */
 static const struct mlk_mapping *find_moved(const struct maps *maps, const struct target *t)
 {
 	for (size_t i = 0; i + 1 < maps->nr; i++) {

@@ -1,4 +1,4 @@
-/* allocator_explain.h - what users are told of the allocators of a process */
+/* allocator_explain.h - messages about the allocators of a process */
 #ifndef RECORD_ALLOCATOR_EXPLAIN_H
 #define RECORD_ALLOCATOR_EXPLAIN_H
 

@@ -6,7 +6,7 @@
 
 #include "record/code/probe_site.h"
 
-#define UNKNOWN_SIZE 64 /* bytes looked at of a function whose size is not told */
+#define UNKNOWN_SIZE 64 /* bytes examined of a function whose size is not told */
 
 void sites_add(struct alloc_object *object, const struct site_wanted *w)
 {

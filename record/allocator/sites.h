@@ -1,4 +1,4 @@
-/* sites.h - from the functions of one file to the places where their probes stand */
+/* sites.h - from the functions of one file to the places of their probes */
 #ifndef RECORD_SITES_H
 #define RECORD_SITES_H
 
@@ -17,7 +17,7 @@ struct site_wanted {
 /* Add the site of @w to @object; not if another name of the same function has one. */
 void sites_add(struct alloc_object *object, const struct site_wanted *w);
 
-/* Choose where in their functions the sites of @object, whose file is @elf, stand. */
+/* Choose where in their functions the sites of @object, whose file is @elf, are. */
 void sites_choose(struct alloc_object *object, Elf *elf);
 
 /* Find the returns of all functions of @object, or if not @all of its operators new alone.  What

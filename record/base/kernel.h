@@ -40,7 +40,7 @@ enum kernel_risk kernel_risk_of(const char *status, const char *release);
  * interrupted another that looks there. */
 bool kernel_finds_storage(void);
 
-/* Does the use of a BPF map take CAP_BPF even of one who has it open?  Before 5.19, where
+/* Does the use of a BPF map need CAP_BPF even in a process that has it open? Before 5.19, where
  * kernel.unprivileged_bpf_disabled is set. */
 bool kernel_maps_take_bpf(void);
 

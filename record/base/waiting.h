@@ -1,4 +1,4 @@
-/* waiting.h - says what is waited for while the probes are put in, if that takes its time */
+/* waiting.h - says what it waits for while the probes are attached, if that takes long */
 #ifndef RECORD_WAITING_H
 #define RECORD_WAITING_H
 
@@ -18,14 +18,15 @@ struct waiting {
 	bool begun, over, terminal, shown;
 };
 
-/* From now on tell on stderr when it takes longer than a second, in a thread of its own: what
- * waiting_for() named last.  Without memory for that, nothing is told. */
+/* From now on report on stderr when it takes longer than a second, in a thread of its own: what
+ * waiting_for() named last.  Without memory for that, nothing is reported. */
 void waiting_begin(struct waiting *w);
 
 /* @what, a static text that goes on "waiting for", is waited for now: the @nr-th of @of, or 0. */
 void waiting_for(struct waiting *w, const char *what, size_t nr, size_t of);
 
-/* No more is told; what a terminal shows is taken away.  Allowed again, and without a begin. */
+/* Nothing more is reported; what a terminal shows is taken away.  Allowed again, and without a
+ * begin. */
 void waiting_end(struct waiting *w);
 
 #endif

@@ -1,8 +1,8 @@
-/* probe_site.h - where in a function a uprobe may stand, so that the kernel need not single-step
+/* probe_site.h - where in a function a uprobe can be, so that the kernel need not single-step
  *
  * The kernel emulates a few instructions when it meets a probe on them; any other is copied out and
- * single-stepped, a second trap that costs ten times more (on virtual machines).  So a probe stands
- * on the first instruction that is emulated, where only exactly known instructions lie before it,
+ * single-stepped, a second trap that costs ten times more (on virtual machines).  So a probe is on
+ * the first instruction that is emulated, where only exactly known instructions lie before it,
  * which change neither a register with an argument nor the stack pointer.
  */
 #ifndef RECORD_PROBE_SITE_H

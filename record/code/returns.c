@@ -14,7 +14,7 @@
 /* An instruction that is reached. */
 struct reached {
 	uint64_t at; /* in the file */
-	uint8_t len; /* bytes; 0: it was not looked at yet */
+	uint8_t len; /* bytes; 0: it was not examined yet */
 	enum { GOES_ON, RETURNS, JUMPS_TO_MEMSET } how;
 };
 
@@ -41,7 +41,7 @@ static bool is_in_function(const struct walk *w, uint64_t at)
 	return true;
 }
 
-/* The instruction at @at is to be looked at, if it was not already. */
+/* The instruction at @at is to be examined, if it was not already. */
 static void reach(struct walk *w, uint64_t at)
 {
 	uint32_t *slot;

@@ -17,7 +17,7 @@
 
 #define RETURNS_MAX 256 /* of all functions of one file */
 
-/* The code of a file: @len bytes that stand @start bytes into it. */
+/* The code of a file: @len bytes that begin @start bytes into it. */
 struct returns_code {
 	const uint8_t *text;
 	uint64_t start, len;

@@ -34,11 +34,11 @@ enum filter_key { FILTER_TID = 512, FILTER_TRIGGER };
  * logged. */
 int filters_parse(struct filter_opts *f, const struct option_info *option, const char *text);
 
-/* Can a preloaded library leave out what is asked for?  Returns 0, or -EINVAL after one sentence
- * was logged if @say. */
+/* Can a preloaded library leave out what is requested? Returns 0, or -EINVAL after one sentence was
+ * logged if @say. */
 int filters_check_preload(const struct filter_opts *f, bool say);
 
-/* What a preloaded library leaves out, into @set, all zero but for the time of the beginning. */
+/* What a preloaded library leaves out, into @set, all zero except for the time of the beginning. */
 void filters_set_preload(const struct filter_opts *f, struct preload_filter *set);
 
 /* Do they make sense together, for the @nr processes @pids (none: a command is to be started)?

@@ -39,7 +39,7 @@ static int compare(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* After a batch was read: who had a block by then is recorded, or has ended. */
+/* After a batch was read: a thread that had a block by then is recorded, or has ended. */
 static void read_targets(const struct mleak_bpf *skel, struct batch *b)
 {
 	int fd = bpf_map__fd(skel->maps.targets);

@@ -124,7 +124,7 @@ struct preload_settings {
 extern struct preload_settings preload_settings;
 
 /* map_shared.c: map the recorder's memory, which is open as descriptor @fd, and close that; fills
- * preload_settings, but for the filter.  NULL: it is not that. */
+ * preload_settings, except for the filter.  NULL: it is not that. */
 struct preload_header *preload_map(int fd, uint64_t nonce);
 
 /* Returns NULL. */
@@ -138,11 +138,12 @@ bool preload_settle(struct preload_header *h);
 union preload_own {
 	struct {
 		struct preload_header *shared;
-		/* The memory, where nothing is recorded for want of a clock: what is lost is
+		/* The memory, where nothing is recorded for lack of a clock: what is lost is
 		 * counted there. */
 		struct preload_header *unclocked;
-		/* guard_check.c: the block that a walk looks at now, for which who frees it waits;
-		 * and whether there is a walk.  Who walks is not in a child. */
+		/* guard_check.c: the block that a walk checks now; a thread that frees it waits for
+		 * that; and whether there is a walk.  The thread that walks does not exist in a
+		 * child. */
 		const uint8_t *looked_at;
 		uint32_t walks;
 	};
@@ -219,7 +220,7 @@ static inline bool preload_in_allocator(uint64_t pc)
 	return preload_in(&preload_state.allocator, pc) || preload_in(&preload_state.libc, pc);
 }
 
-/* What arena_alloc() gives out of. */
+/* What arena_alloc() allocates from. */
 extern uint8_t preload_arena[PRELOAD_ARENA_BYTES];
 
 void *arena_alloc(size_t align, size_t size);
@@ -235,7 +236,7 @@ bool preload_is_parent(void);
 /* The path of this library. */
 const char *preload_library(void);
 
-/* An event of the call that @c made.  The mapping of new code is told of before. */
+/* An event of the call that @c made.  The mapping of new code is reported before. */
 void preload_alloc(enum event_func func, const void *addr, size_t size, const struct caller *c);
 
 /* An event without a stack, of a call made at @pc on the stack at @sp. */

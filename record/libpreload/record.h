@@ -1,4 +1,4 @@
-/* record.h - what stands in a ring: events, and what they tell of a stack
+/* record.h - what a ring contains: events, and what they say about a stack
  *
  * Times, stack pointers, registers and stacks are told by what changed since the ring's event
  * before.
@@ -41,7 +41,7 @@ struct preload_base {
 };
 
 /*
- * EVENT_ALLOC.  Behind it stand nr_slices masks of slices that changed, as many indices (uint16_t),
+ * EVENT_ALLOC.  Behind it are nr_slices masks of slices that changed, as many indices (uint16_t),
  * ascending, padded to 8 bytes; then the registers that changed, and then the half words that
  * changed, of each slice in turn; padded to 8 bytes.  Slice 0 is the aligned one that holds sp.
  */
@@ -67,8 +67,8 @@ static inline uint32_t preload_alloc_head(uint32_t nr_slices)
 }
 
 /*
- * The part of a stack whose bytes both sides know, [lo, hi), multiples of a slice.  Its slices
- * stand in a buffer of PRELOAD_WINDOW bytes at their address modulo that.
+ * The part of a stack whose bytes both sides know, [lo, hi), multiples of a slice.  Its slices are
+ * in a buffer of PRELOAD_WINDOW bytes at their address modulo that.
  */
 struct preload_image {
 	uint64_t lo, hi;

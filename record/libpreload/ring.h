@@ -21,7 +21,7 @@
 /*
  * "<descriptor of the memory>,<its nonce in hex>".  Where children are recorded it stays in the
  * environment: "@<recorder's process id>,<recorder's descriptor>,<nonce>", and ",a" behind it when
- * the program's start was counted by who called exec.
+ * the caller of exec counted the program's start.
  */
 #define PRELOAD_ENV "MLEAK_PRELOAD"
 
@@ -61,7 +61,7 @@ struct preload_ring {
 	uint64_t busy;
 	uint64_t lost[PRELOAD_NR_LOST];
 	uint64_t wanted; /* the recorder adds to room, and wakes, when tail has come here */
-	/* what was left out, as was asked for, by enum event_skip */
+	/* what was left out, as was requested, by enum event_skip */
 	uint64_t skipped[PRELOAD_NR_SKIPS], skipped_bytes[PRELOAD_NR_SKIPS];
 	uint64_t unused_target[2];
 	uint64_t name[2]; /* of its thread, when that took it; bytes as prctl() has them */
@@ -94,7 +94,7 @@ enum preload_answer {
 	PRELOAD_GONE,	  /* it has seen that, and left the slot */
 };
 
-/* Whether the blocks that a process leaves were looked at for overruns. */
+/* Whether the last blocks of a process were checked for overruns. */
 enum preload_guard {
 	PRELOAD_GUARD_NONE, /* they have no guard bytes */
 	PRELOAD_GUARD_WATCHED,
@@ -109,7 +109,7 @@ struct preload_process {
 	uint32_t program;      /* which program it runs: header.hello as that came up, moved up by
 				  PRELOAD_SLOT_BITS, and the number of this slot */
 	uint32_t maps_asked;   /* requests for a look at the mappings */
-	uint32_t maps_changed; /* the same, but nobody waits */
+	uint32_t maps_changed; /* the same, but nothing waits */
 	uint32_t maps_unanswered; /* requests that were waited for in vain */
 	uint32_t execs;		  /* that the library knows of */
 	uint32_t guard;		  /* enum preload_guard */

@@ -143,7 +143,7 @@ static Elf_Scn *add_section(struct reduced *r, const char *name, GElf_Word type,
 	return gelf_update_shdr(scn, &sh) ? scn : NULL;
 }
 
-/* What the module says of its own leaks; an empty string where that cannot be told. */
+/* What the module says of its own leaks; an empty string where that cannot be determined. */
 static int add_suppressions(struct reduced *r, Elf *elf, Elf *debug)
 {
 	bool unclear;
@@ -201,7 +201,7 @@ static int lay_out(struct reduced *r)
 	ehdr.e_shoff = (at + 15) & ~15ull;
 	if (!gelf_update_ehdr(r->elf, &ehdr))
 		return -EINVAL;
-	errno = 0; /* which libelf does not tell of */
+	errno = 0; /* which libelf does not report */
 	if (elf_update(r->elf, ELF_C_WRITE) > 0)
 		return 0;
 	return errno == EFBIG ? -EFBIG : -EINVAL;

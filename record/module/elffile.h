@@ -16,7 +16,7 @@ Elf *elffile_open(int fd);
 /* A function by its name. */
 struct elf_function {
 	bool found;
-	uint64_t file_offset; /* where its first byte stands in the file */
+	uint64_t file_offset; /* where its first byte is in the file */
 	uint64_t address;     /* the same as the file itself numbers its addresses */
 	uint64_t size;	      /* bytes; 0: not told */
 };

@@ -6,7 +6,7 @@
 
 #include "record/module/elffile.h"
 
-#define CODE_MAX 64 /* bytes of the function that are looked at */
+#define CODE_MAX 64 /* bytes of the function that are examined */
 
 /* Instructions around the one that loads the address. */
 static const struct pattern {

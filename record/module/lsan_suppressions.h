@@ -16,7 +16,7 @@
 
 /* What the function in @elf returns, to be freed by the caller.  @debug is its debug file, or @elf,
  * or NULL.  NULL without such a function, if it returns "", or if there is no memory; and, then
- * with *unclear, if what it returns cannot be told. */
+ * with *unclear, if what it returns cannot be determined. */
 char *lsan_suppressions_of(Elf *elf, Elf *debug, bool *unclear);
 
 /* The address that a function at @address returns, whose @len bytes of code are @code, if it does

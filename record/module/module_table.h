@@ -1,5 +1,5 @@
-/* module_table.h - the files that a target has mapped for execution: told apart, and put into the
- * trace
+/* module_table.h - the files that a target has mapped for execution: distinguished, and put into
+ * the trace
  */
 #ifndef RECORD_MODULE_TABLE_H
 #define RECORD_MODULE_TABLE_H

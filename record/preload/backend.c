@@ -51,8 +51,8 @@ static uint64_t to_ns(void *ctx, uint64_t time)
 {
 	struct preload *p = ctx;
 
-	/* An overrun is told of apart from the events: by its time alone it is known that it came
-	 * before the free that found it. */
+	/* An overrun is reported separately from the events: by its time alone it is known that it
+	 * came before the free that found it. */
 	return p->guard ? preload_clock_ns(&p->clock, time)
 			: preload_clock_event_ns(&p->clock, time);
 }
@@ -85,7 +85,7 @@ static bool has_ended(void *ctx, uint32_t slot)
 	return preload_processes_ended(p->processes, slot);
 }
 
-/* What the library is told, before it runs. */
+/* The library's settings, before it runs. */
 static int fill_memory(struct preload *p, const struct preload_opts *opts)
 {
 	struct preload_header *h = p->memory;
@@ -183,7 +183,7 @@ int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended)
 
 	if (status)
 		return status;
-	/* It is no other process's that the recorder begins: who has it is recorded. */
+	/* It is no other process's that the recorder begins: a process that has it is recorded. */
 	madvise(p->memory, p->bytes, MADV_DONTFORK);
 	if (!wakeup_start(&p->sleeper, p->memory, p->fd)) {
 		log_error("cannot record: no thread could be started");
@@ -275,7 +275,7 @@ int preload_consume(struct preload *p, bool final)
 	if (!err) {
 		give_back(p);
 		__atomic_store_n(&p->memory->asleep, 1, __ATOMIC_SEQ_CST);
-		/* Who found it awake, meanwhile, did not wake it. */
+		/* A process that found it awake meanwhile did not wake it. */
 		if (!final && shared_rings_pressed(p->rings))
 			err = -EAGAIN;
 	}

@@ -27,7 +27,7 @@ struct preload_opts {
 	struct preload_sizes rings;	   /* up to PRELOAD_MOST_RING */
 	const struct filter_opts *filters; /* borrowed during preload_new() */
 	uint64_t block_ns; /* how long a full ring may hold a thread up; 0: not at all */
-	bool guard;	   /* blocks have guard bytes, and overruns are told of */
+	bool guard;	   /* blocks have guard bytes, and overruns are reported */
 	bool follow;	   /* children are recorded, too */
 };
 
@@ -65,8 +65,8 @@ void preload_stop(struct preload *p);
 /* Add what was lost so far to @losses. */
 void preload_losses(const struct preload *p, struct mlk_losses *losses);
 
-/* Say why the guarded blocks that the command @pid, which has ended, left were not looked at; if
- * they were not. */
+/* Say why the last guarded blocks of the command @pid, which has ended, were not checked; if they
+ * were not. */
 void preload_tell_unlooked(const struct preload *p, pid_t pid);
 
 void preload_free(struct preload *p);

@@ -166,7 +166,7 @@ static const char *hindrance(const char *path)
 	return why;
 }
 
-/* What tells the library of the memory, into @text.  Returns whether it could be handed down. */
+/* What names the memory to the library, into @text.  Returns whether it could be handed down. */
 static bool tell(const struct preload_child *child, char *text, size_t size)
 {
 	const struct preload_header *h = child->header;

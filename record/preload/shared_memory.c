@@ -1,4 +1,4 @@
-/* shared_memory.c - a sealed memfd, or what stood in its way */
+/* shared_memory.c - a sealed memfd, or why there is none */
 #include "record/preload/shared_memory.h"
 
 #include <errno.h>

@@ -12,7 +12,7 @@
 #include "record/privilege/privileges.h"
 #include "record/privilege/sandbox.h"
 
-#define LOOK_NS 1000000u /* between looks at what nobody wakes it for */
+#define LOOK_NS 1000000u /* between checks of what does not wake it */
 
 void wakeup_wait(uint32_t *word, uint32_t seen, const struct timespec *most)
 {
@@ -21,8 +21,8 @@ void wakeup_wait(uint32_t *word, uint32_t seen, const struct timespec *most)
 
 /*
  * Turn wakes of the target into an eventfd's, until the end.  The list tells the kernel which word
- * to mark when this thread is gone, even by SIGKILL: its only entry lies in memory of our own, for
- * a hostile target could lead the kernel anywhere by one in the shared memory.
+ * to mark when this thread is gone, even by SIGKILL: its only entry is in our own memory, because a
+ * hostile target could lead the kernel anywhere with one in the shared memory.
  */
 static void *sleep_for_target(void *arg)
 {
@@ -44,7 +44,7 @@ static void *sleep_for_target(void *arg)
 
 		if (write(s->fd, &one, sizeof(one)) != (ssize_t)sizeof(one) && errno != EAGAIN)
 			break;
-		/* Who may make no system call wakes nobody. */
+		/* A process that may make no system call wakes nothing. */
 		if (__atomic_load_n(&h->confined, __ATOMIC_RELAXED))
 			wait.tv_nsec = LOOK_NS;
 		wakeup_wait(&h->wake, seen, &wait);

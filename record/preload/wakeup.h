@@ -29,7 +29,7 @@ bool wakeup_start(struct wakeup *s, struct preload_header *memory, int fd);
 /* End the thread, if there is one, and wait for that. */
 void wakeup_end(struct wakeup *s);
 
-/* Sleep until somebody wakes @word, which is still @seen, but not longer than @most. */
+/* Sleep until a process wakes @word, which is still @seen, but not longer than @most. */
 void wakeup_wait(uint32_t *word, uint32_t seen, const struct timespec *most);
 
 #endif

@@ -58,7 +58,7 @@ static void become(int socket, const struct helper_opts *opts)
 	prctl(PR_SET_NAME, "mleak-helper", 0, 0, 0);
 	close_others(opts, socket);
 	privileges_keep_in_thread(opts->caps);
-	/* Who has the recorder's user id, as the recorder itself, must not get at it. */
+	/* Processes with the recorder's user id, like the recorder itself, must not get at it. */
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	helper_serve(socket, opts);
 	_exit(0);

@@ -17,10 +17,10 @@ struct helper; /* opaque; for one thread */
 struct stop;
 struct mlk_mapping;
 
-#define HELPER_MAX_READ	  4096 /* bytes of memory that can be asked for at once */
+#define HELPER_MAX_READ	  4096 /* bytes of memory that can be requested at once */
 #define HELPER_MAX_PROBES 64   /* of one link */
 
-/* Of /proc/PID; the last two as O_PATH, to be looked at but not read. */
+/* Of /proc/PID; the last two as O_PATH, to be examined but not read. */
 enum helper_file { HELPER_MAPS, HELPER_AUXV, HELPER_EXE, HELPER_ROOT, HELPER_NR_FILES };
 
 /* A thread of a process: the process itself where its main thread lives. */
@@ -32,7 +32,7 @@ struct helper_opts {
 	const pid_t *pids; /* the processes that it may touch, */
 	size_t nr;
 	bool follow;	     /* their children, */
-	dev_t memory_dev;    /* with @follow who has mapped this file, */
+	dev_t memory_dev;    /* with @follow processes that have mapped this file, */
 	ino_t memory_inode;  /* if it is not 0, */
 	const int *programs; /* the loaded BPF programs that it may put into them, */
 	size_t nr_programs;
@@ -70,7 +70,7 @@ int helper_read(struct helper *h, const struct helper_task *of, uint64_t addr, v
 /* Put probes in.  Returns the link's descriptor. */
 int helper_link(struct helper *h, const struct helper_link *link);
 
-/* As stop_begin(): returns 0, and whether it stands still in *@stopped. */
+/* As stop_begin(): returns 0, and whether it has stopped in *@stopped. */
 int helper_hold(struct helper *h, pid_t pid, bool *stopped);
 
 /* As stop_end(): has it been let go? */

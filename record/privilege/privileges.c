@@ -113,7 +113,8 @@ uint64_t privileges_needed(const struct privileges_later *later)
 		caps |= bit(CAP_SYS_ADMIN);
 	if (later->started)
 		caps |= bit(CAP_KILL);
-	/* Without that, the kernel lets those look at a process who may do all that it may. */
+	/* Without that, the kernel lets a process examine another if it has all of its
+	 * capabilities. */
 	if (later->preload && !(read_caps().permitted & bit(CAP_SYS_PTRACE)))
 		return read_caps().permitted;
 	return caps & read_caps().permitted;

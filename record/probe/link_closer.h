@@ -1,8 +1,8 @@
 /* link_closer.h - links on their way out: the kernel lets each wait until no CPU runs its program
  *
  * That takes some tens of milliseconds, for many multi links at once as long as for one: threads of
- * their own do it.  Perf events the kernel takes out one after the other all the same, under one
- * lock, each in a tenth of a second or so.
+ * their own do it.  The kernel removes perf events one after the other anyway, under one lock, each
+ * in a tenth of a second or so.
  */
 #ifndef RECORD_LINK_CLOSER_H
 #define RECORD_LINK_CLOSER_H

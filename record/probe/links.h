@@ -1,4 +1,4 @@
-/* links.h - the probes of one process: which files' functions they stand on, and the kernel's links
+/* links.h - the probes of one process: which files' functions they are on, and the kernel's links
  * to them */
 #ifndef RECORD_LINKS_H
 #define RECORD_LINKS_H

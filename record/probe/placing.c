@@ -16,7 +16,7 @@ struct placing_job {
 	int fd; /* or -errno */
 };
 
-/* What one thread puts in: each @step-th from the @first on. */
+/* What one thread attaches: each @step-th from the @first on. */
 struct share {
 	const struct placing *placing;
 	size_t first, step;

@@ -1,8 +1,8 @@
 /* placing.h - links on their way in, side by side
  *
  * For each place the kernel waits until no process of the machine is in the middle of a fork, and
- * keeps new forks waiting meanwhile.  On a loaded machine a fork may stand still for tenths of a
- * second; but who waits at the same time waits for the same forks.
+ * keeps new forks waiting meanwhile.  On a loaded machine a fork may stop for tenths of a second;
+ * but threads that wait at the same time wait for the same forks.
  */
 #ifndef RECORD_PLACING_H
 #define RECORD_PLACING_H
@@ -15,7 +15,7 @@ struct placing {
 	size_t nr, room;
 };
 
-/* Note that the one probe of @l is to be put in for @set, which stays where it is until
+/* Note that the one probe of @l is to be attached for @set, which stays where it is until
  * placing_run(); what @l points to is copied.  Returns 0 or -ENOMEM. */
 int placing_add(struct placing *p, struct link_set *set, const struct helper_link *l);
 

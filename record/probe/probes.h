@@ -22,7 +22,7 @@ enum probe_link {
 };
 
 #define PROBES_MAX_PROGRAMS 8
-#define PROBES_RING_SIZE    (64u << 20) /* bytes of the second ring, if none are asked for */
+#define PROBES_RING_SIZE    (64u << 20) /* bytes of the second ring, if none are requested */
 
 struct probes_opts {
 	enum probe_link link;
@@ -30,7 +30,7 @@ struct probes_opts {
 	uint32_t ring_size;   /* bytes that may wait for probes_consume(): a power of two, at least
 				 two pages */
 	const struct filter_opts *filters; /* borrowed for the call */
-	bool follow;			   /* tell of forks, and record the children as well */
+	bool follow;			   /* report forks, and record the children as well */
 	bool by_thread; /* one of the processes has a main thread that has ended: multi links,
 			   which go by it, would see nothing */
 };
@@ -103,14 +103,14 @@ bool probes_took_all(const struct probes *p);
 /* Take out the probes of a process, in @links; in the background. */
 void probes_drop(struct probes *p, struct links *links);
 
-/* Return when all probes that were taken out are out. */
+/* Return when all detached probes are gone. */
 void probes_settle(struct probes *p);
 
-/* Calls that begin now do not count: the probes are going to be taken out. */
+/* Calls that begin now do not count: the probes are about to be detached. */
 void probes_end(struct probes *p);
 
-/* All probes are in, and the recording begins now: before, no call counts.  So does the delay that
- * @filters ask for. */
+/* All probes are attached, and the recording begins now: before, no call counts.  So does the delay
+ * that @filters ask for. */
 void probes_begin(struct probes *p, const struct filter_opts *filters);
 
 /* Record all threads from now on, whatever the filters say of threads. */
@@ -130,7 +130,7 @@ bool probes_spare_handlers(const struct probes_opts *opts);
 /* Are they multi links, which need no CAP_SYS_ADMIN? */
 bool probes_are_multi(const struct probes *p);
 
-/* Write the descriptors of the programs that probes are put in with to @fds, which has room for
+/* Write the descriptors of the programs that probes are attached with to @fds, which has room for
  * PROBES_MAX_PROGRAMS.  Returns how many. */
 size_t probes_programs(const struct probes *p, int *fds);
 

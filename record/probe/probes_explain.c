@@ -1,4 +1,4 @@
-/* probes_explain.c - what users are told when probes could not be put in */
+/* probes_explain.c - messages about probes that could not be attached */
 #include "record/probe/probes.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ void probes_refused(const struct target *t, const struct refusal *refusal)
 
 void probes_explain(const struct target *t, int err, bool perf)
 {
-	/* Its parent's probes are in: the kernel's age was no hindrance. */
+	/* Its parent's probes are attached: the kernel's age was no hindrance. */
 	const struct refusal refusal = {
 		.stage = REFUSED_PROBES, .err = err, .perf = perf, .force = true};
 

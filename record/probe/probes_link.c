@@ -12,7 +12,7 @@
 
 #define SLOW_NS 30000000u /* to make a link takes longer only if others keep the kernel busy */
 
-/* Frees first, so that no block is seen given out whose free is not; returns before entries, so
+/* Frees first, so that no block is seen allocated whose free is not; returns before entries, so
  * that no entry waits for a return that is not probed.  As long as nothing counts any order does.
  */
 static const struct step {
@@ -96,8 +96,8 @@ size_t probes_programs(const struct probes *p, int *fds)
 	return NR_STEPS;
 }
 
-/* Are links made side by side?  That is dearer where the kernel has nobody to wait for; and perf
- * events it makes one after the other all the same. */
+/* Are links made in parallel? That costs more where the kernel has nothing to wait for; and perf
+ * events it makes one after the other anyway. */
 static bool places_together(const struct probes *p)
 {
 	return p->multi && p->waits && !p->skel->bss->armed;
@@ -162,7 +162,7 @@ int probes_set_code(struct probes *p, const struct target *t, const struct alloc
 
 	if (err != -ENOENT)
 		return err;
-	/* Nobody would take out what is put in after its end. */
+	/* Nothing would detach what is attached after its end. */
 	if (target_has_ended(t))
 		return -ESRCH;
 	return bpf_map__update_elem(map, &tgid, sizeof(tgid), &a->code, sizeof(a->code), BPF_ANY);

@@ -26,7 +26,7 @@ struct probes {
 	bool waits;   /* for the kernel, to make a link */
 	bool session; /* a function's entry and return have one program */
 	struct link_closer *closing;
-	struct bpf_link *life[4]; /* that tell of exec, fork, exit and signals */
+	struct bpf_link *life[4]; /* that report exec, fork, exit and signals */
 };
 
 /* Of the programs for probes have those loaded that are used, each for its kind of links. */

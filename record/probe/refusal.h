@@ -14,7 +14,7 @@
 /* What refusals depend on. */
 struct refusal_facts {
 	char release[65];		      /* of the kernel, as "6.1.0-18-amd64" */
-	bool has_bpf, has_perfmon, has_admin; /* CAP_..., effective; has_admin stands for all */
+	bool has_bpf, has_perfmon, has_admin; /* CAP_..., effective; has_admin implies all */
 	bool in_user_namespace;		      /* other than the initial one */
 	bool has_btf;
 	bool locked_down;  /* confidentiality */

@@ -8,7 +8,7 @@
  * How two rings are one order of events.  An event of the second ring, Y, was made after all of the
  * first ring up to its head's front: its writer asked for that before it took room.  An event G of
  * the first ring that begins there or later was not there yet when Y's writer asked; so Y goes
- * first, and else G does.  G after Y can only be told when Y is seen: the first ring's end is read
+ * first, and else G does.  G after Y can only be known when Y is seen: the first ring's end is read
  * before the second one's, so what was made before anything that lies before the former lies before
  * the latter.
  */
@@ -33,7 +33,7 @@ struct part {
 	size_t size, page;
 	unsigned long lot; /* bytes */
 	unsigned long at;  /* what lies before was given to event() */
-	unsigned long end; /* what lies behind is looked at later */
+	unsigned long end; /* what lies behind is examined later */
 };
 
 struct ring {

@@ -18,7 +18,7 @@
 struct process_exec {
 	uint64_t since_ns; /* it runs since then, and the probes do not know it yet; 0: they do */
 	bool seen;	   /* the probes met an allocation of it */
-	bool in_doubt;	   /* it could not be looked at, */
+	bool in_doubt;	   /* it could not be examined, */
 	const char *why;   /* because it so: static text, behind "it"; NULL: it ended before */
 	bool links_dead;   /* that exec was not the main thread's */
 	bool loaded;	   /* held by the tracer, with its libraries mapped and not begun */
@@ -26,7 +26,7 @@ struct process_exec {
 
 /* What becomes of the probes when the main thread has ended; see leader.h. */
 struct process_leader {
-	bool ended, due;      /* it has; and that was not looked at yet */
+	bool ended, due;      /* it has; and that was not examined yet */
 	bool told;	      /* that the probes are lost */
 	pid_t by;	      /* the thread by which the kernel knows the process; 0: task's */
 	size_t gone;	      /* breakpoints that cannot be had back */
@@ -37,7 +37,7 @@ struct process {
 	struct target target;
 	pid_t parent;	    /* that forked it while it was recorded; 0: recorded from the first */
 	struct links links; /* its probes */
-	struct stop hold;   /* by us, while they are put in */
+	struct stop hold;   /* by us, while they are attached */
 	struct allocators allocators; /* that are probed */
 	struct maps maps;	      /* executable mappings */
 	struct maps before;	  /* those that are gone, but perhaps not from stacks yet to come */
@@ -47,14 +47,14 @@ struct process {
 	struct process_exec exec;
 	struct process_leader leader;
 	uint64_t born_ns;   /* when it was forked, CLOCK_MONOTONIC */
-	uint64_t cpu_ticks; /* used when the probes were put in */
+	uint64_t cpu_ticks; /* used when the probes were attached */
 	bool traced;	    /* its children are held at their start, as it was, */
 	uint64_t traced_ns; /* those born since then */
 	bool announced;	    /* a child: the trace says whose */
 	bool probed;	    /* the probes are in */
 	bool ended;	    /* there is no such process any more */
 	bool exited;	    /* and all its events have come */
-	bool over;	    /* what comes was caught while the probes were taken out */
+	bool over;	    /* what comes was caught while the probes were detached */
 	bool refused;	    /* it runs a program that this user may not watch */
 };
 
@@ -82,8 +82,8 @@ void process_set_maps(struct process *p, struct trace_out *j, uint64_t time_ns, 
 void process_inherit(struct process *p, struct trace_out *j, struct process *parent,
 		     uint32_t parent_tid);
 
-/* Write a snapshot if mappings changed; not for each notice, for there are programs that map code
- * all the time. */
+/* Write a snapshot if mappings changed; not for each notice, because some programs map code all the
+ * time. */
 void process_flush_maps(struct process *p, struct trace_out *j);
 
 /* All events are in that were made under the mappings of before. */

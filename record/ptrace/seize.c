@@ -75,7 +75,7 @@ static int seize_threads(pid_t pid)
 	return seized ? seized : err;
 }
 
-/* The stop that was asked for, and no job control's? */
+/* The stop that was requested, and no job control's? */
 static bool is_ours(int status)
 {
 	return status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP;
@@ -88,7 +88,7 @@ static void sleep_a_little(void)
 	nanosleep(&ts, NULL);
 }
 
-/* Wait until @until_ns for the stop of @tid that was asked for, and let it go on. */
+/* Wait until @until_ns for the stop of @tid that was requested, and let it go on. */
 static void settle(pid_t tid, uint64_t until_ns, seize_stop_fn *stopped, void *ctx)
 {
 	int status;

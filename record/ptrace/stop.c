@@ -10,7 +10,7 @@
 
 #include "record/privilege/helper.h"
 
-#define WAITS	200   /* times a process that is to stop is looked at */
+#define WAITS	200   /* times a process that is to stop is examined */
 #define WAIT_NS 50000 /* between two */
 
 /* Has it stopped or ended?  @sig is then what is to be delivered to it when it goes on. */

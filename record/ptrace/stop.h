@@ -1,4 +1,4 @@
-/* stop.h - stop a process for the moment in which its probes are put in, by ptrace(2)
+/* stop.h - stop a process with ptrace(2) while its probes are attached
  *
  * Neither its parent nor a shell's job control sees it: no signal is sent, and nothing is to be
  * waited for but by us.  Should this process end meanwhile, the kernel lets it go.
@@ -13,7 +13,7 @@ struct helper;
 
 struct stop {
 	bool seized;	       /* we are its tracer, or the helper is, and not rid of it yet */
-	bool stopped;	       /* and it stands still */
+	bool stopped;	       /* and it has stopped */
 	int sig;	       /* that is to be delivered to it when it goes on; 0: none */
 	struct helper *helper; /* that traces it; NULL: we do */
 };

@@ -1,6 +1,6 @@
 /* to_start.h - programs on their way from exec(2) to their start, from system call to system call
  *
- * All of this is for the thread that traces them.  Nothing is written to their memory: whoever ends
+ * All of this is for the thread that traces them.  Nothing is written to their memory: the end of
  * that thread sets them free.
  */
 #ifndef RECORD_TO_START_H

@@ -1,7 +1,7 @@
 /* tracer.c - see tracer.h
  *
  * All of ptrace(2) is for the thread alone that traces.  That thread waits for signals (SIGCHLD
- * tells of stops) and for orders; what it has to tell goes through a list.
+ * reports stops) and for orders; what it has to tell goes through a list.
  */
 #include "record/ptrace/tracer.h"
 
@@ -40,7 +40,7 @@ struct tracer {
 					      not: how to let go */
 	int events_fd, orders_fd;	   /* eventfds */
 	bool released;			   /* the command was let run */
-	bool unprivileged;		   /* is it asked for? */
+	bool unprivileged;		   /* is it requested? */
 	bool waited;			   /* for the command */
 	int status;			   /* then */
 	int result, ended;		   /* of launch_start() */
@@ -173,7 +173,7 @@ static void attach(struct tracer *t)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* Returns the state that is asked for. */
+/* Returns the state that is requested. */
 static enum state take_orders(struct tracer *t)
 {
 	struct tracer_list orders;
@@ -388,7 +388,7 @@ static void order(struct tracer *t, enum tracer_what how, pid_t pid)
 		pthread_mutex_lock(&t->lock);
 		pushed = tracer_list_push(&t->orders, (struct tracer_event){how, pid});
 		pthread_mutex_unlock(&t->lock);
-	} while (!pushed); /* it must not be held for ever */
+	} while (!pushed); /* it must not be held forever */
 	ring_bell(t->orders_fd);
 }
 

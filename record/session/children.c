@@ -1,7 +1,7 @@
 /* children.c - see children.h
  *
  * A child has its parent's program, and so its allocator at the same addresses: its probes need no
- * search.  It is stopped while they are put in, so that nothing it does is missed from then on.
+ * search.  It is stopped while they are attached, so that nothing it does is missed from then on.
  */
 #include "record/session/children.h"
 
@@ -51,8 +51,8 @@ static struct process *add_child(struct session *s, struct process *parent, pid_
 	p->born_ns = time_ns;
 	s->children++;
 	trace_out_fail(&s->journal, allocators_copy(&p->allocators, &parent->allocators));
-	/* Its parent may have begun another program that is not looked at yet.  If nobody ever can,
-	 * that is the parent's loss. */
+	/* Its parent may have begun another program that is not examined yet.  If that is never
+	 * possible, it is the parent's loss. */
 	p->exec.since_ns = parent->exec.since_ns;
 	p->exec.seen = p->exec.since_ns != 0;
 	return p;
@@ -98,7 +98,7 @@ static bool probe(struct session *s, struct process *p)
 	return false;
 }
 
-/* Nobody holds @p at its start: stop it ourselves, if that can be. */
+/* Nothing stops @p at its start: stop it ourselves, if that can be. */
 static void catch (struct session *s, struct process *p)
 {
 	bool held = !stop_begin(&p->hold, p->target.pid, p->target.helper);
@@ -127,7 +127,7 @@ void children_on_fork(struct session *s, const struct sideband_fork *fork)
 	}
 	p = session_newest(s, fork->pid);
 	if (p && !p->exited && p->born_ns >= fork->time_ns)
-		return; /* the ring told of it first */
+		return; /* the ring reported it first */
 	if (was_before(s, fork->pid, fork->time_ns))
 		return;
 	p = add_child(s, parent, fork->pid, fork->time_ns);
@@ -167,7 +167,7 @@ int children_announce(struct session *s, pid_t parent, pid_t pid, uint64_t time_
 		session_read_sideband(s);
 		p = find_new(s, pid);
 	}
-	/* One that the notices did not tell of. */
+	/* One that the notices did not report. */
 	from = session_find(s, parent);
 	if (!p && from) {
 		p = add_child(s, from, pid, time_ns);
@@ -188,10 +188,10 @@ void children_held(struct session *s, pid_t pid)
 {
 	struct process *p;
 
-	/* The notice of its birth was given before it could be held. */
+	/* The notice of its birth came before it could be stopped. */
 	session_read_sideband(s);
 	p = session_newest(s, pid);
-	/* If it was lost: the ring tells of it, too. */
+	/* If it was lost: the ring reports it, too. */
 	if (!p || p->exited) {
 		session_drain_for(s, TRACER_NS);
 		p = session_newest(s, pid);
@@ -202,7 +202,7 @@ void children_held(struct session *s, pid_t pid)
 
 void children_look(struct session *s)
 {
-	/* Those held since the probes of their parents were put in have waited for that. */
+	/* Those stopped since the probes of their parents were attached have waited for that. */
 	uint64_t clock_now_ns = trace_out_now_ns(), ready_ns = s->placing_ns + s->attach_ns;
 
 	for (size_t i = 0; i < s->nr; i++) {

@@ -11,10 +11,10 @@ void children_on_fork(struct session *s, const struct sideband_fork *fork);
  * what the writer returned. */
 int children_announce(struct session *s, pid_t parent, pid_t pid, uint64_t time_ns);
 
-/* @pid is held before its first instruction: see to its probes. */
+/* @pid is held before its first instruction: attach its probes. */
 void children_held(struct session *s, pid_t pid);
 
-/* See to the probes of those that nobody has held so far, and let those go that are ready. */
+/* Attach the probes of those that were not stopped so far, and let those go that are ready. */
 void children_look(struct session *s);
 
 /* @p, a child, has ended before its probes were in. */

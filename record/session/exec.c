@@ -71,8 +71,8 @@ static bool is_watched(const struct process *p, const struct maps *maps)
 /* No more events come of the program of @p that had @maps. */
 static void judge(struct session *s, struct process *p, const struct maps *maps)
 {
-	/* Of a program that could not be looked at, most often because it had ended by then: the
-	 * probes may have met it all the same, for its files are those of the one before. */
+	/* Of a program that could not be examined, most often because it had ended by then: the
+	 * probes may have met it anyway, because its files are those of the one before. */
 	if ((p->exec.in_doubt || p->exec.since_ns) && !p->exec.seen &&
 	    (p->exec.links_dead || !is_watched(p, maps)))
 		session_note_missed(s, p,
@@ -93,7 +93,7 @@ void exec_note(struct session *s, struct process *p, uint64_t time_ns, bool link
 	p->exec.since_ns = time_ns;
 	p->exec.seen = p->exec.loaded = false;
 	p->exec.why = NULL;
-	/* Who called exec is the main thread now. */
+	/* The thread that called exec is the main thread now. */
 	p->target.task = p->target.pid;
 	probes_drop(s->probes, &p->leader.keepers);
 	p->leader = (struct process_leader){0};
@@ -168,7 +168,7 @@ void exec_at_start(struct session *s, pid_t pid)
 	       !s->journal.err && trace_out_now_ns() < end_ns);
 }
 
-/* The probes of @p, which runs since @execed_ns, were put in only now. */
+/* The probes of @p, which has been running since @execed_ns, were attached only now. */
 static void note_late(struct session *s, const struct process *p, uint64_t execed_ns)
 {
 	uint64_t gap_ns = trace_out_now_ns() - execed_ns;
@@ -211,7 +211,7 @@ static void tell_of(struct session *s, struct process *p)
 		unrecorded_reported(&s->missed);
 }
 
-/* It runs a program now that we may not watch.  The processes asked for are what the recording is
+/* It runs a program now that we may not watch.  The processes requested are what the recording is
  * about: without one it ends.  A child is left alone, with all that it starts. */
 static void refuse(struct session *s, struct process *p)
 {
@@ -237,7 +237,7 @@ static void doubt(struct session *s, struct process *p)
 	session_read_sideband(s);
 }
 
-/* See to it that the probes are where the program allocates that @p runs since @execed_ns. */
+/* Make sure that the probes are where the program allocates that @p runs since @execed_ns. */
 static void look(struct session *s, struct process *p, uint64_t execed_ns)
 {
 	struct allocators now;
@@ -299,7 +299,7 @@ void exec_follow(struct session *s, struct process *p)
 		return;
 	}
 	look(s, p, execed_ns);
-	/* Its loader tells of no libraries yet (musl's): there may be more to come. */
+	/* Its loader lists no libraries yet (musl's): there may be more to come. */
 	if (p->exec.loaded && p->allocators.guessed && !p->exec.in_doubt)
 		p->exec.since_ns = execed_ns;
 	p->exec.loaded = false;

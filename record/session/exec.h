@@ -9,7 +9,7 @@
  */
 void exec_note(struct session *s, struct process *p, uint64_t time_ns, bool links_dead);
 
-/* If the program that @p runs is new to the probes, and its libraries are mapped, see to it that
+/* If the program that @p runs is new to the probes, and its libraries are mapped, make sure that
  * the probes are where it allocates.  On the same files they still are. */
 void exec_follow(struct session *s, struct process *p);
 
@@ -17,10 +17,10 @@ void exec_follow(struct session *s, struct process *p);
  * mapped? Not one that allocates by what is probed, as is known of it. */
 bool exec_wants_start(const struct session *s, const struct process *p);
 
-/* The program that @p runs is held with its libraries mapped: see to its probes. */
+/* The program that @p runs is held with its libraries mapped: attach its probes. */
 void exec_at_start(struct session *s, pid_t pid);
 
-/* No more events of the program come: was it one that could not be looked at? */
+/* No more events of the program come: was it one that could not be examined? */
 void exec_judge(struct session *s, struct process *p);
 
 #endif

@@ -67,7 +67,8 @@ static int keep_all(struct links *keepers, const struct process *p)
 	return err;
 }
 
-/* Have the probes go by the thread p->target.task, those that are in last.  Returns 0 or -errno. */
+/* Attach the probes by the thread p->target.task, those attached before go last.  Returns 0 or
+ * -errno. */
 static int renew(struct session *s, struct process *p)
 {
 	bool multi = probes_are_multi(s->probes);

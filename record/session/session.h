@@ -53,26 +53,26 @@ struct session {
 	char comm[64];	 /* its name */
 	char named[512]; /* all that session_add_pid() added, for people */
 	size_t nr_named;
-	pid_t command;		   /* started by us: our child; 0: none */
-	uint64_t freed_ns;	   /* when frees that wait for an allocation are looked at next */
-	struct helper *helper;	   /* borrowed; NULL: none */
-	uint64_t maps_known_ns;	   /* all mappings made before this time are known */
-	uint64_t time_ns;	   /* of the event before that had a time; frees have none */
-	uint64_t placing_ns;	   /* since when probes are put in: the recording proper */
-	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC, as the trace has them */
-	uint64_t armed_ns;	   /* since when calls count: all probes are in */
-	struct waiting waiting;	   /* for that */
-	bool over;		   /* as in struct process, of those that are not known */
-	uint64_t allocs, frees;	   /* events written */
-	struct tally tally;	   /* the blocks of these */
-	uint64_t stacks_cut;	   /* of these allocations, for want of room in the buffer */
+	pid_t command;		      /* started by us: our child; 0: none */
+	uint64_t freed_ns;	      /* when frees that wait for an allocation are checked next */
+	struct helper *helper;	      /* borrowed; NULL: none */
+	uint64_t maps_known_ns;	      /* all mappings made before this time are known */
+	uint64_t time_ns;	      /* of the event before that had a time; frees have none */
+	uint64_t placing_ns;	      /* when attaching the probes began: the recording proper */
+	uint64_t start_ns, end_ns;    /* CLOCK_MONOTONIC, as the trace has them */
+	uint64_t armed_ns;	      /* since when calls count: all probes are in */
+	struct waiting waiting;	      /* for that */
+	bool over;		      /* as in struct process, of those that are not known */
+	uint64_t allocs, frees;	      /* events written */
+	struct tally tally;	      /* the blocks of these */
+	uint64_t stacks_cut;	      /* of these allocations, for lack of room in the buffer */
 	struct overrun_list findings; /* whose stacks are still to come */
 	uint64_t losses_ns;	      /* when they were counted last */
 	struct unrecorded missed;     /* programs started by exec, and children */
 	uint64_t children;	      /* recorded; without follow: started, and not recorded */
 	struct session_gaps gaps;
 	struct known_programs known;
-	uint64_t attach_ns, detach_ns;	    /* how long the probes took to be put in, and out */
+	uint64_t attach_ns, detach_ns;	    /* how long attaching and detaching took */
 	bool quiet_told;		    /* that nothing was seen, and why */
 	bool forgets;			    /* processes have ended that the filters know of */
 	bool table_full_told;		    /* that there are more processes than can be recorded */
@@ -103,12 +103,12 @@ struct session_opts {
 int session_add_pid(struct session *s, pid_t pid);
 
 /*
- * Begin to record the processes added: write who and what the first is, and put the probes in.
- * On failure one sentence was logged.  session_release() in any case.  Returns 0 or -errno.
+ * Begin to record the processes added: write what the first one is, and attach the probes.  On
+ * failure one sentence was logged. session_release() in any case.  Returns 0 or -errno.
  */
 int session_start(struct session *s, const struct session_opts *opts);
 
-/* From now on ask @helper, which is borrowed, for what takes privileges. */
+/* From now on ask @helper, which is borrowed, for what needs privileges. */
 void session_set_helper(struct session *s, struct helper *helper);
 
 /* Take in what is waiting.  Returns false when much is still waiting; errors go to s->journal.err.

@@ -10,7 +10,7 @@
 #include "record/session/leader.h"
 #include "record/session/write_events.h"
 
-#define FREED_NS 25000000u /* how often frees that wait are looked at */
+#define FREED_NS 25000000u /* how often frees that wait are checked */
 
 static void on_mapped(void *ctx, pid_t pid, uint64_t time_ns, const struct mlk_mapping *m)
 {
@@ -181,7 +181,7 @@ void session_drain_for(struct session *s, uint64_t limit_ns)
 	while (!s->journal.err) {
 		bool drained = session_drain(s);
 
-		/* Something may stand in the way that another processor is still writing. */
+		/* A record that another processor is still writing may be in the way. */
 		if ((drained && (!s->probes || probes_took_all(s->probes))) ||
 		    trace_out_now_ns() >= end_ns)
 			break;

@@ -1,4 +1,4 @@
-/* session_sink.h - processes that a preloaded library tells of */
+/* session_sink.h - processes that a preloaded library reports */
 #ifndef RECORD_SESSION_SINK_H
 #define RECORD_SESSION_SINK_H
 

@@ -17,8 +17,8 @@
 #include "record/session/write_events.h"
 #include "record/target/attach_stacks.h"
 
-/* Where processes wait for a processor, who empties the ring goes before who fills it; and who is
- * to put the probes in before all of them. */
+/* Where processes wait for a processor, the one that empties the ring goes before those that fill
+ * it; and the one that attaches the probes before all of them. */
 #define NICENESS (-10)
 #define URGENT	 (-20) /* the niceness that goes before all others */
 
@@ -113,7 +113,7 @@ static void take_snapshot(struct session *s, const struct process *p)
 
 	/* Else no word of these stacks would pass for code. */
 	code_ranges_update(&s->code, &s->journal, s->all, s->nr);
-	/* Threads are stopped meanwhile: nobody is to come between.  Not allowed to all. */
+	/* Threads are stopped meanwhile: nothing should come between.  Not allowed to all. */
 	setpriority(PRIO_PROCESS, 0, URGENT);
 	trace_out_fail(&s->journal, attach_stacks_write(&p->target, s->journal.writer, &cost));
 	setpriority(PRIO_PROCESS, 0, nice);
@@ -147,7 +147,7 @@ static int prepare(struct session *s, struct process *p)
 	return err ? skip_ended(s, p, err) : 0;
 }
 
-/* *failed is the process whose probes could not be put in. */
+/* *failed is the process whose probes could not be attached. */
 static int place_all(struct session *s, const struct process **failed)
 {
 	for (size_t i = 0; i < s->nr; i++) {
@@ -158,7 +158,7 @@ static int place_all(struct session *s, const struct process **failed)
 			    s->nr);
 		err = p->ended ? 0 : probes_place(s->probes, &p->links, &p->target, &p->allocators);
 
-		/* What was looked at may have been another process with its number. */
+		/* What was examined may have been another process with its number. */
 		if (!err && !p->target.started && target_is_reaped(&p->target))
 			err = -ESRCH;
 		if (err && s->nr > 1)
@@ -348,7 +348,7 @@ static int prepare_all(struct session *s, const struct session_opts *opts)
 	return err;
 }
 
-/* No process can be recorded, of which a sentence was logged: nobody waits for what comes now. */
+/* No process can be recorded, of which a sentence was logged: nothing waits for what comes now. */
 static void give_up(struct session *s, struct loading *l)
 {
 	waiting_end(&s->waiting);

@@ -8,7 +8,7 @@
 #include "record/session/children.h"
 #include "record/session/exec.h"
 
-/* Events taken in before other things are looked at again: some milliseconds' worth. */
+/* Events read before other things are checked again: some milliseconds' worth. */
 #define BATCH 20000
 
 /* What is not an allocation has its time in the trace right to this. */
@@ -59,8 +59,8 @@ static bool is_left_out(struct session *s, struct process *p)
 	return *over(s, p) || (p && p->refused);
 }
 
-/* The time of an event but ALLOC that happened at @time_ns: that of the event before it, where
- * that is as good, for it takes no room in the trace. */
+/* The time of an event but ALLOC that happened at @time_ns: that of the event before it, where that
+ * is as good, because it takes no room in the trace. */
 static uint64_t near_time(const struct session *s, uint64_t time_ns)
 {
 	uint64_t since = time_ns - s->time_ns;
@@ -116,7 +116,7 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 						    e->time_ns - event_freed_age(e->freed)});
 	if (err)
 		return err;
-	/* The probes go in any order, those of free maybe first: a block given out meanwhile would
+	/* The probes go in any order, those of free maybe first: a block allocated meanwhile would
 	 * be a false leak. */
 	*over(s, p) |= s->end_ns && e->time_ns >= s->end_ns;
 	if (is_left_out(s, p))

@@ -5,7 +5,7 @@
 #include "record/session/session.h"
 
 /* An event from the rings, for probes_set_consumer() with the session as context.  Returns 0,
- * -EAGAIN when it is time to look at other things, or another -errno, which s->journal.err has too.
+ * -EAGAIN when it is time to check other things, or another -errno, which s->journal.err has too.
  */
 int write_event(void *ctx, void *data, size_t size);
 

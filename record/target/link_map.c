@@ -30,8 +30,8 @@ static int add(struct loaded_objects *o, const struct mlk_mapping *m)
 	return 0;
 }
 
-/* The executable mapping of the file that is mapped at @addr: the nearest, for a file may be loaded
- * twice. */
+/* The executable mapping of the file that is mapped at @addr: the nearest, because a file may be
+ * loaded twice. */
 static const struct mlk_mapping *code_of(const struct maps *maps, uint64_t addr)
 {
 	const struct mlk_mapping *at = maps_find(maps, addr), *best = NULL;

@@ -26,8 +26,8 @@ int maps_read_fd(struct maps *maps, int fd);
  * Returns 0 or -ENOMEM; a line that is not of that form is left out. */
 int maps_parse(struct maps *maps, char *text);
 
-/* Put @m in (its path is copied), cutting away what it overlaps: the kernel tells of new mappings,
- * never of old ones that are gone.  Returns 0 or -ENOMEM. */
+/* Put @m in (its path is copied), cutting away what it overlaps: the kernel reports new mappings,
+ * never old ones that are gone.  Returns 0 or -ENOMEM. */
 int maps_add(struct maps *maps, const struct mlk_mapping *m);
 
 /* Would maps_add() of @m cut away anything but the same mapping? */

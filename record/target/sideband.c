@@ -202,7 +202,7 @@ static uint64_t record_time(const struct perf_event_header *h)
 	return time_ns;
 }
 
-/* PERF_RECORD_MMAP2, include/uapi/linux/perf_event.h; before it stands the header. */
+/* PERF_RECORD_MMAP2, include/uapi/linux/perf_event.h; the header is before it. */
 struct mmap2_record {
 	struct perf_event_header header;
 	uint32_t pid, tid;

@@ -208,8 +208,8 @@ static void explain(const struct target *t, int err)
 			  (int)t->pid);
 }
 
-/* Would the kernel let this user debug the process?  It is asked for a link that CAP_PERFMON, with
- * which the mappings of all processes can be read, does not open. */
+/* Would the kernel let this user debug the process? It opens a link that CAP_PERFMON, with which
+ * the mappings of all processes can be read, does not open. */
 static int check_access(const struct target *t)
 {
 	int fd = target_open_file(t, HELPER_EXE);

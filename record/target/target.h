@@ -1,4 +1,4 @@
-/* target.h - the process that is recorded: who it is, and where its allocator is */
+/* target.h - the process that is recorded: its identity, and where its allocator is */
 #ifndef RECORD_TARGET_H
 #define RECORD_TARGET_H
 
@@ -15,7 +15,7 @@ struct target {
 	pid_t pid;
 	pid_t task; /* a thread of it that lives: /proc tells nothing of an ended main thread */
 	int pidfd;  /* readable when the process has ended */
-	struct helper *helper; /* who is asked for what the kernel refuses us; NULL: nobody */
+	struct helper *helper; /* does what the kernel refuses us; NULL: there is none */
 	bool started;	       /* by us: it is our child */
 	bool hushed;	       /* why it cannot be recorded is not said: it was of many others */
 	char comm[64];	       /* its name */
@@ -23,8 +23,8 @@ struct target {
 	char command[MLK_MAX_STRING + 1]; /* arguments joined by spaces */
 };
 
-/* Attach to process @pid by reference: nothing of it is changed; of @t only the helper is looked
- * at.  On failure one sentence was logged. target_release() in any case.  Returns 0 or -errno. */
+/* Attach to process @pid by reference: nothing of it is changed; only the helper of @t is used.  On
+ * failure one sentence was logged. target_release() in any case.  Returns 0 or -errno. */
 int target_open(struct target *t, pid_t pid);
 
 /* Has the process ended? */

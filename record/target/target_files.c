@@ -12,7 +12,7 @@
 #include "record/target/auxv.h"
 #include "record/target/target.h"
 
-/* Is the helper, where there is one, to be asked for what failed with @err? */
+/* Is the helper, where there is one, to try what failed with @err? */
 static bool is_refused(const struct target *t, int err)
 {
 	return t->helper && (err == -EACCES || err == -EPERM);

@@ -1,7 +1,8 @@
 /* overrun_list.h - blocks that the preloaded library found written beyond their bounds: into the
  * trace
  *
- * What was found comes first, the stack of who found it right behind, by the same thread.
+ * What was found comes first, the stack of the thread that found it right behind, by the same
+ * thread.
  */
 #ifndef RECORD_OVERRUN_LIST_H
 #define RECORD_OVERRUN_LIST_H

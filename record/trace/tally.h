@@ -1,4 +1,4 @@
-/* tally.h - how many blocks were given out and freed, as the report counts them
+/* tally.h - how many blocks were allocated and freed, as the report counts them
  *
  * The report knows every block.  For the same two numbers it is enough to know of the mappings, of
  * which a part may be unmapped, and of calls of realloc and mremap that may still fail.  Of blocks

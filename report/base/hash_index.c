@@ -1,4 +1,4 @@
-/* hash_index.c - open addressing with linear probing; nothing is ever taken out
+/* hash_index.c - open addressing with linear probing; nothing is ever removed
  *
  * What is hashed comes from a trace, which may be made so that all of it meets in one slot.  So the
  * hash has a key that is another one in each run, and nothing may be printed in the order of slots.
@@ -35,7 +35,8 @@ static void draw_key(void)
 	key[3] |= 1;
 }
 
-/* Both halves of the product.  With secrets in both factors nobody can choose words that meet. */
+/* Both halves of the product.  With secrets in both factors it is impossible to choose words that
+ * collide. */
 static uint64_t fold(uint64_t a, uint64_t b)
 {
 	__uint128_t product = (__uint128_t)a * b;

@@ -8,7 +8,7 @@
 
 #define DEEPEST_LINES 2 /* values up to this depth have lines of their own */
 
-/* What stands before a value.  Members and objects have lines of their own. */
+/* What precedes a value.  Members and objects have lines of their own. */
 static void begin(struct json *json, const char *key, bool line)
 {
 	if (json->behind)

@@ -1,6 +1,6 @@
 /* memory.h - how much memory a report may take
  *
- * A few hundred KiB of trace may tell of many millions of live blocks.  So all that this process
+ * A few hundred KiB of trace may describe many millions of live blocks.  So all that this process
  * allocates is limited by the kernel: beyond that it fails with -ENOMEM, wherever it is.
  */
 #ifndef REPORT_MEMORY_H

@@ -55,7 +55,7 @@ static uint32_t decode(const unsigned char *s, size_t *len)
 	return c;
 }
 
-/* Write what stands for the next character of *@text to @unit, and step over it. */
+/* Write the safe form of the next character of *@text to @unit, and step over it. */
 static size_t next_unit(const char **text, char unit[UNIT_MAX])
 {
 	size_t len;

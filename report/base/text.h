@@ -1,7 +1,7 @@
 /* text.h - make text that came from a trace or a program safe and readable on a terminal
  *
- * Names are written by whoever built the program that was recorded.  Printed as they are they could
- * move the cursor, change colours, reorder the line or break it.
+ * Names come from the recorded program.  Printed as they are they could move the cursor, change
+ * colours, reorder the line or break it.
  */
 #ifndef REPORT_TEXT_H
 #define REPORT_TEXT_H
@@ -11,8 +11,8 @@
 
 /*
  * Copy @text, which may hold any bytes.  The copy is valid UTF-8 without control characters and
- * without characters that are invisible or change the direction of writing: those stand there as
- * \xHH (a byte below 0x80 or one that is no UTF-8) or \u{H...} (a character).
+ * without characters that are invisible or change the direction of writing: those appear as \xHH (a
+ * byte below 0x80 or one that is no UTF-8) or \u{H...} (a character).
  *
  * Returns a string that the caller frees, or NULL when there is no memory.
  */

@@ -19,8 +19,8 @@ uint64_t ages_from_ns(size_t i);
 
 struct ages; /* opaque: of all stacks of a report */
 
-/* The ages of the chosen blocks of @leaks, at the end of the time that is looked at.  *@out is NULL
- * on failure.  Returns 0 or -ENOMEM. */
+/* The ages of the chosen blocks of @leaks, at the end of the examined time.  *@out is NULL on
+ * failure.  Returns 0 or -ENOMEM. */
 int ages_new(struct ages **out, const struct replay *leaks);
 
 /* What is outstanding of stack @number of the report in each class; valid until ages_free(). */

@@ -1,4 +1,4 @@
-/* alloc_threads.h - which threads got the outstanding blocks of each stack, whoever frees them */
+/* alloc_threads.h - which threads allocated the outstanding blocks of each stack */
 #ifndef REPORT_ALLOC_THREADS_H
 #define REPORT_ALLOC_THREADS_H
 
@@ -28,9 +28,9 @@ const struct taker *alloc_threads_of(const struct alloc_threads *takers, uint32_
  * replay_free(). */
 const char *alloc_threads_name(const struct alloc_threads *takers, const struct taker *taker);
 
-/* Print who got what is outstanding of stack @number, as ", by thread 1234 worker" or ", by 3
- * threads, most by 1234 worker (17 blocks)", without an end of line; nothing when nothing is.
- * Errors are left in @out for ferror(). */
+/* Print which threads allocated the outstanding blocks of stack @number, as ", by thread 1234
+ * worker" or ", by 3 threads, most by 1234 worker (17 blocks)", without an end of line; nothing
+ * when nothing is.  Errors are left in @out for ferror(). */
 void alloc_threads_print(FILE *out, const struct alloc_threads *takers, uint32_t number);
 
 /* Release @takers; NULL is allowed. */

@@ -50,7 +50,7 @@ int overruns_names(struct stack_names **out, const struct replay *leaks,
 	return err;
 }
 
-/* Why blocks that were left at the end were not looked at; NULL: they were. */
+/* Why the last blocks were not checked; NULL: they were. */
 static const char *unlooked(const struct mlk_condition *c)
 {
 	if (c->losses.count[MLK_LOST_LOOK])
@@ -114,7 +114,7 @@ static void print_what(FILE *out, const struct overrun *o)
 	fputc('\n', out);
 }
 
-/* Who found it, and by what. */
+/* What found it, and how. */
 static void print_finder(const struct block_printer *p, const struct overrun *o)
 {
 	static const char *const found[MLK_FOUND_NR] = {

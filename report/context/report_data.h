@@ -16,11 +16,11 @@
 struct report_data {
 	const char *path; /* of the trace */
 	const struct mlk_meta *meta;
-	const struct block_filter *choice; /* as it was asked for */
+	const struct block_filter *choice; /* as it was requested */
 	const struct replay *leaks;
 	const struct view *view;
 	const struct places *places;		 /* of the view */
-	const struct stack_names *overrun_names; /* of the stacks that print_overruns.h tells of */
+	const struct stack_names *overrun_names; /* of the stacks that print_overruns.h prints */
 	struct suppressions *suppressions;	 /* that the view was made with; NULL: none */
 };
 

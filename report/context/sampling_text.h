@@ -15,8 +15,8 @@ const char *print_sampling_rate(char buf[SAMPLE_TEXT_MAX], const struct mlk_meta
 /* The standard error of a sum with this @variance, rounded up. */
 uint64_t print_sampling_error(double variance);
 
-/* Print a line for each filter that @meta tells of, or that left something out; nothing when there
- * was none.  Errors of writing are left in @out for ferror(). */
+/* Print a line for each filter that @meta names, or that left something out; nothing when there was
+ * none.  Errors of writing are left in @out for ferror(). */
 void print_sampling(FILE *out, const struct mlk_meta *meta, const struct replay *leaks);
 
 #endif

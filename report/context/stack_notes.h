@@ -1,5 +1,5 @@
-/* stack_notes.h - what is told of each stack beside its amounts: how old its outstanding blocks
- * are, who got them, and when it was called */
+/* stack_notes.h - what is printed about each stack beside its amounts: how old its outstanding
+ * blocks are, which threads allocated them, and when it was called */
 #ifndef REPORT_STACK_NOTES_H
 #define REPORT_STACK_NOTES_H
 

@@ -1,8 +1,8 @@
 /* batch.h - the events of one chunk, decoded and unwound: what a worker leaves for the replay
  *
- * Each worker has an unwinder of its own, whose stacks have numbers of its own.  A batch tells of
- * each of these that its worker did not tell of before, so that one more unwinder can have them
- * all.  Where the trace has stacks that were unwound before, a batch tells of all it has.
+ * Each worker has an unwinder of its own, whose stacks have numbers of its own.  A batch contains
+ * each of these that its worker did not send before, so that one more unwinder can have them all.
+ * Where the trace has stacks that were unwound before, a batch contains all of its stacks.
  */
 #ifndef REPORT_BATCH_H
 #define REPORT_BATCH_H
@@ -19,10 +19,10 @@ struct batch_event {
 	uint8_t kind, func;
 };
 
-/* A stack that is told for the first time. */
+/* A stack that is sent for the first time. */
 struct batch_stack {
 	uint32_t id;	 /* the worker's, or the batch's own */
-	uint32_t caller; /* its id, which was told before; 0: there is no frame, only a status */
+	uint32_t caller; /* its id, which was sent before; 0: there is no frame, only a status */
 	enum dwunw_status status;
 	struct dwunw_frame frame;
 };
@@ -36,7 +36,7 @@ struct batch {
 	struct mlk_entry chunk;	  /* of which these are */
 	uint32_t chunk_crc;	  /* its payload's */
 	struct mlk_entry unwound; /* the one in which its stacks are unwound; records 0: none is */
-	/* The ids are those of its stacks alone, not of its worker: the trace told of them. */
+	/* The ids are those of its stacks alone, not of its worker: the trace contains them. */
 	bool own_ids;
 	uint32_t *ids; /* then: what they are in the unwinder that has all stacks, by id */
 	size_t ids_room;
@@ -54,7 +54,7 @@ int batch_add_event(struct batch *batch, const struct mlk_event *event, uint32_t
 /* Append @stack.  Returns 0 or -ENOMEM. */
 int batch_add_stack(struct batch *batch, const struct batch_stack *stack);
 
-/* The event that @event was made of, but for its registers and its stack. */
+/* The event that @event was made of, except for its registers and its stack. */
 void batch_get_event(const struct batch_event *event, struct mlk_event *out);
 
 void batch_release(struct batch *batch);

@@ -12,7 +12,7 @@ struct event_unwinder {
 	struct dwunw *dw;
 	struct address_spaces *spaces;
 	struct unwind_history *histories;
-	struct stack_history *previous; /* borrowed, of the chunk at hand */
+	struct stack_history *previous; /* borrowed, of the current chunk */
 	bool raw;
 };
 

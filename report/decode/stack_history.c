@@ -12,7 +12,7 @@
 #define MAX_BYTES   (256u << 20)	/* of all stacks together */
 #define MAX_STACK   (2 * MLK_MAX_STACK) /* of one: a cut stack and what lies above it */
 
-/* The bytes [addr, end), which stand at the end of their room: a stack's end changes seldom. */
+/* The bytes [addr, end), which are at the end of their room: a stack's end changes seldom. */
 struct image {
 	uint32_t tgid, tid;
 	uint64_t addr, end;
@@ -24,7 +24,7 @@ struct image {
 struct stack_history {
 	struct image *all;
 	size_t nr, room;
-	size_t last;  /* the one asked for last */
+	size_t last;  /* the one requested last */
 	size_t bytes; /* in the rooms of all */
 	struct hash_index index;
 	uint32_t *forgotten; /* processes, of which nothing from before is left */

@@ -1,8 +1,8 @@
 /* stack_history.h - for each thread of a trace, the stack that it had last: what a later one that
  * was cut may lack
  *
- * The chunks of a trace are looked at each for itself.  What was in those before is asked for only
- * where a stack needs it, and when one is done, what it leaves is added to what those before left.
+ * Each chunk of a trace is examined on its own.  What was in those before is requested only where a
+ * stack needs it, and when one is done, what it leaves is added to what those before left.
  */
 #ifndef REPORT_STACK_HISTORY_H
 #define REPORT_STACK_HISTORY_H
@@ -27,8 +27,8 @@ int stack_history_new(struct stack_history **out, stack_history_before *before, 
  * Keep the stack of @event, an ALLOC in the order of the trace or a record of MLK_RECORD_STACK,
  * which has stack_same_from UINT64_MAX.  Without room for it, it is forgotten.
  *
- * Returns true when bytes above it are at hand that are older: then *@stack is @event's with those,
- * which begin at *@stale_from; valid until the next call.
+ * Returns true when bytes above it are available that are older: then *@stack is @event's with
+ * those, which begin at *@stale_from; valid until the next call.
  */
 bool stack_history_pop(struct stack_history *previous, const struct mlk_event *event,
 		       struct dwunw_stack *stack, uint64_t *stale_from);

@@ -13,7 +13,7 @@
 struct stored_stacks {
 	const struct dwunw *dw;
 	const struct trace_modules *images;
-	/* what was gathered of the chunk at hand */
+	/* what was gathered of the current chunk */
 	struct mlk_unwound_module *modules;
 	struct mlk_unwound_stack *stacks;
 	uint32_t *allocs;
@@ -133,7 +133,7 @@ static int number_all(struct stored_stacks *unwound, uint32_t id)
 	return err;
 }
 
-/* Know of each id given out so far whether it has a number. */
+/* Know of each id returned so far whether it has a number. */
 static int cover_ids(struct stored_stacks *unwound)
 {
 	size_t room = unwound->numbers_room;

@@ -6,7 +6,7 @@
 #include "report/trace/trace_modules.h"
 
 /*
- * Tell @batch, which is empty, of all stacks of @unwound: their numbers are the ids.  Returns 0,
+ * Add all stacks of @unwound to @batch, which is empty: their numbers are the ids.  Returns 0,
  * -ENOMEM, or MLK_E_CORRUPT: it has a module that @images have not, or a status that there is not.
  */
 int stored_stacks_report(const struct mlk_unwound *unwound, const struct trace_modules *images,

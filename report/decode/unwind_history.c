@@ -20,7 +20,7 @@ struct thread {
 struct unwind_history {
 	struct thread *all;
 	size_t nr, room;
-	size_t last; /* the one asked for last */
+	size_t last; /* the one requested last */
 	struct hash_index index;
 };
 

@@ -16,9 +16,9 @@ struct worker {
 	struct event_unwinder *capture;
 	const struct trace_modules *images;
 	uint64_t stop_ns;
-	bool *told; /* by id: a batch has told of that stack */
+	bool *told; /* by id: a batch has had that stack */
 	size_t told_room;
-	uint32_t *path; /* stacks to be told of */
+	uint32_t *path; /* stacks to be sent */
 	size_t path_room;
 };
 
@@ -47,7 +47,7 @@ int worker_new(struct worker **out, const struct worker_opts *opts)
 	return err;
 }
 
-/* Know of each id given out so far whether it was told. */
+/* Know of each id returned so far whether it was sent. */
 static int cover_ids(struct worker *worker)
 {
 	size_t room = worker->told_room;
@@ -61,7 +61,7 @@ static int cover_ids(struct worker *worker)
 	return 0;
 }
 
-/* Tell of stack @id, whose caller was told of. */
+/* Send stack @id, whose caller was sent. */
 static int tell_one(struct worker *worker, struct batch *batch, uint32_t id)
 {
 	struct batch_stack stack = {.id = id, .status = DWUNW_STATUS_ENDED};

@@ -2,8 +2,8 @@
  *
  * The chunks are numbered in the order of the file, and chunk n has place n modulo the number of
  * places.  The caller's thread finds the chunks, and takes in what became of them in their order;
- * the workers take them in that order, too.  So whoever waits for what the chunks before leave (of
- * threads' stacks, see stack_history.h) waits for workers that do not wait for it.
+ * the workers take them in that order, too.  So a worker that waits for what the chunks before
+ * leave (of threads' stacks, see stack_history.h) waits for workers that do not wait for it.
  */
 #include "report/decode/worker_pool.h"
 
@@ -264,7 +264,7 @@ static int take_stacks(struct worker_pool *crew, const struct batch *batch, uint
 	return err;
 }
 
-/* As the reader itself would tell of a damaged chunk. */
+/* As the reader itself would report a damaged chunk. */
 static void note_damage(struct mlk_condition *all, const struct mlk_condition *chunk)
 {
 	all->chunks_lost += chunk->chunks_lost;
@@ -281,7 +281,7 @@ static void note_damage(struct mlk_condition *all, const struct mlk_condition *c
 static void finish_chunk(struct worker_pool *crew, struct batch *batch)
 {
 	pthread_mutex_lock(&crew->lock);
-	/* whose stacks were not looked at leaves nothing, and what was before it is no more */
+	/* whose stacks were not examined leaves nothing, and what was before it is no more */
 	if (batch->own_ids)
 		stack_history_clear(crew->previous);
 	else

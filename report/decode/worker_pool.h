@@ -1,4 +1,5 @@
-/* worker_pool.h - threads that read a trace's events, ahead of who takes them in their order
+/* worker_pool.h - threads that read a trace's events, ahead of the thread that takes them in their
+ * order
  *
  * Chunks are decoded and unwound each for itself, by as many workers; the batches come out in the
  * order of the file.  What comes out does not depend on how many threads there are.
@@ -18,7 +19,7 @@ struct worker_pool; /* opaque */
 
 struct worker_pool_opts {
 	struct mlk_reader *trace; /* borrowed until worker_pool_free(), as the others; not to be
-				     used by the caller but for what does not move it */
+				     used by the caller except for what does not move it */
 	struct dwunw *dw;	  /* has the modules; is given all stacks */
 	const struct address_spaces *spaces;
 	const struct trace_modules *images;

@@ -68,7 +68,8 @@ static void close_source(struct source *source)
 	free(source->root);
 }
 
-/* @lines are sorted; of stacks that are the same, as only lines tell them apart, one is printed. */
+/* @lines are sorted; of stacks that are the same, as only lines distinguish them, one is
+ * printed. */
 static void put_folded_lines(FILE *out, const struct folded *lines, size_t nr)
 {
 	for (size_t i = 0; i < nr;) {

@@ -7,14 +7,14 @@
 #include "report/name/symbols.h"
 #include "report/stats/stacks.h"
 
-/* As it was asked for; all zero lets everything through. */
+/* As it was requested; all zero lets everything through. */
 struct stack_filter_opts {
 	const char *module;   /* pattern, as in a shell, of the path or the last part of the path */
 	const char *function; /* extended regular expression, searched for in the names */
 	uint64_t min_bytes;
 	uint64_t min_blocks;
-	bool any_amount; /* the two above are the caller's to look at: in a difference it is enough
-			  * that one side has so much */
+	bool any_amount; /* the caller checks the two above: in a difference it is enough that one
+			    side has so much */
 	struct suppressions *suppressions; /* borrowed; NULL: none */
 };
 
@@ -43,7 +43,7 @@ struct stack_filter_stack {
 	const struct symbols_source *source;
 };
 
-/* Whether a frame of @stack is in the module and has the function asked for, and none is
+/* Whether a frame of @stack is in the module and has the function requested, and none is
  * suppressed. Matches of suppressions are counted in them. */
 bool stack_filter_passes(const struct stack_filter *sieve, const struct stack_filter_stack *stack);
 

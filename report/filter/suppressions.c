@@ -202,7 +202,7 @@ static void print_pattern(FILE *out, const struct pattern *pattern)
 	fputc('\n', out);
 }
 
-/* Those of one source stand next to each other. */
+/* Those of one source are next to each other. */
 void suppressions_print(const struct suppressions *suppressions, FILE *out)
 {
 	const struct pattern *last = NULL;

@@ -1,7 +1,7 @@
 /* suppressions.h - leaks that are known and not to be shown, in LeakSanitizer's syntax
  *
  * A line is `leak:PATTERN`.  A stack of which any frame's function, source file or module has the
- * pattern in its name is suppressed; * in it stands for anything, ^ and $ for the name's ends.
+ * pattern in its name is suppressed; * in it matches anything, ^ and $ match the name's ends.
  * Empty lines and those that begin with # say nothing.
  */
 #ifndef REPORT_SUPPRESSIONS_H

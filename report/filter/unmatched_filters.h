@@ -1,6 +1,6 @@
 /* unmatched_filters.h - filters that nothing in the trace matches: a typing error, most likely
  *
- * A check that `mleak report --fail-on-leak --function NAME` is made of would else pass for ever.
+ * A check that `mleak report --fail-on-leak --function NAME` is made of would else pass forever.
  */
 #ifndef REPORT_UNMATCHED_FILTERS_H
 #define REPORT_UNMATCHED_FILTERS_H

@@ -114,7 +114,7 @@ int address_history_event(struct address_history *holders, struct live *live,
 	uint32_t process;
 	int err;
 
-	/* who has ended is not looked for: that would begin anew */
+	/* a process that has ended is not searched for: that would begin anew */
 	if (event->kind == MLK_EXIT)
 		return 0;
 	if (event->kind == MLK_FORK)

@@ -1,4 +1,5 @@
-/* address_history.h - who held an address: of each process of a trace the last block that did
+/* address_history.h - which block held an address: of each process of a trace the last block that
+ * did
  *
  * A child of fork has what its parent had then.
  */

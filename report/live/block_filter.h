@@ -5,14 +5,14 @@
 #include "report/live/live.h"
 #include "report/trace/thread_names.h"
 
-/* As it was asked for; all zero is all blocks.  Times are nanoseconds. */
+/* As it was requested; all zero is all blocks.  Times are nanoseconds. */
 struct block_filter {
 	const char *thread;  /* a thread's number, or a pattern of names as in a shell; NULL: any */
 	uint32_t pid;	     /* of the process that got them; 0: any */
 	uint32_t pid_before; /* the same in the first trace of a difference; 0: it is @pid, too */
 	uint64_t older_ns;   /* at least so old at the end */
-	uint64_t from_ns;    /* given out so long after the start of the recording, or later */
-	uint64_t until_ns;   /* what happened later than so long after the start is not looked at */
+	uint64_t from_ns;    /* allocated this long after the start of the recording, or later */
+	uint64_t until_ns;   /* what happened later than this long after the start is ignored */
 	bool until;	     /* until_ns is meant */
 };
 
@@ -22,8 +22,8 @@ struct chosen {
 	uint32_t pid;
 	const struct thread_names *threads;
 	uint64_t given_from_ns, given_to_ns; /* CLOCK_MONOTONIC, both included */
-	uint64_t start_ns, end_ns;	     /* of the time that is looked at */
-	uint64_t stop_ns;		     /* events after it are not looked at */
+	uint64_t start_ns, end_ns;	     /* of the examined time */
+	uint64_t stop_ns;		     /* events after it are ignored */
 	bool all;			     /* every block is chosen */
 };
 

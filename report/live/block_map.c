@@ -1,9 +1,10 @@
-/* block_map.c - open addressing with linear probing, of the numbers of blocks that stand elsewhere
+/* block_map.c - open addressing with linear probing, of the numbers of blocks that are stored
+ * elsewhere
  *
- * Slots are small, so that a look through some of them is one at memory; and the place of a block
- * that was taken out is the next one's, so that it is still near.  A slot that becomes empty leaves
- * no mark: those behind it move up.  So a program that allocates and frees for days does not slow
- * the map down.
+ * Slots are small, so that a look through some of them is one at memory; and the place of a removed
+ * block is used by the next one, so that it is still near.  A slot that becomes empty leaves no
+ * mark: those behind it move up.  So a program that allocates and frees for days does not slow the
+ * map down.
  */
 #include "report/live/block_map.h"
 

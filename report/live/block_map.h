@@ -6,13 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is known of a block.  An unknown one has only addr and tgid: nobody saw it given out. */
+/* What is known of a block.  An unknown one has only addr and tgid: its allocation was not seen. */
 struct live_block {
 	uint64_t addr;
-	uint64_t size;	  /* bytes asked for */
-	uint64_t time_ns; /* CLOCK_MONOTONIC, when it was given out */
-	/* By sampling.h; all zero: it was not sampled, and stands for itself. */
-	uint64_t weight;     /* bytes that each of its bytes stands for, in parts of one */
+	uint64_t size;	  /* bytes requested */
+	uint64_t time_ns; /* CLOCK_MONOTONIC, when it was allocated */
+	/* By sampling.h; all zero: it was not sampled, and represents itself. */
+	uint64_t weight;     /* bytes that each of its bytes represents, in parts of one */
 	uint64_t stands_for; /* blocks */
 	uint32_t tgid;
 	uint32_t tid;	/* the thread that got it */
@@ -20,7 +20,7 @@ struct live_block {
 	bool known;
 	bool mapped; /* by mmap: parts of it can be unmapped */
 	bool part;   /* cut out of a block that lives on, and unmapped unless restored */
-	bool in_map; /* of block_map.c: it stands there; false in a block that was taken out */
+	bool in_map; /* of block_map.c: it is in the map; false in a block that was removed */
 };
 
 struct block_slot;

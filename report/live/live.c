@@ -169,7 +169,7 @@ static int on_restore(struct live *live, struct process *process, const struct m
 		return live_put_back(live, process, event->tid);
 	if (!block.known)
 		return 0;
-	/* its address was given out meanwhile, so it was freed, whatever the trace says */
+	/* its address was allocated meanwhile, so it was freed, whatever the trace says */
 	if (block_map_find(&process->blocks, block.addr)) {
 		live_add(live, LIVE_IMPLIED, &block);
 		return 0;

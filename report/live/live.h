@@ -1,4 +1,4 @@
-/* live.h - which blocks are alive: match what was given out with what was freed
+/* live.h - which blocks are live: match allocations with frees
  *
  * Events are taken in the order of the trace.  After live_finish() the totals add up:
  * allocated = freed + outstanding + implied + gone.
@@ -27,9 +27,9 @@ struct live_amount {
 struct live_totals {
 	struct live_amount allocated;
 	struct live_amount
-		freed; /* blocks that were seen given out; a failed realloc frees nothing */
+		freed; /* blocks whose allocation was seen; a failed realloc frees nothing */
 	struct live_amount outstanding;
-	struct live_amount implied; /* their address was given out again: the free was not seen */
+	struct live_amount implied; /* their address was allocated again: the free was not seen */
 	struct live_amount gone;    /* alive when their process started another program */
 	uint64_t unknown_frees;	    /* frees of blocks that were not alive */
 	uint64_t inherited_frees;   /* the same in a child of fork: it had them from its parent */
@@ -57,7 +57,7 @@ struct live_change {
 	struct live_amount more;
 };
 
-/* Who is told of every change of the sums; all that is pointed to is valid for the call. */
+/* Callbacks for every change of the sums; all pointers are valid for the call. */
 struct live_watch {
 	void (*changed)(void *arg, const struct live_change *change);
 	void *arg;
@@ -77,7 +77,7 @@ static inline struct live_amount live_change_of_outstanding(const struct live_ch
 	return more;
 }
 
-/* The block that @event, an MLK_ALLOC, gives out to @stack; it stands for itself. */
+/* The block that @event, an MLK_ALLOC, allocates for @stack; it represents itself. */
 struct live_block live_block_of(const struct mlk_event *event, uint32_t stack);
 
 /* A match without any block.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
@@ -92,8 +92,8 @@ void live_set_sampling(struct live *live, const struct sampling *sampling);
 
 /*
  * Take in the next event of the trace; @stack is the number that live_each() gives back for the
- * block of an MLK_ALLOC, and not looked at for other kinds.  Unknown kinds are ignored.
- * Returns 0 or -ENOMEM.
+ * block of an MLK_ALLOC, and ignored for other kinds.  Unknown kinds are ignored.  Returns 0 or
+ * -ENOMEM.
  */
 int live_event(struct live *live, const struct mlk_event *event, uint32_t stack);
 

@@ -12,7 +12,7 @@
 struct process {
 	uint32_t tgid;
 	struct block_map blocks;   /* by address */
-	struct range_map ranges;   /* given out by mmap */
+	struct range_map ranges;   /* allocated by mmap */
 	struct block_map pending;  /* released, but not finally: by live_pending_key() */
 	uint32_t newest;	   /* of the first with its tgid: number of the last with it */
 	uint32_t parent;	   /* 0: none is known */
@@ -40,10 +40,10 @@ static inline uint64_t live_pending_key(uint32_t tid, uint32_t n)
 	return (uint64_t)n << 32 | tid;
 }
 
-/* Add @block, or what it stands for, to a sum, and tell the watch. */
+/* Add @block, or what it represents, to a sum, and tell the watch. */
 void live_add(struct live *live, enum live_sum sum, const struct live_block *block);
 
-/* @block is given out: it is allocated, and outstanding. */
+/* @block is allocated: it counts as allocated and as outstanding. */
 void live_give(struct live *live, const struct live_block *block);
 
 /* @block, which is outstanding, is freed. */
@@ -52,7 +52,7 @@ void live_free_block(struct live *live, const struct live_block *block);
 /* Take it from one. */
 void live_subtract(struct live *live, enum live_sum sum, const struct live_block *block);
 
-/* One more block of those that @block stands for, whose bytes were counted before. */
+/* One more block of those that @block represents, whose bytes were counted before. */
 void live_add_block(struct live *live, enum live_sum sum, const struct live_block *block);
 
 /* Only the bytes if @block is a piece: the rest lives on, or is counted elsewhere. */
@@ -66,7 +66,7 @@ void live_settle(struct live *live, struct process *process, const struct mlk_ev
 
 /* Blocks of mmap, in live_ranges.c.  Each returns 0 or -ENOMEM. */
 
-/* @block was given out: what it covers of others is gone. */
+/* @block was allocated: what it covers of others is gone. */
 int live_on_map(struct live *live, struct process *process, struct live_block *block);
 
 /* @event unmaps a range, of as many blocks as it covers. */

@@ -5,7 +5,7 @@
 
 /*
  * Weights are kept in these parts of one.  It is the size of a page, in which mappings are cut: the
- * bytes that a piece of them stands for are then a whole number.
+ * bytes that a piece of them represents are then a whole number.
  */
 #define WEIGHT_ONE 4096
 
@@ -47,7 +47,7 @@ void sampling_weigh(const struct sampling *s, const struct mlk_event *event,
 	if (!sampling_is_on(s))
 		return;
 	weight = sampling_weight(s, event->size);
-	/* a trace that was damaged may say that a sample stands for more than there can be */
+	/* a damaged trace may say that a sample represents more than there can be */
 	weight = fmin(weight, 0x1p40);
 	block->weight = (uint64_t)(weight * WEIGHT_ONE + 0.5);
 	block->stands_for = (uint64_t)(weight + fraction_of(event->alloc_id));

@@ -1,6 +1,6 @@
-/* sampling.h - how much a block of a sampled trace stands for
+/* sampling.h - how much a block of a sampled trace represents
  *
- * A block that was recorded with the probability p stands for 1 / p blocks like it: sums of these
+ * A block that was recorded with the probability p represents 1 / p blocks like it: sums of these
  * have the true sum as their mean (Horvitz and Thompson).
  */
 #ifndef REPORT_SAMPLING_H
@@ -24,17 +24,17 @@ struct sampling sampling_of(const struct mlk_meta *meta);
 /* Is anything estimated? */
 bool sampling_is_on(const struct sampling *s);
 
-/* How many blocks one of @size bytes, as asked for, stands for: at least 1. */
+/* How many blocks one of @size requested bytes represents: at least 1. */
 double sampling_weight(const struct sampling *s, uint64_t size);
 
 /*
- * Say in @block how much it stands for: it was given out by @event.  Blocks are whole numbers: of
+ * Say in @block how much it represents: it was allocated by @event.  Blocks are whole numbers: of
  * 1.3, seven in ten blocks stand for one and three for two, as their allocation ids decide.
  */
 void sampling_weigh(const struct sampling *s, const struct mlk_event *event,
 		    struct live_block *block);
 
-/* What @block, or the piece that it is of a mapping, stands for.  Bytes of pieces add up to those
+/* What @block, or the piece that it is of a mapping, represents.  Bytes of pieces add up to those
  * of the whole. */
 struct live_amount sampling_amount(const struct live_block *block);
 

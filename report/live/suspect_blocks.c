@@ -70,7 +70,7 @@ void suspect_blocks_read(struct suspect_blocks *s, const struct mlk_losses *loss
 
 void suspect_blocks_finish(struct suspect_blocks *s, const struct mlk_condition *c)
 {
-	/* The record with their time was cut off or damaged: only a chunk's header tells of them.
+	/* The record with their time was cut off or damaged: only a chunk's header counts them.
 	 */
 	take(s, &c->losses, 0, UINT64_MAX);
 	if (is_late(s, c->lost_from_ns))

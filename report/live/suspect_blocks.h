@@ -11,7 +11,7 @@
 
 /*
  * What is known of the times in which frees were lost.  A block that is still outstanding lived
- * through all of them but those that ended before it was given out, so only the last end counts.
+ * through all of them but those that ended before it was allocated, so only the last end counts.
  * All zero: nothing was lost.
  */
 struct suspect_blocks {
@@ -28,8 +28,8 @@ struct suspect_blocks {
 /* Take in a LOSSES record of the trace, in their order. */
 void suspect_blocks_read(struct suspect_blocks *s, const struct mlk_losses *losses);
 
-/* All records were taken in; @c is the state of the whole trace.  Frees that stood in damaged
- * chunks are as lost as others, and of a loss without a time nothing is certain. */
+/* All records were taken in; @c is the state of the whole trace.  Frees in damaged chunks are as
+ * lost as others, and of a loss without a time nothing is certain. */
 void suspect_blocks_finish(struct suspect_blocks *s, const struct mlk_condition *c);
 
 /* The time in which frees were lost: from *@from_ns to *@to_ns, CLOCK_MONOTONIC.  False: none were,

@@ -40,7 +40,7 @@ static void put_ages(struct json *json, const struct live_amount ages[AGES_NR])
 	json_close(json, ']');
 }
 
-/* Who got what is outstanding of stack @number. */
+/* Which threads allocated the outstanding blocks of stack @number. */
 static void put_takers(struct json *json, const struct alloc_threads *takers, uint32_t number)
 {
 	size_t nr;

@@ -111,7 +111,7 @@ static void put_completeness(struct json *json, const struct replay *leaks)
 	json_close(json, '}');
 }
 
-/* All of the trace, whichever was asked for: stacks name them by their place here. */
+/* All of the trace, whichever was requested: stacks name them by their place here. */
 static void put_processes(struct json *json, const struct replay *leaks)
 {
 	const struct live *live = replay_live(leaks);

@@ -218,7 +218,7 @@ static void set_mappings(struct builder *b)
 	p->n_mapping = nr;
 }
 
-/* What was lost stands in a comment: the format has no other place for it. */
+/* What was lost is in a comment: the format has no other place for it. */
 static void set_origin(struct builder *b)
 {
 	Pprof__Profile *p = &b->profile;

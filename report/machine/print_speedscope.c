@@ -9,7 +9,7 @@
 #include "report/base/json.h"
 #include "report/context/report_data.h"
 
-/* Behind the places stand the processes, of several, as functions that call all others. */
+/* Behind the places are the processes, if there are several, as functions that call all others. */
 static void put_processes(struct json *json, const struct report_data *export)
 {
 	const char *name;

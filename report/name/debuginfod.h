@@ -1,4 +1,4 @@
-/* debuginfod.h - debug information over the network, for who asks for it
+/* debuginfod.h - debug information over the network, on request
  *
  * This is the only part of the report that uses the network, by elfutils' libdebuginfod, which is
  * looked for when it is wanted: mleak does without it.

@@ -1,5 +1,5 @@
-/* disambiguate.h - functions of one name in several modules: what is said of each to tell them
- * apart
+/* disambiguate.h - functions of one name in several modules: what is said of each to distinguish
+ * them
  */
 #ifndef REPORT_DISAMBIGUATE_H
 #define REPORT_DISAMBIGUATE_H
@@ -10,13 +10,13 @@
 /* One of several functions that are shown side by side; its strings are borrowed. */
 struct namesake {
 	const char *name;
-	const char *module; /* path, which tells it from others; "" for what is not of code */
+	const char *module; /* path, distinct from others; "" for what is not of code */
 	const char *told;   /* of the module: its file name, its path, or NULL: nothing need be */
 	uint32_t number;    /* the caller's */
 };
 
 /*
- * Set what is told of each of @all, and sort them; no two have the same name and module.  Of those
+ * Set what is shown of each of @all, and sort them; no two have the same name and module.  Of those
  * whose name others have, too, it is the name of the module's file, or where that is the same, too,
  * the path.
  */

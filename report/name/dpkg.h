@@ -13,9 +13,9 @@ struct dpkg; /* opaque: a question that was asked */
  */
 int dpkg_ask(struct dpkg **out, const char *const *paths, size_t nr);
 
-/* Wait for the answer, and release @packages; NULL is allowed, with @names NULL.  names[i] becomes
+/* Wait for the answer, and release @packages; NULL is allowed, with @names NULL. names[i] becomes
  * the name of the package of paths[i], without its architecture, to be released with free(); or
- * NULL when there is none, or no dpkg here.  With @names NULL nobody wants to know any more.
+ * NULL when there is none, or no dpkg here.  With @names NULL the result is not needed any more.
  * Returns 0 or -ENOMEM; then all names are NULL. */
 int dpkg_read(struct dpkg *packages, char **names);
 

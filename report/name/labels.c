@@ -126,7 +126,7 @@ static bool same_function(const void *things, uint32_t number, const void *key)
 	return a->module == ((const struct label *)key)->module && same_name(things, number, key);
 }
 
-/* The label of @index that @query tells of, or else @number, which is added to it, to *@first.
+/* The label of @index that @query describes, or else @number, which is added to it, to *@first.
  * Returns 0 or -ENOMEM. */
 static int find_first(struct hash_index *index, const struct hash_query *query, uint32_t number,
 		      uint32_t *first)

@@ -22,8 +22,9 @@ struct label {
 /* No labels yet.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
 int labels_new(struct labels **out);
 
-/* The number of the module with this path (any bytes), which tells it from others: LABELS_NO_MODULE
- * for "".  A file that was deleted meanwhile is the same as before.  Returns 0 or -ENOMEM. */
+/* The number of the module with this path (any bytes), which distinguishes it from others:
+ * LABELS_NO_MODULE for "".  A file that was deleted meanwhile is the same as before.  Returns 0 or
+ * -ENOMEM. */
 int labels_module(struct labels *labels, const char *path, uint32_t *module);
 
 /* The path of @module, "" of LABELS_NO_MODULE; valid until labels_free(). */

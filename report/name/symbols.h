@@ -9,7 +9,7 @@
 
 struct symbols; /* opaque */
 
-/* At the end of a name: the frame was guessed, for there is no call frame information. */
+/* At the end of a name: the frame was guessed, because there is no call frame information. */
 #define NAMES_GUESSED " [guessed]"
 
 struct symbols_opts {

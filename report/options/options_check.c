@@ -4,7 +4,7 @@
 #include "mleak.h"
 #include "report/options/options.h"
 
-/* How many of the tables that stand in place of stacks are asked for. */
+/* How many of the tables in place of stacks are requested. */
 static int nr_tables(const struct report_opts *opts)
 {
 	return (opts->by != GROUP_NONE) + opts->growth + opts->timeline;

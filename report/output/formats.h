@@ -18,7 +18,7 @@ enum report_format {
 	FORMAT_HTML,
 };
 
-/* Whether a format tells of stacks of which nothing is outstanding, too. */
+/* Whether a format also contains stacks without outstanding blocks. */
 bool format_has_history(enum report_format format);
 
 /* Whether it needs struct report_data's places. */
@@ -29,7 +29,7 @@ bool format_wants_places(enum report_format format);
 int format_print(FILE *out, enum report_format format, const struct report_data *export,
 		 struct heaptrack_events *events);
 
-/* How a table is printed where @format is asked for: as text unless it is CSV or JSON. */
+/* How a table is printed where @format is requested: as text unless it is CSV or JSON. */
 enum table_format format_of_table(enum report_format format);
 
 /* A table in place of stacks. */

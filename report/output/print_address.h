@@ -18,7 +18,7 @@ struct address_source {
 	const struct mlk_meta *meta;
 	const struct replay *leaks;
 	const struct address_history *holders; /* of the address */
-	uint32_t pid;			       /* of the process that is asked for; 0: all */
+	uint32_t pid;			       /* of the process that is requested; 0: all */
 };
 
 /* Look for the address in the processes of @source, which must outlive *@out, and name all stacks

@@ -45,8 +45,8 @@ struct line {
 	struct growth_stack growth;
 };
 
-/* The slices in which the chosen blocks can have been given out: what is judged.  Of --older there
- * are none in the last ones, which is no rest of theirs. */
+/* The slices in which the chosen blocks can have been allocated: these are judged.  Of --older
+ * there are none in the last ones, which is no rest of theirs. */
 struct span {
 	size_t first, nr;
 };

@@ -9,7 +9,7 @@
 #include "report/stats/growth.h"
 
 /* When slice @i of the @growth of @export ends, in nanoseconds from the start of the recording: at
- * the moment that is looked at if it is the last one. */
+ * the moment that is examined if it is the last one. */
 uint64_t print_growth_until_ns(const struct report_data *export, const struct growth *growth,
 			       size_t i);
 

@@ -5,7 +5,7 @@
 
 #include "report/decode/event_unwinder.h"
 
-/* Apart from the threads' events, between which it does not stand. */
+/* Separate from the threads' events, because it is not between them. */
 static int unwind_next(struct overruns *overruns, struct event_unwinder *capture,
 		       const struct mlk_overrun *overrun)
 {

@@ -15,7 +15,7 @@ struct overruns; /* opaque: those of one trace */
 #define OVERRUNS_NO_STACK UINT32_MAX
 
 struct overrun {
-	uint32_t tgid, tid; /* who found it */
+	uint32_t tgid, tid; /* the thread that found it */
 	uint64_t time_ns;   /* CLOCK_MONOTONIC, when */
 	uint64_t addr;	    /* of the block */
 	uint64_t size;	    /* of the block, UINT64_MAX: not known */
@@ -52,7 +52,7 @@ int overruns_sort(struct overruns *overruns, uint64_t stop_ns, uint32_t pid);
 int overruns_until(struct overruns *overruns, uint64_t time_ns, const struct live *live,
 		   const struct stacks *stacks);
 
-/* In the third, in the order of the first: @id is the unwinder's number for the stack of who found
+/* In the third, in the order of the first: @id is the unwinder's number for the stack that found
  * the next one. */
 void overruns_found_by(struct overruns *overruns, uint32_t id);
 

@@ -16,7 +16,7 @@
 
 struct replay; /* opaque: all that was learned of one trace */
 
-/* All zero is fine: no directories, all blocks, nobody watches, a thread for each CPU. */
+/* All zero is fine: no directories, all blocks, no watch, a thread for each CPU. */
 struct replay_opts {
 	const char *const *debug_dirs; /* where debug information is looked for, in this order */
 	size_t nr_debug_dirs;
@@ -25,14 +25,13 @@ struct replay_opts {
 	const char *symfs; /* where files are looked for as below another system's root, or NULL */
 	struct block_filter choice; /* the counts of stacks are of these blocks; the totals are not,
 			     but of its process */
-	struct live_watch watch;    /* told of each change of the sums by chosen blocks */
+	struct live_watch watch;    /* called for each change of the sums by chosen blocks */
 	unsigned int
 		nr_threads; /* that read at the same time, see worker_pool.h; 0: one for each CPU */
 	/* Called with progress_arg and the offset in the file up to which it was read; or NULL. */
 	void (*progress)(void *arg, uint64_t offset);
 	void *progress_arg;
-	struct address_history
-		*holders; /* told of all events; NULL: none, borrowed as the trace is */
+	struct address_history *holders; /* of all events; NULL: none, borrowed as the trace is */
 	/* In place of the replay, called with batch_arg and the events of each chunk, whose stacks
 	 * are unwound anew: *@ids by a stack is its id in replay_unwinder().  Returns 0 or an
 	 * error, which replay_collect() then returns.  NULL: replay. */
@@ -66,7 +65,7 @@ bool replay_suspect_times(const struct replay *leaks, uint64_t *from_ns, uint64_
 /* Were chunks lost that are not of a time after the chosen moment? */
 bool replay_chunks_matter(const struct replay *leaks);
 
-/* By enum mlk_loss: what was lost, but for what was lost after the chosen moment. */
+/* By enum mlk_loss: what was lost, except for what was lost after the chosen moment. */
 const uint64_t *replay_losses_that_matter(const struct replay *leaks);
 
 /* What was outstanding of the chosen blocks when most bytes of them were. */

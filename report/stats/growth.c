@@ -119,7 +119,7 @@ static void count_lifetime(struct track *track, const struct live_change *change
 
 	while (i < NR_LIFETIMES - 1 && us >> i)
 		i++;
-	track->lifetimes[i] += change->more.blocks; /* of a sample: what it stands for */
+	track->lifetimes[i] += change->more.blocks; /* of a sample: what it represents */
 }
 
 void growth_changed(void *arg, const struct live_change *change)

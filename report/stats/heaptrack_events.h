@@ -1,8 +1,8 @@
 /* heaptrack_events.h - what happens to blocks, as the lines of heaptrack's format, while a trace is
  * replayed
  *
- * The lines go to a temporary file: the names that stand before them are known only at the end.
- * Memory: some words for each distinct pair of size and stack.
+ * The lines go to a temporary file: the names that precede them are known only at the end.  Memory:
+ * some words for each distinct pair of size and stack.
  */
 #ifndef REPORT_HEAPTRACK_EVENTS_H
 #define REPORT_HEAPTRACK_EVENTS_H

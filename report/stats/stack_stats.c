@@ -104,7 +104,7 @@ static void on_given(struct stack_stats *figures, const struct live_change *chan
 	stack->allocated.blocks += change->more.blocks;
 	stack->allocated.bytes += change->more.bytes;
 	if (!change->more.bytes && block->size)
-		return; /* a mapping fell into two: nothing was given out */
+		return; /* a mapping was split in two: nothing was allocated */
 	if (!stack->first_ns || block->time_ns < stack->first_ns)
 		stack->first_ns = block->time_ns;
 	if (block->time_ns > stack->last_ns)

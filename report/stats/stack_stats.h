@@ -14,8 +14,8 @@ struct stack_stats; /* opaque: between the events of a replay */
  * stack_stats_free().  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
 int stack_stats_new(struct stack_stats **out, struct stacks *stacks);
 
-/* Blocks that were freed so many nanoseconds after they were given out, or sooner, are temporary,
- * too: not only those that their thread freed before it allocated or freed another. */
+/* Blocks that were freed at most this many nanoseconds after their allocation are temporary, too:
+ * not only those that their thread freed before it allocated or freed another. */
 void stack_stats_set_temporary(struct stack_stats *figures, uint64_t ns);
 
 /* The next event of the trace, be it about a block that the report is about or not; to be told

@@ -17,7 +17,7 @@ struct stacks {
 	size_t nr, room;
 	uint32_t *numbers; /* of process 0, by id, plus one; 0: not met */
 	size_t nr_numbers;
-	uint8_t *statuses; /* by id, plus one, of those and their callers; 0: not asked for yet */
+	uint8_t *statuses; /* by id, plus one, of those and their callers; 0: not requested yet */
 	size_t nr_statuses;
 	struct hash_index index; /* of all other processes, by id and process */
 };
@@ -31,7 +31,7 @@ int stacks_new(struct stacks **out, struct dwunw *dw)
 	return 0;
 }
 
-/* Have a number for each id given out so far. */
+/* Have a number for each id returned so far. */
 static int cover_ids(struct stacks *stacks)
 {
 	size_t room = stacks->nr_numbers;

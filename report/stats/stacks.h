@@ -56,13 +56,13 @@ struct stack *stacks_get(const struct stacks *stacks, uint32_t number);
 size_t stacks_frames(const struct stacks *stacks, uint32_t number,
 		     struct dwunw_frame frames[STACK_MAX_FRAMES]);
 
-/* The same, but only up to the first frame that @met, one bool for each id that the unwinder has
- * given out, tells of; it is then told of those written.  So frames that many stacks have come
- * once, but for those of a stack that has more than there is room for. */
+/* The same, but only up to the first frame that is marked in @met, one bool for each id that the
+ * unwinder has returned; those written are then marked.  So frames that many stacks have come once,
+ * except for those of a stack that has more than there is room for. */
 size_t stacks_frames_new(const struct stacks *stacks, uint32_t number, bool *met,
 			 struct dwunw_frame frames[STACK_MAX_FRAMES]);
 
-/* How many ids the unwinder has given out. */
+/* How many ids the unwinder has returned. */
 size_t stacks_nr_ids(const struct stacks *stacks);
 
 /* Release @stacks; NULL is allowed. */

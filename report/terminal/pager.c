@@ -34,7 +34,7 @@ static const char *pager_command(void)
 	return *command && strcmp(command, "cat") != 0 ? command : NULL;
 }
 
-/* Become the pager's parent, who shows what comes himself if there is no such pager: it has read
+/* Become the pager's parent, which shows the text itself if there is no such pager: it has read
  * nothing then, and all is still in the pipe. */
 static void run_pager(const char *command, const int pipe[2])
 {

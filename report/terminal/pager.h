@@ -7,8 +7,8 @@
  * none, either; in place of one that cannot be run there is a warning. */
 void pager_start(void);
 
-/* Make sure that all of the report went out, or say why not.  Whoever closed a pipe has read
- * enough. Returns EXIT_OK or EXIT_FAILED. */
+/* Make sure that all of the report went out, or say why not.  A process that closed a pipe has read
+ * enough.  Returns EXIT_OK or EXIT_FAILED. */
 int pager_finish(void);
 
 #endif

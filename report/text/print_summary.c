@@ -110,7 +110,7 @@ static void print_totals(const struct table *t, const struct live_totals *totals
 	print_outstanding(t, totals->outstanding, suspect);
 }
 
-/* What is lost before it is an event: told apart, as it does not make the totals wrong. */
+/* What is lost before it is an event: distinguished, as it does not make the totals wrong. */
 static bool is_event_loss(int kind)
 {
 	return kind != MLK_LOST_MODULE && kind != MLK_LOST_LOOK;

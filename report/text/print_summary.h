@@ -1,4 +1,4 @@
-/* print_summary.h - what stands above a leak tree: whose trace it is, its totals, and what is
+/* print_summary.h - what is printed above a leak tree: whose trace it is, its totals, and what is
  * missing */
 #ifndef REPORT_PRINT_SUMMARY_H
 #define REPORT_PRINT_SUMMARY_H

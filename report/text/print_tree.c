@@ -27,7 +27,7 @@ struct printer {
 	const struct lines *lines;
 	int bytes_width, blocks_width;		 /* of the columns */
 	size_t indent;				 /* bytes of prefix in use */
-	char prefix[VIEW_MAX_PATH * MAX_INDENT]; /* what stands before the children of a node */
+	char prefix[VIEW_MAX_PATH * MAX_INDENT]; /* what precedes the children of a node */
 };
 
 /* Is place @a to be shown before @b?  The heaviest is first. */

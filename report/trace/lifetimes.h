@@ -16,7 +16,7 @@ struct lifetime {
 	uint64_t to_ns;	  /* the same, or LIFETIMES_UNKNOWN: later, or it was not seen */
 };
 
-/* The process that @meta tells of, and no other yet.  *@out is NULL on failure.  Returns 0 or
+/* The process that @meta describes, and no other yet.  *@out is NULL on failure.  Returns 0 or
  * -ENOMEM. */
 int lifetimes_new(struct lifetimes **out, const struct mlk_meta *meta);
 

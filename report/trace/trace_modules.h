@@ -20,10 +20,9 @@ struct trace_modules; /* opaque */
 int trace_modules_new(struct trace_modules **out);
 
 /*
- * Find the module with this id, or note that there is one; a module without an id is told from
- * others by its path.  @path is copied.
- * On success *@number is its number, from 0 in the order of addition, or DWUNW_NO_MODULE beyond
- * IMAGES_MAX.  Returns 0 or -ENOMEM.
+ * Find the module with this id, or note that there is one; a module without an id is distinguished
+ * from others by its path.  @path is copied.  On success *@number is its number, from 0 in the
+ * order of addition, or DWUNW_NO_MODULE beyond IMAGES_MAX.  Returns 0 or -ENOMEM.
  */
 int trace_modules_intern(struct trace_modules *images, const struct mlk_id *id, const char *path,
 			 uint32_t *number);

@@ -12,10 +12,10 @@ int place_labels_new(uint32_t **out, struct labels *labels, const struct places 
 #define PLACE_LABELS_SIDES 2
 
 /*
- * The same for the places of both sides of a difference, to *@out[].  There modules are told apart
- * by the names of their files alone, and only where functions of one side have the same name: what
- * is of one module each is the same, for programs and libraries get new names by their versions.
- * If @inlined, labels of inlined functions are `NAME (inlined)`.
+ * The same for the places of both sides of a difference, to *@out[].  There modules are
+ * distinguished by the names of their files alone, and only where functions of one side have the
+ * same name: what is of one module each is the same, for programs and libraries get new names by
+ * their versions.  If @inlined, labels of inlined functions are `NAME (inlined)`.
  */
 int place_labels_both(uint32_t *out[PLACE_LABELS_SIDES], struct labels *labels,
 		      const struct places *const sides[PLACE_LABELS_SIDES], bool inlined);

@@ -153,7 +153,7 @@ static int add_stack(struct places *places, size_t i)
 	return add_step(places, &remark);
 }
 
-/* What is told of the modules of @labels, none of which have the same name and module, to @told.
+/* What is shown of the modules of @labels, none of which have the same name and module, to @told.
  * Returns 0 or -ENOMEM. */
 static int tell_labels(const struct labels *labels, const char **told)
 {
@@ -179,7 +179,7 @@ static int tell_labels(const struct labels *labels, const char **told)
 	return 0;
 }
 
-/* Find what is told of each of @places, whose @labels have these @numbers. */
+/* Find what is shown of each of @places, whose @labels have these @numbers. */
 static int tell_places(struct places *places, const struct labels *labels, const uint32_t *numbers)
 {
 	uint32_t *functions = calloc(labels_nr(labels) + 1, sizeof(*functions));

@@ -16,12 +16,12 @@ struct place {
 	char *module;	/* path of the program or library; "" when there is none */
 	uint32_t line;	/* from 1; 0 when not known */
 	bool inlined;	/* the compiler put this function into its caller */
-	char *told;	/* what is to be told of the module where functions of all stacks are shown
-			   together: others have this name, see disambiguate.h; NULL: nothing */
+	char *told; /* what is shown of the module where functions of all stacks are shown together:
+		       others have this name, see disambiguate.h; NULL: nothing */
 };
 
-/* Take in the stacks of @view, which is not looked at later.  *@out is NULL on failure.
- * Returns 0 or -ENOMEM. */
+/* Take in the stacks of @view, which is not used later.  *@out is NULL on failure.  Returns 0 or
+ * -ENOMEM. */
 int places_new(struct places **out, const struct view *view);
 
 /* Places, and place @number (below that); valid until places_free(). */
@@ -32,8 +32,8 @@ const struct place *places_get(const struct places *places, uint32_t number);
  * remark.  *@nr is how many there are.  Valid until places_free(). */
 const uint32_t *places_path(const struct places *places, size_t i, size_t *nr);
 
-/* The function as it is shown where those of all stacks are: behind it, in brackets, stands what is
- * told of its module.  Returns a string that the caller frees, or NULL when there is no memory. */
+/* The function as it is shown where those of all stacks are: behind it, in brackets, is what is
+ * shown of its module.  Returns a string that the caller frees, or NULL when there is no memory. */
 char *place_function(const struct place *place);
 
 /* Release @places; NULL is allowed. */

@@ -25,7 +25,7 @@ int stack_names_resolve(struct stack_names *named);
 /* Print stack @id, which was wanted, innermost first: a line each, behind @indent. */
 void stack_names_print(const struct stack_names *named, FILE *out, uint32_t id, const char *indent);
 
-/* Write it as an array of frames, and whether it is complete, as members of the object at hand. */
+/* Write it as an array of frames, and whether it is complete, as members of the current object. */
 void stack_names_json(const struct stack_names *named, struct json *json, uint32_t id);
 
 /* Release @named; NULL is allowed. */

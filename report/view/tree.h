@@ -53,13 +53,12 @@ int tree_sort(struct tree *tree, const struct labels *labels);
 
 /*
  * Find the nodes that have a sibling of the same name, but of another module: from now on, until
- * more is added, tree_told() tells of their modules, in strings of @labels.  The tree is one by
+ * more is added, tree_told() names their modules, in strings of @labels.  The tree is one by
  * function, or its labels have no locations.  Returns 0 or -ENOMEM.
  */
 int tree_tell_apart(struct tree *tree, const struct labels *labels);
 
-/* What is to be told of the module of node @number behind its name, see disambiguate.h; NULL:
- * nothing.
+/* What is shown of the module of node @number behind its name, see disambiguate.h; NULL: nothing.
  */
 const char *tree_told(const struct tree *tree, uint32_t number);
 

@@ -32,13 +32,13 @@ enum dwunw_cfa_shape {
  * its value; the caller's rsp is the CFA.
  *
  * Of a SIMPLE row, and of a FULL row that is whole, everything is in these fields.  Of any other
- * FULL row only cfa_* and signal are set, for the rest there is full.
+ * FULL row only cfa_* and signal are set; the rest is in full.
  */
 struct dwunw_cfi_row {
 	const struct dwunw_cfi_rules
 		*full; /* only if FULL; lives as long as the struct dwunw_cfi */
 	int32_t cfa_off;
-	int32_t ra_off;	    /* the return address stands at CFA + ra_off */
+	int32_t ra_off;	    /* the return address is at CFA + ra_off */
 	uint32_t undefined; /* bit r: the caller's register r cannot be known */
 	uint8_t kind;	    /* enum dwunw_cfi_kind */
 	bool signal;	    /* this is a signal trampoline */
@@ -49,10 +49,10 @@ struct dwunw_cfi_row {
 	bool whole;	   /* FULL, but a hot loop that knows the shape of the CFA needs no more */
 	uint8_t by_reg;	   /* bit i: off[i] counts from the value of cfa_reg, not from the CFA */
 	uint8_t reg[DWUNW_CFI_MAX_SAVED];
-	int32_t off[DWUNW_CFI_MAX_SAVED]; /* reg[i] stands at CFA + off[i] */
+	int32_t off[DWUNW_CFI_MAX_SAVED]; /* reg[i] is at CFA + off[i] */
 };
 
-struct dwunw_cfi; /* the rules of one ELF file, as far as they were asked for */
+struct dwunw_cfi; /* the rules of one ELF file, as far as they were requested */
 
 /* New, for @elf, which is borrowed.  Returns NULL when out of memory. */
 struct dwunw_cfi *dwunw_cfi_new(Elf *elf);

@@ -69,8 +69,8 @@ static void skip_address(struct dwunw_bytes *b, const struct dwunw_cfi_section *
 	dwunw_bytes_encoded(b, encoding == DW_EH_PE_aligned ? DW_EH_PE_absptr : encoding);
 }
 
-/* Read what the letters from @letter on stand for.  One that is not known ends it: the length of
- * all says where to go on. */
+/* Read what the letters from @letter on mean.  One that is not known ends it: the length of all
+ * says where to go on. */
 static void read_augmentation(struct dwunw_cie *cie, struct dwunw_bytes *b,
 			      const struct dwunw_cfi_section *s, const char *letter)
 {

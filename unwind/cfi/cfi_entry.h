@@ -21,7 +21,7 @@ struct dwunw_cfi_section {
 struct dwunw_cie {
 	const uint8_t *insns, *insns_end;
 	uint64_t code_align, data_align;
-	uint64_t ra;	  /* register that stands for the return address */
+	uint64_t ra;	  /* register that represents the return address */
 	uint8_t encoding; /* DW_EH_PE_* of the FDEs' addresses */
 	uint8_t addr_size;
 	bool sized;   /* the FDEs' augmentation data begin with their length */
@@ -32,7 +32,7 @@ struct dwunw_cie {
 struct dwunw_fde {
 	const struct dwunw_cfi_section *section; /* of the CIE; NULL: it was not read */
 	uint64_t cie_at;			 /* in the section */
-	const uint8_t *entry;			 /* the FDE, which tells it from all others */
+	const uint8_t *entry; /* the FDE, which distinguishes it from all others */
 	struct dwunw_cie cie;
 	const uint8_t *insns, *insns_end;
 	uint64_t start, end; /* addresses it covers */
@@ -54,7 +54,7 @@ enum dwunw_entry_kind dwunw_entry_head(const struct dwunw_cfi_section *section, 
  * is not read again if it is the same.  Returns false when there is none, or it makes no sense. */
 bool dwunw_fde_read(struct dwunw_fde *fde, const struct dwunw_cfi_section *section, uint64_t at);
 
-/* The address that stands at @b->at in the form that @fde's CIE names. */
+/* The address that is encoded at @b->at in the form that @fde's CIE names. */
 uint64_t dwunw_fde_address(const struct dwunw_fde *fde, struct dwunw_bytes *b);
 
 #endif

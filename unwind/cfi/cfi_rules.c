@@ -229,7 +229,7 @@ static bool execute_row(struct machine *m, uint8_t op)
 	case DW_CFA_restore_state:
 		restore_remembered(m);
 		return true;
-	case DW_CFA_GNU_args_size: /* only matters to who goes on in a landing pad */
+	case DW_CFA_GNU_args_size: /* only matters to code that continues in a landing pad */
 		dwunw_bytes_uleb(&m->in);
 		return true;
 	}
@@ -280,7 +280,7 @@ static void execute_register(struct machine *m, uint8_t op)
 }
 
 /* Execute what makes up most of all: short advances, and offsets of one byte.  The same as run()
- * does with them, but at a third of the time, for want of steps by way of memory. */
+ * does with them, but at a third of the time, for lack of steps by way of memory. */
 static void run_usual(struct machine *m)
 {
 	const uint8_t *at = m->in.at, *last = m->in.end - 1;

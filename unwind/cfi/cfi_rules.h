@@ -21,10 +21,10 @@ enum dwunw_cfi_rule_kind {
 	DWUNW_CFI_UNSPECIFIED, /* nothing is said: by the ABI, the value is kept */
 	DWUNW_CFI_UNDEFINED,
 	DWUNW_CFI_SAME,
-	DWUNW_CFI_OFFSET,     /* it stands at CFA + off */
+	DWUNW_CFI_OFFSET,     /* it is at CFA + off */
 	DWUNW_CFI_VAL_OFFSET, /* it is CFA + off */
 	DWUNW_CFI_REGISTER,   /* it is in register reg; of the CFA: it is reg + off */
-	DWUNW_CFI_EXPR,	      /* it stands where the expression says */
+	DWUNW_CFI_EXPR,	      /* it is where the expression says */
 	DWUNW_CFI_VAL_EXPR,   /* it is what the expression says; also of the CFA */
 };
 

@@ -124,7 +124,7 @@ static bool uncompress_zstd(void *to, size_t to_len, const struct dwunw_bytes *f
 	return ZSTD_decompress(to, to_len, from->at, dwunw_bytes_left(from)) == to_len;
 }
 
-/* Replace @debug, whose contents, of the kind @type, stand at @from, by what they become, @len
+/* Replace @debug, whose contents, of the kind @type, are at @from, by what they become, @len
  * bytes. */
 static int expand(struct dwunw_cfi_section *debug, uint32_t type, uint64_t len,
 		  const struct dwunw_bytes *from, void **owned)

@@ -18,8 +18,8 @@ struct dwunw_cfi_table {
 	size_t nr_pairs, number_size;
 	uint8_t encoding;
 	uint64_t base;	     /* added to the numbers */
-	uint64_t pairs_addr; /* address of the first one, if they count from where they stand */
-	bool checked, sound; /* the table was looked at as a whole; it names every FDE, in order */
+	uint64_t pairs_addr; /* address of the first one, if they count from their own place */
+	bool checked, sound; /* the table was examined as a whole; it names every FDE, in order */
 	/* Made when the table is missing or not sound, and does not lead to an FDE that covers the
 	 * address. */
 	struct dwunw_fde_place *index;

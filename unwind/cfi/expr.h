@@ -25,8 +25,8 @@ struct dwunw_expr_env {
 
 /*
  * Evaluate the @len bytes at @expr.  *value is the top of the expression's stack: the wanted value
- * itself if *is_value, else the address where it stands.  They are set only when DWUNW_FETCH_OK is
- * returned.  Nothing is read but @expr and env->stack, and nothing is allocated.
+ * itself if *is_value, else its address.  They are set only when DWUNW_FETCH_OK is returned.
+ * Nothing is read but @expr and env->stack, and nothing is allocated.
  */
 enum dwunw_fetch dwunw_expr_eval(const struct dwunw_expr_env *env, const uint8_t *expr, size_t len,
 				 uint64_t *value, bool *is_value);

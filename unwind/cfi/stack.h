@@ -10,7 +10,7 @@
 /* Why a value is there, or is not. */
 enum dwunw_fetch {
 	DWUNW_FETCH_OK,
-	DWUNW_FETCH_BELOW,   /* it is in memory, at an address below the bytes at hand */
+	DWUNW_FETCH_BELOW,   /* it is in memory, at an address below the available bytes */
 	DWUNW_FETCH_ABOVE,   /* it is in memory, and not all of it below the end of the bytes */
 	DWUNW_FETCH_UNKNOWN, /* a register is needed that holds no value */
 	DWUNW_FETCH_BAD,     /* the expression makes no sense */

@@ -9,7 +9,7 @@
 
 #include "unwind/dwarf/units.h"
 
-/* Rows looked at to find one of the right function. */
+/* Rows examined to find one of the right function. */
 #define MAX_ROWS_BACK 1000
 /* Searches through all functions of a unit for the one that follows in the source. */
 #define MAX_EXTENTS 256

@@ -3,7 +3,7 @@
 
 #include <dwarf.h>
 
-/* Ranges of units that are looked at: damaged units can share lists that are long. */
+/* Ranges of units that are examined: damaged units can share lists that are long. */
 #define MAX_RANGES ((size_t)1 << 21)
 
 void dwunw_units_release(struct dwunw_units *units)
@@ -32,7 +32,7 @@ static int index_units(struct dwunw_units *units)
 	uint8_t type;
 	int err = 0;
 
-	/* No sub-DIE is asked for: libdw would open the .dwo file that a skeleton names. */
+	/* No sub-DIE is requested: libdw would open the .dwo file that a skeleton names. */
 	while (!err && !dwarf_get_units(units->dwarf, cu, &cu, NULL, &type, &unit, NULL))
 		if (type == DW_UT_compile || type == DW_UT_skeleton)
 			err = add_unit(units, &unit);
@@ -51,7 +51,7 @@ int dwunw_units_find(struct dwunw_units *units, uint64_t addr, Dwarf_Die *unit)
 
 	if (dwarf_addrdie(units->dwarf, addr, unit))
 		return 1;
-	/* Some compilers write no .debug_aranges: then the units must be looked at one by one. */
+	/* Some compilers write no .debug_aranges: then the units must be examined one by one. */
 	err = units->indexed ? 0 : index_units(units);
 	if (err)
 		return err;

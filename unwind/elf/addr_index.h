@@ -33,8 +33,8 @@ static inline uint64_t dwunw_fold(uint64_t a, uint64_t b)
 	return (uint64_t)(product >> 64) ^ (uint64_t)product;
 }
 
-/* Addresses come with the trace: whoever made it must not know which of them collide.  Mixed twice,
- * so that one seed is as good as another. */
+/* Addresses come with the trace: its author must not know which of them collide.  Mixed twice, so
+ * that one seed is as good as another. */
 static inline size_t dwunw_addr_hash(const struct dwunw_addr_index *index, uint64_t addr)
 {
 	return dwunw_fold(dwunw_fold(addr ^ index->seed[0], index->seed[1] | 1),

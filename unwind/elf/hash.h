@@ -1,4 +1,4 @@
-/* hash.h - one hash for all tables, that nobody who makes a trace can foresee */
+/* hash.h - one hash for all tables, which the author of a trace cannot predict */
 #ifndef DWUNW_HASH_H
 #define DWUNW_HASH_H
 

@@ -11,7 +11,8 @@
 /* The directory of alternate files below those of debug files, as distributions have it. */
 #define DWZ_DIR "/.dwz/"
 
-/* Try what @name stands for: as it is, seen from the file that names it, and below each directory.
+/* Try the files that @name may mean: as it is, seen from the file that names it, and below each
+ * directory.
  */
 static int try_name(struct dwunw_file_search *s, const char *from, const char *name)
 {

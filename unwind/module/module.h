@@ -18,7 +18,7 @@ struct dwunw_module {
 	Elf *elf; /* of the image that was given */
 	struct dwunw_build_id id;
 	struct dwunw_cfi *cfi;
-	struct dwunw_names *names; /* NULL until a name is asked for */
+	struct dwunw_names *names; /* NULL until a name is requested */
 	void *mapped;		   /* the image, if it is to be unmapped with the module, or NULL */
 	size_t mapped_len;
 };

@@ -29,7 +29,7 @@ void dwunw_names_free(struct dwunw_names *names);
  * -ENOMEM. */
 int dwunw_names_find(struct dwunw_names *names, uint64_t addr, const struct dwunw_name **name);
 
-/* Bits of enum dwunw_note, by the names asked for so far. */
+/* Bits of enum dwunw_note, by the names requested so far. */
 uint32_t dwunw_names_notes(const struct dwunw_names *names);
 
 #endif

@@ -37,8 +37,8 @@ static int open_error(int err)
 	return err == ENOENT || err == ESRCH ? DWUNW_ERR_GONE : -err;
 }
 
-/* Open what stands for the process, so that from here on a later one with its number is told apart
- * from it. */
+/* Open a descriptor of the process, so that from here on a later process with its number is
+ * distinguished from it. */
 static int open_identity(struct dwunw_stack_reader *r, uint64_t start_time)
 {
 	char path[32];
@@ -60,8 +60,8 @@ static int open_identity(struct dwunw_stack_reader *r, uint64_t start_time)
 	return is_gone(r) ? DWUNW_ERR_GONE : 0;
 }
 
-/* Take the lock that keeps other readers away: on a file that only those can open who may read the
- * process, so that nobody else can hold it against them. */
+/* Take the lock that keeps other readers away: on a file that can only be opened by users who may
+ * read the process, so that no others can hold it against them. */
 static int take_lock(struct dwunw_stack_reader *r)
 {
 	r->lock_fd = openat(r->proc_fd, "auxv", O_RDONLY | O_CLOEXEC);
@@ -72,7 +72,7 @@ static int take_lock(struct dwunw_stack_reader *r)
 	return 0;
 }
 
-/* May we do what reading takes?  Memory is asked for at an address that nobody has. */
+/* May we do what reading takes? Memory is requested at an address that no process has. */
 static int check_allowed(const struct dwunw_stack_reader *r)
 {
 	char byte;
@@ -115,7 +115,7 @@ static int attach(struct dwunw_stack_reader *r, const struct dwunw_stack_reader_
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (r->bytes == MAP_FAILED)
 		return -ENOMEM;
-	/* Most stacks fit in here; the page faults are taken now, not while a thread stands still.
+	/* Most stacks fit in here; the page faults are taken now, not while a thread is stopped.
 	 */
 	memset(r->bytes, 0, r->max_stack < WARM_BYTES ? r->max_stack : WARM_BYTES);
 	return 0;

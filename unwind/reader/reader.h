@@ -51,7 +51,7 @@ bool dwunw_proc_alive(const struct dwunw_stack_reader *r, pid_t tid);
 /* Why reading the process, or its thread @tid, was denied. */
 enum dwunw_denied dwunw_proc_denied(int proc_fd, pid_t tid);
 
-/* Who traces thread @tid; 0: nobody, or it is gone. */
+/* The tracer of thread @tid; 0: none, or it is gone. */
 pid_t dwunw_proc_tracer(int proc_fd, pid_t tid);
 
 /* What /proc/PID/task/TID/syscall says of a thread that waits. */
@@ -68,16 +68,16 @@ int dwunw_proc_waiting(const struct dwunw_stack_reader *r, pid_t tid, struct dwu
 /* reader_copy.c */
 
 /* Copy the stack of thread @tid from the stack pointer in copy->regs, and set copy->regs.flags.
- * -EAGAIN: it is in no mapping that is known; with @unbounded it is copied all the same.
- * Returns 0, -EAGAIN, DWUNW_ERR_GONE or DWUNW_ERR_ATTACH_DENIED. */
+ * -EAGAIN: it is in no mapping that is known; with @unbounded it is copied anyway.  Returns 0,
+ * -EAGAIN, DWUNW_ERR_GONE or DWUNW_ERR_ATTACH_DENIED. */
 int dwunw_copy_stack(struct dwunw_stack_reader *r, struct dwunw_stack_copy *copy, bool unbounded);
 
 /* Copy a thread that waits in the kernel, without stopping it.  Returns as
  * dwunw_stack_reader_read(). */
 int dwunw_copy_waiting(struct dwunw_stack_reader *r, struct dwunw_stack_copy *copy);
 
-/* Does the thread wait in a system call that it would be seen to be stopped in?  Then it is not
- * stopped, unless that was asked for. */
+/* Does the thread wait in a system call that it would be seen to be stopped in? Then it is not
+ * stopped, unless that was requested. */
 bool dwunw_is_spared(const struct dwunw_stack_reader *r, pid_t tid);
 
 /* reader_stop.c */

@@ -32,7 +32,7 @@ static uint64_t stack_room(const struct dwunw_stack_reader *r, uint64_t sp)
 
 	if (!area)
 		return 0;
-	/* Above the main thread's first frame stand only argv, environ and auxv. */
+	/* Above the main thread's first frame are only argv, environ and auxv. */
 	if (sp < r->start_stack && r->start_stack < area->end)
 		return r->start_stack - sp;
 	return area->end - sp;

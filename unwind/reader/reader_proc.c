@@ -1,4 +1,4 @@
-/* reader_proc.c - the stack reader: what /proc tells of a process and its threads */
+/* reader_proc.c - the stack reader: what /proc says about a process and its threads */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* demangle.c - libiberty's demanglers, and a bound on what they do with hostile names
  *
- * A name may refer back to its own parts, so that what it stands for doubles with every few
- * characters.  The demanglers hand their result over in pieces and offer no way to stop them, so
- * the piece that does not fit jumps out of them.
+ * A name may refer back to its own parts, so that its meaning doubles with every few characters.
+ * The demanglers hand their result over in pieces and offer no way to stop them, so the piece that
+ * does not fit jumps out of them.
  */
 #include "unwind/symbol/demangle.h"
 
@@ -34,7 +34,7 @@ static bool is_ascii(const char *data, size_t len)
 /*
  * Jumping out loses no memory: between calls of this function, cplus_demangle_v3_callback() has
  * only what is on its stack, as it also serves __cxa_demangle() where there may be no heap; and so
- * has rust_demangle_callback(), but for an identifier in punycode, which it decodes on the heap,
+ * has rust_demangle_callback(), except for an identifier in punycode, which it decodes on the heap,
  * hands over as a whole and frees.  Only such a one holds bytes beyond ASCII: the next piece must
  * do.
  */

@@ -16,9 +16,9 @@ struct dwunw_demangled_names {
 	bool mangled; /* they are not to be demangled after all */
 };
 
-/* What the @len characters at @raw stand for; they must not change, and always be asked for with
- * the same length.  Returns a string valid until dwunw_demangled_names_release(), or NULL when out
- * of memory. */
+/* The demangled form of the @len characters at @raw; they must not change, and always be requested
+ * with the same length.  Returns a string valid until dwunw_demangled_names_release(), or NULL when
+ * out of memory. */
 const char *dwunw_demangled_names_demangled(struct dwunw_demangled_names *strings, const char *raw,
 					    size_t len);
 

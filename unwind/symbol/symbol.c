@@ -20,7 +20,7 @@ struct function {
 	const char *raw;     /* as the ELF file has it */
 	uint32_t len;	     /* characters of it, without a version */
 	uint32_t section;    /* number, as the original file counts */
-	unsigned char order; /* among the names of one address, the lowest is given out */
+	unsigned char order; /* among the names of one address, the lowest is returned */
 	bool label;	     /* without a type, as plain assembly leaves it */
 };
 
@@ -39,7 +39,7 @@ struct table {
 };
 
 /* In .symtab a name may carry the version of its symbol: name@VERSION or name@@VERSION.  One that
- * is longer than any that is given out may seem one longer than that. */
+ * is longer than any returned one may seem one longer than that. */
 static size_t name_len(const char *raw)
 {
 	size_t len = 0;

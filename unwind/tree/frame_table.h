@@ -13,7 +13,7 @@
 #include "unwind/elf/hash.h"
 #include "unwind/tree/rule.h"
 
-#define DWUNW_MAX_PLACES (1u << 30) /* two bits are left for those who keep numbers */
+#define DWUNW_MAX_PLACES (1u << 30) /* two bits are left for users of the numbers */
 
 /* What the hot loop looks at comes first. */
 struct dwunw_place {

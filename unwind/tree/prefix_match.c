@@ -80,7 +80,7 @@ static bool follow(const struct dwunw_node *nodes, uint32_t from, uint32_t id, u
 	return true;
 }
 
-/* Does frame @fork->nr stand at @fork->at? */
+/* Is frame @fork->nr at @fork->at? */
 static bool leads_on(const struct dwunw_node *nodes, const struct dwunw_fork *fork)
 {
 	const struct dwunw_node *node = &nodes[fork->at];

@@ -1,8 +1,8 @@
 /* prefix_match.h - where stacks that begin with the same frames part
  *
- * A fork says: who has found that the first @nr frames are those of stack @from, and then meets
- * @word, is in stack @to, whose frame @nr is node @at.  From fork to fork each stack that was met
- * before is found without a look at its callers' tree.  Forks may be forgotten at any time.
+ * A fork says: a walk that has found the first @nr frames of stack @from, and then meets @word, is
+ * in stack @to, whose frame @nr is node @at.  From fork to fork each stack that was met before is
+ * found without a look at its callers' tree.  Forks may be forgotten at any time.
  */
 #ifndef DWUNW_PREFIX_MATCH_H
 #define DWUNW_PREFIX_MATCH_H
@@ -43,7 +43,7 @@ void dwunw_prefix_match_release(struct dwunw_prefix_match *forks);
 void dwunw_prefix_match_learn(struct dwunw_prefix_match *forks, const struct dwunw_stack_tree *tree,
 			      struct dwunw_fork *fork);
 
-/* The word for a stack of @len bytes at @sp with frame 0 at @pc.  @top is what stands at @sp: in a
+/* The word for a stack of @len bytes at @sp with frame 0 at @pc.  @top is what is at @sp: in a
  * function that was just called, its return address. */
 static inline uint64_t dwunw_fork_first(uint64_t pc, uint64_t sp, uint64_t len, uint64_t top)
 {

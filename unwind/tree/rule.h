@@ -9,8 +9,8 @@
 
 #include "unwind/cfi/cfi.h"
 
-/* In all kinds up to DWUNW_RULE_POPPED the return address stands at CFA - 8, and bit 0 says that
- * the caller's rbp is saved, at CFA + 8 * bp_slot. */
+/* In all kinds up to DWUNW_RULE_POPPED the return address is at CFA - 8, and bit 0 says that the
+ * caller's rbp is saved, at CFA + 8 * bp_slot. */
 enum dwunw_rule_kind {
 	DWUNW_RULE_SP = 0,    /* CFA = rsp + cfa_off, at least rsp + 8 */
 	DWUNW_RULE_SP_BP = 1, /* and rbp is saved */
@@ -21,8 +21,8 @@ enum dwunw_rule_kind {
 	DWUNW_RULE_DEREF_BP = 5,
 	DWUNW_RULE_PLT = 6, /* CFA = rsp + 8, and 8 more if pc % 16 is at least cfa_off */
 	/* CFA = rsp + cfa_off % 65536, and rbp was saved at CFA + 8 * (cfa_off / 65536), which is
-	 * below rsp: it was popped, so that it has its value if the bytes down there are not at
-	 * hand. */
+	 * below rsp: it was popped, so that it has its value if the bytes down there are not
+	 * available. */
 	DWUNW_RULE_POPPED = 8,
 	DWUNW_RULE_SLOW, /* take dwunw_step() */
 	DWUNW_RULE_END,	 /* there is no caller */

@@ -1,8 +1,8 @@
 /* stack_tree.h - all stacks as paths of one tree: callers first, and the innermost frame's node is
  * the id
  *
- * A stack's status stands above its outermost frame, as a root of its own.  So a node says all of
- * the stack, and equal stacks are those with one node.
+ * A stack's status is above its outermost frame, as a root of its own.  So a node says all of the
+ * stack, and equal stacks are those with one node.
  */
 #ifndef DWUNW_STACK_TREE_H
 #define DWUNW_STACK_TREE_H

@@ -3,8 +3,8 @@
  * Most stacks are not new.  So a stack is taken for one that is known, the guess being made by its
  * first words: while the return addresses loaded are those of the guess, a predicted branch, the
  * next rule is known before the load is done.  Where they are not, a fork (prefix_match.h) may know
- * another stack that goes on like that.  The one that is left in the end is the stack at hand, with
- * its id. What is new, or odd, is walked by walk.c.
+ * another stack that goes on like that.  The one that is left in the end is the current stack, with
+ * its id.  What is new, or odd, is walked by walk.c.
  */
 #include <errno.h>
 #include <string.h>
@@ -23,7 +23,7 @@
 
 _Static_assert((unsigned int)DWUNW_EVENT_RETURN_ADDRESS == AS_RETURN, "the flag is the bit of as");
 
-/* The frame at hand, which is fresh and whose rbp is known. */
+/* The current frame, which is fresh and whose rbp is known. */
 struct view {
 	const uint8_t *bytes; /* of the stack */
 	uint64_t addr;
@@ -32,10 +32,10 @@ struct view {
 	uint64_t bp, pc;
 };
 
-/* Among the known stacks: the one that the stack at hand is, as far as it was looked at. */
+/* Among the known stacks: the one that the current stack is, as far as it was examined. */
 struct guess {
 	const struct dwunw_stacks *stacks;
-	const struct dwunw_node *node; /* of the frame at hand */
+	const struct dwunw_node *node; /* of the current frame */
 	uint32_t space;
 	uint32_t id;
 	uint32_t nr; /* frames that lie behind */

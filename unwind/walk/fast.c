@@ -15,7 +15,7 @@
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-/* The frame at hand. */
+/* The current frame. */
 struct cursor {
 	uint64_t sp, bp;
 	uint64_t pc;   /* of the next frame */

@@ -6,7 +6,7 @@
 #include "unwind/walk/step.h"
 #include "unwind/walk/walk.h"
 
-/* A walk from the frame at hand outwards. */
+/* A walk from the current frame outwards. */
 struct full {
 	struct dwunw_pass *pass;
 	struct dwunw_walk at; /* the frame */
@@ -15,7 +15,7 @@ struct full {
 	bool intact;	      /* no step failed halfway: the registers are the frame's */
 };
 
-/* Find the place of the frame p->nr, which @f stands at.  Returns 0 or -ENOMEM. */
+/* Find the place of the frame p->nr, which @f is at.  Returns 0 or -ENOMEM. */
 static int find_place(struct full *f, uint32_t *number)
 {
 	struct dwunw_pass *p = f->pass;
@@ -73,8 +73,8 @@ static bool needs_lost_register(const struct full *f, const struct dwunw_cfi_row
 	return f->guessed && row->kind == DWUNW_CFI_SIMPLE && !(f->at.known >> row->cfa_reg & 1);
 }
 
-/* Describe the frame that @f stands at and go on to its caller.  Returns DWUNW_STEPPED, why there
- * is no caller, or -ENOMEM. */
+/* Describe the frame that @f is at and go on to its caller.  Returns DWUNW_STEPPED, why there is no
+ * caller, or -ENOMEM. */
 static int visit(struct full *f)
 {
 	struct dwunw_pass *p = f->pass;
@@ -104,7 +104,7 @@ static int visit(struct full *f)
 		return next;
 	if (!f->at.reg[DWUNW_X86_64_RIP])
 		return dwunw_pass_ended(p, true, f->as & DWUNW_PC_STALE);
-	/* Nor will it return: where its return address would stand is something else. */
+	/* Nor will it return: where its return address would be is something else. */
 	if (uncalled && !dwunw_space_find(p->space, f->at.reg[DWUNW_X86_64_RIP]))
 		return dwunw_pass_ended(p, false, f->as & DWUNW_PC_STALE);
 	if (p->nr < p->limit && !dwunw_pass_is_code(p, f->at.reg[DWUNW_X86_64_RIP], f->as) &&

@@ -14,7 +14,7 @@
 enum likeness {
 	NOT_CODE,
 	IN_MAPPING,   /* what is there is not known */
-	KNOWN_TO_CFI, /* code of a function, whose bytes are not at hand */
+	KNOWN_TO_CFI, /* code of a function, whose bytes are not available */
 	BEHIND_CALL,
 };
 

@@ -7,7 +7,7 @@
 #include "unwind/walk/step.h"
 #include "unwind/walk/walk.h"
 
-/* Go on from the frame p->nr - 1, which @w stands at, to a likely caller.  Returns false if none is
+/* Go on from the frame p->nr - 1, which @w is at, to a likely caller.  Returns false if none is
  * found; then @w is as it was. */
 bool dwunw_guess(const struct dwunw_pass *p, struct dwunw_walk *w);
 

@@ -118,7 +118,7 @@ void dwunw_history_keep(const struct dwunw_pass *p, bool whole)
 
 	h->nr = 0;
 	/* A walk that the limit ended has other frames if it begins elsewhere; one without any
-	 * caller for want of information may go on in another walk. */
+	 * caller for lack of information may go on in another walk. */
 	if (!whole || p->status == DWUNW_STATUS_FRAME_LIMIT || (p->by_none && p->nr + p->taken < 2))
 		return;
 	for (uint32_t i = p->nr; i-- > 0; to++) {

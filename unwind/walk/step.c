@@ -34,7 +34,7 @@ static void set_register(struct dwunw_walk *w, int reg, enum dwunw_fetch fetch, 
 }
 
 /* A signal may be handled on another stack than the one that it interrupted, and that may be below
- * all bytes at hand. */
+ * all available bytes. */
 static bool leaves_stack(const struct dwunw_walk *w, const struct dwunw_cfi_row *row, uint64_t sp)
 {
 	return row->signal && sp < w->stack->addr && w->cfa != UINT64_MAX;
@@ -66,7 +66,7 @@ static int step_simple(struct dwunw_walk *w, const struct dwunw_cfi_row *row)
 	return DWUNW_STEPPED;
 }
 
-/* The value of a register that an expression tells of. */
+/* The value of a register that an expression computes. */
 static enum dwunw_fetch expression_value(const struct dwunw_expr_env *env,
 					 const struct dwunw_cfi_rule *rule, uint64_t *value)
 {
@@ -118,8 +118,7 @@ static enum dwunw_fetch apply_rule(struct dwunw_walk *w, const struct dwunw_expr
 	if (rule->kind == DWUNW_CFI_UNSPECIFIED || rule->kind == DWUNW_CFI_SAME)
 		return DWUNW_FETCH_OK;
 	if (rule->kind == DWUNW_CFI_UNDEFINED) {
-		w->known &=
-			~(1u << reg) | 1u << DWUNW_X86_64_RSP; /* that is the CFA all the same */
+		w->known &= ~(1u << reg) | 1u << DWUNW_X86_64_RSP; /* that is the CFA anyway */
 		return DWUNW_FETCH_OK;
 	}
 	fetch = rule_value(env, rule, &value);

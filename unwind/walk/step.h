@@ -11,7 +11,7 @@
 /* What a step returns, besides enum dwunw_status: the caller's frame was found. */
 #define DWUNW_STEPPED DWUNW_STATUS_NR
 
-/* The frame at hand: its registers, by DWARF number, and what they may be read from. */
+/* The current frame: its registers, by DWARF number, and what they may be read from. */
 struct dwunw_walk {
 	const struct dwunw_stack *stack;
 	uint64_t reg[DWUNW_MAX_ARCH_REGS];

@@ -9,7 +9,7 @@ static void give_up(struct preload_header *h, struct thread_ring *lane)
 {
 	enum preload_loss kind = lane->entered_kind;
 
-	/* A free and a release are told of before they are done, and will not be now. */
+	/* A free and a release are recorded before they happen, and now they will not. */
 	if (lane->entered_head == __atomic_load_n(&lane->ring->head, __ATOMIC_RELAXED) &&
 	    kind != PRELOAD_LOST_FREE && kind != PRELOAD_LOST_RELEASE)
 		thread_ring_lost(h, kind < PRELOAD_NR_LOST ? lane : NULL, kind);
@@ -21,8 +21,8 @@ static bool on_alternate(const stack_t *s, uint64_t sp)
 	return !(s->ss_flags & SS_DISABLE) && sp - (uint64_t)s->ss_sp < s->ss_size;
 }
 
-/* Was what began at @at left by a jump, when an event comes at @sp?  What a handler does stands
- * below what it interrupts, or on the alternate stack, which may lie within the thread's own. */
+/* Was what began at @at left by a jump, when an event comes at @sp? What a handler does is below
+ * what it interrupts, or on the alternate stack, which may lie within the thread's own. */
 static bool is_left(uint64_t at, uint64_t sp)
 {
 	stack_t alternate = {.ss_flags = SS_DISABLE};
@@ -53,7 +53,7 @@ uint32_t abandoned_settle(struct preload_header *h, uint64_t sp)
 	while (nr < PRELOAD_NR_LANES && own[nr] && own[nr]->entered_sp)
 		nr++;
 	while (nr && is_left(own[nr - 1]->entered_sp, sp)) {
-		/* A handler that comes meanwhile stands below this, and keeps away. */
+		/* A handler that comes meanwhile is below this, and keeps away. */
 		own[--nr]->entered_sp = sp;
 		thread_ring_fence();
 		give_up(h, own[nr]);

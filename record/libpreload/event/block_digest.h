@@ -9,11 +9,11 @@
  * ones below are added (xor).  All sixteen chains are kept whole, and all their steps can be
  * undone: so one word that changes always changes the result.  Where several of a chain change, for
  * whatever has become of the upper ones exactly one of the 2^128 changes that the next can have
- * cancels it. That and the one above are of five bytes together at least (so one of a byte or two
+ * cancels it.  That and the one above are of five bytes together at least (so one of a byte or two
  * is never cancelled by another such), go through a table that knows no arithmetic, and each byte
- * of the one above may come out as any of 127, by what stands further up in the chain.  Programs'
- * words do not change like that but by chance, once in 2^32 times or less that two of a chain
- * change at once in blocks that were at rest for QUIET_SEEN events.
+ * of the one above may come out as any of 127, depending on what is further up in the chain.
+ * Programs' words do not change like that but by chance, once in 2^32 times or less that two of a
+ * chain change at once in blocks that were at rest for QUIET_SEEN events.
  */
 #ifndef LIBPRELOAD_BLOCK_DIGEST_H
 #define LIBPRELOAD_BLOCK_DIGEST_H
@@ -25,7 +25,7 @@
 #define QUIET_SPAN 4096u
 
 /* What preload_known.quiet says of a block: how often it was found as it was since it was written
- * to, up to QUIET_SEEN, when it is looked at.  Of mixed ones all above in their span are, too. */
+ * to, up to QUIET_SEEN, when it is examined.  Of mixed ones all above in their span are, too. */
 enum { QUIET_SEEN = 32, QUIET_ZERO, QUIET_MIXED };
 
 #define QUIET_TARGET __attribute__((target("avx2,vaes"), always_inline)) static inline

@@ -2,7 +2,7 @@
 #include "record/libpreload/event/reserve.h"
 
 /* A thread goes on after this, however little room there is.  Much shorter ones cost more than they
- * save: whoever else the processor serves meanwhile, the program finds its caches empty. */
+ * save: whatever else the processor runs meanwhile, the program finds its caches empty. */
 #define WAIT_NS 25000000u
 
 bool lane_wait(struct preload_header *h, struct thread_ring *lane, uint64_t end)
@@ -32,7 +32,7 @@ bool lane_wait(struct preload_header *h, struct thread_ring *lane, uint64_t end)
 			return true;
 		if (thread_ring_is_over(h))
 			return false;
-		/* A recorder that is slow is waited for, one that stands not for ever. */
+		/* A slow recorder is waited for, a stopped one not forever. */
 		if (lane->tail != moved)
 			start = preload_monotonic_ns();
 		moved = lane->tail;

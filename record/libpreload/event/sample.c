@@ -1,9 +1,9 @@
 /* sample.c - which allocations are recorded when not all are, and of which blocks frees then are
  *
- * What is left out costs a thread a subtraction, and its free one look at a byte.  The blocks that
- * were recorded stand in a table of their addresses without locks: eight to a line of the cache, in
- * one of two lines each; before it stands an array that counts, by another part of the hash, how
- * many blocks there are, and mostly says that there is none.
+ * What is left out costs a thread a subtraction, and its free one look at a byte.  The recorded
+ * blocks are in a table of their addresses without locks: eight to a line of the cache, in one of
+ * two lines each; before it is an array that counts, by another part of the hash, how many blocks
+ * there are, and mostly says that there is none.
  */
 #include <sys/mman.h>
 
@@ -98,7 +98,7 @@ static bool forget(uint64_t addr)
 	return true;
 }
 
-/* By one instruction, for a handler may come between. */
+/* By one instruction, because a handler may come between. */
 static void add(uint64_t *counter, uint64_t nr)
 {
 	__asm__("addq %1, %0" : "+m"(*counter) : "er"(nr) : "cc");

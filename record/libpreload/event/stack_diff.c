@@ -132,7 +132,7 @@ __attribute__((target("avx2,vaes"))) static uint16_t *look_at_blocks(struct prel
 	return to;
 }
 
-/* The same of one span, of which mixed blocks are looked at together. */
+/* The same of one span, of which mixed blocks are examined together. */
 __attribute__((target("avx2,vaes"), always_inline)) static inline uint16_t *look_at_span(
 	struct preload_known *k, uint64_t a, uint64_t b, uint16_t *to, uint32_t i)
 {

@@ -26,7 +26,7 @@ __thread struct preload_thread preload_self __attribute__((tls_model("initial-ex
 struct preload_lanes preload_lanes;
 
 static struct thread_ring *lanes[PRELOAD_MAX_RINGS];
-static uint32_t holders[PRELOAD_MAX_RINGS]; /* thread ids of who took them last */
+static uint32_t holders[PRELOAD_MAX_RINGS]; /* ids of the threads that took them last */
 static uint32_t next_ring;
 static uint64_t in_vain_until;
 static uint32_t first_tid; /* the thread that took the first ring */
@@ -40,7 +40,7 @@ void *preload_before_vfork(void)
 {
 	if (!preload_ready())
 		return (void *)(uintptr_t)preload_real.vfork;
-	/* Without a call nobody can tell them apart; the child's blocks are in the parent's
+	/* Without a call they cannot be distinguished; the child's blocks are in the parent's
 	 * memory. */
 	preload_self.vforked = !preload_no_calls();
 	return (void *)(uintptr_t)preload_real.vfork;
@@ -73,8 +73,8 @@ bool preload_forget_rings(void)
 	return true;
 }
 
-/* Such a clock may stand for as long as a block takes from one thread to another (ACPI's timer: 280
- * ns): all events together take each time once. */
+/* Such a clock may not advance for as long as a block takes from one thread to another (ACPI's
+ * timer: 280 ns): all events together take each time once. */
 uint64_t thread_ring_time_in_steps(void)
 {
 	struct preload_header *h = preload_shared();
@@ -120,7 +120,7 @@ static void find_stack(uint32_t tid)
 
 			self->stack_lo = (uint64_t)lo;
 			self->stack_hi = (uint64_t)lo + size;
-			/* Above its frames stand only its variables and the C library's notes. */
+			/* Above its frames are only its variables and the C library's notes. */
 			if (tcb > self->stack_lo && tcb < self->stack_hi)
 				self->stack_hi = tcb;
 		}
@@ -130,8 +130,8 @@ static void find_stack(uint32_t tid)
 	errno = saved_errno;
 }
 
-/* It allocates with the thread's own lock held, which find_stack() would wait for for ever were
- * that the thread's first event: so the stack is found before. */
+/* It allocates with the thread's own lock held, which find_stack() would wait for forever were that
+ * the thread's first event: so the stack is found before. */
 EXPORT int pthread_getattr_np(pthread_t thread, pthread_attr_t *attr)
 {
 	const struct preload_thread *self = &preload_self;
@@ -189,8 +189,8 @@ static struct thread_ring *make_lane(struct preload_header *h, uint32_t i)
 	return lane;
 }
 
-/* Is ring @i, which is said to be free, nobody's in this process?  Others may write to what says
- * so.  From now on it is thread @tid's. */
+/* Does no thread of this process own ring @i, which is said to be free? Others may write to what
+ * says so.  From now on it is thread @tid's. */
 static bool hold(uint32_t i, uint32_t tid)
 {
 	uint32_t last = __atomic_load_n(&holders[i], __ATOMIC_ACQUIRE);
@@ -266,8 +266,8 @@ static bool is_recorder_late(const struct preload_header *h)
 	return false;
 }
 
-/* May a thread that has waited for a ring since @start wait on?  Where all threads that have one
- * live on it may be for ever, and once in vain is enough, until another finds a ring. */
+/* May a thread that has waited for a ring since @start wait on? Where all threads that have one
+ * live on it may be forever, and once in vain is enough, until another finds a ring. */
 static bool wait_for_ring(const struct preload_header *h, uint64_t start)
 {
 	uint64_t now = preload_monotonic_ns(), most = preload_settings.block_ns;

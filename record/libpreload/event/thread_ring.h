@@ -24,11 +24,11 @@ struct thread_ring {
 	uint64_t last_sp;	/* and its stack pointer, */
 	uint64_t saved[6];	/* and registers */
 	bool based, regs_known; /* the recorder knows these, too */
-	/* The event that is being written was made here; 0: none is.  As what it counts if it is
-	 * lost, and where the ring's head stood before it. */
+	/* The event that is being written was made here; 0: none is.  What it counts as if it is
+	 * lost, and where the ring's head was before it. */
 	uint64_t entered_sp, entered_head;
 	uint8_t entered_kind;
-	uint64_t stalled_tail; /* waiting for room was in vain, and the tail stood here */
+	uint64_t stalled_tail; /* waiting for room was in vain, and the tail was here */
 	bool stalled;
 	struct preload_image known;
 	uint16_t changed[PRELOAD_MAX_SLICES + 7]; /* indices of slices */

@@ -1,8 +1,8 @@
-/* guard.c - the functions that give out blocks with bytes of ours around them
+/* guard.c - the functions that allocate blocks with our bytes around them
  *
- * Which blocks are ours is known by a mark at their address: what was given out before, or by
- * others, has none and is left alone.  A block that is aligned to more than 16 bytes has a second
- * mark, 16 bytes before, for it begins elsewhere than 32 bytes before.
+ * Which blocks are ours is known by a mark at their address: blocks allocated before, or by others,
+ * have none and are left alone.  A block that is aligned to more than 16 bytes has a second mark,
+ * 16 bytes before, because it does not begin 32 bytes before.
  *
  * Nothing here takes a lock, and a child of fork() goes on with what it has.
  */
@@ -54,8 +54,8 @@ static void *dress_new(void *base, size_t front, size_t size)
 	return block ? block : base;
 }
 
-/* Take @block out of our hands: nobody else does from now on.  *@front is 0 where it is not known
- * any more.  False: it is not one of ours. */
+/* Take @block out of our hands: no other thread does from now on.  *@front is 0 where it is not
+ * known any more.  False: it is not one of ours. */
 static bool claim(uint8_t *block, size_t *front)
 {
 	bool aligned;
@@ -65,7 +65,7 @@ static bool claim(uint8_t *block, size_t *front)
 	aligned = marks_clear(block - 16);
 	if (!marks_clear(block))
 		return false; /* another thread frees it too */
-	/* Not for ever: where this is a child of fork, who walked is not here. */
+	/* Not forever: in a child of fork, the thread that walked does not exist. */
 	for (uint32_t i = 0; i < PATIENCE && UNLIKELY(guard_is_looked_at(block)); i++)
 		__builtin_ia32_pause();
 	*front = !aligned ? GUARD_FRONT : is_whole(block) ? head_of(block)->front : 0;
@@ -211,7 +211,7 @@ void *guard_new(const struct preload_operator *o, size_t size, uint64_t second, 
 }
 #endif
 
-/* As the program asked for it: what it may write to. */
+/* As the program requested it: what it may write to. */
 EXPORT size_t malloc_usable_size(void *block)
 {
 	if (!block || UNLIKELY(!preload_ready()))

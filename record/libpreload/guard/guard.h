@@ -5,7 +5,7 @@
 #include "record/libpreload/overrun.h"
 #include "record/libpreload/preload.h"
 
-/* Guard the blocks that are given out from now on: the functions of preload_real are replaced by
+/* Guard the blocks that are allocated from now on: the functions of preload_real are replaced by
  * some that do.  @secret is any number. */
 void guard_begin(uint64_t secret);
 
@@ -20,16 +20,16 @@ void *guard_new(const struct preload_operator *o, size_t size, uint64_t second, 
  * more.  False: it is not one of ours. */
 bool guard_undress(void **block);
 
-/* Tell of @block if it was written beyond its bounds; it need not be one of ours. */
+/* Report @block if it was written beyond its bounds; it need not be one of ours. */
 void guard_check(const void *block, enum overrun_found found);
 
-/* The same of all blocks there are, for the process ends. */
+/* The same for all blocks there are, because the process ends. */
 void guard_check_all(enum overrun_found found);
 
 /* guard_signals.c: @taken: the same before a signal ends the process, from now on; else no more. */
 void guard_signals(bool taken);
 
-/* How it stands with the look at the end, for the recorder. */
+/* The state of the check at the end, for the recorder. */
 void guard_note(enum preload_guard guard);
 
 static inline void guard_look(const void *block, enum overrun_found found)
@@ -44,7 +44,7 @@ struct guard_finding {
 	struct overrun overrun;
 };
 
-/* Tell the recorder, with the stack of who calls this. */
+/* Tell the recorder, with the stack of the caller. */
 void guard_tell(const struct guard_finding *finding);
 
 /* guard_bitmap.c: which addresses are those of guarded blocks.  A mark is set and taken away

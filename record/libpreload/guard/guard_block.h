@@ -1,4 +1,4 @@
-/* guard_block.h - what stands around a guarded block
+/* guard_block.h - what is around a guarded block
  *
  *   front      head  canary  the block as the program asked for it  canary
  *   (aligned)  16    16                                            32 to 47
@@ -19,7 +19,7 @@
 
 /* Before the canary before a block. */
 struct head {
-	uint64_t size;	/* bytes asked for */
+	uint64_t size;	/* bytes requested */
 	uint32_t front; /* bytes from where the allocator's block begins to the program's */
 	uint32_t check; /* of both, and of the address */
 };
@@ -43,7 +43,7 @@ static inline uint64_t mix(uint64_t x)
 	return (x ^ x >> 29) * 0xbf58476d1ce4e5b9ull;
 }
 
-/* What stands in each aligned word of the canaries. */
+/* The contents of each aligned word of the canaries. */
 static inline uint64_t canary_of(const uint8_t *block)
 {
 	return mix((uint64_t)block ^ guard_secret) | 0x8080808080808080ull;

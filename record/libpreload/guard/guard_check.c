@@ -1,4 +1,4 @@
-/* guard_check.c - what was written beyond the bounds of blocks: found, and told of */
+/* guard_check.c - what was written beyond the bounds of blocks: found, and reported */
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -50,7 +50,7 @@ static void add_head(struct overrun *o, const uint8_t *block)
 	memcpy(o->bytes, block - GUARD_FRONT, o->len);
 }
 
-/* What was found around a block, before it is told of. */
+/* What was found around a block, before it is reported. */
 struct overrun_list {
 	struct guard_finding of[2];
 	uint32_t nr;
@@ -93,7 +93,7 @@ static void tell(const struct overrun_list *all)
 		guard_tell(&all->of[i]);
 }
 
-/* Is what is found told of, or counted at least? */
+/* Is what is found reported, or at least counted? */
 static bool tells(void)
 {
 	return preload_shared() || preload_own.unclocked;
@@ -109,8 +109,8 @@ void guard_check(const void *block, enum overrun_found found)
 	tell(&all);
 }
 
-/* A mark that another stands behind is the second one of that block.  Telling may take as long as
- * the recorder does: by then the block may be gone. */
+/* A mark that another follows is the second one of that block.  Telling may take as long as the
+ * recorder does: by then the block may be gone. */
 static void walk_to(uint8_t *block, void *found)
 {
 	struct overrun_list all;
@@ -172,7 +172,7 @@ __attribute__((destructor)) static void at_exit(void)
 	guard_check_all(OVERRUN_AT_EXIT);
 }
 
-/* Who leaves so runs no destructors. */
+/* A program that leaves so runs no destructors. */
 EXPORT __attribute__((noreturn)) void _exit(int status)
 {
 	guard_check_all(OVERRUN_AT_EXIT);

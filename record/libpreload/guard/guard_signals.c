@@ -1,9 +1,8 @@
-/* guard_signals.c - a look at all blocks before a signal ends the process
+/* guard_signals.c - a check of all blocks before a signal ends the process
  *
- * Signals that would end the process have a handler of ours, which looks, and then has the kernel
+ * Signals that would end the process have a handler of ours, which checks, and then has the kernel
  * do what it would have done: the status is the same, and so are the registers in a core.  Only
- * where the default stands is there a handler, and who asks for the disposition is told of the
- * default.
+ * where the default is set is there a handler, and a query for the disposition returns the default.
  */
 #include <errno.h>
 #include <signal.h>
@@ -23,7 +22,7 @@ static __thread siginfo_t *ending __attribute__((tls_model("initial-exec")));
 
 static bool on;
 
-/* What the program has set, where our handler stands: the default, and flags without a meaning. */
+/* What the program has set, where our handler is: the default, and flags without a meaning. */
 static struct sigaction given[NSIG];
 
 /* Does the default end the process, and is that anything for a handler?  32 and 33 are the C
@@ -79,7 +78,7 @@ static void on_fatal(int sig, siginfo_t *info, void *context)
 	if (ending)
 		give_up(ending);
 	ending = info;
-	/* Its bounds would be asked for with a call that allocates, maybe from within malloc. */
+	/* Its bounds would be requested with a call that allocates, maybe from within malloc. */
 	if (preload_self.stack_lo == preload_self.stack_hi)
 		preload_self.stack_hi = preload_self.stack_lo + 1;
 	guard_check_all(OVERRUN_AT_EXIT);
@@ -101,7 +100,7 @@ static int real_sigaction(int sig, const struct sigaction *action, struct sigact
 	return -1;
 }
 
-/* Where the default stands for @sig, our handler does from now on. */
+/* Where @sig has the default, it has our handler from now on. */
 static void take_over(int sig)
 {
 	struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_RESETHAND | SA_ONSTACK}, old;

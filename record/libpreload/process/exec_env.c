@@ -10,7 +10,7 @@
 
 #define HANDED_DOWN 100 /* descriptors above this are hardly ever used by a program */
 
-/* An environment with what the library needs; mapped, for there may be a lock on malloc. */
+/* An environment with what the library needs; mapped, because malloc may be locked. */
 struct scratch {
 	size_t bytes;
 	int fd; /* of the shared memory; -1: the program opens it by itself */
@@ -107,8 +107,8 @@ static struct preload_header *wanted(bool other_process)
 	return h && !preload_is_over(h) ? h : NULL;
 }
 
-/* What tells of the memory, into s->memory; @counted: the program's start is counted here.  False:
- * it could not be opened. */
+/* What names the memory, into s->memory; @counted: the program's start is counted here.  False: it
+ * could not be opened. */
 static bool tell(struct scratch *s, const struct preload_header *h, bool counted)
 {
 	const struct preload_settings *set = &preload_settings;
@@ -138,8 +138,8 @@ static void drop_left(void)
 	left = NULL;
 }
 
-/* What it takes to hand the memory @h down is forbidden: a program that is not told of it by @env
- * already is lost. */
+/* The calls that hand the memory @h down are forbidden: a program that does not learn of it from
+ * @env is lost. */
 static void leave(struct preload_header *h, char *const *env)
 {
 	for (; env && *env; env++)

@@ -2,7 +2,7 @@
  *
  * At its start the library took itself out of the environment, so that nothing the target starts
  * carries it.  Here it is put back, for this process alone: not for a child of fork or vfork.  With
- * --follow it stays in the environment; here it is seen to that it is in one that was made anew.
+ * --follow it stays in the environment; here it is put into a new one.
  */
 #ifndef LIBPRELOAD_EXEC_ENV_H
 #define LIBPRELOAD_EXEC_ENV_H
@@ -19,7 +19,7 @@ struct scratch *carry(char *const *env, bool other_process);
 /* The environment to begin it with: that of @s, valid as long as @s, or @env. */
 char *const *exec_env_env(const struct scratch *s, char *const *env);
 
-/* No program began: all goes on as before, but for errno. */
+/* No program began: all goes on as before, except for errno. */
 void exec_env_back(struct scratch *s);
 
 /* Give @s and what it holds back. */

@@ -116,7 +116,7 @@ static void become_child(void)
 		__atomic_fetch_add(&kept->no_slot, 1, __ATOMIC_RELAXED);
 	else if (!preload_is_over(kept))
 		p = take_own_slot(kept, pid);
-	/* Not before its slot can be seen: who waits for it would wait no longer. */
+	/* Not before its slot can be seen: a thread that waits for it would wait no longer. */
 	__atomic_fetch_add(&kept->children, 1, __ATOMIC_RELEASE);
 	if (!p) {
 		kept = NULL;

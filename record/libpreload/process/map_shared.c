@@ -1,7 +1,7 @@
 /* map_shared.c - the memory shared with the recorder, and what of it is believed
  *
- * All who have the memory can write to all of it, also those who have fewer rights than we.  So
- * what decides where this process writes is copied once, and checked.
+ * All processes with the memory can write to all of it, also those with fewer rights than this one.
+ * So what decides where this process writes is copied once, and checked.
  */
 #include <fcntl.h>
 #include <pthread.h>

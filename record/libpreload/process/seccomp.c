@@ -3,8 +3,8 @@
  * A seccomp filter may kill for any system call, so after one the library makes none: threads that
  * have a ring go on, what would need a call is lost, and counted.  Where the time stamp counter is
  * forbidden, as seccomp's strict mode does, events have no time: all of them are lost, and counted.
- * Both hold for the whole process, for what threads begin has what they have; a child of fork() and
- * the next program, too.
+ * Both hold for the whole process, because threads inherit them; a child of fork() and the next
+ * program, too.
  */
 #include <errno.h>
 #include <linux/prctl.h>

@@ -2,7 +2,7 @@
  * recorder
  *
  * Its first call may be anything's: the loader's, a constructor's, dlsym's own.  So all is made
- * ready at the first call, and blocks that are asked for meanwhile come from a small arena.
+ * ready at the first call, and blocks that are requested meanwhile come from a small arena.
  */
 #include <errno.h>
 #include <limits.h>
@@ -233,11 +233,11 @@ static void begin(struct preload_header *h)
 	if (preload_state.program >> PRELOAD_SLOT_BITS == 1)
 		return;
 	preload_small(EVENT_EXEC, NULL, 0, 0);
-	if (!fresh) /* else they were looked at */
+	if (!fresh) /* else they were examined */
 		preload_maps_changed(true);
 }
 
-/* The memory that @value, of our variable, tells of; for this program alone. */
+/* The memory that @value, of our variable, names; for this program only. */
 static struct preload_header *inherit(char *value, char **entry)
 {
 	int fd = (int)number(&value, 10);

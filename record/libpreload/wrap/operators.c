@@ -2,7 +2,7 @@
  *
  * Those of libstdc++ call malloc and free, and are left alone: a call goes on to them as if this
  * library were not there.  Those in the object that malloc is in do not, so they are recorded.
- * Without such ones the names are taken out of the table by which the loader finds them: a plugin
+ * Without such ones the names are removed from the table by which the loader finds them: a plugin
  * that brings its own libstdc++ is to have that, which is not behind this library.
  */
 #ifndef PRELOAD_STATIC

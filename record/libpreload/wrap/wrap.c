@@ -1,6 +1,6 @@
 /* wrap.c - the C halves of the wrappers
  *
- * A free is told of before the real one, an allocation after: so an address is never given out
+ * A free is recorded before the real one, an allocation after it: so an address is never allocated
  * again before its free is known.
  */
 #include <errno.h>
@@ -68,7 +68,7 @@ void *wrap_calloc(size_t nr, size_t size, const struct caller *c)
 	return keep(FUNC_CALLOC, REAL(behind(c)->calloc(nr, size)), nr * size, c);
 }
 
-/* @old was given out while the real functions were looked up: it stays. */
+/* @old was allocated while the real functions were looked up: it stays. */
 static void *leave_arena(void *old, size_t size, const struct caller *c)
 {
 	void *block = wrap_malloc(size, c);
@@ -246,8 +246,8 @@ void wrap_delete(void *block, uint64_t second, uint64_t third, unsigned int numb
 }
 #endif
 
-/* Tell of new code.  Of a file's at once, for it will run and be unwound; of code made at run time
- * later. */
+/* Report new code.  Of a file's at once, because it will run and be unwound; of code made at run
+ * time later. */
 static void tell_code(int prot, int flags)
 {
 	if (UNLIKELY(prot & PROT_EXEC))

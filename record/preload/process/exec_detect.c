@@ -18,12 +18,12 @@ bool exec_detect_poll(struct exec_detect *w, const struct preload_process *s, ui
 	w->execs = execs;
 	if (start == w->start)
 		return false;
-	/* In one that was begun otherwise the library may just be coming up. */
+	/* In one that was started otherwise the library may just be starting. */
 	if (!w->expected && !w->strange) {
 		w->strange = true;
 		return false;
 	}
-	/* What the library told of is counted already if it does not come up there. */
+	/* What the library reported is counted already if it does not start there. */
 	lost = !w->expected;
 	w->expected = w->strange = false;
 	w->start = start;

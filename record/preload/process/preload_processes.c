@@ -11,7 +11,7 @@
 #include "record/preload/process/process_events.h"
 #include "record/preload/process/process_table.h"
 
-#define LINGER_NS 500000000ull /* a program begun by exec may take so long to come up */
+#define LINGER_NS 500000000ull /* a program begun by exec may take so long to start */
 
 struct preload_processes {
 	struct preload_processes_opts opts;
@@ -19,10 +19,10 @@ struct preload_processes {
 	struct process_table table;
 	struct process_events happenings;
 	uint64_t refused; /* processes that could not be recorded */
-	uint64_t strange; /* programs that were not told of */
+	uint64_t strange; /* programs that were not reported */
 	uint64_t next_watch_ns;
 	uint64_t maps_failed, maps_unanswered;
-	uint64_t unlooked;   /* that left guarded blocks at which nobody looked */
+	uint64_t unlooked;   /* whose last guarded blocks were not checked */
 	bool first_unlooked; /* the command did */
 	bool over;
 };
@@ -54,7 +54,7 @@ int preload_processes_start(struct preload_processes *ps, pid_t pid)
 	return process_table_add(&ps->table, 0, pid);
 }
 
-/* See whether the process in @slot runs the program that its library told of. */
+/* Check whether the process in @slot runs the program that its library reported. */
 static void watch(struct preload_processes *ps, uint32_t slot)
 {
 	const struct preload_sink *sink = ps->opts.sink;
@@ -110,7 +110,7 @@ static bool has_memory(const struct preload_processes *ps, pid_t pid)
 	return found;
 }
 
-/* Whoever is in @slot is not recorded.  He says when he has seen that. */
+/* The process in @slot is not recorded.  It says when it has seen that. */
 static void refuse(struct preload_processes *ps, uint32_t slot)
 {
 	ps->refused++;
@@ -134,8 +134,8 @@ static bool let_in(struct preload_processes *ps, uint32_t slot, pid_t pid)
 	return true;
 }
 
-/* May the recorder look at who says that he is @pid?  Those that were refused, and have gone, are
- * taken out. */
+/* May the recorder examine the process that claims to be @pid? Those that were refused, and have
+ * gone, are removed. */
 static bool is_new(const struct preload_processes *ps, struct preload_process *s, pid_t pid)
 {
 	/* The recorder has the memory, too. */
@@ -147,9 +147,8 @@ static bool is_new(const struct preload_processes *ps, struct preload_process *s
 	       !process_table_has(&ps->table, pid);
 }
 
-/* Somebody has taken @slot: let him in if he is who he says he is.  One that is between two
- * programs has not mapped the memory yet, and is looked at again; one that has ended meanwhile
- * wrote nothing.
+/* A process claimed @slot: accept it once its pid is verified.  One that is between two programs
+ * has not mapped the memory yet, and is examined again; one that has ended meanwhile wrote nothing.
  */
 static void meet(struct preload_processes *ps, uint32_t slot)
 {
@@ -176,8 +175,8 @@ static void meet(struct preload_processes *ps, uint32_t slot)
 		refuse(ps, slot);
 }
 
-/* Read the mappings of who asks for it.  They count from now, which is after all that was recorded
- * of code that is gone, and before all of code that is new. */
+/* Read the mappings of processes that ask for it.  They count from now, which is after all that was
+ * recorded of code that is gone, and before all of code that is new. */
 static void look_at_maps(struct preload_processes *ps, uint32_t slot)
 {
 	struct preload_process *s = shared(ps, slot);
@@ -208,8 +207,9 @@ static bool is_expecting(const struct preload_processes *ps)
 		       __atomic_load_n(&h->children, __ATOMIC_ACQUIRE);
 }
 
-/* Tell of those who have ended; of the last ones not before it is known that nobody follows.
- * @expecting: of before the last look at the slots, for who came then is in the table. */
+/* Report those that have ended; the last ones only once it is known that no others follow.
+ * @expecting: from before the last check of the slots, because processes that came then are in the
+ * table. */
 static void tell_ends(struct preload_processes *ps, bool expecting)
 {
 	ps->over = !ps->table.nr_alive &&

@@ -1,7 +1,7 @@
 /* preload_processes.h - the processes that write into the memory shared with a preloaded library
  *
- * They say themselves who they are.  One is believed when the kernel says that it has mapped that
- * very memory, which it can have from its parent or from the recorder alone.
+ * They claim slots with their own pids.  One is believed when the kernel says that it has mapped
+ * that very memory, which it can have from its parent or from the recorder alone.
  */
 #ifndef RECORD_PRELOAD_PROCESSES_H
 #define RECORD_PRELOAD_PROCESSES_H
@@ -34,8 +34,8 @@ int preload_processes_start(struct preload_processes *ps, pid_t pid);
 /* Let the command run. */
 void preload_processes_go(struct preload_processes *ps);
 
-/* See who came, who ended, and whose mappings are to be looked at.  What happened counts from now,
- * which is after all events of those that ended, and before all of those that came. */
+/* Find new processes, ended ones, and those whose mappings are to be read.  What happened counts
+ * from now, which is after all events of those that ended, and before all of those that came. */
 void preload_processes_look(struct preload_processes *ps);
 
 /* When the earliest happened that was found and not applied yet, in the clock's unit; UINT64_MAX:
@@ -48,7 +48,7 @@ void preload_processes_apply(struct preload_processes *ps);
 /* Have all ended, and may none come any more? */
 bool preload_processes_over(const struct preload_processes *ps);
 
-/* Who is in slot @slot; 0: nobody who is known. */
+/* The process in slot @slot; 0: none that is known. */
 uint32_t preload_processes_in(const struct preload_processes *ps, uint32_t slot);
 
 /* Has the process of @slot ended, or is there none? */
@@ -57,15 +57,15 @@ bool preload_processes_ended(const struct preload_processes *ps, uint32_t slot);
 /* Wake all that wait for an answer. */
 void preload_processes_wake(struct preload_processes *ps);
 
-/* Programs begun by exec in which the library did not come up, and processes that found no place
- * or could not be recorded. */
+/* Programs begun by exec in which the library did not start, and processes that found no place or
+ * could not be recorded. */
 uint64_t preload_processes_lost(const struct preload_processes *ps);
 
-/* Mappings that could not be looked at. */
+/* Mappings that could not be examined. */
 uint64_t preload_processes_maps_lost(const struct preload_processes *ps);
 
-/* Processes that ended, and whose blocks had guard bytes at which nobody looked then; *@first: the
- * command is one of them. */
+/* Processes that ended without a check of the guard bytes of their blocks; *@first: the command is
+ * one of them. */
 uint64_t preload_processes_unlooked(const struct preload_processes *ps, bool *first);
 
 void preload_processes_free(struct preload_processes *ps);

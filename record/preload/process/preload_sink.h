@@ -1,4 +1,4 @@
-/* preload_sink.h - what takes in the events and the processes that a preloaded library tells of */
+/* preload_sink.h - what receives the events and the processes that a preloaded library reports */
 #ifndef RECORD_PRELOAD_SINK_H
 #define RECORD_PRELOAD_SINK_H
 
@@ -30,10 +30,10 @@ struct preload_sink {
 	/* Read the executable mappings of @pid, identified, into @maps, empty.  False: that failed.
 	 */
 	bool (*read_maps)(void *ctx, pid_t pid, struct maps *maps);
-	/* What follows tells of @pid at @time_ns, in the order of events.  One that was met: its
-	 * events come from now on, and these are mapped; they may be taken out of @maps. */
+	/* The following calls report @pid at @time_ns, in the order of events.  One that was met:
+	 * its events come from now on, and these are mapped; they may be removed from @maps. */
 	void (*came)(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps);
-	/* From now on these are mapped; they may be taken out of @maps. */
+	/* From now on these are mapped; they may be removed from @maps. */
 	void (*mapped)(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps);
 	/* It has ended, and no event of it comes any more. */
 	void (*ended)(void *ctx, uint64_t time_ns, pid_t pid);

@@ -33,7 +33,7 @@ bool preload_slot_is_left(const struct preload_process *s, pid_t pid)
 
 void preload_slot_clear(struct preload_process *s)
 {
-	/* Who takes it finds nothing of who had it. */
+	/* A process that takes it finds nothing of the one before. */
 	memset((char *)s + sizeof(s->pid), 0, sizeof(*s) - sizeof(s->pid));
 	__atomic_store_n(&s->pid, 0, __ATOMIC_RELEASE);
 }

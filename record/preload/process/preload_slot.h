@@ -11,10 +11,10 @@
 /* Wake all that sleep on @word of the memory. */
 void preload_slot_wake(uint32_t *word);
 
-/* Answer who waits in @s. */
+/* Answer the process that waits in @s. */
 void preload_slot_answer(struct preload_process *s, enum preload_answer answer);
 
-/* Has @pid, who has been answered, no more use for @s? */
+/* Has @pid, which has been answered, no more use for @s? */
 bool preload_slot_is_left(const struct preload_process *s, pid_t pid);
 
 /* The slot is anybody's from now on. */

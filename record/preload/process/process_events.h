@@ -32,7 +32,7 @@ struct process_events {
 bool process_events_full(const struct process_events *hs);
 
 /* Room for what happened now, behind all others, for the caller to fill; it stays there until one
- * is taken out.  NULL: there is none. */
+ * is removed.  NULL: there is none. */
 struct happening *process_events_add(struct process_events *hs);
 
 /* The last one added did not happen; its mappings are released. */
@@ -41,7 +41,8 @@ void process_events_withdraw(struct process_events *hs);
 /* The earliest, which stays there; NULL: nothing. */
 const struct happening *process_events_first(const struct process_events *hs);
 
-/* Tell @sink of the earliest, which is there, at its time by @clock.  @sink may take its mappings.
+/* Report the earliest to @sink, which is there, at its time by @clock.  @sink may take its
+ * mappings.
  */
 void process_events_report(struct process_events *hs, const struct preload_sink *sink,
 			   struct preload_clock *clock);

@@ -1,4 +1,4 @@
-/* process_table.c - numbers, and descriptors that tell of an end */
+/* process_table.c - numbers, and descriptors that report an end */
 #include "record/preload/process/process_table.h"
 
 #include <poll.h>
@@ -73,7 +73,7 @@ void process_table_close(struct process_table *t, uint32_t slot)
 {
 	close(t->all[slot].pidfd);
 	t->all[slot].pidfd = -1;
-	t->all[slot].ended = false; /* it is told of now */
+	t->all[slot].ended = false; /* it is reported now */
 }
 
 void process_table_release(struct process_table *t)

@@ -1,5 +1,5 @@
 /* process_table.h - the processes in the slots of the memory shared with a preloaded library, as
- * the recorder knows them, whatever stands there */
+ * the recorder knows them, whatever the memory says */
 #ifndef RECORD_PROCESS_TABLE_H
 #define RECORD_PROCESS_TABLE_H
 
@@ -11,8 +11,8 @@
 #include "record/preload/process/exec_detect.h"
 
 struct preload_seat {
-	pid_t pid; /* 0: nobody, or not believed yet */
-	int pidfd; /* -1: none, for its end was told of */
+	pid_t pid; /* 0: none, or not verified yet */
+	int pidfd; /* -1: none, because its end was reported */
 	bool ended;
 	uint32_t maps_answered, maps_changed;
 	struct exec_detect watch;
@@ -25,23 +25,24 @@ struct process_table {
 	uint64_t last_end_ns; /* when the last one alive ended, CLOCK_MONOTONIC */
 };
 
-/* @t, all zero, has nobody. */
+/* @t, all zero, has no process. */
 void process_table_init(struct process_table *t);
 
-/* Process @pid has @slot now, which nobody had.  Returns 0 or -errno: -ESRCH where there is no such
- * process, -EMFILE before the last descriptors are taken, but for slot 0, the command's. */
+/* Process @pid has @slot now, which was free.  Returns 0 or -errno: -ESRCH where there is no such
+ * process, -EMFILE before the last descriptors are taken, except for slot 0, the command's. */
 int process_table_add(struct process_table *t, uint32_t slot, pid_t pid);
 
-/* Nobody has @slot now. */
+/* @slot is free now. */
 void process_table_forget(struct process_table *t, uint32_t slot);
 
-/* Has @pid a slot, in which it may wait to be told of as ended? */
+/* Has @pid a slot, in which it may wait to be reported as ended? */
 bool process_table_has(const struct process_table *t, pid_t pid);
 
-/* See who has ended. */
+/* Find processes that have ended. */
 void process_table_poll(struct process_table *t);
 
-/* Who has @slot, and has ended, was told of; it stays there until process_table_forget(). */
+/* The process in @slot, which has ended, was reported; it stays there until
+ * process_table_forget(). */
 void process_table_close(struct process_table *t, uint32_t slot);
 
 /* Close all descriptors. */

@@ -71,7 +71,7 @@ static void tell_tail(struct shared_rings *rs, struct shared_ring *r)
 	syscall(SYS_futex, &m->room, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-/* What follows in @r cannot be told apart any more. */
+/* What follows in @r cannot be determined any more. */
 static void skip_all(struct shared_rings *rs, struct shared_ring *r)
 {
 	rs->bad++;
@@ -120,7 +120,7 @@ static bool fetch(struct shared_rings *rs, struct shared_ring *r)
 		if (step_over(rs, r, &start, len))
 			continue;
 		memcpy(r->record, data + at, len);
-		r->record->head.type = start.record.type; /* which was looked at */
+		r->record->head.type = start.record.type; /* which was examined */
 		r->time += r->record->head.after;
 		r->len = len;
 		return true;

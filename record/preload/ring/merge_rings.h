@@ -17,7 +17,7 @@ struct shared_rings; /* opaque */
 
 struct shared_rings_opts {
 	struct preload_header *memory; /* borrowed until shared_rings_free() */
-	struct preload_sizes sizes;    /* as the recorder made it, whatever stands there now */
+	struct preload_sizes sizes;    /* as the recorder made it, whatever the memory says now */
 	uint32_t stack_limit;
 	/* What receives an event: a struct event_small, or an event_alloc without a stack and the
 	 * @view of that, of bpf/event.h; and its time in nanoseconds, which those of no other event

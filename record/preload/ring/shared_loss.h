@@ -1,4 +1,4 @@
-/* shared_loss.h - what a preloaded library counted as lost, or left out as was asked for */
+/* shared_loss.h - what a preloaded library counted as lost, or left out as was requested */
 #ifndef RECORD_SHARED_LOSS_H
 #define RECORD_SHARED_LOSS_H
 

@@ -17,7 +17,7 @@ struct shared_ring {
 	uint64_t tail, limit;	/* what lies between may be read */
 	uint64_t told_tail;	/* as the producer knows it */
 	uint64_t safe;		/* all events before this time are below limit */
-	uint32_t tid;		/* 0: nobody's */
+	uint32_t tid;		/* 0: no thread's */
 	uint32_t tgid;		/* its process */
 	uint32_t program;	/* as preload_process.program */
 	bool named;		/* the thread's name was handed on */

@@ -11,7 +11,7 @@
 #include "bpf/event.h"
 #include "record/libpreload/ring.h"
 
-/* All zero, but for the image: nothing is known. */
+/* All zero, except for the image: nothing is known. */
 struct stack_image {
 	struct preload_image known;
 	uint64_t sp, saved[PRELOAD_NR_SAVED];
