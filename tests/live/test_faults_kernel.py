@@ -183,7 +183,7 @@ class YamaTest(FaultCase):
                                self.path("no_ptrace"), mleak, "record", "--follow", "-o",
                                self.path("x.mlk"), "-p", str(target.pid)])
         self.wait_for_probes(recorder)
-        self.wait_for_words(recorder, "cannot hold the children of process")
+        self.wait_for_words(recorder, "cannot stop the children of process")
         truth = self.tell(target, "early", 23)
         said = self.stop(recorder)
         self.assertEqual(self.assert_accounted(truth), Truth(0, 0))
