@@ -202,7 +202,7 @@ class RefusalsTest(FaultCase):
     def test_probes_are_refused(self):
         first = self.refusing("probes", EINVAL)
         why = ("%s refused the probes (EINVAL); MLEAK_LIBBPF_LOG=1 in the environment shows "
-               "libbpf's account" % self.release)
+               "libbpf's messages" % self.release)
         self.check_attach(first, why)
         self.check_command(first, why)
         self.check_command(first, why, "--follow")

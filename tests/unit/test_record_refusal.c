@@ -96,7 +96,7 @@ static void verifiers_are_told_from_permissions(void **state)
 	r.err = -EINVAL;
 	assert_string_equal(why(&root, &r),
 			    "Linux 6.1.0-18-amd64 refused mleak's BPF programs (EINVAL); "
-			    "MLEAK_LIBBPF_LOG=1 in the environment shows libbpf's account");
+			    "MLEAK_LIBBPF_LOG=1 in the environment shows libbpf's messages");
 }
 
 static void missing_btf_is_no_ended_process(void **state)
@@ -169,7 +169,7 @@ static void uprobe_multi_is_told_to_have_come_with_6_6(void **state)
 			    "leave --uprobes=multi out");
 	assert_string_equal(why(&f, &r), "Linux 6.6.0 refused the probes (EINVAL); "
 					 "MLEAK_LIBBPF_LOG=1 in the environment shows libbpf's "
-					 "account");
+					 "messages");
 }
 
 static void missing_capabilities_are_named(void **state)
