@@ -29,53 +29,44 @@ static const struct option_info rows[] = {
 	{.key = OPT_BY,
 	 .name = "by",
 	 .arg = "KEY",
-	 .help = "in place of stacks, a table by thread, module, size, function, file or age; with "
-		 "--format=csv or json, too",
+	 .help = "in place of stacks, a table by thread, module, size, function, file or age; also "
+		 "with --format=csv or json",
 	 .values = "thread module size function file age"},
 	{.key = OPT_GROWTH,
 	 .name = "growth",
-	 .help = "is it a leak? How each stack grew, its blocks that were freed, and how long they "
-		 "lived; "
-		 "with --format=csv or json, too"},
+	 .help = "is it a leak? How each stack grew, which share of its blocks was freed, and how "
+		 "long they lived; also with --format=csv or json"},
 	{.key = OPT_TIMELINE,
 	 .name = "timeline",
-	 .help = "what was outstanding over time, the most in each interval; with "
-		 "--format=csv or json, too"},
+	 .help = "what was outstanding over time, the most in each interval; also with "
+		 "--format=csv or json"},
 	{.key = OPT_DIFF,
 	 .name = "diff",
 	 .arg = "BEFORE",
-	 .help = "what is outstanding more, or less, than in the trace BEFORE; with --folded, "
-		 "--format=csv, json or html, too"},
+	 .help = "what is outstanding more, or less, than in the trace BEFORE; also with --folded, "
+		 "--format=csv, json or html"},
 	{.key = OPT_COST,
 	 .name = "cost",
 	 .arg = "COST",
 	 .help = "what --folded counts, and what --format=json and csv sort by: outstanding (the "
-		 "default), "
-		 "allocated or peak bytes, or temporary blocks; with any but the first also stacks "
-		 "of "
-		 "which "
-		 "nothing is left",
+		 "default), allocated or peak bytes, or temporary blocks; with any but the first "
+		 "also stacks without outstanding blocks",
 	 .values = "outstanding allocated peak temporary"},
 	{.key = OPT_TEMPORARY,
 	 .name = "temporary",
 	 .arg = "MS",
-	 .help = "blocks that lived no longer than so many milliseconds count as temporary, too; "
-		 "for "
-		 "--cost temporary, "
-		 "json and csv"},
+	 .help = "blocks that lived at most this many milliseconds count as temporary, too; for "
+		 "--cost temporary, json and csv"},
 	{.key = OPT_ADDR,
 	 .name = "addr",
 	 .arg = "ADDR",
 	 .help = "in place of a report, whose memory this is: the block that holds it, or held it "
-		 "last, "
-		 "and "
-		 "those around; with --format=json, too"},
+		 "last, and its neighbours; also with --format=json"},
 	{.key = OPT_DUMP,
 	 .name = "dump",
 	 .arg = "[=full]",
-	 .help = "print all records of the trace in place of a report; full, or given twice: and "
-		 "all "
-		 "stacks",
+	 .help = "print all records of the trace in place of a report; full, or given twice: also "
+		 "all stacks",
 	 .values = "full"},
 
 	{.key = OPT_PID,
@@ -88,7 +79,7 @@ static const struct option_info rows[] = {
 	{.key = OPT_THREAD,
 	 .name = "thread",
 	 .arg = "TID|NAME",
-	 .help = "only blocks that this thread got; NAME may have * and ?"},
+	 .help = "only blocks that this thread allocated; NAME may have * and ?"},
 	{.key = OPT_MODULE,
 	 .name = "module",
 	 .arg = "NAME",
@@ -96,28 +87,28 @@ static const struct option_info rows[] = {
 	{.key = OPT_FUNCTION,
 	 .name = "function",
 	 .arg = "REGEX",
-	 .help = "only stacks through such a function"},
+	 .help = "only stacks through a function that matches"},
 	{.key = OPT_MIN_BYTES,
 	 .name = "min-bytes",
 	 .arg = "BYTES",
-	 .help = "only stacks with so much outstanding; K, M, G may follow"},
+	 .help = "only stacks with at least this much outstanding; K, M, G may follow"},
 	{.key = OPT_MIN_BLOCKS,
 	 .name = "min-blocks",
 	 .arg = "N",
-	 .help = "only stacks with so many blocks outstanding"},
+	 .help = "only stacks with at least this many blocks outstanding"},
 	{.key = OPT_OLDER,
 	 .name = "older",
 	 .arg = "AGE",
-	 .help = "only blocks so old at the end: seconds, or with a unit as in 500ms, 10s, 5m, 1h, "
-		 "1d"},
+	 .help = "only blocks at least this old at the end: seconds, or with a unit as in 500ms, "
+		 "10s, 5m, 1h, 1d"},
 	{.key = OPT_AT,
 	 .name = "at",
 	 .arg = "TIME",
-	 .help = "as it was so long after the start of the recording: seconds, or with a unit"},
+	 .help = "the state this long after the start of the recording: seconds, or with a unit"},
 	{.key = OPT_BETWEEN,
 	 .name = "between",
 	 .arg = "A,B",
-	 .help = "what was given out after A and was still outstanding at B"},
+	 .help = "what was allocated after A and was still outstanding at B"},
 	{.key = OPT_SUPPRESSIONS,
 	 .name = "suppressions",
 	 .arg = "FILE",
@@ -129,12 +120,12 @@ static const struct option_info rows[] = {
 
 	{.key = OPT_INLINE,
 	 .name = "inline",
-	 .help = "show functions that the compiler inlined, too",
+	 .help = "also show functions that the compiler inlined",
 	 .group = "Names and lines"},
 	{.key = OPT_ADDRESSES, .name = "addresses", .help = "MODULE+0xADDR in place of names"},
 	{.key = OPT_NO_DEMANGLE,
 	 .name = "no-demangle",
-	 .help = "names of C++ and Rust as the files have them"},
+	 .help = "show mangled names of C++ and Rust, as the files have them"},
 	{.key = OPT_DEBUG_DIR,
 	 .name = "debug-dir",
 	 .arg = "DIR",
@@ -149,18 +140,15 @@ static const struct option_info rows[] = {
 		 "recorded system"},
 	{.key = OPT_DEBUGINFOD,
 	 .name = "debuginfod",
-	 .help = "fetch debug information that is not here from DEBUGINFOD_URLS; without this "
-		 "option the "
+	 .help = "fetch missing debug information from DEBUGINFOD_URLS; without this option the "
 		 "network is never used"},
 
 	{.key = OPT_FAIL_ON_LEAK,
 	 .name = "fail-on-leak",
 	 .arg = "[=BYTES]",
-	 .help = "exit with 1 when a byte is shown, or more than BYTES, or a block was overrun; of "
-		 "a "
-		 "difference, when stacks are new or have grown, or by more than BYTES in all; "
-		 "with 2 "
-		 "when the trace does not tell",
+	 .help = "exit with 1 when a byte is shown, or more than BYTES, or a block was overrun; "
+		 "for a difference, when stacks are new or have grown, or by more than BYTES in "
+		 "all; with 2 when the trace cannot tell",
 	 .group = "Other"},
 	{.key = OPT_STRICT, .name = "strict", .help = "exit with 2 when there was a warning"},
 	{.key = OPT_COLOR,
@@ -177,21 +165,21 @@ static const struct option_info rows[] = {
 	{.key = 'j',
 	 .name = "jobs",
 	 .arg = "N",
-	 .help = "read the trace with N threads [one for each CPU]; what is shown is the same"},
+	 .help = "read the trace with N threads [one for each CPU]; the report is the same"},
 	{.key = OPT_MAX_MEMORY,
 	 .name = "max-memory",
 	 .arg = "BYTES",
-	 .help = "give up when it takes more memory [half of the machine's]; K, M, G may follow"},
-	{.key = 'q', .name = "quiet", .help = "do not show on a terminal how far it is"},
+	 .help = "give up when the report needs more memory [half of the machine's]; K, M, G may "
+		 "follow"},
+	{.key = 'q', .name = "quiet", .help = "do not show the progress on a terminal"},
 	{.key = 'h', .name = "help", .help = "print this help"},
 
 	/* of unwind alone */
 	{.key = 'o',
 	 .name = "output",
 	 .arg = "FILE",
-	 .help = "write the trace with its stacks to FILE; one that is there is kept as FILE.old "
-		 "[in place "
-		 "of the trace]"},
+	 .help = "write the trace with its stacks to FILE; an existing one is kept as FILE.old [in "
+		 "place of the trace]"},
 };
 
 #define NR_ROWS	       (sizeof(rows) / sizeof(*rows))
@@ -227,9 +215,8 @@ static const struct borrowed diff_rows[] = {
 	{OPT_DEBUG_DIR, NULL},
 	{OPT_SYMFS, NULL},
 	{OPT_DEBUGINFOD, NULL},
-	{OPT_FAIL_ON_LEAK,
-	 "exit with 1 when more is outstanding than before, or by more than BYTES; with 2 when the "
-	 "traces do not tell"},
+	{OPT_FAIL_ON_LEAK, "exit with 1 when more is outstanding than before, or by more than "
+			   "BYTES; with 2 when the traces cannot tell"},
 	{OPT_STRICT, NULL},
 	{OPT_COLOR, NULL},
 	{OPT_NO_PAGER, NULL},
@@ -249,7 +236,7 @@ static const struct borrowed unwind_rows[] = {
 			"; may be given several times"},
 	{'j', "read the trace with N threads [one for each CPU]"},
 	{OPT_MAX_MEMORY, NULL},
-	{'q', "say nothing but what went wrong"},
+	{'q', "print only what went wrong"},
 	{'h', NULL},
 };
 
@@ -319,9 +306,8 @@ void report_opts_print_help(const char *command)
 	else if (!strcmp(command, "unwind"))
 		puts("usage: mleak unwind [OPTIONS] [FILE]\n\n"
 		     "Unwinds all stacks of the trace in FILE (default: " DEFAULT_PATH
-		     ") and keeps "
-		     "them there, so\n"
-		     "that each report of it takes a fraction of the time.\n");
+		     ") and stores them there, so\nthat each report of it takes a fraction of the "
+		     "time.\n");
 	else
 		puts("usage: mleak report [OPTIONS] [FILE]\n\n"
 		     "Shows which call paths allocated the blocks that were never freed, from the "
