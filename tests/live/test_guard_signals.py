@@ -170,7 +170,7 @@ class GuardSignalsTest(PreloadCase):
         self.assert_messages(result.err)
         report = self.mleak("report", "--format=json", trace)
         self.assertEqual(report.status, 0)
-        self.assertEqual("were not checked for overruns" in report.err, "not looked at" in result.err)
+        self.assertEqual("were not looked at for overruns" in report.err, "not looked at" in result.err)
         return json.loads(report.out)["overruns"], self.report(trace), result.err
 
     def native(self, program, way):
