@@ -16,6 +16,7 @@
 #include "record/base/rlimits.h"
 #include "record/choose.h"
 #include "record/event_loop.h"
+#include "record/helper_serve.h"
 #include "record/options.h"
 #include "record/preload/backend.h"
 #include "record/privilege/helper.h"
@@ -26,7 +27,7 @@
 #include "record/ptrace/tracer.h"
 #include "record/session/session.h"
 #include "record/signals.h"
-#include "record/trace/trace_file.h"
+#include "record/trace_file.h"
 
 /* In place of an exit status: the kernel refused eBPF, and the command did not run.  Its value is
  * none of LAUNCH_ENDED and exit statuses. */
@@ -101,8 +102,10 @@ static void give_up_privileges(struct session *s, struct command *c)
 	const struct privileges_later later = {.preload = s->preload != NULL,
 					       .perf = s->probes != NULL,
 					       .started = s->command != 0};
-	struct helper_opts opts = {
-		.follow = s->follow, .programs = programs, .caps = privileges_needed(&later)};
+	struct helper_opts opts = {.follow = s->follow,
+				   .programs = programs,
+				   .caps = privileges_needed(&later),
+				   .serve = helper_serve};
 	uint64_t kept = kernel_maps_take_bpf() && s->probes ? 1ull << CAP_BPF : 0;
 	pid_t *pids = calloc(s->nr + 1, sizeof(*pids));
 	int err = pids ? 0 : -ENOMEM;

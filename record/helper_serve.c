@@ -1,4 +1,6 @@
-/* helper_serve.c - the helper's own end: what it does, and for whom it does not */
+/* helper_serve.c - see helper_serve.h */
+#include "record/helper_serve.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -90,10 +90,10 @@ extern struct preload_operator preload_operators[];
 /* The operator delete that takes a block alone, known, in the place of operator delete @number. */
 unsigned int preload_plain_delete(unsigned int number);
 
-/* cxx_operators.c: see which operators there are, once malloc is known. */
+/* operators.c: see which operators there are, once malloc is known. */
 void preload_find_operators(void);
 
-/* What session_start.c finds out, once. */
+/* What start.c finds out, once. */
 struct preload_state {
 	bool ready;	  /* the functions are known, and whether we record */
 	bool guards;	  /* blocks have guard bytes, see guard.h */

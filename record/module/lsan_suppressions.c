@@ -1,4 +1,4 @@
-/* suppressions.c - see lsan_suppressions.h */
+/* lsan_suppressions.c - see lsan_suppressions.h */
 #include "record/module/lsan_suppressions.h"
 
 #include <stdlib.h>

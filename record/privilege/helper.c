@@ -60,7 +60,7 @@ static void become(int socket, const struct helper_opts *opts)
 	privileges_keep_in_thread(opts->caps);
 	/* Processes with the recorder's user id, like the recorder itself, must not get at it. */
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-	helper_serve(socket, opts);
+	opts->serve(socket, opts);
 	_exit(0);
 }
 

@@ -37,6 +37,8 @@ struct helper_opts {
 	const int *programs; /* the loaded BPF programs that it may put into them, */
 	size_t nr_programs;
 	uint64_t caps; /* and the capabilities that it keeps, bits 1 << CAP_... */
+	/* What runs in it: answers requests from @socket until its other end is closed. */
+	void (*serve)(int socket, const struct helper_opts *opts);
 };
 
 /* Probes of one process on one file. */

@@ -46,7 +46,4 @@ int helper_send(int socket, const void *data, size_t len, int fd);
  * -errno, -EPIPE when the other end is closed. */
 int helper_receive(int socket, void *data, size_t len, int *fd);
 
-/* Answer requests from @socket until its other end is closed; in a process of its own. */
-void helper_serve(int socket, const struct helper_opts *opts);
-
 #endif

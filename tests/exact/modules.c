@@ -1,4 +1,4 @@
-/* module_table.c - see module_table.h */
+/* modules.c - see modules.h */
 #include "tests/exact/modules.h"
 
 #include <err.h>

@@ -1,4 +1,4 @@
-/* module_table.h - the files that were mapped into a sampled process, as the unwinder is given them
+/* modules.h - the files that were mapped into a sampled process, as the unwinder is given them
  */
 #ifndef TESTS_EXACT_MODULES_H
 #define TESTS_EXACT_MODULES_H

@@ -5,7 +5,7 @@ usage: rooms.py [--print]
 Each line of the list is: room, files, rooms that it may include, a sentence.  The files are those of
 the folder with the room's name, or those that match its patterns.  The check fails on an include
 that the list does not allow, a folder without a line, a line without files, a circle of rooms, a
-folder with too many files, and a file with too many lines.  --print: the table for
+folder with too many files, a file with too many lines or without its name in the first one.  --print: the table for
 doc/architecture.md.
 """
 
@@ -107,6 +107,14 @@ def check_includes(rooms, path):
             yield "%s:%d: %s may not include %s (%s)" % (path, number, room.name, name, LIST)
 
 
+def check_first_line(path):
+    """The name of a file stands in its first line, as it is today."""
+    with open(path, encoding="utf-8") as text:
+        line = text.readline()
+    if not line.startswith("/* %s - " % os.path.basename(path)):
+        yield "%s:1: does not begin with its name and what is in it" % path
+
+
 def check_sizes(paths):
     counts = collections.Counter(os.path.dirname(path) for path in paths if path.endswith(".c"))
     for folder, count in counts.items():
@@ -126,6 +134,7 @@ def check():
     for path in paths:
         if path.endswith((".c", ".h", ".S", ".inc")):
             yield from check_includes(rooms, path)
+            yield from check_first_line(path)
     used = {room.name for room in (room_of(rooms, path) for path in paths) if room}
     for room in rooms:
         if room.name not in used:

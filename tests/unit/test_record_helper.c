@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "record/helper_serve.h"
 #include "record/privilege/helper.h"
 #include "record/target/target.h"
 
@@ -58,8 +59,11 @@ static void end_child(pid_t pid)
 
 static struct helper *start_helper(pid_t ward, bool follow)
 {
-	const struct helper_opts opts = {
-		.pids = &ward, .nr = 1, .follow = follow, .caps = UINT64_MAX};
+	const struct helper_opts opts = {.pids = &ward,
+					 .nr = 1,
+					 .follow = follow,
+					 .caps = UINT64_MAX,
+					 .serve = helper_serve};
 	struct helper *h;
 
 	assert_int_equal(helper_start(&h, &opts), 0);
@@ -212,7 +216,8 @@ static void who_has_mapped_the_memory_is_a_ward_only_when_followed(void **state)
 						 .follow = i & 1,
 						 .memory_dev = st.st_dev,
 						 .memory_inode = st.st_ino + (i & 2),
-						 .caps = UINT64_MAX};
+						 .caps = UINT64_MAX,
+						 .serve = helper_serve};
 		struct helper *h;
 		int maps;
 

@@ -1,4 +1,4 @@
-/* What a signal interrupted is found as libgcc finds it. */
+/* test_unwind_interrupted.c - what a signal interrupted is found as libgcc finds it. */
 #include <pthread.h>
 #include <signal.h>
 

@@ -1,4 +1,4 @@
-/* session_start.c - how the library comes up: the real functions, and the memory shared with the
+/* start.c - how the library comes up: the real functions, and the memory shared with the
  * recorder
  *
  * Its first call may be anything's: the loader's, a constructor's, dlsym's own.  So all is made

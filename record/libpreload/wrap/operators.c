@@ -1,4 +1,4 @@
-/* cxx_operators.c - operators new and delete that an allocator has of its own
+/* operators.c - operators new and delete that an allocator has of its own
  *
  * Those of libstdc++ call malloc and free, and are left alone: a call goes on to them as if this
  * library were not there.  Those in the object that malloc is in do not, so they are recorded.

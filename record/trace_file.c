@@ -1,5 +1,5 @@
 /* trace_file.c - the place of a trace, and what there is to say of it */
-#include "record/trace/trace_file.h"
+#include "record/trace_file.h"
 
 #include <string.h>
 

@@ -1,0 +1,11 @@
+/* helper_serve.h - the requests that the helper serves, and which it refuses */
+#ifndef RECORD_HELPER_SERVE_H
+#define RECORD_HELPER_SERVE_H
+
+#include "record/privilege/helper.h"
+
+/* helper_opts.serve: answer requests from @socket until its other end is closed; in a process of
+ * its own. */
+void helper_serve(int socket, const struct helper_opts *opts);
+
+#endif
