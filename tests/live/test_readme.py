@@ -64,7 +64,7 @@ class DocumentCase(Case):
         name, and a /tmp."""
         for printed, here in (("-d 10", "-d %d" % seconds), ("INT 10", "INT %d" % seconds),
                               ("$(pgrep -n forever)", str(pid)), ("/tmp/", self.dir + "/"),
-                              ("/srv/debug", self.dir), ("build/samples/forever", self.forever)):
+                              ("build/samples/forever", self.forever)):
             block = block.replace(printed, here)
         return self.finish(self.spawn(["bash", "-euc", "set -o pipefail\n" + block],
                                       cwd=self.dir, env=self.env), END)
