@@ -8,8 +8,8 @@
 
 #include "format/chunk/chunk_out.h"
 #include "format/event/events.h"
-#include "format/record/meta.h"
 #include "format/record/overruns.h"
+#include "format/record/records.h"
 
 struct mlk_writer {
 	struct mlk_chunk_out *out;

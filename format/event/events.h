@@ -94,9 +94,8 @@ struct mlk_encoder {
 	uint64_t held;		    /* bytes in all images */
 	struct mlk_stream *streams; /* by thread number - 1; those past nr keep their memory */
 	size_t nr, room;
-	uint32_t *slots;       /* open-addressing table of thread numbers, 0 = free */
-	size_t nr_slots;       /* a power of two */
-	struct mlk_dict words; /* number of each word */
+	struct mlk_dict threads; /* number of each */
+	struct mlk_dict words;	 /* number of each word */
 	struct mlk_predict predict;
 	struct mlk_waiting waiting[MLK_MAX_WAITING]; /* words of the current event */
 	unsigned int nr_waiting;
@@ -156,8 +155,6 @@ int mlk_events_copy_heads(struct mlk_dec *d, struct mlk_enc *to);
  * mlk_encoder_add() and mlk_decoder_next(). */
 int mlk_encode_stack(struct mlk_encoder *e, struct mlk_stream *s, const struct mlk_event *ev);
 int mlk_decode_stack(struct mlk_decoder *c, struct mlk_stream *s, struct mlk_event *ev);
-/* Read a new word, and give it the next number.  0 or -ENOMEM. */
-int mlk_decode_new_word(struct mlk_decoder *c, uint64_t *word);
 /* Take slice 0 of the event returned last off the image. */
 void mlk_decode_uncover(struct mlk_decoder *c);
 

@@ -27,8 +27,7 @@ void mlk_encoder_begin(struct mlk_encoder *e, uint64_t first_ns)
 	e->bytes = e->held = e->nr_waiting = 0;
 	for (int i = 0; i < MLK_COL_NR; i++)
 		e->columns[i].len = 0;
-	if (e->slots)
-		memset(e->slots, 0, e->nr_slots * sizeof(*e->slots));
+	mlk_dict_reset(&e->threads);
 	mlk_dict_reset(&e->words);
 	mlk_predict_reset(&e->predict);
 	mlk_dict_reset(&e->blocks);
@@ -40,40 +39,11 @@ void mlk_encoder_release(struct mlk_encoder *e)
 	mlk_streams_trim(e->streams, e->room);
 	for (int i = 0; i < MLK_COL_NR; i++)
 		mlk_enc_release(&e->columns[i]);
+	mlk_dict_release(&e->threads);
 	mlk_dict_release(&e->words);
 	mlk_dict_release(&e->blocks);
 	free(e->streams);
-	free(e->slots);
 	memset(e, 0, sizeof(*e));
-}
-
-static uint32_t *find_slot(const struct mlk_encoder *e, uint32_t tgid, uint32_t tid)
-{
-	size_t i = (tid * 0x9e3779b1u ^ tgid) & (e->nr_slots - 1);
-
-	while (e->slots[i]) {
-		const struct mlk_stream *s = &e->streams[e->slots[i] - 1];
-
-		if (s->tid == tid && s->tgid == tgid)
-			break;
-		i = (i + 1) & (e->nr_slots - 1);
-	}
-	return &e->slots[i];
-}
-
-static int grow_slots(struct mlk_encoder *e)
-{
-	size_t nr_slots = e->nr_slots ? e->nr_slots * 2 : 64;
-	uint32_t *slots = calloc(nr_slots, sizeof(*slots));
-
-	if (!slots)
-		return -ENOMEM;
-	free(e->slots);
-	e->slots = slots;
-	e->nr_slots = nr_slots;
-	for (size_t i = 0; i < e->nr; i++)
-		*find_slot(e, e->streams[i].tgid, e->streams[i].tid) = (uint32_t)(i + 1);
-	return 0;
 }
 
 /* Write the thread's number and return its stream; NULL when out of memory. */
@@ -82,9 +52,9 @@ static struct mlk_stream *encode_thread(struct mlk_encoder *e, const struct mlk_
 	struct mlk_enc *col = &e->columns[MLK_COL_THREAD];
 	uint32_t *slot;
 
-	if ((e->nr + 1) * 2 > e->nr_slots && grow_slots(e))
+	slot = mlk_dict_at(&e->threads, (uint64_t)ev->tgid << 32 | ev->tid);
+	if (!slot)
 		return NULL;
-	slot = find_slot(e, ev->tgid, ev->tid);
 	if (*slot) {
 		mlk_enc_uvar(col, *slot);
 		return &e->streams[*slot - 1];

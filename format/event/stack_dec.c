@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "format/event/events.h"
-#include "format/event/words_dec.h"
 
 struct range {
 	uint64_t lo, hi;
@@ -14,10 +13,97 @@ static uint64_t align_down(uint64_t at)
 	return at & ~(uint64_t)(MLK_WORD - 1);
 }
 
-int mlk_decode_new_word(struct mlk_decoder *c, uint64_t *word)
+/* Read a new word, and give it the next number.  0 or -ENOMEM. */
+static int decode_new_word(struct mlk_decoder *c, uint64_t *word)
 {
 	*word = c->new_word = mlk_dec_delta(&c->columns[MLK_COL_NEW], c->new_word);
 	return mlk_append(&c->words, &c->nr_words, &c->room_words, *word);
+}
+
+/*
+ * The words of a column, doc/trace-format.md 4.4.2: the innermost loop of all reading.  A stack
+ * takes some dozens of words.  So where the column stands, and what is the same for all words of a
+ * stack's part, is kept aside in variables, which a compiler leaves in registers.
+ */
+struct mlk_words {
+	enum mlk_column column;
+	const uint8_t *at, *end;
+	const uint64_t *known; /* the dictionary */
+	size_t nr_known;
+	uint64_t before, pc; /* as in struct mlk_predict */
+};
+
+static inline struct mlk_words mlk_words_begin(const struct mlk_decoder *c, enum mlk_column column)
+{
+	return (struct mlk_words){
+		.column = column,
+		.at = c->columns[column].at,
+		.end = c->columns[column].end,
+		.known = c->words,
+		.nr_known = c->nr_words,
+		.before = c->predict.before,
+		.pc = c->predict.pc,
+	};
+}
+
+static inline void mlk_words_end(struct mlk_decoder *c, const struct mlk_words *w)
+{
+	c->columns[w->column].at = w->at;
+	c->predict.before = w->before;
+}
+
+/* mlk_dec_uvar(), for what takes at most four bytes without a branch for each. */
+static inline uint64_t mlk_words_number(struct mlk_decoder *c, struct mlk_words *w)
+{
+	struct mlk_dec *d = &c->columns[w->column];
+	uint32_t bytes, ends;
+	uint64_t number;
+
+	if (__builtin_expect(w->end - w->at >= 4, 1)) {
+		bytes = mlk_get_u32(w->at);
+		if (!(bytes & 0x80)) {
+			w->at++;
+			return bytes & 0x7f;
+		}
+		ends = ~bytes & 0x80808080;
+		if (__builtin_expect(ends != 0, 1)) {
+			w->at += __builtin_ctz(ends) / 8 + 1;
+			bytes &= ends ^ (ends - 1);
+			return (bytes & 0x7f) | (bytes >> 1 & 0x3f80) | (bytes >> 2 & 0x1fc000) |
+			       (bytes >> 3 & 0xfe00000);
+		}
+	}
+	d->at = w->at;
+	number = mlk_dec_uvar(d);
+	w->at = d->at;
+	return number;
+}
+
+/* The next word of the column, whose place is @place; see encode_word().  0, MLK_E_CORRUPT or
+ * -ENOMEM. */
+static inline int mlk_words_next(struct mlk_decoder *c, struct mlk_words *w, uint64_t place,
+				 uint64_t *word)
+{
+	const struct mlk_guess guess = mlk_predict_by(&c->predict, place, w->before, w->pc);
+	const uint64_t number = mlk_words_number(c, w), beside = *guess.beside;
+
+	if (__builtin_expect(number >= w->nr_known, 0))
+		return MLK_E_CORRUPT;
+	*word = w->known[number];
+	if (number == MLK_WORD_PLACE)
+		*word = *guess.place;
+	if (number == MLK_WORD_BESIDE)
+		*word = beside;
+	if (__builtin_expect(number == MLK_WORD_NEW, 0)) {
+		int err = decode_new_word(c, word);
+
+		if (err)
+			return err;
+		w->known = c->words;
+		w->nr_known = c->nr_words;
+	}
+	*guess.beside = *guess.place = w->before = *word;
+	return 0;
 }
 
 /* The next word in the first coding, in which all are in one column and nothing is guessed. */
@@ -27,7 +113,7 @@ static int next_word_0(struct mlk_decoder *c, uint64_t *word)
 	uint64_t number = mlk_dec_uvar(&c->columns[MLK_COL_WORDS]);
 
 	if (number == MLK_WORD_NEW)
-		return mlk_decode_new_word(c, word);
+		return decode_new_word(c, word);
 	if (number >= c->nr_words - further)
 		return MLK_E_CORRUPT;
 	*word = number == MLK_WORD_ZERO ? 0 : c->words[number + further];

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "format/chunk/chunk.h"
+#include "format/chunk/chunk_out.h"
 
 #define MIN_MAPPING 9 /* bytes that an entry takes at least */
 
@@ -22,34 +24,73 @@ const char *mlk_decode_str(struct mlk_dec *d, struct mlk_arena *text)
 	return d->bad ? "" : mlk_arena_string(text, bytes, len);
 }
 
+/* The fields of META: texts by their tags from 1 on, and numbers by the tags that follow. */
+static const size_t text_fields[] = {
+	offsetof(struct mlk_meta, command),  offsetof(struct mlk_meta, exe),
+	offsetof(struct mlk_meta, comm),     offsetof(struct mlk_meta, hostname),
+	offsetof(struct mlk_meta, kernel),   offsetof(struct mlk_meta, machine),
+	offsetof(struct mlk_meta, recorder), offsetof(struct mlk_meta, backend),
+};
+static const size_t number_fields[] = {
+	offsetof(struct mlk_meta, tgid),	 offsetof(struct mlk_meta, stack_limit),
+	offsetof(struct mlk_meta, whole_life),	 offsetof(struct mlk_meta, sample_every),
+	offsetof(struct mlk_meta, sample_bytes), offsetof(struct mlk_meta, min_size),
+	offsetof(struct mlk_meta, max_size),	 offsetof(struct mlk_meta, trigger_bytes),
+	offsetof(struct mlk_meta, ring_size),	 offsetof(struct mlk_meta, guarded),
+};
+
+#define NR_TEXTS    (sizeof(text_fields) / sizeof(text_fields[0]))
+#define NR_FIELDS   (NR_TEXTS + sizeof(number_fields) / sizeof(number_fields[0]))
+#define LAST_ALWAYS 11 /* the numbers behind this tag are written unless they are 0 */
+
+static const char *meta_text(const struct mlk_meta *m, size_t tag)
+{
+	const char *text;
+
+	memcpy(&text, (const char *)m + text_fields[tag - 1], sizeof(text));
+	return text;
+}
+
+static uint64_t meta_number(const struct mlk_meta *m, size_t tag)
+{
+	uint64_t number;
+
+	memcpy(&number, (const char *)m + number_fields[tag - NR_TEXTS - 1], sizeof(number));
+	return number;
+}
+
+/* Read the field @tag of the @len bytes at @bytes into @meta.  False: it is not what it must be. */
+static bool decode_meta_field(struct mlk_arena *text, uint64_t tag, const uint8_t *bytes,
+			      size_t len, struct mlk_meta *meta)
+{
+	struct mlk_dec field = {.at = bytes, .end = bytes + len};
+	const char *string;
+	uint64_t number;
+
+	if (tag > NR_TEXTS) {
+		number = mlk_dec_uvar(&field);
+		memcpy((char *)meta + number_fields[tag - NR_TEXTS - 1], &number, sizeof(number));
+		return !field.bad;
+	}
+	if (len > MLK_MAX_STRING || memchr(bytes, '\0', len))
+		return false;
+	string = mlk_arena_string(text, (const char *)bytes, len);
+	memcpy((char *)meta + text_fields[tag - 1], &string, sizeof(string));
+	return true;
+}
+
 int mlk_decode_meta(struct mlk_dec *d, struct mlk_arena *text, struct mlk_meta *meta)
 {
-	const char **texts[] = {&meta->command, &meta->exe,	&meta->comm,	 &meta->hostname,
-				&meta->kernel,	&meta->machine, &meta->recorder, &meta->backend};
-	uint64_t *numbers[] = {&meta->tgid,	    &meta->stack_limit,	  &meta->whole_life,
-			       &meta->sample_every, &meta->sample_bytes,  &meta->min_size,
-			       &meta->max_size,	    &meta->trigger_bytes, &meta->ring_size,
-			       &meta->guarded};
-	const uint64_t nr_texts = sizeof(texts) / sizeof(texts[0]);
-	const uint64_t nr_all = nr_texts + sizeof(numbers) / sizeof(numbers[0]);
-
 	bool seen[32] = {false};
 
 	while (d->at < d->end && !d->bad) {
 		uint64_t tag = mlk_dec_uvar(d), len = mlk_dec_uvar(d);
 		const uint8_t *bytes = mlk_dec_bytes(d, len);
-		struct mlk_dec field = {.at = bytes, .end = d->bad ? NULL : bytes + len};
 
-		if (d->bad || !tag || tag > nr_all || seen[tag])
+		if (d->bad || !tag || tag > NR_FIELDS || seen[tag])
 			continue;
 		seen[tag] = true;
-		if (tag > nr_texts)
-			*numbers[tag - nr_texts - 1] = mlk_dec_uvar(&field);
-		else if (len > MLK_MAX_STRING || memchr(bytes, '\0', (size_t)len))
-			field.bad = true;
-		else
-			*texts[tag - 1] = mlk_arena_string(text, (const char *)bytes, (size_t)len);
-		d->bad |= field.bad;
+		d->bad |= !decode_meta_field(text, tag, bytes, (size_t)len, meta);
 	}
 	return result(d);
 }
@@ -143,4 +184,60 @@ int mlk_decode_end(struct mlk_dec *d, enum mlk_end *reason, uint64_t *time_ns)
 	*reason = mlk_dec_u8(d);
 	*time_ns = mlk_dec_u64(d);
 	return result(d);
+}
+
+static void meta_str(struct mlk_enc *e, unsigned int tag, const char *s)
+{
+	if (!s || !*s)
+		return;
+	mlk_enc_uvar(e, tag);
+	mlk_enc_str(e, s);
+}
+
+static void meta_num(struct mlk_enc *e, unsigned int tag, uint64_t value)
+{
+	struct mlk_enc field = {0};
+
+	mlk_enc_uvar(&field, value);
+	mlk_enc_uvar(e, tag);
+	mlk_enc_uvar(e, field.len);
+	mlk_enc_bytes(e, field.buf, field.len);
+	e->failed |= field.failed;
+	mlk_enc_release(&field);
+}
+
+void mlk_meta_encode(struct mlk_enc *e, const struct mlk_meta *m)
+{
+	for (unsigned int tag = 1; tag <= NR_FIELDS; tag++)
+		if (tag <= NR_TEXTS)
+			meta_str(e, tag, meta_text(m, tag));
+		else if (tag <= LAST_ALWAYS || meta_number(m, tag))
+			meta_num(e, tag, meta_number(m, tag));
+}
+
+int mlk_meta_write_header(int fd, uint32_t salt, const struct mlk_meta *m)
+{
+	uint8_t bytes[MLK_FILE_HEADER];
+	struct mlk_file_header h = {
+		.major = MLK_MAJOR,
+		.minor = MLK_MINOR,
+		.header_len = MLK_FILE_HEADER,
+		.salt = salt,
+		.required = MLK_REQUIRED,
+		.stack_mode = (uint32_t)m->stack_mode,
+		.realtime_ns = m->realtime_ns,
+		.start_ns = m->start_ns,
+	};
+
+	mlk_file_header_pack(bytes, &h);
+	return mlk_write_whole(fd, 0, bytes, sizeof(bytes));
+}
+
+bool mlk_meta_is_valid(const struct mlk_meta *m)
+{
+	bool valid = m->stack_mode <= MLK_STACK_REDACTED;
+
+	for (unsigned int tag = 1; tag <= NR_TEXTS; tag++)
+		valid &= !mlk_str_too_long(meta_text(m, tag));
+	return valid;
 }

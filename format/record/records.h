@@ -27,4 +27,13 @@ int mlk_decode_end(struct mlk_dec *d, enum mlk_end *reason, uint64_t *time_ns);
 int mlk_decode_maps(struct mlk_dec *d, struct mlk_arena *text, struct mlk_mapping **room,
 		    struct mlk_maps *maps);
 
+/* False: a string is too long, or the stack mode is none. */
+bool mlk_meta_is_valid(const struct mlk_meta *m);
+
+/* Write the file's header at the beginning of @fd.  0 or -errno. */
+int mlk_meta_write_header(int fd, uint32_t salt, const struct mlk_meta *m);
+
+/* Append the payload of a META chunk to @e. */
+void mlk_meta_encode(struct mlk_enc *e, const struct mlk_meta *m);
+
 #endif

@@ -224,24 +224,16 @@ static size_t left(const struct mlk_dec *d)
 	return (size_t)(d->end - d->at);
 }
 
-static int make_rooms(struct mlk_unwound_room *room, const struct mlk_unwound *u)
+static int make_rooms(struct mlk_unwound_room *r, const struct mlk_unwound *u)
 {
-	int err =
-		make_room(&room->modules, &room->nr_modules, u->nr_modules, sizeof(*room->modules));
-
-	if (!err)
-		err = make_room(&room->pcs, &room->nr_pcs, u->nr_modules, sizeof(*room->pcs));
-	if (!err)
-		err = make_room(&room->stacks, &room->nr_stacks, u->nr_stacks,
-				sizeof(*room->stacks));
-	if (!err)
-		err = make_room(&room->depths, &room->nr_depths, u->nr_stacks,
-				sizeof(*room->depths));
-	if (!err)
-		err = make_room(&room->next, &room->nr_next, u->nr_stacks, sizeof(*room->next));
-	return err ? err
-		   : make_room(&room->allocs, &room->nr_allocs, u->nr_allocs,
-			       sizeof(*room->allocs));
+	if (make_room(&r->modules, &r->nr_modules, u->nr_modules, sizeof(*r->modules)) ||
+	    make_room(&r->pcs, &r->nr_pcs, u->nr_modules, sizeof(*r->pcs)) ||
+	    make_room(&r->stacks, &r->nr_stacks, u->nr_stacks, sizeof(*r->stacks)) ||
+	    make_room(&r->depths, &r->nr_depths, u->nr_stacks, sizeof(*r->depths)) ||
+	    make_room(&r->next, &r->nr_next, u->nr_stacks, sizeof(*r->next)) ||
+	    make_room(&r->allocs, &r->nr_allocs, u->nr_allocs, sizeof(*r->allocs)))
+		return -ENOMEM;
+	return 0;
 }
 
 int mlk_unwound_decode(struct mlk_dec *d, struct mlk_arena *text, struct mlk_unwound_room *room,
