@@ -3,7 +3,6 @@
 
 #include "tests/unit/unwind_live.h"
 #include "unwind/elf/elf_util.h"
-#include "unwind/elf/file.h"
 
 static char scratch[] = "/tmp/test_unwind_file.XXXXXX";
 static char self[512];

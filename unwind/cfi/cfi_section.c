@@ -33,8 +33,9 @@ static bool by_name(Elf *elf, const char *name, struct dwunw_cfi_section *out)
 	return true;
 }
 
-/* The bytes of the file from address @addr on, to the end of their segment. */
-static bool by_address(Elf *elf, uint64_t addr, struct dwunw_cfi_section *out)
+/* The bytes of the file from the beginning of the segment of @type on to its end; of PT_LOAD, which
+ * there are many of, from address @addr on. */
+static bool by_segment(Elf *elf, uint32_t type, uint64_t addr, struct dwunw_cfi_section *out)
 {
 	size_t nr = 0, len = 0;
 	const char *file = elf_rawfile(elf, &len);
@@ -43,35 +44,16 @@ static bool by_address(Elf *elf, uint64_t addr, struct dwunw_cfi_section *out)
 	if (!file || elf_getphdrnum(elf, &nr))
 		return false;
 	for (size_t i = 0; i < nr && gelf_getphdr(elf, (int)i, &ph); i++) {
-		uint64_t into = addr - ph.p_vaddr, most;
+		uint64_t into = type == PT_LOAD ? addr - ph.p_vaddr : 0, most;
 
-		if (ph.p_type != PT_LOAD || ph.p_offset > len || into >= ph.p_filesz)
+		if (ph.p_type != type || ph.p_offset > len)
 			continue;
 		most = len - ph.p_offset < ph.p_filesz ? len - ph.p_offset : ph.p_filesz;
-		if (into >= most)
+		if (type == PT_LOAD && into >= most)
 			continue;
 		out->bytes = (const uint8_t *)file + ph.p_offset + into;
 		out->len = most - into;
-		out->addr = addr;
-		return true;
-	}
-	return false;
-}
-
-static bool hdr_by_segment(Elf *elf, struct dwunw_cfi_section *hdr)
-{
-	size_t nr = 0, len = 0;
-	const char *file = elf_rawfile(elf, &len);
-	GElf_Phdr ph;
-
-	if (!file || elf_getphdrnum(elf, &nr))
-		return false;
-	for (size_t i = 0; i < nr && gelf_getphdr(elf, (int)i, &ph); i++) {
-		if (ph.p_type != PT_GNU_EH_FRAME || ph.p_offset > len)
-			continue;
-		hdr->bytes = (const uint8_t *)file + ph.p_offset;
-		hdr->len = len - ph.p_offset < ph.p_filesz ? len - ph.p_offset : ph.p_filesz;
-		hdr->addr = ph.p_vaddr;
+		out->addr = ph.p_vaddr + into;
 		return true;
 	}
 	return false;
@@ -104,11 +86,11 @@ void dwunw_cfi_section_eh(Elf *elf, struct dwunw_cfi_section *eh, struct dwunw_c
 			by_name(elf, ".eh_frame_hdr", hdr);
 		return;
 	}
-	if (!hdr_by_segment(elf, hdr))
+	if (!by_segment(elf, PT_GNU_EH_FRAME, 0, hdr))
 		return;
 	/* The segment goes on behind .eh_frame, with what is none of it. */
 	eh->open_ended = true;
-	if (!frame_address(hdr, &addr) || !by_address(elf, addr, eh))
+	if (!frame_address(hdr, &addr) || !by_segment(elf, PT_LOAD, addr, eh))
 		*hdr = (struct dwunw_cfi_section){.eh = true};
 }
 

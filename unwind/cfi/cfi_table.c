@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "unwind/elf/array.h"
+
 #define USUAL (DW_EH_PE_datarel | DW_EH_PE_sdata4)
 
 /* FDEs that may lie within another one, before that is not found any more from behind them. */
@@ -114,7 +116,7 @@ static bool is_sound(const struct dwunw_cfi_table *t)
 	return t->nr_pairs && nr_fdes == t->nr_pairs;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_fdes(const void *a, const void *b)
 {
 	const struct dwunw_fde_place *x = a, *y = b;
 
@@ -125,15 +127,12 @@ static int compare(const void *a, const void *b)
 
 static int add_place(struct dwunw_cfi_table *t, size_t *room, uint64_t start, uint64_t at)
 {
-	if (t->nr_index == *room) {
-		size_t more = *room ? 2 * *room : 64;
-		struct dwunw_fde_place *index = reallocarray(t->index, more, sizeof(*index));
+	struct dwunw_fde_place *index =
+		dwunw_array_grow(t->index, t->nr_index, room, sizeof(*index));
 
-		if (!index)
-			return -ENOMEM;
-		t->index = index;
-		*room = more;
-	}
+	if (!index)
+		return -ENOMEM;
+	t->index = index;
 	t->index[t->nr_index++] = (struct dwunw_fde_place){start, at};
 	return 0;
 }
@@ -161,7 +160,7 @@ static int make_index(struct dwunw_cfi_table *t)
 		sorted &= t->nr_index == 1 || t->index[t->nr_index - 2].start <= fde.start;
 	}
 	if (!sorted)
-		qsort(t->index, t->nr_index, sizeof(*t->index), compare);
+		qsort(t->index, t->nr_index, sizeof(*t->index), compare_fdes);
 	t->indexed = true;
 	return 0;
 }

@@ -19,6 +19,11 @@ struct dwunw_expanded {
  * than any real ones. */
 int dwunw_decompress(struct dwunw_expanded *out, Elf *elf, bool in_memory);
 
+/* Read the symbol table in .gnu_debugdata of @elf, an ELF file compressed by xz.  What takes more
+ * memory than any real one is refused.  Returns 0 (there may be none), -ENOMEM, or -EINVAL when it
+ * cannot be read; only after 0 can there be one in *out. */
+int dwunw_minidebug_open(struct dwunw_expanded *out, Elf *elf);
+
 void dwunw_expanded_release(struct dwunw_expanded *expanded);
 
 #endif

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "unwind/elf/file.h"
+#include "unwind/elf/elf_util.h"
 
 #define CRC_STEP 65536
 

@@ -7,7 +7,72 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/dwarf/units.h"
+#include "unwind/elf/ranges.h"
+
+/* Ranges of units that are examined: damaged units can share lists that are long. */
+#define MAX_RANGES ((size_t)1 << 21)
+
+/* Zeroes and a Dwarf, which is borrowed, make one. */
+struct units {
+	Dwarf *dwarf;
+	bool indexed;		    /* ranges is made */
+	struct dwunw_ranges ranges; /* item: offset of the unit's DIE */
+};
+
+static int add_unit(struct units *units, Dwarf_Die *unit)
+{
+	Dwarf_Addr base, start, end;
+	ptrdiff_t at = 0;
+	int err = 0;
+
+	/* Code that the linker dropped is left at 0. */
+	while (!err && units->ranges.nr < MAX_RANGES &&
+	       (at = dwarf_ranges(unit, at, &base, &start, &end)) > 0)
+		if (start)
+			err = dwunw_ranges_add(&units->ranges, start, end, dwarf_dieoffset(unit));
+	return err;
+}
+
+static int index_units(struct units *units)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die unit;
+	uint8_t type;
+	int err = 0;
+
+	/* No sub-DIE is requested: libdw would open the .dwo file that a skeleton names. */
+	while (!err && !dwarf_get_units(units->dwarf, cu, &cu, NULL, &type, &unit, NULL))
+		if (type == DW_UT_compile || type == DW_UT_skeleton)
+			err = add_unit(units, &unit);
+	if (!err)
+		err = dwunw_ranges_flatten(&units->ranges);
+	if (err)
+		dwunw_ranges_release(&units->ranges);
+	units->indexed = !err;
+	return err;
+}
+
+/* Find the unit with @addr in it: 1 found, 0 not, or -ENOMEM. */
+static int find_unit(struct units *units, uint64_t addr, Dwarf_Die *unit)
+{
+	const struct dwunw_range *range;
+	int err;
+
+	if (dwarf_addrdie(units->dwarf, addr, unit))
+		return 1;
+	/* Some compilers write no .debug_aranges: then the units must be examined one by one. */
+	err = units->indexed ? 0 : index_units(units);
+	if (err)
+		return err;
+	range = dwunw_ranges_find(&units->ranges, addr);
+	return range && dwarf_offdie(units->dwarf, range->item, unit) ? 1 : 0;
+}
+
+/* Is @unit only the skeleton of one whose DIEs are in a file of their own (.dwo)? */
+static bool is_split_unit(Dwarf_Die *unit)
+{
+	return dwarf_hasattr(unit, DW_AT_dwo_name) || dwarf_hasattr(unit, DW_AT_GNU_dwo_name);
+}
 
 /* Rows examined to find one of the right function. */
 #define MAX_ROWS_BACK 1000
@@ -15,7 +80,7 @@
 #define MAX_EXTENTS 256
 
 struct dwunw_lines {
-	struct dwunw_units units;
+	struct units units;
 	struct dwunw_scopes *scopes;
 	unsigned int nr_extents;
 };
@@ -39,7 +104,7 @@ void dwunw_lines_free(struct dwunw_lines *lines)
 	if (!lines)
 		return;
 	dwunw_scopes_free(lines->scopes);
-	dwunw_units_release(&lines->units);
+	dwunw_ranges_release(&lines->units.ranges);
 	free(lines);
 }
 
@@ -189,12 +254,12 @@ int dwunw_lines_find(struct dwunw_lines *lines, uint64_t addr, struct dwunw_sour
 	out->place[0] = (struct dwunw_line){0};
 	out->split = false;
 	out->start = 0;
-	found = dwunw_units_find(&lines->units, addr, &unit);
+	found = find_unit(&lines->units, addr, &unit);
 	if (found <= 0)
 		return found;
 	if (dwunw_scopes_find(lines->scopes, &unit, addr, &scope))
 		return -ENOMEM;
-	out->split = dwunw_unit_is_split(&unit);
+	out->split = is_split_unit(&unit);
 	place_of_address(lines, &unit, &scope, addr, &out->place[0]);
 	for (size_t i = 0; i < scope.nr_inlined; i++) {
 		out->place[i].function = function_name(&scope.inlined[i]);

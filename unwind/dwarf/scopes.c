@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "unwind/elf/addr_index.h"
+#include "unwind/elf/array.h"
 #include "unwind/elf/ranges.h"
 
 /* DIEs of one file that are visited at most.  Damaged ones can form a graph in which the ways are
@@ -30,7 +31,8 @@ struct node {
 struct list {
 	struct dwunw_ranges ranges; /* item: number of the node */
 	struct node *nodes;
-	uint32_t nr, room;
+	uint32_t nr;
+	size_t room;
 };
 
 struct dwunw_scopes {
@@ -39,7 +41,8 @@ struct dwunw_scopes {
 	uint64_t dropped_end;	       /* of the longest function left at 0; so far */
 	struct dwunw_addr_index index; /* from the offset of a DIE to the number of its list */
 	struct list *lists;
-	uint32_t nr, room;
+	uint32_t nr;
+	size_t room;
 };
 
 /* One walk: the DIEs with tag @wanted are listed. */
@@ -99,16 +102,11 @@ static bool leads_to(int tag, int wanted)
 
 static int add_node(struct list *list, uint64_t die, uint32_t parent)
 {
-	uint32_t room = list->room ? 2 * list->room : 16;
-	struct node *nodes;
+	struct node *nodes = dwunw_array_grow(list->nodes, list->nr, &list->room, sizeof(*nodes));
 
-	if (list->nr == list->room) {
-		nodes = reallocarray(list->nodes, room, sizeof(*nodes));
-		if (!nodes)
-			return -ENOMEM;
-		list->nodes = nodes;
-		list->room = room;
-	}
+	if (!nodes)
+		return -ENOMEM;
+	list->nodes = nodes;
 	list->nodes[list->nr++] = (struct node){die, parent};
 	return 0;
 }
@@ -163,17 +161,13 @@ static int collect(const struct walk *walk, Dwarf_Die *parent, uint32_t into, in
 
 static int add_list(struct dwunw_scopes *scopes, Dwarf_Die *parent, int wanted)
 {
-	uint32_t room = scopes->room ? 2 * scopes->room : 16;
 	struct list *lists, list = {0};
 	const struct walk walk = {scopes, &list, wanted};
 
-	if (scopes->nr == scopes->room) {
-		lists = reallocarray(scopes->lists, room, sizeof(*lists));
-		if (!lists)
-			return -ENOMEM;
-		scopes->lists = lists;
-		scopes->room = room;
-	}
+	lists = dwunw_array_grow(scopes->lists, scopes->nr, &scopes->room, sizeof(*lists));
+	if (!lists)
+		return -ENOMEM;
+	scopes->lists = lists;
 	if (collect(&walk, parent, NO_PARENT, 0) || dwunw_ranges_flatten(&list.ranges) ||
 	    dwunw_addr_index_add(&scopes->index, dwarf_dieoffset(parent), scopes->nr)) {
 		release_list(&list);
@@ -191,8 +185,8 @@ struct found {
 
 /* Find the innermost of the DIEs @wanted below @parent that has @addr in it.  Returns 0 or -ENOMEM.
  */
-static int find(struct dwunw_scopes *scopes, Dwarf_Die *parent, int wanted, uint64_t addr,
-		struct found *found)
+static int find_die(struct dwunw_scopes *scopes, Dwarf_Die *parent, int wanted, uint64_t addr,
+		    struct found *found)
 {
 	uint32_t nr = dwunw_addr_index_find(&scopes->index, dwarf_dieoffset(parent));
 	const struct dwunw_range *range;
@@ -219,13 +213,13 @@ int dwunw_scopes_find(struct dwunw_scopes *scopes, Dwarf_Die *unit, uint64_t add
 
 	out->in_function = out->near_zero = false;
 	out->nr_inlined = 0;
-	err = find(scopes, unit, DW_TAG_subprogram, addr, &found);
+	err = find_die(scopes, unit, DW_TAG_subprogram, addr, &found);
 	if (err || !found.node || !dwarf_offdie(scopes->dwarf, found.node->die, &out->function))
 		return err;
 	out->in_function = true;
 	out->start = found.start;
 	out->near_zero = addr < scopes->dropped_end;
-	err = find(scopes, &out->function, DW_TAG_inlined_subroutine, addr, &found);
+	err = find_die(scopes, &out->function, DW_TAG_inlined_subroutine, addr, &found);
 	if (err)
 		return err;
 	while (found.node && out->nr_inlined < DWUNW_MAX_INLINED &&

@@ -3,14 +3,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #define FIRST_ROOM 64
 
-static void put(struct dwunw_addr_index *index, uint64_t addr, uint32_t number)
+static void put_addr(struct dwunw_addr_index *index, uint64_t addr, uint32_t number)
 {
-	size_t i = dwunw_addr_hash(index, addr);
+	size_t i = dwunw_hash(&index->seed, addr, 0);
 
 	while (index->slots[i & (index->room - 1)].number)
 		i++;
@@ -18,26 +17,25 @@ static void put(struct dwunw_addr_index *index, uint64_t addr, uint32_t number)
 }
 
 /* Without random numbers (early at boot, or no such system call) an address must do. */
-static void choose_seed(struct dwunw_addr_index *index)
+void dwunw_seed_draw(struct dwunw_seed *seed, const void *address)
 {
-	if (getrandom(index->seed, sizeof(index->seed), GRND_NONBLOCK) != sizeof(index->seed))
-		index->seed[0] = index->seed[1] = (uint64_t)(uintptr_t)index->slots;
+	if (getrandom(seed, sizeof(*seed), GRND_NONBLOCK) != sizeof(*seed))
+		seed->word[0] = seed->word[1] = (uint64_t)(uintptr_t)address;
 }
 
-static int grow(struct dwunw_addr_index *index)
+static int grow_index(struct dwunw_addr_index *index)
 {
 	struct dwunw_addr_index larger = {.room = index->room ? 2 * index->room : FIRST_ROOM};
 
 	larger.slots = calloc(larger.room, sizeof(*larger.slots));
 	if (!larger.slots)
 		return -ENOMEM;
-	if (index->room)
-		memcpy(larger.seed, index->seed, sizeof(larger.seed));
-	else
-		choose_seed(&larger);
+	larger.seed = index->seed;
+	if (!index->room)
+		dwunw_seed_draw(&larger.seed, larger.slots);
 	for (size_t i = 0; i < index->room; i++)
 		if (index->slots[i].number)
-			put(&larger, index->slots[i].addr, index->slots[i].number);
+			put_addr(&larger, index->slots[i].addr, index->slots[i].number);
 	larger.nr = index->nr;
 	free(index->slots);
 	*index = larger;
@@ -46,9 +44,9 @@ static int grow(struct dwunw_addr_index *index)
 
 int dwunw_addr_index_add(struct dwunw_addr_index *index, uint64_t addr, uint32_t number)
 {
-	if (number == DWUNW_NOT_FOUND || (2 * index->nr >= index->room && grow(index)))
+	if (number == DWUNW_NOT_FOUND || (2 * index->nr >= index->room && grow_index(index)))
 		return -ENOMEM;
-	put(index, addr, number + 1);
+	put_addr(index, addr, number + 1);
 	index->nr++;
 	return 0;
 }

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "unwind/elf/hash.h"
+
 #define DWUNW_NOT_FOUND UINT32_MAX
 
 struct dwunw_addr_slot {
@@ -17,7 +19,7 @@ struct dwunw_addr_index {
 	struct dwunw_addr_slot *slots;
 	size_t room; /* 0 or a power of two */
 	size_t nr;
-	uint64_t seed[2]; /* random, chosen with the first slots */
+	struct dwunw_seed seed; /* drawn with the first slots */
 };
 
 void dwunw_addr_index_release(struct dwunw_addr_index *index);
@@ -25,28 +27,12 @@ void dwunw_addr_index_release(struct dwunw_addr_index *index);
 /* Add @addr, which must not be in yet.  Returns 0 or -ENOMEM. */
 int dwunw_addr_index_add(struct dwunw_addr_index *index, uint64_t addr, uint32_t number);
 
-/* Both halves of a product: the low one alone would keep multiples of a power of two together. */
-static inline uint64_t dwunw_fold(uint64_t a, uint64_t b)
-{
-	unsigned __int128 product = (unsigned __int128)a * b;
-
-	return (uint64_t)(product >> 64) ^ (uint64_t)product;
-}
-
-/* Addresses come with the trace: its author must not know which of them collide.  Mixed twice, so
- * that one seed is as good as another. */
-static inline size_t dwunw_addr_hash(const struct dwunw_addr_index *index, uint64_t addr)
-{
-	return dwunw_fold(dwunw_fold(addr ^ index->seed[0], index->seed[1] | 1),
-			  0x9e3779b97f4a7c15u);
-}
-
 /* The number of @addr, or DWUNW_NOT_FOUND.  Here, not in the .c: it is on the hot path. */
 static inline uint32_t dwunw_addr_index_find(const struct dwunw_addr_index *index, uint64_t addr)
 {
 	if (!index->room)
 		return DWUNW_NOT_FOUND;
-	for (size_t i = dwunw_addr_hash(index, addr);; i++) {
+	for (size_t i = dwunw_hash(&index->seed, addr, 0);; i++) {
 		const struct dwunw_addr_slot *slot = &index->slots[i & (index->room - 1)];
 
 		if (!slot->number)

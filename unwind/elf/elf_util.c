@@ -1,7 +1,14 @@
 /* elf_util.c - see elf_util.h */
 #include "unwind/elf/elf_util.h"
 
+#include <fcntl.h>
+#include <gelf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 Elf_Scn *dwunw_elf_section(Elf *elf, const char *name, GElf_Shdr *shdr)
 {
@@ -65,4 +72,89 @@ void dwunw_elf_build_id(Elf *elf, struct dwunw_build_id *id)
 bool dwunw_build_id_equal(const struct dwunw_build_id *a, const struct dwunw_build_id *b)
 {
 	return a->len && a->len == b->len && !memcmp(a->bytes, b->bytes, a->len);
+}
+
+#define MAX_CALL 7 /* bytes of an instruction */
+
+/* What of the code of @elf is in its image, before the address @addr of the file: at most @max
+ * bytes, which end there.  Returns how many; *code is their end. */
+static size_t code_before(Elf *elf, uint64_t addr, size_t max, const uint8_t **code)
+{
+	size_t len = 0;
+	const char *image = elf_rawfile(elf, &len);
+	Elf_Scn *scn = NULL;
+	GElf_Shdr sh;
+
+	while (image && (scn = elf_nextscn(elf, scn))) {
+		uint64_t at;
+
+		if (!gelf_getshdr(scn, &sh) || sh.sh_type != SHT_PROGBITS ||
+		    !(sh.sh_flags & SHF_EXECINSTR) || addr <= sh.sh_addr)
+			continue;
+		at = addr - sh.sh_addr;
+		if (at > sh.sh_size || sh.sh_offset > len || at > len - sh.sh_offset)
+			continue;
+		*code = (const uint8_t *)image + sh.sh_offset + at;
+		return at < max ? at : max;
+	}
+	return 0;
+}
+
+/* Do the @len bytes that end at @end end in a call instruction? */
+static bool ends_in_call(const uint8_t *end, size_t len)
+{
+	/* of an indirect call, by the length from its opcode on: it depends on the operand */
+	static const uint8_t lengths[] = {2, 3, 4, 6, 7};
+
+	if (len >= 5 && end[-5] == 0xe8)
+		return true;
+	for (size_t i = 0; i < sizeof(lengths); i++)
+		if (len >= lengths[i] && end[-lengths[i]] == 0xff &&
+		    (end[1 - lengths[i]] >> 3 & 7) == 2)
+			return true;
+	return false;
+}
+
+int dwunw_code_calls(Elf *elf, uint64_t addr)
+{
+	const uint8_t *code = NULL;
+	size_t len = code_before(elf, addr, MAX_CALL, &code);
+
+	return len ? ends_in_call(code, len) : -1;
+}
+
+/* Are files below @path not what they seem?  Some do things as soon as they are opened. */
+static bool is_special(const char *path)
+{
+	static const char *const dirs[] = {"/proc/", "/sys/", "/dev/"};
+
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
+		if (!strncmp(path, dirs[i], strlen(dirs[i])))
+			return true;
+	return false;
+}
+
+int dwunw_file_open(const char *path, size_t *size)
+{
+	char *resolved = realpath(path, NULL);
+	struct stat st;
+	int fd = -1;
+
+	/* A link like /proc/PID/exe may lead out of there again. */
+	if (!resolved || is_special(path) || is_special(resolved))
+		goto out;
+	/* Opening must not wait for the other end of a FIFO. */
+	fd = open(resolved, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		goto out;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size <= 0 ||
+	    st.st_size > (off_t)DWUNW_MAX_FILE) {
+		close(fd);
+		fd = -1;
+		goto out;
+	}
+	*size = (size_t)st.st_size;
+out:
+	free(resolved);
+	return fd;
 }

@@ -26,4 +26,18 @@ void dwunw_elf_build_id(Elf *elf, struct dwunw_build_id *id);
 
 bool dwunw_build_id_equal(const struct dwunw_build_id *a, const struct dwunw_build_id *b);
 
+/* Do the bytes before the address @addr of the file end in a call instruction?  1, 0, or -1 if they
+ * are not in the image. */
+int dwunw_code_calls(Elf *elf, uint64_t addr);
+
+/* No ELF file that is larger is read. */
+#define DWUNW_MAX_FILE ((size_t)1 << 30)
+
+/*
+ * Open @path for reading if it is a regular file that is neither empty nor larger than
+ * DWUNW_MAX_FILE, and not below /proc, /sys or /dev, be it by symbolic links.  Returns the
+ * descriptor, which the caller closes, with the size in *size; or -1.
+ */
+int dwunw_file_open(const char *path, size_t *size);
+
 #endif

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "unwind/elf/array.h"
+
 void dwunw_ranges_release(struct dwunw_ranges *ranges)
 {
 	free(ranges->range);
@@ -12,23 +14,19 @@ void dwunw_ranges_release(struct dwunw_ranges *ranges)
 
 int dwunw_ranges_add(struct dwunw_ranges *ranges, uint64_t start, uint64_t end, uint64_t item)
 {
-	size_t room = ranges->room ? 2 * ranges->room : 16;
 	struct dwunw_range *range;
 
 	if (start >= end)
 		return 0;
-	if (ranges->nr == ranges->room) {
-		range = reallocarray(ranges->range, room, sizeof(*range));
-		if (!range)
-			return -ENOMEM;
-		ranges->range = range;
-		ranges->room = room;
-	}
+	range = dwunw_array_grow(ranges->range, ranges->nr, &ranges->room, sizeof(*range));
+	if (!range)
+		return -ENOMEM;
+	ranges->range = range;
 	ranges->range[ranges->nr++] = (struct dwunw_range){start, end, item};
 	return 0;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_ranges(const void *a, const void *b)
 {
 	const struct dwunw_range *x = a, *y = b;
 
@@ -76,7 +74,7 @@ int dwunw_ranges_flatten(struct dwunw_ranges *ranges)
 	flat.range = calloc(flat.room, sizeof(*flat.range));
 	if (!flat.range)
 		return -ENOMEM;
-	qsort(ranges->range, ranges->nr, sizeof(*ranges->range), compare);
+	qsort(ranges->range, ranges->nr, sizeof(*ranges->range), compare_ranges);
 	for (size_t i = 0; i < ranges->nr; i++) {
 		const struct dwunw_range next = ranges->range[i];
 

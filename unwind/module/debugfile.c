@@ -1,14 +1,208 @@
 /* debugfile.c - see debugfile.h */
 #include "unwind/module/debugfile.h"
 
+#include <elf.h>
+#include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <gelf.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/module/dwz_file.h"
-#include "unwind/module/filesearch.h"
 #include "unwind/module/module.h"
+
+/* A search for one file: each function below does nothing once it was found, and returns 0 or
+ * -ENOMEM. */
+struct search {
+	struct dwunw_dwarf_file *out; /* out->dwarf tells whether it was found */
+	/* The first file that is the right one, but has a symbol table only; NULL: not wanted. */
+	struct dwunw_dwarf_file *symbols;
+	const struct dwunw_debug_dirs *dirs;
+	struct dwunw_file_key key;
+	bool unreadable; /* a file was the right one, but could not be read */
+};
+
+static bool has_symbols(Elf *elf)
+{
+	GElf_Shdr shdr;
+
+	return dwunw_elf_section(elf, ".symtab", &shdr) && shdr.sh_type == SHT_SYMTAB;
+}
+
+static int try_path(struct search *s, const char *path)
+{
+	struct dwunw_dwarf_file file;
+	int err = dwunw_dwarf_file_open(&file, path, &s->key);
+
+	if (file.dwarf)
+		*s->out = file;
+	else if (file.elf && s->symbols && !s->symbols->elf && has_symbols(file.elf))
+		*s->symbols = file;
+	else
+		dwunw_dwarf_file_close(&file);
+	if (err == -EINVAL)
+		s->unreadable = true;
+	return err == -EINVAL ? 0 : err;
+}
+
+/* Try the path that printf() would make of the arguments. */
+__attribute__((format(printf, 2, 3))) static int try_file(struct search *s, const char *format, ...)
+{
+	va_list args;
+	char *path;
+	int len, err;
+
+	if (s->out->dwarf)
+		return 0;
+	va_start(args, format);
+	len = vasprintf(&path, format, args);
+	va_end(args);
+	if (len < 0)
+		return -ENOMEM;
+	err = try_path(s, path);
+	free(path);
+	return err;
+}
+
+/* What comes after the first two digits of a build-id: debug files, as distributions have them; the
+ * files themselves, as links; and both in the cache of perf-buildid-cache(1). */
+static int try_build_id_below(struct search *s, const char *dir, const char *hex)
+{
+	static const char *const ends[] = {".debug", "", "/debug", "/elf"};
+	int err = 0;
+
+	for (size_t i = 0; !err && i < sizeof(ends) / sizeof(ends[0]); i++)
+		err = try_file(s, "%s/.build-id/%.2s/%s%s", dir, hex, hex + 2, ends[i]);
+	return err;
+}
+
+/* Try the path of the build-id below each directory. */
+static int try_build_id(struct search *s)
+{
+	const struct dwunw_build_id *id = s->key.id;
+	char hex[2 * DWUNW_MAX_BUILD_ID + 1] = "";
+	int err = 0;
+
+	for (size_t i = 0; i < id->len; i++)
+		snprintf(hex + 2 * i, 3, "%02x", id->bytes[i]);
+	for (size_t i = 0; !err && i < s->dirs->nr && id->len > 1; i++)
+		err = try_build_id_below(s, s->dirs->dir[i], hex);
+	return err;
+}
+
+/* Have it fetched, by the build-id. */
+static int try_fetch(struct search *s)
+{
+	const struct dwunw_build_id *id = s->key.id;
+	char *path;
+	int err;
+
+	if (s->out->dwarf || !s->dirs->fetch || !id->len)
+		return 0;
+	path = s->dirs->fetch(s->dirs->fetch_arg, id->bytes, id->len);
+	if (!path)
+		return 0;
+	err = try_path(s, path);
+	free(path);
+	return err;
+}
+
+/* The directory of alternate files below those of debug files, as distributions have it. */
+#define DWZ_DIR "/.dwz/"
+
+/* Try the files that @name may mean: as it is, seen from the file that names it, and below each
+ * directory.
+ */
+static int try_name(struct search *s, const char *from, const char *name)
+{
+	const char *slash = from ? strrchr(from, '/') : NULL, *dwz = strstr(name, DWZ_DIR);
+	int err = 0;
+
+	if (*name == '/')
+		err = try_file(s, "%s", name);
+	else if (slash)
+		err = try_file(s, "%.*s/%s", (int)(slash - from), from, name);
+	for (size_t i = 0; !err && dwz && i < s->dirs->nr; i++)
+		err = try_file(s, "%s%s", s->dirs->dir[i], dwz);
+	return err;
+}
+
+/*
+ * If it is given no alternate file, libdw opens the one whose path is in the section, whatever that
+ * is, as soon as it meets a reference to it.  So it gets one that is empty: this ELF file, with
+ * nothing but the shortest .debug_line that libdw takes for debug information.
+ */
+static int set_empty(struct dwunw_debugfile *file)
+{
+	static const struct {
+		Elf64_Ehdr ehdr;
+		Elf64_Shdr shdr[3];
+		char names[32];
+	} image = {
+		.ehdr = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+				     EV_CURRENT},
+			 .e_type = ET_DYN,
+			 .e_machine = EM_X86_64,
+			 .e_version = EV_CURRENT,
+			 .e_ehsize = sizeof(Elf64_Ehdr),
+			 .e_shoff = sizeof(Elf64_Ehdr),
+			 .e_shentsize = sizeof(Elf64_Shdr),
+			 .e_shnum = 3,
+			 .e_shstrndx = 1},
+		.shdr = {{0},
+			 {.sh_name = 1,
+			  .sh_type = SHT_STRTAB,
+			  .sh_offset = sizeof(Elf64_Ehdr) + 3 * sizeof(Elf64_Shdr),
+			  .sh_size = 32,
+			  .sh_addralign = 1},
+			 {.sh_name = 11,
+			  .sh_type = SHT_PROGBITS,
+			  .sh_offset = sizeof(Elf64_Ehdr) + 3 * sizeof(Elf64_Shdr),
+			  .sh_size = 1,
+			  .sh_addralign = 1}},
+		.names = "\0.shstrtab\0.debug_line",
+	};
+
+	file->alt = DWUNW_DWARF_FILE_NONE;
+	file->alt.elf = elf_memory((char *)(uintptr_t)&image, sizeof(image));
+	if (file->alt.elf)
+		file->alt.dwarf = dwarf_begin_elf(file->alt.elf, DWARF_C_READ, NULL);
+	return file->alt.dwarf ? 0 : -ENOMEM;
+}
+
+/* Find the file into which dwz moved what several debug files have in common, if file->main names
+ * one in .gnu_debugaltlink, and link both; what is not found is noted in file->notes.  Returns 0 or
+ * -ENOMEM. */
+static int find_dwz(struct dwunw_debugfile *file, const struct dwunw_debug_dirs *dirs)
+{
+	struct dwunw_build_id id = {0};
+	struct search s = {.out = &file->alt, .dirs = dirs, .key = {.id = &id}};
+	const char *name;
+	const void *bytes;
+	ssize_t len = dwelf_dwarf_gnu_debugaltlink(file->main.dwarf, &name, &bytes);
+	int err = 0;
+
+	if (len > 0 && len <= DWUNW_MAX_BUILD_ID) {
+		id.len = (size_t)len;
+		memcpy(id.bytes, bytes, id.len);
+		err = try_build_id(&s);
+		if (!err)
+			err = try_name(&s, file->main.path, name);
+		if (!err)
+			err = try_fetch(&s);
+	}
+	if (len > 0 && !file->alt.dwarf)
+		file->notes |= DWUNW_NOTE_NO_ALT;
+	if (!err && !file->alt.dwarf)
+		err = set_empty(file);
+	if (err)
+		return err;
+	dwarf_setalt(file->main.dwarf, file->alt.dwarf);
+	/* Nor is there an alternate of the alternate. */
+	dwarf_setalt(file->alt.dwarf, file->alt.dwarf);
+	return 0;
+}
 
 void dwunw_debugfile_close(struct dwunw_debugfile *file)
 {
@@ -45,8 +239,7 @@ static bool read_link(Elf *elf, struct link *link)
 }
 
 /* @root is put before the module's path. */
-static int try_link(struct dwunw_file_search *s, const struct dwunw_module *module,
-		    const char *root)
+static int try_link(struct search *s, const struct dwunw_module *module, const char *root)
 {
 	const char *path = module->path;
 	int dir_len = (int)(strrchr(path, '/') - path), err;
@@ -55,17 +248,17 @@ static int try_link(struct dwunw_file_search *s, const struct dwunw_module *modu
 	if (!read_link(module->elf, &link))
 		return 0;
 	s->key.crc = &link.crc;
-	err = dwunw_file_try(s, "%s%.*s/%s", root, dir_len, path, link.name);
+	err = try_file(s, "%s%.*s/%s", root, dir_len, path, link.name);
 	if (!err)
-		err = dwunw_file_try(s, "%s%.*s/.debug/%s", root, dir_len, path, link.name);
+		err = try_file(s, "%s%.*s/.debug/%s", root, dir_len, path, link.name);
 	for (size_t i = 0; !err && i < s->dirs->nr; i++)
-		err = dwunw_file_try(s, "%s%.*s/%s", s->dirs->dir[i], dir_len, path, link.name);
+		err = try_file(s, "%s%.*s/%s", s->dirs->dir[i], dir_len, path, link.name);
 	s->key.crc = NULL;
 	return err;
 }
 
 /* Try the module's path, and what lies next to it.  Names like [vdso] are no paths. */
-static int try_module_path(struct dwunw_file_search *s, const struct dwunw_module *module)
+static int try_module_path(struct search *s, const struct dwunw_module *module)
 {
 	const char *roots[] = {s->dirs->symfs, ""};
 	int err = 0;
@@ -73,14 +266,14 @@ static int try_module_path(struct dwunw_file_search *s, const struct dwunw_modul
 	for (size_t i = 0; i < 2 && !err && module->path[0] == '/'; i++) {
 		if (!roots[i])
 			continue;
-		err = dwunw_file_try(s, "%s%s", roots[i], module->path);
+		err = try_file(s, "%s%s", roots[i], module->path);
 		if (!err)
 			err = try_link(s, module, roots[i]);
 	}
 	return err;
 }
 
-static int find_main(struct dwunw_file_search *s, const struct dwunw_module *module)
+static int find_main(struct search *s, const struct dwunw_module *module)
 {
 	int err = dwunw_dwarf_file_borrow(s->out, module->elf);
 
@@ -88,16 +281,16 @@ static int find_main(struct dwunw_file_search *s, const struct dwunw_module *mod
 		s->unreadable = true;
 	else if (err)
 		return err;
-	err = dwunw_file_try_build_id(s);
+	err = try_build_id(s);
 	if (!err)
 		err = try_module_path(s, module);
-	return err ? err : dwunw_file_try_fetch(s);
+	return err ? err : try_fetch(s);
 }
 
 int dwunw_debugfile_find(struct dwunw_debugfile *out, const struct dwunw_module *module,
 			 const struct dwunw_debug_dirs *dirs)
 {
-	struct dwunw_file_search s = {
+	struct search s = {
 		.out = &out->main,
 		.symbols = &out->symbols,
 		.dirs = dirs,
@@ -111,7 +304,7 @@ int dwunw_debugfile_find(struct dwunw_debugfile *out, const struct dwunw_module 
 	if (!err && !out->main.dwarf && s.unreadable)
 		out->notes |= DWUNW_NOTE_UNREADABLE;
 	if (!err && out->main.dwarf)
-		err = dwunw_dwz_file_find(out, dirs);
+		err = find_dwz(out, dirs);
 	if (err)
 		dwunw_debugfile_close(out);
 	return err;

@@ -1,7 +1,7 @@
 /* locate.c - see locate.h */
 #include "unwind/module/locate.h"
 
-#include "unwind/elf/code.h"
+#include "unwind/elf/elf_util.h"
 #include "unwind/module/dwunw_state.h"
 
 /* The frame of @pc as far as the mappings tell, and where to look for information: the module, and

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "unwind/dwunw.h"
-#include "unwind/elf/file.h"
+#include "unwind/elf/elf_util.h"
 
 #define PAGE 4096u
 

@@ -6,23 +6,23 @@
 #include <string.h>
 
 #include "unwind/dwarf/lines.h"
-#include "unwind/dwarf/minidebug.h"
 #include "unwind/elf/addr_index.h"
+#include "unwind/elf/array.h"
 #include "unwind/module/debugfile.h"
 #include "unwind/module/module.h"
 #include "unwind/symbol/demangle.h"
-#include "unwind/symbol/demangled_names.h"
 #include "unwind/symbol/symbol.h"
 
 struct dwunw_names {
 	struct dwunw_debugfile debug;
-	struct dwunw_minidebug minidebug;
+	struct dwunw_expanded minidebug;
 	struct dwunw_symtab *symtab;
 	struct dwunw_lines *lines; /* NULL: there is no debug information */
 	struct dwunw_demangled_names strings;
 	struct dwunw_addr_index index;
 	struct dwunw_name *known;
-	uint32_t nr, room;
+	uint32_t nr;
+	size_t room;
 	uint32_t notes; /* enum dwunw_note */
 };
 
@@ -93,7 +93,7 @@ void dwunw_names_free(struct dwunw_names *names)
 	dwunw_demangled_names_release(&names->strings);
 	dwunw_lines_free(names->lines);
 	dwunw_symtab_free(names->symtab);
-	dwunw_minidebug_close(&names->minidebug);
+	dwunw_expanded_release(&names->minidebug);
 	dwunw_debugfile_close(&names->debug);
 	free(names);
 }
@@ -162,28 +162,15 @@ static int look_up(struct dwunw_names *names, uint64_t addr, struct dwunw_name *
 	return names->lines ? look_up_source(names, addr, name) : 0;
 }
 
-static int make_room(struct dwunw_names *names)
-{
-	uint32_t room = names->room ? 2 * names->room : 64;
-	struct dwunw_name *known;
-
-	if (names->nr < names->room)
-		return 0;
-	known = room > names->room ? reallocarray(names->known, room, sizeof(*known)) : NULL;
-	if (!known)
-		return -ENOMEM;
-	names->known = known;
-	names->room = room;
-	return 0;
-}
-
-static int add(struct dwunw_names *names, uint64_t addr)
+static int add_name(struct dwunw_names *names, uint64_t addr)
 {
 	struct dwunw_name name = {0};
-	int err = look_up(names, addr, &name);
+	struct dwunw_name *known =
+		dwunw_array_grow(names->known, names->nr, &names->room, sizeof(*known));
+	int err = known ? look_up(names, addr, &name) : -ENOMEM;
 
-	if (!err)
-		err = make_room(names);
+	if (known)
+		names->known = known;
 	if (!err)
 		err = dwunw_addr_index_add(&names->index, addr, names->nr);
 	if (err)
@@ -198,7 +185,7 @@ int dwunw_names_find(struct dwunw_names *names, uint64_t addr, const struct dwun
 	uint32_t nr = dwunw_addr_index_find(&names->index, addr);
 
 	if (nr == DWUNW_NOT_FOUND) {
-		int err = add(names, addr);
+		int err = add_name(names, addr);
 
 		if (err)
 			return err;

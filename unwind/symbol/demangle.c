@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unwind/elf/array.h"
+
 struct output {
 	char text[DWUNW_MAX_NAME];
 	size_t len;
@@ -99,4 +101,35 @@ char *dwunw_demangle(const char *raw, size_t len)
 	name = strndup(out.text, out.len);
 	free(plain);
 	return name;
+}
+
+const char *dwunw_demangled_names_demangled(struct dwunw_demangled_names *strings, const char *raw,
+					    size_t len)
+{
+	uint64_t key = (uint64_t)(uintptr_t)raw;
+	uint32_t nr = dwunw_addr_index_find(&strings->index, key);
+	char **all, *name;
+
+	if (nr != DWUNW_NOT_FOUND)
+		return strings->name[nr];
+	all = dwunw_array_grow(strings->name, strings->nr, &strings->room, sizeof(*all));
+	if (!all)
+		return NULL;
+	strings->name = all;
+	name = strings->mangled ? strndup(raw, len < DWUNW_MAX_NAME ? len : DWUNW_MAX_NAME)
+				: dwunw_demangle(raw, len);
+	if (!name || dwunw_addr_index_add(&strings->index, key, strings->nr)) {
+		free(name);
+		return NULL;
+	}
+	strings->name[strings->nr++] = name;
+	return name;
+}
+
+void dwunw_demangled_names_release(struct dwunw_demangled_names *strings)
+{
+	for (uint32_t i = 0; i < strings->nr; i++)
+		free(strings->name[i]);
+	free(strings->name);
+	dwunw_addr_index_release(&strings->index);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unwind/elf/array.h"
 #include "unwind/elf/ranges.h"
 #include "unwind/symbol/demangle.h"
 
@@ -49,18 +50,14 @@ static size_t name_len(const char *raw)
 	return len;
 }
 
-static struct function *add(struct dwunw_symtab *tab)
+static struct function *add_function(struct dwunw_symtab *tab)
 {
-	size_t room = tab->room ? 2 * tab->room : 256;
-	struct function *functions;
+	struct function *functions =
+		dwunw_array_grow(tab->functions, tab->nr, &tab->room, sizeof(*functions));
 
-	if (tab->nr < tab->room)
-		return &tab->functions[tab->nr++];
-	functions = reallocarray(tab->functions, room, sizeof(*functions));
 	if (!functions)
 		return NULL;
 	tab->functions = functions;
-	tab->room = room;
 	return &tab->functions[tab->nr++];
 }
 
@@ -147,7 +144,7 @@ static int add_table(struct dwunw_symtab *tab, const struct table *table, Elf_Sc
 
 	for (int i = 0; data && gelf_getsym(data, i, &sym); i++) {
 		const char *raw = function_name(table, &sym);
-		struct function *f = raw ? add(tab) : NULL;
+		struct function *f = raw ? add_function(tab) : NULL;
 
 		if (!raw)
 			continue;
@@ -186,7 +183,7 @@ int dwunw_symtab_add(struct dwunw_symtab *tab, Elf *elf, uint32_t type, bool *fo
 	return add_table(tab, &table, scn);
 }
 
-static int compare(const void *a, const void *b)
+static int compare_functions(const void *a, const void *b)
 {
 	const struct function *x = a, *y = b;
 
@@ -263,7 +260,7 @@ int dwunw_symtab_sort(struct dwunw_symtab *tab)
 {
 	if (!tab->nr)
 		return 0;
-	qsort(tab->functions, tab->nr, sizeof(*tab->functions), compare);
+	qsort(tab->functions, tab->nr, sizeof(*tab->functions), compare_functions);
 	drop_aliases(tab);
 	return make_ranges(tab);
 }

@@ -5,18 +5,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "unwind/tree/pc_cache.h"
 
 #define FIRST_ROOM 256
-
-/* Without random numbers (early at boot, or no such system call) an address must do. */
-void dwunw_seed_draw(struct dwunw_seed *seed, const void *address)
-{
-	if (getrandom(seed, sizeof(*seed), GRND_NONBLOCK) != sizeof(*seed))
-		seed->word[0] = seed->word[1] = (uint64_t)(uintptr_t)address;
-}
 
 int dwunw_frame_table_init(struct dwunw_frame_table *places, const struct dwunw_seed *seed)
 {
@@ -50,7 +42,7 @@ static bool same_frame(const struct dwunw_place *a, const struct dwunw_place *b)
 	       a->flags == b->flags;
 }
 
-static void put(struct dwunw_frame_table *places, uint32_t number)
+static void put_frame(struct dwunw_frame_table *places, uint32_t number)
 {
 	size_t mask = places->nr_slots - 1, i = hash_of(places, &places->all[number]) & mask;
 
@@ -59,7 +51,7 @@ static void put(struct dwunw_frame_table *places, uint32_t number)
 	places->slots[i] = number;
 }
 
-static int grow(struct dwunw_frame_table *places)
+static int grow_frames(struct dwunw_frame_table *places)
 {
 	struct dwunw_place *all;
 	uint32_t *slots;
@@ -80,7 +72,7 @@ static int grow(struct dwunw_frame_table *places)
 	places->all = all;
 	places->room *= 2;
 	for (uint32_t i = 1; i < places->nr; i++)
-		put(places, i);
+		put_frame(places, i);
 	return 0;
 }
 
@@ -101,10 +93,10 @@ int dwunw_frame_table_intern(struct dwunw_frame_table *places, const struct dwun
 		if (same_frame(&places->all[*number], &key))
 			return 0;
 	}
-	if (grow(places))
+	if (grow_frames(places))
 		return -ENOMEM;
 	*number = places->nr++;
 	places->all[*number] = key;
-	put(places, *number);
+	put_frame(places, *number);
 	return 0;
 }

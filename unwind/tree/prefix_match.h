@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "unwind/elf/addr_index.h"
+#include "unwind/elf/hash.h"
 #include "unwind/tree/stack_tree.h"
 
 #define DWUNW_FORK_PROBES 8		      /* so many slots in a row may hold a fork */

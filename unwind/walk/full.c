@@ -1,10 +1,106 @@
 /* full.c - the walk with all registers and any expression: what the hot loop must agree with */
 #include <errno.h>
 
+#include "unwind/elf/elf_util.h"
 #include "unwind/module/locate.h"
-#include "unwind/walk/guess.h"
 #include "unwind/walk/step.h"
 #include "unwind/walk/walk.h"
+
+/*
+ * Guesses, where there is no call frame information, in three ways, the surer ones first: a
+ * function that was just called has its return address at rsp; one that keeps a frame pointer has
+ * it beside the caller's; and any word that points just behind a call may be one.
+ */
+
+#define MAX_SCAN 512 /* words */
+
+/* What speaks for @word being a return address. */
+enum likeness {
+	NOT_CODE,
+	IN_MAPPING,   /* what is there is not known */
+	KNOWN_TO_CFI, /* code of a function, whose bytes are not available */
+	BEHIND_CALL,
+};
+
+static enum likeness likeness_of(const struct dwunw_pass *p, uint64_t word)
+{
+	const struct dwunw_segment *segment = word ? dwunw_space_find(p->space, word - 1) : NULL;
+	const struct dwunw_cfi_row *row;
+	int calls;
+
+	if (!segment)
+		return NOT_CODE;
+	if (!segment->module)
+		return IN_MAPPING;
+	calls = dwunw_code_calls(segment->module->elf, word - segment->bias);
+	if (calls >= 0)
+		return calls ? BEHIND_CALL : NOT_CODE;
+	if (dwunw_cfi_find(segment->module->cfi, word - 1 - segment->bias, &row) ||
+	    row->kind == DWUNW_CFI_NONE)
+		return IN_MAPPING;
+	return KNOWN_TO_CFI;
+}
+
+/* Let @w be at the caller whose return address is below @cfa, with rbp if @bp is not NULL. */
+static bool go_to(struct dwunw_walk *w, uint64_t cfa, uint64_t ra, const uint64_t *bp)
+{
+	if (cfa <= w->cfa)
+		return false;
+	w->known = 1u << DWUNW_X86_64_RSP | 1u << DWUNW_X86_64_RIP;
+	w->reg[DWUNW_X86_64_RIP] = ra;
+	w->reg[DWUNW_X86_64_RSP] = w->cfa = cfa;
+	if (bp) {
+		w->reg[DWUNW_X86_64_RBP] = *bp;
+		w->known |= 1u << DWUNW_X86_64_RBP;
+	}
+	return true;
+}
+
+static bool by_frame_pointer(const struct dwunw_pass *p, struct dwunw_walk *w)
+{
+	uint64_t at = w->reg[DWUNW_X86_64_RBP], bp, ra;
+
+	if (!(w->known & 1u << DWUNW_X86_64_RBP) || at < w->reg[DWUNW_X86_64_RSP] ||
+	    dwunw_stack_read(w->stack, at, sizeof(bp), &bp) ||
+	    dwunw_stack_read(w->stack, at + sizeof(bp), sizeof(ra), &ra) ||
+	    likeness_of(p, ra) == NOT_CODE)
+		return false;
+	return go_to(w, at + 2 * sizeof(bp), ra, &bp);
+}
+
+static bool by_scan(const struct dwunw_pass *p, struct dwunw_walk *w)
+{
+	uint64_t at = w->reg[DWUNW_X86_64_RSP], ra;
+
+	for (int i = 0; i < MAX_SCAN; i++, at += sizeof(ra)) {
+		if (dwunw_stack_read(w->stack, at, sizeof(ra), &ra))
+			return false;
+		if (likeness_of(p, ra) == BEHIND_CALL)
+			return go_to(w, at + sizeof(ra), ra, NULL);
+	}
+	return false;
+}
+
+static bool at_rsp(const struct dwunw_pass *p, struct dwunw_walk *w)
+{
+	uint64_t bp = w->reg[DWUNW_X86_64_RBP], ra;
+
+	return !dwunw_stack_read(w->stack, w->reg[DWUNW_X86_64_RSP], sizeof(ra), &ra) &&
+	       likeness_of(p, ra) >= KNOWN_TO_CFI &&
+	       go_to(w, w->reg[DWUNW_X86_64_RSP] + sizeof(ra), ra,
+		     w->known & 1u << DWUNW_X86_64_RBP ? &bp : NULL);
+}
+
+/* Go on from the frame p->nr - 1, which @w stands at, to a likely caller.  Returns false if none is
+ * found; then @w is as it was. */
+static bool guess_caller(const struct dwunw_pass *p, struct dwunw_walk *w)
+{
+	if (!(w->known & 1u << DWUNW_X86_64_RSP))
+		return false;
+	if (p->nr == 1 && at_rsp(p, w))
+		return true;
+	return by_frame_pointer(p, w) || by_scan(p, w);
+}
 
 /* A walk from the current frame outwards. */
 struct full {
@@ -121,7 +217,7 @@ static int no_information(struct full *f)
 
 	if (p->nr > 1 && dwunw_pass_at_end(p, f->at.reg[DWUNW_X86_64_RSP]))
 		return dwunw_pass_ended(p, false, f->as & DWUNW_PC_STALE);
-	if (!(p->sample->flags & DWUNW_SAMPLE_GUESS) || !f->intact || !dwunw_guess(p, &f->at))
+	if (!(p->sample->flags & DWUNW_SAMPLE_GUESS) || !f->intact || !guess_caller(p, &f->at))
 		return DWUNW_STATUS_NO_CFI;
 	f->guessed = true;
 	f->as |= DWUNW_PC_RETURN;
