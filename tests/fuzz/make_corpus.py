@@ -15,7 +15,9 @@ import sys
 import tempfile
 import zlib
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import cfi_seeds
+from forge import svar, uvar
 
 CORPUS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus")
 FILE_HEADER, CHUNK_HEADER = 64, 96
@@ -33,20 +35,6 @@ SALT = 0x11223344
 def save(target, name, content):
     with open(os.path.join(CORPUS, target, name), "wb") as out:
         out.write(content)
-
-
-def uvar(value):
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7f | 0x80)
-        value >>= 7
-    return bytes(out) + bytes([value])
-
-
-def svar(value):
-    """@value is taken modulo 2^64."""
-    value &= (1 << 64) - 1
-    return uvar(((value << 1) ^ (-1 if value >> 63 else 0)) & ((1 << 64) - 1))
 
 
 def text(content):

@@ -6,6 +6,8 @@
 
 static char scratch[] = "/tmp/test_unwind_dropped.XXXXXX";
 
+#include "tests/unit/scratch.h"
+
 #define NR_LINES \
 	1000 /* of each dropped function: its rows reach past the addresses of the others */
 
@@ -69,21 +71,6 @@ static void lines_of_dropped_functions_are_not_given(void **state)
 	assert_true(nr_kept > 16);
 	dwunw_free(live.dw);
 	munmap(live.file[0].image, live.file[0].len);
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	return mkdtemp(scratch) ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	char command[300];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -rf %s", scratch);
-	return system(command);
 }
 
 int main(void)

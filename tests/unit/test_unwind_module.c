@@ -13,6 +13,8 @@ struct copy {
 };
 
 static char scratch[] = "/tmp/test_unwind_module.XXXXXX";
+
+#include "tests/unit/scratch.h"
 extern const char __ehdr_start[];
 
 static char *name_table(const struct copy *copy)
@@ -323,21 +325,6 @@ static void a_debug_link_leads_nowhere_else(void **state)
 	assert_false(finds_lines(&image, in_scratch("lib/x.so"), NULL));
 	free(whole.bytes);
 	free(image.bytes);
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	return mkdtemp(scratch) ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	char command[300];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -rf %s", scratch);
-	return system(command);
 }
 
 int main(void)
