@@ -10,8 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "format/place.h"
+#include "format/trace.h"
 #include "mleak.h"
-#include "record/allocator/dry_run.h"
+#include "record/allocator/allocator_explain.h"
 #include "record/base/kernel.h"
 #include "record/base/rlimits.h"
 #include "record/choose.h"
@@ -21,17 +23,58 @@
 #include "record/preload/backend.h"
 #include "record/privilege/helper.h"
 #include "record/privilege/privileges.h"
-#include "record/privilege/sandbox.h"
-#include "record/progress.h"
 #include "record/ptrace/launch.h"
 #include "record/ptrace/tracer.h"
 #include "record/session/session.h"
 #include "record/signals.h"
-#include "record/trace_file.h"
 
 /* In place of an exit status: the kernel refused eBPF, and the command did not run.  Its value is
  * none of LAUNCH_ENDED and exit statuses. */
 #define REFUSED (-2)
+
+/* Log in one sentence why the trace @path cannot be made, @err, which is returned. */
+static int explain_place(const struct mlk_place *place, const char *path, int err)
+{
+	if (err > MLK_E_MAGIC)
+		log_error("cannot create the trace '%s': %s", path, mlk_strerror(err));
+	else
+		log_error("cannot write the trace to '%s'%s: %s; give another name with -o", path,
+			  place->of_old
+				  ? " (the existing file would be kept with the suffix '.old')"
+				  : "",
+			  mlk_strerror(err));
+	return err;
+}
+
+/* Create a file for the trace @path next to it: made anew, never through a link, readable for its
+ * owner alone.  On failure one sentence was logged and nothing was changed. */
+static int create_trace(struct mlk_place *place, const char *path)
+{
+	int err = mlk_place_open(place, path, NULL);
+
+	return err ? explain_place(place, path, err) : 0;
+}
+
+/* Give the file its name; a regular file that has it is kept as path.old.  On failure one sentence
+ * was logged. */
+static int commit_trace(struct mlk_place *place)
+{
+	int err = mlk_place_take(place, NULL);
+
+	return err ? explain_place(place, place->path, err) : 0;
+}
+
+/* Is the file, to which @bytes were written, still there and whole?  If not, one sentence was
+ * logged. */
+static int check_trace(const struct mlk_place *place, uint64_t bytes)
+{
+	int err = mlk_place_check(place, bytes);
+
+	if (err)
+		log_error("'%s' is not the trace that was recorded: %s", place->path,
+			  mlk_strerror(err));
+	return err;
+}
 
 /* Die as the command did, so that a shell's loop sees it; else give its exit status. */
 static int pass_on(int status)
@@ -82,18 +125,6 @@ struct command {
 	bool waited;	       /* it has ended, */
 	int status;	       /* so */
 };
-
-/* All is ready: the command may run. */
-static void release(struct session *s, struct command *c)
-{
-	if (s->preload)
-		preload_go(s->preload);
-	else if (c->pid && s->tracer)
-		tracer_release(s->tracer);
-	else if (c->pid)
-		launch_release(c->pid);
-	c->released = true;
-}
 
 /* Leave to a process of its own what takes privileges while we record, and give them up. */
 static void give_up_privileges(struct session *s, struct command *c)
@@ -162,7 +193,7 @@ static int conclude(const struct session *s, const struct record_opts *o,
 			  o->output, mlk_strerror(s->journal.err));
 		return EXIT_RECORD_FAILED;
 	}
-	if (trace_file_check(out, mlk_writer_bytes(s->journal.writer)))
+	if (check_trace(out, mlk_writer_bytes(s->journal.writer)))
 		return EXIT_RECORD_FAILED;
 	if (reason == MLK_END_SIZE)
 		log_info("the trace reached the size given by --max-size: the recording ended");
@@ -199,17 +230,18 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		return dry_run(s, o);
 	if (!s->preload && (choose_check(o, s->pid) || rlimits_check_files()))
 		return EXIT_RECORD_FAILED;
-	if (trace_file_create(&out, o->output))
+	if (create_trace(&out, o->output))
 		return EXIT_RECORD_FAILED;
 	opts.fd = out.fd;
 	opts.path = o->output;
-	if (session_start(s, &opts) || trace_file_commit(&out)) {
+	if (session_start(s, &opts) || commit_trace(&out)) {
 		mlk_writer_free(s->journal.writer); /* its thread writes to the file */
 		s->journal.writer = NULL;
 		mlk_place_close(&out);
 		return s->refusal.err ? REFUSED : EXIT_RECORD_FAILED;
 	}
-	release(s, c);
+	s->backend->go(s); /* all is ready */
+	c->released = true;
 	give_up_privileges(s, c);
 	reason = event_loop_run(s, &limits);
 	set_free(s, c);

@@ -4,17 +4,14 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "record/progress.h"
+#include "record/base/clock.h"
 #include "record/ptrace/tracer.h"
-#include "record/session/children.h"
-#include "record/session/exec.h"
 #include "record/signals.h"
 
 #define DRAIN_NS 50000000u  /* how long a few events may wait in the rings, */
@@ -63,13 +60,8 @@ static void open_loop(struct loop *l)
 		s->journal.err = -errno;
 		return;
 	}
-	if (s->preload) {
-		watch(l, preload_fd(s->preload), SOURCE_RING, 0);
-		/* no probe reports its end */
-		watch(l, s->all[0]->target.pidfd, SOURCE_RING, 0);
-	}
-	for (int i = 0; s->probes && (fd = probes_fd(s->probes, i)) >= 0; i++)
-		watch(l, fd, SOURCE_RING, EPOLLET);
+	for (int i = 0; (fd = s->backend->fd(s, i)) >= 0; i++)
+		watch(l, fd, SOURCE_RING, s->backend->probes ? EPOLLET : 0);
 	if (s->tracer)
 		watch(l, tracer_fd(s->tracer), SOURCE_TRACER, 0);
 	watch(l, l->signals, SOURCE_SIGNAL, 0);
@@ -131,18 +123,18 @@ static void take_held(struct loop *l)
 }
 
 /* Nanoseconds until something is due. */
-static uint64_t patience(const struct loop *l, uint64_t clock_now_ns)
+static uint64_t patience(const struct loop *l, uint64_t now_ns)
 {
 	uint64_t wait = DRAIN_NS, pace = DRAIN_NS;
 
 	if (l->session->probes)
-		pace = probes_pace(l->session->probes, clock_now_ns);
+		pace = probes_pace(l->session->probes, now_ns);
 	if (pace < wait)
 		wait = pace > PACE_NS ? pace : PACE_NS;
 	if (wait > EXEC_NS && session_is_urgent(l->session))
 		wait = EXEC_NS;
-	if (l->end_ns && l->end_ns < clock_now_ns + wait)
-		wait = l->end_ns > clock_now_ns ? l->end_ns - clock_now_ns : 0;
+	if (l->end_ns && l->end_ns < now_ns + wait)
+		wait = l->end_ns > now_ns ? l->end_ns - now_ns : 0;
 	return wait;
 }
 
@@ -166,7 +158,7 @@ static void wait_and_take(struct loop *l, bool drained)
 	int n;
 
 	if (drained)
-		wait_for(l, patience(l, trace_out_now_ns()));
+		wait_for(l, patience(l, clock_now_ns()));
 	n = epoll_wait(l->epoll, events, 16, 0);
 	if (n < 0 && errno != EINTR && !l->session->journal.err)
 		l->session->journal.err = -errno;
@@ -186,27 +178,27 @@ static void wait_and_take(struct loop *l, bool drained)
 
 static void on_time(struct loop *l)
 {
-	uint64_t clock_now_ns = trace_out_now_ns();
+	uint64_t now_ns = clock_now_ns();
 
-	if (l->end_ns && clock_now_ns >= l->end_ns && !l->reason)
+	if (l->end_ns && now_ns >= l->end_ns && !l->reason)
 		l->reason = MLK_END_DURATION;
 	if (session_is_over(l->session) && !l->reason)
 		l->reason = MLK_END_EXITED;
 	if (l->max_size && mlk_writer_bytes(l->session->journal.writer) >= l->max_size &&
 	    !l->reason)
 		l->reason = MLK_END_SIZE;
-	if (clock_now_ns >= l->start_ns + QUIET_NS && session_is_quiet(l->session))
+	if (now_ns >= l->start_ns + QUIET_NS && session_is_quiet(l->session))
 		session_explain_quiet(l->session);
-	if (clock_now_ns < l->next_flush_ns)
+	if (now_ns < l->next_flush_ns)
 		return;
 	session_flush(l->session);
-	progress_show(&l->progress, l->session, clock_now_ns);
-	l->next_flush_ns = clock_now_ns + FLUSH_NS;
+	progress_show(&l->progress, l->session, now_ns);
+	l->next_flush_ns = now_ns + FLUSH_NS;
 }
 
 enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opts)
 {
-	struct loop l = {.session = s, .start_ns = trace_out_now_ns()};
+	struct loop l = {.session = s, .start_ns = clock_now_ns()};
 	bool drained = true;
 
 	l.end_ns = opts->duration_ns ? l.start_ns + opts->duration_ns : 0;

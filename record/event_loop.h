@@ -18,4 +18,18 @@ struct event_loop_opts {
  */
 enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opts);
 
+/* A line on the terminal while recording, and the account at the end: progress.c. */
+struct progress {
+	bool terminal; /* stderr is one; else nothing is shown */
+	bool shown;
+	uint64_t start_ns, last_ns, last_events;
+};
+
+void progress_begin(struct progress *p, uint64_t now_ns);
+void progress_show(struct progress *p, const struct session *s, uint64_t now_ns);
+void progress_end(struct progress *p);
+
+/* Say what was recorded in @path, and which command shows it. */
+void progress_summary(const struct session *s, const char *path);
+
 #endif

@@ -2,7 +2,6 @@
 #include "record/helper_serve.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +9,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "record/base/array.h"
+#include "record/base/proc.h"
 #include "record/privilege/helper_wire.h"
-#include "record/probe/perf_uprobe.h"
-#include "record/probe/uprobe_multi.h"
-#include "record/ptrace/stop.h"
+#include "record/probe/links.h"
+#include "record/ptrace/seize.h"
 #include "record/target/target.h"
 
 #define STATUS_SIZE 8192 /* bytes: more than /proc/PID/status has */
@@ -35,16 +35,10 @@ struct server {
 	struct helper_reply reply;
 };
 
-/* Has it ended and been waited for, so that its number may be another's? */
-static bool is_reaped(const struct ward *w)
-{
-	return syscall(SYS_pidfd_send_signal, w->pidfd, 0, NULL, 0) && errno == ESRCH;
-}
-
 static struct ward *find_ward(struct server *s, pid_t pid)
 {
 	for (size_t i = 0; i < s->nr; i++)
-		if (s->wards[i].pid == pid && !is_reaped(&s->wards[i]))
+		if (s->wards[i].pid == pid && !proc_is_reaped(s->wards[i].pidfd))
 			return &s->wards[i];
 	return NULL;
 }
@@ -54,7 +48,7 @@ static void forget_reaped(struct server *s)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < s->nr; i++)
-		if (is_reaped(&s->wards[i]))
+		if (proc_is_reaped(s->wards[i].pidfd))
 			close(s->wards[i].pidfd);
 		else
 			s->wards[kept++] = s->wards[i];
@@ -67,16 +61,9 @@ static struct ward *add_ward(struct server *s, pid_t pid)
 	int fd;
 
 	forget_reaped(s);
-	if (s->nr == s->room) {
-		size_t room = s->room ? s->room * 2 : 16;
-		struct ward *wards = realloc(s->wards, room * sizeof(*wards));
-
-		if (!wards)
-			return NULL;
-		s->wards = wards;
-		s->room = room;
-	}
-	fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (array_grow(&s->wards, &s->room, s->nr, sizeof(*s->wards)))
+		return NULL;
+	fd = proc_pidfd(pid);
 	if (fd < 0)
 		return NULL;
 	s->wards[s->nr] = (struct ward){.pid = pid, .pidfd = fd};
@@ -86,18 +73,10 @@ static struct ward *add_ward(struct server *s, pid_t pid)
 /* The number in the line @name of /proc/@pid/status; 0: none. */
 static pid_t status_of(pid_t pid, const char *name)
 {
-	char path[64], text[STATUS_SIZE];
+	char text[STATUS_SIZE];
 	const char *line;
-	ssize_t n = -1;
-	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		n = read(fd, text, sizeof(text) - 1);
-		close(fd);
-	}
-	text[n > 0 ? n : 0] = '\0';
+	proc_read(text, sizeof(text), "/proc/%d/status", (int)pid);
 	line = strstr(text, name);
 	return line ? (pid_t)strtol(line + strlen(name), NULL, 10) : 0;
 }
@@ -136,7 +115,7 @@ static struct ward *ward_of(struct server *s, pid_t pid)
 		return NULL;
 	ours = find_ward(s, status_of(pid, "\nPPid:")) ||
 	       is_thread_of(status_of(pid, "\nTracerPid:"), s->recorder) || has_memory(s, pid);
-	if (ours && !is_reaped(w))
+	if (ours && !proc_is_reaped(w->pidfd))
 		return w;
 	close(w->pidfd);
 	s->nr--;
@@ -158,43 +137,27 @@ static int open_mapped(struct server *s)
 	return fd;
 }
 
-static int link_multi(const struct helper_probes *p, const char *path, pid_t pid)
-{
-	const struct uprobe_multi u = {.path = path,
-				       .offsets = p->offsets,
-				       .cookies = p->cookies,
-				       .nr = p->nr,
-				       .pid = pid,
-				       .is_return = p->is_return,
-				       .session = p->session};
-
-	return uprobe_multi_link(p->program, &u);
-}
-
-static int link_perf(const struct helper_probes *p, const char *path, pid_t tid)
-{
-	const struct perf_uprobe u = {.path = path,
-				      .offset = p->offsets[0],
-				      .cookie = p->cookies[0],
-				      .tid = tid,
-				      .is_return = p->is_return};
-
-	return p->keeps ? perf_uprobe_keep(&u) : perf_uprobe_link(p->program, &u);
-}
-
 /* @file is the descriptor that came with the request. */
 static int link_probes(struct server *s, int file)
 {
 	const struct helper_probes *p = &s->request.probes;
+	const struct helper_link l = {.of = {s->target.pid, s->target.task},
+				      .program = p->program,
+				      .file = file,
+				      .is_return = p->is_return,
+				      .multi = p->multi,
+				      .session = p->session,
+				      .keeps = p->keeps,
+				      .nr = p->nr,
+				      .offsets = p->offsets,
+				      .cookies = p->cookies};
 	bool known = p->keeps && !p->multi;
-	char path[64];
 
 	for (size_t i = 0; i < s->opts->nr_programs; i++)
 		known |= s->opts->programs[i] == p->program;
 	if (!known || file < 0 || !p->nr || p->nr > HELPER_MAX_PROBES)
 		return -EINVAL;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
-	return p->multi ? link_multi(p, path, s->target.pid) : link_perf(p, path, s->target.task);
+	return links_make(&l);
 }
 
 static int read_memory(struct server *s)
@@ -271,7 +234,7 @@ static int answer(struct server *s, int socket, int file)
 	else if (w)
 		s->reply.result = -ESRCH;
 	/* Else it was another's, with its number. */
-	if (w && is_reaped(w))
+	if (w && proc_is_reaped(w->pidfd))
 		s->reply.result = -ESRCH;
 	err = helper_send(socket, &s->reply, sizeof(s->reply), s->reply.result ? -1 : fd);
 	if (fd >= 0)

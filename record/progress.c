@@ -1,5 +1,5 @@
 /* progress.c - numbers for people */
-#include "record/progress.h"
+#include "record/event_loop.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,27 +33,26 @@ static uint64_t nr_lost(const struct session *s)
 	return sum;
 }
 
-void progress_begin(struct progress *p, uint64_t clock_now_ns)
+void progress_begin(struct progress *p, uint64_t now_ns)
 {
 	p->terminal = isatty(STDERR_FILENO);
-	p->start_ns = p->last_ns = clock_now_ns;
+	p->start_ns = p->last_ns = now_ns;
 }
 
-void progress_show(struct progress *p, const struct session *s, uint64_t clock_now_ns)
+void progress_show(struct progress *p, const struct session *s, uint64_t now_ns)
 {
 	uint64_t events = s->allocs + s->frees;
-	double seconds = (double)(clock_now_ns - p->last_ns) / 1e9;
+	double seconds = (double)(now_ns - p->last_ns) / 1e9;
 	char size[SIZE_TEXT];
 
 	if (!p->terminal || seconds <= 0)
 		return;
 	fprintf(stderr, "\r\033[K%.1f s, %.0f events/s, %s, %" PRIu64 " lost",
-		(double)(clock_now_ns - p->start_ns) / 1e9,
-		(double)(events - p->last_events) / seconds,
+		(double)(now_ns - p->start_ns) / 1e9, (double)(events - p->last_events) / seconds,
 		size_text(size, mlk_writer_bytes(s->journal.writer)), nr_lost(s));
 	fflush(stderr);
 	p->shown = true;
-	p->last_ns = clock_now_ns;
+	p->last_ns = now_ns;
 	p->last_events = events;
 }
 
@@ -72,8 +71,7 @@ static void warn_of_losses(const struct session *s)
 	for (int i = 0; i < MLK_LOSS_NR; i++)
 		if (losses.count[i])
 			log_warn("lost: %" PRIu64 " %s", losses.count[i], mlk_loss_text(i));
-	if (s->preload)
-		preload_tell_unlooked(s->preload, s->pid);
+	s->backend->explain_losses(s);
 	unrecorded_report(&s->missed);
 	if (s->journal.modules.too_large)
 		log_warn("%" PRIu64 " of these modules were left out because of the limit on the "

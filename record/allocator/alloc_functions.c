@@ -1,7 +1,11 @@
 /* alloc_functions.c - see alloc_functions.h */
 #include "record/allocator/alloc_functions.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "bpf/event.h"
+#include "record/code/probe_site.h"
 
 const struct alloc_function wanted[WANTED_NR] = {
 	{"malloc", FUNC_MALLOC, SITE_ALLOC, 1, WANTED_C},
@@ -51,4 +55,187 @@ bool alloc_functions_is_new(size_t i)
 bool alloc_functions_is_operator(size_t i)
 {
 	return alloc_functions_is_new(i) || wanted[i].func == FUNC_DELETE;
+}
+
+/* libstdc++ calls malloc after 23 bytes, aligned_alloc after 65.  What an allocator's operator does
+ * by itself it does here; what it calls behind that is for the rest. */
+#define BEGINNING 128
+
+#define CALL 0xe8 /* and JMP: four bytes follow, the distance from behind them */
+#define JMP  0xe9
+
+/* Does @op begin by calling @func of the same file? */
+static bool calls(Elf *elf, const struct elf_function *op, const struct elf_function *func)
+{
+	size_t most = op->size && op->size < BEGINNING ? (size_t)op->size : BEGINNING, len;
+	const uint8_t *code = elffile_bytes(elf, op->address, most, &len);
+	int32_t distance;
+
+	/* Bytes that are no such instruction would have to hold the very distance by chance. */
+	for (size_t i = 0; code && i + 5 <= len; i++) {
+		if (code[i] != CALL && code[i] != JMP)
+			continue;
+		memcpy(&distance, code + i + 1, sizeof(distance));
+		if (op->address + i + 5 + (uint64_t)(int64_t)distance == func->address)
+			return true;
+	}
+	return false;
+}
+
+/* Does operator @op call a function that allocates, or one of the operators @left, which do? */
+static bool calls_any(Elf *elf, const struct elf_function *found, size_t op, const bool *left)
+{
+	for (size_t i = 0; i < WANTED_NR; i++) {
+		bool below = wanted[i].group == WANTED_C && wanted[i].kind == SITE_ALLOC;
+
+		if (found[i].found && (below || left[i]) && calls(elf, &found[op], &found[i]))
+			return true;
+	}
+	return false;
+}
+
+bool cxx_operators_leave(Elf *elf, struct elf_function *found)
+{
+	bool left[WANTED_NR] = {0}, any = false, all = true;
+
+	for (size_t i = 0; i < WANTED_NR; i++) {
+		if (!alloc_functions_is_new(i) || !found[i].found)
+			continue;
+		left[i] = calls_any(elf, found, i, left);
+		any |= left[i];
+		all &= left[i];
+	}
+	/* Where new does something by itself, so may delete, though it calls free for the rest. */
+	for (size_t i = 0; i < WANTED_NR; i++)
+		if (left[i] || (any && all && alloc_functions_is_operator(i)))
+			found[i].found = false;
+	return any && all;
+}
+
+#define UNKNOWN_SIZE 64 /* bytes examined of a function whose size is not told */
+
+void sites_add(struct alloc_object *object, const struct site_wanted *w)
+{
+	struct alloc_site *site = &object->sites[object->nr];
+
+	if (object->nr == ALLOCATOR_MAX_SITES)
+		return;
+	/* Two names of one function (glibc's aligned_alloc is memalign) need one probe. */
+	for (size_t i = 0; i < object->nr; i++)
+		if (object->sites[i].function == w->at->file_offset)
+			return;
+	memset(site, 0, sizeof(*site));
+	snprintf(site->name, sizeof(site->name), "%s", w->name);
+	site->func = w->func;
+	site->kind = w->kind;
+	site->nr_args = w->nr_args;
+	site->function = w->at->file_offset;
+	site->size = w->at->size ? w->at->size : UNKNOWN_SIZE;
+	object->nr++;
+}
+
+/* Look at the code of @site, which begins @at bytes into @text. */
+static void choose_site(struct alloc_site *site, const uint8_t *text, size_t len, size_t at)
+{
+	size_t size = site->size < len - at ? (size_t)site->size : len - at;
+	struct probe_site best = probe_site_find(text + at, size, site->nr_args);
+
+	site->nr_bytes = (uint8_t)(size < sizeof(site->bytes) ? size : sizeof(site->bytes));
+	memcpy(site->bytes, text + at, site->nr_bytes);
+	site->offset = best.offset;
+	site->emulated = best.emulated;
+}
+
+/* Back to the start with the sites behind it to which something in @text jumps. */
+static void refuse_jumped_to(struct alloc_object *object, const uint8_t *text, size_t len,
+			     uint64_t start)
+{
+	size_t targets[ALLOCATOR_MAX_SITES], nr = 0;
+	struct alloc_site *of[ALLOCATOR_MAX_SITES];
+	bool hit[ALLOCATOR_MAX_SITES];
+
+	for (size_t i = 0; i < object->nr; i++) {
+		struct alloc_site *site = &object->sites[i];
+
+		if (!site->offset || site->function < start || site->function - start >= len)
+			continue;
+		of[nr] = site;
+		targets[nr++] = (size_t)(site->function + site->offset - start);
+	}
+	if (nr)
+		probe_site_jumps(text, len, targets, nr, hit);
+	for (size_t i = 0; i < nr; i++)
+		if (hit[i]) {
+			of[i]->offset = 0;
+			of[i]->emulated = false;
+			of[i]->jumped_to = true;
+		}
+}
+
+void sites_choose(struct alloc_object *object, Elf *elf)
+{
+	uint64_t start = 0, len = 0;
+	Elf_Data *code = NULL;
+
+	for (size_t i = 0; i < object->nr; i++) {
+		struct alloc_site *site = &object->sites[i];
+
+		if (!code || site->function < start || site->function - start >= len) {
+			if (code)
+				refuse_jumped_to(object, code->d_buf, code->d_size, start);
+			code = NULL;
+			if (elffile_code(elf, site->function, &start, &len))
+				code = elf_getdata_rawchunk(elf, (int64_t)start, (size_t)len,
+							    ELF_T_BYTE);
+			if (code)
+				len = code->d_size;
+		}
+		if (code)
+			choose_site(site, code->d_buf, code->d_size,
+				    (size_t)(site->function - start));
+	}
+	if (code)
+		refuse_jumped_to(object, code->d_buf, code->d_size, start);
+}
+
+/* Find the returns of @site.  NULL, or why they are not known. */
+static const char *find_returns(struct alloc_object *object, const struct alloc_site *site,
+				struct returns_code *code)
+{
+	Elf_Data *data = NULL;
+
+	if (!elffile_code(code->elf, site->function, &code->start, &code->len))
+		return "its code is in no segment";
+	data = elf_getdata_rawchunk(code->elf, (int64_t)code->start, (size_t)code->len, ELF_T_BYTE);
+	if (!data)
+		return "its code cannot be read";
+	code->text = data->d_buf;
+	code->len = data->d_size;
+	code->bias = elffile_bias(code->elf, site->function);
+	return returns_find(&object->returns, code, site->function, site->size);
+}
+
+void sites_find_returns(struct alloc_object *object, Elf *elf, bool all)
+{
+	struct returns_code code = {.elf = elf, .cfi = dwarf_getcfi_elf(elf)};
+	size_t kept = 0;
+
+	for (size_t i = 0; i < object->nr; i++) {
+		struct alloc_site *site = &object->sites[i];
+		bool is_new = site->func == FUNC_NEW || site->func == FUNC_NEW_ARRAY;
+		const char *why = NULL;
+
+		site->by_ret = is_new || (all && site->kind == SITE_ALLOC);
+		if (site->by_ret)
+			why = find_returns(object, site, &code);
+		if (why) {
+			memcpy(object->left, site->name, sizeof(object->left));
+			object->why_left = why;
+			object->malloc_left |= site->func == FUNC_MALLOC;
+		} else {
+			object->sites[kept++] = *site;
+		}
+	}
+	object->nr = kept;
+	dwarf_cfi_end(code.cfi);
 }

@@ -2,7 +2,6 @@
 #include "record/allocator/allocator.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +10,7 @@
 
 #include "mleak.h"
 #include "record/allocator/alloc_functions.h"
-#include "record/allocator/allocator_code.h"
 #include "record/allocator/allocator_explain.h"
-#include "record/allocator/cxx_operators.h"
-#include "record/allocator/sites.h"
-#include "record/code/altstack.h"
-#include "record/module/debugfile.h"
 #include "record/module/elffile.h"
 #include "record/target/link_map.h"
 
@@ -34,6 +28,44 @@ struct search {
 	const char *why;
 };
 
+/* Has a symbol table of @elf the function sigaltstack, be it its own or another file's? */
+static bool names_altstack(Elf *elf)
+{
+	struct elf_symbols s = {.elf = elf};
+
+	while (elffile_next_symbol(&s)) {
+		const char *name = elffile_symbol_name(&s);
+
+		if (name && !strcmp(name, "sigaltstack"))
+			return true;
+	}
+	return false;
+}
+
+static bool file_uses_altstack(const struct target *t, const struct mlk_mapping *m)
+{
+	int fd = target_open_mapped(t, m);
+	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
+	bool result = elf && (names_altstack(elf) || elffile_section(elf, ".go.buildinfo") ||
+			      elffile_section(elf, ".note.go.buildid"));
+
+	elf_end(elf);
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
+/* Does the program of @t, or one of its libraries, call sigaltstack(), so that signal handlers may
+ * run on a stack of their own?  So it says by what it takes from the C library, or if it is
+ * statically linked, has of it.  Go's does so without. */
+static bool uses_altstack(const struct target *t, const struct loaded_objects *objects)
+{
+	for (size_t i = 0; i < objects->nr; i++)
+		if (!target_is_libc(objects->v[i]->path) && file_uses_altstack(t, objects->v[i]))
+			return true;
+	return false;
+}
+
 static void search_init(struct search *s, const struct target *t,
 			const struct loaded_objects *objects, const char *prefix,
 			const struct allocator_opts *opts)
@@ -43,7 +75,7 @@ static void search_init(struct search *s, const struct target *t,
 	s->objects = objects;
 	s->prefixed = prefix != NULL;
 	s->returns = opts->returns;
-	if (s->returns == RETURNS_AUTO && !opts->spares_handlers && altstack_is_used(t, objects))
+	if (s->returns == RETURNS_AUTO && !opts->spares_handlers && uses_altstack(t, objects))
 		s->returns = RETURNS_RET;
 	for (size_t i = 0; i < WANTED_NR; i++) {
 		snprintf(s->names[i], sizeof(s->names[i]), "%s%s", prefix ? prefix : "",
@@ -103,7 +135,8 @@ static struct alloc_object *object_for(struct allocators *a, const struct search
 }
 
 /* Take those of @found that no earlier object defines. */
-static void take(struct search *s, struct alloc_object *object, const struct elf_function *found)
+static void add_sites(struct search *s, struct alloc_object *object,
+		      const struct elf_function *found)
 {
 	for (size_t i = 0; i < WANTED_NR; i++) {
 		const struct site_wanted w = {.name = s->names[i],
@@ -155,7 +188,7 @@ static int search_object(struct search *s, struct allocators *a, const struct ml
 		object = object_for(a, s, m);
 	if (object) {
 		object->operators_left |= left;
-		take(s, object, found);
+		add_sites(s, object, found);
 		sites_choose(object, elf);
 		if (s->returns != RETURNS_PROBE)
 			sites_find_returns(object, elf, s->returns == RETURNS_RET);

@@ -8,7 +8,6 @@
 
 #include "bpf/event.h"
 #include "record/code/returns.h"
-#include "record/target/maps.h"
 #include "record/target/target.h"
 
 #define ALLOCATOR_MAX_SITES   56
@@ -63,6 +62,8 @@ enum returns_by {
 			  on an alternate stack allocate, it ends the target */
 };
 
+struct loaded_objects;
+
 struct allocator_opts {
 	const char *object; /* probe this file's functions too; NULL: none */
 	const char *prefix; /* and those whose names begin so; NULL: none */
@@ -85,9 +86,18 @@ int allocators_find(struct allocators *a, const struct target *t,
  * allocators_release() in any case.  Returns 0 or -errno. */
 int allocators_copy(struct allocators *to, const struct allocators *from);
 
+/* Are the same functions of the same file probed by both? */
+bool alloc_object_same(const struct alloc_object *a, const struct alloc_object *b);
+
 /* Are the same functions of the same files probed by both? */
 bool allocators_same(const struct allocators *a, const struct allocators *b);
 
 void allocators_release(struct allocators *a);
+
+/* Where a process's allocators and its own code lie, for the BPF programs, which by that tell an
+ * allocator's mappings from the program's: set a->code by the objects of @a and those that @t has
+ * loaded, @objects. */
+void allocators_set_code(struct allocators *a, const struct target *t,
+			 const struct loaded_objects *objects, bool is_static);
 
 #endif

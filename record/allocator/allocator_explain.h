@@ -3,6 +3,7 @@
 #define RECORD_ALLOCATOR_EXPLAIN_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "record/allocator/allocator.h"
 #include "record/target/link_map.h"
@@ -22,5 +23,8 @@ int allocators_tell_of_left(const struct allocators *a);
 
 /* Say once that malloc or free is probed where the kernel must single-step: ten times the cost. */
 void allocators_tell_of_second_traps(const struct allocators *a);
+
+/* Print the sites of @a to @out. */
+void dry_run_print(FILE *out, const struct target *t, const struct allocators *a);
 
 #endif

@@ -83,9 +83,7 @@ enum kernel_risk kernel_risk_of(const char *status, const char *release)
 
 bool kernel_finds_storage(void)
 {
-	struct utsname name;
-
-	return !uname(&name) && kernel_release_at_least(name.release, 6, 2, 0);
+	return at_least(6, 2, 0);
 }
 
 bool kernel_maps_take_bpf(void)

@@ -74,29 +74,18 @@ struct effect {
 
 static struct effect effect_of(uint8_t opcode, const struct operands *o)
 {
+	/* add, or, and, sub, xor, mov: r to r/m; the same of r/m to r, and lea; cmp and test, which
+	 * write nothing */
+	static const uint8_t to_rm[] = {0x01, 0x09, 0x21, 0x29, 0x31, 0x89},
+			     to_reg[] = {0x03, 0x0b, 0x23, 0x2b, 0x33, 0x8b, 0x8d},
+			     to_none[] = {0x38, 0x39, 0x3a, 0x3b, 0x84, 0x85};
+	bool writes_rm = memchr(to_rm, opcode, sizeof(to_rm));
+	bool writes_reg = memchr(to_reg, opcode, sizeof(to_reg));
+
+	if (writes_rm || writes_reg || memchr(to_none, opcode, sizeof(to_none)))
+		return (struct effect){
+			.known = true, .writes_rm = writes_rm, .writes_reg = writes_reg};
 	switch (opcode) {
-	case 0x01: /* add, or, and, sub, xor: r to r/m */
-	case 0x09:
-	case 0x21:
-	case 0x29:
-	case 0x31:
-	case 0x89: /* mov */
-		return (struct effect){.known = true, .writes_rm = true};
-	case 0x03: /* the same: r/m to r */
-	case 0x0b:
-	case 0x23:
-	case 0x2b:
-	case 0x33:
-	case 0x8b: /* mov */
-	case 0x8d: /* lea */
-		return (struct effect){.known = true, .writes_reg = true};
-	case 0x38: /* cmp, test: nothing is written */
-	case 0x39:
-	case 0x3a:
-	case 0x3b:
-	case 0x84:
-	case 0x85:
-		return (struct effect){.known = true};
 	case 0x80: /* cmpb $imm8: /7 */
 		return (struct effect){.known = o->op == 7, .immediate = 1};
 	case 0x81: /* add, or, and, sub, xor, cmp $imm32; adc and sbb are 2 and 3 */
@@ -108,10 +97,9 @@ static struct effect effect_of(uint8_t opcode, const struct operands *o)
 		return (struct effect){.known = o->op == 4 || o->op == 5 || o->op == 7,
 				       .writes_rm = true,
 				       .immediate = 1};
-	case 0xf6: /* test $imm8 */
-		return (struct effect){.known = o->op == 0, .immediate = 1};
-	case 0xf7: /* test $imm32 */
-		return (struct effect){.known = o->op == 0, .immediate = 4};
+	case 0xf6: /* test $imm8, and $imm32 */
+	case 0xf7:
+		return (struct effect){.known = o->op == 0, .immediate = opcode == 0xf7 ? 4 : 1};
 	default:
 		return (struct effect){.known = false};
 	}

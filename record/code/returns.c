@@ -2,14 +2,21 @@
 #include "record/code/returns.h"
 
 #include <Zydis/Zydis.h>
-#include <stdbool.h>
+#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/code/stub.h"
+#include "record/module/elffile.h"
 
 #define MOST_INSTRUCTIONS (1u << 15) /* a power of two; jemalloc's longest way takes 6,000 */
 #define TABLE		  (2 * MOST_INSTRUCTIONS)
+
+/* Where a jump through a slot of the global offset table leads. */
+enum slot_kind {
+	SLOT_UNKNOWN,
+	SLOT_HERE,   /* to a function of the same file */
+	SLOT_MEMSET, /* to memset, which returns its first argument */
+};
 
 /* An instruction that is reached. */
 struct reached {
@@ -27,6 +34,87 @@ struct walk {
 	uint32_t by_offset[TABLE]; /* 1 + the index of an instruction; 0: none */
 	const char *why;
 };
+
+/* The relocation of the slot at @slot, and the section that has it. */
+static bool find_relocation(Elf *elf, uint64_t slot, GElf_Rela *rela, GElf_Shdr *sh)
+{
+	Elf_Scn *scn = NULL;
+
+	while ((scn = elf_nextscn(elf, scn)) != NULL) {
+		Elf_Data *data;
+
+		if (!gelf_getshdr(scn, sh) || sh->sh_type != SHT_RELA)
+			continue;
+		data = elf_getdata(scn, NULL);
+		for (int i = 0; data && gelf_getrela(data, i, rela); i++)
+			if (rela->r_offset == slot)
+				return true;
+	}
+	return false;
+}
+
+/* Is the function whose address @resolver finds memset? */
+static bool is_memset(Elf *elf, uint64_t resolver)
+{
+	struct elf_symbols s = {.elf = elf};
+
+	while (elffile_next_symbol(&s)) {
+		const char *name =
+			s.sym.st_value == resolver && GELF_ST_TYPE(s.sym.st_info) == STT_GNU_IFUNC
+				? elffile_symbol_name(&s)
+				: NULL;
+
+		if (name && !strcmp(name, "memset"))
+			return true;
+	}
+	return false;
+}
+
+/* The function that is named by a relocation in the section @sh. */
+static enum slot_kind find_named(Elf *elf, const GElf_Rela *rela, const GElf_Shdr *sh,
+				 uint64_t *address)
+{
+	Elf_Scn *symbols = elf_getscn(elf, sh->sh_link);
+	Elf_Data *data = symbols ? elf_getdata(symbols, NULL) : NULL;
+	const char *name;
+	GElf_Shdr table;
+	GElf_Sym sym;
+
+	if (!data || !gelf_getshdr(symbols, &table) ||
+	    !gelf_getsym(data, (int)GELF_R_SYM(rela->r_info), &sym))
+		return SLOT_UNKNOWN;
+	name = elf_strptr(elf, table.sh_link, sym.st_name);
+	if (name && !strcmp(name, "memset"))
+		return SLOT_MEMSET;
+	if (sym.st_shndx == SHN_UNDEF || GELF_ST_TYPE(sym.st_info) != STT_FUNC)
+		return SLOT_UNKNOWN;
+	*address = sym.st_value;
+	return SLOT_HERE;
+}
+
+/* What the dynamic loader will write into the slot at the address @slot of @elf, by its
+ * relocations.  *@address is the function's if it is here.  (Should another library define a
+ * function of that name, the jump leads there.) */
+static enum slot_kind find_slot(Elf *elf, uint64_t slot, uint64_t *address)
+{
+	GElf_Rela rela;
+	GElf_Shdr sh;
+
+	if (!find_relocation(elf, slot, &rela, &sh))
+		return SLOT_UNKNOWN;
+	switch (GELF_R_TYPE(rela.r_info)) {
+	case R_X86_64_JUMP_SLOT:
+	case R_X86_64_GLOB_DAT:
+		return find_named(elf, &rela, &sh, address);
+	case R_X86_64_RELATIVE:
+		*address = (uint64_t)rela.r_addend;
+		return SLOT_HERE;
+	case R_X86_64_IRELATIVE:
+		return is_memset(elf, (uint64_t)rela.r_addend) ? SLOT_MEMSET : SLOT_UNKNOWN;
+	default:
+		return SLOT_UNKNOWN;
+	}
+}
 
 /* Is there a function at @at?  What lies behind a call that never returns is maybe none. */
 static bool is_in_function(const struct walk *w, uint64_t at)
@@ -90,11 +178,11 @@ static void reach_by_slot(struct walk *w, struct reached *from, uint64_t slot)
 {
 	uint64_t address;
 
-	switch (stub_find(w->code->elf, slot, &address)) {
-	case STUB_HERE:
+	switch (find_slot(w->code->elf, slot, &address)) {
+	case SLOT_HERE:
 		reach(w, address - w->code->bias);
 		break;
-	case STUB_MEMSET:
+	case SLOT_MEMSET:
 		from->how = JUMPS_TO_MEMSET;
 		break;
 	default:
@@ -156,7 +244,7 @@ static void follow(struct walk *w, struct reached *from, const ZydisDecodedInstr
 }
 
 /* Look at the @i-th instruction that was reached. */
-static void look(struct walk *w, size_t i)
+static void follow_reached(struct walk *w, size_t i)
 {
 	ZydisDecodedInstruction insn;
 
@@ -168,7 +256,7 @@ static void look(struct walk *w, size_t i)
 	follow(w, &w->v[i], &insn);
 }
 
-static int compare(const void *a, const void *b)
+static int compare_reached(const void *a, const void *b)
 {
 	const struct reached *x = a, *y = b;
 
@@ -183,11 +271,11 @@ static int compare_sites(const void *a, const void *b)
 }
 
 /* Put what was found into @out; nothing, if two instructions are of the same bytes. */
-static const char *take(struct walk *w, struct returns *out)
+static const char *collect_sites(struct walk *w, struct returns *out)
 {
 	size_t before = out->nr, nr = 0;
 
-	qsort(w->v, w->nr, sizeof(*w->v), compare);
+	qsort(w->v, w->nr, sizeof(*w->v), compare_reached);
 	for (size_t i = 1; i < w->nr; i++)
 		if (w->v[i - 1].at + w->v[i - 1].len > w->v[i].at)
 			return "it jumps into the middle of an instruction";
@@ -223,8 +311,8 @@ const char *returns_find(struct returns *out, const struct returns_code *code, u
 	ZydisDecoderInit(&w->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	reach(w, entry);
 	for (size_t i = 0; !w->why && i < w->nr; i++)
-		look(w, i);
-	why = w->why ? w->why : take(w, out);
+		follow_reached(w, i);
+	why = w->why ? w->why : collect_sites(w, out);
 	free(w);
 	return why;
 }

@@ -29,8 +29,8 @@ WRAPPED = malloc calloc realloc reallocarray free posix_memalign aligned_alloc m
 	posix_spawn posix_spawnp execveat system popen prctl syscall malloc_usable_size _exit _Exit \
 	pthread_getattr_np
 
-$(O)/record/preload/wrap_flags.o: record/libpreload/build.mk
-$(O)/record/preload/wrap_flags.o: ALL_CFLAGS += -DWRAPPED='"$(WRAPPED)"'
+$(O)/record/preload/launch_preloaded.o: record/libpreload/build.mk
+$(O)/record/preload/launch_preloaded.o: ALL_CFLAGS += -DWRAPPED='"$(WRAPPED)"'
 
 $(O)/libmleak-wrap.a: $(PRELOAD_DEPS) $(O)/preload.layout
 	$(call say,AR,$@)

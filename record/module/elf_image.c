@@ -12,7 +12,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "record/module/debugfile.h"
 #include "record/module/elffile.h"
 #include "record/module/lsan_suppressions.h"
 

@@ -1,8 +1,12 @@
 /* elffile.c - symbols, segments and notes through libelf */
 #include "record/module/elffile.h"
 
-#include <gelf.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 Elf *elffile_open(int fd)
 {
@@ -19,24 +23,32 @@ Elf *elffile_open(int fd)
 	return NULL;
 }
 
+/* The next program header of @type, from the @i-th on, and @i is behind it.  False: there is none.
+ */
+static bool next_phdr(Elf *elf, GElf_Word type, size_t *i, GElf_Phdr *ph)
+{
+	size_t n;
+
+	if (elf_getphdrnum(elf, &n))
+		return false;
+	while (*i < n)
+		if (gelf_getphdr(elf, (int)(*i)++, ph) && ph->p_type == type)
+			return true;
+	return false;
+}
+
 /* File offset of the address @vaddr, and how many bytes the file holds from there on; false when no
  * segment holds it. */
 static bool find_offset(Elf *elf, uint64_t vaddr, uint64_t *offset, uint64_t *left)
 {
-	size_t n;
 	GElf_Phdr ph;
 
-	if (elf_getphdrnum(elf, &n))
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		if (!gelf_getphdr(elf, (int)i, &ph) || ph.p_type != PT_LOAD)
-			continue;
+	for (size_t i = 0; next_phdr(elf, PT_LOAD, &i, &ph);)
 		if (vaddr >= ph.p_vaddr && vaddr - ph.p_vaddr < ph.p_filesz) {
 			*offset = vaddr - ph.p_vaddr + ph.p_offset;
 			*left = ph.p_filesz - (vaddr - ph.p_vaddr);
 			return true;
 		}
-	}
 	return false;
 }
 
@@ -73,78 +85,81 @@ static void match(Elf *elf, const GElf_Sym *sym, const char *name, const struct 
 	}
 }
 
+bool elffile_next_symbol(struct elf_symbols *s)
+{
+	for (;;) {
+		if (s->data && gelf_getsym(s->data, s->next++, &s->sym))
+			return true;
+		s->next = 0;
+		s->data = NULL;
+		s->scn = elf_nextscn(s->elf, s->scn);
+		if (!s->scn)
+			return false;
+		if (gelf_getshdr(s->scn, &s->sh) && s->sh.sh_entsize &&
+		    (s->type ? s->sh.sh_type == s->type
+			     : s->sh.sh_type == SHT_DYNSYM || s->sh.sh_type == SHT_SYMTAB))
+			s->data = elf_getdata(s->scn, NULL);
+	}
+}
+
+const char *elffile_symbol_name(const struct elf_symbols *s)
+{
+	return elf_strptr(s->elf, s->sh.sh_link, s->sym.st_name);
+}
+
 void elffile_functions(Elf *elf, Elf *symbols, enum elf_table table, const struct elf_names *names)
 {
-	const GElf_Word type = table == ELF_EXPORTED ? SHT_DYNSYM : SHT_SYMTAB;
+	struct elf_symbols s = {.elf = symbols,
+				.type = table == ELF_EXPORTED ? SHT_DYNSYM : SHT_SYMTAB};
 	bool first[256] = {false};
-	Elf_Scn *scn = NULL;
-	GElf_Shdr sh;
-	GElf_Sym sym;
 
 	for (size_t i = 0; i < names->nr; i++)
 		first[(unsigned char)names->all[i][0]] = true;
-	while ((scn = elf_nextscn(symbols, scn)) != NULL) {
-		Elf_Data *data;
+	while (elffile_next_symbol(&s)) {
+		const char *name;
 
-		if (!gelf_getshdr(scn, &sh) || sh.sh_type != type || !sh.sh_entsize)
+		if (GELF_ST_TYPE(s.sym.st_info) != STT_FUNC || s.sym.st_shndx == SHN_UNDEF)
 			continue;
-		data = elf_getdata(scn, NULL);
-		for (int i = 0; data && gelf_getsym(data, i, &sym); i++) {
-			const char *s;
-
-			if (GELF_ST_TYPE(sym.st_info) != STT_FUNC || sym.st_shndx == SHN_UNDEF)
-				continue;
-			s = elf_strptr(symbols, sh.sh_link, sym.st_name);
-			if (s && first[(unsigned char)s[0]])
-				match(elf, &sym, s, names);
-		}
+		name = elffile_symbol_name(&s);
+		if (name && first[(unsigned char)name[0]])
+			match(elf, &s.sym, name, names);
 	}
 }
 
 bool elffile_has_loader(Elf *elf)
 {
-	size_t n;
+	size_t i = 0;
 	GElf_Phdr ph;
 
-	if (elf_getphdrnum(elf, &n))
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (gelf_getphdr(elf, (int)i, &ph) && ph.p_type == PT_INTERP)
+	return next_phdr(elf, PT_INTERP, &i, &ph);
+}
+
+/* The first executable segment that holds @offset.  False: none. */
+static bool find_code(Elf *elf, uint64_t offset, GElf_Phdr *ph)
+{
+	for (size_t i = 0; next_phdr(elf, PT_LOAD, &i, ph);)
+		if (ph->p_flags & PF_X && offset >= ph->p_offset &&
+		    offset - ph->p_offset < ph->p_filesz)
 			return true;
 	return false;
 }
 
 bool elffile_code(Elf *elf, uint64_t offset, uint64_t *start, uint64_t *len)
 {
-	size_t n;
 	GElf_Phdr ph;
 
-	if (elf_getphdrnum(elf, &n))
+	if (!find_code(elf, offset, &ph))
 		return false;
-	for (size_t i = 0; i < n; i++) {
-		if (!gelf_getphdr(elf, (int)i, &ph) || ph.p_type != PT_LOAD || !(ph.p_flags & PF_X))
-			continue;
-		if (offset >= ph.p_offset && offset - ph.p_offset < ph.p_filesz) {
-			*start = ph.p_offset;
-			*len = ph.p_filesz;
-			return true;
-		}
-	}
-	return false;
+	*start = ph.p_offset;
+	*len = ph.p_filesz;
+	return true;
 }
 
 uint64_t elffile_bias(Elf *elf, uint64_t offset)
 {
-	size_t n;
 	GElf_Phdr ph;
 
-	if (elf_getphdrnum(elf, &n))
-		return 0;
-	for (size_t i = 0; i < n; i++)
-		if (gelf_getphdr(elf, (int)i, &ph) && ph.p_type == PT_LOAD && ph.p_flags & PF_X &&
-		    offset >= ph.p_offset && offset - ph.p_offset < ph.p_filesz)
-			return ph.p_vaddr - ph.p_offset;
-	return 0;
+	return find_code(elf, offset, &ph) ? ph.p_vaddr - ph.p_offset : 0;
 }
 
 Elf_Scn *elffile_section(Elf *elf, const char *name)
@@ -186,16 +201,81 @@ static bool build_id_in(Elf_Data *data, struct mlk_id *id)
 
 void elffile_build_id(Elf *elf, struct mlk_id *id)
 {
-	size_t n;
 	GElf_Phdr ph;
 
 	memset(id, 0, sizeof(*id));
-	if (elf_getphdrnum(elf, &n))
-		return;
-	for (size_t i = 0; i < n; i++)
-		if (gelf_getphdr(elf, (int)i, &ph) && ph.p_type == PT_NOTE &&
-		    build_id_in(elf_getdata_rawchunk(elf, (int64_t)ph.p_offset, ph.p_filesz,
+	for (size_t i = 0; next_phdr(elf, PT_NOTE, &i, &ph);)
+		if (build_id_in(elf_getdata_rawchunk(elf, (int64_t)ph.p_offset, ph.p_filesz,
 						     ph.p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR),
 				id))
 			return;
+}
+
+/* The ELF file @path, if it is a regular file with the build-id @id. */
+static Elf *open_same(const char *path, const struct mlk_id *id, int *fd)
+{
+	struct mlk_id found;
+	struct stat st;
+	Elf *elf = NULL;
+
+	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (*fd < 0)
+		return NULL;
+	if (!fstat(*fd, &st) && S_ISREG(st.st_mode))
+		elf = elffile_open(*fd);
+	if (elf) {
+		elffile_build_id(elf, &found);
+		if (found.len == id->len && !memcmp(found.bytes, id->bytes, id->len))
+			return elf;
+	}
+	elf_end(elf);
+	close(*fd);
+	*fd = -1;
+	return NULL;
+}
+
+static Elf *by_build_id(const struct mlk_id *id, int *fd)
+{
+	char path[sizeof("/usr/lib/debug/.build-id//.debug") + 2 * MLK_MAX_ID];
+	int len = snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%02x/", id->bytes[1]);
+
+	for (int i = 2; i < id->len; i++)
+		len += snprintf(path + len, sizeof(path) - (size_t)len, "%02x", id->bytes[i]);
+	snprintf(path + len, sizeof(path) - (size_t)len, ".debug");
+	return open_same(path, id, fd);
+}
+
+static Elf *by_link(Elf *elf, const char *path, const struct mlk_id *id, int *fd)
+{
+	static const char *const places[] = {"%.*s/%s", "%.*s/.debug/%s", "/usr/lib/debug%.*s/%s"};
+	Elf_Scn *scn = elffile_section(elf, ".gnu_debuglink");
+	Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
+	const char *slash = strrchr(path, '/');
+	char at[PATH_MAX];
+	Elf *found = NULL;
+
+	if (!data || !data->d_buf || !memchr(data->d_buf, 0, data->d_size) || !slash ||
+	    strchr(data->d_buf, '/'))
+		return NULL;
+	for (size_t i = 0; !found && i < sizeof(places) / sizeof(places[0]); i++) {
+		int len = snprintf(at, sizeof(at), places[i], (int)(slash - path), path,
+				   (const char *)data->d_buf);
+
+		if (len > 0 && (size_t)len < sizeof(at))
+			found = open_same(at, id, fd);
+	}
+	return found;
+}
+
+Elf *debugfile_open(Elf *elf, const char *path, int *fd)
+{
+	struct mlk_id id;
+	Elf *found;
+
+	*fd = -1;
+	elffile_build_id(elf, &id);
+	if (id.len < 2)
+		return NULL;
+	found = by_build_id(&id, fd);
+	return found ? found : by_link(elf, path, &id, fd);
 }

@@ -2,6 +2,7 @@
 #ifndef RECORD_ELFFILE_H
 #define RECORD_ELFFILE_H
 
+#include <gelf.h>
 #include <libelf.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,6 +35,24 @@ struct elf_names {
  * file; what was found already stays as it is. */
 void elffile_functions(Elf *elf, Elf *symbols, enum elf_table table, const struct elf_names *names);
 
+/* All symbols of the tables of @elf that are of @type, SHT_DYNSYM or SHT_SYMTAB, or 0 for both; the
+ * rest is zero at first. */
+struct elf_symbols {
+	Elf *elf;
+	GElf_Word type;
+	Elf_Scn *scn;
+	Elf_Data *data;
+	GElf_Shdr sh;
+	int next;
+	GElf_Sym sym; /* the one at hand */
+};
+
+/* Go on to the next symbol, from the first on.  False: there is none. */
+bool elffile_next_symbol(struct elf_symbols *s);
+
+/* Its name; NULL: it cannot be read. */
+const char *elffile_symbol_name(const struct elf_symbols *s);
+
 /* Has it a dynamic loader?  A program that has none is statically linked. */
 bool elffile_has_loader(Elf *elf);
 
@@ -52,5 +71,10 @@ void elffile_build_id(Elf *elf, struct mlk_id *id);
 
 /* The first section named @name; NULL: none. */
 Elf_Scn *elffile_section(Elf *elf, const char *name);
+
+/* Open the debug file of @elf, which was found at @path.  Returns its Elf, to be ended by the
+ * caller, and its descriptor in *fd, to be closed after that; NULL when there is none with the same
+ * build-id. */
+Elf *debugfile_open(Elf *elf, const char *path, int *fd);
 
 #endif

@@ -2,15 +2,12 @@
 #include "record/module/module_table.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "record/module/elf_image.h"
-#include "record/module/elffile.h"
+#include "record/base/array.h"
 
 /* A file is known by more than its inode, whose number may be given to another file. */
 struct known_file {
@@ -47,17 +44,8 @@ static bool has_id(const struct module_table *ms, const struct mlk_id *id)
 
 static int remember(struct module_table *ms, const struct mlk_mapping *m, const struct stat *st)
 {
-	struct known_file *files;
-
-	if (ms->nr == ms->room) {
-		size_t room = ms->room ? ms->room * 2 : 32;
-
-		files = realloc(ms->files, room * sizeof(*files));
-		if (!files)
-			return -ENOMEM;
-		ms->files = files;
-		ms->room = room;
-	}
+	if (array_grow(&ms->files, &ms->room, ms->nr, sizeof(*ms->files)))
+		return -ENOMEM;
 	ms->files[ms->nr++] = (struct known_file){.dev_major = m->dev_major,
 						  .dev_minor = m->dev_minor,
 						  .inode = m->inode,
@@ -182,4 +170,17 @@ void module_table_release(struct module_table *ms)
 {
 	free(ms->files);
 	memset(ms, 0, sizeof(*ms));
+}
+
+void module_functions(const struct target *t, const struct mlk_mapping *m, enum elf_table table,
+		      const struct elf_names *names)
+{
+	int fd = target_open_mapped(t, m);
+	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
+
+	if (elf)
+		elffile_functions(elf, elf, table, names);
+	elf_end(elf);
+	if (fd >= 0)
+		close(fd);
 }

@@ -4,8 +4,12 @@
 #ifndef RECORD_MODULE_TABLE_H
 #define RECORD_MODULE_TABLE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "format/writer.h"
 #include "record/module/elf_image.h"
+#include "record/module/elffile.h"
 #include "record/target/target.h"
 
 struct known_file;
@@ -26,5 +30,27 @@ int module_table_identify(struct module_table *ms, const struct target *t, struc
 			  struct mlk_mapping *m);
 
 void module_table_release(struct module_table *ms);
+
+struct trace_out {
+	struct mlk_writer *writer;
+	struct module_table modules;
+	bool listening;	    /* notices of new mappings come; else maps are read from time to time */
+	bool maps_missed;   /* the kernel dropped notices: any process may have other mappings */
+	bool code_changed;  /* what is executable in some process, since the writer was told */
+	uint64_t maps_lost; /* notices that the kernel dropped */
+	int err;	    /* the first that came up; the recording must end */
+};
+
+/* Keep @err, if it is one and the first. */
+static inline void trace_out_fail(struct trace_out *j, int err)
+{
+	if (err && !j->err)
+		j->err = err;
+}
+
+/* Look for the functions @names in that symbol table of the file that @t has mapped at @m; nothing
+ * is found where it cannot be read. */
+void module_functions(const struct target *t, const struct mlk_mapping *m, enum elf_table table,
+		      const struct elf_names *names);
 
 #endif

@@ -2,9 +2,8 @@
 #include "record/preload/backend.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -16,16 +15,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bpf/event.h"
 #include "mleak.h"
 #include "record/base/clock.h"
-#include "record/libpreload/ring.h"
+#include "record/base/rlimits.h"
 #include "record/preload/launch_preloaded.h"
-#include "record/preload/process/preload_processes.h"
-#include "record/preload/process/preload_slot.h"
+#include "record/preload/process/process_table.h"
 #include "record/preload/ring/merge_rings.h"
 #include "record/preload/ring/preload_clock.h"
-#include "record/preload/shared_memory.h"
 #include "record/preload/wakeup.h"
 #include "record/ptrace/launch.h"
 
@@ -46,6 +42,51 @@ struct preload {
 	bool stopped; /* by preload_stop() */
 	bool guard;   /* as struct preload_opts has it */
 };
+
+/*
+ * A sealed memory that has no name, all zero, and cannot be made shorter under us.  *@memory_fd is
+ * its descriptor, to be closed by the caller also on failure, -1 if there is none; *@bytes how much
+ * was wanted, also on failure; *@out where it is mapped, to be unmapped, NULL on failure.  Returns
+ * 0 or -errno, -EFBIG where no file may be so large.
+ */
+static int make_memory(const struct preload_sizes *sizes, int *memory_fd, size_t *bytes,
+		       struct preload_header **out)
+{
+	int fd = memfd_create(PRELOAD_MEMORY_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	void *memory;
+
+	*out = NULL;
+	*memory_fd = fd;
+	*bytes = preload_ring_offset(sizes, sizes->nr_rings);
+	if (rlimits_check_size(*bytes))
+		return -EFBIG;
+	if (fd < 0 || ftruncate(fd, (off_t)*bytes) ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		return -errno;
+	memory = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED)
+		return -errno;
+	*out = memory;
+	return 0;
+}
+
+/* Log why there are no @bytes of memory to share, the failure @err, and what to do, in one
+ * sentence. */
+static void explain_memory(size_t bytes, int err)
+{
+	const char *limit = err == -EFBIG ? "the limit on the size of files (ulimit -f) is"
+			    : err == -ENOMEM
+				    ? "the limit on memory (ulimit -v), or what is free, is"
+				    : NULL;
+
+	if (limit)
+		log_error("cannot make the %zu MiB of memory that are shared with the command: %s "
+			  "below that; raise it, or give a smaller --ring-size",
+			  (bytes + (1u << 20) - 1) >> 20, limit);
+	else
+		log_error("cannot make memory to share with the command: %s%s", strerror(-err),
+			  err == -EMFILE ? " (ulimit -n)" : "");
+}
 
 static uint64_t to_ns(void *ctx, uint64_t time)
 {
@@ -119,7 +160,7 @@ static int set_up(struct preload *p, const struct preload_opts *opts)
 					  .ctx = p};
 	struct preload_processes_opts processes = {
 		.sink = &p->sink, .clock = &p->clock, .follow = opts->follow};
-	int err = shared_memory_make(&opts->rings, &p->child.memory, &p->bytes, &p->memory);
+	int err = make_memory(&opts->rings, &p->child.memory, &p->bytes, &p->memory);
 
 	if (err)
 		return err;
@@ -150,7 +191,7 @@ int preload_new(struct preload **out, const struct preload_opts *opts)
 	if (!err) {
 		err = set_up(p, opts);
 		if (err)
-			shared_memory_explain(p->bytes, err);
+			explain_memory(p->bytes, err);
 	}
 	if (err)
 		preload_free(p);

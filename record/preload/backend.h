@@ -7,14 +7,13 @@
 #define RECORD_BACKEND_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "format/trace.h"
 #include "record/filter/filters.h"
 #include "record/libpreload/ring.h"
-#include "record/preload/process/preload_sink.h"
+#include "record/preload/process/preload_processes.h"
 
 struct preload; /* opaque */
 

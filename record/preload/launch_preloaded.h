@@ -4,7 +4,6 @@
 
 #include <limits.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 struct preload_header;

@@ -8,9 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "record/preload/process/preload_slot.h"
+#include "record/preload/process/process_table.h"
 #include "record/privilege/privileges.h"
-#include "record/privilege/sandbox.h"
 
 #define LOOK_NS 1000000u /* between checks of what does not wake it */
 

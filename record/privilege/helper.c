@@ -22,6 +22,65 @@ struct helper {
 	struct helper_reply reply;
 };
 
+/* Room for the control message of one descriptor. */
+union control {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+int helper_send(int socket, const void *data, size_t len, int fd)
+{
+	union control control = {0};
+	struct iovec part = {.iov_base = (void *)data, .iov_len = len};
+	struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
+	ssize_t n;
+
+	if (fd >= 0) {
+		struct cmsghdr *c;
+
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	}
+	do
+		n = sendmsg(socket, &msg, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+int helper_receive(int socket, void *data, size_t len, int *fd)
+{
+	union control control = {0};
+	struct iovec part = {.iov_base = data, .iov_len = len};
+	struct msghdr msg = {.msg_iov = &part,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
+	struct cmsghdr *c;
+	ssize_t n;
+
+	*fd = -1;
+	do
+		n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n ? -errno : -EPIPE;
+	c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
+	if ((size_t)n == len && !(msg.msg_flags & MSG_TRUNC))
+		return 0;
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+	return -EPROTO;
+}
+
 static bool is_program(const struct helper_opts *opts, int fd)
 {
 	for (size_t i = 0; i < opts->nr_programs; i++)
@@ -106,6 +165,14 @@ static int ask(struct helper *h, int fd, int *got)
 	return err ? -EPERM : h->reply.result;
 }
 
+/* The same for a descriptor, which is returned, or -errno. */
+static int ask_for_fd(struct helper *h, int fd)
+{
+	int got, err = ask(h, fd, &got);
+
+	return err ? err : got;
+}
+
 static struct helper_request *begin(struct helper *h, enum helper_op op,
 				    const struct helper_task *of)
 {
@@ -117,20 +184,14 @@ static struct helper_request *begin(struct helper *h, enum helper_op op,
 
 int helper_open(struct helper *h, const struct helper_task *of, enum helper_file file)
 {
-	int fd, err;
-
 	begin(h, HELPER_OPEN, of)->what = file;
-	err = ask(h, -1, &fd);
-	return err ? err : fd;
+	return ask_for_fd(h, -1);
 }
 
 int helper_open_mapped(struct helper *h, const struct helper_task *of, const struct mlk_mapping *m)
 {
-	int fd, err;
-
 	begin(h, HELPER_OPEN_MAPPED, of)->addr = m->start;
-	err = ask(h, -1, &fd);
-	return err ? err : fd;
+	return ask_for_fd(h, -1);
 }
 
 int helper_read(struct helper *h, const struct helper_task *of, uint64_t addr, void *to, size_t len)
@@ -151,7 +212,6 @@ int helper_read(struct helper *h, const struct helper_task *of, uint64_t addr, v
 int helper_link(struct helper *h, const struct helper_link *link)
 {
 	struct helper_probes *p = &begin(h, HELPER_LINK, &link->of)->probes;
-	int fd, err;
 
 	if (link->nr > HELPER_MAX_PROBES)
 		return -EINVAL;
@@ -163,8 +223,7 @@ int helper_link(struct helper *h, const struct helper_link *link)
 	p->session = link->session;
 	memcpy(p->offsets, link->offsets, link->nr * sizeof(p->offsets[0]));
 	memcpy(p->cookies, link->cookies, link->nr * sizeof(p->cookies[0]));
-	err = ask(h, link->file, &fd);
-	return err ? err : fd;
+	return ask_for_fd(h, link->file);
 }
 
 int helper_hold(struct helper *h, pid_t pid, bool *stopped)

@@ -2,35 +2,21 @@
 #include "record/probe/links.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "record/probe/perf_uprobe.h"
+#include "record/base/array.h"
+#include "record/base/side_by_side.h"
+#include "record/privilege/privileges.h"
 #include "record/probe/uprobe_multi.h"
-
-static bool same_file(const struct alloc_object *a, const struct alloc_object *b)
-{
-	return a->code.inode == b->code.inode && a->code.dev_major == b->code.dev_major &&
-	       a->code.dev_minor == b->code.dev_minor;
-}
-
-static bool same_object(const struct alloc_object *a, const struct alloc_object *b)
-{
-	if (!same_file(a, b) || a->nr != b->nr)
-		return false;
-	for (size_t i = 0; i < a->nr; i++)
-		if (a->sites[i].function != b->sites[i].function ||
-		    a->sites[i].by_ret != b->sites[i].by_ret)
-			return false;
-	return true;
-}
 
 struct link_set *links_find(const struct links *l, const struct alloc_object *o)
 {
 	for (size_t i = 0; i < l->nr; i++)
-		if (same_object(l->v[i].object, o))
+		if (alloc_object_same(l->v[i].object, o))
 			return &l->v[i];
 	return NULL;
 }
@@ -39,15 +25,8 @@ struct link_set *links_add(struct links *l, const struct alloc_object *o)
 {
 	struct alloc_object *copy;
 
-	if (l->nr == l->room) {
-		size_t room = l->room ? l->room * 2 : 2;
-		struct link_set *v = realloc(l->v, room * sizeof(*v));
-
-		if (!v)
-			return NULL;
-		l->v = v;
-		l->room = room;
-	}
+	if (array_grow(&l->v, &l->room, l->nr, sizeof(*l->v)))
+		return NULL;
 	copy = malloc(sizeof(*copy));
 	if (!copy)
 		return NULL;
@@ -58,18 +37,12 @@ struct link_set *links_add(struct links *l, const struct alloc_object *o)
 	return &l->v[l->nr++];
 }
 
-int links_keep(struct link_set *set, int fd)
+/* Add the link @fd to @set; it is closed if there is no memory. */
+static int keep_link(struct link_set *set, int fd)
 {
-	if (set->nr == set->room) {
-		size_t room = set->room ? set->room * 2 : 8;
-		int *fds = realloc(set->fds, room * sizeof(*fds));
-
-		if (!fds) {
-			close(fd);
-			return -ENOMEM;
-		}
-		set->fds = fds;
-		set->room = room;
+	if (array_grow(&set->fds, &set->room, set->nr, sizeof(*set->fds))) {
+		close(fd);
+		return -ENOMEM;
 	}
 	set->fds[set->nr++] = fd;
 	return 0;
@@ -106,10 +79,10 @@ int links_put(struct link_set *set, struct helper *helper, const struct helper_l
 
 	if (helper && (fd == -EPERM || fd == -EACCES))
 		fd = helper_link(helper, l);
-	return fd < 0 ? fd : links_keep(set, fd);
+	return fd < 0 ? fd : keep_link(set, fd);
 }
 
-static void drop(struct link_set *set, struct link_closer *closing)
+static void drop_set(struct link_set *set, struct link_closer *closing)
 {
 	for (size_t i = 0; i < set->nr; i++)
 		link_closer_add(closing, set->fds[i]);
@@ -120,7 +93,8 @@ static void drop(struct link_set *set, struct link_closer *closing)
 bool links_clash(const struct links *l, const struct alloc_object *o)
 {
 	for (size_t i = 0; i < l->nr; i++)
-		if (same_file(l->v[i].object, o) && !same_object(l->v[i].object, o))
+		if (maps_same_file(&l->v[i].object->code, &o->code) &&
+		    !alloc_object_same(l->v[i].object, o))
 			return true;
 	return false;
 }
@@ -128,7 +102,7 @@ bool links_clash(const struct links *l, const struct alloc_object *o)
 static bool is_kept(const struct allocators *keep, const struct link_set *set)
 {
 	for (size_t i = 0; keep && i < keep->nr; i++)
-		if (same_object(&keep->v[i], set->object))
+		if (alloc_object_same(&keep->v[i], set->object))
 			return true;
 	return false;
 }
@@ -141,10 +115,159 @@ void links_drop(struct links *l, const struct allocators *keep, struct link_clos
 		if (is_kept(keep, &l->v[i]))
 			l->v[kept++] = l->v[i];
 		else
-			drop(&l->v[i], closing);
+			drop_set(&l->v[i], closing);
 	l->nr = kept;
 	if (kept)
 		return;
 	free(l->v);
 	memset(l, 0, sizeof(*l));
+}
+
+#define MAX_THREADS 64	  /* that wait side by side */
+#define STACK	    65536 /* bytes, of each */
+
+struct placing_job {
+	struct helper_link link;
+	uint64_t offset, cookie;
+	struct link_set *set;
+	int fd; /* or -errno */
+};
+
+int placing_add(struct placing *p, struct link_set *set, const struct helper_link *l)
+{
+	if (array_grow(&p->v, &p->room, p->nr, sizeof(*p->v)))
+		return -ENOMEM;
+	p->v[p->nr++] = (struct placing_job){
+		.link = *l, .offset = l->offsets[0], .cookie = l->cookies[0], .set = set};
+	return 0;
+}
+
+static void place_one(void *ctx, size_t i)
+{
+	struct placing_job *job = &((struct placing *)ctx)->v[i];
+
+	job->link.offsets = &job->offset;
+	job->link.cookies = &job->cookie;
+	job->fd = links_make(&job->link);
+}
+
+int placing_run(struct placing *p)
+{
+	int err = 0;
+
+	side_by_side(p->nr, MAX_THREADS, STACK, place_one, p);
+	for (size_t i = 0; i < p->nr; i++) {
+		int fd = p->v[i].fd, kept = fd < 0 ? fd : keep_link(p->v[i].set, fd);
+
+		if (!err)
+			err = kept;
+	}
+	free(p->v);
+	*p = (struct placing){0};
+	return err;
+}
+
+#define CLOSER_STACK 262144 /* bytes, of each thread that waits for one */
+
+struct lot {
+	int *fds;
+	size_t nr, room;
+};
+
+struct link_closer {
+	pthread_t thread; /* that takes all there is, again and again */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct lot waiting;
+	bool busy; /* others are being closed */
+	bool over;
+};
+
+static void close_one(void *ctx, size_t i)
+{
+	const struct lot *lot = ctx;
+
+	close(lot->fds[i]);
+}
+
+static void *close_all(void *arg)
+{
+	struct link_closer *c = arg;
+
+	sandbox_enter();
+	privileges_keep_in_thread(0); /* closing takes none */
+	pthread_mutex_lock(&c->lock);
+	while (!c->over || c->waiting.nr) {
+		struct lot lot = c->waiting;
+
+		if (!lot.nr) {
+			pthread_cond_wait(&c->changed, &c->lock);
+			continue;
+		}
+		c->waiting = (struct lot){0};
+		c->busy = true;
+		pthread_mutex_unlock(&c->lock);
+		side_by_side(lot.nr, SIDE_BY_SIDE_MOST, CLOSER_STACK, close_one, &lot);
+		free(lot.fds);
+		pthread_mutex_lock(&c->lock);
+		c->busy = false;
+		pthread_cond_broadcast(&c->changed);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return NULL;
+}
+
+int link_closer_new(struct link_closer **out)
+{
+	struct link_closer *c = calloc(1, sizeof(*c));
+	int err;
+
+	*out = NULL;
+	if (!c)
+		return -ENOMEM;
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->changed, NULL);
+	err = -pthread_create(&c->thread, NULL, close_all, c);
+	if (err)
+		free(c);
+	else
+		*out = c;
+	return err;
+}
+
+void link_closer_add(struct link_closer *c, int fd)
+{
+	struct lot *lot = &c->waiting;
+	bool added;
+
+	pthread_mutex_lock(&c->lock);
+	added = !array_grow(&lot->fds, &lot->room, lot->nr, sizeof(*lot->fds));
+	if (added)
+		lot->fds[lot->nr++] = fd;
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+	if (!added)
+		close(fd);
+}
+
+void link_closer_wait(struct link_closer *c)
+{
+	pthread_mutex_lock(&c->lock);
+	while (c->busy || c->waiting.nr)
+		pthread_cond_wait(&c->changed, &c->lock);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void link_closer_free(struct link_closer *c)
+{
+	if (!c)
+		return;
+	pthread_mutex_lock(&c->lock);
+	c->over = true;
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+	pthread_join(c->thread, NULL);
+	pthread_mutex_destroy(&c->lock);
+	pthread_cond_destroy(&c->changed);
+	free(c);
 }

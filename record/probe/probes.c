@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "bpf/event.h"
 #include "mleak.bpf.skel.h"
 #include "record/base/kernel.h"
 
@@ -169,13 +168,13 @@ int probes_fd(const struct probes *p, int i)
 	return i < RING_PARTS ? bpf_map__fd(maps[i]) : -1;
 }
 
-uint64_t probes_pace(struct probes *p, uint64_t clock_now_ns)
+uint64_t probes_pace(struct probes *p, uint64_t now_ns)
 {
 	uint64_t taken = ring_taken(p->ring), bytes = taken - p->paced_at;
-	uint64_t ns = clock_now_ns - p->paced_ns;
+	uint64_t ns = now_ns - p->paced_ns;
 
 	p->paced_at = taken;
-	p->paced_ns = clock_now_ns;
+	p->paced_ns = now_ns;
 	if (ns > SECOND_NS)
 		ns = SECOND_NS;
 	return bytes ? ns * p->skel->rodata->front_wakeup_bytes / bytes : UINT64_MAX;
@@ -203,9 +202,44 @@ void probes_end(struct probes *p)
 	p->skel->bss->ended = 1;
 }
 
+/* Note what the slots of @skel keep now.  Where the rings end is to be asked after this. */
+static void snapshot_frees(struct deferred_frees *k, const struct mleak_bpf *skel)
+{
+	for (size_t i = 0; i < EVENT_SLOTS; i++) {
+		const __u64 *slot = skel->bss->slots[i];
+
+		k->freed[i] = __atomic_load_n(&slot[EVENT_SLOT_FREED], __ATOMIC_ACQUIRE);
+		/* It may be that of the next already: then it is that, too, when it is to be taken.
+		 */
+		k->time_ns[i] = __atomic_load_n(&slot[EVENT_SLOT_FREED_NS], __ATOMIC_RELAXED);
+	}
+}
+
+/* Take the next one of those noted, from slot *@at on, that waits still, and *@at is behind it.
+ * False: there is none from there on. */
+static bool next_free(const struct deferred_frees *k, const struct mleak_bpf *skel, size_t *at,
+		      struct kept_free *free)
+{
+	while (*at < EVENT_SLOTS) {
+		__u64 *slot = skel->bss->slots[*at], noted = k->freed[*at];
+
+		free->time_ns = k->time_ns[(*at)++];
+
+		/* Before the exchange: it fails where another thread has the slot meanwhile. */
+		free->id = __atomic_load_n(&slot[EVENT_SLOT_ID], __ATOMIC_ACQUIRE);
+		if (noted < EVENT_FREED_MIN ||
+		    !__atomic_compare_exchange_n(&slot[EVENT_SLOT_FREED], &noted, EVENT_FREED_NONE,
+						 false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		free->addr = event_freed(noted);
+		return true;
+	}
+	return false;
+}
+
 void probes_note_freed(struct probes *p)
 {
-	deferred_frees_snapshot(&p->kept, p->skel);
+	snapshot_frees(&p->kept, p->skel);
 	ring_mark(p->ring, &p->freed_end);
 }
 
@@ -218,7 +252,7 @@ bool probes_caught_up(const struct probes *p)
  * were in the rings by then. */
 bool probes_freed(struct probes *p, size_t *at, struct kept_free *free)
 {
-	return probes_caught_up(p) && deferred_frees_next(&p->kept, p->skel, at, free);
+	return probes_caught_up(p) && next_free(&p->kept, p->skel, at, free);
 }
 
 void probes_begin(struct probes *p, const struct filter_opts *filters)
@@ -257,11 +291,6 @@ void probes_losses(const struct probes *p, struct mlk_losses *losses)
 bool probes_are_multi(const struct probes *p)
 {
 	return p->multi;
-}
-
-const char *probes_backend(const struct probes *p)
-{
-	return p->multi ? "bpf uprobe_multi" : "bpf perf uprobes";
 }
 
 void probes_free(struct probes *p)

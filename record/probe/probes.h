@@ -4,14 +4,24 @@
 #define RECORD_PROBES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "bpf/event.h"
 #include "format/trace.h"
 #include "record/allocator/allocator.h"
 #include "record/filter/filters.h"
-#include "record/probe/deferred_frees.h"
 #include "record/probe/links.h"
 #include "record/target/target.h"
+
+/* Frees that wait in the threads' slots for an allocation to ride along with: noted first, and
+ * taken when the rings were read past all that was there by then. */
+
+struct kept_free {
+	uint64_t id;	  /* process and thread */
+	uint64_t addr;	  /* the block */
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+};
 
 struct probes; /* opaque */
 
@@ -77,7 +87,7 @@ int probes_set_consumer(struct probes *p, const struct probes_consumer *consumer
 int probes_fd(const struct probes *p, int i);
 
 /* Nanoseconds until a quarter of the first ring has come, if it goes on as since the last call. */
-uint64_t probes_pace(struct probes *p, uint64_t clock_now_ns);
+uint64_t probes_pace(struct probes *p, uint64_t now_ns);
 
 /* Note the frees that wait for an allocation of their threads. */
 void probes_note_freed(struct probes *p);
@@ -133,9 +143,6 @@ bool probes_are_multi(const struct probes *p);
 /* Write the descriptors of the programs that probes are attached with to @fds, which has room for
  * PROBES_MAX_PROGRAMS.  Returns how many. */
 size_t probes_programs(const struct probes *p, int *fds);
-
-/* How the events are caught, for people: "bpf uprobe_multi". */
-const char *probes_backend(const struct probes *p);
 
 void probes_free(struct probes *p);
 

@@ -5,12 +5,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "record/filter/filters_sweep.h"
-#include "record/probe/placing.h"
+#include "record/filter/filters.h"
+#include "record/probe/links.h"
 #include "record/probe/probes.h"
 #include "record/probe/ring.h"
 
 struct mleak_bpf;
+
+/* What the slots kept at a moment; all zero: nothing. */
+struct deferred_frees {
+	uint64_t freed[EVENT_SLOTS], time_ns[EVENT_SLOTS];
+};
 
 struct probes {
 	bool filtered; /* allocations or frees may be left out */

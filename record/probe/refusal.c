@@ -2,7 +2,6 @@
 #include "record/probe/refusal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,26 +10,16 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "bpf/event.h"
+#include "mleak.h"
 #include "record/base/kernel.h"
+#include "record/base/proc.h"
 #include "record/privilege/privileges.h"
 
 /* Inode of the initial user namespace, include/linux/proc_ns.h: PROC_USER_INIT_INO. */
 #define INITIAL_USERNS 0xeffffffdul
 
 #define BTF "/sys/kernel/btf/vmlinux"
-
-/* The beginning of the file @path, in @text; "": it cannot be read. */
-static void read_file(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = -1;
-
-	if (fd >= 0) {
-		n = read(fd, text, size - 1);
-		close(fd);
-	}
-	text[n > 0 ? n : 0] = '\0';
-}
 
 void refusal_read_facts(struct refusal_facts *f)
 {
@@ -47,11 +36,11 @@ void refusal_read_facts(struct refusal_facts *f)
 	f->has_admin = privileges_has(CAP_SYS_ADMIN);
 	f->in_user_namespace = !stat("/proc/self/ns/user", &ns) && ns.st_ino != INITIAL_USERNS;
 	f->has_btf = !access(BTF, R_OK);
-	read_file("/sys/kernel/security/lockdown", text, sizeof(text));
+	proc_read(text, sizeof(text), "/sys/kernel/security/lockdown");
 	f->locked_down = strstr(text, "[confidentiality]") != NULL;
-	read_file("/proc/sys/kernel/perf_event_paranoid", text, sizeof(text));
+	proc_read(text, sizeof(text), "/proc/sys/kernel/perf_event_paranoid");
 	f->perf_paranoid = (int)strtol(text, NULL, 10);
-	read_file("/proc/self/status", text, sizeof(text));
+	proc_read(text, sizeof(text), "/proc/self/status");
 	seccomp = strstr(text, "\nSeccomp:");
 	f->filtered = seccomp && strtol(seccomp + strlen("\nSeccomp:"), NULL, 10) != 0;
 }
@@ -207,4 +196,32 @@ void refusal_explain_events(const struct refusal_facts *f, int err, char *text, 
 			 f->perf_paranoid, f->release);
 	else
 		snprintf(text, size, "%s", strerror(-err));
+}
+
+void probes_refused(const struct target *t, const struct refusal *refusal)
+{
+	struct refusal_facts facts;
+	char why[REFUSAL_TEXT];
+
+	refusal_read_facts(&facts);
+	refusal_explain(&facts, refusal, why, sizeof(why));
+	log_error("cannot probe process %d: %s", (int)t->pid, why);
+}
+
+void probes_explain(const struct target *t, int err, bool perf)
+{
+	/* Its parent's probes are attached: the kernel's age was no hindrance. */
+	const struct refusal refusal = {
+		.stage = REFUSED_PROBES, .err = err, .perf = perf, .force = true};
+
+	if ((err == -EPERM || err == -EACCES) && t->helper)
+		log_error("cannot probe process %d: the kernel refuses it, or it is no longer a "
+			  "child of a recorded process",
+			  (int)t->pid);
+	else if (err == -E2BIG)
+		log_error("cannot record process %d, or later ones: %d processes are recorded "
+			  "already, which is the maximum",
+			  (int)t->pid, EVENT_MAX_TARGETS);
+	else
+		probes_refused(t, &refusal);
 }

@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 #include "record/allocator/allocator.h"
-#include "record/module/trace_out.h"
+#include "record/module/module_table.h"
 #include "record/probe/links.h"
-#include "record/ptrace/stop.h"
+#include "record/ptrace/seize.h"
 #include "record/target/maps.h"
 #include "record/target/target.h"
 #include "record/target/threads.h"
@@ -92,7 +92,18 @@ void process_forget_before(struct process *p, struct trace_out *j);
 /* Put names of threads that are new into the trace. */
 void process_write_threads(struct process *p, struct trace_out *j);
 
-/* Has it ended by now? */
-bool process_has_ended(const struct process *p);
+/* Where code is in all processes of a recording, which decides the words of stacks that are kept:
+ * ranges that the writer was told, ascending, apart from each other. */
+struct code_ranges {
+	struct mlk_mapping *v;
+	size_t nr;
+};
+
+/* Tell j->writer what is executable in the @nr processes of @all: now, and before where events of
+ * then may still come.  Nothing is told again that has not changed.  Errors go to j->err. */
+void code_ranges_update(struct code_ranges *c, struct trace_out *j, struct process *const *all,
+			size_t nr);
+
+void code_ranges_release(struct code_ranges *c);
 
 #endif

@@ -18,6 +18,7 @@
 #include "mleak.h"
 #include "record/base/rlimits.h"
 #include "record/module/elffile.h"
+#include "record/module/module_table.h"
 #include "record/target/link_map.h"
 #include "record/target/maps.h"
 #include "record/target/target.h"
@@ -168,22 +169,13 @@ static uint64_t loader_hook(const struct target *t, uint64_t base)
 	const struct elf_names names = {name, 1, &found};
 	struct maps maps = {0};
 	const struct mlk_mapping *m = NULL;
-	Elf *elf = NULL;
-	int fd = -1;
 
 	if (!maps_read(&maps, t->pid))
 		m = maps_find(&maps, base);
 	if (m)
-		fd = target_open_mapped(t, m);
-	if (fd >= 0)
-		elf = elffile_open(fd);
-	if (elf) {
-		elffile_functions(elf, elf, ELF_EXPORTED, &names);
-		elffile_functions(elf, elf, ELF_ALL, &names);
-	}
-	elf_end(elf);
-	if (fd >= 0)
-		close(fd);
+		module_functions(t, m, ELF_EXPORTED, &names);
+	if (m && !found.found)
+		module_functions(t, m, ELF_ALL, &names);
 	maps_release(&maps);
 	return found.found ? base + found.address : 0;
 }

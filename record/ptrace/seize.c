@@ -1,18 +1,22 @@
 /* seize.c - see seize.h */
 #include "record/ptrace/seize.h"
 
-#include <dirent.h>
+#include <asm/prctl.h>
 #include <errno.h>
+#include <linux/audit.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
-#include "record/module/trace_out.h"
+#include "record/base/array.h"
+#include "record/base/clock.h"
+#include "record/base/proc.h"
+#include "record/module/module_table.h"
+#include "record/privilege/helper.h"
 
 #define SETTLE_NS 250000000u
 
@@ -32,38 +36,16 @@ static int seize(pid_t tid)
 	return ptrace(PTRACE_SEIZE, tid, NULL, (void *)follow_options) ? -errno : 0;
 }
 
-/* The next thread that @dir, a directory task of /proc, has; 0 at its end. */
-static pid_t next_thread(DIR *dir)
-{
-	struct dirent *entry;
-
-	while ((entry = readdir(dir)) != NULL) {
-		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-		if (tid > 0)
-			return tid;
-	}
-	return 0;
-}
-
-static DIR *open_threads(pid_t pid)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	return opendir(path);
-}
-
 /* Trace the threads of @pid that are not traced yet.  Returns how many, or -errno. */
 static int seize_threads(pid_t pid)
 {
 	int seized = 0, err = 0;
 	pid_t tid;
-	DIR *dir = open_threads(pid);
+	DIR *dir = proc_threads(pid);
 
 	if (!dir)
 		return -errno;
-	while (!err && (tid = next_thread(dir)) != 0) {
+	while (!err && (tid = proc_next_thread(dir)) != 0) {
 		int failed = seize(tid);
 
 		if (!failed)
@@ -96,7 +78,7 @@ static void settle(pid_t tid, uint64_t until_ns, seize_stop_fn *stopped, void *c
 
 	while ((got = waitpid(tid, &status, WNOHANG | __WALL | __WNOTHREAD)) >= 0) {
 		if (!got) {
-			if (trace_out_now_ns() > until_ns)
+			if (clock_now_ns() > until_ns)
 				return;
 			sleep_a_little();
 			continue;
@@ -114,16 +96,16 @@ static void settle(pid_t tid, uint64_t until_ns, seize_stop_fn *stopped, void *c
 /* No thread of @pid is where it was before it was traced: in the middle of a fork. */
 static void settle_threads(pid_t pid, seize_stop_fn *stopped, void *ctx)
 {
-	uint64_t until_ns = trace_out_now_ns() + SETTLE_NS;
-	DIR *dir = open_threads(pid);
+	uint64_t until_ns = clock_now_ns() + SETTLE_NS;
+	DIR *dir = proc_threads(pid);
 	pid_t tid;
 
 	if (!dir)
 		return;
-	while ((tid = next_thread(dir)) != 0)
+	while ((tid = proc_next_thread(dir)) != 0)
 		ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
 	rewinddir(dir);
-	while ((tid = next_thread(dir)) != 0)
+	while ((tid = proc_next_thread(dir)) != 0)
 		settle(tid, until_ns, stopped, ctx);
 	closedir(dir);
 }
@@ -139,4 +121,127 @@ int seize_running(pid_t pid, seize_stop_fn *stopped, void *ctx)
 		return first;
 	settle_threads(pid, stopped, ctx);
 	return 0;
+}
+
+/* When glibc's loader has mapped all that the program needs, it sets up the first thread's storage,
+ * and with it the register fs, by arch_prctl(2) (csu/libc-tls.c and rtld.c, init_tls); then come
+ * relocations and the libraries' constructors. */
+
+#define MAX_STOPS 20000 /* two for each system call: four or five of these a library */
+
+struct to_start_entry {
+	pid_t pid;
+	unsigned int stops;
+};
+
+static struct to_start_entry *find_entry(const struct to_start *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->nr; i++)
+		if (s->v[i].pid == pid)
+			return &s->v[i];
+	return NULL;
+}
+
+void to_start_add(struct to_start *s, pid_t pid)
+{
+	to_start_remove(s, pid);
+	if (!array_grow(&s->v, &s->room, s->nr, sizeof(*s->v)))
+		s->v[s->nr++] = (struct to_start_entry){.pid = pid};
+}
+
+void to_start_remove(struct to_start *s, pid_t pid)
+{
+	struct to_start_entry *e = find_entry(s, pid);
+
+	if (e)
+		*e = s->v[--s->nr];
+}
+
+int to_start_request(const struct to_start *s, pid_t pid)
+{
+	return find_entry(s, pid) ? PTRACE_SYSCALL : PTRACE_CONT;
+}
+
+bool to_start_is_there(struct to_start *s, pid_t pid)
+{
+	struct __ptrace_syscall_info info = {0};
+	struct to_start_entry *e = find_entry(s, pid);
+	bool known, there;
+
+	if (!e)
+		return false;
+	known = ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(info), &info) > 0 &&
+		info.arch == AUDIT_ARCH_X86_64;
+	there = known && info.op == PTRACE_SYSCALL_INFO_ENTRY && info.entry.nr == SYS_arch_prctl &&
+		info.entry.args[0] == ARCH_SET_FS;
+	/* a 32-bit program is not recorded */
+	if (there || !known || ++e->stops > MAX_STOPS)
+		to_start_remove(s, pid);
+	return there;
+}
+
+#define WAITS	200   /* times a process that is to stop is examined */
+#define WAIT_NS 50000 /* between two */
+
+/* Has it stopped or ended?  @sig is then what is to be delivered to it when it goes on. */
+static bool has_stopped(struct stop *h, pid_t pid, int *sig)
+{
+	int status;
+	pid_t got = waitpid(pid, &status, WNOHANG | __WALL);
+
+	if (!got || (got < 0 && errno == EINTR))
+		return false;
+	*sig = 0;
+	if (got != pid || !WIFSTOPPED(status))
+		h->seized = false; /* it has ended; its parent is told once we have waited */
+	else if (status >> 16 == 0)
+		*sig = WSTOPSIG(status); /* a signal came first */
+	return true;
+}
+
+static void let_go(struct stop *h, pid_t pid, int sig)
+{
+	if (h->seized)
+		ptrace(PTRACE_DETACH, pid, NULL, (void *)(intptr_t)sig);
+	h->seized = false;
+}
+
+static int hold_by_helper(struct stop *h, pid_t pid, struct helper *helper)
+{
+	int err = helper_hold(helper, pid, &h->stopped);
+
+	h->seized = !err;
+	h->helper = helper;
+	return err;
+}
+
+int stop_begin(struct stop *h, pid_t pid, struct helper *helper)
+{
+	if (ptrace(PTRACE_SEIZE, pid, NULL, NULL))
+		return errno == EPERM && helper ? hold_by_helper(h, pid, helper) : -errno;
+	h->seized = true;
+	h->helper = NULL;
+	h->sig = 0;
+	h->stopped = false;
+	ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
+	for (int i = 0; i < WAITS && !h->stopped; i++) {
+		h->stopped = has_stopped(h, pid, &h->sig);
+		if (!h->stopped)
+			nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
+	}
+	return 0;
+}
+
+void stop_end(struct stop *h, pid_t pid)
+{
+	if (!h->seized)
+		return;
+	if (h->helper) {
+		h->seized = !helper_let_go(h->helper, pid);
+		return;
+	}
+	if (!h->stopped)
+		h->stopped = has_stopped(h, pid, &h->sig);
+	if (h->stopped)
+		let_go(h, pid, h->sig);
 }

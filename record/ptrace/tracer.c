@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ptrace.h>
 #include <sys/signalfd.h>
@@ -20,16 +21,20 @@
 #include <unistd.h>
 
 #include "mleak.h"
+#include "record/base/array.h"
 #include "record/privilege/privileges.h"
-#include "record/privilege/sandbox.h"
 #include "record/ptrace/launch.h"
 #include "record/ptrace/seize.h"
-#include "record/ptrace/to_start.h"
-#include "record/ptrace/tracer_list.h"
 
 #define LOOK_MS 100 /* should a SIGCHLD have come before it could be seen */
 
 enum state { STATE_STARTING, STATE_HELD, STATE_RUNS, STATE_OVER };
+
+/* In the order of arrival.  All zero: empty. */
+struct tracer_list {
+	struct tracer_event *v;
+	size_t nr, room;
+};
 
 struct tracer {
 	pthread_t thread;
@@ -68,6 +73,15 @@ static void silence(int fd)
 		return; /* it did not ring */
 }
 
+/* False: no memory. */
+static bool push_event(struct tracer_list *l, struct tracer_event event)
+{
+	if (array_grow(&l->v, &l->room, l->nr, sizeof(*l->v)))
+		return false;
+	l->v[l->nr++] = event;
+	return true;
+}
+
 /* The stopped @pid goes on, with signal @sig if that is not 0.  It may have been killed meanwhile:
  * then there is nothing to do. */
 static void go_on(struct tracer *t, pid_t pid, int sig)
@@ -82,7 +96,7 @@ static void tell(struct tracer *t, enum tracer_what what, pid_t pid)
 	bool told;
 
 	pthread_mutex_lock(&t->lock);
-	told = tracer_list_push(&t->events, (struct tracer_event){what, pid});
+	told = push_event(&t->events, (struct tracer_event){what, pid});
 	pthread_mutex_unlock(&t->lock);
 	if (told)
 		ring_bell(t->events_fd);
@@ -370,11 +384,16 @@ int tracer_fd(const struct tracer *t)
 
 bool tracer_next(struct tracer *t, struct tracer_event *event)
 {
+	struct tracer_list *l = &t->events;
 	bool found;
 
 	pthread_mutex_lock(&t->lock);
-	found = tracer_list_pop(&t->events, event);
-	if (!t->events.nr)
+	found = l->nr > 0;
+	if (found) {
+		*event = l->v[0];
+		memmove(l->v, l->v + 1, --l->nr * sizeof(*l->v));
+	}
+	if (!l->nr)
 		silence(t->events_fd);
 	pthread_mutex_unlock(&t->lock);
 	return found;
@@ -386,7 +405,7 @@ static void order(struct tracer *t, enum tracer_what how, pid_t pid)
 
 	do {
 		pthread_mutex_lock(&t->lock);
-		pushed = tracer_list_push(&t->orders, (struct tracer_event){how, pid});
+		pushed = push_event(&t->orders, (struct tracer_event){how, pid});
 		pthread_mutex_unlock(&t->lock);
 	} while (!pushed); /* it must not be held forever */
 	ring_bell(t->orders_fd);

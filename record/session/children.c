@@ -1,23 +1,17 @@
-/* children.c - see children.h
+/* children.c - processes that are forked by those recorded
  *
  * A child has its parent's program, and so its allocator at the same addresses: its probes need no
  * search.  It is stopped while they are attached, so that nothing it does is missed from then on.
  */
-#include "record/session/children.h"
+#include "record/session/session.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "record/ptrace/stop.h"
+#include "record/base/clock.h"
+#include "record/base/proc.h"
+#include "record/ptrace/seize.h"
 
 #define TRACER_NS 200000000u /* the tracer is given so long to hold a child by itself */
-
-static int open_pidfd(pid_t pid)
-{
-	return (int)syscall(SYS_pidfd_open, pid, 0);
-}
 
 /* Has @pid, forked at @time_ns, ended, and began before the recording did?  It is none of it. */
 static bool was_before(const struct session *s, pid_t pid, uint64_t time_ns)
@@ -27,7 +21,7 @@ static bool was_before(const struct session *s, pid_t pid, uint64_t time_ns)
 
 	if (time_ns >= s->placing_ns)
 		return false;
-	t.pidfd = open_pidfd(pid);
+	t.pidfd = proc_pidfd(pid);
 	ended = target_has_ended(&t);
 	target_release(&t);
 	return ended;
@@ -43,7 +37,7 @@ static struct process *add_child(struct session *s, struct process *parent, pid_
 		return NULL;
 	p->target = parent->target;
 	p->target.pid = p->target.task = pid;
-	p->target.pidfd = open_pidfd(pid);
+	p->target.pidfd = proc_pidfd(pid);
 	p->target.started = false;
 	p->parent = parent->target.pid;
 	p->traced = parent->traced && time_ns >= parent->traced_ns;
@@ -104,7 +98,7 @@ static void catch (struct session *s, struct process *p)
 	bool held = !stop_begin(&p->hold, p->target.pid, p->target.helper);
 
 	if (probe(s, p))
-		session_note_gap(s, trace_out_now_ns() - p->born_ns);
+		session_note_gap(s, clock_now_ns() - p->born_ns);
 	if (held)
 		stop_end(&p->hold, p->target.pid);
 }
@@ -203,14 +197,14 @@ void children_held(struct session *s, pid_t pid)
 void children_look(struct session *s)
 {
 	/* Those stopped since the probes of their parents were attached have waited for that. */
-	uint64_t clock_now_ns = trace_out_now_ns(), ready_ns = s->placing_ns + s->attach_ns;
+	uint64_t now_ns = clock_now_ns(), ready_ns = s->placing_ns + s->attach_ns;
 
 	for (size_t i = 0; i < s->nr; i++) {
 		struct process *p = s->all[i];
 		uint64_t since_ns = p->born_ns > ready_ns ? p->born_ns : ready_ns;
 
 		stop_end(&p->hold, p->target.pid);
-		if (p->probed || p->ended || !p->parent || clock_now_ns - since_ns < TRACER_NS)
+		if (p->probed || p->ended || !p->parent || now_ns - since_ns < TRACER_NS)
 			continue;
 		catch (s, p);
 	}

@@ -1,23 +1,18 @@
-/* exec.c - see exec.h */
-#include "record/session/exec.h"
+/* exec.c - another program in a process under recording */
+#include "record/session/session.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include "mleak.h"
-#include "record/module/elffile.h"
+#include "record/base/clock.h"
+#include "record/module/module_table.h"
 #include "record/target/link_map.h"
 
 #define FIND_NS 1000000000u /* longest wait for a new program's libraries */
 #define HELD_NS 200000000u  /* and of a program for its probes */
-
-static bool is_file(const struct mlk_mapping *a, const struct mlk_mapping *b)
-{
-	return a->inode == b->inode && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor;
-}
 
 /* Does the file of @m, which @p has or had mapped, define malloc for others, too?  (A loader's
  * gives way to the C library's.) */
@@ -28,21 +23,16 @@ static bool has_malloc(const struct process *p, const struct mlk_mapping *m)
 	struct elf_function found = {0};
 	const struct elf_names names = {&name, 1, &found};
 	bool is_loader = slash && !strncmp(slash, "/ld-", 4) && !target_is_libc(m->path);
-	int fd = m->inode && !is_loader ? target_open_mapped(&p->target, m) : -1;
-	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
 
-	if (elf)
-		elffile_functions(elf, elf, ELF_EXPORTED, &names);
-	elf_end(elf);
-	if (fd >= 0)
-		close(fd);
+	if (m->inode && !is_loader)
+		module_functions(&p->target, m, ELF_EXPORTED, &names);
 	return found.found;
 }
 
 static bool is_probed(const struct allocators *a, const struct mlk_mapping *m)
 {
 	for (size_t i = 0; i < a->nr; i++)
-		if (is_file(&a->v[i].code, m))
+		if (maps_same_file(&a->v[i].code, m))
 			return true;
 	return false;
 }
@@ -50,7 +40,7 @@ static bool is_probed(const struct allocators *a, const struct mlk_mapping *m)
 static bool is_mapped(const struct maps *maps, const struct mlk_mapping *m)
 {
 	for (size_t i = 0; i < maps->nr; i++)
-		if (is_file(&maps->v[i], m))
+		if (maps_same_file(&maps->v[i], m))
 			return true;
 	return false;
 }
@@ -157,7 +147,7 @@ bool exec_wants_start(const struct session *s, const struct process *p)
 
 void exec_at_start(struct session *s, pid_t pid)
 {
-	uint64_t end_ns = trace_out_now_ns() + HELD_NS;
+	uint64_t end_ns = clock_now_ns() + HELD_NS;
 	struct process *p = session_newest(s, pid);
 
 	if (p)
@@ -165,13 +155,13 @@ void exec_at_start(struct session *s, pid_t pid)
 	do
 		session_drain_for(s, HELD_NS);
 	while ((p = session_newest(s, pid)) != NULL && p->exec.since_ns && p->exec.loaded &&
-	       !s->journal.err && trace_out_now_ns() < end_ns);
+	       !s->journal.err && clock_now_ns() < end_ns);
 }
 
 /* The probes of @p, which has been running since @execed_ns, were attached only now. */
 static void note_late(struct session *s, const struct process *p, uint64_t execed_ns)
 {
-	uint64_t gap_ns = trace_out_now_ns() - execed_ns;
+	uint64_t gap_ns = clock_now_ns() - execed_ns;
 
 	session_note_missed(
 		s, p, "began before its probes were attached, and is recorded only from then on");
@@ -284,7 +274,7 @@ void exec_follow(struct session *s, struct process *p)
 		return;
 	is_static = !target_auxv(&p->target, AT_BASE);
 	if (!is_static && !p->exec.loaded && !link_map_complete(&p->target, false) &&
-	    trace_out_now_ns() - execed_ns < FIND_NS && !process_has_ended(p))
+	    clock_now_ns() - execed_ns < FIND_NS && !target_has_ended(&p->target))
 		return;
 	p->exec.since_ns = 0;
 	p->target.hushed = p->parent && unrecorded_is_full(&s->missed);

@@ -1,5 +1,14 @@
-/* leader.c - see leader.h */
-#include "record/session/leader.h"
+/* leader.c - the probes of a process whose main thread has ended
+ *
+ * The kernel knows by the memory of a link's thread, the main one, which processes the link is for,
+ * and a thread that has ended has none.  The breakpoints stay, until any process on the machine
+ * detaches a probe at the same place: then the kernel checks who still wants it, and finds nobody.
+ * So a perf event without a program, by a thread that lives, is put on each place: it keeps the
+ * breakpoint there, and the links there see what they saw before.
+ *
+ * Links that are perf events themselves see nothing from the end of their thread on: they are put
+ * in anew, by another one.
+ */
 
 #include <errno.h>
 
@@ -93,7 +102,7 @@ static void tell(struct session *s, struct process *p, size_t gone, int err)
 	if (!err && left < gone)
 		session_note_missed(
 			s, p, "was without probes for a moment after its main thread had ended");
-	else if (err && gone && !p->leader.told && !process_has_ended(p)) {
+	else if (err && gone && !p->leader.told && !target_has_ended(&p->target)) {
 		session_note_missed(
 			s, p,
 			"lost its probes because its main thread has ended, and mleak may not "

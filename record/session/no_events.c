@@ -1,16 +1,15 @@
 /* no_events.c - the target slept or was stopped, its allocator is elsewhere, or it really made no
  * calls
  */
-#include "record/session/no_events.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "mleak.h"
-#include "record/module/elffile.h"
+#include "record/base/proc.h"
+#include "record/module/module_table.h"
+#include "record/session/session.h"
 #include "record/target/link_map.h"
 
 /* Functions that allocate, by the names under which allocators are built. */
@@ -22,19 +21,11 @@ static const char *const names[] = {"malloc",	"je_malloc", "mi_malloc",	"tc_mall
 /* What proc(5) calls its state, a letter; 0: not known.  In *@ticks the CPU time it has used. */
 static char read_stat(const struct target *t, uint64_t *ticks)
 {
-	char path[64], text[1024], state = 0;
+	char text[1024], state = 0;
 	uint64_t user = 0, system = 0;
 	const char *rest;
-	ssize_t n = -1;
-	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)t->pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		n = read(fd, text, sizeof(text) - 1);
-		close(fd);
-	}
-	text[n > 0 ? n : 0] = '\0';
+	proc_read(text, sizeof(text), "/proc/%d/stat", (int)t->pid);
 	rest = strrchr(text, ')'); /* the name may hold anything */
 	/* proc(5): the state is field 3, utime and stime are 14 and 15 */
 	if (!rest ||
@@ -72,19 +63,12 @@ static const char *unprobed(const struct target *t, const struct allocators *a,
 	struct elf_function found[NR_NAMES] = {0};
 	const struct elf_names search = {names, NR_NAMES, found};
 	const char *name = NULL;
-	int fd = target_open_mapped(t, m);
-	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
 
-	if (elf) {
-		elffile_functions(elf, elf, ELF_EXPORTED, &search);
-		elffile_functions(elf, elf, ELF_ALL, &search);
-	}
+	module_functions(t, m, ELF_EXPORTED, &search);
+	module_functions(t, m, ELF_ALL, &search);
 	for (size_t i = 0; !name && i < NR_NAMES; i++)
 		if (found[i].found && !is_probed(a, m, names[i]))
 			name = names[i];
-	elf_end(elf);
-	if (fd >= 0)
-		close(fd);
 	return name;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "mleak.h"
+#include "record/base/array.h"
 
 struct process *session_find(struct session *s, pid_t pid)
 {
@@ -30,19 +31,8 @@ struct process *session_append(struct session *s)
 {
 	struct process *p = calloc(1, sizeof(*p));
 
-	if (p && s->nr == s->room) {
-		size_t room = s->room ? s->room * 2 : 16;
-		struct process **all = realloc(s->all, room * sizeof(*all));
-
-		if (!all) {
-			free(p);
-			p = NULL;
-		} else {
-			s->all = all;
-			s->room = room;
-		}
-	}
-	if (!p) {
+	if (!p || array_grow(&s->all, &s->room, s->nr, sizeof(struct process *))) {
+		free(p);
 		trace_out_fail(&s->journal, -ENOMEM);
 		return NULL;
 	}

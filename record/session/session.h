@@ -4,22 +4,35 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "record/base/waiting.h"
-#include "record/module/trace_out.h"
+#include "record/module/module_table.h"
 #include "record/preload/backend.h"
 #include "record/probe/probes.h"
 #include "record/probe/refusal.h"
-#include "record/process/code_ranges.h"
 #include "record/process/process.h"
-#include "record/target/attach_stacks.h"
 #include "record/target/sideband.h"
+#include "record/target/threads.h"
 #include "record/trace/overrun_list.h"
 #include "record/trace/tally.h"
-#include "record/trace/unrecorded.h"
 
 struct helper;
+struct shared_view;
 struct tracer;
+
+#define MISSED_NAMED 3
+
+/* Programs and processes that should have been recorded and were not: the first by name. */
+struct unrecorded {
+	uint64_t nr;
+	unsigned int told; /* children of which was said at once why they cannot be recorded */
+	struct {
+		pid_t pid;
+		char name[16];
+		const char *why; /* static text, behind "it" */
+	} first[MISSED_NAMED];
+};
 
 /* Programs and children whose first allocations may be missing. */
 struct session_gaps {
@@ -36,7 +49,34 @@ struct known_programs {
 	size_t nr; /* ever known */
 };
 
+struct session;
+struct session_opts;
+
+/* Where the events come from: BPF probes, or the library that the command was started with. */
+struct backend {
+	const char *name; /* as the trace has it */
+	bool probes;	  /* the processes' functions are probed */
+	/* Look at the processes, and have their events come; as session_start(). */
+	int (*start)(struct session *s, const struct session_opts *opts);
+	/* Let the command run, if there is one. */
+	void (*go)(struct session *s);
+	/* The @i-th descriptor that is readable when much is waiting; -1: there are no more. */
+	int (*fd)(const struct session *s, int i);
+	/* Take in what is waiting; as session_drain(). */
+	bool (*consume)(struct session *s);
+	/* Add what was lost so far to @losses; at the end, say what of it has a reason. */
+	void (*losses)(const struct session *s, struct mlk_losses *losses);
+	void (*explain_losses)(const struct session *s);
+	/* Say why not one event came of @p. */
+	void (*explain)(const struct session *s, const struct process *p);
+	/* Nothing is recorded any more; what is waiting can still be consumed. */
+	void (*stop)(struct session *s);
+};
+
+extern const struct backend backend_bpf, backend_preload;
+
 struct session {
+	const struct backend *backend; /* set by session_start() */
 	struct trace_out journal;
 	struct sideband *sideband; /* NULL: not allowed */
 	struct probes *probes;	   /* NULL: preload */
@@ -168,5 +208,98 @@ void session_finish(struct session *s, enum mlk_end reason);
 void session_losses(const struct session *s, struct mlk_losses *losses);
 
 void session_release(struct session *s);
+
+/* Count @pid, called @name ("": not known); @why is static text that goes on after "it ". */
+void unrecorded_add(struct unrecorded *m, pid_t pid, const char *name, const char *why);
+
+/* Was that said of as many children as are named? */
+bool unrecorded_is_full(const struct unrecorded *m);
+
+/* It was said of one more; says that it was the last, if it was. */
+void unrecorded_reported(struct unrecorded *m);
+
+/* Log which they are, if there are any. */
+void unrecorded_report(const struct unrecorded *m);
+
+/* From the rings' events to the trace's: write_events.c. */
+
+/* An event from the rings, for probes_set_consumer() with the session as context.  Returns 0,
+ * -EAGAIN when it is time to check other things, or another -errno, which s->journal.err has too.
+ */
+int write_event(void *ctx, void *data, size_t size);
+
+/* The same for one that a preloaded library made at @time_ns, whatever its kind. */
+int write_event_at(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view);
+
+/* Take the frees that probes_note_freed() noted.  What goes wrong is in s->journal.err. */
+void write_deferred_frees(struct session *s);
+
+/* Processes that a preloaded library reports: session_sink.c. */
+
+/* What takes in what happens to them; borrows @s. */
+struct preload_sink session_sink(struct session *s);
+
+/* Why not one event was seen: no_events.c. */
+
+/* CPU time that @t has used so far, in clock ticks. */
+uint64_t no_events_cpu_ticks(const struct target *t);
+
+/* Say on stderr which of the known causes it is that nothing of @t came from the functions of @a;
+ * @ticks is its CPU time when they were probed. */
+void no_events_explain(const struct target *t, const struct allocators *a, uint64_t ticks);
+
+/* The probes of a process whose main thread has ended: leader.c. */
+
+/* Has the main thread of @p ended, or the thread that took its place? Then make sure that its
+ * probes stay.  Where some had gone, it is noted that calls may be missing. */
+void leader_follow(struct session *s, struct process *p);
+
+/* leader_follow() of those whose main thread is known to have ended since the last time. */
+void leader_look(struct session *s);
+
+/* Processes that are forked by those recorded: children.c. */
+
+/* A notice says that a thread or process was started. */
+void children_on_fork(struct session *s, const struct sideband_fork *fork);
+
+/* The ring says that @parent forked @pid at @time_ns: its events may come from now on.  Returns
+ * what the writer returned. */
+int children_announce(struct session *s, pid_t parent, pid_t pid, uint64_t time_ns);
+
+/* @pid is held before its first instruction: attach its probes. */
+void children_held(struct session *s, pid_t pid);
+
+/* Attach the probes of those that were not stopped so far, and let those go that are ready. */
+void children_look(struct session *s);
+
+/* @p, a child, has ended before its probes were in. */
+void children_missed(struct session *s, const struct process *p);
+
+/* Another program in a process under recording: exec.c. */
+
+/* The ring says that @p executed another program at @time_ns; @links_dead: not by its main thread.
+ */
+void exec_note(struct session *s, struct process *p, uint64_t time_ns, bool links_dead);
+
+/* If the program that @p runs is new to the probes, and its libraries are mapped, make sure that
+ * the probes are where it allocates.  On the same files they still are. */
+void exec_follow(struct session *s, struct process *p);
+
+/* @p, which is held, begins another program.  Is that to be held again when its libraries are
+ * mapped? Not one that allocates by what is probed, as is known of it. */
+bool exec_wants_start(const struct session *s, const struct process *p);
+
+/* The program that @p runs is held with its libraries mapped: attach its probes. */
+void exec_at_start(struct session *s, pid_t pid);
+
+/* No more events of the program come: was it one that could not be examined? */
+void exec_judge(struct session *s, struct process *p);
+
+/* The backends' start() and consume(): session_start.c, session_drain.c. */
+
+int session_start_bpf(struct session *s, const struct session_opts *opts);
+int session_start_preload(struct session *s, const struct session_opts *opts);
+bool session_drain_probes(struct session *s);
+bool session_drain_preload(struct session *s);
 
 #endif

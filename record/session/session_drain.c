@@ -1,14 +1,10 @@
 /* session_drain.c - what has come is taken in, and those that had ended before leave */
+#include "record/base/clock.h"
 #include "record/session/session.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
-
-#include "record/session/children.h"
-#include "record/session/exec.h"
-#include "record/session/leader.h"
-#include "record/session/write_events.h"
 
 #define FREED_NS 25000000u /* how often frees that wait are checked */
 
@@ -62,7 +58,7 @@ void session_read_sideband(struct session *s)
 					   .lost = on_lost,
 					   .ctx = s};
 
-	s->maps_known_ns = trace_out_now_ns();
+	s->maps_known_ns = clock_now_ns();
 	if (s->sideband)
 		sideband_read(s->sideband, &sink);
 }
@@ -79,7 +75,7 @@ static void write_exit(struct session *s, const struct process *p)
 }
 
 /* All that was in the rings has come: those that had ended before leave. */
-static void bury(struct session *s, const bool *had_ended)
+static void remove_exited(struct session *s, const bool *had_ended)
 {
 	size_t kept = 0;
 
@@ -115,14 +111,14 @@ static bool *note_ended(struct session *s, size_t *nr)
 
 	*nr = s->nr;
 	for (size_t i = 0; ended && i < s->nr; i++) {
-		if (!s->all[i]->ended && process_has_ended(s->all[i]))
+		if (!s->all[i]->ended && target_has_ended(&s->all[i]->target))
 			session_end_process(s, s->all[i]);
 		ended[i] = s->all[i]->ended;
 	}
 	return ended;
 }
 
-static bool drain_preload(struct session *s)
+bool session_drain_preload(struct session *s)
 {
 	bool *ended;
 
@@ -132,30 +128,27 @@ static bool drain_preload(struct session *s)
 	for (size_t i = 0; ended && i < s->nr; i++)
 		ended[i] = s->all[i]->ended;
 	if (ended)
-		bury(s, ended);
+		remove_exited(s, ended);
 	free(ended);
 	return true;
 }
 
-bool session_drain(struct session *s)
+bool session_drain_probes(struct session *s)
 {
-	uint64_t clock_now_ns = trace_out_now_ns();
+	uint64_t now_ns = clock_now_ns();
 	size_t nr_before;
-	bool drained, all, takes_freed = clock_now_ns >= s->freed_ns, *ended, *grown;
+	bool drained, all, takes_freed = now_ns >= s->freed_ns, *ended, *grown;
 
-	s->batch = 0;
-	if (s->preload)
-		return drain_preload(s);
 	ended = note_ended(s, &nr_before);
 	session_read_sideband(s);
 	if (takes_freed) {
 		probes_note_freed(s->probes);
-		s->freed_ns = clock_now_ns + FREED_NS;
+		s->freed_ns = now_ns + FREED_NS;
 	}
 	drained = probes_consume(s->probes) != -EAGAIN;
 	all = drained && probes_took_all(s->probes);
-	if (all && clock_now_ns > s->time_ns)
-		s->time_ns = clock_now_ns; /* all that was older has come */
+	if (all && now_ns > s->time_ns)
+		s->time_ns = now_ns; /* all that was older has come */
 	if (all && takes_freed)
 		write_deferred_frees(s);
 	children_look(s);
@@ -167,23 +160,29 @@ bool session_drain(struct session *s)
 		ended = grown;
 		for (size_t i = nr_before; i < s->nr; i++)
 			ended[i] = false;
-		bury(s, ended);
+		remove_exited(s, ended);
 	}
 	free(ended);
 	return drained;
 }
 
+bool session_drain(struct session *s)
+{
+	s->batch = 0;
+	return s->backend->consume(s);
+}
+
 void session_drain_for(struct session *s, uint64_t limit_ns)
 {
 	const struct timespec moment = {.tv_nsec = 100000};
-	uint64_t end_ns = trace_out_now_ns() + limit_ns;
+	uint64_t end_ns = clock_now_ns() + limit_ns;
 
 	while (!s->journal.err) {
 		bool drained = session_drain(s);
 
 		/* A record that another processor is still writing may be in the way. */
 		if ((drained && (!s->probes || probes_took_all(s->probes))) ||
-		    trace_out_now_ns() >= end_ns)
+		    clock_now_ns() >= end_ns)
 			break;
 		if (drained)
 			nanosleep(&moment, NULL);

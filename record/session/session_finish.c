@@ -1,10 +1,13 @@
 /* session_finish.c - onto the file, again and again and for the last time */
+#include "record/base/clock.h"
 #include "record/session/session.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 
-#include "record/session/exec.h"
-#include "record/session/leader.h"
+#include "mleak.h"
 
 #define LAST_TRIES 1000 /* of a millisecond or more */
 
@@ -27,17 +30,9 @@ void session_flush(struct session *s)
 	}
 	session_losses(s, &losses);
 	losses.first_ns = s->losses_ns ? s->losses_ns : s->start_ns;
-	losses.last_ns = s->losses_ns = trace_out_now_ns();
+	losses.last_ns = s->losses_ns = clock_now_ns();
 	mlk_writer_set_losses(s->journal.writer, &losses);
 	trace_out_fail(&s->journal, mlk_writer_flush(s->journal.writer));
-}
-
-static void take_probes_out(struct session *s)
-{
-	probes_end(s->probes);
-	for (size_t i = 0; i < s->nr; i++)
-		session_drop_probes(s, s->all[i]);
-	probes_settle(s->probes);
 }
 
 /* Read the rings to their end, and take the frees that are kept.  Probes of life still run: a
@@ -60,12 +55,9 @@ void session_finish(struct session *s, enum mlk_end reason)
 {
 	int err;
 
-	s->end_ns = trace_out_now_ns();
-	if (s->preload)
-		preload_stop(s->preload);
-	else
-		take_probes_out(s);
-	s->detach_ns = trace_out_now_ns() - s->end_ns;
+	s->end_ns = clock_now_ns();
+	s->backend->stop(s);
+	s->detach_ns = clock_now_ns() - s->end_ns;
 	if (s->probes)
 		drain_last(s);
 	while (!s->journal.err && !session_drain(s))
@@ -84,4 +76,73 @@ void session_finish(struct session *s, enum mlk_end reason)
 				s->end_ns);
 	if (!s->journal.err)
 		trace_out_fail(&s->journal, err);
+}
+
+void session_losses(const struct session *s, struct mlk_losses *losses)
+{
+	memset(losses, 0, sizeof(*losses));
+	s->backend->losses(s, losses);
+	losses->count[MLK_LOST_MAPS] += s->journal.maps_lost;
+	losses->count[MLK_LOST_MODULE] += s->journal.modules.unreadable;
+	losses->count[MLK_LOST_EXEC] += s->missed.nr;
+	losses->skipped[MLK_SKIPPED_CHILD] = s->follow ? 0 : s->children;
+}
+
+bool session_is_quiet(const struct session *s)
+{
+	struct mlk_losses losses;
+
+	if (s->allocs || s->frees)
+		return false;
+	session_losses(s, &losses);
+	if (losses.count[MLK_LOST_ALLOC] || losses.count[MLK_LOST_FREE])
+		return false;
+	for (int kind = 0; kind < MLK_SKIP_NR; kind++)
+		if (losses.skipped[kind] && kind != MLK_SKIPPED_CHILD)
+			return false;
+	return true;
+}
+
+void session_explain_quiet(struct session *s)
+{
+	if (!s->quiet_told && s->nr)
+		s->backend->explain(s, s->all[0]);
+	s->quiet_told |= s->nr > 0;
+}
+
+void unrecorded_add(struct unrecorded *m, pid_t pid, const char *name, const char *why)
+{
+	if (m->nr < MISSED_NAMED) {
+		m->first[m->nr].pid = pid;
+		snprintf(m->first[m->nr].name, sizeof(m->first[0].name), "%s",
+			 name[0] ? name : "a process");
+		m->first[m->nr].why = why;
+	}
+	m->nr++;
+}
+
+bool unrecorded_is_full(const struct unrecorded *m)
+{
+	return m->told >= MISSED_NAMED;
+}
+
+void unrecorded_reported(struct unrecorded *m)
+{
+	if (++m->told == MISSED_NAMED)
+		log_info("the number of further children that cannot be recorded follows at the "
+			 "end");
+}
+
+void unrecorded_report(const struct unrecorded *m)
+{
+	uint64_t named = m->nr < MISSED_NAMED ? m->nr : MISSED_NAMED;
+	char others[64] = "";
+
+	for (uint64_t i = 0; i < named; i++) {
+		if (i + 1 == named && m->nr > named)
+			snprintf(others, sizeof(others), "; the same for %" PRIu64 " more",
+				 m->nr - named);
+		log_warn("not recorded: %s (pid %d): it %s%s", m->first[i].name,
+			 (int)m->first[i].pid, m->first[i].why, others);
+	}
 }

@@ -1,13 +1,11 @@
-/* session_sink.c - see session_sink.h */
-#include "record/session/session_sink.h"
+/* session_sink.c - processes that a preloaded library tells of */
 
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "record/session/write_events.h"
+#include "record/base/proc.h"
+#include "record/session/session.h"
 
 /* The process that forked @p, as it says; or the command, if that is none of ours. */
 static struct process *parent_of(struct session *s, pid_t parent)
@@ -27,7 +25,7 @@ static bool met(void *ctx, pid_t pid, pid_t parent)
 		return false;
 	from = parent_of(s, parent);
 	p->target.pid = p->target.task = pid;
-	p->target.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	p->target.pidfd = proc_pidfd(pid);
 	p->parent = from && from != p ? from->target.pid : s->pid;
 	p->probed = true;
 	s->children++;

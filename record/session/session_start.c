@@ -8,27 +8,17 @@
 #include <time.h>
 
 #include "mleak.h"
+#include "record/base/clock.h"
 #include "record/base/kernel.h"
 #include "record/privilege/privileges.h"
 #include "record/ptrace/tracer.h"
-#include "record/session/no_events.h"
 #include "record/session/session.h"
-#include "record/session/session_sink.h"
-#include "record/session/write_events.h"
-#include "record/target/attach_stacks.h"
+#include "record/target/threads.h"
 
 /* Where processes wait for a processor, the one that empties the ring goes before those that fill
  * it; and the one that attaches the probes before all of them. */
 #define NICENESS (-10)
 #define URGENT	 (-20) /* the niceness that goes before all others */
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static int write_meta(struct session *s, const struct session_opts *opts)
 {
@@ -39,7 +29,7 @@ static int write_meta(struct session *s, const struct session_opts *opts)
 		.exe = t->exe,
 		.comm = t->comm,
 		.recorder = "mleak " MLEAK_VERSION,
-		.backend = s->preload ? "preload" : "bpf uprobes",
+		.backend = s->backend->name,
 		.tgid = (uint64_t)t->pid,
 		.start_ns = clock_ns(CLOCK_MONOTONIC),
 		.realtime_ns = clock_ns(CLOCK_REALTIME),
@@ -63,12 +53,8 @@ static int write_meta(struct session *s, const struct session_opts *opts)
 /* Returns why there will be no notices of mappings, -errno, or 0. */
 static int listen_to(struct session *s)
 {
-	int err;
+	int err = sideband_open(&s->sideband);
 
-	s->journal.listening = s->preload != NULL; /* the library tells */
-	if (s->preload)
-		return 0;
-	err = sideband_open(&s->sideband);
 	for (size_t i = 0; !err && i < s->nr; i++)
 		err = sideband_add(s->sideband, s->all[i]->target.pid);
 	/* One that has ended is found out about later. */
@@ -129,7 +115,7 @@ static int prepare(struct session *s, struct process *p)
 
 	/* From the time 0: what is mapped now is the best guess for all that comes before. */
 	if (!process_snapshot(p, &s->journal, 0)) {
-		if (!process_has_ended(p) && !s->journal.err)
+		if (!target_has_ended(&p->target) && !s->journal.err)
 			log_error("cannot read the mappings of process %d (the limit on open "
 				  "files, ulimit -n, may be too low)",
 				  (int)p->target.pid);
@@ -141,7 +127,7 @@ static int prepare(struct session *s, struct process *p)
 		return s->journal.err;
 	if (!p->target.started)
 		take_snapshot(s, p);
-	if (s->preload)
+	if (!s->backend->probes)
 		return 0;
 	err = allocators_find(&p->allocators, &p->target, &s->allocator_opts);
 	return err ? skip_ended(s, p, err) : 0;
@@ -257,7 +243,7 @@ static void trace_all(struct session *s)
 			continue; /* it is traced from its start */
 		err = tracer_attach(&s->tracer, t->pid);
 		s->all[i]->traced = !err;
-		s->all[i]->traced_ns = trace_out_now_ns();
+		s->all[i]->traced_ns = clock_now_ns();
 		if (err)
 			log_warn("cannot stop the children of process %d at their start (%s): they "
 				 "are recorded from some milliseconds after it",
@@ -289,7 +275,7 @@ static int find_again(struct session *s, const struct probes_opts *opts)
 static int attach(struct session *s, const struct session_opts *opts, struct loading *l)
 {
 	const struct probes_consumer consumer = {.event = write_event, .ctx = s};
-	uint64_t start_ns = trace_out_now_ns();
+	uint64_t start_ns = clock_now_ns();
 	struct refusal refusal = {.link = opts->link, .force = opts->force};
 	const struct process *failed;
 	int err;
@@ -302,7 +288,7 @@ static int attach(struct session *s, const struct session_opts *opts, struct loa
 		if (!err)
 			err = place_loaded(s, l, &refusal, &failed);
 	}
-	s->attach_ns = trace_out_now_ns() - start_ns;
+	s->attach_ns = clock_now_ns() - start_ns;
 	waiting_end(&s->waiting);
 	if (err && opts->falls_back && !target_is_ending(&failed->target))
 		s->refusal = refusal;
@@ -316,21 +302,8 @@ static int attach(struct session *s, const struct session_opts *opts, struct loa
 		return err;
 	}
 	/* All at once, and not before they can be taken in. */
-	s->armed_ns = trace_out_now_ns();
+	s->armed_ns = clock_now_ns();
 	probes_begin(s->probes, &opts->filters);
-	return 0;
-}
-
-/* The events come from the library that the command was started with. */
-static int attach_preload(struct session *s)
-{
-	const struct preload_sink sink = session_sink(s);
-
-	s->maps_known_ns = UINT64_MAX;
-	s->armed_ns = trace_out_now_ns();
-	s->all[0]->probed = true;
-	s->all[0]->cpu_ticks = no_events_cpu_ticks(&s->all[0]->target);
-	preload_set_sink(s->preload, &sink);
 	return 0;
 }
 
@@ -348,44 +321,54 @@ static int prepare_all(struct session *s, const struct session_opts *opts)
 	return err;
 }
 
-/* No process can be recorded, of which a sentence was logged: nothing waits for what comes now. */
-static void give_up(struct session *s, struct loading *l)
-{
-	waiting_end(&s->waiting);
-	if (!s->preload)
-		loading_end(l, &s->probes); /* session_release() frees it */
-}
-
-/* As session_start(), after the trace was begun. */
-static int begin(struct session *s, const struct session_opts *opts)
+int session_start_bpf(struct session *s, const struct session_opts *opts)
 {
 	struct loading loading = {0};
 	int err, deaf;
 
-	if (!s->preload) {
-		loading_begin(&loading, s, opts);
-		s->allocator_opts.spares_handlers = probes_spare_handlers(&loading.opts);
-	}
+	loading_begin(&loading, s, opts);
+	s->allocator_opts.spares_handlers = probes_spare_handlers(&loading.opts);
 	deaf = listen_to(s); /* to its first event, too, a kernel has to wait for itself */
 	err = prepare_all(s, opts);
-	if (!err && !s->preload)
-		trace_all(s);
-	s->placing_ns = trace_out_now_ns();
-	if (!err && s->preload)
-		return attach_preload(s);
 	if (!err)
-		err = attach(s, opts, &loading);
-	else
-		give_up(s, &loading);
+		trace_all(s);
+	s->placing_ns = clock_now_ns();
+	if (err) {
+		/* no process can be recorded, as was logged: nobody waits for what comes now */
+		waiting_end(&s->waiting);
+		loading_end(&loading, &s->probes); /* session_release() frees it */
+		return err;
+	}
+	err = attach(s, opts, &loading);
 	if (!err && deaf)
 		tell_deaf(deaf);
 	return err;
 }
 
+int session_start_preload(struct session *s, const struct session_opts *opts)
+{
+	const struct preload_sink sink = session_sink(s);
+	int err;
+
+	s->journal.listening = true; /* the library tells */
+	err = prepare_all(s, opts);
+	s->placing_ns = clock_now_ns();
+	if (err)
+		return err;
+	s->maps_known_ns = UINT64_MAX;
+	s->armed_ns = clock_now_ns();
+	s->all[0]->probed = true;
+	s->all[0]->cpu_ticks = no_events_cpu_ticks(&s->all[0]->target);
+	preload_set_sink(s->preload, &sink);
+	return 0;
+}
+
 int session_start(struct session *s, const struct session_opts *opts)
 {
-	int niceness = getpriority(PRIO_PROCESS, 0), err = write_meta(s, opts);
+	int niceness = getpriority(PRIO_PROCESS, 0), err;
 
+	s->backend = s->preload ? &backend_preload : &backend_bpf;
+	err = write_meta(s, opts);
 	s->journal.modules.embed = opts->embed;
 	s->mode = opts->stack_mode;
 	s->follow = opts->follow;
@@ -398,7 +381,7 @@ int session_start(struct session *s, const struct session_opts *opts)
 	 * It is not allowed to all, nor to us once privileges are given up. */
 	setpriority(PRIO_PROCESS, 0, NICENESS);
 	waiting_begin(&s->waiting);
-	err = begin(s, opts);
+	err = s->backend->start(s, opts);
 	waiting_end(&s->waiting);
 	if (err) /* a command that is started then, in another way, would have it too */
 		setpriority(PRIO_PROCESS, 0, niceness);

@@ -1,12 +1,10 @@
-/* write_events.c - see write_events.h */
-#include "record/session/write_events.h"
+/* write_events.c - from the rings' events to the trace's */
+#include "record/session/session.h"
 
 #include <errno.h>
 
 #include "bpf/event.h"
 #include "record/preload/ring/stack_image.h"
-#include "record/session/children.h"
-#include "record/session/exec.h"
 
 /* Events read before other things are checked again: some milliseconds' worth. */
 #define BATCH 20000
@@ -158,7 +156,7 @@ static int take_life(struct session *s, struct process *p, const struct event_sm
 		return children_announce(s, (pid_t)ev->tgid, (pid_t)e->addr, ev->time_ns);
 	if (!p)
 		return 0;
-	if (s->preload) {
+	if (!s->backend->probes) {
 		/* there are no probes that another program would need */
 	} else if (e->head.type == EVENT_EXEC) {
 		exec_note(s, p, ev->time_ns, e->head.what);

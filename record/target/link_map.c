@@ -6,26 +6,21 @@
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#include "record/base/array.h"
 
 #define MAX_OBJECTS 4096 /* of a list that may be damaged */
 
 static int add(struct loaded_objects *o, const struct mlk_mapping *m)
 {
-	const struct mlk_mapping **v;
-
 	for (size_t i = 0; m && i < o->nr; i++)
-		if (o->v[i]->inode == m->inode && o->v[i]->dev_major == m->dev_major &&
-		    o->v[i]->dev_minor == m->dev_minor)
+		if (maps_same_file(o->v[i], m))
 			return 0;
 	if (!m)
 		return 0;
-	if (o->nr == o->room) {
-		o->room = o->room ? 2 * o->room : 32;
-		v = realloc(o->v, o->room * sizeof(*v));
-		if (!v)
-			return -ENOMEM;
-		o->v = v;
-	}
+	if (array_grow(&o->v, &o->room, o->nr, sizeof(*o->v)))
+		return -ENOMEM;
 	o->v[o->nr++] = m;
 	return 0;
 }
@@ -43,9 +38,7 @@ static const struct mlk_mapping *code_of(const struct maps *maps, uint64_t addr)
 		const struct mlk_mapping *m = &maps->v[i];
 		uint64_t distance = m->start > addr ? m->start - addr : addr - m->start;
 
-		if (m->inode == at->inode && m->dev_major == at->dev_major &&
-		    m->dev_minor == at->dev_minor && m->perms & MLK_PERM_X &&
-		    distance < best_distance) {
+		if (maps_same_file(m, at) && m->perms & MLK_PERM_X && distance < best_distance) {
 			best = m;
 			best_distance = distance;
 		}
@@ -149,4 +142,64 @@ void link_map_release(struct loaded_objects *o)
 {
 	free(o->v);
 	memset(o, 0, sizeof(*o));
+}
+
+#define MAX_PHDRS 128
+
+/* Where the beginning of the file with inode number @inode is mapped; 0: nowhere. */
+static uint64_t start_of(const struct target *t, uint64_t inode)
+{
+	struct maps maps = {0};
+	uint64_t start = 0;
+
+	if (!target_read_maps(t, &maps))
+		for (size_t i = 0; i < maps.nr && !start; i++)
+			if (maps.v[i].inode == inode && !maps.v[i].offset)
+				start = maps.v[i].start;
+	maps_release(&maps);
+	return start;
+}
+
+/* Where the program's interpreter, the dynamic loader, is mapped; 0: it has none. */
+static uint64_t loader_of(const struct target *t, uint64_t start, const Elf64_Ehdr *header)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	for (unsigned int i = 0; i < header->e_phnum && i < MAX_PHDRS; i++) {
+		uint64_t at = start + header->e_phoff + i * sizeof(Elf64_Phdr);
+		Elf64_Phdr ph;
+
+		if (target_read_memory(t, at, &ph, sizeof(ph)) || ph.p_type != PT_INTERP ||
+		    ph.p_filesz >= sizeof(path))
+			continue;
+		if (target_read_memory(t, start + ph.p_offset, path, ph.p_filesz))
+			return 0;
+		path[ph.p_filesz] = '\0';
+		return target_stat(t, HELPER_ROOT, path, &st) ? 0 : start_of(t, st.st_ino);
+	}
+	return 0;
+}
+
+uint64_t auxv_guess(const struct target *t, uint64_t type)
+{
+	Elf64_Ehdr header;
+	struct stat st;
+	uint64_t start = target_stat(t, HELPER_EXE, "", &st) ? 0 : start_of(t, st.st_ino);
+
+	if (!start || target_read_memory(t, start, &header, sizeof(header)) ||
+	    memcmp(header.e_ident, ELFMAG, SELFMAG))
+		return 0;
+	switch (type) {
+	case AT_PHDR:
+		return start + header.e_phoff;
+	case AT_PHNUM:
+		return header.e_phnum;
+	case AT_ENTRY:
+		return header.e_entry + (header.e_type == ET_DYN ? start : 0);
+	case AT_BASE:
+		return loader_of(t, start, &header);
+	default:
+		return 0;
+	}
 }

@@ -24,4 +24,8 @@ bool link_map_complete(const struct target *t, bool unknown);
 
 void link_map_release(struct loaded_objects *objects);
 
+/* AT_PHDR, AT_PHNUM, AT_ENTRY or AT_BASE of the target, from its mappings and its memory: the file
+ * /proc/PID/auxv is its owner's.  0: it has none, or it cannot be determined. */
+uint64_t auxv_guess(const struct target *t, uint64_t type);
+
 #endif

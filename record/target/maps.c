@@ -11,6 +11,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "record/base/array.h"
+
 void maps_clear(struct maps *maps)
 {
 	for (size_t i = 0; i < maps->nr; i++)
@@ -25,28 +27,12 @@ void maps_release(struct maps *maps)
 	memset(maps, 0, sizeof(*maps));
 }
 
-/* Make room for @more entries. */
-static int reserve(struct maps *maps, size_t more)
-{
-	size_t room = maps->room ? maps->room : 64;
-	struct mlk_mapping *v;
-
-	while (room < maps->nr + more)
-		room *= 2;
-	if (room == maps->room)
-		return 0;
-	v = realloc(maps->v, room * sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	maps->v = v;
-	maps->room = room;
-	return 0;
-}
-
-/* Insert a copy of @m at index @i; the caller reserved room. */
+/* Insert a copy of @m at index @i.  Returns 0 or -ENOMEM. */
 static int insert(struct maps *maps, size_t i, const struct mlk_mapping *m)
 {
-	char *path = strndup(m->path, MLK_MAX_STRING);
+	char *path = array_grow(&maps->v, &maps->room, maps->nr, sizeof(*maps->v))
+			     ? NULL
+			     : strndup(m->path, MLK_MAX_STRING);
 
 	if (!path)
 		return -ENOMEM;
@@ -62,6 +48,11 @@ static void remove_at(struct maps *maps, size_t i)
 	free((char *)maps->v[i].path);
 	memmove(maps->v + i, maps->v + i + 1, (maps->nr - i - 1) * sizeof(*maps->v));
 	maps->nr--;
+}
+
+bool maps_same_file(const struct mlk_mapping *a, const struct mlk_mapping *b)
+{
+	return a->inode == b->inode && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor;
 }
 
 bool maps_have_file(const struct maps *maps, dev_t dev, ino_t inode)
@@ -111,10 +102,8 @@ static void cut_front(struct mlk_mapping *m, uint64_t start)
 int maps_add(struct maps *maps, const struct mlk_mapping *m)
 {
 	size_t i = first_behind(maps, m->start);
-	int err = reserve(maps, 2);
+	int err;
 
-	if (err)
-		return err;
 	if (i < maps->nr && maps->v[i].start < m->start) {
 		if (maps->v[i].end > m->end) {
 			struct mlk_mapping tail = maps->v[i];
@@ -193,17 +182,12 @@ int maps_parse(struct maps *maps, char *text)
 	char *line, *rest = text;
 
 	while ((line = strsep(&rest, "\n")) != NULL) {
-		int err;
-
 		/* The kernel's lines ascend; one that does not was not from there. */
 		if (!parse_line(line, &m) || (maps->nr && m.start < maps->v[maps->nr - 1].end))
 			continue;
 		restore_newlines(&m);
-		err = reserve(maps, 1);
-		if (!err)
-			err = insert(maps, maps->nr, &m);
-		if (err)
-			return err;
+		if (insert(maps, maps->nr, &m))
+			return -ENOMEM;
 	}
 	return 0;
 }

@@ -36,6 +36,9 @@ bool maps_overlaps(const struct maps *maps, const struct mlk_mapping *m);
 /* The mapping that holds @addr, or NULL. */
 const struct mlk_mapping *maps_find(const struct maps *maps, uint64_t addr);
 
+/* Are @a and @b mappings of the same file? */
+bool maps_same_file(const struct mlk_mapping *a, const struct mlk_mapping *b);
+
 /* Is the file of @inode on @dev mapped anywhere? */
 bool maps_have_file(const struct maps *maps, dev_t dev, ino_t inode);
 

@@ -1,10 +1,8 @@
 /* sideband.c - perf_event_open(2): a dummy event's records, read from a ring for each CPU */
 #include "record/target/sideband.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <linux/perf_event.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -12,6 +10,9 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "record/base/array.h"
+#include "record/base/proc.h"
 
 #define DATA_PAGES 64	 /* the loader's mappings while modules are being read */
 #define MAX_RECORD 65536 /* a record's size is a u16 */
@@ -62,16 +63,9 @@ static int open_event(pid_t tid, int cpu)
 
 static int keep_fd(struct sideband *s, int fd)
 {
-	if (s->nr_fds == s->room_fds) {
-		size_t room = s->room_fds ? s->room_fds * 2 : 64;
-		int *fds = realloc(s->fds, room * sizeof(*fds));
-
-		if (!fds) {
-			close(fd);
-			return -ENOMEM;
-		}
-		s->fds = fds;
-		s->room_fds = room;
+	if (array_grow(&s->fds, &s->room_fds, s->nr_fds, sizeof(*s->fds))) {
+		close(fd);
+		return -ENOMEM;
 	}
 	s->fds[s->nr_fds++] = fd;
 	return 0;
@@ -109,15 +103,8 @@ static int add_thread(struct sideband *s, pid_t tid)
 		if (err)
 			return err;
 	}
-	if (s->nr_tids == s->room_tids) {
-		size_t room = s->room_tids ? s->room_tids * 2 : 64;
-		pid_t *tids = realloc(s->tids, room * sizeof(*tids));
-
-		if (!tids)
-			return -ENOMEM;
-		s->tids = tids;
-		s->room_tids = room;
-	}
+	if (array_grow(&s->tids, &s->room_tids, s->nr_tids, sizeof(*s->tids)))
+		return -ENOMEM;
 	s->tids[s->nr_tids++] = tid;
 	return 0;
 }
@@ -133,19 +120,14 @@ static bool is_known(const struct sideband *s, pid_t tid)
 /* Add the threads of @pid that are not known yet.  Returns how many, or -errno. */
 static int add_new_threads(struct sideband *s, pid_t pid)
 {
-	char path[64];
-	struct dirent *entry;
+	DIR *dir = proc_threads(pid);
 	int added = 0, err = 0;
-	DIR *dir;
+	pid_t tid;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	dir = opendir(path);
 	if (!dir)
 		return -errno;
-	while (!err && (entry = readdir(dir)) != NULL) {
-		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-		if (tid <= 0 || is_known(s, tid))
+	while (!err && (tid = proc_next_thread(dir)) != 0) {
+		if (is_known(s, tid))
 			continue;
 		err = add_thread(s, tid);
 		added++;

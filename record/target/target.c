@@ -1,7 +1,6 @@
 /* target.c - what /proc says of a process */
 #include "record/target/target.h"
 
-#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,31 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "mleak.h"
 #include "record/base/kernel.h"
+#include "record/base/proc.h"
 #include "record/privilege/privileges.h"
-
-/* First bytes of a file of /proc/PID, NUL-terminated; returns their number. */
-static size_t read_proc(pid_t pid, const char *name, char *buf, size_t size)
-{
-	char path[64];
-	ssize_t n = -1;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		n = read(fd, buf, size - 1);
-		close(fd);
-	}
-	buf[n > 0 ? n : 0] = '\0';
-	return n > 0 ? (size_t)n : 0;
-}
 
 /* Is @tid a thread that has not ended?  A main thread that has, stays as a zombie. */
 static bool is_alive(pid_t tid)
@@ -44,7 +26,7 @@ static bool is_alive(pid_t tid)
 	char stat[512];
 	const char *state;
 
-	read_proc(tid, "stat", stat, sizeof(stat));
+	proc_read(stat, sizeof(stat), "/proc/%d/stat", (int)tid);
 	state = strrchr(stat, ')');
 	return state && state[1] == ' ' && !strchr("ZX", state[2]);
 }
@@ -52,22 +34,16 @@ static bool is_alive(pid_t tid)
 /* Set t->task to the first thread that lives, but not to @not. */
 static void find_task(struct target *t, pid_t not )
 {
-	char path[64];
-	struct dirent *entry;
-	DIR *dir;
+	DIR *dir = proc_threads(t->pid);
+	pid_t tid;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)t->pid);
-	dir = opendir(path);
-	while (dir && (entry = readdir(dir)) != NULL) {
-		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-		if (tid > 0 && tid != not &&is_alive(tid)) {
-			t->task = tid;
-			break;
-		}
-	}
-	if (dir)
-		closedir(dir);
+	if (!dir)
+		return;
+	while ((tid = proc_next_thread(dir)) != 0 && (tid == not || !is_alive(tid)))
+		;
+	if (tid)
+		t->task = tid;
+	closedir(dir);
 }
 
 void target_find_task(struct target *t)
@@ -96,7 +72,7 @@ static void describe(struct target *t)
 	int exe;
 
 	target_find_task(t);
-	len = read_proc(t->pid, "comm", t->comm, sizeof(t->comm));
+	len = proc_read(t->comm, sizeof(t->comm), "/proc/%d/comm", (int)t->pid);
 	if (len && t->comm[len - 1] == '\n')
 		t->comm[len - 1] = '\0';
 	exe = target_open_file(t, HELPER_EXE);
@@ -106,7 +82,7 @@ static void describe(struct target *t)
 		close(exe);
 	}
 	t->exe[n > 0 ? n : 0] = '\0';
-	len = read_proc(t->task, "cmdline", t->command, sizeof(t->command));
+	len = proc_read(t->command, sizeof(t->command), "/proc/%d/cmdline", (int)t->task);
 	while (len && !t->command[len - 1])
 		len--;
 	for (size_t i = 0; i < len; i++)
@@ -139,7 +115,7 @@ static bool is_ours(const struct target *t)
 	char status[8192];
 	const char *line;
 
-	read_proc(t->task, "status", status, sizeof(status));
+	proc_read(status, sizeof(status), "/proc/%d/status", (int)t->task);
 	line = strstr(status, "\nUid:");
 	return line && sscanf(line, "\nUid: %u %u %u", &ids[0], &ids[1], &ids[2]) == 3 &&
 	       ids[0] == getuid() && ids[1] == getuid() && ids[2] == getuid();
@@ -243,7 +219,7 @@ static bool would_die(const struct target *t)
 	char status[8192];
 	struct utsname host;
 
-	read_proc(t->task, "status", status, sizeof(status));
+	proc_read(status, sizeof(status), "/proc/%d/status", (int)t->task);
 	if (uname(&host))
 		return false;
 	switch (kernel_risk_of(status, host.release)) {
@@ -272,7 +248,7 @@ int target_open(struct target *t, pid_t pid)
 	memset(t, 0, sizeof(*t));
 	t->helper = helper;
 	t->pid = t->task = pid;
-	t->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	t->pidfd = proc_pidfd(pid);
 	if (t->pidfd < 0) {
 		err = -errno;
 		if (err == -ESRCH)
@@ -314,7 +290,7 @@ bool target_has_ended(const struct target *t)
 
 bool target_is_reaped(const struct target *t)
 {
-	return syscall(SYS_pidfd_send_signal, t->pidfd, 0, NULL, 0) && errno == ESRCH;
+	return proc_is_reaped(t->pidfd);
 }
 
 bool target_is_ending(const struct target *t)

@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "record/target/auxv.h"
+#include "record/target/link_map.h"
 #include "record/target/target.h"
 
 /* Is the helper, where there is one, to try what failed with @err? */

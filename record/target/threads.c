@@ -1,12 +1,16 @@
-/* threads.c - a table by tid */
+/* threads.c - a table by tid; and the stack reader, once at the beginning */
 #include "record/target/threads.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <time.h>
+
+#include "mleak.h"
+#include "record/base/clock.h"
+#include "record/base/proc.h"
+#include "unwind/dwunw.h"
 
 struct thread_entry {
 	uint32_t tid; /* 0: free slot */
@@ -112,17 +116,10 @@ int threads_claim(struct threads *ts, uint32_t tid, const char *name)
 
 static void read_name(struct thread_entry *e, const struct target *t)
 {
-	char path[64];
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%u/comm", (int)t->pid, e->tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return; /* it has ended: its name is not known */
-	n = read(fd, e->name, sizeof(e->name) - 1);
-	close(fd);
-	e->name[n > 0 && !target_is_reaped(t) ? n : 0] = '\0';
+	/* of one that has ended the name is not known */
+	proc_read(e->name, sizeof(e->name), "/proc/%d/task/%u/comm", (int)t->pid, e->tid);
+	if (target_is_reaped(t))
+		e->name[0] = '\0';
 	e->name[strcspn(e->name, "\n")] = '\0';
 }
 
@@ -176,4 +173,101 @@ void threads_release(struct threads *ts)
 {
 	free(ts->slots);
 	memset(ts, 0, sizeof(*ts));
+}
+
+#define BUSY_WAITS   20 /* a process has one reader at a time, which takes some milliseconds */
+#define BUSY_WAIT_NS 5000000
+
+_Static_assert(DWUNW_MAX_ARCH_REGS <= MLK_MAX_REGS, "room for all registers");
+
+struct snapshot {
+	const struct target *target;
+	struct mlk_writer *writer;
+	struct attach_stacks_cost cost;
+	int err;
+};
+
+static int write_stack(struct snapshot *s, const struct dwunw_stack_copy *copy)
+{
+	struct mlk_event e = {
+		.kind = MLK_ALLOC,
+		.nr_regs = DWUNW_MAX_ARCH_REGS,
+		.flags = copy->regs.flags & 0xff,
+		.tgid = (uint32_t)s->target->pid,
+		.tid = (uint32_t)copy->tid,
+		.time_ns = clock_now_ns(),
+		.stack = copy->stack.bytes,
+		.stack_len = (uint32_t)copy->stack.len,
+	};
+
+	for (int i = 0; i < DWUNW_MAX_ARCH_REGS; i++)
+		if (copy->regs.known & 1u << i)
+			e.regs[i] = copy->regs.reg[i];
+	if (copy->stack.len > MLK_MAX_STACK) {
+		e.stack_len = MLK_MAX_STACK;
+		e.flags |= DWUNW_EVENT_STACK_LIMIT;
+	}
+	/* a trace's stacks end at a word */
+	if (e.stack_len > (e.regs[MLK_SP_REG] + e.stack_len) % 8)
+		e.stack_len -= (e.regs[MLK_SP_REG] + e.stack_len) % 8;
+	else
+		e.stack_len = 0;
+	if (copy->flags & DWUNW_COPY_TORN)
+		e.flags |= MLK_EVENT_TORN;
+	return mlk_writer_stack(s->writer, &e, copy->regs.known);
+}
+
+static int visit_thread(void *arg, int err, const struct dwunw_stack_copy *copy)
+{
+	struct snapshot *s = arg;
+
+	s->cost.stopped_ns += copy->stopped_ns;
+	if (copy->stopped_ns > s->cost.longest_ns)
+		s->cost.longest_ns = copy->stopped_ns;
+	if (err || !(copy->regs.known & 1u << MLK_SP_REG))
+		return 0;
+	s->cost.threads++;
+	s->err = write_stack(s, copy);
+	return s->err;
+}
+
+/* Attach, if need be after another one has read: another recorder has begun at the same time. */
+static int attach_reader(pid_t pid, enum dwunw_denied *denied, struct dwunw_stack_reader **reader)
+{
+	const struct dwunw_stack_reader_opts opts = {.max_stack = MLK_MAX_STACK, .denied = denied};
+	const struct timespec moment = {.tv_nsec = BUSY_WAIT_NS};
+	int err = dwunw_stack_reader_attach(pid, &opts, reader);
+
+	for (int i = 0; i < BUSY_WAITS && err == -EBUSY; i++) {
+		nanosleep(&moment, NULL);
+		err = dwunw_stack_reader_attach(pid, &opts, reader);
+	}
+	return err;
+}
+
+static const char *explain_unread(int err, enum dwunw_denied denied)
+{
+	if (err == -EBUSY)
+		return "another program is reading them";
+	return denied ? dwunw_denied_text(denied) : dwunw_strerror(err);
+}
+
+int attach_stacks_write(const struct target *t, struct mlk_writer *writer,
+			struct attach_stacks_cost *cost)
+{
+	enum dwunw_denied denied = DWUNW_DENIED_NOT;
+	struct snapshot s = {.target = t, .writer = writer};
+	struct dwunw_stack_reader *reader;
+	int err = attach_reader(t->pid, &denied, &reader);
+
+	if (!err)
+		err = dwunw_stack_reader_read_all(reader, visit_thread, &s);
+	dwunw_stack_reader_detach(reader);
+	*cost = s.cost;
+	if (s.err)
+		return s.err;
+	if (err && err != DWUNW_ERR_GONE)
+		log_info("the current stacks of process %d are not recorded: %s", (int)t->pid,
+			 explain_unread(err, denied));
+	return mlk_writer_flush(writer);
 }

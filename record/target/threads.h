@@ -1,10 +1,9 @@
-/* threads.h - the names of the threads that were seen */
+/* threads.h - the names of the threads that were seen, and what they do when a recording begins */
 #ifndef RECORD_THREADS_H
 #define RECORD_THREADS_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "format/writer.h"
 #include "record/target/target.h"
@@ -42,5 +41,21 @@ int threads_inherit(struct threads *ts, uint32_t tid, struct threads *from, cons
 int threads_write(struct threads *ts, const struct target *t, struct mlk_writer *w);
 
 void threads_release(struct threads *ts);
+
+/* What it cost the target that the stacks of its threads were read. */
+struct attach_stacks_cost {
+	unsigned int threads; /* whose stacks were read */
+	uint64_t stopped_ns;  /* together */
+	uint64_t longest_ns;  /* one of them, at most */
+};
+
+/*
+ * Write the registers and the stack of every thread of @t to @writer, as much of it as a trace can
+ * hold, whatever the events are to carry.  Each thread is stopped for the time that the copying
+ * takes.  What cannot be read is left out: a recording does without.  *@cost is set.  Returns 0 or
+ * what the writer returned.
+ */
+int attach_stacks_write(const struct target *t, struct mlk_writer *writer,
+			struct attach_stacks_cost *cost);
 
 #endif

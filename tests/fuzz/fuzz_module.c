@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "mleak.h"
+#include "record/allocator/alloc_functions.h"
 #include "record/allocator/allocator.h"
-#include "record/allocator/sites.h"
 #include "record/module/elf_image.h"
 #include "record/module/elffile.h"
 #include "tests/fuzz/fuzz.h"

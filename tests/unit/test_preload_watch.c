@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "record/preload/process/exec_detect.h"
+#include "record/preload/process/process_table.h"
 
 static void the_watch_finds_a_program_that_nobody_told_of(void **state)
 {

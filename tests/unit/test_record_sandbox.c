@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "record/privilege/sandbox.h"
+#include "record/privilege/privileges.h"
 
 #define NO_LANDLOCK 77
 

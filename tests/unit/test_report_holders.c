@@ -18,7 +18,7 @@
 struct world {
 	struct live *live;
 	struct address_history *holders;
-	uint64_t clock_now_ns;
+	uint64_t now_ns;
 };
 
 static int set_up(void **state)
@@ -42,15 +42,15 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* The next event, of thread @tid; its stack is number @w->clock_now_ns. */
+/* The next event, of thread @tid; its stack is number @w->now_ns. */
 static void send(struct world *w, struct mlk_event event)
 {
-	event.time_ns = ++w->clock_now_ns;
+	event.time_ns = ++w->now_ns;
 	if (!event.tgid)
 		event.tgid = TGID;
-	assert_int_equal(live_event(w->live, &event, (uint32_t)w->clock_now_ns), 0);
-	assert_int_equal(
-		address_history_event(w->holders, w->live, &event, (uint32_t)w->clock_now_ns), 0);
+	assert_int_equal(live_event(w->live, &event, (uint32_t)w->now_ns), 0);
+	assert_int_equal(address_history_event(w->holders, w->live, &event, (uint32_t)w->now_ns),
+			 0);
 }
 
 static void give(struct world *w, uint64_t addr, uint64_t size)

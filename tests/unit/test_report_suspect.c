@@ -55,11 +55,11 @@ static void event(struct trace *t, enum mlk_kind kind, enum mlk_func func, uint6
 }
 
 /* As the recorder does four times a second: @more were lost since it did so last. */
-static void lose(struct trace *t, enum mlk_loss kind, uint64_t more, uint64_t clock_now_ns)
+static void lose(struct trace *t, enum mlk_loss kind, uint64_t more, uint64_t now_ns)
 {
 	t->losses.count[kind] += more;
 	t->losses.first_ns = t->flushed_ns;
-	t->losses.last_ns = t->flushed_ns = clock_now_ns;
+	t->losses.last_ns = t->flushed_ns = now_ns;
 	mlk_writer_set_losses(t->w, &t->losses);
 	assert_int_equal(mlk_writer_flush(t->w), 0);
 }

@@ -3,21 +3,75 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "record/base/clock.h"
-#include "record/preload/process/preload_slot.h"
-#include "record/preload/process/process_events.h"
 #include "record/preload/process/process_table.h"
 
 #define LINGER_NS 500000000ull /* a program begun by exec may take so long to start */
+
+#define HAPPENINGS_MAX 1024u
+
+enum happening_kind { HAPPENING_CAME, HAPPENING_MAPPED, HAPPENING_ENDED };
+
+/* What happened to a process at a time that the events have not reached yet. */
+struct happening {
+	enum happening_kind kind;
+	uint32_t slot;
+	pid_t pid;
+	uint64_t time; /* in the clock's unit */
+	struct maps maps;
+};
+
+/* All zero: nothing happened. */
+struct process_events {
+	struct happening all[HAPPENINGS_MAX]; /* ascending */
+	uint32_t nr;
+};
+
+/* Is there no room for another one? */
+static bool is_full(const struct process_events *hs)
+{
+	return hs->nr == HAPPENINGS_MAX;
+}
+
+/* The last one added did not happen, or will not be applied. */
+static void withdraw_last(struct process_events *hs)
+{
+	maps_release(&hs->all[--hs->nr].maps);
+}
+
+/* Tell @sink of the earliest, which is there, at its time by @clock; it may take the mappings. */
+static void report_first(struct process_events *hs, const struct preload_sink *sink,
+			 struct preload_clock *clock)
+{
+	struct happening *h = &hs->all[0];
+	uint64_t time_ns = preload_clock_ns(clock, h->time);
+
+	if (h->kind == HAPPENING_CAME)
+		sink->came(sink->ctx, time_ns, h->pid, &h->maps);
+	else if (h->kind == HAPPENING_MAPPED)
+		sink->mapped(sink->ctx, time_ns, h->pid, &h->maps);
+	else
+		sink->ended(sink->ctx, time_ns, h->pid);
+}
+
+/* Take the earliest out, which is there. */
+static void drop_first(struct process_events *hs)
+{
+	struct happening *h = &hs->all[0];
+
+	maps_release(&h->maps);
+	memmove(h, h + 1, sizeof(*h) * --hs->nr);
+}
 
 struct preload_processes {
 	struct preload_processes_opts opts;
 	struct stat memory;
 	struct process_table table;
-	struct process_events happenings;
+	struct process_events events;
 	uint64_t refused; /* processes that could not be recorded */
 	uint64_t strange; /* programs that were not reported */
 	uint64_t next_watch_ns;
@@ -73,10 +127,11 @@ void preload_processes_go(struct preload_processes *ps)
 /* Room for what happened in @slot now; NULL: there is none. */
 static struct happening *note(struct preload_processes *ps, enum happening_kind kind, uint32_t slot)
 {
-	struct happening *h = process_events_add(&ps->happenings);
+	struct happening *h = &ps->events.all[ps->events.nr];
 
-	if (!h)
+	if (is_full(&ps->events))
 		return NULL;
+	ps->events.nr++;
 	*h = (struct happening){.kind = kind,
 				.slot = slot,
 				.pid = ps->table.all[slot].pid,
@@ -92,7 +147,7 @@ static struct happening *note_maps(struct preload_processes *ps, enum happening_
 
 	if (!h || ps->opts.sink->read_maps(ps->opts.sink->ctx, h->pid, &h->maps))
 		return h;
-	process_events_withdraw(&ps->happenings);
+	withdraw_last(&ps->events);
 	ps->maps_failed++;
 	return NULL;
 }
@@ -157,7 +212,7 @@ static void meet(struct preload_processes *ps, uint32_t slot)
 	bool known;
 	int err;
 
-	if (!is_new(ps, s, pid) || process_events_full(&ps->happenings))
+	if (!is_new(ps, s, pid) || is_full(&ps->events))
 		return;
 	err = process_table_add(&ps->table, slot, pid);
 	if (err == -ESRCH)
@@ -184,8 +239,7 @@ static void look_at_maps(struct preload_processes *ps, uint32_t slot)
 	uint32_t asked = __atomic_load_n(&s->maps_asked, __ATOMIC_ACQUIRE);
 	uint32_t changed = __atomic_load_n(&s->maps_changed, __ATOMIC_ACQUIRE);
 
-	if ((asked == p->maps_answered && changed == p->maps_changed) ||
-	    process_events_full(&ps->happenings))
+	if ((asked == p->maps_answered && changed == p->maps_changed) || is_full(&ps->events))
 		return;
 	note_maps(ps, HAPPENING_MAPPED, slot);
 	if (p->watch.program != __atomic_load_n(&s->program, __ATOMIC_ACQUIRE))
@@ -252,9 +306,7 @@ void preload_processes_look(struct preload_processes *ps)
 
 uint64_t preload_processes_next(const struct preload_processes *ps)
 {
-	const struct happening *first = process_events_first(&ps->happenings);
-
-	return first ? first->time : UINT64_MAX;
+	return ps->events.nr ? ps->events.all[0].time : UINT64_MAX;
 }
 
 /* The slot is anybody's from now on. */
@@ -275,12 +327,12 @@ static void give_back(struct preload_processes *ps, uint32_t slot)
 
 void preload_processes_apply(struct preload_processes *ps)
 {
-	const struct happening *h = process_events_first(&ps->happenings);
+	const struct happening *h = &ps->events.all[0];
 
-	process_events_report(&ps->happenings, ps->opts.sink, ps->opts.clock);
+	report_first(&ps->events, ps->opts.sink, ps->opts.clock);
 	if (h->kind == HAPPENING_ENDED)
 		give_back(ps, h->slot);
-	process_events_drop(&ps->happenings);
+	drop_first(&ps->events);
 }
 
 bool preload_processes_over(const struct preload_processes *ps)
@@ -336,7 +388,8 @@ void preload_processes_free(struct preload_processes *ps)
 {
 	if (!ps)
 		return;
-	process_events_release(&ps->happenings);
+	while (ps->events.nr)
+		withdraw_last(&ps->events);
 	process_table_release(&ps->table);
 	free(ps);
 }

@@ -8,7 +8,26 @@
 #include <sys/types.h>
 
 #include "record/libpreload/ring.h"
-#include "record/preload/process/exec_detect.h"
+
+/* Does a process still run the program in which the library started?  Nothing in a program sees an
+ * exec by a system call of its own.  But the kernel puts the start of each program's stack
+ * elsewhere, and tells where that is. */
+
+#define PRELOAD_WATCH_NS 250000000u /* between looks, in which a new program's library comes up */
+
+/* What was seen of a process; all zero: nothing yet. */
+struct exec_detect {
+	uint64_t start;		 /* of its program, as it is given to exec_detect_poll() */
+	uint32_t program, execs; /* as in struct preload_process */
+	bool expected;		 /* the library has reported an exec */
+	bool strange;		 /* the program is another, and the library not in it so far */
+};
+
+/* The process of slot @s has something at the address @start that is elsewhere in each program; 0:
+ * that is not known.  True: it has been running another program than the library reported for a
+ * while.
+ */
+bool exec_detect_poll(struct exec_detect *w, const struct preload_process *s, uint64_t start);
 
 struct preload_seat {
 	pid_t pid; /* 0: none, or not verified yet */
@@ -47,5 +66,19 @@ void process_table_close(struct process_table *t, uint32_t slot);
 
 /* Close all descriptors. */
 void process_table_release(struct process_table *t);
+
+/* A process's place in the memory shared with the library. */
+
+/* Wake all that sleep on @word of the memory. */
+void preload_slot_wake(uint32_t *word);
+
+/* Answer the process that waits in @s. */
+void preload_slot_answer(struct preload_process *s, enum preload_answer answer);
+
+/* Has @pid, which has been answered, no more use for @s? */
+bool preload_slot_is_left(const struct preload_process *s, pid_t pid);
+
+/* The slot is anybody's from now on. */
+void preload_slot_clear(struct preload_process *s);
 
 #endif

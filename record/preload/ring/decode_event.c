@@ -1,11 +1,27 @@
-/* decode_event.c - see decode_event.h */
-#include "record/preload/ring/decode_event.h"
+/* decode_event.c - a record out of a ring of a preloaded library into an event */
+#include "record/preload/ring/shared_ring_state.h"
 
 #include <string.h>
 
 #include "bpf/event.h"
 #include "record/libpreload/overrun.h"
-#include "record/preload/ring/shared_record.h"
+
+/* Is @func what an allocation's record may name? */
+static bool is_alloc_func(uint8_t func)
+{
+	return (func >= FUNC_MALLOC && func <= FUNC_NEW_ARRAY) || func == FUNC_OVERRUN;
+}
+
+/* Fill *@event from @e, a copy of a whole record of thread @id.  False: it cannot be. */
+static bool fill_overrun(struct event_overrun *event, const struct preload_overrun *e, uint64_t id)
+{
+	*event = (struct event_overrun){.block = {.head = {.word = EVENT_OVERRUN},
+						  .id = id,
+						  .addr = e->record.addr,
+						  .value = e->record.size},
+					.overrun = e->overrun};
+	return event->overrun.len <= OVERRUN_BYTES && event->overrun.changed <= event->overrun.len;
+}
 
 static uint64_t id_of(const struct shared_ring *r)
 {
@@ -19,7 +35,7 @@ static bool make_alloc(struct shared_rings *rs, struct shared_ring *r, uint64_t 
 	const struct preload_alloc *e = &r->record->alloc;
 	uint16_t *last = &rs->last_ring[r->tid % LAST_RINGS];
 
-	if (!shared_record_func(e->record.func) ||
+	if (!is_alloc_func(e->record.func) ||
 	    !stack_image_apply(&r->stack, e, r->len, rs->opts.stack_limit, &rs->event, view))
 		return false;
 	/* A handler's event came between, from another ring, or one that is no allocation. */
@@ -40,7 +56,7 @@ static int hand_over_overrun(struct shared_rings *rs, const struct shared_ring *
 {
 	struct event_overrun event;
 
-	if (shared_record_overrun(&event, (const struct preload_overrun *)r->record, id_of(r)))
+	if (fill_overrun(&event, (const struct preload_overrun *)r->record, id_of(r)))
 		return rs->opts.event(rs->opts.ctx, time_ns, &event, NULL);
 	rs->bad++;
 	return 0;
@@ -81,4 +97,68 @@ int decode_event(struct shared_rings *rs, struct shared_ring *r)
 	small.head.word = event_word(e->type, e->type == EVENT_FREE && e->func, 0);
 	small.value = e->type == EVENT_UNMAP ? e->size : time_ns;
 	return rs->opts.event(rs->opts.ctx, time_ns, &small, NULL);
+}
+
+_Static_assert(PRELOAD_NR_SKIPS == MLK_SKIPPED_CHILD, "the library's counts are the trace's");
+
+static void add_lost(struct mlk_losses *losses, const uint64_t *lost)
+{
+	static const enum mlk_loss kinds[PRELOAD_NR_LOST] = {
+		[PRELOAD_LOST_ALLOC] = MLK_LOST_ALLOC,
+		[PRELOAD_LOST_FREE] = MLK_LOST_FREE,
+		[PRELOAD_LOST_RELEASE] = MLK_LOST_RELEASE,
+		[PRELOAD_LOST_RESTORE] = MLK_LOST_RESTORE,
+		[PRELOAD_LOST_UNMAP] = MLK_LOST_UNMAP,
+	};
+
+	for (int i = 0; i < PRELOAD_NR_LOST; i++)
+		losses->count[kinds[i]] += __atomic_load_n(&lost[i], __ATOMIC_RELAXED);
+}
+
+static void add_skipped(struct mlk_losses *losses, const struct preload_ring *ring)
+{
+	for (int why = 0; why < PRELOAD_NR_SKIPS; why++) {
+		losses->skipped[why] += __atomic_load_n(&ring->skipped[why], __ATOMIC_RELAXED);
+		losses->skipped_bytes[why] +=
+			__atomic_load_n(&ring->skipped_bytes[why], __ATOMIC_RELAXED);
+	}
+}
+
+void shared_loss_add(const struct preload_header *memory, uint32_t nr_rings,
+		     struct mlk_losses *losses)
+{
+	add_lost(losses, memory->lost);
+	losses->count[MLK_LOST_OVERRUN] +=
+		__atomic_load_n(&memory->lost[PRELOAD_LOST_OVERRUN], __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < nr_rings; i++) {
+		add_lost(losses, memory->rings[i].lost);
+		add_skipped(losses, &memory->rings[i]);
+	}
+}
+
+/* The bytes that a record of @type has at least, or exactly when it has no slices.  0: no such. */
+static uint32_t least_bytes(uint8_t type)
+{
+	switch (type) {
+	case EVENT_ALLOC:
+		return PRELOAD_ALLOC;
+	case EVENT_FREE:
+	case EVENT_RELEASE:
+	case EVENT_RESTORE:
+	case EVENT_EXEC:
+		return PRELOAD_SMALL;
+	case EVENT_UNMAP:
+		return PRELOAD_SMALL + 8;
+	case EVENT_OVERRUN:
+		return sizeof(struct preload_overrun);
+	default:
+		return 0;
+	}
+}
+
+bool shared_record_fits(uint8_t type, uint32_t len, uint32_t most)
+{
+	uint32_t least = least_bytes(type);
+
+	return least && len >= least && len <= most;
 }

@@ -10,9 +10,6 @@
 
 #include "bpf/event.h"
 #include "record/base/clock.h"
-#include "record/preload/ring/decode_event.h"
-#include "record/preload/ring/shared_loss.h"
-#include "record/preload/ring/shared_record.h"
 #include "record/preload/ring/shared_ring_state.h"
 
 #define TAIL_BYTES	8192				 /* room is given back in such lots */

@@ -5,13 +5,12 @@
  */
 #include "record/preload/ring/preload_clock.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 #include <x86intrin.h>
 
 #include "record/base/clock.h"
+#include "record/base/proc.h"
 
 #define KNOT_NS	  200000000u
 #define FIRST_NS  4000000 /* between the first two */
@@ -48,13 +47,9 @@ static void add_knot(struct preload_clock *c)
 /* The kernel takes the counter as its clock only if it is the same on all processors. */
 static bool kernel_trusts_tsc(const char *source)
 {
-	char name[8] = "";
-	int fd = open(source, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, name, sizeof(name) - 1);
+	char name[8];
 
-	if (fd >= 0)
-		close(fd);
-	return n == 4 && !memcmp(name, "tsc\n", 4);
+	return proc_read(name, sizeof(name), "%s", source) == 4 && !strcmp(name, "tsc\n");
 }
 
 void preload_clock_init(struct preload_clock *c)

@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 #include "bpf/event.h"
+#include "format/trace.h"
+#include "record/libpreload/overrun.h"
 #include "record/libpreload/ring.h"
 #include "record/preload/ring/merge_rings.h"
 #include "record/preload/ring/stack_image.h"
@@ -41,5 +43,25 @@ struct shared_rings {
 	uint16_t last_ring[LAST_RINGS]; /* of a thread's event before, by its id */
 	struct shared_ring rings[PRELOAD_MAX_RINGS];
 };
+
+/* Add the counts in @memory, which has @nr_rings rings and may hold anything, to @losses. */
+void shared_loss_add(const struct preload_header *memory, uint32_t nr_rings,
+		     struct mlk_losses *losses);
+
+/* The start of a record, or a record that holds no event. */
+union shared_start {
+	struct preload_record record;
+	struct preload_base base;
+};
+
+/* What a record in a ring may say.  What it does say is hostile. */
+
+/* Is there a record of @type with @len bytes, which has at most @most? */
+bool shared_record_fits(uint8_t type, uint32_t len, uint32_t most);
+
+/* Hand the record of @r, which is there, over to rs->opts.event(), and before a ring's first one
+ * its thread's name.  One that is no event after all is counted in rs->bad.  Returns 0, or what
+ * event() returned. */
+int decode_event(struct shared_rings *rs, struct shared_ring *r);
 
 #endif

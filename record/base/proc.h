@@ -1,0 +1,70 @@
+/* proc.h - what the kernel says of a process: short files of /proc, and descriptors of processes */
+#ifndef RECORD_PROC_H
+#define RECORD_PROC_H
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+/* Read the first @size - 1 bytes of the file that @format names into @text, NUL-terminated. Returns
+ * their number, 0 where it cannot be read. */
+__attribute__((format(printf, 3, 4))) static inline size_t proc_read(char *text, size_t size,
+								     const char *format, ...)
+{
+	char path[96];
+	ssize_t n = -1;
+	va_list args;
+	int fd;
+
+	va_start(args, format);
+	vsnprintf(path, sizeof(path), format, args);
+	va_end(args);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, text, size - 1);
+		close(fd);
+	}
+	text[n > 0 ? n : 0] = '\0';
+	return n > 0 ? (size_t)n : 0;
+}
+
+/* The threads of process @pid, for proc_next_thread(), to be closed; or NULL and errno. */
+static inline DIR *proc_threads(pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	return opendir(path);
+}
+
+/* The next thread in @dir; 0 at its end. */
+static inline pid_t proc_next_thread(DIR *dir)
+{
+	struct dirent *entry;
+	pid_t tid = 0;
+
+	while (tid <= 0 && (entry = readdir(dir)) != NULL)
+		tid = (pid_t)strtol(entry->d_name, NULL, 10);
+	return tid;
+}
+
+/* A descriptor of process @pid, to be closed; or -1 and errno. */
+static inline int proc_pidfd(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+/* Has the process of @pidfd ended and been waited for, so that its number may be another's? */
+static inline bool proc_is_reaped(int pidfd)
+{
+	return syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0) && errno == ESRCH;
+}
+
+#endif
