@@ -213,8 +213,8 @@ static void put_since(uint64_t ns, uint64_t start_ns)
 
 static void put_processes(const struct content *content, uint64_t start_ns)
 {
-	for (size_t i = 0; i < lifetimes_nr(content->processes); i++) {
-		struct lifetime process = lifetimes_get(content->processes, i);
+	for (size_t i = 0; i < content->processes->nr; i++) {
+		struct lifetime process = content->processes->all[i];
 
 		printf("%-12s %" PRIu32, "process", process.tgid);
 		put_since(process.from_ns, start_ns);

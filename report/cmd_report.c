@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "mleak.h"
-#include "report/command.h"
 #include "report/diff/print_diff.h"
 #include "report/dump.h"
 #include "report/gate.h"
@@ -55,7 +54,7 @@ static int print_report(struct report_run *job)
 	if (is_table(opts))
 		view.top = 0;
 	status = report_run_view(job, &view, places);
-	if (status == EXIT_OK && !view_nr(job->view))
+	if (status == EXIT_OK && !job->view->nr)
 		status = warn_of_filters(job, &unmatched);
 	if (status != EXIT_OK)
 		return status;
@@ -136,7 +135,7 @@ static int diff(const struct report_opts *opts)
 	if (status == EXIT_OK)
 		status = prepare_side(&after, opts, opts->path);
 	/* a difference shows what only one of them has */
-	if (status == EXIT_OK && !view_nr(before.view) && !view_nr(after.view))
+	if (status == EXIT_OK && !before.view->nr && !after.view->nr)
 		status = warn_of_filters(&after, &unmatched);
 	if (status == EXIT_OK)
 		status = print_difference(opts, &before, &after, unmatched);

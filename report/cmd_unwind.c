@@ -12,7 +12,6 @@
 #include "format/place.h"
 #include "mleak.h"
 #include "report/base/text.h"
-#include "report/command.h"
 #include "report/decode/stored_stacks.h"
 #include "report/report_run.h"
 #include "report/terminal/progress_line.h"
@@ -53,14 +52,14 @@ static void catch_signals(void)
 			signal(signals[i], SIG_IGN); /* as nohup wants it */
 }
 
-static int gather(struct unwinding *u, const struct replay *leaks, const struct batch *batch,
-		  const uint32_t *ids)
+static int gather_stacks(struct unwinding *u, const struct replay *leaks, const struct batch *batch,
+			 const uint32_t *ids)
 {
 	struct mlk_unwound stacks;
 	int err = 0;
 
 	if (!u->stacks)
-		err = stored_stacks_new(&u->stacks, replay_unwinder(leaks), replay_modules(leaks));
+		err = stored_stacks_new(&u->stacks, leaks->dw, leaks->images);
 	if (!err)
 		err = stored_stacks_gather(u->stacks, batch, ids, &stacks);
 	if (err || !stacks.nr_allocs)
@@ -82,11 +81,11 @@ static int take_batch(void *arg, const struct replay *leaks, const struct batch 
 	u->copy_err = mlk_copy_until(u->copy, batch->chunk.offset);
 	if (u->copy_err || !(batch->chunk.records & MLK_RECORD_EVENT))
 		return u->copy_err;
-	return gather(u, leaks, batch, ids);
+	return gather_stacks(u, leaks, batch, ids);
 }
 
 /* Say why there is no trace with stacks. */
-static int explain(const struct unwinding *u, int err)
+static int explain_error(const struct unwinding *u, int err)
 {
 	if (err == MLK_E_CORRUPT)
 		log_error("cannot unwind '%s': it is damaged; 'mleak report' reads its whole "
@@ -122,14 +121,14 @@ static int unwind_all(struct unwinding *u)
 	err = replay_collect(&leaks, u->job.trace, &how);
 	progress_line_end(&meter);
 	if (!err) {
-		u->skipped = replay_condition(leaks)->bytes_skipped;
-		err = replay_condition(leaks)->chunks_lost ? MLK_E_CORRUPT : 0;
+		u->skipped = leaks->condition.bytes_skipped;
+		err = leaks->condition.chunks_lost ? MLK_E_CORRUPT : 0;
 	}
 	if (!err)
 		err = u->copy_err = mlk_copy_finish(u->copy);
 	stored_stacks_free(u->stacks);
 	replay_free(leaks);
-	return err ? explain(u, err) : EXIT_OK;
+	return err ? explain_error(u, err) : EXIT_OK;
 }
 
 static bool is_same(const struct stat *a, const struct stat *b)
@@ -173,7 +172,7 @@ static void set_access(const struct unwinding *u)
 }
 
 /* Give the file its name. */
-static int commit(const struct unwinding *u)
+static int commit_trace(const struct unwinding *u)
 {
 	int err;
 
@@ -182,7 +181,7 @@ static int commit(const struct unwinding *u)
 	return err ? explain_place(u, err) : EXIT_OK;
 }
 
-static void tell(const struct unwinding *u)
+static void report_unwound(const struct unwinding *u)
 {
 	char allocs[TEXT_NUMBER_MAX], now[TEXT_NUMBER_MAX], before[TEXT_NUMBER_MAX];
 
@@ -257,12 +256,12 @@ static int find_place(struct unwinding *u)
 static int write_trace(struct unwinding *u)
 {
 	int err = u->copy_err = mlk_copy_new(&u->copy, u->job.trace, place.fd, ZSTD_LEVEL);
-	int status = err ? explain(u, err) : unwind_all(u);
+	int status = err ? explain_error(u, err) : unwind_all(u);
 
 	if (status == EXIT_OK)
-		status = commit(u);
+		status = commit_trace(u);
 	if (status == EXIT_OK)
-		tell(u);
+		report_unwound(u);
 	return status;
 }
 

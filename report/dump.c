@@ -29,7 +29,7 @@ static void print_hex(FILE *out, const uint8_t *bytes, size_t len)
 }
 
 /* @label and @text, to the end of the line. */
-static void print_text(FILE *out, const char *label, const char *text)
+static void print_labelled(FILE *out, const char *label, const char *text)
 {
 	fputs(label, out);
 	text_print(out, text);
@@ -92,14 +92,14 @@ static void dump_chunk(FILE *out, const struct mlk_chunk *c)
 
 static void dump_meta(FILE *out, const struct mlk_meta *m)
 {
-	print_text(out, "  command ", m->command);
-	print_text(out, "  exe ", m->exe);
-	print_text(out, "  comm ", m->comm);
-	print_text(out, "  hostname ", m->hostname);
-	print_text(out, "  kernel ", m->kernel);
-	print_text(out, "  machine ", m->machine);
-	print_text(out, "  recorder ", m->recorder);
-	print_text(out, "  backend ", m->backend);
+	print_labelled(out, "  command ", m->command);
+	print_labelled(out, "  exe ", m->exe);
+	print_labelled(out, "  comm ", m->comm);
+	print_labelled(out, "  hostname ", m->hostname);
+	print_labelled(out, "  kernel ", m->kernel);
+	print_labelled(out, "  machine ", m->machine);
+	print_labelled(out, "  recorder ", m->recorder);
+	print_labelled(out, "  backend ", m->backend);
 	fprintf(out, "  tgid %" PRIu64 "\n  stack_limit %" PRIu64 "\n  whole_life %" PRIu64 "\n",
 		m->tgid, m->stack_limit, m->whole_life);
 	fprintf(out,
@@ -121,7 +121,7 @@ static void dump_mapping(FILE *out, const struct mlk_mapping *m)
 		print_hex(out, m->id.bytes, m->id.len);
 	else
 		putc('-', out);
-	print_text(out, " path ", m->path);
+	print_labelled(out, " path ", m->path);
 }
 
 static void dump_maps(FILE *out, const struct mlk_maps *maps)
@@ -139,7 +139,7 @@ static void dump_module(FILE *out, const struct mlk_module *m)
 	fprintf(out,
 		", image %" PRIu64 ", offset %" PRIu64 ", length %" PRIu32 ", crc %08lx, path ",
 		m->image_len, m->offset, m->piece_len, crc32_z(0, m->piece, m->piece_len));
-	print_text(out, "", m->path);
+	print_labelled(out, "", m->path);
 }
 
 static void dump_losses(FILE *out, const struct mlk_losses *losses)
@@ -258,7 +258,7 @@ static void dump_event(FILE *out, const struct mlk_event *e, bool stacks)
 static void dump_thread(FILE *out, const struct mlk_thread *t)
 {
 	fprintf(out, "  THREAD tgid %" PRIu32 ", tid %" PRIu32, t->tgid, t->tid);
-	print_text(out, ", name ", t->name);
+	print_labelled(out, ", name ", t->name);
 }
 
 static void dump_entry(FILE *out, const struct mlk_entry *e)
@@ -282,7 +282,7 @@ static void dump_unwound(FILE *out, const struct mlk_unwound *u)
 		else
 			putc('-', out);
 		fprintf(out, " bias 0x%" PRIx64, u->modules[i].bias);
-		print_text(out, " path ", u->modules[i].path);
+		print_labelled(out, " path ", u->modules[i].path);
 	}
 	for (size_t i = 0; i < u->nr_stacks; i++) {
 		const struct mlk_unwound_stack *stack = &u->stacks[i];

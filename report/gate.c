@@ -33,17 +33,17 @@ __attribute__((format(printf, 2, 3))) static void add(struct doubts *d, const ch
 /* Is the end of the recording behind all that is examined? */
 static bool has_its_end(const struct report_run *job)
 {
-	const struct mlk_condition *condition = replay_condition(job->leaks);
+	const struct mlk_condition *condition = &job->leaks->condition;
 
 	return (condition->ended && condition->reason != MLK_END_ERROR) ||
-	       replay_chosen(job->leaks)->stop_ns < condition->end_ns;
+	       job->leaks->chosen.stop_ns < condition->end_ns;
 }
 
 static void doubt_chunks(struct doubts *d, const struct report_run *job)
 {
-	const struct mlk_condition *condition = replay_condition(job->leaks);
+	const struct mlk_condition *condition = &job->leaks->condition;
 
-	if (replay_chunks_matter(job->leaks))
+	if (job->leaks->suspect.chunks)
 		add(d, "%" PRIu64 " of its chunks are lost", condition->chunks_lost);
 	if (!has_its_end(job))
 		add(d, condition->ended ? "the recorder could not continue to write"
@@ -54,7 +54,7 @@ static void doubt_chunks(struct doubts *d, const struct report_run *job)
 static void doubt_losses(struct doubts *d, const struct report_run *job)
 {
 	const struct stack_filter_opts *sieve = &job->opts->view.sieve;
-	const uint64_t *lost = replay_losses_that_matter(job->leaks);
+	const uint64_t *lost = job->leaks->suspect.in_time;
 	uint64_t programs = lost[MLK_LOST_EXEC], events = 0;
 
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
@@ -75,7 +75,7 @@ static void doubt_losses(struct doubts *d, const struct report_run *job)
 /* A command is recorded to its end, and what leaks may well be what it started. */
 static void doubt_children(struct doubts *d, const struct report_run *job)
 {
-	const struct mlk_losses *losses = &replay_condition(job->leaks)->losses;
+	const struct mlk_losses *losses = &job->leaks->condition.losses;
 	const struct mlk_meta *meta = mlk_reader_meta(job->trace);
 	uint64_t children = losses->skipped[MLK_SKIPPED_CHILD];
 
@@ -111,7 +111,7 @@ static uint64_t less(uint64_t from, uint64_t by)
  * been freed. */
 static bool is_certain(const struct report_run *job, struct live_amount amount)
 {
-	struct live_amount suspect = replay_suspect(job->leaks);
+	struct live_amount suspect = job->leaks->suspects;
 
 	amount.blocks = less(amount.blocks, suspect.blocks);
 	amount.bytes = less(amount.bytes, suspect.bytes);
@@ -142,7 +142,7 @@ int gate_report(const struct report_run *job, const struct report_data *export, 
 
 	if (!opts->fail_on_leak)
 		return gate_strict(opts);
-	if (overruns_nr(replay_overruns(export->leaks)) || is_certain(job, amount))
+	if (export->leaks->overruns->nr || is_certain(job, amount))
 		return EXIT_LEAKS;
 	if (chooses_nothing(unmatched) || is_in_doubt(job))
 		return EXIT_UNKNOWN;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,9 +12,10 @@
 #include "report/base/text.h"
 #include "report/context/print_overruns.h"
 #include "report/context/sampling_text.h"
-#include "report/filter/embedded_suppressions.h"
+#include "report/filter/suppressions.h"
 #include "report/output/print_address.h"
 #include "report/stats/heaptrack_events.h"
+#include "report/terminal/pager.h"
 #include "report/terminal/progress_line.h"
 #include "report/trace/address_spaces.h"
 #include "report/warnings.h"
@@ -67,13 +69,12 @@ static void explain_open(const char *path, int err)
 /* Name the stacks that are to be shown. */
 static int make_view(struct report_run *job, const struct view_opts *opts)
 {
-	struct symbols_source source = {.dw = replay_unwinder(job->leaks),
-					.images = replay_modules(job->leaks)};
+	struct symbols_source source = {.dw = job->leaks->dw, .images = job->leaks->images};
 	int err;
 
 	if (job->debuginfod)
 		dwunw_debug_fetch_set(source.dw, debuginfod_fetch, job->debuginfod);
-	err = view_new(&job->view, replay_stacks(job->leaks), &source, opts);
+	err = view_new(&job->view, job->leaks->stacks, &source, opts);
 	if (!err)
 		err = overruns_names(&job->overrun_names, job->leaks, &source, opts);
 	dwunw_debug_fetch_set(source.dw, NULL, NULL);
@@ -140,7 +141,7 @@ static bool can_sample(const struct report_run *job)
 	return false;
 }
 
-static int collect(struct report_run *job)
+static int collect_report(struct report_run *job)
 {
 	struct progress_line meter;
 	struct replay_opts opts = {
@@ -183,7 +184,7 @@ static int collect(struct report_run *job)
 	if (!err && !job->opts->no_embedded)
 		err = embedded_suppressions_add(&job->suppressions, job->leaks);
 	if (!err && job->growth)
-		err = growth_finish(job->growth, replay_chosen(job->leaks)->end_ns);
+		err = growth_finish(job->growth, job->leaks->chosen.end_ns);
 	return err ? report_run_explain_read(job, err) : EXIT_OK;
 }
 
@@ -216,7 +217,7 @@ int report_run_open(struct report_run *job, const struct report_opts *opts, cons
 /* Say that there is no process @pid, and which there are. */
 static void explain_process(const struct report_run *job, uint32_t pid)
 {
-	char *all = processes_list(replay_processes(job->leaks), replay_live(job->leaks));
+	char *all = processes_list(job->leaks->processes, job->leaks->live);
 	char *list = all ? text_escape(all) : NULL;
 	bool difference = job->opts->before && !job->opts->choice.pid_before;
 
@@ -234,7 +235,7 @@ static bool has_process(const struct report_run *job)
 	uint32_t pid = job->opts->choice.pid;
 	struct live_totals totals;
 
-	if (!pid || processes_totals(replay_live(job->leaks), pid, &totals))
+	if (!pid || processes_totals(job->leaks->live, pid, &totals))
 		return true;
 	explain_process(job, pid);
 	return false;
@@ -247,7 +248,7 @@ int report_run_collect(struct report_run *job)
 					       : EXIT_OK;
 
 	if (status == EXIT_OK)
-		status = collect(job);
+		status = collect_report(job);
 	if (status != EXIT_OK)
 		return status;
 	if (!has_process(job))
@@ -262,8 +263,8 @@ int report_run_view(struct report_run *job, const struct view_opts *view, bool p
 	int err;
 
 	opts.sieve.suppressions = job->suppressions;
-	opts.live = replay_live(job->leaks);
-	opts.processes = replay_processes(job->leaks);
+	opts.live = job->leaks->live;
+	opts.processes = job->leaks->processes;
 	err = make_view(job, &opts);
 	if (!err && places)
 		err = places_new(&job->places, job->view);
@@ -277,8 +278,7 @@ int report_run_address(struct report_run *job)
 					.leaks = job->leaks,
 					.holders = job->holders,
 					.pid = job->opts->choice.pid};
-	struct symbols_source names = {.dw = replay_unwinder(job->leaks),
-				       .images = replay_modules(job->leaks)};
+	struct symbols_source names = {.dw = job->leaks->dw, .images = job->leaks->images};
 	struct address *address;
 	int err;
 
@@ -325,4 +325,32 @@ void report_run_release(struct report_run *job)
 	debuginfod_free(job->debuginfod);
 	free(job->shown);
 	*job = (struct report_run){0};
+}
+
+int command_run(int argc, char **argv, int (*run)(const struct report_opts *opts))
+{
+	struct report_opts opts;
+	int err, status;
+
+	/* `mleak report | head` is to end by pager_finish(), not by the signal */
+	signal(SIGPIPE, SIG_IGN);
+	err = report_opts_parse(&opts, argc, argv);
+	if (err) {
+		status = err == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+		if (err == -ENOMEM)
+			log_error("cannot read the options: %s", strerror(ENOMEM));
+	} else if (opts.help) {
+		report_opts_print_help(argv[0]);
+		status = pager_finish();
+	} else {
+		/* no library may go to the network by itself */
+		if (!opts.debuginfod)
+			unsetenv("DEBUGINFOD_URLS");
+		opts.view.color = color_wanted(opts.color);
+		opts.view.utf8 = lines_utf8(opts.lines);
+		memory_limit(opts.max_memory);
+		status = run(&opts);
+	}
+	report_opts_release(&opts);
+	return status;
 }

@@ -55,4 +55,8 @@ int report_run_explain_make(const struct report_run *job, int err);
 /* Release what @job holds. */
 void report_run_release(struct report_run *job);
 
+/* Read the command line, and print the help or have @run do what it asks for, as its exit status
+ * says.  Returns the exit status; where it is not EXIT_OK, it has been said why. */
+int command_run(int argc, char **argv, int (*run)(const struct report_opts *opts));
+
 #endif

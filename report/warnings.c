@@ -7,7 +7,7 @@
 #include "mleak.h"
 #include "report/base/text.h"
 #include "report/context/sampling_text.h"
-#include "report/filter/unmatched_filters.h"
+#include "report/filter/stack_filter.h"
 #include "report/trace/address_spaces.h"
 
 static void warn_of_end(const struct report_run *job, const struct mlk_condition *condition)
@@ -60,13 +60,13 @@ static void warn_of_damage(const char *path, const struct mlk_condition *conditi
 /* Warn of what the trace holds more of than this mleak takes in. */
 static void warn_of_limits(const char *path, const struct replay *leaks)
 {
-	size_t ignored = replay_ignored_snapshots(leaks);
+	size_t ignored = leaks->spaces->ignored;
 
 	if (ignored)
 		log_warn("'%s' holds more than %zu executable mappings: %zu of its snapshots of "
 			 "them were ignored, and stacks may be wrong or incomplete",
 			 path, SPACES_MAX_MAPPINGS, ignored);
-	if (trace_modules_overflown(replay_modules(leaks)))
+	if (leaks->images->overflown)
 		log_warn("'%s' names more than %u programs and libraries: the others are ignored, "
 			 "and stacks in them incomplete",
 			 path, IMAGES_MAX);
@@ -75,8 +75,8 @@ static void warn_of_limits(const char *path, const struct replay *leaks)
 /* Of what the formats for programs have no place for. */
 static void warn_of_losses(const char *path, const struct replay *leaks)
 {
-	const struct mlk_losses *losses = &replay_condition(leaks)->losses;
-	struct live_amount suspect = replay_suspect(leaks);
+	const struct mlk_losses *losses = &leaks->condition.losses;
+	struct live_amount suspect = leaks->suspects;
 	uint64_t total = 0;
 
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
@@ -104,7 +104,7 @@ static bool is_text(enum report_format format)
 /* Of the formats that have no place for them. */
 static void warn_of_overruns(const struct report_run *job)
 {
-	size_t nr = overruns_nr(replay_overruns(job->leaks));
+	size_t nr = job->leaks->overruns->nr;
 	enum report_format format = job->opts->format;
 
 	if (nr && !is_text(format) && format != FORMAT_JSON)
@@ -124,7 +124,7 @@ static void warn_of_sample(const char *path, const struct mlk_meta *meta)
 
 static void warn_of_moment(const struct report_run *job)
 {
-	const struct chosen *chosen = replay_chosen(job->leaks);
+	const struct chosen *chosen = &job->leaks->chosen;
 
 	/* but --between 10s,1h may well mean until the end */
 	if (job->opts->choice.until && chosen->end_ns < chosen->stop_ns &&
@@ -135,9 +135,8 @@ static void warn_of_moment(const struct report_run *job)
 
 void warn_of_trace(const struct report_run *job)
 {
-	warn_of_damage(job->shown, replay_condition(job->leaks),
-		       mlk_reader_meta(job->trace)->start_ns);
-	warn_of_end(job, replay_condition(job->leaks));
+	warn_of_damage(job->shown, &job->leaks->condition, mlk_reader_meta(job->trace)->start_ns);
+	warn_of_end(job, &job->leaks->condition);
 	warn_of_limits(job->shown, job->leaks);
 	warn_of_moment(job);
 	warn_of_overruns(job);
@@ -185,8 +184,7 @@ static bool warn_of_module(const struct report_run *job)
 int warn_of_filters(const struct report_run *job, bool *unmatched)
 {
 	const struct stack_filter_opts *sieve = &job->opts->view.sieve;
-	struct symbols_source source = {.dw = replay_unwinder(job->leaks),
-					.images = replay_modules(job->leaks)};
+	struct symbols_source source = {.dw = job->leaks->dw, .images = job->leaks->images};
 	bool is = false;
 	int err;
 

@@ -12,6 +12,8 @@
 #include <sys/auxv.h>
 #include <sys/random.h>
 
+#include "report/base/array.h"
+
 #define FIRST_SLOTS 64
 
 struct hash_slot {
@@ -37,7 +39,7 @@ static void draw_key(void)
 
 /* Both halves of the product.  With secrets in both factors it is impossible to choose words that
  * collide. */
-static uint64_t fold(uint64_t a, uint64_t b)
+static uint64_t fold_product(uint64_t a, uint64_t b)
 {
 	__uint128_t product = (__uint128_t)a * b;
 
@@ -48,14 +50,14 @@ uint64_t hash_word(uint64_t hash, uint64_t word)
 {
 	if (__builtin_expect(!key[3], 0))
 		draw_key();
-	return fold(fold(hash ^ key[0], word ^ key[1]) ^ key[2], key[3]);
+	return fold_product(fold_product(hash ^ key[0], word ^ key[1]) ^ key[2], key[3]);
 }
 
 uint64_t hash_address(uint64_t word)
 {
 	if (__builtin_expect(!key[3], 0))
 		draw_key();
-	return fold(word ^ key[1], key[3]);
+	return fold_product(word ^ key[1], key[3]);
 }
 
 uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t len)
@@ -96,7 +98,7 @@ bool hash_index_find(const struct hash_index *index, const struct hash_query *qu
 	return false;
 }
 
-static void place(struct hash_slot *slots, size_t mask, struct hash_slot slot)
+static void place_slot(struct hash_slot *slots, size_t mask, struct hash_slot slot)
 {
 	size_t i = slot.hash & mask;
 
@@ -105,7 +107,7 @@ static void place(struct hash_slot *slots, size_t mask, struct hash_slot slot)
 	slots[i] = slot;
 }
 
-static int grow(struct hash_index *index)
+static int grow_slots(struct hash_index *index)
 {
 	size_t nr = index->nr_slots ? index->nr_slots * 2 : FIRST_SLOTS;
 	struct hash_slot *slots;
@@ -116,7 +118,7 @@ static int grow(struct hash_index *index)
 		return -ENOMEM;
 	for (size_t i = 0; i < index->nr_slots; i++)
 		if (index->slots[i].number)
-			place(slots, nr - 1, index->slots[i]);
+			place_slot(slots, nr - 1, index->slots[i]);
 	free(index->slots);
 	index->slots = slots;
 	index->nr_slots = nr;
@@ -129,11 +131,31 @@ int hash_index_add(struct hash_index *index, uint64_t hash, uint32_t number)
 
 	if (number == UINT32_MAX)
 		return -ENOMEM;
-	if (index->nr_used >= index->nr_slots / 2 && grow(index))
+	if (index->nr_used >= index->nr_slots / 2 && grow_slots(index))
 		return -ENOMEM;
-	place(index->slots, index->nr_slots - 1, slot);
+	place_slot(index->slots, index->nr_slots - 1, slot);
 	index->nr_used++;
 	return 0;
+}
+
+int intern(struct intern *table, const struct hash_query *query, const void *thing, size_t size,
+	   uint32_t *number)
+{
+	void *all;
+
+	if (hash_index_find(&table->index, query, number))
+		return 0;
+	if (table->nr >= UINT32_MAX)
+		return -ENOMEM;
+	all = array_grow(table->all, &table->room, table->nr + 1, size);
+	if (!all)
+		return -ENOMEM;
+	table->all = all;
+	*number = (uint32_t)table->nr;
+	if (hash_index_add(&table->index, query->hash, *number))
+		return -ENOMEM;
+	memcpy((char *)all + table->nr++ * size, thing, size);
+	return 1;
 }
 
 void hash_index_release(struct hash_index *index)

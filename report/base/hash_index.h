@@ -30,6 +30,30 @@ bool hash_index_find(const struct hash_index *index, const struct hash_query *qu
 /* Add thing @number (below UINT32_MAX), which must not be there yet.  Returns 0 or -ENOMEM. */
 int hash_index_add(struct hash_index *index, uint64_t hash, uint32_t number);
 
+/* Distinct things of one size: an array that grows, and an index of it.  All zero is empty. */
+struct intern {
+	void *all;
+	size_t nr, room;
+	struct hash_index index;
+};
+
+/* The same with an array of @type, as members of the struct or union around it; intern() takes its
+ * member table.  The owner releases all and index. */
+#define INTERN_OF(type)                          \
+	union {                                  \
+		struct intern table;             \
+		struct {                         \
+			type *all;               \
+			size_t nr, room;         \
+			struct hash_index index; \
+		};                               \
+	}
+
+/* Find what @query describes in @table, or add a copy of the @size bytes at @thing; the array may
+ * move then.  *@number is its number.  Returns 1: it was added, 0: it was there, or -ENOMEM. */
+int intern(struct intern *table, const struct hash_query *query, const void *thing, size_t size,
+	   uint32_t *number);
+
 /* Release what @index holds and leave it empty. */
 void hash_index_release(struct hash_index *index);
 

@@ -9,7 +9,7 @@
 #define DEEPEST_LINES 2 /* values up to this depth have lines of their own */
 
 /* What precedes a value.  Members and objects have lines of their own. */
-static void begin(struct json *json, const char *key, bool line)
+static void begin_value(struct json *json, const char *key, bool line)
 {
 	if (json->behind)
 		fputc(',', json->out);
@@ -22,7 +22,7 @@ static void begin(struct json *json, const char *key, bool line)
 
 void json_open(struct json *json, const char *key, char bracket)
 {
-	begin(json, key, true);
+	begin_value(json, key, true);
 	fputc(bracket, json->out);
 	json->behind = false;
 	json->depth++;
@@ -41,30 +41,30 @@ void json_close(struct json *json, char bracket)
 
 void json_number(struct json *json, const char *key, uint64_t number)
 {
-	begin(json, key, false);
+	begin_value(json, key, false);
 	fprintf(json->out, "%" PRIu64, number);
 }
 
 void json_signed(struct json *json, const char *key, int64_t number)
 {
-	begin(json, key, false);
+	begin_value(json, key, false);
 	fprintf(json->out, "%" PRId64, number);
 }
 
 void json_fraction(struct json *json, const char *key, double number)
 {
-	begin(json, key, false);
+	begin_value(json, key, false);
 	fprintf(json->out, "%.4f", number);
 }
 
 void json_bool(struct json *json, const char *key, bool value)
 {
-	begin(json, key, false);
+	begin_value(json, key, false);
 	fputs(value ? "true" : "false", json->out);
 }
 
 /* @text is valid UTF-8 without control characters. */
-static void put_text(FILE *out, const char *text)
+static void put_string(FILE *out, const char *text)
 {
 	char before = '\0';
 
@@ -81,10 +81,10 @@ void json_text(struct json *json, const char *key, const char *text)
 {
 	char *safe = text_escape(text);
 
-	begin(json, key, false);
+	begin_value(json, key, false);
 	fputc('"', json->out);
 	/* without memory a name is worth less than a whole document */
-	put_text(json->out, safe ? safe : "?");
+	put_string(json->out, safe ? safe : "?");
 	fputc('"', json->out);
 	free(safe);
 }

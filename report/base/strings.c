@@ -5,14 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/base/array.h"
 #include "report/base/hash_index.h"
-
-struct strings {
-	char **all;
-	size_t nr, room;
-	struct hash_index index;
-};
 
 int strings_new(struct strings **out)
 {
@@ -39,34 +32,16 @@ int strings_intern(struct strings *strings, const char *text, uint32_t *number)
 {
 	struct hash_query query = {
 		.hash = hash_text(0, text), .things = strings, .key = text, .equal = same_string};
-	char **all, *copy;
+	char *copy;
+	int added;
 
 	if (hash_index_find(&strings->index, &query, number))
 		return 0;
-	if (strings->nr >= UINT32_MAX)
-		return -ENOMEM;
-	all = array_grow(strings->all, &strings->room, strings->nr + 1, sizeof(*all));
-	if (!all)
-		return -ENOMEM;
-	strings->all = all;
 	copy = strdup(text);
-	if (!copy || hash_index_add(&strings->index, query.hash, (uint32_t)strings->nr)) {
+	added = copy ? intern(&strings->table, &query, &copy, sizeof(copy), number) : -ENOMEM;
+	if (added < 0)
 		free(copy);
-		return -ENOMEM;
-	}
-	*number = (uint32_t)strings->nr;
-	all[strings->nr++] = copy;
-	return 0;
-}
-
-size_t strings_nr(const struct strings *strings)
-{
-	return strings->nr;
-}
-
-char *const *strings_all(const struct strings *strings)
-{
-	return strings->all;
+	return added < 0 ? added : 0;
 }
 
 void strings_free(struct strings *strings)

@@ -5,7 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct strings; /* opaque */
+#include "report/base/hash_index.h"
+
+/* To be read by all. */
+struct strings {
+	INTERN_OF(char *);
+};
 
 /* A table that has only "", which is number 0.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
 int strings_new(struct strings **out);
@@ -13,10 +18,6 @@ int strings_new(struct strings **out);
 /* Find @text or add a copy of it.  *@number counts in the order of addition.  Returns 0 or -ENOMEM.
  */
 int strings_intern(struct strings *strings, const char *text, uint32_t *number);
-
-/* How many there are, and all of them; valid until the next strings_intern(). */
-size_t strings_nr(const struct strings *strings);
-char *const *strings_all(const struct strings *strings);
 
 /* Release @strings; NULL is allowed. */
 void strings_free(struct strings *strings);

@@ -10,7 +10,7 @@
 
 uint32_t block_stack(const struct replay *leaks, const struct live_block *block)
 {
-	return stacks_get(replay_stacks(leaks), block->stack)->id;
+	return leaks->stacks->all[block->stack].id;
 }
 
 int block_want_around(struct stack_names *named, const struct replay *leaks,
@@ -29,7 +29,7 @@ int block_want_around(struct stack_names *named, const struct replay *leaks,
 
 void print_thread(const struct block_printer *p, uint32_t tgid, uint32_t tid)
 {
-	const char *name = thread_names_get(replay_chosen(p->leaks)->threads, tgid, tid);
+	const char *name = thread_names_get(p->leaks->chosen.threads, tgid, tid);
 
 	fprintf(p->out, "thread %" PRIu32, tid);
 	if (!name[0])
@@ -110,7 +110,7 @@ void block_json(const struct block_printer *p, struct json *json, const char *ke
 	json_number(json, "pid", block->tgid);
 	json_number(json, "thread", block->tid);
 	json_text(json, "thread_name",
-		  thread_names_get(replay_chosen(p->leaks)->threads, block->tgid, block->tid));
+		  thread_names_get(p->leaks->chosen.threads, block->tgid, block->tid));
 	stack_names_json(p->named, json, block_stack(p->leaks, block));
 	json_close(json, '}');
 }

@@ -12,14 +12,14 @@
 
 static size_t nr_shown(const struct overruns *overruns)
 {
-	size_t nr = overruns_nr_sites(overruns);
+	size_t nr = overruns->nr_sites;
 
 	return nr < OVERRUNS_SHOWN ? nr : OVERRUNS_SHOWN;
 }
 
 static const struct overrun *first_of(const struct overruns *overruns, size_t site)
 {
-	return overruns_get(overruns, overruns_site(overruns, site)->first);
+	return overruns->all[overruns->sites[site].first];
 }
 
 static int want(struct stack_names *named, const struct replay *leaks, const struct overrun *o)
@@ -36,7 +36,7 @@ static int want(struct stack_names *named, const struct replay *leaks, const str
 int overruns_names(struct stack_names **out, const struct replay *leaks,
 		   const struct symbols_source *source, const struct view_opts *opts)
 {
-	const struct overruns *overruns = replay_overruns(leaks);
+	const struct overruns *overruns = leaks->overruns;
 	int err = stack_names_new(out, source, opts);
 
 	for (size_t i = 0; !err && i < nr_shown(overruns); i++)
@@ -60,8 +60,8 @@ static const char *unlooked(const struct mlk_condition *c)
 
 void print_overruns_count(FILE *out, const struct mlk_meta *meta, const struct replay *leaks)
 {
-	const char *why = unlooked(replay_condition(leaks));
-	size_t nr = overruns_nr(replay_overruns(leaks));
+	const char *why = unlooked(&leaks->condition);
+	size_t nr = leaks->overruns->nr;
 	char number[TEXT_NUMBER_MAX];
 
 	if (nr)
@@ -161,12 +161,12 @@ static void print_site(struct block_printer *p, const struct overrun_site *site,
 
 void print_overruns(FILE *out, const struct report_data *export)
 {
-	const struct overruns *overruns = replay_overruns(export->leaks);
+	const struct overruns *overruns = export->leaks->overruns;
 	struct block_printer p = {.out = out,
 				  .leaks = export->leaks,
 				  .named = export->overrun_names,
 				  .start_ns = export->meta->start_ns};
-	size_t nr = overruns_nr(overruns), shown = nr_shown(overruns);
+	size_t nr = overruns->nr, shown = nr_shown(overruns);
 	char number[TEXT_NUMBER_MAX];
 
 	if (!nr)
@@ -174,10 +174,10 @@ void print_overruns(FILE *out, const struct report_data *export)
 	fprintf(out, "\nOVERRUNS: %s found, of blocks written beyond their bounds\n",
 		text_number(number, nr));
 	for (size_t i = 0; i < shown; i++)
-		print_site(&p, overruns_site(overruns, i), first_of(overruns, i));
-	if (overruns_nr_sites(overruns) > shown)
+		print_site(&p, &overruns->sites[i], first_of(overruns, i));
+	if (overruns->nr_sites > shown)
 		fprintf(out, "\nand blocks with %s other allocation stacks\n",
-			text_number(number, overruns_nr_sites(overruns) - shown));
+			text_number(number, overruns->nr_sites - shown));
 }
 
 static void put_bytes(struct json *json, const struct overrun *o)
@@ -208,8 +208,7 @@ static void put_finder(const struct block_printer *p, struct json *json, const s
 	json_text(json, "at", how ? how : "unknown");
 	json_number(json, "time_ns", o->time_ns > p->start_ns ? o->time_ns - p->start_ns : 0);
 	json_number(json, "thread", o->tid);
-	json_text(json, "thread_name",
-		  thread_names_get(replay_chosen(p->leaks)->threads, o->tgid, o->tid));
+	json_text(json, "thread_name", thread_names_get(p->leaks->chosen.threads, o->tgid, o->tid));
 	if (o->found_stack != OVERRUNS_NO_STACK)
 		stack_names_json(p->named, json, o->found_stack);
 	json_close(json, '}');
@@ -241,18 +240,18 @@ static void put_site(struct block_printer *p, struct json *json, const struct ov
 
 void overruns_json(struct json *json, const struct report_data *export)
 {
-	const struct overruns *overruns = replay_overruns(export->leaks);
+	const struct overruns *overruns = export->leaks->overruns;
 	struct block_printer p = {.leaks = export->leaks,
 				  .named = export->overrun_names,
 				  .start_ns = export->meta->start_ns};
 
 	json_open(json, "overruns", '{');
 	json_bool(json, "guarded", export->meta->guarded != 0);
-	json_number(json, "found", overruns_nr(overruns));
-	json_number(json, "sites", overruns_nr_sites(overruns));
+	json_number(json, "found", overruns->nr);
+	json_number(json, "sites", overruns->nr_sites);
 	json_open(json, "first_sites", '[');
 	for (size_t i = 0; i < nr_shown(overruns); i++)
-		put_site(&p, json, overruns_site(overruns, i), first_of(overruns, i));
+		put_site(&p, json, &overruns->sites[i], first_of(overruns, i));
 	json_close(json, ']');
 	json_close(json, '}');
 }

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "report/base/json.h"
 #include "report/replay/replay.h"
 #include "report/view/places.h"
 #include "report/view/stack_names.h"
@@ -72,7 +73,7 @@ static inline const char *report_data_process(const struct report_data *export, 
 /* The id of the process of stack @i of the view. */
 static inline uint32_t report_data_pid(const struct report_data *export, size_t i)
 {
-	return live_process(replay_live(export->leaks), view_stack(export->view, i)->process).tgid;
+	return live_process(export->leaks->live, view_stack(export->view, i)->process).tgid;
 }
 
 /* Nanoseconds from the start of the recording to @time_ns, 0 for an earlier time. */
@@ -84,13 +85,13 @@ static inline uint64_t report_data_since_start(const struct report_data *export,
 /* How long the recording lasted, in nanoseconds. */
 static inline uint64_t report_data_duration(const struct report_data *export)
 {
-	return report_data_since_start(export, replay_condition(export->leaks)->end_ns);
+	return report_data_since_start(export, export->leaks->condition.end_ns);
 }
 
 /* Events that were lost, of all kinds. */
 static inline uint64_t report_data_lost(const struct report_data *export)
 {
-	const struct mlk_losses *losses = &replay_condition(export->leaks)->losses;
+	const struct mlk_losses *losses = &export->leaks->condition.losses;
 	uint64_t total = 0;
 
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
@@ -98,5 +99,17 @@ static inline uint64_t report_data_lost(const struct report_data *export)
 			total += losses->count[kind];
 	return total;
 }
+
+/* What options chose, as "blocks given out between 0.2 s and 0.5 s by thread 'x'", to be freed; ""
+ * when it is all.  *@text is NULL on failure.  Returns 0 or -ENOMEM. */
+int shown_text(char **text, const struct report_data *export);
+
+/* Print it as a line of the summary, nothing when it is all.  Returns 0 or -ENOMEM; errors of
+ * writing are left in @out for ferror(). */
+int print_scope(FILE *out, const struct report_data *export);
+
+/* Write it as the member `shown`: an object with a member for each option that chose.  Returns 0 or
+ * -ENOMEM. */
+int shown_json(struct json *json, const struct report_data *export);
 
 #endif

@@ -47,8 +47,8 @@ static void print_skipped(FILE *out, const struct mlk_losses *losses, enum mlk_s
 
 static void print_sample(FILE *out, const struct mlk_meta *meta, const struct replay *leaks)
 {
-	const struct mlk_losses *losses = &replay_condition(leaks)->losses;
-	const struct sampling_error *error = replay_error(leaks);
+	const struct mlk_losses *losses = &leaks->condition.losses;
+	const struct sampling_error *error = &leaks->error;
 	char how[SAMPLE_TEXT_MAX], blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX];
 
 	if (!print_sampling_rate(how, meta))
@@ -93,7 +93,7 @@ static void print_threads(FILE *out, const struct mlk_meta *meta, const struct m
 
 void print_sampling(FILE *out, const struct mlk_meta *meta, const struct replay *leaks)
 {
-	const struct mlk_losses *losses = &replay_condition(leaks)->losses;
+	const struct mlk_losses *losses = &leaks->condition.losses;
 	uint64_t unkept = losses->skipped[MLK_SKIPPED_UNKEPT];
 	uint64_t children = losses->skipped[MLK_SKIPPED_CHILD];
 	char number[TEXT_NUMBER_MAX];

@@ -1,14 +1,172 @@
 /* stack_notes.c - see stack_notes.h */
 #include "report/context/stack_notes.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "report/base/hash_index.h"
+#include "report/base/text.h"
+
+static const struct {
+	uint64_t seconds; /* from this age on */
+	const char *text;
+} classes[AGES_NR] = {
+	{0, "< 1 s"},
+	{1, "1 s - 10 s"},
+	{10, "10 s - 1 min"},
+	{60, "1 min - 10 min"},
+	{600, "10 min - 1 h"},
+	{3600, "1 h - 10 h"},
+	{36000, "10 h - 1 day"},
+	{86400, "> 1 day"},
+};
+
+uint64_t ages_from_ns(size_t i)
+{
+	return classes[i].seconds * UINT64_C(1000000000);
+}
+
+const char *ages_text(size_t i)
+{
+	return classes[i].text;
+}
+
+size_t ages_class(uint64_t age_ns)
+{
+	size_t i = AGES_NR - 1;
+
+	while (i && age_ns < ages_from_ns(i))
+		i--;
+	return i;
+}
+
+static bool is_taker(const void *things, uint32_t number, const void *key)
+{
+	const struct taker *taker = &((const struct taker *)things)[number], *wanted = key;
+
+	return taker->stack == wanted->stack && taker->tid == wanted->tid;
+}
+
+/* The taker that is like @wanted, with what it has so far; NULL: memory is short. */
+static struct taker *taker_like(struct stack_notes *takers, const struct taker *wanted)
+{
+	struct hash_query query = {
+		.hash = hash_word(wanted->stack, wanted->tid),
+		.things = takers->all,
+		.key = wanted,
+		.equal = is_taker,
+	};
+	uint32_t number;
+
+	if (intern(&takers->table, &query, wanted, sizeof(*wanted), &number) < 0)
+		return NULL;
+	return &takers->all[number];
+}
+
+static void add_block_notes(void *arg, const struct live_block *block)
+{
+	struct stack_notes *notes = arg;
+	uint64_t age = notes->end_ns > block->time_ns ? notes->end_ns - block->time_ns : 0;
+	struct live_amount *sum = &notes->ages[block->stack][ages_class(age)];
+	struct taker wanted = {.stack = block->stack, .tgid = block->tgid, .tid = block->tid};
+	struct live_amount amount = sampling_amount(block);
+	struct taker *taker = notes->err ? NULL : taker_like(notes, &wanted);
+
+	if (!taker) {
+		notes->err = -ENOMEM;
+		return;
+	}
+	sum->blocks += amount.blocks;
+	sum->bytes += amount.bytes;
+	taker->amount.blocks += amount.blocks;
+	taker->amount.bytes += amount.bytes;
+}
+
+static int compare_takers(const void *a, const void *b)
+{
+	const struct taker *x = a, *y = b;
+
+	if (x->stack != y->stack)
+		return x->stack < y->stack ? -1 : 1;
+	if (x->amount.bytes != y->amount.bytes)
+		return x->amount.bytes > y->amount.bytes ? -1 : 1;
+	return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+const struct taker *stack_notes_takers(const struct stack_notes *takers, uint32_t number,
+				       size_t *nr)
+{
+	size_t from = 0, to = takers->nr;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (takers->all[middle].stack < number)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	for (to = from; to < takers->nr && takers->all[to].stack == number;)
+		to++;
+	*nr = to - from;
+	return takers->all + from;
+}
+
+/* Who got what is outstanding of stack @number, as ", by thread 1234 worker" or ", by 3 threads,
+ * most by 1234 worker (17 blocks)"; nothing when nothing is. */
+static void print_takers(FILE *out, const struct stack_notes *notes, uint32_t number)
+{
+	char buf[TEXT_NUMBER_MAX];
+	const char *name;
+	size_t nr;
+	const struct taker *first = stack_notes_takers(notes, number, &nr);
+
+	if (!nr)
+		return;
+	if (nr == 1)
+		fputs(", by thread ", out);
+	else
+		fprintf(out, ", by %s threads, most by ", text_number(buf, nr));
+	name = thread_names_get(notes->threads, first->tgid, first->tid);
+	fprintf(out, "%" PRIu32 "%s", first->tid, *name ? " " : "");
+	text_print(out, name);
+	if (nr > 1)
+		fprintf(out, " (%s %s)", text_number(buf, first->amount.blocks),
+			text_blocks(first->amount.blocks));
+}
+
+/* How many blocks of stack @number are how old, as "age: 3 blocks < 1 s, 1 block 1 s - 10 s". */
+static void print_ages(FILE *out, const struct stack_notes *notes, uint32_t number)
+{
+	const char *before = "age: ";
+	char blocks[TEXT_NUMBER_MAX];
+
+	for (size_t i = 0; i < AGES_NR; i++) {
+		uint64_t nr = notes->ages[number][i].blocks;
+
+		if (!nr)
+			continue;
+		fprintf(out, "%s%s %s %s", before, text_number(blocks, nr), text_blocks(nr),
+			classes[i].text);
+		before = ", ";
+	}
+}
+
 int stack_notes_init(struct stack_notes *notes, const struct replay *leaks)
 {
 	int err;
 
-	*notes = (struct stack_notes){0};
-	err = ages_new(&notes->ages, leaks);
-	if (!err)
-		err = alloc_threads_new(&notes->takers, leaks);
+	*notes = (struct stack_notes){.end_ns = leaks->chosen.end_ns,
+				      .threads = leaks->chosen.threads,
+				      .ages = calloc(leaks->stacks->nr + 1, sizeof(*notes->ages))};
+	if (!notes->ages)
+		return -ENOMEM;
+	chosen_each(&leaks->chosen, leaks->live, add_block_notes, notes);
+	if (notes->nr)
+		qsort(notes->all, notes->nr, sizeof(*notes->all), compare_takers);
+	err = notes->err;
 	if (err)
 		stack_notes_release(notes);
 	return err;
@@ -34,19 +192,20 @@ static void print_times(FILE *out, const struct report_data *export, const struc
 void stack_notes_print(FILE *out, const struct report_data *export, const struct stack_notes *notes,
 		       size_t i, const char *indent)
 {
-	uint32_t number = view_number(export->view, i);
+	uint32_t number = export->view->chosen[i];
 
 	fputs(indent, out);
-	ages_print(out, notes->ages, number);
+	print_ages(out, notes, number);
 	fprintf(out, "\n%s", indent);
 	print_times(out, export, view_stack(export->view, i));
-	alloc_threads_print(out, notes->takers, number);
+	print_takers(out, notes, number);
 	fputc('\n', out);
 }
 
 void stack_notes_release(struct stack_notes *notes)
 {
-	ages_free(notes->ages);
-	alloc_threads_free(notes->takers);
+	hash_index_release(&notes->index);
+	free(notes->all);
+	free(notes->ages);
 	*notes = (struct stack_notes){0};
 }

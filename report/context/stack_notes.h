@@ -5,14 +5,37 @@
 
 #include <stdio.h>
 
-#include "report/context/ages.h"
-#include "report/context/alloc_threads.h"
+#include "report/base/hash_index.h"
 #include "report/context/report_data.h"
+#include "report/replay/replay.h"
 
-/* Of all stacks of a report. */
+/* Classes of age, from the youngest. */
+#define AGES_NR 8
+
+/* The class of blocks that are @age_ns nanoseconds old. */
+size_t ages_class(uint64_t age_ns);
+
+/* What is said of class @i (below AGES_NR): "< 1 s", ...; and from which age on blocks are in it,
+ * in nanoseconds. */
+const char *ages_text(size_t i);
+uint64_t ages_from_ns(size_t i);
+
+/* What is outstanding of what one thread got by one stack. */
+struct taker {
+	uint32_t stack; /* its number */
+	uint32_t tgid, tid;
+	struct live_amount amount; /* of a sampled trace, an estimate */
+};
+
+/* Of all stacks of a report.  The takers are by stack, of each the one with the most bytes first,
+ * and of the same the one with the lower tid. */
 struct stack_notes {
-	struct ages *ages;
-	struct alloc_threads *takers;
+	uint64_t end_ns;
+	struct live_amount (
+		*ages)[AGES_NR]; /* by number of stack: what is outstanding of which age */
+	const struct thread_names *threads;
+	INTERN_OF(struct taker);
+	int err; /* only in stack_notes_init() */
 };
 
 /* Find it out for @leaks, which are borrowed until stack_notes_release().  Returns 0, or
@@ -26,5 +49,9 @@ void stack_notes_print(FILE *out, const struct report_data *export, const struct
 
 /* Release what @notes holds; an empty one is allowed. */
 void stack_notes_release(struct stack_notes *notes);
+
+/* The *@nr takers of stack @number; valid until stack_notes_release(). */
+const struct taker *stack_notes_takers(const struct stack_notes *notes, uint32_t number,
+				       size_t *nr);
 
 #endif

@@ -22,11 +22,9 @@ struct image {
 };
 
 struct stack_history {
-	struct image *all;
-	size_t nr, room;
-	size_t last;  /* the one requested last */
-	size_t bytes; /* in the rooms of all */
-	struct hash_index index;
+	INTERN_OF(struct image);
+	size_t last;	     /* the one requested last */
+	size_t bytes;	     /* in the rooms of all */
 	uint32_t *forgotten; /* processes, of which nothing from before is left */
 	size_t nr_forgotten, forgotten_room;
 	stack_history_before *before;
@@ -43,7 +41,7 @@ int stack_history_new(struct stack_history **out, stack_history_before *before, 
 	return 0;
 }
 
-static bool same_thread(const void *things, uint32_t number, const void *arg)
+static bool same_image_thread(const void *things, uint32_t number, const void *arg)
 {
 	const struct image *image = &((const struct stack_history *)things)->all[number];
 	const struct mlk_event *key = arg;
@@ -51,33 +49,18 @@ static bool same_thread(const void *things, uint32_t number, const void *arg)
 	return image->tgid == key->tgid && image->tid == key->tid;
 }
 
-static struct image *add(struct stack_history *p, const struct mlk_event *event, uint64_t hash)
-{
-	struct image *all;
-
-	if (p->nr >= MAX_THREADS)
-		return NULL;
-	all = array_grow(p->all, &p->room, p->nr + 1, sizeof(*all));
-	if (!all)
-		return NULL;
-	p->all = all;
-	if (hash_index_add(&p->index, hash, (uint32_t)p->nr))
-		return NULL;
-	p->last = p->nr++;
-	all[p->last] = (struct image){.tgid = event->tgid, .tid = event->tid};
-	return &all[p->last];
-}
-
 static struct image *image_of(struct stack_history *p, const struct mlk_event *event)
 {
-	struct hash_query query = {.things = p, .key = event, .equal = same_thread};
+	struct hash_query query = {.things = p, .key = event, .equal = same_image_thread};
+	const struct image empty = {.tgid = event->tgid, .tid = event->tid};
 	uint32_t number;
 
-	if (p->nr && same_thread(p, (uint32_t)p->last, event))
+	if (p->nr && same_image_thread(p, (uint32_t)p->last, event))
 		return &p->all[p->last];
 	query.hash = hash_word(event->tgid, event->tid);
-	if (!hash_index_find(&p->index, &query, &number))
-		return add(p, event, query.hash);
+	if (p->nr < MAX_THREADS ? intern(&p->table, &query, &empty, sizeof(empty), &number) < 0
+				: !hash_index_find(&p->index, &query, &number))
+		return NULL;
 	p->last = number;
 	return &p->all[number];
 }
@@ -88,7 +71,7 @@ static uint8_t *at(const struct image *image, uint64_t addr)
 }
 
 /* Have room for @len bytes below the image's end.  False: there is no memory. */
-static bool make_room(struct stack_history *p, struct image *image, uint64_t len)
+static bool make_image_room(struct stack_history *p, struct image *image, uint64_t len)
 {
 	uint64_t kept = image->end - image->addr;
 	size_t room = image->room ? image->room : 4096;
@@ -122,8 +105,8 @@ static bool is_forgotten(const struct stack_history *p, uint32_t tgid)
 
 /* Make known what the thread of @event had before all that was given to @p.  Returns its image,
  * which may have moved. */
-static struct image *look_back(struct stack_history *p, struct image *image,
-			       const struct mlk_event *event)
+static struct image *look_back_for(struct stack_history *p, struct image *image,
+				   const struct mlk_event *event)
 {
 	image->known = true;
 	if (!p->before || is_forgotten(p, event->tgid))
@@ -144,7 +127,7 @@ static bool lay_over(struct stack_history *p, struct image *image, const struct 
 {
 	uint64_t sp = event->regs[MLK_SP_REG];
 
-	if (!make_room(p, image, image->end - sp)) {
+	if (!make_image_room(p, image, image->end - sp)) {
 		image->addr = image->end;
 		return false;
 	}
@@ -164,7 +147,7 @@ bool stack_history_pop(struct stack_history *p, const struct mlk_event *event,
 	if (!image || end < sp)
 		return false;
 	if (!image->known && is_cut(event))
-		image = look_back(p, image, event);
+		image = look_back_for(p, image, event);
 	image->known = true; /* what is not cut is told whole by itself */
 	if (is_cut(event) && image->addr <= end && end < image->end &&
 	    image->end - sp <= MAX_STACK) {
@@ -208,7 +191,7 @@ void stack_history_copy(struct stack_history *to, const struct stack_history *fr
 	struct hash_query query = {.hash = hash_word(event->tgid, event->tid),
 				   .things = from,
 				   .key = event,
-				   .equal = same_thread};
+				   .equal = same_image_thread};
 	const struct image *there;
 	struct image *image;
 	uint32_t number;
@@ -220,7 +203,7 @@ void stack_history_copy(struct stack_history *to, const struct stack_history *fr
 	if (!image || there->addr == there->end)
 		return;
 	image->addr = image->end = there->end;
-	if (!make_room(to, image, there->end - there->addr))
+	if (!make_image_room(to, image, there->end - there->addr))
 		return;
 	image->addr = there->addr;
 	memcpy(at(image, image->addr), at(there, there->addr), image->end - image->addr);

@@ -43,7 +43,7 @@ int stored_stacks_new(struct stored_stacks **out, const struct dwunw *dw,
 	return 0;
 }
 
-static bool same_module(const void *things, uint32_t number, const void *key)
+static bool same_stored_module(const void *things, uint32_t number, const void *key)
 {
 	const struct mlk_unwound_module *x =
 		&((const struct stored_stacks *)things)->modules[number];
@@ -58,14 +58,14 @@ static int module_of(struct stored_stacks *unwound, const struct dwunw_frame *fr
 		     uint32_t *number)
 {
 	struct mlk_unwound_module key = {.bias = frame->pc - frame->addr}, *modules;
-	struct hash_query query = {.things = unwound, .key = &key, .equal = same_module};
+	struct hash_query query = {.things = unwound, .key = &key, .equal = same_stored_module};
 	uint32_t image;
 
 	*number = 0;
 	if (!trace_modules_number(unwound->images, frame->module, &image))
 		return 0;
 	key.id = *trace_modules_id(unwound->images, frame->module);
-	key.path = trace_modules_path(unwound->images, image);
+	key.path = unwound->images->all[image].path;
 	query.hash = hash_word(image, key.bias);
 	if (!hash_index_find(&unwound->index, &query, number)) {
 		modules = array_grow(unwound->modules, &unwound->modules_room,
@@ -134,7 +134,7 @@ static int number_all(struct stored_stacks *unwound, uint32_t id)
 }
 
 /* Know of each id returned so far whether it has a number. */
-static int cover_ids(struct stored_stacks *unwound)
+static int cover_stored_ids(struct stored_stacks *unwound)
 {
 	size_t room = unwound->numbers_room;
 	struct number *numbers = array_grow(unwound->numbers, &room, dwunw_stack_limit(unwound->dw),
@@ -166,7 +166,7 @@ static int gather_one(struct stored_stacks *unwound, uint32_t id)
 int stored_stacks_gather(struct stored_stacks *unwound, const struct batch *batch,
 			 const uint32_t *ids, struct mlk_unwound *to)
 {
-	int err = cover_ids(unwound);
+	int err = cover_stored_ids(unwound);
 
 	unwound->round++;
 	unwound->nr_modules = unwound->nr_stacks = unwound->nr_allocs = 0;

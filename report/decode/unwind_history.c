@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "report/base/array.h"
 #include "report/base/hash_index.h"
 
 /* Each takes some 10 KiB of memory.  A damaged trace may name any number of threads. */
@@ -18,10 +17,8 @@ struct thread {
 };
 
 struct unwind_history {
-	struct thread *all;
-	size_t nr, room;
+	INTERN_OF(struct thread);
 	size_t last; /* the one requested last */
-	struct hash_index index;
 };
 
 int unwind_history_new(struct unwind_history **out)
@@ -30,7 +27,7 @@ int unwind_history_new(struct unwind_history **out)
 	return *out ? 0 : -ENOMEM;
 }
 
-static bool same_thread(const void *things, uint32_t number, const void *arg)
+static bool same_history_thread(const void *things, uint32_t number, const void *arg)
 {
 	const struct thread *thread = &((const struct unwind_history *)things)->all[number];
 	const struct thread *key = arg;
@@ -38,37 +35,22 @@ static bool same_thread(const void *things, uint32_t number, const void *arg)
 	return thread->tgid == key->tgid && thread->tid == key->tid;
 }
 
-static struct thread *add(struct unwind_history *histories, const struct thread *key, uint64_t hash)
-{
-	struct thread *all;
-
-	if (histories->nr >= MAX_THREADS)
-		return NULL;
-	all = array_grow(histories->all, &histories->room, histories->nr + 1, sizeof(*all));
-	if (!all)
-		return NULL;
-	histories->all = all;
-	if (hash_index_add(&histories->index, hash, (uint32_t)histories->nr))
-		return NULL;
-	histories->last = histories->nr++;
-	all[histories->last] = *key;
-	return &all[histories->last];
-}
-
-static struct thread *find(struct unwind_history *histories, const struct thread *key)
+static struct thread *find_thread(struct unwind_history *histories, const struct thread *key)
 {
 	struct hash_query query = {
 		.things = histories,
 		.key = key,
-		.equal = same_thread,
+		.equal = same_history_thread,
 	};
 	uint32_t number;
 
-	if (histories->nr && same_thread(histories, (uint32_t)histories->last, key))
+	if (histories->nr && same_history_thread(histories, (uint32_t)histories->last, key))
 		return &histories->all[histories->last];
 	query.hash = hash_word(key->tgid, key->tid);
-	if (!hash_index_find(&histories->index, &query, &number))
-		return add(histories, key, query.hash);
+	if (histories->nr < MAX_THREADS
+		    ? intern(&histories->table, &query, key, sizeof(*key), &number) < 0
+		    : !hash_index_find(&histories->index, &query, &number))
+		return NULL;
 	histories->last = number;
 	return &histories->all[number];
 }
@@ -77,7 +59,7 @@ struct dwunw_history *unwind_history_get(struct unwind_history *histories, uint3
 					 uint32_t tid)
 {
 	const struct thread key = {.tgid = tgid, .tid = tid};
-	struct thread *thread = find(histories, &key);
+	struct thread *thread = find_thread(histories, &key);
 
 	if (!thread)
 		return NULL;
@@ -89,7 +71,7 @@ struct dwunw_history *unwind_history_get(struct unwind_history *histories, uint3
 void unwind_history_forget(struct unwind_history *histories, uint32_t tgid, uint32_t tid)
 {
 	const struct thread key = {.tgid = tgid, .tid = tid};
-	struct thread *thread = find(histories, &key);
+	struct thread *thread = find_thread(histories, &key);
 
 	if (!thread)
 		return;
@@ -97,7 +79,7 @@ void unwind_history_forget(struct unwind_history *histories, uint32_t tgid, uint
 	thread->history = NULL;
 }
 
-static void clear(struct unwind_history *histories)
+static void clear_histories(struct unwind_history *histories)
 {
 	for (size_t i = 0; i < histories->nr; i++)
 		dwunw_history_free(histories->all[i].history);
@@ -108,14 +90,14 @@ static void clear(struct unwind_history *histories)
 void unwind_history_trim(struct unwind_history *histories)
 {
 	if (histories->nr > MANY_THREADS)
-		clear(histories);
+		clear_histories(histories);
 }
 
 void unwind_history_free(struct unwind_history *histories)
 {
 	if (!histories)
 		return;
-	clear(histories);
+	clear_histories(histories);
 	free(histories->all);
 	free(histories);
 }

@@ -48,7 +48,7 @@ int worker_new(struct worker **out, const struct worker_opts *opts)
 }
 
 /* Know of each id returned so far whether it was sent. */
-static int cover_ids(struct worker *worker)
+static int cover_worker_ids(struct worker *worker)
 {
 	size_t room = worker->told_room;
 	bool *told = array_grow(worker->told, &room, dwunw_stack_limit(worker->dw), sizeof(*told));
@@ -75,10 +75,10 @@ static int tell_one(struct worker *worker, struct batch *batch, uint32_t id)
 }
 
 /* Tell of stack @id and of those callers that are new, the outermost first. */
-static int tell(struct worker *worker, struct batch *batch, uint32_t id)
+static int tell_stack(struct worker *worker, struct batch *batch, uint32_t id)
 {
 	size_t nr = 0;
-	int err = id >= worker->told_room ? cover_ids(worker) : 0;
+	int err = id >= worker->told_room ? cover_worker_ids(worker) : 0;
 
 	for (; !err && id && !worker->told[id]; id = dwunw_stack_parent(worker->dw, id)) {
 		uint32_t *path =
@@ -94,7 +94,7 @@ static int tell(struct worker *worker, struct batch *batch, uint32_t id)
 	return err;
 }
 
-static int write_event(struct worker *worker, const struct mlk_event *event, struct batch *batch)
+static int read_event(struct worker *worker, const struct mlk_event *event, struct batch *batch)
 {
 	uint32_t stack = 0;
 	int err = 0;
@@ -105,16 +105,16 @@ static int write_event(struct worker *worker, const struct mlk_event *event, str
 	if (event->kind == MLK_ALLOC)
 		err = event_unwinder_stack(worker->capture, event, &stack);
 	if (!err && stack && (stack >= worker->told_room || !worker->told[stack]))
-		err = tell(worker, batch, stack);
+		err = tell_stack(worker, batch, stack);
 	return err ? err : batch_add_event(batch, event, stack);
 }
 
-static int take(struct worker *worker, const struct mlk_record *record, struct batch *batch)
+static int take_record(struct worker *worker, const struct mlk_record *record, struct batch *batch)
 {
 	if (record->event.time_ns > worker->stop_ns)
 		return 0;
 	if (record->type == MLK_RECORD_EVENT)
-		return write_event(worker, &record->event, batch);
+		return read_event(worker, &record->event, batch);
 	event_unwinder_add(worker->capture, &record->event);
 	return 0;
 }
@@ -128,7 +128,7 @@ static int unwind_chunk(struct worker *worker, struct batch *batch)
 	event_unwinder_begin(worker->capture, batch->previous);
 	err = mlk_reader_seek(worker->trace, &batch->chunk, MLK_RECORD_EVENT | MLK_RECORD_STACK);
 	while (!err && (more = mlk_reader_next(worker->trace, &record)) != 0)
-		err = more < 0 ? more : take(worker, &record, batch);
+		err = more < 0 ? more : take_record(worker, &record, batch);
 	return err;
 }
 

@@ -11,13 +11,6 @@
 #include "report/base/strings.h"
 #include "report/base/text.h"
 
-struct diff {
-	const struct report_data *side[DIFF_SIDES];
-	struct strings *keys;  /* "" is none */
-	struct diff_row *rows; /* by number of key, less one; sorted then */
-	size_t nr, room;
-};
-
 /* What makes a frame the same in both traces, as text behind @out.  With lines it sorts calls in
  * one function by these; without, a frame whose line has moved is still the same. */
 static void put_key(FILE *out, const struct place *place, bool lines)
@@ -38,7 +31,7 @@ static char *make_key(const struct report_data *export, size_t i, bool lines)
 	if (!out)
 		return NULL;
 	while (nr)
-		put_key(out, places_get(export->places, path[--nr]), lines);
+		put_key(out, &export->places->all[path[--nr]], lines);
 	if (fclose(out)) {
 		free(text);
 		return NULL;
@@ -46,7 +39,7 @@ static char *make_key(const struct report_data *export, size_t i, bool lines)
 	return text;
 }
 
-static int add_stack(struct diff *diff, enum diff_side side, size_t i)
+static int add_diff_stack(struct diff *diff, enum diff_side side, size_t i)
 {
 	const struct stack *stack = view_stack(diff->side[side]->view, i);
 	char *key = make_key(diff->side[side], i, true);
@@ -75,10 +68,10 @@ uint64_t diff_distance(uint64_t a, uint64_t b)
 }
 
 /* The largest change first; then what is more. */
-static int compare(const void *a, const void *b, void *arg)
+static int compare_changes(const void *a, const void *b, void *arg)
 {
 	const struct diff_row *x = a, *y = b;
-	char *const *keys = strings_all(((const struct diff *)arg)->keys);
+	char *const *keys = (((const struct diff *)arg)->keys)->all;
 	uint64_t by_x = diff_distance(x->amount[DIFF_AFTER].bytes, x->amount[DIFF_BEFORE].bytes);
 	uint64_t by_y = diff_distance(y->amount[DIFF_AFTER].bytes, y->amount[DIFF_BEFORE].bytes);
 
@@ -91,7 +84,7 @@ static int compare(const void *a, const void *b, void *arg)
 
 static int compare_keys(const void *a, const void *b, void *arg)
 {
-	char *const *keys = strings_all(((const struct diff *)arg)->keys);
+	char *const *keys = (((const struct diff *)arg)->keys)->all;
 
 	return strcmp(keys[((const struct diff_row *)a)->key],
 		      keys[((const struct diff_row *)b)->key]);
@@ -113,13 +106,13 @@ const char *diff_verdict(const struct diff_row *row)
 						: "shrunk";
 }
 
-static int collect(struct diff *diff)
+static int collect_stacks(struct diff *diff)
 {
 	int err = strings_new(&diff->keys);
 
 	for (enum diff_side side = DIFF_BEFORE; side < DIFF_SIDES && !err; side++)
-		for (size_t i = 0; i < view_nr(diff->side[side]->view) && !err; i++)
-			err = add_stack(diff, side, i);
+		for (size_t i = 0; i < diff->side[side]->view->nr && !err; i++)
+			err = add_diff_stack(diff, side, i);
 	return err;
 }
 
@@ -213,9 +206,9 @@ static bool has_enough(const struct live_amount *amount, const struct stack_filt
 }
 
 /* Leave out the stacks of which both sides have too little. */
-static void sift(struct diff *diff)
+static void sift_rows(struct diff *diff)
 {
-	const struct stack_filter_opts *sieve = &view_options(diff->side[DIFF_AFTER]->view)->sieve;
+	const struct stack_filter_opts *sieve = &diff->side[DIFF_AFTER]->view->opts.sieve;
 	size_t to = 0;
 
 	for (size_t i = 0; i < diff->nr; i++)
@@ -235,33 +228,18 @@ int diff_new(struct diff **out, const struct report_data *before, const struct r
 		return -ENOMEM;
 	diff->side[DIFF_BEFORE] = before;
 	diff->side[DIFF_AFTER] = after;
-	err = collect(diff);
+	err = collect_stacks(diff);
 	if (!err)
 		err = match_without_lines(diff);
 	if (err) {
 		diff_free(diff);
 		return err;
 	}
-	sift(diff);
+	sift_rows(diff);
 	if (diff->nr)
-		qsort_r(diff->rows, diff->nr, sizeof(*diff->rows), compare, diff);
+		qsort_r(diff->rows, diff->nr, sizeof(*diff->rows), compare_changes, diff);
 	*out = diff;
 	return 0;
-}
-
-size_t diff_nr(const struct diff *diff)
-{
-	return diff->nr;
-}
-
-const struct diff_row *diff_get(const struct diff *diff, size_t i)
-{
-	return &diff->rows[i];
-}
-
-const struct report_data *diff_side(const struct diff *diff, enum diff_side side)
-{
-	return diff->side[side];
 }
 
 struct live_amount diff_sum(const struct diff *diff, enum diff_side side)

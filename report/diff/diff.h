@@ -8,9 +8,8 @@
 #ifndef REPORT_DIFF_H
 #define REPORT_DIFF_H
 
+#include "report/base/strings.h"
 #include "report/context/report_data.h"
-
-struct diff; /* opaque */
 
 enum diff_side { DIFF_BEFORE, DIFF_AFTER, DIFF_SIDES };
 
@@ -22,18 +21,19 @@ struct diff_row {
 	size_t i;			       /* and which of its view */
 };
 
+/* Two traces; after diff_new() the stacks are sorted, the largest change of bytes first. */
+struct diff {
+	const struct report_data *side[DIFF_SIDES];
+	struct strings *keys;  /* "" is none */
+	struct diff_row *rows; /* by number of key, less one; sorted then */
+	size_t nr, room;
+};
+
 /* Compare what is outstanding in @before and @after, both with places, and all stacks in their
  * views.  Stacks are left out of which neither has as much as the views' options ask for: one that
  * has grown to it is no new one.  @before and @after are borrowed until diff_free().  *@out is NULL
  * on failure.  Returns 0 or -ENOMEM. */
 int diff_new(struct diff **out, const struct report_data *before, const struct report_data *after);
-
-/* Stacks, and the one with the @i-th largest change of bytes (from 0); valid until diff_free(). */
-size_t diff_nr(const struct diff *diff);
-const struct diff_row *diff_get(const struct diff *diff, size_t i);
-
-/* The trace of that side. */
-const struct report_data *diff_side(const struct diff *diff, enum diff_side side);
 
 /* "new", "grown", "shrunk", "gone" or "same". */
 const char *diff_verdict(const struct diff_row *row);

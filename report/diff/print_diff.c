@@ -9,9 +9,8 @@
 
 #include "mleak.h"
 #include "report/base/text.h"
-#include "report/context/csv.h"
-#include "report/context/print_place.h"
-#include "report/context/scope.h"
+#include "report/context/report_data.h"
+#include "report/context/table_rows.h"
 #include "report/machine/print_json.h"
 #include "report/terminal/color.h"
 
@@ -25,7 +24,7 @@ static const char *signed_text(char buf[TEXT_NUMBER_MAX + 1], uint64_t before, u
 
 static void put_sums(FILE *out, const char *what, const struct diff *diff, enum diff_side side)
 {
-	const struct report_data *export = diff_side(diff, side);
+	const struct report_data *export = diff->side[side];
 	struct live_amount amount = diff_sum(diff, side);
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
 
@@ -38,14 +37,14 @@ static void put_sums(FILE *out, const char *what, const struct diff *diff, enum 
 	fputc('\n', out);
 }
 
-static void put_row(FILE *out, const struct diff *diff, const struct diff_row *row)
+static void put_diff_row(FILE *out, const struct diff *diff, const struct diff_row *row)
 {
-	const struct places *places = diff_side(diff, row->side)->places;
+	const struct places *places = diff->side[row->side]->places;
 	char bytes[TEXT_NUMBER_MAX + 1], blocks[TEXT_NUMBER_MAX + 1];
 	char before[TEXT_NUMBER_MAX], after[TEXT_NUMBER_MAX];
 	size_t nr;
 	const uint32_t *path = places_path(places, row->i, &nr);
-	bool color = view_options(diff_side(diff, row->side)->view)->color;
+	bool color = diff->side[row->side]->view->opts.color;
 	bool is_more = row->amount[DIFF_AFTER].bytes > row->amount[DIFF_BEFORE].bytes;
 
 	fprintf(out, "%s%-7s%15s%12s%15s%15s%s\n",
@@ -56,27 +55,27 @@ static void put_row(FILE *out, const struct diff *diff, const struct diff_row *r
 		text_number(before, row->amount[DIFF_BEFORE].bytes),
 		text_number(after, row->amount[DIFF_AFTER].bytes), color_of(color, COLOR_END));
 	for (size_t at = 0; at < nr; at++)
-		print_place(out, places_get(places, path[at]), color);
+		print_place(out, &places->all[path[at]], color);
 }
 
-static int put_text(FILE *out, const struct diff *diff, size_t top)
+static int put_diff_text(FILE *out, const struct diff *diff, size_t top)
 {
 	size_t same = 0, shown = 0, left_out = 0;
 	int err;
 
 	put_sums(out, "before", diff, DIFF_BEFORE);
 	put_sums(out, "after", diff, DIFF_AFTER);
-	err = print_scope(out, diff_side(diff, DIFF_AFTER));
+	err = print_scope(out, diff->side[DIFF_AFTER]);
 	fprintf(out, "\n%-7s%15s%12s%15s%15s\n", "", "bytes", "blocks", "before", "after");
-	for (size_t i = 0; i < diff_nr(diff); i++) {
-		const struct diff_row *row = diff_get(diff, i);
+	for (size_t i = 0; i < diff->nr; i++) {
+		const struct diff_row *row = &diff->rows[i];
 
 		if (!strcmp(diff_verdict(row), "same")) {
 			same++;
 		} else if (top && shown == top) {
 			left_out++;
 		} else {
-			put_row(out, diff, row);
+			put_diff_row(out, diff, row);
 			shown++;
 		}
 	}
@@ -96,7 +95,7 @@ static int put_csv_places(FILE *out, const struct places *places, size_t i)
 	FILE *all = open_memstream(&text, &len);
 
 	while (all && nr) {
-		const struct place *place = places_get(places, path[--nr]);
+		const struct place *place = &places->all[path[--nr]];
 
 		if (place->file[0])
 			fprintf(all, "%s:%" PRIu32 "%s", place->file, place->line, nr ? ";" : "");
@@ -112,19 +111,19 @@ static int put_csv_places(FILE *out, const struct places *places, size_t i)
 	return 0;
 }
 
-static int put_csv(FILE *out, const struct diff *diff, size_t top)
+static int put_diff_csv(FILE *out, const struct diff *diff, size_t top)
 {
 	fputs("change,bytes_before,bytes_after,blocks_before,blocks_after,stack,places\r\n", out);
-	for (size_t i = 0; i < diff_nr(diff) && (!top || i < top); i++) {
-		const struct diff_row *row = diff_get(diff, i);
+	for (size_t i = 0; i < diff->nr && (!top || i < top); i++) {
+		const struct diff_row *row = &diff->rows[i];
 
 		fprintf(out, "%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",",
 			diff_verdict(row), row->amount[DIFF_BEFORE].bytes,
 			row->amount[DIFF_AFTER].bytes, row->amount[DIFF_BEFORE].blocks,
 			row->amount[DIFF_AFTER].blocks);
-		csv_path(out, diff_side(diff, row->side)->places, row->i);
+		csv_path(out, diff->side[row->side]->places, row->i);
 		fputc(',', out);
-		if (put_csv_places(out, diff_side(diff, row->side)->places, row->i))
+		if (put_csv_places(out, diff->side[row->side]->places, row->i))
 			return -ENOMEM;
 		fputs("\r\n", out);
 	}
@@ -135,17 +134,17 @@ static void put_side(struct json *json, const char *key, const struct diff *diff
 		     enum diff_side side)
 {
 	json_open(json, key, '{');
-	json_text(json, "path", diff_side(diff, side)->path);
+	json_text(json, "path", diff->side[side]->path);
 	json_amount(json, "outstanding", diff_sum(diff, side));
-	json_number(json, "lost_events", report_data_lost(diff_side(diff, side)));
-	json_number(json, "duration_ns", report_data_duration(diff_side(diff, side)));
+	json_number(json, "lost_events", report_data_lost(diff->side[side]));
+	json_number(json, "duration_ns", report_data_duration(diff->side[side]));
 	json_close(json, '}');
 }
 
 static void put_json_row(struct json *json, const struct diff *diff, const struct diff_row *row)
 {
 	size_t nr;
-	const uint32_t *path = places_path(diff_side(diff, row->side)->places, row->i, &nr);
+	const uint32_t *path = places_path(diff->side[row->side]->places, row->i, &nr);
 
 	json_open(json, NULL, '{');
 	json_text(json, "change", diff_verdict(row));
@@ -153,12 +152,12 @@ static void put_json_row(struct json *json, const struct diff *diff, const struc
 	json_amount(json, "after", row->amount[DIFF_AFTER]);
 	json_open(json, "frames", '[');
 	for (size_t at = 0; at < nr; at++)
-		json_place(json, places_get(diff_side(diff, row->side)->places, path[at]));
+		json_place(json, &diff->side[row->side]->places->all[path[at]]);
 	json_close(json, ']');
 	json_close(json, '}');
 }
 
-static int put_json(FILE *out, const struct diff *diff, size_t top)
+static int put_diff_json(FILE *out, const struct diff *diff, size_t top)
 {
 	struct json json = {.out = out};
 	int err;
@@ -169,12 +168,12 @@ static int put_json(FILE *out, const struct diff *diff, size_t top)
 	json_text(&json, "mleak", MLEAK_VERSION);
 	put_side(&json, "before", diff, DIFF_BEFORE);
 	put_side(&json, "after", diff, DIFF_AFTER);
-	err = shown_json(&json, diff_side(diff, DIFF_AFTER));
+	err = shown_json(&json, diff->side[DIFF_AFTER]);
 	json_open(&json, "stacks", '[');
-	for (size_t i = 0; i < diff_nr(diff) && (!top || i < top); i++)
-		put_json_row(&json, diff, diff_get(diff, i));
+	for (size_t i = 0; i < diff->nr && (!top || i < top); i++)
+		put_json_row(&json, diff, &diff->rows[i]);
 	json_close(&json, ']');
-	json_number(&json, "left_out", top && top < diff_nr(diff) ? diff_nr(diff) - top : 0);
+	json_number(&json, "left_out", top && top < diff->nr ? diff->nr - top : 0);
 	json_close(&json, '}');
 	return err;
 }
@@ -187,10 +186,10 @@ int print_diff(FILE *out, const struct diff *diff, const struct diff_opts *opts)
 	case DIFF_HTML:
 		return print_diff_html(out, diff, opts->top);
 	case DIFF_CSV:
-		return put_csv(out, diff, opts->top);
+		return put_diff_csv(out, diff, opts->top);
 	case DIFF_JSON:
-		return put_json(out, diff, opts->top);
+		return put_diff_json(out, diff, opts->top);
 	default:
-		return put_text(out, diff, opts->top);
+		return put_diff_text(out, diff, opts->top);
 	}
 }

@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "report/diff/print_diff.h"
-#include "report/machine/folded_frames.h"
 #include "report/machine/print_folded.h"
-#include "report/view/place_labels.h"
+#include "report/view/places.h"
 
 struct folded {
 	char *stack;
@@ -29,23 +28,23 @@ struct source {
 };
 
 /* Write the labels of @row, outermost first, to @path.  Returns how many. */
-static size_t path_of(const struct source *source, const struct diff_row *row,
-		      uint32_t path[VIEW_MAX_PATH])
+static size_t folded_path_of(const struct source *source, const struct diff_row *row,
+			     uint32_t path[VIEW_MAX_PATH])
 {
-	return place_labels_path(diff_side(source->diff, row->side)->places, row->i,
+	return place_labels_path(source->diff->side[row->side]->places, row->i,
 				 source->numbers[row->side], path);
 }
 
 /* Read the first @nr rows of @diff.  @source is to be released in any case. */
 static int open_source(struct source *source, const struct diff *diff, size_t nr)
 {
-	const struct places *const places[] = {diff_side(diff, DIFF_BEFORE)->places,
-					       diff_side(diff, DIFF_AFTER)->places};
+	const struct places *const places[] = {diff->side[DIFF_BEFORE]->places,
+					       diff->side[DIFF_AFTER]->places};
 	uint32_t path[VIEW_MAX_PATH];
 	int err;
 
 	source->diff = diff;
-	source->root = folded_frame(replay_comm(diff_side(diff, DIFF_AFTER)->leaks));
+	source->root = folded_frame(diff->side[DIFF_AFTER]->leaks->comm);
 	err = source->root ? labels_new(&source->labels) : -ENOMEM;
 	if (!err)
 		err = place_labels_both(source->numbers, source->labels, places, true);
@@ -55,7 +54,7 @@ static int open_source(struct source *source, const struct diff *diff, size_t nr
 		return err;
 	for (size_t i = 0; i < nr && !err; i++)
 		err = folded_frames_add(source->frames, path,
-					path_of(source, diff_get(diff, i), path));
+					folded_path_of(source, &diff->rows[i], path));
 	return err ? err : folded_frames_finish(source->frames);
 }
 
@@ -88,18 +87,18 @@ static void put_folded_lines(FILE *out, const struct folded *lines, size_t nr)
 
 int print_diff_folded(FILE *out, const struct diff *diff, size_t top)
 {
-	size_t nr = top && top < diff_nr(diff) ? top : diff_nr(diff), made = 0;
+	size_t nr = top && top < diff->nr ? top : diff->nr, made = 0;
 	struct folded *lines = calloc(nr + 1, sizeof(*lines));
 	struct source source = {0};
 	uint32_t path[VIEW_MAX_PATH];
 	int err = lines ? open_source(&source, diff, nr) : -ENOMEM;
 
 	for (; !err && made < nr; made++) {
-		const struct diff_row *row = diff_get(diff, made);
+		const struct diff_row *row = &diff->rows[made];
 
 		lines[made] = (struct folded){
 			folded_frames_stack(source.frames, source.root, path,
-					    path_of(&source, row, path)),
+					    folded_path_of(&source, row, path)),
 			{row->amount[DIFF_BEFORE].bytes, row->amount[DIFF_AFTER].bytes}};
 		if (!lines[made].stack) {
 			err = -ENOMEM;

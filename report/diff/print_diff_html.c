@@ -2,12 +2,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "report/context/scope.h"
+#include "report/context/report_data.h"
 #include "report/diff/print_diff.h"
 #include "report/machine/print_html.h"
 #include "report/machine/print_json.h"
-#include "report/view/place_labels.h"
-#include "report/view/tree_names.h"
+#include "report/view/places.h"
+#include "report/view/tree.h"
 
 struct page {
 	const struct diff *diff;
@@ -27,11 +27,11 @@ static int put_title(struct json *json, const struct diff *diff)
 	char *title, *chosen;
 
 	if (asprintf(&title, "mleak: outstanding memory of '%s' since '%s'",
-		     diff_side(diff, DIFF_AFTER)->path, diff_side(diff, DIFF_BEFORE)->path) < 0)
+		     diff->side[DIFF_AFTER]->path, diff->side[DIFF_BEFORE]->path) < 0)
 		return -ENOMEM;
 	json_text(json, "title", title);
 	free(title);
-	if (shown_text(&chosen, diff_side(diff, DIFF_AFTER)))
+	if (shown_text(&chosen, diff->side[DIFF_AFTER]))
 		return -ENOMEM;
 	json_text(json, "shown", chosen);
 	free(chosen);
@@ -39,23 +39,23 @@ static int put_title(struct json *json, const struct diff *diff)
 }
 
 /* The sums of the stacks that are shown, and the losses of both traces. */
-static void put_totals(struct json *json, const struct page *page)
+static void put_diff_totals(struct json *json, const struct page *page)
 {
 	struct live_amount sum[DIFF_SIDES] = {0};
 	uint64_t lost = 0, of = 0, complete = 0;
 
 	for (size_t i = 0; i < page->nr; i++)
 		for (int side = 0; side < DIFF_SIDES; side++) {
-			sum[side].blocks += diff_get(page->diff, i)->amount[side].blocks;
-			sum[side].bytes += diff_get(page->diff, i)->amount[side].bytes;
+			sum[side].blocks += page->diff->rows[i].amount[side].blocks;
+			sum[side].bytes += page->diff->rows[i].amount[side].bytes;
 		}
 	for (int side = 0; side < DIFF_SIDES; side++) {
-		const struct report_data *export = diff_side(page->diff, side);
+		const struct report_data *export = page->diff->side[side];
 
 		lost += report_data_lost(export);
-		complete += replay_status_count(export->leaks, DWUNW_STATUS_ENDED);
+		complete += export->leaks->status_counts[DWUNW_STATUS_ENDED];
 		for (int status = 0; status < DWUNW_STATUS_NR; status++)
-			of += replay_status_count(export->leaks, (enum dwunw_status)status);
+			of += export->leaks->status_counts[(enum dwunw_status)status];
 	}
 	json_open(json, "totals", '{');
 	json_amount(json, "before", sum[DIFF_BEFORE]);
@@ -68,15 +68,15 @@ static void put_totals(struct json *json, const struct page *page)
 	json_close(json, '}');
 }
 
-static int put_stacks(struct json *json, const struct page *page)
+static int put_diff_stacks(struct json *json, const struct page *page)
 {
 	size_t most = page->nr < HTML_MAX_STACKS ? page->nr : HTML_MAX_STACKS;
 	int err = 0;
 
 	json_open(json, "stacks", '[');
 	for (size_t i = 0; i < most && !err; i++) {
-		const struct diff_row *row = diff_get(page->diff, i);
-		const struct places *places = diff_side(page->diff, row->side)->places;
+		const struct diff_row *row = &page->diff->rows[i];
+		const struct places *places = page->diff->side[row->side]->places;
 		size_t nr;
 		const uint32_t *path = places_path(places, row->i, &nr);
 
@@ -86,7 +86,7 @@ static int put_stacks(struct json *json, const struct page *page)
 		json_amount(json, "after", row->amount[DIFF_AFTER]);
 		json_open(json, "frames", '[');
 		for (size_t at = 0; at < nr && !err; at++)
-			err = html_frame(json, places_get(places, path[at]));
+			err = html_frame(json, &places->all[path[at]]);
 		json_close(json, ']');
 		json_close(json, '}');
 	}
@@ -96,33 +96,34 @@ static int put_stacks(struct json *json, const struct page *page)
 }
 
 /* Write the labels of @row, outermost first, to @path.  Returns how many. */
-static size_t path_of(const struct graph *graph, const struct diff *diff,
-		      const struct diff_row *row, uint32_t path[VIEW_MAX_PATH])
+static size_t graph_path_of(const struct graph *graph, const struct diff *diff,
+			    const struct diff_row *row, uint32_t path[VIEW_MAX_PATH])
 {
-	return place_labels_path(diff_side(diff, row->side)->places, row->i,
-				 graph->numbers[row->side], path);
+	return place_labels_path(diff->side[row->side]->places, row->i, graph->numbers[row->side],
+				 path);
 }
 
 /* Recursion is as deep as a stack. */
-static void put_nodes(struct json *json, const struct graph *graph, uint32_t first, uint64_t depth)
+static void put_diff_nodes(struct json *json, const struct graph *graph, uint32_t first,
+			   uint64_t depth)
 {
 	const struct tree *after = graph->side[DIFF_AFTER], *before = graph->side[DIFF_BEFORE];
 
-	for (uint32_t at = first; at != TREE_NONE; at = tree_node(after, at)->next) {
+	for (uint32_t at = first; at != TREE_NONE; at = after->nodes[at].next) {
 		json_number(json, NULL, depth);
-		json_number(json, NULL, tree_names_of(graph->names, at));
-		json_number(json, NULL, tree_node(after, at)->bytes);
-		json_number(json, NULL, tree_node(after, at)->blocks);
-		json_number(json, NULL, tree_node(before, at)->bytes);
-		json_number(json, NULL, tree_node(before, at)->blocks);
-		put_nodes(json, graph, tree_node(after, at)->first, depth + 1);
+		json_number(json, NULL, graph->names->numbers[at]);
+		json_number(json, NULL, after->nodes[at].bytes);
+		json_number(json, NULL, after->nodes[at].blocks);
+		json_number(json, NULL, before->nodes[at].bytes);
+		json_number(json, NULL, before->nodes[at].blocks);
+		put_diff_nodes(json, graph, after->nodes[at].first, depth + 1);
 	}
 }
 
 static int open_graph(struct graph *graph, const struct diff *diff)
 {
-	const struct places *const places[] = {diff_side(diff, DIFF_BEFORE)->places,
-					       diff_side(diff, DIFF_AFTER)->places};
+	const struct places *const places[] = {diff->side[DIFF_BEFORE]->places,
+					       diff->side[DIFF_AFTER]->places};
 	int err = labels_new(&graph->labels);
 
 	if (!err)
@@ -138,8 +139,8 @@ static int fill_graph(struct graph *graph, const struct page *page)
 	int err = 0;
 
 	for (size_t i = 0; i < page->nr && !err; i++) {
-		const struct diff_row *row = diff_get(page->diff, i);
-		size_t nr = path_of(graph, page->diff, row, path);
+		const struct diff_row *row = &page->diff->rows[i];
+		size_t nr = graph_path_of(graph, page->diff, row, path);
 
 		for (int side = 0; side < DIFF_SIDES && !err; side++)
 			err = tree_add(graph->side[side], path, nr, row->amount[side].bytes,
@@ -151,7 +152,7 @@ static int fill_graph(struct graph *graph, const struct page *page)
 		err = tree_names_new(&graph->names, graph->side[DIFF_AFTER], graph->labels);
 	for (size_t i = 0; i < page->nr && !err; i++)
 		err = tree_names_add(graph->names, path,
-				     path_of(graph, page->diff, diff_get(page->diff, i), path));
+				     graph_path_of(graph, page->diff, &page->diff->rows[i], path));
 	return err;
 }
 
@@ -165,7 +166,7 @@ static void close_graph(struct graph *graph)
 	labels_free(graph->labels);
 }
 
-static int put_graph(struct json *json, const struct page *page)
+static int put_diff_graph(struct json *json, const struct page *page)
 {
 	struct graph graph = {0};
 	int err = open_graph(&graph, page->diff);
@@ -175,28 +176,28 @@ static int put_graph(struct json *json, const struct page *page)
 	if (!err) {
 		tree_names_print(graph.names, json, "names");
 		json_open(json, "nodes", '[');
-		put_nodes(json, &graph, tree_first(graph.side[DIFF_AFTER]), 1);
+		put_diff_nodes(json, &graph, graph.side[DIFF_AFTER]->nodes[TREE_ROOT].first, 1);
 		json_close(json, ']');
 	}
 	close_graph(&graph);
 	return err;
 }
 
-static int put_data(struct json *json, const void *arg)
+static int put_diff_data(struct json *json, const void *arg)
 {
 	const struct page *page = arg;
 	int err = put_title(json, page->diff);
 
 	if (err)
 		return err;
-	put_totals(json, page);
-	err = put_stacks(json, page);
-	return err ? err : put_graph(json, page);
+	put_diff_totals(json, page);
+	err = put_diff_stacks(json, page);
+	return err ? err : put_diff_graph(json, page);
 }
 
 int print_diff_html(FILE *out, const struct diff *diff, size_t top)
 {
-	struct page page = {diff, top && top < diff_nr(diff) ? top : diff_nr(diff)};
+	struct page page = {diff, top && top < diff->nr ? top : diff->nr};
 
-	return html_page(out, put_data, &page);
+	return html_page(out, put_diff_data, &page);
 }

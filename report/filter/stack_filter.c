@@ -70,7 +70,7 @@ static bool has_function(const struct stack_filter *sieve, const struct stack_fi
 		size_t nr;
 		const uint32_t *labels = symbols_labels(stack->names, &stack->frames[i], &nr);
 
-		if (is_function(sieve, labels_get(stack->labels, labels[nr - 1])->name))
+		if (is_function(sieve, stack->labels->all[labels[nr - 1]].name))
 			return true;
 		for (size_t at = 0; at < symbol->nr_inlined; at++)
 			if (is_function(sieve, symbol->inlined[at].function))
@@ -122,4 +122,95 @@ void stack_filter_free(struct stack_filter *sieve)
 	if (sieve->opts.function)
 		regfree(&sieve->function);
 	free(sieve);
+}
+
+struct search {
+	const char *wanted;
+	bool found;
+};
+
+static void note_thread(void *arg, uint32_t tid, const char *name)
+{
+	struct search *search = arg;
+
+	search->found = search->found || block_filter_is_thread(search->wanted, tid, name);
+}
+
+bool unmatched_filters_thread(const struct replay *leaks)
+{
+	const struct chosen *chosen = &leaks->chosen;
+	struct search search = {.wanted = chosen->thread};
+
+	thread_names_each(chosen->threads, note_thread, &search);
+	/* the name of a thread may be missing, and its blocks be there */
+	for (size_t i = 0; i < leaks->stacks->nr && !search.found; i++)
+		search.found = leaks->stacks->all[i].allocated.blocks > 0;
+	return !search.found;
+}
+
+bool unmatched_filters_module(const struct replay *leaks, const char *pattern)
+{
+	const struct trace_modules *images = leaks->images;
+
+	for (size_t i = 0; i < images->nr; i++)
+		if (stack_filter_is_module(pattern, images->all[i].path))
+			return false;
+	/* memory of no file goes by an empty name */
+	return !stack_filter_is_module(pattern, "");
+}
+
+/* Has any stack of @names, which are resolved, what @sieve lets through? */
+static bool any_passes(const struct stacks *stacks, const struct stack_filter *sieve,
+		       struct stack_filter_stack stack)
+{
+	struct dwunw_frame frames[STACK_MAX_FRAMES];
+
+	stack.frames = frames;
+	for (size_t i = 0; i < stacks->nr; i++) {
+		stack.stack = &stacks->all[i];
+		stack.nr = stacks_frames(stacks, (uint32_t)i, frames);
+		if (stack_filter_passes(sieve, &stack))
+			return true;
+	}
+	return false;
+}
+
+/* Name the frames of all stacks. */
+static int name_all_stacks(struct symbols *names, const struct stacks *stacks,
+			   const struct symbols_source *source, struct labels *labels)
+{
+	struct dwunw_frame frames[STACK_MAX_FRAMES];
+	struct symbols_opts opts = {0};
+	int err = 0;
+
+	for (size_t i = 0; i < stacks->nr && !err; i++)
+		err = symbols_want(names, frames, stacks_frames(stacks, (uint32_t)i, frames));
+	return err ? err : symbols_resolve(names, source, &opts, labels);
+}
+
+int unmatched_filters_function(const struct replay *leaks, const struct symbols_source *source,
+			       const char *function, bool *is)
+{
+	const struct stacks *stacks = leaks->stacks;
+	struct stack_filter_opts opts = {.function = function};
+	struct labels *labels = NULL;
+	struct symbols *names = NULL;
+	struct stack_filter *sieve;
+	int err = stack_filter_new(&sieve, &opts);
+
+	*is = false;
+	if (!err)
+		err = labels_new(&labels);
+	if (!err)
+		err = symbols_new(&names);
+	if (!err)
+		err = name_all_stacks(names, stacks, source, labels);
+	if (!err)
+		*is = !any_passes(stacks, sieve,
+				  (struct stack_filter_stack){
+					  .names = names, .labels = labels, .source = source});
+	symbols_free(names);
+	labels_free(labels);
+	stack_filter_free(sieve);
+	return err;
 }

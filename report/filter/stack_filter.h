@@ -5,6 +5,7 @@
 
 #include "report/filter/suppressions.h"
 #include "report/name/symbols.h"
+#include "report/replay/replay.h"
 #include "report/stats/stacks.h"
 
 /* As it was requested; all zero lets everything through. */
@@ -52,5 +53,17 @@ bool stack_filter_is_module(const char *pattern, const char *path);
 
 /* Release @sieve; NULL is allowed. */
 void stack_filter_free(struct stack_filter *sieve);
+
+/* Whether no thread of the trace is the one that @leaks was chosen by; there is one. */
+bool unmatched_filters_thread(const struct replay *leaks);
+
+/* Whether no program or library of the trace is called so, see struct stack_filter_opts. */
+bool unmatched_filters_module(const struct replay *leaks, const char *pattern);
+
+/* Whether no stack of the trace, be it of blocks that were freed, has such a function: *@is. All of
+ * them are named for that, so this takes long.  Returns 0, -ENOMEM, or -EINVAL: see
+ * stack_filter_new(). */
+int unmatched_filters_function(const struct replay *leaks, const struct symbols_source *source,
+			       const char *function, bool *is);
 
 #endif

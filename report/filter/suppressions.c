@@ -5,8 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mleak.h"
 #include "report/base/array.h"
 #include "report/base/text.h"
+
+#define SECTION	 ".mleak.suppressions" /* as doc/trace-format.md has it */
+#define MAX_TEXT (64 * 1024)
 
 struct pattern {
 	char *text;
@@ -28,7 +32,7 @@ int suppressions_new(struct suppressions **out)
 	return *out ? 0 : -ENOMEM;
 }
 
-static int add(struct suppressions *suppressions, const char *text, const char *source)
+static int add_pattern(struct suppressions *suppressions, const char *text, const char *source)
 {
 	struct pattern *all = array_grow(suppressions->all, &suppressions->room,
 					 suppressions->nr + 1, sizeof(*all));
@@ -57,7 +61,7 @@ static int add_line(struct suppressions *suppressions, char *line, const char *s
 		return 0;
 	if (strncmp(line, kind, sizeof(kind) - 1) != 0 || !line[sizeof(kind) - 1])
 		return -EINVAL;
-	return add(suppressions, line + sizeof(kind) - 1, source);
+	return add_pattern(suppressions, line + sizeof(kind) - 1, source);
 }
 
 int suppressions_load(struct suppressions *suppressions, const char *path, size_t *line)
@@ -123,7 +127,7 @@ bool suppressions_get(const struct suppressions *suppressions, size_t i,
 }
 
 /* Where the @len bytes at @part are first in @name, or NULL. */
-static const char *find(const char *name, const char *part, size_t len)
+static const char *find_part(const char *name, const char *part, size_t len)
 {
 	return len ? memmem(name, strlen(name), part, len) : name;
 }
@@ -150,7 +154,7 @@ static bool matches(const char *pattern, const char *name)
 		}
 		if (fixed && strncmp(name, pattern, len) != 0)
 			return false;
-		if (!fixed && !(name = find(name, pattern, len)))
+		if (!fixed && !(name = find_part(name, pattern, len)))
 			return false;
 		name += len;
 		if (last)
@@ -235,4 +239,47 @@ void suppressions_free(struct suppressions *suppressions)
 	free(suppressions->sources);
 	free(suppressions->all);
 	free(suppressions);
+}
+
+static void warn_of_embedded(const char *path)
+{
+	char *shown = text_escape(path);
+
+	log_warn("cannot read the result of __lsan_default_suppressions() of '%s' because it is "
+		 "not a string literal: give it with --suppressions",
+		 shown ? shown : "");
+	free(shown);
+}
+
+/* Add the suppressions of the module with this path, a string of @len bytes with its NUL. */
+static int add_embedded(struct suppressions **suppressions, const char *path, const char *text,
+			size_t len)
+{
+	int err = 0;
+
+	if (len > MAX_TEXT || !memchr(text, '\0', len))
+		return 0; /* no recorder makes such a one */
+	if (!*text) {
+		warn_of_embedded(path);
+		return 0;
+	}
+	if (!*suppressions)
+		err = suppressions_new(suppressions);
+	return err ? err : suppressions_add(*suppressions, text, path);
+}
+
+int embedded_suppressions_add(struct suppressions **suppressions, const struct replay *leaks)
+{
+	const struct trace_modules *images = leaks->images;
+	int err = 0;
+
+	for (uint32_t i = 0; i < images->nr && !err; i++) {
+		size_t len;
+		const char *text =
+			dwunw_module_section(leaks->dw, images->all[i].module, SECTION, &len);
+
+		if (text)
+			err = add_embedded(suppressions, images->all[i].path, text, len);
+	}
+	return err;
 }

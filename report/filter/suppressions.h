@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "report/live/live.h"
+#include "report/replay/replay.h"
 
 struct suppressions; /* opaque */
 
@@ -52,5 +53,11 @@ void suppressions_print(const struct suppressions *suppressions, FILE *out);
 
 /* Release @suppressions; NULL is allowed. */
 void suppressions_free(struct suppressions *suppressions);
+
+/*
+ * Add those of all modules of @leaks to *@suppressions, which is made when it is NULL and there are
+ * any.  Warn of a module whose suppressions could not be read.  Returns 0 or -ENOMEM.
+ */
+int embedded_suppressions_add(struct suppressions **suppressions, const struct replay *leaks);
 
 #endif

@@ -8,12 +8,6 @@
 #include "report/base/array.h"
 #include "report/live/live_around.h"
 
-struct address_history {
-	uint64_t addr;
-	struct holder *all; /* by number of process; past nr: none */
-	size_t nr, room;
-};
-
 int address_history_new(struct address_history **out, uint64_t addr)
 {
 	*out = calloc(1, sizeof(**out));
@@ -137,11 +131,6 @@ int address_history_event(struct address_history *holders, struct live *live,
 struct holder address_history_get(const struct address_history *holders, size_t process)
 {
 	return process < holders->nr ? holders->all[process] : (struct holder){0};
-}
-
-uint64_t address_history_addr(const struct address_history *holders)
-{
-	return holders->addr;
 }
 
 void address_history_free(struct address_history *holders)

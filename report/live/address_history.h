@@ -8,7 +8,12 @@
 
 #include "report/live/live.h"
 
-struct address_history; /* opaque: of one address */
+/* Of one address. */
+struct address_history {
+	uint64_t addr;
+	struct holder *all; /* by number of process; past nr: none */
+	size_t nr, room;
+};
 
 /* How a block came to its end. */
 enum holder_end {
@@ -38,9 +43,6 @@ int address_history_event(struct address_history *holders, struct live *live,
 
 /* The last holder in process number @process of what live_nr_processes() counts. */
 struct holder address_history_get(const struct address_history *holders, size_t process);
-
-/* The address. */
-uint64_t address_history_addr(const struct address_history *holders);
 
 /* Release @holders; NULL is allowed. */
 void address_history_free(struct address_history *holders);

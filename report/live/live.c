@@ -32,7 +32,7 @@ static bool same_process(const void *things, uint32_t number, const void *key)
 	return ((const struct live *)things)->all[number].tgid == *(const uint32_t *)key;
 }
 
-static int append(struct live *live, uint32_t tgid)
+static int append_process(struct live *live, uint32_t tgid)
 {
 	struct process *all = array_grow(live->all, &live->room, live->nr + 1, sizeof(*all));
 
@@ -54,14 +54,14 @@ static struct process *find_process(struct live *live, uint32_t tgid)
 	query.hash = hash_word(0, tgid);
 	if (!hash_index_find(&live->index, &query, &first)) {
 		first = (uint32_t)live->nr;
-		if (append(live, tgid))
+		if (append_process(live, tgid))
 			return NULL;
 		if (hash_index_add(&live->index, query.hash, first)) {
 			live->nr--;
 			return NULL;
 		}
 	} else if (live->all[live->all[first].newest].exited) {
-		if (append(live, tgid))
+		if (append_process(live, tgid))
 			return NULL;
 		live->all[first].newest = (uint32_t)live->nr - 1;
 	}
@@ -79,8 +79,8 @@ static inline struct process *process_of(struct live *live, uint32_t tgid)
 }
 
 /* Take the live block at @addr out of the table.  Returns false when there is none. */
-static bool take(struct live *live, struct process *process, uint64_t addr,
-		 struct live_block *block)
+static bool take_block(struct live *live, struct process *process, uint64_t addr,
+		       struct live_block *block)
 {
 	if (!block_map_take(&process->blocks, addr, block))
 		return false;
@@ -88,7 +88,7 @@ static bool take(struct live *live, struct process *process, uint64_t addr,
 	return true;
 }
 
-static int put(struct live *live, struct process *process, const struct live_block *block)
+static int put_block(struct live *live, struct process *process, const struct live_block *block)
 {
 	int err = block_map_put(&process->blocks, block->addr, block);
 
@@ -122,7 +122,7 @@ static int on_alloc(struct live *live, struct process *process, const struct mlk
 	if (block.mapped)
 		return live_on_map(live, process, &block);
 	err = block_map_put(&process->blocks, block.addr, &block);
-	if (err == -EEXIST && take(live, process, event->addr, &old)) {
+	if (err == -EEXIST && take_block(live, process, event->addr, &old)) {
 		live_add(live, LIVE_IMPLIED, &old);
 		err = block_map_put(&process->blocks, block.addr, &block);
 	}
@@ -147,7 +147,7 @@ static int on_release(struct live *live, struct process *process, const struct m
 {
 	struct live_block block;
 
-	if (!take(live, process, event->addr, &block))
+	if (!take_block(live, process, event->addr, &block))
 		block = (struct live_block){.addr = event->addr, .tgid = event->tgid};
 	return block_map_put(&process->pending, live_pending_key(event->tid, 0), &block);
 }
@@ -174,10 +174,10 @@ static int on_restore(struct live *live, struct process *process, const struct m
 		live_add(live, LIVE_IMPLIED, &block);
 		return 0;
 	}
-	return put(live, process, &block);
+	return put_block(live, process, &block);
 }
 
-static void lose(struct live *live, const struct live_block *block)
+static void lose_block(struct live *live, const struct live_block *block)
 {
 	live_subtract(live, LIVE_OUTSTANDING, block);
 	live_add(live, LIVE_GONE, block);
@@ -191,12 +191,12 @@ static int lose_blocks(struct live *live, const struct block_map *blocks)
 
 	if (!live->watch.in_order) {
 		while ((block = block_map_next(blocks, &pos)))
-			lose(live, block);
+			lose_block(live, block);
 		return 0;
 	}
 	err = block_map_list(blocks, &list);
 	for (size_t i = 0; !err && i < blocks->nr_blocks; i++)
-		lose(live, list[i]);
+		lose_block(live, list[i]);
 	free(list);
 	return err;
 }
@@ -209,7 +209,7 @@ static int on_exec(struct live *live, struct process *process)
 	int err;
 
 	while (range_map_take(&process->ranges, 0, UINT64_MAX, &old))
-		lose(live, &old);
+		lose_block(live, &old);
 	err = lose_blocks(live, &process->blocks);
 	block_map_release(&process->blocks);
 	/* the other threads were killed in the middle of their reallocs */
@@ -222,7 +222,7 @@ static int on_exec(struct live *live, struct process *process)
 }
 
 /* Releases of @process that wait for their outcome are final. */
-static void finish(struct live *live, struct process *process)
+static void finish_process(struct live *live, struct process *process)
 {
 	const struct live_block *block;
 	size_t pos = 0;
@@ -232,7 +232,7 @@ static void finish(struct live *live, struct process *process)
 	block_map_release(&process->pending);
 }
 
-static int write_event(struct live *live, struct process *process, const struct mlk_event *event,
+static int apply_event(struct live *live, struct process *process, const struct mlk_event *event,
 		       uint32_t stack)
 {
 	/* A nested free is the realloc's own work, on whichever block: it is not over yet. */
@@ -256,7 +256,7 @@ static int write_event(struct live *live, struct process *process, const struct 
 		process->execed = true;
 		return on_exec(live, process);
 	case MLK_EXIT:
-		finish(live, process);
+		finish_process(live, process);
 		process->exited = true;
 		return 0;
 	default:
@@ -299,7 +299,7 @@ static int on_fork(struct live *live, const struct mlk_event *event)
 
 	if (process && (process->parent || process->blocks.nr_blocks || process->ranges.root)) {
 		before = live->totals;
-		finish(live, process);
+		finish_process(live, process);
 		account(live, process, &before);
 		process->exited = true;
 		process = process_of(live, event->tgid);
@@ -324,9 +324,9 @@ int live_event(struct live *live, const struct mlk_event *event, uint32_t stack)
 	if (!process)
 		return -ENOMEM;
 	if (live->nr == 1 && !process->inherits)
-		return write_event(live, process, event, stack);
+		return apply_event(live, process, event, stack);
 	before = live->totals;
-	err = write_event(live, process, event, stack);
+	err = apply_event(live, process, event, stack);
 	account(live, process, &before);
 	return err;
 }
@@ -343,7 +343,7 @@ void live_finish(struct live *live)
 	for (size_t i = 0; i < live->nr; i++) {
 		struct live_totals before = live->totals;
 
-		finish(live, &live->all[i]);
+		finish_process(live, &live->all[i]);
 		if (live->nr > 1 || live->all[i].inherits)
 			account(live, &live->all[i], &before);
 	}

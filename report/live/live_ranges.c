@@ -2,7 +2,124 @@
  */
 #include "report/live/live_state.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
+#include "report/base/hash_index.h"
+
 #define PAGE_SIZE 4096u /* unmapping rounds up to it; x86-64 */
+
+struct range_node {
+	struct live_block block;
+	uint64_t rank;
+	struct range_node *left, *right;
+};
+
+uint64_t range_end(const struct live_block *block)
+{
+	uint64_t end;
+
+	return __builtin_add_overflow(block->addr, block->size, &end) ? UINT64_MAX : end;
+}
+
+/* Part @tree into the blocks below @addr and the others. */
+static void split_ranges(struct range_node *tree, uint64_t addr, struct range_node **below,
+			 struct range_node **others)
+{
+	while (tree) {
+		if (tree->block.addr < addr) {
+			*below = tree;
+			below = &tree->right;
+			tree = tree->right;
+		} else {
+			*others = tree;
+			others = &tree->left;
+			tree = tree->left;
+		}
+	}
+	*below = NULL;
+	*others = NULL;
+}
+
+/* One tree of two, all of whose @low lie below those of @high. */
+static struct range_node *join_ranges(struct range_node *low, struct range_node *high)
+{
+	struct range_node *tree, **at = &tree;
+
+	while (low && high) {
+		if (low->rank > high->rank) {
+			*at = low;
+			at = &low->right;
+			low = low->right;
+		} else {
+			*at = high;
+			at = &high->left;
+			high = high->left;
+		}
+	}
+	*at = low ? low : high;
+	return tree;
+}
+
+int range_map_put(struct range_map *map, const struct live_block *block)
+{
+	struct range_node *node = malloc(sizeof(*node)), *below, *others;
+
+	if (!node)
+		return -ENOMEM;
+	*node = (struct range_node){.block = *block, .rank = hash_word(0, block->addr)};
+	split_ranges(map->root, block->addr, &below, &others);
+	map->root = join_ranges(join_ranges(below, node), others);
+	return 0;
+}
+
+bool range_map_take(struct range_map *map, uint64_t start, uint64_t end, struct live_block *block)
+{
+	struct range_node **at = &map->root, **last = NULL, *node;
+
+	/* Blocks do not overlap: if any reaches into the range, the last that begins before its end
+	 * does. */
+	while (*at) {
+		if ((*at)->block.addr < end) {
+			last = at;
+			at = &(*at)->right;
+		} else {
+			at = &(*at)->left;
+		}
+	}
+	if (!last || range_end(&(*last)->block) <= start)
+		return false;
+	node = *last;
+	*block = node->block;
+	*last = join_ranges(node->left, node->right);
+	free(node);
+	return true;
+}
+
+const struct live_block *range_map_from(const struct range_map *map, uint64_t addr)
+{
+	const struct range_node *node = map->root, *first = NULL;
+
+	while (node) {
+		if (node->block.addr >= addr) {
+			first = node;
+			node = node->left;
+		} else {
+			node = node->right;
+		}
+	}
+	return first ? &first->block : NULL;
+}
+
+void range_map_release(struct range_map *map)
+{
+	while (map->root) {
+		struct range_node *node = map->root;
+
+		map->root = join_ranges(node->left, node->right);
+		free(node);
+	}
+}
 
 /* Put back what lies of @block in [@start, @end). */
 static int put_piece(struct live *live, struct process *process, const struct live_block *block,
@@ -23,8 +140,8 @@ static int put_piece(struct live *live, struct process *process, const struct li
 
 /* Cut [@start, @end) out of a block of mmap.  Returns 1 with what was cut out in *@cut, 0 when none
  * is left that overlaps, or -ENOMEM. */
-static int cut(struct live *live, struct process *process, uint64_t start, uint64_t end,
-	       struct live_block *cut)
+static int cut_range(struct live *live, struct process *process, uint64_t start, uint64_t end,
+		     struct live_block *cut)
 {
 	struct live_block block;
 	uint64_t block_end;
@@ -54,7 +171,7 @@ int live_on_map(struct live *live, struct process *process, struct live_block *b
 	block->size = range_end(block) - block->addr;
 	if (!block->size)
 		return 0; /* no mapping is empty */
-	while ((err = cut(live, process, block->addr, range_end(block), &old)) > 0)
+	while ((err = cut_range(live, process, block->addr, range_end(block), &old)) > 0)
 		live_add_part(live, LIVE_IMPLIED, &old);
 	live_add(live, LIVE_ALLOCATED, block);
 	return err ? err : put_piece(live, process, block, block->addr, range_end(block));
@@ -75,7 +192,7 @@ int live_on_unmap(struct live *live, struct process *process, const struct mlk_e
 	err = block_map_put(&process->pending, live_pending_key(event->tid, n++), &old);
 	if (err)
 		return err;
-	while ((err = cut(live, process, event->addr, end, &old)) > 0) {
+	while ((err = cut_range(live, process, event->addr, end, &old)) > 0) {
 		err = block_map_put(&process->pending, live_pending_key(event->tid, n++), &old);
 		if (err)
 			return err;

@@ -3,9 +3,34 @@
 #define REPORT_LIVE_STATE_H
 
 #include "report/base/hash_index.h"
+#include "report/live/block_map.h"
 #include "report/live/live.h"
-#include "report/live/range_map.h"
 #include "report/live/sampling.h"
+
+/* Blocks of mmap by the addresses they cover, which do not overlap, in live_ranges.c. */
+
+struct range_node;
+
+/* All zero is an empty map. */
+struct range_map {
+	struct range_node *root;
+};
+
+/* First address behind @block. */
+uint64_t range_end(const struct live_block *block);
+
+/* Put a copy of @block in; it overlaps none that is there.  Returns 0 or -ENOMEM. */
+int range_map_put(struct range_map *map, const struct live_block *block);
+
+/* Take a block that overlaps [@start, @end), the last of them, out into *@block.  False: none does.
+ */
+bool range_map_take(struct range_map *map, uint64_t start, uint64_t end, struct live_block *block);
+
+/* The first block at or behind @addr, valid until the map is changed, or NULL. */
+const struct live_block *range_map_from(const struct range_map *map, uint64_t addr);
+
+/* Release what @map holds and leave it empty. */
+void range_map_release(struct range_map *map);
 
 /* Each process has maps of its own: an exec gives them back whole, and costs no more than it took
  * to fill them, however many blocks other processes have. */

@@ -41,8 +41,8 @@ static bool is_late(const struct suspect_blocks *s, uint64_t first_ns)
 }
 
 /* Losses beyond those met before ended at @ns at the latest, and began at @first_ns, or 0. */
-static void take(struct suspect_blocks *s, const struct mlk_losses *losses, uint64_t first_ns,
-		 uint64_t ns)
+static void take_losses(struct suspect_blocks *s, const struct mlk_losses *losses,
+			uint64_t first_ns, uint64_t ns)
 {
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++) {
 		uint64_t before = s->met.count[kind];
@@ -65,14 +65,14 @@ static void take(struct suspect_blocks *s, const struct mlk_losses *losses, uint
 void suspect_blocks_read(struct suspect_blocks *s, const struct mlk_losses *losses)
 {
 	/* 1.0 gave no time */
-	take(s, losses, losses->first_ns, losses->last_ns ? losses->last_ns : UINT64_MAX);
+	take_losses(s, losses, losses->first_ns, losses->last_ns ? losses->last_ns : UINT64_MAX);
 }
 
 void suspect_blocks_finish(struct suspect_blocks *s, const struct mlk_condition *c)
 {
 	/* The record with their time was cut off or damaged: only a chunk's header counts them.
 	 */
-	take(s, &c->losses, 0, UINT64_MAX);
+	take_losses(s, &c->losses, 0, UINT64_MAX);
 	if (is_late(s, c->lost_from_ns))
 		return;
 	s->chunks = c->chunks_lost > 0;

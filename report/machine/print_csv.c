@@ -1,8 +1,8 @@
 /* print_csv.c - the stacks as rows of CSV, by RFC 4180 */
 #include <inttypes.h>
 
-#include "report/context/csv.h"
 #include "report/context/report_data.h"
+#include "report/context/table_rows.h"
 
 static void put_field(FILE *out, const char *text)
 {
@@ -10,12 +10,12 @@ static void put_field(FILE *out, const char *text)
 	csv_text(out, text);
 }
 
-static void put_row(FILE *out, const struct report_data *export, size_t i)
+static void put_stack_row(FILE *out, const struct report_data *export, size_t i)
 {
 	const struct stack *stack = view_stack(export->view, i);
 	size_t nr;
 	const uint32_t *path = places_path(export->places, i, &nr);
-	const struct place *leaf = places_get(export->places, path[0]);
+	const struct place *leaf = &export->places->all[path[0]];
 
 	fprintf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
 		stack->bytes, stack->blocks, stack->allocated.bytes, stack->allocated.blocks,
@@ -40,7 +40,7 @@ int print_csv(FILE *out, const struct report_data *export)
 	      "freed_blocks,peak_bytes,peak_blocks,temporary_blocks,first_ns,last_ns,complete,"
 	      "function,module,file,line,stack,pid\r\n",
 	      out);
-	for (size_t i = 0; i < view_nr(export->view); i++)
-		put_row(out, export, i);
+	for (size_t i = 0; i < export->view->nr; i++)
+		put_stack_row(out, export, i);
 	return 0;
 }

@@ -10,13 +10,152 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/base/text.h"
-#include "report/machine/folded_frames.h"
+#include "report/view/tree.h"
 
 #define MAX_COUNT (((uint64_t)1 << 53) - 1) /* readers in JavaScript count in doubles */
+
+struct folded_frames {
+	const struct labels *labels;
+	char **all;	   /* of each label */
+	struct tree *tree; /* of all paths; NULL: each name is of one module, so all are as above */
+	char **told;	   /* of each node of which the module is told, else NULL; NULL: none is */
+};
+
+/* Make the tree, if one is needed. */
+static int start_frames_tree(struct folded_frames *frames)
+{
+	uint32_t *functions = calloc(frames->labels->nr + 1, sizeof(*functions));
+	bool found = false;
+	int err = functions ? labels_functions(frames->labels, functions, &found) : -ENOMEM;
+
+	if (!err && found)
+		err = tree_new(&frames->tree);
+	if (!err && found)
+		err = tree_by_function(frames->tree, frames->labels);
+	free(functions);
+	return err;
+}
+
+int folded_frames_new(struct folded_frames **out, const struct labels *labels)
+{
+	struct folded_frames *frames = calloc(1, sizeof(*frames));
+	size_t nr = labels->nr;
+	int err = 0;
+
+	*out = NULL;
+	if (!frames)
+		return -ENOMEM;
+	frames->labels = labels;
+	frames->all = calloc(nr + 1, sizeof(*frames->all));
+	if (!frames->all)
+		err = -ENOMEM;
+	for (uint32_t i = 0; i < nr && !err; i++) {
+		frames->all[i] = folded_frame(labels->all[i].name);
+		if (!frames->all[i])
+			err = -ENOMEM;
+	}
+	if (!err)
+		err = start_frames_tree(frames);
+	if (err)
+		folded_frames_free(frames);
+	else
+		*out = frames;
+	return err;
+}
+
+bool folded_frames_wants_paths(const struct folded_frames *frames)
+{
+	return frames->tree != NULL;
+}
+
+int folded_frames_add(struct folded_frames *frames, const uint32_t *path, size_t nr)
+{
+	return frames->tree ? tree_add(frames->tree, path, nr, 0, 0) : 0;
+}
+
+int folded_frames_finish(struct folded_frames *frames)
+{
+	int err = frames->tree ? tree_tell_apart(frames->tree, frames->labels) : 0;
+
+	if (err || !frames->tree)
+		return err;
+	frames->told = calloc(frames->tree->nr, sizeof(*frames->told));
+	if (!frames->told)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < frames->tree->nr; i++) {
+		const char *told = tree_told(frames->tree, i);
+		uint32_t label = frames->tree->nodes[i].label;
+		char *name;
+
+		if (!told)
+			continue;
+		if (asprintf(&name, "%s [%s]", frames->labels->all[label].name, told) < 0)
+			return -ENOMEM;
+		frames->told[i] = folded_frame(name);
+		free(name);
+		if (!frames->told[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* The frame of @label below the node *@at, which becomes its own. */
+static const char *frame_at(const struct folded_frames *frames, uint32_t label, uint32_t *at)
+{
+	if (frames->tree)
+		*at = tree_child(frames->tree, *at, label);
+	return frames->told && frames->told[*at] ? frames->told[*at] : frames->all[label];
+}
+
+/* Copy @from to @to without its NUL.  Returns where it ends. */
+static char *append_text(char *to, const char *from)
+{
+	size_t len = strlen(from);
+
+	memcpy(to, from, len);
+	return to + len;
+}
+
+char *folded_frames_stack(const struct folded_frames *frames, const char *comm,
+			  const uint32_t *path, size_t nr)
+{
+	uint32_t node = TREE_ROOT;
+	size_t len = strlen(comm);
+	char *text, *at;
+
+	for (size_t i = 0; i < nr; i++)
+		len += 1 + strlen(frame_at(frames, path[i], &node));
+	text = malloc(len + 1);
+	if (!text)
+		return NULL;
+	at = append_text(text, comm);
+	node = TREE_ROOT;
+	for (size_t i = 0; i < nr; i++) {
+		*at++ = ';';
+		at = append_text(at, frame_at(frames, path[i], &node));
+	}
+	*at = '\0';
+	return text;
+}
+
+void folded_frames_free(struct folded_frames *frames)
+{
+	if (!frames)
+		return;
+	for (size_t i = 0; frames->told && i < frames->tree->nr; i++)
+		free(frames->told[i]);
+	for (size_t i = 0; frames->all && i < frames->labels->nr; i++)
+		free(frames->all[i]);
+	free(frames->told);
+	free(frames->all);
+	tree_free(frames->tree);
+	free(frames);
+}
 
 struct line {
 	char *text;
@@ -70,19 +209,19 @@ char *folded_frame(const char *name)
 	return frame;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_lines(const void *a, const void *b)
 {
 	return strcmp(((const struct line *)a)->text, ((const struct line *)b)->text);
 }
 
 /* Sort @lines, and make one of those with equal stacks.  Returns how many are left. */
-static size_t merge(struct line *lines, size_t nr)
+static size_t merge_lines(struct line *lines, size_t nr)
 {
 	size_t to = 0;
 
-	qsort(lines, nr, sizeof(*lines), compare);
+	qsort(lines, nr, sizeof(*lines), compare_lines);
 	for (size_t i = 0; i < nr; i++) {
-		if (to && !compare(&lines[to - 1], &lines[i])) {
+		if (to && !compare_lines(&lines[to - 1], &lines[i])) {
 			uint64_t *sum = &lines[to - 1].bytes;
 
 			if (__builtin_add_overflow(*sum, lines[i].bytes, sum))
@@ -115,7 +254,7 @@ static int note_paths(struct folded_frames *frames, const struct view *view)
 
 	if (!folded_frames_wants_paths(frames))
 		return 0;
-	for (size_t i = 0; i < view_nr(view) && !err; i++)
+	for (size_t i = 0; i < view->nr && !err; i++)
 		if (view_cost_of(view, i))
 			err = folded_frames_add(frames, path, view_path(view, i, path));
 	return err ? err : folded_frames_finish(frames);
@@ -126,7 +265,7 @@ static int make_lines(struct line *lines, size_t *nr, const struct folded_frames
 {
 	uint32_t path[VIEW_MAX_PATH];
 
-	for (size_t i = 0; i < view_nr(view); i++) {
+	for (size_t i = 0; i < view->nr; i++) {
 		struct line line = {.bytes = view_cost_of(view, i)};
 
 		if (!line.bytes)
@@ -141,11 +280,11 @@ static int make_lines(struct line *lines, size_t *nr, const struct folded_frames
 
 int print_folded(FILE *out, const char *comm, const struct view *view)
 {
-	struct line *lines = calloc(view_nr(view) + 1, sizeof(*lines));
+	struct line *lines = calloc(view->nr + 1, sizeof(*lines));
 	struct folded_frames *frames = NULL;
 	char *root = folded_frame(comm);
 	size_t nr = 0;
-	int err = lines && root ? folded_frames_new(&frames, view_labels(view)) : -ENOMEM;
+	int err = lines && root ? folded_frames_new(&frames, view->labels) : -ENOMEM;
 
 	if (!err)
 		err = note_paths(frames, view);
@@ -153,14 +292,14 @@ int print_folded(FILE *out, const char *comm, const struct view *view)
 		err = make_lines(lines, &nr, frames, root, view);
 	if (err)
 		goto out;
-	nr = merge(lines, nr);
+	nr = merge_lines(lines, nr);
 	for (size_t i = 0; i < nr && !err; i++)
 		err = append_count(&lines[i]);
 	if (err)
 		goto out;
 	/* once more: sort(1) compares whole lines, and ' ' comes before ';' */
 	if (nr)
-		qsort(lines, nr, sizeof(*lines), compare);
+		qsort(lines, nr, sizeof(*lines), compare_lines);
 	for (size_t i = 0; i < nr; i++)
 		fprintf(out, "%s\n", lines[i].text);
 out:

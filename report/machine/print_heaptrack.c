@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/base/array.h"
 #include "report/base/hash_index.h"
 #include "report/base/strings.h"
 #include "report/base/text.h"
@@ -25,20 +24,18 @@ struct printer {
 	FILE *out;
 	const struct report_data *export;
 	struct strings *strings;
-	struct step *steps; /* number 1 first */
-	size_t nr, room;
-	struct hash_index index; /* of steps */
-	uint32_t *leaves;	 /* of each stack: its last step; 0: it is not asked for */
-	uint32_t *processes;	 /* of each: its place; 0: none so far */
-	uint32_t nr_places;	 /* so far */
+	INTERN_OF(struct step); /* number 1 first */
+	uint32_t *leaves;	/* of each stack: its last step; 0: it is not asked for */
+	uint32_t *processes;	/* of each: its place; 0: none so far */
+	uint32_t nr_places;	/* so far */
 };
 
 static int put_string(struct printer *p, const char *text, uint32_t *number)
 {
-	size_t before = strings_nr(p->strings);
+	size_t before = p->strings->nr;
 	int err = strings_intern(p->strings, text, number);
 
-	if (!err && strings_nr(p->strings) > before)
+	if (!err && p->strings->nr > before)
 		fprintf(p->out, "s %zx %s\n", strlen(text), text);
 	return err;
 }
@@ -49,8 +46,8 @@ static int put_places(struct printer *p)
 	uint32_t module, function, file;
 	int err = 0;
 
-	for (uint32_t i = 0; i < places_nr(places) && !err; i++) {
-		const struct place *place = places_get(places, i);
+	for (uint32_t i = 0; i < places->nr && !err; i++) {
+		const struct place *place = &places->all[i];
 
 		err = put_string(p, place->module, &module);
 		if (!err)
@@ -65,13 +62,13 @@ static int put_places(struct printer *p)
 			fprintf(p->out, " %" PRIx32 " %" PRIx32, file, place->line);
 		fputc('\n', p->out);
 	}
-	p->nr_places = (uint32_t)places_nr(places);
+	p->nr_places = (uint32_t)places->nr;
 	return err;
 }
 
 static bool same_step(const void *things, uint32_t number, const void *key)
 {
-	const struct step *a = &((const struct printer *)things)->steps[number], *b = key;
+	const struct step *a = &((const struct printer *)things)->all[number], *b = key;
 
 	return a->place == b->place && a->parent == b->parent;
 }
@@ -85,21 +82,13 @@ static int put_step(struct printer *p, const struct step *step, uint32_t *number
 		.key = step,
 		.equal = same_step,
 	};
-	struct step *steps;
+	int added = intern(&p->table, &query, step, sizeof(*step), number);
 
-	if (hash_index_find(&p->index, &query, number)) {
-		++*number;
-		return 0;
-	}
-	steps = array_grow(p->steps, &p->room, p->nr + 1, sizeof(*steps));
-	if (!steps)
-		return -ENOMEM;
-	p->steps = steps;
-	if (hash_index_add(&p->index, query.hash, (uint32_t)p->nr))
-		return -ENOMEM;
-	steps[p->nr++] = *step;
-	*number = (uint32_t)p->nr;
-	fprintf(p->out, "t %" PRIx32 " %" PRIx32 "\n", step->place, step->parent);
+	if (added < 0)
+		return added;
+	++*number;
+	if (added)
+		fprintf(p->out, "t %" PRIx32 " %" PRIx32 "\n", step->place, step->parent);
 	return 0;
 }
 
@@ -120,7 +109,7 @@ static int put_remark(struct printer *p, const char *text, uint32_t *place)
 static int put_left_out(struct printer *p)
 {
 	struct live_amount amount;
-	size_t first = view_nr(p->export->view);
+	size_t first = p->export->view->nr;
 	size_t nr = view_left_out(p->export->view, &amount);
 	struct step step = {0};
 	uint32_t number;
@@ -132,7 +121,7 @@ static int put_left_out(struct printer *p)
 	if (!err)
 		err = put_step(p, &step, &number);
 	for (size_t i = first; i < first + nr && !err; i++)
-		p->leaves[view_number(p->export->view, i)] = number;
+		p->leaves[p->export->view->chosen[i]] = number;
 	return err;
 }
 
@@ -153,11 +142,11 @@ static int put_process(struct printer *p, uint32_t number, uint32_t *last)
 	return err ? err : put_step(p, &step, last);
 }
 
-static int put_stacks(struct printer *p)
+static int put_steps(struct printer *p)
 {
 	int err = put_left_out(p);
 
-	for (size_t i = 0; i < view_nr(p->export->view) && !err; i++) {
+	for (size_t i = 0; i < p->export->view->nr && !err; i++) {
 		size_t nr;
 		const uint32_t *path = places_path(p->export->places, i, &nr);
 		struct step step = {0};
@@ -168,12 +157,12 @@ static int put_stacks(struct printer *p)
 			step = (struct step){.place = path[--nr] + 1, .parent = last};
 			err = put_step(p, &step, &last);
 		}
-		p->leaves[view_number(p->export->view, i)] = last;
+		p->leaves[p->export->view->chosen[i]] = last;
 	}
 	return err;
 }
 
-static void put_head(struct printer *p)
+static void put_heaptrack_head(struct printer *p)
 {
 	const struct mlk_meta *meta = p->export->meta;
 
@@ -182,22 +171,22 @@ static void put_head(struct printer *p)
 	fputs("\nI 1000 0\n", p->out);
 }
 
-static int print(struct printer *p, struct heaptrack_events *events)
+static int print_lines(struct printer *p, struct heaptrack_events *events)
 {
 	const struct heaptrack_kind *kinds;
 	size_t nr = heaptrack_events_kinds(events, &kinds);
 	int err;
 
-	put_head(p);
+	put_heaptrack_head(p);
 	err = put_places(p);
 	if (!err)
-		err = put_stacks(p);
+		err = put_steps(p);
 	for (size_t i = 0; i < nr && !err; i++)
 		fprintf(p->out, "a %" PRIx64 " %" PRIx32 "\n", kinds[i].size,
 			p->leaves[kinds[i].stack]);
 	return err ? err
 		   : heaptrack_events_copy(events, p->out, p->leaves,
-					   replay_chosen(p->export->leaks)->end_ns);
+					   p->export->leaks->chosen.end_ns);
 }
 
 int print_heaptrack(FILE *out, const struct report_data *export, struct heaptrack_events *events)
@@ -205,14 +194,13 @@ int print_heaptrack(FILE *out, const struct report_data *export, struct heaptrac
 	struct printer p = {.out = out, .export = export};
 	int err = strings_new(&p.strings);
 
-	p.processes =
-		calloc(live_nr_processes(replay_live(export->leaks)) + 1, sizeof(*p.processes));
-	p.leaves = calloc(stacks_nr(replay_stacks(export->leaks)) + 1, sizeof(*p.leaves));
+	p.processes = calloc(live_nr_processes(export->leaks->live) + 1, sizeof(*p.processes));
+	p.leaves = calloc(export->leaks->stacks->nr + 1, sizeof(*p.leaves));
 	if (!err)
-		err = p.leaves && p.processes ? print(&p, events) : -ENOMEM;
+		err = p.leaves && p.processes ? print_lines(&p, events) : -ENOMEM;
 	strings_free(p.strings);
 	hash_index_release(&p.index);
-	free(p.steps);
+	free(p.all);
 	free(p.leaves);
 	free(p.processes);
 	return err;

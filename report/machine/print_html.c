@@ -7,11 +7,10 @@
 #include "mleak.h"
 #include "report/base/text.h"
 #include "report/context/report_data.h"
-#include "report/context/scope.h"
 #include "report/machine/print_html.h"
 #include "report/machine/print_json.h"
-#include "report/view/place_labels.h"
-#include "report/view/tree_names.h"
+#include "report/view/places.h"
+#include "report/view/tree.h"
 
 /* The bytes of the page, as they are in the source. */
 __asm__(".section .rodata\n"
@@ -31,11 +30,11 @@ __asm__(".section .rodata\n"
 	".previous\n");
 extern const char flame_viewer[], flame_viewer_end[];
 
-static struct live_amount shown(const struct view *view)
+static struct live_amount shown_amount(const struct view *view)
 {
 	struct live_amount sum = {0};
 
-	for (size_t i = 0; i < view_nr(view); i++) {
+	for (size_t i = 0; i < view->nr; i++) {
 		sum.blocks += view_stack(view, i)->blocks;
 		sum.bytes += view_stack(view, i)->bytes;
 	}
@@ -58,9 +57,9 @@ static void put_count(struct json *json, const char *name, uint64_t blocks)
 }
 
 /* The rows of the page's table: what the summary of text lists, by the names that are shown. */
-static void put_totals(struct json *json, const struct report_data *export)
+static void put_html_totals(struct json *json, const struct report_data *export)
 {
-	const struct live_totals *totals = replay_totals(export->leaks);
+	const struct live_totals *totals = &export->leaks->totals;
 	struct live_amount left_out;
 
 	json_open(json, "totals", '{');
@@ -72,21 +71,21 @@ static void put_totals(struct json *json, const struct report_data *export)
 	put_amount(json, "implied frees", totals->implied);
 	put_amount(json, "gone at exec", totals->gone);
 	json_amount(json, "outstanding", totals->outstanding);
-	put_amount(json, "suspect", replay_suspect(export->leaks));
-	json_amount(json, "shown", shown(export->view));
+	put_amount(json, "suspect", export->leaks->suspects);
+	json_amount(json, "shown", shown_amount(export->view));
 	view_left_out(export->view, &left_out);
 	put_amount(json, "left out by top", left_out);
 	json_close(json, '}');
 }
 
-static int put_head(struct json *json, const struct report_data *export)
+static int put_html_head(struct json *json, const struct report_data *export)
 {
 	const struct mlk_meta *meta = export->meta;
 	uint64_t of = 0;
 	char *title, *chosen, seconds[32];
 
 	for (int status = 0; status < DWUNW_STATUS_NR; status++)
-		of += replay_status_count(export->leaks, (enum dwunw_status)status);
+		of += export->leaks->status_counts[(enum dwunw_status)status];
 	if (asprintf(&title, "mleak: outstanding memory of %s (pid %llu)%s%s",
 		     meta->command[0] ? meta->command : meta->exe, (unsigned long long)meta->tgid,
 		     meta->hostname[0] ? " on " : "", meta->hostname) < 0)
@@ -97,13 +96,13 @@ static int put_head(struct json *json, const struct report_data *export)
 		return -ENOMEM;
 	json_text(json, "shown", chosen);
 	free(chosen);
-	put_totals(json, export);
+	put_html_totals(json, export);
 	snprintf(seconds, sizeof(seconds), "%.3f", (double)report_data_duration(export) / 1e9);
 	json_text(json, "seconds", seconds);
 	json_number(json, "lost", report_data_lost(export));
 	json_open(json, "unwound", '{');
 	json_number(json, "allocations", of);
-	json_number(json, "complete", replay_status_count(export->leaks, DWUNW_STATUS_ENDED));
+	json_number(json, "complete", export->leaks->status_counts[DWUNW_STATUS_ENDED]);
 	json_close(json, '}');
 	return 0;
 }
@@ -124,9 +123,9 @@ int html_frame(struct json *json, const struct place *place)
 	return 0;
 }
 
-static int put_stacks(struct json *json, const struct report_data *export)
+static int put_html_stacks(struct json *json, const struct report_data *export)
 {
-	size_t most = view_nr(export->view);
+	size_t most = export->view->nr;
 	int err = 0;
 
 	most = most < HTML_MAX_STACKS ? most : HTML_MAX_STACKS;
@@ -140,20 +139,19 @@ static int put_stacks(struct json *json, const struct report_data *export)
 		json_number(json, "blocks", view_stack(export->view, i)->blocks);
 		json_open(json, "frames", '[');
 		for (size_t at = 0; at < nr && !err; at++)
-			err = html_frame(json, places_get(export->places, path[at]));
+			err = html_frame(json, &export->places->all[path[at]]);
 		if (report_data_process(export, i))
 			json_text(json, NULL, report_data_process(export, i));
 		json_close(json, ']');
 		json_close(json, '}');
 	}
 	json_close(json, ']');
-	json_number(json, "more", view_nr(export->view) - most);
+	json_number(json, "more", export->view->nr - most);
 	return err;
 }
 
 struct graph {
-	struct labels *labels;
-	uint32_t *numbers; /* of the labels of all places */
+	struct labels *labels; /* of the places, and of the processes */
 	struct tree *tree;
 	struct tree_names *names;
 };
@@ -161,11 +159,11 @@ struct graph {
 /* Recursion is as deep as a stack. */
 static void put_nodes(struct json *json, const struct graph *graph, uint32_t first, uint64_t depth)
 {
-	for (uint32_t at = first; at != TREE_NONE; at = tree_node(graph->tree, at)->next) {
-		const struct tree_node *node = tree_node(graph->tree, at);
+	for (uint32_t at = first; at != TREE_NONE; at = graph->tree->nodes[at].next) {
+		const struct tree_node *node = &graph->tree->nodes[at];
 
 		json_number(json, NULL, depth);
-		json_number(json, NULL, tree_names_of(graph->names, at));
+		json_number(json, NULL, graph->names->numbers[at]);
 		json_number(json, NULL, node->bytes);
 		json_number(json, NULL, node->blocks);
 		put_nodes(json, graph, node->first, depth + 1);
@@ -174,13 +172,13 @@ static void put_nodes(struct json *json, const struct graph *graph, uint32_t fir
 
 /* Write the labels of stack @i, outermost first, to @labels, and how many to *@nr.  Returns 0 or
  * -ENOMEM. */
-static int path_of(const struct graph *graph, const struct report_data *export, size_t i,
-		   uint32_t labels[VIEW_MAX_PATH], size_t *nr)
+static int html_path_of(const struct graph *graph, const struct report_data *export, size_t i,
+			uint32_t labels[VIEW_MAX_PATH], size_t *nr)
 {
 	const char *process = report_data_process(export, i);
 	int err = 0;
 
-	*nr = place_labels_path(export->places, i, graph->numbers, labels);
+	*nr = place_labels_path(export->places, i, export->places->numbers, labels);
 	if (!process)
 		return 0;
 	if (*nr == VIEW_MAX_PATH)
@@ -197,10 +195,10 @@ static int add_stacks(struct graph *graph, const struct report_data *export)
 	size_t nr;
 	int err = 0;
 
-	for (size_t i = 0; i < view_nr(export->view) && !err; i++) {
+	for (size_t i = 0; i < export->view->nr && !err; i++) {
 		const struct stack *stack = view_stack(export->view, i);
 
-		err = path_of(graph, export, i, path, &nr);
+		err = html_path_of(graph, export, i, path, &nr);
 		if (!err)
 			err = tree_add(graph->tree, path, nr, stack->bytes, stack->blocks);
 	}
@@ -213,8 +211,8 @@ static int name_nodes(struct graph *graph, const struct report_data *export)
 	size_t nr;
 	int err = tree_names_new(&graph->names, graph->tree, graph->labels);
 
-	for (size_t i = 0; i < view_nr(export->view) && !err; i++) {
-		err = path_of(graph, export, i, path, &nr);
+	for (size_t i = 0; i < export->view->nr && !err; i++) {
+		err = html_path_of(graph, export, i, path, &nr);
 		if (!err)
 			err = tree_names_add(graph->names, path, nr);
 	}
@@ -223,13 +221,9 @@ static int name_nodes(struct graph *graph, const struct report_data *export)
 
 static int put_graph(struct json *json, const struct report_data *export)
 {
-	struct graph graph = {0};
-	int err = labels_new(&graph.labels);
+	struct graph graph = {.labels = export->places->labels};
+	int err = tree_new(&graph.tree);
 
-	if (!err)
-		err = place_labels_new(&graph.numbers, graph.labels, export->places);
-	if (!err)
-		err = tree_new(&graph.tree);
 	if (!err)
 		err = add_stacks(&graph, export);
 	if (!err)
@@ -238,23 +232,21 @@ static int put_graph(struct json *json, const struct report_data *export)
 		goto out;
 	tree_names_print(graph.names, json, "names");
 	json_open(json, "nodes", '[');
-	put_nodes(json, &graph, tree_first(graph.tree), 1);
+	put_nodes(json, &graph, graph.tree->nodes[TREE_ROOT].first, 1);
 	json_close(json, ']');
 out:
 	tree_names_free(graph.names);
 	tree_free(graph.tree);
-	free(graph.numbers);
-	labels_free(graph.labels);
 	return err;
 }
 
 static int put_data(struct json *json, const void *arg)
 {
 	const struct report_data *export = arg;
-	int err = put_head(json, export);
+	int err = put_html_head(json, export);
 
 	if (!err)
-		err = put_stacks(json, export);
+		err = put_html_stacks(json, export);
 	return err ? err : put_graph(json, export);
 }
 

@@ -7,16 +7,51 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <zlib.h>
+
 #include "mleak.h"
 #include "report/base/strings.h"
 #include "report/base/text.h"
 #include "report/context/report_data.h"
-#include "report/machine/gzip.h"
 #include "report/machine/profile.pb-c.h"
 
-#define NR_VALUES                                                                       \
-	4 /* of a sample; in pprof's order: allocated, then in use; objects, then bytes \
-	   */
+#define NR_VALUES 4 /* of a sample, as pprof has them: allocated, in use; objects, then bytes */
+#define PIECE	  ((size_t)1 << 20) /* bytes given to zlib at once: it counts in 32 bits */
+
+/* Compress what @z has as input, to its end if @flush says so. */
+static void push_gzip(z_stream *z, FILE *out, int flush)
+{
+	unsigned char buf[16384];
+
+	do {
+		z->next_out = buf;
+		z->avail_out = sizeof(buf);
+		deflate(z, flush);
+		fwrite(buf, 1, sizeof(buf) - z->avail_out, out);
+	} while (!z->avail_out);
+}
+
+/* Write the @len bytes at @bytes to @out as one gzip member, the same for the same bytes. */
+static int gzip_write(FILE *out, const void *bytes, size_t len)
+{
+	z_stream z;
+
+	memset(&z, 0, sizeof(z));
+	/* 16 more than the window's bits: a gzip header, without name and time */
+	if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) !=
+	    Z_OK)
+		return -ENOMEM;
+	for (size_t at = 0; at < len; at += PIECE) {
+		size_t left = len - at;
+
+		z.next_in = (unsigned char *)bytes + at;
+		z.avail_in = (uInt)(left < PIECE ? left : PIECE);
+		push_gzip(&z, out, Z_NO_FLUSH);
+	}
+	push_gzip(&z, out, Z_FINISH);
+	deflateEnd(&z);
+	return 0;
+}
 
 struct builder {
 	const struct report_data *export;
@@ -29,7 +64,7 @@ struct builder {
 };
 
 /* Zeroed memory for @nr things of @size bytes, until the builder is released; NULL: failed. */
-static void *get(struct builder *b, size_t nr, size_t size)
+static void *get_memory(struct builder *b, size_t nr, size_t size)
 {
 	void **arena = b->arena;
 
@@ -47,7 +82,7 @@ static void *get(struct builder *b, size_t nr, size_t size)
 	return NULL;
 }
 
-static int64_t text(struct builder *b, const char *text)
+static int64_t text_number_of(struct builder *b, const char *text)
 {
 	uint32_t number = 0;
 
@@ -73,22 +108,22 @@ static void set_types(struct builder *b)
 							{"inuse_objects", "count"},
 							{"inuse_space", "bytes"}};
 	Pprof__Profile *p = &b->profile;
-	Pprof__ValueType *types = get(b, NR_VALUES + 1, sizeof(*types));
+	Pprof__ValueType *types = get_memory(b, NR_VALUES + 1, sizeof(*types));
 
-	p->sample_type = get(b, NR_VALUES, sizeof(*p->sample_type));
+	p->sample_type = get_memory(b, NR_VALUES, sizeof(*p->sample_type));
 	if (b->failed)
 		return;
 	for (int i = 0; i < NR_VALUES; i++) {
 		pprof__value_type__init(&types[i]);
-		types[i].type = text(b, names[i][0]);
-		types[i].unit = text(b, names[i][1]);
+		types[i].type = text_number_of(b, names[i][0]);
+		types[i].unit = text_number_of(b, names[i][1]);
 		p->sample_type[i] = &types[i];
 	}
 	p->n_sample_type = NR_VALUES;
 	p->default_sample_type = types[NR_VALUES - 1].type;
 	pprof__value_type__init(&types[NR_VALUES]);
-	types[NR_VALUES].type = text(b, "space");
-	types[NR_VALUES].unit = text(b, "bytes");
+	types[NR_VALUES].type = text_number_of(b, "space");
+	types[NR_VALUES].unit = text_number_of(b, "bytes");
 	p->period_type = &types[NR_VALUES];
 	p->period = 1;
 }
@@ -101,15 +136,15 @@ static void set_labels(struct builder *b, size_t i, Pprof__Sample *sample)
 
 	if (!process)
 		return;
-	labels = get(b, 2, sizeof(*labels));
-	sample->label = get(b, 2, sizeof(*sample->label));
+	labels = get_memory(b, 2, sizeof(*labels));
+	sample->label = get_memory(b, 2, sizeof(*sample->label));
 	if (b->failed)
 		return;
 	pprof__label__init(&labels[0]);
-	labels[0].key = text(b, "process");
-	labels[0].str = text(b, process);
+	labels[0].key = text_number_of(b, "process");
+	labels[0].str = text_number_of(b, process);
 	pprof__label__init(&labels[1]);
-	labels[1].key = text(b, "pid");
+	labels[1].key = text_number_of(b, "pid");
 	labels[1].num = report_data_pid(b->export, i);
 	sample->label[0] = &labels[0];
 	sample->label[1] = &labels[1];
@@ -123,8 +158,8 @@ static void set_sample(struct builder *b, size_t i, Pprof__Sample *sample)
 	const uint32_t *path = places_path(b->export->places, i, &nr);
 
 	pprof__sample__init(sample);
-	sample->location_id = get(b, nr, sizeof(*sample->location_id));
-	sample->value = get(b, NR_VALUES, sizeof(*sample->value));
+	sample->location_id = get_memory(b, nr, sizeof(*sample->location_id));
+	sample->value = get_memory(b, NR_VALUES, sizeof(*sample->value));
 	if (b->failed)
 		return;
 	for (size_t at = 0; at < nr; at++)
@@ -140,11 +175,11 @@ static void set_sample(struct builder *b, size_t i, Pprof__Sample *sample)
 
 static void set_samples(struct builder *b)
 {
-	size_t nr = view_nr(b->export->view);
-	Pprof__Sample *samples = get(b, nr, sizeof(*samples));
+	size_t nr = b->export->view->nr;
+	Pprof__Sample *samples = get_memory(b, nr, sizeof(*samples));
 	Pprof__Profile *p = &b->profile;
 
-	p->sample = get(b, nr, sizeof(*p->sample));
+	p->sample = get_memory(b, nr, sizeof(*p->sample));
 	for (size_t i = 0; i < nr && !b->failed; i++) {
 		set_sample(b, i, &samples[i]);
 		p->sample[i] = &samples[i];
@@ -167,9 +202,9 @@ static void set_spot(struct builder *b, const struct place *place, uint64_t id, 
 	b->failed |= !name;
 	pprof__function__init(&spot->function);
 	spot->function.id = id;
-	spot->function.name = name ? text(b, name) : 0;
-	spot->function.system_name = text(b, place->function);
-	spot->function.filename = text(b, place->file);
+	spot->function.name = name ? text_number_of(b, name) : 0;
+	spot->function.system_name = text_number_of(b, place->function);
+	spot->function.filename = text_number_of(b, place->file);
 	pprof__line__init(&spot->line);
 	spot->line.function_id = id;
 	spot->line.line = place->line;
@@ -184,14 +219,14 @@ static void set_spot(struct builder *b, const struct place *place, uint64_t id, 
 
 static void set_places(struct builder *b)
 {
-	size_t nr = places_nr(b->export->places);
-	struct spot *spots = get(b, nr, sizeof(*spots));
+	size_t nr = b->export->places->nr;
+	struct spot *spots = get_memory(b, nr, sizeof(*spots));
 	Pprof__Profile *p = &b->profile;
 
-	p->location = get(b, nr, sizeof(*p->location));
-	p->function = get(b, nr, sizeof(*p->function));
+	p->location = get_memory(b, nr, sizeof(*p->location));
+	p->function = get_memory(b, nr, sizeof(*p->function));
 	for (size_t i = 0; i < nr && !b->failed; i++) {
-		set_spot(b, places_get(b->export->places, (uint32_t)i), i + 1, &spots[i]);
+		set_spot(b, &b->export->places->all[i], i + 1, &spots[i]);
 		p->location[i] = &spots[i].location;
 		p->function[i] = &spots[i].function;
 	}
@@ -200,15 +235,15 @@ static void set_places(struct builder *b)
 
 static void set_mappings(struct builder *b)
 {
-	size_t nr = strings_nr(b->modules) - 1; /* the first one is "" */
-	Pprof__Mapping *mappings = get(b, nr, sizeof(*mappings));
+	size_t nr = b->modules->nr - 1; /* the first one is "" */
+	Pprof__Mapping *mappings = get_memory(b, nr, sizeof(*mappings));
 	Pprof__Profile *p = &b->profile;
 
-	p->mapping = get(b, nr, sizeof(*p->mapping));
+	p->mapping = get_memory(b, nr, sizeof(*p->mapping));
 	for (size_t i = 0; i < nr && !b->failed; i++) {
 		pprof__mapping__init(&mappings[i]);
 		mappings[i].id = i + 1;
-		mappings[i].filename = text(b, strings_all(b->modules)[i + 1]);
+		mappings[i].filename = text_number_of(b, b->modules->all[i + 1]);
 		mappings[i].has_functions = true;
 		mappings[i].has_filenames = true;
 		mappings[i].has_line_numbers = true;
@@ -227,16 +262,16 @@ static void set_origin(struct builder *b)
 	snprintf(comment, sizeof(comment),
 		 "mleak " MLEAK_VERSION ": %llu events were lost in the recording",
 		 (unsigned long long)report_data_lost(b->export));
-	p->comment = get(b, 1, sizeof(*p->comment));
+	p->comment = get_memory(b, 1, sizeof(*p->comment));
 	if (b->failed)
 		return;
-	p->comment[0] = text(b, comment);
+	p->comment[0] = text_number_of(b, comment);
 	p->n_comment = 1;
 	p->time_nanos = (int64_t)b->export->meta->realtime_ns;
 	p->duration_nanos = (int64_t)report_data_duration(b->export);
 }
 
-static void build(struct builder *b)
+static void build_profile(struct builder *b)
 {
 	char *exe = text_escape(b->export->meta->exe);
 
@@ -251,8 +286,8 @@ static void build(struct builder *b)
 	set_places(b);
 	set_mappings(b);
 	set_origin(b);
-	b->profile.string_table = (char **)strings_all(b->strings);
-	b->profile.n_string_table = strings_nr(b->strings);
+	b->profile.string_table = (char **)b->strings->all;
+	b->profile.n_string_table = b->strings->nr;
 }
 
 static int write_profile(FILE *out, const Pprof__Profile *profile)
@@ -277,7 +312,7 @@ int print_pprof(FILE *out, const struct report_data *export)
 	if (!err)
 		err = strings_new(&b.modules);
 	if (!err)
-		build(&b);
+		build_profile(&b);
 	if (!err)
 		err = b.failed ? -ENOMEM : write_profile(out, &b.profile);
 	for (size_t i = 0; i < b.nr_arena; i++)

@@ -14,7 +14,7 @@ static void put_processes(struct json *json, const struct report_data *export)
 {
 	const char *name;
 
-	for (uint32_t i = 0; i < live_nr_processes(replay_live(export->leaks)); i++) {
+	for (uint32_t i = 0; i < live_nr_processes(export->leaks->live); i++) {
 		name = view_process(export->view, i);
 		if (!name)
 			return;
@@ -30,8 +30,8 @@ static int put_frames(struct json *json, const struct report_data *export)
 
 	json_open(json, "shared", '{');
 	json_open(json, "frames", '[');
-	for (size_t i = 0; i < places_nr(places); i++) {
-		const struct place *place = places_get(places, (uint32_t)i);
+	for (size_t i = 0; i < places->nr; i++) {
+		const struct place *place = &places->all[i];
 		char *function = place_function(place);
 
 		if (!function)
@@ -59,15 +59,14 @@ static uint64_t weight_of(const struct stack *stack, bool bytes)
 static void put_samples(struct json *json, const struct report_data *export)
 {
 	json_open(json, "samples", '[');
-	for (size_t i = 0; i < view_nr(export->view); i++) {
+	for (size_t i = 0; i < export->view->nr; i++) {
 		size_t nr;
 		const uint32_t *path = places_path(export->places, i, &nr);
 
 		json_open(json, NULL, '[');
 		if (report_data_process(export, i))
 			json_number(json, NULL,
-				    places_nr(export->places) +
-					    view_stack(export->view, i)->process);
+				    export->places->nr + view_stack(export->view, i)->process);
 		while (nr)
 			json_number(json, NULL, path[--nr]);
 		json_close(json, ']');
@@ -86,7 +85,7 @@ static void put_profile(struct json *json, const struct report_data *export, boo
 	json_number(json, "startValue", 0);
 	put_samples(json, export);
 	json_open(json, "weights", '[');
-	for (size_t i = 0; i < view_nr(export->view); i++) {
+	for (size_t i = 0; i < export->view->nr; i++) {
 		uint64_t weight = weight_of(view_stack(export->view, i), bytes);
 
 		json_number(json, NULL, weight);

@@ -47,7 +47,7 @@ static char **make_argv(const char *const *paths, size_t nr)
 }
 
 /* Start @argv.  Returns what reads its output, or NULL. */
-static FILE *start(char *const *argv, pid_t *pid)
+static FILE *start_dpkg(char *const *argv, pid_t *pid)
 {
 	static char *const env[] = {"PATH=/usr/bin:/bin", "LC_ALL=C", NULL};
 	posix_spawn_file_actions_t actions;
@@ -104,7 +104,7 @@ int dpkg_ask(struct dpkg **out, const char *const *paths, size_t nr)
 	if (packages && argv) {
 		packages->paths = paths;
 		packages->nr = nr;
-		packages->out = nr ? start(argv, &packages->pid) : NULL;
+		packages->out = nr ? start_dpkg(argv, &packages->pid) : NULL;
 	} else {
 		free(packages);
 		*out = NULL;

@@ -2,22 +2,15 @@
 #include "report/name/labels.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/base/array.h"
 #include "report/base/hash_index.h"
 #include "report/base/strings.h"
 #include "report/base/text.h"
 
 #define DELETED " (deleted)" /* what the kernel appends to the path of such a file */
-
-struct labels {
-	struct label *all;
-	size_t nr, room;
-	struct hash_index index;
-	struct strings *modules; /* paths */
-};
 
 int labels_new(struct labels **out)
 {
@@ -46,11 +39,6 @@ int labels_module(struct labels *labels, const char *path, uint32_t *module)
 	return err;
 }
 
-const char *labels_path(const struct labels *labels, uint32_t module)
-{
-	return strings_all(labels->modules)[module];
-}
-
 static bool same_label(const void *things, uint32_t number, const void *key)
 {
 	const struct label *a = &((const struct labels *)things)->all[number];
@@ -60,56 +48,23 @@ static bool same_label(const void *things, uint32_t number, const void *key)
 	       !strcmp(a->location, b->location);
 }
 
-/* On success the strings of @label belong to @labels. */
-static int append(struct labels *labels, const struct label *label, uint64_t hash)
-{
-	struct label *all;
-
-	if (labels->nr >= UINT32_MAX)
-		return -ENOMEM;
-	all = array_grow(labels->all, &labels->room, labels->nr + 1, sizeof(*all));
-	if (!all)
-		return -ENOMEM;
-	labels->all = all;
-	if (hash_index_add(&labels->index, hash, (uint32_t)labels->nr))
-		return -ENOMEM;
-	labels->all[labels->nr++] = *label;
-	return 0;
-}
-
 int labels_intern(struct labels *labels, uint32_t module, const char *name, const char *location,
 		  uint32_t *number)
 {
 	struct label label = {
 		.name = text_escape(name), .location = text_escape(location), .module = module};
 	struct hash_query query = {.things = labels, .key = &label, .equal = same_label};
-	int err = -ENOMEM;
+	int added = -ENOMEM;
 
-	if (!label.name || !label.location)
-		goto out;
-	query.hash = hash_text(hash_text(module, label.name), label.location);
-	err = 0;
-	if (hash_index_find(&labels->index, &query, number))
-		goto out;
-	err = append(labels, &label, query.hash);
-	if (err)
-		goto out;
-	*number = (uint32_t)(labels->nr - 1);
-	return 0;
-out:
+	if (label.name && label.location) {
+		query.hash = hash_text(hash_text(module, label.name), label.location);
+		added = intern(&labels->table, &query, &label, sizeof(label), number);
+	}
+	if (added > 0)
+		return 0;
 	free(label.name);
 	free(label.location);
-	return err;
-}
-
-size_t labels_nr(const struct labels *labels)
-{
-	return labels->nr;
-}
-
-const struct label *labels_get(const struct labels *labels, uint32_t number)
-{
-	return &labels->all[number];
+	return added;
 }
 
 static bool same_name(const void *things, uint32_t number, const void *key)
@@ -180,4 +135,46 @@ void labels_free(struct labels *labels)
 	hash_index_release(&labels->index);
 	strings_free(labels->modules);
 	free(labels);
+}
+
+static int compare_namesakes(const void *a, const void *b)
+{
+	const struct namesake *x = a, *y = b;
+	int order = strcmp(x->name, y->name);
+
+	if (!order)
+		order = strcmp(text_file_name(x->module), text_file_name(y->module));
+	return order ? order : strcmp(x->module, y->module);
+}
+
+static bool same_base(const struct namesake *a, const struct namesake *b)
+{
+	return !strcmp(text_file_name(a->module), text_file_name(b->module));
+}
+
+/* The same for @nr of one name, whose modules differ. */
+static void tell_namesakes(struct namesake *all, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		bool by_path = (i && same_base(&all[i - 1], &all[i])) ||
+			       (i + 1 < nr && same_base(&all[i], &all[i + 1]));
+
+		all[i].told = nr < 2 || !all[i].module[0] ? NULL
+			      : by_path			  ? all[i].module
+							  : text_file_name(all[i].module);
+	}
+}
+
+void disambiguate(struct namesake *all, size_t nr)
+{
+	size_t first = 0;
+
+	if (nr)
+		qsort(all, nr, sizeof(*all), compare_namesakes);
+	for (size_t i = 1; i <= nr; i++) {
+		if (i < nr && !strcmp(all[i].name, all[first].name))
+			continue;
+		tell_namesakes(all + first, i - first);
+		first = i;
+	}
 }

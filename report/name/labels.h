@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct labels; /* opaque */
+#include "report/base/hash_index.h"
+#include "report/base/strings.h"
 
 #define LABELS_NO_MODULE 0 /* of labels that are not of code */
 
@@ -19,6 +20,13 @@ struct label {
 	uint32_t module; /* program or library that the code is in, or LABELS_NO_MODULE */
 };
 
+/* All labels, by number in the order of addition.  The array moves with labels_intern(), but the
+ * strings live until labels_free(). */
+struct labels {
+	INTERN_OF(struct label);
+	struct strings *modules; /* paths */
+};
+
 /* No labels yet.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
 int labels_new(struct labels **out);
 
@@ -26,9 +34,6 @@ int labels_new(struct labels **out);
  * LABELS_NO_MODULE for "".  A file that was deleted meanwhile is the same as before.  Returns 0 or
  * -ENOMEM. */
 int labels_module(struct labels *labels, const char *path, uint32_t *module);
-
-/* The path of @module, "" of LABELS_NO_MODULE; valid until labels_free(). */
-const char *labels_path(const struct labels *labels, uint32_t module);
 
 /*
  * Find the label with this name and location (any bytes) of @module, or add it.
@@ -44,14 +49,22 @@ int labels_intern(struct labels *labels, uint32_t module, const char *name, cons
  */
 int labels_functions(const struct labels *labels, uint32_t *functions, bool *namesakes);
 
-/* Labels so far. */
-size_t labels_nr(const struct labels *labels);
-
-/* Label @number (below labels_nr()); valid until the next labels_intern(), its strings until
- * labels_free(). */
-const struct label *labels_get(const struct labels *labels, uint32_t number);
-
 /* Release @labels; NULL is allowed. */
 void labels_free(struct labels *labels);
+
+/* One of several functions that are shown side by side; its strings are borrowed. */
+struct namesake {
+	const char *name;
+	const char *module; /* path, distinct from others; "" for what is not of code */
+	const char *told;   /* of the module: its file name, its path, or NULL: nothing need be */
+	uint32_t number;    /* the caller's */
+};
+
+/*
+ * * Set what is shown of each of @all, and sort them; no two have the same name and module.  Of
+ * those whose name others have, too, it is the name of the module's file, or where that is the
+ * same, too, the path.
+ */
+void disambiguate(struct namesake *all, size_t nr);
 
 #endif

@@ -14,19 +14,6 @@
 
 #define SHORT_PATH 40 /* columns up to which a source file's path is shown whole */
 
-struct symbols {
-	struct dwunw_frame *frames; /* distinct */
-	size_t nr, room;
-	struct hash_index index;
-	/* After symbols_resolve(): */
-	struct dwunw_symbol *symbols; /* of each frame */
-	uint32_t *labels;	      /* of all frames, one after the other */
-	size_t nr_labels, labels_room;
-	bool guessed;  /* some of them */
-	bool *unnamed; /* of each frame: its function was looked for in vain */
-	size_t *first; /* of each frame: where its labels begin; and where the last ones end */
-};
-
 /* A frame that is to be named, and what its labels say of its module. */
 struct spot {
 	const struct dwunw_frame *frame;
@@ -41,7 +28,7 @@ int symbols_new(struct symbols **out)
 
 static bool same_frame(const void *things, uint32_t number, const void *key)
 {
-	const struct dwunw_frame *a = &((const struct symbols *)things)->frames[number];
+	const struct dwunw_frame *a = &((const struct symbols *)things)->all[number];
 	const struct dwunw_frame *b = key;
 
 	/* that a stack stops at a frame does not change its name */
@@ -49,7 +36,8 @@ static bool same_frame(const void *things, uint32_t number, const void *key)
 	       !((a->flags ^ b->flags) & ~(uint32_t)DWUNW_FRAME_FLAG_PARTIAL);
 }
 
-static struct hash_query query_for(const struct symbols *names, const struct dwunw_frame *frame)
+static struct hash_query query_for_frame(const struct symbols *names,
+					 const struct dwunw_frame *frame)
 {
 	return (struct hash_query){
 		.hash = hash_word(hash_word(frame->module, frame->addr), frame->pc),
@@ -62,21 +50,11 @@ static struct hash_query query_for(const struct symbols *names, const struct dwu
 int symbols_want(struct symbols *names, const struct dwunw_frame *frames, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++) {
-		struct hash_query query = query_for(names, &frames[i]);
-		struct dwunw_frame *all;
+		struct hash_query query = query_for_frame(names, &frames[i]);
 		uint32_t number;
 
-		if (hash_index_find(&names->index, &query, &number))
-			continue;
-		if (names->nr >= UINT32_MAX)
+		if (intern(&names->table, &query, &frames[i], sizeof(frames[i]), &number) < 0)
 			return -ENOMEM;
-		all = array_grow(names->frames, &names->room, names->nr + 1, sizeof(*all));
-		if (!all)
-			return -ENOMEM;
-		names->frames = all;
-		if (hash_index_add(&names->index, query.hash, (uint32_t)names->nr))
-			return -ENOMEM;
-		names->frames[names->nr++] = frames[i];
 	}
 	return 0;
 }
@@ -180,7 +158,7 @@ static int name_inlined(struct symbols *names, const struct spot *spot,
 static int name_one(struct symbols *names, const struct symbols_source *source,
 		    const struct spot *spot, bool lines, struct labels *labels)
 {
-	const struct dwunw_symbol *symbol = &names->symbols[spot->frame - names->frames];
+	const struct dwunw_symbol *symbol = &names->symbols[spot->frame - names->all];
 	char *place = symbol->function ? NULL : place_text(source, spot->frame);
 	char *location = location_text(lines ? symbol->file : NULL, symbol->line);
 	int err = -ENOMEM;
@@ -201,9 +179,9 @@ static int name_all(struct symbols *names, const struct symbols_source *source,
 
 	for (size_t i = 0; i < names->nr && !err; i++) {
 		const struct dwunw_symbol *symbol = &names->symbols[i];
-		const char *path = symbols_module_path(source, &names->frames[i]);
+		const char *path = symbols_module_path(source, &names->all[i]);
 
-		spot.frame = &names->frames[i];
+		spot.frame = &names->all[i];
 		if (path != last)
 			err = labels_module(labels, path, &spot.module);
 		last = path;
@@ -232,7 +210,7 @@ int symbols_resolve(struct symbols *names, const struct symbols_source *source,
 		return -ENOMEM;
 	err = opts->addresses || !names->nr
 		      ? 0
-		      : dwunw_symbol_resolve_batch(source->dw, names->frames, names->nr, symbols);
+		      : dwunw_symbol_resolve_batch(source->dw, names->all, names->nr, symbols);
 	for (size_t i = 0; i < names->nr && !err; i++)
 		names->unnamed[i] = !opts->addresses && !symbols[i].function;
 	if (!err)
@@ -243,7 +221,7 @@ int symbols_resolve(struct symbols *names, const struct symbols_source *source,
 /* The number of @frame, which was noted. */
 static uint32_t number_of(const struct symbols *names, const struct dwunw_frame *frame)
 {
-	struct hash_query query = query_for(names, frame);
+	struct hash_query query = query_for_frame(names, frame);
 	uint32_t number = 0;
 	bool found = hash_index_find(&names->index, &query, &number);
 
@@ -267,24 +245,19 @@ const uint32_t *symbols_labels(const struct symbols *names, const struct dwunw_f
 	return &names->labels[names->first[number]];
 }
 
-bool symbols_guessed(const struct symbols *names)
-{
-	return names->guessed;
-}
-
 void symbols_each_unnamed(const struct symbols *names,
 			  void (*visit)(void *arg, const struct dwunw_frame *frame), void *arg)
 {
 	for (size_t i = 0; i < names->nr; i++)
 		if (names->unnamed[i])
-			visit(arg, &names->frames[i]);
+			visit(arg, &names->all[i]);
 }
 
 void symbols_free(struct symbols *names)
 {
 	if (!names)
 		return;
-	free(names->frames);
+	free(names->all);
 	free(names->labels);
 	free(names->symbols);
 	free(names->first);

@@ -4,10 +4,21 @@
 
 #include <stdbool.h>
 
+#include "report/base/hash_index.h"
 #include "report/name/labels.h"
 #include "report/trace/trace_modules.h"
 
-struct symbols; /* opaque */
+/* To be read by all. */
+struct symbols {
+	INTERN_OF(struct dwunw_frame); /* the distinct frames */
+	/* After symbols_resolve(): */
+	struct dwunw_symbol *symbols; /* of each frame */
+	uint32_t *labels;	      /* of all frames, one after the other */
+	size_t nr_labels, labels_room;
+	bool guessed;  /* some of them */
+	bool *unnamed; /* of each frame: its function was looked for in vain */
+	size_t *first; /* of each frame: where its labels begin; and where the last ones end */
+};
 
 /* At the end of a name: the frame was guessed, because there is no call frame information. */
 #define NAMES_GUESSED " [guessed]"
@@ -42,9 +53,6 @@ int symbols_resolve(struct symbols *names, const struct symbols_source *source,
  * the last, at least one, is that of the frame itself.  Valid until symbols_free(). */
 const uint32_t *symbols_labels(const struct symbols *names, const struct dwunw_frame *frame,
 			       size_t *nr);
-
-/* Is any of the labels that of a frame that was guessed? */
-bool symbols_guessed(const struct symbols *names);
 
 /* What is known of @frame, which was noted before symbols_resolve().  Its strings are as the
  * program has them.  Valid until symbols_free(). */

@@ -6,31 +6,11 @@
 
 #include "report/base/text.h"
 #include "report/context/print_overruns.h"
-#include "report/context/scope.h"
+#include "report/context/report_data.h"
 #include "report/machine/print_folded.h"
 #include "report/text/print_summary.h"
 #include "report/text/print_tree.h"
 #include "report/view/missing_symbols.h"
-
-struct live_amount report_data_selected(const struct report_data *export)
-{
-	struct live_amount sum;
-
-	view_left_out(export->view, &sum);
-	for (size_t i = 0; i < view_nr(export->view); i++) {
-		sum.blocks += view_stack(export->view, i)->blocks;
-		sum.bytes += view_stack(export->view, i)->bytes;
-	}
-	return sum;
-}
-
-struct live_amount report_data_filtered(const struct report_data *export)
-{
-	struct live_amount all = replay_totals(export->leaks)->outstanding;
-	struct live_amount selected = report_data_selected(export);
-
-	return (struct live_amount){all.blocks - selected.blocks, all.bytes - selected.bytes};
-}
 
 static int print_head(FILE *out, const struct report_data *export)
 {
@@ -43,7 +23,7 @@ static int print_head(FILE *out, const struct report_data *export)
 }
 
 /* Say how much the options leave out. */
-static void print_left_out(FILE *out, const struct report_data *export)
+static void print_not_asked_for(FILE *out, const struct report_data *export)
 {
 	struct live_amount filtered = report_data_filtered(export);
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
@@ -59,9 +39,10 @@ static void print_left_out(FILE *out, const struct report_data *export)
 
 /* Print what @body, called with @arg, prints, between what all texts begin and end with; if @names
  * are shown, what would give more of them is found out meanwhile. */
-static int print_text(FILE *out, const struct report_data *export, bool names,
-		      int (*body)(FILE *out, const struct report_data *export, const void *arg),
-		      const void *arg)
+static int print_text_report(FILE *out, const struct report_data *export, bool names,
+			     int (*body)(FILE *out, const struct report_data *export,
+					 const void *arg),
+			     const void *arg)
 {
 	struct missing_symbols *unnamed = NULL;
 	int err = names ? missing_symbols_new(&unnamed, export->view, export->leaks) : 0;
@@ -71,7 +52,7 @@ static int print_text(FILE *out, const struct report_data *export, bool names,
 	if (!err)
 		err = body(out, export, arg);
 	if (!err)
-		print_left_out(out, export);
+		print_not_asked_for(out, export);
 	if (!err && unnamed)
 		err = missing_symbols_print(unnamed, out);
 	missing_symbols_free(unnamed);
@@ -80,7 +61,7 @@ static int print_text(FILE *out, const struct report_data *export, bool names,
 
 static int print_tree_body(FILE *out, const struct report_data *export, const void *arg)
 {
-	bool inverted = view_options(export->view)->inverted;
+	bool inverted = export->view->opts.inverted;
 
 	(void)arg;
 	return print_view_as_tree(out, export->view,
@@ -89,7 +70,7 @@ static int print_tree_body(FILE *out, const struct report_data *export, const vo
 
 static int print_as_tree(FILE *out, const struct report_data *export)
 {
-	return print_text(out, export, true, print_tree_body, NULL);
+	return print_text_report(out, export, true, print_tree_body, NULL);
 }
 
 static int print_flat_body(FILE *out, const struct report_data *export, const void *arg)
@@ -100,12 +81,12 @@ static int print_flat_body(FILE *out, const struct report_data *export, const vo
 
 static int print_as_flat(FILE *out, const struct report_data *export)
 {
-	return print_text(out, export, true, print_flat_body, NULL);
+	return print_text_report(out, export, true, print_flat_body, NULL);
 }
 
 static int print_as_folded(FILE *out, const struct report_data *export)
 {
-	return print_folded(out, replay_comm(export->leaks), export->view);
+	return print_folded(out, export->leaks->comm, export->view);
 }
 
 static const struct format {
@@ -160,7 +141,7 @@ int format_print_table(FILE *out, const struct report_data *export, const struct
 {
 	if (table->opts.format != TABLE_TEXT)
 		return print_table_body(out, export, table);
-	return print_text(out, export, shows_names(table), print_table_body, table);
+	return print_text_report(out, export, shows_names(table), print_table_body, table);
 }
 
 int format_print(FILE *out, enum report_format format, const struct report_data *export,

@@ -9,9 +9,8 @@
 #include "report/base/array.h"
 #include "report/base/strings.h"
 #include "report/base/text.h"
-#include "report/context/ages.h"
-#include "report/context/csv.h"
-#include "report/context/left_out.h"
+#include "report/context/stack_notes.h"
+#include "report/context/table_rows.h"
 #include "report/machine/print_json.h"
 #include "report/terminal/color.h"
 
@@ -48,13 +47,13 @@ static bool is_by_stack(enum group_key key)
 /* The group called @name, valid until the next one is made, or NULL: no memory. */
 static struct group *group_of(struct groups *g, const char *name)
 {
-	size_t before = strings_nr(g->names);
+	size_t before = g->names->nr;
 	struct group *all;
 	uint32_t number;
 
 	if (strings_intern(g->names, name, &number))
 		return NULL;
-	if (strings_nr(g->names) > before) {
+	if (g->names->nr > before) {
 		all = array_grow(g->all, &g->room, number, sizeof(*all));
 		if (!all)
 			return NULL;
@@ -64,7 +63,7 @@ static struct group *group_of(struct groups *g, const char *name)
 	return &g->all[number - 1];
 }
 
-static void add(struct live_amount *sum, struct live_amount more)
+static void add_amount(struct live_amount *sum, struct live_amount more)
 {
 	sum->blocks += more.blocks;
 	sum->bytes += more.bytes;
@@ -87,14 +86,14 @@ static struct group *group_of_place(struct groups *g, const struct place *place)
 	return group;
 }
 
-static int add_stack(struct groups *g, size_t i)
+static int add_group_stack(struct groups *g, size_t i)
 {
 	const struct stack *stack = view_stack(g->export->view, i);
 	size_t nr;
 	const uint32_t *path = places_path(g->export->places, i, &nr);
 
 	for (size_t at = 0; at < nr; at++) {
-		const struct place *place = places_get(g->export->places, path[at]);
+		const struct place *place = &g->export->places->all[path[at]];
 		struct group *group;
 
 		/* what is said in place of missing callers is no frame */
@@ -104,10 +103,10 @@ static int add_stack(struct groups *g, size_t i)
 		if (!group)
 			return -ENOMEM;
 		if (!at)
-			add(&group->own, (struct live_amount){stack->blocks, stack->bytes});
+			add_amount(&group->own, (struct live_amount){stack->blocks, stack->bytes});
 		if (group->counted == i + 1)
 			continue; /* a recursion */
-		add(&group->with_callees, (struct live_amount){stack->blocks, stack->bytes});
+		add_amount(&group->with_callees, (struct live_amount){stack->blocks, stack->bytes});
 		group->counted = i + 1;
 	}
 	return 0;
@@ -116,8 +115,8 @@ static int add_stack(struct groups *g, size_t i)
 static void name_thread(const struct groups *g, const struct live_block *block, char *text,
 			size_t room)
 {
-	char *name = text_escape(thread_names_get(replay_chosen(g->export->leaks)->threads,
-						  block->tgid, block->tid));
+	char *name = text_escape(
+		thread_names_get(g->export->leaks->chosen.threads, block->tgid, block->tid));
 
 	snprintf(text, room, "%" PRIu32 "%s%s", block->tid, name && *name ? " " : "",
 		 name ? name : "");
@@ -159,23 +158,22 @@ static void add_block(void *arg, const struct live_block *block)
 	else if (g->key == GROUP_SIZE)
 		order = name_size(block, text, sizeof(text));
 	else
-		order = name_age(replay_chosen(g->export->leaks)->end_ns, block, text,
-				 sizeof(text));
+		order = name_age(g->export->leaks->chosen.end_ns, block, text, sizeof(text));
 	group = group_of(g, text);
 	if (!group) {
 		g->err = -ENOMEM;
 		return;
 	}
 	group->order = order;
-	add(&group->own, sampling_amount(block));
+	add_amount(&group->own, sampling_amount(block));
 }
 
 /* The heaviest first. */
-static int compare(const void *a, const void *b, void *arg)
+static int compare_groups(const void *a, const void *b, void *arg)
 {
 	const struct group *x = a, *y = b;
 	const struct groups *g = arg;
-	char *const *text = strings_all(g->names);
+	char *const *text = g->names->all;
 
 	if (x->own.bytes != y->own.bytes)
 		return x->own.bytes > y->own.bytes ? -1 : 1;
@@ -194,30 +192,30 @@ static int compare_order(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
-static int collect(struct groups *g)
+static int collect_groups(struct groups *g)
 {
 	const struct view *view = g->export->view;
-	size_t nr = stacks_nr(replay_stacks(g->export->leaks));
+	size_t nr = g->export->leaks->stacks->nr;
 	int err = strings_new(&g->names);
 
 	g->shown = calloc(nr + 1, sizeof(*g->shown));
 	if (!g->shown)
 		return -ENOMEM;
-	for (size_t i = 0; i < view_nr(view) && !err; i++) {
-		g->shown[view_number(view, i)] = true;
+	for (size_t i = 0; i < view->nr && !err; i++) {
+		g->shown[view->chosen[i]] = true;
 		if (is_by_stack(g->key))
-			err = add_stack(g, i);
+			err = add_group_stack(g, i);
 	}
 	if (err || is_by_stack(g->key))
 		return err;
-	chosen_each(replay_chosen(g->export->leaks), replay_live(g->export->leaks), add_block, g);
+	chosen_each(&g->export->leaks->chosen, g->export->leaks->live, add_block, g);
 	return g->err;
 }
 
-static void put_text(FILE *out, const struct groups *g, size_t nr)
+static void put_groups_text(FILE *out, const struct groups *g, size_t nr)
 {
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
-	bool stacks = is_by_stack(g->key), color = view_options(g->export->view)->color;
+	bool stacks = is_by_stack(g->key), color = g->export->view->opts.color;
 	uint64_t heavy = report_data_selected(g->export).bytes / 10 + 1; /* as of a tree */
 
 	if (!nr) {
@@ -238,12 +236,12 @@ static void put_text(FILE *out, const struct groups *g, size_t nr)
 		if (stacks)
 			fprintf(out, "%12s%12s", text_number(bytes, group->with_callees.bytes),
 				text_number(blocks, group->with_callees.blocks));
-		fprintf(out, "  %s%s%s\n", color_of(color, COLOR_NAME),
-			strings_all(g->names)[group->name], color_of(color, COLOR_END));
+		fprintf(out, "  %s%s%s\n", color_of(color, COLOR_NAME), g->names->all[group->name],
+			color_of(color, COLOR_END));
 	}
 }
 
-static void put_csv(FILE *out, const struct groups *g, size_t nr)
+static void put_groups_csv(FILE *out, const struct groups *g, size_t nr)
 {
 	bool stacks = is_by_stack(g->key);
 
@@ -256,19 +254,19 @@ static void put_csv(FILE *out, const struct groups *g, size_t nr)
 		if (stacks)
 			fprintf(out, "%" PRIu64 ",%" PRIu64 ",", group->with_callees.bytes,
 				group->with_callees.blocks);
-		csv_text(out, strings_all(g->names)[group->name]);
+		csv_text(out, g->names->all[group->name]);
 		fputs("\r\n", out);
 	}
 }
 
 /* Bring the groups in the order in which they are printed, those that are left out behind.  Returns
  * how many are shown. */
-static size_t rank(struct groups *g, size_t nr, size_t top)
+static size_t rank_groups(struct groups *g, size_t nr, size_t top)
 {
 	size_t shown = top && top < nr ? top : nr;
 
 	if (nr)
-		qsort_r(g->all, nr, sizeof(*g->all), compare, g);
+		qsort_r(g->all, nr, sizeof(*g->all), compare_groups, g);
 	if (shown && (g->key == GROUP_SIZE || g->key == GROUP_AGE))
 		qsort(g->all, shown, sizeof(*g->all), compare_order);
 	return shown;
@@ -280,21 +278,21 @@ static struct live_amount rest_of(const struct groups *g, size_t shown, size_t n
 	struct live_amount rest = {0};
 
 	for (size_t i = shown; i < nr; i++)
-		add(&rest, g->all[i].own);
+		add_amount(&rest, g->all[i].own);
 	return rest;
 }
 
 /* Of a function that has the name of others, the module is a member of its own. */
 static void put_json_key(struct json *json, const struct groups *g, const struct group *group)
 {
-	const char *name = strings_all(g->names)[group->name];
+	const char *name = g->names->all[group->name];
 
 	json_text(json, names[g->key], group->told ? group->told->function : name);
 	if (group->told)
 		json_text(json, "module", group->told->module);
 }
 
-static int put_json(FILE *out, const struct groups *g, size_t shown, size_t nr)
+static int put_groups_json(FILE *out, const struct groups *g, size_t shown, size_t nr)
 {
 	struct json json = {.out = out};
 	int err = json_begin(&json, g->export, "mleak-groups", SCHEMA_VERSION);
@@ -322,17 +320,17 @@ static void put_rest(FILE *out, const struct groups *g, size_t shown, size_t nr)
 	print_left_out(out, nr - shown, "lighter row", "lighter rows", rest_of(g, shown, nr));
 }
 
-static int put(FILE *out, const struct groups *g, const struct table_opts *opts, size_t shown,
-	       size_t nr)
+static int put_groups(FILE *out, const struct groups *g, const struct table_opts *opts,
+		      size_t shown, size_t nr)
 {
 	switch (opts->format) {
 	case TABLE_JSON:
-		return put_json(out, g, shown, nr);
+		return put_groups_json(out, g, shown, nr);
 	case TABLE_CSV:
-		put_csv(out, g, shown);
+		put_groups_csv(out, g, shown);
 		return 0;
 	default:
-		put_text(out, g, shown);
+		put_groups_text(out, g, shown);
 		put_rest(out, g, shown, nr);
 		return 0;
 	}
@@ -342,11 +340,11 @@ int print_groups(FILE *out, const struct report_data *export, enum group_key key
 		 const struct table_opts *opts)
 {
 	struct groups g = {.export = export, .key = key};
-	int err = collect(&g);
-	size_t nr = err ? 0 : strings_nr(g.names) - 1, shown = rank(&g, nr, opts->top);
+	int err = collect_groups(&g);
+	size_t nr = err ? 0 : g.names->nr - 1, shown = rank_groups(&g, nr, opts->top);
 
 	if (!err)
-		err = put(out, &g, opts, shown, nr);
+		err = put_groups(out, &g, opts, shown, nr);
 	free(g.all);
 	free(g.shown);
 	strings_free(g.names);

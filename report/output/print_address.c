@@ -43,12 +43,12 @@ static bool knows_any(const struct answer *a)
 /* The overrun that was found when @last was freed: of that moment there is a stack. */
 static const struct overrun *find_end(const struct replay *leaks, const struct holder *last)
 {
-	const struct overruns *overruns = replay_overruns(leaks);
+	const struct overruns *overruns = leaks->overruns;
 
 	if (!last->any || last->end == HOLDER_LIVES)
 		return NULL;
-	for (size_t i = overruns_nr(overruns); i-- > 0;) {
-		const struct overrun *o = overruns_get(overruns, i);
+	for (size_t i = overruns->nr; i-- > 0;) {
+		const struct overrun *o = overruns->all[i];
 
 		if (o->addr == last->block.addr && o->tid == last->end_tid &&
 		    o->time_ns >= last->block.time_ns && o->time_ns <= last->end_ns &&
@@ -64,11 +64,11 @@ static int look(struct address *address, size_t process)
 	struct answer *a = &address->answers[address->nr];
 	int err;
 
-	a->process = live_process(replay_live(leaks), process);
+	a->process = live_process(leaks->live, process);
 	if (address->source.pid && a->process.tgid != address->source.pid)
 		return 0;
 	address->nr++;
-	live_look_around(replay_live(leaks), process, address->addr, &a->around);
+	live_look_around(leaks->live, process, address->addr, &a->around);
 	a->last = address_history_get(address->source.holders, process);
 	a->end = find_end(leaks, &a->last);
 	address->nr_held += a->last.any || a->around.held;
@@ -82,14 +82,14 @@ int address_new(struct address **out, const struct address_source *source,
 		const struct symbols_source *names, const struct view_opts *opts)
 {
 	struct address *address = calloc(1, sizeof(*address));
-	size_t nr = live_nr_processes(replay_live(source->leaks));
+	size_t nr = live_nr_processes(source->leaks->live);
 	int err;
 
 	*out = NULL;
 	if (!address)
 		return -ENOMEM;
 	address->source = *source;
-	address->addr = address_history_addr(source->holders);
+	address->addr = source->holders->addr;
 	address->answers = calloc(nr + 1, sizeof(*address->answers));
 	err = address->answers ? stack_names_new(&address->named, names, opts) : -ENOMEM;
 	for (size_t i = 0; !err && i < nr; i++)
@@ -110,7 +110,7 @@ static struct block_printer printer_of(const struct address *address, FILE *out)
 		.leaks = address->source.leaks,
 		.named = address->named,
 		.start_ns = address->source.meta->start_ns,
-		.clock_now_ns = replay_chosen(address->source.leaks)->end_ns,
+		.clock_now_ns = address->source.leaks->chosen.end_ns,
 	};
 }
 
@@ -127,10 +127,10 @@ static void print_place(FILE *out, uint64_t addr, const struct live_block *block
 /* What was written beyond the bounds of @block. */
 static void print_overruns_of(const struct block_printer *p, const struct live_block *block)
 {
-	const struct overruns *overruns = replay_overruns(p->leaks);
+	const struct overruns *overruns = p->leaks->overruns;
 
-	for (size_t i = 0; i < overruns_nr(overruns); i++) {
-		const struct overrun *o = overruns_get(overruns, i);
+	for (size_t i = 0; i < overruns->nr; i++) {
+		const struct overrun *o = overruns->all[i];
 
 		if (!o->known || o->block.addr != block->addr || o->block.tgid != block->tgid ||
 		    o->block.time_ns != block->time_ns)
@@ -211,11 +211,11 @@ static void print_holder(const struct block_printer *p, const struct answer *a,
 static void print_answer(const struct block_printer *p, const struct address *address,
 			 const struct answer *a)
 {
-	const struct live *live = replay_live(address->source.leaks);
+	const struct live *live = address->source.leaks->live;
 
 	if (live_nr_processes(live) > 1) {
 		fputs("\nprocess ", p->out);
-		text_print(p->out, processes_name(replay_processes(p->leaks), a->process.tgid));
+		text_print(p->out, processes_name(p->leaks->processes, a->process.tgid));
 		fprintf(p->out, " (%" PRIu32 ")\n", a->process.tgid);
 	}
 	if (!knows_any(a)) {
@@ -286,14 +286,14 @@ static void put_last(const struct block_printer *p, struct json *json, const str
 static void put_answer(const struct block_printer *p, struct json *json,
 		       const struct address *address, const struct answer *a)
 {
-	const struct live *live = replay_live(address->source.leaks);
+	const struct live *live = address->source.leaks->live;
 
 	json_open(json, NULL, '{');
 	json_number(json, "pid", a->process.tgid);
 	json_text(json, "comm",
 		  live_nr_processes(live) == 1
-			  ? replay_comm(p->leaks)
-			  : processes_name(replay_processes(p->leaks), a->process.tgid));
+			  ? p->leaks->comm
+			  : processes_name(p->leaks->processes, a->process.tgid));
 	json_bool(json, "held", holds(a));
 	if (a->around.held) {
 		json_number(json, "offset", address->addr - a->around.holder.addr);

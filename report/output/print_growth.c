@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "report/base/text.h"
-#include "report/context/csv.h"
-#include "report/context/left_out.h"
-#include "report/context/print_place.h"
+#include "report/context/table_rows.h"
 #include "report/machine/print_json.h"
 #include "report/terminal/color.h"
 
@@ -53,15 +51,15 @@ struct span {
 
 static size_t slice_at(const struct growth *growth, uint64_t time_ns)
 {
-	uint64_t start = growth_start_ns(growth), last = growth_slices(growth) - 1;
-	uint64_t slice = time_ns > start ? (time_ns - start) / growth_width_ns(growth) : 0;
+	uint64_t start = growth->start_ns, last = growth->slices - 1;
+	uint64_t slice = time_ns > start ? (time_ns - start) / growth->width_ns : 0;
 
 	return slice < last ? slice : last;
 }
 
 static struct span span_of(const struct report_data *export, const struct growth *growth)
 {
-	const struct chosen *chosen = replay_chosen(export->leaks);
+	const struct chosen *chosen = &export->leaks->chosen;
 	size_t first = slice_at(growth, chosen->given_from_ns);
 	size_t last = slice_at(growth, chosen->given_to_ns);
 
@@ -93,9 +91,9 @@ static enum shape shape_of(const struct line *line, const struct span *span)
 static struct line line_of(const struct report_data *export, const struct growth *growth, size_t i)
 {
 	const struct stack *stack = view_stack(export->view, i);
-	struct line line = {.i = i, .growth = growth_of(growth, view_number(export->view, i))};
+	struct line line = {.i = i, .growth = growth_of(growth, export->view->chosen[i])};
 	struct span span = span_of(export, growth);
-	double minutes = (double)(span.nr - span.nr / 2) * (double)growth_width_ns(growth) / 60e9;
+	double minutes = (double)(span.nr - span.nr / 2) * (double)growth->width_ns / 60e9;
 
 	line.per_minute =
 		((double)after(&line.growth, &span, 4) - (double)after(&line.growth, &span, 2)) /
@@ -106,7 +104,7 @@ static struct line line_of(const struct report_data *export, const struct growth
 	return line;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_growth(const void *a, const void *b)
 {
 	const struct line *x = a, *y = b;
 
@@ -152,7 +150,7 @@ static void put_text_line(FILE *out, const struct report_data *export,
 	const char *process = report_data_process(export, line->i);
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX], life[TEXT_NUMBER_MAX] = "-";
 	char grown[TEXT_NUMBER_MAX + 1];
-	bool color = view_options(export->view)->color;
+	bool color = export->view->opts.color;
 	size_t nr;
 	const uint32_t *path = places_path(export->places, line->i, &nr);
 
@@ -164,7 +162,7 @@ static void put_text_line(FILE *out, const struct report_data *export,
 		text_number(blocks, stack->blocks), rate_text(grown, line->per_minute),
 		100 * line->freed, life, color_of(color, COLOR_END));
 	for (size_t at = 0; at < nr; at++)
-		print_place(out, places_get(export->places, path[at]), color);
+		print_place(out, &export->places->all[path[at]], color);
 	if (process)
 		fprintf(out, "    %s\n", process);
 	stack_notes_print(out, export, notes, line->i, "    ");
@@ -183,8 +181,8 @@ static struct live_amount amount_of(const struct report_data *export, const stru
 	return sum;
 }
 
-static int put_text(FILE *out, const struct report_data *export, const struct line *lines,
-		    size_t all, size_t nr)
+static int put_growth_text(FILE *out, const struct report_data *export, const struct line *lines,
+			   size_t all, size_t nr)
 {
 	bool used[sizeof(shapes) / sizeof(*shapes)] = {0};
 	struct stack_notes notes;
@@ -221,7 +219,8 @@ static int put_text(FILE *out, const struct report_data *export, const struct li
 	return 0;
 }
 
-static int put_csv(FILE *out, const struct report_data *export, const struct line *lines, size_t nr)
+static int put_growth_csv(FILE *out, const struct report_data *export, const struct line *lines,
+			  size_t nr)
 {
 	fputs("shape,outstanding_bytes,outstanding_blocks,bytes_per_minute,share_freed,"
 	      "median_lifetime_ns,stack,pid\r\n",
@@ -275,10 +274,10 @@ static void put_meanings(struct json *json)
 	json_text(json, "remark", REMARK);
 }
 
-static int put_json(FILE *out, const struct report_data *export, const struct growth *growth,
-		    const struct line *lines, size_t nr)
+static int put_growth_json(FILE *out, const struct report_data *export, const struct growth *growth,
+			   const struct line *lines, size_t nr)
 {
-	size_t all = view_nr(export->view);
+	size_t all = export->view->nr;
 	struct json json = {.out = out};
 	struct stack_notes notes;
 	int err;
@@ -289,12 +288,12 @@ static int put_json(FILE *out, const struct report_data *export, const struct gr
 	json_frames(&json, export->places);
 	put_meanings(&json);
 	json_open(&json, "until_ns", '[');
-	for (size_t at = 0; at < growth_slices(growth); at++)
+	for (size_t at = 0; at < growth->slices; at++)
 		json_number(&json, NULL, print_growth_until_ns(export, growth, at));
 	json_close(&json, ']');
 	json_open(&json, "stacks", '[');
 	for (size_t i = 0; i < nr; i++)
-		put_json_line(&json, export, &notes, &lines[i], growth_slices(growth));
+		put_json_line(&json, export, &notes, &lines[i], growth->slices);
 	json_close(&json, ']');
 	json_left_out(&json, "stacks", all - nr, amount_of(export, lines + nr, all - nr));
 	json_end(&json, export);
@@ -305,7 +304,7 @@ static int put_json(FILE *out, const struct report_data *export, const struct gr
 int print_growth(FILE *out, const struct report_data *export, const struct growth *growth,
 		 const struct table_opts *opts)
 {
-	size_t nr = view_nr(export->view), shown = opts->top && opts->top < nr ? opts->top : nr;
+	size_t nr = export->view->nr, shown = opts->top && opts->top < nr ? opts->top : nr;
 	struct line *lines = calloc(nr + 1, sizeof(*lines));
 	int err;
 
@@ -313,13 +312,13 @@ int print_growth(FILE *out, const struct report_data *export, const struct growt
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++)
 		lines[i] = line_of(export, growth, i);
-	qsort(lines, nr, sizeof(*lines), compare);
+	qsort(lines, nr, sizeof(*lines), compare_growth);
 	if (opts->format == TABLE_JSON)
-		err = put_json(out, export, growth, lines, shown);
+		err = put_growth_json(out, export, growth, lines, shown);
 	else if (opts->format == TABLE_CSV)
-		err = put_csv(out, export, lines, shown);
+		err = put_growth_csv(out, export, lines, shown);
 	else
-		err = put_text(out, export, lines, nr, shown);
+		err = put_growth_text(out, export, lines, nr, shown);
 	free(lines);
 	return err;
 }

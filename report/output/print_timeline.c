@@ -14,10 +14,10 @@
 uint64_t print_growth_until_ns(const struct report_data *export, const struct growth *growth,
 			       size_t i)
 {
-	const struct chosen *chosen = replay_chosen(export->leaks);
-	uint64_t end = growth_start_ns(growth) + (i + 1) * growth_width_ns(growth);
+	const struct chosen *chosen = &export->leaks->chosen;
+	uint64_t end = growth->start_ns + (i + 1) * growth->width_ns;
 
-	if (i + 1 == growth_slices(growth))
+	if (i + 1 == growth->slices)
 		end = chosen->end_ns;
 	return end > chosen->start_ns ? end - chosen->start_ns : 0;
 }
@@ -43,7 +43,7 @@ static struct live_amount peak_of(const struct view *view)
 {
 	struct live_amount sum = {0};
 
-	for (size_t i = 0; i < view_nr(view); i++) {
+	for (size_t i = 0; i < view->nr; i++) {
 		sum.blocks += view_stack(view, i)->peak.blocks;
 		sum.bytes += view_stack(view, i)->peak.bytes;
 	}
@@ -53,7 +53,7 @@ static struct live_amount peak_of(const struct view *view)
 /* What no slice shows: the most that was outstanding at any time, and whose it was. */
 static void put_peak(FILE *out, const struct report_data *export)
 {
-	struct live_amount all = replay_peak(export->leaks), shown = peak_of(export->view);
+	struct live_amount all = export->leaks->figures->peak, shown = peak_of(export->view);
 	const struct block_filter *choice = export->choice;
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
 
@@ -72,39 +72,40 @@ static bool is_exact(const struct report_data *export)
 {
 	struct live_amount amount;
 
-	return !view_sieved_out(export->view, &amount) || view_nr(export->view) < 2;
+	return !view_sieved_out(export->view, &amount) || export->view->nr < 2;
 }
 
 /* The sum of the view's stacks. */
-static struct growth_stack sum_of(const struct report_data *export, const struct growth *growth)
+static struct growth_stack sum_of_stacks(const struct report_data *export,
+					 const struct growth *growth)
 {
 	struct growth_stack sum = {0}, all = growth_of_all(growth);
 
-	for (size_t i = 0; i < view_nr(export->view); i++) {
-		struct growth_stack stack = growth_of(growth, view_number(export->view, i));
+	for (size_t i = 0; i < export->view->nr; i++) {
+		struct growth_stack stack = growth_of(growth, export->view->chosen[i]);
 
-		for (size_t at = 0; at < growth_slices(growth); at++) {
+		for (size_t at = 0; at < growth->slices; at++) {
 			sum.bytes[at] += stack.bytes[at];
 			sum.most[at] += stack.most[at];
 		}
 	}
-	for (size_t at = 0; at < growth_slices(growth); at++)
+	for (size_t at = 0; at < growth->slices; at++)
 		if (sum.most[at] > all.most[at])
 			sum.most[at] = all.most[at];
 	return sum;
 }
 
-static void put_csv(FILE *out, const struct report_data *export, const struct growth *growth,
-		    const struct growth_stack *sum)
+static void put_timeline_csv(FILE *out, const struct report_data *export,
+			     const struct growth *growth, const struct growth_stack *sum)
 {
 	fputs("seconds,outstanding_bytes,most_bytes\r\n", out);
-	for (size_t at = 0; at < growth_slices(growth); at++)
+	for (size_t at = 0; at < growth->slices; at++)
 		fprintf(out, "%.9f,%" PRIu64 ",%" PRIu64 "\r\n", seconds_until(export, growth, at),
 			sum->bytes[at], sum->most[at]);
 }
 
-static int put_json(FILE *out, const struct report_data *export, const struct growth *growth,
-		    const struct growth_stack *sum)
+static int put_timeline_json(FILE *out, const struct report_data *export,
+			     const struct growth *growth, const struct growth_stack *sum)
 {
 	struct json json = {.out = out};
 	int err = json_begin(&json, export, "mleak-timeline", SCHEMA_VERSION);
@@ -112,7 +113,7 @@ static int put_json(FILE *out, const struct report_data *export, const struct gr
 	json_amount(&json, "at_peak", peak_of(export->view));
 	json_bool(&json, "exact", is_exact(export));
 	json_open(&json, "intervals", '[');
-	for (size_t at = 0; at < growth_slices(growth); at++) {
+	for (size_t at = 0; at < growth->slices; at++) {
 		json_open(&json, NULL, '{');
 		json_number(&json, "until_ns", print_growth_until_ns(export, growth, at));
 		json_number(&json, "outstanding_bytes", sum->bytes[at]);
@@ -124,8 +125,9 @@ static int put_json(FILE *out, const struct report_data *export, const struct gr
 	return err;
 }
 
-static void put_text(FILE *out, const struct report_data *export, const struct growth *growth,
-		     const struct growth_stack *sum, size_t columns)
+static void put_timeline_text(FILE *out, const struct report_data *export,
+			      const struct growth *growth, const struct growth_stack *sum,
+			      size_t columns)
 {
 	size_t longest = !columns		      ? BAR_WIDTH
 			 : columns > LEFT + LEAST_BAR ? columns - LEFT
@@ -133,10 +135,10 @@ static void put_text(FILE *out, const struct report_data *export, const struct g
 	char bytes[TEXT_NUMBER_MAX], at_end[TEXT_NUMBER_MAX];
 	uint64_t most = 0;
 
-	for (size_t at = 0; at < growth_slices(growth); at++)
+	for (size_t at = 0; at < growth->slices; at++)
 		most = sum->most[at] > most ? sum->most[at] : most;
 	fprintf(out, "%12s%16s%16s\n", "until", "bytes then", "most meanwhile");
-	for (size_t at = 0; at < growth_slices(growth); at++) {
+	for (size_t at = 0; at < growth->slices; at++) {
 		fprintf(out, "%10.3f s%16s%16s", seconds_until(export, growth, at),
 			text_number(at_end, sum->bytes[at]), text_number(bytes, sum->most[at]));
 		put_bar(out, sum->most[at], most, longest);
@@ -151,13 +153,13 @@ static void put_text(FILE *out, const struct report_data *export, const struct g
 int print_timeline(FILE *out, const struct report_data *export, const struct growth *growth,
 		   const struct table_opts *opts)
 {
-	struct growth_stack sum = sum_of(export, growth);
+	struct growth_stack sum = sum_of_stacks(export, growth);
 
 	if (opts->format == TABLE_JSON)
-		return put_json(out, export, growth, &sum);
+		return put_timeline_json(out, export, growth, &sum);
 	if (opts->format == TABLE_CSV)
-		put_csv(out, export, growth, &sum);
+		put_timeline_csv(out, export, growth, &sum);
 	else
-		put_text(out, export, growth, &sum, opts->columns);
+		put_timeline_text(out, export, growth, &sum, opts->columns);
 	return 0;
 }

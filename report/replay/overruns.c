@@ -7,20 +7,10 @@
 
 #include "report/base/array.h"
 #include "report/base/hash_index.h"
+#include "report/decode/event_unwinder.h"
 
 #define NEAR	   (1u << 20) /* bytes: what is further away is no neighbour */
 #define MAX_LOOKED 64 /* sites of whose first block the neighbours are looked for: that costs */
-
-struct overruns {
-	struct overrun **noted; /* as they were */
-	struct overrun **all;	/* those that count, by time */
-	size_t nr, nr_noted, room;
-	size_t resolved; /* of all */
-	size_t named;	 /* of noted */
-	struct overrun_site *sites;
-	size_t nr_sites, sites_room;
-	struct hash_index index; /* of the sites */
-};
 
 int overruns_new(struct overruns **out)
 {
@@ -58,7 +48,7 @@ int overruns_note(struct overruns *overruns, const struct mlk_overrun *overrun)
 	return 0;
 }
 
-static int earlier(const void *a, const void *b)
+static int compare_overruns(const void *a, const void *b)
 {
 	const struct overrun *x = *(struct overrun *const *)a, *y = *(struct overrun *const *)b;
 
@@ -78,7 +68,7 @@ int overruns_sort(struct overruns *overruns, uint64_t stop_ns, uint32_t pid)
 		if (o->time_ns <= stop_ns && (!pid || o->tgid == pid))
 			overruns->all[overruns->nr++] = o;
 	}
-	qsort(overruns->all, overruns->nr, sizeof(*overruns->all), earlier);
+	qsort(overruns->all, overruns->nr, sizeof(*overruns->all), compare_overruns);
 	return 0;
 }
 
@@ -132,15 +122,15 @@ static void look_around(struct overrun *o, const struct live *live)
 }
 
 /* What was found before @live changes: whose block it is. */
-static int resolve(struct overruns *overruns, size_t i, const struct live *live,
-		   const struct stacks *stacks)
+static int resolve_overrun(struct overruns *overruns, size_t i, const struct live *live,
+			   const struct stacks *stacks)
 {
 	struct overrun *o = overruns->all[i];
 	int is_new;
 
 	o->known = live_find(live, o->tgid, o->addr, &o->block);
 	if (o->known)
-		o->alloc_stack = stacks_get(stacks, o->block.stack)->id;
+		o->alloc_stack = stacks->all[o->block.stack].id;
 	if (o->known && o->size == UINT64_MAX)
 		o->size = o->block.size;
 	is_new = count_site(overruns, i);
@@ -156,34 +146,8 @@ int overruns_until(struct overruns *overruns, uint64_t time_ns, const struct liv
 
 	while (!err && overruns->resolved < overruns->nr &&
 	       overruns->all[overruns->resolved]->time_ns <= time_ns)
-		err = resolve(overruns, overruns->resolved++, live, stacks);
+		err = resolve_overrun(overruns, overruns->resolved++, live, stacks);
 	return err;
-}
-
-void overruns_found_by(struct overruns *overruns, uint32_t id)
-{
-	if (overruns->named < overruns->nr_noted)
-		overruns->noted[overruns->named++]->found_stack = id;
-}
-
-size_t overruns_nr(const struct overruns *overruns)
-{
-	return overruns->nr;
-}
-
-const struct overrun *overruns_get(const struct overruns *overruns, size_t i)
-{
-	return overruns->all[i];
-}
-
-size_t overruns_nr_sites(const struct overruns *overruns)
-{
-	return overruns->nr_sites;
-}
-
-const struct overrun_site *overruns_site(const struct overruns *overruns, size_t i)
-{
-	return &overruns->sites[i];
 }
 
 void overruns_free(struct overruns *overruns)
@@ -197,4 +161,41 @@ void overruns_free(struct overruns *overruns)
 	free(overruns->sites);
 	hash_index_release(&overruns->index);
 	free(overruns);
+}
+
+/* Separate from the threads' events, because it is not between them. */
+static int unwind_next_finder(struct overruns *overruns, struct event_unwinder *capture,
+			      const struct mlk_overrun *overrun)
+{
+	struct mlk_event at = overrun->at;
+	uint32_t id;
+	int err;
+
+	at.stack_same_from = UINT64_MAX;
+	err = event_unwinder_stack(capture, &at, &id);
+	if (!err && overruns->named < overruns->nr_noted)
+		overruns->noted[overruns->named++]->found_stack = id;
+	return err;
+}
+
+int overruns_unwind_finders(struct overruns *overruns, struct mlk_reader *trace, struct dwunw *dw,
+			    struct address_spaces *spaces)
+{
+	struct stack_history *none = NULL;
+	struct event_unwinder *capture;
+	struct mlk_record record;
+	bool raw = mlk_reader_meta(trace)->stack_mode == MLK_STACK_RAW;
+	int more = 1, err;
+
+	err = event_unwinder_new(&capture, dw, spaces, raw);
+	if (!err)
+		err = stack_history_new(&none, NULL, NULL);
+	if (!err)
+		event_unwinder_begin(capture, none);
+	mlk_reader_rewind(trace, MLK_RECORD_OVERRUN);
+	while (!err && (more = mlk_reader_next(trace, &record)) > 0)
+		err = unwind_next_finder(overruns, capture, &record.overrun);
+	event_unwinder_free(capture);
+	stack_history_free(none);
+	return err ? err : more;
 }

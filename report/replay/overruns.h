@@ -6,11 +6,12 @@
 #ifndef REPORT_OVERRUNS_H
 #define REPORT_OVERRUNS_H
 
+#include "format/reader.h"
 #include "format/trace.h"
+#include "report/base/hash_index.h"
 #include "report/live/live_around.h"
 #include "report/stats/stacks.h"
-
-struct overruns; /* opaque: those of one trace */
+#include "report/trace/address_spaces.h"
 
 #define OVERRUNS_NO_STACK UINT32_MAX
 
@@ -37,6 +38,18 @@ struct overrun_site {
 	uint64_t nr;  /* of overruns */
 };
 
+/* Those of one trace; its sites are in the order of their first overruns. */
+struct overruns {
+	struct overrun **noted; /* as they were */
+	struct overrun **all;	/* those that count, by time */
+	size_t nr, nr_noted, room;
+	size_t resolved; /* of all */
+	size_t named;	 /* of noted */
+	struct overrun_site *sites;
+	size_t nr_sites, sites_room;
+	struct hash_index index; /* of the sites */
+};
+
 /* None yet.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
 int overruns_new(struct overruns **out);
 
@@ -52,19 +65,12 @@ int overruns_sort(struct overruns *overruns, uint64_t stop_ns, uint32_t pid);
 int overruns_until(struct overruns *overruns, uint64_t time_ns, const struct live *live,
 		   const struct stacks *stacks);
 
-/* In the third, in the order of the first: @id is the unwinder's number for the stack that found
- * the next one. */
-void overruns_found_by(struct overruns *overruns, uint32_t id);
-
-/* How many count, and number @i of them in the order of time. */
-size_t overruns_nr(const struct overruns *overruns);
-const struct overrun *overruns_get(const struct overruns *overruns, size_t i);
-
-/* The sites, in the order of their first overruns. */
-size_t overruns_nr_sites(const struct overruns *overruns);
-const struct overrun_site *overruns_site(const struct overruns *overruns, size_t i);
-
 /* Release @overruns; NULL is allowed. */
 void overruns_free(struct overruns *overruns);
+
+/* Unwind in @dw the stack that found each of @overruns, which are those of @trace, read once more
+ * from its beginning.  Returns 0, -ENOMEM or -errno of read(2). */
+int overruns_unwind_finders(struct overruns *overruns, struct mlk_reader *trace, struct dwunw *dw,
+			    struct address_spaces *spaces);
 
 #endif

@@ -1,13 +1,12 @@
 /* replay.c - the two passes over a trace: first what was mapped where (replay_layout.c), then what
  * happened */
-#include "report/replay/leaks_state.h"
+#include "report/replay/replay.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "report/decode/worker_pool.h"
-#include "report/replay/finders.h"
-#include "report/trace/condition.h"
+#include "report/replay/overruns.h"
 
 #define AHEAD 8 /* events, of which the blocks are brought near */
 
@@ -23,7 +22,7 @@ static int count_alloc(struct replay *leaks, const struct mlk_event *event, uint
 		err = stacks_add(leaks->stacks, id, process, number);
 	if (err)
 		return err;
-	stack = stacks_get(leaks->stacks, *number);
+	stack = &leaks->stacks->all[*number];
 	stack->allocs++;
 	if (!leaks->choice.pid || leaks->choice.pid == event->tgid)
 		leaks->status_counts[stack->status]++;
@@ -49,7 +48,7 @@ static int replay_batch(struct replay *leaks, const struct batch *batch, const u
 		if (i + AHEAD < batch->nr_events)
 			expect(leaks, &batch->events[i + AHEAD], ids);
 		batch_get_event(&batch->events[i], &event);
-		if (overruns_nr(leaks->overruns))
+		if (leaks->overruns->nr)
 			err = overruns_until(leaks->overruns, event.time_ns, leaks->live,
 					     leaks->stacks);
 		if (!err && event.kind == MLK_ALLOC)
@@ -64,7 +63,7 @@ static int replay_batch(struct replay *leaks, const struct batch *batch, const u
 }
 
 /* The second pass. */
-static int replay(struct replay *leaks, const struct replay_opts *opts)
+static int replay_chunks(struct replay *leaks, const struct replay_opts *opts)
 {
 	const struct worker_pool_opts worker_pool_opts = {
 		.trace = leaks->trace,
@@ -95,7 +94,7 @@ static int replay(struct replay *leaks, const struct replay_opts *opts)
 static void count_outstanding(void *arg, const struct live_block *block)
 {
 	struct replay *leaks = arg;
-	struct stack *stack = stacks_get(leaks->stacks, block->stack);
+	struct stack *stack = &leaks->stacks->all[block->stack];
 	struct live_amount amount = sampling_amount(block);
 
 	stack->bytes += amount.bytes;
@@ -109,7 +108,7 @@ static void count_outstanding(void *arg, const struct live_block *block)
 }
 
 /* Find the end of the recording before it is replayed, and what is chosen. */
-static int choose(struct replay *leaks)
+static int choose_blocks(struct replay *leaks)
 {
 	const struct mlk_entry *none;
 	const struct mlk_condition *condition = &leaks->condition;
@@ -125,20 +124,21 @@ static int choose(struct replay *leaks)
 	return err;
 }
 
-static int collect(struct replay *leaks, const struct replay_opts *opts)
+static int collect_trace(struct replay *leaks, const struct replay_opts *opts)
 {
-	int err = leaks_read_layout(leaks);
+	int err = replay_read_layout(leaks);
 
 	if (!err)
-		err = choose(leaks);
+		err = choose_blocks(leaks);
 	if (!err)
 		err = overruns_sort(leaks->overruns, leaks->chosen.stop_ns, leaks->choice.pid);
 	if (!err)
-		err = replay(leaks, opts);
+		err = replay_chunks(leaks, opts);
 	if (!err)
 		err = overruns_until(leaks->overruns, UINT64_MAX, leaks->live, leaks->stacks);
-	if (!err && overruns_nr(leaks->overruns))
-		err = finders_unwind(leaks->overruns, leaks->trace, leaks->dw, leaks->spaces);
+	if (!err && leaks->overruns->nr)
+		err = overruns_unwind_finders(leaks->overruns, leaks->trace, leaks->dw,
+					      leaks->spaces);
 	if (err)
 		return err;
 	live_finish(leaks->live);
@@ -161,7 +161,7 @@ static void note_change(void *arg, const struct live_change *change)
 		leaks->watch.changed(leaks->watch.arg, change);
 }
 
-static int start(struct replay *leaks, const struct replay_opts *opts)
+static int start_replay(struct replay *leaks, const struct replay_opts *opts)
 {
 	const struct mlk_meta *meta = mlk_reader_meta(leaks->trace);
 	struct sampling sampling = sampling_of(meta);
@@ -213,104 +213,14 @@ int replay_collect(struct replay **out, struct mlk_reader *trace, const struct r
 	leaks->choice = opts->choice;
 	leaks->suspect.stop_ns =
 		block_filter_of(&opts->choice, NULL, mlk_reader_meta(trace)->start_ns, 0).stop_ns;
-	err = start(leaks, opts);
+	err = start_replay(leaks, opts);
 	if (!err)
-		err = collect(leaks, opts);
+		err = collect_trace(leaks, opts);
 	if (err)
 		replay_free(leaks);
 	else
 		*out = leaks;
 	return err;
-}
-
-const struct live_totals *replay_totals(const struct replay *leaks)
-{
-	return &leaks->totals;
-}
-
-const struct sampling_error *replay_error(const struct replay *leaks)
-{
-	return &leaks->error;
-}
-
-struct live_amount replay_suspect(const struct replay *leaks)
-{
-	return leaks->suspects;
-}
-
-bool replay_suspect_times(const struct replay *leaks, uint64_t *from_ns, uint64_t *to_ns)
-{
-	return suspect_blocks_times(&leaks->suspect, from_ns, to_ns);
-}
-
-bool replay_chunks_matter(const struct replay *leaks)
-{
-	return leaks->suspect.chunks;
-}
-
-const uint64_t *replay_losses_that_matter(const struct replay *leaks)
-{
-	return leaks->suspect.in_time;
-}
-
-struct live_amount replay_peak(const struct replay *leaks)
-{
-	return stack_stats_peak(leaks->figures);
-}
-
-const struct chosen *replay_chosen(const struct replay *leaks)
-{
-	return &leaks->chosen;
-}
-
-const struct stacks *replay_stacks(const struct replay *leaks)
-{
-	return leaks->stacks;
-}
-
-struct dwunw *replay_unwinder(const struct replay *leaks)
-{
-	return leaks->dw;
-}
-
-const struct trace_modules *replay_modules(const struct replay *leaks)
-{
-	return leaks->images;
-}
-
-const struct overruns *replay_overruns(const struct replay *leaks)
-{
-	return leaks->overruns;
-}
-
-uint64_t replay_status_count(const struct replay *leaks, enum dwunw_status status)
-{
-	return leaks->status_counts[status];
-}
-
-const struct live *replay_live(const struct replay *leaks)
-{
-	return leaks->live;
-}
-
-const struct processes *replay_processes(const struct replay *leaks)
-{
-	return leaks->processes;
-}
-
-const char *replay_comm(const struct replay *leaks)
-{
-	return leaks->comm;
-}
-
-const struct mlk_condition *replay_condition(const struct replay *leaks)
-{
-	return &leaks->condition;
-}
-
-size_t replay_ignored_snapshots(const struct replay *leaks)
-{
-	return address_spaces_ignored(leaks->spaces);
 }
 
 const char *replay_missing(const struct replay *leaks, size_t i)

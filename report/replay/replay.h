@@ -9,12 +9,41 @@
 #include "report/live/block_filter.h"
 #include "report/live/live.h"
 #include "report/live/sampling.h"
+#include "report/live/suspect_blocks.h"
 #include "report/replay/overruns.h"
 #include "report/stats/processes.h"
+#include "report/stats/stack_stats.h"
 #include "report/stats/stacks.h"
+#include "report/trace/address_spaces.h"
 #include "report/trace/trace_modules.h"
 
-struct replay; /* opaque: all that was learned of one trace */
+/* All that was learned of one trace, read by all of report/; its parts live until replay_free(). */
+struct replay {
+	struct mlk_reader *trace;
+	struct dwunw *dw;
+	struct trace_modules *images; /* the unwinder borrows their bytes */
+	struct address_spaces *spaces;
+	struct stacks *stacks; /* the distinct stacks, their counts filled in */
+	struct live *live;     /* all blocks, and what each process amounts to */
+	struct suspect_blocks suspect;
+	struct live_amount suspects; /* outstanding blocks that may have been freed */
+	struct live_totals totals;   /* of the chosen process, or of all; of a sample, estimates */
+	struct processes *processes; /* their names */
+	struct stack_stats *figures;
+	struct thread_names *threads;
+	struct block_filter choice;	 /* of the caller */
+	struct chosen chosen;		 /* which blocks that means */
+	struct live_watch watch;	 /* of the caller */
+	struct address_history *holders; /* of the caller, or NULL */
+	struct overruns *overruns;	 /* of the chosen process, up to the chosen moment */
+	struct mlk_condition condition;	 /* of the trace, over all passes */
+	struct sampling_error error;	 /* of the totals of what is outstanding */
+	/* Allocations of the chosen process, or of all, by how their stacks ended. */
+	uint64_t status_counts[DWUNW_STATUS_NR];
+	char *comm; /* the recorded process's name as ps shows it, or the best there is; never "" */
+	const char **missing; /* paths */
+	size_t nr_missing;
+};
 
 /* All zero is fine: no directories, all blocks, no watch, a thread for each CPU. */
 struct replay_opts {
@@ -33,7 +62,7 @@ struct replay_opts {
 	void *progress_arg;
 	struct address_history *holders; /* of all events; NULL: none, borrowed as the trace is */
 	/* In place of the replay, called with batch_arg and the events of each chunk, whose stacks
-	 * are unwound anew: *@ids by a stack is its id in replay_unwinder().  Returns 0 or an
+	 * are unwound anew: *@ids by a stack is its id in leaks->dw.  Returns 0 or an
 	 * error, which replay_collect() then returns.  NULL: replay. */
 	int (*batch)(void *arg, const struct replay *leaks, const struct batch *batch,
 		     const uint32_t *ids);
@@ -47,56 +76,9 @@ struct replay_opts {
  */
 int replay_collect(struct replay **out, struct mlk_reader *trace, const struct replay_opts *opts);
 
-/* What the accessors below return is valid until replay_free(). */
-
-/* The totals of all blocks, of the chosen process if there is one; of a sampled trace, estimates.
- */
-const struct live_totals *replay_totals(const struct replay *leaks);
-
-/* How far those of what is outstanding may be from the truth. */
-const struct sampling_error *replay_error(const struct replay *leaks);
-
-/* Of the outstanding blocks: those that may have been freed, see suspect_blocks.h. */
-struct live_amount replay_suspect(const struct replay *leaks);
-
-/* In which time frees were lost, see suspect_blocks_times(). */
-bool replay_suspect_times(const struct replay *leaks, uint64_t *from_ns, uint64_t *to_ns);
-
-/* Were chunks lost that are not of a time after the chosen moment? */
-bool replay_chunks_matter(const struct replay *leaks);
-
-/* By enum mlk_loss: what was lost, except for what was lost after the chosen moment. */
-const uint64_t *replay_losses_that_matter(const struct replay *leaks);
-
-/* What was outstanding of the chosen blocks when most bytes of them were. */
-struct live_amount replay_peak(const struct replay *leaks);
-
-/* All blocks, and which of them are chosen. */
-const struct chosen *replay_chosen(const struct replay *leaks);
-
-/* The distinct stacks, their counts filled in, and what names their frames. */
-const struct stacks *replay_stacks(const struct replay *leaks);
-struct dwunw *replay_unwinder(const struct replay *leaks);
-const struct trace_modules *replay_modules(const struct replay *leaks);
-
-/* What was found written beyond blocks of the chosen process, up to the chosen moment. */
-const struct overruns *replay_overruns(const struct replay *leaks);
-
-/* Allocations, of the chosen process if there is one, whose stack ended with @status. */
-uint64_t replay_status_count(const struct replay *leaks, enum dwunw_status status);
-
-/* The processes: what each amounts to, and their names. */
-const struct live *replay_live(const struct replay *leaks);
-const struct processes *replay_processes(const struct replay *leaks);
-
-/* The name of the recorded process as ps shows it, or the best there is; never "". */
-const char *replay_comm(const struct replay *leaks);
-
-/* The state of the trace over all passes. */
-const struct mlk_condition *replay_condition(const struct replay *leaks);
-
-/* Snapshots of the maps that were ignored, as there were too many mappings in all. */
-size_t replay_ignored_snapshots(const struct replay *leaks);
+/* For replay.c, in replay_layout.c: the first pass, over what was mapped where, the threads, what
+ * was lost and what was overrun.  Returns 0, -ENOMEM or the -errno of read(2). */
+int replay_read_layout(struct replay *leaks);
 
 /* Path of the @i-th module (from 0) that was mapped executable but has no usable image in the
  * trace, or NULL when there are no more. */
@@ -104,5 +86,9 @@ const char *replay_missing(const struct replay *leaks, size_t i);
 
 /* Release @leaks; NULL is allowed. */
 void replay_free(struct replay *leaks);
+
+/* Make @all also what @pass says: a pass sees only the damage in the chunks that it reads, so the
+ * worst of all passes is kept.  All zero is before the first. */
+void condition_merge(struct mlk_condition *all, const struct mlk_condition *pass);
 
 #endif

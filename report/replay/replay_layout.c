@@ -1,11 +1,42 @@
-/* replay_layout.c - the first pass over a trace: see leaks_state.h */
-#include "report/replay/leaks_state.h"
+/* replay_layout.c - the first pass over a trace: see replay.h */
+#include "report/replay/replay.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/trace/condition.h"
+static void keep_larger(uint64_t *all, uint64_t pass)
+{
+	if (pass > *all)
+		*all = pass;
+}
+
+void condition_merge(struct mlk_condition *all, const struct mlk_condition *pass)
+{
+	keep_larger(&all->chunks, pass->chunks);
+	keep_larger(&all->chunks_lost, pass->chunks_lost);
+	if (pass->lost_to_ns && (!all->lost_to_ns || pass->lost_from_ns < all->lost_from_ns))
+		all->lost_from_ns = pass->lost_from_ns;
+	keep_larger(&all->lost_to_ns, pass->lost_to_ns);
+	keep_larger(&all->bytes_skipped, pass->bytes_skipped);
+	keep_larger(&all->chunks_unknown, pass->chunks_unknown);
+	keep_larger(&all->unwound_unused, pass->unwound_unused);
+	all->index_lied |= pass->index_lied;
+	keep_larger(&all->end_ns, pass->end_ns);
+	keep_larger(&all->last_ns, pass->last_ns);
+	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
+		keep_larger(&all->losses.count[kind], pass->losses.count[kind]);
+	keep_larger(&all->losses.nr_kinds, pass->losses.nr_kinds);
+	for (int kind = 0; kind < MLK_SKIP_NR; kind++) {
+		keep_larger(&all->losses.skipped[kind], pass->losses.skipped[kind]);
+		keep_larger(&all->losses.skipped_bytes[kind], pass->losses.skipped_bytes[kind]);
+	}
+	if (pass->ended) {
+		all->ended = true;
+		all->reason = pass->reason;
+		all->end_ns = pass->end_ns;
+	}
+}
 
 /* The main thread's name serves when the trace does not tell the process's. */
 static int note_thread(struct replay *leaks, const struct mlk_thread *thread)
@@ -74,20 +105,19 @@ static int find_comm(struct replay *leaks)
 
 static int find_missing(struct replay *leaks)
 {
-	size_t nr = trace_modules_nr(leaks->images);
+	size_t nr = leaks->images->nr;
 
 	leaks->missing = calloc(nr ? nr : 1, sizeof(*leaks->missing));
 	if (!leaks->missing)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++)
 		if (address_spaces_use(leaks->spaces, (uint32_t)i) &&
-		    trace_modules_module(leaks->images, (uint32_t)i) == DWUNW_NO_MODULE)
-			leaks->missing[leaks->nr_missing++] =
-				trace_modules_path(leaks->images, (uint32_t)i);
+		    leaks->images->all[i].module == DWUNW_NO_MODULE)
+			leaks->missing[leaks->nr_missing++] = leaks->images->all[i].path;
 	return 0;
 }
 
-int leaks_read_layout(struct replay *leaks)
+int replay_read_layout(struct replay *leaks)
 {
 	int err = read_records(leaks);
 

@@ -8,26 +8,6 @@
 #include "report/base/array.h"
 
 #define FIRST_WIDTH_NS 1000000u
-#define NR_LIFETIMES   45 /* powers of two in microseconds: up to a year */
-
-struct track {
-	uint64_t now;		       /* bytes outstanding */
-	uint64_t top;		       /* most of them since the last slice that is filled */
-	uint64_t bytes[GROWTH_SLICES]; /* the first nr are filled; in those behind, it was now */
-	uint64_t most[GROWTH_SLICES];  /* likewise; in the first of those behind, it was top */
-	size_t nr;
-	uint64_t lifetimes[NR_LIFETIMES]; /* blocks that lived less than 2^i us, and not less than
-					     half of it */
-};
-
-struct growth {
-	uint64_t start_ns, width_ns;
-	size_t slices;
-	struct track sum;  /* of all stacks */
-	struct track *all; /* by number of stack */
-	size_t nr, room;
-	bool failed;
-};
 
 int growth_new(struct growth **out)
 {
@@ -44,7 +24,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 }
 
 /* Make one slice of two.  The last one may get only its first half: the rest is to come. */
-static void widen_track(struct track *track)
+static void widen_track(struct growth_track *track)
 {
 	if (track->nr % 2)
 		track->top = larger(track->top, track->most[track->nr - 1]);
@@ -55,7 +35,7 @@ static void widen_track(struct track *track)
 	}
 }
 
-static void widen(struct growth *growth)
+static void widen_slices(struct growth *growth)
 {
 	growth->width_ns *= 2;
 	widen_track(&growth->sum);
@@ -73,11 +53,11 @@ static size_t slice_of(struct growth *growth, uint64_t time_ns)
 	/* events of different threads may run backwards by some microseconds */
 	since = time_ns > growth->start_ns ? time_ns - growth->start_ns : 0;
 	while (since / growth->width_ns >= GROWTH_SLICES)
-		widen(growth);
+		widen_slices(growth);
 	return (size_t)(since / growth->width_ns);
 }
 
-static void fill(struct track *track, size_t nr)
+static void fill_track(struct growth_track *track, size_t nr)
 {
 	for (; track->nr < nr; track->nr++) {
 		track->bytes[track->nr] = track->now;
@@ -87,16 +67,16 @@ static void fill(struct track *track, size_t nr)
 }
 
 /* There are @more bytes outstanding, modulo 2^64, in slice @slice or later. */
-static void add(struct track *track, size_t slice, uint64_t more)
+static void add_to_track(struct growth_track *track, size_t slice, uint64_t more)
 {
-	fill(track, slice);
+	fill_track(track, slice);
 	track->now += more;
 	track->top = larger(track->top, track->now);
 }
 
-static struct track *track_of(struct growth *growth, uint32_t number)
+static struct growth_track *track_of(struct growth *growth, uint32_t number)
 {
-	struct track *all;
+	struct growth_track *all;
 
 	if (number < growth->nr)
 		return &growth->all[number];
@@ -109,7 +89,7 @@ static struct track *track_of(struct growth *growth, uint32_t number)
 	return &all[number];
 }
 
-static void count_lifetime(struct track *track, const struct live_change *change)
+static void count_lifetime(struct growth_track *track, const struct live_change *change)
 {
 	const struct live_block *block = change->block;
 	uint64_t us = change->event->time_ns > block->time_ns
@@ -117,7 +97,7 @@ static void count_lifetime(struct track *track, const struct live_change *change
 			      : 0;
 	int i = 0;
 
-	while (i < NR_LIFETIMES - 1 && us >> i)
+	while (i < GROWTH_LIFETIMES - 1 && us >> i)
 		i++;
 	track->lifetimes[i] += change->more.blocks; /* of a sample: what it represents */
 }
@@ -127,7 +107,7 @@ void growth_changed(void *arg, const struct live_change *change)
 	bool outstanding = change->sum == LIVE_OUTSTANDING || change->outstanding;
 	uint64_t more = live_change_of_outstanding(change).bytes;
 	struct growth *growth = arg;
-	struct track *track;
+	struct growth_track *track;
 	size_t slice;
 
 	if (!change->event || (!outstanding && change->sum != LIVE_FREED))
@@ -142,36 +122,21 @@ void growth_changed(void *arg, const struct live_change *change)
 		count_lifetime(track, change);
 	if (!outstanding)
 		return;
-	add(track, slice, more);
-	add(&growth->sum, slice, more);
+	add_to_track(track, slice, more);
+	add_to_track(&growth->sum, slice, more);
 }
 
 int growth_finish(struct growth *growth, uint64_t end_ns)
 {
 	growth->slices = slice_of(growth, end_ns) + 1;
 	for (size_t i = 0; i < growth->nr; i++)
-		fill(&growth->all[i], growth->slices);
-	fill(&growth->sum, growth->slices);
+		fill_track(&growth->all[i], growth->slices);
+	fill_track(&growth->sum, growth->slices);
 	return growth->failed ? -ENOMEM : 0;
 }
 
-uint64_t growth_start_ns(const struct growth *growth)
-{
-	return growth->start_ns;
-}
-
-size_t growth_slices(const struct growth *growth)
-{
-	return growth->slices;
-}
-
-uint64_t growth_width_ns(const struct growth *growth)
-{
-	return growth->width_ns;
-}
-
 /* What a stack is, without its lifetimes. */
-static struct growth_stack sums_of(const struct growth *growth, const struct track *track)
+static struct growth_stack sums_of(const struct growth *growth, const struct growth_track *track)
 {
 	struct growth_stack stack = {0};
 
@@ -188,17 +153,17 @@ struct growth_stack growth_of_all(const struct growth *growth)
 struct growth_stack growth_of(const struct growth *growth, uint32_t number)
 {
 	struct growth_stack stack = {0};
-	const struct track *track;
+	const struct growth_track *track;
 	uint64_t all = 0, below = 0;
 
 	if (number >= growth->nr)
 		return stack;
 	track = &growth->all[number];
 	stack = sums_of(growth, track);
-	for (int i = 0; i < NR_LIFETIMES; i++)
+	for (int i = 0; i < GROWTH_LIFETIMES; i++)
 		all += track->lifetimes[i];
 	stack.has_lifetime = all > 0;
-	for (int i = 0; i < NR_LIFETIMES && 2 * below < all; i++) {
+	for (int i = 0; i < GROWTH_LIFETIMES && 2 * below < all; i++) {
 		below += track->lifetimes[i];
 		stack.lifetime_ns = (uint64_t)1000 << i;
 	}

@@ -8,9 +8,8 @@
 
 #include "report/live/live.h"
 
-struct growth; /* opaque */
-
-#define GROWTH_SLICES 32
+#define GROWTH_SLICES	 32
+#define GROWTH_LIFETIMES 45 /* powers of two in microseconds: up to a year */
 
 /* What is known of one stack. */
 struct growth_stack {
@@ -19,6 +18,26 @@ struct growth_stack {
 	bool has_lifetime;	       /* blocks of it were freed */
 	uint64_t lifetime_ns; /* so long at most half of these lived; rounded up to 2^n us, so at
 			       * most twice the true one */
+};
+
+struct growth_track {
+	uint64_t now;		       /* bytes outstanding */
+	uint64_t top;		       /* most of them since the last slice that is filled */
+	uint64_t bytes[GROWTH_SLICES]; /* the first nr are filled; in those behind, it was now */
+	uint64_t most[GROWTH_SLICES];  /* likewise; in the first of those behind, it was top */
+	size_t nr;
+	uint64_t lifetimes[GROWTH_LIFETIMES]; /* blocks that lived less than 2^i us, and not less
+					     than half of it */
+};
+
+/* Of all stacks; slices is set by growth_finish(), and the last of them may be cut. */
+struct growth {
+	uint64_t start_ns, width_ns;
+	size_t slices;
+	struct growth_track sum;  /* of all stacks */
+	struct growth_track *all; /* by number of stack */
+	size_t nr, room;
+	bool failed;
 };
 
 /* Nothing happened yet; time is counted from the first change.  *@out is NULL on failure.
@@ -30,12 +49,6 @@ void growth_changed(void *growth, const struct live_change *change);
 
 /* The replay ended at @end_ns.  Returns 0, or -ENOMEM when memory was short before. */
 int growth_finish(struct growth *growth, uint64_t end_ns);
-
-/* After growth_finish(): when the first slice begins (CLOCK_MONOTONIC), slices that there are, at
- * least one, and nanoseconds of each; the last one may be cut. */
-uint64_t growth_start_ns(const struct growth *growth);
-size_t growth_slices(const struct growth *growth);
-uint64_t growth_width_ns(const struct growth *growth);
 
 /* After growth_finish(): what is known of stack @number; all zero if nothing. */
 struct growth_stack growth_of(const struct growth *growth, uint32_t number);

@@ -5,16 +5,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "report/base/array.h"
 #include "report/base/hash_index.h"
 
 struct heaptrack_events {
 	FILE *lines;
 	uint64_t start_ns;
 	uint64_t now_ms; /* of the last line of time */
-	struct heaptrack_kind *kinds;
-	size_t nr, room;
-	struct hash_index index; /* of kinds */
+	INTERN_OF(struct heaptrack_kind);
 	int err;
 };
 
@@ -39,7 +36,7 @@ int heaptrack_events_new(struct heaptrack_events **out, uint64_t start_ns)
 
 static bool same_kind(const void *things, uint32_t number, const void *key)
 {
-	const struct heaptrack_kind *a = &((const struct heaptrack_events *)things)->kinds[number];
+	const struct heaptrack_kind *a = &((const struct heaptrack_events *)things)->all[number];
 	const struct heaptrack_kind *b = key;
 
 	return a->size == b->size && a->stack == b->stack;
@@ -54,19 +51,9 @@ static int find_kind(struct heaptrack_events *events, const struct heaptrack_kin
 		.key = kind,
 		.equal = same_kind,
 	};
-	struct heaptrack_kind *kinds;
+	int added = intern(&events->table, &query, kind, sizeof(*kind), number);
 
-	if (hash_index_find(&events->index, &query, number))
-		return 0;
-	kinds = array_grow(events->kinds, &events->room, events->nr + 1, sizeof(*kinds));
-	if (!kinds)
-		return -ENOMEM;
-	events->kinds = kinds;
-	if (hash_index_add(&events->index, query.hash, (uint32_t)events->nr))
-		return -ENOMEM;
-	*number = (uint32_t)events->nr;
-	kinds[events->nr++] = *kind;
-	return 0;
+	return added < 0 ? added : 0;
 }
 
 static void put_time(struct heaptrack_events *events, uint64_t time_ns)
@@ -100,7 +87,7 @@ void heaptrack_events_changed(void *arg, const struct live_change *change)
 size_t heaptrack_events_kinds(const struct heaptrack_events *events,
 			      const struct heaptrack_kind **kinds)
 {
-	*kinds = events->kinds;
+	*kinds = events->all;
 	return events->nr;
 }
 
@@ -108,7 +95,7 @@ size_t heaptrack_events_kinds(const struct heaptrack_events *events,
 static bool is_wanted(const struct heaptrack_events *events, const char *line,
 		      const uint32_t *steps)
 {
-	return line[0] == 'c' || steps[events->kinds[strtoul(line + 2, NULL, 16)].stack];
+	return line[0] == 'c' || steps[events->all[strtoul(line + 2, NULL, 16)].stack];
 }
 
 int heaptrack_events_copy(struct heaptrack_events *events, FILE *out, const uint32_t *steps,
@@ -133,7 +120,7 @@ void heaptrack_events_free(struct heaptrack_events *events)
 	if (!events)
 		return;
 	fclose(events->lines);
-	free(events->kinds);
+	free(events->all);
 	hash_index_release(&events->index);
 	free(events);
 }

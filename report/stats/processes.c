@@ -6,22 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/base/array.h"
 #include "report/base/hash_index.h"
 #include "report/base/text.h"
 
 #define MAX_LISTED 8   /* of processes_list() */
 #define MOST_LINES 100 /* of processes_print(): the tree is to be found below them */
 
-struct stack_names {
+struct process_name {
 	uint32_t tgid;
 	char *name;
 };
 
 struct processes {
-	struct stack_names *all;
-	size_t nr, room;
-	struct hash_index index;
+	INTERN_OF(struct process_name);
 };
 
 int processes_new(struct processes **out)
@@ -35,52 +32,36 @@ static bool same_tgid(const void *things, uint32_t number, const void *key)
 	return ((const struct processes *)things)->all[number].tgid == *(const uint32_t *)key;
 }
 
-static struct hash_query query_for(const struct processes *processes, const uint32_t *tgid)
+static struct hash_query query_for_tgid(const struct processes *processes, const uint32_t *tgid)
 {
 	return (struct hash_query){
 		.hash = hash_word(0, *tgid), .things = processes, .key = tgid, .equal = same_tgid};
 }
 
-static int append(struct processes *processes, uint64_t hash, const struct stack_names *named)
-{
-	struct stack_names *all =
-		array_grow(processes->all, &processes->room, processes->nr + 1, sizeof(*all));
-
-	if (!all)
-		return -ENOMEM;
-	processes->all = all;
-	if (hash_index_add(&processes->index, hash, (uint32_t)processes->nr))
-		return -ENOMEM;
-	all[processes->nr++] = *named;
-	return 0;
-}
-
 int processes_note(struct processes *processes, const struct mlk_thread *thread)
 {
-	struct stack_names named = {.tgid = thread->tgid};
-	struct hash_query query = query_for(processes, &named.tgid);
+	struct process_name named = {.tgid = thread->tgid};
+	struct hash_query query = query_for_tgid(processes, &named.tgid);
 	uint32_t number;
-	int err = 0;
+	int added;
 
 	if (thread->tid != thread->tgid || !thread->name[0])
 		return 0;
 	named.name = strdup(thread->name);
-	if (!named.name)
-		return -ENOMEM;
-	if (hash_index_find(&processes->index, &query, &number)) {
+	added = named.name ? intern(&processes->table, &query, &named, sizeof(named), &number)
+			   : -ENOMEM;
+	if (added < 0)
+		free(named.name);
+	if (!added) {
 		free(processes->all[number].name);
 		processes->all[number].name = named.name;
-		return 0;
 	}
-	err = append(processes, query.hash, &named);
-	if (err)
-		free(named.name);
-	return err;
+	return added < 0 ? added : 0;
 }
 
 const char *processes_name(const struct processes *processes, uint32_t tgid)
 {
-	struct hash_query query = query_for(processes, &tgid);
+	struct hash_query query = query_for_tgid(processes, &tgid);
 	uint32_t number;
 
 	return hash_index_find(&processes->index, &query, &number) ? processes->all[number].name
@@ -96,7 +77,7 @@ char *processes_label(const struct processes *processes, uint32_t tgid)
 		       : label;
 }
 
-static void add(struct live_amount *to, const struct live_amount *what)
+static void add_amount_to(struct live_amount *to, const struct live_amount *what)
 {
 	to->blocks += what->blocks;
 	to->bytes += what->bytes;
@@ -113,18 +94,18 @@ bool processes_totals(const struct live *live, uint32_t tgid, struct live_totals
 		if (p.tgid != tgid)
 			continue;
 		found = true;
-		add(&totals->allocated, &p.totals.allocated);
-		add(&totals->freed, &p.totals.freed);
-		add(&totals->outstanding, &p.totals.outstanding);
-		add(&totals->implied, &p.totals.implied);
-		add(&totals->gone, &p.totals.gone);
+		add_amount_to(&totals->allocated, &p.totals.allocated);
+		add_amount_to(&totals->freed, &p.totals.freed);
+		add_amount_to(&totals->outstanding, &p.totals.outstanding);
+		add_amount_to(&totals->implied, &p.totals.implied);
+		add_amount_to(&totals->gone, &p.totals.gone);
 		totals->unknown_frees += p.totals.unknown_frees;
 		totals->inherited_frees += p.totals.inherited_frees;
 	}
 	return found;
 }
 
-static int heavier(const void *a, const void *b)
+static int compare_processes(const void *a, const void *b)
 {
 	const struct live_process *x = a, *y = b;
 
@@ -133,7 +114,7 @@ static int heavier(const void *a, const void *b)
 	return x->tgid < y->tgid ? -1 : x->tgid > y->tgid;
 }
 
-static void print_totals(FILE *out, const struct live_totals *totals)
+static void print_process_totals(FILE *out, const struct live_totals *totals)
 {
 	char allocs[TEXT_NUMBER_MAX], frees[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX],
 		bytes[TEXT_NUMBER_MAX];
@@ -149,18 +130,18 @@ static void print_totals(FILE *out, const struct live_totals *totals)
 }
 
 /* The line of the @nr processes at @all, of which none has its own. */
-static void print_rest(FILE *out, const struct live_process *all, size_t nr)
+static void print_other_processes(FILE *out, const struct live_process *all, size_t nr)
 {
 	struct live_totals sum = {0};
 	char number[TEXT_NUMBER_MAX];
 
 	for (size_t i = 0; i < nr; i++) {
-		add(&sum.allocated, &all[i].totals.allocated);
-		add(&sum.freed, &all[i].totals.freed);
-		add(&sum.outstanding, &all[i].totals.outstanding);
+		add_amount_to(&sum.allocated, &all[i].totals.allocated);
+		add_amount_to(&sum.freed, &all[i].totals.freed);
+		add_amount_to(&sum.outstanding, &all[i].totals.outstanding);
 	}
 	fprintf(out, "  and %s processes with less", text_number(number, nr));
-	print_totals(out, &sum);
+	print_process_totals(out, &sum);
 	fputs("; 'mleak info' lists them\n", out);
 }
 
@@ -170,7 +151,7 @@ static void print_one(FILE *out, const struct processes *processes, const struct
 
 	fprintf(out, "  process %" PRIu32 " ", p->tgid);
 	text_print(out, processes_name(processes, p->tgid));
-	print_totals(out, &p->totals);
+	print_process_totals(out, &p->totals);
 	if (p->totals.gone.blocks)
 		fprintf(out, ", %s gone at exec", text_number(blocks, p->totals.gone.blocks));
 	if (p->totals.inherited_frees)
@@ -191,7 +172,7 @@ static size_t sort_distinct(const struct live *live, struct live_process *all)
 	for (size_t i = 0; i < nr_all; i++)
 		all[i] = live_process(live, i);
 	if (nr_all)
-		qsort(all, nr_all, sizeof(*all), heavier);
+		qsort(all, nr_all, sizeof(*all), compare_processes);
 	for (size_t i = 0; i < nr_all; i++) {
 		size_t at = 0;
 
@@ -237,13 +218,13 @@ int processes_print(FILE *out, const struct processes *processes, const struct l
 		all[nr] = live_process(live, i);
 		nr += !tgid || all[nr].tgid == tgid;
 	}
-	qsort(all, nr, sizeof(*all), heavier);
+	qsort(all, nr, sizeof(*all), compare_processes);
 	/* one more line is as short as that of the rest */
 	lines = nr > MOST_LINES + 1 ? MOST_LINES : nr;
 	for (size_t i = 0; i < lines; i++)
 		print_one(out, processes, &all[i]);
 	if (lines < nr)
-		print_rest(out, all + lines, nr - lines);
+		print_other_processes(out, all + lines, nr - lines);
 	free(all);
 	return 0;
 }

@@ -9,27 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "report/base/array.h"
 #include "report/base/hash_index.h"
-
-/* What a thread was given by its last event. */
-struct last {
-	uint32_t tgid, tid;
-	uint64_t addr; /* 0: nothing */
-};
-
-struct stack_stats {
-	struct stacks *stacks;
-	struct live_amount now, peak;
-	uint64_t nr_peaks; /* how often the peak rose */
-	struct last *threads;
-	size_t nr, room;
-	size_t last;		 /* the thread of the last event: often that of the next, too */
-	struct hash_index index; /* of threads */
-	uint64_t given; /* what the thread of this event was given by the one before; 0: nothing */
-	uint64_t temporary_ns;
-	bool failed;
-};
 
 int stack_stats_new(struct stack_stats **out, struct stacks *stacks)
 {
@@ -40,35 +20,27 @@ int stack_stats_new(struct stack_stats **out, struct stacks *stacks)
 	return 0;
 }
 
-static bool same_thread(const void *things, uint32_t number, const void *key)
+static bool same_last_thread(const void *things, uint32_t number, const void *key)
 {
-	const struct last *a = &((const struct stack_stats *)things)->threads[number], *b = key;
+	const struct last_event *a = &((const struct stack_stats *)things)->all[number], *b = key;
 
 	return a->tgid == b->tgid && a->tid == b->tid;
 }
 
 /* The last event of this thread, or NULL when there is no memory to note it. */
-static struct last *last_of(struct stack_stats *figures, uint32_t tgid, uint32_t tid)
+static struct last_event *last_of(struct stack_stats *figures, uint32_t tgid, uint32_t tid)
 {
-	struct last key = {.tgid = tgid, .tid = tid}, *threads;
-	struct hash_query query = {.things = figures, .key = &key, .equal = same_thread};
+	struct last_event key = {.tgid = tgid, .tid = tid};
+	struct hash_query query = {.things = figures, .key = &key, .equal = same_last_thread};
 	uint32_t number;
 
-	if (figures->nr && same_thread(figures, (uint32_t)figures->last, &key))
-		return &figures->threads[figures->last];
+	if (figures->nr && same_last_thread(figures, (uint32_t)figures->last, &key))
+		return &figures->all[figures->last];
 	query.hash = hash_word(tgid, tid);
-	if (hash_index_find(&figures->index, &query, &number)) {
-		figures->last = number;
-		return &figures->threads[number];
-	}
-	threads = array_grow(figures->threads, &figures->room, figures->nr + 1, sizeof(*threads));
-	if (!threads)
+	if (intern(&figures->table, &query, &key, sizeof(key), &number) < 0)
 		return NULL;
-	figures->threads = threads;
-	if (hash_index_add(&figures->index, query.hash, (uint32_t)figures->nr))
-		return NULL;
-	threads[figures->nr] = key;
-	return &threads[figures->nr++];
+	figures->last = number;
+	return &figures->all[number];
 }
 
 /* Keep what @stack had at the last peak, before it changes. */
@@ -82,7 +54,7 @@ static void keep_share(struct stack_stats *figures, struct stack *stack)
 
 static void on_outstanding(struct stack_stats *figures, const struct live_change *change)
 {
-	struct stack *stack = stacks_get(figures->stacks, change->block->stack);
+	struct stack *stack = &figures->stacks->all[change->block->stack];
 	struct live_amount more = live_change_of_outstanding(change);
 
 	keep_share(figures, stack);
@@ -99,7 +71,7 @@ static void on_outstanding(struct stack_stats *figures, const struct live_change
 static void on_given(struct stack_stats *figures, const struct live_change *change)
 {
 	const struct live_block *block = change->block;
-	struct stack *stack = stacks_get(figures->stacks, block->stack);
+	struct stack *stack = &figures->stacks->all[block->stack];
 
 	stack->allocated.blocks += change->more.blocks;
 	stack->allocated.bytes += change->more.bytes;
@@ -124,7 +96,7 @@ static bool is_temporary(const struct stack_stats *figures, const struct live_bl
 
 static void on_taken(struct stack_stats *figures, const struct live_change *change)
 {
-	struct stack *stack = stacks_get(figures->stacks, change->block->stack);
+	struct stack *stack = &figures->stacks->all[change->block->stack];
 	const struct mlk_event *event = change->event;
 
 	stack->freed.blocks += change->more.blocks;
@@ -142,7 +114,7 @@ void stack_stats_set_temporary(struct stack_stats *figures, uint64_t ns)
 
 void stack_stats_event(struct stack_stats *figures, const struct mlk_event *event)
 {
-	struct last *last;
+	struct last_event *last;
 
 	figures->given = 0;
 	if (event->kind != MLK_ALLOC && event->kind != MLK_FREE && event->kind != MLK_UNMAP)
@@ -168,21 +140,16 @@ void stack_stats_changed(void *arg, const struct live_change *change)
 
 int stack_stats_finish(struct stack_stats *figures)
 {
-	for (uint32_t i = 0; i < stacks_nr(figures->stacks); i++)
-		keep_share(figures, stacks_get(figures->stacks, i));
+	for (uint32_t i = 0; i < figures->stacks->nr; i++)
+		keep_share(figures, &figures->stacks->all[i]);
 	return figures->failed ? -ENOMEM : 0;
-}
-
-struct live_amount stack_stats_peak(const struct stack_stats *figures)
-{
-	return figures->peak;
 }
 
 void stack_stats_free(struct stack_stats *figures)
 {
 	if (!figures)
 		return;
-	free(figures->threads);
+	free(figures->all);
 	hash_index_release(&figures->index);
 	free(figures);
 }

@@ -5,10 +5,27 @@
 #ifndef REPORT_STACK_STATS_H
 #define REPORT_STACK_STATS_H
 
+#include "report/base/hash_index.h"
 #include "report/live/live.h"
 #include "report/stats/stacks.h"
 
-struct stack_stats; /* opaque: between the events of a replay */
+/* What a thread was given by its last event. */
+struct last_event {
+	uint32_t tgid, tid;
+	uint64_t addr; /* 0: nothing */
+};
+
+/* Between the events of a replay. */
+struct stack_stats {
+	struct stacks *stacks;
+	struct live_amount now, peak;
+	uint64_t nr_peaks;	      /* how often the peak rose */
+	INTERN_OF(struct last_event); /* of each thread */
+	size_t last;	/* the thread of the last event: often that of the next, too */
+	uint64_t given; /* what the thread of this event was given by the one before; 0: nothing */
+	uint64_t temporary_ns;
+	bool failed;
+};
 
 /* No events yet; the stacks whose figures change are those of @stacks, borrowed until
  * stack_stats_free().  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
@@ -28,9 +45,6 @@ void stack_stats_changed(void *figures, const struct live_change *change);
 /* The replay is over: fill in the shares of the peak.  Returns 0, or -ENOMEM when memory was short
  * at any time before. */
 int stack_stats_finish(struct stack_stats *figures);
-
-/* Most bytes that were outstanding at any time, with the blocks at that time. */
-struct live_amount stack_stats_peak(const struct stack_stats *figures);
 
 /* Release @figures; NULL is allowed. */
 void stack_stats_free(struct stack_stats *figures);

@@ -11,17 +11,6 @@
 
 #define CACHE_LINE 64
 
-struct stacks {
-	struct dwunw *dw;
-	struct stack *all;
-	size_t nr, room;
-	uint32_t *numbers; /* of process 0, by id, plus one; 0: not met */
-	size_t nr_numbers;
-	uint8_t *statuses; /* by id, plus one, of those and their callers; 0: not requested yet */
-	size_t nr_statuses;
-	struct hash_index index; /* of all other processes, by id and process */
-};
-
 int stacks_new(struct stacks **out, struct dwunw *dw)
 {
 	*out = calloc(1, sizeof(**out));
@@ -32,7 +21,7 @@ int stacks_new(struct stacks **out, struct dwunw *dw)
 }
 
 /* Have a number for each id returned so far. */
-static int cover_ids(struct stacks *stacks)
+static int cover_stack_ids(struct stacks *stacks)
 {
 	size_t room = stacks->nr_numbers;
 	uint32_t *numbers =
@@ -71,7 +60,7 @@ static int find_status(struct stacks *stacks, uint32_t id, enum dwunw_status *st
 	return 0;
 }
 
-static int append(struct stacks *stacks, uint32_t id, uint32_t process)
+static int append_stack(struct stacks *stacks, uint32_t id, uint32_t process)
 {
 	enum dwunw_status status;
 	struct stack *all;
@@ -96,11 +85,11 @@ static int add_first(struct stacks *stacks, uint32_t id, uint32_t *number)
 	int err = 0;
 
 	if (id >= stacks->nr_numbers)
-		err = cover_ids(stacks);
+		err = cover_stack_ids(stacks);
 	if (err)
 		return err;
 	if (!stacks->numbers[id]) {
-		err = append(stacks, id, 0);
+		err = append_stack(stacks, id, 0);
 		if (!err)
 			stacks->numbers[id] = (uint32_t)stacks->nr;
 	}
@@ -135,7 +124,7 @@ static int add_other(struct stacks *stacks, uint32_t id, uint32_t process, uint3
 	query.hash = hash_word(id, process);
 	if (hash_index_find(&stacks->index, &query, number))
 		return 0;
-	err = append(stacks, id, process);
+	err = append_stack(stacks, id, process);
 	if (err)
 		return err;
 	*number = (uint32_t)stacks->nr - 1;
@@ -149,16 +138,6 @@ static int add_other(struct stacks *stacks, uint32_t id, uint32_t process, uint3
 int stacks_add(struct stacks *stacks, uint32_t id, uint32_t process, uint32_t *number)
 {
 	return process ? add_other(stacks, id, process, number) : add_first(stacks, id, number);
-}
-
-size_t stacks_nr(const struct stacks *stacks)
-{
-	return stacks->nr;
-}
-
-struct stack *stacks_get(const struct stacks *stacks, uint32_t number)
-{
-	return &stacks->all[number];
 }
 
 size_t stacks_frames(const struct stacks *stacks, uint32_t number,
@@ -183,11 +162,6 @@ size_t stacks_frames_new(const struct stacks *stacks, uint32_t number, bool *met
 			met[id] = true;
 	return dwunw_stack_frames(stacks->dw, first, frames,
 				  nr < STACK_MAX_FRAMES ? nr : STACK_MAX_FRAMES);
-}
-
-size_t stacks_nr_ids(const struct stacks *stacks)
-{
-	return dwunw_stack_limit(stacks->dw);
 }
 
 void stacks_free(struct stacks *stacks)

@@ -6,10 +6,9 @@
 #ifndef REPORT_STACKS_H
 #define REPORT_STACKS_H
 
+#include "report/base/hash_index.h"
 #include "report/live/live.h"
 #include "unwind/dwunw.h"
-
-struct stacks; /* opaque */
 
 #define STACK_MAX_FRAMES 1024 /* to unwind; deeper stacks are incomplete */
 
@@ -32,6 +31,19 @@ struct stack {
 	uint64_t peaks_seen;	    /* of stack_stats.c */
 };
 
+/* All stacks, by number.  The counts in them are the caller's to change; the array moves with
+ * stacks_add(). */
+struct stacks {
+	struct dwunw *dw;
+	struct stack *all;
+	size_t nr, room;
+	uint32_t *numbers; /* of process 0, by id, plus one; 0: not met */
+	size_t nr_numbers;
+	uint8_t *statuses; /* by id, plus one, of those and their callers; 0: not requested yet */
+	size_t nr_statuses;
+	struct hash_index index; /* of all other processes, by id and process */
+};
+
 /* A table without any stack, of those that @dw (borrowed) finds.  *@out is NULL on failure.
  * Returns 0 or -ENOMEM. */
 int stacks_new(struct stacks **out, struct dwunw *dw);
@@ -45,13 +57,6 @@ int stacks_add(struct stacks *stacks, uint32_t id, uint32_t process, uint32_t *n
 /* The first process is to add stack @id soon: have what is known of it brought near meanwhile. */
 void stacks_expect(const struct stacks *stacks, uint32_t id);
 
-/* Stacks in the table. */
-size_t stacks_nr(const struct stacks *stacks);
-
-/* Stack @number (below stacks_nr()), valid until the next stacks_add().  The counts in it are the
- * caller's to change; a new stack has zeros. */
-struct stack *stacks_get(const struct stacks *stacks, uint32_t number);
-
 /* Write the frames of stack @number, innermost first, to @frames.  Returns how many there are. */
 size_t stacks_frames(const struct stacks *stacks, uint32_t number,
 		     struct dwunw_frame frames[STACK_MAX_FRAMES]);
@@ -61,9 +66,6 @@ size_t stacks_frames(const struct stacks *stacks, uint32_t number,
  * except for those of a stack that has more than there is room for. */
 size_t stacks_frames_new(const struct stacks *stacks, uint32_t number, bool *met,
 			 struct dwunw_frame frames[STACK_MAX_FRAMES]);
-
-/* How many ids the unwinder has returned. */
-size_t stacks_nr_ids(const struct stacks *stacks);
 
 /* Release @stacks; NULL is allowed. */
 void stacks_free(struct stacks *stacks);

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "report/base/text.h"
-#include "report/context/left_out.h"
 #include "report/context/report_data.h"
 #include "report/context/stack_notes.h"
+#include "report/context/table_rows.h"
 #include "report/terminal/color.h"
 
 static void put_place(FILE *out, const struct place *place, bool color)
@@ -27,15 +27,15 @@ int print_flat(FILE *out, const struct report_data *export)
 {
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
 	struct live_amount amount;
-	bool color = view_options(export->view)->color;
+	bool color = export->view->opts.color;
 	size_t left_out = view_left_out(export->view, &amount);
 	struct stack_notes notes;
 
 	if (stack_notes_init(&notes, export->leaks))
 		return -ENOMEM;
-	if (!view_nr(export->view))
+	if (!export->view->nr)
 		fputs("no outstanding blocks\n", out);
-	for (size_t i = 0; i < view_nr(export->view); i++) {
+	for (size_t i = 0; i < export->view->nr; i++) {
 		const struct stack *stack = view_stack(export->view, i);
 		const char *process = report_data_process(export, i);
 		size_t nr;
@@ -47,7 +47,7 @@ int print_flat(FILE *out, const struct report_data *export)
 			stack->blocks == 1 ? "allocation" : "allocations", process ? " of " : "",
 			process ? process : "", color_of(color, COLOR_END));
 		for (size_t at = 0; at < nr; at++)
-			put_place(out, places_get(export->places, path[at]), color);
+			put_place(out, &export->places->all[path[at]], color);
 		stack_notes_print(out, export, &notes, i, "\t\t");
 	}
 	stack_notes_release(&notes);

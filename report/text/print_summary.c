@@ -64,9 +64,9 @@ static void print_outstanding(const struct table *t, struct live_amount outstand
 /* When the frees were lost that leave blocks in doubt, in seconds from @start_ns on. */
 static void print_suspect_times(FILE *out, const struct replay *leaks, uint64_t start_ns)
 {
-	uint64_t end_ns = replay_condition(leaks)->end_ns, from_ns, to_ns;
+	uint64_t end_ns = leaks->condition.end_ns, from_ns, to_ns;
 
-	if (!replay_suspect(leaks).blocks || !replay_suspect_times(leaks, &from_ns, &to_ns) ||
+	if (!leaks->suspects.blocks || !suspect_blocks_times(&leaks->suspect, &from_ns, &to_ns) ||
 	    from_ns < start_ns || to_ns < from_ns)
 		return;
 	/* the recorder may have noted the last losses after the end that is told above */
@@ -140,12 +140,12 @@ static void print_losses(const struct table *t, const struct mlk_losses *losses)
 
 static void print_completeness(const struct table *t, const struct replay *leaks)
 {
-	uint64_t complete = replay_status_count(leaks, DWUNW_STATUS_ENDED), all = 0;
+	uint64_t complete = leaks->status_counts[DWUNW_STATUS_ENDED], all = 0;
 	char buf[TEXT_NUMBER_MAX], of[TEXT_NUMBER_MAX];
 	uint64_t permille;
 
 	for (int status = 0; status < DWUNW_STATUS_NR; status++)
-		all += replay_status_count(leaks, (enum dwunw_status)status);
+		all += leaks->status_counts[(enum dwunw_status)status];
 	if (!all)
 		return;
 	/* rounded down: 100.0 % is said only when it is so */
@@ -155,7 +155,7 @@ static void print_completeness(const struct table *t, const struct replay *leaks
 	fprintf(t->out, "  complete stacks %" PRIu64 ".%" PRIu64 " %% (%s of %s)\n", permille / 10,
 		permille % 10, text_number(buf, complete), text_number(of, all));
 	for (int status = 0; status < DWUNW_STATUS_NR; status++) {
-		uint64_t count = replay_status_count(leaks, (enum dwunw_status)status);
+		uint64_t count = leaks->status_counts[(enum dwunw_status)status];
 
 		if (count && status != DWUNW_STATUS_ENDED)
 			fprintf(t->out, "    incomplete, %s: %s\n",
@@ -184,7 +184,7 @@ static void print_missing(FILE *out, const struct replay *leaks)
  * of the same name. */
 static const char *later_program(const struct mlk_meta *meta, const struct replay *leaks)
 {
-	const struct live *live = replay_live(leaks);
+	const struct live *live = leaks->live;
 	const char *name;
 
 	for (size_t i = 0; i < live_nr_processes(live); i++) {
@@ -192,7 +192,7 @@ static const char *later_program(const struct mlk_meta *meta, const struct repla
 
 		if (p.tgid != meta->tgid || !p.execed)
 			continue;
-		name = processes_name(replay_processes(leaks), p.tgid);
+		name = processes_name(leaks->processes, p.tgid);
 		return strcmp(name, meta->comm) ? name : NULL;
 	}
 	return NULL;
@@ -201,7 +201,7 @@ static const char *later_program(const struct mlk_meta *meta, const struct repla
 static void print_origin(FILE *out, const char *path, const struct mlk_meta *meta,
 			 const struct replay *leaks)
 {
-	const uint64_t end_ns = replay_condition(leaks)->end_ns;
+	const uint64_t end_ns = leaks->condition.end_ns;
 	const char *later = later_program(meta, leaks);
 	const char *who = meta->command[0] ? meta->command : meta->exe;
 	uint64_t ns = end_ns > meta->start_ns ? end_ns - meta->start_ns : 0;
@@ -235,7 +235,7 @@ static void print_origin(FILE *out, const char *path, const struct mlk_meta *met
 int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
 		  const struct replay *leaks)
 {
-	const struct live_totals *totals = replay_totals(leaks);
+	const struct live_totals *totals = &leaks->totals;
 	struct table t = {.out = out, .count_width = COUNT_WIDTH, .bytes_width = BYTES_WIDTH};
 	int err;
 
@@ -246,14 +246,13 @@ int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
 	t.bytes_width = wider(t.bytes_width, totals->allocated.bytes);
 
 	print_origin(out, path, meta, leaks);
-	print_totals(&t, totals, replay_suspect(leaks), meta->whole_life);
+	print_totals(&t, totals, leaks->suspects, meta->whole_life);
 	print_suspect_times(out, leaks, meta->start_ns);
 	print_sampling(out, meta, leaks);
-	print_losses(&t, &replay_condition(leaks)->losses);
+	print_losses(&t, &leaks->condition.losses);
 	print_completeness(&t, leaks);
 	print_missing(out, leaks);
 	print_overruns_count(out, meta, leaks);
-	err = processes_print(out, replay_processes(leaks), replay_live(leaks),
-			      replay_chosen(leaks)->pid);
+	err = processes_print(out, leaks->processes, leaks->live, leaks->chosen.pid);
 	return err;
 }

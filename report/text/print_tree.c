@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "report/base/text.h"
-#include "report/context/left_out.h"
+#include "report/context/table_rows.h"
 #include "report/terminal/color.h"
 
 #define LEAST_WIDTH 12 /* of the columns of numbers */
@@ -36,8 +36,7 @@ static bool is_before(const struct printer *p, const struct tree_place *a,
 {
 	if (a->bytes != b->bytes)
 		return a->bytes > b->bytes;
-	return strcmp(labels_get(p->labels, a->label)->location,
-		      labels_get(p->labels, b->label)->location) < 0;
+	return strcmp(p->labels->all[a->label].location, p->labels->all[b->label].location) < 0;
 }
 
 /* The first MAX_PLACES of @node to @best, in their order.  Returns how many there are in all. */
@@ -47,7 +46,7 @@ static size_t best_places(const struct printer *p, const struct tree_node *node,
 	size_t nr = 0;
 
 	for (uint32_t at = node->places; at != TREE_NONE; nr++) {
-		const struct tree_place *place = tree_place(p->tree, at);
+		const struct tree_place *place = &p->tree->places[at];
 		size_t to = nr < MAX_PLACES ? nr : MAX_PLACES;
 
 		for (; to && is_before(p, place, best[to - 1]); to--)
@@ -70,7 +69,7 @@ static void print_places(const struct printer *p, const struct tree_node *node)
 	char bytes[TEXT_NUMBER_MAX];
 
 	for (size_t i = 0; i < nr && i < MAX_PLACES; i++) {
-		const char *location = labels_get(p->labels, best[i]->label)->location;
+		const char *location = p->labels->all[best[i]->label].location;
 		const char *colon = strrchr(location, ':');
 		bool same = colon && file_len == (size_t)(colon - location) &&
 			    !memcmp(location, file, file_len);
@@ -89,13 +88,11 @@ static void print_places(const struct printer *p, const struct tree_node *node)
 
 static void print_location(const struct printer *p, const struct tree_node *node)
 {
-	const char *location = labels_get(p->labels, node->label)->location;
-	bool several =
-		node->places != TREE_NONE && tree_place(p->tree, node->places)->next != TREE_NONE;
+	const char *location = p->labels->all[node->label].location;
+	bool several = node->places != TREE_NONE && p->tree->places[node->places].next != TREE_NONE;
 
 	if (node->places != TREE_NONE)
-		location =
-			labels_get(p->labels, tree_place(p->tree, node->places)->label)->location;
+		location = p->labels->all[p->tree->places[node->places].label].location;
 	if (!several && !*location)
 		return;
 	fprintf(p->out, "  %s", color_of(p->color, COLOR_PLACE));
@@ -108,8 +105,8 @@ static void print_location(const struct printer *p, const struct tree_node *node
 
 static void print_node(const struct printer *p, uint32_t number, const char *branch)
 {
-	const struct tree_node *node = tree_node(p->tree, number);
-	const struct label *label = labels_get(p->labels, node->label);
+	const struct tree_node *node = &p->tree->nodes[number];
+	const struct label *label = &p->labels->all[node->label];
 	const char *told = tree_told(p->tree, number);
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
 
@@ -131,10 +128,10 @@ static void print_node(const struct printer *p, uint32_t number, const char *bra
 /* Recursion is as deep as the tree, which is at most VIEW_MAX_PATH. */
 static void print_children(struct printer *p, uint32_t first)
 {
-	bool branches = first != TREE_NONE && tree_node(p->tree, first)->next != TREE_NONE;
+	bool branches = first != TREE_NONE && p->tree->nodes[first].next != TREE_NONE;
 
 	for (uint32_t at = first; at != TREE_NONE;) {
-		const struct tree_node *node = tree_node(p->tree, at);
+		const struct tree_node *node = &p->tree->nodes[at];
 		bool last = node->next == TREE_NONE;
 		const char *below = !branches ? "" : last ? p->lines->gap : p->lines->through;
 		size_t len = strlen(below);
@@ -163,9 +160,9 @@ static void set_widths(struct printer *p)
 {
 	uint64_t bytes = 0, blocks = 0;
 
-	for (uint32_t at = tree_first(p->tree); at != TREE_NONE;
-	     at = tree_node(p->tree, at)->next) {
-		const struct tree_node *root = tree_node(p->tree, at);
+	for (uint32_t at = p->tree->nodes[TREE_ROOT].first; at != TREE_NONE;
+	     at = p->tree->nodes[at].next) {
+		const struct tree_node *root = &p->tree->nodes[at];
 
 		bytes = root->bytes > bytes ? root->bytes : bytes;
 		blocks = root->blocks > blocks ? root->blocks : blocks;
@@ -181,8 +178,8 @@ static void print_as(struct printer *p, const char *order)
 	set_widths(p);
 	fprintf(out, "%*s%*s  call path (%s)\n", p->bytes_width, "bytes", p->blocks_width, "blocks",
 		order);
-	for (uint32_t at = tree_first(p->tree); at != TREE_NONE;) {
-		const struct tree_node *root = tree_node(p->tree, at);
+	for (uint32_t at = p->tree->nodes[TREE_ROOT].first; at != TREE_NONE;) {
+		const struct tree_node *root = &p->tree->nodes[at];
 
 		print_node(p, at, "");
 		print_children(p, root->first);
@@ -208,19 +205,19 @@ static void print_on_terminal(FILE *out, const struct tree *tree, const struct v
 	struct printer p = {
 		.out = out,
 		.tree = tree,
-		.labels = view_labels(view),
-		.color = view_options(view)->color,
-		.lines = view_options(view)->utf8 ? &utf8_lines : &ascii_lines,
+		.labels = view->labels,
+		.color = view->opts.color,
+		.lines = view->opts.utf8 ? &utf8_lines : &ascii_lines,
 	};
 	uint64_t all = 0;
 
-	for (uint32_t at = tree_first(tree); at != TREE_NONE; at = tree_node(tree, at)->next)
-		all += tree_node(tree, at)->bytes;
+	for (uint32_t at = tree->nodes[TREE_ROOT].first; at != TREE_NONE; at = tree->nodes[at].next)
+		all += tree->nodes[at].bytes;
 	p.heavy = all / 10 + 1;
 	print_as(&p, order);
 }
 
-static void print_rest(FILE *out, const struct view *view)
+static void print_left_out_stacks(FILE *out, const struct view *view)
 {
 	struct live_amount amount;
 	size_t nr = view_left_out(view, &amount);
@@ -236,14 +233,14 @@ int print_view_as_tree(FILE *out, const struct view *view, const char *order)
 	struct tree *tree;
 	int err;
 
-	if (!view_nr(view)) {
+	if (!view->nr) {
 		fputs("no outstanding blocks\n", out);
 		return 0;
 	}
 	err = tree_new(&tree);
 	if (!err)
-		err = tree_by_function(tree, view_labels(view));
-	for (size_t i = 0; i < view_nr(view) && !err; i++) {
+		err = tree_by_function(tree, view->labels);
+	for (size_t i = 0; i < view->nr && !err; i++) {
 		const struct stack *stack = view_stack(view, i);
 
 		size_t nr = view_path(view, i, path);
@@ -253,16 +250,16 @@ int print_view_as_tree(FILE *out, const struct view *view, const char *order)
 			err = tree_mark(tree, path, nr, stack->suspects);
 	}
 	if (!err)
-		err = tree_sort(tree, view_labels(view));
+		err = tree_sort(tree, view->labels);
 	if (!err)
-		err = tree_tell_apart(tree, view_labels(view));
+		err = tree_tell_apart(tree, view->labels);
 	if (!err) {
 		print_on_terminal(out, tree, view, order);
-		if (view_guessed(view))
+		if (view->names->guessed)
 			fputs("\n[guessed]: found without unwind information; such a caller may be "
 			      "wrong, or callers between may be missing\n",
 			      out);
-		print_rest(out, view);
+		print_left_out_stacks(out, view);
 	}
 	tree_free(tree);
 	return err;

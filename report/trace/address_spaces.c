@@ -12,29 +12,6 @@
 #include "report/base/array.h"
 #include "report/base/hash_index.h"
 
-struct snapshot {
-	uint32_t tgid;
-	uint32_t space; /* its number */
-	uint64_t time_ns;
-	size_t order; /* in the trace: of two with one time, the later holds */
-};
-
-struct address_spaces {
-	struct snapshot *snapshots; /* in the order of the trace, then sorted by process and time */
-	size_t nr_snapshots, snapshots_room;
-	struct space *all; /* distinct; .maps are its executable mappings until it is built */
-	size_t nr, room;
-	struct hash_index index;
-	size_t nr_mappings; /* of all, and one for each snapshot */
-	size_t ignored;	    /* snapshots */
-	bool *used;	    /* by number of images */
-	size_t used_room;
-	struct space empty;
-	const struct trace_modules *images;
-	struct dwunw *dw;
-	const struct address_spaces *shared; /* whose snapshots and maps these are, or NULL */
-};
-
 _Static_assert(sizeof(struct dwunw_mapping) == 32, "28 bytes and padding, which is kept zero");
 
 int address_spaces_new(struct address_spaces **out)
@@ -57,7 +34,7 @@ static int mark_used(struct address_spaces *spaces, uint32_t number)
 	return 0;
 }
 
-static bool is_wanted(const struct mlk_mapping *mapping)
+static bool is_wanted_mapping(const struct mlk_mapping *mapping)
 {
 	return mapping->perms & MLK_PERM_X && mapping->end >= mapping->start;
 }
@@ -87,13 +64,13 @@ static int copy_maps(struct address_spaces *spaces, struct space *space,
 	int err = 0;
 
 	for (size_t i = 0; i < maps->nr; i++)
-		nr += is_wanted(&maps->mappings[i]);
+		nr += is_wanted_mapping(&maps->mappings[i]);
 	/* zeroed: equal maps are found by their bytes, padding included */
 	space->maps = calloc(nr ? nr : 1, sizeof(*space->maps));
 	if (!space->maps)
 		return -ENOMEM;
 	for (size_t i = 0; i < maps->nr && !err; i++)
-		if (is_wanted(&maps->mappings[i]))
+		if (is_wanted_mapping(&maps->mappings[i]))
 			err = copy_mapping(spaces, &space->maps[space->nr_maps++],
 					   &maps->mappings[i], images);
 	return err;
@@ -121,34 +98,19 @@ static bool take_room(struct address_spaces *spaces, size_t nr)
 static int append_snapshot(struct address_spaces *spaces, const struct mlk_maps *maps,
 			   uint32_t space)
 {
-	struct snapshot *all = array_grow(spaces->snapshots, &spaces->snapshots_room,
-					  spaces->nr_snapshots + 1, sizeof(*all));
+	struct maps_snapshot *all = array_grow(spaces->snapshots, &spaces->snapshots_room,
+					       spaces->nr_snapshots + 1, sizeof(*all));
 
 	if (!all)
 		return -ENOMEM;
 	spaces->snapshots = all;
-	all[spaces->nr_snapshots] = (struct snapshot){
+	all[spaces->nr_snapshots] = (struct maps_snapshot){
 		.tgid = maps->tgid,
 		.space = space,
 		.time_ns = maps->time_ns,
 		.order = spaces->nr_snapshots,
 	};
 	spaces->nr_snapshots++;
-	return 0;
-}
-
-/* Add @space, whose maps then belong to @spaces. */
-static int append_space(struct address_spaces *spaces, struct space *space, uint64_t hash)
-{
-	struct space *all = array_grow(spaces->all, &spaces->room, spaces->nr + 1, sizeof(*all));
-
-	if (!all)
-		return -ENOMEM;
-	spaces->all = all;
-	if (hash_index_add(&spaces->index, hash, (uint32_t)spaces->nr))
-		return -ENOMEM;
-	all[spaces->nr++] = *space;
-	space->maps = NULL;
 	return 0;
 }
 
@@ -169,8 +131,10 @@ int address_spaces_add(struct address_spaces *spaces, const struct mlk_maps *map
 	if (!hash_index_find(&spaces->index, &query, &number)) {
 		if (!take_room(spaces, space.nr_maps))
 			goto out;
-		number = (uint32_t)spaces->nr;
-		err = append_space(spaces, &space, query.hash);
+		err = intern(&spaces->table, &query, &space, sizeof(space), &number) < 0 ? -ENOMEM
+											 : 0;
+		if (!err)
+			space.maps = NULL; /* they belong to @spaces */
 	}
 	if (!err)
 		err = append_snapshot(spaces, maps, number);
@@ -179,9 +143,9 @@ out:
 	return err;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_snapshots(const void *a, const void *b)
 {
-	const struct snapshot *x = a, *y = b;
+	const struct maps_snapshot *x = a, *y = b;
 
 	if (x->tgid != y->tgid)
 		return x->tgid < y->tgid ? -1 : 1;
@@ -196,7 +160,8 @@ int address_spaces_prepare(struct address_spaces *spaces, const struct trace_mod
 	spaces->images = images;
 	spaces->dw = dw;
 	if (spaces->nr_snapshots)
-		qsort(spaces->snapshots, spaces->nr_snapshots, sizeof(*spaces->snapshots), compare);
+		qsort(spaces->snapshots, spaces->nr_snapshots, sizeof(*spaces->snapshots),
+		      compare_snapshots);
 	return dwunw_space_new(&spaces->empty.modules, dw, NULL, 0);
 }
 
@@ -232,7 +197,7 @@ int address_spaces_share(struct address_spaces **out, const struct address_space
 	return 0;
 }
 
-static int build(struct address_spaces *spaces, struct space *space)
+static int build_space(struct address_spaces *spaces, struct space *space)
 {
 	struct dwunw_mapping *maps =
 		calloc(space->nr_maps ? space->nr_maps : 1, sizeof(*space->maps));
@@ -246,7 +211,7 @@ static int build(struct address_spaces *spaces, struct space *space)
 		maps[i] = space->maps[i];
 		if (number == DWUNW_NO_MODULE)
 			continue;
-		maps[i].module = trace_modules_module(spaces->images, number);
+		maps[i].module = spaces->images->all[number].module;
 		if (maps[i].module == DWUNW_NO_MODULE)
 			maps[i].module = trace_modules_absent(number);
 	}
@@ -261,14 +226,14 @@ static int build(struct address_spaces *spaces, struct space *space)
 }
 
 /* The space of @tgid at @time_ns, which may not be built yet. */
-static struct space *choose(struct address_spaces *spaces, uint32_t tgid, uint64_t time_ns)
+static struct space *choose_space(struct address_spaces *spaces, uint32_t tgid, uint64_t time_ns)
 {
 	size_t low = 0, high = spaces->nr_snapshots;
 
 	/* the first snapshot that is too late, or of a later process */
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		const struct snapshot *at = &spaces->snapshots[middle];
+		const struct maps_snapshot *at = &spaces->snapshots[middle];
 
 		if (at->tgid < tgid || (at->tgid == tgid && at->time_ns <= time_ns))
 			low = middle + 1;
@@ -285,8 +250,8 @@ static struct space *choose(struct address_spaces *spaces, uint32_t tgid, uint64
 int address_spaces_find(struct address_spaces *spaces, uint32_t tgid, uint64_t time_ns,
 			const struct space **out)
 {
-	struct space *space = choose(spaces, tgid, time_ns);
-	int err = space->modules ? 0 : build(spaces, space);
+	struct space *space = choose_space(spaces, tgid, time_ns);
+	int err = space->modules ? 0 : build_space(spaces, space);
 
 	*out = err ? NULL : space;
 	return err;
@@ -295,11 +260,6 @@ int address_spaces_find(struct address_spaces *spaces, uint32_t tgid, uint64_t t
 bool address_spaces_use(const struct address_spaces *spaces, uint32_t number)
 {
 	return number < spaces->used_room && spaces->used[number];
-}
-
-size_t address_spaces_ignored(const struct address_spaces *spaces)
-{
-	return spaces->ignored;
 }
 
 void address_spaces_free(struct address_spaces *spaces)

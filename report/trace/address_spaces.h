@@ -3,9 +3,8 @@
 #ifndef REPORT_ADDRESS_SPACES_H
 #define REPORT_ADDRESS_SPACES_H
 
+#include "report/base/hash_index.h"
 #include "report/trace/trace_modules.h"
-
-struct address_spaces; /* opaque */
 
 /* Most executable mappings that all snapshots of a trace may have together, where equal snapshots
  * count once (but as one mapping each).  Real programs have some hundreds. */
@@ -18,6 +17,29 @@ struct space {
 	struct dwunw_mapping
 		*maps; /* of address_spaces.c: by numbers of images, until it is built */
 	size_t nr_maps;
+};
+
+struct maps_snapshot {
+	uint32_t tgid;
+	uint32_t space; /* its number */
+	uint64_t time_ns;
+	size_t order; /* in the trace: of two with one time, the later holds */
+};
+
+/* The layouts of all processes. */
+struct address_spaces {
+	struct maps_snapshot
+		*snapshots; /* in the order of the trace, then sorted by process and time */
+	size_t nr_snapshots, snapshots_room;
+	INTERN_OF(struct space); /* distinct; .maps are its executable mappings until it is built */
+	size_t nr_mappings;	 /* of all, and one for each snapshot */
+	size_t ignored;		 /* snapshots */
+	bool *used;		 /* by number of images */
+	size_t used_room;
+	struct space empty;
+	const struct trace_modules *images;
+	struct dwunw *dw;
+	const struct address_spaces *shared; /* whose snapshots and maps these are, or NULL */
 };
 
 /* No snapshots yet.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
@@ -58,9 +80,6 @@ int address_spaces_share(struct address_spaces **out, const struct address_space
 /* Whether module @number of the images given to address_spaces_add() is mapped executable in a
  * snapshot. */
 bool address_spaces_use(const struct address_spaces *spaces, uint32_t number);
-
-/* Snapshots that were ignored. */
-size_t address_spaces_ignored(const struct address_spaces *spaces);
 
 /* Release @spaces; NULL is allowed. */
 void address_spaces_free(struct address_spaces *spaces);

@@ -6,13 +6,7 @@
 
 #include "report/base/array.h"
 
-struct lifetimes {
-	struct lifetime *all;
-	size_t nr, room;
-	size_t last; /* the one that was noted last: mostly the next one, too */
-};
-
-static int append(struct lifetimes *lifetimes, uint32_t tgid, uint64_t from_ns)
+static int append_lifetime(struct lifetimes *lifetimes, uint32_t tgid, uint64_t from_ns)
 {
 	struct lifetime *all =
 		array_grow(lifetimes->all, &lifetimes->room, lifetimes->nr + 1, sizeof(*all));
@@ -33,8 +27,8 @@ int lifetimes_new(struct lifetimes **out, const struct mlk_meta *meta)
 	*out = calloc(1, sizeof(**out));
 	if (!*out)
 		return -ENOMEM;
-	err = append(*out, (uint32_t)meta->tgid,
-		     meta->whole_life ? meta->start_ns : LIFETIMES_UNKNOWN);
+	err = append_lifetime(*out, (uint32_t)meta->tgid,
+			      meta->whole_life ? meta->start_ns : LIFETIMES_UNKNOWN);
 	if (err) {
 		lifetimes_free(*out);
 		*out = NULL;
@@ -43,7 +37,7 @@ int lifetimes_new(struct lifetimes **out, const struct mlk_meta *meta)
 }
 
 /* The latest one of process @tgid, or NULL. */
-static struct lifetime *find(struct lifetimes *lifetimes, uint32_t tgid)
+static struct lifetime *find_lifetime(struct lifetimes *lifetimes, uint32_t tgid)
 {
 	if (lifetimes->all[lifetimes->last].tgid == tgid)
 		return &lifetimes->all[lifetimes->last];
@@ -59,26 +53,17 @@ int lifetimes_note(struct lifetimes *lifetimes, const struct mlk_record *record)
 {
 	bool is_event = record->type == MLK_RECORD_HEAD;
 	uint32_t tgid = is_event ? record->event.tgid : record->thread.tgid;
-	struct lifetime *lifetime = find(lifetimes, tgid);
+	struct lifetime *lifetime = find_lifetime(lifetimes, tgid);
 	bool is_fork = is_event && record->event.kind == MLK_FORK;
 
 	if (!lifetime || (is_fork && lifetime->to_ns != LIFETIMES_UNKNOWN))
-		return append(lifetimes, tgid, is_fork ? record->event.time_ns : LIFETIMES_UNKNOWN);
+		return append_lifetime(lifetimes, tgid,
+				       is_fork ? record->event.time_ns : LIFETIMES_UNKNOWN);
 	if (is_fork && lifetime->from_ns == LIFETIMES_UNKNOWN)
 		lifetime->from_ns = record->event.time_ns;
 	if (is_event && record->event.kind == MLK_EXIT)
 		lifetime->to_ns = record->event.time_ns;
 	return 0;
-}
-
-size_t lifetimes_nr(const struct lifetimes *lifetimes)
-{
-	return lifetimes->nr;
-}
-
-struct lifetime lifetimes_get(const struct lifetimes *lifetimes, size_t i)
-{
-	return lifetimes->all[i];
 }
 
 void lifetimes_free(struct lifetimes *lifetimes)

@@ -6,8 +6,6 @@
 
 #include "format/reader.h"
 
-struct lifetimes; /* opaque */
-
 #define LIFETIMES_UNKNOWN UINT64_MAX
 
 struct lifetime {
@@ -16,17 +14,19 @@ struct lifetime {
 	uint64_t to_ns;	  /* the same, or LIFETIMES_UNKNOWN: later, or it was not seen */
 };
 
+/* Those of a number that the kernel gave twice are two. */
+struct lifetimes {
+	struct lifetime *all;
+	size_t nr, room;
+	size_t last; /* the one that was noted last: mostly the next one, too */
+};
+
 /* The process that @meta describes, and no other yet.  *@out is NULL on failure.  Returns 0 or
  * -ENOMEM. */
 int lifetimes_new(struct lifetimes **out, const struct mlk_meta *meta);
 
 /* Note what @record, an event or a thread's name, says.  Returns 0 or -ENOMEM. */
 int lifetimes_note(struct lifetimes *lifetimes, const struct mlk_record *record);
-
-size_t lifetimes_nr(const struct lifetimes *lifetimes);
-
-/* Those of a number that the kernel gave twice are two. */
-struct lifetime lifetimes_get(const struct lifetimes *lifetimes, size_t i);
 
 /* Release @lifetimes; NULL is allowed. */
 void lifetimes_free(struct lifetimes *lifetimes);

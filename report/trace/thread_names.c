@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/base/array.h"
 #include "report/base/hash_index.h"
 
 struct thread {
@@ -14,9 +13,7 @@ struct thread {
 };
 
 struct thread_names {
-	struct thread *all;
-	size_t nr, room;
-	struct hash_index index;
+	INTERN_OF(struct thread);
 };
 
 int thread_names_new(struct thread_names **out)
@@ -32,7 +29,8 @@ static bool same_thread(const void *things, uint32_t number, const void *key)
 	return a->tgid == b->tgid && a->tid == b->tid;
 }
 
-static struct hash_query query_for(const struct thread_names *threads, const struct thread *key)
+static struct hash_query query_for_thread(const struct thread_names *threads,
+					  const struct thread *key)
 {
 	return (struct hash_query){
 		.hash = hash_word(key->tgid, key->tid),
@@ -42,46 +40,29 @@ static struct hash_query query_for(const struct thread_names *threads, const str
 	};
 }
 
-static int append(struct thread_names *threads, const struct thread *thread, uint64_t hash)
-{
-	struct thread *all;
-
-	if (threads->nr >= UINT32_MAX)
-		return -ENOMEM;
-	all = array_grow(threads->all, &threads->room, threads->nr + 1, sizeof(*all));
-	if (!all)
-		return -ENOMEM;
-	threads->all = all;
-	if (hash_index_add(&threads->index, hash, (uint32_t)threads->nr))
-		return -ENOMEM;
-	all[threads->nr++] = *thread;
-	return 0;
-}
-
 int thread_names_note(struct thread_names *threads, uint32_t tgid, uint32_t tid, const char *name)
 {
 	struct thread thread = {.tgid = tgid, .tid = tid, .name = strdup(name)};
-	struct hash_query query = query_for(threads, &thread);
+	struct hash_query query = query_for_thread(threads, &thread);
 	uint32_t number;
-	int err = 0;
+	int added = thread.name ? intern(&threads->table, &query, &thread, sizeof(thread), &number)
+				: -ENOMEM;
 
-	if (!thread.name)
-		return -ENOMEM;
-	if (hash_index_find(&threads->index, &query, &number)) {
+	if (added > 0)
+		return 0;
+	if (!added) {
 		free(threads->all[number].name);
 		threads->all[number].name = thread.name;
 		return 0;
 	}
-	err = append(threads, &thread, query.hash);
-	if (err)
-		free(thread.name);
-	return err;
+	free(thread.name);
+	return added;
 }
 
 const char *thread_names_get(const struct thread_names *threads, uint32_t tgid, uint32_t tid)
 {
 	struct thread key = {.tgid = tgid, .tid = tid};
-	struct hash_query query = query_for(threads, &key);
+	struct hash_query query = query_for_thread(threads, &key);
 	uint32_t number;
 
 	return hash_index_find(&threads->index, &query, &number) ? threads->all[number].name : "";

@@ -12,26 +12,6 @@
 
 _Static_assert(IMAGES_MAX < ABSENT, "numbers and this bit are apart");
 
-struct image {
-	struct mlk_id id;
-	char *path;
-	uint8_t *bytes;
-	size_t len, room; /* bytes so far */
-	uint64_t whole;	  /* bytes of the whole image; 0: nothing of it was seen */
-	bool broken;	  /* a piece is missing or does not fit */
-	uint32_t module;
-};
-
-struct trace_modules {
-	struct image *all;
-	size_t nr, room;
-	uint64_t bytes; /* of all images */
-	bool overflown;
-	struct hash_index index;
-	uint32_t *numbers; /* by the unwinder's number of a module: its own, plus one */
-	size_t nr_numbers;
-};
-
 struct image_key {
 	const struct mlk_id *id;
 	const char *path;
@@ -56,7 +36,7 @@ static uint64_t hash_key(const struct image_key *key)
 
 static bool same_module(const void *things, uint32_t number, const void *arg)
 {
-	const struct image *image = &((const struct trace_modules *)things)->all[number];
+	const struct trace_module *image = &((const struct trace_modules *)things)->all[number];
 	const struct image_key *key = arg;
 
 	if (image->id.len != key->id->len)
@@ -64,30 +44,6 @@ static bool same_module(const void *things, uint32_t number, const void *arg)
 	if (!key->id->len)
 		return !strcmp(image->path, key->path);
 	return !memcmp(image->id.bytes, key->id->bytes, id_len(key->id));
-}
-
-static int append(struct trace_modules *images, const struct image_key *key, uint64_t hash)
-{
-	struct image *all;
-	char *path;
-
-	all = array_grow(images->all, &images->room, images->nr + 1, sizeof(*all));
-	if (!all)
-		return -ENOMEM;
-	images->all = all;
-	path = strdup(key->path);
-	if (!path)
-		return -ENOMEM;
-	if (hash_index_add(&images->index, hash, (uint32_t)images->nr)) {
-		free(path);
-		return -ENOMEM;
-	}
-	images->all[images->nr++] = (struct image){
-		.id = *key->id,
-		.path = path,
-		.module = DWUNW_NO_MODULE,
-	};
-	return 0;
 }
 
 static struct hash_query query_of(const struct trace_modules *images, const struct image_key *key)
@@ -105,7 +61,8 @@ int trace_modules_intern(struct trace_modules *images, const struct mlk_id *id, 
 {
 	struct image_key key = {.id = id, .path = path};
 	struct hash_query query = query_of(images, &key);
-	int err;
+	struct trace_module module = {.id = *id, .module = DWUNW_NO_MODULE};
+	int added;
 
 	if (hash_index_find(&images->index, &query, number))
 		return 0;
@@ -114,13 +71,15 @@ int trace_modules_intern(struct trace_modules *images, const struct mlk_id *id, 
 		*number = DWUNW_NO_MODULE;
 		return 0;
 	}
-	err = append(images, &key, query.hash);
-	if (!err)
-		*number = (uint32_t)(images->nr - 1);
-	return err;
+	module.path = strdup(path);
+	added = module.path ? intern(&images->table, &query, &module, sizeof(module), number)
+			    : -ENOMEM;
+	if (added < 0)
+		free(module.path);
+	return added < 0 ? added : 0;
 }
 
-static void drop_bytes(struct trace_modules *images, struct image *image)
+static void drop_bytes(struct trace_modules *images, struct trace_module *image)
 {
 	images->bytes -= image->len;
 	free(image->bytes);
@@ -129,7 +88,7 @@ static void drop_bytes(struct trace_modules *images, struct image *image)
 	image->room = 0;
 }
 
-static bool piece_fits(const struct trace_modules *images, const struct image *image,
+static bool piece_fits(const struct trace_modules *images, const struct trace_module *image,
 		       const struct mlk_module *piece)
 {
 	return piece->image_len == image->whole && piece->offset == image->len &&
@@ -139,7 +98,7 @@ static bool piece_fits(const struct trace_modules *images, const struct image *i
 
 int trace_modules_add_piece(struct trace_modules *images, const struct mlk_module *piece)
 {
-	struct image *image;
+	struct trace_module *image;
 	uint32_t number;
 	uint8_t *bytes;
 	int err;
@@ -172,7 +131,7 @@ int trace_modules_add_piece(struct trace_modules *images, const struct mlk_modul
 }
 
 /* Give the image to @dw, or else the file that was mapped, if it is here and the same. */
-static int load_one(struct image *image, struct dwunw *dw)
+static int load_one(struct trace_module *image, struct dwunw *dw)
 {
 	int err = -ENOENT;
 
@@ -214,16 +173,6 @@ int trace_modules_load(struct trace_modules *images, struct dwunw *dw)
 			err = note_number(images, images->all[i].module, i);
 	}
 	return err;
-}
-
-uint32_t trace_modules_module(const struct trace_modules *images, uint32_t number)
-{
-	return images->all[number].module;
-}
-
-const char *trace_modules_path(const struct trace_modules *images, uint32_t number)
-{
-	return images->all[number].path;
 }
 
 uint32_t trace_modules_absent(uint32_t number)
@@ -272,16 +221,6 @@ const struct mlk_id *trace_modules_id(const struct trace_modules *images, uint32
 	uint32_t number;
 
 	return trace_modules_number(images, module, &number) ? &images->all[number].id : NULL;
-}
-
-size_t trace_modules_nr(const struct trace_modules *images)
-{
-	return images->nr;
-}
-
-bool trace_modules_overflown(const struct trace_modules *images)
-{
-	return images->overflown;
 }
 
 void trace_modules_free(struct trace_modules *images)

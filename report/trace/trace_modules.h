@@ -6,15 +6,33 @@
 #include <stdbool.h>
 
 #include "format/trace.h"
+#include "report/base/hash_index.h"
 #include "unwind/dwunw.h"
-
-struct trace_modules; /* opaque */
 
 /* Most bytes that all images of a trace may have together; those beyond are treated as absent. */
 #define IMAGES_MAX_BYTES ((uint64_t)1 << 30)
 
 /* Most modules of a trace; memory mapped from those beyond is taken for anonymous. */
 #define IMAGES_MAX (1u << 16)
+
+struct trace_module {
+	struct mlk_id id;
+	char *path;
+	uint8_t *bytes;
+	size_t len, room; /* bytes so far */
+	uint64_t whole;	  /* bytes of the whole image; 0: nothing of it was seen */
+	bool broken;	  /* a piece is missing or does not fit */
+	uint32_t module;
+};
+
+/* The modules by number, absent ones too; valid until trace_modules_free(). */
+struct trace_modules {
+	INTERN_OF(struct trace_module);
+	uint64_t bytes; /* of all images */
+	bool overflown;
+	uint32_t *numbers; /* by the unwinder's number of a module: its own, plus one */
+	size_t nr_numbers;
+};
 
 /* No modules yet.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
 int trace_modules_new(struct trace_modules **out);
@@ -40,12 +58,6 @@ int trace_modules_add_piece(struct trace_modules *images, const struct mlk_modul
  * Returns 0 or -ENOMEM. */
 int trace_modules_load(struct trace_modules *images, struct dwunw *dw);
 
-/* The unwinder's number of module @number, or DWUNW_NO_MODULE when it is absent or not loaded. */
-uint32_t trace_modules_module(const struct trace_modules *images, uint32_t number);
-
-/* Path of module @number as it was first seen; valid until trace_modules_free(). */
-const char *trace_modules_path(const struct trace_modules *images, uint32_t number);
-
 /* A number for frames in module @number, which the unwinder does not have: none of the unwinder's,
  * and not DWUNW_NO_MODULE. */
 uint32_t trace_modules_absent(uint32_t number);
@@ -64,12 +76,6 @@ bool trace_modules_number(const struct trace_modules *images, uint32_t module, u
 /* The id of the module that frames call @module, which is the unwinder's number or that of
  * trace_modules_absent(); NULL for any other.  Valid until trace_modules_free(). */
 const struct mlk_id *trace_modules_id(const struct trace_modules *images, uint32_t module);
-
-/* Modules noted so far, absent ones too. */
-size_t trace_modules_nr(const struct trace_modules *images);
-
-/* Whether there were more than IMAGES_MAX. */
-bool trace_modules_overflown(const struct trace_modules *images);
 
 /* Release @images; NULL is allowed. */
 void trace_modules_free(struct trace_modules *images);

@@ -29,21 +29,15 @@ struct missing_symbols {
 	struct dpkg *packages; /* NULL: it is not open */
 };
 
-static const char *path_of(const struct replay *leaks, uint32_t module)
-{
-	const char *path = dwunw_module_path(replay_unwinder(leaks), module);
-
-	return path ? path : trace_modules_absent_path(replay_modules(leaks), module);
-}
-
 static void note(void *arg, const struct dwunw_frame *frame)
 {
 	struct missing_symbols *u = arg;
-	const char *path = path_of(u->leaks, frame->module);
+	const struct symbols_source source = {.dw = u->leaks->dw, .images = u->leaks->images};
+	const char *path = symbols_module_path(&source, frame);
 	size_t i = 0;
 
 	/* memory of no file, or something like [vdso] */
-	if (!path || path[0] != '/')
+	if (path[0] != '/')
 		return;
 	while (i < u->nr && u->modules[i].number != frame->module)
 		i++;
@@ -76,8 +70,7 @@ static int ask_packages(struct missing_symbols *u)
 		return err;
 	for (size_t i = 0; i < u->nr; i++) {
 		struct module *module = &u->modules[i];
-		const struct mlk_id *id =
-			trace_modules_id(replay_modules(u->leaks), module->number);
+		const struct mlk_id *id = trace_modules_id(u->leaks->images, module->number);
 
 		if (!is_here(scratch, id, module->path))
 			continue;
@@ -135,7 +128,7 @@ int missing_symbols_new(struct missing_symbols **out, const struct view *view,
 	if (!u)
 		return -ENOMEM;
 	u->leaks = leaks;
-	symbols_each_unnamed(view_names(view), note, u);
+	symbols_each_unnamed(view->names, note, u);
 	if (u->nr)
 		err = ask_packages(u);
 	if (err)

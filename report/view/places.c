@@ -8,19 +8,9 @@
 
 #include "report/base/array.h"
 #include "report/base/hash_index.h"
+#include "report/base/strings.h"
 #include "report/base/text.h"
-#include "report/name/disambiguate.h"
-#include "report/view/place_labels.h"
-
-struct places {
-	const struct view *view; /* only in places_new() */
-	struct place *all;
-	size_t nr, room;
-	struct hash_index index;
-	uint32_t *steps; /* the paths of all stacks, one after the other */
-	size_t nr_steps, steps_room;
-	size_t *first; /* of each stack: where its path begins; and where the last one ends */
-};
+#include "report/name/labels.h"
 
 static bool same_place(const void *things, uint32_t number, const void *key)
 {
@@ -31,33 +21,15 @@ static bool same_place(const void *things, uint32_t number, const void *key)
 	       !strcmp(a->module, b->module);
 }
 
-static void release(struct place *place)
+static void release_place(struct place *place)
 {
 	free(place->function);
 	free(place->file);
 	free(place->module);
-	free(place->told);
-}
-
-/* On success the strings of @place belong to @places. */
-static int append(struct places *places, const struct place *place, uint64_t hash)
-{
-	struct place *all;
-
-	if (places->nr >= UINT32_MAX)
-		return -ENOMEM;
-	all = array_grow(places->all, &places->room, places->nr + 1, sizeof(*all));
-	if (!all)
-		return -ENOMEM;
-	places->all = all;
-	if (hash_index_add(&places->index, hash, (uint32_t)places->nr))
-		return -ENOMEM;
-	all[places->nr++] = *place;
-	return 0;
 }
 
 /* Find the place that is like @raw, whose strings may be NULL and hold any bytes, or add it. */
-static int intern(struct places *places, const struct place *raw, uint32_t *number)
+static int intern_place(struct places *places, const struct place *raw, uint32_t *number)
 {
 	struct place place = {
 		.function = text_escape(raw->function ? raw->function : "?"),
@@ -67,23 +39,16 @@ static int intern(struct places *places, const struct place *raw, uint32_t *numb
 		.inlined = raw->inlined,
 	};
 	struct hash_query query = {.things = places, .key = &place, .equal = same_place};
-	int err = -ENOMEM;
+	int added = -ENOMEM;
 
-	if (!place.function || !place.file || !place.module)
-		goto out;
-	query.hash = hash_text(hash_text(hash_text(place.line, place.function), place.file),
-			       place.module);
-	err = 0;
-	if (hash_index_find(&places->index, &query, number))
-		goto out;
-	err = append(places, &place, query.hash);
-	if (err)
-		goto out;
-	*number = (uint32_t)(places->nr - 1);
-	return 0;
-out:
-	release(&place);
-	return err;
+	if (place.function && place.file && place.module) {
+		query.hash = hash_text(hash_text(hash_text(place.line, place.function), place.file),
+				       place.module);
+		added = intern(&places->table, &query, &place, sizeof(place), number);
+	}
+	if (added <= 0)
+		release_place(&place);
+	return added < 0 ? added : 0;
 }
 
 /* Append the place that is like @raw to the path of the last stack. */
@@ -96,48 +61,36 @@ static int add_step(struct places *places, const struct place *raw)
 	if (!steps)
 		return -ENOMEM;
 	places->steps = steps;
-	err = intern(places, raw, &steps[places->nr_steps]);
+	err = intern_place(places, raw, &steps[places->nr_steps]);
 	places->nr_steps += !err;
 	return err;
-}
-
-static char *module_path(const struct symbols_source *source, const struct dwunw_frame *frame)
-{
-	const char *path = NULL;
-
-	if (frame->module == DWUNW_NO_MODULE)
-		return NULL;
-	path = dwunw_module_path(source->dw, frame->module);
-	if (!path)
-		path = trace_modules_absent_path(source->images, frame->module);
-	return (char *)path;
 }
 
 /* Add the functions inlined at @frame, if they are wanted, and the frame itself. */
 static int add_frame(struct places *places, const struct dwunw_frame *frame)
 {
-	const struct dwunw_symbol *symbol = symbols_symbol(view_names(places->view), frame);
-	struct place place = {.module = module_path(view_source(places->view), frame)};
+	const struct dwunw_symbol *symbol = symbols_symbol(places->view->names, frame);
+	struct place place = {.module = (char *)symbols_module_path(&places->view->source, frame)};
 	const uint32_t *labels;
 	size_t nr;
 	int err = 0;
 
 	place.inlined = true;
-	for (size_t i = 0; view_options(places->view)->inlined && i < symbol->nr_inlined; i++) {
+	for (size_t i = 0; places->view->opts.inlined && i < symbol->nr_inlined; i++) {
 		place.function = (char *)symbol->inlined[i].function;
 		place.file = (char *)symbol->inlined[i].file;
 		place.line = symbol->inlined[i].line;
 		err = err ? err : add_step(places, &place);
 	}
-	labels = symbols_labels(view_names(places->view), frame, &nr);
+	labels = symbols_labels(places->view->names, frame, &nr);
 	place.inlined = false;
-	place.function = labels_get(view_labels(places->view), labels[nr - 1])->name;
+	place.function = places->view->labels->all[labels[nr - 1]].name;
 	place.file = (char *)symbol->file;
 	place.line = symbol->file ? symbol->line : 0;
 	return err ? err : add_step(places, &place);
 }
 
-static int add_stack(struct places *places, size_t i)
+static int add_place_stack(struct places *places, size_t i)
 {
 	struct dwunw_frame frames[STACK_MAX_FRAMES];
 	struct place remark = {0};
@@ -153,22 +106,31 @@ static int add_stack(struct places *places, size_t i)
 	return add_step(places, &remark);
 }
 
+static int add_place_label(struct labels *labels, const struct place *place, const char *path,
+			   uint32_t *number)
+{
+	uint32_t module;
+	int err = labels_module(labels, path, &module);
+
+	return err ? err : labels_intern(labels, module, place->function, "", number);
+}
+
 /* What is shown of the modules of @labels, none of which have the same name and module, to @told.
  * Returns 0 or -ENOMEM. */
 static int tell_labels(const struct labels *labels, const char **told)
 {
-	size_t nr_labels = labels_nr(labels), nr = 0;
+	size_t nr_labels = labels->nr, nr = 0;
 	struct namesake *all = calloc(nr_labels + 1, sizeof(*all));
 
 	if (!all)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < nr_labels; i++) {
-		const struct label *label = labels_get(labels, i);
+		const struct label *label = &labels->all[i];
 
 		if (label->module != LABELS_NO_MODULE)
 			all[nr++] = (struct namesake){
 				.name = label->name,
-				.module = labels_path(labels, label->module),
+				.module = labels->modules->all[label->module],
 				.number = i,
 			};
 	}
@@ -179,40 +141,31 @@ static int tell_labels(const struct labels *labels, const char **told)
 	return 0;
 }
 
-/* Find what is shown of each of @places, whose @labels have these @numbers. */
-static int tell_places(struct places *places, const struct labels *labels, const uint32_t *numbers)
+/* Give all places their labels, and find what is told of each. */
+static int label_places(struct places *places)
 {
-	uint32_t *functions = calloc(labels_nr(labels) + 1, sizeof(*functions));
-	const char **told = calloc(labels_nr(labels) + 1, sizeof(*told));
+	const char **told = NULL;
+	uint32_t *functions = NULL;
 	bool found = false;
-	int err = functions && told ? labels_functions(labels, functions, &found) : -ENOMEM;
+	int err = labels_new(&places->labels);
 
+	places->numbers = calloc(places->nr + 1, sizeof(*places->numbers));
+	if (!places->numbers)
+		err = -ENOMEM;
+	for (uint32_t i = 0; i < places->nr && !err; i++)
+		err = add_place_label(places->labels, &places->all[i], places->all[i].module,
+				      &places->numbers[i]);
+	if (err)
+		return err;
+	functions = calloc(places->labels->nr + 1, sizeof(*functions));
+	told = calloc(places->labels->nr + 1, sizeof(*told));
+	err = functions && told ? labels_functions(places->labels, functions, &found) : -ENOMEM;
 	if (!err && found)
-		err = tell_labels(labels, told);
-	for (size_t i = 0; i < places->nr && !err && found; i++) {
-		const char *text = told[numbers[i]];
-
-		places->all[i].told = text ? strdup(text) : NULL;
-		if (text && !places->all[i].told)
-			err = -ENOMEM;
-	}
+		err = tell_labels(places->labels, told);
+	for (size_t i = 0; i < places->nr && !err; i++)
+		places->all[i].told = told[places->numbers[i]];
 	free(functions);
 	free(told);
-	return err;
-}
-
-static int tell_apart(struct places *places)
-{
-	struct labels *labels;
-	uint32_t *numbers = NULL;
-	int err = labels_new(&labels);
-
-	if (!err)
-		err = place_labels_new(&numbers, labels, places);
-	if (!err)
-		err = tell_places(places, labels, numbers);
-	free(numbers);
-	labels_free(labels);
 	return err;
 }
 
@@ -225,31 +178,21 @@ int places_new(struct places **out, const struct view *view)
 	if (!places)
 		return -ENOMEM;
 	places->view = view;
-	places->first = calloc(view_nr(view) + 1, sizeof(*places->first));
+	places->first = calloc(view->nr + 1, sizeof(*places->first));
 	if (!places->first)
 		err = -ENOMEM;
-	for (size_t i = 0; i < view_nr(view) && !err; i++)
-		err = add_stack(places, i);
+	for (size_t i = 0; i < view->nr && !err; i++)
+		err = add_place_stack(places, i);
 	if (!err)
-		err = tell_apart(places);
+		err = label_places(places);
 	if (err) {
 		places_free(places);
 		return err;
 	}
-	places->first[view_nr(view)] = places->nr_steps;
+	places->first[view->nr] = places->nr_steps;
 	places->view = NULL;
 	*out = places;
 	return 0;
-}
-
-size_t places_nr(const struct places *places)
-{
-	return places->nr;
-}
-
-const struct place *places_get(const struct places *places, uint32_t number)
-{
-	return &places->all[number];
 }
 
 const uint32_t *places_path(const struct places *places, size_t i, size_t *nr)
@@ -272,10 +215,105 @@ void places_free(struct places *places)
 	if (!places)
 		return;
 	for (size_t i = 0; i < places->nr; i++)
-		release(&places->all[i]);
+		release_place(&places->all[i]);
 	free(places->all);
 	hash_index_release(&places->index);
 	free(places->steps);
 	free(places->first);
+	labels_free(places->labels);
+	free(places->numbers);
 	free(places);
+}
+
+/* Names of functions, and which of them are of several modules. */
+struct ambiguous {
+	struct strings *names;
+	bool *all; /* by number of the name */
+};
+
+static int note_place_names(struct ambiguous *ambiguous, const struct places *places)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < places->nr && !err; i++) {
+		const struct place *place = &places->all[i];
+		uint32_t number;
+
+		err = strings_intern(ambiguous->names, place->function, &number);
+		if (!err && place->told)
+			ambiguous->all[number] = true;
+	}
+	return err;
+}
+
+static int add_label_of_both(struct labels *labels, struct ambiguous *ambiguous,
+			     const struct place *place, bool inlined, uint32_t *number)
+{
+	const char *path = "";
+	struct place shown = *place;
+	uint32_t name;
+	int err = strings_intern(ambiguous->names, place->function, &name);
+
+	if (err)
+		return err;
+	if (ambiguous->all[name])
+		path = text_file_name(place->module);
+	if (!inlined || !place->inlined)
+		return add_place_label(labels, place, path, number);
+	if (asprintf(&shown.function, "%s (inlined)", place->function) < 0)
+		return -ENOMEM;
+	err = add_place_label(labels, &shown, path, number);
+	free(shown.function);
+	return err;
+}
+
+static int add_side(struct labels *labels, struct ambiguous *ambiguous, const struct places *places,
+		    bool inlined, uint32_t **out)
+{
+	size_t nr = places->nr;
+	int err = 0;
+
+	*out = calloc(nr + 1, sizeof(**out));
+	if (!*out)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < nr && !err; i++)
+		err = add_label_of_both(labels, ambiguous, &places->all[i], inlined, &(*out)[i]);
+	return err;
+}
+
+int place_labels_both(uint32_t *out[PLACE_LABELS_SIDES], struct labels *labels,
+		      const struct places *const sides[PLACE_LABELS_SIDES], bool inlined)
+{
+	struct ambiguous ambiguous = {0};
+	int err = strings_new(&ambiguous.names);
+
+	/* "" is a name, too */
+	ambiguous.all = calloc(sides[0]->nr + sides[1]->nr + 1, sizeof(*ambiguous.all));
+	if (!ambiguous.all)
+		err = -ENOMEM;
+	for (int side = 0; side < PLACE_LABELS_SIDES; side++) {
+		out[side] = NULL;
+		err = err ? err : note_place_names(&ambiguous, sides[side]);
+	}
+	for (int side = 0; side < PLACE_LABELS_SIDES && !err; side++)
+		err = add_side(labels, &ambiguous, sides[side], inlined, &out[side]);
+	if (err) {
+		free(out[0]);
+		free(out[1]);
+		out[0] = out[1] = NULL;
+	}
+	strings_free(ambiguous.names);
+	free(ambiguous.all);
+	return err;
+}
+
+size_t place_labels_path(const struct places *places, size_t i, const uint32_t *numbers,
+			 uint32_t path[VIEW_MAX_PATH])
+{
+	size_t left, nr = 0;
+	const uint32_t *all = places_path(places, i, &left);
+
+	while (left && nr < VIEW_MAX_PATH)
+		path[nr++] = numbers[all[--left]];
+	return nr;
 }

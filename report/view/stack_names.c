@@ -80,7 +80,7 @@ void stack_names_print(const struct stack_names *named, FILE *out, uint32_t id, 
 		const uint32_t *labels = symbols_labels(named->names, &frames[i], &nr_labels);
 
 		for (size_t k = 0; k < nr_labels; k++) {
-			const struct label *label = labels_get(named->labels, labels[k]);
+			const struct label *label = &named->labels->all[labels[k]];
 
 			fprintf(out, "%s%s%s%s", indent, color_of(named->color, COLOR_NAME),
 				label->name, color_of(named->color, COLOR_END));
@@ -112,7 +112,7 @@ static void put_frame(const struct stack_names *named, struct json *json,
 		json_close(json, '}');
 	}
 	json_open(json, NULL, '{');
-	json_text(json, "function", labels_get(named->labels, labels[nr - 1])->name);
+	json_text(json, "function", named->labels->all[labels[nr - 1]].name);
 	json_text(json, "module", symbols_module_path(&named->source, frame));
 	json_text(json, "file", symbol->file ? symbol->file : "");
 	json_number(json, "line", symbol->file ? symbol->line : 0);

@@ -2,33 +2,20 @@
 #include "report/view/tree.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/base/array.h"
 #include "report/base/hash_index.h"
-#include "report/name/disambiguate.h"
-
-struct tree {
-	struct tree_node *nodes;
-	uint32_t *parents; /* of each node; kept apart, as only tree_add() needs it */
-	size_t nr, room, parents_room;
-	struct hash_index children; /* by parent and label */
-	const char **told;	    /* of each node; NULL: of none */
-	/* Of tree_by_function(), else NULL and empty: */
-	uint32_t *functions; /* of each label: the first one of that name and module */
-	bool namesakes;	     /* names of several modules are among them */
-	struct tree_place *places;
-	uint32_t *owners; /* of each place: its node */
-	size_t nr_places, places_room, owners_room;
-	struct hash_index place_index; /* by node and label */
-};
+#include "report/base/strings.h"
+#include "report/name/labels.h"
 
 struct child_key {
 	uint32_t parent, label;
 };
 
-static int append(struct tree *tree, uint32_t parent, uint32_t label)
+static int append_node(struct tree *tree, uint32_t parent, uint32_t label)
 {
 	struct tree_node *nodes;
 	uint32_t *parents;
@@ -59,7 +46,7 @@ int tree_new(struct tree **out)
 	struct tree *tree = calloc(1, sizeof(*tree));
 
 	*out = NULL;
-	if (!tree || append(tree, TREE_NONE, 0)) {
+	if (!tree || append_node(tree, TREE_NONE, 0)) {
 		tree_free(tree);
 		return -ENOMEM;
 	}
@@ -75,7 +62,7 @@ static bool same_child(const void *things, uint32_t number, const void *arg)
 	return tree->parents[number] == key->parent && tree->nodes[number].label == key->label;
 }
 
-static struct hash_query query_for(const struct tree *tree, const struct child_key *key)
+static struct hash_query query_for_child(const struct tree *tree, const struct child_key *key)
 {
 	return (struct hash_query){
 		.hash = hash_word(key->parent, key->label),
@@ -88,7 +75,7 @@ static struct hash_query query_for(const struct tree *tree, const struct child_k
 uint32_t tree_child(const struct tree *tree, uint32_t parent, uint32_t label)
 {
 	struct child_key key = {parent, tree->functions ? tree->functions[label] : label};
-	struct hash_query query = query_for(tree, &key);
+	struct hash_query query = query_for_child(tree, &key);
 	uint32_t child;
 
 	return hash_index_find(&tree->children, &query, &child) ? child : TREE_NONE;
@@ -98,11 +85,11 @@ uint32_t tree_child(const struct tree *tree, uint32_t parent, uint32_t label)
 static int child_of(struct tree *tree, uint32_t parent, uint32_t label, uint32_t *child)
 {
 	struct child_key key = {parent, tree->functions ? tree->functions[label] : label};
-	struct hash_query query = query_for(tree, &key);
+	struct hash_query query = query_for_child(tree, &key);
 
 	if (hash_index_find(&tree->children, &query, child))
 		return 0;
-	if (append(tree, parent, key.label))
+	if (append_node(tree, parent, key.label))
 		return -ENOMEM;
 	*child = (uint32_t)(tree->nr - 1);
 	if (hash_index_add(&tree->children, query.hash, *child))
@@ -112,7 +99,7 @@ static int child_of(struct tree *tree, uint32_t parent, uint32_t label, uint32_t
 	return 0;
 }
 
-static bool same_place(const void *things, uint32_t number, const void *arg)
+static bool same_tree_place(const void *things, uint32_t number, const void *arg)
 {
 	const struct tree *tree = things;
 	const struct child_key *key = arg;
@@ -150,7 +137,7 @@ static int add_place(struct tree *tree, uint32_t node, uint32_t label, uint64_t 
 		.hash = hash_word(node, label),
 		.things = tree,
 		.key = &key,
-		.equal = same_place,
+		.equal = same_tree_place,
 	};
 	uint32_t place;
 
@@ -166,7 +153,7 @@ static int add_place(struct tree *tree, uint32_t node, uint32_t label, uint64_t 
 
 int tree_by_function(struct tree *tree, const struct labels *labels)
 {
-	tree->functions = calloc(labels_nr(labels) + 1, sizeof(*tree->functions));
+	tree->functions = calloc(labels->nr + 1, sizeof(*tree->functions));
 	return tree->functions ? labels_functions(labels, tree->functions, &tree->namesakes)
 			       : -ENOMEM;
 }
@@ -207,7 +194,7 @@ struct sorting {
 	const struct labels *labels;
 };
 
-static int compare(const void *a, const void *b, void *arg)
+static int compare_nodes(const void *a, const void *b, void *arg)
 {
 	const struct sorting *sorting = arg;
 	const struct tree_node *x = &sorting->tree->nodes[*(const uint32_t *)a];
@@ -219,12 +206,12 @@ static int compare(const void *a, const void *b, void *arg)
 		return x->bytes > y->bytes ? -1 : 1;
 	if (x->blocks != y->blocks)
 		return x->blocks > y->blocks ? -1 : 1;
-	x_label = labels_get(sorting->labels, x->label);
-	y_label = labels_get(sorting->labels, y->label);
+	x_label = &sorting->labels->all[x->label];
+	y_label = &sorting->labels->all[y->label];
 	order = strcmp(x_label->name, y_label->name);
 	if (!order)
-		order = strcmp(labels_path(sorting->labels, x_label->module),
-			       labels_path(sorting->labels, y_label->module));
+		order = strcmp(sorting->labels->modules->all[x_label->module],
+			       sorting->labels->modules->all[y_label->module]);
 	return order ? order : strcmp(x_label->location, y_label->location);
 }
 
@@ -239,7 +226,7 @@ static void sort_children(struct tree *tree, uint32_t parent, uint32_t *children
 		children[nr++] = at;
 	if (nr < 2)
 		return;
-	qsort_r(children, nr, sizeof(*children), compare, sorting);
+	qsort_r(children, nr, sizeof(*children), compare_nodes, sorting);
 	nodes[parent].first = children[0];
 	for (size_t i = 0; i < nr; i++)
 		nodes[children[i]].next = i + 1 < nr ? children[i + 1] : TREE_NONE;
@@ -265,11 +252,11 @@ static size_t children_of(const struct tree *tree, const struct labels *labels, 
 	size_t nr = 0;
 
 	for (uint32_t at = tree->nodes[parent].first; at != TREE_NONE; at = tree->nodes[at].next) {
-		const struct label *label = labels_get(labels, tree->nodes[at].label);
+		const struct label *label = &labels->all[tree->nodes[at].label];
 
 		all[nr++] = (struct namesake){
 			.name = label->name,
-			.module = labels_path(labels, label->module),
+			.module = labels->modules->all[label->module],
 			.number = at,
 		};
 	}
@@ -285,7 +272,7 @@ static int find_namesakes(const struct tree *tree, const struct labels *labels, 
 	*found = tree->namesakes;
 	if (tree->functions)
 		return 0;
-	functions = calloc(labels_nr(labels) + 1, sizeof(*functions));
+	functions = calloc(labels->nr + 1, sizeof(*functions));
 	err = functions ? labels_functions(labels, functions, found) : -ENOMEM;
 	free(functions);
 	return err;
@@ -323,26 +310,6 @@ const char *tree_told(const struct tree *tree, uint32_t number)
 	return tree->told ? tree->told[number] : NULL;
 }
 
-size_t tree_nr(const struct tree *tree)
-{
-	return tree->nr;
-}
-
-uint32_t tree_first(const struct tree *tree)
-{
-	return tree->nodes[TREE_ROOT].first;
-}
-
-const struct tree_node *tree_node(const struct tree *tree, uint32_t number)
-{
-	return &tree->nodes[number];
-}
-
-const struct tree_place *tree_place(const struct tree *tree, uint32_t number)
-{
-	return &tree->places[number];
-}
-
 void tree_free(struct tree *tree)
 {
 	if (!tree)
@@ -356,4 +323,70 @@ void tree_free(struct tree *tree)
 	free(tree->owners);
 	hash_index_release(&tree->place_index);
 	free(tree);
+}
+
+int tree_names_new(struct tree_names **out, const struct tree *tree, const struct labels *labels)
+{
+	struct tree_names *names = calloc(1, sizeof(*names));
+	int err = names ? strings_new(&names->texts) : -ENOMEM;
+
+	*out = NULL;
+	if (!err) {
+		names->tree = tree;
+		names->labels = labels;
+		names->numbers = calloc(tree->nr, sizeof(*names->numbers));
+		err = names->numbers ? 0 : -ENOMEM;
+	}
+	if (err)
+		tree_names_free(names);
+	else
+		*out = names;
+	return err;
+}
+
+static int add_node_name(struct tree_names *names, uint32_t node)
+{
+	uint32_t label = names->tree->nodes[node].label;
+	const char *told = tree_told(names->tree, node);
+	const char *name = names->labels->all[label].name;
+	char *text;
+	int err;
+
+	if (!told)
+		return strings_intern(names->texts, name, &names->numbers[node]);
+	if (asprintf(&text, "%s [%s]", name, told) < 0)
+		return -ENOMEM;
+	err = strings_intern(names->texts, text, &names->numbers[node]);
+	free(text);
+	return err;
+}
+
+int tree_names_add(struct tree_names *names, const uint32_t *path, size_t nr)
+{
+	uint32_t node = TREE_ROOT;
+	int err = 0;
+
+	for (size_t i = 0; i < nr && !err; i++) {
+		node = tree_child(names->tree, node, path[i]);
+		if (!names->numbers[node])
+			err = add_node_name(names, node);
+	}
+	return err;
+}
+
+void tree_names_print(const struct tree_names *names, struct json *json, const char *key)
+{
+	json_open(json, key, '[');
+	for (size_t i = 0; i < names->texts->nr; i++)
+		json_text(json, NULL, names->texts->all[i]);
+	json_close(json, ']');
+}
+
+void tree_names_free(struct tree_names *names)
+{
+	if (!names)
+		return;
+	strings_free(names->texts);
+	free(names->numbers);
+	free(names);
 }

@@ -2,9 +2,10 @@
 #ifndef REPORT_TREE_H
 #define REPORT_TREE_H
 
+#include "report/base/hash_index.h"
+#include "report/base/json.h"
+#include "report/base/strings.h"
 #include "report/name/labels.h"
-
-struct tree; /* opaque */
 
 #define TREE_NONE UINT32_MAX /* no node */
 #define TREE_ROOT 0	     /* the node above all paths, which is not shown */
@@ -24,6 +25,22 @@ struct tree_place {
 	uint64_t bytes; /* outstanding at the node, by this place */
 	uint32_t label; /* with its location */
 	uint32_t next;	/* the next place of the node, in no order, or TREE_NONE */
+};
+
+/* All numbers of nodes are below nr; the arrays move with tree_add(). */
+struct tree {
+	struct tree_node *nodes;
+	uint32_t *parents; /* of each node; kept apart, as only tree_add() needs it */
+	size_t nr, room, parents_room;
+	struct hash_index children; /* by parent and label */
+	const char **told;	    /* of each node; NULL: of none */
+	/* Of tree_by_function(), else NULL and empty: */
+	uint32_t *functions; /* of each label: the first one of that name and module */
+	bool namesakes;	     /* names of several modules are among them */
+	struct tree_place *places;
+	uint32_t *owners; /* of each place: its node */
+	size_t nr_places, places_room, owners_room;
+	struct hash_index place_index; /* by node and label */
 };
 
 /* A tree without nodes.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
@@ -58,26 +75,38 @@ int tree_sort(struct tree *tree, const struct labels *labels);
  */
 int tree_tell_apart(struct tree *tree, const struct labels *labels);
 
-/* What is shown of the module of node @number behind its name, see disambiguate.h; NULL: nothing.
+/* What is to be told of the module of node @number behind its name, see disambiguate(); NULL:
+ * nothing.
  */
 const char *tree_told(const struct tree *tree, uint32_t number);
 
 /* The child of @parent with this label, or TREE_NONE. */
 uint32_t tree_child(const struct tree *tree, uint32_t parent, uint32_t label);
 
-/* Nodes that there are: all numbers are below it. */
-size_t tree_nr(const struct tree *tree);
-
-/* The first root, or TREE_NONE. */
-uint32_t tree_first(const struct tree *tree);
-
-/* Node @number; valid until the next tree_add(). */
-const struct tree_node *tree_node(const struct tree *tree, uint32_t number);
-
-/* Place @number; valid until the next tree_add(). */
-const struct tree_place *tree_place(const struct tree *tree, uint32_t number);
-
 /* Release @tree; NULL is allowed. */
 void tree_free(struct tree *tree);
+
+/* To be read by all. */
+struct tree_names {
+	const struct tree *tree;
+	const struct labels *labels;
+	struct strings *texts;
+	uint32_t *numbers; /* by node; 0: it has none yet */
+};
+
+/* No texts yet.  @tree, which tree_tell_apart() was called for, and its @labels are borrowed until
+ * tree_names_free().  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
+int tree_names_new(struct tree_names **out, const struct tree *tree, const struct labels *labels);
+
+/* Give numbers to the texts of the nodes of a path that was added to the tree, in the order of
+ * their addition: names, and behind them in brackets what tree_told() has.  Returns 0 or -ENOMEM.
+ */
+int tree_names_add(struct tree_names *names, const uint32_t *path, size_t nr);
+
+/* Print all texts as the array @key, the first of which is "". */
+void tree_names_print(const struct tree_names *names, struct json *json, const char *key);
+
+/* Release @names; NULL is allowed. */
+void tree_names_free(struct tree_names *names);
 
 #endif

@@ -5,21 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct view {
-	const struct stacks *stacks;
-	uint32_t *chosen; /* numbers of stacks */
-	size_t nr;
-	struct view_opts opts;
-	struct symbols_source source;
-	struct labels *labels;
-	struct symbols *names;
-	uint32_t remarks[DWUNW_STATUS_NR]; /* labels of incomplete stacks */
-	uint32_t *roots;		   /* labels of processes, by number; NULL: there is one */
-	struct stack_filter *sieve;
-	size_t left_out, sieved_out;
-	struct live_amount left_out_amount, sieved_out_amount;
-};
-
 /* A stack with its number, which decides between equals: the order of the trace. */
 struct candidate {
 	const struct stack *stack;
@@ -27,7 +12,7 @@ struct candidate {
 	uint32_t number;
 };
 
-static int heavier(const void *a, const void *b)
+static int compare_candidates(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 
@@ -66,7 +51,7 @@ static uint64_t cost_of(const struct stack *stack, enum view_cost cost)
 	}
 }
 
-static void drop(struct view *view, const struct stack *stack)
+static void drop_stack(struct view *view, const struct stack *stack)
 {
 	view->sieved_out++;
 	view->sieved_out_amount.blocks += stack->blocks;
@@ -74,9 +59,9 @@ static void drop(struct view *view, const struct stack *stack)
 }
 
 /* Take all stacks that may be shown, the heaviest first. */
-static int choose(struct view *view)
+static int choose_stacks(struct view *view)
 {
-	size_t nr_all = stacks_nr(view->stacks), nr = 0;
+	size_t nr_all = view->stacks->nr, nr = 0;
 	struct candidate *all = calloc(nr_all ? nr_all : 1, sizeof(*all));
 
 	view->chosen = calloc(nr_all ? nr_all : 1, sizeof(*view->chosen));
@@ -85,17 +70,17 @@ static int choose(struct view *view)
 		return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < nr_all; i++) {
-		const struct stack *stack = stacks_get(view->stacks, i);
+		const struct stack *stack = &view->stacks->all[i];
 
 		if (!stack->blocks && !(view->opts.all && stack->allocated.blocks))
 			continue;
 		if (!stack_filter_has_enough(view->sieve, stack)) {
-			drop(view, stack);
+			drop_stack(view, stack);
 			continue;
 		}
 		all[nr++] = (struct candidate){stack, cost_of(stack, view->opts.cost), i};
 	}
-	qsort(all, nr, sizeof(*all), heavier);
+	qsort(all, nr, sizeof(*all), compare_candidates);
 	for (size_t i = 0; i < nr; i++)
 		view->chosen[i] = all[i].number;
 	view->nr = nr;
@@ -104,7 +89,7 @@ static int choose(struct view *view)
 }
 
 /* Leave out all stacks but the heaviest. */
-static void cut(struct view *view)
+static void cut_stacks(struct view *view)
 {
 	size_t nr = view->opts.top && view->opts.top < view->nr ? view->opts.top : view->nr;
 
@@ -124,7 +109,7 @@ static int name_frames(struct view *view)
 		.lines = view->opts.details,
 		.inlined = view->opts.inlined,
 	};
-	bool *met = calloc(stacks_nr_ids(view->stacks), sizeof(*met));
+	bool *met = calloc(dwunw_stack_limit(view->stacks->dw), sizeof(*met));
 	int err = symbols_new(&view->names);
 
 	if (!met)
@@ -137,7 +122,7 @@ static int name_frames(struct view *view)
 }
 
 /* Keep only the stacks whose names pass. */
-static void sift(struct view *view)
+static void sift_stacks(struct view *view)
 {
 	struct dwunw_frame frames[STACK_MAX_FRAMES];
 	struct stack_filter_stack stack = {
@@ -154,7 +139,7 @@ static void sift(struct view *view)
 		if (stack_filter_passes(view->sieve, &stack))
 			view->chosen[to++] = view->chosen[i];
 		else
-			drop(view, stack.stack);
+			drop_stack(view, stack.stack);
 	}
 	view->nr = to;
 }
@@ -163,15 +148,15 @@ static void sift(struct view *view)
 static int choose_and_name(struct view *view)
 {
 	bool names_first = stack_filter_wants_names(view->sieve);
-	int err = choose(view);
+	int err = choose_stacks(view);
 
 	if (!err && !names_first)
-		cut(view);
+		cut_stacks(view);
 	if (!err)
 		err = name_frames(view);
 	if (!err && names_first) {
-		sift(view);
-		cut(view);
+		sift_stacks(view);
+		cut_stacks(view);
 	}
 	return err;
 }
@@ -242,14 +227,9 @@ int view_new(struct view **out, const struct stacks *stacks, const struct symbol
 	return err;
 }
 
-size_t view_nr(const struct view *view)
-{
-	return view->nr;
-}
-
 const struct stack *view_stack(const struct view *view, size_t i)
 {
-	return stacks_get(view->stacks, view->chosen[i]);
+	return &view->stacks->all[view->chosen[i]];
 }
 
 /* Write the labels of @frame to @path, which has room for @room, from 1.  Returns how many. */
@@ -302,17 +282,12 @@ size_t view_path(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH]
 
 const char *view_process(const struct view *view, uint32_t number)
 {
-	return view->roots ? labels_get(view->labels, view->roots[number])->name : NULL;
+	return view->roots ? view->labels->all[view->roots[number]].name : NULL;
 }
 
 uint64_t view_cost_of(const struct view *view, size_t i)
 {
 	return cost_of(view_stack(view, i), view->opts.cost);
-}
-
-uint32_t view_number(const struct view *view, size_t i)
-{
-	return view->chosen[i];
 }
 
 size_t view_frames(const struct view *view, size_t i, struct dwunw_frame frames[STACK_MAX_FRAMES])
@@ -322,32 +297,7 @@ size_t view_frames(const struct view *view, size_t i, struct dwunw_frame frames[
 
 const struct label *view_remark(const struct view *view, size_t i)
 {
-	return labels_get(view->labels, view->remarks[view_stack(view, i)->status]);
-}
-
-const struct symbols *view_names(const struct view *view)
-{
-	return view->names;
-}
-
-const struct symbols_source *view_source(const struct view *view)
-{
-	return &view->source;
-}
-
-const struct view_opts *view_options(const struct view *view)
-{
-	return &view->opts;
-}
-
-const struct labels *view_labels(const struct view *view)
-{
-	return view->labels;
-}
-
-bool view_guessed(const struct view *view)
-{
-	return symbols_guessed(view->names);
+	return &view->labels->all[view->remarks[view_stack(view, i)->status]];
 }
 
 size_t view_left_out(const struct view *view, struct live_amount *amount)

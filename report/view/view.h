@@ -8,8 +8,6 @@
 #include "report/stats/processes.h"
 #include "report/stats/stacks.h"
 
-struct view; /* opaque */
-
 #define VIEW_MAX_PATH (2 * STACK_MAX_FRAMES + 2) /* labels of a path */
 
 /* What a stack weighs; view_cost_name() has the names. */
@@ -41,6 +39,23 @@ struct view_opts {
 	const struct live *live; /* which these are; NULL: paths are of one process */
 };
 
+/* The stacks shown, the one with the most bytes first; those left out by view_opts.top follow.  All
+ * of it is valid until view_free(). */
+struct view {
+	const struct stacks *stacks;
+	uint32_t *chosen; /* numbers of stacks */
+	size_t nr;
+	struct view_opts opts;
+	struct symbols_source source;
+	struct labels *labels;
+	struct symbols *names;
+	uint32_t remarks[DWUNW_STATUS_NR]; /* labels of incomplete stacks */
+	uint32_t *roots;		   /* labels of processes, by number; NULL: there is one */
+	struct stack_filter *sieve;
+	size_t left_out, sieved_out;
+	struct live_amount left_out_amount, sieved_out_amount;
+};
+
 /*
  * Choose among @stacks those of which blocks are outstanding, and name their frames with what
  * @source knows.  @stacks, and what @source points to, are borrowed and must outlive the view.
@@ -48,9 +63,6 @@ struct view_opts {
  */
 int view_new(struct view **out, const struct stacks *stacks, const struct symbols_source *source,
 	     const struct view_opts *opts);
-
-/* Stacks shown, the one with the most bytes first. */
-size_t view_nr(const struct view *view);
 
 /* Stack @i (below view_nr()); valid until the stacks are freed. */
 const struct stack *view_stack(const struct view *view, size_t i);
@@ -70,25 +82,11 @@ uint64_t view_cost_of(const struct view *view, size_t i);
  * Valid until view_free(). */
 const char *view_process(const struct view *view, uint32_t number);
 
-/* The number of stack @i among all of the trace.  Those that view_opts.top left out follow. */
-uint32_t view_number(const struct view *view, size_t i);
-
 /* Write the frames of stack @i, innermost first, to @frames.  Returns how many there are. */
 size_t view_frames(const struct view *view, size_t i, struct dwunw_frame frames[STACK_MAX_FRAMES]);
 
 /* What is said of stack @i in place of missing callers; valid until view_free(). */
 const struct label *view_remark(const struct view *view, size_t i);
-
-/* What the frames' names are made of; valid until view_free(). */
-const struct symbols *view_names(const struct view *view);
-const struct symbols_source *view_source(const struct view *view);
-const struct view_opts *view_options(const struct view *view);
-
-/* The labels of all paths; valid until view_free(). */
-const struct labels *view_labels(const struct view *view);
-
-/* Is any frame of them guessed, and its label marked so? */
-bool view_guessed(const struct view *view);
 
 /* How many stacks view_opts.top left out, and in *@amount what is outstanding of them; and the same
  * for those that did not pass the sieve. */

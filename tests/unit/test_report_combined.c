@@ -304,8 +304,8 @@ static void of_each_slice_the_most_is_known_however_wide_it_becomes(void **state
 	}
 	assert_int_equal(growth_finish(growth, SECOND + (NR - 1) * UINT64_C(1000000)), 0);
 	all = growth_of_all(growth);
-	wide = growth_width_ns(growth) / 1000000;
-	for (size_t at = 0; at < growth_slices(growth); at++) {
+	wide = growth->width_ns / 1000000;
+	for (size_t at = 0; at < growth->slices; at++) {
 		uint64_t most = at ? sums[at * wide - 1] : 0;
 
 		for (size_t i = at * wide; i < (at + 1) * wide && i < NR; i++)
@@ -348,7 +348,7 @@ static void a_temporary_block_counts_for_what_it_stands_for(void **state)
 							   .event = &event,
 							   .more = {10, 100}});
 	assert_int_equal(stack_stats_finish(figures), 0);
-	assert_int_equal(stacks_get(stacks, block.stack)->temporary, 10);
+	assert_int_equal(stacks->all[block.stack].temporary, 10);
 	stack_stats_free(figures);
 	stacks_free(stacks);
 	dwunw_free(dw);

@@ -114,7 +114,7 @@ static void add(struct stacks *stacks, const uint64_t *pcs, enum dwunw_status st
 			.pc = pcs[nr], .addr = pcs[nr], .module = DWUNW_NO_MODULE};
 	assert_int_equal(dwunw_stack_intern(dw, frames, nr, status, &id), 0);
 	assert_int_equal(stacks_add(stacks, id, 0, &number), 0);
-	stack = stacks_get(stacks, number);
+	stack = &stacks->all[number];
 	stack->bytes += bytes;
 	stack->blocks++;
 }

@@ -210,20 +210,20 @@ static void an_overrun_is_of_the_block_that_lived_when_it_was_found(void **state
 	found.at.time_ns = 99;
 	assert_int_equal(overruns_note(overruns, &found), 0);
 	assert_int_equal(overruns_sort(overruns, 50, 0), 0);
-	assert_int_equal(overruns_nr(overruns), 1); /* the other was found later than 50 */
+	assert_int_equal(overruns->nr, 1); /* the other was found later than 50 */
 	give(w, ADDR, 47);
 	assert_int_equal(overruns_until(overruns, 1, w->live, stacks), 0);
-	assert_int_equal(overruns_nr_sites(overruns), 0);
+	assert_int_equal(overruns->nr_sites, 0);
 	assert_int_equal(overruns_until(overruns, 2, w->live, stacks), 0);
 	take(w, MLK_FREE, 1, ADDR);
 	give(w, ADDR, 53);
 	assert_int_equal(overruns_until(overruns, UINT64_MAX, w->live, stacks), 0);
-	o = overruns_get(overruns, overruns_site(overruns, 0)->first);
-	assert_int_equal(overruns_nr_sites(overruns), 1);
+	o = overruns->all[overruns->sites[0].first];
+	assert_int_equal(overruns->nr_sites, 1);
 	assert_true(o->known && o->looked);
 	assert_int_equal(o->block.size, 47);
 	assert_int_equal(o->size, 47);
-	assert_int_equal(o->alloc_stack, stacks_get(stacks, 1)->id);
+	assert_int_equal(o->alloc_stack, stacks->all[1].id);
 	overruns_free(overruns);
 	stacks_free(stacks);
 	dwunw_free(dw);

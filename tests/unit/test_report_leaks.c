@@ -124,7 +124,7 @@ static void a_trace_gives_its_leaks(void **state)
 {
 	struct mlk_reader *trace;
 	struct replay *leaks = collect(*state, &trace);
-	const struct live_totals *totals = replay_totals(leaks);
+	const struct live_totals *totals = &leaks->totals;
 	uint64_t unwound = 0, bytes = 0;
 
 	assert_int_equal(totals->allocated.blocks, 1023);
@@ -132,17 +132,17 @@ static void a_trace_gives_its_leaks(void **state)
 	assert_int_equal(totals->outstanding.blocks, 23);
 	assert_int_equal(totals->outstanding.bytes, 1081);
 	assert_int_equal(totals->unknown_frees, 1);
-	assert_string_equal(replay_comm(leaks), "leaky-main");
+	assert_string_equal(leaks->comm, "leaky-main");
 	assert_string_equal(replay_missing(leaks, 0), "/bin/leaky");
 	assert_null(replay_missing(leaks, 1));
-	assert_int_equal(stacks_nr(replay_stacks(leaks)), 2);
+	assert_int_equal(leaks->stacks->nr, 2);
 	for (uint32_t i = 0; i < 2; i++)
-		bytes += stacks_get(replay_stacks(leaks), i)->bytes;
+		bytes += leaks->stacks->all[i].bytes;
 	assert_int_equal(bytes, 1081);
 	for (int status = 0; status < DWUNW_STATUS_NR; status++)
-		unwound += replay_status_count(leaks, (enum dwunw_status)status);
+		unwound += leaks->status_counts[(enum dwunw_status)status];
 	assert_int_equal(unwound, 1023);
-	assert_true(replay_condition(leaks)->ended);
+	assert_true(leaks->condition.ended);
 	replay_free(leaks);
 	mlk_reader_free(trace);
 }
@@ -189,15 +189,14 @@ static void a_place_in_an_absent_module_is_told_by_its_offset(void **state)
 	const struct view_opts opts = {.addresses = true};
 	struct mlk_reader *trace;
 	struct replay *leaks = collect(*state, &trace);
-	struct symbols_source source = {.dw = replay_unwinder(leaks),
-					.images = replay_modules(leaks)};
+	struct symbols_source source = {.dw = leaks->dw, .images = leaks->images};
 	struct view *view;
 	char *text;
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
 
 	assert_non_null(out);
-	assert_int_equal(view_new(&view, replay_stacks(leaks), &source, &opts), 0);
+	assert_int_equal(view_new(&view, leaks->stacks, &source, &opts), 0);
 	assert_int_equal(print_view_as_tree(out, view, "callers first"), 0);
 	assert_int_equal(fclose(out), 0);
 	assert_non_null(strstr(text, "          23  leaky+0x102f  [suspect: 23 of 23]\n"));

@@ -233,9 +233,9 @@ static void a_stack_of_two_processes_is_two_stacks(void **state)
 			if (!round)
 				number[process] = again;
 			assert_int_equal(again, number[process]);
-			assert_int_equal(stacks_get(stacks, again)->process, process);
+			assert_int_equal(stacks->all[again].process, process);
 		}
-	assert_int_equal(stacks_nr(stacks), 3);
+	assert_int_equal(stacks->nr, 3);
 	stacks_free(stacks);
 	dwunw_free(dw);
 }

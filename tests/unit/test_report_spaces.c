@@ -80,8 +80,8 @@ static void check_module(struct fixture *f, uint8_t id, bool there)
 	uint32_t number;
 
 	assert_int_equal(trace_modules_intern(f->images, &key, "", &number), 0);
-	assert_string_equal(trace_modules_path(f->images, number), "/bin/self");
-	assert_int_equal(trace_modules_module(f->images, number) != DWUNW_NO_MODULE, there);
+	assert_string_equal(f->images->all[number].path, "/bin/self");
+	assert_int_equal(f->images->all[number].module != DWUNW_NO_MODULE, there);
 }
 
 static void an_image_is_put_together_from_its_pieces(void **state)
@@ -98,7 +98,7 @@ static void an_image_is_put_together_from_its_pieces(void **state)
 	assert_int_equal(trace_modules_load(f.images, f.dw), 0);
 	check_module(&f, 1, true);
 	check_module(&f, 2, true);
-	assert_int_equal(trace_modules_nr(f.images), 2);
+	assert_int_equal(f.images->nr, 2);
 	finish(&f);
 	free(self);
 }
@@ -211,9 +211,9 @@ static void the_same_file_stands_in_for_an_image(void **state)
 	another = note_absent(&f, &other, path);
 	file = note_absent(&f, &of_file, path);
 	assert_int_equal(trace_modules_load(f.images, f.dw), 0);
-	assert_int_not_equal(trace_modules_module(f.images, same), DWUNW_NO_MODULE);
-	assert_int_equal(trace_modules_module(f.images, another), DWUNW_NO_MODULE);
-	assert_int_equal(trace_modules_module(f.images, file), DWUNW_NO_MODULE);
+	assert_int_not_equal(f.images->all[same].module, DWUNW_NO_MODULE);
+	assert_int_equal(f.images->all[another].module, DWUNW_NO_MODULE);
+	assert_int_equal(f.images->all[file].module, DWUNW_NO_MODULE);
 	finish(&f);
 }
 
@@ -297,8 +297,8 @@ static void only_modules_with_code_are_of_use(void **state)
 
 	(void)state;
 	snapshot(&f, 1, 1, 0x10000);
-	assert_int_equal(trace_modules_nr(f.images), 1);
-	assert_string_equal(trace_modules_path(f.images, 0), "/bin/code");
+	assert_int_equal(f.images->nr, 1);
+	assert_string_equal(f.images->all[0].path, "/bin/code");
 	assert_true(address_spaces_use(f.spaces, 0));
 	assert_false(address_spaces_use(f.spaces, 1));
 	finish(&f);
@@ -397,10 +397,10 @@ static void there_is_a_limit_to_all_snapshots(void **state)
 		mappings[0].offset = maps.time_ns; /* another layout */
 		assert_int_equal(address_spaces_add(f.spaces, &maps, f.images), 0);
 	}
-	assert_int_equal(address_spaces_ignored(f.spaces), 100 - (SPACES_MAX_MAPPINGS - 1) / NR);
+	assert_int_equal(f.spaces->ignored, 100 - (SPACES_MAX_MAPPINGS - 1) / NR);
 	/* snapshots without anything in them are as many as there is room for */
 	maps.nr = 0;
-	while (address_spaces_ignored(f.spaces) < 100)
+	while (f.spaces->ignored < 100)
 		assert_int_equal(address_spaces_add(f.spaces, &maps, f.images), 0);
 	assert_int_equal(address_spaces_prepare(f.spaces, f.images, f.dw), 0);
 	assert_int_equal(find(&f, 1, 1)->nr_maps, 0);
@@ -416,14 +416,14 @@ static void there_is_a_limit_to_modules(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i <= IMAGES_MAX; i++) {
-		assert_false(trace_modules_overflown(f.images));
+		assert_false(f.images->overflown);
 		snprintf(path, sizeof(path), "/%u", i);
 		assert_int_equal(trace_modules_intern(f.images, &(struct mlk_id){0}, path, &number),
 				 0);
 		assert_int_equal(number, i < IMAGES_MAX ? i : DWUNW_NO_MODULE);
 	}
-	assert_true(trace_modules_overflown(f.images));
-	assert_int_equal(trace_modules_nr(f.images), IMAGES_MAX);
+	assert_true(f.images->overflown);
+	assert_int_equal(f.images->nr, IMAGES_MAX);
 	finish(&f);
 }
 

@@ -28,8 +28,8 @@ static void finish(struct stacks *stacks)
 	dwunw_free(dw);
 }
 
-static uint32_t intern(struct stacks *stacks, const struct dwunw_frame *frames, size_t nr,
-		       enum dwunw_status status)
+static uint32_t intern_stack(struct stacks *stacks, const struct dwunw_frame *frames, size_t nr,
+			     enum dwunw_status status)
 {
 	uint32_t number = UINT32_MAX, id = 0;
 
@@ -37,7 +37,7 @@ static uint32_t intern(struct stacks *stacks, const struct dwunw_frame *frames, 
 	assert_int_not_equal(id, 0);
 	assert_true(id < dwunw_stack_limit(dw));
 	assert_int_equal(stacks_add(stacks, id, 0, &number), 0);
-	assert_true(number < stacks_nr(stacks));
+	assert_true(number < stacks->nr);
 	return number;
 }
 
@@ -46,10 +46,10 @@ static void check_frames(const struct stacks *stacks, uint32_t number,
 			 const struct dwunw_frame *frames, size_t nr)
 {
 	static struct dwunw_frame mine[STACK_MAX_FRAMES];
-	uint32_t id = stacks_get(stacks, number)->id;
+	uint32_t id = stacks->all[number].id;
 
 	assert_int_equal(stacks_frames(stacks, number, mine), nr);
-	if (nr && stacks_get(stacks, number)->status != DWUNW_STATUS_ENDED) {
+	if (nr && stacks->all[number].status != DWUNW_STATUS_ENDED) {
 		assert_int_equal(mine[nr - 1].flags,
 				 frames[nr - 1].flags | DWUNW_FRAME_FLAG_PARTIAL);
 		mine[nr - 1].flags = frames[nr - 1].flags;
@@ -69,20 +69,20 @@ static void a_stack_is_its_frames_and_its_status(void **state)
 	struct stacks *stacks = start();
 
 	(void)state;
-	assert_int_equal(intern(stacks, frames, 3, DWUNW_STATUS_ENDED), 0);
-	assert_int_equal(intern(stacks, frames, 3, DWUNW_STATUS_NO_CFI), 1);
-	assert_int_equal(intern(stacks, frames, 2, DWUNW_STATUS_ENDED), 2);
-	assert_int_equal(intern(stacks, frames + 1, 2, DWUNW_STATUS_ENDED), 3);
-	assert_int_equal(intern(stacks, frames, 0, DWUNW_STATUS_NO_CFI), 4);
-	assert_int_equal(intern(stacks, frames, 3, DWUNW_STATUS_ENDED), 0);
-	assert_int_equal(intern(stacks, frames + 1, 2, DWUNW_STATUS_ENDED), 3);
-	assert_int_equal(intern(stacks, NULL, 0, DWUNW_STATUS_NO_CFI), 4);
+	assert_int_equal(intern_stack(stacks, frames, 3, DWUNW_STATUS_ENDED), 0);
+	assert_int_equal(intern_stack(stacks, frames, 3, DWUNW_STATUS_NO_CFI), 1);
+	assert_int_equal(intern_stack(stacks, frames, 2, DWUNW_STATUS_ENDED), 2);
+	assert_int_equal(intern_stack(stacks, frames + 1, 2, DWUNW_STATUS_ENDED), 3);
+	assert_int_equal(intern_stack(stacks, frames, 0, DWUNW_STATUS_NO_CFI), 4);
+	assert_int_equal(intern_stack(stacks, frames, 3, DWUNW_STATUS_ENDED), 0);
+	assert_int_equal(intern_stack(stacks, frames + 1, 2, DWUNW_STATUS_ENDED), 3);
+	assert_int_equal(intern_stack(stacks, NULL, 0, DWUNW_STATUS_NO_CFI), 4);
 	check_frames(stacks, 0, frames, 3);
 	check_frames(stacks, 1, frames, 3);
 	check_frames(stacks, 2, frames, 2);
 	check_frames(stacks, 3, frames + 1, 2);
 	check_frames(stacks, 4, frames, 0);
-	assert_int_equal(stacks_get(stacks, 1)->status, DWUNW_STATUS_NO_CFI);
+	assert_int_equal(stacks->all[1].status, DWUNW_STATUS_NO_CFI);
 	finish(stacks);
 }
 
@@ -94,7 +94,7 @@ static void every_part_of_a_frame_counts(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 5; i++)
-		assert_int_equal(intern(stacks, &all[i], 1, DWUNW_STATUS_ENDED), i);
+		assert_int_equal(intern_stack(stacks, &all[i], 1, DWUNW_STATUS_ENDED), i);
 	for (uint32_t i = 0; i < 5; i++)
 		check_frames(stacks, i, &all[i], 1);
 	finish(stacks);
@@ -114,12 +114,13 @@ static void deep_stacks_share_their_callers(void **state)
 		uint32_t number;
 
 		frames[from].pc = 1000000 + i;
-		number = intern(stacks, frames + from, STACK_MAX_FRAMES - from, DWUNW_STATUS_ENDED);
+		number = intern_stack(stacks, frames + from, STACK_MAX_FRAMES - from,
+				      DWUNW_STATUS_ENDED);
 		check_frames(stacks, number, frames + from, STACK_MAX_FRAMES - from);
 		frames[from].pc = 1000 + from;
-		intern(stacks, frames, 1, DWUNW_STATUS_NO_CFI);
+		intern_stack(stacks, frames, 1, DWUNW_STATUS_NO_CFI);
 	}
-	assert_int_equal(stacks_nr(stacks), 20001);
+	assert_int_equal(stacks->nr, 20001);
 	/* one for each, those of the recursion, and that of the other thread */
 	assert_in_range(dwunw_stack_limit(dw), 20000, 20000 + STACK_MAX_FRAMES + 20);
 	finish(stacks);
@@ -142,19 +143,19 @@ static void random_stacks_come_back_as_they_were(void **state)
 	for (int i = 0; i < MODEL_STACKS; i++) {
 		struct model m = {.nr = (unsigned int)rand_r(&seed) % 8,
 				  .status = (unsigned int)rand_r(&seed) % 2};
-		size_t before = stacks_nr(stacks), number;
+		size_t before = stacks->nr, number;
 
 		for (size_t at = 0; at < m.nr; at++)
 			m.frames[at].pc = (unsigned int)rand_r(&seed) % 3;
 		for (number = 0; number < before; number++)
 			if (!memcmp(&all[number], &m, sizeof(m)))
 				break;
-		assert_int_equal(intern(stacks, m.frames, m.nr, m.status), number);
-		assert_int_equal(stacks_nr(stacks), number == before ? before + 1 : before);
+		assert_int_equal(intern_stack(stacks, m.frames, m.nr, m.status), number);
+		assert_int_equal(stacks->nr, number == before ? before + 1 : before);
 		all[number] = m;
 	}
-	for (uint32_t i = 0; i < stacks_nr(stacks); i++) {
-		assert_int_equal(stacks_get(stacks, i)->status, all[i].status);
+	for (uint32_t i = 0; i < stacks->nr; i++) {
+		assert_int_equal(stacks->all[i].status, all[i].status);
 		check_frames(stacks, i, all[i].frames, all[i].nr);
 	}
 	finish(stacks);
@@ -166,13 +167,13 @@ static void random_stacks_come_back_as_they_were(void **state)
 static void check_frames_new(const struct stacks *stacks, uint32_t first, size_t nr_pcs)
 {
 	static struct dwunw_frame frames[STACK_MAX_FRAMES];
-	bool *met = calloc(stacks_nr_ids(stacks), sizeof(*met));
+	bool *met = calloc(dwunw_stack_limit(stacks->dw), sizeof(*met));
 	unsigned int *wanted = calloc(nr_pcs, sizeof(*wanted)),
 		     *come = calloc(nr_pcs, sizeof(*come));
 
 	assert_true(met && wanted && come);
-	for (uint32_t i = 0; i < stacks_nr(stacks); i++) {
-		uint32_t number = (first + i) % (uint32_t)stacks_nr(stacks);
+	for (uint32_t i = 0; i < stacks->nr; i++) {
+		uint32_t number = (first + i) % (uint32_t)stacks->nr;
 		size_t nr = stacks_frames_new(stacks, number, met, frames);
 
 		for (size_t at = 0; at < nr; at++)
@@ -203,9 +204,9 @@ static void frames_that_stacks_share_come_once(void **state)
 
 		for (size_t at = 0; paths[i][at]; at++)
 			frames[at].pc = (uint64_t)paths[i][at];
-		intern(stacks, frames, strlen(paths[i]), DWUNW_STATUS_ENDED);
+		intern_stack(stacks, frames, strlen(paths[i]), DWUNW_STATUS_ENDED);
 	}
-	for (uint32_t first = 0; first < stacks_nr(stacks); first++)
+	for (uint32_t first = 0; first < stacks->nr; first++)
 		check_frames_new(stacks, first, 128);
 	finish(stacks);
 }
@@ -216,8 +217,8 @@ static void a_stack_without_frames_has_no_new_ones(void **state)
 	struct stacks *stacks = start();
 
 	(void)state;
-	intern(stacks, NULL, 0, DWUNW_STATUS_NO_CFI);
-	intern(stacks, &frame, 1, DWUNW_STATUS_NO_CFI);
+	intern_stack(stacks, NULL, 0, DWUNW_STATUS_NO_CFI);
+	intern_stack(stacks, &frame, 1, DWUNW_STATUS_NO_CFI);
 	check_frames_new(stacks, 0, 1);
 	check_frames_new(stacks, 1, 1);
 	finish(stacks);
@@ -231,8 +232,8 @@ static void a_stack_that_just_has_room_is_new_once(void **state)
 	(void)state;
 	for (uint64_t i = 0; i < STACK_MAX_FRAMES; i++)
 		frames[i].pc = i;
-	intern(stacks, frames, STACK_MAX_FRAMES, DWUNW_STATUS_ENDED);
-	intern(stacks, frames + 9, STACK_MAX_FRAMES - 9, DWUNW_STATUS_ENDED);
+	intern_stack(stacks, frames, STACK_MAX_FRAMES, DWUNW_STATUS_ENDED);
+	intern_stack(stacks, frames + 9, STACK_MAX_FRAMES - 9, DWUNW_STATUS_ENDED);
 	check_frames_new(stacks, 0, STACK_MAX_FRAMES);
 	check_frames_new(stacks, 1, STACK_MAX_FRAMES);
 	finish(stacks);
@@ -252,10 +253,10 @@ static void what_has_no_room_in_one_stack_comes_with_another(void **state)
 	(void)state;
 	for (uint64_t i = 0; i < DEPTH; i++)
 		frames[i].pc = 1000 + i;
-	numbers[0] = intern(stacks, frames, DEPTH, DWUNW_STATUS_ENDED);
-	numbers[1] = intern(stacks, frames + 50, DEPTH - 50, DWUNW_STATUS_ENDED);
+	numbers[0] = intern_stack(stacks, frames, DEPTH, DWUNW_STATUS_ENDED);
+	numbers[1] = intern_stack(stacks, frames + 50, DEPTH - 50, DWUNW_STATUS_ENDED);
 	for (int first = 0; first < 2; first++) {
-		met = calloc(stacks_nr_ids(stacks), sizeof(*met));
+		met = calloc(dwunw_stack_limit(stacks->dw), sizeof(*met));
 		assert_non_null(met);
 		memset(come, 0, sizeof(come));
 		for (int i = 0; i < 2; i++) {

@@ -81,7 +81,7 @@ static struct live_amount suspects_of(struct trace *t, size_t damaged)
 		t->bytes[damaged] ^= 1;
 	assert_int_equal(mlk_reader_open_mem(&reader, t->bytes, t->len), 0);
 	assert_int_equal(replay_collect(&leaks, reader, &(struct replay_opts){0}), 0);
-	found = replay_suspect(leaks);
+	found = leaks->suspects;
 	replay_free(leaks);
 	mlk_reader_free(reader);
 	fclose(t->file);

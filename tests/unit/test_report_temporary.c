@@ -69,7 +69,7 @@ static uint64_t finish(struct fixture *f)
 
 	live_finish(f->live);
 	assert_int_equal(stack_stats_finish(f->figures), 0);
-	nr = stacks_get(f->stacks, 0)->temporary;
+	nr = f->stacks->all[0].temporary;
 	live_free(f->live);
 	stack_stats_free(f->figures);
 	stacks_free(f->stacks);

@@ -1,5 +1,5 @@
-/* scope.c - see scope.h */
-#include "report/context/scope.h"
+/* report_data.c - see report_data.h */
+#include "report/context/report_data.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,7 +13,7 @@ static double seconds(uint64_t ns)
 }
 
 /* Print @what behind a space or, when there is something before it, a comma. */
-static void begin(FILE *out, bool *is_first, const char *what)
+static void begin_option(FILE *out, bool *is_first, const char *what)
 {
 	fprintf(out, "%s%s", *is_first ? " " : ", ", what);
 	*is_first = false;
@@ -36,7 +36,7 @@ static void put_blocks(FILE *out, const struct block_filter *choice, bool *is_fi
 	else
 		fputs("blocks", out);
 	if (choice->pid) {
-		begin(out, is_first, "of process");
+		begin_option(out, is_first, "of process");
 		if (choice->pid_before)
 			fprintf(out, " %" PRIu32 " before and %" PRIu32 " after",
 				choice->pid_before, choice->pid);
@@ -44,33 +44,33 @@ static void put_blocks(FILE *out, const struct block_filter *choice, bool *is_fi
 			fprintf(out, " %" PRIu32, choice->pid);
 	}
 	if (choice->thread) {
-		begin(out, is_first, "by thread");
+		begin_option(out, is_first, "by thread");
 		put_quoted(out, choice->thread);
 	}
 	if (choice->older_ns) {
-		begin(out, is_first, "at least");
+		begin_option(out, is_first, "at least");
 		fprintf(out, " %.9g s old", seconds(choice->older_ns));
 	}
 }
 
-static void put_stacks(FILE *out, const struct stack_filter_opts *sieve, bool *is_first)
+static void put_stack_options(FILE *out, const struct stack_filter_opts *sieve, bool *is_first)
 {
 	char number[TEXT_NUMBER_MAX];
 
 	if (sieve->module) {
-		begin(out, is_first, "from stacks through module");
+		begin_option(out, is_first, "from stacks through module");
 		put_quoted(out, sieve->module);
 	}
 	if (sieve->function) {
-		begin(out, is_first, "from stacks through function");
+		begin_option(out, is_first, "from stacks through function");
 		put_quoted(out, sieve->function);
 	}
 	if (sieve->min_bytes) {
-		begin(out, is_first, "from stacks with at least");
+		begin_option(out, is_first, "from stacks with at least");
 		fprintf(out, " %s bytes", text_number(number, sieve->min_bytes));
 	}
 	if (sieve->min_blocks) {
-		begin(out, is_first, "from stacks with at least");
+		begin_option(out, is_first, "from stacks with at least");
 		fprintf(out, " %s %s", text_number(number, sieve->min_blocks),
 			text_blocks(sieve->min_blocks));
 	}
@@ -84,7 +84,7 @@ static bool is_all(const struct block_filter *choice, const struct stack_filter_
 
 int shown_text(char **text, const struct report_data *export)
 {
-	const struct stack_filter_opts *sieve = &view_options(export->view)->sieve;
+	const struct stack_filter_opts *sieve = &export->view->opts.sieve;
 	bool is_first = true;
 	size_t len;
 	FILE *out = open_memstream(text, &len);
@@ -95,7 +95,7 @@ int shown_text(char **text, const struct report_data *export)
 	}
 	if (!is_all(export->choice, sieve)) {
 		put_blocks(out, export->choice, &is_first);
-		put_stacks(out, sieve, &is_first);
+		put_stack_options(out, sieve, &is_first);
 	}
 	if (!fclose(out))
 		return 0;
@@ -115,13 +115,13 @@ int print_scope(FILE *out, const struct report_data *export)
 	return err;
 }
 
-static void put_number(struct json *json, const char *key, uint64_t number)
+static void put_option_number(struct json *json, const char *key, uint64_t number)
 {
 	if (number)
 		json_number(json, key, number);
 }
 
-static void put_text(struct json *json, const char *key, const char *text)
+static void put_option_text(struct json *json, const char *key, const char *text)
 {
 	if (text)
 		json_text(json, key, text);
@@ -129,7 +129,7 @@ static void put_text(struct json *json, const char *key, const char *text)
 
 int shown_json(struct json *json, const struct report_data *export)
 {
-	const struct stack_filter_opts *sieve = &view_options(export->view)->sieve;
+	const struct stack_filter_opts *sieve = &export->view->opts.sieve;
 	const struct block_filter *choice = export->choice;
 	char *text;
 	int err = shown_text(&text, export);
@@ -139,18 +139,38 @@ int shown_json(struct json *json, const struct report_data *export)
 	json_open(json, "shown", '{');
 	if (*text)
 		json_text(json, "text", text);
-	put_number(json, "given_from_ns", choice->from_ns);
+	put_option_number(json, "given_from_ns", choice->from_ns);
 	if (choice->until)
 		json_number(json, "at_ns", choice->until_ns);
-	put_number(json, "older_ns", choice->older_ns);
-	put_number(json, "pid_before", choice->pid_before);
-	put_number(json, "pid", choice->pid);
-	put_text(json, "thread", choice->thread);
-	put_text(json, "module", sieve->module);
-	put_text(json, "function", sieve->function);
-	put_number(json, "min_bytes", sieve->min_bytes);
-	put_number(json, "min_blocks", sieve->min_blocks);
+	put_option_number(json, "older_ns", choice->older_ns);
+	put_option_number(json, "pid_before", choice->pid_before);
+	put_option_number(json, "pid", choice->pid);
+	put_option_text(json, "thread", choice->thread);
+	put_option_text(json, "module", sieve->module);
+	put_option_text(json, "function", sieve->function);
+	put_option_number(json, "min_bytes", sieve->min_bytes);
+	put_option_number(json, "min_blocks", sieve->min_blocks);
 	json_close(json, '}');
 	free(text);
 	return 0;
+}
+
+struct live_amount report_data_selected(const struct report_data *export)
+{
+	struct live_amount sum;
+
+	view_left_out(export->view, &sum);
+	for (size_t i = 0; i < export->view->nr; i++) {
+		sum.blocks += view_stack(export->view, i)->blocks;
+		sum.bytes += view_stack(export->view, i)->bytes;
+	}
+	return sum;
+}
+
+struct live_amount report_data_filtered(const struct report_data *export)
+{
+	struct live_amount all = export->leaks->totals.outstanding;
+	struct live_amount selected = report_data_selected(export);
+
+	return (struct live_amount){all.blocks - selected.blocks, all.bytes - selected.bytes};
 }

@@ -1,0 +1,28 @@
+/* table_rows.h - parts of tables: fields of CSV (RFC 4180), frames below a row, what --top left out
+ */
+#ifndef REPORT_TABLE_ROWS_H
+#define REPORT_TABLE_ROWS_H
+
+#include <stdio.h>
+
+#include "report/live/live.h"
+#include "report/view/places.h"
+
+/* Print @text, which went through text_escape(), between quotes.  Before what a spreadsheet would
+ * take for a formula stands a '.  Errors of writing are left in @out for ferror(). */
+void csv_text(FILE *out, const char *text);
+
+/* Print the names of stack @i of @places, outermost first with ';' between, as one such field;
+ * behind those of inlined functions stands " (inlined)", as in folded stacks. */
+void csv_path(FILE *out, const struct places *places, size_t i);
+
+/* Print that @nr of what is called @one, or @many if there are several, were left out, with @amount
+ * outstanding of them; nothing when there are none.  Errors are left in @out for ferror(). */
+void print_left_out(FILE *out, size_t nr, const char *one, const char *many,
+		    struct live_amount amount);
+
+/* Print its function, and where it is in the source if that is known.  @color: with escape
+ * sequences.  Errors are left in @out for ferror(). */
+void print_place(FILE *out, const struct place *place, bool color);
+
+#endif
