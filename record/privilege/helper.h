@@ -47,7 +47,8 @@ struct helper_link {
 	int program; /* of helper_opts.programs */
 	int file;    /* descriptor of the file */
 	bool is_return, multi, session;
-	bool keeps;  /* no program, but a breakpoint that stays: see perf_uprobe_keep() */
+	bool keeps;  /* no program, but a breakpoint that stays for others, as long
+			as its thread lives */
 	uint32_t nr; /* 1 unless @multi */
 	const uint64_t *offsets, *cookies;
 };

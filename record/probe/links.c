@@ -1,11 +1,15 @@
 /* links.c - see links.h */
 #include "record/probe/links.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "record/base/array.h"
@@ -48,6 +52,62 @@ static int keep_link(struct link_set *set, int fd)
 	return 0;
 }
 
+/* A probe as a perf event of its own, by the uprobe PMU of include/uapi/linux/perf_event.h. */
+#define PMU "/sys/bus/event_source/devices/uprobe/"
+
+/* The number after @format ("%d", "config:%d") in the one line of the file @path; negative: none.
+ */
+static int read_number(const char *path, const char *format)
+{
+	FILE *f = fopen(path, "re");
+	int number = -1;
+
+	if (!f)
+		return -1;
+	if (fscanf(f, format, &number) != 1)
+		number = -1;
+	fclose(f);
+	return number;
+}
+
+/* The event of the one probe of @l on the file @path; @disabled: the breakpoint is there, but
+ * nothing is done about it. */
+static int open_event(const struct helper_link *l, const char *path, bool disabled)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr), .disabled = disabled};
+	int type = read_number(PMU "type", "%d");
+	int bit = read_number(PMU "format/retprobe", "config:%d");
+	long fd;
+
+	if (type < 0 || bit < 0)
+		return -EOPNOTSUPP;
+	attr.type = (uint32_t)type;
+	attr.config = l->is_return ? 1ull << bit : 0;
+	attr.config1 = (uintptr_t)path;
+	attr.config2 = l->offsets[0];
+	fd = syscall(SYS_perf_event_open, &attr, l->of.task, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? -errno : (int)fd;
+}
+
+/* Put the program of @l on its one probe.  Returns the link's descriptor or -errno. */
+static int link_perf(const struct helper_link *l, const char *path)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = l->cookies[0]);
+	int event = open_event(l, path, false), link;
+
+	if (event < 0)
+		return event;
+	link = bpf_link_create(l->program, event, BPF_PERF_EVENT, &opts);
+	if (link >= 0 && ioctl(event, PERF_EVENT_IOC_ENABLE, 0)) {
+		int err = -errno;
+
+		close(link);
+		link = err;
+	}
+	close(event); /* the link holds it */
+	return link;
+}
+
 int links_make(const struct helper_link *l)
 {
 	char path[64];
@@ -58,19 +118,13 @@ int links_make(const struct helper_link *l)
 				     .pid = l->of.pid,
 				     .is_return = l->is_return,
 				     .session = l->session};
-	struct perf_uprobe perf = {.path = path,
-				   .offset = l->offsets[0],
-				   .cookie = l->cookies[0],
-				   .tid = l->of.task,
-				   .is_return = l->is_return};
 
 	/* Through the descriptor: by name another file might be found than the one that is mapped.
 	 */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", l->file);
 	if (l->keeps)
-		return perf_uprobe_keep(&perf);
-	return l->multi ? uprobe_multi_link(l->program, &multi)
-			: perf_uprobe_link(l->program, &perf);
+		return open_event(l, path, true);
+	return l->multi ? uprobe_multi_link(l->program, &multi) : link_perf(l, path);
 }
 
 int links_put(struct link_set *set, struct helper *helper, const struct helper_link *l)
