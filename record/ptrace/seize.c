@@ -18,6 +18,7 @@
 #include "record/module/module_table.h"
 #include "record/privilege/helper.h"
 
+#define WAIT_NS	  50000 /* between two looks at a process that is to stop */
 #define SETTLE_NS 250000000u
 
 /* Not to be killed with us: the kernel sets it free. */
@@ -63,13 +64,6 @@ static bool is_ours(int status)
 	return status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP;
 }
 
-static void sleep_a_little(void)
-{
-	const struct timespec ts = {.tv_nsec = 50000};
-
-	nanosleep(&ts, NULL);
-}
-
 /* Wait until @until_ns for the stop of @tid that was requested, and let it go on. */
 static void settle(pid_t tid, uint64_t until_ns, seize_stop_fn *stopped, void *ctx)
 {
@@ -80,7 +74,7 @@ static void settle(pid_t tid, uint64_t until_ns, seize_stop_fn *stopped, void *c
 		if (!got) {
 			if (clock_now_ns() > until_ns)
 				return;
-			sleep_a_little();
+			nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
 			continue;
 		}
 		if (WIFSTOPPED(status) && is_ours(status)) {
@@ -180,8 +174,7 @@ bool to_start_is_there(struct to_start *s, pid_t pid)
 	return there;
 }
 
-#define WAITS	200   /* times a process that is to stop is examined */
-#define WAIT_NS 50000 /* between two */
+#define WAITS 200 /* times a process that is to stop is examined */
 
 /* Has it stopped or ended?  @sig is then what is to be delivered to it when it goes on. */
 static bool has_stopped(struct stop *h, pid_t pid, int *sig)

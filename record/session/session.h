@@ -234,7 +234,7 @@ int write_event_at(void *ctx, uint64_t time_ns, void *data, const struct shared_
 /* Take the frees that probes_note_freed() noted.  What goes wrong is in s->journal.err. */
 void write_deferred_frees(struct session *s);
 
-/* Processes that a preloaded library reports: session_sink.c. */
+/* Processes that a preloaded library reports: session_backend.c. */
 
 /* What takes in what happens to them; borrows @s. */
 struct preload_sink session_sink(struct session *s);

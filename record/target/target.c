@@ -199,16 +199,8 @@ static int check_access(const struct target *t)
 static bool is_foreign(const struct target *t)
 {
 	Elf64_Ehdr header = {0}; /* up to e_machine, 32-bit files have the same */
-	char path[64];
-	ssize_t n;
-	int fd;
+	size_t n = proc_read((char *)&header, sizeof(header), "/proc/%d/exe", (int)t->task);
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)t->task);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, &header, sizeof(header));
-	close(fd);
 	return n >= EI_NIDENT + 4 && !memcmp(header.e_ident, ELFMAG, SELFMAG) &&
 	       (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64);
 }
