@@ -500,7 +500,7 @@ class AttachFamilyTest(FamilyCase):
         result = self.finish(recorder)
         self.finish(tracer)
         self.assertEqual(result.status, 0, result.err)
-        self.assertIn("another traces it", result.err)
+        self.assertIn("another process traces it", result.err)
         # On a busy machine one may have ended before it could be looked at; then that is told.
         recorded = re.search(r"(\d) child process(?:es were| was) recorded as well", result.err)
         late = re.search(r"recorded from up to ([\d.]+) ms after their start", result.err)

@@ -103,7 +103,7 @@ class EndedTest(FaultCase):
             wait_until(lambda: table.keys() == {(target.pid,)}, "children are left in the table")
         said = self.stop(mleak)
         tracer.terminate()
-        self.assertRegex(said, r"another traces it")
+        self.assertRegex(said, r"another process traces it")
 
     def test_blocks_and_threads_that_ended_leave_the_filters_tables(self):
         self.write("keeping.h", KEEPING.encode())

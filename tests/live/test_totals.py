@@ -188,6 +188,6 @@ class TotalsTest(FaultCase):
         text = self.report(self.path("x.mlk"))
         totals = parse_totals(text)
         self.assertEqual((totals.allocations.blocks, totals.frees.blocks, totals.lost), (13, 7, 0), text)
-        self.assertRegex(text, r"\n  older blocks +13  freed ")
+        self.assertRegex(text, r"\n  older blocks +13  freed, but allocated before ")
         self.assertEqual(summary(result.err), (13, 7 + 13))
         self.assertIn("13 allocations, 20 frees, 0 lost; frees of older blocks are counted too\n", result.err)
