@@ -286,11 +286,6 @@ int alloc_ret(struct pt_regs *ctx)
 /* malloc and free have programs of their own: what is usual is done at once, the rest as for the
  * others.  They know of no filter, which costs instructions even where there is none: where one is
  * requested, malloc has the programs above, and free the one below. */
-static __always_inline int is_known_idle(const struct thread_state *st)
-{
-	return st && st->now.sp == CALL_NONE;
-}
-
 static __always_inline int note_malloc(struct pt_regs *ctx, struct thread_state *st)
 {
 	st->now.sp = ctx->rsp;
@@ -316,7 +311,7 @@ int malloc_entry(struct pt_regs *ctx)
 {
 	struct thread_state *st = state_of_thread(ctx);
 
-	if (is_known_idle(st))
+	if (st && st->now.sp == CALL_NONE)
 		note_malloc(ctx, st);
 	else
 		any_entry(ctx, FUNC_MALLOC);

@@ -120,7 +120,7 @@ static __always_inline struct event_alloc *reserve_alloc(__u64 room)
 }
 
 /* The free that waits for the current allocation, now, or none. */
-static __always_inline __u64 write_deferred_frees(struct thread_state *st, __u64 clock_now_ns)
+static __always_inline __u64 take_freed(struct thread_state *st, __u64 now_ns)
 {
 	__u64 freed = st->freed, age;
 
@@ -128,7 +128,7 @@ static __always_inline __u64 write_deferred_frees(struct thread_state *st, __u64
 		freed = __sync_lock_test_and_set(&st->freed, FREED_NONE);
 	if ((__s64)freed < EVENT_FREED_MIN)
 		return freed;
-	age = (clock_now_ns - st->freed_ns) >> EVENT_AGE_SHIFT;
+	age = (now_ns - st->freed_ns) >> EVENT_AGE_SHIFT;
 	if (age > EVENT_AGE_MOST)
 		age = EVENT_AGE_MOST;
 	return event_freed(freed) | age << EVENT_ADDRESS_BITS;
@@ -215,13 +215,13 @@ static __always_inline __u32 readable(__u64 from, __u32 len)
 __noinline int record_paged(struct thread_state *st, struct rare_alloc *a)
 {
 	struct event_alloc *e = 0;
-	__u64 from, take, clock_now_ns = bpf_ktime_get_ns(), freed;
+	__u64 from, take, now_ns = bpf_ktime_get_ns(), freed;
 	__u32 room, front_at = front_by_now();
 
 	if (!st || !a)
 		return 0;
 	from = copy_from(a->regs[EVENT_RSP]);
-	freed = a->freed ? a->freed : write_deferred_frees(st, clock_now_ns);
+	freed = a->freed ? a->freed : take_freed(st, now_ns);
 	take = *(volatile __u64 *)&st->take;
 	if (take >> 32 & DWUNW_EVENT_STACK_UNBOUNDED)
 		take = (take & ~(__u64)~0u) | readable(from, (__u32)take);
@@ -231,13 +231,13 @@ __noinline int record_paged(struct thread_state *st, struct rare_alloc *a)
 	if (!e) {
 		count(&drops.alloc);
 		if (freed >= EVENT_FREED_MIN)
-			record_kept(st, freed, clock_now_ns - event_freed_age(freed));
+			record_kept(st, freed, now_ns - event_freed_age(freed));
 		return 0;
 	}
 	fill_rare(e, st, a, front_at);
 	e->take = take;
 	e->freed = freed;
-	e->time_ns = clock_now_ns;
+	e->time_ns = now_ns;
 	read_pages(e, from, room);
 	bpf_ringbuf_submit(e, spend(st, room));
 	return 0;
@@ -289,7 +289,7 @@ __noinline int record_behind(struct thread_state *st, struct rare_alloc *a)
 	fill_rare(e, st, a, front_at);
 	e->take = take;
 	e->time_ns = bpf_ktime_get_ns();
-	e->freed = write_deferred_frees(st, e->time_ns);
+	e->freed = take_freed(st, e->time_ns);
 	if (read_stack(e, a->regs[EVENT_RSP], take)) {
 		a->freed = discard_alloc(e, st, take);
 		record_paged(st, a);
@@ -344,7 +344,7 @@ static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_stat
 	e->addr = *addr;
 	e->take = take;
 	e->time_ns = bpf_ktime_get_ns();
-	e->freed = write_deferred_frees(st, e->time_ns);
+	e->freed = take_freed(st, e->time_ns);
 	fill_alloc(e, st, func, 0);
 	copy_regs(e->regs, ctx);
 	if (read_stack(e, ctx->rsp, take)) {

@@ -62,7 +62,7 @@ void print_block(const struct block_printer *p, const char *what, const struct l
 		text_number(size, block->size), block->size == 1 ? "byte" : "bytes");
 	print_time(p, block->time_ns);
 	fputs(" (", p->out);
-	print_seconds(p->out, since(block->time_ns, p->clock_now_ns));
+	print_seconds(p->out, since(block->time_ns, p->now_ns));
 	fputs(p->gone ? " old at its end) by " : " old) by ", p->out);
 	print_thread(p, block->tgid, block->tid);
 	fputs(":\n", p->out);
@@ -106,7 +106,7 @@ void block_json(const struct block_printer *p, struct json *json, const char *ke
 	json_number(json, "address", block->addr);
 	json_number(json, "size", block->size);
 	json_number(json, "given_out_ns", since(p->start_ns, block->time_ns));
-	json_number(json, "age_ns", since(block->time_ns, p->clock_now_ns));
+	json_number(json, "age_ns", since(block->time_ns, p->now_ns));
 	json_number(json, "pid", block->tgid);
 	json_number(json, "thread", block->tid);
 	json_text(json, "thread_name",

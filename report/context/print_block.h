@@ -11,7 +11,7 @@ struct block_printer {
 	const struct replay *leaks;
 	const struct stack_names *named; /* the stacks of all that is printed */
 	uint64_t start_ns;		 /* of the recording, CLOCK_MONOTONIC */
-	uint64_t clock_now_ns;		 /* the moment that ages are of */
+	uint64_t now_ns;		 /* the moment that ages are of */
 	bool gone;			 /* the block is: of that moment */
 };
 

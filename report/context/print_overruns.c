@@ -140,7 +140,7 @@ static void print_site(struct block_printer *p, const struct overrun_site *site,
 {
 	char number[TEXT_NUMBER_MAX];
 
-	p->clock_now_ns = o->time_ns;
+	p->now_ns = o->time_ns;
 	print_what(p->out, o);
 	print_bytes(p->out, o);
 	if (site->nr > 1)
@@ -217,7 +217,7 @@ static void put_finder(const struct block_printer *p, struct json *json, const s
 static void put_site(struct block_printer *p, struct json *json, const struct overrun_site *site,
 		     const struct overrun *o)
 {
-	p->clock_now_ns = o->time_ns;
+	p->now_ns = o->time_ns;
 	json_open(json, NULL, '{');
 	json_number(json, "blocks", site->nr);
 	json_number(json, "pid", o->tgid);

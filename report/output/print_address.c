@@ -110,7 +110,7 @@ static struct block_printer printer_of(const struct address *address, FILE *out)
 		.leaks = address->source.leaks,
 		.named = address->named,
 		.start_ns = address->source.meta->start_ns,
-		.clock_now_ns = address->source.leaks->chosen.end_ns,
+		.now_ns = address->source.leaks->chosen.end_ns,
 	};
 }
 
@@ -177,7 +177,7 @@ static struct block_printer printer_of_last(const struct block_printer *p, const
 	struct block_printer last = *p;
 
 	if (a->last.end != HOLDER_LIVES) {
-		last.clock_now_ns = a->last.end_ns;
+		last.now_ns = a->last.end_ns;
 		last.gone = true;
 	}
 	return last;
@@ -246,7 +246,7 @@ void print_address(FILE *out, const struct address *address)
 	fprintf(out, "0x%" PRIx64 " in '", address->addr);
 	text_print(out, address->source.path);
 	fputs("' at ", out);
-	print_time(&p, p.clock_now_ns);
+	print_time(&p, p.now_ns);
 	fputc('\n', out);
 	if (!address->nr_held)
 		fprintf(out, "no block of %s in the trace holds this address, or has held it\n",
@@ -317,7 +317,7 @@ void print_address_json(FILE *out, const struct address *address)
 	json_text(&json, "mleak", MLEAK_VERSION);
 	json_text(&json, "path", address->source.path);
 	json_number(&json, "address", address->addr);
-	json_number(&json, "at_ns", p.clock_now_ns > p.start_ns ? p.clock_now_ns - p.start_ns : 0);
+	json_number(&json, "at_ns", p.now_ns > p.start_ns ? p.now_ns - p.start_ns : 0);
 	json_bool(&json, "known", address->nr_held != 0);
 	json_open(&json, "processes", '[');
 	for (size_t i = 0; i < address->nr; i++)

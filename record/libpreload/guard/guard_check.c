@@ -51,12 +51,12 @@ static void add_head(struct overrun *o, const uint8_t *block)
 }
 
 /* What was found around a block, before it is reported. */
-struct overrun_list {
+struct findings {
 	struct guard_finding of[2];
 	uint32_t nr;
 };
 
-static void look_before(const uint8_t *block, struct guard_finding *f, struct overrun_list *all)
+static void look_before(const uint8_t *block, struct guard_finding *f, struct findings *all)
 {
 	bool canary = scan(&f->overrun, block, block - GUARD_CANARY, block);
 	bool head = !is_whole(block);
@@ -67,14 +67,14 @@ static void look_before(const uint8_t *block, struct guard_finding *f, struct ov
 	all->nr += head || canary;
 }
 
-static void look_behind(const uint8_t *block, struct guard_finding *f, struct overrun_list *all)
+static void look_behind(const uint8_t *block, struct guard_finding *f, struct findings *all)
 {
 	f->size = head_of(block)->size;
 	all->nr += scan(&f->overrun, block, block + f->size, end_of(block, f->size));
 }
 
 /* @block is ours, and stays there. */
-static void look_around(const uint8_t *block, enum overrun_found found, struct overrun_list *all)
+static void look_around(const uint8_t *block, enum overrun_found found, struct findings *all)
 {
 	struct guard_finding none = {.addr = (uint64_t)block, .overrun = {.found = found}};
 
@@ -87,7 +87,7 @@ static void look_around(const uint8_t *block, enum overrun_found found, struct o
 		look_behind(block, &all->of[all->nr], all);
 }
 
-static void tell(const struct overrun_list *all)
+static void tell(const struct findings *all)
 {
 	for (uint32_t i = 0; i < all->nr; i++)
 		guard_tell(&all->of[i]);
@@ -101,7 +101,7 @@ static bool tells(void)
 
 void guard_check(const void *block, enum overrun_found found)
 {
-	struct overrun_list all;
+	struct findings all;
 
 	if (!tells() || !marks_has(block))
 		return;
@@ -113,7 +113,7 @@ void guard_check(const void *block, enum overrun_found found)
  * recorder does: by then the block may be gone. */
 static void walk_to(uint8_t *block, void *found)
 {
-	struct overrun_list all;
+	struct findings all;
 
 	all.nr = 0;
 	__atomic_store_n(&preload_own.looked_at, block, __ATOMIC_SEQ_CST);
