@@ -30,6 +30,8 @@ $(O)/tests/bench/pair $(O)/tests/bench/cost_target $(O)/tests/bench/preload_targ
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAMPLE_FLAGS) -o $@ $<
 
+$(O)/tests/load/load: tests/say.h
+
 $(O)/tests/bench/cpu_time.so: tests/bench/cpu_time.c
 	$(call say,SAMPLE,$@)
 	@mkdir -p $(@D)

@@ -19,13 +19,14 @@
  * Prints "done" after each line of stdin, and at the end what it did.
  */
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "../say.h"
 
 #define MAX_BLOCKS  (3 << 20)
 #define MAX_THREADS 4
@@ -42,20 +43,6 @@ static unsigned long kept, allocs, alloc_bytes, frees;
 static struct work now;
 static pthread_barrier_t begin[MAX_THREADS], end;
 static int started[MAX_THREADS];
-
-/* Without memory of its own: stdio would allocate. */
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
-{
-	char text[512];
-	va_list args;
-	int len;
-
-	va_start(args, format);
-	len = vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	if (write(STDOUT_FILENO, text, (size_t)len) != len)
-		_exit(99);
-}
 
 static void keep(void *block, unsigned long size)
 {

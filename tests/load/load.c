@@ -9,12 +9,13 @@
  * Of 64 blocks 4 are resized and 1 is resized in vain; for 1024 one more is leaked, by leak().
  */
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "../say.h"
 
 #define MAX_THREADS 64
 #define LIVE	    64 /* blocks that a thread holds */
@@ -40,20 +41,6 @@ static pthread_barrier_t ready, start, done;
 static double rate;	/* allocations a second of each thread; 0: no limit */
 static double duration; /* seconds */
 static int depth = 20;
-
-/* Without memory of its own: stdio would allocate. */
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
-{
-	char text[512];
-	va_list args;
-	int len;
-
-	va_start(args, format);
-	len = vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	if (write(STDOUT_FILENO, text, (size_t)len) != len)
-		_exit(99);
-}
 
 static double now(void)
 {

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "format/reader.h"
-#include "record/preload/ring/merge_rings.h"
 #include "record/trace/overrun_list.h"
+#include "tests/unit/preload_memory.h"
 
 #define RING_SIZE 65536u
 
@@ -47,12 +47,6 @@ static int on_event(void *ctx, uint64_t time_ns, void *data, const struct shared
 	return 0;
 }
 
-static uint64_t to_ns(void *ctx, uint64_t time)
-{
-	(void)ctx;
-	return time;
-}
-
 static uint32_t process_in(void *ctx, uint32_t slot)
 {
 	(void)ctx;
@@ -69,21 +63,15 @@ static bool has_ended(void *ctx, uint32_t slot)
 static int set_up(void **state)
 {
 	struct world *w = calloc(1, sizeof(*w));
-	size_t bytes = preload_ring_offset(&sizes, 1);
 	struct shared_rings_opts opts = {.sizes = sizes,
-					 .stack_limit = PRELOAD_MAX_STACK,
 					 .event = on_event,
-					 .to_ns = to_ns,
 					 .process_in = process_in,
 					 .has_ended = has_ended,
 					 .ctx = w};
 
 	assert_non_null(w);
-	w->memory = aligned_alloc(4096, bytes);
-	memset(w->memory, 0, bytes);
-	opts.memory = w->memory;
 	*state = w;
-	return shared_rings_new(&w->rings, &opts);
+	return share_memory(&w->memory, &w->rings, &opts);
 }
 
 static int tear_down(void **state)

@@ -62,17 +62,25 @@ static void fill(uint8_t with)
 		memory[i] = (uint8_t)(with + i * 7);
 }
 
+/* A history in which the thread's last stack is whole, [1000, 9000) of what fill(1) left. */
+static struct stack_history *history_of_one(void)
+{
+	struct stack_history *p;
+	struct mlk_event e = event_of(1000, 9000, WHOLE);
+
+	assert_int_equal(stack_history_new(&p, NULL, NULL), 0);
+	fill(1);
+	take(p, &e);
+	return p;
+}
+
 static void a_cut_stack_is_continued_by_the_thread_s_last_one(void **state)
 {
 	static uint8_t mixed[ROOM];
-	struct stack_history *p;
+	struct stack_history *p = history_of_one();
 	struct mlk_event e;
 
 	(void)state;
-	assert_int_equal(stack_history_new(&p, NULL, NULL), 0);
-	fill(1);
-	e = event_of(1000, 9000, WHOLE);
-	take(p, &e);
 	memcpy(mixed, memory, ROOM);
 	fill(2);
 	memcpy(mixed + 1100, memory + 1100, 128);
@@ -93,14 +101,10 @@ static void a_cut_stack_is_continued_by_the_thread_s_last_one(void **state)
 
 static void a_gap_another_thread_or_an_exec_is_not_bridged(void **state)
 {
-	struct stack_history *p;
+	struct stack_history *p = history_of_one();
 	struct mlk_event e;
 
 	(void)state;
-	assert_int_equal(stack_history_new(&p, NULL, NULL), 0);
-	fill(1);
-	e = event_of(1000, 9000, WHOLE);
-	take(p, &e);
 	e = event_of(1100, 1228, DWUNW_EVENT_STACK_DEGRADED);
 	e.tid = 44;
 	take(p, &e);
@@ -121,14 +125,10 @@ static void a_gap_another_thread_or_an_exec_is_not_bridged(void **state)
 static void what_is_told_to_be_the_same_is_kept(void **state)
 {
 	static uint8_t mixed[ROOM];
-	struct stack_history *p;
+	struct stack_history *p = history_of_one();
 	struct mlk_event e;
 
 	(void)state;
-	assert_int_equal(stack_history_new(&p, NULL, NULL), 0);
-	fill(1);
-	e = event_of(1000, 9000, WHOLE);
-	take(p, &e);
 	memcpy(mixed, memory, ROOM);
 	fill(2);
 	memcpy(mixed + 1200, memory + 1200, 100);

@@ -9,19 +9,6 @@ static void release(void)
 	snap.bytes = NULL;
 }
 
-__attribute__((noinline, noclone)) static int recurse(int depth)
-{
-	int below;
-
-	if (!depth) {
-		live_snapshot(live, &snap);
-		return 0;
-	}
-	below = recurse(depth - 1);
-	__asm__ volatile("" : : : "memory"); /* keeps the call from becoming a jump */
-	return below + 1;
-}
-
 static int whole_stack(struct dwunw_frame *frames)
 {
 	struct dwunw_stack stack = live_stack(&snap);
@@ -40,7 +27,7 @@ static void every_cut_of_the_stack_gives_a_prefix(void **state)
 	int nr_all, last_nr = 0;
 
 	(void)state;
-	recurse(20);
+	live_snapshot_below(20, &snap);
 	nr_all = whole_stack(all);
 	for (size_t len = 0; len <= snap.len; len++) {
 		uint8_t *exact = malloc(len ? len : 1); /* ASan sees a byte too many */
@@ -81,7 +68,7 @@ static void no_mapping_is_no_cfi(void **state)
 	int nr, nr_all;
 
 	(void)state;
-	recurse(3);
+	live_snapshot_below(3, &snap);
 	nr_all = whole_stack(all);
 	stack = live_stack(&snap);
 	memcpy(saved, live->maps, sizeof(saved));
@@ -147,7 +134,7 @@ static void a_corrupt_stack_ends(void **state)
 	uint8_t *whole;
 
 	(void)state;
-	recurse(5);
+	live_snapshot_below(5, &snap);
 	snap.len = snap.len < 4096 ? snap.len : 4096;
 	whole = malloc(snap.len);
 	memcpy(whole, snap.bytes, snap.len);

@@ -3,18 +3,6 @@
 
 static struct snapshot snap;
 
-__attribute__((noinline, noclone)) static int recurse(int depth)
-{
-	int below = 0;
-
-	if (depth)
-		below = recurse(depth - 1);
-	else
-		live_snapshot(live, &snap);
-	__asm__ volatile("" : : : "memory");
-	return below + 1;
-}
-
 /* The frames that are found of the snapshot, and why there are no more. */
 static int unwind_event(uint32_t event_flags, uint32_t flags, struct dwunw_frame *frames,
 			enum dwunw_status *status)
@@ -60,7 +48,7 @@ static void a_return_address_that_is_not_code_ends_the_stack(void **state)
 	enum dwunw_status status;
 
 	(void)state;
-	recurse(20);
+	live_snapshot_below(20, &snap);
 	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
 		const uint64_t wrong[] = {(uint64_t)(uintptr_t)heap, snap.addr + 4096, 5,
 					  UINT64_MAX};
@@ -88,7 +76,7 @@ static void a_pc_that_is_not_code_is_a_frame(void **state)
 	enum dwunw_status status;
 
 	(void)state;
-	recurse(1);
+	live_snapshot_below(1, &snap);
 	snap.regs[DWUNW_X86_64_RIP] = snap.addr;
 	assert_int_equal(unwind(0, frames, &status), 1);
 	assert_int_equal(frames[0].pc, snap.addr);
@@ -104,7 +92,7 @@ static void a_stack_cut_for_want_of_room_is_told_from_one_that_is_too_deep(void 
 	enum dwunw_status status;
 
 	(void)state;
-	recurse(20);
+	live_snapshot_below(20, &snap);
 	snap.len = (size_t)(slot_of(9) - snap.bytes);
 	for (size_t i = 0; i < 2 * sizeof(ways) / sizeof(*ways); i++) {
 		assert_int_equal(

@@ -5,18 +5,6 @@
 
 static struct snapshot snap;
 
-__attribute__((noinline, noclone)) static int recurse(int depth)
-{
-	int below = 0;
-
-	if (depth)
-		below = recurse(depth - 1);
-	else
-		live_snapshot(live, &snap);
-	__asm__ volatile("" : : : "memory");
-	return below + 1;
-}
-
 static enum dwunw_status unwind(uint64_t stale_from, uint32_t flags, struct dwunw_frame *frames,
 				int *nr)
 {
@@ -57,7 +45,7 @@ static void frames_beyond_the_fresh_bytes_are_stale(void **state)
 	int nr, seen = 0;
 
 	(void)state;
-	recurse(20);
+	live_snapshot_below(20, &snap);
 	end = snap.addr + snap.len;
 	assert_int_equal(unwind(end, 0, frames, &nr), DWUNW_STATUS_ENDED);
 	for (uint64_t from = snap.addr; from < end; from += 40) {

@@ -235,4 +235,18 @@ __attribute__((unused)) static int live_teardown(void **state)
 	return 0;
 }
 
+/* Take a snapshot @depth calls of this function below; returns @depth + 1. */
+__attribute__((noinline, noclone, unused)) static int live_snapshot_below(int depth,
+									  struct snapshot *s)
+{
+	int below = 0;
+
+	if (depth)
+		below = live_snapshot_below(depth - 1, s);
+	else
+		live_snapshot(live, s);
+	__asm__ volatile("" : : : "memory");
+	return below + 1;
+}
+
 #endif
