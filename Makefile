@@ -74,9 +74,10 @@ test: deps speedscope
 	$(Q)$(SUBMAKE) lint
 	$(Q)MLEAK_FAST=$(abspath $(O))/mleak python3 tests/run.py --build $(O)/san
 
-## lint: fail on what check-layers, check-headers, format-check or the lengths of texts object to
+## lint: fail on what check-layers, check-headers or format-check object to, on long texts and repeated code
 lint: check-layers check-headers format-check
 	$(Q)python3 tests/lint/prose.py
+	$(Q)python3 tests/lint/repeats.py
 
 ## deps: say which packages are missing and install them (Debian, as root); elsewhere print the list
 deps:
