@@ -10,7 +10,10 @@ MANDIR     ?= $(PREFIX)/share/man
 BASHDIR    ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR     ?= $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 MAN         = $(patsubst doc/man/%.scd,$(O)/man/%,$(wildcard doc/man/*.scd))
-INSTALLED_DOCS = LICENSE README.md $(wildcard doc/*.md)
+# Documents, without the folders doc/ and .github/ where they are installed; pictures.
+INSTALLED_DOCS = README.md .github/SECURITY.md $(wildcard doc/*.md doc/decisions/*.md)
+INSTALLED_FILES = $(patsubst .github/%,%,$(INSTALLED_DOCS:doc/%=%)) LICENSE \
+		  $(patsubst doc/%,%,$(wildcard doc/images/*))
 
 DEB_PACK  = dpkg-dev binutils xz-utils
 DEB_CHECK = debootstrap lintian util-linux
@@ -31,7 +34,8 @@ $(O)/man/%.1: doc/man/%.1.scd doc/man/options.awk $(O)/mleak
 
 ## install: install mleak, libdwunw, headers and documents below PREFIX=/usr/local (DESTDIR= before it)
 install: all man libdwunw
-	$(Q)install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR) $(DOCDIR) \
+	$(Q)install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR) \
+		$(DOCDIR)/decisions $(DOCDIR)/images \
 		$(MANDIR)/man1 $(BASHDIR) $(ZSHDIR))
 	$(Q)install -m 755 $(O)/mleak $(DESTDIR)$(BINDIR)
 	$(Q)install -m 644 $(O)/libdwunw.a $(O)/libdwunw.so.0 $(DESTDIR)$(LIBDIR)
@@ -39,7 +43,13 @@ install: all man libdwunw
 	$(Q)ln -sf libdwunw.so.0 $(DESTDIR)$(LIBDIR)/libdwunw.so
 	$(Q)install -m 644 $(O)/dwunw.pc $(DESTDIR)$(LIBDIR)/pkgconfig
 	$(Q)install -m 644 $(INSTALLED_HEADERS) $(DESTDIR)$(INCLUDEDIR)
-	$(Q)install -m 644 $(INSTALLED_DOCS) $(DESTDIR)$(DOCDIR)
+	$(Q)for from in $(INSTALLED_DOCS); do \
+		to=$${from#doc/}; \
+		sed -E -f doc/install.sed $$from | \
+			install -m 644 /dev/stdin $(DESTDIR)$(DOCDIR)/$${to#.github/} || exit 1; \
+	done
+	$(Q)install -m 644 LICENSE $(DESTDIR)$(DOCDIR)
+	$(Q)install -m 644 -t $(DESTDIR)$(DOCDIR)/images $(wildcard doc/images/*)
 	$(Q)install -m 644 $(MAN) $(DESTDIR)$(MANDIR)/man1
 	$(Q)install -m 644 doc/completion/mleak.bash $(DESTDIR)$(BASHDIR)/mleak
 	$(Q)install -m 644 doc/completion/_mleak $(DESTDIR)$(ZSHDIR)
@@ -49,10 +59,10 @@ uninstall:
 	$(Q)rm -f $(DESTDIR)$(BINDIR)/mleak $(addprefix $(DESTDIR)$(LIBDIR)/,libdwunw.a libdwunw.so \
 		libdwunw.so.0 mleak/libmleak-preload.so mleak/libmleak-wrap.a pkgconfig/dwunw.pc) \
 		$(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(notdir $(INSTALLED_HEADERS))) \
-		$(addprefix $(DESTDIR)$(DOCDIR)/,$(notdir $(INSTALLED_DOCS))) \
+		$(addprefix $(DESTDIR)$(DOCDIR)/,$(INSTALLED_FILES)) \
 		$(addprefix $(DESTDIR)$(MANDIR)/man1/,$(notdir $(MAN))) \
 		$(DESTDIR)$(BASHDIR)/mleak $(DESTDIR)$(ZSHDIR)/_mleak
-	$(Q)for dir in $(DESTDIR)$(DOCDIR) $(DESTDIR)$(LIBDIR)/mleak; do \
+	$(Q)for dir in $(addprefix $(DESTDIR)$(DOCDIR),/decisions /images) $(DESTDIR)$(DOCDIR) $(DESTDIR)$(LIBDIR)/mleak; do \
 		if [ -d $$dir ]; then rmdir --ignore-fail-on-non-empty $$dir; fi; done
 
 # Debian packages

@@ -66,8 +66,12 @@ mkdir -p libdwunw0/DEBIAN libdwunw-dev/usr/share/doc/libdwunw-dev
 echo "libdwunw 0 libdwunw0 (>= $version)" > libdwunw0/DEBIAN/shlibs
 echo "activate-noawait ldconfig" > libdwunw0/DEBIAN/triggers
 move libdwunw-dev "$libdir" usr/include
+# The documents of the library are in its package, and the links to and from them say so.
+of_library='(api_usage|dwunw_[a-z]+)\.md'
+find "$root/usr/share/doc/mleak" -name '*.md' -exec sed -E -i "s;\]\((\.\./)?$of_library;](\1../libdwunw-dev/\2.md;g" {} +
 mv "$root"/usr/share/doc/mleak/api_usage.md "$root"/usr/share/doc/mleak/dwunw_*.md \
 	libdwunw-dev/usr/share/doc/libdwunw-dev
+sed -E -i 's;\]\(([a-z][a-z0-9/_-]*\.md);](../mleak/\1;g' libdwunw-dev/usr/share/doc/libdwunw-dev/*.md
 mkdir -p mleak/DEBIAN
 rmdir "$root/usr/lib"
 mv "$root"/usr/* mleak/usr

@@ -6,10 +6,10 @@ import re
 import subprocess
 import sys
 
+from markdown import anchors_of, links_of, prose_of
 from mleaktest import Case, ROOT, TESTS
 
 DOCUMENTS = ("README.md", "doc/**/*.md", "samples/**/*.md", "tests/**/*.md", ".github/**/*.md")
-LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FOLDERS = "bpf|doc|format|record|report|samples|tests|unwind"
 ROOMS = re.compile(r"^<!-- rooms: .* -->\n(.*)^<!-- end of rooms -->$", re.M | re.S)
 NAMED = re.compile(r"`((?:%s)/[\w./*-]+)`" % FOLDERS)
@@ -19,28 +19,12 @@ def documents():
     return sorted(path for pattern in DOCUMENTS for path in glob.glob(os.path.join(ROOT, pattern), recursive=True))
 
 
-def prose_of(path):
-    """The text of the document at @path, without blocks of code."""
-    with open(path, encoding="utf-8") as document:
-        return re.sub(r"^```.*?^```$", "", document.read(), flags=re.M | re.S)
-
-
-def anchors_of(path):
-    """The anchors of the headings, as GitHub makes them."""
-    headings = re.findall(r"^#+ +(.*)$", prose_of(path), re.M)
-    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
-
-
 class DocumentsTest(Case):
     def test_each_link_leads_somewhere(self):
         found = 0
         for path in documents():
-            for target in LINK.findall(prose_of(path)):
-                if re.match(r"\w+:", target):
-                    continue
+            for target, file, anchor in links_of(path):
                 found += 1
-                file, _, anchor = target.partition("#")
-                file = os.path.join(os.path.dirname(path), file) if file else path
                 with self.subTest(document=os.path.relpath(path, ROOT), link=target):
                     self.assertTrue(os.path.exists(file))
                     if anchor:

@@ -7,6 +7,7 @@ import signal
 import time
 
 from installtest import Installed, WARNINGS, document
+from markdown import dead_links
 from mleaktest import ROOT, needs_bpf, read_line, wait_until
 
 
@@ -76,6 +77,11 @@ class InstallTest(Installed):
         missing = [n for n in names if not n.endswith("_NR") and n != "DWUNW_DENIED_NOT"
                    and "`" + n + "`" not in text]
         self.assertEqual(missing, [])
+
+    def test_each_link_of_an_installed_document_leads_somewhere(self):
+        dead, found = dead_links(os.path.join(self.root, "share/doc/mleak"))
+        self.assertEqual(dead, [])
+        self.assertGreater(found, 100)
 
     def test_uninstall_leaves_nothing(self):
         def files():

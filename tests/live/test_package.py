@@ -8,6 +8,7 @@ import subprocess
 import unittest
 
 from installtest import BUILD_PLAIN, one_make
+from markdown import dead_links
 from mleaktest import Case, ROOT
 
 PACKAGES = ["libdwunw-dev", "libdwunw0", "mleak"]
@@ -69,6 +70,14 @@ class PackageTest(Case):
         plain = [re.sub(r"(/man1/.*)\.gz$", r"\1", path) for path in packed]
         plain = [path.replace("/doc/libdwunw-dev/", "/doc/mleak/") for path in plain]
         self.assertEqual(sorted(plain), sorted(installed))
+
+    def test_each_link_of_a_packed_document_leads_somewhere(self):
+        together = self.path("together")
+        for package in PACKAGES:
+            run("dpkg-deb", "-x", self.packages[package], together)
+        dead, found = dead_links(os.path.join(together, "usr/share/doc"))
+        self.assertEqual(dead, [])
+        self.assertGreater(found, 100)
 
     def test_the_packed_program_runs_and_has_the_package_s_version(self):
         program = os.path.join(self.extract("mleak"), "usr/bin/mleak")
