@@ -42,9 +42,9 @@ class ProseTest(Case):
                          ["0.md:12: a paragraph of 90 words, not below 90"])
 
     def test_a_long_line(self):
-        self.assertEqual(self.findings("x" * 110 + "\n"), [])
-        self.assertEqual(self.findings("one\n\n" + "x" * 111 + "\n"),
-                         ["0.md:3: a line of 111 columns, more than 110"])
+        self.assertEqual(self.findings("x" * 100 + "\n"), [])
+        self.assertEqual(self.findings("one\n\n" + "x" * 101 + "\n"),
+                         ["0.md:3: a line of 101 columns, more than 100"])
 
     def test_a_long_table_cell(self):
         head = "| what | why |\n|---|---|\n"
@@ -66,5 +66,5 @@ class ProseTest(Case):
         link = "[one](https://example.org/%s)\n" % ("x" * 60)
         self.assertEqual(self.findings(code + comment + link), [])
         self.assertEqual(self.findings("> ```\n> " + "x " * 100 + "\n> ```\n"), [])
-        self.assertEqual(self.findings(comment * 2 + "x" * 111 + "\n"),
-                         ["0.md:23: a line of 111 columns, more than 110"])
+        self.assertEqual(self.findings(comment * 2 + "x" * 101 + "\n"),
+                         ["0.md:23: a line of 101 columns, more than 100"])
