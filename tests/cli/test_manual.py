@@ -10,8 +10,8 @@ from mleaktest import BUILD, Case
 PAGES = os.path.join(BUILD, "man")
 
 
-def page_of(command):
-    with open(os.path.join(PAGES, "mleak-%s.1" % command)) as page:
+def page_of(*command):
+    with open(os.path.join(PAGES, "-".join(["mleak", *command]) + ".1")) as page:
         # roff: \- is a hyphen that is not broken, \& is nothing
         return page.read().replace("\\-", "-").replace("\\&", "")
 
@@ -34,6 +34,13 @@ class ManualTest(Case):
                 told = re.findall(r"^(?:\\fB-(\w)\\fR, )?\\fB--([\w-]+)\\fR", section, re.M)
                 self.assertGreater(len(told), 0)
                 self.assertEqual(told, self.helped(command))
+
+    def test_the_page_of_the_program_names_every_command(self):
+        synopsis, commands = page_of().split(".SH DESCRIPTION")[0], page_of().split(".SH COMMANDS")[1]
+        for command in self.commands():
+            with self.subTest(command=command):
+                self.assertIn("mleak %s" % command, synopsis)
+                self.assertIn("mleak %s" % command, commands)
 
     def test_no_page_names_an_option_that_is_none(self):
         known = {name for command in self.commands() for _, name in self.helped(command)}
