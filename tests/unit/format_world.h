@@ -182,4 +182,61 @@ static inline struct trace make_mode_trace(uint64_t seed, int nr, int chunk, int
 	return slurp(fd);
 }
 
+/* Is the word at @at in @ev's stack one that an unwinder may need? */
+static inline bool needed(uint64_t word, uint64_t sp)
+{
+	return word - CODE < CODE_LEN || (word >= sp && word < sp + (3u << 20));
+}
+
+/* The stack that came back, @b, is that of @a as @mode keeps it. */
+static inline void assert_same_stack(const struct mlk_event *a, const struct mlk_event *b, int mode)
+{
+	uint64_t sp = a->regs[MLK_SP_REG], from = mode == MLK_STACK_FILTERED ? 128 - sp % 8 : 0;
+
+	assert_int_equal(a->stack_len, b->stack_len);
+	if (mode == MLK_STACK_RAW || a->stack_len <= from)
+		from = a->stack_len;
+	if (from)
+		assert_memory_equal(a->stack, b->stack, from);
+	/* Whole words of the address space; what begins before the stack is left out here. */
+	for (uint64_t at = (sp + from + 7) & ~7ull; at + 8 <= sp + a->stack_len; at += 8) {
+		uint64_t was, is;
+
+		memcpy(&was, a->stack + (at - sp), sizeof(was));
+		memcpy(&is, b->stack + (at - sp), sizeof(is));
+		assert_true(is == was || is == 0);
+		if (needed(was, sp))
+			assert_true(is == was);
+		if (was && was < 1000)
+			assert_true(is == 0);
+	}
+}
+
+static inline void assert_same_regs(const struct mlk_event *a, const struct mlk_event *b, int mode)
+{
+	assert_int_equal(a->nr_regs, b->nr_regs);
+	for (int r = 0; r < a->nr_regs; r++)
+		assert_true(a->regs[r] == b->regs[r] ||
+			    (mode == MLK_STACK_REDACTED && r != MLK_SP_REG && !b->regs[r] &&
+			     !needed(a->regs[r], a->regs[MLK_SP_REG])));
+}
+
+static inline void assert_same_event(const struct mlk_event *a, const struct mlk_event *b, int mode)
+{
+	assert_int_equal(a->kind, b->kind);
+	assert_int_equal(a->func, b->func);
+	assert_int_equal(a->flags, b->flags);
+	assert_int_equal(a->tgid, b->tgid);
+	assert_int_equal(a->tid, b->tid);
+	assert_true(a->time_ns == b->time_ns && a->addr == b->addr);
+	assert_true(a->size == b->size && a->alloc_id == b->alloc_id);
+	assert_same_regs(a, b, mode);
+	assert_same_stack(a, b, mode);
+}
+
+static inline struct trace make_trace(uint64_t seed, int nr, int chunk)
+{
+	return make_mode_trace(seed, nr, chunk, MLK_STACK_RAW);
+}
+
 #endif

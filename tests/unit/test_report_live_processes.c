@@ -1,0 +1,106 @@
+/* test_report_live_processes.c - the blocks of many processes, and what an exec makes of them */
+#include "tests/unit/report_live_world.h"
+
+static void exec_ends_the_blocks_of_its_process_only(void **state)
+{
+	struct live *live = start();
+
+	(void)state;
+	alloc(live, 1, 0x1000, 47);
+	alloc(live, 2, 0x2000, 53);
+	alloc(live, 3, 0x3000, 59);
+	send(live, (struct mlk_event){
+			   .kind = MLK_ALLOC, .tgid = 200, .tid = 9, .addr = 0x1000, .size = 61});
+	other(live, MLK_RELEASE, 2, 0x2000); /* killed in the middle of it */
+	other(live, MLK_EXEC, 1, 0);
+	check_amount(live_totals(live)->gone, 3, 47 + 53 + 59);
+	alloc(live, 100, 0x1000, 67);
+	other(live, MLK_RESTORE, 2, 0x2000);
+	check_amount(finish(live, 2, 0, 0)->outstanding, 2, 61 + 67);
+	live_free(live);
+}
+
+struct told {
+	uint64_t last; /* address */
+	size_t nr;
+};
+
+static void note_gone(void *arg, const struct live_change *change)
+{
+	struct told *told = arg;
+
+	if (change->sum != LIVE_GONE)
+		return;
+	assert_true(change->block->addr > told->last);
+	told->last = change->block->addr;
+	told->nr++;
+}
+
+static void an_exec_tells_of_its_blocks_by_their_addresses_if_asked_to(void **state)
+{
+	struct live *live = start();
+	struct told told = {0};
+
+	(void)state;
+	live_watch(live, &(struct live_watch){note_gone, &told, .in_order = true});
+	for (uint64_t i = 0; i < 1000; i++)
+		alloc(live, 1, (i * 7919 % 1000 + 1) * 16, 1);
+	other(live, MLK_EXEC, 1, 0);
+	assert_int_equal(told.nr, 1000);
+	check_amount(finish(live, 0, 0, 0)->gone, 1000, 1000);
+	live_free(live);
+}
+
+/* Did each exec look at all blocks there are, this would take days. */
+static void an_exec_costs_nothing_when_its_process_has_no_blocks(void **state)
+{
+	struct live *live = start();
+
+	(void)state;
+	for (uint64_t i = 0; i < 100000; i++)
+		alloc(live, 1, i * 16, 1);
+	for (uint32_t i = 0; i < 1000000; i++) {
+		struct mlk_event event = {.tgid = 200 + i % 7, .tid = i, .addr = i, .size = 3};
+
+		event.kind = MLK_ALLOC;
+		send(live, event);
+		event.kind = i % 2 ? MLK_RELEASE : MLK_EXEC;
+		send(live, event);
+		event.kind = MLK_EXEC;
+		event.tid++; /* the exec kills the thread in its realloc */
+		send(live, event);
+	}
+	check_amount(finish(live, 100000, 0, 0)->gone, 1000000, 3000000);
+	live_free(live);
+}
+
+static void many_processes_have_their_own_blocks(void **state)
+{
+	struct live *live = start();
+
+	(void)state;
+	for (int round = 0; round < 2; round++)
+		for (uint32_t tgid = 1; tgid <= 20000; tgid++) {
+			struct mlk_event event = {.kind = round ? MLK_FREE : MLK_ALLOC,
+						  .tgid = tgid,
+						  .tid = tgid,
+						  .addr = round ? 0x1000 * (tgid % 2) : 0x1000,
+						  .size = 47};
+
+			send(live, event);
+		}
+	finish(live, 10000, 10000, 10000);
+	live_free(live);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(exec_ends_the_blocks_of_its_process_only),
+		cmocka_unit_test(an_exec_tells_of_its_blocks_by_their_addresses_if_asked_to),
+		cmocka_unit_test(an_exec_costs_nothing_when_its_process_has_no_blocks),
+		cmocka_unit_test(many_processes_have_their_own_blocks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
