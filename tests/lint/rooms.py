@@ -5,8 +5,8 @@ usage: rooms.py [--print]
 Each line of the list is: room, files, rooms that it may include, a sentence.  The files are those of
 the folder with the room's name, or those that match its patterns.  The check fails on an include
 that the list does not allow, a folder without a line, a line without files, a circle of rooms, a
-folder with too many files, a file with too many lines or without its name in the first one.  --print: the table for
-doc/architecture.md.
+folder with too many files, a file with too many lines, tests too, or without its name in the first
+one.  --print: the table for doc/architecture.md.
 """
 
 import collections
@@ -19,7 +19,7 @@ import sys
 LIST = "doc/rooms.tsv"
 TOPS = ["mleak.c", "mleak.h", "bpf", "cmdline", "format", "unwind", "record", "report"]
 MOST_FILES = 20  # .c files of a folder
-MOST_LINES = 450  # of a file
+MOST_LINES = 450  # of a file, of tests too
 GENERATED = {"mleak.bpf.skel.h": "bpf", "report/machine/profile.pb-c.h": "report/machine"}
 
 Room = collections.namedtuple("Room", "name patterns may sentence")
@@ -44,8 +44,8 @@ def room_of(rooms, path):
     return next((room for room in rooms if room.name == folder and not room.patterns), None)
 
 
-def sources():
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", *TOPS], check=True,
+def sources(tops=TOPS):
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", *tops], check=True,
                             capture_output=True, text=True)
     return [path for path in listed.stdout.split() if os.path.exists(path)]
 
@@ -115,13 +115,16 @@ def check_first_line(path):
         yield "%s:1: does not begin with its name and what is in it" % path
 
 
-def check_sizes(paths):
+def check_folders(paths):
     counts = collections.Counter(os.path.dirname(path) for path in paths if path.endswith(".c"))
     for folder, count in counts.items():
         if count > MOST_FILES:
             yield "%s: %d C files, at most %d" % (folder, count, MOST_FILES)
+
+
+def check_lengths(paths):
     for path in paths:
-        if path.endswith((".c", ".h")):
+        if path.endswith((".c", ".h", ".cc", ".S", ".py")):
             with open(path, encoding="utf-8") as text:
                 lines = sum(1 for _ in text)
             if lines > MOST_LINES:
@@ -139,7 +142,8 @@ def check():
     for room in rooms:
         if room.name not in used:
             yield "%s: %s has no files" % (LIST, room.name)
-    yield from check_sizes(paths)
+    yield from check_folders(paths)
+    yield from check_lengths(paths + sources(["tests", "samples"]))
 
 
 def print_table():

@@ -4,14 +4,11 @@ Each process of the sample below counts its own calls; that is the truth."""
 
 import os
 import re
-import shutil
 import signal
-import subprocess
-import time
 import unittest
 
-from mleaktest import (LONG, MLEAK_FAST, Case, hold, is_traced, needs_bpf, parse_folded,
-                       parse_totals, read_line, state_of, wait_until)
+from mleaktest import (MLEAK_FAST, Case, hold, needs_bpf, parse_folded, parse_totals, read_line,
+                       state_of, wait_until)
 
 FAMILY = r"""
 #define _GNU_SOURCE
@@ -413,131 +410,6 @@ class CommandFamilyTest(FamilyCase):
         totals = parse_totals(self.report(self.path("x.mlk")))
         self.assertGreaterEqual(totals.of, 60)
         self.assert_whole(totals)
-
-
-@needs_bpf
-class AttachFamilyTest(FamilyCase):
-    """Children of a process that ran already are stopped soon after their start."""
-
-    def begin(self, kinds):
-        """The sample, which waits for a byte before it does anything."""
-        process = self.spawn([self.family, kinds, "wait"], stdin=subprocess.PIPE)
-        self.assertEqual(read_line(process), "ready")
-        return process
-
-    def attach(self, *processes, options=()):
-        """Start mleak on @processes, and wait until it records them."""
-        pids = [word for p in processes for word in ("-p", str(p.pid))]
-        recorder = self.start_mleak("record", "-o", self.path("x.mlk"), *options, *pids)
-        end = time.monotonic() + LONG
-        while not os.path.exists(self.path("x.mlk")):
-            self.assertIsNone(recorder.poll(), "mleak ended at once")
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.05)
-        return recorder
-
-    def go(self, process):
-        process.stdin.write(b"x")
-        return truths(process.stdout.read().decode())
-
-    def test_several_processes_each_with_its_own_sums(self):
-        programs = [self.begin(kinds) for kinds in ("", "f", "")]
-        recorder = self.attach(*programs)
-        firsts = [self.go(p)[-1] for p in programs]
-        result = self.finish(recorder)
-        self.assertEqual(result.status, 0, result.err)
-        self.assertIn("1 child process was started and not recorded; --follow records it",
-                      result.err)
-        names = [re.escape("family (pid %d)" % p.pid) for p in programs]
-        self.assertRegex(result.err, "of 3 processes, %s: " % ", ".join(names))
-        for truth in firsts:
-            self.assert_process(self.path("x.mlk"), truth)
-        self.assert_sums(self.path("x.mlk"))
-
-    def test_one_of_several_that_ends_ends_only_itself(self):
-        early, late = self.begin(""), self.begin("")
-        recorder = self.attach(early, late)
-        first = self.go(early)
-        early.wait()
-        time.sleep(0.5)
-        self.assertIsNone(recorder.poll())
-        second = self.go(late)
-        self.assertEqual(self.finish(recorder).status, 0)
-        for truth in first + second:
-            self.assert_process(self.path("x.mlk"), truth)
-
-    def test_one_of_several_that_is_not_there(self):
-        process = self.begin("")
-        result = self.mleak("record", "-o", "x.mlk", "-p", str(process.pid), "-p", "2147483646")
-        self.assertEqual(result.status, 125)
-        self.assert_one_message(result.err, "there is no process 2147483646")
-
-    def start_following(self, process):
-        recorder = self.attach(process, options=("--follow",))
-        wait_until(lambda: is_traced(process.pid), "mleak does not trace it")
-        return recorder
-
-    def test_children_of_a_process_that_ran_already(self):
-        process = self.begin("fvsntf")
-        recorder = self.start_following(process)
-        said = self.go(process)
-        result = self.finish(recorder)
-        self.assertEqual(result.status, 0, result.err)
-        self.assertRegex(result.err, r"7 child processes were recorded as well")
-        self.assertNotIn("after their start", result.err)
-        for truth in said:
-            self.assert_process(self.path("x.mlk"), truth)
-        self.assert_sums(self.path("x.mlk"))
-
-    @unittest.skipUnless(shutil.which("strace"), "strace is not installed")
-    def test_children_of_a_process_that_another_traces(self):
-        """What they did before they were stopped is missing; how long that was is told."""
-        process = self.begin("fn")
-        tracer = self.spawn(["strace", "-o", "/dev/null", "-p", str(process.pid)])
-        wait_until(lambda: is_traced(process.pid), "strace does not attach")
-        recorder = self.attach(process, options=("--follow",))
-        said = self.go(process)
-        result = self.finish(recorder)
-        self.finish(tracer)
-        self.assertEqual(result.status, 0, result.err)
-        self.assertIn("another process traces it", result.err)
-        # On a busy machine one may have ended before it could be looked at; then that is told.
-        recorded = re.search(r"(\d) child process(?:es were| was) recorded as well", result.err)
-        late = re.search(r"recorded from up to ([\d.]+) ms after their start", result.err)
-        self.assertEqual(bool(late), bool(recorded), result.err)
-        lost = re.search(r"lost: (\d) programs or processes", result.err)
-        told = sum(int(found[1]) for found in (recorded, lost) if found)
-        self.assertEqual(told, 3, result.err)
-        trace = self.path("x.mlk")
-        for truth in said:
-            if lost and self.mleak("report", "--pid", str(truth["pid"]), trace).status:
-                continue
-            text = self.report(trace, "--pid", str(truth["pid"]))
-            totals = parse_totals(text)
-            self.assertLessEqual(totals.allocations.blocks, truth["allocs"])
-            # The grandchild sleeps for 300 ms first.
-            if truth["who"] == "first" or truth["who"] == "grandchild" and float(late[1]) < 300:
-                self.assertEqual(totals.allocations.blocks, truth["allocs"], text)
-                self.assertEqual(totals.outstanding.bytes, truth["bytes"], text)
-            self.assertNotIn("unknown frees", text)
-            self.assertNotIn("implied frees", text)
-
-    def test_followed_process_lives_on_when_the_recorder_is_killed(self):
-        process = self.begin("fn")
-        recorder = self.start_following(process)
-        recorder.kill()
-        recorder.wait()
-        self.assertEqual(sorted(t["who"] for t in self.go(process)),
-                         ["between", "first", "forked", "grandchild"])
-
-    def test_followed_process_is_free_after_the_recording(self):
-        process = self.begin("f")
-        recorder = self.start_following(process)
-        recorder.send_signal(signal.SIGINT)
-        self.assertEqual(self.finish(recorder).status, 0)
-        with open("/proc/%d/status" % process.pid) as status:
-            self.assertIn("TracerPid:\t0\n", status.read())
-        self.assertEqual([t["who"] for t in self.go(process)], ["forked", "first"])
 
 
 if __name__ == "__main__":
