@@ -74,10 +74,11 @@ test: deps speedscope
 	$(Q)$(SUBMAKE) lint
 	$(Q)MLEAK_FAST=$(abspath $(O))/mleak python3 tests/run.py --build $(O)/san
 
-## lint: fail on what check-layers, check-headers or format-check object to, on long texts and repeated code
+## lint: check-layers, check-headers, format-check; fail on long texts, repeated code, tests that nobody calls
 lint: check-layers check-headers format-check
 	$(Q)python3 tests/lint/prose.py
 	$(Q)python3 tests/lint/repeats.py
+	$(Q)python3 tests/lint/uncalled.py
 
 ## deps: say which packages are missing and install them (Debian, as root); elsewhere print the list
 deps:

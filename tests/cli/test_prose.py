@@ -1,12 +1,6 @@
 """tests/lint/prose.py finds each kind of text that is too long, and says where."""
 
-import os
-import subprocess
-import sys
-
-from mleaktest import Case, TESTS
-
-SCRIPT = os.path.join(TESTS, "lint/prose.py")
+from linttest import LintCase
 
 
 def words(number):
@@ -15,16 +9,8 @@ def words(number):
     return "\n".join(lines) + "\n"
 
 
-class ProseTest(Case):
-    def findings(self, *texts):
-        """What the script prints of documents with @texts, named 0.md, 1.md, and so on."""
-        names = ["%d.md" % number for number in range(len(texts))]
-        for name, text in zip(names, texts):
-            self.write(name, text.encode())
-        done = subprocess.run([sys.executable, SCRIPT, *names], cwd=self.dir, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.assertEqual((done.returncode, done.stderr), (1 if done.stdout else 0, ""))
-        return done.stdout.splitlines()
+class ProseTest(LintCase):
+    script, ending = "prose.py", ".md"
 
     def test_short_texts_pass(self):
         text = "# Title\n\n" + words(39) + "\n## Part\n\n" + words(20) + "\n- " + words(9)

@@ -1,12 +1,6 @@
 """tests/lint/repeats.py finds code that stands in two places, and nothing else."""
 
-import os
-import subprocess
-import sys
-
-from mleaktest import Case, TESTS
-
-SCRIPT = os.path.join(TESTS, "lint/repeats.py")
+from linttest import LintCase
 
 
 def code(number, name="f", indent="\t"):
@@ -14,16 +8,8 @@ def code(number, name="f", indent="\t"):
     return "".join("%s%s(%d);\n" % (indent, name, line) for line in range(number))
 
 
-class RepeatsTest(Case):
-    def findings(self, *texts, ending=".c"):
-        """What the script prints of files with @texts, named 0.c, 1.c, and so on."""
-        names = ["%d%s" % (number, ending) for number in range(len(texts))]
-        for name, text in zip(names, texts):
-            self.write(name, text.encode())
-        done = subprocess.run([sys.executable, SCRIPT, *names], cwd=self.dir, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.assertEqual((done.returncode, done.stderr), (1 if done.stdout else 0, ""))
-        return done.stdout.splitlines()
+class RepeatsTest(LintCase):
+    script, ending = "repeats.py", ".c"
 
     def test_eight_lines_pass_and_nine_do_not(self):
         self.assertEqual(self.findings(code(8), "a();\n" + code(8)), [])
@@ -52,4 +38,4 @@ class RepeatsTest(Case):
         includes = "".join("#include <%d.h>\n" % number for number in range(20))
         imports = "".join("import a%d\nfrom b import c%d\n" % (number, number) for number in range(20))
         self.assertEqual(self.findings(includes + code(8), includes + code(8)), [])
-        self.assertEqual(self.findings(imports + code(8), imports + code(8), ending=".py"), [])
+        self.assertEqual(self.findings(imports + code(8), imports + code(8)), [])
