@@ -1,7 +1,6 @@
 /* array.c - see array.h */
 #include "report/base/array.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 
 #define FIRST_ROOM 16
@@ -20,4 +19,18 @@ void *array_enlarge(void *array, size_t *room, size_t need, size_t size)
 	if (grown)
 		*room = wanted;
 	return grown;
+}
+
+int array_cover(void *array, size_t *room, size_t need, size_t size)
+{
+	size_t before = *room;
+	void *all;
+
+	memcpy(&all, array, sizeof(all));
+	all = array_grow(all, room, need, size);
+	if (!all)
+		return need ? -ENOMEM : 0;
+	memset((char *)all + before * size, 0, (*room - before) * size);
+	memcpy(array, &all, sizeof(all));
+	return 0;
 }

@@ -2,7 +2,10 @@
 #ifndef REPORT_ARRAY_H
 #define REPORT_ARRAY_H
 
+#include <errno.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 /* array_grow() where there is not room enough. */
 void *array_enlarge(void *array, size_t *room, size_t need, size_t size);
@@ -16,6 +19,26 @@ void *array_enlarge(void *array, size_t *room, size_t need, size_t size);
 static inline void *array_grow(void *array, size_t *room, size_t need, size_t size)
 {
 	return need <= *room ? array : array_enlarge(array, room, need, size);
+}
+
+/* The same of the array to which @array, a pointer to a pointer, points; what is new in its room is
+ * zero.  Returns 0 or -ENOMEM. */
+int array_cover(void *array, size_t *room, size_t need, size_t size);
+
+/* Append a copy of the @size bytes at @thing to the array to which @array, a pointer to a pointer,
+ * points: there are *@nr in it, and room for *@room.  Returns 0 or -ENOMEM. */
+static inline int array_append(void *array, size_t *nr, size_t *room, const void *thing,
+			       size_t size)
+{
+	void *all;
+
+	memcpy(&all, array, sizeof(all));
+	all = array_grow(all, room, *nr + 1, size);
+	if (!all)
+		return -ENOMEM;
+	memcpy(array, &all, sizeof(all));
+	memcpy((char *)all + (*nr)++ * size, thing, size);
+	return 0;
 }
 
 #endif

@@ -15,13 +15,7 @@ void batch_clear(struct batch *batch)
 
 int batch_add_event(struct batch *batch, const struct mlk_event *event, uint32_t stack)
 {
-	struct batch_event *events = array_grow(batch->events, &batch->events_room,
-						batch->nr_events + 1, sizeof(*events));
-
-	if (!events)
-		return -ENOMEM;
-	batch->events = events;
-	events[batch->nr_events++] = (struct batch_event){
+	const struct batch_event own = {
 		.time_ns = event->time_ns,
 		.addr = event->addr,
 		.size = event->size,
@@ -33,19 +27,15 @@ int batch_add_event(struct batch *batch, const struct mlk_event *event, uint32_t
 		.kind = (uint8_t)event->kind,
 		.func = (uint8_t)event->func,
 	};
-	return 0;
+
+	return array_append(&batch->events, &batch->nr_events, &batch->events_room, &own,
+			    sizeof(own));
 }
 
 int batch_add_stack(struct batch *batch, const struct batch_stack *stack)
 {
-	struct batch_stack *stacks = array_grow(batch->stacks, &batch->stacks_room,
-						batch->nr_stacks + 1, sizeof(*stacks));
-
-	if (!stacks)
-		return -ENOMEM;
-	batch->stacks = stacks;
-	stacks[batch->nr_stacks++] = *stack;
-	return 0;
+	return array_append(&batch->stacks, &batch->nr_stacks, &batch->stacks_room, stack,
+			    sizeof(*stack));
 }
 
 void batch_get_event(const struct batch_event *event, struct mlk_event *out)

@@ -170,19 +170,12 @@ bool stack_history_pop(struct stack_history *p, const struct mlk_event *event,
 
 void stack_history_forget(struct stack_history *p, uint32_t tgid)
 {
-	uint32_t *forgotten;
-
 	for (size_t i = 0; i < p->nr; i++)
 		if (p->all[i].tgid == tgid)
 			p->all[i].addr = p->all[i].end;
-	if (!p->before || is_forgotten(p, tgid))
-		return;
-	forgotten = array_grow(p->forgotten, &p->forgotten_room, p->nr_forgotten + 1,
-			       sizeof(*forgotten));
-	if (!forgotten)
-		return;
-	p->forgotten = forgotten;
-	forgotten[p->nr_forgotten++] = tgid;
+	if (p->before && !is_forgotten(p, tgid))
+		(void)array_append(&p->forgotten, &p->nr_forgotten, &p->forgotten_room, &tgid,
+				   sizeof(tgid));
 }
 
 void stack_history_copy(struct stack_history *to, const struct stack_history *from,

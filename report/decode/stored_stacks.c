@@ -85,25 +85,21 @@ static int module_of(struct stored_stacks *unwound, const struct dwunw_frame *fr
 /* Give stack @id, whose caller has a number, the next one. */
 static int number_one(struct stored_stacks *unwound, uint32_t id)
 {
-	struct mlk_unwound_stack *stacks = array_grow(unwound->stacks, &unwound->stacks_room,
-						      unwound->nr_stacks + 1, sizeof(*stacks));
-	struct mlk_unwound_stack *stack;
+	struct mlk_unwound_stack stack = {0};
 	struct dwunw_frame frame;
 	int err = 0;
 
-	if (!stacks)
-		return -ENOMEM;
-	unwound->stacks = stacks;
-	stack = &stacks[unwound->nr_stacks++];
-	*stack = (struct mlk_unwound_stack){0};
 	if (dwunw_stack_frames(unwound->dw, id, &frame, 1)) {
-		stack->caller = unwound->numbers[dwunw_stack_parent(unwound->dw, id)].number;
-		stack->pc = frame.pc;
-		stack->flags = frame.flags & ~(uint32_t)DWUNW_FRAME_FLAG_PARTIAL;
-		err = module_of(unwound, &frame, &stack->module);
+		stack.caller = unwound->numbers[dwunw_stack_parent(unwound->dw, id)].number;
+		stack.pc = frame.pc;
+		stack.flags = frame.flags & ~(uint32_t)DWUNW_FRAME_FLAG_PARTIAL;
+		err = module_of(unwound, &frame, &stack.module);
 	} else {
-		stack->flags = dwunw_stack_status(unwound->dw, id);
+		stack.flags = dwunw_stack_status(unwound->dw, id);
 	}
+	if (!err)
+		err = array_append(&unwound->stacks, &unwound->nr_stacks, &unwound->stacks_room,
+				   &stack, sizeof(stack));
 	unwound->numbers[id] = (struct number){unwound->round, (uint32_t)unwound->nr_stacks};
 	return err;
 }
@@ -119,54 +115,28 @@ static int number_all(struct stored_stacks *unwound, uint32_t id)
 	size_t nr = 0;
 	int err = 0;
 
-	for (; id && !has_number(unwound, id); id = dwunw_stack_parent(unwound->dw, id)) {
-		uint32_t *path =
-			array_grow(unwound->path, &unwound->path_room, nr + 1, sizeof(*path));
-
-		if (!path)
-			return -ENOMEM;
-		unwound->path = path;
-		path[nr++] = id;
-	}
+	for (; !err && id && !has_number(unwound, id); id = dwunw_stack_parent(unwound->dw, id))
+		err = array_append(&unwound->path, &nr, &unwound->path_room, &id, sizeof(id));
 	while (!err && nr)
 		err = number_one(unwound, unwound->path[--nr]);
 	return err;
 }
 
-/* Know of each id returned so far whether it has a number. */
-static int cover_stored_ids(struct stored_stacks *unwound)
-{
-	size_t room = unwound->numbers_room;
-	struct number *numbers = array_grow(unwound->numbers, &room, dwunw_stack_limit(unwound->dw),
-					    sizeof(*numbers));
-
-	if (!numbers)
-		return -ENOMEM;
-	memset(numbers + unwound->numbers_room, 0,
-	       (room - unwound->numbers_room) * sizeof(*numbers));
-	unwound->numbers = numbers;
-	unwound->numbers_room = room;
-	return 0;
-}
-
 static int gather_one(struct stored_stacks *unwound, uint32_t id)
 {
-	uint32_t *allocs = array_grow(unwound->allocs, &unwound->allocs_room,
-				      unwound->nr_allocs + 1, sizeof(*allocs));
-	int err;
+	int err = has_number(unwound, id) ? 0 : number_all(unwound, id);
 
-	if (!allocs)
-		return -ENOMEM;
-	unwound->allocs = allocs;
-	err = has_number(unwound, id) ? 0 : number_all(unwound, id);
-	allocs[unwound->nr_allocs++] = unwound->numbers[id].number;
-	return err;
+	return err ? err
+		   : array_append(&unwound->allocs, &unwound->nr_allocs, &unwound->allocs_room,
+				  &unwound->numbers[id].number, sizeof(*unwound->allocs));
 }
 
 int stored_stacks_gather(struct stored_stacks *unwound, const struct batch *batch,
 			 const uint32_t *ids, struct mlk_unwound *to)
 {
-	int err = cover_stored_ids(unwound);
+	/* know of each id returned so far whether it has a number */
+	int err = array_cover(&unwound->numbers, &unwound->numbers_room,
+			      dwunw_stack_limit(unwound->dw), sizeof(*unwound->numbers));
 
 	unwound->round++;
 	unwound->nr_modules = unwound->nr_stacks = unwound->nr_allocs = 0;

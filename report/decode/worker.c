@@ -47,20 +47,6 @@ int worker_new(struct worker **out, const struct worker_opts *opts)
 	return err;
 }
 
-/* Know of each id returned so far whether it was sent. */
-static int cover_worker_ids(struct worker *worker)
-{
-	size_t room = worker->told_room;
-	bool *told = array_grow(worker->told, &room, dwunw_stack_limit(worker->dw), sizeof(*told));
-
-	if (!told)
-		return -ENOMEM;
-	memset(told + worker->told_room, 0, (room - worker->told_room) * sizeof(*told));
-	worker->told = told;
-	worker->told_room = room;
-	return 0;
-}
-
 /* Send stack @id, whose caller was sent. */
 static int tell_one(struct worker *worker, struct batch *batch, uint32_t id)
 {
@@ -78,17 +64,12 @@ static int tell_one(struct worker *worker, struct batch *batch, uint32_t id)
 static int tell_stack(struct worker *worker, struct batch *batch, uint32_t id)
 {
 	size_t nr = 0;
-	int err = id >= worker->told_room ? cover_worker_ids(worker) : 0;
+	/* know of each id returned so far whether it was sent */
+	int err = array_cover(&worker->told, &worker->told_room, dwunw_stack_limit(worker->dw),
+			      sizeof(*worker->told));
 
-	for (; !err && id && !worker->told[id]; id = dwunw_stack_parent(worker->dw, id)) {
-		uint32_t *path =
-			array_grow(worker->path, &worker->path_room, nr + 1, sizeof(*path));
-
-		if (!path)
-			return -ENOMEM;
-		worker->path = path;
-		path[nr++] = id;
-	}
+	for (; !err && id && !worker->told[id]; id = dwunw_stack_parent(worker->dw, id))
+		err = array_append(&worker->path, &nr, &worker->path_room, &id, sizeof(id));
 	while (!err && nr)
 		err = tell_one(worker, batch, worker->path[--nr]);
 	return err;

@@ -43,22 +43,16 @@ static int add_diff_stack(struct diff *diff, enum diff_side side, size_t i)
 {
 	const struct stack *stack = view_stack(diff->side[side]->view, i);
 	char *key = make_key(diff->side[side], i, true);
-	struct diff_row *rows;
-	uint32_t number;
-	int err = key ? strings_intern(diff->keys, key, &number) : -ENOMEM;
+	struct diff_row row = {.side = side, .i = i};
+	int err = key ? strings_intern(diff->keys, key, &row.key) : -ENOMEM;
 
 	free(key);
+	if (!err && row.key > diff->nr)
+		err = array_append(&diff->rows, &diff->nr, &diff->room, &row, sizeof(row));
 	if (err)
 		return err;
-	if (number > diff->nr) {
-		rows = array_grow(diff->rows, &diff->room, number, sizeof(*rows));
-		if (!rows)
-			return -ENOMEM;
-		diff->rows = rows;
-		rows[diff->nr++] = (struct diff_row){.key = number, .side = side, .i = i};
-	}
-	diff->rows[number - 1].amount[side].blocks += stack->blocks;
-	diff->rows[number - 1].amount[side].bytes += stack->bytes;
+	diff->rows[row.key - 1].amount[side].blocks += stack->blocks;
+	diff->rows[row.key - 1].amount[side].bytes += stack->bytes;
 	return 0;
 }
 

@@ -34,17 +34,14 @@ int suppressions_new(struct suppressions **out)
 
 static int add_pattern(struct suppressions *suppressions, const char *text, const char *source)
 {
-	struct pattern *all = array_grow(suppressions->all, &suppressions->room,
-					 suppressions->nr + 1, sizeof(*all));
+	struct pattern pattern = {.text = strdup(text), .source = source};
+	int err = !pattern.text ? -ENOMEM
+				: array_append(&suppressions->all, &suppressions->nr,
+					       &suppressions->room, &pattern, sizeof(pattern));
 
-	if (!all)
-		return -ENOMEM;
-	suppressions->all = all;
-	all[suppressions->nr] = (struct pattern){.text = strdup(text), .source = source};
-	if (!all[suppressions->nr].text)
-		return -ENOMEM;
-	suppressions->nr++;
-	return 0;
+	if (err)
+		free(pattern.text);
+	return err;
 }
 
 /* Take in one line, which is changed. */
@@ -89,15 +86,13 @@ int suppressions_load(struct suppressions *suppressions, const char *path, size_
 /* A copy of @path that lives as long as @suppressions, or NULL. */
 static const char *add_source(struct suppressions *suppressions, const char *path)
 {
-	char **all = array_grow(suppressions->sources, &suppressions->sources_room,
-				suppressions->nr_sources + 1, sizeof(*all));
-	char *copy = all ? strdup(path) : NULL;
+	char *copy = strdup(path);
 
-	if (all)
-		suppressions->sources = all;
-	if (copy)
-		all[suppressions->nr_sources++] = copy;
-	return copy;
+	if (copy && !array_append(&suppressions->sources, &suppressions->nr_sources,
+				  &suppressions->sources_room, &copy, sizeof(copy)))
+		return copy;
+	free(copy);
+	return NULL;
 }
 
 int suppressions_add(struct suppressions *suppressions, const char *text, const char *source)

@@ -20,17 +20,9 @@ int address_history_new(struct address_history **out, uint64_t addr)
 /* The place of process @number.  NULL: no memory. */
 static struct holder *place_of(struct address_history *holders, size_t number)
 {
-	struct holder *all =
-		array_grow(holders->all, &holders->room, number + 1, sizeof(*holders->all));
-
-	if (!all)
-		return NULL;
-	holders->all = all;
-	if (number >= holders->nr) {
-		memset(all + holders->nr, 0, (number + 1 - holders->nr) * sizeof(*all));
-		holders->nr = number + 1;
-	}
-	return &all[number];
+	return array_cover(&holders->all, &holders->nr, number + 1, sizeof(*holders->all))
+		       ? NULL
+		       : &holders->all[number];
 }
 
 static void end_it(struct holder *h, const struct mlk_event *event, enum holder_end end)

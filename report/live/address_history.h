@@ -12,7 +12,7 @@
 struct address_history {
 	uint64_t addr;
 	struct holder *all; /* by number of process; past nr: none */
-	size_t nr, room;
+	size_t nr;
 };
 
 /* How a block came to its end. */

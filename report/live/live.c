@@ -34,16 +34,11 @@ static bool same_process(const void *things, uint32_t number, const void *key)
 
 static int append_process(struct live *live, uint32_t tgid)
 {
-	struct process *all = array_grow(live->all, &live->room, live->nr + 1, sizeof(*all));
+	const struct process process = {.tgid = tgid, .newest = (uint32_t)live->nr};
 
-	if (!all)
-		return -ENOMEM;
-	live->all = all;
 	if (live->nr == 1)
-		all[0].totals = live->totals;
-	all[live->nr] = (struct process){.tgid = tgid, .newest = (uint32_t)live->nr};
-	live->nr++;
-	return 0;
+		live->all[0].totals = live->totals;
+	return array_append(&live->all, &live->nr, &live->room, &process, sizeof(process));
 }
 
 static struct process *find_process(struct live *live, uint32_t tgid)

@@ -10,6 +10,7 @@
 #include <zlib.h>
 
 #include "mleak.h"
+#include "report/base/array.h"
 #include "report/base/strings.h"
 #include "report/base/text.h"
 #include "report/context/report_data.h"
@@ -66,18 +67,12 @@ struct builder {
 /* Zeroed memory for @nr things of @size bytes, until the builder is released; NULL: failed. */
 static void *get_memory(struct builder *b, size_t nr, size_t size)
 {
-	void **arena = b->arena;
+	void *memory = calloc(nr ? nr : 1, size);
 
-	if (b->nr_arena == b->room_arena) {
-		b->room_arena = b->room_arena ? 2 * b->room_arena : 64;
-		arena = reallocarray(b->arena, b->room_arena, sizeof(*arena));
-	}
-	if (arena) {
-		b->arena = arena;
-		arena[b->nr_arena] = calloc(nr ? nr : 1, size);
-		if (arena[b->nr_arena])
-			return arena[b->nr_arena++];
-	}
+	if (memory &&
+	    !array_append(&b->arena, &b->nr_arena, &b->room_arena, &memory, sizeof(memory)))
+		return memory;
+	free(memory);
 	b->failed = true;
 	return NULL;
 }

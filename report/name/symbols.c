@@ -121,19 +121,17 @@ static char *location_text(const char *file, uint32_t line)
 static int add_label(struct symbols *names, struct labels *labels, const struct spot *spot,
 		     const char *name, const char *location)
 {
-	uint32_t *all =
-		array_grow(names->labels, &names->labels_room, names->nr_labels + 1, sizeof(*all));
 	const char *mark = spot->frame->flags & DWUNW_FRAME_FLAG_GUESSED ? NAMES_GUESSED : "";
+	uint32_t number;
 	char *marked;
 	int err;
 
-	if (!all)
-		return -ENOMEM;
-	names->labels = all;
 	if (asprintf(&marked, "%s%s", name, mark) < 0)
 		return -ENOMEM;
-	err = labels_intern(labels, spot->module, marked, location, &all[names->nr_labels]);
-	names->nr_labels += !err;
+	err = labels_intern(labels, spot->module, marked, location, &number);
+	if (!err)
+		err = array_append(&names->labels, &names->nr_labels, &names->labels_room, &number,
+				   sizeof(number));
 	names->guessed |= mark[0] != 0;
 	free(marked);
 	return err;

@@ -47,19 +47,12 @@ static bool is_by_stack(enum group_key key)
 /* The group called @name, valid until the next one is made, or NULL: no memory. */
 static struct group *group_of(struct groups *g, const char *name)
 {
-	size_t before = g->names->nr;
-	struct group *all;
 	uint32_t number;
 
-	if (strings_intern(g->names, name, &number))
+	if (strings_intern(g->names, name, &number) ||
+	    array_cover(&g->all, &g->room, number, sizeof(*g->all)))
 		return NULL;
-	if (g->names->nr > before) {
-		all = array_grow(g->all, &g->room, number, sizeof(*all));
-		if (!all)
-			return NULL;
-		g->all = all;
-		all[number - 1] = (struct group){.name = number};
-	}
+	g->all[number - 1].name = number;
 	return &g->all[number - 1];
 }
 

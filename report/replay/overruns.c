@@ -19,14 +19,9 @@ int overruns_new(struct overruns **out)
 
 int overruns_note(struct overruns *overruns, const struct mlk_overrun *overrun)
 {
-	struct overrun **noted = array_grow(overruns->noted, &overruns->room,
-					    overruns->nr_noted + 1, sizeof(*noted));
-	struct overrun *copy;
+	struct overrun *copy = malloc(sizeof(*copy) + (overrun->bytes ? overrun->len : 0));
+	int err;
 
-	if (!noted)
-		return -ENOMEM;
-	overruns->noted = noted;
-	copy = malloc(sizeof(*copy) + (overrun->bytes ? overrun->len : 0));
 	if (!copy)
 		return -ENOMEM;
 	*copy = (struct overrun){
@@ -44,8 +39,11 @@ int overruns_note(struct overruns *overruns, const struct mlk_overrun *overrun)
 	};
 	if (overrun->bytes)
 		copy->bytes = memcpy(copy + 1, overrun->bytes, overrun->len);
-	noted[overruns->nr_noted++] = copy;
-	return 0;
+	err = array_append(&overruns->noted, &overruns->nr_noted, &overruns->room, &copy,
+			   sizeof(copy));
+	if (err)
+		free(copy);
+	return err;
 }
 
 static int compare_overruns(const void *a, const void *b)

@@ -76,17 +76,12 @@ static void add_to_track(struct growth_track *track, size_t slice, uint64_t more
 
 static struct growth_track *track_of(struct growth *growth, uint32_t number)
 {
-	struct growth_track *all;
-
 	if (number < growth->nr)
 		return &growth->all[number];
-	all = array_grow(growth->all, &growth->room, (size_t)number + 1, sizeof(*all));
-	if (!all)
+	if (array_cover(&growth->all, &growth->room, (size_t)number + 1, sizeof(*growth->all)))
 		return NULL;
-	growth->all = all;
-	memset(&all[growth->nr], 0, ((size_t)number + 1 - growth->nr) * sizeof(*all));
 	growth->nr = (size_t)number + 1;
-	return &all[number];
+	return &growth->all[number];
 }
 
 static void count_lifetime(struct growth_track *track, const struct live_change *change)

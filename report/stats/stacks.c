@@ -20,38 +20,15 @@ int stacks_new(struct stacks **out, struct dwunw *dw)
 	return 0;
 }
 
-/* Have a number for each id returned so far. */
-static int cover_stack_ids(struct stacks *stacks)
-{
-	size_t room = stacks->nr_numbers;
-	uint32_t *numbers =
-		array_grow(stacks->numbers, &room, dwunw_stack_limit(stacks->dw), sizeof(*numbers));
-
-	if (!numbers)
-		return -ENOMEM;
-	memset(numbers + stacks->nr_numbers, 0, (room - stacks->nr_numbers) * sizeof(*numbers));
-	stacks->numbers = numbers;
-	stacks->nr_numbers = room;
-	return 0;
-}
-
 /* dwunw_stack_status(), which goes through all callers of @id: here only through those that are
  * not known yet.  Returns 0 or -ENOMEM. */
 static int find_status(struct stacks *stacks, uint32_t id, enum dwunw_status *status)
 {
 	uint32_t known = id;
 
-	if (id >= stacks->nr_statuses) {
-		size_t room = stacks->nr_statuses;
-		uint8_t *statuses = array_grow(stacks->statuses, &room,
-					       dwunw_stack_limit(stacks->dw), sizeof(*statuses));
-
-		if (!statuses)
-			return -ENOMEM;
-		memset(statuses + stacks->nr_statuses, 0, room - stacks->nr_statuses);
-		stacks->statuses = statuses;
-		stacks->nr_statuses = room;
-	}
+	if (array_cover(&stacks->statuses, &stacks->nr_statuses, dwunw_stack_limit(stacks->dw),
+			sizeof(*stacks->statuses)))
+		return -ENOMEM;
 	while (known && !stacks->statuses[known])
 		known = dwunw_stack_parent(stacks->dw, known);
 	*status = known ? stacks->statuses[known] - 1u : dwunw_stack_status(stacks->dw, id);
@@ -62,21 +39,11 @@ static int find_status(struct stacks *stacks, uint32_t id, enum dwunw_status *st
 
 static int append_stack(struct stacks *stacks, uint32_t id, uint32_t process)
 {
-	enum dwunw_status status;
-	struct stack *all;
+	struct stack stack = {.id = id, .process = process};
 
-	if (stacks->nr >= UINT32_MAX || find_status(stacks, id, &status))
+	if (stacks->nr >= UINT32_MAX || find_status(stacks, id, &stack.status))
 		return -ENOMEM;
-	all = array_grow(stacks->all, &stacks->room, stacks->nr + 1, sizeof(*all));
-	if (!all)
-		return -ENOMEM;
-	stacks->all = all;
-	all[stacks->nr++] = (struct stack){
-		.status = status,
-		.id = id,
-		.process = process,
-	};
-	return 0;
+	return array_append(&stacks->all, &stacks->nr, &stacks->room, &stack, sizeof(stack));
 }
 
 /* Of the first process, often the only one: an array serves. */
@@ -85,7 +52,8 @@ static int add_first(struct stacks *stacks, uint32_t id, uint32_t *number)
 	int err = 0;
 
 	if (id >= stacks->nr_numbers)
-		err = cover_stack_ids(stacks);
+		err = array_cover(&stacks->numbers, &stacks->nr_numbers,
+				  dwunw_stack_limit(stacks->dw), sizeof(*stacks->numbers));
 	if (err)
 		return err;
 	if (!stacks->numbers[id]) {

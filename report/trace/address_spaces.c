@@ -22,16 +22,11 @@ int address_spaces_new(struct address_spaces **out)
 
 static int mark_used(struct address_spaces *spaces, uint32_t number)
 {
-	size_t room = spaces->used_room;
-	bool *used = array_grow(spaces->used, &room, (size_t)number + 1, sizeof(*used));
+	int err = array_cover(&spaces->used, &spaces->used_room, (size_t)number + 1, sizeof(bool));
 
-	if (!used)
-		return -ENOMEM;
-	memset(used + spaces->used_room, 0, (room - spaces->used_room) * sizeof(*used));
-	spaces->used = used;
-	spaces->used_room = room;
-	spaces->used[number] = true;
-	return 0;
+	if (!err)
+		spaces->used[number] = true;
+	return err;
 }
 
 static bool is_wanted_mapping(const struct mlk_mapping *mapping)
@@ -98,20 +93,15 @@ static bool take_room(struct address_spaces *spaces, size_t nr)
 static int append_snapshot(struct address_spaces *spaces, const struct mlk_maps *maps,
 			   uint32_t space)
 {
-	struct maps_snapshot *all = array_grow(spaces->snapshots, &spaces->snapshots_room,
-					       spaces->nr_snapshots + 1, sizeof(*all));
-
-	if (!all)
-		return -ENOMEM;
-	spaces->snapshots = all;
-	all[spaces->nr_snapshots] = (struct maps_snapshot){
+	struct maps_snapshot snapshot = {
 		.tgid = maps->tgid,
 		.space = space,
 		.time_ns = maps->time_ns,
 		.order = spaces->nr_snapshots,
 	};
-	spaces->nr_snapshots++;
-	return 0;
+
+	return array_append(&spaces->snapshots, &spaces->nr_snapshots, &spaces->snapshots_room,
+			    &snapshot, sizeof(snapshot));
 }
 
 int address_spaces_add(struct address_spaces *spaces, const struct mlk_maps *maps,

@@ -8,16 +8,11 @@
 
 static int append_lifetime(struct lifetimes *lifetimes, uint32_t tgid, uint64_t from_ns)
 {
-	struct lifetime *all =
-		array_grow(lifetimes->all, &lifetimes->room, lifetimes->nr + 1, sizeof(*all));
+	struct lifetime lifetime = {tgid, from_ns, LIFETIMES_UNKNOWN};
 
-	if (!all)
-		return -ENOMEM;
-	lifetimes->all = all;
 	lifetimes->last = lifetimes->nr;
-	all[lifetimes->nr++] =
-		(struct lifetime){.tgid = tgid, .from_ns = from_ns, .to_ns = LIFETIMES_UNKNOWN};
-	return 0;
+	return array_append(&lifetimes->all, &lifetimes->nr, &lifetimes->room, &lifetime,
+			    sizeof(lifetime));
 }
 
 int lifetimes_new(struct lifetimes **out, const struct mlk_meta *meta)

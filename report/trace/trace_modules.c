@@ -149,18 +149,12 @@ static int load_one(struct trace_module *image, struct dwunw *dw)
 /* Note that the unwinder calls module @number @module. */
 static int note_number(struct trace_modules *images, uint32_t module, uint32_t number)
 {
-	size_t room = images->nr_numbers;
-	uint32_t *numbers =
-		array_grow(images->numbers, &room, (size_t)module + 1, sizeof(*numbers));
+	int err = array_cover(&images->numbers, &images->nr_numbers, (size_t)module + 1,
+			      sizeof(*images->numbers));
 
-	if (!numbers)
-		return -ENOMEM;
-	memset(numbers + images->nr_numbers, 0, (room - images->nr_numbers) * sizeof(*numbers));
-	images->numbers = numbers;
-	images->nr_numbers = room;
-	if (!numbers[module])
-		numbers[module] = number + 1;
-	return 0;
+	if (!err && !images->numbers[module])
+		images->numbers[module] = number + 1;
+	return err;
 }
 
 int trace_modules_load(struct trace_modules *images, struct dwunw *dw)

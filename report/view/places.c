@@ -54,16 +54,12 @@ static int intern_place(struct places *places, const struct place *raw, uint32_t
 /* Append the place that is like @raw to the path of the last stack. */
 static int add_step(struct places *places, const struct place *raw)
 {
-	uint32_t *steps = array_grow(places->steps, &places->steps_room, places->nr_steps + 1,
-				     sizeof(*steps));
-	int err;
+	uint32_t number;
+	int err = intern_place(places, raw, &number);
 
-	if (!steps)
-		return -ENOMEM;
-	places->steps = steps;
-	err = intern_place(places, raw, &steps[places->nr_steps]);
-	places->nr_steps += !err;
-	return err;
+	return err ? err
+		   : array_append(&places->steps, &places->nr_steps, &places->steps_room, &number,
+				  sizeof(number));
 }
 
 /* Add the functions inlined at @frame, if they are wanted, and the frame itself. */
