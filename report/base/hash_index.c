@@ -158,6 +158,55 @@ int intern(struct intern *table, const struct hash_query *query, const void *thi
 	return 1;
 }
 
+/* Things of @size bytes that begin with their pair. */
+struct paired {
+	const char *all;
+	size_t size;
+};
+
+static bool same_pair(const void *things, uint32_t number, const void *key)
+{
+	const struct paired *paired = things;
+
+	return !memcmp(paired->all + number * paired->size, key, PAIR_SIZE);
+}
+
+static struct hash_query query_for_pair(const struct paired *paired, const void *pair)
+{
+	uint32_t words[2];
+
+	memcpy(words, pair, PAIR_SIZE);
+	return (struct hash_query){
+		.hash = hash_word(words[0], words[1]),
+		.things = paired,
+		.key = pair,
+		.equal = same_pair,
+	};
+}
+
+int intern_pair(struct intern *table, const void *thing, size_t size, uint32_t *number)
+{
+	struct paired paired = {table->all, size};
+	struct hash_query query = query_for_pair(&paired, thing);
+
+	return intern(table, &query, thing, size, number);
+}
+
+bool intern_find_pair(const struct intern *table, const void *pair, size_t size, uint32_t *number)
+{
+	struct paired paired = {table->all, size};
+	struct hash_query query = query_for_pair(&paired, pair);
+
+	return hash_index_find(&table->index, &query, number);
+}
+
+void intern_release(struct intern *table)
+{
+	free(table->all);
+	hash_index_release(&table->index);
+	*table = (struct intern){0};
+}
+
 void hash_index_release(struct hash_index *index)
 {
 	free(index->slots);

@@ -38,7 +38,7 @@ struct intern {
 };
 
 /* The same with an array of @type, as members of the struct or union around it; intern() takes its
- * member table.  The owner releases all and index. */
+ * member table. */
 #define INTERN_OF(type)                          \
 	union {                                  \
 		struct intern table;             \
@@ -53,6 +53,18 @@ struct intern {
  * move then.  *@number is its number.  Returns 1: it was added, 0: it was there, or -ENOMEM. */
 int intern(struct intern *table, const struct hash_query *query, const void *thing, size_t size,
 	   uint32_t *number);
+
+/* The same for things of which each begins with two uint32_t, as a process and a thread: those are
+ * equal that have the same two. */
+#define PAIR_SIZE (2 * sizeof(uint32_t))
+int intern_pair(struct intern *table, const void *thing, size_t size, uint32_t *number);
+
+/* Look in a table of intern_pair() for the thing of @size bytes that has the two at @pair.  Returns
+ * true with its number in *@number, or false. */
+bool intern_find_pair(const struct intern *table, const void *pair, size_t size, uint32_t *number);
+
+/* Release what @table holds, but not what its things do, and leave it empty. */
+void intern_release(struct intern *table);
 
 /* Release what @index holds and leave it empty. */
 void hash_index_release(struct hash_index *index);

@@ -50,7 +50,6 @@ void strings_free(struct strings *strings)
 		return;
 	for (size_t i = 0; i < strings->nr; i++)
 		free(strings->all[i]);
-	free(strings->all);
-	hash_index_release(&strings->index);
+	intern_release(&strings->table);
 	free(strings);
 }

@@ -42,29 +42,6 @@ size_t ages_class(uint64_t age_ns)
 	return i;
 }
 
-static bool is_taker(const void *things, uint32_t number, const void *key)
-{
-	const struct taker *taker = &((const struct taker *)things)[number], *wanted = key;
-
-	return taker->stack == wanted->stack && taker->tid == wanted->tid;
-}
-
-/* The taker that is like @wanted, with what it has so far; NULL: memory is short. */
-static struct taker *taker_like(struct stack_notes *takers, const struct taker *wanted)
-{
-	struct hash_query query = {
-		.hash = hash_word(wanted->stack, wanted->tid),
-		.things = takers->all,
-		.key = wanted,
-		.equal = is_taker,
-	};
-	uint32_t number;
-
-	if (intern(&takers->table, &query, wanted, sizeof(*wanted), &number) < 0)
-		return NULL;
-	return &takers->all[number];
-}
-
 static void add_block_notes(void *arg, const struct live_block *block)
 {
 	struct stack_notes *notes = arg;
@@ -72,16 +49,16 @@ static void add_block_notes(void *arg, const struct live_block *block)
 	struct live_amount *sum = &notes->ages[block->stack][ages_class(age)];
 	struct taker wanted = {.stack = block->stack, .tgid = block->tgid, .tid = block->tid};
 	struct live_amount amount = sampling_amount(block);
-	struct taker *taker = notes->err ? NULL : taker_like(notes, &wanted);
+	uint32_t number;
 
-	if (!taker) {
+	if (notes->err || intern_pair(&notes->table, &wanted, sizeof(wanted), &number) < 0) {
 		notes->err = -ENOMEM;
 		return;
 	}
 	sum->blocks += amount.blocks;
 	sum->bytes += amount.bytes;
-	taker->amount.blocks += amount.blocks;
-	taker->amount.bytes += amount.bytes;
+	notes->all[number].amount.blocks += amount.blocks;
+	notes->all[number].amount.bytes += amount.bytes;
 }
 
 static int compare_takers(const void *a, const void *b)
@@ -204,8 +181,7 @@ void stack_notes_print(FILE *out, const struct report_data *export, const struct
 
 void stack_notes_release(struct stack_notes *notes)
 {
-	hash_index_release(&notes->index);
-	free(notes->all);
+	intern_release(&notes->table);
 	free(notes->ages);
 	*notes = (struct stack_notes){0};
 }

@@ -23,7 +23,8 @@ uint64_t ages_from_ns(size_t i);
 /* What is outstanding of what one thread got by one stack. */
 struct taker {
 	uint32_t stack; /* its number */
-	uint32_t tgid, tid;
+	uint32_t tid;
+	uint32_t tgid;
 	struct live_amount amount; /* of a sampled trace, an estimate */
 };
 

@@ -41,25 +41,15 @@ int stack_history_new(struct stack_history **out, stack_history_before *before, 
 	return 0;
 }
 
-static bool same_image_thread(const void *things, uint32_t number, const void *arg)
+static struct image *image_of(struct stack_history *p, uint32_t tgid, uint32_t tid)
 {
-	const struct image *image = &((const struct stack_history *)things)->all[number];
-	const struct mlk_event *key = arg;
-
-	return image->tgid == key->tgid && image->tid == key->tid;
-}
-
-static struct image *image_of(struct stack_history *p, const struct mlk_event *event)
-{
-	struct hash_query query = {.things = p, .key = event, .equal = same_image_thread};
-	const struct image empty = {.tgid = event->tgid, .tid = event->tid};
+	const struct image empty = {.tgid = tgid, .tid = tid};
 	uint32_t number;
 
-	if (p->nr && same_image_thread(p, (uint32_t)p->last, event))
+	if (p->nr && p->all[p->last].tgid == tgid && p->all[p->last].tid == tid)
 		return &p->all[p->last];
-	query.hash = hash_word(event->tgid, event->tid);
-	if (p->nr < MAX_THREADS ? intern(&p->table, &query, &empty, sizeof(empty), &number) < 0
-				: !hash_index_find(&p->index, &query, &number))
+	if (p->nr < MAX_THREADS ? intern_pair(&p->table, &empty, sizeof(empty), &number) < 0
+				: !intern_find_pair(&p->table, &empty, sizeof(empty), &number))
 		return NULL;
 	p->last = number;
 	return &p->all[number];
@@ -112,7 +102,7 @@ static struct image *look_back_for(struct stack_history *p, struct image *image,
 	if (!p->before || is_forgotten(p, event->tgid))
 		return image;
 	p->before(p->before_arg, p, event);
-	return image_of(p, event);
+	return image_of(p, event->tgid, event->tid);
 }
 
 static bool is_cut(const struct mlk_event *event)
@@ -142,7 +132,7 @@ bool stack_history_pop(struct stack_history *p, const struct mlk_event *event,
 {
 	uint64_t sp = event->regs[MLK_SP_REG], end = sp + event->stack_len;
 	uint64_t same_from = event->stack_same_from > sp ? event->stack_same_from : sp;
-	struct image *image = image_of(p, event);
+	struct image *image = image_of(p, event->tgid, event->tid);
 
 	if (!image || end < sp)
 		return false;
@@ -181,18 +171,15 @@ void stack_history_forget(struct stack_history *p, uint32_t tgid)
 void stack_history_copy(struct stack_history *to, const struct stack_history *from,
 			const struct mlk_event *event)
 {
-	struct hash_query query = {.hash = hash_word(event->tgid, event->tid),
-				   .things = from,
-				   .key = event,
-				   .equal = same_image_thread};
+	const uint32_t thread[] = {event->tgid, event->tid};
 	const struct image *there;
 	struct image *image;
 	uint32_t number;
 
-	if (!hash_index_find(&from->index, &query, &number))
+	if (!intern_find_pair(&from->table, thread, sizeof(*there), &number))
 		return;
 	there = &from->all[number];
-	image = image_of(to, event);
+	image = image_of(to, event->tgid, event->tid);
 	if (!image || there->addr == there->end)
 		return;
 	image->addr = image->end = there->end;
@@ -216,8 +203,7 @@ static void swap_bytes(struct image *a, struct image *b)
 /* @image of @from is the last that is known of its thread. */
 static void take_over(struct stack_history *to, struct stack_history *from, struct image *image)
 {
-	struct mlk_event thread = {.tgid = image->tgid, .tid = image->tid};
-	struct image *old = image_of(to, &thread);
+	struct image *old = image_of(to, image->tgid, image->tid);
 
 	if (!old)
 		return;
@@ -236,8 +222,8 @@ void stack_history_clear(struct stack_history *p)
 {
 	for (size_t i = 0; i < p->nr; i++)
 		free(p->all[i].bytes);
-	hash_index_release(&p->index);
-	p->nr = p->last = p->bytes = p->nr_forgotten = 0;
+	intern_release(&p->table);
+	p->last = p->bytes = p->nr_forgotten = 0;
 }
 
 void stack_history_absorb(struct stack_history *to, struct stack_history *from)
@@ -255,7 +241,6 @@ void stack_history_free(struct stack_history *p)
 	if (!p)
 		return;
 	stack_history_clear(p);
-	free(p->all);
 	free(p->forgotten);
 	free(p);
 }

@@ -27,29 +27,17 @@ int unwind_history_new(struct unwind_history **out)
 	return *out ? 0 : -ENOMEM;
 }
 
-static bool same_history_thread(const void *things, uint32_t number, const void *arg)
+static struct thread *find_thread(struct unwind_history *histories, uint32_t tgid, uint32_t tid)
 {
-	const struct thread *thread = &((const struct unwind_history *)things)->all[number];
-	const struct thread *key = arg;
-
-	return thread->tgid == key->tgid && thread->tid == key->tid;
-}
-
-static struct thread *find_thread(struct unwind_history *histories, const struct thread *key)
-{
-	struct hash_query query = {
-		.things = histories,
-		.key = key,
-		.equal = same_history_thread,
-	};
+	const struct thread key = {.tgid = tgid, .tid = tid}, *last;
 	uint32_t number;
 
-	if (histories->nr && same_history_thread(histories, (uint32_t)histories->last, key))
+	last = histories->nr ? &histories->all[histories->last] : NULL;
+	if (last && last->tgid == tgid && last->tid == tid)
 		return &histories->all[histories->last];
-	query.hash = hash_word(key->tgid, key->tid);
 	if (histories->nr < MAX_THREADS
-		    ? intern(&histories->table, &query, key, sizeof(*key), &number) < 0
-		    : !hash_index_find(&histories->index, &query, &number))
+		    ? intern_pair(&histories->table, &key, sizeof(key), &number) < 0
+		    : !intern_find_pair(&histories->table, &key, sizeof(key), &number))
 		return NULL;
 	histories->last = number;
 	return &histories->all[number];
@@ -58,8 +46,7 @@ static struct thread *find_thread(struct unwind_history *histories, const struct
 struct dwunw_history *unwind_history_get(struct unwind_history *histories, uint32_t tgid,
 					 uint32_t tid)
 {
-	const struct thread key = {.tgid = tgid, .tid = tid};
-	struct thread *thread = find_thread(histories, &key);
+	struct thread *thread = find_thread(histories, tgid, tid);
 
 	if (!thread)
 		return NULL;
@@ -70,8 +57,7 @@ struct dwunw_history *unwind_history_get(struct unwind_history *histories, uint3
 
 void unwind_history_forget(struct unwind_history *histories, uint32_t tgid, uint32_t tid)
 {
-	const struct thread key = {.tgid = tgid, .tid = tid};
-	struct thread *thread = find_thread(histories, &key);
+	struct thread *thread = find_thread(histories, tgid, tid);
 
 	if (!thread)
 		return;
@@ -83,8 +69,8 @@ static void clear_histories(struct unwind_history *histories)
 {
 	for (size_t i = 0; i < histories->nr; i++)
 		dwunw_history_free(histories->all[i].history);
-	hash_index_release(&histories->index);
-	histories->nr = histories->last = 0;
+	intern_release(&histories->table);
+	histories->last = 0;
 }
 
 void unwind_history_trim(struct unwind_history *histories)
@@ -98,6 +84,5 @@ void unwind_history_free(struct unwind_history *histories)
 	if (!histories)
 		return;
 	clear_histories(histories);
-	free(histories->all);
 	free(histories);
 }

@@ -109,14 +109,14 @@ static void put_diff_nodes(struct json *json, const struct graph *graph, uint32_
 {
 	const struct tree *after = graph->side[DIFF_AFTER], *before = graph->side[DIFF_BEFORE];
 
-	for (uint32_t at = first; at != TREE_NONE; at = after->nodes[at].next) {
+	for (uint32_t at = first; at != TREE_NONE; at = after->all[at].next) {
 		json_number(json, NULL, depth);
 		json_number(json, NULL, graph->names->numbers[at]);
-		json_number(json, NULL, after->nodes[at].bytes);
-		json_number(json, NULL, after->nodes[at].blocks);
-		json_number(json, NULL, before->nodes[at].bytes);
-		json_number(json, NULL, before->nodes[at].blocks);
-		put_diff_nodes(json, graph, after->nodes[at].first, depth + 1);
+		json_number(json, NULL, after->all[at].bytes);
+		json_number(json, NULL, after->all[at].blocks);
+		json_number(json, NULL, before->all[at].bytes);
+		json_number(json, NULL, before->all[at].blocks);
+		put_diff_nodes(json, graph, after->all[at].first, depth + 1);
 	}
 }
 
@@ -176,7 +176,7 @@ static int put_diff_graph(struct json *json, const struct page *page)
 	if (!err) {
 		tree_names_print(graph.names, json, "names");
 		json_open(json, "nodes", '[');
-		put_diff_nodes(json, &graph, graph.side[DIFF_AFTER]->nodes[TREE_ROOT].first, 1);
+		put_diff_nodes(json, &graph, graph.side[DIFF_AFTER]->all[TREE_ROOT].first, 1);
 		json_close(json, ']');
 	}
 	close_graph(&graph);

@@ -89,7 +89,7 @@ int folded_frames_finish(struct folded_frames *frames)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < frames->tree->nr; i++) {
 		const char *told = tree_told(frames->tree, i);
-		uint32_t label = frames->tree->nodes[i].label;
+		uint32_t label = frames->tree->all[i].label;
 		char *name;
 
 		if (!told)

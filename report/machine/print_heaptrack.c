@@ -66,23 +66,10 @@ static int put_places(struct printer *p)
 	return err;
 }
 
-static bool same_step(const void *things, uint32_t number, const void *key)
-{
-	const struct step *a = &((const struct printer *)things)->all[number], *b = key;
-
-	return a->place == b->place && a->parent == b->parent;
-}
-
 /* Find the step or print it.  *@number counts from 1. */
 static int put_step(struct printer *p, const struct step *step, uint32_t *number)
 {
-	struct hash_query query = {
-		.hash = hash_word(step->parent, step->place),
-		.things = p,
-		.key = step,
-		.equal = same_step,
-	};
-	int added = intern(&p->table, &query, step, sizeof(*step), number);
+	int added = intern_pair(&p->table, step, sizeof(*step), number);
 
 	if (added < 0)
 		return added;
@@ -199,8 +186,7 @@ int print_heaptrack(FILE *out, const struct report_data *export, struct heaptrac
 	if (!err)
 		err = p.leaves && p.processes ? print_lines(&p, events) : -ENOMEM;
 	strings_free(p.strings);
-	hash_index_release(&p.index);
-	free(p.all);
+	intern_release(&p.table);
 	free(p.leaves);
 	free(p.processes);
 	return err;

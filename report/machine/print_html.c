@@ -159,8 +159,8 @@ struct graph {
 /* Recursion is as deep as a stack. */
 static void put_nodes(struct json *json, const struct graph *graph, uint32_t first, uint64_t depth)
 {
-	for (uint32_t at = first; at != TREE_NONE; at = graph->tree->nodes[at].next) {
-		const struct tree_node *node = &graph->tree->nodes[at];
+	for (uint32_t at = first; at != TREE_NONE; at = graph->tree->all[at].next) {
+		const struct tree_node *node = &graph->tree->all[at];
 
 		json_number(json, NULL, depth);
 		json_number(json, NULL, graph->names->numbers[at]);
@@ -232,7 +232,7 @@ static int put_graph(struct json *json, const struct report_data *export)
 		goto out;
 	tree_names_print(graph.names, json, "names");
 	json_open(json, "nodes", '[');
-	put_nodes(json, &graph, graph.tree->nodes[TREE_ROOT].first, 1);
+	put_nodes(json, &graph, graph.tree->all[TREE_ROOT].first, 1);
 	json_close(json, ']');
 out:
 	tree_names_free(graph.names);

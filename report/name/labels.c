@@ -131,8 +131,7 @@ void labels_free(struct labels *labels)
 		free(labels->all[i].name);
 		free(labels->all[i].location);
 	}
-	free(labels->all);
-	hash_index_release(&labels->index);
+	intern_release(&labels->table);
 	strings_free(labels->modules);
 	free(labels);
 }

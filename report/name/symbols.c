@@ -255,11 +255,10 @@ void symbols_free(struct symbols *names)
 {
 	if (!names)
 		return;
-	free(names->all);
+	intern_release(&names->table);
 	free(names->labels);
 	free(names->symbols);
 	free(names->first);
 	free(names->unnamed);
-	hash_index_release(&names->index);
 	free(names);
 }

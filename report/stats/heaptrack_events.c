@@ -120,7 +120,6 @@ void heaptrack_events_free(struct heaptrack_events *events)
 	if (!events)
 		return;
 	fclose(events->lines);
-	free(events->all);
-	hash_index_release(&events->index);
+	intern_release(&events->table);
 	free(events);
 }

@@ -235,7 +235,6 @@ void processes_free(struct processes *processes)
 		return;
 	for (size_t i = 0; i < processes->nr; i++)
 		free(processes->all[i].name);
-	free(processes->all);
-	hash_index_release(&processes->index);
+	intern_release(&processes->table);
 	free(processes);
 }

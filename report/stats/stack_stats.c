@@ -20,24 +20,16 @@ int stack_stats_new(struct stack_stats **out, struct stacks *stacks)
 	return 0;
 }
 
-static bool same_last_thread(const void *things, uint32_t number, const void *key)
-{
-	const struct last_event *a = &((const struct stack_stats *)things)->all[number], *b = key;
-
-	return a->tgid == b->tgid && a->tid == b->tid;
-}
-
 /* The last event of this thread, or NULL when there is no memory to note it. */
 static struct last_event *last_of(struct stack_stats *figures, uint32_t tgid, uint32_t tid)
 {
-	struct last_event key = {.tgid = tgid, .tid = tid};
-	struct hash_query query = {.things = figures, .key = &key, .equal = same_last_thread};
+	const struct last_event key = {.tgid = tgid, .tid = tid};
+	struct last_event *last = figures->nr ? &figures->all[figures->last] : NULL;
 	uint32_t number;
 
-	if (figures->nr && same_last_thread(figures, (uint32_t)figures->last, &key))
-		return &figures->all[figures->last];
-	query.hash = hash_word(tgid, tid);
-	if (intern(&figures->table, &query, &key, sizeof(key), &number) < 0)
+	if (last && last->tgid == tgid && last->tid == tid)
+		return last;
+	if (intern_pair(&figures->table, &key, sizeof(key), &number) < 0)
 		return NULL;
 	figures->last = number;
 	return &figures->all[number];
@@ -149,7 +141,6 @@ void stack_stats_free(struct stack_stats *figures)
 {
 	if (!figures)
 		return;
-	free(figures->all);
-	hash_index_release(&figures->index);
+	intern_release(&figures->table);
 	free(figures);
 }

@@ -37,34 +37,6 @@ static int find_status(struct stacks *stacks, uint32_t id, enum dwunw_status *st
 	return 0;
 }
 
-static int append_stack(struct stacks *stacks, uint32_t id, uint32_t process)
-{
-	struct stack stack = {.id = id, .process = process};
-
-	if (stacks->nr >= UINT32_MAX || find_status(stacks, id, &stack.status))
-		return -ENOMEM;
-	return array_append(&stacks->all, &stacks->nr, &stacks->room, &stack, sizeof(stack));
-}
-
-/* Of the first process, often the only one: an array serves. */
-static int add_first(struct stacks *stacks, uint32_t id, uint32_t *number)
-{
-	int err = 0;
-
-	if (id >= stacks->nr_numbers)
-		err = array_cover(&stacks->numbers, &stacks->nr_numbers,
-				  dwunw_stack_limit(stacks->dw), sizeof(*stacks->numbers));
-	if (err)
-		return err;
-	if (!stacks->numbers[id]) {
-		err = append_stack(stacks, id, 0);
-		if (!err)
-			stacks->numbers[id] = (uint32_t)stacks->nr;
-	}
-	*number = stacks->numbers[id] - 1;
-	return err;
-}
-
 void stacks_expect(const struct stacks *stacks, uint32_t id)
 {
 	const struct stack *stack;
@@ -76,36 +48,25 @@ void stacks_expect(const struct stacks *stacks, uint32_t id)
 		__builtin_prefetch((const char *)stack + at, 1);
 }
 
-static bool same_stack(const void *things, uint32_t number, const void *key)
-{
-	const struct stack *x = &((const struct stacks *)things)->all[number], *y = key;
-
-	return x->id == y->id && x->process == y->process;
-}
-
-static int add_other(struct stacks *stacks, uint32_t id, uint32_t process, uint32_t *number)
-{
-	const struct stack key = {.id = id, .process = process};
-	struct hash_query query = {.things = stacks, .key = &key, .equal = same_stack};
-	int err;
-
-	query.hash = hash_word(id, process);
-	if (hash_index_find(&stacks->index, &query, number))
-		return 0;
-	err = append_stack(stacks, id, process);
-	if (err)
-		return err;
-	*number = (uint32_t)stacks->nr - 1;
-	if (hash_index_add(&stacks->index, query.hash, *number)) {
-		stacks->nr--;
-		return -ENOMEM;
-	}
-	return 0;
-}
-
 int stacks_add(struct stacks *stacks, uint32_t id, uint32_t process, uint32_t *number)
 {
-	return process ? add_other(stacks, id, process, number) : add_first(stacks, id, number);
+	const struct stack stack = {.id = id, .process = process};
+	int err;
+
+	/* of the first process, often the only one, an array serves */
+	if (!process && id < stacks->nr_numbers && stacks->numbers[id]) {
+		*number = stacks->numbers[id] - 1;
+		return 0;
+	}
+	err = intern_pair(&stacks->table, &stack, sizeof(stack), number);
+	if (err > 0)
+		err = find_status(stacks, id, &stacks->all[*number].status);
+	if (!err && !process)
+		err = array_cover(&stacks->numbers, &stacks->nr_numbers,
+				  dwunw_stack_limit(stacks->dw), sizeof(*stacks->numbers));
+	if (!err && !process)
+		stacks->numbers[id] = *number + 1;
+	return err;
 }
 
 size_t stacks_frames(const struct stacks *stacks, uint32_t number,
@@ -136,9 +97,8 @@ void stacks_free(struct stacks *stacks)
 {
 	if (!stacks)
 		return;
-	free(stacks->all);
+	intern_release(&stacks->table);
 	free(stacks->numbers);
 	free(stacks->statuses);
-	hash_index_release(&stacks->index);
 	free(stacks);
 }

@@ -13,13 +13,13 @@
 #define STACK_MAX_FRAMES 1024 /* to unwind; deeper stacks are incomplete */
 
 struct stack {
+	uint32_t id;	   /* the unwinder's */
+	uint32_t process;  /* that made them: number of live_process() */
 	uint64_t allocs;   /* allocations made with it */
 	uint64_t bytes;	   /* of these: bytes outstanding */
 	uint64_t blocks;   /* and blocks */
 	uint64_t suspects; /* of these blocks: they may have been freed */
 	enum dwunw_status status;
-	uint32_t id;	  /* the unwinder's */
-	uint32_t process; /* that made them: number of live_process() */
 	/* By stack_stats.h, of all of the trace: */
 	struct live_amount allocated;
 	struct live_amount freed; /* in any way: allocated less this is outstanding at the end */
@@ -35,13 +35,11 @@ struct stack {
  * stacks_add(). */
 struct stacks {
 	struct dwunw *dw;
-	struct stack *all;
-	size_t nr, room;
-	uint32_t *numbers; /* of process 0, by id, plus one; 0: not met */
+	INTERN_OF(struct stack); /* by id and process */
+	uint32_t *numbers;	 /* of process 0, by id, plus one; 0: not met */
 	size_t nr_numbers;
 	uint8_t *statuses; /* by id, plus one, of those and their callers; 0: not requested yet */
 	size_t nr_statuses;
-	struct hash_index index; /* of all other processes, by id and process */
 };
 
 /* A table without any stack, of those that @dw (borrowed) finds.  *@out is NULL on failure.

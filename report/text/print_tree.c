@@ -46,7 +46,7 @@ static size_t best_places(const struct printer *p, const struct tree_node *node,
 	size_t nr = 0;
 
 	for (uint32_t at = node->places; at != TREE_NONE; nr++) {
-		const struct tree_place *place = &p->tree->places[at];
+		const struct tree_place *place = &p->tree->places.all[at];
 		size_t to = nr < MAX_PLACES ? nr : MAX_PLACES;
 
 		for (; to && is_before(p, place, best[to - 1]); to--)
@@ -89,10 +89,11 @@ static void print_places(const struct printer *p, const struct tree_node *node)
 static void print_location(const struct printer *p, const struct tree_node *node)
 {
 	const char *location = p->labels->all[node->label].location;
-	bool several = node->places != TREE_NONE && p->tree->places[node->places].next != TREE_NONE;
+	bool several =
+		node->places != TREE_NONE && p->tree->places.all[node->places].next != TREE_NONE;
 
 	if (node->places != TREE_NONE)
-		location = p->labels->all[p->tree->places[node->places].label].location;
+		location = p->labels->all[p->tree->places.all[node->places].label].location;
 	if (!several && !*location)
 		return;
 	fprintf(p->out, "  %s", color_of(p->color, COLOR_PLACE));
@@ -105,7 +106,7 @@ static void print_location(const struct printer *p, const struct tree_node *node
 
 static void print_node(const struct printer *p, uint32_t number, const char *branch)
 {
-	const struct tree_node *node = &p->tree->nodes[number];
+	const struct tree_node *node = &p->tree->all[number];
 	const struct label *label = &p->labels->all[node->label];
 	const char *told = tree_told(p->tree, number);
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
@@ -128,10 +129,10 @@ static void print_node(const struct printer *p, uint32_t number, const char *bra
 /* Recursion is as deep as the tree, which is at most VIEW_MAX_PATH. */
 static void print_children(struct printer *p, uint32_t first)
 {
-	bool branches = first != TREE_NONE && p->tree->nodes[first].next != TREE_NONE;
+	bool branches = first != TREE_NONE && p->tree->all[first].next != TREE_NONE;
 
 	for (uint32_t at = first; at != TREE_NONE;) {
-		const struct tree_node *node = &p->tree->nodes[at];
+		const struct tree_node *node = &p->tree->all[at];
 		bool last = node->next == TREE_NONE;
 		const char *below = !branches ? "" : last ? p->lines->gap : p->lines->through;
 		size_t len = strlen(below);
@@ -160,9 +161,9 @@ static void set_widths(struct printer *p)
 {
 	uint64_t bytes = 0, blocks = 0;
 
-	for (uint32_t at = p->tree->nodes[TREE_ROOT].first; at != TREE_NONE;
-	     at = p->tree->nodes[at].next) {
-		const struct tree_node *root = &p->tree->nodes[at];
+	for (uint32_t at = p->tree->all[TREE_ROOT].first; at != TREE_NONE;
+	     at = p->tree->all[at].next) {
+		const struct tree_node *root = &p->tree->all[at];
 
 		bytes = root->bytes > bytes ? root->bytes : bytes;
 		blocks = root->blocks > blocks ? root->blocks : blocks;
@@ -178,8 +179,8 @@ static void print_as(struct printer *p, const char *order)
 	set_widths(p);
 	fprintf(out, "%*s%*s  call path (%s)\n", p->bytes_width, "bytes", p->blocks_width, "blocks",
 		order);
-	for (uint32_t at = p->tree->nodes[TREE_ROOT].first; at != TREE_NONE;) {
-		const struct tree_node *root = &p->tree->nodes[at];
+	for (uint32_t at = p->tree->all[TREE_ROOT].first; at != TREE_NONE;) {
+		const struct tree_node *root = &p->tree->all[at];
 
 		print_node(p, at, "");
 		print_children(p, root->first);
@@ -211,8 +212,8 @@ static void print_on_terminal(FILE *out, const struct tree *tree, const struct v
 	};
 	uint64_t all = 0;
 
-	for (uint32_t at = tree->nodes[TREE_ROOT].first; at != TREE_NONE; at = tree->nodes[at].next)
-		all += tree->nodes[at].bytes;
+	for (uint32_t at = tree->all[TREE_ROOT].first; at != TREE_NONE; at = tree->all[at].next)
+		all += tree->all[at].bytes;
 	p.heavy = all / 10 + 1;
 	print_as(&p, order);
 }

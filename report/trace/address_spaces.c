@@ -262,10 +262,9 @@ void address_spaces_free(struct address_spaces *spaces)
 			free(spaces->all[i].maps);
 	}
 	dwunw_space_free(spaces->empty.modules);
-	hash_index_release(&spaces->index);
+	intern_release(&spaces->table);
 	if (!spaces->shared)
 		free(spaces->snapshots);
-	free(spaces->all);
 	free(spaces->used);
 	free(spaces);
 }

@@ -22,30 +22,11 @@ int thread_names_new(struct thread_names **out)
 	return *out ? 0 : -ENOMEM;
 }
 
-static bool same_thread(const void *things, uint32_t number, const void *key)
-{
-	const struct thread *a = &((const struct thread_names *)things)->all[number], *b = key;
-
-	return a->tgid == b->tgid && a->tid == b->tid;
-}
-
-static struct hash_query query_for_thread(const struct thread_names *threads,
-					  const struct thread *key)
-{
-	return (struct hash_query){
-		.hash = hash_word(key->tgid, key->tid),
-		.things = threads,
-		.key = key,
-		.equal = same_thread,
-	};
-}
-
 int thread_names_note(struct thread_names *threads, uint32_t tgid, uint32_t tid, const char *name)
 {
 	struct thread thread = {.tgid = tgid, .tid = tid, .name = strdup(name)};
-	struct hash_query query = query_for_thread(threads, &thread);
 	uint32_t number;
-	int added = thread.name ? intern(&threads->table, &query, &thread, sizeof(thread), &number)
+	int added = thread.name ? intern_pair(&threads->table, &thread, sizeof(thread), &number)
 				: -ENOMEM;
 
 	if (added > 0)
@@ -61,11 +42,11 @@ int thread_names_note(struct thread_names *threads, uint32_t tgid, uint32_t tid,
 
 const char *thread_names_get(const struct thread_names *threads, uint32_t tgid, uint32_t tid)
 {
-	struct thread key = {.tgid = tgid, .tid = tid};
-	struct hash_query query = query_for_thread(threads, &key);
+	const uint32_t thread[] = {tgid, tid};
 	uint32_t number;
+	bool found = intern_find_pair(&threads->table, thread, sizeof(*threads->all), &number);
 
-	return hash_index_find(&threads->index, &query, &number) ? threads->all[number].name : "";
+	return found ? threads->all[number].name : "";
 }
 
 void thread_names_each(const struct thread_names *threads,
@@ -81,7 +62,6 @@ void thread_names_free(struct thread_names *threads)
 		return;
 	for (size_t i = 0; i < threads->nr; i++)
 		free(threads->all[i].name);
-	free(threads->all);
-	hash_index_release(&threads->index);
+	intern_release(&threads->table);
 	free(threads);
 }

@@ -225,8 +225,7 @@ void trace_modules_free(struct trace_modules *images)
 		free(images->all[i].path);
 		free(images->all[i].bytes);
 	}
-	free(images->all);
+	intern_release(&images->table);
 	free(images->numbers);
-	hash_index_release(&images->index);
 	free(images);
 }

@@ -212,8 +212,7 @@ void places_free(struct places *places)
 		return;
 	for (size_t i = 0; i < places->nr; i++)
 		release_place(&places->all[i]);
-	free(places->all);
-	hash_index_release(&places->index);
+	intern_release(&places->table);
 	free(places->steps);
 	free(places->first);
 	labels_free(places->labels);

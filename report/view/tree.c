@@ -11,42 +11,27 @@
 #include "report/base/strings.h"
 #include "report/name/labels.h"
 
-struct child_key {
-	uint32_t parent, label;
-};
-
-static int append_node(struct tree *tree, uint32_t parent, uint32_t label)
+/* Find the child of @parent with this label, or make it.  Returns 1: it was made, 0 or -ENOMEM. */
+static int intern_node(struct tree *tree, uint32_t parent, uint32_t label, uint32_t *number)
 {
-	struct tree_node *nodes;
-	uint32_t *parents;
-
-	if (tree->nr >= TREE_NONE)
-		return -ENOMEM;
-	nodes = array_grow(tree->nodes, &tree->room, tree->nr + 1, sizeof(*nodes));
-	if (!nodes)
-		return -ENOMEM;
-	tree->nodes = nodes;
-	parents = array_grow(tree->parents, &tree->parents_room, tree->nr + 1, sizeof(*parents));
-	if (!parents)
-		return -ENOMEM;
-	tree->parents = parents;
-	nodes[tree->nr] = (struct tree_node){
+	const struct tree_node node = {
+		.parent = parent,
 		.label = label,
 		.first = TREE_NONE,
 		.next = TREE_NONE,
 		.places = TREE_NONE,
 	};
-	parents[tree->nr] = parent;
-	tree->nr++;
-	return 0;
+
+	return intern_pair(&tree->table, &node, sizeof(node), number);
 }
 
 int tree_new(struct tree **out)
 {
 	struct tree *tree = calloc(1, sizeof(*tree));
+	uint32_t root;
 
 	*out = NULL;
-	if (!tree || append_node(tree, TREE_NONE, 0)) {
+	if (!tree || intern_node(tree, TREE_NONE, 0, &root) < 0) {
 		tree_free(tree);
 		return -ENOMEM;
 	}
@@ -54,100 +39,44 @@ int tree_new(struct tree **out)
 	return 0;
 }
 
-static bool same_child(const void *things, uint32_t number, const void *arg)
+/* What @label is among the children of a node. */
+static uint32_t label_of_node(const struct tree *tree, uint32_t label)
 {
-	const struct tree *tree = things;
-	const struct child_key *key = arg;
-
-	return tree->parents[number] == key->parent && tree->nodes[number].label == key->label;
-}
-
-static struct hash_query query_for_child(const struct tree *tree, const struct child_key *key)
-{
-	return (struct hash_query){
-		.hash = hash_word(key->parent, key->label),
-		.things = tree,
-		.key = key,
-		.equal = same_child,
-	};
+	return tree->functions ? tree->functions[label] : label;
 }
 
 uint32_t tree_child(const struct tree *tree, uint32_t parent, uint32_t label)
 {
-	struct child_key key = {parent, tree->functions ? tree->functions[label] : label};
-	struct hash_query query = query_for_child(tree, &key);
+	const uint32_t key[] = {parent, label_of_node(tree, label)};
 	uint32_t child;
 
-	return hash_index_find(&tree->children, &query, &child) ? child : TREE_NONE;
+	return intern_find_pair(&tree->table, key, sizeof(*tree->all), &child) ? child : TREE_NONE;
 }
 
 /* Find the child of @parent with this label, or make it. */
 static int child_of(struct tree *tree, uint32_t parent, uint32_t label, uint32_t *child)
 {
-	struct child_key key = {parent, tree->functions ? tree->functions[label] : label};
-	struct hash_query query = query_for_child(tree, &key);
+	int added = intern_node(tree, parent, label_of_node(tree, label), child);
 
-	if (hash_index_find(&tree->children, &query, child))
-		return 0;
-	if (append_node(tree, parent, key.label))
-		return -ENOMEM;
-	*child = (uint32_t)(tree->nr - 1);
-	if (hash_index_add(&tree->children, query.hash, *child))
-		return -ENOMEM;
-	tree->nodes[*child].next = tree->nodes[parent].first;
-	tree->nodes[parent].first = *child;
-	return 0;
-}
-
-static bool same_tree_place(const void *things, uint32_t number, const void *arg)
-{
-	const struct tree *tree = things;
-	const struct child_key *key = arg;
-
-	return tree->owners[number] == key->parent && tree->places[number].label == key->label;
-}
-
-static int append_place(struct tree *tree, uint32_t node, uint32_t label)
-{
-	struct tree_place *places;
-	uint32_t *owners;
-
-	if (tree->nr_places >= TREE_NONE)
-		return -ENOMEM;
-	places = array_grow(tree->places, &tree->places_room, tree->nr_places + 1, sizeof(*places));
-	if (!places)
-		return -ENOMEM;
-	tree->places = places;
-	owners = array_grow(tree->owners, &tree->owners_room, tree->nr_places + 1, sizeof(*owners));
-	if (!owners)
-		return -ENOMEM;
-	tree->owners = owners;
-	places[tree->nr_places] =
-		(struct tree_place){.label = label, .next = tree->nodes[node].places};
-	owners[tree->nr_places] = node;
-	tree->nodes[node].places = (uint32_t)tree->nr_places++;
-	return 0;
+	if (added > 0) {
+		tree->all[*child].next = tree->all[parent].first;
+		tree->all[parent].first = *child;
+	}
+	return added < 0 ? added : 0;
 }
 
 /* Count @bytes for the place of @label at @node. */
 static int add_place(struct tree *tree, uint32_t node, uint32_t label, uint64_t bytes)
 {
-	struct child_key key = {.parent = node, .label = label};
-	struct hash_query query = {
-		.hash = hash_word(node, label),
-		.things = tree,
-		.key = &key,
-		.equal = same_tree_place,
-	};
+	const struct tree_place new = {node, label, .next = tree->all[node].places};
 	uint32_t place;
+	int added = intern_pair(&tree->places.table, &new, sizeof(new), &place);
 
-	if (!hash_index_find(&tree->place_index, &query, &place)) {
-		place = (uint32_t)tree->nr_places;
-		if (append_place(tree, node, label) ||
-		    hash_index_add(&tree->place_index, query.hash, place))
-			return -ENOMEM;
-	}
-	tree->places[place].bytes += bytes;
+	if (added < 0)
+		return added;
+	if (added)
+		tree->all[node].places = place;
+	tree->places.all[place].bytes += bytes;
 	return 0;
 }
 
@@ -169,8 +98,8 @@ int tree_add(struct tree *tree, const uint32_t *path, size_t nr, uint64_t bytes,
 			err = add_place(tree, at, path[i], bytes);
 		if (err)
 			return err;
-		tree->nodes[at].bytes += bytes;
-		tree->nodes[at].blocks += blocks;
+		tree->all[at].bytes += bytes;
+		tree->all[at].blocks += blocks;
 	}
 	return 0;
 }
@@ -184,7 +113,7 @@ int tree_mark(struct tree *tree, const uint32_t *path, size_t nr, uint64_t suspe
 
 		if (err)
 			return err;
-		tree->nodes[at].suspects += suspects;
+		tree->all[at].suspects += suspects;
 	}
 	return 0;
 }
@@ -197,8 +126,8 @@ struct sorting {
 static int compare_nodes(const void *a, const void *b, void *arg)
 {
 	const struct sorting *sorting = arg;
-	const struct tree_node *x = &sorting->tree->nodes[*(const uint32_t *)a];
-	const struct tree_node *y = &sorting->tree->nodes[*(const uint32_t *)b];
+	const struct tree_node *x = &sorting->tree->all[*(const uint32_t *)a];
+	const struct tree_node *y = &sorting->tree->all[*(const uint32_t *)b];
 	const struct label *x_label, *y_label;
 	int order;
 
@@ -219,7 +148,7 @@ static int compare_nodes(const void *a, const void *b, void *arg)
 static void sort_children(struct tree *tree, uint32_t parent, uint32_t *children,
 			  struct sorting *sorting)
 {
-	struct tree_node *nodes = tree->nodes;
+	struct tree_node *nodes = tree->all;
 	size_t nr = 0;
 
 	for (uint32_t at = nodes[parent].first; at != TREE_NONE; at = nodes[at].next)
@@ -251,8 +180,8 @@ static size_t children_of(const struct tree *tree, const struct labels *labels, 
 {
 	size_t nr = 0;
 
-	for (uint32_t at = tree->nodes[parent].first; at != TREE_NONE; at = tree->nodes[at].next) {
-		const struct label *label = &labels->all[tree->nodes[at].label];
+	for (uint32_t at = tree->all[parent].first; at != TREE_NONE; at = tree->all[at].next) {
+		const struct label *label = &labels->all[tree->all[at].label];
 
 		all[nr++] = (struct namesake){
 			.name = label->name,
@@ -314,14 +243,10 @@ void tree_free(struct tree *tree)
 {
 	if (!tree)
 		return;
-	free(tree->nodes);
-	free(tree->parents);
-	hash_index_release(&tree->children);
+	intern_release(&tree->table);
 	free(tree->told);
 	free(tree->functions);
-	free(tree->places);
-	free(tree->owners);
-	hash_index_release(&tree->place_index);
+	intern_release(&tree->places.table);
 	free(tree);
 }
 
@@ -346,7 +271,7 @@ int tree_names_new(struct tree_names **out, const struct tree *tree, const struc
 
 static int add_node_name(struct tree_names *names, uint32_t node)
 {
-	uint32_t label = names->tree->nodes[node].label;
+	uint32_t label = names->tree->all[node].label;
 	const char *told = tree_told(names->tree, node);
 	const char *name = names->labels->all[label].name;
 	char *text;

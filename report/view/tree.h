@@ -11,36 +11,31 @@
 #define TREE_ROOT 0	     /* the node above all paths, which is not shown */
 
 struct tree_node {
+	uint32_t parent, label;
 	uint64_t bytes;	   /* outstanding at this node and below it */
 	uint64_t blocks;   /* likewise */
 	uint64_t suspects; /* of these, see tree_mark() */
-	uint32_t label;
-	uint32_t first;	 /* its first child, or TREE_NONE */
-	uint32_t next;	 /* the next child of the same parent, or TREE_NONE */
-	uint32_t places; /* the first of its places, or TREE_NONE; see tree_by_function() */
+	uint32_t first;	   /* its first child, or TREE_NONE */
+	uint32_t next;	   /* the next child of the same parent, or TREE_NONE */
+	uint32_t places;   /* the first of its places, or TREE_NONE; see tree_by_function() */
 };
 
 /* A place in the source that calls of a function come from, or TREE_NONE. */
 struct tree_place {
-	uint64_t bytes; /* outstanding at the node, by this place */
+	uint32_t node;
 	uint32_t label; /* with its location */
+	uint64_t bytes; /* outstanding at the node, by this place */
 	uint32_t next;	/* the next place of the node, in no order, or TREE_NONE */
 };
 
 /* All numbers of nodes are below nr; the arrays move with tree_add(). */
 struct tree {
-	struct tree_node *nodes;
-	uint32_t *parents; /* of each node; kept apart, as only tree_add() needs it */
-	size_t nr, room, parents_room;
-	struct hash_index children; /* by parent and label */
-	const char **told;	    /* of each node; NULL: of none */
+	INTERN_OF(struct tree_node);
+	const char **told; /* of each node; NULL: of none */
 	/* Of tree_by_function(), else NULL and empty: */
 	uint32_t *functions; /* of each label: the first one of that name and module */
 	bool namesakes;	     /* names of several modules are among them */
-	struct tree_place *places;
-	uint32_t *owners; /* of each place: its node */
-	size_t nr_places, places_room, owners_room;
-	struct hash_index place_index; /* by node and label */
+	INTERN_OF(struct tree_place) places;
 };
 
 /* A tree without nodes.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */

@@ -202,9 +202,8 @@ static void many_nodes_keep_their_sums(void **state)
 		sum += bytes;
 	}
 	assert_int_equal(tree_sort(f.tree, f.labels), 0);
-	for (uint32_t at = f.tree->nodes[TREE_ROOT].first; at != TREE_NONE;
-	     at = f.tree->nodes[at].next)
-		roots += f.tree->nodes[at].bytes;
+	for (uint32_t at = f.tree->all[TREE_ROOT].first; at != TREE_NONE; at = f.tree->all[at].next)
+		roots += f.tree->all[at].bytes;
 	assert_int_equal(sum, roots);
 	finish(&f);
 }
