@@ -12,14 +12,14 @@
 
 static size_t nr_shown(const struct overruns *overruns)
 {
-	size_t nr = overruns->nr_sites;
+	size_t nr = overruns->sites.nr;
 
 	return nr < OVERRUNS_SHOWN ? nr : OVERRUNS_SHOWN;
 }
 
 static const struct overrun *first_of(const struct overruns *overruns, size_t site)
 {
-	return overruns->all[overruns->sites[site].first];
+	return overruns->all[overruns->sites.all[site].first];
 }
 
 static int want(struct stack_names *named, const struct replay *leaks, const struct overrun *o)
@@ -174,10 +174,10 @@ void print_overruns(FILE *out, const struct report_data *export)
 	fprintf(out, "\nOVERRUNS: %s found, of blocks written beyond their bounds\n",
 		text_number(number, nr));
 	for (size_t i = 0; i < shown; i++)
-		print_site(&p, &overruns->sites[i], first_of(overruns, i));
-	if (overruns->nr_sites > shown)
+		print_site(&p, &overruns->sites.all[i], first_of(overruns, i));
+	if (overruns->sites.nr > shown)
 		fprintf(out, "\nand blocks with %s other allocation stacks\n",
-			text_number(number, overruns->nr_sites - shown));
+			text_number(number, overruns->sites.nr - shown));
 }
 
 static void put_bytes(struct json *json, const struct overrun *o)
@@ -248,10 +248,10 @@ void overruns_json(struct json *json, const struct report_data *export)
 	json_open(json, "overruns", '{');
 	json_bool(json, "guarded", export->meta->guarded != 0);
 	json_number(json, "found", overruns->nr);
-	json_number(json, "sites", overruns->nr_sites);
+	json_number(json, "sites", overruns->sites.nr);
 	json_open(json, "first_sites", '[');
 	for (size_t i = 0; i < nr_shown(overruns); i++)
-		put_site(&p, json, &overruns->sites[i], first_of(overruns, i));
+		put_site(&p, json, &overruns->sites.all[i], first_of(overruns, i));
 	json_close(json, ']');
 	json_close(json, '}');
 }

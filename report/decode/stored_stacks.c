@@ -14,11 +14,10 @@ struct stored_stacks {
 	const struct dwunw *dw;
 	const struct trace_modules *images;
 	/* what was gathered of the current chunk */
-	struct mlk_unwound_module *modules;
+	INTERN_OF(struct mlk_unwound_module) modules;
 	struct mlk_unwound_stack *stacks;
 	uint32_t *allocs;
-	size_t nr_modules, modules_room, nr_stacks, stacks_room, nr_allocs, allocs_room;
-	struct hash_index index; /* of modules */
+	size_t nr_stacks, stacks_room, nr_allocs, allocs_room;
 	/* by id of the unwinder: the number that it has in this chunk, if it has one */
 	struct number *numbers;
 	size_t numbers_room;
@@ -46,7 +45,7 @@ int stored_stacks_new(struct stored_stacks **out, const struct dwunw *dw,
 static bool same_stored_module(const void *things, uint32_t number, const void *key)
 {
 	const struct mlk_unwound_module *x =
-		&((const struct stored_stacks *)things)->modules[number];
+		&((const struct stored_stacks *)things)->modules.all[number];
 	const struct mlk_unwound_module *y = key;
 
 	return x->bias == y->bias && x->path == y->path && x->id.len == y->id.len &&
@@ -57,9 +56,10 @@ static bool same_stored_module(const void *things, uint32_t number, const void *
 static int module_of(struct stored_stacks *unwound, const struct dwunw_frame *frame,
 		     uint32_t *number)
 {
-	struct mlk_unwound_module key = {.bias = frame->pc - frame->addr}, *modules;
+	struct mlk_unwound_module key = {.bias = frame->pc - frame->addr};
 	struct hash_query query = {.things = unwound, .key = &key, .equal = same_stored_module};
 	uint32_t image;
+	int added;
 
 	*number = 0;
 	if (!trace_modules_number(unwound->images, frame->module, &image))
@@ -67,19 +67,9 @@ static int module_of(struct stored_stacks *unwound, const struct dwunw_frame *fr
 	key.id = *trace_modules_id(unwound->images, frame->module);
 	key.path = unwound->images->all[image].path;
 	query.hash = hash_word(image, key.bias);
-	if (!hash_index_find(&unwound->index, &query, number)) {
-		modules = array_grow(unwound->modules, &unwound->modules_room,
-				     unwound->nr_modules + 1, sizeof(*modules));
-		if (!modules)
-			return -ENOMEM;
-		unwound->modules = modules;
-		*number = (uint32_t)unwound->nr_modules;
-		if (hash_index_add(&unwound->index, query.hash, *number))
-			return -ENOMEM;
-		modules[unwound->nr_modules++] = key;
-	}
+	added = intern(&unwound->modules.table, &query, &key, sizeof(key), number);
 	++*number;
-	return 0;
+	return added < 0 ? added : 0;
 }
 
 /* Give stack @id, whose caller has a number, the next one. */
@@ -139,16 +129,16 @@ int stored_stacks_gather(struct stored_stacks *unwound, const struct batch *batc
 			      dwunw_stack_limit(unwound->dw), sizeof(*unwound->numbers));
 
 	unwound->round++;
-	unwound->nr_modules = unwound->nr_stacks = unwound->nr_allocs = 0;
-	hash_index_release(&unwound->index);
+	unwound->nr_stacks = unwound->nr_allocs = 0;
+	intern_release(&unwound->modules.table);
 	for (size_t i = 0; !err && i < batch->nr_events; i++)
 		if (batch->events[i].kind == MLK_ALLOC)
 			err = gather_one(unwound, ids[batch->events[i].stack]);
 	*to = (struct mlk_unwound){
-		.nr_modules = unwound->nr_modules,
+		.nr_modules = unwound->modules.nr,
 		.nr_stacks = unwound->nr_stacks,
 		.nr_allocs = unwound->nr_allocs,
-		.modules = unwound->modules,
+		.modules = unwound->modules.all,
 		.stacks = unwound->stacks,
 		.allocs = unwound->allocs,
 	};
@@ -159,12 +149,11 @@ void stored_stacks_free(struct stored_stacks *unwound)
 {
 	if (!unwound)
 		return;
-	free(unwound->modules);
+	intern_release(&unwound->modules.table);
 	free(unwound->stacks);
 	free(unwound->allocs);
 	free(unwound->numbers);
 	free(unwound->path);
-	hash_index_release(&unwound->index);
 	free(unwound);
 }
 

@@ -32,36 +32,37 @@ static bool same_process(const void *things, uint32_t number, const void *key)
 	return ((const struct live *)things)->all[number].tgid == *(const uint32_t *)key;
 }
 
-static int append_process(struct live *live, uint32_t tgid)
+/* The process that has the number @tgid now: the newest of those that had it, if it goes on. */
+static int intern_process(struct live *live, uint32_t tgid, uint32_t *number)
 {
 	const struct process process = {.tgid = tgid, .newest = (uint32_t)live->nr};
+	struct hash_query query = {.things = live, .key = &tgid, .equal = same_process};
+	uint32_t first;
+	int err;
 
-	if (live->nr == 1)
-		live->all[0].totals = live->totals;
-	return array_append(&live->all, &live->nr, &live->room, &process, sizeof(process));
+	query.hash = hash_word(0, tgid);
+	err = intern(&live->table, &query, &process, sizeof(process), &first);
+	if (!err && live->all[live->all[first].newest].exited) {
+		err = array_append(&live->all, &live->nr, &live->room, &process, sizeof(process));
+		if (!err)
+			live->all[first].newest = process.newest;
+	}
+	if (err >= 0)
+		*number = live->all[first].newest;
+	return err < 0 ? err : 0;
 }
 
 static struct process *find_process(struct live *live, uint32_t tgid)
 {
-	struct hash_query query = {.things = live, .key = &tgid, .equal = same_process};
-	uint32_t first;
+	size_t before = live->nr;
+	uint32_t number;
 
-	query.hash = hash_word(0, tgid);
-	if (!hash_index_find(&live->index, &query, &first)) {
-		first = (uint32_t)live->nr;
-		if (append_process(live, tgid))
-			return NULL;
-		if (hash_index_add(&live->index, query.hash, first)) {
-			live->nr--;
-			return NULL;
-		}
-	} else if (live->all[live->all[first].newest].exited) {
-		if (append_process(live, tgid))
-			return NULL;
-		live->all[first].newest = (uint32_t)live->nr - 1;
-	}
-	live->last = live->all[first].newest;
-	return &live->all[live->last];
+	if (intern_process(live, tgid, &number))
+		return NULL;
+	if (before == 1 && live->nr > 1)
+		live->all[0].totals = live->totals; /* which were those of it alone */
+	live->last = number;
+	return &live->all[number];
 }
 
 /* Find the process that has the number @tgid now, or add it.  NULL when there is no memory; valid
@@ -399,7 +400,6 @@ void live_free(struct live *live)
 		range_map_release(&live->all[i].ranges);
 		block_map_release(&live->all[i].pending);
 	}
-	hash_index_release(&live->index);
-	free(live->all);
+	intern_release(&live->table);
 	free(live);
 }

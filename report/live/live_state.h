@@ -48,10 +48,9 @@ struct process {
 };
 
 struct live {
-	struct process *all; /* in the order of their first event */
-	size_t nr, room;
-	struct hash_index index; /* of the first with each tgid */
-	size_t last;		 /* the one of the last event: often that of the next, too */
+	/* in the order of their first event; those with an index are the first with each tgid */
+	INTERN_OF(struct process);
+	size_t last; /* the one of the last event: often that of the next, too */
 	struct live_totals totals;
 	struct live_watch watch;
 	const struct mlk_event *event; /* that is being taken in, for the watch */

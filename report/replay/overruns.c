@@ -73,7 +73,7 @@ int overruns_sort(struct overruns *overruns, uint64_t stop_ns, uint32_t pid)
 static bool same_site(const void *things, uint32_t number, const void *key)
 {
 	const struct overruns *overruns = things;
-	const struct overrun *a = overruns->all[overruns->sites[number].first], *b = key;
+	const struct overrun *a = overruns->all[overruns->sites.all[number].first], *b = key;
 
 	return a->alloc_stack == b->alloc_stack && a->tgid == b->tgid &&
 	       (a->offset < 0) == (b->offset < 0);
@@ -88,22 +88,13 @@ static int count_site(struct overruns *overruns, size_t i)
 		.things = overruns,
 		.key = o,
 		.equal = same_site};
-	struct overrun_site *sites;
+	const struct overrun_site site = {.first = i};
 	uint32_t number;
+	int added = intern(&overruns->sites.table, &query, &site, sizeof(site), &number);
 
-	if (hash_index_find(&overruns->index, &query, &number)) {
-		overruns->sites[number].nr++;
-		return 0;
-	}
-	sites = array_grow(overruns->sites, &overruns->sites_room, overruns->nr_sites + 1,
-			   sizeof(*sites));
-	if (!sites)
-		return -ENOMEM;
-	overruns->sites = sites;
-	if (hash_index_add(&overruns->index, query.hash, (uint32_t)overruns->nr_sites))
-		return -ENOMEM;
-	sites[overruns->nr_sites++] = (struct overrun_site){.first = i, .nr = 1};
-	return 1;
+	if (added >= 0)
+		overruns->sites.all[number].nr++;
+	return added;
 }
 
 static void look_around(struct overrun *o, const struct live *live)
@@ -132,7 +123,7 @@ static int resolve_overrun(struct overruns *overruns, size_t i, const struct liv
 	if (o->known && o->size == UINT64_MAX)
 		o->size = o->block.size;
 	is_new = count_site(overruns, i);
-	if (is_new > 0 && overruns->nr_sites <= MAX_LOOKED)
+	if (is_new > 0 && overruns->sites.nr <= MAX_LOOKED)
 		look_around(o, live);
 	return is_new < 0 ? is_new : 0;
 }
@@ -156,8 +147,7 @@ void overruns_free(struct overruns *overruns)
 		free(overruns->noted[i]);
 	free(overruns->noted);
 	free(overruns->all);
-	free(overruns->sites);
-	hash_index_release(&overruns->index);
+	intern_release(&overruns->sites.table);
 	free(overruns);
 }
 

@@ -45,9 +45,7 @@ struct overruns {
 	size_t nr, nr_noted, room;
 	size_t resolved; /* of all */
 	size_t named;	 /* of noted */
-	struct overrun_site *sites;
-	size_t nr_sites, sites_room;
-	struct hash_index index; /* of the sites */
+	INTERN_OF(struct overrun_site) sites;
 };
 
 /* None yet.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */

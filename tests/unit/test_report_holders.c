@@ -213,13 +213,13 @@ static void an_overrun_is_of_the_block_that_lived_when_it_was_found(void **state
 	assert_int_equal(overruns->nr, 1); /* the other was found later than 50 */
 	give(w, ADDR, 47);
 	assert_int_equal(overruns_until(overruns, 1, w->live, stacks), 0);
-	assert_int_equal(overruns->nr_sites, 0);
+	assert_int_equal(overruns->sites.nr, 0);
 	assert_int_equal(overruns_until(overruns, 2, w->live, stacks), 0);
 	take(w, MLK_FREE, 1, ADDR);
 	give(w, ADDR, 53);
 	assert_int_equal(overruns_until(overruns, UINT64_MAX, w->live, stacks), 0);
-	o = overruns->all[overruns->sites[0].first];
-	assert_int_equal(overruns->nr_sites, 1);
+	o = overruns->all[overruns->sites.all[0].first];
+	assert_int_equal(overruns->sites.nr, 1);
 	assert_true(o->known && o->looked);
 	assert_int_equal(o->block.size, 47);
 	assert_int_equal(o->size, 47);
