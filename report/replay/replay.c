@@ -184,7 +184,7 @@ static int start_replay(struct replay *leaks, const struct replay_opts *opts)
 	if (!err)
 		live_set_sampling(leaks->live, &sampling);
 	if (!err)
-		err = processes_new(&leaks->processes);
+		err = thread_names_new(&leaks->processes);
 	if (!err)
 		err = thread_names_new(&leaks->threads);
 	if (!err)
@@ -234,7 +234,7 @@ void replay_free(struct replay *leaks)
 		return;
 	live_free(leaks->live);
 	overruns_free(leaks->overruns);
-	processes_free(leaks->processes);
+	thread_names_free(leaks->processes);
 	stack_stats_free(leaks->figures);
 	thread_names_free(leaks->threads);
 	stacks_free(leaks->stacks);

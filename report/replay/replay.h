@@ -28,7 +28,7 @@ struct replay {
 	struct suspect_blocks suspect;
 	struct live_amount suspects; /* outstanding blocks that may have been freed */
 	struct live_totals totals;   /* of the chosen process, or of all; of a sample, estimates */
-	struct processes *processes; /* their names */
+	struct thread_names *processes; /* see processes.h */
 	struct stack_stats *figures;
 	struct thread_names *threads;
 	struct block_filter choice;	 /* of the caller */

@@ -6,75 +6,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/base/hash_index.h"
 #include "report/base/text.h"
 
 #define MAX_LISTED 8   /* of processes_list() */
 #define MOST_LINES 100 /* of processes_print(): the tree is to be found below them */
 
-struct process_name {
-	uint32_t tgid;
-	char *name;
-};
-
-struct processes {
-	INTERN_OF(struct process_name);
-};
-
-int processes_new(struct processes **out)
+int processes_note(struct thread_names *names, const struct mlk_thread *thread)
 {
-	*out = calloc(1, sizeof(**out));
-	return *out ? 0 : -ENOMEM;
+	return thread->tid == thread->tgid && thread->name[0]
+		       ? thread_names_note(names, thread->tgid, 0, thread->name)
+		       : 0;
 }
 
-static bool same_tgid(const void *things, uint32_t number, const void *key)
+const char *processes_name(const struct thread_names *names, uint32_t tgid)
 {
-	return ((const struct processes *)things)->all[number].tgid == *(const uint32_t *)key;
+	const char *name = thread_names_get(names, tgid, 0);
+
+	return name[0] ? name : "process";
 }
 
-static struct hash_query query_for_tgid(const struct processes *processes, const uint32_t *tgid)
-{
-	return (struct hash_query){
-		.hash = hash_word(0, *tgid), .things = processes, .key = tgid, .equal = same_tgid};
-}
-
-int processes_note(struct processes *processes, const struct mlk_thread *thread)
-{
-	struct process_name named = {.tgid = thread->tgid};
-	struct hash_query query = query_for_tgid(processes, &named.tgid);
-	uint32_t number;
-	int added;
-
-	if (thread->tid != thread->tgid || !thread->name[0])
-		return 0;
-	named.name = strdup(thread->name);
-	added = named.name ? intern(&processes->table, &query, &named, sizeof(named), &number)
-			   : -ENOMEM;
-	if (added < 0)
-		free(named.name);
-	if (!added) {
-		free(processes->all[number].name);
-		processes->all[number].name = named.name;
-	}
-	return added < 0 ? added : 0;
-}
-
-const char *processes_name(const struct processes *processes, uint32_t tgid)
-{
-	struct hash_query query = query_for_tgid(processes, &tgid);
-	uint32_t number;
-
-	return hash_index_find(&processes->index, &query, &number) ? processes->all[number].name
-								   : "process";
-}
-
-char *processes_label(const struct processes *processes, uint32_t tgid)
+char *processes_label(const struct thread_names *names, uint32_t tgid)
 {
 	char *label;
 
-	return asprintf(&label, "%s (%" PRIu32 ")", processes_name(processes, tgid), tgid) < 0
-		       ? NULL
-		       : label;
+	return asprintf(&label, "%s (%" PRIu32 ")", processes_name(names, tgid), tgid) < 0 ? NULL
+											   : label;
 }
 
 static void add_amount_to(struct live_amount *to, const struct live_amount *what)
@@ -145,12 +101,12 @@ static void print_other_processes(FILE *out, const struct live_process *all, siz
 	fputs("; 'mleak info' lists them\n", out);
 }
 
-static void print_one(FILE *out, const struct processes *processes, const struct live_process *p)
+static void print_one(FILE *out, const struct thread_names *names, const struct live_process *p)
 {
 	char blocks[TEXT_NUMBER_MAX];
 
 	fprintf(out, "  process %" PRIu32 " ", p->tgid);
-	text_print(out, processes_name(processes, p->tgid));
+	text_print(out, processes_name(names, p->tgid));
 	print_process_totals(out, &p->totals);
 	if (p->totals.gone.blocks)
 		fprintf(out, ", %s gone at exec", text_number(blocks, p->totals.gone.blocks));
@@ -184,7 +140,7 @@ static size_t sort_distinct(const struct live *live, struct live_process *all)
 	return nr;
 }
 
-char *processes_list(const struct processes *processes, const struct live *live)
+char *processes_list(const struct thread_names *names, const struct live *live)
 {
 	struct live_process *all = calloc(live_nr_processes(live) + 1, sizeof(*all));
 	size_t nr = all ? sort_distinct(live, all) : 0, len;
@@ -193,7 +149,7 @@ char *processes_list(const struct processes *processes, const struct live *live)
 
 	for (size_t i = 0; out && i < nr && i < MAX_LISTED; i++)
 		fprintf(out, "%s%s (%" PRIu32 ")", i ? ", " : "",
-			processes_name(processes, all[i].tgid), all[i].tgid);
+			processes_name(names, all[i].tgid), all[i].tgid);
 	if (out && nr > MAX_LISTED)
 		fprintf(out, " and %zu more", nr - MAX_LISTED);
 	free(all);
@@ -203,7 +159,7 @@ char *processes_list(const struct processes *processes, const struct live *live)
 	return NULL;
 }
 
-int processes_print(FILE *out, const struct processes *processes, const struct live *live,
+int processes_print(FILE *out, const struct thread_names *names, const struct live *live,
 		    uint32_t tgid)
 {
 	size_t nr_all = live_nr_processes(live), nr = 0, lines;
@@ -222,19 +178,9 @@ int processes_print(FILE *out, const struct processes *processes, const struct l
 	/* one more line is as short as that of the rest */
 	lines = nr > MOST_LINES + 1 ? MOST_LINES : nr;
 	for (size_t i = 0; i < lines; i++)
-		print_one(out, processes, &all[i]);
+		print_one(out, names, &all[i]);
 	if (lines < nr)
 		print_other_processes(out, all + lines, nr - lines);
 	free(all);
 	return 0;
-}
-
-void processes_free(struct processes *processes)
-{
-	if (!processes)
-		return;
-	for (size_t i = 0; i < processes->nr; i++)
-		free(processes->all[i].name);
-	intern_release(&processes->table);
-	free(processes);
 }

@@ -6,22 +6,20 @@
 
 #include "format/trace.h"
 #include "report/live/live.h"
+#include "report/trace/thread_names.h"
 
-struct processes; /* opaque */
-
-/* No names yet.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
-int processes_new(struct processes **out);
+/* Names of processes are a table of their own, in which each has one thread. */
 
 /* Note the name of @thread, if it is a process's main thread.  Returns 0 or -ENOMEM. */
-int processes_note(struct processes *processes, const struct mlk_thread *thread);
+int processes_note(struct thread_names *names, const struct mlk_thread *thread);
 
 /* The name of process @tgid, any bytes, "process" when none is known; valid until the next
  * processes_note(). */
-const char *processes_name(const struct processes *processes, uint32_t tgid);
+const char *processes_name(const struct thread_names *names, uint32_t tgid);
 
 /* What a process's root in a tree says, as "sh (1234)".  Returns a string that the caller frees, or
  * NULL when there is no memory. */
-char *processes_label(const struct processes *processes, uint32_t tgid);
+char *processes_label(const struct thread_names *names, uint32_t tgid);
 
 /* The totals of all processes of @live with the number @tgid.  False: there are none. */
 bool processes_totals(const struct live *live, uint32_t tgid, struct live_totals *totals);
@@ -29,15 +27,12 @@ bool processes_totals(const struct live *live, uint32_t tgid, struct live_totals
 /* The processes of @live, most outstanding bytes first, by their labels: "sh (1234), ls (1235) and
  * 3 more", "" if there are none; any bytes.  Returns a string that the caller frees, or NULL when
  * there is no memory. */
-char *processes_list(const struct processes *processes, const struct live *live);
+char *processes_list(const struct thread_names *names, const struct live *live);
 
 /* If @live has several processes, print a line for each (with @tgid not 0: those of that number),
  * most outstanding bytes first; of very many, one for all those with the least.  Returns 0 or
  * -ENOMEM. */
-int processes_print(FILE *out, const struct processes *processes, const struct live *live,
+int processes_print(FILE *out, const struct thread_names *names, const struct live *live,
 		    uint32_t tgid);
-
-/* Release @processes; NULL is allowed. */
-void processes_free(struct processes *processes);
 
 #endif

@@ -35,7 +35,7 @@ struct view_opts {
 	struct stack_filter_opts sieve;
 	/* Where there are several processes, paths begin with theirs.  NULL: they do not; borrowed
 	 * until view_new() returns. */
-	const struct processes *processes;
+	const struct thread_names *processes;
 	const struct live *live; /* which these are; NULL: paths are of one process */
 };
 

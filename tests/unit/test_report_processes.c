@@ -246,11 +246,11 @@ static void a_process_has_the_last_name_of_its_main_thread(void **state)
 					     {CHILD, CHILD + 1, "worker"},
 					     {CHILD, CHILD, ""},
 					     {CHILD, CHILD, "ls"}};
-	struct processes *processes;
+	struct thread_names *processes;
 	char *label;
 
 	(void)state;
-	assert_int_equal(processes_new(&processes), 0);
+	assert_int_equal(thread_names_new(&processes), 0);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(processes_note(processes, &threads[i]), 0);
 	label = processes_label(processes, CHILD);
@@ -259,7 +259,7 @@ static void a_process_has_the_last_name_of_its_main_thread(void **state)
 	label = processes_label(processes, PARENT);
 	assert_string_equal(label, "process (100)");
 	free(label);
-	processes_free(processes);
+	thread_names_free(processes);
 }
 
 int main(void)
