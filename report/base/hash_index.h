@@ -54,9 +54,10 @@ struct intern {
 int intern(struct intern *table, const struct hash_query *query, const void *thing, size_t size,
 	   uint32_t *number);
 
+#define PAIR_SIZE (2 * sizeof(uint32_t)) /* bytes that distinguish things of intern_pair() */
+
 /* The same for things of which each begins with two uint32_t, as a process and a thread: those are
  * equal that have the same two. */
-#define PAIR_SIZE (2 * sizeof(uint32_t))
 int intern_pair(struct intern *table, const void *thing, size_t size, uint32_t *number);
 
 /* Look in a table of intern_pair() for the thing of @size bytes that has the two at @pair.  Returns

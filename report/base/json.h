@@ -27,6 +27,7 @@ void json_open(struct json *json, const char *key, char bracket);
 /* End it: '}' or ']'. */
 void json_close(struct json *json, char bracket);
 
+/* One that is not below zero. */
 void json_number(struct json *json, const char *key, uint64_t number);
 
 /* One that may be below zero. */
@@ -35,6 +36,7 @@ void json_signed(struct json *json, const char *key, int64_t number);
 /* A fraction, to four decimals. */
 void json_fraction(struct json *json, const char *key, double number);
 
+/* true or false. */
 void json_bool(struct json *json, const char *key, bool value);
 
 /* @text may hold any bytes. */

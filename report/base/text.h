@@ -27,7 +27,7 @@ const char *text_blocks(uint64_t nr);
 /* The name of the file @path: the part of it behind the last slash, if anything is there. */
 const char *text_file_name(const char *path);
 
-#define TEXT_NUMBER_MAX 32
+#define TEXT_NUMBER_MAX 32 /* bytes for text_number(), with its NUL */
 
 /* Write @number with commas between the thousands into @buf.  Returns @buf. */
 const char *text_number(char buf[TEXT_NUMBER_MAX], uint64_t number);

@@ -25,6 +25,7 @@ struct report_data {
 	struct suppressions *suppressions;	 /* that the view was made with; NULL: none */
 };
 
+/* As what a table is printed: for people, or for programs. */
 enum table_format { TABLE_TEXT, TABLE_CSV, TABLE_JSON };
 
 /* How a table in place of stacks is printed; its view is to have all stacks: of what it sums up or
@@ -50,9 +51,10 @@ int print_csv(FILE *out, const struct report_data *export);
 /* A profile of pprof, compressed by gzip; the view is to have all stacks. */
 int print_pprof(FILE *out, const struct report_data *export);
 
+struct heaptrack_events;
+
 /* The text that heaptrack_print and heaptrack_gui read; @events is what was printed of the replay
  * by heaptrack_events.h, the view is to have all stacks. */
-struct heaptrack_events;
 int print_heaptrack(FILE *out, const struct report_data *export, struct heaptrack_events *events);
 
 /* The file format of speedscope: a profile of bytes and one of blocks. */

@@ -6,7 +6,7 @@
 
 #include "report/replay/replay.h"
 
-#define SAMPLE_TEXT_MAX 96
+#define SAMPLE_TEXT_MAX 96 /* bytes for print_sampling_rate() */
 
 /* Write how allocations were sampled, "one of 100 allocations", into @buf.  Returns @buf, or NULL
  * when they were not. */

@@ -15,9 +15,10 @@
 /* The class of blocks that are @age_ns nanoseconds old. */
 size_t ages_class(uint64_t age_ns);
 
-/* What is said of class @i (below AGES_NR): "< 1 s", ...; and from which age on blocks are in it,
- * in nanoseconds. */
+/* What is said of class @i (below AGES_NR): "< 1 s", ... */
 const char *ages_text(size_t i);
+
+/* From which age on blocks are in class @i, in nanoseconds. */
 uint64_t ages_from_ns(size_t i);
 
 /* What is outstanding of what one thread got by one stack. */

@@ -57,6 +57,7 @@ int batch_add_stack(struct batch *batch, const struct batch_stack *stack);
 /* The event that @event was made of, except for its registers and its stack. */
 void batch_get_event(const struct batch_event *event, struct mlk_event *out);
 
+/* Release what @batch holds, and leave it empty. */
 void batch_release(struct batch *batch);
 
 #endif

@@ -21,17 +21,17 @@
 #define PLACES_EACH 3 /* for each thread: at work, waiting to be worked on and to be taken */
 
 struct place {
-	struct worker_pool *crew;
+	struct worker_pool *pool;
 	struct batch batch;
-	struct hand *by; /* whose worker's ids are in the batch */
+	struct pool_thread *by; /* whose worker's ids are in the batch */
 	bool done;
 };
 
 /* A worker, and what its ids are in the unwinder that has all stacks. */
-struct hand {
-	struct worker_pool *crew;
+struct pool_thread {
+	struct worker_pool *pool;
 	struct worker *worker;
-	pthread_t thread;
+	pthread_t pthread;
 	bool started;
 	uint32_t *ids;
 	size_t ids_room;
@@ -40,9 +40,9 @@ struct hand {
 struct worker_pool {
 	struct mlk_reader *trace;
 	struct dwunw *dw;
-	struct hand *hands;
+	struct pool_thread *threads;
 	struct place *places;
-	unsigned int nr_hands, nr_places;
+	unsigned int nr_threads, nr_places;
 	struct mlk_condition condition, damage; /* damage: what the chunks say */
 	bool at_end;				/* no more chunks can be found */
 	bool anew;
@@ -50,8 +50,8 @@ struct worker_pool {
 	/* Chunks that were found, begun and taken in; below the lock, but that the caller's thread
 	 * alone changes the first and the last. */
 	uint64_t nr_found, nr_begun, nr_taken;
-	struct stack_history
-		*previous; /* what the chunks that were taken in left; as the numbers */
+	/* what the chunks that were taken in left; as the numbers */
+	struct stack_history *previous;
 	bool stop;
 	pthread_mutex_t lock;
 	pthread_cond_t found, done, taken;
@@ -62,26 +62,26 @@ unsigned int worker_pool_default(void)
 	cpu_set_t set;
 	int nr = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
 
-	return nr < CREW_MAX ? (unsigned int)nr : CREW_MAX;
+	return nr < WORKER_POOL_MAX ? (unsigned int)nr : WORKER_POOL_MAX;
 }
 
-static struct place *place_of(struct worker_pool *crew, uint64_t chunk)
+static struct place *place_of(struct worker_pool *pool, uint64_t chunk)
 {
-	return &crew->places[chunk % crew->nr_places];
+	return &pool->places[chunk % pool->nr_places];
 }
 
 /* What the chunks before the one at @arg, which is a place, left of a thread's stack. */
 static void look_back(void *arg, struct stack_history *to, const struct mlk_event *event)
 {
 	struct place *place = arg;
-	struct worker_pool *crew = place->crew;
+	struct worker_pool *pool = place->pool;
 
-	pthread_mutex_lock(&crew->lock);
-	while (!crew->stop && place != place_of(crew, crew->nr_taken))
-		pthread_cond_wait(&crew->taken, &crew->lock);
-	if (!crew->stop)
-		stack_history_copy(to, crew->previous, event);
-	pthread_mutex_unlock(&crew->lock);
+	pthread_mutex_lock(&pool->lock);
+	while (!pool->stop && place != place_of(pool, pool->nr_taken))
+		pthread_cond_wait(&pool->taken, &pool->lock);
+	if (!pool->stop)
+		stack_history_copy(to, pool->previous, event);
+	pthread_mutex_unlock(&pool->lock);
 }
 
 /* All goes through the caller's thread, so it comes first where there are fewer CPUs than threads.
@@ -93,44 +93,44 @@ static void give_way(void)
 
 static void *work(void *arg)
 {
-	struct hand *hand = arg;
-	struct worker_pool *crew = hand->crew;
+	struct pool_thread *thread = arg;
+	struct worker_pool *pool = thread->pool;
 	struct place *place;
 
 	give_way();
-	pthread_mutex_lock(&crew->lock);
+	pthread_mutex_lock(&pool->lock);
 	for (;;) {
-		while (!crew->stop && crew->nr_begun == crew->nr_found)
-			pthread_cond_wait(&crew->found, &crew->lock);
-		if (crew->stop)
+		while (!pool->stop && pool->nr_begun == pool->nr_found)
+			pthread_cond_wait(&pool->found, &pool->lock);
+		if (pool->stop)
 			break;
-		place = place_of(crew, crew->nr_begun++);
-		pthread_mutex_unlock(&crew->lock);
-		worker_read(hand->worker, &place->batch);
-		pthread_mutex_lock(&crew->lock);
-		place->by = hand;
+		place = place_of(pool, pool->nr_begun++);
+		pthread_mutex_unlock(&pool->lock);
+		worker_read(thread->worker, &place->batch);
+		pthread_mutex_lock(&pool->lock);
+		place->by = thread;
 		place->done = true;
-		pthread_cond_signal(&crew->done);
+		pthread_cond_signal(&pool->done);
 	}
-	pthread_mutex_unlock(&crew->lock);
+	pthread_mutex_unlock(&pool->lock);
 	return NULL;
 }
 
-static int make_places(struct worker_pool *crew)
+static int make_places(struct worker_pool *pool)
 {
-	crew->places = calloc(crew->nr_places, sizeof(*crew->places));
-	if (!crew->places)
+	pool->places = calloc(pool->nr_places, sizeof(*pool->places));
+	if (!pool->places)
 		return -ENOMEM;
-	for (unsigned int i = 0; i < crew->nr_places; i++) {
-		crew->places[i].crew = crew;
-		if (stack_history_new(&crew->places[i].batch.previous, look_back, &crew->places[i]))
+	for (unsigned int i = 0; i < pool->nr_places; i++) {
+		pool->places[i].pool = pool;
+		if (stack_history_new(&pool->places[i].batch.previous, look_back, &pool->places[i]))
 			return -ENOMEM;
 	}
-	return stack_history_new(&crew->previous, NULL, NULL);
+	return stack_history_new(&pool->previous, NULL, NULL);
 }
 
 /* All workers are made before the first begins: what they share is not to be changed then. */
-static int make_hands(struct worker_pool *crew, const struct worker_pool_opts *opts)
+static int start_threads(struct worker_pool *pool, const struct worker_pool_opts *opts)
 {
 	const struct worker_opts worker = {
 		.trace = opts->trace,
@@ -141,46 +141,46 @@ static int make_hands(struct worker_pool *crew, const struct worker_pool_opts *o
 	};
 	int err = 0;
 
-	crew->hands = calloc(opts->nr_threads, sizeof(*crew->hands));
-	if (!crew->hands)
+	pool->threads = calloc(opts->nr_threads, sizeof(*pool->threads));
+	if (!pool->threads)
 		return -ENOMEM;
-	while (!err && crew->nr_hands < opts->nr_threads) {
-		struct hand *hand = &crew->hands[crew->nr_hands++];
+	while (!err && pool->nr_threads < opts->nr_threads) {
+		struct pool_thread *thread = &pool->threads[pool->nr_threads++];
 
-		hand->crew = crew;
-		err = worker_new(&hand->worker, &worker);
+		thread->pool = pool;
+		err = worker_new(&thread->worker, &worker);
 	}
-	for (unsigned int i = 0; !err && crew->nr_hands > 1 && i < crew->nr_hands; i++) {
-		err = -pthread_create(&crew->hands[i].thread, NULL, work, &crew->hands[i]);
-		crew->hands[i].started = !err;
+	for (unsigned int i = 0; !err && pool->nr_threads > 1 && i < pool->nr_threads; i++) {
+		err = -pthread_create(&pool->threads[i].pthread, NULL, work, &pool->threads[i]);
+		pool->threads[i].started = !err;
 	}
 	return err;
 }
 
 int worker_pool_new(struct worker_pool **out, const struct worker_pool_opts *opts)
 {
-	struct worker_pool *crew = calloc(1, sizeof(*crew));
+	struct worker_pool *pool = calloc(1, sizeof(*pool));
 	int err;
 
 	*out = NULL;
-	if (!crew)
+	if (!pool)
 		return -ENOMEM;
-	pthread_mutex_init(&crew->lock, NULL);
-	pthread_cond_init(&crew->found, NULL);
-	pthread_cond_init(&crew->done, NULL);
-	pthread_cond_init(&crew->taken, NULL);
-	crew->trace = opts->trace;
-	crew->dw = opts->dw;
-	crew->anew = opts->anew;
-	crew->nr_places = opts->nr_threads == 1 ? 1 : PLACES_EACH * opts->nr_threads;
-	mlk_reader_rewind(crew->trace, MLK_RECORD_CHUNK);
-	err = make_places(crew);
+	pthread_mutex_init(&pool->lock, NULL);
+	pthread_cond_init(&pool->found, NULL);
+	pthread_cond_init(&pool->done, NULL);
+	pthread_cond_init(&pool->taken, NULL);
+	pool->trace = opts->trace;
+	pool->dw = opts->dw;
+	pool->anew = opts->anew;
+	pool->nr_places = opts->nr_threads == 1 ? 1 : PLACES_EACH * opts->nr_threads;
+	mlk_reader_rewind(pool->trace, MLK_RECORD_CHUNK);
+	err = make_places(pool);
 	if (!err)
-		err = make_hands(crew, opts);
+		err = start_threads(pool, opts);
 	if (err)
-		worker_pool_free(crew);
+		worker_pool_free(pool);
 	else
-		*out = crew;
+		*out = pool;
 	return err;
 }
 
@@ -199,16 +199,16 @@ static struct mlk_entry entry_of(const struct mlk_chunk *chunk)
 
 /* Find the next chunk with events, and the one before it that may have its stacks.  Returns 1, 0 at
  * the end of the trace, or an error. */
-static int find_chunk(struct worker_pool *crew, struct batch *batch)
+static int find_chunk(struct worker_pool *pool, struct batch *batch)
 {
 	struct mlk_entry none = {0}, unwound = none;
 	struct mlk_record record;
 	int more;
 
-	while ((more = mlk_reader_next(crew->trace, &record)) > 0) {
+	while ((more = mlk_reader_next(pool->trace, &record)) > 0) {
 		const struct mlk_chunk *chunk = &record.chunk;
 
-		if (chunk->records & MLK_RECORD_UNWOUND && !crew->anew)
+		if (chunk->records & MLK_RECORD_UNWOUND && !pool->anew)
 			unwound = entry_of(chunk);
 		if (!(chunk->records & (MLK_RECORD_EVENT | MLK_RECORD_STACK)))
 			continue;
@@ -221,30 +221,30 @@ static int find_chunk(struct worker_pool *crew, struct batch *batch)
 }
 
 /* Have all places filled with chunks to be worked on, as long as there are any. */
-static int find_chunks(struct worker_pool *crew)
+static int find_chunks(struct worker_pool *pool)
 {
-	while (!crew->at_end && crew->nr_found - crew->nr_free < crew->nr_places) {
-		struct place *place = place_of(crew, crew->nr_found);
-		int more = find_chunk(crew, &place->batch);
+	while (!pool->at_end && pool->nr_found - pool->nr_free < pool->nr_places) {
+		struct place *place = place_of(pool, pool->nr_found);
+		int more = find_chunk(pool, &place->batch);
 
 		if (more < 0)
 			return more;
-		crew->at_end = !more;
+		pool->at_end = !more;
 		if (!more)
 			break;
 		batch_clear(&place->batch);
 		place->done = false;
-		pthread_mutex_lock(&crew->lock);
-		crew->nr_found++;
-		pthread_cond_signal(&crew->found);
-		pthread_mutex_unlock(&crew->lock);
+		pthread_mutex_lock(&pool->lock);
+		pool->nr_found++;
+		pthread_cond_signal(&pool->found);
+		pthread_mutex_unlock(&pool->lock);
 	}
 	return 0;
 }
 
 /* Give the unwinder of all the stacks of which @batch tells, and note in *@ids, which has room for
  * *@room, what they are there. */
-static int take_stacks(struct worker_pool *crew, const struct batch *batch, uint32_t **ids,
+static int take_stacks(struct worker_pool *pool, const struct batch *batch, uint32_t **ids,
 		       size_t *room)
 {
 	int err = 0;
@@ -256,9 +256,9 @@ static int take_stacks(struct worker_pool *crew, const struct batch *batch, uint
 		if (!all)
 			return -ENOMEM;
 		*ids = all;
-		err = stack->caller ? dwunw_stack_add(crew->dw, all[stack->caller], &stack->frame,
+		err = stack->caller ? dwunw_stack_add(pool->dw, all[stack->caller], &stack->frame,
 						      &all[stack->id])
-				    : dwunw_stack_intern(crew->dw, NULL, 0, stack->status,
+				    : dwunw_stack_intern(pool->dw, NULL, 0, stack->status,
 							 &all[stack->id]);
 	}
 	return err;
@@ -278,96 +278,96 @@ static void note_damage(struct mlk_condition *all, const struct mlk_condition *c
 }
 
 /* What @batch left of threads' stacks is there for those behind it. */
-static void finish_chunk(struct worker_pool *crew, struct batch *batch)
+static void finish_chunk(struct worker_pool *pool, struct batch *batch)
 {
-	pthread_mutex_lock(&crew->lock);
+	pthread_mutex_lock(&pool->lock);
 	/* whose stacks were not examined leaves nothing, and what was before it is no more */
 	if (batch->own_ids)
-		stack_history_clear(crew->previous);
+		stack_history_clear(pool->previous);
 	else
-		stack_history_absorb(crew->previous, batch->previous);
-	crew->nr_taken++;
-	pthread_cond_broadcast(&crew->taken);
-	pthread_mutex_unlock(&crew->lock);
+		stack_history_absorb(pool->previous, batch->previous);
+	pool->nr_taken++;
+	pthread_cond_broadcast(&pool->taken);
+	pthread_mutex_unlock(&pool->lock);
 }
 
-static void wait_for(struct worker_pool *crew, struct place *place)
+static void wait_for(struct worker_pool *pool, struct place *place)
 {
-	if (crew->nr_hands == 1) {
-		worker_read(crew->hands[0].worker, &place->batch);
-		place->by = &crew->hands[0];
+	if (pool->nr_threads == 1) {
+		worker_read(pool->threads[0].worker, &place->batch);
+		place->by = &pool->threads[0];
 		return;
 	}
-	pthread_mutex_lock(&crew->lock);
+	pthread_mutex_lock(&pool->lock);
 	while (!place->done)
-		pthread_cond_wait(&crew->done, &crew->lock);
-	pthread_mutex_unlock(&crew->lock);
+		pthread_cond_wait(&pool->done, &pool->lock);
+	pthread_mutex_unlock(&pool->lock);
 }
 
-static void finish_condition(struct worker_pool *crew)
+static void finish_condition(struct worker_pool *pool)
 {
-	crew->condition = *mlk_reader_condition(crew->trace);
-	crew->condition.chunks -= crew->damage.chunks_lost;
-	note_damage(&crew->condition, &crew->damage);
+	pool->condition = *mlk_reader_condition(pool->trace);
+	pool->condition.chunks -= pool->damage.chunks_lost;
+	note_damage(&pool->condition, &pool->damage);
 }
 
-int worker_pool_next(struct worker_pool *crew, const struct batch **batch, const uint32_t **ids)
+int worker_pool_next(struct worker_pool *pool, const struct batch **batch, const uint32_t **ids)
 {
 	struct place *place;
 	struct batch *done;
 	int err;
 
-	crew->nr_free = crew->nr_taken;
-	err = find_chunks(crew);
+	pool->nr_free = pool->nr_taken;
+	err = find_chunks(pool);
 	if (err)
 		return err;
-	if (crew->nr_taken == crew->nr_found) {
-		finish_condition(crew);
+	if (pool->nr_taken == pool->nr_found) {
+		finish_condition(pool);
 		return 0;
 	}
-	place = place_of(crew, crew->nr_taken);
-	wait_for(crew, place);
+	place = place_of(pool, pool->nr_taken);
+	wait_for(pool, place);
 	done = &place->batch;
 	if (done->err)
 		return done->err;
-	note_damage(&crew->damage, &done->condition);
-	err = done->own_ids ? take_stacks(crew, done, &done->ids, &done->ids_room)
-			    : take_stacks(crew, done, &place->by->ids, &place->by->ids_room);
-	finish_chunk(crew, done);
+	note_damage(&pool->damage, &done->condition);
+	err = done->own_ids ? take_stacks(pool, done, &done->ids, &done->ids_room)
+			    : take_stacks(pool, done, &place->by->ids, &place->by->ids_room);
+	finish_chunk(pool, done);
 	*batch = done;
 	*ids = done->own_ids ? done->ids : place->by->ids;
 	return err ? err : 1;
 }
 
-const struct mlk_condition *worker_pool_condition(const struct worker_pool *crew)
+const struct mlk_condition *worker_pool_condition(const struct worker_pool *pool)
 {
-	return &crew->condition;
+	return &pool->condition;
 }
 
-void worker_pool_free(struct worker_pool *crew)
+void worker_pool_free(struct worker_pool *pool)
 {
-	if (!crew)
+	if (!pool)
 		return;
-	pthread_mutex_lock(&crew->lock);
-	crew->stop = true;
-	pthread_cond_broadcast(&crew->found);
-	pthread_cond_broadcast(&crew->taken);
-	pthread_mutex_unlock(&crew->lock);
-	for (unsigned int i = 0; i < crew->nr_hands; i++)
-		if (crew->hands[i].started)
-			pthread_join(crew->hands[i].thread, NULL);
-	for (unsigned int i = 0; i < crew->nr_hands; i++) {
-		worker_free(crew->hands[i].worker);
-		free(crew->hands[i].ids);
+	pthread_mutex_lock(&pool->lock);
+	pool->stop = true;
+	pthread_cond_broadcast(&pool->found);
+	pthread_cond_broadcast(&pool->taken);
+	pthread_mutex_unlock(&pool->lock);
+	for (unsigned int i = 0; i < pool->nr_threads; i++)
+		if (pool->threads[i].started)
+			pthread_join(pool->threads[i].pthread, NULL);
+	for (unsigned int i = 0; i < pool->nr_threads; i++) {
+		worker_free(pool->threads[i].worker);
+		free(pool->threads[i].ids);
 	}
-	for (unsigned int i = 0; crew->places && i < crew->nr_places; i++)
-		batch_release(&crew->places[i].batch);
-	stack_history_free(crew->previous);
-	pthread_mutex_destroy(&crew->lock);
-	pthread_cond_destroy(&crew->found);
-	pthread_cond_destroy(&crew->done);
-	pthread_cond_destroy(&crew->taken);
-	free(crew->hands);
-	free(crew->places);
-	free(crew);
+	for (unsigned int i = 0; pool->places && i < pool->nr_places; i++)
+		batch_release(&pool->places[i].batch);
+	stack_history_free(pool->previous);
+	pthread_mutex_destroy(&pool->lock);
+	pthread_cond_destroy(&pool->found);
+	pthread_cond_destroy(&pool->done);
+	pthread_cond_destroy(&pool->taken);
+	free(pool->threads);
+	free(pool->places);
+	free(pool);
 }

@@ -15,8 +15,9 @@
 struct worker_pool; /* opaque */
 
 /* The most threads that are of use. */
-#define CREW_MAX 64
+#define WORKER_POOL_MAX 64
 
+/* Of what, and how: for worker_pool_new(). */
 struct worker_pool_opts {
 	struct mlk_reader *trace; /* borrowed until worker_pool_free(), as the others; not to be
 				     used by the caller except for what does not move it */
@@ -25,10 +26,10 @@ struct worker_pool_opts {
 	const struct trace_modules *images;
 	uint64_t stop_ns;	 /* see worker.h */
 	bool anew;		 /* unwind also what the trace has unwound */
-	unsigned int nr_threads; /* 1 to CREW_MAX; 1: the caller's own */
+	unsigned int nr_threads; /* 1 to WORKER_POOL_MAX; 1: the caller's own */
 };
 
-/* As many threads as CPUs may be used, at most CREW_MAX. */
+/* As many threads as CPUs may be used, at most WORKER_POOL_MAX. */
 unsigned int worker_pool_default(void);
 
 /* Begin to read.  *@out is NULL on failure.  Returns 0, -ENOMEM or -errno of a system call. */
@@ -36,12 +37,12 @@ int worker_pool_new(struct worker_pool **out, const struct worker_pool_opts *opt
 
 /* The events of the next chunk.  Of an ALLOC, *@ids by its stack is the stack's id in opts->dw.
  * Both are valid until the next call.  Returns 1, 0 at the end, -ENOMEM or -errno of read(2). */
-int worker_pool_next(struct worker_pool *crew, const struct batch **batch, const uint32_t **ids);
+int worker_pool_next(struct worker_pool *pool, const struct batch **batch, const uint32_t **ids);
 
 /* The state of the trace, as far as it was read: complete after worker_pool_next() returned 0. */
-const struct mlk_condition *worker_pool_condition(const struct worker_pool *crew);
+const struct mlk_condition *worker_pool_condition(const struct worker_pool *pool);
 
-/* End the threads, and release @crew; NULL is allowed. */
-void worker_pool_free(struct worker_pool *crew);
+/* End the threads, and release @pool; NULL is allowed. */
+void worker_pool_free(struct worker_pool *pool);
 
 #endif

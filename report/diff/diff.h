@@ -11,6 +11,7 @@
 #include "report/base/strings.h"
 #include "report/context/report_data.h"
 
+/* The two traces, and how many that is. */
 enum diff_side { DIFF_BEFORE, DIFF_AFTER, DIFF_SIDES };
 
 /* A stack of either trace, or of both. */

@@ -17,6 +17,7 @@ enum diff_format {
 	DIFF_HTML, /* a page with a flame graph */
 };
 
+/* For print_diff(). */
 struct diff_opts {
 	enum diff_format format;
 	size_t top; /* no more stacks than that, those that differ by the most bytes first; 0: all

@@ -24,6 +24,7 @@ enum holder_end {
 	HOLDER_GONE, /* its process started another program */
 };
 
+/* A block that holds the address, or held it. */
 struct holder {
 	bool any; /* there was one, of which all below tells */
 	struct live_block block;

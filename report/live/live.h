@@ -24,6 +24,7 @@ struct live_amount {
 	uint64_t bytes;
 };
 
+/* The sums of a trace, or of a process of it. */
 struct live_totals {
 	struct live_amount allocated;
 	struct live_amount

@@ -47,6 +47,7 @@ struct process {
 	struct live_totals totals; /* of it alone, as soon as there are several processes */
 };
 
+/* All of a trace. */
 struct live {
 	/* in the order of their first event; those with an index are the first with each tgid */
 	INTERN_OF(struct process);

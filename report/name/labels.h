@@ -14,6 +14,7 @@
 
 #define LABELS_NO_MODULE 0 /* of labels that are not of code */
 
+/* What is said of a frame; its module is a number of struct labels' modules. */
 struct label {
 	char *name;	 /* a function, MODULE+0xADDR, or a remark in brackets */
 	char *location;	 /* FILE:LINE, or "" when not known */

@@ -23,6 +23,7 @@ struct symbols {
 /* At the end of a name: the frame was guessed, because there is no call frame information. */
 #define NAMES_GUESSED " [guessed]"
 
+/* How frames are named. */
 struct symbols_opts {
 	bool addresses; /* MODULE+0xADDR for every frame; nothing is symbolized */
 	bool lines;	/* labels have locations */

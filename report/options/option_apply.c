@@ -81,7 +81,7 @@ static int apply_jobs(struct report_opts *opts, const struct option_info *o, con
 
 	if (err)
 		return err;
-	opts->nr_threads = number < CREW_MAX ? (unsigned int)number : CREW_MAX;
+	opts->nr_threads = number < WORKER_POOL_MAX ? (unsigned int)number : WORKER_POOL_MAX;
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include "cmdline/options.h"
 
+/* The trace that is read, and where debug information is looked for, without being told. */
 #define DEFAULT_PATH	  "mleak.mlk"
 #define DEFAULT_DEBUG_DIR "/usr/lib/debug"
 

@@ -10,6 +10,7 @@
 #include "report/terminal/color.h"
 #include "report/view/view.h"
 
+/* What the command line says; all zero but the path and the directories is the default. */
 struct report_opts {
 	const char *path; /* of the trace; borrowed from argv, as are the directories */
 	enum report_format format;

@@ -6,6 +6,7 @@
 #include "report/output/group_by.h"
 #include "report/output/print_growth.h"
 
+/* What --format names. */
 enum report_format {
 	FORMAT_TREE,
 	FORMAT_FLAT,

@@ -4,6 +4,7 @@
 
 #include "report/context/report_data.h"
 
+/* What --by names. */
 enum group_key {
 	GROUP_NONE,
 	GROUP_THREAD,	/* that got the block, whichever frees it */

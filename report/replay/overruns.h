@@ -13,8 +13,9 @@
 #include "report/stats/stacks.h"
 #include "report/trace/address_spaces.h"
 
-#define OVERRUNS_NO_STACK UINT32_MAX
+#define OVERRUNS_NO_STACK UINT32_MAX /* in place of an id of the unwinder */
 
+/* A block that was found written beyond its bounds. */
 struct overrun {
 	uint32_t tgid, tid; /* the thread that found it */
 	uint64_t time_ns;   /* CLOCK_MONOTONIC, when */

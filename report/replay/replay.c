@@ -76,18 +76,18 @@ static int replay_chunks(struct replay *leaks, const struct replay_opts *opts)
 	};
 	const struct batch *batch;
 	const uint32_t *ids;
-	struct worker_pool *crew;
-	int more = 0, err = worker_pool_new(&crew, &worker_pool_opts);
+	struct worker_pool *pool;
+	int more = 0, err = worker_pool_new(&pool, &worker_pool_opts);
 
-	while (!err && (more = worker_pool_next(crew, &batch, &ids)) > 0) {
+	while (!err && (more = worker_pool_next(pool, &batch, &ids)) > 0) {
 		err = opts->batch ? opts->batch(opts->batch_arg, leaks, batch, ids)
 				  : replay_batch(leaks, batch, ids);
 		if (opts->progress)
 			opts->progress(opts->progress_arg, mlk_reader_offset(leaks->trace));
 	}
 	if (!err && !more)
-		condition_merge(&leaks->condition, worker_pool_condition(crew));
-	worker_pool_free(crew);
+		condition_merge(&leaks->condition, worker_pool_condition(pool));
+	worker_pool_free(pool);
 	return err ? err : more;
 }
 

@@ -20,6 +20,7 @@ struct growth_stack {
 			       * most twice the true one */
 };
 
+/* The same while the trace is replayed. */
 struct growth_track {
 	uint64_t now;		       /* bytes outstanding */
 	uint64_t top;		       /* most of them since the last slice that is filled */

@@ -12,6 +12,7 @@
 
 #define STACK_MAX_FRAMES 1024 /* to unwind; deeper stacks are incomplete */
 
+/* A stack of a process, and what became of the blocks that it allocated. */
 struct stack {
 	uint32_t id;	   /* the unwinder's */
 	uint32_t process;  /* that made them: number of live_process() */

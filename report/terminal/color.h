@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* What text means: how it looks is color_of()'s. */
 enum color { COLOR_NONE, COLOR_END, COLOR_HEAVY, COLOR_NAME, COLOR_PLACE, COLOR_REMARK };
 
 /* What begins @color, or ends all; "" for COLOR_NONE, or unless @wanted. */

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* How far it is, and when that is drawn next. */
 struct progress_line {
 	bool on;
 	uint64_t whole;	 /* bytes */

@@ -19,6 +19,7 @@ struct space {
 	size_t nr_maps;
 };
 
+/* From when on a process had a layout. */
 struct maps_snapshot {
 	uint32_t tgid;
 	uint32_t space; /* its number */

@@ -6,8 +6,9 @@
 
 #include "format/reader.h"
 
-#define LIFETIMES_UNKNOWN UINT64_MAX
+#define LIFETIMES_UNKNOWN UINT64_MAX /* in place of a time */
 
+/* A process, from its beginning to its end. */
 struct lifetime {
 	uint32_t tgid;
 	uint64_t from_ns; /* CLOCK_MONOTONIC, or LIFETIMES_UNKNOWN: before it was recorded */

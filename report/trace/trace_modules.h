@@ -15,6 +15,7 @@
 /* Most modules of a trace; memory mapped from those beyond is taken for anonymous. */
 #define IMAGES_MAX (1u << 16)
 
+/* A program or library, and as much of its image as the trace has. */
 struct trace_module {
 	struct mlk_id id;
 	char *path;

@@ -46,7 +46,7 @@ char *place_function(const struct place *place);
 /* Release @places; NULL is allowed. */
 void places_free(struct places *places);
 
-#define PLACE_LABELS_SIDES 2
+#define PLACE_LABELS_SIDES 2 /* of a difference: before and after */
 
 /*
  * Add a label for each place of both sides of a difference, to @labels, with their numbers in

@@ -10,6 +10,7 @@
 #define TREE_NONE UINT32_MAX /* no node */
 #define TREE_ROOT 0	     /* the node above all paths, which is not shown */
 
+/* A call, by a path of calls. */
 struct tree_node {
 	uint32_t parent, label;
 	uint64_t bytes;	   /* outstanding at this node and below it */

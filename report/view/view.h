@@ -22,6 +22,7 @@ enum view_cost {
 /* Its name in options and formats, as "outstanding". */
 const char *view_cost_name(enum view_cost cost);
 
+/* Which stacks are shown, and how they are named and read. */
 struct view_opts {
 	size_t top;	     /* show only so many stacks, those with the most bytes; 0: all */
 	bool inverted;	     /* paths begin at the innermost function */
