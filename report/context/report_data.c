@@ -157,13 +157,9 @@ int shown_json(struct json *json, const struct report_data *export)
 
 struct live_amount report_data_selected(const struct report_data *export)
 {
-	struct live_amount sum;
+	struct live_amount sum = view_shown(export->view);
 
-	view_left_out(export->view, &sum);
-	for (size_t i = 0; i < export->view->nr; i++) {
-		sum.blocks += view_stack(export->view, i)->blocks;
-		sum.bytes += view_stack(export->view, i)->bytes;
-	}
+	live_amount_add(&sum, export->view->left_out_amount);
 	return sum;
 }
 

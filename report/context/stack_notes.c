@@ -55,10 +55,8 @@ static void add_block_notes(void *arg, const struct live_block *block)
 		notes->err = -ENOMEM;
 		return;
 	}
-	sum->blocks += amount.blocks;
-	sum->bytes += amount.bytes;
-	notes->all[number].amount.blocks += amount.blocks;
-	notes->all[number].amount.bytes += amount.bytes;
+	live_amount_add(sum, amount);
+	live_amount_add(&notes->all[number].amount, amount);
 }
 
 static int compare_takers(const void *a, const void *b)

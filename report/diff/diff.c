@@ -51,8 +51,7 @@ static int add_diff_stack(struct diff *diff, enum diff_side side, size_t i)
 		err = array_append(&diff->rows, &diff->nr, &diff->room, &row, sizeof(row));
 	if (err)
 		return err;
-	diff->rows[row.key - 1].amount[side].blocks += stack->blocks;
-	diff->rows[row.key - 1].amount[side].bytes += stack->bytes;
+	live_amount_add(&diff->rows[row.key - 1].amount[side], stack_outstanding(stack));
 	return 0;
 }
 
@@ -240,10 +239,8 @@ struct live_amount diff_sum(const struct diff *diff, enum diff_side side)
 {
 	struct live_amount sum = {0};
 
-	for (size_t i = 0; i < diff->nr; i++) {
-		sum.blocks += diff->rows[i].amount[side].blocks;
-		sum.bytes += diff->rows[i].amount[side].bytes;
-	}
+	for (size_t i = 0; i < diff->nr; i++)
+		live_amount_add(&sum, diff->rows[i].amount[side]);
 	return sum;
 }
 

@@ -45,10 +45,8 @@ static void put_diff_totals(struct json *json, const struct page *page)
 	uint64_t lost = 0, of = 0, complete = 0;
 
 	for (size_t i = 0; i < page->nr; i++)
-		for (int side = 0; side < DIFF_SIDES; side++) {
-			sum[side].blocks += page->diff->rows[i].amount[side].blocks;
-			sum[side].bytes += page->diff->rows[i].amount[side].bytes;
-		}
+		for (int side = 0; side < DIFF_SIDES; side++)
+			live_amount_add(&sum[side], page->diff->rows[i].amount[side]);
 	for (int side = 0; side < DIFF_SIDES; side++) {
 		const struct report_data *export = page->diff->side[side];
 

@@ -86,7 +86,7 @@ static bool is_suppressed(const struct stack_filter *sieve, const struct stack_f
 		const char *module = symbols_module_path(stack->source, frame);
 		const struct dwunw_symbol *symbol = symbols_symbol(stack->names, frame);
 		struct suppressions *all = sieve->opts.suppressions;
-		struct live_amount amount = {stack->stack->blocks, stack->stack->bytes};
+		struct live_amount amount = stack_outstanding(stack->stack);
 
 		for (size_t at = 0; at < symbol->nr_inlined; at++)
 			if (suppressions_match(all, amount, symbol->inlined[at].function,

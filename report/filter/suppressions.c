@@ -173,8 +173,7 @@ bool suppressions_match(struct suppressions *suppressions, struct live_amount am
 		    !matches(pattern->text, module))
 			continue;
 		pattern->stacks++;
-		pattern->matched.blocks += amount.blocks;
-		pattern->matched.bytes += amount.bytes;
+		live_amount_add(&pattern->matched, amount);
 		return true;
 	}
 	return false;
@@ -184,10 +183,8 @@ struct live_amount suppressions_sum(const struct suppressions *suppressions)
 {
 	struct live_amount sum = {0};
 
-	for (size_t i = 0; i < suppressions->nr; i++) {
-		sum.blocks += suppressions->all[i].matched.blocks;
-		sum.bytes += suppressions->all[i].matched.bytes;
-	}
+	for (size_t i = 0; i < suppressions->nr; i++)
+		live_amount_add(&sum, suppressions->all[i].matched);
 	return sum;
 }
 

@@ -24,6 +24,13 @@ struct live_amount {
 	uint64_t bytes;
 };
 
+/* Add @more to @sum. */
+static inline void live_amount_add(struct live_amount *sum, struct live_amount more)
+{
+	sum->blocks += more.blocks;
+	sum->bytes += more.bytes;
+}
+
 /* The sums of a trace, or of a process of it. */
 struct live_totals {
 	struct live_amount allocated;

@@ -15,8 +15,7 @@ static void count(struct live *live, enum live_sum sum, const struct live_block 
 		.sum = sum, .block = block, .event = live->event, .more = more};
 	struct live_amount *amount = (void *)((char *)&live->totals + offsets[sum]);
 
-	amount->blocks += more.blocks;
-	amount->bytes += more.bytes;
+	live_amount_add(amount, more);
 	if (live->watch.changed)
 		live->watch.changed(live->watch.arg, &change);
 }
@@ -41,10 +40,8 @@ void live_give(struct live *live, const struct live_block *block)
 	struct live_totals *totals = &live->totals;
 	struct live_amount more = sampling_amount(block);
 
-	totals->allocated.blocks += more.blocks;
-	totals->allocated.bytes += more.bytes;
-	totals->outstanding.blocks += more.blocks;
-	totals->outstanding.bytes += more.bytes;
+	live_amount_add(&totals->allocated, more);
+	live_amount_add(&totals->outstanding, more);
 	tell_both(live, LIVE_ALLOCATED, block, more);
 }
 
@@ -55,8 +52,7 @@ void live_free_block(struct live *live, const struct live_block *block)
 
 	totals->outstanding.blocks -= less.blocks;
 	totals->outstanding.bytes -= less.bytes;
-	totals->freed.blocks += less.blocks;
-	totals->freed.bytes += less.bytes;
+	live_amount_add(&totals->freed, less);
 	tell_both(live, LIVE_FREED, block, less);
 }
 

@@ -95,9 +95,8 @@ static int put_remark(struct printer *p, const char *text, uint32_t *place)
 /* Stacks that the view leaves out have events as well: they get a place of their own. */
 static int put_left_out(struct printer *p)
 {
-	struct live_amount amount;
 	size_t first = p->export->view->nr;
-	size_t nr = view_left_out(p->export->view, &amount);
+	size_t nr = p->export->view->left_out;
 	struct step step = {0};
 	uint32_t number;
 	int err;

@@ -30,17 +30,6 @@ __asm__(".section .rodata\n"
 	".previous\n");
 extern const char flame_viewer[], flame_viewer_end[];
 
-static struct live_amount shown_amount(const struct view *view)
-{
-	struct live_amount sum = {0};
-
-	for (size_t i = 0; i < view->nr; i++) {
-		sum.blocks += view_stack(view, i)->blocks;
-		sum.bytes += view_stack(view, i)->bytes;
-	}
-	return sum;
-}
-
 static void put_amount(struct json *json, const char *name, struct live_amount amount)
 {
 	if (amount.blocks)
@@ -60,7 +49,6 @@ static void put_count(struct json *json, const char *name, uint64_t blocks)
 static void put_html_totals(struct json *json, const struct report_data *export)
 {
 	const struct live_totals *totals = &export->leaks->totals;
-	struct live_amount left_out;
 
 	json_open(json, "totals", '{');
 	json_amount(json, "allocated", totals->allocated);
@@ -72,9 +60,8 @@ static void put_html_totals(struct json *json, const struct report_data *export)
 	put_amount(json, "gone at exec", totals->gone);
 	json_amount(json, "outstanding", totals->outstanding);
 	put_amount(json, "suspect", export->leaks->suspects);
-	json_amount(json, "shown", shown_amount(export->view));
-	view_left_out(export->view, &left_out);
-	put_amount(json, "left out by top", left_out);
+	json_amount(json, "shown", view_shown(export->view));
+	put_amount(json, "left out by top", export->view->left_out_amount);
 	json_close(json, '}');
 }
 

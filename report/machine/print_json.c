@@ -262,7 +262,7 @@ void json_stack(struct json *json, const struct report_data *export,
 	const uint32_t *path = places_path(export->places, i, &nr);
 
 	json_number(json, "process", stack->process);
-	json_amount(json, "outstanding", (struct live_amount){stack->blocks, stack->bytes});
+	json_amount(json, "outstanding", stack_outstanding(stack));
 	json_amount(json, "allocated", stack->allocated);
 	json_amount(json, "freed", stack->freed);
 	json_amount(json, "peak", stack->peak);
@@ -281,8 +281,6 @@ void json_stack(struct json *json, const struct report_data *export,
 int print_json(FILE *out, const struct report_data *export)
 {
 	struct json json = {.out = out};
-	struct live_amount amount;
-	size_t left_out = view_left_out(export->view, &amount);
 	struct stack_notes notes;
 	int err;
 
@@ -298,7 +296,7 @@ int print_json(FILE *out, const struct report_data *export)
 		json_close(&json, '}');
 	}
 	json_close(&json, ']');
-	json_left_out(&json, "stacks", left_out, amount);
+	json_left_out(&json, "stacks", export->view->left_out, export->view->left_out_amount);
 	json_end(&json, export);
 	stack_notes_release(&notes);
 	return err;

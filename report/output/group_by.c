@@ -56,12 +56,6 @@ static struct group *group_of(struct groups *g, const char *name)
 	return &g->all[number - 1];
 }
 
-static void add_amount(struct live_amount *sum, struct live_amount more)
-{
-	sum->blocks += more.blocks;
-	sum->bytes += more.bytes;
-}
-
 /* The group of @place, or NULL: no memory. */
 static struct group *group_of_place(struct groups *g, const struct place *place)
 {
@@ -96,10 +90,10 @@ static int add_group_stack(struct groups *g, size_t i)
 		if (!group)
 			return -ENOMEM;
 		if (!at)
-			add_amount(&group->own, (struct live_amount){stack->blocks, stack->bytes});
+			live_amount_add(&group->own, stack_outstanding(stack));
 		if (group->counted == i + 1)
 			continue; /* a recursion */
-		add_amount(&group->with_callees, (struct live_amount){stack->blocks, stack->bytes});
+		live_amount_add(&group->with_callees, stack_outstanding(stack));
 		group->counted = i + 1;
 	}
 	return 0;
@@ -158,7 +152,7 @@ static void add_block(void *arg, const struct live_block *block)
 		return;
 	}
 	group->order = order;
-	add_amount(&group->own, sampling_amount(block));
+	live_amount_add(&group->own, sampling_amount(block));
 }
 
 /* The heaviest first. */
@@ -271,7 +265,7 @@ static struct live_amount rest_of(const struct groups *g, size_t shown, size_t n
 	struct live_amount rest = {0};
 
 	for (size_t i = shown; i < nr; i++)
-		add_amount(&rest, g->all[i].own);
+		live_amount_add(&rest, g->all[i].own);
 	return rest;
 }
 

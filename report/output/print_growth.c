@@ -174,10 +174,8 @@ static struct live_amount amount_of(const struct report_data *export, const stru
 {
 	struct live_amount sum = {0};
 
-	for (size_t i = 0; i < nr; i++) {
-		sum.blocks += view_stack(export->view, lines[i].i)->blocks;
-		sum.bytes += view_stack(export->view, lines[i].i)->bytes;
-	}
+	for (size_t i = 0; i < nr; i++)
+		live_amount_add(&sum, stack_outstanding(view_stack(export->view, lines[i].i)));
 	return sum;
 }
 

@@ -43,10 +43,8 @@ static struct live_amount peak_of(const struct view *view)
 {
 	struct live_amount sum = {0};
 
-	for (size_t i = 0; i < view->nr; i++) {
-		sum.blocks += view_stack(view, i)->peak.blocks;
-		sum.bytes += view_stack(view, i)->peak.bytes;
-	}
+	for (size_t i = 0; i < view->nr; i++)
+		live_amount_add(&sum, view_stack(view, i)->peak);
 	return sum;
 }
 
@@ -70,9 +68,7 @@ static void put_peak(FILE *out, const struct report_data *export)
  * within a slice. */
 static bool is_exact(const struct report_data *export)
 {
-	struct live_amount amount;
-
-	return !view_sieved_out(export->view, &amount) || export->view->nr < 2;
+	return !export->view->sieved_out || export->view->nr < 2;
 }
 
 /* The sum of the view's stacks. */

@@ -103,8 +103,7 @@ static void count_outstanding(void *arg, const struct live_block *block)
 	if (!suspect_blocks_is(&leaks->suspect, block))
 		return;
 	stack->suspects += amount.blocks;
-	leaks->suspects.blocks += amount.blocks;
-	leaks->suspects.bytes += amount.bytes;
+	live_amount_add(&leaks->suspects, amount);
 }
 
 /* Find the end of the recording before it is replayed, and what is chosen. */

@@ -33,12 +33,6 @@ char *processes_label(const struct thread_names *names, uint32_t tgid)
 											   : label;
 }
 
-static void add_amount_to(struct live_amount *to, const struct live_amount *what)
-{
-	to->blocks += what->blocks;
-	to->bytes += what->bytes;
-}
-
 bool processes_totals(const struct live *live, uint32_t tgid, struct live_totals *totals)
 {
 	bool found = false;
@@ -50,11 +44,11 @@ bool processes_totals(const struct live *live, uint32_t tgid, struct live_totals
 		if (p.tgid != tgid)
 			continue;
 		found = true;
-		add_amount_to(&totals->allocated, &p.totals.allocated);
-		add_amount_to(&totals->freed, &p.totals.freed);
-		add_amount_to(&totals->outstanding, &p.totals.outstanding);
-		add_amount_to(&totals->implied, &p.totals.implied);
-		add_amount_to(&totals->gone, &p.totals.gone);
+		live_amount_add(&totals->allocated, p.totals.allocated);
+		live_amount_add(&totals->freed, p.totals.freed);
+		live_amount_add(&totals->outstanding, p.totals.outstanding);
+		live_amount_add(&totals->implied, p.totals.implied);
+		live_amount_add(&totals->gone, p.totals.gone);
 		totals->unknown_frees += p.totals.unknown_frees;
 		totals->inherited_frees += p.totals.inherited_frees;
 	}
@@ -92,9 +86,9 @@ static void print_other_processes(FILE *out, const struct live_process *all, siz
 	char number[TEXT_NUMBER_MAX];
 
 	for (size_t i = 0; i < nr; i++) {
-		add_amount_to(&sum.allocated, &all[i].totals.allocated);
-		add_amount_to(&sum.freed, &all[i].totals.freed);
-		add_amount_to(&sum.outstanding, &all[i].totals.outstanding);
+		live_amount_add(&sum.allocated, all[i].totals.allocated);
+		live_amount_add(&sum.freed, all[i].totals.freed);
+		live_amount_add(&sum.outstanding, all[i].totals.outstanding);
 	}
 	fprintf(out, "  and %s processes with less", text_number(number, nr));
 	print_process_totals(out, &sum);

@@ -50,10 +50,8 @@ static void on_outstanding(struct stack_stats *figures, const struct live_change
 	struct live_amount more = live_change_of_outstanding(change);
 
 	keep_share(figures, stack);
-	stack->now.blocks += more.blocks;
-	stack->now.bytes += more.bytes;
-	figures->now.blocks += more.blocks;
-	figures->now.bytes += more.bytes;
+	live_amount_add(&stack->now, more);
+	live_amount_add(&figures->now, more);
 	if (figures->now.bytes <= figures->peak.bytes)
 		return;
 	figures->peak = figures->now;
@@ -65,8 +63,7 @@ static void on_given(struct stack_stats *figures, const struct live_change *chan
 	const struct live_block *block = change->block;
 	struct stack *stack = &figures->stacks->all[block->stack];
 
-	stack->allocated.blocks += change->more.blocks;
-	stack->allocated.bytes += change->more.bytes;
+	live_amount_add(&stack->allocated, change->more);
 	if (!change->more.bytes && block->size)
 		return; /* a mapping was split in two: nothing was allocated */
 	if (!stack->first_ns || block->time_ns < stack->first_ns)
@@ -91,8 +88,7 @@ static void on_taken(struct stack_stats *figures, const struct live_change *chan
 	struct stack *stack = &figures->stacks->all[change->block->stack];
 	const struct mlk_event *event = change->event;
 
-	stack->freed.blocks += change->more.blocks;
-	stack->freed.bytes += change->more.bytes;
+	live_amount_add(&stack->freed, change->more);
 	if (change->sum != LIVE_FREED || !event || event->kind != MLK_FREE)
 		return;
 	if (is_temporary(figures, change->block, event))

@@ -32,6 +32,12 @@ struct stack {
 	uint64_t peaks_seen;	    /* of stack_stats.c */
 };
 
+/* What is outstanding of @stack. */
+static inline struct live_amount stack_outstanding(const struct stack *stack)
+{
+	return (struct live_amount){stack->blocks, stack->bytes};
+}
+
 /* All stacks, by number.  The counts in them are the caller's to change; the array moves with
  * stacks_add(). */
 struct stacks {

@@ -26,9 +26,7 @@ static void put_place(FILE *out, const struct place *place, bool color)
 int print_flat(FILE *out, const struct report_data *export)
 {
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
-	struct live_amount amount;
 	bool color = export->view->opts.color;
-	size_t left_out = view_left_out(export->view, &amount);
 	struct stack_notes notes;
 
 	if (stack_notes_init(&notes, export->leaks))
@@ -51,6 +49,7 @@ int print_flat(FILE *out, const struct report_data *export)
 		stack_notes_print(out, export, &notes, i, "\t\t");
 	}
 	stack_notes_release(&notes);
-	print_left_out(out, left_out, "lighter stack", "lighter stacks", amount);
+	print_left_out(out, export->view->left_out, "lighter stack", "lighter stacks",
+		       export->view->left_out_amount);
 	return 0;
 }

@@ -220,12 +220,10 @@ static void print_on_terminal(FILE *out, const struct tree *tree, const struct v
 
 static void print_left_out_stacks(FILE *out, const struct view *view)
 {
-	struct live_amount amount;
-	size_t nr = view_left_out(view, &amount);
-
-	if (nr)
+	if (view->left_out)
 		fputc('\n', out);
-	print_left_out(out, nr, "lighter stack", "lighter stacks", amount);
+	print_left_out(out, view->left_out, "lighter stack", "lighter stacks",
+		       view->left_out_amount);
 }
 
 int print_view_as_tree(FILE *out, const struct view *view, const char *order)

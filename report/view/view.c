@@ -51,13 +51,6 @@ static uint64_t cost_of(const struct stack *stack, enum view_cost cost)
 	}
 }
 
-static void drop_stack(struct view *view, const struct stack *stack)
-{
-	view->sieved_out++;
-	view->sieved_out_amount.blocks += stack->blocks;
-	view->sieved_out_amount.bytes += stack->bytes;
-}
-
 /* Take all stacks that may be shown, the heaviest first. */
 static int choose_stacks(struct view *view)
 {
@@ -75,7 +68,7 @@ static int choose_stacks(struct view *view)
 		if (!stack->blocks && !(view->opts.all && stack->allocated.blocks))
 			continue;
 		if (!stack_filter_has_enough(view->sieve, stack)) {
-			drop_stack(view, stack);
+			view->sieved_out++;
 			continue;
 		}
 		all[nr++] = (struct candidate){stack, cost_of(stack, view->opts.cost), i};
@@ -93,10 +86,8 @@ static void cut_stacks(struct view *view)
 {
 	size_t nr = view->opts.top && view->opts.top < view->nr ? view->opts.top : view->nr;
 
-	for (size_t i = nr; i < view->nr; i++) {
-		view->left_out_amount.bytes += view_stack(view, i)->bytes;
-		view->left_out_amount.blocks += view_stack(view, i)->blocks;
-	}
+	for (size_t i = nr; i < view->nr; i++)
+		live_amount_add(&view->left_out_amount, stack_outstanding(view_stack(view, i)));
 	view->left_out = view->nr - nr;
 	view->nr = nr;
 }
@@ -139,7 +130,7 @@ static void sift_stacks(struct view *view)
 		if (stack_filter_passes(view->sieve, &stack))
 			view->chosen[to++] = view->chosen[i];
 		else
-			drop_stack(view, stack.stack);
+			view->sieved_out++;
 	}
 	view->nr = to;
 }
@@ -300,16 +291,13 @@ const struct label *view_remark(const struct view *view, size_t i)
 	return &view->labels->all[view->remarks[view_stack(view, i)->status]];
 }
 
-size_t view_left_out(const struct view *view, struct live_amount *amount)
+struct live_amount view_shown(const struct view *view)
 {
-	*amount = view->left_out_amount;
-	return view->left_out;
-}
+	struct live_amount sum = {0};
 
-size_t view_sieved_out(const struct view *view, struct live_amount *amount)
-{
-	*amount = view->sieved_out_amount;
-	return view->sieved_out;
+	for (size_t i = 0; i < view->nr; i++)
+		live_amount_add(&sum, stack_outstanding(view_stack(view, i)));
+	return sum;
 }
 
 void view_free(struct view *view)

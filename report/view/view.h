@@ -53,8 +53,9 @@ struct view {
 	uint32_t remarks[DWUNW_STATUS_NR]; /* labels of incomplete stacks */
 	uint32_t *roots;		   /* labels of processes, by number; NULL: there is one */
 	struct stack_filter *sieve;
-	size_t left_out, sieved_out;
-	struct live_amount left_out_amount, sieved_out_amount;
+	size_t left_out;		    /* stacks, by view_opts.top */
+	size_t sieved_out;		    /* those that did not pass the sieve */
+	struct live_amount left_out_amount; /* what is outstanding of the former */
 };
 
 /*
@@ -89,11 +90,8 @@ size_t view_frames(const struct view *view, size_t i, struct dwunw_frame frames[
 /* What is said of stack @i in place of missing callers; valid until view_free(). */
 const struct label *view_remark(const struct view *view, size_t i);
 
-/* How many stacks view_opts.top left out, and in *@amount what is outstanding of them; and the same
- * for those that did not pass the sieve. */
-size_t view_left_out(const struct view *view, struct live_amount *amount);
-
-size_t view_sieved_out(const struct view *view, struct live_amount *amount);
+/* What is outstanding of its stacks. */
+struct live_amount view_shown(const struct view *view);
 
 /* Release @view; NULL is allowed. */
 void view_free(struct view *view);
