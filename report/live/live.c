@@ -376,19 +376,24 @@ int live_process_number(struct live *live, uint32_t tgid, uint32_t *number)
 	return process ? 0 : -ENOMEM;
 }
 
+void live_each_of(const struct process *process,
+		  void (*visit)(void *arg, const struct live_block *block), void *arg)
+{
+	const struct live_block *block;
+	size_t pos = 0;
+
+	while ((block = block_map_next(&process->blocks, &pos)))
+		visit(arg, block);
+	for (block = range_map_from(&process->ranges, 0); block;
+	     block = range_map_from(&process->ranges, block->addr + 1))
+		visit(arg, block);
+}
+
 void live_each(const struct live *live, void (*visit)(void *arg, const struct live_block *block),
 	       void *arg)
 {
-	for (size_t i = 0; i < live->nr; i++) {
-		const struct live_block *block;
-		size_t pos = 0;
-
-		while ((block = block_map_next(&live->all[i].blocks, &pos)))
-			visit(arg, block);
-		for (block = range_map_from(&live->all[i].ranges, 0); block;
-		     block = range_map_from(&live->all[i].ranges, block->addr + 1))
-			visit(arg, block);
-	}
+	for (size_t i = 0; i < live->nr; i++)
+		live_each_of(&live->all[i], visit, arg);
 }
 
 void live_free(struct live *live)

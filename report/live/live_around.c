@@ -10,22 +10,10 @@ bool live_holds(const struct live_block *block, uint64_t addr)
 	return addr - block->addr < (block->size ? block->size : 1);
 }
 
-static void each_of(const struct process *process,
-		    void (*visit)(struct live_around *around, const struct live_block *block),
-		    struct live_around *around)
+static void look_for_holder(void *arg, const struct live_block *block)
 {
-	const struct live_block *block;
-	size_t pos = 0;
+	struct live_around *around = arg;
 
-	while ((block = block_map_next(&process->blocks, &pos)))
-		visit(around, block);
-	for (block = range_map_from(&process->ranges, 0); block;
-	     block = range_map_from(&process->ranges, block->addr + 1))
-		visit(around, block);
-}
-
-static void look_for_holder(struct live_around *around, const struct live_block *block)
-{
 	if (!live_holds(block, around->addr) ||
 	    (around->held && around->holder.size <= block->size))
 		return;
@@ -33,8 +21,9 @@ static void look_for_holder(struct live_around *around, const struct live_block 
 	around->holder = *block;
 }
 
-static void look_for_neighbours(struct live_around *around, const struct live_block *block)
+static void look_for_neighbours(void *arg, const struct live_block *block)
 {
+	struct live_around *around = arg;
 	uint64_t start = around->holder.addr;
 	uint64_t size = around->holder.size ? around->holder.size : 1;
 
@@ -54,8 +43,8 @@ void live_look_around(const struct live *live, size_t process, uint64_t addr,
 		      struct live_around *around)
 {
 	*around = (struct live_around){.addr = addr, .holder = {.addr = addr}};
-	each_of(&live->all[process], look_for_holder, around);
-	each_of(&live->all[process], look_for_neighbours, around);
+	live_each_of(&live->all[process], look_for_holder, around);
+	live_each_of(&live->all[process], look_for_neighbours, around);
 }
 
 /* The last process that had the number @tgid. */

@@ -65,6 +65,10 @@ static inline uint64_t live_pending_key(uint32_t tid, uint32_t n)
 	return (uint64_t)n << 32 | tid;
 }
 
+/* As live_each(), of one process. */
+void live_each_of(const struct process *process,
+		  void (*visit)(void *arg, const struct live_block *block), void *arg);
+
 /* Add @block, or what it represents, to a sum, and tell the watch. */
 void live_add(struct live *live, enum live_sum sum, const struct live_block *block);
 
