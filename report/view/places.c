@@ -89,6 +89,7 @@ static int add_frame(struct places *places, const struct dwunw_frame *frame)
 static int add_place_stack(struct places *places, size_t i)
 {
 	struct dwunw_frame frames[STACK_MAX_FRAMES];
+	enum dwunw_status status = view_stack(places->view, i)->status;
 	struct place remark = {0};
 	size_t nr = view_frames(places->view, i, frames);
 	int err = 0;
@@ -96,9 +97,9 @@ static int add_place_stack(struct places *places, size_t i)
 	places->first[i] = places->nr_steps;
 	for (size_t at = 0; at < nr && !err; at++)
 		err = add_frame(places, &frames[at]);
-	if (err || (nr && view_stack(places->view, i)->status == DWUNW_STATUS_ENDED))
+	if (err || (nr && status == DWUNW_STATUS_ENDED))
 		return err;
-	remark.function = view_remark(places->view, i)->name;
+	remark.function = places->view->labels->all[places->view->remarks[status]].name;
 	return add_step(places, &remark);
 }
 

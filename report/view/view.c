@@ -286,11 +286,6 @@ size_t view_frames(const struct view *view, size_t i, struct dwunw_frame frames[
 	return stacks_frames(view->stacks, view->chosen[i], frames);
 }
 
-const struct label *view_remark(const struct view *view, size_t i)
-{
-	return &view->labels->all[view->remarks[view_stack(view, i)->status]];
-}
-
 struct live_amount view_shown(const struct view *view)
 {
 	struct live_amount sum = {0};

@@ -50,7 +50,8 @@ struct view {
 	struct symbols_source source;
 	struct labels *labels;
 	struct symbols *names;
-	uint32_t remarks[DWUNW_STATUS_NR]; /* labels of incomplete stacks */
+	uint32_t remarks[DWUNW_STATUS_NR]; /* labels of incomplete stacks, in place of missing
+					      callers */
 	uint32_t *roots;		   /* labels of processes, by number; NULL: there is one */
 	struct stack_filter *sieve;
 	size_t left_out;		    /* stacks, by view_opts.top */
@@ -86,9 +87,6 @@ const char *view_process(const struct view *view, uint32_t number);
 
 /* Write the frames of stack @i, innermost first, to @frames.  Returns how many there are. */
 size_t view_frames(const struct view *view, size_t i, struct dwunw_frame frames[STACK_MAX_FRAMES]);
-
-/* What is said of stack @i in place of missing callers; valid until view_free(). */
-const struct label *view_remark(const struct view *view, size_t i);
 
 /* What is outstanding of its stacks. */
 struct live_amount view_shown(const struct view *view);
