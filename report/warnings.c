@@ -77,11 +77,8 @@ static void warn_of_losses(const char *path, const struct replay *leaks)
 {
 	const struct mlk_losses *losses = &leaks->condition.losses;
 	struct live_amount suspect = leaks->suspects;
-	uint64_t total = 0;
+	uint64_t total = replay_lost(leaks);
 
-	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
-		if (kind != MLK_LOST_MODULE && kind != MLK_LOST_LOOK)
-			total += losses->count[kind];
 	if (total)
 		log_warn("%" PRIu64 " events were lost while '%s' was recorded; the report without "
 			 "--format lists them",

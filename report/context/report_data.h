@@ -90,18 +90,6 @@ static inline uint64_t report_data_duration(const struct report_data *export)
 	return report_data_since_start(export, export->leaks->condition.end_ns);
 }
 
-/* Events that were lost, of all kinds. */
-static inline uint64_t report_data_lost(const struct report_data *export)
-{
-	const struct mlk_losses *losses = &export->leaks->condition.losses;
-	uint64_t total = 0;
-
-	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
-		if (kind != MLK_LOST_MODULE && kind != MLK_LOST_LOOK)
-			total += losses->count[kind];
-	return total;
-}
-
 /* What options chose, as "blocks given out between 0.2 s and 0.5 s by thread 'x'", to be freed; ""
  * when it is all.  *@text is NULL on failure.  Returns 0 or -ENOMEM. */
 int shown_text(char **text, const struct report_data *export);

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "report/base/array.h"
-#include "report/decode/worker.h"
 
 #define NICE	    5
 #define PLACES_EACH 3 /* for each thread: at work, waiting to be worked on and to be taken */
@@ -132,13 +131,6 @@ static int make_places(struct worker_pool *pool)
 /* All workers are made before the first begins: what they share is not to be changed then. */
 static int start_threads(struct worker_pool *pool, const struct worker_pool_opts *opts)
 {
-	const struct worker_opts worker = {
-		.trace = opts->trace,
-		.dw = opts->dw,
-		.spaces = opts->spaces,
-		.images = opts->images,
-		.stop_ns = opts->stop_ns,
-	};
 	int err = 0;
 
 	pool->threads = calloc(opts->nr_threads, sizeof(*pool->threads));
@@ -148,7 +140,7 @@ static int start_threads(struct worker_pool *pool, const struct worker_pool_opts
 		struct pool_thread *thread = &pool->threads[pool->nr_threads++];
 
 		thread->pool = pool;
-		err = worker_new(&thread->worker, &worker);
+		err = worker_new(&thread->worker, &opts->worker);
 	}
 	for (unsigned int i = 0; !err && pool->nr_threads > 1 && i < pool->nr_threads; i++) {
 		err = -pthread_create(&pool->threads[i].pthread, NULL, work, &pool->threads[i]);

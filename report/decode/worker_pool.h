@@ -9,8 +9,7 @@
 #ifndef REPORT_WORKER_POOL_H
 #define REPORT_WORKER_POOL_H
 
-#include "report/decode/batch.h"
-#include "report/trace/address_spaces.h"
+#include "report/decode/worker.h"
 
 struct worker_pool; /* opaque */
 
@@ -19,14 +18,12 @@ struct worker_pool; /* opaque */
 
 /* Of what, and how: for worker_pool_new(). */
 struct worker_pool_opts {
-	struct mlk_reader *trace; /* borrowed until worker_pool_free(), as the others; not to be
-				     used by the caller except for what does not move it */
-	struct dwunw *dw;	  /* has the modules; is given all stacks */
-	const struct address_spaces *spaces;
-	const struct trace_modules *images;
-	uint64_t stop_ns;	 /* see worker.h */
-	bool anew;		 /* unwind also what the trace has unwound */
-	unsigned int nr_threads; /* 1 to WORKER_POOL_MAX; 1: the caller's own */
+	struct mlk_reader *trace;  /* borrowed until worker_pool_free(), as the others; not to be
+				      used by the caller except for what does not move it */
+	struct dwunw *dw;	   /* has the modules; is given all stacks */
+	struct worker_opts worker; /* of the same trace and modules */
+	bool anew;		   /* unwind also what the trace has unwound */
+	unsigned int nr_threads;   /* 1 to WORKER_POOL_MAX; 1: the caller's own */
 };
 
 /* As many threads as CPUs may be used, at most WORKER_POOL_MAX. */

@@ -259,6 +259,22 @@ struct live_amount diff_came(const struct diff *diff)
 	return came;
 }
 
+int diff_labels(const struct diff *diff, struct labels **labels, uint32_t *numbers[DIFF_SIDES],
+		bool inlined)
+{
+	const struct places *const places[] = {diff->side[DIFF_BEFORE]->places,
+					       diff->side[DIFF_AFTER]->places};
+	int err = labels_new(labels);
+
+	return err ? err : place_labels_both(numbers, *labels, places, inlined);
+}
+
+size_t diff_path(const struct diff *diff, const struct diff_row *row,
+		 uint32_t *const numbers[DIFF_SIDES], uint32_t path[VIEW_MAX_PATH])
+{
+	return place_labels_path(diff->side[row->side]->places, row->i, numbers[row->side], path);
+}
+
 void diff_free(struct diff *diff)
 {
 	if (!diff)

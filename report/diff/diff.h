@@ -48,6 +48,15 @@ struct live_amount diff_came(const struct diff *diff);
 /* How far @a and @b are apart. */
 uint64_t diff_distance(uint64_t a, uint64_t b);
 
+/* Make labels for the frames of both sides, and *@numbers[]: see place_labels_both().  All are the
+ * caller's, also on failure.  Returns 0 or -ENOMEM. */
+int diff_labels(const struct diff *diff, struct labels **labels, uint32_t *numbers[DIFF_SIDES],
+		bool inlined);
+
+/* Write the labels of @row, outermost first, to @path.  Returns how many. */
+size_t diff_path(const struct diff *diff, const struct diff_row *row,
+		 uint32_t *const numbers[DIFF_SIDES], uint32_t path[VIEW_MAX_PATH]);
+
 /* Release @diff; NULL is allowed. */
 void diff_free(struct diff *diff);
 

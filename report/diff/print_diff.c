@@ -31,7 +31,7 @@ static void put_sums(FILE *out, const char *what, const struct diff *diff, enum 
 	fprintf(out,
 		"%-7s%15s bytes%12s %-6s outstanding%12" PRIu64 " events lost%13.3f s recorded  ",
 		what, text_number(bytes, amount.bytes), text_number(blocks, amount.blocks),
-		text_blocks(amount.blocks), report_data_lost(export),
+		text_blocks(amount.blocks), replay_lost(export->leaks),
 		(double)report_data_duration(export) / 1e9);
 	text_print(out, export->path);
 	fputc('\n', out);
@@ -136,7 +136,7 @@ static void put_side(struct json *json, const char *key, const struct diff *diff
 	json_open(json, key, '{');
 	json_text(json, "path", diff->side[side]->path);
 	json_amount(json, "outstanding", diff_sum(diff, side));
-	json_number(json, "lost_events", report_data_lost(diff->side[side]));
+	json_number(json, "lost_events", replay_lost(diff->side[side]->leaks));
 	json_number(json, "duration_ns", report_data_duration(diff->side[side]));
 	json_close(json, '}');
 }

@@ -20,41 +20,27 @@ static int compare_folded(const void *a, const void *b)
 
 /* What the frames of both sides are made of. */
 struct source {
-	const struct diff *diff;
 	struct labels *labels;
 	uint32_t *numbers[DIFF_SIDES]; /* of the labels of all places */
 	struct folded_frames *frames;
 	char *root;
 };
 
-/* Write the labels of @row, outermost first, to @path.  Returns how many. */
-static size_t folded_path_of(const struct source *source, const struct diff_row *row,
-			     uint32_t path[VIEW_MAX_PATH])
-{
-	return place_labels_path(source->diff->side[row->side]->places, row->i,
-				 source->numbers[row->side], path);
-}
-
 /* Read the first @nr rows of @diff.  @source is to be released in any case. */
 static int open_source(struct source *source, const struct diff *diff, size_t nr)
 {
-	const struct places *const places[] = {diff->side[DIFF_BEFORE]->places,
-					       diff->side[DIFF_AFTER]->places};
 	uint32_t path[VIEW_MAX_PATH];
 	int err;
 
-	source->diff = diff;
 	source->root = folded_frame(diff->side[DIFF_AFTER]->leaks->comm);
-	err = source->root ? labels_new(&source->labels) : -ENOMEM;
-	if (!err)
-		err = place_labels_both(source->numbers, source->labels, places, true);
+	err = source->root ? diff_labels(diff, &source->labels, source->numbers, true) : -ENOMEM;
 	if (!err)
 		err = folded_frames_new(&source->frames, source->labels);
 	if (err || !folded_frames_wants_paths(source->frames))
 		return err;
 	for (size_t i = 0; i < nr && !err; i++)
 		err = folded_frames_add(source->frames, path,
-					folded_path_of(source, &diff->rows[i], path));
+					diff_path(diff, &diff->rows[i], source->numbers, path));
 	return err ? err : folded_frames_finish(source->frames);
 }
 
@@ -98,7 +84,7 @@ int print_diff_folded(FILE *out, const struct diff *diff, size_t top)
 
 		lines[made] = (struct folded){
 			folded_frames_stack(source.frames, source.root, path,
-					    folded_path_of(&source, row, path)),
+					    diff_path(diff, row, source.numbers, path)),
 			{row->amount[DIFF_BEFORE].bytes, row->amount[DIFF_AFTER].bytes}};
 		if (!lines[made].stack) {
 			err = -ENOMEM;

@@ -50,10 +50,9 @@ static void put_diff_totals(struct json *json, const struct page *page)
 	for (int side = 0; side < DIFF_SIDES; side++) {
 		const struct report_data *export = page->diff->side[side];
 
-		lost += report_data_lost(export);
+		lost += replay_lost(export->leaks);
 		complete += export->leaks->status_counts[DWUNW_STATUS_ENDED];
-		for (int status = 0; status < DWUNW_STATUS_NR; status++)
-			of += export->leaks->status_counts[(enum dwunw_status)status];
+		of += replay_allocations(export->leaks);
 	}
 	json_open(json, "totals", '{');
 	json_amount(json, "before", sum[DIFF_BEFORE]);
@@ -93,14 +92,6 @@ static int put_diff_stacks(struct json *json, const struct page *page)
 	return err;
 }
 
-/* Write the labels of @row, outermost first, to @path.  Returns how many. */
-static size_t graph_path_of(const struct graph *graph, const struct diff *diff,
-			    const struct diff_row *row, uint32_t path[VIEW_MAX_PATH])
-{
-	return place_labels_path(diff->side[row->side]->places, row->i, graph->numbers[row->side],
-				 path);
-}
-
 /* Recursion is as deep as a stack. */
 static void put_diff_nodes(struct json *json, const struct graph *graph, uint32_t first,
 			   uint64_t depth)
@@ -120,12 +111,8 @@ static void put_diff_nodes(struct json *json, const struct graph *graph, uint32_
 
 static int open_graph(struct graph *graph, const struct diff *diff)
 {
-	const struct places *const places[] = {diff->side[DIFF_BEFORE]->places,
-					       diff->side[DIFF_AFTER]->places};
-	int err = labels_new(&graph->labels);
+	int err = diff_labels(diff, &graph->labels, graph->numbers, false);
 
-	if (!err)
-		err = place_labels_both(graph->numbers, graph->labels, places, false);
 	for (int side = 0; side < DIFF_SIDES && !err; side++)
 		err = tree_new(&graph->side[side]);
 	return err;
@@ -138,7 +125,7 @@ static int fill_graph(struct graph *graph, const struct page *page)
 
 	for (size_t i = 0; i < page->nr && !err; i++) {
 		const struct diff_row *row = &page->diff->rows[i];
-		size_t nr = graph_path_of(graph, page->diff, row, path);
+		size_t nr = diff_path(page->diff, row, graph->numbers, path);
 
 		for (int side = 0; side < DIFF_SIDES && !err; side++)
 			err = tree_add(graph->side[side], path, nr, row->amount[side].bytes,
@@ -149,8 +136,9 @@ static int fill_graph(struct graph *graph, const struct page *page)
 	if (!err)
 		err = tree_names_new(&graph->names, graph->side[DIFF_AFTER], graph->labels);
 	for (size_t i = 0; i < page->nr && !err; i++)
-		err = tree_names_add(graph->names, path,
-				     graph_path_of(graph, page->diff, &page->diff->rows[i], path));
+		err = tree_names_add(
+			graph->names, path,
+			diff_path(page->diff, &page->diff->rows[i], graph->numbers, path));
 	return err;
 }
 

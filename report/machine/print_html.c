@@ -68,11 +68,8 @@ static void put_html_totals(struct json *json, const struct report_data *export)
 static int put_html_head(struct json *json, const struct report_data *export)
 {
 	const struct mlk_meta *meta = export->meta;
-	uint64_t of = 0;
 	char *title, *chosen, seconds[32];
 
-	for (int status = 0; status < DWUNW_STATUS_NR; status++)
-		of += export->leaks->status_counts[(enum dwunw_status)status];
 	if (asprintf(&title, "mleak: outstanding memory of %s (pid %llu)%s%s",
 		     meta->command[0] ? meta->command : meta->exe, (unsigned long long)meta->tgid,
 		     meta->hostname[0] ? " on " : "", meta->hostname) < 0)
@@ -86,9 +83,9 @@ static int put_html_head(struct json *json, const struct report_data *export)
 	put_html_totals(json, export);
 	snprintf(seconds, sizeof(seconds), "%.3f", (double)report_data_duration(export) / 1e9);
 	json_text(json, "seconds", seconds);
-	json_number(json, "lost", report_data_lost(export));
+	json_number(json, "lost", replay_lost(export->leaks));
 	json_open(json, "unwound", '{');
-	json_number(json, "allocations", of);
+	json_number(json, "allocations", replay_allocations(export->leaks));
 	json_number(json, "complete", export->leaks->status_counts[DWUNW_STATUS_ENDED]);
 	json_close(json, '}');
 	return 0;

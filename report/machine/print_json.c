@@ -81,7 +81,7 @@ static void put_losses(struct json *json, const struct report_data *export)
 	const char *path;
 
 	json_open(json, "lost", '{');
-	json_number(json, "events", report_data_lost(export));
+	json_number(json, "events", replay_lost(export->leaks));
 	json_open(json, "kinds", '{');
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
 		if (losses->count[kind])
@@ -96,12 +96,8 @@ static void put_losses(struct json *json, const struct report_data *export)
 
 static void put_completeness(struct json *json, const struct replay *leaks)
 {
-	uint64_t of = 0;
-
-	for (int status = 0; status < DWUNW_STATUS_NR; status++)
-		of += leaks->status_counts[(enum dwunw_status)status];
 	json_open(json, "unwound", '{');
-	json_number(json, "allocations", of);
+	json_number(json, "allocations", replay_allocations(leaks));
 	json_number(json, "complete", leaks->status_counts[DWUNW_STATUS_ENDED]);
 	json_open(json, "incomplete", '{');
 	for (int status = 0; status < DWUNW_STATUS_NR; status++) {

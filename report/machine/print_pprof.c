@@ -256,7 +256,7 @@ static void set_origin(struct builder *b)
 
 	snprintf(comment, sizeof(comment),
 		 "mleak " MLEAK_VERSION ": %llu events were lost in the recording",
-		 (unsigned long long)report_data_lost(b->export));
+		 (unsigned long long)replay_lost(b->export->leaks));
 	p->comment = get_memory(b, 1, sizeof(*p->comment));
 	if (b->failed)
 		return;

@@ -68,9 +68,8 @@ static int replay_chunks(struct replay *leaks, const struct replay_opts *opts)
 	const struct worker_pool_opts worker_pool_opts = {
 		.trace = leaks->trace,
 		.dw = leaks->dw,
-		.spaces = leaks->spaces,
-		.images = leaks->images,
-		.stop_ns = leaks->chosen.stop_ns,
+		.worker = {leaks->trace, leaks->dw, leaks->spaces, leaks->images,
+			   leaks->chosen.stop_ns},
 		.anew = opts->batch != NULL,
 		.nr_threads = opts->nr_threads ? opts->nr_threads : worker_pool_default(),
 	};
@@ -220,6 +219,25 @@ int replay_collect(struct replay **out, struct mlk_reader *trace, const struct r
 	else
 		*out = leaks;
 	return err;
+}
+
+uint64_t replay_lost(const struct replay *leaks)
+{
+	uint64_t all = 0;
+
+	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
+		if (replay_is_event_loss(kind))
+			all += leaks->condition.losses.count[kind];
+	return all;
+}
+
+uint64_t replay_allocations(const struct replay *leaks)
+{
+	uint64_t all = 0;
+
+	for (int status = 0; status < DWUNW_STATUS_NR; status++)
+		all += leaks->status_counts[status];
+	return all;
 }
 
 const char *replay_missing(const struct replay *leaks, size_t i)

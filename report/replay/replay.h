@@ -80,6 +80,19 @@ int replay_collect(struct replay **out, struct mlk_reader *trace, const struct r
  * was lost and what was overrun.  Returns 0, -ENOMEM or the -errno of read(2). */
 int replay_read_layout(struct replay *leaks);
 
+/* Is what is counted as lost by @kind (enum mlk_loss) an event?  Else it does not make the totals
+ * wrong. */
+static inline bool replay_is_event_loss(int kind)
+{
+	return kind != MLK_LOST_MODULE && kind != MLK_LOST_LOOK;
+}
+
+/* Events that were lost, of all kinds. */
+uint64_t replay_lost(const struct replay *leaks);
+
+/* How many allocations status_counts[] has in all. */
+uint64_t replay_allocations(const struct replay *leaks);
+
 /* Path of the @i-th module (from 0) that was mapped executable but has no usable image in the
  * trace, or NULL when there are no more. */
 const char *replay_missing(const struct replay *leaks, size_t i);

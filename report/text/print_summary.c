@@ -110,23 +110,15 @@ static void print_totals(const struct table *t, const struct live_totals *totals
 	print_outstanding(t, totals->outstanding, suspect);
 }
 
-/* What is lost before it is an event: distinguished, as it does not make the totals wrong. */
-static bool is_event_loss(int kind)
+static void print_losses(const struct table *t, const struct replay *leaks)
 {
-	return kind != MLK_LOST_MODULE && kind != MLK_LOST_LOOK;
-}
-
-static void print_losses(const struct table *t, const struct mlk_losses *losses)
-{
-	uint64_t total = 0, frees;
+	const struct mlk_losses *losses = &leaks->condition.losses;
 	char buf[TEXT_NUMBER_MAX];
+	uint64_t frees;
 
+	print_count(t, "lost events", replay_lost(leaks), "");
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
-		if (is_event_loss(kind))
-			total += losses->count[kind];
-	print_count(t, "lost events", total, "");
-	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
-		if (is_event_loss(kind) && losses->count[kind])
+		if (replay_is_event_loss(kind) && losses->count[kind])
 			fprintf(t->out, "    %s: %s\n", mlk_loss_text((enum mlk_loss)kind),
 				text_number(buf, losses->count[kind]));
 	/* a release that was lost is a free that was lost */
@@ -140,12 +132,11 @@ static void print_losses(const struct table *t, const struct mlk_losses *losses)
 
 static void print_completeness(const struct table *t, const struct replay *leaks)
 {
-	uint64_t complete = leaks->status_counts[DWUNW_STATUS_ENDED], all = 0;
+	uint64_t complete = leaks->status_counts[DWUNW_STATUS_ENDED];
+	uint64_t all = replay_allocations(leaks);
 	char buf[TEXT_NUMBER_MAX], of[TEXT_NUMBER_MAX];
 	uint64_t permille;
 
-	for (int status = 0; status < DWUNW_STATUS_NR; status++)
-		all += leaks->status_counts[(enum dwunw_status)status];
 	if (!all)
 		return;
 	/* rounded down: 100.0 % is said only when it is so */
@@ -249,7 +240,7 @@ int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
 	print_totals(&t, totals, leaks->suspects, meta->whole_life);
 	print_suspect_times(out, leaks, meta->start_ns);
 	print_sampling(out, meta, leaks);
-	print_losses(&t, &leaks->condition.losses);
+	print_losses(&t, leaks);
 	print_completeness(&t, leaks);
 	print_missing(out, leaks);
 	print_overruns_count(out, meta, leaks);
