@@ -69,6 +69,10 @@ const char *mlk_skip_text(enum mlk_skip kind)
 		[MLK_SKIPPED_UNKEPT] = "recorded blocks for which there was no room in the table "
 				       "of addresses",
 		[MLK_SKIPPED_CHILD] = "child processes",
+		[MLK_SKIPPED_SHORT] =
+			"allocations that were freed before the recorder looked at them",
+		[MLK_SKIPPED_OWN] = "allocations of the recorder itself",
+		[MLK_SKIPPED_SLAB] = "pages of slabs, whose objects are recorded",
 	};
 
 	return (unsigned int)kind < MLK_SKIP_NR ? text[kind]

@@ -98,6 +98,11 @@ enum mlk_func {
 	MLK_FUNC_MREMAP = 11,
 	MLK_FUNC_NEW = 12, /* operator new */
 	MLK_FUNC_NEW_ARRAY = 13,
+	/* of the kernel */
+	MLK_FUNC_KMALLOC = 14,
+	MLK_FUNC_KMEM_CACHE_ALLOC = 15,
+	MLK_FUNC_ALLOC_PAGES = 16,
+	MLK_FUNC_ALLOC_PERCPU = 17,
 	MLK_FUNC_NR,
 };
 
@@ -221,6 +226,10 @@ enum mlk_skip {
 	 * theirs are in the trace from then on, marked nested */
 	MLK_SKIPPED_UNKEPT,
 	MLK_SKIPPED_CHILD, /* child processes, where children were not to be recorded */
+	/* of the kernel's memory: */
+	MLK_SKIPPED_SHORT, /* allocations that were freed before the recorder looked at them */
+	MLK_SKIPPED_OWN,   /* the recorder's own allocations */
+	MLK_SKIPPED_SLAB,  /* pages of slabs, whose objects are recorded */
 	MLK_SKIP_NR,
 };
 

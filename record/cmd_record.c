@@ -370,6 +370,20 @@ static int record_command(const struct record_opts *o)
 	return run_command(&chosen);
 }
 
+static int record_kernel(const struct record_opts *o)
+{
+	struct kernel_opts opts = o->of_kernel;
+
+	opts.output = o->output;
+	opts.duration_ns = o->duration_ns;
+	opts.max_size = o->max_size;
+	opts.zstd_level = o->zstd_level;
+	opts.probes.min_size = o->filters.min_size;
+	opts.probes.max_size = o->filters.max_size;
+	opts.probes.sample_every = o->filters.sample_every;
+	return kernel_record(&opts);
+}
+
 int cmd_record(int argc, char **argv)
 {
 	struct record_opts o;
@@ -381,5 +395,7 @@ int cmd_record(int argc, char **argv)
 		return print_finish(EXIT_OK) ? EXIT_RECORD_FAILED : EXIT_OK;
 	}
 	rlimits_raise();
+	if (o.kernel)
+		return record_kernel(&o);
 	return o.argv ? record_command(&o) : record_processes(&o);
 }

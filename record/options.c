@@ -8,6 +8,7 @@
 
 #include "format/trace.h"
 #include "mleak.h"
+#include "record/kernel_options.h"
 #include "record/option_values.h"
 #include "record/preload/backend.h"
 
@@ -28,7 +29,8 @@ enum {
 	OPT_BACKEND,
 	OPT_ON_FULL,
 	OPT_GUARD,
-	OPT_FORCE
+	OPT_FORCE,
+	OPT_KERNEL
 };
 
 static const struct option_info table[] = {
@@ -44,6 +46,9 @@ static const struct option_info table[] = {
 	 .name = "tid",
 	 .arg = "TID",
 	 .help = "record only thread TID of the process; may be given several times"},
+	{.key = OPT_KERNEL,
+	 .name = "kernel",
+	 .help = "record what the kernel allocates, for all processes and itself"},
 	{.key = 'd',
 	 .name = "duration",
 	 .arg = "TIME",
@@ -66,6 +71,33 @@ static const struct option_info table[] = {
 	 .name = "trigger",
 	 .arg = "BYTES",
 	 .help = "record a thread once it has this many bytes outstanding; SIGUSR1: all threads"},
+
+	{.key = KERNEL_EVENTS,
+	 .name = "events",
+	 .help = "record each event, not only blocks that live for a second or so",
+	 .group = "With --kernel"},
+	{.key = KERNEL_PERCPU, .name = "percpu", .help = "record memory for each CPU, too"},
+	{.key = KERNEL_OLDER,
+	 .name = "older",
+	 .arg = "TIME",
+	 .help = "record only blocks that live at least so long"},
+	{.key = KERNEL_COMM,
+	 .name = "comm",
+	 .arg = "NAME",
+	 .help = "record only what threads with this name allocate"},
+	{.key = KERNEL_CGROUP,
+	 .name = "cgroup",
+	 .arg = "DIR",
+	 .help = "record only what threads in the cgroup DIR allocate, as "
+		 "/sys/fs/cgroup/system.slice"},
+	{.key = KERNEL_CACHE,
+	 .name = "cache",
+	 .arg = "NAME",
+	 .help = "record only objects of this slab cache, as dentry or kmalloc-64"},
+	{.key = KERNEL_MAX_BLOCKS,
+	 .name = "max-blocks",
+	 .arg = "N",
+	 .help = "how many blocks may live at a time, 4096 to 8388608 [524288; 100 bytes each]"},
 
 	{.key = 'o',
 	 .name = "output",
@@ -161,7 +193,8 @@ bool record_option(size_t i, struct option_info *option)
 void record_options_help(void)
 {
 	puts("usage: mleak record [OPTIONS] -p PID\n"
-	     "       mleak record [OPTIONS] [--] COMMAND [ARGUMENTS]\n\n"
+	     "       mleak record [OPTIONS] [--] COMMAND [ARGUMENTS]\n"
+	     "       mleak record --kernel [OPTIONS]\n\n"
 	     "Watches the allocations of a running process, or of a command from its first one "
 	     "on,\n"
 	     "and writes them to a trace. ^C, the target's end or --duration ends the recording.\n"
@@ -193,6 +226,8 @@ static bool set_flag(struct record_opts *o, int key)
 		return o->dry_run = true;
 	case OPT_FOLLOW:
 		return o->follow = true;
+	case OPT_KERNEL:
+		return o->kernel = true;
 	case 'h':
 		return o->help = true;
 	default:
@@ -240,6 +275,10 @@ static int apply_option(void *ctx, const struct option_info *option, const char 
 		o->on_full = true;
 		return option_on_full(option, text, &o->block_ns);
 	default:
+		if (option->key >= KERNEL_EVENTS) {
+			o->kernel_option = option->name;
+			return kernel_option(&o->of_kernel, option, text);
+		}
 		return filters_parse(&o->filters, option, text);
 	}
 }
@@ -315,10 +354,31 @@ static int check_on_full(const struct record_opts *o)
 	return -EINVAL;
 }
 
+/* It has no process, and no probes in any. */
+static int check_kernel(const struct record_opts *o)
+{
+	if (!o->kernel)
+		log_error("--%s is for the kernel's memory: give --kernel, too", o->kernel_option);
+	else if (o->nr_pids || o->argv)
+		log_error("--kernel records the whole machine: leave %s out%s",
+			  o->nr_pids ? "-p" : "the command",
+			  "; --comm and --cgroup choose processes");
+	else if (o->follow || o->guard || o->on_full || o->backend != BACKEND_AUTO || o->dry_run ||
+		 o->redact || o->raw_stack || record_options_for_probes(o) ||
+		 o->filters.trigger_bytes || o->filters.delay_ns || o->filters.sample_bytes)
+		log_error("--kernel goes with --duration, -z, -Z, -s N, --output, --max-size, "
+			  "--compress and the options of its own group: leave the others out");
+	else
+		return 0;
+	return -EINVAL;
+}
+
 static int check(const struct record_opts *o)
 {
 	if (o->help)
 		return 0;
+	if (o->kernel || o->kernel_option)
+		return check_kernel(o);
 	if (o->redact && o->raw_stack) {
 		log_error("--redact keeps the least of a stack and --raw-stack all of it: give one "
 			  "of them");
@@ -346,7 +406,8 @@ int record_options_parse(struct record_opts *o, int argc, char **argv)
 				  .stack_mode = MLK_STACK_FILTERED,
 				  .embed = EMBED_SYMBOLS,
 				  .zstd_level = 1,
-				  .block_ns = OPTION_BLOCK_NS};
+				  .block_ns = OPTION_BLOCK_NS,
+				  .of_kernel = {.probes = {.max_blocks = KERNEL_USUAL_BLOCKS}}};
 	/* What follows the command's name is the command's own. */
 	if (options_read(record_option, true, argc, argv, apply_option, o))
 		return -EINVAL;

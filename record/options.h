@@ -9,6 +9,7 @@
 
 #include "record/allocator/allocator.h"
 #include "record/filter/filters.h"
+#include "record/kernel/kernel_record.h"
 #include "record/module/elf_image.h"
 #include "record/probe/probes.h"
 
@@ -43,6 +44,9 @@ struct record_opts {
 	bool force;	   /* on a kernel that mleak was not proven on, too */
 	bool dry_run;	   /* show what would be probed, and end */
 	bool follow;	   /* record children, too */
+	bool kernel; /* the kernel's memory is recorded, and no process's */
+	struct kernel_opts of_kernel;
+	const char *kernel_option; /* the first option given that is for the kernel alone */
 	bool help;
 };
 

@@ -158,7 +158,8 @@ static void dump_losses(FILE *out, const struct mlk_losses *losses)
 		[MLK_SKIPPED_SIZE] = "size",	   [MLK_SKIPPED_SAMPLE] = "sample",
 		[MLK_SKIPPED_TRIGGER] = "trigger", [MLK_SKIPPED_DELAY] = "delay",
 		[MLK_SKIPPED_FREE] = "free",	   [MLK_SKIPPED_UNKEPT] = "unkept",
-		[MLK_SKIPPED_CHILD] = "child",
+		[MLK_SKIPPED_CHILD] = "child",	   [MLK_SKIPPED_SHORT] = "short",
+		[MLK_SKIPPED_OWN] = "own",	   [MLK_SKIPPED_SLAB] = "slab",
 	};
 
 	fputs("  LOSSES", out);

@@ -19,6 +19,10 @@ const char *event_func_name(unsigned int func)
 		[MLK_FUNC_MREMAP] = "mremap",
 		[MLK_FUNC_NEW] = "new",
 		[MLK_FUNC_NEW_ARRAY] = "new[]",
+		[MLK_FUNC_KMALLOC] = "kmalloc",
+		[MLK_FUNC_KMEM_CACHE_ALLOC] = "kmem_cache_alloc",
+		[MLK_FUNC_ALLOC_PAGES] = "alloc_pages",
+		[MLK_FUNC_ALLOC_PERCPU] = "alloc_percpu",
 	};
 
 	return func < MLK_FUNC_NR ? names[func] : NULL;

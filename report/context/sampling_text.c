@@ -96,6 +96,8 @@ void print_sampling(FILE *out, const struct mlk_meta *meta, const struct replay 
 	const struct mlk_losses *losses = &leaks->condition.losses;
 	uint64_t unkept = losses->skipped[MLK_SKIPPED_UNKEPT];
 	uint64_t children = losses->skipped[MLK_SKIPPED_CHILD];
+	static const enum mlk_skip kernel[] = {MLK_SKIPPED_SHORT, MLK_SKIPPED_OWN,
+					       MLK_SKIPPED_SLAB};
 	char number[TEXT_NUMBER_MAX];
 
 	print_sample(out, meta, leaks);
@@ -111,6 +113,11 @@ void print_sampling(FILE *out, const struct mlk_meta *meta, const struct replay 
 	if (children)
 		fprintf(out, "  not recorded: %s child process%s (mleak record --follow)\n",
 			text_number(number, children), children == 1 ? "" : "es");
+	for (size_t i = 0; i < sizeof(kernel) / sizeof(kernel[0]); i++)
+		if (losses->skipped[kernel[i]]) {
+			fprintf(out, "  not recorded: %s", mlk_skip_text(kernel[i]));
+			print_skipped(out, losses, kernel[i]);
+		}
 	if (unkept)
 		fprintf(out,
 			"  table of recorded blocks full: %s; other blocks' frees are in the "

@@ -1,0 +1,484 @@
+/* kmem.bpf.c - what the kernel allocates and frees: a table of live blocks, and their stacks
+ *
+ * A program that is interrupted by one that runs the same is not run again: the kernel counts that
+ * as a recursion miss, which the recorder reads.  Other programs here do run then, and may find
+ * the table locked: these are counted here.
+ */
+#include <linux/bpf.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "bpf/kmem.h"
+
+#define PAGE_SIZE   4096ull
+#define STRUCT_PAGE 64	/* bytes; the recorder checks it */
+#define MAX_ORDER   10
+#define MAX_BULK    512
+#define EEXIST	    17
+#define ERR_LIMIT   4096
+
+/* The @n-th argument of the event: read so that the verifier knows which, whatever the compiler
+ * makes of two of them. */
+#define ARG(ctx, n)                                                                      \
+	({                                                                               \
+		__u64 arg_;                                                              \
+		asm volatile("%0 = *(u64 *)(%1 + %2)" : "=r"(arg_) : "r"(ctx), "i"(8 * (n))); \
+		arg_;                                                                    \
+	})
+
+struct kmem_cache {
+	unsigned int size, object_size;
+	const char *name;
+} __attribute__((preserve_access_index));
+
+/* Set by the recorder before the programs are loaded. */
+const volatile __u32 all_events;    /* each allocation is sent */
+const volatile __u32 own_tgid;	    /* the recorder */
+const volatile __u32 kmalloc_shift; /* kmalloc's event names its cache, too (5.19 and 6.0) */
+const volatile __u32 cache_form;    /* what kmem_cache_alloc's event has, see below */
+const volatile __u32 percpu_form;   /* percpu_alloc_percpu tells bytes and flags: from 5.19 */
+const volatile __u32 nr_cpus = 1;   /* possible ones */
+const volatile __u64 min_size, max_size = ~0ull;
+const volatile __u32 sample_every = 1;
+const volatile __u32 only_cgroup;
+const volatile __u64 cgroup;
+const volatile __u32 only_comm;
+const volatile char comm[KMEM_COMM];
+
+enum {
+	CACHE_NEW,   /* from 6.1: the cache, gfp */
+	CACHE_SIZES, /* to 5.18: bytes requested, bytes allocated, gfp */
+	CACHE_BOTH,  /* 5.19, 6.0: the cache, bytes requested, bytes allocated, gfp */
+};
+
+/* A block that was allocated before may have been written by the recorder. */
+__u64 looked_ns;
+/* Pages of this order were allocated; only then may one be part of them. */
+__u8 large[16];
+
+/* Set when all programs are attached, and taken back before they are detached. */
+__u32 armed;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1 << 19); /* the recorder sets it */
+	__type(key, __u64);	      /* address; of pages that of the first's struct page */
+	__type(value, struct kmem_block);
+} blocks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
+	__uint(max_entries, KMEM_STACKS);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, KMEM_STACK_DEPTH * sizeof(__u64));
+} stacks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
+	__uint(max_entries, KMEM_SPARE);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, KMEM_STACK_DEPTH * sizeof(__u64));
+} spare_stacks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 16 << 20);
+} ring SEC(".maps");
+
+struct counts {
+	__u64 v[KMEM_COUNT_NR];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct counts);
+} counts SEC(".maps");
+
+static __always_inline void count(__u32 what, __u64 more)
+{
+	__u32 zero = 0;
+	struct counts *c = bpf_map_lookup_elem(&counts, &zero);
+
+	/* An interrupt on this CPU may count, too. */
+	if (c && what < KMEM_COUNT_NR)
+		__sync_fetch_and_add(&c->v[what], more);
+}
+
+static __always_inline void count_block(__u32 what, __u64 bytes)
+{
+	count(what, 1);
+	count(what + 1, bytes);
+}
+
+static __always_inline __u32 take_stack(void *ctx)
+{
+	long id = bpf_get_stackid(ctx, &stacks, 0);
+
+	if (id >= 0)
+		return (__u32)id;
+	if (id == -EEXIST) {
+		id = bpf_get_stackid(ctx, &spare_stacks, 0);
+		if (id >= 0)
+			return (__u32)id + KMEM_STACKS;
+	}
+	count(KMEM_LOST_STACK, 1);
+	return KMEM_NO_STACK;
+}
+
+static __always_inline int is_comm(const char *name)
+{
+	for (int i = 0; i < KMEM_COMM; i++) {
+		if (name[i] != comm[i])
+			return 0;
+		if (!name[i])
+			break;
+	}
+	return 1;
+}
+
+/* Fill in what is known of the thread.  False: it is left out, which was counted. */
+static __always_inline int take_thread(struct kmem_block *b)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+
+	b->tgid = id >> 32;
+	b->tid = (__u32)id;
+	if (b->tgid == own_tgid) {
+		count_block(KMEM_OWN, b->size);
+		return 0;
+	}
+	b->cgroup = bpf_get_current_cgroup_id();
+	bpf_get_current_comm(b->comm, sizeof(b->comm));
+	if ((only_cgroup && b->cgroup != cgroup) || (only_comm && !is_comm(b->comm))) {
+		count_block(KMEM_FILTERED, b->size);
+		return 0;
+	}
+	return 1;
+}
+
+static __always_inline int is_wanted(__u64 size)
+{
+	if (size < min_size || size > max_size) {
+		count_block(KMEM_FILTERED, size);
+		return 0;
+	}
+	if (sample_every > 1 && bpf_get_prandom_u32() % sample_every) {
+		count_block(KMEM_UNSAMPLED, size);
+		return 0;
+	}
+	return 1;
+}
+
+static __always_inline void send_alloc(__u64 addr, const struct kmem_block *b)
+{
+	struct kmem_alloc_event *e = bpf_ringbuf_reserve(&ring, sizeof(*e), 0);
+
+	if (!e) {
+		count(KMEM_LOST_RING_ALLOC, 1);
+		return;
+	}
+	e->head = (struct kmem_event){.kind = KMEM_ALLOC,
+				      .tid = b->tid,
+				      .addr = addr,
+				      .time_ns = b->time_ns,
+				      .alloc_ns = b->time_ns,
+				      .size = b->size,
+				      .cache = b->cache,
+				      .stack = b->stack,
+				      .block_kind = b->kind};
+	e->block = *b;
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+}
+
+/* A block at @addr: @b has its size, kind, cache and flags. */
+static __always_inline void allocated(void *ctx, __u64 addr, struct kmem_block *b)
+{
+	long err;
+
+	if (!armed || !addr || !is_wanted(b->size) || !take_thread(b))
+		return;
+	b->time_ns = bpf_ktime_get_ns();
+	b->stack = take_stack(ctx);
+	err = bpf_map_update_elem(&blocks, &addr, b, BPF_NOEXIST);
+	if (err == -EEXIST) {
+		count(KMEM_REUSED, 1);
+		err = bpf_map_update_elem(&blocks, &addr, b, BPF_ANY);
+	}
+	if (err) {
+		count(err == -7 ? KMEM_LOST_FULL : KMEM_LOST_BUSY, 1);
+		return;
+	}
+	count_block(KMEM_ALLOCATED, b->size);
+	if (all_events)
+		send_alloc(addr, b);
+}
+
+/* @size bytes from @addr on, of the block @b, are free. */
+static __always_inline void send_free(__u32 kind, __u64 addr, const struct kmem_block *b,
+				      __u64 size)
+{
+	struct kmem_event *e = bpf_ringbuf_reserve(&ring, sizeof(*e), 0);
+
+	if (!e) {
+		count(KMEM_LOST_RING, 1);
+		return;
+	}
+	*e = (struct kmem_event){.kind = kind,
+				 .tid = (__u32)bpf_get_current_pid_tgid(),
+				 .addr = addr,
+				 .time_ns = bpf_ktime_get_ns(),
+				 .alloc_ns = b->time_ns,
+				 .size = size,
+				 .cache = b->cache,
+				 .stack = b->stack,
+				 .block_kind = b->kind};
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+}
+
+/* Forget the block at @addr.  False: none is known there. */
+static __noinline int forget(__u64 addr)
+{
+	struct kmem_block *b = bpf_map_lookup_elem(&blocks, &addr);
+	__u64 size;
+
+	if (!b)
+		return 0;
+	size = b->size - b->part;
+	/* Before it leaves the table: then its place there may be another's. */
+	if (all_events || b->time_ns < looked_ns)
+		send_free(KMEM_FREE, addr, b, size);
+	else
+		count_block(KMEM_SHORT, size);
+	if (bpf_map_delete_elem(&blocks, &addr))
+		count(KMEM_LOST_FREES, 1);
+	count_block(KMEM_FREED, size);
+	return 1;
+}
+
+static __always_inline void freed(__u64 addr)
+{
+	if (armed && addr && !forget(addr))
+		count(KMEM_OLD_FREES, 1);
+}
+
+static __always_inline int kmalloc_event(__u64 *ctx)
+{
+	struct kmem_block b = {.kind = KMEM_KMALLOC};
+
+	if (kmalloc_shift) {
+		b.size = ARG(ctx, 4);
+		b.gfp = (__u32)ARG(ctx, 5);
+	} else {
+		b.size = ARG(ctx, 3);
+		b.gfp = (__u32)ARG(ctx, 4);
+	}
+	allocated(ctx, ARG(ctx, 1), &b);
+	return 0;
+}
+
+SEC("tp_btf/kmalloc")
+int kmalloc(__u64 *ctx)
+{
+	return kmalloc_event(ctx);
+}
+
+SEC("tp_btf/kfree")
+int kfree(__u64 *ctx)
+{
+	freed(ARG(ctx, 1));
+	return 0;
+}
+
+static __always_inline int cache_event(__u64 *ctx)
+{
+	struct kmem_block b = {.kind = KMEM_CACHE};
+
+	if (cache_form == CACHE_SIZES) {
+		b.size = ARG(ctx, 3);
+		b.gfp = (__u32)ARG(ctx, 4);
+	} else {
+		struct kmem_cache *s = (void *)ARG(ctx, 2);
+
+		b.cache = (__u64)s;
+		b.size = s->size;
+		b.gfp = (__u32)(cache_form == CACHE_BOTH ? ARG(ctx, 5) : ARG(ctx, 3));
+	}
+	allocated(ctx, ARG(ctx, 1), &b);
+	return 0;
+}
+
+SEC("tp_btf/kmem_cache_alloc")
+int kmem_cache_alloc(__u64 *ctx)
+{
+	return cache_event(ctx);
+}
+
+SEC("tp_btf/kmem_cache_free")
+int kmem_cache_free(__u64 *ctx)
+{
+	freed(ARG(ctx, 1));
+	return 0;
+}
+
+/* Those of a kernel before 6.1, which has them for memory of a given node. */
+SEC("?tp_btf/kmalloc_node")
+int kmalloc_node(__u64 *ctx)
+{
+	return kmalloc_event(ctx);
+}
+
+SEC("?tp_btf/kmem_cache_alloc_node")
+int kmem_cache_alloc_node(__u64 *ctx)
+{
+	return cache_event(ctx);
+}
+
+SEC("tp_btf/mm_page_alloc")
+int page_alloc(__u64 *ctx)
+{
+	__u32 order = (__u32)ARG(ctx, 1) & 15;
+	struct kmem_block b = {
+		.kind = KMEM_PAGES,
+		.size = PAGE_SIZE << order,
+		.gfp = (__u32)ARG(ctx, 2),
+	};
+
+	if (order)
+		large[order] = 1;
+	allocated(ctx, ARG(ctx, 0), &b);
+	return 0;
+}
+
+/* The order of the block of @bytes, which is that of pages. */
+static __always_inline __u64 pages_end(__u64 head, const struct kmem_block *b)
+{
+	return head + b->size / PAGE_SIZE * STRUCT_PAGE;
+}
+
+/* A page that is not the first of those allocated with it: one of them less is live.  Such pages
+ * are split from their block, and freed one by one.  The first one's comes as any other. */
+static __noinline void forget_part(__u64 pointer, __u32 order)
+{
+	__u64 gone = PAGE_SIZE << (order & 15), page;
+
+	/* The verifier lets nobody calculate with a pointer of the kernel's. */
+	if (bpf_probe_read_kernel(&page, sizeof(page), &pointer))
+		return;
+	for (__u32 i = 1; i <= MAX_ORDER; i++) {
+		__u64 head = page & ~(((__u64)STRUCT_PAGE << i) - 1);
+		struct kmem_block *b;
+
+		if (head == page || !large[i])
+			continue;
+		b = bpf_map_lookup_elem(&blocks, &head);
+		if (!b || b->kind != KMEM_PAGES || pages_end(head, b) <= page || b->size <= gone)
+			continue;
+		if (all_events || b->time_ns < looked_ns)
+			send_free(KMEM_SHRINK, page, b, gone);
+		__sync_fetch_and_add(&b->part, gone);
+		count(KMEM_FREED_BYTES, gone);
+		return;
+	}
+}
+
+/* The kernel may tell one page by both of these. */
+SEC("tp_btf/mm_page_free")
+int page_free(__u64 *ctx)
+{
+	__u64 page = ARG(ctx, 0);
+
+	if (armed && !forget(page))
+		forget_part(page, (__u32)ARG(ctx, 1));
+	return 0;
+}
+
+SEC("tp_btf/mm_page_free_batched")
+int page_free_batched(__u64 *ctx)
+{
+	if (armed)
+		forget(ARG(ctx, 0));
+	return 0;
+}
+
+SEC("?tp_btf/percpu_alloc_percpu")
+int percpu_alloc(__u64 *ctx)
+{
+	struct kmem_block b = {.kind = KMEM_PERCPU};
+
+	if (percpu_form) {
+		b.size = ARG(ctx, 8);
+		b.gfp = (__u32)ARG(ctx, 9);
+		allocated(ctx, ARG(ctx, 7), &b);
+	} else {
+		b.size = ARG(ctx, 2) * nr_cpus;
+		allocated(ctx, ARG(ctx, 6), &b);
+	}
+	return 0;
+}
+
+SEC("?tp_btf/percpu_free_percpu")
+int percpu_free(__u64 *ctx)
+{
+	freed(ARG(ctx, 2));
+	return 0;
+}
+
+/* Not static: the verifier follows it once, not for each object. */
+__noinline int free_object(__u64 addr)
+{
+	freed(addr);
+	return 0;
+}
+
+/* Many objects are freed at once, which no tracepoint tells: kfree_rcu() does so, too. */
+SEC("?fentry/kmem_cache_free_bulk")
+int free_bulk(__u64 *ctx)
+{
+	__u64 *v = (__u64 *)ARG(ctx, 2), nr = ARG(ctx, 1), addr;
+
+	if (!armed)
+		return 0;
+	for (__u32 i = 0; i < MAX_BULK && i < nr; i++) {
+		if (bpf_probe_read_kernel(&addr, sizeof(addr), v + i))
+			break;
+		free_object(addr);
+	}
+	if (nr > MAX_BULK)
+		count(KMEM_LOST_FREES, nr - MAX_BULK);
+	return 0;
+}
+
+/* From 6.18: an object goes by a list of kfree_rcu()'s own. */
+SEC("?fentry/__kfree_rcu_sheaf")
+int free_sheaf(__u64 *ctx)
+{
+	freed(ARG(ctx, 1));
+	return 0;
+}
+
+/* For the recorder, which calls it by itself: what is in the kernel's memory. */
+SEC("syscall")
+int read_memory(struct kmem_read *r)
+{
+	struct kmem_cache *s = (void *)r->at;
+	char bytes[sizeof(r->bytes)] = {};
+	const char *name = 0;
+	long err;
+
+	if (r->kind == KMEM_READ_BYTES)
+		err = bpf_probe_read_kernel(bytes, sizeof(__u64), s);
+	else if (bpf_probe_read_kernel(&name, sizeof(name), &s->name))
+		err = -1;
+	else
+		err = bpf_probe_read_kernel_str(bytes, sizeof(bytes), name);
+	r->err = (__s32)err;
+	for (__u32 i = 0; i < sizeof(bytes) / sizeof(__u64); i++)
+		((__u64 *)r->bytes)[i] = ((__u64 *)bytes)[i];
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,376 @@
+/* kernel_events.c - see kernel_events.h */
+#include "record/kernel/kernel_events.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "record/base/array.h"
+#include "record/base/clock.h"
+#include "unwind/dwunw_event.h"
+
+#define STACK_AT 0xffffc90000000000ull /* where the trace has all stacks: the words say nothing */
+#define THREADS	 4096		       /* whose names are remembered as written */
+
+/* A program that runs while the recorder looks may not have put its block into the table yet, or
+ * not taken it out: it is done within this time. */
+#define GRACE_NS 20000000u
+#define MOMENT_NS (GRACE_NS / 4)
+
+/* Something that is to be written when its turn has come. */
+struct pending {
+	uint64_t time_ns, addr, size;
+	uint64_t alloc_ns; /* of the block */
+	uint64_t order;	   /* in which it became known */
+	uint32_t tid, stack;
+	uint32_t tgid, gfp;
+	uint64_t cgroup, cache;
+	uint8_t kind;  /* enum mlk_kind */
+	uint8_t block; /* enum kmem_kind */
+	bool dropped;
+};
+
+struct named_thread {
+	uint32_t tid;
+	char comm[KMEM_COMM];
+};
+
+struct kernel_events {
+	struct kernel_events_opts opts;
+	struct kernel_events_sums sums;
+	struct pending *v;
+	size_t nr, room;
+	size_t first_alloc; /* of those seen at this look */
+	uint64_t cut_ns, last_cut_ns;
+	uint64_t next_id;
+	uint64_t vmemmap, page_offset; /* where the pages' descriptions and the pages are */
+	struct named_thread threads[THREADS];
+	struct {
+		uint64_t cache;
+		bool wanted;
+	} caches[1024]; /* by hash, what was found out of --cache */
+};
+
+/* The word at @at in the kernel, or @otherwise. */
+static uint64_t read_word(const struct kernel_events *e, uint64_t at, uint64_t otherwise)
+{
+	struct kmem_read read = {.at = at, .kind = KMEM_READ_BYTES};
+	uint64_t word;
+
+	if (!at || kmem_probes_read(e->opts.probes, &read))
+		return otherwise;
+	memcpy(&word, read.bytes, sizeof(word));
+	return word;
+}
+
+int kernel_events_new(struct kernel_events **out, const struct kernel_events_opts *opts)
+{
+	struct kernel_events *e = calloc(1, sizeof(*e));
+
+	*out = e;
+	if (!e)
+		return -ENOMEM;
+	e->opts = *opts;
+	if (e->opts.older_ns < GRACE_NS)
+		e->opts.older_ns = GRACE_NS;
+	/* Where they are without KASLR: Documentation/arch/x86/x86_64/mm.rst. */
+	e->vmemmap = read_word(e, opts->names->vmemmap_base, 0xffffea0000000000);
+	e->page_offset = read_word(e, opts->names->page_offset_base, 0xffff888000000000);
+	return 0;
+}
+
+/* The address of a block: a page's is that of its memory, not of what describes it. */
+static uint64_t address(const struct kernel_events *e, uint64_t addr, unsigned int kind)
+{
+	return kind == KMEM_PAGES ? e->page_offset + (addr - e->vmemmap) / 64 * 4096 : addr;
+}
+
+static int add(struct kernel_events *e, const struct pending *p)
+{
+	if (array_grow(&e->v, &e->room, e->nr, sizeof(*e->v)))
+		return -ENOMEM;
+	e->v[e->nr] = *p;
+	e->v[e->nr].order = e->nr;
+	e->nr++;
+	return 0;
+}
+
+static bool is_cache(const struct kernel_events *e, uint64_t cache)
+{
+	struct kmem_read read = {.at = cache, .kind = KMEM_READ_CACHE_NAME};
+
+	return !kmem_probes_read(e->opts.probes, &read) && !strcmp(read.bytes, e->opts.cache);
+}
+
+/* Is the block of @size bytes, of @cache, one that was asked for by --cache?  kmalloc's caches are
+ * known by their size, where its event names none. */
+static bool wants_cache(struct kernel_events *e, uint64_t cache, uint64_t size, unsigned int kind)
+{
+	size_t at = (cache >> 6) % (sizeof(e->caches) / sizeof(e->caches[0]));
+	char name[40];
+
+	if (!e->opts.cache)
+		return true;
+	if (kind == KMEM_KMALLOC) {
+		snprintf(name, sizeof(name), size % 1024 ? "kmalloc-%lu" : "kmalloc-%luk",
+			 (unsigned long)(size % 1024 ? size : size / 1024));
+		return !strcmp(name, e->opts.cache);
+	}
+	if (kind != KMEM_CACHE)
+		return false;
+	if (e->caches[at].cache != cache) {
+		e->caches[at].cache = cache;
+		e->caches[at].wanted = is_cache(e, cache);
+	}
+	return e->caches[at].wanted;
+}
+
+/* Is it to be in the trace?  The answer is the same for a block's allocation and its free. */
+static bool is_wanted(struct kernel_events *e, const struct pending *p, bool counts)
+{
+	if (p->block == KMEM_PAGES &&
+	    kernel_stacks_get(e->opts.stacks, p->stack)->what & KERNEL_STACK_SLAB) {
+		e->sums.slab_pages += counts;
+		e->sums.slab_bytes += counts ? p->size : 0;
+		return false;
+	}
+	if (wants_cache(e, p->cache, p->size, p->block))
+		return true;
+	e->sums.filtered += counts;
+	e->sums.filtered_bytes += counts ? p->size : 0;
+	return false;
+}
+
+static struct pending alloc_of(uint64_t addr, const struct kmem_block *b)
+{
+	return (struct pending){.time_ns = b->time_ns,
+				.alloc_ns = b->time_ns,
+				.addr = addr,
+				.size = b->size,
+				.tid = b->tid,
+				.tgid = b->tgid,
+				.stack = b->stack,
+				.gfp = b->gfp,
+				.cgroup = b->cgroup,
+				.cache = b->cache,
+				.kind = MLK_ALLOC,
+				.block = b->kind};
+}
+
+/* Have the trace name the thread of @b, when it has not that name there. */
+static int name_thread(struct kernel_events *e, const struct kmem_block *b)
+{
+	struct named_thread *t = &e->threads[b->tid % THREADS];
+	struct mlk_thread thread = {.tgid = KERNEL_TGID, .tid = b->tid, .name = t->comm};
+
+	if (t->tid == b->tid && !strncmp(t->comm, b->comm, sizeof(t->comm)))
+		return 0;
+	t->tid = b->tid;
+	memcpy(t->comm, b->comm, sizeof(t->comm));
+	t->comm[sizeof(t->comm) - 1] = '\0';
+	return b->tid ? mlk_writer_threads(e->opts.writer, &thread, 1) : 0;
+}
+
+static int take_block(void *arg, uint64_t addr, const struct kmem_block *b)
+{
+	struct kernel_events *e = arg;
+	struct pending p;
+	int err;
+
+	if (b->time_ns < e->last_cut_ns || b->time_ns >= e->cut_ns)
+		return 0;
+	p = alloc_of(addr, b);
+	if (!is_wanted(e, &p, true))
+		return 0;
+	err = name_thread(e, b);
+	return err ? err : add(e, &p);
+}
+
+static int take_event(void *arg, void *data, size_t size)
+{
+	struct kernel_events *e = arg;
+	const struct kmem_event *event = data;
+	struct pending p = {.time_ns = event->time_ns,
+			    .alloc_ns = event->alloc_ns,
+			    .addr = event->addr,
+			    .size = event->size,
+			    .tid = event->tid,
+			    .stack = event->stack,
+			    .cache = event->cache,
+			    .kind = event->kind == KMEM_SHRINK ? MLK_UNMAP : MLK_FREE,
+			    .block = (uint8_t)event->block_kind};
+	int err = 0;
+
+	if (event->kind == KMEM_ALLOC) {
+		const struct kmem_alloc_event *alloc = data;
+
+		if (size < sizeof(*alloc))
+			return -EINVAL;
+		p = alloc_of(event->addr, &alloc->block);
+		if (!is_wanted(e, &p, true))
+			return 0;
+		err = name_thread(e, &alloc->block);
+		return err ? err : add(e, &p);
+	}
+	return is_wanted(e, &p, false) ? add(e, &p) : 0;
+}
+
+int kernel_events_consume(struct kernel_events *e)
+{
+	return kmem_probes_consume(e->opts.probes, take_event, e);
+}
+
+static int write_alloc(struct kernel_events *e, const struct pending *p)
+{
+	static const uint8_t funcs[KMEM_KIND_NR] = {[KMEM_KMALLOC] = MLK_FUNC_KMALLOC,
+						    [KMEM_CACHE] = MLK_FUNC_KMEM_CACHE_ALLOC,
+						    [KMEM_PAGES] = MLK_FUNC_ALLOC_PAGES,
+						    [KMEM_PERCPU] = MLK_FUNC_ALLOC_PERCPU};
+	const struct kernel_stack *stack = kernel_stacks_get(e->opts.stacks, p->stack);
+	uint64_t words[KMEM_STACK_DEPTH + 1] = {0};
+	struct mlk_event event = {.kind = MLK_ALLOC,
+				  .func = p->block < KMEM_KIND_NR ? funcs[p->block] : 0,
+				  .nr_regs = DWUNW_MAX_ARCH_REGS,
+				  .flags = DWUNW_EVENT_RETURN_ADDRESS,
+				  .tgid = KERNEL_TGID,
+				  .tid = stack->what & KERNEL_STACK_INTERRUPT ? 0 : p->tid,
+				  .time_ns = p->time_ns,
+				  .addr = address(e, p->addr, p->block),
+				  .size = p->size,
+				  .alloc_id = ++e->next_id,
+				  .stack = (const uint8_t *)words};
+
+	event.regs[MLK_SP_REG] = STACK_AT;
+	event.regs[DWUNW_X86_64_RIP] = stack->nr ? stack->pcs[0] : 0;
+	if (stack->nr > 1)
+		memcpy(words, stack->pcs + 1, (stack->nr - 1u) * sizeof(words[0]));
+	/* A return address of 0 ends the stack, unless there is more of it than was kept. */
+	event.stack_len = (stack->nr ? stack->nr : 1) * (uint32_t)sizeof(words[0]);
+	if (stack->what & KERNEL_STACK_CUT) {
+		event.stack_len -= (uint32_t)sizeof(words[0]);
+		event.flags |= DWUNW_EVENT_STACK_LIMIT;
+		e->sums.cut++;
+	}
+	e->sums.unknown += !stack->nr;
+	e->sums.allocs++;
+	return mlk_writer_event(e->opts.writer, &event);
+}
+
+static int write_one(struct kernel_events *e, const struct pending *p)
+{
+	struct mlk_event event = {.kind = p->kind,
+				  .tgid = KERNEL_TGID,
+				  .tid = p->tid,
+				  .time_ns = p->time_ns,
+				  .addr = address(e, p->addr, p->block),
+				  .size = p->kind == MLK_UNMAP ? p->size : 0};
+
+	if (p->kind == MLK_ALLOC)
+		return write_alloc(e, p);
+	e->sums.frees += p->kind == MLK_FREE;
+	return mlk_writer_event(e->opts.writer, &event);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct pending *x = a, *y = b;
+
+	if (x->time_ns != y->time_ns)
+		return x->time_ns < y->time_ns ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static int by_block(const void *a, const void *b)
+{
+	const struct pending *x = a, *y = b;
+
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	if (x->alloc_ns != y->alloc_ns)
+		return x->alloc_ns < y->alloc_ns ? -1 : 1;
+	return x->kind == MLK_ALLOC ? -1 : y->kind == MLK_ALLOC;
+}
+
+/* A free of a block that was to be written at this look, but was gone before its turn: neither is
+ * written. */
+static void drop_unseen(struct kernel_events *e)
+{
+	const struct pending *block = NULL;
+
+	qsort(e->v, e->nr, sizeof(*e->v), by_block);
+	for (size_t i = 0; i < e->nr; i++) {
+		struct pending *p = &e->v[i];
+
+		if (p->kind == MLK_ALLOC)
+			block = p;
+		else if (p->alloc_ns >= e->last_cut_ns && p->alloc_ns < e->cut_ns)
+			p->dropped = !block || block->alloc_ns != p->alloc_ns ||
+				     (p->kind == MLK_FREE && block->addr != p->addr);
+	}
+}
+
+/* Write what happened before @until_ns; the rest stays. */
+static int write_until(struct kernel_events *e, uint64_t until_ns)
+{
+	size_t i, left = 0;
+	int err = 0;
+
+	qsort(e->v, e->nr, sizeof(*e->v), by_time);
+	for (i = 0; !err && i < e->nr && e->v[i].time_ns < until_ns; i++)
+		if (!e->v[i].dropped)
+			err = write_one(e, &e->v[i]);
+	for (; i < e->nr; i++)
+		if (!e->v[i].dropped)
+			e->v[left++] = e->v[i];
+	e->nr = left;
+	return err;
+}
+
+int kernel_events_look(struct kernel_events *e)
+{
+	const struct timespec moment = {.tv_nsec = MOMENT_NS};
+	uint64_t now_ns = clock_now_ns();
+	int err;
+
+	if (e->opts.all) {
+		err = kernel_events_consume(e);
+		return err ? err : write_until(e, UINT64_MAX);
+	}
+	e->cut_ns = now_ns > e->opts.older_ns ? now_ns - e->opts.older_ns : 0;
+	kmem_probes_look(e->opts.probes, e->cut_ns);
+	nanosleep(&moment, NULL);
+	err = kmem_probes_each(e->opts.probes, take_block, e);
+	if (!err)
+		err = kernel_events_consume(e);
+	if (err)
+		return err;
+	drop_unseen(e);
+	err = write_until(e, e->cut_ns);
+	e->last_cut_ns = e->cut_ns;
+	return err;
+}
+
+int kernel_events_finish(struct kernel_events *e)
+{
+	const struct timespec grace = {.tv_nsec = GRACE_NS + MOMENT_NS};
+	int err;
+
+	nanosleep(&grace, NULL);
+	err = kernel_events_look(e);
+	return err ? err : write_until(e, UINT64_MAX);
+}
+
+const struct kernel_events_sums *kernel_events_sums(const struct kernel_events *e)
+{
+	return &e->sums;
+}
+
+void kernel_events_free(struct kernel_events *e)
+{
+	if (!e)
+		return;
+	free(e->v);
+	free(e);
+}

@@ -1,0 +1,289 @@
+/* kernel_record.c - see kernel_record.h */
+#include "record/kernel/kernel_record.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "format/place.h"
+#include "format/writer.h"
+#include "mleak.h"
+#include "record/base/clock.h"
+#include "record/kernel/kallsyms.h"
+#include "record/kernel/kernel_events.h"
+#include "record/kernel/kernel_stacks.h"
+#include "record/signals.h"
+
+#define CONSUME_MS 100
+#define LOOK_NS	   1000000000u /* a block that lives shorter may not be seen */
+
+struct recording {
+	const struct kernel_opts *opts;
+	struct kmem_probes *probes;
+	struct kallsyms *names;
+	struct kernel_stacks *stacks;
+	struct kernel_events *events;
+	struct mlk_writer *writer;
+	uint64_t start_ns, losses_ns;
+	uint64_t counts[KMEM_COUNT_NR], missed_allocs, missed_frees;
+	enum mlk_end reason; /* 0: go on */
+};
+
+static int explain_names(int err)
+{
+	if (err == -EACCES)
+		log_error("cannot record the kernel's memory: /proc/kallsyms shows no addresses "
+			  "(kernel.kptr_restrict is 2, or CAP_SYSLOG is missing)");
+	else
+		log_error("cannot record the kernel's memory: cannot read /proc/kallsyms: %s",
+			  strerror(-err));
+	return err;
+}
+
+/* The programs come first: kallsyms names them, too. */
+static int attach(struct recording *r)
+{
+	int err = kallsyms_read(&r->names); /* refused early */
+
+	if (err)
+		return explain_names(err);
+	err = kmem_probes_attach(&r->probes, &r->opts->probes);
+	if (err)
+		return err;
+	kallsyms_free(r->names);
+	err = kallsyms_read(&r->names);
+	if (err)
+		return explain_names(err);
+	err = kernel_stacks_new(&r->stacks, r->probes, r->names);
+	if (err)
+		log_error("cannot record the kernel's memory: %s", strerror(-err));
+	return err;
+}
+
+static int open_trace(struct recording *r, int fd)
+{
+	struct utsname u;
+	struct mlk_meta meta = {.command = "",
+				.exe = "",
+				.comm = "kernel",
+				.hostname = u.nodename,
+				.kernel = u.release,
+				.machine = u.machine,
+				.recorder = "mleak " MLEAK_VERSION,
+				.backend = r->opts->probes.all_events
+						   ? "BPF on the kernel's tracepoints, all events"
+						   : "BPF on the kernel's tracepoints, blocks that "
+						     "lived for a look each second",
+				.tgid = KERNEL_TGID,
+				.stack_limit = KMEM_STACK_DEPTH * sizeof(uint64_t),
+				.stack_mode = MLK_STACK_RAW,
+				.sample_every = r->opts->probes.sample_every,
+				.min_size = r->opts->probes.min_size,
+				.max_size = r->opts->probes.max_size};
+	struct mlk_thread kernel = {.tgid = KERNEL_TGID, .tid = 0, .name = "kernel"};
+	int err;
+
+	uname(&u);
+	meta.start_ns = r->start_ns = clock_now_ns();
+	meta.realtime_ns = clock_ns(CLOCK_REALTIME);
+	err = mlk_writer_open(&r->writer, fd, &meta, r->opts->zstd_level);
+	if (!err)
+		err = mlk_writer_threads(r->writer, &kernel, 1);
+	/* So that a recording that is killed has its stacks, if without names. */
+	if (!err)
+		err = kernel_stacks_write(r->stacks, r->writer, false, r->start_ns);
+	return err;
+}
+
+static int begin(struct recording *r)
+{
+	const struct kernel_events_opts opts = {.probes = r->probes,
+						.stacks = r->stacks,
+						.names = r->names,
+						.writer = r->writer,
+						.cache = r->opts->cache,
+						.older_ns = r->opts->older_ns,
+						.all = r->opts->probes.all_events};
+	int err = kernel_events_new(&r->events, &opts);
+
+	if (err)
+		return err;
+	kmem_probes_arm(r->probes, true);
+	return 0;
+}
+
+/* What was counted goes into the trace with the next events. */
+static int note_losses(struct recording *r)
+{
+	const struct kernel_events_sums *sums = kernel_events_sums(r->events);
+	const uint64_t *c = r->counts;
+	struct mlk_losses losses = {.first_ns = r->losses_ns ? r->losses_ns : r->start_ns};
+	int err = kmem_probes_counts(r->probes, r->counts, &r->missed_allocs, &r->missed_frees);
+
+	if (err)
+		return err;
+	losses.last_ns = r->losses_ns = clock_now_ns();
+	losses.count[MLK_LOST_ALLOC] =
+		c[KMEM_LOST_BUSY] + c[KMEM_LOST_RING_ALLOC] + r->missed_allocs;
+	losses.count[MLK_LOST_FREE] = c[KMEM_LOST_FREES] + c[KMEM_LOST_RING] + r->missed_frees;
+	losses.count[MLK_LOST_STATE] = c[KMEM_LOST_FULL];
+	losses.skipped[MLK_SKIPPED_SIZE] = c[KMEM_FILTERED] + sums->filtered;
+	losses.skipped_bytes[MLK_SKIPPED_SIZE] = c[KMEM_FILTERED_BYTES] + sums->filtered_bytes;
+	losses.skipped[MLK_SKIPPED_SAMPLE] = c[KMEM_UNSAMPLED];
+	losses.skipped_bytes[MLK_SKIPPED_SAMPLE] = c[KMEM_UNSAMPLED_BYTES];
+	losses.skipped[MLK_SKIPPED_FREE] = c[KMEM_OLD_FREES];
+	losses.skipped[MLK_SKIPPED_OWN] = c[KMEM_OWN];
+	losses.skipped_bytes[MLK_SKIPPED_OWN] = c[KMEM_OWN_BYTES];
+	losses.skipped[MLK_SKIPPED_SLAB] = sums->slab_pages;
+	losses.skipped_bytes[MLK_SKIPPED_SLAB] = sums->slab_bytes;
+	if (!r->opts->probes.all_events) {
+		losses.skipped[MLK_SKIPPED_SHORT] = c[KMEM_SHORT];
+		losses.skipped_bytes[MLK_SKIPPED_SHORT] = c[KMEM_SHORT_BYTES];
+	}
+	mlk_writer_set_losses(r->writer, &losses);
+	return 0;
+}
+
+static int look(struct recording *r)
+{
+	int err = kernel_events_look(r->events);
+
+	if (!err)
+		err = note_losses(r);
+	return err ? err : mlk_writer_flush(r->writer);
+}
+
+static void wait_a_little(struct recording *r, int signals)
+{
+	struct pollfd any = {.fd = signals, .events = POLLIN};
+	struct signalfd_siginfo info;
+
+	if (poll(&any, 1, CONSUME_MS) > 0 && read(signals, &info, sizeof(info)) > 0)
+		r->reason = MLK_END_SIGNAL;
+}
+
+static int run(struct recording *r, int signals)
+{
+	uint64_t now_ns = clock_now_ns(), next_ns = now_ns + LOOK_NS;
+	uint64_t end_ns = r->opts->duration_ns ? now_ns + r->opts->duration_ns : UINT64_MAX;
+	int err = 0;
+
+	while (!err && !r->reason) {
+		wait_a_little(r, signals);
+		err = kernel_events_consume(r->events);
+		now_ns = clock_now_ns();
+		if (!err && now_ns >= next_ns) {
+			err = look(r);
+			next_ns = now_ns + LOOK_NS;
+		}
+		if (now_ns >= end_ns)
+			r->reason = MLK_END_DURATION;
+		if (r->opts->max_size && mlk_writer_bytes(r->writer) >= r->opts->max_size)
+			r->reason = MLK_END_SIZE;
+	}
+	return err;
+}
+
+static int finish(struct recording *r)
+{
+	int err;
+
+	kmem_probes_arm(r->probes, false);
+	err = kernel_events_finish(r->events);
+	if (!err)
+		err = note_losses(r);
+	if (!err)
+		err = kernel_stacks_write(r->stacks, r->writer, true, r->start_ns);
+	return err ? err : mlk_writer_finish(r->writer, r->reason, clock_now_ns());
+}
+
+static void warn(uint64_t nr, const char *what)
+{
+	if (nr)
+		log_warn("%" PRIu64 " %s", nr, what);
+}
+
+static void tell(const struct recording *r)
+{
+	const struct kernel_events_sums *sums = kernel_events_sums(r->events);
+	const uint64_t *c = r->counts;
+
+	log_info("recorded %.1f s of the kernel's memory: %" PRIu64 " allocations, %" PRIu64
+		 " freed; %" PRIu64 " lived long enough to be written",
+		 (double)(clock_now_ns() - r->start_ns) / 1e9, c[KMEM_ALLOCATED], c[KMEM_FREED],
+		 sums->allocs);
+	log_info("left out: mleak's own %" PRIu64 " allocations (%" PRIu64 " bytes), %" PRIu64
+		 " pages of slabs whose objects are recorded",
+		 c[KMEM_OWN], c[KMEM_OWN_BYTES], sums->slab_pages);
+	warn(c[KMEM_LOST_FULL], "allocations were lost: the table of blocks was full; a larger "
+				"--max-blocks keeps them");
+	warn(c[KMEM_LOST_BUSY] + r->missed_allocs,
+	     "allocations were lost in interrupts, where eBPF does not run");
+	warn(c[KMEM_LOST_FREES] + r->missed_frees,
+	     "frees were lost in interrupts, where eBPF does not run; their blocks look leaked");
+	warn(c[KMEM_LOST_RING] + c[KMEM_LOST_RING_ALLOC], "events found the buffer full");
+	warn(c[KMEM_LOST_STACK], "allocations have no stack: there was no room for another one");
+	warn(c[KMEM_REUSED], "blocks were freed without a notice, as their address was allocated "
+			     "again");
+	warn(sums->cut, "stacks were cut to their first 64 frames");
+	warn(kernel_stacks_unnamed(r->stacks), "frames lie in no function that /proc/kallsyms "
+					       "names; they are left out");
+	if (kmem_probes_blind(r->probes) & KMEM_BLIND_BULK)
+		log_warn("this kernel lets no eBPF program see frees of many objects at once, as by "
+			 "kfree_rcu(): such objects may look leaked");
+	log_info("wrote '%s'; now run: mleak report %s", r->opts->output, r->opts->output);
+}
+
+static int record_to(struct recording *r, struct mlk_place *out)
+{
+	sigset_t set;
+	int err, signals;
+
+	signals_block();
+	signals_of_ours(&set);
+	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	err = signals < 0 ? -errno : open_trace(r, out->fd);
+	if (!err)
+		err = mlk_place_take(out, NULL);
+	if (!err)
+		err = begin(r);
+	if (!err)
+		err = run(r, signals);
+	if (!err)
+		err = finish(r);
+	if (signals >= 0)
+		close(signals);
+	if (err)
+		log_error("cannot write the trace to '%s': %s", r->opts->output,
+			  mlk_strerror(err));
+	else
+		tell(r);
+	return err;
+}
+
+int kernel_record(const struct kernel_opts *opts)
+{
+	struct recording r = {.opts = opts};
+	struct mlk_place out;
+	int err = mlk_place_open(&out, opts->output, NULL);
+
+	if (err) {
+		log_error("cannot create the trace '%s': %s", opts->output, mlk_strerror(err));
+		return EXIT_RECORD_FAILED;
+	}
+	err = attach(&r);
+	if (!err)
+		err = record_to(&r, &out);
+	kernel_events_free(r.events);
+	mlk_writer_free(r.writer);
+	mlk_place_close(&out);
+	kernel_stacks_free(r.stacks);
+	kmem_probes_free(r.probes);
+	kallsyms_free(r.names);
+	return err ? EXIT_RECORD_FAILED : EXIT_OK;
+}

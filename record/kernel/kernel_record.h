@@ -1,0 +1,21 @@
+/* kernel_record.h - mleak record --kernel: what the kernel allocates and does not free */
+#ifndef RECORD_KERNEL_RECORD_H
+#define RECORD_KERNEL_RECORD_H
+
+#include "record/kernel/kmem_probes.h"
+
+struct kernel_opts {
+	struct kmem_probes_opts probes;
+	const char *output;
+	const char *cache;	  /* name of the only slab cache; NULL: all */
+	uint64_t older_ns;	  /* only blocks that lived so long when they were looked at */
+	uint64_t duration_ns;	  /* 0: until a signal */
+	uint64_t max_size;	  /* of the trace, bytes; 0: no limit */
+	int zstd_level;
+};
+
+/* Record until a signal, the time or the size says so.  Returns the exit status; on failure one
+ * sentence was logged. */
+int kernel_record(const struct kernel_opts *opts);
+
+#endif
