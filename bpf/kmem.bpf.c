@@ -13,7 +13,7 @@
 #include "bpf/kmem.h"
 
 #define PAGE_SIZE   4096ull
-#define STRUCT_PAGE 64	/* bytes; the recorder checks it */
+#define STRUCT_PAGE 64 /* bytes; the recorder checks it */
 #define MAX_ORDER   10
 #define MAX_BULK    512
 #define EEXIST	    17
@@ -21,11 +21,11 @@
 
 /* The @n-th argument of the event: read so that the verifier knows which, whatever the compiler
  * makes of two of them. */
-#define ARG(ctx, n)                                                                      \
-	({                                                                               \
-		__u64 arg_;                                                              \
+#define ARG(ctx, n)                                                                           \
+	({                                                                                    \
+		__u64 arg_;                                                                   \
 		asm volatile("%0 = *(u64 *)(%1 + %2)" : "=r"(arg_) : "r"(ctx), "i"(8 * (n))); \
-		arg_;                                                                    \
+		arg_;                                                                         \
 	})
 
 struct kmem_cache {

@@ -9,7 +9,7 @@
 
 #include <linux/types.h>
 
-#define KMEM_STACK_DEPTH 64   /* frames, innermost first, with those of the programs themselves */
+#define KMEM_STACK_DEPTH 64    /* frames, innermost first, with those of the programs themselves */
 #define KMEM_STACKS	 16384 /* distinct ones that are kept; twice as many are not in one map */
 #define KMEM_SPARE	 8192  /* those that fall on another's place in the first map */
 #define KMEM_COMM	 16
@@ -71,14 +71,14 @@ enum kmem_count {
 	KMEM_ALLOCATED_BYTES, /* and their bytes */
 	KMEM_FREED,	      /* of these */
 	KMEM_FREED_BYTES,
-	KMEM_SHORT,	      /* blocks freed before the recorder looked */
+	KMEM_SHORT, /* blocks freed before the recorder looked */
 	KMEM_SHORT_BYTES,
-	KMEM_OLD_FREES,	      /* of blocks from before, or that are not recorded */
-	KMEM_OWN,	      /* mleak's own blocks, left out */
+	KMEM_OLD_FREES, /* of blocks from before, or that are not recorded */
+	KMEM_OWN,	/* mleak's own blocks, left out */
 	KMEM_OWN_BYTES,
-	KMEM_FILTERED,	      /* left out by size, process or cgroup */
+	KMEM_FILTERED, /* left out by size, process or cgroup */
 	KMEM_FILTERED_BYTES,
-	KMEM_UNSAMPLED,	      /* not among the sample */
+	KMEM_UNSAMPLED, /* not among the sample */
 	KMEM_UNSAMPLED_BYTES,
 	KMEM_REUSED,	      /* the address was allocated again: the free was not seen */
 	KMEM_LOST_FULL,	      /* allocations: the table of blocks is full */

@@ -20,7 +20,7 @@ unsigned int mlk_reader_records_of(unsigned int type)
 		[MLK_CHUNK_THREADS] = MLK_RECORD_THREAD,  [MLK_CHUNK_LOSSES] = MLK_RECORD_LOSSES,
 		[MLK_CHUNK_END] = MLK_RECORD_END,	  [MLK_CHUNK_INDEX] = MLK_RECORD_INDEX,
 		[MLK_CHUNK_STACKS] = MLK_RECORD_STACK,	  [MLK_CHUNK_OVERRUNS] = MLK_RECORD_OVERRUN,
-		[MLK_CHUNK_UNWOUND] = MLK_RECORD_UNWOUND,
+		[MLK_CHUNK_UNWOUND] = MLK_RECORD_UNWOUND, [MLK_CHUNK_ORIGINS] = MLK_RECORD_ORIGIN,
 	};
 
 	return type < sizeof(records) / sizeof(records[0]) ? records[type] : 0;
@@ -169,7 +169,7 @@ static int load_chunk(struct mlk_reader *r, struct mlk_record *rec)
 	if (!err) {
 		r->dec = (struct mlk_dec){.at = r->chunks.raw, .end = r->chunks.raw + h->raw_len};
 		r->left = 1;
-		if (h->type == MLK_CHUNK_THREADS)
+		if (h->type == MLK_CHUNK_THREADS || h->type == MLK_CHUNK_ORIGINS)
 			r->left = mlk_dec_uvar_max(&r->dec, MLK_MAX_THREADS);
 		else if (h->type == MLK_CHUNK_INDEX)
 			start_index(r);
@@ -250,6 +250,8 @@ static int decode_record(struct mlk_reader *r, struct mlk_record *rec)
 		return mlk_decode_module(&r->dec, &r->text, &rec->module);
 	case MLK_CHUNK_THREADS:
 		return mlk_decode_thread(&r->dec, &r->text, &rec->thread);
+	case MLK_CHUNK_ORIGINS:
+		return mlk_decode_origin(&r->dec, &r->text, &rec->origin);
 	case MLK_CHUNK_LOSSES:
 		return decode_losses(r, &rec->losses);
 	case MLK_CHUNK_INDEX:

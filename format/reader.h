@@ -31,7 +31,8 @@ enum mlk_record_type {
 	 * in a fraction of the time.  Asked for together with MLK_RECORD_UNWOUND, those that the
 	 * UNWOUND chunks have; else those of the EVENTS chunks, in place of MLK_RECORD_EVENT. */
 	MLK_RECORD_HEAD = 1 << 14,
-	MLK_RECORD_DUMP = (1 << 15) - 1,
+	MLK_RECORD_ORIGIN = 1 << 15, /* not among MLK_RECORD_ALL */
+	MLK_RECORD_DUMP = (1 << 16) - 1,
 };
 
 /* The file header, doc/trace-format.md section 2. */
@@ -86,6 +87,7 @@ struct mlk_record {
 		struct mlk_maps maps;
 		struct mlk_module module;
 		struct mlk_thread thread;
+		struct mlk_origin origin;
 		struct mlk_losses losses;
 		struct mlk_ending end;
 		struct mlk_chunk chunk;

@@ -60,6 +60,7 @@ struct mlk_meta {
 	uint64_t max_size;	/* bytes; larger ones were not recorded */
 	uint64_t trigger_bytes; /* outstanding bytes of a thread from which on it was recorded */
 	uint64_t ring_size;	/* bytes of the buffer between kernel and recorder */
+	uint64_t of_kernel;	/* 1: the kernel's own allocations, see struct mlk_origin */
 	uint64_t guarded;	/* 1: what lies around each block was watched for overruns */
 };
 
@@ -188,6 +189,20 @@ struct mlk_thread {
 	uint32_t tgid, tid;
 	const char *name;
 };
+
+/* Where a block of the kernel's comes from.  An ALLOC has the number of its origin in register
+ * MLK_ORIGIN_REG. */
+struct mlk_origin {
+	uint32_t number;     /* from 1 */
+	uint32_t tgid;	     /* the process on whose behalf it was; 0: none, as in an interrupt */
+	const char *process; /* its name */
+	const char *cgroup; /* the path of its cgroup in the unified hierarchy, "" when not known */
+	const char *cache;  /* the slab cache's name; "" for pages and percpu memory */
+	const char *flags;  /* of the allocation, as GFP_KERNEL|__GFP_ZERO */
+	uint32_t order;	    /* of pages: 2 to this power were allocated */
+};
+
+#define MLK_ORIGIN_REG 3 /* rbx, as DWARF numbers it */
 
 /* What was lost, counted from the start of the recording.  The order is that of the file: append.
  */

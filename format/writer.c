@@ -278,6 +278,25 @@ int mlk_writer_threads(struct mlk_writer *w, const struct mlk_thread *threads, s
 	return write_single(w, MLK_CHUNK_THREADS, 0, &e);
 }
 
+int mlk_writer_origins(struct mlk_writer *w, const struct mlk_origin *origins, size_t nr)
+{
+	struct mlk_enc e = {0};
+
+	mlk_enc_uvar(&e, nr);
+	for (size_t i = 0; i < nr; i++) {
+		const struct mlk_origin *o = &origins[i];
+
+		mlk_enc_uvar(&e, o->number);
+		mlk_enc_uvar(&e, o->tgid);
+		mlk_enc_str(&e, o->process);
+		mlk_enc_str(&e, o->cgroup);
+		mlk_enc_str(&e, o->cache);
+		mlk_enc_str(&e, o->flags);
+		mlk_enc_uvar(&e, o->order);
+	}
+	return write_single(w, MLK_CHUNK_ORIGINS, 0, &e);
+}
+
 int mlk_writer_module(struct mlk_writer *w, const struct mlk_id *id, const char *path,
 		      const uint8_t *image, uint64_t image_len)
 {

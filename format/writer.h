@@ -28,6 +28,7 @@ int mlk_writer_open(struct mlk_writer **out, int fd, const struct mlk_meta *meta
 int mlk_writer_event(struct mlk_writer *w, const struct mlk_event *event);
 int mlk_writer_maps(struct mlk_writer *w, const struct mlk_maps *maps);
 int mlk_writer_threads(struct mlk_writer *w, const struct mlk_thread *threads, size_t nr);
+int mlk_writer_origins(struct mlk_writer *w, const struct mlk_origin *origins, size_t nr);
 /* @image (@image_len bytes) is the whole image; it is cut into pieces here.  An empty one says that
  * the file could not be read.  @id must not be empty. */
 int mlk_writer_module(struct mlk_writer *w, const struct mlk_id *id, const char *path,

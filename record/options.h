@@ -44,7 +44,7 @@ struct record_opts {
 	bool force;	   /* on a kernel that mleak was not proven on, too */
 	bool dry_run;	   /* show what would be probed, and end */
 	bool follow;	   /* record children, too */
-	bool kernel; /* the kernel's memory is recorded, and no process's */
+	bool kernel;	   /* the kernel's memory is recorded, and no process's */
 	struct kernel_opts of_kernel;
 	const char *kernel_option; /* the first option given that is for the kernel alone */
 	bool help;

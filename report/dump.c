@@ -60,6 +60,8 @@ static const char *chunk_name(enum mlk_record_type records)
 		return "EVENTS";
 	case MLK_RECORD_THREAD:
 		return "THREADS";
+	case MLK_RECORD_ORIGIN:
+		return "ORIGINS";
 	case MLK_RECORD_INDEX:
 		return "INDEX";
 	case MLK_RECORD_LOSSES:
@@ -105,9 +107,9 @@ static void dump_meta(FILE *out, const struct mlk_meta *m)
 	fprintf(out,
 		"  sample_every %" PRIu64 "\n  sample_bytes %" PRIu64 "\n  min_size %" PRIu64
 		"\n  max_size %" PRIu64 "\n  trigger_bytes %" PRIu64 "\n  ring_size %" PRIu64
-		"\n  guarded %" PRIu64 "\n",
+		"\n  guarded %" PRIu64 "\n  of_kernel %" PRIu64 "\n",
 		m->sample_every, m->sample_bytes, m->min_size, m->max_size, m->trigger_bytes,
-		m->ring_size, m->guarded);
+		m->ring_size, m->guarded, m->of_kernel);
 }
 
 static void dump_mapping(FILE *out, const struct mlk_mapping *m)
@@ -140,6 +142,16 @@ static void dump_module(FILE *out, const struct mlk_module *m)
 		", image %" PRIu64 ", offset %" PRIu64 ", length %" PRIu32 ", crc %08lx, path ",
 		m->image_len, m->offset, m->piece_len, crc32_z(0, m->piece, m->piece_len));
 	print_labelled(out, "", m->path);
+}
+
+static void dump_origin(FILE *out, const struct mlk_origin *o)
+{
+	fprintf(out, "  ORIGIN %" PRIu32 ", tgid %" PRIu32, o->number, o->tgid);
+	print_labelled(out, ", process ", o->process);
+	print_labelled(out, "    cgroup ", o->cgroup);
+	print_labelled(out, "    cache ", o->cache);
+	print_labelled(out, "    flags ", o->flags);
+	fprintf(out, "    order %" PRIu32 "\n", o->order);
 }
 
 static void dump_losses(FILE *out, const struct mlk_losses *losses)
@@ -340,6 +352,9 @@ static void dump_record(FILE *out, const struct mlk_reader *trace, const struct 
 		break;
 	case MLK_RECORD_THREAD:
 		dump_thread(out, &rec->thread);
+		break;
+	case MLK_RECORD_ORIGIN:
+		dump_origin(out, &rec->origin);
 		break;
 	case MLK_RECORD_META:
 		dump_meta(out, mlk_reader_meta(trace));

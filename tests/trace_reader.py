@@ -18,7 +18,7 @@ import zlib
 from trace_bytes import MASK64, Bytes, Damaged, Refused, note
 from trace_events import Events, Overruns, Stacks
 from trace_records import (dump_end, dump_index, dump_losses, dump_maps, dump_meta, dump_module,
-                           dump_threads)
+                           dump_origins, dump_threads)
 from trace_unwound import Unwound
 
 FILE_MAGIC = b"\xf5MLK\r\n\x1a\n"
@@ -27,14 +27,15 @@ FILE_HEADER = struct.Struct("<8sHHIQQIIQQII")
 CHUNK_HEADER = struct.Struct("<8sIHHQIIQQQQQIIQII")
 STORED_MAX = 4210688
 RAW_MAX = 4194304
-META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX, STACKS, OVERRUNS, UNWOUND = range(1, 12)
+META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX, STACKS, OVERRUNS, UNWOUND, ORIGINS = \
+    range(1, 13)
 TYPES = ["", "META", "MAPS", "MODULE", "EVENTS", "THREADS", "LOSSES", "END", "INDEX",
-         "STACKS", "OVERRUNS", "UNWOUND"]
+         "STACKS", "OVERRUNS", "UNWOUND", "ORIGINS"]
 MODES = ["raw", "filtered", "redacted"]
 EVENT_CHUNKS = {EVENTS: Events, STACKS: Stacks, OVERRUNS: Overruns}
 
 DUMPS = {META: dump_meta, MAPS: dump_maps, MODULE: dump_module, THREADS: dump_threads,
-         LOSSES: dump_losses, END: dump_end, INDEX: dump_index}
+         LOSSES: dump_losses, END: dump_end, INDEX: dump_index, ORIGINS: dump_origins}
 
 
 def zstd_content_size(frame):

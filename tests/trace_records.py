@@ -9,10 +9,12 @@ MAPPINGS_MAX = 1048576
 THREADS_MAX = 1048576
 META_TEXTS = ["", "command", "exe", "comm", "hostname", "kernel", "machine", "recorder", "backend"]
 META_NUMBERS = {9: "tgid", 10: "stack_limit", 11: "whole_life", 12: "sample_every", 13: "sample_bytes",
-                14: "min_size", 15: "max_size", 16: "trigger_bytes", 17: "ring_size", 18: "guarded"}
+                14: "min_size", 15: "max_size", 16: "trigger_bytes", 17: "ring_size", 18: "guarded",
+                19: "of_kernel"}
 LOSS_NAMES = ["allocs", "frees", "releases", "restores", "returns", "states", "pointers", "execs",
               "maps", "modules", "unmaps", "overruns", "notices", "looks"]
-SKIP_NAMES = ["size", "sample", "trigger", "delay", "free", "unkept", "child"]
+SKIP_NAMES = ["size", "sample", "trigger", "delay", "free", "unkept", "child",
+              "short", "own", "slab"]
 
 
 # Each function takes a Bytes and gives lines, and raises Damaged
@@ -78,6 +80,22 @@ def dump_threads(data):
     for _ in range(count):
         tgid, tid = data.uvar32(), data.uvar32()
         yield "  THREAD tgid %d, tid %d, name %s" % (tgid, tid, escape(data.str()))
+    data.end()
+
+
+def dump_origins(data):
+    count = data.uvar()
+    if count > THREADS_MAX:
+        raise Damaged("%d origins" % count)
+    for _ in range(count):
+        yield "  ORIGIN %d, tgid %d, process %s" % (data.uvar32(), data.uvar32(),
+                                                    escape(data.str()))
+        for name in ("cgroup", "cache", "flags"):
+            yield "    %s %s" % (name, escape(data.str()))
+        order = data.uvar()
+        if order > 63:
+            raise Damaged("an order of %d" % order)
+        yield "    order %d" % order
     data.end()
 
 

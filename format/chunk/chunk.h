@@ -8,7 +8,7 @@
 #include "format/trace.h"
 
 #define MLK_MAJOR	 1
-#define MLK_MINOR	 5
+#define MLK_MINOR	 6
 #define MLK_FILE_HEADER	 64
 #define MLK_CHUNK_HEADER 96
 #define MLK_RAW_TARGET	 (1u << 20)
@@ -30,6 +30,7 @@ enum mlk_chunk_type {
 	MLK_CHUNK_STACKS = 9,
 	MLK_CHUNK_OVERRUNS = 10,
 	MLK_CHUNK_UNWOUND = 11,
+	MLK_CHUNK_ORIGINS = 12,
 };
 
 enum mlk_chunk_flag { MLK_CHUNK_ZSTD = 1 << 0 };

@@ -37,6 +37,7 @@ static const size_t number_fields[] = {
 	offsetof(struct mlk_meta, sample_bytes), offsetof(struct mlk_meta, min_size),
 	offsetof(struct mlk_meta, max_size),	 offsetof(struct mlk_meta, trigger_bytes),
 	offsetof(struct mlk_meta, ring_size),	 offsetof(struct mlk_meta, guarded),
+	offsetof(struct mlk_meta, of_kernel),
 };
 
 #define NR_TEXTS    (sizeof(text_fields) / sizeof(text_fields[0]))
@@ -154,6 +155,18 @@ int mlk_decode_thread(struct mlk_dec *d, struct mlk_arena *text, struct mlk_thre
 	thread->tgid = (uint32_t)mlk_dec_uvar_max(d, UINT32_MAX);
 	thread->tid = (uint32_t)mlk_dec_uvar_max(d, UINT32_MAX);
 	thread->name = mlk_decode_str(d, text);
+	return result(d);
+}
+
+int mlk_decode_origin(struct mlk_dec *d, struct mlk_arena *text, struct mlk_origin *origin)
+{
+	origin->number = (uint32_t)mlk_dec_uvar_max(d, UINT32_MAX);
+	origin->tgid = (uint32_t)mlk_dec_uvar_max(d, UINT32_MAX);
+	origin->process = mlk_decode_str(d, text);
+	origin->cgroup = mlk_decode_str(d, text);
+	origin->cache = mlk_decode_str(d, text);
+	origin->flags = mlk_decode_str(d, text);
+	origin->order = (uint32_t)mlk_dec_uvar_max(d, 63);
 	return result(d);
 }
 

@@ -20,6 +20,7 @@ const char *mlk_decode_str(struct mlk_dec *d, struct mlk_arena *text);
 int mlk_decode_meta(struct mlk_dec *d, struct mlk_arena *text, struct mlk_meta *meta);
 int mlk_decode_module(struct mlk_dec *d, struct mlk_arena *text, struct mlk_module *module);
 int mlk_decode_thread(struct mlk_dec *d, struct mlk_arena *text, struct mlk_thread *thread);
+int mlk_decode_origin(struct mlk_dec *d, struct mlk_arena *text, struct mlk_origin *origin);
 int mlk_decode_losses(struct mlk_dec *d, struct mlk_losses *losses);
 int mlk_decode_end(struct mlk_dec *d, enum mlk_end *reason, uint64_t *time_ns);
 

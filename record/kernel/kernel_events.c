@@ -9,6 +9,7 @@
 
 #include "record/base/array.h"
 #include "record/base/clock.h"
+#include "record/kernel/kernel_origins.h"
 #include "unwind/dwunw_event.h"
 
 #define STACK_AT 0xffffc90000000000ull /* where the trace has all stacks: the words say nothing */
@@ -16,7 +17,7 @@
 
 /* A program that runs while the recorder looks may not have put its block into the table yet, or
  * not taken it out: it is done within this time. */
-#define GRACE_NS 20000000u
+#define GRACE_NS  20000000u
 #define MOMENT_NS (GRACE_NS / 4)
 
 /* Something that is to be written when its turn has come. */
@@ -26,6 +27,7 @@ struct pending {
 	uint64_t order;	   /* in which it became known */
 	uint32_t tid, stack;
 	uint32_t tgid, gfp;
+	uint32_t origin; /* of an ALLOC */
 	uint64_t cgroup, cache;
 	uint8_t kind;  /* enum mlk_kind */
 	uint8_t block; /* enum kmem_kind */
@@ -97,32 +99,21 @@ static int add(struct kernel_events *e, const struct pending *p)
 	return 0;
 }
 
-static bool is_cache(const struct kernel_events *e, uint64_t cache)
+/* Is the block one of the cache that was asked for? */
+static bool wants_cache(struct kernel_events *e, const struct pending *p)
 {
-	struct kmem_read read = {.at = cache, .kind = KMEM_READ_CACHE_NAME};
-
-	return !kmem_probes_read(e->opts.probes, &read) && !strcmp(read.bytes, e->opts.cache);
-}
-
-/* Is the block of @size bytes, of @cache, one that was asked for by --cache?  kmalloc's caches are
- * known by their size, where its event names none. */
-static bool wants_cache(struct kernel_events *e, uint64_t cache, uint64_t size, unsigned int kind)
-{
-	size_t at = (cache >> 6) % (sizeof(e->caches) / sizeof(e->caches[0]));
-	char name[40];
+	size_t at = (p->cache >> 6) % (sizeof(e->caches) / sizeof(e->caches[0]));
 
 	if (!e->opts.cache)
 		return true;
-	if (kind == KMEM_KMALLOC) {
-		snprintf(name, sizeof(name), size % 1024 ? "kmalloc-%lu" : "kmalloc-%luk",
-			 (unsigned long)(size % 1024 ? size : size / 1024));
-		return !strcmp(name, e->opts.cache);
-	}
-	if (kind != KMEM_CACHE)
-		return false;
-	if (e->caches[at].cache != cache) {
-		e->caches[at].cache = cache;
-		e->caches[at].wanted = is_cache(e, cache);
+	if (p->block != KMEM_CACHE)
+		return !strcmp(e->opts.cache,
+			       kernel_origins_cache(e->opts.origins, p->block, 0, p->size));
+	if (e->caches[at].cache != p->cache) {
+		e->caches[at].cache = p->cache;
+		e->caches[at].wanted =
+			!strcmp(e->opts.cache,
+				kernel_origins_cache(e->opts.origins, p->block, p->cache, p->size));
 	}
 	return e->caches[at].wanted;
 }
@@ -136,7 +127,7 @@ static bool is_wanted(struct kernel_events *e, const struct pending *p, bool cou
 		e->sums.slab_bytes += counts ? p->size : 0;
 		return false;
 	}
-	if (wants_cache(e, p->cache, p->size, p->block))
+	if (wants_cache(e, p))
 		return true;
 	e->sums.filtered += counts;
 	e->sums.filtered_bytes += counts ? p->size : 0;
@@ -173,19 +164,43 @@ static int name_thread(struct kernel_events *e, const struct kmem_block *b)
 	return b->tid ? mlk_writer_threads(e->opts.writer, &thread, 1) : 0;
 }
 
-static int take_block(void *arg, uint64_t addr, const struct kmem_block *b)
+/* Find out, and have the trace say, where the block of @p comes from. */
+static int find_origin(struct kernel_events *e, struct pending *p, const struct kmem_block *b)
 {
-	struct kernel_events *e = arg;
-	struct pending p;
+	const struct kernel_stack *stack = kernel_stacks_get(e->opts.stacks, p->stack);
+	struct kernel_origin_key key = {.cache = b->kind == KMEM_KMALLOC ? b->size : b->cache,
+					.cgroup = b->cgroup,
+					.tgid = b->tgid,
+					.gfp = b->gfp,
+					.kind = b->kind};
+
+	if (stack->what & KERNEL_STACK_INTERRUPT)
+		key.tgid = 0;
+	while (b->kind == KMEM_PAGES && 4096ull << key.order < b->size)
+		key.order++;
+	return kernel_origins_number(e->opts.origins, &key, b->comm, &p->origin);
+}
+
+static int add_alloc(struct kernel_events *e, uint64_t addr, const struct kmem_block *b)
+{
+	struct pending p = alloc_of(addr, b);
 	int err;
 
-	if (b->time_ns < e->last_cut_ns || b->time_ns >= e->cut_ns)
-		return 0;
-	p = alloc_of(addr, b);
 	if (!is_wanted(e, &p, true))
 		return 0;
 	err = name_thread(e, b);
+	if (!err)
+		err = find_origin(e, &p, b);
 	return err ? err : add(e, &p);
+}
+
+static int take_block(void *arg, uint64_t addr, const struct kmem_block *b)
+{
+	struct kernel_events *e = arg;
+
+	if (b->time_ns < e->last_cut_ns || b->time_ns >= e->cut_ns)
+		return 0;
+	return add_alloc(e, addr, b);
 }
 
 static int take_event(void *arg, void *data, size_t size)
@@ -199,21 +214,15 @@ static int take_event(void *arg, void *data, size_t size)
 			    .tid = event->tid,
 			    .stack = event->stack,
 			    .cache = event->cache,
-			    .kind = event->kind == KMEM_SHRINK ? MLK_UNMAP : MLK_FREE,
+			    /* Pages may be freed in parts, as mappings are. */
+			    .kind = event->block_kind == KMEM_PAGES ? MLK_UNMAP : MLK_FREE,
 			    .block = (uint8_t)event->block_kind};
-	int err = 0;
 
-	if (event->kind == KMEM_ALLOC) {
-		const struct kmem_alloc_event *alloc = data;
-
-		if (size < sizeof(*alloc))
-			return -EINVAL;
-		p = alloc_of(event->addr, &alloc->block);
-		if (!is_wanted(e, &p, true))
-			return 0;
-		err = name_thread(e, &alloc->block);
-		return err ? err : add(e, &p);
-	}
+	if (event->kind == KMEM_ALLOC)
+		return size < sizeof(struct kmem_alloc_event)
+			       ? -EINVAL
+			       : add_alloc(e, event->addr,
+					   &((const struct kmem_alloc_event *)data)->block);
 	return is_wanted(e, &p, false) ? add(e, &p) : 0;
 }
 
@@ -243,6 +252,7 @@ static int write_alloc(struct kernel_events *e, const struct pending *p)
 				  .stack = (const uint8_t *)words};
 
 	event.regs[MLK_SP_REG] = STACK_AT;
+	event.regs[MLK_ORIGIN_REG] = p->origin;
 	event.regs[DWUNW_X86_64_RIP] = stack->nr ? stack->pcs[0] : 0;
 	if (stack->nr > 1)
 		memcpy(words, stack->pcs + 1, (stack->nr - 1u) * sizeof(words[0]));
@@ -269,7 +279,7 @@ static int write_one(struct kernel_events *e, const struct pending *p)
 
 	if (p->kind == MLK_ALLOC)
 		return write_alloc(e, p);
-	e->sums.frees += p->kind == MLK_FREE;
+	e->sums.frees++;
 	return mlk_writer_event(e->opts.writer, &event);
 }
 

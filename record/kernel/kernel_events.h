@@ -17,12 +17,14 @@
 #define KERNEL_TGID 0
 
 struct kernel_events; /* opaque */
+struct kernel_origins;
 
 struct kernel_events_opts {
-	struct kmem_probes *probes;    /* all borrowed until kernel_events_free() */
+	struct kmem_probes *probes; /* all borrowed until kernel_events_free() */
 	struct kernel_stacks *stacks;
 	const struct kallsyms *names;
 	struct mlk_writer *writer;
+	struct kernel_origins *origins;
 	const char *cache; /* the only cache; NULL: all */
 	uint64_t older_ns; /* a block must be so old to be written */
 	bool all;	   /* each event is sent */
@@ -30,10 +32,10 @@ struct kernel_events_opts {
 
 /* What became of the blocks, from the beginning on. */
 struct kernel_events_sums {
-	uint64_t allocs, frees;		     /* written */
-	uint64_t slab_pages, slab_bytes;     /* left out, because their objects are told */
-	uint64_t filtered, filtered_bytes;   /* of other caches */
-	uint64_t cut, unknown;		     /* stacks: incomplete, not known */
+	uint64_t allocs, frees;		   /* written */
+	uint64_t slab_pages, slab_bytes;   /* left out, because their objects are told */
+	uint64_t filtered, filtered_bytes; /* of other caches */
+	uint64_t cut, unknown;		   /* stacks: incomplete, not known */
 };
 
 /* *@out is NULL on failure.  Returns 0 or -ENOMEM. */

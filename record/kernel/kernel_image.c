@@ -13,8 +13,7 @@ enum { SECTION_NULL, SECTION_NOTE, SECTION_FRAME, SECTION_SYMBOLS, SECTION_STRIN
 
 #define NR_SECTIONS (SECTION_NAMES + 1)
 
-static const char section_names[] =
-	"\0.note.gnu.build-id\0.eh_frame\0.symtab\0.strtab\0.shstrtab";
+static const char section_names[] = "\0.note.gnu.build-id\0.eh_frame\0.symtab\0.strtab\0.shstrtab";
 
 /* A frame is one word, the return address, wherever in the code: DWARF 5 section 6.4, as .eh_frame
  * has it (LSB 10.6.1).  The CIE is for DWARF numbers of x86-64: 7 is rsp, 16 the return address. */
@@ -198,8 +197,7 @@ static void put_headers(struct file *f, const struct kernel_image *what)
 int kernel_image_make(const struct kernel_image *what, uint8_t **bytes, size_t *len)
 {
 	size_t room = 4096 + (what->nr + 1) * sizeof(Elf64_Sym) + names_size(what);
-	struct file f = {.bytes = calloc(1, room),
-			 .at = sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr)};
+	struct file f = {.bytes = calloc(1, room), .at = sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr)};
 
 	*bytes = f.bytes;
 	*len = 0;

@@ -16,6 +16,7 @@
 #include "record/base/clock.h"
 #include "record/kernel/kallsyms.h"
 #include "record/kernel/kernel_events.h"
+#include "record/kernel/kernel_origins.h"
 #include "record/kernel/kernel_stacks.h"
 #include "record/signals.h"
 
@@ -27,6 +28,7 @@ struct recording {
 	struct kmem_probes *probes;
 	struct kallsyms *names;
 	struct kernel_stacks *stacks;
+	struct kernel_origins *origins;
 	struct kernel_events *events;
 	struct mlk_writer *writer;
 	uint64_t start_ns, losses_ns;
@@ -68,7 +70,7 @@ static int attach(struct recording *r)
 static int open_trace(struct recording *r, int fd)
 {
 	struct utsname u;
-	struct mlk_meta meta = {.command = "",
+	struct mlk_meta meta = {.command = "the kernel",
 				.exe = "",
 				.comm = "kernel",
 				.hostname = u.nodename,
@@ -80,6 +82,7 @@ static int open_trace(struct recording *r, int fd)
 						   : "BPF on the kernel's tracepoints, blocks that "
 						     "lived for a look each second",
 				.tgid = KERNEL_TGID,
+				.of_kernel = 1,
 				.stack_limit = KMEM_STACK_DEPTH * sizeof(uint64_t),
 				.stack_mode = MLK_STACK_RAW,
 				.sample_every = r->opts->probes.sample_every,
@@ -102,15 +105,18 @@ static int open_trace(struct recording *r, int fd)
 
 static int begin(struct recording *r)
 {
+	int err = kernel_origins_new(&r->origins, r->probes, r->writer);
 	const struct kernel_events_opts opts = {.probes = r->probes,
 						.stacks = r->stacks,
 						.names = r->names,
 						.writer = r->writer,
+						.origins = r->origins,
 						.cache = r->opts->cache,
 						.older_ns = r->opts->older_ns,
 						.all = r->opts->probes.all_events};
-	int err = kernel_events_new(&r->events, &opts);
 
+	if (!err)
+		err = kernel_events_new(&r->events, &opts);
 	if (err)
 		return err;
 	kmem_probes_arm(r->probes, true);
@@ -234,8 +240,9 @@ static void tell(const struct recording *r)
 	warn(kernel_stacks_unnamed(r->stacks), "frames lie in no function that /proc/kallsyms "
 					       "names; they are left out");
 	if (kmem_probes_blind(r->probes) & KMEM_BLIND_BULK)
-		log_warn("this kernel lets no eBPF program see frees of many objects at once, as by "
-			 "kfree_rcu(): such objects may look leaked");
+		log_warn(
+			"this kernel lets no eBPF program see frees of many objects at once, as by "
+			"kfree_rcu(): such objects may look leaked");
 	log_info("wrote '%s'; now run: mleak report %s", r->opts->output, r->opts->output);
 }
 
@@ -259,8 +266,7 @@ static int record_to(struct recording *r, struct mlk_place *out)
 	if (signals >= 0)
 		close(signals);
 	if (err)
-		log_error("cannot write the trace to '%s': %s", r->opts->output,
-			  mlk_strerror(err));
+		log_error("cannot write the trace to '%s': %s", r->opts->output, mlk_strerror(err));
 	else
 		tell(r);
 	return err;
@@ -280,6 +286,7 @@ int kernel_record(const struct kernel_opts *opts)
 	if (!err)
 		err = record_to(&r, &out);
 	kernel_events_free(r.events);
+	kernel_origins_free(r.origins);
 	mlk_writer_free(r.writer);
 	mlk_place_close(&out);
 	kernel_stacks_free(r.stacks);

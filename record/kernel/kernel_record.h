@@ -7,10 +7,10 @@
 struct kernel_opts {
 	struct kmem_probes_opts probes;
 	const char *output;
-	const char *cache;	  /* name of the only slab cache; NULL: all */
-	uint64_t older_ns;	  /* only blocks that lived so long when they were looked at */
-	uint64_t duration_ns;	  /* 0: until a signal */
-	uint64_t max_size;	  /* of the trace, bytes; 0: no limit */
+	const char *cache;    /* name of the only slab cache; NULL: all */
+	uint64_t older_ns;    /* only blocks that lived so long when they were looked at */
+	uint64_t duration_ns; /* 0: until a signal */
+	uint64_t max_size;    /* of the trace, bytes; 0: no limit */
 	int zstd_level;
 };
 

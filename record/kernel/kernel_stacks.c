@@ -23,21 +23,22 @@ struct kernel_stacks {
 };
 
 /* Of the programs themselves, and how the kernel calls them. */
-static const char *const own[] = {"bpf_prog_", "bpf_trace_run", "__bpf_trace_", "__traceiter_",
-				  "bpf_trampoline", "bpf_get_stackid"};
+static const char *const own[] = {"bpf_prog_",	  "bpf_trace_run",  "__bpf_trace_",
+				  "__traceiter_", "bpf_trampoline", "bpf_get_stackid"};
 
 /* Code that kallsyms lists as modules, and that lies among theirs. */
 static const char *const generated[] = {"bpf", "__builtin__"};
 
 /* They allocate pages for objects that are told as well. */
-static const char *const slab[] = {"allocate_slab",	    "new_slab",	     "alloc_slab_page",
-				   "__kmalloc_large_node",  "___kmalloc_large_node",
-				   "kmalloc_large",	    "kmalloc_large_node",
-				   "kmalloc_order",	    "pcpu_populate_chunk"};
+static const char *const slab[] = {
+	"allocate_slab",	 "new_slab",	  "alloc_slab_page",	"__kmalloc_large_node",
+	"___kmalloc_large_node", "kmalloc_large", "kmalloc_large_node", "kmalloc_order",
+	"pcpu_populate_chunk"};
 
 /* What runs below them has nothing to do with the thread. */
-static const char *const interrupt[] = {"handle_softirqs", "__do_softirq", "asm_common_interrupt",
-					"asm_sysvec_", "common_interrupt", "asm_exc_nmi"};
+static const char *const interrupt[] = {"handle_softirqs",	"__do_softirq",
+					"asm_common_interrupt", "asm_sysvec_",
+					"common_interrupt",	"asm_exc_nmi"};
 
 #define NR(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -207,10 +208,10 @@ static size_t list_functions(const struct kernel_stacks *s, uint32_t module,
 				end = names->v[next].addr < end ? names->v[next].addr : end;
 				break;
 			}
-		list[nr++] = (struct kernel_function){
-			.addr = names->v[i].addr - start + image_start(module),
-			.size = end - names->v[i].addr,
-			.name = kallsyms_name(names, &names->v[i])};
+		list[nr++] = (struct kernel_function){.addr = names->v[i].addr - start +
+							      image_start(module),
+						      .size = end - names->v[i].addr,
+						      .name = kallsyms_name(names, &names->v[i])};
 	}
 	return nr;
 }
@@ -246,10 +247,8 @@ static void describe(const struct kernel_stacks *s, size_t module, bool names, c
 	const struct kallsyms_module *of = &s->names->modules[module];
 
 	snprintf(path, 80, "[%s]", module == KALLSYMS_KERNEL ? "kernel" : of->name);
-	*m = (struct mlk_mapping){.start = of->start,
-				  .end = of->end,
-				  .perms = MLK_PERM_R | MLK_PERM_X,
-				  .path = path};
+	*m = (struct mlk_mapping){
+		.start = of->start, .end = of->end, .perms = MLK_PERM_R | MLK_PERM_X, .path = path};
 	if (module == KALLSYMS_KERNEL) {
 		m->start = KERNEL_STACKS_TEXT;
 		m->end = of->end - s->names->text + KERNEL_STACKS_TEXT;

@@ -25,7 +25,8 @@ struct kernel_stack {
 	bool known;
 	uint8_t what;
 	uint8_t nr;
-	uint64_t pcs[KMEM_STACK_DEPTH]; /* return addresses as the trace has them, innermost first */
+	uint64_t
+		pcs[KMEM_STACK_DEPTH]; /* return addresses as the trace has them, innermost first */
 };
 
 struct kernel_stacks; /* opaque */

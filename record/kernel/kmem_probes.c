@@ -149,8 +149,9 @@ static int load(struct kmem_probes *p, const struct kmem_probes_opts *opts, cons
 		return -errno;
 	err = choose_forms(p->skel, btf);
 	if (err) {
-		log_error("cannot record the kernel's memory: this kernel has no tracepoints for it "
-			  "(kmem:kmalloc and others)");
+		log_error(
+			"cannot record the kernel's memory: this kernel has no tracepoints for it "
+			"(kmem:kmalloc and others)");
 		return err;
 	}
 	configure(p, opts, btf);
@@ -307,8 +308,9 @@ int kmem_probes_counts(const struct kmem_probes *p, uint64_t counts[KMEM_COUNT_N
 		p->skel->progs.kmalloc_node, p->skel->progs.kmem_cache_alloc_node,
 		p->skel->progs.page_alloc,   p->skel->progs.percpu_alloc};
 	const struct bpf_program *frees[] = {
-		p->skel->progs.kfree,	  p->skel->progs.kmem_cache_free, p->skel->progs.page_free,
-		p->skel->progs.free_bulk, p->skel->progs.free_sheaf,	  p->skel->progs.percpu_free};
+		p->skel->progs.kfree,	   p->skel->progs.kmem_cache_free,
+		p->skel->progs.page_free,  p->skel->progs.free_bulk,
+		p->skel->progs.free_sheaf, p->skel->progs.percpu_free};
 	__u32 zero = 0;
 	int err = bpf_map_lookup_elem(bpf_map__fd(p->skel->maps.counts), &zero, p->counts);
 

@@ -28,8 +28,8 @@ enum kmem_blind {
 	KMEM_BLIND_BULK = 1 << 0, /* frees of many objects at once */
 };
 
-/* Load and attach the programs; nothing is recorded until kmem_probes_arm().  *@out is released with
- * kmem_probes_free(), NULL on failure; then one sentence was logged.  Returns 0 or -errno. */
+/* Load and attach the programs; nothing is recorded until kmem_probes_arm().  *@out is released
+ * with kmem_probes_free(), NULL on failure; then one sentence was logged.  Returns 0 or -errno. */
 int kmem_probes_attach(struct kmem_probes **out, const struct kmem_probes_opts *opts);
 
 /* Begin to record, or end it. */

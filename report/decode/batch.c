@@ -24,6 +24,9 @@ int batch_add_event(struct batch *batch, const struct mlk_event *event, uint32_t
 		.tid = event->tid,
 		.stack = stack,
 		.flags = event->flags,
+		.origin = batch->of_kernel && event->kind == MLK_ALLOC
+				  ? (uint32_t)event->regs[MLK_ORIGIN_REG]
+				  : 0,
 		.kind = (uint8_t)event->kind,
 		.func = (uint8_t)event->func,
 	};
@@ -49,6 +52,7 @@ void batch_get_event(const struct batch_event *event, struct mlk_event *out)
 	out->flags = event->flags;
 	out->kind = event->kind;
 	out->func = event->func;
+	out->regs[MLK_ORIGIN_REG] = event->origin;
 }
 
 void batch_release(struct batch *batch)

@@ -16,6 +16,7 @@ struct batch_event {
 	uint32_t tgid, tid;
 	uint32_t stack; /* of an ALLOC: its id */
 	uint32_t flags;
+	uint32_t origin; /* of an ALLOC of the kernel's: its number; else 0 */
 	uint8_t kind, func;
 };
 
@@ -38,7 +39,8 @@ struct batch {
 	struct mlk_entry unwound; /* the one in which its stacks are unwound; records 0: none is */
 	/* The ids are those of its stacks alone, not of its worker: the trace contains them. */
 	bool own_ids;
-	uint32_t *ids; /* then: what they are in the unwinder that has all stacks, by id */
+	bool of_kernel; /* its ALLOCs have origins */
+	uint32_t *ids;	/* then: what they are in the unwinder that has all stacks, by id */
 	size_t ids_room;
 	struct stack_history *previous; /* what it leaves of the threads' stacks */
 	struct mlk_condition condition;
@@ -54,7 +56,8 @@ int batch_add_event(struct batch *batch, const struct mlk_event *event, uint32_t
 /* Append @stack.  Returns 0 or -ENOMEM. */
 int batch_add_stack(struct batch *batch, const struct batch_stack *stack);
 
-/* The event that @event was made of, except for its registers and its stack. */
+/* The event that @event was made of, except for its stack and its registers but the one that has
+ * its origin. */
 void batch_get_event(const struct batch_event *event, struct mlk_event *out);
 
 /* Release what @batch holds, and leave it empty. */

@@ -165,6 +165,10 @@ void worker_read(struct worker *worker, struct batch *batch)
 	bool unused;
 
 	batch->err = MLK_E_CORRUPT;
+	batch->of_kernel = mlk_reader_meta(worker->trace)->of_kernel;
+	/* The heads of events there say nothing of origins. */
+	if (batch->of_kernel)
+		batch->unwound.records = 0;
 	if (batch->unwound.records)
 		batch->err = read_unwound(worker, batch);
 	batch->own_ids = !batch->err;

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define BLOCK_ORIGIN_MAX 0xffffffu
+
 /* What is known of a block.  An unknown one has only addr and tgid: its allocation was not seen. */
 struct live_block {
 	uint64_t addr;
@@ -17,10 +19,13 @@ struct live_block {
 	uint32_t tgid;
 	uint32_t tid;	/* the thread that got it */
 	uint32_t stack; /* number of its stack */
-	bool known;
-	bool mapped; /* by mmap: parts of it can be unmapped */
-	bool part;   /* cut out of a block that lives on, and unmapped unless restored */
-	bool in_map; /* of block_map.c: it is in the map; false in a block that was removed */
+	/* Together one word: a block and its key fill a line of the processor's cache. */
+	uint32_t
+		origin : 24; /* of the kernel's: that of its struct mlk_origin; else, or above, 0 */
+	bool known : 1;
+	bool mapped : 1; /* by mmap: parts of it can be unmapped */
+	bool part : 1;	 /* cut out of a block that lives on, and unmapped unless restored */
+	bool in_map : 1; /* of block_map.c: it is in the map; false in a block that was removed */
 };
 
 struct block_slot;

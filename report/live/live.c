@@ -102,8 +102,12 @@ struct live_block live_block_of(const struct mlk_event *event, uint32_t stack)
 		.tgid = event->tgid,
 		.tid = event->tid,
 		.stack = stack,
+		.origin = event->regs[MLK_ORIGIN_REG] <= BLOCK_ORIGIN_MAX
+				  ? event->regs[MLK_ORIGIN_REG] & BLOCK_ORIGIN_MAX
+				  : 0,
 		.known = true,
-		.mapped = event->func == MLK_FUNC_MMAP || event->func == MLK_FUNC_MREMAP,
+		.mapped = event->func == MLK_FUNC_MMAP || event->func == MLK_FUNC_MREMAP ||
+			  event->func == MLK_FUNC_ALLOC_PAGES,
 	};
 }
 

@@ -124,7 +124,7 @@ enum table_format format_of_table(enum report_format format)
 static bool shows_names(const struct table *table)
 {
 	return !table->timeline && table->by != GROUP_THREAD && table->by != GROUP_SIZE &&
-	       table->by != GROUP_AGE;
+	       table->by < GROUP_AGE;
 }
 
 static int print_table_body(FILE *out, const struct report_data *export, const void *arg)

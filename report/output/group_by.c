@@ -35,8 +35,10 @@ struct groups {
 };
 
 static const char *const names[] = {
-	[GROUP_THREAD] = "thread", [GROUP_MODULE] = "module",	  [GROUP_SIZE] = "size",
-	[GROUP_FILE] = "file",	   [GROUP_FUNCTION] = "function", [GROUP_AGE] = "age",
+	[GROUP_THREAD] = "thread",   [GROUP_MODULE] = "module",	    [GROUP_SIZE] = "size",
+	[GROUP_FILE] = "file",	     [GROUP_FUNCTION] = "function", [GROUP_AGE] = "age",
+	[GROUP_PROCESS] = "process", [GROUP_CGROUP] = "cgroup",	    [GROUP_CACHE] = "cache",
+	[GROUP_ORDER] = "order",     [GROUP_FLAGS] = "flags",
 };
 
 static bool is_by_stack(enum group_key key)
@@ -131,12 +133,38 @@ static uint64_t name_age(uint64_t end_ns, const struct live_block *block, char *
 	return i;
 }
 
+/* Of a block in the kernel, or of a process that has no origins. */
+static void name_origin(const struct groups *g, const struct live_block *block, char *text,
+			size_t room)
+{
+	const struct origin *o = origins_get(&g->export->leaks->origins, block->origin);
+	const char *raw = o ? o->flags : "";
+	char *name;
+
+	if (o && g->key == GROUP_PROCESS)
+		raw = o->tgid ? o->process : "interrupts";
+	else if (o && g->key == GROUP_CGROUP)
+		raw = o->cgroup;
+	else if (o && g->key == GROUP_CACHE)
+		raw = o->cache;
+	name = text_escape(raw);
+	if (o && g->key == GROUP_PROCESS && o->tgid)
+		snprintf(text, room, "%" PRIu32 " %s", o->tgid, name ? name : "");
+	else if (o && (g->key == GROUP_ORDER || (g->key == GROUP_CACHE && !*raw)))
+		snprintf(text, room, "pages of order %" PRIu32, o->order);
+	else
+		snprintf(text, room, "%s", name && *name ? name : "[unknown]");
+	if (o && g->key == GROUP_ORDER && *o->cache)
+		snprintf(text, room, "no pages");
+	free(name);
+}
+
 static void add_block(void *arg, const struct live_block *block)
 {
 	struct groups *g = arg;
 	struct group *group;
 	uint64_t order = 0;
-	char text[128];
+	char text[512];
 
 	if (g->err || !g->shown[block->stack])
 		return;
@@ -144,6 +172,8 @@ static void add_block(void *arg, const struct live_block *block)
 		name_thread(g, block, text, sizeof(text));
 	else if (g->key == GROUP_SIZE)
 		order = name_size(block, text, sizeof(text));
+	else if (g->key >= GROUP_PROCESS)
+		name_origin(g, block, text, sizeof(text));
 	else
 		order = name_age(g->export->leaks->chosen.end_ns, block, text, sizeof(text));
 	group = group_of(g, text);

@@ -254,6 +254,7 @@ void replay_free(struct replay *leaks)
 	thread_names_free(leaks->processes);
 	stack_stats_free(leaks->figures);
 	thread_names_free(leaks->threads);
+	origins_release(&leaks->origins);
 	stacks_free(leaks->stacks);
 	address_spaces_free(leaks->spaces);
 	dwunw_free(leaks->dw);

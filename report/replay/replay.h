@@ -15,6 +15,7 @@
 #include "report/stats/stack_stats.h"
 #include "report/stats/stacks.h"
 #include "report/trace/address_spaces.h"
+#include "report/trace/origins.h"
 #include "report/trace/trace_modules.h"
 
 /* All that was learned of one trace, read by all of report/; its parts live until replay_free(). */
@@ -31,6 +32,7 @@ struct replay {
 	struct thread_names *processes; /* see processes.h */
 	struct stack_stats *figures;
 	struct thread_names *threads;
+	struct origins origins;		 /* of the kernel's blocks */
 	struct block_filter choice;	 /* of the caller */
 	struct chosen chosen;		 /* which blocks that means */
 	struct live_watch watch;	 /* of the caller */

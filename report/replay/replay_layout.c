@@ -63,6 +63,8 @@ static int note_layout(struct replay *leaks, const struct mlk_record *record)
 		return trace_modules_add_piece(leaks->images, &record->module);
 	case MLK_RECORD_THREAD:
 		return note_thread(leaks, &record->thread);
+	case MLK_RECORD_ORIGIN:
+		return origins_note(&leaks->origins, &record->origin);
 	case MLK_RECORD_LOSSES:
 		suspect_blocks_read(&leaks->suspect, &record->losses);
 		return 0;
@@ -76,7 +78,7 @@ static int note_layout(struct replay *leaks, const struct mlk_record *record)
 static int read_records(struct replay *leaks)
 {
 	const unsigned int types = MLK_RECORD_MAPS | MLK_RECORD_MODULE | MLK_RECORD_THREAD |
-				   MLK_RECORD_LOSSES | MLK_RECORD_OVERRUN;
+				   MLK_RECORD_LOSSES | MLK_RECORD_OVERRUN | MLK_RECORD_ORIGIN;
 	struct mlk_record record;
 	int more, err;
 

@@ -1,0 +1,233 @@
+/* kernel_origins.c - see kernel_origins.h */
+#include "record/kernel/kernel_origins.h"
+
+#include <bpf/btf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "record/base/array.h"
+#include "record/base/proc.h"
+
+#define CGROUPS	       "/sys/fs/cgroup"
+#define FILEID_KERNFS  0xfe /* include/linux/exportfs.h */
+#define MAX_FLAGS      32
+#define SLOTS_AT_FIRST 1024
+
+struct known {
+	struct kernel_origin_key key;
+	uint32_t number; /* 0: the slot is empty */
+};
+
+struct kernel_origins {
+	const struct kmem_probes *probes;
+	struct mlk_writer *writer;
+	struct known *slots; /* open addressing */
+	size_t nr_slots, nr;
+	char flags[MAX_FLAGS][24]; /* by bit; "" where not known */
+	int cgroups;		   /* descriptor of the mount, or -1 */
+	char cache[64], process[64], cgroup[PATH_MAX];
+};
+
+/* Kernels from 6.10 on have the flags as an enum: include/linux/gfp_types.h. */
+static void read_flags(struct kernel_origins *o)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	__u32 nr = btf ? btf__type_cnt(btf) : 0;
+
+	for (__u32 id = 1; id < nr; id++) {
+		const struct btf_type *t = btf__type_by_id(btf, id);
+		const struct btf_enum *e;
+
+		if (!btf_is_enum(t) || !btf_vlen(t))
+			continue;
+		e = btf_enum(t);
+		if (strncmp(btf__name_by_offset(btf, e->name_off), "___GFP_", 7) != 0)
+			continue;
+		for (__u16 i = 0; i < btf_vlen(t); i++) {
+			const char *name = btf__name_by_offset(btf, e[i].name_off);
+			size_t len = strlen(name);
+
+			if (e[i].val < 0 || e[i].val >= MAX_FLAGS || len < 5 ||
+			    strcmp(name + len - 4, "_BIT") != 0)
+				continue;
+			snprintf(o->flags[e[i].val], sizeof(o->flags[0]), "%.*s", (int)len - 5,
+				 name + 1);
+		}
+		break;
+	}
+	btf__free(btf);
+}
+
+int kernel_origins_new(struct kernel_origins **out, const struct kmem_probes *probes,
+		       struct mlk_writer *w)
+{
+	struct kernel_origins *o = calloc(1, sizeof(*o));
+
+	*out = NULL;
+	if (!o)
+		return -ENOMEM;
+	o->probes = probes;
+	o->writer = w;
+	o->nr_slots = SLOTS_AT_FIRST;
+	o->slots = calloc(o->nr_slots, sizeof(*o->slots));
+	o->cgroups = open(CGROUPS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (!o->slots) {
+		kernel_origins_free(o);
+		return -ENOMEM;
+	}
+	read_flags(o);
+	*out = o;
+	return 0;
+}
+
+static size_t slot_of(const struct known *slots, size_t nr_slots,
+		      const struct kernel_origin_key *key)
+{
+	const uint8_t *bytes = (const uint8_t *)key;
+	uint64_t hash = 0xcbf29ce484222325; /* FNV-1a */
+	size_t at;
+
+	for (size_t i = 0; i < sizeof(*key); i++)
+		hash = (hash ^ bytes[i]) * 0x100000001b3;
+	at = (hash ^ hash >> 29) & (nr_slots - 1);
+	while (slots[at].number && memcmp(&slots[at].key, key, sizeof(*key)) != 0)
+		at = (at + 1) & (nr_slots - 1);
+	return at;
+}
+
+static int grow(struct kernel_origins *o)
+{
+	size_t nr_slots = o->nr_slots * 2;
+	struct known *slots;
+
+	if (o->nr * 2 < o->nr_slots)
+		return 0;
+	slots = calloc(nr_slots, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < o->nr_slots; i++)
+		if (o->slots[i].number)
+			slots[slot_of(slots, nr_slots, &o->slots[i].key)] = o->slots[i];
+	free(o->slots);
+	o->slots = slots;
+	o->nr_slots = nr_slots;
+	return 0;
+}
+
+const char *kernel_origins_cache(struct kernel_origins *o, uint32_t kind, uint64_t cache,
+				 uint64_t size)
+{
+	struct kmem_read read = {.at = cache, .kind = KMEM_READ_CACHE_NAME};
+
+	o->cache[0] = '\0';
+	if (kind == KMEM_KMALLOC)
+		snprintf(o->cache, sizeof(o->cache), size % 1024 ? "kmalloc-%lu" : "kmalloc-%luk",
+			 (unsigned long)(size % 1024 ? size : size / 1024));
+	else if (kind == KMEM_PERCPU)
+		snprintf(o->cache, sizeof(o->cache), "percpu");
+	else if (cache && !kmem_probes_read(o->probes, &read))
+		memcpy(o->cache, read.bytes, sizeof(o->cache));
+	o->cache[sizeof(o->cache) - 1] = '\0';
+	return o->cache;
+}
+
+/* A process that has ended has left the name of the thread. */
+static const char *process_name(struct kernel_origins *o, uint32_t tgid, const char *comm)
+{
+	size_t len = tgid ? proc_read(o->process, sizeof(o->process), "/proc/%u/comm", tgid) : 0;
+
+	if (len)
+		o->process[strcspn(o->process, "\n")] = '\0';
+	else
+		snprintf(o->process, sizeof(o->process), "%s", tgid ? comm : "");
+	return o->process;
+}
+
+/* The path of a cgroup is found by the handle that the kernel makes of its id: open_by_handle_at(2)
+ * with a handle of kernfs. */
+static const char *cgroup_path(struct kernel_origins *o, uint64_t id)
+{
+	struct {
+		struct file_handle head;
+		uint64_t id;
+	} handle = {.head = {.handle_bytes = sizeof(id), .handle_type = FILEID_KERNFS}, .id = id};
+	char link[64];
+	ssize_t len = -1;
+	int fd;
+
+	memcpy(handle.head.f_handle, &id, sizeof(id));
+	fd = o->cgroups < 0 ? -1 : open_by_handle_at(o->cgroups, &handle.head, O_PATH | O_CLOEXEC);
+	if (fd >= 0) {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		len = readlink(link, o->cgroup, sizeof(o->cgroup) - 1);
+		close(fd);
+	}
+	if (len < 0)
+		len = id ? snprintf(o->cgroup, sizeof(o->cgroup), "cgroup %lu", (unsigned long)id)
+			 : 0;
+	o->cgroup[len] = '\0';
+	return strncmp(o->cgroup, CGROUPS, strlen(CGROUPS)) || !o->cgroup[strlen(CGROUPS)]
+		       ? (id == 1 ? "/" : o->cgroup)
+		       : o->cgroup + strlen(CGROUPS);
+}
+
+static void flags_text(const struct kernel_origins *o, uint32_t gfp, char *text, size_t room)
+{
+	size_t len = 0;
+	uint32_t rest = 0;
+
+	text[0] = '\0';
+	for (int bit = 0; bit < MAX_FLAGS; bit++) {
+		if (!(gfp >> bit & 1))
+			continue;
+		if (!o->flags[bit][0])
+			rest |= 1u << bit;
+		else if (len < room)
+			len += (size_t)snprintf(text + len, room - len, "%s%s", len ? "|" : "",
+						o->flags[bit]);
+	}
+	if ((rest || !gfp) && len < room)
+		snprintf(text + len, room - len, "%s0x%x", len ? "|" : "", rest);
+}
+
+int kernel_origins_number(struct kernel_origins *o, const struct kernel_origin_key *key,
+			  const char *comm, uint32_t *number)
+{
+	int err = grow(o);
+	struct known *known = err ? NULL : &o->slots[slot_of(o->slots, o->nr_slots, key)];
+	struct mlk_origin origin;
+	char flags[512];
+
+	if (err)
+		return err;
+	if (!known->number) {
+		*known = (struct known){.key = *key, .number = (uint32_t)++o->nr};
+		flags_text(o, key->gfp, flags, sizeof(flags));
+		origin = (struct mlk_origin){
+			.number = known->number,
+			.tgid = key->tgid,
+			.process = process_name(o, key->tgid, comm),
+			.cgroup = cgroup_path(o, key->cgroup),
+			.cache = kernel_origins_cache(o, key->kind, key->cache, key->cache),
+			.flags = flags,
+			.order = key->order};
+		err = mlk_writer_origins(o->writer, &origin, 1);
+	}
+	*number = known->number;
+	return err;
+}
+
+void kernel_origins_free(struct kernel_origins *o)
+{
+	if (!o)
+		return;
+	if (o->cgroups >= 0)
+		close(o->cgroups);
+	free(o->slots);
+	free(o);
+}
