@@ -16,12 +16,12 @@ struct mlk_copy {
 };
 
 /* A header of this version, for the same chunks. */
-static int write_header(const struct mlk_file_header *from, int fd)
+static int write_header(const struct mlk_header *from, int fd)
 {
-	struct mlk_file_header header = *from;
+	struct mlk_header header = *from;
 	uint8_t bytes[MLK_FILE_HEADER];
 
-	header.header_len = MLK_FILE_HEADER;
+	header.len = MLK_FILE_HEADER;
 	if (header.minor < MLK_MINOR)
 		header.minor = MLK_MINOR;
 	mlk_file_header_pack(bytes, &header);
@@ -65,7 +65,7 @@ static int find(struct mlk_copy *copy)
 /* Copy the chunk that was found. */
 static int copy_chunk(struct mlk_copy *copy)
 {
-	const struct mlk_chunk_header *h = &copy->from.header;
+	const struct mlk_chunk *h = &copy->from.header;
 	struct mlk_enc stored = {0};
 	int err;
 
@@ -96,8 +96,8 @@ int mlk_copy_until(struct mlk_copy *copy, uint64_t offset)
 int mlk_copy_unwound(struct mlk_copy *copy, const struct mlk_unwound *unwound)
 {
 	struct mlk_unwound about = *unwound;
-	struct mlk_chunk_header h = {.type = MLK_CHUNK_UNWOUND, .nr_records = 1};
-	const struct mlk_chunk_header *events = &copy->from.header;
+	struct mlk_chunk h = {.type = MLK_CHUNK_UNWOUND, .nr_records = 1};
+	const struct mlk_chunk *events = &copy->from.header;
 	struct mlk_enc payload = {0};
 	struct mlk_dec dec;
 	int err = find(copy);
@@ -127,7 +127,7 @@ int mlk_copy_unwound(struct mlk_copy *copy, const struct mlk_unwound *unwound)
 /* The END that was found, and nothing behind it, with where the index is. */
 static int copy_end(struct mlk_copy *copy)
 {
-	struct mlk_chunk_header h = copy->from.header;
+	struct mlk_chunk h = copy->from.header;
 	enum mlk_end reason;
 	uint64_t time_ns, index;
 	struct mlk_enc payload = {0};

@@ -103,7 +103,7 @@ static int look(struct mlk_place *place, const struct stat *instead)
 static bool is_leftover(int fd)
 {
 	uint8_t bytes[MLK_FILE_HEADER];
-	struct mlk_file_header header;
+	struct mlk_header header;
 	struct stat st;
 
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||

@@ -46,8 +46,9 @@ struct mlk_header {
 
 /* The header of a chunk, section 3. */
 struct mlk_chunk {
-	uint64_t offset;	      /* of the header in the file */
+	uint64_t offset;	      /* of the header in the file; only in records, as the next */
 	enum mlk_record_type records; /* what the chunk holds; 0: of an unknown type */
+	uint32_t salt;		      /* the file's */
 	uint16_t type, flags;
 	uint64_t seq;
 	uint32_t stored_len, raw_len; /* of the payload */

@@ -21,7 +21,7 @@ int mlk_reader_list(struct mlk_reader *r, const struct mlk_entry **entries, size
 
 int mlk_reader_seek(struct mlk_reader *r, const struct mlk_entry *entry, unsigned int types)
 {
-	const struct mlk_chunk_header *h = &r->chunks.header;
+	const struct mlk_chunk *h = &r->chunks.header;
 	int found;
 
 	mlk_reader_rewind(r, types);
@@ -132,19 +132,7 @@ const struct mlk_meta *mlk_reader_meta(const struct mlk_reader *r)
 
 struct mlk_header mlk_reader_header(const struct mlk_reader *r)
 {
-	const struct mlk_file_header *h = &r->chunks.file;
-
-	return (struct mlk_header){
-		.major = h->major,
-		.minor = h->minor,
-		.len = h->header_len,
-		.required = h->required,
-		.optional = h->optional,
-		.salt = h->salt,
-		.stack_mode = h->stack_mode,
-		.realtime_ns = h->realtime_ns,
-		.start_ns = h->start_ns,
-	};
+	return r->chunks.file;
 }
 
 const struct mlk_condition *mlk_reader_condition(const struct mlk_reader *r)

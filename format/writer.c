@@ -23,11 +23,11 @@ struct mlk_writer {
 	uint64_t first_ns, last_ns;
 	/* the STACKS chunk being filled; NULL: none is */
 	struct mlk_encoder *stacks;
-	struct mlk_chunk_header stacks_header;
+	struct mlk_chunk stacks_header;
 	struct mlk_overruns_out overruns; /* the OVERRUNS chunk being filled */
 };
 
-static void count_losses(const struct mlk_losses *l, struct mlk_chunk_header *h)
+static void count_losses(const struct mlk_losses *l, struct mlk_chunk *h)
 {
 	h->lost_allocs = l->count[MLK_LOST_ALLOC];
 	h->lost_frees = l->count[MLK_LOST_FREE] + l->count[MLK_LOST_RELEASE];
@@ -37,7 +37,7 @@ static void count_losses(const struct mlk_losses *l, struct mlk_chunk_header *h)
 }
 
 /* Queue @raw as one chunk; @h comes with type, times and number of records. */
-static int put_chunk(struct mlk_writer *w, struct mlk_chunk_header *h, struct mlk_enc *raw)
+static int put_chunk(struct mlk_writer *w, struct mlk_chunk *h, struct mlk_enc *raw)
 {
 	h->salt = w->salt;
 	count_losses(&w->losses, h);
@@ -48,7 +48,7 @@ static int put_chunk(struct mlk_writer *w, struct mlk_chunk_header *h, struct ml
 static int write_single(struct mlk_writer *w, enum mlk_chunk_type type, uint64_t time_ns,
 			struct mlk_enc *raw)
 {
-	struct mlk_chunk_header h = {
+	struct mlk_chunk h = {
 		.type = type, .first_ns = time_ns, .last_ns = time_ns, .nr_records = 1};
 
 	return put_chunk(w, &h, raw);
@@ -97,7 +97,7 @@ static bool losses_changed(const struct mlk_losses *a, const struct mlk_losses *
 static int flush_losses(struct mlk_writer *w)
 {
 	struct mlk_losses *l = &w->losses;
-	struct mlk_chunk_header h = {
+	struct mlk_chunk h = {
 		.type = MLK_CHUNK_LOSSES,
 		.first_ns = l->first_ns ? l->first_ns : w->losses_ns,
 		.last_ns = l->last_ns ? l->last_ns : w->last_ns,
@@ -123,7 +123,7 @@ static int flush_losses(struct mlk_writer *w)
 
 static int flush_events(struct mlk_writer *w)
 {
-	struct mlk_chunk_header h = {
+	struct mlk_chunk h = {
 		.type = MLK_CHUNK_EVENTS,
 		.first_ns = w->first_ns,
 		.last_ns = w->last_ns,
@@ -168,8 +168,7 @@ static int begin_stacks(struct mlk_writer *w, uint64_t first_ns)
 	if (!w->stacks)
 		return -ENOMEM;
 	w->stacks->filter = w->events.filter;
-	w->stacks_header =
-		(struct mlk_chunk_header){.type = MLK_CHUNK_STACKS, .first_ns = first_ns};
+	w->stacks_header = (struct mlk_chunk){.type = MLK_CHUNK_STACKS, .first_ns = first_ns};
 	mlk_encoder_begin(w->stacks, first_ns);
 	return 0;
 }
@@ -200,7 +199,7 @@ int mlk_writer_stack(struct mlk_writer *w, const struct mlk_event *stack, uint64
 
 static int flush_overruns(struct mlk_writer *w)
 {
-	struct mlk_chunk_header h;
+	struct mlk_chunk h;
 	struct mlk_enc payload = {0};
 
 	return mlk_overruns_out_take(&w->overruns, &h, &payload) ? put_chunk(w, &h, &payload) : 0;
@@ -330,11 +329,11 @@ int mlk_writer_flush(struct mlk_writer *w)
 
 int mlk_writer_finish(struct mlk_writer *w, enum mlk_end reason, uint64_t time_ns)
 {
-	struct mlk_chunk_header h = {.type = MLK_CHUNK_END,
-				     .first_ns = time_ns,
-				     .last_ns = time_ns,
-				     .nr_records = 1,
-				     .salt = w->salt};
+	struct mlk_chunk h = {.type = MLK_CHUNK_END,
+			      .first_ns = time_ns,
+			      .last_ns = time_ns,
+			      .nr_records = 1,
+			      .salt = w->salt};
 	struct mlk_enc e = {0};
 	uint64_t index = 0;
 	int err = mlk_writer_flush(w), last;

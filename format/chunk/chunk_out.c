@@ -14,7 +14,7 @@
 #define QUEUED_MAX 8 /* chunks of 1 MiB and more */
 
 struct report_run {
-	struct mlk_chunk_header header;
+	struct mlk_chunk header;
 	struct mlk_enc payload;
 	bool stored; /* the payload is as it is stored, and the header describes it */
 };
@@ -75,7 +75,7 @@ int mlk_write_whole(int fd, uint64_t before, const uint8_t *bytes, size_t len)
 }
 
 /* Write the chunk whose payload, as @h tells, is in its place. */
-static int write_stored(struct mlk_chunk_out *o, struct mlk_chunk_header *h, uint64_t before,
+static int write_stored(struct mlk_chunk_out *o, struct mlk_chunk *h, uint64_t before,
 			size_t *written)
 {
 	const size_t len = MLK_CHUNK_HEADER + h->stored_len;
@@ -90,8 +90,8 @@ static int write_stored(struct mlk_chunk_out *o, struct mlk_chunk_header *h, uin
 }
 
 /* Compress and write one chunk. */
-static int write_chunk(struct mlk_chunk_out *o, struct mlk_chunk_header *h,
-		       const struct mlk_enc *content, uint64_t before, size_t *written)
+static int write_chunk(struct mlk_chunk_out *o, struct mlk_chunk *h, const struct mlk_enc *content,
+		       uint64_t before, size_t *written)
 {
 	uint8_t *payload = o->buf + MLK_CHUNK_HEADER;
 	size_t raw = content->len, stored;
@@ -115,7 +115,7 @@ static int write_chunk(struct mlk_chunk_out *o, struct mlk_chunk_header *h,
 /* Write what the index holds as a chunk. */
 static int write_index(struct mlk_chunk_out *o, uint32_t salt, uint64_t before, size_t *written)
 {
-	struct mlk_chunk_header h = {.type = MLK_CHUNK_INDEX, .nr_records = 1, .salt = salt};
+	struct mlk_chunk h = {.type = MLK_CHUNK_INDEX, .nr_records = 1, .salt = salt};
 	struct mlk_enc payload = {0};
 	int err = -ENOMEM;
 
@@ -244,8 +244,7 @@ static int queue(struct mlk_chunk_out *o, struct report_run *job, size_t limit)
 	return err;
 }
 
-int mlk_chunk_out_put(struct mlk_chunk_out *o, const struct mlk_chunk_header *h,
-		      struct mlk_enc *payload)
+int mlk_chunk_out_put(struct mlk_chunk_out *o, const struct mlk_chunk *h, struct mlk_enc *payload)
 {
 	struct report_run job = {.header = *h, .payload = *payload};
 
@@ -253,8 +252,7 @@ int mlk_chunk_out_put(struct mlk_chunk_out *o, const struct mlk_chunk_header *h,
 	return queue(o, &job, MLK_RAW_MAX);
 }
 
-int mlk_chunk_out_copy(struct mlk_chunk_out *o, const struct mlk_chunk_header *h,
-		       struct mlk_enc *stored)
+int mlk_chunk_out_copy(struct mlk_chunk_out *o, const struct mlk_chunk *h, struct mlk_enc *stored)
 {
 	struct report_run job = {.header = *h, .payload = *stored, .stored = true};
 
@@ -262,8 +260,7 @@ int mlk_chunk_out_copy(struct mlk_chunk_out *o, const struct mlk_chunk_header *h
 	return queue(o, &job, MLK_STORED_MAX);
 }
 
-int mlk_chunk_out_last(struct mlk_chunk_out *o, struct mlk_chunk_header *h,
-		       const struct mlk_enc *payload)
+int mlk_chunk_out_last(struct mlk_chunk_out *o, struct mlk_chunk *h, const struct mlk_enc *payload)
 {
 	size_t written = 0;
 	int err;

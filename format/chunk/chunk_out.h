@@ -20,18 +20,15 @@ int mlk_chunk_out_new(struct mlk_chunk_out **out, int fd, uint64_t bytes, int zs
  * -EINVAL (longer than MLK_RAW_MAX), -ENOMEM (payload->failed), or the error of a chunk before:
  * after a failed write the file is cut back to its last whole chunk, and nothing follows.
  */
-int mlk_chunk_out_put(struct mlk_chunk_out *o, const struct mlk_chunk_header *h,
-		      struct mlk_enc *payload);
+int mlk_chunk_out_put(struct mlk_chunk_out *o, const struct mlk_chunk *h, struct mlk_enc *payload);
 
 /* Queue a chunk as another file has it: @h is its header, of which nothing but the sequence number
  * changes, and @stored its payload as stored there.  As mlk_chunk_out_put() else. */
-int mlk_chunk_out_copy(struct mlk_chunk_out *o, const struct mlk_chunk_header *h,
-		       struct mlk_enc *stored);
+int mlk_chunk_out_copy(struct mlk_chunk_out *o, const struct mlk_chunk *h, struct mlk_enc *stored);
 
 /* Write a last chunk, after all that is queued, even if a write failed before: what it needs may be
  * there where a longer chunk found no room.  *@payload stays the caller's.  Returns 0 or -errno. */
-int mlk_chunk_out_last(struct mlk_chunk_out *o, struct mlk_chunk_header *h,
-		       const struct mlk_enc *payload);
+int mlk_chunk_out_last(struct mlk_chunk_out *o, struct mlk_chunk *h, const struct mlk_enc *payload);
 
 /* Have the thread call @fn with @arg between two chunks, and wait until it has. */
 void mlk_chunk_out_call(struct mlk_chunk_out *o, void (*fn)(void *arg), void *arg);

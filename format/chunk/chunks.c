@@ -29,7 +29,7 @@ int mlk_chunks_open(struct mlk_chunks *c)
 
 void mlk_chunks_rewind(struct mlk_chunks *c)
 {
-	c->at = c->file.header_len;
+	c->at = c->file.len;
 	c->chunk_at = c->at;
 	c->next_seq = c->last_ns = 0;
 	c->gap = false;
@@ -97,7 +97,7 @@ static void lost_between(struct mlk_condition *l, uint64_t from, uint64_t to)
 /* Missing chunks lie between the times of the one before and the one behind them. */
 static void note_time(struct mlk_chunks *c)
 {
-	const struct mlk_chunk_header *h = &c->header;
+	const struct mlk_chunk *h = &c->header;
 
 	if (!h->first_ns)
 		return; /* this kind has no time */
@@ -153,7 +153,7 @@ void mlk_chunks_damaged(struct mlk_chunks *c)
 /* One frame that says its size, and no more than there is room for. */
 static int inflate(struct mlk_chunks *c)
 {
-	const struct mlk_chunk_header *h = &c->header;
+	const struct mlk_chunk *h = &c->header;
 
 	if (ZSTD_findFrameCompressedSize(c->stored, h->stored_len) != h->stored_len ||
 	    ZSTD_getFrameContentSize(c->stored, h->stored_len) != h->raw_len ||
@@ -164,7 +164,7 @@ static int inflate(struct mlk_chunks *c)
 
 int mlk_chunks_fetch(struct mlk_chunks *c)
 {
-	const struct mlk_chunk_header *h = &c->header;
+	const struct mlk_chunk *h = &c->header;
 	int64_t n = reserve(&c->stored, &c->stored_room, h->stored_len);
 
 	if (!n)
@@ -179,7 +179,7 @@ int mlk_chunks_fetch(struct mlk_chunks *c)
 
 int mlk_chunks_load(struct mlk_chunks *c)
 {
-	const struct mlk_chunk_header *h = &c->header;
+	const struct mlk_chunk *h = &c->header;
 	int err = reserve(&c->raw, &c->raw_room, h->raw_len);
 
 	if (!err)

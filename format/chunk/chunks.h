@@ -8,14 +8,14 @@
 
 struct mlk_chunks {
 	struct mlk_source source;
-	struct mlk_file_header file;
+	struct mlk_header file;
 	uint64_t at;	   /* offset where the next chunk is expected */
 	uint64_t chunk_at; /* offset of the chunk read last */
 	uint64_t next_seq;
-	uint64_t last_ns; /* latest time of the chunks read */
-	bool gap;	  /* chunks are missing, and none with a time was read since */
-	struct mlk_chunk_header header; /* of the chunk read last */
-	uint8_t *stored, *raw;		/* its payload as stored, and decompressed */
+	uint64_t last_ns;	 /* latest time of the chunks read */
+	bool gap;		 /* chunks are missing, and none with a time was read since */
+	struct mlk_chunk header; /* of the chunk read last */
+	uint8_t *stored, *raw;	 /* its payload as stored, and decompressed */
 	size_t stored_room, raw_room;
 	struct mlk_condition condition;
 };

@@ -6,7 +6,7 @@
 
 #define END_LEN 17 /* bytes of an END that says where the last INDEX chunk is */
 
-void mlk_index_add(struct mlk_index *x, const struct mlk_chunk_header *h, uint64_t offset)
+void mlk_index_add(struct mlk_index *x, const struct mlk_chunk *h, uint64_t offset)
 {
 	struct mlk_enc *e = &x->entries;
 
@@ -69,7 +69,7 @@ static int load(struct mlk_chunks *c, uint64_t offset, enum mlk_chunk_type type)
 {
 	int err;
 
-	if (offset < c->file.header_len || offset >= c->source.size)
+	if (offset < c->file.len || offset >= c->source.size)
 		return 0;
 	c->at = offset;
 	err = mlk_chunks_next(c);
@@ -175,7 +175,7 @@ static int compare(struct mlk_chunks *c, const struct mlk_entries *list, bool *l
 {
 	for (size_t i = 0; i < list->nr; i++) {
 		const struct mlk_entry *entry = &list->all[i];
-		const struct mlk_chunk_header *h = &c->header;
+		const struct mlk_chunk *h = &c->header;
 		int found = mlk_chunks_header_at(c, entry->offset);
 
 		if (found < 0)

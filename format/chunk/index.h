@@ -18,7 +18,7 @@ struct mlk_index {
 };
 
 /* Add the chunk with @h at @offset. */
-void mlk_index_add(struct mlk_index *x, const struct mlk_chunk_header *h, uint64_t offset);
+void mlk_index_add(struct mlk_index *x, const struct mlk_chunk *h, uint64_t offset);
 /* The payload of an INDEX chunk that will be at @offset; what it holds is forgotten here.
  * payload->failed is set if memory runs out. */
 void mlk_index_take(struct mlk_index *x, uint64_t offset, struct mlk_enc *payload);

@@ -10,7 +10,7 @@ static int begin(struct mlk_overruns_out *o, const struct mlk_filter *filter, ui
 	if (!o->events)
 		return -ENOMEM;
 	o->events->filter = *filter;
-	o->header = (struct mlk_chunk_header){.type = MLK_CHUNK_OVERRUNS, .first_ns = first_ns};
+	o->header = (struct mlk_chunk){.type = MLK_CHUNK_OVERRUNS, .first_ns = first_ns};
 	mlk_encoder_begin(o->events, first_ns);
 	return 0;
 }
@@ -62,7 +62,7 @@ bool mlk_overruns_out_full(const struct mlk_overruns_out *o)
 	return o->heads.len >= MLK_RAW_TARGET || mlk_encoder_full(o->events);
 }
 
-bool mlk_overruns_out_take(struct mlk_overruns_out *o, struct mlk_chunk_header *header,
+bool mlk_overruns_out_take(struct mlk_overruns_out *o, struct mlk_chunk *header,
 			   struct mlk_enc *payload)
 {
 	bool any = o->events && o->header.nr_records;

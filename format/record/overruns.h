@@ -9,7 +9,7 @@
 struct mlk_overruns_out {
 	struct mlk_encoder *events; /* NULL: none is */
 	struct mlk_enc heads;
-	struct mlk_chunk_header header;
+	struct mlk_chunk header;
 };
 
 /* Append @overrun, whose stack is kept as @filter says.  Returns 0, -EINVAL (nothing was appended)
@@ -22,7 +22,7 @@ bool mlk_overruns_out_full(const struct mlk_overruns_out *o);
 
 /* Append the chunk's payload to @payload, whose failed is set if memory runs out, set type, times
  * and number of records of @header, and begin anew.  False: there is no chunk. */
-bool mlk_overruns_out_take(struct mlk_overruns_out *o, struct mlk_chunk_header *header,
+bool mlk_overruns_out_take(struct mlk_overruns_out *o, struct mlk_chunk *header,
 			   struct mlk_enc *payload);
 
 void mlk_overruns_out_release(struct mlk_overruns_out *o);

@@ -218,10 +218,10 @@ void mlk_meta_encode(struct mlk_enc *e, const struct mlk_meta *m)
 int mlk_meta_write_header(int fd, uint32_t salt, const struct mlk_meta *m)
 {
 	uint8_t bytes[MLK_FILE_HEADER];
-	struct mlk_file_header h = {
+	struct mlk_header h = {
 		.major = MLK_MAJOR,
 		.minor = MLK_MINOR,
-		.header_len = MLK_FILE_HEADER,
+		.len = MLK_FILE_HEADER,
 		.salt = salt,
 		.required = MLK_REQUIRED,
 		.stack_mode = (uint32_t)m->stack_mode,
