@@ -21,7 +21,6 @@ int mlk_reader_list(struct mlk_reader *r, const struct mlk_entry **entries, size
 
 int mlk_reader_seek(struct mlk_reader *r, const struct mlk_entry *entry, unsigned int types)
 {
-	const struct mlk_chunk *h = &r->chunks.header;
 	int found;
 
 	mlk_reader_rewind(r, types);
@@ -32,9 +31,8 @@ int mlk_reader_seek(struct mlk_reader *r, const struct mlk_entry *entry, unsigne
 	found = mlk_chunks_next(&r->chunks);
 	if (found < 0)
 		return found;
-	if (!found || r->chunks.chunk_at != entry->offset || h->type != entry->type ||
-	    h->seq != entry->seq || h->first_ns != entry->first_ns ||
-	    h->last_ns != entry->last_ns || h->nr_records != entry->nr_records) {
+	if (!found || r->chunks.chunk_at != entry->offset ||
+	    !mlk_entry_is_of(entry, &r->chunks.header)) {
 		r->index_lied = true;
 		return MLK_E_CORRUPT;
 	}

@@ -170,19 +170,22 @@ static int use_index(struct mlk_chunks *c, struct mlk_entries *list)
 	return got;
 }
 
+bool mlk_entry_is_of(const struct mlk_entry *entry, const struct mlk_chunk *h)
+{
+	return h->type == entry->type && h->seq == entry->seq && h->first_ns == entry->first_ns &&
+	       h->last_ns == entry->last_ns && h->nr_records == entry->nr_records;
+}
+
 /* Compare what is listed with the headers themselves; a damaged one says nothing. */
 static int compare(struct mlk_chunks *c, const struct mlk_entries *list, bool *lied)
 {
 	for (size_t i = 0; i < list->nr; i++) {
 		const struct mlk_entry *entry = &list->all[i];
-		const struct mlk_chunk *h = &c->header;
 		int found = mlk_chunks_header_at(c, entry->offset);
 
 		if (found < 0)
 			return found;
-		if (found && (h->type != entry->type || h->seq != entry->seq ||
-			      h->first_ns != entry->first_ns || h->last_ns != entry->last_ns ||
-			      h->nr_records != entry->nr_records)) {
+		if (found && !mlk_entry_is_of(entry, &c->header)) {
 			*lied = true;
 			return 0;
 		}

@@ -332,13 +332,8 @@ static int fill_row(struct dwunw_cfi *cfi, struct dwunw_cfi_row *row, uint64_t a
 
 static int add_row(struct dwunw_cfi *cfi, uint64_t addr)
 {
-	struct dwunw_cfi_row *rows =
-		dwunw_array_grow(cfi->rows, cfi->nr_rows, &cfi->room, sizeof(*rows));
-
-	if (!rows)
-		return -ENOMEM;
-	cfi->rows = rows;
-	if (fill_row(cfi, &cfi->rows[cfi->nr_rows], addr) ||
+	if (dwunw_array_grow(&cfi->rows, cfi->nr_rows, &cfi->room, sizeof(*cfi->rows)) ||
+	    fill_row(cfi, &cfi->rows[cfi->nr_rows], addr) ||
 	    dwunw_addr_index_add(&cfi->index, addr, cfi->nr_rows))
 		return -ENOMEM;
 	cfi->nr_rows++;

@@ -102,11 +102,8 @@ static bool leads_to(int tag, int wanted)
 
 static int add_node(struct list *list, uint64_t die, uint32_t parent)
 {
-	struct node *nodes = dwunw_array_grow(list->nodes, list->nr, &list->room, sizeof(*nodes));
-
-	if (!nodes)
+	if (dwunw_array_grow(&list->nodes, list->nr, &list->room, sizeof(*list->nodes)))
 		return -ENOMEM;
-	list->nodes = nodes;
 	list->nodes[list->nr++] = (struct node){die, parent};
 	return 0;
 }
@@ -161,14 +158,11 @@ static int collect(const struct walk *walk, Dwarf_Die *parent, uint32_t into, in
 
 static int add_list(struct dwunw_scopes *scopes, Dwarf_Die *parent, int wanted)
 {
-	struct list *lists, list = {0};
+	struct list list = {0};
 	const struct walk walk = {scopes, &list, wanted};
 
-	lists = dwunw_array_grow(scopes->lists, scopes->nr, &scopes->room, sizeof(*lists));
-	if (!lists)
-		return -ENOMEM;
-	scopes->lists = lists;
-	if (collect(&walk, parent, NO_PARENT, 0) || dwunw_ranges_flatten(&list.ranges) ||
+	if (dwunw_array_grow(&scopes->lists, scopes->nr, &scopes->room, sizeof(list)) ||
+	    collect(&walk, parent, NO_PARENT, 0) || dwunw_ranges_flatten(&list.ranges) ||
 	    dwunw_addr_index_add(&scopes->index, dwarf_dieoffset(parent), scopes->nr)) {
 		release_list(&list);
 		return -ENOMEM;

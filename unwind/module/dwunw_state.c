@@ -9,13 +9,6 @@
 
 #include "unwind/elf/elf_util.h"
 
-struct dwunw {
-	struct dwunw_module **modules;
-	size_t nr_modules;
-	struct dwunw_debug_dirs dirs;
-	struct dwunw_stacks *stacks;
-};
-
 static int stacks_new(struct dwunw_stacks **out)
 {
 	struct dwunw_stacks *stacks = *out = calloc(1, sizeof(*stacks));
@@ -140,6 +133,28 @@ int dwunw_module_add(struct dwunw *dw, uint32_t *module, const char *path, const
 	return err;
 }
 
+static int clone_module(struct dwunw *dw, const struct dwunw_module *module)
+{
+	uint32_t number;
+	size_t len = 0;
+	const char *image = elf_rawfile(module->elf, &len);
+
+	return image ? dwunw_module_add(dw, &number, module->path, image, len) : -ENOMEM;
+}
+
+int dwunw_clone(struct dwunw **out, const struct dwunw *dw)
+{
+	int err = dwunw_new(out);
+
+	for (size_t i = 0; !err && i < dw->nr_modules; i++)
+		err = clone_module(*out, dw->modules[i]);
+	if (!err)
+		return 0;
+	dwunw_free(*out);
+	*out = NULL;
+	return -ENOMEM;
+}
+
 /* Take the file whose name printf() would make of the arguments for the next module. */
 __attribute__((format(printf, 4, 5))) static int open_one(struct dwunw *dw, const char *path,
 							  const struct dwunw_build_id *id,
@@ -225,14 +240,4 @@ const void *dwunw_module_section(const struct dwunw *dw, uint32_t module, const 
 
 	*len = data ? data->d_size : 0;
 	return data ? data->d_buf : NULL;
-}
-
-struct dwunw_stacks *dwunw_stacks(const struct dwunw *dw)
-{
-	return dw->stacks;
-}
-
-const struct dwunw_debug_dirs *dwunw_dirs(const struct dwunw *dw)
-{
-	return &dw->dirs;
 }

@@ -165,12 +165,10 @@ static int look_up(struct dwunw_names *names, uint64_t addr, struct dwunw_name *
 static int add_name(struct dwunw_names *names, uint64_t addr)
 {
 	struct dwunw_name name = {0};
-	struct dwunw_name *known =
-		dwunw_array_grow(names->known, names->nr, &names->room, sizeof(*known));
-	int err = known ? look_up(names, addr, &name) : -ENOMEM;
+	int err = dwunw_array_grow(&names->known, names->nr, &names->room, sizeof(name));
 
-	if (known)
-		names->known = known;
+	if (!err)
+		err = look_up(names, addr, &name);
 	if (!err)
 		err = dwunw_addr_index_add(&names->index, addr, names->nr);
 	if (err)

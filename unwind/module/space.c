@@ -158,7 +158,7 @@ int dwunw_space_new(struct dwunw_space **out, struct dwunw *dw, const struct dwu
 	if (!space)
 		return -ENOMEM;
 	space->dw = dw;
-	space->stacks = dwunw_stacks(dw);
+	space->stacks = dw->stacks;
 	space->serial = ++space->stacks->nr_spaces;
 	if (nr_maps)
 		err = fill(space, dw, maps, nr_maps);

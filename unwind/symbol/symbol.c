@@ -50,17 +50,6 @@ static size_t name_len(const char *raw)
 	return len;
 }
 
-static struct function *add_function(struct dwunw_symtab *tab)
-{
-	struct function *functions =
-		dwunw_array_grow(tab->functions, tab->nr, &tab->room, sizeof(*functions));
-
-	if (!functions)
-		return NULL;
-	tab->functions = functions;
-	return &tab->functions[tab->nr++];
-}
-
 /* Public names before internal ones: `malloc` says more than `__libc_malloc`.  The underscore of a
  * mangled name does not count.  Labels come last of all. */
 static unsigned char order_of(const char *raw, const GElf_Sym *sym)
@@ -144,13 +133,12 @@ static int add_table(struct dwunw_symtab *tab, const struct table *table, Elf_Sc
 
 	for (int i = 0; data && gelf_getsym(data, i, &sym); i++) {
 		const char *raw = function_name(table, &sym);
-		struct function *f = raw ? add_function(tab) : NULL;
 
 		if (!raw)
 			continue;
-		if (!f)
+		if (dwunw_array_grow(&tab->functions, tab->nr, &tab->room, sizeof(*tab->functions)))
 			return -ENOMEM;
-		*f = (struct function){
+		tab->functions[tab->nr++] = (struct function){
 			.start = sym.st_value,
 			.size = sym.st_size,
 			.limit = section_end(table->elf, &sym),
