@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "format/reader_state.h"
-#include "format/record/overruns.h"
+#include "format/record/beside.h"
 #include "format/record/records.h"
 
 /* Chunks of these are wanted by the reader itself, whatever is requested. */

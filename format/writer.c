@@ -8,7 +8,7 @@
 
 #include "format/chunk/chunk_out.h"
 #include "format/event/events.h"
-#include "format/record/overruns.h"
+#include "format/record/beside.h"
 #include "format/record/records.h"
 
 struct mlk_writer {
@@ -21,10 +21,7 @@ struct mlk_writer {
 	struct mlk_encoder events;
 	uint32_t nr_events;
 	uint64_t first_ns, last_ns;
-	/* the STACKS chunk being filled; NULL: none is */
-	struct mlk_encoder *stacks;
-	struct mlk_chunk stacks_header;
-	struct mlk_overruns_out overruns; /* the OVERRUNS chunk being filled */
+	struct mlk_beside stacks, overruns; /* the chunks of these being filled */
 };
 
 static void count_losses(const struct mlk_losses *l, struct mlk_chunk *h)
@@ -140,76 +137,34 @@ static int flush_events(struct mlk_writer *w)
 	return err ? err : flush_losses(w);
 }
 
-static void free_stacks(struct mlk_writer *w)
+static int flush_beside(struct mlk_writer *w, struct mlk_beside *b)
 {
-	if (w->stacks)
-		mlk_encoder_release(w->stacks);
-	free(w->stacks);
-	w->stacks = NULL;
-}
-
-static int flush_stacks(struct mlk_writer *w)
-{
+	struct mlk_chunk h;
 	struct mlk_enc payload = {0};
 
-	if (!w->stacks || !w->stacks_header.nr_records) {
-		free_stacks(w);
-		return 0;
-	}
-	mlk_encoder_finish(w->stacks, &payload);
-	free_stacks(w);
-	return put_chunk(w, &w->stacks_header, &payload);
+	return mlk_beside_take(b, &h, &payload) ? put_chunk(w, &h, &payload) : 0;
 }
 
-/* Begin a STACKS chunk: there is one at most recordings, so its memory is not kept. */
-static int begin_stacks(struct mlk_writer *w, uint64_t first_ns)
+static int add_beside(struct mlk_writer *w, struct mlk_beside *b, const struct mlk_event *event,
+		      const struct mlk_overrun *overrun)
 {
-	w->stacks = calloc(1, sizeof(*w->stacks));
-	if (!w->stacks)
-		return -ENOMEM;
-	w->stacks->filter = w->events.filter;
-	w->stacks_header = (struct mlk_chunk){.type = MLK_CHUNK_STACKS, .first_ns = first_ns};
-	mlk_encoder_begin(w->stacks, first_ns);
-	return 0;
+	int err = mlk_beside_add(b, &w->events.filter, event, overrun);
+
+	return !err && mlk_beside_full(b) ? flush_beside(w, b) : err;
 }
 
 int mlk_writer_stack(struct mlk_writer *w, const struct mlk_event *stack, uint64_t known)
 {
 	struct mlk_event event = *stack;
-	int err = 0;
 
-	event.func = 0;
-	event.addr = event.alloc_id = 0;
+	event.addr = 0;
 	event.size = known;
-	if (event.kind != MLK_ALLOC)
-		return -EINVAL;
-	if (!w->stacks)
-		err = begin_stacks(w, event.time_ns);
-	if (!err)
-		err = mlk_encoder_add(w->stacks, &event);
-	if (err) {
-		if (err != -EINVAL)
-			free_stacks(w);
-		return err;
-	}
-	w->stacks_header.nr_records++;
-	w->stacks_header.last_ns = event.time_ns;
-	return mlk_encoder_full(w->stacks) ? flush_stacks(w) : 0;
-}
-
-static int flush_overruns(struct mlk_writer *w)
-{
-	struct mlk_chunk h;
-	struct mlk_enc payload = {0};
-
-	return mlk_overruns_out_take(&w->overruns, &h, &payload) ? put_chunk(w, &h, &payload) : 0;
+	return add_beside(w, &w->stacks, &event, NULL);
 }
 
 int mlk_writer_overrun(struct mlk_writer *w, const struct mlk_overrun *overrun)
 {
-	int err = mlk_overruns_out_add(&w->overruns, &w->events.filter, overrun);
-
-	return !err && mlk_overruns_out_full(&w->overruns) ? flush_overruns(w) : err;
+	return add_beside(w, &w->overruns, &overrun->at, overrun);
 }
 
 int mlk_writer_event(struct mlk_writer *w, const struct mlk_event *event)
@@ -318,10 +273,10 @@ void mlk_writer_set_losses(struct mlk_writer *w, const struct mlk_losses *losses
 
 int mlk_writer_flush(struct mlk_writer *w)
 {
-	int err = flush_stacks(w);
+	int err = flush_beside(w, &w->stacks);
 
 	if (!err)
-		err = flush_overruns(w);
+		err = flush_beside(w, &w->overruns);
 	if (!err)
 		err = flush_events(w);
 	return err ? err : flush_losses(w);
@@ -370,7 +325,7 @@ void mlk_writer_free(struct mlk_writer *w)
 		return;
 	mlk_chunk_out_free(w->out);
 	mlk_encoder_release(&w->events);
-	free_stacks(w);
-	mlk_overruns_out_release(&w->overruns);
+	mlk_beside_release(&w->stacks);
+	mlk_beside_release(&w->overruns);
 	free(w);
 }
