@@ -205,7 +205,7 @@ static int decode_losses(struct mlk_reader *r, struct mlk_losses *losses)
 static int decode_end(struct mlk_reader *r, struct mlk_ending *end)
 {
 	struct mlk_condition *c = &r->chunks.condition;
-	int err = mlk_decode_end(&r->dec, &end->reason, &end->time_ns);
+	int err = mlk_decode_end(&r->dec, end);
 
 	if (err)
 		return err;

@@ -96,10 +96,7 @@ int mlk_reader_open_file(struct mlk_reader **out, const char *path)
 
 int mlk_reader_open_mem(struct mlk_reader **out, const void *buf, size_t len)
 {
-	struct mlk_source source;
-
-	mlk_source_open_mem(&source, buf, len);
-	return open_source(out, &source);
+	return open_source(out, &(struct mlk_source){.fd = -1, .mem = buf, .size = len});
 }
 
 int mlk_reader_clone(struct mlk_reader **out, const struct mlk_reader *r)
@@ -110,12 +107,11 @@ int mlk_reader_clone(struct mlk_reader **out, const struct mlk_reader *r)
 	*out = NULL;
 	if (!clone)
 		return -ENOMEM;
-	err = mlk_source_share(&clone->chunks.source, &r->chunks.source);
+	err = mlk_chunks_share(&clone->chunks, &r->chunks);
 	if (err) {
 		free(clone);
 		return err;
 	}
-	clone->chunks.file = r->chunks.file;
 	clone->meta = r->meta; /* its strings are @r's */
 	clone->meta_read = true;
 	mlk_reader_rewind(clone, MLK_RECORD_ALL);

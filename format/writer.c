@@ -38,7 +38,7 @@ static int put_chunk(struct mlk_writer *w, struct mlk_chunk *h, struct mlk_enc *
 {
 	h->salt = w->salt;
 	count_losses(&w->losses, h);
-	return mlk_chunk_out_put(w->out, h, raw);
+	return mlk_chunk_out_put(w->out, h, raw, false);
 }
 
 /* A chunk of one record at one moment. */
@@ -49,6 +49,22 @@ static int write_single(struct mlk_writer *w, enum mlk_chunk_type type, uint64_t
 		.type = type, .first_ns = time_ns, .last_ns = time_ns, .nr_records = 1};
 
 	return put_chunk(w, &h, raw);
+}
+
+static int write_header(int fd, uint32_t salt, const struct mlk_meta *m)
+{
+	const struct mlk_header h = {
+		.major = MLK_MAJOR,
+		.minor = MLK_MINOR,
+		.len = MLK_FILE_HEADER,
+		.salt = salt,
+		.required = MLK_REQUIRED,
+		.stack_mode = (uint32_t)m->stack_mode,
+		.realtime_ns = m->realtime_ns,
+		.start_ns = m->start_ns,
+	};
+
+	return mlk_header_write(fd, &h);
 }
 
 int mlk_writer_open(struct mlk_writer **out, int fd, const struct mlk_meta *meta, int zstd_level)
@@ -68,7 +84,7 @@ int mlk_writer_open(struct mlk_writer **out, int fd, const struct mlk_meta *meta
 	w->events.filter.mode = (enum mlk_stack_mode)meta->stack_mode;
 	err = getrandom(&w->salt, sizeof(w->salt), 0) == (ssize_t)sizeof(w->salt) ? 0 : -errno;
 	if (!err)
-		err = mlk_meta_write_header(fd, w->salt, meta);
+		err = write_header(fd, w->salt, meta);
 	if (!err)
 		err = mlk_chunk_out_new(&w->out, fd, MLK_FILE_HEADER, zstd_level);
 	if (!err) {
@@ -76,7 +92,7 @@ int mlk_writer_open(struct mlk_writer **out, int fd, const struct mlk_meta *meta
 		err = write_single(w, MLK_CHUNK_META, meta->start_ns, &payload);
 	}
 	if (!err)
-		err = mlk_chunk_out_drain(w->out);
+		err = mlk_chunk_out_error(w->out, true);
 	if (err)
 		mlk_writer_free(w);
 	else
@@ -88,6 +104,13 @@ static bool losses_changed(const struct mlk_losses *a, const struct mlk_losses *
 {
 	return memcmp(a->count, b->count, sizeof(a->count)) ||
 	       memcmp(a->skipped, b->skipped, sizeof(a->skipped));
+}
+
+static void encode_counts(struct mlk_enc *e, const uint64_t *counts, size_t nr)
+{
+	mlk_enc_uvar(e, nr);
+	for (size_t i = 0; i < nr; i++)
+		mlk_enc_uvar(e, counts[i]);
 }
 
 /* Write the losses, with the time in which they grew, if they did. */
@@ -104,15 +127,9 @@ static int flush_losses(struct mlk_writer *w)
 
 	if (!losses_changed(l, &w->losses_written))
 		return 0;
-	mlk_enc_uvar(&e, MLK_LOSS_NR);
-	for (int i = 0; i < MLK_LOSS_NR; i++)
-		mlk_enc_uvar(&e, l->count[i]);
-	mlk_enc_uvar(&e, MLK_SKIP_NR);
-	for (int i = 0; i < MLK_SKIP_NR; i++)
-		mlk_enc_uvar(&e, l->skipped[i]);
-	mlk_enc_uvar(&e, MLK_SKIP_NR);
-	for (int i = 0; i < MLK_SKIP_NR; i++)
-		mlk_enc_uvar(&e, l->skipped_bytes[i]);
+	encode_counts(&e, l->count, MLK_LOSS_NR);
+	encode_counts(&e, l->skipped, MLK_SKIP_NR);
+	encode_counts(&e, l->skipped_bytes, MLK_SKIP_NR);
 	w->losses_written = *l;
 	w->losses_ns = h.last_ns;
 	return put_chunk(w, &h, &e);
@@ -130,7 +147,7 @@ static int flush_events(struct mlk_writer *w)
 	int err;
 
 	if (w->err || !w->nr_events)
-		return w->err ? w->err : mlk_chunk_out_error(w->out);
+		return w->err ? w->err : mlk_chunk_out_error(w->out, false);
 	mlk_encoder_finish(&w->events, &payload);
 	w->nr_events = 0;
 	err = put_chunk(w, &h, &payload);
@@ -296,10 +313,7 @@ int mlk_writer_finish(struct mlk_writer *w, enum mlk_end reason, uint64_t time_n
 	/* Without room for it the trace is whole anyway: readers make their own. */
 	if (!err)
 		(void)mlk_chunk_out_index(w->out, w->salt, &index);
-
-	mlk_enc_u8(&e, (uint8_t)reason);
-	mlk_enc_u64(&e, time_ns);
-	mlk_enc_u64(&e, index);
+	mlk_end_encode(&e, &(struct mlk_ending){reason, time_ns}, index);
 	count_losses(&w->losses, &h);
 	if (!err || reason == MLK_END_ERROR) {
 		last = mlk_chunk_out_last(w->out, &h, &e);

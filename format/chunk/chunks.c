@@ -2,6 +2,7 @@
 #include "format/chunk/chunks.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
@@ -25,6 +26,17 @@ int mlk_chunks_open(struct mlk_chunks *c)
 		return err;
 	mlk_chunks_rewind(c);
 	return 0;
+}
+
+int mlk_chunks_share(struct mlk_chunks *c, const struct mlk_chunks *with)
+{
+	c->source = with->source;
+	c->file = with->file;
+	mlk_chunks_rewind(c);
+	if (c->source.fd < 0)
+		return 0;
+	c->source.fd = fcntl(with->source.fd, F_DUPFD_CLOEXEC, 0);
+	return c->source.fd < 0 ? -errno : 0;
 }
 
 void mlk_chunks_rewind(struct mlk_chunks *c)

@@ -24,6 +24,10 @@ struct mlk_chunks {
  * MLK_E_MAGIC, MLK_E_VERSION or MLK_E_HEADER.  mlk_chunks_release() in any case. */
 int mlk_chunks_open(struct mlk_chunks *c);
 
+/* Open the trace that @with was opened on once more, at its first chunk.  Returns 0 or -errno of
+ * fcntl(2).  mlk_chunks_release() in any case. */
+int mlk_chunks_share(struct mlk_chunks *c, const struct mlk_chunks *with);
+
 /* Back to the first chunk; the condition is as at the beginning. */
 void mlk_chunks_rewind(struct mlk_chunks *c);
 
@@ -45,6 +49,7 @@ int mlk_chunks_load(struct mlk_chunks *c);
 /* Count the chunk found as lost: its payload does not decode. */
 void mlk_chunks_damaged(struct mlk_chunks *c);
 
+/* Close the source and release what was read; @c is not to be used any more. */
 void mlk_chunks_release(struct mlk_chunks *c);
 
 #endif

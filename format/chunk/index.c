@@ -32,11 +32,6 @@ void mlk_index_take(struct mlk_index *x, uint64_t offset, struct mlk_enc *payloa
 	x->before = offset;
 }
 
-void mlk_index_release(struct mlk_index *x)
-{
-	mlk_enc_release(&x->entries);
-}
-
 void mlk_index_decode(struct mlk_dec *d, struct mlk_entry *entry)
 {
 	entry->type = (uint16_t)mlk_dec_uvar_max(d, UINT16_MAX);

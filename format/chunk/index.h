@@ -22,8 +22,6 @@ void mlk_index_add(struct mlk_index *x, const struct mlk_chunk *h, uint64_t offs
 /* The payload of an INDEX chunk that will be at @offset; what it holds is forgotten here.
  * payload->failed is set if memory runs out. */
 void mlk_index_take(struct mlk_index *x, uint64_t offset, struct mlk_enc *payload);
-/* Forget all, and its memory. */
-void mlk_index_release(struct mlk_index *x);
 
 /* The next entry of an INDEX chunk; *@entry holds the one before, at first all 0. */
 void mlk_index_decode(struct mlk_dec *d, struct mlk_entry *entry);

@@ -29,11 +29,6 @@ int mlk_source_open(struct mlk_source *s, const char *path)
 	return err;
 }
 
-void mlk_source_open_mem(struct mlk_source *s, const void *buf, size_t len)
-{
-	*s = (struct mlk_source){.fd = -1, .mem = buf, .size = len};
-}
-
 int64_t mlk_source_read(const struct mlk_source *s, uint64_t offset, void *to, size_t len)
 {
 	size_t done = 0;
@@ -58,15 +53,6 @@ int64_t mlk_source_read(const struct mlk_source *s, uint64_t offset, void *to, s
 		done += (size_t)n;
 	}
 	return (int64_t)done;
-}
-
-int mlk_source_share(struct mlk_source *s, const struct mlk_source *with)
-{
-	*s = *with;
-	if (with->fd < 0)
-		return 0;
-	s->fd = fcntl(with->fd, F_DUPFD_CLOEXEC, 0);
-	return s->fd < 0 ? -errno : 0;
 }
 
 void mlk_source_close(struct mlk_source *s)

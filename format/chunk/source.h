@@ -14,14 +14,11 @@ struct mlk_source {
 /* Open the regular file @path.  Returns 0, -errno, -EISDIR, or -EINVAL for what is no regular file.
  */
 int mlk_source_open(struct mlk_source *s, const char *path);
-void mlk_source_open_mem(struct mlk_source *s, const void *buf, size_t len);
-
-/* The same source as @with, to be closed by itself.  Returns 0 or -errno of fcntl(2). */
-int mlk_source_share(struct mlk_source *s, const struct mlk_source *with);
 
 /* Copy up to @len bytes from @offset to @to.  Returns the bytes there were, or -errno. */
 int64_t mlk_source_read(const struct mlk_source *s, uint64_t offset, void *to, size_t len);
 
+/* Close the file, if there is one; once more does nothing. */
 void mlk_source_close(struct mlk_source *s);
 
 #endif

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "format/chunk/chunk.h"
-#include "format/chunk/chunk_out.h"
 
 #define MIN_MAPPING 9 /* bytes that an entry takes at least */
 
@@ -179,11 +178,18 @@ int mlk_decode_losses(struct mlk_dec *d, struct mlk_losses *losses)
 	return result(d);
 }
 
-int mlk_decode_end(struct mlk_dec *d, enum mlk_end *reason, uint64_t *time_ns)
+int mlk_decode_end(struct mlk_dec *d, struct mlk_ending *end)
 {
-	*reason = mlk_dec_u8(d);
-	*time_ns = mlk_dec_u64(d);
+	end->reason = mlk_dec_u8(d);
+	end->time_ns = mlk_dec_u64(d);
 	return result(d);
+}
+
+void mlk_end_encode(struct mlk_enc *e, const struct mlk_ending *end, uint64_t index)
+{
+	mlk_enc_u8(e, (uint8_t)end->reason);
+	mlk_enc_u64(e, end->time_ns);
+	mlk_enc_u64(e, index);
 }
 
 static void meta_str(struct mlk_enc *e, unsigned int tag, const char *s)
@@ -213,24 +219,6 @@ void mlk_meta_encode(struct mlk_enc *e, const struct mlk_meta *m)
 			meta_str(e, tag, meta_text(m, tag));
 		else if (tag <= LAST_ALWAYS || meta_number(m, tag))
 			meta_num(e, tag, meta_number(m, tag));
-}
-
-int mlk_meta_write_header(int fd, uint32_t salt, const struct mlk_meta *m)
-{
-	uint8_t bytes[MLK_FILE_HEADER];
-	struct mlk_header h = {
-		.major = MLK_MAJOR,
-		.minor = MLK_MINOR,
-		.len = MLK_FILE_HEADER,
-		.salt = salt,
-		.required = MLK_REQUIRED,
-		.stack_mode = (uint32_t)m->stack_mode,
-		.realtime_ns = m->realtime_ns,
-		.start_ns = m->start_ns,
-	};
-
-	mlk_file_header_pack(bytes, &h);
-	return mlk_write_whole(fd, 0, bytes, sizeof(bytes));
 }
 
 bool mlk_meta_is_valid(const struct mlk_meta *m)
