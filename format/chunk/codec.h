@@ -28,6 +28,9 @@ void mlk_enc_uvar_long(struct mlk_enc *e, uint64_t value); /* mlk_enc_uvar() */
 void mlk_enc_str(struct mlk_enc *e, const char *s);
 void mlk_enc_id(struct mlk_enc *e, const struct mlk_id *id);
 
+/* Columns: their number, the length of each, and then the bytes of each. */
+void mlk_enc_columns(struct mlk_enc *e, const struct mlk_enc *columns, size_t nr);
+
 /* Longer than MLK_MAX_STRING?  NULL is not. */
 bool mlk_str_too_long(const char *s);
 
@@ -44,6 +47,17 @@ const uint8_t *mlk_dec_bytes(struct mlk_dec *d, uint64_t len);
 /* A string, borrowed and not NUL-terminated; its length in *len. */
 const char *mlk_dec_str(struct mlk_dec *d, size_t *len);
 void mlk_dec_id(struct mlk_dec *d, struct mlk_id *id);
+
+#define MLK_MAX_COLUMNS 32
+
+/* The first @nr columns, at most MLK_MAX_COLUMNS; that there are less is bad.  Returns the bytes of
+ * those of a later version, which follow; UINT64_MAX if these are more than can be. */
+uint64_t mlk_dec_columns(struct mlk_dec *d, struct mlk_dec *columns, size_t nr);
+
+/* Room for one more behind the @nr things of @size bytes in the array that *@array, a pointer to
+ * any type, points to, and which has room for *@room.  Returns 0 or -ENOMEM; then all is as it was.
+ */
+int mlk_grow(void *array, size_t nr, size_t *room, size_t size);
 
 static inline void mlk_put_u16(uint8_t *p, uint16_t v)
 {

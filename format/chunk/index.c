@@ -44,15 +44,8 @@ void mlk_index_decode(struct mlk_dec *d, struct mlk_entry *entry)
 
 static int append(struct mlk_entries *list, const struct mlk_entry *entry)
 {
-	if (list->nr == list->room) {
-		size_t room = list->room ? list->room * 2 : 256;
-		struct mlk_entry *grown = realloc(list->all, room * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		list->all = grown;
-		list->room = room;
-	}
+	if (mlk_grow(&list->all, list->nr, &list->room, sizeof(*list->all)))
+		return -ENOMEM;
 	list->all[list->nr++] = *entry;
 	return 0;
 }

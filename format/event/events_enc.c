@@ -175,9 +175,5 @@ bool mlk_encoder_full(const struct mlk_encoder *e)
 void mlk_encoder_finish(struct mlk_encoder *e, struct mlk_enc *out)
 {
 	mlk_enc_u8(out, (uint8_t)(e->filter.mode | MLK_CODING_1 << 4));
-	mlk_enc_u8(out, MLK_COL_NR);
-	for (int i = 0; i < MLK_COL_NR; i++)
-		mlk_enc_uvar(out, e->columns[i].len);
-	for (int i = 0; i < MLK_COL_NR; i++)
-		mlk_enc_bytes(out, e->columns[i].buf, e->columns[i].len);
+	mlk_enc_columns(out, e->columns, MLK_COL_NR);
 }

@@ -8,18 +8,12 @@
 struct mlk_stream *mlk_stream_add(struct mlk_stream **streams, size_t *nr, size_t *room,
 				  const uint32_t id[2])
 {
+	const size_t before = *room;
 	struct mlk_stream *s;
 
-	if (*nr == *room) {
-		size_t wider = *room ? *room * 2 : 16;
-
-		s = realloc(*streams, wider * sizeof(*s));
-		if (!s)
-			return NULL;
-		memset(s + *room, 0, (wider - *room) * sizeof(*s));
-		*streams = s;
-		*room = wider;
-	}
+	if (mlk_grow(streams, *nr, room, sizeof(*s)))
+		return NULL;
+	memset(*streams + before, 0, (*room - before) * sizeof(*s));
 	s = &(*streams)[(*nr)++];
 	s->tgid = id[0];
 	s->tid = id[1];
@@ -40,15 +34,8 @@ void mlk_streams_trim(struct mlk_stream *streams, size_t room)
 
 int mlk_append(uint64_t **list, size_t *nr, size_t *room, uint64_t value)
 {
-	if (*nr == *room) {
-		size_t wider = *room ? *room * 2 : 1024;
-		uint64_t *grown = realloc(*list, wider * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		*list = grown;
-		*room = wider;
-	}
+	if (*nr == *room && mlk_grow(list, *nr, room, sizeof(value)))
+		return -ENOMEM;
 	(*list)[(*nr)++] = value;
 	return 0;
 }
