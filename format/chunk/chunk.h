@@ -18,6 +18,7 @@
 /* Bits of the file header's required features that are known: the second coding of EVENTS. */
 #define MLK_REQUIRED 1u
 
+/* What a chunk holds, by its number in the file. */
 enum mlk_chunk_type {
 	MLK_CHUNK_META = 1,
 	MLK_CHUNK_MAPS = 2,
@@ -32,6 +33,7 @@ enum mlk_chunk_type {
 	MLK_CHUNK_UNWOUND = 11,
 };
 
+/* Of a chunk: how its payload is stored. */
 enum mlk_chunk_flag { MLK_CHUNK_ZSTD = 1 << 0 };
 
 /* What a chunk begins with. */

@@ -6,6 +6,7 @@
 #include "format/chunk/source.h"
 #include "format/reader.h"
 
+/* A trace, and the way through its chunks. */
 struct mlk_chunks {
 	struct mlk_source source;
 	struct mlk_header file;

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The bytes of a trace. */
 struct mlk_source {
 	int fd;		    /* -1: from memory */
 	const uint8_t *mem; /* borrowed */

@@ -21,6 +21,7 @@ struct dwunw_debug_dirs {
 	void *fetch_arg;
 };
 
+/* What was found for a module. */
 struct dwunw_debugfile {
 	struct dwunw_dwarf_file main;	 /* its dwarf is NULL when none was found */
 	struct dwunw_dwarf_file alt;	 /* what dwz moved out of it; may be empty */

@@ -48,6 +48,7 @@ struct dwunw_stacks {
 	struct dwunw_guess guesses[DWUNW_NR_GUESSES]; /* by a hash of pc and rsp */
 };
 
+/* An unwinder. */
 struct dwunw {
 	struct dwunw_module **modules;
 	size_t nr_modules;

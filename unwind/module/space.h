@@ -10,6 +10,7 @@
 
 struct dwunw_stacks;
 
+/* Addresses that are mapped to one part of one file. */
 struct dwunw_segment {
 	uint64_t start;
 	uint64_t end;		     /* first address after it */
@@ -18,6 +19,7 @@ struct dwunw_segment {
 	uint32_t number;	     /* of the module, maybe a foreign one; or DWUNW_NO_MODULE */
 };
 
+/* One epoch of an address space, and what was learned of its code. */
 struct dwunw_space {
 	struct dwunw *dw;
 	struct dwunw_stacks *stacks; /* of dw */

@@ -18,6 +18,7 @@
 #define DWUNW_MIN_ADDR ((uint64_t)1 << 32)
 #define DWUNW_MAX_ADDR ((uint64_t)1 << 63)
 
+/* Bits of dwunw_mark.bits. */
 enum dwunw_mark_bit {
 	DWUNW_MARK_BP_KNOWN = 1 << 0,  /* bp is the frame's rbp */
 	DWUNW_MARK_BP_NEEDED = 1 << 1, /* the walk from here on depends on it */
