@@ -74,8 +74,8 @@ test: deps speedscope
 	$(Q)$(SUBMAKE) lint
 	$(Q)MLEAK_FAST=$(abspath $(O))/mleak python3 tests/run.py --build $(O)/san
 
-## lint: fail on what check-layers, check-headers, format-check or the lengths of texts object to
-lint: check-layers check-headers format-check
+## lint: fail on what check-layers, check-headers, check-comments, format-check or the lengths of texts object to
+lint: check-layers check-headers check-comments format-check
 	$(Q)python3 tests/lint/prose.py
 
 ## deps: say which packages are missing and install them (Debian, as root); elsewhere print the list
@@ -109,6 +109,10 @@ check-headers:
 	$(Q)for h in $(HEADERS); do \
 		$(CC) -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -I. -fsyntax-only -x c $$h || exit 1; \
 	done
+
+## check-comments: fail on a declaration in a header without a comment
+check-comments:
+	$(Q)python3 tests/lint/comments.py
 
 ## format: lay out all C files by .clang-format
 format:
