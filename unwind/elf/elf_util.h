@@ -25,6 +25,13 @@ bool dwunw_elf_has_debug_info(Elf *elf);
 /* The GNU build-id of @elf; id->len is 0 when there is none. */
 void dwunw_elf_build_id(Elf *elf, struct dwunw_build_id *id);
 
+/* The path below @dir of the file with @id, to be freed by the caller; NULL: out of memory.  @end
+ * is what comes behind the digits. */
+char *dwunw_build_id_path(const struct dwunw_build_id *id, const char *dir, const char *end);
+
+/* What printf() would make of the arguments, likewise. */
+__attribute__((format(printf, 1, 2))) char *dwunw_path(const char *format, ...);
+
 /* Are both the same, and not empty? */
 bool dwunw_build_id_equal(const struct dwunw_build_id *a, const struct dwunw_build_id *b);
 

@@ -2,8 +2,6 @@
 #include "unwind/module/dwunw_state.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,21 +153,11 @@ int dwunw_clone(struct dwunw **out, const struct dwunw *dw)
 	return -ENOMEM;
 }
 
-/* Take the file whose name printf() would make of the arguments for the next module. */
-__attribute__((format(printf, 4, 5))) static int open_one(struct dwunw *dw, const char *path,
-							  const struct dwunw_build_id *id,
-							  const char *format, ...)
+/* Take @file, which is freed, for the next module; NULL: there was no memory for its name. */
+static int open_one(struct dwunw *dw, char *file, const char *path, const struct dwunw_build_id *id)
 {
-	va_list args;
-	char *file;
-	int len, err;
+	int err = file ? dwunw_module_map(&dw->modules[dw->nr_modules], file, path, id) : -ENOMEM;
 
-	va_start(args, format);
-	len = vasprintf(&file, format, args);
-	va_end(args);
-	if (len < 0)
-		return -ENOMEM;
-	err = dwunw_module_map(&dw->modules[dw->nr_modules], file, path, id);
 	free(file);
 	return err;
 }
@@ -178,15 +166,12 @@ __attribute__((format(printf, 4, 5))) static int open_one(struct dwunw *dw, cons
 static int open_by_build_id(struct dwunw *dw, const char *path, const struct dwunw_build_id *id)
 {
 	static const char *const ends[] = {"", "/elf", ".debug", "/debug"};
-	char hex[2 * DWUNW_MAX_BUILD_ID + 1] = "";
 	int err = -ENOENT;
 
-	for (size_t i = 0; i < id->len; i++)
-		snprintf(hex + 2 * i, 3, "%02x", id->bytes[i]);
 	for (size_t end = 0; end < sizeof(ends) / sizeof(ends[0]); end++)
 		for (size_t i = 0; i < dw->dirs.nr && err && err != -ENOMEM; i++)
-			err = open_one(dw, path, id, "%s/.build-id/%.2s/%s%s", dw->dirs.dir[i], hex,
-				       hex + 2, ends[end]);
+			err = open_one(dw, dwunw_build_id_path(id, dw->dirs.dir[i], ends[end]),
+				       path, id);
 	return err;
 }
 
@@ -206,9 +191,9 @@ int dwunw_module_open(struct dwunw *dw, uint32_t *module, const char *path, cons
 		return err;
 	err = -ENOENT;
 	if (dw->dirs.symfs)
-		err = open_one(dw, path, &id, "%s%s", dw->dirs.symfs, path);
+		err = open_one(dw, dwunw_path("%s%s", dw->dirs.symfs, path), path, &id);
 	if (err && err != -ENOMEM)
-		err = open_one(dw, path, &id, "%s", path);
+		err = open_one(dw, strdup(path), path, &id);
 	if (err && err != -ENOMEM) {
 		int found = open_by_build_id(dw, path, &id);
 
