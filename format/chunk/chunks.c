@@ -1,16 +1,74 @@
-/* chunks.c - the way through a trace, whatever happened to it */
+/* chunks.c - a trace in a file or in memory, and the way through it, whatever happened to it */
 #include "format/chunk/chunks.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zstd.h>
+
+int mlk_source_open(struct mlk_source *s, const char *path)
+{
+	struct stat st;
+	int err;
+
+	/* O_NONBLOCK: a FIFO must be refused, not waited for. */
+	*s = (struct mlk_source){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
+	if (s->fd < 0)
+		return -errno;
+	if (fstat(s->fd, &st))
+		err = -errno;
+	else if (S_ISDIR(st.st_mode))
+		err = -EISDIR;
+	else
+		err = S_ISREG(st.st_mode) ? 0 : -EINVAL;
+	if (err)
+		mlk_source_close(s);
+	else
+		s->size = (uint64_t)st.st_size;
+	return err;
+}
+
+/* Copy up to @len bytes from @offset to @to.  Returns the bytes there were, or -errno. */
+static int64_t source_read(const struct mlk_source *s, uint64_t offset, void *to, size_t len)
+{
+	size_t done = 0;
+
+	if (!len || offset >= s->size)
+		return 0;
+	if (len > s->size - offset)
+		len = (size_t)(s->size - offset);
+	if (s->fd < 0) {
+		memcpy(to, s->mem + offset, len);
+		return (int64_t)len;
+	}
+	while (done < len) {
+		ssize_t n = pread(s->fd, (uint8_t *)to + done, len - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break; /* the file became shorter */
+		done += (size_t)n;
+	}
+	return (int64_t)done;
+}
+
+void mlk_source_close(struct mlk_source *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+}
 
 int mlk_chunks_open(struct mlk_chunks *c)
 {
 	uint8_t bytes[MLK_FILE_HEADER];
-	int64_t n = mlk_source_read(&c->source, 0, bytes, sizeof(bytes));
+	int64_t n = source_read(&c->source, 0, bytes, sizeof(bytes));
 	int err;
 
 	if (n < 0)
@@ -70,7 +128,7 @@ static int64_t find_magic(struct mlk_chunks *c, uint64_t from)
 	uint8_t window[16384];
 
 	while (from < c->source.size) {
-		int64_t n = mlk_source_read(&c->source, from, window, sizeof(window));
+		int64_t n = source_read(&c->source, from, window, sizeof(window));
 		uint8_t *hit;
 
 		if (n < 0)
@@ -89,7 +147,7 @@ static int64_t find_magic(struct mlk_chunks *c, uint64_t from)
 int mlk_chunks_header_at(struct mlk_chunks *c, uint64_t at)
 {
 	uint8_t bytes[MLK_CHUNK_HEADER];
-	int64_t n = mlk_source_read(&c->source, at, bytes, sizeof(bytes));
+	int64_t n = source_read(&c->source, at, bytes, sizeof(bytes));
 
 	if (n < 0)
 		return (int)n;
@@ -180,8 +238,8 @@ int mlk_chunks_fetch(struct mlk_chunks *c)
 	int64_t n = reserve(&c->stored, &c->stored_room, h->stored_len);
 
 	if (!n)
-		n = mlk_source_read(&c->source, c->chunk_at + MLK_CHUNK_HEADER, c->stored,
-				    h->stored_len);
+		n = source_read(&c->source, c->chunk_at + MLK_CHUNK_HEADER, c->stored,
+				h->stored_len);
 	if (n < 0)
 		return (int)n;
 	if (n != h->stored_len || mlk_crc32(c->stored, h->stored_len) != h->payload_crc)

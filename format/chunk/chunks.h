@@ -3,8 +3,14 @@
 #define MLK_CHUNKS_H
 
 #include "format/chunk/chunk.h"
-#include "format/chunk/source.h"
 #include "format/reader.h"
+
+/* The bytes of a trace. */
+struct mlk_source {
+	int fd;		    /* -1: from memory */
+	const uint8_t *mem; /* borrowed */
+	uint64_t size;	    /* bytes there are */
+};
 
 /* A trace, and the way through its chunks. */
 struct mlk_chunks {
@@ -20,6 +26,13 @@ struct mlk_chunks {
 	size_t stored_room, raw_room;
 	struct mlk_condition condition;
 };
+
+/* Open the regular file @path.  Returns 0, -errno, -EISDIR, or -EINVAL for what is no regular file.
+ */
+int mlk_source_open(struct mlk_source *s, const char *path);
+
+/* Close the file, if there is one; once more does nothing. */
+void mlk_source_close(struct mlk_source *s);
 
 /* Read the file header of c->source, which is set.  Returns 0, -errno of read(2),
  * MLK_E_MAGIC, MLK_E_VERSION or MLK_E_HEADER.  mlk_chunks_release() in any case. */

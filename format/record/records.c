@@ -23,14 +23,12 @@ const char *mlk_decode_str(struct mlk_dec *d, struct mlk_arena *text)
 	return d->bad ? "" : mlk_arena_string(text, bytes, len);
 }
 
-/* The fields of META: texts by their tags from 1 on, and numbers by the tags that follow. */
-static const size_t text_fields[] = {
-	offsetof(struct mlk_meta, command),  offsetof(struct mlk_meta, exe),
-	offsetof(struct mlk_meta, comm),     offsetof(struct mlk_meta, hostname),
-	offsetof(struct mlk_meta, kernel),   offsetof(struct mlk_meta, machine),
-	offsetof(struct mlk_meta, recorder), offsetof(struct mlk_meta, backend),
-};
-static const size_t number_fields[] = {
+/* The fields of META by their tags from 1 on: texts, and then numbers. */
+static const size_t meta_fields[] = {
+	offsetof(struct mlk_meta, command),	 offsetof(struct mlk_meta, exe),
+	offsetof(struct mlk_meta, comm),	 offsetof(struct mlk_meta, hostname),
+	offsetof(struct mlk_meta, kernel),	 offsetof(struct mlk_meta, machine),
+	offsetof(struct mlk_meta, recorder),	 offsetof(struct mlk_meta, backend),
 	offsetof(struct mlk_meta, tgid),	 offsetof(struct mlk_meta, stack_limit),
 	offsetof(struct mlk_meta, whole_life),	 offsetof(struct mlk_meta, sample_every),
 	offsetof(struct mlk_meta, sample_bytes), offsetof(struct mlk_meta, min_size),
@@ -38,15 +36,15 @@ static const size_t number_fields[] = {
 	offsetof(struct mlk_meta, ring_size),	 offsetof(struct mlk_meta, guarded),
 };
 
-#define NR_TEXTS    (sizeof(text_fields) / sizeof(text_fields[0]))
-#define NR_FIELDS   (NR_TEXTS + sizeof(number_fields) / sizeof(number_fields[0]))
+#define NR_TEXTS    8
+#define NR_FIELDS   (sizeof(meta_fields) / sizeof(meta_fields[0]))
 #define LAST_ALWAYS 11 /* the numbers behind this tag are written unless they are 0 */
 
 static const char *meta_text(const struct mlk_meta *m, size_t tag)
 {
 	const char *text;
 
-	memcpy(&text, (const char *)m + text_fields[tag - 1], sizeof(text));
+	memcpy(&text, (const char *)m + meta_fields[tag - 1], sizeof(text));
 	return text;
 }
 
@@ -54,7 +52,7 @@ static uint64_t meta_number(const struct mlk_meta *m, size_t tag)
 {
 	uint64_t number;
 
-	memcpy(&number, (const char *)m + number_fields[tag - NR_TEXTS - 1], sizeof(number));
+	memcpy(&number, (const char *)m + meta_fields[tag - 1], sizeof(number));
 	return number;
 }
 
@@ -68,13 +66,13 @@ static bool decode_meta_field(struct mlk_arena *text, uint64_t tag, const uint8_
 
 	if (tag > NR_TEXTS) {
 		number = mlk_dec_uvar(&field);
-		memcpy((char *)meta + number_fields[tag - NR_TEXTS - 1], &number, sizeof(number));
+		memcpy((char *)meta + meta_fields[tag - 1], &number, sizeof(number));
 		return !field.bad;
 	}
 	if (len > MLK_MAX_STRING || memchr(bytes, '\0', len))
 		return false;
 	string = mlk_arena_string(text, (const char *)bytes, len);
-	memcpy((char *)meta + text_fields[tag - 1], &string, sizeof(string));
+	memcpy((char *)meta + meta_fields[tag - 1], &string, sizeof(string));
 	return true;
 }
 

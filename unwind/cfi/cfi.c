@@ -130,16 +130,13 @@ static enum dwunw_cfi_kind kind_of(const struct dwunw_cfi_rules *rules)
 /* Set all of *row but full.  If it becomes FULL, @rules are still needed. */
 static void pack_row(struct dwunw_cfi_row *row, const struct dwunw_cfi_rules *rules)
 {
-	struct dwunw_cfi_row packed = {.kind = (uint8_t)kind_of(rules), .signal = rules->signal};
+	struct dwunw_cfi_row packed;
 
-	*row = packed;
-	if (packed.kind != DWUNW_CFI_FULL)
+	*row = (struct dwunw_cfi_row){.kind = (uint8_t)kind_of(rules), .signal = rules->signal};
+	if (row->kind != DWUNW_CFI_FULL)
 		return;
-	packed.cfa_shape = (uint8_t)cfa_shape(&packed, &rules->cfa);
-	row->cfa_shape = packed.cfa_shape;
-	row->cfa_reg = packed.cfa_reg;
-	row->cfa_off = packed.cfa_off;
-	row->plt_n = packed.plt_n;
+	row->cfa_shape = (uint8_t)cfa_shape(row, &rules->cfa);
+	packed = *row;
 	if (packed.cfa_shape == DWUNW_CFA_OTHER || !pack_registers(&packed, rules))
 		return;
 	packed.whole = packed.cfa_shape != DWUNW_CFA_REG_OFFSET;

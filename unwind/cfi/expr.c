@@ -69,8 +69,8 @@ static void deref(struct machine *m, uint64_t size)
 	push(m, value);
 }
 
-/* Operations that push a constant.  False when @op is none. */
-static bool constant(struct machine *m, const struct dwunw_expr_op *op)
+/* Operations that push a constant or what the frame has.  False when @op is none. */
+static bool push_known(struct machine *m, const struct dwunw_expr_op *op)
 {
 	switch (op->atom) {
 	case DW_OP_lit0 ... DW_OP_lit31:
@@ -82,14 +82,6 @@ static bool constant(struct machine *m, const struct dwunw_expr_op *op)
 	case DW_OP_const1u ... DW_OP_consts:
 		push(m, op->number);
 		return true;
-	}
-	return false;
-}
-
-/* Operations that look at the frame.  False when @op is none. */
-static bool frame_value(struct machine *m, const struct dwunw_expr_op *op)
-{
-	switch (op->atom) {
 	case DW_OP_reg0 ... DW_OP_reg31:
 		push_register(m, op->atom - DW_OP_reg0, 0);
 		m->is_value = true;
@@ -252,7 +244,7 @@ static void execute(struct machine *m, const struct dwunw_expr_op *op)
 {
 	uint64_t a, b;
 
-	if (constant(m, op) || frame_value(m, op) || stack_change(m, op) || unary(m, op))
+	if (push_known(m, op) || stack_change(m, op) || unary(m, op))
 		return;
 	b = pop(m);
 	a = pop(m);
