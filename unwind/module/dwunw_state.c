@@ -21,7 +21,7 @@ static int stacks_new(struct dwunw_stacks **out)
 	if (!err)
 		err = dwunw_frame_table_init(&stacks->places, &stacks->seed);
 	if (!err)
-		err = dwunw_stack_tree_init(&stacks->tree, &stacks->places);
+		err = dwunw_stack_tree_init(&stacks->tree, &stacks->places, &stacks->seed);
 	if (!err)
 		err = dwunw_prefix_match_init(&stacks->forks);
 	return err;

@@ -6,6 +6,7 @@
 #include "unwind/tree/stack_tree.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "unwind/tree/pc_cache.h"
@@ -39,11 +40,15 @@ static int enlarge(struct dwunw_stack_tree *tree, size_t room)
 	return 0;
 }
 
-int dwunw_stack_tree_init(struct dwunw_stack_tree *tree, const struct dwunw_frame_table *places)
+int dwunw_stack_tree_init(struct dwunw_stack_tree *tree, const struct dwunw_frame_table *places,
+			  const struct dwunw_seed *seed)
 {
 	*tree = (struct dwunw_stack_tree){.places = places,
+					  .nr_slots = FIRST_ROOM,
 					  .nr = dwunw_stack_tree_root(DWUNW_STATUS_NR)};
-	if (enlarge(tree, FIRST_ROOM))
+	tree->seed = *seed;
+	tree->slots = calloc(tree->nr_slots, sizeof(*tree->slots));
+	if (!tree->slots || enlarge(tree, FIRST_ROOM))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < tree->nr; i++)
 		tree->nodes[i] = (struct dwunw_node){.rule = node_rule(places, 0)};
@@ -54,13 +59,44 @@ void dwunw_stack_tree_release(struct dwunw_stack_tree *tree)
 {
 	if (tree->nodes)
 		munmap(tree->nodes, tree->room * sizeof(*tree->nodes));
-	dwunw_addr_index_release(&tree->wide);
+	free(tree->slots);
 }
 
-/* What the child of @parent with @place is found by among those of wide nodes. */
-static uint64_t wide_key(uint32_t parent, uint32_t place)
+static size_t first_slot(const struct dwunw_stack_tree *tree, uint32_t parent, uint32_t place)
 {
-	return (uint64_t)parent << 32 | place;
+	return dwunw_hash(&tree->seed, (uint64_t)parent << 32 | place, 0) & (tree->nr_slots - 1);
+}
+
+static void put(struct dwunw_stack_tree *tree, uint32_t number)
+{
+	const struct dwunw_node *node = &tree->nodes[number];
+	size_t i = first_slot(tree, dwunw_stack_tree_parent(node), node->place);
+
+	while (tree->slots[i])
+		i = (i + 1) & (tree->nr_slots - 1);
+	tree->slots[i] = number;
+	tree->nr_used++;
+}
+
+/* Make room for @nr more slots to be used. */
+static int grow_hash(struct dwunw_stack_tree *tree, size_t nr)
+{
+	uint32_t *old = tree->slots, *slots;
+	size_t nr_old = tree->nr_slots;
+
+	if (2 * (tree->nr_used + nr) <= nr_old)
+		return 0;
+	slots = calloc(2 * nr_old, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	tree->slots = slots;
+	tree->nr_slots *= 2;
+	tree->nr_used = 0;
+	for (size_t i = 0; i < nr_old; i++)
+		if (old[i])
+			put(tree, old[i]);
+	free(old);
+	return 0;
 }
 
 static int grow_nodes(struct dwunw_stack_tree *tree)
@@ -80,7 +116,7 @@ static int add_child(struct dwunw_stack_tree *tree, uint32_t parent, uint32_t pl
 	if (grow_nodes(tree))
 		return -ENOMEM;
 	wide = tree->nodes[parent].child & DWUNW_TREE_WIDE;
-	if (wide && dwunw_addr_index_add(&tree->wide, wide_key(parent, place), tree->nr))
+	if (wide && grow_hash(tree, 1))
 		return -ENOMEM;
 	*child = tree->nr++;
 	tree->nodes[*child] = (struct dwunw_node){
@@ -91,6 +127,8 @@ static int add_child(struct dwunw_stack_tree *tree, uint32_t parent, uint32_t pl
 		.sibling = wide ? DWUNW_NO_NODE : tree->nodes[parent].child,
 	};
 	tree->nodes[parent].child = *child | wide;
+	if (wide)
+		put(tree, *child);
 	return 0;
 }
 
@@ -98,12 +136,25 @@ static int make_wide(struct dwunw_stack_tree *tree, uint32_t parent)
 {
 	uint32_t first = tree->nodes[parent].child;
 
-	/* one that is there twice, after memory ran out in between, is found all the same */
+	if (grow_hash(tree, MAX_LIST))
+		return -ENOMEM;
 	for (uint32_t at = first; at; at = tree->nodes[at].sibling)
-		if (dwunw_addr_index_add(&tree->wide, wide_key(parent, tree->nodes[at].place), at))
-			return -ENOMEM;
+		put(tree, at);
 	tree->nodes[parent].child = first | DWUNW_TREE_WIDE;
 	return 0;
+}
+
+static uint32_t find_in_hash(const struct dwunw_stack_tree *tree, uint32_t parent, uint32_t place)
+{
+	size_t i = first_slot(tree, parent, place);
+
+	for (; tree->slots[i]; i = (i + 1) & (tree->nr_slots - 1)) {
+		const struct dwunw_node *node = &tree->nodes[tree->slots[i]];
+
+		if (node->place == place && dwunw_stack_tree_parent(node) == parent)
+			return tree->slots[i];
+	}
+	return DWUNW_NO_NODE;
 }
 
 /* Find a child in the list and make it the first.  If it is not there, *len is that of the list. */
@@ -132,16 +183,14 @@ int dwunw_stack_tree_other_child(struct dwunw_stack_tree *tree, uint32_t parent,
 	size_t len = 0;
 
 	if (tree->nodes[parent].child & DWUNW_TREE_WIDE) {
-		*child = dwunw_addr_index_find(&tree->wide, wide_key(parent, place));
-		if (*child != DWUNW_NOT_FOUND) {
+		*child = find_in_hash(tree, parent, place);
+		if (*child)
 			tree->nodes[parent].child = *child | DWUNW_TREE_WIDE;
-			return 0;
-		}
 	} else {
 		*child = find_in_list(tree, parent, place, &len);
-		if (*child)
-			return 0;
 	}
+	if (*child)
+		return 0;
 	if (len == MAX_LIST && make_wide(tree, parent))
 		return -ENOMEM;
 	return add_child(tree, parent, place, child);

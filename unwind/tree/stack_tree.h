@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "unwind/dwunw.h"
-#include "unwind/elf/addr_index.h"
+#include "unwind/elf/hash.h"
 #include "unwind/tree/frame_table.h"
 
 #define DWUNW_NO_NODE	 0u    /* its parent is itself, its place none */
@@ -34,14 +34,17 @@ struct dwunw_stack_tree {
 	const struct dwunw_frame_table *places;
 	uint32_t nr;
 	size_t room;
-	struct dwunw_addr_index wide; /* the children of wide nodes, by parent and place */
+	uint32_t *slots; /* of a hash of the children of wide nodes, at most half full; 0: free */
+	size_t nr_slots, nr_used;
+	struct dwunw_seed seed;
 };
 
 _Static_assert(sizeof(struct dwunw_node) == 32, "two in a cache line");
 
 /* A tree of roots, for frames at @places, which must outlive it.  Returns 0 or -ENOMEM; to be
  * released in both cases. */
-int dwunw_stack_tree_init(struct dwunw_stack_tree *tree, const struct dwunw_frame_table *places);
+int dwunw_stack_tree_init(struct dwunw_stack_tree *tree, const struct dwunw_frame_table *places,
+			  const struct dwunw_seed *seed);
 void dwunw_stack_tree_release(struct dwunw_stack_tree *tree);
 
 /* The number of @node's parent. */
