@@ -279,23 +279,27 @@ static bool make_rules(struct dwunw_cfi *cfi, struct source *source, uint64_t ad
 	return good;
 }
 
+/* The same as dwunw_cfi_rules_at(), of one section. */
+static int find_rules(struct dwunw_cfi *cfi, struct source *source, uint64_t addr,
+		      struct dwunw_cfi_rules *rules)
+{
+	int found = dwunw_cfi_table_find(&source->table, addr, &source->fde);
+
+	return found > 0 ? make_rules(cfi, source, addr, rules) : found;
+}
+
 int dwunw_cfi_rules_at(struct dwunw_cfi *cfi, uint64_t addr, struct dwunw_cfi_rules *rules)
 {
 	int found;
 
 	if (!cfi->opened)
 		open_eh_frame(cfi);
-	found = dwunw_cfi_table_find(&cfi->eh.table, addr, &cfi->eh.fde);
-	if (found < 0)
+	found = find_rules(cfi, &cfi->eh, addr, rules);
+	if (found)
 		return found;
-	if (found && make_rules(cfi, &cfi->eh, addr, rules))
-		return 1;
 	if (!cfi->debug_opened && open_debug_frame(cfi))
 		return -ENOMEM;
-	found = dwunw_cfi_table_find(&cfi->debug.table, addr, &cfi->debug.fde);
-	if (found < 0)
-		return found;
-	return found && make_rules(cfi, &cfi->debug, addr, rules);
+	return find_rules(cfi, &cfi->debug, addr, rules);
 }
 
 static int keep_full(struct dwunw_cfi *cfi, const struct dwunw_cfi_rules *rules,

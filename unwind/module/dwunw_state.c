@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unwind/elf/array.h"
 #include "unwind/elf/elf_util.h"
 
 static int stacks_new(struct dwunw_stacks **out)
@@ -70,15 +71,12 @@ void dwunw_free(struct dwunw *dw)
 int dwunw_debug_dir_add(struct dwunw *dw, const char *dir)
 {
 	char *copy = strdup(dir);
-	char **dirs = reallocarray(dw->dirs.dir, dw->dirs.nr + 1, sizeof(*dirs));
 
-	if (dirs)
-		dw->dirs.dir = dirs;
-	if (!dirs || !copy) {
+	if (!copy || dwunw_array_grow(&dw->dirs.dir, dw->dirs.nr, &dw->dirs.room, sizeof(copy))) {
 		free(copy);
 		return -ENOMEM;
 	}
-	dirs[dw->dirs.nr++] = copy;
+	dw->dirs.dir[dw->dirs.nr++] = copy;
 	return 0;
 }
 
@@ -107,15 +105,9 @@ void dwunw_debug_fetch_set(struct dwunw *dw, dwunw_debug_fetch *fetch, void *arg
 /* Make room for one more module. */
 static int make_room(struct dwunw *dw)
 {
-	struct dwunw_module **modules;
-
 	if (dw->nr_modules >= DWUNW_FOREIGN_MODULE)
 		return -ENOMEM;
-	modules = reallocarray(dw->modules, dw->nr_modules + 1, sizeof(*modules));
-	if (!modules)
-		return -ENOMEM;
-	dw->modules = modules;
-	return 0;
+	return dwunw_array_grow(&dw->modules, dw->nr_modules, &dw->room, sizeof(*dw->modules));
 }
 
 int dwunw_module_add(struct dwunw *dw, uint32_t *module, const char *path, const void *image,

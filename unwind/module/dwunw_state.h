@@ -51,7 +51,7 @@ struct dwunw_stacks {
 /* An unwinder. */
 struct dwunw {
 	struct dwunw_module **modules;
-	size_t nr_modules;
+	size_t nr_modules, room;
 	struct dwunw_debug_dirs dirs; /* those of dwunw_debug_dir_add(), and beside them */
 	struct dwunw_stacks *stacks;
 };

@@ -1,5 +1,5 @@
-/* locate.c - see locate.h */
-#include "unwind/module/locate.h"
+/* locate.c - what is known of a pc in one epoch of an address space */
+#include "unwind/module/space.h"
 
 #include "unwind/elf/elf_util.h"
 #include "unwind/module/dwunw_state.h"

@@ -14,6 +14,9 @@
 #include "unwind/module/space.h"
 #include "unwind/tree/pc_cache.h"
 
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
 /* Between these addresses no sum of an address and a rule's offset wraps around. */
 #define DWUNW_MIN_ADDR ((uint64_t)1 << 32)
 #define DWUNW_MAX_ADDR ((uint64_t)1 << 63)
