@@ -15,28 +15,22 @@ struct mlk_copy {
 	bool found; /* from.header is that of the next chunk */
 };
 
-/* A header of this version, for the same chunks. */
-static int write_header(const struct mlk_header *from, int fd)
-{
-	struct mlk_header header = *from;
-
-	header.len = MLK_FILE_HEADER;
-	if (header.minor < MLK_MINOR)
-		header.minor = MLK_MINOR;
-	return mlk_header_write(fd, &header);
-}
-
 int mlk_copy_new(struct mlk_copy **out, const struct mlk_reader *from, int fd, int zstd_level)
 {
 	struct mlk_copy *copy = calloc(1, sizeof(*copy));
+	struct mlk_header header = from->chunks.file;
 	int err;
 
 	*out = NULL;
 	if (!copy)
 		return -ENOMEM;
+	/* of this version, for the same chunks */
+	header.len = MLK_FILE_HEADER;
+	if (header.minor < MLK_MINOR)
+		header.minor = MLK_MINOR;
 	err = mlk_chunks_share(&copy->from, &from->chunks);
 	if (!err)
-		err = write_header(&copy->from.file, fd);
+		err = mlk_header_write(fd, &header);
 	if (!err)
 		err = mlk_chunk_out_new(&copy->out, fd, MLK_FILE_HEADER, zstd_level);
 	if (err)

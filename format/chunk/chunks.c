@@ -73,17 +73,14 @@ int mlk_chunks_open(struct mlk_chunks *c)
 
 	if (n < 0)
 		return (int)n;
-	if (n < MLK_FILE_HEADER) {
-		/* A file cut within the header is distinguished from one that was never a trace. */
-		memset(bytes + n, 0, sizeof(bytes) - (size_t)n);
-		err = mlk_file_header_unpack(&c->file, bytes);
-		return err == MLK_E_MAGIC ? err : MLK_E_EMPTY;
-	}
+	memset(bytes + n, 0, sizeof(bytes) - (size_t)n);
 	err = mlk_file_header_unpack(&c->file, bytes);
-	if (err)
-		return err;
-	mlk_chunks_rewind(c);
-	return 0;
+	/* A file cut within the header is distinguished from one that was never a trace. */
+	if (n < MLK_FILE_HEADER)
+		return err == MLK_E_MAGIC ? err : MLK_E_EMPTY;
+	if (!err)
+		mlk_chunks_rewind(c);
+	return err;
 }
 
 int mlk_chunks_share(struct mlk_chunks *c, const struct mlk_chunks *with)
