@@ -74,8 +74,8 @@ test: deps speedscope
 	$(Q)$(SUBMAKE) lint
 	$(Q)MLEAK_FAST=$(abspath $(O))/mleak python3 tests/run.py --build $(O)/san
 
-## lint: check-layers, check-headers, format-check; fail on long texts, repeated code, tests that nobody calls
-lint: check-layers check-headers format-check
+## lint: all checks of layers, headers, comments and format; of long texts, repeats and uncalled tests
+lint: check-layers check-headers check-comments format-check
 	$(Q)python3 tests/lint/prose.py
 	$(Q)python3 tests/lint/repeats.py
 	$(Q)python3 tests/lint/uncalled.py
@@ -111,6 +111,10 @@ check-headers:
 	$(Q)for h in $(HEADERS); do \
 		$(CC) -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -I. -fsyntax-only -x c $$h || exit 1; \
 	done
+
+## check-comments: fail on a declaration in a header without a comment
+check-comments:
+	$(Q)python3 tests/lint/comments.py
 
 ## format: lay out all C files by .clang-format
 format:

@@ -2,19 +2,28 @@
 #ifndef DWUNW_ARRAY_H
 #define DWUNW_ARRAY_H
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* Room for one more behind the @nr things of @size bytes in @all, which has room for *@room.
- * Returns where they are now, or NULL when out of memory; then @all is as it was. */
-static inline void *dwunw_array_grow(void *all, size_t nr, size_t *room, size_t size)
+/* Room for one more behind the @nr things of @size bytes in the array that *@array, a pointer to
+ * any type, points to, and which has room for *@room.  Returns 0 or -ENOMEM; then all is as it was.
+ */
+static inline int dwunw_array_grow(void *array, size_t nr, size_t *room, size_t size)
 {
 	const size_t more = *room ? 2 * *room : 16;
-	void *grown = nr < *room ? all : reallocarray(all, more, size);
+	void *all;
 
-	if (grown && nr == *room)
-		*room = more;
-	return grown;
+	if (nr < *room)
+		return 0;
+	memcpy(&all, array, sizeof(all)); /* by bytes: its type is another one */
+	all = reallocarray(all, more, size);
+	if (!all)
+		return -ENOMEM;
+	memcpy(array, &all, sizeof(all));
+	*room = more;
+	return 0;
 }
 
 #endif
