@@ -240,7 +240,7 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		mlk_place_close(&out);
 		return s->refusal.err ? REFUSED : EXIT_RECORD_FAILED;
 	}
-	s->backend->go(s); /* all is ready */
+	session_go(s);
 	c->released = true;
 	give_up_privileges(s, c);
 	reason = event_loop_run(s, &limits);
