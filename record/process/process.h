@@ -53,6 +53,7 @@ struct process {
 	bool announced;	    /* a child: the trace says whose */
 	bool probed;	    /* the probes are in */
 	bool ended;	    /* there is no such process any more */
+	bool leaves;	    /* that was so before the rings were read last */
 	bool exited;	    /* and all its events have come */
 	bool over;	    /* what comes was caught while the probes were detached */
 	bool refused;	    /* it runs a program that this user may not watch */

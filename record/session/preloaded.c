@@ -98,18 +98,14 @@ static void came(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps)
 {
 	struct session *s = ctx;
 	struct process *p = session_newest(s, pid);
-	struct mlk_event ev = {
-		.kind = MLK_FORK, .tgid = (uint32_t)pid, .tid = (uint32_t)pid, .time_ns = time_ns};
 
 	if (!p)
 		return;
-	ev.addr = (uint64_t)p->parent;
 	p->born_ns = s->time_ns = time_ns;
 	p->announced = true;
 	process_set_maps(p, &s->journal, time_ns, maps);
 	trace_out_fail(&s->journal, threads_name(&p->threads, (uint32_t)pid, p->target.comm));
-	trace_out_fail(&s->journal, tally_note(&s->tally, &ev));
-	trace_out_fail(&s->journal, mlk_writer_event(s->journal.writer, &ev));
+	write_life(s, MLK_FORK, pid, p->parent);
 }
 
 static void named(void *ctx, pid_t pid, uint32_t tid, const char *name)

@@ -210,6 +210,9 @@ int write_event(void *ctx, void *data, size_t size);
 /* The same for one that a preloaded library made at @time_ns, whatever its kind. */
 int write_event_at(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view);
 
+/* Process @pid was forked by @parent, or has ended, at s->time_ns. */
+void write_life(struct session *s, enum mlk_kind kind, pid_t pid, pid_t parent);
+
 /* Take the frees that probes_note_freed() noted.  What goes wrong is in s->journal.err. */
 void write_deferred_frees(struct session *s);
 
@@ -241,9 +244,8 @@ void leader_look(struct session *s);
 /* A notice says that a thread or process was started. */
 void children_on_fork(struct session *s, const struct sideband_fork *fork);
 
-/* The ring says that @parent forked @pid at @time_ns: its events may come from now on.  Returns
- * what the writer returned. */
-int children_announce(struct session *s, pid_t parent, pid_t pid, uint64_t time_ns);
+/* The ring says that @parent forked @pid at s->time_ns: its events may come from now on. */
+void children_announce(struct session *s, pid_t parent, pid_t pid);
 
 /* @pid is held before its first instruction: attach its probes. */
 void children_held(struct session *s, pid_t pid);

@@ -71,19 +71,8 @@ void session_read_sideband(struct session *s)
 		sideband_read(s->sideband, &sink);
 }
 
-static void write_exit(struct session *s, const struct process *p)
-{
-	const struct mlk_event ev = {.kind = MLK_EXIT,
-				     .tgid = (uint32_t)p->target.pid,
-				     .tid = (uint32_t)p->target.pid,
-				     .time_ns = s->time_ns};
-
-	trace_out_fail(&s->journal, tally_note(&s->tally, &ev));
-	trace_out_fail(&s->journal, mlk_writer_event(s->journal.writer, &ev));
-}
-
 /* All that was in the rings has come: those that had ended before leave. */
-static void remove_exited(struct session *s, const bool *had_ended)
+static void remove_exited(struct session *s)
 {
 	size_t kept = 0;
 
@@ -91,7 +80,7 @@ static void remove_exited(struct session *s, const bool *had_ended)
 		struct process *p = s->all[i];
 
 		process_forget_before(p, &s->journal);
-		if ((!had_ended[i] && !p->exited) || p->hold.seized) {
+		if ((!p->leaves && !p->exited) || p->hold.seized) {
 			s->all[kept++] = p;
 			continue;
 		}
@@ -99,7 +88,7 @@ static void remove_exited(struct session *s, const bool *had_ended)
 		if (p->parent && !p->probed)
 			children_missed(s, p);
 		if (!p->exited)
-			write_exit(s, p); /* the notice was lost */
+			write_life(s, MLK_EXIT, p->target.pid, 0); /* the notice was lost */
 		p->exited = true;
 		process_flush_maps(p, &s->journal);
 		process_write_threads(p, &s->journal);
@@ -112,42 +101,33 @@ static void remove_exited(struct session *s, const bool *had_ended)
 	s->nr = kept;
 }
 
-/* Which have ended by now?  NULL: no memory, or none. */
-static bool *note_ended(struct session *s, size_t *nr)
+/* Those that have ended by now leave when all that is in the rings has come. */
+static void note_ended(struct session *s)
 {
-	bool *ended = calloc(s->nr + 1, sizeof(*ended));
+	for (size_t i = 0; i < s->nr; i++) {
+		struct process *p = s->all[i];
 
-	*nr = s->nr;
-	for (size_t i = 0; ended && i < s->nr; i++) {
-		if (!s->all[i]->ended && target_has_ended(&s->all[i]->target))
-			session_end_process(s, s->all[i]);
-		ended[i] = s->all[i]->ended;
+		if (s->probes && !p->ended && target_has_ended(&p->target))
+			session_end_process(s, p);
+		p->leaves = p->ended;
 	}
-	return ended;
 }
 
 static bool drain_preload(struct session *s)
 {
-	bool *ended;
-
 	if (preload_consume(s->preload, s->end_ns) == -EAGAIN)
 		return false;
-	ended = calloc(s->nr + 1, sizeof(*ended));
-	for (size_t i = 0; ended && i < s->nr; i++)
-		ended[i] = s->all[i]->ended;
-	if (ended)
-		remove_exited(s, ended);
-	free(ended);
+	note_ended(s);
+	remove_exited(s);
 	return true;
 }
 
 static bool drain_probes(struct session *s)
 {
 	uint64_t now_ns = clock_now_ns();
-	size_t nr_before;
-	bool drained, all, takes_freed = now_ns >= s->freed_ns, *ended, *grown;
+	bool drained, all, takes_freed = now_ns >= s->freed_ns;
 
-	ended = note_ended(s, &nr_before);
+	note_ended(s);
 	session_read_sideband(s);
 	if (takes_freed) {
 		probes_note_freed(s->probes);
@@ -163,14 +143,8 @@ static bool drain_probes(struct session *s)
 	leader_look(s);
 	for (size_t i = 0; all && i < s->nr; i++)
 		exec_follow(s, s->all[i]);
-	grown = all && ended ? realloc(ended, (s->nr + 1) * sizeof(*ended)) : NULL;
-	if (grown) {
-		ended = grown;
-		for (size_t i = nr_before; i < s->nr; i++)
-			ended[i] = false;
-		remove_exited(s, ended);
-	}
-	free(ended);
+	if (all)
+		remove_exited(s);
 	return drained;
 }
 

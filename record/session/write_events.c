@@ -153,8 +153,8 @@ static int take_life(struct session *s, struct process *p, const struct event_sm
 		     const struct mlk_event *ev)
 {
 	if (e->head.type == EVENT_FORK)
-		return children_announce(s, (pid_t)ev->tgid, (pid_t)e->addr, ev->time_ns);
-	if (!p)
+		children_announce(s, (pid_t)ev->tgid, (pid_t)e->addr);
+	if (!p || e->head.type == EVENT_FORK)
 		return 0;
 	if (s->preload) {
 		/* there are no probes that another program would need */
@@ -230,6 +230,17 @@ void write_deferred_frees(struct session *s)
 	while (!s->journal.err && probes_freed(s->probes, &i, &free))
 		trace_out_fail(&s->journal,
 			       take_free(s, session_find(s, (pid_t)event_tgid(free.id)), &free));
+}
+
+void write_life(struct session *s, enum mlk_kind kind, pid_t pid, pid_t parent)
+{
+	const struct mlk_event ev = {.kind = (uint8_t)kind,
+				     .tgid = (uint32_t)pid,
+				     .tid = (uint32_t)pid,
+				     .time_ns = s->time_ns,
+				     .addr = (uint64_t)parent};
+
+	trace_out_fail(&s->journal, put(s, &ev));
 }
 
 int write_event(void *ctx, void *data, size_t size)
