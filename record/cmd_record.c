@@ -32,48 +32,19 @@
  * none of LAUNCH_ENDED and exit statuses. */
 #define REFUSED (-2)
 
-/* Log in one sentence why the trace @path cannot be made, @err, which is returned. */
-static int explain_place(const struct mlk_place *place, const char *path, int err)
+/* The file of the trace @path could not be made next to it, or get its name, with @err: log so in
+ * one sentence.  Returns whether that is so; 0: it could. */
+static bool is_misplaced(const struct mlk_place *place, const char *path, int err)
 {
 	if (err > MLK_E_MAGIC)
 		log_error("cannot create the trace '%s': %s", path, mlk_strerror(err));
-	else
+	else if (err)
 		log_error("cannot write the trace to '%s'%s: %s; give another name with -o", path,
 			  place->of_old
 				  ? " (the existing file would be kept with the suffix '.old')"
 				  : "",
 			  mlk_strerror(err));
-	return err;
-}
-
-/* Create a file for the trace @path next to it: made anew, never through a link, readable for its
- * owner alone.  On failure one sentence was logged and nothing was changed. */
-static int create_trace(struct mlk_place *place, const char *path)
-{
-	int err = mlk_place_open(place, path, NULL);
-
-	return err ? explain_place(place, path, err) : 0;
-}
-
-/* Give the file its name; a regular file that has it is kept as path.old.  On failure one sentence
- * was logged. */
-static int commit_trace(struct mlk_place *place)
-{
-	int err = mlk_place_take(place, NULL);
-
-	return err ? explain_place(place, place->path, err) : 0;
-}
-
-/* Is the file, to which @bytes were written, still there and whole?  If not, one sentence was
- * logged. */
-static int check_trace(const struct mlk_place *place, uint64_t bytes)
-{
-	int err = mlk_place_check(place, bytes);
-
-	if (err)
-		log_error("'%s' is not the trace that was recorded: %s", place->path,
-			  mlk_strerror(err));
-	return err;
+	return err != 0;
 }
 
 /* Die as the command did, so that a shell's loop sees it; else give its exit status. */
@@ -97,6 +68,7 @@ static int dry_run(const struct session *s, const struct record_opts *o)
 {
 	const struct probes_opts probes = {.link = o->link};
 	struct allocator_opts how = o->allocators;
+	struct refusal_facts facts;
 	char why[REFUSAL_TEXT];
 	int err = 0;
 
@@ -110,7 +82,7 @@ static int dry_run(const struct session *s, const struct record_opts *o)
 			dry_run_print(stdout, t, &a);
 		allocators_release(&a);
 	}
-	if (!err && o->argv && o->backend == BACKEND_AUTO && choose_refused(o, why))
+	if (!err && o->argv && o->backend == BACKEND_AUTO && choose_refused(o, &facts, why))
 		log_warn("without --dry-run the command is recorded by the preloaded library, not "
 			 "by these probes: %s",
 			 why);
@@ -188,13 +160,19 @@ static uint32_t ring_size(const struct record_opts *o, bool preload)
 static int conclude(const struct session *s, const struct record_opts *o,
 		    const struct mlk_place *out, enum mlk_end reason)
 {
+	int err;
+
 	if (s->journal.err && s->journal.err != MLK_E_CHANGED) {
 		log_error("the trace '%s' ends early: %s; what it holds so far can be reported",
 			  o->output, mlk_strerror(s->journal.err));
 		return EXIT_RECORD_FAILED;
 	}
-	if (check_trace(out, mlk_writer_bytes(s->journal.writer)))
+	err = mlk_place_check(out, mlk_writer_bytes(s->journal.writer));
+	if (err) {
+		log_error("'%s' is not the trace that was recorded: %s", out->path,
+			  mlk_strerror(err));
 		return EXIT_RECORD_FAILED;
+	}
 	if (reason == MLK_END_SIZE)
 		log_info("the trace reached the size given by --max-size: the recording ended");
 	progress_summary(s, o->output);
@@ -230,11 +208,11 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		return dry_run(s, o);
 	if (!s->preload && (choose_check(o, s->pid) || rlimits_check_files()))
 		return EXIT_RECORD_FAILED;
-	if (create_trace(&out, o->output))
+	if (is_misplaced(&out, o->output, mlk_place_open(&out, o->output, NULL)))
 		return EXIT_RECORD_FAILED;
 	opts.fd = out.fd;
 	opts.path = o->output;
-	if (session_start(s, &opts) || commit_trace(&out)) {
+	if (session_start(s, &opts) || is_misplaced(&out, out.path, mlk_place_take(&out, NULL))) {
 		mlk_writer_free(s->journal.writer); /* its thread writes to the file */
 		s->journal.writer = NULL;
 		mlk_place_close(&out);

@@ -18,7 +18,6 @@
 #define EXEC_NS	 1000000u   /* and when a new program waits for its probes */
 #define PACE_NS	 100000u    /* however many events there are, we wait so long until we look again */
 #define BUSY_NS	 3000000u   /* if that is no longer than this, nothing need wake us */
-#define HELD_NS	 200000000u /* how long a process may be held for what is waiting */
 #define FLUSH_NS 250000000u /* how much of a recording a kill -9 may cost */
 
 #define BUSY_RING (16u << 20) /* a smaller ring might be full before we look again */
@@ -93,17 +92,6 @@ static void take_signals(struct loop *l)
 		on_signal(l, (int)info.ssi_signo);
 }
 
-/* @pid is held, and begins another program.  Returns whether it is to be held at its start, too. */
-static bool take_exec(struct session *s, pid_t pid)
-{
-	const struct process *p;
-
-	/* a static program can be probed before it begins */
-	session_drain_for(s, HELD_NS);
-	p = session_newest(s, pid);
-	return p && exec_wants_start(s, p);
-}
-
 /* Processes are held for us: attach their probes, and let them go. */
 static void take_held(struct loop *l)
 {
@@ -111,14 +99,15 @@ static void take_held(struct loop *l)
 	struct tracer_event event;
 
 	while (tracer_next(s->tracer, &event)) {
+		bool to_start = false;
+
 		if (event.what == TRACER_CHILD)
 			children_held(s, event.pid);
 		else if (event.what == TRACER_START)
 			exec_at_start(s, event.pid);
-		if (event.what == TRACER_EXEC && take_exec(s, event.pid))
-			tracer_let_go_to_start(s->tracer, event.pid);
 		else
-			tracer_let_go(s->tracer, event.pid);
+			to_start = exec_held(s, event.pid);
+		tracer_let_go(s->tracer, event.pid, to_start);
 	}
 }
 

@@ -12,7 +12,7 @@
 #include "record/target/link_map.h"
 
 #define FIND_NS 1000000000u /* longest wait for a new program's libraries */
-#define HELD_NS 200000000u  /* and of a program for its probes */
+#define HELD_NS 200000000u  /* how long a process may be held for what is waiting */
 
 /* Does the file of @m, which @p has or had mapped, define malloc for others, too?  (A loader's
  * gives way to the C library's.) */
@@ -138,11 +138,16 @@ static void remember(struct session *s, const struct process *p)
 		s->known.v[s->known.nr++ % NR_KNOWN] = program;
 }
 
-bool exec_wants_start(const struct session *s, const struct process *p)
+bool exec_held(struct session *s, pid_t pid)
 {
 	struct known_program program;
+	const struct process *p;
 
-	return p->traced && !p->refused && identify(p, &program) && !is_known(&s->known, &program);
+	/* a static program can be probed before it begins */
+	session_drain_for(s, HELD_NS);
+	p = session_newest(s, pid);
+	return p && p->traced && !p->refused && identify(p, &program) &&
+	       !is_known(&s->known, &program);
 }
 
 void exec_at_start(struct session *s, pid_t pid)

@@ -266,9 +266,9 @@ void exec_note(struct session *s, struct process *p, uint64_t time_ns, bool link
  * the probes are where it allocates.  On the same files they still are. */
 void exec_follow(struct session *s, struct process *p);
 
-/* @p, which is held, begins another program.  Is that to be held again when its libraries are
+/* @pid is held, and begins another program.  Is that to be held again when its libraries are
  * mapped? Not one that allocates by what is probed, as is known of it. */
-bool exec_wants_start(const struct session *s, const struct process *p);
+bool exec_held(struct session *s, pid_t pid);
 
 /* The program that @p runs is held with its libraries mapped: attach its probes. */
 void exec_at_start(struct session *s, pid_t pid);
