@@ -24,6 +24,9 @@
 #define PRELOAD_IS_STATIC 0
 #endif
 
+/* What programs call by its name. */
+#define EXPORT __attribute__((visibility("default")))
+
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
@@ -245,12 +248,6 @@ void preload_small(enum event_type type, const void *addr, uint64_t size, uint64
 /* What was found around the block at @addr, for a call made at @pc. */
 struct overrun;
 void preload_overrun(uint64_t addr, uint64_t size, const struct overrun *overrun, uint64_t pc);
-
-/* A file is mapped at @addr. */
-void preload_file_mapped(const void *addr);
-
-/* What is mapped at @addr will be no longer.  Returns whether that was a file. */
-bool preload_file_unmapped(const void *addr);
 
 /* A mapping of code came or went: have the recorder look, and wait for it if @wait. */
 void preload_maps_changed(bool wait);

@@ -8,9 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "record/libpreload/event/abandoned.h"
-
-#define EXPORT __attribute__((visibility("default")))
+#include "record/libpreload/event/thread_ring.h"
 
 /* The main thread's stack grows to its limit; nothing else is mapped so near below its top. */
 #define MAIN_STACK_MAX (64ull << 20)

@@ -158,4 +158,9 @@ static inline void thread_ring_leave(struct thread_ring *lane)
 	thread_ring_fence();
 }
 
+/* abandoned.c: an event of this thread comes at the stack pointer @sp: give up the events that were
+ * left, and count as lost what they would have told.  Returns how many are still being written: to
+ * the first of preload_self.lanes, each to one. */
+uint32_t abandoned_settle(struct preload_header *h, uint64_t sp);
+
 #endif

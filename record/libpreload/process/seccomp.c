@@ -14,8 +14,6 @@
 #include "record/libpreload/event/thread_ring.h"
 #include "record/libpreload/guard/guard.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
 bool preload_has_clock(void)
 {
 	int how = PR_TSC_ENABLE;
