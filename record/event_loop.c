@@ -171,7 +171,7 @@ static void on_time(struct loop *l)
 
 	if (l->end_ns && now_ns >= l->end_ns && !l->reason)
 		l->reason = MLK_END_DURATION;
-	if (session_is_over(l->session) && !l->reason)
+	if (!l->session->nr && !l->reason)
 		l->reason = MLK_END_EXITED;
 	if (l->max_size && mlk_writer_bytes(l->session->journal.writer) >= l->max_size &&
 	    !l->reason)

@@ -37,20 +37,12 @@ static bool is_probed(const struct allocators *a, const struct mlk_mapping *m)
 	return false;
 }
 
-static bool is_mapped(const struct maps *maps, const struct mlk_mapping *m)
-{
-	for (size_t i = 0; i < maps->nr; i++)
-		if (maps_same_file(&maps->v[i], m))
-			return true;
-	return false;
-}
-
 /* Had the program with @maps mapped the files that are probed, and no other that allocates?  Then
  * the probes were in it from its start. */
 static bool is_watched(const struct process *p, const struct maps *maps)
 {
 	for (size_t i = 0; i < p->allocators.nr; i++)
-		if (!is_mapped(maps, &p->allocators.v[i].code))
+		if (!maps_have_file_of(maps, &p->allocators.v[i].code))
 			return false;
 	for (size_t i = 0; i < maps->nr; i++)
 		if (!is_probed(&p->allocators, &maps->v[i]) && has_malloc(p, &maps->v[i]))

@@ -100,11 +100,6 @@ void session_end_process(struct session *s, struct process *p)
 		session_drop_probes(s, p);
 }
 
-bool session_is_over(const struct session *s)
-{
-	return !s->nr;
-}
-
 bool session_is_urgent(const struct session *s)
 {
 	for (size_t i = 0; i < s->nr; i++)

@@ -156,9 +156,6 @@ void session_end_process(struct session *s, struct process *p);
 /* Take out all probes of @p; there is s->probes. */
 void session_drop_probes(struct session *s, struct process *p);
 
-/* Are all processes gone, and all their events in? */
-bool session_is_over(const struct session *s);
-
 /* Does a program wait for its probes? */
 bool session_is_urgent(const struct session *s);
 
