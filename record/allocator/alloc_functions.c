@@ -175,42 +175,30 @@ static void refuse_jumped_to(struct alloc_object *object, const uint8_t *text, s
 void sites_choose(struct alloc_object *object, Elf *elf)
 {
 	uint64_t start = 0, len = 0;
-	Elf_Data *code = NULL;
+	const uint8_t *text = NULL;
 
 	for (size_t i = 0; i < object->nr; i++) {
 		struct alloc_site *site = &object->sites[i];
 
-		if (!code || site->function < start || site->function - start >= len) {
-			if (code)
-				refuse_jumped_to(object, code->d_buf, code->d_size, start);
-			code = NULL;
-			if (elffile_code(elf, site->function, &start, &len))
-				code = elf_getdata_rawchunk(elf, (int64_t)start, (size_t)len,
-							    ELF_T_BYTE);
-			if (code)
-				len = code->d_size;
+		if (!text || site->function < start || site->function - start >= len) {
+			if (text)
+				refuse_jumped_to(object, text, len, start);
+			text = elffile_code(elf, site->function, &start, &len);
 		}
-		if (code)
-			choose_site(site, code->d_buf, code->d_size,
-				    (size_t)(site->function - start));
+		if (text)
+			choose_site(site, text, len, (size_t)(site->function - start));
 	}
-	if (code)
-		refuse_jumped_to(object, code->d_buf, code->d_size, start);
+	if (text)
+		refuse_jumped_to(object, text, len, start);
 }
 
 /* Find the returns of @site.  NULL, or why they are not known. */
 static const char *find_returns(struct alloc_object *object, const struct alloc_site *site,
 				struct returns_code *code)
 {
-	Elf_Data *data = NULL;
-
-	if (!elffile_code(code->elf, site->function, &code->start, &code->len))
-		return "its code is in no segment";
-	data = elf_getdata_rawchunk(code->elf, (int64_t)code->start, (size_t)code->len, ELF_T_BYTE);
-	if (!data)
-		return "its code cannot be read";
-	code->text = data->d_buf;
-	code->len = data->d_size;
+	code->text = elffile_code(code->elf, site->function, &code->start, &code->len);
+	if (!code->text)
+		return code->len ? "its code cannot be read" : "its code is in no segment";
 	code->bias = elffile_bias(code->elf, site->function);
 	return returns_find(&object->returns, code, site->function, site->size);
 }
