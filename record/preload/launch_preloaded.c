@@ -189,7 +189,6 @@ static void become(const struct preload_child *child, char **argv, int report)
 {
 	const char *others = getenv("LD_PRELOAD");
 	char value[2 * PATH_MAX], memory[64];
-	int err;
 
 	child->header->processes[0].pid = (uint32_t)getpid();
 	snprintf(value, sizeof(value), "%s%s%s", child->library, others && *others ? ":" : "",
@@ -198,10 +197,7 @@ static void become(const struct preload_child *child, char **argv, int report)
 	if (tell(child, memory, sizeof(memory)) && !setenv("LD_PRELOAD", value, 1) &&
 	    !setenv(PRELOAD_ENV, memory, 1))
 		execvp(argv[0], argv);
-	err = errno;
-	if (write(report, &err, sizeof(err)) != (ssize_t)sizeof(err))
-		_exit(EXIT_RECORD_FAILED);
-	_exit(EXIT_NOT_FOUND);
+	launch_not_begun(report);
 }
 
 int preload_start(const struct preload_child *child, char **argv, pid_t *pid)
