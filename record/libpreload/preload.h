@@ -6,6 +6,7 @@
 #ifndef LIBPRELOAD_PRELOAD_H
 #define LIBPRELOAD_PRELOAD_H
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -263,7 +264,11 @@ void preload_sleep(uint32_t *word, uint32_t value, uint64_t ns);
 uint64_t preload_monotonic_ns(void);
 
 /* Has the recorder ended, or been killed? */
-bool preload_is_over(const struct preload_header *h);
+static inline bool preload_is_over(const struct preload_header *h)
+{
+	return __atomic_load_n(&h->ended, __ATOMIC_RELAXED) ||
+	       __atomic_load_n(&h->alive, __ATOMIC_RELAXED) & FUTEX_OWNER_DIED;
+}
 
 #define PRELOAD_BLOCK 512u
 #define PRELOAD_MIXED 256u /* bytes that blocks are mixed down to */

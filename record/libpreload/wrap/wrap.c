@@ -10,8 +10,6 @@
 
 #include "record/libpreload/guard/guard.h"
 
-#define MAX(a, b) ((a) > (b) ? (a) : (b))
-
 /* Calls of the allocator under way in this thread.  What it calls itself meanwhile, by the names
  * that lead here, is a part of them; not so in the C library, where those names are only called by
  * others of its functions. */
