@@ -47,14 +47,14 @@ const struct alloc_function wanted[WANTED_NR] = {
 	{"_ZdaPvSt11align_val_tRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, WANTED_OWN},
 };
 
-bool alloc_functions_is_new(size_t i)
+static bool is_new(uint32_t func)
 {
-	return wanted[i].func == FUNC_NEW || wanted[i].func == FUNC_NEW_ARRAY;
+	return func == FUNC_NEW || func == FUNC_NEW_ARRAY;
 }
 
 bool alloc_functions_is_operator(size_t i)
 {
-	return alloc_functions_is_new(i) || wanted[i].func == FUNC_DELETE;
+	return is_new(wanted[i].func) || wanted[i].func == FUNC_DELETE;
 }
 
 /* libstdc++ calls malloc after 23 bytes, aligned_alloc after 65.  What an allocator's operator does
@@ -99,7 +99,7 @@ bool cxx_operators_leave(Elf *elf, struct elf_function *found)
 	bool left[WANTED_NR] = {0}, any = false, all = true;
 
 	for (size_t i = 0; i < WANTED_NR; i++) {
-		if (!alloc_functions_is_new(i) || !found[i].found)
+		if (!is_new(wanted[i].func) || !found[i].found)
 			continue;
 		left[i] = calls_any(elf, found, i, left);
 		any |= left[i];
@@ -210,10 +210,9 @@ void sites_find_returns(struct alloc_object *object, Elf *elf, bool all)
 
 	for (size_t i = 0; i < object->nr; i++) {
 		struct alloc_site *site = &object->sites[i];
-		bool is_new = site->func == FUNC_NEW || site->func == FUNC_NEW_ARRAY;
 		const char *why = NULL;
 
-		site->by_ret = is_new || (all && site->kind == SITE_ALLOC);
+		site->by_ret = is_new(site->func) || (all && site->kind == SITE_ALLOC);
 		if (site->by_ret)
 			why = find_returns(object, site, &code);
 		if (why) {

@@ -80,12 +80,6 @@ void session_note_gap(struct session *s, uint64_t gap_ns)
 		s->gaps.longest_ns = gap_ns;
 }
 
-void session_note_missed(struct session *s, const struct process *p, const char *why)
-{
-	unrecorded_add(&s->missed, p->target.pid,
-		       threads_find(&p->threads, (uint32_t)p->target.pid), why);
-}
-
 void session_drop_probes(struct session *s, struct process *p)
 {
 	probes_drop(s->probes, &p->links);

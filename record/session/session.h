@@ -159,7 +159,8 @@ void session_drop_probes(struct session *s, struct process *p);
 /* Does a program wait for its probes? */
 bool session_is_urgent(const struct session *s);
 
-/* Note that the program that @p runs, or @p itself, could not be recorded, since "it @why". */
+/* Note that the program that @p runs, or @p itself, could not be recorded, since "it @why",
+ * static text. */
 void session_note_missed(struct session *s, const struct process *p, const char *why);
 
 /* Note that a process was recorded only from @gap_ns after its start. */
@@ -184,9 +185,6 @@ void session_finish(struct session *s, enum mlk_end reason);
 void session_losses(const struct session *s, struct mlk_losses *losses);
 
 void session_release(struct session *s);
-
-/* Count @pid, called @name ("": not known); @why is static text that goes on after "it ". */
-void unrecorded_add(struct unrecorded *m, pid_t pid, const char *name, const char *why);
 
 /* Was that said of as many children as are named? */
 bool unrecorded_is_full(const struct unrecorded *m);

@@ -134,10 +134,13 @@ void session_explain_quiet(struct session *s)
 			 (int)p->target.pid);
 }
 
-void unrecorded_add(struct unrecorded *m, pid_t pid, const char *name, const char *why)
+void session_note_missed(struct session *s, const struct process *p, const char *why)
 {
+	const char *name = threads_find(&p->threads, (uint32_t)p->target.pid);
+	struct unrecorded *m = &s->missed;
+
 	if (m->nr < MISSED_NAMED) {
-		m->first[m->nr].pid = pid;
+		m->first[m->nr].pid = p->target.pid;
 		snprintf(m->first[m->nr].name, sizeof(m->first[0].name), "%s",
 			 name[0] ? name : "a process");
 		m->first[m->nr].why = why;
