@@ -159,11 +159,13 @@ extern union preload_own preload_own;
 /* Are the functions known?  False while they are being looked up: then @arena_* serve. */
 bool preload_come_up(void);
 
+/* Are the functions known?  Else they are looked up, unless that is under way. */
 static inline bool preload_ready(void)
 {
 	return LIKELY(preload_state.ready) || preload_come_up();
 }
 
+/* The shared memory; NULL: nothing is recorded. */
 static inline struct preload_header *preload_shared(void)
 {
 	return preload_own.shared;
@@ -209,16 +211,19 @@ bool preload_forget_rings(void);
 /* abandoned.c: give up what handlers of this thread left by a jump. */
 void preload_give_up_left(void);
 
+/* Is @pc in the range? */
 static inline bool preload_in(const struct preload_range *r, uint64_t pc)
 {
 	return pc - r->start < r->end - r->start;
 }
 
+/* Is @pc the code of the dynamic loader? */
 static inline bool preload_in_loader(uint64_t pc)
 {
 	return preload_in(&preload_state.loader, pc);
 }
 
+/* Is it that of what allocates? */
 static inline bool preload_in_allocator(uint64_t pc)
 {
 	return preload_in(&preload_state.allocator, pc) || preload_in(&preload_state.libc, pc);
@@ -227,6 +232,7 @@ static inline bool preload_in_allocator(uint64_t pc)
 /* What arena_alloc() allocates from. */
 extern uint8_t preload_arena[PRELOAD_ARENA_BYTES];
 
+/* A block of @size bytes from there, NULL: it is full; is @block one of those; and its size. */
 void *arena_alloc(size_t align, size_t size);
 bool arena_holds(const void *block);
 size_t arena_size(const void *block);
@@ -256,11 +262,18 @@ void preload_maps_changed(bool wait);
 /* At vfork() in the parent: what comes next from this thread may come from the child. */
 void *preload_before_vfork(void);
 
-/* system calls that leave errno alone */
+/* A system call that leaves errno alone.  Returns what the kernel does, -errno on failure. */
 long preload_syscall(long nr, long a, long b, long c, long d);
+
+/* Add one to @word, and wake who sleeps on it; the recorder, if it sleeps until a ring is half
+ * full. */
 void preload_wake(uint32_t *word);
 void preload_wake_recorder(struct preload_header *h);
+
+/* Sleep while @word is @value, at most @ns; a moment only where that call is forbidden. */
 void preload_sleep(uint32_t *word, uint32_t value, uint64_t ns);
+
+/* CLOCK_MONOTONIC, in nanoseconds. */
 uint64_t preload_monotonic_ns(void);
 
 /* Has the recorder ended, or been killed? */

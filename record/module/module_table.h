@@ -29,6 +29,7 @@ struct module_table {
 int module_table_identify(struct module_table *ms, const struct target *t, struct mlk_writer *w,
 			  struct mlk_mapping *m);
 
+/* Forget all files. */
 void module_table_release(struct module_table *ms);
 
 struct trace_out {

@@ -24,7 +24,7 @@ struct process_exec {
 	bool loaded;	   /* held by the tracer, with its libraries mapped and not begun */
 };
 
-/* What becomes of the probes when the main thread has ended; see leader.h. */
+/* What becomes of the probes when the main thread has ended; see leader.c. */
 struct process_leader {
 	bool ended, due;      /* it has; and that was not examined yet */
 	bool told;	      /* that the probes are lost */
@@ -105,6 +105,7 @@ struct code_ranges {
 void code_ranges_update(struct code_ranges *c, struct trace_out *j, struct process *const *all,
 			size_t nr);
 
+/* Forget the ranges: all is told again. */
 void code_ranges_release(struct code_ranges *c);
 
 #endif

@@ -184,6 +184,7 @@ void session_finish(struct session *s, enum mlk_end reason);
 /* Losses of all kinds so far. */
 void session_losses(const struct session *s, struct mlk_losses *losses);
 
+/* Take out all probes, and release all but the helper and the tracer. */
 void session_release(struct session *s);
 
 /* Was that said of as many children as are named? */

@@ -46,7 +46,7 @@ bool maps_have_file_of(const struct maps *maps, const struct mlk_mapping *m);
 /* Forget the mappings that are not executable. */
 void maps_keep_code(struct maps *maps);
 
-/* Forget all mappings; the table can be used again. */
+/* Forget all mappings, and keep the table's room, or give that back, too. */
 void maps_clear(struct maps *maps);
 void maps_release(struct maps *maps);
 

@@ -53,6 +53,7 @@ bool target_lacks_main(const struct target *t);
 /* Read comm, exe and command again (after exec).  What cannot be read stays empty. */
 void target_describe(struct target *t);
 
+/* Close the descriptor of the process. */
 void target_release(struct target *t);
 
 /* Open a file of its /proc/PID.  Returns the descriptor, or -errno. */

@@ -50,8 +50,10 @@ struct preload_thread {
 	struct preload_sampler sampler;
 };
 
+/* This thread. */
 extern __thread struct preload_thread preload_self __attribute__((tls_model("initial-exec")));
 
+/* What holds for all threads. */
 extern struct preload_lanes {
 	bool loader_seen; /* the loader was at work: modules may have come or gone */
 	bool threads;	  /* more than one thread writes events */
@@ -71,6 +73,7 @@ struct thread_ring *thread_ring_find(struct preload_header *h, uint64_t sp);
 /* Is this the child of vfork(), in its parent's memory? */
 bool thread_ring_is_child(void);
 
+/* The loader was at work, or is, at @pc: have the recorder know of what it mapped. */
 void thread_ring_check_loader(uint64_t pc);
 
 /* An event has no ring (@lane NULL), or no room in it. */
@@ -79,6 +82,7 @@ void thread_ring_lost(struct preload_header *h, struct thread_ring *lane, enum p
 /* The memory of a process that seems to have none. */
 struct preload_header *thread_ring_find_memory(enum preload_loss kind);
 
+/* Nothing is moved past this by the compiler: a handler sees one side of it or both. */
 static inline void thread_ring_fence(void)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -101,6 +105,7 @@ static inline uint64_t thread_ring_time(void)
 	return __rdtsc();
 }
 
+/* Is @sp on the stack that is known as this thread's? */
 static inline bool thread_ring_on_stack(uint64_t sp)
 {
 	return sp >= preload_self.stack_lo && sp < preload_self.stack_hi;
@@ -151,6 +156,7 @@ static inline struct thread_ring *thread_ring_enter(struct preload_header *h, ui
 	return lane;
 }
 
+/* The event that was begun by thread_ring_enter() is written. */
 static inline void thread_ring_leave(struct thread_ring *lane)
 {
 	thread_ring_fence();
