@@ -130,8 +130,8 @@ static void give_up_privileges(struct session *s, struct command *c)
 	session_set_helper(s, c->helper);
 	/* Without the helper nothing could read the mappings of processes. */
 	if (c->helper)
-		sandbox_enter_both(s->journal.writer);
-	privileges_reduce(err ? opts.caps : kept, s->journal.writer);
+		sandbox_enter_both(s->out.writer);
+	privileges_reduce(err ? opts.caps : kept, s->out.writer);
 	if (s->tracer)
 		tracer_give_up_privileges(s->tracer);
 }
@@ -158,18 +158,18 @@ static uint32_t ring_size(const struct record_opts *o, bool preload)
 
 /* The trace should be there: say how it ended, and what is in it.  Returns as record(). */
 static int conclude(const struct session *s, const struct record_opts *o,
-		    const struct mlk_place *out, enum mlk_end reason)
+		    const struct mlk_place *place, enum mlk_end reason)
 {
 	int err;
 
-	if (s->journal.err && s->journal.err != MLK_E_CHANGED) {
+	if (s->out.err && s->out.err != MLK_E_CHANGED) {
 		log_error("the trace '%s' ends early: %s; what it holds so far can be reported",
-			  o->output, mlk_strerror(s->journal.err));
+			  o->output, mlk_strerror(s->out.err));
 		return EXIT_RECORD_FAILED;
 	}
-	err = mlk_place_check(out, mlk_writer_bytes(s->journal.writer));
+	err = mlk_place_check(place, mlk_writer_bytes(s->out.writer));
 	if (err) {
-		log_error("'%s' is not the trace that was recorded: %s", out->path,
+		log_error("'%s' is not the trace that was recorded: %s", place->path,
 			  mlk_strerror(err));
 		return EXIT_RECORD_FAILED;
 	}
@@ -198,7 +198,7 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	struct event_loop_opts limits = {.duration_ns = o->duration_ns,
 					 .max_size = o->max_size,
 					 .ring_size = opts.ring_size};
-	struct mlk_place out;
+	struct mlk_place place;
 	enum mlk_end reason;
 	int status;
 
@@ -208,14 +208,15 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		return dry_run(s, o);
 	if (!s->preload && (choose_check(o, s->pid) || rlimits_check_files()))
 		return EXIT_RECORD_FAILED;
-	if (is_misplaced(&out, o->output, mlk_place_open(&out, o->output, NULL)))
+	if (is_misplaced(&place, o->output, mlk_place_open(&place, o->output, NULL)))
 		return EXIT_RECORD_FAILED;
-	opts.fd = out.fd;
+	opts.fd = place.fd;
 	opts.path = o->output;
-	if (session_start(s, &opts) || is_misplaced(&out, out.path, mlk_place_take(&out, NULL))) {
-		mlk_writer_free(s->journal.writer); /* its thread writes to the file */
-		s->journal.writer = NULL;
-		mlk_place_close(&out);
+	if (session_start(s, &opts) ||
+	    is_misplaced(&place, place.path, mlk_place_take(&place, NULL))) {
+		mlk_writer_free(s->out.writer); /* its thread writes to the file */
+		s->out.writer = NULL;
+		mlk_place_close(&place);
 		return s->refusal.err ? REFUSED : EXIT_RECORD_FAILED;
 	}
 	session_go(s);
@@ -224,8 +225,8 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	reason = event_loop_run(s, &limits);
 	set_free(s, c);
 	session_finish(s, reason);
-	status = conclude(s, o, &out, reason);
-	mlk_place_close(&out);
+	status = conclude(s, o, &place, reason);
+	mlk_place_close(&place);
 	return status;
 }
 

@@ -42,8 +42,8 @@ static void watch(struct loop *l, int fd, enum source source, uint32_t how)
 {
 	struct epoll_event ev = {.events = EPOLLIN | how, .data.u64 = (uint64_t)fd << 32 | source};
 
-	if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &ev) && !l->session->journal.err)
-		l->session->journal.err = -errno;
+	if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &ev) && !l->session->out.err)
+		l->session->out.err = -errno;
 }
 
 static void open_loop(struct loop *l)
@@ -56,7 +56,7 @@ static void open_loop(struct loop *l)
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
 	l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (l->epoll < 0 || l->signals < 0) {
-		s->journal.err = -errno;
+		s->out.err = -errno;
 		return;
 	}
 	for (int i = 0; (fd = session_fd(s, i)) >= 0; i++)
@@ -149,8 +149,8 @@ static void wait_and_take(struct loop *l, bool drained)
 	if (drained)
 		wait_for(l, patience(l, clock_now_ns()));
 	n = epoll_wait(l->epoll, events, 16, 0);
-	if (n < 0 && errno != EINTR && !l->session->journal.err)
-		l->session->journal.err = -errno;
+	if (n < 0 && errno != EINTR && !l->session->out.err)
+		l->session->out.err = -errno;
 	for (int i = 0; i < n; i++) {
 		enum source source = (enum source)(uint32_t)events[i].data.u64;
 
@@ -173,8 +173,7 @@ static void on_time(struct loop *l)
 		l->reason = MLK_END_DURATION;
 	if (!l->session->nr && !l->reason)
 		l->reason = MLK_END_EXITED;
-	if (l->max_size && mlk_writer_bytes(l->session->journal.writer) >= l->max_size &&
-	    !l->reason)
+	if (l->max_size && mlk_writer_bytes(l->session->out.writer) >= l->max_size && !l->reason)
 		l->reason = MLK_END_SIZE;
 	if (now_ns >= l->start_ns + QUIET_NS && session_is_quiet(l->session))
 		session_explain_quiet(l->session);
@@ -196,7 +195,7 @@ enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opt
 	l.next_flush_ns = l.start_ns + FLUSH_NS;
 	progress_begin(&l.progress, l.start_ns);
 	open_loop(&l);
-	while (!l.reason && !s->journal.err) {
+	while (!l.reason && !s->out.err) {
 		wait_and_take(&l, drained);
 		drained = session_drain(s);
 		on_time(&l);
@@ -206,5 +205,5 @@ enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opt
 		close(l.epoll);
 	if (l.signals >= 0)
 		close(l.signals);
-	return s->journal.err ? MLK_END_ERROR : l.reason;
+	return s->out.err ? MLK_END_ERROR : l.reason;
 }

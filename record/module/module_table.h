@@ -43,10 +43,10 @@ struct trace_out {
 };
 
 /* Keep @err, if it is one and the first. */
-static inline void trace_out_fail(struct trace_out *j, int err)
+static inline void trace_out_fail(struct trace_out *out, int err)
 {
-	if (err && !j->err)
-		j->err = err;
+	if (err && !out->err)
+		out->err = err;
 }
 
 /* Look for the functions @names in that symbol table of the file that @t has mapped at @m; nothing

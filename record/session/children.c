@@ -44,7 +44,7 @@ static struct process *add_child(struct session *s, struct process *parent, pid_
 	p->refused = parent->refused;
 	p->born_ns = time_ns;
 	s->children++;
-	trace_out_fail(&s->journal, allocators_copy(&p->allocators, &parent->allocators));
+	trace_out_fail(&s->out, allocators_copy(&p->allocators, &parent->allocators));
 	/* Its parent may have begun another program that is not examined yet.  If that is never
 	 * possible, it is the parent's loss. */
 	p->exec.since_ns = parent->exec.since_ns;
@@ -110,9 +110,9 @@ void children_on_fork(struct session *s, const struct sideband_fork *fork)
 	if (!parent)
 		return;
 	if (fork->pid == fork->parent_pid) {
-		trace_out_fail(&s->journal, threads_inherit(&parent->threads, (uint32_t)fork->tid,
-							    &parent->threads, &parent->target,
-							    (uint32_t)fork->parent_tid));
+		trace_out_fail(&s->out, threads_inherit(&parent->threads, (uint32_t)fork->tid,
+							&parent->threads, &parent->target,
+							(uint32_t)fork->parent_tid));
 		return;
 	}
 	if (!s->follow) {
@@ -127,7 +127,7 @@ void children_on_fork(struct session *s, const struct sideband_fork *fork)
 	p = add_child(s, parent, fork->pid, fork->time_ns);
 	if (!p)
 		return;
-	process_inherit(p, &s->journal, parent, (uint32_t)fork->parent_tid);
+	process_inherit(p, &s->out, parent, (uint32_t)fork->parent_tid);
 	if (!p->traced)
 		catch (s, p);
 }
@@ -161,7 +161,7 @@ void children_announce(struct session *s, pid_t parent, pid_t pid)
 		p = add_child(s, from, pid, s->time_ns);
 		if (!p)
 			return;
-		process_snapshot(p, &s->journal, s->time_ns);
+		process_snapshot(p, &s->out, s->time_ns);
 		if (!p->traced)
 			catch (s, p);
 	}

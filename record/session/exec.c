@@ -152,7 +152,7 @@ void exec_at_start(struct session *s, pid_t pid)
 	do
 		session_drain_for(s, HELD_NS);
 	while ((p = session_newest(s, pid)) != NULL && p->exec.since_ns && p->exec.loaded &&
-	       !s->journal.err && clock_now_ns() < end_ns);
+	       !s->out.err && clock_now_ns() < end_ns);
 }
 
 /* The probes of @p, which has been running since @execed_ns, were attached only now. */
@@ -203,7 +203,7 @@ static void tell_of(struct session *s, struct process *p)
 static void refuse(struct session *s, struct process *p)
 {
 	if (!p->parent) {
-		trace_out_fail(&s->journal, -EACCES);
+		trace_out_fail(&s->out, -EACCES);
 		return;
 	}
 	if (!p->target.hushed)

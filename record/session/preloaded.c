@@ -77,8 +77,8 @@ static bool read_maps(void *ctx, pid_t pid, struct maps *maps)
 		return false;
 	maps_keep_code(maps);
 	for (size_t i = 0; i < maps->nr; i++)
-		trace_out_fail(&s->journal, module_table_identify(&s->journal.modules, &p->target,
-								  s->journal.writer, &maps->v[i]));
+		trace_out_fail(&s->out, module_table_identify(&s->out.modules, &p->target,
+							      s->out.writer, &maps->v[i]));
 	return true;
 }
 
@@ -89,9 +89,9 @@ static void mapped(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps)
 
 	if (!p)
 		return;
-	process_set_maps(p, &s->journal, time_ns, maps);
+	process_set_maps(p, &s->out, time_ns, maps);
 	/* it may run another program */
-	trace_out_fail(&s->journal, threads_name(&p->threads, (uint32_t)pid, p->target.comm));
+	trace_out_fail(&s->out, threads_name(&p->threads, (uint32_t)pid, p->target.comm));
 }
 
 static void came(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps)
@@ -103,8 +103,8 @@ static void came(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps)
 		return;
 	p->born_ns = s->time_ns = time_ns;
 	p->announced = true;
-	process_set_maps(p, &s->journal, time_ns, maps);
-	trace_out_fail(&s->journal, threads_name(&p->threads, (uint32_t)pid, p->target.comm));
+	process_set_maps(p, &s->out, time_ns, maps);
+	trace_out_fail(&s->out, threads_name(&p->threads, (uint32_t)pid, p->target.comm));
 	write_life(s, MLK_FORK, pid, p->parent);
 }
 
@@ -114,7 +114,7 @@ static void named(void *ctx, pid_t pid, uint32_t tid, const char *name)
 	struct process *p = session_newest(s, pid);
 
 	if (p)
-		trace_out_fail(&s->journal, threads_claim(&p->threads, tid, name));
+		trace_out_fail(&s->out, threads_claim(&p->threads, tid, name));
 }
 
 static void ended(void *ctx, uint64_t time_ns, pid_t pid)

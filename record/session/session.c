@@ -33,7 +33,7 @@ struct process *session_append(struct session *s)
 
 	if (!p || array_grow(&s->all, &s->room, s->nr, sizeof(struct process *))) {
 		free(p);
-		trace_out_fail(&s->journal, -ENOMEM);
+		trace_out_fail(&s->out, -ENOMEM);
 		return NULL;
 	}
 	p->target.pidfd = -1;
@@ -121,8 +121,8 @@ void session_release(struct session *s)
 	probes_free(s->probes);
 	preload_free(s->preload);
 	sideband_free(s->sideband);
-	mlk_writer_free(s->journal.writer);
-	module_table_release(&s->journal.modules);
+	mlk_writer_free(s->out.writer);
+	module_table_release(&s->out.modules);
 	code_ranges_release(&s->code);
 	tally_release(&s->tally);
 }

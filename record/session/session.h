@@ -50,7 +50,7 @@ struct known_programs {
 };
 
 struct session {
-	struct trace_out journal;
+	struct trace_out out;
 	struct sideband *sideband; /* NULL: not allowed */
 	struct probes *probes;	   /* NULL: not loaded yet, or there is preload */
 	struct preload *preload;   /* the events come from it; NULL: from probes */
@@ -79,7 +79,7 @@ struct session {
 	uint64_t allocs, frees;	      /* events written */
 	struct tally tally;	      /* the blocks of these */
 	uint64_t stacks_cut;	      /* of these allocations, for lack of room in the buffer */
-	struct overrun_list findings; /* whose stacks are still to come */
+	struct overrun_list overruns; /* whose stacks are still to come */
 	uint64_t losses_ns;	      /* when they were counted last */
 	struct unrecorded missed;     /* programs started by exec, and children */
 	uint64_t children;	      /* recorded; without follow: started, and not recorded */
@@ -130,7 +130,7 @@ int session_fd(const struct session *s, int i);
 /* From now on ask @helper, which is borrowed, for what needs privileges. */
 void session_set_helper(struct session *s, struct helper *helper);
 
-/* Take in what is waiting.  Returns false when much is still waiting; errors go to s->journal.err.
+/* Take in what is waiting.  Returns false when much is still waiting; errors go to s->out.err.
  */
 bool session_drain(struct session *s);
 
@@ -199,7 +199,7 @@ void unrecorded_report(const struct unrecorded *m);
 /* From the rings' events to the trace's: write_events.c. */
 
 /* An event from the rings, for probes_set_consumer() with the session as context.  Returns 0,
- * -EAGAIN when it is time to check other things, or another -errno, which s->journal.err has too.
+ * -EAGAIN when it is time to check other things, or another -errno, which s->out.err has too.
  */
 int write_event(void *ctx, void *data, size_t size);
 
@@ -209,7 +209,7 @@ int write_event_at(void *ctx, uint64_t time_ns, void *data, const struct shared_
 /* Process @pid was forked by @parent, or has ended, at s->time_ns. */
 void write_life(struct session *s, enum mlk_kind kind, pid_t pid, pid_t parent);
 
-/* Take the frees that probes_note_freed() noted.  What goes wrong is in s->journal.err. */
+/* Take the frees that probes_note_freed() noted.  What goes wrong is in s->out.err. */
 void write_deferred_frees(struct session *s);
 
 /* Processes that a preloaded library reports: preloaded.c. */

@@ -22,7 +22,7 @@ static void on_mapped(void *ctx, pid_t pid, uint64_t time_ns, const struct mlk_m
 	struct process *p = session_newest(s, pid);
 
 	if (p)
-		process_mapped(p, &s->journal, time_ns, m);
+		process_mapped(p, &s->out, time_ns, m);
 }
 
 static void on_named(void *ctx, pid_t pid, uint32_t tid, const char *name)
@@ -31,7 +31,7 @@ static void on_named(void *ctx, pid_t pid, uint32_t tid, const char *name)
 	struct process *p = session_newest(s, pid);
 
 	if (p)
-		trace_out_fail(&s->journal, threads_name(&p->threads, tid, name));
+		trace_out_fail(&s->out, threads_name(&p->threads, tid, name));
 }
 
 static void on_execed(void *ctx, pid_t pid, uint64_t time_ns)
@@ -40,7 +40,7 @@ static void on_execed(void *ctx, pid_t pid, uint64_t time_ns)
 	struct process *p = session_newest(s, pid);
 
 	if (p)
-		process_execed(p, &s->journal, time_ns);
+		process_execed(p, &s->out, time_ns);
 }
 
 static void on_forked(void *ctx, const struct sideband_fork *fork)
@@ -52,9 +52,9 @@ static void on_lost(void *ctx, uint64_t nr)
 {
 	struct session *s = ctx;
 
-	s->journal.maps_lost += nr;
-	s->journal.maps_missed = true;
-	s->journal.code_changed = true;
+	s->out.maps_lost += nr;
+	s->out.maps_missed = true;
+	s->out.code_changed = true;
 }
 
 void session_read_sideband(struct session *s)
@@ -79,7 +79,7 @@ static void remove_exited(struct session *s)
 	for (size_t i = 0; i < s->nr; i++) {
 		struct process *p = s->all[i];
 
-		process_forget_before(p, &s->journal);
+		process_forget_before(p, &s->out);
 		if ((!p->leaves && !p->exited) || p->hold.seized) {
 			s->all[kept++] = p;
 			continue;
@@ -90,9 +90,9 @@ static void remove_exited(struct session *s)
 		if (!p->exited)
 			write_life(s, MLK_EXIT, p->target.pid, 0); /* the notice was lost */
 		p->exited = true;
-		process_flush_maps(p, &s->journal);
-		process_write_threads(p, &s->journal);
-		s->journal.code_changed = true;
+		process_flush_maps(p, &s->out);
+		process_write_threads(p, &s->out);
+		s->out.code_changed = true;
 		if (s->last == p)
 			s->last = NULL;
 		process_release(p);
@@ -159,7 +159,7 @@ void session_drain_for(struct session *s, uint64_t limit_ns)
 	const struct timespec moment = {.tv_nsec = 100000};
 	uint64_t end_ns = clock_now_ns() + limit_ns;
 
-	while (!s->journal.err) {
+	while (!s->out.err) {
 		bool drained = session_drain(s);
 
 		/* A record that another processor is still writing may be in the way. */

@@ -30,7 +30,7 @@ EXPORT int execve(const char *path, char *const argv[], char *const env[])
 {
 	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
 
-	preload_real.execve(path, argv, exec_env_env(s, env));
+	preload_real.execve(path, argv, exec_env_of(s, env));
 	return stay(s);
 }
 
@@ -43,7 +43,7 @@ EXPORT int execvpe(const char *file, char *const argv[], char *const env[])
 {
 	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
 
-	preload_real.execvpe(file, argv, exec_env_env(s, env));
+	preload_real.execvpe(file, argv, exec_env_of(s, env));
 	return stay(s);
 }
 
@@ -58,7 +58,7 @@ EXPORT int execveat(int dir, const char *path, char *const argv[], char *const e
 
 	errno = ENOSYS; /* an old C library has none */
 	if (preload_real.execveat)
-		preload_real.execveat(dir, path, argv, exec_env_env(s, env), flags);
+		preload_real.execveat(dir, path, argv, exec_env_of(s, env), flags);
 	return stay(s);
 }
 
@@ -66,7 +66,7 @@ EXPORT int fexecve(int fd, char *const argv[], char *const env[])
 {
 	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
 
-	preload_real.fexecve(fd, argv, exec_env_env(s, env));
+	preload_real.fexecve(fd, argv, exec_env_of(s, env));
 	return stay(s);
 }
 
@@ -142,7 +142,7 @@ typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions
 	{                                                                                        \
 		struct scratch *s = preload_ready() ? carry(env, true) : NULL;                   \
 		spawn_function *real = (spawn_function *)preload_real.name;                      \
-		int err = real(pid, path, actions, attr, argv, exec_env_env(s, env));            \
+		int err = real(pid, path, actions, attr, argv, exec_env_of(s, env));             \
                                                                                                  \
 		if (s && err)                                                                    \
 			exec_env_back(s);                                                        \
