@@ -58,7 +58,6 @@ struct task_struct {
 	struct mm_struct *mm;
 	int pid, tgid;
 	struct pid *thread_pid;
-	struct task_struct *group_leader;
 	struct signal_struct *signal;
 	struct thread_struct thread;
 	unsigned long sas_ss_sp, sas_ss_size; /* the alternate stack for signal handlers */

@@ -81,14 +81,6 @@ static pid_t status_of(pid_t pid, const char *name)
 	return line ? (pid_t)strtol(line + strlen(name), NULL, 10) : 0;
 }
 
-static bool is_thread_of(pid_t tid, pid_t pid)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)tid);
-	return tid > 0 && !access(path, F_OK);
-}
-
 /* Has @pid mapped the memory of the recording?  It has that from one that is recorded, though its
  * parent may have ended. */
 static bool has_memory(const struct server *s, pid_t pid)
@@ -114,7 +106,7 @@ static struct ward *ward_of(struct server *s, pid_t pid)
 	if (!w)
 		return NULL;
 	ours = find_ward(s, status_of(pid, "\nPPid:")) ||
-	       is_thread_of(status_of(pid, "\nTracerPid:"), s->recorder) || has_memory(s, pid);
+	       proc_has_thread(s->recorder, status_of(pid, "\nTracerPid:")) || has_memory(s, pid);
 	if (ours && !proc_is_reaped(w->pidfd))
 		return w;
 	close(w->pidfd);
@@ -229,7 +221,7 @@ static int answer(struct server *s, int socket, int file)
 	s->reply.result = -EPERM;
 	s->target.pid = of->pid;
 	s->target.task = of->task;
-	if (w && is_thread_of(of->task, of->pid))
+	if (w && proc_has_thread(of->pid, of->task))
 		s->reply.result = serve(s, w, file, &fd);
 	else if (w)
 		s->reply.result = -ESRCH;

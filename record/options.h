@@ -52,6 +52,10 @@ int record_options_parse(struct record_opts *o, int argc, char **argv);
 /* The option given that only probes can obey, not the preloaded library; NULL: there is none. */
 const char *record_options_for_probes(const struct record_opts *o);
 
+/* Do the options make sense together?  Returns 0, or -EINVAL after one sentence was logged. */
+int record_options_check(const struct record_opts *o);
+
+/* Print what --help says of mleak record. */
 void record_options_help(void);
 
 #endif

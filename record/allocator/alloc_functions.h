@@ -29,8 +29,7 @@ extern const struct alloc_function wanted[WANTED_NR];
 
 _Static_assert(WANTED_NR <= ALLOCATOR_MAX_SITES, "room for all");
 
-/* Is wanted[@i] an operator new, or any of C++'s operators? */
-bool alloc_functions_is_new(size_t i);
+/* Is wanted[@i] one of C++'s operators new and delete? */
 bool alloc_functions_is_operator(size_t i);
 
 /*

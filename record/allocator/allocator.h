@@ -92,6 +92,7 @@ bool alloc_object_same(const struct alloc_object *a, const struct alloc_object *
 /* Are the same functions of the same files probed by both? */
 bool allocators_same(const struct allocators *a, const struct allocators *b);
 
+/* Close the files of @a; it has no objects then. */
 void allocators_release(struct allocators *a);
 
 /* Where a process's allocators and its own code lie, for the BPF programs, which by that tell an

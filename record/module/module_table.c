@@ -101,7 +101,7 @@ static int add_file(struct module_table *ms, const struct target *t, struct mlk_
 	if (!has_id(ms, &m->id)) {
 		target_path(t, m, path, sizeof(path));
 		if (ms->embed != EMBED_NONE)
-			err = elf ? elf_image_image(elf, path, ms->embed, &image, &len) : -EINVAL;
+			err = elf ? elf_image_make(elf, path, ms->embed, &image, &len) : -EINVAL;
 		if (err || len > MLK_MAX_IMAGE) {
 			ms->unreadable++;
 			ms->too_large += err == -EFBIG;

@@ -29,6 +29,7 @@ struct module_table {
 int module_table_identify(struct module_table *ms, const struct target *t, struct mlk_writer *w,
 			  struct mlk_mapping *m);
 
+/* Forget all files. */
 void module_table_release(struct module_table *ms);
 
 struct trace_out {
@@ -42,10 +43,10 @@ struct trace_out {
 };
 
 /* Keep @err, if it is one and the first. */
-static inline void trace_out_fail(struct trace_out *j, int err)
+static inline void trace_out_fail(struct trace_out *out, int err)
 {
-	if (err && !j->err)
-		j->err = err;
+	if (err && !out->err)
+		out->err = err;
 }
 
 /* Look for the functions @names in that symbol table of the file that @t has mapped at @m; nothing

@@ -41,6 +41,7 @@ int preload_new(struct preload **out, const struct preload_opts *opts);
  */
 int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended);
 
+/* Hand all that comes to @sink, which is copied; before the first preload_consume(). */
 void preload_set_sink(struct preload *p, const struct preload_sink *sink);
 
 /* The file that all recorded processes have mapped, into *@dev and *@inode; 0 and 0 if that cannot
@@ -68,6 +69,7 @@ void preload_losses(const struct preload *p, struct mlk_losses *losses);
  * were not. */
 void preload_tell_unlooked(const struct preload *p, pid_t pid);
 
+/* Release the memory and all that is known of the processes; NULL is allowed. */
 void preload_free(struct preload *p);
 
 #endif

@@ -14,10 +14,6 @@ struct preload_child {
 	struct preload_header *header; /* the same, mapped */
 };
 
-/* Find the file @name beside this program, or where it is installed.  On failure one sentence was
- * logged.  Returns 0 or -errno. */
-int preload_find_file(const char *name, char *path, size_t size);
-
 /* Find the library beside this program, or where it is installed.  On failure one sentence was
  * logged.  Returns 0 or -errno. */
 int preload_find_library(char *path, size_t size);

@@ -14,7 +14,6 @@
 #include <sys/types.h>
 
 struct helper; /* opaque; for one thread */
-struct stop;
 struct mlk_mapping;
 
 #define HELPER_MAX_READ	  4096 /* bytes of memory that can be requested at once */

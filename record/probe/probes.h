@@ -144,6 +144,7 @@ bool probes_are_multi(const struct probes *p);
  * PROBES_MAX_PROGRAMS.  Returns how many. */
 size_t probes_programs(const struct probes *p, int *fds);
 
+/* Wait for the probes that were dropped, and unload the programs; NULL is allowed. */
 void probes_free(struct probes *p);
 
 #endif

@@ -399,26 +399,17 @@ bool tracer_next(struct tracer *t, struct tracer_event *event)
 	return found;
 }
 
-static void order(struct tracer *t, enum tracer_what how, pid_t pid)
+void tracer_let_go(struct tracer *t, pid_t pid, bool to_start)
 {
+	const struct tracer_event order = {to_start ? TRACER_START : TRACER_EXEC, pid};
 	bool pushed;
 
 	do {
 		pthread_mutex_lock(&t->lock);
-		pushed = push_event(&t->orders, (struct tracer_event){how, pid});
+		pushed = push_event(&t->orders, order);
 		pthread_mutex_unlock(&t->lock);
 	} while (!pushed); /* it must not be held forever */
 	ring_bell(t->orders_fd);
-}
-
-void tracer_let_go(struct tracer *t, pid_t pid)
-{
-	order(t, TRACER_EXEC, pid);
-}
-
-void tracer_let_go_to_start(struct tracer *t, pid_t pid)
-{
-	order(t, TRACER_START, pid);
 }
 
 bool tracer_stop(struct tracer *t, int *status)

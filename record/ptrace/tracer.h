@@ -44,11 +44,9 @@ int tracer_fd(const struct tracer *t);
 /* The next event, whose process is held until tracer_let_go().  False: there is none. */
 bool tracer_next(struct tracer *t, struct tracer_event *event);
 
-void tracer_let_go(struct tracer *t, pid_t pid);
-
-/* As tracer_let_go() of one that begins a dynamically linked program.  TRACER_START tells when
- * glibc's loader has mapped what it needs; of another loader nothing more is told. */
-void tracer_let_go_to_start(struct tracer *t, pid_t pid);
+/* Let @pid go on.  @to_start: it begins a dynamically linked program, and TRACER_START is to tell
+ * when glibc's loader has mapped what it needs; of another loader nothing more is told. */
+void tracer_let_go(struct tracer *t, pid_t pid, bool to_start);
 
 /* Set all processes free, and kill the command if tracer_release() was not called.  Returns true,
  * with its wait status in *@status, if the command has been waited for. */

@@ -57,9 +57,16 @@ bool maps_same_file(const struct mlk_mapping *a, const struct mlk_mapping *b)
 
 bool maps_have_file(const struct maps *maps, dev_t dev, ino_t inode)
 {
+	const struct mlk_mapping m = {
+		.inode = inode, .dev_major = major(dev), .dev_minor = minor(dev)};
+
+	return maps_have_file_of(maps, &m);
+}
+
+bool maps_have_file_of(const struct maps *maps, const struct mlk_mapping *m)
+{
 	for (size_t i = 0; i < maps->nr; i++)
-		if (maps->v[i].inode == inode && maps->v[i].dev_major == major(dev) &&
-		    maps->v[i].dev_minor == minor(dev))
+		if (maps_same_file(&maps->v[i], m))
 			return true;
 	return false;
 }

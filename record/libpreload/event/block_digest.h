@@ -40,6 +40,7 @@ static const uint64_t quiet_start[PRELOAD_MIXED / 8] __attribute__((aligned(32))
 	QUIET_PAIR(12), QUIET_PAIR(13), QUIET_PAIR(14), QUIET_PAIR(15),
 };
 
+/* The number of the block at @addr in what is remembered. */
 static inline uint32_t block_digest(uint64_t addr)
 {
 	return (addr & (PRELOAD_WINDOW - 1)) / PRELOAD_BLOCK;

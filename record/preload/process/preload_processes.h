@@ -100,6 +100,7 @@ uint64_t preload_processes_maps_lost(const struct preload_processes *ps);
  * one of them. */
 uint64_t preload_processes_unlooked(const struct preload_processes *ps, bool *first);
 
+/* NULL is allowed. */
 void preload_processes_free(struct preload_processes *ps);
 
 #endif

@@ -58,6 +58,7 @@ void shared_rings_give_back(struct shared_rings *rs, bool (*is_gone)(uint32_t tg
 /* Add what found no room, or was no event, to @losses. */
 void shared_rings_losses(const struct shared_rings *rs, struct mlk_losses *losses);
 
+/* NULL is allowed; the memory stays. */
 void shared_rings_free(struct shared_rings *rs);
 
 #endif

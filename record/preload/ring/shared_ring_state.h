@@ -44,10 +44,6 @@ struct shared_rings {
 	struct shared_ring rings[PRELOAD_MAX_RINGS];
 };
 
-/* Add the counts in @memory, which has @nr_rings rings and may hold anything, to @losses. */
-void shared_loss_add(const struct preload_header *memory, uint32_t nr_rings,
-		     struct mlk_losses *losses);
-
 /* The start of a record, or a record that holds no event. */
 union shared_start {
 	struct preload_record record;

@@ -1,0 +1,144 @@
+/* preloaded.c - processes that a preloaded library reports */
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "record/session/session.h"
+
+#include "record/base/proc.h"
+
+/* The process that forked @p, as it says; or the command, if that is none of ours. */
+static struct process *parent_of(struct session *s, pid_t parent)
+{
+	struct process *p = session_newest(s, parent);
+
+	return p ? p : session_newest(s, s->pid);
+}
+
+/* It is met while it waits; its birth is written when the events have come so far. */
+static bool met(void *ctx, pid_t pid, pid_t parent)
+{
+	struct session *s = ctx;
+	struct process *p = session_append(s), *from;
+
+	if (!p)
+		return false;
+	from = parent_of(s, parent);
+	p->target.pid = p->target.task = pid;
+	p->target.pidfd = proc_pidfd(pid);
+	p->parent = from && from != p ? from->target.pid : s->pid;
+	p->probed = true;
+	s->children++;
+	return true;
+}
+
+/* It was the last to be met. */
+static void unmet(void *ctx, pid_t pid)
+{
+	struct session *s = ctx;
+	struct process *p = session_newest(s, pid);
+
+	if (!p || p != s->all[s->nr - 1])
+		return;
+	s->nr--;
+	s->children--;
+	process_release(p);
+	free(p);
+}
+
+/* It may have rights that the recorder gave up, but not the helper. */
+static bool read_all_maps(void *ctx, pid_t pid, struct maps *maps)
+{
+	const struct session *s = ctx;
+	const struct target t = {.pid = pid, .task = pid, .helper = s->helper};
+
+	return !target_read_maps(&t, maps);
+}
+
+static uint64_t start_of(void *ctx, pid_t pid)
+{
+	const struct session *s = ctx;
+	const struct target t = {.pid = pid, .task = pid, .helper = s->helper};
+
+	return target_auxv(&t, AT_RANDOM); /* on its stack */
+}
+
+static bool read_maps(void *ctx, pid_t pid, struct maps *maps)
+{
+	struct session *s = ctx;
+	struct process *p = session_newest(s, pid);
+
+	if (!p)
+		return false;
+	target_describe(&p->target); /* another program may have been started by exec */
+	if (pid == s->pid)
+		memcpy(s->comm, p->target.comm, sizeof(s->comm));
+	if (target_read_maps(&p->target, maps))
+		return false;
+	maps_keep_code(maps);
+	for (size_t i = 0; i < maps->nr; i++)
+		trace_out_fail(&s->out, module_table_identify(&s->out.modules, &p->target,
+							      s->out.writer, &maps->v[i]));
+	return true;
+}
+
+static void mapped(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps)
+{
+	struct session *s = ctx;
+	struct process *p = session_newest(s, pid);
+
+	if (!p)
+		return;
+	process_set_maps(p, &s->out, time_ns, maps);
+	/* it may run another program */
+	trace_out_fail(&s->out, threads_name(&p->threads, (uint32_t)pid, p->target.comm));
+}
+
+static void came(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps)
+{
+	struct session *s = ctx;
+	struct process *p = session_newest(s, pid);
+
+	if (!p)
+		return;
+	p->born_ns = s->time_ns = time_ns;
+	p->announced = true;
+	process_set_maps(p, &s->out, time_ns, maps);
+	trace_out_fail(&s->out, threads_name(&p->threads, (uint32_t)pid, p->target.comm));
+	write_life(s, MLK_FORK, pid, p->parent);
+}
+
+static void named(void *ctx, pid_t pid, uint32_t tid, const char *name)
+{
+	struct session *s = ctx;
+	struct process *p = session_newest(s, pid);
+
+	if (p)
+		trace_out_fail(&s->out, threads_claim(&p->threads, tid, name));
+}
+
+static void ended(void *ctx, uint64_t time_ns, pid_t pid)
+{
+	struct session *s = ctx;
+	struct process *p = session_newest(s, pid);
+
+	if (!p)
+		return;
+	s->time_ns = time_ns;
+	session_end_process(s, p);
+}
+
+struct preload_sink session_sink(struct session *s)
+{
+	return (struct preload_sink){.event = write_event_at,
+				     .named = named,
+				     .met = met,
+				     .unmet = unmet,
+				     .read_all_maps = read_all_maps,
+				     .start_of = start_of,
+				     .read_maps = read_maps,
+				     .came = came,
+				     .mapped = mapped,
+				     .ended = ended,
+				     .ctx = s};
+}
