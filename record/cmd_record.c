@@ -36,15 +36,17 @@
  * one sentence.  Returns whether that is so; 0: it could. */
 static bool is_misplaced(const struct mlk_place *place, const char *path, int err)
 {
+	if (!err)
+		return false;
 	if (err > MLK_E_MAGIC)
 		log_error("cannot create the trace '%s': %s", path, mlk_strerror(err));
-	else if (err)
+	else
 		log_error("cannot write the trace to '%s'%s: %s; give another name with -o", path,
 			  place->of_old
 				  ? " (the existing file would be kept with the suffix '.old')"
 				  : "",
 			  mlk_strerror(err));
-	return err != 0;
+	return true;
 }
 
 /* Die as the command did, so that a shell's loop sees it; else give its exit status. */
