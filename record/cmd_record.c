@@ -221,7 +221,7 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		mlk_place_close(&place);
 		return s->refusal.err ? REFUSED : EXIT_RECORD_FAILED;
 	}
-	session_go(s);
+	s->backend->go(s); /* all is ready */
 	c->released = true;
 	give_up_privileges(s, c);
 	reason = event_loop_run(s, &limits);

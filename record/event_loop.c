@@ -59,8 +59,8 @@ static void open_loop(struct loop *l)
 		s->out.err = -errno;
 		return;
 	}
-	for (int i = 0; (fd = session_fd(s, i)) >= 0; i++)
-		watch(l, fd, SOURCE_RING, s->preload ? 0 : EPOLLET);
+	for (int i = 0; (fd = s->backend->fd(s, i)) >= 0; i++)
+		watch(l, fd, SOURCE_RING, s->backend->probes ? EPOLLET : 0);
 	if (s->tracer)
 		watch(l, tracer_fd(s->tracer), SOURCE_TRACER, 0);
 	watch(l, l->signals, SOURCE_SIGNAL, 0);

@@ -71,8 +71,7 @@ static void warn_of_losses(const struct session *s)
 	for (int i = 0; i < MLK_LOSS_NR; i++)
 		if (losses.count[i])
 			log_warn("lost: %" PRIu64 " %s", losses.count[i], mlk_loss_text(i));
-	if (s->preload)
-		preload_tell_unlooked(s->preload, s->pid);
+	s->backend->explain_losses(s);
 	unrecorded_report(&s->missed);
 	if (s->out.modules.too_large)
 		log_warn("%" PRIu64 " of these modules were left out because of the limit on the "

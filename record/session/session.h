@@ -49,10 +49,37 @@ struct known_programs {
 	size_t nr; /* ever known */
 };
 
+struct session;
+struct session_opts;
+
+/* Where the events come from: BPF probes, or the library that the command was started with. */
+struct backend {
+	const char *name; /* as the trace has it */
+	bool probes;	  /* the processes' functions are probed */
+	/* Look at the processes, and have their events come; as session_start(). */
+	int (*start)(struct session *s, const struct session_opts *opts);
+	/* Let the command run, if there is one. */
+	void (*go)(struct session *s);
+	/* The @i-th descriptor that is readable when much is waiting; -1: there are no more. */
+	int (*fd)(const struct session *s, int i);
+	/* Take in what is waiting; as session_drain(). */
+	bool (*consume)(struct session *s);
+	/* Add what was lost so far to @losses; at the end, say what of it has a reason. */
+	void (*losses)(const struct session *s, struct mlk_losses *losses);
+	void (*explain_losses)(const struct session *s);
+	/* Say why not one event came of @p. */
+	void (*explain)(const struct session *s, const struct process *p);
+	/* Nothing is recorded any more; what is waiting can still be consumed. */
+	void (*stop)(struct session *s);
+};
+
+extern const struct backend backend_bpf, backend_preload;
+
 struct session {
+	const struct backend *backend; /* set by session_start() */
 	struct trace_out out;
 	struct sideband *sideband; /* NULL: not allowed */
-	struct probes *probes;	   /* NULL: not loaded yet, or there is preload */
+	struct probes *probes;	   /* NULL: preload */
 	struct preload *preload;   /* the events come from it; NULL: from probes */
 	struct tracer *tracer;	   /* holds the command's children at their start; NULL: none */
 	struct process **all;	   /* in the order of their births; a number can come again */
@@ -120,12 +147,6 @@ int session_add_pid(struct session *s, pid_t pid);
  * failure one sentence was logged. session_release() in any case.  Returns 0 or -errno.
  */
 int session_start(struct session *s, const struct session_opts *opts);
-
-/* All is ready: let the command run, if there is one. */
-void session_go(struct session *s);
-
-/* The @i-th descriptor that is readable when much is waiting; -1: there are no more. */
-int session_fd(const struct session *s, int i);
 
 /* From now on ask @helper, which is borrowed, for what needs privileges. */
 void session_set_helper(struct session *s, struct helper *helper);
@@ -212,7 +233,7 @@ void write_life(struct session *s, enum mlk_kind kind, pid_t pid, pid_t parent);
 /* Take the frees that probes_note_freed() noted.  What goes wrong is in s->out.err. */
 void write_deferred_frees(struct session *s);
 
-/* Processes that a preloaded library reports: preloaded.c. */
+/* Processes that a preloaded library reports: session_backend.c. */
 
 /* What takes in what happens to them; borrows @s. */
 struct preload_sink session_sink(struct session *s);
@@ -271,5 +292,12 @@ void exec_at_start(struct session *s, pid_t pid);
 
 /* No more events of the program come: was it one that could not be examined? */
 void exec_judge(struct session *s, struct process *p);
+
+/* The backends' start() and consume(): session_start.c, session_drain.c. */
+
+int session_start_bpf(struct session *s, const struct session_opts *opts);
+int session_start_preload(struct session *s, const struct session_opts *opts);
+bool session_drain_probes(struct session *s);
+bool session_drain_preload(struct session *s);
 
 #endif

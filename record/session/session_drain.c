@@ -8,14 +8,6 @@
 
 #define FREED_NS 25000000u /* how often frees that wait are checked */
 
-int session_fd(const struct session *s, int i)
-{
-	if (!s->preload)
-		return probes_fd(s->probes, i);
-	/* No probe tells of the command's end: its own descriptor does. */
-	return i == 0 ? preload_fd(s->preload) : i == 1 ? s->all[0]->target.pidfd : -1;
-}
-
 static void on_mapped(void *ctx, pid_t pid, uint64_t time_ns, const struct mlk_mapping *m)
 {
 	struct session *s = ctx;
@@ -113,7 +105,7 @@ static void note_ended(struct session *s)
 	}
 }
 
-static bool drain_preload(struct session *s)
+bool session_drain_preload(struct session *s)
 {
 	if (preload_consume(s->preload, s->end_ns) == -EAGAIN)
 		return false;
@@ -122,7 +114,7 @@ static bool drain_preload(struct session *s)
 	return true;
 }
 
-static bool drain_probes(struct session *s)
+bool session_drain_probes(struct session *s)
 {
 	uint64_t now_ns = clock_now_ns();
 	bool drained, all, takes_freed = now_ns >= s->freed_ns;
@@ -151,7 +143,7 @@ static bool drain_probes(struct session *s)
 bool session_drain(struct session *s)
 {
 	s->batch = 0;
-	return s->preload ? drain_preload(s) : drain_probes(s);
+	return s->backend->consume(s);
 }
 
 void session_drain_for(struct session *s, uint64_t limit_ns)

@@ -51,25 +51,12 @@ static void drain_last(struct session *s)
 	}
 }
 
-/* Nothing is recorded any more; what is waiting can still be taken in. */
-static void stop_recording(struct session *s)
-{
-	if (s->preload) {
-		preload_stop(s->preload);
-		return;
-	}
-	probes_end(s->probes);
-	for (size_t i = 0; i < s->nr; i++)
-		session_drop_probes(s, s->all[i]);
-	probes_settle(s->probes);
-}
-
 void session_finish(struct session *s, enum mlk_end reason)
 {
 	int err;
 
 	s->end_ns = clock_now_ns();
-	stop_recording(s);
+	s->backend->stop(s);
 	s->detach_ns = clock_now_ns() - s->end_ns;
 	if (s->probes)
 		drain_last(s);
@@ -93,10 +80,7 @@ void session_finish(struct session *s, enum mlk_end reason)
 void session_losses(const struct session *s, struct mlk_losses *losses)
 {
 	memset(losses, 0, sizeof(*losses));
-	if (s->preload)
-		preload_losses(s->preload, losses);
-	else
-		probes_losses(s->probes, losses);
+	s->backend->losses(s, losses);
 	losses->count[MLK_LOST_MAPS] += s->out.maps_lost;
 	losses->count[MLK_LOST_MODULE] += s->out.modules.unreadable;
 	losses->count[MLK_LOST_EXEC] += s->missed.nr;
@@ -120,17 +104,9 @@ bool session_is_quiet(const struct session *s)
 
 void session_explain_quiet(struct session *s)
 {
-	const struct process *p = s->nr ? s->all[0] : NULL;
-
-	if (s->quiet_told || !p)
-		return;
-	s->quiet_told = true;
-	if (s->probes)
-		no_events_explain(&p->target, &p->allocators, p->cpu_ticks);
-	else
-		log_warn("no event in process %d so far: it allocates nothing, or uses an "
-			 "allocator of its own, which a preloaded library does not see",
-			 (int)p->target.pid);
+	if (!s->quiet_told && s->nr)
+		s->backend->explain(s, s->all[0]);
+	s->quiet_told |= s->nr > 0;
 }
 
 void session_note_missed(struct session *s, const struct process *p, const char *why)

@@ -11,7 +11,6 @@
 #include "record/base/clock.h"
 #include "record/base/kernel.h"
 #include "record/privilege/privileges.h"
-#include "record/ptrace/launch.h"
 #include "record/ptrace/tracer.h"
 #include "record/session/session.h"
 #include "record/target/threads.h"
@@ -30,7 +29,7 @@ static int write_meta(struct session *s, const struct session_opts *opts)
 		.exe = t->exe,
 		.comm = t->comm,
 		.recorder = "mleak " MLEAK_VERSION,
-		.backend = s->preload ? "preload" : "bpf uprobes",
+		.backend = s->backend->name,
 		.tgid = (uint64_t)t->pid,
 		.start_ns = clock_ns(CLOCK_MONOTONIC),
 		.realtime_ns = clock_ns(CLOCK_REALTIME),
@@ -127,7 +126,7 @@ static int prepare(struct session *s, struct process *p)
 		return s->out.err;
 	if (!p->target.started)
 		take_snapshot(s, p);
-	if (s->preload)
+	if (!s->backend->probes)
 		return 0;
 	err = allocators_find(&p->allocators, &p->target, &s->allocator_opts);
 	return err ? skip_ended(s, p, err) : 0;
@@ -321,7 +320,7 @@ static int prepare_all(struct session *s, const struct session_opts *opts)
 	return err;
 }
 
-static int start_probes(struct session *s, const struct session_opts *opts)
+int session_start_bpf(struct session *s, const struct session_opts *opts)
 {
 	struct loading loading = {0};
 	int err, deaf;
@@ -345,7 +344,7 @@ static int start_probes(struct session *s, const struct session_opts *opts)
 	return err;
 }
 
-static int start_preload(struct session *s, const struct session_opts *opts)
+int session_start_preload(struct session *s, const struct session_opts *opts)
 {
 	const struct preload_sink sink = session_sink(s);
 	int err;
@@ -367,6 +366,7 @@ int session_start(struct session *s, const struct session_opts *opts)
 {
 	int niceness = getpriority(PRIO_PROCESS, 0), err;
 
+	s->backend = s->preload ? &backend_preload : &backend_bpf;
 	err = write_meta(s, opts);
 	s->out.modules.embed = opts->embed;
 	s->mode = opts->stack_mode;
@@ -380,21 +380,11 @@ int session_start(struct session *s, const struct session_opts *opts)
 	 * It is not allowed to all, nor to us once privileges are given up. */
 	setpriority(PRIO_PROCESS, 0, NICENESS);
 	waiting_begin(&s->waiting);
-	err = s->preload ? start_preload(s, opts) : start_probes(s, opts);
+	err = s->backend->start(s, opts);
 	waiting_end(&s->waiting);
 	if (err) /* a command that is started then, in another way, would have it too */
 		setpriority(PRIO_PROCESS, 0, niceness);
 	return err;
-}
-
-void session_go(struct session *s)
-{
-	if (s->preload)
-		preload_go(s->preload);
-	else if (s->tracer && s->command)
-		tracer_release(s->tracer);
-	else if (s->command)
-		launch_release(s->command);
 }
 
 void session_set_helper(struct session *s, struct helper *helper)

@@ -156,7 +156,7 @@ static int take_life(struct session *s, struct process *p, const struct event_sm
 		children_announce(s, (pid_t)ev->tgid, (pid_t)e->addr);
 	if (!p || e->head.type == EVENT_FORK)
 		return 0;
-	if (s->preload) {
+	if (!s->backend->probes) {
 		/* there are no probes that another program would need */
 	} else if (e->head.type == EVENT_EXEC) {
 		exec_note(s, p, ev->time_ns, e->head.what);
