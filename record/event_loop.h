@@ -4,6 +4,7 @@
 
 #include "record/session/session.h"
 
+/* What ends a recording besides the target, and how large the ring is that fills meanwhile. */
 struct event_loop_opts {
 	uint64_t duration_ns; /* 0: until something else ends it */
 	uint64_t max_size;    /* bytes of the trace; 0: no limit */

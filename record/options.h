@@ -14,12 +14,14 @@
 
 #define RECORD_MAX_PIDS 64
 
+/* Where the events come from: probes in the kernel, or a library in the command. */
 enum record_backend {
 	BACKEND_AUTO, /* BPF where it is allowed, else preload for a command */
 	BACKEND_BPF,
 	BACKEND_PRELOAD,
 };
 
+/* What the command line asks for; strings and argv are those of main(), borrowed. */
 struct record_opts {
 	pid_t pids[RECORD_MAX_PIDS];
 	size_t nr_pids; /* 0: a command is started */

@@ -13,6 +13,7 @@
 /* WANTED_OWN counts only where malloc is: elsewhere it is another's. */
 enum alloc_functions_group { WANTED_C, WANTED_MAP, WANTED_OWN };
 
+/* A function that is looked for by its name, and how it is probed when it is found. */
 struct alloc_function {
 	const char *name;
 	uint32_t func; /* enum event_func */

@@ -14,6 +14,7 @@
 
 struct known_file;
 
+/* The files met so far, an array of nr with room for more, owned; all zero: none. */
 struct module_table {
 	struct known_file *files;
 	size_t nr, room;
@@ -32,6 +33,7 @@ int module_table_identify(struct module_table *ms, const struct target *t, struc
 /* Forget all files. */
 void module_table_release(struct module_table *ms);
 
+/* The trace that is being written, and what all who write to it must know of its state. */
 struct trace_out {
 	struct mlk_writer *writer;
 	struct module_table modules;

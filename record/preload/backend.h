@@ -21,6 +21,7 @@ struct preload; /* opaque */
 #define PRELOAD_USUAL_LARGE (1u << 22) /* for each of the first PRELOAD_NR_LARGE */
 #define PRELOAD_MOST_RING   (1u << 26)
 
+/* How the preloaded library is to record, and how large the memory shared with it is. */
 struct preload_opts {
 	uint32_t stack_limit;		   /* bytes */
 	struct preload_sizes rings;	   /* up to PRELOAD_MOST_RING */

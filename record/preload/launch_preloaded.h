@@ -8,6 +8,7 @@
 
 struct preload_header;
 
+/* What a command is started with: the library's path, and the memory that both share, borrowed. */
 struct preload_child {
 	char library[PATH_MAX];
 	int memory;		       /* descriptor of what is shared */

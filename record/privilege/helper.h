@@ -27,6 +27,7 @@ struct helper_task {
 	pid_t pid, task;
 };
 
+/* What the helper may do, and for which processes: it refuses all else.  All is borrowed. */
 struct helper_opts {
 	const pid_t *pids; /* the processes that it may touch, */
 	size_t nr;

@@ -33,6 +33,7 @@ struct process_leader {
 	struct links keepers; /* of the others */
 };
 
+/* All that is known of a process; it owns that, until process_release(). */
 struct process {
 	struct target target;
 	pid_t parent;	    /* that forked it while it was recorded; 0: recorded from the first */

@@ -12,6 +12,7 @@
 
 struct tracer; /* opaque */
 
+/* At which point of its life a process is held. */
 enum tracer_what {
 	TRACER_CHILD, /* a new process is held at its start */
 	TRACER_EXEC,  /* a process is held that begins another program */
@@ -19,6 +20,7 @@ enum tracer_what {
 			 called one of them */
 };
 
+/* A process that is held, until tracer_let_go(), and why. */
 struct tracer_event {
 	enum tracer_what what;
 	pid_t pid;

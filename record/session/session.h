@@ -75,6 +75,7 @@ struct backend {
 
 extern const struct backend backend_bpf, backend_preload;
 
+/* A recording's whole state.  It owns what it points to, but the helper and the tracer. */
 struct session {
 	const struct backend *backend; /* set by session_start() */
 	struct trace_out out;
@@ -121,6 +122,7 @@ struct session {
 	unsigned int batch;	/* events since probes_consume() was called */
 };
 
+/* How to record, as the command line and the backend settled it; borrowed by session_start(). */
 struct session_opts {
 	struct allocator_opts allocators;
 	struct filter_opts filters;
@@ -294,7 +296,6 @@ void exec_at_start(struct session *s, pid_t pid);
 void exec_judge(struct session *s, struct process *p);
 
 /* The backends' start() and consume(): session_start.c, session_drain.c. */
-
 int session_start_bpf(struct session *s, const struct session_opts *opts);
 int session_start_preload(struct session *s, const struct session_opts *opts);
 bool session_drain_probes(struct session *s);

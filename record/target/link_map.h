@@ -6,6 +6,7 @@
 #include "record/target/maps.h"
 #include "record/target/target.h"
 
+/* The program and its libraries; the array v is owned, the mappings are those of a struct maps. */
 struct loaded_objects {
 	const struct mlk_mapping **v; /* the executable mapping of each, first looked up first */
 	size_t nr, room;

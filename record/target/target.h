@@ -11,6 +11,7 @@
 #include "record/privilege/helper.h"
 #include "record/target/maps.h"
 
+/* A process, and how to reach it: owns its pidfd; the helper is borrowed. */
 struct target {
 	pid_t pid;
 	pid_t task; /* a thread of it that lives: /proc tells nothing of an ended main thread */

@@ -10,6 +10,7 @@
 
 struct thread_entry;
 
+/* The threads of a process that were seen: a table, owned, in which nr of room slots are used. */
 struct threads {
 	struct thread_entry *slots; /* open addressing by tid */
 	size_t nr, room;

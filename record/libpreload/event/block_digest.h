@@ -57,6 +57,7 @@ QUIET_TARGET void block_digest_add(__m256i m[8], const __m256i *x)
 		m[i] = _mm256_aesenc_epi128(m[i], x[i]);
 }
 
+/* Set the chains @m to the PRELOAD_MIXED bytes at @from, which is aligned to 32. */
 QUIET_TARGET void block_digest_load(__m256i m[8], const void *from)
 {
 #pragma GCC unroll 8

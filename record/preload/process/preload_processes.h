@@ -48,6 +48,7 @@ struct preload_sink {
 
 struct preload_processes; /* opaque */
 
+/* Where the processes are found, whom they are reported to, and which are let in. */
 struct preload_processes_opts {
 	struct preload_header *memory;	 /* borrowed, as all here */
 	const struct preload_sink *sink; /* may be filled later */

@@ -15,6 +15,8 @@
 
 struct shared_rings; /* opaque */
 
+/* The memory with the rings, and what is called with ctx: for each event, or to ask for what the
+ * rings do not tell. */
 struct shared_rings_opts {
 	struct preload_header *memory; /* borrowed until shared_rings_free() */
 	struct preload_sizes sizes;    /* as the recorder made it, whatever the memory says now */

@@ -15,6 +15,8 @@
 
 #define LAST_RINGS 1024
 
+/* One ring: how far it was read, whose it is, and the record to be handed over next.  Positions
+ * count all bytes ever written. */
 struct shared_ring {
 	uint64_t tail, limit;	/* what lies between may be read */
 	uint64_t told_tail;	/* as the producer knows it */
@@ -34,6 +36,8 @@ struct shared_ring {
 	struct stack_image stack;
 };
 
+/* All rings of the shared memory, by number, and of these the nr_active that have a record to be
+ * handed over. */
 struct shared_rings {
 	struct shared_rings_opts opts;
 	uint64_t bad; /* events that were none */
