@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "record/base/array.h"
+#include "array.h"
 #include "record/base/proc.h"
 #include "record/privilege/helper_wire.h"
 #include "record/probe/links.h"
@@ -61,7 +61,7 @@ static struct ward *add_ward(struct server *s, pid_t pid)
 	int fd;
 
 	forget_reaped(s);
-	if (array_grow(&s->wards, &s->room, s->nr, sizeof(*s->wards)))
+	if (grow_array(&s->wards, s->nr, &s->room, sizeof(*s->wards)))
 		return NULL;
 	fd = proc_pidfd(pid);
 	if (fd < 0)

@@ -4,22 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int mlk_grow(void *array, size_t nr, size_t *room, size_t size)
-{
-	const size_t more = *room ? 2 * *room : 16;
-	void *all;
-
-	if (nr < *room)
-		return 0;
-	memcpy(&all, array, sizeof(all)); /* by bytes: its type is another one */
-	all = reallocarray(all, more, size);
-	if (!all)
-		return -ENOMEM;
-	memcpy(array, &all, sizeof(all));
-	*room = more;
-	return 0;
-}
-
 void mlk_enc_release(struct mlk_enc *e)
 {
 	free(e->buf);

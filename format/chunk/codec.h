@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "array.h"
 #include "format/trace.h"
 
 /* Bytes being made; all zero: none yet. */
@@ -59,11 +60,6 @@ void mlk_dec_id(struct mlk_dec *d, struct mlk_id *id);
 /* The first @nr columns, at most MLK_MAX_COLUMNS; that there are less is bad.  Returns the bytes of
  * those of a later version, which follow; UINT64_MAX if these are more than can be. */
 uint64_t mlk_dec_columns(struct mlk_dec *d, struct mlk_dec *columns, size_t nr);
-
-/* Room for one more behind the @nr things of @size bytes in the array that *@array, a pointer to
- * any type, points to, and which has room for *@room.  Returns 0 or -ENOMEM; then all is as it was.
- */
-int mlk_grow(void *array, size_t nr, size_t *room, size_t size);
 
 /* Write a little-endian integer to memory, of 16 bits. */
 static inline void mlk_put_u16(uint8_t *p, uint16_t v)

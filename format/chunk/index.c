@@ -44,7 +44,7 @@ void mlk_index_decode(struct mlk_dec *d, struct mlk_entry *entry)
 
 static int append(struct mlk_entries *list, const struct mlk_entry *entry)
 {
-	if (mlk_grow(&list->all, list->nr, &list->room, sizeof(*list->all)))
+	if (grow_array(&list->all, list->nr, &list->room, sizeof(*list->all)))
 		return -ENOMEM;
 	list->all[list->nr++] = *entry;
 	return 0;

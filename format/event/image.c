@@ -76,7 +76,7 @@ struct mlk_stream *mlk_stream_add(struct mlk_stream **streams, size_t *nr, size_
 	const size_t before = *room;
 	struct mlk_stream *s;
 
-	if (mlk_grow(streams, *nr, room, sizeof(*s)))
+	if (grow_array(streams, *nr, room, sizeof(*s)))
 		return NULL;
 	memset(*streams + before, 0, (*room - before) * sizeof(*s));
 	s = &(*streams)[(*nr)++];
@@ -99,7 +99,7 @@ void mlk_streams_trim(struct mlk_stream *streams, size_t room)
 
 int mlk_append(uint64_t **list, size_t *nr, size_t *room, uint64_t value)
 {
-	if (*nr == *room && mlk_grow(list, *nr, room, sizeof(value)))
+	if (*nr == *room && grow_array(list, *nr, room, sizeof(value)))
 		return -ENOMEM;
 	(*list)[(*nr)++] = value;
 	return 0;

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "record/base/array.h"
+#include "array.h"
 
 /* A file is known by more than its inode, whose number may be given to another file. */
 struct known_file {
@@ -44,7 +44,7 @@ static bool has_id(const struct module_table *ms, const struct mlk_id *id)
 
 static int remember(struct module_table *ms, const struct mlk_mapping *m, const struct stat *st)
 {
-	if (array_grow(&ms->files, &ms->room, ms->nr, sizeof(*ms->files)))
+	if (grow_array(&ms->files, ms->nr, &ms->room, sizeof(*ms->files)))
 		return -ENOMEM;
 	ms->files[ms->nr++] = (struct known_file){.dev_major = m->dev_major,
 						  .dev_minor = m->dev_minor,

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "record/base/array.h"
+#include "array.h"
 #include "record/privilege/privileges.h"
 #include "record/probe/uprobe_multi.h"
 
@@ -28,7 +28,7 @@ struct link_set *links_add(struct links *l, const struct alloc_object *o)
 {
 	struct alloc_object *copy;
 
-	if (array_grow(&l->v, &l->room, l->nr, sizeof(*l->v)))
+	if (grow_array(&l->v, l->nr, &l->room, sizeof(*l->v)))
 		return NULL;
 	copy = malloc(sizeof(*copy));
 	if (!copy)
@@ -43,7 +43,7 @@ struct link_set *links_add(struct links *l, const struct alloc_object *o)
 /* Add the link @fd to @set; it is closed if there is no memory. */
 static int keep_link(struct link_set *set, int fd)
 {
-	if (array_grow(&set->fds, &set->room, set->nr, sizeof(*set->fds))) {
+	if (grow_array(&set->fds, set->nr, &set->room, sizeof(*set->fds))) {
 		close(fd);
 		return -ENOMEM;
 	}
@@ -235,7 +235,7 @@ struct placing_job {
 
 int placing_add(struct placing *p, struct link_set *set, const struct helper_link *l)
 {
-	if (array_grow(&p->v, &p->room, p->nr, sizeof(*p->v)))
+	if (grow_array(&p->v, p->nr, &p->room, sizeof(*p->v)))
 		return -ENOMEM;
 	p->v[p->nr++] = (struct placing_job){
 		.link = *l, .offset = l->offsets[0], .cookie = l->cookies[0], .set = set};
@@ -341,7 +341,7 @@ void link_closer_add(struct link_closer *c, int fd)
 	bool added;
 
 	pthread_mutex_lock(&c->lock);
-	added = !array_grow(&lot->fds, &lot->room, lot->nr, sizeof(*lot->fds));
+	added = !grow_array(&lot->fds, lot->nr, &lot->room, sizeof(*lot->fds));
 	if (added)
 		lot->fds[lot->nr++] = fd;
 	pthread_cond_broadcast(&c->changed);

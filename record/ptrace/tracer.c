@@ -20,8 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "array.h"
 #include "mleak.h"
-#include "record/base/array.h"
 #include "record/privilege/privileges.h"
 #include "record/ptrace/launch.h"
 #include "record/ptrace/seize.h"
@@ -76,7 +76,7 @@ static void silence(int fd)
 /* False: no memory. */
 static bool push_event(struct tracer_list *l, struct tracer_event event)
 {
-	if (array_grow(&l->v, &l->room, l->nr, sizeof(*l->v)))
+	if (grow_array(&l->v, l->nr, &l->room, sizeof(*l->v)))
 		return false;
 	l->v[l->nr++] = event;
 	return true;

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "mleak.h"
-#include "record/base/array.h"
 
 struct process *session_find(struct session *s, pid_t pid)
 {
@@ -31,7 +31,7 @@ struct process *session_append(struct session *s)
 {
 	struct process *p = calloc(1, sizeof(*p));
 
-	if (!p || array_grow(&s->all, &s->room, s->nr, sizeof(struct process *))) {
+	if (!p || grow_array(&s->all, s->nr, &s->room, sizeof(struct process *))) {
 		free(p);
 		trace_out_fail(&s->out, -ENOMEM);
 		return NULL;

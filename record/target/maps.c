@@ -11,7 +11,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "record/base/array.h"
+#include "array.h"
 
 void maps_clear(struct maps *maps)
 {
@@ -30,7 +30,7 @@ void maps_release(struct maps *maps)
 /* Insert a copy of @m at index @i.  Returns 0 or -ENOMEM. */
 static int insert(struct maps *maps, size_t i, const struct mlk_mapping *m)
 {
-	char *path = array_grow(&maps->v, &maps->room, maps->nr, sizeof(*maps->v))
+	char *path = grow_array(&maps->v, maps->nr, &maps->room, sizeof(*maps->v))
 			     ? NULL
 			     : strndup(m->path, MLK_MAX_STRING);
 

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "unwind/cfi/cfi_section.h"
 #include "unwind/cfi/cfi_table.h"
 #include "unwind/elf/addr_index.h"
-#include "unwind/elf/array.h"
 
 static bool fits(int32_t *to, uint64_t number)
 {
@@ -333,7 +333,7 @@ static int fill_row(struct dwunw_cfi *cfi, struct dwunw_cfi_row *row, uint64_t a
 
 static int add_row(struct dwunw_cfi *cfi, uint64_t addr)
 {
-	if (dwunw_array_grow(&cfi->rows, cfi->nr_rows, &cfi->room, sizeof(*cfi->rows)) ||
+	if (grow_array(&cfi->rows, cfi->nr_rows, &cfi->room, sizeof(*cfi->rows)) ||
 	    fill_row(cfi, &cfi->rows[cfi->nr_rows], addr) ||
 	    dwunw_addr_index_add(&cfi->index, addr, cfi->nr_rows))
 		return -ENOMEM;

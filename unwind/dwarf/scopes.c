@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "unwind/elf/array.h"
+#include "array.h"
 #include "unwind/elf/ranges.h"
 
 /* DIEs of one file that are visited at most.  Damaged ones can form a graph in which the ways are
@@ -79,7 +79,7 @@ static bool leads_to(int tag, int wanted)
 
 static int add_node(struct dwunw_scope_list *list, uint64_t die, uint32_t parent)
 {
-	if (dwunw_array_grow(&list->nodes, list->nr, &list->room, sizeof(*list->nodes)))
+	if (grow_array(&list->nodes, list->nr, &list->room, sizeof(*list->nodes)))
 		return -ENOMEM;
 	list->nodes[list->nr++] = (struct node){die, parent};
 	return 0;
@@ -138,7 +138,7 @@ static int add_list(struct dwunw_scopes *scopes, Dwarf_Die *parent, int wanted)
 	struct dwunw_scope_list list = {0};
 	const struct walk walk = {scopes, &list, wanted};
 
-	if (dwunw_array_grow(&scopes->lists, scopes->nr, &scopes->room, sizeof(list)) ||
+	if (grow_array(&scopes->lists, scopes->nr, &scopes->room, sizeof(list)) ||
 	    collect(&walk, parent, NO_PARENT, 0) || dwunw_ranges_flatten(&list.ranges) ||
 	    dwunw_addr_index_add(&scopes->index, dwarf_dieoffset(parent), scopes->nr)) {
 		release_list(&list);

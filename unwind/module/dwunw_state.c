@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/elf/array.h"
+#include "array.h"
 #include "unwind/elf/elf_util.h"
 
 static int stacks_new(struct dwunw_stacks **out)
@@ -72,7 +72,7 @@ int dwunw_debug_dir_add(struct dwunw *dw, const char *dir)
 {
 	char *copy = strdup(dir);
 
-	if (!copy || dwunw_array_grow(&dw->dirs.dir, dw->dirs.nr, &dw->dirs.room, sizeof(copy))) {
+	if (!copy || grow_array(&dw->dirs.dir, dw->dirs.nr, &dw->dirs.room, sizeof(copy))) {
 		free(copy);
 		return -ENOMEM;
 	}
@@ -107,7 +107,7 @@ static int make_room(struct dwunw *dw)
 {
 	if (dw->nr_modules >= DWUNW_FOREIGN_MODULE)
 		return -ENOMEM;
-	return dwunw_array_grow(&dw->modules, dw->nr_modules, &dw->room, sizeof(*dw->modules));
+	return grow_array(&dw->modules, dw->nr_modules, &dw->room, sizeof(*dw->modules));
 }
 
 int dwunw_module_add(struct dwunw *dw, uint32_t *module, const char *path, const void *image,

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "unwind/dwarf/lines.h"
 #include "unwind/elf/addr_index.h"
-#include "unwind/elf/array.h"
 #include "unwind/module/debugfile.h"
 #include "unwind/module/module.h"
 #include "unwind/symbol/demangle.h"
@@ -162,7 +162,7 @@ static int look_up(struct dwunw_names *names, uint64_t addr, struct dwunw_name *
 static int add_name(struct dwunw_names *names, uint64_t addr)
 {
 	struct dwunw_name name = {0};
-	int err = dwunw_array_grow(&names->known, names->nr, &names->room, sizeof(name));
+	int err = grow_array(&names->known, names->nr, &names->room, sizeof(name));
 
 	if (!err)
 		err = look_up(names, addr, &name);

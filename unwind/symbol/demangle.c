@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/elf/array.h"
+#include "array.h"
 
 struct output {
 	char text[DWUNW_MAX_NAME];
@@ -112,7 +112,7 @@ const char *dwunw_demangled_names_demangled(struct dwunw_demangled_names *string
 
 	if (nr != DWUNW_NOT_FOUND)
 		return strings->name[nr];
-	if (dwunw_array_grow(&strings->name, strings->nr, &strings->room, sizeof(name)))
+	if (grow_array(&strings->name, strings->nr, &strings->room, sizeof(name)))
 		return NULL;
 	name = strings->mangled ? strndup(raw, len < DWUNW_MAX_NAME ? len : DWUNW_MAX_NAME)
 				: dwunw_demangle(raw, len);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/elf/array.h"
+#include "array.h"
 #include "unwind/symbol/demangle.h"
 
 /* Many symbols could have one long name. */
@@ -129,7 +129,7 @@ static int add_table(struct dwunw_symtab *tab, const struct table *table, Elf_Sc
 
 		if (!raw)
 			continue;
-		if (dwunw_array_grow(&tab->functions, tab->nr, &tab->room, sizeof(*tab->functions)))
+		if (grow_array(&tab->functions, tab->nr, &tab->room, sizeof(*tab->functions)))
 			return -ENOMEM;
 		tab->functions[tab->nr++] = (struct dwunw_function){
 			.start = sym.st_value,
