@@ -137,4 +137,4 @@ help:
 .SECONDARY:
 
 -include $(OBJ:.o=.d) $(DWUNW_OBJ:.o=.d) $(UNIT:=.d) $(TOOLS:=.d) $(O)/tests/unit/mleak.d \
-	$(wildcard $(O)/tests/fuzz/*.d $(O)/tests/oracle/*.d $(O)/tests/exact/*.d)
+	$(wildcard $(O)/tests/fuzz/*.d $(O)/tests/oracle/*.d $(O)/tests/exact/*.d $(O)/tests/bench/*.d)

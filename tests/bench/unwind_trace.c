@@ -51,7 +51,7 @@ static size_t add(struct recorded_trace *t, size_t *room, const struct mlk_event
 	struct recorded *r;
 	const struct space *space;
 
-	t->all = grow_array(t->all, t->nr + 1, room, sizeof(*t->all));
+	t->all = array_grow(t->all, room, t->nr + 1, sizeof(*t->all));
 	check(t->all ? 0 : -12, "memory");
 	r = &t->all[t->nr++];
 	check(dwunw_regset_prepare(&r->regs, event->regs, event->nr_regs, event->flags & 0xff),
