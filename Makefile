@@ -39,7 +39,7 @@ MODULES     = format unwind cmdline record report
 SRC         = mleak.c $(call files_of,$(MODULES),*.c)
 OBJ         = $(SRC:%.c=$(O)/%.o) $(O)/report/machine/profile.pb-c.o
 LIBPRELOAD  = $(sort $(shell find record/libpreload -type f -name '*.[chS]' -o -name '*.inc'))
-HEADERS     = mleak.h bpf/event.h $(call files_of,$(MODULES),*.h) $(filter %.h,$(LIBPRELOAD))
+HEADERS     = array.h mleak.h bpf/event.h $(call files_of,$(MODULES),*.h) $(filter %.h,$(LIBPRELOAD))
 INSTALLED_HEADERS = $(wildcard unwind/dwunw*.h)
 FORMATTED   = $(SRC) $(HEADERS) $(filter %.c,$(LIBPRELOAD)) $(wildcard bpf/*.[ch]) \
 	      $(sort $(shell find tests samples -path tests/live -prune -o -name '*.[ch]' -print \
@@ -74,8 +74,8 @@ test: deps speedscope
 	$(Q)$(SUBMAKE) lint
 	$(Q)MLEAK_FAST=$(abspath $(O))/mleak python3 tests/run.py --build $(O)/san
 
-## lint: check-layers, check-headers, format-check; fail on long texts, repeated code, tests that nobody calls
-lint: check-layers check-headers format-check
+## lint: all checks of layers, headers, comments and format; of long texts, repeats and uncalled tests
+lint: check-layers check-headers check-comments format-check
 	$(Q)python3 tests/lint/prose.py
 	$(Q)python3 tests/lint/repeats.py
 	$(Q)python3 tests/lint/uncalled.py
@@ -112,6 +112,10 @@ check-headers:
 		$(CC) -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -I. -fsyntax-only -x c $$h || exit 1; \
 	done
 
+## check-comments: fail on a declaration in a header without a comment
+check-comments:
+	$(Q)python3 tests/lint/comments.py
+
 ## format: lay out all C files by .clang-format
 format:
 	$(Q)clang-format -i $(FORMATTED)
@@ -133,4 +137,4 @@ help:
 .SECONDARY:
 
 -include $(OBJ:.o=.d) $(DWUNW_OBJ:.o=.d) $(UNIT:=.d) $(TOOLS:=.d) $(O)/tests/unit/mleak.d \
-	$(wildcard $(O)/tests/fuzz/*.d $(O)/tests/oracle/*.d $(O)/tests/exact/*.d)
+	$(wildcard $(O)/tests/fuzz/*.d $(O)/tests/oracle/*.d $(O)/tests/exact/*.d $(O)/tests/bench/*.d)

@@ -35,6 +35,7 @@ static __always_inline __u64 trampoline(void)
 	return BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
 }
 
+/* The 8 bytes at @addr of the target's memory; 0: they cannot be read. */
 static __always_inline __u64 word_at(__u64 addr)
 {
 	__u64 word = 0;
@@ -58,6 +59,7 @@ static __always_inline int in_allocator(const struct event_code *code, __u64 ip)
 	return in_library(code, ip) || ip - code->program.start < code->program.size;
 }
 
+/* Is a call noted as @call, rather than CALL_NONE or CALL_UNKNOWN? */
 static __always_inline int is_call(const struct call *call)
 {
 	return call->sp > CALL_NONE;
@@ -69,11 +71,13 @@ static __always_inline __u64 call_sp(const struct call *call)
 	return call->sp & ~7ull;
 }
 
+/* The function called, enum event_func: malloc unless @call is marked as special. */
 static __always_inline __u32 call_func(const struct call *call)
 {
 	return call->sp & CALL_SPECIAL ? call->func & CALL_FUNC : FUNC_MALLOC;
 }
 
+/* Has a signal or an exception come during @call, so that it may have been left for good? */
 static __always_inline int is_interrupted(const struct call *call)
 {
 	return call->sp & CALL_SPECIAL && call->func & CALL_INTERRUPTED;
@@ -241,6 +245,8 @@ static __always_inline int call_returns(struct thread_state *st, __u64 sp, __u32
 	return call_func(&st->now) == func;
 }
 
+/* Is @call one that returns at @sp by an instruction with a probe, and has it still its return
+ * address? */
 static __always_inline int is_at_end(const struct call *call, __u64 sp)
 {
 	return is_by_ret(call) && call_sp(call) == sp && returns_as_noted(call, trampoline());
@@ -267,6 +273,7 @@ __noinline int call_goes_on(struct thread_state *st)
 	return 0;
 }
 
+/* The call @st->now has returned: that which a handler interrupted goes on, or there is none. */
 static __always_inline void call_over(struct thread_state *st)
 {
 	if (is_call(&st->outer))

@@ -57,6 +57,7 @@ static inline __u32 event_tgid(__u64 id)
 	return (__u32)(id >> 32);
 }
 
+/* The thread of @id: its lower half. */
 static inline __u32 event_tid(__u64 id)
 {
 	return (__u32)id;
@@ -98,6 +99,7 @@ static inline __u32 event_front(__u64 position)
 	return (__u32)(position >> 3);
 }
 
+/* The word of an event_head with these members; @front as event_front() gives it, or 0. */
 static inline __u64 event_word(__u32 type, __u32 what, __u32 front)
 {
 	return (__u64)front << 32 | what << 16 | type;
@@ -132,6 +134,7 @@ enum event_reg {
 	EVENT_NR_REGS,
 };
 
+/* EVENT_ALLOC: a new block, with the registers at the call's return and the stack copied then. */
 struct event_alloc {
 	union event_head head;
 	__u64 id;   /* process and thread */
@@ -160,6 +163,7 @@ struct event_alloc {
 #define EVENT_AGE_SHIFT	   14 /* of nanoseconds: in steps of 16 microseconds, at most a second */
 #define EVENT_AGE_MOST	   0xffffull
 
+/* The address of the block in @word, which is event_alloc's freed or a slot's. */
 static inline __u64 event_freed(__u64 word)
 {
 	return word & ((1ull << EVENT_ADDRESS_BITS) - 1);
@@ -175,6 +179,8 @@ static inline __u64 event_freed_age(__u64 word)
 #define EVENT_SLOTS	 4096
 #define EVENT_SLOT_WORDS 32
 
+/* Which of a slot's words, of 8 bytes each, the recorder looks at; they are members of the
+ * thread_state in it. */
 enum event_slot_word {
 	EVENT_SLOT_ID = 1,	 /* process and thread */
 	EVENT_SLOT_FREED = 2,	 /* a free that was not sent yet, with its number */
@@ -201,10 +207,12 @@ enum event_skip {
 	EVENT_SKIP_NR,
 };
 
+/* How often something was not sent on purpose, and the bytes of the blocks concerned. */
 struct event_skips {
 	__u64 nr[EVENT_SKIP_NR], bytes[EVENT_SKIP_NR]; /* by enum event_skip */
 };
 
+/* What becomes of a thread's allocations where event_filter.by_thread distinguishes threads. */
 enum event_thread_mode {
 	EVENT_THREAD_COUNTED = 0, /* as is a thread of which nothing is said */
 	EVENT_THREAD_FULL = 1,	  /* its allocations are sent */

@@ -172,6 +172,8 @@ static __always_inline void filter_clear(__u64 id, __u64 addr)
 	bpf_map_delete_elem(&filter_blocks, &key);
 }
 
+/* With a filter on: is the block at @addr, which @st->now allocated, to be sent?  It is counted if
+ * not, and what its free must know is kept. */
 static __noinline int filter_takes(struct thread_state *st, __u32 func, __u64 addr)
 {
 	int mapped = func == FUNC_MMAP || func == FUNC_MREMAP;
@@ -252,6 +254,8 @@ static __always_inline int filter_release(struct thread_state *st, __u64 addr)
 	return !filter.on || filter_forget(st, addr, &st->filter.released);
 }
 
+/* The realloc @st->now failed: keep and account the block again that filter_release() took out.
+ * Returns whether that block was sent. */
 static __noinline int filter_restores(struct thread_state *st)
 {
 	struct filter_block *old = st ? &st->filter.released : 0;
@@ -295,6 +299,7 @@ static __noinline int filter_unmap_known(struct thread_state *st, __u64 addr, __
 	return 0;
 }
 
+/* [@addr, @addr + @size) is unmapped: it is not outstanding any more, if that is counted. */
 static __always_inline void filter_unmap(struct thread_state *st, __u64 addr, __u64 size)
 {
 	if (filter.on && filter.trigger_bytes)

@@ -265,6 +265,39 @@ static __always_inline void freed(__u64 addr)
 		count(KMEM_OLD_FREES, 1);
 }
 
+/*
+ * A program that is interrupted does not run for what the interrupt frees, and a free that is
+ * missed looks like a leak.  So a second program is at each of these places, which sees whether the
+ * first one ran.  Only an interrupt of an interrupt, in just these two, is missed: it is counted.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} freed_last SEC(".maps");
+
+/* Note that the first program runs for the block at @addr. */
+static __always_inline void ran_for(__u64 addr)
+{
+	__u32 zero = 0;
+	__u64 *last = bpf_map_lookup_elem(&freed_last, &zero);
+
+	if (last)
+		*last = addr;
+}
+
+/* The second program: free the block at @addr unless the first one was just there.  After another
+ * interrupt that is not known, but then there is no such block. */
+static __always_inline void freed_again(__u64 addr)
+{
+	__u32 zero = 0;
+	__u64 *last = bpf_map_lookup_elem(&freed_last, &zero);
+
+	if (armed && addr && (!last || *last != addr) && forget(addr))
+		count(KMEM_RESCUED, 1);
+}
+
 static __always_inline int kmalloc_event(__u64 *ctx)
 {
 	struct kmem_block b = {.kind = KMEM_KMALLOC};
@@ -289,7 +322,15 @@ int kmalloc(__u64 *ctx)
 SEC("tp_btf/kfree")
 int kfree(__u64 *ctx)
 {
+	ran_for(ARG(ctx, 1));
 	freed(ARG(ctx, 1));
+	return 0;
+}
+
+SEC("tp_btf/kfree")
+int kfree_again(__u64 *ctx)
+{
+	freed_again(ARG(ctx, 1));
 	return 0;
 }
 
@@ -320,7 +361,15 @@ int kmem_cache_alloc(__u64 *ctx)
 SEC("tp_btf/kmem_cache_free")
 int kmem_cache_free(__u64 *ctx)
 {
+	ran_for(ARG(ctx, 1));
 	freed(ARG(ctx, 1));
+	return 0;
+}
+
+SEC("tp_btf/kmem_cache_free")
+int kmem_cache_free_again(__u64 *ctx)
+{
+	freed_again(ARG(ctx, 1));
 	return 0;
 }
 
@@ -391,8 +440,16 @@ int page_free(__u64 *ctx)
 {
 	__u64 page = ARG(ctx, 0);
 
+	ran_for(page);
 	if (armed && !forget(page))
 		forget_part(page, (__u32)ARG(ctx, 1));
+	return 0;
+}
+
+SEC("tp_btf/mm_page_free")
+int page_free_again(__u64 *ctx)
+{
+	freed_again(ARG(ctx, 0));
 	return 0;
 }
 

@@ -84,6 +84,7 @@ enum kmem_count {
 	KMEM_LOST_FULL,	      /* allocations: the table of blocks is full */
 	KMEM_LOST_BUSY,	      /* allocations: the table was locked by what was interrupted */
 	KMEM_LOST_FREES,      /* frees: the table was locked */
+	KMEM_RESCUED,	      /* frees that the second program saw in place of the first */
 	KMEM_LOST_STACK,      /* stacks that found no room, or could not be taken */
 	KMEM_LOST_RING,	      /* frees that found the ring full */
 	KMEM_LOST_RING_ALLOC, /* allocations that found it full */

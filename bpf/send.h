@@ -34,6 +34,7 @@ struct rare_alloc {
 	__u64 func;
 };
 
+/* Copy the registers of @ctx that an event carries to @to, which has room for EVENT_NR_REGS. */
 static __always_inline void copy_regs(__u64 *to, const struct pt_regs *ctx)
 {
 	to[EVENT_RBX] = ctx->rbx;
@@ -144,6 +145,8 @@ static __always_inline void fill_alloc(struct event_alloc *e, struct thread_stat
 	e->size = st->now.size;
 }
 
+/* fill_alloc(), and the address and registers of @a; the stack and the free are the caller's to
+ * add. */
 static __always_inline void fill_rare(struct event_alloc *e, struct thread_state *st,
 				      const struct rare_alloc *a, __u32 front_at)
 {

@@ -5,6 +5,7 @@
 #include "bpf/ring.h"
 #include "bpf/state.h"
 
+/* The stack [lo, hi) that was found for the stack pointer sp. */
 struct stack_range {
 	__u64 sp, lo, hi;
 };

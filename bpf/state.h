@@ -150,6 +150,7 @@ struct thread_place {
 	struct thread_state state;
 };
 
+/* Each thread's place in its task storage, which is gone with the thread. */
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -157,6 +158,7 @@ struct {
 	__type(value, struct thread_place);
 } places SEC(".maps");
 
+/* Add one to @counter, which other CPUs may change at the same time. */
 static __always_inline void count(__u64 *counter)
 {
 	__sync_fetch_and_add(counter, 1);
@@ -200,6 +202,7 @@ static __always_inline struct thread_state *slot_of(__u64 owner)
 	return (struct thread_state *)((char *)slots + at);
 }
 
+/* The state that belongs to @place: that in a slot, or its own. */
 static __always_inline struct thread_state *state_at(struct thread_place *place)
 {
 	return place->owner ? slot_of(place->owner) : &place->state;

@@ -1,4 +1,4 @@
-/* options.c - getopt_long() over a command's rows */
+/* options.c - getopt_long() over a command's rows, and the help that is made of them */
 #include "cmdline/options.h"
 
 #include <ctype.h>
@@ -60,6 +60,54 @@ static int list_beginning(option_rows *rows, const char *word, char *names, size
 			used += (size_t)snprintf(names + used, size - used, "%s--%s",
 						 nr++ ? " or " : "", o.name);
 	return nr;
+}
+
+#define MOST_LETTERS 48
+#define MOST_EDITS   2
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* How many letters must be changed, added, left out or swapped with the next one to make @a of @b,
+ * the optimal string alignment distance.  Both are no longer than MOST_LETTERS. */
+static size_t edit_distance(const char *a, size_t nr_a, const char *b, size_t nr_b)
+{
+	size_t d[MOST_LETTERS + 1][MOST_LETTERS + 1];
+
+	for (size_t i = 0; i <= nr_a; i++)
+		for (size_t j = 0; j <= nr_b; j++) {
+			if (!i || !j) {
+				d[i][j] = i + j;
+				continue;
+			}
+			d[i][j] = least(d[i - 1][j - 1] + (a[i - 1] != b[j - 1]),
+					least(d[i - 1][j], d[i][j - 1]) + 1);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
+		}
+	return d[nr_a][nr_b];
+}
+
+int nearest_name(const char *names, const char *word)
+{
+	size_t len = strlen(word), best = MOST_EDITS + 1;
+	int found = -1, i = 0;
+
+	for (const char *at = names; *at; at += *at == ' ', i++) {
+		size_t nr = strcspn(at, " "), edits = MOST_LETTERS;
+
+		if (nr <= MOST_LETTERS && len <= MOST_LETTERS)
+			edits = edit_distance(at, nr, word, len);
+		/* Of a short word two edits leave nothing. */
+		if (edits < best && edits * 2 < len) {
+			best = edits;
+			found = i;
+		}
+		at += nr;
+	}
+	return found;
 }
 
 static int refuse_long(option_rows *rows, const char *command, const char *word)
@@ -180,4 +228,59 @@ int option_word(const struct option_info *o, const char *text)
 	}
 	list_words(o->values, wanted, sizeof(wanted));
 	return option_refuse(o, wanted, text);
+}
+
+enum { HELP_COLUMN = 27, HELP_WIDTH = 96 };
+
+/* The length of what stands on one line from @text on: a word, and any option behind it, for a line
+ * that begins with one would look like the next option's. */
+static size_t unbroken(const char *text)
+{
+	size_t len = strcspn(text, " ");
+
+	while (text[len] && text[len + 1] == '-')
+		len += 1 + strcspn(text + len + 1, " ");
+	return len;
+}
+
+/* Print @text from HELP_COLUMN on, where the cursor is in @column. */
+static void print_wrapped(const char *text, size_t column)
+{
+	if (column + 2 > HELP_COLUMN) {
+		putchar('\n');
+		column = 0;
+	}
+	printf("%*s", (int)(HELP_COLUMN - column), "");
+	column = HELP_COLUMN;
+	while (*text) {
+		size_t len = unbroken(text);
+
+		if (column > HELP_COLUMN && column + 1 + len > HELP_WIDTH) {
+			printf("\n%*s", HELP_COLUMN, "");
+			column = HELP_COLUMN;
+		} else if (column > HELP_COLUMN) {
+			putchar(' ');
+			column++;
+		}
+		printf("%.*s", (int)len, text);
+		column += len;
+		text += len + (text[len] == ' ');
+	}
+	putchar('\n');
+}
+
+void print_options(option_rows *rows)
+{
+	struct option_info o;
+
+	for (size_t i = 0; rows(i, &o); i++) {
+		bool apart = o.arg && *o.arg != '[';
+		int column;
+
+		if (o.group)
+			printf("%s%s:\n", i ? "\n" : "", o.group);
+		column = option_letter(&o) ? printf("  -%c, ", o.key) : printf("      ");
+		column += printf("--%s%s%s", o.name, apart ? " " : "", o.arg ? o.arg : "");
+		print_wrapped(o.help, (size_t)column);
+	}
 }

@@ -15,35 +15,22 @@ struct mlk_copy {
 	bool found; /* from.header is that of the next chunk */
 };
 
-/* A header of this version, for the same chunks. */
-static int write_header(const struct mlk_file_header *from, int fd)
-{
-	struct mlk_file_header header = *from;
-	uint8_t bytes[MLK_FILE_HEADER];
-
-	header.header_len = MLK_FILE_HEADER;
-	if (header.minor < MLK_MINOR)
-		header.minor = MLK_MINOR;
-	mlk_file_header_pack(bytes, &header);
-	return mlk_write_whole(fd, 0, bytes, sizeof(bytes));
-}
-
 int mlk_copy_new(struct mlk_copy **out, const struct mlk_reader *from, int fd, int zstd_level)
 {
 	struct mlk_copy *copy = calloc(1, sizeof(*copy));
+	struct mlk_header header = from->chunks.file;
 	int err;
 
 	*out = NULL;
 	if (!copy)
 		return -ENOMEM;
-	err = mlk_source_share(&copy->from.source, &from->chunks.source);
-	if (err) {
-		free(copy);
-		return err;
-	}
-	copy->from.file = from->chunks.file;
-	mlk_chunks_rewind(&copy->from);
-	err = write_header(&copy->from.file, fd);
+	/* of this version, for the same chunks */
+	header.len = MLK_FILE_HEADER;
+	if (header.minor < MLK_MINOR)
+		header.minor = MLK_MINOR;
+	err = mlk_chunks_share(&copy->from, &from->chunks);
+	if (!err)
+		err = mlk_header_write(fd, &header);
 	if (!err)
 		err = mlk_chunk_out_new(&copy->out, fd, MLK_FILE_HEADER, zstd_level);
 	if (err)
@@ -65,7 +52,7 @@ static int find(struct mlk_copy *copy)
 /* Copy the chunk that was found. */
 static int copy_chunk(struct mlk_copy *copy)
 {
-	const struct mlk_chunk_header *h = &copy->from.header;
+	const struct mlk_chunk *h = &copy->from.header;
 	struct mlk_enc stored = {0};
 	int err;
 
@@ -76,7 +63,7 @@ static int copy_chunk(struct mlk_copy *copy)
 	if (err)
 		return err;
 	mlk_enc_bytes(&stored, copy->from.stored, h->stored_len);
-	return mlk_chunk_out_copy(copy->out, h, &stored);
+	return mlk_chunk_out_put(copy->out, h, &stored, true);
 }
 
 int mlk_copy_until(struct mlk_copy *copy, uint64_t offset)
@@ -96,8 +83,8 @@ int mlk_copy_until(struct mlk_copy *copy, uint64_t offset)
 int mlk_copy_unwound(struct mlk_copy *copy, const struct mlk_unwound *unwound)
 {
 	struct mlk_unwound about = *unwound;
-	struct mlk_chunk_header h = {.type = MLK_CHUNK_UNWOUND, .nr_records = 1};
-	const struct mlk_chunk_header *events = &copy->from.header;
+	struct mlk_chunk h = {.type = MLK_CHUNK_UNWOUND, .nr_records = 1};
+	const struct mlk_chunk *events = &copy->from.header;
 	struct mlk_enc payload = {0};
 	struct mlk_dec dec;
 	int err = find(copy);
@@ -119,7 +106,7 @@ int mlk_copy_unwound(struct mlk_copy *copy, const struct mlk_unwound *unwound)
 	about.first_ns = events->first_ns;
 	err = mlk_unwound_encode(&payload, &about, &dec);
 	if (!err)
-		return mlk_chunk_out_put(copy->out, &h, &payload);
+		return mlk_chunk_out_put(copy->out, &h, &payload, false);
 	mlk_enc_release(&payload);
 	return err;
 }
@@ -127,16 +114,16 @@ int mlk_copy_unwound(struct mlk_copy *copy, const struct mlk_unwound *unwound)
 /* The END that was found, and nothing behind it, with where the index is. */
 static int copy_end(struct mlk_copy *copy)
 {
-	struct mlk_chunk_header h = copy->from.header;
-	enum mlk_end reason;
-	uint64_t time_ns, index;
+	struct mlk_chunk h = copy->from.header;
+	struct mlk_ending end;
+	uint64_t index;
 	struct mlk_enc payload = {0};
 	struct mlk_dec dec;
 	int err = mlk_chunks_load(&copy->from);
 
 	dec = (struct mlk_dec){.at = copy->from.raw, .end = copy->from.raw + h.raw_len};
 	if (!err)
-		err = mlk_decode_end(&dec, &reason, &time_ns);
+		err = mlk_decode_end(&dec, &end);
 	if (!err)
 		err = mlk_chunks_next(&copy->from);
 	if (err)
@@ -144,9 +131,7 @@ static int copy_end(struct mlk_copy *copy)
 	err = mlk_chunk_out_index(copy->out, h.salt, &index);
 	if (err)
 		return err;
-	mlk_enc_u8(&payload, (uint8_t)reason);
-	mlk_enc_u64(&payload, time_ns);
-	mlk_enc_u64(&payload, index);
+	mlk_end_encode(&payload, &end, index);
 	err = mlk_chunk_out_last(copy->out, &h, &payload);
 	mlk_enc_release(&payload);
 	return err;
@@ -159,7 +144,7 @@ int mlk_copy_finish(struct mlk_copy *copy)
 	/* a trace that was cut has no END, and the copy says so, too */
 	if (!err && copy->found)
 		return copy_end(copy);
-	return err ? err : mlk_chunk_out_drain(copy->out);
+	return err ? err : mlk_chunk_out_error(copy->out, true);
 }
 
 uint64_t mlk_copy_bytes(const struct mlk_copy *copy)

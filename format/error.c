@@ -5,34 +5,25 @@
 
 const char *mlk_strerror(int err)
 {
-	switch (err) {
-	case MLK_E_MAGIC:
-		return "not a mleak trace";
-	case MLK_E_VERSION:
-		return "of a later version of the format than this mleak knows";
-	case MLK_E_HEADER:
-		return "the file header is damaged";
-	case MLK_E_EMPTY:
-		return "the trace was cut before its first whole chunk";
-	case MLK_E_CORRUPT:
-		return "damaged";
-	case MLK_E_NO_FILE:
-		return "it exists and is not a regular file";
-	case MLK_E_USER:
-		return "a file of another user has that name";
-	case MLK_E_BUSY:
-		return "another process is writing a trace to it";
-	case MLK_E_OTHER:
-		return "it is another file now";
-	case MLK_E_DELETED:
-		return "it was deleted while it was written";
-	case MLK_E_MOVED:
-		return "it was moved or replaced while it was written";
-	case MLK_E_CHANGED:
-		return "something else changed it while it was written";
-	default:
-		return strerror(err < 0 ? -err : err);
-	}
+	static const char *const text[] = {
+		[MLK_E_MAGIC - MLK_E_MAGIC] = "not a mleak trace",
+		[MLK_E_MAGIC - MLK_E_VERSION] =
+			"of a later version of the format than this mleak knows",
+		[MLK_E_MAGIC - MLK_E_HEADER] = "the file header is damaged",
+		[MLK_E_MAGIC - MLK_E_EMPTY] = "the trace was cut before its first whole chunk",
+		[MLK_E_MAGIC - MLK_E_CORRUPT] = "damaged",
+		[MLK_E_MAGIC - MLK_E_NO_FILE] = "it exists and is not a regular file",
+		[MLK_E_MAGIC - MLK_E_USER] = "a file of another user has that name",
+		[MLK_E_MAGIC - MLK_E_BUSY] = "another process is writing a trace to it",
+		[MLK_E_MAGIC - MLK_E_OTHER] = "it is another file now",
+		[MLK_E_MAGIC - MLK_E_DELETED] = "it was deleted while it was written",
+		[MLK_E_MAGIC - MLK_E_MOVED] = "it was moved or replaced while it was written",
+		[MLK_E_MAGIC - MLK_E_CHANGED] = "something else changed it while it was written",
+	};
+
+	if (err <= MLK_E_MAGIC && err >= MLK_E_CHANGED)
+		return text[MLK_E_MAGIC - err];
+	return strerror(err < 0 ? -err : err);
 }
 
 const char *mlk_loss_text(enum mlk_loss kind)

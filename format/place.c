@@ -103,7 +103,7 @@ static int look(struct mlk_place *place, const struct stat *instead)
 static bool is_leftover(int fd)
 {
 	uint8_t bytes[MLK_FILE_HEADER];
-	struct mlk_file_header header;
+	struct mlk_header header;
 	struct stat st;
 
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
@@ -213,12 +213,6 @@ static int create_named(struct mlk_place *place)
 	return err;
 }
 
-static int create(struct mlk_place *place)
-{
-	place->fd = create_unnamed(place);
-	return place->fd >= 0 ? 0 : create_named(place);
-}
-
 /* Open the folder of @path, and take what is behind its last slash as the name. */
 static int open_folder(struct mlk_place *place, const char *path)
 {
@@ -250,7 +244,8 @@ int mlk_place_open(struct mlk_place *place, const char *path, const struct stat 
 		err = look(place, instead);
 	if (!err) {
 		clean_up(place);
-		err = create(place);
+		place->fd = create_unnamed(place);
+		err = place->fd < 0 ? create_named(place) : 0;
 	}
 	if (err)
 		mlk_place_close(place);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "format/reader_state.h"
-#include "format/record/overruns.h"
+#include "format/record/beside.h"
 #include "format/record/records.h"
 
 /* Chunks of these are wanted by the reader itself, whatever is requested. */
@@ -28,7 +28,7 @@ unsigned int mlk_reader_records_of(unsigned int type)
 
 void mlk_reader_note_header(struct mlk_reader *r)
 {
-	const struct mlk_chunk_header *h = &r->chunks.header;
+	const struct mlk_chunk *h = &r->chunks.header;
 	struct mlk_condition *c = &r->chunks.condition;
 	uint64_t frees = c->losses.count[MLK_LOST_FREE] + c->losses.count[MLK_LOST_RELEASE];
 
@@ -88,28 +88,15 @@ static int find_chunk(struct mlk_reader *r, struct mlk_record *rec)
 
 static int start_chunk(struct mlk_reader *r, struct mlk_record *rec)
 {
-	const struct mlk_chunk_header *h = &r->chunks.header;
+	const struct mlk_chunk *h = &r->chunks.header;
 	unsigned int records = mlk_reader_records_of(h->type);
 
 	if (!records)
 		r->chunks.condition.chunks_unknown++;
 	r->step = records & (r->types | OWN) || wants_heads(r) ? STEP_LOAD : STEP_FIND;
-	rec->chunk = (struct mlk_chunk){
-		.offset = r->chunks.chunk_at,
-		.records = records,
-		.type = h->type,
-		.flags = h->flags,
-		.seq = h->seq,
-		.stored_len = h->stored_len,
-		.raw_len = h->raw_len,
-		.payload_crc = h->payload_crc,
-		.first_ns = h->first_ns,
-		.last_ns = h->last_ns,
-		.lost_allocs = h->lost_allocs,
-		.lost_frees = h->lost_frees,
-		.lost_others = h->lost_others,
-		.nr_records = h->nr_records,
-	};
+	rec->chunk = *h;
+	rec->chunk.offset = r->chunks.chunk_at;
+	rec->chunk.records = records;
 	return give(r, rec, MLK_RECORD_CHUNK);
 }
 
@@ -163,7 +150,7 @@ static int decode_one(struct mlk_reader *r, struct mlk_record *rec)
 
 static int load_chunk(struct mlk_reader *r, struct mlk_record *rec)
 {
-	const struct mlk_chunk_header *h = &r->chunks.header;
+	const struct mlk_chunk *h = &r->chunks.header;
 	int err = mlk_chunks_load(&r->chunks);
 
 	if (!err) {
@@ -218,7 +205,7 @@ static int decode_losses(struct mlk_reader *r, struct mlk_losses *losses)
 static int decode_end(struct mlk_reader *r, struct mlk_ending *end)
 {
 	struct mlk_condition *c = &r->chunks.condition;
-	int err = mlk_decode_end(&r->dec, &end->reason, &end->time_ns);
+	int err = mlk_decode_end(&r->dec, end);
 
 	if (err)
 		return err;

@@ -8,6 +8,7 @@
 
 struct mlk_reader; /* opaque: one per trace, one thread at a time */
 
+/* What a record is, and which of them a reader gives. */
 enum mlk_record_type {
 	MLK_RECORD_EVENT = 1 << 0,
 	MLK_RECORD_MAPS = 1 << 1,
@@ -47,8 +48,9 @@ struct mlk_header {
 
 /* The header of a chunk, section 3. */
 struct mlk_chunk {
-	uint64_t offset;	      /* of the header in the file */
+	uint64_t offset;	      /* of the header in the file; only in records, as the next */
 	enum mlk_record_type records; /* what the chunk holds; 0: of an unknown type */
+	uint32_t salt;		      /* the file's */
 	uint16_t type, flags;
 	uint64_t seq;
 	uint32_t stored_len, raw_len; /* of the payload */
@@ -68,10 +70,12 @@ struct mlk_entry {
 	uint32_t nr_records;
 };
 
+/* Bytes of the file. */
 struct mlk_skipped {
 	uint64_t offset, len;
 };
 
+/* How and when, CLOCK_MONOTONIC, a recording ended. */
 struct mlk_ending {
 	enum mlk_end reason;
 	uint64_t time_ns;

@@ -21,7 +21,6 @@ int mlk_reader_list(struct mlk_reader *r, const struct mlk_entry **entries, size
 
 int mlk_reader_seek(struct mlk_reader *r, const struct mlk_entry *entry, unsigned int types)
 {
-	const struct mlk_chunk_header *h = &r->chunks.header;
 	int found;
 
 	mlk_reader_rewind(r, types);
@@ -32,9 +31,8 @@ int mlk_reader_seek(struct mlk_reader *r, const struct mlk_entry *entry, unsigne
 	found = mlk_chunks_next(&r->chunks);
 	if (found < 0)
 		return found;
-	if (!found || r->chunks.chunk_at != entry->offset || h->type != entry->type ||
-	    h->seq != entry->seq || h->first_ns != entry->first_ns ||
-	    h->last_ns != entry->last_ns || h->nr_records != entry->nr_records) {
+	if (!found || r->chunks.chunk_at != entry->offset ||
+	    !mlk_entry_is_of(entry, &r->chunks.header)) {
 		r->index_lied = true;
 		return MLK_E_CORRUPT;
 	}
@@ -98,10 +96,7 @@ int mlk_reader_open_file(struct mlk_reader **out, const char *path)
 
 int mlk_reader_open_mem(struct mlk_reader **out, const void *buf, size_t len)
 {
-	struct mlk_source source;
-
-	mlk_source_open_mem(&source, buf, len);
-	return open_source(out, &source);
+	return open_source(out, &(struct mlk_source){.fd = -1, .mem = buf, .size = len});
 }
 
 int mlk_reader_clone(struct mlk_reader **out, const struct mlk_reader *r)
@@ -112,12 +107,11 @@ int mlk_reader_clone(struct mlk_reader **out, const struct mlk_reader *r)
 	*out = NULL;
 	if (!clone)
 		return -ENOMEM;
-	err = mlk_source_share(&clone->chunks.source, &r->chunks.source);
+	err = mlk_chunks_share(&clone->chunks, &r->chunks);
 	if (err) {
 		free(clone);
 		return err;
 	}
-	clone->chunks.file = r->chunks.file;
 	clone->meta = r->meta; /* its strings are @r's */
 	clone->meta_read = true;
 	mlk_reader_rewind(clone, MLK_RECORD_ALL);
@@ -132,19 +126,7 @@ const struct mlk_meta *mlk_reader_meta(const struct mlk_reader *r)
 
 struct mlk_header mlk_reader_header(const struct mlk_reader *r)
 {
-	const struct mlk_file_header *h = &r->chunks.file;
-
-	return (struct mlk_header){
-		.major = h->major,
-		.minor = h->minor,
-		.len = h->header_len,
-		.required = h->required,
-		.optional = h->optional,
-		.salt = h->salt,
-		.stack_mode = h->stack_mode,
-		.realtime_ns = h->realtime_ns,
-		.start_ns = h->start_ns,
-	};
+	return r->chunks.file;
 }
 
 const struct mlk_condition *mlk_reader_condition(const struct mlk_reader *r)

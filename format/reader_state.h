@@ -19,6 +19,7 @@ enum step {
 	STEP_END,
 };
 
+/* Where a reader is, and what it has lent out. */
 struct mlk_reader {
 	struct mlk_chunks chunks;
 	unsigned int types; /* records requested */

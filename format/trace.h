@@ -16,6 +16,7 @@
 #define MLK_MAX_IMAGE  (1u << 30)  /* bytes of a module's image */
 #define MLK_SP_REG     7 /* DWARF number of the stack pointer (x86-64 psABI figure 3.36) */
 
+/* Errors that are no errno. */
 enum mlk_error {
 	MLK_E_MAGIC = -5001, /* not a trace */
 	MLK_E_VERSION =
@@ -72,6 +73,7 @@ enum mlk_stack_mode {
 	MLK_STACK_REDACTED = 2, /* only what an unwinder may need, of registers too */
 };
 
+/* What happened. */
 enum mlk_kind {
 	MLK_ALLOC = 1, /* a block was allocated */
 	MLK_FREE = 2,  /* a block is about to be freed */
@@ -85,6 +87,7 @@ enum mlk_kind {
 	MLK_KIND_NR,
 };
 
+/* Which function allocated. */
 enum mlk_func {
 	MLK_FUNC_MALLOC = 1,
 	MLK_FUNC_CALLOC = 2,
@@ -107,6 +110,7 @@ enum mlk_func {
 	MLK_FUNC_NR,
 };
 
+/* Bits of mlk_event.flags. */
 enum mlk_event_flag {
 	/* a free inside an allocator's call: it may name a block whose RELEASE was already logged
 	 */
@@ -116,6 +120,7 @@ enum mlk_event_flag {
 	/* bits 0..7 of an ALLOC are those of enum dwunw_event_flag in unwind/dwunw_event.h */
 };
 
+/* What happened in a thread at one moment. */
 struct mlk_event {
 	uint8_t kind; /* enum mlk_kind */
 	uint8_t func; /* enum mlk_func; ALLOC only */
@@ -143,6 +148,7 @@ struct mlk_event {
 	uint64_t stack_kept_from;
 };
 
+/* What a mapping may be used for. */
 enum mlk_perm { MLK_PERM_R = 1, MLK_PERM_W = 2, MLK_PERM_X = 4, MLK_PERM_SHARED = 8 };
 
 /* What identifies a module: its kind in the first byte, then the bytes.  len 0: no module. */
@@ -151,6 +157,7 @@ struct mlk_id {
 	uint8_t bytes[MLK_MAX_ID];
 };
 
+/* What an id is made of. */
 enum mlk_id_kind {
 	MLK_ID_BUILD_ID = 1, /* the GNU build-id */
 	MLK_ID_FILE = 2,     /* no build-id: device, inode, size and time of the file as recorded */
@@ -185,6 +192,7 @@ struct mlk_module {
 	uint32_t piece_len;
 };
 
+/* A thread and its name. */
 struct mlk_thread {
 	uint32_t tgid, tid;
 	const char *name;

@@ -8,7 +8,7 @@
 
 #include "format/chunk/chunk_out.h"
 #include "format/event/events.h"
-#include "format/record/overruns.h"
+#include "format/record/beside.h"
 #include "format/record/records.h"
 
 struct mlk_writer {
@@ -21,13 +21,10 @@ struct mlk_writer {
 	struct mlk_encoder events;
 	uint32_t nr_events;
 	uint64_t first_ns, last_ns;
-	/* the STACKS chunk being filled; NULL: none is */
-	struct mlk_encoder *stacks;
-	struct mlk_chunk_header stacks_header;
-	struct mlk_overruns_out overruns; /* the OVERRUNS chunk being filled */
+	struct mlk_beside stacks, overruns; /* the chunks of these being filled */
 };
 
-static void count_losses(const struct mlk_losses *l, struct mlk_chunk_header *h)
+static void count_losses(const struct mlk_losses *l, struct mlk_chunk *h)
 {
 	h->lost_allocs = l->count[MLK_LOST_ALLOC];
 	h->lost_frees = l->count[MLK_LOST_FREE] + l->count[MLK_LOST_RELEASE];
@@ -37,21 +34,37 @@ static void count_losses(const struct mlk_losses *l, struct mlk_chunk_header *h)
 }
 
 /* Queue @raw as one chunk; @h comes with type, times and number of records. */
-static int put_chunk(struct mlk_writer *w, struct mlk_chunk_header *h, struct mlk_enc *raw)
+static int put_chunk(struct mlk_writer *w, struct mlk_chunk *h, struct mlk_enc *raw)
 {
 	h->salt = w->salt;
 	count_losses(&w->losses, h);
-	return mlk_chunk_out_put(w->out, h, raw);
+	return mlk_chunk_out_put(w->out, h, raw, false);
 }
 
 /* A chunk of one record at one moment. */
 static int write_single(struct mlk_writer *w, enum mlk_chunk_type type, uint64_t time_ns,
 			struct mlk_enc *raw)
 {
-	struct mlk_chunk_header h = {
+	struct mlk_chunk h = {
 		.type = type, .first_ns = time_ns, .last_ns = time_ns, .nr_records = 1};
 
 	return put_chunk(w, &h, raw);
+}
+
+static int write_header(int fd, uint32_t salt, const struct mlk_meta *m)
+{
+	const struct mlk_header h = {
+		.major = MLK_MAJOR,
+		.minor = MLK_MINOR,
+		.len = MLK_FILE_HEADER,
+		.salt = salt,
+		.required = MLK_REQUIRED,
+		.stack_mode = (uint32_t)m->stack_mode,
+		.realtime_ns = m->realtime_ns,
+		.start_ns = m->start_ns,
+	};
+
+	return mlk_header_write(fd, &h);
 }
 
 int mlk_writer_open(struct mlk_writer **out, int fd, const struct mlk_meta *meta, int zstd_level)
@@ -71,7 +84,7 @@ int mlk_writer_open(struct mlk_writer **out, int fd, const struct mlk_meta *meta
 	w->events.filter.mode = (enum mlk_stack_mode)meta->stack_mode;
 	err = getrandom(&w->salt, sizeof(w->salt), 0) == (ssize_t)sizeof(w->salt) ? 0 : -errno;
 	if (!err)
-		err = mlk_meta_write_header(fd, w->salt, meta);
+		err = write_header(fd, w->salt, meta);
 	if (!err)
 		err = mlk_chunk_out_new(&w->out, fd, MLK_FILE_HEADER, zstd_level);
 	if (!err) {
@@ -79,7 +92,7 @@ int mlk_writer_open(struct mlk_writer **out, int fd, const struct mlk_meta *meta
 		err = write_single(w, MLK_CHUNK_META, meta->start_ns, &payload);
 	}
 	if (!err)
-		err = mlk_chunk_out_drain(w->out);
+		err = mlk_chunk_out_error(w->out, true);
 	if (err)
 		mlk_writer_free(w);
 	else
@@ -93,11 +106,18 @@ static bool losses_changed(const struct mlk_losses *a, const struct mlk_losses *
 	       memcmp(a->skipped, b->skipped, sizeof(a->skipped));
 }
 
+static void encode_counts(struct mlk_enc *e, const uint64_t *counts, size_t nr)
+{
+	mlk_enc_uvar(e, nr);
+	for (size_t i = 0; i < nr; i++)
+		mlk_enc_uvar(e, counts[i]);
+}
+
 /* Write the losses, with the time in which they grew, if they did. */
 static int flush_losses(struct mlk_writer *w)
 {
 	struct mlk_losses *l = &w->losses;
-	struct mlk_chunk_header h = {
+	struct mlk_chunk h = {
 		.type = MLK_CHUNK_LOSSES,
 		.first_ns = l->first_ns ? l->first_ns : w->losses_ns,
 		.last_ns = l->last_ns ? l->last_ns : w->last_ns,
@@ -107,15 +127,9 @@ static int flush_losses(struct mlk_writer *w)
 
 	if (!losses_changed(l, &w->losses_written))
 		return 0;
-	mlk_enc_uvar(&e, MLK_LOSS_NR);
-	for (int i = 0; i < MLK_LOSS_NR; i++)
-		mlk_enc_uvar(&e, l->count[i]);
-	mlk_enc_uvar(&e, MLK_SKIP_NR);
-	for (int i = 0; i < MLK_SKIP_NR; i++)
-		mlk_enc_uvar(&e, l->skipped[i]);
-	mlk_enc_uvar(&e, MLK_SKIP_NR);
-	for (int i = 0; i < MLK_SKIP_NR; i++)
-		mlk_enc_uvar(&e, l->skipped_bytes[i]);
+	encode_counts(&e, l->count, MLK_LOSS_NR);
+	encode_counts(&e, l->skipped, MLK_SKIP_NR);
+	encode_counts(&e, l->skipped_bytes, MLK_SKIP_NR);
 	w->losses_written = *l;
 	w->losses_ns = h.last_ns;
 	return put_chunk(w, &h, &e);
@@ -123,7 +137,7 @@ static int flush_losses(struct mlk_writer *w)
 
 static int flush_events(struct mlk_writer *w)
 {
-	struct mlk_chunk_header h = {
+	struct mlk_chunk h = {
 		.type = MLK_CHUNK_EVENTS,
 		.first_ns = w->first_ns,
 		.last_ns = w->last_ns,
@@ -133,84 +147,41 @@ static int flush_events(struct mlk_writer *w)
 	int err;
 
 	if (w->err || !w->nr_events)
-		return w->err ? w->err : mlk_chunk_out_error(w->out);
+		return w->err ? w->err : mlk_chunk_out_error(w->out, false);
 	mlk_encoder_finish(&w->events, &payload);
 	w->nr_events = 0;
 	err = put_chunk(w, &h, &payload);
 	return err ? err : flush_losses(w);
 }
 
-static void free_stacks(struct mlk_writer *w)
+static int flush_beside(struct mlk_writer *w, struct mlk_beside *b)
 {
-	if (w->stacks)
-		mlk_encoder_release(w->stacks);
-	free(w->stacks);
-	w->stacks = NULL;
-}
-
-static int flush_stacks(struct mlk_writer *w)
-{
+	struct mlk_chunk h;
 	struct mlk_enc payload = {0};
 
-	if (!w->stacks || !w->stacks_header.nr_records) {
-		free_stacks(w);
-		return 0;
-	}
-	mlk_encoder_finish(w->stacks, &payload);
-	free_stacks(w);
-	return put_chunk(w, &w->stacks_header, &payload);
+	return mlk_beside_take(b, &h, &payload) ? put_chunk(w, &h, &payload) : 0;
 }
 
-/* Begin a STACKS chunk: there is one at most recordings, so its memory is not kept. */
-static int begin_stacks(struct mlk_writer *w, uint64_t first_ns)
+static int add_beside(struct mlk_writer *w, struct mlk_beside *b, const struct mlk_event *event,
+		      const struct mlk_overrun *overrun)
 {
-	w->stacks = calloc(1, sizeof(*w->stacks));
-	if (!w->stacks)
-		return -ENOMEM;
-	w->stacks->filter = w->events.filter;
-	w->stacks_header =
-		(struct mlk_chunk_header){.type = MLK_CHUNK_STACKS, .first_ns = first_ns};
-	mlk_encoder_begin(w->stacks, first_ns);
-	return 0;
+	int err = mlk_beside_add(b, &w->events.filter, event, overrun);
+
+	return !err && mlk_beside_full(b) ? flush_beside(w, b) : err;
 }
 
 int mlk_writer_stack(struct mlk_writer *w, const struct mlk_event *stack, uint64_t known)
 {
 	struct mlk_event event = *stack;
-	int err = 0;
 
-	event.func = 0;
-	event.addr = event.alloc_id = 0;
+	event.addr = 0;
 	event.size = known;
-	if (event.kind != MLK_ALLOC)
-		return -EINVAL;
-	if (!w->stacks)
-		err = begin_stacks(w, event.time_ns);
-	if (!err)
-		err = mlk_encoder_add(w->stacks, &event);
-	if (err) {
-		if (err != -EINVAL)
-			free_stacks(w);
-		return err;
-	}
-	w->stacks_header.nr_records++;
-	w->stacks_header.last_ns = event.time_ns;
-	return mlk_encoder_full(w->stacks) ? flush_stacks(w) : 0;
-}
-
-static int flush_overruns(struct mlk_writer *w)
-{
-	struct mlk_chunk_header h;
-	struct mlk_enc payload = {0};
-
-	return mlk_overruns_out_take(&w->overruns, &h, &payload) ? put_chunk(w, &h, &payload) : 0;
+	return add_beside(w, &w->stacks, &event, NULL);
 }
 
 int mlk_writer_overrun(struct mlk_writer *w, const struct mlk_overrun *overrun)
 {
-	int err = mlk_overruns_out_add(&w->overruns, &w->events.filter, overrun);
-
-	return !err && mlk_overruns_out_full(&w->overruns) ? flush_overruns(w) : err;
+	return add_beside(w, &w->overruns, &overrun->at, overrun);
 }
 
 int mlk_writer_event(struct mlk_writer *w, const struct mlk_event *event)
@@ -338,10 +309,10 @@ void mlk_writer_set_losses(struct mlk_writer *w, const struct mlk_losses *losses
 
 int mlk_writer_flush(struct mlk_writer *w)
 {
-	int err = flush_stacks(w);
+	int err = flush_beside(w, &w->stacks);
 
 	if (!err)
-		err = flush_overruns(w);
+		err = flush_beside(w, &w->overruns);
 	if (!err)
 		err = flush_events(w);
 	return err ? err : flush_losses(w);
@@ -349,11 +320,11 @@ int mlk_writer_flush(struct mlk_writer *w)
 
 int mlk_writer_finish(struct mlk_writer *w, enum mlk_end reason, uint64_t time_ns)
 {
-	struct mlk_chunk_header h = {.type = MLK_CHUNK_END,
-				     .first_ns = time_ns,
-				     .last_ns = time_ns,
-				     .nr_records = 1,
-				     .salt = w->salt};
+	struct mlk_chunk h = {.type = MLK_CHUNK_END,
+			      .first_ns = time_ns,
+			      .last_ns = time_ns,
+			      .nr_records = 1,
+			      .salt = w->salt};
 	struct mlk_enc e = {0};
 	uint64_t index = 0;
 	int err = mlk_writer_flush(w), last;
@@ -361,10 +332,7 @@ int mlk_writer_finish(struct mlk_writer *w, enum mlk_end reason, uint64_t time_n
 	/* Without room for it the trace is whole anyway: readers make their own. */
 	if (!err)
 		(void)mlk_chunk_out_index(w->out, w->salt, &index);
-
-	mlk_enc_u8(&e, (uint8_t)reason);
-	mlk_enc_u64(&e, time_ns);
-	mlk_enc_u64(&e, index);
+	mlk_end_encode(&e, &(struct mlk_ending){reason, time_ns}, index);
 	count_losses(&w->losses, &h);
 	if (!err || reason == MLK_END_ERROR) {
 		last = mlk_chunk_out_last(w->out, &h, &e);
@@ -390,7 +358,7 @@ void mlk_writer_free(struct mlk_writer *w)
 		return;
 	mlk_chunk_out_free(w->out);
 	mlk_encoder_release(&w->events);
-	free_stacks(w);
-	mlk_overruns_out_release(&w->overruns);
+	mlk_beside_release(&w->stacks);
+	mlk_beside_release(&w->overruns);
 	free(w);
 }

@@ -6,10 +6,8 @@
 #include <unistd.h>
 
 #include "mleak.h"
-#include "record/probe/refusal.h"
 
-/* As choose_refused(); @facts are the reader's. */
-static bool is_refused(const struct record_opts *o, struct refusal_facts *facts, char *why)
+bool choose_refused(const struct record_opts *o, struct refusal_facts *facts, char *why)
 {
 	struct refusal refusal = {.link = o->link, .force = o->force};
 	int fd;
@@ -27,13 +25,6 @@ static bool is_refused(const struct record_opts *o, struct refusal_facts *facts,
 	refusal.err = fd;
 	refusal_explain(facts, &refusal, why, REFUSAL_TEXT);
 	return true;
-}
-
-bool choose_refused(const struct record_opts *o, char *why)
-{
-	struct refusal_facts facts;
-
-	return is_refused(o, &facts, why);
 }
 
 int choose_check(const struct record_opts *o, pid_t pid)
@@ -61,7 +52,7 @@ int choose_backend(const struct record_opts *o, enum record_backend *backend)
 	char why[REFUSAL_TEXT];
 
 	*backend = option ? BACKEND_BPF : BACKEND_AUTO;
-	if (!is_refused(o, &facts, why))
+	if (!choose_refused(o, &facts, why))
 		return 0;
 	if (option) {
 		log_error("%s needs eBPF: %s; or leave it out to record the command with the "

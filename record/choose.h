@@ -6,10 +6,11 @@
 #include <sys/types.h>
 
 #include "record/options.h"
+#include "record/probe/refusal.h"
 
 /* Is it known that eBPF will be refused to a recording with @o?  Writes the reason to @why, which
- * has REFUSAL_TEXT bytes, then. */
-bool choose_refused(const struct record_opts *o, char *why);
+ * has REFUSAL_TEXT bytes, then; in any case what it depends on to *@facts. */
+bool choose_refused(const struct record_opts *o, struct refusal_facts *facts, char *why);
 
 /* Log one sentence if eBPF will be refused for process @pid.  Returns 0 or -EPERM. */
 int choose_check(const struct record_opts *o, pid_t pid);

@@ -32,9 +32,12 @@
  * none of LAUNCH_ENDED and exit statuses. */
 #define REFUSED (-2)
 
-/* Log in one sentence why the trace @path cannot be made, @err, which is returned. */
-static int explain_place(const struct mlk_place *place, const char *path, int err)
+/* The file of the trace @path could not be made next to it, or get its name, with @err: log so in
+ * one sentence.  Returns whether that is so; 0: it could. */
+static bool is_misplaced(const struct mlk_place *place, const char *path, int err)
 {
+	if (!err)
+		return false;
 	if (err > MLK_E_MAGIC)
 		log_error("cannot create the trace '%s': %s", path, mlk_strerror(err));
 	else
@@ -43,37 +46,7 @@ static int explain_place(const struct mlk_place *place, const char *path, int er
 				  ? " (the existing file would be kept with the suffix '.old')"
 				  : "",
 			  mlk_strerror(err));
-	return err;
-}
-
-/* Create a file for the trace @path next to it: made anew, never through a link, readable for its
- * owner alone.  On failure one sentence was logged and nothing was changed. */
-static int create_trace(struct mlk_place *place, const char *path)
-{
-	int err = mlk_place_open(place, path, NULL);
-
-	return err ? explain_place(place, path, err) : 0;
-}
-
-/* Give the file its name; a regular file that has it is kept as path.old.  On failure one sentence
- * was logged. */
-static int commit_trace(struct mlk_place *place)
-{
-	int err = mlk_place_take(place, NULL);
-
-	return err ? explain_place(place, place->path, err) : 0;
-}
-
-/* Is the file, to which @bytes were written, still there and whole?  If not, one sentence was
- * logged. */
-static int check_trace(const struct mlk_place *place, uint64_t bytes)
-{
-	int err = mlk_place_check(place, bytes);
-
-	if (err)
-		log_error("'%s' is not the trace that was recorded: %s", place->path,
-			  mlk_strerror(err));
-	return err;
+	return true;
 }
 
 /* Die as the command did, so that a shell's loop sees it; else give its exit status. */
@@ -97,6 +70,7 @@ static int dry_run(const struct session *s, const struct record_opts *o)
 {
 	const struct probes_opts probes = {.link = o->link};
 	struct allocator_opts how = o->allocators;
+	struct refusal_facts facts;
 	char why[REFUSAL_TEXT];
 	int err = 0;
 
@@ -110,7 +84,7 @@ static int dry_run(const struct session *s, const struct record_opts *o)
 			dry_run_print(stdout, t, &a);
 		allocators_release(&a);
 	}
-	if (!err && o->argv && o->backend == BACKEND_AUTO && choose_refused(o, why))
+	if (!err && o->argv && o->backend == BACKEND_AUTO && choose_refused(o, &facts, why))
 		log_warn("without --dry-run the command is recorded by the preloaded library, not "
 			 "by these probes: %s",
 			 why);
@@ -158,8 +132,8 @@ static void give_up_privileges(struct session *s, struct command *c)
 	session_set_helper(s, c->helper);
 	/* Without the helper nothing could read the mappings of processes. */
 	if (c->helper)
-		sandbox_enter_both(s->journal.writer);
-	privileges_reduce(err ? opts.caps : kept, s->journal.writer);
+		sandbox_enter_both(s->out.writer);
+	privileges_reduce(err ? opts.caps : kept, s->out.writer);
 	if (s->tracer)
 		tracer_give_up_privileges(s->tracer);
 }
@@ -186,15 +160,21 @@ static uint32_t ring_size(const struct record_opts *o, bool preload)
 
 /* The trace should be there: say how it ended, and what is in it.  Returns as record(). */
 static int conclude(const struct session *s, const struct record_opts *o,
-		    const struct mlk_place *out, enum mlk_end reason)
+		    const struct mlk_place *place, enum mlk_end reason)
 {
-	if (s->journal.err && s->journal.err != MLK_E_CHANGED) {
+	int err;
+
+	if (s->out.err && s->out.err != MLK_E_CHANGED) {
 		log_error("the trace '%s' ends early: %s; what it holds so far can be reported",
-			  o->output, mlk_strerror(s->journal.err));
+			  o->output, mlk_strerror(s->out.err));
 		return EXIT_RECORD_FAILED;
 	}
-	if (check_trace(out, mlk_writer_bytes(s->journal.writer)))
+	err = mlk_place_check(place, mlk_writer_bytes(s->out.writer));
+	if (err) {
+		log_error("'%s' is not the trace that was recorded: %s", place->path,
+			  mlk_strerror(err));
 		return EXIT_RECORD_FAILED;
+	}
 	if (reason == MLK_END_SIZE)
 		log_info("the trace reached the size given by --max-size: the recording ended");
 	progress_summary(s, o->output);
@@ -220,7 +200,7 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	struct event_loop_opts limits = {.duration_ns = o->duration_ns,
 					 .max_size = o->max_size,
 					 .ring_size = opts.ring_size};
-	struct mlk_place out;
+	struct mlk_place place;
 	enum mlk_end reason;
 	int status;
 
@@ -230,14 +210,15 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		return dry_run(s, o);
 	if (!s->preload && (choose_check(o, s->pid) || rlimits_check_files()))
 		return EXIT_RECORD_FAILED;
-	if (create_trace(&out, o->output))
+	if (is_misplaced(&place, o->output, mlk_place_open(&place, o->output, NULL)))
 		return EXIT_RECORD_FAILED;
-	opts.fd = out.fd;
+	opts.fd = place.fd;
 	opts.path = o->output;
-	if (session_start(s, &opts) || commit_trace(&out)) {
-		mlk_writer_free(s->journal.writer); /* its thread writes to the file */
-		s->journal.writer = NULL;
-		mlk_place_close(&out);
+	if (session_start(s, &opts) ||
+	    is_misplaced(&place, place.path, mlk_place_take(&place, NULL))) {
+		mlk_writer_free(s->out.writer); /* its thread writes to the file */
+		s->out.writer = NULL;
+		mlk_place_close(&place);
 		return s->refusal.err ? REFUSED : EXIT_RECORD_FAILED;
 	}
 	s->backend->go(s); /* all is ready */
@@ -246,8 +227,8 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	reason = event_loop_run(s, &limits);
 	set_free(s, c);
 	session_finish(s, reason);
-	status = conclude(s, o, &out, reason);
-	mlk_place_close(&out);
+	status = conclude(s, o, &place, reason);
+	mlk_place_close(&place);
 	return status;
 }
 

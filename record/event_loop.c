@@ -18,7 +18,6 @@
 #define EXEC_NS	 1000000u   /* and when a new program waits for its probes */
 #define PACE_NS	 100000u    /* however many events there are, we wait so long until we look again */
 #define BUSY_NS	 3000000u   /* if that is no longer than this, nothing need wake us */
-#define HELD_NS	 200000000u /* how long a process may be held for what is waiting */
 #define FLUSH_NS 250000000u /* how much of a recording a kill -9 may cost */
 
 #define BUSY_RING (16u << 20) /* a smaller ring might be full before we look again */
@@ -43,8 +42,8 @@ static void watch(struct loop *l, int fd, enum source source, uint32_t how)
 {
 	struct epoll_event ev = {.events = EPOLLIN | how, .data.u64 = (uint64_t)fd << 32 | source};
 
-	if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &ev) && !l->session->journal.err)
-		l->session->journal.err = -errno;
+	if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &ev) && !l->session->out.err)
+		l->session->out.err = -errno;
 }
 
 static void open_loop(struct loop *l)
@@ -57,7 +56,7 @@ static void open_loop(struct loop *l)
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
 	l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (l->epoll < 0 || l->signals < 0) {
-		s->journal.err = -errno;
+		s->out.err = -errno;
 		return;
 	}
 	for (int i = 0; (fd = s->backend->fd(s, i)) >= 0; i++)
@@ -93,17 +92,6 @@ static void take_signals(struct loop *l)
 		on_signal(l, (int)info.ssi_signo);
 }
 
-/* @pid is held, and begins another program.  Returns whether it is to be held at its start, too. */
-static bool take_exec(struct session *s, pid_t pid)
-{
-	const struct process *p;
-
-	/* a static program can be probed before it begins */
-	session_drain_for(s, HELD_NS);
-	p = session_newest(s, pid);
-	return p && exec_wants_start(s, p);
-}
-
 /* Processes are held for us: attach their probes, and let them go. */
 static void take_held(struct loop *l)
 {
@@ -111,14 +99,15 @@ static void take_held(struct loop *l)
 	struct tracer_event event;
 
 	while (tracer_next(s->tracer, &event)) {
+		bool to_start = false;
+
 		if (event.what == TRACER_CHILD)
 			children_held(s, event.pid);
 		else if (event.what == TRACER_START)
 			exec_at_start(s, event.pid);
-		if (event.what == TRACER_EXEC && take_exec(s, event.pid))
-			tracer_let_go_to_start(s->tracer, event.pid);
 		else
-			tracer_let_go(s->tracer, event.pid);
+			to_start = exec_held(s, event.pid);
+		tracer_let_go(s->tracer, event.pid, to_start);
 	}
 }
 
@@ -160,8 +149,8 @@ static void wait_and_take(struct loop *l, bool drained)
 	if (drained)
 		wait_for(l, patience(l, clock_now_ns()));
 	n = epoll_wait(l->epoll, events, 16, 0);
-	if (n < 0 && errno != EINTR && !l->session->journal.err)
-		l->session->journal.err = -errno;
+	if (n < 0 && errno != EINTR && !l->session->out.err)
+		l->session->out.err = -errno;
 	for (int i = 0; i < n; i++) {
 		enum source source = (enum source)(uint32_t)events[i].data.u64;
 
@@ -182,10 +171,9 @@ static void on_time(struct loop *l)
 
 	if (l->end_ns && now_ns >= l->end_ns && !l->reason)
 		l->reason = MLK_END_DURATION;
-	if (session_is_over(l->session) && !l->reason)
+	if (!l->session->nr && !l->reason)
 		l->reason = MLK_END_EXITED;
-	if (l->max_size && mlk_writer_bytes(l->session->journal.writer) >= l->max_size &&
-	    !l->reason)
+	if (l->max_size && mlk_writer_bytes(l->session->out.writer) >= l->max_size && !l->reason)
 		l->reason = MLK_END_SIZE;
 	if (now_ns >= l->start_ns + QUIET_NS && session_is_quiet(l->session))
 		session_explain_quiet(l->session);
@@ -207,7 +195,7 @@ enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opt
 	l.next_flush_ns = l.start_ns + FLUSH_NS;
 	progress_begin(&l.progress, l.start_ns);
 	open_loop(&l);
-	while (!l.reason && !s->journal.err) {
+	while (!l.reason && !s->out.err) {
 		wait_and_take(&l, drained);
 		drained = session_drain(s);
 		on_time(&l);
@@ -217,5 +205,5 @@ enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opt
 		close(l.epoll);
 	if (l.signals >= 0)
 		close(l.signals);
-	return s->journal.err ? MLK_END_ERROR : l.reason;
+	return s->out.err ? MLK_END_ERROR : l.reason;
 }

@@ -4,6 +4,7 @@
 
 #include "record/session/session.h"
 
+/* What ends a recording besides the target, and how large the ring is that fills meanwhile. */
 struct event_loop_opts {
 	uint64_t duration_ns; /* 0: until something else ends it */
 	uint64_t max_size;    /* bytes of the trace; 0: no limit */
@@ -25,6 +26,8 @@ struct progress {
 	uint64_t start_ns, last_ns, last_events;
 };
 
+/* From @now_ns on, when the recording began, show how it goes, if stderr is a terminal: each time
+ * that progress_show() is called, until progress_end() takes the line away. */
 void progress_begin(struct progress *p, uint64_t now_ns);
 void progress_show(struct progress *p, const struct session *s, uint64_t now_ns);
 void progress_end(struct progress *p);

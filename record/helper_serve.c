@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "record/base/array.h"
+#include "array.h"
 #include "record/base/proc.h"
 #include "record/privilege/helper_wire.h"
 #include "record/probe/links.h"
@@ -61,7 +61,7 @@ static struct ward *add_ward(struct server *s, pid_t pid)
 	int fd;
 
 	forget_reaped(s);
-	if (array_grow(&s->wards, &s->room, s->nr, sizeof(*s->wards)))
+	if (grow_array(&s->wards, s->nr, &s->room, sizeof(*s->wards)))
 		return NULL;
 	fd = proc_pidfd(pid);
 	if (fd < 0)
@@ -79,14 +79,6 @@ static pid_t status_of(pid_t pid, const char *name)
 	proc_read(text, sizeof(text), "/proc/%d/status", (int)pid);
 	line = strstr(text, name);
 	return line ? (pid_t)strtol(line + strlen(name), NULL, 10) : 0;
-}
-
-static bool is_thread_of(pid_t tid, pid_t pid)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)tid);
-	return tid > 0 && !access(path, F_OK);
 }
 
 /* Has @pid mapped the memory of the recording?  It has that from one that is recorded, though its
@@ -114,7 +106,7 @@ static struct ward *ward_of(struct server *s, pid_t pid)
 	if (!w)
 		return NULL;
 	ours = find_ward(s, status_of(pid, "\nPPid:")) ||
-	       is_thread_of(status_of(pid, "\nTracerPid:"), s->recorder) || has_memory(s, pid);
+	       proc_has_thread(s->recorder, status_of(pid, "\nTracerPid:")) || has_memory(s, pid);
 	if (ours && !proc_is_reaped(w->pidfd))
 		return w;
 	close(w->pidfd);
@@ -229,7 +221,7 @@ static int answer(struct server *s, int socket, int file)
 	s->reply.result = -EPERM;
 	s->target.pid = of->pid;
 	s->target.task = of->task;
-	if (w && is_thread_of(of->task, of->pid))
+	if (w && proc_has_thread(of->pid, of->task))
 		s->reply.result = serve(s, w, file, &fd);
 	else if (w)
 		s->reply.result = -ESRCH;

@@ -3,7 +3,7 @@
 #define RECORD_KERNEL_OPTIONS_H
 
 #include "cmdline/options.h"
-#include "record/kernel/kernel_record.h"
+#include "record/kernel_record.h"
 
 enum kernel_key {
 	KERNEL_EVENTS = 768,

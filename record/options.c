@@ -3,14 +3,25 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "format/trace.h"
-#include "mleak.h"
 #include "record/kernel_options.h"
-#include "record/option_values.h"
-#include "record/preload/backend.h"
+
+#define MOST_TRACE (1ull << 50) /* bytes */
+
+/* How long a full ring holds a thread up that the recorder does not empty, if no time is given. */
+#define USUAL_BLOCK_NS 60000000000ull
+
+#define MOST_NS 1000000000000000000ull /* 11574 days: to be added to a time without overflow */
+
+/* Options hold the index of a word as what their enum has there. */
+_Static_assert(PROBE_LINK_AUTO == 0 && PROBE_LINK_MULTI == 1 && PROBE_LINK_PERF == 2 &&
+		       RETURNS_AUTO == 0 && BACKEND_AUTO == 0 && BACKEND_BPF == 1 &&
+		       sizeof(enum probe_link) == sizeof(int),
+	       "the words of the table are in the order of these");
 
 enum {
 	OPT_STACK_SIZE = 256,
@@ -206,6 +217,88 @@ void record_options_help(void)
 	     "itself fails.");
 }
 
+/* Append a process id to o->pids. */
+static int read_pid(const struct option_info *option, const char *text, struct record_opts *o)
+{
+	uint64_t pid;
+	int err = option_number(option, text, 1, INT_MAX,
+				"the number of a process, as 'ps -e' shows it", &pid);
+
+	if (err)
+		return err;
+	if (o->nr_pids == RECORD_MAX_PIDS) {
+		log_error("too many processes: give at most %d with -p", RECORD_MAX_PIDS);
+		return -EINVAL;
+	}
+	o->pids[o->nr_pids++] = (pid_t)pid;
+	return 0;
+}
+
+static int read_duration(const struct option_info *option, const char *text, uint64_t *ns)
+{
+	int err = option_time(option, text, 1, ns);
+
+	return !err && *ns > MOST_NS ? option_refuse(option, "at most 11574 days", text) : err;
+}
+
+static int read_stack_size(const struct option_info *option, const char *text, uint32_t *bytes)
+{
+	uint64_t value = 0;
+	int err = option_bytes(option, text, 128, MLK_MAX_STACK, "bytes from 128 to 64K", &value);
+
+	*bytes = (uint32_t)value;
+	return err;
+}
+
+static int read_ring_size(const struct option_info *option, const char *text, uint32_t *bytes)
+{
+	static const char wanted[] = "a power of two from 64K to 1G, as 16M";
+	uint64_t value = 0;
+	int err = option_bytes(option, text, 1 << 16, 1 << 30, wanted, &value);
+
+	*bytes = (uint32_t)value;
+	return !err && value & (value - 1) ? option_refuse(option, wanted, text) : err;
+}
+
+static int read_level(const struct option_info *option, const char *text, int *level)
+{
+	uint64_t value = 0;
+	int err = option_number(option, text, 1, 19, "a number from 1 to 19", &value);
+
+	*level = (int)value;
+	return err;
+}
+
+/* The index of one of few words. */
+static int read_choice(const struct option_info *option, const char *text, int *choice)
+{
+	*choice = option_word(option, text);
+	return *choice < 0 ? *choice : 0;
+}
+
+/* How long a full ring of the preloaded library holds a thread up; 0: not at all. */
+static int read_on_full(const struct option_info *option, const char *text, uint64_t *block_ns)
+{
+	*block_ns = 0;
+	if (!strcmp(text, "drop"))
+		return 0;
+	*block_ns = USUAL_BLOCK_NS;
+	if (!strcmp(text, "block"))
+		return 0;
+	if (!strncmp(text, "block=", 6))
+		return read_duration(option, text + 6, block_ns);
+	return option_refuse(option, "drop, block or block=TIME", text);
+}
+
+static int read_prefix(const struct option_info *option, const char *text, const char **prefix)
+{
+	*prefix = text;
+	if (*text && strlen(text) < 32)
+		return 0;
+	return option_refuse(option, "1 to 31 characters, with which names of functions begin",
+			     text);
+}
+
 /* Those that take no value.  False: it is none of them. */
 static bool set_flag(struct record_opts *o, int key)
 {
@@ -243,37 +336,37 @@ static int apply_option(void *ctx, const struct option_info *option, const char 
 		return 0;
 	switch (option->key) {
 	case 'p':
-		return option_pid(option, text, o);
+		return read_pid(option, text, o);
 	case 'o':
 		o->output = text;
 		return 0;
 	case 'd':
-		return option_duration(option, text, &o->duration_ns);
+		return read_duration(option, text, &o->duration_ns);
 	case OPT_STACK_SIZE:
-		return option_stack_size(option, text, &o->stack_limit);
+		return read_stack_size(option, text, &o->stack_limit);
 	case OPT_RING_SIZE:
-		return option_ring_size(option, text, &o->ring_size);
+		return read_ring_size(option, text, &o->ring_size);
 	case OPT_UPROBES:
-		return option_choice(option, text, (int *)&o->link);
+		return read_choice(option, text, (int *)&o->link);
 	case OPT_RETURNS:
-		return option_choice(option, text, (int *)&o->allocators.returns);
+		return read_choice(option, text, (int *)&o->allocators.returns);
 	case OPT_EMBED:
-		return option_choice(option, text, (int *)&o->embed);
+		return read_choice(option, text, (int *)&o->embed);
 	case OPT_COMPRESS:
-		return option_level(option, text, &o->zstd_level);
+		return read_level(option, text, &o->zstd_level);
 	case OPT_MAX_SIZE:
-		return option_bytes(option, text, 1 << 20, OPTION_MOST_TRACE,
+		return option_bytes(option, text, 1 << 20, MOST_TRACE,
 				    "the bytes of a trace, 1M or more", &o->max_size);
 	case 'O':
 		o->allocators.object = text;
 		return 0;
 	case OPT_PREFIX:
-		return option_prefix(option, text, &o->allocators.prefix);
+		return read_prefix(option, text, &o->allocators.prefix);
 	case OPT_BACKEND:
-		return option_choice(option, text, (int *)&o->backend);
+		return read_choice(option, text, (int *)&o->backend);
 	case OPT_ON_FULL:
 		o->on_full = true;
-		return option_on_full(option, text, &o->block_ns);
+		return read_on_full(option, text, &o->block_ns);
 	default:
 		if (option->key >= KERNEL_EVENTS) {
 			o->kernel_option = option->name;
@@ -283,122 +376,6 @@ static int apply_option(void *ctx, const struct option_info *option, const char 
 	}
 }
 
-const char *record_options_for_probes(const struct record_opts *o)
-{
-	if (filters_check_preload(&o->filters, false))
-		return "the choice of threads";
-	if (o->allocators.object)
-		return "-O";
-	if (o->allocators.prefix)
-		return "--prefix";
-	if (o->allocators.no_operators)
-		return "--no-operators";
-	if (o->link != PROBE_LINK_AUTO)
-		return "--uprobes";
-	if (o->allocators.returns != RETURNS_AUTO)
-		return "--returns";
-	return o->ring_size > PRELOAD_MOST_RING ? "--ring-size above 64M" : NULL;
-}
-
-/* What only probes can do is not asked of the library. */
-static int check_preload(const struct record_opts *o)
-{
-	if (o->nr_pids)
-		log_error("--backend preload cannot attach to a running process: start the command "
-			  "with it, or use eBPF as root");
-	else if (filters_check_preload(&o->filters, true))
-		return -EINVAL;
-	else if (o->allocators.no_operators)
-		log_error("--backend preload has no probes that an exception could not get past: "
-			  "leave --no-operators out, or use eBPF as root");
-	else if (o->allocators.returns != RETURNS_AUTO)
-		log_error("--backend preload needs no probes to see returns: leave --returns out, "
-			  "or use eBPF as root");
-	else if (o->allocators.object || o->allocators.prefix || o->link != PROBE_LINK_AUTO ||
-		 o->dry_run)
-		log_error("--backend preload has no probes to choose or show: leave -O, --prefix, "
-			  "--uprobes and --dry-run out, or use eBPF as root");
-	else if (o->ring_size > PRELOAD_MOST_RING)
-		log_error("--backend preload has a ring for each thread: give --ring-size from 64K "
-			  "to 64M");
-	else
-		return 0;
-	return -EINVAL;
-}
-
-/* Guard bytes are put by the library alone. */
-static int check_guard(const struct record_opts *o)
-{
-	if (o->backend == BACKEND_BPF)
-		log_error(
-			"--guard needs the preloaded library, which puts bytes around each block: "
-			"leave --backend bpf out");
-	else if (o->nr_pids)
-		log_error("--guard is for a command that mleak starts: the blocks of a running "
-			  "process have no guard bytes");
-	else if (o->dry_run)
-		log_error("--guard puts in no probes that --dry-run could show");
-	else
-		return 0;
-	return -EINVAL;
-}
-
-/* Probes drop what finds the ring full, and never hold a thread up. */
-static int check_on_full(const struct record_opts *o)
-{
-	if (o->backend == BACKEND_PRELOAD && !o->nr_pids)
-		return 0;
-	log_error("--on-full is for the rings of the preloaded library, by which a command is "
-		  "recorded: leave it out%s",
-		  o->nr_pids ? "" : ", or --backend bpf");
-	return -EINVAL;
-}
-
-/* It has no process, and no probes in any. */
-static int check_kernel(const struct record_opts *o)
-{
-	if (!o->kernel)
-		log_error("--%s is for the kernel's memory: give --kernel, too", o->kernel_option);
-	else if (o->nr_pids || o->argv)
-		log_error("--kernel records the whole machine: leave %s out%s",
-			  o->nr_pids ? "-p" : "the command",
-			  "; --comm and --cgroup choose processes");
-	else if (o->follow || o->guard || o->on_full || o->backend != BACKEND_AUTO || o->dry_run ||
-		 o->redact || o->raw_stack || record_options_for_probes(o) ||
-		 o->filters.trigger_bytes || o->filters.delay_ns || o->filters.sample_bytes)
-		log_error("--kernel goes with --duration, -z, -Z, -s N, --output, --max-size, "
-			  "--compress and the options of its own group: leave the others out");
-	else
-		return 0;
-	return -EINVAL;
-}
-
-static int check(const struct record_opts *o)
-{
-	if (o->help)
-		return 0;
-	if (o->kernel || o->kernel_option)
-		return check_kernel(o);
-	if (o->redact && o->raw_stack) {
-		log_error("--redact keeps the least of a stack and --raw-stack all of it: give one "
-			  "of them");
-		return -EINVAL;
-	}
-	if (o->guard && check_guard(o))
-		return -EINVAL;
-	if (o->on_full && check_on_full(o))
-		return -EINVAL;
-	if (o->backend == BACKEND_PRELOAD && check_preload(o))
-		return -EINVAL;
-	if ((o->nr_pids != 0) != (o->argv != NULL))
-		return filters_check(&o->filters, o->pids, o->nr_pids);
-	if (o->nr_pids)
-		log_error("give either -p PID or a command to start, not both");
-	else
-		log_error("nothing to record: give -p PID, or a command to start after --");
-	return -EINVAL;
-}
-
 int record_options_parse(struct record_opts *o, int argc, char **argv)
 {
 	*o = (struct record_opts){.output = "mleak.mlk",
@@ -406,7 +383,7 @@ int record_options_parse(struct record_opts *o, int argc, char **argv)
 				  .stack_mode = MLK_STACK_FILTERED,
 				  .embed = EMBED_SYMBOLS,
 				  .zstd_level = 1,
-				  .block_ns = OPTION_BLOCK_NS,
+				  .block_ns = USUAL_BLOCK_NS,
 				  .of_kernel = {.probes = {.max_blocks = KERNEL_USUAL_BLOCKS}}};
 	/* What follows the command's name is the command's own. */
 	if (options_read(record_option, true, argc, argv, apply_option, o))
@@ -415,5 +392,5 @@ int record_options_parse(struct record_opts *o, int argc, char **argv)
 		o->argv = argv + optind;
 	if ((o->guard || o->on_full) && !o->nr_pids && o->backend == BACKEND_AUTO)
 		o->backend = BACKEND_PRELOAD;
-	return check(o);
+	return record_options_check(o);
 }

@@ -9,18 +9,20 @@
 
 #include "record/allocator/allocator.h"
 #include "record/filter/filters.h"
-#include "record/kernel/kernel_record.h"
+#include "record/kernel_record.h"
 #include "record/module/elf_image.h"
 #include "record/probe/probes.h"
 
 #define RECORD_MAX_PIDS 64
 
+/* Where the events come from: probes in the kernel, or a library in the command. */
 enum record_backend {
 	BACKEND_AUTO, /* BPF where it is allowed, else preload for a command */
 	BACKEND_BPF,
 	BACKEND_PRELOAD,
 };
 
+/* What the command line asks for; strings and argv are those of main(), borrowed. */
 struct record_opts {
 	pid_t pids[RECORD_MAX_PIDS];
 	size_t nr_pids; /* 0: a command is started */
@@ -56,6 +58,10 @@ int record_options_parse(struct record_opts *o, int argc, char **argv);
 /* The option given that only probes can obey, not the preloaded library; NULL: there is none. */
 const char *record_options_for_probes(const struct record_opts *o);
 
+/* Do the options make sense together?  Returns 0, or -EINVAL after one sentence was logged. */
+int record_options_check(const struct record_opts *o);
+
+/* Print what --help says of mleak record. */
 void record_options_help(void);
 
 #endif

@@ -49,7 +49,7 @@ void progress_show(struct progress *p, const struct session *s, uint64_t now_ns)
 		return;
 	fprintf(stderr, "\r\033[K%.1f s, %.0f events/s, %s, %" PRIu64 " lost",
 		(double)(now_ns - p->start_ns) / 1e9, (double)(events - p->last_events) / seconds,
-		size_text(size, mlk_writer_bytes(s->journal.writer)), nr_lost(s));
+		size_text(size, mlk_writer_bytes(s->out.writer)), nr_lost(s));
 	fflush(stderr);
 	p->shown = true;
 	p->last_ns = now_ns;
@@ -73,10 +73,10 @@ static void warn_of_losses(const struct session *s)
 			log_warn("lost: %" PRIu64 " %s", losses.count[i], mlk_loss_text(i));
 	s->backend->explain_losses(s);
 	unrecorded_report(&s->missed);
-	if (s->journal.modules.too_large)
+	if (s->out.modules.too_large)
 		log_warn("%" PRIu64 " of these modules were left out because of the limit on the "
 			 "size of files; raise it (ulimit -f)",
-			 s->journal.modules.too_large);
+			 s->out.modules.too_large);
 }
 
 static void tell_of_children(const struct session *s)
@@ -132,14 +132,14 @@ void progress_summary(const struct session *s, const char *path)
 		log_warn("%" PRIu64 " %s cut to the first bytes while the buffer was filling up; a "
 			 "larger --ring-size keeps them whole",
 			 s->stacks_cut, s->stacks_cut == 1 ? "stack was" : "stacks were");
-	if (s->findings.found)
-		log_warn("%" PRIu64 " %s; the report shows %s", s->findings.found,
-			 s->findings.found == 1 ? "overrun of a block was found"
+	if (s->overruns.found)
+		log_warn("%" PRIu64 " %s; the report shows %s", s->overruns.found,
+			 s->overruns.found == 1 ? "overrun of a block was found"
 						: "overruns of blocks were found",
-			 s->findings.found == 1 ? "it" : "them");
+			 s->overruns.found == 1 ? "it" : "them");
 	if (session_is_quiet(s))
 		log_warn("no call of malloc or free was recorded%s",
 			 s->quiet_told ? "" : ": the program made none");
 	log_info("wrote '%s' (%s); now run: mleak report %s", path,
-		 size_text(size, mlk_writer_bytes(s->journal.writer)), path);
+		 size_text(size, mlk_writer_bytes(s->out.writer)), path);
 }

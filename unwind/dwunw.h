@@ -26,6 +26,7 @@
 
 struct dwunw; /* opaque: modules, stacks, and all that was learned of them */
 
+/* Errors that are no errno. */
 enum dwunw_error {
 	DWUNW_ERR_ELF = -6001,	/* the image is no ELF file that can be read */
 	DWUNW_ERR_ARCH = -6002, /* the image or the registers belong to another architecture */

@@ -34,6 +34,7 @@ struct dwunw_stack {
 	size_t len;
 };
 
+/* Bits of dwunw_frame.flags. */
 enum dwunw_frame_flag {
 	/* pc is a return address: what was running is the instruction before it */
 	DWUNW_FRAME_FLAG_RETURN = 1 << 0,
@@ -50,6 +51,7 @@ enum dwunw_frame_flag {
 	DWUNW_FRAME_FLAG_UNCALLED = 1 << 5,
 };
 
+/* A frame of a stack. */
 struct dwunw_frame {
 	uint64_t pc;   /* address in the process */
 	uint64_t addr; /* the same place as the module's ELF file counts it (pc - bias); pc if none
@@ -80,6 +82,7 @@ const char *dwunw_status_text(enum dwunw_status status);
 /* The most frames a stack may have. */
 #define DWUNW_MAX_FRAMES 16384
 
+/* Bits of dwunw_sample.flags. */
 enum dwunw_sample_flag {
 	/* Where code has no call frame information, guess its caller: by the frame pointer; else by
 	 * the first word on the stack that looks like a return address, of which the code before it
@@ -106,6 +109,7 @@ struct dwunw_sample {
 	uint32_t flags; /* enum dwunw_sample_flag */
 };
 
+/* What came of an unwinding. */
 struct dwunw_result {
 	uint32_t id; /* of the stack: equal for equal frames and status, and only then; never 0 */
 	enum dwunw_status status;

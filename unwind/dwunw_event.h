@@ -36,6 +36,7 @@ enum dwunw_event_flag {
 	DWUNW_EVENT_STACK_UNBOUNDED = 1 << 4,
 };
 
+/* An allocation. */
 struct dwunw_async_event {
 	__u32 tgid;	  /* process, as the recorder numbers it */
 	__u32 tid;	  /* thread that allocated */

@@ -27,6 +27,7 @@ extern "C" {
  */
 struct dwunw_stack_reader; /* opaque: one process; one thread of the caller at a time */
 
+/* Bits of dwunw_stack_reader_opts.flags. */
 enum dwunw_reader_flag {
 	/* Never stop a thread, never use ptrace.  Only threads that wait in the kernel can be read,
 	 * and only some of their registers. */
@@ -53,6 +54,7 @@ enum dwunw_denied {
 /* Static text: "it belongs to another user ...". */
 const char *dwunw_denied_text(enum dwunw_denied why);
 
+/* How a process is to be read. */
 struct dwunw_stack_reader_opts {
 	uint32_t flags;		   /* enum dwunw_reader_flag */
 	size_t max_stack;	   /* bytes of a stack to copy at most; 0: 8 MiB */
@@ -81,6 +83,7 @@ int dwunw_stack_reader_attach(pid_t pid, const struct dwunw_stack_reader_opts *o
  */
 int dwunw_stack_reader_threads(struct dwunw_stack_reader *reader, pid_t *tids, size_t max);
 
+/* Bits of dwunw_stack_copy.flags. */
 enum dwunw_copy_flag {
 	/* The thread was not stopped, because it waited in the kernel.  Only its stack pointer, its
 	 * pc and the arguments of its system call are in regs.known. */

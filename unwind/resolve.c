@@ -13,7 +13,7 @@ static int resolve(struct dwunw *dw, const struct dwunw_frame *frame, struct dwu
 	if (!module)
 		return 0;
 	if (!module->names)
-		err = dwunw_names_new(&module->names, module, dwunw_dirs(dw));
+		err = dwunw_names_new(&module->names, module, &dw->dirs);
 	if (!err)
 		err = dwunw_names_find(module->names,
 				       frame->addr - !!(frame->flags & DWUNW_FRAME_FLAG_RETURN),

@@ -13,7 +13,7 @@ static bool is_root(const struct dwunw_stack_tree *tree, uint32_t node)
 size_t dwunw_stack_frames(const struct dwunw *dw, uint32_t id, struct dwunw_frame *frames,
 			  size_t max_frames)
 {
-	const struct dwunw_stacks *stacks = dwunw_stacks(dw);
+	const struct dwunw_stacks *stacks = dw->stacks;
 	size_t nr = 0;
 
 	for (; nr < max_frames && !is_root(&stacks->tree, id); nr++) {
@@ -31,12 +31,12 @@ size_t dwunw_stack_frames(const struct dwunw *dw, uint32_t id, struct dwunw_fram
 
 uint32_t dwunw_stack_parent(const struct dwunw *dw, uint32_t id)
 {
-	return dwunw_stack_tree_parent(&dwunw_stacks(dw)->tree.nodes[id]);
+	return dwunw_stack_tree_parent(&dw->stacks->tree.nodes[id]);
 }
 
 enum dwunw_status dwunw_stack_status(const struct dwunw *dw, uint32_t id)
 {
-	const struct dwunw_stack_tree *tree = &dwunw_stacks(dw)->tree;
+	const struct dwunw_stack_tree *tree = &dw->stacks->tree;
 
 	while (!is_root(tree, id))
 		id = dwunw_stack_tree_parent(&tree->nodes[id]);
@@ -46,7 +46,7 @@ enum dwunw_status dwunw_stack_status(const struct dwunw *dw, uint32_t id)
 int dwunw_stack_intern(struct dwunw *dw, const struct dwunw_frame *frames, size_t nr,
 		       enum dwunw_status status, uint32_t *id)
 {
-	struct dwunw_stacks *stacks = dwunw_stacks(dw);
+	struct dwunw_stacks *stacks = dw->stacks;
 	uint32_t place, node = dwunw_stack_tree_root(status);
 	int err = 0;
 
@@ -65,7 +65,7 @@ int dwunw_stack_intern(struct dwunw *dw, const struct dwunw_frame *frames, size_
 int dwunw_stack_add(struct dwunw *dw, uint32_t caller, const struct dwunw_frame *frame,
 		    uint32_t *id)
 {
-	struct dwunw_stacks *stacks = dwunw_stacks(dw);
+	struct dwunw_stacks *stacks = dw->stacks;
 	uint32_t place;
 	int err = dwunw_frame_table_intern(&stacks->places, frame, &place);
 
@@ -74,5 +74,5 @@ int dwunw_stack_add(struct dwunw *dw, uint32_t caller, const struct dwunw_frame 
 
 uint32_t dwunw_stack_limit(const struct dwunw *dw)
 {
-	return dwunw_stacks(dw)->tree.nr;
+	return dw->stacks->tree.nr;
 }

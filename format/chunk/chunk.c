@@ -14,13 +14,13 @@ uint32_t mlk_crc32(const void *bytes, size_t len)
 	return (uint32_t)crc32_z(0, bytes, len);
 }
 
-void mlk_file_header_pack(uint8_t *to, const struct mlk_file_header *h)
+void mlk_file_header_pack(uint8_t *to, const struct mlk_header *h)
 {
 	memset(to, 0, MLK_FILE_HEADER);
 	memcpy(to, file_magic, MLK_MAGIC_LEN);
 	mlk_put_u16(to + 8, h->major);
 	mlk_put_u16(to + 10, h->minor);
-	mlk_put_u32(to + 12, h->header_len);
+	mlk_put_u32(to + 12, h->len);
 	mlk_put_u64(to + 16, h->required);
 	mlk_put_u64(to + 24, h->optional);
 	mlk_put_u32(to + 32, h->salt);
@@ -30,7 +30,7 @@ void mlk_file_header_pack(uint8_t *to, const struct mlk_file_header *h)
 	mlk_put_u32(to + 60, mlk_crc32(to, 60));
 }
 
-int mlk_file_header_unpack(struct mlk_file_header *h, const uint8_t *from)
+int mlk_file_header_unpack(struct mlk_header *h, const uint8_t *from)
 {
 	if (memcmp(from, file_magic, MLK_MAGIC_LEN))
 		return MLK_E_MAGIC;
@@ -38,7 +38,7 @@ int mlk_file_header_unpack(struct mlk_file_header *h, const uint8_t *from)
 		return MLK_E_HEADER;
 	h->major = mlk_get_u16(from + 8);
 	h->minor = mlk_get_u16(from + 10);
-	h->header_len = mlk_get_u32(from + 12);
+	h->len = mlk_get_u32(from + 12);
 	h->required = mlk_get_u64(from + 16);
 	h->optional = mlk_get_u64(from + 24);
 	h->salt = mlk_get_u32(from + 32);
@@ -47,10 +47,10 @@ int mlk_file_header_unpack(struct mlk_file_header *h, const uint8_t *from)
 	h->start_ns = mlk_get_u64(from + 48);
 	if (h->major != MLK_MAJOR || h->required & ~(uint64_t)MLK_REQUIRED)
 		return MLK_E_VERSION;
-	return h->header_len < MLK_FILE_HEADER ? MLK_E_HEADER : 0;
+	return h->len < MLK_FILE_HEADER ? MLK_E_HEADER : 0;
 }
 
-void mlk_chunk_header_pack(uint8_t *to, const struct mlk_chunk_header *h)
+void mlk_chunk_header_pack(uint8_t *to, const struct mlk_chunk *h)
 {
 	memset(to, 0, MLK_CHUNK_HEADER);
 	memcpy(to, mlk_chunk_magic, MLK_MAGIC_LEN);
@@ -70,7 +70,7 @@ void mlk_chunk_header_pack(uint8_t *to, const struct mlk_chunk_header *h)
 	mlk_put_u32(to + 92, mlk_crc32(to, 92));
 }
 
-bool mlk_chunk_header_unpack(struct mlk_chunk_header *h, const uint8_t *from, uint32_t salt)
+bool mlk_chunk_header_unpack(struct mlk_chunk *h, const uint8_t *from, uint32_t salt)
 {
 	if (memcmp(from, mlk_chunk_magic, MLK_MAGIC_LEN) || mlk_get_u32(from + 8) != salt ||
 	    mlk_get_u32(from + 92) != mlk_crc32(from, 92))

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "format/trace.h"
+#include "format/reader.h"
 
 #define MLK_MAJOR	 1
 #define MLK_MINOR	 6
@@ -18,6 +18,7 @@
 /* Bits of the file header's required features that are known: the second coding of EVENTS. */
 #define MLK_REQUIRED 1u
 
+/* What a chunk holds, by its number in the file. */
 enum mlk_chunk_type {
 	MLK_CHUNK_META = 1,
 	MLK_CHUNK_MAPS = 2,
@@ -33,42 +34,25 @@ enum mlk_chunk_type {
 	MLK_CHUNK_ORIGINS = 12,
 };
 
+/* Of a chunk: how its payload is stored. */
 enum mlk_chunk_flag { MLK_CHUNK_ZSTD = 1 << 0 };
 
-struct mlk_file_header {
-	uint16_t major, minor;
-	uint32_t header_len;
-	uint64_t required, optional;
-	uint32_t salt;
-	uint32_t stack_mode; /* enum mlk_stack_mode */
-	uint64_t realtime_ns, start_ns;
-};
-
-struct mlk_chunk_header {
-	uint32_t salt;
-	uint16_t type, flags;
-	uint64_t seq;
-	uint32_t stored_len, raw_len;
-	uint64_t first_ns, last_ns;
-	uint64_t lost_allocs, lost_frees, lost_others;
-	uint32_t nr_records;
-	uint32_t payload_crc;
-};
-
+/* What a chunk begins with. */
 extern const uint8_t mlk_chunk_magic[MLK_MAGIC_LEN];
 
+/* The checksum of the format: CRC-32, as zlib has it. */
 uint32_t mlk_crc32(const void *bytes, size_t len);
 
 /* Write @h into the MLK_FILE_HEADER bytes at @to, with its checksum. */
-void mlk_file_header_pack(uint8_t *to, const struct mlk_file_header *h);
+void mlk_file_header_pack(uint8_t *to, const struct mlk_header *h);
 /* Read the MLK_FILE_HEADER bytes at @from.  Returns 0, MLK_E_MAGIC, MLK_E_VERSION or MLK_E_HEADER.
  */
-int mlk_file_header_unpack(struct mlk_file_header *h, const uint8_t *from);
+int mlk_file_header_unpack(struct mlk_header *h, const uint8_t *from);
 
 /* Write @h into the MLK_CHUNK_HEADER bytes at @to, with its checksum. */
-void mlk_chunk_header_pack(uint8_t *to, const struct mlk_chunk_header *h);
+void mlk_chunk_header_pack(uint8_t *to, const struct mlk_chunk *h);
 /* Read the MLK_CHUNK_HEADER bytes at @from.  False: not a chunk of the file with @salt, or lengths
  * beyond the limits. */
-bool mlk_chunk_header_unpack(struct mlk_chunk_header *h, const uint8_t *from, uint32_t salt);
+bool mlk_chunk_header_unpack(struct mlk_chunk *h, const uint8_t *from, uint32_t salt);
 
 #endif

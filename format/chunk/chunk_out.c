@@ -13,8 +13,8 @@
 
 #define QUEUED_MAX 8 /* chunks of 1 MiB and more */
 
-struct report_run {
-	struct mlk_chunk_header header;
+struct job {
+	struct mlk_chunk header;
 	struct mlk_enc payload;
 	bool stored; /* the payload is as it is stored, and the header describes it */
 };
@@ -29,7 +29,7 @@ struct mlk_chunk_out {
 	bool started;
 	pthread_mutex_t lock; /* for what follows */
 	pthread_cond_t changed;
-	struct report_run queue[QUEUED_MAX];
+	struct job queue[QUEUED_MAX];
 	unsigned int first, nr;	 /* jobs queued; the first is at work and stays until it is done */
 	void (*call)(void *arg); /* to be called next; NULL: nothing */
 	void *call_arg;
@@ -49,7 +49,9 @@ static bool was_changed(int fd, uint64_t bytes)
 	return !fsync(fd) && !fstat(fd, &st) && (uint64_t)st.st_size != bytes;
 }
 
-int mlk_write_whole(int fd, uint64_t before, const uint8_t *bytes, size_t len)
+/* Write all of @bytes to @fd, which holds @before; cut it back to that if it cannot take them.
+ * Returns 0, the -errno of write(2), or MLK_E_CHANGED: it holds something else. */
+static int write_whole(int fd, uint64_t before, const uint8_t *bytes, size_t len)
 {
 	size_t done = 0;
 
@@ -74,8 +76,16 @@ int mlk_write_whole(int fd, uint64_t before, const uint8_t *bytes, size_t len)
 	return 0;
 }
 
+int mlk_header_write(int fd, const struct mlk_header *h)
+{
+	uint8_t bytes[MLK_FILE_HEADER];
+
+	mlk_file_header_pack(bytes, h);
+	return write_whole(fd, 0, bytes, sizeof(bytes));
+}
+
 /* Write the chunk whose payload, as @h tells, is in its place. */
-static int write_stored(struct mlk_chunk_out *o, struct mlk_chunk_header *h, uint64_t before,
+static int write_stored(struct mlk_chunk_out *o, struct mlk_chunk *h, uint64_t before,
 			size_t *written)
 {
 	const size_t len = MLK_CHUNK_HEADER + h->stored_len;
@@ -83,15 +93,15 @@ static int write_stored(struct mlk_chunk_out *o, struct mlk_chunk_header *h, uin
 
 	h->seq = o->seq;
 	mlk_chunk_header_pack(o->buf, h);
-	err = mlk_write_whole(o->fd, before, o->buf, len);
+	err = write_whole(o->fd, before, o->buf, len);
 	*written = err ? 0 : len;
 	o->seq += !err;
 	return err;
 }
 
 /* Compress and write one chunk. */
-static int write_chunk(struct mlk_chunk_out *o, struct mlk_chunk_header *h,
-		       const struct mlk_enc *content, uint64_t before, size_t *written)
+static int write_chunk(struct mlk_chunk_out *o, struct mlk_chunk *h, const struct mlk_enc *content,
+		       uint64_t before, size_t *written)
 {
 	uint8_t *payload = o->buf + MLK_CHUNK_HEADER;
 	size_t raw = content->len, stored;
@@ -115,7 +125,7 @@ static int write_chunk(struct mlk_chunk_out *o, struct mlk_chunk_header *h,
 /* Write what the index holds as a chunk. */
 static int write_index(struct mlk_chunk_out *o, uint32_t salt, uint64_t before, size_t *written)
 {
-	struct mlk_chunk_header h = {.type = MLK_CHUNK_INDEX, .nr_records = 1, .salt = salt};
+	struct mlk_chunk h = {.type = MLK_CHUNK_INDEX, .nr_records = 1, .salt = salt};
 	struct mlk_enc payload = {0};
 	int err = -ENOMEM;
 
@@ -127,8 +137,7 @@ static int write_index(struct mlk_chunk_out *o, uint32_t salt, uint64_t before, 
 }
 
 /* Write the chunk @job, and the index when it is long. */
-static int write_job(struct mlk_chunk_out *o, struct report_run *job, uint64_t before,
-		     size_t *written)
+static int write_job(struct mlk_chunk_out *o, struct job *job, uint64_t before, size_t *written)
 {
 	size_t more = 0;
 	int err;
@@ -156,7 +165,7 @@ static void *work(void *arg)
 
 	pthread_mutex_lock(&o->lock);
 	for (;;) {
-		struct report_run *job = &o->queue[o->first];
+		struct job *job = &o->queue[o->first];
 		uint64_t before = o->bytes;
 		size_t written = 0;
 		int err = o->err;
@@ -225,9 +234,11 @@ int mlk_chunk_out_new(struct mlk_chunk_out **out, int fd, uint64_t bytes, int zs
 	return err;
 }
 
-static int queue(struct mlk_chunk_out *o, struct report_run *job, size_t limit)
+int mlk_chunk_out_put(struct mlk_chunk_out *o, const struct mlk_chunk *h, struct mlk_enc *payload,
+		      bool stored)
 {
-	int err = job->payload.failed ? -ENOMEM : job->payload.len > limit ? -EINVAL : 0;
+	const size_t limit = stored ? MLK_STORED_MAX : MLK_RAW_MAX;
+	int err = payload->failed ? -ENOMEM : payload->len > limit ? -EINVAL : 0;
 
 	pthread_mutex_lock(&o->lock);
 	while (!err && !o->err && o->nr == QUEUED_MAX)
@@ -235,41 +246,23 @@ static int queue(struct mlk_chunk_out *o, struct report_run *job, size_t limit)
 	if (!err)
 		err = o->err;
 	if (!err) {
-		o->queue[(o->first + o->nr++) % QUEUED_MAX] = *job;
-		job->payload = (struct mlk_enc){0};
+		o->queue[(o->first + o->nr++) % QUEUED_MAX] =
+			(struct job){.header = *h, .payload = *payload, .stored = stored};
+		*payload = (struct mlk_enc){0};
 		pthread_cond_broadcast(&o->changed);
 	}
 	pthread_mutex_unlock(&o->lock);
-	mlk_enc_release(&job->payload);
+	mlk_enc_release(payload);
 	return err;
 }
 
-int mlk_chunk_out_put(struct mlk_chunk_out *o, const struct mlk_chunk_header *h,
-		      struct mlk_enc *payload)
-{
-	struct report_run job = {.header = *h, .payload = *payload};
-
-	*payload = (struct mlk_enc){0};
-	return queue(o, &job, MLK_RAW_MAX);
-}
-
-int mlk_chunk_out_copy(struct mlk_chunk_out *o, const struct mlk_chunk_header *h,
-		       struct mlk_enc *stored)
-{
-	struct report_run job = {.header = *h, .payload = *stored, .stored = true};
-
-	*stored = (struct mlk_enc){0};
-	return queue(o, &job, MLK_STORED_MAX);
-}
-
-int mlk_chunk_out_last(struct mlk_chunk_out *o, struct mlk_chunk_header *h,
-		       const struct mlk_enc *payload)
+int mlk_chunk_out_last(struct mlk_chunk_out *o, struct mlk_chunk *h, const struct mlk_enc *payload)
 {
 	size_t written = 0;
 	int err;
 
 	/* With nothing queued the thread waits, and what is its own may be used here. */
-	(void)mlk_chunk_out_drain(o);
+	(void)mlk_chunk_out_error(o, true);
 	err = payload->failed ? -ENOMEM : write_chunk(o, h, payload, o->bytes, &written);
 	if (!err)
 		o->bytes += written;
@@ -279,7 +272,7 @@ int mlk_chunk_out_last(struct mlk_chunk_out *o, struct mlk_chunk_header *h,
 int mlk_chunk_out_index(struct mlk_chunk_out *o, uint32_t salt, uint64_t *offset)
 {
 	size_t written = 0;
-	int err = mlk_chunk_out_drain(o);
+	int err = mlk_chunk_out_error(o, true);
 
 	*offset = 0;
 	if (err || o->index.entries.failed)
@@ -303,12 +296,12 @@ void mlk_chunk_out_call(struct mlk_chunk_out *o, void (*fn)(void *arg), void *ar
 	pthread_mutex_unlock(&o->lock);
 }
 
-int mlk_chunk_out_drain(struct mlk_chunk_out *o)
+int mlk_chunk_out_error(struct mlk_chunk_out *o, bool drained)
 {
 	int err;
 
 	pthread_mutex_lock(&o->lock);
-	while (o->nr)
+	while (drained && o->nr)
 		pthread_cond_wait(&o->changed, &o->lock);
 	err = o->err;
 	pthread_mutex_unlock(&o->lock);
@@ -325,16 +318,6 @@ uint64_t mlk_chunk_out_bytes(struct mlk_chunk_out *o)
 	return bytes;
 }
 
-int mlk_chunk_out_error(struct mlk_chunk_out *o)
-{
-	int err;
-
-	pthread_mutex_lock(&o->lock);
-	err = o->err;
-	pthread_mutex_unlock(&o->lock);
-	return err;
-}
-
 void mlk_chunk_out_free(struct mlk_chunk_out *o)
 {
 	if (!o)
@@ -348,7 +331,7 @@ void mlk_chunk_out_free(struct mlk_chunk_out *o)
 	}
 	pthread_cond_destroy(&o->changed);
 	pthread_mutex_destroy(&o->lock);
-	mlk_index_release(&o->index);
+	mlk_enc_release(&o->index.entries);
 	ZSTD_freeCCtx(o->zstd);
 	free(o->buf);
 	free(o);

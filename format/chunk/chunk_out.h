@@ -15,44 +15,37 @@ struct mlk_chunk_out;
 int mlk_chunk_out_new(struct mlk_chunk_out **out, int fd, uint64_t bytes, int zstd_level);
 
 /*
- * Queue a chunk: @h comes with salt, type, times, losses and number of records; the payload's
- * memory passes over, and *@payload is empty afterwards.  Waits while many are queued. Returns 0,
- * -EINVAL (longer than MLK_RAW_MAX), -ENOMEM (payload->failed), or the error of a chunk before:
- * after a failed write the file is cut back to its last whole chunk, and nothing follows.
+ * Queue a chunk: @h comes with salt, type, times, losses and number of records; or, if it is
+ * @stored already, as another file has it, and nothing of @h changes but the sequence number.  The
+ * payload's memory passes over, and *@payload is empty afterwards.  Waits while many are queued.
+ * Returns 0, -EINVAL (longer than MLK_RAW_MAX), -ENOMEM (payload->failed), or the error of a chunk
+ * before: after a failed write the file is cut back to its last whole chunk, and nothing follows.
  */
-int mlk_chunk_out_put(struct mlk_chunk_out *o, const struct mlk_chunk_header *h,
-		      struct mlk_enc *payload);
-
-/* Queue a chunk as another file has it: @h is its header, of which nothing but the sequence number
- * changes, and @stored its payload as stored there.  As mlk_chunk_out_put() else. */
-int mlk_chunk_out_copy(struct mlk_chunk_out *o, const struct mlk_chunk_header *h,
-		       struct mlk_enc *stored);
+int mlk_chunk_out_put(struct mlk_chunk_out *o, const struct mlk_chunk *h, struct mlk_enc *payload,
+		      bool stored);
 
 /* Write a last chunk, after all that is queued, even if a write failed before: what it needs may be
  * there where a longer chunk found no room.  *@payload stays the caller's.  Returns 0 or -errno. */
-int mlk_chunk_out_last(struct mlk_chunk_out *o, struct mlk_chunk_header *h,
-		       const struct mlk_enc *payload);
+int mlk_chunk_out_last(struct mlk_chunk_out *o, struct mlk_chunk *h, const struct mlk_enc *payload);
 
 /* Have the thread call @fn with @arg between two chunks, and wait until it has. */
 void mlk_chunk_out_call(struct mlk_chunk_out *o, void (*fn)(void *arg), void *arg);
 
-/* Wait until all is on the file.  Returns 0 or the first error. */
-int mlk_chunk_out_drain(struct mlk_chunk_out *o);
+/* The first error so far, or 0; @drained: wait before until all is on the file. */
+int mlk_chunk_out_error(struct mlk_chunk_out *o, bool drained);
 
 /* Write an INDEX chunk of all chunks since the last one, after all that is queued, and say where
  * the last one is in *@offset, 0: nowhere, an earlier call failed or memory is short.  @salt is
  * that of the file.  Returns 0 or -errno of write(2). */
 int mlk_chunk_out_index(struct mlk_chunk_out *o, uint32_t salt, uint64_t *offset);
 
-/* Bytes on the file so far; the first error so far, or 0. */
+/* Bytes on the file so far. */
 uint64_t mlk_chunk_out_bytes(struct mlk_chunk_out *o);
-int mlk_chunk_out_error(struct mlk_chunk_out *o);
 
 /* End the thread, after what is queued, and release @o; NULL is allowed. */
 void mlk_chunk_out_free(struct mlk_chunk_out *o);
 
-/* Write all of @bytes to @fd, which holds @before; cut it back to that if it cannot take them.
- * Returns 0, the -errno of write(2), or MLK_E_CHANGED: it holds something else. */
-int mlk_write_whole(int fd, uint64_t before, const uint8_t *bytes, size_t len);
+/* Write the file header @h to @fd, an empty file.  Returns 0 or -errno of write(2). */
+int mlk_header_write(int fd, const struct mlk_header *h);
 
 #endif

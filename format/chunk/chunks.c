@@ -1,35 +1,102 @@
-/* chunks.c - the way through a trace, whatever happened to it */
+/* chunks.c - a trace in a file or in memory, and the way through it, whatever happened to it */
 #include "format/chunk/chunks.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zstd.h>
+
+int mlk_source_open(struct mlk_source *s, const char *path)
+{
+	struct stat st;
+	int err;
+
+	/* O_NONBLOCK: a FIFO must be refused, not waited for. */
+	*s = (struct mlk_source){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
+	if (s->fd < 0)
+		return -errno;
+	if (fstat(s->fd, &st))
+		err = -errno;
+	else if (S_ISDIR(st.st_mode))
+		err = -EISDIR;
+	else
+		err = S_ISREG(st.st_mode) ? 0 : -EINVAL;
+	if (err)
+		mlk_source_close(s);
+	else
+		s->size = (uint64_t)st.st_size;
+	return err;
+}
+
+/* Copy up to @len bytes from @offset to @to.  Returns the bytes there were, or -errno. */
+static int64_t source_read(const struct mlk_source *s, uint64_t offset, void *to, size_t len)
+{
+	size_t done = 0;
+
+	if (!len || offset >= s->size)
+		return 0;
+	if (len > s->size - offset)
+		len = (size_t)(s->size - offset);
+	if (s->fd < 0) {
+		memcpy(to, s->mem + offset, len);
+		return (int64_t)len;
+	}
+	while (done < len) {
+		ssize_t n = pread(s->fd, (uint8_t *)to + done, len - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break; /* the file became shorter */
+		done += (size_t)n;
+	}
+	return (int64_t)done;
+}
+
+void mlk_source_close(struct mlk_source *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+}
 
 int mlk_chunks_open(struct mlk_chunks *c)
 {
 	uint8_t bytes[MLK_FILE_HEADER];
-	int64_t n = mlk_source_read(&c->source, 0, bytes, sizeof(bytes));
+	int64_t n = source_read(&c->source, 0, bytes, sizeof(bytes));
 	int err;
 
 	if (n < 0)
 		return (int)n;
-	if (n < MLK_FILE_HEADER) {
-		/* A file cut within the header is distinguished from one that was never a trace. */
-		memset(bytes + n, 0, sizeof(bytes) - (size_t)n);
-		err = mlk_file_header_unpack(&c->file, bytes);
-		return err == MLK_E_MAGIC ? err : MLK_E_EMPTY;
-	}
+	memset(bytes + n, 0, sizeof(bytes) - (size_t)n);
 	err = mlk_file_header_unpack(&c->file, bytes);
-	if (err)
-		return err;
+	/* A file cut within the header is distinguished from one that was never a trace. */
+	if (n < MLK_FILE_HEADER)
+		return err == MLK_E_MAGIC ? err : MLK_E_EMPTY;
+	if (!err)
+		mlk_chunks_rewind(c);
+	return err;
+}
+
+int mlk_chunks_share(struct mlk_chunks *c, const struct mlk_chunks *with)
+{
+	c->source = with->source;
+	c->file = with->file;
 	mlk_chunks_rewind(c);
-	return 0;
+	if (c->source.fd < 0)
+		return 0;
+	c->source.fd = fcntl(with->source.fd, F_DUPFD_CLOEXEC, 0);
+	return c->source.fd < 0 ? -errno : 0;
 }
 
 void mlk_chunks_rewind(struct mlk_chunks *c)
 {
-	c->at = c->file.header_len;
+	c->at = c->file.len;
 	c->chunk_at = c->at;
 	c->next_seq = c->last_ns = 0;
 	c->gap = false;
@@ -58,7 +125,7 @@ static int64_t find_magic(struct mlk_chunks *c, uint64_t from)
 	uint8_t window[16384];
 
 	while (from < c->source.size) {
-		int64_t n = mlk_source_read(&c->source, from, window, sizeof(window));
+		int64_t n = source_read(&c->source, from, window, sizeof(window));
 		uint8_t *hit;
 
 		if (n < 0)
@@ -77,7 +144,7 @@ static int64_t find_magic(struct mlk_chunks *c, uint64_t from)
 int mlk_chunks_header_at(struct mlk_chunks *c, uint64_t at)
 {
 	uint8_t bytes[MLK_CHUNK_HEADER];
-	int64_t n = mlk_source_read(&c->source, at, bytes, sizeof(bytes));
+	int64_t n = source_read(&c->source, at, bytes, sizeof(bytes));
 
 	if (n < 0)
 		return (int)n;
@@ -97,7 +164,7 @@ static void lost_between(struct mlk_condition *l, uint64_t from, uint64_t to)
 /* Missing chunks lie between the times of the one before and the one behind them. */
 static void note_time(struct mlk_chunks *c)
 {
-	const struct mlk_chunk_header *h = &c->header;
+	const struct mlk_chunk *h = &c->header;
 
 	if (!h->first_ns)
 		return; /* this kind has no time */
@@ -153,7 +220,7 @@ void mlk_chunks_damaged(struct mlk_chunks *c)
 /* One frame that says its size, and no more than there is room for. */
 static int inflate(struct mlk_chunks *c)
 {
-	const struct mlk_chunk_header *h = &c->header;
+	const struct mlk_chunk *h = &c->header;
 
 	if (ZSTD_findFrameCompressedSize(c->stored, h->stored_len) != h->stored_len ||
 	    ZSTD_getFrameContentSize(c->stored, h->stored_len) != h->raw_len ||
@@ -164,12 +231,12 @@ static int inflate(struct mlk_chunks *c)
 
 int mlk_chunks_fetch(struct mlk_chunks *c)
 {
-	const struct mlk_chunk_header *h = &c->header;
+	const struct mlk_chunk *h = &c->header;
 	int64_t n = reserve(&c->stored, &c->stored_room, h->stored_len);
 
 	if (!n)
-		n = mlk_source_read(&c->source, c->chunk_at + MLK_CHUNK_HEADER, c->stored,
-				    h->stored_len);
+		n = source_read(&c->source, c->chunk_at + MLK_CHUNK_HEADER, c->stored,
+				h->stored_len);
 	if (n < 0)
 		return (int)n;
 	if (n != h->stored_len || mlk_crc32(c->stored, h->stored_len) != h->payload_crc)
@@ -179,7 +246,7 @@ int mlk_chunks_fetch(struct mlk_chunks *c)
 
 int mlk_chunks_load(struct mlk_chunks *c)
 {
-	const struct mlk_chunk_header *h = &c->header;
+	const struct mlk_chunk *h = &c->header;
 	int err = reserve(&c->raw, &c->raw_room, h->raw_len);
 
 	if (!err)

@@ -3,26 +3,44 @@
 #define MLK_CHUNKS_H
 
 #include "format/chunk/chunk.h"
-#include "format/chunk/source.h"
 #include "format/reader.h"
 
+/* The bytes of a trace. */
+struct mlk_source {
+	int fd;		    /* -1: from memory */
+	const uint8_t *mem; /* borrowed */
+	uint64_t size;	    /* bytes there are */
+};
+
+/* A trace, and the way through its chunks. */
 struct mlk_chunks {
 	struct mlk_source source;
-	struct mlk_file_header file;
+	struct mlk_header file;
 	uint64_t at;	   /* offset where the next chunk is expected */
 	uint64_t chunk_at; /* offset of the chunk read last */
 	uint64_t next_seq;
-	uint64_t last_ns; /* latest time of the chunks read */
-	bool gap;	  /* chunks are missing, and none with a time was read since */
-	struct mlk_chunk_header header; /* of the chunk read last */
-	uint8_t *stored, *raw;		/* its payload as stored, and decompressed */
+	uint64_t last_ns;	 /* latest time of the chunks read */
+	bool gap;		 /* chunks are missing, and none with a time was read since */
+	struct mlk_chunk header; /* of the chunk read last */
+	uint8_t *stored, *raw;	 /* its payload as stored, and decompressed */
 	size_t stored_room, raw_room;
 	struct mlk_condition condition;
 };
 
+/* Open the regular file @path.  Returns 0, -errno, -EISDIR, or -EINVAL for what is no regular file.
+ */
+int mlk_source_open(struct mlk_source *s, const char *path);
+
+/* Close the file, if there is one; once more does nothing. */
+void mlk_source_close(struct mlk_source *s);
+
 /* Read the file header of c->source, which is set.  Returns 0, -errno of read(2),
  * MLK_E_MAGIC, MLK_E_VERSION or MLK_E_HEADER.  mlk_chunks_release() in any case. */
 int mlk_chunks_open(struct mlk_chunks *c);
+
+/* Open the trace that @with was opened on once more, at its first chunk.  Returns 0 or -errno of
+ * fcntl(2).  mlk_chunks_release() in any case. */
+int mlk_chunks_share(struct mlk_chunks *c, const struct mlk_chunks *with);
 
 /* Back to the first chunk; the condition is as at the beginning. */
 void mlk_chunks_rewind(struct mlk_chunks *c);
@@ -45,6 +63,7 @@ int mlk_chunks_load(struct mlk_chunks *c);
 /* Count the chunk found as lost: its payload does not decode. */
 void mlk_chunks_damaged(struct mlk_chunks *c);
 
+/* Close the source and release what was read; @c is not to be used any more. */
 void mlk_chunks_release(struct mlk_chunks *c);
 
 #endif

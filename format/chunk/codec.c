@@ -1,6 +1,7 @@
 /* codec.c - little-endian integers, varints and strings, bounds-checked */
 #include "format/chunk/codec.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 void mlk_enc_release(struct mlk_enc *e)
@@ -87,6 +88,17 @@ void mlk_enc_id(struct mlk_enc *e, const struct mlk_id *id)
 	mlk_enc_bytes(e, id->bytes, id->len);
 }
 
+void mlk_enc_columns(struct mlk_enc *e, const struct mlk_enc *columns, size_t nr)
+{
+	mlk_enc_u8(e, (uint8_t)nr);
+	for (size_t i = 0; i < nr; i++)
+		mlk_enc_uvar(e, columns[i].len);
+	for (size_t i = 0; i < nr; i++) {
+		mlk_enc_bytes(e, columns[i].buf, columns[i].len);
+		e->failed |= columns[i].failed;
+	}
+}
+
 const uint8_t *mlk_dec_bytes(struct mlk_dec *d, uint64_t len)
 {
 	const uint8_t *bytes = d->at;
@@ -169,4 +181,25 @@ void mlk_dec_id(struct mlk_dec *d, struct mlk_id *id)
 	bytes = mlk_dec_bytes(d, id->len);
 	if (bytes)
 		memcpy(id->bytes, bytes, id->len);
+}
+
+uint64_t mlk_dec_columns(struct mlk_dec *d, struct mlk_dec *columns, size_t nr)
+{
+	uint64_t len[MLK_MAX_COLUMNS] = {0}, listed = mlk_dec_u8(d), others = 0;
+
+	d->bad |= listed < nr;
+	for (uint64_t i = 0; i < listed && !d->bad; i++) {
+		uint64_t bytes = mlk_dec_uvar(d);
+
+		if (i < nr)
+			len[i] = bytes;
+		else if (__builtin_add_overflow(others, bytes, &others))
+			others = UINT64_MAX;
+	}
+	for (size_t i = 0; i < nr && !d->bad; i++) {
+		const uint8_t *at = mlk_dec_bytes(d, len[i]);
+
+		columns[i] = (struct mlk_dec){.at = at, .end = d->bad ? at : at + len[i]};
+	}
+	return others;
 }

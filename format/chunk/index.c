@@ -6,7 +6,7 @@
 
 #define END_LEN 17 /* bytes of an END that says where the last INDEX chunk is */
 
-void mlk_index_add(struct mlk_index *x, const struct mlk_chunk_header *h, uint64_t offset)
+void mlk_index_add(struct mlk_index *x, const struct mlk_chunk *h, uint64_t offset)
 {
 	struct mlk_enc *e = &x->entries;
 
@@ -32,11 +32,6 @@ void mlk_index_take(struct mlk_index *x, uint64_t offset, struct mlk_enc *payloa
 	x->before = offset;
 }
 
-void mlk_index_release(struct mlk_index *x)
-{
-	mlk_enc_release(&x->entries);
-}
-
 void mlk_index_decode(struct mlk_dec *d, struct mlk_entry *entry)
 {
 	entry->type = (uint16_t)mlk_dec_uvar_max(d, UINT16_MAX);
@@ -49,15 +44,8 @@ void mlk_index_decode(struct mlk_dec *d, struct mlk_entry *entry)
 
 static int append(struct mlk_entries *list, const struct mlk_entry *entry)
 {
-	if (list->nr == list->room) {
-		size_t room = list->room ? list->room * 2 : 256;
-		struct mlk_entry *grown = realloc(list->all, room * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		list->all = grown;
-		list->room = room;
-	}
+	if (grow_array(&list->all, list->nr, &list->room, sizeof(*list->all)))
+		return -ENOMEM;
 	list->all[list->nr++] = *entry;
 	return 0;
 }
@@ -69,7 +57,7 @@ static int load(struct mlk_chunks *c, uint64_t offset, enum mlk_chunk_type type)
 {
 	int err;
 
-	if (offset < c->file.header_len || offset >= c->source.size)
+	if (offset < c->file.len || offset >= c->source.size)
 		return 0;
 	c->at = offset;
 	err = mlk_chunks_next(c);
@@ -170,19 +158,22 @@ static int use_index(struct mlk_chunks *c, struct mlk_entries *list)
 	return got;
 }
 
+bool mlk_entry_is_of(const struct mlk_entry *entry, const struct mlk_chunk *h)
+{
+	return h->type == entry->type && h->seq == entry->seq && h->first_ns == entry->first_ns &&
+	       h->last_ns == entry->last_ns && h->nr_records == entry->nr_records;
+}
+
 /* Compare what is listed with the headers themselves; a damaged one says nothing. */
 static int compare(struct mlk_chunks *c, const struct mlk_entries *list, bool *lied)
 {
 	for (size_t i = 0; i < list->nr; i++) {
 		const struct mlk_entry *entry = &list->all[i];
-		const struct mlk_chunk_header *h = &c->header;
 		int found = mlk_chunks_header_at(c, entry->offset);
 
 		if (found < 0)
 			return found;
-		if (found && (h->type != entry->type || h->seq != entry->seq ||
-			      h->first_ns != entry->first_ns || h->last_ns != entry->last_ns ||
-			      h->nr_records != entry->nr_records)) {
+		if (found && !mlk_entry_is_of(entry, &c->header)) {
 			*lied = true;
 			return 0;
 		}

@@ -18,14 +18,16 @@ struct mlk_index {
 };
 
 /* Add the chunk with @h at @offset. */
-void mlk_index_add(struct mlk_index *x, const struct mlk_chunk_header *h, uint64_t offset);
+void mlk_index_add(struct mlk_index *x, const struct mlk_chunk *h, uint64_t offset);
 /* The payload of an INDEX chunk that will be at @offset; what it holds is forgotten here.
  * payload->failed is set if memory runs out. */
 void mlk_index_take(struct mlk_index *x, uint64_t offset, struct mlk_enc *payload);
-void mlk_index_release(struct mlk_index *x);
 
 /* The next entry of an INDEX chunk; *@entry holds the one before, at first all 0. */
 void mlk_index_decode(struct mlk_dec *d, struct mlk_entry *entry);
+
+/* Does @entry say what @h, the header at its place, says? */
+bool mlk_entry_is_of(const struct mlk_entry *entry, const struct mlk_chunk *h);
 
 /* The chunks of a trace, in the order of the file. */
 struct mlk_entries {

@@ -5,12 +5,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A key and its number. */
 struct mlk_dict_slot {
 	uint64_t key;
 	uint32_t value; /* 0: free */
 	uint32_t round; /* of the dictionary when it was set; an older one means free */
 };
 
+/* All zero: an empty table. */
 struct mlk_dict {
 	struct mlk_dict_slot *slots; /* open addressing */
 	size_t nr, room;	     /* room is a power of two */

@@ -45,6 +45,7 @@ enum mlk_column {
 	MLK_COL_NR,
 };
 
+/* The head of a record: its kind, and a bit. */
 enum { MLK_HEAD_KIND = 0x1f, MLK_HEAD_NESTED = 0x20 };
 
 /* How words are numbered: a new one, zero, in the second coding what was guessed, and then those of
@@ -84,6 +85,7 @@ struct mlk_waiting {
 
 #define MLK_MAX_WAITING 64
 
+/* A chunk being filled, and what is known of the events in it.  All zero: none is. */
 struct mlk_encoder {
 	struct mlk_filter filter;
 	uint64_t time_ns, addr, alloc_id, new_word; /* of the record before that had one */
@@ -114,6 +116,7 @@ void mlk_encoder_forget(struct mlk_encoder *e);
 void mlk_encoder_finish(struct mlk_encoder *e, struct mlk_enc *out);
 void mlk_encoder_release(struct mlk_encoder *e);
 
+/* A chunk being read, as mlk_encoder. */
 struct mlk_decoder {
 	uint8_t mode;	/* enum mlk_stack_mode */
 	uint8_t coding; /* enum mlk_coding */
@@ -180,6 +183,7 @@ static inline uint64_t mlk_top_end(uint64_t lo, uint64_t hi)
 	return hi - lo > MLK_BLOCK ? lo + MLK_BLOCK : hi;
 }
 
+/* The word at @at, which must be held. */
 static inline uint64_t mlk_image_word(const struct mlk_image *im, uint64_t at)
 {
 	uint64_t word;
@@ -188,6 +192,7 @@ static inline uint64_t mlk_image_word(const struct mlk_image *im, uint64_t at)
 	return le64toh(word);
 }
 
+/* Make the word at @at, which must be held, @word. */
 static inline void mlk_image_set(struct mlk_image *im, uint64_t at, uint64_t word)
 {
 	word = htole64(word);

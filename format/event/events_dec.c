@@ -15,43 +15,27 @@ static int clear_words(struct mlk_decoder *c)
 	return err;
 }
 
-/* The columns of a payload behind its first byte, as far as they are known. */
-struct columns {
-	uint8_t head; /* the first byte: mode and coding */
-	uint64_t known;
-	struct mlk_dec all[MLK_COL_NR]; /* those that there are not are empty */
-};
-
-static int find_columns(struct mlk_dec *d, struct columns *columns)
+/* How many columns a payload has whose first byte, mode and coding, is @head. */
+static size_t nr_columns(uint8_t head)
 {
-	uint64_t len[MLK_COL_NR] = {0}, nr;
+	return head >> 4 == MLK_CODING_0 ? MLK_COL_NR_0 : MLK_COL_NR;
+}
 
-	columns->head = mlk_dec_u8(d);
-	nr = mlk_dec_u8(d);
-	columns->known = columns->head >> 4 == MLK_CODING_0 ? MLK_COL_NR_0 : MLK_COL_NR;
-	if (nr < columns->known || (columns->head & 0xf) > MLK_STACK_REDACTED ||
-	    columns->head >> 4 > MLK_CODING_1)
+/* Read the first byte of a payload and its columns; those that there are not are empty.  Columns of
+ * a later version come behind those known here, and are left alone. */
+static int find_columns(struct mlk_dec *d, uint8_t *head, struct mlk_dec *columns)
+{
+	*head = mlk_dec_u8(d);
+	memset(columns, 0, MLK_COL_NR * sizeof(*columns));
+	mlk_dec_columns(d, columns, nr_columns(*head));
+	if (d->bad || (*head & 0xf) > MLK_STACK_REDACTED || *head >> 4 > MLK_CODING_1)
 		return MLK_E_CORRUPT;
-	/* Columns of a later version come behind those known here, and are left alone. */
-	for (uint64_t i = 0; i < nr; i++) {
-		uint64_t bytes = mlk_dec_uvar(d);
-
-		if (i < columns->known)
-			len[i] = bytes;
-	}
-	for (int i = 0; i < MLK_COL_NR; i++) {
-		const uint8_t *at = mlk_dec_bytes(d, len[i]);
-
-		if (d->bad)
-			return MLK_E_CORRUPT;
-		columns->all[i] = (struct mlk_dec){.at = at, .end = at + len[i]};
-	}
 	return 0;
 }
 
 int mlk_decoder_begin(struct mlk_decoder *c, struct mlk_dec *d, uint64_t first_ns, bool heads)
 {
-	struct columns columns;
+	uint8_t head;
 	int err;
 
 	if (clear_words(c))
@@ -61,12 +45,11 @@ int mlk_decoder_begin(struct mlk_decoder *c, struct mlk_dec *d, uint64_t first_n
 	c->time_ns = first_ns;
 	c->addr = c->alloc_id = c->new_word = c->held = 0;
 	c->nr = c->nr_blocks = 0;
-	err = find_columns(d, &columns);
+	err = find_columns(d, &head, c->columns);
 	if (err)
 		return err;
-	c->mode = columns.head & 0xf;
-	c->coding = columns.head >> 4;
-	memcpy(c->columns, columns.all, sizeof(c->columns));
+	c->mode = head & 0xf;
+	c->coding = head >> 4;
 	if (c->coding == MLK_CODING_1 && !heads)
 		mlk_predict_reset(&c->predict);
 	return 0;
@@ -74,21 +57,21 @@ int mlk_decoder_begin(struct mlk_decoder *c, struct mlk_dec *d, uint64_t first_n
 
 int mlk_events_copy_heads(struct mlk_dec *d, struct mlk_enc *to)
 {
-	struct columns columns;
-	int err = find_columns(d, &columns);
+	struct mlk_dec columns[MLK_COL_NR];
+	struct mlk_enc kept[MLK_COL_NR] = {{0}};
+	uint8_t head;
+	int err = find_columns(d, &head, columns);
 
 	if (err)
 		return err;
-	for (int i = MLK_COL_REGS; i < MLK_COL_NR; i++)
-		if (i != MLK_COL_TIME_HIGH)
-			columns.all[i].end = columns.all[i].at;
-	mlk_enc_u8(to, columns.head);
-	mlk_enc_u8(to, (uint8_t)columns.known);
-	for (uint64_t i = 0; i < columns.known; i++)
-		mlk_enc_uvar(to, (uint64_t)(columns.all[i].end - columns.all[i].at));
-	for (uint64_t i = 0; i < columns.known; i++)
-		mlk_enc_bytes(to, columns.all[i].at,
-			      (size_t)(columns.all[i].end - columns.all[i].at));
+	for (int i = 0; i < MLK_COL_NR; i++)
+		if (i < MLK_COL_REGS || i == MLK_COL_TIME_HIGH)
+			mlk_enc_bytes(&kept[i], columns[i].at,
+				      (size_t)(columns[i].end - columns[i].at));
+	mlk_enc_u8(to, head);
+	mlk_enc_columns(to, kept, nr_columns(head));
+	for (int i = 0; i < MLK_COL_NR; i++)
+		mlk_enc_release(&kept[i]);
 	return 0;
 }
 

@@ -1,4 +1,4 @@
-/* events_enc.c - events to columns: differences to the events before */
+/* events_enc.c - events to columns: differences to the events before; and what is kept of them */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -175,9 +175,32 @@ bool mlk_encoder_full(const struct mlk_encoder *e)
 void mlk_encoder_finish(struct mlk_encoder *e, struct mlk_enc *out)
 {
 	mlk_enc_u8(out, (uint8_t)(e->filter.mode | MLK_CODING_1 << 4));
-	mlk_enc_u8(out, MLK_COL_NR);
-	for (int i = 0; i < MLK_COL_NR; i++)
-		mlk_enc_uvar(out, e->columns[i].len);
-	for (int i = 0; i < MLK_COL_NR; i++)
-		mlk_enc_bytes(out, e->columns[i].buf, e->columns[i].len);
+	mlk_enc_columns(out, e->columns, MLK_COL_NR);
+}
+
+/* Take the two ranges with the least gap between them together. */
+static void merge_nearest(struct mlk_filter *f)
+{
+	unsigned int best = 1;
+
+	for (unsigned int i = 2; i < f->nr; i++)
+		if (f->code[i].start - f->code[i - 1].end <
+		    f->code[best].start - f->code[best - 1].end)
+			best = i;
+	f->code[best - 1].end = f->code[best].end;
+	f->nr--;
+	memmove(&f->code[best], &f->code[best + 1], (f->nr - best) * sizeof(f->code[0]));
+}
+
+void mlk_filter_set_code(struct mlk_filter *f, const struct mlk_mapping *mappings, size_t nr)
+{
+	f->nr = 0;
+	for (size_t i = 0; i < nr; i++) {
+		if (!(mappings[i].perms & MLK_PERM_X))
+			continue;
+		if (f->nr == MLK_FILTER_SPANS)
+			merge_nearest(f);
+		f->code[f->nr].start = mappings[i].start;
+		f->code[f->nr++].end = mappings[i].end;
+	}
 }

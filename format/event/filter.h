@@ -14,6 +14,7 @@
 
 #define MLK_FILTER_SPANS 8
 
+/* What decides on a word. */
 struct mlk_filter {
 	enum mlk_stack_mode mode;
 	/* What is executable, in few ranges: where there are more, the nearest are taken together.

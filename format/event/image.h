@@ -14,6 +14,7 @@
 #define MLK_BLOCK     128u    /* bytes of a slice, as it is compared */
 #define MLK_IMAGE_MAX 131072u /* bytes an image holds at most */
 
+/* The bytes of a stack that are held.  All zero: none. */
 struct mlk_image {
 	uint8_t *bytes;	 /* the byte at address a is bytes[a - base] */
 	size_t room;	 /* bytes there are */

@@ -15,6 +15,7 @@
 /* The place of a word: register r is r; of a stack, words are counted from its lowest on. */
 enum { MLK_PLACE_STACK = 64, MLK_PLACE_TOP = 16384 };
 
+/* All that guesses are made of. */
 struct mlk_predict {
 	uint64_t beside[1 << MLK_GUESS_BITS]; /* by place and the word before */
 	uint64_t place[1 << MLK_GUESS_BITS];  /* by place and pc */
@@ -23,15 +24,18 @@ struct mlk_predict {
 	uint64_t pc;			      /* last register of the last ALLOC with registers */
 };
 
+/* Where the guesses are for one word, which is put there in their place. */
 struct mlk_guess {
 	uint64_t *beside, *place;
 };
 
+/* Forget all, as at the beginning of a chunk. */
 static inline void mlk_predict_reset(struct mlk_predict *p)
 {
 	memset(p, 0, sizeof(*p));
 }
 
+/* A hash; entries are found by its high bits. */
 static inline uint64_t mlk_predict_hash(uint64_t a, uint64_t b)
 {
 	return (a * 0x9e3779b97f4a7c15u ^ b) * 0xbf58476d1ce4e5b9u;

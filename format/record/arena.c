@@ -17,12 +17,8 @@ const char *mlk_arena_string(struct mlk_arena *a, const char *bytes, size_t len)
 	struct mlk_arena_block *b = a->blocks;
 	char *copy;
 
-	if (len >= BLOCK_ROOM) {
-		a->failed = true;
-		return "";
-	}
-	if (!b || BLOCK_ROOM - b->used < len + 1) {
-		b = malloc(sizeof(*b));
+	if (!b || BLOCK_ROOM - b->used <= len) {
+		b = len < BLOCK_ROOM ? malloc(sizeof(*b)) : NULL;
 		if (!b) {
 			a->failed = true;
 			return "";

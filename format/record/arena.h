@@ -7,6 +7,7 @@
 
 struct mlk_arena_block;
 
+/* All zero: without strings. */
 struct mlk_arena {
 	struct mlk_arena_block *blocks;
 	bool failed; /* out of memory: a string was returned as "" */

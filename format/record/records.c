@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "format/chunk/chunk.h"
-#include "format/chunk/chunk_out.h"
 
 #define MIN_MAPPING 9 /* bytes that an entry takes at least */
 
@@ -24,14 +23,12 @@ const char *mlk_decode_str(struct mlk_dec *d, struct mlk_arena *text)
 	return d->bad ? "" : mlk_arena_string(text, bytes, len);
 }
 
-/* The fields of META: texts by their tags from 1 on, and numbers by the tags that follow. */
-static const size_t text_fields[] = {
-	offsetof(struct mlk_meta, command),  offsetof(struct mlk_meta, exe),
-	offsetof(struct mlk_meta, comm),     offsetof(struct mlk_meta, hostname),
-	offsetof(struct mlk_meta, kernel),   offsetof(struct mlk_meta, machine),
-	offsetof(struct mlk_meta, recorder), offsetof(struct mlk_meta, backend),
-};
-static const size_t number_fields[] = {
+/* The fields of META by their tags from 1 on: texts, and then numbers. */
+static const size_t meta_fields[] = {
+	offsetof(struct mlk_meta, command),	 offsetof(struct mlk_meta, exe),
+	offsetof(struct mlk_meta, comm),	 offsetof(struct mlk_meta, hostname),
+	offsetof(struct mlk_meta, kernel),	 offsetof(struct mlk_meta, machine),
+	offsetof(struct mlk_meta, recorder),	 offsetof(struct mlk_meta, backend),
 	offsetof(struct mlk_meta, tgid),	 offsetof(struct mlk_meta, stack_limit),
 	offsetof(struct mlk_meta, whole_life),	 offsetof(struct mlk_meta, sample_every),
 	offsetof(struct mlk_meta, sample_bytes), offsetof(struct mlk_meta, min_size),
@@ -40,15 +37,15 @@ static const size_t number_fields[] = {
 	offsetof(struct mlk_meta, of_kernel),
 };
 
-#define NR_TEXTS    (sizeof(text_fields) / sizeof(text_fields[0]))
-#define NR_FIELDS   (NR_TEXTS + sizeof(number_fields) / sizeof(number_fields[0]))
+#define NR_TEXTS    8
+#define NR_FIELDS   (sizeof(meta_fields) / sizeof(meta_fields[0]))
 #define LAST_ALWAYS 11 /* the numbers behind this tag are written unless they are 0 */
 
 static const char *meta_text(const struct mlk_meta *m, size_t tag)
 {
 	const char *text;
 
-	memcpy(&text, (const char *)m + text_fields[tag - 1], sizeof(text));
+	memcpy(&text, (const char *)m + meta_fields[tag - 1], sizeof(text));
 	return text;
 }
 
@@ -56,7 +53,7 @@ static uint64_t meta_number(const struct mlk_meta *m, size_t tag)
 {
 	uint64_t number;
 
-	memcpy(&number, (const char *)m + number_fields[tag - NR_TEXTS - 1], sizeof(number));
+	memcpy(&number, (const char *)m + meta_fields[tag - 1], sizeof(number));
 	return number;
 }
 
@@ -70,13 +67,13 @@ static bool decode_meta_field(struct mlk_arena *text, uint64_t tag, const uint8_
 
 	if (tag > NR_TEXTS) {
 		number = mlk_dec_uvar(&field);
-		memcpy((char *)meta + number_fields[tag - NR_TEXTS - 1], &number, sizeof(number));
+		memcpy((char *)meta + meta_fields[tag - 1], &number, sizeof(number));
 		return !field.bad;
 	}
 	if (len > MLK_MAX_STRING || memchr(bytes, '\0', len))
 		return false;
 	string = mlk_arena_string(text, (const char *)bytes, len);
-	memcpy((char *)meta + text_fields[tag - 1], &string, sizeof(string));
+	memcpy((char *)meta + meta_fields[tag - 1], &string, sizeof(string));
 	return true;
 }
 
@@ -192,11 +189,18 @@ int mlk_decode_losses(struct mlk_dec *d, struct mlk_losses *losses)
 	return result(d);
 }
 
-int mlk_decode_end(struct mlk_dec *d, enum mlk_end *reason, uint64_t *time_ns)
+int mlk_decode_end(struct mlk_dec *d, struct mlk_ending *end)
 {
-	*reason = mlk_dec_u8(d);
-	*time_ns = mlk_dec_u64(d);
+	end->reason = mlk_dec_u8(d);
+	end->time_ns = mlk_dec_u64(d);
 	return result(d);
+}
+
+void mlk_end_encode(struct mlk_enc *e, const struct mlk_ending *end, uint64_t index)
+{
+	mlk_enc_u8(e, (uint8_t)end->reason);
+	mlk_enc_u64(e, end->time_ns);
+	mlk_enc_u64(e, index);
 }
 
 static void meta_str(struct mlk_enc *e, unsigned int tag, const char *s)
@@ -226,24 +230,6 @@ void mlk_meta_encode(struct mlk_enc *e, const struct mlk_meta *m)
 			meta_str(e, tag, meta_text(m, tag));
 		else if (tag <= LAST_ALWAYS || meta_number(m, tag))
 			meta_num(e, tag, meta_number(m, tag));
-}
-
-int mlk_meta_write_header(int fd, uint32_t salt, const struct mlk_meta *m)
-{
-	uint8_t bytes[MLK_FILE_HEADER];
-	struct mlk_file_header h = {
-		.major = MLK_MAJOR,
-		.minor = MLK_MINOR,
-		.header_len = MLK_FILE_HEADER,
-		.salt = salt,
-		.required = MLK_REQUIRED,
-		.stack_mode = (uint32_t)m->stack_mode,
-		.realtime_ns = m->realtime_ns,
-		.start_ns = m->start_ns,
-	};
-
-	mlk_file_header_pack(bytes, &h);
-	return mlk_write_whole(fd, 0, bytes, sizeof(bytes));
 }
 
 bool mlk_meta_is_valid(const struct mlk_meta *m)

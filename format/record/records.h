@@ -3,8 +3,8 @@
 #define MLK_RECORDS_H
 
 #include "format/chunk/codec.h"
+#include "format/reader.h"
 #include "format/record/arena.h"
-#include "format/trace.h"
 
 #define MLK_MAX_MAPPINGS (1u << 20) /* in a snapshot */
 #define MLK_MAX_THREADS	 (1u << 20) /* in a chunk */
@@ -22,7 +22,7 @@ int mlk_decode_module(struct mlk_dec *d, struct mlk_arena *text, struct mlk_modu
 int mlk_decode_thread(struct mlk_dec *d, struct mlk_arena *text, struct mlk_thread *thread);
 int mlk_decode_origin(struct mlk_dec *d, struct mlk_arena *text, struct mlk_origin *origin);
 int mlk_decode_losses(struct mlk_dec *d, struct mlk_losses *losses);
-int mlk_decode_end(struct mlk_dec *d, enum mlk_end *reason, uint64_t *time_ns);
+int mlk_decode_end(struct mlk_dec *d, struct mlk_ending *end);
 
 /* As those.  The entries are in *@room, which grows, and which the caller frees in the end. */
 int mlk_decode_maps(struct mlk_dec *d, struct mlk_arena *text, struct mlk_mapping **room,
@@ -31,10 +31,10 @@ int mlk_decode_maps(struct mlk_dec *d, struct mlk_arena *text, struct mlk_mappin
 /* False: a string is too long, or the stack mode is none. */
 bool mlk_meta_is_valid(const struct mlk_meta *m);
 
-/* Write the file's header at the beginning of @fd.  0 or -errno. */
-int mlk_meta_write_header(int fd, uint32_t salt, const struct mlk_meta *m);
-
 /* Append the payload of a META chunk to @e. */
 void mlk_meta_encode(struct mlk_enc *e, const struct mlk_meta *m);
+
+/* Append the payload of an END chunk to @e; @index: where the last INDEX chunk is, 0: nowhere. */
+void mlk_end_encode(struct mlk_enc *e, const struct mlk_ending *end, uint64_t index);
 
 #endif

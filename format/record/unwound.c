@@ -21,11 +21,6 @@ enum {
 /* Of an ALLOC's column: the stack that came after the one before it the last time. */
 #define AS_LAST_TIME 0
 
-static bool is_frame(const struct mlk_unwound_stack *stack)
-{
-	return stack->caller != 0;
-}
-
 /* Do the numbers of @stack, which is number @number, fit? */
 static bool is_known(const struct mlk_unwound *u, uint32_t number)
 {
@@ -53,7 +48,7 @@ static void encode_stacks(struct mlk_enc *columns, const struct mlk_unwound *u, 
 	for (size_t i = 0; i < u->nr_stacks; i++) {
 		const struct mlk_unwound_stack *stack = &u->stacks[i];
 
-		if (!is_frame(stack)) {
+		if (!stack->caller) { /* no frame */
 			mlk_enc_uvar(&columns[COL_CALLERS], 0);
 			mlk_enc_uvar(&columns[COL_FLAGS], stack->flags);
 			continue;
@@ -100,14 +95,9 @@ int mlk_unwound_encode(struct mlk_enc *payload, const struct mlk_unwound *u, str
 	mlk_enc_uvar(payload, u->nr_modules);
 	mlk_enc_uvar(payload, u->nr_stacks);
 	mlk_enc_uvar(payload, u->nr_allocs);
-	mlk_enc_u8(payload, COL_NR);
+	mlk_enc_columns(payload, columns, COL_NR);
 	for (int i = 0; i < COL_NR; i++)
-		mlk_enc_uvar(payload, columns[i].len);
-	for (int i = 0; i < COL_NR; i++) {
-		mlk_enc_bytes(payload, columns[i].buf, columns[i].len);
-		payload->failed |= columns[i].failed;
 		mlk_enc_release(&columns[i]);
-	}
 	payload->failed |= !pcs || !next;
 	free(pcs);
 	free(next);
@@ -196,29 +186,6 @@ static bool decode_allocs(struct mlk_dec *column, struct mlk_unwound_room *room,
 	return !column->bad;
 }
 
-/* The columns, as far as they are known. */
-static bool find_columns(struct mlk_dec *d, struct mlk_dec columns[COL_NR])
-{
-	uint64_t len[COL_NR] = {0}, nr = mlk_dec_u8(d), unknown = 0;
-
-	for (uint64_t i = 0; i < nr; i++) {
-		uint64_t bytes = mlk_dec_uvar(d);
-
-		if (i < COL_NR)
-			len[i] = bytes;
-		else
-			d->bad |= __builtin_add_overflow(unknown, bytes, &unknown);
-	}
-	for (int i = 0; i < COL_NR && !d->bad; i++) {
-		const uint8_t *at = mlk_dec_bytes(d, len[i]);
-
-		columns[i] = (struct mlk_dec){.at = at, .end = d->bad ? at : at + len[i]};
-	}
-	/* those of a later version come before what follows */
-	(void)mlk_dec_bytes(d, unknown);
-	return nr >= COL_NR && !d->bad;
-}
-
 static size_t left(const struct mlk_dec *d)
 {
 	return (size_t)(d->end - d->at);
@@ -248,8 +215,10 @@ int mlk_unwound_decode(struct mlk_dec *d, struct mlk_arena *text, struct mlk_unw
 	u->nr_modules = mlk_dec_uvar(d);
 	u->nr_stacks = mlk_dec_uvar(d);
 	u->nr_allocs = mlk_dec_uvar(d);
+	/* columns of a later version come before what follows */
+	(void)mlk_dec_bytes(d, mlk_dec_columns(d, columns, COL_NR));
 	/* no memory for counts that cannot be true: each takes a byte at least */
-	if (!find_columns(d, columns) || u->nr_modules > left(&columns[COL_MODULES]) ||
+	if (d->bad || u->nr_modules > left(&columns[COL_MODULES]) ||
 	    u->nr_stacks > left(&columns[COL_CALLERS]) || u->nr_allocs > left(&columns[COL_ALLOCS]))
 		return MLK_E_CORRUPT;
 	err = make_rooms(room, u);

@@ -28,6 +28,7 @@ struct mlk_unwound_room {
 int mlk_unwound_decode(struct mlk_dec *d, struct mlk_arena *text, struct mlk_unwound_room *room,
 		       struct mlk_unwound *unwound);
 
+/* Free what reading took. */
 void mlk_unwound_release(struct mlk_unwound_room *room);
 
 #endif

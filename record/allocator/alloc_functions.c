@@ -47,14 +47,14 @@ const struct alloc_function wanted[WANTED_NR] = {
 	{"_ZdaPvSt11align_val_tRKSt9nothrow_t", FUNC_DELETE, SITE_ALLOC, 1, WANTED_OWN},
 };
 
-bool alloc_functions_is_new(size_t i)
+static bool is_new(uint32_t func)
 {
-	return wanted[i].func == FUNC_NEW || wanted[i].func == FUNC_NEW_ARRAY;
+	return func == FUNC_NEW || func == FUNC_NEW_ARRAY;
 }
 
 bool alloc_functions_is_operator(size_t i)
 {
-	return alloc_functions_is_new(i) || wanted[i].func == FUNC_DELETE;
+	return is_new(wanted[i].func) || wanted[i].func == FUNC_DELETE;
 }
 
 /* libstdc++ calls malloc after 23 bytes, aligned_alloc after 65.  What an allocator's operator does
@@ -99,7 +99,7 @@ bool cxx_operators_leave(Elf *elf, struct elf_function *found)
 	bool left[WANTED_NR] = {0}, any = false, all = true;
 
 	for (size_t i = 0; i < WANTED_NR; i++) {
-		if (!alloc_functions_is_new(i) || !found[i].found)
+		if (!is_new(wanted[i].func) || !found[i].found)
 			continue;
 		left[i] = calls_any(elf, found, i, left);
 		any |= left[i];
@@ -175,42 +175,30 @@ static void refuse_jumped_to(struct alloc_object *object, const uint8_t *text, s
 void sites_choose(struct alloc_object *object, Elf *elf)
 {
 	uint64_t start = 0, len = 0;
-	Elf_Data *code = NULL;
+	const uint8_t *text = NULL;
 
 	for (size_t i = 0; i < object->nr; i++) {
 		struct alloc_site *site = &object->sites[i];
 
-		if (!code || site->function < start || site->function - start >= len) {
-			if (code)
-				refuse_jumped_to(object, code->d_buf, code->d_size, start);
-			code = NULL;
-			if (elffile_code(elf, site->function, &start, &len))
-				code = elf_getdata_rawchunk(elf, (int64_t)start, (size_t)len,
-							    ELF_T_BYTE);
-			if (code)
-				len = code->d_size;
+		if (!text || site->function < start || site->function - start >= len) {
+			if (text)
+				refuse_jumped_to(object, text, len, start);
+			text = elffile_code(elf, site->function, &start, &len);
 		}
-		if (code)
-			choose_site(site, code->d_buf, code->d_size,
-				    (size_t)(site->function - start));
+		if (text)
+			choose_site(site, text, len, (size_t)(site->function - start));
 	}
-	if (code)
-		refuse_jumped_to(object, code->d_buf, code->d_size, start);
+	if (text)
+		refuse_jumped_to(object, text, len, start);
 }
 
 /* Find the returns of @site.  NULL, or why they are not known. */
 static const char *find_returns(struct alloc_object *object, const struct alloc_site *site,
 				struct returns_code *code)
 {
-	Elf_Data *data = NULL;
-
-	if (!elffile_code(code->elf, site->function, &code->start, &code->len))
-		return "its code is in no segment";
-	data = elf_getdata_rawchunk(code->elf, (int64_t)code->start, (size_t)code->len, ELF_T_BYTE);
-	if (!data)
-		return "its code cannot be read";
-	code->text = data->d_buf;
-	code->len = data->d_size;
+	code->text = elffile_code(code->elf, site->function, &code->start, &code->len);
+	if (!code->text)
+		return code->len ? "its code cannot be read" : "its code is in no segment";
 	code->bias = elffile_bias(code->elf, site->function);
 	return returns_find(&object->returns, code, site->function, site->size);
 }
@@ -222,10 +210,9 @@ void sites_find_returns(struct alloc_object *object, Elf *elf, bool all)
 
 	for (size_t i = 0; i < object->nr; i++) {
 		struct alloc_site *site = &object->sites[i];
-		bool is_new = site->func == FUNC_NEW || site->func == FUNC_NEW_ARRAY;
 		const char *why = NULL;
 
-		site->by_ret = is_new || (all && site->kind == SITE_ALLOC);
+		site->by_ret = is_new(site->func) || (all && site->kind == SITE_ALLOC);
 		if (site->by_ret)
 			why = find_returns(object, site, &code);
 		if (why) {

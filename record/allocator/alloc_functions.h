@@ -13,6 +13,7 @@
 /* WANTED_OWN counts only where malloc is: elsewhere it is another's. */
 enum alloc_functions_group { WANTED_C, WANTED_MAP, WANTED_OWN };
 
+/* A function that is looked for by its name, and how it is probed when it is found. */
 struct alloc_function {
 	const char *name;
 	uint32_t func; /* enum event_func */
@@ -29,8 +30,7 @@ extern const struct alloc_function wanted[WANTED_NR];
 
 _Static_assert(WANTED_NR <= ALLOCATOR_MAX_SITES, "room for all");
 
-/* Is wanted[@i] an operator new, or any of C++'s operators? */
-bool alloc_functions_is_new(size_t i);
+/* Is wanted[@i] one of C++'s operators new and delete? */
 bool alloc_functions_is_operator(size_t i);
 
 /*

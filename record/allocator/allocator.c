@@ -42,12 +42,23 @@ static bool names_altstack(Elf *elf)
 	return false;
 }
 
-static bool file_uses_altstack(const struct target *t, const struct mlk_mapping *m)
+static bool elf_uses_altstack(Elf *elf)
+{
+	return names_altstack(elf) || elffile_section(elf, ".go.buildinfo") ||
+	       elffile_section(elf, ".note.go.buildid");
+}
+
+static bool elf_lacks_loader(Elf *elf)
+{
+	return !elffile_has_loader(elf);
+}
+
+/* Is @holds true of the file behind @m?  Not of one that cannot be read. */
+static bool file_is(const struct target *t, const struct mlk_mapping *m, bool (*holds)(Elf *elf))
 {
 	int fd = target_open_mapped(t, m);
 	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
-	bool result = elf && (names_altstack(elf) || elffile_section(elf, ".go.buildinfo") ||
-			      elffile_section(elf, ".note.go.buildid"));
+	bool result = elf && holds(elf);
 
 	elf_end(elf);
 	if (fd >= 0)
@@ -61,7 +72,8 @@ static bool file_uses_altstack(const struct target *t, const struct mlk_mapping 
 static bool uses_altstack(const struct target *t, const struct loaded_objects *objects)
 {
 	for (size_t i = 0; i < objects->nr; i++)
-		if (!target_is_libc(objects->v[i]->path) && file_uses_altstack(t, objects->v[i]))
+		if (!target_is_libc(objects->v[i]->path) &&
+		    file_is(t, objects->v[i], elf_uses_altstack))
 			return true;
 	return false;
 }
@@ -203,16 +215,8 @@ static int search_object(struct search *s, struct allocators *a, const struct ml
 
 static bool is_static(const struct search *s)
 {
-	int fd = s->objects->program && !s->objects->loader
-			 ? target_open_mapped(s->target, s->objects->program)
-			 : -1;
-	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
-	bool result = elf && !elffile_has_loader(elf);
-
-	elf_end(elf);
-	if (fd >= 0)
-		close(fd);
-	return result;
+	return s->objects->program && !s->objects->loader &&
+	       file_is(s->target, s->objects->program, elf_lacks_loader);
 }
 
 /* Look through the objects as the dynamic loader does.  What comes behind the C library is not
@@ -228,9 +232,7 @@ static void search_all(struct search *s, struct allocators *a)
 			log_warn("cannot search for malloc in '%s', mapped by process %d: %s",
 				 m->path, (int)s->target->pid,
 				 err == -ESTALE ? "the file was replaced" : strerror(-err));
-		if (s->taken[WANTED_MALLOC] && target_is_libc(m->path) && !s->prefixed)
-			return;
-		if (s->taken[WANTED_MALLOC] && s->prefixed)
+		if (s->taken[WANTED_MALLOC] && (s->prefixed || target_is_libc(m->path)))
 			return;
 	}
 }

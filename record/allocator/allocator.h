@@ -16,6 +16,7 @@
 /* Is it examined when entered and when it returns, or only when entered? */
 enum site_kind { SITE_ALLOC, SITE_FREE };
 
+/* A probed function of a file, and the instruction in it that the probe of its entry is on. */
 struct alloc_site {
 	char name[64];
 	uint32_t func; /* enum event_func */
@@ -47,6 +48,7 @@ struct alloc_object {
 	struct returns returns; /* of the functions without return probes */
 };
 
+/* All files of a process with functions to be probed; owns their descriptors and paths. */
 struct allocators {
 	struct alloc_object v[ALLOCATOR_MAX_OBJECTS];
 	size_t nr;
@@ -64,6 +66,7 @@ enum returns_by {
 
 struct loaded_objects;
 
+/* What the user wants probed, and how; the strings are borrowed. */
 struct allocator_opts {
 	const char *object; /* probe this file's functions too; NULL: none */
 	const char *prefix; /* and those whose names begin so; NULL: none */
@@ -92,6 +95,7 @@ bool alloc_object_same(const struct alloc_object *a, const struct alloc_object *
 /* Are the same functions of the same files probed by both? */
 bool allocators_same(const struct allocators *a, const struct allocators *b);
 
+/* Close the files of @a; it has no objects then. */
 void allocators_release(struct allocators *a);
 
 /* Where a process's allocators and its own code lie, for the BPF programs, which by that tell an

@@ -35,6 +35,15 @@ __attribute__((format(printf, 3, 4))) static inline size_t proc_read(char *text,
 	return n > 0 ? (size_t)n : 0;
 }
 
+/* Has process @pid the thread @tid? */
+static inline bool proc_has_thread(pid_t pid, pid_t tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)tid);
+	return tid > 0 && !access(path, F_OK);
+}
+
 /* The threads of process @pid, for proc_next_thread(), to be closed; or NULL and errno. */
 static inline DIR *proc_threads(pid_t pid)
 {

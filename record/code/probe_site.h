@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The instruction of a function that a probe is put on. */
 struct probe_site {
 	size_t offset; /* bytes from the function's start; 0 unless something better was found */
 	bool emulated; /* the kernel emulates the instruction there */

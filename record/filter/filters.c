@@ -17,6 +17,7 @@
 #include "mleak.bpf.skel.h"
 #include "mleak.h"
 #include "record/base/clock.h"
+#include "record/base/proc.h"
 #include "record/libpreload/ring.h"
 
 #define MAX_BLOCK (1ull << 50)
@@ -91,13 +92,9 @@ int filters_parse(struct filter_opts *f, const struct option_info *option, const
 
 static bool is_thread_of(uint32_t tid, const pid_t *pids, size_t nr)
 {
-	char path[64];
-
-	for (size_t i = 0; i < nr; i++) {
-		snprintf(path, sizeof(path), "/proc/%d/task/%u", (int)pids[i], tid);
-		if (!access(path, F_OK))
+	for (size_t i = 0; i < nr; i++)
+		if (proc_has_thread(pids[i], (pid_t)tid))
 			return true;
-	}
 	return false;
 }
 

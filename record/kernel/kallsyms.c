@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/base/array.h"
+#include "array.h"
 
 #define NAME_ROOM 512 /* KSYM_NAME_LEN of include/linux/kallsyms.h */
 
@@ -67,7 +67,7 @@ static int module_number(struct kallsyms *k, const char *name, uint32_t *number)
 		*number = (uint32_t)k->nr_modules - 1;
 		return 0;
 	}
-	if (array_grow(&k->modules, &k->modules_room, k->nr_modules, sizeof(*k->modules)))
+	if (grow_array(&k->modules, k->nr_modules, &k->modules_room, sizeof(*k->modules)))
 		return -ENOMEM;
 	module = &k->modules[k->nr_modules];
 	*module = (struct kallsyms_module){.name = strdup(name), .start = UINT64_MAX};
@@ -90,7 +90,7 @@ static int add_line(struct kallsyms *k, const struct line *l)
 		k->page_offset_base = l->addr;
 	if (!is_code(l->type))
 		return 0;
-	if (array_grow(&k->v, &k->room, k->nr, sizeof(*k->v)))
+	if (grow_array(&k->v, k->nr, &k->room, sizeof(*k->v)))
 		return -ENOMEM;
 	s = &k->v[k->nr];
 	s->addr = l->addr;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "record/base/array.h"
+#include "array.h"
 #include "record/base/clock.h"
 #include "record/kernel/kernel_origins.h"
 #include "unwind/dwunw_event.h"
@@ -91,7 +91,7 @@ static uint64_t address(const struct kernel_events *e, uint64_t addr, unsigned i
 
 static int add(struct kernel_events *e, const struct pending *p)
 {
-	if (array_grow(&e->v, &e->room, e->nr, sizeof(*e->v)))
+	if (grow_array(&e->v, e->nr, &e->room, sizeof(*e->v)))
 		return -ENOMEM;
 	e->v[e->nr] = *p;
 	e->v[e->nr].order = e->nr;

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "record/base/array.h"
 #include "record/base/proc.h"
 
 #define CGROUPS	       "/sys/fs/cgroup"

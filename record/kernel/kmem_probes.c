@@ -323,6 +323,9 @@ int kmem_probes_counts(const struct kmem_probes *p, uint64_t counts[KMEM_COUNT_N
 		*missed_allocs += missed(allocs[i]);
 	for (size_t i = 0; i < sizeof(frees) / sizeof(frees[0]); i++)
 		*missed_frees += missed(frees[i]);
+	/* What the second program saw is not lost. */
+	*missed_frees -=
+		counts[KMEM_RESCUED] < *missed_frees ? counts[KMEM_RESCUED] : *missed_frees;
 	return err;
 }
 

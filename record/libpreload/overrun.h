@@ -24,6 +24,7 @@ enum overrun_found {
 
 #define OVERRUN_BYTES 48u /* that are watched on either side of a block, at most */
 
+/* What was written beside a block: from the first byte that is not as it should be to the last. */
 struct overrun {
 	int64_t offset; /* of the first byte overwritten, from the block's beginning */
 	uint32_t len;	/* bytes up to the last one, at most OVERRUN_BYTES */

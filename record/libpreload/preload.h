@@ -6,6 +6,7 @@
 #ifndef LIBPRELOAD_PRELOAD_H
 #define LIBPRELOAD_PRELOAD_H
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -23,6 +24,9 @@
 #else
 #define PRELOAD_IS_STATIC 0
 #endif
+
+/* What programs call by its name. */
+#define EXPORT __attribute__((visibility("default")))
 
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -155,11 +159,13 @@ extern union preload_own preload_own;
 /* Are the functions known?  False while they are being looked up: then @arena_* serve. */
 bool preload_come_up(void);
 
+/* Are the functions known?  Else they are looked up, unless that is under way. */
 static inline bool preload_ready(void)
 {
 	return LIKELY(preload_state.ready) || preload_come_up();
 }
 
+/* The shared memory; NULL: nothing is recorded. */
 static inline struct preload_header *preload_shared(void)
 {
 	return preload_own.shared;
@@ -205,16 +211,19 @@ bool preload_forget_rings(void);
 /* abandoned.c: give up what handlers of this thread left by a jump. */
 void preload_give_up_left(void);
 
+/* Is @pc in the range? */
 static inline bool preload_in(const struct preload_range *r, uint64_t pc)
 {
 	return pc - r->start < r->end - r->start;
 }
 
+/* Is @pc the code of the dynamic loader? */
 static inline bool preload_in_loader(uint64_t pc)
 {
 	return preload_in(&preload_state.loader, pc);
 }
 
+/* Is it that of what allocates? */
 static inline bool preload_in_allocator(uint64_t pc)
 {
 	return preload_in(&preload_state.allocator, pc) || preload_in(&preload_state.libc, pc);
@@ -223,6 +232,7 @@ static inline bool preload_in_allocator(uint64_t pc)
 /* What arena_alloc() allocates from. */
 extern uint8_t preload_arena[PRELOAD_ARENA_BYTES];
 
+/* A block of @size bytes from there, NULL: it is full; is @block one of those; and its size. */
 void *arena_alloc(size_t align, size_t size);
 bool arena_holds(const void *block);
 size_t arena_size(const void *block);
@@ -246,27 +256,32 @@ void preload_small(enum event_type type, const void *addr, uint64_t size, uint64
 struct overrun;
 void preload_overrun(uint64_t addr, uint64_t size, const struct overrun *overrun, uint64_t pc);
 
-/* A file is mapped at @addr. */
-void preload_file_mapped(const void *addr);
-
-/* What is mapped at @addr will be no longer.  Returns whether that was a file. */
-bool preload_file_unmapped(const void *addr);
-
 /* A mapping of code came or went: have the recorder look, and wait for it if @wait. */
 void preload_maps_changed(bool wait);
 
 /* At vfork() in the parent: what comes next from this thread may come from the child. */
 void *preload_before_vfork(void);
 
-/* system calls that leave errno alone */
+/* A system call that leaves errno alone.  Returns what the kernel does, -errno on failure. */
 long preload_syscall(long nr, long a, long b, long c, long d);
+
+/* Add one to @word, and wake who sleeps on it; the recorder, if it sleeps until a ring is half
+ * full. */
 void preload_wake(uint32_t *word);
 void preload_wake_recorder(struct preload_header *h);
+
+/* Sleep while @word is @value, at most @ns; a moment only where that call is forbidden. */
 void preload_sleep(uint32_t *word, uint32_t value, uint64_t ns);
+
+/* CLOCK_MONOTONIC, in nanoseconds. */
 uint64_t preload_monotonic_ns(void);
 
 /* Has the recorder ended, or been killed? */
-bool preload_is_over(const struct preload_header *h);
+static inline bool preload_is_over(const struct preload_header *h)
+{
+	return __atomic_load_n(&h->ended, __ATOMIC_RELAXED) ||
+	       __atomic_load_n(&h->alive, __ATOMIC_RELAXED) & FUTEX_OWNER_DIED;
+}
 
 #define PRELOAD_BLOCK 512u
 #define PRELOAD_MIXED 256u /* bytes that blocks are mixed down to */

@@ -128,6 +128,8 @@ enum preload_confined {
 	PRELOAD_LEFT_OUT = 4, /* something was not recorded because of the filter */
 };
 
+/* What times in the memory count: ticks of the processor's counter, or CLOCK_MONOTONIC in
+ * nanoseconds. */
 enum preload_clock_kind { PRELOAD_CLOCK_TSC, PRELOAD_CLOCK_MONOTONIC };
 
 /* Most programs have few threads that allocate much: theirs are large, for each wait for a full one
@@ -138,6 +140,8 @@ struct preload_sizes {
 	uint32_t large_size; /* of the first PRELOAD_NR_LARGE; the same, and not below ring_size */
 };
 
+/* What the shared memory begins with: settings, words to wait on, counters, processes and the
+ * rings' states.  The rings' bytes follow, at preload_ring_offset(). */
 struct preload_header {
 	/* set before the target runs */
 	uint64_t layout, nonce; /* PRELOAD_LAYOUT */

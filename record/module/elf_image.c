@@ -284,8 +284,8 @@ static int fill(struct reduced *r, Elf *elf, Elf *debug, enum elf_image_embed em
 	return err ? err : lay_out(r);
 }
 
-int elf_image_image(Elf *elf, const char *path, enum elf_image_embed embed, uint8_t **image,
-		    uint64_t *len)
+int elf_image_make(Elf *elf, const char *path, enum elf_image_embed embed, uint8_t **image,
+		   uint64_t *len)
 {
 	struct reduced r = {.names_len = 1};
 	int memfd = memfd_create("mleak-module", MFD_CLOEXEC), debug_fd = -1, err;

@@ -22,7 +22,7 @@ enum elf_image_embed {
  * Returns 0, -ENOMEM, -EINVAL (libelf cannot make sense of the file), -EFBIG (the image is
  * larger than this process may make files) or another -errno.
  */
-int elf_image_image(Elf *elf, const char *path, enum elf_image_embed embed, uint8_t **image,
-		    uint64_t *len);
+int elf_image_make(Elf *elf, const char *path, enum elf_image_embed embed, uint8_t **image,
+		   uint64_t *len);
 
 #endif

@@ -144,15 +144,19 @@ static bool find_code(Elf *elf, uint64_t offset, GElf_Phdr *ph)
 	return false;
 }
 
-bool elffile_code(Elf *elf, uint64_t offset, uint64_t *start, uint64_t *len)
+const uint8_t *elffile_code(Elf *elf, uint64_t offset, uint64_t *start, uint64_t *len)
 {
+	Elf_Data *data = NULL;
 	GElf_Phdr ph;
 
-	if (!find_code(elf, offset, &ph))
-		return false;
+	*len = find_code(elf, offset, &ph) ? ph.p_filesz : 0;
+	if (*len)
+		data = elf_getdata_rawchunk(elf, (int64_t)ph.p_offset, *len, ELF_T_BYTE);
+	if (!data)
+		return NULL;
 	*start = ph.p_offset;
-	*len = ph.p_filesz;
-	return true;
+	*len = data->d_size;
+	return data->d_buf;
 }
 
 uint64_t elffile_bias(Elf *elf, uint64_t offset)

@@ -56,8 +56,10 @@ const char *elffile_symbol_name(const struct elf_symbols *s);
 /* Has it a dynamic loader?  A program that has none is statically linked. */
 bool elffile_has_loader(Elf *elf);
 
-/* The first executable segment that holds @file_offset: its bytes in the file.  False: none. */
-bool elffile_code(Elf *elf, uint64_t file_offset, uint64_t *start, uint64_t *len);
+/* The first executable segment that holds @file_offset: its *@len bytes, which begin *@start bytes
+ * into the file; valid until elf_end().  NULL: it cannot be read, or, with *@len 0, there is none.
+ */
+const uint8_t *elffile_code(Elf *elf, uint64_t file_offset, uint64_t *start, uint64_t *len);
 
 /* From an offset into the executable segment that holds @file_offset to its address; 0: none. */
 uint64_t elffile_bias(Elf *elf, uint64_t file_offset);

@@ -83,7 +83,7 @@ bool lsan_suppressions_returned(const uint8_t *code, size_t len, uint64_t addres
 static char *string_at(Elf *elf, uint64_t address)
 {
 	size_t len;
-	const char *bytes = elffile_bytes(elf, address, KNOWN_LEAKS_MAX, &len);
+	const char *bytes = elffile_bytes(elf, address, LSAN_SUPPRESSIONS_MAX, &len);
 
 	return bytes && memchr(bytes, '\0', len) ? strdup(bytes) : NULL;
 }

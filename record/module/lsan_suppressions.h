@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KNOWN_LEAKS_MAX (64 * 1024) /* bytes of the string, with its NUL */
+#define LSAN_SUPPRESSIONS_MAX (64 * 1024) /* bytes of the string, with its NUL */
 
 /* What the function in @elf returns, to be freed by the caller.  @debug is its debug file, or @elf,
  * or NULL.  NULL without such a function, if it returns "", or if there is no memory; and, then

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "record/base/array.h"
+#include "array.h"
 
 /* A file is known by more than its inode, whose number may be given to another file. */
 struct known_file {
@@ -44,7 +44,7 @@ static bool has_id(const struct module_table *ms, const struct mlk_id *id)
 
 static int remember(struct module_table *ms, const struct mlk_mapping *m, const struct stat *st)
 {
-	if (array_grow(&ms->files, &ms->room, ms->nr, sizeof(*ms->files)))
+	if (grow_array(&ms->files, ms->nr, &ms->room, sizeof(*ms->files)))
 		return -ENOMEM;
 	ms->files[ms->nr++] = (struct known_file){.dev_major = m->dev_major,
 						  .dev_minor = m->dev_minor,
@@ -101,7 +101,7 @@ static int add_file(struct module_table *ms, const struct target *t, struct mlk_
 	if (!has_id(ms, &m->id)) {
 		target_path(t, m, path, sizeof(path));
 		if (ms->embed != EMBED_NONE)
-			err = elf ? elf_image_image(elf, path, ms->embed, &image, &len) : -EINVAL;
+			err = elf ? elf_image_make(elf, path, ms->embed, &image, &len) : -EINVAL;
 		if (err || len > MLK_MAX_IMAGE) {
 			ms->unreadable++;
 			ms->too_large += err == -EFBIG;

@@ -14,6 +14,7 @@
 
 struct known_file;
 
+/* The files met so far, an array of nr with room for more, owned; all zero: none. */
 struct module_table {
 	struct known_file *files;
 	size_t nr, room;
@@ -29,8 +30,10 @@ struct module_table {
 int module_table_identify(struct module_table *ms, const struct target *t, struct mlk_writer *w,
 			  struct mlk_mapping *m);
 
+/* Forget all files. */
 void module_table_release(struct module_table *ms);
 
+/* The trace that is being written, and what all who write to it must know of its state. */
 struct trace_out {
 	struct mlk_writer *writer;
 	struct module_table modules;
@@ -42,10 +45,10 @@ struct trace_out {
 };
 
 /* Keep @err, if it is one and the first. */
-static inline void trace_out_fail(struct trace_out *j, int err)
+static inline void trace_out_fail(struct trace_out *out, int err)
 {
-	if (err && !j->err)
-		j->err = err;
+	if (err && !out->err)
+		out->err = err;
 }
 
 /* Look for the functions @names in that symbol table of the file that @t has mapped at @m; nothing

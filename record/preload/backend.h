@@ -21,6 +21,7 @@ struct preload; /* opaque */
 #define PRELOAD_USUAL_LARGE (1u << 22) /* for each of the first PRELOAD_NR_LARGE */
 #define PRELOAD_MOST_RING   (1u << 26)
 
+/* How the preloaded library is to record, and how large the memory shared with it is. */
 struct preload_opts {
 	uint32_t stack_limit;		   /* bytes */
 	struct preload_sizes rings;	   /* up to PRELOAD_MOST_RING */
@@ -41,6 +42,7 @@ int preload_new(struct preload **out, const struct preload_opts *opts);
  */
 int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended);
 
+/* Hand all that comes to @sink, which is copied; before the first preload_consume(). */
 void preload_set_sink(struct preload *p, const struct preload_sink *sink);
 
 /* The file that all recorded processes have mapped, into *@dev and *@inode; 0 and 0 if that cannot
@@ -68,6 +70,7 @@ void preload_losses(const struct preload *p, struct mlk_losses *losses);
  * were not. */
 void preload_tell_unlooked(const struct preload *p, pid_t pid);
 
+/* Release the memory and all that is known of the processes; NULL is allowed. */
 void preload_free(struct preload *p);
 
 #endif

@@ -24,7 +24,9 @@
 #define LOADER	    "ld-linux" /* in the name of the C library's own loader */
 #define HANDED_DOWN 100	       /* descriptors above this are hardly ever used by a program */
 
-int preload_find_file(const char *name, char *path, size_t size)
+/* Find the file @name beside this program, or where it is installed.  On failure one sentence was
+ * logged.  Returns 0 or -errno. */
+static int find_file(const char *name, char *path, size_t size)
 {
 	static const char *const places[] = {"", "../lib/mleak/", "../lib64/mleak/",
 					     "../lib/x86_64-linux-gnu/mleak/"};
@@ -48,7 +50,7 @@ int preload_find_file(const char *name, char *path, size_t size)
 
 int preload_find_library(char *path, size_t size)
 {
-	int err = preload_find_file(PRELOAD_LIBRARY, path, size);
+	int err = find_file(PRELOAD_LIBRARY, path, size);
 
 	if (err || !strpbrk(path, " :"))
 		return err;
@@ -189,7 +191,6 @@ static void become(const struct preload_child *child, char **argv, int report)
 {
 	const char *others = getenv("LD_PRELOAD");
 	char value[2 * PATH_MAX], memory[64];
-	int err;
 
 	child->header->processes[0].pid = (uint32_t)getpid();
 	snprintf(value, sizeof(value), "%s%s%s", child->library, others && *others ? ":" : "",
@@ -198,10 +199,7 @@ static void become(const struct preload_child *child, char **argv, int report)
 	if (tell(child, memory, sizeof(memory)) && !setenv("LD_PRELOAD", value, 1) &&
 	    !setenv(PRELOAD_ENV, memory, 1))
 		execvp(argv[0], argv);
-	err = errno;
-	if (write(report, &err, sizeof(err)) != (ssize_t)sizeof(err))
-		_exit(EXIT_RECORD_FAILED);
-	_exit(EXIT_NOT_FOUND);
+	launch_not_begun(report);
 }
 
 int preload_start(const struct preload_child *child, char **argv, pid_t *pid)
@@ -244,7 +242,7 @@ int print_wrap_flags(void)
 {
 	char path[PATH_MAX];
 
-	if (preload_find_file("libmleak-wrap.a", path, sizeof(path)))
+	if (find_file("libmleak-wrap.a", path, sizeof(path)))
 		return EXIT_FAILED;
 	if (strpbrk(path, " \t\n")) {
 		log_error("the path '%s' has a space, at which a shell would split it", path);

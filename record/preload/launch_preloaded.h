@@ -8,15 +8,12 @@
 
 struct preload_header;
 
+/* What a command is started with: the library's path, and the memory that both share, borrowed. */
 struct preload_child {
 	char library[PATH_MAX];
 	int memory;		       /* descriptor of what is shared */
 	struct preload_header *header; /* the same, mapped */
 };
-
-/* Find the file @name beside this program, or where it is installed.  On failure one sentence was
- * logged.  Returns 0 or -errno. */
-int preload_find_file(const char *name, char *path, size_t size);
 
 /* Find the library beside this program, or where it is installed.  On failure one sentence was
  * logged.  Returns 0 or -errno. */

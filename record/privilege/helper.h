@@ -14,7 +14,6 @@
 #include <sys/types.h>
 
 struct helper; /* opaque; for one thread */
-struct stop;
 struct mlk_mapping;
 
 #define HELPER_MAX_READ	  4096 /* bytes of memory that can be requested at once */
@@ -28,6 +27,7 @@ struct helper_task {
 	pid_t pid, task;
 };
 
+/* What the helper may do, and for which processes: it refuses all else.  All is borrowed. */
 struct helper_opts {
 	const pid_t *pids; /* the processes that it may touch, */
 	size_t nr;

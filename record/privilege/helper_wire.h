@@ -7,6 +7,7 @@
 
 #include "record/privilege/helper.h"
 
+/* What is requested: each is the call of helper.h with that name. */
 enum helper_op {
 	HELPER_OPEN,
 	HELPER_OPEN_MAPPED,
@@ -17,6 +18,8 @@ enum helper_op {
 	HELPER_SIGNAL,
 };
 
+/* What a helper_link says of its probes; of the arrays the first nr are set.  The descriptor of its
+ * file goes with the message. */
 struct helper_probes {
 	int32_t program;
 	uint32_t nr;
@@ -24,6 +27,8 @@ struct helper_probes {
 	uint64_t offsets[HELPER_MAX_PROBES], cookies[HELPER_MAX_PROBES];
 };
 
+/* What the recorder asks for, always sent whole; members that the request does not need mean
+ * nothing. */
 struct helper_request {
 	enum helper_op op;
 	struct helper_task of;

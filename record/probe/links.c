@@ -12,8 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "record/base/array.h"
-#include "record/base/side_by_side.h"
+#include "array.h"
 #include "record/privilege/privileges.h"
 #include "record/probe/uprobe_multi.h"
 
@@ -29,7 +28,7 @@ struct link_set *links_add(struct links *l, const struct alloc_object *o)
 {
 	struct alloc_object *copy;
 
-	if (array_grow(&l->v, &l->room, l->nr, sizeof(*l->v)))
+	if (grow_array(&l->v, l->nr, &l->room, sizeof(*l->v)))
 		return NULL;
 	copy = malloc(sizeof(*copy));
 	if (!copy)
@@ -44,7 +43,7 @@ struct link_set *links_add(struct links *l, const struct alloc_object *o)
 /* Add the link @fd to @set; it is closed if there is no memory. */
 static int keep_link(struct link_set *set, int fd)
 {
-	if (array_grow(&set->fds, &set->room, set->nr, sizeof(*set->fds))) {
+	if (grow_array(&set->fds, set->nr, &set->room, sizeof(*set->fds))) {
 		close(fd);
 		return -ENOMEM;
 	}
@@ -177,8 +176,55 @@ void links_drop(struct links *l, const struct allocators *keep, struct link_clos
 	memset(l, 0, sizeof(*l));
 }
 
-#define MAX_THREADS 64	  /* that wait side by side */
-#define STACK	    65536 /* bytes, of each */
+#define MOST_THREADS 256 /* that wait side by side */
+
+/* What one thread does: each @step-th from the @first on. */
+struct share {
+	void (*work)(void *ctx, size_t i);
+	void *ctx;
+	size_t first, step, nr;
+	pthread_t thread;
+	bool started;
+};
+
+static void *do_share(void *arg)
+{
+	const struct share *share = arg;
+
+	for (size_t i = share->first; i < share->nr; i += share->step)
+		share->work(share->ctx, i);
+	return NULL;
+}
+
+/* Work that waits for the kernel most of the time: call @work(@ctx, i) for each i below @nr, in up
+ * to
+ * @threads threads, MOST_THREADS at most, with stacks of @stack bytes each.  What finds no thread
+ * is done in this one.  Returns when all is done. */
+static void side_by_side(size_t nr, size_t threads, size_t stack, void (*work)(void *ctx, size_t i),
+			 void *ctx)
+{
+	struct share shares[MOST_THREADS];
+	size_t nr_shares = nr < threads ? nr : threads;
+	pthread_attr_t attr;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, stack);
+	for (size_t i = 0; i < nr_shares; i++) {
+		shares[i] = (struct share){
+			.work = work, .ctx = ctx, .first = i, .step = nr_shares, .nr = nr};
+		shares[i].started = !pthread_create(&shares[i].thread, &attr, do_share, &shares[i]);
+	}
+	for (size_t i = 0; i < nr_shares; i++)
+		if (!shares[i].started)
+			do_share(&shares[i]);
+	for (size_t i = 0; i < nr_shares; i++)
+		if (shares[i].started)
+			pthread_join(shares[i].thread, NULL);
+	pthread_attr_destroy(&attr);
+}
+
+#define PLACER_THREADS 64
+#define PLACER_STACK   65536 /* bytes, of each */
 
 struct placing_job {
 	struct helper_link link;
@@ -189,7 +235,7 @@ struct placing_job {
 
 int placing_add(struct placing *p, struct link_set *set, const struct helper_link *l)
 {
-	if (array_grow(&p->v, &p->room, p->nr, sizeof(*p->v)))
+	if (grow_array(&p->v, p->nr, &p->room, sizeof(*p->v)))
 		return -ENOMEM;
 	p->v[p->nr++] = (struct placing_job){
 		.link = *l, .offset = l->offsets[0], .cookie = l->cookies[0], .set = set};
@@ -209,7 +255,7 @@ int placing_run(struct placing *p)
 {
 	int err = 0;
 
-	side_by_side(p->nr, MAX_THREADS, STACK, place_one, p);
+	side_by_side(p->nr, PLACER_THREADS, PLACER_STACK, place_one, p);
 	for (size_t i = 0; i < p->nr; i++) {
 		int fd = p->v[i].fd, kept = fd < 0 ? fd : keep_link(p->v[i].set, fd);
 
@@ -261,7 +307,7 @@ static void *close_all(void *arg)
 		c->waiting = (struct lot){0};
 		c->busy = true;
 		pthread_mutex_unlock(&c->lock);
-		side_by_side(lot.nr, SIDE_BY_SIDE_MOST, CLOSER_STACK, close_one, &lot);
+		side_by_side(lot.nr, MOST_THREADS, CLOSER_STACK, close_one, &lot);
 		free(lot.fds);
 		pthread_mutex_lock(&c->lock);
 		c->busy = false;
@@ -295,7 +341,7 @@ void link_closer_add(struct link_closer *c, int fd)
 	bool added;
 
 	pthread_mutex_lock(&c->lock);
-	added = !array_grow(&lot->fds, &lot->room, lot->nr, sizeof(*lot->fds));
+	added = !grow_array(&lot->fds, lot->nr, &lot->room, sizeof(*lot->fds));
 	if (added)
 		lot->fds[lot->nr++] = fd;
 	pthread_cond_broadcast(&c->changed);

@@ -17,6 +17,7 @@
 /* Frees that wait in the threads' slots for an allocation to ride along with: noted first, and
  * taken when the rings were read past all that was there by then. */
 
+/* One such free, as it was noted. */
 struct kept_free {
 	uint64_t id;	  /* process and thread */
 	uint64_t addr;	  /* the block */
@@ -25,6 +26,7 @@ struct kept_free {
 
 struct probes; /* opaque */
 
+/* By which of the kernel's means probes are attached. */
 enum probe_link {
 	PROBE_LINK_AUTO,  /* multi where the kernel has it, else perf */
 	PROBE_LINK_MULTI, /* uprobe_multi links, Linux 6.6; need CAP_BPF and CAP_PERFMON */
@@ -34,6 +36,7 @@ enum probe_link {
 #define PROBES_MAX_PROGRAMS 8
 #define PROBES_RING_SIZE    (64u << 20) /* bytes of the second ring, if none are requested */
 
+/* What is settled when the programs are loaded, and holds for all processes. */
 struct probes_opts {
 	enum probe_link link;
 	uint32_t stack_limit; /* most stack bytes that an event carries */
@@ -144,6 +147,7 @@ bool probes_are_multi(const struct probes *p);
  * PROBES_MAX_PROGRAMS.  Returns how many. */
 size_t probes_programs(const struct probes *p, int *fds);
 
+/* Wait for the probes that were dropped, and unload the programs; NULL is allowed. */
 void probes_free(struct probes *p);
 
 #endif

@@ -17,6 +17,7 @@ struct deferred_frees {
 	uint64_t freed[EVENT_SLOTS], time_ns[EVENT_SLOTS];
 };
 
+/* The loaded programs, their rings, and how far these were read; owns all that it points to. */
 struct probes {
 	bool filtered; /* allocations or frees may be left out */
 	struct filters_sweep sweep;

@@ -22,6 +22,7 @@ struct refusal_facts {
 	int perf_paranoid; /* kernel.perf_event_paranoid */
 };
 
+/* How far it came before the kernel refused, and what was refused. */
 enum refusal_stage {
 	REFUSED_UNTRIED,  /* nothing was tried yet */
 	REFUSED_LOAD,	  /* maps, programs or their tracepoints, without a word */
@@ -29,6 +30,7 @@ enum refusal_stage {
 	REFUSED_PROBES,	  /* loaded programs on a process's functions */
 };
 
+/* A trial that the kernel refused, and what the user had asked for. */
 struct refusal {
 	enum refusal_stage stage;
 	int err;	      /* -errno; 0 with REFUSED_UNTRIED */

@@ -38,7 +38,7 @@ int ring_open(const struct ring_map maps[RING_PARTS], ring_event_fn event, void 
 /* Give all events that are complete to event().  Returns 0, or what that returned. */
 int ring_consume(struct ring *r);
 
-/* Note up to where room was taken; and was event() given all that lies before @mark? */
+/* Note up to where room was taken; and was event() given all that lay before that? */
 void ring_mark(const struct ring *r, struct ring_mark *mark);
 bool ring_has_passed(const struct ring *r, const struct ring_mark *mark);
 

@@ -10,6 +10,7 @@
 #define UPROBE_MULTI_ATTACH_TYPE   48
 #define UPROBE_SESSION_ATTACH_TYPE 57 /* for functions' entries and returns, Linux 6.13 */
 
+/* Probes of one link, all in one file and one process; the arrays are borrowed. */
 struct uprobe_multi {
 	const char *path;	 /* the file to be probed */
 	const uint64_t *offsets; /* bytes into the file, one a probe */

@@ -18,122 +18,122 @@ void process_release(struct process *p)
 
 /* The executable mappings go into the trace: no stack can lead anywhere else.  What a single chunk
  * does not hold is counted as lost. */
-static void write_maps(struct process *p, struct trace_out *j, uint64_t time_ns)
+static void write_maps(struct process *p, struct trace_out *out, uint64_t time_ns)
 {
 	struct mlk_maps snapshot = {.tgid = (uint32_t)p->target.pid,
 				    .time_ns = time_ns,
 				    .nr = p->maps.nr,
 				    .mappings = p->maps.v};
-	int err = mlk_writer_maps(j->writer, &snapshot);
+	int err = mlk_writer_maps(out->writer, &snapshot);
 
 	if (err == -EINVAL)
-		j->maps_lost++;
+		out->maps_lost++;
 	else
-		trace_out_fail(j, err);
+		trace_out_fail(out, err);
 	p->maps_changed = false;
 }
 
-static void note_change(struct process *p, struct trace_out *j, uint64_t time_ns)
+static void note_change(struct process *p, struct trace_out *out, uint64_t time_ns)
 {
 	if (!p->maps_changed || time_ns < p->maps_changed_ns)
 		p->maps_changed_ns = time_ns;
 	p->maps_changed = true;
-	j->code_changed = true;
+	out->code_changed = true;
 }
 
 /* Keep what is mapped now among what was mapped before: events of then may still be on their way.
  */
-static void keep_before(struct process *p, struct trace_out *j)
+static void keep_before(struct process *p, struct trace_out *out)
 {
 	for (size_t i = 0; i < p->maps.nr; i++)
-		trace_out_fail(j, maps_add(&p->before, &p->maps.v[i]));
+		trace_out_fail(out, maps_add(&p->before, &p->maps.v[i]));
 }
 
-void process_mapped(struct process *p, struct trace_out *j, uint64_t time_ns,
+void process_mapped(struct process *p, struct trace_out *out, uint64_t time_ns,
 		    const struct mlk_mapping *m)
 {
 	struct mlk_mapping known = *m;
 
 	/* What is replaced was valid until now: it needs a snapshot of its own. */
 	if (p->maps_changed && maps_overlaps(&p->maps, m))
-		write_maps(p, j, p->maps_changed_ns);
-	trace_out_fail(j, module_table_identify(&j->modules, &p->target, j->writer, &known));
-	trace_out_fail(j, maps_add(&p->maps, &known));
-	note_change(p, j, time_ns);
+		write_maps(p, out, p->maps_changed_ns);
+	trace_out_fail(out, module_table_identify(&out->modules, &p->target, out->writer, &known));
+	trace_out_fail(out, maps_add(&p->maps, &known));
+	note_change(p, out, time_ns);
 }
 
-void process_execed(struct process *p, struct trace_out *j, uint64_t time_ns)
+void process_execed(struct process *p, struct trace_out *out, uint64_t time_ns)
 {
 	if (p->maps_changed)
-		write_maps(p, j, p->maps_changed_ns);
-	keep_before(p, j);
+		write_maps(p, out, p->maps_changed_ns);
+	keep_before(p, out);
 	maps_clear(&p->maps);
 	p->maps_changed = false;
-	note_change(p, j, time_ns);
+	note_change(p, out, time_ns);
 }
 
-bool process_snapshot(struct process *p, struct trace_out *j, uint64_t time_ns)
+bool process_snapshot(struct process *p, struct trace_out *out, uint64_t time_ns)
 {
 	struct maps fresh = {0};
 	int err = target_read_maps(&p->target, &fresh);
 
 	if (err) {
 		if (err == -ENOMEM)
-			trace_out_fail(j, err);
+			trace_out_fail(out, err);
 		return false;
 	}
 	maps_keep_code(&fresh);
 	for (size_t i = 0; i < fresh.nr; i++)
-		trace_out_fail(
-			j, module_table_identify(&j->modules, &p->target, j->writer, &fresh.v[i]));
-	keep_before(p, j);
+		trace_out_fail(out, module_table_identify(&out->modules, &p->target, out->writer,
+							  &fresh.v[i]));
+	keep_before(p, out);
 	maps_release(&p->maps);
 	p->maps = fresh;
-	write_maps(p, j, time_ns);
-	j->code_changed = true;
+	write_maps(p, out, time_ns);
+	out->code_changed = true;
 	return true;
 }
 
-void process_set_maps(struct process *p, struct trace_out *j, uint64_t time_ns, struct maps *maps)
+void process_set_maps(struct process *p, struct trace_out *out, uint64_t time_ns, struct maps *maps)
 {
 	struct maps before = p->maps;
 
 	p->maps = *maps;
 	*maps = before;
-	write_maps(p, j, time_ns);
-	j->code_changed = true;
+	write_maps(p, out, time_ns);
+	out->code_changed = true;
 }
 
-void process_inherit(struct process *p, struct trace_out *j, struct process *parent,
+void process_inherit(struct process *p, struct trace_out *out, struct process *parent,
 		     uint32_t parent_tid)
 {
 	for (size_t i = 0; i < parent->maps.nr; i++)
-		trace_out_fail(j, maps_add(&p->maps, &parent->maps.v[i]));
-	trace_out_fail(j, threads_inherit(&p->threads, (uint32_t)p->target.pid, &parent->threads,
-					  &parent->target, parent_tid));
-	note_change(p, j, p->born_ns);
+		trace_out_fail(out, maps_add(&p->maps, &parent->maps.v[i]));
+	trace_out_fail(out, threads_inherit(&p->threads, (uint32_t)p->target.pid, &parent->threads,
+					    &parent->target, parent_tid));
+	note_change(p, out, p->born_ns);
 }
 
-void process_flush_maps(struct process *p, struct trace_out *j)
+void process_flush_maps(struct process *p, struct trace_out *out)
 {
 	uint64_t since_ns = p->maps_changed ? p->maps_changed_ns : clock_now_ns();
 
-	if ((j->listening && !j->maps_missed) || !process_snapshot(p, j, since_ns))
+	if ((out->listening && !out->maps_missed) || !process_snapshot(p, out, since_ns))
 		if (p->maps_changed)
-			write_maps(p, j, p->maps_changed_ns);
+			write_maps(p, out, p->maps_changed_ns);
 }
 
-void process_forget_before(struct process *p, struct trace_out *j)
+void process_forget_before(struct process *p, struct trace_out *out)
 {
 	if (!p->before.nr)
 		return;
 	maps_clear(&p->before);
-	j->code_changed = true;
+	out->code_changed = true;
 }
 
-void process_write_threads(struct process *p, struct trace_out *j)
+void process_write_threads(struct process *p, struct trace_out *out)
 {
-	trace_out_fail(j, threads_write(&p->threads, &p->target, j->writer));
+	trace_out_fail(out, threads_write(&p->threads, &p->target, out->writer));
 }
 
 static void add_code(struct code_ranges *to, const struct maps *maps)
@@ -194,7 +194,7 @@ static bool same_ranges(const struct code_ranges *a, const struct code_ranges *b
 	return true;
 }
 
-void code_ranges_update(struct code_ranges *c, struct trace_out *j, struct process *const *all,
+void code_ranges_update(struct code_ranges *c, struct trace_out *out, struct process *const *all,
 			size_t nr)
 {
 	/* Without notices of new mappings no word can be known not to be code, so all that could be
@@ -203,15 +203,15 @@ void code_ranges_update(struct code_ranges *c, struct trace_out *j, struct proce
 		.start = 1 << 16, .end = 1ull << 47, .perms = MLK_PERM_X, .path = ""};
 	struct code_ranges now = {0};
 
-	j->code_changed = false;
-	if (!j->listening || j->maps_missed) {
+	out->code_changed = false;
+	if (!out->listening || out->maps_missed) {
 		code_ranges_release(c);
-		mlk_writer_set_code(j->writer, &anything, 1);
+		mlk_writer_set_code(out->writer, &anything, 1);
 		return;
 	}
-	trace_out_fail(j, collect_code(&now, all, nr));
+	trace_out_fail(out, collect_code(&now, all, nr));
 	if (now.v && !same_ranges(c, &now)) {
-		mlk_writer_set_code(j->writer, now.v, now.nr);
+		mlk_writer_set_code(out->writer, now.v, now.nr);
 		code_ranges_release(c);
 		*c = now;
 	} else {

@@ -24,7 +24,7 @@ struct process_exec {
 	bool loaded;	   /* held by the tracer, with its libraries mapped and not begun */
 };
 
-/* What becomes of the probes when the main thread has ended; see leader.h. */
+/* What becomes of the probes when the main thread has ended; see leader.c. */
 struct process_leader {
 	bool ended, due;      /* it has; and that was not examined yet */
 	bool told;	      /* that the probes are lost */
@@ -33,6 +33,7 @@ struct process_leader {
 	struct links keepers; /* of the others */
 };
 
+/* All that is known of a process; it owns that, until process_release(). */
 struct process {
 	struct target target;
 	pid_t parent;	    /* that forked it while it was recorded; 0: recorded from the first */
@@ -53,6 +54,7 @@ struct process {
 	bool announced;	    /* a child: the trace says whose */
 	bool probed;	    /* the probes are in */
 	bool ended;	    /* there is no such process any more */
+	bool leaves;	    /* that was so before the rings were read last */
 	bool exited;	    /* and all its events have come */
 	bool over;	    /* what comes was caught while the probes were detached */
 	bool refused;	    /* it runs a program that this user may not watch */
@@ -61,36 +63,37 @@ struct process {
 /* Forget all that is known of @p and take its links back; the caller has dropped them. */
 void process_release(struct process *p);
 
-/* What follows puts errors into j->err, and sets j->code_changed as it should be. */
+/* What follows puts errors into out->err, and sets out->code_changed as it should be. */
 
 /* The kernel knows that @m is mapped since @time_ns. */
-void process_mapped(struct process *p, struct trace_out *j, uint64_t time_ns,
+void process_mapped(struct process *p, struct trace_out *out, uint64_t time_ns,
 		    const struct mlk_mapping *m);
 
 /* It runs another program since @time_ns: its mappings are gone. */
-void process_execed(struct process *p, struct trace_out *j, uint64_t time_ns);
+void process_execed(struct process *p, struct trace_out *out, uint64_t time_ns);
 
 /* Read all mappings anew and write them as valid from @time_ns.  False: the process has ended. */
-bool process_snapshot(struct process *p, struct trace_out *j, uint64_t time_ns);
+bool process_snapshot(struct process *p, struct trace_out *out, uint64_t time_ns);
 
 /* @maps, executable and identified, are its mappings from @time_ns on, and all events of before are
  * in; it is given those of before. */
-void process_set_maps(struct process *p, struct trace_out *j, uint64_t time_ns, struct maps *maps);
+void process_set_maps(struct process *p, struct trace_out *out, uint64_t time_ns,
+		      struct maps *maps);
 
 /* Take over from @parent what a child of fork has at its birth, at p->born_ns: mappings and the
  * main thread's name.  @parent_tid: the thread that forked. */
-void process_inherit(struct process *p, struct trace_out *j, struct process *parent,
+void process_inherit(struct process *p, struct trace_out *out, struct process *parent,
 		     uint32_t parent_tid);
 
 /* Write a snapshot if mappings changed; not for each notice, because some programs map code all the
  * time. */
-void process_flush_maps(struct process *p, struct trace_out *j);
+void process_flush_maps(struct process *p, struct trace_out *out);
 
 /* All events are in that were made under the mappings of before. */
-void process_forget_before(struct process *p, struct trace_out *j);
+void process_forget_before(struct process *p, struct trace_out *out);
 
 /* Put names of threads that are new into the trace. */
-void process_write_threads(struct process *p, struct trace_out *j);
+void process_write_threads(struct process *p, struct trace_out *out);
 
 /* Where code is in all processes of a recording, which decides the words of stacks that are kept:
  * ranges that the writer was told, ascending, apart from each other. */
@@ -99,11 +102,12 @@ struct code_ranges {
 	size_t nr;
 };
 
-/* Tell j->writer what is executable in the @nr processes of @all: now, and before where events of
- * then may still come.  Nothing is told again that has not changed.  Errors go to j->err. */
-void code_ranges_update(struct code_ranges *c, struct trace_out *j, struct process *const *all,
+/* Tell out->writer what is executable in the @nr processes of @all: now, and before where events of
+ * then may still come.  Nothing is told again that has not changed.  Errors go to out->err. */
+void code_ranges_update(struct code_ranges *c, struct trace_out *out, struct process *const *all,
 			size_t nr);
 
+/* Forget the ranges: all is told again. */
 void code_ranges_release(struct code_ranges *c);
 
 #endif

@@ -23,29 +23,34 @@
 #include "record/target/maps.h"
 #include "record/target/target.h"
 
+void launch_not_begun(int report)
+{
+	int err = errno;
+
+	_exit(write(report, &err, sizeof(err)) == (ssize_t)sizeof(err) ? EXIT_NOT_FOUND
+								       : EXIT_RECORD_FAILED);
+}
+
 /* In the child: once the parent has written to @go, become the command; if that fails, tell the
  * parent why through @report. */
 static void child(char **argv, int report, int go, void (*on_child)(int))
 {
 	char traced;
-	int err;
 
 	signal(SIGCHLD, on_child);
 	rlimits_restore();
 	if (read(go, &traced, 1) != 1)
 		_exit(EXIT_RECORD_FAILED);
 	execvp(argv[0], argv);
-	err = errno;
-	if (write(report, &err, sizeof(err)) != (ssize_t)sizeof(err))
-		_exit(EXIT_RECORD_FAILED);
-	_exit(EXIT_NOT_FOUND);
+	launch_not_begun(report);
 }
 
-static int explain_untraceable(const char *name, int err)
+/* End the child, whose start cannot be followed.  Returns the exit status. */
+static int stop_following(const char *name, pid_t pid)
 {
-	log_error("cannot follow the start of '%s' with ptrace (%s; is mleak itself traced?); "
-		  "start it first and attach with -p",
-		  name, strerror(err));
+	log_error("cannot follow the start of '%s' with ptrace; start it first and attach with -p",
+		  name);
+	launch_abort(pid);
 	return EXIT_RECORD_FAILED;
 }
 
@@ -77,10 +82,7 @@ static int wait_for_exec(const char *name, pid_t pid, int report)
 		sig = status >> 16 ? 0 : WSTOPSIG(status);
 		ptrace(PTRACE_CONT, pid, NULL, (void *)(intptr_t)sig);
 	}
-	log_error("cannot follow the start of '%s' with ptrace; start it first and attach with -p",
-		  name);
-	launch_abort(pid);
-	return EXIT_RECORD_FAILED;
+	return stop_following(name, pid);
 }
 
 /* Trace the child, which waits for a byte through @go, and see it become the command. */
@@ -92,7 +94,10 @@ static int trace_exec(const char *name, pid_t pid, int report, int go)
 		int err = errno;
 
 		launch_abort(pid);
-		return explain_untraceable(name, err);
+		log_error("cannot follow the start of '%s' with ptrace (%s; is mleak itself "
+			  "traced?); start it first and attach with -p",
+			  name, strerror(err));
+		return EXIT_RECORD_FAILED;
 	}
 	if (write(go, "", 1) != 1)
 		kill(pid, SIGKILL);
@@ -293,12 +298,7 @@ int launch_start(const struct launch *l, char **argv, pid_t *pid, int *ended)
 	step = run_to_start(&t, ended);
 	if (step == STEP_THERE)
 		return 0;
-	if (step == STEP_ENDED)
-		return LAUNCH_ENDED;
-	log_error("cannot follow the start of '%s' with ptrace; start it first and attach with -p",
-		  argv[0]);
-	launch_abort(*pid);
-	return EXIT_RECORD_FAILED;
+	return step == STEP_ENDED ? LAUNCH_ENDED : stop_following(argv[0], *pid);
 }
 
 int launch_release(pid_t pid)

@@ -21,6 +21,9 @@ int launch_fork(struct launch *l, char **argv);
  * to give, 126 or 127. */
 int launch_explain(const char *name, int err);
 
+/* In the child, where execvp(3) failed: tell the parent errno through the pipe @report, and end. */
+__attribute__((noreturn)) void launch_not_begun(int report);
+
 /* In place of launch_start(): no child is left. */
 void launch_give_up(const struct launch *l);
 

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "record/base/array.h"
+#include "array.h"
 #include "record/base/clock.h"
 #include "record/base/proc.h"
 #include "record/module/module_table.h"
@@ -139,7 +139,7 @@ static struct to_start_entry *find_entry(const struct to_start *s, pid_t pid)
 void to_start_add(struct to_start *s, pid_t pid)
 {
 	to_start_remove(s, pid);
-	if (!array_grow(&s->v, &s->room, s->nr, sizeof(*s->v)))
+	if (!grow_array(&s->v, s->nr, &s->room, sizeof(*s->v)))
 		s->v[s->nr++] = (struct to_start_entry){.pid = pid};
 }
 

@@ -20,8 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "array.h"
 #include "mleak.h"
-#include "record/base/array.h"
 #include "record/privilege/privileges.h"
 #include "record/ptrace/launch.h"
 #include "record/ptrace/seize.h"
@@ -76,7 +76,7 @@ static void silence(int fd)
 /* False: no memory. */
 static bool push_event(struct tracer_list *l, struct tracer_event event)
 {
-	if (array_grow(&l->v, &l->room, l->nr, sizeof(*l->v)))
+	if (grow_array(&l->v, l->nr, &l->room, sizeof(*l->v)))
 		return false;
 	l->v[l->nr++] = event;
 	return true;
@@ -399,26 +399,17 @@ bool tracer_next(struct tracer *t, struct tracer_event *event)
 	return found;
 }
 
-static void order(struct tracer *t, enum tracer_what how, pid_t pid)
+void tracer_let_go(struct tracer *t, pid_t pid, bool to_start)
 {
+	const struct tracer_event order = {to_start ? TRACER_START : TRACER_EXEC, pid};
 	bool pushed;
 
 	do {
 		pthread_mutex_lock(&t->lock);
-		pushed = push_event(&t->orders, (struct tracer_event){how, pid});
+		pushed = push_event(&t->orders, order);
 		pthread_mutex_unlock(&t->lock);
 	} while (!pushed); /* it must not be held forever */
 	ring_bell(t->orders_fd);
-}
-
-void tracer_let_go(struct tracer *t, pid_t pid)
-{
-	order(t, TRACER_EXEC, pid);
-}
-
-void tracer_let_go_to_start(struct tracer *t, pid_t pid)
-{
-	order(t, TRACER_START, pid);
 }
 
 bool tracer_stop(struct tracer *t, int *status)

@@ -12,6 +12,7 @@
 
 struct tracer; /* opaque */
 
+/* At which point of its life a process is held. */
 enum tracer_what {
 	TRACER_CHILD, /* a new process is held at its start */
 	TRACER_EXEC,  /* a process is held that begins another program */
@@ -19,6 +20,7 @@ enum tracer_what {
 			 called one of them */
 };
 
+/* A process that is held, until tracer_let_go(), and why. */
 struct tracer_event {
 	enum tracer_what what;
 	pid_t pid;
@@ -44,11 +46,9 @@ int tracer_fd(const struct tracer *t);
 /* The next event, whose process is held until tracer_let_go().  False: there is none. */
 bool tracer_next(struct tracer *t, struct tracer_event *event);
 
-void tracer_let_go(struct tracer *t, pid_t pid);
-
-/* As tracer_let_go() of one that begins a dynamically linked program.  TRACER_START tells when
- * glibc's loader has mapped what it needs; of another loader nothing more is told. */
-void tracer_let_go_to_start(struct tracer *t, pid_t pid);
+/* Let @pid go on.  @to_start: it begins a dynamically linked program, and TRACER_START is to tell
+ * when glibc's loader has mapped what it needs; of another loader nothing more is told. */
+void tracer_let_go(struct tracer *t, pid_t pid, bool to_start);
 
 /* Set all processes free, and kill the command if tracer_release() was not called.  Returns true,
  * with its wait status in *@status, if the command has been waited for. */

@@ -44,7 +44,7 @@ static struct process *add_child(struct session *s, struct process *parent, pid_
 	p->refused = parent->refused;
 	p->born_ns = time_ns;
 	s->children++;
-	trace_out_fail(&s->journal, allocators_copy(&p->allocators, &parent->allocators));
+	trace_out_fail(&s->out, allocators_copy(&p->allocators, &parent->allocators));
 	/* Its parent may have begun another program that is not examined yet.  If that is never
 	 * possible, it is the parent's loss. */
 	p->exec.since_ns = parent->exec.since_ns;
@@ -110,9 +110,9 @@ void children_on_fork(struct session *s, const struct sideband_fork *fork)
 	if (!parent)
 		return;
 	if (fork->pid == fork->parent_pid) {
-		trace_out_fail(&s->journal, threads_inherit(&parent->threads, (uint32_t)fork->tid,
-							    &parent->threads, &parent->target,
-							    (uint32_t)fork->parent_tid));
+		trace_out_fail(&s->out, threads_inherit(&parent->threads, (uint32_t)fork->tid,
+							&parent->threads, &parent->target,
+							(uint32_t)fork->parent_tid));
 		return;
 	}
 	if (!s->follow) {
@@ -127,7 +127,7 @@ void children_on_fork(struct session *s, const struct sideband_fork *fork)
 	p = add_child(s, parent, fork->pid, fork->time_ns);
 	if (!p)
 		return;
-	process_inherit(p, &s->journal, parent, (uint32_t)fork->parent_tid);
+	process_inherit(p, &s->out, parent, (uint32_t)fork->parent_tid);
 	if (!p->traced)
 		catch (s, p);
 }
@@ -144,18 +144,12 @@ static struct process *find_new(struct session *s, pid_t pid)
 	return newest && !newest->exited ? newest : NULL;
 }
 
-int children_announce(struct session *s, pid_t parent, pid_t pid, uint64_t time_ns)
+void children_announce(struct session *s, pid_t parent, pid_t pid)
 {
 	struct process *p, *from;
-	const struct mlk_event ev = {.kind = MLK_FORK,
-				     .tgid = (uint32_t)pid,
-				     .tid = (uint32_t)pid,
-				     .time_ns = time_ns,
-				     .addr = (uint64_t)parent};
-	int err;
 
 	if (!s->follow)
-		return 0;
+		return;
 	p = find_new(s, pid);
 	if (!p) {
 		session_read_sideband(s);
@@ -164,18 +158,17 @@ int children_announce(struct session *s, pid_t parent, pid_t pid, uint64_t time_
 	/* One that the notices did not report. */
 	from = session_find(s, parent);
 	if (!p && from) {
-		p = add_child(s, from, pid, time_ns);
+		p = add_child(s, from, pid, s->time_ns);
 		if (!p)
-			return s->journal.err;
-		process_snapshot(p, &s->journal, time_ns);
+			return;
+		process_snapshot(p, &s->out, s->time_ns);
 		if (!p->traced)
 			catch (s, p);
 	}
 	if (!p)
-		return 0;
+		return;
 	p->announced = true;
-	err = tally_note(&s->tally, &ev);
-	return err ? err : mlk_writer_event(s->journal.writer, &ev);
+	write_life(s, MLK_FORK, pid, parent);
 }
 
 void children_held(struct session *s, pid_t pid)

@@ -12,7 +12,7 @@
 #include "record/target/link_map.h"
 
 #define FIND_NS 1000000000u /* longest wait for a new program's libraries */
-#define HELD_NS 200000000u  /* and of a program for its probes */
+#define HELD_NS 200000000u  /* how long a process may be held for what is waiting */
 
 /* Does the file of @m, which @p has or had mapped, define malloc for others, too?  (A loader's
  * gives way to the C library's.) */
@@ -37,20 +37,12 @@ static bool is_probed(const struct allocators *a, const struct mlk_mapping *m)
 	return false;
 }
 
-static bool is_mapped(const struct maps *maps, const struct mlk_mapping *m)
-{
-	for (size_t i = 0; i < maps->nr; i++)
-		if (maps_same_file(&maps->v[i], m))
-			return true;
-	return false;
-}
-
 /* Had the program with @maps mapped the files that are probed, and no other that allocates?  Then
  * the probes were in it from its start. */
 static bool is_watched(const struct process *p, const struct maps *maps)
 {
 	for (size_t i = 0; i < p->allocators.nr; i++)
-		if (!is_mapped(maps, &p->allocators.v[i].code))
+		if (!maps_have_file_of(maps, &p->allocators.v[i].code))
 			return false;
 	for (size_t i = 0; i < maps->nr; i++)
 		if (!is_probed(&p->allocators, &maps->v[i]) && has_malloc(p, &maps->v[i]))
@@ -138,11 +130,16 @@ static void remember(struct session *s, const struct process *p)
 		s->known.v[s->known.nr++ % NR_KNOWN] = program;
 }
 
-bool exec_wants_start(const struct session *s, const struct process *p)
+bool exec_held(struct session *s, pid_t pid)
 {
 	struct known_program program;
+	const struct process *p;
 
-	return p->traced && !p->refused && identify(p, &program) && !is_known(&s->known, &program);
+	/* a static program can be probed before it begins */
+	session_drain_for(s, HELD_NS);
+	p = session_newest(s, pid);
+	return p && p->traced && !p->refused && identify(p, &program) &&
+	       !is_known(&s->known, &program);
 }
 
 void exec_at_start(struct session *s, pid_t pid)
@@ -155,7 +152,7 @@ void exec_at_start(struct session *s, pid_t pid)
 	do
 		session_drain_for(s, HELD_NS);
 	while ((p = session_newest(s, pid)) != NULL && p->exec.since_ns && p->exec.loaded &&
-	       !s->journal.err && clock_now_ns() < end_ns);
+	       !s->out.err && clock_now_ns() < end_ns);
 }
 
 /* The probes of @p, which has been running since @execed_ns, were attached only now. */
@@ -206,7 +203,7 @@ static void tell_of(struct session *s, struct process *p)
 static void refuse(struct session *s, struct process *p)
 {
 	if (!p->parent) {
-		trace_out_fail(&s->journal, -EACCES);
+		trace_out_fail(&s->out, -EACCES);
 		return;
 	}
 	if (!p->target.hushed)

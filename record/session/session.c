@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "mleak.h"
-#include "record/base/array.h"
 
 struct process *session_find(struct session *s, pid_t pid)
 {
@@ -31,9 +31,9 @@ struct process *session_append(struct session *s)
 {
 	struct process *p = calloc(1, sizeof(*p));
 
-	if (!p || array_grow(&s->all, &s->room, s->nr, sizeof(struct process *))) {
+	if (!p || grow_array(&s->all, s->nr, &s->room, sizeof(struct process *))) {
 		free(p);
-		trace_out_fail(&s->journal, -ENOMEM);
+		trace_out_fail(&s->out, -ENOMEM);
 		return NULL;
 	}
 	p->target.pidfd = -1;
@@ -80,12 +80,6 @@ void session_note_gap(struct session *s, uint64_t gap_ns)
 		s->gaps.longest_ns = gap_ns;
 }
 
-void session_note_missed(struct session *s, const struct process *p, const char *why)
-{
-	unrecorded_add(&s->missed, p->target.pid,
-		       threads_find(&p->threads, (uint32_t)p->target.pid), why);
-}
-
 void session_drop_probes(struct session *s, struct process *p)
 {
 	probes_drop(s->probes, &p->links);
@@ -98,11 +92,6 @@ void session_end_process(struct session *s, struct process *p)
 	s->forgets = true;
 	if (s->probes)
 		session_drop_probes(s, p);
-}
-
-bool session_is_over(const struct session *s)
-{
-	return !s->nr;
 }
 
 bool session_is_urgent(const struct session *s)
@@ -132,8 +121,8 @@ void session_release(struct session *s)
 	probes_free(s->probes);
 	preload_free(s->preload);
 	sideband_free(s->sideband);
-	mlk_writer_free(s->journal.writer);
-	module_table_release(&s->journal.modules);
+	mlk_writer_free(s->out.writer);
+	module_table_release(&s->out.modules);
 	code_ranges_release(&s->code);
 	tally_release(&s->tally);
 }

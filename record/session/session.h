@@ -75,9 +75,10 @@ struct backend {
 
 extern const struct backend backend_bpf, backend_preload;
 
+/* A recording's whole state.  It owns what it points to, but the helper and the tracer. */
 struct session {
 	const struct backend *backend; /* set by session_start() */
-	struct trace_out journal;
+	struct trace_out out;
 	struct sideband *sideband; /* NULL: not allowed */
 	struct probes *probes;	   /* NULL: preload */
 	struct preload *preload;   /* the events come from it; NULL: from probes */
@@ -106,7 +107,7 @@ struct session {
 	uint64_t allocs, frees;	      /* events written */
 	struct tally tally;	      /* the blocks of these */
 	uint64_t stacks_cut;	      /* of these allocations, for lack of room in the buffer */
-	struct overrun_list findings; /* whose stacks are still to come */
+	struct overrun_list overruns; /* whose stacks are still to come */
 	uint64_t losses_ns;	      /* when they were counted last */
 	struct unrecorded missed;     /* programs started by exec, and children */
 	uint64_t children;	      /* recorded; without follow: started, and not recorded */
@@ -121,6 +122,7 @@ struct session {
 	unsigned int batch;	/* events since probes_consume() was called */
 };
 
+/* How to record, as the command line and the backend settled it; borrowed by session_start(). */
 struct session_opts {
 	struct allocator_opts allocators;
 	struct filter_opts filters;
@@ -151,7 +153,7 @@ int session_start(struct session *s, const struct session_opts *opts);
 /* From now on ask @helper, which is borrowed, for what needs privileges. */
 void session_set_helper(struct session *s, struct helper *helper);
 
-/* Take in what is waiting.  Returns false when much is still waiting; errors go to s->journal.err.
+/* Take in what is waiting.  Returns false when much is still waiting; errors go to s->out.err.
  */
 bool session_drain(struct session *s);
 
@@ -177,13 +179,11 @@ void session_end_process(struct session *s, struct process *p);
 /* Take out all probes of @p; there is s->probes. */
 void session_drop_probes(struct session *s, struct process *p);
 
-/* Are all processes gone, and all their events in? */
-bool session_is_over(const struct session *s);
-
 /* Does a program wait for its probes? */
 bool session_is_urgent(const struct session *s);
 
-/* Note that the program that @p runs, or @p itself, could not be recorded, since "it @why". */
+/* Note that the program that @p runs, or @p itself, could not be recorded, since "it @why",
+ * static text. */
 void session_note_missed(struct session *s, const struct process *p, const char *why);
 
 /* Note that a process was recorded only from @gap_ns after its start. */
@@ -207,10 +207,8 @@ void session_finish(struct session *s, enum mlk_end reason);
 /* Losses of all kinds so far. */
 void session_losses(const struct session *s, struct mlk_losses *losses);
 
+/* Take out all probes, and release all but the helper and the tracer. */
 void session_release(struct session *s);
-
-/* Count @pid, called @name ("": not known); @why is static text that goes on after "it ". */
-void unrecorded_add(struct unrecorded *m, pid_t pid, const char *name, const char *why);
 
 /* Was that said of as many children as are named? */
 bool unrecorded_is_full(const struct unrecorded *m);
@@ -224,14 +222,17 @@ void unrecorded_report(const struct unrecorded *m);
 /* From the rings' events to the trace's: write_events.c. */
 
 /* An event from the rings, for probes_set_consumer() with the session as context.  Returns 0,
- * -EAGAIN when it is time to check other things, or another -errno, which s->journal.err has too.
+ * -EAGAIN when it is time to check other things, or another -errno, which s->out.err has too.
  */
 int write_event(void *ctx, void *data, size_t size);
 
 /* The same for one that a preloaded library made at @time_ns, whatever its kind. */
 int write_event_at(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view);
 
-/* Take the frees that probes_note_freed() noted.  What goes wrong is in s->journal.err. */
+/* Process @pid was forked by @parent, or has ended, at s->time_ns. */
+void write_life(struct session *s, enum mlk_kind kind, pid_t pid, pid_t parent);
+
+/* Take the frees that probes_note_freed() noted.  What goes wrong is in s->out.err. */
 void write_deferred_frees(struct session *s);
 
 /* Processes that a preloaded library reports: session_backend.c. */
@@ -262,9 +263,8 @@ void leader_look(struct session *s);
 /* A notice says that a thread or process was started. */
 void children_on_fork(struct session *s, const struct sideband_fork *fork);
 
-/* The ring says that @parent forked @pid at @time_ns: its events may come from now on.  Returns
- * what the writer returned. */
-int children_announce(struct session *s, pid_t parent, pid_t pid, uint64_t time_ns);
+/* The ring says that @parent forked @pid at s->time_ns: its events may come from now on. */
+void children_announce(struct session *s, pid_t parent, pid_t pid);
 
 /* @pid is held before its first instruction: attach its probes. */
 void children_held(struct session *s, pid_t pid);
@@ -285,9 +285,9 @@ void exec_note(struct session *s, struct process *p, uint64_t time_ns, bool link
  * the probes are where it allocates.  On the same files they still are. */
 void exec_follow(struct session *s, struct process *p);
 
-/* @p, which is held, begins another program.  Is that to be held again when its libraries are
+/* @pid is held, and begins another program.  Is that to be held again when its libraries are
  * mapped? Not one that allocates by what is probed, as is known of it. */
-bool exec_wants_start(const struct session *s, const struct process *p);
+bool exec_held(struct session *s, pid_t pid);
 
 /* The program that @p runs is held with its libraries mapped: attach its probes. */
 void exec_at_start(struct session *s, pid_t pid);
@@ -296,7 +296,6 @@ void exec_at_start(struct session *s, pid_t pid);
 void exec_judge(struct session *s, struct process *p);
 
 /* The backends' start() and consume(): session_start.c, session_drain.c. */
-
 int session_start_bpf(struct session *s, const struct session_opts *opts);
 int session_start_preload(struct session *s, const struct session_opts *opts);
 bool session_drain_probes(struct session *s);

@@ -172,8 +172,8 @@ static bool read_maps(void *ctx, pid_t pid, struct maps *maps)
 		return false;
 	maps_keep_code(maps);
 	for (size_t i = 0; i < maps->nr; i++)
-		trace_out_fail(&s->journal, module_table_identify(&s->journal.modules, &p->target,
-								  s->journal.writer, &maps->v[i]));
+		trace_out_fail(&s->out, module_table_identify(&s->out.modules, &p->target,
+							      s->out.writer, &maps->v[i]));
 	return true;
 }
 
@@ -184,27 +184,23 @@ static void mapped(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps)
 
 	if (!p)
 		return;
-	process_set_maps(p, &s->journal, time_ns, maps);
+	process_set_maps(p, &s->out, time_ns, maps);
 	/* it may run another program */
-	trace_out_fail(&s->journal, threads_name(&p->threads, (uint32_t)pid, p->target.comm));
+	trace_out_fail(&s->out, threads_name(&p->threads, (uint32_t)pid, p->target.comm));
 }
 
 static void came(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps)
 {
 	struct session *s = ctx;
 	struct process *p = session_newest(s, pid);
-	struct mlk_event ev = {
-		.kind = MLK_FORK, .tgid = (uint32_t)pid, .tid = (uint32_t)pid, .time_ns = time_ns};
 
 	if (!p)
 		return;
-	ev.addr = (uint64_t)p->parent;
 	p->born_ns = s->time_ns = time_ns;
 	p->announced = true;
-	process_set_maps(p, &s->journal, time_ns, maps);
-	trace_out_fail(&s->journal, threads_name(&p->threads, (uint32_t)pid, p->target.comm));
-	trace_out_fail(&s->journal, tally_note(&s->tally, &ev));
-	trace_out_fail(&s->journal, mlk_writer_event(s->journal.writer, &ev));
+	process_set_maps(p, &s->out, time_ns, maps);
+	trace_out_fail(&s->out, threads_name(&p->threads, (uint32_t)pid, p->target.comm));
+	write_life(s, MLK_FORK, pid, p->parent);
 }
 
 static void named(void *ctx, pid_t pid, uint32_t tid, const char *name)
@@ -213,7 +209,7 @@ static void named(void *ctx, pid_t pid, uint32_t tid, const char *name)
 	struct process *p = session_newest(s, pid);
 
 	if (p)
-		trace_out_fail(&s->journal, threads_claim(&p->threads, tid, name));
+		trace_out_fail(&s->out, threads_claim(&p->threads, tid, name));
 }
 
 static void ended(void *ctx, uint64_t time_ns, pid_t pid)

@@ -14,7 +14,7 @@ static void on_mapped(void *ctx, pid_t pid, uint64_t time_ns, const struct mlk_m
 	struct process *p = session_newest(s, pid);
 
 	if (p)
-		process_mapped(p, &s->journal, time_ns, m);
+		process_mapped(p, &s->out, time_ns, m);
 }
 
 static void on_named(void *ctx, pid_t pid, uint32_t tid, const char *name)
@@ -23,7 +23,7 @@ static void on_named(void *ctx, pid_t pid, uint32_t tid, const char *name)
 	struct process *p = session_newest(s, pid);
 
 	if (p)
-		trace_out_fail(&s->journal, threads_name(&p->threads, tid, name));
+		trace_out_fail(&s->out, threads_name(&p->threads, tid, name));
 }
 
 static void on_execed(void *ctx, pid_t pid, uint64_t time_ns)
@@ -32,7 +32,7 @@ static void on_execed(void *ctx, pid_t pid, uint64_t time_ns)
 	struct process *p = session_newest(s, pid);
 
 	if (p)
-		process_execed(p, &s->journal, time_ns);
+		process_execed(p, &s->out, time_ns);
 }
 
 static void on_forked(void *ctx, const struct sideband_fork *fork)
@@ -44,9 +44,9 @@ static void on_lost(void *ctx, uint64_t nr)
 {
 	struct session *s = ctx;
 
-	s->journal.maps_lost += nr;
-	s->journal.maps_missed = true;
-	s->journal.code_changed = true;
+	s->out.maps_lost += nr;
+	s->out.maps_missed = true;
+	s->out.code_changed = true;
 }
 
 void session_read_sideband(struct session *s)
@@ -63,27 +63,16 @@ void session_read_sideband(struct session *s)
 		sideband_read(s->sideband, &sink);
 }
 
-static void write_exit(struct session *s, const struct process *p)
-{
-	const struct mlk_event ev = {.kind = MLK_EXIT,
-				     .tgid = (uint32_t)p->target.pid,
-				     .tid = (uint32_t)p->target.pid,
-				     .time_ns = s->time_ns};
-
-	trace_out_fail(&s->journal, tally_note(&s->tally, &ev));
-	trace_out_fail(&s->journal, mlk_writer_event(s->journal.writer, &ev));
-}
-
 /* All that was in the rings has come: those that had ended before leave. */
-static void remove_exited(struct session *s, const bool *had_ended)
+static void remove_exited(struct session *s)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < s->nr; i++) {
 		struct process *p = s->all[i];
 
-		process_forget_before(p, &s->journal);
-		if ((!had_ended[i] && !p->exited) || p->hold.seized) {
+		process_forget_before(p, &s->out);
+		if ((!p->leaves && !p->exited) || p->hold.seized) {
 			s->all[kept++] = p;
 			continue;
 		}
@@ -91,11 +80,11 @@ static void remove_exited(struct session *s, const bool *had_ended)
 		if (p->parent && !p->probed)
 			children_missed(s, p);
 		if (!p->exited)
-			write_exit(s, p); /* the notice was lost */
+			write_life(s, MLK_EXIT, p->target.pid, 0); /* the notice was lost */
 		p->exited = true;
-		process_flush_maps(p, &s->journal);
-		process_write_threads(p, &s->journal);
-		s->journal.code_changed = true;
+		process_flush_maps(p, &s->out);
+		process_write_threads(p, &s->out);
+		s->out.code_changed = true;
 		if (s->last == p)
 			s->last = NULL;
 		process_release(p);
@@ -104,42 +93,33 @@ static void remove_exited(struct session *s, const bool *had_ended)
 	s->nr = kept;
 }
 
-/* Which have ended by now?  NULL: no memory, or none. */
-static bool *note_ended(struct session *s, size_t *nr)
+/* Those that have ended by now leave when all that is in the rings has come. */
+static void note_ended(struct session *s)
 {
-	bool *ended = calloc(s->nr + 1, sizeof(*ended));
+	for (size_t i = 0; i < s->nr; i++) {
+		struct process *p = s->all[i];
 
-	*nr = s->nr;
-	for (size_t i = 0; ended && i < s->nr; i++) {
-		if (!s->all[i]->ended && target_has_ended(&s->all[i]->target))
-			session_end_process(s, s->all[i]);
-		ended[i] = s->all[i]->ended;
+		if (s->probes && !p->ended && target_has_ended(&p->target))
+			session_end_process(s, p);
+		p->leaves = p->ended;
 	}
-	return ended;
 }
 
 bool session_drain_preload(struct session *s)
 {
-	bool *ended;
-
 	if (preload_consume(s->preload, s->end_ns) == -EAGAIN)
 		return false;
-	ended = calloc(s->nr + 1, sizeof(*ended));
-	for (size_t i = 0; ended && i < s->nr; i++)
-		ended[i] = s->all[i]->ended;
-	if (ended)
-		remove_exited(s, ended);
-	free(ended);
+	note_ended(s);
+	remove_exited(s);
 	return true;
 }
 
 bool session_drain_probes(struct session *s)
 {
 	uint64_t now_ns = clock_now_ns();
-	size_t nr_before;
-	bool drained, all, takes_freed = now_ns >= s->freed_ns, *ended, *grown;
+	bool drained, all, takes_freed = now_ns >= s->freed_ns;
 
-	ended = note_ended(s, &nr_before);
+	note_ended(s);
 	session_read_sideband(s);
 	if (takes_freed) {
 		probes_note_freed(s->probes);
@@ -155,14 +135,8 @@ bool session_drain_probes(struct session *s)
 	leader_look(s);
 	for (size_t i = 0; all && i < s->nr; i++)
 		exec_follow(s, s->all[i]);
-	grown = all && ended ? realloc(ended, (s->nr + 1) * sizeof(*ended)) : NULL;
-	if (grown) {
-		ended = grown;
-		for (size_t i = nr_before; i < s->nr; i++)
-			ended[i] = false;
-		remove_exited(s, ended);
-	}
-	free(ended);
+	if (all)
+		remove_exited(s);
 	return drained;
 }
 
@@ -177,7 +151,7 @@ void session_drain_for(struct session *s, uint64_t limit_ns)
 	const struct timespec moment = {.tv_nsec = 100000};
 	uint64_t end_ns = clock_now_ns() + limit_ns;
 
-	while (!s->journal.err) {
+	while (!s->out.err) {
 		bool drained = session_drain(s);
 
 		/* A record that another processor is still writing may be in the way. */

@@ -15,24 +15,24 @@ void session_flush(struct session *s)
 {
 	struct mlk_losses losses;
 
-	if (s->journal.err)
+	if (s->out.err)
 		return;
 	for (size_t i = 0; i < s->nr; i++) {
 		leader_follow(s, s->all[i]);
-		process_flush_maps(s->all[i], &s->journal);
-		process_write_threads(s->all[i], &s->journal);
+		process_flush_maps(s->all[i], &s->out);
+		process_write_threads(s->all[i], &s->out);
 	}
 	if (s->forgets && s->probes && s->nr)
 		s->forgets = probes_forget_ended(s->probes);
-	if (s->journal.maps_missed) {
-		s->journal.maps_missed = false;
-		s->journal.code_changed = true;
+	if (s->out.maps_missed) {
+		s->out.maps_missed = false;
+		s->out.code_changed = true;
 	}
 	session_losses(s, &losses);
 	losses.first_ns = s->losses_ns ? s->losses_ns : s->start_ns;
 	losses.last_ns = s->losses_ns = clock_now_ns();
-	mlk_writer_set_losses(s->journal.writer, &losses);
-	trace_out_fail(&s->journal, mlk_writer_flush(s->journal.writer));
+	mlk_writer_set_losses(s->out.writer, &losses);
+	trace_out_fail(&s->out, mlk_writer_flush(s->out.writer));
 }
 
 /* Read the rings to their end, and take the frees that are kept.  Probes of life still run: a
@@ -43,7 +43,7 @@ static void drain_last(struct session *s)
 	const struct timespec moment = {.tv_nsec = 1000000};
 	bool drained = false;
 
-	for (int i = 0; i < LAST_TRIES && !s->journal.err && !drained; i++) {
+	for (int i = 0; i < LAST_TRIES && !s->out.err && !drained; i++) {
 		if (i)
 			nanosleep(&moment, NULL);
 		s->freed_ns = 0;
@@ -60,30 +60,29 @@ void session_finish(struct session *s, enum mlk_end reason)
 	s->detach_ns = clock_now_ns() - s->end_ns;
 	if (s->probes)
 		drain_last(s);
-	while (!s->journal.err && !session_drain(s))
+	while (!s->out.err && !session_drain(s))
 		;
 	for (size_t i = 0; i < s->nr; i++) {
 		exec_judge(s, s->all[i]);
-		if (s->journal.err)
+		if (s->out.err)
 			break;
 		/* what changed before the end, from when it changed */
-		process_flush_maps(s->all[i], &s->journal);
-		process_snapshot(s->all[i], &s->journal, s->end_ns);
+		process_flush_maps(s->all[i], &s->out);
+		process_snapshot(s->all[i], &s->out, s->end_ns);
 	}
-	trace_out_fail(&s->journal, overrun_list_flush(&s->findings, s->journal.writer));
+	trace_out_fail(&s->out, overrun_list_flush(&s->overruns, s->out.writer));
 	session_flush(s);
-	err = mlk_writer_finish(s->journal.writer, s->journal.err ? MLK_END_ERROR : reason,
-				s->end_ns);
-	if (!s->journal.err)
-		trace_out_fail(&s->journal, err);
+	err = mlk_writer_finish(s->out.writer, s->out.err ? MLK_END_ERROR : reason, s->end_ns);
+	if (!s->out.err)
+		trace_out_fail(&s->out, err);
 }
 
 void session_losses(const struct session *s, struct mlk_losses *losses)
 {
 	memset(losses, 0, sizeof(*losses));
 	s->backend->losses(s, losses);
-	losses->count[MLK_LOST_MAPS] += s->journal.maps_lost;
-	losses->count[MLK_LOST_MODULE] += s->journal.modules.unreadable;
+	losses->count[MLK_LOST_MAPS] += s->out.maps_lost;
+	losses->count[MLK_LOST_MODULE] += s->out.modules.unreadable;
 	losses->count[MLK_LOST_EXEC] += s->missed.nr;
 	losses->skipped[MLK_SKIPPED_CHILD] = s->follow ? 0 : s->children;
 }
@@ -110,10 +109,13 @@ void session_explain_quiet(struct session *s)
 	s->quiet_told |= s->nr > 0;
 }
 
-void unrecorded_add(struct unrecorded *m, pid_t pid, const char *name, const char *why)
+void session_note_missed(struct session *s, const struct process *p, const char *why)
 {
+	const char *name = threads_find(&p->threads, (uint32_t)p->target.pid);
+	struct unrecorded *m = &s->missed;
+
 	if (m->nr < MISSED_NAMED) {
-		m->first[m->nr].pid = pid;
+		m->first[m->nr].pid = p->target.pid;
 		snprintf(m->first[m->nr].name, sizeof(m->first[0].name), "%s",
 			 name[0] ? name : "a process");
 		m->first[m->nr].why = why;

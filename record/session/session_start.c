@@ -47,7 +47,7 @@ static int write_meta(struct session *s, const struct session_opts *opts)
 	meta.hostname = host.nodename;
 	meta.kernel = host.release;
 	meta.machine = host.machine;
-	return mlk_writer_open(&s->journal.writer, opts->fd, &meta, opts->zstd_level);
+	return mlk_writer_open(&s->out.writer, opts->fd, &meta, opts->zstd_level);
 }
 
 /* Returns why there will be no notices of mappings, -errno, or 0. */
@@ -58,8 +58,8 @@ static int listen_to(struct session *s)
 	for (size_t i = 0; !err && i < s->nr; i++)
 		err = sideband_add(s->sideband, s->all[i]->target.pid);
 	/* One that has ended is found out about later. */
-	s->journal.listening = !err || err == -ENOENT || err == -ESRCH;
-	if (s->journal.listening)
+	s->out.listening = !err || err == -ENOENT || err == -ESRCH;
+	if (s->out.listening)
 		return 0;
 	sideband_free(s->sideband);
 	s->sideband = NULL;
@@ -80,7 +80,7 @@ static void tell_deaf(int err)
 /* Of several processes, one that has ended meanwhile is no reason to give up. */
 static int skip_ended(struct session *s, struct process *p, int err)
 {
-	if (!target_is_ending(&p->target) || s->journal.err)
+	if (!target_is_ending(&p->target) || s->out.err)
 		return err;
 	if (s->nr == 1) {
 		log_error("cannot record process %d: it has ended", (int)p->target.pid);
@@ -98,10 +98,10 @@ static void take_snapshot(struct session *s, const struct process *p)
 	struct attach_stacks_cost cost;
 
 	/* Else no word of these stacks would pass for code. */
-	code_ranges_update(&s->code, &s->journal, s->all, s->nr);
+	code_ranges_update(&s->code, &s->out, s->all, s->nr);
 	/* Threads are stopped meanwhile: nothing should come between.  Not allowed to all. */
 	setpriority(PRIO_PROCESS, 0, URGENT);
-	trace_out_fail(&s->journal, attach_stacks_write(&p->target, s->journal.writer, &cost));
+	trace_out_fail(&s->out, attach_stacks_write(&p->target, s->out.writer, &cost));
 	setpriority(PRIO_PROCESS, 0, nice);
 	s->snapshot.threads += cost.threads;
 	s->snapshot.stopped_ns += cost.stopped_ns;
@@ -114,17 +114,16 @@ static int prepare(struct session *s, struct process *p)
 	int err;
 
 	/* From the time 0: what is mapped now is the best guess for all that comes before. */
-	if (!process_snapshot(p, &s->journal, 0)) {
-		if (!target_has_ended(&p->target) && !s->journal.err)
+	if (!process_snapshot(p, &s->out, 0)) {
+		if (!target_has_ended(&p->target) && !s->out.err)
 			log_error("cannot read the mappings of process %d (the limit on open "
 				  "files, ulimit -n, may be too low)",
 				  (int)p->target.pid);
 		return skip_ended(s, p, -ESRCH);
 	}
-	trace_out_fail(&s->journal,
-		       threads_name(&p->threads, (uint32_t)p->target.pid, p->target.comm));
-	if (s->journal.err)
-		return s->journal.err;
+	trace_out_fail(&s->out, threads_name(&p->threads, (uint32_t)p->target.pid, p->target.comm));
+	if (s->out.err)
+		return s->out.err;
 	if (!p->target.started)
 		take_snapshot(s, p);
 	if (!s->backend->probes)
@@ -316,7 +315,7 @@ static int prepare_all(struct session *s, const struct session_opts *opts)
 		waiting_for(&s->waiting, "a process to be examined", i + 1, s->nr);
 		err = prepare(s, s->all[i]);
 	}
-	if (err && s->journal.err)
+	if (err && s->out.err)
 		log_error("cannot write the trace '%s': %s", opts->path, mlk_strerror(err));
 	return err;
 }
@@ -350,7 +349,7 @@ int session_start_preload(struct session *s, const struct session_opts *opts)
 	const struct preload_sink sink = session_sink(s);
 	int err;
 
-	s->journal.listening = true; /* the library tells */
+	s->out.listening = true; /* the library tells */
 	err = prepare_all(s, opts);
 	s->placing_ns = clock_now_ns();
 	if (err)
@@ -369,7 +368,7 @@ int session_start(struct session *s, const struct session_opts *opts)
 
 	s->backend = s->preload ? &backend_preload : &backend_bpf;
 	err = write_meta(s, opts);
-	s->journal.modules.embed = opts->embed;
+	s->out.modules.embed = opts->embed;
 	s->mode = opts->stack_mode;
 	s->follow = opts->follow;
 	s->allocator_opts = opts->allocators;

@@ -71,7 +71,7 @@ static int put(struct session *s, const struct mlk_event *ev)
 {
 	int err = tally_note(&s->tally, ev);
 
-	return err ? err : mlk_writer_event(s->journal.writer, ev);
+	return err ? err : mlk_writer_event(s->out.writer, ev);
 }
 
 /* A free that was kept for some time. */
@@ -130,14 +130,14 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 	/* The code that made this event may have been mapped after we looked last. */
 	if (e->time_ns >= s->maps_known_ns)
 		session_read_sideband(s);
-	if (s->journal.code_changed)
-		code_ranges_update(&s->code, &s->journal, s->all, s->nr);
+	if (s->out.code_changed)
+		code_ranges_update(&s->code, &s->out, s->all, s->nr);
 	if (p)
 		p->exec.seen = true;
 	copy_regs(ev.regs, e->regs);
 	s->time_ns = e->time_ns;
 	if (e->head.what == FUNC_OVERRUN)
-		return overrun_list_write(&s->findings, s->journal.writer, &ev);
+		return overrun_list_write(&s->overruns, s->out.writer, &ev);
 	s->allocs++;
 	s->stacks_cut += (ev.flags & DWUNW_EVENT_STACK_DEGRADED) != 0;
 	return put(s, &ev);
@@ -153,8 +153,8 @@ static int take_life(struct session *s, struct process *p, const struct event_sm
 		     const struct mlk_event *ev)
 {
 	if (e->head.type == EVENT_FORK)
-		return children_announce(s, (pid_t)ev->tgid, (pid_t)e->addr, ev->time_ns);
-	if (!p)
+		children_announce(s, (pid_t)ev->tgid, (pid_t)e->addr);
+	if (!p || e->head.type == EVENT_FORK)
 		return 0;
 	if (!s->backend->probes) {
 		/* there are no probes that another program would need */
@@ -205,20 +205,20 @@ static int take(struct session *s, void *data, size_t size, const struct shared_
 	struct process *p;
 	int err;
 
-	if (s->journal.err)
-		return s->journal.err;
+	if (s->out.err)
+		return s->out.err;
 	p = session_find(s, (pid_t)event_tgid(id));
 	if (small->head.type == EVENT_OVERRUN)
-		err = overrun_list_add(&s->findings, s->journal.writer, data, s->time_ns);
+		err = overrun_list_add(&s->overruns, s->out.writer, data, s->time_ns);
 	else if (is_alloc && (size < sizeof(*alloc) || alloc->stack_len > size - sizeof(*alloc)))
 		err = -EPROTO;
 	else
 		err = is_alloc ? take_alloc(s, p, alloc, view) : take_small(s, p, small, size);
-	trace_out_fail(&s->journal, err);
+	trace_out_fail(&s->out, err);
 	if (p)
-		trace_out_fail(&s->journal, threads_see(&p->threads, event_tid(id)));
-	if (s->journal.err)
-		return s->journal.err;
+		trace_out_fail(&s->out, threads_see(&p->threads, event_tid(id)));
+	if (s->out.err)
+		return s->out.err;
 	return ++s->batch >= BATCH ? -EAGAIN : 0;
 }
 
@@ -227,9 +227,20 @@ void write_deferred_frees(struct session *s)
 	struct kept_free free;
 	size_t i = 0;
 
-	while (!s->journal.err && probes_freed(s->probes, &i, &free))
-		trace_out_fail(&s->journal,
+	while (!s->out.err && probes_freed(s->probes, &i, &free))
+		trace_out_fail(&s->out,
 			       take_free(s, session_find(s, (pid_t)event_tgid(free.id)), &free));
+}
+
+void write_life(struct session *s, enum mlk_kind kind, pid_t pid, pid_t parent)
+{
+	const struct mlk_event ev = {.kind = (uint8_t)kind,
+				     .tgid = (uint32_t)pid,
+				     .tid = (uint32_t)pid,
+				     .time_ns = s->time_ns,
+				     .addr = (uint64_t)parent};
+
+	trace_out_fail(&s->out, put(s, &ev));
 }
 
 int write_event(void *ctx, void *data, size_t size)

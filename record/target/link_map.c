@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "record/base/array.h"
+#include "array.h"
 
 #define MAX_OBJECTS 4096 /* of a list that may be damaged */
 
@@ -19,7 +19,7 @@ static int add(struct loaded_objects *o, const struct mlk_mapping *m)
 			return 0;
 	if (!m)
 		return 0;
-	if (array_grow(&o->v, &o->room, o->nr, sizeof(*o->v)))
+	if (grow_array(&o->v, o->nr, &o->room, sizeof(*o->v)))
 		return -ENOMEM;
 	o->v[o->nr++] = m;
 	return 0;

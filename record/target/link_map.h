@@ -6,6 +6,7 @@
 #include "record/target/maps.h"
 #include "record/target/target.h"
 
+/* The program and its libraries; the array v is owned, the mappings are those of a struct maps. */
 struct loaded_objects {
 	const struct mlk_mapping **v; /* the executable mapping of each, first looked up first */
 	size_t nr, room;
@@ -22,6 +23,7 @@ int link_map_read(struct loaded_objects *objects, const struct target *t, const 
  * when it does not tell. */
 bool link_map_complete(const struct target *t, bool unknown);
 
+/* Forget the list; the mappings stay. */
 void link_map_release(struct loaded_objects *objects);
 
 /* AT_PHDR, AT_PHNUM, AT_ENTRY or AT_BASE of the target, from its mappings and its memory: the file

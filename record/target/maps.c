@@ -11,7 +11,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "record/base/array.h"
+#include "array.h"
 
 void maps_clear(struct maps *maps)
 {
@@ -30,7 +30,7 @@ void maps_release(struct maps *maps)
 /* Insert a copy of @m at index @i.  Returns 0 or -ENOMEM. */
 static int insert(struct maps *maps, size_t i, const struct mlk_mapping *m)
 {
-	char *path = array_grow(&maps->v, &maps->room, maps->nr, sizeof(*maps->v))
+	char *path = grow_array(&maps->v, maps->nr, &maps->room, sizeof(*maps->v))
 			     ? NULL
 			     : strndup(m->path, MLK_MAX_STRING);
 
@@ -57,9 +57,16 @@ bool maps_same_file(const struct mlk_mapping *a, const struct mlk_mapping *b)
 
 bool maps_have_file(const struct maps *maps, dev_t dev, ino_t inode)
 {
+	const struct mlk_mapping m = {
+		.inode = inode, .dev_major = major(dev), .dev_minor = minor(dev)};
+
+	return maps_have_file_of(maps, &m);
+}
+
+bool maps_have_file_of(const struct maps *maps, const struct mlk_mapping *m)
+{
 	for (size_t i = 0; i < maps->nr; i++)
-		if (maps->v[i].inode == inode && maps->v[i].dev_major == major(dev) &&
-		    maps->v[i].dev_minor == minor(dev))
+		if (maps_same_file(&maps->v[i], m))
 			return true;
 	return false;
 }

@@ -39,13 +39,14 @@ const struct mlk_mapping *maps_find(const struct maps *maps, uint64_t addr);
 /* Are @a and @b mappings of the same file? */
 bool maps_same_file(const struct mlk_mapping *a, const struct mlk_mapping *b);
 
-/* Is the file of @inode on @dev mapped anywhere? */
+/* Is the file of @inode on @dev, or that of @m, mapped anywhere? */
 bool maps_have_file(const struct maps *maps, dev_t dev, ino_t inode);
+bool maps_have_file_of(const struct maps *maps, const struct mlk_mapping *m);
 
 /* Forget the mappings that are not executable. */
 void maps_keep_code(struct maps *maps);
 
-/* Forget all mappings; the table can be used again. */
+/* Forget all mappings, and keep the table's room, or give that back, too. */
 void maps_clear(struct maps *maps);
 void maps_release(struct maps *maps);
 

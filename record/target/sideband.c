@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "record/base/array.h"
+#include "array.h"
 #include "record/base/proc.h"
 
 #define DATA_PAGES 64	 /* the loader's mappings while modules are being read */
@@ -63,7 +63,7 @@ static int open_event(pid_t tid, int cpu)
 
 static int keep_fd(struct sideband *s, int fd)
 {
-	if (array_grow(&s->fds, &s->room_fds, s->nr_fds, sizeof(*s->fds))) {
+	if (grow_array(&s->fds, s->nr_fds, &s->room_fds, sizeof(*s->fds))) {
 		close(fd);
 		return -ENOMEM;
 	}
@@ -103,7 +103,7 @@ static int add_thread(struct sideband *s, pid_t tid)
 		if (err)
 			return err;
 	}
-	if (array_grow(&s->tids, &s->room_tids, s->nr_tids, sizeof(*s->tids)))
+	if (grow_array(&s->tids, s->nr_tids, &s->room_tids, sizeof(*s->tids)))
 		return -ENOMEM;
 	s->tids[s->nr_tids++] = tid;
 	return 0;

@@ -46,6 +46,7 @@ int sideband_fd(const struct sideband *s, int i);
 /* Hand all notices that are waiting to @sink. */
 void sideband_read(struct sideband *s, const struct sideband_sink *sink);
 
+/* Listen no more; NULL is allowed. */
 void sideband_free(struct sideband *s);
 
 #endif

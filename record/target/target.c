@@ -46,7 +46,8 @@ static void find_task(struct target *t, pid_t not )
 	closedir(dir);
 }
 
-void target_find_task(struct target *t)
+/* Set t->task anew if that thread has ended; it stays as it is when all have. */
+static void find_living(struct target *t)
 {
 	if (!is_alive(t->task))
 		find_task(t, 0);
@@ -71,7 +72,7 @@ static void describe(struct target *t)
 	size_t len;
 	int exe;
 
-	target_find_task(t);
+	find_living(t);
 	len = proc_read(t->comm, sizeof(t->comm), "/proc/%d/comm", (int)t->pid);
 	if (len && t->comm[len - 1] == '\n')
 		t->comm[len - 1] = '\0';
@@ -252,7 +253,7 @@ int target_open(struct target *t, pid_t pid)
 			log_error("cannot watch process %d: %s", (int)pid, strerror(-err));
 		return err;
 	}
-	target_find_task(t);
+	find_living(t);
 	err = check_access(t);
 	if (!err)
 		err = maps_read(&maps, t->task);

@@ -11,6 +11,7 @@
 #include "record/privilege/helper.h"
 #include "record/target/maps.h"
 
+/* A process, and how to reach it: owns its pidfd; the helper is borrowed. */
 struct target {
 	pid_t pid;
 	pid_t task; /* a thread of it that lives: /proc tells nothing of an ended main thread */
@@ -43,10 +44,8 @@ bool target_is_ending(const struct target *t);
  * of which nothing was logged. */
 int target_check_again(const struct target *t);
 
-/* Set t->task anew if that thread has ended; it stays as it is when all have. */
-void target_find_task(struct target *t);
-
-/* The same of a process whose main thread ends: t->task is then another one. */
+/* Of a process whose main thread ends: t->task is then another thread that lives, if there is one.
+ */
 void target_find_other(struct target *t);
 
 /* Has its main thread ended? */
@@ -55,6 +54,7 @@ bool target_lacks_main(const struct target *t);
 /* Read comm, exe and command again (after exec).  What cannot be read stays empty. */
 void target_describe(struct target *t);
 
+/* Close the descriptor of the process. */
 void target_release(struct target *t);
 
 /* Open a file of its /proc/PID.  Returns the descriptor, or -errno. */

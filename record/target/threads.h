@@ -10,6 +10,7 @@
 
 struct thread_entry;
 
+/* The threads of a process that were seen: a table, owned, in which nr of room slots are used. */
 struct threads {
 	struct thread_entry *slots; /* open addressing by tid */
 	size_t nr, room;
@@ -40,6 +41,7 @@ int threads_inherit(struct threads *ts, uint32_t tid, struct threads *from, cons
  * Returns 0, -ENOMEM, or what the writer returned. */
 int threads_write(struct threads *ts, const struct target *t, struct mlk_writer *w);
 
+/* Forget all threads. */
 void threads_release(struct threads *ts);
 
 /* What it cost the target that the stacks of its threads were read. */

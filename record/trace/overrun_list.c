@@ -38,7 +38,7 @@ int overrun_list_add(struct overrun_list *o, struct mlk_writer *w,
 	struct overrun_list_waiting *waiting;
 	int err = i < o->nr ? put(o, w, i) : 0;
 
-	if (!err && o->nr == FINDINGS_MAX)
+	if (!err && o->nr == OVERRUNS_WAITING)
 		err = put(o, w, 0);
 	o->found++;
 	waiting = &o->waiting[o->nr++];

@@ -13,7 +13,7 @@
 #include "format/writer.h"
 #include "record/libpreload/overrun.h"
 
-#define FINDINGS_MAX 64 /* threads that are between the two */
+#define OVERRUNS_WAITING 64 /* threads that are between the two */
 
 /* How many there were, and those whose stacks are still to come; all zero: none. */
 struct overrun_list {
@@ -23,7 +23,7 @@ struct overrun_list {
 		uint64_t id; /* process and thread */
 		struct mlk_overrun overrun;
 		uint8_t bytes[OVERRUN_BYTES];
-	} waiting[FINDINGS_MAX];
+	} waiting[OVERRUNS_WAITING];
 };
 
 /* These return 0, or the error of the writer. */

@@ -74,7 +74,7 @@ static void look_at(const struct recorded *r, const struct dwunw_place *place)
 static void new_pc_round(const struct recorded_trace *known, const struct recorded_trace *fresh,
 			 struct new_pcs *n, size_t round)
 {
-	const struct dwunw_frame_table *places = &dwunw_stacks(known->dw)->places;
+	const struct dwunw_frame_table *places = &known->dw->stacks->places;
 	const struct recorded *r = &fresh->all[fresh->nr - 1];
 	bool seen[1024] = {false}, *other = calloc(places->nr, sizeof(*other));
 	double start = clock_now_ns();

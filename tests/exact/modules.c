@@ -40,7 +40,7 @@ static const void *reduce_file(int fd, const char *path, size_t *len)
 	uint8_t *image = NULL;
 	uint64_t reduced_len = 0;
 
-	if (elf && elf_image_image(elf, path, EMBED_UNWIND, &image, &reduced_len))
+	if (elf && elf_image_make(elf, path, EMBED_UNWIND, &image, &reduced_len))
 		errx(2, "cannot reduce '%s'", path);
 	if (elf)
 		elf_end(elf);

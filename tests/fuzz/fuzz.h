@@ -52,10 +52,10 @@ static inline uint64_t fuzz_take(struct fuzz_in *in, unsigned int bytes)
 /* The header of a trace. */
 static inline void fuzz_file_header(struct mlk_enc *out, uint32_t stack_mode)
 {
-	const struct mlk_file_header h = {.major = MLK_MAJOR,
-					  .header_len = MLK_FILE_HEADER,
-					  .salt = FUZZ_SALT,
-					  .stack_mode = stack_mode};
+	const struct mlk_header h = {.major = MLK_MAJOR,
+				     .len = MLK_FILE_HEADER,
+				     .salt = FUZZ_SALT,
+				     .stack_mode = stack_mode};
 	uint8_t bytes[MLK_FILE_HEADER];
 
 	mlk_file_header_pack(bytes, &h);
@@ -63,7 +63,7 @@ static inline void fuzz_file_header(struct mlk_enc *out, uint32_t stack_mode)
 }
 
 /* A chunk whose header says @h, but for salt, stored length and checksums, which are made right. */
-static inline void fuzz_chunk(struct mlk_enc *out, struct mlk_chunk_header h, const void *stored,
+static inline void fuzz_chunk(struct mlk_enc *out, struct mlk_chunk h, const void *stored,
 			      size_t stored_len)
 {
 	uint8_t bytes[MLK_CHUNK_HEADER];

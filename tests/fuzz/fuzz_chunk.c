@@ -35,7 +35,7 @@ static size_t compress(uint8_t **frame, const void *bytes, size_t len)
 
 static void wrap_one(struct mlk_enc *out, struct fuzz_in *in, uint64_t *seq)
 {
-	struct mlk_chunk_header h = {.type = (uint16_t)fuzz_take(in, 1)};
+	struct mlk_chunk h = {.type = (uint16_t)fuzz_take(in, 1)};
 	unsigned int how = (unsigned int)fuzz_take(in, 1);
 	size_t len = (size_t)fuzz_take(in, 2), said = len;
 	const uint8_t *bytes;

@@ -126,7 +126,7 @@ static void run_payload(uint64_t which, const uint8_t *bytes, size_t len)
 {
 	static const uint16_t types[] = {MLK_CHUNK_MAPS,   MLK_CHUNK_THREADS, MLK_CHUNK_META,
 					 MLK_CHUNK_LOSSES, MLK_CHUNK_MODULE,  MLK_CHUNK_END};
-	struct mlk_chunk_header h = {.type = types[which % 6], .raw_len = (uint32_t)len};
+	struct mlk_chunk h = {.type = types[which % 6], .raw_len = (uint32_t)len};
 	struct fuzz_seen seen, again;
 	struct mlk_enc trace = {0};
 	struct mlk_reader *r;

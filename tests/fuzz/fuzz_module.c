@@ -205,7 +205,7 @@ static void record_file(int fd, size_t size, struct places *p)
 	FUZZ_CHECK(id.len <= MLK_MAX_ID);
 	find_places(p, elf);
 	for (enum elf_image_embed embed = EMBED_UNWIND; embed <= EMBED_DEBUG; embed++) {
-		if (elf_image_image(elf, PATH, embed, &image, &len))
+		if (elf_image_make(elf, PATH, embed, &image, &len))
 			continue;
 		/* Sections may overlap, so that some bytes are there more than once. */
 		FUZZ_CHECK(image && len && len < 32 * (uint64_t)size + 16384);

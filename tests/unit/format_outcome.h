@@ -49,10 +49,9 @@ static inline struct outcome read_trace(const struct mlk_enc *trace)
 }
 
 /* A trace of one chunk, @h with @stored, and then one of the thread "last". */
-static inline struct outcome read_chunk(struct mlk_chunk_header h, const void *stored,
-					size_t stored_len)
+static inline struct outcome read_chunk(struct mlk_chunk h, const void *stored, size_t stored_len)
 {
-	struct mlk_chunk_header last = {
+	struct mlk_chunk last = {
 		.type = MLK_CHUNK_THREADS, .seq = h.seq + 1, .raw_len = sizeof(last_thread)};
 	struct mlk_enc trace = {0};
 	struct outcome o;
@@ -68,7 +67,7 @@ static inline struct outcome read_chunk(struct mlk_chunk_header h, const void *s
 
 static inline struct outcome read_payload(enum mlk_chunk_type type, const void *payload, size_t len)
 {
-	const struct mlk_chunk_header h = {
+	const struct mlk_chunk h = {
 		.type = (uint16_t)type, .raw_len = (uint32_t)len, .nr_records = 1};
 
 	return read_chunk(h, payload, len);

@@ -219,7 +219,7 @@ static void threads_come_back(void **state)
 static void other_versions_are_refused(void **state)
 {
 	uint8_t bytes[MLK_FILE_HEADER];
-	struct mlk_file_header h = {.major = 2, .header_len = MLK_FILE_HEADER};
+	struct mlk_header h = {.major = 2, .len = MLK_FILE_HEADER};
 	struct mlk_reader *r;
 
 	(void)state;

@@ -99,8 +99,8 @@ static void random_payloads_with_right_checksums_do_no_harm(void **state)
 
 	(void)state;
 	for (int i = 0; i < 3000; i++) {
-		struct mlk_file_header fh = {.major = 1, .header_len = MLK_FILE_HEADER, .salt = 9};
-		struct mlk_chunk_header ch = {.salt = 9, .type = (uint16_t)(1 + rnd(&random) % 8)};
+		struct mlk_header fh = {.major = 1, .len = MLK_FILE_HEADER, .salt = 9};
+		struct mlk_chunk ch = {.salt = 9, .type = (uint16_t)(1 + rnd(&random) % 8)};
 		uint8_t bytes[MLK_FILE_HEADER + MLK_CHUNK_HEADER + 200];
 		uint8_t *payload = bytes + MLK_FILE_HEADER + MLK_CHUNK_HEADER;
 		struct mlk_reader *r;

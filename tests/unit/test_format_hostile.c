@@ -38,7 +38,7 @@ static void lie_about_size(struct frame *f, uint32_t size)
 
 static void assert_refused(const struct frame *f, uint32_t raw_len)
 {
-	const struct mlk_chunk_header h = {
+	const struct mlk_chunk h = {
 		.type = MLK_CHUNK_EVENTS, .flags = MLK_CHUNK_ZSTD, .raw_len = raw_len};
 	struct outcome o;
 
@@ -91,7 +91,7 @@ static void what_one_chunk_said_is_not_kept(void **state)
 {
 	/* As many META chunks as one likes must not fill the memory with strings. */
 	static uint8_t payload[MLK_RAW_MAX];
-	struct mlk_chunk_header h = {.type = MLK_CHUNK_META, .flags = MLK_CHUNK_ZSTD};
+	struct mlk_chunk h = {.type = MLK_CHUNK_META, .flags = MLK_CHUNK_ZSTD};
 	struct mlk_enc trace = {0};
 	uint8_t *frame = malloc(ZSTD_compressBound(sizeof(payload)));
 	struct mlk_reader *r;
@@ -132,8 +132,8 @@ static void lies_of_a_header_cost_that_chunk(void **state)
 	(void)state;
 	for (size_t f = 0; f < sizeof(fields) / sizeof(fields[0]); f++)
 		for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++) {
-			const struct mlk_chunk_header h = {.type = MLK_CHUNK_THREADS,
-							   .raw_len = sizeof(last_thread)};
+			const struct mlk_chunk h = {.type = MLK_CHUNK_THREADS,
+						    .raw_len = sizeof(last_thread)};
 			struct mlk_enc trace = {0};
 			uint8_t *header;
 

@@ -244,9 +244,9 @@ static size_t list_made(const struct mlk_enc *index)
 {
 	static const uint8_t thread[] = {1, 7, 7, 1, 't'};
 	const size_t index_at = MLK_FILE_HEADER + MLK_CHUNK_HEADER + sizeof(thread);
-	const struct mlk_chunk_header threads = {
+	const struct mlk_chunk threads = {
 		.type = MLK_CHUNK_THREADS, .raw_len = sizeof(thread), .nr_records = 1};
-	struct mlk_chunk_header h = {.type = MLK_CHUNK_INDEX, .seq = 1, .flags = MLK_CHUNK_ZSTD};
+	struct mlk_chunk h = {.type = MLK_CHUNK_INDEX, .seq = 1, .flags = MLK_CHUNK_ZSTD};
 	uint8_t *frame = malloc(ZSTD_compressBound(index->len));
 	struct mlk_enc file = {0}, end = {0};
 	const struct mlk_entry *entries;
@@ -262,8 +262,7 @@ static size_t list_made(const struct mlk_enc *index)
 	mlk_enc_u8(&end, MLK_END_EXITED);
 	mlk_enc_u64(&end, 1);
 	mlk_enc_u64(&end, index_at);
-	h = (struct mlk_chunk_header){
-		.type = MLK_CHUNK_END, .seq = 2, .raw_len = (uint32_t)end.len};
+	h = (struct mlk_chunk){.type = MLK_CHUNK_END, .seq = 2, .raw_len = (uint32_t)end.len};
 	fuzz_chunk(&file, h, end.buf, end.len);
 	fuzz_memory_limit(12u << 20);
 	assert_int_equal(mlk_reader_open_mem(&r, file.buf, file.len), 0);

@@ -172,7 +172,7 @@ static void what_is_no_stack_is_refused_and_leaves_no_chunk(void **state)
 static void a_stacks_chunk_with_anything_but_stacks_is_damaged(void **state)
 {
 	struct mlk_event e = {.kind = MLK_FREE, .tgid = 42, .tid = 42, .time_ns = 5, .addr = 64};
-	struct mlk_chunk_header h;
+	struct mlk_chunk h;
 	struct mlk_writer *w;
 	FILE *file = begin(&w);
 	struct mlk_record rec;

@@ -256,7 +256,7 @@ static void threads_between_finding_and_stack_are_kept_apart(void **state)
 
 	(void)state;
 	assert_int_equal(mlk_writer_open(&w, fileno(file), &meta, 1), 0);
-	for (uint32_t tid = 1; tid <= FINDINGS_MAX + 1; tid++) {
+	for (uint32_t tid = 1; tid <= OVERRUNS_WAITING + 1; tid++) {
 		struct event_overrun e = finding(tid, 0x1000 * tid);
 
 		assert_int_equal(overrun_list_add(&f, w, &e, tid), 0);
@@ -266,7 +266,7 @@ static void threads_between_finding_and_stack_are_kept_apart(void **state)
 	assert_int_equal(overrun_list_write(&f, w, &ev), 0);
 	ev = stack_of(6, 0x7000, 106); /* of another block: what was found was lost */
 	assert_int_equal(overrun_list_write(&f, w, &ev), 0);
-	assert_int_equal(f.nr, FINDINGS_MAX - 1);
+	assert_int_equal(f.nr, OVERRUNS_WAITING - 1);
 	assert_int_equal(overrun_list_flush(&f, w), 0);
 	assert_int_equal(f.nr, 0);
 	assert_int_equal(mlk_writer_finish(w, MLK_END_EXITED, 1000), 0);

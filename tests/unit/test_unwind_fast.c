@@ -262,7 +262,7 @@ static void whole_stacks_take_the_fast_way(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < nr_snaps; i++) {
-		struct dwunw_stacks *stacks = dwunw_stacks(live->dw);
+		struct dwunw_stacks *stacks = live->dw->stacks;
 		struct dwunw_pass p = {.space = space,
 				       .stacks = stacks,
 				       .sample = &s.sample,

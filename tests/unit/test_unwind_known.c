@@ -71,7 +71,7 @@ static struct dwunw_space *new_space(size_t nr_maps)
 static bool unwind(struct dwunw_space *space, const struct snapshot *s, size_t len,
 		   struct dwunw_result *result)
 {
-	struct dwunw_stacks *stacks = dwunw_stacks(live->dw);
+	struct dwunw_stacks *stacks = live->dw->stacks;
 	struct dwunw_stack stack = {s->addr, s->bytes, len};
 	struct dwunw_regset regs;
 
@@ -190,7 +190,7 @@ static void what_is_known_of_one_epoch_says_nothing_of_another(void **state)
 
 static const struct dwunw_fork *learn(struct dwunw_fork fork)
 {
-	struct dwunw_stacks *stacks = dwunw_stacks(live->dw);
+	struct dwunw_stacks *stacks = live->dw->stacks;
 
 	dwunw_prefix_match_learn(&stacks->forks, &stacks->tree, &fork);
 	return dwunw_prefix_match_find(&stacks->forks, fork.word, fork.from, fork.nr, fork.space);
@@ -227,7 +227,7 @@ static void a_fork_that_is_not_true_is_not_learnt(void **state)
 
 static void forks_are_kept_up_to_a_bound(void **state)
 {
-	struct dwunw_stacks *stacks = dwunw_stacks(live->dw);
+	struct dwunw_stacks *stacks = live->dw->stacks;
 	struct dwunw_fork fork = {.space = UINT32_MAX - 1, .to = 1};
 	size_t found = 0;
 

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "unwind/cfi/cfi_section.h"
 #include "unwind/cfi/cfi_table.h"
 #include "unwind/elf/addr_index.h"
-#include "unwind/elf/array.h"
 
 static bool fits(int32_t *to, uint64_t number)
 {
@@ -130,16 +130,13 @@ static enum dwunw_cfi_kind kind_of(const struct dwunw_cfi_rules *rules)
 /* Set all of *row but full.  If it becomes FULL, @rules are still needed. */
 static void pack_row(struct dwunw_cfi_row *row, const struct dwunw_cfi_rules *rules)
 {
-	struct dwunw_cfi_row packed = {.kind = (uint8_t)kind_of(rules), .signal = rules->signal};
+	struct dwunw_cfi_row packed;
 
-	*row = packed;
-	if (packed.kind != DWUNW_CFI_FULL)
+	*row = (struct dwunw_cfi_row){.kind = (uint8_t)kind_of(rules), .signal = rules->signal};
+	if (row->kind != DWUNW_CFI_FULL)
 		return;
-	packed.cfa_shape = (uint8_t)cfa_shape(&packed, &rules->cfa);
-	row->cfa_shape = packed.cfa_shape;
-	row->cfa_reg = packed.cfa_reg;
-	row->cfa_off = packed.cfa_off;
-	row->plt_n = packed.plt_n;
+	row->cfa_shape = (uint8_t)cfa_shape(row, &rules->cfa);
+	packed = *row;
 	if (packed.cfa_shape == DWUNW_CFA_OTHER || !pack_registers(&packed, rules))
 		return;
 	packed.whole = packed.cfa_shape != DWUNW_CFA_REG_OFFSET;
@@ -282,23 +279,27 @@ static bool make_rules(struct dwunw_cfi *cfi, struct source *source, uint64_t ad
 	return good;
 }
 
+/* The same as dwunw_cfi_rules_at(), of one section. */
+static int find_rules(struct dwunw_cfi *cfi, struct source *source, uint64_t addr,
+		      struct dwunw_cfi_rules *rules)
+{
+	int found = dwunw_cfi_table_find(&source->table, addr, &source->fde);
+
+	return found > 0 ? make_rules(cfi, source, addr, rules) : found;
+}
+
 int dwunw_cfi_rules_at(struct dwunw_cfi *cfi, uint64_t addr, struct dwunw_cfi_rules *rules)
 {
 	int found;
 
 	if (!cfi->opened)
 		open_eh_frame(cfi);
-	found = dwunw_cfi_table_find(&cfi->eh.table, addr, &cfi->eh.fde);
-	if (found < 0)
+	found = find_rules(cfi, &cfi->eh, addr, rules);
+	if (found)
 		return found;
-	if (found && make_rules(cfi, &cfi->eh, addr, rules))
-		return 1;
 	if (!cfi->debug_opened && open_debug_frame(cfi))
 		return -ENOMEM;
-	found = dwunw_cfi_table_find(&cfi->debug.table, addr, &cfi->debug.fde);
-	if (found < 0)
-		return found;
-	return found && make_rules(cfi, &cfi->debug, addr, rules);
+	return find_rules(cfi, &cfi->debug, addr, rules);
 }
 
 static int keep_full(struct dwunw_cfi *cfi, const struct dwunw_cfi_rules *rules,
@@ -332,13 +333,8 @@ static int fill_row(struct dwunw_cfi *cfi, struct dwunw_cfi_row *row, uint64_t a
 
 static int add_row(struct dwunw_cfi *cfi, uint64_t addr)
 {
-	struct dwunw_cfi_row *rows =
-		dwunw_array_grow(cfi->rows, cfi->nr_rows, &cfi->room, sizeof(*rows));
-
-	if (!rows)
-		return -ENOMEM;
-	cfi->rows = rows;
-	if (fill_row(cfi, &cfi->rows[cfi->nr_rows], addr) ||
+	if (grow_array(&cfi->rows, cfi->nr_rows, &cfi->room, sizeof(*cfi->rows)) ||
+	    fill_row(cfi, &cfi->rows[cfi->nr_rows], addr) ||
 	    dwunw_addr_index_add(&cfi->index, addr, cfi->nr_rows))
 		return -ENOMEM;
 	cfi->nr_rows++;

@@ -8,6 +8,7 @@
 
 #include "unwind/cfi/cfi_rules.h"
 
+/* What is known of a place. */
 enum dwunw_cfi_kind {
 	DWUNW_CFI_NONE,	     /* there is no information */
 	DWUNW_CFI_OUTERMOST, /* the return address is undefined: there is no caller */

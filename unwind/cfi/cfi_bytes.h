@@ -18,6 +18,7 @@ struct dwunw_bytes {
 /* Ten bytes hold 64 bits; assemblers pad, but not without limit. */
 #define DWUNW_MAX_LEB128 16
 
+/* How many bytes are left to read. */
 static inline size_t dwunw_bytes_left(const struct dwunw_bytes *b)
 {
 	return (size_t)(b->end - b->at);
@@ -48,6 +49,7 @@ static inline uint64_t dwunw_bytes_u(struct dwunw_bytes *b, size_t size)
 	return value;
 }
 
+/* The signed number in the low @size bytes, 1 to 8, of @value. */
 static inline uint64_t dwunw_sign_extend(uint64_t value, size_t size)
 {
 	unsigned int shift = (unsigned int)(64 - 8 * size);
@@ -55,6 +57,7 @@ static inline uint64_t dwunw_sign_extend(uint64_t value, size_t size)
 	return (uint64_t)((int64_t)(value << shift) >> shift);
 }
 
+/* The same as dwunw_bytes_u(), of a signed number. */
 static inline uint64_t dwunw_bytes_s(struct dwunw_bytes *b, size_t size)
 {
 	return dwunw_sign_extend(dwunw_bytes_u(b, size), size);
@@ -79,6 +82,7 @@ static inline uint64_t dwunw_bytes_leb(struct dwunw_bytes *b, unsigned int *bits
 	return 0;
 }
 
+/* An unsigned LEB128 number; bits beyond the 64th are lost. */
 static inline uint64_t dwunw_bytes_uleb(struct dwunw_bytes *b)
 {
 	unsigned int bits;
@@ -89,6 +93,7 @@ static inline uint64_t dwunw_bytes_uleb(struct dwunw_bytes *b)
 	return dwunw_bytes_leb(b, &bits, &last);
 }
 
+/* The same, signed. */
 static inline uint64_t dwunw_bytes_sleb(struct dwunw_bytes *b)
 {
 	unsigned int bits;

@@ -29,6 +29,7 @@ struct dwunw_cie {
 	bool wide_id; /* its id, and its FDEs' pointers to it, have 8 bytes */
 };
 
+/* What is said of some code. */
 struct dwunw_fde {
 	const struct dwunw_cfi_section *section; /* of the CIE; NULL: it was not read */
 	uint64_t cie_at;			 /* in the section */
@@ -38,6 +39,7 @@ struct dwunw_fde {
 	uint64_t start, end; /* addresses it covers */
 };
 
+/* What is found at a place of a section. */
 enum dwunw_entry_kind {
 	DWUNW_ENTRY_END, /* no more of them can be found from here on */
 	DWUNW_ENTRY_TERMINATOR,

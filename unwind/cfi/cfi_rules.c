@@ -67,19 +67,24 @@ static void advance(struct machine *m, uint64_t delta)
 	go_to(m, addr);
 }
 
-static void set_rule(struct machine *m, uint64_t reg, enum dwunw_cfi_rule_kind kind, uint64_t off)
+static void set_rule(struct machine *m, uint64_t reg, struct dwunw_cfi_rule rule)
 {
 	m->changed = true;
 	if (reg < DWUNW_CFI_REGS)
-		m->now->reg[reg] = (struct dwunw_cfi_rule){.kind = (uint8_t)kind, .off = off};
+		m->now->reg[reg] = rule;
 }
 
-static void set_register(struct machine *m, uint64_t reg, uint64_t from)
+/* One without an expression. */
+static void set_offset(struct machine *m, uint64_t reg, enum dwunw_cfi_rule_kind kind, uint64_t off)
 {
-	m->changed = true;
-	if (reg < DWUNW_CFI_REGS)
-		m->now->reg[reg] = (struct dwunw_cfi_rule){
-			.kind = DWUNW_CFI_REGISTER, .reg = (uint8_t)(from < 255 ? from : 255)};
+	set_rule(m, reg, (struct dwunw_cfi_rule){.kind = (uint8_t)kind, .off = off});
+}
+
+/* A register, and an offset from it. */
+static struct dwunw_cfi_rule from_register(uint64_t reg, uint64_t off)
+{
+	return (struct dwunw_cfi_rule){
+		.kind = DWUNW_CFI_REGISTER, .reg = (uint8_t)(reg < 255 ? reg : 255), .off = off};
 }
 
 /* The expression that follows. */
@@ -92,15 +97,6 @@ static struct dwunw_cfi_rule expression(struct machine *m, enum dwunw_cfi_rule_k
 	m->bad |= !expr || len > UINT32_MAX;
 	return (struct dwunw_cfi_rule){
 		.kind = (uint8_t)kind, .expr_len = (uint32_t)len, .expr = expr};
-}
-
-static void set_expression(struct machine *m, enum dwunw_cfi_rule_kind kind)
-{
-	uint64_t reg = dwunw_bytes_uleb(&m->in);
-	struct dwunw_cfi_rule rule = expression(m, kind);
-
-	if (reg < DWUNW_CFI_REGS)
-		m->now->reg[reg] = rule;
 }
 
 static void restore(struct machine *m, uint64_t reg)
@@ -116,8 +112,7 @@ static void set_cfa(struct machine *m, uint64_t reg, uint64_t off)
 {
 	m->changed = true;
 	m->now->cfa_off = off;
-	m->now->cfa = (struct dwunw_cfi_rule){
-		.kind = DWUNW_CFI_REGISTER, .reg = (uint8_t)(reg < 255 ? reg : 255), .off = off};
+	m->now->cfa = from_register(reg, off);
 }
 
 /* DWARF wants a register as the CFA's rule here.  After an expression libgcc keeps the number for
@@ -191,14 +186,8 @@ static bool execute_row(struct machine *m, uint8_t op)
 	case DW_CFA_set_loc:
 		go_to(m, dwunw_fde_address(m->fde, &m->in));
 		return true;
-	case DW_CFA_advance_loc1:
-		advance(m, dwunw_bytes_u(&m->in, 1));
-		return true;
-	case DW_CFA_advance_loc2:
-		advance(m, dwunw_bytes_u(&m->in, 2));
-		return true;
-	case DW_CFA_advance_loc4:
-		advance(m, dwunw_bytes_u(&m->in, 4));
+	case DW_CFA_advance_loc1 ... DW_CFA_advance_loc4:
+		advance(m, dwunw_bytes_u(&m->in, 1u << (op - DW_CFA_advance_loc1)));
 		return true;
 	case DW_CFA_MIPS_advance_loc8:
 		advance(m, dwunw_bytes_u(&m->in, 8));
@@ -239,40 +228,41 @@ static bool execute_row(struct machine *m, uint8_t op)
 /* Instructions about one register. */
 static void execute_register(struct machine *m, uint8_t op)
 {
-	uint64_t reg;
+	uint64_t reg = dwunw_bytes_uleb(&m->in);
 
-	if (op == DW_CFA_expression || op == DW_CFA_val_expression) {
-		set_expression(m, op == DW_CFA_expression ? DWUNW_CFI_EXPR : DWUNW_CFI_VAL_EXPR);
-		return;
-	}
-	reg = dwunw_bytes_uleb(&m->in);
 	switch (op) {
 	case DW_CFA_offset_extended:
-		set_rule(m, reg, DWUNW_CFI_OFFSET, factored(m));
+		set_offset(m, reg, DWUNW_CFI_OFFSET, factored(m));
 		break;
 	case DW_CFA_offset_extended_sf:
-		set_rule(m, reg, DWUNW_CFI_OFFSET, factored_signed(m));
+		set_offset(m, reg, DWUNW_CFI_OFFSET, factored_signed(m));
 		break;
 	case DW_CFA_GNU_negative_offset_extended:
-		set_rule(m, reg, DWUNW_CFI_OFFSET, -factored(m));
+		set_offset(m, reg, DWUNW_CFI_OFFSET, -factored(m));
 		break;
 	case DW_CFA_val_offset:
-		set_rule(m, reg, DWUNW_CFI_VAL_OFFSET, factored(m));
+		set_offset(m, reg, DWUNW_CFI_VAL_OFFSET, factored(m));
 		break;
 	case DW_CFA_val_offset_sf:
-		set_rule(m, reg, DWUNW_CFI_VAL_OFFSET, factored_signed(m));
+		set_offset(m, reg, DWUNW_CFI_VAL_OFFSET, factored_signed(m));
 		break;
 	case DW_CFA_restore_extended:
 		restore(m, reg);
 		break;
 	case DW_CFA_undefined:
-		set_rule(m, reg, DWUNW_CFI_UNDEFINED, 0);
+		set_offset(m, reg, DWUNW_CFI_UNDEFINED, 0);
 		break;
 	case DW_CFA_same_value:
-		set_rule(m, reg, DWUNW_CFI_SAME, 0);
+		set_offset(m, reg, DWUNW_CFI_SAME, 0);
 		break;
 	case DW_CFA_register:
-		set_register(m, reg, dwunw_bytes_uleb(&m->in));
+		set_rule(m, reg, from_register(dwunw_bytes_uleb(&m->in), 0));
+		break;
+	case DW_CFA_expression:
+		set_rule(m, reg, expression(m, DWUNW_CFI_EXPR));
+		break;
+	case DW_CFA_val_expression:
+		set_rule(m, reg, expression(m, DWUNW_CFI_VAL_EXPR));
 		break;
 	default:
 		m->bad = true;
@@ -304,7 +294,7 @@ static void run_usual(struct machine *m)
 		if (op == DW_CFA_def_cfa_offset)
 			set_cfa_offset(m, number);
 		else if ((op & 0xc0) == DW_CFA_offset)
-			set_rule(m, op & 0x3f, DWUNW_CFI_OFFSET, number * align);
+			set_offset(m, op & 0x3f, DWUNW_CFI_OFFSET, number * align);
 		else
 			break;
 		at += 2;
@@ -331,7 +321,7 @@ static bool run(struct machine *m)
 			advance(m, op & 0x3f);
 			break;
 		case DW_CFA_offset:
-			set_rule(m, op & 0x3f, DWUNW_CFI_OFFSET, factored(m));
+			set_offset(m, op & 0x3f, DWUNW_CFI_OFFSET, factored(m));
 			break;
 		case DW_CFA_restore:
 			restore(m, op & 0x3f);

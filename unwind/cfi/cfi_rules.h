@@ -17,6 +17,7 @@
 /* States that may be remembered at once, not counting those that equal the one before. */
 #define DWUNW_CFI_MAX_REMEMBERED 32
 
+/* How the caller's value of a register is found. */
 enum dwunw_cfi_rule_kind {
 	DWUNW_CFI_UNSPECIFIED, /* nothing is said: by the ABI, the value is kept */
 	DWUNW_CFI_UNDEFINED,
@@ -28,6 +29,7 @@ enum dwunw_cfi_rule_kind {
 	DWUNW_CFI_VAL_EXPR,   /* it is what the expression says; also of the CFA */
 };
 
+/* The rule of one register, or of the CFA. */
 struct dwunw_cfi_rule {
 	uint8_t kind; /* enum dwunw_cfi_rule_kind */
 	uint8_t reg;  /* of REGISTER: its DWARF number, or 255 for all beyond */
@@ -38,6 +40,7 @@ struct dwunw_cfi_rule {
 	};
 };
 
+/* All rules at an address. */
 struct dwunw_cfi_rules {
 	struct dwunw_cfi_rule cfa; /* REGISTER or VAL_EXPR */
 	struct dwunw_cfi_rule reg[DWUNW_CFI_REGS];

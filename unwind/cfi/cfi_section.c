@@ -101,11 +101,6 @@ static bool uncompress_zlib(void *to, size_t to_len, const struct dwunw_bytes *f
 	return uncompress(to, &len, from->at, dwunw_bytes_left(from)) == Z_OK && len == to_len;
 }
 
-static bool uncompress_zstd(void *to, size_t to_len, const struct dwunw_bytes *from)
-{
-	return ZSTD_decompress(to, to_len, from->at, dwunw_bytes_left(from)) == to_len;
-}
-
 /* Replace @debug, whose contents, of the kind @type, are at @from, by what they become, @len
  * bytes. */
 static int expand(struct dwunw_cfi_section *debug, uint32_t type, uint64_t len,
@@ -120,9 +115,10 @@ static int expand(struct dwunw_cfi_section *debug, uint32_t type, uint64_t len,
 	to = malloc(len);
 	if (!to)
 		return -ENOMEM;
-	good = type == ELFCOMPRESS_ZLIB	  ? uncompress_zlib(to, len, from)
-	       : type == ELFCOMPRESS_ZSTD ? uncompress_zstd(to, len, from)
-					  : false;
+	if (type == ELFCOMPRESS_ZSTD)
+		good = ZSTD_decompress(to, len, from->at, dwunw_bytes_left(from)) == len;
+	else
+		good = type == ELFCOMPRESS_ZLIB && uncompress_zlib(to, len, from);
 	if (!good) {
 		free(to);
 		return 0;

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "unwind/elf/array.h"
+#include "array.h"
 
 #define USUAL (DW_EH_PE_datarel | DW_EH_PE_sdata4)
 
@@ -127,12 +127,8 @@ static int compare_fdes(const void *a, const void *b)
 
 static int add_place(struct dwunw_cfi_table *t, size_t *room, uint64_t start, uint64_t at)
 {
-	struct dwunw_fde_place *index =
-		dwunw_array_grow(t->index, t->nr_index, room, sizeof(*index));
-
-	if (!index)
+	if (grow_array(&t->index, t->nr_index, room, sizeof(*t->index)))
 		return -ENOMEM;
-	t->index = index;
 	t->index[t->nr_index++] = (struct dwunw_fde_place){start, at};
 	return 0;
 }

@@ -31,6 +31,7 @@ struct dwunw_cfi_table {
 void dwunw_cfi_table_init(struct dwunw_cfi_table *table, const struct dwunw_cfi_section *section,
 			  const struct dwunw_cfi_section *hdr);
 
+/* Free the index, and make an empty one. */
 void dwunw_cfi_table_release(struct dwunw_cfi_table *table);
 
 /* Find the FDE that covers @addr.  *fde is as for dwunw_fde_read().  Returns 1, 0 when there is

@@ -1,7 +1,73 @@
 /* expr.c - a stack machine for DWARF expressions (DWARF 5, section 2.5) */
 #include "unwind/cfi/expr.h"
 
-#include <dwarf.h>
+#include "unwind/cfi/cfi_bytes.h"
+
+/* Read the operands of op->atom.  False when it has no place here. */
+static bool decode_operands(struct dwunw_bytes *in, struct dwunw_expr_op *op)
+{
+	switch (op->atom) {
+	case DW_OP_const1u:
+	case DW_OP_const2u:
+	case DW_OP_const4u:
+	case DW_OP_const8u:
+		op->number = dwunw_bytes_u(in, 1u << (op->atom - DW_OP_const1u) / 2);
+		return true;
+	case DW_OP_const1s:
+	case DW_OP_const2s:
+	case DW_OP_const4s:
+	case DW_OP_const8s:
+		op->number = dwunw_bytes_s(in, 1u << (op->atom - DW_OP_const1s) / 2);
+		return true;
+	case DW_OP_addr:
+		op->number = dwunw_bytes_u(in, 8);
+		return true;
+	case DW_OP_pick:
+	case DW_OP_deref_size:
+		op->number = dwunw_bytes_u(in, 1);
+		return true;
+	case DW_OP_skip:
+	case DW_OP_bra:
+		op->number = dwunw_bytes_s(in, 2);
+		return true;
+	case DW_OP_constu:
+	case DW_OP_plus_uconst:
+	case DW_OP_regx:
+		op->number = dwunw_bytes_uleb(in);
+		return true;
+	case DW_OP_consts:
+	case DW_OP_breg0 ... DW_OP_breg31:
+		op->number = dwunw_bytes_sleb(in);
+		return true;
+	case DW_OP_bregx:
+		op->number = dwunw_bytes_uleb(in);
+		op->number2 = dwunw_bytes_sleb(in);
+		return true;
+	case DW_OP_deref:
+	case DW_OP_dup ... DW_OP_over:
+	case DW_OP_swap ... DW_OP_rot:
+	case DW_OP_abs ... DW_OP_plus:
+	case DW_OP_shl ... DW_OP_xor:
+	case DW_OP_eq ... DW_OP_ne:
+	case DW_OP_lit0 ... DW_OP_reg31:
+	case DW_OP_nop:
+	case DW_OP_call_frame_cfa:
+	case DW_OP_stack_value:
+		return true;
+	}
+	return false;
+}
+
+bool dwunw_expr_decode(const uint8_t *expr, size_t len, size_t *at, struct dwunw_expr_op *op)
+{
+	struct dwunw_bytes in = {expr + *at, expr + len, false};
+
+	*op = (struct dwunw_expr_op){.atom = (uint8_t)dwunw_bytes_u(&in, 1)};
+	if (in.bad || !decode_operands(&in, op) || in.bad)
+		return false;
+	*at = (size_t)(in.at - expr);
+	return true;
+}
 
 struct machine {
 	const struct dwunw_expr_env *env;
@@ -69,8 +135,8 @@ static void deref(struct machine *m, uint64_t size)
 	push(m, value);
 }
 
-/* Operations that push a constant.  False when @op is none. */
-static bool constant(struct machine *m, const struct dwunw_expr_op *op)
+/* Operations that push a constant or what the frame has.  False when @op is none. */
+static bool push_known(struct machine *m, const struct dwunw_expr_op *op)
 {
 	switch (op->atom) {
 	case DW_OP_lit0 ... DW_OP_lit31:
@@ -82,14 +148,6 @@ static bool constant(struct machine *m, const struct dwunw_expr_op *op)
 	case DW_OP_const1u ... DW_OP_consts:
 		push(m, op->number);
 		return true;
-	}
-	return false;
-}
-
-/* Operations that look at the frame.  False when @op is none. */
-static bool frame_value(struct machine *m, const struct dwunw_expr_op *op)
-{
-	switch (op->atom) {
 	case DW_OP_reg0 ... DW_OP_reg31:
 		push_register(m, op->atom - DW_OP_reg0, 0);
 		m->is_value = true;
@@ -252,7 +310,7 @@ static void execute(struct machine *m, const struct dwunw_expr_op *op)
 {
 	uint64_t a, b;
 
-	if (constant(m, op) || frame_value(m, op) || stack_change(m, op) || unary(m, op))
+	if (push_known(m, op) || stack_change(m, op) || unary(m, op))
 		return;
 	b = pop(m);
 	a = pop(m);

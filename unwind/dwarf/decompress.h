@@ -24,6 +24,7 @@ int dwunw_decompress(struct dwunw_expanded *out, Elf *elf, bool in_memory);
  * cannot be read; only after 0 can there be one in *out. */
 int dwunw_minidebug_open(struct dwunw_expanded *out, Elf *elf);
 
+/* Release what the functions above made. */
 void dwunw_expanded_release(struct dwunw_expanded *expanded);
 
 #endif

@@ -8,6 +8,7 @@
 #include "unwind/dwarf/decompress.h"
 #include "unwind/elf/elf_util.h"
 
+/* What was opened for it. */
 struct dwunw_dwarf_file {
 	int fd;	    /* -1: no file of its own */
 	char *path; /* of that file, or NULL */
@@ -33,6 +34,7 @@ struct dwunw_file_key {
 int dwunw_dwarf_file_open(struct dwunw_dwarf_file *file, const char *path,
 			  const struct dwunw_file_key *key);
 
+/* Close all that is open; then it is DWUNW_DWARF_FILE_NONE. */
 void dwunw_dwarf_file_close(struct dwunw_dwarf_file *file);
 
 #endif

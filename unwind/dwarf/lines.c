@@ -81,7 +81,7 @@ static bool is_split_unit(Dwarf_Die *unit)
 
 struct dwunw_lines {
 	struct units units;
-	struct dwunw_scopes *scopes;
+	struct dwunw_scopes scopes;
 	unsigned int nr_extents;
 };
 
@@ -90,12 +90,7 @@ int dwunw_lines_new(struct dwunw_lines **out, Dwarf *dwarf)
 	*out = calloc(1, sizeof(**out));
 	if (!*out)
 		return -ENOMEM;
-	(*out)->units.dwarf = dwarf;
-	if (dwunw_scopes_new(&(*out)->scopes, dwarf)) {
-		free(*out);
-		*out = NULL;
-		return -ENOMEM;
-	}
+	(*out)->units.dwarf = (*out)->scopes.dwarf = dwarf;
 	return 0;
 }
 
@@ -103,7 +98,7 @@ void dwunw_lines_free(struct dwunw_lines *lines)
 {
 	if (!lines)
 		return;
-	dwunw_scopes_free(lines->scopes);
+	dwunw_scopes_release(&lines->scopes);
 	dwunw_ranges_release(&lines->units.ranges);
 	free(lines);
 }
@@ -257,7 +252,7 @@ int dwunw_lines_find(struct dwunw_lines *lines, uint64_t addr, struct dwunw_sour
 	found = find_unit(&lines->units, addr, &unit);
 	if (found <= 0)
 		return found;
-	if (dwunw_scopes_find(lines->scopes, &unit, addr, &scope))
+	if (dwunw_scopes_find(&lines->scopes, &unit, addr, &scope))
 		return -ENOMEM;
 	out->split = is_split_unit(&unit);
 	place_of_address(lines, &unit, &scope, addr, &out->place[0]);

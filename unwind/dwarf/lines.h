@@ -17,6 +17,7 @@ struct dwunw_line {
 	uint32_t line;	      /* 0: not known */
 };
 
+/* Where in the source an address comes from. */
 struct dwunw_source {
 	bool split;	/* functions and inlined calls are in a .dwo file, which is not read */
 	uint64_t start; /* of the function; 0 if that is not known */

@@ -9,8 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "unwind/elf/addr_index.h"
-#include "unwind/elf/array.h"
+#include "array.h"
 #include "unwind/elf/ranges.h"
 
 /* DIEs of one file that are visited at most.  Damaged ones can form a graph in which the ways are
@@ -28,19 +27,9 @@ struct node {
 	uint32_t parent; /* the call it was inlined into, or NO_PARENT */
 };
 
-struct list {
+struct dwunw_scope_list {
 	struct dwunw_ranges ranges; /* item: number of the node */
 	struct node *nodes;
-	uint32_t nr;
-	size_t room;
-};
-
-struct dwunw_scopes {
-	Dwarf *dwarf;
-	uint64_t visits;
-	uint64_t dropped_end;	       /* of the longest function left at 0; so far */
-	struct dwunw_addr_index index; /* from the offset of a DIE to the number of its list */
-	struct list *lists;
 	uint32_t nr;
 	size_t room;
 };
@@ -48,34 +37,22 @@ struct dwunw_scopes {
 /* One walk: the DIEs with tag @wanted are listed. */
 struct walk {
 	struct dwunw_scopes *scopes;
-	struct list *list;
+	struct dwunw_scope_list *list;
 	int wanted;
 };
 
-int dwunw_scopes_new(struct dwunw_scopes **out, Dwarf *dwarf)
-{
-	*out = calloc(1, sizeof(**out));
-	if (!*out)
-		return -ENOMEM;
-	(*out)->dwarf = dwarf;
-	return 0;
-}
-
-static void release_list(struct list *list)
+static void release_list(struct dwunw_scope_list *list)
 {
 	dwunw_ranges_release(&list->ranges);
 	free(list->nodes);
 }
 
-void dwunw_scopes_free(struct dwunw_scopes *scopes)
+void dwunw_scopes_release(struct dwunw_scopes *scopes)
 {
-	if (!scopes)
-		return;
 	for (uint32_t i = 0; i < scopes->nr; i++)
 		release_list(&scopes->lists[i]);
 	free(scopes->lists);
 	dwunw_addr_index_release(&scopes->index);
-	free(scopes);
 }
 
 /* Can there be DIEs with tag @wanted below those with @tag? */
@@ -100,13 +77,10 @@ static bool leads_to(int tag, int wanted)
 	}
 }
 
-static int add_node(struct list *list, uint64_t die, uint32_t parent)
+static int add_node(struct dwunw_scope_list *list, uint64_t die, uint32_t parent)
 {
-	struct node *nodes = dwunw_array_grow(list->nodes, list->nr, &list->room, sizeof(*nodes));
-
-	if (!nodes)
+	if (grow_array(&list->nodes, list->nr, &list->room, sizeof(*list->nodes)))
 		return -ENOMEM;
-	list->nodes = nodes;
 	list->nodes[list->nr++] = (struct node){die, parent};
 	return 0;
 }
@@ -161,14 +135,11 @@ static int collect(const struct walk *walk, Dwarf_Die *parent, uint32_t into, in
 
 static int add_list(struct dwunw_scopes *scopes, Dwarf_Die *parent, int wanted)
 {
-	struct list *lists, list = {0};
+	struct dwunw_scope_list list = {0};
 	const struct walk walk = {scopes, &list, wanted};
 
-	lists = dwunw_array_grow(scopes->lists, scopes->nr, &scopes->room, sizeof(*lists));
-	if (!lists)
-		return -ENOMEM;
-	scopes->lists = lists;
-	if (collect(&walk, parent, NO_PARENT, 0) || dwunw_ranges_flatten(&list.ranges) ||
+	if (grow_array(&scopes->lists, scopes->nr, &scopes->room, sizeof(list)) ||
+	    collect(&walk, parent, NO_PARENT, 0) || dwunw_ranges_flatten(&list.ranges) ||
 	    dwunw_addr_index_add(&scopes->index, dwarf_dieoffset(parent), scopes->nr)) {
 		release_list(&list);
 		return -ENOMEM;
@@ -178,9 +149,9 @@ static int add_list(struct dwunw_scopes *scopes, Dwarf_Die *parent, int wanted)
 }
 
 struct found {
-	const struct list *list; /* valid until the next search */
-	const struct node *node; /* NULL: none */
-	uint64_t start;		 /* of the piece */
+	const struct dwunw_scope_list *list; /* valid until the next search */
+	const struct node *node;	     /* NULL: none */
+	uint64_t start;			     /* of the piece */
 };
 
 /* Find the innermost of the DIEs @wanted below @parent that has @addr in it.  Returns 0 or -ENOMEM.

@@ -4,17 +4,31 @@
 
 #include <elfutils/libdw.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#include "unwind/elf/addr_index.h"
 
 /* Calls inlined into each other that are followed. */
 #define DWUNW_MAX_INLINED 64
 
-struct dwunw_scopes;
+struct dwunw_scope_list;
 
-/* @dwarf is borrowed until dwunw_scopes_free().  Returns 0, or -ENOMEM with *out NULL. */
-int dwunw_scopes_new(struct dwunw_scopes **out, Dwarf *dwarf);
-void dwunw_scopes_free(struct dwunw_scopes *scopes);
+/* What was looked up so far.  Zeroes and a Dwarf, which is borrowed, make one. */
+struct dwunw_scopes {
+	Dwarf *dwarf;
+	uint64_t visits;
+	uint64_t dropped_end;	       /* of the longest function left at 0; so far */
+	struct dwunw_addr_index index; /* from the offset of a DIE to the number of its list */
+	struct dwunw_scope_list *lists;
+	uint32_t nr;
+	size_t room;
+};
 
+/* Release the lists; the Dwarf stays. */
+void dwunw_scopes_release(struct dwunw_scopes *scopes);
+
+/* What an address is in. */
 struct dwunw_scope {
 	bool in_function; /* function is set */
 	bool near_zero; /* functions that the linker dropped, and left at 0, may seem to be here */

@@ -9,6 +9,7 @@
 
 #define DWUNW_NOT_FOUND UINT32_MAX
 
+/* An address and its number. */
 struct dwunw_addr_slot {
 	uint64_t addr;
 	uint32_t number; /* plus one; 0: the slot is free */
@@ -22,6 +23,7 @@ struct dwunw_addr_index {
 	struct dwunw_seed seed; /* drawn with the first slots */
 };
 
+/* Free the slots, and make an empty one. */
 void dwunw_addr_index_release(struct dwunw_addr_index *index);
 
 /* Add @addr, which must not be in yet.  Returns 0 or -ENOMEM. */

@@ -3,8 +3,10 @@
 
 #include <fcntl.h>
 #include <gelf.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -67,6 +69,27 @@ void dwunw_elf_build_id(Elf *elf, struct dwunw_build_id *id)
 		if (gelf_getshdr(scn, &shdr) && shdr.sh_type == SHT_NOTE &&
 		    find_in_notes(elf_getdata(scn, NULL), id))
 			return;
+}
+
+char *dwunw_path(const char *format, ...)
+{
+	char *path;
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vasprintf(&path, format, args);
+	va_end(args);
+	return len < 0 ? NULL : path;
+}
+
+char *dwunw_build_id_path(const struct dwunw_build_id *id, const char *dir, const char *end)
+{
+	char hex[2 * DWUNW_MAX_BUILD_ID + 1] = "";
+
+	for (size_t i = 0; i < id->len; i++)
+		snprintf(hex + 2 * i, 3, "%02x", id->bytes[i]);
+	return dwunw_path("%s/.build-id/%.2s/%s%s", dir, hex, hex + 2, end);
 }
 
 bool dwunw_build_id_equal(const struct dwunw_build_id *a, const struct dwunw_build_id *b)

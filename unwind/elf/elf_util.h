@@ -9,6 +9,7 @@
 
 #define DWUNW_MAX_BUILD_ID 64
 
+/* What the linker made of all of a file. */
 struct dwunw_build_id {
 	size_t len; /* 0: none */
 	uint8_t bytes[DWUNW_MAX_BUILD_ID];
@@ -24,6 +25,14 @@ bool dwunw_elf_has_debug_info(Elf *elf);
 /* The GNU build-id of @elf; id->len is 0 when there is none. */
 void dwunw_elf_build_id(Elf *elf, struct dwunw_build_id *id);
 
+/* The path below @dir of the file with @id, to be freed by the caller; NULL: out of memory.  @end
+ * is what comes behind the digits. */
+char *dwunw_build_id_path(const struct dwunw_build_id *id, const char *dir, const char *end);
+
+/* What printf() would make of the arguments, likewise. */
+__attribute__((format(printf, 1, 2))) char *dwunw_path(const char *format, ...);
+
+/* Are both the same, and not empty? */
 bool dwunw_build_id_equal(const struct dwunw_build_id *a, const struct dwunw_build_id *b);
 
 /* Do the bytes before the address @addr of the file end in a call instruction?  1, 0, or -1 if they

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "unwind/elf/array.h"
+#include "array.h"
 
 void dwunw_ranges_release(struct dwunw_ranges *ranges)
 {
@@ -14,14 +14,10 @@ void dwunw_ranges_release(struct dwunw_ranges *ranges)
 
 int dwunw_ranges_add(struct dwunw_ranges *ranges, uint64_t start, uint64_t end, uint64_t item)
 {
-	struct dwunw_range *range;
-
 	if (start >= end)
 		return 0;
-	range = dwunw_array_grow(ranges->range, ranges->nr, &ranges->room, sizeof(*range));
-	if (!range)
+	if (grow_array(&ranges->range, ranges->nr, &ranges->room, sizeof(*ranges->range)))
 		return -ENOMEM;
-	ranges->range = range;
 	ranges->range[ranges->nr++] = (struct dwunw_range){start, end, item};
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Addresses that belong together. */
 struct dwunw_range {
 	uint64_t start;
 	uint64_t end;  /* first address after it */
@@ -17,6 +18,7 @@ struct dwunw_ranges {
 	size_t nr, room;
 };
 
+/* Free the ranges; then there are none. */
 void dwunw_ranges_release(struct dwunw_ranges *ranges);
 
 /* Add the range from @start up to @end; an empty one is left out.  Returns 0 or -ENOMEM. */

@@ -5,8 +5,6 @@
 #include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <gelf.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,48 +44,28 @@ static int try_path(struct search *s, const char *path)
 	return err == -EINVAL ? 0 : err;
 }
 
-/* Try the path that printf() would make of the arguments. */
-__attribute__((format(printf, 2, 3))) static int try_file(struct search *s, const char *format, ...)
+/* Try @path, which is freed; NULL: there was no memory for it. */
+static int try_file(struct search *s, char *path)
 {
-	va_list args;
-	char *path;
-	int len, err;
+	int err = path ? 0 : -ENOMEM;
 
-	if (s->out->dwarf)
-		return 0;
-	va_start(args, format);
-	len = vasprintf(&path, format, args);
-	va_end(args);
-	if (len < 0)
-		return -ENOMEM;
-	err = try_path(s, path);
+	if (path && !s->out->dwarf)
+		err = try_path(s, path);
 	free(path);
 	return err;
 }
 
-/* What comes after the first two digits of a build-id: debug files, as distributions have them; the
+/* Try the paths of the build-id below each directory: debug files, as distributions have them; the
  * files themselves, as links; and both in the cache of perf-buildid-cache(1). */
-static int try_build_id_below(struct search *s, const char *dir, const char *hex)
-{
-	static const char *const ends[] = {".debug", "", "/debug", "/elf"};
-	int err = 0;
-
-	for (size_t i = 0; !err && i < sizeof(ends) / sizeof(ends[0]); i++)
-		err = try_file(s, "%s/.build-id/%.2s/%s%s", dir, hex, hex + 2, ends[i]);
-	return err;
-}
-
-/* Try the path of the build-id below each directory. */
 static int try_build_id(struct search *s)
 {
+	static const char *const ends[] = {".debug", "", "/debug", "/elf"};
 	const struct dwunw_build_id *id = s->key.id;
-	char hex[2 * DWUNW_MAX_BUILD_ID + 1] = "";
 	int err = 0;
 
-	for (size_t i = 0; i < id->len; i++)
-		snprintf(hex + 2 * i, 3, "%02x", id->bytes[i]);
-	for (size_t i = 0; !err && i < s->dirs->nr && id->len > 1; i++)
-		err = try_build_id_below(s, s->dirs->dir[i], hex);
+	for (size_t i = 0; i < s->dirs->nr && id->len > 1; i++)
+		for (size_t end = 0; !err && end < sizeof(ends) / sizeof(ends[0]); end++)
+			err = try_file(s, dwunw_build_id_path(id, s->dirs->dir[i], ends[end]));
 	return err;
 }
 
@@ -120,11 +98,11 @@ static int try_name(struct search *s, const char *from, const char *name)
 	int err = 0;
 
 	if (*name == '/')
-		err = try_file(s, "%s", name);
+		err = try_file(s, strdup(name));
 	else if (slash)
-		err = try_file(s, "%.*s/%s", (int)(slash - from), from, name);
+		err = try_file(s, dwunw_path("%.*s/%s", (int)(slash - from), from, name));
 	for (size_t i = 0; !err && dwz && i < s->dirs->nr; i++)
-		err = try_file(s, "%s%s", s->dirs->dir[i], dwz);
+		err = try_file(s, dwunw_path("%s%s", s->dirs->dir[i], dwz));
 	return err;
 }
 
@@ -248,11 +226,12 @@ static int try_link(struct search *s, const struct dwunw_module *module, const c
 	if (!read_link(module->elf, &link))
 		return 0;
 	s->key.crc = &link.crc;
-	err = try_file(s, "%s%.*s/%s", root, dir_len, path, link.name);
+	err = try_file(s, dwunw_path("%s%.*s/%s", root, dir_len, path, link.name));
 	if (!err)
-		err = try_file(s, "%s%.*s/.debug/%s", root, dir_len, path, link.name);
+		err = try_file(s, dwunw_path("%s%.*s/.debug/%s", root, dir_len, path, link.name));
 	for (size_t i = 0; !err && i < s->dirs->nr; i++)
-		err = try_file(s, "%s%.*s/%s", s->dirs->dir[i], dir_len, path, link.name);
+		err = try_file(s,
+			       dwunw_path("%s%.*s/%s", s->dirs->dir[i], dir_len, path, link.name));
 	s->key.crc = NULL;
 	return err;
 }
@@ -266,7 +245,7 @@ static int try_module_path(struct search *s, const struct dwunw_module *module)
 	for (size_t i = 0; i < 2 && !err && module->path[0] == '/'; i++) {
 		if (!roots[i])
 			continue;
-		err = try_file(s, "%s%s", roots[i], module->path);
+		err = try_file(s, dwunw_path("%s%s", roots[i], module->path));
 		if (!err)
 			err = try_link(s, module, roots[i]);
 	}

@@ -14,13 +14,14 @@ struct dwunw_module;
 /* Directories like /usr/lib/debug, in the order they are tried. */
 struct dwunw_debug_dirs {
 	char **dir;
-	size_t nr;
+	size_t nr, room;
 	char *symfs; /* below it files are looked for before they are at their own paths; or NULL */
 	bool mangled;		  /* names stay as they are found */
 	dwunw_debug_fetch *fetch; /* asked last, or NULL */
 	void *fetch_arg;
 };
 
+/* What was found for a module. */
 struct dwunw_debugfile {
 	struct dwunw_dwarf_file main;	 /* its dwarf is NULL when none was found */
 	struct dwunw_dwarf_file alt;	 /* what dwz moved out of it; may be empty */

@@ -2,19 +2,11 @@
 #include "unwind/module/dwunw_state.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "unwind/elf/elf_util.h"
-
-struct dwunw {
-	struct dwunw_module **modules;
-	size_t nr_modules;
-	struct dwunw_debug_dirs dirs;
-	struct dwunw_stacks *stacks;
-};
 
 static int stacks_new(struct dwunw_stacks **out)
 {
@@ -79,15 +71,12 @@ void dwunw_free(struct dwunw *dw)
 int dwunw_debug_dir_add(struct dwunw *dw, const char *dir)
 {
 	char *copy = strdup(dir);
-	char **dirs = reallocarray(dw->dirs.dir, dw->dirs.nr + 1, sizeof(*dirs));
 
-	if (dirs)
-		dw->dirs.dir = dirs;
-	if (!dirs || !copy) {
+	if (!copy || grow_array(&dw->dirs.dir, dw->dirs.nr, &dw->dirs.room, sizeof(copy))) {
 		free(copy);
 		return -ENOMEM;
 	}
-	dirs[dw->dirs.nr++] = copy;
+	dw->dirs.dir[dw->dirs.nr++] = copy;
 	return 0;
 }
 
@@ -116,15 +105,9 @@ void dwunw_debug_fetch_set(struct dwunw *dw, dwunw_debug_fetch *fetch, void *arg
 /* Make room for one more module. */
 static int make_room(struct dwunw *dw)
 {
-	struct dwunw_module **modules;
-
 	if (dw->nr_modules >= DWUNW_FOREIGN_MODULE)
 		return -ENOMEM;
-	modules = reallocarray(dw->modules, dw->nr_modules + 1, sizeof(*modules));
-	if (!modules)
-		return -ENOMEM;
-	dw->modules = modules;
-	return 0;
+	return grow_array(&dw->modules, dw->nr_modules, &dw->room, sizeof(*dw->modules));
 }
 
 int dwunw_module_add(struct dwunw *dw, uint32_t *module, const char *path, const void *image,
@@ -140,21 +123,33 @@ int dwunw_module_add(struct dwunw *dw, uint32_t *module, const char *path, const
 	return err;
 }
 
-/* Take the file whose name printf() would make of the arguments for the next module. */
-__attribute__((format(printf, 4, 5))) static int open_one(struct dwunw *dw, const char *path,
-							  const struct dwunw_build_id *id,
-							  const char *format, ...)
+static int clone_module(struct dwunw *dw, const struct dwunw_module *module)
 {
-	va_list args;
-	char *file;
-	int len, err;
+	uint32_t number;
+	size_t len = 0;
+	const char *image = elf_rawfile(module->elf, &len);
 
-	va_start(args, format);
-	len = vasprintf(&file, format, args);
-	va_end(args);
-	if (len < 0)
-		return -ENOMEM;
-	err = dwunw_module_map(&dw->modules[dw->nr_modules], file, path, id);
+	return image ? dwunw_module_add(dw, &number, module->path, image, len) : -ENOMEM;
+}
+
+int dwunw_clone(struct dwunw **out, const struct dwunw *dw)
+{
+	int err = dwunw_new(out);
+
+	for (size_t i = 0; !err && i < dw->nr_modules; i++)
+		err = clone_module(*out, dw->modules[i]);
+	if (!err)
+		return 0;
+	dwunw_free(*out);
+	*out = NULL;
+	return -ENOMEM;
+}
+
+/* Take @file, which is freed, for the next module; NULL: there was no memory for its name. */
+static int open_one(struct dwunw *dw, char *file, const char *path, const struct dwunw_build_id *id)
+{
+	int err = file ? dwunw_module_map(&dw->modules[dw->nr_modules], file, path, id) : -ENOMEM;
+
 	free(file);
 	return err;
 }
@@ -163,15 +158,12 @@ __attribute__((format(printf, 4, 5))) static int open_one(struct dwunw *dw, cons
 static int open_by_build_id(struct dwunw *dw, const char *path, const struct dwunw_build_id *id)
 {
 	static const char *const ends[] = {"", "/elf", ".debug", "/debug"};
-	char hex[2 * DWUNW_MAX_BUILD_ID + 1] = "";
 	int err = -ENOENT;
 
-	for (size_t i = 0; i < id->len; i++)
-		snprintf(hex + 2 * i, 3, "%02x", id->bytes[i]);
 	for (size_t end = 0; end < sizeof(ends) / sizeof(ends[0]); end++)
 		for (size_t i = 0; i < dw->dirs.nr && err && err != -ENOMEM; i++)
-			err = open_one(dw, path, id, "%s/.build-id/%.2s/%s%s", dw->dirs.dir[i], hex,
-				       hex + 2, ends[end]);
+			err = open_one(dw, dwunw_build_id_path(id, dw->dirs.dir[i], ends[end]),
+				       path, id);
 	return err;
 }
 
@@ -191,9 +183,9 @@ int dwunw_module_open(struct dwunw *dw, uint32_t *module, const char *path, cons
 		return err;
 	err = -ENOENT;
 	if (dw->dirs.symfs)
-		err = open_one(dw, path, &id, "%s%s", dw->dirs.symfs, path);
+		err = open_one(dw, dwunw_path("%s%s", dw->dirs.symfs, path), path, &id);
 	if (err && err != -ENOMEM)
-		err = open_one(dw, path, &id, "%s", path);
+		err = open_one(dw, strdup(path), path, &id);
 	if (err && err != -ENOMEM) {
 		int found = open_by_build_id(dw, path, &id);
 
@@ -225,14 +217,4 @@ const void *dwunw_module_section(const struct dwunw *dw, uint32_t module, const 
 
 	*len = data ? data->d_size : 0;
 	return data ? data->d_buf : NULL;
-}
-
-struct dwunw_stacks *dwunw_stacks(const struct dwunw *dw)
-{
-	return dw->stacks;
-}
-
-const struct dwunw_debug_dirs *dwunw_dirs(const struct dwunw *dw)
-{
-	return &dw->dirs;
 }

@@ -1,4 +1,4 @@
-/* dwunw_state.h - what the parts of libdwunw ask of struct dwunw */
+/* dwunw_state.h - what struct dwunw is made of, for the parts of libdwunw */
 #ifndef DWUNW_STATE_H
 #define DWUNW_STATE_H
 
@@ -48,13 +48,15 @@ struct dwunw_stacks {
 	struct dwunw_guess guesses[DWUNW_NR_GUESSES]; /* by a hash of pc and rsp */
 };
 
+/* An unwinder. */
+struct dwunw {
+	struct dwunw_module **modules;
+	size_t nr_modules, room;
+	struct dwunw_debug_dirs dirs; /* those of dwunw_debug_dir_add(), and beside them */
+	struct dwunw_stacks *stacks;
+};
+
 /* The module @number, or NULL when there is none. */
 struct dwunw_module *dwunw_module_get(const struct dwunw *dw, uint32_t number);
-
-/* The stacks of @dw; valid as long as it is. */
-struct dwunw_stacks *dwunw_stacks(const struct dwunw *dw);
-
-/* The directories added by dwunw_debug_dir_add(). */
-const struct dwunw_debug_dirs *dwunw_dirs(const struct dwunw *dw);
 
 #endif

@@ -1,5 +1,5 @@
-/* locate.c - see locate.h */
-#include "unwind/module/locate.h"
+/* locate.c - what is known of a pc in one epoch of an address space */
+#include "unwind/module/space.h"
 
 #include "unwind/elf/elf_util.h"
 #include "unwind/module/dwunw_state.h"
@@ -44,7 +44,7 @@ static int find_row(struct dwunw_module *module, uint64_t addr, uint32_t as,
 
 struct dwunw_pc_slot *dwunw_locate(struct dwunw_space *space, uint64_t pc, uint32_t as)
 {
-	struct dwunw_stacks *stacks = dwunw_stacks(space->dw);
+	struct dwunw_stacks *stacks = space->dw->stacks;
 	struct dwunw_rule rule = {.kind = DWUNW_RULE_NONE};
 	const struct dwunw_cfi_row *row;
 	struct dwunw_frame frame;

@@ -13,6 +13,7 @@
 
 struct dwunw_mapping;
 
+/* A program or library. */
 struct dwunw_module {
 	char *path;
 	Elf *elf; /* of the image that was given */
@@ -32,6 +33,7 @@ int dwunw_module_new(struct dwunw_module **out, const char *path, const void *im
 int dwunw_module_map(struct dwunw_module **out, const char *file, const char *path,
 		     const struct dwunw_build_id *id);
 
+/* Release @module; NULL is allowed. */
 void dwunw_module_free(struct dwunw_module *module);
 
 /* What is added to an address of the file where the part of it from @map->file_offset on is mapped

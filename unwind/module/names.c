@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "unwind/dwarf/lines.h"
 #include "unwind/elf/addr_index.h"
-#include "unwind/elf/array.h"
 #include "unwind/module/debugfile.h"
 #include "unwind/module/module.h"
 #include "unwind/symbol/demangle.h"
@@ -16,7 +16,7 @@
 struct dwunw_names {
 	struct dwunw_debugfile debug;
 	struct dwunw_expanded minidebug;
-	struct dwunw_symtab *symtab;
+	struct dwunw_symtab symtab;
 	struct dwunw_lines *lines; /* NULL: there is no debug information */
 	struct dwunw_demangled_names strings;
 	struct dwunw_addr_index index;
@@ -36,27 +36,24 @@ static int add_minidebug(struct dwunw_names *names, Elf *image)
 		names->notes |= DWUNW_NOTE_BAD_MINIDEBUG;
 	if (err || !names->minidebug.elf)
 		return err == -EINVAL ? 0 : err;
-	return dwunw_symtab_add(names->symtab, names->minidebug.elf, SHT_SYMTAB, &found);
+	return dwunw_symtab_add(&names->symtab, names->minidebug.elf, SHT_SYMTAB, &found);
 }
 
 /* .symtab holds all symbols; .dynsym, which is in every file, those that others use;
  * .gnu_debugdata all others. */
 static int find_symbols(struct dwunw_names *names, Elf *image)
 {
+	Elf *const files[] = {image, names->debug.main.elf, names->debug.symbols.elf};
 	bool found;
-	int err = dwunw_symtab_new(&names->symtab);
+	int err = dwunw_symtab_add(&names->symtab, image, SHT_DYNSYM, &found);
 
-	if (!err)
-		err = dwunw_symtab_add(names->symtab, image, SHT_DYNSYM, &found);
-	if (!err)
-		err = dwunw_symtab_add(names->symtab, image, SHT_SYMTAB, &found);
-	if (!err && !found && names->debug.main.elf)
-		err = dwunw_symtab_add(names->symtab, names->debug.main.elf, SHT_SYMTAB, &found);
-	if (!err && !found && names->debug.symbols.elf)
-		err = dwunw_symtab_add(names->symtab, names->debug.symbols.elf, SHT_SYMTAB, &found);
+	found = false;
+	for (size_t i = 0; !err && !found && i < sizeof(files) / sizeof(files[0]); i++)
+		if (files[i])
+			err = dwunw_symtab_add(&names->symtab, files[i], SHT_SYMTAB, &found);
 	if (!err && !found)
 		err = add_minidebug(names, image);
-	return err ? err : dwunw_symtab_sort(names->symtab);
+	return err ? err : dwunw_symtab_sort(&names->symtab);
 }
 
 int dwunw_names_new(struct dwunw_names **out, const struct dwunw_module *module,
@@ -92,7 +89,7 @@ void dwunw_names_free(struct dwunw_names *names)
 	dwunw_addr_index_release(&names->index);
 	dwunw_demangled_names_release(&names->strings);
 	dwunw_lines_free(names->lines);
-	dwunw_symtab_free(names->symtab);
+	dwunw_symtab_release(&names->symtab);
 	dwunw_expanded_release(&names->minidebug);
 	dwunw_debugfile_close(&names->debug);
 	free(names);
@@ -152,7 +149,7 @@ static int look_up_source(struct dwunw_names *names, uint64_t addr, struct dwunw
 static int look_up(struct dwunw_names *names, uint64_t addr, struct dwunw_name *name)
 {
 	size_t len;
-	const char *raw = dwunw_symtab_find(names->symtab, addr, &len, &name->start);
+	const char *raw = dwunw_symtab_find(&names->symtab, addr, &len, &name->start);
 
 	if (raw) {
 		name->function = dwunw_demangled_names_demangled(&names->strings, raw, len);
@@ -165,12 +162,10 @@ static int look_up(struct dwunw_names *names, uint64_t addr, struct dwunw_name *
 static int add_name(struct dwunw_names *names, uint64_t addr)
 {
 	struct dwunw_name name = {0};
-	struct dwunw_name *known =
-		dwunw_array_grow(names->known, names->nr, &names->room, sizeof(*known));
-	int err = known ? look_up(names, addr, &name) : -ENOMEM;
+	int err = grow_array(&names->known, names->nr, &names->room, sizeof(name));
 
-	if (known)
-		names->known = known;
+	if (!err)
+		err = look_up(names, addr, &name);
 	if (!err)
 		err = dwunw_addr_index_add(&names->index, addr, names->nr);
 	if (err)

@@ -128,17 +128,13 @@ static int fill(struct dwunw_space *space, struct dwunw *dw, const struct dwunw_
 	struct canvas c = {0};
 	int err = canvas_init(&c, maps, nr_maps);
 
-	if (err)
-		goto out;
-	for (size_t i = nr_maps; i-- > 0;)
+	for (size_t i = nr_maps; !err && i-- > 0;)
 		paint(&c, &maps[i], i);
-	space->segments = calloc(c.nr_cuts, sizeof(*space->segments));
-	if (!space->segments) {
+	space->segments = err ? NULL : calloc(c.nr_cuts, sizeof(*space->segments));
+	if (space->segments)
+		take_segments(space, &c, dw, maps);
+	else
 		err = -ENOMEM;
-		goto out;
-	}
-	take_segments(space, &c, dw, maps);
-out:
 	canvas_release(&c);
 	return err;
 }
@@ -158,7 +154,7 @@ int dwunw_space_new(struct dwunw_space **out, struct dwunw *dw, const struct dwu
 	if (!space)
 		return -ENOMEM;
 	space->dw = dw;
-	space->stacks = dwunw_stacks(dw);
+	space->stacks = dw->stacks;
 	space->serial = ++space->stacks->nr_spaces;
 	if (nr_maps)
 		err = fill(space, dw, maps, nr_maps);

@@ -1,7 +1,8 @@
-/* space.h - what is mapped at an address */
+/* space.h - what is mapped at an address, and what is known of a pc there */
 #ifndef DWUNW_SPACE_H
 #define DWUNW_SPACE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "unwind/dwunw.h"
@@ -10,6 +11,7 @@
 
 struct dwunw_stacks;
 
+/* Addresses that are mapped to one part of one file. */
 struct dwunw_segment {
 	uint64_t start;
 	uint64_t end;		     /* first address after it */
@@ -18,6 +20,7 @@ struct dwunw_segment {
 	uint32_t number;	     /* of the module, maybe a foreign one; or DWUNW_NO_MODULE */
 };
 
+/* One epoch of an address space, and what was learned of its code. */
 struct dwunw_space {
 	struct dwunw *dw;
 	struct dwunw_stacks *stacks; /* of dw */
@@ -30,5 +33,15 @@ struct dwunw_space {
 
 /* The segment with @addr in it, or NULL; valid as long as @space. */
 const struct dwunw_segment *dwunw_space_find(struct dwunw_space *space, uint64_t addr);
+
+/* Find out about @pc, looked up @as, which space->pcs does not know yet, and add it there.
+ * Returns its slot, or NULL when out of memory. */
+struct dwunw_pc_slot *dwunw_locate(struct dwunw_space *space, uint64_t pc, uint32_t as);
+
+/* The call frame information of @place, looked up @as: *row, valid until the next call, or
+ * NULL if there is none.  *uncalled: @place is not behind a call, but the first byte of a function,
+ * and the row is that of it.  Returns 0 or -ENOMEM. */
+int dwunw_locate_row(struct dwunw_space *space, const struct dwunw_place *place, uint32_t as,
+		     const struct dwunw_cfi_row **row, bool *uncalled);
 
 #endif

@@ -170,7 +170,7 @@ void dwunw_stack_reader_detach(struct dwunw_stack_reader *reader)
 		if (fd >= 0)
 			close(fd);
 	}
-	free(reader->areas.v);
+	dwunw_ranges_release(&reader->areas);
 	free(reader);
 }
 

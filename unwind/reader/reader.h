@@ -8,27 +8,18 @@
 #include <sys/types.h>
 
 #include "unwind/dwunw.h"
+#include "unwind/elf/ranges.h"
 
-/* A mapping that could hold a stack. */
-struct dwunw_area {
-	uint64_t start;
-	uint64_t end; /* first address after it */
-};
-
-struct dwunw_areas {
-	struct dwunw_area *v; /* ascending */
-	size_t nr, room;
-};
-
+/* A process that is read. */
 struct dwunw_stack_reader {
 	pid_t pid;
 	int pid_fd;  /* readable once the process has ended; -1: the kernel has no such thing */
 	int proc_fd; /* its directory in /proc, which is never that of a later process */
 	int lock_fd; /* keeps other readers away */
 	uint32_t flags;
-	size_t max_stack; /* bytes */
-	uint8_t *bytes;	  /* the copied stack, mapped, room for max_stack */
-	struct dwunw_areas areas;
+	size_t max_stack;	   /* bytes */
+	uint8_t *bytes;		   /* the copied stack, mapped, room for max_stack */
+	struct dwunw_ranges areas; /* mappings that could hold a stack, ascending */
 	uint64_t start_stack; /* of the main thread: what is above are arguments; 0: not known */
 };
 

@@ -10,25 +10,10 @@
 /* Tries to copy a waiting thread at a time when it does not run. */
 #define COPY_TRIES 3
 
-static const struct dwunw_area *find_area(const struct dwunw_areas *areas, uint64_t addr)
-{
-	size_t low = 0, high = areas->nr;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (addr >= areas->v[mid].end)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < areas->nr && addr >= areas->v[low].start ? &areas->v[low] : NULL;
-}
-
 /* Bytes from @sp to the end of its stack; 0: not known. */
 static uint64_t stack_room(const struct dwunw_stack_reader *r, uint64_t sp)
 {
-	const struct dwunw_area *area = find_area(&r->areas, sp);
+	const struct dwunw_range *area = dwunw_ranges_find(&r->areas, sp);
 
 	if (!area)
 		return 0;

@@ -171,25 +171,10 @@ const char *dwunw_denied_text(enum dwunw_denied why)
 	return (unsigned int)why < DWUNW_DENIED_NR ? text[why] : "unknown reason";
 }
 
-static int add_area(struct dwunw_areas *areas, const struct dwunw_area *area)
-{
-	if (areas->nr == areas->room) {
-		size_t room = areas->room ? areas->room * 2 : 64;
-		struct dwunw_area *v = realloc(areas->v, room * sizeof(*v));
-
-		if (!v)
-			return -ENOMEM;
-		areas->v = v;
-		areas->room = room;
-	}
-	areas->v[areas->nr++] = *area;
-	return 0;
-}
-
 int dwunw_proc_areas(struct dwunw_stack_reader *r)
 {
 	char line[512], perms[5];
-	struct dwunw_area area;
+	uint64_t start, end;
 	bool starts_line = true;
 	int err = 0, fd = openat(r->proc_fd, "maps", O_RDONLY | O_CLOEXEC);
 	FILE *maps = fd < 0 ? NULL : fdopen(fd, "r");
@@ -200,10 +185,9 @@ int dwunw_proc_areas(struct dwunw_stack_reader *r)
 	while (maps && !err && fgets(line, sizeof(line), maps)) {
 		/* A path may be longer than the buffer: its rest is not a line. */
 		if (starts_line &&
-		    sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &area.start, &area.end, perms) ==
-			    3 &&
+		    sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &start, &end, perms) == 3 &&
 		    perms[0] == 'r' && perms[1] == 'w')
-			err = add_area(&r->areas, &area);
+			err = dwunw_ranges_add(&r->areas, start, end, 0);
 		starts_line = strchr(line, '\n');
 	}
 	if (maps)

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/elf/array.h"
+#include "array.h"
 
 struct output {
 	char text[DWUNW_MAX_NAME];
@@ -108,14 +108,12 @@ const char *dwunw_demangled_names_demangled(struct dwunw_demangled_names *string
 {
 	uint64_t key = (uint64_t)(uintptr_t)raw;
 	uint32_t nr = dwunw_addr_index_find(&strings->index, key);
-	char **all, *name;
+	char *name;
 
 	if (nr != DWUNW_NOT_FOUND)
 		return strings->name[nr];
-	all = dwunw_array_grow(strings->name, strings->nr, &strings->room, sizeof(*all));
-	if (!all)
+	if (grow_array(&strings->name, strings->nr, &strings->room, sizeof(name)))
 		return NULL;
-	strings->name = all;
 	name = strings->mangled ? strndup(raw, len < DWUNW_MAX_NAME ? len : DWUNW_MAX_NAME)
 				: dwunw_demangle(raw, len);
 	if (!name || dwunw_addr_index_add(&strings->index, key, strings->nr)) {

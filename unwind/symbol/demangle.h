@@ -30,6 +30,7 @@ struct dwunw_demangled_names {
 const char *dwunw_demangled_names_demangled(struct dwunw_demangled_names *strings, const char *raw,
 					    size_t len);
 
+/* Free all names. */
 void dwunw_demangled_names_release(struct dwunw_demangled_names *strings);
 
 #endif

@@ -7,14 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/elf/array.h"
-#include "unwind/elf/ranges.h"
+#include "array.h"
 #include "unwind/symbol/demangle.h"
 
 /* Many symbols could have one long name. */
 #define MAX_COMPARED 256
 
-struct function {
+struct dwunw_function {
 	uint64_t start;
 	uint64_t size;	     /* 0: up to the next, or to the end of the section */
 	uint64_t limit;	     /* end of the section; 0: not known */
@@ -23,12 +22,6 @@ struct function {
 	uint32_t section;    /* number, as the original file counts */
 	unsigned char order; /* among the names of one address, the lowest is returned */
 	bool label;	     /* without a type, as plain assembly leaves it */
-};
-
-struct dwunw_symtab {
-	struct function *functions;
-	size_t nr, room;
-	struct dwunw_ranges ranges; /* item: number of the function */
 };
 
 /* A symbol table being read. */
@@ -48,17 +41,6 @@ static size_t name_len(const char *raw)
 	while (len <= DWUNW_MAX_NAME && raw[len] && raw[len] != '@')
 		len++;
 	return len;
-}
-
-static struct function *add_function(struct dwunw_symtab *tab)
-{
-	struct function *functions =
-		dwunw_array_grow(tab->functions, tab->nr, &tab->room, sizeof(*functions));
-
-	if (!functions)
-		return NULL;
-	tab->functions = functions;
-	return &tab->functions[tab->nr++];
 }
 
 /* Public names before internal ones: `malloc` says more than `__libc_malloc`.  The underscore of a
@@ -144,13 +126,12 @@ static int add_table(struct dwunw_symtab *tab, const struct table *table, Elf_Sc
 
 	for (int i = 0; data && gelf_getsym(data, i, &sym); i++) {
 		const char *raw = function_name(table, &sym);
-		struct function *f = raw ? add_function(tab) : NULL;
 
 		if (!raw)
 			continue;
-		if (!f)
+		if (grow_array(&tab->functions, tab->nr, &tab->room, sizeof(*tab->functions)))
 			return -ENOMEM;
-		*f = (struct function){
+		tab->functions[tab->nr++] = (struct dwunw_function){
 			.start = sym.st_value,
 			.size = sym.st_size,
 			.limit = section_end(table->elf, &sym),
@@ -185,7 +166,7 @@ int dwunw_symtab_add(struct dwunw_symtab *tab, Elf *elf, uint32_t type, bool *fo
 
 static int compare_functions(const void *a, const void *b)
 {
-	const struct function *x = a, *y = b;
+	const struct dwunw_function *x = a, *y = b;
 
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
@@ -197,7 +178,7 @@ static int compare_functions(const void *a, const void *b)
 	return strncmp(x->raw, y->raw, MAX_COMPARED);
 }
 
-static uint64_t sized_end(const struct function *f)
+static uint64_t sized_end(const struct dwunw_function *f)
 {
 	uint64_t end;
 
@@ -212,7 +193,7 @@ static void drop_aliases(struct dwunw_symtab *tab)
 	size_t nr = 0;
 
 	for (size_t i = 0; i < tab->nr; i++) {
-		struct function *f = &tab->functions[i], *kept = &tab->functions[nr - !!nr];
+		struct dwunw_function *f = &tab->functions[i], *kept = &tab->functions[nr - !!nr];
 
 		if (nr && f->start == kept->start) {
 			if (f->size > kept->size)
@@ -232,7 +213,7 @@ static void drop_aliases(struct dwunw_symtab *tab)
 /* The first address after function @i. */
 static uint64_t end_of(const struct dwunw_symtab *tab, size_t i)
 {
-	const struct function *f = &tab->functions[i];
+	const struct dwunw_function *f = &tab->functions[i];
 
 	if (f->size)
 		return sized_end(f);
@@ -250,12 +231,6 @@ static int make_ranges(struct dwunw_symtab *tab)
 	return err ? err : dwunw_ranges_flatten(&tab->ranges);
 }
 
-int dwunw_symtab_new(struct dwunw_symtab **out)
-{
-	*out = calloc(1, sizeof(**out));
-	return *out ? 0 : -ENOMEM;
-}
-
 int dwunw_symtab_sort(struct dwunw_symtab *tab)
 {
 	if (!tab->nr)
@@ -265,20 +240,17 @@ int dwunw_symtab_sort(struct dwunw_symtab *tab)
 	return make_ranges(tab);
 }
 
-void dwunw_symtab_free(struct dwunw_symtab *tab)
+void dwunw_symtab_release(struct dwunw_symtab *tab)
 {
-	if (!tab)
-		return;
 	free(tab->functions);
 	dwunw_ranges_release(&tab->ranges);
-	free(tab);
 }
 
 const char *dwunw_symtab_find(const struct dwunw_symtab *tab, uint64_t addr, size_t *len,
 			      uint64_t *start)
 {
 	const struct dwunw_range *range = dwunw_ranges_find(&tab->ranges, addr);
-	const struct function *f = range ? &tab->functions[range->item] : NULL;
+	const struct dwunw_function *f = range ? &tab->functions[range->item] : NULL;
 
 	*len = f ? f->len : 0;
 	*start = f ? f->start : 0;

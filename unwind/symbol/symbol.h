@@ -7,14 +7,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct dwunw_symtab;
+#include "unwind/elf/ranges.h"
 
-/* No functions yet.  Returns 0, or -ENOMEM with *out NULL. */
-int dwunw_symtab_new(struct dwunw_symtab **out);
-void dwunw_symtab_free(struct dwunw_symtab *symtab);
+struct dwunw_function;
+
+/* The functions of a module.  Zeroes make an empty one. */
+struct dwunw_symtab {
+	struct dwunw_function *functions;
+	size_t nr, room;
+	struct dwunw_ranges ranges; /* item: number of the function */
+};
+
+/* Release what was added. */
+void dwunw_symtab_release(struct dwunw_symtab *symtab);
 
 /* Add the functions of the first section of @elf that has @type, SHT_DYNSYM or SHT_SYMTAB; *found
- * tells whether there is one.  @elf is borrowed until dwunw_symtab_free().  Returns 0 or -ENOMEM.
+ * tells whether there is one.  @elf is borrowed until dwunw_symtab_release().  Returns 0 or
+ * -ENOMEM.
  */
 int dwunw_symtab_add(struct dwunw_symtab *symtab, Elf *elf, uint32_t type, bool *found);
 
@@ -22,7 +31,7 @@ int dwunw_symtab_add(struct dwunw_symtab *symtab, Elf *elf, uint32_t type, bool 
 int dwunw_symtab_sort(struct dwunw_symtab *symtab);
 
 /* The function with @addr in it: its name as the file has it, of *len characters, valid until
- * dwunw_symtab_free(), and its address in *start; or NULL. */
+ * dwunw_symtab_release(), and its address in *start; or NULL. */
 const char *dwunw_symtab_find(const struct dwunw_symtab *symtab, uint64_t addr, size_t *len,
 			      uint64_t *start);
 

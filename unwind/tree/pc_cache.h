@@ -17,6 +17,7 @@
 
 _Static_assert(DWUNW_MAX_PLACES <= DWUNW_PC_RETURN, "numbers and these bits are apart");
 
+/* What is known of a pc. */
 struct dwunw_pc_slot {
 	uint64_t pc;
 	uint32_t place; /* its number and what the pc was looked up as; 0: the slot is free */
@@ -32,6 +33,7 @@ struct dwunw_pc_cache {
 	size_t nr;
 };
 
+/* Free the slots, and make an empty one. */
 void dwunw_pc_cache_release(struct dwunw_pc_cache *cache);
 
 /* Add @pc, which must not be in yet, looked up as in @place, its place.  Returns its slot, or NULL

@@ -16,6 +16,7 @@
 #define DWUNW_FORK_PROBES 8		      /* so many slots in a row may hold a fork */
 #define DWUNW_FORK_END	  ((uint32_t)1 << 31) /* of nr: the frames end there; word is the status */
 
+/* Where two stacks part. */
 struct dwunw_fork {
 	uint64_t word; /* the pc met; of the innermost frame, what dwunw_fork_first() makes of it */
 	uint32_t from; /* the id of a stack; or NO_NODE, and then nr is 0 */
@@ -28,6 +29,7 @@ struct dwunw_fork {
 
 _Static_assert(sizeof(struct dwunw_fork) == 32, "two in a cache line");
 
+/* All forks, found by their keys. */
 struct dwunw_prefix_match {
 	struct dwunw_fork *slots;
 	uint32_t mask; /* number of slots - 1 */
@@ -50,6 +52,7 @@ static inline uint64_t dwunw_fork_first(uint64_t pc, uint64_t sp, uint64_t len, 
 	return pc ^ sp << 20 ^ len << 41 ^ top << 11;
 }
 
+/* The hash of a fork's key. */
 static inline uint32_t dwunw_fork_hash(uint64_t word, uint32_t from, uint32_t nr)
 {
 	return (uint32_t)dwunw_fold(word ^ (uint64_t)from << 32 ^ (uint64_t)nr << 20,

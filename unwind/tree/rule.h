@@ -30,6 +30,7 @@ enum dwunw_rule_kind {
 	DWUNW_RULE_ZERO, /* of no place at all, where a return address of 0 leads */
 };
 
+/* The rule at one pc. */
 struct dwunw_rule {
 	int32_t cfa_off; /* bytes */
 	int16_t bp_slot; /* words, at most -2; -1: rbp has none.  What is read is from there on */

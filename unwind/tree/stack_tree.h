@@ -28,6 +28,7 @@ struct dwunw_node {
 	uint32_t sibling;	/* the next child of parent, if that is not wide */
 };
 
+/* All stacks of an unwinder. */
 struct dwunw_stack_tree {
 	struct dwunw_node *nodes; /* on a cache line's boundary */
 	const struct dwunw_frame_table *places;
@@ -46,6 +47,7 @@ int dwunw_stack_tree_init(struct dwunw_stack_tree *tree, const struct dwunw_fram
 			  const struct dwunw_seed *seed);
 void dwunw_stack_tree_release(struct dwunw_stack_tree *tree);
 
+/* The number of @node's parent. */
 static inline uint32_t dwunw_stack_tree_parent(const struct dwunw_node *node)
 {
 	return node->up / (uint32_t)sizeof(*node);

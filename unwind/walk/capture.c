@@ -13,9 +13,6 @@
 #include "unwind/tree/prefix_match.h"
 #include "unwind/walk/walk.h"
 
-#define likely(x)   __builtin_expect(!!(x), 1)
-#define unlikely(x) __builtin_expect(!!(x), 0)
-
 /* All of the short way is one function, that its few variables stay in registers. */
 #define INLINE __attribute__((always_inline)) static inline
 

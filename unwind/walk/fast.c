@@ -8,12 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "unwind/module/locate.h"
 #include "unwind/walk/history.h"
 #include "unwind/walk/step.h"
-
-#define likely(x)   __builtin_expect(!!(x), 1)
-#define unlikely(x) __builtin_expect(!!(x), 0)
 
 /* The current frame. */
 struct cursor {

@@ -2,7 +2,6 @@
 #include <errno.h>
 
 #include "unwind/elf/elf_util.h"
-#include "unwind/module/locate.h"
 #include "unwind/walk/step.h"
 #include "unwind/walk/walk.h"
 

@@ -4,6 +4,7 @@
 
 #include "unwind/walk/walk.h"
 
+/* The last walk of a thread. */
 struct dwunw_history {
 	uint64_t space; /* its serial number */
 	uint64_t stack_end;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 
-#include "unwind/module/locate.h"
 #include "unwind/walk/history.h"
 
 static void forget_slots(struct dwunw_pass *p)

@@ -14,10 +14,14 @@
 #include "unwind/module/space.h"
 #include "unwind/tree/pc_cache.h"
 
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
 /* Between these addresses no sum of an address and a rule's offset wraps around. */
 #define DWUNW_MIN_ADDR ((uint64_t)1 << 32)
 #define DWUNW_MAX_ADDR ((uint64_t)1 << 63)
 
+/* Bits of dwunw_mark.bits. */
 enum dwunw_mark_bit {
 	DWUNW_MARK_BP_KNOWN = 1 << 0,  /* bp is the frame's rbp */
 	DWUNW_MARK_BP_NEEDED = 1 << 1, /* the walk from here on depends on it */

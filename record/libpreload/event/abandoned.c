@@ -1,8 +1,9 @@
-/* abandoned.c - see abandoned.h */
+/* abandoned.c - events that are being written no more: a signal handler that interrupted them was
+ * left by a jump */
 #include <signal.h>
 #include <sys/syscall.h>
 
-#include "record/libpreload/event/abandoned.h"
+#include "record/libpreload/event/thread_ring.h"
 
 /* The event that was being written to @lane was left by a jump out of a handler. */
 static void give_up(struct preload_header *h, struct thread_ring *lane)

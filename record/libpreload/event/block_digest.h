@@ -40,6 +40,7 @@ static const uint64_t quiet_start[PRELOAD_MIXED / 8] __attribute__((aligned(32))
 	QUIET_PAIR(12), QUIET_PAIR(13), QUIET_PAIR(14), QUIET_PAIR(15),
 };
 
+/* The number of the block at @addr in what is remembered. */
 static inline uint32_t block_digest(uint64_t addr)
 {
 	return (addr & (PRELOAD_WINDOW - 1)) / PRELOAD_BLOCK;
@@ -56,6 +57,7 @@ QUIET_TARGET void block_digest_add(__m256i m[8], const __m256i *x)
 		m[i] = _mm256_aesenc_epi128(m[i], x[i]);
 }
 
+/* Set the chains @m to the PRELOAD_MIXED bytes at @from, which is aligned to 32. */
 QUIET_TARGET void block_digest_load(__m256i m[8], const void *from)
 {
 #pragma GCC unroll 8

@@ -30,7 +30,7 @@ bool lane_wait(struct preload_header *h, struct thread_ring *lane, uint64_t end)
 		lane->tail = __atomic_load_n(&lane->ring->tail, __ATOMIC_ACQUIRE);
 		if (lane->tail + size >= end)
 			return true;
-		if (thread_ring_is_over(h))
+		if (preload_is_over(h))
 			return false;
 		/* A slow recorder is waited for, a stopped one not forever. */
 		if (lane->tail != moved)

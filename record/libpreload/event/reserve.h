@@ -41,6 +41,7 @@ static inline void lane_begin(struct thread_ring *lane)
 	thread_ring_fence();
 }
 
+/* The @len bytes that were reserved are an event, and the recorder's from now on. */
 static inline void lane_publish(struct thread_ring *lane, uint32_t len)
 {
 	lane->head += len;

@@ -166,7 +166,7 @@ static bool samples(const struct preload_header *h, uint64_t size)
 /* What thread_ring_enter() would see to, if this call made an event. */
 static bool look(const struct preload_header *h, uint64_t pc)
 {
-	if (thread_ring_is_over(h) || (UNLIKELY(preload_self.vforked) && thread_ring_is_child()))
+	if (preload_is_over(h) || (UNLIKELY(preload_self.vforked) && thread_ring_is_child()))
 		return false;
 	if (UNLIKELY(preload_lanes.loader_seen || preload_in_loader(pc)))
 		thread_ring_check_loader(pc);

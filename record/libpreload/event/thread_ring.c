@@ -8,9 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "record/libpreload/event/abandoned.h"
-
-#define EXPORT __attribute__((visibility("default")))
+#include "record/libpreload/event/thread_ring.h"
 
 /* The main thread's stack grows to its limit; nothing else is mapped so near below its top. */
 #define MAIN_STACK_MAX (64ull << 20)
@@ -30,11 +28,6 @@ static uint32_t holders[PRELOAD_MAX_RINGS]; /* ids of the threads that took them
 static uint32_t next_ring;
 static uint64_t in_vain_until;
 static uint32_t first_tid; /* the thread that took the first ring */
-
-bool preload_is_over(const struct preload_header *h)
-{
-	return thread_ring_is_over(h);
-}
 
 void *preload_before_vfork(void)
 {
@@ -246,7 +239,7 @@ struct preload_header *thread_ring_find_memory(enum preload_loss kind)
 
 	if (!h)
 		return preload_rejoin();
-	if (!thread_ring_is_over(h))
+	if (!preload_is_over(h))
 		thread_ring_lost(h, NULL, kind);
 	return NULL;
 }
@@ -272,8 +265,7 @@ static bool wait_for_ring(const struct preload_header *h, uint64_t start)
 {
 	uint64_t now = preload_monotonic_ns(), most = preload_settings.block_ns;
 
-	if (!most || thread_ring_is_over(h) ||
-	    now < __atomic_load_n(&in_vain_until, __ATOMIC_RELAXED))
+	if (!most || preload_is_over(h) || now < __atomic_load_n(&in_vain_until, __ATOMIC_RELAXED))
 		return false;
 	if (now - start < (most < ALIVE_NS ? most : ALIVE_NS) ||
 	    (now - start < most && is_recorder_late(h)))

@@ -6,10 +6,8 @@
 #ifndef LIBPRELOAD_THREAD_RING_H
 #define LIBPRELOAD_THREAD_RING_H
 
-#include <linux/futex.h>
 #include <x86intrin.h>
 
-#include "record/libpreload/event/sample.h"
 #include "record/libpreload/preload.h"
 
 #define PRELOAD_NR_LANES 3
@@ -35,6 +33,14 @@ struct thread_ring {
 	struct preload_known image;
 };
 
+/* What a thread remembers of sampling. */
+struct preload_sampler {
+	uint64_t state, distance; /* units left out before the next that is taken */
+	bool drawn;
+	enum { PRELOAD_RELEASED_NONE, PRELOAD_RELEASED_KEPT, PRELOAD_RELEASED_OTHER } released;
+};
+
+/* What a thread knows of its own events. */
 struct preload_thread {
 	struct thread_ring *lanes[PRELOAD_NR_LANES]; /* those in use come first */
 	uint64_t stack_lo, stack_hi;		     /* equal: not looked yet */
@@ -44,8 +50,10 @@ struct preload_thread {
 	struct preload_sampler sampler;
 };
 
+/* This thread. */
 extern __thread struct preload_thread preload_self __attribute__((tls_model("initial-exec")));
 
+/* What holds for all threads. */
 extern struct preload_lanes {
 	bool loader_seen; /* the loader was at work: modules may have come or gone */
 	bool threads;	  /* more than one thread writes events */
@@ -65,6 +73,7 @@ struct thread_ring *thread_ring_find(struct preload_header *h, uint64_t sp);
 /* Is this the child of vfork(), in its parent's memory? */
 bool thread_ring_is_child(void);
 
+/* The loader was at work, or is, at @pc: have the recorder know of what it mapped. */
 void thread_ring_check_loader(uint64_t pc);
 
 /* An event has no ring (@lane NULL), or no room in it. */
@@ -73,15 +82,10 @@ void thread_ring_lost(struct preload_header *h, struct thread_ring *lane, enum p
 /* The memory of a process that seems to have none. */
 struct preload_header *thread_ring_find_memory(enum preload_loss kind);
 
+/* Nothing is moved past this by the compiler: a handler sees one side of it or both. */
 static inline void thread_ring_fence(void)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-}
-
-static inline bool thread_ring_is_over(const struct preload_header *h)
-{
-	return __atomic_load_n(&h->ended, __ATOMIC_RELAXED) ||
-	       __atomic_load_n(&h->alive, __ATOMIC_RELAXED) & FUTEX_OWNER_DIED;
 }
 
 /* The time by CLOCK_MONOTONIC, and above that of each event before. */
@@ -101,6 +105,7 @@ static inline uint64_t thread_ring_time(void)
 	return __rdtsc();
 }
 
+/* Is @sp on the stack that is known as this thread's? */
 static inline bool thread_ring_on_stack(uint64_t sp)
 {
 	return sp >= preload_self.stack_lo && sp < preload_self.stack_hi;
@@ -132,7 +137,7 @@ static inline struct thread_ring *thread_ring_enter(struct preload_header *h, ui
 	const struct preload_thread *self = &preload_self;
 	struct thread_ring *lane;
 
-	if (UNLIKELY(thread_ring_is_over(h) || (self->vforked && thread_ring_is_child())))
+	if (UNLIKELY(preload_is_over(h) || (self->vforked && thread_ring_is_child())))
 		return NULL;
 	if (UNLIKELY(preload_lanes.loader_seen || preload_in_loader(pc)))
 		thread_ring_check_loader(pc);
@@ -151,11 +156,32 @@ static inline struct thread_ring *thread_ring_enter(struct preload_header *h, ui
 	return lane;
 }
 
+/* The event that was begun by thread_ring_enter() is written. */
 static inline void thread_ring_leave(struct thread_ring *lane)
 {
 	thread_ring_fence();
 	lane->entered_sp = 0;
 	thread_ring_fence();
 }
+
+/* abandoned.c: an event of this thread comes at the stack pointer @sp: give up the events that were
+ * left, and count as lost what they would have told.  Returns how many are still being written: to
+ * the first of preload_self.lanes, each to one. */
+uint32_t abandoned_settle(struct preload_header *h, uint64_t sp);
+
+/* sample.c: which calls are recorded when not all are. */
+
+/* Make room for what will be remembered. */
+void preload_sample_begin(void);
+
+/* Is the block of @size bytes at @addr, allocated by @func from @pc, to be recorded?  It is counted
+ * as left out, or remembered. */
+bool preload_sample_alloc(struct preload_header *h, enum event_func func, const void *addr,
+			  size_t size, uint64_t pc);
+
+/* Is *@type, of a block at @addr, to be recorded?  *@unsure: it may be of a block that was not;
+ * then *@type is a free. */
+bool preload_sample_free(struct preload_header *h, enum event_type *type, const void *addr,
+			 uint64_t pc, bool *unsure);
 
 #endif

@@ -10,7 +10,6 @@
 
 #include "record/libpreload/guard/guard_block.h"
 
-#define EXPORT	    __attribute__((visibility("default")))
 #define PAGE	    4096u
 #define PATIENCE    (1u << 25)	      /* some seconds */
 #define LEAST_FRONT (2 * GUARD_FRONT) /* of a block with a second mark, which lies in it too */

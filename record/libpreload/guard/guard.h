@@ -32,6 +32,7 @@ void guard_signals(bool taken);
 /* The state of the check at the end, for the recorder. */
 void guard_note(enum preload_guard guard);
 
+/* guard_check(), where blocks have guard bytes. */
 static inline void guard_look(const void *block, enum overrun_found found)
 {
 	if (UNLIKELY(preload_state.guards))
@@ -59,6 +60,7 @@ void marks_set(const void *addr);
 /* Take it away.  Returns whether it was there. */
 bool marks_clear(const void *addr);
 
+/* Has @addr, which may be any, a mark? */
 bool marks_has(const void *addr);
 
 /* Call @visit for each mark; those set or taken away meanwhile may be missed. */

@@ -32,11 +32,13 @@ extern uint64_t guard_secret;
 /* Is a walk looking at @block now?  Not in the thread that walks. */
 bool guard_is_looked_at(const uint8_t *block);
 
+/* @n, or the next multiple of @to, a power of two. */
 static inline size_t round_up(size_t n, size_t to)
 {
 	return (n + to - 1) & ~(to - 1);
 }
 
+/* A number in which each bit depends on many of @x. */
 static inline uint64_t mix(uint64_t x)
 {
 	x = (x ^ x >> 31) * 0x9e3779b97f4a7c15ull;
@@ -49,6 +51,7 @@ static inline uint64_t canary_of(const uint8_t *block)
 	return mix((uint64_t)block ^ guard_secret) | 0x8080808080808080ull;
 }
 
+/* The byte of the canary at @at. */
 static inline uint8_t canary_at(uint64_t canary, const uint8_t *at)
 {
 	return (uint8_t)(canary >> 8 * ((uint64_t)at & 7));
@@ -62,6 +65,7 @@ static inline uint64_t canary_from(uint64_t canary, const uint8_t *at)
 	return canary >> by | canary << (-by & 63);
 }
 
+/* Write it to [@at, @to). */
 static inline void write_canary(uint64_t canary, uint8_t *at, const uint8_t *to)
 {
 	uint64_t eight = canary_from(canary, at);
@@ -88,11 +92,13 @@ static inline bool has_canary(uint64_t canary, const uint8_t *at, const uint8_t 
 	return true;
 }
 
+/* The head of @block, which is ours. */
 static inline struct head *head_of(const uint8_t *block)
 {
 	return (struct head *)(uintptr_t)(block - GUARD_FRONT);
 }
 
+/* What the check in @h, the head of @block, ought to be. */
 static inline uint32_t check_of(const uint8_t *block, const struct head *h)
 {
 	uint64_t size = h->size & ~GUARD_TOLD;
@@ -102,6 +108,7 @@ static inline uint32_t check_of(const uint8_t *block, const struct head *h)
 			  32);
 }
 
+/* Is the head of @block as it was written? */
 static inline bool is_whole(const uint8_t *block)
 {
 	return head_of(block)->check == check_of(block, head_of(block));

@@ -4,8 +4,6 @@
 
 #include "record/libpreload/guard/guard_block.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
 #define WALK_NS 10000000000ull /* how long a walk may take, while the process is to end */
 
 static __thread bool walking __attribute__((tls_model("initial-exec")));

@@ -15,8 +15,6 @@
 
 #ifndef PRELOAD_STATIC
 
-#define EXPORT __attribute__((visibility("default")))
-
 /* Of the signal whose handler this thread runs; NULL: none. */
 static __thread siginfo_t *ending __attribute__((tls_model("initial-exec")));
 

@@ -214,7 +214,7 @@ struct scratch *carry(char *const *env, bool other_process)
 	return s;
 }
 
-char *const *exec_env_env(const struct scratch *s, char *const *env)
+char *const *exec_env_of(const struct scratch *s, char *const *env)
 {
 	return s && s->env ? s->env : env;
 }

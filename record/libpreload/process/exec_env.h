@@ -17,7 +17,7 @@ struct scratch; /* opaque */
 struct scratch *carry(char *const *env, bool other_process);
 
 /* The environment to begin it with: that of @s, valid as long as @s, or @env. */
-char *const *exec_env_env(const struct scratch *s, char *const *env);
+char *const *exec_env_of(const struct scratch *s, char *const *env);
 
 /* No program began: all goes on as before, except for errno. */
 void exec_env_back(struct scratch *s);

@@ -14,8 +14,6 @@
 #include "record/libpreload/event/thread_ring.h"
 #include "record/libpreload/guard/guard.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
 bool preload_has_clock(void)
 {
 	int how = PR_TSC_ENABLE;
@@ -35,7 +33,7 @@ static void prepare(void)
 	struct preload_header *h =
 		thread_ring_memory((uint64_t)__builtin_frame_address(0), PRELOAD_LOST_ALLOC);
 
-	if (h && !preload_self.lanes[0] && !thread_ring_is_over(h))
+	if (h && !preload_self.lanes[0] && !preload_is_over(h))
 		thread_ring_open(h, 0);
 	if (h)
 		preload_sample_begin();

@@ -1,14 +1,17 @@
-/* exec.c - the calls by which a program begins, with the environment that exec_env.h makes */
+/* exec.c - the calls by which a program begins: with the environment that exec_env.h makes; by
+ * syscall(3); and by what the C library begins with its own environ, which may have been emptied
+ */
 #include <errno.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "record/libpreload/preload.h"
 #include "record/libpreload/process/exec_env.h"
-
-#define EXPORT __attribute__((visibility("default")))
 
 /* The exec failed. */
 static int stay(struct scratch *s)
@@ -27,7 +30,7 @@ EXPORT int execve(const char *path, char *const argv[], char *const env[])
 {
 	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
 
-	preload_real.execve(path, argv, exec_env_env(s, env));
+	preload_real.execve(path, argv, exec_env_of(s, env));
 	return stay(s);
 }
 
@@ -40,7 +43,7 @@ EXPORT int execvpe(const char *file, char *const argv[], char *const env[])
 {
 	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
 
-	preload_real.execvpe(file, argv, exec_env_env(s, env));
+	preload_real.execvpe(file, argv, exec_env_of(s, env));
 	return stay(s);
 }
 
@@ -55,7 +58,7 @@ EXPORT int execveat(int dir, const char *path, char *const argv[], char *const e
 
 	errno = ENOSYS; /* an old C library has none */
 	if (preload_real.execveat)
-		preload_real.execveat(dir, path, argv, exec_env_env(s, env), flags);
+		preload_real.execveat(dir, path, argv, exec_env_of(s, env), flags);
 	return stay(s);
 }
 
@@ -63,7 +66,7 @@ EXPORT int fexecve(int fd, char *const argv[], char *const env[])
 {
 	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
 
-	preload_real.fexecve(fd, argv, exec_env_env(s, env));
+	preload_real.fexecve(fd, argv, exec_env_of(s, env));
 	return stay(s);
 }
 
@@ -139,7 +142,7 @@ typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions
 	{                                                                                        \
 		struct scratch *s = preload_ready() ? carry(env, true) : NULL;                   \
 		spawn_function *real = (spawn_function *)preload_real.name;                      \
-		int err = real(pid, path, actions, attr, argv, exec_env_env(s, env));            \
+		int err = real(pid, path, actions, attr, argv, exec_env_of(s, env));             \
                                                                                                  \
 		if (s && err)                                                                    \
 			exec_env_back(s);                                                        \
@@ -150,3 +153,33 @@ typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions
 
 SPAWN(posix_spawn)
 SPAWN(posix_spawnp)
+
+/* The half of syscall() for execve and execveat. */
+long preload_exec_by_number(long number, long a, long b, long c, long d, long e)
+{
+	char *const *argv = (char *const *)(number == SYS_execve ? b : c);
+	char *const *env = (char *const *)(number == SYS_execve ? c : d);
+
+	if (number == SYS_execve)
+		return execve((const char *)a, argv, env);
+	return execveat((int)a, (const char *)b, argv, env, (int)e);
+}
+
+long preload_syscall_failed(long result)
+{
+	errno = (int)-result;
+	return -1;
+}
+
+EXPORT int system(const char *command)
+{
+	if (command)
+		preload_fill_environ();
+	return preload_real.system(command);
+}
+
+EXPORT FILE *popen(const char *command, const char *type)
+{
+	preload_fill_environ();
+	return preload_real.popen(command, type);
+}

@@ -1,4 +1,4 @@
-/* operators.S - operators new and delete: each jumps to where cxx_operators.c says it is to go */
+/* operators.S - operators new and delete: each jumps to where operators.c says it is to go */
 #ifndef PRELOAD_STATIC
 
 #include "record/libpreload/wrap/save.inc"

@@ -43,30 +43,6 @@ static void withdraw_last(struct process_events *hs)
 	maps_release(&hs->all[--hs->nr].maps);
 }
 
-/* Tell @sink of the earliest, which is there, at its time by @clock; it may take the mappings. */
-static void report_first(struct process_events *hs, const struct preload_sink *sink,
-			 struct preload_clock *clock)
-{
-	struct happening *h = &hs->all[0];
-	uint64_t time_ns = preload_clock_ns(clock, h->time);
-
-	if (h->kind == HAPPENING_CAME)
-		sink->came(sink->ctx, time_ns, h->pid, &h->maps);
-	else if (h->kind == HAPPENING_MAPPED)
-		sink->mapped(sink->ctx, time_ns, h->pid, &h->maps);
-	else
-		sink->ended(sink->ctx, time_ns, h->pid);
-}
-
-/* Take the earliest out, which is there. */
-static void drop_first(struct process_events *hs)
-{
-	struct happening *h = &hs->all[0];
-
-	maps_release(&h->maps);
-	memmove(h, h + 1, sizeof(*h) * --hs->nr);
-}
-
 struct preload_processes {
 	struct preload_processes_opts opts;
 	struct stat memory;
@@ -327,12 +303,21 @@ static void give_back(struct preload_processes *ps, uint32_t slot)
 
 void preload_processes_apply(struct preload_processes *ps)
 {
-	const struct happening *h = &ps->events.all[0];
+	const struct preload_sink *sink = ps->opts.sink;
+	struct happening *h = &ps->events.all[0];
+	uint64_t time_ns = preload_clock_ns(ps->opts.clock, h->time);
 
-	report_first(&ps->events, ps->opts.sink, ps->opts.clock);
+	/* It may take the mappings. */
+	if (h->kind == HAPPENING_CAME)
+		sink->came(sink->ctx, time_ns, h->pid, &h->maps);
+	else if (h->kind == HAPPENING_MAPPED)
+		sink->mapped(sink->ctx, time_ns, h->pid, &h->maps);
+	else
+		sink->ended(sink->ctx, time_ns, h->pid);
 	if (h->kind == HAPPENING_ENDED)
 		give_back(ps, h->slot);
-	drop_first(&ps->events);
+	maps_release(&h->maps);
+	memmove(h, h + 1, sizeof(*h) * --ps->events.nr);
 }
 
 bool preload_processes_over(const struct preload_processes *ps)

@@ -48,6 +48,7 @@ struct preload_sink {
 
 struct preload_processes; /* opaque */
 
+/* Where the processes are found, whom they are reported to, and which are let in. */
 struct preload_processes_opts {
 	struct preload_header *memory;	 /* borrowed, as all here */
 	const struct preload_sink *sink; /* may be filled later */
@@ -100,6 +101,7 @@ uint64_t preload_processes_maps_lost(const struct preload_processes *ps);
  * one of them. */
 uint64_t preload_processes_unlooked(const struct preload_processes *ps, bool *first);
 
+/* NULL is allowed. */
 void preload_processes_free(struct preload_processes *ps);
 
 #endif

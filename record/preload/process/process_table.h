@@ -29,6 +29,7 @@ struct exec_detect {
  */
 bool exec_detect_poll(struct exec_detect *w, const struct preload_process *s, uint64_t start);
 
+/* What the recorder knows of the process in one slot; it owns the pidfd. */
 struct preload_seat {
 	pid_t pid; /* 0: none, or not verified yet */
 	int pidfd; /* -1: none, because its end was reported */
@@ -37,6 +38,7 @@ struct preload_seat {
 	struct exec_detect watch;
 };
 
+/* What is known of each slot, by its number; slot 0 is the command's. */
 struct process_table {
 	struct preload_seat all[PRELOAD_MAX_PROCESSES];
 	uint32_t nr_slots; /* that were ever in use */

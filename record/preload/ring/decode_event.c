@@ -124,13 +124,15 @@ static void add_skipped(struct mlk_losses *losses, const struct preload_ring *ri
 	}
 }
 
-void shared_loss_add(const struct preload_header *memory, uint32_t nr_rings,
-		     struct mlk_losses *losses)
+void shared_rings_losses(const struct shared_rings *rs, struct mlk_losses *losses)
 {
+	const struct preload_header *memory = rs->opts.memory;
+
+	losses->count[MLK_LOST_ALLOC] += rs->bad;
 	add_lost(losses, memory->lost);
 	losses->count[MLK_LOST_OVERRUN] +=
 		__atomic_load_n(&memory->lost[PRELOAD_LOST_OVERRUN], __ATOMIC_RELAXED);
-	for (uint32_t i = 0; i < nr_rings; i++) {
+	for (uint32_t i = 0; i < rs->opts.sizes.nr_rings; i++) {
 		add_lost(losses, memory->rings[i].lost);
 		add_skipped(losses, &memory->rings[i]);
 	}

@@ -300,12 +300,6 @@ void shared_rings_give_back(struct shared_rings *rs, bool (*is_gone)(uint32_t tg
 	}
 }
 
-void shared_rings_losses(const struct shared_rings *rs, struct mlk_losses *losses)
-{
-	shared_loss_add(rs->opts.memory, rs->opts.sizes.nr_rings, losses);
-	losses->count[MLK_LOST_ALLOC] += rs->bad;
-}
-
 void shared_rings_free(struct shared_rings *rs)
 {
 	if (!rs)

@@ -15,6 +15,8 @@
 
 struct shared_rings; /* opaque */
 
+/* The memory with the rings, and what is called with ctx: for each event, or to ask for what the
+ * rings do not tell. */
 struct shared_rings_opts {
 	struct preload_header *memory; /* borrowed until shared_rings_free() */
 	struct preload_sizes sizes;    /* as the recorder made it, whatever the memory says now */
@@ -58,6 +60,7 @@ void shared_rings_give_back(struct shared_rings *rs, bool (*is_gone)(uint32_t tg
 /* Add what found no room, or was no event, to @losses. */
 void shared_rings_losses(const struct shared_rings *rs, struct mlk_losses *losses);
 
+/* NULL is allowed; the memory stays. */
 void shared_rings_free(struct shared_rings *rs);
 
 #endif

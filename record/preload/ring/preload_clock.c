@@ -105,19 +105,17 @@ uint64_t preload_clock_margin(const struct preload_clock *c)
 
 static uint64_t convert(const struct preload_clock *c, uint64_t ticks)
 {
-	unsigned int i = c->nr - 1;
+	unsigned int i = c->nr - 1, from;
 	double rate;
 
 	while (i > 1 && ticks < c->knots[i - 1].ticks)
 		i--;
 	rate = (double)(c->knots[i].ns - c->knots[i - 1].ns) /
 	       (double)(c->knots[i].ticks - c->knots[i - 1].ticks);
-	if (ticks >= c->knots[i].ticks)
-		return c->knots[i].ns + (uint64_t)((double)(ticks - c->knots[i].ticks) * rate);
-	if (ticks >= c->knots[i - 1].ticks)
-		return c->knots[i - 1].ns +
-		       (uint64_t)((double)(ticks - c->knots[i - 1].ticks) * rate);
-	return c->knots[i - 1].ns; /* before the recording: no event is */
+	from = ticks >= c->knots[i].ticks ? i : i - 1;
+	if (ticks < c->knots[from].ticks)
+		return c->knots[from].ns; /* before the recording: no event is */
+	return c->knots[from].ns + (uint64_t)((double)(ticks - c->knots[from].ticks) * rate);
 }
 
 static uint64_t any_ns(const struct preload_clock *c, uint64_t time)

@@ -15,6 +15,8 @@
 
 #define LAST_RINGS 1024
 
+/* One ring: how far it was read, whose it is, and the record to be handed over next.  Positions
+ * count all bytes ever written. */
 struct shared_ring {
 	uint64_t tail, limit;	/* what lies between may be read */
 	uint64_t told_tail;	/* as the producer knows it */
@@ -34,6 +36,8 @@ struct shared_ring {
 	struct stack_image stack;
 };
 
+/* All rings of the shared memory, by number, and of these the nr_active that have a record to be
+ * handed over. */
 struct shared_rings {
 	struct shared_rings_opts opts;
 	uint64_t bad; /* events that were none */
@@ -43,10 +47,6 @@ struct shared_rings {
 	uint16_t last_ring[LAST_RINGS]; /* of a thread's event before, by its id */
 	struct shared_ring rings[PRELOAD_MAX_RINGS];
 };
-
-/* Add the counts in @memory, which has @nr_rings rings and may hold anything, to @losses. */
-void shared_loss_add(const struct preload_header *memory, uint32_t nr_rings,
-		     struct mlk_losses *losses);
 
 /* The start of a record, or a record that holds no event. */
 union shared_start {

@@ -1,5 +1,5 @@
 /* kernel_record.c - see kernel_record.h */
-#include "record/kernel/kernel_record.h"
+#include "record/kernel_record.h"
 
 #include <errno.h>
 #include <inttypes.h>

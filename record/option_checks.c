@@ -1,0 +1,123 @@
+/* option_checks.c - options of mleak record that do not go together, and those that only probes
+ * obey */
+#include <errno.h>
+
+#include "mleak.h"
+#include "record/options.h"
+#include "record/preload/backend.h"
+
+const char *record_options_for_probes(const struct record_opts *o)
+{
+	if (filters_check_preload(&o->filters, false))
+		return "the choice of threads";
+	if (o->allocators.object)
+		return "-O";
+	if (o->allocators.prefix)
+		return "--prefix";
+	if (o->allocators.no_operators)
+		return "--no-operators";
+	if (o->link != PROBE_LINK_AUTO)
+		return "--uprobes";
+	if (o->allocators.returns != RETURNS_AUTO)
+		return "--returns";
+	return o->ring_size > PRELOAD_MOST_RING ? "--ring-size above 64M" : NULL;
+}
+
+/* What only probes can do is not asked of the library. */
+static int check_preload(const struct record_opts *o)
+{
+	if (o->nr_pids)
+		log_error("--backend preload cannot attach to a running process: start the command "
+			  "with it, or use eBPF as root");
+	else if (filters_check_preload(&o->filters, true))
+		return -EINVAL;
+	else if (o->allocators.no_operators)
+		log_error("--backend preload has no probes that an exception could not get past: "
+			  "leave --no-operators out, or use eBPF as root");
+	else if (o->allocators.returns != RETURNS_AUTO)
+		log_error("--backend preload needs no probes to see returns: leave --returns out, "
+			  "or use eBPF as root");
+	else if (o->allocators.object || o->allocators.prefix || o->link != PROBE_LINK_AUTO ||
+		 o->dry_run)
+		log_error("--backend preload has no probes to choose or show: leave -O, --prefix, "
+			  "--uprobes and --dry-run out, or use eBPF as root");
+	else if (o->ring_size > PRELOAD_MOST_RING)
+		log_error("--backend preload has a ring for each thread: give --ring-size from 64K "
+			  "to 64M");
+	else
+		return 0;
+	return -EINVAL;
+}
+
+/* Guard bytes are put by the library alone. */
+static int check_guard(const struct record_opts *o)
+{
+	if (o->backend == BACKEND_BPF)
+		log_error(
+			"--guard needs the preloaded library, which puts bytes around each block: "
+			"leave --backend bpf out");
+	else if (o->nr_pids)
+		log_error("--guard is for a command that mleak starts: the blocks of a running "
+			  "process have no guard bytes");
+	else if (o->dry_run)
+		log_error("--guard puts in no probes that --dry-run could show");
+	else
+		return 0;
+	return -EINVAL;
+}
+
+/* Probes drop what finds the ring full, and never hold a thread up. */
+static int check_on_full(const struct record_opts *o)
+{
+	if (o->backend == BACKEND_PRELOAD && !o->nr_pids)
+		return 0;
+	log_error("--on-full is for the rings of the preloaded library, by which a command is "
+		  "recorded: leave it out%s",
+		  o->nr_pids ? "" : ", or --backend bpf");
+	return -EINVAL;
+}
+
+/* It has no process, and no probes in any. */
+static int check_kernel(const struct record_opts *o)
+{
+	if (!o->kernel)
+		log_error("--%s is for the kernel's memory: give --kernel, too", o->kernel_option);
+	else if (o->nr_pids || o->argv)
+		log_error("--kernel records the whole machine: leave %s out; --comm and --cgroup "
+			  "choose processes",
+			  o->nr_pids ? "-p" : "the command");
+	else if (o->follow || o->guard || o->on_full || o->backend != BACKEND_AUTO || o->dry_run ||
+		 o->redact || o->raw_stack || o->ring_size || record_options_for_probes(o) ||
+		 o->filters.delay_ns || o->filters.sample_bytes)
+		log_error("--kernel goes with --duration, -z, -Z, -s N, --output, --max-size, "
+			  "--compress and the options of its own group: leave the others out");
+	else
+		return 0;
+	return -EINVAL;
+}
+
+int record_options_check(const struct record_opts *o)
+{
+	if (o->help)
+		return 0;
+	if (o->kernel || o->kernel_option)
+		return check_kernel(o);
+	if (o->redact && o->raw_stack) {
+		log_error("--redact keeps the least of a stack and --raw-stack all of it: give one "
+			  "of them");
+		return -EINVAL;
+	}
+	if (o->guard && check_guard(o))
+		return -EINVAL;
+	if (o->on_full && check_on_full(o))
+		return -EINVAL;
+	if (o->backend == BACKEND_PRELOAD && check_preload(o))
+		return -EINVAL;
+	if ((o->nr_pids != 0) != (o->argv != NULL))
+		return filters_check(&o->filters, o->pids, o->nr_pids);
+	if (o->nr_pids)
+		log_error("give either -p PID or a command to start, not both");
+	else
+		log_error("nothing to record: give -p PID, or a command to start after --");
+	return -EINVAL;
+}
