@@ -26,6 +26,7 @@ enum kmem_kind {
 /* Of kmem_block.stack: the number in the first map, or KMEM_STACKS and that in the second. */
 #define KMEM_NO_STACK 0xffffffffu
 
+/* What is known of a live block. */
 struct kmem_block {
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	__u64 size;    /* bytes that it takes, not that were asked for */
@@ -47,6 +48,7 @@ enum kmem_event_kind {
 	KMEM_SHRINK,	/* part of it was freed: so many bytes */
 };
 
+/* What all events begin with. */
 struct kmem_event {
 	__u32 kind; /* enum kmem_event_kind */
 	__u32 tid;
@@ -60,6 +62,7 @@ struct kmem_event {
 	__u32 block_kind; /* enum kmem_kind */
 };
 
+/* An allocation as it happens. */
 struct kmem_alloc_event {
 	struct kmem_event head; /* KMEM_ALLOC */
 	struct kmem_block block;
@@ -94,6 +97,7 @@ enum kmem_count {
 /* For the program that reads the kernel's memory. */
 enum kmem_read_kind { KMEM_READ_BYTES, KMEM_READ_CACHE_NAME };
 
+/* What the program read_memory is asked for, and its answer. */
 struct kmem_read {
 	__u64 at;   /* in: the address, or that of a struct kmem_cache */
 	__u32 kind; /* in: enum kmem_read_kind */

@@ -5,6 +5,7 @@
 #include "cmdline/options.h"
 #include "record/kernel_record.h"
 
+/* Keys of the rows of these options. */
 enum kernel_key {
 	KERNEL_EVENTS = 768,
 	KERNEL_PERCPU,

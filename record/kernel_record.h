@@ -4,6 +4,7 @@
 
 #include "record/kernel/kmem_probes.h"
 
+/* A recording of the kernel as the command line asks for it; strings are borrowed. */
 struct kernel_opts {
 	struct kmem_probes_opts probes;
 	const char *output;

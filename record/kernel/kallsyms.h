@@ -9,6 +9,7 @@
 /* The kernel itself is module 0. */
 #define KALLSYMS_KERNEL 0
 
+/* A function of the kernel or of a module. */
 struct kallsym {
 	uint64_t addr;
 	uint32_t name;	 /* offset in names */
@@ -21,6 +22,7 @@ struct kallsyms_module {
 	uint64_t start, end; /* [start, end) holds its code */
 };
 
+/* All of them, as they were read; it owns the names. */
 struct kallsyms {
 	struct kallsym *v; /* ascending */
 	size_t nr, room;

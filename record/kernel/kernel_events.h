@@ -19,6 +19,7 @@
 struct kernel_events; /* opaque */
 struct kernel_origins;
 
+/* Where blocks come from and go to, and which are wanted. */
 struct kernel_events_opts {
 	struct kmem_probes *probes; /* all borrowed until kernel_events_free() */
 	struct kernel_stacks *stacks;

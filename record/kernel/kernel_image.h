@@ -12,12 +12,14 @@
 
 #include "format/trace.h"
 
+/* One that occurs in a stack; the name is borrowed. */
 struct kernel_function {
 	uint64_t addr; /* in the image */
 	uint64_t size; /* bytes */
 	const char *name;
 };
 
+/* What the ELF file is made of. */
 struct kernel_image {
 	uint64_t start, end; /* addresses of its code in the image */
 	struct mlk_id id;    /* a build-id becomes a note; any other does not */

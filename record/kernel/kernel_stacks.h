@@ -21,6 +21,7 @@ enum {
 	KERNEL_STACK_CUT = 1 << 2,	 /* it goes on */
 };
 
+/* A stack without the frames of the programs that took it. */
 struct kernel_stack {
 	bool known;
 	uint8_t what;

@@ -13,6 +13,7 @@ struct kmem_probes; /* opaque */
 #define KMEM_BLOCKS_LEAST 4096u
 #define KMEM_BLOCKS_MOST  (1u << 23)
 
+/* What the programs keep; strings are borrowed for the call. */
 struct kmem_probes_opts {
 	bool all_events;     /* send each allocation and free, not only what lives to be seen */
 	bool percpu;	     /* memory for each CPU, too */

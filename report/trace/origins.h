@@ -5,6 +5,7 @@
 #include "format/trace.h"
 #include "report/base/hash_index.h"
 
+/* A copy of a struct mlk_origin. */
 struct origin {
 	uint32_t number, zero; /* for intern_pair() */
 	uint32_t tgid, order;

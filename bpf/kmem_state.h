@@ -1,0 +1,129 @@
+/* kmem_state.h - what the programs of kmem.bpf.c share: settings, the table of blocks, stacks,
+ * counts
+ *
+ * Included by kmem.bpf.c only.
+ */
+#ifndef MLEAK_BPF_KMEM_STATE_H
+#define MLEAK_BPF_KMEM_STATE_H
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "bpf/kmem.h"
+
+#define PAGE_SIZE   4096ull
+#define STRUCT_PAGE 64 /* bytes; the recorder checks it */
+#define MAX_ORDER   10
+#define MAX_BULK    512
+#define EEXIST	    17
+#define ERR_LIMIT   4096
+
+/* The @n-th argument of the event: read so that the verifier knows which, whatever the compiler
+ * makes of two of them. */
+#define ARG(ctx, n)                                                                           \
+	({                                                                                    \
+		__u64 arg_;                                                                   \
+		asm volatile("%0 = *(u64 *)(%1 + %2)" : "=r"(arg_) : "r"(ctx), "i"(8 * (n))); \
+		arg_;                                                                         \
+	})
+
+/* A slab cache; of the running kernel, by CO-RE. */
+struct kmem_cache {
+	unsigned int size, object_size;
+	const char *name;
+} __attribute__((preserve_access_index));
+
+/* Set by the recorder before the programs are loaded. */
+const volatile __u32 all_events;    /* each allocation is sent */
+const volatile __u32 own_tgid;	    /* the recorder */
+const volatile __u32 kmalloc_shift; /* kmalloc's event names its cache, too (5.19 and 6.0) */
+const volatile __u32 cache_form;    /* what kmem_cache_alloc's event has, see below */
+const volatile __u32 percpu_form;   /* percpu_alloc_percpu tells bytes and flags: from 5.19 */
+const volatile __u32 nr_cpus = 1;   /* possible ones */
+const volatile __u64 min_size, max_size = ~0ull;
+const volatile __u32 sample_every = 1;
+const volatile __u32 only_cgroup;
+const volatile __u64 cgroup;
+const volatile __u32 only_comm;
+const volatile char comm[KMEM_COMM];
+
+/* What kmem_cache_alloc tells behind the address, by kernel version. */
+enum {
+	CACHE_NEW,   /* from 6.1: the cache, gfp */
+	CACHE_SIZES, /* to 5.18: bytes requested, bytes allocated, gfp */
+	CACHE_BOTH,  /* 5.19, 6.0: the cache, bytes requested, bytes allocated, gfp */
+};
+
+/* A block that was allocated before may have been written by the recorder. */
+__u64 looked_ns;
+/* Pages of this order were allocated; only then may one be part of them. */
+__u8 large[16];
+
+/* Set when all programs are attached, and taken back before they are detached. */
+__u32 armed;
+
+/* The live blocks that were allocated since the recording began. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1 << 19); /* the recorder sets it */
+	__type(key, __u64);	      /* address; of pages that of the first's struct page */
+	__type(value, struct kmem_block);
+} blocks SEC(".maps");
+
+/* Distinct stacks, by the number that bpf_get_stackid() gives them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
+	__uint(max_entries, KMEM_STACKS);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, KMEM_STACK_DEPTH * sizeof(__u64));
+} stacks SEC(".maps");
+
+/* Stacks whose place in the first map is taken by another one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
+	__uint(max_entries, KMEM_SPARE);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, KMEM_STACK_DEPTH * sizeof(__u64));
+} spare_stacks SEC(".maps");
+
+/* Events for the recorder. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 16 << 20);
+} ring SEC(".maps");
+
+/* By enum kmem_count. */
+struct counts {
+	__u64 v[KMEM_COUNT_NR];
+};
+
+/* What was counted, for each CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct counts);
+} counts SEC(".maps");
+
+/* Add @more to what is counted as @what. */
+static __always_inline void count(__u32 what, __u64 more)
+{
+	__u32 zero = 0;
+	struct counts *c = bpf_map_lookup_elem(&counts, &zero);
+
+	/* An interrupt on this CPU may count, too. */
+	if (c && what < KMEM_COUNT_NR)
+		__sync_fetch_and_add(&c->v[what], more);
+}
+
+/* The same for one block of @bytes; @what is followed by its bytes. */
+static __always_inline void count_block(__u32 what, __u64 bytes)
+{
+	count(what, 1);
+	count(what + 1, bytes);
+}
+
+#endif
