@@ -205,13 +205,13 @@ static __always_inline int kmalloc_event(__u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/kmalloc")
+SEC("raw_tp/kmalloc")
 int kmalloc(__u64 *ctx)
 {
 	return kmalloc_event(ctx);
 }
 
-SEC("tp_btf/kfree")
+SEC("raw_tp/kfree")
 int kfree(__u64 *ctx)
 {
 	ran_for(ARG(ctx, 1));
@@ -219,7 +219,7 @@ int kfree(__u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/kfree")
+SEC("raw_tp/kfree")
 int kfree_again(__u64 *ctx)
 {
 	freed_again(ARG(ctx, 1));
@@ -237,20 +237,20 @@ static __always_inline int cache_event(__u64 *ctx)
 		struct kmem_cache *s = (void *)ARG(ctx, 2);
 
 		b.cache = (__u64)s;
-		b.size = s->size;
+		b.size = BPF_CORE_READ(s, size);
 		b.gfp = (__u32)(cache_form == CACHE_BOTH ? ARG(ctx, 5) : ARG(ctx, 3));
 	}
 	allocated(ctx, ARG(ctx, 1), &b);
 	return 0;
 }
 
-SEC("tp_btf/kmem_cache_alloc")
+SEC("raw_tp/kmem_cache_alloc")
 int kmem_cache_alloc(__u64 *ctx)
 {
 	return cache_event(ctx);
 }
 
-SEC("tp_btf/kmem_cache_free")
+SEC("raw_tp/kmem_cache_free")
 int kmem_cache_free(__u64 *ctx)
 {
 	ran_for(ARG(ctx, 1));
@@ -258,7 +258,7 @@ int kmem_cache_free(__u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/kmem_cache_free")
+SEC("raw_tp/kmem_cache_free")
 int kmem_cache_free_again(__u64 *ctx)
 {
 	freed_again(ARG(ctx, 1));
@@ -266,19 +266,19 @@ int kmem_cache_free_again(__u64 *ctx)
 }
 
 /* Those of a kernel before 6.1, which has them for memory of a given node. */
-SEC("?tp_btf/kmalloc_node")
+SEC("?raw_tp/kmalloc_node")
 int kmalloc_node(__u64 *ctx)
 {
 	return kmalloc_event(ctx);
 }
 
-SEC("?tp_btf/kmem_cache_alloc_node")
+SEC("?raw_tp/kmem_cache_alloc_node")
 int kmem_cache_alloc_node(__u64 *ctx)
 {
 	return cache_event(ctx);
 }
 
-SEC("tp_btf/mm_page_alloc")
+SEC("raw_tp/mm_page_alloc")
 int page_alloc(__u64 *ctx)
 {
 	__u32 order = (__u32)ARG(ctx, 1) & 15;
@@ -302,13 +302,10 @@ static __always_inline __u64 pages_end(__u64 head, const struct kmem_block *b)
 
 /* A page that is not the first of those allocated with it: one of them less is live.  Such pages
  * are split from their block, and freed one by one.  The first one's comes as any other. */
-static __noinline void forget_part(__u64 pointer, __u32 order)
+static __noinline void forget_part(__u64 page, __u32 order)
 {
-	__u64 gone = PAGE_SIZE << (order & 15), page;
+	__u64 gone = PAGE_SIZE << (order & 15);
 
-	/* The verifier lets nobody calculate with a pointer of the kernel's. */
-	if (bpf_probe_read_kernel(&page, sizeof(page), &pointer))
-		return;
 	for (__u32 i = 1; i <= MAX_ORDER; i++) {
 		__u64 head = page & ~(((__u64)STRUCT_PAGE << i) - 1);
 		struct kmem_block *b;
@@ -327,7 +324,7 @@ static __noinline void forget_part(__u64 pointer, __u32 order)
 }
 
 /* The kernel may tell one page by both of these. */
-SEC("tp_btf/mm_page_free")
+SEC("raw_tp/mm_page_free")
 int page_free(__u64 *ctx)
 {
 	__u64 page = ARG(ctx, 0);
@@ -338,14 +335,14 @@ int page_free(__u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/mm_page_free")
+SEC("raw_tp/mm_page_free")
 int page_free_again(__u64 *ctx)
 {
 	freed_again(ARG(ctx, 0));
 	return 0;
 }
 
-SEC("tp_btf/mm_page_free_batched")
+SEC("raw_tp/mm_page_free_batched")
 int page_free_batched(__u64 *ctx)
 {
 	if (armed)
@@ -353,7 +350,7 @@ int page_free_batched(__u64 *ctx)
 	return 0;
 }
 
-SEC("?tp_btf/percpu_alloc_percpu")
+SEC("?raw_tp/percpu_alloc_percpu")
 int percpu_alloc(__u64 *ctx)
 {
 	struct kmem_block b = {.kind = KMEM_PERCPU};
@@ -369,7 +366,7 @@ int percpu_alloc(__u64 *ctx)
 	return 0;
 }
 
-SEC("?tp_btf/percpu_free_percpu")
+SEC("?raw_tp/percpu_free_percpu")
 int percpu_free(__u64 *ctx)
 {
 	freed(ARG(ctx, 2));
@@ -387,12 +384,13 @@ __noinline int free_object(__u64 addr)
 SEC("?fentry/kmem_cache_free_bulk")
 int free_bulk(__u64 *ctx)
 {
-	__u64 *v = (__u64 *)ARG(ctx, 2), nr = ARG(ctx, 1), addr;
+	__u64 v = 0, nr = 0, addr;
 
-	if (!armed)
+	/* "void **" is no type that kernels let be read directly. */
+	if (!armed || bpf_get_func_arg(ctx, 1, &nr) || bpf_get_func_arg(ctx, 2, &v))
 		return 0;
 	for (__u32 i = 0; i < MAX_BULK && i < nr; i++) {
-		if (bpf_probe_read_kernel(&addr, sizeof(addr), v + i))
+		if (bpf_probe_read_kernel(&addr, sizeof(addr), (__u64 *)v + i))
 			break;
 		free_object(addr);
 	}
@@ -405,7 +403,10 @@ int free_bulk(__u64 *ctx)
 SEC("?fentry/__kfree_rcu_sheaf")
 int free_sheaf(__u64 *ctx)
 {
-	freed(ARG(ctx, 1));
+	__u64 addr = 0;
+
+	if (!bpf_get_func_arg(ctx, 1, &addr))
+		freed(addr);
 	return 0;
 }
 

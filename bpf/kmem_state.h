@@ -21,8 +21,9 @@
 #define EEXIST	    17
 #define ERR_LIMIT   4096
 
-/* The @n-th argument of the event: read so that the verifier knows which, whatever the compiler
- * makes of two of them. */
+/* The @n-th argument of a raw tracepoint, or of a function: read so that the verifier knows which,
+ * whatever the compiler makes of two of them.  Raw tracepoints' arguments have no types: where they
+ * have some, kernels before 6.8 refuse those of type "const void *". */
 #define ARG(ctx, n)                                                                           \
 	({                                                                                    \
 		__u64 arg_;                                                                   \

@@ -256,9 +256,10 @@ static int record_to(struct recording *r, struct mlk_place *out)
 	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	err = signals < 0 ? -errno : open_trace(r, out->fd);
 	if (!err)
-		err = mlk_place_take(out, NULL);
-	if (!err)
 		err = begin(r);
+	/* Who waits for the trace to have its name waits for the recording to begin. */
+	if (!err)
+		err = mlk_place_take(out, NULL);
 	if (!err)
 		err = run(r, signals);
 	if (!err)

@@ -13,6 +13,7 @@
 
 #include "kmem.bpf.skel.h"
 #include "mleak.h"
+#include "record/base/proc.h"
 
 #define BATCH 4096 /* blocks that are read at once */
 
@@ -140,6 +141,14 @@ static int take_event(void *arg, void *data, size_t size)
 	return p->event(p->event_arg, data, size);
 }
 
+static bool is_locked_down(void)
+{
+	char text[128];
+
+	return proc_read(text, sizeof(text), "/sys/kernel/security/lockdown") &&
+	       strstr(text, "[confidentiality]");
+}
+
 static int load(struct kmem_probes *p, const struct kmem_probes_opts *opts, const struct btf *btf)
 {
 	int err;
@@ -164,13 +173,16 @@ static int load(struct kmem_probes *p, const struct kmem_probes_opts *opts, cons
 		p->ring = ring_buffer__new(bpf_map__fd(p->skel->maps.ring), take_event, p, NULL);
 		err = p->ring ? 0 : -errno;
 	}
-	if (err)
+	if (err && is_locked_down())
+		log_error("cannot record the kernel's memory: the kernel is locked down "
+			  "(lockdown=confidentiality), so no eBPF program may read its memory");
+	else if (err)
 		log_error("cannot record the kernel's memory: the kernel refused the eBPF programs "
 			  "(%s)%s",
 			  strerror(-err),
-			  err == -EPERM ? "; it takes root, or CAP_BPF and CAP_PERFMON, and a "
-					  "kernel that is not locked down"
-					: "");
+			  err == -EPERM || err == -EACCES
+				  ? "; it takes root, or CAP_BPF and CAP_PERFMON"
+				  : "");
 	return err;
 }
 

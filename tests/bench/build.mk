@@ -76,3 +76,20 @@ $(O)/tests/bench/unwind: $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/unwind*.
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
 .PHONY: bench bench-attach bench-unwind bench-cfi bench-preload bench-report
+
+## bench-kernel: measure what recording the kernel's memory costs, beside what bcc's memleak does (as root)
+bench-kernel: all $(O)/tests/bench/kernel_load $(O)/tests/bench/kmem_peer
+	$(Q)python3 tests/bench/kernel.py $(O)/tests/bench $(O)/mleak
+
+$(O)/tests/bench/kernel_load: tests/bench/kernel_load.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 -o $@ $<
+
+$(O)/tests/bench/kmem_peer: tests/bench/kmem_peer.c tests/bench/kmem_peer.bpf.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) -g -O2 -target bpf -mcpu=v3 -I. -I/usr/include/$$($(CC) -print-multiarch) \
+		-c -o $@.bpf.o tests/bench/kmem_peer.bpf.c
+	$(Q)$(BPFTOOL) gen skeleton $@.bpf.o name kmem_peer_bpf > $(@D)/kmem_peer.bpf.skel.h
+	$(Q)$(CC) -O2 -I. -I$(@D) -o $@ $< -lbpf -lelf -lz
