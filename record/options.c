@@ -108,7 +108,7 @@ static const struct option_info table[] = {
 	{.key = KERNEL_MAX_BLOCKS,
 	 .name = "max-blocks",
 	 .arg = "N",
-	 .help = "how many blocks may live at a time, 4096 to 8388608 [524288; 100 bytes each]"},
+	 .help = "how many blocks may live at a time, 4096 to 8388608 [524288; 152 bytes each]"},
 
 	{.key = 'o',
 	 .name = "output",

@@ -66,6 +66,12 @@ static void print_sizes(FILE *out, const struct mlk_meta *meta, const struct mlk
 
 	if (!meta->min_size && !meta->max_size && !losses->skipped[MLK_SKIPPED_SIZE])
 		return;
+	if (meta->of_kernel) {
+		fputs("  not recorded: blocks that --cache, --comm, --cgroup or a size left out",
+		      out);
+		print_skipped(out, losses, MLK_SKIPPED_SIZE);
+		return;
+	}
 	fputs("  not recorded: blocks", out);
 	if (meta->min_size)
 		fprintf(out, " below %s", text_number(min, meta->min_size));
