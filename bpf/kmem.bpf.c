@@ -161,33 +161,53 @@ static __always_inline void freed(__u64 addr)
  * A program that is interrupted does not run for what the interrupt frees, and a free that is
  * missed looks like a leak.  So a second program is at each of these places, which sees whether the
  * first one ran.  Only an interrupt of an interrupt, in just these two, is missed: it is counted.
+ *
+ * The first notes the block on top of those of what it interrupted, the second takes it off.  Where
+ * the second one is missed, one is left: they are too many at some time, and all are forgotten.
  */
+#define NOTES 8
+
+struct notes {
+	__u64 addr[NOTES];
+	__u32 nr;
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u64);
-} freed_last SEC(".maps");
+	__type(value, struct notes);
+} notes SEC(".maps");
 
 /* Note that the first program runs for the block at @addr. */
 static __always_inline void ran_for(__u64 addr)
 {
-	__u32 zero = 0;
-	__u64 *last = bpf_map_lookup_elem(&freed_last, &zero);
+	__u32 zero = 0, nr;
+	struct notes *n = bpf_map_lookup_elem(&notes, &zero);
 
-	if (last)
-		*last = addr;
+	if (!n)
+		return;
+	nr = n->nr < NOTES ? n->nr : 0;
+	n->addr[nr & (NOTES - 1)] = addr;
+	barrier();
+	n->nr = nr + 1;
 }
 
-/* The second program: free the block at @addr unless the first one was just there.  After another
- * interrupt that is not known, but then there is no such block. */
+/* The second program: free the block at @addr if the first one was missed. */
 static __always_inline void freed_again(__u64 addr)
 {
-	__u32 zero = 0;
-	__u64 *last = bpf_map_lookup_elem(&freed_last, &zero);
+	__u32 zero = 0, nr;
+	struct notes *n = bpf_map_lookup_elem(&notes, &zero);
 
-	if (armed && addr && (!last || *last != addr) && forget(addr))
-		count(KMEM_RESCUED, 1);
+	nr = n ? n->nr : 0;
+	if (n && nr && n->addr[(nr - 1) & (NOTES - 1)] == addr) {
+		n->nr = nr - 1;
+		return;
+	}
+	if (!armed || !addr)
+		return;
+	forget(addr);
+	count(KMEM_RESCUED, 1);
 }
 
 static __always_inline int kmalloc_event(__u64 *ctx)

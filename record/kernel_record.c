@@ -120,6 +120,9 @@ static int begin(struct recording *r)
 	if (err)
 		return err;
 	kmem_probes_arm(r->probes, true);
+	if (isatty(STDERR_FILENO))
+		log_info("recording the kernel's memory%s",
+			 r->opts->duration_ns ? "" : "; ^C ends it");
 	return 0;
 }
 
@@ -226,6 +229,9 @@ static void tell(const struct recording *r)
 	log_info("left out: mleak's own %" PRIu64 " allocations (%" PRIu64 " bytes), %" PRIu64
 		 " pages of slabs whose objects are recorded",
 		 c[KMEM_OWN], c[KMEM_OWN_BYTES], sums->slab_pages);
+	if (!sums->allocs)
+		log_warn("no block is in the trace: none was allocated that lived long enough and "
+			 "that --comm, --cgroup, --cache or the sizes did not leave out");
 	warn(c[KMEM_LOST_FULL], "allocations were lost: the table of blocks was full; a larger "
 				"--max-blocks keeps them");
 	warn(c[KMEM_LOST_BUSY] + r->missed_allocs,

@@ -87,8 +87,9 @@ static int check_kernel(const struct record_opts *o)
 			  "choose processes",
 			  o->nr_pids ? "-p" : "the command");
 	else if (o->follow || o->guard || o->on_full || o->backend != BACKEND_AUTO || o->dry_run ||
-		 o->redact || o->raw_stack || o->ring_size || record_options_for_probes(o) ||
-		 o->filters.delay_ns || o->filters.sample_bytes)
+		 o->redact || o->raw_stack || o->ring_size || o->force ||
+		 o->embed != EMBED_SYMBOLS || record_options_for_probes(o) || o->filters.delay_ns ||
+		 o->filters.sample_bytes)
 		log_error("--kernel goes with --duration, -z, -Z, -s N, --output, --max-size, "
 			  "--compress and the options of its own group: leave the others out");
 	else
