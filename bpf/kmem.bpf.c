@@ -165,19 +165,6 @@ static __always_inline void freed(__u64 addr)
  * The first notes the block on top of those of what it interrupted, the second takes it off.  Where
  * the second one is missed, one is left: they are too many at some time, and all are forgotten.
  */
-#define NOTES 8
-
-struct notes {
-	__u64 addr[NOTES];
-	__u32 nr;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct notes);
-} notes SEC(".maps");
 
 /* Note that the first program runs for the block at @addr. */
 static __always_inline void ran_for(__u64 addr)

@@ -127,4 +127,20 @@ static __always_inline void count_block(__u32 what, __u64 bytes)
 	count(what + 1, bytes);
 }
 
+#define NOTES 8
+
+/* The blocks for which first programs run, those of interrupts on top: see ran_for(). */
+struct notes {
+	__u64 addr[NOTES];
+	__u32 nr;
+};
+
+/* For each CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct notes);
+} notes SEC(".maps");
+
 #endif

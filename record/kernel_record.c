@@ -50,14 +50,13 @@ static int explain_names(int err)
 /* The programs come first: kallsyms names them, too. */
 static int attach(struct recording *r)
 {
-	int err = kallsyms_read(&r->names); /* refused early */
+	int err = kallsyms_are_shown() ? 0 : -EACCES;
 
 	if (err)
 		return explain_names(err);
 	err = kmem_probes_attach(&r->probes, &r->opts->probes);
 	if (err)
 		return err;
-	kallsyms_free(r->names);
 	err = kallsyms_read(&r->names);
 	if (err)
 		return explain_names(err);

@@ -138,6 +138,21 @@ static int read_lines(struct kallsyms *k, FILE *f)
 	return err;
 }
 
+bool kallsyms_are_shown(void)
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	char text[NAME_ROOM + 64];
+	struct line l = {0};
+	bool shown = false;
+
+	/* Variables for each CPU may begin at 0, but not so many of them. */
+	for (int i = 0; f && !shown && i < 4096 && fgets(text, sizeof(text), f); i++)
+		shown = parse(text, &l) && l.addr;
+	if (f)
+		fclose(f);
+	return shown;
+}
+
 int kallsyms_read(struct kallsyms **out)
 {
 	struct kallsyms *k = calloc(1, sizeof(*k));

@@ -39,6 +39,9 @@ struct kallsyms {
  * or -EACCES: kernel.kptr_restrict hides the addresses. */
 int kallsyms_read(struct kallsyms **out);
 
+/* Does /proc/kallsyms show addresses to this process? */
+bool kallsyms_are_shown(void);
+
 /* The last function that begins at @addr or before, in the same module; NULL: there is none. */
 const struct kallsym *kallsyms_find(const struct kallsyms *k, uint64_t addr);
 
