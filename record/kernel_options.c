@@ -52,8 +52,8 @@ int kernel_option(struct kernel_opts *o, const struct option_info *option, const
 	case KERNEL_CACHE:
 		return option_name(option, text, 63, "a name as in /proc/slabinfo", &o->cache);
 	default:
-		err = option_number(option, text, KMEM_BLOCKS_LEAST, KMEM_BLOCKS_MOST, NULL,
-				    &blocks);
+		err = option_number(option, text, KMEM_BLOCKS_LEAST, KMEM_BLOCKS_MOST,
+				    "a number from 4096 to 8388608", &blocks);
 		if (!err)
 			o->probes.max_blocks = (uint32_t)blocks;
 		return err;
