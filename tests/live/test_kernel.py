@@ -14,6 +14,7 @@ import signal
 import subprocess
 import unittest
 
+import trace_reader
 from mleaktest import (AS_NOBODY, MLEAK_FAST, TESTS, Case, needs_bpf, read_line,
                        wait_until)
 
@@ -169,6 +170,38 @@ class KernelObjectsTest(KernelCase):
         trace, _ = self.record_while("make", options=["--cache", "filp"])
         self.assertEqual(self.groups(trace, "cache"), {"filp": OPEN})
 
+    def test_only_the_cgroup_that_is_asked_for(self):
+        with open("/proc/mounts") as mounts:
+            roots = re.findall(r"^\S+ (\S+) cgroup2 rw", mounts.read(), re.M)
+        if not roots:
+            self.skipTest("no cgroups of version 2 are mounted")
+        group = os.path.join(roots[0], self.comm)
+        os.mkdir(group)
+        self.addCleanup(os.rmdir, group)
+        self.addCleanup(self.move_to, roots[0])
+        self.move_to(group)
+        recorder = self.start("--cgroup", group)
+        self.tell("make")
+        self.stop(recorder)
+        trace = self.path("x.mlk")
+        self.assertEqual(self.groups(trace, "cache")["filp"], OPEN)
+        self.assertEqual(list(self.groups(trace, "cgroup")), ["/" + self.comm])
+        self.assertEqual(list(self.groups(trace, "process")),
+                         ["%d %s" % (self.target.pid, self.comm)])
+
+    def move_to(self, group):
+        with open(os.path.join(group, "cgroup.procs"), "w") as procs:
+            procs.write(str(self.target.pid))
+
+    def test_only_what_is_old_enough(self):
+        trace, _ = self.record_while("make", options=["--older", "1h"])
+        self.assertEqual(self.groups(trace, "cache"), {})
+        recorder = self.start("--comm", self.comm, "--older", "100ms")
+        self.tell("close")
+        self.tell("make")
+        self.wait_for_files(trace)
+        self.stop(recorder)
+
     def assert_closed(self, trace, said):
         left = []
         for call in CALLS:
@@ -249,6 +282,15 @@ class KernelTraceTest(KernelCase):
         other = self.shown(self.path("copy.mlk"), cwd="/",
                            env={"HOSTNAME": "elsewhere", "PATH": os.environ["PATH"]}, **AS_NOBODY)
         self.assertEqual(first, other)
+
+    def test_the_second_reader_reads_the_same(self):
+        for options in ([], ["--events"]):
+            trace, _ = self.record_while("make", "close", options=options)
+            for full in (False, True):
+                dumped = self.shown(trace, "--dump=full" if full else "--dump")
+                self.assertEqual("".join(line + "\n" for line in trace_reader.dump(trace, full)),
+                                 dumped)
+            self.assertIn("ORIGIN", dumped)
 
     @unittest.skipIf(not shutil.which("strace"), "strace is not installed")
     def test_a_report_asks_nothing_of_this_kernel(self):
