@@ -17,7 +17,8 @@ RAW, FILTERED, REDACTED = range(3)
 ALLOC, FREE, RELEASE, RESTORE, EXEC, UNMAP, FORK, EXIT = range(1, 9)
 KINDS = ["", "ALLOC", "FREE", "RELEASE", "RESTORE", "EXEC", "UNMAP", "FORK", "EXIT"]
 FUNCS = ["", "malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign", "valloc",
-         "pvalloc", "reallocarray", "mmap", "mremap", "new", "new[]"]
+         "pvalloc", "reallocarray", "mmap", "mremap", "new", "new[]",
+         "kmalloc", "kmem_cache_alloc", "alloc_pages", "alloc_percpu"]
 NO_ADDRESS = (EXEC, FORK, EXIT)
 
 

@@ -85,7 +85,7 @@ class Chunk:
          *self.lost, self.records, self.crc, _, _, _) = fields
 
     def line(self):
-        name = TYPES[self.type] if META <= self.type <= UNWOUND else "unknown-%d" % self.type
+        name = TYPES[self.type] if META <= self.type <= ORIGINS else "unknown-%d" % self.type
         return ("chunk 0x%x: %s, seq %d, flags 0x%x, stored %d, raw %d, first %d, last %d, "
                 "lost %d %d %d, records %d" % (
                     self.at, name, self.seq, self.flags, self.stored, self.raw, self.first,
@@ -93,7 +93,7 @@ class Chunk:
 
     def dump(self, stored, full):
         """Yields the lines of the records in the payload @stored."""
-        if not META <= self.type <= UNWOUND:
+        if not META <= self.type <= ORIGINS:
             return
         if zlib.crc32(stored) != self.crc:
             raise Damaged("CRC")
@@ -178,7 +178,7 @@ class Trace:
             try:
                 yield from chunk.dump(stored, full)
                 self.chunks += 1
-                self.unknown += not META <= chunk.type <= UNWOUND
+                self.unknown += not META <= chunk.type <= ORIGINS
                 self.ended |= chunk.type == END
             except Damaged as why:
                 self.lost += 1

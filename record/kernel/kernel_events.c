@@ -303,13 +303,20 @@ static int by_block(const void *a, const void *b)
 	return x->kind == MLK_ALLOC ? -1 : y->kind == MLK_ALLOC;
 }
 
+/* What is pending has no memory before the first one. */
+static void sort_pending(struct kernel_events *e, int (*compare)(const void *, const void *))
+{
+	if (e->nr)
+		qsort(e->v, e->nr, sizeof(*e->v), compare);
+}
+
 /* A free of a block that was to be written at this look, but was gone before its turn: neither is
  * written. */
 static void drop_unseen(struct kernel_events *e)
 {
 	const struct pending *block = NULL;
 
-	qsort(e->v, e->nr, sizeof(*e->v), by_block);
+	sort_pending(e, by_block);
 	for (size_t i = 0; i < e->nr; i++) {
 		struct pending *p = &e->v[i];
 
@@ -327,7 +334,7 @@ static int write_until(struct kernel_events *e, uint64_t until_ns)
 	size_t i, left = 0;
 	int err = 0;
 
-	qsort(e->v, e->nr, sizeof(*e->v), by_time);
+	sort_pending(e, by_time);
 	for (i = 0; !err && i < e->nr && e->v[i].time_ns < until_ns; i++)
 		if (!e->v[i].dropped)
 			err = write_one(e, &e->v[i]);

@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+
+#include <linux/magic.h>
 
 #include "record/base/proc.h"
 
-#define CGROUPS	       "/sys/fs/cgroup"
 #define FILEID_KERNFS  0xfe /* include/linux/exportfs.h */
 #define MAX_FLAGS      32
 #define SLOTS_AT_FIRST 1024
@@ -28,9 +30,24 @@ struct kernel_origins {
 	struct known *slots; /* open addressing */
 	size_t nr_slots, nr;
 	char flags[MAX_FLAGS][24]; /* by bit; "" where not known */
-	int cgroups;		   /* descriptor of the mount, or -1 */
+	const char *cgroups_at;	   /* where cgroups of version 2 are mounted */
+	int cgroups;		   /* a descriptor of that, or -1 */
 	char cache[64], process[64], cgroup[PATH_MAX];
 };
+
+/* The second place is that of systemd's hybrid of both versions: systemd.io/CGROUP_DELEGATION. */
+static void open_cgroups(struct kernel_origins *o)
+{
+	static const char *const places[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+	struct statfs fs;
+
+	o->cgroups = -1;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && o->cgroups < 0; i++) {
+		o->cgroups_at = places[i];
+		if (!statfs(places[i], &fs) && fs.f_type == CGROUP2_SUPER_MAGIC)
+			o->cgroups = open(places[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+}
 
 /* Kernels from 6.10 on have the flags as an enum: include/linux/gfp_types.h. */
 static void read_flags(struct kernel_origins *o)
@@ -74,7 +91,7 @@ int kernel_origins_new(struct kernel_origins **out, const struct kmem_probes *pr
 	o->writer = w;
 	o->nr_slots = SLOTS_AT_FIRST;
 	o->slots = calloc(o->nr_slots, sizeof(*o->slots));
-	o->cgroups = open(CGROUPS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	open_cgroups(o);
 	if (!o->slots) {
 		kernel_origins_free(o);
 		return -ENOMEM;
@@ -157,6 +174,7 @@ static const char *cgroup_path(struct kernel_origins *o, uint64_t id)
 	} handle = {.head = {.handle_bytes = sizeof(id), .handle_type = FILEID_KERNFS}, .id = id};
 	char link[64];
 	ssize_t len = -1;
+	size_t mount;
 	int fd;
 
 	memcpy(handle.head.f_handle, &id, sizeof(id));
@@ -170,9 +188,10 @@ static const char *cgroup_path(struct kernel_origins *o, uint64_t id)
 		len = id ? snprintf(o->cgroup, sizeof(o->cgroup), "cgroup %lu", (unsigned long)id)
 			 : 0;
 	o->cgroup[len] = '\0';
-	return strncmp(o->cgroup, CGROUPS, strlen(CGROUPS)) || !o->cgroup[strlen(CGROUPS)]
+	mount = strlen(o->cgroups_at);
+	return strncmp(o->cgroup, o->cgroups_at, mount) != 0 || !o->cgroup[mount]
 		       ? (id == 1 ? "/" : o->cgroup)
-		       : o->cgroup + strlen(CGROUPS);
+		       : o->cgroup + mount;
 }
 
 static void flags_text(const struct kernel_origins *o, uint32_t gfp, char *text, size_t room)
