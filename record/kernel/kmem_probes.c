@@ -9,10 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "kmem.bpf.skel.h"
 #include "mleak.h"
+#include "record/base/kernel.h"
 #include "record/base/proc.h"
 
 #define BATCH 4096 /* blocks that are read at once */
@@ -112,7 +114,10 @@ static void configure(struct kmem_probes *p, const struct kmem_probes_opts *opts
 		      const struct btf *btf)
 {
 	struct kmem_bpf *skel = p->skel;
-	bool functions = takes_functions(btf);
+	struct utsname u;
+	/* The programs ask for arguments by a helper of 5.17. */
+	bool functions =
+		!uname(&u) && kernel_release_at_least(u.release, 5, 17, 0) && takes_functions(btf);
 
 	skel->rodata->all_events = opts->all_events;
 	skel->rodata->own_tgid = (__u32)getpid();

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import unittest
 
-from guesttest import GuestCase, is_locked_down
+from guesttest import GuestCase, is_locked_down, kernel_at_least
 from mleaktest import MLEAK, read_line, wait_until
 
 HELD = 223
@@ -35,6 +35,7 @@ class KernelMemoryTest(GuestCase):
         return said, recorder.returncode
 
     @unittest.skipIf(is_locked_down(), "locked down")
+    @kernel_at_least(6, 1)
     def test_eventfds(self):
         """Each eventfd is one eventfd_ctx, which kmalloc takes from its cache of 64 bytes."""
         said, status = self.record()
