@@ -101,7 +101,7 @@ static __always_inline void allocated(void *ctx, __u64 addr, struct kmem_block *
 		err = bpf_map_update_elem(&blocks, &addr, b, BPF_ANY);
 	}
 	if (err) {
-		count(err == -7 ? KMEM_LOST_FULL : KMEM_LOST_BUSY, 1);
+		count(err == -E2BIG ? KMEM_LOST_FULL : KMEM_LOST_BUSY, 1);
 		return;
 	}
 	count_block(KMEM_ALLOCATED, b->size);
@@ -157,41 +157,10 @@ static __always_inline void freed(__u64 addr)
 		count(KMEM_OLD_FREES, 1);
 }
 
-/*
- * A program that is interrupted does not run for what the interrupt frees, and a free that is
- * missed looks like a leak.  So a second program is at each of these places, which sees whether the
- * first one ran.  Only an interrupt of an interrupt, in just these two, is missed: it is counted.
- *
- * The first notes the block on top of those of what it interrupted, the second takes it off.  Where
- * the second one is missed, one is left: they are too many at some time, and all are forgotten.
- */
-
-/* Note that the first program runs for the block at @addr. */
-static __always_inline void ran_for(__u64 addr)
-{
-	__u32 zero = 0, nr;
-	struct notes *n = bpf_map_lookup_elem(&notes, &zero);
-
-	if (!n)
-		return;
-	nr = n->nr < NOTES ? n->nr : 0;
-	n->addr[nr & (NOTES - 1)] = addr;
-	barrier();
-	n->nr = nr + 1;
-}
-
 /* The second program: free the block at @addr if the first one was missed. */
 static __always_inline void freed_again(__u64 addr)
 {
-	__u32 zero = 0, nr;
-	struct notes *n = bpf_map_lookup_elem(&notes, &zero);
-
-	nr = n ? n->nr : 0;
-	if (n && nr && n->addr[(nr - 1) & (NOTES - 1)] == addr) {
-		n->nr = nr - 1;
-		return;
-	}
-	if (!armed || !addr)
+	if (!was_missed(addr))
 		return;
 	forget(addr);
 	count(KMEM_RESCUED, 1);
@@ -301,59 +270,75 @@ int page_alloc(__u64 *ctx)
 	return 0;
 }
 
-/* The order of the block of @bytes, which is that of pages. */
+/* Where the descriptions of the pages of @b end, which begin at @head. */
 static __always_inline __u64 pages_end(__u64 head, const struct kmem_block *b)
 {
 	return head + b->size / PAGE_SIZE * STRUCT_PAGE;
 }
 
-/* A page that is not the first of those allocated with it: one of them less is live.  Such pages
- * are split from their block, and freed one by one.  The first one's comes as any other. */
-static __noinline void forget_part(__u64 page, __u32 order)
+/* @gone bytes from @page on, of the run of pages @b, are freed, but not all that
+ * is left of it. */
+static __always_inline void shrink(__u64 page, struct kmem_block *b, __u64 gone)
+{
+	if (all_events || b->time_ns < looked_ns)
+		send_free(KMEM_SHRINK, page, b, gone);
+	__sync_fetch_and_add(&b->part, gone);
+	count(KMEM_FREED_BYTES, gone);
+}
+
+/* 2^@order pages from @page on are freed.  The kernel splits runs of pages, and frees them in
+ * parts, the first of them at any time: what is left stays in the table.  Returns whether a run is
+ * known.
+ */
+static __noinline int forget_pages(__u64 page, __u32 order)
 {
 	__u64 gone = PAGE_SIZE << (order & 15);
 
-	for (__u32 i = 1; i <= MAX_ORDER; i++) {
+	for (__u32 i = 0; i <= MAX_ORDER; i++) {
 		__u64 head = page & ~(((__u64)STRUCT_PAGE << i) - 1);
 		struct kmem_block *b;
 
-		if (head == page || !large[i])
+		if (i && (head == page || !large[i]))
 			continue;
 		b = bpf_map_lookup_elem(&blocks, &head);
-		if (!b || b->kind != KMEM_PAGES || pages_end(head, b) <= page || b->size <= gone)
+		if (!b || b->kind != KMEM_PAGES || pages_end(head, b) <= page)
 			continue;
-		if (all_events || b->time_ns < looked_ns)
-			send_free(KMEM_SHRINK, page, b, gone);
-		__sync_fetch_and_add(&b->part, gone);
-		count(KMEM_FREED_BYTES, gone);
-		return;
+		if (b->size - b->part <= gone)
+			return forget(head);
+		shrink(page, b, gone);
+		return 1;
 	}
+	return 0;
 }
 
-/* The kernel may tell one page by both of these. */
+/* The kernel may tell one page by both of these.  What the second tells alone is one page. */
 SEC("raw_tp/mm_page_free")
 int page_free(__u64 *ctx)
 {
-	__u64 page = ARG(ctx, 0);
-
-	ran_for(page);
-	if (armed && !forget(page))
-		forget_part(page, (__u32)ARG(ctx, 1));
+	ran_for(ARG(ctx, 0));
+	if (armed && !forget_pages(ARG(ctx, 0), (__u32)ARG(ctx, 1)))
+		count(KMEM_OLD_FREES, 1);
 	return 0;
 }
 
 SEC("raw_tp/mm_page_free")
 int page_free_again(__u64 *ctx)
 {
-	freed_again(ARG(ctx, 0));
+	if (!was_missed(ARG(ctx, 0)))
+		return 0;
+	forget_pages(ARG(ctx, 0), (__u32)ARG(ctx, 1));
+	count(KMEM_RESCUED, 1);
 	return 0;
 }
 
 SEC("raw_tp/mm_page_free_batched")
 int page_free_batched(__u64 *ctx)
 {
-	if (armed)
-		forget(ARG(ctx, 0));
+	__u64 page = ARG(ctx, 0);
+	struct kmem_block *b = armed ? bpf_map_lookup_elem(&blocks, &page) : 0;
+
+	if (b && b->size == PAGE_SIZE)
+		forget(page);
 	return 0;
 }
 

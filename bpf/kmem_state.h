@@ -19,7 +19,7 @@
 #define MAX_ORDER   10
 #define MAX_BULK    512
 #define EEXIST	    17
-#define ERR_LIMIT   4096
+#define E2BIG	    7
 
 /* The @n-th argument of a raw tracepoint, or of a function: read so that the verifier knows which,
  * whatever the compiler makes of two of them.  Raw tracepoints' arguments have no types: where they
@@ -142,5 +142,42 @@ struct {
 	__type(key, __u32);
 	__type(value, struct notes);
 } notes SEC(".maps");
+
+/*
+ * A program that is interrupted does not run for what the interrupt frees, and a free that is
+ * missed looks like a leak.  So a second program is at each of these places, which sees whether the
+ * first one ran.  Only an interrupt of an interrupt, in just these two, is missed: it is counted.
+ *
+ * The first notes the block on top of those of what it interrupted, the second takes it off.  Where
+ * the second one is missed, one is left: they are too many at some time, and all are forgotten.
+ */
+
+/* Note that the first program runs for the block at @addr. */
+static __always_inline void ran_for(__u64 addr)
+{
+	__u32 zero = 0, nr;
+	struct notes *n = bpf_map_lookup_elem(&notes, &zero);
+
+	if (!n)
+		return;
+	nr = n->nr < NOTES ? n->nr : 0;
+	n->addr[nr & (NOTES - 1)] = addr;
+	barrier();
+	n->nr = nr + 1;
+}
+
+/* In the second program: was the first one missed for the block at @addr? */
+static __always_inline int was_missed(__u64 addr)
+{
+	__u32 zero = 0, nr;
+	struct notes *n = bpf_map_lookup_elem(&notes, &zero);
+
+	nr = n ? n->nr : 0;
+	if (n && nr && n->addr[(nr - 1) & (NOTES - 1)] == addr) {
+		n->nr = nr - 1;
+		return 0;
+	}
+	return armed && addr;
+}
 
 #endif

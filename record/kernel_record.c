@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/utsname.h>
@@ -171,7 +172,8 @@ static void wait_a_little(struct recording *r, int signals)
 	struct pollfd any = {.fd = signals, .events = POLLIN};
 	struct signalfd_siginfo info;
 
-	if (poll(&any, 1, CONSUME_MS) > 0 && read(signals, &info, sizeof(info)) > 0)
+	if (poll(&any, 1, CONSUME_MS) > 0 && read(signals, &info, sizeof(info)) > 0 &&
+	    info.ssi_signo != SIGUSR1)
 		r->reason = MLK_END_SIGNAL;
 }
 

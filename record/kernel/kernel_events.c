@@ -26,9 +26,8 @@ struct pending {
 	uint64_t alloc_ns; /* of the block */
 	uint64_t order;	   /* in which it became known */
 	uint32_t tid, stack;
-	uint32_t tgid, gfp;
 	uint32_t origin; /* of an ALLOC */
-	uint64_t cgroup, cache;
+	uint64_t cache;
 	uint8_t kind;  /* enum mlk_kind */
 	uint8_t block; /* enum kmem_kind */
 	bool dropped;
@@ -44,7 +43,6 @@ struct kernel_events {
 	struct kernel_events_sums sums;
 	struct pending *v;
 	size_t nr, room;
-	size_t first_alloc; /* of those seen at this look */
 	uint64_t cut_ns, last_cut_ns;
 	uint64_t next_id;
 	uint64_t vmemmap, page_offset; /* where the pages' descriptions and the pages are */
@@ -141,10 +139,7 @@ static struct pending alloc_of(uint64_t addr, const struct kmem_block *b)
 				.addr = addr,
 				.size = b->size,
 				.tid = b->tid,
-				.tgid = b->tgid,
 				.stack = b->stack,
-				.gfp = b->gfp,
-				.cgroup = b->cgroup,
 				.cache = b->cache,
 				.kind = MLK_ALLOC,
 				.block = b->kind};

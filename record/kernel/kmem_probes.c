@@ -67,8 +67,14 @@ static bool is_pointer(const struct btf *btf, const struct btf_param *param)
 static int choose_forms(struct kmem_bpf *skel, const struct btf *btf)
 {
 	const struct btf_param *params;
+	int page = btf__find_by_name_kind(btf, "page", BTF_KIND_STRUCT);
 	size_t nr = arguments(btf, "kmem_cache_alloc", &params);
 
+	/* Pages' addresses are computed from where their descriptions are: mm_types.h. */
+	if (page <= 0 || btf__type_by_id(btf, (__u32)page)->size != 64) {
+		log_error("cannot record the kernel's memory: its struct page is not of 64 bytes");
+		return -EOPNOTSUPP;
+	}
 	if (nr < 5 || arguments(btf, "mm_page_alloc", &params) < 3)
 		return -ENOENT;
 	arguments(btf, "kmem_cache_alloc", &params);
@@ -162,6 +168,8 @@ static int load(struct kmem_probes *p, const struct kmem_probes_opts *opts, cons
 	if (!p->skel)
 		return -errno;
 	err = choose_forms(p->skel, btf);
+	if (err == -EOPNOTSUPP)
+		return err;
 	if (err) {
 		log_error(
 			"cannot record the kernel's memory: this kernel has no tracepoints for it "
