@@ -1,56 +1,18 @@
 /* kmem.bpf.c - what the kernel allocates and frees: a table of live blocks, and their stacks
  *
  * A program that is interrupted by one that runs the same is not run again: the kernel counts that
- * as a recursion miss, which the recorder reads.  Other programs here do run then, and may find
- * the table locked: these are counted here.
+ * as a recursion miss, which the recorder reads.
  */
+#include "bpf/kmem_stack.h"
 #include "bpf/kmem_state.h"
+#include "bpf/kmem_table.h"
+#include "bpf/kmem_thread.h"
 
-static __always_inline __u32 take_stack(void *ctx)
-{
-	long id = bpf_get_stackid(ctx, &stacks, 0);
-
-	if (id >= 0)
-		return (__u32)id;
-	if (id == -EEXIST) {
-		id = bpf_get_stackid(ctx, &spare_stacks, 0);
-		if (id >= 0)
-			return (__u32)id + KMEM_STACKS;
-	}
-	count(KMEM_LOST_STACK, 1);
-	return KMEM_NO_STACK;
-}
-
-static __always_inline int is_comm(const char *name)
-{
-	for (int i = 0; i < KMEM_COMM; i++) {
-		if (name[i] != comm[i])
-			return 0;
-		if (!name[i])
-			break;
-	}
-	return 1;
-}
-
-/* Fill in what is known of the thread.  False: it is left out, which was counted. */
-static __always_inline int take_thread(struct kmem_block *b)
-{
-	__u64 id = bpf_get_current_pid_tgid();
-
-	b->tgid = id >> 32;
-	b->tid = (__u32)id;
-	if (b->tgid == own_tgid) {
-		count_block(KMEM_OWN, b->size);
-		return 0;
-	}
-	b->cgroup = bpf_get_current_cgroup_id();
-	bpf_get_current_comm(b->comm, sizeof(b->comm));
-	if ((only_cgroup && b->cgroup != cgroup) || (only_comm && !is_comm(b->comm))) {
-		count_block(KMEM_FILTERED, b->size);
-		return 0;
-	}
-	return 1;
-}
+/* What an event tells of a block. */
+struct told {
+	__u64 size, cache;
+	__u32 gfp, kind; /* enum kmem_kind */
+};
 
 static __always_inline int is_wanted(__u64 size)
 {
@@ -83,30 +45,46 @@ static __always_inline void send_alloc(__u64 addr, const struct kmem_block *b)
 				      .stack = b->stack,
 				      .block_kind = b->kind};
 	e->block = *b;
+	e->block.addr = addr;
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 }
 
-/* A block at @addr: @b has its size, kind, cache and flags. */
-static __always_inline void allocated(void *ctx, __u64 addr, struct kmem_block *b)
+/* A block at @addr. */
+static __always_inline void allocated(void *ctx, __u32 point, __u64 addr, const struct told *told)
 {
-	long err;
+	__u64 id;
+	struct kmem_block *b;
+	int is_new;
+	__u32 stack;
 
-	if (!armed || !addr || !is_wanted(b->size) || !take_thread(b))
+	if (!armed || addr <= KMEM_FILLED || !is_wanted(told->size) ||
+	    !is_of_wanted(ctx, told->size))
 		return;
-	b->time_ns = bpf_ktime_get_ns();
-	b->stack = take_stack(ctx);
-	err = bpf_map_update_elem(&blocks, &addr, b, BPF_NOEXIST);
-	if (err == -EEXIST) {
+	stack = take_stack(ctx, point);
+	b = take_place(addr, &is_new);
+	if (!b) {
+		count(KMEM_LOST_FULL, 1);
+		return;
+	}
+	if (!is_new)
 		count(KMEM_REUSED, 1);
-		err = bpf_map_update_elem(&blocks, &addr, b, BPF_ANY);
-	}
-	if (err) {
-		count(err == -E2BIG ? KMEM_LOST_FULL : KMEM_LOST_BUSY, 1);
-		return;
-	}
-	count_block(KMEM_ALLOCATED, b->size);
+	id = bpf_get_current_pid_tgid();
+	b->time_ns = bpf_ktime_get_ns();
+	b->cache = told->cache;
+	b->size = told->size > 0xffffffff ? 0xffffffff : (__u32)told->size;
+	b->cgroup = (__u32)bpf_get_current_cgroup_id();
+	b->tid = (__u32)id;
+	b->tgid = (__u32)(id >> 32);
+	b->kind = told->kind;
+	b->gfp = told->gfp;
+	b->stack = (__u16)stack;
+	bpf_get_current_comm(b->comm, sizeof(b->comm));
+	count(KMEM_ALLOCATED, 1);
 	if (all_events)
 		send_alloc(addr, b);
+	/* Who reads the table sees it whole: the processor keeps the order of stores. */
+	barrier();
+	*(volatile __u64 *)&b->addr = addr;
 }
 
 /* @size bytes from @addr on, of the block @b, are free. */
@@ -125,35 +103,39 @@ static __always_inline void send_free(__u32 kind, __u64 addr, const struct kmem_
 				 .time_ns = bpf_ktime_get_ns(),
 				 .alloc_ns = b->time_ns,
 				 .size = size,
-				 .cache = b->cache,
+				 .cache = b->kind == KMEM_PAGES ? 0 : b->cache,
 				 .stack = b->stack,
 				 .block_kind = b->kind};
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 }
 
-/* Forget the block at @addr.  False: none is known there. */
-static __noinline int forget(__u64 addr)
+/* Forget the block @b, which is at @addr. */
+static __noinline int forget_block(struct kmem_block *b, __u64 addr)
 {
-	struct kmem_block *b = bpf_map_lookup_elem(&blocks, &addr);
-	__u64 size;
+	__u64 size = b->size - (b->kind == KMEM_PAGES ? b->part : 0);
 
-	if (!b)
-		return 0;
-	size = b->size - b->part;
-	/* Before it leaves the table: then its place there may be another's. */
-	if (all_events || b->time_ns < looked_ns)
+	if (all_events || b->time_ns < looked_ns) {
 		send_free(KMEM_FREE, addr, b, size);
-	else
+		count(KMEM_SENT, 1);
+	} else {
 		count_block(KMEM_SHORT, size);
-	if (bpf_map_delete_elem(&blocks, &addr))
-		count(KMEM_LOST_FREES, 1);
-	count_block(KMEM_FREED, size);
+	}
+	barrier();
+	*(volatile __u64 *)&b->addr = 0;
 	return 1;
+}
+
+/* Forget the block at @addr.  False: none is known there. */
+static __always_inline int forget(__u64 addr)
+{
+	struct kmem_block *b = find_block(addr);
+
+	return b ? forget_block(b, addr) : 0;
 }
 
 static __always_inline void freed(__u64 addr)
 {
-	if (armed && addr && !forget(addr))
+	if (armed && addr > KMEM_FILLED && !forget(addr))
 		count(KMEM_OLD_FREES, 1);
 }
 
@@ -166,9 +148,9 @@ static __always_inline void freed_again(__u64 addr)
 	count(KMEM_RESCUED, 1);
 }
 
-static __always_inline int kmalloc_event(__u64 *ctx)
+static __always_inline int kmalloc_event(__u64 *ctx, __u32 point)
 {
-	struct kmem_block b = {.kind = KMEM_KMALLOC};
+	struct told b = {.kind = KMEM_KMALLOC};
 
 	if (kmalloc_shift) {
 		b.size = ARG(ctx, 4);
@@ -177,14 +159,14 @@ static __always_inline int kmalloc_event(__u64 *ctx)
 		b.size = ARG(ctx, 3);
 		b.gfp = (__u32)ARG(ctx, 4);
 	}
-	allocated(ctx, ARG(ctx, 1), &b);
+	allocated(ctx, point, ARG(ctx, 1), &b);
 	return 0;
 }
 
 SEC("raw_tp/kmalloc")
 int kmalloc(__u64 *ctx)
 {
-	return kmalloc_event(ctx);
+	return kmalloc_event(ctx, KMEM_POINT_KMALLOC);
 }
 
 SEC("raw_tp/kfree")
@@ -202,9 +184,9 @@ int kfree_again(__u64 *ctx)
 	return 0;
 }
 
-static __always_inline int cache_event(__u64 *ctx)
+static __always_inline int cache_event(__u64 *ctx, __u32 point)
 {
-	struct kmem_block b = {.kind = KMEM_CACHE};
+	struct told b = {.kind = KMEM_CACHE};
 
 	if (cache_form == CACHE_SIZES) {
 		b.size = ARG(ctx, 3);
@@ -216,14 +198,14 @@ static __always_inline int cache_event(__u64 *ctx)
 		b.size = BPF_CORE_READ(s, size);
 		b.gfp = (__u32)(cache_form == CACHE_BOTH ? ARG(ctx, 5) : ARG(ctx, 3));
 	}
-	allocated(ctx, ARG(ctx, 1), &b);
+	allocated(ctx, point, ARG(ctx, 1), &b);
 	return 0;
 }
 
 SEC("raw_tp/kmem_cache_alloc")
 int kmem_cache_alloc(__u64 *ctx)
 {
-	return cache_event(ctx);
+	return cache_event(ctx, KMEM_POINT_CACHE);
 }
 
 SEC("raw_tp/kmem_cache_free")
@@ -245,20 +227,20 @@ int kmem_cache_free_again(__u64 *ctx)
 SEC("?raw_tp/kmalloc_node")
 int kmalloc_node(__u64 *ctx)
 {
-	return kmalloc_event(ctx);
+	return kmalloc_event(ctx, KMEM_POINT_KMALLOC_NODE);
 }
 
 SEC("?raw_tp/kmem_cache_alloc_node")
 int kmem_cache_alloc_node(__u64 *ctx)
 {
-	return cache_event(ctx);
+	return cache_event(ctx, KMEM_POINT_CACHE_NODE);
 }
 
 SEC("raw_tp/mm_page_alloc")
 int page_alloc(__u64 *ctx)
 {
 	__u32 order = (__u32)ARG(ctx, 1) & 15;
-	struct kmem_block b = {
+	struct told b = {
 		.kind = KMEM_PAGES,
 		.size = PAGE_SIZE << order,
 		.gfp = (__u32)ARG(ctx, 2),
@@ -266,7 +248,7 @@ int page_alloc(__u64 *ctx)
 
 	if (order)
 		large[order] = 1;
-	allocated(ctx, ARG(ctx, 0), &b);
+	allocated(ctx, KMEM_POINT_PAGES, ARG(ctx, 0), &b);
 	return 0;
 }
 
@@ -283,7 +265,6 @@ static __always_inline void shrink(__u64 page, struct kmem_block *b, __u64 gone)
 	if (all_events || b->time_ns < looked_ns)
 		send_free(KMEM_SHRINK, page, b, gone);
 	__sync_fetch_and_add(&b->part, gone);
-	count(KMEM_FREED_BYTES, gone);
 }
 
 /* 2^@order pages from @page on are freed.  The kernel splits runs of pages, and frees them in
@@ -300,11 +281,11 @@ static __noinline int forget_pages(__u64 page, __u32 order)
 
 		if (i && (head == page || !large[i]))
 			continue;
-		b = bpf_map_lookup_elem(&blocks, &head);
+		b = find_block(head);
 		if (!b || b->kind != KMEM_PAGES || pages_end(head, b) <= page)
 			continue;
 		if (b->size - b->part <= gone)
-			return forget(head);
+			return forget_block(b, head);
 		shrink(page, b, gone);
 		return 1;
 	}
@@ -335,25 +316,25 @@ SEC("raw_tp/mm_page_free_batched")
 int page_free_batched(__u64 *ctx)
 {
 	__u64 page = ARG(ctx, 0);
-	struct kmem_block *b = armed ? bpf_map_lookup_elem(&blocks, &page) : 0;
+	struct kmem_block *b = armed ? find_block(page) : 0;
 
 	if (b && b->size == PAGE_SIZE)
-		forget(page);
+		forget_block(b, page);
 	return 0;
 }
 
 SEC("?raw_tp/percpu_alloc_percpu")
 int percpu_alloc(__u64 *ctx)
 {
-	struct kmem_block b = {.kind = KMEM_PERCPU};
+	struct told b = {.kind = KMEM_PERCPU};
 
 	if (percpu_form) {
 		b.size = ARG(ctx, 8);
 		b.gfp = (__u32)ARG(ctx, 9);
-		allocated(ctx, ARG(ctx, 7), &b);
+		allocated(ctx, KMEM_POINT_PERCPU, ARG(ctx, 7), &b);
 	} else {
 		b.size = ARG(ctx, 2) * nr_cpus;
-		allocated(ctx, ARG(ctx, 6), &b);
+		allocated(ctx, KMEM_POINT_PERCPU, ARG(ctx, 6), &b);
 	}
 	return 0;
 }

@@ -10,8 +10,8 @@
 #include <linux/types.h>
 
 #define KMEM_STACK_DEPTH 64    /* frames, innermost first, with those of the programs themselves */
-#define KMEM_STACKS	 16384 /* distinct ones that are kept; twice as many are not in one map */
-#define KMEM_SPARE	 8192  /* those that fall on another's place in the first map */
+#define KMEM_STACKS	 32768 /* distinct ones that are kept; twice as many are not in one map */
+#define KMEM_SPARE	 16384 /* those that fall on another's place in the first map */
 #define KMEM_COMM	 16
 
 /* What allocated a block. */
@@ -24,28 +24,42 @@ enum kmem_kind {
 };
 
 /* Of kmem_block.stack: the number in the first map, or KMEM_STACKS and that in the second. */
-#define KMEM_NO_STACK 0xffffffffu
+#define KMEM_NO_STACK 0xffffu
 
-/* What is known of a live block. */
+/* What is known of a live block, in a line of the processor's cache. */
 struct kmem_block {
+	__u64 addr;    /* of pages that of the first's struct page; 0: the slot is free */
 	__u64 time_ns; /* CLOCK_MONOTONIC */
-	__u64 size;    /* bytes that it takes, not that were asked for */
-	__u64 part;    /* of these bytes: freed already, of pages */
-	__u64 cache;   /* address of its struct kmem_cache; 0: none, or not told */
-	__u64 cgroup;  /* id of the thread's cgroup in the unified hierarchy */
-	__u32 stack;
-	__u32 tgid, tid;
-	__u32 gfp; /* allocation flags as the kernel has them */
-	__u8 kind; /* enum kmem_kind */
-	__u8 pad[7];
+	union {
+		__u64 cache; /* address of its struct kmem_cache; 0: none, or not told */
+		__u64 part;  /* of pages: bytes that are freed already */
+	};
+	__u32 size;   /* bytes that it takes, not that were asked for */
+	__u32 cgroup; /* id of the thread's cgroup in the unified hierarchy */
+	__u32 tid;
+	__u32 tgid : 24; /* less than PID_MAX_LIMIT: include/linux/threads.h */
+	__u32 kind : 8;	 /* enum kmem_kind */
+	__u32 gfp;	 /* allocation flags as the kernel has them */
+	__u16 stack;
+	__u16 reach; /* of the slot: the places where blocks that belong here may be, by bit */
 	char comm[KMEM_COMM];
 };
+
+/* The table of blocks has places of one block.  A block is at one of so many, that follow from its
+ * address; the first KMEM_RUN of these are in a row. */
+#define KMEM_PLACES 16
+#define KMEM_RUN    4
+#define KMEM_FILLED 1 /* in place of an address: the place is being filled */
+
+/* So many places are one page of the table: which of them were filled is noted. */
+#define KMEM_PAGE 64
 
 /* An event in the ring. */
 enum kmem_event_kind {
 	KMEM_ALLOC = 1, /* with a block; where all events are asked for */
 	KMEM_FREE,	/* of a block that was, or may have been, written */
 	KMEM_SHRINK,	/* part of it was freed: so many bytes */
+	KMEM_SAMPLE,	/* a struct kmem_sample, which begins with the kind only */
 };
 
 /* What all events begin with. */
@@ -70,12 +84,10 @@ struct kmem_alloc_event {
 
 /* What is counted, each since the recording began. */
 enum kmem_count {
-	KMEM_ALLOCATED,	      /* blocks, */
-	KMEM_ALLOCATED_BYTES, /* and their bytes */
-	KMEM_FREED,	      /* of these */
-	KMEM_FREED_BYTES,
-	KMEM_SHORT, /* blocks freed before the recorder looked */
+	KMEM_ALLOCATED, /* blocks */
+	KMEM_SHORT,	/* of these: freed before the recorder looked, */
 	KMEM_SHORT_BYTES,
+	KMEM_SENT,	/* or freed later; the free was sent */
 	KMEM_OLD_FREES, /* of blocks from before, or that are not recorded */
 	KMEM_OWN,	/* mleak's own blocks, left out */
 	KMEM_OWN_BYTES,
@@ -85,13 +97,74 @@ enum kmem_count {
 	KMEM_UNSAMPLED_BYTES,
 	KMEM_REUSED,	      /* the address was allocated again: the free was not seen */
 	KMEM_LOST_FULL,	      /* allocations: the table of blocks is full */
-	KMEM_LOST_BUSY,	      /* allocations: the table was locked by what was interrupted */
-	KMEM_LOST_FREES,      /* frees: the table was locked */
+	KMEM_LOST_FREES,      /* frees: of more objects at once than are read */
 	KMEM_RESCUED,	      /* frees that the second program saw in place of the first */
 	KMEM_LOST_STACK,      /* stacks that found no room, or could not be taken */
+	KMEM_WALKED,	      /* stacks by the kernel's walk, */
+	KMEM_CHECKED,	      /* among them of those that were known */
 	KMEM_LOST_RING,	      /* frees that found the ring full */
 	KMEM_LOST_RING_ALLOC, /* allocations that found it full */
 	KMEM_COUNT_NR,
+};
+
+/*
+ * How a stack is known without the kernel's walk: its words are copied, and rules lead from return
+ * address to return address, as the kernel's own tables do (ORC: Documentation/arch/x86/
+ * orc-unwinder.rst).  The return addresses that they come by identify the stack.  The recorder
+ * reads the tables, and gives rules for return addresses that occur.
+ */
+#define KMEM_RULES	16384 /* a power of 2 */
+#define KMEM_RULE_BITS	14
+#define KMEM_RULE_OTHER 1   /* a rule is at its place, or at the place with this bit changed */
+#define KMEM_WORDS	512 /* of a stack; one that has more is walked */
+#define KMEM_BELOW	16  /* of these: below the tracepoint's arguments, where the walk begins */
+
+/* Where the rule of what returns to @pc is; of a tracepoint, by enum kmem_point, too. */
+#define KMEM_RULE_AT(pc) ((__u32)(pc)*0x9e3779b1u >> (32 - KMEM_RULE_BITS))
+
+/* What a rule holds above the lower half of the return address: the words from the stack pointer,
+ * or from the frame pointer, to the CFA; where the caller's frame pointer is, in words below the
+ * CFA, or from the frame pointer on, 0: it is still in the register; or what else is there. */
+#define KMEM_RULE_WORDS(rule)	    ((__u32)((rule) >> 32) & 0x3ff)
+#define KMEM_RULE_SAVED(rule)	    ((__u32)((rule) >> 42) & 0x3ff)
+#define KMEM_RULE(pc, words, saved) ((__u64)(saved) << 42 | (__u64)(words) << 32 | (__u32)(pc))
+#define KMEM_RULE_FP		    (1ull << 52) /* from the frame pointer */
+#define KMEM_RULE_DRAP		    (1ull << 53) /* the CFA is in the word so many below the frame pointer */
+#define KMEM_RULE_SAVED_AT	    (1ull << 54) /* the caller's is where the frame pointer points to */
+#define KMEM_RULE_RARE		    (KMEM_RULE_FP | KMEM_RULE_DRAP | KMEM_RULE_SAVED_AT)
+#define KMEM_RULE_END		    (1ull << 55) /* of the stack */
+#define KMEM_RULE_REGS		    (1ull << 56) /* a struct pt_regs follows: of user space, or a signal's */
+
+/* Words of struct pt_regs: arch/x86/include/asm/ptrace.h. */
+enum {
+	KMEM_REGS_FP = 4,
+	KMEM_REGS_PC = 16,
+	KMEM_REGS_CS = 17,
+	KMEM_REGS_SP = 19,
+	KMEM_REGS_NR = 21
+};
+
+/* Where the walk begins: the rule of such a point has in place of the CFA the word that returns
+ * from the program.  The one below is the frame pointer, which programs save first. */
+enum kmem_point {
+	KMEM_POINT_KMALLOC = 1,
+	KMEM_POINT_KMALLOC_NODE,
+	KMEM_POINT_CACHE,
+	KMEM_POINT_CACHE_NODE,
+	KMEM_POINT_PAGES,
+	KMEM_POINT_PERCPU,
+	KMEM_POINT_NR,
+};
+
+/* A stack that was walked. */
+struct kmem_sample {
+	__u32 kind;  /* KMEM_SAMPLE */
+	__u32 point; /* enum kmem_point */
+	__u32 stack; /* as of kmem_block */
+	__u32 known; /* what it was known as; KMEM_NO_STACK: it was not known */
+	__u32 nr;    /* words, from KMEM_BELOW below the arguments to the registers of user space */
+	__u32 pad;
+	__u64 words[KMEM_WORDS];
 };
 
 /* For the program that reads the kernel's memory. */

@@ -19,7 +19,6 @@
 #define MAX_ORDER   10
 #define MAX_BULK    512
 #define EEXIST	    17
-#define E2BIG	    7
 
 /* The @n-th argument of a raw tracepoint, or of a function: read so that the verifier knows which,
  * whatever the compiler makes of two of them.  Raw tracepoints' arguments have no types: where they
@@ -65,14 +64,6 @@ __u8 large[16];
 
 /* Set when all programs are attached, and taken back before they are detached. */
 __u32 armed;
-
-/* The live blocks that were allocated since the recording began. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1 << 19); /* the recorder sets it */
-	__type(key, __u64);	      /* address; of pages that of the first's struct page */
-	__type(value, struct kmem_block);
-} blocks SEC(".maps");
 
 /* Distinct stacks, by the number that bpf_get_stackid() gives them. */
 struct {

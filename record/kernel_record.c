@@ -22,7 +22,8 @@
 #include "record/signals.h"
 
 #define CONSUME_MS 100
-#define LOOK_NS	   1000000000u /* a block that lives shorter may not be seen */
+#define SOON_MS	   5	       /* while stacks are new */
+#define LOOK_NS	   5000000000u /* a block that lives shorter may not be seen */
 
 struct recording {
 	const struct kernel_opts *opts;
@@ -137,8 +138,7 @@ static int note_losses(struct recording *r)
 	if (err)
 		return err;
 	losses.last_ns = r->losses_ns = clock_now_ns();
-	losses.count[MLK_LOST_ALLOC] =
-		c[KMEM_LOST_BUSY] + c[KMEM_LOST_RING_ALLOC] + r->missed_allocs;
+	losses.count[MLK_LOST_ALLOC] = c[KMEM_LOST_RING_ALLOC] + r->missed_allocs;
 	losses.count[MLK_LOST_FREE] = c[KMEM_LOST_FREES] + c[KMEM_LOST_RING] + r->missed_frees;
 	losses.count[MLK_LOST_STATE] = c[KMEM_LOST_FULL];
 	losses.skipped[MLK_SKIPPED_SIZE] = c[KMEM_FILTERED] + sums->filtered;
@@ -172,8 +172,8 @@ static void wait_a_little(struct recording *r, int signals)
 	struct pollfd any = {.fd = signals, .events = POLLIN};
 	struct signalfd_siginfo info;
 
-	if (poll(&any, 1, CONSUME_MS) > 0 && read(signals, &info, sizeof(info)) > 0 &&
-	    info.ssi_signo != SIGUSR1)
+	if (poll(&any, 1, kernel_events_are_new(r->events) ? SOON_MS : CONSUME_MS) > 0 &&
+	    read(signals, &info, sizeof(info)) > 0 && info.ssi_signo != SIGUSR1)
 		r->reason = MLK_END_SIGNAL;
 }
 
@@ -225,8 +225,12 @@ static void tell(const struct recording *r)
 
 	log_info("recorded %.1f s of the kernel's memory: %" PRIu64 " allocations, %" PRIu64
 		 " freed; %" PRIu64 " lived long enough to be written",
-		 (double)(clock_now_ns() - r->start_ns) / 1e9, c[KMEM_ALLOCATED], c[KMEM_FREED],
-		 sums->allocs);
+		 (double)(clock_now_ns() - r->start_ns) / 1e9, c[KMEM_ALLOCATED],
+		 c[KMEM_SHORT] + c[KMEM_SENT], sums->allocs);
+	log_info("stacks: %" PRIu64
+		 " walked by the kernel, the others known by its tables; of these "
+		 "%" PRIu64 " checked, %" PRIu64 " wrong",
+		 c[KMEM_WALKED] - c[KMEM_CHECKED], c[KMEM_CHECKED], sums->wrong);
 	log_info("left out: mleak's own %" PRIu64 " allocations (%" PRIu64 " bytes), %" PRIu64
 		 " pages of slabs whose objects are recorded",
 		 c[KMEM_OWN], c[KMEM_OWN_BYTES], sums->slab_pages);
@@ -235,8 +239,7 @@ static void tell(const struct recording *r)
 			 "that --comm, --cgroup, --cache or the sizes did not leave out");
 	warn(c[KMEM_LOST_FULL], "allocations were lost: the table of blocks was full; a larger "
 				"--max-blocks keeps them");
-	warn(c[KMEM_LOST_BUSY] + r->missed_allocs,
-	     "allocations were lost in interrupts, where eBPF does not run");
+	warn(r->missed_allocs, "allocations were lost in interrupts, where eBPF does not run");
 	warn(c[KMEM_LOST_FREES] + r->missed_frees,
 	     "frees were lost in interrupts, where eBPF does not run; their blocks look leaked");
 	warn(c[KMEM_LOST_RING] + c[KMEM_LOST_RING_ALLOC], "events found the buffer full");

@@ -18,15 +18,32 @@ struct line {
 	char module[64]; /* "" for the kernel itself */
 };
 
+/* Copy the word at @text, which ends at a blank or at @end.  Returns what is behind it. */
+static const char *copy_word(const char *text, char end, char *word, size_t room)
+{
+	size_t len = 0;
+
+	while (text[len] && text[len] != end && !strchr(" \t\n", text[len]))
+		len++;
+	snprintf(word, room, "%.*s", (int)len, text);
+	return text + len;
+}
+
+/* No sscanf(): there are a few hundred thousand lines. */
 static bool parse(const char *text, struct line *l)
 {
-	unsigned long long addr;
-	int n;
+	char *at;
 
 	l->module[0] = '\0';
-	n = sscanf(text, "%llx %c %511s [%63[^]]", &addr, &l->type, l->name, l->module);
-	l->addr = addr;
-	return n >= 3;
+	l->addr = strtoull(text, &at, 16);
+	if (at == text || at[0] != ' ' || !at[1] || at[2] != ' ')
+		return false;
+	l->type = at[1];
+	text = copy_word(at + 3, '\0', l->name, sizeof(l->name));
+	text += strspn(text, " \t");
+	if (*text == '[')
+		copy_word(text + 1, ']', l->module, sizeof(l->module));
+	return l->name[0] != '\0';
 }
 
 static bool is_code(char type)
@@ -77,17 +94,31 @@ static int module_number(struct kallsyms *k, const char *name, uint32_t *number)
 	return 0;
 }
 
+/* Keep the address of what is of interest by its name. */
+static void note_place(struct kallsyms *k, const struct line *l)
+{
+	const struct {
+		const char *name;
+		uint64_t *addr;
+	} places[] = {{"_text", &k->text},
+		      {"vmemmap_base", &k->vmemmap_base},
+		      {"page_offset_base", &k->page_offset_base},
+		      {"__start_orc_unwind_ip", &k->orc_ip},
+		      {"__stop_orc_unwind_ip", &k->orc_ip_end},
+		      {"__start_orc_unwind", &k->orc},
+		      {"modules", &k->module_list}};
+
+	for (size_t i = 0; !l->module[0] && i < sizeof(places) / sizeof(places[0]); i++)
+		if (!strcmp(l->name, places[i].name))
+			*places[i].addr = l->addr;
+}
+
 static int add_line(struct kallsyms *k, const struct line *l)
 {
 	struct kallsym *s;
 	int err;
 
-	if (!strcmp(l->name, "_text"))
-		k->text = l->addr;
-	else if (!strcmp(l->name, "vmemmap_base"))
-		k->vmemmap_base = l->addr;
-	else if (!strcmp(l->name, "page_offset_base"))
-		k->page_offset_base = l->addr;
+	note_place(k, l);
 	if (!is_code(l->type))
 		return 0;
 	if (grow_array(&k->v, k->nr, &k->room, sizeof(*k->v)))

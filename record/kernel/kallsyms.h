@@ -33,6 +33,9 @@ struct kallsyms {
 	uint64_t text;	       /* address of _text; 0: not told */
 	uint64_t vmemmap_base; /* addresses of these variables; 0: not told */
 	uint64_t page_offset_base;
+	uint64_t orc_ip, orc_ip_end,
+		orc;	      /* tables of the kernel's unwinder: where they begin, end */
+	uint64_t module_list; /* where the list of modules begins */
 };
 
 /* Read them.  *@out is released with kallsyms_free(), NULL on failure.  Returns 0, -ENOMEM, -errno,

@@ -10,6 +10,7 @@
 #include "array.h"
 #include "record/base/clock.h"
 #include "record/kernel/kernel_origins.h"
+#include "record/kernel/kernel_rules.h"
 #include "unwind/dwunw_event.h"
 
 #define STACK_AT 0xffffc90000000000ull /* where the trace has all stacks: the words say nothing */
@@ -41,6 +42,8 @@ struct named_thread {
 struct kernel_events {
 	struct kernel_events_opts opts;
 	struct kernel_events_sums sums;
+	struct kernel_rules *rules;
+	bool are_new;
 	struct pending *v;
 	size_t nr, room;
 	uint64_t cut_ns, last_cut_ns;
@@ -68,6 +71,7 @@ static uint64_t read_word(const struct kernel_events *e, uint64_t at, uint64_t o
 int kernel_events_new(struct kernel_events **out, const struct kernel_events_opts *opts)
 {
 	struct kernel_events *e = calloc(1, sizeof(*e));
+	int err;
 
 	*out = e;
 	if (!e)
@@ -78,7 +82,12 @@ int kernel_events_new(struct kernel_events **out, const struct kernel_events_opt
 	/* Where they are without KASLR: Documentation/arch/x86/x86_64/mm.rst. */
 	e->vmemmap = read_word(e, opts->names->vmemmap_base, 0xffffea0000000000);
 	e->page_offset = read_word(e, opts->names->page_offset_base, 0xffff888000000000);
-	return 0;
+	err = kernel_rules_new(&e->rules, opts->probes, opts->stacks, opts->names);
+	if (err) {
+		kernel_events_free(e);
+		*out = NULL;
+	}
+	return err;
 }
 
 /* The address of a block: a page's is that of its memory, not of what describes it. */
@@ -132,15 +141,15 @@ static bool is_wanted(struct kernel_events *e, const struct pending *p, bool cou
 	return false;
 }
 
-static struct pending alloc_of(uint64_t addr, const struct kmem_block *b)
+static struct pending alloc_of(const struct kmem_block *b)
 {
 	return (struct pending){.time_ns = b->time_ns,
 				.alloc_ns = b->time_ns,
-				.addr = addr,
+				.addr = b->addr,
 				.size = b->size,
 				.tid = b->tid,
 				.stack = b->stack,
-				.cache = b->cache,
+				.cache = b->kind == KMEM_PAGES ? 0 : b->cache,
 				.kind = MLK_ALLOC,
 				.block = b->kind};
 }
@@ -163,7 +172,7 @@ static int name_thread(struct kernel_events *e, const struct kmem_block *b)
 static int find_origin(struct kernel_events *e, struct pending *p, const struct kmem_block *b)
 {
 	const struct kernel_stack *stack = kernel_stacks_get(e->opts.stacks, p->stack);
-	struct kernel_origin_key key = {.cache = b->kind == KMEM_KMALLOC ? b->size : b->cache,
+	struct kernel_origin_key key = {.cache = b->kind == KMEM_KMALLOC ? b->size : p->cache,
 					.cgroup = b->cgroup,
 					.tgid = b->tgid,
 					.gfp = b->gfp,
@@ -176,9 +185,9 @@ static int find_origin(struct kernel_events *e, struct pending *p, const struct 
 	return kernel_origins_number(e->opts.origins, &key, b->comm, &p->origin);
 }
 
-static int add_alloc(struct kernel_events *e, uint64_t addr, const struct kmem_block *b)
+static int add_alloc(struct kernel_events *e, const struct kmem_block *b)
 {
-	struct pending p = alloc_of(addr, b);
+	struct pending p = alloc_of(b);
 	int err;
 
 	if (!is_wanted(e, &p, true))
@@ -189,13 +198,9 @@ static int add_alloc(struct kernel_events *e, uint64_t addr, const struct kmem_b
 	return err ? err : add(e, &p);
 }
 
-static int take_block(void *arg, uint64_t addr, const struct kmem_block *b)
+static int take_block(void *arg, const struct kmem_block *b)
 {
-	struct kernel_events *e = arg;
-
-	if (b->time_ns < e->last_cut_ns || b->time_ns >= e->cut_ns)
-		return 0;
-	return add_alloc(e, addr, b);
+	return add_alloc(arg, b);
 }
 
 static int take_event(void *arg, void *data, size_t size)
@@ -213,17 +218,30 @@ static int take_event(void *arg, void *data, size_t size)
 			    .kind = event->block_kind == KMEM_PAGES ? MLK_UNMAP : MLK_FREE,
 			    .block = (uint8_t)event->block_kind};
 
+	if (event->kind == KMEM_SAMPLE) {
+		if (size >= sizeof(struct kmem_sample))
+			kernel_rules_learn(e->rules, data);
+		e->sums.wrong = kernel_rules_wrong(e->rules);
+		return 0;
+	}
 	if (event->kind == KMEM_ALLOC)
 		return size < sizeof(struct kmem_alloc_event)
 			       ? -EINVAL
-			       : add_alloc(e, event->addr,
-					   &((const struct kmem_alloc_event *)data)->block);
+			       : add_alloc(e, &((const struct kmem_alloc_event *)data)->block);
 	return is_wanted(e, &p, false) ? add(e, &p) : 0;
 }
 
 int kernel_events_consume(struct kernel_events *e)
 {
-	return kmem_probes_consume(e->opts.probes, take_event, e);
+	int err = kmem_probes_consume(e->opts.probes, take_event, e);
+
+	e->are_new = kernel_rules_ask(e->rules);
+	return err;
+}
+
+bool kernel_events_are_new(const struct kernel_events *e)
+{
+	return e->are_new;
 }
 
 static int write_alloc(struct kernel_events *e, const struct pending *p)
@@ -353,7 +371,7 @@ int kernel_events_look(struct kernel_events *e)
 	e->cut_ns = now_ns > e->opts.older_ns ? now_ns - e->opts.older_ns : 0;
 	kmem_probes_look(e->opts.probes, e->cut_ns);
 	nanosleep(&moment, NULL);
-	err = kmem_probes_each(e->opts.probes, take_block, e);
+	err = kmem_probes_each(e->opts.probes, e->last_cut_ns, e->cut_ns, take_block, e);
 	if (!err)
 		err = kernel_events_consume(e);
 	if (err)
@@ -383,6 +401,7 @@ void kernel_events_free(struct kernel_events *e)
 {
 	if (!e)
 		return;
+	kernel_rules_free(e->rules);
 	free(e->v);
 	free(e);
 }

@@ -37,6 +37,7 @@ struct kernel_events_sums {
 	uint64_t slab_pages, slab_bytes;   /* left out, because their objects are told */
 	uint64_t filtered, filtered_bytes; /* of other caches */
 	uint64_t cut, unknown;		   /* stacks: incomplete, not known */
+	uint64_t wrong;			   /* stacks that were not what the rules said */
 };
 
 /* *@out is NULL on failure.  Returns 0 or -ENOMEM. */
@@ -44,6 +45,9 @@ int kernel_events_new(struct kernel_events **out, const struct kernel_events_opt
 
 /* Take what the programs have sent. Returns 0, -ENOMEM or the writer's error, as the next one. */
 int kernel_events_consume(struct kernel_events *e);
+
+/* What comes is new: take it more often than else. */
+bool kernel_events_are_new(const struct kernel_events *e);
 
 /* Look at the blocks that live now, and write what is due. */
 int kernel_events_look(struct kernel_events *e);

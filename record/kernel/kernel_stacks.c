@@ -22,7 +22,7 @@ struct kernel_stacks {
 	uint64_t unnamed; /* addresses that lie in no function */
 };
 
-/* Of the programs themselves, and how the kernel calls them. */
+/* Of the programs themselves, which come first, and how the kernel calls them. */
 static const char *const own[] = {"bpf_prog_",	  "bpf_trace_run",  "__bpf_trace_",
 				  "__traceiter_", "bpf_trampoline", "bpf_get_stackid"};
 
@@ -35,7 +35,7 @@ static const char *const slab[] = {
 	"___kmalloc_large_node", "kmalloc_large", "kmalloc_large_node", "kmalloc_order",
 	"pcpu_populate_chunk"};
 
-/* What runs below them has nothing to do with the thread. */
+/* What they interrupted did not call them: a stack ends here. */
 static const char *const interrupt[] = {"handle_softirqs",	"__do_softirq",
 					"asm_common_interrupt", "asm_sysvec_",
 					"common_interrupt",	"asm_exc_nmi"};
@@ -115,9 +115,12 @@ static void read_stack(struct kernel_stacks *s, uint32_t number, struct kernel_s
 		s->used[f - s->names->v] = true;
 		if (i < skip + SLAB_FRAMES && is_one(name, slab, NR(slab)))
 			stack->what |= KERNEL_STACK_SLAB;
-		if (begins(name, interrupt, NR(interrupt)))
-			stack->what |= KERNEL_STACK_INTERRUPT;
 		stack->pcs[stack->nr++] = as_linked(s, pcs[i]);
+		if (begins(name, interrupt, NR(interrupt))) {
+			stack->what |= KERNEL_STACK_INTERRUPT;
+			stack->what &= (uint8_t)~KERNEL_STACK_CUT;
+			return;
+		}
 	}
 }
 
@@ -148,6 +151,20 @@ const struct kernel_stack *kernel_stacks_get(struct kernel_stacks *s, uint32_t n
 	if (!s->all[number].known)
 		read_stack(s, number, &s->all[number]);
 	return &s->all[number];
+}
+
+size_t kernel_stacks_pcs(const struct kernel_stacks *s, uint32_t number,
+			 enum kernel_stacks_from from, uint64_t pcs[KMEM_STACK_DEPTH])
+{
+	size_t nr = kmem_probes_stack(s->probes, number, pcs), skip = 0;
+
+	if (from == KERNEL_STACKS_CALLERS)
+		skip = skip_own(s, pcs, nr);
+	else
+		while (skip < nr && begins(name_at(s, pcs[skip]), own, 1))
+			skip++;
+	memmove(pcs, pcs + skip, (nr - skip) * sizeof(*pcs));
+	return nr - skip;
 }
 
 /* What identifies a module without a build-id: its name and the kernel's version. */

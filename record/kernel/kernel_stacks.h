@@ -41,6 +41,14 @@ int kernel_stacks_new(struct kernel_stacks **out, const struct kmem_probes *prob
  * there is none. */
 const struct kernel_stack *kernel_stacks_get(struct kernel_stacks *s, uint32_t number);
 
+/* Which frames: all but those of the programs, or but what lies between them and what allocates. */
+enum kernel_stacks_from { KERNEL_STACKS_TRACEPOINT, KERNEL_STACKS_CALLERS };
+
+/* The return addresses of stack @number as they are in the kernel, innermost first.  Returns how
+ * many. */
+size_t kernel_stacks_pcs(const struct kernel_stacks *s, uint32_t number,
+			 enum kernel_stacks_from from, uint64_t pcs[KMEM_STACK_DEPTH]);
+
 /* Write what is mapped where from @time_ns on, and the images of the kernel and its modules: with
  * the names of the functions that occurred, or with none.  Returns 0 or the writer's error. */
 int kernel_stacks_write(const struct kernel_stacks *s, struct mlk_writer *w, bool names,

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -16,8 +17,16 @@
 #include "mleak.h"
 #include "record/base/kernel.h"
 #include "record/base/proc.h"
+#include "record/kernel/kmem_forms.h"
 
-#define BATCH 4096 /* blocks that are read at once */
+#define CHECK_EACH 1024 /* of the stacks that are known */
+#define LEAST_BITS 13	/* of the number of places in the table */
+
+/* A map of the programs in our memory. */
+struct mapped {
+	void *at;
+	size_t len;
+};
 
 struct kmem_probes {
 	struct kmem_bpf *skel;
@@ -27,8 +36,9 @@ struct kmem_probes {
 	unsigned int blind;
 	int cpus;
 	uint64_t *counts; /* KMEM_COUNT_NR for each CPU */
-	uint64_t *addrs;
-	struct kmem_block *blocks;
+	struct mapped blocks, filled, rules;
+	uint8_t *left; /* by page of the table: it has blocks that were too young for the last look
+			*/
 };
 
 static int libbpf_quiet(enum libbpf_print_level level, const char *fmt, va_list args)
@@ -37,83 +47,13 @@ static int libbpf_quiet(enum libbpf_print_level level, const char *fmt, va_list 
 								    : vfprintf(stderr, fmt, args);
 }
 
-/* The arguments of tracepoint @name by the kernel's BTF, behind the first, which is no argument.
- * Their number; 0: there is no such tracepoint. */
-static size_t arguments(const struct btf *btf, const char *name, const struct btf_param **params)
+/* For tests: one of how many known stacks is walked by the kernel, and compared. */
+static uint32_t check_each(void)
 {
-	char type[64];
-	const struct btf_type *t;
-	int id;
+	const char *text = getenv("MLEAK_CHECK_STACKS");
+	unsigned long nr = text ? strtoul(text, NULL, 10) : 0;
 
-	snprintf(type, sizeof(type), "btf_trace_%s", name);
-	id = btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF);
-	t = id > 0 ? btf__type_by_id(btf, (__u32)id) : NULL;
-	t = t ? btf__type_by_id(btf, t->type) : NULL; /* a pointer */
-	t = t ? btf__type_by_id(btf, t->type) : NULL;
-	if (!t || !btf_is_func_proto(t) || btf_vlen(t) < 1)
-		return 0;
-	*params = btf_params(t) + 1;
-	return btf_vlen(t) - 1u;
-}
-
-static bool is_pointer(const struct btf *btf, const struct btf_param *param)
-{
-	const struct btf_type *t = btf__type_by_id(btf, param->type);
-
-	return t && btf_is_ptr(t);
-}
-
-/* How this kernel's tracepoints tell what they tell: include/trace/events/kmem.h from 5.15 on. */
-static int choose_forms(struct kmem_bpf *skel, const struct btf *btf)
-{
-	const struct btf_param *params;
-	int page = btf__find_by_name_kind(btf, "page", BTF_KIND_STRUCT);
-	size_t nr = arguments(btf, "kmem_cache_alloc", &params);
-
-	/* Pages' addresses are computed from where their descriptions are: mm_types.h. */
-	if (page <= 0 || btf__type_by_id(btf, (__u32)page)->size != 64) {
-		log_error("cannot record the kernel's memory: its struct page is not of 64 bytes");
-		return -EOPNOTSUPP;
-	}
-	if (nr < 5 || arguments(btf, "mm_page_alloc", &params) < 3)
-		return -ENOENT;
-	arguments(btf, "kmem_cache_alloc", &params);
-	if (!is_pointer(btf, &params[2]))
-		skel->rodata->cache_form = 1;
-	else
-		skel->rodata->cache_form = nr > 5 ? 2 : 0;
-	if (arguments(btf, "kmalloc", &params) < 5)
-		return -ENOENT;
-	skel->rodata->kmalloc_shift = is_pointer(btf, &params[2]);
-	skel->rodata->percpu_form = arguments(btf, "percpu_alloc_percpu", &params) >= 10;
-	bpf_program__set_autoload(skel->progs.kmalloc_node,
-				  arguments(btf, "kmalloc_node", &params) > 0);
-	bpf_program__set_autoload(skel->progs.kmem_cache_alloc_node,
-				  arguments(btf, "kmem_cache_alloc_node", &params) > 0);
-	return 0;
-}
-
-/* May a program of this kind stand at the beginning of the kernel's function @name?  Some kernels
- * and machines refuse them all. */
-static bool has_function(const struct btf *btf, const char *name)
-{
-	return btf__find_by_name_kind(btf, name, BTF_KIND_FUNC) > 0;
-}
-
-static bool takes_functions(const struct btf *btf)
-{
-	const struct bpf_insn nothing[] = {{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0},
-					   {.code = BPF_JMP | BPF_EXIT}};
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_FENTRY);
-	int id = btf__find_by_name_kind(btf, "kmem_cache_free_bulk", BTF_KIND_FUNC), fd;
-
-	if (id <= 0)
-		return false;
-	opts.attach_btf_id = (__u32)id;
-	fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "mleak_try", "GPL", nothing, 2, &opts);
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0;
+	return nr && nr < UINT32_MAX ? (uint32_t)nr : CHECK_EACH;
 }
 
 static void configure(struct kmem_probes *p, const struct kmem_probes_opts *opts,
@@ -122,9 +62,10 @@ static void configure(struct kmem_probes *p, const struct kmem_probes_opts *opts
 	struct kmem_bpf *skel = p->skel;
 	struct utsname u;
 	/* The programs ask for arguments by a helper of 5.17. */
-	bool functions =
-		!uname(&u) && kernel_release_at_least(u.release, 5, 17, 0) && takes_functions(btf);
+	bool functions = !uname(&u) && kernel_release_at_least(u.release, 5, 17, 0) &&
+			 kmem_forms_take_functions(btf);
 
+	skel->rodata->check_each = check_each();
 	skel->rodata->all_events = opts->all_events;
 	skel->rodata->own_tgid = (__u32)getpid();
 	skel->rodata->nr_cpus = (__u32)p->cpus;
@@ -139,8 +80,9 @@ static void configure(struct kmem_probes *p, const struct kmem_probes_opts *opts
 	bpf_program__set_autoload(skel->progs.percpu_alloc, opts->percpu);
 	bpf_program__set_autoload(skel->progs.percpu_free, opts->percpu);
 	bpf_program__set_autoload(skel->progs.free_bulk, functions);
-	bpf_program__set_autoload(skel->progs.free_sheaf,
-				  functions && has_function(btf, "__kfree_rcu_sheaf"));
+	bpf_program__set_autoload(
+		skel->progs.free_sheaf,
+		functions && btf__find_by_name_kind(btf, "__kfree_rcu_sheaf", BTF_KIND_FUNC) > 0);
 	if (!functions)
 		p->blind |= KMEM_BLIND_BULK;
 }
@@ -160,6 +102,57 @@ static bool is_locked_down(void)
 	       strstr(text, "[confidentiality]");
 }
 
+/* The table has at least twice the places that are taken, so that a block finds a free one. */
+static int size_table(struct kmem_probes *p, uint32_t max_blocks)
+{
+	uint32_t bits = LEAST_BITS;
+	int err;
+
+	while (1u << bits < 2 * max_blocks)
+		bits++;
+	p->skel->rodata->table_bits = bits;
+	err = bpf_map__set_max_entries(p->skel->maps.blocks, 1u << bits);
+	return err ? err : bpf_map__set_max_entries(p->skel->maps.filled, (1u << bits) / KMEM_PAGE);
+}
+
+static int map_one(struct mapped *m, const struct bpf_map *map)
+{
+	size_t entry = (bpf_map__value_size(map) + 7) & ~(size_t)7;
+
+	m->len = entry * bpf_map__max_entries(map);
+	m->at = mmap(NULL, m->len, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+	if (m->at != MAP_FAILED)
+		return 0;
+	m->at = NULL;
+	return -errno;
+}
+
+static int map_tables(struct kmem_probes *p)
+{
+	int err = map_one(&p->blocks, p->skel->maps.blocks);
+
+	if (!err)
+		err = map_one(&p->filled, p->skel->maps.filled);
+	if (!err)
+		err = map_one(&p->rules, p->skel->maps.rules);
+	p->left = calloc(1, bpf_map__max_entries(p->skel->maps.filled));
+	return err || p->left ? err : -ENOMEM;
+}
+
+static void explain_refusal(int err)
+{
+	if (is_locked_down())
+		log_error("cannot record the kernel's memory: the kernel is locked down "
+			  "(lockdown=confidentiality), so no eBPF program may read its memory");
+	else
+		log_error("cannot record the kernel's memory: the kernel refused the eBPF programs "
+			  "(%s)%s",
+			  strerror(-err),
+			  err == -EPERM || err == -EACCES
+				  ? "; it takes root, or CAP_BPF and CAP_PERFMON"
+				  : "");
+}
+
 static int load(struct kmem_probes *p, const struct kmem_probes_opts *opts, const struct btf *btf)
 {
 	int err;
@@ -167,7 +160,7 @@ static int load(struct kmem_probes *p, const struct kmem_probes_opts *opts, cons
 	p->skel = kmem_bpf__open();
 	if (!p->skel)
 		return -errno;
-	err = choose_forms(p->skel, btf);
+	err = kmem_forms_choose(p->skel, btf);
 	if (err == -EOPNOTSUPP)
 		return err;
 	if (err) {
@@ -177,25 +170,19 @@ static int load(struct kmem_probes *p, const struct kmem_probes_opts *opts, cons
 		return err;
 	}
 	configure(p, opts, btf);
-	err = bpf_map__set_max_entries(p->skel->maps.blocks, opts->max_blocks);
+	err = size_table(p, opts->max_blocks);
 	if (!err)
 		err = kmem_bpf__load(p->skel);
+	if (!err)
+		err = map_tables(p);
 	if (!err)
 		err = kmem_bpf__attach(p->skel);
 	if (!err) {
 		p->ring = ring_buffer__new(bpf_map__fd(p->skel->maps.ring), take_event, p, NULL);
 		err = p->ring ? 0 : -errno;
 	}
-	if (err && is_locked_down())
-		log_error("cannot record the kernel's memory: the kernel is locked down "
-			  "(lockdown=confidentiality), so no eBPF program may read its memory");
-	else if (err)
-		log_error("cannot record the kernel's memory: the kernel refused the eBPF programs "
-			  "(%s)%s",
-			  strerror(-err),
-			  err == -EPERM || err == -EACCES
-				  ? "; it takes root, or CAP_BPF and CAP_PERFMON"
-				  : "");
+	if (err)
+		explain_refusal(err);
 	return err;
 }
 
@@ -205,9 +192,7 @@ static int allocate(struct kmem_probes *p)
 	if (p->cpus < 1)
 		return p->cpus;
 	p->counts = calloc((size_t)p->cpus * KMEM_COUNT_NR, sizeof(*p->counts));
-	p->addrs = calloc(BATCH, sizeof(*p->addrs));
-	p->blocks = calloc(BATCH, sizeof(*p->blocks));
-	return p->counts && p->addrs && p->blocks ? 0 : -ENOMEM;
+	return p->counts ? 0 : -ENOMEM;
 }
 
 int kmem_probes_attach(struct kmem_probes **out, const struct kmem_probes_opts *opts)
@@ -257,26 +242,68 @@ void kmem_probes_look(struct kmem_probes *p, uint64_t cut_ns)
 	__atomic_store_n(&p->skel->bss->looked_ns, cut_ns, __ATOMIC_SEQ_CST);
 }
 
-int kmem_probes_each(struct kmem_probes *p,
-		     int (*visit)(void *arg, uint64_t addr, const struct kmem_block *block),
-		     void *arg)
+/* Copy the block at a place that programs write to.  False: there is none, or it just changed. */
+static bool copy_block(const struct kmem_block *place, struct kmem_block *b)
 {
-	int fd = bpf_map__fd(p->skel->maps.blocks), err = 0, stop = 0;
-	uint64_t at = 0, next;
-	void *from = NULL;
+	uint64_t addr = __atomic_load_n(&place->addr, __ATOMIC_ACQUIRE);
 
-	while (!err && !stop) {
-		__u32 nr = BATCH;
+	if (addr <= KMEM_FILLED)
+		return false;
+	*b = *place;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&place->addr, __ATOMIC_RELAXED) == addr &&
+	       __atomic_load_n(&place->time_ns, __ATOMIC_RELAXED) == b->time_ns;
+}
 
-		err = bpf_map_lookup_batch(fd, from, &next, p->addrs, p->blocks, &nr, NULL);
-		if (err && err != -ENOENT)
-			return err;
-		for (__u32 i = 0; i < nr && !stop; i++)
-			stop = visit(arg, p->addrs[i], &p->blocks[i]);
-		at = next;
-		from = &at;
+int kmem_probes_each(struct kmem_probes *p, uint64_t from_ns, uint64_t until_ns,
+		     int (*visit)(void *arg, const struct kmem_block *block), void *arg)
+{
+	const struct kmem_block *places = p->blocks.at;
+	uint64_t *filled = p->filled.at; /* an entry takes 8 bytes */
+	struct kmem_block b;
+	int stop = 0;
+
+	for (size_t page = 0; page < p->filled.len / sizeof(*filled) && !stop; page++) {
+		if (!p->left[page] && !__atomic_load_n(&filled[page], __ATOMIC_RELAXED))
+			continue;
+		p->left[page] = 0;
+		__atomic_exchange_n(&filled[page], 0, __ATOMIC_SEQ_CST);
+		for (size_t i = page * KMEM_PAGE; i < (page + 1) * KMEM_PAGE && !stop; i++) {
+			if (!copy_block(&places[i], &b))
+				p->left[page] |= places[i].addr != 0;
+			else if (b.time_ns >= until_ns)
+				p->left[page] = 1;
+			else if (b.time_ns >= from_ns)
+				stop = visit(arg, &b);
+		}
 	}
 	return stop;
+}
+
+void kmem_probes_want_samples(struct kmem_probes *p, uint32_t nr)
+{
+	__atomic_add_fetch(&p->skel->bss->samples_round, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->skel->bss->samples_wanted, (int)nr, __ATOMIC_RELAXED);
+}
+
+bool kmem_probes_rule(struct kmem_probes *p, uint64_t rule)
+{
+	uint64_t *rules = p->rules.at, *at = NULL;
+
+	for (uint32_t i = 0; i <= KMEM_RULE_OTHER; i++) {
+		uint64_t *one = &rules[KMEM_RULE_AT((uint32_t)rule) ^ i];
+
+		if ((uint32_t)*one == (uint32_t)rule || (!*one && !at))
+			at = one;
+	}
+	if (at)
+		__atomic_store_n(at, rule, __ATOMIC_RELAXED);
+	return at != NULL;
+}
+
+void kmem_probes_forget_stacks(struct kmem_probes *p)
+{
+	__atomic_fetch_add(&p->skel->bss->rules_seed, 0x9e3779b97f4a7c15, __ATOMIC_RELAXED);
 }
 
 int kmem_probes_consume(struct kmem_probes *p, int (*event)(void *arg, void *data, size_t size),
@@ -354,14 +381,22 @@ int kmem_probes_counts(const struct kmem_probes *p, uint64_t counts[KMEM_COUNT_N
 	return err;
 }
 
+static void unmap_one(const struct mapped *m)
+{
+	if (m->at)
+		munmap(m->at, m->len);
+}
+
 void kmem_probes_free(struct kmem_probes *p)
 {
 	if (!p)
 		return;
 	ring_buffer__free(p->ring);
+	unmap_one(&p->blocks);
+	unmap_one(&p->filled);
+	unmap_one(&p->rules);
 	kmem_bpf__destroy(p->skel);
 	free(p->counts);
-	free(p->addrs);
-	free(p->blocks);
+	free(p->left);
 	free(p);
 }

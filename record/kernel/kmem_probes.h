@@ -42,11 +42,21 @@ unsigned int kmem_probes_blind(const struct kmem_probes *p);
 /* From now on a free of a block that was allocated before @cut_ns is sent. */
 void kmem_probes_look(struct kmem_probes *p, uint64_t cut_ns);
 
-/* Call @visit with @arg for each live block, in no order, until it returns an error.  Returns that,
- * 0 or -errno. */
-int kmem_probes_each(struct kmem_probes *p,
-		     int (*visit)(void *arg, uint64_t addr, const struct kmem_block *block),
-		     void *arg);
+/* Call @visit with @arg for each live block that was allocated at @from_ns or later, but before
+ * @until_ns, in no order, until it returns an error.  No block may be asked for twice: @from_ns is
+ * 0 or the last @until_ns.  Returns 0, or the error. */
+int kmem_probes_each(struct kmem_probes *p, uint64_t from_ns, uint64_t until_ns,
+		     int (*visit)(void *arg, const struct kmem_block *block), void *arg);
+
+/* Have @nr samples of stacks sent that no rules lead through. */
+void kmem_probes_want_samples(struct kmem_probes *p, uint32_t nr);
+
+/* Have the programs go by @rule (bpf/kmem.h), in place of another one for the same return address.
+ * False: there is no room for it. */
+bool kmem_probes_rule(struct kmem_probes *p, uint64_t rule);
+
+/* A rule was taken back: what was known by it is forgotten. */
+void kmem_probes_forget_stacks(struct kmem_probes *p);
 
 /* Call @event with @arg for each event that was sent.  Returns 0, or what @event returned when that
  * was negative. */
