@@ -32,6 +32,8 @@ enum dwunw_error {
 	DWUNW_ERR_ARCH = -6002, /* the image or the registers belong to another architecture */
 	DWUNW_ERR_ATTACH_DENIED = -6003, /* the kernel does not let us read the process */
 	DWUNW_ERR_GONE = -6004,		 /* the process or the thread has ended */
+	DWUNW_ERR_OTHER = -6005,	 /* the file has another build-id than the module */
+	DWUNW_ERR_NO_DEBUG = -6006,	 /* the file has no debug information */
 };
 
 #ifdef __cplusplus

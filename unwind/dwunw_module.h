@@ -37,7 +37,7 @@ int dwunw_module_add(struct dwunw *dw, uint32_t *module, const char *path, const
 /*
  * Add the file at @path itself, for a trace that does not hold what it needs of it; or, if it is
  * not there, the file with its build-id below the directories of dwunw_debug_dir_add().  A debug
- * file there gives names and lines, but mostly nothing to unwind by.  Only a regular file of 1 GiB
+ * file there gives names and lines, but mostly nothing to unwind by.  Only a regular file of 4 GiB
  * at most, not below /proc, /sys or /dev, whose GNU build-id is the @build_id_len bytes at
  * @build_id, is taken; it is mapped, and must not be cut short, until dwunw_free().
  *
@@ -49,6 +49,10 @@ int dwunw_module_add(struct dwunw *dw, uint32_t *module, const char *path, const
  */
 int dwunw_module_open(struct dwunw *dw, uint32_t *module, const char *path, const uint8_t *build_id,
 		      size_t build_id_len);
+
+/* The path of the Linux kernel's own image, as others call it.  Its first executable segment begins
+ * at the kernel's symbol _text, wherever that is in its file with debug information (vmlinux). */
+#define DWUNW_KERNEL_PATH "[kernel]"
 
 /* Path of @module as it was added; valid until dwunw_free().  NULL for DWUNW_NO_MODULE. */
 const char *dwunw_module_path(const struct dwunw *dw, uint32_t module);

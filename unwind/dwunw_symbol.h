@@ -22,6 +22,18 @@ int dwunw_debug_dir_add(struct dwunw *dw, const char *dir);
  * @dir is copied, and replaces an earlier one.  Returns 0 or -ENOMEM. */
 int dwunw_symfs_set(struct dwunw *dw, const char *dir);
 
+/* Have lines and inlined calls of @module taken from the file at @path, which is copied, before any
+ * other file is looked for.  To be said before the first name is requested.  Returns 0, -ENOMEM,
+ * -ENOENT (no module, or no regular file that can be opened), DWUNW_ERR_ELF (nor one that was
+ * linked), DWUNW_ERR_OTHER or DWUNW_ERR_NO_DEBUG. */
+int dwunw_debug_file_set(struct dwunw *dw, uint32_t module, const char *path);
+
+/* Look for the file of the kernel, DWUNW_KERNEL_PATH, below the directories of
+ * dwunw_debug_dir_add() also where distributions install that of @release, as `uname -r` has it:
+ * boot/vmlinux-RELEASE and others.  @release is copied, and replaces an earlier one.  Returns 0 or
+ * -ENOMEM. */
+int dwunw_kernel_release_set(struct dwunw *dw, const char *release);
+
 /* Whether names of C++ and Rust are to be demangled, as they are at first.  To be said before the
  * first name is requested. */
 void dwunw_demangle_set(struct dwunw *dw, bool demangle);

@@ -14,6 +14,10 @@ const char *dwunw_strerror(int err)
 		return "the kernel does not let this user read the process";
 	case DWUNW_ERR_GONE:
 		return "the process or thread has ended";
+	case DWUNW_ERR_OTHER:
+		return "of another build than the module";
+	case DWUNW_ERR_NO_DEBUG:
+		return "without debug information";
 	default:
 		/* strerrordesc_np() gives static text, as promised; strerror() may not. */
 		return err <= 0 && strerrordesc_np(-err) ? strerrordesc_np(-err) : "unknown error";

@@ -39,8 +39,8 @@ bool dwunw_build_id_equal(const struct dwunw_build_id *a, const struct dwunw_bui
  * are not in the image. */
 int dwunw_code_calls(Elf *elf, uint64_t addr);
 
-/* No ELF file that is larger is read. */
-#define DWUNW_MAX_FILE ((size_t)1 << 30)
+/* No ELF file that is larger is read.  Those of kernels with all debug information have 1 GiB. */
+#define DWUNW_MAX_FILE ((size_t)1 << 32)
 
 /*
  * Open @path for reading if it is a regular file that is neither empty nor larger than

@@ -7,8 +7,10 @@
 #include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "unwind/module/module.h"
+#include "unwind/module/vmlinux.h"
 
 /* A search for one file: each function below does nothing once it was found, and returns 0 or
  * -ENOMEM. */
@@ -18,6 +20,7 @@ struct search {
 	struct dwunw_dwarf_file *symbols;
 	const struct dwunw_debug_dirs *dirs;
 	struct dwunw_file_key key;
+	bool linked;	 /* only a file that was linked is the right one */
 	bool unreadable; /* a file was the right one, but could not be read */
 };
 
@@ -28,11 +31,21 @@ static bool has_symbols(Elf *elf)
 	return dwunw_elf_section(elf, ".symtab", &shdr) && shdr.sh_type == SHT_SYMTAB;
 }
 
+/* Modules of the kernel are not: their debug information has no addresses yet. */
+static bool is_linked(Elf *elf)
+{
+	GElf_Ehdr ehdr;
+
+	return gelf_getehdr(elf, &ehdr) && ehdr.e_type != ET_REL;
+}
+
 static int try_path(struct search *s, const char *path)
 {
 	struct dwunw_dwarf_file file;
 	int err = dwunw_dwarf_file_open(&file, path, &s->key);
 
+	if (s->linked && file.elf && !is_linked(file.elf))
+		dwunw_dwarf_file_close(&file);
 	if (file.dwarf)
 		*s->out = file;
 	else if (file.elf && s->symbols && !s->symbols->elf && has_symbols(file.elf))
@@ -252,6 +265,21 @@ static int try_module_path(struct search *s, const struct dwunw_module *module)
 	return err;
 }
 
+/* Try where distributions have the kernel's own.  The release comes with the trace, so it must not
+ * lead elsewhere. */
+static int try_release(struct search *s)
+{
+	const char *release = s->dirs->release;
+	int err = 0;
+
+	if (!release || !*release || strchr(release, '/'))
+		return 0;
+	for (size_t dir = 0; dir < s->dirs->nr; dir++)
+		for (size_t i = 0; !err && i < DWUNW_VMLINUX_PATHS; i++)
+			err = try_file(s, dwunw_vmlinux_path(s->dirs->dir[dir], release, i));
+	return err;
+}
+
 static int find_main(struct search *s, const struct dwunw_module *module)
 {
 	int err = dwunw_dwarf_file_borrow(s->out, module->elf);
@@ -260,7 +288,11 @@ static int find_main(struct search *s, const struct dwunw_module *module)
 		s->unreadable = true;
 	else if (err)
 		return err;
-	err = try_build_id(s);
+	err = module->debug_file ? try_file(s, strdup(module->debug_file)) : 0;
+	if (!err)
+		err = try_build_id(s);
+	if (!err && dwunw_is_kernel(module))
+		err = try_release(s);
 	if (!err)
 		err = try_module_path(s, module);
 	return err ? err : try_fetch(s);
@@ -274,17 +306,50 @@ int dwunw_debugfile_find(struct dwunw_debugfile *out, const struct dwunw_module 
 		.symbols = &out->symbols,
 		.dirs = dirs,
 		.key = {.id = &module->id},
+		.linked = true,
 	};
+	Elf *elf;
 	int err;
 
 	*out = (struct dwunw_debugfile){DWUNW_DWARF_FILE_NONE, DWUNW_DWARF_FILE_NONE,
-					DWUNW_DWARF_FILE_NONE, 0};
+					DWUNW_DWARF_FILE_NONE, 0, 0};
 	err = find_main(&s, module);
 	if (!err && !out->main.dwarf && s.unreadable)
 		out->notes |= DWUNW_NOTE_UNREADABLE;
 	if (!err && out->main.dwarf)
 		err = find_dwz(out, dirs);
+	elf = out->main.elf ? out->main.elf : out->symbols.elf;
+	if (!err && elf && dwunw_is_kernel(module))
+		out->shift = dwunw_vmlinux_shift(module->elf, elf);
 	if (err)
 		dwunw_debugfile_close(out);
+	return err;
+}
+
+/* What of dwunw_debugfile_check() is true of @elf; NULL: it could not be opened. */
+static int check_elf(Elf *elf, const struct dwunw_module *module)
+{
+	struct dwunw_build_id id;
+
+	if (!elf || elf_kind(elf) != ELF_K_ELF || !is_linked(elf))
+		return DWUNW_ERR_ELF;
+	dwunw_elf_build_id(elf, &id);
+	if (!dwunw_build_id_equal(&id, &module->id))
+		return DWUNW_ERR_OTHER;
+	return dwunw_elf_has_debug_info(elf) ? 0 : DWUNW_ERR_NO_DEBUG;
+}
+
+int dwunw_debugfile_check(const char *path, const struct dwunw_module *module)
+{
+	size_t size;
+	int fd = dwunw_file_open(path, &size), err;
+	Elf *elf;
+
+	if (fd < 0)
+		return -ENOENT;
+	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	err = check_elf(elf, module);
+	elf_end(elf);
+	close(fd);
 	return err;
 }

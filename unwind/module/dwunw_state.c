@@ -65,6 +65,7 @@ void dwunw_free(struct dwunw *dw)
 	free(dw->modules);
 	free(dw->dirs.dir);
 	free(dw->dirs.symfs);
+	free(dw->dirs.release);
 	free(dw);
 }
 
@@ -80,15 +81,34 @@ int dwunw_debug_dir_add(struct dwunw *dw, const char *dir)
 	return 0;
 }
 
-int dwunw_symfs_set(struct dwunw *dw, const char *dir)
+/* Put a copy of @text in place of *@to. */
+static int replace(char **to, const char *text)
 {
-	char *copy = strdup(dir);
+	char *copy = strdup(text);
 
 	if (!copy)
 		return -ENOMEM;
-	free(dw->dirs.symfs);
-	dw->dirs.symfs = copy;
+	free(*to);
+	*to = copy;
 	return 0;
+}
+
+int dwunw_symfs_set(struct dwunw *dw, const char *dir)
+{
+	return replace(&dw->dirs.symfs, dir);
+}
+
+int dwunw_kernel_release_set(struct dwunw *dw, const char *release)
+{
+	return replace(&dw->dirs.release, release);
+}
+
+int dwunw_debug_file_set(struct dwunw *dw, uint32_t number, const char *path)
+{
+	struct dwunw_module *module = dwunw_module_get(dw, number);
+	int err = module ? dwunw_debugfile_check(path, module) : -ENOENT;
+
+	return err ? err : replace(&module->debug_file, path);
 }
 
 void dwunw_demangle_set(struct dwunw *dw, bool demangle)

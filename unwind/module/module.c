@@ -96,6 +96,7 @@ void dwunw_module_free(struct dwunw_module *module)
 	elf_end(module->elf);
 	if (module->mapped)
 		munmap(module->mapped, module->mapped_len);
+	free(module->debug_file);
 	free(module->path);
 	free(module);
 }

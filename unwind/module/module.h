@@ -19,6 +19,7 @@ struct dwunw_module {
 	Elf *elf; /* of the image that was given */
 	struct dwunw_build_id id;
 	struct dwunw_cfi *cfi;
+	char *debug_file;	   /* of dwunw_debug_file_set(), or NULL */
 	struct dwunw_names *names; /* NULL until a name is requested */
 	void *mapped;		   /* the image, if it is to be unmapped with the module, or NULL */
 	size_t mapped_len;

@@ -48,9 +48,12 @@ static int find_symbols(struct dwunw_names *names, Elf *image)
 	int err = dwunw_symtab_add(&names->symtab, image, SHT_DYNSYM, &found);
 
 	found = false;
-	for (size_t i = 0; !err && !found && i < sizeof(files) / sizeof(files[0]); i++)
+	for (size_t i = 0; !err && !found && i < sizeof(files) / sizeof(files[0]); i++) {
+		names->symtab.shift = i ? names->debug.shift : 0;
 		if (files[i])
 			err = dwunw_symtab_add(&names->symtab, files[i], SHT_SYMTAB, &found);
+	}
+	names->symtab.shift = 0;
 	if (!err && !found)
 		err = add_minidebug(names, image);
 	return err ? err : dwunw_symtab_sort(&names->symtab);
@@ -130,7 +133,7 @@ static int look_up_source(struct dwunw_names *names, uint64_t addr, struct dwunw
 {
 	struct dwunw_source source;
 	const struct dwunw_line *place;
-	int err = dwunw_lines_find(names->lines, addr, &source);
+	int err = dwunw_lines_find(names->lines, addr + names->debug.shift, &source);
 
 	if (err)
 		return err;
@@ -140,7 +143,7 @@ static int look_up_source(struct dwunw_names *names, uint64_t addr, struct dwunw
 	if (source.split)
 		names->notes |= DWUNW_NOTE_SPLIT;
 	if (!name->function && place->function) {
-		name->start = source.start;
+		name->start = source.start - names->debug.shift;
 		err = demangle(names, place->function, &name->function);
 	}
 	return err ? err : add_inlined(names, &source, name);

@@ -126,15 +126,17 @@ static int add_table(struct dwunw_symtab *tab, const struct table *table, Elf_Sc
 
 	for (int i = 0; data && gelf_getsym(data, i, &sym); i++) {
 		const char *raw = function_name(table, &sym);
+		uint64_t limit;
 
 		if (!raw)
 			continue;
+		limit = section_end(table->elf, &sym);
 		if (grow_array(&tab->functions, tab->nr, &tab->room, sizeof(*tab->functions)))
 			return -ENOMEM;
 		tab->functions[tab->nr++] = (struct dwunw_function){
-			.start = sym.st_value,
+			.start = sym.st_value - tab->shift,
 			.size = sym.st_size,
-			.limit = section_end(table->elf, &sym),
+			.limit = limit ? limit - tab->shift : 0,
 			.raw = raw,
 			.len = (uint32_t)name_len(raw),
 			.section = sym.st_shndx,
@@ -148,8 +150,10 @@ static int add_table(struct dwunw_symtab *tab, const struct table *table, Elf_Sc
 int dwunw_symtab_add(struct dwunw_symtab *tab, Elf *elf, uint32_t type, bool *found)
 {
 	struct table table = {.elf = elf};
+	size_t before = tab->nr;
 	Elf_Scn *scn = NULL;
 	GElf_Shdr shdr;
+	int err;
 
 	*found = false;
 	/* There is one at most; of more, each could be as long as the file. */
@@ -158,10 +162,11 @@ int dwunw_symtab_add(struct dwunw_symtab *tab, Elf *elf, uint32_t type, bool *fo
 		if (!scn)
 			return 0;
 	} while (!gelf_getshdr(scn, &shdr) || shdr.sh_type != type);
-	*found = true;
 	find_code(&table);
 	table.strings = shdr.sh_link;
-	return add_table(tab, &table, scn);
+	err = add_table(tab, &table, scn);
+	*found = tab->nr > before;
+	return err;
 }
 
 static int compare_functions(const void *a, const void *b)

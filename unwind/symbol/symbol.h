@@ -16,13 +16,14 @@ struct dwunw_symtab {
 	struct dwunw_function *functions;
 	size_t nr, room;
 	struct dwunw_ranges ranges; /* item: number of the function */
+	uint64_t shift;		    /* subtracted from addresses of what is added next */
 };
 
 /* Release what was added. */
 void dwunw_symtab_release(struct dwunw_symtab *symtab);
 
 /* Add the functions of the first section of @elf that has @type, SHT_DYNSYM or SHT_SYMTAB; *found
- * tells whether there is one.  @elf is borrowed until dwunw_symtab_release().  Returns 0 or
+ * tells whether there are any.  @elf is borrowed until dwunw_symtab_release().  Returns 0 or
  * -ENOMEM.
  */
 int dwunw_symtab_add(struct dwunw_symtab *symtab, Elf *elf, uint32_t type, bool *found);
