@@ -13,6 +13,7 @@
 #include "report/context/print_overruns.h"
 #include "report/context/sampling_text.h"
 #include "report/filter/suppressions.h"
+#include "report/kernel_file.h"
 #include "report/output/print_address.h"
 #include "report/stats/heaptrack_events.h"
 #include "report/terminal/pager.h"
@@ -249,6 +250,8 @@ int report_run_collect(struct report_run *job)
 
 	if (status == EXIT_OK)
 		status = collect_report(job);
+	if (status == EXIT_OK)
+		status = kernel_file_use(job);
 	if (status != EXIT_OK)
 		return status;
 	if (!has_process(job))

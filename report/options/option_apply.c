@@ -162,6 +162,16 @@ static int apply_symfs(struct report_opts *opts, const struct option_info *o, co
 	return 0;
 }
 
+static int apply_vmlinux(struct report_opts *opts, const struct option_info *o, const char *text)
+{
+	struct stat st;
+
+	if (stat(text, &st) || !S_ISREG(st.st_mode))
+		return option_refuse(o, "a file that is here", text);
+	opts->vmlinux = text;
+	return 0;
+}
+
 static int apply_dump(struct report_opts *opts, const struct option_info *o, const char *text)
 {
 	if (text && strcmp(text, "full") != 0)
@@ -239,6 +249,7 @@ static const struct effect {
 	{OPT_TEMPORARY, .apply = apply_temporary},
 	{OPT_THREAD, TEXT, TO(choice.thread)},
 	{OPT_TIMELINE, FLAG, TO(timeline)},
+	{OPT_VMLINUX, .apply = apply_vmlinux},
 };
 
 static int set_value(struct report_opts *opts, const struct effect *e, const struct option_info *o,

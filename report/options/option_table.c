@@ -140,6 +140,11 @@ static const struct option_info rows[] = {
 	 .help = "look for programs, libraries and debug files below DIR first, as below the root "
 		 "of the "
 		 "recorded system"},
+	{.key = OPT_VMLINUX,
+	 .name = "vmlinux",
+	 .arg = "FILE",
+	 .help = "take lines and inlined functions of the kernel from FILE, the vmlinux with debug "
+		 "information of the recorded kernel"},
 	{.key = OPT_DEBUGINFOD,
 	 .name = "debuginfod",
 	 .help = "fetch missing debug information from DEBUGINFOD_URLS; without this option the "
@@ -216,6 +221,7 @@ static const struct borrowed diff_rows[] = {
 	{OPT_NO_DEMANGLE, NULL},
 	{OPT_DEBUG_DIR, NULL},
 	{OPT_SYMFS, NULL},
+	{OPT_VMLINUX, NULL},
 	{OPT_DEBUGINFOD, NULL},
 	{OPT_FAIL_ON_LEAK, "exit with 1 when more is outstanding than before, or by more than "
 			   "BYTES; with 2 when the traces cannot tell"},

@@ -43,7 +43,8 @@ struct report_opts {
 	size_t nr_debug_dirs;
 	const char
 		*symfs; /* files are looked for here first, as below a root; NULL: nowhere else */
-	char *symfs_debug; /* the debug directory below it */
+	char *symfs_debug;   /* the debug directory below it */
+	const char *vmlinux; /* path of the kernel's file with debug information, or NULL */
 };
 
 /*

@@ -21,6 +21,7 @@ class DiffOptionsTest(Case):
         offered = self.options("diff")
         self.assertGreater(len(offered), 20)
         offered.pop("debuginfod")  # it wants to be told of servers
+        offered.pop("vmlinux")  # it wants traces of the kernel: see test_vmlinux.py
         for name, arg in offered.items():
             with self.subTest(option=name):
                 value = suppressions if arg == "FILE" else VALUES[arg] if arg else None
