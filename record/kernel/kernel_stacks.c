@@ -243,7 +243,11 @@ static int write_module(const struct kernel_stacks *s, struct mlk_writer *w, uin
 				    .nr = names ? list_functions(s, module, list) : 0};
 	uint8_t *bytes;
 	size_t len;
-	int err = kernel_image_make(&what, &bytes, &len);
+	int err;
+
+	/* The note has the build-id even where the trace calls the image by another. */
+	find_id(module == KALLSYMS_KERNEL ? "" : s->names->modules[module].name, true, &what.id);
+	err = kernel_image_make(&what, &bytes, &len);
 
 	if (!err)
 		err = mlk_writer_module(w, &m->id, m->path, bytes, len);
