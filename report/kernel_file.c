@@ -63,7 +63,7 @@ static int explain_file(const struct report_run *job, const struct kernels *k, c
 			  "one",
 			  job->shown, file);
 	else if (k->err == DWUNW_ERR_ELF)
-		log_error("'%s' is not an ELF file: --vmlinux takes a vmlinux, not a compressed "
+		log_error("'%s' is no vmlinux: --vmlinux takes the linked kernel, not a compressed "
 			  "vmlinuz",
 			  file);
 	else if (k->err == DWUNW_ERR_NO_DEBUG)
@@ -77,12 +77,12 @@ static int explain_file(const struct report_run *job, const struct kernels *k, c
 
 int kernel_file_use(const struct report_run *job)
 {
-	const char *release = mlk_reader_meta(job->trace)->kernel;
+	const struct mlk_meta *meta = mlk_reader_meta(job->trace);
 	struct kernels kernels = {0};
 	char *file;
 	int status;
 
-	if (release && dwunw_kernel_release_set(job->leaks->dw, release))
+	if (meta->of_kernel && dwunw_kernel_release_set(job->leaks->dw, meta->kernel))
 		return report_run_explain_make(job, -ENOMEM);
 	if (!job->opts->vmlinux)
 		return EXIT_OK;

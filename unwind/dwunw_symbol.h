@@ -28,10 +28,11 @@ int dwunw_symfs_set(struct dwunw *dw, const char *dir);
  * linked), DWUNW_ERR_OTHER or DWUNW_ERR_NO_DEBUG. */
 int dwunw_debug_file_set(struct dwunw *dw, uint32_t module, const char *path);
 
-/* Look for the file of the kernel, DWUNW_KERNEL_PATH, below the directories of
- * dwunw_debug_dir_add() also where distributions install that of @release, as `uname -r` has it:
- * boot/vmlinux-RELEASE and others.  @release is copied, and replaces an earlier one.  Returns 0 or
- * -ENOMEM. */
+/* Say that DWUNW_KERNEL_PATH is the Linux kernel @release, as `uname -r` has it, and that others
+ * whose paths are names in brackets are modules of it.  Their debug files are then looked for below
+ * the directories of dwunw_debug_dir_add() also where distributions install them, as
+ * boot/vmlinux-RELEASE; and those of modules, which were not linked, are read.  @release is copied,
+ * and replaces an earlier one.  Returns 0 or -ENOMEM. */
 int dwunw_kernel_release_set(struct dwunw *dw, const char *release);
 
 /* Whether names of C++ and Rust are to be demangled, as they are at first.  To be said before the

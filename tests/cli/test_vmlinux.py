@@ -14,7 +14,7 @@ import unittest
 import forge_kernel
 from forge_kernel import KERNEL, Image
 from mleaktest import Case
-from symbolstest import binutils_addr2line, functions, run
+from symbolstest import binutils_addr2line, functions, parse_addr2line, run
 
 RELEASE = "6.1.0-77-stand-in"
 
@@ -254,25 +254,97 @@ class PlacesTest(VmlinuxCase):
             trace = self.record("y.mlk", release=release)
             self.assert_only_names(trace, "--debug-dir", self.path("debug"))
 
-    def test_a_module_that_is_still_to_be_linked_gives_no_wrong_lines(self):
-        """As the debug files of the kernel's modules are."""
-        self.write("kernel.c", SOURCE.encode())
-        run("gcc", "-g", "-O2", "-ffreestanding", "-fno-pic", "-mcmodel=kernel", "-DEXTRA=0", "-c", "-o",
-            "driver.o", "kernel.c", cwd=self.dir)
-        note = self.write("note.s", b'.section .note.gnu.build-id,"a",@note\n.long 4,4,3\n'
-                                    b'.ascii "GNU\\0"\n.long 0x04030201\n')
-        run("gcc", "-c", "-o", "note.o", note, cwd=self.dir)
-        run("ld", "-r", "-o", "driver.ko", "driver.o", "note.o", cwd=self.dir)
-        self.assertEqual(self.id_of(self.path("driver.ko")), b"\1\2\3\4")
-        known = [(name, start, size) for name, (start, size) in functions(self.path("driver.ko")).items()]
-        image = Image(known, b"\1\2\3\4", "[driver]", start=0, size=0x10000, at=0xffffffffc0000000)
-        stacks = [[image.at + start + 8] for _, start, _ in known]
-        trace = self.write("x.mlk", forge_kernel.trace([image], stacks))
-        before = self.report(trace)
-        self.put("debug", ".build-id", "01", "020304.debug", file=self.path("driver.ko"))
-        self.assertEqual(self.report(trace, "--debug-dir", self.path("debug")), before)
-        self.assertRegex(before, "open_file")
-        self.assertNotIn("kernel.c", before)
+
+class ModulesTest(VmlinuxCase):
+    """Files of the kernel's modules are not linked: their sections have no addresses."""
+
+    NAME = "some-driver.ko"
+    ID = bytes(range(1, 21))
+
+    def setUp(self):
+        super().setUp()
+        self.write("kernel.c", SOURCE.replace('".before"', '".init.text"').encode())
+        self.write("more.c", b"extern int *volatile where;\n"
+                             b"static __attribute__((noinline)) int twin(int n) { return *where + n; }\n"
+                             b"int more(int n) { return twin(n) * 3; }\n")
+        self.write("twin.c", b"extern int *volatile where;\n\n"
+                             b"static __attribute__((noinline)) int twin(int n) { return *where - n; }\n"
+                             b"int other(int n) { return twin(n) * 5; }\n")
+        self.write("note.s", b'.section .note.gnu.build-id,"a",@note\n.long 4,20,3\n.ascii "GNU\\0"\n'
+                             b".byte " + b",".join(b"%d" % byte for byte in self.ID) + b"\n")
+        sources = "kernel.c", "more.c", "twin.c", "note.s"
+        run("gcc", "-g", "-O2", "-ffreestanding", "-fno-pic", "-mcmodel=kernel", "-fcf-protection=none",
+            "-DEXTRA=0", "-c", *sources, cwd=self.dir)
+        run("ld", "-r", "-o", self.NAME, *(name[:-1] + "o" for name in sources), cwd=self.dir)
+        self.ko = self.path(self.NAME)
+        self.assertEqual(self.id_of(self.ko), self.ID)
+
+    def layout(self):
+        """Where the sections with code are in memory, as the kernel puts them: {number: (name, address)}."""
+        text = run("readelf", "-SW", self.ko)
+        names = {int(number): name for number, name in
+                 re.findall(r"^ *\[ *(\d+)\] (\S*text\S*) +PROGBITS", text, re.M)}
+        return {number: (name, 0x1000 * i + 0x40) for i, (number, name) in enumerate(sorted(names.items()))}
+
+    def record_calls(self, release=RELEASE):
+        """A trace in which each byte of each function is a call; and {stack: blocks} as addr2line has
+        it, of functions whose names are theirs alone."""
+        sections, known, calls, expected = self.layout(), [], [], {}
+        for line in run("readelf", "-sW", self.ko).splitlines():
+            words = line.split()
+            if len(words) != 8 or words[3] != "FUNC":
+                continue
+            name, size, (section, start) = words[7], int(words[2]), sections[int(words[6])]
+            value = int(words[1], 16)
+            known.append((name, start + value, size))
+            calls += [[0xffffffffc0000000 + start + at + 1] for at in range(value, value + size)]
+            said = run("addr2line", "-a", "-i", "-f", "-e", self.ko, "-j", section,
+                       stdin="".join("%x\n" % at for at in range(value, value + size)))
+            for places in parse_addr2line(said):
+                key = (("twin", "", 0),) if name == "twin" else label(places)
+                expected[key] = expected.get(key, 0) + 1
+        self.assertEqual(len({name for name, _ in sections.values()} & {".text", ".init.text"}), 2)
+        image = Image(known, self.ID, "[some_driver]", start=0, size=0x10000, at=0xffffffffc0000000)
+        return self.write("x.mlk", forge_kernel.trace([image], calls, release)), expected
+
+    def test_lines_and_inlined_functions_are_those_that_addr2line_says(self):
+        trace, expected = self.record_calls()
+        self.assertEqual({file for places in self.shown(trace) for _, file, _ in places}, {""})
+        name = self.ID.hex()
+        for place in (".build-id/%s/%s.debug" % (name[:2], name[2:]),
+                      "lib/modules/%s/kernel/drivers/some-driver.ko" % RELEASE,
+                      "lib/modules/%s/updates/some_driver.ko.debug" % RELEASE,
+                      "usr/lib/modules/%s/some_driver.ko" % RELEASE):
+            with self.subTest(place):
+                self.put("debug", place, file=self.ko)
+                self.assertEqual(self.shown(trace, "--debug-dir", self.path("debug")), expected)
+                self.assertEqual({len(places) for places in expected}, {1, 2, 3})
+                shutil.rmtree(self.path("debug"))
+
+    def test_without_code_and_compressed_it_is_the_same(self):
+        """As packages have them."""
+        trace, expected = self.record_calls()
+        run("objcopy", "--only-keep-debug", "--compress-debug-sections=zlib", self.ko, self.path("small"))
+        self.put("debug/lib/modules", RELEASE, self.NAME, file=self.path("small"))
+        self.assertEqual(self.shown(trace, "--debug-dir", self.path("debug")), expected)
+
+    def test_of_another_build_or_name_or_damaged_nothing_is_taken(self):
+        trace, _ = self.record_calls()
+        before = self.shown(trace)
+        with open(self.ko, "rb") as file:
+            whole = file.read()
+        self.write("other", whole.replace(self.ID, self.ID[::-1]))
+        self.write("cut", whole[:len(whole) // 2])
+        for name, file in ((self.NAME, "other"), (self.NAME, "cut"), ("driver.ko", self.NAME),
+                           (self.NAME + ".xz", self.NAME), ("some-drivers.ko", self.NAME)):
+            self.put("debug/lib/modules", RELEASE, name, file=self.path(file))
+            self.assertEqual(self.shown(trace, "--debug-dir", self.path("debug")), before)
+            shutil.rmtree(self.path("debug"))
+
+    def test_a_module_is_no_vmlinux(self):
+        result = self.mleak("report", "--vmlinux", self.ko, self.record("y.mlk"))
+        self.assertEqual((result.status, result.out), (2, ""))
+        self.assert_one_message(result.err, "is no vmlinux")
 
 
 class RefusalTest(VmlinuxCase):
@@ -295,7 +367,7 @@ class RefusalTest(VmlinuxCase):
 
     def test_what_is_no_vmlinux_is_refused(self):
         trace = self.record()
-        self.assert_refused(trace, self.write("vmlinuz", b"MZ" * 1000), "is not an ELF file")
+        self.assert_refused(trace, self.write("vmlinuz", b"MZ" * 1000), "is no vmlinux")
         run("objcopy", "--strip-debug", self.vmlinux, self.path("stripped"))
         self.assert_refused(trace, self.path("stripped"), "has no debug information")
         for path in self.path("nowhere"), self.dir, "":

@@ -35,6 +35,19 @@ int dwunw_dwarf_file_borrow(struct dwunw_dwarf_file *file, Elf *elf)
 	return read_dwarf(file, elf, true);
 }
 
+static int read_relocated(struct dwunw_dwarf_file *file, Elf *elf, int fd)
+{
+	int err;
+
+	*file = DWUNW_DWARF_FILE_NONE;
+	if (!dwunw_elf_has_debug_info(elf))
+		return 0;
+	err = dwunw_relocated_new(&file->relocated, fd);
+	if (!err)
+		file->dwarf = dwunw_relocated_dwarf(file->relocated);
+	return err;
+}
+
 /* The CRC-32 of all that @fd holds, as .gnu_debuglink counts it. */
 static bool has_crc(int fd, uint32_t crc)
 {
@@ -81,7 +94,8 @@ int dwunw_dwarf_file_open(struct dwunw_dwarf_file *file, const char *path,
 	err = 0;
 	if (!elf || !fits(fd, elf, key))
 		goto out;
-	err = read_dwarf(file, elf, false);
+	err = key->unlinked && !dwunw_elf_is_linked(elf) ? read_relocated(file, elf, fd)
+							 : read_dwarf(file, elf, false);
 	if (err)
 		goto out;
 	file->fd = fd;
@@ -97,7 +111,10 @@ out:
 
 void dwunw_dwarf_file_close(struct dwunw_dwarf_file *file)
 {
-	dwarf_end(file->dwarf);
+	if (file->relocated)
+		dwunw_relocated_free(file->relocated);
+	else
+		dwarf_end(file->dwarf);
 	dwunw_expanded_release(&file->expanded);
 	elf_end(file->elf);
 	if (file->fd >= 0)

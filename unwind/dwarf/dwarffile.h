@@ -4,8 +4,10 @@
 
 #include <elfutils/libdw.h>
 #include <libelf.h>
+#include <stdbool.h>
 
 #include "unwind/dwarf/decompress.h"
+#include "unwind/dwarf/relocated.h"
 #include "unwind/elf/elf_util.h"
 
 /* What was opened for it. */
@@ -14,7 +16,8 @@ struct dwunw_dwarf_file {
 	char *path; /* of that file, or NULL */
 	Elf *elf;   /* of that file, or NULL */
 	struct dwunw_expanded expanded;
-	Dwarf *dwarf; /* NULL: none was found */
+	struct dwunw_relocated *relocated; /* of a file that was not linked, or NULL */
+	Dwarf *dwarf;			   /* NULL: none was found */
 };
 
 #define DWUNW_DWARF_FILE_NONE ((struct dwunw_dwarf_file){.fd = -1})
@@ -27,6 +30,7 @@ int dwunw_dwarf_file_borrow(struct dwunw_dwarf_file *file, Elf *elf);
 struct dwunw_file_key {
 	const struct dwunw_build_id *id;
 	const uint32_t *crc; /* of all of the file; NULL: only the build-id counts */
+	bool unlinked;	     /* one that was not linked is read, too, as file->relocated */
 };
 
 /* The same for the file at @path; file->elf is NULL if there is none or it is not the one of

@@ -39,6 +39,13 @@ bool dwunw_elf_has_debug_info(Elf *elf)
 	       dwunw_elf_section(elf, ".zdebug_info", &shdr);
 }
 
+bool dwunw_elf_is_linked(Elf *elf)
+{
+	GElf_Ehdr ehdr;
+
+	return gelf_getehdr(elf, &ehdr) && ehdr.e_type != ET_REL;
+}
+
 static bool find_in_notes(Elf_Data *data, struct dwunw_build_id *id)
 {
 	size_t at = 0, name, desc;

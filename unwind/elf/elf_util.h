@@ -22,6 +22,10 @@ Elf_Scn *dwunw_elf_section(Elf *elf, const char *name, GElf_Shdr *shdr);
 /* Whether @elf has sections of debug information (DWARF's DIEs). */
 bool dwunw_elf_has_debug_info(Elf *elf);
 
+/* Whether @elf is a program or library, and not what a linker makes them of: sections without
+ * addresses. */
+bool dwunw_elf_is_linked(Elf *elf);
+
 /* The GNU build-id of @elf; id->len is 0 when there is none. */
 void dwunw_elf_build_id(Elf *elf, struct dwunw_build_id *id);
 

@@ -20,7 +20,7 @@ struct search {
 	struct dwunw_dwarf_file *symbols;
 	const struct dwunw_debug_dirs *dirs;
 	struct dwunw_file_key key;
-	bool linked;	 /* only a file that was linked is the right one */
+	bool linked;	 /* one that was not linked is the right one only if the key says so */
 	bool unreadable; /* a file was the right one, but could not be read */
 };
 
@@ -31,20 +31,12 @@ static bool has_symbols(Elf *elf)
 	return dwunw_elf_section(elf, ".symtab", &shdr) && shdr.sh_type == SHT_SYMTAB;
 }
 
-/* Modules of the kernel are not: their debug information has no addresses yet. */
-static bool is_linked(Elf *elf)
-{
-	GElf_Ehdr ehdr;
-
-	return gelf_getehdr(elf, &ehdr) && ehdr.e_type != ET_REL;
-}
-
 static int try_path(struct search *s, const char *path)
 {
 	struct dwunw_dwarf_file file;
 	int err = dwunw_dwarf_file_open(&file, path, &s->key);
 
-	if (s->linked && file.elf && !is_linked(file.elf))
+	if (s->linked && file.elf && !dwunw_elf_is_linked(file.elf) && !file.relocated)
 		dwunw_dwarf_file_close(&file);
 	if (file.dwarf)
 		*s->out = file;
@@ -265,18 +257,35 @@ static int try_module_path(struct search *s, const struct dwunw_module *module)
 	return err;
 }
 
-/* Try where distributions have the kernel's own.  The release comes with the trace, so it must not
- * lead elsewhere. */
-static int try_release(struct search *s)
+/* Try where distributions have the kernel's own, and those of its modules, below @dir. */
+static int try_release_in(struct search *s, const struct dwunw_module *module, const char *dir)
 {
 	const char *release = s->dirs->release;
 	int err = 0;
 
-	if (!release || !*release || strchr(release, '/'))
+	for (size_t i = 0; !err && i < DWUNW_VMLINUX_PATHS && dwunw_is_kernel(module); i++)
+		err = try_file(s, dwunw_vmlinux_path(dir, release, i));
+	for (size_t i = 0; !err && i < DWUNW_KO_DIRS && dwunw_is_ko(module); i++) {
+		char *path = NULL;
+
+		err = dwunw_ko_find(module, dir, release, i, &path);
+		if (!err && path)
+			err = try_file(s, path);
+	}
+	return err;
+}
+
+/* The release comes with the trace, so it must not lead elsewhere. */
+static int try_release(struct search *s, const struct dwunw_module *module)
+{
+	const char *release = s->dirs->release;
+	int err = 0;
+
+	if (!release || !*release || strchr(release, '/') || !strcmp(release, "..") ||
+	    !strcmp(release, "."))
 		return 0;
-	for (size_t dir = 0; dir < s->dirs->nr; dir++)
-		for (size_t i = 0; !err && i < DWUNW_VMLINUX_PATHS; i++)
-			err = try_file(s, dwunw_vmlinux_path(s->dirs->dir[dir], release, i));
+	for (size_t dir = 0; dir < s->dirs->nr && !err && !s->out->dwarf; dir++)
+		err = try_release_in(s, module, s->dirs->dir[dir]);
 	return err;
 }
 
@@ -291,8 +300,8 @@ static int find_main(struct search *s, const struct dwunw_module *module)
 	err = module->debug_file ? try_file(s, strdup(module->debug_file)) : 0;
 	if (!err)
 		err = try_build_id(s);
-	if (!err && dwunw_is_kernel(module))
-		err = try_release(s);
+	if (!err)
+		err = try_release(s, module);
 	if (!err)
 		err = try_module_path(s, module);
 	return err ? err : try_fetch(s);
@@ -305,7 +314,7 @@ int dwunw_debugfile_find(struct dwunw_debugfile *out, const struct dwunw_module 
 		.out = &out->main,
 		.symbols = &out->symbols,
 		.dirs = dirs,
-		.key = {.id = &module->id},
+		.key = {.id = &module->id, .unlinked = dirs->release && dwunw_is_ko(module)},
 		.linked = true,
 	};
 	Elf *elf;
@@ -331,7 +340,7 @@ static int check_elf(Elf *elf, const struct dwunw_module *module)
 {
 	struct dwunw_build_id id;
 
-	if (!elf || elf_kind(elf) != ELF_K_ELF || !is_linked(elf))
+	if (!elf || elf_kind(elf) != ELF_K_ELF || !dwunw_elf_is_linked(elf))
 		return DWUNW_ERR_ELF;
 	dwunw_elf_build_id(elf, &id);
 	if (!dwunw_build_id_equal(&id, &module->id))

@@ -43,7 +43,9 @@ static int add_minidebug(struct dwunw_names *names, Elf *image)
  * .gnu_debugdata all others. */
 static int find_symbols(struct dwunw_names *names, Elf *image)
 {
-	Elf *const files[] = {image, names->debug.main.elf, names->debug.symbols.elf};
+	/* Sections that were not linked have no addresses. */
+	Elf *main = names->debug.main.relocated ? NULL : names->debug.main.elf;
+	Elf *const files[] = {image, main, names->debug.symbols.elf};
 	bool found;
 	int err = dwunw_symtab_add(&names->symtab, image, SHT_DYNSYM, &found);
 
@@ -129,12 +131,35 @@ static int add_inlined(struct dwunw_names *names, const struct dwunw_source *sou
 	return err;
 }
 
+/* From the address *@addr in the image to that in the debug file.  In one that was not linked it is
+ * only known by the function that it is in. */
+static bool find_in_file(const struct dwunw_names *names, uint64_t *addr)
+{
+	const struct dwunw_relocated *file = names->debug.main.relocated;
+	uint64_t start, there;
+	const char *raw;
+	size_t len;
+
+	if (!file) {
+		*addr += names->debug.shift;
+		return true;
+	}
+	raw = dwunw_symtab_find(&names->symtab, *addr, &len, &start);
+	if (!raw || !dwunw_relocated_find(file, raw, len, &there))
+		return false;
+	*addr = there + (*addr - start);
+	return true;
+}
+
 static int look_up_source(struct dwunw_names *names, uint64_t addr, struct dwunw_name *name)
 {
 	struct dwunw_source source;
 	const struct dwunw_line *place;
-	int err = dwunw_lines_find(names->lines, addr + names->debug.shift, &source);
+	int err;
 
+	if (!find_in_file(names, &addr))
+		return 0;
+	err = dwunw_lines_find(names->lines, addr, &source);
 	if (err)
 		return err;
 	place = &source.place[source.nr - 1];

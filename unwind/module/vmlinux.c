@@ -1,7 +1,10 @@
 /* vmlinux.c - see vmlinux.h */
 #include "unwind/module/vmlinux.h"
 
+#include <errno.h>
+#include <fts.h>
 #include <gelf.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "unwind/dwunw.h"
@@ -26,6 +29,46 @@ char *dwunw_vmlinux_path(const char *dir, const char *release, size_t i)
 	};
 
 	return dwunw_path("%s/%s%s%s", dir, places[i].before, release, places[i].behind);
+}
+
+bool dwunw_is_ko(const struct dwunw_module *module)
+{
+	size_t len = strlen(module->path);
+
+	return len > 2 && module->path[0] == '[' && module->path[len - 1] == ']' &&
+	       !dwunw_is_kernel(module);
+}
+
+/* Is @file called as the module at @path, [dm_mod]: dm-mod.ko or dm_mod.ko.debug? */
+static bool is_file_of(const char *path, const char *file)
+{
+	for (path++; *path != ']'; path++, file++)
+		if (*file != *path && (*file != '-' || *path != '_'))
+			return false;
+	return !strcmp(file, ".ko") || !strcmp(file, ".ko.debug");
+}
+
+int dwunw_ko_find(const struct dwunw_module *module, const char *dir, const char *release, size_t i,
+		  char **path)
+{
+	static const char *const above[DWUNW_KO_DIRS] = {"lib/modules", "usr/lib/modules"};
+	char *top = dwunw_path("%s/%s/%s", dir, above[i], release);
+	char *const tops[] = {top, NULL};
+	FTS *tree = top ? fts_open(tops, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL) : NULL;
+	int err = tree ? 0 : -ENOMEM;
+	FTSENT *entry;
+
+	*path = NULL;
+	while (tree && !*path && !err && (entry = fts_read(tree)) != NULL) {
+		if (entry->fts_info != FTS_F || !is_file_of(module->path, entry->fts_name))
+			continue;
+		*path = strdup(entry->fts_path);
+		err = *path ? 0 : -ENOMEM;
+	}
+	if (tree)
+		fts_close(tree);
+	free(top);
+	return err;
 }
 
 /* The address where the code of @elf begins. */
