@@ -48,6 +48,7 @@ int kernel_option(struct kernel_opts *o, const struct option_info *option, const
 		return option_name(option, text, KMEM_COMM - 1,
 				   "a thread's name of at most 15 bytes", &o->probes.comm);
 	case KERNEL_CGROUP:
+		o->cgroup = text;
 		return option_cgroup(option, text, &o->probes.cgroup);
 	case KERNEL_CACHE:
 		return option_name(option, text, 63, "a name as in /proc/slabinfo", &o->cache);

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/utsname.h>
@@ -68,8 +70,33 @@ static int attach(struct recording *r)
 	return err;
 }
 
+static void add_option(char *text, size_t room, const char *option, const char *value)
+{
+	size_t len = strlen(text);
+
+	if (value)
+		snprintf(text + len, room - len, "%s%s%s", option, value[0] ? " " : "", value);
+}
+
+/* How the blocks are seen, and the options that chose them: neither has a place of its own in the
+ * trace. */
+static void describe(const struct kernel_opts *o, char *text, size_t room)
+{
+	char older[32];
+
+	snprintf(text, room, "BPF on the kernel's tracepoints, %s",
+		 o->probes.all_events ? "all events" : "blocks that lived for a look each second");
+	snprintf(older, sizeof(older), "%gs", (double)o->older_ns / 1e9);
+	add_option(text, room, ", --percpu", o->probes.percpu ? "" : NULL);
+	add_option(text, room, ", --older", o->older_ns ? older : NULL);
+	add_option(text, room, ", --comm", o->probes.comm);
+	add_option(text, room, ", --cgroup", o->cgroup);
+	add_option(text, room, ", --cache", o->cache);
+}
+
 static int open_trace(struct recording *r, int fd)
 {
+	char how[PATH_MAX + 256];
 	struct utsname u;
 	struct mlk_meta meta = {.command = "the kernel",
 				.exe = "",
@@ -78,10 +105,7 @@ static int open_trace(struct recording *r, int fd)
 				.kernel = u.release,
 				.machine = u.machine,
 				.recorder = "mleak " MLEAK_VERSION,
-				.backend = r->opts->probes.all_events
-						   ? "BPF on the kernel's tracepoints, all events"
-						   : "BPF on the kernel's tracepoints, blocks that "
-						     "lived for a look each second",
+				.backend = how,
 				.tgid = KERNEL_TGID,
 				.of_kernel = 1,
 				.stack_limit = KMEM_STACK_DEPTH * sizeof(uint64_t),
@@ -93,6 +117,7 @@ static int open_trace(struct recording *r, int fd)
 	int err;
 
 	uname(&u);
+	describe(r->opts, how, sizeof(how));
 	meta.start_ns = r->start_ns = clock_now_ns();
 	meta.realtime_ns = clock_ns(CLOCK_REALTIME);
 	err = mlk_writer_open(&r->writer, fd, &meta, r->opts->zstd_level);

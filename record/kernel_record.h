@@ -8,6 +8,7 @@
 struct kernel_opts {
 	struct kmem_probes_opts probes;
 	const char *output;
+	const char *cgroup;   /* the folder of the only cgroup; NULL: all */
 	const char *cache;    /* name of the only slab cache; NULL: all */
 	uint64_t older_ns;    /* only blocks that lived so long when they were looked at */
 	uint64_t duration_ns; /* 0: until a signal */

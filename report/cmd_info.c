@@ -14,6 +14,7 @@
 #include "report/base/event_names.h"
 #include "report/base/text.h"
 #include "report/context/sampling_text.h"
+#include "report/info_kernel.h"
 #include "report/report_run.h"
 #include "report/terminal/pager.h"
 #include "report/trace/lifetimes.h"
@@ -51,11 +52,13 @@ static void put_origin(const struct mlk_reader *trace)
 	put_line("recorded", when);
 	put_line("by", meta->recorder);
 	put_line("with", meta->backend);
-	put_line("command", meta->command);
+	put_line(meta->of_kernel ? "of" : "command", meta->command);
 	put_line("exe", meta->exe);
 	put_line("host", meta->hostname);
 	put_line("kernel", meta->kernel);
 	put_line("machine", meta->machine);
+	if (meta->of_kernel)
+		return;
 	printf("%-12s %" PRIu64 "\n", "pid", meta->tgid);
 	put_line("from", meta->whole_life ? "the program's start" : "an attach to it");
 	put_line("stacks", mode ? mode : "unknown"); /* --raw-stack, --redact, or neither */
@@ -68,9 +71,11 @@ static void put_options(const struct mlk_meta *meta)
 		const char *name;
 		uint64_t bytes;
 	} sizes[] = {
-		{"min-size", meta->min_size},	   {"max-size", meta->max_size},
-		{"trigger", meta->trigger_bytes},  {"ring-size", meta->ring_size},
-		{"stack-size", meta->stack_limit},
+		{"min-size", meta->min_size},
+		{"max-size", meta->max_size},
+		{"trigger", meta->trigger_bytes},
+		{"ring-size", meta->ring_size},
+		{"stack-size", meta->of_kernel ? 0 : meta->stack_limit},
 	};
 	char how[SAMPLE_TEXT_MAX];
 
@@ -79,6 +84,8 @@ static void put_options(const struct mlk_meta *meta)
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		if (sizes[i].bytes)
 			put_number(sizes[i].name, sizes[i].bytes);
+	if (meta->of_kernel)
+		put_number("frames", meta->stack_limit / sizeof(uint64_t));
 	if (meta->guarded)
 		put_line("guard", "yes");
 }
@@ -109,12 +116,14 @@ static void put_id(const struct mlk_id *id)
 /* A module is told once, by the first piece of its image. */
 static int put_record(void *arg, const struct mlk_record *record)
 {
+	const struct mlk_meta *meta = arg;
 	char buf[TEXT_NUMBER_MAX];
 
-	(void)arg;
 	if (record->type == MLK_RECORD_THREAD) {
-		printf("%-12s %" PRIu32 "/%" PRIu32 " ", "thread", record->thread.tgid,
-		       record->thread.tid);
+		printf("%-12s ", "thread");
+		if (!meta->of_kernel) /* there, each is of process 0 */
+			printf("%" PRIu32 "/", record->thread.tgid);
+		printf("%" PRIu32 " ", record->thread.tid);
 		text_print(stdout, record->thread.name);
 		putchar('\n');
 	} else if (record->type == MLK_RECORD_MODULE && !record->module.offset) {
@@ -138,6 +147,7 @@ static void put_condition(const struct mlk_reader *trace)
 	};
 	const struct mlk_condition *condition = mlk_reader_condition(trace);
 	uint64_t start_ns = mlk_reader_meta(trace)->start_ns;
+	bool of_kernel = mlk_reader_meta(trace)->of_kernel;
 
 	if (condition->end_ns > start_ns)
 		printf("%-12s %.3f\n", "seconds", (double)(condition->end_ns - start_ns) / 1e9);
@@ -159,7 +169,10 @@ static void put_condition(const struct mlk_reader *trace)
 	for (int kind = 0; kind < MLK_SKIP_NR; kind++)
 		if (condition->losses.skipped[kind])
 			printf("%-12s %" PRIu64 " %s\n", "skipped", condition->losses.skipped[kind],
-			       mlk_skip_text((enum mlk_skip)kind));
+			       kind == MLK_SKIPPED_SIZE && of_kernel
+				       ? "allocations that --cache, --comm, --cgroup or a size "
+					 "left out"
+				       : mlk_skip_text((enum mlk_skip)kind));
 }
 
 /* Give all records of these types to @take. */
@@ -184,6 +197,7 @@ struct content {
 	uint64_t counts[MLK_KIND_NR];
 	struct lifetimes *processes;
 	struct thread_names *names;
+	struct info_kernel kernel;
 };
 
 static int note_content(void *arg, const struct mlk_record *record)
@@ -191,7 +205,7 @@ static int note_content(void *arg, const struct mlk_record *record)
 	struct content *content = arg;
 	const struct mlk_thread *thread = &record->thread;
 
-	if (record->type == MLK_RECORD_HEAD && record->event.kind < MLK_KIND_NR)
+	if (record->type & (MLK_RECORD_HEAD | MLK_RECORD_EVENT) && record->event.kind < MLK_KIND_NR)
 		content->counts[record->event.kind]++;
 	if (record->type == MLK_RECORD_THREAD) {
 		int err =
@@ -201,6 +215,28 @@ static int note_content(void *arg, const struct mlk_record *record)
 			return err;
 	}
 	return lifetimes_note(content->processes, record);
+}
+
+static int note_kernel(void *arg, const struct mlk_record *record)
+{
+	struct content *content = arg;
+	int err = info_kernel_note(&content->kernel, record);
+
+	return err ? err : note_content(content, record);
+}
+
+static int put_kernel(const struct content *content)
+{
+	struct info_sums sums;
+	int err = info_kernel_sum(&content->kernel, &sums);
+
+	if (err)
+		return err;
+	put_number("stacks", sums.stacks);
+	put_number("caches", sums.caches);
+	put_number("processes", sums.processes);
+	put_number("cgroups", sums.cgroups);
+	return 0;
 }
 
 static void put_since(uint64_t ns, uint64_t start_ns)
@@ -225,27 +261,44 @@ static void put_processes(const struct content *content, uint64_t start_ns)
 	}
 }
 
-static int info(struct mlk_reader *trace)
+/* Read all that is told at first. */
+static int note_all(struct mlk_reader *trace, struct content *content)
 {
-	struct content content = {{0}, NULL, NULL};
-	int err = lifetimes_new(&content.processes, mlk_reader_meta(trace));
+	int err = lifetimes_new(&content->processes, mlk_reader_meta(trace));
 
 	if (!err)
-		err = thread_names_new(&content.names);
-	if (!err)
-		err = each(trace, MLK_RECORD_HEAD | MLK_RECORD_THREAD, note_content, &content);
+		err = thread_names_new(&content->names);
+	if (err)
+		return err;
+	if (mlk_reader_meta(trace)->of_kernel)
+		return each(trace, MLK_RECORD_EVENT | MLK_RECORD_THREAD | MLK_RECORD_ORIGIN,
+			    note_kernel, content);
+	return each(trace, MLK_RECORD_HEAD | MLK_RECORD_THREAD, note_content, content);
+}
+
+static int info(struct mlk_reader *trace)
+{
+	struct mlk_meta meta = *mlk_reader_meta(trace);
+	struct content content = {0};
+	int err = note_all(trace, &content);
+
 	if (!err) {
 		put_origin(trace);
-		put_options(mlk_reader_meta(trace));
+		put_options(&meta);
 		if (is_unwound(trace))
 			put_line("unwound", "yes");
 		put_condition(trace);
 		put_number("allocations", content.counts[MLK_ALLOC]);
 		put_number("frees", content.counts[MLK_FREE] + content.counts[MLK_RELEASE] +
 					    content.counts[MLK_UNMAP]);
-		put_processes(&content, mlk_reader_meta(trace)->start_ns);
-		err = each(trace, MLK_RECORD_MODULE | MLK_RECORD_THREAD, put_record, NULL);
+		if (meta.of_kernel)
+			err = put_kernel(&content);
+		else
+			put_processes(&content, meta.start_ns);
 	}
+	if (!err)
+		err = each(trace, MLK_RECORD_MODULE | MLK_RECORD_THREAD, put_record, &meta);
+	info_kernel_release(&content.kernel);
 	thread_names_free(content.names);
 	lifetimes_free(content.processes);
 	return err;

@@ -68,10 +68,12 @@ static void put_html_totals(struct json *json, const struct report_data *export)
 static int put_html_head(struct json *json, const struct report_data *export)
 {
 	const struct mlk_meta *meta = export->meta;
-	char *title, *chosen, seconds[32];
+	char *title, *chosen, seconds[32], pid[32] = "";
 
-	if (asprintf(&title, "mleak: outstanding memory of %s (pid %llu)%s%s",
-		     meta->command[0] ? meta->command : meta->exe, (unsigned long long)meta->tgid,
+	if (!meta->of_kernel)
+		snprintf(pid, sizeof(pid), " (pid %llu)", (unsigned long long)meta->tgid);
+	if (asprintf(&title, "mleak: outstanding memory of %s%s%s%s",
+		     meta->command[0] ? meta->command : meta->exe, pid,
 		     meta->hostname[0] ? " on " : "", meta->hostname) < 0)
 		return -ENOMEM;
 	json_text(json, "title", title);

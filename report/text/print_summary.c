@@ -206,8 +206,9 @@ static void print_origin(FILE *out, const char *path, const struct mlk_meta *met
 		fputs(", then ", out);
 		text_print(out, later);
 	}
-	fprintf(out, " (pid %" PRIu64 "), %" PRIu64 ".%03" PRIu64 " s", meta->tgid, ms / 1000,
-		ms % 1000);
+	if (!meta->of_kernel)
+		fprintf(out, " (pid %" PRIu64 ")", meta->tgid);
+	fprintf(out, ", %" PRIu64 ".%03" PRIu64 " s", ms / 1000, ms % 1000);
 	if (meta->hostname[0]) {
 		fputs(" on ", out);
 		text_print(out, meta->hostname);

@@ -18,7 +18,7 @@
 
 #include "../say.h"
 
-/* Primes, so that no number is the sum of others; tests/live/test_kernel.py knows them. */
+/* Primes, so that no number is the sum of others; tests/kerneltest.py knows them. */
 #define PIPES	211
 #define EVENTS	223
 #define EPOLLS	97
