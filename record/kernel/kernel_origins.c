@@ -8,15 +8,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <linux/magic.h>
 
 #include "record/base/proc.h"
+#include "record/kernel/gfp_flags.h"
 
 #define FILEID_KERNFS  0xfe /* include/linux/exportfs.h */
-#define MAX_FLAGS      32
 #define SLOTS_AT_FIRST 1024
 
 struct known {
@@ -29,9 +30,9 @@ struct kernel_origins {
 	struct mlk_writer *writer;
 	struct known *slots; /* open addressing */
 	size_t nr_slots, nr;
-	char flags[MAX_FLAGS][24]; /* by bit; "" where not known */
-	const char *cgroups_at;	   /* where cgroups of version 2 are mounted */
-	int cgroups;		   /* a descriptor of that, or -1 */
+	struct gfp_flags flags;
+	const char *cgroups_at; /* where cgroups of version 2 are mounted */
+	int cgroups;		/* a descriptor of that, or -1 */
 	char cache[64], process[64], cgroup[PATH_MAX];
 };
 
@@ -49,33 +50,13 @@ static void open_cgroups(struct kernel_origins *o)
 	}
 }
 
-/* Kernels from 6.10 on have the flags as an enum: include/linux/gfp_types.h. */
 static void read_flags(struct kernel_origins *o)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
-	__u32 nr = btf ? btf__type_cnt(btf) : 0;
+	struct utsname u = {0};
 
-	for (__u32 id = 1; id < nr; id++) {
-		const struct btf_type *t = btf__type_by_id(btf, id);
-		const struct btf_enum *e;
-
-		if (!btf_is_enum(t) || !btf_vlen(t))
-			continue;
-		e = btf_enum(t);
-		if (strncmp(btf__name_by_offset(btf, e->name_off), "___GFP_", 7) != 0)
-			continue;
-		for (__u16 i = 0; i < btf_vlen(t); i++) {
-			const char *name = btf__name_by_offset(btf, e[i].name_off);
-			size_t len = strlen(name);
-
-			if (e[i].val < 0 || e[i].val >= MAX_FLAGS || len < 5 ||
-			    strcmp(name + len - 4, "_BIT") != 0)
-				continue;
-			snprintf(o->flags[e[i].val], sizeof(o->flags[0]), "%.*s", (int)len - 5,
-				 name + 1);
-		}
-		break;
-	}
+	uname(&u);
+	gfp_flags_init(&o->flags, u.release, btf);
 	btf__free(btf);
 }
 
@@ -194,25 +175,6 @@ static const char *cgroup_path(struct kernel_origins *o, uint64_t id)
 		       : o->cgroup + mount;
 }
 
-static void flags_text(const struct kernel_origins *o, uint32_t gfp, char *text, size_t room)
-{
-	size_t len = 0;
-	uint32_t rest = 0;
-
-	text[0] = '\0';
-	for (int bit = 0; bit < MAX_FLAGS; bit++) {
-		if (!(gfp >> bit & 1))
-			continue;
-		if (!o->flags[bit][0])
-			rest |= 1u << bit;
-		else if (len < room)
-			len += (size_t)snprintf(text + len, room - len, "%s%s", len ? "|" : "",
-						o->flags[bit]);
-	}
-	if ((rest || !gfp) && len < room)
-		snprintf(text + len, room - len, "%s0x%x", len ? "|" : "", rest);
-}
-
 int kernel_origins_number(struct kernel_origins *o, const struct kernel_origin_key *key,
 			  const char *comm, uint32_t *number)
 {
@@ -225,7 +187,7 @@ int kernel_origins_number(struct kernel_origins *o, const struct kernel_origin_k
 		return err;
 	if (!known->number) {
 		*known = (struct known){.key = *key, .number = (uint32_t)++o->nr};
-		flags_text(o, key->gfp, flags, sizeof(flags));
+		gfp_flags_text(&o->flags, key->gfp, flags, sizeof(flags));
 		origin = (struct mlk_origin){
 			.number = known->number,
 			.tgid = key->tgid,
