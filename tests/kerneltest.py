@@ -10,7 +10,7 @@ import subprocess
 from mleaktest import TESTS, Case, needs_bpf, read_line, wait_until
 
 # As in kernel_target.c.
-PIPES, EVENTS, EPOLLS, SOCKETS, FILES = 211, 223, 97, 61, 53
+PIPES, EVENTS, EPOLLS, SOCKETS, FILES, PERCPU = 211, 223, 97, 61, 53, 307
 OPEN = 2 * PIPES + EVENTS + EPOLLS + SOCKETS + FILES
 
 # How many files each system call makes in all.
@@ -31,13 +31,34 @@ class KernelCase(Case):
         built = self.finish(self.spawn(["gcc", "-D_GNU_SOURCE", "-O2", "-o", self.comm,
                                         os.path.join(TESTS, "live", "kernel_target.c")]))
         self.assertEqual(built.status, 0, built.err)
-        self.target = self.spawn([self.path(self.comm)], stdin=subprocess.PIPE)
-        self.assertEqual(read_line(self.target), "ready")
+        self.target = self.start_target(self.comm)
 
-    def tell(self, command):
+    def start_target(self, name):
+        target = self.spawn([self.path(name)], stdin=subprocess.PIPE)
+        self.assertEqual(read_line(target), "ready")
+        return target
+
+    def tell(self, command, target=None):
         """Have the target do @command."""
-        self.target.stdin.write(command.encode() + b"\n")
-        self.assertEqual(read_line(self.target), "done")
+        target = target or self.target
+        target.stdin.write(command.encode() + b"\n")
+        self.assertEqual(read_line(target), "done")
+
+    def make_cgroup(self, name):
+        """A new cgroup: its folder.  Who is in it at the end is moved out of it."""
+        with open("/proc/mounts") as mounts:
+            roots = re.findall(r"^\S+ (\S+) cgroup2 rw", mounts.read(), re.M)
+        if not roots:
+            self.skipTest("no cgroups of version 2 are mounted")
+        group = os.path.join(roots[0], name)
+        os.mkdir(group)
+        self.addCleanup(os.rmdir, group)
+        self.addCleanup(self.move_to, roots[0])
+        return group
+
+    def move_to(self, group):
+        with open(os.path.join(group, "cgroup.procs"), "w") as procs:
+            procs.write(str(self.target.pid))
 
     def start(self, *options, trace="x.mlk"):
         """Start a recording into @trace, and wait until it records."""

@@ -4,9 +4,11 @@
  *   make    create the pipes, eventfds, epoll instances, sockets and files in memory, as many as
  *           are listed below
  *   watch   have each epoll instance watch each eventfd
+ *   percpu  create an array for eBPF of which each element is memory for each CPU
  *   close   close all of them
  */
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -14,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../say.h"
@@ -24,6 +27,7 @@
 #define EPOLLS	97
 #define SOCKETS 61
 #define FILES	53
+#define PERCPU	307
 
 #define MOST 1000 /* above all descriptors */
 
@@ -67,6 +71,16 @@ static void watch_all(void)
 				_exit(96);
 }
 
+static void make_percpu(void)
+{
+	union bpf_attr array = {.map_type = BPF_MAP_TYPE_PERCPU_ARRAY,
+				.key_size = sizeof(__u32),
+				.value_size = 24,
+				.max_entries = PERCPU};
+
+	keep((int)syscall(SYS_bpf, BPF_MAP_CREATE, &array, sizeof(array)));
+}
+
 int main(void)
 {
 	const struct rlimit limit = {.rlim_cur = MOST + 1, .rlim_max = MOST + 1};
@@ -84,6 +98,8 @@ int main(void)
 			make_all();
 		if (!strcmp(line, "watch\n"))
 			watch_all();
+		if (!strcmp(line, "percpu\n"))
+			make_percpu();
 		while (!strcmp(line, "close\n") && nr)
 			close(all[--nr]);
 		say("done\n");

@@ -80,14 +80,7 @@ class KernelObjectsTest(KernelCase):
         self.assertEqual(self.groups(trace, "cache"), {"filp": OPEN})
 
     def test_only_the_cgroup_that_is_asked_for(self):
-        with open("/proc/mounts") as mounts:
-            roots = re.findall(r"^\S+ (\S+) cgroup2 rw", mounts.read(), re.M)
-        if not roots:
-            self.skipTest("no cgroups of version 2 are mounted")
-        group = os.path.join(roots[0], self.comm)
-        os.mkdir(group)
-        self.addCleanup(os.rmdir, group)
-        self.addCleanup(self.move_to, roots[0])
+        group = self.make_cgroup(self.comm)
         self.move_to(group)
         recorder = self.start("--cgroup", group)
         self.tell("make")
@@ -97,10 +90,6 @@ class KernelObjectsTest(KernelCase):
         self.assertEqual(list(self.groups(trace, "cgroup")), ["/" + self.comm])
         self.assertEqual(list(self.groups(trace, "process")),
                          ["%d %s" % (self.target.pid, self.comm)])
-
-    def move_to(self, group):
-        with open(os.path.join(group, "cgroup.procs"), "w") as procs:
-            procs.write(str(self.target.pid))
 
     def test_only_what_is_old_enough(self):
         trace, _ = self.record_while("make", options=["--older", "1h"])
