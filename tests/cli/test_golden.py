@@ -1,6 +1,8 @@
 """Traces of earlier versions are read, and give what they gave."""
 
+import csv
 import glob
+import io
 import json
 import os
 import re
@@ -39,3 +41,18 @@ class GoldenTest(Case):
                           ";".join(names[until::-1])))
         self.assertEqual(len(said), 10)
         self.assertEqual(sorted(found), sorted(said))
+
+    def test_blocks_of_the_kernel_are_those_that_the_program_held(self):
+        trace = os.path.join(GOLDEN, "v1.6-kernel.mlk")
+        with open(trace[:-len("mlk")] + "said", encoding="utf-8") as file:
+            held = {name: int(number) for name, number in re.findall(r"(\w+)=(\d+)", file.read())}
+        rows = csv.DictReader(io.StringIO(self.mleak("report", "--by", "cache", "--format=csv", trace).out))
+        blocks = {row["cache"]: int(row["outstanding_blocks"]) for row in rows}
+        # The array with memory for each CPU is a file, too; a pipe has two.
+        anonymous = held["eventfds"] + held["epolls"] + 1
+        made = anonymous + held["sockets"] + held["files"]
+        expected = {"filp": made + 2 * held["pipes"], "dentry": made + held["pipes"],
+                    "percpu": held["percpu"], "kmalloc-64": held["eventfds"],
+                    "kmalloc-256": held["epolls"], "sock_inode_cache": held["sockets"],
+                    "shmem_inode_cache": held["files"], "kmalloc-1k": held["pipes"]}
+        self.assertEqual({name: blocks.get(name) for name in expected}, expected)
