@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,10 +18,12 @@
 #include "format/writer.h"
 #include "mleak.h"
 #include "record/base/clock.h"
+#include "record/base/kernel.h"
 #include "record/kernel/kallsyms.h"
 #include "record/kernel/kernel_events.h"
 #include "record/kernel/kernel_origins.h"
 #include "record/kernel/kernel_stacks.h"
+#include "record/privilege/privileges.h"
 #include "record/signals.h"
 
 #define CONSUME_MS 100
@@ -281,6 +284,18 @@ static void tell(const struct recording *r)
 	log_info("wrote '%s'; now run: mleak report %s", r->opts->output, r->opts->output);
 }
 
+/* What goes on needs no privileges but to find the paths of cgroups by their ids, and what is open
+ * already. */
+static void give_up_privileges(const struct recording *r)
+{
+	uint64_t caps = UINT64_C(1) << CAP_DAC_READ_SEARCH;
+
+	if (kernel_maps_take_bpf())
+		caps |= UINT64_C(1) << CAP_BPF;
+	sandbox_enter_both(r->writer);
+	privileges_reduce(caps, r->writer);
+}
+
 static int record_to(struct recording *r, struct mlk_place *out)
 {
 	sigset_t set;
@@ -295,8 +310,10 @@ static int record_to(struct recording *r, struct mlk_place *out)
 	/* Who waits for the trace to have its name waits for the recording to begin. */
 	if (!err)
 		err = mlk_place_take(out, NULL);
-	if (!err)
+	if (!err) {
+		give_up_privileges(r);
 		err = run(r, signals);
+	}
 	if (!err)
 		err = finish(r);
 	if (signals >= 0)

@@ -1,0 +1,53 @@
+"""What a recorder of the kernel's memory may do while it records, and what it says when the kernel fails it."""
+
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+from kerneltest import OPEN, KernelCase
+from mleaktest import wait_until
+
+CAP_DAC_READ_SEARCH, CAP_BPF = 2, 39
+
+# cmd_record.c
+FAILED = 125
+
+
+def statuses(pid):
+    """What /proc says of each thread of @pid."""
+    found = []
+    for tid in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/status" % (pid, tid)) as status:
+            found.append(dict(re.findall(r"(?m)^(\w+):\s*(.*)$", status.read())))
+    return found
+
+
+class KernelPrivilegesTest(KernelCase):
+    def has_given_up(self, pid):
+        allowed = 1 << CAP_DAC_READ_SEARCH | 1 << CAP_BPF
+        return all(not int(status[which], 16) & ~allowed for status in statuses(pid)
+                   for which in ("CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb"))
+
+    def test_it_gives_them_up_and_still_names_all(self):
+        group = self.make_cgroup(self.comm)
+        self.move_to(group)
+        recorder = self.start("--comm", self.comm)
+        wait_until(lambda: self.has_given_up(recorder.pid), "capabilities are kept")
+        self.assertGreater(len(statuses(recorder.pid)), 1)
+        self.assertEqual({status["NoNewPrivs"] for status in statuses(recorder.pid)}, {"1"})
+        self.tell("make")
+        self.stop(recorder)
+        trace = self.path("x.mlk")
+        self.assertEqual(self.groups(trace, "cache")["filp"], OPEN)
+        self.assertEqual(list(self.groups(trace, "cgroup")), ["/" + os.path.basename(group)])
+        self.assertEqual(list(self.groups(trace, "process")),
+                         ["%d %s" % (self.target.pid, self.comm)])
+        self.assertIn("do_syscall_64", self.shown(trace, "--folded"))
+        with open("/sys/kernel/notes", "rb") as notes:
+            build_id = re.search(rb"GNU\0(.{20})", notes.read(), re.S)[1].hex()
+        self.assertRegex(self.mleak("info", trace).out, r"(?m)^module +%s .*\[kernel\]$" % build_id)
+
+
+del KernelCase
