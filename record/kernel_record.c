@@ -296,8 +296,20 @@ static void give_up_privileges(const struct recording *r)
 	privileges_reduce(caps, r->writer);
 }
 
+/* Whether it was the trace: the writer repeats its error. */
+static void explain_end(const struct recording *r, bool began, int err)
+{
+	if (began && !mlk_writer_flush(r->writer))
+		log_error("cannot read what the eBPF programs recorded of the kernel's memory: %s; "
+			  "the trace '%s' ends there, without names of functions",
+			  mlk_strerror(err), r->opts->output);
+	else
+		log_error("cannot write the trace to '%s': %s", r->opts->output, mlk_strerror(err));
+}
+
 static int record_to(struct recording *r, struct mlk_place *out)
 {
+	bool began = false;
 	sigset_t set;
 	int err, signals;
 
@@ -311,6 +323,7 @@ static int record_to(struct recording *r, struct mlk_place *out)
 	if (!err)
 		err = mlk_place_take(out, NULL);
 	if (!err) {
+		began = true;
 		give_up_privileges(r);
 		err = run(r, signals);
 	}
@@ -319,7 +332,7 @@ static int record_to(struct recording *r, struct mlk_place *out)
 	if (signals >= 0)
 		close(signals);
 	if (err)
-		log_error("cannot write the trace to '%s': %s", r->opts->output, mlk_strerror(err));
+		explain_end(r, began, err);
 	else
 		tell(r);
 	return err;

@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import shutil
 import subprocess
 import unittest
@@ -11,7 +12,6 @@ from mleaktest import wait_until
 
 CAP_DAC_READ_SEARCH, CAP_BPF = 2, 39
 
-# cmd_record.c
 FAILED = 125
 
 
@@ -48,6 +48,35 @@ class KernelPrivilegesTest(KernelCase):
         with open("/sys/kernel/notes", "rb") as notes:
             build_id = re.search(rb"GNU\0(.{20})", notes.read(), re.S)[1].hex()
         self.assertRegex(self.mleak("info", trace).out, r"(?m)^module +%s .*\[kernel\]$" % build_id)
+
+class KernelFailureTest(KernelCase):
+    """What goes wrong while it records is one sentence, which says what it was."""
+
+    def failed(self, recorder, naming):
+        result = self.finish(recorder)
+        self.assertEqual((result.status, result.out), (FAILED, ""), result.err)
+        self.assert_one_message(result.err, naming=naming)
+        return self.shown(self.path("x.mlk"), "--by", "cache", "--format=csv")
+
+    @unittest.skipIf(not shutil.which("strace"), "strace is not installed")
+    def test_maps_that_cannot_be_read(self):
+        recorder = self.start("--comm", self.comm)
+        self.tell("make")
+        self.wait_for_files(self.path("x.mlk"))
+        tracer = self.spawn(["strace", "-f", "-qq", "-e", "trace=bpf", "-e", "inject=bpf:error=EIO",
+                             "-o", "/dev/null", "-p", str(recorder.pid)], stderr=subprocess.DEVNULL)
+        said = self.failed(recorder, "cannot read what the eBPF programs recorded of the kernel's "
+                                     "memory: Input/output error")
+        self.finish(tracer)
+        # What was recorded until then is there.
+        self.assertIn(',%d,"filp"' % OPEN, said)
+
+    def test_a_trace_that_cannot_be_written(self):
+        recorder = self.start("--comm", self.comm)
+        size = os.path.getsize(self.path("x.mlk"))
+        resource.prlimit(recorder.pid, resource.RLIMIT_FSIZE, (size, size))
+        self.tell("make")
+        self.failed(recorder, "cannot write the trace to 'x.mlk': File too large")
 
 
 del KernelCase
