@@ -7,6 +7,7 @@ from mleaktest import TESTS
 from readertest import ReaderCase
 
 TRACE = os.path.join(TESTS, "golden", "v1.1-cxx.mlk")
+KERNEL = os.path.join(TESTS, "golden", "v1.6-kernel.mlk")
 
 
 class InfoTest(ReaderCase):
@@ -47,6 +48,19 @@ class InfoTest(ReaderCase):
         for name in "/srv/golden/cxx", "libc.so.6", "libstdc++.so.6", "ld-linux-x86-64.so.2":
             self.assertRegex(self.run_on("info"), r"(?m)^module +[0-9a-f]{40} +[\d,]+ \S*%s" %
                              re.escape(name))
+
+    def test_info_of_the_kernel_s_memory_names_no_process(self):
+        facts = dict(re.split(r" +", line, maxsplit=1) for line in self.run_on("info", KERNEL).splitlines()
+                     if not line.startswith(("module", "thread", "skipped")))
+        dump = self.second_reader(KERNEL).out
+        self.assertEqual((facts["of"], facts["kernel"], facts["frames"]),
+                         ("the kernel", "6.12.107+deb13-cloud-amd64", "64"))
+        self.assertRegex(facts["with"], "--percpu, --comm holder$")
+        self.assertEqual(facts["allocations"], "{:,}".format(dump.count("\n  ALLOC ")))
+        caches = set(re.findall(r"(?m)^    cache (.+)$", dump))
+        self.assertEqual((int(facts["caches"]), facts["processes"], facts["cgroups"]),
+                         (len(caches), "1", "1"))
+        self.assertEqual(set(facts) & {"pid", "command", "exe", "from", "stack-size", "process"}, set())
 
     def test_a_cut_trace_is_told_as_far_as_it_goes(self):
         with open(TRACE, "rb") as file:
