@@ -142,7 +142,7 @@ static int by_address(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
-/* Where each module's code lies: from its first function to the page behind its last. */
+/* Where each module's code lies: to the end of the page in which its last function begins. */
 static void bound_modules(struct kallsyms *k)
 {
 	for (size_t i = 0; i < k->nr; i++) {
@@ -153,6 +153,41 @@ static void bound_modules(struct kallsyms *k)
 		if (k->v[i].addr >= module->end)
 			module->end = (k->v[i].addr & ~0xfffull) + 0x1000;
 	}
+}
+
+void kallsyms_set_size(struct kallsyms *k, const char *module, uint64_t size)
+{
+	struct kallsyms_module *m = NULL;
+	uint64_t end = UINT64_MAX;
+
+	for (size_t i = 0; i < k->nr_modules && !m; i++)
+		if (i != KALLSYMS_KERNEL && !strcmp(k->modules[i].name, module))
+			m = &k->modules[i];
+	if (!m || size > UINT64_MAX - m->start)
+		return;
+	for (size_t i = 0; i < k->nr_modules; i++)
+		if (k->modules[i].start > m->start && k->modules[i].start < end)
+			end = k->modules[i].start;
+	if (m->start + size < end)
+		end = m->start + size;
+	if (end > m->end)
+		m->end = end;
+}
+
+/* The modules' sizes: proc(5).  Without them a module's last function may be cut. */
+static void read_sizes(struct kallsyms *k)
+{
+	FILE *f = fopen("/proc/modules", "re");
+	char *text = NULL, name[64];
+	unsigned long long size;
+	size_t room = 0;
+
+	while (f && getline(&text, &room, f) > 0)
+		if (sscanf(text, "%63s %llu", name, &size) == 2)
+			kallsyms_set_size(k, name, size);
+	free(text);
+	if (f)
+		fclose(f);
 }
 
 static int read_lines(struct kallsyms *k, FILE *f)
@@ -205,6 +240,7 @@ int kallsyms_read(struct kallsyms **out)
 	}
 	qsort(k->v, k->nr, sizeof(*k->v), by_address);
 	bound_modules(k);
+	read_sizes(k);
 	*out = k;
 	return 0;
 }

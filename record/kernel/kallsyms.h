@@ -42,6 +42,10 @@ struct kallsyms {
  * or -EACCES: kernel.kptr_restrict hides the addresses. */
 int kallsyms_read(struct kallsyms **out);
 
+/* The memory of module @module, as "ext4", has @size bytes, the code first: its last function may
+ * end behind the page that it begins in.  What another module has is not taken from it. */
+void kallsyms_set_size(struct kallsyms *k, const char *module, uint64_t size);
+
 /* Does /proc/kallsyms show addresses to this process? */
 bool kallsyms_are_shown(void);
 

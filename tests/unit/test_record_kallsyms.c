@@ -75,6 +75,38 @@ static void below_the_first_and_behind_a_module_is_nothing(void **state)
 	check_name(UINT64_MAX, NULL);
 }
 
+/* A copy of the modules, one more behind the two, sized as the kernel says. */
+static uint64_t end_with_size(uint64_t size, uint64_t next)
+{
+	struct kallsyms_module some[] = {
+		modules[0], modules[1], {.name = "xfs", .start = next, .end = next + 0x1000}};
+	struct kallsyms k = all;
+
+	k.modules = some;
+	k.nr_modules = 3;
+	kallsyms_set_size(&k, "ext4", size);
+	kallsyms_set_size(&k, "unknown", size);
+	kallsyms_set_size(&k, "", size);
+	assert_true(some[0].end == modules[0].end);
+	assert_true(some[2].end == next + 0x1000);
+	if (some[1].end > MODULE + 0x1000)
+		assert_non_null(kallsyms_find(&k, MODULE + 0x1000));
+	return some[1].end;
+}
+
+static void a_module_lasts_as_long_as_its_size(void **state)
+{
+	const uint64_t far = MODULE + 0x100000;
+
+	(void)state;
+	assert_true(end_with_size(0x3000, far) == MODULE + 0x3000);
+	assert_true(end_with_size(0x3000, MODULE + 0x2000) == MODULE + 0x2000);
+	assert_true(end_with_size(0x3000, MODULE - 0x1000) == MODULE + 0x3000);
+	/* Never less than what has a name. */
+	assert_true(end_with_size(0, far) == MODULE + 0x1000);
+	assert_true(end_with_size(UINT64_MAX, far) == MODULE + 0x1000);
+}
+
 static void without_functions_nothing_is_found(void **state)
 {
 	const struct kallsyms none = {0};
@@ -112,6 +144,7 @@ int main(void)
 		cmocka_unit_test(a_function_lasts_to_the_next_one),
 		cmocka_unit_test(of_several_names_the_first_is_told),
 		cmocka_unit_test(below_the_first_and_behind_a_module_is_nothing),
+		cmocka_unit_test(a_module_lasts_as_long_as_its_size),
 		cmocka_unit_test(without_functions_nothing_is_found),
 		cmocka_unit_test(each_function_of_this_kernel_is_found),
 	};
