@@ -141,7 +141,7 @@ $(O)/tests/guest/verify: tests/guest/verify.c $(O)/mleak.bpf.skel.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra $(if $(WERROR),-Werror) -I. -I$(O) -o $@ $< -lbpf
 
-## check-kernels: boot Debian's kernels under QEMU, and run tests in them (fetches 150 MB, then takes 10 minutes)
+## check-kernels: boot Debian's kernels under QEMU, and run tests in them (fetches 210 MB, then takes 10 minutes)
 check-kernels: deps
 	$(Q)$(SUBMAKE) all samples $(GUEST)
 	$(Q)python3 tests/kernels/check.py --build $(O)

@@ -25,6 +25,7 @@ sys.dont_write_bytecode = True
 import boot
 import get
 import image
+import module
 
 CORE = r"live/test_(samples\.SampleTest|attach|backtrace|life)|SampleWithoutReturnProbesTest\.test_(threads|cxx)$"
 # At once in a guest: most of them wait for the kernel to take out probes.
@@ -181,6 +182,9 @@ def main():
     except get.Unavailable as why:
         print("check-kernels: %s" % why, file=sys.stderr)
         return 77
+    if not args.short and not args.bench:
+        for kernel in set(kernels) - set(REFUSED_KERNELS):
+            module.provide(args.dir, kernel, args.build)
     report = Report()
     scratch = tempfile.mkdtemp(prefix="mleak-image-", dir="/var/tmp")
     try:
