@@ -8,16 +8,10 @@
 
 #include "bpf/kmem_state.h"
 
-#define THREAD_SIZE 16384  /* arch/x86/include/asm/page_64_types.h; larger: stacks are walked */
-#define USER_REGS   168	   /* bytes of struct pt_regs, at the end of the stack */
+#define THREAD_SIZE 32768  /* at most: arch/x86/include/asm/page_64_types.h, with KASAN */
 #define KNOWN	    65536u /* at most so many: a number takes 16 bits */
 #define NUMBER	    0xffffu
 #define FRAMES	    64
-
-/* A process; of the running kernel, by CO-RE. */
-struct task_struct {
-	void *stack;
-} __attribute__((preserve_access_index));
 
 /* One of so many stacks that are known is walked, too. */
 const volatile __u32 check_each = 1024;
@@ -85,24 +79,25 @@ static __noinline __u32 walk_stack(void *ctx)
 	return KMEM_NO_STACK;
 }
 
-/* How far @ctx, the arguments of a tracepoint, is above the beginning of the task's stack. */
-static __always_inline __u64 height(void *ctx, __u64 *stack)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 at = (__u64)ctx;
+/* The difference of two pointers, which is a number for the verifier; a pointer is none. */
+#define DISTANCE(from, to)                                       \
+	({                                                       \
+		__u64 d_ = (__u64)(to);                          \
+		asm volatile("%0 -= %1" : "+r"(d_) : "r"(from)); \
+		d_;                                              \
+	})
 
-	/* The difference of two pointers is a number for the verifier; a pointer is none. */
-	asm volatile("%0 -= %1" : "+r"(at) : "r"(task));
-	*stack = (__u64)task->stack;
-	return at + bpf_get_current_task() - *stack;
+/* The bytes from @ctx, the arguments of a tracepoint, to the registers of user space, which are at
+ * the end of the task's stack, in threads of the kernel, too. */
+static __always_inline __u64 bytes_above(void *ctx)
+{
+	return DISTANCE(ctx, bpf_task_pt_regs(bpf_get_current_task_btf()));
 }
 
 /* Is the program on the stack of the task?  Else it is in an interrupt. */
 static __always_inline int is_on_stack(void *ctx)
 {
-	__u64 stack;
-
-	return height(ctx, &stack) < THREAD_SIZE;
+	return bytes_above(ctx) < THREAD_SIZE;
 }
 
 /* The stack of the task as far as it matters, of which some words are copied. */
@@ -114,13 +109,12 @@ struct extent {
 /* What there is of the task's stack around @ctx. */
 static __always_inline struct extent find_extent(void *ctx)
 {
-	__u64 stack, at = height(ctx, &stack) - 8 * KMEM_BELOW;
-	struct extent e = {.from = stack + at};
+	__u64 at = DISTANCE(bpf_get_current_task_btf(), ctx) + bpf_get_current_task();
+	__u64 bytes = bytes_above(ctx) + 8 * KMEM_BELOW;
+	struct extent e = {.from = at - 8 * KMEM_BELOW};
 
-	if (at < THREAD_SIZE - USER_REGS)
-		e.nr = (THREAD_SIZE - USER_REGS - (__u32)at) / 8;
-	if (e.nr > KMEM_WORDS)
-		e.nr = 0;
+	if (bytes <= 8 * KMEM_WORDS)
+		e.nr = (__u32)bytes / 8;
 	return e;
 }
 
