@@ -2,7 +2,8 @@
  *
  * A timer allocates blocks of 64 bytes at each tick, in softirq context, and frees them soon after,
  * but one of 1,000.  /sys/module/leak_timer/parameters/ has the answers: allocated, freed, kept.
- * To write 1 to run there starts the timer; 0 stops it, and frees what was not to be kept.
+ * To write 1 to run there starts the timer; 0 stops it, and frees what was not to be kept.  To
+ * write anything to now does at once, in the thread that writes, what the timer does at a tick.
  */
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -49,7 +50,7 @@ static noinline __section(".text.last") struct block *leak_here(void)
 	return b;
 }
 
-static noinline void leak_timer_tick(struct timer_list *unused)
+static __always_inline void allocate_some(void)
 {
 	for (int i = 0; i < PER_TICK; i++) {
 		struct block **place = &pending[i % PENDING], *b = leak_here();
@@ -63,6 +64,11 @@ static noinline void leak_timer_tick(struct timer_list *unused)
 		release_block(*place);
 		*place = b;
 	}
+}
+
+static noinline void leak_timer_tick(struct timer_list *unused)
+{
+	allocate_some();
 	mod_timer(&timer, jiffies + 1);
 }
 
@@ -95,6 +101,16 @@ static int set_run(const char *text, const struct kernel_param *param)
 
 static const struct kernel_param_ops run_ops = {.set = set_run, .get = param_get_bool};
 module_param_cb(run, &run_ops, &run, 0644);
+
+/* Only while the timer does not run. */
+static noinline int leak_timer_now(const char *text, const struct kernel_param *param)
+{
+	allocate_some();
+	return 0;
+}
+
+static const struct kernel_param_ops now_ops = {.set = leak_timer_now};
+module_param_cb(now, &now_ops, NULL, 0200);
 
 static int __init leak_timer_init(void)
 {
