@@ -24,8 +24,12 @@ OF_SLABS = "alloc_slab_obj_exts|alloc_slab_page|account_slab|memcg_alloc_"
 
 @needs_bpf
 class KernelCase(Case):
+    has_target = True
+
     def setUp(self):
         super().setUp()
+        if not self.has_target:
+            return
         # No other test's program has this name.
         self.comm = "mlkt%d" % os.getpid()
         built = self.finish(self.spawn(["gcc", "-D_GNU_SOURCE", "-O2", "-o", self.comm,
@@ -60,12 +64,12 @@ class KernelCase(Case):
         with open(os.path.join(group, "cgroup.procs"), "w") as procs:
             procs.write(str(self.target.pid))
 
-    def start(self, *options, trace="x.mlk"):
+    def start(self, *options, trace="x.mlk", **more):
         """Start a recording into @trace, and wait until it records."""
         path = self.path(trace)
         if os.path.exists(path):
             os.unlink(path)
-        recorder = self.start_mleak("record", "--kernel", "-o", trace, *options)
+        recorder = self.start_mleak("record", "--kernel", "-o", trace, *options, **more)
         # When it has looked at the blocks for the first time, it writes what it left out.
         wait_until(lambda: recorder.poll() is not None or
                    os.path.exists(path) and "LOSSES" in self.mleak("report", "--dump", path).out,

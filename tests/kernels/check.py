@@ -27,7 +27,8 @@ import get
 import image
 import module
 
-CORE = r"live/test_(samples\.SampleTest|attach|backtrace|life)|SampleWithoutReturnProbesTest\.test_(threads|cxx)$"
+CORE = (r"live/test_(samples\.SampleTest|attach|backtrace|life|kernel_stacks\.KernelStacksTest\.test_stacks)"
+        r"|SampleWithoutReturnProbesTest\.test_(threads|cxx)$")
 # At once in a guest: most of them wait for the kernel to take out probes.
 JOBS = "5"
 SHORT = (r"guest/test_verifier|test_samples\.SampleTest(Preloaded)?\.test_single$|test_attach\.AttachTest\.test_stopped_by_sigint"
