@@ -221,10 +221,14 @@ __noinline __u64 follow_rules(const struct copied *c, const struct extent *e, __
 static __always_inline __u64 identify(struct copied *c, const struct extent *e, __u32 point)
 {
 	__u32 uses = ++c->uses;
+	__u32 nr = e->nr;
 	__u64 print;
 
-	if (!e->nr || e->nr > KMEM_WORDS ||
-	    bpf_probe_read_kernel(c->word, e->nr * 8, (void *)e->from))
+	/* Two comparisons: of one that stands for both, the verifier learns no bound. */
+	if (!nr)
+		return 0;
+	asm volatile("" : "+r"(nr));
+	if (nr > KMEM_WORDS || bpf_probe_read_kernel(c->word, nr * 8, (void *)e->from))
 		return 0;
 	print = follow_rules(c, e, point);
 	barrier();
