@@ -88,7 +88,8 @@ static void describe(const struct kernel_opts *o, char *text, size_t room)
 	char older[32];
 
 	snprintf(text, room, "BPF on the kernel's tracepoints, %s",
-		 o->probes.all_events ? "all events" : "blocks that lived for a look each second");
+		 o->probes.all_events ? "all events"
+				      : "blocks that lived for a look each 5 seconds");
 	snprintf(older, sizeof(older), "%gs", (double)o->older_ns / 1e9);
 	add_option(text, room, ", --percpu", o->probes.percpu ? "" : NULL);
 	add_option(text, room, ", --older", o->older_ns ? older : NULL);

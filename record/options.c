@@ -85,7 +85,7 @@ static const struct option_info table[] = {
 
 	{.key = KERNEL_EVENTS,
 	 .name = "events",
-	 .help = "record each event, not only blocks that live for a second or so",
+	 .help = "record each event, not only blocks that live for some seconds",
 	 .group = "With --kernel"},
 	{.key = KERNEL_PERCPU, .name = "percpu", .help = "record memory for each CPU, too"},
 	{.key = KERNEL_OLDER,
@@ -108,7 +108,8 @@ static const struct option_info table[] = {
 	{.key = KERNEL_MAX_BLOCKS,
 	 .name = "max-blocks",
 	 .arg = "N",
-	 .help = "how many blocks may live at a time, 4096 to 8388608 [524288; 152 bytes each]"},
+	 .help = "how many blocks may live at a time, 4096 to 8388608 [524288; 128 bytes each or "
+		 "more]"},
 
 	{.key = 'o',
 	 .name = "output",

@@ -36,7 +36,7 @@ class KernelInfoTest(KernelCase):
         self.assertEqual(facts["kernel"], [os.uname().release])
         self.assertEqual(facts["host"], [os.uname().nodename])
         self.assertEqual(facts["with"], ["BPF on the kernel's tracepoints, blocks that lived for a look "
-                                         "each second, --older 0.03s, --comm " + self.comm])
+                                         "each 5 seconds, --older 0.03s, --comm " + self.comm])
         self.assertEqual((facts["frames"], facts["min-size"]), (["64"], ["8"]))
         self.assertRegex(" ".join(facts["skipped"]),
                          r"\d+ allocations that --cache, --comm, --cgroup or a size left out")
