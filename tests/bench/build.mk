@@ -84,7 +84,7 @@ bench-kernel: all $(O)/tests/bench/kernel_load $(O)/tests/bench/kmem_peer
 $(O)/tests/bench/kernel_load: tests/bench/kernel_load.c
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 -o $@ $<
+	$(Q)$(CC) -O2 -D_GNU_SOURCE -o $@ $<
 
 $(O)/tests/bench/kmem_peer: tests/bench/kmem_peer.c tests/bench/kmem_peer.bpf.c
 	$(call say,CC,$@)

@@ -149,7 +149,7 @@ def main():
                  "peer": [os.path.join(bench, "kmem_peer")]}
     every = {kind: [] for kind in KINDS}
     try:
-        loads = {"pipe": [target, "pipe", "60000"], "socket": [target, "socket", "200000"],
+        loads = {"pipe": [target, "pipe", "100000"], "socket": [target, "socket", "300000"],
                  "files": files(folder), "build": build(folder)}
         print("seconds of CPU time, medians of %d rounds; what mleak and its peer add to the load, and take\n"
               "%-7s %7s  %7s %9s  %7s %9s  %6s" % (
