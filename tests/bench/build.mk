@@ -79,7 +79,7 @@ $(O)/tests/bench/unwind: $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/unwind*.
 
 ## bench-kernel: measure what recording the kernel's memory costs, beside what bcc's memleak does (as root)
 bench-kernel: all $(O)/tests/bench/kernel_load $(O)/tests/bench/kmem_peer
-	$(Q)python3 tests/bench/kernel.py $(O)/tests/bench $(O)/mleak
+	$(Q)python3 tests/bench/kernel.py $(O)/tests/bench $(O)/mleak $(ROUNDS)
 
 $(O)/tests/bench/kernel_load: tests/bench/kernel_load.c
 	$(call say,CC,$@)

@@ -22,7 +22,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-ROUNDS = 5
+ROUNDS = 4
 MEMORY = "/dev/shm"  # a tmpfs: a disk's waiting and its caches are not what is measured
 SOURCES = 200
 KINDS = ("plain", "mleak", "peer")
