@@ -7,6 +7,7 @@
 #include "bpf/kmem_state.h"
 #include "bpf/kmem_table.h"
 #include "bpf/kmem_thread.h"
+#include "bpf/kmem_user.h"
 
 /* What an event tells of a block. */
 struct told {
@@ -33,6 +34,8 @@ static __always_inline void send_alloc(__u64 addr, const struct kmem_block *b)
 
 	if (!e) {
 		count(KMEM_LOST_RING_ALLOC, 1);
+		if (user_stacks)
+			drop_user(addr);
 		return;
 	}
 	e->head = (struct kmem_event){.kind = KMEM_ALLOC,
@@ -66,8 +69,11 @@ static __always_inline void allocated(void *ctx, __u32 point, __u64 addr, const 
 		count(KMEM_LOST_FULL, 1);
 		return;
 	}
-	if (!is_new)
+	if (!is_new) {
 		count(KMEM_REUSED, 1);
+		if (user_stacks && !all_events)
+			drop_user(addr);
+	}
 	id = bpf_get_current_pid_tgid();
 	b->time_ns = bpf_ktime_get_ns();
 	b->cache = told->cache;
@@ -80,6 +86,8 @@ static __always_inline void allocated(void *ctx, __u32 point, __u64 addr, const 
 	b->stack = (__u16)stack;
 	bpf_get_current_comm(b->comm, sizeof(b->comm));
 	count(KMEM_ALLOCATED, 1);
+	if (user_stacks && is_on_stack(ctx))
+		take_user(addr, b->time_ns);
 	if (all_events)
 		send_alloc(addr, b);
 	/* Who reads the table sees it whole: the processor keeps the order of stores. */
@@ -120,6 +128,8 @@ static __noinline int forget_block(struct kmem_block *b, __u64 addr)
 	} else {
 		count_block(KMEM_SHORT, size);
 	}
+	if (user_stacks && !all_events)
+		drop_user(addr);
 	barrier();
 	*(volatile __u64 *)&b->addr = 0;
 	return 1;

@@ -104,6 +104,8 @@ enum kmem_count {
 	KMEM_CHECKED,	      /* among them of those that were known */
 	KMEM_LOST_RING,	      /* frees that found the ring full */
 	KMEM_LOST_RING_ALLOC, /* allocations that found it full */
+	KMEM_LOST_USER,	      /* stacks of user space that found no room */
+	KMEM_UNREAD_USER,     /* or that could not be read */
 	KMEM_COUNT_NR,
 };
 
@@ -138,6 +140,7 @@ enum kmem_count {
 /* Words of struct pt_regs: arch/x86/include/asm/ptrace.h. */
 enum {
 	KMEM_REGS_FP = 4,
+	KMEM_REGS_CX = 11,
 	KMEM_REGS_PC = 16,
 	KMEM_REGS_CS = 17,
 	KMEM_REGS_SP = 19,
@@ -154,6 +157,26 @@ enum kmem_point {
 	KMEM_POINT_PAGES,
 	KMEM_POINT_PERCPU,
 	KMEM_POINT_NR,
+};
+
+/* Places for what is copied of user space; a copy is at one of some places that follow from its
+ * block's address. */
+#define KMEM_USERS	 8192 /* a power of 2 */
+#define KMEM_USER_PLACES 8
+#define KMEM_USER_STACK	 8192 /* bytes: two pages */
+#define KMEM_USER_AT(addr, n) \
+	((__u32)(((addr) + (n)) * 0x9e3779b97f4a7c15ull >> 40) & (KMEM_USERS - 1))
+
+/* The registers and the stack of the program on whose behalf a block was allocated. */
+struct kmem_user {
+	__u64 addr; /* of the block; 0: the place is free, KMEM_FILLED: it is being filled */
+	__u64 time_ns;
+	__u64 image[2]; /* of its memory: where the stack began, where the code ends */
+	__u64 regs[KMEM_REGS_NR];
+	__u32 len; /* bytes of the stack, */
+	__u32 pad;
+	__u8 stack[KMEM_USER_STACK]; /* the first of which is at the stack pointer's lower 12 bits
+				      */
 };
 
 /* A stack that was walked. */

@@ -212,6 +212,10 @@ struct mlk_origin {
 
 #define MLK_ORIGIN_REG 3 /* rbx, as DWARF numbers it */
 
+/* The register of such an ALLOC that has the process whose user space its stack goes on in; 0:
+ * none. */
+#define MLK_SPACE_REG 0 /* rax */
+
 /* What was lost, counted from the start of the recording.  The order is that of the file: append.
  */
 enum mlk_loss {
@@ -232,6 +236,7 @@ enum mlk_loss {
 	MLK_LOST_NOTICE,  /* exec notices that found the buffer full; the blocks of before will look
 			     leaked */
 	MLK_LOST_LOOK,	  /* processes that ended before their guarded blocks were checked */
+	MLK_LOST_USER,	  /* allocations of the kernel whose stack of user space is missing */
 	MLK_LOSS_NR,
 };
 

@@ -42,6 +42,9 @@ int kernel_option(struct kernel_opts *o, const struct option_info *option, const
 	case KERNEL_PERCPU:
 		o->probes.percpu = true;
 		return 0;
+	case KERNEL_USER_STACKS:
+		o->probes.user_stacks = true;
+		return 0;
 	case KERNEL_OLDER:
 		return option_time(option, text, 0, &o->older_ns);
 	case KERNEL_COMM:

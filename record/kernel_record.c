@@ -19,6 +19,7 @@
 #include "mleak.h"
 #include "record/base/clock.h"
 #include "record/base/kernel.h"
+#include "record/kernel/joined_stack.h"
 #include "record/kernel/kallsyms.h"
 #include "record/kernel/kernel_events.h"
 #include "record/kernel/kernel_origins.h"
@@ -27,6 +28,7 @@
 #include "record/signals.h"
 
 #define CONSUME_MS 100
+#define USERS_MS   20	       /* where copies of user space wait to be written */
 #define SOON_MS	   5	       /* while stacks are new */
 #define LOOK_NS	   5000000000u /* a block that lives shorter may not be seen */
 
@@ -67,7 +69,7 @@ static int attach(struct recording *r)
 	err = kallsyms_read(&r->names);
 	if (err)
 		return explain_names(err);
-	err = kernel_stacks_new(&r->stacks, r->probes, r->names);
+	err = kernel_stacks_new(&r->stacks, r->probes, r->names, r->opts->probes.user_stacks);
 	if (err)
 		log_error("cannot record the kernel's memory: %s", strerror(-err));
 	return err;
@@ -92,6 +94,7 @@ static void describe(const struct kernel_opts *o, char *text, size_t room)
 				      : "blocks that lived for a look each 5 seconds");
 	snprintf(older, sizeof(older), "%gs", (double)o->older_ns / 1e9);
 	add_option(text, room, ", --percpu", o->probes.percpu ? "" : NULL);
+	add_option(text, room, ", --user-stacks", o->probes.user_stacks ? "" : NULL);
 	add_option(text, room, ", --older", o->older_ns ? older : NULL);
 	add_option(text, room, ", --comm", o->probes.comm);
 	add_option(text, room, ", --cgroup", o->cgroup);
@@ -112,7 +115,9 @@ static int open_trace(struct recording *r, int fd)
 				.backend = how,
 				.tgid = KERNEL_TGID,
 				.of_kernel = 1,
-				.stack_limit = KMEM_STACK_DEPTH * sizeof(uint64_t),
+				.stack_limit = r->opts->probes.user_stacks
+						       ? JOINED_STACK_MOST
+						       : KMEM_STACK_DEPTH * sizeof(uint64_t),
 				.stack_mode = MLK_STACK_RAW,
 				.sample_every = r->opts->probes.sample_every,
 				.min_size = r->opts->probes.min_size,
@@ -143,7 +148,8 @@ static int begin(struct recording *r)
 						.origins = r->origins,
 						.cache = r->opts->cache,
 						.older_ns = r->opts->older_ns,
-						.all = r->opts->probes.all_events};
+						.all = r->opts->probes.all_events,
+						.user_stacks = r->opts->probes.user_stacks};
 
 	if (!err)
 		err = kernel_events_new(&r->events, &opts);
@@ -170,6 +176,8 @@ static int note_losses(struct recording *r)
 	losses.count[MLK_LOST_ALLOC] = c[KMEM_LOST_RING_ALLOC] + r->missed_allocs;
 	losses.count[MLK_LOST_FREE] = c[KMEM_LOST_FREES] + c[KMEM_LOST_RING] + r->missed_frees;
 	losses.count[MLK_LOST_STATE] = c[KMEM_LOST_FULL];
+	losses.count[MLK_LOST_USER] = c[KMEM_LOST_USER] + c[KMEM_UNREAD_USER] + sums->gone_users;
+	losses.count[MLK_LOST_MODULE] = sums->unreadable;
 	losses.skipped[MLK_SKIPPED_SIZE] = c[KMEM_FILTERED] + sums->filtered;
 	losses.skipped_bytes[MLK_SKIPPED_SIZE] = c[KMEM_FILTERED_BYTES] + sums->filtered_bytes;
 	losses.skipped[MLK_SKIPPED_SAMPLE] = c[KMEM_UNSAMPLED];
@@ -200,8 +208,9 @@ static void wait_a_little(struct recording *r, int signals)
 {
 	struct pollfd any = {.fd = signals, .events = POLLIN};
 	struct signalfd_siginfo info;
+	int ms = r->opts->probes.user_stacks ? USERS_MS : CONSUME_MS;
 
-	if (poll(&any, 1, kernel_events_are_new(r->events) ? SOON_MS : CONSUME_MS) > 0 &&
+	if (poll(&any, 1, kernel_events_are_new(r->events) ? SOON_MS : ms) > 0 &&
 	    read(signals, &info, sizeof(info)) > 0 && info.ssi_signo != SIGUSR1)
 		r->reason = MLK_END_SIGNAL;
 }
@@ -216,7 +225,7 @@ static int run(struct recording *r, int signals)
 		wait_a_little(r, signals);
 		err = kernel_events_consume(r->events);
 		now_ns = clock_now_ns();
-		if (!err && now_ns >= next_ns) {
+		if (!err && (now_ns >= next_ns || kmem_probes_are_crowded(r->probes))) {
 			err = look(r);
 			next_ns = now_ns + LOOK_NS;
 		}
@@ -260,6 +269,8 @@ static void tell(const struct recording *r)
 		 " walked by the kernel, the others known by its tables; of these "
 		 "%" PRIu64 " checked, %" PRIu64 " wrong",
 		 c[KMEM_WALKED] - c[KMEM_CHECKED], c[KMEM_CHECKED], sums->wrong);
+	if (r->opts->probes.user_stacks)
+		log_info("stacks of user space: with %" PRIu64 " blocks", sums->users);
 	log_info("left out: mleak's own %" PRIu64 " allocations (%" PRIu64 " bytes), %" PRIu64
 		 " pages of slabs whose objects are recorded",
 		 c[KMEM_OWN], c[KMEM_OWN_BYTES], sums->slab_pages);
@@ -273,6 +284,11 @@ static void tell(const struct recording *r)
 	     "frees were lost in interrupts, where eBPF does not run; their blocks look leaked");
 	warn(c[KMEM_LOST_RING] + c[KMEM_LOST_RING_ALLOC], "events found the buffer full");
 	warn(c[KMEM_LOST_STACK], "allocations have no stack: there was no room for another one");
+	warn(c[KMEM_LOST_USER], "allocations lack the stack of user space: there was no room");
+	warn(c[KMEM_UNREAD_USER], "allocations lack the stack of user space: it was not in memory");
+	warn(sums->gone_users, "blocks lack the stack of user space: their process had ended, or "
+			       "ran another program");
+	warn(sums->unreadable, "programs or libraries could not be read: stacks end there");
 	warn(c[KMEM_REUSED], "blocks were freed without a notice, as their address was allocated "
 			     "again");
 	warn(sums->cut, "stacks were cut to their first 64 frames");
@@ -289,11 +305,16 @@ static void tell(const struct recording *r)
  * already. */
 static void give_up_privileges(const struct recording *r)
 {
+	const struct privileges_later later = {.preload = true};
 	uint64_t caps = UINT64_C(1) << CAP_DAC_READ_SEARCH;
 
 	if (kernel_maps_take_bpf())
 		caps |= UINT64_C(1) << CAP_BPF;
-	sandbox_enter_both(r->writer);
+	/* Landlock lets nobody look at the memory of others, whatever capabilities they have. */
+	if (r->opts->probes.user_stacks)
+		caps |= privileges_needed(&later);
+	else
+		sandbox_enter_both(r->writer);
 	privileges_reduce(caps, r->writer);
 }
 

@@ -92,6 +92,9 @@ static int check_kernel(const struct record_opts *o)
 		 o->filters.sample_bytes)
 		log_error("--kernel goes with --duration, -z, -Z, -s N, --output, --max-size, "
 			  "--compress and the options of its own group: leave the others out");
+	else if (o->of_kernel.probes.user_stacks && o->of_kernel.older_ns)
+		log_error("--user-stacks does not go with --older, for which they would have to be "
+			  "kept long: leave --older out; 'mleak report --older' does it");
 	else
 		return 0;
 	return -EINVAL;

@@ -58,7 +58,7 @@ static void doubt_losses(struct doubts *d, const struct report_run *job)
 	uint64_t programs = lost[MLK_LOST_EXEC], events = 0;
 
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
-		if (kind != MLK_LOST_MODULE && kind != MLK_LOST_EXEC && kind != MLK_LOST_LOOK)
+		if (replay_is_event_loss(kind) && kind != MLK_LOST_EXEC)
 			events += lost[kind];
 	if (lost[MLK_LOST_LOOK])
 		add(d, "blocks of %" PRIu64 " process%s were not checked for overruns",

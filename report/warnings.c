@@ -86,6 +86,9 @@ static void warn_of_losses(const char *path, const struct replay *leaks)
 	if (losses->count[MLK_LOST_LOOK])
 		log_warn("'%s': %" PRIu64 " %s", path, losses->count[MLK_LOST_LOOK],
 			 mlk_loss_text(MLK_LOST_LOOK));
+	if (losses->count[MLK_LOST_USER])
+		log_warn("'%s': %" PRIu64 " %s are missing", path, losses->count[MLK_LOST_USER],
+			 mlk_loss_text(MLK_LOST_USER));
 	if (suspect.blocks)
 		log_warn("%" PRIu64 " of the outstanding blocks in '%s' (%" PRIu64
 			 " bytes) lived while frees were lost: they may have been freed",

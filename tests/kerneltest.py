@@ -25,6 +25,7 @@ OF_SLABS = "alloc_slab_obj_exts|alloc_slab_page|account_slab|memcg_alloc_"
 @needs_bpf
 class KernelCase(Case):
     has_target = True
+    target_source, target_flags = "kernel_target.c", ()
 
     def setUp(self):
         super().setUp()
@@ -32,8 +33,8 @@ class KernelCase(Case):
             return
         # No other test's program has this name.
         self.comm = "mlkt%d" % os.getpid()
-        built = self.finish(self.spawn(["gcc", "-D_GNU_SOURCE", "-O2", "-o", self.comm,
-                                        os.path.join(TESTS, "live", "kernel_target.c")]))
+        built = self.finish(self.spawn(["gcc", "-D_GNU_SOURCE", "-O2", *self.target_flags, "-o", self.comm,
+                                        os.path.join(TESTS, "live", self.target_source)]))
         self.assertEqual(built.status, 0, built.err)
         self.target = self.start_target(self.comm)
 

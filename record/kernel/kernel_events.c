@@ -7,32 +7,20 @@
 #include <string.h>
 #include <time.h>
 
-#include "array.h"
 #include "record/base/clock.h"
+#include "record/kernel/joined_stack.h"
 #include "record/kernel/kernel_origins.h"
 #include "record/kernel/kernel_rules.h"
+#include "record/kernel/pending.h"
+#include "record/kernel/user_images.h"
 #include "unwind/dwunw_event.h"
 
-#define STACK_AT 0xffffc90000000000ull /* where the trace has all stacks: the words say nothing */
-#define THREADS	 4096		       /* whose names are remembered as written */
+#define THREADS 4096 /* whose names are remembered as written */
 
 /* A program that runs while the recorder looks may not have put its block into the table yet, or
  * not taken it out: it is done within this time. */
 #define GRACE_NS  20000000u
 #define MOMENT_NS (GRACE_NS / 4)
-
-/* Something that is to be written when its turn has come. */
-struct pending {
-	uint64_t time_ns, addr, size;
-	uint64_t alloc_ns; /* of the block */
-	uint64_t order;	   /* in which it became known */
-	uint32_t tid, stack;
-	uint32_t origin; /* of an ALLOC */
-	uint64_t cache;
-	uint8_t kind;  /* enum mlk_kind */
-	uint8_t block; /* enum kmem_kind */
-	bool dropped;
-};
 
 struct named_thread {
 	uint32_t tid;
@@ -43,9 +31,10 @@ struct kernel_events {
 	struct kernel_events_opts opts;
 	struct kernel_events_sums sums;
 	struct kernel_rules *rules;
+	struct user_images *images; /* NULL: stacks of user space are not asked for */
+	struct joined_stack joined; /* that is written */
 	bool are_new;
-	struct pending *v;
-	size_t nr, room;
+	struct pending_list pending;
 	uint64_t cut_ns, last_cut_ns;
 	uint64_t next_id;
 	uint64_t vmemmap, page_offset; /* where the pages' descriptions and the pages are */
@@ -83,6 +72,8 @@ int kernel_events_new(struct kernel_events **out, const struct kernel_events_opt
 	e->vmemmap = read_word(e, opts->names->vmemmap_base, 0xffffea0000000000);
 	e->page_offset = read_word(e, opts->names->page_offset_base, 0xffff888000000000);
 	err = kernel_rules_new(&e->rules, opts->probes, opts->stacks, opts->names);
+	if (!err && opts->user_stacks)
+		err = user_images_new(&e->images, opts->writer);
 	if (err) {
 		kernel_events_free(e);
 		*out = NULL;
@@ -94,16 +85,6 @@ int kernel_events_new(struct kernel_events **out, const struct kernel_events_opt
 static uint64_t address(const struct kernel_events *e, uint64_t addr, unsigned int kind)
 {
 	return kind == KMEM_PAGES ? e->page_offset + (addr - e->vmemmap) / 64 * 4096 : addr;
-}
-
-static int add(struct kernel_events *e, const struct pending *p)
-{
-	if (grow_array(&e->v, e->nr, &e->room, sizeof(*e->v)))
-		return -ENOMEM;
-	e->v[e->nr] = *p;
-	e->v[e->nr].order = e->nr;
-	e->nr++;
-	return 0;
 }
 
 /* Is the block one of the cache that was asked for? */
@@ -148,6 +129,7 @@ static struct pending alloc_of(const struct kmem_block *b)
 				.addr = b->addr,
 				.size = b->size,
 				.tid = b->tid,
+				.tgid = b->tgid,
 				.stack = b->stack,
 				.cache = b->kind == KMEM_PAGES ? 0 : b->cache,
 				.kind = MLK_ALLOC,
@@ -185,17 +167,53 @@ static int find_origin(struct kernel_events *e, struct pending *p, const struct 
 	return kernel_origins_number(e->opts.origins, &key, b->comm, &p->origin);
 }
 
+static struct user_image image_of(const struct pending *p)
+{
+	return (struct user_image){.tgid = p->tgid,
+				   .image = {p->user->image[0], p->user->image[1]}};
+}
+
+/* Take the stack of user space with @p, if it can be told which code it is of. */
+static int take_user(struct kernel_events *e, struct pending *p)
+{
+	struct kmem_user *user = kmem_probes_take_user(e->opts.probes, p->addr, p->alloc_ns);
+	struct user_image of;
+	bool known = false;
+	int err = 0;
+
+	if (!user)
+		return 0;
+	p->user = user;
+	of = image_of(p);
+	if (kernel_stacks_get(e->opts.stacks, p->stack)->entry) {
+		err = user_images_see(e->images, &of, &known);
+		e->sums.gone_users += !known;
+	}
+	if (known && !err)
+		return 0;
+	free(user);
+	p->user = NULL;
+	return err;
+}
+
 static int add_alloc(struct kernel_events *e, const struct kmem_block *b)
 {
 	struct pending p = alloc_of(b);
-	int err;
+	int err = e->images ? take_user(e, &p) : 0;
 
-	if (!is_wanted(e, &p, true))
+	if (!err && !is_wanted(e, &p, true)) {
+		free(p.user);
 		return 0;
-	err = name_thread(e, b);
+	}
+	if (!err)
+		err = name_thread(e, b);
 	if (!err)
 		err = find_origin(e, &p, b);
-	return err ? err : add(e, &p);
+	if (!err)
+		err = pending_add(&e->pending, &p);
+	if (err)
+		free(p.user);
+	return err;
 }
 
 static int take_block(void *arg, const struct kmem_block *b)
@@ -228,7 +246,7 @@ static int take_event(void *arg, void *data, size_t size)
 		return size < sizeof(struct kmem_alloc_event)
 			       ? -EINVAL
 			       : add_alloc(e, &((const struct kmem_alloc_event *)data)->block);
-	return is_wanted(e, &p, false) ? add(e, &p) : 0;
+	return is_wanted(e, &p, false) ? pending_add(&e->pending, &p) : 0;
 }
 
 int kernel_events_consume(struct kernel_events *e)
@@ -244,6 +262,20 @@ bool kernel_events_are_new(const struct kernel_events *e)
 	return e->are_new;
 }
 
+/* Make the stack of @p, and have the trace know the code that it is of. */
+static int make_stack(struct kernel_events *e, const struct pending *p,
+		      const struct kernel_stack *stack)
+{
+	struct user_image of;
+
+	joined_stack_make(&e->joined, stack, p->user);
+	if (!p->user)
+		return 0;
+	of = image_of(p);
+	e->sums.users++;
+	return user_images_tell(e->images, &of, p->time_ns);
+}
+
 static int write_alloc(struct kernel_events *e, const struct pending *p)
 {
 	static const uint8_t funcs[KMEM_KIND_NR] = {[KMEM_KMALLOC] = MLK_FUNC_KMALLOC,
@@ -251,38 +283,35 @@ static int write_alloc(struct kernel_events *e, const struct pending *p)
 						    [KMEM_PAGES] = MLK_FUNC_ALLOC_PAGES,
 						    [KMEM_PERCPU] = MLK_FUNC_ALLOC_PERCPU};
 	const struct kernel_stack *stack = kernel_stacks_get(e->opts.stacks, p->stack);
-	uint64_t words[KMEM_STACK_DEPTH + 1] = {0};
+	int err = make_stack(e, p, stack);
 	struct mlk_event event = {.kind = MLK_ALLOC,
 				  .func = p->block < KMEM_KIND_NR ? funcs[p->block] : 0,
 				  .nr_regs = DWUNW_MAX_ARCH_REGS,
-				  .flags = DWUNW_EVENT_RETURN_ADDRESS,
+				  .flags = DWUNW_EVENT_RETURN_ADDRESS | e->joined.flags,
 				  .tgid = KERNEL_TGID,
 				  .tid = stack->what & KERNEL_STACK_INTERRUPT ? 0 : p->tid,
 				  .time_ns = p->time_ns,
 				  .addr = address(e, p->addr, p->block),
 				  .size = p->size,
 				  .alloc_id = ++e->next_id,
-				  .stack = (const uint8_t *)words};
+				  .stack = e->joined.bytes,
+				  .stack_len = e->joined.len};
 
-	event.regs[MLK_SP_REG] = STACK_AT;
+	if (err)
+		return err;
+	event.regs[MLK_SP_REG] = e->joined.sp;
 	event.regs[MLK_ORIGIN_REG] = p->origin;
-	event.regs[DWUNW_X86_64_RIP] = stack->nr ? stack->pcs[0] : 0;
-	if (stack->nr > 1)
-		memcpy(words, stack->pcs + 1, (stack->nr - 1u) * sizeof(words[0]));
-	/* A return address of 0 ends the stack, unless there is more of it than was kept. */
-	event.stack_len = (stack->nr ? stack->nr : 1) * (uint32_t)sizeof(words[0]);
-	if (stack->what & KERNEL_STACK_CUT) {
-		event.stack_len -= (uint32_t)sizeof(words[0]);
-		event.flags |= DWUNW_EVENT_STACK_LIMIT;
-		e->sums.cut++;
-	}
+	event.regs[MLK_SPACE_REG] = p->user ? p->tgid : 0;
+	event.regs[DWUNW_X86_64_RIP] = e->joined.pc;
+	e->sums.cut += (stack->what & KERNEL_STACK_CUT) != 0;
 	e->sums.unknown += !stack->nr;
 	e->sums.allocs++;
 	return mlk_writer_event(e->opts.writer, &event);
 }
 
-static int write_one(struct kernel_events *e, const struct pending *p)
+static int write_one(void *arg, const struct pending *p)
 {
+	struct kernel_events *e = arg;
 	struct mlk_event event = {.kind = p->kind,
 				  .tgid = KERNEL_TGID,
 				  .tid = p->tid,
@@ -296,65 +325,15 @@ static int write_one(struct kernel_events *e, const struct pending *p)
 	return mlk_writer_event(e->opts.writer, &event);
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct pending *x = a, *y = b;
-
-	if (x->time_ns != y->time_ns)
-		return x->time_ns < y->time_ns ? -1 : 1;
-	return x->order < y->order ? -1 : x->order > y->order;
-}
-
-static int by_block(const void *a, const void *b)
-{
-	const struct pending *x = a, *y = b;
-
-	if (x->addr != y->addr)
-		return x->addr < y->addr ? -1 : 1;
-	if (x->alloc_ns != y->alloc_ns)
-		return x->alloc_ns < y->alloc_ns ? -1 : 1;
-	return x->kind == MLK_ALLOC ? -1 : y->kind == MLK_ALLOC;
-}
-
-/* What is pending has no memory before the first one. */
-static void sort_pending(struct kernel_events *e, int (*compare)(const void *, const void *))
-{
-	if (e->nr)
-		qsort(e->v, e->nr, sizeof(*e->v), compare);
-}
-
-/* A free of a block that was to be written at this look, but was gone before its turn: neither is
- * written. */
-static void drop_unseen(struct kernel_events *e)
-{
-	const struct pending *block = NULL;
-
-	sort_pending(e, by_block);
-	for (size_t i = 0; i < e->nr; i++) {
-		struct pending *p = &e->v[i];
-
-		if (p->kind == MLK_ALLOC)
-			block = p;
-		else if (p->alloc_ns >= e->last_cut_ns && p->alloc_ns < e->cut_ns)
-			p->dropped = !block || block->alloc_ns != p->alloc_ns ||
-				     (p->kind == MLK_FREE && block->addr != p->addr);
-	}
-}
-
-/* Write what happened before @until_ns; the rest stays. */
+/* Write what happened before @until_ns. */
 static int write_until(struct kernel_events *e, uint64_t until_ns)
 {
-	size_t i, left = 0;
-	int err = 0;
+	int err = pending_write(&e->pending, until_ns, write_one, e);
 
-	sort_pending(e, by_time);
-	for (i = 0; !err && i < e->nr && e->v[i].time_ns < until_ns; i++)
-		if (!e->v[i].dropped)
-			err = write_one(e, &e->v[i]);
-	for (; i < e->nr; i++)
-		if (!e->v[i].dropped)
-			e->v[left++] = e->v[i];
-	e->nr = left;
+	if (e->images) {
+		e->sums.unreadable = user_images_unreadable(e->images);
+		user_images_look(e->images);
+	}
 	return err;
 }
 
@@ -376,7 +355,7 @@ int kernel_events_look(struct kernel_events *e)
 		err = kernel_events_consume(e);
 	if (err)
 		return err;
-	drop_unseen(e);
+	pending_drop_unseen(&e->pending, e->last_cut_ns, e->cut_ns);
 	err = write_until(e, e->cut_ns);
 	e->last_cut_ns = e->cut_ns;
 	return err;
@@ -402,6 +381,7 @@ void kernel_events_free(struct kernel_events *e)
 	if (!e)
 		return;
 	kernel_rules_free(e->rules);
-	free(e->v);
+	user_images_free(e->images);
+	pending_release(&e->pending);
 	free(e);
 }

@@ -29,6 +29,7 @@ struct kernel_events_opts {
 	const char *cache; /* the only cache; NULL: all */
 	uint64_t older_ns; /* a block must be so old to be written */
 	bool all;	   /* each event is sent */
+	bool user_stacks;  /* of the programs on whose behalf it is, too */
 };
 
 /* What became of the blocks, from the beginning on. */
@@ -37,7 +38,10 @@ struct kernel_events_sums {
 	uint64_t slab_pages, slab_bytes;   /* left out, because their objects are told */
 	uint64_t filtered, filtered_bytes; /* of other caches */
 	uint64_t cut, unknown;		   /* stacks: incomplete, not known */
-	uint64_t wrong;			   /* stacks that were not what the rules said */
+	uint64_t users;			   /* stacks that go on in user space */
+	uint64_t gone_users; /* that do not: the process had ended, or ran another program */
+	uint64_t unreadable; /* programs and libraries */
+	uint64_t wrong;	     /* stacks that were not what the rules said */
 };
 
 /* *@out is NULL on failure.  Returns 0 or -ENOMEM. */

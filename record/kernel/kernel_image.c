@@ -32,7 +32,7 @@ struct frame_rule {
 	uint32_t end;
 } __attribute__((packed));
 
-static struct frame_rule rule_for(uint64_t start, uint64_t end)
+static struct frame_rule frame_rule_for(uint64_t start, uint64_t end)
 {
 	struct frame_rule r = {
 		.cie = {.length = sizeof(r.cie) - 4,
@@ -50,6 +50,59 @@ static struct frame_rule rule_for(uint64_t start, uint64_t end)
 
 	return r;
 }
+
+/* Registers of user space lie above the return address: those of the DWARF numbers 15 to 0 but the
+ * stack pointer's, and the return address.  Above them is the stack that they belong to. */
+struct regs_rule {
+	struct {
+		uint32_t length, id;
+		uint8_t version;
+		char augmentation[3]; /* S: the caller was interrupted, it did not call */
+		uint8_t code_align, data_align, return_column, augmentation_length;
+		uint8_t def_cfa[4]; /* DW_CFA_def_cfa r7, 8 * KERNEL_IMAGE_REGS */
+		uint8_t offsets[KERNEL_IMAGE_REGS][2];
+		uint8_t nops[4];
+	} __attribute__((packed)) cie;
+	struct {
+		uint32_t length, cie;
+		uint64_t start, range;
+		uint8_t augmentation_length;
+		uint8_t nops[7];
+	} __attribute__((packed)) fde;
+	uint32_t end;
+} __attribute__((packed));
+
+#define STACK_POINTER 7 /* its DWARF number */
+
+static struct regs_rule regs_rule_for(uint64_t start, uint64_t end)
+{
+	struct regs_rule r = {
+		.cie = {.length = sizeof(r.cie) - 4,
+			.version = 1,
+			.augmentation = "zS",
+			.code_align = 1,
+			.data_align = 0x78, /* -8 */
+			.return_column = 16,
+			.def_cfa = {0x0c, STACK_POINTER, 0x80, 1}, /* 128 as ULEB128 */
+			.offsets = {{0x90, 1}}},
+		.fde = {.length = sizeof(r.fde) - 4,
+			.cie = sizeof(r.cie) + 4,
+			.start = start,
+			.range = end - start},
+	};
+	uint8_t at = 1;
+
+	for (uint8_t reg = 0; reg < 16; reg++) {
+		if (reg == STACK_POINTER)
+			continue;
+		r.cie.offsets[at][0] = 0x80 | reg; /* DW_CFA_offset */
+		r.cie.offsets[at][1] = at + 1;
+		at++;
+	}
+	return r;
+}
+
+_Static_assert(KERNEL_IMAGE_REGS == 16, "as regs_rule_for() has it");
 
 /* The file while it is made. */
 struct file {
@@ -100,14 +153,16 @@ static void put_note(struct file *f, const struct mlk_id *id)
 
 static void put_rule(struct file *f, const struct kernel_image *what)
 {
-	struct frame_rule rule = rule_for(what->start, what->end);
+	struct frame_rule frames = frame_rule_for(what->start, what->end);
+	struct regs_rule regs = regs_rule_for(what->start, what->end);
 
 	f->sections[SECTION_FRAME] = (Elf64_Shdr){.sh_name = section_name(".eh_frame"),
 						  .sh_type = SHT_PROGBITS,
 						  .sh_flags = SHF_ALLOC,
 						  .sh_addr = (what->end + 15) & ~15ull,
 						  .sh_addralign = 8};
-	put_section(f, SECTION_FRAME, &rule, sizeof(rule));
+	put_section(f, SECTION_FRAME, what->has_regs ? (const void *)&regs : &frames,
+		    what->has_regs ? sizeof(regs) : sizeof(frames));
 }
 
 static size_t names_size(const struct kernel_image *what)

@@ -2,11 +2,13 @@
  *
  * It holds the functions that occur in the recorded stacks, and no others.  A recorded kernel stack
  * is a list of return addresses.  So one rule of call frame information serves all code: a frame is
- * one word, which is the return address.
+ * one word, which is the return address.  Another rule is for where the kernel was entered from
+ * user space: there the registers of user space follow, and then its stack.
  */
 #ifndef RECORD_KERNEL_IMAGE_H
 #define RECORD_KERNEL_IMAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,9 +21,14 @@ struct kernel_function {
 	const char *name;
 };
 
+/* Words between a return address that lies in an image with registers and the stack of user space:
+ * r15 to r8, rbp, rdi, rsi, rbx, rcx, rdx, rax, and the address of the next instruction. */
+#define KERNEL_IMAGE_REGS 16
+
 /* What the ELF file is made of. */
 struct kernel_image {
 	uint64_t start, end; /* addresses of its code in the image */
+	bool has_regs;	     /* its code was entered from user space */
 	struct mlk_id id;    /* a build-id becomes a note; any other does not */
 	const struct kernel_function *functions;
 	size_t nr;

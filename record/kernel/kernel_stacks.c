@@ -10,15 +10,20 @@
 #include "record/kernel/kernel_image.h"
 
 #define NR_STACKS   (KMEM_STACKS + KMEM_SPARE)
-#define OWN_FRAMES  8 /* the frames of the programs are among so many */
-#define SLAB_FRAMES 8 /* and those of the slab allocator among so many behind them */
+#define OWN_FRAMES  8  /* the frames of the programs are among so many */
+#define ENTRIES	    64 /* functions by which user space enters the kernel, at most */
+#define ENTRY_SIZE  16 /* bytes that each of them has in the trace */
+#define SLAB_FRAMES 8  /* and those of the slab allocator among so many behind them */
 
 struct kernel_stacks {
 	const struct kmem_probes *probes;
 	const struct kallsyms *names;
 	struct kernel_stack *all; /* by number */
 	struct kernel_stack none;
-	bool *used;	  /* by index in names->v: a function that occurred */
+	bool *used;				/* by index in names->v: a function that occurred */
+	const struct kallsym *entries[ENTRIES]; /* by which the kernel was entered */
+	size_t nr_entries;
+	bool has_entries; /* they are asked for */
 	uint64_t unnamed; /* addresses that lie in no function */
 };
 
@@ -39,6 +44,13 @@ static const char *const slab[] = {
 static const char *const interrupt[] = {"handle_softirqs",	"__do_softirq",
 					"asm_common_interrupt", "asm_sysvec_",
 					"common_interrupt",	"asm_exc_nmi"};
+
+/* User space called these, or was interrupted by its own doing.  The forms for programs of 32 bits
+ * have other registers. */
+static const char *const entered[] = {"entry_SYSCALL_64", "asm_exc_", "ret_from_fork"};
+
+/* A program is being replaced: registers are of the old one, memory is of the new one. */
+static const char *const replaced[] = {"bprm_execve", "load_elf_binary", "begin_new_exec"};
 
 #define NR(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -95,8 +107,27 @@ static uint64_t as_linked(const struct kernel_stacks *s, uint64_t pc)
 							: pc;
 }
 
+/* The address that stands for @f, by which the kernel was entered; 0: it was not, or by too many.
+ */
+static uint64_t entry_for(struct kernel_stacks *s, const struct kallsym *f)
+{
+	size_t at = 0;
+
+	if (!begins(kallsyms_name(s->names, f), entered, NR(entered)))
+		return 0;
+	while (at < s->nr_entries && s->entries[at] != f)
+		at++;
+	if (at == ENTRIES)
+		return 0;
+	if (at == s->nr_entries)
+		s->entries[s->nr_entries++] = f;
+	return KERNEL_STACKS_ENTRY + at * ENTRY_SIZE + ENTRY_SIZE / 2;
+}
+
 static void read_stack(struct kernel_stacks *s, uint32_t number, struct kernel_stack *stack)
 {
+	const struct kallsym *last = NULL;
+	bool is_replaced = false;
 	uint64_t pcs[KMEM_STACK_DEPTH];
 	size_t nr = kmem_probes_stack(s->probes, number, pcs), skip = skip_own(s, pcs, nr);
 
@@ -115,6 +146,8 @@ static void read_stack(struct kernel_stacks *s, uint32_t number, struct kernel_s
 		s->used[f - s->names->v] = true;
 		if (i < skip + SLAB_FRAMES && is_one(name, slab, NR(slab)))
 			stack->what |= KERNEL_STACK_SLAB;
+		is_replaced |= is_one(name, replaced, NR(replaced));
+		last = f;
 		stack->pcs[stack->nr++] = as_linked(s, pcs[i]);
 		if (begins(name, interrupt, NR(interrupt))) {
 			stack->what |= KERNEL_STACK_INTERRUPT;
@@ -122,10 +155,12 @@ static void read_stack(struct kernel_stacks *s, uint32_t number, struct kernel_s
 			return;
 		}
 	}
+	if (s->has_entries && last && !is_replaced && !(stack->what & KERNEL_STACK_CUT))
+		stack->entry = entry_for(s, last);
 }
 
 int kernel_stacks_new(struct kernel_stacks **out, const struct kmem_probes *probes,
-		      const struct kallsyms *names)
+		      const struct kallsyms *names, bool entries)
 {
 	struct kernel_stacks *s = calloc(1, sizeof(*s));
 
@@ -134,6 +169,7 @@ int kernel_stacks_new(struct kernel_stacks **out, const struct kmem_probes *prob
 		return -ENOMEM;
 	s->probes = probes;
 	s->names = names;
+	s->has_entries = entries;
 	s->all = calloc(NR_STACKS, sizeof(*s->all));
 	s->used = calloc(names->nr, sizeof(*s->used));
 	if (!s->all || !s->used) {
@@ -277,11 +313,45 @@ static void describe(const struct kernel_stacks *s, size_t module, bool names, c
 	find_id(module == KALLSYMS_KERNEL ? "" : of->name, names, &m->id);
 }
 
+/* The code by which the kernel was entered, as a module. */
+static int write_entries(const struct kernel_stacks *s, struct mlk_writer *w, struct mlk_mapping *m,
+			 bool names)
+{
+	struct kernel_function list[ENTRIES];
+	struct kernel_image what = {.start = KERNEL_STACKS_ENTRY,
+				    .end = KERNEL_STACKS_ENTRY + ENTRIES * ENTRY_SIZE,
+				    .has_regs = true,
+				    .functions = list,
+				    .nr = names ? s->nr_entries : 0};
+	char text[200] = "[entry]";
+	uint8_t *bytes;
+	size_t len;
+	int err;
+
+	*m = (struct mlk_mapping){.start = what.start,
+				  .end = what.end,
+				  .perms = MLK_PERM_R | MLK_PERM_X,
+				  .path = "[entry]"};
+	for (size_t i = 0; i < what.nr; i++) {
+		list[i] = (struct kernel_function){.addr = what.start + i * ENTRY_SIZE,
+						   .size = ENTRY_SIZE,
+						   .name = kallsyms_name(s->names, s->entries[i])};
+		/* Which function is where differs from trace to trace, so the id does. */
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), " %s", list[i].name);
+	}
+	name_as_id(text, &m->id);
+	err = kernel_image_make(&what, &bytes, &len);
+	if (!err)
+		err = mlk_writer_module(w, &m->id, m->path, bytes, len);
+	free(bytes);
+	return err;
+}
+
 int kernel_stacks_write(const struct kernel_stacks *s, struct mlk_writer *w, bool names,
 			uint64_t time_ns)
 {
 	size_t nr = s->names->nr_modules;
-	struct mlk_mapping *v = calloc(nr, sizeof(*v));
+	struct mlk_mapping *v = calloc(nr + 1, sizeof(*v));
 	struct kernel_function *list = calloc(s->names->nr, sizeof(*list));
 	char(*paths)[80] = calloc(nr, sizeof(*paths));
 	struct mlk_maps maps = {.time_ns = time_ns, .mappings = v};
@@ -293,6 +363,8 @@ int kernel_stacks_write(const struct kernel_stacks *s, struct mlk_writer *w, boo
 		describe(s, i, names, paths[i], &v[maps.nr]);
 		err = write_module(s, w, (uint32_t)i, &v[maps.nr++], list, names);
 	}
+	if (!err && s->has_entries)
+		err = write_entries(s, w, &v[maps.nr++], names);
 	if (!err) {
 		qsort(v, maps.nr, sizeof(*v), by_start);
 		err = mlk_writer_maps(w, &maps);

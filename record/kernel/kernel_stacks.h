@@ -14,6 +14,10 @@
  * arch/x86/Kconfig: PHYSICAL_START).  So two boots of one kernel have the same addresses. */
 #define KERNEL_STACKS_TEXT 0xffffffff81000000ull
 
+/* Where the trace has the code by which the kernel is entered from user space, with a rule of its
+ * own: below all else that it maps. */
+#define KERNEL_STACKS_ENTRY 0xffffffff80000000ull
+
 /* Bits of kernel_stack.what. */
 enum {
 	KERNEL_STACK_SLAB = 1 << 0,	 /* pages for the slab allocator, whose objects count */
@@ -26,16 +30,18 @@ struct kernel_stack {
 	bool known;
 	uint8_t what;
 	uint8_t nr;
+	uint64_t entry; /* takes the place of the last one where frames of user space follow;
+			   0: none do */
 	uint64_t
 		pcs[KMEM_STACK_DEPTH]; /* return addresses as the trace has them, innermost first */
 };
 
 struct kernel_stacks; /* opaque */
 
-/* Stacks that @probes keeps, named by @names; both are borrowed until kernel_stacks_free().  *@out
- * is NULL on failure.  Returns 0 or -ENOMEM. */
+/* Stacks that @probes keeps, named by @names; both are borrowed until kernel_stacks_free().
+ * @entries: frames of user space may follow.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
 int kernel_stacks_new(struct kernel_stacks **out, const struct kmem_probes *probes,
-		      const struct kallsyms *names);
+		      const struct kallsyms *names, bool entries);
 
 /* Stack @number of a struct kmem_block; valid until kernel_stacks_free().  Without frames where
  * there is none. */

@@ -18,6 +18,7 @@
 #include "record/base/kernel.h"
 #include "record/base/proc.h"
 #include "record/kernel/kmem_forms.h"
+#include "record/kernel/kmem_users.h"
 
 #define CHECK_EACH 1024 /* of the stacks that are known */
 #define LEAST_BITS 13	/* of the number of places in the table */
@@ -36,7 +37,7 @@ struct kmem_probes {
 	unsigned int blind;
 	int cpus;
 	uint64_t *counts; /* KMEM_COUNT_NR for each CPU */
-	struct mapped blocks, filled, rules;
+	struct mapped blocks, filled, rules, users;
 	uint8_t *left; /* by page of the table: it has blocks that were too young for the last look
 			*/
 };
@@ -74,6 +75,7 @@ static void configure(struct kmem_probes *p, const struct kmem_probes_opts *opts
 	skel->rodata->sample_every = opts->sample_every ? (__u32)opts->sample_every : 1;
 	skel->rodata->only_cgroup = opts->cgroup != 0;
 	skel->rodata->cgroup = opts->cgroup;
+	skel->rodata->user_stacks = opts->user_stacks;
 	skel->rodata->only_comm = opts->comm != NULL;
 	if (opts->comm)
 		strncpy((char *)(uintptr_t)skel->rodata->comm, opts->comm, KMEM_COMM - 1);
@@ -103,7 +105,7 @@ static bool is_locked_down(void)
 }
 
 /* The table has at least twice the places that are taken, so that a block finds a free one. */
-static int size_table(struct kmem_probes *p, uint32_t max_blocks)
+static int size_tables(struct kmem_probes *p, uint32_t max_blocks)
 {
 	uint32_t bits = LEAST_BITS;
 	int err;
@@ -112,7 +114,11 @@ static int size_table(struct kmem_probes *p, uint32_t max_blocks)
 		bits++;
 	p->skel->rodata->table_bits = bits;
 	err = bpf_map__set_max_entries(p->skel->maps.blocks, 1u << bits);
-	return err ? err : bpf_map__set_max_entries(p->skel->maps.filled, (1u << bits) / KMEM_PAGE);
+	if (!err)
+		err = bpf_map__set_max_entries(p->skel->maps.filled, (1u << bits) / KMEM_PAGE);
+	if (!err && !p->skel->rodata->user_stacks)
+		err = bpf_map__set_max_entries(p->skel->maps.users, 1);
+	return err;
 }
 
 static int map_one(struct mapped *m, const struct bpf_map *map)
@@ -135,6 +141,8 @@ static int map_tables(struct kmem_probes *p)
 		err = map_one(&p->filled, p->skel->maps.filled);
 	if (!err)
 		err = map_one(&p->rules, p->skel->maps.rules);
+	if (!err && p->skel->rodata->user_stacks)
+		err = map_one(&p->users, p->skel->maps.users);
 	p->left = calloc(1, bpf_map__max_entries(p->skel->maps.filled));
 	return err || p->left ? err : -ENOMEM;
 }
@@ -170,7 +178,7 @@ static int load(struct kmem_probes *p, const struct kmem_probes_opts *opts, cons
 		return err;
 	}
 	configure(p, opts, btf);
-	err = size_table(p, opts->max_blocks);
+	err = size_tables(p, opts->max_blocks);
 	if (!err)
 		err = kmem_bpf__load(p->skel);
 	if (!err)
@@ -278,6 +286,17 @@ int kmem_probes_each(struct kmem_probes *p, uint64_t from_ns, uint64_t until_ns,
 		}
 	}
 	return stop;
+}
+
+struct kmem_user *kmem_probes_take_user(struct kmem_probes *p, uint64_t addr, uint64_t time_ns)
+{
+	return p->users.at ? kmem_users_take(p->users.at, &p->skel->bss->users_taken, addr, time_ns)
+			   : NULL;
+}
+
+bool kmem_probes_are_crowded(const struct kmem_probes *p)
+{
+	return __atomic_load_n(&p->skel->bss->users_taken, __ATOMIC_RELAXED) > KMEM_USERS / 4;
 }
 
 void kmem_probes_want_samples(struct kmem_probes *p, uint32_t nr)
@@ -395,6 +414,7 @@ void kmem_probes_free(struct kmem_probes *p)
 	unmap_one(&p->blocks);
 	unmap_one(&p->filled);
 	unmap_one(&p->rules);
+	unmap_one(&p->users);
 	kmem_bpf__destroy(p->skel);
 	free(p->counts);
 	free(p->left);

@@ -22,6 +22,7 @@ struct kmem_probes_opts {
 	uint64_t sample_every; /* one of so many allocations; 0 or 1: all */
 	uint64_t cgroup;       /* id of the only one; 0: all */
 	const char *comm;      /* name of the only threads; NULL: all */
+	bool user_stacks;      /* of programs on whose behalf the kernel allocates */
 };
 
 /* What the programs cannot see on this kernel. */
@@ -38,6 +39,14 @@ void kmem_probes_arm(struct kmem_probes *p, bool armed);
 
 /* Which of enum kmem_blind hold. */
 unsigned int kmem_probes_blind(const struct kmem_probes *p);
+
+/* The copy of user space of the block at @addr, which was allocated at @time_ns: what is left is
+ * for others.  Returns it, to be freed, its stack as it is in kmem_user; NULL: there is none, or no
+ * memory. */
+struct kmem_user *kmem_probes_take_user(struct kmem_probes *p, uint64_t addr, uint64_t time_ns);
+
+/* Will copies of user space soon find no room? */
+bool kmem_probes_are_crowded(const struct kmem_probes *p);
 
 /* From now on a free of a block that was allocated before @cut_ns is sent. */
 void kmem_probes_look(struct kmem_probes *p, uint64_t cut_ns);

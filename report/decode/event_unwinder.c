@@ -56,6 +56,14 @@ static int capture_longer(const struct space *space, struct dwunw_sample *sample
 	return err;
 }
 
+/* The process in whose address space @event's stack is. */
+static uint32_t space_of(const struct mlk_event *event)
+{
+	bool of_kernel = !event->tgid && event->nr_regs > MLK_SPACE_REG;
+
+	return of_kernel ? (uint32_t)event->regs[MLK_SPACE_REG] : event->tgid;
+}
+
 int event_unwinder_stack(struct event_unwinder *capture, const struct mlk_event *event,
 			 uint32_t *id)
 {
@@ -89,10 +97,10 @@ int event_unwinder_stack(struct event_unwinder *capture, const struct mlk_event 
 		unwind_history_forget(capture->histories, event->tgid, event->tid);
 		return dwunw_stack_intern(capture->dw, NULL, 0, DWUNW_STATUS_NO_CFI, id);
 	}
-	err = address_spaces_find(capture->spaces, event->tgid, event->time_ns, &space);
+	err = address_spaces_find(capture->spaces, space_of(event), event->time_ns, &space);
 	if (err)
 		return err;
-	sample.history = unwind_history_get(capture->histories, event->tgid, event->tid);
+	sample.history = unwind_history_get(capture->histories, space_of(event), event->tid);
 	err = dwunw_capture(space->modules, &sample, NULL, STACK_MAX_FRAMES, &result);
 	if (err)
 		return err;

@@ -144,6 +144,48 @@ static int compare_snapshots(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
+/* The last snapshot that is of @tgid and not later than @time_ns; else its first one, else NULL. */
+static const struct maps_snapshot *choose_snapshot(const struct address_spaces *spaces,
+						   uint32_t tgid, uint64_t time_ns)
+{
+	size_t low = 0, high = spaces->nr_snapshots;
+
+	/* the first snapshot that is too late, or of a later process */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct maps_snapshot *at = &spaces->snapshots[middle];
+
+		if (at->tgid < tgid || (at->tgid == tgid && at->time_ns <= time_ns))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low && spaces->snapshots[low - 1].tgid == tgid)
+		return &spaces->snapshots[low - 1];
+	if (low < spaces->nr_snapshots && spaces->snapshots[low].tgid == tgid)
+		return &spaces->snapshots[low];
+	return NULL;
+}
+
+/* Keep what the kernel has mapped, which has process number 0. */
+static int keep_kernel(struct address_spaces *spaces)
+{
+	const struct maps_snapshot *last = choose_snapshot(spaces, 0, UINT64_MAX);
+	const struct space *space = last ? &spaces->all[last->space] : NULL;
+
+	spaces->kernel_space = UINT32_MAX;
+	if (!space)
+		return 0;
+	spaces->kernel = calloc(space->nr_maps + 1, sizeof(*spaces->kernel));
+	if (!spaces->kernel)
+		return -ENOMEM;
+	if (space->nr_maps)
+		memcpy(spaces->kernel, space->maps, space->nr_maps * sizeof(*space->maps));
+	spaces->nr_kernel = space->nr_maps;
+	spaces->kernel_space = last->space;
+	return 0;
+}
+
 int address_spaces_prepare(struct address_spaces *spaces, const struct trace_modules *images,
 			   struct dwunw *dw)
 {
@@ -152,7 +194,7 @@ int address_spaces_prepare(struct address_spaces *spaces, const struct trace_mod
 	if (spaces->nr_snapshots)
 		qsort(spaces->snapshots, spaces->nr_snapshots, sizeof(*spaces->snapshots),
 		      compare_snapshots);
-	return dwunw_space_new(&spaces->empty.modules, dw, NULL, 0);
+	return keep_kernel(spaces) ? -ENOMEM : dwunw_space_new(&spaces->empty.modules, dw, NULL, 0);
 }
 
 int address_spaces_share(struct address_spaces **out, const struct address_spaces *spaces,
@@ -168,6 +210,9 @@ int address_spaces_share(struct address_spaces **out, const struct address_space
 		.snapshots = spaces->snapshots,
 		.nr_snapshots = spaces->nr_snapshots,
 		.all = calloc(spaces->nr ? spaces->nr : 1, sizeof(*copy->all)),
+		.kernel = spaces->kernel,
+		.nr_kernel = spaces->nr_kernel,
+		.kernel_space = spaces->kernel_space,
 		.images = spaces->images,
 		.dw = dw,
 		.shared = spaces,
@@ -187,25 +232,44 @@ int address_spaces_share(struct address_spaces **out, const struct address_space
 	return 0;
 }
 
+/* Append to @to the mappings @from, with the modules as the unwinder has them. */
+static void append_maps(const struct address_spaces *spaces, struct dwunw_mapping *to,
+			const struct dwunw_mapping *from, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		uint32_t number = from[i].module;
+
+		to[i] = from[i];
+		if (number == DWUNW_NO_MODULE)
+			continue;
+		to[i].module = spaces->images->all[number].module;
+		if (to[i].module == DWUNW_NO_MODULE)
+			to[i].module = trace_modules_absent(number);
+	}
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct dwunw_mapping *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
 static int build_space(struct address_spaces *spaces, struct space *space)
 {
-	struct dwunw_mapping *maps =
-		calloc(space->nr_maps ? space->nr_maps : 1, sizeof(*space->maps));
+	bool is_kernel =
+		spaces->kernel_space != UINT32_MAX && space == &spaces->all[spaces->kernel_space];
+	size_t nr = space->nr_maps, nr_kernel = is_kernel ? 0 : spaces->nr_kernel;
+	struct dwunw_mapping *maps = calloc(nr + nr_kernel + 1, sizeof(*maps));
 	int err;
 
 	if (!maps)
 		return -ENOMEM;
-	for (size_t i = 0; i < space->nr_maps; i++) {
-		uint32_t number = space->maps[i].module;
-
-		maps[i] = space->maps[i];
-		if (number == DWUNW_NO_MODULE)
-			continue;
-		maps[i].module = spaces->images->all[number].module;
-		if (maps[i].module == DWUNW_NO_MODULE)
-			maps[i].module = trace_modules_absent(number);
-	}
-	err = dwunw_space_new(&space->modules, spaces->dw, maps, space->nr_maps);
+	append_maps(spaces, maps, space->maps, nr);
+	append_maps(spaces, maps + nr, spaces->kernel, nr_kernel);
+	if (nr_kernel)
+		qsort(maps, nr + nr_kernel, sizeof(*maps), by_start);
+	err = dwunw_space_new(&space->modules, spaces->dw, maps, nr + nr_kernel);
 	free(maps);
 	if (!err && !spaces->shared) {
 		free(space->maps); /* they have served to tell equal snapshots */
@@ -218,23 +282,9 @@ static int build_space(struct address_spaces *spaces, struct space *space)
 /* The space of @tgid at @time_ns, which may not be built yet. */
 static struct space *choose_space(struct address_spaces *spaces, uint32_t tgid, uint64_t time_ns)
 {
-	size_t low = 0, high = spaces->nr_snapshots;
+	const struct maps_snapshot *snapshot = choose_snapshot(spaces, tgid, time_ns);
 
-	/* the first snapshot that is too late, or of a later process */
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct maps_snapshot *at = &spaces->snapshots[middle];
-
-		if (at->tgid < tgid || (at->tgid == tgid && at->time_ns <= time_ns))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low && spaces->snapshots[low - 1].tgid == tgid)
-		return &spaces->all[spaces->snapshots[low - 1].space];
-	if (low < spaces->nr_snapshots && spaces->snapshots[low].tgid == tgid)
-		return &spaces->all[spaces->snapshots[low].space];
-	return &spaces->empty;
+	return snapshot ? &spaces->all[snapshot->space] : &spaces->empty;
 }
 
 int address_spaces_find(struct address_spaces *spaces, uint32_t tgid, uint64_t time_ns,
@@ -263,8 +313,10 @@ void address_spaces_free(struct address_spaces *spaces)
 	}
 	dwunw_space_free(spaces->empty.modules);
 	intern_release(&spaces->table);
-	if (!spaces->shared)
+	if (!spaces->shared) {
 		free(spaces->snapshots);
+		free(spaces->kernel);
+	}
 	free(spaces->used);
 	free(spaces);
 }

@@ -38,6 +38,11 @@ struct address_spaces {
 	bool *used;		 /* by number of images */
 	size_t used_room;
 	struct space empty;
+	/* What the kernel has mapped, in a trace of its memory, which is in all address spaces;
+	 * owned unless shared. */
+	struct dwunw_mapping *kernel;
+	size_t nr_kernel;
+	uint32_t kernel_space; /* its number; of none: UINT32_MAX */
 	const struct trace_modules *images;
 	struct dwunw *dw;
 	const struct address_spaces *shared; /* whose snapshots and maps these are, or NULL */

@@ -7,11 +7,13 @@ Each load runs plain, under 'mleak record --kernel' and under kmem_peer, in turn
 CPU time that it adds to the load, and its own from when it is ready to the load's end; medians of the rounds.  The
 ratio is mleak's cost to the peer's.  What a recorder takes before and after that depends on the machine, not on the
 load, and is shown apart: mleak's end has the last look at the blocks, and writes the names of functions.
+RECORD_OPTIONS in the environment are further options of mleak record.
 """
 
 import collections
 import os
 import resource
+import shlex
 import shutil
 import signal
 import statistics
@@ -145,7 +147,9 @@ def main():
     rounds = int(sys.argv[3]) if len(sys.argv) > 3 else ROUNDS
     folder = tempfile.mkdtemp(prefix="mleak-kernel-", dir=MEMORY if os.path.isdir(MEMORY) else None)
     target = os.path.join(bench, "kernel_load")
-    recorders = {"plain": None, "mleak": [mleak, "record", "--kernel", "-o", os.path.join(folder, "kernel.mlk")],
+    options = shlex.split(os.environ.get("RECORD_OPTIONS", ""))
+    recorders = {"plain": None,
+                 "mleak": [mleak, "record", "--kernel", *options, "-o", os.path.join(folder, "kernel.mlk")],
                  "peer": [os.path.join(bench, "kmem_peer")]}
     every = {kind: [] for kind in KINDS}
     try:
