@@ -279,12 +279,16 @@ static int build_space(struct address_spaces *spaces, struct space *space)
 	return err;
 }
 
-/* The space of @tgid at @time_ns, which may not be built yet. */
+/* The space of @tgid at @time_ns, which may not be built yet.  Of a process of which nothing is
+ * known, that is the kernel's, if there is one. */
 static struct space *choose_space(struct address_spaces *spaces, uint32_t tgid, uint64_t time_ns)
 {
 	const struct maps_snapshot *snapshot = choose_snapshot(spaces, tgid, time_ns);
 
-	return snapshot ? &spaces->all[snapshot->space] : &spaces->empty;
+	if (snapshot)
+		return &spaces->all[snapshot->space];
+	return spaces->kernel_space != UINT32_MAX ? &spaces->all[spaces->kernel_space]
+						  : &spaces->empty;
 }
 
 int address_spaces_find(struct address_spaces *spaces, uint32_t tgid, uint64_t time_ns,

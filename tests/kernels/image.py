@@ -95,7 +95,7 @@ def project_names(build, programs):
             names.add_program(os.path.join(build, program))
     names.add_program(os.path.join(build, "samples", "cxx"))
     for name in os.listdir(TESTS):
-        if name.endswith(".py"):
+        if name.endswith((".py", ".h")):
             names.add(os.path.join(TESTS, name))
     for name in ("live", "guest", "bench"):
         names.add_tree(os.path.join(TESTS, name))
