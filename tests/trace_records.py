@@ -12,7 +12,7 @@ META_NUMBERS = {9: "tgid", 10: "stack_limit", 11: "whole_life", 12: "sample_ever
                 14: "min_size", 15: "max_size", 16: "trigger_bytes", 17: "ring_size", 18: "guarded",
                 19: "of_kernel"}
 LOSS_NAMES = ["allocs", "frees", "releases", "restores", "returns", "states", "pointers", "execs",
-              "maps", "modules", "unmaps", "overruns", "notices", "looks"]
+              "maps", "modules", "unmaps", "overruns", "notices", "looks", "users"]
 SKIP_NAMES = ["size", "sample", "trigger", "delay", "free", "unkept", "child",
               "short", "own", "slab"]
 

@@ -42,6 +42,15 @@ class GoldenTest(Case):
         self.assertEqual(len(said), 10)
         self.assertEqual(sorted(found), sorted(said))
 
+    def test_stacks_of_the_kernel_go_on_in_the_program(self):
+        """It made 223 eventfds by one way through its functions, and 97 by another."""
+        trace = os.path.join(GOLDEN, "v1.7-kernel-user.mlk")
+        rows = csv.DictReader(io.StringIO(self.mleak("report", "--format=csv", trace).out))
+        made = {way: int(row["outstanding_blocks"]) for row in rows
+                for way in re.findall(r";main;make_both;(by_[ab];[make_on;]*);eventfd;entry_SYSCALL_64\w*;.*"
+                                      r";do_eventfd;__kmalloc_cache_noprof$", row["stack"])}
+        self.assertEqual(made, {"by_a" + 4 * ";make_one": 223, "by_b" + 2 * ";make_one": 97})
+
     def test_blocks_of_the_kernel_are_those_that_the_program_held(self):
         trace = os.path.join(GOLDEN, "v1.6-kernel.mlk")
         with open(trace[:-len("mlk")] + "said", encoding="utf-8") as file:
