@@ -155,7 +155,6 @@ static __always_inline void freed_again(__u64 addr)
 	if (!was_missed(addr))
 		return;
 	forget(addr);
-	count(KMEM_RESCUED, 1);
 }
 
 static __always_inline int kmalloc_event(__u64 *ctx, __u32 point)
@@ -318,7 +317,6 @@ int page_free_again(__u64 *ctx)
 	if (!was_missed(ARG(ctx, 0)))
 		return 0;
 	forget_pages(ARG(ctx, 0), (__u32)ARG(ctx, 1));
-	count(KMEM_RESCUED, 1);
 	return 0;
 }
 

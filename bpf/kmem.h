@@ -98,7 +98,6 @@ enum kmem_count {
 	KMEM_REUSED,	      /* the address was allocated again: the free was not seen */
 	KMEM_LOST_FULL,	      /* allocations: the table of blocks is full */
 	KMEM_LOST_FREES,      /* frees: of more objects at once than are read */
-	KMEM_RESCUED,	      /* frees that the second program saw in place of the first */
 	KMEM_LOST_STACK,      /* stacks that found no room, or could not be taken */
 	KMEM_WALKED,	      /* stacks by the kernel's walk, */
 	KMEM_CHECKED,	      /* among them of those that were known */

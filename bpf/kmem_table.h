@@ -44,7 +44,8 @@ static __always_inline __u32 place_number(__u64 addr, __u32 n)
 		hash = TABLE_HASH(addr >> (NEAR_SHIFT + NEAR_BITS)) >> 32;
 		number = (number & ((1 << NEAR_BITS) - 1)) + (hash << NEAR_BITS) + n;
 	} else {
-		number = TABLE_HASH(addr + n) >> 32;
+		/* Not by the lower bits of the half: they bring addresses in a row together. */
+		number = TABLE_HASH(addr + n) >> 40;
 	}
 	return (__u32)number & ((1u << table_bits) - 1);
 }

@@ -371,6 +371,14 @@ static uint64_t missed(const struct bpf_program *prog)
 	return fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len) ? 0 : info.recursion_misses;
 }
 
+/* How many events both of @progs did not see, at most; the second may be NULL. */
+static uint64_t missed_by_both(const struct bpf_program *const progs[2])
+{
+	uint64_t first = missed(progs[0]), second = progs[1] ? missed(progs[1]) : first;
+
+	return first < second ? first : second;
+}
+
 int kmem_probes_counts(const struct kmem_probes *p, uint64_t counts[KMEM_COUNT_NR],
 		       uint64_t *missed_allocs, uint64_t *missed_frees)
 {
@@ -378,10 +386,14 @@ int kmem_probes_counts(const struct kmem_probes *p, uint64_t counts[KMEM_COUNT_N
 		p->skel->progs.kmalloc,	     p->skel->progs.kmem_cache_alloc,
 		p->skel->progs.kmalloc_node, p->skel->progs.kmem_cache_alloc_node,
 		p->skel->progs.page_alloc,   p->skel->progs.percpu_alloc};
-	const struct bpf_program *frees[] = {
-		p->skel->progs.kfree,	   p->skel->progs.kmem_cache_free,
-		p->skel->progs.page_free,  p->skel->progs.free_bulk,
-		p->skel->progs.free_sheaf, p->skel->progs.percpu_free};
+	/* With the second program at the same place, which sees what the first one did not. */
+	const struct bpf_program *frees[][2] = {
+		{p->skel->progs.kfree, p->skel->progs.kfree_again},
+		{p->skel->progs.kmem_cache_free, p->skel->progs.kmem_cache_free_again},
+		{p->skel->progs.page_free, p->skel->progs.page_free_again},
+		{p->skel->progs.free_bulk},
+		{p->skel->progs.free_sheaf},
+		{p->skel->progs.percpu_free}};
 	__u32 zero = 0;
 	int err = bpf_map_lookup_elem(bpf_map__fd(p->skel->maps.counts), &zero, p->counts);
 
@@ -393,10 +405,7 @@ int kmem_probes_counts(const struct kmem_probes *p, uint64_t counts[KMEM_COUNT_N
 	for (size_t i = 0; i < sizeof(allocs) / sizeof(allocs[0]); i++)
 		*missed_allocs += missed(allocs[i]);
 	for (size_t i = 0; i < sizeof(frees) / sizeof(frees[0]); i++)
-		*missed_frees += missed(frees[i]);
-	/* What the second program saw is not lost. */
-	*missed_frees -=
-		counts[KMEM_RESCUED] < *missed_frees ? counts[KMEM_RESCUED] : *missed_frees;
+		*missed_frees += missed_by_both(frees[i]);
 	return err;
 }
 

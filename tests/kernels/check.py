@@ -27,7 +27,7 @@ import get
 import image
 import module
 
-CORE = (r"live/test_(samples\.SampleTest|attach|backtrace|life|kernel_stacks\.KernelStacksTest\.test_stacks"
+CORE = (r"live/test_(samples\.SampleTest|attach|backtrace|life|kernel_stacks\."
         r"|kernel_user_stacks\.UserStacksTest\.test_each)"
         r"|SampleWithoutReturnProbesTest\.test_(threads|cxx)$")
 # At once in a guest: most of them wait for the kernel to take out probes.

@@ -3,6 +3,9 @@
 import os
 import re
 import resource
+import shutil
+import subprocess
+import unittest
 
 from kerneltest import OPEN, KernelCase
 from mleaktest import wait_until
@@ -54,6 +57,20 @@ class KernelFailureTest(KernelCase):
         self.assertEqual((result.status, result.out), (FAILED, ""), result.err)
         self.assert_one_message(result.err, naming=naming)
         return self.shown(self.path("x.mlk"), "--by", "cache", "--format=csv")
+
+    @unittest.skipIf(not shutil.which("strace"), "strace is not installed")
+    def test_maps_that_cannot_be_read(self):
+        # The sanitizer's search for leaks does not work in a process that is traced.
+        recorder = self.start("--comm", self.comm, env=dict(os.environ, ASAN_OPTIONS="detect_leaks=0"))
+        self.tell("make")
+        self.wait_for_files(self.path("x.mlk"))
+        tracer = self.spawn(["strace", "-f", "-qq", "-e", "trace=bpf", "-e", "inject=bpf:error=EIO",
+                             "-o", "/dev/null", "-p", str(recorder.pid)], stderr=subprocess.DEVNULL)
+        said = self.failed(recorder, "cannot read what the eBPF programs recorded of the kernel's "
+                                     "memory: Input/output error")
+        self.finish(tracer)
+        # What was recorded until then is there.
+        self.assertIn(',%d,"filp"' % OPEN, said)
 
     def test_a_trace_that_cannot_be_written(self):
         recorder = self.start("--comm", self.comm)

@@ -62,6 +62,7 @@ for command in sys.stdin:
     print("done", flush=True)
 """
 MANY = 20000
+ATTEMPTS, PATIENCE = 4, 40
 
 
 class KernelStacksTest(KernelCase):
@@ -97,14 +98,24 @@ class KernelStacksTest(KernelCase):
         self.assertEqual(read_line(links), "ready")
         for options in ([], ["--events"], ["--max-block", "8", "--max-blocks", str(2 * MANY)]):
             with self.subTest(options=options):
-                recorder = self.start("--comm", name, *options)
-                self.tell("make", links)
-                wait_until(lambda: self.smallest() >= MANY, "not all is written")
-                self.assertEqual(self.smallest(), MANY)
-                self.tell("remove", links)
-                # The kernel frees them when no processor can have them in use any more (RCU).
-                wait_until(lambda: self.smallest() <= self.lost(self.path("x.mlk")), "not all is freed")
-                self.assertNotIn("the table of blocks was full", self.stop(recorder))
+                self.assertTrue(any(self.are_all_freed(links, name, options) for _ in range(ATTEMPTS)))
+
+    def are_all_freed(self, links, name, options):
+        """Are all found again that were made?  The kernel frees them in batches, on top of any task, when no processor
+        can have them in use any more (RCU); and there are machines whose kernel runs no eBPF on top of the first
+        process, where mleak cannot see a batch."""
+        recorder = self.start("--comm", name, *options)
+        self.tell("make", links)
+        wait_until(lambda: self.smallest() >= MANY, "not all is written")
+        self.assertEqual(self.smallest(), MANY)
+        self.tell("remove", links)
+        try:
+            wait_until(lambda: self.smallest() <= self.lost(self.path("x.mlk")), "not all is freed", PATIENCE)
+            freed = True
+        except AssertionError:
+            freed = False
+        self.assertNotIn("the table of blocks was full", self.stop(recorder))
+        return freed
 
     def smallest(self):
         """How many blocks of 8 bytes are outstanding."""
