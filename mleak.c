@@ -92,10 +92,19 @@ void log_warn(const char *fmt, ...)
 	va_end(args);
 }
 
+static bool is_quiet;
+
+void log_quiet(void)
+{
+	is_quiet = true;
+}
+
 void log_info(const char *fmt, ...)
 {
 	va_list args;
 
+	if (is_quiet)
+		return;
 	va_start(args, fmt);
 	log_line("mleak: ", fmt, args);
 	va_end(args);
@@ -192,8 +201,11 @@ static bool find_option(const struct command *command, const char *word, struct 
 	return false;
 }
 
+/* By their numbers, or by their names if these are begun. */
 static void offer_processes(const char *partial, const char *before)
 {
+	bool by_name = strlen(partial) > strlen(before) &&
+		       !isdigit((unsigned char)partial[strlen(before)]);
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
 
@@ -210,7 +222,8 @@ static void offer_processes(const char *partial, const char *before)
 		if (fgets(name, sizeof(name), comm))
 			name[strcspn(name, "\n")] = '\0';
 		fclose(comm);
-		offer(partial, before, entry->d_name, name);
+		offer(partial, before, by_name ? name : entry->d_name,
+		      by_name ? entry->d_name : name);
 	}
 	if (proc)
 		closedir(proc);

@@ -36,6 +36,9 @@ void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* From now on log_info() prints nothing. */
+void log_quiet(void);
+
 /* Calls of log_warn() by this process so far. */
 unsigned long log_warnings(void);
 

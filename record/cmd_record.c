@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "format/place.h"
 #include "format/trace.h"
 #include "mleak.h"
 #include "record/allocator/allocator_explain.h"
@@ -31,23 +30,6 @@
 /* In place of an exit status: the kernel refused eBPF, and the command did not run.  Its value is
  * none of LAUNCH_ENDED and exit statuses. */
 #define REFUSED (-2)
-
-/* The file of the trace @path could not be made next to it, or get its name, with @err: log so in
- * one sentence.  Returns whether that is so; 0: it could. */
-static bool is_misplaced(const struct mlk_place *place, const char *path, int err)
-{
-	if (!err)
-		return false;
-	if (err > MLK_E_MAGIC)
-		log_error("cannot create the trace '%s': %s", path, mlk_strerror(err));
-	else
-		log_error("cannot write the trace to '%s'%s: %s; give another name with -o", path,
-			  place->of_old
-				  ? " (the existing file would be kept with the suffix '.old')"
-				  : "",
-			  mlk_strerror(err));
-	return true;
-}
 
 /* Die as the command did, so that a shell's loop sees it; else give its exit status. */
 static int pass_on(int status)
@@ -159,25 +141,18 @@ static uint32_t ring_size(const struct record_opts *o, bool preload)
 }
 
 /* The trace should be there: say how it ended, and what is in it.  Returns as record(). */
-static int conclude(const struct session *s, const struct record_opts *o,
-		    const struct mlk_place *place, enum mlk_end reason)
+static int conclude(const struct session *s, const struct output *out, enum mlk_end reason)
 {
-	int err;
-
 	if (s->out.err && s->out.err != MLK_E_CHANGED) {
 		log_error("the trace '%s' ends early: %s; what it holds so far can be reported",
-			  o->output, mlk_strerror(s->out.err));
+			  out->path, mlk_strerror(s->out.err));
 		return EXIT_RECORD_FAILED;
 	}
-	err = mlk_place_check(place, mlk_writer_bytes(s->out.writer));
-	if (err) {
-		log_error("'%s' is not the trace that was recorded: %s", place->path,
-			  mlk_strerror(err));
+	if (output_check(out, mlk_writer_bytes(s->out.writer)))
 		return EXIT_RECORD_FAILED;
-	}
 	if (reason == MLK_END_SIZE)
 		log_info("the trace reached the size given by --max-size: the recording ended");
-	progress_summary(s, o->output);
+	progress_summary(s, out);
 	return 0;
 }
 
@@ -199,8 +174,9 @@ static int record(struct session *s, const struct record_opts *o, struct command
 				    .falls_back = o->argv && o->backend == BACKEND_AUTO};
 	struct event_loop_opts limits = {.duration_ns = o->duration_ns,
 					 .max_size = o->max_size,
-					 .ring_size = opts.ring_size};
-	struct mlk_place place;
+					 .ring_size = opts.ring_size,
+					 .quiet = o->quiet};
+	struct output out;
 	enum mlk_end reason;
 	int status;
 
@@ -210,15 +186,14 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		return dry_run(s, o);
 	if (!s->preload && (choose_check(o, s->pid) || rlimits_check_files()))
 		return EXIT_RECORD_FAILED;
-	if (is_misplaced(&place, o->output, mlk_place_open(&place, o->output, NULL)))
+	if (output_open(&out, &o->output, s->pid))
 		return EXIT_RECORD_FAILED;
-	opts.fd = place.fd;
-	opts.path = o->output;
-	if (session_start(s, &opts) ||
-	    is_misplaced(&place, place.path, mlk_place_take(&place, NULL))) {
+	opts.fd = out.fd;
+	opts.path = out.path;
+	if (session_start(s, &opts) || output_take(&out)) {
 		mlk_writer_free(s->out.writer); /* its thread writes to the file */
 		s->out.writer = NULL;
-		mlk_place_close(&place);
+		output_close(&out);
 		return s->refusal.err ? REFUSED : EXIT_RECORD_FAILED;
 	}
 	s->backend->go(s); /* all is ready */
@@ -227,8 +202,8 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	reason = event_loop_run(s, &limits);
 	set_free(s, c);
 	session_finish(s, reason);
-	status = conclude(s, o, &place, reason);
-	mlk_place_close(&place);
+	status = conclude(s, &out, reason);
+	output_close(&out);
 	return status;
 }
 
@@ -375,6 +350,10 @@ int cmd_record(int argc, char **argv)
 		record_options_help();
 		return print_finish(EXIT_OK) ? EXIT_RECORD_FAILED : EXIT_OK;
 	}
+	if (o.quiet)
+		log_quiet();
+	if (!strcmp(o.output.name, "-") && !o.dry_run && output_claim_pipe(&o.output.pipe))
+		return EXIT_RECORD_FAILED;
 	rlimits_raise();
 	if (o.kernel)
 		return record_kernel(&o);

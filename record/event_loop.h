@@ -2,6 +2,7 @@
 #ifndef RECORD_EVENT_LOOP_H
 #define RECORD_EVENT_LOOP_H
 
+#include "record/output.h"
 #include "record/session/session.h"
 
 /* What ends a recording besides the target, and how large the ring is that fills meanwhile. */
@@ -9,6 +10,7 @@ struct event_loop_opts {
 	uint64_t duration_ns; /* 0: until something else ends it */
 	uint64_t max_size;    /* bytes of the trace; 0: no limit */
 	uint32_t ring_size;   /* bytes that may wait for us */
+	bool quiet;	      /* no progress is shown */
 };
 
 /*
@@ -21,7 +23,8 @@ enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opt
 
 /* A line on the terminal while recording, and the account at the end: progress.c. */
 struct progress {
-	bool terminal; /* stderr is one; else nothing is shown */
+	bool quiet;    /* nothing is shown, */
+	bool terminal; /* nor if stderr is none */
 	bool shown;
 	uint64_t start_ns, last_ns, last_events;
 };
@@ -32,7 +35,7 @@ void progress_begin(struct progress *p, uint64_t now_ns);
 void progress_show(struct progress *p, const struct session *s, uint64_t now_ns);
 void progress_end(struct progress *p);
 
-/* Say what was recorded in @path, and which command shows it. */
-void progress_summary(const struct session *s, const char *path);
+/* Say what was recorded to @out, and which command shows it. */
+void progress_summary(const struct session *s, const struct output *out);
 
 #endif

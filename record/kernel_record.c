@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "format/place.h"
+#include "format/trace.h"
 #include "format/writer.h"
 #include "mleak.h"
 #include "record/base/clock.h"
@@ -34,6 +34,7 @@
 
 struct recording {
 	const struct kernel_opts *opts;
+	struct output *out;
 	struct kmem_probes *probes;
 	struct kallsyms *names;
 	struct kernel_stacks *stacks;
@@ -298,7 +299,7 @@ static void tell(const struct recording *r)
 		log_warn(
 			"this kernel lets no eBPF program see frees of many objects at once, as by "
 			"kfree_rcu(): such objects may look leaked");
-	log_info("wrote '%s'; now run: mleak report %s", r->opts->output, r->opts->output);
+	output_tell(r->out, mlk_writer_bytes(r->writer));
 }
 
 /* What goes on needs no privileges but to find the paths of cgroups by their ids, and what is open
@@ -324,26 +325,28 @@ static void explain_end(const struct recording *r, bool began, int err)
 	if (began && !mlk_writer_flush(r->writer))
 		log_error("cannot read what the eBPF programs recorded of the kernel's memory: %s; "
 			  "the trace '%s' ends there, without names of functions",
-			  mlk_strerror(err), r->opts->output);
+			  mlk_strerror(err), r->out->path);
 	else
-		log_error("cannot write the trace to '%s': %s", r->opts->output, mlk_strerror(err));
+		log_error("cannot write the trace to '%s': %s", r->out->path, mlk_strerror(err));
 }
 
-static int record_to(struct recording *r, struct mlk_place *out)
+static int record_to(struct recording *r)
 {
-	bool began = false;
+	bool began = false, told = false;
 	sigset_t set;
 	int err, signals;
 
 	signals_block();
 	signals_of_ours(&set);
 	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	err = signals < 0 ? -errno : open_trace(r, out->fd);
+	err = signals < 0 ? -errno : open_trace(r, r->out->fd);
 	if (!err)
 		err = begin(r);
 	/* Who waits for the trace to have its name waits for the recording to begin. */
-	if (!err)
-		err = mlk_place_take(out, NULL);
+	if (!err) {
+		err = output_take(r->out);
+		told = err != 0;
+	}
 	if (!err) {
 		began = true;
 		give_up_privileges(r);
@@ -353,30 +356,28 @@ static int record_to(struct recording *r, struct mlk_place *out)
 		err = finish(r);
 	if (signals >= 0)
 		close(signals);
-	if (err)
-		explain_end(r, began, err);
-	else
+	if (!err)
 		tell(r);
+	else if (!told)
+		explain_end(r, began, err);
 	return err;
 }
 
 int kernel_record(const struct kernel_opts *opts)
 {
-	struct recording r = {.opts = opts};
-	struct mlk_place out;
-	int err = mlk_place_open(&out, opts->output, NULL);
+	struct output out;
+	struct recording r = {.opts = opts, .out = &out};
+	int err;
 
-	if (err) {
-		log_error("cannot create the trace '%s': %s", opts->output, mlk_strerror(err));
+	if (output_open(&out, &opts->output, 0))
 		return EXIT_RECORD_FAILED;
-	}
 	err = attach(&r);
 	if (!err)
-		err = record_to(&r, &out);
+		err = record_to(&r);
 	kernel_events_free(r.events);
 	kernel_origins_free(r.origins);
 	mlk_writer_free(r.writer);
-	mlk_place_close(&out);
+	output_close(&out);
 	kernel_stacks_free(r.stacks);
 	kmem_probes_free(r.probes);
 	kallsyms_free(r.names);

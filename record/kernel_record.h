@@ -3,11 +3,12 @@
 #define RECORD_KERNEL_RECORD_H
 
 #include "record/kernel/kmem_probes.h"
+#include "record/output.h"
 
 /* A recording of the kernel as the command line asks for it; strings are borrowed. */
 struct kernel_opts {
 	struct kmem_probes_opts probes;
-	const char *output;
+	struct output_opts output;
 	const char *cgroup;   /* the folder of the only cgroup; NULL: all */
 	const char *cache;    /* name of the only slab cache; NULL: all */
 	uint64_t older_ns;    /* only blocks that lived so long when they were looked at */

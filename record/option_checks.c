@@ -90,8 +90,9 @@ static int check_kernel(const struct record_opts *o)
 		 o->redact || o->raw_stack || o->ring_size || o->force ||
 		 o->embed != EMBED_SYMBOLS || record_options_for_probes(o) || o->filters.delay_ns ||
 		 o->filters.sample_bytes)
-		log_error("--kernel goes with --duration, -z, -Z, -s N, --output, --max-size, "
-			  "--compress and the options of its own group: leave the others out");
+		log_error("--kernel goes with --duration, -z, -Z, -s N, --output, --quiet, "
+			  "--max-size, --compress and the options of its own group: leave the "
+			  "others out");
 	else if (o->of_kernel.probes.user_stacks && o->of_kernel.older_ns)
 		log_error("--user-stacks does not go with --older, for which they would have to be "
 			  "kept long: leave --older out; 'mleak report --older' does it");
@@ -104,6 +105,8 @@ int record_options_check(const struct record_opts *o)
 {
 	if (o->help)
 		return 0;
+	if (output_check_name(o->output.name, !o->kernel))
+		return -EINVAL;
 	if (o->kernel || o->kernel_option)
 		return check_kernel(o);
 	if (o->redact && o->raw_stack) {

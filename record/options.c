@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,7 +47,8 @@ static const struct option_info table[] = {
 	{.key = 'p',
 	 .name = "pid",
 	 .arg = "PID",
-	 .help = "watch the running process PID; may be given several times",
+	 .help = "watch the running process PID: its number or name, or several with commas "
+		 "between",
 	 .group = "What to record"},
 	{.key = OPT_FOLLOW,
 	 .name = "follow",
@@ -117,7 +117,9 @@ static const struct option_info table[] = {
 	{.key = 'o',
 	 .name = "output",
 	 .arg = "FILE",
-	 .help = "write the trace to FILE; an existing one is kept as FILE.old [mleak.mlk]",
+	 .help = "write the trace to FILE, where %p is the process, %h the host, %t the time; or "
+		 "to a "
+		 "pipe: - [mleak.mlk]",
 	 .group = "What the trace keeps"},
 	{.key = OPT_MAX_SIZE,
 	 .name = "max-size",
@@ -147,7 +149,8 @@ static const struct option_info table[] = {
 	{.key = 'O',
 	 .name = "obj",
 	 .arg = "FILE",
-	 .help = "also probe the allocator of FILE, which the process has mapped",
+	 .help = "also probe the allocator of FILE, which the process has mapped; the file's name "
+		 "will do",
 	 .group = "Where the probes are"},
 	{.key = OPT_PREFIX,
 	 .name = "prefix",
@@ -193,7 +196,8 @@ static const struct option_info table[] = {
 	 .name = "dry-run",
 	 .help = "show what would be probed, and where; record nothing"},
 
-	{.key = 'h', .name = "help", .help = "print this help", .group = "Other"},
+	{.key = 'q', .name = "quiet", .help = "print only warnings and errors", .group = "Other"},
+	{.key = 'h', .name = "help", .help = "print this help"},
 };
 
 #define NR_OPTIONS (sizeof(table) / sizeof(table[0]))
@@ -219,23 +223,6 @@ void record_options_help(void)
 	puts("\nThe exit status is that of COMMAND; 126 or 127 when it cannot be started; 125 when "
 	     "mleak\n"
 	     "itself fails.");
-}
-
-/* Append a process id to o->pids. */
-static int read_pid(const struct option_info *option, const char *text, struct record_opts *o)
-{
-	uint64_t pid;
-	int err = option_number(option, text, 1, INT_MAX,
-				"the number of a process, as 'ps -e' shows it", &pid);
-
-	if (err)
-		return err;
-	if (o->nr_pids == RECORD_MAX_PIDS) {
-		log_error("too many processes: give at most %d with -p", RECORD_MAX_PIDS);
-		return -EINVAL;
-	}
-	o->pids[o->nr_pids++] = (pid_t)pid;
-	return 0;
 }
 
 static int read_duration(const struct option_info *option, const char *text, uint64_t *ns)
@@ -325,6 +312,8 @@ static bool set_flag(struct record_opts *o, int key)
 		return o->follow = true;
 	case OPT_KERNEL:
 		return o->kernel = true;
+	case 'q':
+		return o->quiet = true;
 	case 'h':
 		return o->help = true;
 	default:
@@ -340,9 +329,9 @@ static int apply_option(void *ctx, const struct option_info *option, const char 
 		return 0;
 	switch (option->key) {
 	case 'p':
-		return read_pid(option, text, o);
+		return pids_read(option, text, o->pids, &o->nr_pids);
 	case 'o':
-		o->output = text;
+		o->output.name = text;
 		return 0;
 	case 'd':
 		return read_duration(option, text, &o->duration_ns);
@@ -382,7 +371,7 @@ static int apply_option(void *ctx, const struct option_info *option, const char 
 
 int record_options_parse(struct record_opts *o, int argc, char **argv)
 {
-	*o = (struct record_opts){.output = "mleak.mlk",
+	*o = (struct record_opts){.output = {"mleak.mlk", -1},
 				  .stack_limit = MLK_MAX_STACK,
 				  .stack_mode = MLK_STACK_FILTERED,
 				  .embed = EMBED_SYMBOLS,

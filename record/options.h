@@ -11,9 +11,8 @@
 #include "record/filter/filters.h"
 #include "record/kernel_record.h"
 #include "record/module/elf_image.h"
+#include "record/pids.h"
 #include "record/probe/probes.h"
-
-#define RECORD_MAX_PIDS 64
 
 /* Where the events come from: probes in the kernel, or a library in the command. */
 enum record_backend {
@@ -27,7 +26,8 @@ struct record_opts {
 	pid_t pids[RECORD_MAX_PIDS];
 	size_t nr_pids; /* 0: a command is started */
 	char **argv;	/* the command, NULL-terminated; NULL: pids */
-	const char *output;
+	struct output_opts output;
+	bool quiet;	      /* nothing is said but errors and warnings */
 	uint64_t duration_ns; /* from the end of the delay on; 0: no limit */
 	struct filter_opts filters;
 	uint32_t stack_limit; /* bytes */

@@ -8,20 +8,6 @@
 
 #include "mleak.h"
 
-#define SIZE_TEXT 32
-
-static const char *size_text(char *buf, uint64_t bytes)
-{
-	static const char *const unit[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-	double value = (double)bytes;
-	int i = 0;
-
-	for (; value >= 1024 && i < 4; i++)
-		value /= 1024;
-	snprintf(buf, SIZE_TEXT, i ? "%.1f %s" : "%.0f %s", value, unit[i]);
-	return buf;
-}
-
 static uint64_t nr_lost(const struct session *s)
 {
 	struct mlk_losses losses;
@@ -35,7 +21,7 @@ static uint64_t nr_lost(const struct session *s)
 
 void progress_begin(struct progress *p, uint64_t now_ns)
 {
-	p->terminal = isatty(STDERR_FILENO);
+	p->terminal = isatty(STDERR_FILENO) && !p->quiet;
 	p->start_ns = p->last_ns = now_ns;
 }
 
@@ -43,13 +29,13 @@ void progress_show(struct progress *p, const struct session *s, uint64_t now_ns)
 {
 	uint64_t events = s->allocs + s->frees;
 	double seconds = (double)(now_ns - p->last_ns) / 1e9;
-	char size[SIZE_TEXT];
+	char size[OUTPUT_SIZE_TEXT];
 
 	if (!p->terminal || seconds <= 0)
 		return;
 	fprintf(stderr, "\r\033[K%.1f s, %.0f events/s, %s, %" PRIu64 " lost",
 		(double)(now_ns - p->start_ns) / 1e9, (double)(events - p->last_events) / seconds,
-		size_text(size, mlk_writer_bytes(s->out.writer)), nr_lost(s));
+		output_size(size, mlk_writer_bytes(s->out.writer)), nr_lost(s));
 	fflush(stderr);
 	p->shown = true;
 	p->last_ns = now_ns;
@@ -106,12 +92,12 @@ static void tell_of_snapshot(const struct session *s)
 			 (double)s->snapshot.longest_ns / 1e6);
 }
 
-void progress_summary(const struct session *s, const char *path)
+void progress_summary(const struct session *s, const struct output *out)
 {
 	const char *older =
 		s->command || !s->tally.frees ? "" : "; frees of older blocks are counted too";
 	uint64_t lost = nr_lost(s);
-	char size[SIZE_TEXT], who[sizeof(s->named) + 32];
+	char who[sizeof(s->named) + 32];
 
 	if (s->nr_named < 2)
 		snprintf(who, sizeof(who), "%s (pid %d)", s->comm, (int)s->pid);
@@ -140,6 +126,5 @@ void progress_summary(const struct session *s, const char *path)
 	if (session_is_quiet(s))
 		log_warn("no call of malloc or free was recorded%s",
 			 s->quiet_told ? "" : ": the program made none");
-	log_info("wrote '%s' (%s); now run: mleak report %s", path,
-		 size_text(size, mlk_writer_bytes(s->out.writer)), path);
+	output_tell(out, mlk_writer_bytes(s->out.writer));
 }

@@ -237,6 +237,39 @@ static void search_all(struct search *s, struct allocators *a)
 	}
 }
 
+/* Is @path that of a library or program called @name, as libc.so.6, or libjemalloc.so of any
+ * version? */
+static bool is_called(const char *path, const char *name)
+{
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+	size_t len = strlen(name);
+
+	if (path[0] != '/' || strncmp(base, name, len) != 0)
+		return false;
+	return !base[len] || (base[len] == '.' && strstr(name, ".so"));
+}
+
+/* The executable mapping of the file that is called @name.  *@other: that of another one that is,
+ * too; NULL: there is none. */
+static const struct mlk_mapping *mapped_name(const struct maps *maps, const char *name,
+					     const struct mlk_mapping **other)
+{
+	const struct mlk_mapping *found = NULL;
+
+	for (size_t i = 0; i < maps->nr; i++) {
+		const struct mlk_mapping *m = &maps->v[i];
+
+		if (!(m->perms & MLK_PERM_X) || !is_called(m->path, name))
+			continue;
+		if (found && strcmp(found->path, m->path) != 0) {
+			*other = m;
+			return found;
+		}
+		found = found ? found : m;
+	}
+	return found;
+}
+
 /* The executable mapping of the file @path. */
 static const struct mlk_mapping *mapped_file(const struct search *s, const struct maps *maps,
 					     const char *path)
@@ -253,6 +286,29 @@ static const struct mlk_mapping *mapped_file(const struct search *s, const struc
 	return NULL;
 }
 
+/* The same of opts->object, which may be a name alone.  NULL after one sentence was logged, or the
+ * process ends. */
+static const struct mlk_mapping *object_mapping(const struct search *s, const struct maps *maps,
+						const char *object)
+{
+	const struct mlk_mapping *m = mapped_file(s, maps, object), *other = NULL;
+	bool quiet = s->target->hushed || target_is_ending(s->target);
+
+	if (!m && !strchr(object, '/'))
+		m = mapped_name(maps, object, &other);
+	if (!m && !quiet)
+		log_error("cannot probe '%s': process %d has not mapped it; /proc/%d/maps lists "
+			  "its mappings",
+			  object, (int)s->target->pid, (int)s->target->pid);
+	if (!other)
+		return m;
+	if (!quiet)
+		log_error("cannot probe '%s': process %d has mapped two files of this name, '%s' "
+			  "and '%s'; give the path of one",
+			  object, (int)s->target->pid, m->path, other->path);
+	return NULL;
+}
+
 /* What is not found of a process on its way to its end was there: no word of it then. */
 static int none_found(const struct target *t)
 {
@@ -262,17 +318,11 @@ static int none_found(const struct target *t)
 static int search_named(struct search *s, struct allocators *a, const struct maps *maps,
 			const struct allocator_opts *opts)
 {
-	const struct mlk_mapping *m = mapped_file(s, maps, opts->object);
+	const struct mlk_mapping *m = object_mapping(s, maps, opts->object);
 	int err;
 
-	if (!m) {
-		err = none_found(s->target);
-		if (err == -ENOENT && !s->target->hushed)
-			log_error("cannot probe '%s': process %d has not mapped it; /proc/%d/maps "
-				  "lists its mappings",
-				  opts->object, (int)s->target->pid, (int)s->target->pid);
-		return err;
-	}
+	if (!m)
+		return none_found(s->target);
 	s->symtab = true;
 	err = search_object(s, a, m);
 	if (err && !s->target->hushed)
