@@ -121,14 +121,16 @@ struct mlk_condition {
 };
 
 /*
- * Open the trace in the regular file @path, or in @buf (@len bytes, borrowed until the reader is
- * freed), and read its first chunks up to the META chunk.
+ * Open the trace in the regular file @path, or that is open as @fd, which is the reader's from then
+ * on, also on failure; or in @buf (@len bytes, borrowed until the reader is freed).  Read its first
+ * chunks up to the META chunk.
  *
  * On success *@out is released with mlk_reader_free(); on failure it is NULL.
  * Returns 0, -ENOMEM, -errno of open(2) or read(2), -EISDIR or -EINVAL (not a regular file),
  * MLK_E_MAGIC, MLK_E_VERSION, MLK_E_HEADER or MLK_E_EMPTY.
  */
 int mlk_reader_open_file(struct mlk_reader **out, const char *path);
+int mlk_reader_open_fd(struct mlk_reader **out, int fd);
 int mlk_reader_open_mem(struct mlk_reader **out, const void *buf, size_t len);
 
 /*

@@ -94,6 +94,15 @@ int mlk_reader_open_file(struct mlk_reader **out, const char *path)
 	return err ? err : open_source(out, &source);
 }
 
+int mlk_reader_open_fd(struct mlk_reader **out, int fd)
+{
+	struct mlk_source source;
+	int err = mlk_source_take(&source, fd);
+
+	*out = NULL;
+	return err ? err : open_source(out, &source);
+}
+
 int mlk_reader_open_mem(struct mlk_reader **out, const void *buf, size_t len)
 {
 	return open_source(out, &(struct mlk_source){.fd = -1, .mem = buf, .size = len});

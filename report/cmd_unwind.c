@@ -237,6 +237,10 @@ static int find_place(struct unwinding *u)
 	struct stat st;
 	int err;
 
+	if (!opts->output && !strcmp(opts->path, "-")) {
+		log_error("a trace from the standard input replaces no file: name one with -o");
+		return EXIT_USAGE;
+	}
 	u->path = target_of(opts);
 	u->shown = text_escape(opts->output ? opts->output : opts->path);
 	err = u->path && u->shown ? mlk_reader_stat(u->job.trace, &u->st) : -ENOMEM;

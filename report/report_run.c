@@ -19,6 +19,7 @@
 #include "report/terminal/pager.h"
 #include "report/terminal/progress_line.h"
 #include "report/trace/address_spaces.h"
+#include "report/trace/stdin_trace.h"
 #include "report/warnings.h"
 
 /* Say why the trace cannot be opened, and what to do.  @path is safe to print. */
@@ -26,11 +27,6 @@ static void explain_open(const char *path, int err)
 {
 	switch (err) {
 	case -ENOENT:
-		if (!strcmp(path, "-")) {
-			log_error("cannot open '-': a trace is read more than once, so it must be "
-				  "a file, not a pipe; name the file");
-			break;
-		}
 		log_error("cannot open '%s': %s; record one with 'mleak record -o %s -p PID'", path,
 			  strerror(ENOENT), path);
 		break;
@@ -65,6 +61,23 @@ static void explain_open(const char *path, int err)
 	default:
 		log_error("cannot open '%s': %s", path, mlk_strerror(err));
 	}
+}
+
+/* The same of the standard input. */
+static void explain_stdin(int err)
+{
+	if (err == -ENOTTY)
+		log_error("cannot read a trace from a terminal: name a file, or give one by a "
+			  "pipe as in 'mleak record -o - | mleak report -'");
+	else if (err == -ENODATA)
+		log_error("no trace came from the standard input: what should have written it "
+			  "ended before");
+	else if (err == -EISDIR)
+		log_error("cannot read the standard input: it is a directory; name the trace in "
+			  "it");
+	else
+		log_error("cannot copy the trace from the standard input to a temporary file: %s",
+			  strerror(-err));
 }
 
 /* Name the stacks that are to be shown. */
@@ -191,8 +204,14 @@ static int collect_report(struct report_run *job)
 
 int report_run_open_trace(struct mlk_reader **trace, const char *path, const char *shown)
 {
-	int err = mlk_reader_open_file(trace, path);
+	bool is_stdin = !strcmp(path, "-");
+	int fd, err = is_stdin ? stdin_trace_open(&fd) : 0;
 
+	if (err) {
+		explain_stdin(err);
+		return EXIT_USAGE;
+	}
+	err = is_stdin ? mlk_reader_open_fd(trace, fd) : mlk_reader_open_file(trace, path);
 	if (err)
 		explain_open(shown, err);
 	return err ? EXIT_USAGE : EXIT_OK;

@@ -11,13 +11,19 @@
 
 int mlk_source_open(struct mlk_source *s, const char *path)
 {
+	/* O_NONBLOCK: a FIFO must be refused, not waited for. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	*s = (struct mlk_source){.fd = -1};
+	return fd < 0 ? -errno : mlk_source_take(s, fd);
+}
+
+int mlk_source_take(struct mlk_source *s, int fd)
+{
 	struct stat st;
 	int err;
 
-	/* O_NONBLOCK: a FIFO must be refused, not waited for. */
-	*s = (struct mlk_source){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
-	if (s->fd < 0)
-		return -errno;
+	*s = (struct mlk_source){.fd = fd};
 	if (fstat(s->fd, &st))
 		err = -errno;
 	else if (S_ISDIR(st.st_mode))

@@ -30,6 +30,8 @@ struct mlk_chunks {
 /* Open the regular file @path.  Returns 0, -errno, -EISDIR, or -EINVAL for what is no regular file.
  */
 int mlk_source_open(struct mlk_source *s, const char *path);
+/* The same of the file that is open as @fd, which is closed on failure. */
+int mlk_source_take(struct mlk_source *s, int fd);
 
 /* Close the file, if there is one; once more does nothing. */
 void mlk_source_close(struct mlk_source *s);

@@ -1,5 +1,6 @@
 /* options_check.c - which options of a report go together */
 #include <errno.h>
+#include <string.h>
 
 #include "mleak.h"
 #include "report/options/options.h"
@@ -21,6 +22,8 @@ static const char *check_difference(const struct report_opts *opts)
 	if (opts->before && (opts->view.cost || nr_tables(opts) || opts->dump || !known))
 		return "a difference shows what is outstanding, as text or with --folded or "
 		       "--format=csv, json or html";
+	if (opts->before && !strcmp(opts->before, "-") && !strcmp(opts->path, "-"))
+		return "the standard input has one trace: name a file for the other";
 	if (!opts->before && opts->choice.pid_before)
 		return "--pid takes two processes, one of each trace, only for a difference";
 	return NULL;

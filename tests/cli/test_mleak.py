@@ -40,10 +40,10 @@ class MleakTest(Case):
         self.assertEqual((result.status, result.out), (2, ""))
         self.assertIn("nonsense", result.err)
 
-    def test_a_trace_is_no_pipe(self):
+    def test_nothing_on_the_standard_input(self):
         result = self.mleak("report", "-")
         self.assertEqual((result.status, result.out), (2, ""))
-        self.assert_one_message(result.err, naming="not a pipe")
+        self.assert_one_message(result.err, naming="no trace came")
 
     def test_help_names_the_verbs(self):
         out = self.mleak("--help").out

@@ -1,0 +1,123 @@
+"""A trace through a pipe: `mleak record -o - | mleak report -`, and what each end says when there is none."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+
+from backends import both_backends
+from mleaktest import (MLEAK_FAST, Case, descendants, ends_in, parse_answers, parse_folded,
+                       parse_totals, wait_until)
+
+
+def runs_forever(pid):
+    """The process of the sample forever below process @pid, once it leaks; else None."""
+    for child in descendants(pid):
+        try:
+            if os.path.basename(os.readlink("/proc/%d/exe" % child)) == "forever" and \
+               len(os.listdir("/proc/%d/task" % child)) > 1:
+                return child
+        except OSError:
+            pass  # ended meanwhile
+    return None
+
+
+@both_backends
+class PipeTest(Case):
+    def piped(self, options, command, *reader):
+        """What the recorder of @command and the mleak that reads its trace say."""
+        source, sink = os.pipe()
+        recorder = self.start_mleak("record", *options, "-o", "-", "--", *command, stdout=sink)
+        os.close(sink)
+        read = self.start_mleak(*reader, stdin=source)
+        os.close(source)
+        recorded, read = self.finish(recorder), self.finish(read)
+        self.assertEqual((recorded.status, read.status), (0, 0), recorded.err + read.err)
+        return recorded.err, read.out
+
+    def test_the_leaks_of_a_command(self):
+        said, folded = self.piped([], [self.sample("single")], "report", "--folded", "-")
+        answers = parse_answers(said)
+        self.assertNotEqual(answers, [], "the command's output is not on the standard error")
+        stacks = parse_folded(folded)
+        for answer in answers:
+            self.assertEqual(sum(s.bytes for s in stacks if ends_in(s.frames, answer.path)), answer.bytes)
+        self.assertIn("wrote the trace to the standard output", said)
+        self.assertNotIn("now run", said)
+
+    def test_all_commands_read_it(self):
+        trace, _ = self.record(self.sample("single"))
+        with open(trace, "rb") as file:
+            content = file.read()
+        for args in (["report", "--format=json", "-"], ["info", "-"], ["script", "-"], ["report", "--dump", "-"],
+                     ["diff", "-", trace], ["diff", trace, "-"], ["unwind", "-", "-o", "u.mlk"]):
+            with self.subTest(args=args):
+                program = subprocess.run([self.program, *args], input=content, cwd=self.dir,
+                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                plain = self.mleak(*[trace if a == "-" else a for a in args[:3]], *args[3:])
+                same = lambda text: text.replace("'-'", "TRACE").replace("'%s'" % trace, "TRACE")
+                self.assertEqual(program.returncode, 0, program.stderr)
+                if args[0] in ("info", "script"):
+                    self.assertEqual(same(program.stdout.decode()), same(plain.out))
+        self.assertEqual(parse_totals(self.report(self.path("u.mlk"))), parse_totals(self.report(trace)))
+
+    def test_a_file_as_standard_input_is_not_copied(self):
+        trace, _ = self.record(self.sample("single"))
+        with open(trace, "rb") as file:
+            env = dict(os.environ, TMPDIR="/proc/none")
+            self.assertEqual(self.mleak("report", "--format=csv", "-", stdin=file, env=env).out,
+                             self.report(trace, "--format=csv"))
+
+    def test_interrupt_ends_the_recording_and_shows_the_report(self):
+        """^C reaches both, as a terminal sends it."""
+        options = "--backend=preload " if self.preloaded else ""
+        line = "'%s' record %s-o - -- ./forever | '%s' report --format=json -" % (
+            MLEAK_FAST, options, MLEAK_FAST)
+        self.sample("forever")
+        # a shell that a script starts in the background would have its children ignore SIGINT
+        shell = self.spawn(["bash", "-c", line], start_new_session=True)
+
+        wait_until(lambda: runs_forever(shell.pid), "the command does not run")
+        os.killpg(shell.pid, signal.SIGINT)
+        result = self.finish(shell)
+        self.assertGreater(json.loads(result.out)["totals"]["allocated"]["blocks"], 0)
+
+    def test_reader_that_ends_ends_the_recording(self):
+        source, sink = os.pipe()
+        recorder = self.start_mleak("record", "-o", "-", "--", self.sample("forever"), "0", stdout=sink)
+        os.close(sink)
+        command = wait_until(lambda: runs_forever(recorder.pid), "the command does not run")
+        self.assertEqual(os.read(source, 4), b"\xf5MLK")
+        os.close(source)
+        self.wait_for_words(recorder, "mleak: the trace '-' ends early: Broken pipe")
+        os.kill(command, signal.SIGTERM)  # it goes on, as with a full disk
+        self.assertEqual(self.finish(recorder).status, 125)
+
+    def test_terminals_are_refused(self):
+        master, terminal = pty.openpty()
+        self.addCleanup(os.close, master)
+        for args, other in ((["record", "-o", "-", "--", "true"], "stdout"), (["report", "-"], "stdin")):
+            with self.subTest(args=args):
+                result = self.mleak(*args, **{other: terminal})
+                self.assertEqual(result.status, 125 if args[0] == "record" else 2)
+                self.assert_one_message(result.err, naming="terminal")
+        os.close(terminal)
+
+    def test_no_trace(self):
+        for content, word in ((b"", "no trace came"), (b"hello", "'-' is not a mleak trace")):
+            result = subprocess.run([self.program, "report", "-"], input=content, cwd=self.dir,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.assertEqual((result.returncode, result.stdout), (2, b""))
+            self.assert_one_message(result.stderr.decode(), naming=word)
+        for args, word in ((["diff", "-", "-"], "one trace"), (["unwind", "-"], "name one with -o")):
+            trace, _ = self.record("true")
+            with open(trace, "rb") as file:
+                result = self.mleak(*args, stdin=file)
+            self.assertEqual(result.status, 2)
+            self.assert_one_message(result.err, naming=word)
+
+    def test_no_room_for_a_copy(self):
+        result = self.mleak("report", "-", stdin=subprocess.PIPE, env=dict(os.environ, TMPDIR="/proc/none"))
+        self.assertEqual(result.status, 2)
+        self.assert_one_message(result.err, naming="temporary file")
