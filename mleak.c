@@ -99,6 +99,11 @@ void log_quiet(void)
 	is_quiet = true;
 }
 
+bool log_is_quiet(void)
+{
+	return is_quiet;
+}
+
 void log_info(const char *fmt, ...)
 {
 	va_list args;

@@ -36,8 +36,9 @@ void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* From now on log_info() prints nothing. */
+/* From now on log_info() prints nothing, and nothing shows how far it is. */
 void log_quiet(void);
+bool log_is_quiet(void);
 
 /* Calls of log_warn() by this process so far. */
 unsigned long log_warnings(void);

@@ -174,8 +174,7 @@ static int record(struct session *s, const struct record_opts *o, struct command
 				    .falls_back = o->argv && o->backend == BACKEND_AUTO};
 	struct event_loop_opts limits = {.duration_ns = o->duration_ns,
 					 .max_size = o->max_size,
-					 .ring_size = opts.ring_size,
-					 .quiet = o->quiet};
+					 .ring_size = opts.ring_size};
 	struct output out;
 	enum mlk_end reason;
 	int status;

@@ -193,7 +193,6 @@ enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opt
 	l.max_size = opts->max_size;
 	l.ring_size = opts->ring_size;
 	l.next_flush_ns = l.start_ns + FLUSH_NS;
-	l.progress.quiet = opts->quiet;
 	progress_begin(&l.progress, l.start_ns);
 	open_loop(&l);
 	while (!l.reason && !s->out.err) {

@@ -10,7 +10,6 @@ struct event_loop_opts {
 	uint64_t duration_ns; /* 0: until something else ends it */
 	uint64_t max_size;    /* bytes of the trace; 0: no limit */
 	uint32_t ring_size;   /* bytes that may wait for us */
-	bool quiet;	      /* no progress is shown */
 };
 
 /*
@@ -23,8 +22,7 @@ enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opt
 
 /* A line on the terminal while recording, and the account at the end: progress.c. */
 struct progress {
-	bool quiet;    /* nothing is shown, */
-	bool terminal; /* nor if stderr is none */
+	bool terminal; /* stderr is one; else nothing is shown */
 	bool shown;
 	uint64_t start_ns, last_ns, last_events;
 };

@@ -21,7 +21,7 @@ static uint64_t nr_lost(const struct session *s)
 
 void progress_begin(struct progress *p, uint64_t now_ns)
 {
-	p->terminal = isatty(STDERR_FILENO) && !p->quiet;
+	p->terminal = isatty(STDERR_FILENO) && !log_is_quiet();
 	p->start_ns = p->last_ns = now_ns;
 }
 

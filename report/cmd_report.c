@@ -79,11 +79,13 @@ static int print_place_of(struct report_run *job)
 	return status == EXIT_OK ? gate_strict(job->opts) : status;
 }
 
-/* Collect and name one side of a difference, in which no stack is left out but by its frames. */
-static int prepare_side(struct report_run *job, const struct report_opts *opts, const char *path)
+/* Collect and name one side of a difference, in which no stack is left out but by its frames.  With
+ * @other of the same trace, which must outlive it. */
+static int prepare_side(struct report_run *job, const struct report_opts *opts, const char *path,
+			const struct report_run *other)
 {
 	struct view_opts view = opts->view;
-	int status = report_run_open(job, opts, path);
+	int status = report_run_open(job, opts, path, other);
 
 	view.top = 0;
 	view.details = true;
@@ -131,16 +133,19 @@ static int diff(const struct report_opts *opts)
 
 	if (opts->choice.pid_before)
 		opts_before.choice.pid = opts->choice.pid_before;
-	status = prepare_side(&before, &opts_before, opts->before);
+	if (opts->choice.moments)
+		opts_before.choice.until_ns = opts->choice.until_before_ns;
+	status = prepare_side(&before, &opts_before, opts->before, NULL);
 	if (status == EXIT_OK)
-		status = prepare_side(&after, opts, opts->path);
+		status = prepare_side(&after, opts, opts->path,
+				      opts->before == opts->path ? &before : NULL);
 	/* a difference shows what only one of them has */
 	if (status == EXIT_OK && !before.view->nr && !after.view->nr)
 		status = warn_of_filters(&after, &unmatched);
 	if (status == EXIT_OK)
 		status = print_difference(opts, &before, &after, unmatched);
-	report_run_release(&before);
 	report_run_release(&after);
+	report_run_release(&before);
 	return status;
 }
 
@@ -148,7 +153,7 @@ static int diff(const struct report_opts *opts)
 static int report(const struct report_opts *opts)
 {
 	struct report_run job = {0};
-	int err, status = report_run_open(&job, opts, opts->path);
+	int err, status = report_run_open(&job, opts, opts->path, NULL);
 
 	if (status == EXIT_OK && opts->dump) {
 		err = dump_trace(stdout, job.trace, opts->dump_stacks);

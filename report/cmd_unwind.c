@@ -272,7 +272,7 @@ static int write_trace(struct unwinding *u)
 static int unwind(const struct report_opts *opts)
 {
 	struct unwinding u = {0};
-	int status = report_run_open(&u.job, opts, opts->path);
+	int status = report_run_open(&u.job, opts, opts->path, NULL);
 
 	if (status == EXIT_OK)
 		status = find_place(&u);

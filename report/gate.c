@@ -159,7 +159,7 @@ int gate_difference(const struct report_run *before, const struct report_run *af
 		return gate_strict(opts);
 	/* what is lost in either may be what makes the difference, or makes up for it */
 	doubtful = is_in_doubt(before);
-	doubtful = is_in_doubt(after) || doubtful;
+	doubtful = (!after->is_second && is_in_doubt(after)) || doubtful;
 	if (chooses_nothing(unmatched) || doubtful)
 		return EXIT_UNKNOWN;
 	return is_more(opts, came) ? EXIT_LEAKS : gate_strict(opts);

@@ -217,7 +217,8 @@ int report_run_open_trace(struct mlk_reader **trace, const char *path, const cha
 	return err ? EXIT_USAGE : EXIT_OK;
 }
 
-int report_run_open(struct report_run *job, const struct report_opts *opts, const char *path)
+int report_run_open(struct report_run *job, const struct report_opts *opts, const char *path,
+		    const struct report_run *same)
 {
 	int err;
 
@@ -231,7 +232,11 @@ int report_run_open(struct report_run *job, const struct report_opts *opts, cons
 	err = opts->debuginfod ? debuginfod_new(&job->debuginfod) : 0;
 	if (err)
 		return err == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
-	return report_run_open_trace(&job->trace, path, job->shown);
+	if (!same)
+		return report_run_open_trace(&job->trace, path, job->shown);
+	job->is_second = true;
+	err = mlk_reader_clone(&job->trace, same->trace);
+	return err ? report_run_explain_make(job, err) : EXIT_OK;
 }
 
 /* Say that there is no process @pid, and which there are. */

@@ -24,10 +24,13 @@ struct report_run {
 	struct view *view;
 	struct stack_names *overrun_names;
 	struct places *places;
+	bool is_second; /* moment of a trace */
 };
 
-/* Open the trace at @path.  @job is to be released in any case. */
-int report_run_open(struct report_run *job, const struct report_opts *opts, const char *path);
+/* Open the trace at @path, or that of @same, if that is not NULL: another moment of it, which needs
+ * no warnings of its own; @same must outlive it.  @job is to be released in any case. */
+int report_run_open(struct report_run *job, const struct report_opts *opts, const char *path,
+		    const struct report_run *same);
 
 /* Open the trace at @path for a command that needs nothing else of struct report_run.  @shown is
  * the path, safe to print.  *@trace is NULL on failure.  Returns EXIT_OK or EXIT_USAGE. */

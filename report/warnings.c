@@ -135,10 +135,12 @@ static void warn_of_moment(const struct report_run *job)
 
 void warn_of_trace(const struct report_run *job)
 {
+	warn_of_moment(job);
+	if (job->is_second)
+		return;
 	warn_of_damage(job->shown, &job->leaks->condition, mlk_reader_meta(job->trace)->start_ns);
 	warn_of_end(job, &job->leaks->condition);
 	warn_of_limits(job->shown, job->leaks);
-	warn_of_moment(job);
 	warn_of_overruns(job);
 	if (!is_text(job->opts->format)) {
 		warn_of_losses(job->shown, job->leaks);

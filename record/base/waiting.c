@@ -63,7 +63,7 @@ void waiting_begin(struct waiting *w)
 
 	*w = (struct waiting){.what = "the system",
 			      .since_ns = clock_now_ns(),
-			      .terminal = isatty(STDERR_FILENO)};
+			      .terminal = isatty(STDERR_FILENO) && !log_is_quiet()};
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_mutex_init(&w->lock, NULL);

@@ -31,6 +31,9 @@ static void put_blocks(FILE *out, const struct block_filter *choice, bool *is_fi
 	if (choice->until && choice->from_ns)
 		fprintf(out, "blocks given out between %.9g s and %.9g s", seconds(choice->from_ns),
 			seconds(choice->until_ns));
+	else if (choice->moments)
+		fprintf(out, "blocks outstanding at %.9g s before and %.9g s after",
+			seconds(choice->until_before_ns), seconds(choice->until_ns));
 	else if (choice->until)
 		fprintf(out, "blocks outstanding at %.9g s", seconds(choice->until_ns));
 	else
@@ -140,6 +143,8 @@ int shown_json(struct json *json, const struct report_data *export)
 	if (*text)
 		json_text(json, "text", text);
 	put_option_number(json, "given_from_ns", choice->from_ns);
+	if (choice->moments)
+		json_number(json, "at_before_ns", choice->until_before_ns);
 	if (choice->until)
 		json_number(json, "at_ns", choice->until_ns);
 	put_option_number(json, "older_ns", choice->older_ns);

@@ -28,10 +28,12 @@ static void put_sums(FILE *out, const char *what, const struct diff *diff, enum 
 	struct live_amount amount = diff_sum(diff, side);
 	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
 
-	fprintf(out,
-		"%-7s%15s bytes%12s %-6s outstanding%12" PRIu64 " events lost%13.3f s recorded  ",
-		what, text_number(bytes, amount.bytes), text_number(blocks, amount.blocks),
-		text_blocks(amount.blocks), replay_lost(export->leaks),
+	fprintf(out, "%-7s%15s bytes%12s %-6s outstanding%12" PRIu64 " events lost", what,
+		text_number(bytes, amount.bytes), text_number(blocks, amount.blocks),
+		text_blocks(amount.blocks), replay_lost(export->leaks));
+	if (export->choice->moments)
+		fprintf(out, "%13.3f s of", (double)export->choice->until_ns / 1e9);
+	fprintf(out, "%*.3f s recorded  ", export->choice->moments ? 9 : 13,
 		(double)report_data_duration(export) / 1e9);
 	text_print(out, export->path);
 	fputc('\n', out);

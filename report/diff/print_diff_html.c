@@ -24,10 +24,17 @@ struct graph {
 
 static int put_title(struct json *json, const struct diff *diff)
 {
+	const struct report_data *from = diff->side[DIFF_BEFORE], *to = diff->side[DIFF_AFTER];
 	char *title, *chosen;
+	int len = to->choice->moments && from->path == to->path
+			  ? asprintf(&title,
+				     "mleak: outstanding memory of '%s' at %.9g s since %.9g s",
+				     to->path, (double)to->choice->until_ns / 1e9,
+				     (double)from->choice->until_ns / 1e9)
+			  : asprintf(&title, "mleak: outstanding memory of '%s' since '%s'",
+				     to->path, from->path);
 
-	if (asprintf(&title, "mleak: outstanding memory of '%s' since '%s'",
-		     diff->side[DIFF_AFTER]->path, diff->side[DIFF_BEFORE]->path) < 0)
+	if (len < 0)
 		return -ENOMEM;
 	json_text(json, "title", title);
 	free(title);

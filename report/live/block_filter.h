@@ -13,7 +13,9 @@ struct block_filter {
 	uint64_t older_ns;   /* at least so old at the end */
 	uint64_t from_ns;    /* allocated this long after the start of the recording, or later */
 	uint64_t until_ns;   /* what happened later than this long after the start is ignored */
-	bool until;	     /* until_ns is meant */
+	uint64_t until_before_ns; /* the same in the first trace of a difference, if moments */
+	bool until;		  /* until_ns is meant */
+	bool moments;		  /* two of them were given */
 };
 
 /* The choice on the clock of the trace. */

@@ -110,16 +110,29 @@ static int apply_function(struct report_opts *opts, const struct option_info *o,
 
 static int apply_at(struct report_opts *opts, const struct option_info *o, const char *text)
 {
-	opts->choice.until = true;
-	opts->choice.from_ns = 0;
-	return option_time(o, text, 0, &opts->choice.until_ns);
+	struct block_filter *choice = &opts->choice;
+	int err;
+
+	choice->until = true;
+	choice->from_ns = 0;
+	choice->moments = strchr(text, ',') != NULL;
+	if (!choice->moments)
+		return option_time(o, text, 0, &choice->until_ns);
+	err = value_times(text, &choice->until_before_ns, &choice->until_ns);
+	return err == -EINVAL
+		       ? option_refuse(o, "a time as 10s, or of a difference two as 10s,5m", text)
+		       : err;
 }
 
 static int apply_between(struct report_opts *opts, const struct option_info *o, const char *text)
 {
-	int err = value_times(text, &opts->choice.from_ns, &opts->choice.until_ns);
+	struct block_filter *choice = &opts->choice;
+	int err = value_times(text, &choice->from_ns, &choice->until_ns);
 
-	opts->choice.until = true;
+	choice->until = true;
+	choice->moments = false;
+	if (!err && choice->until_ns < choice->from_ns)
+		err = -EINVAL;
 	return err == -EINVAL
 		       ? option_refuse(o, "two times as 10s,5m, the second not before the first",
 				       text)

@@ -212,7 +212,8 @@ static const struct borrowed diff_rows[] = {
 	{OPT_MIN_BYTES, NULL},
 	{OPT_MIN_BLOCKS, NULL},
 	{OPT_OLDER, NULL},
-	{OPT_AT, NULL},
+	{OPT_AT, "the state this long after the start: in both traces, or at the first TIME in "
+		 "BEFORE and the second in AFTER"},
 	{OPT_BETWEEN, NULL},
 	{OPT_SUPPRESSIONS, NULL},
 	{OPT_NO_EMBEDDED, NULL},
@@ -293,6 +294,8 @@ bool diff_option(size_t i, struct option_info *option)
 		option->values = DIFF_FORMATS;
 	if (diff_rows[i].value == OPT_PID)
 		option->arg = "PID[,PID]";
+	if (diff_rows[i].value == OPT_AT)
+		option->arg = "TIME[,TIME]";
 	return true;
 }
 
@@ -306,11 +309,11 @@ option_rows *option_rows_of(const char *command)
 void report_opts_print_help(const char *command)
 {
 	if (!strcmp(command, "diff"))
-		puts("usage: mleak diff [OPTIONS] BEFORE AFTER\n\n"
-		     "Compares what is outstanding at the end of the traces BEFORE and AFTER: "
-		     "stacks "
-		     "that\n"
-		     "are new, grown, shrunk or gone.\n");
+		puts("usage: mleak diff [OPTIONS] BEFORE AFTER\n"
+		     "       mleak diff [OPTIONS] --at A,B FILE\n\n"
+		     "Compares what is outstanding at the end of the traces BEFORE and AFTER, or "
+		     "at two\n"
+		     "moments of one trace: stacks that are new, grown, shrunk or gone.\n");
 	else if (!strcmp(command, "unwind"))
 		puts("usage: mleak unwind [OPTIONS] [FILE]\n\n"
 		     "Unwinds all stacks of the trace in FILE (default: " DEFAULT_PATH

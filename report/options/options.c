@@ -37,9 +37,13 @@ static int read_paths(struct report_opts *opts, int argc, char **argv)
 {
 	int nr = argc - optind;
 
-	if (is_diff(argv)) {
+	/* two moments of one */
+	if (is_diff(argv) && opts->choice.moments && nr == 1) {
+		opts->before = opts->path = argv[optind];
+	} else if (is_diff(argv)) {
 		if (nr != 2) {
-			log_error("usage: mleak diff [OPTIONS] BEFORE AFTER");
+			log_error("usage: mleak diff [OPTIONS] BEFORE AFTER, or mleak diff "
+				  "[OPTIONS] --at A,B FILE");
 			return -EINVAL;
 		}
 		opts->before = argv[optind++];

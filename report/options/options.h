@@ -26,8 +26,9 @@ struct report_opts {
 	bool growth, timeline;	  /* in place of stacks */
 	const char *suppressions; /* path of a file, or NULL */
 	bool no_embedded;	  /* not those of the programs themselves */
-	const char *before;	  /* path of the trace to compare with, or NULL */
-	const char *output;	  /* of unwind: path of what it writes; NULL: that of the trace */
+	const char *before; /* path of the trace to compare with, or NULL; @path: of one trace two
+			       moments are compared */
+	const char *output; /* of unwind: path of what it writes; NULL: that of the trace */
 	enum color_mode color;
 	enum lines_mode lines;
 	bool no_pager;

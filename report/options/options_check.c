@@ -22,8 +22,13 @@ static const char *check_difference(const struct report_opts *opts)
 	if (opts->before && (opts->view.cost || nr_tables(opts) || opts->dump || !known))
 		return "a difference shows what is outstanding, as text or with --folded or "
 		       "--format=csv, json or html";
-	if (opts->before && !strcmp(opts->before, "-") && !strcmp(opts->path, "-"))
+	if (opts->before && opts->before != opts->path && !strcmp(opts->before, "-") &&
+	    !strcmp(opts->path, "-"))
 		return "the standard input has one trace: name a file for the other";
+	if (!opts->before && opts->choice.moments)
+		return "--at takes two moments only for a difference: mleak diff --at A,B FILE";
+	if (opts->before == opts->path && opts->choice.until_ns < opts->choice.until_before_ns)
+		return "--at takes two moments of one trace in their order: the earlier one first";
 	if (!opts->before && opts->choice.pid_before)
 		return "--pid takes two processes, one of each trace, only for a difference";
 	return NULL;

@@ -91,7 +91,6 @@ static void times_have_units_and_fractions(void **state)
 		assert_int_equal(value_time(wrong[i], &value), -EINVAL);
 	assert_int_equal(value_times("1,2m", &value, &to), 0);
 	assert_true(value == 1000000000 && to == 120000000000);
-	assert_int_equal(value_times("2,1", &value, &to), -EINVAL);
 	assert_int_equal(value_times("1", &value, &to), -EINVAL);
 	assert_int_equal(value_times("1,", &value, &to), -EINVAL);
 }
