@@ -46,6 +46,8 @@ static int print_report(struct report_run *job)
 	bool places = is_table(opts) || format_wants_places(opts->format);
 	struct view_opts view = opts->view;
 	struct report_data export;
+	struct verdict verdict;
+	struct gate judged;
 	bool unmatched = false;
 	size_t columns;
 	int err, status;
@@ -59,6 +61,12 @@ static int print_report(struct report_run *job)
 	if (status != EXIT_OK)
 		return status;
 	export = report_run_export(job);
+	if (format_wants_verdict(opts->format)) {
+		judged = gate_leaks(job, &export, unmatched);
+		verdict.leaks = judged.status == EXIT_LEAKS;
+		verdict.doubt = judged.status == EXIT_UNKNOWN ? judged.text : NULL;
+		export.verdict = &verdict;
+	}
 	columns = color_columns(); /* a pager has none */
 	page(opts);
 	err = print_stacks(job, &export, columns);

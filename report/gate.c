@@ -5,10 +5,12 @@
 #include <stdarg.h>
 
 #include "mleak.h"
+#include "report/base/text.h"
+#include "report/output/print_growth.h"
 
 /* What keeps a trace from telling, as it is put together. */
 struct doubts {
-	char text[512]; /* longer ones end early */
+	char text[GATE_TEXT / 2]; /* longer ones end early */
 	size_t len;
 };
 
@@ -84,8 +86,8 @@ static void doubt_children(struct doubts *d, const struct report_run *job)
 		    children == 1 ? " was" : "es were");
 }
 
-/* Does the trace of @job not show what is left? Then the reason is logged. */
-static bool is_in_doubt(const struct report_run *job)
+/* Does the trace of @job not show what is left? Then into the GATE_TEXT bytes at @text. */
+static bool is_in_doubt(const struct report_run *job, char *text)
 {
 	struct doubts d = {.text = ""};
 
@@ -93,7 +95,8 @@ static bool is_in_doubt(const struct report_run *job)
 	doubt_losses(&d, job);
 	doubt_children(&d, job);
 	if (d.len)
-		log_error("'%s' does not tell whether anything leaked: %s", job->shown, d.text);
+		snprintf(text, GATE_TEXT, "'%.200s' does not tell whether anything leaked: %s",
+			 job->shown, d.text);
 	return d.len > 0;
 }
 
@@ -107,23 +110,29 @@ static uint64_t less(uint64_t from, uint64_t by)
 	return from > by ? from - by : 0;
 }
 
+/* What is there of @amount, whatever was lost. */
+static struct live_amount certain_of(const struct report_run *job, struct live_amount amount)
+{
+	struct live_amount suspect = job->leaks->suspects;
+
+	return (struct live_amount){less(amount.blocks, suspect.blocks),
+				    less(amount.bytes, suspect.bytes)};
+}
+
 /* Is more left than is allowed, whatever was lost? Without its end it is unknown what would have
  * been freed. */
 static bool is_certain(const struct report_run *job, struct live_amount amount)
 {
-	struct live_amount suspect = job->leaks->suspects;
-
-	amount.blocks = less(amount.blocks, suspect.blocks);
-	amount.bytes = less(amount.bytes, suspect.bytes);
-	return has_its_end(job) && is_more(job->opts, amount);
+	return has_its_end(job) && is_more(job->opts, certain_of(job, amount));
 }
 
 /* An option that chooses nothing of the trace hides all leaks. */
-static bool chooses_nothing(bool unmatched)
+static bool chooses_nothing(bool unmatched, char *text)
 {
 	if (unmatched)
-		log_error("it is not known whether anything leaked: nothing in the trace matches "
-			  "the options; correct the name in the warning");
+		snprintf(text, GATE_TEXT,
+			 "it is not known whether anything leaked: nothing in the trace matches "
+			 "the options; correct the name in the warning");
 	return unmatched;
 }
 
@@ -135,32 +144,91 @@ int gate_strict(const struct report_opts *opts)
 	return EXIT_UNKNOWN;
 }
 
+struct gate gate_leaks(const struct report_run *job, const struct report_data *export,
+		       bool unmatched)
+{
+	struct live_amount amount = report_data_selected(export);
+	struct gate gate = {.status = EXIT_LEAKS};
+
+	if (export->leaks->overruns->nr || is_certain(job, amount))
+		return gate;
+	if (chooses_nothing(unmatched, gate.text) || is_in_doubt(job, gate.text))
+		gate.status = EXIT_UNKNOWN;
+	else if (!is_more(job->opts, amount))
+		gate.status = EXIT_OK;
+	return gate;
+}
+
+/* Judge it by --fail-on growing.  What grew before the trace was cut has grown. */
+static struct gate gate_growing(const struct report_run *job, const struct report_data *export,
+				bool unmatched)
+{
+	struct gate gate = {.status = EXIT_OK};
+	size_t nr = 0;
+	struct live_amount amount = print_growth_growing(export, job->growth, &nr);
+	char bytes[TEXT_NUMBER_MAX];
+
+	if (certain_of(job, amount).bytes) {
+		gate.status = EXIT_LEAKS;
+		snprintf(gate.text, sizeof(gate.text),
+			 "%zu %s, with %s bytes outstanding; 'mleak report --growth %.200s' shows "
+			 "%s",
+			 nr, nr == 1 ? "stack is growing" : "stacks are growing",
+			 text_number(bytes, amount.bytes), job->shown, nr == 1 ? "it" : "them");
+	} else if (chooses_nothing(unmatched, gate.text) || is_in_doubt(job, gate.text)) {
+		gate.status = EXIT_UNKNOWN;
+	}
+	return gate;
+}
+
 int gate_report(const struct report_run *job, const struct report_data *export, bool unmatched)
 {
 	const struct report_opts *opts = job->opts;
-	struct live_amount amount = report_data_selected(export);
+	struct gate leaks = {.status = EXIT_OK}, growing = {.status = EXIT_OK};
 
-	if (!opts->fail_on_leak)
-		return gate_strict(opts);
-	if (export->leaks->overruns->nr || is_certain(job, amount))
+	if (opts->fail_on_leak)
+		leaks = gate_leaks(job, export, unmatched);
+	if (opts->fail_on_growing)
+		growing = gate_growing(job, export, unmatched);
+	if (growing.status == EXIT_LEAKS)
+		log_info("%s", growing.text);
+	if (growing.status == EXIT_LEAKS || leaks.status == EXIT_LEAKS)
 		return EXIT_LEAKS;
-	if (chooses_nothing(unmatched) || is_in_doubt(job))
+	if (leaks.status != EXIT_OK || growing.status != EXIT_OK) {
+		log_error("%s", leaks.status != EXIT_OK ? leaks.text : growing.text);
 		return EXIT_UNKNOWN;
-	return is_more(opts, amount) ? EXIT_LEAKS : gate_strict(opts);
+	}
+	return gate_strict(opts);
+}
+
+/* Is it in doubt, which is logged? */
+static bool doubts_side(const struct report_run *job)
+{
+	char text[GATE_TEXT];
+	bool doubtful = is_in_doubt(job, text);
+
+	if (doubtful)
+		log_error("%s", text);
+	return doubtful;
 }
 
 int gate_difference(const struct report_run *before, const struct report_run *after,
 		    struct live_amount came, bool unmatched)
 {
 	const struct report_opts *opts = after->opts;
+	char text[GATE_TEXT];
 	bool doubtful;
 
 	if (!opts->fail_on_leak)
 		return gate_strict(opts);
 	/* what is lost in either may be what makes the difference, or makes up for it */
-	doubtful = is_in_doubt(before);
-	doubtful = (!after->is_second && is_in_doubt(after)) || doubtful;
-	if (chooses_nothing(unmatched) || doubtful)
+	doubtful = doubts_side(before);
+	doubtful = (!after->is_second && doubts_side(after)) || doubtful;
+	if (chooses_nothing(unmatched, text)) {
+		log_error("%s", text);
+		doubtful = true;
+	}
+	if (doubtful)
 		return EXIT_UNKNOWN;
 	return is_more(opts, came) ? EXIT_LEAKS : gate_strict(opts);
 }

@@ -8,8 +8,21 @@
 
 #include "report/report_run.h"
 
+#define GATE_TEXT 512
+
+/* What a report says as a check. */
+struct gate {
+	int status;	      /* EXIT_OK, EXIT_LEAKS or EXIT_UNKNOWN */
+	char text[GATE_TEXT]; /* why it is unknown, or what grows; "": nothing is to be said */
+};
+
+/* Judge the trace of @job by --fail-on-leak, as if that were given.  @unmatched: an option chose by
+ * what nothing in the trace has. */
+struct gate gate_leaks(const struct report_run *job, const struct report_data *export,
+		       bool unmatched);
+
 /* The exit status of the report on @job's trace, which was printed: EXIT_OK, EXIT_LEAKS or
- * EXIT_UNKNOWN.  @unmatched: an option chose by what nothing in the trace has. */
+ * EXIT_UNKNOWN, by --fail-on-leak and --fail-on.  Says why where the report does not. */
 int gate_report(const struct report_run *job, const struct report_data *export, bool unmatched);
 
 /* Likewise of the difference of two traces, in which @came is what became more. */

@@ -180,7 +180,7 @@ static int collect_report(struct report_run *job)
 		/* its lines are in the order of the changes */
 		opts.watch = (struct live_watch){heaptrack_events_changed, job->events, true};
 	}
-	if (job->opts->growth || job->opts->timeline) {
+	if (job->opts->growth || job->opts->timeline || job->opts->fail_on_growing) {
 		err = growth_new(&job->growth);
 		if (err)
 			return report_run_explain_read(job, err);

@@ -105,8 +105,8 @@ def blocks(nr, addr, first=SECOND, tgid=7, tid=7):
     return Chunk(EVENTS, content, first, first + nr - 1, nr)
 
 
-def meta(command="forged", tgid=7, whole_life=1):
-    fields = [(1, command.encode()), (9, uvar(tgid)), (11, uvar(whole_life))]
+def meta(command="forged", tgid=7, whole_life=1, comm=""):
+    fields = [(1, command.encode()), (3, comm.encode()), (9, uvar(tgid)), (11, uvar(whole_life))]
     return Chunk(META, b"".join(uvar(tag) + uvar(len(c)) + c for tag, c in fields), SECOND, SECOND)
 
 

@@ -13,6 +13,12 @@
 #include "report/view/places.h"
 #include "report/view/stack_names.h"
 
+/* What --fail-on-leak says of a report. */
+struct verdict {
+	bool leaks;	   /* more is left than is allowed, or a block was overrun */
+	const char *doubt; /* why that is not known; NULL: it is */
+};
+
 /* All of it is borrowed. */
 struct report_data {
 	const char *path; /* of the trace */
@@ -23,6 +29,7 @@ struct report_data {
 	const struct places *places;		 /* of the view */
 	const struct stack_names *overrun_names; /* of the stacks that print_overruns.h prints */
 	struct suppressions *suppressions;	 /* that the view was made with; NULL: none */
+	const struct verdict *verdict;		 /* for the formats of CI; else NULL */
 };
 
 /* As what a table is printed: for people, or for programs. */

@@ -146,6 +146,15 @@ static int apply_fail_on_leak(struct report_opts *opts, const struct option_info
 	return text ? option_bytes(o, text, 0, UINT64_MAX, NULL, &opts->fail_bytes) : 0;
 }
 
+static int apply_fail_on(struct report_opts *opts, const struct option_info *o, const char *text)
+{
+	int word = option_word(o, text);
+
+	opts->fail_on_leak |= word == 0;
+	opts->fail_on_growing |= word == 1;
+	return word < 0 ? word : 0;
+}
+
 static int apply_max_memory(struct report_opts *opts, const struct option_info *o, const char *text)
 {
 	return option_bytes(o, text, 1 << 20, UINT64_MAX, "a size of at least 1M, as 500M or 4G",
@@ -238,6 +247,7 @@ static const struct effect {
 	{OPT_DEBUG_DIR, .apply = apply_debug_dir},
 	{OPT_DIFF, TEXT, TO(before)},
 	{OPT_DUMP, .apply = apply_dump},
+	{OPT_FAIL_ON, .apply = apply_fail_on},
 	{OPT_FAIL_ON_LEAK, .apply = apply_fail_on_leak},
 	{OPT_FLAT, .apply = apply_flat},
 	{OPT_FOLDED, .apply = apply_folded},

@@ -11,9 +11,9 @@ static const struct option_info rows[] = {
 	{.key = OPT_FORMAT,
 	 .name = "format",
 	 .arg = "FORMAT",
-	 .help = "tree (the default), flat, folded, json, csv, pprof, heaptrack, speedscope or "
-		 "html",
-	 .values = "tree flat folded json csv pprof heaptrack speedscope html",
+	 .help = "tree (the default), flat, folded, json, csv, pprof, heaptrack, speedscope, html; "
+		 "for CI junit or github",
+	 .values = "tree flat folded json csv pprof heaptrack speedscope html junit github",
 	 .group = "What is shown"},
 	{.key = OPT_FOLDED, .name = "folded", .help = "the same as --format=folded"},
 	{.key = OPT_FLAT,
@@ -157,6 +157,12 @@ static const struct option_info rows[] = {
 		 "for a difference, when stacks are new or have grown, or by more than BYTES in "
 		 "all; with 2 when the trace cannot tell",
 	 .group = "Other"},
+	{.key = OPT_FAIL_ON,
+	 .name = "fail-on",
+	 .arg = "WHAT",
+	 .help = "exit with 1 when there is a leak, as --fail-on-leak, or when a stack is growing, "
+		 "as --growth says",
+	 .values = "leak growing"},
 	{.key = OPT_STRICT, .name = "strict", .help = "exit with 2 when there was a warning"},
 	{.key = OPT_COLOR,
 	 .name = "color",

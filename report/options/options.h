@@ -36,9 +36,10 @@ struct report_opts {
 	unsigned int nr_threads; /* that read the trace; 0: one for each CPU */
 	bool fail_on_leak;	 /* exit with 1 when more than so many bytes are shown */
 	uint64_t fail_bytes;
-	uint64_t max_memory; /* bytes that may be allocated; 0: half of the machine's */
-	bool strict;	     /* exit with 2 when there was a warning */
-	bool find_addr;	     /* in place of a report, whose this is: */
+	bool fail_on_growing; /* exit with 1 when a stack is growing */
+	uint64_t max_memory;  /* bytes that may be allocated; 0: half of the machine's */
+	bool strict;	      /* exit with 2 when there was a warning */
+	bool find_addr;	      /* in place of a report, whose this is: */
 	uint64_t addr;
 	const char **debug_dirs; /* where debug information is looked for, in this order */
 	size_t nr_debug_dirs;

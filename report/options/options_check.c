@@ -74,6 +74,20 @@ static const char *check_cost(const struct report_opts *opts)
 	return NULL;
 }
 
+static const char *check_fail_on(const struct report_opts *opts)
+{
+	if (!opts->fail_on_growing)
+		return NULL;
+	if (opts->find_addr || opts->dump)
+		return "--fail-on growing needs a report: leave --addr and --dump out";
+	if (opts->format == FORMAT_HEAPTRACK || format_wants_verdict(opts->format))
+		return "--fail-on growing goes with no --format=heaptrack, junit or github: leave "
+		       "one of them out";
+	if (opts->view.top && !opts->by && !opts->growth)
+		return "--fail-on growing looks at all stacks: leave --top out, or give --growth";
+	return NULL;
+}
+
 static const char *check_names(const struct report_opts *opts)
 {
 	if (opts->view.addresses && opts->view.sieve.function)
@@ -126,7 +140,7 @@ int report_opts_check(const struct report_opts *opts)
 {
 	static const char *(*const checks[])(const struct report_opts *opts) = {
 		check_difference, check_cost, check_tables, check_inverted,
-		check_names,	  check_addr, check_dump,
+		check_names,	  check_addr, check_dump,   check_fail_on,
 	};
 
 	for (size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++) {

@@ -7,6 +7,7 @@
 #include "report/base/text.h"
 #include "report/context/print_overruns.h"
 #include "report/context/report_data.h"
+#include "report/machine/print_ci.h"
 #include "report/machine/print_folded.h"
 #include "report/text/print_summary.h"
 #include "report/text/print_tree.h"
@@ -104,7 +105,14 @@ static const struct format {
 	[FORMAT_HEAPTRACK] = {"heaptrack", NULL, true, true},
 	[FORMAT_SPEEDSCOPE] = {"speedscope", print_speedscope, false, true},
 	[FORMAT_HTML] = {"html", print_html, false, true},
+	[FORMAT_JUNIT] = {"junit", print_junit, false, true},
+	[FORMAT_GITHUB] = {"github", print_github, false, true},
 };
+
+bool format_wants_verdict(enum report_format format)
+{
+	return format == FORMAT_JUNIT || format == FORMAT_GITHUB;
+}
 
 bool format_has_history(enum report_format format)
 {

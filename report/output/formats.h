@@ -17,7 +17,12 @@ enum report_format {
 	FORMAT_HEAPTRACK,
 	FORMAT_SPEEDSCOPE,
 	FORMAT_HTML,
+	FORMAT_JUNIT,
+	FORMAT_GITHUB,
 };
+
+/* Whether a format shows what --fail-on-leak says, and needs the verdict of struct report_data. */
+bool format_wants_verdict(enum report_format format);
 
 /* Whether a format also contains stacks without outstanding blocks. */
 bool format_has_history(enum report_format format);

@@ -320,3 +320,20 @@ int print_growth(FILE *out, const struct report_data *export, const struct growt
 	free(lines);
 	return err;
 }
+
+struct live_amount print_growth_growing(const struct report_data *export,
+					const struct growth *growth, size_t *nr)
+{
+	struct live_amount sum = {0};
+
+	*nr = 0;
+	for (size_t i = 0; i < export->view->nr; i++) {
+		struct line line = line_of(export, growth, i);
+
+		if (line.shape != SHAPE_GROWING)
+			continue;
+		live_amount_add(&sum, stack_outstanding(view_stack(export->view, i)));
+		++*nr;
+	}
+	return sum;
+}

@@ -1,6 +1,6 @@
 /* print_growth.h - what the figures of growth.h say: is it a leak, and what was there when
  *
- * Both return 0 or -ENOMEM; errors of writing are left in @out for ferror().
+ * Printers return 0 or -ENOMEM; errors of writing are left in @out for ferror().
  */
 #ifndef REPORT_PRINT_GROWTH_H
 #define REPORT_PRINT_GROWTH_H
@@ -17,6 +17,10 @@ uint64_t print_growth_until_ns(const struct report_data *export, const struct gr
  * CSV also what the labels mean. */
 int print_growth(FILE *out, const struct report_data *export, const struct growth *growth,
 		 const struct table_opts *opts);
+
+/* What is outstanding of the view's stacks that are growing; *@nr is how many there are. */
+struct live_amount print_growth_growing(const struct report_data *export,
+					const struct growth *growth, size_t *nr);
 
 /* Print what was outstanding of the view's stacks over time: as a plot of the most within each
  * slice, or as CSV or JSON. */
