@@ -13,6 +13,7 @@
 #include "format/trace.h"
 #include "mleak.h"
 #include "record/allocator/allocator_explain.h"
+#include "record/base/clock.h"
 #include "record/base/kernel.h"
 #include "record/base/rlimits.h"
 #include "record/choose.h"
@@ -82,8 +83,9 @@ struct command {
 	int status;	       /* so */
 };
 
-/* Leave to a process of its own what takes privileges while we record, and give them up. */
-static void give_up_privileges(struct session *s, struct command *c)
+/* Leave to a process of its own what takes privileges while we record, and give them up.  @folder:
+ * where traces are made; -1: none will be. */
+static void give_up_privileges(struct session *s, struct command *c, int folder)
 {
 	int programs[PROBES_MAX_PROGRAMS];
 	const struct privileges_later later = {.preload = s->preload != NULL,
@@ -114,7 +116,7 @@ static void give_up_privileges(struct session *s, struct command *c)
 	session_set_helper(s, c->helper);
 	/* Without the helper nothing could read the mappings of processes. */
 	if (c->helper)
-		sandbox_enter_both(s->out.writer);
+		sandbox_enter_both(s->out.writer, folder);
 	privileges_reduce(err ? opts.caps : kept, s->out.writer);
 	if (s->tracer)
 		tracer_give_up_privileges(s->tracer);
@@ -172,10 +174,13 @@ static int record(struct session *s, const struct record_opts *o, struct command
 				    .guard = o->guard,
 				    .force = o->force,
 				    .falls_back = o->argv && o->backend == BACKEND_AUTO};
+	struct output out = {.number = o->several.on};
+	struct switcher sw = {
+		.opts = &o->several, .name = &o->output, .how = &opts, .out = &out, .pid = s->pid};
 	struct event_loop_opts limits = {.duration_ns = o->duration_ns,
 					 .max_size = o->max_size,
-					 .ring_size = opts.ring_size};
-	struct output out;
+					 .ring_size = opts.ring_size,
+					 .switcher = &sw};
 	enum mlk_end reason;
 	int status;
 
@@ -197,11 +202,14 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	}
 	s->backend->go(s); /* all is ready */
 	c->released = true;
-	give_up_privileges(s, c);
+	give_up_privileges(s, c, o->several.on ? out.place.dir : -1);
+	if (o->several.time_ns)
+		sw.next_ns = clock_now_ns() + o->several.time_ns;
 	reason = event_loop_run(s, &limits);
 	set_free(s, c);
 	session_finish(s, reason);
 	status = conclude(s, &out, reason);
+	switch_release(&sw);
 	output_close(&out);
 	return status;
 }

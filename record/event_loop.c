@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mleak.h"
 #include "record/base/clock.h"
 #include "record/ptrace/tracer.h"
 #include "record/signals.h"
@@ -32,6 +33,7 @@ struct loop {
 	uint64_t start_ns, end_ns, next_flush_ns;
 	uint64_t max_size;
 	uint32_t ring_size;
+	struct switcher *switcher;
 	int interrupts;	     /* SIGINT and SIGQUIT while a command runs */
 	enum mlk_end reason; /* 0: go on */
 	struct progress progress;
@@ -76,6 +78,11 @@ static void on_signal(struct loop *l, int sig)
 
 	if (sig == SIGUSR1)
 		session_record_all_threads(l->session);
+	else if (sig == SIGUSR2 && l->switcher->opts->on)
+		l->switcher->due = true;
+	else if (sig == SIGUSR2)
+		log_warn("SIGUSR2 begins another trace with --switch-output, and does nothing "
+			 "without");
 	else if (!runs)
 		l->reason = MLK_END_SIGNAL;
 	else if (sig == SIGTERM || sig == SIGHUP)
@@ -165,6 +172,18 @@ static void wait_and_take(struct loop *l, bool drained)
 	}
 }
 
+/* Another trace is due: why? */
+static void switch_trace(struct loop *l, uint64_t now_ns)
+{
+	const struct switcher *sw = l->switcher;
+	bool by_time = sw->next_ns && now_ns >= sw->next_ns;
+
+	switch_now(l->switcher, l->session,
+		   sw->due   ? MLK_END_SIGNAL
+		   : by_time ? MLK_END_DURATION
+			     : MLK_END_SIZE);
+}
+
 static void on_time(struct loop *l)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -175,6 +194,11 @@ static void on_time(struct loop *l)
 		l->reason = MLK_END_EXITED;
 	if (l->max_size && mlk_writer_bytes(l->session->out.writer) >= l->max_size && !l->reason)
 		l->reason = MLK_END_SIZE;
+	if (!l->reason &&
+	    switch_is_due(l->switcher, mlk_writer_bytes(l->session->out.writer), now_ns))
+		switch_trace(l, now_ns);
+	if (l->session->out.err)
+		return;
 	if (now_ns >= l->start_ns + QUIET_NS && session_is_quiet(l->session))
 		session_explain_quiet(l->session);
 	if (now_ns < l->next_flush_ns)
@@ -192,6 +216,7 @@ enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opt
 	l.end_ns = opts->duration_ns ? l.start_ns + opts->duration_ns : 0;
 	l.max_size = opts->max_size;
 	l.ring_size = opts->ring_size;
+	l.switcher = opts->switcher;
 	l.next_flush_ns = l.start_ns + FLUSH_NS;
 	progress_begin(&l.progress, l.start_ns);
 	open_loop(&l);

@@ -4,12 +4,14 @@
 
 #include "record/output.h"
 #include "record/session/session.h"
+#include "record/switch.h"
 
 /* What ends a recording besides the target, and how large the ring is that fills meanwhile. */
 struct event_loop_opts {
 	uint64_t duration_ns; /* 0: until something else ends it */
 	uint64_t max_size;    /* bytes of the trace; 0: no limit */
 	uint32_t ring_size;   /* bytes that may wait for us */
+	struct switcher *switcher;
 };
 
 /*

@@ -212,7 +212,8 @@ static void wait_a_little(struct recording *r, int signals)
 	int ms = r->opts->probes.user_stacks ? USERS_MS : CONSUME_MS;
 
 	if (poll(&any, 1, kernel_events_are_new(r->events) ? SOON_MS : ms) > 0 &&
-	    read(signals, &info, sizeof(info)) > 0 && info.ssi_signo != SIGUSR1)
+	    read(signals, &info, sizeof(info)) > 0 && info.ssi_signo != SIGUSR1 &&
+	    info.ssi_signo != SIGUSR2)
 		r->reason = MLK_END_SIGNAL;
 }
 
@@ -315,7 +316,7 @@ static void give_up_privileges(const struct recording *r)
 	if (r->opts->probes.user_stacks)
 		caps |= privileges_needed(&later);
 	else
-		sandbox_enter_both(r->writer);
+		sandbox_enter_both(r->writer, -1);
 	privileges_reduce(caps, r->writer);
 }
 

@@ -1,6 +1,7 @@
 /* option_checks.c - options of mleak record that do not go together, and those that only probes
  * obey */
 #include <errno.h>
+#include <string.h>
 
 #include "mleak.h"
 #include "record/options.h"
@@ -89,7 +90,7 @@ static int check_kernel(const struct record_opts *o)
 	else if (o->follow || o->guard || o->on_full || o->backend != BACKEND_AUTO || o->dry_run ||
 		 o->redact || o->raw_stack || o->ring_size || o->force ||
 		 o->embed != EMBED_SYMBOLS || record_options_for_probes(o) || o->filters.delay_ns ||
-		 o->filters.sample_bytes)
+		 o->several.on || o->several.keep || o->filters.sample_bytes)
 		log_error("--kernel goes with --duration, -z, -Z, -s N, --output, --quiet, "
 			  "--max-size, --compress and the options of its own group: leave the "
 			  "others out");
@@ -101,14 +102,34 @@ static int check_kernel(const struct record_opts *o)
 	return -EINVAL;
 }
 
+/* Several traces need several files. */
+static int check_several(const struct record_opts *o)
+{
+	if (!strcmp(o->output.name, "-"))
+		log_error("--switch-output makes several files, and -o - is a single pipe: give "
+			  "the name of a file");
+	else if (o->max_size)
+		log_error("--switch-output begins another trace where --max-size ends the "
+			  "recording: give one of them; --keep limits how many there are");
+	else
+		return 0;
+	return -EINVAL;
+}
+
 int record_options_check(const struct record_opts *o)
 {
 	if (o->help)
 		return 0;
-	if (output_check_name(o->output.name, !o->kernel))
+	if (output_check_name(o->output.name, !o->kernel, o->several.on))
 		return -EINVAL;
 	if (o->kernel || o->kernel_option)
 		return check_kernel(o);
+	if (o->several.on && check_several(o))
+		return -EINVAL;
+	if (o->several.keep && !o->several.on) {
+		log_error("--keep is for the traces of --switch-output: give that, too");
+		return -EINVAL;
+	}
 	if (o->redact && o->raw_stack) {
 		log_error("--redact keeps the least of a stack and --raw-stack all of it: give one "
 			  "of them");

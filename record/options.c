@@ -30,6 +30,8 @@ enum {
 	OPT_REDACT,
 	OPT_EMBED,
 	OPT_MAX_SIZE,
+	OPT_SWITCH,
+	OPT_KEEP,
 	OPT_PREFIX,
 	OPT_NO_OPERATORS,
 	OPT_RETURNS,
@@ -125,6 +127,15 @@ static const struct option_info table[] = {
 	 .name = "max-size",
 	 .arg = "BYTES",
 	 .help = "end the recording when the trace has this size; K, M and G are known"},
+	{.key = OPT_SWITCH,
+	 .name = "switch-output",
+	 .arg = "SIZE|TIME",
+	 .help = "begin another trace, FILE.2 after FILE.1, at this size (100M) or after this "
+		 "time (10m), or by SIGUSR2 alone: signal"},
+	{.key = OPT_KEEP,
+	 .name = "keep",
+	 .arg = "N",
+	 .help = "with --switch-output: keep only the N newest traces"},
 	{.key = OPT_STACK_SIZE,
 	 .name = "stack-size",
 	 .arg = "BYTES",
@@ -260,6 +271,25 @@ static int read_level(const struct option_info *option, const char *text, int *l
 	return err;
 }
 
+/* A size has a unit, K or larger, and a time one of ms, s, m, h and d: 10M is a size. */
+static int read_switch(const struct option_info *option, const char *text, struct switch_opts *o)
+{
+	static const char wanted[] = "a size from 1M as 100M, a time from 1s as 10m, or signal";
+	size_t len = strlen(text);
+	int err;
+
+	*o = (struct switch_opts){.on = true, .keep = o->keep};
+	if (!strcmp(text, "signal"))
+		return 0;
+	if (!len || !strchr("smhdKMGTBkgtb", text[len - 1]))
+		return option_refuse(option, wanted, text);
+	if (strchr("smhd", text[len - 1])) {
+		err = read_duration(option, text, &o->time_ns);
+		return !err && o->time_ns < 1000000000u ? option_refuse(option, wanted, text) : err;
+	}
+	return option_bytes(option, text, 1 << 20, MOST_TRACE, wanted, &o->bytes);
+}
+
 /* The index of one of few words. */
 static int read_choice(const struct option_info *option, const char *text, int *choice)
 {
@@ -350,6 +380,10 @@ static int apply_option(void *ctx, const struct option_info *option, const char 
 	case OPT_MAX_SIZE:
 		return option_bytes(option, text, 1 << 20, MOST_TRACE,
 				    "the bytes of a trace, 1M or more", &o->max_size);
+	case OPT_SWITCH:
+		return read_switch(option, text, &o->several);
+	case OPT_KEEP:
+		return option_number(option, text, 1, UINT32_MAX, NULL, &o->several.keep);
 	case 'O':
 		o->allocators.object = text;
 		return 0;

@@ -13,6 +13,7 @@
 #include "record/module/elf_image.h"
 #include "record/pids.h"
 #include "record/probe/probes.h"
+#include "record/switch.h"
 
 /* Where the events come from: probes in the kernel, or a library in the command. */
 enum record_backend {
@@ -27,8 +28,9 @@ struct record_opts {
 	size_t nr_pids; /* 0: a command is started */
 	char **argv;	/* the command, NULL-terminated; NULL: pids */
 	struct output_opts output;
-	bool quiet;	      /* nothing is said but errors and warnings */
-	uint64_t duration_ns; /* from the end of the delay on; 0: no limit */
+	struct switch_opts several; /* traces */
+	bool quiet;		    /* nothing is said but errors and warnings */
+	uint64_t duration_ns;	    /* from the end of the delay on; 0: no limit */
 	struct filter_opts filters;
 	uint32_t stack_limit; /* bytes */
 	uint32_t ring_size;   /* bytes, a power of two pages; 0: what the backend takes */

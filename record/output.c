@@ -11,7 +11,7 @@
 #include "format/trace.h"
 #include "mleak.h"
 
-int output_check_name(const char *name, bool has_pid)
+int output_check_name(const char *name, bool has_pid, bool numbered)
 {
 	for (const char *at = strchr(name, '%'); at; at = strchr(at + 2, '%')) {
 		if (at[1] == 'p' && !has_pid) {
@@ -20,7 +20,13 @@ int output_check_name(const char *name, bool has_pid)
 				  name);
 			return -EINVAL;
 		}
-		if (!at[1] || !strchr("pht%", at[1])) {
+		if (at[1] == 'n' && !numbered) {
+			log_error("%%n in '%s' is the number of a trace, of which --switch-output "
+				  "makes several: leave it out",
+				  name);
+			return -EINVAL;
+		}
+		if (!at[1] || !strchr("phtn%", at[1])) {
 			log_error("--output knows %%p (process), %%h (host), %%t (time) and %%%%, "
 				  "and nothing else behind a %% in '%s'",
 				  name);
@@ -48,13 +54,15 @@ int output_claim_pipe(int *pipe)
 }
 
 /* What %@c is replaced with. */
-static void replacement(char c, pid_t pid, char *text, size_t size)
+static void replacement(const struct output *o, char c, pid_t pid, char *text, size_t size)
 {
 	time_t now = time(NULL);
 	struct tm tm;
 
 	if (c == 'p') {
 		snprintf(text, size, "%d", (int)pid);
+	} else if (c == 'n') {
+		snprintf(text, size, "%u", o->number);
 	} else if (c == 'h') {
 		if (gethostname(text, size - 1))
 			*text = '\0';
@@ -79,7 +87,7 @@ static int expand(struct output *o, const char *name, pid_t pid)
 		size_t len;
 
 		if (*name == '%')
-			replacement(*++name, pid, text, sizeof(text));
+			replacement(o, *++name, pid, text, sizeof(text));
 		len = strlen(text);
 		if (used + len >= sizeof(o->path))
 			return -ENAMETOOLONG;
@@ -88,6 +96,16 @@ static int expand(struct output *o, const char *name, pid_t pid)
 	}
 	o->path[used] = '\0';
 	return 0;
+}
+
+/* Does the name of a file have %n? */
+static bool is_numbered(const char *name)
+{
+	const char *at = strchr(name, '%');
+
+	while (at && at[1] != 'n')
+		at = strchr(at + 2, '%');
+	return at != NULL;
 }
 
 /* The file of the trace could not be made next to its place, or get its name, with @err: log so in
@@ -107,6 +125,7 @@ static int explain(const struct output *o, const char *path, int err)
 
 int output_open(struct output *o, const struct output_opts *opts, pid_t pid)
 {
+	char name[PATH_MAX];
 	int err;
 
 	o->place = (struct mlk_place){.fd = -1, .dir = -1};
@@ -115,7 +134,10 @@ int output_open(struct output *o, const struct output_opts *opts, pid_t pid)
 		snprintf(o->path, sizeof(o->path), "-");
 		return 0;
 	}
-	err = expand(o, opts->name, pid);
+	err = snprintf(name, sizeof(name), "%s%s", opts->name,
+		       o->number && !is_numbered(opts->name) ? ".%n" : "") < (int)sizeof(name)
+		      ? expand(o, name, pid)
+		      : -ENAMETOOLONG;
 	if (err)
 		return explain(o, opts->name, err);
 	err = mlk_place_open(&o->place, o->path, NULL);
@@ -161,6 +183,12 @@ void output_tell(const struct output *o, uint64_t bytes)
 		log_info("wrote the trace to the standard output (%s)", size);
 	else
 		log_info("wrote '%s' (%s); now run: mleak report %s", o->path, size, o->path);
+}
+
+void output_move(struct output *to, const struct output *from)
+{
+	*to = *from;
+	to->place.path = to->path;
 }
 
 void output_close(struct output *o)

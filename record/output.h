@@ -11,8 +11,9 @@
 
 /* What the command line says of it. */
 struct output_opts {
-	const char *name; /* of the file; %p, %h, %t and %% in it are replaced; "-": see below */
-	int pipe;	  /* output_claim_pipe(): the trace goes there; -1: to the file */
+	const char
+		*name; /* of the file; %p, %h, %t, %n and %% in it are replaced; "-": see below */
+	int pipe;      /* output_claim_pipe(): the trace goes there; -1: to the file */
 };
 
 /* An open one. */
@@ -20,11 +21,13 @@ struct output {
 	struct mlk_place place; /* not open: a pipe */
 	int fd;			/* to write to; borrowed from @place, or the pipe */
 	char path[PATH_MAX];	/* as messages have it */
+	unsigned int number;	/* of several of a recording, behind the name or as %n; 0: one */
 };
 
-/* Can @name be replaced, by a process's number, too, if @has_pid? Returns 0, or -EINVAL after one
+/* Can @name be replaced, by a process's number, too, if @has_pid, and by the trace's if @numbered?
+ * Returns 0, or -EINVAL after one
  * sentence was logged. */
-int output_check_name(const char *name, bool has_pid);
+int output_check_name(const char *name, bool has_pid, bool numbered);
 
 /*
  * The trace goes to the standard output: take that away from us and any command that we start, who
@@ -33,8 +36,9 @@ int output_check_name(const char *name, bool has_pid);
  */
 int output_claim_pipe(int *pipe);
 
-/* Create the file that @opts name for the trace of process @pid (0: none), or be the pipe.  On
- * failure one sentence was logged, and there is nothing to close.  Returns 0 or an error. */
+/* Create the file that @opts name for the trace of process @pid (0: none), or be the pipe;
+ * o->number is set.  On failure one sentence was logged, and there is nothing to close.  Returns 0
+ * or an error. */
 int output_open(struct output *o, const struct output_opts *opts, pid_t pid);
 
 /* Give the file its name.  Returns 0, or an error after one sentence was logged. */
@@ -51,6 +55,9 @@ const char *output_size(char *text, uint64_t bytes);
 
 /* Say that the trace, of @bytes, was written, and which command shows it. */
 void output_tell(const struct output *o, uint64_t bytes);
+
+/* Have @from, open, in @to, which is not. */
+void output_move(struct output *to, const struct output *from);
 
 /* As mlk_place_close(). */
 void output_close(struct output *o);

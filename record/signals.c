@@ -16,6 +16,7 @@ void signals_of_ours(sigset_t *set)
 	sigaddset(set, SIGQUIT);
 	sigaddset(set, SIGTERM);
 	sigaddset(set, SIGUSR1);
+	sigaddset(set, SIGUSR2);
 	if (!sigaction(SIGHUP, NULL, &hup) && hup.sa_handler != SIG_IGN)
 		sigaddset(set, SIGHUP);
 }

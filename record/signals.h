@@ -7,9 +7,9 @@
 
 struct helper;
 
-/* SIGINT, SIGQUIT, SIGTERM, SIGUSR1, and SIGHUP unless we were started to ignore it (nohup).  The
- * others count even then: shells start what scripts put into the background with SIGINT ignored,
- * and the scripts end it with SIGINT anyway. */
+/* SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, and SIGHUP unless we were started to ignore it
+ * (nohup).  The others count even then: shells start what scripts put into the background with
+ * SIGINT ignored, and the scripts end it with SIGINT anyway. */
 void signals_of_ours(sigset_t *set);
 
 /* Block them, so that they wait for a signalfd or signals_wait_for(); and have writes without a

@@ -114,6 +114,23 @@ static int add_file(struct module_table *ms, const struct target *t, struct mlk_
 	return err;
 }
 
+/* Copy the vdso's @len bytes to @image: it is the same in all processes.  Returns 0 or an error. */
+static int read_vdso(struct module_table *ms, const struct target *t, uint64_t addr, char *image,
+		     size_t len)
+{
+	int err = target_read_memory(t, addr, image, len);
+
+	if (err && ms->vdso && ms->vdso_len == len) {
+		memcpy(image, ms->vdso, len);
+		return 0;
+	}
+	if (!err && !ms->vdso && (ms->vdso = malloc(len)) != NULL) {
+		memcpy(ms->vdso, image, len);
+		ms->vdso_len = len;
+	}
+	return err;
+}
+
 /* The vdso is a whole ELF file in memory, of a page or four. */
 static int add_vdso(struct module_table *ms, const struct target *t, struct mlk_writer *w,
 		    struct mlk_mapping *m)
@@ -123,7 +140,7 @@ static int add_vdso(struct module_table *ms, const struct target *t, struct mlk_
 	Elf *elf = NULL;
 	int err = 0;
 
-	if (image && !target_read_memory(t, m->start, image, len)) {
+	if (image && !read_vdso(ms, t, m->start, image, len)) {
 		elf_version(EV_CURRENT);
 		elf = elf_memory(image, len);
 	}
@@ -166,9 +183,15 @@ int module_table_identify(struct module_table *ms, const struct target *t, struc
 	return err;
 }
 
+void module_table_begin_trace(struct module_table *ms)
+{
+	ms->nr = 0;
+}
+
 void module_table_release(struct module_table *ms)
 {
 	free(ms->files);
+	free(ms->vdso);
 	memset(ms, 0, sizeof(*ms));
 }
 

@@ -21,6 +21,8 @@ struct module_table {
 	enum elf_image_embed embed;
 	uint64_t unreadable; /* files that could not be read; their ids say only which they were; */
 	uint64_t too_large;  /* of these: for the limit on the size of files */
+	uint8_t *vdso;	     /* which cannot be read any more without privileges, of that length */
+	size_t vdso_len;
 };
 
 /*
@@ -29,6 +31,9 @@ struct module_table {
  */
 int module_table_identify(struct module_table *ms, const struct target *t, struct mlk_writer *w,
 			  struct mlk_mapping *m);
+
+/* A trace begins, to which all files are new. */
+void module_table_begin_trace(struct module_table *ms);
 
 /* Forget all files. */
 void module_table_release(struct module_table *ms);

@@ -36,7 +36,7 @@ struct preload {
 	struct preload_clock clock;
 	struct preload_sink sink;
 	struct preload_processes *processes;
-	uint64_t give_back_ns, delay_ns;
+	uint64_t give_back_ns, delay_ns, taken_ns;
 	int fd; /* an eventfd */
 	struct wakeup sleeper;
 	bool stopped; /* by preload_stop() */
@@ -313,6 +313,8 @@ int preload_consume(struct preload *p, bool final)
 	}
 	if (!err)
 		err = shared_rings_consume(p->rings, until);
+	if (!err && !final)
+		p->taken_ns = to_ns(p, until);
 	if (!err) {
 		give_back(p);
 		__atomic_store_n(&p->memory->asleep, 1, __ATOMIC_SEQ_CST);
@@ -321,6 +323,11 @@ int preload_consume(struct preload *p, bool final)
 			err = -EAGAIN;
 	}
 	return err;
+}
+
+uint64_t preload_taken_ns(const struct preload *p)
+{
+	return p->taken_ns;
 }
 
 static void tell_confined(const struct preload *p)

@@ -60,6 +60,9 @@ int preload_fd(const struct preload *p);
  * that was negative. */
 int preload_consume(struct preload *p, bool final);
 
+/* Up to this time, CLOCK_MONOTONIC in nanoseconds, preload_consume() has handed over all. */
+uint64_t preload_taken_ns(const struct preload *p);
+
 /* Nothing is recorded any more; what is waiting can still be consumed. */
 void preload_stop(struct preload *p);
 

@@ -31,7 +31,7 @@ static void *sleep_for_target(void *arg)
 	struct robust_list_head head = {.list = {first}};
 	uint64_t one = 1;
 
-	sandbox_enter();
+	sandbox_enter(-1);
 	privileges_keep_in_thread(0); /* sleeping takes none */
 	entry.next = &head.list;
 	head.futex_offset = (long)((uintptr_t)&h->alive - (uintptr_t)&entry);

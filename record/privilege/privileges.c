@@ -121,6 +121,7 @@ void privileges_reduce(uint64_t caps, struct mlk_writer *writer)
 /* Landlock by raw system calls: libc has no calls for it, and the headers of Debian 12 lack what
  * came after Linux 6.1.  The same number on all architectures. */
 #define CREATE_RULESET 444
+#define ADD_RULE       445
 #define RESTRICT_SELF  446
 
 #define CREATE_RULESET_VERSION 1u
@@ -132,14 +133,17 @@ struct ruleset {
 	uint64_t scoped; /* LANDLOCK_SCOPE_..., from version 6 on */
 };
 
-#define FS_EXECUTE    (1u << 0)
-#define FS_WRITE_FILE (1u << 1)
-#define FS_CHANGES    0x1ff0u /* bits 4 to 12: remove, and make files of all kinds */
-#define FS_REFER      (1u << 13)
-#define FS_TRUNCATE   (1u << 14)
-#define FS_IOCTL_DEV  (1u << 15)
-#define NET_TCP	      3u
-#define SCOPE_ALL     3u /* abstract sockets, signals */
+#define FS_EXECUTE	  (1u << 0)
+#define FS_WRITE_FILE	  (1u << 1)
+#define FS_REMOVE_FILE	  (1u << 5)
+#define FS_MAKE_REG	  (1u << 8)
+#define RULE_PATH_BENEATH 1
+#define FS_CHANGES	  0x1ff0u /* bits 4 to 12: remove, and make files of all kinds */
+#define FS_REFER	  (1u << 13)
+#define FS_TRUNCATE	  (1u << 14)
+#define FS_IOCTL_DEV	  (1u << 15)
+#define NET_TCP		  3u
+#define SCOPE_ALL	  3u /* abstract sockets, signals */
 
 /* All of it that version @abi of the interface knows.  Returns the size of the part to hand over.
  */
@@ -159,11 +163,27 @@ static size_t fill_ruleset(struct ruleset *r, long abi)
 	return abi >= 6 ? sizeof(*r) : abi >= 4 ? 2 * sizeof(uint64_t) : sizeof(uint64_t);
 }
 
-int sandbox_enter(void)
+/* struct landlock_path_beneath_attr */
+struct path_rule {
+	uint64_t allowed;
+	int32_t folder;
+} __attribute__((packed));
+
+/* Files may be made and removed in @folder. */
+static int allow_folder(int rules, int folder)
+{
+	const struct path_rule rule = {FS_WRITE_FILE | FS_REMOVE_FILE | FS_MAKE_REG, folder};
+
+	if (folder < 0)
+		return 0;
+	return syscall(ADD_RULE, rules, RULE_PATH_BENEATH, &rule, 0) ? -errno : 0;
+}
+
+int sandbox_enter(int folder)
 {
 	long abi = syscall(CREATE_RULESET, NULL, 0, CREATE_RULESET_VERSION);
 	struct ruleset rules;
-	int fd, err = 0;
+	int fd, err;
 
 	if (abi < 0)
 		return -errno;
@@ -171,7 +191,8 @@ int sandbox_enter(void)
 	fd = (int)syscall(CREATE_RULESET, &rules, fill_ruleset(&rules, abi), 0);
 	if (fd < 0)
 		return -errno;
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(RESTRICT_SELF, fd, 0))
+	err = allow_folder(fd, folder);
+	if (!err && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(RESTRICT_SELF, fd, 0)))
 		err = -errno;
 	close(fd);
 	return err;
@@ -179,12 +200,11 @@ int sandbox_enter(void)
 
 static void enter_in_thread(void *arg)
 {
-	(void)arg;
-	sandbox_enter();
+	sandbox_enter(*(const int *)arg);
 }
 
-int sandbox_enter_both(struct mlk_writer *writer)
+int sandbox_enter_both(struct mlk_writer *writer, int folder)
 {
-	mlk_writer_in_thread(writer, enter_in_thread, NULL);
-	return sandbox_enter();
+	mlk_writer_in_thread(writer, enter_in_thread, &folder);
+	return sandbox_enter(folder);
 }

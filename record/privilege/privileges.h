@@ -40,12 +40,15 @@ void privileges_keep_in_thread(uint64_t caps);
  * stays as it is, and files can be read as before; but another process, also of this user, cannot
  * be looked into, traced or asked for its mappings any more: for that there is the helper.
  *
+ * In the folder that is open as @folder, and below, files can be made and removed all the same; -1:
+ * nowhere.
+ *
  * Returns 0, or -errno: -ENOSYS or -EOPNOTSUPP where the kernel has no Landlock (before 5.13, or
  * not turned on).
  */
-int sandbox_enter(void);
+int sandbox_enter(int folder);
 
 /* The same for this thread and that of @writer.  Returns as sandbox_enter() for this thread. */
-int sandbox_enter_both(struct mlk_writer *writer);
+int sandbox_enter_both(struct mlk_writer *writer, int folder);
 
 #endif

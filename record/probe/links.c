@@ -294,7 +294,7 @@ static void *close_all(void *arg)
 {
 	struct link_closer *c = arg;
 
-	sandbox_enter();
+	sandbox_enter(-1);
 	privileges_keep_in_thread(0); /* closing takes none */
 	pthread_mutex_lock(&c->lock);
 	while (!c->over || c->waiting.nr) {

@@ -94,6 +94,14 @@ bool process_snapshot(struct process *p, struct trace_out *out, uint64_t time_ns
 	return true;
 }
 
+void process_begin_trace(struct process *p, struct trace_out *out)
+{
+	/* Of one that has ended the events that are on their way can lead only to these. */
+	if (!process_snapshot(p, out, 0))
+		write_maps(p, out, 0);
+	threads_begin_trace(&p->threads);
+}
+
 void process_set_maps(struct process *p, struct trace_out *out, uint64_t time_ns, struct maps *maps)
 {
 	struct maps before = p->maps;

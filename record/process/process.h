@@ -92,6 +92,10 @@ void process_flush_maps(struct process *p, struct trace_out *out);
 /* All events are in that were made under the mappings of before. */
 void process_forget_before(struct process *p, struct trace_out *out);
 
+/* Put into a trace that begins what is known of @p: all mappings, their modules, and later its
+ * threads. */
+void process_begin_trace(struct process *p, struct trace_out *out);
+
 /* Put names of threads that are new into the trace. */
 void process_write_threads(struct process *p, struct trace_out *out);
 

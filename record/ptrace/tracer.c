@@ -200,7 +200,7 @@ static enum state take_orders(struct tracer *t)
 	state = t->state;
 	/* What it traces it goes on to trace, and so what that starts. */
 	if (t->unprivileged) {
-		sandbox_enter();
+		sandbox_enter(-1);
 		privileges_keep_in_thread(0);
 	}
 	t->unprivileged = false;

@@ -118,8 +118,10 @@ struct session {
 	bool forgets;			    /* processes have ended that the filters know of */
 	bool table_full_told;		    /* that there are more processes than can be recorded */
 	struct attach_stacks_cost snapshot; /* of the threads at attach */
-	struct refusal refusal; /* by the kernel, that the caller is to tell; err 0: none */
-	unsigned int batch;	/* events since probes_consume() was called */
+	struct refusal refusal;	  /* by the kernel, that the caller is to tell; err 0: none */
+	unsigned int batch;	  /* events since probes_consume() was called */
+	bool switched;		  /* the trace is not the recording's first */
+	struct mlk_losses before; /* what was lost in those before it */
 };
 
 /* How to record, as the command line and the backend settled it; borrowed by session_start(). */
@@ -201,11 +203,24 @@ void session_record_all_threads(struct session *s);
 /* Put onto the file what has come so far. */
 void session_flush(struct session *s);
 
+/* The trace ends with all that has come, and has @bytes; the recording goes on with another:
+ * session_switch.c.  Errors go to s->out.err. */
+void session_end_trace(struct session *s, enum mlk_end reason, uint64_t *bytes);
+
+/* Write to @fd, an empty file, from now on.  The trace begins as if the processes were attached to
+ * at this moment; @opts is what the session was started with.  Errors go to s->out.err; the writer
+ * may be NULL then. */
+void session_begin_trace(struct session *s, const struct session_opts *opts, int fd);
+
+/* Open s->out.writer.  Returns as mlk_writer_open(). */
+int session_write_meta(struct session *s, const struct session_opts *opts);
+
 /* Take the probes out, take in all that was waiting, and end the trace. */
 void session_finish(struct session *s, enum mlk_end reason);
 
-/* Losses of all kinds so far. */
+/* Losses of all kinds so far; and those of the trace that is being written. */
 void session_losses(const struct session *s, struct mlk_losses *losses);
+void session_own_losses(const struct session *s, struct mlk_losses *losses);
 
 /* Take out all probes, and release all but the helper and the tracer. */
 void session_release(struct session *s);

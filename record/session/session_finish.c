@@ -28,7 +28,7 @@ void session_flush(struct session *s)
 		s->out.maps_missed = false;
 		s->out.code_changed = true;
 	}
-	session_losses(s, &losses);
+	session_own_losses(s, &losses);
 	losses.first_ns = s->losses_ns ? s->losses_ns : s->start_ns;
 	losses.last_ns = s->losses_ns = clock_now_ns();
 	mlk_writer_set_losses(s->out.writer, &losses);
@@ -72,6 +72,8 @@ void session_finish(struct session *s, enum mlk_end reason)
 	}
 	trace_out_fail(&s->out, overrun_list_flush(&s->overruns, s->out.writer));
 	session_flush(s);
+	if (!s->out.writer)
+		return; /* the next trace could not be begun */
 	err = mlk_writer_finish(s->out.writer, s->out.err ? MLK_END_ERROR : reason, s->end_ns);
 	if (!s->out.err)
 		trace_out_fail(&s->out, err);

@@ -20,7 +20,7 @@
 #define NICENESS (-10)
 #define URGENT	 (-20) /* the niceness that goes before all others */
 
-static int write_meta(struct session *s, const struct session_opts *opts)
+int session_write_meta(struct session *s, const struct session_opts *opts)
 {
 	const struct target *t = &s->all[0]->target;
 	struct utsname host;
@@ -37,11 +37,16 @@ static int write_meta(struct session *s, const struct session_opts *opts)
 		.stack_mode = opts->stack_mode,
 		.ring_size = opts->ring_size,
 		.guarded = opts->guard,
-		.whole_life = t->started,
+		.whole_life = t->started && !s->switched,
 	};
 
 	if (uname(&host))
 		return -errno;
+	/* where the trace before it ended, as events of then may be on their way */
+	if (s->switched) {
+		meta.realtime_ns -= meta.start_ns - s->time_ns;
+		meta.start_ns = s->time_ns;
+	}
 	s->start_ns = s->time_ns = meta.start_ns;
 	filters_describe(&opts->filters, &meta);
 	meta.hostname = host.nodename;
@@ -367,7 +372,7 @@ int session_start(struct session *s, const struct session_opts *opts)
 	int niceness = getpriority(PRIO_PROCESS, 0), err;
 
 	s->backend = s->preload ? &backend_preload : &backend_bpf;
-	err = write_meta(s, opts);
+	err = session_write_meta(s, opts);
 	s->out.modules.embed = opts->embed;
 	s->mode = opts->stack_mode;
 	s->follow = opts->follow;

@@ -139,6 +139,13 @@ int threads_inherit(struct threads *ts, uint32_t tid, struct threads *from, cons
 	return set_name(ts, tid, name) ? 0 : -ENOMEM;
 }
 
+void threads_begin_trace(struct threads *ts)
+{
+	for (size_t i = 0; i < ts->room; i++)
+		ts->slots[i].written = false;
+	ts->unwritten = ts->nr > 0;
+}
+
 int threads_write(struct threads *ts, const struct target *t, struct mlk_writer *w)
 {
 	struct mlk_thread *list;

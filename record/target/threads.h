@@ -37,6 +37,9 @@ int threads_claim(struct threads *ts, uint32_t tid, const char *name);
 int threads_inherit(struct threads *ts, uint32_t tid, struct threads *from, const struct target *of,
 		    uint32_t parent);
 
+/* All names are new to the trace. */
+void threads_begin_trace(struct threads *ts);
+
 /* Put the names that are new into the trace; those not told are read from /proc/PID/task of @t.
  * Returns 0, -ENOMEM, or what the writer returned. */
 int threads_write(struct threads *ts, const struct target *t, struct mlk_writer *w);

@@ -52,7 +52,7 @@ static int deeds(const struct place *p)
 /* 0: all is as it should be. */
 static int in_sandbox(const struct place *p)
 {
-	int err = sandbox_enter(), done;
+	int err = sandbox_enter(-1), done;
 	char text[16];
 
 	if (err)
@@ -92,10 +92,55 @@ static void files_are_only_read(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* 0: in the folder files can be made, named, renamed and removed, and nothing else. */
+static int in_sandbox_but_for_folder(const struct place *p)
+{
+	int folder = open(p->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int err = sandbox_enter(folder), fd;
+	char path[64];
+
+	if (err)
+		return err == -ENOSYS || err == -EOPNOTSUPP ? NO_LANDLOCK : 1;
+	fd = openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (fd < 0 || linkat(AT_FDCWD, path, folder, "other", AT_SYMLINK_FOLLOW))
+		return 2;
+	if (renameat(folder, "other", folder, "third") || unlinkat(folder, "third", 0))
+		return 3;
+	if (!mkdir(p->other, 0700) || !symlink("/", p->other) || !mkfifo(p->other, 0600))
+		return 4;
+	if (open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) >= 0 ||
+	    !execl("/bin/true", "true", (char *)0))
+		return 5;
+	return 0;
+}
+
+static void a_folder_is_written(void **state)
+{
+	struct place p;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	make_place(&p);
+	pid = fork();
+	if (!pid)
+		_exit(in_sandbox_but_for_folder(&p));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	close(p.open);
+	unlink(p.file);
+	assert_int_equal(rmdir(p.folder), 0);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == NO_LANDLOCK)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files_are_only_read),
+		cmocka_unit_test(a_folder_is_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

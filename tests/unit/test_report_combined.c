@@ -113,7 +113,7 @@ static const char *report(const char *first, const char *second)
 	int status;
 
 	assert_int_equal(report_opts_parse(&opts, 4, argv), 0);
-	assert_int_equal(report_run_open(&job, &opts, path), EXIT_OK);
+	assert_int_equal(report_run_open(&job, &opts, path, NULL), EXIT_OK);
 	status = report_run_collect(&job);
 	if (status == EXIT_OK) {
 		assert_int_equal(report_run_view(&job, &opts.view, true), EXIT_OK);

@@ -1,0 +1,114 @@
+/* switch.c - see switch.h */
+#include "record/switch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "array.h"
+#include "mleak.h"
+#include "record/base/clock.h"
+
+/* A trace that was ended: by its name in its folder, and which file it is. */
+struct switch_kept {
+	int dir;
+	char name[NAME_MAX + 1];
+	struct stat st; /* as it was left */
+};
+
+bool switch_is_due(const struct switcher *sw, uint64_t bytes, uint64_t now_ns)
+{
+	if (!sw->opts->on || sw->failed)
+		return false;
+	return sw->due || (sw->opts->bytes && bytes >= sw->opts->bytes) ||
+	       (sw->next_ns && now_ns >= sw->next_ns);
+}
+
+/* Remove the file, if it is still the one that was written. */
+static void remove_trace(const struct switch_kept *k)
+{
+	struct stat st;
+
+	/* the number of a file that was removed may be another's */
+	if (!fstatat(k->dir, k->name, &st, AT_SYMLINK_NOFOLLOW) && st.st_dev == k->st.st_dev &&
+	    st.st_ino == k->st.st_ino && st.st_size == k->st.st_size &&
+	    !memcmp(&st.st_mtim, &k->st.st_mtim, sizeof(st.st_mtim)))
+		unlinkat(k->dir, k->name, 0);
+	close(k->dir);
+}
+
+/* Keep in mind the trace that ends, and remove the oldest if there are too many with the next. */
+static void note_trace(struct switcher *sw)
+{
+	const struct mlk_place *place = &sw->out->place;
+	struct switch_kept *k;
+	struct stat st;
+
+	if (!sw->opts->keep || fstat(place->fd, &st) ||
+	    grow_array(&sw->kept, sw->nr_kept, &sw->room, sizeof(*sw->kept)))
+		return;
+	k = &sw->kept[sw->nr_kept];
+	*k = (struct switch_kept){.st = st};
+	memcpy(k->name, place->name, sizeof(k->name));
+	k->dir = fcntl(place->dir, F_DUPFD_CLOEXEC, 0);
+	if (k->dir < 0)
+		return;
+	sw->nr_kept++;
+	while (sw->nr_kept + 1 > sw->opts->keep && sw->nr_kept) {
+		remove_trace(&sw->kept[0]);
+		memmove(sw->kept, sw->kept + 1, --sw->nr_kept * sizeof(*sw->kept));
+	}
+}
+
+/* The trace that was written is whole: say so, and have @next in its place. */
+static void leave_trace(struct switcher *sw, struct output *next, uint64_t bytes)
+{
+	if (!output_check(sw->out, bytes)) {
+		output_tell(sw->out, bytes);
+		note_trace(sw);
+	}
+	output_close(sw->out);
+	output_move(sw->out, next);
+}
+
+void switch_now(struct switcher *sw, struct session *s, enum mlk_end reason)
+{
+	struct output *next = calloc(1, sizeof(*next));
+	uint64_t bytes;
+	int err = next ? 0 : -ENOMEM;
+
+	sw->due = false;
+	sw->next_ns = sw->opts->time_ns ? clock_now_ns() + sw->opts->time_ns : 0;
+	if (!err) {
+		next->number = sw->out->number + 1;
+		err = output_open(next, sw->name, sw->pid);
+	}
+	if (!err && (err = output_take(next)) != 0)
+		output_close(next);
+	if (err) {
+		log_warn("no other trace is begun: all goes to '%s'", sw->out->path);
+		sw->failed = true;
+		free(next);
+		return;
+	}
+	session_end_trace(s, reason, &bytes);
+	if (s->out.err) {
+		output_close(next);
+	} else {
+		leave_trace(sw, next, bytes);
+		session_begin_trace(s, sw->how, sw->out->fd);
+	}
+	free(next);
+}
+
+void switch_release(struct switcher *sw)
+{
+	for (size_t i = 0; i < sw->nr_kept; i++)
+		close(sw->kept[i].dir);
+	free(sw->kept);
+	sw->kept = NULL;
+	sw->nr_kept = 0;
+}
