@@ -64,6 +64,11 @@ static int attach(struct recording *r)
 
 	if (err)
 		return explain_names(err);
+	if (r->opts->probes.user_stacks && !privileges_has(CAP_SYS_PTRACE)) {
+		log_error("cannot record stacks of user space: to see what other processes have "
+			  "mapped takes root, or CAP_SYS_PTRACE; or leave --user-stacks out");
+		return -EPERM;
+	}
 	err = kmem_probes_attach(&r->probes, &r->opts->probes);
 	if (err)
 		return err;
@@ -177,7 +182,8 @@ static int note_losses(struct recording *r)
 	losses.count[MLK_LOST_ALLOC] = c[KMEM_LOST_RING_ALLOC] + r->missed_allocs;
 	losses.count[MLK_LOST_FREE] = c[KMEM_LOST_FREES] + c[KMEM_LOST_RING] + r->missed_frees;
 	losses.count[MLK_LOST_STATE] = c[KMEM_LOST_FULL];
-	losses.count[MLK_LOST_USER] = c[KMEM_LOST_USER] + c[KMEM_UNREAD_USER] + sums->gone_users;
+	losses.count[MLK_LOST_USER] =
+		c[KMEM_LOST_USER] + c[KMEM_UNREAD_USER] + sums->gone_users + sums->cut_users;
 	losses.count[MLK_LOST_MODULE] = sums->unreadable;
 	losses.skipped[MLK_SKIPPED_SIZE] = c[KMEM_FILTERED] + sums->filtered;
 	losses.skipped_bytes[MLK_SKIPPED_SIZE] = c[KMEM_FILTERED_BYTES] + sums->filtered_bytes;

@@ -177,6 +177,7 @@ static struct user_image image_of(const struct pending *p)
 static int take_user(struct kernel_events *e, struct pending *p)
 {
 	struct kmem_user *user = kmem_probes_take_user(e->opts.probes, p->addr, p->alloc_ns);
+	const struct kernel_stack *stack = kernel_stacks_get(e->opts.stacks, p->stack);
 	struct user_image of;
 	bool known = false;
 	int err = 0;
@@ -185,7 +186,8 @@ static int take_user(struct kernel_events *e, struct pending *p)
 		return 0;
 	p->user = user;
 	of = image_of(p);
-	if (kernel_stacks_get(e->opts.stacks, p->stack)->entry) {
+	e->sums.cut_users += (stack->what & KERNEL_STACK_CUT) != 0;
+	if (stack->entry) {
 		err = user_images_see(e->images, &of, &known);
 		e->sums.gone_users += !known;
 	}

@@ -39,6 +39,7 @@ struct kernel_events_sums {
 	uint64_t filtered, filtered_bytes; /* of other caches */
 	uint64_t cut, unknown;		   /* stacks: incomplete, not known */
 	uint64_t users;			   /* stacks that go on in user space */
+	uint64_t cut_users;		   /* that do not, because the kernel's part is cut */
 	uint64_t gone_users; /* that do not: the process had ended, or ran another program */
 	uint64_t unreadable; /* programs and libraries */
 	uint64_t wrong;	     /* stacks that were not what the rules said */

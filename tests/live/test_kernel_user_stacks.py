@@ -6,11 +6,13 @@ eventfd_ctx, which the system call allocates by kmalloc itself.
 
 import os
 import re
+import shutil
 import signal
 import subprocess
+import unittest
 
 from kerneltest import KernelCase
-from mleaktest import TESTS, read_line, wait_until
+from mleaktest import MLEAK, TESTS, read_line, wait_until
 
 # As in kernel_user_target.c.
 BY_A, BY_B, MANY = 223, 97, 10007
@@ -89,6 +91,13 @@ class UserStacksTest(UserStacksCase):
         result = self.mleak("record", "--kernel", "--user-stacks", "--older", "1h", "-d", "1")
         self.assertEqual(result.status, FAILED)
         self.assert_one_message(result.err, naming="--older")
+
+    @unittest.skipIf(not shutil.which("setpriv"), "setpriv is not installed")
+    def test_who_may_not_look_into_processes_is_told_so(self):
+        result = self.finish(self.spawn(["setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace", MLEAK,
+                                         "record", "--kernel", "--user-stacks", "-d", "1"]))
+        self.assertEqual(result.status, FAILED)
+        self.assert_one_message(result.err, naming="CAP_SYS_PTRACE")
 
     def test_programs_of_another_mount_namespace(self):
         hidden = self.path("hidden")
