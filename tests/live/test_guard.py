@@ -113,17 +113,22 @@ int main(void)
 }
 """
 
-# The bookkeeping of ours before a block is overwritten, too.
+# The bookkeeping of ours before a block is overwritten, too: each byte by another one.
 DEEP = r"""
 #include <stdlib.h>
 #include <string.h>
+static void change(char *end, int nr)
+{
+	for (int i = 1; i <= nr; i++)
+		end[-i] ^= 0x55;
+}
 int main(void)
 {
 	char *p = malloc(47), *q = aligned_alloc(64, 53), *r = malloc(59);
 	memset(p, 'p', 47);
-	memset(p - 24, 'x', 24);
-	memset(q - 30, 'x', 30);
-	memset(r - 17, 'x', 17);
+	change(p, 24);
+	change(q, 30);
+	change(r, 17);
 	p = realloc(p, 9001);
 	for (int i = 0; i < 47; i++)
 		if (p[i] != 'p')
