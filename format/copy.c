@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <zstd.h>
 
 #include "format/chunk/chunk_out.h"
+#include "format/event/events.h"
 #include "format/reader_state.h"
 #include "format/record/records.h"
 #include "format/record/unwound.h"
@@ -13,6 +15,8 @@ struct mlk_copy {
 	struct mlk_chunks from;
 	struct mlk_chunk_out *out;
 	bool found; /* from.header is that of the next chunk */
+	bool drops; /* registers and stacks */
+	int level;
 };
 
 int mlk_copy_new(struct mlk_copy **out, const struct mlk_reader *from, int fd, int zstd_level)
@@ -28,6 +32,7 @@ int mlk_copy_new(struct mlk_copy **out, const struct mlk_reader *from, int fd, i
 	header.len = MLK_FILE_HEADER;
 	if (header.minor < MLK_MINOR)
 		header.minor = MLK_MINOR;
+	copy->level = zstd_level;
 	err = mlk_chunks_share(&copy->from, &from->chunks);
 	if (!err)
 		err = mlk_header_write(fd, &header);
@@ -49,6 +54,26 @@ static int find(struct mlk_copy *copy)
 	return got;
 }
 
+void mlk_copy_drop_raw(struct mlk_copy *copy)
+{
+	copy->drops = true;
+}
+
+/* Copy META with a field that says that stacks were dropped. */
+static int copy_meta(struct mlk_copy *copy)
+{
+	struct mlk_enc payload = {0};
+	int err = mlk_chunks_load(&copy->from);
+
+	if (err)
+		return err;
+	mlk_enc_bytes(&payload, copy->from.raw, copy->from.header.raw_len);
+	mlk_enc_uvar(&payload, MLK_META_DROPPED);
+	mlk_enc_uvar(&payload, 1);
+	mlk_enc_uvar(&payload, 1);
+	return mlk_chunk_out_put(copy->out, &copy->from.header, &payload, false);
+}
+
 /* Copy the chunk that was found. */
 static int copy_chunk(struct mlk_copy *copy)
 {
@@ -59,6 +84,10 @@ static int copy_chunk(struct mlk_copy *copy)
 	copy->found = false;
 	if (h->type == MLK_CHUNK_INDEX || h->type == MLK_CHUNK_UNWOUND)
 		return 0;
+	if (copy->drops && h->type == MLK_CHUNK_STACKS)
+		return 0;
+	if (copy->drops && h->type == MLK_CHUNK_META)
+		return copy_meta(copy);
 	err = mlk_chunks_fetch(&copy->from);
 	if (err)
 		return err;
@@ -80,12 +109,74 @@ int mlk_copy_until(struct mlk_copy *copy, uint64_t offset)
 	return err;
 }
 
+/* The heads of the chunk of events that was loaded, encoded as a chunk whose events have no stacks.
+ * to->failed is set if memory runs out.  Returns 0, -ENOMEM, -EINVAL or MLK_E_CORRUPT. */
+static int encode_heads(const struct mlk_copy *copy, struct mlk_enc *to)
+{
+	const struct mlk_chunk *h = &copy->from.header;
+	struct mlk_dec dec = {.at = copy->from.raw, .end = copy->from.raw + h->raw_len};
+	struct mlk_encoder encoder = {.filter.mode =
+					      (enum mlk_stack_mode)copy->from.file.stack_mode};
+	struct mlk_decoder decoder = {0};
+	struct mlk_event event = {0};
+	int err = mlk_decoder_begin(&decoder, &dec, h->first_ns, true);
+
+	mlk_encoder_begin(&encoder, h->first_ns);
+	while (!err && mlk_decoder_more(&decoder)) {
+		err = mlk_decoder_next_head(&decoder, &event);
+		event.nr_regs = MLK_SP_REG + 1; /* the least: all are 0 */
+		if (!err)
+			err = mlk_encoder_add(&encoder, &event);
+	}
+	if (!err)
+		mlk_encoder_finish(&encoder, to);
+	mlk_encoder_release(&encoder);
+	mlk_decoder_release(&decoder);
+	return err;
+}
+
+/* @raw compressed into @stored, of which *@h tells then. */
+static int compress(struct mlk_chunk *h, const struct mlk_enc *raw, int level,
+		    struct mlk_enc *stored)
+{
+	size_t room = ZSTD_compressBound(raw->len), len;
+	uint8_t *bytes = raw->failed ? NULL : malloc(room);
+
+	if (!bytes)
+		return -ENOMEM;
+	len = ZSTD_compress(bytes, room, raw->buf, raw->len, level);
+	h->flags = MLK_CHUNK_ZSTD;
+	h->raw_len = (uint32_t)raw->len;
+	if (ZSTD_isError(len) || len >= raw->len) {
+		h->flags = 0;
+		len = raw->len;
+	}
+	mlk_enc_bytes(stored, h->flags ? bytes : raw->buf, len);
+	free(bytes);
+	h->stored_len = (uint32_t)len;
+	h->payload_crc = stored->failed ? 0 : mlk_crc32(stored->buf, len);
+	return stored->failed ? -ENOMEM : 0;
+}
+
+/* What takes the place of the chunk of events that was loaded: *@h and its payload. */
+static int drop_stacks(struct mlk_copy *copy, struct mlk_chunk *h, struct mlk_enc *stored)
+{
+	struct mlk_enc raw = {0};
+	int err = encode_heads(copy, &raw);
+
+	if (!err)
+		err = compress(h, &raw, copy->level, stored);
+	mlk_enc_release(&raw);
+	return err;
+}
+
 int mlk_copy_unwound(struct mlk_copy *copy, const struct mlk_unwound *unwound)
 {
 	struct mlk_unwound about = *unwound;
 	struct mlk_chunk h = {.type = MLK_CHUNK_UNWOUND, .nr_records = 1};
 	const struct mlk_chunk *events = &copy->from.header;
-	struct mlk_enc payload = {0};
+	struct mlk_enc payload = {0}, stored = {0};
+	struct mlk_chunk heads;
 	struct mlk_dec dec;
 	int err = find(copy);
 
@@ -96,18 +187,29 @@ int mlk_copy_unwound(struct mlk_copy *copy, const struct mlk_unwound *unwound)
 	err = mlk_chunks_load(&copy->from);
 	if (err)
 		return err;
+	heads = *events;
 	dec = (struct mlk_dec){.at = copy->from.raw, .end = copy->from.raw + events->raw_len};
 	/* It has no time: what a reader makes of times is about the chunks that were recorded. */
 	h.salt = events->salt;
 	h.lost_allocs = events->lost_allocs;
 	h.lost_frees = events->lost_frees;
 	h.lost_others = events->lost_others;
-	about.events_crc = events->payload_crc;
 	about.first_ns = events->first_ns;
-	err = mlk_unwound_encode(&payload, &about, &dec);
+	if (copy->drops)
+		err = drop_stacks(copy, &heads, &stored);
+	about.events_crc = heads.payload_crc;
 	if (!err)
-		return mlk_chunk_out_put(copy->out, &h, &payload, false);
-	mlk_enc_release(&payload);
+		err = mlk_unwound_encode(&payload, &about, &dec);
+	if (!err)
+		err = mlk_chunk_out_put(copy->out, &h, &payload, false);
+	else
+		mlk_enc_release(&payload);
+	if (!err && copy->drops) {
+		copy->found = false;
+		err = mlk_chunk_out_put(copy->out, &heads, &stored, true);
+	} else {
+		mlk_enc_release(&stored);
+	}
 	return err;
 }
 

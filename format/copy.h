@@ -14,6 +14,10 @@ struct mlk_copy; /* opaque: one thread at a time */
  */
 int mlk_copy_new(struct mlk_copy **out, const struct mlk_reader *from, int fd, int zstd_level);
 
+/* Of the chunks that follow leave out what mlk_copy_unwound() makes of no use: registers and bytes
+ * of stacks. */
+void mlk_copy_drop_raw(struct mlk_copy *copy);
+
 /*
  * Copy all chunks before the one at @offset of the original, except for what says where its chunks
  * are and how their stacks were unwound.  Returns 0, -ENOMEM, -errno of read(2) or write(2), or

@@ -62,6 +62,7 @@ struct mlk_meta {
 	uint64_t trigger_bytes; /* outstanding bytes of a thread from which on it was recorded */
 	uint64_t ring_size;	/* bytes of the buffer between kernel and recorder */
 	uint64_t of_kernel;	/* 1: the kernel's own allocations, see struct mlk_origin */
+	uint64_t dropped;	/* 1: registers and stacks were dropped once they were unwound */
 	uint64_t guarded;	/* 1: what lies around each block was watched for overruns */
 };
 

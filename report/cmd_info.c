@@ -61,7 +61,9 @@ static void put_origin(const struct mlk_reader *trace)
 		return;
 	printf("%-12s %" PRIu64 "\n", "pid", meta->tgid);
 	put_line("from", meta->whole_life ? "the program's start" : "an attach to it");
-	put_line("stacks", mode ? mode : "unknown"); /* --raw-stack, --redact, or neither */
+	put_line("stacks", meta->dropped ? "dropped" /* mleak unwind --drop-raw */
+			   : mode	 ? mode	     /* --raw-stack, --redact, or neither */
+					 : "unknown");
 }
 
 /* The options of the recording that the trace knows of, by their names. */

@@ -16,7 +16,8 @@
 #include "report/report_run.h"
 #include "report/terminal/progress_line.h"
 
-#define ZSTD_LEVEL 1 /* as recorders do */
+#define ZSTD_LEVEL  1  /* as recorders do */
+#define SMALL_LEVEL 12 /* of a trace that is made to be small */
 
 /* The file that is being written; it gets its name when it is whole. */
 static struct mlk_place place = {.fd = -1, .dir = -1};
@@ -221,6 +222,24 @@ static int check_whole(const struct unwinding *u)
 	return EXIT_USAGE;
 }
 
+/* Is there what is to be unwound, or dropped? */
+static int check_raw(const struct unwinding *u)
+{
+	const struct mlk_meta *meta = mlk_reader_meta(u->job.trace);
+
+	if (meta->dropped)
+		log_error("'%s' cannot be unwound again: its registers and stacks were dropped by "
+			  "--drop-raw",
+			  u->job.shown);
+	else if (u->job.opts->drop_raw && meta->of_kernel)
+		log_error("'%s' is of the kernel's memory, whose stacks are not raw: leave "
+			  "--drop-raw out",
+			  u->job.shown);
+	else
+		return EXIT_OK;
+	return EXIT_USAGE;
+}
+
 /* The path to write to.  A trace that is to be replaced is so behind links, which stay; a file that
  * is named must be none. */
 static char *target_of(const struct report_opts *opts)
@@ -252,6 +271,9 @@ static int find_place(struct unwinding *u)
 	err = check_whole(u);
 	if (err != EXIT_OK)
 		return err;
+	err = check_raw(u);
+	if (err != EXIT_OK)
+		return err;
 	catch_signals();
 	err = mlk_place_open(&place, u->path, replaced(u));
 	return err ? explain_place(u, err) : EXIT_OK;
@@ -259,8 +281,13 @@ static int find_place(struct unwinding *u)
 
 static int write_trace(struct unwinding *u)
 {
-	int err = u->copy_err = mlk_copy_new(&u->copy, u->job.trace, place.fd, ZSTD_LEVEL);
-	int status = err ? explain_error(u, err) : unwind_all(u);
+	int err = u->copy_err = mlk_copy_new(&u->copy, u->job.trace, place.fd,
+					     u->job.opts->drop_raw ? SMALL_LEVEL : ZSTD_LEVEL);
+	int status;
+
+	if (!err && u->job.opts->drop_raw)
+		mlk_copy_drop_raw(u->copy);
+	status = err ? explain_error(u, err) : unwind_all(u);
 
 	if (status == EXIT_OK)
 		status = commit_trace(u);

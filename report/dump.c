@@ -110,6 +110,8 @@ static void dump_meta(FILE *out, const struct mlk_meta *m)
 		"\n  guarded %" PRIu64 "\n  of_kernel %" PRIu64 "\n",
 		m->sample_every, m->sample_bytes, m->min_size, m->max_size, m->trigger_bytes,
 		m->ring_size, m->guarded, m->of_kernel);
+	if (m->dropped)
+		fprintf(out, "  dropped %" PRIu64 "\n", m->dropped);
 }
 
 static void dump_mapping(FILE *out, const struct mlk_mapping *m)

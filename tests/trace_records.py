@@ -10,7 +10,7 @@ THREADS_MAX = 1048576
 META_TEXTS = ["", "command", "exe", "comm", "hostname", "kernel", "machine", "recorder", "backend"]
 META_NUMBERS = {9: "tgid", 10: "stack_limit", 11: "whole_life", 12: "sample_every", 13: "sample_bytes",
                 14: "min_size", 15: "max_size", 16: "trigger_bytes", 17: "ring_size", 18: "guarded",
-                19: "of_kernel"}
+                19: "of_kernel", 20: "dropped"}
 LOSS_NAMES = ["allocs", "frees", "releases", "restores", "returns", "states", "pointers", "execs",
               "maps", "modules", "unmaps", "overruns", "notices", "looks", "users"]
 SKIP_NAMES = ["size", "sample", "trigger", "delay", "free", "unkept", "child",
@@ -34,7 +34,8 @@ def dump_meta(data):
             texts[tag] = content.split(b"\0")[0]
     lines = ["  %s %s" % (name, escape(texts.get(tag, b"")))
              for tag, name in enumerate(META_TEXTS) if tag]
-    return lines + ["  %s %d" % (name, numbers.get(tag, 0)) for tag, name in META_NUMBERS.items()]
+    return lines + ["  %s %d" % (name, numbers.get(tag, 0)) for tag, name in META_NUMBERS.items()
+                    if tag < 20 or numbers.get(tag)]
 
 
 def dump_maps(data):

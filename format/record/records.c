@@ -34,7 +34,7 @@ static const size_t meta_fields[] = {
 	offsetof(struct mlk_meta, sample_bytes), offsetof(struct mlk_meta, min_size),
 	offsetof(struct mlk_meta, max_size),	 offsetof(struct mlk_meta, trigger_bytes),
 	offsetof(struct mlk_meta, ring_size),	 offsetof(struct mlk_meta, guarded),
-	offsetof(struct mlk_meta, of_kernel),
+	offsetof(struct mlk_meta, of_kernel),	 offsetof(struct mlk_meta, dropped),
 };
 
 #define NR_TEXTS    8

@@ -37,4 +37,7 @@ void mlk_meta_encode(struct mlk_enc *e, const struct mlk_meta *m);
 /* Append the payload of an END chunk to @e; @index: where the last INDEX chunk is, 0: nowhere. */
 void mlk_end_encode(struct mlk_enc *e, const struct mlk_ending *end, uint64_t index);
 
+/* The tag of mlk_meta.dropped. */
+#define MLK_META_DROPPED 20
+
 #endif

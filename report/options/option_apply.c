@@ -246,6 +246,7 @@ static const struct effect {
 	{OPT_DEBUGINFOD, FLAG, TO(debuginfod)},
 	{OPT_DEBUG_DIR, .apply = apply_debug_dir},
 	{OPT_DIFF, TEXT, TO(before)},
+	{OPT_DROP_RAW, FLAG, TO(drop_raw)},
 	{OPT_DUMP, .apply = apply_dump},
 	{OPT_FAIL_ON, .apply = apply_fail_on},
 	{OPT_FAIL_ON_LEAK, .apply = apply_fail_on_leak},

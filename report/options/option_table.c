@@ -188,6 +188,10 @@ static const struct option_info rows[] = {
 	{.key = 'h', .name = "help", .help = "print this help"},
 
 	/* of unwind alone */
+	{.key = OPT_DROP_RAW,
+	 .name = "drop-raw",
+	 .help = "keep only the call paths, not the registers and stacks that they were unwound "
+		 "from: a small trace, which cannot be unwound again"},
 	{.key = 'o',
 	 .name = "output",
 	 .arg = "FILE",
@@ -196,7 +200,7 @@ static const struct option_info rows[] = {
 };
 
 #define NR_ROWS	       (sizeof(rows) / sizeof(*rows))
-#define NR_REPORT_ROWS (NR_ROWS - 1)
+#define NR_REPORT_ROWS (NR_ROWS - 2)
 
 /* An option of another command.  Its help is that of the row unless it has one of its own. */
 struct borrowed {
@@ -246,6 +250,7 @@ static const struct borrowed diff_rows[] = {
 /* And those of `mleak unwind`. */
 static const struct borrowed unwind_rows[] = {
 	{'o', NULL},
+	{OPT_DROP_RAW, NULL},
 	{OPT_SYMFS, "look for programs and libraries that are not in the trace below DIR first"},
 	{OPT_DEBUG_DIR, "look for them by their build-ids here before " DEFAULT_DEBUG_DIR
 			"; may be given several times"},

@@ -28,6 +28,7 @@ struct report_opts {
 	bool no_embedded;	  /* not those of the programs themselves */
 	const char *before; /* path of the trace to compare with, or NULL; @path: of one trace two
 			       moments are compared */
+	bool drop_raw;	    /* of unwind: without registers and stacks */
 	const char *output; /* of unwind: path of what it writes; NULL: that of the trace */
 	enum color_mode color;
 	enum lines_mode lines;
