@@ -236,6 +236,7 @@ static const struct borrowed diff_rows[] = {
 	{OPT_DEBUGINFOD, NULL},
 	{OPT_FAIL_ON_LEAK, "exit with 1 when more is outstanding than before, or by more than "
 			   "BYTES; with 2 when the traces cannot tell"},
+	{OPT_FAIL_ON, "leak: the same as --fail-on-leak"},
 	{OPT_STRICT, NULL},
 	{OPT_COLOR, NULL},
 	{OPT_NO_PAGER, NULL},
@@ -305,6 +306,8 @@ bool diff_option(size_t i, struct option_info *option)
 		option->values = DIFF_FORMATS;
 	if (diff_rows[i].value == OPT_PID)
 		option->arg = "PID[,PID]";
+	if (diff_rows[i].value == OPT_FAIL_ON)
+		option->values = "leak";
 	if (diff_rows[i].value == OPT_AT)
 		option->arg = "TIME[,TIME]";
 	return true;

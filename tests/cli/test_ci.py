@@ -165,3 +165,6 @@ class GrowingTest(CiCase):
             self.assert_one_message(result.err, naming="--fail-on growing")
         for args in (["--growth", "--format=junit"], ["--fail-on=x"]):
             self.assertEqual(self.mleak("report", *args, trace).status, 2)
+        result = self.mleak("diff", "--fail-on=growing", trace, trace)
+        self.assertEqual((result.status, result.out), (2, ""))
+        self.assert_one_message(result.err, naming="--fail-on wants leak")

@@ -7,7 +7,8 @@ from mleaktest import TESTS, Case
 
 TRACE = os.path.join(TESTS, "golden", "v1.1-cxx.mlk")
 VALUES = {"FORMAT": "json", "N": "1", "PID": "24331", "TID|NAME": "cxx", "NAME": "cxx", "REGEX": "main",
-          "BYTES": "1", "AGE": "1ms", "TIME": "0.2", "A,B": "0,0.2", "DIR": "/", "WHEN": "never"}
+          "BYTES": "1", "AGE": "1ms", "TIME": "0.2", "A,B": "0,0.2", "DIR": "/", "WHEN": "never",
+          "WHAT": "leak"}
 
 
 class DiffOptionsTest(Case):
