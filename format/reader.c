@@ -77,7 +77,7 @@ static int find_chunk(struct mlk_reader *r, struct mlk_record *rec)
 	if (found < 0)
 		return found;
 	r->step = found ? STEP_START : STEP_END;
-	to = found ? r->chunks.chunk_at : r->chunks.source.size;
+	to = found ? r->chunks.chunk_at : r->chunks.at;
 	if (found)
 		mlk_reader_note_header(r);
 	if (to <= from)

@@ -134,6 +134,16 @@ int mlk_reader_open_fd(struct mlk_reader **out, int fd);
 int mlk_reader_open_mem(struct mlk_reader **out, const void *buf, size_t len);
 
 /*
+ * Open the trace that is written to the pipe or socket @fd, which is borrowed until
+ * mlk_reader_free(), and wait for its first chunks up to META.  The reader follows, see
+ * mlk_reader_follow(), and cannot go back to what mlk_reader_forget() has forgotten.
+ *
+ * *@out is as above.  Returns 0, -ENOMEM, -errno of read(2), MLK_E_MAGIC, MLK_E_VERSION,
+ * MLK_E_HEADER, or MLK_E_EMPTY: the stream ended before.
+ */
+int mlk_reader_open_stream(struct mlk_reader **out, int fd);
+
+/*
  * Another reader of the same trace, for another thread: each may be used by one thread at a time,
  * both at once.  @r must outlive it.
  *
@@ -186,6 +196,31 @@ int mlk_reader_stat(const struct mlk_reader *r, struct stat *st);
 /* Is the file still being written?  Its recorder holds a lock on it (flock(2), exclusive) as long
  * as it lives. */
 bool mlk_reader_is_growing(const struct mlk_reader *r);
+
+/*
+ * Read a trace while it is being written: see what was appended.  After mlk_reader_next() has
+ * returned 0 it may give more records then.  A chunk that is not whole yet is waited for, unless
+ * @last says that there will be no more.  A clone is to be told after the reader it was made of.
+ *
+ * Returns 0, -ENOMEM or the -errno of fstat(2) or read(2).
+ */
+int mlk_reader_follow(struct mlk_reader *r, bool last);
+
+/* Was @r opened by mlk_reader_open_stream()? */
+bool mlk_reader_is_stream(const struct mlk_reader *r);
+
+/* Has the stream that @r reads ended, and was all of it taken in?  False for a file. */
+bool mlk_reader_stream_ended(const struct mlk_reader *r);
+
+/* Write the whole stream that @r reads to @fd, too, which is borrowed until mlk_reader_free():
+ * before anything of it was forgotten.  mlk_reader_copied() tells how many bytes went there, and
+ * returns 0 or the -errno of the write(2) that ended it. */
+void mlk_reader_copy_stream(struct mlk_reader *r, int fd);
+int mlk_reader_copied(const struct mlk_reader *r, uint64_t *bytes);
+
+/* Neither @r nor its clones will be asked for what is before @offset; of a stream it is then not
+ * kept any longer. */
+void mlk_reader_forget(struct mlk_reader *r, uint64_t offset);
 
 /* Bytes of the file, and offset of the chunk read last, for messages and progress. */
 uint64_t mlk_reader_size(const struct mlk_reader *r);

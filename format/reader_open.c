@@ -60,7 +60,7 @@ static int read_start(struct mlk_reader *r)
 	return r->meta_text.failed ? -ENOMEM : 0;
 }
 
-static int open_source(struct mlk_reader **out, const struct mlk_source *source)
+int mlk_reader_open_source(struct mlk_reader **out, const struct mlk_source *source)
 {
 	struct mlk_reader *r = calloc(1, sizeof(*r));
 	struct mlk_source opened = *source;
@@ -91,7 +91,7 @@ int mlk_reader_open_file(struct mlk_reader **out, const char *path)
 	int err = mlk_source_open(&source, path);
 
 	*out = NULL;
-	return err ? err : open_source(out, &source);
+	return err ? err : mlk_reader_open_source(out, &source);
 }
 
 int mlk_reader_open_fd(struct mlk_reader **out, int fd)
@@ -100,12 +100,12 @@ int mlk_reader_open_fd(struct mlk_reader **out, int fd)
 	int err = mlk_source_take(&source, fd);
 
 	*out = NULL;
-	return err ? err : open_source(out, &source);
+	return err ? err : mlk_reader_open_source(out, &source);
 }
 
 int mlk_reader_open_mem(struct mlk_reader **out, const void *buf, size_t len)
 {
-	return open_source(out, &(struct mlk_source){.fd = -1, .mem = buf, .size = len});
+	return mlk_reader_open_source(out, &(struct mlk_source){.fd = -1, .mem = buf, .size = len});
 }
 
 int mlk_reader_clone(struct mlk_reader **out, const struct mlk_reader *r)

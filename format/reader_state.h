@@ -45,6 +45,9 @@ struct mlk_reader {
 /* Which records a chunk of @type holds; 0: that is not known. */
 unsigned int mlk_reader_records_of(unsigned int type);
 
+/* As mlk_reader_open_mem(), of @source, which belongs to the reader then. */
+int mlk_reader_open_source(struct mlk_reader **out, const struct mlk_source *source);
+
 /* Losses are in each chunk's header too: a trace that was cut knows them anyway. */
 void mlk_reader_note_header(struct mlk_reader *r);
 

@@ -46,6 +46,8 @@ static int64_t source_read(const struct mlk_source *s, uint64_t offset, void *to
 		return 0;
 	if (len > s->size - offset)
 		len = (size_t)(s->size - offset);
+	if (s->stream)
+		return (int64_t)mlk_pipe_copy(s->stream, offset, to, len);
 	if (s->fd < 0) {
 		memcpy(to, s->mem + offset, len);
 		return (int64_t)len;
@@ -64,8 +66,29 @@ static int64_t source_read(const struct mlk_source *s, uint64_t offset, void *to
 	return (int64_t)done;
 }
 
+int mlk_source_grow(struct mlk_source *s, bool last)
+{
+	struct stat st;
+	int err = 0;
+
+	if (s->stream) {
+		if (!s->shares)
+			err = mlk_pipe_take(s->stream);
+		s->size = s->stream->base + s->stream->len;
+	} else if (s->fd >= 0) {
+		err = fstat(s->fd, &st) ? -errno : 0;
+		if (!err)
+			s->size = (uint64_t)st.st_size;
+	}
+	s->growing = !last;
+	return err;
+}
+
 void mlk_source_close(struct mlk_source *s)
 {
+	if (!s->shares)
+		mlk_pipe_free(s->stream);
+	s->stream = NULL;
 	if (s->fd >= 0)
 		close(s->fd);
 	s->fd = -1;
@@ -93,6 +116,7 @@ int mlk_chunks_share(struct mlk_chunks *c, const struct mlk_chunks *with)
 {
 	c->source = with->source;
 	c->file = with->file;
+	c->source.shares = with->source.stream != NULL;
 	mlk_chunks_rewind(c);
 	if (c->source.fd < 0)
 		return 0;
@@ -182,6 +206,33 @@ static void note_time(struct mlk_chunks *c)
 		c->last_ns = c->condition.last_ns = h->last_ns;
 }
 
+/* May what is at @at become a whole chunk when more bytes are there? */
+static bool is_unfinished(struct mlk_chunks *c, uint64_t at)
+{
+	uint8_t bytes[MLK_CHUNK_HEADER];
+	uint64_t left = c->source.size - at;
+
+	if (!c->source.growing)
+		return false;
+	if (left < MLK_CHUNK_HEADER)
+		return true;
+	return source_read(&c->source, at, bytes, sizeof(bytes)) == MLK_CHUNK_HEADER &&
+	       mlk_chunk_header_unpack(&c->header, bytes, c->file.salt) &&
+	       c->header.stored_len > left - MLK_CHUNK_HEADER;
+}
+
+/* What begins behind @at, and may be a chunk.  Returns its offset or -errno. */
+static int64_t find_behind(struct mlk_chunks *c, uint64_t at)
+{
+	int64_t next = find_magic(c, at + 1);
+	int64_t size = (int64_t)c->source.size;
+
+	/* the magic may be there only in part */
+	if (c->source.growing && next == size && size - (MLK_MAGIC_LEN - 1) > (int64_t)at)
+		next = size - (MLK_MAGIC_LEN - 1);
+	return next;
+}
+
 int mlk_chunks_next(struct mlk_chunks *c)
 {
 	uint64_t at = c->at;
@@ -193,7 +244,11 @@ int mlk_chunks_next(struct mlk_chunks *c)
 		found = mlk_chunks_header_at(c, at);
 		if (found)
 			break;
-		next = find_magic(c, at + 1);
+		if (is_unfinished(c, at)) {
+			c->at = at;
+			return 0;
+		}
+		next = find_behind(c, at);
 		if (next < 0)
 			return (int)next;
 		c->condition.bytes_skipped += (uint64_t)next - at;

@@ -3,13 +3,17 @@
 #define MLK_CHUNKS_H
 
 #include "format/chunk/chunk.h"
+#include "format/chunk/pipe.h"
 #include "format/reader.h"
 
 /* The bytes of a trace. */
 struct mlk_source {
-	int fd;		    /* -1: from memory */
-	const uint8_t *mem; /* borrowed */
-	uint64_t size;	    /* bytes there are */
+	int fd;			 /* -1: from memory, or a stream */
+	const uint8_t *mem;	 /* borrowed */
+	struct mlk_pipe *stream; /* NULL: it is none */
+	bool shares;		 /* the stream is another source's */
+	uint64_t size;		 /* bytes there are */
+	bool growing;		 /* there may be more: a chunk that is not whole is no damage */
 };
 
 /* A trace, and the way through its chunks. */
@@ -33,7 +37,11 @@ int mlk_source_open(struct mlk_source *s, const char *path);
 /* The same of the file that is open as @fd, which is closed on failure. */
 int mlk_source_take(struct mlk_source *s, int fd);
 
-/* Close the file, if there is one; once more does nothing. */
+/* See how many bytes there are now.  With @last there will be no more.  Returns 0, -ENOMEM or
+ * -errno of fstat(2) or read(2). */
+int mlk_source_grow(struct mlk_source *s, bool last);
+
+/* Close the file or release the stream, if there is one; once more does nothing. */
 void mlk_source_close(struct mlk_source *s);
 
 /* Read the file header of c->source, which is set.  Returns 0, -errno of read(2),
@@ -51,7 +59,8 @@ void mlk_chunks_rewind(struct mlk_chunks *c);
  * the trace stays as it is. */
 int mlk_chunks_header_at(struct mlk_chunks *c, uint64_t at);
 
-/* Find the next whole chunk header.  Returns 1, 0 at the end, or -errno of read(2). */
+/* Find the next whole chunk header.  Returns 1, 0 at the end, or -errno of read(2).  In a source
+ * that grows, the next call goes on at the end if more is there then. */
 int mlk_chunks_next(struct mlk_chunks *c);
 
 /* Read the payload of the chunk found as it is stored, into c->stored, and check it.  Returns as
