@@ -31,7 +31,7 @@ ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -Wall -Wextra $(if $(WERROR),-Werror) \
 ALL_LDFLAGS = $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 # The program is optimised as a whole: an event passes many small functions of different files.
 LTO         = $(if $(DEBUG)$(SAN),,$(if $(filter gcc,$(CC)),-flto=auto))
-LDLIBS      = -lbpf -lZydis -ldw -lelf -lzstd -llzma -lz -lprotobuf-c -liberty -lm -lpthread
+LDLIBS      = -lbpf -lZydis -ldw -lelf -lzstd -llzma -lz -lprotobuf-c -liberty -lncursesw -ltinfo -lm -lpthread
 
 # All files below the folders $(1) with the names $(2), but for the library that runs in other programs.
 files_of    = $(sort $(shell find $(1) -path record/libpreload -prune -o -type f -name '$(2)' -print))
@@ -47,7 +47,8 @@ FORMATTED   = $(SRC) $(HEADERS) $(filter %.c,$(LIBPRELOAD)) $(wildcard bpf/*.[ch
 
 # What a fresh Debian 12 lacks: to build, then for each of the other things.
 DEB_BUILD = gcc libc6-dev linux-libc-dev clang bpftool libbpf-dev libelf-dev libdw-dev libzstd-dev \
-	    libzydis-dev zlib1g-dev liblzma-dev libiberty-dev libprotobuf-c-dev protobuf-c-compiler
+	    libzydis-dev zlib1g-dev liblzma-dev libiberty-dev libncurses-dev libprotobuf-c-dev \
+	    protobuf-c-compiler
 DEB_MAN   = scdoc
 DEB_DEMO  = g++ binutils libc6-dbg
 DEB       = $(DEB_BUILD) $(DEB_MAN) $(DEB_PACK) $(DEB_TEST)

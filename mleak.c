@@ -7,33 +7,46 @@
 #include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <lzma.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #include "cmdline/options.h"
 #include "report/base/text.h"
 
+/* What follows a command's options. */
+enum words {
+	WORDS_FILES,
+	WORDS_COMMAND, /* that is started */
+	WORDS_EITHER,  /* a file, or behind "--" a command */
+};
+
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 	const char *help;
 	option_rows *option;
-	bool starts_command; /* what follows the options is a command; else files */
+	enum words words;
 } commands[] = {
 	{"record", cmd_record, "watch a running program, or start one, and write a trace",
-	 record_option, true},
+	 record_option, WORDS_COMMAND},
+	{"top", cmd_top, "show while a program runs which stacks hold memory", top_option,
+	 WORDS_EITHER},
 	{"report", cmd_report, "show the leaks in a trace, and their call paths", report_option,
-	 false},
-	{"info", cmd_info, "show the program, modules, threads and losses of a trace",
-	 events_option, false},
-	{"script", cmd_script, "print the events of a trace, one per line", events_option, false},
-	{"diff", cmd_report, "compare what is outstanding in two traces", diff_option, false},
+	 WORDS_FILES},
+	{"info", cmd_info, "show the program, modules, threads and losses of a trace", info_option,
+	 WORDS_FILES},
+	{"script", cmd_script, "print the events of a trace, one per line", script_option,
+	 WORDS_FILES},
+	{"diff", cmd_report, "compare what is outstanding in two traces", diff_option, WORDS_FILES},
 	{"unwind", cmd_unwind, "unwind a trace once, so that its reports are faster", unwind_option,
-	 false},
+	 WORDS_FILES},
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -244,7 +257,7 @@ static void offer_values(const struct command *command, const struct option_info
 		puts(":files");
 	else if (strstr(option->arg, "DIR"))
 		puts(":dirs");
-	else if (strstr(option->arg, "PID") && command->starts_command)
+	else if (strstr(option->arg, "PID") && command->words != WORDS_FILES)
 		/* of a report they are those of a trace, which have other numbers than these */
 		offer_processes(partial, before);
 	for (const char *at = option->values; at && *at; at += strspn(at, " ")) {
@@ -278,6 +291,7 @@ static void offer_options(const struct command *command, const char *partial)
 /* Offer what can be in the last of @nr words, of which the first is the command's name. */
 static void complete_words(const struct command *command, char **words, int nr)
 {
+	bool started = command->words == WORDS_COMMAND;
 	struct option_info option;
 	int at = 1;
 
@@ -287,7 +301,7 @@ static void complete_words(const struct command *command, char **words, int nr)
 		int value = at + 1 + (split && at + 1 < nr - 1);
 
 		if (words[at][0] != '-' || !words[at][1]) {
-			if (command->starts_command)
+			if (command->words == WORDS_COMMAND)
 				break;
 		} else if (!strchr(words[at], '=') && find_option(command, words[at], &option) &&
 			   (split ? option.arg != NULL : wants_word(&option))) {
@@ -299,13 +313,14 @@ static void complete_words(const struct command *command, char **words, int nr)
 			at = value;
 		}
 	}
-	if (at < nr - 1 && !strcmp(words[at], "--"))
+	if (at < nr - 1 && !strcmp(words[at], "--")) {
 		at++;
-	else if (at >= nr - 1 && words[nr - 1][0] == '-') {
+		started = command->words != WORDS_FILES;
+	} else if (at >= nr - 1 && words[nr - 1][0] == '-') {
 		offer_options(command, words[nr - 1]);
 		return;
 	}
-	if (command->starts_command)
+	if (started)
 		printf(":command %d\n", at);
 	else
 		puts(":files");
@@ -343,6 +358,22 @@ static int refuse_command(const char *word)
 	else
 		log_error("'%s' is no command; 'mleak --help' lists them", word);
 	return EXIT_USAGE;
+}
+
+int end_as(int status)
+{
+	struct rlimit no_core = {0};
+	sigset_t set;
+
+	if (!WIFSIGNALED(status))
+		return WEXITSTATUS(status);
+	setrlimit(RLIMIT_CORE, &no_core); /* the other process's core is the one of interest */
+	signal(WTERMSIG(status), SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, WTERMSIG(status));
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	raise(WTERMSIG(status));
+	return 128 + WTERMSIG(status);
 }
 
 int main(int argc, char **argv)

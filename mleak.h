@@ -16,6 +16,7 @@ enum {
 	EXIT_USAGE = 2,		   /* bad options, or an input that cannot be read */
 	EXIT_FAILED = 2,	   /* no memory, or the output cannot be written */
 	EXIT_UNKNOWN = 2,	   /* of checks: the trace does not tell */
+	EXIT_REFUSED = 124,	   /* of record_into() alone */
 	EXIT_RECORD_FAILED = 125,  /* mleak record itself failed */
 	EXIT_NOT_EXECUTABLE = 126, /* the command was found but could not be started */
 	EXIT_NOT_FOUND = 127,	   /* the command was not found */
@@ -49,6 +50,20 @@ int cmd_report(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_script(int argc, char **argv);
 int cmd_unwind(int argc, char **argv);
+int cmd_top(int argc, char **argv);
+
+/*
+ * As cmd_record(), but the trace goes to @fd, a pipe; a byte to @told when the recording has begun,
+ * before the command does; and nothing is said of how it goes or went but warnings and errors.  For
+ * a process of its own, of which the caller is the parent.  EXIT_REFUSED: the kernel refused eBPF
+ * when the trace had begun; the command did not run, and can be recorded with --backend=preload, as
+ * was said.
+ */
+int record_into(int argc, char **argv, int fd, int told);
+
+/* End as a process ended of which waitpid(2) says @status: by the same signal, without a core; else
+ * returns its exit status. */
+int end_as(int status);
 
 /* Print the linker's options for a program that is to be recorded though it is statically linked.
  * Returns the exit status. */
@@ -74,6 +89,6 @@ static inline int option_letter(const struct option_info *o)
 typedef bool option_rows(size_t i, struct option_info *option);
 
 option_rows record_option, report_option, diff_option, unwind_option;
-option_rows events_option; /* of info and script */
+option_rows info_option, script_option, top_option;
 
 #endif

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,23 +30,6 @@
 /* In place of an exit status: the kernel refused eBPF, and the command did not run.  Its value is
  * none of LAUNCH_ENDED and exit statuses. */
 #define REFUSED (-2)
-
-/* Die as the command did, so that a shell's loop sees it; else give its exit status. */
-static int pass_on(int status)
-{
-	struct rlimit no_core = {0};
-	sigset_t set;
-
-	if (!WIFSIGNALED(status))
-		return WEXITSTATUS(status);
-	setrlimit(RLIMIT_CORE, &no_core); /* the command's core is the one of interest */
-	signal(WTERMSIG(status), SIG_DFL);
-	sigemptyset(&set);
-	sigaddset(&set, WTERMSIG(status));
-	sigprocmask(SIG_UNBLOCK, &set, NULL);
-	raise(WTERMSIG(status));
-	return 128 + WTERMSIG(status);
-}
 
 static int dry_run(const struct session *s, const struct record_opts *o)
 {
@@ -293,7 +275,7 @@ static int run_command(const struct record_opts *o)
 
 	if (status) {
 		session_release(&s);
-		return status == LAUNCH_ENDED ? pass_on(ended) : status;
+		return status == LAUNCH_ENDED ? end_as(ended) : status;
 	}
 	signals_block();
 	status = EXIT_RECORD_FAILED;
@@ -315,7 +297,7 @@ static int run_command(const struct record_opts *o)
 	}
 	ended = c.waited ? c.status : signals_wait_for(c.pid, c.helper);
 	helper_stop(c.helper);
-	return status || ended < 0 ? EXIT_RECORD_FAILED : pass_on(ended);
+	return status || ended < 0 ? EXIT_RECORD_FAILED : end_as(ended);
 }
 
 static int record_command(const struct record_opts *o)
@@ -328,6 +310,9 @@ static int record_command(const struct record_opts *o)
 	status = run_command(&chosen);
 	if (status != REFUSED)
 		return status;
+	/* what went there of the trace that had begun cannot be taken back */
+	if (o->output.told >= 0)
+		return EXIT_REFUSED;
 	signals_unblock();
 	chosen.backend = BACKEND_PRELOAD;
 	return run_command(&chosen);
@@ -347,7 +332,8 @@ static int record_kernel(const struct record_opts *o)
 	return kernel_record(&opts);
 }
 
-int cmd_record(int argc, char **argv)
+/* The trace goes to @pipe, if there is one; see record_into(). */
+static int record_as(int argc, char **argv, int pipe, int told)
 {
 	struct record_opts o;
 
@@ -357,12 +343,25 @@ int cmd_record(int argc, char **argv)
 		record_options_help();
 		return print_finish(EXIT_OK) ? EXIT_RECORD_FAILED : EXIT_OK;
 	}
-	if (o.quiet)
+	if (o.quiet || pipe >= 0)
 		log_quiet();
-	if (!strcmp(o.output.name, "-") && !o.dry_run && output_claim_pipe(&o.output.pipe))
+	o.output.pipe = pipe;
+	o.output.told = told;
+	if (pipe < 0 && !strcmp(o.output.name, "-") && !o.dry_run &&
+	    output_claim_pipe(&o.output.pipe))
 		return EXIT_RECORD_FAILED;
 	rlimits_raise();
 	if (o.kernel)
 		return record_kernel(&o);
 	return o.argv ? record_command(&o) : record_processes(&o);
+}
+
+int cmd_record(int argc, char **argv)
+{
+	return record_as(argc, argv, -1, -1);
+}
+
+int record_into(int argc, char **argv, int fd, int told)
+{
+	return record_as(argc, argv, fd, told);
 }

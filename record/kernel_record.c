@@ -138,9 +138,13 @@ static int open_trace(struct recording *r, int fd)
 	err = mlk_writer_open(&r->writer, fd, &meta, r->opts->zstd_level);
 	if (!err)
 		err = mlk_writer_threads(r->writer, &kernel, 1);
-	/* So that a recording that is killed has its stacks, if without names. */
+	/* So that a recording that is killed has its stacks, if without names.  Who reads it as it
+	 * is written needs all names that there may be. */
 	if (!err)
-		err = kernel_stacks_write(r->stacks, r->writer, false, r->start_ns);
+		err = kernel_stacks_write(r->stacks, r->writer,
+					  r->opts->output.told < 0 ? KERNEL_STACKS_NO_NAMES
+								   : KERNEL_STACKS_ALL,
+					  r->start_ns);
 	return err;
 }
 
@@ -253,8 +257,9 @@ static int finish(struct recording *r)
 	err = kernel_events_finish(r->events);
 	if (!err)
 		err = note_losses(r);
-	if (!err)
-		err = kernel_stacks_write(r->stacks, r->writer, true, r->start_ns);
+	/* who reads it as it is written has all names but those of what entered the kernel */
+	if (!err && (r->opts->output.told < 0 || r->opts->probes.user_stacks))
+		err = kernel_stacks_write(r->stacks, r->writer, KERNEL_STACKS_USED, r->start_ns);
 	return err ? err : mlk_writer_finish(r->writer, r->reason, clock_now_ns());
 }
 

@@ -405,7 +405,7 @@ static int apply_option(void *ctx, const struct option_info *option, const char 
 
 int record_options_parse(struct record_opts *o, int argc, char **argv)
 {
-	*o = (struct record_opts){.output = {"mleak.mlk", -1},
+	*o = (struct record_opts){.output = {"mleak.mlk", -1, -1},
 				  .stack_limit = MLK_MAX_STACK,
 				  .stack_mode = MLK_STACK_FILTERED,
 				  .embed = EMBED_SYMBOLS,

@@ -129,6 +129,7 @@ int output_open(struct output *o, const struct output_opts *opts, pid_t pid)
 	int err;
 
 	o->place = (struct mlk_place){.fd = -1, .dir = -1};
+	o->told = opts->told;
 	if (opts->pipe >= 0) {
 		o->fd = opts->pipe;
 		snprintf(o->path, sizeof(o->path), "-");
@@ -149,6 +150,9 @@ int output_take(struct output *o)
 {
 	int err = o->place.fd < 0 ? 0 : mlk_place_take(&o->place, NULL);
 
+	/* who waits for it may have gone */
+	if (!err && o->told >= 0)
+		(void)!write(o->told, "", 1);
 	return err ? explain(o, o->path, err) : 0;
 }
 

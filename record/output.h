@@ -14,12 +14,14 @@ struct output_opts {
 	const char
 		*name; /* of the file; %p, %h, %t, %n and %% in it are replaced; "-": see below */
 	int pipe;      /* output_claim_pipe(): the trace goes there; -1: to the file */
+	int told;      /* gets a byte when the recording has begun; -1: none */
 };
 
 /* An open one. */
 struct output {
 	struct mlk_place place; /* not open: a pipe */
 	int fd;			/* to write to; borrowed from @place, or the pipe */
+	int told;		/* as in struct output_opts */
 	char path[PATH_MAX];	/* as messages have it */
 	unsigned int number;	/* of several of a recording, behind the name or as %n; 0: one */
 };
@@ -41,7 +43,8 @@ int output_claim_pipe(int *pipe);
  * or an error. */
 int output_open(struct output *o, const struct output_opts *opts, pid_t pid);
 
-/* Give the file its name.  Returns 0, or an error after one sentence was logged. */
+/* The recording has begun: give the file its name.  Returns 0, or an error after one sentence was
+ * logged. */
 int output_take(struct output *o);
 
 /* Is it the trace to which @bytes were written?  Returns 0, or an error after one sentence was

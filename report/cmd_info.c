@@ -1,22 +1,18 @@
-/* cmd_info.c - `mleak info` and `mleak script`: a trace as it is, without a replay */
+/* cmd_info.c - `mleak info`: facts about a trace, without a replay */
 #include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "cmdline/options.h"
 #include "mleak.h"
 #include "report/base/event_names.h"
 #include "report/base/text.h"
 #include "report/context/sampling_text.h"
+#include "report/events_command.h"
 #include "report/info_kernel.h"
-#include "report/report_run.h"
-#include "report/terminal/pager.h"
 #include "report/trace/lifetimes.h"
 #include "report/trace/thread_names.h"
 
@@ -278,12 +274,13 @@ static int note_all(struct mlk_reader *trace, struct content *content)
 	return each(trace, MLK_RECORD_HEAD | MLK_RECORD_THREAD, note_content, content);
 }
 
-static int info(struct mlk_reader *trace)
+static int info(struct mlk_reader *trace, bool follow)
 {
 	struct mlk_meta meta = *mlk_reader_meta(trace);
 	struct content content = {0};
 	int err = note_all(trace, &content);
 
+	(void)follow;
 	if (!err) {
 		put_origin(trace);
 		put_options(&meta);
@@ -306,142 +303,13 @@ static int info(struct mlk_reader *trace)
 	return err;
 }
 
-struct script {
-	struct thread_names *names;
-	uint64_t start_ns;
-};
-
-static int note_thread(void *arg, const struct mlk_record *record)
-{
-	const struct mlk_thread *thread = &record->thread;
-
-	return thread_names_note(((struct script *)arg)->names, thread->tgid, thread->tid,
-				 thread->name);
-}
-
-/* The function that was called, or what else happened. */
-static void put_what(const struct mlk_event *event)
-{
-	const char *name = event->kind == MLK_ALLOC ? event_func_name(event->func) : NULL;
-
-	if (name) {
-		fputs(name, stdout);
-		return;
-	}
-	name = event_kind_name(event->kind);
-	for (const char *c = name ? name : "unknown"; *c; c++)
-		putchar(tolower((unsigned char)*c));
-}
-
-/* A name as one word; none is "-". */
-static void put_word(const char *text)
-{
-	char *safe = text_escape(text);
-
-	for (char *c = safe; c && *c; c++)
-		if (*c == ' ')
-			*c = '_';
-	fputs(safe && *safe ? safe : "-", stdout);
-	free(safe);
-}
-
-static int put_event(void *arg, const struct mlk_record *record)
-{
-	const struct script *script = arg;
-	const struct mlk_event *event = &record->event;
-	uint64_t since = event->time_ns > script->start_ns ? event->time_ns - script->start_ns : 0;
-
-	printf("%" PRIu64 ".%09" PRIu64 " %" PRIu32 "/%" PRIu32 " ", since / 1000000000,
-	       since % 1000000000, event->tgid, event->tid);
-	put_word(thread_names_get(script->names, event->tgid, event->tid));
-	putchar(' ');
-	put_what(event);
-	if (event->kind == MLK_ALLOC || event->kind == MLK_UNMAP)
-		printf(" %" PRIu64, event->size);
-	if (event->kind == MLK_FORK)
-		printf(" %" PRIu64, event->addr);
-	else if (event->kind != MLK_EXEC && event->kind != MLK_EXIT)
-		printf(" 0x%" PRIx64, event->addr);
-	putchar('\n');
-	return 0;
-}
-
-static int script(struct mlk_reader *trace)
-{
-	struct script script = {.start_ns = mlk_reader_meta(trace)->start_ns};
-	int err = thread_names_new(&script.names);
-
-	if (!err)
-		err = each(trace, MLK_RECORD_THREAD, note_thread, &script);
-	if (!err)
-		err = each(trace, MLK_RECORD_HEAD, put_event, &script);
-	thread_names_free(script.names);
-	return err;
-}
-
-static int apply_help(void *ctx, const struct option_info *o, const char *text)
-{
-	(void)o, (void)text;
-	*(bool *)ctx = true;
-	return 0;
-}
-
-/* Open the one trace that is named, and let @print print it. */
-static int run(int argc, char **argv, const char *help, int (*print)(struct mlk_reader *trace))
-{
-	bool wants_help = false;
-	struct mlk_reader *trace = NULL;
-	char *shown;
-	int err, status;
-
-	signal(SIGPIPE, SIG_IGN);
-	if (options_read(events_option, false, argc, argv, apply_help, &wants_help))
-		return EXIT_USAGE;
-	if (wants_help) {
-		fputs(help, stdout);
-		return pager_finish();
-	}
-	if (argc - optind != 1) {
-		log_error("usage: mleak %s FILE", argv[0]);
-		return EXIT_USAGE;
-	}
-	shown = text_escape(argv[optind]);
-	status = shown ? report_run_open_trace(&trace, argv[optind], shown) : EXIT_FAILED;
-	if (status == EXIT_OK) {
-		err = print(trace);
-		if (err)
-			log_error("cannot read '%s' at byte %" PRIu64 ": %s", shown,
-				  mlk_reader_offset(trace), mlk_strerror(err));
-		status = err ? EXIT_USAGE : pager_finish();
-	}
-	mlk_reader_free(trace);
-	free(shown);
-	return status;
-}
-
-bool events_option(size_t i, struct option_info *option)
-{
-	*option = (struct option_info){.key = 'h', .name = "help", .help = "print this help"};
-	return i == 0;
-}
-
 int cmd_info(int argc, char **argv)
 {
-	return run(argc, argv,
-		   "usage: mleak info FILE\n\nShows facts about a trace, one per line, the name of "
-		   "the fact first.\n\n  -h, --help  print this help\n",
-		   info);
-}
-
-int cmd_script(int argc, char **argv)
-{
-	return run(argc, argv,
-		   "usage: mleak script FILE\n\nPrints the events of a trace, one per line, in "
-		   "words:\n\n  seconds from the start, PID/TID, name of the thread, what, and "
-		   "then\n  SIZE ADDRESS  of a function's block (malloc, realloc, mmap, new, ...), "
-		   "and of unmap\n  ADDRESS       of free, release (realloc frees its block), "
-		   "restore (it did not)\n  PARENT        of fork; nothing of exec and "
-		   "exit\n\nSpaces in the name are printed as '_', no name as '-'.  See "
-		   "mleak-script(1).\n\n  -h, --help  print this help\n",
-		   script);
+	return events_command(
+		argc, argv,
+		&(struct events_command){
+			.rows = info_option,
+			.help = "usage: mleak info FILE\n\nShows facts about a trace, one per "
+				"line, the name of the fact first.\n\n",
+			.print = info});
 }

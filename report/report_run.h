@@ -32,10 +32,6 @@ struct report_run {
 int report_run_open(struct report_run *job, const struct report_opts *opts, const char *path,
 		    const struct report_run *same);
 
-/* Open the trace at @path for a command that needs nothing else of struct report_run.  @shown is
- * the path, safe to print.  *@trace is NULL on failure.  Returns EXIT_OK or EXIT_USAGE. */
-int report_run_open_trace(struct mlk_reader **trace, const char *path, const char *shown);
-
 /* Replay it, and warn of what is wrong with it. */
 int report_run_collect(struct report_run *job);
 

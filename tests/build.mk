@@ -15,7 +15,7 @@ DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux 
 	    xz-utils curl ca-certificates ed bc dwz less elfutils libdebuginfod1 llvm gdb pkg-config groff-base zsh \
 	    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools libjemalloc-dev redis-tools strace lintian \
 	    heaptrack chromium bubblewrap golang-go golang-github-google-pprof-dev \
-	    qemu-system-x86 cpio libcap2-bin $(RUSTC)
+	    qemu-system-x86 cpio libcap2-bin tmux $(RUSTC)
 DEB_FUZZ  = clang libclang-rt-dev
 
 EXACT_STRESS = $(addprefix $(O)/tests/exact/stress-,O2 O0 O3-lto clang)

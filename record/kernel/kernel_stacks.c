@@ -220,7 +220,7 @@ static void name_as_id(const char *name, struct mlk_id *id)
 	memcpy(id->bytes + 1, &hash, sizeof(hash));
 }
 
-static void find_id(const char *module, bool names, struct mlk_id *id)
+static void find_id(const char *module, enum kernel_stacks_names names, struct mlk_id *id)
 {
 	char path[160];
 
@@ -231,7 +231,7 @@ static void find_id(const char *module, bool names, struct mlk_id *id)
 	if (!id->len)
 		name_as_id(module, id);
 	/* An image without names is another one. */
-	if (!names)
+	if (names == KERNEL_STACKS_NO_NAMES)
 		id->bytes[0] = MLK_ID_FILE;
 }
 
@@ -241,9 +241,9 @@ static uint64_t image_start(size_t module)
 	return module == KALLSYMS_KERNEL ? KERNEL_STACKS_TEXT : 0;
 }
 
-/* List the functions of @module that occurred, or none, to @list.  Returns how many. */
+/* List the functions of @module that occurred, or @all, to @list.  Returns how many. */
 static size_t list_functions(const struct kernel_stacks *s, uint32_t module,
-			     struct kernel_function *list)
+			     struct kernel_function *list, bool all)
 {
 	const struct kallsyms *names = s->names;
 	uint64_t start = names->modules[module].start;
@@ -254,7 +254,7 @@ static size_t list_functions(const struct kernel_stacks *s, uint32_t module,
 	for (size_t i = 0; i < names->nr; i++) {
 		uint64_t end = names->modules[module].end;
 
-		if (!s->used[i] || names->v[i].module != module)
+		if ((!all && !s->used[i]) || names->v[i].module != module)
 			continue;
 		for (size_t next = i + 1; next < names->nr; next++)
 			if (names->v[next].addr > names->v[i].addr) {
@@ -270,19 +270,24 @@ static size_t list_functions(const struct kernel_stacks *s, uint32_t module,
 }
 
 static int write_module(const struct kernel_stacks *s, struct mlk_writer *w, uint32_t module,
-			const struct mlk_mapping *m, struct kernel_function *list, bool names)
+			const struct mlk_mapping *m, struct kernel_function *list,
+			enum kernel_stacks_names names)
 {
-	struct kernel_image what = {.start = image_start(module),
-				    .end = image_start(module) + (m->end - m->start),
-				    .id = m->id,
-				    .functions = list,
-				    .nr = names ? list_functions(s, module, list) : 0};
+	struct kernel_image what = {
+		.start = image_start(module),
+		.end = image_start(module) + (m->end - m->start),
+		.id = m->id,
+		.functions = list,
+		.nr = names == KERNEL_STACKS_NO_NAMES
+			      ? 0
+			      : list_functions(s, module, list, names == KERNEL_STACKS_ALL)};
 	uint8_t *bytes;
 	size_t len;
 	int err;
 
 	/* The note has the build-id even where the trace calls the image by another. */
-	find_id(module == KALLSYMS_KERNEL ? "" : s->names->modules[module].name, true, &what.id);
+	find_id(module == KALLSYMS_KERNEL ? "" : s->names->modules[module].name, KERNEL_STACKS_USED,
+		&what.id);
 	err = kernel_image_make(&what, &bytes, &len);
 
 	if (!err)
@@ -298,8 +303,8 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static void describe(const struct kernel_stacks *s, size_t module, bool names, char *path,
-		     struct mlk_mapping *m)
+static void describe(const struct kernel_stacks *s, size_t module, enum kernel_stacks_names names,
+		     char *path, struct mlk_mapping *m)
 {
 	const struct kallsyms_module *of = &s->names->modules[module];
 
@@ -347,8 +352,8 @@ static int write_entries(const struct kernel_stacks *s, struct mlk_writer *w, st
 	return err;
 }
 
-int kernel_stacks_write(const struct kernel_stacks *s, struct mlk_writer *w, bool names,
-			uint64_t time_ns)
+int kernel_stacks_write(const struct kernel_stacks *s, struct mlk_writer *w,
+			enum kernel_stacks_names names, uint64_t time_ns)
 {
 	size_t nr = s->names->nr_modules;
 	struct mlk_mapping *v = calloc(nr + 1, sizeof(*v));

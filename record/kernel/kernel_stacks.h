@@ -55,10 +55,13 @@ enum kernel_stacks_from { KERNEL_STACKS_TRACEPOINT, KERNEL_STACKS_CALLERS };
 size_t kernel_stacks_pcs(const struct kernel_stacks *s, uint32_t number,
 			 enum kernel_stacks_from from, uint64_t pcs[KMEM_STACK_DEPTH]);
 
-/* Write what is mapped where from @time_ns on, and the images of the kernel and its modules: with
- * the names of the functions that occurred, or with none.  Returns 0 or the writer's error. */
-int kernel_stacks_write(const struct kernel_stacks *s, struct mlk_writer *w, bool names,
-			uint64_t time_ns);
+/* Of which functions an image has the names: those that occurred are known in the end alone. */
+enum kernel_stacks_names { KERNEL_STACKS_NO_NAMES, KERNEL_STACKS_USED, KERNEL_STACKS_ALL };
+
+/* Write what is mapped where from @time_ns on, and the images of the kernel and its modules with
+ * @names.  Returns 0 or the writer's error. */
+int kernel_stacks_write(const struct kernel_stacks *s, struct mlk_writer *w,
+			enum kernel_stacks_names names, uint64_t time_ns);
 
 /* Frames left out because they lie in no function that /proc/kallsyms named. */
 uint64_t kernel_stacks_unnamed(const struct kernel_stacks *s);

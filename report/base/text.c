@@ -130,3 +130,12 @@ const char *text_number(char buf[TEXT_NUMBER_MAX], uint64_t number)
 	*to = '\0';
 	return buf;
 }
+
+size_t text_columns(const char *text)
+{
+	size_t nr = 0;
+
+	for (; *text; text++)
+		nr += (*text & 0xc0) != 0x80;
+	return nr;
+}

@@ -27,6 +27,9 @@ const char *text_blocks(uint64_t nr);
 /* The name of the file @path: the part of it behind the last slash, if anything is there. */
 const char *text_file_name(const char *path);
 
+/* How many characters @text has, which is valid UTF-8: about so many columns it takes. */
+size_t text_columns(const char *text);
+
 #define TEXT_NUMBER_MAX 32 /* bytes for text_number(), with its NUL */
 
 /* Write @number with commas between the thousands into @buf.  Returns @buf. */

@@ -175,7 +175,7 @@ static int name_all(struct symbols *names, const struct symbols_source *source,
 	const char *last = NULL; /* module of the frame before: mostly the same */
 	int err = 0;
 
-	for (size_t i = 0; i < names->nr && !err; i++) {
+	for (size_t i = names->nr_named; i < names->nr && !err; i++) {
 		const struct dwunw_symbol *symbol = &names->symbols[i];
 		const char *path = symbols_module_path(source, &names->all[i]);
 
@@ -193,26 +193,48 @@ static int name_all(struct symbols *names, const struct symbols_source *source,
 	return err;
 }
 
+/* Make *@array, which @has things of @size, have @nr of them; the new ones are zero.  Returns 0 or
+ * -ENOMEM. */
+static int grow_to(void *array, size_t has, size_t nr, size_t size)
+{
+	void *all;
+
+	memcpy(&all, array, sizeof(all));
+	all = reallocarray(all, nr, size);
+	if (!all)
+		return -ENOMEM;
+	memset((char *)all + has * size, 0, (nr - has) * size);
+	memcpy(array, &all, sizeof(all));
+	return 0;
+}
+
+/* Room for what is known of the frames that are new.  Zeroed: that is nothing of any frame, as
+ * --addresses wants it. */
+static int grow_named(struct symbols *names)
+{
+	size_t has = names->first ? names->nr_named + 1 : 0, nr = names->nr + 1;
+	int err = grow_to(&names->symbols, has, nr, sizeof(*names->symbols));
+
+	if (!err)
+		err = grow_to(&names->first, has, nr, sizeof(*names->first));
+	return err ? err : grow_to(&names->unnamed, has, nr, sizeof(*names->unnamed));
+}
+
 int symbols_resolve(struct symbols *names, const struct symbols_source *source,
 		    const struct symbols_opts *opts, struct labels *labels)
 {
-	struct dwunw_symbol *symbols;
-	int err = -ENOMEM;
+	const size_t done = names->nr_named, nr = names->nr;
+	int err = grow_named(names);
 
-	/* zeroed: nothing is known of any frame, as --addresses wants it */
-	symbols = calloc(names->nr ? names->nr : 1, sizeof(*symbols));
-	names->symbols = symbols;
-	names->first = calloc(names->nr + 1, sizeof(*names->first));
-	names->unnamed = calloc(names->nr + 1, sizeof(*names->unnamed));
-	if (!symbols || !names->first || !names->unnamed)
-		return -ENOMEM;
-	err = opts->addresses || !names->nr
-		      ? 0
-		      : dwunw_symbol_resolve_batch(source->dw, names->all, names->nr, symbols);
-	for (size_t i = 0; i < names->nr && !err; i++)
-		names->unnamed[i] = !opts->addresses && !symbols[i].function;
+	if (!err && !opts->addresses && nr > done)
+		err = dwunw_symbol_resolve_batch(source->dw, names->all + done, nr - done,
+						 names->symbols + done);
+	for (size_t i = done; i < nr && !err; i++)
+		names->unnamed[i] = !opts->addresses && !names->symbols[i].function;
 	if (!err)
 		err = name_all(names, source, opts, labels);
+	if (!err)
+		names->nr_named = nr;
 	return err;
 }
 

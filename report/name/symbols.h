@@ -11,7 +11,8 @@
 /* To be read by all. */
 struct symbols {
 	INTERN_OF(struct dwunw_frame); /* the distinct frames */
-	/* After symbols_resolve(): */
+	/* After symbols_resolve(), of the first nr_named: */
+	size_t nr_named;
 	struct dwunw_symbol *symbols; /* of each frame */
 	uint32_t *labels;	      /* of all frames, one after the other */
 	size_t nr_labels, labels_room;
@@ -46,17 +47,19 @@ struct symbols_source {
 const char *symbols_module_path(const struct symbols_source *source,
 				const struct dwunw_frame *frame);
 
-/* Name all frames noted so far, once.  The labels are added to @labels.  Returns 0 or -ENOMEM. */
+/* Name all frames noted since the last time.  The labels are added to @labels, which must be the
+ * same each time, as must the others be.  Returns 0 or -ENOMEM. */
 int symbols_resolve(struct symbols *names, const struct symbols_source *source,
 		    const struct symbols_opts *opts, struct labels *labels);
 
 /* The numbers of the labels of @frame, which was noted before symbols_resolve(), innermost first;
- * the last, at least one, is that of the frame itself.  Valid until symbols_free(). */
+ * the last, at least one, is that of the frame itself.  Valid until symbols_resolve() or
+ * symbols_free(). */
 const uint32_t *symbols_labels(const struct symbols *names, const struct dwunw_frame *frame,
 			       size_t *nr);
 
 /* What is known of @frame, which was noted before symbols_resolve().  Its strings are as the
- * program has them.  Valid until symbols_free(). */
+ * program has them.  Valid as long. */
 const struct dwunw_symbol *symbols_symbol(const struct symbols *names,
 					  const struct dwunw_frame *frame);
 

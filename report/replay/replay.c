@@ -37,13 +37,34 @@ static void expect(const struct replay *leaks, const struct batch_event *event, 
 		stacks_expect(leaks->stacks, ids[event->stack]);
 }
 
+/* The same for each event, which must not cost a call. */
+static inline int apply_event(struct replay *leaks, const struct mlk_event *event, uint32_t id)
+{
+	uint32_t stack = 0;
+	int err = 0;
+
+	if (event->kind == MLK_ALLOC)
+		err = count_alloc(leaks, event, id, &stack);
+	stack_stats_event(leaks->figures, event);
+	if (!err)
+		err = live_event(leaks->live, event, stack);
+	if (!err && leaks->holders)
+		err = address_history_event(leaks->holders, leaks->live, event, stack);
+	return err;
+}
+
+int replay_event(struct replay *leaks, const struct mlk_event *event, uint32_t id)
+{
+	return apply_event(leaks, event, id);
+}
+
 static int replay_batch(struct replay *leaks, const struct batch *batch, const uint32_t *ids)
 {
 	struct mlk_event event = {0};
 	int err = 0;
 
 	for (size_t i = 0; i < batch->nr_events && !err; i++) {
-		uint32_t stack = 0;
+		uint32_t id = 0;
 
 		if (i + AHEAD < batch->nr_events)
 			expect(leaks, &batch->events[i + AHEAD], ids);
@@ -51,13 +72,10 @@ static int replay_batch(struct replay *leaks, const struct batch *batch, const u
 		if (leaks->overruns->nr)
 			err = overruns_until(leaks->overruns, event.time_ns, leaks->live,
 					     leaks->stacks);
-		if (!err && event.kind == MLK_ALLOC)
-			err = count_alloc(leaks, &event, ids[batch->events[i].stack], &stack);
-		stack_stats_event(leaks->figures, &event);
+		if (event.kind == MLK_ALLOC)
+			id = ids[batch->events[i].stack];
 		if (!err)
-			err = live_event(leaks->live, &event, stack);
-		if (!err && leaks->holders)
-			err = address_history_event(leaks->holders, leaks->live, &event, stack);
+			err = apply_event(leaks, &event, id);
 	}
 	return err;
 }
@@ -197,7 +215,7 @@ static int start_replay(struct replay *leaks, const struct replay_opts *opts)
 	return err;
 }
 
-int replay_collect(struct replay **out, struct mlk_reader *trace, const struct replay_opts *opts)
+int replay_new(struct replay **out, struct mlk_reader *trace, const struct replay_opts *opts)
 {
 	struct replay *leaks = calloc(1, sizeof(*leaks));
 	int err;
@@ -212,12 +230,23 @@ int replay_collect(struct replay **out, struct mlk_reader *trace, const struct r
 	leaks->suspect.stop_ns =
 		block_filter_of(&opts->choice, NULL, mlk_reader_meta(trace)->start_ns, 0).stop_ns;
 	err = start_replay(leaks, opts);
-	if (!err)
-		err = collect_trace(leaks, opts);
 	if (err)
 		replay_free(leaks);
 	else
 		*out = leaks;
+	return err;
+}
+
+int replay_collect(struct replay **out, struct mlk_reader *trace, const struct replay_opts *opts)
+{
+	int err = replay_new(out, trace, opts);
+
+	if (!err)
+		err = collect_trace(*out, opts);
+	if (err) {
+		replay_free(*out);
+		*out = NULL;
+	}
 	return err;
 }
 

@@ -78,6 +78,17 @@ struct replay_opts {
  */
 int replay_collect(struct replay **out, struct mlk_reader *trace, const struct replay_opts *opts);
 
+/*
+ * The steps of replay_collect(), for a trace that is being written: begin, with blocks of which
+ * replay->chosen is yet to be set; take in a record of what was mapped where, of threads and of
+ * losses; make use of what was taken in; take in an event, whose stack is @id in replay->dw if it
+ * is an ALLOC.  Each returns 0 or -ENOMEM.
+ */
+int replay_new(struct replay **out, struct mlk_reader *trace, const struct replay_opts *opts);
+int replay_note_layout(struct replay *leaks, const struct mlk_record *record);
+int replay_use_layout(struct replay *leaks);
+int replay_event(struct replay *leaks, const struct mlk_event *event, uint32_t id);
+
 /* For replay.c, in replay_layout.c: the first pass, over what was mapped where, the threads, what
  * was lost and what was overrun.  Returns 0, -ENOMEM or the -errno of read(2). */
 int replay_read_layout(struct replay *leaks);

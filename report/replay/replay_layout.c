@@ -54,7 +54,7 @@ static int note_thread(struct replay *leaks, const struct mlk_thread *thread)
 	return leaks->comm ? 0 : -ENOMEM;
 }
 
-static int note_layout(struct replay *leaks, const struct mlk_record *record)
+int replay_note_layout(struct replay *leaks, const struct mlk_record *record)
 {
 	switch (record->type) {
 	case MLK_RECORD_MAPS:
@@ -84,7 +84,7 @@ static int read_records(struct replay *leaks)
 
 	mlk_reader_rewind(leaks->trace, types);
 	while ((more = mlk_reader_next(leaks->trace, &record)) > 0) {
-		err = note_layout(leaks, &record);
+		err = replay_note_layout(leaks, &record);
 		if (err)
 			return err;
 	}
@@ -119,14 +119,19 @@ static int find_missing(struct replay *leaks)
 	return 0;
 }
 
+int replay_use_layout(struct replay *leaks)
+{
+	int err = trace_modules_load(leaks->images, leaks->dw);
+
+	return err ? err : address_spaces_prepare(leaks->spaces, leaks->images, leaks->dw);
+}
+
 int replay_read_layout(struct replay *leaks)
 {
 	int err = read_records(leaks);
 
 	if (!err)
-		err = trace_modules_load(leaks->images, leaks->dw);
-	if (!err)
-		err = address_spaces_prepare(leaks->spaces, leaks->images, leaks->dw);
+		err = replay_use_layout(leaks);
 	if (!err)
 		err = find_comm(leaks);
 	return err ? err : find_missing(leaks);

@@ -173,6 +173,9 @@ static int keep_kernel(struct address_spaces *spaces)
 	const struct maps_snapshot *last = choose_snapshot(spaces, 0, UINT64_MAX);
 	const struct space *space = last ? &spaces->all[last->space] : NULL;
 
+	free(spaces->kernel);
+	spaces->kernel = NULL;
+	spaces->nr_kernel = 0;
 	spaces->kernel_space = UINT32_MAX;
 	if (!space)
 		return 0;
@@ -194,7 +197,9 @@ int address_spaces_prepare(struct address_spaces *spaces, const struct trace_mod
 	if (spaces->nr_snapshots)
 		qsort(spaces->snapshots, spaces->nr_snapshots, sizeof(*spaces->snapshots),
 		      compare_snapshots);
-	return keep_kernel(spaces) ? -ENOMEM : dwunw_space_new(&spaces->empty.modules, dw, NULL, 0);
+	if (keep_kernel(spaces))
+		return -ENOMEM;
+	return spaces->empty.modules ? 0 : dwunw_space_new(&spaces->empty.modules, dw, NULL, 0);
 }
 
 int address_spaces_share(struct address_spaces **out, const struct address_spaces *spaces,
@@ -271,7 +276,7 @@ static int build_space(struct address_spaces *spaces, struct space *space)
 		qsort(maps, nr + nr_kernel, sizeof(*maps), by_start);
 	err = dwunw_space_new(&space->modules, spaces->dw, maps, nr + nr_kernel);
 	free(maps);
-	if (!err && !spaces->shared) {
+	if (!err && !spaces->shared && !spaces->grows) {
 		free(space->maps); /* they have served to tell equal snapshots */
 		space->maps = NULL;
 		space->nr_maps = 0;

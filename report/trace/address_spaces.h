@@ -35,6 +35,7 @@ struct address_spaces {
 	INTERN_OF(struct space); /* distinct; .maps are its executable mappings until it is built */
 	size_t nr_mappings;	 /* of all, and one for each snapshot */
 	size_t ignored;		 /* snapshots */
+	bool grows;		 /* the trace is being written: more snapshots may come later */
 	bool *used;		 /* by number of images */
 	size_t used_room;
 	struct space empty;
@@ -59,9 +60,9 @@ int address_spaces_new(struct address_spaces **out);
 int address_spaces_add(struct address_spaces *spaces, const struct mlk_maps *maps,
 		       struct trace_modules *images);
 
-/* Make ready for address_spaces_find(), after the last address_spaces_add() and after
- * trace_modules_load() of the same
- * @images.  @images and @dw must outlive @spaces.  Returns 0 or -ENOMEM. */
+/* Make ready for address_spaces_find(), after address_spaces_add() and after
+ * trace_modules_load() of the same @images; once, unless the spaces grow.  @images and @dw must
+ * outlive @spaces.  Returns 0 or -ENOMEM. */
 int address_spaces_prepare(struct address_spaces *spaces, const struct trace_modules *images,
 			   struct dwunw *dw);
 

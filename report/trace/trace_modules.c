@@ -162,9 +162,16 @@ int trace_modules_load(struct trace_modules *images, struct dwunw *dw)
 	int err = 0;
 
 	for (uint32_t i = 0; i < images->nr && !err; i++) {
-		err = load_one(&images->all[i], dw);
-		if (!err && images->all[i].module != DWUNW_NO_MODULE)
-			err = note_number(images, images->all[i].module, i);
+		struct trace_module *image = &images->all[i];
+
+		if (image->module != DWUNW_NO_MODULE ||
+		    (image->tried && image->tried_len == image->len))
+			continue;
+		image->tried = true;
+		image->tried_len = image->len;
+		err = load_one(image, dw);
+		if (!err && image->module != DWUNW_NO_MODULE)
+			err = note_number(images, image->module, i);
 	}
 	return err;
 }

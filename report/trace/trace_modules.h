@@ -24,6 +24,8 @@ struct trace_module {
 	uint64_t whole;	  /* bytes of the whole image; 0: nothing of it was seen */
 	bool broken;	  /* a piece is missing or does not fit */
 	uint32_t module;
+	bool tried; /* to load it, with the bytes that there were then, */
+	size_t tried_len;
 };
 
 /* The modules by number, absent ones too; valid until trace_modules_free(). */
@@ -53,7 +55,8 @@ int trace_modules_intern(struct trace_modules *images, const struct mlk_id *id, 
  */
 int trace_modules_add_piece(struct trace_modules *images, const struct mlk_module *piece);
 
-/* Add every complete image to @dw, which borrows it: @images must outlive @dw.  To be called once.
+/* Add every complete image to @dw, which borrows it: @images must outlive @dw.  To be called again
+ * when more pieces were added.
  * In place of an image that is incomplete, or that @dw refuses, the file itself is taken if it is
  * here, or one of its build-id is below @dw's debug directories; otherwise the module is absent.
  * Returns 0 or -ENOMEM. */

@@ -94,6 +94,40 @@ void stack_names_print(const struct stack_names *named, FILE *out, uint32_t id, 
 		fprintf(out, "%s[stack incomplete: %s]\n", indent, dwunw_status_text(status));
 }
 
+#define MORE "..." /* callers that there is no room for */
+
+char *stack_names_line(const struct stack_names *named, uint32_t id, size_t columns)
+{
+	struct dwunw_frame frames[STACK_MAX_FRAMES];
+	size_t nr = frames_of(named, id, frames), len = 0, used = 0;
+	char *text = NULL;
+	FILE *out = open_memstream(&text, &len);
+
+	if (!out)
+		return NULL;
+	if (!nr)
+		fprintf(out, "[no stack: %s]",
+			dwunw_status_text(dwunw_stack_status(named->source.dw, id)));
+	for (size_t i = 0; i < nr; i++) {
+		size_t nr_labels;
+		const uint32_t *labels = symbols_labels(named->names, &frames[i], &nr_labels);
+		const char *name = named->labels->all[labels[nr_labels - 1]].name;
+		const char *before = i ? " < " : "";
+
+		/* the first is there in any case, as is what says that there are more */
+		used += strlen(before) + text_columns(name);
+		if (i && used + strlen(" < " MORE) > columns && i + 1 < nr) {
+			fprintf(out, "%s%s", before, MORE);
+			break;
+		}
+		fprintf(out, "%s%s", before, name);
+	}
+	if (!fclose(out))
+		return text;
+	free(text);
+	return NULL;
+}
+
 static void put_frame(const struct stack_names *named, struct json *json,
 		      const struct dwunw_frame *frame)
 {

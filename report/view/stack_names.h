@@ -19,11 +19,16 @@ int stack_names_new(struct stack_names **out, const struct symbols_source *sourc
 /* Stack @id is to be named.  Returns 0 or -ENOMEM. */
 int stack_names_want(struct stack_names *named, uint32_t id);
 
-/* Name them all, once.  Returns 0 or -ENOMEM. */
+/* Name those that were wanted since the last time.  Returns 0 or -ENOMEM. */
 int stack_names_resolve(struct stack_names *named);
 
 /* Print stack @id, which was wanted, innermost first: a line each, behind @indent. */
 void stack_names_print(const struct stack_names *named, FILE *out, uint32_t id, const char *indent);
+
+/* Write functions of stack @id, which was wanted, into a line as "f < g < main": as many as there
+ * is room for in @columns.  Returns a string that the caller frees, or NULL when there is no
+ * memory. */
+char *stack_names_line(const struct stack_names *named, uint32_t id, size_t columns);
 
 /* Write it as an array of frames, and whether it is complete, as members of the current object. */
 void stack_names_json(const struct stack_names *named, struct json *json, uint32_t id);

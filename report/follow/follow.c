@@ -1,0 +1,242 @@
+/* follow.c - see follow.h */
+#include "report/follow/follow.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/base/array.h"
+#include "report/decode/event_unwinder.h"
+
+#define HOLD_NS	  300000000u /* more than a recorder keeps what it is to write */
+#define MOST_HELD (8u << 20) /* bytes of the file, of which the first need not wait */
+#define MOST_STEP 16u	     /* chunks, so that the caller can do something else between them */
+
+/* A chunk with events that waits. */
+struct held {
+	struct mlk_entry chunk;
+	uint64_t seen_ns;
+};
+
+struct follow {
+	struct mlk_reader *trace;  /* at what was written last */
+	struct mlk_reader *behind; /* the same trace, at the events */
+	struct replay *leaks;
+	struct event_unwinder *unwinder;
+	struct stack_history *previous;
+	struct held *held;
+	size_t first, nr, room; /* of them: those from first on wait */
+	uint64_t damaged;	/* chunks with events that do not decode */
+	uint64_t last_ns;
+	bool new_layout, of_kernel, ended;
+	follow_event_fn *event;
+	void *arg;
+};
+
+static int start_unwinder(struct follow *f)
+{
+	bool raw = mlk_reader_meta(f->trace)->stack_mode == MLK_STACK_RAW;
+	int err = stack_history_new(&f->previous, NULL, NULL);
+
+	return err ? err : event_unwinder_new(&f->unwinder, f->leaks->dw, f->leaks->spaces, raw);
+}
+
+int follow_new(struct follow **out, struct mlk_reader *trace, const struct follow_opts *opts)
+{
+	const struct mlk_meta *meta = mlk_reader_meta(trace);
+	struct follow *f = calloc(1, sizeof(*f));
+	int err;
+
+	*out = NULL;
+	if (!f)
+		return -ENOMEM;
+	f->trace = trace;
+	f->event = opts->event;
+	f->arg = opts->arg;
+	f->of_kernel = meta->of_kernel;
+	f->new_layout = true;
+	err = replay_new(&f->leaks, trace, &opts->replay);
+	if (!err) {
+		f->leaks->spaces->grows = true;
+		f->leaks->chosen =
+			block_filter_of(&opts->replay.choice, f->leaks->threads, meta->start_ns, 0);
+		err = mlk_reader_clone(&f->behind, trace);
+	}
+	if (!err)
+		err = start_unwinder(f);
+	if (err) {
+		follow_free(f);
+		return err;
+	}
+	mlk_reader_rewind(trace, MLK_RECORD_MAPS | MLK_RECORD_MODULE | MLK_RECORD_THREAD |
+					 MLK_RECORD_LOSSES | MLK_RECORD_ORIGIN | MLK_RECORD_CHUNK);
+	*out = f;
+	return 0;
+}
+
+static int hold_chunk(struct follow *f, const struct mlk_chunk *chunk, uint64_t now_ns)
+{
+	const struct held held = {
+		.chunk = {.offset = chunk->offset,
+			  .records = chunk->records,
+			  .type = chunk->type,
+			  .seq = chunk->seq,
+			  .first_ns = chunk->first_ns,
+			  .last_ns = chunk->last_ns,
+			  .nr_records = chunk->nr_records},
+		.seen_ns = now_ns,
+	};
+
+	if (!(chunk->records & (MLK_RECORD_EVENT | MLK_RECORD_STACK)))
+		return 0;
+	/* those that were taken in make room before the array grows */
+	if (f->first > f->nr / 2) {
+		memmove(f->held, f->held + f->first, (f->nr - f->first) * sizeof(*f->held));
+		f->nr -= f->first;
+		f->first = 0;
+	}
+	return array_append(&f->held, &f->nr, &f->room, &held, sizeof(held));
+}
+
+/* Take in all that is there but the events. */
+static int read_ahead(struct follow *f, uint64_t now_ns)
+{
+	struct mlk_record record;
+	int more, err = 0;
+
+	while (!err && (more = mlk_reader_next(f->trace, &record)) != 0) {
+		if (more < 0)
+			return more;
+		if (record.type == MLK_RECORD_CHUNK) {
+			err = hold_chunk(f, &record.chunk, now_ns);
+			continue;
+		}
+		f->new_layout |= record.type & (MLK_RECORD_MAPS | MLK_RECORD_MODULE);
+		err = replay_note_layout(f->leaks, &record);
+	}
+	return err;
+}
+
+static int apply_event(struct follow *f, struct mlk_event *event)
+{
+	uint32_t id = 0;
+	int err = 0;
+
+	/* A new process may have the number of one that has ended. */
+	if (event->kind == MLK_EXEC || event->kind == MLK_FORK)
+		event_unwinder_forget(f->unwinder, event->tgid);
+	if (event->kind == MLK_ALLOC) {
+		err = event_unwinder_stack(f->unwinder, event, &id);
+		if (!f->of_kernel)
+			event->regs[MLK_ORIGIN_REG] = 0; /* it is a register of the program's */
+	}
+	if (!err && f->event)
+		err = f->event(f->arg, event, id);
+	if (event->time_ns > f->last_ns)
+		f->last_ns = event->time_ns;
+	return err ? err : replay_event(f->leaks, event, id);
+}
+
+static int read_events(struct follow *f, const struct mlk_entry *chunk)
+{
+	struct mlk_record record;
+	int more = 1, err;
+
+	event_unwinder_begin(f->unwinder, f->previous);
+	err = mlk_reader_seek(f->behind, chunk, MLK_RECORD_EVENT | MLK_RECORD_STACK);
+	while (!err && more && (more = mlk_reader_next(f->behind, &record)) != 0) {
+		if (more < 0)
+			return more;
+		if (record.type == MLK_RECORD_EVENT)
+			err = apply_event(f, &record.event);
+		else
+			event_unwinder_add(f->unwinder, &record.event);
+	}
+	if (err != MLK_E_CORRUPT)
+		f->damaged += mlk_reader_condition(f->behind)->chunks_lost;
+	else
+		f->damaged++; /* it is not what it was a moment ago */
+	return err == MLK_E_CORRUPT ? 0 : err;
+}
+
+/* Need the first of those that wait not wait any longer? */
+static bool is_due(const struct follow *f, uint64_t now_ns)
+{
+	const struct held *held = &f->held[f->first];
+
+	if (f->first == f->nr)
+		return false;
+	return f->ended || now_ns >= held->seen_ns + HOLD_NS ||
+	       mlk_reader_size(f->trace) - held->chunk.offset > MOST_HELD;
+}
+
+static int read_held(struct follow *f, uint64_t now_ns)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; !err && i < MOST_STEP && is_due(f, now_ns); i++) {
+		if (f->new_layout)
+			err = replay_use_layout(f->leaks);
+		f->new_layout = false;
+		if (!err)
+			err = read_events(f, &f->held[f->first].chunk);
+		f->first++;
+	}
+	mlk_reader_forget(f->trace, f->first < f->nr ? f->held[f->first].chunk.offset
+						     : mlk_reader_offset(f->trace));
+	return err;
+}
+
+/* Will nothing be appended any more to what is there when this returns? */
+static bool is_last(const struct follow *f)
+{
+	/* a stream is not a file, and a file has no writer once it is not locked */
+	return mlk_reader_condition(f->trace)->ended || mlk_reader_stream_ended(f->trace) ||
+	       (!mlk_reader_is_stream(f->trace) && !mlk_reader_is_growing(f->trace));
+}
+
+int follow_step(struct follow *f, uint64_t now_ns)
+{
+	bool last = is_last(f);
+	int err = mlk_reader_follow(f->trace, last);
+
+	if (!err)
+		err = mlk_reader_follow(f->behind, last);
+	if (!err)
+		err = read_ahead(f, now_ns);
+	f->ended = last;
+	if (!err)
+		err = read_held(f, now_ns);
+	f->leaks->condition = *mlk_reader_condition(f->trace);
+	f->leaks->condition.chunks_lost += f->damaged;
+	if (err)
+		return err;
+	if (is_due(f, now_ns))
+		return FOLLOW_BUSY;
+	if (!f->ended)
+		return FOLLOW_IDLE;
+	live_finish(f->leaks->live);
+	return FOLLOW_ENDED;
+}
+
+struct replay *follow_replay(const struct follow *f)
+{
+	return f->leaks;
+}
+
+uint64_t follow_last_ns(const struct follow *f)
+{
+	return f->last_ns;
+}
+
+void follow_free(struct follow *f)
+{
+	if (!f)
+		return;
+	event_unwinder_free(f->unwinder);
+	stack_history_free(f->previous);
+	mlk_reader_free(f->behind);
+	replay_free(f->leaks);
+	free(f->held);
+	free(f);
+}

@@ -1,0 +1,320 @@
+/* draw.c - the head, the lists and the other pages */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <ncurses.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/base/text.h"
+#include "report/top/screen/screen_state.h"
+
+#define HEAD_ROWS 3 /* and one of column names */
+#define FOOT_ROWS 1
+#define SPARKS	  8
+#define SIZE_TEXT 16
+
+enum { PAIR_HEAVY = 1, PAIR_NAME, PAIR_REMARK };
+
+size_t screen_list_rows(void)
+{
+	int rows = LINES - HEAD_ROWS - 1 - FOOT_ROWS;
+
+	return rows > 0 ? (size_t)rows : 0;
+}
+
+/* @bytes in the unit that suits, with @sign before it. */
+static const char *size_text(char buf[SIZE_TEXT], const char *sign, double bytes)
+{
+	static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	int i = 0;
+
+	for (; bytes >= 1024 && i < 4; i++)
+		bytes /= 1024;
+	snprintf(buf, SIZE_TEXT, i ? "%s%.1f %s" : "%s%.0f %s", sign, bytes, unit[i]);
+	return buf;
+}
+
+static const char *rate_text(char buf[SIZE_TEXT], double rate)
+{
+	return size_text(buf, rate >= 0.5 ? "+" : rate <= -0.5 ? "-" : "", fabs(rate));
+}
+
+/* Bytes that process @tgid has in memory, by the kernel; 0: not known. */
+static uint64_t resident_bytes(uint64_t tgid)
+{
+	char path[64], line[256];
+	uint64_t kib = 0;
+	FILE *in;
+
+	snprintf(path, sizeof(path), "/proc/%" PRIu64 "/status", tgid);
+	in = fopen(path, "re");
+	while (in && !kib && fgets(line, sizeof(line), in))
+		if (sscanf(line, "VmRSS: %" SCNu64, &kib) != 1)
+			kib = 0;
+	if (in)
+		fclose(in);
+	return kib * 1024;
+}
+
+static void draw_title(const struct screen *screen)
+{
+	const struct top_view *view = screen->view;
+	const struct mlk_meta *meta = mlk_reader_meta(view->trace);
+	uint64_t rss = screen->source->live && !screen->ended ? resident_bytes(meta->tgid) : 0;
+	uint64_t now_ns = view->table.now_ns, lost = replay_lost(view->leaks);
+	char size[SIZE_TEXT], number[TEXT_NUMBER_MAX], time[TOP_TIME_MAX];
+	char *title = top_view_title(view), *safe = title ? text_escape(title) : NULL;
+
+	attron(A_BOLD);
+	mvprintw(0, 0, "mleak top");
+	attroff(A_BOLD);
+	printw("  %s  %s", safe ? safe : "",
+	       top_time(time, now_ns > meta->start_ns ? now_ns - meta->start_ns : 0));
+	if (rss)
+		printw("  RSS %s", size_text(size, "", (double)rss));
+	if (lost)
+		attron(COLOR_PAIR(PAIR_HEAVY));
+	printw("  %s events lost", text_number(number, lost));
+	attroff(COLOR_PAIR(PAIR_HEAVY));
+	if (screen->paused || screen->ended || !screen->begun) {
+		attron(COLOR_PAIR(PAIR_REMARK));
+		printw("  [%s]", screen->ended ? "ended" : screen->begun ? "paused" : "attaching");
+		attroff(COLOR_PAIR(PAIR_REMARK));
+	}
+	free(title);
+	free(safe);
+}
+
+static void draw_sums(const struct screen *screen)
+{
+	const struct live_totals *totals = live_totals(screen->view->leaks->live);
+	const struct top_state *state = &screen->view->state;
+	int64_t grown = (int64_t)(screen->outstanding - screen->outstanding_before);
+	char a[SIZE_TEXT], b[TEXT_NUMBER_MAX], c[TEXT_NUMBER_MAX];
+
+	mvprintw(1, 0, "outstanding %s in %s %s from %s %s",
+		 size_text(a, "", (double)totals->outstanding.bytes),
+		 text_number(b, totals->outstanding.blocks),
+		 text_blocks(totals->outstanding.blocks),
+		 text_number(c, screen->view->table.nr_stacks),
+		 screen->view->table.nr_stacks == 1 ? "stack" : "stacks");
+	printw(", %s/s",
+	       rate_text(a, state->since_ns ? (double)grown * 1e9 / (double)state->since_ns : 0));
+	mvprintw(2, 0, "allocated %s %s, freed %s", text_number(b, totals->allocated.blocks),
+		 text_blocks(totals->allocated.blocks), text_number(c, totals->freed.blocks));
+	if (totals->unknown_frees)
+		printw(", freed %s older ones", text_number(b, totals->unknown_frees));
+}
+
+/* How a stack's bytes changed, the last table at the right. */
+static void draw_trend(const struct screen *screen, uint32_t stack, size_t width)
+{
+	static const char *const utf8[SPARKS] = {"\u2581", "\u2582", "\u2583", "\u2584",
+						 "\u2585", "\u2586", "\u2587", "\u2588"};
+	static const char *const ascii[SPARKS] = {"_", ".", "-", "=", "+", "*", "%", "#"};
+	const struct top_state *state = &screen->view->state;
+	uint64_t most = 1;
+
+	for (uint64_t back = 0; back < width; back++)
+		if (top_state_bytes(state, stack, back) > most)
+			most = top_state_bytes(state, stack, back);
+	for (uint64_t back = width; back-- > 0;) {
+		uint64_t bytes = top_state_bytes(state, stack, back);
+		size_t level = (size_t)((double)bytes / (double)most * (SPARKS - 1) + 0.5);
+
+		addstr(back >= state->nr_ticks ? " " : screen->utf8 ? utf8[level] : ascii[level]);
+	}
+}
+
+#define TREND_COLUMNS 12
+#define STACK_COLUMN  64
+
+static int draw_row(const struct screen *screen, int y, const struct top_row *row)
+{
+	const struct top_view *view = screen->view;
+	size_t columns = COLS > STACK_COLUMN + 10 ? (size_t)(COLS - STACK_COLUMN) : 10;
+	char size[SIZE_TEXT], rate[SIZE_TEXT], number[TEXT_NUMBER_MAX], age[TOP_TIME_MAX];
+	char *process = top_view_process(view, row), *safe = process ? text_escape(process) : NULL;
+	char *line =
+		stack_names_line(view->names, view->leaks->stacks->all[row->stack].id, columns);
+
+	size_text(size, "", (double)row->now.bytes);
+	rate_text(rate, row->rate);
+	mvprintw(y, 0, "%11s %11s/s %9s %5.1f%% %8s  ", size, rate,
+		 text_number(number, row->now.blocks), 100 * row->freed,
+		 top_time(age, row->age_ns));
+	draw_trend(screen, row->stack, TREND_COLUMNS);
+	addstr("  ");
+	if (safe)
+		printw("%s: ", safe);
+	if (line)
+		addnstr(line, COLS - getcurx(stdscr) > 0 ? COLS - getcurx(stdscr) : 0);
+	free(process);
+	free(safe);
+	free(line);
+	return line ? 0 : -ENOMEM;
+}
+
+static int draw_stacks(const struct screen *screen)
+{
+	size_t rows = screen_list_rows();
+	int err = 0;
+
+	for (size_t i = 0; !err && i < rows && screen->first + i < screen->nr_shown; i++) {
+		const struct top_row *row =
+			&screen->view->table.rows[screen->shown[screen->first + i]];
+		int y = HEAD_ROWS + 1 + (int)i;
+
+		if (screen->first + i == screen->at)
+			attron(A_REVERSE);
+		err = draw_row(screen, y, row);
+		attroff(A_REVERSE);
+	}
+	return err;
+}
+
+static int draw_groups(const struct screen *screen)
+{
+	size_t rows = screen_list_rows();
+
+	for (size_t i = 0; i < rows && screen->first + i < screen->groups.nr; i++) {
+		const struct group *group = &screen->groups.all[screen->first + i];
+		char *name = group_name(&screen->groups, screen->view, group);
+		char *safe = name ? text_escape(name) : NULL;
+		char size[SIZE_TEXT], number[TEXT_NUMBER_MAX];
+
+		if (screen->first + i == screen->at)
+			attron(A_REVERSE);
+		if (safe)
+			mvprintw(HEAD_ROWS + 1 + (int)i, 0, "%11s %13s  %s",
+				 size_text(size, "", (double)group->now.bytes),
+				 text_number(number, group->now.blocks), safe);
+		attroff(A_REVERSE);
+		free(name);
+		free(safe);
+		if (!safe)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Each line of @text from the first that is to be seen on. */
+static void draw_text(const struct screen *screen, const char *text)
+{
+	size_t rows = screen_list_rows(), line = 0;
+
+	for (const char *at = text; *at; line++) {
+		int len = (int)strcspn(at, "\n");
+
+		if (line >= screen->first && line - screen->first < rows)
+			mvaddnstr(HEAD_ROWS + 1 + (int)(line - screen->first), 0, at,
+				  len < COLS ? len : COLS);
+		at += len + (at[len] == '\n');
+	}
+}
+
+/* The stack that was opened: its sums, and all frames. */
+static int draw_stack(const struct screen *screen)
+{
+	const struct stack *stack = &screen->view->leaks->stacks->all[screen->opened];
+	char a[TEXT_NUMBER_MAX], b[TEXT_NUMBER_MAX], c[TEXT_NUMBER_MAX], *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+
+	if (!out)
+		return -ENOMEM;
+	fprintf(out, "%s bytes in %s %s outstanding; ", text_number(a, stack->now.bytes),
+		text_number(b, stack->now.blocks), text_blocks(stack->now.blocks));
+	fprintf(out, "%s allocated, %s freed\n\n", text_number(b, stack->allocated.blocks),
+		text_number(c, stack->freed.blocks));
+	stack_names_print(screen->view->names, out, stack->id, "  ");
+	if (fclose(out)) {
+		free(text);
+		return -ENOMEM;
+	}
+	draw_text(screen, text);
+	free(text);
+	return 0;
+}
+
+static const char help[] =
+	"b n r a   sort by bytes, blocks, net rate, age\n"
+	"/         show only stacks with this in a function's name\n"
+	"Enter     all frames of the chosen stack, and back\n"
+	"t p       what threads, or processes, hold, and back\n"
+	"Space     stand still; what is recorded goes on\n"
+	"w         write what is kept of the trace to a file of its own\n"
+	"Esc       back to all stacks\n"
+	"q         end\n\n"
+	"up, down, PageUp, PageDown, Home, End move.\n\n"
+	"net/s     bytes allocated less bytes freed a second\n"
+	"freed     share of the stack's blocks that were freed\n"
+	"age       of the outstanding blocks, on average\n"
+	"trend     bytes outstanding at the last tables, the latest at the right\n";
+
+static int draw_page(const struct screen *screen)
+{
+	switch (screen->page) {
+	case PAGE_STACKS:
+		return draw_stacks(screen);
+	case PAGE_STACK:
+		return draw_stack(screen);
+	case PAGE_HELP:
+		draw_text(screen, help);
+		return 0;
+	default:
+		return draw_groups(screen);
+	}
+}
+
+/* The names of the columns; that which sorts has a mark. */
+static void draw_columns(const struct screen *screen)
+{
+	const char *marks[TOP_SORTS] = {" ", " ", " ", " "};
+
+	marks[screen->sort] = "*";
+	attron(A_UNDERLINE | A_BOLD);
+	mvhline(HEAD_ROWS, 0, ' ', COLS);
+	if (screen->page == PAGE_STACKS)
+		mvprintw(HEAD_ROWS, 0, "%s%10s%s%12s%s%9s%7s%s%8s  %-*s  stack", marks[TOP_BYTES],
+			 "bytes", marks[TOP_RATE], "net/s", marks[TOP_BLOCKS], "blocks", "freed",
+			 marks[TOP_AGE], "age", TREND_COLUMNS, "trend");
+	else if (screen->page == PAGE_THREADS || screen->page == PAGE_PROCESSES)
+		mvprintw(HEAD_ROWS, 0, "%11s %13s  %s", "bytes", "blocks",
+			 screen->groups.threads ? "thread" : "process");
+	else
+		mvaddstr(HEAD_ROWS, 0, screen->page == PAGE_HELP ? "keys" : "stack");
+	attroff(A_UNDERLINE | A_BOLD);
+}
+
+static void draw_foot(const struct screen *screen)
+{
+	int y = LINES - FOOT_ROWS;
+
+	if (screen->typing || screen->filter[0])
+		mvprintw(y, 0, "filter: %s%s", screen->filter,
+			 screen->typing ? "_" : "  (Esc: all)");
+	else if (screen->message[0])
+		mvaddnstr(y, 0, screen->message, COLS);
+	else
+		mvaddnstr(y, 0,
+			  "q end  b n r a sort  / filter  Enter stack  t threads  p processes  "
+			  "Space pause  w write  ? help",
+			  COLS);
+}
+
+int screen_draw(struct screen *screen)
+{
+	int err;
+
+	erase();
+	draw_title(screen);
+	draw_sums(screen);
+	draw_columns(screen);
+	err = draw_page(screen);
+	draw_foot(screen);
+	refresh();
+	screen->stale = false;
+	return err;
+}

@@ -1,0 +1,34 @@
+/* groups.h - what threads and processes hold */
+#ifndef REPORT_SCREEN_GROUPS_H
+#define REPORT_SCREEN_GROUPS_H
+
+#include "report/base/hash_index.h"
+#include "report/top/top_view.h"
+
+/* What one of them holds. */
+struct group {
+	uint32_t tgid, tid; /* tid 0: all of a process; of the kernel's blocks, tgid is an origin's
+			       number */
+	struct live_amount now;
+};
+
+/* All of them, most bytes first. */
+struct groups {
+	INTERN_OF(struct group);
+	bool threads;
+	bool of_kernel;
+	bool failed; /* memory was short */
+};
+
+/* Sum up what is outstanding for each thread, else for each process.  Returns 0 or -ENOMEM. */
+int groups_fill(struct groups *groups, const struct top_view *view, bool threads);
+
+/* The name of @group, as "sh (1234)": a string that the caller frees, or NULL when there is no
+ * memory. */
+char *group_name(const struct groups *groups, const struct top_view *view,
+		 const struct group *group);
+
+/* Release what @groups holds. */
+void groups_release(struct groups *groups);
+
+#endif

@@ -1,0 +1,183 @@
+/* screen.c - see screen.h */
+#include "report/top/screen/screen_state.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <ncurses.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "report/base/array.h"
+#include "report/terminal/color.h"
+
+#define LOOK_NS	   50000000u   /* until it is looked again what was appended */
+#define REFRESH_NS 1000000000u /* between two tables, if no interval is given */
+
+/* What is known of a stack and the filter. */
+enum { MATCH_UNKNOWN, MATCH_YES, MATCH_NO };
+
+bool screen_possible(void)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && term && *term &&
+	       strcmp(term, "dumb") != 0;
+}
+
+static uint64_t clock_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Does the filter's text occur in a function of stack @number?  All stacks have names then. */
+static int match_stack(struct screen *screen, uint32_t number, bool *match)
+{
+	uint8_t *known;
+	char *line;
+	int err = array_cover(&screen->match, &screen->match_room, (size_t)number + 1, 1);
+
+	if (err)
+		return err;
+	known = &screen->match[number];
+	if (*known == MATCH_UNKNOWN) {
+		line = stack_names_line(screen->view->names,
+					screen->view->leaks->stacks->all[number].id, SIZE_MAX);
+		if (!line)
+			return -ENOMEM;
+		*known = strcasestr(line, screen->filter) ? MATCH_YES : MATCH_NO;
+		free(line);
+	}
+	*match = *known == MATCH_YES;
+	return 0;
+}
+
+int screen_choose(struct screen *screen)
+{
+	const struct top_table *table = &screen->view->table;
+	int err = 0;
+
+	screen->nr_shown = 0;
+	for (uint32_t i = 0; !err && i < table->nr; i++) {
+		bool match = true;
+
+		if (screen->filter[0])
+			err = match_stack(screen, table->rows[i].stack, &match);
+		if (!err && match)
+			err = array_append(&screen->shown, &screen->nr_shown, &screen->shown_room,
+					   &i, sizeof(i));
+	}
+	return err;
+}
+
+size_t screen_list_length(const struct screen *screen)
+{
+	return screen->page == PAGE_STACKS ? screen->nr_shown : screen->groups.nr;
+}
+
+int screen_refresh(struct screen *screen)
+{
+	/* without a filter those in view are enough, with one all are looked at */
+	size_t named = screen->filter[0] ? SIZE_MAX : screen->first + screen_list_rows() + 1;
+	int err = top_view_sort(screen->view, screen->sort, named);
+
+	if (!err)
+		err = screen_choose(screen);
+	if (!err && (screen->page == PAGE_THREADS || screen->page == PAGE_PROCESSES))
+		err = groups_fill(&screen->groups, screen->view, screen->page == PAGE_THREADS);
+	screen->stale = true;
+	return err;
+}
+
+/* A table of this moment. */
+static int tick(struct screen *screen, uint64_t now_ns)
+{
+	int err = top_view_update(screen->view, now_ns, 0);
+
+	screen->outstanding_before = screen->outstanding;
+	screen->outstanding = live_totals(screen->view->leaks->live)->outstanding.bytes;
+	return err ? err : screen_refresh(screen);
+}
+
+static int take_keys(struct screen *screen)
+{
+	int key, err = 0;
+
+	while (!err && (key = getch()) != ERR)
+		err = screen_key(screen, key);
+	return err;
+}
+
+/* Take in what is there, and draw.  Returns 0 or an error. */
+static int step(struct screen *screen, uint64_t interval_ns)
+{
+	uint64_t now_ns = clock_now_ns();
+	int state = FOLLOW_ENDED, err = 0;
+
+	if (!screen->ended)
+		state = follow_step(screen->view->follow, now_ns);
+	if (state < 0)
+		return state;
+	if ((!screen->paused && now_ns >= screen->next_ns && !screen->ended) ||
+	    (state == FOLLOW_ENDED && !screen->ended)) {
+		err = tick(screen, now_ns);
+		screen->next_ns = now_ns + interval_ns;
+	}
+	screen->ended |= state == FOLLOW_ENDED;
+	screen->begun =
+		screen->source->record.pipe < 0 || top_record_begun(&screen->source->record);
+	if (!err)
+		err = take_keys(screen);
+	if (!err && screen->stale)
+		err = screen_draw(screen);
+	if (!err)
+		top_source_wait(screen->source, state == FOLLOW_BUSY ? 0 : LOOK_NS);
+	return err;
+}
+
+static void start_colors(void)
+{
+	start_color();
+	use_default_colors();
+	init_pair(1, COLOR_RED, -1);
+	init_pair(2, COLOR_CYAN, -1);
+	init_pair(3, COLOR_YELLOW, -1);
+}
+
+int screen_run(struct top_view *view, struct top_source *source, bool *quit)
+{
+	uint64_t interval_ns = view->opts->interval_ns ? view->opts->interval_ns : REFRESH_NS;
+	struct screen screen = {.view = view,
+				.source = source,
+				.sort = view->opts->sort,
+				.utf8 = lines_utf8(LINES_AUTO),
+				.stale = true};
+	SCREEN *terminal;
+	int err = 0;
+
+	setlocale(LC_CTYPE, "");
+	terminal = newterm(NULL, stdout, stdin);
+	if (!terminal)
+		return -ENOTTY;
+	cbreak();
+	noecho();
+	keypad(stdscr, TRUE);
+	nodelay(stdscr, TRUE);
+	set_escdelay(25);
+	curs_set(0);
+	if (color_wanted(COLOR_AUTO) && has_colors())
+		start_colors();
+	while (!err && !screen.quit && !source->asked && !source->hung_up)
+		err = step(&screen, interval_ns);
+	endwin();
+	delscreen(terminal);
+	*quit = screen.quit || source->hung_up;
+	groups_release(&screen.groups);
+	free(screen.shown);
+	free(screen.match);
+	return err;
+}

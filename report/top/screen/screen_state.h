@@ -1,0 +1,53 @@
+/* screen_state.h - what the parts of the screen share */
+#ifndef REPORT_SCREEN_STATE_H
+#define REPORT_SCREEN_STATE_H
+
+#include "report/top/screen/groups.h"
+#include "report/top/screen/screen.h"
+
+#define FILTER_MAX  64
+#define MESSAGE_MAX 160
+
+/* What fills the screen below its head. */
+enum screen_page { PAGE_STACKS, PAGE_STACK, PAGE_THREADS, PAGE_PROCESSES, PAGE_HELP };
+
+/* All of the screen. */
+struct screen {
+	struct top_view *view;
+	struct top_source *source;
+	enum screen_page page;
+	enum top_sort sort;
+	bool begun, paused, ended, typing, utf8, quit;
+	bool stale;		 /* it is to be drawn */
+	char filter[FILTER_MAX]; /* part of a function's name; "": all stacks */
+	char message[MESSAGE_MAX];
+	uint32_t *shown; /* rows of the table that the filter lets through */
+	size_t nr_shown, shown_room;
+	uint8_t *match; /* by number of stack, what the filter says of it */
+	size_t match_room;
+	size_t at, first; /* of the list: the chosen line, and the first that is seen */
+	uint32_t opened;  /* number of the stack on PAGE_STACK */
+	struct groups groups;
+	uint64_t outstanding_before, outstanding; /* bytes, at the last two tables */
+	uint64_t next_ns;
+};
+
+/* Choose the rows that the filter lets through.  Returns 0 or -ENOMEM. */
+int screen_choose(struct screen *screen);
+
+/* Sum up what the page in view shows besides stacks, and choose.  Returns 0 or -ENOMEM. */
+int screen_refresh(struct screen *screen);
+
+/* Lines of the list in view. */
+size_t screen_list_length(const struct screen *screen);
+
+/* Rows of the terminal that a list has. */
+size_t screen_list_rows(void);
+
+/* Draw all of it.  Returns 0 or -ENOMEM. */
+int screen_draw(struct screen *screen);
+
+/* Obey the key @key of getch(3).  Returns 0 or -ENOMEM. */
+int screen_key(struct screen *screen, int key);
+
+#endif

@@ -1,0 +1,252 @@
+/* top_source.c - see top_source.h */
+#include "report/top/top_source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mleak.h"
+#include "report/base/text.h"
+#include "report/trace/open_trace.h"
+
+#define LOOK_NS 50000000u /* until it is looked again whether the recorder has ended */
+
+/* The signals that end it; blocked, so that they come by the descriptor. */
+static void take_signals(struct top_source *source)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, &source->mask);
+	source->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int open_file(struct top_source *source)
+{
+	int status = open_trace(&source->trace, source->opts->path, source->shown);
+
+	if (status == EXIT_OK)
+		source->live = mlk_reader_is_growing(source->trace);
+	return status;
+}
+
+/* Say why the trace cannot be kept. */
+static int refuse_place(const struct top_source *source, int err)
+{
+	log_error("cannot keep the trace in '%s': %s; give another name with -o", source->shown,
+		  mlk_strerror(err));
+	return EXIT_RECORD_FAILED;
+}
+
+/* The recorder has ended before there was a trace: it has said why. */
+static int explain_stream(struct top_source *source, int err)
+{
+	if (err == MLK_E_EMPTY)
+		return top_source_finish(source, EXIT_OK);
+	log_error("cannot read what is recorded: %s", mlk_strerror(err));
+	return EXIT_RECORD_FAILED;
+}
+
+static int open_recorder(struct top_source *source)
+{
+	const char *output = source->opts->output;
+	int err = output ? mlk_place_open(&source->place, output, NULL) : 0;
+
+	if (err)
+		return refuse_place(source, err);
+	err = top_record_start(&source->record, source->opts, &source->mask, source->opts->screen);
+	if (err) {
+		log_error("cannot start the recorder: %s", strerror(-err));
+		return EXIT_RECORD_FAILED;
+	}
+	source->live = true;
+	err = mlk_reader_open_stream(&source->trace, source->record.pipe);
+	if (err)
+		return explain_stream(source, err);
+	if (!output)
+		return EXIT_OK;
+	err = mlk_place_take(&source->place, NULL);
+	if (err)
+		return refuse_place(source, err);
+	source->kept = true;
+	mlk_reader_copy_stream(source->trace, source->place.fd);
+	return EXIT_OK;
+}
+
+int top_source_open(struct top_source *source, const struct top_opts *opts)
+{
+	*source = (struct top_source){.opts = opts,
+				      .signals = -1,
+				      .record = {.pipe = -1, .told = -1, .said = -1},
+				      .place = {.fd = -1, .dir = -1}};
+	source->shown = text_escape(opts->path ? opts->path : opts->output ? opts->output : "-");
+	if (!source->shown) {
+		log_error("cannot read the options: %s", strerror(ENOMEM));
+		return EXIT_FAILED;
+	}
+	take_signals(source);
+	return opts->path ? open_file(source) : open_recorder(source);
+}
+
+/* What came from the terminal the recorder and the command have got, too. */
+static void read_signals(struct top_source *source)
+{
+	struct signalfd_siginfo info;
+
+	while (read(source->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		source->asked = true;
+		if (!source->record.pid)
+			source->stop = true;
+		else if (info.ssi_code != SI_KERNEL)
+			top_record_signal(&source->record, (int)info.ssi_signo);
+	}
+}
+
+void top_source_wait(struct top_source *source, uint64_t ns)
+{
+	struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000),
+			      .tv_nsec = (long)(ns % 1000000000)};
+	struct pollfd any[] = {{.fd = source->signals, .events = POLLIN},
+			       {.fd = source->record.pipe, .events = POLLIN},
+			       {.fd = source->keys ? STDIN_FILENO : -1, .events = POLLIN}};
+
+	/* one that has ended would be there at once each time */
+	if (source->trace && mlk_reader_stream_ended(source->trace))
+		any[1].fd = -1;
+	ppoll(any, 3, &ts, NULL);
+	/* the terminal is gone, and SIGHUP may be ignored */
+	source->hung_up |= source->keys && any[2].revents & (POLLHUP | POLLERR | POLLNVAL);
+	read_signals(source);
+}
+
+void top_source_stop(struct top_source *source)
+{
+	if (source->record.pid)
+		top_record_stop(&source->record);
+	source->stop = !source->record.pid;
+}
+
+/* Say what the trace that was kept is.  Returns EXIT_OK or EXIT_RECORD_FAILED. */
+static int tell_kept(struct top_source *source)
+{
+	uint64_t bytes;
+	int err = mlk_reader_copied(source->trace, &bytes);
+
+	if (err) {
+		log_error("the trace '%s' ends early: %s; what it holds so far can be reported",
+			  source->shown, mlk_strerror(err));
+		return EXIT_RECORD_FAILED;
+	}
+	err = mlk_place_check(&source->place, bytes);
+	if (err) {
+		log_error("'%s' is not the trace that was recorded: %s", source->shown,
+			  mlk_strerror(err));
+		return EXIT_RECORD_FAILED;
+	}
+	log_info("kept '%s' (%" PRIu64 " KiB); now run: mleak report %s", source->shown,
+		 (bytes + 1023) / 1024, source->shown);
+	return EXIT_OK;
+}
+
+/* The file that has the trace; -1: none has. */
+static int kept_file(const struct top_source *source)
+{
+	if (source->opts->path)
+		return open(source->opts->path, O_RDONLY | O_CLOEXEC);
+	return source->kept ? fcntl(source->place.fd, F_DUPFD_CLOEXEC, 0) : -1;
+}
+
+/* Copy all of @from to @to.  Returns 0 or -errno. */
+static int copy_file(int from, int to)
+{
+	uint8_t bytes[65536];
+	off_t at = 0;
+	ssize_t n;
+
+	while ((n = pread(from, bytes, sizeof(bytes), at)) > 0) {
+		if (write(to, bytes, (size_t)n) != n)
+			return errno ? -errno : -EIO;
+		at += n;
+	}
+	return n < 0 ? -errno : 0;
+}
+
+void top_source_write(const struct top_source *source, char *said, size_t size)
+{
+	int from = kept_file(source), err;
+	struct mlk_place place;
+	char path[64];
+
+	if (from < 0) {
+		snprintf(said, size, "this recording is not kept: 'mleak top -o FILE' keeps it");
+		return;
+	}
+	snprintf(path, sizeof(path), "mleak-top-%d.mlk", (int)getpid());
+	err = mlk_place_open(&place, path, NULL);
+	if (!err) {
+		err = copy_file(from, place.fd);
+		if (!err)
+			err = mlk_place_take(&place, NULL);
+		mlk_place_close(&place);
+	}
+	if (err)
+		snprintf(said, size, "cannot write '%s': %s", path, mlk_strerror(err));
+	else
+		snprintf(said, size, "wrote '%s'; see mleak report %s", path, path);
+	close(from);
+}
+
+void top_source_tell(struct top_source *source)
+{
+	char text[4096];
+	off_t at = 0;
+	ssize_t n;
+
+	while (source->record.said >= 0 &&
+	       (n = pread(source->record.said, text, sizeof(text), at)) > 0) {
+		at += n;
+		/* the file has its size from the beginning on: behind what was said is nothing */
+		fwrite(text, 1, strnlen(text, (size_t)n), stderr);
+		if (strnlen(text, (size_t)n) < (size_t)n)
+			break;
+	}
+}
+
+int top_source_finish(struct top_source *source, int status)
+{
+	if (source->record.pipe < 0)
+		return status;
+	/* who writes to it after this is told so */
+	if (status != EXIT_OK)
+		top_record_release(&source->record);
+	while (!top_record_ended(&source->record))
+		top_source_wait(source, LOOK_NS);
+	if (status == EXIT_OK && source->kept)
+		status = tell_kept(source);
+	if (status != EXIT_OK)
+		return status;
+	if (WIFEXITED(source->record.status))
+		return WEXITSTATUS(source->record.status);
+	return 128 + WTERMSIG(source->record.status);
+}
+
+void top_source_release(struct top_source *source)
+{
+	mlk_reader_free(source->trace);
+	top_record_release(&source->record);
+	if (source->opts && source->opts->output && !source->opts->path)
+		mlk_place_close(&source->place);
+	if (source->signals >= 0)
+		close(source->signals);
+	free(source->shown);
+}

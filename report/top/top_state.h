@@ -1,0 +1,64 @@
+/* top_state.h - what `mleak top` knows of each stack besides the replay, and the rows of a table */
+#ifndef REPORT_TOP_STATE_H
+#define REPORT_TOP_STATE_H
+
+#include "report/follow/follow.h"
+#include "report/top/top_options.h"
+
+#define TOP_TREND 16 /* tables back for which a stack's bytes are kept */
+
+/* Of a stack, by its number. */
+struct top_stack {
+	uint64_t born_us; /* sum over its outstanding blocks: allocated so long after the start */
+	uint64_t bytes[TOP_TREND]; /* outstanding at each of the last tables, in a ring */
+};
+
+/* All zero but for the start is a state before any event. */
+struct top_state {
+	uint64_t start_ns;
+	struct top_stack *all;
+	size_t room;	   /* of them, zeroed: those that no event had */
+	uint64_t nr_ticks; /* tables so far */
+	uint64_t tick_ns;  /* when the last one was */
+	uint64_t since_ns; /* between the last two */
+	bool failed;	   /* memory was short */
+};
+
+/* A line of a table. */
+struct top_row {
+	uint32_t stack;		/* its number */
+	struct live_amount now; /* outstanding */
+	double rate;		/* net bytes a second since the last table */
+	double freed;		/* share of its blocks that were freed, 0 to 1 */
+	uint64_t age_ns;	/* mean, of what is outstanding */
+};
+
+/* A table: its rows in their order. */
+struct top_table {
+	struct top_row *rows;
+	size_t nr, room;
+	size_t nr_stacks; /* with anything outstanding */
+	uint64_t now_ns;  /* CLOCK_MONOTONIC, of which it tells */
+};
+
+/* For struct live_watch, with a struct top_state as its arg. */
+void top_state_changed(void *state, const struct live_change *change);
+
+/* A table of the moment @now_ns is to be shown: note what each stack has.  Returns 0 or -ENOMEM. */
+int top_state_tick(struct top_state *state, const struct stacks *stacks, uint64_t now_ns);
+
+/* What stack @number had @back tables ago, 0: at the last one. */
+uint64_t top_state_bytes(const struct top_state *state, uint32_t number, uint64_t back);
+
+/* Fill *@table, released with top_table_release(), with the stacks that have anything outstanding,
+ * sorted by @sort.  Returns 0 or -ENOMEM. */
+int top_table_fill(struct top_table *table, const struct top_state *state,
+		   const struct stacks *stacks, enum top_sort sort);
+
+/* Release what @table holds. */
+void top_table_release(struct top_table *table);
+
+/* Release what @state holds. */
+void top_state_release(struct top_state *state);
+
+#endif

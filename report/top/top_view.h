@@ -1,0 +1,64 @@
+/* top_view.h - what is shown of a trace that is followed: its replay, a table and names */
+#ifndef REPORT_TOP_VIEW_H
+#define REPORT_TOP_VIEW_H
+
+#include <stdio.h>
+
+#include "report/follow/follow.h"
+#include "report/top/top_options.h"
+#include "report/top/top_state.h"
+#include "report/view/stack_names.h"
+
+/* All of it, between tables. */
+struct top_view {
+	const struct top_opts *opts; /* borrowed, as the reader is */
+	struct mlk_reader *trace;
+	struct follow *follow;
+	struct replay *leaks; /* of follow */
+	struct top_state state;
+	struct top_table table;
+	struct stack_names *names;
+	uint64_t printed; /* tables */
+	bool *named;	  /* by id of a stack: its names are known, for --trace */
+	size_t named_room;
+};
+
+/* Begin with @trace; @event is called with @arg for each event.  Returns 0, -ENOMEM or -errno;
+ * top_view_release() in any case. */
+int top_view_start(struct top_view *view, const struct top_opts *opts, struct mlk_reader *trace,
+		   follow_event_fn *event, void *arg);
+
+/* Make the table of @now_ns, CLOCK_MONOTONIC, and name its first @nr stacks.  Returns 0 or
+ * -ENOMEM. */
+int top_view_update(struct top_view *view, uint64_t now_ns, size_t nr);
+
+/* Sort the table anew and name its first @nr stacks.  Returns 0 or -ENOMEM. */
+int top_view_sort(struct top_view *view, enum top_sort sort, size_t nr);
+
+/* The process that a row's stack is of, as "sh (1234)", or NULL where there is but one: a string
+ * that the caller frees. */
+char *top_view_process(const struct top_view *view, const struct top_row *row);
+
+/* Which process or processes the trace is about: a string that the caller frees, or NULL when there
+ * is no memory. */
+char *top_view_title(const struct top_view *view);
+
+#define TOP_TIME_MAX 32 /* bytes for top_time() */
+#define TOP_RATE_MAX 40 /* and for top_rate() */
+
+/* Write how long @ns nanoseconds are, as "2.3 s" or "1.5 h", into @buf.  Returns @buf. */
+const char *top_time(char buf[TOP_TIME_MAX], uint64_t ns);
+
+/* Write @rate, bytes a second, with its sign into @buf.  Returns @buf. */
+const char *top_rate(char buf[TOP_RATE_MAX], double rate);
+
+/* Print the table on @out as opts->form says.  Returns 0 or -ENOMEM. */
+int top_print(FILE *out, const struct top_view *view);
+
+/* Print @event, whose stack is @id if it is an ALLOC, on a line.  Returns 0 or -ENOMEM. */
+int top_print_call(FILE *out, struct top_view *view, const struct mlk_event *event, uint32_t id);
+
+/* Release what @view holds, but not the trace. */
+void top_view_release(struct top_view *view);
+
+#endif

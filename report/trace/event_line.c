@@ -1,0 +1,60 @@
+/* event_line.c - see event_line.h */
+#include "report/trace/event_line.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "report/base/event_names.h"
+#include "report/base/text.h"
+
+/* The function that was called, or what else happened. */
+static void put_what(FILE *out, const struct mlk_event *event)
+{
+	const char *name = event->kind == MLK_ALLOC ? event_func_name(event->func) : NULL;
+
+	if (name) {
+		fputs(name, out);
+		return;
+	}
+	name = event_kind_name(event->kind);
+	for (const char *c = name ? name : "unknown"; *c; c++)
+		fputc(tolower((unsigned char)*c), out);
+}
+
+/* A name as one word; none is "-". */
+static void put_word(FILE *out, const char *text)
+{
+	char *safe = text_escape(text);
+
+	for (char *c = safe; c && *c; c++)
+		if (*c == ' ')
+			*c = '_';
+	fputs(safe && *safe ? safe : "-", out);
+	free(safe);
+}
+
+void print_event(FILE *out, const struct mlk_event *event, uint64_t start_ns,
+		 const struct thread_names *names)
+{
+	uint64_t since = event->time_ns > start_ns ? event->time_ns - start_ns : 0;
+
+	fprintf(out, "%" PRIu64 ".%09" PRIu64 " %" PRIu32 "/%" PRIu32 " ", since / 1000000000,
+		since % 1000000000, event->tgid, event->tid);
+	put_word(out, thread_names_get(names, event->tgid, event->tid));
+	fputc(' ', out);
+	put_what(out, event);
+	if (event->kind == MLK_ALLOC || event->kind == MLK_UNMAP)
+		fprintf(out, " %" PRIu64, event->size);
+	if (event->kind == MLK_FORK)
+		fprintf(out, " %" PRIu64, event->addr);
+	else if (event->kind != MLK_EXEC && event->kind != MLK_EXIT)
+		fprintf(out, " 0x%" PRIx64, event->addr);
+}
+
+void print_event_line(FILE *out, const struct mlk_event *event, uint64_t start_ns,
+		      const struct thread_names *names)
+{
+	print_event(out, event, start_ns, names);
+	fputc('\n', out);
+}

@@ -1,0 +1,14 @@
+/* open_trace.h - open a trace, and say in one sentence why it cannot be */
+#ifndef REPORT_OPEN_TRACE_H
+#define REPORT_OPEN_TRACE_H
+
+#include "format/reader.h"
+
+/* Open the trace at @path, or that comes from the standard input, "-".  @shown is the path, safe to
+ * print.  *@trace is NULL on failure. Returns EXIT_OK or EXIT_USAGE. */
+int open_trace(struct mlk_reader **trace, const char *path, const char *shown);
+
+/* Say why the trace @path, safe to print, cannot be opened, and what to do. */
+void explain_open(const char *path, int err);
+
+#endif

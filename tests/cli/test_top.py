@@ -1,0 +1,80 @@
+"""`mleak top`: its command line, and traces that are damaged, cut or of a sample."""
+
+import fcntl
+import os
+
+import forge
+from mleaktest import Case, chunk_starts
+from toptest import next_table, parse_tables
+
+CALLS = [(0x1000, 47), (0x2000, 53), (0x3000, 59), (0x2000,)]
+
+
+class TopTest(Case):
+    def setUp(self):
+        super().setUp()
+        self.trace = self.write("x.mlk", forge.small(CALLS).bytes())
+
+    def assert_refused(self, *args, naming):
+        result = self.mleak("top", *args)
+        self.assertEqual((result.status, result.out), (2, ""))
+        self.assert_one_message(result.err, naming=naming)
+
+    def test_sums(self):
+        table, = parse_tables(self.mleak("top", self.trace).out)
+        self.assertEqual(table.outstanding, (2, 47 + 59))
+        self.assertEqual((table.allocated, table.freed, table.lost), (3, 1, 0))
+
+    def test_command_lines_that_make_no_sense(self):
+        self.assert_refused(naming="name a trace")
+        self.assert_refused("--", naming="name a trace")
+        self.assert_refused(self.trace, "0", naming="interval")
+        self.assert_refused(self.trace, "soon", naming="interval")
+        self.assert_refused(self.trace, "1", "0", naming="count")
+        self.assert_refused(self.trace, "1", "2", "3", naming="'3'")
+        self.assert_refused("--sample=10", self.trace, naming="--sample")
+        self.assert_refused("-o", "y.mlk", self.trace, naming="--output")
+        self.assert_refused("-C", "-a", self.trace, naming="--show-allocs")
+        self.assert_refused("-t", "--flat", self.trace, naming="--trace")
+        self.assert_refused("-t", self.trace, "5", naming="--trace")
+        self.assert_refused("--sort=name", self.trace, naming="bytes, blocks, rate or age")
+        self.assert_refused("--nonsense", self.trace, naming="nonsense")
+        self.assert_refused(self.path("none.mlk"), naming="none.mlk")
+        self.assert_refused(self.write("text", b"hello"), naming="not a mleak trace")
+
+    def test_output_that_cannot_be_written(self):
+        with open("/dev/full", "w") as full:
+            result = self.finish(self.start_mleak("top", self.trace, stdout=full))
+        self.assertEqual(result.status, 2)
+        self.assert_one_message(result.err, naming="No space left on device")
+
+    def test_a_damaged_chunk_is_told(self):
+        trace = bytearray(forge.small(CALLS).bytes())
+        events = next(at for at in chunk_starts(trace) if trace[at + 12] == 4)
+        trace[events + 97] ^= 1
+        table, = parse_tables(self.mleak("top", self.write("y.mlk", bytes(trace))).out)
+        self.assertIn("1 chunk of the trace damaged", table.text)
+        self.assertEqual(table.allocated, 0)
+
+    def test_a_trace_that_is_cut_and_then_goes_on(self):
+        """Whoever holds the lock writes; the rest comes in pieces of which none is a whole chunk."""
+        whole = forge.small(CALLS).bytes()
+        path = self.write("y.mlk", whole[:400])
+        with open(path, "ab", buffering=0) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            top = self.start_mleak("top", path, "20ms")
+            for at in range(400, len(whole), 50):
+                file.write(whole[at:at + 50])
+                next_table(top)
+            fcntl.flock(file, fcntl.LOCK_UN)
+        result = self.finish(top)
+        self.assertEqual((result.status, result.err), (0, ""))
+        tables = parse_tables(result.out)
+        if tables:  # else the last one said it
+            self.assertEqual(tables[-1].outstanding, (2, 47 + 59))
+            self.assertNotIn("damaged", tables[-1].text)
+
+    def test_sort(self):
+        for key in "bytes", "blocks", "rate", "age":
+            self.assertEqual(self.mleak("top", "--sort", key, self.trace).status, 0)
+        self.assertEqual(os.listdir(self.dir).count("x.mlk"), 1)

@@ -1,0 +1,150 @@
+"""`mleak top -p PID` and `mleak top -- COMMAND`: recorder and tables in one, held against what the
+target counts itself."""
+
+import os
+import pty
+import signal
+import subprocess
+
+from backends import both_backends
+from mleaktest import LONG, Case, MLEAK, Sum, descendants, needs_bpf, parse_answers, state_of, wait_until
+from toptest import Leaker, amount_of, next_table, parse_tables, table_with
+
+
+@needs_bpf
+class TopProcessTest(Case):
+    def start(self, *args):
+        """The sample forever, paused, and mleak top on it, whose first table has been read."""
+        process = self.spawn([self.sample("forever"), "1"])
+        target = Leaker(process, process.pid)
+        target.expect("ready")
+        target.toggle("paused")
+        top = self.start_mleak("top", *args, "-p", str(process.pid), "100ms")
+        next_table(top)
+        return target, top
+
+    def test_what_the_target_counts(self):
+        target, top = self.start()
+        before = target.count()
+        for _ in range(3):
+            target.toggle("running")
+            target.toggle("paused")
+            now = target.count()
+            truth = Sum(now.blocks - before.blocks, now.bytes - before.bytes)
+            table_with(top, lambda table: amount_of(table, "leak_here") == truth, "not %s" % (truth,))
+        os.kill(target.pid, signal.SIGTERM)
+        result = self.finish(top)
+        self.assertEqual((result.status, result.err), (0, ""))
+
+    def test_an_interrupt_ends_it_and_not_the_target(self):
+        target, top = self.start("-o", self.path("kept.mlk"))
+        before = target.count()
+        target.toggle("running")
+        target.toggle("paused")
+        now = target.count()
+        truth = Sum(now.blocks - before.blocks, now.bytes - before.bytes)
+        table_with(top, lambda table: amount_of(table, "leak_here") == truth, "not %s" % (truth,))
+        top.send_signal(signal.SIGINT)
+        result = self.finish(top)
+        self.assertEqual(result.status, 0)
+        self.assert_one_message(result.err, naming="mleak report " + self.path("kept.mlk"))
+        self.assertIn(state_of(target.pid), "SR")
+        self.assertEqual(self.mleak("report", "--strict", self.path("kept.mlk")).status, 0)
+        table, = parse_tables(self.mleak("top", "-n", "99", self.path("kept.mlk")).out)
+        self.assertEqual(amount_of(table, "leak_here"), truth)
+
+    def test_so_many_tables(self):
+        process = self.spawn([self.sample("forever"), "1"])
+        Leaker(process, process.pid).expect("ready")
+        result = self.mleak("top", "-p", str(process.pid), "50ms", "3")
+        self.assertEqual((result.status, result.err), (0, ""))
+        self.assertEqual(len(parse_tables(result.out)), 3)
+        self.assertEqual(os.listdir(self.dir).count("mleak.mlk"), 0)
+
+    def test_a_reader_that_has_enough(self):
+        target, top = self.start()
+        target.toggle("running")
+        top.stdout.close()
+        top.stdout = None
+        self.assertEqual(top.wait(LONG), 0)
+        self.assertEqual(top.stderr.read().decode(), "")
+        self.assertIn(state_of(target.pid), "SR")
+
+    def test_a_process_that_does_not_exist(self):
+        with open("/proc/sys/kernel/pid_max") as most:
+            result = self.mleak("top", "-p", str(int(most.read()) - 1))
+        self.assertEqual((result.status, result.out), (125, ""))
+        self.assert_one_message(result.err, naming="no process")
+
+
+@both_backends
+class TopCommandTest(Case):
+    def top(self, *args, status=0):
+        options = ["--backend=preload"] if self.preloaded else []
+        result = self.mleak("top", *options, *args)
+        self.assertEqual(result.status, status, result.err)
+        return result
+
+    def test_the_sums_are_the_samples(self):
+        result = self.top("--", self.sample("single"))
+        self.assertEqual(result.err, "")
+        out = result.out.splitlines(keepends=True)
+        answer, = parse_answers(result.out)
+        table = parse_tables("".join(line for line in out if not line.startswith("answer")))[-1]
+        self.assertEqual(table.outstanding, Sum(answer.blocks, answer.bytes))
+        self.assertEqual(table.rows[0].functions[:3], answer.path[::-1])
+
+    def test_the_trace_that_is_kept_is_that_of_the_recorder(self):
+        result = self.top("-o", self.path("kept.mlk"), "--", self.sample("single"))
+        self.assertIn("now run: mleak report", result.err)
+        self.assertEqual(self.mleak("report", "--strict", self.path("kept.mlk")).status, 0)
+        self.assertIn("main;work;leak_here 1081\n",
+                      self.mleak("report", "--folded", self.path("kept.mlk")).out.replace("_start;", "")
+                      .replace("__libc_start_main;", "").replace("__libc_start_call_main;", ""))
+
+    def test_the_status_is_the_commands(self):
+        self.top("--", "sh", "-c", "exit 42", status=42)
+        self.top("--", "sh", "-c", "kill -TERM $$", status=-signal.SIGTERM)
+        result = self.top("--", self.path("none"), status=127)
+        self.assertEqual(result.out, "")
+        self.assert_one_message(result.err, naming="none")
+
+    def test_after_the_tables_the_command_goes_on(self):
+        result = self.top("20ms", "2", "--", "sh", "-c", "sleep 1; echo done >end; exit 7",
+                          status=7)
+        self.assertEqual(len(parse_tables(result.out)), 2)
+        self.assertTrue(os.path.exists(self.path("end")))
+
+    def test_sigterm_is_passed_on_to_the_command(self):
+        options = ["--backend=preload"] if self.preloaded else []
+        top = self.start_mleak("top", *options, "50ms", "--", "sleep", "600")
+        next_table(top)
+        sleeper = wait_until(lambda: [pid for pid in descendants(top.pid)
+                                      if open("/proc/%d/comm" % pid).read() == "sleep\n"], "no sleep")
+        top.send_signal(signal.SIGTERM)
+        self.assertEqual(self.finish(top).status, -signal.SIGTERM)
+        self.assertEqual(state_of(sleeper[0]), "X")
+
+    def test_an_interrupt_from_the_keyboard_ends_all(self):
+        master, slave = pty.openpty()
+        self.addCleanup(os.close, master)
+        options = ["--backend=preload"] if self.preloaded else []
+        top = self.spawn(["setsid", "-c", "-w", MLEAK, "top", *options, "50ms", "--", "sleep", "600"],
+                         stdin=slave, stderr=slave, stdout=subprocess.PIPE)
+        os.close(slave)
+        next_table(top)
+        wait_until(lambda: [pid for pid in descendants(top.pid)
+                            if open("/proc/%d/comm" % pid).read() == "sleep\n"], "no sleep")
+        os.write(master, b"\x03")
+        self.assertIn(self.finish(top).status, (-signal.SIGINT, 128 + signal.SIGINT))
+
+    def test_where_the_trace_cannot_be_kept_nothing_runs(self):
+        result = self.top("-o", self.path("no/folder.mlk"), "--", "touch", self.path("ran"), status=125)
+        self.assert_one_message(result.err, naming="folder.mlk")
+        self.assertFalse(os.path.exists(self.path("ran")))
+
+    def test_processes_have_their_names(self):
+        result = self.top("--follow", "--", "sh", "-c", "ls . >/dev/null; ls . >/dev/null; true")
+        table = parse_tables(result.out)[-1]
+        self.assertIn(" processes", table.of)
+        self.assertRegex(table.text, r"ls \(\d+\): ")

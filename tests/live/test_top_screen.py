@@ -1,0 +1,181 @@
+"""`mleak top` on a terminal: what a person sees and types, by tmux."""
+
+import os
+import re
+import shutil
+import subprocess
+
+from mleaktest import MLEAK, Case, descendants, needs_bpf, number, state_of, wait_until
+from toptest import Leaker
+
+ROW = re.compile(r"^ +([\d.]+ \w+) +([-+]?[\d.]+ \w+)/s +([\d,]+) +([\d.]+)% +([\d.]+ \w+)  (.*?)  (\S.*)$")
+
+
+class Terminal:
+    """A terminal of 120 columns and 30 rows, in which @command runs; @done is there when it ended, with
+    its status."""
+
+    def __init__(self, case, *command):
+        if not shutil.which("tmux"):
+            case.skipTest("tmux is not installed")
+        self.case, self.done = case, case.path("done")
+        self.socket = case.path("tmux")
+        line = " ".join("'%s'" % word for word in command)
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "30", "-c", case.dir,
+                  "trap : INT; %s; echo $? >%s.new; mv %s.new %s; exec sleep 600" % ((line,) + (self.done,) * 3))
+        case.addCleanup(self.tmux, "kill-server")
+
+    def tmux(self, *args):
+        env = {**os.environ, "LC_ALL": "C.UTF-8"}
+        env.pop("TMUX", None)
+        return subprocess.run(["tmux", "-S", self.socket, *args], env=env, check=True, text=True,
+                              stdout=subprocess.PIPE).stdout
+
+    def screen(self):
+        return self.tmux("capture-pane", "-p")
+
+    def type(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def wait(self, pattern):
+        """The screen, once @pattern is found in it."""
+        seen = {}
+
+        def look():
+            seen["last"] = self.screen()
+            return re.search(pattern, seen["last"], re.M)
+
+        try:
+            wait_until(look, pattern)
+        except AssertionError as error:
+            raise AssertionError("%s; but the screen is:\n%s" % (error, seen["last"])) from error
+        return seen["last"]
+
+    def status(self):
+        wait_until(lambda: os.path.exists(self.done), "it does not end")
+        with open(self.done) as done:
+            return int(done.read())
+
+    def rows(self):
+        return [found for found in map(ROW.match, self.screen().splitlines()) if found]
+
+
+@needs_bpf
+class TopScreenTest(Case):
+    def start_forever(self):
+        process = self.spawn([self.sample("forever"), "1"])
+        target = Leaker(process, process.pid)
+        target.expect("ready")
+        return target
+
+    def leaked(self, terminal):
+        return sum(number(row[3]) for row in terminal.rows() if row[7].startswith("leak_here < "))
+
+    def test_what_is_seen_and_typed(self):
+        target = self.start_forever()
+        target.toggle("paused")
+        before = target.count()
+        terminal = Terminal(self, MLEAK, "top", "-p", str(target.pid), "200ms")
+        terminal.wait(r"^mleak top  forever \(%d\)  [\d.]+ s  RSS [\d.]+ MiB  0 events lost$" % target.pid)
+        for _ in range(2):
+            target.toggle("running")
+            wait_until(lambda: target.count().blocks > before.blocks + 10, "nothing is leaked")
+            target.toggle("paused")
+            truth = target.count().blocks - before.blocks
+            wait_until(lambda: self.leaked(terminal) == truth, "not %d blocks" % truth)
+        self.assertRegex(terminal.screen(), r"\u2588")
+        terminal.type("Enter")
+        seen = terminal.wait(r"^  serve_(readers|writers)  .*forever\.c:\d+$")
+        self.assertRegex(seen, r"(?m)^  leak_here  .*forever\.c:\d+\n  handle_request  .*\n  serve  ")
+        terminal.type("Enter")
+        terminal.wait(r"leak_here < handle_request")
+        terminal.type("/", "WRITERS")
+        terminal.wait("^filter: WRITERS_")
+        wait_until(lambda: len(terminal.rows()) == 1, "the filter shows more")
+        self.assertIn("serve_writers", terminal.rows()[0][7])
+        terminal.type("Enter")
+        terminal.wait(r"^filter: WRITERS  \(Esc: all\)")
+        terminal.type("Escape")
+        wait_until(lambda: len(terminal.rows()) >= 2, "the filter is still there")
+        terminal.type("t")
+        seen = terminal.wait(r"^ *bytes +blocks +thread$")
+        self.assertEqual(sum(number(found) for found in
+                             re.findall(r"B +([\d,]+)  forever \(%d/\d+\)" % target.pid, seen)), truth)
+        terminal.type("p")
+        seen = terminal.wait(r"^ *bytes +blocks +process$")
+        self.assertRegex(seen, r"(?m)^ .* %s  forever \(%d\)$" % ("{:,}".format(truth), target.pid))
+        terminal.type("p", "?")
+        terminal.wait("stand still")
+        terminal.type("?", "w")
+        terminal.wait("this recording is not kept")
+        terminal.type("q")
+        self.assertEqual(terminal.status(), 0)
+        self.assertIn(state_of(target.pid), "SR")
+
+    def test_sort_keys_and_pause(self):
+        target = self.start_forever()
+        terminal = Terminal(self, MLEAK, "top", "-p", str(target.pid), "100ms")
+        terminal.wait(r"^\* +bytes .*\n.*leak_here")
+        for key, mark in (("n", r"\* +blocks"), ("r", r"\* +net/s"), ("a", r"\* +age"), ("b", r"^\* +bytes")):
+            terminal.type(key)
+            terminal.wait(mark)
+        terminal.type("Space")
+        still = terminal.wait(r"\[paused\]").splitlines()[1:]
+        before = target.count()
+        wait_until(lambda: target.count().blocks > before.blocks + 500, "nothing is leaked")
+        self.assertEqual(terminal.screen().splitlines()[1:], still)
+        terminal.type("Space")
+        wait_until(lambda: terminal.screen().splitlines()[1:] != still, "it still stands still")
+        terminal.type("q")
+        self.assertEqual(terminal.status(), 0)
+
+    def test_a_command_ends_with_the_screen(self):
+        terminal = Terminal(self, MLEAK, "top", "-o", "kept.mlk", "--", self.sample("forever"), "1")
+        terminal.wait("leak_here < handle_request")
+        self.assertNotIn("ready", terminal.screen())
+        pane = int(terminal.tmux("display-message", "-p", "#{pane_pid}"))
+        forever = [pid for pid in descendants(pane) if state_of(pid) != "X" and
+                   os.readlink("/proc/%d/exe" % pid) == self.path("forever")]
+        terminal.type("w")
+        terminal.wait(r"^wrote 'mleak-top-\d+\.mlk'")
+        terminal.type("q")
+        self.assertEqual(terminal.status(), 0)
+        self.assertEqual([state_of(pid) for pid in forever], ["X"])
+        terminal.wait("mleak: kept 'kept.mlk'")
+        copy, = [name for name in os.listdir(self.dir) if name.startswith("mleak-top-")]
+        for trace in copy, "kept.mlk":
+            self.assertIn("leak_here", self.mleak("report", "--folded", self.path(trace)).out)
+
+    def test_a_finished_trace(self):
+        trace, _ = self.record(self.sample("single"))
+        terminal = Terminal(self, MLEAK, "top", trace)
+        terminal.wait(r"\[ended\]\noutstanding 1\.1 KiB in 23 blocks from 1 stack")
+        terminal.type("q")
+        self.assertEqual(terminal.status(), 0)
+
+    def test_a_finished_trace_and_an_interval(self):
+        trace, _ = self.record(self.sample("single"))
+        terminal = Terminal(self, MLEAK, "top", trace, "1ms")
+        seen = terminal.wait(r"\[ended\]\noutstanding 1\.1 KiB in 23 blocks from 1 stack")
+        self.assertNotIn("bytes outstanding", seen)
+        terminal.type("q")
+        self.assertEqual(terminal.status(), 0)
+
+    def test_signals_end_it(self):
+        target = self.start_forever()
+        terminal = Terminal(self, MLEAK, "top", "-p", str(target.pid))
+        terminal.wait("leak_here")
+        terminal.type("C-c")
+        self.assertEqual(terminal.status(), 0)
+        self.assertIn(state_of(target.pid), "SR")
+
+    def test_what_the_recorder_says_is_seen_afterwards(self):
+        terminal = Terminal(self, MLEAK, "top", "--", self.path("none"))
+        self.assertEqual(terminal.status(), 127)
+        terminal.wait(r"^mleak: cannot start .*none")
+
+    def test_plain_on_request(self):
+        trace, _ = self.record(self.sample("single"))
+        terminal = Terminal(self, MLEAK, "top", "--plain", trace)
+        terminal.wait(r"1,081 bytes in 23 blocks outstanding")
+        self.assertEqual(terminal.status(), 0)
