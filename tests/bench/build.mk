@@ -75,7 +75,11 @@ $(O)/tests/bench/unwind: $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/unwind*.
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
-.PHONY: bench bench-attach bench-unwind bench-cfi bench-preload bench-report
+.PHONY: bench bench-attach bench-unwind bench-cfi bench-preload bench-report bench-top
+
+## bench-top: measure what `mleak top` costs beside a program that allocates all the time (as root)
+bench-top: all $(O)/tests/tools/live_load
+	$(Q)python3 tests/bench/top.py $(O)/mleak $(O)/tests/tools/live_load
 
 ## bench-kernel: measure what recording the kernel's memory costs, beside what bcc's memleak does (as root)
 bench-kernel: all $(O)/tests/bench/kernel_load $(O)/tests/bench/kmem_peer
