@@ -164,6 +164,8 @@ class SwitchTest(Case):
                                     "sh", "-c", "./forever 1; true")
         self.wait_for_leaks(recorder)
         self.switch(recorder, "x.mlk.1")
+        wait_until(lambda: os.path.exists(self.path("x.mlk.2")) and
+                   "leak_here" in self.mleak("report", "--folded", "x.mlk.2").out, "the child leaks no more")
         self.switch(recorder, "x.mlk.2")
         totals = parse_totals(self.report(self.path("x.mlk.2")))
         self.assertGreater(totals.allocations.blocks, 0)
