@@ -126,9 +126,11 @@ static int on_alloc(struct live *live, struct process *process, const struct mlk
 		live_add(live, LIVE_IMPLIED, &old);
 		err = block_map_put(&process->blocks, block.addr, &block);
 	}
-	if (!err)
-		live_give(live, &block);
-	return err;
+	if (err)
+		return err;
+	live_give(live, &block);
+	live_size_older(live, process, &block);
+	return 0;
 }
 
 static void on_free(struct live *live, struct process *process, const struct mlk_event *event)
@@ -136,7 +138,8 @@ static void on_free(struct live *live, struct process *process, const struct mlk
 	const struct live_block *block = block_map_find(&process->blocks, event->addr);
 
 	if (!block) {
-		live->totals.unknown_frees += !(event->flags & MLK_EVENT_NESTED);
+		if (!(event->flags & MLK_EVENT_NESTED))
+			live_count_older(live, process, event->addr);
 		return;
 	}
 	live_free_block(live, block);
@@ -217,6 +220,7 @@ static int on_exec(struct live *live, struct process *process)
 		if (block->part || block->known)
 			live_add_part(live, LIVE_GONE, block);
 	block_map_release(&process->pending);
+	block_map_release(&process->older);
 	process->inherits = false;
 	return err;
 }
@@ -228,7 +232,7 @@ static void finish_process(struct live *live, struct process *process)
 	size_t pos = 0;
 
 	while ((block = block_map_next(&process->pending, &pos)))
-		live_count_free(live, block);
+		live_count_free(live, process, block);
 	block_map_release(&process->pending);
 }
 
@@ -289,6 +293,7 @@ static void account(struct live *live, struct process *process, const struct liv
 	add_difference(&own->outstanding, &before->outstanding, &now->outstanding);
 	add_difference(&own->implied, &before->implied, &now->implied);
 	add_difference(&own->gone, &before->gone, &now->gone);
+	add_difference(&own->older, &before->older, &now->older);
 }
 
 /* The process begins: one that had its number before has ended, whatever the trace says. */
@@ -408,6 +413,7 @@ void live_free(struct live *live)
 		block_map_release(&live->all[i].blocks);
 		range_map_release(&live->all[i].ranges);
 		block_map_release(&live->all[i].pending);
+		block_map_release(&live->all[i].older);
 	}
 	intern_release(&live->table);
 	free(live);

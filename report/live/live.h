@@ -40,8 +40,18 @@ struct live_totals {
 	struct live_amount implied; /* their address was allocated again: the free was not seen */
 	struct live_amount gone;    /* alive when their process started another program */
 	uint64_t unknown_frees;	    /* frees of blocks that were not alive */
-	uint64_t inherited_frees;   /* the same in a child of fork: it had them from its parent */
+	/* Of these, the blocks whose address was allocated again: by the size that was. */
+	struct live_amount older;
+	uint64_t inherited_frees; /* the same in a child of fork: it had them from its parent */
 };
+
+/* What is outstanding, less the older blocks that were freed: of bytes, of those whose size is
+ * known.  Below zero it wraps at 2^64. */
+static inline struct live_amount live_net(const struct live_totals *totals)
+{
+	return (struct live_amount){totals->outstanding.blocks - totals->unknown_frees,
+				    totals->outstanding.bytes - totals->older.bytes};
+}
 
 /* A process of the trace.  Of a number that came again, each is one of its own. */
 struct live_process {
@@ -52,8 +62,9 @@ struct live_process {
 	struct live_totals totals; /* as live_totals(), of it alone */
 };
 
-/* The amounts above, by name. */
-enum live_sum { LIVE_ALLOCATED, LIVE_FREED, LIVE_OUTSTANDING, LIVE_IMPLIED, LIVE_GONE };
+/* The amounts above, by name.  LIVE_OLDER is on account of the block that took the address of an
+ * older one. */
+enum live_sum { LIVE_ALLOCATED, LIVE_FREED, LIVE_OUTSTANDING, LIVE_IMPLIED, LIVE_GONE, LIVE_OLDER };
 
 /* A sum changes: @more is added to it, where less is what wraps at 2^64. */
 struct live_change {

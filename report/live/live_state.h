@@ -39,6 +39,7 @@ struct process {
 	struct block_map blocks;   /* by address */
 	struct range_map ranges;   /* allocated by mmap */
 	struct block_map pending;  /* released, but not finally: by live_pending_key() */
+	struct block_map older;	   /* by address: freed, but allocated before the recording */
 	uint32_t newest;	   /* of the first with its tgid: number of the last with it */
 	uint32_t parent;	   /* 0: none is known */
 	bool inherits;		   /* it may free blocks of its parent's: forked, and no exec yet */
@@ -87,8 +88,15 @@ void live_add_block(struct live *live, enum live_sum sum, const struct live_bloc
 /* Only the bytes if @block is a piece: the rest lives on, or is counted elsewhere. */
 void live_add_part(struct live *live, enum live_sum sum, const struct live_block *block);
 
-/* The release of @block is final. */
-void live_count_free(struct live *live, const struct live_block *block);
+/* The release of @block, of @process, is final. */
+void live_count_free(struct live *live, struct process *process, const struct live_block *block);
+
+/* A block of @process that was not alive is freed at @addr: from before the recording, unless the
+ * process is a copy. */
+void live_count_older(struct live *live, struct process *process, uint64_t addr);
+
+/* @block of @process was allocated.  Where an older block was freed, its size is known by that. */
+void live_size_older(struct live *live, struct process *process, const struct live_block *block);
 
 /* The thread of @event went on: its realloc, if it was in one, has succeeded. */
 void live_settle(struct live *live, struct process *process, const struct mlk_event *event);

@@ -1,11 +1,13 @@
 /* live_sums.c - the sums of blocks, and what changes them: see live_state.h */
 #include "report/live/live_state.h"
 
+#define MOST_OLDER (1u << 20) /* older blocks in a process whose sizes are waited for */
+
 /* by enum live_sum */
 static const size_t offsets[] = {
-	offsetof(struct live_totals, allocated), offsetof(struct live_totals, freed),
+	offsetof(struct live_totals, allocated),   offsetof(struct live_totals, freed),
 	offsetof(struct live_totals, outstanding), offsetof(struct live_totals, implied),
-	offsetof(struct live_totals, gone)};
+	offsetof(struct live_totals, gone),	   offsetof(struct live_totals, older)};
 
 /* Add so many blocks and bytes of @block to a sum; to subtract, what is added wraps. */
 static void count(struct live *live, enum live_sum sum, const struct live_block *block,
@@ -80,12 +82,36 @@ void live_add_part(struct live *live, enum live_sum sum, const struct live_block
 	count(live, sum, block, (struct live_amount){block->part ? 0 : more.blocks, more.bytes});
 }
 
-void live_count_free(struct live *live, const struct live_block *block)
+void live_count_older(struct live *live, struct process *process, uint64_t addr)
 {
+	const struct live_block older = {.addr = addr, .tgid = process->tgid};
+
+	live->totals.unknown_frees++;
+	/* a size that is not known is no reason to have no report */
+	if (!process->inherits && process->older.nr_blocks < MOST_OLDER)
+		block_map_put(&process->older, addr, &older);
+}
+
+void live_size_older(struct live *live, struct process *process, const struct live_block *block)
+{
+	struct live_block older;
+
+	if (process->older.nr_blocks && block_map_take(&process->older, block->addr, &older))
+		live_add(live, LIVE_OLDER, block);
+}
+
+void live_count_free(struct live *live, struct process *process, const struct live_block *block)
+{
+	const struct mlk_event *event = live->event;
+
 	if (block->part || block->known)
 		live_add_part(live, LIVE_FREED, block);
-	else if (!block->mapped) /* else it is the range that blocks were unmapped with */
-		live->totals.unknown_frees++;
+	else if (block->mapped) /* the range that blocks were unmapped with */
+		return;
+	else if (event && event->kind == MLK_ALLOC && event->addr == block->addr)
+		live->totals.unknown_frees++; /* realloc gave it another size where it is */
+	else
+		live_count_older(live, process, block->addr);
 }
 
 void live_settle(struct live *live, struct process *process, const struct mlk_event *event)
@@ -94,10 +120,10 @@ void live_settle(struct live *live, struct process *process, const struct mlk_ev
 
 	if (!block_map_take(&process->pending, live_pending_key(event->tid, 0), &block))
 		return;
-	live_count_free(live, &block);
+	live_count_free(live, process, &block);
 	for (uint32_t n = 1; block.mapped; n++) {
 		if (!block_map_take(&process->pending, live_pending_key(event->tid, n), &block))
 			return;
-		live_count_free(live, &block);
+		live_count_free(live, process, &block);
 	}
 }

@@ -42,6 +42,15 @@ static void put_trace(struct json *json, const struct report_data *export)
 	json_close(json, '}');
 }
 
+/* It may be below zero. */
+static void put_net(struct json *json, struct live_amount net)
+{
+	json_open(json, "net", '{');
+	json_signed(json, "blocks", (int64_t)net.blocks);
+	json_signed(json, "bytes", (int64_t)net.bytes);
+	json_close(json, '}');
+}
+
 static void put_totals(struct json *json, const struct report_data *export)
 {
 	const struct live_totals *totals = &export->leaks->totals;
@@ -55,6 +64,8 @@ static void put_totals(struct json *json, const struct report_data *export)
 	json_amount(json, "peak", export->leaks->figures->peak);
 	json_amount(json, "suspect", export->leaks->suspects);
 	json_number(json, "unknown_frees", totals->unknown_frees);
+	json_amount(json, "older", totals->older);
+	put_net(json, live_net(totals));
 	json_number(json, "inherited_frees", totals->inherited_frees);
 	json_close(json, '}');
 }

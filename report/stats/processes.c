@@ -49,6 +49,7 @@ bool processes_totals(const struct live *live, uint32_t tgid, struct live_totals
 		live_amount_add(&totals->outstanding, p.totals.outstanding);
 		live_amount_add(&totals->implied, p.totals.implied);
 		live_amount_add(&totals->gone, p.totals.gone);
+		live_amount_add(&totals->older, p.totals.older);
 		totals->unknown_frees += p.totals.unknown_frees;
 		totals->inherited_frees += p.totals.inherited_frees;
 	}

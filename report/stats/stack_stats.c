@@ -122,7 +122,7 @@ void stack_stats_changed(void *arg, const struct live_change *change)
 		on_outstanding(arg, change);
 	if (change->sum == LIVE_ALLOCATED)
 		on_given(arg, change);
-	else if (change->sum != LIVE_OUTSTANDING)
+	else if (change->sum != LIVE_OUTSTANDING && change->sum != LIVE_OLDER)
 		on_taken(arg, change);
 }
 

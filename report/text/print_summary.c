@@ -48,6 +48,32 @@ static void print_amount(const struct table *t, const char *label, struct live_a
 		text_number(bytes, amount.bytes));
 }
 
+/* A sum modulo 2^64 that may be below zero, with its sign. */
+static const char *net_text(char buf[TEXT_NUMBER_MAX + 1], uint64_t net)
+{
+	bool below = (int64_t)net < 0;
+
+	buf[0] = below ? '-' : '+';
+	text_number(buf + 1, below ? 0 - net : net);
+	return buf;
+}
+
+/* What the recording added to the process: what is outstanding, less the older blocks freed. */
+static void print_net(const struct table *t, const struct live_totals *totals)
+{
+	struct live_amount net = live_net(totals);
+	uint64_t unknown = totals->unknown_frees - totals->older.blocks;
+	char blocks[TEXT_NUMBER_MAX + 1], bytes[TEXT_NUMBER_MAX + 1], nr[TEXT_NUMBER_MAX];
+
+	fprintf(t->out, "  %-*s%*s %-6s%*s bytes", LABEL_WIDTH, "net", t->count_width,
+		net_text(blocks, net.blocks), text_blocks(net.blocks), t->bytes_width,
+		net_text(bytes, net.bytes));
+	if (unknown)
+		fprintf(t->out, ", less %s older %s of unknown size", text_number(nr, unknown),
+			text_blocks(unknown));
+	fputc('\n', t->out);
+}
+
 static void print_outstanding(const struct table *t, struct live_amount outstanding,
 			      struct live_amount suspect)
 {
@@ -91,12 +117,24 @@ static void print_unknown_frees(const struct table *t, uint64_t nr, bool whole_l
 			    "thread's cache)");
 }
 
+static void print_older_sizes(FILE *out, const struct live_amount *older)
+{
+	char blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX];
+
+	if (older->blocks)
+		fprintf(out,
+			"    %s of them had about %s bytes: so much was allocated there next\n",
+			text_number(blocks, older->blocks), text_number(bytes, older->bytes));
+}
+
 static void print_totals(const struct table *t, const struct live_totals *totals,
 			 struct live_amount suspect, bool whole_life)
 {
 	print_amount(t, "allocations", totals->allocated);
 	print_amount(t, "frees", totals->freed);
 	print_unknown_frees(t, totals->unknown_frees, whole_life);
+	if (!whole_life)
+		print_older_sizes(t->out, &totals->older);
 	if (totals->inherited_frees)
 		print_count(t, "inherited", totals->inherited_frees,
 			    "  (allocated by a process, freed in its forked child)");
@@ -240,6 +278,8 @@ int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
 	print_origin(out, path, meta, leaks);
 	print_totals(&t, totals, leaks->suspects, meta->whole_life);
 	print_suspect_times(out, leaks, meta->start_ns);
+	if (totals->unknown_frees && !meta->whole_life)
+		print_net(&t, totals);
 	print_sampling(out, meta, leaks);
 	print_losses(&t, leaks);
 	print_completeness(&t, leaks);

@@ -1,5 +1,6 @@
 """The recorder's summary and the report give the same numbers: those that the program counted itself."""
 
+import json
 import re
 import subprocess
 
@@ -189,5 +190,11 @@ class TotalsTest(FaultCase):
         totals = parse_totals(text)
         self.assertEqual((totals.allocations.blocks, totals.frees.blocks, totals.lost), (13, 7, 0), text)
         self.assertRegex(text, r"\n  older blocks +13  freed, but allocated before ")
+        # each is allocated again at once, with 53 bytes
+        self.assertRegex(text, r"\n    13 of them had about 689 bytes: ")
+        self.assertRegex(text, r"\n  net +-7 blocks +-371 bytes\n")
+        document = json.loads(self.report(self.path("x.mlk"), "--format=json"))["totals"]
+        self.assertEqual((document["older"], document["net"]),
+                         ({"blocks": 13, "bytes": 689}, {"blocks": -7, "bytes": -371}))
         self.assertEqual(summary(result.err), (13, 7 + 13))
         self.assertIn("13 allocations, 20 frees, 0 lost; frees of older blocks are counted too\n", result.err)

@@ -167,6 +167,8 @@ static void the_summary_says_what_was_recorded_and_lost(void **state)
 		"have been freed\n"
 		"    frees were lost between 0.000 and 0.500 s: blocks allocated later are not "
 		"suspect\n"
+		"  net                +22 blocks           +1,081 bytes, less 1 older block of "
+		"unknown size\n"
 		"  lost events          2\n"
 		"    frees: 2\n"
 		"    2 frees were lost: up to 2 of the outstanding blocks may not be leaks\n"

@@ -212,6 +212,41 @@ static void an_unknown_release_counts_only_when_final(void **state)
 	live_free(live);
 }
 
+static void an_older_block_has_the_size_that_its_address_has_next(void **state)
+{
+	struct live *live = start();
+	struct live_amount net;
+
+	(void)state;
+	for (uint64_t i = 0; i < 3; i++)
+		other(live, MLK_FREE, 1, 0x1000 + i * 64);
+	alloc(live, 1, 0x1040, 53);
+	alloc(live, 2, 0x1000, 47);
+	alloc(live, 2, 0x2000, 31);
+	other(live, MLK_FREE, 2, 0x1000);
+	alloc(live, 2, 0x1000, 11);
+	check_amount(finish(live, 3, 1, 3)->older, 2, 100);
+	net = live_net(live_totals(live));
+	assert_int_equal((int64_t)net.blocks, 0);
+	assert_int_equal((int64_t)net.bytes, 53 + 31 + 11 - 100);
+	live_free(live);
+}
+
+static void the_size_of_an_older_block_that_realloc_changes_is_not_known(void **state)
+{
+	struct live *live = start();
+
+	(void)state;
+	other(live, MLK_RELEASE, 1, 0x1000);
+	alloc(live, 1, 0x1000, 470);
+	other(live, MLK_RELEASE, 1, 0x3000);
+	alloc(live, 1, 0x4000, 47);
+	check_amount(live_totals(live)->older, 0, 0);
+	alloc(live, 1, 0x3000, 31);
+	check_amount(finish(live, 3, 0, 2)->older, 1, 31);
+	live_free(live);
+}
+
 static void a_release_at_the_end_of_the_trace_is_a_free(void **state)
 {
 	struct live *live = start();
@@ -254,6 +289,8 @@ int main(void)
 		cmocka_unit_test(a_restore_of_another_address_makes_the_release_final),
 		cmocka_unit_test(a_restore_at_an_address_given_out_again_is_an_implied_free),
 		cmocka_unit_test(an_unknown_release_counts_only_when_final),
+		cmocka_unit_test(an_older_block_has_the_size_that_its_address_has_next),
+		cmocka_unit_test(the_size_of_an_older_block_that_realloc_changes_is_not_known),
 		cmocka_unit_test(a_release_at_the_end_of_the_trace_is_a_free),
 		cmocka_unit_test(unknown_kinds_are_ignored),
 	};

@@ -9,6 +9,7 @@ struct model {
 	size_t nr;
 	struct live_block pending[2][8]; /* by process and thread */
 	bool has_pending[2][8];
+	bool older[2][1500]; /* by process and address */
 	struct live_totals totals;
 };
 
@@ -30,12 +31,22 @@ static bool model_take(struct model *m, uint32_t tgid, uint64_t addr, struct liv
 	return false;
 }
 
-static void model_final(struct model *m, const struct live_block *block)
+/* Of the older block freed at @addr. */
+static bool *model_older(struct model *m, uint32_t tgid, uint64_t addr)
 {
-	if (block->known)
+	return &m->older[tgid][(addr - 0x1000) / 16];
+}
+
+/* @e makes it so; NULL: the end does. */
+static void model_final(struct model *m, const struct live_block *block, const struct mlk_event *e)
+{
+	if (block->known) {
 		model_add(&m->totals.freed, block);
-	else
-		m->totals.unknown_frees++;
+		return;
+	}
+	m->totals.unknown_frees++;
+	if (!e || e->kind != MLK_ALLOC || e->addr != block->addr)
+		*model_older(m, block->tgid, block->addr) = true;
 }
 
 static void model_exec(struct model *m, uint32_t tgid)
@@ -51,6 +62,7 @@ static void model_exec(struct model *m, uint32_t tgid)
 			model_add(&m->totals.gone, &m->pending[tgid][tid]);
 		m->has_pending[tgid][tid] = false;
 	}
+	memset(m->older[tgid], 0, sizeof(m->older[tgid]));
 }
 
 static void model_event(struct model *m, const struct mlk_event *e)
@@ -61,7 +73,7 @@ static void model_event(struct model *m, const struct mlk_event *e)
 	bool nested = e->kind == MLK_FREE && e->flags & MLK_EVENT_NESTED;
 
 	if (*has && !nested && (e->kind != MLK_RESTORE || pending->addr != e->addr)) {
-		model_final(m, pending);
+		model_final(m, pending, e);
 		*has = false;
 	}
 	if (e->kind == MLK_ALLOC) {
@@ -70,11 +82,16 @@ static void model_event(struct model *m, const struct mlk_event *e)
 		block = (struct live_block){
 			.addr = e->addr, .size = e->size, .tgid = e->tgid, .known = true};
 		model_add(&m->totals.allocated, &block);
+		if (*model_older(m, e->tgid, e->addr))
+			model_add(&m->totals.older, &block);
+		*model_older(m, e->tgid, e->addr) = false;
 		m->blocks[m->nr++] = block;
 	} else if (e->kind == MLK_FREE) {
 		block.known = model_take(m, e->tgid, e->addr, &block);
+		block.addr = e->addr;
+		block.tgid = e->tgid;
 		if (block.known || !(e->flags & MLK_EVENT_NESTED))
-			model_final(m, &block);
+			model_final(m, &block, e);
 	} else if (e->kind == MLK_RELEASE) {
 		*has = true;
 		block.known = model_take(m, e->tgid, e->addr, &block);
@@ -143,7 +160,7 @@ static void it_agrees_with_a_naive_model(void **state)
 		live_finish(live);
 		for (int i = 0; i < 16; i++)
 			if (m->has_pending[i / 8][i % 8])
-				model_final(m, &m->pending[i / 8][i % 8]);
+				model_final(m, &m->pending[i / 8][i % 8], NULL);
 		for (size_t i = 0; i < m->nr; i++)
 			model_add(&m->totals.outstanding, &m->blocks[i]);
 		assert_memory_equal(&m->totals, live_totals(live), sizeof(m->totals));

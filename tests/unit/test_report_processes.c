@@ -52,6 +52,7 @@ static void check_sums(const struct live *live)
 		add(&sum.implied, t.implied);
 		add(&sum.gone, t.gone);
 		sum.unknown_frees += t.unknown_frees;
+		live_amount_add(&sum.older, t.older);
 		sum.inherited_frees += t.inherited_frees;
 		assert_int_equal(t.allocated.blocks, t.freed.blocks + t.outstanding.blocks +
 							     t.implied.blocks + t.gone.blocks);
