@@ -97,6 +97,26 @@ static bool can_sample(const struct report_run *job)
 	return false;
 }
 
+/* Of a sample that was recorded later than from the first allocation: how many frees of older
+ * blocks are not in the trace.  All allocations less all frees are what really came to be
+ * outstanding; what the sample says of that is more by those. */
+static uint64_t older_in_sample(const struct report_run *job)
+{
+	const struct mlk_meta *meta = mlk_reader_meta(job->trace);
+	const uint64_t *skipped = job->leaks->condition.losses.skipped;
+	const struct live_totals *totals = &job->leaks->totals;
+	struct sampling sampling = sampling_of(meta);
+	double more, frees;
+
+	if (meta->whole_life || !sampling_is_on(&sampling))
+		return 0;
+	/* what the blocks in the trace stand for is skipped, but for themselves */
+	more = (double)skipped[MLK_SKIPPED_FREE];
+	frees = (double)totals->freed.blocks * (double)skipped[MLK_SKIPPED_SAMPLE] /
+		(double)(totals->allocated.blocks ? totals->allocated.blocks : 1);
+	return more > frees ? (uint64_t)(more - frees) : 0;
+}
+
 static int collect_report(struct report_run *job)
 {
 	struct progress_line meter;
@@ -140,7 +160,8 @@ static int collect_report(struct report_run *job)
 	if (!err && !job->opts->no_embedded)
 		err = embedded_suppressions_add(&job->suppressions, job->leaks);
 	if (!err && job->growth)
-		err = growth_finish(job->growth, job->leaks->chosen.end_ns);
+		err = growth_finish(job->growth, job->leaks->live, &job->leaks->chosen,
+				    older_in_sample(job));
 	return err ? report_run_explain_read(job, err) : EXIT_OK;
 }
 

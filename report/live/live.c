@@ -139,7 +139,7 @@ static void on_free(struct live *live, struct process *process, const struct mlk
 
 	if (!block) {
 		if (!(event->flags & MLK_EVENT_NESTED))
-			live_count_older(live, process, event->addr);
+			live_count_older(live, process, event->addr, event->tid);
 		return;
 	}
 	live_free_block(live, block);
@@ -403,6 +403,18 @@ void live_each(const struct live *live, void (*visit)(void *arg, const struct li
 {
 	for (size_t i = 0; i < live->nr; i++)
 		live_each_of(&live->all[i], visit, arg);
+}
+
+void live_each_older(const struct live *live,
+		     void (*visit)(void *arg, const struct live_block *block), void *arg)
+{
+	for (size_t i = 0; i < live->nr; i++) {
+		const struct live_block *block;
+		size_t pos = 0;
+
+		while ((block = block_map_next(&live->all[i].older, &pos)))
+			visit(arg, block);
+	}
 }
 
 void live_free(struct live *live)

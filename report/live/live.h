@@ -74,6 +74,7 @@ struct live_change {
 	const struct live_block *block; /* on account of which */
 	const struct mlk_event *event;	/* by which; NULL: by the end of the trace */
 	struct live_amount more;
+	const struct live_block *older; /* LIVE_OLDER: as live_each_older() has it; else NULL */
 };
 
 /* Callbacks for every change of the sums; all pointers are valid for the call. */
@@ -135,6 +136,12 @@ int live_process_number(struct live *live, uint32_t tgid, uint32_t *number);
 /* Call @visit with @arg for each outstanding block, in no order; @block is valid for the call. */
 void live_each(const struct live *live, void (*visit)(void *arg, const struct live_block *block),
 	       void *arg);
+
+/* The same for each older block that was freed, and whose size is not known.  What @block has but
+ * its address and process is of the block that the thread which freed it had allocated last, if
+ * that was no other free's: .known tells. */
+void live_each_older(const struct live *live,
+		     void (*visit)(void *arg, const struct live_block *block), void *arg);
 
 /* live_event() is to come soon with an event of process @tgid and the block at @addr: a hint, to
  * have memory brought near meanwhile. */

@@ -32,19 +32,29 @@ const struct live_block *range_map_from(const struct range_map *map, uint64_t ad
 /* Release what @map holds and leave it empty. */
 void range_map_release(struct range_map *map);
 
+/* What a thread allocated last, and did not free an older block after; stack and tid 0 of none. */
+struct last_given {
+	uint64_t size;
+	uint32_t tid, stack;
+};
+
+#define LIVE_LAST_GIVEN 16 /* threads of a process, by their number's remainder */
+
 /* Each process has maps of its own: an exec gives them back whole, and costs no more than it took
  * to fill them, however many blocks other processes have. */
 struct process {
 	uint32_t tgid;
-	struct block_map blocks;   /* by address */
-	struct range_map ranges;   /* allocated by mmap */
-	struct block_map pending;  /* released, but not finally: by live_pending_key() */
-	struct block_map older;	   /* by address: freed, but allocated before the recording */
+	struct block_map blocks;  /* by address */
+	struct range_map ranges;  /* allocated by mmap */
+	struct block_map pending; /* released, but not finally: by live_pending_key() */
+	struct block_map older;	  /* by address: freed, but allocated before the recording */
+	struct last_given given[LIVE_LAST_GIVEN]; /* since the first of these was freed */
 	uint32_t newest;	   /* of the first with its tgid: number of the last with it */
 	uint32_t parent;	   /* 0: none is known */
 	bool inherits;		   /* it may free blocks of its parent's: forked, and no exec yet */
 	bool exited;		   /* its number is free for another */
 	bool execed;		   /* it began another program */
+	bool frees_older;	   /* older has or had something */
 	struct live_totals totals; /* of it alone, as soon as there are several processes */
 };
 
@@ -91,9 +101,9 @@ void live_add_part(struct live *live, enum live_sum sum, const struct live_block
 /* The release of @block, of @process, is final. */
 void live_count_free(struct live *live, struct process *process, const struct live_block *block);
 
-/* A block of @process that was not alive is freed at @addr: from before the recording, unless the
- * process is a copy. */
-void live_count_older(struct live *live, struct process *process, uint64_t addr);
+/* A block of @process that was not alive is freed at @addr by thread @tid: from before the
+ * recording, unless the process is a copy. */
+void live_count_older(struct live *live, struct process *process, uint64_t addr, uint32_t tid);
 
 /* @block of @process was allocated.  Where an older block was freed, its size is known by that. */
 void live_size_older(struct live *live, struct process *process, const struct live_block *block);

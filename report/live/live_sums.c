@@ -11,10 +11,10 @@ static const size_t offsets[] = {
 
 /* Add so many blocks and bytes of @block to a sum; to subtract, what is added wraps. */
 static void count(struct live *live, enum live_sum sum, const struct live_block *block,
-		  struct live_amount more)
+		  struct live_amount more, const struct live_block *older)
 {
 	struct live_change change = {
-		.sum = sum, .block = block, .event = live->event, .more = more};
+		.sum = sum, .block = block, .event = live->event, .more = more, .older = older};
 	struct live_amount *amount = (void *)((char *)&live->totals + offsets[sum]);
 
 	live_amount_add(amount, more);
@@ -60,44 +60,59 @@ void live_free_block(struct live *live, const struct live_block *block)
 
 void live_add(struct live *live, enum live_sum sum, const struct live_block *block)
 {
-	count(live, sum, block, sampling_amount(block));
+	count(live, sum, block, sampling_amount(block), NULL);
 }
 
 void live_subtract(struct live *live, enum live_sum sum, const struct live_block *block)
 {
 	struct live_amount less = sampling_amount(block);
 
-	count(live, sum, block, (struct live_amount){0 - less.blocks, 0 - less.bytes});
+	count(live, sum, block, (struct live_amount){0 - less.blocks, 0 - less.bytes}, NULL);
 }
 
 void live_add_block(struct live *live, enum live_sum sum, const struct live_block *block)
 {
-	count(live, sum, block, (struct live_amount){sampling_amount(block).blocks, 0});
+	count(live, sum, block, (struct live_amount){sampling_amount(block).blocks, 0}, NULL);
 }
 
 void live_add_part(struct live *live, enum live_sum sum, const struct live_block *block)
 {
 	struct live_amount more = sampling_amount(block);
 
-	count(live, sum, block, (struct live_amount){block->part ? 0 : more.blocks, more.bytes});
+	count(live, sum, block, (struct live_amount){block->part ? 0 : more.blocks, more.bytes},
+	      NULL);
 }
 
-void live_count_older(struct live *live, struct process *process, uint64_t addr)
+void live_count_older(struct live *live, struct process *process, uint64_t addr, uint32_t tid)
 {
-	const struct live_block older = {.addr = addr, .tgid = process->tgid};
+	struct last_given *given = &process->given[tid % LIVE_LAST_GIVEN];
+	struct live_block older = {.addr = addr, .tgid = process->tgid};
 
 	live->totals.unknown_frees++;
+	if (process->inherits || process->older.nr_blocks >= MOST_OLDER)
+		return;
+	if (given->tid && given->tid == tid) {
+		older.known = true;
+		older.tid = tid;
+		older.stack = given->stack;
+		older.size = given->size;
+	}
+	given->tid = 0;
+	process->frees_older = true;
 	/* a size that is not known is no reason to have no report */
-	if (!process->inherits && process->older.nr_blocks < MOST_OLDER)
-		block_map_put(&process->older, addr, &older);
+	block_map_put(&process->older, addr, &older);
 }
 
 void live_size_older(struct live *live, struct process *process, const struct live_block *block)
 {
 	struct live_block older;
 
-	if (process->older.nr_blocks && block_map_take(&process->older, block->addr, &older))
-		live_add(live, LIVE_OLDER, block);
+	if (!process->frees_older)
+		return;
+	process->given[block->tid % LIVE_LAST_GIVEN] =
+		(struct last_given){block->size, block->tid, block->stack};
+	if (block_map_take(&process->older, block->addr, &older))
+		count(live, LIVE_OLDER, block, sampling_amount(block), &older);
 }
 
 void live_count_free(struct live *live, struct process *process, const struct live_block *block)
@@ -111,7 +126,7 @@ void live_count_free(struct live *live, struct process *process, const struct li
 	else if (event && event->kind == MLK_ALLOC && event->addr == block->addr)
 		live->totals.unknown_frees++; /* realloc gave it another size where it is */
 	else
-		live_count_older(live, process, block->addr);
+		live_count_older(live, process, block->addr, 0);
 }
 
 void live_settle(struct live *live, struct process *process, const struct mlk_event *event)

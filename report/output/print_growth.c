@@ -9,98 +9,31 @@
 #include "report/base/text.h"
 #include "report/context/table_rows.h"
 #include "report/machine/print_json.h"
+#include "report/stats/growth_shape.h"
 #include "report/terminal/color.h"
 
 #define SCHEMA_VERSION 1
 #define REMARK \
 	"A shape is evidence, not proof: a cache may grow for hours, and a leak may come to rest."
 
-enum shape { SHAPE_GROWING, SHAPE_LATE, SHAPE_OTHER, SHAPE_STEADY, SHAPE_ONCE };
-
-static const struct {
-	const char *name, *meaning;
-} shapes[] = {
-	[SHAPE_GROWING] = {"growing",
-			   "more was outstanding after each quarter of the recording than "
-			   "before it: as a leak does"},
-	[SHAPE_LATE] = {"late",
-			"nothing before the last quarter: too new to tell; record for longer"},
-	[SHAPE_OTHER] = {"uneven",
-			 "it grew, but not all the time: a leak in bursts, or a cache that "
-			 "fills"},
-	[SHAPE_STEADY] = {"steady", "no more at the end than at half of the time, and blocks are "
-				    "freed: a cache or a working set"},
-	[SHAPE_ONCE] = {"once",
-			"no more at the end than at half of the time, and hardly a block is "
-			"freed: made once"},
-};
-
 struct line {
 	size_t i; /* in the view */
-	enum shape shape;
-	double per_minute; /* bytes that it grew in the second half of the time */
+	enum growth_shape shape;
+	double per_minute; /* bytes that it grew in the second half of the time, net */
 	double freed;	   /* share of its blocks */
 	struct growth_stack growth;
 };
-
-/* The slices in which the chosen blocks can have been allocated: these are judged.  Of --older
- * there are none in the last ones, which is no rest of theirs. */
-struct span {
-	size_t first, nr;
-};
-
-static size_t slice_at(const struct growth *growth, uint64_t time_ns)
-{
-	uint64_t start = growth->start_ns, last = growth->slices - 1;
-	uint64_t slice = time_ns > start ? (time_ns - start) / growth->width_ns : 0;
-
-	return slice < last ? slice : last;
-}
-
-static struct span span_of(const struct report_data *export, const struct growth *growth)
-{
-	const struct chosen *chosen = &export->leaks->chosen;
-	size_t first = slice_at(growth, chosen->given_from_ns);
-	size_t last = slice_at(growth, chosen->given_to_ns);
-
-	return (struct span){first, last >= first ? last - first + 1 : 1};
-}
-
-/* What was outstanding after so many quarters of the time. */
-static uint64_t after(const struct growth_stack *stack, const struct span *span, size_t quarters)
-{
-	size_t end = span->first + span->nr * quarters / 4;
-
-	return end ? stack->bytes[end - 1] : 0;
-}
-
-static enum shape shape_of(const struct line *line, const struct span *span)
-{
-	uint64_t q1 = after(&line->growth, span, 1), q2 = after(&line->growth, span, 2);
-	uint64_t q3 = after(&line->growth, span, 3), q4 = after(&line->growth, span, 4);
-
-	if (q1 < q2 && q2 < q3 && q3 < q4)
-		return SHAPE_GROWING;
-	if (!q1 && !q2 && !q3)
-		return SHAPE_LATE;
-	if (q4 <= q2)
-		return line->freed < 0.1 ? SHAPE_ONCE : SHAPE_STEADY;
-	return SHAPE_OTHER;
-}
 
 static struct line line_of(const struct report_data *export, const struct growth *growth, size_t i)
 {
 	const struct stack *stack = view_stack(export->view, i);
 	struct line line = {.i = i, .growth = growth_of(growth, export->view->chosen[i])};
-	struct span span = span_of(export, growth);
-	double minutes = (double)(span.nr - span.nr / 2) * (double)growth->width_ns / 60e9;
+	struct growth_span span = growth_span_of(growth, &export->leaks->chosen);
 
-	line.per_minute =
-		((double)after(&line.growth, &span, 4) - (double)after(&line.growth, &span, 2)) /
-		minutes;
+	line.per_minute = 60 * growth_rate_of(&line.growth, &span, growth->width_ns);
 	if (stack->allocated.blocks)
 		line.freed = (double)stack->freed.blocks / (double)stack->allocated.blocks;
-	line.shape = shape_of(&line, &span);
+	line.shape = growth_shape_of(&line.growth, &span, line.freed);
 	return line;
 }
 
@@ -143,6 +76,22 @@ static const char *rate_text(char buf[TEXT_NUMBER_MAX + 1], double rate)
 	return buf;
 }
 
+/* What speaks against a leak, if something does. */
+static void put_remark(FILE *out, const struct line *line)
+{
+	const struct growth_stack *growth = &line->growth;
+	char blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX], age[TEXT_NUMBER_MAX];
+
+	if (line->shape == SHAPE_FILLING && growth->old_blocks)
+		fprintf(out, "    %s of its blocks were freed at age %s (median)\n",
+			text_number(blocks, growth->old_blocks),
+			time_text(growth->old_age_ns, age));
+	if (growth->replaced.blocks)
+		fprintf(out, "    as many older blocks were freed as %s of its blocks, %s bytes\n",
+			text_number(blocks, growth->replaced.blocks),
+			text_number(bytes, growth->replaced.bytes));
+}
+
 static void put_text_line(FILE *out, const struct report_data *export,
 			  const struct stack_notes *notes, const struct line *line)
 {
@@ -158,13 +107,14 @@ static void put_text_line(FILE *out, const struct report_data *export,
 		time_text(line->growth.lifetime_ns, life);
 	fprintf(out, "%s%-9s%14s%12s%16s%7.1f %%%12s%s\n",
 		color_of(color, line->shape == SHAPE_GROWING ? COLOR_HEAVY : COLOR_NONE),
-		shapes[line->shape].name, text_number(bytes, stack->bytes),
+		growth_shape_name(line->shape), text_number(bytes, stack->bytes),
 		text_number(blocks, stack->blocks), rate_text(grown, line->per_minute),
 		100 * line->freed, life, color_of(color, COLOR_END));
 	for (size_t at = 0; at < nr; at++)
 		print_place(out, &export->places->all[path[at]], color);
 	if (process)
 		fprintf(out, "    %s\n", process);
+	put_remark(out, line);
 	stack_notes_print(out, export, notes, line->i, "    ");
 }
 
@@ -182,7 +132,7 @@ static struct live_amount amount_of(const struct report_data *export, const stru
 static int put_growth_text(FILE *out, const struct report_data *export, const struct line *lines,
 			   size_t all, size_t nr)
 {
-	bool used[sizeof(shapes) / sizeof(*shapes)] = {0};
+	bool used[SHAPE_NR] = {0};
 	struct stack_notes notes;
 
 	if (!nr) {
@@ -205,9 +155,9 @@ static int put_growth_text(FILE *out, const struct report_data *export, const st
 		fputs("the recording: the part of it in which the selected blocks can have been "
 		      "allocated\n",
 		      out);
-	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+	for (enum growth_shape i = 0; i < SHAPE_NR; i++)
 		if (used[i])
-			fprintf(out, "%s: %s\n", shapes[i].name, shapes[i].meaning);
+			fprintf(out, "%s: %s\n", growth_shape_name(i), growth_shape_meaning(i));
 	fputs(REMARK "\n", out);
 	if (nr < all) {
 		fputc('\n', out);
@@ -221,17 +171,18 @@ static int put_growth_csv(FILE *out, const struct report_data *export, const str
 			  size_t nr)
 {
 	fputs("shape,outstanding_bytes,outstanding_blocks,bytes_per_minute,share_freed,"
-	      "median_lifetime_ns,stack,pid\r\n",
+	      "median_lifetime_ns,replaced_bytes,stack,pid\r\n",
 	      out);
 	for (size_t i = 0; i < nr; i++) {
 		const struct line *line = &lines[i];
 		const struct stack *stack = view_stack(export->view, line->i);
 
-		fprintf(out, "%s,%" PRIu64 ",%" PRIu64 ",%.0f,%.4f,", shapes[line->shape].name,
-			stack->bytes, stack->blocks, line->per_minute, line->freed);
+		fprintf(out, "%s,%" PRIu64 ",%" PRIu64 ",%.0f,%.4f,",
+			growth_shape_name(line->shape), stack->bytes, stack->blocks,
+			line->per_minute, line->freed);
 		if (line->growth.has_lifetime)
 			fprintf(out, "%" PRIu64, line->growth.lifetime_ns);
-		fputc(',', out);
+		fprintf(out, ",%" PRIu64 ",", line->growth.replaced.bytes);
 		csv_path(out, export->places, line->i);
 		fprintf(out, ",%" PRIu32 "\r\n", report_data_pid(export, line->i));
 	}
@@ -250,11 +201,16 @@ static void put_json_line(struct json *json, const struct report_data *export,
 			  const struct stack_notes *notes, const struct line *line, size_t slices)
 {
 	json_open(json, NULL, '{');
-	json_text(json, "shape", shapes[line->shape].name);
+	json_text(json, "shape", growth_shape_name(line->shape));
 	json_signed(json, "bytes_per_minute", whole(line->per_minute));
 	json_fraction(json, "share_freed", line->freed);
 	if (line->growth.has_lifetime)
 		json_number(json, "median_lifetime_ns", line->growth.lifetime_ns);
+	if (line->growth.old_blocks) {
+		json_number(json, "old_frees", line->growth.old_blocks);
+		json_number(json, "old_frees_median_ns", line->growth.old_age_ns);
+	}
+	json_amount(json, "replaced", line->growth.replaced);
 	json_open(json, "bytes_then", '[');
 	for (size_t at = 0; at < slices; at++)
 		json_number(json, NULL, line->growth.bytes[at]);
@@ -266,8 +222,8 @@ static void put_json_line(struct json *json, const struct report_data *export,
 static void put_meanings(struct json *json)
 {
 	json_open(json, "shapes", '{');
-	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
-		json_text(json, shapes[i].name, shapes[i].meaning);
+	for (enum growth_shape i = 0; i < SHAPE_NR; i++)
+		json_text(json, growth_shape_name(i), growth_shape_meaning(i));
 	json_close(json, '}');
 	json_text(json, "remark", REMARK);
 }

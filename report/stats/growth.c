@@ -35,12 +35,21 @@ static void widen_track(struct growth_track *track)
 	}
 }
 
+static void widen_cohorts(uint32_t cohorts[GROWTH_SLICES])
+{
+	for (size_t at = 0; at < GROWTH_SLICES; at++)
+		cohorts[at] = at < GROWTH_SLICES / 2 ? cohorts[2 * at] + cohorts[2 * at + 1] : 0;
+}
+
 static void widen_slices(struct growth *growth)
 {
 	growth->width_ns *= 2;
 	widen_track(&growth->sum);
-	for (size_t i = 0; i < growth->nr; i++)
+	for (size_t i = 0; i < growth->nr; i++) {
 		widen_track(&growth->all[i]);
+		widen_cohorts(growth->all[i].given);
+		widen_cohorts(growth->all[i].gone);
+	}
 }
 
 /* The slice that @time_ns is in. */
@@ -97,6 +106,26 @@ static void count_lifetime(struct growth_track *track, const struct live_change 
 	track->lifetimes[i] += change->more.blocks; /* of a sample: what it represents */
 }
 
+/* Blocks come and go by the slice in which they were allocated; a part of a mapping is no block. */
+static void count_cohort(const struct growth *growth, struct growth_track *track,
+			 const struct live_change *change)
+{
+	int64_t blocks = (int64_t)live_change_of_outstanding(change).blocks;
+	uint64_t time_ns = change->block->time_ns;
+	uint64_t slice =
+		time_ns > growth->start_ns ? (time_ns - growth->start_ns) / growth->width_ns : 0;
+
+	if (!blocks)
+		return;
+	slice = slice < GROWTH_SLICES ? slice : GROWTH_SLICES - 1;
+	if (change->sum == LIVE_ALLOCATED) {
+		track->given[slice]++;
+		track->blocks += (uint64_t)blocks;
+	} else {
+		track->gone[slice] += blocks < 0 ? 1 : UINT32_MAX; /* put back: one less */
+	}
+}
+
 void growth_changed(void *arg, const struct live_change *change)
 {
 	bool outstanding = change->sum == LIVE_OUTSTANDING || change->outstanding;
@@ -105,6 +134,8 @@ void growth_changed(void *arg, const struct live_change *change)
 	struct growth_track *track;
 	size_t slice;
 
+	if (change->sum == LIVE_OLDER)
+		replaced_changed(&growth->replaced, change);
 	if (!change->event || (!outstanding && change->sum != LIVE_FREED))
 		return;
 	slice = slice_of(growth, change->event->time_ns);
@@ -117,17 +148,72 @@ void growth_changed(void *arg, const struct live_change *change)
 		count_lifetime(track, change);
 	if (!outstanding)
 		return;
+	count_cohort(growth, track, change);
 	add_to_track(track, slice, more);
 	add_to_track(&growth->sum, slice, more);
 }
 
-int growth_finish(struct growth *growth, uint64_t end_ns)
+/* The first class of lifetimes that are at least 1 / @part of the recording. */
+static int first_old(const struct growth *growth, uint64_t part)
 {
-	growth->slices = slice_of(growth, end_ns) + 1;
+	uint64_t old_us = growth->width_ns * growth->slices / 1000 / part;
+	int i = 1;
+
+	while (i < GROWTH_LIFETIMES - 1 && (uint64_t)1 << (i - 1) < old_us)
+		i++;
+	return i;
+}
+
+static uint64_t count_frees(const struct growth_track *track, int first)
+{
+	uint64_t all = 0;
+
+	for (int i = first; i < GROWTH_LIFETIMES; i++)
+		all += track->lifetimes[i];
+	return all;
+}
+
+/* How many blocks of a sample stand for one of its estimates. */
+static double samples_a_block(const struct growth_track *track)
+{
+	double given = 0;
+
+	for (size_t i = 0; i < GROWTH_SLICES; i++)
+		given += track->given[i];
+	return track->blocks ? given / (double)track->blocks : 1;
+}
+
+/* The share of its blocks that was freed at a great age. */
+static double old_share(const struct growth *growth, const struct growth_track *track)
+{
+	double frees = (double)count_frees(track, first_old(growth, 16));
+
+	return track->blocks ? frees / (double)track->blocks : 0;
+}
+
+static int settle_replaced(struct growth *growth, const struct live *live,
+			   const struct chosen *chosen, uint64_t unsized)
+{
+	double *turnover = calloc(growth->nr + 1, sizeof(*turnover));
+	int err = turnover ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < growth->nr && !err; i++)
+		turnover[i] = old_share(growth, &growth->all[i]);
+	if (!err)
+		err = replaced_finish(&growth->replaced, live, chosen, turnover, growth->nr,
+				      unsized);
+	free(turnover);
+	return err;
+}
+
+int growth_finish(struct growth *growth, const struct live *live, const struct chosen *chosen,
+		  uint64_t unsized)
+{
+	growth->slices = slice_of(growth, chosen->end_ns) + 1;
 	for (size_t i = 0; i < growth->nr; i++)
 		fill_track(&growth->all[i], growth->slices);
 	fill_track(&growth->sum, growth->slices);
-	return growth->failed ? -ENOMEM : 0;
+	return growth->failed ? -ENOMEM : settle_replaced(growth, live, chosen, unsized);
 }
 
 /* What a stack is, without its lifetimes. */
@@ -145,23 +231,42 @@ struct growth_stack growth_of_all(const struct growth *growth)
 	return sums_of(growth, &growth->sum);
 }
 
+/* So long at most half of the @all blocks lived that are in the classes from @first on. */
+static uint64_t median_of(const struct growth_track *track, int first, uint64_t all)
+{
+	uint64_t below = 0, ns = 0;
+
+	for (int i = first; i < GROWTH_LIFETIMES && 2 * below < all; i++) {
+		below += track->lifetimes[i];
+		ns = (uint64_t)1000 << i;
+	}
+	return ns;
+}
+
 struct growth_stack growth_of(const struct growth *growth, uint32_t number)
 {
 	struct growth_stack stack = {0};
 	const struct growth_track *track;
-	uint64_t all = 0, below = 0;
+	uint64_t all;
+	int old = first_old(growth, 16);
 
 	if (number >= growth->nr)
 		return stack;
 	track = &growth->all[number];
 	stack = sums_of(growth, track);
-	for (int i = 0; i < GROWTH_LIFETIMES; i++)
-		all += track->lifetimes[i];
+	all = count_frees(track, 0);
 	stack.has_lifetime = all > 0;
-	for (int i = 0; i < GROWTH_LIFETIMES && 2 * below < all; i++) {
-		below += track->lifetimes[i];
-		stack.lifetime_ns = (uint64_t)1000 << i;
+	stack.lifetime_ns = median_of(track, 0, all);
+	for (size_t at = 0; at < growth->slices; at++) {
+		stack.given[at] = track->given[at];
+		stack.kept[at] = track->given[at] - track->gone[at];
 	}
+	stack.old_blocks = count_frees(track, old);
+	stack.old_age_ns = median_of(track, old, stack.old_blocks);
+	stack.old_frees = (double)stack.old_blocks * samples_a_block(track);
+	stack.late_frees =
+		(double)count_frees(track, first_old(growth, 4)) * samples_a_block(track);
+	stack.replaced = replaced_of(&growth->replaced, number);
 	return stack;
 }
 
@@ -169,6 +274,7 @@ void growth_free(struct growth *growth)
 {
 	if (!growth)
 		return;
+	replaced_release(&growth->replaced);
 	free(growth->all);
 	free(growth);
 }

@@ -7,6 +7,7 @@
 #define REPORT_GROWTH_H
 
 #include "report/live/live.h"
+#include "report/stats/replaced.h"
 
 #define GROWTH_SLICES	 32
 #define GROWTH_LIFETIMES 45 /* powers of two in microseconds: up to a year */
@@ -18,6 +19,13 @@ struct growth_stack {
 	bool has_lifetime;	       /* blocks of it were freed */
 	uint64_t lifetime_ns; /* so long at most half of these lived; rounded up to 2^n us, so at
 			       * most twice the true one */
+	/* By the slice of their allocation, as they are in the trace, so in a sample not
+	 * weighted: blocks, and those of them that are outstanding at the end. */
+	uint32_t given[GROWTH_SLICES], kept[GROWTH_SLICES];
+	uint64_t old_blocks; /* those freed at an age of a sixteenth of the recording or more */
+	double old_frees, late_frees; /* the same, and from a quarter of it on, not weighted */
+	uint64_t old_age_ns;	      /* so long at most half of these lived, as lifetime_ns */
+	struct live_amount replaced;  /* outstanding in the place of older blocks: replaced.h */
 };
 
 /* The same while the trace is replayed. */
@@ -29,6 +37,8 @@ struct growth_track {
 	size_t nr;
 	uint64_t lifetimes[GROWTH_LIFETIMES]; /* blocks that lived less than 2^i us, and not less
 					     than half of it */
+	uint64_t blocks;		      /* allocated */
+	uint32_t given[GROWTH_SLICES], gone[GROWTH_SLICES]; /* blocks, by slice of allocation */
 };
 
 /* Of all stacks; slices is set by growth_finish(), and the last of them may be cut. */
@@ -38,6 +48,7 @@ struct growth {
 	struct growth_track sum;  /* of all stacks */
 	struct growth_track *all; /* by number of stack */
 	size_t nr, room;
+	struct replaced replaced;
 	bool failed;
 };
 
@@ -48,8 +59,10 @@ int growth_new(struct growth **out);
 /* For struct live_watch, with a struct growth as its arg. */
 void growth_changed(void *growth, const struct live_change *change);
 
-/* The replay ended at @end_ns.  Returns 0, or -ENOMEM when memory was short before. */
-int growth_finish(struct growth *growth, uint64_t end_ns);
+/* The replay of @live ended at the end of what was @chosen.  Beside those that @live tells of,
+ * @unsized older blocks were freed, as far as is known.  Returns 0 or -ENOMEM. */
+int growth_finish(struct growth *growth, const struct live *live, const struct chosen *chosen,
+		  uint64_t unsized);
 
 /* After growth_finish(): what is known of stack @number; all zero if nothing. */
 struct growth_stack growth_of(const struct growth *growth, uint32_t number);

@@ -1,0 +1,105 @@
+"""`mleak report --growth` on grow_target: its two leaks are called growing, and nothing else of it is."""
+
+import csv
+import io
+import os
+import subprocess
+
+from backends import both_backends, by_bpf_alone
+from faulttest import FaultCase
+from mleaktest import MLEAK_FAST, TESTS, read_line
+
+TICK_US = 1500
+TICKS = 2000  # that are recorded at least, in three seconds; a session is 250 long
+LEAKS = ["leak_entry", "leak_rarely"]
+
+
+@both_backends
+class GrowingStacksTest(FaultCase):
+    program = MLEAK_FAST
+
+    def setUp(self):
+        super().setUp()
+        subprocess.run(["gcc", "-O1", "-g", "-o", self.path("grow"),
+                        os.path.join(TESTS, "live", "grow_target.c")], check=True)
+
+    def ask(self, target):
+        """Ticks so far, and blocks and bytes of its leaks."""
+        target.stdin.write(b"?")
+        return [int(word) for word in read_line(target).split()]
+
+    def run_ticks(self, target):
+        """What has leaked while it ticked: small blocks, large ones, bytes."""
+        begun = now = self.ask(target)
+        while now[0] < begun[0] + TICKS:
+            now = self.ask(target)
+        return [b - a for a, b in zip(begun, now)][1:]
+
+    def record_attached(self, *options):
+        target = self.spawn([self.path("grow"), str(TICK_US)], stdin=subprocess.PIPE)
+        self.assertEqual(read_line(target), "ready")
+        mleak = self.attach(target.pid, *options)
+        truth = self.run_ticks(target)
+        mleak.terminate()
+        self.assertEqual(self.finish(mleak).status, 0)
+        return truth
+
+    def record_whole(self, *options):
+        mleak = self.start_mleak("record", "-o", self.path("x.mlk"), *options, "--", self.path("grow"),
+                                 str(TICK_US), stdin=subprocess.PIPE)
+        self.assertEqual(read_line(mleak), "ready")
+        truth = self.run_ticks(mleak)
+        mleak.stdin.close()
+        mleak.stdin = None
+        result = self.finish(mleak)
+        self.assertEqual(result.status, 0, result.err)
+        return truth
+
+    def rows(self):
+        result = self.mleak("report", "--growth", "--format=csv", self.path("x.mlk"))
+        self.assertEqual(result.status, 0, result.err)
+        return list(csv.DictReader(io.StringIO(result.out, newline="")))
+
+    def name(self, row):
+        return row["stack"].split(";")[-2]
+
+    def shapes(self, rows):
+        shapes = {}
+        for row in rows:
+            shapes.setdefault(self.name(row), set()).add(row["shape"])
+        return shapes
+
+    def assert_only_leaks_grow(self, truth, sampled=False):
+        rows = self.rows()
+        shapes = self.shapes(rows)
+        self.assertEqual(sorted(self.name(row) for row in rows[:2]), LEAKS, shapes)
+        self.assertEqual(sorted(name for name, found in shapes.items() if "growing" in found), LEAKS, shapes)
+        self.assertIn("fill_cache", shapes)
+        self.assertNotIn("uneven", shapes["fill_cache"], shapes)
+        for row in rows[:2]:
+            leaked = truth[1] if self.name(row) == "leak_rarely" else truth[0]
+            # the recording goes on for some ticks after the program was asked
+            delta = 0.5 * leaked if sampled else 0.2 * leaked + 2
+            self.assertAlmostEqual(int(row["outstanding_blocks"]), leaked, delta=delta)
+        return shapes
+
+    @by_bpf_alone
+    def test_attached(self):
+        shapes = self.assert_only_leaks_grow(self.record_attached())
+        self.assertEqual(shapes["replace_row"], {"replacing"})
+        self.assertTrue(shapes["use_bounded"] <= {"steady", "replacing"}, shapes)
+        self.assertTrue(shapes["open_session"] <= {"steady", "replacing"}, shapes)
+        text = self.report(self.path("x.mlk"), "--growth")
+        self.assertRegex(text, r"(?m)^    as many older blocks were freed as [\d,]+ of its blocks, [\d,]+ bytes$")
+        self.assertRegex(text, r"(?m)^    [\d,]+ of its blocks were freed at age \d+\.\d s \(median\)$")
+
+    @by_bpf_alone
+    def test_attached_and_sampled(self):
+        self.assert_only_leaks_grow(self.record_attached("-s", "4"), sampled=True)
+
+    def test_from_the_first_block_on(self):
+        shapes = self.assert_only_leaks_grow(self.record_whole())
+        self.assertEqual(shapes["configure"], {"once"})
+
+    def test_from_the_first_block_on_and_sampled(self):
+        self.assert_only_leaks_grow(self.record_whole("-s", "4"), sampled=True)
