@@ -12,7 +12,8 @@
  *   use_arena     chunks of 64 KiB, all given back each 100 ticks
  * configure() is called once, at the end of its warm-up, behind which it says "ready".
  *
- * Each line of stdin is answered with what the leaks have allocated so far, in blocks and bytes.
+ * Each line of stdin is answered with its ticks, what the leaks have allocated so far, in blocks and
+ * bytes, and how many ticks it was late at most since the line before.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -40,7 +41,7 @@ static void *rows[ROWS], *slots[SLOTS], *listed[LISTED], *sessions[SESSION_TICKS
 static char *chunks[MAX_CHUNKS];
 static void *config[8];
 static unsigned long tick, next_listed, nr_chunks, chunk_used;
-static unsigned long small_leaks, large_leaks;
+static unsigned long small_leaks, large_leaks, latest;
 static unsigned int seed = 7;
 
 F void *get(size_t size)
@@ -161,8 +162,9 @@ static int answer(void)
 	ssize_t len = read(0, line, sizeof(line));
 
 	if (len > 0)
-		say("%lu %lu %lu %lu\n", tick, small_leaks, large_leaks,
-		    small_leaks * ROW + large_leaks * LARGE);
+		say("%lu %lu %lu %lu %lu\n", tick, small_leaks, large_leaks,
+		    small_leaks * ROW + large_leaks * LARGE, latest);
+	latest = 0;
 	return len > 0;
 }
 
@@ -175,8 +177,12 @@ int main(int argc, char **argv)
 	begun = now_us() - (long)tick * us;
 	say("ready\n");
 	for (;;) {
+		unsigned long due = (unsigned long)((now_us() - begun) / us);
+
+		if (due > tick && due - tick > latest)
+			latest = due - tick;
 		/* what is overdue is made up for */
-		while ((long)tick * us <= now_us() - begun)
+		while (tick <= due)
 			one_tick();
 		if (poll(&in, 1, us < 1000 ? 1 : (int)(us / 1000)) > 0 && !answer())
 			return 0;

@@ -29,11 +29,21 @@ class GrowingStacksTest(FaultCase):
         return [int(word) for word in read_line(target).split()]
 
     def run_ticks(self, target):
-        """What has leaked while it ticked: small blocks, large ones, bytes."""
+        """What has leaked while it ticked: small blocks, and large ones.  None: it stood still for long."""
         begun = now = self.ask(target)
+        latest = 0
         while now[0] < begun[0] + TICKS:
             now = self.ask(target)
-        return [b - a for a, b in zip(begun, now)][1:]
+            latest = max(latest, now[4])
+        return [now[1] - begun[1], now[2] - begun[2]] if latest < TICKS / 10 else None
+
+    def record_evenly(self, record, *options):
+        """What the shapes are of a program that stands still for long is not for us to say."""
+        for _ in range(5):
+            truth = record(*options)
+            if truth:
+                return truth
+        self.skipTest("this machine lets no program run evenly for some seconds")
 
     def record_attached(self, *options):
         target = self.spawn([self.path("grow"), str(TICK_US)], stdin=subprocess.PIPE)
@@ -85,7 +95,7 @@ class GrowingStacksTest(FaultCase):
 
     @by_bpf_alone
     def test_attached(self):
-        shapes = self.assert_only_leaks_grow(self.record_attached())
+        shapes = self.assert_only_leaks_grow(self.record_evenly(self.record_attached))
         self.assertEqual(shapes["replace_row"], {"replacing"})
         self.assertTrue(shapes["use_bounded"] <= {"steady", "replacing"}, shapes)
         self.assertTrue(shapes["open_session"] <= {"steady", "replacing"}, shapes)
@@ -95,11 +105,11 @@ class GrowingStacksTest(FaultCase):
 
     @by_bpf_alone
     def test_attached_and_sampled(self):
-        self.assert_only_leaks_grow(self.record_attached("-s", "4"), sampled=True)
+        self.assert_only_leaks_grow(self.record_evenly(self.record_attached, "-s", "4"), sampled=True)
 
     def test_from_the_first_block_on(self):
-        shapes = self.assert_only_leaks_grow(self.record_whole())
+        shapes = self.assert_only_leaks_grow(self.record_evenly(self.record_whole))
         self.assertEqual(shapes["configure"], {"once"})
 
     def test_from_the_first_block_on_and_sampled(self):
-        self.assert_only_leaks_grow(self.record_whole("-s", "4"), sampled=True)
+        self.assert_only_leaks_grow(self.record_evenly(self.record_whole, "-s", "4"), sampled=True)
