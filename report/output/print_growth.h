@@ -5,8 +5,12 @@
 #ifndef REPORT_PRINT_GROWTH_H
 #define REPORT_PRINT_GROWTH_H
 
+#include "report/context/growth_rows.h"
 #include "report/context/report_data.h"
 #include "report/stats/growth.h"
+
+#define GROWTH_REMARK \
+	"A shape is evidence, not proof: a cache may grow for hours, and a leak may come to rest."
 
 /* When slice @i of the @growth of @export ends, in nanoseconds from the start of the recording: at
  * the moment that is examined if it is the last one. */
@@ -21,6 +25,10 @@ int print_growth(FILE *out, const struct report_data *export, const struct growt
 /* What is outstanding of the view's stacks that are growing; *@nr is how many there are. */
 struct live_amount print_growth_growing(const struct report_data *export,
 					const struct growth *growth, size_t *nr);
+
+/* For people: @rows, of which at most @top groups are shown unless it is 0. */
+int print_growth_text(FILE *out, const struct report_data *export, const struct growth_rows *rows,
+		      size_t top);
 
 /* Print what was outstanding of the view's stacks over time: as a plot of the most within each
  * slice, or as CSV or JSON. */

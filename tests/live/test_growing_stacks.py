@@ -2,7 +2,9 @@
 
 import csv
 import io
+import json
 import os
+import re
 import subprocess
 
 from backends import both_backends, by_bpf_alone
@@ -91,6 +93,7 @@ class GrowingStacksTest(FaultCase):
             # the recording goes on for some ticks after the program was asked
             delta = 0.5 * leaked if sampled else 0.2 * leaked + 2
             self.assertAlmostEqual(int(row["outstanding_blocks"]), leaked, delta=delta)
+            self.assertEqual(int(row["bytes_per_minute_low"]) < int(row["bytes_per_minute"]), sampled)
         return shapes
 
     @by_bpf_alone
@@ -102,6 +105,27 @@ class GrowingStacksTest(FaultCase):
         text = self.report(self.path("x.mlk"), "--growth")
         self.assertRegex(text, r"(?m)^    as many older blocks were freed as [\d,]+ of its blocks, [\d,]+ bytes$")
         self.assertRegex(text, r"(?m)^    [\d,]+ of its blocks were freed at age \d+\.\d s \(median\)$")
+
+    def test_rows_for_people(self):
+        self.record_evenly(self.record_whole, "-s", "4")
+        text = self.mleak("report", "--growth", "--color=never", self.path("x.mlk")).out
+        rows = list(csv.DictReader(io.StringIO(
+            self.mleak("report", "--growth", "--format=csv", self.path("x.mlk")).out, newline="")))
+        self.assertRegex(text, r"(?m)^shape +bytes +blocks +bytes/min +MiB/h +freed +lifetime$")
+        leak = next(row for row in rows if self.name(row) == "leak_entry")
+        shown = re.search(r"(?m)^growing +([\d,]+) +[\d,]+ +\+([\d,]+) +\+([\d.]+) +0\.0 %.*\n +get .*\n +leak_entry ",
+                          text)
+        self.assertEqual(shown[1].replace(",", ""), leak["outstanding_bytes"])
+        self.assertEqual(shown[2].replace(",", ""), leak["bytes_per_minute"])
+        self.assertAlmostEqual(float(shown[3]), int(leak["bytes_per_minute"]) * 60 / 2**20, delta=0.06)
+        self.assertRegex(text, r"(?m)^    %s samples: \+[\d,]+ to \+[\d,]+ bytes/min \(95 %%\)$" %
+                         leak["samples"])
+        # three calls of one line are one row, an arena's chunks have a hint
+        self.assertRegex(text, r"(?m)^    [23] stacks with the same lines$")
+        self.assertIn("    hint: new_chunk gives these blocks out in parts;", text)
+        groups = {row["group"] for row in json.loads(self.mleak(
+            "report", "--growth", "--format=json", self.path("x.mlk")).out)["stacks"]}
+        self.assertEqual(len(groups), len(re.findall(r"(?m)^(?:growing|late|uneven|filling|steady|once) +\d", text)))
 
     @by_bpf_alone
     def test_attached_and_sampled(self):

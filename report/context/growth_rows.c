@@ -1,0 +1,181 @@
+/* growth_rows.c - see growth_rows.h */
+#include "report/context/growth_rows.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "report/base/strings.h"
+
+#define INNERMOST 3    /* functions that are the same in a group */
+#define ERRORS	  1.96 /* standard errors around an estimate: 95 % */
+
+/* The growth is that of so many samples as were allocated in its time.  Blocks of one stack are
+ * much alike, so the error of their number is that of their bytes. */
+static void set_interval(struct growth_row *row, uint64_t blocks)
+{
+	double n = (double)row->late_samples;
+	double sampled = blocks ? (double)row->samples / (double)blocks : 1;
+	double error = n > 0 ? ERRORS * sqrt(fmax(1 - sampled, 0) / n) : 1;
+	double by = fabs(row->per_minute) * error;
+
+	row->low = row->per_minute - by;
+	row->high = row->per_minute + by;
+}
+
+struct growth_row growth_row_of(const struct report_data *export, const struct growth *growth,
+				size_t i)
+{
+	const struct stack *stack = view_stack(export->view, i);
+	struct growth_row row = {.i = i, .growth = growth_of(growth, export->view->chosen[i])};
+	struct growth_span span = growth_span_of(growth, &export->leaks->chosen);
+	struct sampling sampling = sampling_of(export->meta);
+
+	row.per_minute = 60 * growth_rate_of(&row.growth, &span, growth->width_ns);
+	if (stack->allocated.blocks)
+		row.freed = (double)stack->freed.blocks / (double)stack->allocated.blocks;
+	row.shape = growth_shape_of(&row.growth, &span, row.freed);
+	for (size_t at = 0; at < GROWTH_SLICES; at++) {
+		row.samples += row.growth.kept[at];
+		if (at >= span.first + span.nr / 2)
+			row.late_samples += row.growth.kept[at];
+	}
+	row.low = row.high = row.per_minute;
+	if (sampling_is_on(&sampling))
+		set_interval(&row, stack->blocks);
+	return row;
+}
+
+/* What the rows of a group have in common, to be freed; NULL: no memory. */
+static char *group_key(const struct report_data *export, const struct growth_row *row)
+{
+	size_t nr, len;
+	const uint32_t *path = places_path(export->places, row->i, &nr);
+	char *text = NULL;
+	FILE *out = open_memstream(&text, &len);
+
+	if (!out)
+		return NULL;
+	fprintf(out, "%d %" PRIu32, row->shape, view_stack(export->view, row->i)->process);
+	for (size_t at = 0; at < nr && at < INNERMOST; at++)
+		fprintf(out, " %" PRIu32, export->places->numbers[path[at]]);
+	if (!fclose(out))
+		return text;
+	free(text);
+	return NULL;
+}
+
+static int group_rows(struct growth_rows *rows, const struct report_data *export)
+{
+	struct strings *keys = NULL;
+	double *sums = calloc(rows->nr + 1, sizeof(*sums));
+	int err = sums ? strings_new(&keys) : -ENOMEM;
+
+	for (size_t i = 0; i < rows->nr && !err; i++) {
+		struct growth_row *row = &rows->all[i];
+		char *key = group_key(export, row);
+
+		err = key ? strings_intern(keys, key, &row->group) : -ENOMEM;
+		free(key);
+		/* what has not grown stays in the order of the view */
+		if (!err && row->shape == SHAPE_GROWING)
+			sums[row->group - 1] += row->low;
+		else if (!err && sums[row->group - 1] == 0)
+			sums[row->group - 1] = -1 - (double)row->i;
+	}
+	for (size_t i = 0; i < rows->nr && !err; i++)
+		rows->all[i].rank = sums[rows->all[i].group - 1];
+	strings_free(keys);
+	free(sums);
+	return err;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct growth_row *x = a, *y = b;
+
+	if (x->shape != y->shape)
+		return x->shape < y->shape ? -1 : 1;
+	if (x->rank != y->rank)
+		return x->rank > y->rank ? -1 : 1;
+	if (x->group != y->group)
+		return x->group < y->group ? -1 : 1;
+	if (x->shape == SHAPE_GROWING && x->low != y->low)
+		return x->low > y->low ? -1 : 1;
+	return x->i < y->i ? -1 : 1;
+}
+
+int growth_rows_init(struct growth_rows *rows, const struct report_data *export,
+		     const struct growth *growth)
+{
+	int err = 0;
+
+	*rows = (struct growth_rows){calloc(export->view->nr + 1, sizeof(*rows->all)),
+				     export->view->nr};
+	if (!rows->all)
+		return -ENOMEM;
+	for (size_t i = 0; i < rows->nr; i++) {
+		struct growth_row *row = &rows->all[i];
+
+		*row = growth_row_of(export, growth, i);
+		row->group = (uint32_t)i + 1;
+		row->rank = row->shape == SHAPE_GROWING ? row->low : -1 - (double)i;
+	}
+	if (export->places)
+		err = group_rows(rows, export);
+	qsort(rows->all, rows->nr, sizeof(*rows->all), compare_rows);
+	return err;
+}
+
+size_t growth_rows_in_group(const struct growth_rows *rows, size_t i)
+{
+	size_t nr = 1;
+
+	while (i + nr < rows->nr && rows->all[i + nr].group == rows->all[i].group)
+		nr++;
+	return nr;
+}
+
+struct live_amount growth_rows_amount(const struct report_data *export,
+				      const struct growth_row *rows, size_t nr)
+{
+	struct live_amount sum = {0};
+
+	for (size_t i = 0; i < nr; i++)
+		live_amount_add(&sum, stack_outstanding(view_stack(export->view, rows[i].i)));
+	return sum;
+}
+
+struct growth_row growth_rows_sum(const struct report_data *export, const struct growth_row *rows,
+				  size_t nr)
+{
+	struct growth_row sum = rows[0];
+	struct sampling sampling = sampling_of(export->meta);
+	double freed = 0, allocated = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		const struct stack *stack = view_stack(export->view, rows[i].i);
+
+		freed += (double)stack->freed.blocks;
+		allocated += (double)stack->allocated.blocks;
+		if (!i)
+			continue;
+		sum.per_minute += rows[i].per_minute;
+		sum.samples += rows[i].samples;
+		sum.late_samples += rows[i].late_samples;
+		sum.growth.old_blocks += rows[i].growth.old_blocks;
+		live_amount_add(&sum.growth.replaced, rows[i].growth.replaced);
+	}
+	sum.freed = allocated > 0 ? freed / allocated : 0;
+	sum.low = sum.high = sum.per_minute;
+	if (sampling_is_on(&sampling))
+		set_interval(&sum, growth_rows_amount(export, rows, nr).blocks);
+	return sum;
+}
+
+void growth_rows_release(struct growth_rows *rows)
+{
+	free(rows->all);
+	*rows = (struct growth_rows){0};
+}

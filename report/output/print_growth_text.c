@@ -1,0 +1,221 @@
+/* print_growth_text.c - how stacks grew, for people: stacks with the same innermost functions are
+ * one row, with its variants below */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "report/base/text.h"
+#include "report/context/arena_hint.h"
+#include "report/context/stack_notes.h"
+#include "report/context/table_rows.h"
+#include "report/output/print_growth.h"
+#include "report/terminal/color.h"
+
+#define MOST_VARIANTS 5
+#define MIB_PER_HOUR  (60 / 1048576.0) /* of a byte a minute */
+
+/* A time in the largest unit of which it is at least one. */
+static const char *time_text(uint64_t ns, char buf[TEXT_NUMBER_MAX])
+{
+	static const struct {
+		double ns;
+		const char *name;
+	} units[] = {{86400e9, "d"}, {3600e9, "h"}, {60e9, "min"}, {1e9, "s"}, {1e6, "ms"}};
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if ((double)ns >= units[i].ns) {
+			snprintf(buf, TEXT_NUMBER_MAX, "%.1f %s", (double)ns / units[i].ns,
+				 units[i].name);
+			return buf;
+		}
+	snprintf(buf, TEXT_NUMBER_MAX, "%.0f us", (double)ns / 1e3);
+	return buf;
+}
+
+/* A rate with its sign, and commas. */
+static const char *rate_text(char buf[TEXT_NUMBER_MAX + 1], double rate)
+{
+	double size = rate < 0 ? -rate : rate;
+
+	buf[0] = rate < 0 ? '-' : '+';
+	text_number(buf + 1, size < 0x1p63 ? (uint64_t)(size + 0.5) : UINT64_MAX);
+	return buf;
+}
+
+/* What speaks against a leak, if something does. */
+static void put_remark(FILE *out, const struct growth_row *row)
+{
+	const struct growth_stack *growth = &row->growth;
+	char blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX], age[TEXT_NUMBER_MAX];
+
+	if (row->shape == SHAPE_FILLING && growth->old_blocks)
+		fprintf(out, "    %s of its blocks were freed at age %s (median)\n",
+			text_number(blocks, growth->old_blocks),
+			time_text(growth->old_age_ns, age));
+	if (growth->replaced.blocks)
+		fprintf(out, "    as many older blocks were freed as %s of its blocks, %s bytes\n",
+			text_number(blocks, growth->replaced.blocks),
+			text_number(bytes, growth->replaced.bytes));
+}
+
+/* Of a sample: on how much its figures rest. */
+static void put_interval(FILE *out, const struct growth_row *row)
+{
+	char samples[TEXT_NUMBER_MAX], low[TEXT_NUMBER_MAX + 1], high[TEXT_NUMBER_MAX + 1];
+
+	if (row->low < row->high)
+		fprintf(out, "    %s %s: %s to %s bytes/min (95 %%)\n",
+			text_number(samples, row->samples),
+			row->samples == 1 ? "sample" : "samples", rate_text(low, row->low),
+			rate_text(high, row->high));
+}
+
+static void put_figures(FILE *out, const struct growth_row *row, struct live_amount amount,
+			bool color)
+{
+	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX], life[TEXT_NUMBER_MAX] = "-";
+	char grown[TEXT_NUMBER_MAX + 1];
+
+	if (row->growth.has_lifetime)
+		time_text(row->growth.lifetime_ns, life);
+	fprintf(out, "%s%-9s%14s%12s%16s%+11.1f%7.1f %%%12s%s\n",
+		color_of(color, row->shape == SHAPE_GROWING ? COLOR_HEAVY : COLOR_NONE),
+		growth_shape_name(row->shape), text_number(bytes, amount.bytes),
+		text_number(blocks, amount.blocks), rate_text(grown, row->per_minute),
+		row->per_minute * MIB_PER_HOUR, 100 * row->freed, life, color_of(color, COLOR_END));
+}
+
+/* How many innermost places all @nr rows have in common: the last is their deepest common frame. */
+static size_t common_places(const struct places *places, const struct growth_row *rows, size_t nr)
+{
+	size_t common;
+	const uint32_t *first = places_path(places, rows[0].i, &common);
+
+	for (size_t i = 1; i < nr; i++) {
+		size_t len, same = 0;
+		const uint32_t *path = places_path(places, rows[i].i, &len);
+
+		while (same < common && same < len && path[same] == first[same])
+			same++;
+		common = same;
+	}
+	return common;
+}
+
+static void put_places(FILE *out, const struct report_data *export, size_t i, size_t from,
+		       size_t to, const char *indent)
+{
+	size_t nr;
+	const uint32_t *path = places_path(export->places, i, &nr);
+
+	for (size_t at = from; at < nr && at < to; at++) {
+		fputs(indent, out);
+		print_place(out, &export->places->all[path[at]], export->view->opts.color);
+	}
+}
+
+/* Do the @nr rows have no other places than the @common ones? */
+static bool is_whole(const struct report_data *export, const struct growth_row *rows, size_t nr,
+		     size_t common)
+{
+	for (size_t i = 0; i < nr; i++) {
+		size_t len;
+
+		places_path(export->places, rows[i].i, &len);
+		if (len > common)
+			return false;
+	}
+	return true;
+}
+
+static void put_variants(FILE *out, const struct report_data *export, const struct growth_row *rows,
+			 size_t nr, size_t common)
+{
+	char number[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX], grown[TEXT_NUMBER_MAX + 1];
+
+	if (is_whole(export, rows, nr, common)) {
+		fprintf(out, "    %s stacks with the same lines\n", text_number(number, nr));
+		return;
+	}
+	fprintf(out, "    %s stacks, which differ in their callers:\n", text_number(number, nr));
+	for (size_t i = 0; i < nr && i < MOST_VARIANTS; i++) {
+		const struct stack *stack = view_stack(export->view, rows[i].i);
+
+		fprintf(out, "      %s bytes in %s %s, %s bytes/min\n",
+			text_number(bytes, stack->bytes), text_number(number, stack->blocks),
+			text_blocks(stack->blocks), rate_text(grown, rows[i].per_minute));
+		put_places(out, export, rows[i].i, common, SIZE_MAX, "    ");
+	}
+	if (nr > MOST_VARIANTS)
+		fprintf(out, "      and %s more\n", text_number(number, nr - MOST_VARIANTS));
+}
+
+static void put_group(FILE *out, const struct report_data *export, const struct stack_notes *notes,
+		      const struct growth_row *rows, size_t nr)
+{
+	struct growth_row sum = growth_rows_sum(export, rows, nr);
+	struct live_amount amount = growth_rows_amount(export, rows, nr);
+	const char *process = report_data_process(export, rows[0].i);
+	size_t common = nr > 1 ? common_places(export->places, rows, nr) : SIZE_MAX;
+
+	put_figures(out, &sum, amount, export->view->opts.color);
+	put_places(out, export, rows[0].i, 0, common, "");
+	if (process)
+		fprintf(out, "    %s\n", process);
+	put_interval(out, &sum);
+	put_remark(out, &sum);
+	arena_hint_print(out, export, &sum, amount);
+	if (nr > 1)
+		put_variants(out, export, rows, nr, common);
+	else
+		stack_notes_print(out, export, notes, rows[0].i, "    ");
+}
+
+static void put_legend(FILE *out, const struct report_data *export, const bool used[SHAPE_NR])
+{
+	fputs("\nbytes/min, MiB/h: net growth in the second half of the recording; freed: share of "
+	      "the stack's\nblocks; lifetime: median of those that were freed\n",
+	      out);
+	if (export->choice->older_ns || export->choice->from_ns)
+		fputs("the recording: the part of it in which the selected blocks can have been "
+		      "allocated\n",
+		      out);
+	for (enum growth_shape i = 0; i < SHAPE_NR; i++)
+		if (used[i])
+			fprintf(out, "%s: %s\n", growth_shape_name(i), growth_shape_meaning(i));
+	fputs(GROWTH_REMARK "\n", out);
+}
+
+int print_growth_text(FILE *out, const struct report_data *export, const struct growth_rows *rows,
+		      size_t top)
+{
+	bool used[SHAPE_NR] = {0};
+	struct stack_notes notes;
+	size_t shown = 0;
+
+	if (!rows->nr) {
+		fputs("no outstanding blocks\n", out);
+		return 0;
+	}
+	if (stack_notes_init(&notes, export->leaks))
+		return -ENOMEM;
+	fprintf(out, "%-9s%14s%12s%16s%11s%9s%12s\n", "shape", "bytes", "blocks", "bytes/min",
+		"MiB/h", "freed", "lifetime");
+	for (size_t groups = 0; shown < rows->nr && (!top || groups < top); groups++) {
+		size_t nr = growth_rows_in_group(rows, shown);
+
+		put_group(out, export, &notes, &rows->all[shown], nr);
+		used[rows->all[shown].shape] = true;
+		shown += nr;
+	}
+	stack_notes_release(&notes);
+	put_legend(out, export, used);
+	if (shown < rows->nr) {
+		fputc('\n', out);
+		print_left_out(out, rows->nr - shown, "stack that grew less",
+			       "stacks that grew less",
+			       growth_rows_amount(export, rows->all + shown, rows->nr - shown));
+	}
+	return 0;
+}
