@@ -97,6 +97,15 @@ static bool can_sample(const struct report_run *job)
 	return false;
 }
 
+/* Does the report say beside its stacks what grows? */
+static bool tells_growth(const struct report_opts *opts)
+{
+	bool stacks = opts->format == FORMAT_TREE || opts->format == FORMAT_FLAT;
+
+	return stacks && !opts->by && !opts->growth && !opts->timeline && !opts->before &&
+	       !opts->find_addr;
+}
+
 /* Of a sample that was recorded later than from the first allocation: how many frees of older
  * blocks are not in the trace.  All allocations less all frees are what really came to be
  * outstanding; what the sample says of that is more by those. */
@@ -142,7 +151,8 @@ static int collect_report(struct report_run *job)
 		/* its lines are in the order of the changes */
 		opts.watch = (struct live_watch){heaptrack_events_changed, job->events, true};
 	}
-	if (job->opts->growth || job->opts->timeline || job->opts->fail_on_growing) {
+	if (job->opts->growth || job->opts->timeline || job->opts->fail_on_growing ||
+	    tells_growth(job->opts)) {
 		err = growth_new(&job->growth);
 		if (err)
 			return report_run_explain_read(job, err);
@@ -283,6 +293,7 @@ struct report_data report_run_export(const struct report_run *job)
 		.places = job->places,
 		.overrun_names = job->overrun_names,
 		.suppressions = job->suppressions,
+		.growth = tells_growth(job->opts) ? job->growth : NULL,
 	};
 }
 

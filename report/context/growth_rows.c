@@ -50,16 +50,23 @@ struct growth_row growth_row_of(const struct report_data *export, const struct g
 /* What the rows of a group have in common, to be freed; NULL: no memory. */
 static char *group_key(const struct report_data *export, const struct growth_row *row)
 {
-	size_t nr, len;
-	const uint32_t *path = places_path(export->places, row->i, &nr);
+	const struct view *view = export->view;
+	uint32_t path[VIEW_MAX_PATH];
+	size_t first = view->roots != NULL,
+	       nr = row->i < view->nr ? view_path(view, row->i, path) : 0;
+	size_t len;
 	char *text = NULL;
 	FILE *out = open_memstream(&text, &len);
 
 	if (!out)
 		return NULL;
-	fprintf(out, "%d %" PRIu32, row->shape, view_stack(export->view, row->i)->process);
-	for (size_t at = 0; at < nr && at < INNERMOST; at++)
-		fprintf(out, " %" PRIu32, export->places->numbers[path[at]]);
+	fprintf(out, "%d %" PRIu32, row->shape, view_stack(view, row->i)->process);
+	for (size_t at = 0; at < INNERMOST && first + at < nr; at++)
+		fprintf(out, "\n%s",
+			view->labels->all[path[view->opts.inverted ? first + at : nr - 1 - at]]
+				.name);
+	if (!nr) /* its functions are not known */
+		fprintf(out, "\n%zu", row->i);
 	if (!fclose(out))
 		return text;
 	free(text);
@@ -109,21 +116,15 @@ static int compare_rows(const void *a, const void *b)
 int growth_rows_init(struct growth_rows *rows, const struct report_data *export,
 		     const struct growth *growth)
 {
-	int err = 0;
+	size_t nr = export->view->nr + export->view->left_out;
+	int err;
 
-	*rows = (struct growth_rows){calloc(export->view->nr + 1, sizeof(*rows->all)),
-				     export->view->nr};
+	*rows = (struct growth_rows){calloc(nr + 1, sizeof(*rows->all)), nr};
 	if (!rows->all)
 		return -ENOMEM;
-	for (size_t i = 0; i < rows->nr; i++) {
-		struct growth_row *row = &rows->all[i];
-
-		*row = growth_row_of(export, growth, i);
-		row->group = (uint32_t)i + 1;
-		row->rank = row->shape == SHAPE_GROWING ? row->low : -1 - (double)i;
-	}
-	if (export->places)
-		err = group_rows(rows, export);
+	for (size_t i = 0; i < rows->nr; i++)
+		rows->all[i] = growth_row_of(export, growth, i);
+	err = group_rows(rows, export);
 	qsort(rows->all, rows->nr, sizeof(*rows->all), compare_rows);
 	return err;
 }

@@ -19,6 +19,8 @@ struct verdict {
 	const char *doubt; /* why that is not known; NULL: it is */
 };
 
+struct growth;
+
 /* All of it is borrowed. */
 struct report_data {
 	const char *path; /* of the trace */
@@ -30,6 +32,7 @@ struct report_data {
 	const struct stack_names *overrun_names; /* of the stacks that print_overruns.h prints */
 	struct suppressions *suppressions;	 /* that the view was made with; NULL: none */
 	const struct verdict *verdict;		 /* for the formats of CI; else NULL */
+	const struct growth *growth;		 /* to say beside stacks what grows; or NULL */
 };
 
 /* As what a table is printed: for people, or for programs. */

@@ -9,16 +9,19 @@
 #include "report/context/report_data.h"
 #include "report/machine/print_ci.h"
 #include "report/machine/print_folded.h"
+#include "report/text/growth_answer.h"
 #include "report/text/print_summary.h"
 #include "report/text/print_tree.h"
 #include "report/view/missing_symbols.h"
 
-static int print_head(FILE *out, const struct report_data *export)
+static int print_head(FILE *out, const struct report_data *export, const struct growth_rows *grown)
 {
 	int err = print_summary(out, export->path, export->meta, export->leaks);
 
 	if (!err)
 		err = print_scope(out, export);
+	if (!err && grown->nr && !export->meta->whole_life)
+		print_growth_answer(out, export, grown);
 	fputc('\n', out);
 	return err;
 }
@@ -46,12 +49,18 @@ static int print_text_report(FILE *out, const struct report_data *export, bool n
 			     const void *arg)
 {
 	struct missing_symbols *unnamed = NULL;
+	struct growth_rows grown = {0};
 	int err = names ? missing_symbols_new(&unnamed, export->view, export->leaks) : 0;
 
+	if (!err && export->growth)
+		err = growth_rows_init(&grown, export, export->growth);
 	if (!err)
-		err = print_head(out, export);
+		err = print_head(out, export, &grown);
 	if (!err)
 		err = body(out, export, arg);
+	if (!err && grown.nr)
+		print_growth_line(out, export, &grown);
+	growth_rows_release(&grown);
 	if (!err)
 		print_not_asked_for(out, export);
 	if (!err && unnamed)

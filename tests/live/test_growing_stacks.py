@@ -127,6 +127,38 @@ class GrowingStacksTest(FaultCase):
             "report", "--growth", "--format=json", self.path("x.mlk")).out)["stacks"]}
         self.assertEqual(len(groups), len(re.findall(r"(?m)^(?:growing|late|uneven|filling|steady|once) +\d", text)))
 
+    def assert_line_below(self, text):
+        """The last line but those on symbols says what grows most, and which command shows more."""
+        self.assertRegex(text.split("call path")[1],
+                         r"(?m)\n\ngrowing: get < leak_(entry|rarely) < one_tick, \+[\d.]+ MiB/h, and 1 more "
+                         r"stack; to see how stacks grew: mleak report --growth %s$" % self.path("x.mlk"))
+
+    def test_below_a_tree_is_said_what_grows(self):
+        self.record_evenly(self.record_whole)
+        text = self.report(self.path("x.mlk"))
+        self.assertNotIn("MiB/h", text.split("call path")[0])
+        self.assert_line_below(text)
+        self.assertIn("\n\ngrowing: get < leak_", self.report(self.path("x.mlk"), "--inverted"))
+        self.assertIn("\n\ngrowing: get < leak_", self.report(self.path("x.mlk"), "--flat"))
+        self.assertIn("\n\nnothing grew all the time; to see ",
+                      self.report(self.path("x.mlk"), "--function", "^configure$"))
+
+    @by_bpf_alone
+    def test_above_the_tree_of_a_running_program_is_the_answer(self):
+        self.record_evenly(self.record_attached)
+        text = self.report(self.path("x.mlk"))
+        rows = {self.name(row): float(row["bytes_per_minute"]) * 60 / 2**20 for row in self.rows()
+                if row["shape"] == "growing"}
+        head = text.split("call path")[0]
+        said = re.search(r"\n  growing +\+([\d.]+) MiB/h, by 2 of \d+ stacks\n", head)
+        self.assertAlmostEqual(float(said[1]), sum(rows.values()), delta=0.11)
+        for name, rate in rows.items():
+            found = re.search(r"\n    \+([\d.]+) MiB/h since (\d+\.\d) s: get < %s < one_tick\n" % name, head)
+            self.assertAlmostEqual(float(found[1]), rate, delta=0.11)
+        self.assert_line_below(text)
+        nothing = self.report(self.path("x.mlk"), "--function", "^use_bounded$").split("call path")[0]
+        self.assertIn("\n  growing        nothing: no stack had more ", nothing)
+
     @by_bpf_alone
     def test_attached_and_sampled(self):
         self.assert_only_leaks_grow(self.record_evenly(self.record_attached, "-s", "4"), sampled=True)

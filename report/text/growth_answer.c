@@ -1,0 +1,105 @@
+/* growth_answer.c - see growth_answer.h */
+#include "report/text/growth_answer.h"
+
+#include <inttypes.h>
+
+#include "report/base/text.h"
+
+#define MOST_SHOWN   3		      /* groups of stacks */
+#define INNERMOST    3		      /* functions of each */
+#define MIB_PER_HOUR (60 / 1048576.0) /* of a byte a minute */
+
+/* Print the innermost functions of the view's stack @i, "malloc_it < caller < its caller". */
+static void print_innermost(FILE *out, const struct view *view, size_t i)
+{
+	uint32_t path[VIEW_MAX_PATH];
+	size_t first = view->roots != NULL, nr;
+
+	if (i >= view->nr) {
+		fputs("a stack that -n leaves out", out);
+		return;
+	}
+	nr = view_path(view, i, path);
+	for (size_t at = 0; at < INNERMOST && first + at < nr; at++)
+		fprintf(out, "%s%s", at ? " < " : "",
+			view->labels->all[path[view->opts.inverted ? first + at : nr - 1 - at]]
+				.name);
+}
+
+/* When the first of @nr rows was called first, in seconds from the start of the recording. */
+static double since(const struct report_data *export, const struct growth_row *rows, size_t nr)
+{
+	uint64_t first = UINT64_MAX;
+
+	for (size_t i = 0; i < nr; i++) {
+		const struct stack *stack = view_stack(export->view, rows[i].i);
+
+		if (stack->first_ns < first)
+			first = stack->first_ns;
+	}
+	return (double)report_data_since_start(export, first) / 1e9;
+}
+
+/* What grows: so many bytes a minute, by so many stacks. */
+static double growth_of_rows(const struct growth_rows *rows, size_t *nr)
+{
+	double sum = 0;
+
+	for (*nr = 0; *nr < rows->nr && rows->all[*nr].shape == SHAPE_GROWING; ++*nr)
+		sum += rows->all[*nr].per_minute;
+	return sum;
+}
+
+void print_growth_answer(FILE *out, const struct report_data *export,
+			 const struct growth_rows *rows)
+{
+	char number[TEXT_NUMBER_MAX], of[TEXT_NUMBER_MAX];
+	size_t growing, shown = 0;
+	double sum = growth_of_rows(rows, &growing);
+
+	if (!growing) {
+		fputs("  growing        nothing: no stack had more after each quarter of the "
+		      "recording, and kept its old blocks\n",
+		      out);
+		return;
+	}
+	fprintf(out, "  growing        %+.1f MiB/h, by %s of %s %s\n", sum * MIB_PER_HOUR,
+		text_number(number, growing), text_number(of, rows->nr),
+		rows->nr == 1 ? "stack" : "stacks");
+	for (size_t groups = 0; shown < growing && groups < MOST_SHOWN; groups++) {
+		size_t nr = growth_rows_in_group(rows, shown);
+		struct growth_row row = growth_rows_sum(export, &rows->all[shown], nr);
+
+		fprintf(out, "    %+.1f MiB/h since %.1f s: ", row.per_minute * MIB_PER_HOUR,
+			since(export, &rows->all[shown], nr));
+		print_innermost(out, export->view, row.i);
+		fputc('\n', out);
+		shown += nr;
+	}
+	if (shown < growing)
+		fprintf(out, "    and %s more\n", text_number(number, growing - shown));
+}
+
+void print_growth_line(FILE *out, const struct report_data *export, const struct growth_rows *rows)
+{
+	char number[TEXT_NUMBER_MAX];
+	size_t growing, nr;
+	struct growth_row row;
+
+	growth_of_rows(rows, &growing);
+	if (growing) {
+		nr = growth_rows_in_group(rows, 0);
+		row = growth_rows_sum(export, rows->all, nr);
+		fputs("\ngrowing: ", out);
+		print_innermost(out, export->view, row.i);
+		fprintf(out, ", %+.1f MiB/h", row.per_minute * MIB_PER_HOUR);
+		if (nr < growing)
+			fprintf(out, ", and %s more %s", text_number(number, growing - nr),
+				growing - nr == 1 ? "stack" : "stacks");
+	} else {
+		fputs("\nnothing grew all the time", out);
+	}
+	fputs("; to see how stacks grew: mleak report --growth ", out);
+	text_print(out, export->path);
+	fputc('\n', out);
+}

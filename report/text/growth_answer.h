@@ -1,0 +1,15 @@
+/* growth_answer.h - is it growing, where, and since when: above and below a tree */
+#ifndef REPORT_GROWTH_ANSWER_H
+#define REPORT_GROWTH_ANSWER_H
+
+#include "report/context/growth_rows.h"
+
+/* Print it as lines of the summary: the growth of all stacks that grow, and the first of them.
+ * Errors are left in @out for ferror(). */
+void print_growth_answer(FILE *out, const struct report_data *export,
+			 const struct growth_rows *rows);
+
+/* Print in one line, after an empty one, what grows most and the command that shows more. */
+void print_growth_line(FILE *out, const struct report_data *export, const struct growth_rows *rows);
+
+#endif
