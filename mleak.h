@@ -65,6 +65,10 @@ int record_into(int argc, char **argv, int fd, int told);
  * returns its exit status. */
 int end_as(int status);
 
+/* Say on stderr in one line what grows in the trace at @path, which is complete; nothing if nothing
+ * does or the trace is a large one. */
+void tell_growth(const char *path);
+
 /* Print the linker's options for a program that is to be recorded though it is statically linked.
  * Returns the exit status. */
 int print_wrap_flags(void);

@@ -210,6 +210,8 @@ static int record_processes(const struct record_opts *o)
 	set_free(&s, &none);
 	session_release(&s);
 	helper_stop(none.helper);
+	if (!status && !o->dry_run)
+		tell_growth(o->output);
 	return status;
 }
 

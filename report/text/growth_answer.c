@@ -80,25 +80,31 @@ void print_growth_answer(FILE *out, const struct report_data *export,
 		fprintf(out, "    and %s more\n", text_number(number, growing - shown));
 }
 
-void print_growth_line(FILE *out, const struct report_data *export, const struct growth_rows *rows)
+bool print_growing(FILE *out, const struct report_data *export, const struct growth_rows *rows)
 {
 	char number[TEXT_NUMBER_MAX];
 	size_t growing, nr;
 	struct growth_row row;
 
 	growth_of_rows(rows, &growing);
-	if (growing) {
-		nr = growth_rows_in_group(rows, 0);
-		row = growth_rows_sum(export, rows->all, nr);
-		fputs("\ngrowing: ", out);
-		print_innermost(out, export->view, row.i);
-		fprintf(out, ", %+.1f MiB/h", row.per_minute * MIB_PER_HOUR);
-		if (nr < growing)
-			fprintf(out, ", and %s more %s", text_number(number, growing - nr),
-				growing - nr == 1 ? "stack" : "stacks");
-	} else {
-		fputs("\nnothing grew all the time", out);
-	}
+	if (!growing)
+		return false;
+	nr = growth_rows_in_group(rows, 0);
+	row = growth_rows_sum(export, rows->all, nr);
+	fputs("growing: ", out);
+	print_innermost(out, export->view, row.i);
+	fprintf(out, ", %+.1f MiB/h", row.per_minute * MIB_PER_HOUR);
+	if (nr < growing)
+		fprintf(out, ", and %s more %s", text_number(number, growing - nr),
+			growing - nr == 1 ? "stack" : "stacks");
+	return true;
+}
+
+void print_growth_line(FILE *out, const struct report_data *export, const struct growth_rows *rows)
+{
+	fputc('\n', out);
+	if (!print_growing(out, export, rows))
+		fputs("nothing grew all the time", out);
 	fputs("; to see how stacks grew: mleak report --growth ", out);
 	text_print(out, export->path);
 	fputc('\n', out);

@@ -53,7 +53,12 @@ class GrowingStacksTest(FaultCase):
         mleak = self.attach(target.pid, *options)
         truth = self.run_ticks(target)
         mleak.terminate()
-        self.assertEqual(self.finish(mleak).status, 0)
+        result = self.finish(mleak)
+        self.assertEqual(result.status, 0, result.err)
+        if truth:
+            self.assertRegex(result.err.splitlines()[-1],
+                             r"^mleak: growing: get < leak_(entry|rarely) < one_tick, \+[\d.]+ MiB/h, and 1 more "
+                             r"stack; to see how stacks grew: mleak report --growth %s$" % self.path("x.mlk"))
         return truth
 
     def record_whole(self, *options):
