@@ -97,13 +97,19 @@ static bool can_sample(const struct report_run *job)
 	return false;
 }
 
-/* Does the report say beside its stacks what grows? */
-static bool tells_growth(const struct report_opts *opts)
+/* Does the report say beside its stacks what grows?  A difference compares it where both sides were
+ * attached to. */
+static bool tells_growth(const struct report_run *job)
 {
+	const struct report_opts *opts = job->opts;
 	bool stacks = opts->format == FORMAT_TREE || opts->format == FORMAT_FLAT;
 
-	return stacks && !opts->by && !opts->growth && !opts->timeline && !opts->before &&
-	       !opts->find_addr;
+	if (opts->by || opts->growth || opts->timeline || opts->find_addr)
+		return false;
+	if (!opts->before)
+		return stacks;
+	return !mlk_reader_meta(job->trace)->whole_life &&
+	       (stacks || opts->format == FORMAT_CSV || opts->format == FORMAT_JSON);
 }
 
 /* Of a sample that was recorded later than from the first allocation: how many frees of older
@@ -152,7 +158,7 @@ static int collect_report(struct report_run *job)
 		opts.watch = (struct live_watch){heaptrack_events_changed, job->events, true};
 	}
 	if (job->opts->growth || job->opts->timeline || job->opts->fail_on_growing ||
-	    tells_growth(job->opts)) {
+	    tells_growth(job)) {
 		err = growth_new(&job->growth);
 		if (err)
 			return report_run_explain_read(job, err);
@@ -293,7 +299,7 @@ struct report_data report_run_export(const struct report_run *job)
 		.places = job->places,
 		.overrun_names = job->overrun_names,
 		.suppressions = job->suppressions,
-		.growth = tells_growth(job->opts) ? job->growth : NULL,
+		.growth = tells_growth(job) ? job->growth : NULL,
 	};
 }
 

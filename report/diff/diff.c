@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,9 @@
 #include "report/base/array.h"
 #include "report/base/strings.h"
 #include "report/base/text.h"
+#include "report/context/growth_rows.h"
+
+#define SAME_RATE 0.1 /* share by which rates may differ */
 
 /* What makes a frame the same in both traces, as text behind @out.  With lines it sorts calls in
  * one function by these; without, a frame whose line has moved is still the same. */
@@ -39,7 +43,8 @@ static char *make_key(const struct report_data *export, size_t i, bool lines)
 	return text;
 }
 
-static int add_diff_stack(struct diff *diff, enum diff_side side, size_t i)
+/* @rate is 0 where it does not count. */
+static int add_diff_stack(struct diff *diff, enum diff_side side, size_t i, double rate)
 {
 	const struct stack *stack = view_stack(diff->side[side]->view, i);
 	char *key = make_key(diff->side[side], i, true);
@@ -52,7 +57,35 @@ static int add_diff_stack(struct diff *diff, enum diff_side side, size_t i)
 	if (err)
 		return err;
 	live_amount_add(&diff->rows[row.key - 1].amount[side], stack_outstanding(stack));
+	diff->rows[row.key - 1].rate[side] += rate;
 	return 0;
+}
+
+/* Only what looks like a leak grows: of caches and working sets a rate is chance. */
+static double rate_of(const struct growth_row *row)
+{
+	bool grows = row->shape == SHAPE_GROWING || row->shape == SHAPE_LATE ||
+		     row->shape == SHAPE_UNEVEN;
+
+	return grows && row->per_minute > 0 ? row->per_minute : 0;
+}
+
+static int add_diff_side(struct diff *diff, enum diff_side side)
+{
+	const struct report_data *export = diff->side[side];
+	struct growth_rows rows = {0};
+	int err = 0;
+
+	if (!diff->rates) {
+		for (size_t i = 0; i < export->view->nr && !err; i++)
+			err = add_diff_stack(diff, side, i, 0);
+		return err;
+	}
+	err = growth_rows_init(&rows, export, export->growth);
+	for (size_t i = 0; i < rows.nr && !err; i++)
+		err = add_diff_stack(diff, side, rows.all[i].i, rate_of(&rows.all[i]));
+	growth_rows_release(&rows);
+	return err;
 }
 
 uint64_t diff_distance(uint64_t a, uint64_t b)
@@ -75,6 +108,18 @@ static int compare_changes(const void *a, const void *b, void *arg)
 	return strcmp(keys[x->key], keys[y->key]);
 }
 
+/* What grows most is first. */
+static int compare_rates(const void *a, const void *b, void *arg)
+{
+	const struct diff_row *x = a, *y = b;
+	double of_x = fmax(x->rate[DIFF_BEFORE], x->rate[DIFF_AFTER]);
+	double of_y = fmax(y->rate[DIFF_BEFORE], y->rate[DIFF_AFTER]);
+
+	if (of_x != of_y)
+		return of_x > of_y ? -1 : 1;
+	return compare_changes(a, b, arg);
+}
+
 static int compare_keys(const void *a, const void *b, void *arg)
 {
 	char *const *keys = (((const struct diff *)arg)->keys)->all;
@@ -83,11 +128,24 @@ static int compare_keys(const void *a, const void *b, void *arg)
 		      keys[((const struct diff_row *)b)->key]);
 }
 
-const char *diff_verdict(const struct diff_row *row)
+static const char *rate_verdict(const struct diff_row *row)
+{
+	double before = row->rate[DIFF_BEFORE], after = row->rate[DIFF_AFTER];
+
+	if (before <= 0 || after <= 0)
+		return after > 0 ? "new" : before > 0 ? "gone" : "same";
+	if (fabs(after - before) < SAME_RATE * fmax(before, after))
+		return "same";
+	return after > before ? "faster" : "slower";
+}
+
+const char *diff_verdict(const struct diff *diff, const struct diff_row *row)
 {
 	const struct live_amount *before = &row->amount[DIFF_BEFORE],
 				 *after = &row->amount[DIFF_AFTER];
 
+	if (diff->rates)
+		return rate_verdict(row);
 	if (!before->blocks)
 		return "new";
 	if (!after->blocks)
@@ -104,8 +162,7 @@ static int collect_stacks(struct diff *diff)
 	int err = strings_new(&diff->keys);
 
 	for (enum diff_side side = DIFF_BEFORE; side < DIFF_SIDES && !err; side++)
-		for (size_t i = 0; i < diff->side[side]->view->nr && !err; i++)
-			err = add_diff_stack(diff, side, i);
+		err = add_diff_side(diff, side);
 	return err;
 }
 
@@ -167,6 +224,8 @@ static void pair_lone(struct diff *diff, const struct lone *all, size_t nr)
 			continue;
 		diff->rows[all[after].row].amount[DIFF_BEFORE] =
 			diff->rows[all[before].row].amount[DIFF_BEFORE];
+		diff->rows[all[after].row].rate[DIFF_BEFORE] =
+			diff->rows[all[before].row].rate[DIFF_BEFORE];
 		diff->rows[all[before++].row].key = 0;
 	}
 	for (size_t i = 0; i < diff->nr; i++)
@@ -211,6 +270,14 @@ static void sift_rows(struct diff *diff)
 	diff->nr = to;
 }
 
+/* Two recordings that attached to one process, and not two moments of one. */
+static bool is_one_process(const struct mlk_meta *a, const struct mlk_meta *b)
+{
+	return !a->whole_life && !b->whole_life && a->tgid == b->tgid &&
+	       a->start_ns != b->start_ns &&
+	       a->of_kernel == b->of_kernel && !strcmp(a->hostname, b->hostname);
+}
+
 int diff_new(struct diff **out, const struct report_data *before, const struct report_data *after)
 {
 	struct diff *diff = calloc(1, sizeof(*diff));
@@ -221,6 +288,7 @@ int diff_new(struct diff **out, const struct report_data *before, const struct r
 		return -ENOMEM;
 	diff->side[DIFF_BEFORE] = before;
 	diff->side[DIFF_AFTER] = after;
+	diff->rates = before->growth && after->growth && is_one_process(before->meta, after->meta);
 	err = collect_stacks(diff);
 	if (!err)
 		err = match_without_lines(diff);
@@ -230,7 +298,8 @@ int diff_new(struct diff **out, const struct report_data *before, const struct r
 	}
 	sift_rows(diff);
 	if (diff->nr)
-		qsort_r(diff->rows, diff->nr, sizeof(*diff->rows), compare_changes, diff);
+		qsort_r(diff->rows, diff->nr, sizeof(*diff->rows),
+			diff->rates ? compare_rates : compare_changes, diff);
 	*out = diff;
 	return 0;
 }

@@ -17,6 +17,7 @@ enum diff_side { DIFF_BEFORE, DIFF_AFTER, DIFF_SIDES };
 /* A stack of either trace, or of both. */
 struct diff_row {
 	struct live_amount amount[DIFF_SIDES]; /* outstanding */
+	double rate[DIFF_SIDES];	       /* bytes a minute that it grew, 0: it did not */
 	uint32_t key;			       /* of diff.c */
 	enum diff_side side;		       /* where there is such a stack, */
 	size_t i;			       /* and which of its view */
@@ -28,7 +29,11 @@ struct diff {
 	struct strings *keys;  /* "" is none */
 	struct diff_row *rows; /* by number of key, less one; sorted then */
 	size_t nr, room;
+	bool rates; /* growth is compared, not what is outstanding: rate[] is filled in */
 };
+
+/* Where both recordings attached to one process, what is outstanding depends on their lengths.
+ * Then, if both sides have their growth, the stacks that grow are ranked by their rates. */
 
 /* Compare what is outstanding in @before and @after, both with places, and all stacks in their
  * views.  Stacks are left out of which neither has as much as the views' options ask for: one that
@@ -36,8 +41,9 @@ struct diff {
  * on failure.  Returns 0 or -ENOMEM. */
 int diff_new(struct diff **out, const struct report_data *before, const struct report_data *after);
 
-/* "new", "grown", "shrunk", "gone" or "same". */
-const char *diff_verdict(const struct diff_row *row);
+/* "new", "grown", "shrunk", "gone" or "same"; of rates "faster" and "slower", and "same" if they
+ * differ by less than a tenth. */
+const char *diff_verdict(const struct diff *diff, const struct diff_row *row);
 
 /* What is outstanding on that side of all these stacks. */
 struct live_amount diff_sum(const struct diff *diff, enum diff_side side);

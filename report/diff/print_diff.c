@@ -14,6 +14,8 @@
 #include "report/machine/print_json.h"
 #include "report/terminal/color.h"
 
+#define MIB_PER_HOUR (60 / 1048576.0) /* of a byte a minute */
+
 /* A number with its sign, and commas. */
 static const char *signed_text(char buf[TEXT_NUMBER_MAX + 1], uint64_t before, uint64_t after)
 {
@@ -50,7 +52,7 @@ static void put_diff_row(FILE *out, const struct diff *diff, const struct diff_r
 	bool is_more = row->amount[DIFF_AFTER].bytes > row->amount[DIFF_BEFORE].bytes;
 
 	fprintf(out, "%s%-7s%15s%12s%15s%15s%s\n",
-		color_of(color, is_more ? COLOR_HEAVY : COLOR_NONE), diff_verdict(row),
+		color_of(color, is_more ? COLOR_HEAVY : COLOR_NONE), diff_verdict(diff, row),
 		signed_text(bytes, row->amount[DIFF_BEFORE].bytes, row->amount[DIFF_AFTER].bytes),
 		signed_text(blocks, row->amount[DIFF_BEFORE].blocks,
 			    row->amount[DIFF_AFTER].blocks),
@@ -58,6 +60,47 @@ static void put_diff_row(FILE *out, const struct diff *diff, const struct diff_r
 		text_number(after, row->amount[DIFF_AFTER].bytes), color_of(color, COLOR_END));
 	for (size_t at = 0; at < nr; at++)
 		print_place(out, &places->all[path[at]], color);
+}
+
+static void put_rate_row(FILE *out, const struct diff *diff, const struct diff_row *row)
+{
+	const struct places *places = diff->side[row->side]->places;
+	double before = row->rate[DIFF_BEFORE] * MIB_PER_HOUR;
+	double after = row->rate[DIFF_AFTER] * MIB_PER_HOUR;
+	size_t nr;
+	const uint32_t *path = places_path(places, row->i, &nr);
+	bool color = diff->side[row->side]->view->opts.color;
+
+	fprintf(out, "%s%-7s%+15.1f%15.1f%15.1f%s\n",
+		color_of(color, after > before ? COLOR_HEAVY : COLOR_NONE), diff_verdict(diff, row),
+		after - before, before, after, color_of(color, COLOR_END));
+	for (size_t at = 0; at < nr; at++)
+		print_place(out, &places->all[path[at]], color);
+}
+
+/* The stacks that grow, whether at the same rate or not. */
+static void put_rates(FILE *out, const struct diff *diff, size_t top)
+{
+	size_t shown = 0, growing = 0;
+
+	fprintf(out,
+		"\nboth recordings attached to one process: what grew in them is compared by its "
+		"rate\n\n%-7s%15s%15s%15s\n",
+		"", "MiB/h", "before", "after");
+	for (size_t i = 0; i < diff->nr; i++) {
+		const struct diff_row *row = &diff->rows[i];
+
+		if (row->rate[DIFF_BEFORE] <= 0 && row->rate[DIFF_AFTER] <= 0)
+			continue;
+		growing++;
+		if (top && shown == top)
+			continue;
+		put_rate_row(out, diff, row);
+		shown++;
+	}
+	fprintf(out, "\n%zu %s, %zu of them %s not shown; %zu did not\n", growing,
+		growing == 1 ? "stack grew" : "stacks grew", growing - shown,
+		growing - shown == 1 ? "is" : "are", diff->nr - growing);
 }
 
 static int put_diff_text(FILE *out, const struct diff *diff, size_t top)
@@ -68,11 +111,15 @@ static int put_diff_text(FILE *out, const struct diff *diff, size_t top)
 	put_sums(out, "before", diff, DIFF_BEFORE);
 	put_sums(out, "after", diff, DIFF_AFTER);
 	err = print_scope(out, diff->side[DIFF_AFTER]);
+	if (diff->rates) {
+		put_rates(out, diff, top);
+		return err;
+	}
 	fprintf(out, "\n%-7s%15s%12s%15s%15s\n", "", "bytes", "blocks", "before", "after");
 	for (size_t i = 0; i < diff->nr; i++) {
 		const struct diff_row *row = &diff->rows[i];
 
-		if (!strcmp(diff_verdict(row), "same")) {
+		if (!strcmp(diff_verdict(diff, row), "same")) {
 			same++;
 		} else if (top && shown == top) {
 			left_out++;
@@ -115,14 +162,18 @@ static int put_csv_places(FILE *out, const struct places *places, size_t i)
 
 static int put_diff_csv(FILE *out, const struct diff *diff, size_t top)
 {
-	fputs("change,bytes_before,bytes_after,blocks_before,blocks_after,stack,places\r\n", out);
+	fprintf(out,
+		"change,bytes_before,bytes_after,blocks_before,blocks_after,%sstack,places\r\n",
+		diff->rates ? "bytes_per_minute_before,bytes_per_minute_after," : "");
 	for (size_t i = 0; i < diff->nr && (!top || i < top); i++) {
 		const struct diff_row *row = &diff->rows[i];
 
 		fprintf(out, "%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",",
-			diff_verdict(row), row->amount[DIFF_BEFORE].bytes,
+			diff_verdict(diff, row), row->amount[DIFF_BEFORE].bytes,
 			row->amount[DIFF_AFTER].bytes, row->amount[DIFF_BEFORE].blocks,
 			row->amount[DIFF_AFTER].blocks);
+		if (diff->rates)
+			fprintf(out, "%.0f,%.0f,", row->rate[DIFF_BEFORE], row->rate[DIFF_AFTER]);
 		csv_path(out, diff->side[row->side]->places, row->i);
 		fputc(',', out);
 		if (put_csv_places(out, diff->side[row->side]->places, row->i))
@@ -143,15 +194,25 @@ static void put_side(struct json *json, const char *key, const struct diff *diff
 	json_close(json, '}');
 }
 
+/* A rate, which is not below 0, as a whole number. */
+static int64_t whole_rate(double rate)
+{
+	return rate < 0x1p62 ? (int64_t)(rate + 0.5) : INT64_MAX;
+}
+
 static void put_json_row(struct json *json, const struct diff *diff, const struct diff_row *row)
 {
 	size_t nr;
 	const uint32_t *path = places_path(diff->side[row->side]->places, row->i, &nr);
 
 	json_open(json, NULL, '{');
-	json_text(json, "change", diff_verdict(row));
+	json_text(json, "change", diff_verdict(diff, row));
 	json_amount(json, "before", row->amount[DIFF_BEFORE]);
 	json_amount(json, "after", row->amount[DIFF_AFTER]);
+	if (diff->rates) {
+		json_signed(json, "bytes_per_minute_before", whole_rate(row->rate[DIFF_BEFORE]));
+		json_signed(json, "bytes_per_minute_after", whole_rate(row->rate[DIFF_AFTER]));
+	}
 	json_open(json, "frames", '[');
 	for (size_t at = 0; at < nr; at++)
 		json_place(json, &diff->side[row->side]->places->all[path[at]]);
@@ -171,6 +232,7 @@ static int put_diff_json(FILE *out, const struct diff *diff, size_t top)
 	put_side(&json, "before", diff, DIFF_BEFORE);
 	put_side(&json, "after", diff, DIFF_AFTER);
 	err = shown_json(&json, diff->side[DIFF_AFTER]);
+	json_bool(&json, "rates", diff->rates);
 	json_open(&json, "stacks", '[');
 	for (size_t i = 0; i < diff->nr && (!top || i < top); i++)
 		put_json_row(&json, diff, &diff->rows[i]);

@@ -85,7 +85,7 @@ static int put_diff_stacks(struct json *json, const struct page *page)
 		const uint32_t *path = places_path(places, row->i, &nr);
 
 		json_open(json, NULL, '{');
-		json_text(json, "change", diff_verdict(row));
+		json_text(json, "change", diff_verdict(page->diff, row));
 		json_amount(json, "before", row->amount[DIFF_BEFORE]);
 		json_amount(json, "after", row->amount[DIFF_AFTER]);
 		json_open(json, "frames", '[');

@@ -164,6 +164,41 @@ class GrowingStacksTest(FaultCase):
         nothing = self.report(self.path("x.mlk"), "--function", "^use_bounded$").split("call path")[0]
         self.assertIn("\n  growing        nothing: no stack had more ", nothing)
 
+    def record_twice(self):
+        """Two recordings of one process, the second twice as long; None if it stood still for long."""
+        target = self.spawn([self.path("grow"), str(TICK_US)], stdin=subprocess.PIPE)
+        self.assertEqual(read_line(target), "ready")
+        truths = []
+        for name, times in ("before", 1), ("after", 2):
+            mleak = self.attach(target.pid)
+            truths += [self.run_ticks(target) for _ in range(times)]
+            mleak.terminate()
+            self.assertEqual(self.finish(mleak).status, 0)
+            os.rename(self.path("x.mlk"), self.path(name))
+        return truths if all(truths) else None
+
+    @by_bpf_alone
+    def test_a_difference_of_two_attached_recordings_compares_rates(self):
+        self.record_evenly(self.record_twice)
+        before, after = self.path("before"), self.path("after")
+        text = self.mleak("diff", before, after)
+        self.assertEqual((text.status, text.err), (0, ""))
+        self.assertIn("\nboth recordings attached to one process: what grew in them is compared by its rate\n",
+                      text.out)
+        rows = list(csv.DictReader(io.StringIO(self.mleak("diff", "--format=csv", before, after).out,
+                                               newline="")))
+        self.assertEqual(sorted(self.name(row) for row in rows[:2]), LEAKS)
+        for row in rows[:2]:
+            rates = [int(row["bytes_per_minute_before"]), int(row["bytes_per_minute_after"])]
+            self.assertLess(max(rates), 1.5 * min(rates), row)
+            # by what is outstanding it would have grown twice as fast
+            self.assertGreater(int(row["bytes_after"]), 1.5 * int(row["bytes_before"]), row)
+            self.assertIn(row["change"], ("same", "faster", "slower"))
+        document = json.loads(self.mleak("diff", "--format=json", before, after).out)
+        self.assertIs(document["rates"], True)
+        self.assertEqual([str(stack["bytes_per_minute_after"]) for stack in document["stacks"]],
+                         [row["bytes_per_minute_after"] for row in rows])
+
     @by_bpf_alone
     def test_attached_and_sampled(self):
         self.assert_only_leaks_grow(self.record_evenly(self.record_attached, "-s", "4"), sampled=True)
