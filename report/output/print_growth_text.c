@@ -59,16 +59,20 @@ static void put_remark(FILE *out, const struct growth_row *row)
 			text_number(bytes, growth->replaced.bytes));
 }
 
-/* Of a sample: on how much its figures rest. */
+/* Of a sample: on how much its figures rest.  Where blocks are freed, growth is no sum of samples.
+ */
 static void put_interval(FILE *out, const struct growth_row *row)
 {
 	char samples[TEXT_NUMBER_MAX], low[TEXT_NUMBER_MAX + 1], high[TEXT_NUMBER_MAX + 1];
 
-	if (row->low < row->high)
-		fprintf(out, "    %s %s: %s to %s bytes/min (95 %%)\n",
-			text_number(samples, row->samples),
-			row->samples == 1 ? "sample" : "samples", rate_text(low, row->low),
+	if (row->low >= row->high)
+		return;
+	fprintf(out, "    %s %s", text_number(samples, row->samples),
+		row->samples == 1 ? "sample" : "samples");
+	if (row->shape <= SHAPE_UNEVEN)
+		fprintf(out, ": %s to %s bytes/min (95 %%)", rate_text(low, row->low),
 			rate_text(high, row->high));
+	fputc('\n', out);
 }
 
 static void put_figures(FILE *out, const struct growth_row *row, struct live_amount amount,
