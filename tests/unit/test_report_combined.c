@@ -94,7 +94,7 @@ static FILE *print(struct report_run *job, const struct report_opts *opts, FILE 
 			      .opts.format = format_of_table(opts->format)};
 	struct report_data export = report_run_export(job);
 
-	if (opts->by || job->growth)
+	if (opts->by || opts->growth || opts->timeline)
 		assert_int_equal(format_print_table(out, &export, &table), 0);
 	else
 		assert_int_equal(format_print(out, opts->format, &export, job->events), 0);
