@@ -46,7 +46,7 @@ LINE = re.compile(r"^( *[\d,]+ +[\d,]+  .*\S)  (?:\S+:\d|\[no line\]).*$", re.M)
 
 def tree_of(text):
     """The tree of a report, without places in the source and without what is said below it."""
-    tree = text[text.index("call path"):].split("\n\nmodules that lack symbols")[0]
+    tree = re.split(r"\n\n(?:modules that lack symbols|growing: |nothing grew)", text[text.index("call path"):])[0]
     return LINE.sub(r"\1", tree)
 
 
