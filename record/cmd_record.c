@@ -193,6 +193,8 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	status = conclude(s, &out, reason);
 	switch_release(&sw);
 	output_close(&out);
+	if (!status && !o->argv && o->output.pipe < 0 && !o->several.on && !log_is_quiet())
+		tell_growth(out.path);
 	return status;
 }
 
@@ -210,8 +212,6 @@ static int record_processes(const struct record_opts *o)
 	set_free(&s, &none);
 	session_release(&s);
 	helper_stop(none.helper);
-	if (!status && !o->dry_run)
-		tell_growth(o->output);
 	return status;
 }
 

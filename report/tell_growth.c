@@ -37,7 +37,7 @@ void tell_growth(const char *path)
 	if (!report_opts_parse(&opts, 5, argv)) {
 		unsetenv("DEBUGINFOD_URLS");
 		memory_limit(opts.max_memory);
-		if (report_run_open(&job, &opts, path) == EXIT_OK &&
+		if (report_run_open(&job, &opts, path, NULL) == EXIT_OK &&
 		    mlk_reader_size(job.trace) <= MOST_BYTES &&
 		    report_run_collect(&job) == EXIT_OK &&
 		    report_run_view(&job, &opts.view, false) == EXIT_OK) {

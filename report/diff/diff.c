@@ -274,8 +274,8 @@ static void sift_rows(struct diff *diff)
 static bool is_one_process(const struct mlk_meta *a, const struct mlk_meta *b)
 {
 	return !a->whole_life && !b->whole_life && a->tgid == b->tgid &&
-	       a->start_ns != b->start_ns &&
-	       a->of_kernel == b->of_kernel && !strcmp(a->hostname, b->hostname);
+	       a->start_ns != b->start_ns && a->of_kernel == b->of_kernel &&
+	       !strcmp(a->hostname, b->hostname);
 }
 
 int diff_new(struct diff **out, const struct report_data *before, const struct report_data *after)
