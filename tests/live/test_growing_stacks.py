@@ -42,7 +42,7 @@ class GrowingStacksTest(FaultCase):
     def is_even(self):
         """Was the program stopped for only a small part of the recording, at its beginning or end?"""
         result = self.mleak("report", "--format=json", self.path("x.mlk"))
-        return json.loads(result.out)["trace"]["duration_ns"] < 1.4 * TICKS * TICK_US * 1000
+        return json.loads(result.out)["trace"]["duration_ns"] < 1.2 * TICKS * TICK_US * 1000
 
     def record_evenly(self, record, *options):
         """What the shapes are of a program that stands still for long is not for us to say."""
