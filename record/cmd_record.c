@@ -255,15 +255,26 @@ static int launch(struct session *s, const struct record_opts *o, pid_t *pid, in
 	return preload_launch(s->preload, o->argv, pid, ended);
 }
 
+/* Has a pipe the beginning of a trace, which cannot be taken back? */
+static bool has_begun_for_good(const struct record_opts *o)
+{
+	return o->output.pipe >= 0 && o->output.told < 0;
+}
+
 /* Why eBPF was refused to @s. */
-static void tell_refusal(const struct session *s)
+static void tell_refusal(const struct session *s, const struct record_opts *o)
 {
 	struct refusal_facts facts;
 	char why[REFUSAL_TEXT];
 
 	refusal_read_facts(&facts);
 	refusal_explain(&facts, &s->refusal, why, sizeof(why));
-	choose_tell(why);
+	if (has_begun_for_good(o))
+		log_error("cannot record by eBPF: %s; the pipe has the beginning of a trace by "
+			  "now: give --backend preload",
+			  why);
+	else
+		choose_tell(why);
 }
 
 /* Start and record the command by the backend of @o.  Returns the exit status, or REFUSED after a
@@ -294,7 +305,7 @@ static int run_command(const struct record_opts *o)
 		if (!held)
 			launch_abort(c.pid);
 		if (status == REFUSED)
-			tell_refusal(&s);
+			tell_refusal(&s, o);
 		return status;
 	}
 	ended = c.waited ? c.status : signals_wait_for(c.pid, c.helper);
@@ -315,6 +326,8 @@ static int record_command(const struct record_opts *o)
 	/* what went there of the trace that had begun cannot be taken back */
 	if (o->output.told >= 0)
 		return EXIT_REFUSED;
+	if (has_begun_for_good(o))
+		return EXIT_RECORD_FAILED;
 	signals_unblock();
 	chosen.backend = BACKEND_PRELOAD;
 	return run_command(&chosen);

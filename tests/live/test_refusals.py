@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import struct
+import subprocess
 
 from faulttest import FaultCase
 from mleaktest import needs_bpf, parse_answers
@@ -206,6 +207,15 @@ class RefusalsTest(FaultCase):
         self.check_attach(first, why)
         self.check_command(first, why)
         self.check_command(first, why, "--follow")
+
+    def test_a_pipe_gets_one_trace_or_none(self):
+        """What went into a pipe before the refusal cannot be taken back, so nothing is recorded, and the command
+        does not run."""
+        result = self.finish(self.spawn([*self.refusing("probes", EINVAL), self.program, "record", "-o", "-", "--",
+                                         "touch", self.path("it ran")], stdout=subprocess.DEVNULL))
+        self.assertEqual(result.status, 125)
+        self.assert_one_message(result.err, naming="give --backend preload")
+        self.assertFalse(os.path.exists(self.path("it ran")))
 
     def test_uprobe_multi_names_the_kernel_that_has_it(self):
         first = [*self.old(), *self.refusing("link", EINVAL)]
