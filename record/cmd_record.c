@@ -78,6 +78,8 @@ static void give_up_privileges(struct session *s, struct command *c, int folder)
 				   .caps = privileges_needed(&later),
 				   .serve = helper_serve};
 	uint64_t kept = kernel_maps_take_bpf() && s->probes ? 1ull << CAP_BPF : 0;
+	/* Further traces go where the first one did, which others may own. */
+	uint64_t writes = folder >= 0 ? 1ull << CAP_DAC_OVERRIDE : 0;
 	pid_t *pids = calloc(s->nr + 1, sizeof(*pids));
 	int err = pids ? 0 : -ENOMEM;
 
@@ -99,7 +101,7 @@ static void give_up_privileges(struct session *s, struct command *c, int folder)
 	/* Without the helper nothing could read the mappings of processes. */
 	if (c->helper)
 		sandbox_enter_both(s->out.writer, folder);
-	privileges_reduce(err ? opts.caps : kept, s->out.writer);
+	privileges_reduce((err ? opts.caps : kept) | writes, s->out.writer);
 	if (s->tracer)
 		tracer_give_up_privileges(s->tracer);
 }

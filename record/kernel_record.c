@@ -186,8 +186,9 @@ static int note_losses(struct recording *r)
 	losses.count[MLK_LOST_ALLOC] = c[KMEM_LOST_RING_ALLOC] + r->missed_allocs;
 	losses.count[MLK_LOST_FREE] = c[KMEM_LOST_FREES] + c[KMEM_LOST_RING] + r->missed_frees;
 	losses.count[MLK_LOST_STATE] = c[KMEM_LOST_FULL];
-	losses.count[MLK_LOST_USER] =
-		c[KMEM_LOST_USER] + c[KMEM_UNREAD_USER] + sums->gone_users + sums->cut_users;
+	losses.count[MLK_LOST_USER] = c[KMEM_LOST_USER] + c[KMEM_UNREAD_USER] + sums->gone_users +
+				      sums->cut_users + sums->other_users;
+	losses.count[MLK_LOST_MAPS] = sums->too_large;
 	losses.count[MLK_LOST_MODULE] = sums->unreadable;
 	losses.skipped[MLK_SKIPPED_SIZE] = c[KMEM_FILTERED] + sums->filtered;
 	losses.skipped_bytes[MLK_SKIPPED_SIZE] = c[KMEM_FILTERED_BYTES] + sums->filtered_bytes;
@@ -237,7 +238,8 @@ static int run(struct recording *r, int signals)
 		wait_a_little(r, signals);
 		err = kernel_events_consume(r->events);
 		now_ns = clock_now_ns();
-		if (!err && (now_ns >= next_ns || kmem_probes_are_crowded(r->probes))) {
+		if (!err && (now_ns >= next_ns || kmem_probes_are_crowded(r->probes) ||
+			     kernel_events_are_many(r->events))) {
 			err = look(r);
 			next_ns = now_ns + LOOK_NS;
 		}
@@ -301,6 +303,10 @@ static void tell(const struct recording *r)
 	warn(c[KMEM_UNREAD_USER], "allocations lack the stack of user space: it was not in memory");
 	warn(sums->gone_users, "blocks lack the stack of user space: their process had ended, or "
 			       "ran another program");
+	warn(sums->other_users, "blocks lack the stack of user space: of a program of 32 bits, or "
+				"one that was being replaced");
+	warn(sums->too_large, "snapshots of what a process has mapped were too large for the "
+			      "trace: its stacks may be wrong");
 	warn(sums->unreadable, "programs or libraries could not be read: stacks end there");
 	warn(c[KMEM_REUSED], "blocks were freed without a notice, as their address was allocated "
 			     "again");

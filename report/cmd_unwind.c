@@ -66,7 +66,7 @@ static int gather_stacks(struct unwinding *u, const struct replay *leaks, const 
 	if (err || !stacks.nr_allocs)
 		return err;
 	u->copy_err = mlk_copy_unwound(u->copy, &stacks);
-	if (u->copy_err == -EINVAL) {
+	if (u->copy_err == -EINVAL && !u->job.opts->drop_raw) {
 		u->copy_err = 0;
 		u->nr_left++;
 	}

@@ -1,7 +1,7 @@
 # unwind/build.mk - libdwunw, the unwinder as a library for other programs
 
 DWUNW_VERSION = 0.1
-DWUNW_LIBS  = $(filter-out -lbpf -lZydis -lprotobuf-c,$(LDLIBS))
+DWUNW_LIBS  = $(filter-out -lbpf -lZydis -lprotobuf-c -lncursesw -ltinfo,$(LDLIBS))
 DWUNW_OBJ   = $(patsubst %.c,$(O)/pic/%.o,$(call files_of,unwind,*.c))
 DWUNW_FILES = $(O)/libdwunw.a $(O)/libdwunw.so.0 $(O)/dwunw.pc
 

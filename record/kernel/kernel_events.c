@@ -187,6 +187,8 @@ static int take_user(struct kernel_events *e, struct pending *p)
 	p->user = user;
 	of = image_of(p);
 	e->sums.cut_users += (stack->what & KERNEL_STACK_CUT) != 0;
+	e->sums.other_users +=
+		!stack->entry && !(stack->what & (KERNEL_STACK_CUT | KERNEL_STACK_INTERRUPT));
 	if (stack->entry) {
 		err = user_images_see(e->images, &of, &known);
 		e->sums.gone_users += !known;
@@ -257,6 +259,11 @@ int kernel_events_consume(struct kernel_events *e)
 
 	e->are_new = kernel_rules_ask(e->rules);
 	return err;
+}
+
+bool kernel_events_are_many(const struct kernel_events *e)
+{
+	return e->pending.nr_users > KMEM_USERS / 4;
 }
 
 bool kernel_events_are_new(const struct kernel_events *e)
@@ -334,6 +341,7 @@ static int write_until(struct kernel_events *e, uint64_t until_ns)
 
 	if (e->images) {
 		e->sums.unreadable = user_images_unreadable(e->images);
+		e->sums.too_large = user_images_too_large(e->images);
 		user_images_look(e->images);
 	}
 	return err;

@@ -40,9 +40,11 @@ struct kernel_events_sums {
 	uint64_t cut, unknown;		   /* stacks: incomplete, not known */
 	uint64_t users;			   /* stacks that go on in user space */
 	uint64_t cut_users;		   /* that do not, because the kernel's part is cut */
-	uint64_t gone_users; /* that do not: the process had ended, or ran another program */
-	uint64_t unreadable; /* programs and libraries */
-	uint64_t wrong;	     /* stacks that were not what the rules said */
+	uint64_t other_users; /* that do not: programs of 32 bits, or ones that are replaced */
+	uint64_t too_large;   /* snapshots of mappings, which are not in the trace */
+	uint64_t gone_users;  /* that do not: the process had ended, or ran another program */
+	uint64_t unreadable;  /* programs and libraries */
+	uint64_t wrong;	      /* stacks that were not what the rules said */
 };
 
 /* *@out is NULL on failure.  Returns 0 or -ENOMEM. */
@@ -53,6 +55,9 @@ int kernel_events_consume(struct kernel_events *e);
 
 /* What comes is new: take it more often than else. */
 bool kernel_events_are_new(const struct kernel_events *e);
+
+/* What waits to be written takes much memory: look soon. */
+bool kernel_events_are_many(const struct kernel_events *e);
 
 /* Look at the blocks that live now, and write what is due. */
 int kernel_events_look(struct kernel_events *e);

@@ -19,11 +19,17 @@ static struct kmem_user *find(struct kmem_user *places, uint64_t addr, uint64_t 
 	return NULL;
 }
 
-/* Copy @from, which programs may write to.  False: its bytes cannot be as they say. */
-static bool copy_place(const struct kmem_user *from, struct kmem_user *to)
+/* Copy @from, which programs may write to.  False: it is another's by now, or its bytes cannot be
+ * as they say. */
+static bool copy_place(const struct kmem_user *from, struct kmem_user *to, uint64_t addr,
+		       uint64_t time_ns)
 {
 	memcpy(to, from, sizeof(*to));
-	return to->len && to->len <= KMEM_USER_STACK - to->regs[KMEM_REGS_SP] % PAGE;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	/* The address may have been given out again, and its block be at this place. */
+	return to->addr == addr && to->time_ns == time_ns &&
+	       __atomic_load_n(&from->time_ns, __ATOMIC_RELAXED) == time_ns && to->len &&
+	       to->len <= KMEM_USER_STACK - to->regs[KMEM_REGS_SP] % PAGE;
 }
 
 struct kmem_user *kmem_users_take(struct kmem_user *places, int32_t *taken, uint64_t addr,
@@ -34,8 +40,11 @@ struct kmem_user *kmem_users_take(struct kmem_user *places, int32_t *taken, uint
 
 	if (!u)
 		return NULL;
-	if (copy)
-		is_whole = copy_place(u, copy);
+	is_whole = copy && copy_place(u, copy, addr, time_ns);
+	if (copy && !is_whole && u->time_ns != time_ns) {
+		free(copy);
+		return NULL;
+	}
 	/* The block may have been freed meanwhile, and the place be another's: neither is it. */
 	if (__atomic_compare_exchange_n(&u->addr, &addr, 0, false, __ATOMIC_SEQ_CST,
 					__ATOMIC_SEQ_CST)) {

@@ -15,6 +15,7 @@ int pending_add(struct pending_list *list, const struct pending *p)
 	list->v[list->nr] = *p;
 	list->v[list->nr].order = list->nr;
 	list->nr++;
+	list->nr_users += p->user != NULL;
 	return 0;
 }
 
@@ -67,6 +68,7 @@ int pending_write(struct pending_list *list, uint64_t until_ns,
 	size_t i, left = 0;
 	int err = 0;
 
+	list->nr_users = 0;
 	sort(list, by_time);
 	for (i = 0; !err && i < list->nr && list->v[i].time_ns < until_ns; i++) {
 		if (!list->v[i].dropped)
@@ -74,10 +76,12 @@ int pending_write(struct pending_list *list, uint64_t until_ns,
 		free(list->v[i].user);
 	}
 	for (; i < list->nr; i++) {
-		if (!list->v[i].dropped)
-			list->v[left++] = list->v[i];
-		else
+		if (list->v[i].dropped) {
 			free(list->v[i].user);
+			continue;
+		}
+		list->nr_users += list->v[i].user != NULL;
+		list->v[left++] = list->v[i];
 	}
 	list->nr = left;
 	return err;

@@ -27,6 +27,7 @@ struct pending {
 struct pending_list {
 	struct pending *v;
 	size_t nr, room;
+	size_t nr_users; /* that have a copy of user space */
 };
 
 /* Add a copy of @p, which owns p->user then.  Returns 0 or -ENOMEM. */

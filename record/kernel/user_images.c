@@ -13,7 +13,8 @@
 
 #define STAT_END_CODE 27 /* fields of /proc/PID/stat, from 1: proc_pid_stat(5) */
 #define STAT_STACK    28
-#define UNUSED_LOOKS  8 /* after which an image is forgotten */
+#define UNUSED_LOOKS  8	   /* after which an image is forgotten */
+#define MOST_KEPT     4096 /* mappings, of which some may be gone */
 
 struct image {
 	struct user_image of;
@@ -29,6 +30,7 @@ struct user_images {
 	struct image *v;
 	size_t nr, room, last;
 	uint64_t look;
+	uint64_t too_large; /* snapshots that did not go into the trace */
 };
 
 int user_images_new(struct user_images **out, struct mlk_writer *writer)
@@ -85,7 +87,7 @@ static int keep_before(struct maps *fresh, const struct maps *before)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < before->nr && !err; i++)
+	for (size_t i = 0; i < before->nr && fresh->nr < MOST_KEPT && !err; i++)
 		if (!maps_overlaps(fresh, &before->v[i]))
 			err = maps_add(fresh, &before->v[i]);
 	return err;
@@ -158,6 +160,7 @@ int user_images_tell(struct user_images *images, const struct user_image *of, ui
 {
 	struct image *image = find(images, of);
 	struct mlk_maps snapshot = {.tgid = of->tgid, .time_ns = time_ns};
+	int err;
 
 	if (!image || !image->is_read || image->is_told)
 		return 0;
@@ -167,7 +170,12 @@ int user_images_tell(struct user_images *images, const struct user_image *of, ui
 	image->is_told = true;
 	snapshot.nr = image->maps.nr;
 	snapshot.mappings = image->maps.v;
-	return mlk_writer_maps(images->writer, &snapshot);
+	err = mlk_writer_maps(images->writer, &snapshot);
+	/* Too large for a chunk: whatever a process has mapped, the recording goes on. */
+	if (err != -EINVAL)
+		return err;
+	images->too_large++;
+	return 0;
 }
 
 void user_images_look(struct user_images *images)
@@ -187,6 +195,11 @@ void user_images_look(struct user_images *images)
 uint64_t user_images_unreadable(const struct user_images *images)
 {
 	return images->modules.unreadable;
+}
+
+uint64_t user_images_too_large(const struct user_images *images)
+{
+	return images->too_large;
 }
 
 void user_images_free(struct user_images *images)

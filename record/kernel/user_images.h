@@ -38,6 +38,9 @@ void user_images_look(struct user_images *images);
 /* Programs and libraries that could not be read. */
 uint64_t user_images_unreadable(const struct user_images *images);
 
+/* Snapshots of mappings that were too large for the trace. */
+uint64_t user_images_too_large(const struct user_images *images);
+
 /* Release @images; NULL is allowed. */
 void user_images_free(struct user_images *images);
 

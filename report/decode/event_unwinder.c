@@ -105,6 +105,9 @@ int event_unwinder_stack(struct event_unwinder *capture, const struct mlk_event 
 	if (err)
 		return err;
 	*id = result.id;
+	/* What lies below a stack of user space in a kernel's trace was never on it. */
+	if (!event->tgid)
+		return 0;
 	is_longer = stack_history_pop(capture->previous, event, &longer, &stale_from);
 	if (!is_longer ||
 	    (result.status != DWUNW_STATUS_TRUNCATED && result.status != DWUNW_STATUS_DEGRADED))

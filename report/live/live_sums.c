@@ -112,7 +112,7 @@ void live_size_older(struct live *live, struct process *process, const struct li
 	process->given[block->tid % LIVE_LAST_GIVEN] =
 		(struct last_given){block->size, block->tid, block->stack};
 	if (block_map_take(&process->older, block->addr, &older))
-		count(live, LIVE_OLDER, block, sampling_amount(block), &older);
+		count(live, LIVE_OLDER, block, (struct live_amount){1, block->size}, &older);
 }
 
 void live_count_free(struct live *live, struct process *process, const struct live_block *block)

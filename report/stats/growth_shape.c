@@ -147,7 +147,7 @@ static bool old_ones_stay(const struct growth_stack *stack, const struct cohort 
 
 	if (q[0].given + q[1].given > 0 && old <= 0)
 		return false;
-	if (q[0].given > 0 && q[1].given > 0 && late >= LATE * (late + old))
+	if (q[0].given > 0 && q[1].given > 0 && q[2].given > 0 && late >= LATE * (late + old))
 		return below(&q[0], &q[1]) <= SIGNIFICANT &&
 		       likelihood_of_stay(q) > likelihood_of_decay(q) + CERTAIN;
 	if (below(&q[0], &q[2]) <= SIGNIFICANT)

@@ -97,6 +97,7 @@ int top_record_start(struct top_record *record, const struct top_opts *opts, con
 	if (quiet)
 		record->said = open_said();
 	fcntl(fds[1], F_SETPIPE_SZ, PIPE_SIZE); /* or as large as it is */
+	fflush(NULL); /* the recorder is not to write again what waits here */
 	record->pid = fork();
 	if (!record->pid) {
 		close(fds[0]);

@@ -47,7 +47,9 @@ static struct top_row make_row(const struct top_state *state, const struct stack
 			       uint32_t number)
 {
 	struct top_row row = {.stack = number, .now = stack->now};
-	int64_t grown = (int64_t)(stack->now.bytes - top_state_bytes(state, number, 1));
+	/* between the last two ticks, whenever the table is filled again */
+	int64_t grown =
+		(int64_t)(top_state_bytes(state, number, 0) - top_state_bytes(state, number, 1));
 	uint64_t born_ns = 0;
 
 	if (state->since_ns)

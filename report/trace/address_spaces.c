@@ -270,6 +270,9 @@ static int build_space(struct address_spaces *spaces, struct space *space)
 
 	if (!maps)
 		return -ENOMEM;
+	if (nr_kernel > SPACES_MAX_MAPPINGS - spaces->nr_copied)
+		nr_kernel = 0; /* no trace of a kernel has so many */
+	spaces->nr_copied += nr_kernel;
 	append_maps(spaces, maps, space->maps, nr);
 	append_maps(spaces, maps + nr, spaces->kernel, nr_kernel);
 	if (nr_kernel)

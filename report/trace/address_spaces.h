@@ -43,6 +43,7 @@ struct address_spaces {
 	 * owned unless shared. */
 	struct dwunw_mapping *kernel;
 	size_t nr_kernel;
+	size_t nr_copied;      /* of these, into all spaces */
 	uint32_t kernel_space; /* its number; of none: UINT32_MAX */
 	const struct trace_modules *images;
 	struct dwunw *dw;

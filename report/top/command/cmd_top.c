@@ -14,7 +14,8 @@
 #include "report/top/top_source.h"
 #include "report/top/top_view.h"
 
-#define LOOK_NS 50000000u /* until it is looked again what was appended */
+#define LOOK_NS	   50000000u /* until it is looked again what was appended */
+#define MOST_EMPTY 1000000   /* intervals without an event that have tables */
 
 /* Tables, one after the other. */
 struct top {
@@ -49,6 +50,19 @@ static int print_table(struct top *top, uint64_t now_ns)
 	return err;
 }
 
+/* When the next table of a finished trace is due, at which an event of @event_ns is to come.  A
+ * time that no recording has may be far off, or the last that there is. */
+static uint64_t next_after(const struct top *top, uint64_t event_ns)
+{
+	uint64_t interval_ns = top->interval_ns;
+
+	if (!interval_ns || top->next_ns > UINT64_MAX - interval_ns)
+		return UINT64_MAX;
+	if ((event_ns - top->next_ns) / interval_ns > MOST_EMPTY)
+		return event_ns;
+	return top->next_ns + interval_ns;
+}
+
 /* Each event, before the replay has it. */
 static int on_event(void *arg, const struct mlk_event *event, uint32_t id)
 {
@@ -57,9 +71,10 @@ static int on_event(void *arg, const struct mlk_event *event, uint32_t id)
 
 	if (top->opts->calls)
 		return top_print_call(stdout, &top->view, event, id);
-	while (!err && top->by_events && !top->enough && event->time_ns >= top->next_ns) {
+	while (!err && top->by_events && !top->enough && top->next_ns != UINT64_MAX &&
+	       event->time_ns >= top->next_ns) {
 		err = print_table(top, top->next_ns);
-		top->next_ns += top->interval_ns;
+		top->next_ns = next_after(top, event->time_ns);
 	}
 	if (!err && top->enough)
 		return -ECANCELED;

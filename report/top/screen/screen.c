@@ -115,6 +115,7 @@ static int take_keys(struct screen *screen)
 /* Take in what is there, and draw.  Returns 0 or an error. */
 static int step(struct screen *screen, uint64_t interval_ns)
 {
+	bool live = screen->source->live;
 	uint64_t now_ns = clock_now_ns();
 	int state = FOLLOW_ENDED, err = 0;
 
@@ -122,9 +123,10 @@ static int step(struct screen *screen, uint64_t interval_ns)
 		state = follow_step(screen->view->follow, now_ns);
 	if (state < 0)
 		return state;
-	if ((!screen->paused && now_ns >= screen->next_ns && !screen->ended) ||
+	/* What is finished is shown as it was at its end, in its own time. */
+	if ((live && !screen->paused && now_ns >= screen->next_ns && !screen->ended) ||
 	    (state == FOLLOW_ENDED && !screen->ended)) {
-		err = tick(screen, now_ns);
+		err = tick(screen, live ? now_ns : follow_last_ns(screen->view->follow));
 		screen->next_ns = now_ns + interval_ns;
 	}
 	screen->ended |= state == FOLLOW_ENDED;
