@@ -106,7 +106,8 @@ class SwitchTest(Case):
         recorder = self.told("--switch-output=signal", "--keep=2", name="%n.mlk")
         for number in range(1, 5):
             self.switch(recorder, "%d.mlk" % number)
-        self.assertEqual(sorted(n for n in os.listdir(self.dir) if n.endswith(".mlk")), ["4.mlk", "5.mlk"])
+        wait_until(lambda: sorted(n for n in os.listdir(self.dir) if n.endswith(".mlk")) == ["4.mlk", "5.mlk"],
+                   "others are there than the newest two")
         # another's file of that name is not removed
         os.unlink(self.path("4.mlk"))
         self.write("4.mlk", b"mine")
