@@ -383,7 +383,7 @@ static int record_to(struct recording *r)
 
 int kernel_record(const struct kernel_opts *opts)
 {
-	struct output out;
+	struct output out = {.number = 0};
 	struct recording r = {.opts = opts, .out = &out};
 	int err;
 
