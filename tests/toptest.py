@@ -4,10 +4,9 @@ import collections
 import os
 import re
 import select
-import signal
 import time
 
-from mleaktest import LONG, Sum, number, read_line
+from mleaktest import LONG, Sum, number
 
 Table = collections.namedtuple("Table", "seconds of outstanding stacks allocated freed lost rows text")
 Row = collections.namedtuple("Row", "bytes blocks rate freed age functions")
@@ -74,25 +73,3 @@ def table_with(process, condition, what):
             return table
         last = table
     raise AssertionError("%s: not within %d s; the last table is %s" % (what, LONG, last))
-
-
-class Leaker:
-    """The sample forever, whose pid is @pid and whose output @process has."""
-
-    def __init__(self, process, pid):
-        self.process, self.pid = process, pid
-
-    def expect(self, start):
-        line = read_line(self.process)
-        if not line.startswith(start):
-            raise AssertionError("forever printed '%s' instead of '%s'" % (line, start))
-        return line
-
-    def toggle(self, state):
-        os.kill(self.pid, signal.SIGUSR2)
-        self.expect(state)
-
-    def count(self):
-        os.kill(self.pid, signal.SIGUSR1)
-        words = self.expect("count: ").split()
-        return Sum(*(int(word.partition("=")[2]) for word in words[1:]))

@@ -4,33 +4,9 @@ import os
 import signal
 import time
 
+from forevertest import Forever
 from mleaktest import (LONG, Case, Sum, ends_in, kernel_is_at_least, needs_bpf, parse_answers,
-                       parse_folded, parse_totals, read_line, wait_until)
-
-
-class Forever:
-    """The sample forever, under way."""
-
-    def __init__(self, case, interval_ms=10):
-        self.process = case.spawn([case.sample("forever"), str(interval_ms)])
-        self.pid = self.process.pid
-        self.expect("ready")
-
-    def expect(self, start):
-        line = read_line(self.process)
-        if not line.startswith(start):
-            raise AssertionError("forever printed '%s' instead of '%s'" % (line, start))
-        return line
-
-    def toggle(self, state):
-        """Pause or resume; when it has answered no thread is inside a round, or they run."""
-        self.process.send_signal(signal.SIGUSR2)
-        self.expect(state)
-
-    def count(self):
-        self.process.send_signal(signal.SIGUSR1)
-        words = self.expect("count: ").split()
-        return Sum(*(int(word.partition("=")[2]) for word in words[1:]))
+                       parse_folded, parse_totals, wait_until)
 
 
 def probes(pid):

@@ -6,8 +6,9 @@ import re
 import signal
 
 from backends import both_backends
+from forevertest import Leaker
 from mleaktest import Case, Sum, descendants, parse_answers, state_of, wait_until
-from toptest import Leaker, amount_of, next_table, parse_tables, table_with
+from toptest import amount_of, next_table, parse_tables, table_with
 
 CALL = re.compile(r"^(\d+\.\d+) (\d+)/(\d+) (\S+) (\w+)(?: (\d+))? (0x[0-9a-f]+)(?:  (.*))?$")
 

@@ -7,8 +7,9 @@ import signal
 import subprocess
 
 from backends import both_backends
+from forevertest import Leaker
 from mleaktest import LONG, Case, MLEAK, Sum, descendants, needs_bpf, parse_answers, state_of, wait_until
-from toptest import Leaker, amount_of, next_table, parse_tables, table_with
+from toptest import amount_of, next_table, parse_tables, table_with
 
 
 @needs_bpf

@@ -5,8 +5,8 @@ import re
 import shutil
 import subprocess
 
+from forevertest import Leaker
 from mleaktest import MLEAK, Case, descendants, needs_bpf, number, state_of, wait_until
-from toptest import Leaker
 
 ROW = re.compile(r"^ +([\d.]+ \w+) +([-+]?[\d.]+ \w+)/s +([\d,]+) +([\d.]+)% +([\d.]+ \w+)  (.*?)  (\S.*)$")
 

@@ -68,28 +68,42 @@ static int in_sandbox(const struct place *p)
 	return 0;
 }
 
+/* Run @deeds in a process of its own.  Returns its status as waitpid(2) has it. */
+static int status_of(int (*deeds)(const struct place *p), const struct place *p)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		_exit(deeds(p));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	close(p->open);
+	return status;
+}
+
+/* All was as it should be; skipped where there is no Landlock. */
+static void assert_done(int status)
+{
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == NO_LANDLOCK)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void files_are_only_read(void **state)
 {
 	struct place p;
 	struct stat st;
 	int status;
-	pid_t pid;
 
 	(void)state;
 	make_place(&p);
-	pid = fork();
-	if (!pid)
-		_exit(in_sandbox(&p));
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	close(p.open);
+	status = status_of(in_sandbox, &p);
 	assert_int_equal(stat(p.file, &st), 0);
 	assert_int_not_equal(stat(p.other, &st), 0);
 	unlink(p.file);
 	rmdir(p.folder);
-	assert_true(WIFEXITED(status));
-	if (WEXITSTATUS(status) == NO_LANDLOCK)
-		skip();
-	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_done(status);
 }
 
 /* 0: in the folder files can be made, named, renamed and removed, and nothing else. */
@@ -119,21 +133,13 @@ static void a_folder_is_written(void **state)
 {
 	struct place p;
 	int status;
-	pid_t pid;
 
 	(void)state;
 	make_place(&p);
-	pid = fork();
-	if (!pid)
-		_exit(in_sandbox_but_for_folder(&p));
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	close(p.open);
+	status = status_of(in_sandbox_but_for_folder, &p);
 	unlink(p.file);
 	assert_int_equal(rmdir(p.folder), 0);
-	assert_true(WIFEXITED(status));
-	if (WEXITSTATUS(status) == NO_LANDLOCK)
-		skip();
-	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_done(status);
 }
 
 int main(void)
