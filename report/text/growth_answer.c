@@ -7,6 +7,7 @@
 
 #define MOST_SHOWN   3		      /* groups of stacks */
 #define INNERMOST    3		      /* functions of each */
+#define LEAST_NS     1000000000u      /* a rate of less says nothing of an hour */
 #define MIB_PER_HOUR (60 / 1048576.0) /* of a byte a minute */
 
 /* Print the innermost functions of the view's stack @i, "malloc_it < caller < its caller". */
@@ -57,6 +58,10 @@ void print_growth_answer(FILE *out, const struct report_data *export,
 	size_t growing, shown = 0;
 	double sum = growth_of_rows(rows, &growing);
 
+	if (report_data_duration(export) < LEAST_NS) {
+		fputs("  growing        not told: the recording lasted less than a second\n", out);
+		return;
+	}
 	if (!growing) {
 		fputs("  growing        nothing: no stack had more after each quarter of the "
 		      "recording, and kept its old blocks\n",
@@ -87,7 +92,7 @@ bool print_growing(FILE *out, const struct report_data *export, const struct gro
 	struct growth_row row;
 
 	growth_of_rows(rows, &growing);
-	if (!growing)
+	if (!growing || report_data_duration(export) < LEAST_NS)
 		return false;
 	nr = growth_rows_in_group(rows, 0);
 	row = growth_rows_sum(export, rows->all, nr);
@@ -103,7 +108,9 @@ bool print_growing(FILE *out, const struct report_data *export, const struct gro
 void print_growth_line(FILE *out, const struct report_data *export, const struct growth_rows *rows)
 {
 	fputc('\n', out);
-	if (!print_growing(out, export, rows))
+	if (report_data_duration(export) < LEAST_NS)
+		fputs("growing: not told of less than a second", out);
+	else if (!print_growing(out, export, rows))
 		fputs("nothing grew all the time", out);
 	fputs("; to see how stacks grew: mleak report --growth ", out);
 	text_print(out, export->path);

@@ -10,7 +10,7 @@ void print_growth_answer(FILE *out, const struct report_data *export,
 			 const struct growth_rows *rows);
 
 /* Print what grows most, without the end of a line.  Returns false, with nothing printed, if
- * nothing grows. */
+ * nothing grows, or if the recording lasted less than a second. */
 bool print_growing(FILE *out, const struct report_data *export, const struct growth_rows *rows);
 
 /* Print in one line, after an empty one, what grows most and the command that shows more. */

@@ -42,6 +42,11 @@ class GoldenTest(Case):
         self.assertEqual(len(said), 10)
         self.assertEqual(sorted(found), sorted(said))
 
+    def test_a_third_of_a_second_says_nothing_of_an_hour(self):
+        report = self.mleak("report", os.path.join(GOLDEN, "v1.0-cxx.mlk")).out
+        self.assertRegex(report, r"(?m)^growing: not told of less than a second; to see how stacks grew: ")
+        self.assertNotIn("MiB/h", report)
+
     def test_stacks_of_the_kernel_go_on_in_the_program(self):
         """It made 223 eventfds by one way through its functions, and 97 by another."""
         trace = os.path.join(GOLDEN, "v1.7-kernel-user.mlk")
