@@ -9,6 +9,7 @@
 
 #include "mleak.h"
 #include "report/base/memory.h"
+#include "report/base/sizes.h"
 #include "report/base/text.h"
 #include "report/context/print_overruns.h"
 #include "report/context/sampling_text.h"
@@ -340,6 +341,7 @@ int command_run(int argc, char **argv, int (*run)(const struct report_opts *opts
 			unsetenv("DEBUGINFOD_URLS");
 		opts.view.color = color_wanted(opts.color);
 		opts.view.utf8 = lines_utf8(opts.lines);
+		sizes_set_exact(opts.exact);
 		memory_limit(opts.max_memory);
 		status = run(&opts);
 	}

@@ -28,6 +28,8 @@ CHUNK_MAGIC = b"\xf5CHK\r\n\x1a\n"
 # what does not come.
 LONG = 180
 
+SHOW_SIZES = ("report", "diff", "top")  # the commands with the option --bytes
+
 AS_NOBODY = {"user": "nobody", "group": "nogroup", "extra_groups": []}
 
 Result = collections.namedtuple("Result", "status out err")
@@ -287,7 +289,11 @@ class Case(unittest.TestCase):
                 self.fail("it ended without '%s', but said: %s" % (pattern, process.heard))
             process.heard += part.decode(errors="replace")
 
-    def start_mleak(self, *args, **options):
+    def start_mleak(self, *args, exact=True, **options):
+        """Start mleak with @args.  Figures are compared with those that programs counted, so
+        exact ones are wanted of what shows KiB and MiB to people, unless @exact is false."""
+        if exact and args and args[0] in SHOW_SIZES:
+            args = [args[0], "--bytes", *args[1:]]
         if not os.access(self.program, os.X_OK):
             self.fail("no program %s: run make first" % self.program)
         program = self.program

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "report/base/sizes.h"
 #include "report/base/text.h"
 
 const char *print_sampling_rate(char buf[SAMPLE_TEXT_MAX], const struct mlk_meta *meta)
@@ -38,24 +39,24 @@ static const char *standard_error(char buf[TEXT_NUMBER_MAX], double variance)
 /* Print "(N blocks, M bytes)" of what was skipped for the reason @kind, and end the line. */
 static void print_skipped(FILE *out, const struct mlk_losses *losses, enum mlk_skip kind)
 {
-	char blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX];
+	char blocks[TEXT_NUMBER_MAX], bytes[SIZE_TEXT_MAX];
 
-	fprintf(out, " (%s %s, %s bytes)\n", text_number(blocks, losses->skipped[kind]),
-		text_blocks(losses->skipped[kind]),
-		text_number(bytes, losses->skipped_bytes[kind]));
+	fprintf(out, " (%s %s, %s)\n", text_number(blocks, losses->skipped[kind]),
+		text_blocks(losses->skipped[kind]), size_text(bytes, losses->skipped_bytes[kind]));
 }
 
 static void print_sample(FILE *out, const struct mlk_meta *meta, const struct replay *leaks)
 {
 	const struct mlk_losses *losses = &leaks->condition.losses;
 	const struct sampling_error *error = &leaks->error;
-	char how[SAMPLE_TEXT_MAX], blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX];
+	char how[SAMPLE_TEXT_MAX], blocks[TEXT_NUMBER_MAX], bytes[SIZE_TEXT_MAX];
 
 	if (!print_sampling_rate(how, meta))
 		return;
 	fprintf(out, "  sampled: %s; all blocks and bytes are estimates\n", how);
-	fprintf(out, "    standard error of what is outstanding: %s blocks, %s bytes\n",
-		standard_error(blocks, error->blocks), standard_error(bytes, error->bytes));
+	fprintf(out, "    standard error of what is outstanding: %s blocks, %s\n",
+		standard_error(blocks, error->blocks),
+		size_text(bytes, print_sampling_error(error->bytes)));
 	fputs("    not recorded: allocations that are not in the sample", out);
 	print_skipped(out, losses, MLK_SKIPPED_SAMPLE);
 }
@@ -85,13 +86,13 @@ static void print_sizes(FILE *out, const struct mlk_meta *meta, const struct mlk
 
 static void print_threads(FILE *out, const struct mlk_meta *meta, const struct mlk_losses *losses)
 {
-	char bytes[TEXT_NUMBER_MAX];
+	char bytes[SIZE_TEXT_MAX];
 
 	if (!meta->trigger_bytes && !losses->skipped[MLK_SKIPPED_TRIGGER])
 		return;
 	if (meta->trigger_bytes)
-		fprintf(out, "  not recorded: threads until they had %s bytes outstanding",
-			text_number(bytes, meta->trigger_bytes));
+		fprintf(out, "  not recorded: threads until they had %s outstanding",
+			size_text(bytes, meta->trigger_bytes));
 	else
 		fputs("  not recorded: threads that were not named", out);
 	print_skipped(out, losses, MLK_SKIPPED_TRIGGER);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "report/base/sizes.h"
 #include "report/base/text.h"
 #include "report/terminal/color.h"
 
@@ -50,12 +51,12 @@ void csv_path(FILE *out, const struct places *places, size_t i)
 void print_left_out(FILE *out, size_t nr, const char *one, const char *many,
 		    struct live_amount amount)
 {
-	char number[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX];
+	char number[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX], bytes[SIZE_TEXT_MAX];
 
 	if (nr)
-		fprintf(out, "left out: %s %s with %s %s, %s bytes\n", text_number(number, nr),
+		fprintf(out, "left out: %s %s with %s %s, %s\n", text_number(number, nr),
 			nr == 1 ? one : many, text_number(blocks, amount.blocks),
-			text_blocks(amount.blocks), text_number(bytes, amount.bytes));
+			text_blocks(amount.blocks), size_text(bytes, amount.bytes));
 }
 
 void print_place(FILE *out, const struct place *place, bool color)

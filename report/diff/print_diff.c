@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "mleak.h"
+#include "report/base/sizes.h"
 #include "report/base/text.h"
 #include "report/context/report_data.h"
 #include "report/context/table_rows.h"
@@ -28,10 +29,10 @@ static void put_sums(FILE *out, const char *what, const struct diff *diff, enum 
 {
 	const struct report_data *export = diff->side[side];
 	struct live_amount amount = diff_sum(diff, side);
-	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
+	char bytes[SIZE_TEXT_MAX], blocks[TEXT_NUMBER_MAX];
 
-	fprintf(out, "%-7s%15s bytes%12s %-6s outstanding%12" PRIu64 " events lost", what,
-		text_number(bytes, amount.bytes), text_number(blocks, amount.blocks),
+	fprintf(out, "%-7s%21s%12s %-6s outstanding%12" PRIu64 " events lost", what,
+		size_text(bytes, amount.bytes), text_number(blocks, amount.blocks),
 		text_blocks(amount.blocks), replay_lost(export->leaks));
 	if (export->choice->moments)
 		fprintf(out, "%13.3f s of", (double)export->choice->until_ns / 1e9);
@@ -44,8 +45,8 @@ static void put_sums(FILE *out, const char *what, const struct diff *diff, enum 
 static void put_diff_row(FILE *out, const struct diff *diff, const struct diff_row *row)
 {
 	const struct places *places = diff->side[row->side]->places;
-	char bytes[TEXT_NUMBER_MAX + 1], blocks[TEXT_NUMBER_MAX + 1];
-	char before[TEXT_NUMBER_MAX], after[TEXT_NUMBER_MAX];
+	char bytes[SIZE_TEXT_MAX], blocks[TEXT_NUMBER_MAX + 1];
+	char before[SIZE_TEXT_MAX], after[SIZE_TEXT_MAX];
 	size_t nr;
 	const uint32_t *path = places_path(places, row->i, &nr);
 	bool color = diff->side[row->side]->view->opts.color;
@@ -53,11 +54,12 @@ static void put_diff_row(FILE *out, const struct diff *diff, const struct diff_r
 
 	fprintf(out, "%s%-7s%15s%12s%15s%15s%s\n",
 		color_of(color, is_more ? COLOR_HEAVY : COLOR_NONE), diff_verdict(diff, row),
-		signed_text(bytes, row->amount[DIFF_BEFORE].bytes, row->amount[DIFF_AFTER].bytes),
+		size_change_cell(bytes, row->amount[DIFF_BEFORE].bytes,
+				 row->amount[DIFF_AFTER].bytes),
 		signed_text(blocks, row->amount[DIFF_BEFORE].blocks,
 			    row->amount[DIFF_AFTER].blocks),
-		text_number(before, row->amount[DIFF_BEFORE].bytes),
-		text_number(after, row->amount[DIFF_AFTER].bytes), color_of(color, COLOR_END));
+		size_cell(before, row->amount[DIFF_BEFORE].bytes),
+		size_cell(after, row->amount[DIFF_AFTER].bytes), color_of(color, COLOR_END));
 	for (size_t at = 0; at < nr; at++)
 		print_place(out, &places->all[path[at]], color);
 }
@@ -115,7 +117,7 @@ static int put_diff_text(FILE *out, const struct diff *diff, size_t top)
 		put_rates(out, diff, top);
 		return err;
 	}
-	fprintf(out, "\n%-7s%15s%12s%15s%15s\n", "", "bytes", "blocks", "before", "after");
+	fprintf(out, "\n%-7s%15s%12s%15s%15s\n", "", size_title(), "blocks", "before", "after");
 	for (size_t i = 0; i < diff->nr; i++) {
 		const struct diff_row *row = &diff->rows[i];
 

@@ -7,6 +7,7 @@
 
 #include "mleak.h"
 #include "report/base/array.h"
+#include "report/base/sizes.h"
 #include "report/base/text.h"
 
 #define SECTION	 ".mleak.suppressions" /* as doc/trace-format.md has it */
@@ -190,9 +191,9 @@ struct live_amount suppressions_sum(const struct suppressions *suppressions)
 
 static void print_pattern(FILE *out, const struct pattern *pattern)
 {
-	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
+	char bytes[SIZE_TEXT_MAX], blocks[TEXT_NUMBER_MAX];
 
-	fprintf(out, "%12s%12s  ", text_number(bytes, pattern->matched.bytes),
+	fprintf(out, "%12s%12s  ", size_cell(bytes, pattern->matched.bytes),
 		text_number(blocks, pattern->matched.blocks));
 	text_print(out, pattern->text);
 	fputc('\n', out);

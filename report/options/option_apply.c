@@ -240,6 +240,7 @@ static const struct effect {
 	{OPT_ADDRESSES, FLAG, TO(view.addresses)},
 	{OPT_AT, .apply = apply_at},
 	{OPT_BETWEEN, .apply = apply_between},
+	{OPT_BYTES, FLAG, TO(exact)},
 	{OPT_BY, WORD, TO(by), .first = GROUP_NONE + 1},
 	{OPT_COLOR, WORD, TO(color)},
 	{OPT_COST, WORD, TO(view.cost)},

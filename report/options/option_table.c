@@ -174,6 +174,10 @@ static const struct option_info rows[] = {
 	 .arg = "KIND",
 	 .help = "of a tree: auto (utf-8 on a terminal whose locale has it), utf-8 or ascii",
 	 .values = "auto utf-8 ascii"},
+	{.key = OPT_BYTES,
+	 .name = "bytes",
+	 .help = "exact figures in bytes, in place of KiB, MiB and GiB; formats for programs have "
+		 "them anyway"},
 	{.key = OPT_NO_PAGER, .name = "no-pager", .help = "show the report on a terminal at once"},
 	{.key = 'j',
 	 .name = "jobs",
@@ -239,6 +243,7 @@ static const struct borrowed diff_rows[] = {
 	{OPT_FAIL_ON, "leak: the same as --fail-on-leak"},
 	{OPT_STRICT, NULL},
 	{OPT_COLOR, NULL},
+	{OPT_BYTES, NULL},
 	{OPT_NO_PAGER, NULL},
 	{'j', NULL},
 	{OPT_MAX_MEMORY, NULL},

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "report/base/sizes.h"
 #include "report/base/text.h"
 #include "report/context/print_overruns.h"
 #include "report/context/report_data.h"
@@ -30,12 +31,11 @@ static int print_head(FILE *out, const struct report_data *export, const struct 
 static void print_not_asked_for(FILE *out, const struct report_data *export)
 {
 	struct live_amount filtered = report_data_filtered(export);
-	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
+	char bytes[SIZE_TEXT_MAX], blocks[TEXT_NUMBER_MAX];
 
 	if (filtered.blocks)
-		fprintf(out, "\nfiltered out: %s %s, %s bytes\n",
-			text_number(blocks, filtered.blocks), text_blocks(filtered.blocks),
-			text_number(bytes, filtered.bytes));
+		fprintf(out, "\nfiltered out: %s %s, %s\n", text_number(blocks, filtered.blocks),
+			text_blocks(filtered.blocks), size_text(bytes, filtered.bytes));
 	if (export->suppressions)
 		suppressions_print(export->suppressions, out);
 	print_overruns(out, export);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "report/base/array.h"
+#include "report/base/sizes.h"
 #include "report/base/strings.h"
 #include "report/base/text.h"
 #include "report/context/stack_notes.h"
@@ -231,7 +232,7 @@ static int collect_groups(struct groups *g)
 
 static void put_groups_text(FILE *out, const struct groups *g, size_t nr)
 {
-	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
+	char bytes[SIZE_TEXT_MAX], blocks[TEXT_NUMBER_MAX];
 	bool stacks = is_by_stack(g->key), color = g->export->view->opts.color;
 	uint64_t heavy = report_data_selected(g->export).bytes / 10 + 1; /* as of a tree */
 
@@ -240,18 +241,18 @@ static void put_groups_text(FILE *out, const struct groups *g, size_t nr)
 		return;
 	}
 	if (stacks)
-		fprintf(out, "%25s%24s\n%12s%12s", "by itself", "and what it calls", "bytes",
+		fprintf(out, "%25s%24s\n%12s%12s", "by itself", "and what it calls", size_title(),
 			"blocks");
-	fprintf(out, "%12s%12s  %s\n", "bytes", "blocks", names[g->key]);
+	fprintf(out, "%12s%12s  %s\n", size_title(), "blocks", names[g->key]);
 	for (size_t i = 0; i < nr; i++) {
 		const struct group *group = &g->all[i];
 
 		fprintf(out, "%s%12s%s%12s",
 			color_of(color, group->own.bytes >= heavy ? COLOR_HEAVY : COLOR_NONE),
-			text_number(bytes, group->own.bytes), color_of(color, COLOR_END),
+			size_cell(bytes, group->own.bytes), color_of(color, COLOR_END),
 			text_number(blocks, group->own.blocks));
 		if (stacks)
-			fprintf(out, "%12s%12s", text_number(bytes, group->with_callees.bytes),
+			fprintf(out, "%12s%12s", size_cell(bytes, group->with_callees.bytes),
 				text_number(blocks, group->with_callees.blocks));
 		fprintf(out, "  %s%s%s\n", color_of(color, COLOR_NAME), g->names->all[group->name],
 			color_of(color, COLOR_END));

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "report/base/sizes.h"
 #include "report/base/text.h"
 #include "report/context/arena_hint.h"
 #include "report/context/stack_notes.h"
@@ -33,60 +34,50 @@ static const char *time_text(uint64_t ns, char buf[TEXT_NUMBER_MAX])
 	return buf;
 }
 
-/* A rate with its sign, and commas. */
-static const char *rate_text(char buf[TEXT_NUMBER_MAX + 1], double rate)
-{
-	double size = rate < 0 ? -rate : rate;
-
-	buf[0] = rate < 0 ? '-' : '+';
-	text_number(buf + 1, size < 0x1p63 ? (uint64_t)(size + 0.5) : UINT64_MAX);
-	return buf;
-}
-
 /* What speaks against a leak, if something does. */
 static void put_remark(FILE *out, const struct growth_row *row)
 {
 	const struct growth_stack *growth = &row->growth;
-	char blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX], age[TEXT_NUMBER_MAX];
+	char blocks[TEXT_NUMBER_MAX], bytes[SIZE_TEXT_MAX], age[TEXT_NUMBER_MAX];
 
 	if (row->shape == SHAPE_FILLING && growth->old_blocks)
 		fprintf(out, "    %s of its blocks were freed at age %s (median)\n",
 			text_number(blocks, growth->old_blocks),
 			time_text(growth->old_age_ns, age));
 	if (growth->replaced.blocks)
-		fprintf(out, "    as many older blocks were freed as %s of its blocks, %s bytes\n",
+		fprintf(out, "    as many older blocks were freed as %s of its blocks, %s\n",
 			text_number(blocks, growth->replaced.blocks),
-			text_number(bytes, growth->replaced.bytes));
+			size_text(bytes, growth->replaced.bytes));
 }
 
 /* Of a sample: on how much its figures rest.  Where blocks are freed, growth is no sum of samples.
  */
 static void put_interval(FILE *out, const struct growth_row *row)
 {
-	char samples[TEXT_NUMBER_MAX], low[TEXT_NUMBER_MAX + 1], high[TEXT_NUMBER_MAX + 1];
+	char samples[TEXT_NUMBER_MAX], low[SIZE_TEXT_MAX], high[SIZE_TEXT_MAX];
 
 	if (row->low >= row->high)
 		return;
 	fprintf(out, "    %s %s", text_number(samples, row->samples),
 		row->samples == 1 ? "sample" : "samples");
 	if (row->shape <= SHAPE_UNEVEN)
-		fprintf(out, ": %s to %s bytes/min (95 %%)", rate_text(low, row->low),
-			rate_text(high, row->high));
+		fprintf(out, ": %s to %s/min (95 %%)", size_rate_cell(low, row->low),
+			size_rate_text(high, row->high));
 	fputc('\n', out);
 }
 
 static void put_figures(FILE *out, const struct growth_row *row, struct live_amount amount,
 			bool color)
 {
-	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX], life[TEXT_NUMBER_MAX] = "-";
-	char grown[TEXT_NUMBER_MAX + 1];
+	char bytes[SIZE_TEXT_MAX], blocks[TEXT_NUMBER_MAX], life[TEXT_NUMBER_MAX] = "-";
+	char grown[SIZE_TEXT_MAX];
 
 	if (row->growth.has_lifetime)
 		time_text(row->growth.lifetime_ns, life);
 	fprintf(out, "%s%-9s%14s%12s%16s%+11.1f%7.1f %%%12s%s\n",
 		color_of(color, row->shape == SHAPE_GROWING ? COLOR_HEAVY : COLOR_NONE),
-		growth_shape_name(row->shape), text_number(bytes, amount.bytes),
-		text_number(blocks, amount.blocks), rate_text(grown, row->per_minute),
+		growth_shape_name(row->shape), size_cell(bytes, amount.bytes),
+		text_number(blocks, amount.blocks), size_rate_cell(grown, row->per_minute),
 		row->per_minute * MIB_PER_HOUR, 100 * row->freed, life, color_of(color, COLOR_END));
 }
 
@@ -136,7 +127,7 @@ static bool is_whole(const struct report_data *export, const struct growth_row *
 static void put_variants(FILE *out, const struct report_data *export, const struct growth_row *rows,
 			 size_t nr, size_t common)
 {
-	char number[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX], grown[TEXT_NUMBER_MAX + 1];
+	char number[TEXT_NUMBER_MAX], bytes[SIZE_TEXT_MAX], grown[SIZE_TEXT_MAX];
 
 	if (is_whole(export, rows, nr, common)) {
 		fprintf(out, "    %s stacks with the same lines\n", text_number(number, nr));
@@ -146,9 +137,9 @@ static void put_variants(FILE *out, const struct report_data *export, const stru
 	for (size_t i = 0; i < nr && i < MOST_VARIANTS; i++) {
 		const struct stack *stack = view_stack(export->view, rows[i].i);
 
-		fprintf(out, "      %s bytes in %s %s, %s bytes/min\n",
-			text_number(bytes, stack->bytes), text_number(number, stack->blocks),
-			text_blocks(stack->blocks), rate_text(grown, rows[i].per_minute));
+		fprintf(out, "      %s in %s %s, %s/min\n", size_text(bytes, stack->bytes),
+			text_number(number, stack->blocks), text_blocks(stack->blocks),
+			size_rate_text(grown, rows[i].per_minute));
 		put_places(out, export, rows[i].i, common, SIZE_MAX, "    ");
 	}
 	if (nr > MOST_VARIANTS)
@@ -178,9 +169,10 @@ static void put_group(FILE *out, const struct report_data *export, const struct 
 
 static void put_legend(FILE *out, const struct report_data *export, const bool used[SHAPE_NR])
 {
-	fputs("\nbytes/min, MiB/h: net growth in the second half of the recording; freed: share of "
-	      "the stack's\nblocks; lifetime: median of those that were freed\n",
-	      out);
+	fprintf(out,
+		"\n%s, MiB/h: net growth in the second half of the recording; freed: share of "
+		"the stack's\nblocks; lifetime: median of those that were freed\n",
+		size_rate_title("bytes/min", "per min"));
 	if (export->choice->older_ns || export->choice->from_ns)
 		fputs("the recording: the part of it in which the selected blocks can have been "
 		      "allocated\n",
@@ -204,8 +196,8 @@ int print_growth_text(FILE *out, const struct report_data *export, const struct 
 	}
 	if (stack_notes_init(&notes, export->leaks))
 		return -ENOMEM;
-	fprintf(out, "%-9s%14s%12s%16s%11s%9s%12s\n", "shape", "bytes", "blocks", "bytes/min",
-		"MiB/h", "freed", "lifetime");
+	fprintf(out, "%-9s%14s%12s%16s%11s%9s%12s\n", "shape", size_title(), "blocks",
+		size_rate_title("bytes/min", "per min"), "MiB/h", "freed", "lifetime");
 	for (size_t groups = 0; shown < rows->nr && (!top || groups < top); groups++) {
 		size_t nr = growth_rows_in_group(rows, shown);
 

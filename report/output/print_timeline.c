@@ -1,6 +1,7 @@
 /* print_timeline.c - what was outstanding over time */
 #include <inttypes.h>
 
+#include "report/base/sizes.h"
 #include "report/base/text.h"
 #include "report/machine/print_json.h"
 #include "report/output/print_growth.h"
@@ -53,14 +54,14 @@ static void put_peak(FILE *out, const struct report_data *export)
 {
 	struct live_amount all = export->leaks->figures->peak, shown = peak_of(export->view);
 	const struct block_filter *choice = export->choice;
-	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
+	char bytes[SIZE_TEXT_MAX], blocks[TEXT_NUMBER_MAX];
 
-	fprintf(out, "\npeak of all stacks%s: %s bytes in %s %s; ",
+	fprintf(out, "\npeak of all stacks%s: %s in %s %s; ",
 		choice->thread || choice->older_ns || choice->from_ns ? ", of the selected blocks"
 								      : "",
-		text_number(bytes, all.bytes), text_number(blocks, all.blocks),
+		size_text(bytes, all.bytes), text_number(blocks, all.blocks),
 		text_blocks(all.blocks));
-	fprintf(out, "of these stacks then: %s bytes in %s %s\n", text_number(bytes, shown.bytes),
+	fprintf(out, "of these stacks then: %s in %s %s\n", size_text(bytes, shown.bytes),
 		text_number(blocks, shown.blocks), text_blocks(shown.blocks));
 }
 
@@ -128,15 +129,16 @@ static void put_timeline_text(FILE *out, const struct report_data *export,
 	size_t longest = !columns		      ? BAR_WIDTH
 			 : columns > LEFT + LEAST_BAR ? columns - LEFT
 						      : LEAST_BAR;
-	char bytes[TEXT_NUMBER_MAX], at_end[TEXT_NUMBER_MAX];
+	char bytes[SIZE_TEXT_MAX], at_end[SIZE_TEXT_MAX];
 	uint64_t most = 0;
 
 	for (size_t at = 0; at < growth->slices; at++)
 		most = sum->most[at] > most ? sum->most[at] : most;
-	fprintf(out, "%12s%16s%16s\n", "until", "bytes then", "most meanwhile");
+	fprintf(out, "%12s%16s%16s\n", "until", size_rate_title("bytes then", "size then"),
+		"most meanwhile");
 	for (size_t at = 0; at < growth->slices; at++) {
 		fprintf(out, "%10.3f s%16s%16s", seconds_until(export, growth, at),
-			text_number(at_end, sum->bytes[at]), text_number(bytes, sum->most[at]));
+			size_cell(at_end, sum->bytes[at]), size_cell(bytes, sum->most[at]));
 		put_bar(out, sum->most[at], most, longest);
 	}
 	if (!is_exact(export))

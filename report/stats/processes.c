@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/base/sizes.h"
 #include "report/base/text.h"
 
 #define MAX_LISTED 8   /* of processes_list() */
@@ -68,16 +69,16 @@ static int compare_processes(const void *a, const void *b)
 static void print_process_totals(FILE *out, const struct live_totals *totals)
 {
 	char allocs[TEXT_NUMBER_MAX], frees[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX],
-		bytes[TEXT_NUMBER_MAX];
+		bytes[SIZE_TEXT_MAX];
 
-	fprintf(out, ": %s %s, %s %s, %s %s with %s bytes outstanding",
+	fprintf(out, ": %s %s, %s %s, %s %s with %s outstanding",
 		text_number(allocs, totals->allocated.blocks),
 		totals->allocated.blocks == 1 ? "allocation" : "allocations",
 		text_number(frees, totals->freed.blocks),
 		totals->freed.blocks == 1 ? "free" : "frees",
 		text_number(blocks, totals->outstanding.blocks),
 		text_blocks(totals->outstanding.blocks),
-		text_number(bytes, totals->outstanding.bytes));
+		size_text(bytes, totals->outstanding.bytes));
 }
 
 /* The line of the @nr processes at @all, of which none has its own. */

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "report/base/sizes.h"
 #include "report/base/text.h"
 #include "report/context/report_data.h"
 #include "report/context/stack_notes.h"
@@ -25,7 +26,7 @@ static void put_place(FILE *out, const struct place *place, bool color)
 
 int print_flat(FILE *out, const struct report_data *export)
 {
-	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
+	char bytes[SIZE_TEXT_MAX], blocks[TEXT_NUMBER_MAX];
 	bool color = export->view->opts.color;
 	struct stack_notes notes;
 
@@ -39,9 +40,8 @@ int print_flat(FILE *out, const struct report_data *export)
 		size_t nr;
 		const uint32_t *path = places_path(export->places, i, &nr);
 
-		fprintf(out, "\t%s%s bytes in %s %s from stack%s%s%s\n",
-			color_of(color, COLOR_HEAVY), text_number(bytes, stack->bytes),
-			text_number(blocks, stack->blocks),
+		fprintf(out, "\t%s%s in %s %s from stack%s%s%s\n", color_of(color, COLOR_HEAVY),
+			size_text(bytes, stack->bytes), text_number(blocks, stack->blocks),
 			stack->blocks == 1 ? "allocation" : "allocations", process ? " of " : "",
 			process ? process : "", color_of(color, COLOR_END));
 		for (size_t at = 0; at < nr; at++)

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "report/base/sizes.h"
 #include "report/base/text.h"
 #include "report/context/print_overruns.h"
 #include "report/context/sampling_text.h"
@@ -13,7 +14,7 @@
 /* Least widths of the columns; larger numbers make them wider. */
 #define LABEL_WIDTH 13
 #define COUNT_WIDTH 9
-#define BYTES_WIDTH 17
+#define BYTES_WIDTH 23 /* with their unit */
 
 /* The columns of one summary. */
 struct table {
@@ -22,11 +23,10 @@ struct table {
 	int bytes_width;
 };
 
-static int wider(int width, uint64_t number)
+/* One more than @text has: numbers never touch the text before them. */
+static int wider(int width, const char *text)
 {
-	char buf[TEXT_NUMBER_MAX];
-	/* one more: numbers never touch the text before them */
-	int needed = (int)strlen(text_number(buf, number)) + 1;
+	int needed = (int)strlen(text) + 1;
 
 	return needed > width ? needed : width;
 }
@@ -41,11 +41,11 @@ static void print_count(const struct table *t, const char *label, uint64_t count
 
 static void print_amount(const struct table *t, const char *label, struct live_amount amount)
 {
-	char blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX];
+	char blocks[TEXT_NUMBER_MAX], bytes[SIZE_TEXT_MAX];
 
-	fprintf(t->out, "  %-*s%*s %-6s%*s bytes\n", LABEL_WIDTH, label, t->count_width,
+	fprintf(t->out, "  %-*s%*s %-6s%*s\n", LABEL_WIDTH, label, t->count_width,
 		text_number(blocks, amount.blocks), text_blocks(amount.blocks), t->bytes_width,
-		text_number(bytes, amount.bytes));
+		size_text(bytes, amount.bytes));
 }
 
 /* A sum modulo 2^64 that may be below zero, with its sign. */
@@ -63,11 +63,12 @@ static void print_net(const struct table *t, const struct live_totals *totals)
 {
 	struct live_amount net = live_net(totals);
 	uint64_t unknown = totals->unknown_frees - totals->older.blocks;
-	char blocks[TEXT_NUMBER_MAX + 1], bytes[TEXT_NUMBER_MAX + 1], nr[TEXT_NUMBER_MAX];
+	char blocks[TEXT_NUMBER_MAX + 1], bytes[SIZE_TEXT_MAX], nr[TEXT_NUMBER_MAX];
+	bool below = (int64_t)net.bytes < 0;
 
-	fprintf(t->out, "  %-*s%*s %-6s%*s bytes", LABEL_WIDTH, "net", t->count_width,
+	fprintf(t->out, "  %-*s%*s %-6s%*s", LABEL_WIDTH, "net", t->count_width,
 		net_text(blocks, net.blocks), text_blocks(net.blocks), t->bytes_width,
-		net_text(bytes, net.bytes));
+		size_change_text(bytes, below ? 0 - net.bytes : 0, below ? 0 : net.bytes));
 	if (unknown)
 		fprintf(t->out, ", less %s older %s of unknown size", text_number(nr, unknown),
 			text_blocks(unknown));
@@ -77,14 +78,14 @@ static void print_net(const struct table *t, const struct live_totals *totals)
 static void print_outstanding(const struct table *t, struct live_amount outstanding,
 			      struct live_amount suspect)
 {
-	char blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX];
+	char blocks[TEXT_NUMBER_MAX], bytes[SIZE_TEXT_MAX];
 
 	print_amount(t, "outstanding", outstanding);
 	if (suspect.blocks)
 		fprintf(t->out,
-			"    suspect: %s of these blocks (%s bytes) lived while frees were lost: "
+			"    suspect: %s of these blocks (%s) lived while frees were lost: "
 			"they may have been freed\n",
-			text_number(blocks, suspect.blocks), text_number(bytes, suspect.bytes));
+			text_number(blocks, suspect.blocks), size_text(bytes, suspect.bytes));
 }
 
 /* When the frees were lost that leave blocks in doubt, in seconds from @start_ns on. */
@@ -119,12 +120,11 @@ static void print_unknown_frees(const struct table *t, uint64_t nr, bool whole_l
 
 static void print_older_sizes(FILE *out, const struct live_amount *older)
 {
-	char blocks[TEXT_NUMBER_MAX], bytes[TEXT_NUMBER_MAX];
+	char blocks[TEXT_NUMBER_MAX], bytes[SIZE_TEXT_MAX];
 
 	if (older->blocks)
-		fprintf(out,
-			"    %s of them had about %s bytes: so much was allocated there next\n",
-			text_number(blocks, older->blocks), text_number(bytes, older->bytes));
+		fprintf(out, "    %s of them had about %s: so much was allocated there next\n",
+			text_number(blocks, older->blocks), size_text(bytes, older->bytes));
 }
 
 static void print_totals(const struct table *t, const struct live_totals *totals,
@@ -267,13 +267,14 @@ int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
 {
 	const struct live_totals *totals = &leaks->totals;
 	struct table t = {.out = out, .count_width = COUNT_WIDTH, .bytes_width = BYTES_WIDTH};
+	char number[TEXT_NUMBER_MAX], size[SIZE_TEXT_MAX];
 	int err;
 
 	/* no sum of the table is larger than these */
-	t.count_width = wider(t.count_width, totals->allocated.blocks);
-	t.count_width = wider(t.count_width, totals->unknown_frees);
-	t.count_width = wider(t.count_width, totals->inherited_frees);
-	t.bytes_width = wider(t.bytes_width, totals->allocated.bytes);
+	t.count_width = wider(t.count_width, text_number(number, totals->allocated.blocks));
+	t.count_width = wider(t.count_width, text_number(number, totals->unknown_frees));
+	t.count_width = wider(t.count_width, text_number(number, totals->inherited_frees));
+	t.bytes_width = wider(t.bytes_width, size_text(size, totals->allocated.bytes));
 
 	print_origin(out, path, meta, leaks);
 	print_totals(&t, totals, leaks->suspects, meta->whole_life);

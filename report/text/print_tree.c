@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "report/base/sizes.h"
 #include "report/base/text.h"
 #include "report/context/table_rows.h"
 #include "report/terminal/color.h"
@@ -66,7 +67,7 @@ static void print_places(const struct printer *p, const struct tree_node *node)
 	const struct tree_place *best[MAX_PLACES];
 	size_t nr = best_places(p, node, best), file_len = 0;
 	const char *file = "";
-	char bytes[TEXT_NUMBER_MAX];
+	char bytes[SIZE_TEXT_MAX];
 
 	for (size_t i = 0; i < nr && i < MAX_PLACES; i++) {
 		const char *location = p->labels->all[best[i]->label].location;
@@ -78,7 +79,7 @@ static void print_places(const struct printer *p, const struct tree_node *node)
 			same	    ? colon
 			: *location ? location
 				    : "[no line]",
-			text_number(bytes, best[i]->bytes));
+			size_cell(bytes, best[i]->bytes));
 		file = location;
 		file_len = colon ? (size_t)(colon - location) : 0;
 	}
@@ -109,11 +110,11 @@ static void print_node(const struct printer *p, uint32_t number, const char *bra
 	const struct tree_node *node = &p->tree->all[number];
 	const struct label *label = &p->labels->all[node->label];
 	const char *told = tree_told(p->tree, number);
-	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
+	char bytes[SIZE_TEXT_MAX], blocks[TEXT_NUMBER_MAX], suspects[TEXT_NUMBER_MAX];
 
 	fprintf(p->out, "%s%*s%s%*s  %.*s%s%s%s%s",
 		color_of(p->color, node->bytes >= p->heavy ? COLOR_HEAVY : COLOR_NONE),
-		p->bytes_width, text_number(bytes, node->bytes), color_of(p->color, COLOR_END),
+		p->bytes_width, size_cell(bytes, node->bytes), color_of(p->color, COLOR_END),
 		p->blocks_width, text_number(blocks, node->blocks), (int)p->indent, p->prefix,
 		branch, color_of(p->color, label->name[0] == '[' ? COLOR_REMARK : COLOR_NAME),
 		label->name, color_of(p->color, COLOR_END));
@@ -121,7 +122,7 @@ static void print_node(const struct printer *p, uint32_t number, const char *bra
 		fprintf(p->out, " [%s]", told);
 	print_location(p, node);
 	if (node->suspects)
-		fprintf(p->out, "  [suspect: %s of %s]", text_number(bytes, node->suspects),
+		fprintf(p->out, "  [suspect: %s of %s]", text_number(suspects, node->suspects),
 			text_number(blocks, node->blocks));
 	fputc('\n', p->out);
 }
@@ -147,11 +148,10 @@ static void print_children(struct printer *p, uint32_t first)
 	}
 }
 
-static int width_for(uint64_t number)
+static int width_for(const char *number)
 {
-	char buf[TEXT_NUMBER_MAX];
 	/* one more: numbers of two columns never touch */
-	int width = (int)strlen(text_number(buf, number)) + 1;
+	int width = (int)strlen(number) + 1;
 
 	return width > LEAST_WIDTH ? width : LEAST_WIDTH;
 }
@@ -160,6 +160,7 @@ static int width_for(uint64_t number)
 static void set_widths(struct printer *p)
 {
 	uint64_t bytes = 0, blocks = 0;
+	char size[SIZE_TEXT_MAX], number[TEXT_NUMBER_MAX];
 
 	for (uint32_t at = p->tree->all[TREE_ROOT].first; at != TREE_NONE;
 	     at = p->tree->all[at].next) {
@@ -168,8 +169,8 @@ static void set_widths(struct printer *p)
 		bytes = root->bytes > bytes ? root->bytes : bytes;
 		blocks = root->blocks > blocks ? root->blocks : blocks;
 	}
-	p->bytes_width = width_for(bytes);
-	p->blocks_width = width_for(blocks);
+	p->bytes_width = width_for(size_cell(size, bytes));
+	p->blocks_width = width_for(text_number(number, blocks));
 }
 
 static void print_as(struct printer *p, const char *order)
@@ -177,8 +178,8 @@ static void print_as(struct printer *p, const char *order)
 	FILE *out = p->out;
 
 	set_widths(p);
-	fprintf(out, "%*s%*s  call path (%s)\n", p->bytes_width, "bytes", p->blocks_width, "blocks",
-		order);
+	fprintf(out, "%*s%*s  call path (%s)\n", p->bytes_width, size_title(), p->blocks_width,
+		"blocks", order);
 	for (uint32_t at = p->tree->all[TREE_ROOT].first; at != TREE_NONE;) {
 		const struct tree_node *root = &p->tree->all[at];
 

@@ -13,6 +13,7 @@
 #include "cmdline/options.h"
 #include "mleak.h"
 #include "report/base/array.h"
+#include "report/base/sizes.h"
 
 #define MOST_NS 1000000000000000000ull
 
@@ -20,6 +21,7 @@ enum {
 	OPT_SORT = 512, /* beyond those of the recorder */
 	OPT_FLAT,
 	OPT_PLAIN,
+	OPT_BYTES,
 	OPT_DEBUG_DIR,
 	OPT_MAX_MEMORY,
 };
@@ -46,6 +48,9 @@ static const struct option_info own[] = {
 	{.key = OPT_PLAIN,
 	 .name = "plain",
 	 .help = "one table after the other, also on a terminal"},
+	{.key = OPT_BYTES,
+	 .name = "bytes",
+	 .help = "exact figures in bytes, in place of KiB, MiB and GiB"},
 	{.key = OPT_DEBUG_DIR,
 	 .name = "debug-dir",
 	 .arg = "DIR",
@@ -172,6 +177,9 @@ static int apply_option(void *ctx, const struct option_info *option, const char 
 		return 0;
 	case OPT_PLAIN:
 		o->plain = true;
+		return 0;
+	case OPT_BYTES:
+		sizes_set_exact(true);
 		return 0;
 	case OPT_DEBUG_DIR:
 		return add_debug_dir(o, text);

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "report/base/array.h"
+#include "report/base/sizes.h"
 #include "report/base/text.h"
 #include "report/terminal/color.h"
 #include "report/top/top_view.h"
@@ -42,7 +43,7 @@ static int print_head(FILE *out, const struct top_view *view)
 	const struct mlk_meta *meta = mlk_reader_meta(view->trace);
 	const struct live_totals *totals = live_totals(view->leaks->live);
 	uint64_t now_ns = view->table.now_ns;
-	char a[TEXT_NUMBER_MAX], b[TEXT_NUMBER_MAX], c[TEXT_NUMBER_MAX];
+	char a[SIZE_TEXT_MAX], b[TEXT_NUMBER_MAX], c[TEXT_NUMBER_MAX];
 	char *title = top_view_title(view);
 
 	if (!title)
@@ -53,10 +54,9 @@ static int print_head(FILE *out, const struct top_view *view)
 		now_ns > meta->start_ns ? (double)(now_ns - meta->start_ns) / 1e9 : 0.0);
 	text_print(out, title);
 	free(title);
-	fprintf(out, ": %s bytes in %s %s outstanding from %s %s\n",
-		text_number(a, totals->outstanding.bytes),
-		text_number(b, totals->outstanding.blocks), text_blocks(totals->outstanding.blocks),
-		text_number(c, view->table.nr_stacks),
+	fprintf(out, ": %s in %s %s outstanding from %s %s\n",
+		size_text(a, totals->outstanding.bytes), text_number(b, totals->outstanding.blocks),
+		text_blocks(totals->outstanding.blocks), text_number(c, view->table.nr_stacks),
 		view->table.nr_stacks == 1 ? "stack" : "stacks");
 	fprintf(out, "  allocated %s %s, freed %s", text_number(a, totals->allocated.blocks),
 		text_blocks(totals->allocated.blocks), text_number(b, totals->freed.blocks));
@@ -143,14 +143,14 @@ static int print_line(FILE *out, const struct top_view *view, const struct top_r
 		      size_t columns)
 {
 	uint32_t id = view->leaks->stacks->all[row->stack].id;
-	char number[TEXT_NUMBER_MAX], rate[TOP_RATE_MAX], age[TOP_TIME_MAX], freed[16];
+	char number[TEXT_NUMBER_MAX], size[SIZE_TEXT_MAX], age[TOP_TIME_MAX], freed[16];
 	char *process = top_view_process(view, row), *line;
 
 	line = stack_names_line(view->names, id, columns);
 	snprintf(freed, sizeof(freed), "%.1f %%", 100 * row->freed);
-	print_right(out, 16, text_number(number, row->now.bytes));
+	print_right(out, 16, size_cell(size, row->now.bytes));
 	print_right(out, 13, text_number(number, row->now.blocks));
-	print_right(out, 15, top_rate(rate, row->rate));
+	print_right(out, 15, size_rate_cell(size, row->rate));
 	print_right(out, 9, freed);
 	print_right(out, 11, top_time(age, row->age_ns));
 	fputs("  ", out);
@@ -167,10 +167,10 @@ static int print_line(FILE *out, const struct top_view *view, const struct top_r
 /* All of a stack, in the words of bcc's memleak. */
 static void print_stack(FILE *out, const struct top_view *view, const struct top_row *row)
 {
-	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX], rate[TOP_RATE_MAX], age[TOP_TIME_MAX];
+	char bytes[SIZE_TEXT_MAX], blocks[TEXT_NUMBER_MAX], rate[SIZE_TEXT_MAX], age[TOP_TIME_MAX];
 	char *process = top_view_process(view, row);
 
-	fprintf(out, "\t%s bytes in %s %s from stack", text_number(bytes, row->now.bytes),
+	fprintf(out, "\t%s in %s %s from stack", size_text(bytes, row->now.bytes),
 		text_number(blocks, row->now.blocks),
 		row->now.blocks == 1 ? "allocation" : "allocations");
 	if (process) {
@@ -179,7 +179,7 @@ static void print_stack(FILE *out, const struct top_view *view, const struct top
 	}
 	free(process);
 	if (view->opts->form == TOP_FLAT)
-		fprintf(out, ", %s bytes/s, %.1f %% freed, %s old", top_rate(rate, row->rate),
+		fprintf(out, ", %s/s, %.1f %% freed, %s old", size_rate_text(rate, row->rate),
 			100 * row->freed, top_time(age, row->age_ns));
 	fputc('\n', out);
 	stack_names_print(view->names, out, view->leaks->stacks->all[row->stack].id, "\t\t");
@@ -211,8 +211,8 @@ int top_print(FILE *out, const struct top_view *view)
 	if (!err && view->opts->blocks)
 		err = list_blocks(&blocks, view, nr);
 	if (view->opts->form == TOP_TABLE && nr)
-		fprintf(out, "%16s%13s%15s%9s%11s  %s\n", "bytes", "blocks", "bytes/s", "freed",
-			"age", "stack");
+		fprintf(out, "%16s%13s%15s%9s%11s  %s\n", size_title(), "blocks",
+			size_rate_title("bytes/s", "per s"), "freed", "age", "stack");
 	for (size_t i = 0; !err && i < nr; i++)
 		err = print_row(out, view, i, &blocks);
 	fputc('\n', out);

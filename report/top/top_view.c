@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,19 +97,6 @@ const char *top_time(char buf[TOP_TIME_MAX], uint64_t ns)
 		snprintf(buf, TOP_TIME_MAX, "%.1f h", s / 3600);
 	else
 		snprintf(buf, TOP_TIME_MAX, "%.1f d", s / 86400);
-	return buf;
-}
-
-const char *top_rate(char buf[TOP_RATE_MAX], double rate)
-{
-	char number[TEXT_NUMBER_MAX];
-	double whole = round(fabs(rate));
-
-	snprintf(buf, TOP_RATE_MAX, "%s%s",
-		 whole < 1  ? ""
-		 : rate > 0 ? "+"
-			    : "-",
-		 text_number(number, whole < 1e18 ? (uint64_t)whole : UINT64_MAX));
 	return buf;
 }
 

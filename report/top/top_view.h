@@ -44,13 +44,9 @@ char *top_view_process(const struct top_view *view, const struct top_row *row);
 char *top_view_title(const struct top_view *view);
 
 #define TOP_TIME_MAX 32 /* bytes for top_time() */
-#define TOP_RATE_MAX 40 /* and for top_rate() */
 
 /* Write how long @ns nanoseconds are, as "2.3 s" or "1.5 h", into @buf.  Returns @buf. */
 const char *top_time(char buf[TOP_TIME_MAX], uint64_t ns);
-
-/* Write @rate, bytes a second, with its sign into @buf.  Returns @buf. */
-const char *top_rate(char buf[TOP_RATE_MAX], double rate);
 
 /* Print the table on @out as opts->form says.  Returns 0 or -ENOMEM. */
 int top_print(FILE *out, const struct top_view *view);

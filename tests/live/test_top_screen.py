@@ -98,11 +98,11 @@ class TopScreenTest(Case):
         terminal.type("Escape")
         wait_until(lambda: len(terminal.rows()) >= 2, "the filter is still there")
         terminal.type("t")
-        seen = terminal.wait(r"^ *bytes +blocks +thread$")
+        seen = terminal.wait(r"^ *size +blocks +thread$")
         self.assertEqual(sum(number(found) for found in
                              re.findall(r"B +([\d,]+)  forever \(%d/\d+\)" % target.pid, seen)), truth)
         terminal.type("p")
-        seen = terminal.wait(r"^ *bytes +blocks +process$")
+        seen = terminal.wait(r"^ *size +blocks +process$")
         self.assertRegex(seen, r"(?m)^ .* %s  forever \(%d\)$" % ("{:,}".format(truth), target.pid))
         terminal.type("p", "?")
         terminal.wait("stand still")
@@ -115,8 +115,8 @@ class TopScreenTest(Case):
     def test_sort_keys_and_pause(self):
         target = self.start_forever()
         terminal = Terminal(self, MLEAK, "top", "-p", str(target.pid), "100ms")
-        terminal.wait(r"^\* +bytes .*\n.*leak_here")
-        for key, mark in (("n", r"\* +blocks"), ("r", r"\* +net/s"), ("a", r"\* +age"), ("b", r"^\* +bytes")):
+        terminal.wait(r"^\* +size .*\n.*leak_here")
+        for key, mark in (("n", r"\* +blocks"), ("r", r"\* +net/s"), ("a", r"\* +age"), ("b", r"^\* +size")):
             terminal.type(key)
             terminal.wait(mark)
         terminal.type("Space")
@@ -149,14 +149,14 @@ class TopScreenTest(Case):
     def test_a_finished_trace(self):
         trace, _ = self.record(self.sample("single"))
         terminal = Terminal(self, MLEAK, "top", trace)
-        terminal.wait(r"\[ended\]\noutstanding 1\.1 KiB in 23 blocks from 1 stack")
+        terminal.wait(r"\[ended\]\noutstanding 1,081 bytes in 23 blocks from 1 stack")
         terminal.type("q")
         self.assertEqual(terminal.status(), 0)
 
     def test_a_finished_trace_and_an_interval(self):
         trace, _ = self.record(self.sample("single"))
         terminal = Terminal(self, MLEAK, "top", trace, "1ms")
-        seen = terminal.wait(r"\[ended\]\noutstanding 1\.1 KiB in 23 blocks from 1 stack")
+        seen = terminal.wait(r"\[ended\]\noutstanding 1,081 bytes in 23 blocks from 1 stack")
         self.assertNotIn("bytes outstanding", seen)
         terminal.type("q")
         self.assertEqual(terminal.status(), 0)

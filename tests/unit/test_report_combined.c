@@ -15,6 +15,7 @@
 
 #include "format/writer.h"
 #include "mleak.h"
+#include "report/base/sizes.h"
 #include "report/output/print_growth.h"
 #include "report/report_run.h"
 #include "report/stats/stack_stats.h"
@@ -412,5 +413,6 @@ int main(void)
 		cmocka_unit_test(what_is_lost_later_makes_no_suspects),
 	};
 
+	sizes_set_exact(true); /* figures are compared with exact ones */
 	return cmocka_run_group_tests(tests, make_file, remove_file);
 }

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "report/base/sizes.h"
 #include "report/machine/print_folded.h"
 #include "report/text/print_tree.h"
 
@@ -254,5 +255,6 @@ int main(void)
 		cmocka_unit_test(nothing_outstanding_is_said),
 	};
 
+	sizes_set_exact(true); /* figures are compared with exact ones */
 	return cmocka_run_group_tests(tests, new_unwinder, free_unwinder);
 }

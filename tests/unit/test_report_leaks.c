@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "format/writer.h"
+#include "report/base/sizes.h"
 #include "report/replay/replay.h"
 #include "report/text/print_summary.h"
 #include "report/text/print_tree.h"
@@ -245,5 +246,6 @@ int main(void)
 		cmocka_unit_test(damaged_traces_are_survived),
 	};
 
+	sizes_set_exact(true); /* figures are compared with exact ones */
 	return cmocka_run_group_tests(tests, make_trace, remove_trace);
 }

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "format/writer.h"
+#include "report/base/sizes.h"
 #include "report/context/sampling_text.h"
 #include "report/live/live.h"
 #include "report/live/sampling.h"
@@ -326,5 +327,6 @@ int main(void)
 		cmocka_unit_test(filters_are_told_with_what_they_left_out),
 	};
 
+	sizes_set_exact(true); /* figures are compared with exact ones */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

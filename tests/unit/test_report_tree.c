@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "report/base/sizes.h"
 #include "report/text/print_tree.h"
 
 #define MAX_DEPTH 16
@@ -434,5 +435,6 @@ int main(void)
 		cmocka_unit_test(what_is_not_of_code_is_not_told_of),
 	};
 
+	sizes_set_exact(true); /* figures are compared with exact ones */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,17 @@
 /* draw.c - the head, the lists and the other pages */
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <ncurses.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/base/sizes.h"
 #include "report/base/text.h"
 #include "report/top/screen/screen_state.h"
 
 #define HEAD_ROWS 3 /* and one of column names */
 #define FOOT_ROWS 1
 #define SPARKS	  8
-#define SIZE_TEXT 16
 
 enum { PAIR_HEAVY = 1, PAIR_NAME, PAIR_REMARK };
 
@@ -21,23 +20,6 @@ size_t screen_list_rows(void)
 	int rows = LINES - HEAD_ROWS - 1 - FOOT_ROWS;
 
 	return rows > 0 ? (size_t)rows : 0;
-}
-
-/* @bytes in the unit that suits, with @sign before it. */
-static const char *size_text(char buf[SIZE_TEXT], const char *sign, double bytes)
-{
-	static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-	int i = 0;
-
-	for (; bytes >= 1024 && i < 4; i++)
-		bytes /= 1024;
-	snprintf(buf, SIZE_TEXT, i ? "%s%.1f %s" : "%s%.0f %s", sign, bytes, unit[i]);
-	return buf;
-}
-
-static const char *rate_text(char buf[SIZE_TEXT], double rate)
-{
-	return size_text(buf, rate >= 0.5 ? "+" : rate <= -0.5 ? "-" : "", fabs(rate));
 }
 
 /* Bytes that process @tgid has in memory, by the kernel; 0: not known. */
@@ -63,7 +45,7 @@ static void draw_title(const struct screen *screen)
 	const struct mlk_meta *meta = mlk_reader_meta(view->trace);
 	uint64_t rss = screen->source->live && !screen->ended ? resident_bytes(meta->tgid) : 0;
 	uint64_t now_ns = view->table.now_ns, lost = replay_lost(view->leaks);
-	char size[SIZE_TEXT], number[TEXT_NUMBER_MAX], time[TOP_TIME_MAX];
+	char size[SIZE_TEXT_MAX], number[TEXT_NUMBER_MAX], time[TOP_TIME_MAX];
 	char *title = top_view_title(view), *safe = title ? text_escape(title) : NULL;
 
 	attron(A_BOLD);
@@ -72,7 +54,7 @@ static void draw_title(const struct screen *screen)
 	printw("  %s  %s", safe ? safe : "",
 	       top_time(time, now_ns > meta->start_ns ? now_ns - meta->start_ns : 0));
 	if (rss)
-		printw("  RSS %s", size_text(size, "", (double)rss));
+		printw("  RSS %s", size_text(size, rss));
 	if (lost)
 		attron(COLOR_PAIR(PAIR_HEAVY));
 	printw("  %s events lost", text_number(number, lost));
@@ -91,16 +73,16 @@ static void draw_sums(const struct screen *screen)
 	const struct live_totals *totals = live_totals(screen->view->leaks->live);
 	const struct top_state *state = &screen->view->state;
 	int64_t grown = (int64_t)(screen->outstanding - screen->outstanding_before);
-	char a[SIZE_TEXT], b[TEXT_NUMBER_MAX], c[TEXT_NUMBER_MAX];
+	char a[SIZE_TEXT_MAX], b[TEXT_NUMBER_MAX], c[TEXT_NUMBER_MAX];
 
-	mvprintw(1, 0, "outstanding %s in %s %s from %s %s",
-		 size_text(a, "", (double)totals->outstanding.bytes),
-		 text_number(b, totals->outstanding.blocks),
-		 text_blocks(totals->outstanding.blocks),
-		 text_number(c, screen->view->table.nr_stacks),
-		 screen->view->table.nr_stacks == 1 ? "stack" : "stacks");
+	mvprintw(
+		1, 0, "outstanding %s in %s %s from %s %s", size_text(a, totals->outstanding.bytes),
+		text_number(b, totals->outstanding.blocks), text_blocks(totals->outstanding.blocks),
+		text_number(c, screen->view->table.nr_stacks),
+		screen->view->table.nr_stacks == 1 ? "stack" : "stacks");
 	printw(", %s/s",
-	       rate_text(a, state->since_ns ? (double)grown * 1e9 / (double)state->since_ns : 0));
+	       size_rate_text(a,
+			      state->since_ns ? (double)grown * 1e9 / (double)state->since_ns : 0));
 	mvprintw(2, 0, "allocated %s %s, freed %s", text_number(b, totals->allocated.blocks),
 		 text_blocks(totals->allocated.blocks), text_number(c, totals->freed.blocks));
 	if (totals->unknown_frees)
@@ -134,13 +116,13 @@ static int draw_row(const struct screen *screen, int y, const struct top_row *ro
 {
 	const struct top_view *view = screen->view;
 	size_t columns = COLS > STACK_COLUMN + 10 ? (size_t)(COLS - STACK_COLUMN) : 10;
-	char size[SIZE_TEXT], rate[SIZE_TEXT], number[TEXT_NUMBER_MAX], age[TOP_TIME_MAX];
+	char size[SIZE_TEXT_MAX], rate[SIZE_TEXT_MAX], number[TEXT_NUMBER_MAX], age[TOP_TIME_MAX];
 	char *process = top_view_process(view, row), *safe = process ? text_escape(process) : NULL;
 	char *line =
 		stack_names_line(view->names, view->leaks->stacks->all[row->stack].id, columns);
 
-	size_text(size, "", (double)row->now.bytes);
-	rate_text(rate, row->rate);
+	size_cell(size, row->now.bytes);
+	size_rate_cell(rate, row->rate);
 	mvprintw(y, 0, "%11s %11s/s %9s %5.1f%% %8s  ", size, rate,
 		 text_number(number, row->now.blocks), 100 * row->freed,
 		 top_time(age, row->age_ns));
@@ -182,13 +164,13 @@ static int draw_groups(const struct screen *screen)
 		const struct group *group = &screen->groups.all[screen->first + i];
 		char *name = group_name(&screen->groups, screen->view, group);
 		char *safe = name ? text_escape(name) : NULL;
-		char size[SIZE_TEXT], number[TEXT_NUMBER_MAX];
+		char size[SIZE_TEXT_MAX], number[TEXT_NUMBER_MAX];
 
 		if (screen->first + i == screen->at)
 			attron(A_REVERSE);
 		if (safe)
 			mvprintw(HEAD_ROWS + 1 + (int)i, 0, "%11s %13s  %s",
-				 size_text(size, "", (double)group->now.bytes),
+				 size_cell(size, group->now.bytes),
 				 text_number(number, group->now.blocks), safe);
 		attroff(A_REVERSE);
 		free(name);
@@ -218,13 +200,13 @@ static void draw_text(const struct screen *screen, const char *text)
 static int draw_stack(const struct screen *screen)
 {
 	const struct stack *stack = &screen->view->leaks->stacks->all[screen->opened];
-	char a[TEXT_NUMBER_MAX], b[TEXT_NUMBER_MAX], c[TEXT_NUMBER_MAX], *text = NULL;
+	char a[SIZE_TEXT_MAX], b[TEXT_NUMBER_MAX], c[TEXT_NUMBER_MAX], *text = NULL;
 	size_t len = 0;
 	FILE *out = open_memstream(&text, &len);
 
 	if (!out)
 		return -ENOMEM;
-	fprintf(out, "%s bytes in %s %s outstanding; ", text_number(a, stack->now.bytes),
+	fprintf(out, "%s in %s %s outstanding; ", size_text(a, stack->now.bytes),
 		text_number(b, stack->now.blocks), text_blocks(stack->now.blocks));
 	fprintf(out, "%s allocated, %s freed\n\n", text_number(b, stack->allocated.blocks),
 		text_number(c, stack->freed.blocks));
@@ -278,10 +260,10 @@ static void draw_columns(const struct screen *screen)
 	mvhline(HEAD_ROWS, 0, ' ', COLS);
 	if (screen->page == PAGE_STACKS)
 		mvprintw(HEAD_ROWS, 0, "%s%10s%s%12s%s%9s%7s%s%8s  %-*s  stack", marks[TOP_BYTES],
-			 "bytes", marks[TOP_RATE], "net/s", marks[TOP_BLOCKS], "blocks", "freed",
-			 marks[TOP_AGE], "age", TREND_COLUMNS, "trend");
+			 size_title(), marks[TOP_RATE], "net/s", marks[TOP_BLOCKS], "blocks",
+			 "freed", marks[TOP_AGE], "age", TREND_COLUMNS, "trend");
 	else if (screen->page == PAGE_THREADS || screen->page == PAGE_PROCESSES)
-		mvprintw(HEAD_ROWS, 0, "%11s %13s  %s", "bytes", "blocks",
+		mvprintw(HEAD_ROWS, 0, "%11s %13s  %s", size_title(), "blocks",
 			 screen->groups.threads ? "thread" : "process");
 	else
 		mvaddstr(HEAD_ROWS, 0, screen->page == PAGE_HELP ? "keys" : "stack");
