@@ -16,17 +16,14 @@ static bool is_table(const struct report_opts *opts)
 	return opts->by || opts->growth || opts->timeline;
 }
 
-static int print_stacks(const struct report_run *job, const struct report_data *export,
-			size_t columns)
+static int print_stacks(const struct report_run *job, const struct report_data *export)
 {
 	const struct report_opts *opts = job->opts;
 	struct table table = {
 		.by = opts->by,
 		.growth = job->growth,
 		.timeline = opts->timeline,
-		.opts = {.format = format_of_table(opts->format),
-			 .top = opts->view.top,
-			 .columns = columns},
+		.opts = {.format = format_of_table(opts->format), .top = opts->view.top},
 	};
 
 	return is_table(opts) ? format_print_table(stdout, export, &table)
@@ -49,7 +46,6 @@ static int print_report(struct report_run *job)
 	struct verdict verdict;
 	struct gate judged;
 	bool unmatched = false;
-	size_t columns;
 	int err, status;
 
 	/* a table is made of all stacks, and cut then */
@@ -67,9 +63,8 @@ static int print_report(struct report_run *job)
 		verdict.doubt = judged.status == EXIT_UNKNOWN ? judged.text : NULL;
 		export.verdict = &verdict;
 	}
-	columns = color_columns(); /* a pager has none */
 	page(opts);
-	err = print_stacks(job, &export, columns);
+	err = print_stacks(job, &export);
 	if (err)
 		return report_run_explain_make(job, err);
 	status = pager_finish();

@@ -15,6 +15,7 @@
 #include "report/context/sampling_text.h"
 #include "report/filter/suppressions.h"
 #include "report/kernel_file.h"
+#include "report/name/short_name.h"
 #include "report/output/print_address.h"
 #include "report/stats/heaptrack_events.h"
 #include "report/terminal/pager.h"
@@ -341,7 +342,10 @@ int command_run(int argc, char **argv, int (*run)(const struct report_opts *opts
 			unsetenv("DEBUGINFOD_URLS");
 		opts.view.color = color_wanted(opts.color);
 		opts.view.utf8 = lines_utf8(opts.lines);
+		opts.view.columns = color_columns(); /* a pager has none */
 		sizes_set_exact(opts.exact);
+		if (opts.full_names)
+			short_names_disable();
 		memory_limit(opts.max_memory);
 		status = run(&opts);
 	}

@@ -156,6 +156,8 @@ $(O)/libunit.a: $(filter-out $(O)/mleak.o,$(OBJ)) $(O)/tests/unit/mleak.o $(O)/t
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
+$(O)/tests/tools/short_names: $(filter %/short_name.o %/name_brackets.o %/report/base/text.o,$(OBJ))
+
 $(O)/tests/tools/%: $(O)/tests/tools/%.o $(filter $(O)/unwind/%,$(OBJ))
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)

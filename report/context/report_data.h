@@ -42,8 +42,7 @@ enum table_format { TABLE_TEXT, TABLE_CSV, TABLE_JSON };
  * ranks, none may be missing. */
 struct table_opts {
 	enum table_format format;
-	size_t top;	/* only so many rows; 0: all */
-	size_t columns; /* of the terminal; 0: it is none */
+	size_t top; /* only so many rows; 0: all */
 };
 
 /* What of all that is outstanding the view has, with what its top leaves out. */

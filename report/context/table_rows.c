@@ -6,6 +6,7 @@
 
 #include "report/base/sizes.h"
 #include "report/base/text.h"
+#include "report/name/short_name.h"
 #include "report/terminal/color.h"
 
 static void put_field_text(FILE *out, const char *text)
@@ -59,15 +60,26 @@ void print_left_out(FILE *out, size_t nr, const char *one, const char *many,
 			text_blocks(amount.blocks), size_text(bytes, amount.bytes));
 }
 
-void print_place(FILE *out, const struct place *place, bool color)
+#define INDENT 4
+
+void print_place(FILE *out, const struct place *place, const struct view_opts *opts)
 {
-	fprintf(out, "    %s%s%s%s",
-		color_of(color, place->function[0] == '[' ? COLOR_REMARK : COLOR_NAME),
-		place->function, color_of(color, COLOR_END), place->inlined ? " (inlined)" : "");
-	if (place->told)
-		fprintf(out, " [%s]", place->told);
+	char line[sizeof(":4294967295")];
+	const char *told = place->told ? place->told : "",
+		   *inlined = place->inlined ? " (inlined)" : "";
+	size_t beside = INDENT + strlen(inlined) + (*told ? text_columns(told) + strlen(" []") : 0);
+
+	snprintf(line, sizeof(line), ":%" PRIu32, place->line);
 	if (place->file[0])
-		fprintf(out, "  %s%s:%" PRIu32 "%s", color_of(color, COLOR_PLACE), place->file,
-			place->line, color_of(color, COLOR_END));
+		beside += 2 + text_columns(place->file) + strlen(line);
+	fprintf(out, "%*s%s", INDENT, "",
+		color_of(opts->color, place->function[0] == '[' ? COLOR_REMARK : COLOR_NAME));
+	name_print(out, place->function, name_room(opts->columns, beside));
+	fprintf(out, "%s%s", color_of(opts->color, COLOR_END), inlined);
+	if (*told)
+		fprintf(out, " [%s]", told);
+	if (place->file[0])
+		fprintf(out, "  %s%s%s%s", color_of(opts->color, COLOR_PLACE), place->file, line,
+			color_of(opts->color, COLOR_END));
 	fputc('\n', out);
 }

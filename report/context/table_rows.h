@@ -21,8 +21,8 @@ void csv_path(FILE *out, const struct places *places, size_t i);
 void print_left_out(FILE *out, size_t nr, const char *one, const char *many,
 		    struct live_amount amount);
 
-/* Print its function, and where it is in the source if that is known.  @color: with escape
- * sequences.  Errors are left in @out for ferror(). */
-void print_place(FILE *out, const struct place *place, bool color);
+/* Print the function of @place by its short name, and where it is in the source if that is known,
+ * in the columns and with the colours of @opts.  Errors are left in @out for ferror(). */
+void print_place(FILE *out, const struct place *place, const struct view_opts *opts);
 
 #endif

@@ -61,7 +61,7 @@ static void put_diff_row(FILE *out, const struct diff *diff, const struct diff_r
 		size_cell(before, row->amount[DIFF_BEFORE].bytes),
 		size_cell(after, row->amount[DIFF_AFTER].bytes), color_of(color, COLOR_END));
 	for (size_t at = 0; at < nr; at++)
-		print_place(out, &places->all[path[at]], color);
+		print_place(out, &places->all[path[at]], &diff->side[row->side]->view->opts);
 }
 
 static void put_rate_row(FILE *out, const struct diff *diff, const struct diff_row *row)
@@ -77,7 +77,7 @@ static void put_rate_row(FILE *out, const struct diff *diff, const struct diff_r
 		color_of(color, after > before ? COLOR_HEAVY : COLOR_NONE), diff_verdict(diff, row),
 		after - before, before, after, color_of(color, COLOR_END));
 	for (size_t at = 0; at < nr; at++)
-		print_place(out, &places->all[path[at]], color);
+		print_place(out, &places->all[path[at]], &diff->side[row->side]->view->opts);
 }
 
 /* The stacks that grow, whether at the same rate or not. */

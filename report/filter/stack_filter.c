@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/name/short_name.h"
+
 struct stack_filter {
 	struct stack_filter_opts opts;
 	regex_t function;
@@ -58,9 +60,20 @@ static bool has_module(const struct stack_filter *sieve, const struct stack_filt
 	return false;
 }
 
+/* Does it match @name, whole or as it is shown? */
 static bool is_function(const struct stack_filter *sieve, const char *name)
 {
-	return name && !regexec(&sieve->function, name, 0, NULL, 0);
+	char *shown;
+	bool is;
+
+	if (!name || !regexec(&sieve->function, name, 0, NULL, 0))
+		return name != NULL;
+	if (!strchr(name, '<'))
+		return false;
+	shown = short_name(name);
+	is = shown && !regexec(&sieve->function, shown, 0, NULL, 0);
+	free(shown);
+	return is;
 }
 
 static bool has_function(const struct stack_filter *sieve, const struct stack_filter_stack *stack)

@@ -9,6 +9,7 @@
 #include "report/context/report_data.h"
 #include "report/machine/print_html.h"
 #include "report/machine/print_json.h"
+#include "report/name/short_name.h"
 #include "report/view/places.h"
 #include "report/view/tree.h"
 
@@ -96,17 +97,20 @@ static int put_html_head(struct json *json, const struct report_data *export)
 int html_frame(struct json *json, const struct place *place)
 {
 	char line[sizeof(":4294967295")] = "";
-	char *text;
+	char *name = short_name(place->function), *text = NULL;
 
 	if (place->file[0] && place->line)
 		snprintf(line, sizeof(line), ":%" PRIu32, place->line);
-	if (asprintf(&text, "%s%s%s%s%s%s%s%s", place->function, place->inlined ? " (inlined)" : "",
+	if (name &&
+	    asprintf(&text, "%s%s%s%s%s%s%s%s", name, place->inlined ? " (inlined)" : "",
 		     place->module[0] ? " [" : "", text_file_name(place->module),
 		     place->module[0] ? "]" : "", place->file[0] ? " " : "", place->file, line) < 0)
-		return -ENOMEM;
-	json_text(json, NULL, text);
+		text = NULL;
+	if (text)
+		json_text(json, NULL, text);
+	free(name);
 	free(text);
-	return 0;
+	return text ? 0 : -ENOMEM;
 }
 
 static int put_html_stacks(struct json *json, const struct report_data *export)

@@ -254,6 +254,7 @@ static const struct effect {
 	{OPT_FLAT, .apply = apply_flat},
 	{OPT_FOLDED, .apply = apply_folded},
 	{OPT_FORMAT, WORD, TO(format)},
+	{OPT_FULL_NAMES, FLAG, TO(full_names)},
 	{OPT_FUNCTION, .apply = apply_function},
 	{OPT_GROWTH, FLAG, TO(growth)},
 	{OPT_INLINE, FLAG, TO(view.inlined)},

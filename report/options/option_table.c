@@ -125,6 +125,10 @@ static const struct option_info rows[] = {
 	 .help = "also show functions that the compiler inlined",
 	 .group = "Names and lines"},
 	{.key = OPT_ADDRESSES, .name = "addresses", .help = "MODULE+0xADDR in place of names"},
+	{.key = OPT_FULL_NAMES,
+	 .name = "full-names",
+	 .help = "show C++ names with all template arguments, those that are the default, too; "
+		 "formats for programs have them anyway"},
 	{.key = OPT_NO_DEMANGLE,
 	 .name = "no-demangle",
 	 .help = "show mangled names of C++ and Rust, as the files have them"},
@@ -233,6 +237,7 @@ static const struct borrowed diff_rows[] = {
 	{OPT_NO_EMBEDDED, NULL},
 	{OPT_INLINE, NULL},
 	{OPT_ADDRESSES, NULL},
+	{OPT_FULL_NAMES, NULL},
 	{OPT_NO_DEMANGLE, NULL},
 	{OPT_DEBUG_DIR, NULL},
 	{OPT_SYMFS, NULL},

@@ -13,6 +13,7 @@
 #include "report/context/stack_notes.h"
 #include "report/context/table_rows.h"
 #include "report/machine/print_json.h"
+#include "report/name/short_name.h"
 #include "report/terminal/color.h"
 
 #define SCHEMA_VERSION 1
@@ -254,8 +255,10 @@ static void put_groups_text(FILE *out, const struct groups *g, size_t nr)
 		if (stacks)
 			fprintf(out, "%12s%12s", size_cell(bytes, group->with_callees.bytes),
 				text_number(blocks, group->with_callees.blocks));
-		fprintf(out, "  %s%s%s\n", color_of(color, COLOR_NAME), g->names->all[group->name],
-			color_of(color, COLOR_END));
+		fprintf(out, "  %s", color_of(color, COLOR_NAME));
+		name_print(out, g->names->all[group->name],
+			   name_room(g->export->view->opts.columns, stacks ? 50 : 26));
+		fprintf(out, "%s\n", color_of(color, COLOR_END));
 	}
 }
 

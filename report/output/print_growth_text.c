@@ -106,7 +106,7 @@ static void put_places(FILE *out, const struct report_data *export, size_t i, si
 
 	for (size_t at = from; at < nr && at < to; at++) {
 		fputs(indent, out);
-		print_place(out, &export->places->all[path[at]], export->view->opts.color);
+		print_place(out, &export->places->all[path[at]], &export->view->opts);
 	}
 }
 

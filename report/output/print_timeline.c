@@ -158,6 +158,6 @@ int print_timeline(FILE *out, const struct report_data *export, const struct gro
 	if (opts->format == TABLE_CSV)
 		put_timeline_csv(out, export, growth, &sum);
 	else
-		put_timeline_text(out, export, growth, &sum, opts->columns);
+		put_timeline_text(out, export, growth, &sum, export->view->opts.columns);
 	return 0;
 }

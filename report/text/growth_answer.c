@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "report/base/text.h"
+#include "report/name/short_name.h"
 
 #define MOST_SHOWN   3		      /* groups of stacks */
 #define INNERMOST    3		      /* functions of each */
@@ -21,10 +22,12 @@ static void print_innermost(FILE *out, const struct view *view, size_t i)
 		return;
 	}
 	nr = view_path(view, i, path);
-	for (size_t at = 0; at < INNERMOST && first + at < nr; at++)
-		fprintf(out, "%s%s", at ? " < " : "",
-			view->labels->all[path[view->opts.inverted ? first + at : nr - 1 - at]]
-				.name);
+	for (size_t at = 0; at < INNERMOST && first + at < nr; at++) {
+		uint32_t label = path[view->opts.inverted ? first + at : nr - 1 - at];
+
+		fputs(at ? " < " : "", out);
+		name_print(out, view->labels->all[label].name, 0);
+	}
 }
 
 /* When the first of @nr rows was called first, in seconds from the start of the recording. */

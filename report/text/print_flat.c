@@ -7,13 +7,32 @@
 #include "report/context/report_data.h"
 #include "report/context/stack_notes.h"
 #include "report/context/table_rows.h"
+#include "report/name/short_name.h"
 #include "report/terminal/color.h"
 
-static void put_place(FILE *out, const struct place *place, bool color)
+#define INDENT 16 /* two tabs */
+
+/* How many columns of a line of @place are not its name. */
+static size_t columns_beside(const struct place *place)
 {
-	fprintf(out, "\t\t%s%s%s%s",
-		color_of(color, place->function[0] == '[' ? COLOR_REMARK : COLOR_NAME),
-		place->function, color_of(color, COLOR_END), place->inlined ? " (inlined)" : "");
+	size_t nr = INDENT + (place->inlined ? strlen(" (inlined)") : 0);
+
+	if (place->module[0])
+		nr += strlen(" []") + text_columns(text_file_name(place->module));
+	if (place->file[0])
+		nr += 1 + text_columns(place->file);
+	return nr + (place->line ? strlen(":12345") : 0);
+}
+
+static void put_place(FILE *out, const struct place *place, const struct view_opts *opts)
+{
+	size_t beside = columns_beside(place);
+	bool color = opts->color;
+
+	fprintf(out, "\t\t%s",
+		color_of(color, place->function[0] == '[' ? COLOR_REMARK : COLOR_NAME));
+	name_print(out, place->function, name_room(opts->columns, beside));
+	fprintf(out, "%s%s", color_of(color, COLOR_END), place->inlined ? " (inlined)" : "");
 	if (place->module[0])
 		fprintf(out, " [%s]", text_file_name(place->module));
 	fputs(color_of(color, COLOR_PLACE), out);
@@ -45,7 +64,7 @@ int print_flat(FILE *out, const struct report_data *export)
 			stack->blocks == 1 ? "allocation" : "allocations", process ? " of " : "",
 			process ? process : "", color_of(color, COLOR_END));
 		for (size_t at = 0; at < nr; at++)
-			put_place(out, &export->places->all[path[at]], color);
+			put_place(out, &export->places->all[path[at]], &export->view->opts);
 		stack_notes_print(out, export, &notes, i, "\t\t");
 	}
 	stack_notes_release(&notes);

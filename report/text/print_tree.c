@@ -2,11 +2,13 @@
 #include "report/text/print_tree.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/base/sizes.h"
 #include "report/base/text.h"
 #include "report/context/table_rows.h"
+#include "report/name/short_name.h"
 #include "report/terminal/color.h"
 
 #define LEAST_WIDTH 12 /* of the columns of numbers */
@@ -24,6 +26,7 @@ struct printer {
 	const struct tree *tree;
 	const struct labels *labels;
 	bool color;
+	size_t columns; /* of the terminal; 0: it is none */
 	uint64_t heavy; /* bytes from which on a node is emphasized */
 	const struct lines *lines;
 	int bytes_width, blocks_width;		 /* of the columns */
@@ -62,7 +65,7 @@ static size_t best_places(const struct printer *p, const struct tree_node *node,
 
 /* Print where the calls are: FILE:LINE, or of several "FILE:LINE (BYTES), :LINE (BYTES), 2 more".
  */
-static void print_places(const struct printer *p, const struct tree_node *node)
+static void print_places(FILE *out, const struct printer *p, const struct tree_node *node)
 {
 	const struct tree_place *best[MAX_PLACES];
 	size_t nr = best_places(p, node, best), file_len = 0;
@@ -75,7 +78,7 @@ static void print_places(const struct printer *p, const struct tree_node *node)
 		bool same = colon && file_len == (size_t)(colon - location) &&
 			    !memcmp(location, file, file_len);
 
-		fprintf(p->out, "%s%s (%s)", i ? ", " : "",
+		fprintf(out, "%s%s (%s)", i ? ", " : "",
 			same	    ? colon
 			: *location ? location
 				    : "[no line]",
@@ -84,47 +87,70 @@ static void print_places(const struct printer *p, const struct tree_node *node)
 		file_len = colon ? (size_t)(colon - location) : 0;
 	}
 	if (nr > MAX_PLACES)
-		fprintf(p->out, ", %zu more", nr - MAX_PLACES);
+		fprintf(out, ", %zu more", nr - MAX_PLACES);
 }
 
-static void print_location(const struct printer *p, const struct tree_node *node)
+/* Where the calls of @node are, "" when it is not known; to be freed.  NULL: no memory. */
+static char *location_of(const struct printer *p, const struct tree_node *node)
 {
 	const char *location = p->labels->all[node->label].location;
-	bool several =
-		node->places != TREE_NONE && p->tree->places.all[node->places].next != TREE_NONE;
+	char *text = NULL;
+	size_t len;
+	FILE *out;
 
 	if (node->places != TREE_NONE)
 		location = p->labels->all[p->tree->places.all[node->places].label].location;
-	if (!several && !*location)
-		return;
-	fprintf(p->out, "  %s", color_of(p->color, COLOR_PLACE));
-	if (several)
-		print_places(p, node);
-	else
-		fputs(location, p->out);
+	if (node->places == TREE_NONE || p->tree->places.all[node->places].next == TREE_NONE)
+		return strdup(location);
+	out = open_memstream(&text, &len);
+	if (!out)
+		return NULL;
+	print_places(out, p, node);
+	if (!fclose(out))
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* Print what is behind the numbers of the node: branches, name and @location. */
+static void print_call(const struct printer *p, uint32_t number, const char *branch,
+		       const char *location)
+{
+	const struct label *label = &p->labels->all[p->tree->all[number].label];
+	const char *told = tree_told(p->tree, number);
+	size_t beside = (size_t)(p->bytes_width + p->blocks_width) + 2 + text_columns(branch) +
+			(told ? text_columns(told) + strlen(" []") : 0) +
+			(*location ? 2 + text_columns(location) : 0);
+
+	for (size_t i = 0; i < p->indent; i++)
+		beside += (p->prefix[i] & 0xc0) != 0x80;
+	fprintf(p->out, "  %.*s%s%s", (int)p->indent, p->prefix, branch,
+		color_of(p->color, label->name[0] == '[' ? COLOR_REMARK : COLOR_NAME));
+	name_print(p->out, label->name, name_room(p->columns, beside));
 	fputs(color_of(p->color, COLOR_END), p->out);
+	if (told)
+		fprintf(p->out, " [%s]", told);
+	if (*location)
+		fprintf(p->out, "  %s%s%s", color_of(p->color, COLOR_PLACE), location,
+			color_of(p->color, COLOR_END));
 }
 
 static void print_node(const struct printer *p, uint32_t number, const char *branch)
 {
 	const struct tree_node *node = &p->tree->all[number];
-	const struct label *label = &p->labels->all[node->label];
-	const char *told = tree_told(p->tree, number);
 	char bytes[SIZE_TEXT_MAX], blocks[TEXT_NUMBER_MAX], suspects[TEXT_NUMBER_MAX];
+	char *location = location_of(p, node);
 
-	fprintf(p->out, "%s%*s%s%*s  %.*s%s%s%s%s",
+	fprintf(p->out, "%s%*s%s%*s",
 		color_of(p->color, node->bytes >= p->heavy ? COLOR_HEAVY : COLOR_NONE),
 		p->bytes_width, size_cell(bytes, node->bytes), color_of(p->color, COLOR_END),
-		p->blocks_width, text_number(blocks, node->blocks), (int)p->indent, p->prefix,
-		branch, color_of(p->color, label->name[0] == '[' ? COLOR_REMARK : COLOR_NAME),
-		label->name, color_of(p->color, COLOR_END));
-	if (told)
-		fprintf(p->out, " [%s]", told);
-	print_location(p, node);
+		p->blocks_width, text_number(blocks, node->blocks));
+	print_call(p, number, branch, location ? location : "");
 	if (node->suspects)
 		fprintf(p->out, "  [suspect: %s of %s]", text_number(suspects, node->suspects),
 			text_number(blocks, node->blocks));
 	fputc('\n', p->out);
+	free(location);
 }
 
 /* Recursion is as deep as the tree, which is at most VIEW_MAX_PATH. */
@@ -209,6 +235,7 @@ static void print_on_terminal(FILE *out, const struct tree *tree, const struct v
 		.tree = tree,
 		.labels = view->labels,
 		.color = view->opts.color,
+		.columns = view->opts.columns,
 		.lines = view->opts.utf8 ? &utf8_lines : &ascii_lines,
 	};
 	uint64_t all = 0;

@@ -14,6 +14,7 @@
 #include "mleak.h"
 #include "report/base/array.h"
 #include "report/base/sizes.h"
+#include "report/name/short_name.h"
 
 #define MOST_NS 1000000000000000000ull
 
@@ -22,6 +23,7 @@ enum {
 	OPT_FLAT,
 	OPT_PLAIN,
 	OPT_BYTES,
+	OPT_FULL_NAMES,
 	OPT_DEBUG_DIR,
 	OPT_MAX_MEMORY,
 };
@@ -51,6 +53,9 @@ static const struct option_info own[] = {
 	{.key = OPT_BYTES,
 	 .name = "bytes",
 	 .help = "exact figures in bytes, in place of KiB, MiB and GiB"},
+	{.key = OPT_FULL_NAMES,
+	 .name = "full-names",
+	 .help = "C++ names with all template arguments, those that are the default, too"},
 	{.key = OPT_DEBUG_DIR,
 	 .name = "debug-dir",
 	 .arg = "DIR",
@@ -180,6 +185,9 @@ static int apply_option(void *ctx, const struct option_info *option, const char 
 		return 0;
 	case OPT_BYTES:
 		sizes_set_exact(true);
+		return 0;
+	case OPT_FULL_NAMES:
+		short_names_disable();
 		return 0;
 	case OPT_DEBUG_DIR:
 		return add_debug_dir(o, text);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report/base/text.h"
+#include "report/name/short_name.h"
 #include "report/terminal/color.h"
 
 #define LIBRARY "libmleak-preload.so" /* that recorded it */
@@ -14,6 +15,7 @@ struct stack_names {
 	struct symbols_source source;
 	struct symbols_opts opts;
 	bool color;
+	size_t columns;
 	struct symbols *names;
 	struct labels *labels;
 };
@@ -31,6 +33,7 @@ int stack_names_new(struct stack_names **out, const struct symbols_source *sourc
 	named->opts = (struct symbols_opts){
 		.addresses = opts->addresses, .lines = true, .inlined = opts->inlined};
 	named->color = opts->color;
+	named->columns = opts->columns;
 	err = symbols_new(&named->names);
 	if (!err)
 		err = labels_new(&named->labels);
@@ -69,6 +72,16 @@ int stack_names_resolve(struct stack_names *named)
 	return symbols_resolve(named->names, &named->source, &named->opts, named->labels);
 }
 
+/* How many columns of a line of @label behind @indent are not its name. */
+static size_t columns_beside(const struct label *label, const char *indent)
+{
+	size_t nr = label->location[0] ? 2 + text_columns(label->location) : 0;
+
+	for (; *indent; indent++)
+		nr += *indent == '\t' ? 8 : 1;
+	return nr;
+}
+
 void stack_names_print(const struct stack_names *named, FILE *out, uint32_t id, const char *indent)
 {
 	struct dwunw_frame frames[STACK_MAX_FRAMES];
@@ -82,8 +95,10 @@ void stack_names_print(const struct stack_names *named, FILE *out, uint32_t id, 
 		for (size_t k = 0; k < nr_labels; k++) {
 			const struct label *label = &named->labels->all[labels[k]];
 
-			fprintf(out, "%s%s%s%s", indent, color_of(named->color, COLOR_NAME),
-				label->name, color_of(named->color, COLOR_END));
+			fprintf(out, "%s%s", indent, color_of(named->color, COLOR_NAME));
+			name_print(out, label->name,
+				   name_room(named->columns, columns_beside(label, indent)));
+			fputs(color_of(named->color, COLOR_END), out);
 			if (label->location[0])
 				fprintf(out, "  %s%s%s", color_of(named->color, COLOR_PLACE),
 					label->location, color_of(named->color, COLOR_END));
@@ -94,7 +109,8 @@ void stack_names_print(const struct stack_names *named, FILE *out, uint32_t id, 
 		fprintf(out, "%s[stack incomplete: %s]\n", indent, dwunw_status_text(status));
 }
 
-#define MORE "..." /* callers that there is no room for */
+#define MORE	     "..." /* callers that there is no room for */
+#define MOST_IN_LINE 60	   /* columns of a caller's name beside others */
 
 char *stack_names_line(const struct stack_names *named, uint32_t id, size_t columns)
 {
@@ -111,16 +127,19 @@ char *stack_names_line(const struct stack_names *named, uint32_t id, size_t colu
 	for (size_t i = 0; i < nr; i++) {
 		size_t nr_labels;
 		const uint32_t *labels = symbols_labels(named->names, &frames[i], &nr_labels);
-		const char *name = named->labels->all[labels[nr_labels - 1]].name;
 		const char *before = i ? " < " : "";
+		char *name = name_to_fit(named->labels->all[labels[nr_labels - 1]].name,
+					 i ? MOST_IN_LINE : columns);
 
 		/* the first is there in any case, as is what says that there are more */
-		used += strlen(before) + text_columns(name);
+		used += strlen(before) + (name ? text_columns(name) : 0);
 		if (i && used + strlen(" < " MORE) > columns && i + 1 < nr) {
 			fprintf(out, "%s%s", before, MORE);
+			free(name);
 			break;
 		}
-		fprintf(out, "%s%s", before, name);
+		fprintf(out, "%s%s", before, name ? name : "");
+		free(name);
 	}
 	if (!fclose(out))
 		return text;

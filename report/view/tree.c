@@ -10,6 +10,7 @@
 #include "report/base/hash_index.h"
 #include "report/base/strings.h"
 #include "report/name/labels.h"
+#include "report/name/short_name.h"
 
 /* Find the child of @parent with this label, or make it.  Returns 1: it was made, 0 or -ENOMEM. */
 static int intern_node(struct tree *tree, uint32_t parent, uint32_t label, uint32_t *number)
@@ -273,15 +274,14 @@ static int add_node_name(struct tree_names *names, uint32_t node)
 {
 	uint32_t label = names->tree->all[node].label;
 	const char *told = tree_told(names->tree, node);
-	const char *name = names->labels->all[label].name;
-	char *text;
-	int err;
+	char *name = short_name(names->labels->all[label].name), *text = NULL;
+	int err = -ENOMEM;
 
-	if (!told)
-		return strings_intern(names->texts, name, &names->numbers[node]);
-	if (asprintf(&text, "%s [%s]", name, told) < 0)
-		return -ENOMEM;
-	err = strings_intern(names->texts, text, &names->numbers[node]);
+	if (name && asprintf(&text, told ? "%s [%s]" : "%s%s", name, told ? told : "") < 0)
+		text = NULL;
+	if (text)
+		err = strings_intern(names->texts, text, &names->numbers[node]);
+	free(name);
 	free(text);
 	return err;
 }

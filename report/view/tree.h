@@ -95,7 +95,8 @@ struct tree_names {
 int tree_names_new(struct tree_names **out, const struct tree *tree, const struct labels *labels);
 
 /* Give numbers to the texts of the nodes of a path that was added to the tree, in the order of
- * their addition: names, and behind them in brackets what tree_told() has.  Returns 0 or -ENOMEM.
+ * their addition: short names, and behind them in brackets what tree_told() has.  Returns 0 or
+ * -ENOMEM.
  */
 int tree_names_add(struct tree_names *names, const uint32_t *path, size_t nr);
 

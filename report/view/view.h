@@ -31,6 +31,7 @@ struct view_opts {
 	bool details;	     /* file and line of each frame, and why a stack is incomplete */
 	bool color;	     /* for text: escape sequences of a terminal */
 	bool utf8;	     /* for trees: lines of UTF-8, else of ASCII */
+	size_t columns;	     /* of the terminal that text is for; 0: it is none */
 	bool all;	     /* stacks of which nothing is outstanding, too */
 	enum view_cost cost; /* what they are sorted by; and for view_cost_of() */
 	struct stack_filter_opts sieve;

@@ -1,15 +1,10 @@
 """`mleak report` on a terminal: colours and the pager; and neither elsewhere."""
 
-import fcntl
 import os
-import pty
 import re
-import struct
-import subprocess
-import termios
-import time
 
-from mleaktest import LONG, TESTS, Case
+from mleaktest import TESTS, Case
+from terminaltest import see_on_terminal
 
 TRACE = os.path.join(TESTS, "golden", "v1.1-cxx.mlk")
 OTHER = os.path.join(TESTS, "golden", "v1.3-overrun.mlk")
@@ -17,26 +12,9 @@ SEQUENCE = "\x1b\\[[0-9;]*m"
 
 
 class ReportTerminalTest(Case):
-    def on_terminal(self, *args, status=0, columns=0, with_stderr=False, **env):
+    def on_terminal(self, *args, **options):
         """What a terminal gets to see of a report, and of what is said beside it if so wanted."""
-        settings = dict(os.environ, TERM="xterm", PAGER="cat", LC_ALL="C")
-        for name in "NO_COLOR", "MLEAK_PAGER", "LESS":
-            settings.pop(name, None)
-        settings.update(env)
-        master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
-        self.addCleanup(os.close, master)
-        process = self.start_mleak("report", *args, TRACE, stdout=slave, env=settings,
-                                   stderr=slave if with_stderr else subprocess.PIPE)
-        os.close(slave)
-        seen, deadline = b"", time.monotonic() + LONG
-        while time.monotonic() < deadline:
-            try:
-                seen += os.read(master, 65536)
-            except OSError:  # the other end was closed
-                break
-        self.assertEqual(process.wait(timeout=LONG), status)
-        return seen.decode().replace("\r\n", "\n")
+        return see_on_terminal(self, "report", *args, TRACE, **options)
 
     def test_colours_change_nothing_else(self):
         for args in [], ["--flat"], ["--by", "function"], ["-n", "1"], ["--growth"], ["--by", "size"]:
