@@ -8,6 +8,7 @@
 #include "report/base/text.h"
 #include "report/name/short_name.h"
 #include "report/terminal/color.h"
+#include "report/view/recursion.h"
 
 static void put_field_text(FILE *out, const char *text)
 {
@@ -82,4 +83,28 @@ void print_place(FILE *out, const struct place *place, const struct view_opts *o
 		fprintf(out, "  %s%s%s%s", color_of(opts->color, COLOR_PLACE), place->file, line,
 			color_of(opts->color, COLOR_END));
 	fputc('\n', out);
+}
+
+void print_place_range(FILE *out, const struct place_range *range, const struct view_opts *opts,
+		       void (*print)(FILE *out, const struct place *place,
+				     const struct view_opts *opts))
+{
+	uint32_t keys[VIEW_MAX_PATH];
+	size_t nr, to, period, times = 1;
+	const uint32_t *path = places_path(range->places, range->stack, &nr);
+
+	to = range->to < nr ? range->to : nr;
+	for (size_t at = range->from; at < to; at++)
+		if (at < VIEW_MAX_PATH)
+			keys[at] = range->places->numbers[path[at]];
+	for (size_t at = range->from; at < to; at += period * times) {
+		bool folds = !opts->full_recursion && to <= VIEW_MAX_PATH;
+
+		period = folds ? recursion_at(keys, to, at, &times) : 1;
+		for (size_t i = 0; i < period; i++) {
+			fputs(range->indent, out);
+			print(out, &range->places->all[path[at + i]], opts);
+		}
+		recursion_print(out, range->remark_indent, period, times);
+	}
 }

@@ -25,4 +25,18 @@ void print_left_out(FILE *out, size_t nr, const char *one, const char *many,
  * in the columns and with the colours of @opts.  Errors are left in @out for ferror(). */
 void print_place(FILE *out, const struct place *place, const struct view_opts *opts);
 
+/* Some frames of a stack that are to be printed; all is borrowed. */
+struct place_range {
+	const struct places *places;
+	size_t stack;	 /* of the view */
+	size_t from, to; /* frames, the innermost is 0; there may be less than @to */
+	const char *indent, *remark_indent; /* before each line, and before one that is no frame */
+};
+
+/* Print them as lines, by @print behind the indent; of those that are repeated one each, and a line
+ * that says how often, unless @opts wants all. */
+void print_place_range(FILE *out, const struct place_range *range, const struct view_opts *opts,
+		       void (*print)(FILE *out, const struct place *place,
+				     const struct view_opts *opts));
+
 #endif

@@ -44,11 +44,10 @@ static void put_sums(FILE *out, const char *what, const struct diff *diff, enum 
 
 static void put_diff_row(FILE *out, const struct diff *diff, const struct diff_row *row)
 {
-	const struct places *places = diff->side[row->side]->places;
+	const struct place_range all = {
+		diff->side[row->side]->places, row->i, 0, SIZE_MAX, "", "    "};
 	char bytes[SIZE_TEXT_MAX], blocks[TEXT_NUMBER_MAX + 1];
 	char before[SIZE_TEXT_MAX], after[SIZE_TEXT_MAX];
-	size_t nr;
-	const uint32_t *path = places_path(places, row->i, &nr);
 	bool color = diff->side[row->side]->view->opts.color;
 	bool is_more = row->amount[DIFF_AFTER].bytes > row->amount[DIFF_BEFORE].bytes;
 
@@ -60,24 +59,21 @@ static void put_diff_row(FILE *out, const struct diff *diff, const struct diff_r
 			    row->amount[DIFF_AFTER].blocks),
 		size_cell(before, row->amount[DIFF_BEFORE].bytes),
 		size_cell(after, row->amount[DIFF_AFTER].bytes), color_of(color, COLOR_END));
-	for (size_t at = 0; at < nr; at++)
-		print_place(out, &places->all[path[at]], &diff->side[row->side]->view->opts);
+	print_place_range(out, &all, &diff->side[row->side]->view->opts, print_place);
 }
 
 static void put_rate_row(FILE *out, const struct diff *diff, const struct diff_row *row)
 {
-	const struct places *places = diff->side[row->side]->places;
+	const struct place_range all = {
+		diff->side[row->side]->places, row->i, 0, SIZE_MAX, "", "    "};
 	double before = row->rate[DIFF_BEFORE] * MIB_PER_HOUR;
 	double after = row->rate[DIFF_AFTER] * MIB_PER_HOUR;
-	size_t nr;
-	const uint32_t *path = places_path(places, row->i, &nr);
 	bool color = diff->side[row->side]->view->opts.color;
 
 	fprintf(out, "%s%-7s%+15.1f%15.1f%15.1f%s\n",
 		color_of(color, after > before ? COLOR_HEAVY : COLOR_NONE), diff_verdict(diff, row),
 		after - before, before, after, color_of(color, COLOR_END));
-	for (size_t at = 0; at < nr; at++)
-		print_place(out, &places->all[path[at]], &diff->side[row->side]->view->opts);
+	print_place_range(out, &all, &diff->side[row->side]->view->opts, print_place);
 }
 
 /* The stacks that grow, whether at the same rate or not. */

@@ -255,6 +255,7 @@ static const struct effect {
 	{OPT_FOLDED, .apply = apply_folded},
 	{OPT_FORMAT, WORD, TO(format)},
 	{OPT_FULL_NAMES, FLAG, TO(full_names)},
+	{OPT_FULL_RECURSION, FLAG, TO(view.full_recursion)},
 	{OPT_FUNCTION, .apply = apply_function},
 	{OPT_GROWTH, FLAG, TO(growth)},
 	{OPT_INLINE, FLAG, TO(view.inlined)},

@@ -26,6 +26,9 @@ static const struct option_info rows[] = {
 		 "of --by "
 		 "the first rows"},
 	{.key = OPT_INVERTED, .name = "inverted", .help = "begin at the function that allocated"},
+	{.key = OPT_FULL_RECURSION,
+	 .name = "full-recursion",
+	 .help = "show each call of a recursion, in place of one with the number of repetitions"},
 	{.key = OPT_BY,
 	 .name = "by",
 	 .arg = "KEY",
@@ -235,6 +238,7 @@ static const struct borrowed diff_rows[] = {
 	{OPT_BETWEEN, NULL},
 	{OPT_SUPPRESSIONS, NULL},
 	{OPT_NO_EMBEDDED, NULL},
+	{OPT_FULL_RECURSION, NULL},
 	{OPT_INLINE, NULL},
 	{OPT_ADDRESSES, NULL},
 	{OPT_FULL_NAMES, NULL},

@@ -101,13 +101,10 @@ static size_t common_places(const struct places *places, const struct growth_row
 static void put_places(FILE *out, const struct report_data *export, size_t i, size_t from,
 		       size_t to, const char *indent)
 {
-	size_t nr;
-	const uint32_t *path = places_path(export->places, i, &nr);
+	const struct place_range range = {
+		export->places, i, from, to, indent, *indent ? "        " : "    "};
 
-	for (size_t at = from; at < nr && at < to; at++) {
-		fputs(indent, out);
-		print_place(out, &export->places->all[path[at]], &export->view->opts);
-	}
+	print_place_range(out, &range, &export->view->opts, print_place);
 }
 
 /* Do the @nr rows have no other places than the @common ones? */

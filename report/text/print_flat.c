@@ -56,15 +56,13 @@ int print_flat(FILE *out, const struct report_data *export)
 	for (size_t i = 0; i < export->view->nr; i++) {
 		const struct stack *stack = view_stack(export->view, i);
 		const char *process = report_data_process(export, i);
-		size_t nr;
-		const uint32_t *path = places_path(export->places, i, &nr);
+		const struct place_range all = {export->places, i, 0, SIZE_MAX, "", "\t\t"};
 
 		fprintf(out, "\t%s%s in %s %s from stack%s%s%s\n", color_of(color, COLOR_HEAVY),
 			size_text(bytes, stack->bytes), text_number(blocks, stack->blocks),
 			stack->blocks == 1 ? "allocation" : "allocations", process ? " of " : "",
 			process ? process : "", color_of(color, COLOR_END));
-		for (size_t at = 0; at < nr; at++)
-			put_place(out, &export->places->all[path[at]], &export->view->opts);
+		print_place_range(out, &all, &export->view->opts, put_place);
 		stack_notes_print(out, export, &notes, i, "\t\t");
 	}
 	stack_notes_release(&notes);

@@ -2,6 +2,7 @@
 #include "report/text/print_tree.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,10 +11,12 @@
 #include "report/context/table_rows.h"
 #include "report/name/short_name.h"
 #include "report/terminal/color.h"
+#include "report/view/recursion.h"
 
 #define LEAST_WIDTH 12 /* of the columns of numbers */
 #define MAX_INDENT  5  /* bytes for each branch above a node */
 #define MAX_PLACES  3  /* of a function that are shown */
+#define TIMES_MAX   80 /* bytes of times_text() */
 
 /* What is drawn before a node with others beside it, and before what is below such a node. */
 static const struct lines {
@@ -112,15 +115,33 @@ static char *location_of(const struct printer *p, const struct tree_node *node)
 	return NULL;
 }
 
+/* How often calls at @node are repeated, as "  x 3" or "  x 2-1,021", or nothing. */
+static const char *times_text(char buf[TIMES_MAX], const struct tree_node *node)
+{
+	char least[TEXT_NUMBER_MAX], most[TEXT_NUMBER_MAX];
+
+	buf[0] = '\0';
+	if (node->most_times > 1)
+		snprintf(buf, TIMES_MAX, "  x %s%s%s",
+			 node->least_times < node->most_times
+				 ? text_number(least, node->least_times)
+				 : "",
+			 node->least_times < node->most_times ? "-" : "",
+			 text_number(most, node->most_times));
+	return buf;
+}
+
 /* Print what is behind the numbers of the node: branches, name and @location. */
 static void print_call(const struct printer *p, uint32_t number, const char *branch,
 		       const char *location)
 {
 	const struct label *label = &p->labels->all[p->tree->all[number].label];
 	const char *told = tree_told(p->tree, number);
+	char times[TIMES_MAX];
 	size_t beside = (size_t)(p->bytes_width + p->blocks_width) + 2 + text_columns(branch) +
 			(told ? text_columns(told) + strlen(" []") : 0) +
-			(*location ? 2 + text_columns(location) : 0);
+			(*location ? 2 + text_columns(location) : 0) +
+			strlen(times_text(times, &p->tree->all[number]));
 
 	for (size_t i = 0; i < p->indent; i++)
 		beside += (p->prefix[i] & 0xc0) != 0x80;
@@ -130,6 +151,7 @@ static void print_call(const struct printer *p, uint32_t number, const char *bra
 	fputs(color_of(p->color, COLOR_END), p->out);
 	if (told)
 		fprintf(p->out, " [%s]", told);
+	fputs(times, p->out);
 	if (*location)
 		fprintf(p->out, "  %s%s%s", color_of(p->color, COLOR_PLACE), location,
 			color_of(p->color, COLOR_END));
@@ -254,9 +276,62 @@ static void print_left_out_stacks(FILE *out, const struct view *view)
 		       view->left_out_amount);
 }
 
-int print_view_as_tree(FILE *out, const struct view *view, const char *order)
+/* Add stack @i of @view, whose repetitions @recursion folds unless it is NULL. */
+static int add_stack(struct tree *tree, const struct view *view, size_t i,
+		     struct recursion *recursion, struct recursion_path *folded)
+{
+	const struct stack *stack = view_stack(view, i);
+	uint32_t path[VIEW_MAX_PATH];
+	size_t nr = view_path(view, i, path);
+	int err;
+
+	if (!recursion) {
+		err = tree_add(tree, path, nr, stack->bytes, stack->blocks);
+		return err ? err : tree_mark(tree, path, nr, stack->suspects);
+	}
+	err = recursion_fold(recursion, path, nr, folded);
+	if (!err)
+		err = tree_add(tree, folded->labels, folded->nr, stack->bytes, stack->blocks);
+	if (!err)
+		err = tree_note_repeats(tree, folded->labels, folded->nr, folded->repeats,
+					stack->bytes);
+	return err ? err : tree_mark(tree, folded->labels, folded->nr, stack->suspects);
+}
+
+/* Have all labels that folded paths will have: a tree by functions is of those it knows. */
+static int add_labels_of_recursion(const struct view *view, struct recursion *recursion,
+				   struct recursion_path *folded)
 {
 	uint32_t path[VIEW_MAX_PATH];
+	int err = recursion_init(recursion, view->labels);
+
+	for (size_t i = 0; i < view->nr && !err; i++)
+		err = recursion_fold(recursion, path, view_path(view, i, path), folded);
+	return err;
+}
+
+static int fill_tree(struct tree *tree, const struct view *view)
+{
+	bool folds = !view->opts.full_recursion;
+	struct recursion recursion = {0};
+	struct recursion_path *folded = malloc(sizeof(*folded));
+	int err = folded ? 0 : -ENOMEM;
+
+	if (!err && folds)
+		err = add_labels_of_recursion(view, &recursion, folded);
+	if (!err)
+		err = tree_by_function(tree, view->labels);
+	for (size_t i = 0; i < view->nr && !err; i++)
+		err = add_stack(tree, view, i, folds ? &recursion : NULL, folded);
+	recursion_release(&recursion);
+	free(folded);
+	if (!err)
+		err = tree_sort(tree, view->labels);
+	return err ? err : tree_tell_apart(tree, view->labels);
+}
+
+int print_view_as_tree(FILE *out, const struct view *view, const char *order)
+{
 	struct tree *tree;
 	int err;
 
@@ -266,20 +341,7 @@ int print_view_as_tree(FILE *out, const struct view *view, const char *order)
 	}
 	err = tree_new(&tree);
 	if (!err)
-		err = tree_by_function(tree, view->labels);
-	for (size_t i = 0; i < view->nr && !err; i++) {
-		const struct stack *stack = view_stack(view, i);
-
-		size_t nr = view_path(view, i, path);
-
-		err = tree_add(tree, path, nr, stack->bytes, stack->blocks);
-		if (!err)
-			err = tree_mark(tree, path, nr, stack->suspects);
-	}
-	if (!err)
-		err = tree_sort(tree, view->labels);
-	if (!err)
-		err = tree_tell_apart(tree, view->labels);
+		err = fill_tree(tree, view);
 	if (!err) {
 		print_on_terminal(out, tree, view, order);
 		if (view->names->guessed)

@@ -24,6 +24,7 @@ enum {
 	OPT_PLAIN,
 	OPT_BYTES,
 	OPT_FULL_NAMES,
+	OPT_FULL_RECURSION,
 	OPT_DEBUG_DIR,
 	OPT_MAX_MEMORY,
 };
@@ -56,6 +57,9 @@ static const struct option_info own[] = {
 	{.key = OPT_FULL_NAMES,
 	 .name = "full-names",
 	 .help = "C++ names with all template arguments, those that are the default, too"},
+	{.key = OPT_FULL_RECURSION,
+	 .name = "full-recursion",
+	 .help = "each call of a recursion, in place of one with the number of repetitions"},
 	{.key = OPT_DEBUG_DIR,
 	 .name = "debug-dir",
 	 .arg = "DIR",
@@ -188,6 +192,9 @@ static int apply_option(void *ctx, const struct option_info *option, const char 
 		return 0;
 	case OPT_FULL_NAMES:
 		short_names_disable();
+		return 0;
+	case OPT_FULL_RECURSION:
+		o->full_recursion = true;
 		return 0;
 	case OPT_DEBUG_DIR:
 		return add_debug_dir(o, text);

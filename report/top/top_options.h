@@ -33,11 +33,12 @@ struct top_opts {
 	size_t rows;
 	enum top_sort sort;
 	enum top_form form;
-	bool blocks;  /* list them */
-	bool calls;   /* each of them, in place of tables */
-	bool plain;   /* also on a terminal */
-	bool screen;  /* in place of tables, as there is a terminal */
-	bool targets; /* a process or the kernel is named */
+	bool blocks;	     /* list them */
+	bool calls;	     /* each of them, in place of tables */
+	bool full_recursion; /* each repetition of a call */
+	bool plain;	     /* also on a terminal */
+	bool screen;	     /* in place of tables, as there is a terminal */
+	bool targets;	     /* a process or the kernel is named */
 	bool help;
 	uint64_t max_memory;
 	const char *debug_dirs[TOP_MAX_DIRS];

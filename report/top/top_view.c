@@ -18,7 +18,7 @@ int top_view_start(struct top_view *view, const struct top_opts *opts, struct ml
 		.event = event,
 		.arg = arg,
 	};
-	const struct view_opts names = {.details = true};
+	const struct view_opts names = {.details = true, .full_recursion = opts->full_recursion};
 	struct symbols_source source;
 	int err;
 

@@ -8,6 +8,7 @@
 #include "report/base/text.h"
 #include "report/name/short_name.h"
 #include "report/terminal/color.h"
+#include "report/view/recursion.h"
 
 #define LIBRARY "libmleak-preload.so" /* that recorded it */
 
@@ -15,6 +16,7 @@ struct stack_names {
 	struct symbols_source source;
 	struct symbols_opts opts;
 	bool color;
+	bool full_recursion;
 	size_t columns;
 	struct symbols *names;
 	struct labels *labels;
@@ -34,6 +36,7 @@ int stack_names_new(struct stack_names **out, const struct symbols_source *sourc
 		.addresses = opts->addresses, .lines = true, .inlined = opts->inlined};
 	named->color = opts->color;
 	named->columns = opts->columns;
+	named->full_recursion = opts->full_recursion;
 	err = symbols_new(&named->names);
 	if (!err)
 		err = labels_new(&named->labels);
@@ -82,28 +85,72 @@ static size_t columns_beside(const struct label *label, const char *indent)
 	return nr;
 }
 
-void stack_names_print(const struct stack_names *named, FILE *out, uint32_t id, const char *indent)
+static void print_label(const struct stack_names *named, FILE *out, uint32_t number,
+			const char *indent)
 {
-	struct dwunw_frame frames[STACK_MAX_FRAMES];
-	size_t nr = frames_of(named, id, frames);
-	enum dwunw_status status = dwunw_stack_status(named->source.dw, id);
+	const struct label *label = &named->labels->all[number];
 
-	for (size_t i = 0; i < nr; i++) {
+	fprintf(out, "%s%s", indent, color_of(named->color, COLOR_NAME));
+	name_print(out, label->name, name_room(named->columns, columns_beside(label, indent)));
+	fputs(color_of(named->color, COLOR_END), out);
+	if (label->location[0])
+		fprintf(out, "  %s%s%s", color_of(named->color, COLOR_PLACE), label->location,
+			color_of(named->color, COLOR_END));
+	fputc('\n', out);
+}
+
+/* The labels of @nr @frames, innermost first, to @path; of inlined functions the outer ones that do
+ * not fit are left out.  Returns how many. */
+static size_t labels_of(const struct stack_names *named, const struct dwunw_frame *frames,
+			size_t nr_frames, uint32_t path[VIEW_MAX_PATH])
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < nr_frames; i++) {
 		size_t nr_labels;
 		const uint32_t *labels = symbols_labels(named->names, &frames[i], &nr_labels);
 
-		for (size_t k = 0; k < nr_labels; k++) {
-			const struct label *label = &named->labels->all[labels[k]];
+		for (size_t k = 0; k < nr_labels; k++)
+			if (k + 1 == nr_labels || nr + nr_frames - i < VIEW_MAX_PATH)
+				path[nr++] = labels[k];
+	}
+	return nr;
+}
 
-			fprintf(out, "%s%s", indent, color_of(named->color, COLOR_NAME));
-			name_print(out, label->name,
-				   name_room(named->columns, columns_beside(label, indent)));
-			fputs(color_of(named->color, COLOR_END), out);
-			if (label->location[0])
-				fprintf(out, "  %s%s%s", color_of(named->color, COLOR_PLACE),
-					label->location, color_of(named->color, COLOR_END));
-			fputc('\n', out);
-		}
+static bool same_function(const struct label *a, const struct label *b)
+{
+	return a == b || (a->module == b->module && !strcmp(a->name, b->name));
+}
+
+/* Write what tells the @nr functions of @path apart to @keys: the first place of each in it. */
+static void keys_of(const struct stack_names *named, const uint32_t *path, size_t nr,
+		    uint32_t *keys)
+{
+	const struct label *all = named->labels->all;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t first = 0;
+
+		while (first < i && !same_function(&all[path[first]], &all[path[i]]))
+			first++;
+		keys[i] = first;
+	}
+}
+
+void stack_names_print(const struct stack_names *named, FILE *out, uint32_t id, const char *indent)
+{
+	struct dwunw_frame frames[STACK_MAX_FRAMES];
+	uint32_t path[VIEW_MAX_PATH] = {0}, keys[VIEW_MAX_PATH];
+	size_t nr_frames = frames_of(named, id, frames), period, times = 1;
+	size_t nr = labels_of(named, frames, nr_frames, path);
+	enum dwunw_status status = dwunw_stack_status(named->source.dw, id);
+
+	keys_of(named, path, nr, keys);
+	for (size_t at = 0; at < nr; at += period * times) {
+		period = named->full_recursion ? 1 : recursion_at(keys, nr, at, &times);
+		for (size_t i = 0; i < period; i++)
+			print_label(named, out, path[at + i], indent);
+		recursion_print(out, indent, period, times);
 	}
 	if (status != DWUNW_STATUS_ENDED || !nr)
 		fprintf(out, "%s[stack incomplete: %s]\n", indent, dwunw_status_text(status));
@@ -112,10 +159,57 @@ void stack_names_print(const struct stack_names *named, FILE *out, uint32_t id, 
 #define MORE	     "..." /* callers that there is no room for */
 #define MOST_IN_LINE 60	   /* columns of a caller's name beside others */
 
+/* What a line says of @period calls of @path, which come @times; to be freed. */
+static char *calls_text(const struct stack_names *named, const uint32_t *path, size_t period,
+			size_t times, size_t columns)
+{
+	char number[TEXT_NUMBER_MAX], *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	for (size_t i = 0; out && i < period; i++) {
+		fputs(i ? " < " : "", out);
+		name_print(out, named->labels->all[path[i]].name, columns);
+	}
+	if (out && times > 1)
+		fprintf(out, " x %s", text_number(number, times));
+	if (out && !fclose(out))
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* Print the @nr frames of @path into a line of @columns, as far as they fit. */
+static void print_line_of(const struct stack_names *named, FILE *out, const uint32_t *path,
+			  size_t nr, size_t columns)
+{
+	uint32_t keys[VIEW_MAX_PATH];
+	size_t used = 0, period, times = 1;
+
+	keys_of(named, path, nr, keys);
+	for (size_t at = 0; at < nr; at += period * times) {
+		const char *before = at ? " < " : "";
+		char *text;
+
+		period = named->full_recursion ? 1 : recursion_at(keys, nr, at, &times);
+		text = calls_text(named, path + at, period, times, at ? MOST_IN_LINE : columns);
+		/* the first is there in any case, as is what says that there are more */
+		used += strlen(before) + (text ? text_columns(text) : 0);
+		if (at && used + strlen(" < " MORE) > columns && at + period * times < nr) {
+			fprintf(out, "%s%s", before, MORE);
+			free(text);
+			return;
+		}
+		fprintf(out, "%s%s", before, text ? text : "");
+		free(text);
+	}
+}
+
 char *stack_names_line(const struct stack_names *named, uint32_t id, size_t columns)
 {
 	struct dwunw_frame frames[STACK_MAX_FRAMES];
-	size_t nr = frames_of(named, id, frames), len = 0, used = 0;
+	uint32_t path[STACK_MAX_FRAMES] = {0};
+	size_t nr = frames_of(named, id, frames), len = 0;
 	char *text = NULL;
 	FILE *out = open_memstream(&text, &len);
 
@@ -127,20 +221,10 @@ char *stack_names_line(const struct stack_names *named, uint32_t id, size_t colu
 	for (size_t i = 0; i < nr; i++) {
 		size_t nr_labels;
 		const uint32_t *labels = symbols_labels(named->names, &frames[i], &nr_labels);
-		const char *before = i ? " < " : "";
-		char *name = name_to_fit(named->labels->all[labels[nr_labels - 1]].name,
-					 i ? MOST_IN_LINE : columns);
 
-		/* the first is there in any case, as is what says that there are more */
-		used += strlen(before) + (name ? text_columns(name) : 0);
-		if (i && used + strlen(" < " MORE) > columns && i + 1 < nr) {
-			fprintf(out, "%s%s", before, MORE);
-			free(name);
-			break;
-		}
-		fprintf(out, "%s%s", before, name ? name : "");
-		free(name);
+		path[i] = labels[nr_labels - 1];
 	}
+	print_line_of(named, out, path, nr, columns);
 	if (!fclose(out))
 		return text;
 	free(text);

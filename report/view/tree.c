@@ -105,6 +105,53 @@ int tree_add(struct tree *tree, const uint32_t *path, size_t nr, uint64_t bytes,
 	return 0;
 }
 
+#define MAX_REPEATED 8 /* places of a call and its repetitions that are told apart */
+
+/* Add the places of @repeat to @node that are not that of its first label. */
+static int add_repeated_places(struct tree *tree, uint32_t node, const struct tree_repeat *repeat,
+			       uint64_t bytes)
+{
+	uint32_t seen[MAX_REPEATED];
+	size_t nr = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < repeat->nr && nr < MAX_REPEATED && !err; i++) {
+		size_t at = 0;
+
+		while (at < nr && seen[at] != repeat->labels[i])
+			at++;
+		if (at < nr)
+			continue;
+		if (nr)
+			err = add_place(tree, node, repeat->labels[i], bytes);
+		seen[nr++] = repeat->labels[i];
+	}
+	return err;
+}
+
+int tree_note_repeats(struct tree *tree, const uint32_t *path, size_t nr,
+		      const struct tree_repeat *repeats, uint64_t bytes)
+{
+	uint32_t at = TREE_ROOT;
+	int err = 0;
+
+	for (size_t i = 0; i < nr && !err; i++) {
+		struct tree_node *node;
+
+		err = child_of(tree, at, path[i], &at);
+		if (err)
+			break;
+		node = &tree->all[at];
+		if (!node->least_times || node->least_times > repeats[i].times)
+			node->least_times = repeats[i].times;
+		if (node->most_times < repeats[i].times)
+			node->most_times = repeats[i].times;
+		if (tree->functions)
+			err = add_repeated_places(tree, at, &repeats[i], bytes);
+	}
+	return err;
+}
+
 int tree_mark(struct tree *tree, const uint32_t *path, size_t nr, uint64_t suspects)
 {
 	uint32_t at = TREE_ROOT;

@@ -19,6 +19,15 @@ struct tree_node {
 	uint32_t first;	   /* its first child, or TREE_NONE */
 	uint32_t next;	   /* the next child of the same parent, or TREE_NONE */
 	uint32_t places;   /* the first of its places, or TREE_NONE; see tree_by_function() */
+	uint32_t least_times,
+		most_times; /* it was repeated, see tree_note_repeats(); 0: not told */
+};
+
+/* What a label of a path stands for: the call, repeated so often. */
+struct tree_repeat {
+	uint32_t times;
+	const uint32_t *labels; /* of each time: the same function, perhaps of other places */
+	size_t nr;
 };
 
 /* A place in the source that calls of a function come from, or TREE_NONE. */
@@ -55,6 +64,11 @@ int tree_by_function(struct tree *tree, const struct labels *labels);
  * Returns 0 or -ENOMEM.
  */
 int tree_add(struct tree *tree, const uint32_t *path, size_t nr, uint64_t bytes, uint64_t blocks);
+
+/* Say how often each call of the stack @path, which was added with @bytes, is repeated, and add the
+ * places of the repetitions.  Returns 0 or -ENOMEM. */
+int tree_note_repeats(struct tree *tree, const uint32_t *path, size_t nr,
+		      const struct tree_repeat *repeats, uint64_t bytes);
 
 /* Say that @suspects of the blocks of the stack @path, which was added, may have been freed.
  * Returns 0 or -ENOMEM. */

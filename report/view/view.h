@@ -28,6 +28,7 @@ struct view_opts {
 	bool inverted;	     /* paths begin at the innermost function */
 	bool addresses;	     /* see struct symbols_opts */
 	bool inlined;	     /* functions that were inlined, too */
+	bool full_recursion; /* each repetition of a call */
 	bool details;	     /* file and line of each frame, and why a stack is incomplete */
 	bool color;	     /* for text: escape sequences of a terminal */
 	bool utf8;	     /* for trees: lines of UTF-8, else of ASCII */
