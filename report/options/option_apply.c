@@ -269,6 +269,7 @@ static const struct effect {
 	{OPT_NO_EMBEDDED, FLAG, TO(no_embedded)},
 	{OPT_NO_PAGER, FLAG, TO(no_pager)},
 	{OPT_OLDER, TIME, TO(choice.older_ns)},
+	{OPT_PER_PROCESS, FLAG, TO(view.each_process)},
 	{OPT_PID, .apply = apply_pid},
 	{OPT_STRICT, FLAG, TO(strict)},
 	{OPT_SUPPRESSIONS, TEXT, TO(suppressions)},

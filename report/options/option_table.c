@@ -29,6 +29,10 @@ static const struct option_info rows[] = {
 	{.key = OPT_FULL_RECURSION,
 	 .name = "full-recursion",
 	 .help = "show each call of a recursion, in place of one with the number of repetitions"},
+	{.key = OPT_PER_PROCESS,
+	 .name = "per-process",
+	 .help = "of several processes, a tree and a line for each, in place of one for those of "
+		 "a program; exited ones, too"},
 	{.key = OPT_BY,
 	 .name = "by",
 	 .arg = "KEY",

@@ -17,7 +17,8 @@
 
 static int print_head(FILE *out, const struct report_data *export, const struct growth_rows *grown)
 {
-	int err = print_summary(out, export->path, export->meta, export->leaks);
+	int err = print_summary(out, export->path, export->meta, export->leaks,
+				export->view->opts.each_process);
 
 	if (!err)
 		err = print_scope(out, export);

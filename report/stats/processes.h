@@ -2,8 +2,6 @@
 #ifndef REPORT_PROCESSES_H
 #define REPORT_PROCESSES_H
 
-#include <stdio.h>
-
 #include "format/trace.h"
 #include "report/live/live.h"
 #include "report/trace/thread_names.h"
@@ -28,11 +26,5 @@ bool processes_totals(const struct live *live, uint32_t tgid, struct live_totals
  * 3 more", "" if there are none; any bytes.  Returns a string that the caller frees, or NULL when
  * there is no memory. */
 char *processes_list(const struct thread_names *names, const struct live *live);
-
-/* If @live has several processes, print a line for each (with @tgid not 0: those of that number),
- * most outstanding bytes first; of very many, one for all those with the least.  Returns 0 or
- * -ENOMEM. */
-int processes_print(FILE *out, const struct thread_names *names, const struct live *live,
-		    uint32_t tgid);
 
 #endif

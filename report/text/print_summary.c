@@ -8,6 +8,7 @@
 #include "report/base/text.h"
 #include "report/context/print_overruns.h"
 #include "report/context/sampling_text.h"
+#include "report/stats/process_groups.h"
 
 #define MAX_MISSING 10 /* modules without unwind information that are listed */
 
@@ -263,11 +264,12 @@ static void print_origin(FILE *out, const char *path, const struct mlk_meta *met
 }
 
 int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
-		  const struct replay *leaks)
+		  const struct replay *leaks, bool each)
 {
 	const struct live_totals *totals = &leaks->totals;
 	struct table t = {.out = out, .count_width = COUNT_WIDTH, .bytes_width = BYTES_WIDTH};
 	char number[TEXT_NUMBER_MAX], size[SIZE_TEXT_MAX];
+	struct process_groups groups;
 	int err;
 
 	/* no sum of the table is larger than these */
@@ -286,6 +288,10 @@ int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
 	print_completeness(&t, leaks);
 	print_missing(out, leaks);
 	print_overruns_count(out, meta, leaks);
-	err = processes_print(out, leaks->processes, leaks->live, leaks->chosen.pid);
+	err = process_groups_init(&groups, leaks->processes, leaks->live,
+				  each || leaks->chosen.pid);
+	if (!err)
+		err = process_groups_print(out, &groups, leaks->chosen.pid);
+	process_groups_release(&groups);
 	return err;
 }

@@ -16,6 +16,7 @@
 #define LEAST_WIDTH 12 /* of the columns of numbers */
 #define MAX_INDENT  5  /* bytes for each branch above a node */
 #define MAX_PLACES  3  /* of a function that are shown */
+#define GONE	    "  outstanding at exit; --per-process shows each"
 #define TIMES_MAX   80 /* bytes of times_text() */
 
 /* What is drawn before a node with others beside it, and before what is below such a node. */
@@ -28,6 +29,7 @@ struct printer {
 	FILE *out;
 	const struct tree *tree;
 	const struct labels *labels;
+	const struct view *view; /* that the tree is of, or NULL */
 	bool color;
 	size_t columns; /* of the terminal; 0: it is none */
 	uint64_t heavy; /* bytes from which on a node is emphasized */
@@ -115,6 +117,19 @@ static char *location_of(const struct printer *p, const struct tree_node *node)
 	return NULL;
 }
 
+/* Is node @number the root of processes that are gone? */
+static bool is_gone(const struct printer *p, uint32_t number)
+{
+	bool roots = p->view && p->view->roots && p->tree->all[number].parent == TREE_ROOT;
+	size_t nr = roots ? live_nr_processes(p->view->opts.live) : 0;
+	uint32_t label = p->tree->all[number].label;
+
+	for (size_t i = 0; i < nr; i++)
+		if (p->view->roots[i] == label)
+			return p->view->gone[i];
+	return false;
+}
+
 /* How often calls at @node are repeated, as "  x 3" or "  x 2-1,021", or nothing. */
 static const char *times_text(char buf[TIMES_MAX], const struct tree_node *node)
 {
@@ -152,6 +167,8 @@ static void print_call(const struct printer *p, uint32_t number, const char *bra
 	if (told)
 		fprintf(p->out, " [%s]", told);
 	fputs(times, p->out);
+	if (is_gone(p, number))
+		fputs(GONE, p->out);
 	if (*location)
 		fprintf(p->out, "  %s%s%s", color_of(p->color, COLOR_PLACE), location,
 			color_of(p->color, COLOR_END));
@@ -256,6 +273,7 @@ static void print_on_terminal(FILE *out, const struct tree *tree, const struct v
 		.out = out,
 		.tree = tree,
 		.labels = view->labels,
+		.view = view,
 		.color = view->opts.color,
 		.columns = view->opts.columns,
 		.lines = view->opts.utf8 ? &utf8_lines : &ascii_lines,
@@ -285,6 +303,9 @@ static int add_stack(struct tree *tree, const struct view *view, size_t i,
 	size_t nr = view_path(view, i, path);
 	int err;
 
+	/* of what was outstanding when they exited there is nothing to be found any more */
+	if (view->roots && view->gone[stack->process])
+		nr = 1;
 	if (!recursion) {
 		err = tree_add(tree, path, nr, stack->bytes, stack->blocks);
 		return err ? err : tree_mark(tree, path, nr, stack->suspects);

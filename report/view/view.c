@@ -172,21 +172,27 @@ static int make_roots(struct view *view)
 {
 	const struct view_opts *opts = &view->opts;
 	size_t nr = opts->live && opts->processes ? live_nr_processes(opts->live) : 0;
-	int err = 0;
+	struct process_groups groups;
+	int err;
 
 	if (nr < 2)
 		return 0;
+	err = process_groups_init(&groups, opts->processes, opts->live,
+				  !opts->merged || opts->each_process);
 	view->roots = calloc(nr, sizeof(*view->roots));
-	if (!view->roots)
-		return -ENOMEM;
+	view->gone = calloc(nr, sizeof(*view->gone));
+	if (!view->roots || !view->gone)
+		err = -ENOMEM;
 	for (size_t i = 0; i < nr && !err; i++) {
-		char *name = processes_label(opts->processes, live_process(opts->live, i).tgid);
+		char *name = process_groups_label(&groups, groups.of[i]);
 
 		err = name ? labels_intern(view->labels, LABELS_NO_MODULE, name, "",
 					   &view->roots[i])
 			   : -ENOMEM;
+		view->gone[i] = groups.all[groups.of[i]].gone;
 		free(name);
 	}
+	process_groups_release(&groups);
 	return err;
 }
 
@@ -304,5 +310,6 @@ void view_free(struct view *view)
 	labels_free(view->labels);
 	free(view->chosen);
 	free(view->roots);
+	free(view->gone);
 	free(view);
 }

@@ -5,7 +5,7 @@
 #include "report/filter/stack_filter.h"
 #include "report/live/live.h"
 #include "report/name/symbols.h"
-#include "report/stats/processes.h"
+#include "report/stats/process_groups.h"
 #include "report/stats/stacks.h"
 
 #define VIEW_MAX_PATH (2 * STACK_MAX_FRAMES + 2) /* labels of a path */
@@ -29,6 +29,8 @@ struct view_opts {
 	bool addresses;	     /* see struct symbols_opts */
 	bool inlined;	     /* functions that were inlined, too */
 	bool full_recursion; /* each repetition of a call */
+	bool each_process;   /* also of one program: else they have one root if @merged */
+	bool merged;	     /* processes of one program, see process_groups.h */
 	bool details;	     /* file and line of each frame, and why a stack is incomplete */
 	bool color;	     /* for text: escape sequences of a terminal */
 	bool utf8;	     /* for trees: lines of UTF-8, else of ASCII */
@@ -55,6 +57,7 @@ struct view {
 	uint32_t remarks[DWUNW_STATUS_NR]; /* labels of incomplete stacks, in place of missing
 					      callers */
 	uint32_t *roots;		   /* labels of processes, by number; NULL: there is one */
+	bool *gone;			   /* of each: it is of a group that is gone */
 	struct stack_filter *sieve;
 	size_t left_out;		    /* stacks, by view_opts.top */
 	size_t sieved_out;		    /* those that did not pass the sieve */

@@ -252,7 +252,7 @@ class FamilyCase(Case):
 
     def assert_sums(self, trace):
         """The processes' lines add up to the totals, and the tree to what is outstanding."""
-        text = self.report(trace)
+        text = self.report(trace, "--per-process")
         totals = parse_totals(text)
         lines = re.findall(r"^  process (\d+) .*: ([\d,]+) allocations?, ([\d,]+) frees?, ([\d,]+) "
                            r"blocks? with ([\d,]+) bytes outstanding", text, re.M)
@@ -323,12 +323,12 @@ class CommandFamilyTest(FamilyCase):
         self.assertIn("4 child processes were started and not recorded; --follow records them",
                       result.err)
         first = truths(result.out)[-1]
-        text = self.report(self.path("x.mlk"))
+        text = self.report(self.path("x.mlk"), "--per-process")
         totals = parse_totals(text)
         self.assertIn("  not recorded: 4 child processes (mleak record --follow)\n", text)
         self.assertEqual(totals.allocations.blocks, first["allocs"])
         self.assertEqual(totals.outstanding.bytes, first["bytes"])
-        self.assertNotIn("process %d" % first["pid"], self.report(self.path("x.mlk")))
+        self.assertNotIn("process %d" % first["pid"], self.report(self.path("x.mlk"), "--per-process"))
 
     def test_no_child_no_word_of_children(self):
         result = self.mleak("record", "-o", "x.mlk", "--follow", "--", self.family, "", "all")
@@ -338,7 +338,7 @@ class CommandFamilyTest(FamilyCase):
     def test_names_of_processes_are_roots_of_the_tree(self):
         trace, said = self.follow("sh", "-c", "%s leaf 3; true" % self.family)
         leaf = [t for t in said if t["who"] == "leaf"][0]
-        text = self.report(trace)
+        text = self.report(trace, "--per-process")
         self.assertRegex(text, r"(?m)^ +[\d,]+ +[\d,]+  family \(%d\)$" % leaf["pid"])
         folded = parse_folded(self.report(trace, "--folded"))
         self.assertIn("family (%d)" % leaf["pid"], {s.frames[0] for s in folded})

@@ -144,7 +144,7 @@ class LifeTest(LifeCase):
         again = self.compile("again", AGAIN)
         trace, out = self.record(again, options=("--follow",))
         number = int(out.split("=")[1])
-        text = self.report(trace)
+        text = self.report(trace, "--per-process")
         found = re.findall(r"^  process %d .*: ([\d,]+) allocations, 0 frees" % number, text, re.M)
         self.assertEqual(sorted(found), ["7", "8", "9"], text)
         self.assertNotIn("implied frees", text)
@@ -197,7 +197,7 @@ class RedisTest(LifeCase):
         pid, result = self.serve("--follow")
         self.assertEqual(result.status, 0, result.err)
         self.assertIn("1 child process was recorded as well", result.err)
-        text = self.report(self.path("x.mlk"))
+        text = self.report(self.path("x.mlk"), "--per-process")
         child = re.search(r"^  process (\d+) .*: ([\d,]+) allocations.*; forked by %d$" % pid, text,
                           re.M)
         self.assertIsNotNone(child, text)

@@ -33,7 +33,7 @@ class ManyProcessesTest(Case):
         source = self.write("family.c", SOURCE.encode())
         subprocess.run(["gcc", "-O1", "-o", self.path("family"), source], check=True)
         trace, _ = self.record(self.path("family"), options=("--follow",))
-        text = self.report(trace)
+        text = self.report(trace, "--per-process")
         lines = re.findall(r"(?m)^  process \d+ family: .* with ([\d,]+) bytes outstanding; forked by", text)
         self.assertEqual([number(line) for line in lines],
                          [1009 * i for i in range(NR, NR - len(lines), -1)])

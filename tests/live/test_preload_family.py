@@ -271,7 +271,7 @@ class PreloadFamilyTest(test_preload.PreloadCase, test_family.CommandFamilyTest)
         forks = self.compile("forks", FORKS, "-pthread", "-fno-builtin")
         trace, out = self.record(forks, options=("--follow",))
         counted = int(re.search(r"counted: (\d+)", out).group(1))
-        text = self.report(trace)
+        text = self.report(trace, "--per-process")
         totals = parse_totals(text)
         self.assertEqual(totals.lost, 0)
         of_children = re.findall(r"^  process \d+ .*: 23 allocations, 10 frees, 13 blocks with 4,303 "
@@ -285,7 +285,7 @@ class PreloadFamilyTest(test_preload.PreloadCase, test_family.CommandFamilyTest)
     def test_a_child_knows_which_blocks_of_its_parent_are_sampled(self):
         trace, _ = self.record(self.compile("sampled", SAMPLED, "-fno-builtin"),
                                options=("--follow", "-s", "10"))
-        text = self.report(trace)
+        text = self.report(trace, "--per-process")
         self.assertEqual(parse_totals(text).lost, 0)
         self.assertNotIn("unknown frees", text)
         of_all = [[int(n.replace(",", "")) for n in numbers] for numbers in re.findall(
@@ -310,7 +310,7 @@ class PreloadFamilyTest(test_preload.PreloadCase, test_family.CommandFamilyTest)
         self.assertEqual(len(said), 2)
         for truth in said:
             self.assertEqual(self.leaked(trace, truth["pid"]), truth["bytes"])
-            self.assertIn("process %d family:" % truth["pid"], self.report(trace))
+            self.assertIn("process %d family:" % truth["pid"], self.report(trace, "--per-process"))
 
     def test_a_process_that_has_not_the_memory_is_not_believed_to_take_part(self):
         self.write("liar.c", LIAR.encode())
@@ -318,7 +318,7 @@ class PreloadFamilyTest(test_preload.PreloadCase, test_family.CommandFamilyTest)
         other = self.spawn(["sleep", "600"], **self.as_user)
         trace, out = self.record(self.path("liar"), str(other.pid), options=("--follow",))
         self.assertEqual(out, "go 0 pid %d\n" % other.pid)
-        self.assertNotIn("process %d" % other.pid, self.report(trace))
+        self.assertNotIn("process %d" % other.pid, self.report(trace, "--per-process"))
         self.assertNotIn("tgid %d" % other.pid, self.report(trace, "--dump"))
 
     def test_the_recorder_is_not_taken_for_one_of_those_recorded(self):
@@ -326,13 +326,13 @@ class PreloadFamilyTest(test_preload.PreloadCase, test_family.CommandFamilyTest)
         subprocess.run(["gcc", "-I", ROOT, "-o", "liar", "liar.c"], cwd=self.dir, check=True)
         trace, out = self.record(self.path("liar"), options=("--follow",))
         self.assertEqual(out, "go 0 pid 0\n")
-        self.assertNotRegex(self.report(trace), r"process \d+ mleak")
+        self.assertNotRegex(self.report(trace, "--per-process"), r"process \d+ mleak")
 
     @unittest.skipIf(os.geteuid() != 0, "needs root")
     def test_a_daemon_that_root_starts_is_recorded(self):
         self.as_user = {}
         trace, out = self.record(self.compile("daemon", DAEMON), options=("--follow",))
-        text = self.report(trace)
+        text = self.report(trace, "--per-process")
         self.assertEqual(parse_totals(text).lost, 0, text)
         self.assertRegex(text, r"process %d daemon: 7 allocations, 0 frees, 7 blocks with 5,439 bytes" %
                          int(out))
@@ -347,7 +347,7 @@ class PreloadFamilyTest(test_preload.PreloadCase, test_family.CommandFamilyTest)
         trace, out = self.record("sh", "-c", "unshare -pf sh -c '%s' sh $$; :" % inner,
                                  options=("--follow",))
         pid, = [truth["pid"] for truth in test_family.truths(out)]
-        text = self.report(trace)
+        text = self.report(trace, "--per-process")
         self.assertRegex(text, r"process %d sh:" % pid)  # both have this number
         self.assertNotIn("gone at exec", text)
         self.assertGreater(parse_totals(text).lost, 0)
@@ -367,7 +367,7 @@ class PreloadFamilyTest(test_preload.PreloadCase, test_family.CommandFamilyTest)
     def test_a_compiler_with_its_parts(self):
         self.write("in.c", b"#include <stdio.h>\nint main(void) { return puts(\"it runs\"); }\n")
         trace, _ = self.record("gcc", "-o", "program", "in.c", options=("--follow",))
-        names = set(re.findall(r"^  process \d+ (\S+):", self.report(trace), re.M))
+        names = set(re.findall(r"^  process \d+ (\S+):", self.report(trace, "--per-process"), re.M))
         self.assertEqual(names, {"gcc", "cc1", "as", "collect2", "ld"})
         self.assertEqual(parse_totals(self.report(trace)).lost, 0)
         program = self.finish(self.spawn([self.path("program")]))

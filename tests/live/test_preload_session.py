@@ -124,7 +124,7 @@ class OptionsTest(PreloadCase):
         self.options = ("--backend", "auto", "--follow")
         trace, _ = self.record("sh", "-c", "true | cat")
         self.assertRegex(self.report(trace, "--dump"), r"(?m)backend\W+preload")
-        self.assertRegex(self.report(trace), r"(?m)^  process \d+ cat: ")
+        self.assertRegex(self.report(trace, "--per-process"), r"(?m)^  process \d+ cat: ")
 
 
 del PreloadCase

@@ -176,7 +176,7 @@ static void the_summary_says_what_was_recorded_and_lost(void **state)
 		"  complete stacks ";
 
 	assert_non_null(out);
-	assert_int_equal(print_summary(out, "x\n.mlk", mlk_reader_meta(trace), leaks), 0);
+	assert_int_equal(print_summary(out, "x\n.mlk", mlk_reader_meta(trace), leaks, true), 0);
 	assert_int_equal(fclose(out), 0);
 	assert_true(len > strlen(expected));
 	text[strlen(expected)] = '\0';
