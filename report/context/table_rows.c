@@ -65,6 +65,7 @@ void print_left_out(FILE *out, size_t nr, const char *one, const char *many,
 
 void print_place(FILE *out, const struct place *place, const struct view_opts *opts)
 {
+	bool color = opts && opts->color;
 	char line[sizeof(":4294967295")];
 	const char *told = place->told ? place->told : "",
 		   *inlined = place->inlined ? " (inlined)" : "";
@@ -74,14 +75,17 @@ void print_place(FILE *out, const struct place *place, const struct view_opts *o
 	if (place->file[0])
 		beside += 2 + text_columns(place->file) + strlen(line);
 	fprintf(out, "%*s%s", INDENT, "",
-		color_of(opts->color, place->function[0] == '[' ? COLOR_REMARK : COLOR_NAME));
-	name_print(out, place->function, name_room(opts->columns, beside));
-	fprintf(out, "%s%s", color_of(opts->color, COLOR_END), inlined);
+		color_of(color, place->function[0] == '[' ? COLOR_REMARK : COLOR_NAME));
+	if (opts)
+		name_print(out, place->function, name_room(opts->columns, beside));
+	else
+		fputs(place->function, out);
+	fprintf(out, "%s%s", color_of(color, COLOR_END), inlined);
 	if (*told)
 		fprintf(out, " [%s]", told);
 	if (place->file[0])
-		fprintf(out, "  %s%s%s%s", color_of(opts->color, COLOR_PLACE), place->file, line,
-			color_of(opts->color, COLOR_END));
+		fprintf(out, "  %s%s%s%s", color_of(color, COLOR_PLACE), place->file, line,
+			color_of(color, COLOR_END));
 	fputc('\n', out);
 }
 

@@ -22,7 +22,8 @@ void print_left_out(FILE *out, size_t nr, const char *one, const char *many,
 		    struct live_amount amount);
 
 /* Print the function of @place by its short name, and where it is in the source if that is known,
- * in the columns and with the colours of @opts.  Errors are left in @out for ferror(). */
+ * in the columns and with the colours of @opts; of NULL, for programs, by its whole name.  Errors
+ * are left in @out for ferror(). */
 void print_place(FILE *out, const struct place *place, const struct view_opts *opts);
 
 /* Some frames of a stack that are to be printed; all is borrowed. */

@@ -77,7 +77,7 @@ static int put_annotation(FILE *out, const struct report_data *export, size_t i,
 		text_number(bytes, stack->bytes), text_number(blocks, stack->blocks),
 		text_blocks(stack->blocks));
 	for (size_t at = 0; at < nr; at++)
-		print_place(message, &export->places->all[path[at]], &(struct view_opts){0});
+		print_place(message, &export->places->all[path[at]], NULL);
 	if (fclose(message)) {
 		free(text);
 		return -ENOMEM;

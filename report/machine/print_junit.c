@@ -99,7 +99,7 @@ static int put_stack_case(FILE *out, const struct report_data *export, size_t i)
 		text_blocks(stack->blocks));
 	frames = open_memstream(&text, &len);
 	for (size_t at = 0; frames && at < nr; at++)
-		print_place(frames, &export->places->all[path[at]], &(struct view_opts){0});
+		print_place(frames, &export->places->all[path[at]], NULL);
 	if (!frames || fclose(frames)) {
 		free(text);
 		return -ENOMEM;

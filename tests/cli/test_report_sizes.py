@@ -49,7 +49,7 @@ class ReportSizesTest(Case):
         exact = self.report(TRACE)
         nodes = parse_tree(exact)
         self.assertTrue(nodes)
-        rows = re.findall(r"(?m)^ *([\d,.]+ (?:B|[KMG]iB)) +[\d,]+  \S", self.default())
+        rows = re.findall(r"(?m)^ *([\d,.]+ (?:B|[KMG]iB)) +[\d,]+  [ |`-]*\S", self.default())
         self.assertEqual([row.removesuffix(" B") for row in rows],
                          [shown(node.bytes) for node in nodes])
         self.assertIn("       bytes      blocks  call path", exact)
