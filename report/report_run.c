@@ -343,6 +343,7 @@ int command_run(int argc, char **argv, int (*run)(const struct report_opts *opts
 		opts.view.color = color_wanted(opts.color);
 		opts.view.utf8 = lines_utf8(opts.lines);
 		opts.view.columns = color_columns(); /* a pager has none */
+		opts.view.rows = opts.no_limit || opts.view.top ? 0 : color_rows();
 		sizes_set_exact(opts.exact);
 		if (opts.full_names)
 			short_names_disable();

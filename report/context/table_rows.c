@@ -50,15 +50,31 @@ void csv_path(FILE *out, const struct places *places, size_t i)
 	fputc('"', out);
 }
 
-void print_left_out(FILE *out, size_t nr, const char *one, const char *many,
-		    struct live_amount amount)
+static void put_left_out(FILE *out, size_t nr, const char *what, struct live_amount amount)
 {
 	char number[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX], bytes[SIZE_TEXT_MAX];
 
-	if (nr)
-		fprintf(out, "left out: %s %s with %s %s, %s\n", text_number(number, nr),
-			nr == 1 ? one : many, text_number(blocks, amount.blocks),
-			text_blocks(amount.blocks), size_text(bytes, amount.bytes));
+	fprintf(out, "left out: %s %s with %s %s, %s", text_number(number, nr), what,
+		text_number(blocks, amount.blocks), text_blocks(amount.blocks),
+		size_text(bytes, amount.bytes));
+}
+
+void print_left_out(FILE *out, size_t nr, const char *one, const char *many,
+		    struct live_amount amount)
+{
+	if (!nr)
+		return;
+	put_left_out(out, nr, nr == 1 ? one : many, amount);
+	fputc('\n', out);
+}
+
+void print_limited(FILE *out, size_t nr, const char *one, const char *many,
+		   struct live_amount amount)
+{
+	if (!nr)
+		return;
+	put_left_out(out, nr, nr == 1 ? one : many, amount);
+	fputs("; --no-limit shows all\n", out);
 }
 
 #define INDENT 4

@@ -21,6 +21,10 @@ void csv_path(FILE *out, const struct places *places, size_t i);
 void print_left_out(FILE *out, size_t nr, const char *one, const char *many,
 		    struct live_amount amount);
 
+/* The same of what there is no room for on a terminal, with the option that shows all. */
+void print_limited(FILE *out, size_t nr, const char *one, const char *many,
+		   struct live_amount amount);
+
 /* Print the function of @place by its short name, and where it is in the source if that is known,
  * in the columns and with the colours of @opts; of NULL, for programs, by its whole name.  Errors
  * are left in @out for ferror(). */

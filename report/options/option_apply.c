@@ -267,6 +267,7 @@ static const struct effect {
 	{OPT_MODULE, TEXT, TO(view.sieve.module)},
 	{OPT_NO_DEMANGLE, FLAG, TO(no_demangle)},
 	{OPT_NO_EMBEDDED, FLAG, TO(no_embedded)},
+	{OPT_NO_LIMIT, FLAG, TO(no_limit)},
 	{OPT_NO_PAGER, FLAG, TO(no_pager)},
 	{OPT_OLDER, TIME, TO(choice.older_ns)},
 	{OPT_PER_PROCESS, FLAG, TO(view.each_process)},

@@ -189,6 +189,11 @@ static const struct option_info rows[] = {
 	 .name = "bytes",
 	 .help = "exact figures in bytes, in place of KiB, MiB and GiB; formats for programs have "
 		 "them anyway"},
+	{.key = OPT_NO_LIMIT,
+	 .name = "no-limit",
+	 .help = "show all on a terminal, too; without this option some screens of it, unless "
+		 "--top "
+		 "is given"},
 	{.key = OPT_NO_PAGER, .name = "no-pager", .help = "show the report on a terminal at once"},
 	{.key = 'j',
 	 .name = "jobs",
@@ -257,6 +262,7 @@ static const struct borrowed diff_rows[] = {
 	{OPT_STRICT, NULL},
 	{OPT_COLOR, NULL},
 	{OPT_BYTES, NULL},
+	{OPT_NO_LIMIT, NULL},
 	{OPT_NO_PAGER, NULL},
 	{'j', NULL},
 	{OPT_MAX_MEMORY, NULL},

@@ -35,6 +35,7 @@ struct report_opts {
 	bool no_pager;
 	bool quiet;		 /* say nothing of how far it is */
 	bool exact;		 /* all figures in bytes */
+	bool no_limit;		 /* all lines, also on a terminal */
 	bool full_names;	 /* of functions, also for people */
 	unsigned int nr_threads; /* that read the trace; 0: one for each CPU */
 	bool fail_on_leak;	 /* exit with 1 when more than so many bytes are shown */

@@ -338,7 +338,8 @@ static void put_rest(FILE *out, const struct groups *g, size_t shown, size_t nr)
 {
 	if (nr > shown)
 		fputc('\n', out);
-	print_left_out(out, nr - shown, "lighter row", "lighter rows", rest_of(g, shown, nr));
+	(g->export->view->opts.rows ? print_limited : print_left_out)(
+		out, nr - shown, "lighter row", "lighter rows", rest_of(g, shown, nr));
 }
 
 static int put_groups(FILE *out, const struct groups *g, const struct table_opts *opts,
@@ -362,7 +363,9 @@ int print_groups(FILE *out, const struct report_data *export, enum group_key key
 {
 	struct groups g = {.export = export, .key = key};
 	int err = collect_groups(&g);
-	size_t nr = err ? 0 : g.names->nr - 1, shown = rank_groups(&g, nr, opts->top);
+	size_t rows = opts->format == TABLE_TEXT ? export->view->opts.rows : 0;
+	size_t nr = err ? 0 : g.names->nr - 1;
+	size_t shown = rank_groups(&g, nr, opts->top ? opts->top : rows);
 
 	if (!err)
 		err = put_groups(out, &g, opts, shown, nr);

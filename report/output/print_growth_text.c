@@ -14,6 +14,7 @@
 #include "report/terminal/color.h"
 
 #define MOST_VARIANTS 5
+#define ROWS_BESIDE   4		       /* of a stack that are no frames */
 #define MIB_PER_HOUR  (60 / 1048576.0) /* of a byte a minute */
 
 /* A time in the largest unit of which it is at least one. */
@@ -185,7 +186,7 @@ int print_growth_text(FILE *out, const struct report_data *export, const struct 
 {
 	bool used[SHAPE_NR] = {0};
 	struct stack_notes notes;
-	size_t shown = 0;
+	size_t shown = 0, lines = 0, limit = export->view->opts.rows;
 
 	if (!rows->nr) {
 		fputs("no outstanding blocks\n", out);
@@ -196,7 +197,12 @@ int print_growth_text(FILE *out, const struct report_data *export, const struct 
 	fprintf(out, "%-9s%14s%12s%16s%11s%9s%12s\n", "shape", size_title(), "blocks",
 		size_rate_title("bytes/min", "per min"), "MiB/h", "freed", "lifetime");
 	for (size_t groups = 0; shown < rows->nr && (!top || groups < top); groups++) {
-		size_t nr = growth_rows_in_group(rows, shown);
+		size_t nr = growth_rows_in_group(rows, shown), frames;
+
+		places_path(export->places, rows->all[shown].i, &frames);
+		lines += frames + ROWS_BESIDE;
+		if (limit && groups && lines > limit)
+			break;
 
 		put_group(out, export, &notes, &rows->all[shown], nr);
 		used[rows->all[shown].shape] = true;
@@ -206,9 +212,9 @@ int print_growth_text(FILE *out, const struct report_data *export, const struct 
 	put_legend(out, export, used);
 	if (shown < rows->nr) {
 		fputc('\n', out);
-		print_left_out(out, rows->nr - shown, "stack that grew less",
-			       "stacks that grew less",
-			       growth_rows_amount(export, rows->all + shown, rows->nr - shown));
+		(limit ? print_limited : print_left_out)(
+			out, rows->nr - shown, "stack that grew less", "stacks that grew less",
+			growth_rows_amount(export, rows->all + shown, rows->nr - shown));
 	}
 	return 0;
 }

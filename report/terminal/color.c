@@ -35,6 +35,20 @@ size_t color_columns(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? 0 : size.ws_col;
 }
 
+#define SCREENS	   4
+#define LEAST_ROWS 100
+
+size_t color_rows(void)
+{
+	struct winsize size;
+	size_t rows;
+
+	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
+		return 0;
+	rows = SCREENS * (size_t)size.ws_row;
+	return rows > LEAST_ROWS ? rows : LEAST_ROWS;
+}
+
 bool lines_utf8(enum lines_mode mode)
 {
 	static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};

@@ -21,6 +21,10 @@ bool color_wanted(enum color_mode mode);
 /* How many columns stdout has when it is a terminal; 0: it is none, or does not say. */
 size_t color_columns(void);
 
+/* How many lines a report may have on stdout without being told: some screens of a terminal; 0: it
+ * is none, or a file. */
+size_t color_rows(void);
+
 /* Of what the lines of a tree are made: see lines_utf8(). */
 enum lines_mode { LINES_AUTO, LINES_UTF8, LINES_ASCII };
 

@@ -43,17 +43,37 @@ static void put_place(FILE *out, const struct place *place, const struct view_op
 	fprintf(out, "%s\n", color_of(color, COLOR_END));
 }
 
+#define ROWS_BESIDE 3 /* of a stack that are no frames */
+
+/* How many stacks have room on the terminal: one at least. */
+static size_t stacks_in_rows(const struct report_data *export)
+{
+	size_t rows = 0, nr, i = 0;
+
+	for (; i < export->view->nr; i++) {
+		places_path(export->places, i, &nr);
+		rows += nr + ROWS_BESIDE;
+		if (export->view->opts.rows && i && rows > export->view->opts.rows)
+			break;
+	}
+	return i;
+}
+
 int print_flat(FILE *out, const struct report_data *export)
 {
 	char bytes[SIZE_TEXT_MAX], blocks[TEXT_NUMBER_MAX];
 	bool color = export->view->opts.color;
+	size_t shown = stacks_in_rows(export);
+	struct live_amount rest = {0};
 	struct stack_notes notes;
 
 	if (stack_notes_init(&notes, export->leaks))
 		return -ENOMEM;
 	if (!export->view->nr)
 		fputs("no outstanding blocks\n", out);
-	for (size_t i = 0; i < export->view->nr; i++) {
+	for (size_t i = shown; i < export->view->nr; i++)
+		live_amount_add(&rest, stack_outstanding(view_stack(export->view, i)));
+	for (size_t i = 0; i < shown; i++) {
 		const struct stack *stack = view_stack(export->view, i);
 		const char *process = report_data_process(export, i);
 		const struct place_range all = {export->places, i, 0, SIZE_MAX, "", "\t\t"};
@@ -66,6 +86,7 @@ int print_flat(FILE *out, const struct report_data *export)
 		stack_notes_print(out, export, &notes, i, "\t\t");
 	}
 	stack_notes_release(&notes);
+	print_limited(out, export->view->nr - shown, "lighter stack", "lighter stacks", rest);
 	print_left_out(out, export->view->left_out, "lighter stack", "lighter stacks",
 		       export->view->left_out_amount);
 	return 0;

@@ -11,7 +11,7 @@
 #include "report/context/table_rows.h"
 #include "report/name/short_name.h"
 #include "report/terminal/color.h"
-#include "report/view/recursion.h"
+#include "report/view/view_tree.h"
 
 #define LEAST_WIDTH 12 /* of the columns of numbers */
 #define MAX_INDENT  5  /* bytes for each branch above a node */
@@ -34,7 +34,12 @@ struct printer {
 	size_t columns; /* of the terminal; 0: it is none */
 	uint64_t heavy; /* bytes from which on a node is emphasized */
 	const struct lines *lines;
-	int bytes_width, blocks_width;		 /* of the columns */
+	int bytes_width, blocks_width; /* of the columns */
+	size_t rows;		       /* that may be printed; 0: all */
+	uint64_t least;		       /* bytes of the lightest that has room */
+	size_t equals;		       /* of those that are as light: so many have */
+	size_t hidden;
+	struct live_amount hidden_amount;
 	size_t indent;				 /* bytes of prefix in use */
 	char prefix[VIEW_MAX_PATH * MAX_INDENT]; /* what precedes the children of a node */
 };
@@ -192,17 +197,46 @@ static void print_node(const struct printer *p, uint32_t number, const char *bra
 	free(location);
 }
 
+/* Has @number, which may be TREE_NONE, room on the terminal? */
+static bool has_room(const struct printer *p, uint32_t number)
+{
+	return number != TREE_NONE && (!p->rows || p->tree->all[number].bytes > p->least ||
+				       (p->tree->all[number].bytes == p->least && p->equals));
+}
+
+/* How many nodes there are from @number on, with those below and behind. */
+static size_t nodes_from(const struct tree *tree, uint32_t number)
+{
+	size_t nr = 0;
+
+	for (; number != TREE_NONE; number = tree->all[number].next)
+		nr += 1 + nodes_from(tree, tree->all[number].first);
+	return nr;
+}
+
+/* For @number, and what is behind and below it, there is no room. */
+static void hide_from(struct printer *p, uint32_t number)
+{
+	p->hidden += nodes_from(p->tree, number);
+	for (; number != TREE_NONE; number = p->tree->all[number].next) {
+		p->hidden_amount.bytes += p->tree->all[number].bytes;
+		p->hidden_amount.blocks += p->tree->all[number].blocks;
+	}
+}
+
 /* Recursion is as deep as the tree, which is at most VIEW_MAX_PATH. */
 static void print_children(struct printer *p, uint32_t first)
 {
 	bool branches = first != TREE_NONE && p->tree->all[first].next != TREE_NONE;
+	uint32_t at = first;
 
-	for (uint32_t at = first; at != TREE_NONE;) {
+	while (has_room(p, at)) {
 		const struct tree_node *node = &p->tree->all[at];
 		bool last = node->next == TREE_NONE;
 		const char *below = !branches ? "" : last ? p->lines->gap : p->lines->through;
 		size_t len = strlen(below);
 
+		p->equals -= p->rows && node->bytes == p->least;
 		print_node(p, at, !branches ? "" : last ? p->lines->last_branch : p->lines->branch);
 		assert(p->indent + len <= sizeof(p->prefix));
 		memcpy(p->prefix + p->indent, below, len);
@@ -211,6 +245,37 @@ static void print_children(struct printer *p, uint32_t first)
 		p->indent -= len;
 		at = node->next;
 	}
+	hide_from(p, at);
+}
+
+static int heavier(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x > y ? -1 : x < y;
+}
+
+/* Find from how many bytes on nodes have room, if not all of them do.  Returns 0 or -ENOMEM. */
+static int limit_rows(struct printer *p)
+{
+	size_t nr = p->tree->nr - 1; /* without the root */
+	uint64_t *all;
+
+	if (!p->rows || nr <= p->rows) {
+		p->rows = 0;
+		return 0;
+	}
+	all = calloc(nr, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++)
+		all[i] = p->tree->all[i + 1].bytes;
+	qsort(all, nr, sizeof(*all), heavier);
+	p->least = all[p->rows - 1];
+	for (size_t i = p->rows; i-- > 0 && all[i] == p->least;)
+		p->equals++;
+	free(all);
+	return 0;
 }
 
 static int width_for(const char *number)
@@ -240,14 +305,16 @@ static void set_widths(struct printer *p)
 
 static void print_as(struct printer *p, const char *order)
 {
+	uint32_t at = p->tree->all[TREE_ROOT].first;
 	FILE *out = p->out;
 
 	set_widths(p);
 	fprintf(out, "%*s%*s  call path (%s)\n", p->bytes_width, size_title(), p->blocks_width,
 		"blocks", order);
-	for (uint32_t at = p->tree->all[TREE_ROOT].first; at != TREE_NONE;) {
+	while (has_room(p, at)) {
 		const struct tree_node *root = &p->tree->all[at];
 
+		p->equals -= p->rows && root->bytes == p->least;
 		print_node(p, at, "");
 		print_children(p, root->first);
 		at = root->next;
@@ -255,6 +322,8 @@ static void print_as(struct printer *p, const char *order)
 		if (at != TREE_NONE)
 			fputc('\n', out);
 	}
+	hide_from(p, at);
+	print_limited(out, p->hidden, "line of a tree", "lines of the tree", p->hidden_amount);
 }
 
 void print_tree(FILE *out, const struct tree *tree, const struct labels *labels, const char *order)
@@ -266,9 +335,10 @@ void print_tree(FILE *out, const struct tree *tree, const struct labels *labels,
 }
 
 /* The same for a terminal: in colours, what is a tenth of all stands out. */
-static void print_on_terminal(FILE *out, const struct tree *tree, const struct view *view,
-			      const char *order)
+static int print_on_terminal(FILE *out, const struct tree *tree, const struct view *view,
+			     const char *order)
 {
+	int err;
 	struct printer p = {
 		.out = out,
 		.tree = tree,
@@ -276,6 +346,7 @@ static void print_on_terminal(FILE *out, const struct tree *tree, const struct v
 		.view = view,
 		.color = view->opts.color,
 		.columns = view->opts.columns,
+		.rows = view->opts.rows,
 		.lines = view->opts.utf8 ? &utf8_lines : &ascii_lines,
 	};
 	uint64_t all = 0;
@@ -283,7 +354,10 @@ static void print_on_terminal(FILE *out, const struct tree *tree, const struct v
 	for (uint32_t at = tree->all[TREE_ROOT].first; at != TREE_NONE; at = tree->all[at].next)
 		all += tree->all[at].bytes;
 	p.heavy = all / 10 + 1;
-	print_as(&p, order);
+	err = limit_rows(&p);
+	if (!err)
+		print_as(&p, order);
+	return err;
 }
 
 static void print_left_out_stacks(FILE *out, const struct view *view)
@@ -292,63 +366,6 @@ static void print_left_out_stacks(FILE *out, const struct view *view)
 		fputc('\n', out);
 	print_left_out(out, view->left_out, "lighter stack", "lighter stacks",
 		       view->left_out_amount);
-}
-
-/* Add stack @i of @view, whose repetitions @recursion folds unless it is NULL. */
-static int add_stack(struct tree *tree, const struct view *view, size_t i,
-		     struct recursion *recursion, struct recursion_path *folded)
-{
-	const struct stack *stack = view_stack(view, i);
-	uint32_t path[VIEW_MAX_PATH];
-	size_t nr = view_path(view, i, path);
-	int err;
-
-	/* of what was outstanding when they exited there is nothing to be found any more */
-	if (view->roots && view->gone[stack->process])
-		nr = 1;
-	if (!recursion) {
-		err = tree_add(tree, path, nr, stack->bytes, stack->blocks);
-		return err ? err : tree_mark(tree, path, nr, stack->suspects);
-	}
-	err = recursion_fold(recursion, path, nr, folded);
-	if (!err)
-		err = tree_add(tree, folded->labels, folded->nr, stack->bytes, stack->blocks);
-	if (!err)
-		err = tree_note_repeats(tree, folded->labels, folded->nr, folded->repeats,
-					stack->bytes);
-	return err ? err : tree_mark(tree, folded->labels, folded->nr, stack->suspects);
-}
-
-/* Have all labels that folded paths will have: a tree by functions is of those it knows. */
-static int add_labels_of_recursion(const struct view *view, struct recursion *recursion,
-				   struct recursion_path *folded)
-{
-	uint32_t path[VIEW_MAX_PATH];
-	int err = recursion_init(recursion, view->labels);
-
-	for (size_t i = 0; i < view->nr && !err; i++)
-		err = recursion_fold(recursion, path, view_path(view, i, path), folded);
-	return err;
-}
-
-static int fill_tree(struct tree *tree, const struct view *view)
-{
-	bool folds = !view->opts.full_recursion;
-	struct recursion recursion = {0};
-	struct recursion_path *folded = malloc(sizeof(*folded));
-	int err = folded ? 0 : -ENOMEM;
-
-	if (!err && folds)
-		err = add_labels_of_recursion(view, &recursion, folded);
-	if (!err)
-		err = tree_by_function(tree, view->labels);
-	for (size_t i = 0; i < view->nr && !err; i++)
-		err = add_stack(tree, view, i, folds ? &recursion : NULL, folded);
-	recursion_release(&recursion);
-	free(folded);
-	if (!err)
-		err = tree_sort(tree, view->labels);
-	return err ? err : tree_tell_apart(tree, view->labels);
 }
 
 int print_view_as_tree(FILE *out, const struct view *view, const char *order)
@@ -362,9 +379,10 @@ int print_view_as_tree(FILE *out, const struct view *view, const char *order)
 	}
 	err = tree_new(&tree);
 	if (!err)
-		err = fill_tree(tree, view);
+		err = view_tree_fill(tree, view);
+	if (!err)
+		err = print_on_terminal(out, tree, view, order);
 	if (!err) {
-		print_on_terminal(out, tree, view, order);
 		if (view->names->guessed)
 			fputs("\n[guessed]: found without unwind information; such a caller may be "
 			      "wrong, or callers between may be missing\n",

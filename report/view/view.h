@@ -35,6 +35,7 @@ struct view_opts {
 	bool color;	     /* for text: escape sequences of a terminal */
 	bool utf8;	     /* for trees: lines of UTF-8, else of ASCII */
 	size_t columns;	     /* of the terminal that text is for; 0: it is none */
+	size_t rows;	     /* that text may have there, about; 0: any number */
 	bool all;	     /* stacks of which nothing is outstanding, too */
 	enum view_cost cost; /* what they are sorted by; and for view_cost_of() */
 	struct stack_filter_opts sieve;
