@@ -1,5 +1,6 @@
 /* warnings.c - see warnings.h */
 #include "report/warnings.h"
+#include "report/name/stack_id.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -183,6 +184,24 @@ static bool warn_of_module(const struct report_run *job)
 	return true;
 }
 
+/* Is there no stack with the id that is requested, be it of blocks that were freed? */
+static bool warn_of_id(const struct report_run *job)
+{
+	const struct stack_filter_opts *sieve = &job->opts->view.sieve;
+	const struct symbols_source source = {.dw = job->leaks->dw, .images = job->leaks->images};
+	struct dwunw_frame frames[STACK_MAX_FRAMES];
+	char text[STACK_ID_MAX];
+	const struct stacks *stacks = job->leaks->stacks;
+
+	if (!sieve->by_id)
+		return false;
+	for (uint32_t i = 0; i < stacks->nr; i++)
+		if (stack_id(&source, frames, stacks_frames(stacks, i, frames)) == sieve->id)
+			return false;
+	log_warn("no stack of '%s' has the id %s", job->shown, stack_id_text(text, sieve->id));
+	return true;
+}
+
 int warn_of_filters(const struct report_run *job, bool *unmatched)
 {
 	const struct stack_filter_opts *sieve = &job->opts->view.sieve;
@@ -192,6 +211,7 @@ int warn_of_filters(const struct report_run *job, bool *unmatched)
 
 	*unmatched = warn_of_thread(job);
 	*unmatched = warn_of_module(job) || *unmatched;
+	*unmatched = warn_of_id(job) || *unmatched;
 	if (!sieve->function)
 		return EXIT_OK;
 	err = unmatched_filters_function(job->leaks, &source, sieve->function, &is);

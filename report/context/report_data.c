@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "report/base/text.h"
+#include "report/name/stack_id.h"
 
 static double seconds(uint64_t ns)
 {
@@ -58,7 +59,7 @@ static void put_blocks(FILE *out, const struct block_filter *choice, bool *is_fi
 
 static void put_stack_options(FILE *out, const struct stack_filter_opts *sieve, bool *is_first)
 {
-	char number[TEXT_NUMBER_MAX];
+	char number[TEXT_NUMBER_MAX], id[STACK_ID_MAX];
 
 	if (sieve->module) {
 		begin_option(out, is_first, "from stacks through module");
@@ -67,6 +68,10 @@ static void put_stack_options(FILE *out, const struct stack_filter_opts *sieve, 
 	if (sieve->function) {
 		begin_option(out, is_first, "from stacks through function");
 		put_quoted(out, sieve->function);
+	}
+	if (sieve->by_id) {
+		begin_option(out, is_first, "from the stack with the id");
+		fprintf(out, " %s", stack_id_text(id, sieve->id));
 	}
 	if (sieve->min_bytes) {
 		begin_option(out, is_first, "from stacks with at least");
@@ -82,7 +87,8 @@ static void put_stack_options(FILE *out, const struct stack_filter_opts *sieve, 
 static bool is_all(const struct block_filter *choice, const struct stack_filter_opts *sieve)
 {
 	return !choice->until && !choice->pid && !choice->thread && !choice->older_ns &&
-	       !sieve->module && !sieve->function && !sieve->min_bytes && !sieve->min_blocks;
+	       !sieve->module && !sieve->function && !sieve->by_id && !sieve->min_bytes &&
+	       !sieve->min_blocks;
 }
 
 int shown_text(char **text, const struct report_data *export)
@@ -134,6 +140,7 @@ int shown_json(struct json *json, const struct report_data *export)
 {
 	const struct stack_filter_opts *sieve = &export->view->opts.sieve;
 	const struct block_filter *choice = export->choice;
+	char id[STACK_ID_MAX];
 	char *text;
 	int err = shown_text(&text, export);
 
@@ -153,6 +160,8 @@ int shown_json(struct json *json, const struct report_data *export)
 	put_option_text(json, "thread", choice->thread);
 	put_option_text(json, "module", sieve->module);
 	put_option_text(json, "function", sieve->function);
+	if (sieve->by_id)
+		json_text(json, "stack", stack_id_text(id, sieve->id));
 	put_option_number(json, "min_bytes", sieve->min_bytes);
 	put_option_number(json, "min_blocks", sieve->min_blocks);
 	json_close(json, '}');

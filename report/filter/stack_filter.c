@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "report/name/short_name.h"
+#include "report/name/stack_id.h"
 
 struct stack_filter {
 	struct stack_filter_opts opts;
@@ -35,7 +36,8 @@ int stack_filter_new(struct stack_filter **out, const struct stack_filter_opts *
 
 bool stack_filter_wants_names(const struct stack_filter *sieve)
 {
-	return sieve->opts.module || sieve->opts.function || sieve->opts.suppressions;
+	return sieve->opts.module || sieve->opts.function || sieve->opts.suppressions ||
+	       sieve->opts.by_id;
 }
 
 bool stack_filter_has_enough(const struct stack_filter *sieve, const struct stack *stack)
@@ -83,7 +85,9 @@ static bool has_function(const struct stack_filter *sieve, const struct stack_fi
 		size_t nr;
 		const uint32_t *labels = symbols_labels(stack->names, &stack->frames[i], &nr);
 
-		if (is_function(sieve, stack->labels->all[labels[nr - 1]].name))
+		/* the label may have an offset behind the name */
+		if (is_function(sieve, symbol->function) ||
+		    is_function(sieve, stack->labels->all[labels[nr - 1]].name))
 			return true;
 		for (size_t at = 0; at < symbol->nr_inlined; at++)
 			if (is_function(sieve, symbol->inlined[at].function))
@@ -113,7 +117,9 @@ static bool is_suppressed(const struct stack_filter *sieve, const struct stack_f
 
 bool stack_filter_passes(const struct stack_filter *sieve, const struct stack_filter_stack *stack)
 {
-	return (!sieve->opts.module || has_module(sieve, stack)) &&
+	return (!sieve->opts.by_id ||
+		stack_id(stack->source, stack->frames, stack->nr) == sieve->opts.id) &&
+	       (!sieve->opts.module || has_module(sieve, stack)) &&
 	       (!sieve->opts.function || has_function(sieve, stack)) &&
 	       (!sieve->opts.suppressions || !is_suppressed(sieve, stack));
 }

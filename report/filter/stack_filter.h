@@ -12,6 +12,8 @@
 struct stack_filter_opts {
 	const char *module;   /* pattern, as in a shell, of the path or the last part of the path */
 	const char *function; /* extended regular expression, searched for in the names */
+	bool by_id;	      /* only the stack with this id, see stack_id.h */
+	uint64_t id;
 	uint64_t min_bytes;
 	uint64_t min_blocks;
 	bool any_amount; /* the caller checks the two above: in a difference it is enough that one

@@ -3,6 +3,7 @@
 
 #include "report/context/report_data.h"
 #include "report/context/table_rows.h"
+#include "report/name/stack_id.h"
 
 static void put_field(FILE *out, const char *text)
 {
@@ -15,6 +16,7 @@ static void put_stack_row(FILE *out, const struct report_data *export, size_t i)
 	const struct stack *stack = view_stack(export->view, i);
 	size_t nr;
 	const uint32_t *path = places_path(export->places, i, &nr);
+	char id[STACK_ID_MAX];
 	const struct place *leaf = &export->places->all[path[0]];
 
 	fprintf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
@@ -31,14 +33,15 @@ static void put_stack_row(FILE *out, const struct report_data *export, size_t i)
 	fprintf(out, ",%" PRIu32, leaf->line);
 	fputc(',', out);
 	csv_path(out, export->places, i);
-	fprintf(out, ",%" PRIu32 "\r\n", report_data_pid(export, i));
+	fprintf(out, ",%" PRIu32 ",%s\r\n", report_data_pid(export, i),
+		stack_id_text(id, view_stack_id(export->view, i)));
 }
 
 int print_csv(FILE *out, const struct report_data *export)
 {
 	fputs("outstanding_bytes,outstanding_blocks,allocated_bytes,allocated_blocks,freed_bytes,"
 	      "freed_blocks,peak_bytes,peak_blocks,temporary_blocks,first_ns,last_ns,complete,"
-	      "function,module,file,line,stack,pid\r\n",
+	      "function,module,file,line,stack,pid,id\r\n",
 	      out);
 	for (size_t i = 0; i < export->view->nr; i++)
 		put_stack_row(out, export, i);

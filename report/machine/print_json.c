@@ -7,6 +7,7 @@
 #include "report/context/print_overruns.h"
 #include "report/context/report_data.h"
 #include "report/context/sampling_text.h"
+#include "report/name/stack_id.h"
 
 #define SCHEMA_VERSION 1
 
@@ -265,9 +266,11 @@ void json_stack(struct json *json, const struct report_data *export,
 		const struct stack_notes *notes, size_t i)
 {
 	const struct stack *stack = view_stack(export->view, i);
+	char id[STACK_ID_MAX];
 	size_t nr;
 	const uint32_t *path = places_path(export->places, i, &nr);
 
+	json_text(json, "id", stack_id_text(id, view_stack_id(export->view, i)));
 	json_number(json, "process", stack->process);
 	json_amount(json, "outstanding", stack_outstanding(stack));
 	json_amount(json, "allocated", stack->allocated);

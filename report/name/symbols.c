@@ -152,19 +152,32 @@ static int name_inlined(struct symbols *names, const struct spot *spot,
 	return err;
 }
 
+/* The name of a frame that has this symbol, to be freed; NULL: no memory. */
+static char *frame_text(const struct symbols_source *source, const struct dwunw_frame *frame,
+			const struct dwunw_symbol *symbol, bool offsets)
+{
+	char *text;
+
+	if (!symbol->function)
+		return place_text(source, frame);
+	if (!offsets)
+		return strdup(symbol->function);
+	return asprintf(&text, "%s+0x%" PRIx64, symbol->function, symbol->offset) < 0 ? NULL : text;
+}
+
 /* Add the label of a frame that has this symbol. */
 static int name_one(struct symbols *names, const struct symbols_source *source,
-		    const struct spot *spot, bool lines, struct labels *labels)
+		    const struct spot *spot, const struct symbols_opts *opts, struct labels *labels)
 {
 	const struct dwunw_symbol *symbol = &names->symbols[spot->frame - names->all];
-	char *place = symbol->function ? NULL : place_text(source, spot->frame);
-	char *location = location_text(lines ? symbol->file : NULL, symbol->line);
+	char *name = frame_text(source, spot->frame, symbol, opts->offsets);
+	char *location = location_text(opts->lines ? symbol->file : NULL, symbol->line);
 	int err = -ENOMEM;
 
-	if (location && (symbol->function || place))
-		err = add_label(names, labels, spot, place ? place : symbol->function, location);
+	if (location && name)
+		err = add_label(names, labels, spot, name, location);
 	free(location);
-	free(place);
+	free(name);
 	return err;
 }
 
@@ -187,7 +200,7 @@ static int name_all(struct symbols *names, const struct symbols_source *source,
 		for (size_t at = 0; opts->inlined && at < symbol->nr_inlined && !err; at++)
 			err = name_inlined(names, &spot, &symbol->inlined[at], opts->lines, labels);
 		if (!err)
-			err = name_one(names, source, &spot, opts->lines, labels);
+			err = name_one(names, source, &spot, opts, labels);
 	}
 	names->first[names->nr] = names->nr_labels;
 	return err;

@@ -27,6 +27,7 @@ struct symbols {
 /* How frames are named. */
 struct symbols_opts {
 	bool addresses; /* MODULE+0xADDR for every frame; nothing is symbolized */
+	bool offsets;	/* FUNCTION+0xOFFSET */
 	bool lines;	/* labels have locations */
 	bool inlined;	/* the functions inlined at a frame have labels, too: `NAME (inlined)` */
 };

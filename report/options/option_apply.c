@@ -14,6 +14,7 @@
 #include "cmdline/values.h"
 #include "mleak.h"
 #include "report/decode/worker_pool.h"
+#include "report/name/stack_id.h"
 #include "report/options/option_table.h"
 
 static int apply_flat(struct report_opts *opts, const struct option_info *o, const char *text)
@@ -106,6 +107,14 @@ static int apply_function(struct report_opts *opts, const struct option_info *o,
 
 	opts->view.sieve.function = text;
 	return err == -EINVAL ? option_refuse(o, "an extended regular expression", text) : err;
+}
+
+static int apply_stack(struct report_opts *opts, const struct option_info *o, const char *text)
+{
+	opts->view.sieve.by_id = true;
+	return stack_id_parse(text, &opts->view.sieve.id)
+		       ? option_refuse(o, "the id of a stack, up to 16 hexadecimal digits", text)
+		       : 0;
 }
 
 static int apply_at(struct report_opts *opts, const struct option_info *o, const char *text)
@@ -269,9 +278,11 @@ static const struct effect {
 	{OPT_NO_EMBEDDED, FLAG, TO(no_embedded)},
 	{OPT_NO_LIMIT, FLAG, TO(no_limit)},
 	{OPT_NO_PAGER, FLAG, TO(no_pager)},
+	{OPT_OFFSETS, FLAG, TO(view.offsets)},
 	{OPT_OLDER, TIME, TO(choice.older_ns)},
 	{OPT_PER_PROCESS, FLAG, TO(view.each_process)},
 	{OPT_PID, .apply = apply_pid},
+	{OPT_STACK, .apply = apply_stack},
 	{OPT_STRICT, FLAG, TO(strict)},
 	{OPT_SUPPRESSIONS, TEXT, TO(suppressions)},
 	{OPT_SYMFS, .apply = apply_symfs},

@@ -92,6 +92,8 @@ static const char *check_names(const struct report_opts *opts)
 {
 	if (opts->view.addresses && opts->view.sieve.function)
 		return "--function matches names, and --addresses shows none; give one of them";
+	if (opts->view.addresses && opts->view.offsets)
+		return "--offsets follow names, and --addresses shows none; give one of them";
 	return NULL;
 }
 
@@ -102,8 +104,8 @@ static bool chooses_more(const struct report_opts *opts)
 	const struct stack_filter_opts *sieve = &opts->view.sieve;
 
 	return choice->thread || choice->older_ns || choice->from_ns || opts->suppressions ||
-	       opts->view.top || sieve->module || sieve->function || sieve->min_bytes ||
-	       sieve->min_blocks;
+	       opts->view.top || sieve->module || sieve->function || sieve->by_id ||
+	       sieve->min_bytes || sieve->min_blocks;
 }
 
 static const char *check_addr(const struct report_opts *opts)

@@ -7,6 +7,7 @@
 #include "report/context/growth_rows.h"
 #include "report/context/table_rows.h"
 #include "report/machine/print_json.h"
+#include "report/name/stack_id.h"
 
 #define SCHEMA_VERSION 1
 static int put_growth_csv(FILE *out, const struct report_data *export,
@@ -14,10 +15,11 @@ static int put_growth_csv(FILE *out, const struct report_data *export,
 {
 	fputs("shape,outstanding_bytes,outstanding_blocks,bytes_per_minute,share_freed,"
 	      "median_lifetime_ns,replaced_bytes,samples,bytes_per_minute_low,"
-	      "bytes_per_minute_high,stack,pid\r\n",
+	      "bytes_per_minute_high,stack,pid,id\r\n",
 	      out);
 	for (size_t i = 0; i < nr; i++) {
 		const struct growth_row *row = &rows[i];
+		char id[STACK_ID_MAX];
 		const struct stack *stack = view_stack(export->view, row->i);
 
 		fprintf(out, "%s,%" PRIu64 ",%" PRIu64 ",%.0f,%.4f,", growth_shape_name(row->shape),
@@ -27,7 +29,8 @@ static int put_growth_csv(FILE *out, const struct report_data *export,
 		fprintf(out, ",%" PRIu64 ",%" PRIu64 ",%.0f,%.0f,", row->growth.replaced.bytes,
 			row->samples, row->low, row->high);
 		csv_path(out, export->places, row->i);
-		fprintf(out, ",%" PRIu32 "\r\n", report_data_pid(export, row->i));
+		fprintf(out, ",%" PRIu32 ",%s\r\n", report_data_pid(export, row->i),
+			stack_id_text(id, view_stack_id(export->view, row->i)));
 	}
 	return 0;
 }

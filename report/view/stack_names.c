@@ -32,8 +32,10 @@ int stack_names_new(struct stack_names **out, const struct symbols_source *sourc
 	if (!named)
 		return -ENOMEM;
 	named->source = *source;
-	named->opts = (struct symbols_opts){
-		.addresses = opts->addresses, .lines = true, .inlined = opts->inlined};
+	named->opts = (struct symbols_opts){.addresses = opts->addresses,
+					    .offsets = opts->offsets,
+					    .lines = true,
+					    .inlined = opts->inlined};
 	named->color = opts->color;
 	named->columns = opts->columns;
 	named->full_recursion = opts->full_recursion;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "report/name/stack_id.h"
+
 /* A stack with its number, which decides between equals: the order of the trace. */
 struct candidate {
 	const struct stack *stack;
@@ -97,6 +99,7 @@ static int name_frames(struct view *view)
 	struct dwunw_frame frames[STACK_MAX_FRAMES];
 	struct symbols_opts opts = {
 		.addresses = view->opts.addresses,
+		.offsets = view->opts.offsets,
 		.lines = view->opts.details,
 		.inlined = view->opts.inlined,
 	};
@@ -290,6 +293,13 @@ uint64_t view_cost_of(const struct view *view, size_t i)
 size_t view_frames(const struct view *view, size_t i, struct dwunw_frame frames[STACK_MAX_FRAMES])
 {
 	return stacks_frames(view->stacks, view->chosen[i], frames);
+}
+
+uint64_t view_stack_id(const struct view *view, size_t i)
+{
+	struct dwunw_frame frames[STACK_MAX_FRAMES];
+
+	return stack_id(&view->source, frames, view_frames(view, i, frames));
 }
 
 struct live_amount view_shown(const struct view *view)

@@ -27,6 +27,7 @@ struct view_opts {
 	size_t top;	     /* show only so many stacks, those with the most bytes; 0: all */
 	bool inverted;	     /* paths begin at the innermost function */
 	bool addresses;	     /* see struct symbols_opts */
+	bool offsets;	     /* likewise */
 	bool inlined;	     /* functions that were inlined, too */
 	bool full_recursion; /* each repetition of a call */
 	bool each_process;   /* also of one program: else they have one root if @merged */
@@ -93,6 +94,9 @@ const char *view_process(const struct view *view, uint32_t number);
 
 /* Write the frames of stack @i, innermost first, to @frames.  Returns how many there are. */
 size_t view_frames(const struct view *view, size_t i, struct dwunw_frame frames[STACK_MAX_FRAMES]);
+
+/* The id of stack @i, see stack_id.h. */
+uint64_t view_stack_id(const struct view *view, size_t i);
 
 /* What is outstanding of its stacks. */
 struct live_amount view_shown(const struct view *view);
