@@ -58,9 +58,12 @@ static const struct option_info rows[] = {
 	 .name = "cost",
 	 .arg = "COST",
 	 .help = "what --folded counts, and what --format=json and csv sort by: outstanding (the "
-		 "default), allocated or peak bytes, or temporary blocks; with any but the first "
-		 "also stacks without outstanding blocks",
-	 .values = "outstanding allocated peak temporary"},
+		 "default), allocated or peak bytes, temporary blocks, or outstanding blocks, by "
+		 "which a "
+		 "tree and --flat can be sorted, too; with allocated, peak and temporary also "
+		 "stacks "
+		 "without outstanding blocks",
+	 .values = "outstanding allocated peak temporary blocks"},
 	{.key = OPT_TEMPORARY,
 	 .name = "temporary",
 	 .arg = "MS",

@@ -65,9 +65,12 @@ static const char *check_cost(const struct report_opts *opts)
 	bool lists =
 		(opts->format == FORMAT_JSON || opts->format == FORMAT_CSV) && !nr_tables(opts);
 
+	if (opts->view.cost == COST_BLOCKS && !nr_tables(opts) &&
+	    (opts->format == FORMAT_TREE || opts->format == FORMAT_FLAT))
+		lists = true;
 	if (opts->view.cost != COST_OUTSTANDING && opts->format != FORMAT_FOLDED && !lists)
 		return "--cost works only with --folded, --format=json and --format=csv, which "
-		       "list stacks";
+		       "list stacks, and --cost blocks also with a tree or --flat";
 	if (opts->temporary_ns && opts->view.cost != COST_TEMPORARY && !lists)
 		return "--temporary works only with --folded --cost temporary, and the formats "
 		       "json and csv";

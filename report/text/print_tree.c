@@ -32,11 +32,11 @@ struct printer {
 	const struct view *view; /* that the tree is of, or NULL */
 	bool color;
 	size_t columns; /* of the terminal; 0: it is none */
-	uint64_t heavy; /* bytes from which on a node is emphasized */
+	uint64_t heavy; /* weight from which on a node is emphasized */
 	const struct lines *lines;
 	int bytes_width, blocks_width; /* of the columns */
 	size_t rows;		       /* that may be printed; 0: all */
-	uint64_t least;		       /* bytes of the lightest that has room */
+	uint64_t least;		       /* weight of the lightest that has room */
 	size_t equals;		       /* of those that are as light: so many have */
 	size_t hidden;
 	struct live_amount hidden_amount;
@@ -186,7 +186,8 @@ static void print_node(const struct printer *p, uint32_t number, const char *bra
 	char *location = location_of(p, node);
 
 	fprintf(p->out, "%s%*s%s%*s",
-		color_of(p->color, node->bytes >= p->heavy ? COLOR_HEAVY : COLOR_NONE),
+		color_of(p->color,
+			 tree_weight(p->tree, node) >= p->heavy ? COLOR_HEAVY : COLOR_NONE),
 		p->bytes_width, size_cell(bytes, node->bytes), color_of(p->color, COLOR_END),
 		p->blocks_width, text_number(blocks, node->blocks));
 	print_call(p, number, branch, location ? location : "");
@@ -200,8 +201,9 @@ static void print_node(const struct printer *p, uint32_t number, const char *bra
 /* Has @number, which may be TREE_NONE, room on the terminal? */
 static bool has_room(const struct printer *p, uint32_t number)
 {
-	return number != TREE_NONE && (!p->rows || p->tree->all[number].bytes > p->least ||
-				       (p->tree->all[number].bytes == p->least && p->equals));
+	return number != TREE_NONE &&
+	       (!p->rows || tree_weight(p->tree, &p->tree->all[number]) > p->least ||
+		(tree_weight(p->tree, &p->tree->all[number]) == p->least && p->equals));
 }
 
 /* How many nodes there are from @number on, with those below and behind. */
@@ -236,7 +238,7 @@ static void print_children(struct printer *p, uint32_t first)
 		const char *below = !branches ? "" : last ? p->lines->gap : p->lines->through;
 		size_t len = strlen(below);
 
-		p->equals -= p->rows && node->bytes == p->least;
+		p->equals -= p->rows && tree_weight(p->tree, node) == p->least;
 		print_node(p, at, !branches ? "" : last ? p->lines->last_branch : p->lines->branch);
 		assert(p->indent + len <= sizeof(p->prefix));
 		memcpy(p->prefix + p->indent, below, len);
@@ -255,7 +257,7 @@ static int heavier(const void *a, const void *b)
 	return x > y ? -1 : x < y;
 }
 
-/* Find from how many bytes on nodes have room, if not all of them do.  Returns 0 or -ENOMEM. */
+/* Find from which weight on nodes have room, if not all of them do.  Returns 0 or -ENOMEM. */
 static int limit_rows(struct printer *p)
 {
 	size_t nr = p->tree->nr - 1; /* without the root */
@@ -269,7 +271,7 @@ static int limit_rows(struct printer *p)
 	if (!all)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++)
-		all[i] = p->tree->all[i + 1].bytes;
+		all[i] = tree_weight(p->tree, &p->tree->all[i + 1]);
 	qsort(all, nr, sizeof(*all), heavier);
 	p->least = all[p->rows - 1];
 	for (size_t i = p->rows; i-- > 0 && all[i] == p->least;)
@@ -314,7 +316,7 @@ static void print_as(struct printer *p, const char *order)
 	while (has_room(p, at)) {
 		const struct tree_node *root = &p->tree->all[at];
 
-		p->equals -= p->rows && root->bytes == p->least;
+		p->equals -= p->rows && tree_weight(p->tree, root) == p->least;
 		print_node(p, at, "");
 		print_children(p, root->first);
 		at = root->next;
@@ -352,7 +354,7 @@ static int print_on_terminal(FILE *out, const struct tree *tree, const struct vi
 	uint64_t all = 0;
 
 	for (uint32_t at = tree->all[TREE_ROOT].first; at != TREE_NONE; at = tree->all[at].next)
-		all += tree->all[at].bytes;
+		all += tree_weight(tree, &tree->all[at]);
 	p.heavy = all / 10 + 1;
 	err = limit_rows(&p);
 	if (!err)

@@ -179,6 +179,8 @@ static int compare_nodes(const void *a, const void *b, void *arg)
 	const struct label *x_label, *y_label;
 	int order;
 
+	if (tree_weight(sorting->tree, x) != tree_weight(sorting->tree, y))
+		return tree_weight(sorting->tree, x) > tree_weight(sorting->tree, y) ? -1 : 1;
 	if (x->bytes != y->bytes)
 		return x->bytes > y->bytes ? -1 : 1;
 	if (x->blocks != y->blocks)

@@ -41,6 +41,7 @@ struct tree_place {
 /* All numbers of nodes are below nr; the arrays move with tree_add(). */
 struct tree {
 	INTERN_OF(struct tree_node);
+	bool by_blocks;	   /* what weighs in it are blocks, else bytes: to be set by the user */
 	const char **told; /* of each node; NULL: of none */
 	/* Of tree_by_function(), else NULL and empty: */
 	uint32_t *functions; /* of each label: the first one of that name and module */
@@ -74,8 +75,15 @@ int tree_note_repeats(struct tree *tree, const uint32_t *path, size_t nr,
  * Returns 0 or -ENOMEM. */
 int tree_mark(struct tree *tree, const uint32_t *path, size_t nr, uint64_t suspects);
 
-/* Order the roots, and the children of every node, by bytes, then blocks (both descending), then
- * the text of @labels: name, module, location.  Returns 0 or -ENOMEM. */
+/* What @node weighs in @tree. */
+static inline uint64_t tree_weight(const struct tree *tree, const struct tree_node *node)
+{
+	return tree->by_blocks ? node->blocks : node->bytes;
+}
+
+/* Order the roots, and the children of every node, by bytes, then blocks (both descending; by
+ * blocks first, if they weigh), then the text of @labels: name, module, location.  Returns 0 or
+ * -ENOMEM. */
 int tree_sort(struct tree *tree, const struct labels *labels);
 
 /*

@@ -34,6 +34,7 @@ const char *view_cost_name(enum view_cost cost)
 		[COST_ALLOCATED] = "allocated",
 		[COST_PEAK] = "peak",
 		[COST_TEMPORARY] = "temporary",
+		[COST_BLOCKS] = "blocks",
 	};
 
 	return names[cost];
@@ -48,6 +49,8 @@ static uint64_t cost_of(const struct stack *stack, enum view_cost cost)
 		return stack->peak.bytes;
 	case COST_TEMPORARY:
 		return stack->temporary;
+	case COST_BLOCKS:
+		return stack->blocks;
 	default:
 		return stack->bytes;
 	}

@@ -15,7 +15,9 @@ enum view_cost {
 	COST_OUTSTANDING, /* bytes, as the others */
 	COST_ALLOCATED,
 	COST_PEAK,	/* outstanding when most bytes of all stacks were */
-	COST_TEMPORARY, /* blocks that their thread freed before it allocated or freed another */
+	COST_TEMPORARY, /* blocks, as the next: those that their thread freed before it allocated or
+			   freed another */
+	COST_BLOCKS,	/* outstanding */
 	COST_NR,
 };
 

@@ -58,6 +58,7 @@ int view_tree_fill(struct tree *tree, const struct view *view)
 		err = add_stack(tree, view, i, folds ? &recursion : NULL, folded);
 	recursion_release(&recursion);
 	free(folded);
+	tree->by_blocks = view->opts.cost == COST_BLOCKS;
 	if (!err)
 		err = tree_sort(tree, view->labels);
 	return err ? err : tree_tell_apart(tree, view->labels);

@@ -57,7 +57,8 @@ class ReportTablesTest(Case):
                          "%.4f" % stack["share_freed"], str(stack.get("median_lifetime_ns", "")),
                          str(stack["replaced"]["bytes"]), str(stack["samples"]),
                          str(stack["bytes_per_minute_low"]), str(stack["bytes_per_minute_high"]),
-                         ";".join(names), str(document["processes"][stack["process"]]["pid"])],
+                         ";".join(names), str(document["processes"][stack["process"]]["pid"]),
+                         stack["id"]],
                         list(row.values()))
                     self.assertEqual(len(stack["bytes_then"]), len(document["until_ns"]))
                     self.assertEqual(stack["bytes_then"][-1], stack["outstanding"]["bytes"])
