@@ -264,29 +264,54 @@ int report_run_view(struct report_run *job, const struct view_opts *view, bool p
 	return err ? report_run_explain_make(job, err) : EXIT_OK;
 }
 
+/* Read the trace once more: what is mapped at the address is of interest here alone. */
+static int find_places(const struct report_run *job, struct address_places *places)
+{
+	struct mlk_reader *trace;
+	int err = mlk_reader_clone(&trace, job->trace);
+
+	if (!err)
+		mlk_reader_rewind(trace, MLK_RECORD_EVENT | MLK_RECORD_MAPS);
+	if (!err)
+		err = address_places_find(places, trace, job->leaks->images, job->opts->addr,
+					  job->leaks->chosen.end_ns);
+	mlk_reader_free(trace);
+	return err;
+}
+
 int report_run_address(struct report_run *job)
 {
+	struct address_places places = {0};
 	struct address_source source = {.path = job->path,
 					.meta = mlk_reader_meta(job->trace),
 					.leaks = job->leaks,
 					.holders = job->holders,
-					.pid = job->opts->choice.pid};
+					.pid = job->opts->choice.pid,
+					.places = &places,
+					.around = job->opts->around};
 	struct symbols_source names = {.dw = job->leaks->dw, .images = job->leaks->images};
 	struct address *address;
-	int err;
+	int err = find_places(job, &places);
 
+	if (err) {
+		address_places_release(&places);
+		return report_run_explain_read(job, err);
+	}
 	if (job->debuginfod)
 		dwunw_debug_fetch_set(names.dw, debuginfod_fetch, job->debuginfod);
 	err = address_new(&address, &source, &names, &job->opts->view);
 	dwunw_debug_fetch_set(names.dw, NULL, NULL);
-	if (err)
+	if (err) {
+		address_places_release(&places);
 		return report_run_explain_make(job, err);
+	}
 	warn_of_names(names.dw);
 	if (job->opts->format == FORMAT_JSON)
 		print_address_json(stdout, address);
 	else
 		print_address(stdout, address);
 	address_free(address);
+	address_places_release(&places);
 	return EXIT_OK;
 }
 

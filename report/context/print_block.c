@@ -99,6 +99,53 @@ void print_neighbours(const struct block_printer *p, const char *adjective,
 		fprintf(p->out, "  %sblock after: none\n", adjective);
 }
 
+int block_want_near(struct stack_names *named, const struct replay *leaks,
+		    const struct live_near *near)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < near->nr_before && !err; i++)
+		err = stack_names_want(named, block_stack(leaks, &near->before[i]));
+	for (size_t i = 0; i < near->nr_after && !err; i++)
+		err = stack_names_want(named, block_stack(leaks, &near->after[i]));
+	return err;
+}
+
+void print_near(const struct block_printer *p, const char *adjective, const struct live_near *near)
+{
+	const struct live_block *holder = &near->around->holder;
+	char which[64];
+
+	snprintf(which, sizeof(which), "%sblock before", adjective);
+	if (!near->nr_before)
+		fprintf(p->out, "  %s: none\n", which);
+	for (size_t i = near->nr_before; i-- > 0;)
+		print_neighbour(p, which,
+				holder->addr - near->before[i].addr - near->before[i].size,
+				&near->before[i]);
+	snprintf(which, sizeof(which), "%sblock after", adjective);
+	if (!near->nr_after)
+		fprintf(p->out, "  %s: none\n", which);
+	for (size_t i = 0; i < near->nr_after; i++)
+		print_neighbour(p, which, near->after[i].addr - holder->addr - holder->size,
+				&near->after[i]);
+}
+
+static void put_blocks(const struct block_printer *p, struct json *json, const char *key,
+		       const struct live_block *all, size_t nr)
+{
+	json_open(json, key, '[');
+	for (size_t i = 0; i < nr; i++)
+		block_json(p, json, NULL, &all[i]);
+	json_close(json, ']');
+}
+
+void near_json(const struct block_printer *p, struct json *json, const struct live_near *near)
+{
+	put_blocks(p, json, "before_all", near->before, near->nr_before);
+	put_blocks(p, json, "after_all", near->after, near->nr_after);
+}
+
 void block_json(const struct block_printer *p, struct json *json, const char *key,
 		const struct live_block *block)
 {

@@ -35,6 +35,17 @@ void print_block(const struct block_printer *p, const char *what, const struct l
 void print_neighbours(const struct block_printer *p, const char *adjective,
 		      const struct live_around *around);
 
+/* Have @named name the stacks of all blocks of @near.  Returns 0 or -ENOMEM. */
+int block_want_near(struct stack_names *named, const struct replay *leaks,
+		    const struct live_near *near);
+
+/* The blocks of @near, ascending, in the same words as print_neighbours(): those before, or those
+ * after. */
+void print_near(const struct block_printer *p, const char *adjective, const struct live_near *near);
+
+/* The same as the arrays "before_all" and "after_all", the nearest first. */
+void near_json(const struct block_printer *p, struct json *json, const struct live_near *near);
+
 /* @block as the member @key, with its stack. */
 void block_json(const struct block_printer *p, struct json *json, const char *key,
 		const struct live_block *block);

@@ -1,6 +1,9 @@
 /* live_around.c - see live_around.h */
 #include "report/live/live_around.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 #include "report/live/live_state.h"
 
 #define MAX_PARENTS 64 /* that a damaged trace may lead through */
@@ -45,6 +48,59 @@ void live_look_around(const struct live *live, size_t process, uint64_t addr,
 	*around = (struct live_around){.addr = addr, .holder = {.addr = addr}};
 	live_each_of(&live->all[process], look_for_holder, around);
 	live_each_of(&live->all[process], look_for_neighbours, around);
+}
+
+/* Put @block among the @*nr at @all, of which there may be @most, if it is nearer to @addr than the
+ * last of them. */
+static void keep_near(struct live_block *all, size_t *nr, size_t most, uint64_t addr,
+		      const struct live_block *block)
+{
+	uint64_t distance = addr > block->addr ? addr - block->addr : block->addr - addr;
+	size_t at = *nr;
+
+	for (; at; at--) {
+		uint64_t other = all[at - 1].addr;
+
+		if ((addr > other ? addr - other : other - addr) <= distance)
+			break;
+		if (at < most)
+			all[at] = all[at - 1];
+	}
+	if (at == most)
+		return;
+	all[at] = *block;
+	*nr += *nr < most;
+}
+
+static void look_near(void *arg, const struct live_block *block)
+{
+	struct live_near *near = arg;
+	const struct live_block *holder = &near->around->holder;
+	uint64_t start = holder->addr, size = holder->size ? holder->size : 1;
+
+	if (block->addr < start && start - block->addr >= block->size)
+		keep_near(near->before, &near->nr_before, near->wanted, start, block);
+	if (block->addr > start && block->addr - start >= size)
+		keep_near(near->after, &near->nr_after, near->wanted, start, block);
+}
+
+int live_look_near(const struct live *live, size_t process, const struct live_around *around,
+		   size_t wanted, struct live_near *near)
+{
+	*near = (struct live_near){.wanted = wanted, .around = around};
+	near->before = calloc(wanted + 1, sizeof(*near->before));
+	near->after = calloc(wanted + 1, sizeof(*near->after));
+	if (!near->before || !near->after)
+		return -ENOMEM;
+	live_each_of(&live->all[process], look_near, near);
+	return 0;
+}
+
+void live_near_release(struct live_near *near)
+{
+	free(near->before);
+	free(near->after);
+	*near = (struct live_near){0};
 }
 
 /* The last process that had the number @tgid. */

@@ -18,6 +18,25 @@ struct live_around {
 void live_look_around(const struct live *live, size_t process, uint64_t addr,
 		      struct live_around *around);
 
+#define LIVE_MAX_NEAR 1000 /* on each side */
+
+/* Blocks on both sides of a place, from the nearest to the farthest. */
+struct live_near {
+	size_t wanted; /* of each side, at most LIVE_MAX_NEAR */
+	const struct live_around *around;
+	struct live_block *before, *after;
+	size_t nr_before, nr_after;
+};
+
+/* Find up to @wanted outstanding blocks of process number @process on each side of what
+ * live_look_around() put into @around, which is borrowed.  @near is to be released in any case.
+ * Returns 0 or -ENOMEM. */
+int live_look_near(const struct live *live, size_t process, const struct live_around *around,
+		   size_t wanted, struct live_near *near);
+
+/* Release what @near holds. */
+void live_near_release(struct live_near *near);
+
 /* The outstanding block that process @tgid was given at exactly @addr; in a child of fork that has
  * none there, its parent's.  False: there is none. */
 bool live_find(const struct live *live, uint32_t tgid, uint64_t addr, struct live_block *block);

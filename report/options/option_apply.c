@@ -14,6 +14,7 @@
 #include "cmdline/values.h"
 #include "mleak.h"
 #include "report/decode/worker_pool.h"
+#include "report/live/live_around.h"
 #include "report/name/stack_id.h"
 #include "report/options/option_table.h"
 
@@ -115,6 +116,15 @@ static int apply_stack(struct report_opts *opts, const struct option_info *o, co
 	return stack_id_parse(text, &opts->view.sieve.id)
 		       ? option_refuse(o, "the id of a stack, up to 16 hexadecimal digits", text)
 		       : 0;
+}
+
+static int apply_around(struct report_opts *opts, const struct option_info *o, const char *text)
+{
+	uint64_t number = 0;
+	int err = option_number(o, text, 1, LIVE_MAX_NEAR, NULL, &number);
+
+	opts->around = (size_t)number;
+	return err;
 }
 
 static int apply_at(struct report_opts *opts, const struct option_info *o, const char *text)
@@ -247,6 +257,7 @@ static const struct effect {
 	{'q', FLAG, TO(quiet)},
 	{OPT_ADDR, .apply = apply_addr},
 	{OPT_ADDRESSES, FLAG, TO(view.addresses)},
+	{OPT_AROUND, .apply = apply_around},
 	{OPT_AT, .apply = apply_at},
 	{OPT_BETWEEN, .apply = apply_between},
 	{OPT_BYTES, FLAG, TO(exact)},

@@ -74,6 +74,10 @@ static const struct option_info rows[] = {
 	 .arg = "ADDR",
 	 .help = "in place of a report, whose memory this is: the block that holds it, or held it "
 		 "last, and its neighbours; also with --format=json"},
+	{.key = OPT_AROUND,
+	 .name = "around",
+	 .arg = "N",
+	 .help = "with --addr: N blocks on each side, 1 to 1000"},
 	{.key = OPT_DUMP,
 	 .name = "dump",
 	 .arg = "[=full]",

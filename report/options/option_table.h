@@ -58,6 +58,7 @@ enum {
 	OPT_DUMP,
 	OPT_DROP_RAW,
 	OPT_PID,
+	OPT_AROUND,
 	OPT_ADDR
 };
 

@@ -45,6 +45,7 @@ struct report_opts {
 	bool strict;	      /* exit with 2 when there was a warning */
 	bool find_addr;	      /* in place of a report, whose this is: */
 	uint64_t addr;
+	size_t around;		 /* neighbours on each side; 0: the nearest alone */
 	const char **debug_dirs; /* where debug information is looked for, in this order */
 	size_t nr_debug_dirs;
 	const char

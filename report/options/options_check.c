@@ -114,7 +114,7 @@ static bool chooses_more(const struct report_opts *opts)
 static const char *check_addr(const struct report_opts *opts)
 {
 	if (!opts->find_addr)
-		return NULL;
+		return opts->around ? "--around is about an address: give it with --addr" : NULL;
 	if (opts->fail_on_leak)
 		return "--addr does not look for leaks, and so takes no --fail-on-leak";
 	if (nr_tables(opts) || opts->before || opts->dump ||

@@ -18,6 +18,7 @@
 struct answer {
 	struct live_process process;
 	struct live_around around; /* whose holder is none that is inherited */
+	struct live_near near;	   /* of that */
 	struct holder last;	   /* that holds it, or held it */
 	const struct overrun *end; /* whose finder ended it, or NULL */
 };
@@ -69,6 +70,11 @@ static int look(struct address *address, size_t process)
 		return 0;
 	address->nr++;
 	live_look_around(leaks->live, process, address->addr, &a->around);
+	err = live_look_near(leaks->live, process, &a->around, address->source.around, &a->near);
+	if (!err)
+		err = block_want_near(address->named, leaks, &a->near);
+	if (err)
+		return err;
 	a->last = address_history_get(address->source.holders, process);
 	a->end = find_end(leaks, &a->last);
 	address->nr_held += a->last.any || a->around.held;
@@ -208,6 +214,20 @@ static void print_holder(const struct block_printer *p, const struct answer *a,
 	print_end(p, a, address->source.meta);
 }
 
+/* What an address is that no block holds. */
+static void print_mapping(const struct block_printer *p, const struct address *address,
+			  const struct answer *a)
+{
+	const struct address_place *place =
+		address_places_get(address->source.places, a->process.tgid);
+
+	if (holds(a) || !place)
+		return;
+	fputs("  it is ", p->out);
+	address_place_print(p->out, place);
+	fputc('\n', p->out);
+}
+
 static void print_answer(const struct block_printer *p, const struct address *address,
 			 const struct answer *a)
 {
@@ -218,6 +238,7 @@ static void print_answer(const struct block_printer *p, const struct address *ad
 		text_print(p->out, processes_name(p->leaks->processes, a->process.tgid));
 		fprintf(p->out, " (%" PRIu32 ")\n", a->process.tgid);
 	}
+	print_mapping(p, address, a);
 	if (!knows_any(a)) {
 		fputs("  it has no block now, and none has held the address\n", p->out);
 		return;
@@ -226,7 +247,10 @@ static void print_answer(const struct block_printer *p, const struct address *ad
 		print_holder(p, a, address);
 	else if (address->nr_held)
 		fputs("  no block has held it\n", p->out);
-	print_neighbours(p, holds(a) ? "" : "nearest ", &a->around);
+	if (address->source.around)
+		print_near(p, holds(a) ? "" : "near ", &a->near);
+	else
+		print_neighbours(p, holds(a) ? "" : "nearest ", &a->around);
 }
 
 /* What blocks there may have been that are not in the trace. */
@@ -287,6 +311,8 @@ static void put_answer(const struct block_printer *p, struct json *json,
 		       const struct address *address, const struct answer *a)
 {
 	const struct live *live = address->source.leaks->live;
+	const struct address_place *place =
+		address_places_get(address->source.places, a->process.tgid);
 
 	json_open(json, NULL, '{');
 	json_number(json, "pid", a->process.tgid);
@@ -302,7 +328,11 @@ static void put_answer(const struct block_printer *p, struct json *json,
 		json_number(json, "offset", address->addr - a->last.block.addr);
 		put_last(p, json, a);
 	}
+	if (place && !holds(a))
+		address_place_json(json, "mapping", place);
 	neighbours_json(p, json, &a->around);
+	if (address->source.around)
+		near_json(p, json, &a->near);
 	json_close(json, '}');
 }
 
@@ -331,6 +361,8 @@ void address_free(struct address *address)
 	if (!address)
 		return;
 	stack_names_free(address->named);
+	for (size_t i = 0; address->answers && i < address->nr; i++)
+		live_near_release(&address->answers[i].near);
 	free(address->answers);
 	free(address);
 }

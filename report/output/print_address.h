@@ -8,6 +8,7 @@
 
 #include "format/trace.h"
 #include "report/replay/replay.h"
+#include "report/trace/address_place.h"
 #include "report/view/view.h"
 
 struct address; /* opaque: what is known of one */
@@ -19,6 +20,8 @@ struct address_source {
 	const struct replay *leaks;
 	const struct address_history *holders; /* of the address */
 	uint32_t pid;			       /* of the process that is requested; 0: all */
+	const struct address_places *places;   /* what is mapped there */
+	size_t around; /* neighbours on each side that are requested; 0: the nearest alone */
 };
 
 /* Look for the address in the processes of @source, which must outlive *@out, and name all stacks

@@ -1,0 +1,220 @@
+/* address_place.c - see address_place.h */
+#include "report/trace/address_place.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/base/array.h"
+#include "report/base/text.h"
+
+/* What is looked for. */
+struct search {
+	const struct trace_modules *images;
+	uint64_t addr;
+};
+
+static const char *const names[] = {
+	[PLACE_CODE] = "code",
+	[PLACE_CONSTANTS] = "read-only data",
+	[PLACE_DATA] = "data",
+	[PLACE_STACK] = "stack",
+};
+
+/* The image of @mapping, NULL: the trace has none. */
+static const struct trace_module *image_of(const struct trace_modules *images,
+					   const struct mlk_mapping *mapping)
+{
+	for (size_t i = 0; mapping->id.len && i < images->nr; i++) {
+		const struct trace_module *image = &images->all[i];
+
+		if (image->id.len == mapping->id.len &&
+		    !memcmp(image->id.bytes, mapping->id.bytes, image->id.len))
+			return image->broken ? NULL : image;
+	}
+	return NULL;
+}
+
+/* Copy program header @i of @image to *@to.  False: there is none. */
+static bool segment_of(const struct trace_module *image, size_t i, Elf64_Phdr *to)
+{
+	Elf64_Ehdr header;
+	size_t at;
+
+	if (image->len < sizeof(header))
+		return false;
+	memcpy(&header, image->bytes, sizeof(header));
+	if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_phentsize != sizeof(*to) ||
+	    i >= header.e_phnum || header.e_phoff > image->len)
+		return false;
+	at = i * sizeof(*to);
+	if (at + sizeof(*to) > image->len - header.e_phoff)
+		return false;
+	memcpy(to, image->bytes + header.e_phoff + at, sizeof(*to));
+	return true;
+}
+
+/* By how much the addresses of @mapping differ from those of @image, modulo 2^64.  False: no
+ * segment is what is mapped there. */
+static bool bias_of(const struct trace_module *image, const struct mlk_mapping *mapping,
+		    uint64_t *bias)
+{
+	Elf64_Phdr segment;
+
+	for (size_t i = 0; segment_of(image, i, &segment); i++) {
+		uint64_t page = segment.p_offset & ~(uint64_t)0xfff;
+
+		if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_X) ||
+		    mapping->offset < page || mapping->offset - page >= segment.p_filesz)
+			continue;
+		*bias = mapping->start - mapping->offset - (segment.p_vaddr - segment.p_offset);
+		return true;
+	}
+	return false;
+}
+
+/* In which part of @image, mapped with @bias, the address is. */
+static enum place_kind part_of(const struct trace_module *image, uint64_t bias, uint64_t addr)
+{
+	Elf64_Phdr segment;
+
+	for (size_t i = 0; segment_of(image, i, &segment); i++)
+		if (segment.p_type == PT_LOAD && addr - bias - segment.p_vaddr < segment.p_memsz)
+			return segment.p_flags & PF_X	? PLACE_CODE
+			       : segment.p_flags & PF_W ? PLACE_DATA
+							: PLACE_CONSTANTS;
+	return PLACE_UNKNOWN;
+}
+
+/* The place of process @tgid, made if there is none; NULL: no memory. */
+static struct address_place *place_of(struct address_places *places, uint32_t tgid)
+{
+	const struct address_place new = {.tgid = tgid};
+
+	for (size_t i = 0; i < places->nr; i++)
+		if (places->all[i].tgid == tgid)
+			return &places->all[i];
+	if (array_append(&places->all, &places->nr, &places->room, &new, sizeof(new)))
+		return NULL;
+	return &places->all[places->nr - 1];
+}
+
+/* Is the address in what @mapping is a part of? */
+static bool is_in(const struct search *search, const struct mlk_mapping *mapping,
+		  enum place_kind *kind, uint64_t *offset)
+{
+	const struct trace_module *image = image_of(search->images, mapping);
+	uint64_t bias;
+
+	*kind = PLACE_UNKNOWN;
+	*offset = search->addr - mapping->start + mapping->offset;
+	if (image && bias_of(image, mapping, &bias)) {
+		*kind = part_of(image, bias, search->addr);
+		*offset = search->addr - bias;
+	}
+	if (*kind == PLACE_UNKNOWN && search->addr >= mapping->start &&
+	    search->addr < mapping->end && mapping->path[0])
+		*kind = PLACE_CODE;
+	return *kind != PLACE_UNKNOWN;
+}
+
+static int look_at_maps(struct address_places *places, const struct search *search,
+			const struct mlk_maps *maps)
+{
+	struct address_place *place = place_of(places, maps->tgid);
+
+	if (!place)
+		return -ENOMEM;
+	/* what was there before may have been unmapped */
+	free(place->path);
+	place->path = NULL;
+	place->image = PLACE_UNKNOWN;
+	for (size_t i = 0; i < maps->nr; i++) {
+		const struct mlk_mapping *mapping = &maps->mappings[i];
+
+		if (!(mapping->perms & MLK_PERM_X) ||
+		    !is_in(search, mapping, &place->image, &place->offset))
+			continue;
+		place->path = strdup(mapping->path);
+		if (!place->path)
+			return -ENOMEM;
+		break;
+	}
+	place->kind = place->image;
+	return 0;
+}
+
+static int look_at_event(struct address_places *places, const struct search *search,
+			 const struct mlk_event *event)
+{
+	struct address_place *place;
+
+	if (event->kind != MLK_ALLOC || event->nr_regs <= MLK_SP_REG ||
+	    search->addr - event->regs[MLK_SP_REG] >= event->stack_len)
+		return 0;
+	place = place_of(places, event->tgid);
+	if (!place)
+		return -ENOMEM;
+	place->kind = PLACE_STACK;
+	place->tid = event->tid;
+	return 0;
+}
+
+int address_places_find(struct address_places *places, struct mlk_reader *trace,
+			const struct trace_modules *images, uint64_t addr, uint64_t end_ns)
+{
+	const struct search search = {images, addr};
+	struct mlk_record record;
+	int err = 0, found;
+
+	while (!err && (found = mlk_reader_next(trace, &record)) > 0) {
+		if (record.type == MLK_RECORD_MAPS && record.maps.time_ns <= end_ns)
+			err = look_at_maps(places, &search, &record.maps);
+		else if (record.type == MLK_RECORD_EVENT && record.event.time_ns <= end_ns)
+			err = look_at_event(places, &search, &record.event);
+	}
+	return err ? err : found;
+}
+
+const struct address_place *address_places_get(const struct address_places *places, uint32_t tgid)
+{
+	for (size_t i = 0; i < places->nr; i++)
+		if (places->all[i].tgid == tgid && places->all[i].kind != PLACE_UNKNOWN)
+			return &places->all[i];
+	return NULL;
+}
+
+void address_place_print(FILE *out, const struct address_place *place)
+{
+	if (place->kind == PLACE_STACK) {
+		fprintf(out, "in the stack of thread %" PRIu32, place->tid);
+		return;
+	}
+	fprintf(out, "in the %s of ", names[place->kind]);
+	text_print(out, place->path);
+	fprintf(out, " (+0x%" PRIx64 ")", place->offset);
+}
+
+void address_place_json(struct json *json, const char *key, const struct address_place *place)
+{
+	json_open(json, key, '{');
+	json_text(json, "kind", names[place->kind]);
+	if (place->kind == PLACE_STACK) {
+		json_number(json, "thread", place->tid);
+	} else {
+		json_text(json, "path", place->path);
+		json_number(json, "offset", place->offset);
+	}
+	json_close(json, '}');
+}
+
+void address_places_release(struct address_places *places)
+{
+	for (size_t i = 0; i < places->nr; i++)
+		free(places->all[i].path);
+	free(places->all);
+	*places = (struct address_places){0};
+}
