@@ -1,5 +1,6 @@
 """`mleak diff`: what its help offers is what it takes, and nothing else."""
 
+import json
 import os
 import re
 
@@ -19,13 +20,15 @@ class DiffOptionsTest(Case):
 
     def test_each_option_of_the_help_is_taken(self):
         suppressions = self.write("none.supp", b"")
+        stacks = json.loads(self.report(TRACE, "--format=json"))["stacks"]
+        values = dict(VALUES, ID=stacks[0]["id"], FILE=suppressions)
         offered = self.options("diff")
         self.assertGreater(len(offered), 20)
         offered.pop("debuginfod")  # it wants to be told of servers
         offered.pop("vmlinux")  # it wants traces of the kernel: see test_vmlinux.py
         for name, arg in offered.items():
             with self.subTest(option=name):
-                value = suppressions if arg == "FILE" else VALUES[arg] if arg else None
+                value = values[arg] if arg else None
                 if name == "max-memory":
                     value = "1G"
                 words = ["--" + name] + ([value] if value else [])
