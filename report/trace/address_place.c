@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/base/array.h"
 #include "report/base/text.h"
 
 /* What is looked for. */
@@ -27,14 +26,12 @@ static const char *const names[] = {
 static const struct trace_module *image_of(const struct trace_modules *images,
 					   const struct mlk_mapping *mapping)
 {
-	for (size_t i = 0; mapping->id.len && i < images->nr; i++) {
-		const struct trace_module *image = &images->all[i];
+	uint32_t module, number;
 
-		if (image->id.len == mapping->id.len &&
-		    !memcmp(image->id.bytes, mapping->id.bytes, image->id.len))
-			return image->broken ? NULL : image;
-	}
-	return NULL;
+	if (!mapping->id.len || !trace_modules_find(images, &mapping->id, mapping->path, &module) ||
+	    !trace_modules_number(images, module, &number) || images->all[number].broken)
+		return NULL;
+	return &images->all[number];
 }
 
 /* Copy program header @i of @image to *@to.  False: there is none. */
@@ -93,13 +90,11 @@ static enum place_kind part_of(const struct trace_module *image, uint64_t bias, 
 static struct address_place *place_of(struct address_places *places, uint32_t tgid)
 {
 	const struct address_place new = {.tgid = tgid};
+	uint32_t number;
 
-	for (size_t i = 0; i < places->nr; i++)
-		if (places->all[i].tgid == tgid)
-			return &places->all[i];
-	if (array_append(&places->all, &places->nr, &places->room, &new, sizeof(new)))
+	if (intern_pair(&places->table, &new, sizeof(new), &number) < 0)
 		return NULL;
-	return &places->all[places->nr - 1];
+	return &places->all[number];
 }
 
 /* Is the address in what @mapping is a part of? */
@@ -128,22 +123,24 @@ static int look_at_maps(struct address_places *places, const struct search *sear
 
 	if (!place)
 		return -ENOMEM;
-	/* what was there before may have been unmapped */
+	/* what was there before may have been unmapped; of stacks the maps tell nothing */
 	free(place->path);
 	place->path = NULL;
-	place->image = PLACE_UNKNOWN;
+	if (place->kind != PLACE_STACK)
+		place->kind = PLACE_UNKNOWN;
 	for (size_t i = 0; i < maps->nr; i++) {
 		const struct mlk_mapping *mapping = &maps->mappings[i];
+		enum place_kind kind;
 
 		if (!(mapping->perms & MLK_PERM_X) ||
-		    !is_in(search, mapping, &place->image, &place->offset))
+		    !is_in(search, mapping, &kind, &place->offset))
 			continue;
+		place->kind = kind;
 		place->path = strdup(mapping->path);
 		if (!place->path)
 			return -ENOMEM;
 		break;
 	}
-	place->kind = place->image;
 	return 0;
 }
 
@@ -181,10 +178,13 @@ int address_places_find(struct address_places *places, struct mlk_reader *trace,
 
 const struct address_place *address_places_get(const struct address_places *places, uint32_t tgid)
 {
-	for (size_t i = 0; i < places->nr; i++)
-		if (places->all[i].tgid == tgid && places->all[i].kind != PLACE_UNKNOWN)
-			return &places->all[i];
-	return NULL;
+	const uint32_t key[] = {tgid, 0};
+	uint32_t number;
+
+	if (!intern_find_pair(&places->table, key, sizeof(*places->all), &number) ||
+	    places->all[number].kind == PLACE_UNKNOWN)
+		return NULL;
+	return &places->all[number];
 }
 
 void address_place_print(FILE *out, const struct address_place *place)
@@ -215,6 +215,6 @@ void address_places_release(struct address_places *places)
 {
 	for (size_t i = 0; i < places->nr; i++)
 		free(places->all[i].path);
-	free(places->all);
+	intern_release(&places->table);
 	*places = (struct address_places){0};
 }

@@ -16,17 +16,16 @@ enum place_kind { PLACE_UNKNOWN, PLACE_CODE, PLACE_CONSTANTS, PLACE_DATA, PLACE_
 /* What one process had there. */
 struct address_place {
 	uint32_t tgid;
-	uint32_t tid;	       /* of PLACE_STACK: whose it was last */
-	enum place_kind kind;  /* by the last maps and stacks */
-	enum place_kind image; /* PLACE_STACK or not: what the maps say */
-	uint64_t offset;       /* of an image: the address as its ELF file counts it */
-	char *path;	       /* of an image, as recorded; NULL: none */
+	uint32_t zero;	      /* the table goes by pairs */
+	uint32_t tid;	      /* of PLACE_STACK: whose it was last */
+	enum place_kind kind; /* by the last maps and stacks */
+	uint64_t offset;      /* of an image: the address as its ELF file counts it */
+	char *path;	      /* of an image, as recorded; NULL: none */
 };
 
 /* Of all processes; all zero is none. */
 struct address_places {
-	struct address_place *all;
-	size_t nr, room;
+	INTERN_OF(struct address_place);
 };
 
 /* Look for @addr in what @trace, which is read from its beginning to its end, says of mappings and

@@ -31,7 +31,8 @@ WALL_SECONDS = 600          # of a machine on which others are busy, too
 COMMANDS = [["report", "--folded"], ["report", "--flat", "-j1"], ["report", "--growth"],
             ["report", "--format=json"], ["report", "--format=heaptrack"], ["report", "--timeline"],
             ["report", "--dump=full"], ["report", "--between", "1ms,1h"],
-            ["report", "--addr", "0x1000"], ["info"], ["script"], ["diff"], ["unwind", "-q"]]
+            ["report", "--addr", "0x1000", "--around", "3"],
+            ["report", "--cost", "blocks", "--offsets"], ["info"], ["script"], ["diff"], ["unwind", "-q"]]
 LIMITED = "report", "diff", "unwind"
 
 # A uvar of these is where counts, lengths and deltas overflow.
