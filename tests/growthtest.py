@@ -1,0 +1,36 @@
+"""growthtest - what the tests of growth share: the rows of `mleak report --growth`, on programs that are
+recorded while they run."""
+
+import csv
+import io
+import json
+
+from faulttest import FaultCase
+from mleaktest import MLEAK_FAST, wait_until
+
+
+class GrowthCase(FaultCase):
+    program = MLEAK_FAST
+
+    def growth_rows(self):
+        """As dictionaries, with the stack's functions as a list, innermost first."""
+        result = self.mleak("report", "--growth", "--format=csv", self.path("x.mlk"))
+        self.assertEqual(result.status, 0, result.err)
+        rows = list(csv.DictReader(io.StringIO(result.out, newline="")))
+        for row in rows:
+            row["functions"] = row["stack"].split(";")[::-1]
+        return rows
+
+    def growing(self):
+        return [row for row in self.growth_rows() if row["shape"] == "growing"]
+
+    def totals(self):
+        """The sums above the tree, as JSON has them."""
+        document = json.loads(self.mleak("report", "--format=json", self.path("x.mlk")).out)
+        return document["totals"]
+
+    def record_while(self, pid, done, *options):
+        """Record @pid until @done() is true: something that the program itself says."""
+        mleak = self.attach(pid, *options)
+        wait_until(done, "the program does not come so far")
+        return self.stop(mleak)
