@@ -70,7 +70,7 @@ demo:
 ## check-live: as root, build with ASan and UBSan, and run the live tests; T=REGEX: only those
 ## test: install what is missing, build with ASan and UBSan, run all tests; its last line counts them
 test: deps speedscope
-	$(Q)$(SUBMAKE) all man libdwunw
+	$(Q)$(SUBMAKE) servers all man libdwunw
 	$(Q)$(SUBMAKE) O=$(O)/san SAN=address,undefined DEBUG=1 WERROR=1 build-tests
 	$(Q)$(SUBMAKE) lint
 	$(Q)MLEAK_FAST=$(abspath $(O))/mleak python3 tests/run.py --build $(O)/san

@@ -15,13 +15,22 @@ DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux 
 	    xz-utils curl ca-certificates ed bc dwz less elfutils libdebuginfod1 llvm gdb pkg-config groff-base zsh \
 	    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools libjemalloc-dev redis-tools strace lintian \
 	    heaptrack chromium bubblewrap golang-go golang-github-google-pprof-dev \
-	    qemu-system-x86 cpio libcap2-bin tmux $(RUSTC)
+	    qemu-system-x86 cpio libcap2-bin tmux $(RUSTC) $(DEB_SERVERS)
+# What nginx and postgresql need that nothing else brings.
+DEB_SERVERS = libpq5 libxslt1.1 libpcre2-8-0 libreadline8 tzdata
 DEB_FUZZ  = clang libclang-rt-dev
 
 EXACT_STRESS = $(addprefix $(O)/tests/exact/stress-,O2 O0 O3-lto clang)
 EXACT        = $(O)/tests/exact/sampler.so $(O)/tests/exact/compare $(EXACT_STRESS)
 
 build-tests: all man samples $(UNIT) $(ORACLE) $(EXACT) $(TOOLS) $(LOAD) $(GUEST)
+
+# Fetched only once, whatever is built with which options.
+SERVERS   ?= build/servers
+
+## servers: fetch nginx and postgresql, which tests record, from Debian; nothing is installed or started
+servers:
+	$(Q)[ -d $(SERVERS) ] || tests/tools/get_servers.sh $(SERVERS)
 
 # The tests that T=REGEX finds, or all; and of unit/ the programs that have such.
 FILTER      = $(if $(T),--filter '$(T)',--quick)
@@ -41,7 +50,7 @@ ifneq ($(filter build-check,$(MAKECMDGOALS)),)
 build-check: $(CHECK_CLI) $(CHECK_UNIT:%=$(O)/tests/unit/%)
 endif
 
-check-live:
+check-live: servers
 	$(Q)$(SUBMAKE) all man libdwunw
 	$(Q)$(SUBMAKE) O=$(O)/san SAN=address,undefined DEBUG=1 WERROR=1 build-tests
 	$(Q)MLEAK_FAST=$(abspath $(O))/mleak python3 tests/run.py --build $(O)/san $(if $(T),--filter '$(T)') live
@@ -177,4 +186,4 @@ $(O)/tests/unit/test_fuzz_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay_%.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
-.PHONY: check check-live check-unit build-check build-tests fuzz acceptance acceptance-cfi acceptance-load check-kernels
+.PHONY: check check-live check-unit build-check build-tests servers fuzz acceptance acceptance-cfi acceptance-load check-kernels

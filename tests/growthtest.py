@@ -2,15 +2,28 @@
 recorded while they run."""
 
 import csv
+import glob
 import io
 import json
+import os
 
 from faulttest import FaultCase
-from mleaktest import MLEAK_FAST, wait_until
+from mleaktest import MLEAK_FAST, ROOT, wait_until
+
+
+# Where `make servers` unpacks what it fetches.
+SERVERS = os.path.join(ROOT, "build", "servers")
 
 
 class GrowthCase(FaultCase):
     program = MLEAK_FAST
+
+    def server(self, path):
+        """The program that Debian has at @path, a pattern; where it is not installed, that of `make servers`."""
+        found = glob.glob("/" + path) or glob.glob(os.path.join(SERVERS, path))
+        if not found:
+            self.skipTest("/%s is not installed, and `make servers` was not run" % path)
+        return sorted(found)[-1]
 
     def growth_rows(self):
         """As dictionaries, with the stack's functions as a list, innermost first."""

@@ -1,11 +1,14 @@
 """Servers as the distribution ships them, under a steady load: what grows is what the server itself says
 that it has more of, and nothing else is called growing."""
 
+import os
 import re
+import shutil
 import socket
+import subprocess
 
-from growthtest import GrowthCase
-from mleaktest import needs_bpf, wait_until
+from growthtest import SERVERS, GrowthCase
+from mleaktest import AS_NOBODY, needs_bpf, read_line, wait_until
 
 KEYS = 20000
 
@@ -91,3 +94,166 @@ class RedisTest(GrowthCase):
         for row in leaks:
             self.assertIn("pushGenericCommand", row["functions"])
         self.assertAlmostEqual(sum(int(row["outstanding_bytes"]) for row in leaks), grown, delta=0.2 * grown)
+
+
+NGINX = """
+daemon off; master_process off; pid %(dir)s/pid; error_log stderr;
+events { worker_connections 2000; }
+http {
+	access_log off; keepalive_requests 1000000; keepalive_timeout 600;
+	client_body_temp_path %(dir)s/body; proxy_temp_path %(dir)s/proxy; fastcgi_temp_path %(dir)s/fastcgi;
+	uwsgi_temp_path %(dir)s/uwsgi; scgi_temp_path %(dir)s/scgi;
+	gzip on; gzip_min_length 1; types { text/plain txt; } gzip_types text/plain;
+	server { listen unix:%(dir)s/sock; root %(dir)s; location = /status { stub_status; } }
+}
+"""
+
+
+@needs_bpf
+class NginxTest(GrowthCase):
+    REQUESTS = 4000
+
+    def setUp(self):
+        super().setUp()
+        self.write("nginx.conf", (NGINX % {"dir": self.dir}).encode())
+        self.write("page.txt", b"%s" % bytes(range(32, 127)) * 40)
+        self.pid = self.spawn([self.server("usr/sbin/nginx"), "-e", "stderr", "-p", self.dir, "-c",
+                               self.path("nginx.conf")]).pid
+        wait_until(lambda: os.path.exists(self.path("sock")), "nginx does not listen")
+        self.kept = [self.connect() for _ in range(10)]
+        for connection in self.kept:
+            self.get(connection)
+        self.held = []
+
+    def connect(self):
+        connection = socket.socket(socket.AF_UNIX)
+        self.addCleanup(connection.close)
+        connection.connect(self.path("sock"))
+        return connection
+
+    def get(self, connection, path="page.txt"):
+        """Ask for a page; where it is gzipped, its last chunk is empty, else it has a length."""
+        wants = "Accept-Encoding: gzip\r\n" if path == "page.txt" else ""
+        connection.sendall(("GET /%s HTTP/1.1\r\nHost: nginx\r\n%s\r\n" % (path, wants)).encode())
+        answer = connection.recv(65536)
+        while not answer.endswith(b"0\r\n\r\n") and b"Content-Length" not in answer:
+            answer += connection.recv(65536)
+        return answer
+
+    def connections(self):
+        return int(re.search(rb"Active connections: (\d+)", self.get(self.kept[0], "status"))[1])
+
+    def work(self):
+        """Requests over connections that are kept, and over one that is not; of those, some are held."""
+        for connection in self.kept:
+            self.get(connection)
+        other = self.connect()
+        self.get(other)
+        if self.holds and self.requests % 30 == 0:
+            self.held.append(other)
+        else:
+            other.close()
+        self.requests += 10
+        return self.requests >= self.REQUESTS
+
+    def record_requests(self, holds):
+        self.holds, self.requests, before = holds, 0, self.connections()
+        self.record_while(self.pid, self.work)
+        return self.connections() - before
+
+    def test_requests_leave_nothing(self):
+        self.assertEqual(self.record_requests(holds=False), 0)
+        rows = self.growth_rows()
+        self.assertEqual([row for row in rows if row["shape"] == "growing"], [])
+        self.assertGreater(self.totals()["freed"]["blocks"], self.REQUESTS)
+
+    def test_connections_that_are_never_closed_grow(self):
+        opened = self.record_requests(holds=True)
+        self.assertEqual(opened, len(self.held))
+        row, = self.growing()
+        self.assertEqual(row["functions"][:3], ["ngx_memalign", "ngx_create_pool", "ngx_event_accept"])
+        self.assertEqual(int(row["outstanding_blocks"]), opened)
+
+
+class Psql:
+    """A session of psql in the folder @programs, as whoever @options say, on the server in @folder."""
+
+    def __init__(self, case, programs, folder, **options):
+        self.process = case.spawn([programs + "/psql", "-h", folder, "-U", "owner", "-d", "postgres", "-XqAt"],
+                                  stdin=subprocess.PIPE, **options)
+
+    def ask(self, query):
+        """The last line of the answer."""
+        self.process.stdin.write(b"%s;\n\\echo :done\n" % query.encode())
+        line = last = ""
+        while line != ":done":
+            last, line = line, read_line(self.process)
+        return last
+
+
+@needs_bpf
+class PostgresTest(GrowthCase):
+    QUERIES = 4000
+
+    def setUp(self):
+        super().setUp()
+        programs = os.path.dirname(self.server("usr/lib/postgresql/*/bin/postgres"))
+        if programs.startswith(SERVERS):
+            # nobody may not be allowed into the folder where the project was built
+            for part in "usr/lib/postgresql", "usr/share/postgresql":
+                shutil.copytree(os.path.join(SERVERS, part), self.path(part), symlinks=True)
+            programs = self.path(os.path.relpath(programs, SERVERS))
+        # it does not run as root
+        user = AS_NOBODY if os.geteuid() == 0 else {}
+        os.chmod(self.dir, 0o777)
+        data = self.path("data")
+        made = self.finish(self.spawn([programs + "/initdb", "-D", data, "-A", "trust", "-U", "owner", "-N",
+                                       "--no-locale", "-E", "UTF8"], **user))
+        self.assertEqual(made.status, 0, made.err)
+        self.spawn([programs + "/postgres", "-D", data, "-k", self.dir, "-c", "listen_addresses=", "-c", "fsync=off",
+                    "-c", "shared_buffers=16MB", "-c", "jit=off", "-c", "autovacuum=off"],
+                   stderr=subprocess.DEVNULL, **user)
+        ready = [programs + "/pg_isready", "-q", "-h", self.dir]
+        wait_until(lambda: self.finish(self.spawn(ready)).status == 0, "postgres does not answer")
+        self.psql = Psql(self, programs, self.dir, **user)
+        self.pid = int(self.psql.ask("select pg_backend_pid()"))
+        self.psql.ask("create table t(a int primary key, b text)")
+        self.psql.ask("insert into t select i, repeat('x', 100) from generate_series(1, 100) i")
+        self.asked = 0
+
+    def bytes_by_itself(self):
+        return int(self.psql.ask("select sum(total_bytes) from pg_backend_memory_contexts"))
+
+    def record_queries(self, query):
+        """Record while it works, once all that it makes once is there; how many bytes more it says it has."""
+        ask = lambda: self.psql.ask(query % self.next())
+        for _ in range(200):
+            ask()
+        self.bytes_by_itself()
+        mleak = self.attach(self.pid)
+        before = self.bytes_by_itself()
+        for _ in range(self.QUERIES):
+            ask()
+        grown = self.bytes_by_itself() - before
+        self.stop(mleak)
+        return grown
+
+    def next(self):
+        self.asked += 1
+        return self.asked
+
+    def test_queries_leave_nothing(self):
+        self.assertEqual(self.record_queries("select count(*) from t where b like 'x%%' and a < %d"), 0)
+        self.assertEqual(self.growing(), [])
+        self.assertGreater(self.totals()["freed"]["blocks"], self.QUERIES)
+
+    def test_prepared_statements_grow(self):
+        grown = self.record_queries("prepare p%d as select a from t")
+        self.assertGreater(grown, self.QUERIES * 1024)
+        rows = self.growing()
+        for row in rows:
+            self.assertIn("PrepareQuery", row["functions"])
+        in_all = sum(int(row["outstanding_bytes"]) for row in rows)
+        # the table of their names doubles now and then
+        self.assertAlmostEqual(in_all, grown, delta=0.05 * grown)
+        self.assertAlmostEqual(self.totals()["net"]["bytes"], grown, delta=0.02 * grown)
