@@ -75,7 +75,17 @@ $(O)/tests/bench/unwind: $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/unwind*.
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
-.PHONY: bench bench-attach bench-unwind bench-cfi bench-preload bench-report bench-top
+.PHONY: bench bench-attach bench-unwind bench-cfi bench-preload bench-report bench-top bench-memleak
+
+# It has what bcc's memleak needs: frame pointers.
+$(O)/tests/bench/beside: tests/bench/beside.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -Wall -Wextra -pthread -o $@ $<
+
+## bench-memleak: compare the stacks of bcc's memleak, which MEMLEAK=PATH names, with those of `mleak top` (as root)
+bench-memleak: all $(O)/tests/bench/beside
+	$(Q)python3 tests/bench/memleak.py $(O)/mleak $(O)/tests/bench/beside
 
 ## bench-top: measure what `mleak top` costs beside a program that allocates all the time (as root)
 bench-top: all $(O)/tests/tools/live_load
