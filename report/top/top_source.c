@@ -73,14 +73,20 @@ static int open_recorder(struct top_source *source)
 	err = mlk_reader_open_stream(&source->trace, source->record.pipe);
 	if (err)
 		return explain_stream(source, err);
-	if (!output)
-		return EXIT_OK;
-	err = mlk_place_take(&source->place, NULL);
-	if (err)
-		return refuse_place(source, err);
-	source->kept = true;
-	mlk_reader_copy_stream(source->trace, source->place.fd);
+	source->kept = output != NULL;
+	if (source->kept)
+		mlk_reader_copy_stream(source->trace, source->place.fd);
 	return EXIT_OK;
+}
+
+/* A recording that is refused before it has begun takes the place of no other trace. */
+static void take_place(struct top_source *source)
+{
+	if (!source->kept || source->taken || source->place_err ||
+	    !top_record_begun(&source->record))
+		return;
+	source->place_err = mlk_place_take(&source->place, NULL);
+	source->taken = !source->place_err;
 }
 
 int top_source_open(struct top_source *source, const struct top_opts *opts)
@@ -127,6 +133,7 @@ void top_source_wait(struct top_source *source, uint64_t ns)
 	/* the terminal is gone, and SIGHUP may be ignored */
 	source->hung_up |= source->keys && any[2].revents & (POLLHUP | POLLERR | POLLNVAL);
 	read_signals(source);
+	take_place(source);
 }
 
 void top_source_stop(struct top_source *source)
@@ -142,6 +149,8 @@ static int tell_kept(struct top_source *source)
 	uint64_t bytes;
 	int err = mlk_reader_copied(source->trace, &bytes);
 
+	if (source->place_err)
+		return refuse_place(source, source->place_err);
 	if (err) {
 		log_error("the trace '%s' ends early: %s; what it holds so far can be reported",
 			  source->shown, mlk_strerror(err));
@@ -231,7 +240,8 @@ int top_source_finish(struct top_source *source, int status)
 		top_record_release(&source->record);
 	while (!top_record_ended(&source->record))
 		top_source_wait(source, LOOK_NS);
-	if (status == EXIT_OK && source->kept)
+	take_place(source);
+	if (status == EXIT_OK && (source->taken || source->place_err))
 		status = tell_kept(source);
 	if (status != EXIT_OK)
 		return status;

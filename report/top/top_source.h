@@ -17,7 +17,9 @@ struct top_source {
 	struct mlk_reader *trace;
 	struct top_record record;
 	struct mlk_place place; /* where the trace is kept */
-	bool kept;
+	bool kept;		/* it is copied there */
+	bool taken;		/* and has its name, as the recording has begun */
+	int place_err;		/* why it has none */
 	bool live;     /* it is being written */
 	int signals;   /* signalfd(2) */
 	sigset_t mask; /* before */

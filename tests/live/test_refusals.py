@@ -217,6 +217,24 @@ class RefusalsTest(FaultCase):
         self.assert_one_message(result.err, naming="give --backend preload")
         self.assertFalse(os.path.exists(self.path("it ran")))
 
+    def test_top_keeps_one_trace_and_loses_none(self):
+        """That which was there is NAME.old, once, whatever was begun and refused in between."""
+        trace = self.path("x.mlk")
+        self.write("x.mlk", b"the trace of yesterday")
+        self.write("x.mlk.old", b"that of the day before")
+        result = self.finish(self.spawn([*self.refusing("probes", EINVAL), self.program, "top", "-o", trace, "--",
+                                         self.single]))
+        self.assertEqual(result.status, 0, result.err)
+        self.assertIn("preloaded library, not by eBPF", result.err)
+        with open(trace + ".old", "rb") as old:
+            self.assertEqual(old.read(), b"the trace of yesterday")
+        self.assertIn("leak_here 1081\n", self.mleak("report", "--folded", trace).out)
+        target = self.start(self.compile("target"))
+        result = self.finish(self.spawn([*self.refusing("probes", EINVAL), self.program, "top", "-o", trace, "-p",
+                                         str(target.pid)]))
+        self.assertEqual(result.status, 125, result.err)
+        self.assertIn("leak_here 1081\n", self.mleak("report", "--folded", trace).out)
+
     def test_uprobe_multi_names_the_kernel_that_has_it(self):
         first = [*self.old(), *self.refusing("link", EINVAL)]
         said = self.finish(self.spawn([*self.old(), "uname", "-r"])).out.strip()
