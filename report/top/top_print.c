@@ -41,7 +41,7 @@ static void print_damage(FILE *out, const struct mlk_condition *condition)
 static int print_head(FILE *out, const struct top_view *view)
 {
 	const struct mlk_meta *meta = mlk_reader_meta(view->trace);
-	const struct live_totals *totals = live_totals(view->leaks->live);
+	const struct live_totals *totals = &view->totals;
 	uint64_t now_ns = view->table.now_ns;
 	char a[SIZE_TEXT_MAX], b[TEXT_NUMBER_MAX], c[TEXT_NUMBER_MAX];
 	char *title = top_view_title(view);
@@ -62,7 +62,7 @@ static int print_head(FILE *out, const struct top_view *view)
 		text_blocks(totals->allocated.blocks), text_number(b, totals->freed.blocks));
 	if (totals->unknown_frees)
 		fprintf(out, ", freed %s older ones", text_number(a, totals->unknown_frees));
-	fprintf(out, "; %s events lost", text_number(a, replay_lost(view->leaks)));
+	fprintf(out, "; %s events lost", text_number(a, view->lost));
 	print_damage(out, &view->leaks->condition);
 	fputc('\n', out);
 	return 0;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,9 +32,34 @@ static void take_signals(struct top_source *source)
 	source->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* Is the trace to come from the standard input, and no file that could be read again? */
+static bool comes_by_pipe(const char *path)
+{
+	struct stat st;
+
+	return !strcmp(path, "-") && !fstat(STDIN_FILENO, &st) &&
+	       (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+}
+
+/* Wait for the first bytes, or a signal. */
+static int open_pipe(struct top_source *source)
+{
+	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+
+	source->stream = STDIN_FILENO;
+	source->live = true;
+	while (!poll(&in, 1, 0) && !source->stop)
+		top_source_wait(source, LOOK_NS);
+	return source->stop ? EXIT_OK : open_trace_stream(&source->trace);
+}
+
 static int open_file(struct top_source *source)
 {
-	int status = open_trace(&source->trace, source->opts->path, source->shown);
+	int status;
+
+	if (comes_by_pipe(source->opts->path))
+		return open_pipe(source);
+	status = open_trace(&source->trace, source->opts->path, source->shown);
 
 	if (status == EXIT_OK)
 		source->live = mlk_reader_is_growing(source->trace);
@@ -70,6 +96,7 @@ static int open_recorder(struct top_source *source)
 		return EXIT_RECORD_FAILED;
 	}
 	source->live = true;
+	source->stream = source->record.pipe;
 	err = mlk_reader_open_stream(&source->trace, source->record.pipe);
 	if (err)
 		return explain_stream(source, err);
@@ -93,6 +120,7 @@ int top_source_open(struct top_source *source, const struct top_opts *opts)
 {
 	*source = (struct top_source){.opts = opts,
 				      .signals = -1,
+				      .stream = -1,
 				      .record = {.pipe = -1, .told = -1, .said = -1},
 				      .place = {.fd = -1, .dir = -1}};
 	source->shown = text_escape(opts->path ? opts->path : opts->output ? opts->output : "-");
@@ -104,13 +132,18 @@ int top_source_open(struct top_source *source, const struct top_opts *opts)
 	return opts->path ? open_file(source) : open_recorder(source);
 }
 
-/* What came from the terminal the recorder and the command have got, too. */
+/* What came from the terminal the recorder and the command have got, too.  So has what writes to
+ * the pipe: its trace is wanted to the end, unless an interrupt comes again. */
 static void read_signals(struct top_source *source)
 {
 	struct signalfd_siginfo info;
 
 	while (read(source->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		bool first = !source->asked;
+
 		source->asked = true;
+		if (source->stream == STDIN_FILENO && first && info.ssi_signo == SIGINT)
+			continue;
 		if (!source->record.pid)
 			source->stop = true;
 		else if (info.ssi_code != SI_KERNEL)
@@ -123,7 +156,7 @@ void top_source_wait(struct top_source *source, uint64_t ns)
 	struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000),
 			      .tv_nsec = (long)(ns % 1000000000)};
 	struct pollfd any[] = {{.fd = source->signals, .events = POLLIN},
-			       {.fd = source->record.pipe, .events = POLLIN},
+			       {.fd = source->stream, .events = POLLIN},
 			       {.fd = source->keys ? STDIN_FILENO : -1, .events = POLLIN}};
 
 	/* one that has ended would be there at once each time */
@@ -190,29 +223,30 @@ static int copy_file(int from, int to)
 	return n < 0 ? -errno : 0;
 }
 
-void top_source_write(const struct top_source *source, char *said, size_t size)
+bool top_source_keeps(const struct top_source *source)
 {
-	int from = kept_file(source), err;
-	struct mlk_place place;
-	char path[64];
+	return source->opts->path || source->kept;
+}
 
-	if (from < 0) {
-		snprintf(said, size, "this recording is not kept: 'mleak top -o FILE' keeps it");
-		return;
-	}
-	snprintf(path, sizeof(path), "mleak-top-%d.mlk", (int)getpid());
+int top_source_write(const struct top_source *source, const char *suffix, top_source_fill_fn *fill,
+		     void *arg, char *path, size_t size)
+{
+	int from = fill ? -1 : kept_file(source), err;
+	struct mlk_place place;
+
+	snprintf(path, size, "mleak-top-%d%s", (int)getpid(), suffix);
+	if (!fill && from < 0)
+		return -errno;
 	err = mlk_place_open(&place, path, NULL);
 	if (!err) {
-		err = copy_file(from, place.fd);
+		err = fill ? fill(arg, place.fd) : copy_file(from, place.fd);
 		if (!err)
 			err = mlk_place_take(&place, NULL);
 		mlk_place_close(&place);
 	}
-	if (err)
-		snprintf(said, size, "cannot write '%s': %s", path, mlk_strerror(err));
-	else
-		snprintf(said, size, "wrote '%s'; see mleak report %s", path, path);
-	close(from);
+	if (from >= 0)
+		close(from);
+	return err;
 }
 
 void top_source_tell(struct top_source *source)

@@ -20,6 +20,7 @@ struct top_source {
 	bool kept;		/* it is copied there */
 	bool taken;		/* and has its name, as the recording has begun */
 	int place_err;		/* why it has none */
+	int stream;    /* by which the trace comes: of the recorder, or stdin; -1: it is a file */
 	bool live;     /* it is being written */
 	int signals;   /* signalfd(2) */
 	sigset_t mask; /* before */
@@ -43,9 +44,17 @@ void top_source_stop(struct top_source *source);
  * kept.  Returns the exit status, or EXIT_REFUSED as record_into(), if @status is EXIT_OK. */
 int top_source_finish(struct top_source *source, int status);
 
-/* Copy the trace, as far as it is kept in a file, to a new one.  What came of it goes as a sentence
- * into the @size bytes at @said. */
-void top_source_write(const struct top_source *source, char *said, size_t size);
+/* Is the trace kept in a file? */
+bool top_source_keeps(const struct top_source *source);
+
+/* Write to the new file @fd, which stays open.  Returns 0 or -errno. */
+typedef int top_source_fill_fn(void *arg, int fd);
+
+/* Write a file "mleak-top-PID@suffix": what @fill does with @arg, or, if that is NULL, the trace so
+ * far, which must be kept.  Its name goes into the @size bytes at @path.  Returns 0 or an error for
+ * mlk_strerror(). */
+int top_source_write(const struct top_source *source, const char *suffix, top_source_fill_fn *fill,
+		     void *arg, char *path, size_t size);
 
 /* The messages of the recorder, which were held back while there was a screen, on stderr. */
 void top_source_tell(struct top_source *source);

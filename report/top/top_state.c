@@ -46,8 +46,10 @@ uint64_t top_state_bytes(const struct top_state *state, uint32_t number, uint64_
 static struct top_row make_row(const struct top_state *state, const struct stack *stack,
 			       uint32_t number)
 {
-	struct top_row row = {.stack = number, .now = stack->now};
-	/* between the last two ticks, whenever the table is filled again */
+	struct top_row row = {.stack = number,
+			      .now = stack->now,
+			      .given = stack->allocated.blocks,
+			      .taken = stack->freed.blocks};
 	int64_t grown =
 		(int64_t)(top_state_bytes(state, number, 0) - top_state_bytes(state, number, 1));
 	uint64_t born_ns = 0;
@@ -92,7 +94,7 @@ static int compare_rows(const void *a, const void *b, void *arg)
 }
 
 int top_table_fill(struct top_table *table, const struct top_state *state,
-		   const struct stacks *stacks, enum top_sort sort)
+		   const struct stacks *stacks)
 {
 	table->nr = table->nr_stacks = 0;
 	table->now_ns = state->tick_ns;
@@ -109,9 +111,13 @@ int top_table_fill(struct top_table *table, const struct top_state *state,
 		if (err)
 			return err;
 	}
+	return 0;
+}
+
+void top_table_sort(struct top_table *table, enum top_sort sort)
+{
 	if (table->nr)
 		qsort_r(table->rows, table->nr, sizeof(*table->rows), compare_rows, &sort);
-	return 0;
 }
 
 void top_table_release(struct top_table *table)

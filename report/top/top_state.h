@@ -30,6 +30,7 @@ struct top_row {
 	struct live_amount now; /* outstanding */
 	double rate;		/* net bytes a second since the last table */
 	double freed;		/* share of its blocks that were freed, 0 to 1 */
+	uint64_t given, taken;	/* blocks allocated, and freed */
 	uint64_t age_ns;	/* mean, of what is outstanding */
 };
 
@@ -50,10 +51,13 @@ int top_state_tick(struct top_state *state, const struct stacks *stacks, uint64_
 /* What stack @number had @back tables ago, 0: at the last one. */
 uint64_t top_state_bytes(const struct top_state *state, uint32_t number, uint64_t back);
 
-/* Fill *@table, released with top_table_release(), with the stacks that have anything outstanding,
- * sorted by @sort.  Returns 0 or -ENOMEM. */
+/* Fill *@table, released with top_table_release(), with the stacks that have anything outstanding.
+ * Returns 0 or -ENOMEM. */
 int top_table_fill(struct top_table *table, const struct top_state *state,
-		   const struct stacks *stacks, enum top_sort sort);
+		   const struct stacks *stacks);
+
+/* Sort the rows of @table, which stay what they are. */
+void top_table_sort(struct top_table *table, enum top_sort sort);
 
 /* Release what @table holds. */
 void top_table_release(struct top_table *table);

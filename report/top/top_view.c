@@ -46,15 +46,18 @@ static int name_rows(struct top_view *view, size_t nr)
 
 int top_view_sort(struct top_view *view, enum top_sort sort, size_t nr)
 {
-	int err = top_table_fill(&view->table, &view->state, view->leaks->stacks, sort);
-
-	return err ? err : name_rows(view, nr);
+	top_table_sort(&view->table, sort);
+	return name_rows(view, nr);
 }
 
 int top_view_update(struct top_view *view, uint64_t now_ns, size_t nr)
 {
 	int err = top_state_tick(&view->state, view->leaks->stacks, now_ns);
 
+	view->totals = *live_totals(view->leaks->live);
+	view->lost = replay_lost(view->leaks);
+	if (!err)
+		err = top_table_fill(&view->table, &view->state, view->leaks->stacks);
 	return err ? err : top_view_sort(view, view->opts->sort, nr);
 }
 

@@ -17,6 +17,8 @@ struct top_view {
 	struct replay *leaks; /* of follow */
 	struct top_state state;
 	struct top_table table;
+	struct live_totals totals; /* at the moment of the table */
+	uint64_t lost;		   /* events, by then */
 	struct stack_names *names;
 	uint64_t printed; /* tables */
 	bool *named;	  /* by id of a stack: its names are known, for --trace */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mleak.h"
 #include "report/trace/stdin_trace.h"
@@ -76,5 +77,16 @@ int open_trace(struct mlk_reader **trace, const char *path, const char *shown)
 	err = is_stdin ? mlk_reader_open_fd(trace, fd) : mlk_reader_open_file(trace, path);
 	if (err)
 		explain_open(shown, err);
+	return err ? EXIT_USAGE : EXIT_OK;
+}
+
+int open_trace_stream(struct mlk_reader **trace)
+{
+	int err = mlk_reader_open_stream(trace, STDIN_FILENO);
+
+	if (err == MLK_E_EMPTY)
+		explain_stdin(-ENODATA);
+	else if (err)
+		explain_open("-", err);
 	return err ? EXIT_USAGE : EXIT_OK;
 }

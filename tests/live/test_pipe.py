@@ -3,12 +3,14 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 
 from backends import both_backends
 from mleaktest import (MLEAK_FAST, Case, descendants, ends_in, parse_answers, parse_folded,
-                       parse_totals, wait_until)
+                       parse_totals, state_of, wait_until)
+from toptest import amount_of, parse_tables, table_with
 
 
 def runs_forever(pid):
@@ -82,6 +84,35 @@ class PipeTest(Case):
         os.killpg(shell.pid, signal.SIGINT)
         result = self.finish(shell)
         self.assertGreater(json.loads(result.out)["totals"]["allocated"]["blocks"], 0)
+
+    def test_top_shows_a_trace_as_it_comes(self):
+        source, sink = os.pipe()
+        recorder = self.start_mleak("record", "-o", "-", "--", self.sample("forever"), "1", stdout=sink)
+        os.close(sink)
+        top = self.start_mleak("top", "-", "50ms", stdin=source)
+        os.close(source)
+        command = wait_until(lambda: runs_forever(recorder.pid), "the command does not run")
+        first = table_with(top, lambda table: amount_of(table, "leak_here").blocks > 10, "no leak is seen")
+        table_with(top, lambda table: amount_of(table, "leak_here").blocks > amount_of(first, "leak_here").blocks + 10,
+                   "the tables do not go on")
+        self.assertEqual(state_of(command), "S")
+        os.kill(command, signal.SIGTERM)
+        result, said = self.finish(top), self.finish(recorder)
+        self.assertEqual((result.status, result.err), (0, ""))
+        leaked = sum(answer.blocks for answer in parse_answers(said.err))
+        self.assertEqual(amount_of(parse_tables(result.out)[-1], "leak_here").blocks, leaked)
+
+    def test_interrupt_shows_all_that_top_was_sent(self):
+        options = "--backend=preload " if self.preloaded else ""
+        line = "'%s' record %s-o - -- ./forever 1 | '%s' top - 50ms" % (MLEAK_FAST, options, MLEAK_FAST)
+        self.sample("forever")
+        shell = self.spawn(["bash", "-c", line], start_new_session=True)
+        wait_until(lambda: runs_forever(shell.pid), "the command does not run")
+        last = table_with(shell, lambda table: amount_of(table, "leak_here").blocks > 10, "no leak is seen")
+        os.killpg(shell.pid, signal.SIGINT)
+        result = self.finish(shell)
+        recorded = re.search(r": (\d+) allocations, \d+ frees, 0 lost", result.err)
+        self.assertEqual(([last] + parse_tables(result.out))[-1].allocated, int(recorded[1]), result.err)
 
     def test_reader_that_ends_ends_the_recording(self):
         source, sink = os.pipe()

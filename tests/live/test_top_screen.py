@@ -60,6 +60,11 @@ class Terminal:
         return [found for found in map(ROW.match, self.screen().splitlines()) if found]
 
 
+def terminal_row_blocks(screen):
+    """The blocks of the first row, as they are printed."""
+    return next(found[3] for found in map(ROW.match, screen.splitlines()) if found)
+
+
 @needs_bpf
 class TopScreenTest(Case):
     def start_forever(self):
@@ -107,7 +112,10 @@ class TopScreenTest(Case):
         terminal.type("p", "?")
         terminal.wait("stand still")
         terminal.type("?", "w")
-        terminal.wait("this recording is not kept")
+        seen = terminal.wait(r"^wrote this table to 'mleak-top-\d+\.txt'; 'mleak top -o FILE' keeps the trace")
+        with open(self.path(re.search(r"mleak-top-\d+\.txt", seen)[0])) as written:
+            blocks = re.findall(r" bytes in ([\d,]+) allocations? from stack.*\n\t\tleak_here ", written.read())
+        self.assertEqual(sum(map(number, blocks)), truth)
         terminal.type("q")
         self.assertEqual(terminal.status(), 0)
         self.assertIn(state_of(target.pid), "SR")
@@ -120,10 +128,26 @@ class TopScreenTest(Case):
             terminal.type(key)
             terminal.wait(mark)
         terminal.type("Space")
-        still = terminal.wait(r"\[paused\]").splitlines()[1:]
+        still = terminal.wait(r"\[paused\]")
         before = target.count()
         wait_until(lambda: target.count().blocks > before.blocks + 500, "nothing is leaked")
-        self.assertEqual(terminal.screen().splitlines()[1:], still)
+        self.assertEqual(terminal.screen(), still)
+        outstanding = [line for line in still.splitlines() if line.startswith("outstanding ")]
+        held = sum(number(row[3]) for row in terminal.rows())
+        self.assertEqual(len(outstanding), 1)
+        for key, column in ("p", "process"), ("t", "thread"):
+            terminal.type(key)
+            seen = terminal.wait(r"^ *bytes +blocks +%s$" % column)
+            self.assertIn(outstanding[0], seen.splitlines())
+            self.assertEqual(sum(number(found) for found in re.findall(r"B +([\d,]+)  forever \(", seen)), held)
+        for key in "n", "b":
+            terminal.type(key)
+        terminal.type("t")
+        self.assertEqual(terminal.wait(r"^\* +bytes .*\n.*leak_here"), still)
+        terminal.type("Enter")
+        self.assertIn(" in %s blocks outstanding; " % terminal_row_blocks(still), terminal.wait("outstanding; "))
+        terminal.type("Escape")
+        self.assertEqual(terminal.wait(r"^\* +bytes .*\n.*leak_here"), still)
         terminal.type("Space")
         wait_until(lambda: terminal.screen().splitlines()[1:] != still, "it still stands still")
         terminal.type("q")

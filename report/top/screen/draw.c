@@ -22,29 +22,11 @@ size_t screen_list_rows(void)
 	return rows > 0 ? (size_t)rows : 0;
 }
 
-/* Bytes that process @tgid has in memory, by the kernel; 0: not known. */
-static uint64_t resident_bytes(uint64_t tgid)
-{
-	char path[64], line[256];
-	uint64_t kib = 0;
-	FILE *in;
-
-	snprintf(path, sizeof(path), "/proc/%" PRIu64 "/status", tgid);
-	in = fopen(path, "re");
-	while (in && !kib && fgets(line, sizeof(line), in))
-		if (sscanf(line, "VmRSS: %" SCNu64, &kib) != 1)
-			kib = 0;
-	if (in)
-		fclose(in);
-	return kib * 1024;
-}
-
 static void draw_title(const struct screen *screen)
 {
 	const struct top_view *view = screen->view;
 	const struct mlk_meta *meta = mlk_reader_meta(view->trace);
-	uint64_t rss = screen->source->live && !screen->ended ? resident_bytes(meta->tgid) : 0;
-	uint64_t now_ns = view->table.now_ns, lost = replay_lost(view->leaks);
+	uint64_t now_ns = view->table.now_ns;
 	char size[SIZE_TEXT_MAX], number[TEXT_NUMBER_MAX], time[TOP_TIME_MAX];
 	char *title = top_view_title(view), *safe = title ? text_escape(title) : NULL;
 
@@ -53,11 +35,11 @@ static void draw_title(const struct screen *screen)
 	attroff(A_BOLD);
 	printw("  %s  %s", safe ? safe : "",
 	       top_time(time, now_ns > meta->start_ns ? now_ns - meta->start_ns : 0));
-	if (rss)
-		printw("  RSS %s", size_text(size, rss));
-	if (lost)
+	if (screen->resident && !screen->ended)
+		printw("  RSS %s", size_text(size, screen->resident));
+	if (view->lost)
 		attron(COLOR_PAIR(PAIR_HEAVY));
-	printw("  %s events lost", text_number(number, lost));
+	printw("  %s events lost", text_number(number, view->lost));
 	attroff(COLOR_PAIR(PAIR_HEAVY));
 	if (screen->paused || screen->ended || !screen->begun) {
 		attron(COLOR_PAIR(PAIR_REMARK));
@@ -70,9 +52,9 @@ static void draw_title(const struct screen *screen)
 
 static void draw_sums(const struct screen *screen)
 {
-	const struct live_totals *totals = live_totals(screen->view->leaks->live);
+	const struct live_totals *totals = &screen->view->totals;
 	const struct top_state *state = &screen->view->state;
-	int64_t grown = (int64_t)(screen->outstanding - screen->outstanding_before);
+	int64_t grown = (int64_t)(totals->outstanding.bytes - screen->outstanding_before);
 	char a[SIZE_TEXT_MAX], b[TEXT_NUMBER_MAX], c[TEXT_NUMBER_MAX];
 
 	mvprintw(
@@ -158,11 +140,12 @@ static int draw_stacks(const struct screen *screen)
 
 static int draw_groups(const struct screen *screen)
 {
+	const struct groups *groups = screen_groups(screen);
 	size_t rows = screen_list_rows();
 
-	for (size_t i = 0; i < rows && screen->first + i < screen->groups.nr; i++) {
-		const struct group *group = &screen->groups.all[screen->first + i];
-		char *name = group_name(&screen->groups, screen->view, group);
+	for (size_t i = 0; i < rows && screen->first + i < groups->nr; i++) {
+		const struct group *group = &groups->all[screen->first + i];
+		char *name = group_name(groups, screen->view, group);
 		char *safe = name ? text_escape(name) : NULL;
 		char size[SIZE_TEXT_MAX], number[TEXT_NUMBER_MAX];
 
@@ -196,20 +179,36 @@ static void draw_text(const struct screen *screen, const char *text)
 	}
 }
 
+/* What the stack that was opened has at the moment of the table; nothing if it has none there. */
+static struct top_row opened_row(const struct screen *screen)
+{
+	const struct top_table *table = &screen->view->table;
+
+	for (size_t i = 0; i < table->nr; i++)
+		if (table->rows[i].stack == screen->opened)
+			return table->rows[i];
+	return (struct top_row){.stack = screen->opened};
+}
+
 /* The stack that was opened: its sums, and all frames. */
 static int draw_stack(const struct screen *screen)
 {
 	const struct stack *stack = &screen->view->leaks->stacks->all[screen->opened];
+	struct top_row row = opened_row(screen);
 	char a[SIZE_TEXT_MAX], b[TEXT_NUMBER_MAX], c[TEXT_NUMBER_MAX], *text = NULL;
 	size_t len = 0;
 	FILE *out = open_memstream(&text, &len);
 
 	if (!out)
 		return -ENOMEM;
-	fprintf(out, "%s in %s %s outstanding; ", size_text(a, stack->now.bytes),
-		text_number(b, stack->now.blocks), text_blocks(stack->now.blocks));
-	fprintf(out, "%s allocated, %s freed\n\n", text_number(b, stack->allocated.blocks),
-		text_number(c, stack->freed.blocks));
+	fprintf(out, "%s in %s %s outstanding; ", size_text(a, row.now.bytes),
+		text_number(b, row.now.blocks), text_blocks(row.now.blocks));
+	if (row.given)
+		fprintf(out, "%s allocated, %s freed", text_number(b, row.given),
+			text_number(c, row.taken));
+	else
+		fputs("all were freed", out);
+	fputs("\n\n", out);
 	stack_names_print(screen->view->names, out, stack->id, "  ");
 	if (fclose(out)) {
 		free(text);
@@ -226,7 +225,7 @@ static const char help[] =
 	"Enter     all frames of the chosen stack, and back\n"
 	"t p       what threads, or processes, hold, and back\n"
 	"Space     stand still; what is recorded goes on\n"
-	"w         write what is kept of the trace to a file of its own\n"
+	"w         write the trace so far to a file, or this table if no trace is kept\n"
 	"Esc       back to all stacks\n"
 	"q         end\n\n"
 	"up, down, PageUp, PageDown, Home, End move.\n\n"
@@ -264,7 +263,7 @@ static void draw_columns(const struct screen *screen)
 			 "freed", marks[TOP_AGE], "age", TREND_COLUMNS, "trend");
 	else if (screen->page == PAGE_THREADS || screen->page == PAGE_PROCESSES)
 		mvprintw(HEAD_ROWS, 0, "%11s %13s  %s", size_title(), "blocks",
-			 screen->groups.threads ? "thread" : "process");
+			 screen_groups(screen)->threads ? "thread" : "process");
 	else
 		mvaddstr(HEAD_ROWS, 0, screen->page == PAGE_HELP ? "keys" : "stack");
 	attroff(A_UNDERLINE | A_BOLD);

@@ -1,9 +1,11 @@
 /* keys.c - what each key does */
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ncurses.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "report/top/screen/screen_state.h"
 
@@ -89,13 +91,6 @@ static int begin_filter(struct screen *screen)
 	return set_filter(screen);
 }
 
-static int toggle_pause(struct screen *screen)
-{
-	screen->paused = !screen->paused;
-	screen->stale = true;
-	return 0;
-}
-
 /* Back to the list of all stacks. */
 static int leave(struct screen *screen)
 {
@@ -104,11 +99,51 @@ static int leave(struct screen *screen)
 	return set_filter(screen);
 }
 
-static int write_trace(struct screen *screen)
+/* All stacks of the table with their frames, as `mleak top --flat` prints them. */
+static int write_table(void *arg, int fd)
 {
-	top_source_write(screen->source, screen->message, sizeof(screen->message));
+	struct screen *screen = arg;
+	struct top_opts opts = *screen->view->opts;
+	struct top_view view;
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0), err;
+	FILE *out = copy < 0 ? NULL : fdopen(copy, "w");
+
+	if (!out) {
+		err = -errno;
+		if (copy >= 0)
+			close(copy);
+		return err;
+	}
+	opts.form = TOP_FLAT;
+	opts.rows = SIZE_MAX;
+	err = top_view_sort(screen->view, screen->sort, SIZE_MAX);
+	view = *screen->view;
+	view.opts = &opts;
+	if (!err)
+		err = top_print(out, &view);
+	if (fclose(out) && !err)
+		err = errno ? -errno : -EIO;
+	return err;
+}
+
+static int write_file(struct screen *screen)
+{
+	bool keeps = top_source_keeps(screen->source);
+	char path[64] = "";
+	int err = top_source_write(screen->source, keeps ? ".mlk" : ".txt",
+				   keeps ? NULL : write_table, screen, path, sizeof(path));
+
+	if (err)
+		snprintf(screen->message, sizeof(screen->message), "cannot write '%s': %s", path,
+			 mlk_strerror(err));
+	else if (keeps)
+		snprintf(screen->message, sizeof(screen->message),
+			 "wrote '%s'; see mleak report %s", path, path);
+	else
+		snprintf(screen->message, sizeof(screen->message),
+			 "wrote this table to '%s'; 'mleak top -o FILE' keeps the trace", path);
 	screen->stale = true;
-	return 0;
+	return err == -ENOMEM ? err : screen_choose(screen);
 }
 
 /* Keys that move. */
@@ -156,7 +191,7 @@ int screen_key(struct screen *screen, int key)
 	case 'a':
 		return sort_by(screen, TOP_AGE);
 	case ' ':
-		return toggle_pause(screen);
+		return screen_pause(screen);
 	case '/':
 		return begin_filter(screen);
 	case 't':
@@ -164,7 +199,7 @@ int screen_key(struct screen *screen, int key)
 	case 'p':
 		return show_page(screen, PAGE_PROCESSES);
 	case 'w':
-		return write_trace(screen);
+		return write_file(screen);
 	case '?':
 	case 'h':
 		return show_page(screen, PAGE_HELP);

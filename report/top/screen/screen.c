@@ -2,6 +2,7 @@
 #include "report/top/screen/screen_state.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <locale.h>
 #include <ncurses.h>
 #include <stdlib.h>
@@ -76,7 +77,21 @@ int screen_choose(struct screen *screen)
 
 size_t screen_list_length(const struct screen *screen)
 {
-	return screen->page == PAGE_STACKS ? screen->nr_shown : screen->groups.nr;
+	const struct groups *groups = screen_groups(screen);
+
+	return groups ? groups->nr : screen->nr_shown;
+}
+
+const struct groups *screen_groups(const struct screen *screen)
+{
+	bool any = screen->page == PAGE_THREADS || screen->page == PAGE_PROCESSES;
+
+	return any ? &screen->groups[screen->page == PAGE_THREADS] : NULL;
+}
+
+static int fill_groups(struct screen *screen, bool threads)
+{
+	return groups_fill(&screen->groups[threads], screen->view, threads);
 }
 
 int screen_refresh(struct screen *screen)
@@ -87,20 +102,53 @@ int screen_refresh(struct screen *screen)
 
 	if (!err)
 		err = screen_choose(screen);
-	if (!err && (screen->page == PAGE_THREADS || screen->page == PAGE_PROCESSES))
-		err = groups_fill(&screen->groups, screen->view, screen->page == PAGE_THREADS);
+	if (!err && !screen->paused && screen_groups(screen))
+		err = fill_groups(screen, screen->page == PAGE_THREADS);
 	screen->stale = true;
 	return err;
+}
+
+/* Bytes that process @tgid has in memory, by the kernel; 0: not known. */
+static uint64_t resident_bytes(uint64_t tgid)
+{
+	char path[64], line[256];
+	uint64_t kib = 0;
+	FILE *in;
+
+	snprintf(path, sizeof(path), "/proc/%" PRIu64 "/status", tgid);
+	in = fopen(path, "re");
+	while (in && !kib && fgets(line, sizeof(line), in))
+		if (sscanf(line, "VmRSS: %" SCNu64, &kib) != 1)
+			kib = 0;
+	if (in)
+		fclose(in);
+	return kib * 1024;
 }
 
 /* A table of this moment. */
 static int tick(struct screen *screen, uint64_t now_ns)
 {
-	int err = top_view_update(screen->view, now_ns, 0);
+	const struct mlk_meta *meta = mlk_reader_meta(screen->view->trace);
+	int err;
 
-	screen->outstanding_before = screen->outstanding;
-	screen->outstanding = live_totals(screen->view->leaks->live)->outstanding.bytes;
+	screen->outstanding_before = screen->view->totals.outstanding.bytes;
+	err = top_view_update(screen->view, now_ns, 0);
+	screen->resident = screen->source->live ? resident_bytes(meta->tgid) : 0;
 	return err ? err : screen_refresh(screen);
+}
+
+int screen_pause(struct screen *screen)
+{
+	int err = 0;
+
+	if (!screen->paused && !screen->ended && screen->source->live)
+		err = tick(screen, clock_now_ns());
+	for (int threads = 0; threads < 2 && !err && !screen->paused; threads++)
+		err = fill_groups(screen, threads);
+	screen->paused = !screen->paused;
+	screen->next_ns = 0;
+	screen->stale = true;
+	return err;
 }
 
 static int take_keys(struct screen *screen)
@@ -178,7 +226,8 @@ int screen_run(struct top_view *view, struct top_source *source, bool *quit)
 	endwin();
 	delscreen(terminal);
 	*quit = screen.quit || source->hung_up;
-	groups_release(&screen.groups);
+	groups_release(&screen.groups[0]);
+	groups_release(&screen.groups[1]);
 	free(screen.shown);
 	free(screen.match);
 	return err;

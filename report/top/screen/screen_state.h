@@ -25,18 +25,26 @@ struct screen {
 	size_t nr_shown, shown_room;
 	uint8_t *match; /* by number of stack, what the filter says of it */
 	size_t match_room;
-	size_t at, first; /* of the list: the chosen line, and the first that is seen */
-	uint32_t opened;  /* number of the stack on PAGE_STACK */
-	struct groups groups;
-	uint64_t outstanding_before, outstanding; /* bytes, at the last two tables */
+	size_t at, first;	     /* of the list: the chosen line, and the first that is seen */
+	uint32_t opened;	     /* number of the stack on PAGE_STACK */
+	struct groups groups[2];     /* processes, and threads */
+	uint64_t outstanding_before; /* bytes, at the table before the last */
+	uint64_t resident;	     /* bytes in memory by the kernel; 0: not known */
 	uint64_t next_ns;
 };
 
 /* Choose the rows that the filter lets through.  Returns 0 or -ENOMEM. */
 int screen_choose(struct screen *screen);
 
-/* Sum up what the page in view shows besides stacks, and choose.  Returns 0 or -ENOMEM. */
+/* Sum up what the page in view shows besides stacks, unless that stands still, and choose.  Returns
+ * 0 or -ENOMEM. */
 int screen_refresh(struct screen *screen);
+
+/* Make a table of this moment, and stand still at it or go on.  Returns 0 or -ENOMEM. */
+int screen_pause(struct screen *screen);
+
+/* The groups of the page in view, or NULL. */
+const struct groups *screen_groups(const struct screen *screen);
 
 /* Lines of the list in view. */
 size_t screen_list_length(const struct screen *screen);
