@@ -200,11 +200,37 @@ bool intern_find_pair(const struct intern *table, const void *pair, size_t size,
 	return hash_index_find(&table->index, &query, number);
 }
 
+void intern_keep_pairs(struct intern *table, size_t size, bool (*keep)(void *arg, void *thing),
+		       void *arg)
+{
+	struct paired paired = {table->all, size};
+	char *all = table->all;
+	size_t nr = 0;
+
+	hash_index_clear(&table->index);
+	for (size_t i = 0; i < table->nr; i++) {
+		if (!keep(arg, all + i * size))
+			continue;
+		memmove(all + nr * size, all + i * size, size);
+		hash_index_add(&table->index, query_for_pair(&paired, all + nr * size).hash,
+			       (uint32_t)nr);
+		nr++;
+	}
+	table->nr = nr;
+}
+
 void intern_release(struct intern *table)
 {
 	free(table->all);
 	hash_index_release(&table->index);
 	*table = (struct intern){0};
+}
+
+void hash_index_clear(struct hash_index *index)
+{
+	if (index->nr_slots)
+		memset(index->slots, 0, index->nr_slots * sizeof(*index->slots));
+	index->nr_used = 0;
 }
 
 void hash_index_release(struct hash_index *index)

@@ -30,6 +30,9 @@ bool hash_index_find(const struct hash_index *index, const struct hash_query *qu
 /* Add thing @number (below UINT32_MAX), which must not be there yet.  Returns 0 or -ENOMEM. */
 int hash_index_add(struct hash_index *index, uint64_t hash, uint32_t number);
 
+/* Empty @index.  As many things as were there can then be added without more memory. */
+void hash_index_clear(struct hash_index *index);
+
 /* Distinct things of one size: an array that grows, and an index of it.  All zero is empty. */
 struct intern {
 	void *all;
@@ -63,6 +66,11 @@ int intern_pair(struct intern *table, const void *thing, size_t size, uint32_t *
 /* Look in a table of intern_pair() for the thing of @size bytes that has the two at @pair.  Returns
  * true with its number in *@number, or false. */
 bool intern_find_pair(const struct intern *table, const void *pair, size_t size, uint32_t *number);
+
+/* Keep of a table of intern_pair() only the things of @size bytes of which @keep() says so, with
+ * @arg; what the others hold is its to release.  Numbers change. */
+void intern_keep_pairs(struct intern *table, size_t size, bool (*keep)(void *arg, void *thing),
+		       void *arg);
 
 /* Release what @table holds, but not what its things do, and leave it empty. */
 void intern_release(struct intern *table);

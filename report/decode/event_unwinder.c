@@ -132,6 +132,12 @@ void event_unwinder_forget(struct event_unwinder *capture, uint32_t tgid)
 	stack_history_forget(capture->previous, tgid);
 }
 
+void event_unwinder_end(struct event_unwinder *capture, uint32_t tgid)
+{
+	stack_history_end(capture->previous, tgid);
+	unwind_history_end(capture->histories, tgid);
+}
+
 void event_unwinder_free(struct event_unwinder *capture)
 {
 	if (!capture)

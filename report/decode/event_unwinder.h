@@ -31,6 +31,10 @@ void event_unwinder_add(struct event_unwinder *capture, const struct mlk_event *
 /* Process @tgid has begun, or started another program: its stacks are new. */
 void event_unwinder_forget(struct event_unwinder *capture, uint32_t tgid);
 
+/* Process @tgid has ended: release what is kept of its threads.  The stacks before the first chunk
+ * must have been empty. */
+void event_unwinder_end(struct event_unwinder *capture, uint32_t tgid);
+
 /* Release @capture; NULL is allowed. */
 void event_unwinder_free(struct event_unwinder *capture);
 

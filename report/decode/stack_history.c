@@ -168,6 +168,32 @@ void stack_history_forget(struct stack_history *p, uint32_t tgid)
 				   sizeof(tgid));
 }
 
+/* Of which process the images are released. */
+struct ended {
+	struct stack_history *history;
+	uint32_t tgid;
+};
+
+static bool keep_image(void *arg, void *thing)
+{
+	const struct ended *ended = arg;
+	struct image *image = thing;
+
+	if (image->tgid != ended->tgid)
+		return true;
+	ended->history->bytes -= image->room;
+	free(image->bytes);
+	return false;
+}
+
+void stack_history_end(struct stack_history *p, uint32_t tgid)
+{
+	struct ended ended = {p, tgid};
+
+	intern_keep_pairs(&p->table, sizeof(struct image), keep_image, &ended);
+	p->last = 0;
+}
+
 void stack_history_copy(struct stack_history *to, const struct stack_history *from,
 			const struct mlk_event *event)
 {

@@ -36,6 +36,9 @@ bool stack_history_pop(struct stack_history *previous, const struct mlk_event *e
 /* Forget the stacks of all threads of process @tgid: it runs another program. */
 void stack_history_forget(struct stack_history *previous, uint32_t tgid);
 
+/* Release what is kept of process @tgid, which has ended, where there was nothing before. */
+void stack_history_end(struct stack_history *previous, uint32_t tgid);
+
 /* Copy to @to what @from has of the thread of @event. */
 void stack_history_copy(struct stack_history *to, const struct stack_history *from,
 			const struct mlk_event *event);

@@ -65,6 +65,22 @@ void unwind_history_forget(struct unwind_history *histories, uint32_t tgid, uint
 	thread->history = NULL;
 }
 
+static bool keep_history(void *arg, void *thing)
+{
+	struct thread *thread = thing;
+
+	if (thread->tgid != *(const uint32_t *)arg)
+		return true;
+	dwunw_history_free(thread->history);
+	return false;
+}
+
+void unwind_history_end(struct unwind_history *histories, uint32_t tgid)
+{
+	intern_keep_pairs(&histories->table, sizeof(struct thread), keep_history, &tgid);
+	histories->last = 0;
+}
+
 static void clear_histories(struct unwind_history *histories)
 {
 	for (size_t i = 0; i < histories->nr; i++)

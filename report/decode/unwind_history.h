@@ -20,6 +20,9 @@ struct dwunw_history *unwind_history_get(struct unwind_history *histories, uint3
 /* Release the history of a thread that had an event which the unwinder did not see. */
 void unwind_history_forget(struct unwind_history *histories, uint32_t tgid, uint32_t tid);
 
+/* Release the histories of process @tgid, which has ended. */
+void unwind_history_end(struct unwind_history *histories, uint32_t tgid);
+
 /* Release those of all threads if there are many: a new chunk begins, which tells all stacks anew.
  */
 void unwind_history_trim(struct unwind_history *histories);

@@ -29,8 +29,7 @@ struct follow {
 	uint64_t damaged;	/* chunks with events that do not decode */
 	uint64_t last_ns;
 	bool new_layout, of_kernel, ended;
-	follow_event_fn *event;
-	void *arg;
+	struct follow_opts opts;
 };
 
 static int start_unwinder(struct follow *f)
@@ -51,8 +50,7 @@ int follow_new(struct follow **out, struct mlk_reader *trace, const struct follo
 	if (!f)
 		return -ENOMEM;
 	f->trace = trace;
-	f->event = opts->event;
-	f->arg = opts->arg;
+	f->opts = *opts;
 	f->of_kernel = meta->of_kernel;
 	f->new_layout = true;
 	err = replay_new(&f->leaks, trace, &opts->replay);
@@ -125,13 +123,15 @@ static int apply_event(struct follow *f, struct mlk_event *event)
 	/* A new process may have the number of one that has ended. */
 	if (event->kind == MLK_EXEC || event->kind == MLK_FORK)
 		event_unwinder_forget(f->unwinder, event->tgid);
+	if (event->kind == MLK_EXIT)
+		event_unwinder_end(f->unwinder, event->tgid);
 	if (event->kind == MLK_ALLOC) {
 		err = event_unwinder_stack(f->unwinder, event, &id);
 		if (!f->of_kernel)
 			event->regs[MLK_ORIGIN_REG] = 0; /* it is a register of the program's */
 	}
-	if (!err && f->event)
-		err = f->event(f->arg, event, id);
+	if (!err && f->opts.event)
+		err = f->opts.event(f->opts.arg, event, id);
 	if (event->time_ns > f->last_ns)
 		f->last_ns = event->time_ns;
 	return err ? err : replay_event(f->leaks, event, id);
@@ -209,6 +209,9 @@ int follow_step(struct follow *f, uint64_t now_ns)
 		err = read_held(f, now_ns);
 	f->leaks->condition = *mlk_reader_condition(f->trace);
 	f->leaks->condition.chunks_lost += f->damaged;
+	if (!err && f->opts.keep_ended)
+		err = replay_forget_ended(f->leaks, f->opts.keep_ended, f->opts.forgot,
+					  f->opts.forgot_arg);
 	if (err)
 		return err;
 	if (is_due(f, now_ns))

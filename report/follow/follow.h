@@ -2,7 +2,8 @@
  *
  * What was mapped where is read as soon as it is there.  Events wait a moment, because the mappings
  * that their stacks need may stand behind them.  Nothing is read twice.  Memory: live blocks,
- * stacks, and what a pipe holds of the trace.
+ * stacks, and what a pipe holds of the trace; of processes that have ended, if so wanted, only some
+ * are kept.
  */
 #ifndef REPORT_FOLLOW_H
 #define REPORT_FOLLOW_H
@@ -28,6 +29,9 @@ struct follow_opts {
 	struct replay_opts replay;
 	follow_event_fn *event; /* or NULL */
 	void *arg;
+	size_t keep_ended; /* processes that have ended: see replay_forget_ended(); 0: all */
+	void (*forgot)(void *arg, uint32_t stack); /* for that, or NULL */
+	void *forgot_arg;
 };
 
 /* Begin with @trace, which is borrowed until follow_free().  *@out is NULL on failure.  Returns 0,

@@ -27,29 +27,46 @@ void live_set_sampling(struct live *live, const struct sampling *sampling)
 	live->sampling = *sampling;
 }
 
-static bool same_process(const void *things, uint32_t number, const void *key)
+/* A new process, in the place of one that was forgotten if there is any. */
+static int add_process(struct live *live, uint32_t tgid, uint32_t *number)
 {
-	return ((const struct live *)things)->all[number].tgid == *(const uint32_t *)key;
+	struct process process = {.tgid = tgid};
+	int err = 0;
+
+	*number = live->nr_unused ? live->unused[live->nr_unused - 1] : (uint32_t)live->nr;
+	process.newest = *number;
+	if (live->nr >= UINT32_MAX)
+		return -ENOMEM;
+	if (live->nr_unused) {
+		live->nr_unused--;
+		live->all[*number] = process;
+	} else {
+		err = array_append(&live->all, &live->nr, &live->room, &process, sizeof(process));
+	}
+	live->nr_begun += !err;
+	return err;
 }
 
 /* The process that has the number @tgid now: the newest of those that had it, if it goes on. */
 static int intern_process(struct live *live, uint32_t tgid, uint32_t *number)
 {
-	const struct process process = {.tgid = tgid, .newest = (uint32_t)live->nr};
-	struct hash_query query = {.things = live, .key = &tgid, .equal = same_process};
+	struct hash_query query = {.things = live, .key = &tgid, .equal = live_same_process};
 	uint32_t first;
+	bool found;
 	int err;
 
 	query.hash = hash_word(0, tgid);
-	err = intern(&live->table, &query, &process, sizeof(process), &first);
-	if (!err && live->all[live->all[first].newest].exited) {
-		err = array_append(&live->all, &live->nr, &live->room, &process, sizeof(process));
-		if (!err)
-			live->all[first].newest = process.newest;
-	}
-	if (err >= 0)
+	found = hash_index_find(&live->index, &query, &first);
+	if (found && !live->all[live->all[first].newest].exited) {
 		*number = live->all[first].newest;
-	return err < 0 ? err : 0;
+		return 0;
+	}
+	err = add_process(live, tgid, number);
+	if (!err && found)
+		live->all[first].newest = *number;
+	else if (!err)
+		err = hash_index_add(&live->index, query.hash, *number);
+	return err;
 }
 
 static struct process *find_process(struct live *live, uint32_t tgid)
@@ -204,7 +221,7 @@ static int lose_blocks(struct live *live, const struct block_map *blocks)
 	return err;
 }
 
-static int on_exec(struct live *live, struct process *process)
+int live_lose_all(struct live *live, struct process *process)
 {
 	const struct live_block *block;
 	struct live_block old;
@@ -236,6 +253,15 @@ static void finish_process(struct live *live, struct process *process)
 	block_map_release(&process->pending);
 }
 
+/* @event says or implies that @process has ended. */
+static void end_process(struct live *live, struct process *process, const struct mlk_event *event)
+{
+	finish_process(live, process);
+	process->exited = true;
+	process->ended_as = ++live->nr_ended;
+	process->ended_ns = event->time_ns;
+}
+
 static int apply_event(struct live *live, struct process *process, const struct mlk_event *event,
 		       uint32_t stack)
 {
@@ -258,10 +284,9 @@ static int apply_event(struct live *live, struct process *process, const struct 
 		return live_on_unmap(live, process, event);
 	case MLK_EXEC:
 		process->execed = true;
-		return on_exec(live, process);
+		return live_lose_all(live, process);
 	case MLK_EXIT:
-		finish_process(live, process);
-		process->exited = true;
+		end_process(live, process, event);
 		return 0;
 	default:
 		return 0;
@@ -275,8 +300,7 @@ static void add_difference(struct live_amount *to, const struct live_amount *bef
 	to->bytes += now->bytes - before->bytes;
 }
 
-/* What came to the sums since @before is due to @process. */
-static void account(struct live *live, struct process *process, const struct live_totals *before)
+void live_account(struct live *live, struct process *process, const struct live_totals *before)
 {
 	struct live_totals *now = &live->totals, *own = &process->totals;
 	uint64_t unknown = now->unknown_frees - before->unknown_frees;
@@ -304,9 +328,8 @@ static int on_fork(struct live *live, const struct mlk_event *event)
 
 	if (process && (process->parent || process->blocks.nr_blocks || process->ranges.root)) {
 		before = live->totals;
-		finish_process(live, process);
-		account(live, process, &before);
-		process->exited = true;
+		end_process(live, process, event);
+		live_account(live, process, &before);
 		process = process_of(live, event->tgid);
 	}
 	if (!process)
@@ -332,7 +355,7 @@ int live_event(struct live *live, const struct mlk_event *event, uint32_t stack)
 		return apply_event(live, process, event, stack);
 	before = live->totals;
 	err = apply_event(live, process, event, stack);
-	account(live, process, &before);
+	live_account(live, process, &before);
 	return err;
 }
 
@@ -350,13 +373,18 @@ void live_finish(struct live *live)
 
 		finish_process(live, &live->all[i]);
 		if (live->nr > 1 || live->all[i].inherits)
-			account(live, &live->all[i], &before);
+			live_account(live, &live->all[i], &before);
 	}
 }
 
 const struct live_totals *live_totals(const struct live *live)
 {
 	return &live->totals;
+}
+
+uint64_t live_nr_begun(const struct live *live)
+{
+	return live->nr_begun;
 }
 
 size_t live_nr_processes(const struct live *live)
@@ -428,5 +456,6 @@ void live_free(struct live *live)
 		block_map_release(&live->all[i].older);
 	}
 	intern_release(&live->table);
+	free(live->unused);
 	free(live);
 }

@@ -129,6 +129,26 @@ size_t live_nr_processes(const struct live *live);
 /* What is known of process @number (below live_nr_processes()). */
 struct live_process live_process(const struct live *live, size_t number);
 
+/* Processes that began so far, those that were forgotten included. */
+uint64_t live_nr_begun(const struct live *live);
+
+/* A process that was forgotten. */
+struct live_ended {
+	uint32_t tgid;
+	uint32_t number;  /* which another one may get from now on */
+	uint64_t time_ns; /* of its end, CLOCK_MONOTONIC */
+};
+
+/*
+ * Forget the processes that have ended, but for the last @keep of them, as soon as these are twice
+ * as many: so one that forks for days takes no more memory.  What they have outstanding counts as
+ * gone; the sums of each are lost.
+ *
+ * *@ended are those that were forgotten, in the order of their ids, *@nr of them; the caller frees
+ * it.  Both are 0 on failure.  Returns 0 or -ENOMEM.
+ */
+int live_forget_ended(struct live *live, size_t keep, struct live_ended **ended, size_t *nr);
+
 /* The number of the process that has the id @tgid now, which is added if it is new.  Returns 0 or
  * -ENOMEM. */
 int live_process_number(struct live *live, uint32_t tgid, uint32_t *number);

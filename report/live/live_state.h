@@ -49,12 +49,15 @@ struct process {
 	struct block_map pending; /* released, but not finally: by live_pending_key() */
 	struct block_map older;	  /* by address: freed, but allocated before the recording */
 	struct last_given given[LIVE_LAST_GIVEN]; /* since the first of these was freed */
-	uint32_t newest;	   /* of the first with its tgid: number of the last with it */
-	uint32_t parent;	   /* 0: none is known */
-	bool inherits;		   /* it may free blocks of its parent's: forked, and no exec yet */
-	bool exited;		   /* its number is free for another */
-	bool execed;		   /* it began another program */
-	bool frees_older;	   /* older has or had something */
+	uint32_t newest;   /* of the first with its tgid: number of the last with it */
+	uint32_t parent;   /* 0: none is known */
+	bool inherits;	   /* it may free blocks of its parent's: forked, and no exec yet */
+	bool exited;	   /* its number is free for another */
+	bool execed;	   /* it began another program */
+	bool frees_older;  /* older has or had something */
+	bool forgotten;	   /* its number may be given to another */
+	uint64_t ended_as; /* so many had ended then, from 1 on; 0: it goes on */
+	uint64_t ended_ns;
 	struct live_totals totals; /* of it alone, as soon as there are several processes */
 };
 
@@ -63,11 +66,26 @@ struct live {
 	/* in the order of their first event; those with an index are the first with each tgid */
 	INTERN_OF(struct process);
 	size_t last; /* the one of the last event: often that of the next, too */
+	uint64_t nr_begun, nr_ended, nr_forgotten; /* processes */
+	uint32_t *unused;			   /* numbers of those that were forgotten */
+	size_t nr_unused, unused_room;
 	struct live_totals totals;
 	struct live_watch watch;
 	const struct mlk_event *event; /* that is being taken in, for the watch */
 	struct sampling sampling;
 };
+
+/* Is thing @number of the live @things of the process *@key, a uint32_t? */
+static inline bool live_same_process(const void *things, uint32_t number, const void *key)
+{
+	return ((const struct live *)things)->all[number].tgid == *(const uint32_t *)key;
+}
+
+/* All that @process has is gone, as with an exec.  Returns 0 or -ENOMEM. */
+int live_lose_all(struct live *live, struct process *process);
+
+/* What came to the sums since @before is due to @process. */
+void live_account(struct live *live, struct process *process, const struct live_totals *before);
 
 /* Of what thread @tid has released and may get back: one block; or, of a range that it unmapped,
  * first the range (an empty block of mmap at its address), then the @n-th block that was there. */

@@ -89,6 +89,14 @@ int replay_note_layout(struct replay *leaks, const struct mlk_record *record);
 int replay_use_layout(struct replay *leaks);
 int replay_event(struct replay *leaks, const struct mlk_event *event, uint32_t id);
 
+/*
+ * Forget most processes that have ended, as live_forget_ended() does, and what else is known of
+ * them.  @forgot, or NULL, is called with @arg for each stack that begins anew: its number may be
+ * that of a stack of another process from now on.  Returns 0 or -ENOMEM.
+ */
+int replay_forget_ended(struct replay *leaks, size_t keep,
+			void (*forgot)(void *arg, uint32_t stack), void *arg);
+
 /* For replay.c, in replay_layout.c: the first pass, over what was mapped where, the threads, what
  * was lost and what was overrun.  Returns 0, -ENOMEM or the -errno of read(2). */
 int replay_read_layout(struct replay *leaks);

@@ -116,6 +116,38 @@ void stack_stats_event(struct stack_stats *figures, const struct mlk_event *even
 	last->addr = event->kind == MLK_ALLOC ? event->addr : 0;
 }
 
+/* Which threads are kept. */
+struct kept {
+	bool (*is_gone)(void *arg, uint32_t tgid);
+	void *arg;
+};
+
+static bool keep_thread(void *arg, void *thing)
+{
+	const struct kept *kept = arg;
+
+	return !kept->is_gone(kept->arg, ((const struct last_event *)thing)->tgid);
+}
+
+void stack_stats_forget(struct stack_stats *figures, bool (*is_gone)(void *arg, uint32_t tgid),
+			void *arg)
+{
+	struct kept kept = {is_gone, arg};
+
+	intern_keep_pairs(&figures->table, sizeof(struct last_event), keep_thread, &kept);
+	figures->last = 0;
+}
+
+void stack_stats_restart(struct stack_stats *figures, uint32_t number)
+{
+	struct stack *stack = &figures->stacks->all[number];
+
+	*stack = (struct stack){.id = stack->id,
+				.process = stack->process,
+				.status = stack->status,
+				.peaks_seen = figures->nr_peaks};
+}
+
 void stack_stats_changed(void *arg, const struct live_change *change)
 {
 	if (change->sum == LIVE_OUTSTANDING || change->outstanding)

@@ -39,6 +39,13 @@ void stack_stats_set_temporary(struct stack_stats *figures, uint64_t ns);
  * before what it changes. */
 void stack_stats_event(struct stack_stats *figures, const struct mlk_event *event);
 
+/* The threads of processes of which @is_gone() says so, with @arg, have no more events. */
+void stack_stats_forget(struct stack_stats *figures, bool (*is_gone)(void *arg, uint32_t tgid),
+			void *arg);
+
+/* Stack @number, of which nothing is outstanding, counts from the beginning again. */
+void stack_stats_restart(struct stack_stats *figures, uint32_t number);
+
 /* For struct live_watch, with a struct stack_stats as its arg. */
 void stack_stats_changed(void *figures, const struct live_change *change);
 

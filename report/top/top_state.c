@@ -21,6 +21,14 @@ void top_state_changed(void *arg, const struct live_change *change)
 		state->all[block->stack].born_us += more.blocks * (born_ns / 1000);
 }
 
+void top_state_forget(void *arg, uint32_t number)
+{
+	struct top_state *state = arg;
+
+	if (number < state->room)
+		state->all[number] = (struct top_stack){0};
+}
+
 int top_state_tick(struct top_state *state, const struct stacks *stacks, uint64_t now_ns)
 {
 	size_t at = state->nr_ticks % TOP_TREND;

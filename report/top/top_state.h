@@ -45,6 +45,9 @@ struct top_table {
 /* For struct live_watch, with a struct top_state as its arg. */
 void top_state_changed(void *state, const struct live_change *change);
 
+/* Stack @number begins anew: follow_opts.forgot, with a struct top_state as its arg. */
+void top_state_forget(void *state, uint32_t number);
+
 /* A table of the moment @now_ns is to be shown: note what each stack has.  Returns 0 or -ENOMEM. */
 int top_state_tick(struct top_state *state, const struct stacks *stacks, uint64_t now_ns);
 

@@ -8,6 +8,8 @@
 
 #include "report/base/text.h"
 
+#define KEPT_PROCESSES 64 /* that have ended; more of a server that forks are of no use */
+
 int top_view_start(struct top_view *view, const struct top_opts *opts, struct mlk_reader *trace,
 		   follow_event_fn *event, void *arg)
 {
@@ -17,6 +19,9 @@ int top_view_start(struct top_view *view, const struct top_opts *opts, struct ml
 			   .watch = {.changed = top_state_changed, .arg = &view->state}},
 		.event = event,
 		.arg = arg,
+		.keep_ended = KEPT_PROCESSES,
+		.forgot = top_state_forget,
+		.forgot_arg = &view->state,
 	};
 	const struct view_opts names = {.details = true, .full_recursion = opts->full_recursion};
 	struct symbols_source source;
@@ -74,14 +79,14 @@ char *top_view_process(const struct top_view *view, const struct top_row *row)
 char *top_view_title(const struct top_view *view)
 {
 	const struct mlk_meta *meta = mlk_reader_meta(view->trace);
-	size_t nr = live_nr_processes(view->leaks->live);
-	char *text;
+	uint64_t nr = live_nr_begun(view->leaks->live);
+	char *text, number[TEXT_NUMBER_MAX];
 	int len;
 
 	if (meta->of_kernel)
 		return strdup("the kernel");
 	if (nr > 1)
-		len = asprintf(&text, "%zu processes", nr);
+		len = asprintf(&text, "%s processes", text_number(number, nr));
 	else
 		len = asprintf(&text, "%s (%" PRIu64 ")", meta->comm[0] ? meta->comm : "process",
 			       meta->tgid);

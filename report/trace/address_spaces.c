@@ -97,7 +97,7 @@ static int append_snapshot(struct address_spaces *spaces, const struct mlk_maps 
 		.tgid = maps->tgid,
 		.space = space,
 		.time_ns = maps->time_ns,
-		.order = spaces->nr_snapshots,
+		.order = spaces->next_order++,
 	};
 
 	return array_append(&spaces->snapshots, &spaces->nr_snapshots, &spaces->snapshots_room,
@@ -131,6 +131,26 @@ int address_spaces_add(struct address_spaces *spaces, const struct mlk_maps *map
 out:
 	free(space.maps);
 	return err;
+}
+
+void address_spaces_forget(struct address_spaces *spaces,
+			   bool (*is_past)(void *arg, uint32_t tgid, uint64_t time_ns), void *arg)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < spaces->nr_snapshots; i++)
+		if (!is_past(arg, spaces->snapshots[i].tgid, spaces->snapshots[i].time_ns))
+			spaces->snapshots[nr++] = spaces->snapshots[i];
+	spaces->nr_mappings -= spaces->nr_snapshots - nr;
+	spaces->nr_snapshots = nr;
+}
+
+bool address_spaces_knows(const struct address_spaces *spaces, uint32_t tgid)
+{
+	for (size_t i = 0; i < spaces->nr_snapshots; i++)
+		if (spaces->snapshots[i].tgid == tgid)
+			return true;
+	return false;
 }
 
 static int compare_snapshots(const void *a, const void *b)

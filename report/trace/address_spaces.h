@@ -31,7 +31,7 @@ struct maps_snapshot {
 struct address_spaces {
 	struct maps_snapshot
 		*snapshots; /* in the order of the trace, then sorted by process and time */
-	size_t nr_snapshots, snapshots_room;
+	size_t nr_snapshots, snapshots_room, next_order;
 	INTERN_OF(struct space); /* distinct; .maps are its executable mappings until it is built */
 	size_t nr_mappings;	 /* of all, and one for each snapshot */
 	size_t ignored;		 /* snapshots */
@@ -60,6 +60,13 @@ int address_spaces_new(struct address_spaces **out);
  */
 int address_spaces_add(struct address_spaces *spaces, const struct mlk_maps *maps,
 		       struct trace_modules *images);
+
+/* Forget the snapshots of which @is_past() says so, with @arg. */
+void address_spaces_forget(struct address_spaces *spaces,
+			   bool (*is_past)(void *arg, uint32_t tgid, uint64_t time_ns), void *arg);
+
+/* Has process @tgid a snapshot? */
+bool address_spaces_knows(const struct address_spaces *spaces, uint32_t tgid);
 
 /* Make ready for address_spaces_find(), after address_spaces_add() and after
  * trace_modules_load() of the same @images; once, unless the spaces grow.  @images and @dw must

@@ -56,6 +56,31 @@ void thread_names_each(const struct thread_names *threads,
 		visit(arg, threads->all[i].tid, threads->all[i].name);
 }
 
+/* Which threads are kept. */
+struct kept {
+	bool (*is_gone)(void *arg, uint32_t tgid);
+	void *arg;
+};
+
+static bool keep_name(void *arg, void *thing)
+{
+	const struct kept *kept = arg;
+	struct thread *thread = thing;
+
+	if (!kept->is_gone(kept->arg, thread->tgid))
+		return true;
+	free(thread->name);
+	return false;
+}
+
+void thread_names_forget(struct thread_names *threads, bool (*is_gone)(void *arg, uint32_t tgid),
+			 void *arg)
+{
+	struct kept kept = {is_gone, arg};
+
+	intern_keep_pairs(&threads->table, sizeof(struct thread), keep_name, &kept);
+}
+
 void thread_names_free(struct thread_names *threads)
 {
 	if (!threads)

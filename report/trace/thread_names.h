@@ -2,6 +2,7 @@
 #ifndef REPORT_THREAD_NAMES_H
 #define REPORT_THREAD_NAMES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct thread_names; /* opaque */
@@ -20,6 +21,10 @@ const char *thread_names_get(const struct thread_names *threads, uint32_t tgid, 
 /* Call @visit with @arg for each thread and its last name, in the order of their first notes. */
 void thread_names_each(const struct thread_names *threads,
 		       void (*visit)(void *arg, uint32_t tid, const char *name), void *arg);
+
+/* Forget the threads of processes of which @is_gone() says so, with @arg. */
+void thread_names_forget(struct thread_names *threads, bool (*is_gone)(void *arg, uint32_t tgid),
+			 void *arg);
 
 /* Release @threads; NULL is allowed. */
 void thread_names_free(struct thread_names *threads);

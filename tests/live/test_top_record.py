@@ -3,13 +3,64 @@ target counts itself."""
 
 import os
 import pty
+import re
 import signal
 import subprocess
 
 from backends import both_backends
+from faulttest import FaultCase
 from forevertest import Leaker
 from mleaktest import LONG, Case, MLEAK, Sum, descendants, needs_bpf, parse_answers, state_of, wait_until
 from toptest import amount_of, next_table, parse_tables, table_with
+
+FORKER = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noipa)) void leak(void) { void *p = malloc(47); __asm__ volatile("" :: "r"(p) : "memory"); }
+int main(void)
+{
+	char line[40];
+	for (int round = 0; fgets(line, sizeof(line), stdin); round++) {
+		for (int i = atoi(line); i > 0; i--) {
+			pid_t child = fork();
+			if (!child) {
+				for (int k = 0; k < 500; k++)
+					leak();
+				_exit(0);
+			}
+			waitpid(child, NULL, 0);
+		}
+	}
+	return 0;
+}
+"""
+
+
+@needs_bpf
+class TopForksTest(FaultCase):
+    def resident_kib(self, pid):
+        with open("/proc/%d/status" % pid) as status:
+            return int(re.search(r"VmRSS:\s+(\d+)", status.read())[1])
+
+    def test_a_server_that_forks_takes_no_more_memory_by_and_by(self):
+        """Blocks of 47 bytes, 500 of each child, take 40 KiB each: 1,500 children would be 60 MiB."""
+        self.compile("forker", source=FORKER)
+        top = self.start_mleak("top", "--follow", "50ms", "--", self.path("forker"), stdin=subprocess.PIPE)
+        begun, resident = 1, []
+        for children in 300, 1500:
+            top.stdin.write(b"%d\n" % children)
+            begun += children
+            table = table_with(top, lambda table: table.of == "{:,} processes".format(begun), "not %d" % begun)
+            resident.append(self.resident_kib(top.pid))
+            self.assertGreater(table.outstanding.blocks, 64 * 500 - 1)
+            self.assertLess(table.outstanding.blocks, 128 * 500 + 99)
+            self.assertEqual(table.lost, 0)
+        self.assertLess(resident[1] - resident[0], 12 * 1024)
+        top.stdin.close()
+        top.stdin = None
+        self.assertEqual(self.finish(top).status, 0)
 
 
 @needs_bpf
