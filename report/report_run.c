@@ -24,6 +24,8 @@
 #include "report/trace/open_trace.h"
 #include "report/warnings.h"
 
+#define GROWTH_SHARE 4 /* part of the allowed memory that may be taken to say what grows */
+
 /* Name the stacks that are to be shown. */
 static int make_view(struct report_run *job, const struct view_opts *opts)
 {
@@ -106,12 +108,18 @@ static bool tells_growth(const struct report_run *job)
 	const struct report_opts *opts = job->opts;
 	bool stacks = opts->format == FORMAT_TREE || opts->format == FORMAT_FLAT;
 
-	if (opts->by || opts->growth || opts->timeline || opts->find_addr)
+	if (job->without_growth || opts->by || opts->growth || opts->timeline || opts->find_addr)
 		return false;
 	if (!opts->before)
 		return stacks;
 	return !mlk_reader_meta(job->trace)->whole_life &&
 	       (stacks || opts->format == FORMAT_CSV || opts->format == FORMAT_JSON);
+}
+
+/* Can the report do without what is said of growth? */
+static bool can_leave_out_growth(const struct report_run *job)
+{
+	return tells_growth(job) && !job->opts->before && !job->opts->fail_on_growing;
 }
 
 /* Of a sample that was recorded later than from the first allocation: how many frees of older
@@ -132,6 +140,19 @@ static uint64_t older_in_sample(const struct report_run *job)
 	frees = (double)totals->freed.blocks * (double)skipped[MLK_SKIPPED_SAMPLE] /
 		(double)(totals->allocated.blocks ? totals->allocated.blocks : 1);
 	return more > frees ? (uint64_t)(more - frees) : 0;
+}
+
+/* Was memory short with what is said beside stacks?  That must not cost the report. */
+static bool gives_up_growth(struct report_run *job, int err)
+{
+	if (err != -ENOMEM || !job->growth || !can_leave_out_growth(job))
+		return false;
+	growth_free(job->growth);
+	replay_free(job->leaks);
+	job->growth = NULL;
+	job->leaks = NULL;
+	job->without_growth = true;
+	return true;
 }
 
 static int collect_report(struct report_run *job)
@@ -165,6 +186,9 @@ static int collect_report(struct report_run *job)
 		if (err)
 			return report_run_explain_read(job, err);
 		opts.watch = (struct live_watch){.changed = growth_changed, .arg = job->growth};
+		/* its rows take nearly as much again */
+		if (can_leave_out_growth(job))
+			job->growth->most_bytes = memory_allowed() / GROWTH_SHARE;
 	}
 	progress_line_begin(&meter, mlk_reader_size(job->trace), !job->opts->quiet);
 	if (job->opts->find_addr) {
@@ -180,6 +204,8 @@ static int collect_report(struct report_run *job)
 	if (!err && job->growth)
 		err = growth_finish(job->growth, job->leaks->live, &job->leaks->chosen,
 				    older_in_sample(job));
+	if (gives_up_growth(job, err))
+		return collect_report(job);
 	return err ? report_run_explain_read(job, err) : EXIT_OK;
 }
 
@@ -244,6 +270,8 @@ int report_run_collect(struct report_run *job)
 		status = kernel_file_use(job);
 	if (status != EXIT_OK)
 		return status;
+	if (job->without_growth)
+		warn_of_no_growth();
 	if (!has_process(job))
 		return EXIT_USAGE;
 	warn_of_trace(job);

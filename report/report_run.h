@@ -18,7 +18,8 @@ struct report_run {
 	struct debuginfod *debuginfod;
 	struct suppressions *suppressions;
 	struct heaptrack_events *events; /* for that format alone */
-	struct growth *growth;		 /* for --growth and --timeline */
+	struct growth *growth; /* for --growth, --timeline, and what is said beside stacks */
+	bool without_growth;   /* which is not said, for lack of memory */
 	struct address_history *holders; /* for --addr */
 	struct replay *leaks;
 	struct view *view;

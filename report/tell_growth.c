@@ -42,7 +42,8 @@ void tell_growth(const char *path)
 		    report_run_collect(&job) == EXIT_OK &&
 		    report_run_view(&job, &opts.view, false) == EXIT_OK) {
 			export = report_run_export(&job);
-			log_growth(&export);
+			if (export.growth)
+				log_growth(&export);
 		}
 	}
 	report_run_release(&job);

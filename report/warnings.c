@@ -224,3 +224,8 @@ int warn_of_filters(const struct report_run *job, bool *unmatched)
 	*unmatched = *unmatched || is;
 	return err ? EXIT_FAILED : EXIT_OK;
 }
+
+void warn_of_no_growth(void)
+{
+	log_warn("what grew is not said: that takes more memory than --max-memory allows");
+}

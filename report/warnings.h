@@ -16,4 +16,7 @@ void warn_of_names(const struct dwunw *dw);
  * *@unmatched: there are such.  Returns EXIT_OK, or EXIT_FAILED when memory is short. */
 int warn_of_filters(const struct report_run *job, bool *unmatched);
 
+/* Warn that what grew is not said, for lack of memory. */
+void warn_of_no_growth(void);
+
 #endif

@@ -52,6 +52,11 @@ void memory_limit(uint64_t bytes)
 		allowed = bytes;
 }
 
+uint64_t memory_allowed(void)
+{
+	return allowed;
+}
+
 void memory_explain(const char *path)
 {
 	struct rlimit space;

@@ -12,6 +12,9 @@
  * group may have.  Where the limit cannot be set there is none. */
 void memory_limit(uint64_t bytes);
 
+/* The bytes that memory_limit() allowed; 0: there is no limit. */
+uint64_t memory_allowed(void);
+
 /* Say that the report of @path, safe to print, takes more. */
 void memory_explain(const char *path);
 

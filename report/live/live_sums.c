@@ -142,3 +142,30 @@ void live_settle(struct live *live, struct process *process, const struct mlk_ev
 		live_count_free(live, process, &block);
 	}
 }
+
+static void add_difference(struct live_amount *to, const struct live_amount *before,
+			   const struct live_amount *now)
+{
+	to->blocks += now->blocks - before->blocks;
+	to->bytes += now->bytes - before->bytes;
+}
+
+void live_account(struct live *live, struct process *process, const struct live_totals *before)
+{
+	struct live_totals *now = &live->totals, *own = &process->totals;
+	uint64_t unknown = now->unknown_frees - before->unknown_frees;
+
+	if (process->inherits) {
+		now->unknown_frees -= unknown;
+		now->inherited_frees += unknown;
+		own->inherited_frees += unknown;
+	} else {
+		own->unknown_frees += unknown;
+	}
+	add_difference(&own->allocated, &before->allocated, &now->allocated);
+	add_difference(&own->freed, &before->freed, &now->freed);
+	add_difference(&own->outstanding, &before->outstanding, &now->outstanding);
+	add_difference(&own->implied, &before->implied, &now->implied);
+	add_difference(&own->gone, &before->gone, &now->gone);
+	add_difference(&own->older, &before->older, &now->older);
+}

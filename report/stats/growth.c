@@ -87,6 +87,9 @@ static struct growth_track *track_of(struct growth *growth, uint32_t number)
 {
 	if (number < growth->nr)
 		return &growth->all[number];
+	if (growth->most_bytes &&
+	    ((uint64_t)number + 1) * sizeof(*growth->all) > growth->most_bytes)
+		return NULL;
 	if (array_cover(&growth->all, &growth->room, (size_t)number + 1, sizeof(*growth->all)))
 		return NULL;
 	growth->nr = (size_t)number + 1;
@@ -126,6 +129,16 @@ static void count_cohort(const struct growth *growth, struct growth_track *track
 	}
 }
 
+/* Memory is short: leave what there is to others. */
+static void give_up(struct growth *growth)
+{
+	growth->failed = true;
+	free(growth->all);
+	growth->all = NULL;
+	growth->nr = growth->room = 0;
+	replaced_release(&growth->replaced);
+}
+
 void growth_changed(void *arg, const struct live_change *change)
 {
 	bool outstanding = change->sum == LIVE_OUTSTANDING || change->outstanding;
@@ -134,6 +147,8 @@ void growth_changed(void *arg, const struct live_change *change)
 	struct growth_track *track;
 	size_t slice;
 
+	if (growth->failed)
+		return;
 	if (change->sum == LIVE_OLDER)
 		replaced_changed(&growth->replaced, change);
 	if (!change->event || (!outstanding && change->sum != LIVE_FREED))
@@ -141,7 +156,7 @@ void growth_changed(void *arg, const struct live_change *change)
 	slice = slice_of(growth, change->event->time_ns);
 	track = track_of(growth, change->block->stack);
 	if (!track) {
-		growth->failed = true;
+		give_up(growth);
 		return;
 	}
 	if (change->sum == LIVE_FREED)

@@ -49,7 +49,8 @@ struct growth {
 	struct growth_track *all; /* by number of stack */
 	size_t nr, room;
 	struct replaced replaced;
-	bool failed;
+	uint64_t most_bytes; /* that growth_changed() may take; 0: there is no limit */
+	bool failed;	     /* memory was short: then nothing is kept */
 };
 
 /* Nothing happened yet; time is counted from the first change.  *@out is NULL on failure.

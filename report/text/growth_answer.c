@@ -2,14 +2,40 @@
 #include "report/text/growth_answer.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "report/base/text.h"
 #include "report/name/short_name.h"
+#include "report/view/stack_names.h"
 
 #define MOST_SHOWN   3		      /* groups of stacks */
 #define INNERMOST    3		      /* functions of each */
 #define LEAST_NS     1000000000u      /* a rate of less says nothing of an hour */
 #define MIB_PER_HOUR (60 / 1048576.0) /* of a byte a minute */
+
+/* The same of stack @id, which -n leaves out of the view. */
+static void print_left_out_stack(FILE *out, const struct view *view, uint32_t id)
+{
+	struct stack_names *names = NULL;
+	char *line = NULL, *end;
+	int err = stack_names_new(&names, &view->source, &view->opts);
+
+	if (!err)
+		err = stack_names_want(names, id);
+	if (!err)
+		err = stack_names_resolve(names);
+	if (!err)
+		line = stack_names_line(names, id, SIZE_MAX);
+	end = line;
+	for (int nr = 0; end && nr < INNERMOST; nr++)
+		end = strstr(nr ? end + 3 : end, " < ");
+	if (end)
+		*end = '\0';
+	fputs(line ? line : "a stack that -n leaves out", out);
+	free(line);
+	stack_names_free(names);
+}
 
 /* Print the innermost functions of the view's stack @i, "malloc_it < caller < its caller". */
 static void print_innermost(FILE *out, const struct view *view, size_t i)
@@ -18,7 +44,7 @@ static void print_innermost(FILE *out, const struct view *view, size_t i)
 	size_t first = view->roots != NULL, nr;
 
 	if (i >= view->nr) {
-		fputs("a stack that -n leaves out", out);
+		print_left_out_stack(out, view, view_stack(view, i)->id);
 		return;
 	}
 	nr = view_path(view, i, path);

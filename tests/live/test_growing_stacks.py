@@ -168,6 +168,9 @@ class GrowingStacksTest(FaultCase):
             found = re.search(r"\n    \+([\d.]+) MiB/h since (\d+\.\d) s: get < %s < one_tick\n" % name, head)
             self.assertAlmostEqual(float(found[1]), rate, delta=0.11)
         self.assert_line_below(text)
+        one = self.report(self.path("x.mlk"), "-n", "1")
+        self.assertEqual(one.split("call path")[0], head)
+        self.assert_line_below(one)
         nothing = self.report(self.path("x.mlk"), "--function", "^use_bounded$").split("call path")[0]
         self.assertIn("\n  growing        nothing: no stack had more ", nothing)
 

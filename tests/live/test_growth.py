@@ -3,10 +3,11 @@
 import csv
 import io
 import json
+import re
 import subprocess
 
 from backends import both_backends
-from mleaktest import Case
+from mleaktest import MLEAK_FAST, Case
 
 # Twelve rounds of 60 ms.  The leak grows in each, the cache is at most 8 blocks, each of which lives
 # for 4 rounds, and the last function begins in the last round.  Told is the longest of them.
@@ -162,3 +163,51 @@ class GrowthTest(Case):
         bars = [len(line.split()[-1]) for line in text.splitlines() if line.endswith("#")]
         self.assertEqual(max(bars), 50)
         self.assertEqual(bars, sorted(bars))
+
+
+# 2 ** 14 stacks, for each of which what grows takes more than a KiB.
+MANY_STACKS = r"""
+#include <stdlib.h>
+__attribute__((noipa)) void descend(int more)
+{
+	if (!more) {
+		void *p = malloc(17);
+		__asm__ volatile("" :: "r"(p) : "memory");
+		return;
+	}
+	descend(more - 1);
+	__asm__ volatile("");
+	descend(more - 1);
+	__asm__ volatile("");
+}
+int main(void) { descend(14); return 0; }
+"""
+
+
+@both_backends
+class GrowthMemoryTest(Case):
+    program = MLEAK_FAST  # address sanitizer takes more than is allowed here
+
+    def test_a_report_goes_without_what_grew_rather_than_fail(self):
+        source = self.write("many.c", MANY_STACKS.encode())
+        subprocess.run(["gcc", "-O1", "-o", self.path("many"), source], check=True)
+        trace, _ = self.record(self.path("many"))
+        whole = self.report(trace, "-j1", "-n", "5")
+        self.assertIn("; to see how stacks grew: ", whole)
+        seen = set()
+        for mebibytes in range(8, 100, 4):
+            result = self.mleak("report", "-j1", "-n", "5", "--max-memory=%dM" % mebibytes, trace)
+            if result.status == 0 and result.err:
+                self.assert_one_message(result.err, naming="what grew is not said: that takes more memory than")
+                # little memory may be too little for the lines of libc's debug file
+                short = lambda text: re.sub(r"(?m)  \S+:\d+$", "", text.rstrip("\n"))
+                self.assertTrue(short(whole).startswith(short(result.out)), result.out)
+                self.assertNotIn("to see how stacks grew", result.out)
+                seen.add("without it")
+            elif result.status == 0:
+                self.assertEqual(result.out, whole)
+                seen.add("whole")
+            else:
+                self.assertEqual(seen, set(), result.err)  # with less it was possible
+                self.assert_one_message(result.err, naming="more memory than")
+        self.assertEqual(seen, {"without it", "whole"})
