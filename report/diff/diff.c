@@ -270,14 +270,6 @@ static void sift_rows(struct diff *diff)
 	diff->nr = to;
 }
 
-/* Two recordings that attached to one process, and not two moments of one. */
-static bool is_one_process(const struct mlk_meta *a, const struct mlk_meta *b)
-{
-	return !a->whole_life && !b->whole_life && a->tgid == b->tgid &&
-	       a->start_ns != b->start_ns && a->of_kernel == b->of_kernel &&
-	       !strcmp(a->hostname, b->hostname);
-}
-
 int diff_new(struct diff **out, const struct report_data *before, const struct report_data *after)
 {
 	struct diff *diff = calloc(1, sizeof(*diff));
@@ -288,7 +280,7 @@ int diff_new(struct diff **out, const struct report_data *before, const struct r
 		return -ENOMEM;
 	diff->side[DIFF_BEFORE] = before;
 	diff->side[DIFF_AFTER] = after;
-	diff->rates = before->growth && after->growth && is_one_process(before->meta, after->meta);
+	diff->rates = before->growth && after->growth && diff_one_process(before, after);
 	err = collect_stacks(diff);
 	if (!err)
 		err = match_without_lines(diff);
@@ -313,10 +305,27 @@ struct live_amount diff_sum(const struct diff *diff, enum diff_side side)
 	return sum;
 }
 
+/* See diff_came(). */
+static struct live_amount came_by_rates(const struct diff *diff)
+{
+	double minutes = (double)report_data_duration(diff->side[DIFF_AFTER]) / 60e9, bytes = 0;
+
+	for (size_t i = 0; i < diff->nr; i++) {
+		const double *rate = diff->rows[i].rate;
+		const char *verdict = rate_verdict(&diff->rows[i]);
+
+		if (!strcmp(verdict, "new") || !strcmp(verdict, "faster"))
+			bytes += (rate[DIFF_AFTER] - rate[DIFF_BEFORE]) * minutes;
+	}
+	return (struct live_amount){.bytes = (uint64_t)fmin(ceil(bytes), 1e18)};
+}
+
 struct live_amount diff_came(const struct diff *diff)
 {
 	struct live_amount came = {0};
 
+	if (diff->rates)
+		return came_by_rates(diff);
 	for (size_t i = 0; i < diff->nr; i++) {
 		const struct live_amount *amount = diff->rows[i].amount;
 

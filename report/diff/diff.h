@@ -41,6 +41,9 @@ struct diff {
  * on failure.  Returns 0 or -ENOMEM. */
 int diff_new(struct diff **out, const struct report_data *before, const struct report_data *after);
 
+/* Are they two recordings that attached to one process, and not two moments of one? */
+bool diff_one_process(const struct report_data *before, const struct report_data *after);
+
 /* "new", "grown", "shrunk", "gone" or "same"; of rates "faster" and "slower", and "same" if they
  * differ by less than a tenth. */
 const char *diff_verdict(const struct diff *diff, const struct diff_row *row);
@@ -48,7 +51,9 @@ const char *diff_verdict(const struct diff *diff, const struct diff_row *row);
 /* What is outstanding on that side of all these stacks. */
 struct live_amount diff_sum(const struct diff *diff, enum diff_side side);
 
-/* By how much those stacks grew that grew or are new, the others aside. */
+/* By how much those stacks grew that grew or are new, the others aside.  Of rates: how many bytes
+ * more those that are new or grow faster allocated in the later recording than they would have at
+ * the rate before. */
 struct live_amount diff_came(const struct diff *diff);
 
 /* How far @a and @b are apart. */

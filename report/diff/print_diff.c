@@ -80,6 +80,7 @@ static void put_rate_row(FILE *out, const struct diff *diff, const struct diff_r
 static void put_rates(FILE *out, const struct diff *diff, size_t top)
 {
 	size_t shown = 0, growing = 0;
+	char number[TEXT_NUMBER_MAX];
 
 	fprintf(out,
 		"\nboth recordings attached to one process: what grew in them is compared by its "
@@ -99,6 +100,8 @@ static void put_rates(FILE *out, const struct diff *diff, size_t top)
 	fprintf(out, "\n%zu %s, %zu of them %s not shown; %zu did not\n", growing,
 		growing == 1 ? "stack grew" : "stacks grew", growing - shown,
 		growing - shown == 1 ? "is" : "are", diff->nr - growing);
+	fprintf(out, "new or faster ones grew by %s bytes more than at the rate before\n",
+		text_number(number, diff_came(diff).bytes));
 }
 
 static int put_diff_text(FILE *out, const struct diff *diff, size_t top)

@@ -9,7 +9,7 @@ import subprocess
 
 from backends import both_backends, by_bpf_alone
 from faulttest import FaultCase
-from mleaktest import MLEAK_FAST, TESTS, read_line
+from mleaktest import MLEAK_FAST, TESTS, end_process, read_line, wait_until
 
 TICKS_US = [1500, 1500, 3000, 6000, 12000, 24000]  # how long a tick is, at each try
 TICKS = 2000  # that are recorded at least, in three seconds; a session is 250 long
@@ -204,10 +204,54 @@ class GrowingStacksTest(FaultCase):
             # by what is outstanding it would have grown twice as fast
             self.assertGreater(int(row["bytes_after"]), 1.5 * int(row["bytes_before"]), row)
             self.assertIn(row["change"], ("same", "faster", "slower"))
+        more = re.search(r"\nnew or faster ones grew by ([\d,]+) bytes more than at the rate before\n$", text.out)
+        more = int(more[1].replace(",", ""))
+        leaked = int(rows[0]["bytes_after"]) + int(rows[1]["bytes_after"])
+        self.assertLess(more, 0.34 * leaked)
+        # what is judged is what is compared; by what is outstanding, half of it would have come
+        for limit, status in ((max(more, 1), 0), (more - 1, 1)):
+            if limit > 0:
+                self.assertEqual(self.mleak("diff", "--fail-on-leak=%d" % limit, before, after).status, status)
+        html = self.mleak("diff", "--format=html", "--fail-on-leak=%d" % (0.4 * leaked), before, after)
+        self.assertEqual(html.status, 1)
         document = json.loads(self.mleak("diff", "--format=json", before, after).out)
         self.assertIs(document["rates"], True)
         self.assertEqual([str(stack["bytes_per_minute_after"]) for stack in document["stacks"]],
                          [row["bytes_per_minute_after"] for row in rows])
+
+    def spawn_as(self, pid, argv):
+        """Start @argv as process @pid, which has ended."""
+        for _ in range(500):
+            try:
+                with open("/proc/sys/kernel/ns_last_pid", "w") as last:
+                    last.write(str(pid - 1))
+            except OSError as error:
+                self.skipTest("processes get no chosen number here: %s" % error)
+            target = self.spawn(argv, stdin=subprocess.PIPE)
+            if target.pid == pid:
+                return target
+            end_process(target)
+        self.fail("other processes begin all the time")
+
+    @by_bpf_alone
+    def test_a_program_that_was_started_again_is_another_process(self):
+        argv, pid = [self.path("grow"), "1500"], 0
+        for name in "before", "after", "again":
+            if name != "again":
+                target = self.spawn_as(pid, argv) if pid else self.spawn(argv, stdin=subprocess.PIPE)
+                pid = target.pid
+                self.assertEqual(read_line(target), "ready")
+            mleak = self.attach(pid)
+            begun = self.ask(target)[0]
+            wait_until(lambda: self.ask(target)[0] > begun + 900, "it does not tick")
+            self.stop(mleak)
+            os.rename(self.path("x.mlk"), self.path(name))
+            if name == "before":
+                end_process(target)
+        by_rates = lambda *traces: json.loads(self.mleak(
+            "diff", "--format=json", *map(self.path, traces)).out)["rates"]
+        self.assertIs(by_rates("before", "after"), False)
+        self.assertIs(by_rates("after", "again"), True)
 
     @by_bpf_alone
     def test_attached_and_sampled(self):
