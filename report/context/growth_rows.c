@@ -5,8 +5,10 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "report/base/strings.h"
+#include "report/name/short_name.h"
 
 #define INNERMOST 3    /* functions that are the same in a group */
 #define ERRORS	  1.96 /* standard errors around an estimate: 95 % */
@@ -47,30 +49,73 @@ struct growth_row growth_row_of(const struct report_data *export, const struct g
 	return row;
 }
 
-/* What the rows of a group have in common, to be freed; NULL: no memory. */
-static char *group_key(const struct report_data *export, const struct growth_row *row)
+/* The same of stack @id, which is not in the view. */
+static char *left_out_innermost(const struct growth_rows *rows, uint32_t id)
 {
-	const struct view *view = export->view;
-	uint32_t path[VIEW_MAX_PATH];
-	size_t first = view->roots != NULL,
-	       nr = row->i < view->nr ? view_path(view, row->i, path) : 0;
-	size_t len;
-	char *text = NULL;
-	FILE *out = open_memstream(&text, &len);
+	char *line = NULL, *end;
+	int err = rows->names ? stack_names_want(rows->names, id) : -ENOMEM;
 
+	if (!err)
+		err = stack_names_resolve(rows->names);
+	if (!err)
+		line = stack_names_line(rows->names, id, SIZE_MAX);
+	end = line;
+	for (int nr = 0; end && nr < INNERMOST; nr++)
+		end = strstr(nr ? end + 3 : end, " < ");
+	if (end)
+		*end = '\0';
+	return line;
+}
+
+char *growth_rows_innermost(const struct growth_rows *rows, const struct view *view, size_t i,
+			    bool whole)
+{
+	uint32_t path[VIEW_MAX_PATH];
+	size_t first = view->roots != NULL, nr, len;
+	char *text = NULL;
+	FILE *out;
+
+	if (i >= view->nr)
+		return left_out_innermost(rows, view_stack(view, i)->id);
+	out = open_memstream(&text, &len);
 	if (!out)
 		return NULL;
-	fprintf(out, "%d %" PRIu32, row->shape, view_stack(view, row->i)->process);
-	for (size_t at = 0; at < INNERMOST && first + at < nr; at++)
-		fprintf(out, "\n%s",
-			view->labels->all[path[view->opts.inverted ? first + at : nr - 1 - at]]
-				.name);
-	if (!nr) /* its functions are not known */
-		fprintf(out, "\n%zu", row->i);
+	nr = view_path(view, i, path);
+	for (size_t at = 0; at < INNERMOST && first + at < nr; at++) {
+		uint32_t label = path[view->opts.inverted ? first + at : nr - 1 - at];
+		const char *name = view->labels->all[label].name;
+
+		fputs(at ? " < " : "", out);
+		if (whole)
+			fputs(name, out);
+		else
+			name_print(out, name, 0);
+	}
 	if (!fclose(out))
 		return text;
 	free(text);
 	return NULL;
+}
+
+/* What the rows of a group have in common, to be freed; NULL: no memory.  Of what neither grows nor
+ * replaces anything, those that the view's top leaves out are in no group. */
+static char *group_key(const struct growth_rows *rows, const struct report_data *export,
+		       const struct growth_row *row)
+{
+	bool told = row->i < export->view->nr || row->shape == SHAPE_GROWING ||
+		    row->shape == SHAPE_REPLACING;
+	char *innermost = told ? growth_rows_innermost(rows, export->view, row->i, true) : NULL;
+	char *text = NULL;
+	int len = -1;
+
+	/* of some no function is known */
+	if (!told || (innermost && !*innermost))
+		len = asprintf(&text, "%zu", row->i);
+	else if (innermost)
+		len = asprintf(&text, "%d %" PRIu32 " %s", row->shape,
+			       view_stack(export->view, row->i)->process, innermost);
+	free(innermost);
+	return len < 0 ? NULL : text;
 }
 
 static int group_rows(struct growth_rows *rows, const struct report_data *export)
@@ -81,7 +126,7 @@ static int group_rows(struct growth_rows *rows, const struct report_data *export
 
 	for (size_t i = 0; i < rows->nr && !err; i++) {
 		struct growth_row *row = &rows->all[i];
-		char *key = group_key(export, row);
+		char *key = group_key(rows, export, row);
 
 		err = key ? strings_intern(keys, key, &row->group) : -ENOMEM;
 		free(key);
@@ -119,9 +164,14 @@ int growth_rows_init(struct growth_rows *rows, const struct report_data *export,
 	size_t nr = export->view->nr + export->view->left_out;
 	int err;
 
-	*rows = (struct growth_rows){calloc(nr + 1, sizeof(*rows->all)), nr};
+	*rows = (struct growth_rows){calloc(nr + 1, sizeof(*rows->all)), nr, NULL};
 	if (!rows->all)
 		return -ENOMEM;
+	if (export->view->left_out) {
+		err = stack_names_new(&rows->names, &export->view->source, &export->view->opts);
+		if (err)
+			return err;
+	}
 	for (size_t i = 0; i < rows->nr; i++)
 		rows->all[i] = growth_row_of(export, growth, i);
 	err = group_rows(rows, export);
@@ -178,5 +228,6 @@ struct growth_row growth_rows_sum(const struct report_data *export, const struct
 void growth_rows_release(struct growth_rows *rows)
 {
 	free(rows->all);
+	stack_names_free(rows->names);
 	*rows = (struct growth_rows){0};
 }

@@ -3,6 +3,7 @@
 #ifndef REPORT_GROWTH_ROWS_H
 #define REPORT_GROWTH_ROWS_H
 
+#include <stdbool.h>
 #include "report/context/report_data.h"
 #include "report/stats/growth_shape.h"
 
@@ -24,6 +25,7 @@ struct growth_row {
 struct growth_rows {
 	struct growth_row *all;
 	size_t nr;
+	struct stack_names *names; /* of those that the view's top leaves out; NULL: of none */
 };
 
 /* Make the rows of @export's view.  Groups are stacks of one process and shape with the same
@@ -31,6 +33,12 @@ struct growth_rows {
  * in any case.  Returns 0 or -ENOMEM. */
 int growth_rows_init(struct growth_rows *rows, const struct report_data *export,
 		     const struct growth *growth);
+
+/* The innermost functions of the view's stack @i, as "malloc_it < caller < its caller", also if its
+ * top leaves it out; names are @whole, or as people write them.  A string that the caller frees, or
+ * NULL when there is no memory. */
+char *growth_rows_innermost(const struct growth_rows *rows, const struct view *view, size_t i,
+			    bool whole);
 
 /* The row of the view's stack @i, in no group. */
 struct growth_row growth_row_of(const struct report_data *export, const struct growth *growth,

@@ -3,57 +3,21 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "report/base/text.h"
-#include "report/name/short_name.h"
-#include "report/view/stack_names.h"
 
 #define MOST_SHOWN   3		      /* groups of stacks */
-#define INNERMOST    3		      /* functions of each */
 #define LEAST_NS     1000000000u      /* a rate of less says nothing of an hour */
 #define MIB_PER_HOUR (60 / 1048576.0) /* of a byte a minute */
 
-/* The same of stack @id, which -n leaves out of the view. */
-static void print_left_out_stack(FILE *out, const struct view *view, uint32_t id)
+/* Print the innermost functions of the view's stack @i. */
+static void print_innermost(FILE *out, const struct report_data *export,
+			    const struct growth_rows *rows, size_t i)
 {
-	struct stack_names *names = NULL;
-	char *line = NULL, *end;
-	int err = stack_names_new(&names, &view->source, &view->opts);
+	char *line = growth_rows_innermost(rows, export->view, i, false);
 
-	if (!err)
-		err = stack_names_want(names, id);
-	if (!err)
-		err = stack_names_resolve(names);
-	if (!err)
-		line = stack_names_line(names, id, SIZE_MAX);
-	end = line;
-	for (int nr = 0; end && nr < INNERMOST; nr++)
-		end = strstr(nr ? end + 3 : end, " < ");
-	if (end)
-		*end = '\0';
-	fputs(line ? line : "a stack that -n leaves out", out);
+	fputs(line ? line : "[no memory for its names]", out);
 	free(line);
-	stack_names_free(names);
-}
-
-/* Print the innermost functions of the view's stack @i, "malloc_it < caller < its caller". */
-static void print_innermost(FILE *out, const struct view *view, size_t i)
-{
-	uint32_t path[VIEW_MAX_PATH];
-	size_t first = view->roots != NULL, nr;
-
-	if (i >= view->nr) {
-		print_left_out_stack(out, view, view_stack(view, i)->id);
-		return;
-	}
-	nr = view_path(view, i, path);
-	for (size_t at = 0; at < INNERMOST && first + at < nr; at++) {
-		uint32_t label = path[view->opts.inverted ? first + at : nr - 1 - at];
-
-		fputs(at ? " < " : "", out);
-		name_print(out, view->labels->all[label].name, 0);
-	}
 }
 
 /* When the first of @nr rows was called first, in seconds from the start of the recording. */
@@ -80,7 +44,40 @@ static double growth_of_rows(const struct growth_rows *rows, size_t *nr)
 	return sum;
 }
 
-void print_growth_answer(FILE *out, const struct report_data *export,
+/* What is in the place of older blocks, so that the tree shows it but it is no growth. */
+static void print_replacing(FILE *out, const struct report_data *export,
+			    const struct growth_rows *rows)
+{
+	char bytes[TEXT_NUMBER_MAX], number[TEXT_NUMBER_MAX];
+	size_t first = 0, end, groups = 0;
+	struct live_amount amount;
+
+	while (first < rows->nr && rows->all[first].shape != SHAPE_REPLACING)
+		first++;
+	for (end = first; end < rows->nr && rows->all[end].shape == SHAPE_REPLACING;)
+		end++;
+	if (first == end)
+		return;
+	amount = growth_rows_amount(export, &rows->all[first], end - first);
+	fprintf(out,
+		"  replacing      %s bytes in %s %s: as many older blocks were freed, so this did "
+		"not grow\n",
+		text_number(bytes, amount.bytes), text_number(number, end - first),
+		end - first == 1 ? "stack" : "stacks");
+	for (; first < end && groups < MOST_SHOWN; groups++) {
+		size_t nr = growth_rows_in_group(rows, first);
+
+		amount = growth_rows_amount(export, &rows->all[first], nr);
+		fprintf(out, "    %s bytes: ", text_number(bytes, amount.bytes));
+		print_innermost(out, export, rows, rows->all[first].i);
+		fputc('\n', out);
+		first += nr;
+	}
+	if (first < end)
+		fprintf(out, "    and %s more\n", text_number(number, end - first));
+}
+
+static void print_answer(FILE *out, const struct report_data *export,
 			 const struct growth_rows *rows)
 {
 	char number[TEXT_NUMBER_MAX], of[TEXT_NUMBER_MAX];
@@ -106,12 +103,19 @@ void print_growth_answer(FILE *out, const struct report_data *export,
 
 		fprintf(out, "    %+.1f MiB/h since %.1f s: ", row.per_minute * MIB_PER_HOUR,
 			since(export, &rows->all[shown], nr));
-		print_innermost(out, export->view, row.i);
+		print_innermost(out, export, rows, row.i);
 		fputc('\n', out);
 		shown += nr;
 	}
 	if (shown < growing)
 		fprintf(out, "    and %s more\n", text_number(number, growing - shown));
+}
+
+void print_growth_answer(FILE *out, const struct report_data *export,
+			 const struct growth_rows *rows)
+{
+	print_answer(out, export, rows);
+	print_replacing(out, export, rows);
 }
 
 bool print_growing(FILE *out, const struct report_data *export, const struct growth_rows *rows)
@@ -126,7 +130,7 @@ bool print_growing(FILE *out, const struct report_data *export, const struct gro
 	nr = growth_rows_in_group(rows, 0);
 	row = growth_rows_sum(export, rows->all, nr);
 	fputs("growing: ", out);
-	print_innermost(out, export->view, row.i);
+	print_innermost(out, export, rows, row.i);
 	fprintf(out, ", %+.1f MiB/h", row.per_minute * MIB_PER_HOUR);
 	if (nr < growing)
 		fprintf(out, ", and %s more %s", text_number(number, growing - nr),

@@ -4,8 +4,8 @@
 
 #include "report/context/growth_rows.h"
 
-/* Print it as lines of the summary: the growth of all stacks that grow, and the first of them.
- * Errors are left in @out for ferror(). */
+/* Print it as lines of the summary: the growth of all stacks that grow, and the first of them; and
+ * those that did not because they replace older blocks.  Errors are left in @out for ferror(). */
 void print_growth_answer(FILE *out, const struct report_data *export,
 			 const struct growth_rows *rows);
 

@@ -167,6 +167,12 @@ class GrowingStacksTest(FaultCase):
         for name, rate in rows.items():
             found = re.search(r"\n    \+([\d.]+) MiB/h since (\d+\.\d) s: get < %s < one_tick\n" % name, head)
             self.assertAlmostEqual(float(found[1]), rate, delta=0.11)
+        rows = self.rows()
+        replacing = [row for row in rows if row["shape"] == "replacing"]
+        found = re.search(r"\n  replacing +([\d,]+) bytes in (\d+) stacks?: as many older blocks were freed, so "
+                          r"this did not grow\n    ([\d,]+) bytes: get < \w+ < one_tick\n", head)
+        self.assertEqual(found[1].replace(",", ""), str(sum(int(row["outstanding_bytes"]) for row in replacing)))
+        self.assertEqual(int(found[2]), len(replacing))
         self.assert_line_below(text)
         one = self.report(self.path("x.mlk"), "-n", "1")
         self.assertEqual(one.split("call path")[0], head)
