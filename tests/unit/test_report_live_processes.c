@@ -159,8 +159,8 @@ static void who_goes_on_keeps_its_blocks_when_others_are_forgotten(void **state)
 		begin_child(live, 300 + i, 1);
 		forget_ended(live);
 		/* both are its own, not those of the one before */
-		send(live, (struct mlk_event){
-				   .kind = MLK_FREE, .tgid = 200, .tid = 200, .addr = 0x2000});
+		send(live,
+		     (struct mlk_event){.kind = MLK_FREE, .tgid = 200, .tid = 200, .addr = 0x2000});
 		end_child(live, 300 + i, 2 * i + 1);
 		forget_ended(live);
 		assert_int_equal(live_process_number(live, 200, &number), 0);
