@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 from forevertest import Leaker
+from kerneltest import OPEN, KernelCase
 from mleaktest import MLEAK, Case, descendants, needs_bpf, number, state_of, wait_until
 
 ROW = re.compile(r"^ +([\d.]+ \w+) +([-+]?[\d.]+ \w+)/s +([\d,]+) +([\d.]+)% +([\d.]+ \w+)  (.*?)  (\S.*)$")
@@ -202,4 +203,28 @@ class TopScreenTest(Case):
         trace, _ = self.record(self.sample("single"))
         terminal = Terminal(self, MLEAK, "top", "--plain", trace)
         terminal.wait(r"1,081 bytes in 23 blocks outstanding")
+        self.assertEqual(terminal.status(), 0)
+
+
+class TopKernelScreenTest(KernelCase):
+    def test_caches_and_control_groups(self):
+        terminal = Terminal(self, MLEAK, "top", "--kernel", "--events", "--comm", self.comm, "200ms")
+        terminal.wait(r"^mleak top  the kernel  ")
+        wait_until(lambda: "[attaching]" not in terminal.screen(), "nothing is recorded")
+        self.tell("make")
+        terminal.type("c")
+        terminal.wait(r"^ *bytes +blocks +cache$")
+        terminal.wait(r"^ .* %d  filp$" % OPEN)
+        terminal.type("g")
+        seen = terminal.wait(r"^ *bytes +blocks +control group$")
+        # all of it is of one process
+        all_of_it = re.search(r"(?m)^outstanding .* in ([\d,]+) blocks", seen)[1]
+        self.assertRegex(seen, r"(?m)^ .* %s  \S" % all_of_it)
+        terminal.type("p")
+        terminal.wait(r"^ .*  %s \(%d\)$" % (self.comm, self.target.pid))
+        self.assertEqual(terminal.screen().count("(%d)" % self.target.pid), 1)
+        self.tell("close")
+        terminal.type("c")
+        wait_until(lambda: not re.search(r"(?m) %d  filp$" % OPEN, terminal.screen()), "they are not freed")
+        terminal.type("q")
         self.assertEqual(terminal.status(), 0)

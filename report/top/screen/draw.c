@@ -224,6 +224,7 @@ static const char help[] =
 	"/         show only stacks with this in a function's name\n"
 	"Enter     all frames of the chosen stack, and back\n"
 	"t p       what threads, or processes, hold, and back\n"
+	"c g       what caches, or control groups, hold of the kernel's memory, and back\n"
 	"Space     stand still; what is recorded goes on\n"
 	"w         write the trace so far to a file, or this table if no trace is kept\n"
 	"Esc       back to all stacks\n"
@@ -252,6 +253,7 @@ static int draw_page(const struct screen *screen)
 /* The names of the columns; that which sorts has a mark. */
 static void draw_columns(const struct screen *screen)
 {
+	static const char *const kinds[GROUPS_NR] = {"process", "thread", "cache", "control group"};
 	const char *marks[TOP_SORTS] = {" ", " ", " ", " "};
 
 	marks[screen->sort] = "*";
@@ -261,9 +263,9 @@ static void draw_columns(const struct screen *screen)
 		mvprintw(HEAD_ROWS, 0, "%s%10s%s%12s%s%9s%7s%s%8s  %-*s  stack", marks[TOP_BYTES],
 			 size_title(), marks[TOP_RATE], "net/s", marks[TOP_BLOCKS], "blocks",
 			 "freed", marks[TOP_AGE], "age", TREND_COLUMNS, "trend");
-	else if (screen->page == PAGE_THREADS || screen->page == PAGE_PROCESSES)
+	else if (screen_groups(screen))
 		mvprintw(HEAD_ROWS, 0, "%11s %13s  %s", size_title(), "blocks",
-			 screen_groups(screen)->threads ? "thread" : "process");
+			 kinds[screen_groups(screen)->kind]);
 	else
 		mvaddstr(HEAD_ROWS, 0, screen->page == PAGE_HELP ? "keys" : "stack");
 	attroff(A_UNDERLINE | A_BOLD);

@@ -11,7 +11,7 @@ static void add_block(void *arg, const struct live_block *block)
 {
 	struct groups *groups = arg;
 	struct group group = {.tgid = groups->of_kernel ? block->origin : block->tgid,
-			      .tid = groups->threads ? block->tid : 0};
+			      .tid = groups->kind == GROUPS_THREADS ? block->tid : 0};
 	uint32_t number;
 
 	if (intern_pair(&groups->table, &group, sizeof(group), &number) < 0)
@@ -31,34 +31,81 @@ static int compare_groups(const void *a, const void *b)
 	return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
-int groups_fill(struct groups *groups, const struct top_view *view, bool threads)
+/* What the kernel's blocks with the origin @number are summed up by, to be freed. */
+static char *name_origin(const struct replay *leaks, enum group_kind kind, uint32_t number)
 {
+	const struct origin *origin = origins_get(&leaks->origins, number);
+	char *text = NULL;
+	int len;
+
+	if (!origin)
+		return strdup("[not known]");
+	if (kind == GROUPS_CGROUPS)
+		return strdup(*origin->cgroup ? origin->cgroup : "[not known]");
+	if (kind == GROUPS_CACHES && *origin->cache)
+		return strdup(origin->cache);
+	if (kind == GROUPS_CACHES)
+		len = asprintf(&text, "pages of order %" PRIu32, origin->order);
+	else
+		len = asprintf(&text, "%s (%" PRIu32 ")", origin->process, origin->tgid);
+	return len < 0 ? NULL : text;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(((const struct group *)a)->name, ((const struct group *)b)->name);
+}
+
+/* Origins with one name are one group.  Returns 0 or -ENOMEM. */
+static int merge_origins(struct groups *groups, const struct replay *leaks)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < groups->nr; i++) {
+		groups->all[i].name = name_origin(leaks, groups->kind, groups->all[i].tgid);
+		if (!groups->all[i].name)
+			return -ENOMEM;
+	}
+	if (groups->nr)
+		qsort(groups->all, groups->nr, sizeof(*groups->all), compare_names);
+	for (size_t i = 0; i < groups->nr; i++) {
+		if (!nr || compare_names(&groups->all[nr - 1], &groups->all[i])) {
+			groups->all[nr++] = groups->all[i];
+			continue;
+		}
+		live_amount_add(&groups->all[nr - 1].now, groups->all[i].now);
+		free(groups->all[i].name);
+	}
+	groups->nr = nr;
+	return 0;
+}
+
+int groups_fill(struct groups *groups, const struct top_view *view, enum group_kind kind)
+{
+	int err = 0;
+
 	groups_release(groups);
 	groups->of_kernel = mlk_reader_meta(view->trace)->of_kernel;
-	groups->threads = threads && !groups->of_kernel;
+	groups->kind = groups->of_kernel && kind == GROUPS_THREADS ? GROUPS_PROCESSES : kind;
 	live_each(view->leaks->live, add_block, groups);
-	if (groups->nr)
+	if (groups->of_kernel && !groups->failed)
+		err = merge_origins(groups, view->leaks);
+	if (groups->nr && !err)
 		qsort(groups->all, groups->nr, sizeof(*groups->all), compare_groups);
-	return groups->failed ? -ENOMEM : 0;
+	return groups->failed ? -ENOMEM : err;
 }
 
 char *group_name(const struct groups *groups, const struct top_view *view,
 		 const struct group *group)
 {
 	const struct replay *leaks = view->leaks;
-	const struct origin *origin;
 	const char *name;
 	char *text;
 	int len;
 
-	if (groups->of_kernel) {
-		origin = origins_get(&leaks->origins, group->tgid);
-		if (!origin)
-			return strdup("[not known]");
-		len = asprintf(&text, "%s (%" PRIu32 ")", origin->process, origin->tgid);
-		return len < 0 ? NULL : text;
-	}
-	if (!groups->threads)
+	if (group->name)
+		return strdup(group->name);
+	if (groups->kind != GROUPS_THREADS)
 		return processes_label(leaks->processes, group->tgid);
 	name = thread_names_get(leaks->threads, group->tgid, group->tid);
 	len = asprintf(&text, "%s (%" PRIu32 "/%" PRIu32 ")", name[0] ? name : "thread",
@@ -68,6 +115,8 @@ char *group_name(const struct groups *groups, const struct top_view *view,
 
 void groups_release(struct groups *groups)
 {
+	for (size_t i = 0; i < groups->nr; i++)
+		free(groups->all[i].name);
 	intern_release(&groups->table);
 	*groups = (struct groups){0};
 }

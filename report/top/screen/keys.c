@@ -19,6 +19,18 @@ static int show_page(struct screen *screen, enum screen_page page)
 	return screen_refresh(screen);
 }
 
+static int show_groups(struct screen *screen, enum group_kind kind)
+{
+	bool of_kernel = mlk_reader_meta(screen->view->trace)->of_kernel;
+
+	if (kind < GROUPS_CACHES || of_kernel)
+		return show_page(screen, (enum screen_page)(PAGE_GROUPS + (int)kind));
+	snprintf(screen->message, sizeof(screen->message),
+		 "only the kernel's memory is in caches and control groups: mleak top --kernel");
+	screen->stale = true;
+	return 0;
+}
+
 static int sort_by(struct screen *screen, enum top_sort sort)
 {
 	screen->sort = sort;
@@ -195,9 +207,13 @@ int screen_key(struct screen *screen, int key)
 	case '/':
 		return begin_filter(screen);
 	case 't':
-		return show_page(screen, PAGE_THREADS);
+		return show_groups(screen, GROUPS_THREADS);
 	case 'p':
-		return show_page(screen, PAGE_PROCESSES);
+		return show_groups(screen, GROUPS_PROCESSES);
+	case 'c':
+		return show_groups(screen, GROUPS_CACHES);
+	case 'g':
+		return show_groups(screen, GROUPS_CGROUPS);
 	case 'w':
 		return write_file(screen);
 	case '?':

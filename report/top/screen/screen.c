@@ -84,14 +84,12 @@ size_t screen_list_length(const struct screen *screen)
 
 const struct groups *screen_groups(const struct screen *screen)
 {
-	bool any = screen->page == PAGE_THREADS || screen->page == PAGE_PROCESSES;
-
-	return any ? &screen->groups[screen->page == PAGE_THREADS] : NULL;
+	return screen->page >= PAGE_GROUPS ? &screen->groups[screen->page - PAGE_GROUPS] : NULL;
 }
 
-static int fill_groups(struct screen *screen, bool threads)
+static int fill_groups(struct screen *screen, enum group_kind kind)
 {
-	return groups_fill(&screen->groups[threads], screen->view, threads);
+	return groups_fill(&screen->groups[kind], screen->view, kind);
 }
 
 int screen_refresh(struct screen *screen)
@@ -103,7 +101,7 @@ int screen_refresh(struct screen *screen)
 	if (!err)
 		err = screen_choose(screen);
 	if (!err && !screen->paused && screen_groups(screen))
-		err = fill_groups(screen, screen->page == PAGE_THREADS);
+		err = fill_groups(screen, (enum group_kind)(screen->page - PAGE_GROUPS));
 	screen->stale = true;
 	return err;
 }
@@ -139,12 +137,13 @@ static int tick(struct screen *screen, uint64_t now_ns)
 
 int screen_pause(struct screen *screen)
 {
-	int err = 0;
+	bool of_kernel = mlk_reader_meta(screen->view->trace)->of_kernel;
+	int nr = of_kernel ? GROUPS_NR : GROUPS_CACHES, err = 0;
 
 	if (!screen->paused && !screen->ended && screen->source->live)
 		err = tick(screen, clock_now_ns());
-	for (int threads = 0; threads < 2 && !err && !screen->paused; threads++)
-		err = fill_groups(screen, threads);
+	for (int kind = 0; kind < nr && !err && !screen->paused; kind++)
+		err = fill_groups(screen, (enum group_kind)kind);
 	screen->paused = !screen->paused;
 	screen->next_ns = 0;
 	screen->stale = true;
@@ -226,8 +225,8 @@ int screen_run(struct top_view *view, struct top_source *source, bool *quit)
 	endwin();
 	delscreen(terminal);
 	*quit = screen.quit || source->hung_up;
-	groups_release(&screen.groups[0]);
-	groups_release(&screen.groups[1]);
+	for (int kind = 0; kind < GROUPS_NR; kind++)
+		groups_release(&screen.groups[kind]);
 	free(screen.shown);
 	free(screen.match);
 	return err;

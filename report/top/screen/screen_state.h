@@ -9,7 +9,12 @@
 #define MESSAGE_MAX 160
 
 /* What fills the screen below its head. */
-enum screen_page { PAGE_STACKS, PAGE_STACK, PAGE_THREADS, PAGE_PROCESSES, PAGE_HELP };
+enum screen_page {
+	PAGE_STACKS,
+	PAGE_STACK,
+	PAGE_HELP,
+	PAGE_GROUPS, /* and from here on one for each enum group_kind */
+};
 
 /* All of the screen. */
 struct screen {
@@ -25,9 +30,9 @@ struct screen {
 	size_t nr_shown, shown_room;
 	uint8_t *match; /* by number of stack, what the filter says of it */
 	size_t match_room;
-	size_t at, first;	     /* of the list: the chosen line, and the first that is seen */
-	uint32_t opened;	     /* number of the stack on PAGE_STACK */
-	struct groups groups[2];     /* processes, and threads */
+	size_t at, first; /* of the list: the chosen line, and the first that is seen */
+	uint32_t opened;  /* number of the stack on PAGE_STACK */
+	struct groups groups[GROUPS_NR];
 	uint64_t outstanding_before; /* bytes, at the table before the last */
 	uint64_t resident;	     /* bytes in memory by the kernel; 0: not known */
 	uint64_t next_ns;
