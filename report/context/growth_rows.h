@@ -3,9 +3,9 @@
 #ifndef REPORT_GROWTH_ROWS_H
 #define REPORT_GROWTH_ROWS_H
 
-#include <stdbool.h>
 #include "report/context/report_data.h"
 #include "report/stats/growth_shape.h"
+#include <stdbool.h>
 
 /* How a stack grew. */
 struct growth_row {
