@@ -51,6 +51,8 @@ static int print_report(struct report_run *job)
 	/* a table is made of all stacks, and cut then */
 	if (is_table(opts))
 		view.top = 0;
+	if (group_is_threads(opts->by))
+		view.all = true;
 	status = report_run_view(job, &view, places);
 	if (status == EXIT_OK && !job->view->nr)
 		status = warn_of_filters(job, &unmatched);

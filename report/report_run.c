@@ -18,6 +18,7 @@
 #include "report/name/short_name.h"
 #include "report/output/print_address.h"
 #include "report/stats/heaptrack_events.h"
+#include "report/stats/thread_accounts.h"
 #include "report/terminal/pager.h"
 #include "report/terminal/progress_line.h"
 #include "report/trace/address_spaces.h"
@@ -155,6 +156,16 @@ static bool gives_up_growth(struct report_run *job, int err)
 	return true;
 }
 
+static void note_change(void *arg, const struct live_change *change)
+{
+	struct report_run *job = arg;
+
+	if (job->growth)
+		growth_changed(job->growth, change);
+	if (job->accounts)
+		thread_accounts_changed(job->accounts, change);
+}
+
 static int collect_report(struct report_run *job)
 {
 	struct progress_line meter;
@@ -185,10 +196,16 @@ static int collect_report(struct report_run *job)
 		err = growth_new(&job->growth);
 		if (err)
 			return report_run_explain_read(job, err);
-		opts.watch = (struct live_watch){.changed = growth_changed, .arg = job->growth};
+		opts.watch = (struct live_watch){.changed = note_change, .arg = job};
 		/* its rows take nearly as much again */
 		if (can_leave_out_growth(job))
 			job->growth->most_bytes = memory_allowed() / GROWTH_SHARE;
+	}
+	if (group_is_threads(job->opts->by)) {
+		err = thread_accounts_new(&job->accounts);
+		if (err)
+			return report_run_explain_read(job, err);
+		opts.watch = (struct live_watch){.changed = note_change, .arg = job};
 	}
 	progress_line_begin(&meter, mlk_reader_size(job->trace), !job->opts->quiet);
 	if (job->opts->find_addr) {
@@ -204,6 +221,8 @@ static int collect_report(struct report_run *job)
 	if (!err && job->growth)
 		err = growth_finish(job->growth, job->leaks->live, &job->leaks->chosen,
 				    older_in_sample(job));
+	if (!err && job->accounts)
+		err = thread_accounts_finish(job->accounts);
 	if (gives_up_growth(job, err))
 		return collect_report(job);
 	return err ? report_run_explain_read(job, err) : EXIT_OK;
@@ -355,6 +374,7 @@ struct report_data report_run_export(const struct report_run *job)
 		.overrun_names = job->overrun_names,
 		.suppressions = job->suppressions,
 		.growth = tells_growth(job) ? job->growth : NULL,
+		.accounts = job->accounts,
 	};
 }
 
@@ -365,6 +385,7 @@ void report_run_release(struct report_run *job)
 	view_free(job->view);
 	replay_free(job->leaks);
 	growth_free(job->growth);
+	thread_accounts_free(job->accounts);
 	heaptrack_events_free(job->events);
 	address_history_free(job->holders);
 	suppressions_free(job->suppressions);

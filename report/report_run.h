@@ -20,7 +20,8 @@ struct report_run {
 	struct heaptrack_events *events; /* for that format alone */
 	struct growth *growth; /* for --growth, --timeline, and what is said beside stacks */
 	bool without_growth;   /* which is not said, for lack of memory */
-	struct address_history *holders; /* for --addr */
+	struct address_history *holders;  /* for --addr */
+	struct thread_accounts *accounts; /* for --by thread */
 	struct replay *leaks;
 	struct view *view;
 	struct stack_names *overrun_names;

@@ -20,6 +20,7 @@ struct verdict {
 };
 
 struct growth;
+struct thread_accounts;
 
 /* All of it is borrowed. */
 struct report_data {
@@ -33,6 +34,7 @@ struct report_data {
 	struct suppressions *suppressions;	 /* that the view was made with; NULL: none */
 	const struct verdict *verdict;		 /* for the formats of CI; else NULL */
 	const struct growth *growth;		 /* to say beside stacks what grows; or NULL */
+	const struct thread_accounts *accounts;	 /* for tables of threads, else NULL */
 };
 
 /* As what a table is printed: for people, or for programs. */

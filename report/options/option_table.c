@@ -36,11 +36,13 @@ static const struct option_info rows[] = {
 	{.key = OPT_BY,
 	 .name = "by",
 	 .arg = "KEY",
-	 .help = "in place of stacks, a table by thread, module, size, function, file or age; of "
+	 .help = "in place of stacks, a table by thread, thread-name, module, size, function, file "
+		 "or age; of "
 		 "the "
 		 "kernel's memory by process, cgroup, cache, order or flags, too; also with "
 		 "--format=csv or json",
-	 .values = "thread module size function file age process cgroup cache order flags"},
+	 .values = "thread thread-name module size function file age process cgroup cache order "
+		   "flags"},
 	{.key = OPT_GROWTH,
 	 .name = "growth",
 	 .help = "is it a leak? How each stack grew, which share of its blocks was freed, and how "

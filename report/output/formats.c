@@ -141,7 +141,7 @@ enum table_format format_of_table(enum report_format format)
 
 static bool shows_names(const struct table *table)
 {
-	return !table->timeline && table->by != GROUP_THREAD && table->by != GROUP_SIZE &&
+	return !table->timeline && !group_is_threads(table->by) && table->by != GROUP_SIZE &&
 	       table->by < GROUP_AGE;
 }
 

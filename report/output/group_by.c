@@ -14,6 +14,7 @@
 #include "report/context/table_rows.h"
 #include "report/machine/print_json.h"
 #include "report/name/short_name.h"
+#include "report/output/print_threads.h"
 #include "report/terminal/color.h"
 
 #define SCHEMA_VERSION 1
@@ -37,10 +38,10 @@ struct groups {
 };
 
 static const char *const names[] = {
-	[GROUP_THREAD] = "thread",   [GROUP_MODULE] = "module",	    [GROUP_SIZE] = "size",
-	[GROUP_FILE] = "file",	     [GROUP_FUNCTION] = "function", [GROUP_AGE] = "age",
-	[GROUP_PROCESS] = "process", [GROUP_CGROUP] = "cgroup",	    [GROUP_CACHE] = "cache",
-	[GROUP_ORDER] = "order",     [GROUP_FLAGS] = "flags",
+	[GROUP_MODULE] = "module",     [GROUP_SIZE] = "size",	[GROUP_FILE] = "file",
+	[GROUP_FUNCTION] = "function", [GROUP_AGE] = "age",	[GROUP_PROCESS] = "process",
+	[GROUP_CGROUP] = "cgroup",     [GROUP_CACHE] = "cache", [GROUP_ORDER] = "order",
+	[GROUP_FLAGS] = "flags",
 };
 
 static bool is_by_stack(enum group_key key)
@@ -103,17 +104,6 @@ static int add_group_stack(struct groups *g, size_t i)
 	return 0;
 }
 
-static void name_thread(const struct groups *g, const struct live_block *block, char *text,
-			size_t room)
-{
-	char *name = text_escape(
-		thread_names_get(g->export->leaks->chosen.threads, block->tgid, block->tid));
-
-	snprintf(text, room, "%" PRIu32 "%s%s", block->tid, name && *name ? " " : "",
-		 name ? name : "");
-	free(name);
-}
-
 static uint64_t name_size(const struct live_block *block, char *text, size_t room)
 {
 	uint64_t last = 1;
@@ -170,9 +160,7 @@ static void add_block(void *arg, const struct live_block *block)
 
 	if (g->err || !g->shown[block->stack])
 		return;
-	if (g->key == GROUP_THREAD)
-		name_thread(g, block, text, sizeof(text));
-	else if (g->key == GROUP_SIZE)
+	if (g->key == GROUP_SIZE)
 		order = name_size(block, text, sizeof(text));
 	else if (g->key >= GROUP_PROCESS)
 		name_origin(g, block, text, sizeof(text));
@@ -362,11 +350,15 @@ int print_groups(FILE *out, const struct report_data *export, enum group_key key
 		 const struct table_opts *opts)
 {
 	struct groups g = {.export = export, .key = key};
-	int err = collect_groups(&g);
 	size_t rows = opts->format == TABLE_TEXT ? export->view->opts.rows : 0;
-	size_t nr = err ? 0 : g.names->nr - 1;
-	size_t shown = rank_groups(&g, nr, opts->top ? opts->top : rows);
+	size_t nr, shown;
+	int err;
 
+	if (group_is_threads(key))
+		return print_threads(out, export, key == GROUP_THREAD_NAME, opts);
+	err = collect_groups(&g);
+	nr = err ? 0 : g.names->nr - 1;
+	shown = rank_groups(&g, nr, opts->top ? opts->top : rows);
 	if (!err)
 		err = put_groups(out, &g, opts, shown, nr);
 	free(g.all);

@@ -8,12 +8,13 @@
 /* What --by names. */
 enum group_key {
 	GROUP_NONE,
-	GROUP_THREAD,	/* that got the block, whichever frees it */
-	GROUP_MODULE,	/* of the function that allocated */
-	GROUP_SIZE,	/* by powers of two */
-	GROUP_FUNCTION, /* that allocated */
-	GROUP_FILE,	/* source file of it */
-	GROUP_AGE,	/* at the end */
+	GROUP_THREAD,	   /* that got the block, whichever frees it: print_threads.h */
+	GROUP_THREAD_NAME, /* the same of all that have a name */
+	GROUP_MODULE,	   /* of the function that allocated */
+	GROUP_SIZE,	   /* by powers of two */
+	GROUP_FUNCTION,	   /* that allocated */
+	GROUP_FILE,	   /* source file of it */
+	GROUP_AGE,	   /* at the end */
 	/* of the kernel's blocks: */
 	GROUP_PROCESS, /* on whose behalf; "interrupts" for none */
 	GROUP_CGROUP,
@@ -21,6 +22,12 @@ enum group_key {
 	GROUP_ORDER, /* of pages */
 	GROUP_FLAGS, /* of the allocation */
 };
+
+/* Is it about threads, and needs struct report_data's accounts? */
+static inline bool group_is_threads(enum group_key key)
+{
+	return key == GROUP_THREAD || key == GROUP_THREAD_NAME;
+}
 
 /*
  * Print to @out a line for each group: of sizes and ages in their order, else the one with the most

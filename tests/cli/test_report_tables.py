@@ -84,7 +84,7 @@ class ReportTablesTest(Case):
         self.assertEqual(document["intervals"][-1]["until_ns"], document["trace"]["duration_ns"])
 
     def test_json_and_csv_of_groups_say_the_same(self):
-        for key in "function", "size", "thread":
+        for key in "function", "size":
             for more in [], ["-n", "1"]:
                 with self.subTest(key=key, more=more):
                     document = self.document("--by", key, *more)

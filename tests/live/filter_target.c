@@ -10,6 +10,8 @@
  *   T fail N              the same in vain
  *   T map N PAGES         map N ranges, and unmap the first page of each
  *   T tid 0               print "tid TID"
+ *   T who 0               print "who A F BLOCKS BYTES" of what thread A allocated, so far, and F
+ *                         freed; F -1: of all that A allocated
  *   T fork N              start a child that frees the N blocks that were kept last, keeps 10 of
  *                         177 bytes, and frees 3 of these; wait for its end
  *   T spawn N             start a child that keeps N blocks of 100 bytes; wait for its end
@@ -39,17 +41,35 @@ struct work {
 
 static void *blocks[MAX_BLOCKS];
 static unsigned long sizes[MAX_BLOCKS];
+static char owners[MAX_BLOCKS]; /* threads */
 static unsigned long kept, allocs, alloc_bytes, frees;
 static struct work now;
+static struct sum {
+	unsigned long nr, bytes;
+} given[MAX_THREADS], freed[MAX_THREADS][MAX_THREADS];
 static pthread_barrier_t begin[MAX_THREADS], end;
 static int started[MAX_THREADS];
+
+static void add_to(struct sum *sum, unsigned long size)
+{
+	sum->nr++;
+	sum->bytes += size;
+}
+
+/* The block @i is freed. */
+static void count_free(unsigned long i)
+{
+	add_to(&freed[(int)owners[i]][now.thread], sizes[i]);
+}
 
 static void keep(void *block, unsigned long size)
 {
 	if (!block || kept == MAX_BLOCKS)
 		_exit(98);
 	blocks[kept] = block;
+	owners[kept] = (char)now.thread;
 	sizes[kept++] = size;
+	add_to(&given[now.thread], size);
 	allocs++;
 	alloc_bytes += size;
 }
@@ -60,8 +80,11 @@ static void resize(unsigned long i, unsigned long size)
 
 	if (!moved)
 		return;
+	count_free(i);
 	blocks[i] = moved;
+	owners[i] = (char)now.thread;
 	sizes[i] = size;
+	add_to(&given[now.thread], size);
 	allocs++;
 	frees++;
 	alloc_bytes += size;
@@ -129,12 +152,25 @@ static void exec_again(unsigned long nr)
 	_exit(93);
 }
 
+static void say_who(void)
+{
+	for (int a = 0; a < MAX_THREADS; a++) {
+		if (given[a].nr)
+			say("who %d -1 %lu %lu\n", a, given[a].nr, given[a].bytes);
+		for (int f = 0; f < MAX_THREADS; f++)
+			if (freed[a][f].nr)
+				say("who %d %d %lu %lu\n", a, f, freed[a][f].nr, freed[a][f].bytes);
+	}
+}
+
 static void work(const struct work *w)
 {
 	unsigned long first = kept - (w->nr < kept ? w->nr : kept);
 
 	if (!strcmp(w->verb, "tid"))
 		say("tid %d\n", gettid());
+	if (!strcmp(w->verb, "who"))
+		say_who();
 	if (!strcmp(w->verb, "fork"))
 		fork_and_wait(w->nr);
 	if (!strcmp(w->verb, "spawn"))
@@ -148,7 +184,7 @@ static void work(const struct work *w)
 			keep(malloc(w->size + i % w->sizes * w->step),
 			     w->size + i % w->sizes * w->step);
 		else if (!strcmp(w->verb, "drop") && kept)
-			free(blocks[--kept]), frees++;
+			count_free(kept - 1), free(blocks[--kept]), frees++;
 		else if (!strcmp(w->verb, "grow"))
 			resize(first + i, w->size);
 		else if (!strcmp(w->verb, "fail"))
