@@ -70,3 +70,32 @@ const char *mlk_skip_text(enum mlk_skip kind)
 	return (unsigned int)kind < MLK_SKIP_NR ? text[kind]
 						: "of a kind that this mleak does not know";
 }
+
+const char *mlk_memory_text(enum mlk_memory_value value)
+{
+	static const char *const text[MLK_MEMORY_NR] = {
+		[MLK_MEMORY_MAPPED] = "mapped",
+		[MLK_MEMORY_RSS] = "RSS",
+		[MLK_MEMORY_PSS] = "PSS",
+		[MLK_MEMORY_ANON] = "anonymous",
+		[MLK_MEMORY_FILE] = "files",
+		[MLK_MEMORY_SHMEM] = "shared memory",
+		[MLK_MEMORY_SWAP] = "swap",
+		[MLK_MEMORY_PAGE_TABLES] = "page tables",
+		[MLK_MEMORY_PEAK] = "peak RSS",
+		[MLK_MEMORY_LAZY_FREE] = "lazily freed",
+		[MLK_MEMORY_HUGE] = "huge pages",
+		[MLK_MEMORY_TOTAL] = "total",
+		[MLK_MEMORY_FREE] = "free",
+		[MLK_MEMORY_AVAILABLE] = "available",
+		[MLK_MEMORY_CACHED] = "cached files",
+		[MLK_MEMORY_SLAB_RECLAIM] = "reclaimable slabs",
+		[MLK_MEMORY_SLAB_KEPT] = "unreclaimable slabs",
+		[MLK_MEMORY_KERNEL_STACKS] = "kernel stacks",
+		[MLK_MEMORY_VMALLOC] = "vmalloc",
+		[MLK_MEMORY_PERCPU] = "percpu",
+	};
+
+	return (unsigned int)value < MLK_MEMORY_NR ? text[value]
+						   : "of a kind that this mleak does not know";
+}

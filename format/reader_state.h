@@ -7,6 +7,7 @@
 #include "format/event/events.h"
 #include "format/reader.h"
 #include "format/record/arena.h"
+#include "format/record/memory.h"
 #include "format/record/unwound.h"
 
 /* What the reader does next. */
@@ -35,8 +36,9 @@ struct mlk_reader {
 	struct mlk_arena text; /* strings of the record returned last */
 	struct mlk_mapping *mappings;
 	struct mlk_unwound_room unwound;
-	uint64_t unwound_ns;	/* of the one returned last: its first time */
-	struct mlk_entry entry; /* of an INDEX chunk, returned last */
+	uint64_t unwound_ns;		/* of the one returned last: its first time */
+	struct mlk_memory_state memory; /* of a MEMORY chunk: of its samples returned */
+	struct mlk_entry entry;		/* of an INDEX chunk, returned last */
 	struct mlk_entries list;
 	bool index_lied;
 	bool single; /* only the current chunk was requested */

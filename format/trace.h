@@ -217,6 +217,45 @@ struct mlk_origin {
  * none. */
 #define MLK_SPACE_REG 0 /* rax */
 
+/* What a sample tells of a process's memory, all in bytes; of the machine's from
+ * MLK_MEMORY_TOTAL on.  The order is that of the file: append. */
+enum mlk_memory_value {
+	MLK_MEMORY_MAPPED, /* address space in use (VmSize) */
+	MLK_MEMORY_RSS,	   /* resident: the sum of the next three but PSS */
+	MLK_MEMORY_PSS,	   /* the same, pages that others map, too, in parts (Pss) */
+	MLK_MEMORY_ANON,   /* anonymous pages (RssAnon): heaps, stacks, written private files */
+	MLK_MEMORY_FILE,   /* pages of files (RssFile) */
+	MLK_MEMORY_SHMEM,  /* shared memory and tmpfs (RssShmem) */
+	MLK_MEMORY_SWAP,   /* on swap (VmSwap) */
+	MLK_MEMORY_PAGE_TABLES, /* of the process (VmPTE); of the machine (PageTables) */
+	MLK_MEMORY_PEAK,	/* most that was ever resident (VmHWM) */
+	MLK_MEMORY_LAZY_FREE,	/* given back, but resident until the kernel needs it (LazyFree) */
+	MLK_MEMORY_HUGE,	/* anonymous memory in huge pages (AnonHugePages) */
+	/* of the machine, as /proc/meminfo has them */
+	MLK_MEMORY_TOTAL,	  /* MemTotal */
+	MLK_MEMORY_FREE,	  /* MemFree */
+	MLK_MEMORY_AVAILABLE,	  /* MemAvailable */
+	MLK_MEMORY_CACHED,	  /* Cached */
+	MLK_MEMORY_SLAB_RECLAIM,  /* SReclaimable */
+	MLK_MEMORY_SLAB_KEPT,	  /* SUnreclaim */
+	MLK_MEMORY_KERNEL_STACKS, /* KernelStack */
+	MLK_MEMORY_VMALLOC,	  /* VmallocUsed */
+	MLK_MEMORY_PERCPU,	  /* Percpu */
+	MLK_MEMORY_NR,
+};
+
+/* Static text for people: "RSS", "page tables", ... */
+const char *mlk_memory_text(enum mlk_memory_value value);
+
+/* A sample of a process's memory, or of the machine's. */
+struct mlk_memory {
+	uint32_t tgid;	  /* 0: of the machine */
+	uint32_t error;	  /* of one that could not be taken, where nothing is known: the errno */
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	uint64_t known;	  /* bit i: value[i] is known */
+	uint64_t value[MLK_MEMORY_NR]; /* by enum mlk_memory_value; 0 where it is not known */
+};
+
 /* What was lost, counted from the start of the recording.  The order is that of the file: append.
  */
 enum mlk_loss {

@@ -9,6 +9,7 @@
 #include "format/chunk/chunk_out.h"
 #include "format/event/events.h"
 #include "format/record/beside.h"
+#include "format/record/memory.h"
 #include "format/record/records.h"
 
 struct mlk_writer {
@@ -266,6 +267,23 @@ int mlk_writer_origins(struct mlk_writer *w, const struct mlk_origin *origins, s
 		mlk_enc_uvar(&e, o->order);
 	}
 	return write_single(w, MLK_CHUNK_ORIGINS, 0, &e);
+}
+
+int mlk_writer_memory(struct mlk_writer *w, const struct mlk_memory *samples, size_t nr)
+{
+	struct mlk_chunk h = {.type = MLK_CHUNK_MEMORY, .nr_records = 1};
+	struct mlk_memory_state before = {0};
+	struct mlk_enc e = {0};
+
+	if (!nr)
+		return 0;
+	h.first_ns = samples[0].time_ns;
+	h.last_ns = samples[nr - 1].time_ns;
+	before.time_ns = h.first_ns;
+	mlk_enc_uvar(&e, nr);
+	for (size_t i = 0; i < nr; i++)
+		mlk_memory_encode(&e, &before, &samples[i]);
+	return put_chunk(w, &h, &e);
 }
 
 int mlk_writer_module(struct mlk_writer *w, const struct mlk_id *id, const char *path,

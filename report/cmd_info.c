@@ -14,6 +14,7 @@
 #include "report/events_command.h"
 #include "report/info_kernel.h"
 #include "report/trace/lifetimes.h"
+#include "report/trace/memory_samples.h"
 #include "report/trace/thread_names.h"
 
 static void put_line(const char *name, const char *text)
@@ -195,6 +196,7 @@ struct content {
 	uint64_t counts[MLK_KIND_NR];
 	struct lifetimes *processes;
 	struct thread_names *names;
+	struct memory_samples memory;
 	struct info_kernel kernel;
 };
 
@@ -212,6 +214,8 @@ static int note_content(void *arg, const struct mlk_record *record)
 		if (err)
 			return err;
 	}
+	if (record->type == MLK_RECORD_MEMORY)
+		return memory_samples_note(&content->memory, &record->memory);
 	return lifetimes_note(content->processes, record);
 }
 
@@ -259,6 +263,50 @@ static void put_processes(const struct content *content, uint64_t start_ns)
 	}
 }
 
+/* The least and the most of @value in the samples of @process. */
+static void put_range(const struct memory_process *process, enum mlk_memory_value value)
+{
+	char least_text[TEXT_NUMBER_MAX], most_text[TEXT_NUMBER_MAX];
+	uint64_t least = UINT64_MAX, most = 0;
+
+	for (size_t i = 0; i < process->nr; i++) {
+		const struct mlk_memory *sample = &process->all[i];
+
+		if (!(sample->known >> value & 1))
+			continue;
+		least = sample->value[value] < least ? sample->value[value] : least;
+		most = sample->value[value] > most ? sample->value[value] : most;
+	}
+	if (least <= most)
+		printf(", %s %s to %s", mlk_memory_text(value), text_number(least_text, least),
+		       text_number(most_text, most));
+}
+
+static void put_memory(const struct memory_samples *memory)
+{
+	char buf[TEXT_NUMBER_MAX];
+
+	for (size_t i = 0; i < memory->nr; i++) {
+		const struct memory_process *process = &memory->all[i];
+
+		printf("%-12s ", "memory");
+		if (process->tgid)
+			printf("%" PRIu32, process->tgid);
+		else
+			fputs("machine", stdout);
+		printf(" %s samples", text_number(buf, process->taken));
+		put_range(process, process->tgid ? MLK_MEMORY_RSS : MLK_MEMORY_AVAILABLE);
+		if (process->tgid)
+			put_range(process, MLK_MEMORY_PSS);
+		if (process->failed)
+			printf(", %s failed: %s", text_number(buf, process->failed),
+			       mlk_strerror(-(int)(process->error & INT32_MAX)));
+		putchar('\n');
+	}
+	if (memory->left_out)
+		put_number("memory left", memory->left_out);
+}
+
 /* Read all that is told at first. */
 static int note_all(struct mlk_reader *trace, struct content *content)
 {
@@ -269,9 +317,12 @@ static int note_all(struct mlk_reader *trace, struct content *content)
 	if (err)
 		return err;
 	if (mlk_reader_meta(trace)->of_kernel)
-		return each(trace, MLK_RECORD_EVENT | MLK_RECORD_THREAD | MLK_RECORD_ORIGIN,
+		return each(trace,
+			    MLK_RECORD_EVENT | MLK_RECORD_THREAD | MLK_RECORD_ORIGIN |
+				    MLK_RECORD_MEMORY,
 			    note_kernel, content);
-	return each(trace, MLK_RECORD_HEAD | MLK_RECORD_THREAD, note_content, content);
+	return each(trace, MLK_RECORD_HEAD | MLK_RECORD_THREAD | MLK_RECORD_MEMORY, note_content,
+		    content);
 }
 
 static int info(struct mlk_reader *trace, bool follow)
@@ -294,10 +345,12 @@ static int info(struct mlk_reader *trace, bool follow)
 			err = put_kernel(&content);
 		else
 			put_processes(&content, meta.start_ns);
+		put_memory(&content.memory);
 	}
 	if (!err)
 		err = each(trace, MLK_RECORD_MODULE | MLK_RECORD_THREAD, put_record, &meta);
 	info_kernel_release(&content.kernel);
+	memory_samples_release(&content.memory);
 	thread_names_free(content.names);
 	lifetimes_free(content.processes);
 	return err;

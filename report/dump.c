@@ -62,6 +62,8 @@ static const char *chunk_name(enum mlk_record_type records)
 		return "THREADS";
 	case MLK_RECORD_ORIGIN:
 		return "ORIGINS";
+	case MLK_RECORD_MEMORY:
+		return "MEMORY";
 	case MLK_RECORD_INDEX:
 		return "INDEX";
 	case MLK_RECORD_LOSSES:
@@ -154,6 +156,17 @@ static void dump_origin(FILE *out, const struct mlk_origin *o)
 	print_labelled(out, "    cache ", o->cache);
 	print_labelled(out, "    flags ", o->flags);
 	fprintf(out, "    order %" PRIu32 "\n", o->order);
+}
+
+static void dump_memory(FILE *out, const struct mlk_memory *m)
+{
+	fprintf(out, "  MEMORY tgid %" PRIu32 ", time %" PRIu64, m->tgid, m->time_ns);
+	if (!m->known)
+		fprintf(out, ", error %" PRIu32, m->error);
+	for (int i = 0; i < MLK_MEMORY_NR; i++)
+		if (m->known >> i & 1)
+			fprintf(out, ", %d: %" PRIu64, i, m->value[i]);
+	putc('\n', out);
 }
 
 static void dump_losses(FILE *out, const struct mlk_losses *losses)
@@ -358,6 +371,9 @@ static void dump_record(FILE *out, const struct mlk_reader *trace, const struct 
 		break;
 	case MLK_RECORD_ORIGIN:
 		dump_origin(out, &rec->origin);
+		break;
+	case MLK_RECORD_MEMORY:
+		dump_memory(out, &rec->memory);
 		break;
 	case MLK_RECORD_META:
 		dump_meta(out, mlk_reader_meta(trace));

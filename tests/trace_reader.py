@@ -17,8 +17,8 @@ import zlib
 
 from trace_bytes import MASK64, Bytes, Damaged, Refused, note
 from trace_events import Events, Overruns, Stacks
-from trace_records import (dump_end, dump_index, dump_losses, dump_maps, dump_meta, dump_module,
-                           dump_origins, dump_threads)
+from trace_records import (dump_end, dump_index, dump_losses, dump_maps, dump_memory, dump_meta,
+                           dump_module, dump_origins, dump_threads)
 from trace_unwound import Unwound
 
 FILE_MAGIC = b"\xf5MLK\r\n\x1a\n"
@@ -27,10 +27,10 @@ FILE_HEADER = struct.Struct("<8sHHIQQIIQQII")
 CHUNK_HEADER = struct.Struct("<8sIHHQIIQQQQQIIQII")
 STORED_MAX = 4210688
 RAW_MAX = 4194304
-META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX, STACKS, OVERRUNS, UNWOUND, ORIGINS = \
-    range(1, 13)
+META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX, STACKS, OVERRUNS, UNWOUND, ORIGINS, \
+    MEMORY = range(1, 14)
 TYPES = ["", "META", "MAPS", "MODULE", "EVENTS", "THREADS", "LOSSES", "END", "INDEX",
-         "STACKS", "OVERRUNS", "UNWOUND", "ORIGINS"]
+         "STACKS", "OVERRUNS", "UNWOUND", "ORIGINS", "MEMORY"]
 MODES = ["raw", "filtered", "redacted"]
 EVENT_CHUNKS = {EVENTS: Events, STACKS: Stacks, OVERRUNS: Overruns}
 
@@ -85,7 +85,7 @@ class Chunk:
          *self.lost, self.records, self.crc, _, _, _) = fields
 
     def line(self):
-        name = TYPES[self.type] if META <= self.type <= ORIGINS else "unknown-%d" % self.type
+        name = TYPES[self.type] if 0 < self.type < len(TYPES) else "unknown-%d" % self.type
         return ("chunk 0x%x: %s, seq %d, flags 0x%x, stored %d, raw %d, first %d, last %d, "
                 "lost %d %d %d, records %d" % (
                     self.at, name, self.seq, self.flags, self.stored, self.raw, self.first,
@@ -93,7 +93,7 @@ class Chunk:
 
     def dump(self, stored, full):
         """Yields the lines of the records in the payload @stored."""
-        if not META <= self.type <= ORIGINS:
+        if not 0 < self.type < len(TYPES):
             return
         if zlib.crc32(stored) != self.crc:
             raise Damaged("CRC")
@@ -106,6 +106,8 @@ class Chunk:
         data = Bytes(payload)
         if self.type == UNWOUND:
             yield from Unwound(data, full).dump()
+        elif self.type == MEMORY:
+            yield from dump_memory(data, self.first)
         elif self.type in EVENT_CHUNKS:
             events = EVENT_CHUNKS[self.type](data, self.first, full)
             if self.records != events.kind.left():
@@ -178,7 +180,7 @@ class Trace:
             try:
                 yield from chunk.dump(stored, full)
                 self.chunks += 1
-                self.unknown += not META <= chunk.type <= ORIGINS
+                self.unknown += not 0 < chunk.type < len(TYPES)
                 self.ended |= chunk.type == END
             except Damaged as why:
                 self.lost += 1

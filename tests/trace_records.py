@@ -7,6 +7,7 @@ from trace_bytes import MASK64, Bytes, Damaged, escape, note
 MODULE_MAX = 1 << 30
 MAPPINGS_MAX = 1048576
 THREADS_MAX = 1048576
+MEMORY_VALUES = 20
 META_TEXTS = ["", "command", "exe", "comm", "hostname", "kernel", "machine", "recorder", "backend"]
 META_NUMBERS = {9: "tgid", 10: "stack_limit", 11: "whole_life", 12: "sample_every", 13: "sample_bytes",
                 14: "min_size", 15: "max_size", 16: "trigger_bytes", 17: "ring_size", 18: "guarded",
@@ -97,6 +98,30 @@ def dump_origins(data):
         if order > 63:
             raise Damaged("an order of %d" % order)
         yield "    order %d" % order
+    data.end()
+
+
+def dump_memory(data, time):
+    """The samples of a chunk whose header's first time is @time."""
+    count = data.uvar()
+    if count > THREADS_MAX:
+        raise Damaged("%d samples" % count)
+    before = {}
+    for _ in range(count):
+        line = "  MEMORY tgid %d" % data.uvar32()
+        time = time + data.svar() & MASK64
+        line += ", time %d" % time
+        mask = data.uvar()
+        if not mask:
+            line += ", error %d" % data.uvar32()
+        elif not mask & (1 << MEMORY_VALUES) - 1:
+            line += ", error 0"
+        for value in range(64):
+            if mask >> value & 1:
+                before[value] = before.get(value, 0) + data.svar() & MASK64
+                if value < MEMORY_VALUES:
+                    line += ", %d: %d" % (value, before[value])
+        yield line
     data.end()
 
 

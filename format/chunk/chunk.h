@@ -8,7 +8,7 @@
 #include "format/reader.h"
 
 #define MLK_MAJOR	 1
-#define MLK_MINOR	 7
+#define MLK_MINOR	 8
 #define MLK_FILE_HEADER	 64
 #define MLK_CHUNK_HEADER 96
 #define MLK_RAW_TARGET	 (1u << 20)
@@ -32,6 +32,7 @@ enum mlk_chunk_type {
 	MLK_CHUNK_OVERRUNS = 10,
 	MLK_CHUNK_UNWOUND = 11,
 	MLK_CHUNK_ORIGINS = 12,
+	MLK_CHUNK_MEMORY = 13,
 };
 
 /* Of a chunk: how its payload is stored. */

@@ -67,7 +67,8 @@ int follow_new(struct follow **out, struct mlk_reader *trace, const struct follo
 		return err;
 	}
 	mlk_reader_rewind(trace, MLK_RECORD_MAPS | MLK_RECORD_MODULE | MLK_RECORD_THREAD |
-					 MLK_RECORD_LOSSES | MLK_RECORD_ORIGIN | MLK_RECORD_CHUNK);
+					 MLK_RECORD_LOSSES | MLK_RECORD_ORIGIN | MLK_RECORD_MEMORY |
+					 MLK_RECORD_CHUNK);
 	*out = f;
 	return 0;
 }

@@ -284,6 +284,7 @@ void replay_free(struct replay *leaks)
 	stack_stats_free(leaks->figures);
 	thread_names_free(leaks->threads);
 	origins_release(&leaks->origins);
+	memory_samples_release(&leaks->memory);
 	stacks_free(leaks->stacks);
 	address_spaces_free(leaks->spaces);
 	dwunw_free(leaks->dw);

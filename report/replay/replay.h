@@ -15,6 +15,7 @@
 #include "report/stats/stack_stats.h"
 #include "report/stats/stacks.h"
 #include "report/trace/address_spaces.h"
+#include "report/trace/memory_samples.h"
 #include "report/trace/origins.h"
 #include "report/trace/trace_modules.h"
 
@@ -33,6 +34,7 @@ struct replay {
 	struct stack_stats *figures;
 	struct thread_names *threads;
 	struct origins origins;		 /* of the kernel's blocks */
+	struct memory_samples memory;	 /* of all processes, whichever was chosen */
 	struct block_filter choice;	 /* of the caller */
 	struct chosen chosen;		 /* which blocks that means */
 	struct live_watch watch;	 /* of the caller */

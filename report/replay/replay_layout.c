@@ -65,6 +65,8 @@ int replay_note_layout(struct replay *leaks, const struct mlk_record *record)
 		return note_thread(leaks, &record->thread);
 	case MLK_RECORD_ORIGIN:
 		return origins_note(&leaks->origins, &record->origin);
+	case MLK_RECORD_MEMORY:
+		return memory_samples_note(&leaks->memory, &record->memory);
 	case MLK_RECORD_LOSSES:
 		suspect_blocks_read(&leaks->suspect, &record->losses);
 		return 0;
@@ -78,7 +80,8 @@ int replay_note_layout(struct replay *leaks, const struct mlk_record *record)
 static int read_records(struct replay *leaks)
 {
 	const unsigned int types = MLK_RECORD_MAPS | MLK_RECORD_MODULE | MLK_RECORD_THREAD |
-				   MLK_RECORD_LOSSES | MLK_RECORD_OVERRUN | MLK_RECORD_ORIGIN;
+				   MLK_RECORD_LOSSES | MLK_RECORD_OVERRUN | MLK_RECORD_ORIGIN |
+				   MLK_RECORD_MEMORY;
 	struct mlk_record record;
 	int more, err;
 
