@@ -21,7 +21,7 @@ unsigned int mlk_reader_records_of(unsigned int type)
 		[MLK_CHUNK_END] = MLK_RECORD_END,	  [MLK_CHUNK_INDEX] = MLK_RECORD_INDEX,
 		[MLK_CHUNK_STACKS] = MLK_RECORD_STACK,	  [MLK_CHUNK_OVERRUNS] = MLK_RECORD_OVERRUN,
 		[MLK_CHUNK_UNWOUND] = MLK_RECORD_UNWOUND, [MLK_CHUNK_ORIGINS] = MLK_RECORD_ORIGIN,
-		[MLK_CHUNK_MEMORY] = MLK_RECORD_MEMORY,
+		[MLK_CHUNK_MEMORY] = MLK_RECORD_MEMORY,	  [MLK_CHUNK_ACCOUNTS] = MLK_RECORD_ACCOUNT,
 	};
 
 	return type < sizeof(records) / sizeof(records[0]) ? records[type] : 0;
@@ -158,7 +158,7 @@ static int load_chunk(struct mlk_reader *r, struct mlk_record *rec)
 		r->dec = (struct mlk_dec){.at = r->chunks.raw, .end = r->chunks.raw + h->raw_len};
 		r->left = 1;
 		if (h->type == MLK_CHUNK_THREADS || h->type == MLK_CHUNK_ORIGINS ||
-		    h->type == MLK_CHUNK_MEMORY)
+		    h->type == MLK_CHUNK_MEMORY || h->type == MLK_CHUNK_ACCOUNTS)
 			r->left = mlk_dec_uvar_max(&r->dec, MLK_MAX_THREADS);
 		else if (h->type == MLK_CHUNK_INDEX)
 			start_index(r);
@@ -244,6 +244,9 @@ static int decode_record(struct mlk_reader *r, struct mlk_record *rec)
 		return mlk_decode_origin(&r->dec, &r->text, &rec->origin);
 	case MLK_CHUNK_MEMORY:
 		return mlk_decode_memory(&r->dec, &r->memory, &rec->memory);
+	case MLK_CHUNK_ACCOUNTS:
+		rec->account.time_ns = r->chunks.header.last_ns;
+		return mlk_decode_account(&r->dec, &rec->account);
 	case MLK_CHUNK_LOSSES:
 		return decode_losses(r, &rec->losses);
 	case MLK_CHUNK_INDEX:

@@ -60,10 +60,13 @@ struct mlk_meta {
 	uint64_t min_size;	/* bytes; smaller ones were not recorded */
 	uint64_t max_size;	/* bytes; larger ones were not recorded */
 	uint64_t trigger_bytes; /* outstanding bytes of a thread from which on it was recorded */
-	uint64_t ring_size;	/* bytes of the buffer between kernel and recorder */
-	uint64_t of_kernel;	/* 1: the kernel's own allocations, see struct mlk_origin */
-	uint64_t dropped;	/* 1: registers and stacks were dropped once they were unwound */
-	uint64_t guarded;	/* 1: what lies around each block was watched for overruns */
+	/* The same of a process, and of all calls that return to one address: in the trace is what
+	 * any of the three had recorded. */
+	uint64_t trigger_process, trigger_site;
+	uint64_t ring_size; /* bytes of the buffer between kernel and recorder */
+	uint64_t of_kernel; /* 1: the kernel's own allocations, see struct mlk_origin */
+	uint64_t dropped;   /* 1: registers and stacks were dropped once they were unwound */
+	uint64_t guarded;   /* 1: what lies around each block was watched for overruns */
 };
 
 /* How much of the stacks a trace holds. */
@@ -197,6 +200,29 @@ struct mlk_module {
 struct mlk_thread {
 	uint32_t tgid, tid;
 	const char *name;
+};
+
+/* A sum of blocks. */
+struct mlk_sum {
+	uint64_t blocks, bytes;
+};
+
+/*
+ * What was counted of a thread up to time_ns, since the recording began: of the blocks that it
+ * allocated and that are not in the trace, because the thread was only counted then.
+ */
+struct mlk_account {
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	uint32_t tgid, tid;
+	uint32_t flags; /* enum mlk_account_flag */
+	struct mlk_sum allocated;
+	struct mlk_sum freed;		/* of these, by the thread itself */
+	struct mlk_sum freed_by_others; /* and by other threads */
+};
+
+/* Bits of mlk_account.flags. */
+enum mlk_account_flag {
+	MLK_ACCOUNT_ENDED = 1 << 0, /* the thread had ended */
 };
 
 /* Where a block of the kernel's comes from.  An ALLOC has the number of its origin in register

@@ -12,6 +12,8 @@
 #include "format/record/memory.h"
 #include "format/record/records.h"
 
+#define MOST_ACCOUNTS 16384 /* in a chunk: a megabyte */
+
 struct mlk_writer {
 	struct mlk_chunk_out *out;
 	uint32_t salt;
@@ -284,6 +286,22 @@ int mlk_writer_memory(struct mlk_writer *w, const struct mlk_memory *samples, si
 	for (size_t i = 0; i < nr; i++)
 		mlk_memory_encode(&e, &before, &samples[i]);
 	return put_chunk(w, &h, &e);
+}
+
+int mlk_writer_accounts(struct mlk_writer *w, const struct mlk_account *accounts, size_t nr)
+{
+	int err = 0;
+
+	for (size_t from = 0; from < nr && !err; from += MOST_ACCOUNTS) {
+		size_t part = nr - from < MOST_ACCOUNTS ? nr - from : MOST_ACCOUNTS;
+		struct mlk_enc e = {0};
+
+		mlk_enc_uvar(&e, part);
+		for (size_t i = 0; i < part; i++)
+			mlk_account_encode(&e, &accounts[from + i]);
+		err = write_single(w, MLK_CHUNK_ACCOUNTS, accounts[0].time_ns, &e);
+	}
+	return err;
 }
 
 int mlk_writer_module(struct mlk_writer *w, const struct mlk_id *id, const char *path,

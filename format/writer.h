@@ -29,6 +29,8 @@ int mlk_writer_event(struct mlk_writer *w, const struct mlk_event *event);
 int mlk_writer_maps(struct mlk_writer *w, const struct mlk_maps *maps);
 int mlk_writer_threads(struct mlk_writer *w, const struct mlk_thread *threads, size_t nr);
 int mlk_writer_origins(struct mlk_writer *w, const struct mlk_origin *origins, size_t nr);
+/* What was counted of @nr threads up to the time of the first: theirs are the same. */
+int mlk_writer_accounts(struct mlk_writer *w, const struct mlk_account *accounts, size_t nr);
 /* Samples of one moment or of several, in their order, at most a few thousand. */
 int mlk_writer_memory(struct mlk_writer *w, const struct mlk_memory *samples, size_t nr);
 /* @image (@image_len bytes) is the whole image; it is cut into pieces here.  An empty one says that

@@ -64,6 +64,8 @@ static const char *chunk_name(enum mlk_record_type records)
 		return "ORIGINS";
 	case MLK_RECORD_MEMORY:
 		return "MEMORY";
+	case MLK_RECORD_ACCOUNT:
+		return "ACCOUNTS";
 	case MLK_RECORD_INDEX:
 		return "INDEX";
 	case MLK_RECORD_LOSSES:
@@ -114,6 +116,10 @@ static void dump_meta(FILE *out, const struct mlk_meta *m)
 		m->ring_size, m->guarded, m->of_kernel);
 	if (m->dropped)
 		fprintf(out, "  dropped %" PRIu64 "\n", m->dropped);
+	if (m->trigger_process)
+		fprintf(out, "  trigger_process %" PRIu64 "\n", m->trigger_process);
+	if (m->trigger_site)
+		fprintf(out, "  trigger_site %" PRIu64 "\n", m->trigger_site);
 }
 
 static void dump_mapping(FILE *out, const struct mlk_mapping *m)
@@ -167,6 +173,16 @@ static void dump_memory(FILE *out, const struct mlk_memory *m)
 		if (m->known >> i & 1)
 			fprintf(out, ", %d: %" PRIu64, i, m->value[i]);
 	putc('\n', out);
+}
+
+static void dump_account(FILE *out, const struct mlk_account *a)
+{
+	fprintf(out,
+		"  ACCOUNT tgid %" PRIu32 ", tid %" PRIu32 ", flags 0x%" PRIx32
+		", allocated %" PRIu64 " %" PRIu64 ", freed %" PRIu64 " %" PRIu64
+		", by others %" PRIu64 " %" PRIu64 "\n",
+		a->tgid, a->tid, a->flags, a->allocated.blocks, a->allocated.bytes, a->freed.blocks,
+		a->freed.bytes, a->freed_by_others.blocks, a->freed_by_others.bytes);
 }
 
 static void dump_losses(FILE *out, const struct mlk_losses *losses)
@@ -374,6 +390,9 @@ static void dump_record(FILE *out, const struct mlk_reader *trace, const struct 
 		break;
 	case MLK_RECORD_MEMORY:
 		dump_memory(out, &rec->memory);
+		break;
+	case MLK_RECORD_ACCOUNT:
+		dump_account(out, &rec->account);
 		break;
 	case MLK_RECORD_META:
 		dump_meta(out, mlk_reader_meta(trace));

@@ -206,6 +206,7 @@ static int collect_report(struct report_run *job)
 		if (err)
 			return report_run_explain_read(job, err);
 		opts.watch = (struct live_watch){.changed = note_change, .arg = job};
+		opts.accounts = job->accounts;
 	}
 	progress_line_begin(&meter, mlk_reader_size(job->trace), !job->opts->quiet);
 	if (job->opts->find_addr) {

@@ -17,8 +17,8 @@ import zlib
 
 from trace_bytes import MASK64, Bytes, Damaged, Refused, note
 from trace_events import Events, Overruns, Stacks
-from trace_records import (dump_end, dump_index, dump_losses, dump_maps, dump_memory, dump_meta,
-                           dump_module, dump_origins, dump_threads)
+from trace_records import (dump_accounts, dump_end, dump_index, dump_losses, dump_maps,
+                           dump_memory, dump_meta, dump_module, dump_origins, dump_threads)
 from trace_unwound import Unwound
 
 FILE_MAGIC = b"\xf5MLK\r\n\x1a\n"
@@ -28,14 +28,15 @@ CHUNK_HEADER = struct.Struct("<8sIHHQIIQQQQQIIQII")
 STORED_MAX = 4210688
 RAW_MAX = 4194304
 META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX, STACKS, OVERRUNS, UNWOUND, ORIGINS, \
-    MEMORY = range(1, 14)
+    MEMORY, ACCOUNTS = range(1, 15)
 TYPES = ["", "META", "MAPS", "MODULE", "EVENTS", "THREADS", "LOSSES", "END", "INDEX",
-         "STACKS", "OVERRUNS", "UNWOUND", "ORIGINS", "MEMORY"]
+         "STACKS", "OVERRUNS", "UNWOUND", "ORIGINS", "MEMORY", "ACCOUNTS"]
 MODES = ["raw", "filtered", "redacted"]
 EVENT_CHUNKS = {EVENTS: Events, STACKS: Stacks, OVERRUNS: Overruns}
 
 DUMPS = {META: dump_meta, MAPS: dump_maps, MODULE: dump_module, THREADS: dump_threads,
-         LOSSES: dump_losses, END: dump_end, INDEX: dump_index, ORIGINS: dump_origins}
+         LOSSES: dump_losses, END: dump_end, INDEX: dump_index, ORIGINS: dump_origins,
+         ACCOUNTS: dump_accounts}
 
 
 def zstd_content_size(frame):

@@ -11,7 +11,7 @@ MEMORY_VALUES = 20
 META_TEXTS = ["", "command", "exe", "comm", "hostname", "kernel", "machine", "recorder", "backend"]
 META_NUMBERS = {9: "tgid", 10: "stack_limit", 11: "whole_life", 12: "sample_every", 13: "sample_bytes",
                 14: "min_size", 15: "max_size", 16: "trigger_bytes", 17: "ring_size", 18: "guarded",
-                19: "of_kernel", 20: "dropped"}
+                19: "of_kernel", 20: "dropped", 21: "trigger_process", 22: "trigger_site"}
 LOSS_NAMES = ["allocs", "frees", "releases", "restores", "returns", "states", "pointers", "execs",
               "maps", "modules", "unmaps", "overruns", "notices", "looks", "users"]
 SKIP_NAMES = ["size", "sample", "trigger", "delay", "free", "unkept", "child",
@@ -122,6 +122,18 @@ def dump_memory(data, time):
                 if value < MEMORY_VALUES:
                     line += ", %d: %d" % (value, before[value])
         yield line
+    data.end()
+
+
+def dump_accounts(data):
+    count = data.uvar()
+    if count > THREADS_MAX:
+        raise Damaged("%d accounts" % count)
+    for _ in range(count):
+        tgid, tid, flags = data.uvar32(), data.uvar32(), data.uvar32()
+        allocated, freed, others = [(data.uvar(), data.uvar()) for _ in range(3)]
+        yield "  ACCOUNT tgid %d, tid %d, flags 0x%x, allocated %d %d, freed %d %d, by others %d %d" % (
+            tgid, tid, flags, *allocated, *freed, *others)
     data.end()
 
 

@@ -33,6 +33,7 @@ enum mlk_chunk_type {
 	MLK_CHUNK_UNWOUND = 11,
 	MLK_CHUNK_ORIGINS = 12,
 	MLK_CHUNK_MEMORY = 13,
+	MLK_CHUNK_ACCOUNTS = 14,
 };
 
 /* Of a chunk: how its payload is stored. */

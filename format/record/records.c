@@ -25,16 +25,28 @@ const char *mlk_decode_str(struct mlk_dec *d, struct mlk_arena *text)
 
 /* The fields of META by their tags from 1 on: texts, and then numbers. */
 static const size_t meta_fields[] = {
-	offsetof(struct mlk_meta, command),	 offsetof(struct mlk_meta, exe),
-	offsetof(struct mlk_meta, comm),	 offsetof(struct mlk_meta, hostname),
-	offsetof(struct mlk_meta, kernel),	 offsetof(struct mlk_meta, machine),
-	offsetof(struct mlk_meta, recorder),	 offsetof(struct mlk_meta, backend),
-	offsetof(struct mlk_meta, tgid),	 offsetof(struct mlk_meta, stack_limit),
-	offsetof(struct mlk_meta, whole_life),	 offsetof(struct mlk_meta, sample_every),
-	offsetof(struct mlk_meta, sample_bytes), offsetof(struct mlk_meta, min_size),
-	offsetof(struct mlk_meta, max_size),	 offsetof(struct mlk_meta, trigger_bytes),
-	offsetof(struct mlk_meta, ring_size),	 offsetof(struct mlk_meta, guarded),
-	offsetof(struct mlk_meta, of_kernel),	 offsetof(struct mlk_meta, dropped),
+	offsetof(struct mlk_meta, command),
+	offsetof(struct mlk_meta, exe),
+	offsetof(struct mlk_meta, comm),
+	offsetof(struct mlk_meta, hostname),
+	offsetof(struct mlk_meta, kernel),
+	offsetof(struct mlk_meta, machine),
+	offsetof(struct mlk_meta, recorder),
+	offsetof(struct mlk_meta, backend),
+	offsetof(struct mlk_meta, tgid),
+	offsetof(struct mlk_meta, stack_limit),
+	offsetof(struct mlk_meta, whole_life),
+	offsetof(struct mlk_meta, sample_every),
+	offsetof(struct mlk_meta, sample_bytes),
+	offsetof(struct mlk_meta, min_size),
+	offsetof(struct mlk_meta, max_size),
+	offsetof(struct mlk_meta, trigger_bytes),
+	offsetof(struct mlk_meta, ring_size),
+	offsetof(struct mlk_meta, guarded),
+	offsetof(struct mlk_meta, of_kernel),
+	offsetof(struct mlk_meta, dropped),
+	offsetof(struct mlk_meta, trigger_process),
+	offsetof(struct mlk_meta, trigger_site),
 };
 
 #define NR_TEXTS    8
@@ -165,6 +177,39 @@ int mlk_decode_origin(struct mlk_dec *d, struct mlk_arena *text, struct mlk_orig
 	origin->flags = mlk_decode_str(d, text);
 	origin->order = (uint32_t)mlk_dec_uvar_max(d, 63);
 	return result(d);
+}
+
+static void decode_sum(struct mlk_dec *d, struct mlk_sum *sum)
+{
+	sum->blocks = mlk_dec_uvar(d);
+	sum->bytes = mlk_dec_uvar(d);
+}
+
+int mlk_decode_account(struct mlk_dec *d, struct mlk_account *account)
+{
+	account->tgid = (uint32_t)mlk_dec_uvar_max(d, UINT32_MAX);
+	account->tid = (uint32_t)mlk_dec_uvar_max(d, UINT32_MAX);
+	account->flags = (uint32_t)mlk_dec_uvar_max(d, UINT32_MAX);
+	decode_sum(d, &account->allocated);
+	decode_sum(d, &account->freed);
+	decode_sum(d, &account->freed_by_others);
+	return result(d);
+}
+
+static void encode_sum(struct mlk_enc *e, const struct mlk_sum *sum)
+{
+	mlk_enc_uvar(e, sum->blocks);
+	mlk_enc_uvar(e, sum->bytes);
+}
+
+void mlk_account_encode(struct mlk_enc *e, const struct mlk_account *account)
+{
+	mlk_enc_uvar(e, account->tgid);
+	mlk_enc_uvar(e, account->tid);
+	mlk_enc_uvar(e, account->flags);
+	encode_sum(e, &account->allocated);
+	encode_sum(e, &account->freed);
+	encode_sum(e, &account->freed_by_others);
 }
 
 /* A list of counts, of which @nr are known; those of a later version are added to the last one

@@ -21,6 +21,7 @@ int mlk_decode_meta(struct mlk_dec *d, struct mlk_arena *text, struct mlk_meta *
 int mlk_decode_module(struct mlk_dec *d, struct mlk_arena *text, struct mlk_module *module);
 int mlk_decode_thread(struct mlk_dec *d, struct mlk_arena *text, struct mlk_thread *thread);
 int mlk_decode_origin(struct mlk_dec *d, struct mlk_arena *text, struct mlk_origin *origin);
+int mlk_decode_account(struct mlk_dec *d, struct mlk_account *account); /* but its time */
 int mlk_decode_losses(struct mlk_dec *d, struct mlk_losses *losses);
 int mlk_decode_end(struct mlk_dec *d, struct mlk_ending *end);
 
@@ -33,6 +34,9 @@ bool mlk_meta_is_valid(const struct mlk_meta *m);
 
 /* Append the payload of a META chunk to @e. */
 void mlk_meta_encode(struct mlk_enc *e, const struct mlk_meta *m);
+
+/* Append one of an ACCOUNTS chunk's records to @e. */
+void mlk_account_encode(struct mlk_enc *e, const struct mlk_account *account);
 
 /* Append the payload of an END chunk to @e; @index: where the last INDEX chunk is, 0: nowhere. */
 void mlk_end_encode(struct mlk_enc *e, const struct mlk_ending *end, uint64_t index);

@@ -99,6 +99,60 @@ static int add_account(struct making *m, const struct thread_account *a)
 	return add_pair(m, m->row_of[a->owner], freer, a->freed);
 }
 
+static bool chooses_stacks(const struct report_data *export)
+{
+	const struct stack_filter_opts *sieve = &export->view->opts.sieve;
+
+	return sieve->module || sieve->function || sieve->min_bytes || sieve->min_blocks;
+}
+
+/* More is freed than was allocated only in a trace that someone made by hand. */
+static uint64_t left_of(uint64_t allocated, uint64_t freed, uint64_t freed_by_others)
+{
+	return freed > allocated || freed_by_others > allocated - freed
+		       ? 0
+		       : allocated - freed - freed_by_others;
+}
+
+static void add_left(struct thread_row *row, const struct thread_count *count)
+{
+	const struct live_amount left = {
+		.blocks = left_of(count->allocated.blocks, count->freed.blocks,
+				  count->freed_by_others.blocks),
+		.bytes = left_of(count->allocated.bytes, count->freed.bytes,
+				 count->freed_by_others.bytes)};
+
+	live_amount_add(&row->counted_left, left);
+	live_amount_add(&row->outstanding, left);
+}
+
+/* What was only counted has neither stacks nor times: it is in no row of which some are chosen by
+ * those. */
+static void add_count(struct making *m, const struct thread_count *count)
+{
+	const struct chosen *chosen = &m->export->leaks->chosen;
+	const struct block_filter *choice = m->export->choice;
+	struct thread_row *row;
+	uint32_t number;
+
+	if (!thread_accounts_find(m->accounts, count->id.tgid, count->id.tid, &number))
+		return;
+	row = &m->rows->all[m->row_of[number]];
+	row->ended = row->threads == 1 && count->flags & MLK_ACCOUNT_ENDED;
+	if (choice->older_ns || choice->from_ns || chooses_stacks(m->export) ||
+	    (chosen->pid && chosen->pid != count->id.tgid) ||
+	    (chosen->thread &&
+	     !block_filter_is_thread(
+		     chosen->thread, count->id.tid,
+		     thread_names_get(chosen->threads, count->id.tgid, count->id.tid))))
+		return;
+	live_amount_add(&row->counted, count->allocated);
+	live_amount_add(&row->allocated, count->allocated);
+	live_amount_add(&row->freed_own, count->freed);
+	live_amount_add(&row->freed_others, count->freed_by_others);
+	add_left(row, count);
+}
+
 static void add_outstanding(void *arg, const struct live_block *block)
 {
 	struct making *m = arg;
@@ -119,6 +173,8 @@ static int add_amounts(struct making *m)
 		m->shown[m->export->view->chosen[i]] = true;
 	for (size_t i = 0; i < m->accounts->sums.nr && !err; i++)
 		err = add_account(m, &m->accounts->sums.all[i]);
+	for (size_t i = 0; i < m->accounts->counts.nr && !err; i++)
+		add_count(m, &m->accounts->counts.all[i]);
 	if (!err)
 		chosen_each(&leaks->chosen, leaks->live, add_outstanding, m);
 	return err;

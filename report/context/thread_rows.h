@@ -14,6 +14,9 @@ struct thread_row {
 	struct live_amount freed_own, freed_others; /* of what it allocated: by itself, by others */
 	struct live_amount lost;		    /* the same, of which no free was seen */
 	struct live_amount took; /* what others had allocated, and this one freed */
+	/* What of all this was only counted: allocated, and what of it is outstanding. */
+	struct live_amount counted, counted_left;
+	bool ended; /* its process went on */
 };
 
 /* What row @owner allocated and row @freer freed, numbers in thread_rows.all; rows by name can be

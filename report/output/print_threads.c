@@ -48,6 +48,8 @@ static void put_label(FILE *out, const struct threads_table *t, const struct thr
 		fprintf(out, " (%" PRIu32 " threads)", row->threads);
 	else if (t->processes && !t->by_name)
 		put_process(out, t, row);
+	if (row->ended && !t->by_name)
+		fputs(", ended", out);
 }
 
 static void put_row(FILE *out, const struct threads_table *t, const struct thread_row *row,
@@ -66,6 +68,26 @@ static void put_row(FILE *out, const struct threads_table *t, const struct threa
 		text_number(text[5], row->freed_others.blocks), color_of(color, COLOR_NAME));
 	put_label(out, t, row);
 	fprintf(out, "%s\n", color_of(color, COLOR_END));
+}
+
+/* What of the rows was only counted. */
+static void put_counted(FILE *out, const struct threads_table *t)
+{
+	struct live_amount all = {0}, left = {0};
+	char text[4][TEXT_NUMBER_MAX];
+
+	for (size_t i = 0; i < t->rows.nr_shown; i++) {
+		live_amount_add(&all, t->rows.order[i]->counted);
+		live_amount_add(&left, t->rows.order[i]->counted_left);
+	}
+	if (!all.blocks)
+		return;
+	fprintf(out,
+		"\nonly counted, without stacks: %s %s, %s bytes; outstanding of these: %s %s, %s "
+		"bytes\n",
+		text_number(text[0], all.blocks), text_blocks(all.blocks),
+		text_number(text[1], all.bytes), text_number(text[2], left.blocks),
+		text_blocks(left.blocks), text_number(text[3], left.bytes));
 }
 
 /* Which threads freed most of what others had allocated. */
@@ -120,6 +142,7 @@ static void put_threads_text(FILE *out, const struct threads_table *t)
 	if (t->rows.nr_shown > t->shown)
 		fputc('\n', out);
 	print_left_out(out, t->rows.nr_shown - t->shown, "lighter row", "lighter rows", rest_of(t));
+	put_counted(out, t);
 	put_pairs(out, t);
 	if (t->export->accounts->crowded)
 		fputs("\nToo many threads by stack: some of what is allocated and freed is of "
@@ -155,7 +178,8 @@ static void put_threads_csv(FILE *out, const struct threads_table *t)
 		"allocated_blocks,freed_by_itself_bytes,freed_by_itself_blocks,"
 		"freed_by_others_bytes,freed_by_others_blocks,implied_or_gone_bytes,"
 		"implied_or_gone_blocks,"
-		"freed_of_others_bytes,freed_of_others_blocks\r\n",
+		"freed_of_others_bytes,freed_of_others_blocks,counted_bytes,counted_blocks,"
+		"counted_outstanding_bytes,counted_outstanding_blocks,ended\r\n",
 		t->by_name ? "thread-name" : "thread");
 	for (size_t i = 0; i < t->shown; i++) {
 		const struct thread_row *row = t->rows.order[i];
@@ -172,7 +196,9 @@ static void put_threads_csv(FILE *out, const struct threads_table *t)
 		put_csv_amount(out, row->freed_others);
 		put_csv_amount(out, row->lost);
 		put_csv_amount(out, row->took);
-		fputs("\r\n", out);
+		put_csv_amount(out, row->counted);
+		put_csv_amount(out, row->counted_left);
+		fprintf(out, ",%d\r\n", row->ended);
 	}
 }
 
@@ -190,6 +216,7 @@ static void put_json_row(struct json *json, const struct threads_table *t,
 		json_number(json, "pid", row->tgid);
 		json_number(json, "tid", row->tid);
 		json_text(json, "thread_name", row->name);
+		json_bool(json, "ended", row->ended);
 	}
 	json_amount(json, "outstanding", row->outstanding);
 	json_amount(json, "allocated", row->allocated);
@@ -197,6 +224,8 @@ static void put_json_row(struct json *json, const struct threads_table *t,
 	json_amount(json, "freed_by_others", row->freed_others);
 	json_amount(json, "implied_or_gone", row->lost);
 	json_amount(json, "freed_of_others", row->took);
+	json_amount(json, "counted", row->counted);
+	json_amount(json, "counted_outstanding", row->counted_left);
 	json_close(json, '}');
 }
 

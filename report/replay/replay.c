@@ -226,9 +226,12 @@ int replay_new(struct replay **out, struct mlk_reader *trace, const struct repla
 	leaks->trace = trace;
 	leaks->watch = opts->watch;
 	leaks->holders = opts->holders;
+	leaks->accounts = opts->accounts;
 	leaks->choice = opts->choice;
 	leaks->suspect.stop_ns =
 		block_filter_of(&opts->choice, NULL, mlk_reader_meta(trace)->start_ns, 0).stop_ns;
+	if (leaks->accounts)
+		leaks->accounts->stop_ns = leaks->suspect.stop_ns;
 	err = start_replay(leaks, opts);
 	if (err)
 		replay_free(leaks);

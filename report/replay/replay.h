@@ -14,6 +14,7 @@
 #include "report/stats/processes.h"
 #include "report/stats/stack_stats.h"
 #include "report/stats/stacks.h"
+#include "report/stats/thread_accounts.h"
 #include "report/trace/address_spaces.h"
 #include "report/trace/memory_samples.h"
 #include "report/trace/origins.h"
@@ -33,15 +34,16 @@ struct replay {
 	struct thread_names *processes; /* see processes.h */
 	struct stack_stats *figures;
 	struct thread_names *threads;
-	struct origins origins;		 /* of the kernel's blocks */
-	struct memory_samples memory;	 /* of all processes, whichever was chosen */
-	struct block_filter choice;	 /* of the caller */
-	struct chosen chosen;		 /* which blocks that means */
-	struct live_watch watch;	 /* of the caller */
-	struct address_history *holders; /* of the caller, or NULL */
-	struct overruns *overruns;	 /* of the chosen process, up to the chosen moment */
-	struct mlk_condition condition;	 /* of the trace, over all passes */
-	struct sampling_error error;	 /* of the totals of what is outstanding */
+	struct origins origins;		  /* of the kernel's blocks */
+	struct memory_samples memory;	  /* of all processes, whichever was chosen */
+	struct block_filter choice;	  /* of the caller */
+	struct chosen chosen;		  /* which blocks that means */
+	struct live_watch watch;	  /* of the caller */
+	struct address_history *holders;  /* of the caller, or NULL */
+	struct thread_accounts *accounts; /* the same */
+	struct overruns *overruns;	  /* of the chosen process, up to the chosen moment */
+	struct mlk_condition condition;	  /* of the trace, over all passes */
+	struct sampling_error error;	  /* of the totals of what is outstanding */
 	/* Allocations of the chosen process, or of all, by how their stacks ended. */
 	uint64_t status_counts[DWUNW_STATUS_NR];
 	char *comm; /* the recorded process's name as ps shows it, or the best there is; never "" */
@@ -65,6 +67,9 @@ struct replay_opts {
 	void (*progress)(void *arg, uint64_t offset);
 	void *progress_arg;
 	struct address_history *holders; /* of all events; NULL: none, borrowed as the trace is */
+	/* What the trace says of threads beside its events; NULL: that is not wanted.  Borrowed as
+	 * the trace is. */
+	struct thread_accounts *accounts;
 	/* In place of the replay, called with batch_arg and the events of each chunk, whose stacks
 	 * are unwound anew: *@ids by a stack is its id in leaks->dw.  Returns 0 or an
 	 * error, which replay_collect() then returns.  NULL: replay. */

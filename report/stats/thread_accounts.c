@@ -10,6 +10,7 @@ int thread_accounts_new(struct thread_accounts **out)
 	if (!*out)
 		return -ENOMEM;
 	(*out)->most = THREAD_ACCOUNTS_MOST;
+	(*out)->stop_ns = UINT64_MAX;
 	return 0;
 }
 
@@ -87,6 +88,29 @@ void thread_accounts_changed(void *arg, const struct live_change *change)
 				change->more);
 }
 
+static struct live_amount amount_of(struct mlk_sum sum)
+{
+	return (struct live_amount){sum.blocks, sum.bytes};
+}
+
+int thread_accounts_count(struct thread_accounts *accounts, const struct mlk_account *account)
+{
+	const struct thread_count count = {.id = {account->tgid, account->tid},
+					   .flags = account->flags,
+					   .allocated = amount_of(account->allocated),
+					   .freed = amount_of(account->freed),
+					   .freed_by_others = amount_of(account->freed_by_others)};
+	uint32_t number;
+
+	if (account->time_ns > accounts->stop_ns)
+		return 0;
+	if (intern_thread(accounts, account->tgid, account->tid, &number) < 0 ||
+	    intern_pair(&accounts->counts.table, &count, sizeof(count), &number) < 0)
+		return -ENOMEM;
+	accounts->counts.all[number] = count;
+	return 0;
+}
+
 int thread_accounts_finish(const struct thread_accounts *accounts)
 {
 	return accounts->failed ? -ENOMEM : 0;
@@ -106,5 +130,6 @@ void thread_accounts_free(struct thread_accounts *accounts)
 		return;
 	intern_release(&accounts->threads.table);
 	intern_release(&accounts->sums.table);
+	intern_release(&accounts->counts.table);
 	free(accounts);
 }

@@ -25,6 +25,13 @@ struct thread_account {
 	struct live_amount lost; /* no free was seen: address allocated again, or gone by an exec */
 };
 
+/* What was counted of a thread and is not in the trace, as the trace says last. */
+struct thread_count {
+	struct thread_id id;
+	uint32_t flags; /* enum mlk_account_flag */
+	struct live_amount allocated, freed, freed_by_others;
+};
+
 /* All zero is before the first event. */
 struct thread_accounts {
 	union intern_threads {
@@ -33,14 +40,21 @@ struct thread_accounts {
 	union intern_sums {
 		INTERN_OF(struct thread_account);
 	} sums;
-	uint32_t most;	/* sums by stack that are kept */
-	bool crowded;	/* there were more */
-	size_t last[2]; /* sums of the last allocation and free: often those of the next, too */
+	union intern_counts {
+		INTERN_OF(struct thread_count);
+	} counts;
+	uint64_t stop_ns; /* what was counted later does not matter */
+	uint32_t most;	  /* sums by stack that are kept */
+	bool crowded;	  /* there were more */
+	size_t last[2];	  /* sums of the last allocation and free: often those of the next, too */
 	bool failed;
 };
 
 /* No events yet.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
 int thread_accounts_new(struct thread_accounts **out);
+
+/* What the trace says of a thread.  Returns 0 or -ENOMEM. */
+int thread_accounts_count(struct thread_accounts *accounts, const struct mlk_account *account);
 
 /* For struct live_watch, with a struct thread_accounts as its arg. */
 void thread_accounts_changed(void *accounts, const struct live_change *change);
