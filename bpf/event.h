@@ -218,15 +218,37 @@ enum event_thread_mode {
 	EVENT_THREAD_FULL = 1,	  /* its allocations are sent */
 };
 
+/* Blocks, and their bytes. */
+struct event_amount {
+	__u64 nr, bytes;
+};
+
+/* What a thread allocated, where event_filter.accounts is set. */
+struct event_account {
+	__s64 outstanding; /* bytes, sent or not; below 0 by what a thread before had, of its number
+			    */
+	/* Of blocks that were only counted: */
+	struct event_amount counted, freed, freed_by_others;
+};
+
+/* What all threads of a process have outstanding, or all calls that return to one address. */
+struct event_sum {
+	__s64 outstanding; /* bytes */
+	__u64 full;	   /* not 0: its allocations are sent */
+};
+
 #define EVENT_FILTER_DIGITS 40
 
 /* Which allocations are sent. */
 struct event_filter {
 	__u64 min_size, max_size; /* bytes, both included */
-	__u64 trigger_bytes;	  /* a thread is sent once this much is outstanding; 0: never */
-	__u32 on;		  /* is there any filter? */
-	__u32 delays;		  /* see event_filter_control.begin_ns */
-	__u32 by_thread;	  /* threads are sent or only counted */
+	/* Outstanding bytes from which on a thread is sent, all of a process, and what all calls
+	 * allocate that return to one address; 0: never */
+	__u64 trigger_bytes, trigger_process, trigger_site;
+	__u32 on;	 /* is there any filter? */
+	__u32 delays;	 /* see event_filter_control.begin_ns */
+	__u32 by_thread; /* threads are sent or only counted */
+	__u32 accounts;	 /* sums are kept, for any of the triggers */
 	__u32 samples;
 	__u32 by_bytes; /* each byte may be sampled, else each allocation */
 	/* Chance of each binary digit of the distance between two samples to be 1, in 2^-32. */

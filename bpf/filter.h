@@ -4,31 +4,21 @@
  * all of this but the two instructions that look at filter.on.  The programs for plain malloc and
  * free do not even have those; with a filter the recorder does not use them.
  *
- * The free of a block that was not sent must not be sent either, so the addresses of those that
- * were are kept.  Where that cannot be known (the table was full once; a forked process frees a
- * copy of its parent's block) the free is sent marked as nested: then it says nothing new when its
- * block is not known.
+ * The free of a block that was not sent is not sent either, so the addresses of those that were are
+ * kept.  Where that cannot be known (the table was full once; a copy of a parent's block is freed)
+ * the free is sent marked as nested: then it says nothing new when its block is not known.
  */
 #ifndef MLEAK_BPF_FILTER_H
 #define MLEAK_BPF_FILTER_H
 
+#include "bpf/filter_sums.h"
 #include "bpf/send_small.h"
 #include "bpf/state.h"
 
-/* Set by the recorder before the programs are loaded. */
-const volatile struct event_filter filter;
-
 struct event_filter_control filter_control;
 
-/* A program has ended or was replaced, of which blocks are still kept: their addresses come again.
- */
+/* A program is over of which blocks are still kept: their addresses come again. */
 __u32 filter_outdated;
-
-/* A block of a process. */
-struct filter_key {
-	__u64 addr;
-	__u64 tgid;
-};
 
 /* The recorder sets max_entries, or leaves the maps out. */
 struct {
@@ -47,15 +37,6 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32); /* enum event_thread_mode */
 } thread_modes SEC(".maps");
-
-/* By thread: outstanding bytes that it allocated, whichever thread frees them. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 65536);
-	__type(key, __u32);
-	__type(value, __s64); /* below 0 by blocks of a thread before, of the same number */
-} thread_bytes SEC(".maps");
 
 /* The processes that began as a copy of another, and free what that allocated. */
 struct {
@@ -123,45 +104,40 @@ static __always_inline int filter_samples(struct filter_thread *f, __u64 size)
 	return 1;
 }
 
-/* Add @bytes to what thread @tid has outstanding.  Returns the sum. */
-static __always_inline __s64 filter_account(__u32 tid, __s64 bytes)
-{
-	__s64 *sum, none = 0;
-
-	if (!filter.trigger_bytes)
-		return 0;
-	sum = bpf_map_lookup_elem(&thread_bytes, &tid);
-	if (!sum) {
-		bpf_map_update_elem(&thread_bytes, &tid, &none, BPF_NOEXIST);
-		sum = bpf_map_lookup_elem(&thread_bytes, &tid);
-	}
-	return sum ? __sync_fetch_and_add(sum, bytes) + bytes : 0;
-}
-
-/* Keep what is known of a block.  Nothing is known of those that are forgotten here. */
-static __always_inline void filter_keep(__u64 id, __u64 addr, const struct filter_block *block)
+/* Keep what is known of a block.  Nothing is known of those that are forgotten here: returns
+ * whether it is kept. */
+static __always_inline int filter_keep(__u64 id, __u64 addr, const struct filter_block *block)
 {
 	struct filter_key key = {.addr = addr, .tgid = id >> 32};
 
 	if (!bpf_map_update_elem(&filter_blocks, &key, block, BPF_ANY))
-		return;
+		return 1;
 	filter_control.full = 1;
 	filter_skip(EVENT_SKIP_UNKEPT, block->size);
-	filter_account(block->tid, -(__s64)block->size);
+	filter_add(block, event_tgid(id), -(__s64)block->size);
+	return 0;
 }
 
-/* Is all of this thread sent, its @size bytes allocated now among them? */
-static __always_inline int filter_thread_is_full(__u32 tid, __u64 size)
+/* The same of one that was kept before: it counts as freed where it is not. */
+static __always_inline void filter_keep_on(__u64 id, __u64 addr, const struct filter_block *block)
 {
-	__s64 outstanding = filter_account(tid, size);
-	__u32 full = EVENT_THREAD_FULL, *mode = bpf_map_lookup_elem(&thread_modes, &tid);
+	if (!filter_keep(id, addr, block))
+		filter_count_free(block, id, 1, block->size);
+}
+
+/* Is @block, which the thread @id allocates, of those that are sent: by its thread, its process or
+ * where it is allocated? */
+static __always_inline int filter_is_full(__u64 id, const struct filter_block *block)
+{
+	int why = filter_add(block, event_tgid(id), block->size);
+	__u32 full = EVENT_THREAD_FULL, tid = block->tid;
+	__u32 *mode = bpf_map_lookup_elem(&thread_modes, &tid);
 
 	if (filter_control.all_full || (mode && *mode == EVENT_THREAD_FULL))
 		return 1;
-	if (!filter.trigger_bytes || outstanding < (__s64)filter.trigger_bytes)
-		return 0;
-	bpf_map_update_elem(&thread_modes, &tid, &full, BPF_ANY);
-	return 1;
+	if (why & FILTER_BY_THREAD)
+		bpf_map_update_elem(&thread_modes, &tid, &full, BPF_ANY);
+	return why != 0;
 }
 
 /* A new block begins at @addr: what is known of that address is of another one. */
@@ -172,9 +148,9 @@ static __always_inline void filter_clear(__u64 id, __u64 addr)
 	bpf_map_delete_elem(&filter_blocks, &key);
 }
 
-/* With a filter on: is the block at @addr, which @st->now allocated, to be sent?  It is counted if
- * not, and what its free must know is kept. */
-static __noinline int filter_takes(struct thread_state *st, __u32 func, __u64 addr)
+/* With a filter on: is the block at @addr, which @st->now allocated for @site, to be sent?  It is
+ * counted if not, and what its free must know is kept. */
+static __noinline int filter_takes(struct thread_state *st, __u32 func, __u64 addr, __u64 site)
 {
 	int mapped = func == FUNC_MMAP || func == FUNC_MREMAP;
 	struct filter_block block = {};
@@ -182,7 +158,9 @@ static __noinline int filter_takes(struct thread_state *st, __u32 func, __u64 ad
 	if (!st)
 		return 0;
 	block.size = st->now.size;
+	block.site = site;
 	block.tid = event_tid(st->id);
+	block.state = FILTER_SENT;
 	if (filter_outdated)
 		filter_clear(st->id, addr);
 	if (filter.delays &&
@@ -190,21 +168,24 @@ static __noinline int filter_takes(struct thread_state *st, __u32 func, __u64 ad
 		return filter_skip(EVENT_SKIP_DELAY, block.size);
 	if (block.size < filter.min_size || block.size > filter.max_size)
 		return filter_skip(EVENT_SKIP_SIZE, block.size);
-	block.sent = !filter.by_thread || filter_thread_is_full(block.tid, block.size);
-	if (!block.sent)
+	if (filter.by_thread && !filter_is_full(st->id, &block)) {
+		block.state = FILTER_COUNTED;
 		filter_skip(EVENT_SKIP_TRIGGER, block.size);
-	else if (filter.samples && !filter_samples(&st->filter, block.size))
-		block.sent = filter_skip(EVENT_SKIP_SAMPLE, block.size);
+	} else if (filter.samples && !filter_samples(&st->filter, block.size)) {
+		block.state = FILTER_LEFT_OUT;
+		filter_skip(EVENT_SKIP_SAMPLE, block.size);
+	}
 	/* What unmaps it is sent in any case. */
-	if (filter.trigger_bytes || (block.sent && !mapped))
-		filter_keep(st->id, addr, &block);
-	return block.sent;
+	if ((filter.accounts || (block.state == FILTER_SENT && !mapped)) &&
+	    filter_keep(st->id, addr, &block) && block.state == FILTER_COUNTED)
+		filter_count(&block, event_tgid(st->id));
+	return block.state == FILTER_SENT;
 }
 
-/* Is what @st->now, a call of @func, has allocated to be sent? */
-static __always_inline int filter_alloc(struct thread_state *st, __u32 func, __u64 addr)
+/* Is what @st->now, a call of @func which returns to @site, has allocated to be sent? */
+static __always_inline int filter_alloc(struct thread_state *st, __u32 func, __u64 addr, __u64 site)
 {
-	return !filter.on || filter_takes(st, func, addr);
+	return !filter.on || filter_takes(st, func, addr, site);
 }
 
 /* A block is freed of which nothing is known.  Returns 0. */
@@ -229,14 +210,15 @@ static __noinline int filter_forget(struct thread_state *st, __u64 addr, struct 
 		return 0;
 	key.tgid = event_tgid(st->id);
 	known = bpf_map_lookup_elem(&filter_blocks, &key);
-	old->sent = 0;
+	old->state = FILTER_UNKNOWN;
 	old->size = 0;
 	if (!known)
 		return filter_unknown(st, addr);
 	*old = *known;
-	filter_account(old->tid, -(__s64)old->size);
+	filter_add(old, event_tgid(st->id), -(__s64)old->size);
+	filter_count_free(old, st->id, 1, old->size);
 	bpf_map_delete_elem(&filter_blocks, &key);
-	return old->sent || filter_skip(EVENT_SKIP_FREE, 0);
+	return old->state == FILTER_SENT || filter_skip(EVENT_SKIP_FREE, 0);
 }
 
 /* Is the free of @addr still to be sent? */
@@ -260,11 +242,12 @@ static __noinline int filter_restores(struct thread_state *st)
 {
 	struct filter_block *old = st ? &st->filter.released : 0;
 
-	if (!old || (!old->size && !old->sent))
+	if (!old || old->state == FILTER_UNKNOWN)
 		return 0;
-	filter_account(old->tid, old->size);
-	filter_keep(st->id, st->now.arg, old);
-	return old->sent;
+	filter_add(old, event_tgid(st->id), old->size);
+	filter_count_free(old, st->id, -1, -old->size);
+	filter_keep_on(st->id, st->now.arg, old);
+	return old->state == FILTER_SENT;
 }
 
 /* What @st->now, a call of @func which failed, released lives.  Is that to be sent?  A mapping that
@@ -279,7 +262,7 @@ static __always_inline int filter_restore(struct thread_state *st, __u32 func)
 static __noinline int filter_unmap_known(struct thread_state *st, __u64 addr, __u64 size)
 {
 	struct filter_key key = {.addr = addr};
-	struct filter_block *known, rest;
+	struct filter_block *known, *rest;
 
 	if (!st)
 		return 0;
@@ -287,26 +270,29 @@ static __noinline int filter_unmap_known(struct thread_state *st, __u64 addr, __
 	known = bpf_map_lookup_elem(&filter_blocks, &key);
 	if (!known)
 		return 0;
-	rest = *known;
+	rest = &st->filter.rest;
+	*rest = *known;
 	bpf_map_delete_elem(&filter_blocks, &key);
-	if (rest.size <= size) {
-		filter_account(rest.tid, -(__s64)rest.size);
+	if (rest->size <= size) {
+		filter_add(rest, event_tgid(st->id), -(__s64)rest->size);
+		filter_count_free(rest, st->id, 1, rest->size);
 		return 0;
 	}
-	filter_account(rest.tid, -(__s64)size);
-	rest.size -= size;
-	filter_keep(st->id, addr + size, &rest);
+	filter_add(rest, event_tgid(st->id), -(__s64)size);
+	filter_count_free(rest, st->id, 0, size);
+	rest->size -= size;
+	filter_keep_on(st->id, addr + size, rest);
 	return 0;
 }
 
 /* [@addr, @addr + @size) is unmapped: it is not outstanding any more, if that is counted. */
 static __always_inline void filter_unmap(struct thread_state *st, __u64 addr, __u64 size)
 {
-	if (filter.on && filter.trigger_bytes)
+	if (filter.on && filter.accounts)
 		filter_unmap_known(st, addr, size);
 }
 
-/* The process @tgid begins as a copy of another. */
+/* The process @tgid begins as a copy. */
 static __always_inline void filter_fork(__u32 tgid)
 {
 	__u32 copy = 1;
@@ -319,14 +305,18 @@ static __always_inline void filter_fork(__u32 tgid)
  * that thread allocated is outstanding, and the process is a copy no more. */
 static __always_inline void filter_over(__u64 id)
 {
-	__u32 tgid = event_tgid(id), tid = event_tid(id);
+	struct event_account *account;
+	__u32 tgid = event_tgid(id);
 
 	if (!filter.on)
 		return;
 	filter_outdated = 1;
 	bpf_map_delete_elem(&filter_copies, &tgid);
-	if (filter.trigger_bytes)
-		bpf_map_delete_elem(&thread_bytes, &tid);
+	if (filter.trigger_process)
+		bpf_map_delete_elem(&process_sums, &tgid);
+	account = filter.accounts ? bpf_map_lookup_elem(&thread_accounts, &id) : 0;
+	if (account)
+		account->outstanding = 0;
 }
 
 #endif

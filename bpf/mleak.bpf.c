@@ -230,7 +230,7 @@ static __noinline int at_return(struct pt_regs *ctx, __u32 func)
 
 	if (!st || !addr)
 		return 0;
-	if (filter_alloc(st, func, addr))
+	if (filter_alloc(st, func, addr, ctx->rip))
 		record_alloc(ctx, st, func, &addr);
 	call_over(st);
 	return 0;
@@ -277,7 +277,7 @@ int alloc_ret(struct pt_regs *ctx)
 	if (!addr)
 		return 0;
 	at.rip = st->now.ret;
-	if (filter_alloc(st, func, addr))
+	if (filter_alloc(st, func, addr, at.rip))
 		record_alloc(&at, st, func, &addr);
 	call_over(st);
 	return 0;

@@ -86,9 +86,18 @@ enum {
 
 /* A block as filter.h knows it. */
 struct filter_block {
-	__u64 size; /* bytes */
-	__u32 tid;  /* of the thread that allocated it */
-	__u32 sent; /* 0: it was only counted */
+	__u64 size;  /* bytes */
+	__u64 site;  /* where the call returned to that allocated it */
+	__u32 tid;   /* of the thread that did */
+	__u32 state; /* enum filter_state */
+};
+
+/* What became of a block. */
+enum filter_state {
+	FILTER_UNKNOWN = 0,
+	FILTER_SENT,
+	FILTER_COUNTED,	 /* its thread was only counted */
+	FILTER_LEFT_OUT, /* it is not in the sample */
 };
 
 /* A thread's part in filter.h. */
@@ -96,6 +105,7 @@ struct filter_thread {
 	__u64 distance;		      /* to the next sample, in allocations or bytes */
 	__u64 drawn;		      /* is it? */
 	struct filter_block released; /* by the realloc under way; all zero: not known */
+	struct filter_block rest;     /* of the mapping that is being unmapped */
 };
 
 /* What is known of a thread: its outermost call, the one that a signal handler interrupted, and

@@ -82,8 +82,12 @@ static const struct option_info table[] = {
 	 .help = "record one of N allocations; with a unit, as in 512K, one in that many bytes"},
 	{.key = FILTER_TRIGGER,
 	 .name = "trigger",
-	 .arg = "BYTES",
-	 .help = "record a thread once it has this many bytes outstanding; SIGUSR1: all threads"},
+	 .arg = "BYTES|KIND:BYTES",
+	 .help = "record a thread once it has this many bytes outstanding, with process: in front "
+		 "a "
+		 "process, with site: what is allocated for one return address; may be repeated "
+		 "for "
+		 "each; SIGUSR1: all threads"},
 
 	{.key = KERNEL_EVENTS,
 	 .name = "events",

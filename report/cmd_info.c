@@ -73,6 +73,8 @@ static void put_options(const struct mlk_meta *meta)
 		{"min-size", meta->min_size},
 		{"max-size", meta->max_size},
 		{"trigger", meta->trigger_bytes},
+		{"trigger-process", meta->trigger_process},
+		{"trigger-site", meta->trigger_site},
 		{"ring-size", meta->ring_size},
 		{"stack-size", meta->of_kernel ? 0 : meta->stack_limit},
 	};

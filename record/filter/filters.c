@@ -70,6 +70,24 @@ static int parse_tid(struct filter_opts *f, const struct option_info *option, co
 	return 0;
 }
 
+/* 10M or thread:10M, process:10M, site:10M. */
+static int parse_trigger(struct filter_opts *f, const struct option_info *option, const char *text)
+{
+	const struct {
+		const char *name;
+		uint64_t *bytes;
+	} kinds[] = {{"thread:", &f->trigger_bytes},
+		     {"process:", &f->trigger_process},
+		     {"site:", &f->trigger_site}};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (!strncmp(text, kinds[i].name, strlen(kinds[i].name)))
+			return parse_size(option, text + strlen(kinds[i].name), kinds[i].bytes);
+	return option_bytes(option, text, 1, MAX_BLOCK,
+			    "bytes from 1 on, as 10M for a thread, process:10M or site:10M",
+			    &f->trigger_bytes);
+}
+
 int filters_parse(struct filter_opts *f, const struct option_info *option, const char *text)
 {
 	switch (option->key) {
@@ -84,10 +102,15 @@ int filters_parse(struct filter_opts *f, const struct option_info *option, const
 	case FILTER_TID:
 		return parse_tid(f, option, text);
 	case FILTER_TRIGGER:
-		return parse_size(option, text, &f->trigger_bytes);
+		return parse_trigger(f, option, text);
 	default:
 		return -EINVAL;
 	}
+}
+
+static bool any_trigger(const struct filter_opts *f)
+{
+	return f->trigger_bytes || f->trigger_process || f->trigger_site;
 }
 
 static bool is_thread_of(uint32_t tid, const pid_t *pids, size_t nr)
@@ -123,7 +146,7 @@ int filters_check(const struct filter_opts *f, const pid_t *pids, size_t nr)
 
 static bool by_thread(const struct filter_opts *f)
 {
-	return f->nr_tids || f->trigger_bytes;
+	return f->nr_tids || any_trigger(f);
 }
 
 bool filters_any(const struct filter_opts *f)
@@ -139,6 +162,8 @@ void filters_describe(const struct filter_opts *f, struct mlk_meta *meta)
 	meta->min_size = f->min_size;
 	meta->max_size = f->max_size;
 	meta->trigger_bytes = f->trigger_bytes;
+	meta->trigger_process = f->trigger_process;
+	meta->trigger_site = f->trigger_site;
 }
 
 int filters_check_preload(const struct filter_opts *f, bool say)
@@ -188,6 +213,9 @@ int filters_configure(const struct filter_opts *f, struct mleak_bpf *skel)
 		.min_size = f->min_size,
 		.max_size = f->max_size ? f->max_size : UINT64_MAX,
 		.trigger_bytes = f->trigger_bytes,
+		.trigger_process = f->trigger_process,
+		.trigger_site = f->trigger_site,
+		.accounts = any_trigger(f),
 		.on = filters_any(f),
 		.delays = f->delay_ns != 0,
 		.by_thread = by_thread(f),
@@ -201,7 +229,9 @@ int filters_configure(const struct filter_opts *f, struct mleak_bpf *skel)
 		    {skel->maps.filter_skips, set.on},
 		    {skel->maps.filter_copies, set.on},
 		    {skel->maps.thread_modes, set.by_thread},
-		    {skel->maps.thread_bytes, set.trigger_bytes != 0}};
+		    {skel->maps.thread_accounts, set.accounts},
+		    {skel->maps.process_sums, set.trigger_process != 0},
+		    {skel->maps.site_sums, set.trigger_site != 0}};
 	int err = 0;
 
 	set_digits(f, set.digits, EVENT_FILTER_DIGITS);
@@ -255,7 +285,7 @@ void filters_count(const struct mleak_bpf *skel, struct mlk_losses *losses)
 
 #define BATCH	  4096 /* entries read at once */
 #define BATCHES	  16   /* in one call */
-#define MAX_VALUE 16   /* bytes */
+#define MAX_VALUE 24   /* bytes */
 
 /* As bpf/filter.h has it. */
 struct block_key {
@@ -304,7 +334,7 @@ static bool is_recorded(const struct batch *b, uint64_t tgid)
 /* Take out what is of none any more among the first @nr entries read of the table @fd. */
 static void forget_batch(const struct mleak_bpf *skel, struct batch *b, int fd, uint32_t nr)
 {
-	bool blocks = fd == bpf_map__fd(skel->maps.filter_blocks);
+	bool blocks = fd != bpf_map__fd(skel->maps.thread_modes); /* or sites */
 
 	if (blocks)
 		read_targets(skel, b);
@@ -332,7 +362,7 @@ static bool sweep_batch(const struct mleak_bpf *skel, struct filters_sweep *swee
 bool filters_sweep(const struct mleak_bpf *skel, struct filters_sweep *sweep)
 {
 	const struct bpf_map *const tables[FILTERS_SWEEP_TABLES] = {
-		skel->maps.filter_blocks, skel->maps.thread_modes, skel->maps.thread_bytes};
+		skel->maps.filter_blocks, skel->maps.thread_modes, skel->maps.site_sums};
 	struct batch *b = malloc(sizeof(*b));
 
 	for (int i = 0; b && i < BATCHES && sweep->table < FILTERS_SWEEP_TABLES; i++) {

@@ -21,7 +21,9 @@ struct filter_opts {
 	uint64_t min_size, max_size; /* of a block, bytes, both included; 0: no limit */
 	uint64_t sample_every;	     /* one of so many allocations; 0: not so */
 	uint64_t sample_bytes;	     /* mean bytes from one sample to the next; 0: not so */
-	uint64_t trigger_bytes;	     /* outstanding, from which on a thread is recorded; 0: none */
+	/* Outstanding bytes from which on is recorded: a thread, a process, what all calls allocate
+	 * that return to one address; 0: none */
+	uint64_t trigger_bytes, trigger_process, trigger_site;
 	uint64_t delay_ns;
 	uint32_t tids[FILTERS_MAX_TIDS]; /* threads to be recorded, others are not */
 	size_t nr_tids;

@@ -11,7 +11,10 @@
 #include <sys/stat.h>
 
 #include "mleak.bpf.skel.h"
+#include "record/base/clock.h"
 #include "record/base/kernel.h"
+
+#define ACCOUNTS_NS 5000000000u /* between two times that threads' accounts are read */
 
 /* Inode of the initial pid namespace, include/linux/proc_ns.h: PROC_PID_INIT_INO. */
 #define INITIAL_PIDNS 0xeffffffcul
@@ -271,6 +274,24 @@ bool probes_forget_ended(struct probes *p)
 	return p->filtered && filters_sweep(p->skel, &p->sweep);
 }
 
+int probes_write_accounts(struct probes *p, struct mlk_writer *writer, bool last)
+{
+	int fd = bpf_map__fd(p->skel->maps.thread_accounts); /* negative: no filter needs it */
+	uint64_t now_ns = clock_now_ns();
+	int err;
+
+	if (fd < 0 || (!last && now_ns - p->accounts.read_ns < ACCOUNTS_NS))
+		return 0;
+	p->accounts.read_ns = now_ns;
+	err = accounts_read(&p->accounts, fd);
+	return err ? err : accounts_write(&p->accounts, writer, now_ns);
+}
+
+void probes_begin_accounts(struct probes *p)
+{
+	accounts_begin_trace(&p->accounts);
+}
+
 void probes_losses(const struct probes *p, struct mlk_losses *losses)
 {
 	const struct event_drops *d = (const struct event_drops *)&p->skel->bss->drops;
@@ -299,6 +320,7 @@ void probes_free(struct probes *p)
 		return;
 	link_closer_free(p->closing);
 	ring_close(p->ring);
+	accounts_release(&p->accounts);
 	if (p->skel)
 		unload(p);
 	free(p);

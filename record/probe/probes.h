@@ -8,8 +8,9 @@
 #include <stdint.h>
 
 #include "bpf/event.h"
-#include "format/trace.h"
+#include "format/writer.h"
 #include "record/allocator/allocator.h"
+#include "record/filter/accounts.h"
 #include "record/filter/filters.h"
 #include "record/probe/links.h"
 #include "record/target/target.h"
@@ -132,6 +133,12 @@ void probes_all_threads(struct probes *p);
 /* A process has ended: forget what the filters know of it, or a part.  Returns whether there is
  * more to forget: then this is to be called again, some time later. */
 bool probes_forget_ended(struct probes *p);
+
+/* Write what was counted of threads, if it is time for that, or @last: it is the last time in a
+ * trace.  Returns 0, -ENOMEM or what @writer returned. */
+int probes_write_accounts(struct probes *p, struct mlk_writer *writer, bool last);
+/* A trace begins, which has nothing of that yet. */
+void probes_begin_accounts(struct probes *p);
 
 /* Add what the kernel side lost and left out so far to @losses. */
 void probes_losses(const struct probes *p, struct mlk_losses *losses);

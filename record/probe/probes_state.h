@@ -21,6 +21,7 @@ struct deferred_frees {
 struct probes {
 	bool filtered; /* allocations or frees may be left out */
 	struct filters_sweep sweep;
+	struct accounts accounts;
 	struct mleak_bpf *skel;
 	struct ring *ring;
 	uint64_t paced_at, paced_ns; /* of the last probes_pace() */

@@ -24,6 +24,8 @@ void session_flush(struct session *s)
 	}
 	if (s->forgets && s->probes && s->nr)
 		s->forgets = probes_forget_ended(s->probes);
+	if (s->probes)
+		trace_out_fail(&s->out, probes_write_accounts(s->probes, s->out.writer, s->end_ns));
 	if (s->out.maps_missed) {
 		s->out.maps_missed = false;
 		s->out.code_changed = true;

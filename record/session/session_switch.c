@@ -8,6 +8,8 @@ void session_end_trace(struct session *s, enum mlk_end reason, uint64_t *bytes)
 		s->time_ns = preload_taken_ns(s->preload);
 	trace_out_fail(&s->out, overrun_list_flush(&s->overruns, s->out.writer));
 	session_flush(s);
+	if (s->probes && !s->out.err)
+		trace_out_fail(&s->out, probes_write_accounts(s->probes, s->out.writer, true));
 	if (!s->out.err)
 		trace_out_fail(&s->out, mlk_writer_finish(s->out.writer, reason, s->time_ns));
 	*bytes = mlk_writer_bytes(s->out.writer);
@@ -34,6 +36,8 @@ void session_begin_trace(struct session *s, const struct session_opts *opts, int
 	code_ranges_release(&s->code);
 	s->out.code_changed = true;
 	s->losses_ns = 0;
+	if (s->probes)
+		probes_begin_accounts(s->probes);
 	for (size_t i = 0; i < s->nr && !s->out.err; i++)
 		process_begin_trace(s->all[i], &s->out);
 }

@@ -86,14 +86,26 @@ static void print_sizes(FILE *out, const struct mlk_meta *meta, const struct mlk
 
 static void print_threads(FILE *out, const struct mlk_meta *meta, const struct mlk_losses *losses)
 {
+	const struct {
+		const char *what;
+		uint64_t bytes;
+	} kinds[] = {{"threads", meta->trigger_bytes},
+		     {"processes", meta->trigger_process},
+		     {"call sites", meta->trigger_site}};
 	char bytes[SIZE_TEXT_MAX];
+	bool any = false;
 
-	if (!meta->trigger_bytes && !losses->skipped[MLK_SKIPPED_TRIGGER])
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (!kinds[i].bytes)
+			continue;
+		fprintf(out, "%s%s until they had %s outstanding",
+			any ? ", " : "  not recorded: ", kinds[i].what,
+			size_text(bytes, kinds[i].bytes));
+		any = true;
+	}
+	if (!any && !losses->skipped[MLK_SKIPPED_TRIGGER])
 		return;
-	if (meta->trigger_bytes)
-		fprintf(out, "  not recorded: threads until they had %s outstanding",
-			size_text(bytes, meta->trigger_bytes));
-	else
+	if (!any)
 		fputs("  not recorded: threads that were not named", out);
 	print_skipped(out, losses, MLK_SKIPPED_TRIGGER);
 }

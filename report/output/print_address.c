@@ -259,7 +259,7 @@ static void print_unknown(FILE *out, const struct mlk_meta *meta)
 	if (!meta->whole_life)
 		fputs("blocks allocated before the recording are not known\n", out);
 	if (meta->sample_every > 1 || meta->sample_bytes || meta->min_size || meta->max_size ||
-	    meta->trigger_bytes)
+	    meta->trigger_bytes || meta->trigger_process || meta->trigger_site)
 		fputs("blocks that the recording's options left out are not known\n", out);
 }
 

@@ -196,3 +196,96 @@ class ProcessesTest(AccountsCase):
         text = self.report(trace, "--by", "thread")
         for g in groups:
             self.assertIn("  %d target of target (%d)\n" % (g["tid"], g["pid"]), text)
+
+
+@needs_bpf
+class CountedTest(AccountsCase):
+    """The cheap phase: threads that are only counted are in the same table."""
+
+    def counted(self, *options, work=WORK):
+        """Attach with triggers that are out of reach, or not; what the target counted itself."""
+        target = self.spawn(["./target"], stdin=-1)
+        tids = [self.tid(target, thread) for thread in range(4)]
+        mleak, trace = self.attach(target, "-z", "1000", *options)
+        for command in work:
+            self.tell(target, command)
+        truth = Truth(self.tell(target, "0 who 0"), tids)
+        self.end(target, mleak)
+        return trace, truth, tids
+
+    def assert_counted(self, trace, truth, tids):
+        rows = {group["tid"]: group for group in self.groups(trace)["groups"]}
+        for tid in tids:
+            row = truth.row(tid)
+            del row["freed_of_others"]  # of blocks that are only counted it is not known who
+            if row["allocated"] != NONE:
+                self.assertEqual({key: amount(rows[tid][key]) for key in row}, row, tid)
+        return rows
+
+    def check_all_counted(self, trigger):
+        trace, truth, tids = self.counted("--trigger", trigger)
+        rows = self.assert_counted(trace, truth, tids)
+        self.assertNotIn("\n  ALLOC ", self.dump(trace))
+        for tid in truth.given:
+            self.assertEqual(amount(rows[tid]["counted"]), truth.given[tid])
+            self.assertEqual(rows[tid]["counted_outstanding"], rows[tid]["outstanding"])
+        self.assertIn("\nonly counted, without stacks: ", self.report(trace, "--by", "thread"))
+
+    def test_all_is_only_counted(self):
+        self.check_all_counted("1G")
+
+    def test_all_is_only_counted_until_a_process_has_more(self):
+        self.check_all_counted("process:1G")
+
+    def test_all_is_only_counted_until_a_call_site_has_more(self):
+        self.check_all_counted("site:1G")
+
+    def test_some_is_recorded_and_the_sums_are_right(self):
+        """Blocks that were counted are freed when their thread is recorded, and the other way round."""
+        trace, truth, tids = self.counted("--trigger", "40K")
+        rows = self.assert_counted(trace, truth, tids)
+        counted = amount(rows[tids[1]]["counted"])
+        self.assertEqual(counted, Amount(20, 20 * 2003))  # of 40; the 21st reaches 40,960
+        self.assertEqual(self.sizes(self.events(self.dump(trace)))[2003], 20)
+
+    def test_a_process(self):
+        trace, truth, tids = self.counted("--trigger", "process:60K")
+        self.assert_counted(trace, truth, tids)
+        # 30 blocks of 1,009 are 30,270; 60K is reached by the 16th of 2,003.
+        self.assertEqual(self.sizes(self.events(self.dump(trace)))[2003], 25)
+        self.assertIn("not recorded: processes until they had 61,440 bytes outstanding",
+                      self.report(trace))
+
+    def test_a_call_site(self):
+        """What all threads keep is allocated by one call of malloc; what grows by another one."""
+        trace, truth, tids = self.counted("--trigger", "site:20000", work=[
+            "0 keep 10 1009", "1 keep 9 1009", "2 drop 19", "1 keep 10 1009", "1 grow 10 1500",
+            "2 keep 5 2003", "1 grow 5 2100", "3 keep 1 4001"])
+        self.assert_counted(trace, truth, tids)
+        # By the call that keeps there are 10,015 left after "2 keep"; then 14,016 in all: counted.
+        # By the one that grows 15,000, and then 25,500 less what is resized again.
+        sizes = self.sizes(self.events(self.dump(trace)))
+        self.assertEqual({size: nr for size, nr in sizes.items() if size in (1009, 4001)}, {})
+        self.assertIn("not recorded: call sites until they had 20,000 bytes outstanding",
+                      self.report(trace))
+
+    def test_a_trace_of_which_accounts_are_damaged_has_the_rest(self):
+        trace, _, _ = self.counted("--trigger", "1G")
+        with open(trace, "rb") as file:
+            content = bytearray(file.read())
+        at = [int(offset, 16) for offset in re.findall(r"(?m)^chunk 0x([0-9a-f]+): ACCOUNTS",
+                                                       self.dump(trace))]
+        self.assertEqual(len(at) > 0, True)
+        for offset in at:
+            content[offset + 96] ^= 1
+        damaged = self.write("damaged.mlk", bytes(content))
+        result = self.mleak("report", "--by", "thread", damaged)
+        self.assertEqual(result.status, 0)
+        self.assertNotIn("only counted", result.out)
+        self.assertIn("is damaged", result.err)
+
+    def test_a_copy_has_the_accounts(self):
+        trace, truth, tids = self.counted("--trigger", "40K")
+        copy = self.path("copy.mlk")
+        self.assertEqual(self.mleak("unwind", "-o", copy, trace).status, 0)
+        self.assert_counted(copy, truth, tids)

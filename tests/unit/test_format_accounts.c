@@ -94,12 +94,12 @@ static int read_accounts(const void *payload, size_t len, bool *damaged)
 static void wrong_ones_are_damage(void **state)
 {
 	static const struct {
-		const char *bytes;
 		size_t len;
-		int nr;
+		const char *bytes;
 		bool damaged;
+		int nr;
 	} cases[] = {
-#define CASE(bytes, nr, damaged) {bytes, sizeof(bytes) - 1, nr, damaged}
+#define CASE(text, many, bad) {sizeof(text) - 1, text, bad, many}
 		CASE("\0", 0, false),
 		CASE("\1" ONE, 1, false),
 		CASE("\1" ONE "behind", 1, false),
@@ -114,10 +114,10 @@ static void wrong_ones_are_damage(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		bool damaged;
-		int nr = read_accounts(cases[i].bytes, cases[i].len, &damaged);
 
-		if (nr != cases[i].nr || damaged != cases[i].damaged)
-			fail_msg("case %zu: %d accounts, %sdamaged", i, nr, damaged ? "" : "not ");
+		assert_int_equal(read_accounts(cases[i].bytes, cases[i].len, &damaged),
+				 cases[i].nr);
+		assert_int_equal(damaged, cases[i].damaged);
 	}
 }
 

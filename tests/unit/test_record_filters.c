@@ -167,9 +167,29 @@ static void without_options_nothing_is_left_out(void **state)
 	}
 }
 
+static void a_trigger_is_of_a_thread_a_process_or_a_call_site(void **state)
+{
+	struct filter_opts f = {0};
+
+	(void)state;
+	assert_int_equal(apply_filter(&f, FILTER_TRIGGER, "process:64K"), 0);
+	assert_int_equal(apply_filter(&f, FILTER_TRIGGER, "site:5M"), 0);
+	assert_int_equal(f.trigger_bytes, 0);
+	assert_int_equal(apply_filter(&f, FILTER_TRIGGER, "7"), 0);
+	assert_int_equal(f.trigger_bytes, 7);
+	assert_int_equal(apply_filter(&f, FILTER_TRIGGER, "thread:8"), 0);
+	assert_int_equal(f.trigger_bytes, 8);
+	assert_int_equal(f.trigger_process, 64 << 10);
+	assert_int_equal(f.trigger_site, 5 << 20);
+	assert_int_equal(apply_filter(&f, FILTER_TRIGGER, "process:"), -EINVAL);
+	assert_int_equal(apply_filter(&f, FILTER_TRIGGER, "site:0"), -EINVAL);
+	assert_int_equal(apply_filter(&f, FILTER_TRIGGER, "program:1M"), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_trigger_is_of_a_thread_a_process_or_a_call_site),
 		cmocka_unit_test(one_of_n_is_sampled),
 		cmocka_unit_test(a_block_is_sampled_by_its_bytes),
 		cmocka_unit_test(a_number_counts_allocations_and_one_with_a_unit_bytes),

@@ -1,0 +1,169 @@
+/* accounts.c - see accounts.h */
+#include "record/filter/accounts.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "bpf/event.h"
+
+#define BATCH 1024 /* entries read at once */
+
+struct account_entry {
+	uint64_t id;		    /* process and thread; 0: free slot */
+	struct event_account taken; /* what was taken out of the map */
+	struct event_account now;   /* with what is in it */
+	bool ended, changed;
+};
+
+static struct account_entry *slot_of(struct account_entry *slots, size_t room, uint64_t id)
+{
+	size_t i = (size_t)(id * 0x9e3779b97f4a7c15 >> 32) & (room - 1);
+
+	while (slots[i].id && slots[i].id != id)
+		i = (i + 1) & (room - 1);
+	return &slots[i];
+}
+
+static int grow_accounts(struct accounts *a)
+{
+	size_t room = a->room ? a->room * 2 : 64;
+	struct account_entry *slots = calloc(room, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < a->room; i++)
+		if (a->slots[i].id)
+			*slot_of(slots, room, a->slots[i].id) = a->slots[i];
+	free(a->slots);
+	a->slots = slots;
+	a->room = room;
+	return 0;
+}
+
+/* The entry of @id, made if it is new; NULL when out of memory. */
+static struct account_entry *entry_of(struct accounts *a, uint64_t id)
+{
+	struct account_entry *e;
+
+	if ((a->nr + 1) * 2 > a->room && grow_accounts(a))
+		return NULL;
+	e = slot_of(a->slots, a->room, id);
+	a->nr += !e->id;
+	e->id = id;
+	return e;
+}
+
+static struct event_amount sum_of(struct event_amount x, struct event_amount y)
+{
+	return (struct event_amount){x.nr + y.nr, x.bytes + y.bytes};
+}
+
+static struct event_account add_accounts(const struct event_account *x,
+					 const struct event_account *y)
+{
+	return (struct event_account){.counted = sum_of(x->counted, y->counted),
+				      .freed = sum_of(x->freed, y->freed),
+				      .freed_by_others =
+					      sum_of(x->freed_by_others, y->freed_by_others)};
+}
+
+static bool has_ended(uint32_t tid)
+{
+	return syscall(SYS_tkill, tid, 0) && errno == ESRCH;
+}
+
+/* The map @fd has @value of @id.  What another thread frees later of one that has ended begins a
+ * new entry there. */
+static int note_account(struct accounts *a, int fd, uint64_t id, struct event_account value)
+{
+	struct account_entry *e = entry_of(a, id);
+	struct event_account now;
+	bool over = has_ended(event_tid(id));
+	bool ended = over && !has_ended(event_tgid(id));
+
+	if (!e)
+		return -ENOMEM;
+	if (over && bpf_map_lookup_and_delete_elem(fd, &id, &value))
+		over = false;
+	now = add_accounts(&e->taken, &value);
+	e->changed |= memcmp(&now, &e->now, sizeof(now)) || ended != e->ended;
+	e->now = now;
+	e->ended = ended;
+	if (over)
+		e->taken = now;
+	return 0;
+}
+
+int accounts_read(struct accounts *a, int fd)
+{
+	struct {
+		uint64_t ids[BATCH];
+		struct event_account values[BATCH];
+	} *batch = malloc(sizeof(*batch));
+	uint64_t at = 0;
+	bool inside = false;
+	int err = batch ? 0 : -ENOMEM, got = 0;
+
+	while (!err && !got) {
+		uint32_t nr = BATCH;
+
+		got = bpf_map_lookup_batch(fd, inside ? &at : NULL, &at, batch->ids, batch->values,
+					   &nr, NULL);
+		inside = true;
+		if (got && got != -ENOENT) /* that was the last */
+			nr = 0;
+		for (uint32_t i = 0; i < nr && !err; i++)
+			err = note_account(a, fd, batch->ids[i], batch->values[i]);
+	}
+	free(batch);
+	return err;
+}
+
+static struct mlk_sum trace_sum(struct event_amount amount)
+{
+	return (struct mlk_sum){amount.nr, amount.bytes};
+}
+
+int accounts_write(struct accounts *a, struct mlk_writer *writer, uint64_t time_ns)
+{
+	struct mlk_account *list = calloc(a->nr + 1, sizeof(*list));
+	size_t nr = 0;
+	int err;
+
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < a->room; i++) {
+		struct account_entry *e = &a->slots[i];
+
+		if (!e->id || !e->changed)
+			continue;
+		e->changed = false;
+		list[nr++] =
+			(struct mlk_account){.time_ns = time_ns,
+					     .tgid = event_tgid(e->id),
+					     .tid = event_tid(e->id),
+					     .flags = e->ended ? MLK_ACCOUNT_ENDED : 0,
+					     .allocated = trace_sum(e->now.counted),
+					     .freed = trace_sum(e->now.freed),
+					     .freed_by_others = trace_sum(e->now.freed_by_others)};
+	}
+	err = mlk_writer_accounts(writer, list, nr);
+	free(list);
+	return err;
+}
+
+void accounts_begin_trace(struct accounts *a)
+{
+	for (size_t i = 0; i < a->room; i++)
+		a->slots[i].changed = a->slots[i].id != 0;
+}
+
+void accounts_release(struct accounts *a)
+{
+	free(a->slots);
+	*a = (struct accounts){0};
+}

@@ -1,0 +1,36 @@
+/* accounts.h - what the programs count of threads that are not recorded, on its way into the trace
+ */
+#ifndef RECORD_ACCOUNTS_H
+#define RECORD_ACCOUNTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/writer.h"
+
+struct account_entry;
+
+/* Of all threads, also those that have ended: a table, owned, in which nr of room slots are used.
+ * All zero is empty. */
+struct accounts {
+	struct account_entry *slots; /* open addressing by process and thread */
+	size_t nr, room;
+	uint64_t read_ns; /* when they were read last */
+};
+
+/* Read the map @fd of bpf/filter.h's thread_accounts, and take those out of it whose threads have
+ * ended.  Returns 0 or -ENOMEM. */
+int accounts_read(struct accounts *a, int fd);
+
+/* Write what has changed since the last call, as of @time_ns.  Returns 0, -ENOMEM or what the
+ * writer returned. */
+int accounts_write(struct accounts *a, struct mlk_writer *writer, uint64_t time_ns);
+
+/* The next trace begins: it gets all of them. */
+void accounts_begin_trace(struct accounts *a);
+
+/* Release what @a holds. */
+void accounts_release(struct accounts *a);
+
+#endif
