@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "report/base/sizes.h"
 #include "report/base/text.h"
 #include "report/context/table_rows.h"
 #include "report/context/thread_rows.h"
@@ -55,14 +56,14 @@ static void put_label(FILE *out, const struct threads_table *t, const struct thr
 static void put_row(FILE *out, const struct threads_table *t, const struct thread_row *row,
 		    bool heavy)
 {
-	char text[6][TEXT_NUMBER_MAX];
+	char text[6][SIZE_TEXT_MAX];
 	bool color = t->export->view->opts.color;
 
 	fprintf(out, "%s%12s%s%10s%15s%12s%12s%12s  %s",
 		color_of(color, heavy ? COLOR_HEAVY : COLOR_NONE),
-		text_number(text[0], row->outstanding.bytes), color_of(color, COLOR_END),
+		size_cell(text[0], row->outstanding.bytes), color_of(color, COLOR_END),
 		text_number(text[1], row->outstanding.blocks),
-		text_number(text[2], row->allocated.bytes),
+		size_cell(text[2], row->allocated.bytes),
 		text_number(text[3], row->allocated.blocks),
 		text_number(text[4], row->freed_own.blocks),
 		text_number(text[5], row->freed_others.blocks), color_of(color, COLOR_NAME));
@@ -74,7 +75,7 @@ static void put_row(FILE *out, const struct threads_table *t, const struct threa
 static void put_counted(FILE *out, const struct threads_table *t)
 {
 	struct live_amount all = {0}, left = {0};
-	char text[4][TEXT_NUMBER_MAX];
+	char text[4][SIZE_TEXT_MAX];
 
 	for (size_t i = 0; i < t->rows.nr_shown; i++) {
 		live_amount_add(&all, t->rows.order[i]->counted);
@@ -82,29 +83,27 @@ static void put_counted(FILE *out, const struct threads_table *t)
 	}
 	if (!all.blocks)
 		return;
-	fprintf(out,
-		"\nonly counted, without stacks: %s %s, %s bytes; outstanding of these: %s %s, %s "
-		"bytes\n",
+	fprintf(out, "\nonly counted, without stacks: %s %s, %s; outstanding of these: %s %s, %s\n",
 		text_number(text[0], all.blocks), text_blocks(all.blocks),
-		text_number(text[1], all.bytes), text_number(text[2], left.blocks),
-		text_blocks(left.blocks), text_number(text[3], left.bytes));
+		size_text(text[1], all.bytes), text_number(text[2], left.blocks),
+		text_blocks(left.blocks), size_text(text[3], left.bytes));
 }
 
 /* Which threads freed most of what others had allocated. */
 static void put_pairs(FILE *out, const struct threads_table *t)
 {
 	const union thread_pairs *pairs = &t->rows.pairs;
-	char bytes[TEXT_NUMBER_MAX], blocks[TEXT_NUMBER_MAX];
+	char bytes[SIZE_TEXT_MAX], blocks[TEXT_NUMBER_MAX];
 
 	if (!pairs->nr)
 		return;
 	fprintf(out, "\nallocated by one thread, freed by another%s:\n",
 		pairs->nr > PAIRS_TEXT ? ", the largest sums" : "");
-	fprintf(out, "%12s%10s  from -> to\n", "bytes", "blocks");
+	fprintf(out, "%12s%10s  from -> to\n", size_title(), "blocks");
 	for (size_t i = 0; i < pairs->nr && i < PAIRS_TEXT; i++) {
 		const struct thread_pair *pair = &pairs->all[i];
 
-		fprintf(out, "%12s%10s  ", text_number(bytes, pair->freed.bytes),
+		fprintf(out, "%12s%10s  ", size_cell(bytes, pair->freed.bytes),
 			text_number(blocks, pair->freed.blocks));
 		put_label(out, t, &t->rows.all[pair->owner]);
 		fputs(" -> ", out);
@@ -135,8 +134,8 @@ static void put_threads_text(FILE *out, const struct threads_table *t)
 		return;
 	}
 	fprintf(out, "%22s%27s%24s\n%12s%10s%15s%12s%12s%12s  %s\n", "outstanding", "allocated",
-		"blocks freed by", "bytes", "blocks", "bytes", "blocks", "itself", "others",
-		t->by_name ? "threads" : "thread");
+		"blocks freed by", size_title(), "blocks", size_title(), "blocks", "itself",
+		"others", t->by_name ? "threads" : "thread");
 	for (size_t i = 0; i < t->shown; i++)
 		put_row(out, t, t->rows.order[i], t->rows.order[i]->outstanding.bytes >= heavy);
 	if (t->rows.nr_shown > t->shown)
