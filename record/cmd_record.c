@@ -184,7 +184,8 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		output_close(&out);
 		return s->refusal.err ? REFUSED : EXIT_RECORD_FAILED;
 	}
-	s->backend->go(s); /* all is ready */
+	session_sample_all(s); /* of a command before anything of it runs */
+	s->backend->go(s);     /* all is ready */
 	c->released = true;
 	give_up_privileges(s, c, o->several.on ? out.place.dir : -1);
 	if (o->several.time_ns)

@@ -30,7 +30,7 @@ enum source { SOURCE_RING, SOURCE_SIDEBAND, SOURCE_TRACER, SOURCE_SIGNAL };
 struct loop {
 	struct session *session;
 	int epoll, signals;
-	uint64_t start_ns, end_ns, next_flush_ns;
+	uint64_t start_ns, end_ns, next_flush_ns, next_sample_ns;
 	uint64_t max_size;
 	uint32_t ring_size;
 	struct switcher *switcher;
@@ -129,6 +129,8 @@ static uint64_t patience(const struct loop *l, uint64_t now_ns)
 		wait = pace > PACE_NS ? pace : PACE_NS;
 	if (wait > EXEC_NS && session_is_urgent(l->session))
 		wait = EXEC_NS;
+	if (l->next_sample_ns < now_ns + wait)
+		wait = l->next_sample_ns > now_ns ? l->next_sample_ns - now_ns : 0;
 	if (l->end_ns && l->end_ns < now_ns + wait)
 		wait = l->end_ns > now_ns ? l->end_ns - now_ns : 0;
 	return wait;
@@ -201,6 +203,7 @@ static void on_time(struct loop *l)
 		return;
 	if (now_ns >= l->start_ns + QUIET_NS && session_is_quiet(l->session))
 		session_explain_quiet(l->session);
+	l->next_sample_ns = session_sample_memory(l->session, now_ns);
 	if (now_ns < l->next_flush_ns)
 		return;
 	session_flush(l->session);

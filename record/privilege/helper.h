@@ -20,7 +20,15 @@ struct mlk_mapping;
 #define HELPER_MAX_PROBES 64   /* of one link */
 
 /* Of /proc/PID; the last two as O_PATH, to be examined but not read. */
-enum helper_file { HELPER_MAPS, HELPER_AUXV, HELPER_EXE, HELPER_ROOT, HELPER_NR_FILES };
+enum helper_file {
+	HELPER_MAPS,
+	HELPER_AUXV,
+	HELPER_STATUS,
+	HELPER_ROLLUP, /* smaps_rollup */
+	HELPER_EXE,
+	HELPER_ROOT,
+	HELPER_NR_FILES
+};
 
 /* A thread of a process: the process itself where its main thread lives. */
 struct helper_task {

@@ -33,6 +33,12 @@ struct process_leader {
 	struct links keepers; /* of the others */
 };
 
+/* Samples of its memory; all zero: none was taken.  See sample_memory.c in record/session. */
+struct process_memory {
+	uint64_t due_ns, step_ns;     /* when the next one is due, and the one behind after that */
+	uint64_t walk_ns, walk_bytes; /* what the last walk took, at which RSS; or 0 */
+};
+
 /* All that is known of a process; it owns that, until process_release(). */
 struct process {
 	struct target target;
@@ -47,6 +53,7 @@ struct process {
 	struct threads threads;
 	struct process_exec exec;
 	struct process_leader leader;
+	struct process_memory memory;
 	uint64_t born_ns;   /* when it was forked, CLOCK_MONOTONIC */
 	uint64_t cpu_ticks; /* used when the probes were attached */
 	bool traced;	    /* its children are held at their start, as it was, */

@@ -14,6 +14,7 @@
 #include "record/process/process.h"
 #include "record/target/sideband.h"
 #include "record/target/threads.h"
+#include "record/trace/memory_list.h"
 #include "record/trace/overrun_list.h"
 #include "record/trace/tally.h"
 
@@ -47,6 +48,15 @@ struct known_programs {
 		ino_t inode, loader_inode;
 	} v[256];
 	size_t nr; /* ever known */
+};
+
+/* Samples of the memory of all processes. */
+struct session_memory {
+	struct memory_list list;
+	uint64_t due_ns;      /* when the next one is due */
+	uint64_t walked_ns;   /* up to when time was allowed for walks through pages; */
+	int64_t walk_left_ns; /* what is left of it: less than 0 if the last walk took longer */
+	size_t first;	      /* in all[]: the process that is looked at first */
 };
 
 struct session;
@@ -94,19 +104,20 @@ struct session {
 	char comm[64];	 /* its name */
 	char named[512]; /* all that session_add_pid() added, for people */
 	size_t nr_named;
-	pid_t command;		      /* started by us: our child; 0: none */
-	uint64_t freed_ns;	      /* when frees that wait for an allocation are checked next */
-	struct helper *helper;	      /* borrowed; NULL: none */
-	uint64_t maps_known_ns;	      /* all mappings made before this time are known */
-	uint64_t time_ns;	      /* of the event before that had a time; frees have none */
-	uint64_t placing_ns;	      /* when attaching the probes began: the recording proper */
-	uint64_t start_ns, end_ns;    /* CLOCK_MONOTONIC, as the trace has them */
-	uint64_t armed_ns;	      /* since when calls count: all probes are in */
-	struct waiting waiting;	      /* for that */
-	bool over;		      /* as in struct process, of those that are not known */
-	uint64_t allocs, frees;	      /* events written */
-	struct tally tally;	      /* the blocks of these */
-	uint64_t stacks_cut;	      /* of these allocations, for lack of room in the buffer */
+	pid_t command;		   /* started by us: our child; 0: none */
+	uint64_t freed_ns;	   /* when frees that wait for an allocation are checked next */
+	struct helper *helper;	   /* borrowed; NULL: none */
+	uint64_t maps_known_ns;	   /* all mappings made before this time are known */
+	uint64_t time_ns;	   /* of the event before that had a time; frees have none */
+	uint64_t placing_ns;	   /* when attaching the probes began: the recording proper */
+	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC, as the trace has them */
+	uint64_t armed_ns;	   /* since when calls count: all probes are in */
+	struct waiting waiting;	   /* for that */
+	bool over;		   /* as in struct process, of those that are not known */
+	uint64_t allocs, frees;	   /* events written */
+	struct tally tally;	   /* the blocks of these */
+	uint64_t stacks_cut;	   /* of these allocations, for lack of room in the buffer */
+	struct session_memory memory;
 	struct overrun_list overruns; /* whose stacks are still to come */
 	uint64_t losses_ns;	      /* when they were counted last */
 	struct unrecorded missed;     /* programs started by exec, and children */
@@ -199,6 +210,20 @@ void session_explain_quiet(struct session *s);
 
 /* Record all threads from now on. */
 void session_record_all_threads(struct session *s);
+
+/* The memory of processes: sample_memory.c.  Errors go to s->out.err. */
+
+/* Sample those that are due at @now_ns.  Returns when the next one is due. */
+uint64_t session_sample_memory(struct session *s, uint64_t now_ns);
+
+/* Sample all: when a trace begins and ends. */
+void session_sample_all(struct session *s);
+
+/* Note that @p has ended. */
+void session_sample_ended(struct session *s, const struct process *p);
+
+/* Put all samples into the trace. */
+void session_flush_memory(struct session *s);
 
 /* Put onto the file what has come so far. */
 void session_flush(struct session *s);

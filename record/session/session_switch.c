@@ -7,6 +7,8 @@ void session_end_trace(struct session *s, enum mlk_end reason, uint64_t *bytes)
 	if (s->preload && preload_taken_ns(s->preload) > s->time_ns)
 		s->time_ns = preload_taken_ns(s->preload);
 	trace_out_fail(&s->out, overrun_list_flush(&s->overruns, s->out.writer));
+	session_sample_all(s);
+	session_flush_memory(s);
 	session_flush(s);
 	if (s->probes && !s->out.err)
 		trace_out_fail(&s->out, probes_write_accounts(s->probes, s->out.writer, true));
@@ -40,6 +42,7 @@ void session_begin_trace(struct session *s, const struct session_opts *opts, int
 		probes_begin_accounts(s->probes);
 	for (size_t i = 0; i < s->nr && !s->out.err; i++)
 		process_begin_trace(s->all[i], &s->out);
+	session_sample_all(s);
 }
 
 void session_own_losses(const struct session *s, struct mlk_losses *losses)

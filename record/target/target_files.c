@@ -42,6 +42,8 @@ int target_open_file(const struct target *t, enum helper_file file)
 		int flags;
 	} files[] = {[HELPER_MAPS] = {"maps", O_RDONLY},
 		     [HELPER_AUXV] = {"auxv", O_RDONLY},
+		     [HELPER_STATUS] = {"status", O_RDONLY},
+		     [HELPER_ROLLUP] = {"smaps_rollup", O_RDONLY},
 		     [HELPER_EXE] = {"exe", O_PATH},
 		     [HELPER_ROOT] = {"root", O_PATH}};
 	const struct helper_task of = task_of(t);
@@ -50,7 +52,12 @@ int target_open_file(const struct target *t, enum helper_file file)
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)t->task, files[file].name);
 	fd = own_file(t, open(path, files[file].flags | O_CLOEXEC));
-	return is_refused(t, fd) ? helper_open(t->helper, &of, file) : fd;
+	if (is_refused(t, fd))
+		return helper_open(t->helper, &of, file);
+	/* with the mount option hidepid=2 it looks as if there were no such process */
+	if (file == HELPER_STATUS && fd == -ENOENT && t->helper && !target_is_reaped(t))
+		return helper_open(t->helper, &of, file);
+	return fd;
 }
 
 int target_stat(const struct target *t, enum helper_file file, const char *path, struct stat *st)

@@ -91,34 +91,26 @@ static int read_samples(const void *payload, size_t len, struct mlk_memory *last
 
 #define RSS "\7\2\2\6" /* tgid 7, a nanosecond later, RSS 3 bytes more */
 
+/* @nr samples are read of the bytes of the literal @bytes, and then there is damage, or none. */
+#define CHECK(bytes, nr, damage)                                                               \
+	do {                                                                                   \
+		assert_int_equal(read_samples(bytes, sizeof(bytes) - 1, &last, &damaged), nr); \
+		assert_int_equal(damaged, damage);                                             \
+	} while (0)
+
 static void wrong_ones_are_damage(void **state)
 {
-	static const struct {
-		const char *bytes;
-		size_t len;
-		int nr;
-		bool damaged;
-	} cases[] = {
-#define CASE(bytes, nr, damaged) {bytes, sizeof(bytes) - 1, nr, damaged}
-		CASE("\0", 0, false),
-		CASE("\2" RSS RSS, 2, false),
-		CASE("\3" RSS RSS, 2, true),		       /* one is missing */
-		CASE("\1\xff\xff\xff\xff\x7f\0\0\0", 0, true), /* a tgid of 35 bits */
-		CASE("\1\7\0\0\xff\xff\xff\xff\x7f", 0, true), /* an error of 35 bits */
-		CASE("\xff\xff\xff\xff\x0f" RSS, 0, true),     /* 2^32 - 1 of them */
-		CASE("\1" RSS "behind", 1, false),
-#undef CASE
-	};
 	struct mlk_memory last;
+	bool damaged;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		bool damaged;
-		int nr = read_samples(cases[i].bytes, cases[i].len, &last, &damaged);
-
-		if (nr != cases[i].nr || damaged != cases[i].damaged)
-			fail_msg("case %zu: %d samples, %sdamaged", i, nr, damaged ? "" : "not ");
-	}
+	CHECK("\0", 0, false);
+	CHECK("\2" RSS RSS, 2, false);
+	CHECK("\3" RSS RSS, 2, true);			/* one is missing */
+	CHECK("\1\xff\xff\xff\xff\x7f\0\0\0", 0, true); /* a tgid of 35 bits */
+	CHECK("\1\7\0\0\xff\xff\xff\xff\x7f", 0, true); /* an error of 35 bits */
+	CHECK("\xff\xff\xff\xff\x0f" RSS, 0, true);	/* 2^32 - 1 of them */
+	CHECK("\1" RSS "behind", 1, false);
 }
 
 static void differences_add_up(void **state)
