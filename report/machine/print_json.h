@@ -20,6 +20,10 @@ void json_place(struct json *json, const struct place *place);
 int json_begin(struct json *json, const struct report_data *export, const char *schema,
 	       unsigned int version);
 
+/* Write the samples of each process's memory as the array @key: the first and the last, or @each
+ * that is known. */
+void json_memory(struct json *json, const struct report_data *export, const char *key, bool each);
+
 /* Write the member "frames", into which the "frames" of stacks are indices. */
 void json_frames(struct json *json, const struct places *places);
 

@@ -11,6 +11,7 @@
 #include "report/machine/print_ci.h"
 #include "report/machine/print_folded.h"
 #include "report/text/growth_answer.h"
+#include "report/text/memory_answer.h"
 #include "report/text/print_summary.h"
 #include "report/text/print_tree.h"
 #include "report/view/missing_symbols.h"
@@ -24,6 +25,8 @@ static int print_head(FILE *out, const struct report_data *export, const struct 
 		err = print_scope(out, export);
 	if (!err && grown->nr && !export->meta->whole_life)
 		print_growth_answer(out, export, grown);
+	if (!err)
+		print_memory_answer(out, export);
 	fputc('\n', out);
 	return err;
 }

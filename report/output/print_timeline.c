@@ -3,6 +3,7 @@
 
 #include "report/base/sizes.h"
 #include "report/base/text.h"
+#include "report/context/memory_then.h"
 #include "report/machine/print_json.h"
 #include "report/output/print_growth.h"
 
@@ -10,7 +11,8 @@
 
 #define BAR_WIDTH 50 /* of the longest bar, where there is no terminal */
 #define LEAST_BAR 10 /* on a narrow one */
-#define LEFT	  46 /* columns beside the bars */
+#define LEFT	  46 /* columns beside the bars, */
+#define LEFT_RSS  16 /* and those of RSS */
 
 uint64_t print_growth_until_ns(const struct report_data *export, const struct growth *growth,
 			       size_t i)
@@ -26,6 +28,17 @@ uint64_t print_growth_until_ns(const struct report_data *export, const struct gr
 static double seconds_until(const struct report_data *export, const struct growth *growth, size_t i)
 {
 	return (double)print_growth_until_ns(export, growth, i) / 1e9;
+}
+
+/* RSS at the end of slice @i.  False: it is not known. */
+static bool rss_at(const struct report_data *export, const struct growth *growth, size_t i,
+		   uint64_t *bytes)
+{
+	const uint64_t start_ns = export->leaks->chosen.start_ns;
+	const uint64_t from_ns = i ? print_growth_until_ns(export, growth, i - 1) : 0;
+
+	return memory_then(export, MLK_MEMORY_RSS, start_ns + from_ns,
+			   start_ns + print_growth_until_ns(export, growth, i), bytes);
 }
 
 static void put_bar(FILE *out, uint64_t bytes, uint64_t most, size_t longest)
@@ -95,10 +108,16 @@ static struct growth_stack sum_of_stacks(const struct report_data *export,
 static void put_timeline_csv(FILE *out, const struct report_data *export,
 			     const struct growth *growth, const struct growth_stack *sum)
 {
-	fputs("seconds,outstanding_bytes,most_bytes\r\n", out);
-	for (size_t at = 0; at < growth->slices; at++)
-		fprintf(out, "%.9f,%" PRIu64 ",%" PRIu64 "\r\n", seconds_until(export, growth, at),
+	uint64_t rss;
+
+	fputs("seconds,outstanding_bytes,most_bytes,rss_bytes\r\n", out);
+	for (size_t at = 0; at < growth->slices; at++) {
+		fprintf(out, "%.9f,%" PRIu64 ",%" PRIu64 ",", seconds_until(export, growth, at),
 			sum->bytes[at], sum->most[at]);
+		if (rss_at(export, growth, at, &rss))
+			fprintf(out, "%" PRIu64, rss);
+		fputs("\r\n", out);
+	}
 }
 
 static int put_timeline_json(FILE *out, const struct report_data *export,
@@ -106,6 +125,7 @@ static int put_timeline_json(FILE *out, const struct report_data *export,
 {
 	struct json json = {.out = out};
 	int err = json_begin(&json, export, "mleak-timeline", SCHEMA_VERSION);
+	uint64_t rss;
 
 	json_amount(&json, "at_peak", peak_of(export->view));
 	json_bool(&json, "exact", is_exact(export));
@@ -115,36 +135,64 @@ static int put_timeline_json(FILE *out, const struct report_data *export,
 		json_number(&json, "until_ns", print_growth_until_ns(export, growth, at));
 		json_number(&json, "outstanding_bytes", sum->bytes[at]);
 		json_number(&json, "most_bytes", sum->most[at]);
+		if (rss_at(export, growth, at, &rss))
+			json_number(&json, "rss_bytes", rss);
 		json_close(&json, '}');
 	}
 	json_close(&json, ']');
+	json_memory(&json, export, "memory_samples", true);
 	json_end(&json, export);
 	return err;
+}
+
+static void put_rss(FILE *out, const struct report_data *export, const struct growth *growth,
+		    size_t at)
+{
+	char size[SIZE_TEXT_MAX];
+	uint64_t rss;
+
+	fprintf(out, "%16s", rss_at(export, growth, at, &rss) ? size_cell(size, rss) : "?");
+}
+
+/* What the RSS of several processes is not. */
+static void put_rss_remark(FILE *out, const struct report_data *export)
+{
+	if (!export->leaks->chosen.pid && export->leaks->memory.nr > 1)
+		fputs("\nRSS then: of all processes; what they share counts in each\n", out);
 }
 
 static void put_timeline_text(FILE *out, const struct report_data *export,
 			      const struct growth *growth, const struct growth_stack *sum,
 			      size_t columns)
 {
+	const bool known = memory_is_known(export);
+	const size_t left = LEFT + (known ? LEFT_RSS : 0);
 	size_t longest = !columns		      ? BAR_WIDTH
-			 : columns > LEFT + LEAST_BAR ? columns - LEFT
+			 : columns > left + LEAST_BAR ? columns - left
 						      : LEAST_BAR;
 	char bytes[SIZE_TEXT_MAX], at_end[SIZE_TEXT_MAX];
 	uint64_t most = 0;
 
 	for (size_t at = 0; at < growth->slices; at++)
 		most = sum->most[at] > most ? sum->most[at] : most;
-	fprintf(out, "%12s%16s%16s\n", "until", size_rate_title("bytes then", "size then"),
+	fprintf(out, "%12s%16s%16s", "until", size_rate_title("bytes then", "size then"),
 		"most meanwhile");
+	if (known)
+		fprintf(out, "%16s", "RSS then");
+	fputc('\n', out);
 	for (size_t at = 0; at < growth->slices; at++) {
 		fprintf(out, "%10.3f s%16s%16s", seconds_until(export, growth, at),
 			size_cell(at_end, sum->bytes[at]), size_cell(bytes, sum->most[at]));
+		if (known)
+			put_rss(out, export, growth, at);
 		put_bar(out, sum->most[at], most, longest);
 	}
 	if (!is_exact(export))
 		fputs("\nmost meanwhile: an upper bound, as the stacks may have had their maximum "
 		      "at different moments\n",
 		      out);
+	if (known)
+		put_rss_remark(out, export);
 	put_peak(out, export);
 }
 
