@@ -42,6 +42,49 @@ class GoldenTest(Case):
         self.assertEqual(len(said), 10)
         self.assertEqual(sorted(found), sorted(said))
 
+    def test_memory_is_what_the_program_read_of_itself(self):
+        """It took 5 MiB, then read a file of 70 MiB, then took 31 MiB that children would share."""
+        trace = os.path.join(GOLDEN, "v1.8-memory.mlk")
+        with open(trace[:-len("mlk")] + "said", encoding="utf-8") as file:
+            said = [4096 * int(line.split()[1]) for line in file]
+        timeline = json.loads(self.mleak("report", "--timeline", "--format=json", trace).out)
+        (process,) = timeline["memory_samples"]
+        self.assertEqual((process["pid"], process["taken"], process["failed"]),
+                         (timeline["trace"]["pid"], 14, 0))
+        for resident in said:
+            # the program read it between two samples, and processors keep some pages to themselves
+            closest = min(process["samples"], key=lambda sample: abs(sample.get("rss", 0) - resident))
+            self.assertAlmostEqual(closest["rss"], resident, delta=1 << 18)
+            self.assertEqual(closest["rss"],
+                             closest["anonymous"] + closest["file"] + closest["shared"])
+        self.assertEqual(process["samples"][-1].get("exited"), True)
+        self.assertEqual(timeline["memory"], [{key: process[key] for key in process if key != "samples"}])
+        self.assertEqual(process["last"], process["samples"][-2])
+        # each interval has what there was at its end; the last one, in which it ended, what was before
+        for interval in timeline["intervals"]:
+            before = [sample for sample in process["samples"]
+                      if sample["at_ns"] <= interval["until_ns"] and "rss" in sample]
+            self.assertEqual(interval["rss_bytes"], before[-1]["rss"])
+        rows = csv.DictReader(io.StringIO(self.mleak("report", "--timeline", "--format=csv", trace).out))
+        self.assertEqual([int(row["rss_bytes"]) for row in rows],
+                         [interval["rss_bytes"] for interval in timeline["intervals"]])
+        text = self.mleak("report", "--timeline", "--bytes", trace).out
+        self.assertRegex(text, r"(?m)^ +until +bytes then +most meanwhile +RSS then$")
+        self.assertIn("{:>16,}  ###".format(timeline["intervals"][-1]["rss_bytes"]), text)
+
+    def test_growth_that_is_no_block_is_told(self):
+        """Until the 31 MiB, which are a block, RSS grew by 75 MiB, and by 5 in blocks."""
+        trace = os.path.join(GOLDEN, "v1.8-memory.mlk")
+        told = ("grew by 79,175,680 bytes, most of it files; at most 5,243,152 bytes were outstanding:\n"
+                "    it is not malloc\n")
+        at = ["--at", "3.6s"]
+        for options, expected in (at, True), ([*at, "--by", "module"], True), (["--at", "1s"], False), \
+                (["--between", "1,3.6"], False), ([*at, "--thread", "memory"], False):
+            with self.subTest(options=options):
+                report = self.mleak("report", *options, trace).out
+                self.assertEqual(told in report, expected, report)
+                self.assertEqual("  RSS " in report, expected)
+
     def test_a_third_of_a_second_says_nothing_of_an_hour(self):
         report = self.mleak("report", os.path.join(GOLDEN, "v1.0-cxx.mlk")).out
         self.assertRegex(report, r"(?m)^growing: not told of less than a second; to see how stacks grew: ")

@@ -74,7 +74,8 @@ class ReportTablesTest(Case):
         for choice, exact in ([], True), (["--function", "^main$"], False):
             document, rows = self.document("--timeline", *choice), self.rows("--timeline", *choice)
             self.assertEqual([["%.9f" % (interval["until_ns"] / 1e9),
-                               str(interval["outstanding_bytes"]), str(interval["most_bytes"])]
+                               str(interval["outstanding_bytes"]), str(interval["most_bytes"]),
+                               str(interval.get("rss_bytes", ""))]
                               for interval in document["intervals"]],
                              [list(row.values()) for row in rows])
             self.assertEqual(document["exact"], exact)
