@@ -22,18 +22,16 @@
 #include "record/kernel/joined_stack.h"
 #include "record/kernel/kallsyms.h"
 #include "record/kernel/kernel_events.h"
+#include "record/kernel/kernel_memory.h"
 #include "record/kernel/kernel_origins.h"
 #include "record/kernel/kernel_stacks.h"
 #include "record/privilege/privileges.h"
 #include "record/signals.h"
-#include "record/target/memory_read.h"
-#include "record/trace/memory_list.h"
 
 #define CONSUME_MS 100
 #define USERS_MS   20	       /* where copies of user space wait to be written */
 #define SOON_MS	   5	       /* while stacks are new */
 #define LOOK_NS	   5000000000u /* a block that lives shorter may not be seen */
-#define SAMPLE_NS  1000000000u /* from one sample of the machine's memory to the next */
 
 struct recording {
 	const struct kernel_opts *opts;
@@ -44,8 +42,8 @@ struct recording {
 	struct kernel_origins *origins;
 	struct kernel_events *events;
 	struct mlk_writer *writer;
-	uint64_t start_ns, losses_ns, sample_ns;
-	struct memory_list memory;
+	uint64_t start_ns, losses_ns;
+	struct kernel_memory memory;
 	uint64_t counts[KMEM_COUNT_NR], missed_allocs, missed_frees;
 	enum mlk_end reason; /* 0: go on */
 };
@@ -232,30 +230,18 @@ static void wait_a_little(struct recording *r, int signals)
 		r->reason = MLK_END_SIGNAL;
 }
 
-/* Sample the machine's memory, if that is due at @now_ns. */
-static int sample_memory(struct recording *r, uint64_t now_ns)
-{
-	struct mlk_memory sample;
-
-	if (now_ns < r->sample_ns)
-		return 0;
-	memory_read_machine(&sample);
-	r->sample_ns = sample.time_ns + SAMPLE_NS;
-	return memory_list_add(&r->memory, r->writer, &sample);
-}
-
 static int run(struct recording *r, int signals)
 {
 	uint64_t now_ns = clock_now_ns(), next_ns = now_ns + LOOK_NS;
 	uint64_t end_ns = r->opts->duration_ns ? now_ns + r->opts->duration_ns : UINT64_MAX;
-	int err = sample_memory(r, now_ns);
+	int err = kernel_memory_sample(&r->memory, r->writer, now_ns);
 
 	while (!err && !r->reason) {
 		wait_a_little(r, signals);
 		err = kernel_events_consume(r->events);
 		now_ns = clock_now_ns();
 		if (!err)
-			err = sample_memory(r, now_ns);
+			err = kernel_memory_sample(&r->memory, r->writer, now_ns);
 		if (!err && (now_ns >= next_ns || kmem_probes_are_crowded(r->probes) ||
 			     kernel_events_are_many(r->events))) {
 			err = look(r);
@@ -276,9 +262,7 @@ static int finish(struct recording *r)
 	kmem_probes_arm(r->probes, false);
 	err = kernel_events_finish(r->events);
 	if (!err)
-		err = sample_memory(r, UINT64_MAX);
-	if (!err)
-		err = memory_list_flush(&r->memory, r->writer);
+		err = kernel_memory_finish(&r->memory, r->writer);
 	if (!err)
 		err = note_losses(r);
 	/* who reads it as it is written has all names but those of what entered the kernel */
