@@ -3,23 +3,23 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <zstd.h>
 
 #include "format/chunk/chunk_out.h"
 #include "format/event/events.h"
 #include "format/reader_state.h"
 #include "format/record/records.h"
+#include "format/record/summary_state.h"
 #include "format/record/unwound.h"
 
 struct mlk_copy {
 	struct mlk_chunks from;
 	struct mlk_chunk_out *out;
 	bool found; /* from.header is that of the next chunk */
-	bool drops; /* registers and stacks */
-	int level;
+	enum mlk_copy_drops drops;
 };
 
-int mlk_copy_new(struct mlk_copy **out, const struct mlk_reader *from, int fd, int zstd_level)
+int mlk_copy_new(struct mlk_copy **out, const struct mlk_reader *from, int fd, int zstd_level,
+		 enum mlk_copy_drops drops)
 {
 	struct mlk_copy *copy = calloc(1, sizeof(*copy));
 	struct mlk_header header = from->chunks.file;
@@ -32,7 +32,9 @@ int mlk_copy_new(struct mlk_copy **out, const struct mlk_reader *from, int fd, i
 	header.len = MLK_FILE_HEADER;
 	if (header.minor < MLK_MINOR)
 		header.minor = MLK_MINOR;
-	copy->level = zstd_level;
+	copy->drops = drops;
+	if (drops)
+		header.required |= MLK_REQUIRED_SUMMARIES;
 	err = mlk_chunks_share(&copy->from, &from->chunks);
 	if (!err)
 		err = mlk_header_write(fd, &header);
@@ -54,11 +56,6 @@ static int find(struct mlk_copy *copy)
 	return got;
 }
 
-void mlk_copy_drop_raw(struct mlk_copy *copy)
-{
-	copy->drops = true;
-}
-
 /* Copy META with a field that says that stacks were dropped. */
 static int copy_meta(struct mlk_copy *copy)
 {
@@ -70,8 +67,25 @@ static int copy_meta(struct mlk_copy *copy)
 	mlk_enc_bytes(&payload, copy->from.raw, copy->from.header.raw_len);
 	mlk_enc_uvar(&payload, MLK_META_DROPPED);
 	mlk_enc_uvar(&payload, 1);
-	mlk_enc_uvar(&payload, 1);
+	mlk_enc_uvar(&payload, MLK_DROPPED_ALL);
 	return mlk_chunk_out_put(copy->out, &copy->from.header, &payload, false);
+}
+
+/* Is a chunk of @type left out? */
+static bool is_dropped(const struct mlk_copy *copy, unsigned int type)
+{
+	switch (type) {
+	case MLK_CHUNK_INDEX:
+	case MLK_CHUNK_UNWOUND:
+		return true;
+	case MLK_CHUNK_EVENTS:
+	case MLK_CHUNK_STACKS:
+		return copy->drops != MLK_COPY_ALL;
+	case MLK_CHUNK_MODULE:
+		return copy->drops == MLK_COPY_DROP_MODULES;
+	default:
+		return false;
+	}
 }
 
 /* Copy the chunk that was found. */
@@ -82,9 +96,7 @@ static int copy_chunk(struct mlk_copy *copy)
 	int err;
 
 	copy->found = false;
-	if (h->type == MLK_CHUNK_INDEX || h->type == MLK_CHUNK_UNWOUND)
-		return 0;
-	if (copy->drops && h->type == MLK_CHUNK_STACKS)
+	if (is_dropped(copy, h->type))
 		return 0;
 	if (copy->drops && h->type == MLK_CHUNK_META)
 		return copy_meta(copy);
@@ -109,74 +121,12 @@ int mlk_copy_until(struct mlk_copy *copy, uint64_t offset)
 	return err;
 }
 
-/* The heads of the chunk of events that was loaded, encoded as a chunk whose events have no stacks.
- * to->failed is set if memory runs out.  Returns 0, -ENOMEM, -EINVAL or MLK_E_CORRUPT. */
-static int encode_heads(const struct mlk_copy *copy, struct mlk_enc *to)
-{
-	const struct mlk_chunk *h = &copy->from.header;
-	struct mlk_dec dec = {.at = copy->from.raw, .end = copy->from.raw + h->raw_len};
-	struct mlk_encoder encoder = {.filter.mode =
-					      (enum mlk_stack_mode)copy->from.file.stack_mode};
-	struct mlk_decoder decoder = {0};
-	struct mlk_event event = {0};
-	int err = mlk_decoder_begin(&decoder, &dec, h->first_ns, true);
-
-	mlk_encoder_begin(&encoder, h->first_ns);
-	while (!err && mlk_decoder_more(&decoder)) {
-		err = mlk_decoder_next_head(&decoder, &event);
-		event.nr_regs = MLK_SP_REG + 1; /* the least: all are 0 */
-		if (!err)
-			err = mlk_encoder_add(&encoder, &event);
-	}
-	if (!err)
-		mlk_encoder_finish(&encoder, to);
-	mlk_encoder_release(&encoder);
-	mlk_decoder_release(&decoder);
-	return err;
-}
-
-/* @raw compressed into @stored, of which *@h tells then. */
-static int compress(struct mlk_chunk *h, const struct mlk_enc *raw, int level,
-		    struct mlk_enc *stored)
-{
-	size_t room = ZSTD_compressBound(raw->len), len;
-	uint8_t *bytes = raw->failed ? NULL : malloc(room);
-
-	if (!bytes)
-		return -ENOMEM;
-	len = ZSTD_compress(bytes, room, raw->buf, raw->len, level);
-	h->flags = MLK_CHUNK_ZSTD;
-	h->raw_len = (uint32_t)raw->len;
-	if (ZSTD_isError(len) || len >= raw->len) {
-		h->flags = 0;
-		len = raw->len;
-	}
-	mlk_enc_bytes(stored, h->flags ? bytes : raw->buf, len);
-	free(bytes);
-	h->stored_len = (uint32_t)len;
-	h->payload_crc = stored->failed ? 0 : mlk_crc32(stored->buf, len);
-	return stored->failed ? -ENOMEM : 0;
-}
-
-/* What takes the place of the chunk of events that was loaded: *@h and its payload. */
-static int drop_stacks(struct mlk_copy *copy, struct mlk_chunk *h, struct mlk_enc *stored)
-{
-	struct mlk_enc raw = {0};
-	int err = encode_heads(copy, &raw);
-
-	if (!err)
-		err = compress(h, &raw, copy->level, stored);
-	mlk_enc_release(&raw);
-	return err;
-}
-
 int mlk_copy_unwound(struct mlk_copy *copy, const struct mlk_unwound *unwound)
 {
 	struct mlk_unwound about = *unwound;
 	struct mlk_chunk h = {.type = MLK_CHUNK_UNWOUND, .nr_records = 1};
 	const struct mlk_chunk *events = &copy->from.header;
-	struct mlk_enc payload = {0}, stored = {0};
-	struct mlk_chunk heads;
+	struct mlk_enc payload = {0};
 	struct mlk_dec dec;
 	int err = find(copy);
 
@@ -187,30 +137,67 @@ int mlk_copy_unwound(struct mlk_copy *copy, const struct mlk_unwound *unwound)
 	err = mlk_chunks_load(&copy->from);
 	if (err)
 		return err;
-	heads = *events;
 	dec = (struct mlk_dec){.at = copy->from.raw, .end = copy->from.raw + events->raw_len};
 	/* It has no time: what a reader makes of times is about the chunks that were recorded. */
 	h.salt = events->salt;
 	h.lost_allocs = events->lost_allocs;
 	h.lost_frees = events->lost_frees;
 	h.lost_others = events->lost_others;
+	about.events_crc = events->payload_crc;
 	about.first_ns = events->first_ns;
-	if (copy->drops)
-		err = drop_stacks(copy, &heads, &stored);
-	about.events_crc = heads.payload_crc;
+	err = mlk_unwound_encode(&payload, &about, &dec);
 	if (!err)
-		err = mlk_unwound_encode(&payload, &about, &dec);
-	if (!err)
-		err = mlk_chunk_out_put(copy->out, &h, &payload, false);
-	else
-		mlk_enc_release(&payload);
-	if (!err && copy->drops) {
-		copy->found = false;
-		err = mlk_chunk_out_put(copy->out, &heads, &stored, true);
-	} else {
-		mlk_enc_release(&stored);
-	}
+		return mlk_chunk_out_put(copy->out, &h, &payload, false);
+	mlk_enc_release(&payload);
 	return err;
+}
+
+/* A chunk of @type with @payload, which is taken over. */
+static int put_new(struct mlk_copy *copy, unsigned int type, struct mlk_chunk h,
+		   struct mlk_enc *payload)
+{
+	const struct mlk_chunk *last = &copy->from.header;
+
+	h.type = (uint16_t)type;
+	h.salt = copy->from.file.salt;
+	h.lost_allocs = last->lost_allocs;
+	h.lost_frees = last->lost_frees;
+	h.lost_others = last->lost_others;
+	return mlk_chunk_out_put(copy->out, &h, payload, false);
+}
+
+int mlk_copy_summary(struct mlk_copy *copy, const struct mlk_summary *summary,
+		     const struct mlk_unwound *unwound)
+{
+	const struct mlk_chunk h = {
+		.first_ns = summary->first_ns,
+		.last_ns = summary->last_ns,
+		.nr_records = (uint32_t)summary->nr_events,
+	};
+	struct mlk_enc payload = {0};
+	int err = mlk_summary_encode(&payload, copy->from.file.stack_mode, summary, unwound);
+
+	if (!err)
+		return put_new(copy, MLK_CHUNK_EVENTS, h, &payload);
+	mlk_enc_release(&payload);
+	return err;
+}
+
+int mlk_copy_module(struct mlk_copy *copy, const struct mlk_module *module)
+{
+	const struct mlk_chunk h = {.nr_records = 1};
+	uint64_t done = 0;
+
+	do {
+		struct mlk_enc payload = {0};
+		int err = mlk_module_piece(&payload, module, &done);
+
+		if (!err)
+			err = put_new(copy, MLK_CHUNK_MODULE, h, &payload);
+		if (err)
+			return err;
+	} while (done < module->image_len);
+	return 0;
 }
 
 /* The END that was found, and nothing behind it, with where the index is. */

@@ -49,6 +49,13 @@ static bool wants_heads(const struct mlk_reader *r)
 	return r->chunks.header.type == MLK_CHUNK_EVENTS && (r->types & heads) == MLK_RECORD_HEAD;
 }
 
+/* May the chunk have the stacks that were requested in itself? */
+static bool wants_summary(const struct mlk_reader *r)
+{
+	return r->chunks.header.type == MLK_CHUNK_EVENTS && r->types & MLK_RECORD_UNWOUND &&
+	       r->meta.dropped == MLK_DROPPED_ALL;
+}
+
 /* Was a record of @type, which *@rec holds now, asked for? */
 static int give(const struct mlk_reader *r, struct mlk_record *rec, enum mlk_record_type type)
 {
@@ -94,7 +101,8 @@ static int start_chunk(struct mlk_reader *r, struct mlk_record *rec)
 
 	if (!records)
 		r->chunks.condition.chunks_unknown++;
-	r->step = records & (r->types | OWN) || wants_heads(r) ? STEP_LOAD : STEP_FIND;
+	r->step = records & (r->types | OWN) || wants_heads(r) || wants_summary(r) ? STEP_LOAD
+										   : STEP_FIND;
 	rec->chunk = *h;
 	rec->chunk.offset = r->chunks.chunk_at;
 	rec->chunk.records = records;
@@ -149,6 +157,48 @@ static int decode_one(struct mlk_reader *r, struct mlk_record *rec)
 							   : decode_event(r, &rec->event);
 }
 
+/* Begin to read events that have no registers and stacks.  Returns as the steps. */
+static int start_summary(struct mlk_reader *r, struct mlk_record *rec)
+{
+	const struct mlk_chunk *h = &r->chunks.header;
+	int err;
+
+	mlk_arena_reset(&r->text);
+	err = mlk_summary_decode(&r->summary, &r->dec, h->first_ns, &r->text, &r->unwound,
+				 &r->stacks);
+	if (!err && r->text.failed)
+		err = -ENOMEM;
+	if (err)
+		return err == MLK_E_CORRUPT ? give_damaged(r, rec) : err;
+	r->step = STEP_SUMMARY;
+	r->stacks.events_crc = h->payload_crc;
+	rec->unwound = r->stacks;
+	return give(r, rec, MLK_RECORD_UNWOUND);
+}
+
+/* The next event of such a chunk, as a head if those are wanted. */
+static int next_summarized(struct mlk_reader *r, struct mlk_record *rec)
+{
+	struct mlk_event *event = &rec->event;
+	int err;
+
+	if (!mlk_sum_more(&r->summary)) {
+		r->step = STEP_FIND;
+		return 0;
+	}
+	memset(event, 0, sizeof(*event));
+	err = mlk_sum_next(&r->summary, event);
+	if (err == MLK_E_CORRUPT)
+		return give_damaged(r, rec);
+	if (err) {
+		r->step = STEP_FIND;
+		return err;
+	}
+	if (event->kind == MLK_ALLOC)
+		event->nr_regs = MLK_SP_REG + 1; /* the least: all are 0 */
+	return give(r, rec, r->types & MLK_RECORD_HEAD ? MLK_RECORD_HEAD : MLK_RECORD_EVENT);
+}
+
 static int load_chunk(struct mlk_reader *r, struct mlk_record *rec)
 {
 	const struct mlk_chunk *h = &r->chunks.header;
@@ -157,6 +207,8 @@ static int load_chunk(struct mlk_reader *r, struct mlk_record *rec)
 	if (!err) {
 		r->dec = (struct mlk_dec){.at = r->chunks.raw, .end = r->chunks.raw + h->raw_len};
 		r->left = 1;
+		if (h->type == MLK_CHUNK_EVENTS && mlk_is_summary(&r->dec))
+			return start_summary(r, rec);
 		if (h->type == MLK_CHUNK_THREADS || h->type == MLK_CHUNK_ORIGINS ||
 		    h->type == MLK_CHUNK_MEMORY || h->type == MLK_CHUNK_ACCOUNTS)
 			r->left = mlk_dec_uvar_max(&r->dec, MLK_MAX_THREADS);
@@ -327,6 +379,9 @@ int mlk_reader_next(struct mlk_reader *r, struct mlk_record *rec)
 			break;
 		case STEP_HEADS:
 			given = next_head(r, rec);
+			break;
+		case STEP_SUMMARY:
+			given = next_summarized(r, rec);
 			break;
 		default:
 			given = next_record(r, rec);

@@ -180,6 +180,7 @@ void mlk_reader_free(struct mlk_reader *r)
 	mlk_arena_release(&r->text);
 	free(r->mappings);
 	mlk_unwound_release(&r->unwound);
+	mlk_sum_release(&r->summary);
 	free(r->list.all);
 	free(r);
 }

@@ -8,6 +8,7 @@
 #include "format/reader.h"
 #include "format/record/arena.h"
 #include "format/record/memory.h"
+#include "format/record/summary.h"
 #include "format/record/unwound.h"
 
 /* What the reader does next. */
@@ -17,6 +18,7 @@ enum step {
 	STEP_LOAD,    /* its payload is wanted */
 	STEP_RECORDS, /* the payload is available */
 	STEP_HEADS,   /* that of events of which the heads are wanted */
+	STEP_SUMMARY, /* that of events without registers and stacks */
 	STEP_END,
 };
 
@@ -36,6 +38,8 @@ struct mlk_reader {
 	struct mlk_arena text; /* strings of the record returned last */
 	struct mlk_mapping *mappings;
 	struct mlk_unwound_room unwound;
+	struct mlk_sum_dec summary;
+	struct mlk_unwound stacks;	/* of the summary */
 	uint64_t unwound_ns;		/* of the one returned last: its first time */
 	struct mlk_memory_state memory; /* of a MEMORY chunk: of its samples returned */
 	struct mlk_entry entry;		/* of an INDEX chunk, returned last */

@@ -65,8 +65,16 @@ struct mlk_meta {
 	uint64_t trigger_process, trigger_site;
 	uint64_t ring_size; /* bytes of the buffer between kernel and recorder */
 	uint64_t of_kernel; /* 1: the kernel's own allocations, see struct mlk_origin */
-	uint64_t dropped;   /* 1: registers and stacks were dropped once they were unwound */
+	uint64_t dropped;   /* enum mlk_dropped */
 	uint64_t guarded;   /* 1: what lies around each block was watched for overruns */
+};
+
+/* What a trace lost once its stacks were unwound. */
+enum mlk_dropped {
+	MLK_DROPPED_STACKS = 1, /* registers and stacks; by versions before 1.8 */
+	/* these, what modules have beside names of functions, and, if no block was guarded, the
+	 * addresses of blocks, which have numbers in their place: see format/summary.h */
+	MLK_DROPPED_ALL = 2,
 };
 
 /* How much of the stacks a trace holds. */

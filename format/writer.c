@@ -307,26 +307,18 @@ int mlk_writer_accounts(struct mlk_writer *w, const struct mlk_account *accounts
 int mlk_writer_module(struct mlk_writer *w, const struct mlk_id *id, const char *path,
 		      const uint8_t *image, uint64_t image_len)
 {
+	const struct mlk_module module = {
+		.id = *id, .path = path, .image_len = image_len, .piece = image};
 	uint64_t done = 0;
 
-	if (!id->len || id->len > MLK_MAX_ID || mlk_str_too_long(path) || image_len > MLK_MAX_IMAGE)
-		return -EINVAL;
 	do {
-		uint64_t left = image_len - done;
-		uint64_t piece = left < MLK_RAW_TARGET ? left : MLK_RAW_TARGET;
 		struct mlk_enc e = {0};
-		int err;
+		int err = mlk_module_piece(&e, &module, &done);
 
-		mlk_enc_id(&e, id);
-		mlk_enc_str(&e, path);
-		mlk_enc_uvar(&e, image_len);
-		mlk_enc_uvar(&e, done);
-		mlk_enc_uvar(&e, piece);
-		mlk_enc_bytes(&e, image + done, (size_t)piece);
-		err = write_single(w, MLK_CHUNK_MODULE, 0, &e);
+		if (!err)
+			err = write_single(w, MLK_CHUNK_MODULE, 0, &e);
 		if (err)
 			return err;
-		done += piece;
 	} while (done < image_len);
 	return 0;
 }

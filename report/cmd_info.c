@@ -89,6 +89,8 @@ static void put_options(const struct mlk_meta *meta)
 		put_number("frames", meta->stack_limit / sizeof(uint64_t));
 	if (meta->guarded)
 		put_line("guard", "yes");
+	if (meta->dropped == MLK_DROPPED_ALL && !meta->guarded)
+		put_line("addresses", "dropped"); /* blocks have numbers */
 }
 
 /* Has `mleak unwind` been here? */
@@ -96,10 +98,10 @@ static bool is_unwound(struct mlk_reader *trace)
 {
 	const struct mlk_entry *entries;
 	size_t nr;
-	bool unwound = false;
+	bool unwound = mlk_reader_meta(trace)->dropped == MLK_DROPPED_ALL;
 
-	if (mlk_reader_list(trace, &entries, &nr))
-		return false;
+	if (unwound || mlk_reader_list(trace, &entries, &nr))
+		return unwound;
 	for (size_t i = 0; i < nr; i++)
 		unwound |= entries[i].records == MLK_RECORD_UNWOUND;
 	return unwound;

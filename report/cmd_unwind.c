@@ -12,7 +12,8 @@
 #include "format/place.h"
 #include "mleak.h"
 #include "report/base/text.h"
-#include "report/decode/stored_stacks.h"
+#include "report/dropped/drop_raw.h"
+#include "report/dropped/keep_raw.h"
 #include "report/report_run.h"
 #include "report/terminal/progress_line.h"
 
@@ -29,7 +30,8 @@ struct unwinding {
 	char *shown;	       /* that, safe to print */
 	bool in_place;
 	struct mlk_copy *copy;
-	struct stored_stacks *stacks;
+	struct keep_raw *keep;
+	struct drop_raw *drop; /* NULL: all is kept */
 	uint64_t nr_allocs;
 	uint64_t nr_left; /* chunks whose stacks are too many for one */
 	uint64_t skipped; /* bytes of the trace that belong to no whole chunk */
@@ -53,25 +55,12 @@ static void catch_signals(void)
 			signal(signals[i], SIG_IGN); /* as nohup wants it */
 }
 
-static int gather_stacks(struct unwinding *u, const struct replay *leaks, const struct batch *batch,
-			 const uint32_t *ids)
+static int write_batch(struct unwinding *u, const struct replay *leaks, const struct batch *batch,
+		       const uint32_t *ids)
 {
-	struct mlk_unwound stacks;
-	int err = 0;
-
-	if (!u->stacks)
-		err = stored_stacks_new(&u->stacks, leaks->dw, leaks->images);
-	if (!err)
-		err = stored_stacks_gather(u->stacks, batch, ids, &stacks);
-	if (err || !stacks.nr_allocs)
-		return err;
-	u->copy_err = mlk_copy_unwound(u->copy, &stacks);
-	if (u->copy_err == -EINVAL && !u->job.opts->drop_raw) {
-		u->copy_err = 0;
-		u->nr_left++;
-	}
-	u->nr_allocs += stacks.nr_allocs;
-	return u->copy_err;
+	if (u->drop)
+		return drop_raw_batch(u->drop, leaks, batch, ids);
+	return keep_raw_batch(u->keep, leaks, batch, ids);
 }
 
 static int take_batch(void *arg, const struct replay *leaks, const struct batch *batch,
@@ -82,7 +71,14 @@ static int take_batch(void *arg, const struct replay *leaks, const struct batch 
 	u->copy_err = mlk_copy_until(u->copy, batch->chunk.offset);
 	if (u->copy_err || !(batch->chunk.records & MLK_RECORD_EVENT))
 		return u->copy_err;
-	return gather_stacks(u, leaks, batch, ids);
+	for (size_t i = 0; i < batch->nr_events; i++)
+		u->nr_allocs += batch->events[i].kind == MLK_ALLOC;
+	u->copy_err = write_batch(u, leaks, batch, ids);
+	if (u->copy_err == -EINVAL && !u->drop) {
+		u->copy_err = 0;
+		u->nr_left++;
+	}
+	return u->copy_err;
 }
 
 /* Say why there is no trace with stacks. */
@@ -125,9 +121,10 @@ static int unwind_all(struct unwinding *u)
 		u->skipped = leaks->condition.bytes_skipped;
 		err = leaks->condition.chunks_lost ? MLK_E_CORRUPT : 0;
 	}
+	if (!err && u->drop)
+		err = u->copy_err = drop_raw_finish(u->drop, leaks);
 	if (!err)
 		err = u->copy_err = mlk_copy_finish(u->copy);
-	stored_stacks_free(u->stacks);
 	replay_free(leaks);
 	return err ? explain_error(u, err) : EXIT_OK;
 }
@@ -281,12 +278,15 @@ static int find_place(struct unwinding *u)
 
 static int write_trace(struct unwinding *u)
 {
-	int err = u->copy_err = mlk_copy_new(&u->copy, u->job.trace, place.fd,
-					     u->job.opts->drop_raw ? SMALL_LEVEL : ZSTD_LEVEL);
+	bool drops = u->job.opts->drop_raw;
+	int err = u->copy_err =
+		mlk_copy_new(&u->copy, u->job.trace, place.fd, drops ? SMALL_LEVEL : ZSTD_LEVEL,
+			     drops ? drop_raw_parts(mlk_reader_meta(u->job.trace)) : MLK_COPY_ALL);
 	int status;
 
-	if (!err && u->job.opts->drop_raw)
-		mlk_copy_drop_raw(u->copy);
+	if (!err)
+		err = u->copy_err = drops ? drop_raw_new(&u->drop, u->copy, u->job.trace)
+					  : keep_raw_new(&u->keep, u->copy);
 	status = err ? explain_error(u, err) : unwind_all(u);
 
 	if (status == EXIT_OK)
@@ -305,6 +305,8 @@ static int unwind(const struct report_opts *opts)
 		status = find_place(&u);
 	if (status == EXIT_OK)
 		status = write_trace(&u);
+	drop_raw_free(u.drop);
+	keep_raw_free(u.keep);
 	mlk_copy_free(u.copy);
 	mlk_place_close(&place);
 	report_run_release(&u.job);

@@ -278,11 +278,24 @@ static bool has_process(const struct report_run *job)
 	return false;
 }
 
+/* Does the trace have the addresses that --addr looks for? */
+static bool has_addresses(const struct report_run *job)
+{
+	const struct mlk_meta *meta = mlk_reader_meta(job->trace);
+
+	if (!job->opts->find_addr || meta->dropped != MLK_DROPPED_ALL || meta->guarded)
+		return true;
+	log_error("'%s' has no addresses for --addr: 'mleak unwind --drop-raw' dropped them; use "
+		  "the trace that it was made of",
+		  job->shown);
+	return false;
+}
+
 int report_run_collect(struct report_run *job)
 {
-	int status = !can_sample(job)	       ? EXIT_USAGE
-		     : job->opts->suppressions ? load_suppressions(job)
-					       : EXIT_OK;
+	int status = !can_sample(job) || !has_addresses(job) ? EXIT_USAGE
+		     : job->opts->suppressions		     ? load_suppressions(job)
+							     : EXIT_OK;
 
 	if (status == EXIT_OK)
 		status = collect_report(job);

@@ -38,6 +38,10 @@ class Bytes:
         self.at += length
         return self.data[self.at - length:self.at]
 
+    def peek(self):
+        """The next byte, which stays; 0 at the end."""
+        return self.data[self.at] if self.left() else 0
+
     def u8(self):
         return self.take(1)[0]
 

@@ -19,6 +19,7 @@ from trace_bytes import MASK64, Bytes, Damaged, Refused, note
 from trace_events import Events, Overruns, Stacks
 from trace_records import (dump_accounts, dump_end, dump_index, dump_losses, dump_maps,
                            dump_memory, dump_meta, dump_module, dump_origins, dump_threads)
+from trace_summary import CODING, Summary
 from trace_unwound import Unwound
 
 FILE_MAGIC = b"\xf5MLK\r\n\x1a\n"
@@ -109,6 +110,8 @@ class Chunk:
             yield from Unwound(data, full).dump()
         elif self.type == MEMORY:
             yield from dump_memory(data, self.first)
+        elif self.type == EVENTS and data.peek() >> 4 == CODING:
+            yield from Summary(data, self.first, self.crc).dump()
         elif self.type in EVENT_CHUNKS:
             events = EVENT_CHUNKS[self.type](data, self.first, full)
             if self.records != events.kind.left():
@@ -131,7 +134,7 @@ class Trace:
         fields = FILE_HEADER.unpack_from(self.data)
         (_, self.major, self.minor, self.length, self.required, self.optional, self.salt,
          self.mode, self.realtime, self.monotonic, _, crc) = fields
-        if self.major > 1 or self.required & ~1:
+        if self.major > 1 or self.required & ~3:
             raise Refused("a later version")
         if crc != zlib.crc32(self.data[:FILE_HEADER.size - 4]):
             raise Refused("the file header is damaged")

@@ -29,6 +29,40 @@ class Heads(Events):
                            size, func, number)]
 
 
+class StackTables:
+    """The modules and stacks of one chunk, from the five columns that tell what they are."""
+
+    def __init__(self, columns, nr_modules, nr_stacks):
+        self.modules, self.callers, self.code, self.pcs, self.flags = columns
+        self.nr_modules, self.nr_stacks = nr_modules, nr_stacks
+
+    def dump(self):
+        for _ in range(self.nr_modules):
+            ident, path = self.modules.id(), self.modules.str()
+            yield "    module %s bias 0x%x path %s" % (
+                ident.hex() or "-", self.modules.u64(), escape(path))
+        last, depths = {}, [0]
+        for number in range(1, self.nr_stacks + 1):
+            yield self.stack(number, last, depths)
+
+    def stack(self, number, last, depths):
+        back, flags = self.callers.uvar(), self.flags.uvar32()
+        if back >= number:
+            raise Damaged("stack %d is called by one %d before" % (number, back))
+        if not back:
+            depths.append(0)
+            return "    stack %d status %d" % (number, flags)
+        module = self.code.uvar()
+        if module > self.nr_modules:
+            raise Damaged("no module %d" % module)
+        last[module] = (last.get(module, 0) + self.pcs.svar()) & MASK64
+        depths.append(depths[number - back] + 1)
+        if depths[number] > FRAMES_MAX:
+            raise Damaged("a stack of %d frames" % depths[number])
+        return "    stack %d caller %d module %d pc 0x%x flags 0x%x" % (
+            number, number - back, module, last[module], flags)
+
+
 class Unwound:
     """One UNWOUND chunk."""
 
@@ -40,46 +74,23 @@ class Unwound:
         lengths = [data.uvar() for _ in range(data.u8())]
         if len(lengths) < COLUMNS:
             raise Damaged("only %d columns" % len(lengths))
-        columns = [Bytes(data.take(length)) for length in lengths[:COLUMNS]]
+        self.columns = [Bytes(data.take(length)) for length in lengths[:COLUMNS]]
         for length in lengths[COLUMNS:]:
             note("a column of %d bytes that is not known" % length)
             data.take(length)
-        self.modules, self.callers, self.code, self.pcs, self.flags, self.allocs = columns
-        self.columns = columns
+        self.stacks = StackTables(self.columns[:5], *self.counts[:2])
+        self.allocs = self.columns[5]
         self.heads = Heads(data, self.first, full)
 
     def dump(self):
         lines = ["  UNWOUND crc %08x, first %d, modules %d, stacks %d, allocs %d" % (
             self.crc, self.first, *self.counts)]
-        for _ in range(self.counts[0]):
-            ident, path = self.modules.id(), self.modules.str()
-            lines.append("    module %s bias 0x%x path %s" % (
-                ident.hex() or "-", self.modules.u64(), escape(path)))
-        last, depths = {}, [0]
-        for number in range(1, self.counts[1] + 1):
-            lines.append(self.stack(number, last, depths))
+        lines += self.stacks.dump()
         lines.append("    allocs" + "".join(" %d" % n for n in self.numbers()))
         for column in self.columns:
             column.end()
         yield from lines
         yield from self.heads.dump()
-
-    def stack(self, number, last, depths):
-        back, flags = self.callers.uvar(), self.flags.uvar32()
-        if back >= number:
-            raise Damaged("stack %d is called by one %d before" % (number, back))
-        if not back:
-            depths.append(0)
-            return "    stack %d status %d" % (number, flags)
-        module = self.code.uvar()
-        if module > self.counts[0]:
-            raise Damaged("no module %d" % module)
-        last[module] = (last.get(module, 0) + self.pcs.svar()) & MASK64
-        depths.append(depths[number - back] + 1)
-        if depths[number] > FRAMES_MAX:
-            raise Damaged("a stack of %d frames" % depths[number])
-        return "    stack %d caller %d module %d pc 0x%x flags 0x%x" % (
-            number, number - back, module, last[module], flags)
 
     def numbers(self):
         """The number of each ALLOC's stack."""

@@ -11,7 +11,7 @@ from readertest import ReaderCase
 
 GOLDEN = sorted(glob.glob(os.path.join(TESTS, "golden", "*.mlk")))
 FILE_HEADER, CHUNK_HEADER = 64, 96
-EVENTS, END, INDEX, UNWOUND = 4, 7, 8, 11
+MODULE, EVENTS, END, INDEX, UNWOUND = 3, 4, 7, 8, 11
 HEAD = 12  # bytes before the counts in an UNWOUND payload
 VIEWS = [["--folded"], ["--inline"], ["--flat"], ["--addresses", "--folded"], ["--growth"],
          ["--timeline"], ["--by", "thread"], ["--format=csv"], ["--format=heaptrack"],

@@ -45,7 +45,7 @@ int mlk_file_header_unpack(struct mlk_header *h, const uint8_t *from)
 	h->stack_mode = mlk_get_u32(from + 36);
 	h->realtime_ns = mlk_get_u64(from + 40);
 	h->start_ns = mlk_get_u64(from + 48);
-	if (h->major != MLK_MAJOR || h->required & ~(uint64_t)MLK_REQUIRED)
+	if (h->major != MLK_MAJOR || h->required & ~(uint64_t)MLK_REQUIRED_KNOWN)
 		return MLK_E_VERSION;
 	return h->len < MLK_FILE_HEADER ? MLK_E_HEADER : 0;
 }

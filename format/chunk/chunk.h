@@ -15,8 +15,11 @@
 #define MLK_RAW_MAX	 (4u << 20)
 #define MLK_STORED_MAX	 4210688u /* ZSTD_compressBound(MLK_RAW_MAX), a constant of the format */
 #define MLK_MAGIC_LEN	 8
-/* Bits of the file header's required features that are known: the second coding of EVENTS. */
-#define MLK_REQUIRED 1u
+/* Bits of the file header's required features: what a recorder writes, the second coding of EVENTS;
+ * its third coding; and all that are known. */
+#define MLK_REQUIRED	       1u
+#define MLK_REQUIRED_SUMMARIES 2u
+#define MLK_REQUIRED_KNOWN     3u
 
 /* What a chunk holds, by its number in the file. */
 enum mlk_chunk_type {

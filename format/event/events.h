@@ -20,6 +20,7 @@
 enum mlk_coding {
 	MLK_CODING_0 = 0, /* version 1.0 */
 	MLK_CODING_1 = 1, /* version 1.1: words are guessed */
+	MLK_CODING_2 = 2, /* version 1.8: no registers and stacks, see format/record/summary.h */
 };
 
 /* The columns of the payload, in their order. */

@@ -142,6 +142,24 @@ int mlk_decode_maps(struct mlk_dec *d, struct mlk_arena *text, struct mlk_mappin
 	return result(d);
 }
 
+int mlk_module_piece(struct mlk_enc *e, const struct mlk_module *module, uint64_t *done)
+{
+	uint64_t left = module->image_len - *done;
+	uint64_t piece = left < MLK_RAW_TARGET ? left : MLK_RAW_TARGET;
+
+	if (!module->id.len || module->id.len > MLK_MAX_ID || mlk_str_too_long(module->path) ||
+	    module->image_len > MLK_MAX_IMAGE)
+		return -EINVAL;
+	mlk_enc_id(e, &module->id);
+	mlk_enc_str(e, module->path);
+	mlk_enc_uvar(e, module->image_len);
+	mlk_enc_uvar(e, *done);
+	mlk_enc_uvar(e, piece);
+	mlk_enc_bytes(e, module->piece + *done, (size_t)piece);
+	*done += piece;
+	return 0;
+}
+
 int mlk_decode_module(struct mlk_dec *d, struct mlk_arena *text, struct mlk_module *module)
 {
 	uint64_t end;

@@ -12,6 +12,11 @@
 /* A str of the specification, which holds no NUL; "" and d->bad for another. */
 const char *mlk_decode_str(struct mlk_dec *d, struct mlk_arena *text);
 
+/* Append the piece of @module's image that begins *@done bytes into it, and add its bytes to
+ * *@done; @module->piece is the whole image.  Returns 0, or -EINVAL: a trace has no such modules.
+ */
+int mlk_module_piece(struct mlk_enc *e, const struct mlk_module *module, uint64_t *done);
+
 /*
  * Each reads one record, or the whole payload where that is one record, from @d.  What they give
  * points to @d's bytes and to strings in @text, where text->failed is set if memory runs out.

@@ -14,7 +14,7 @@ enum {
 	COL_CODE, /* in which module */
 	COL_PCS,
 	COL_FLAGS,
-	COL_ALLOCS,
+	COL_ALLOCS = MLK_UNWOUND_TABLES,
 	COL_NR,
 };
 
@@ -38,9 +38,16 @@ static bool is_whole(const struct mlk_unwound *u)
 			!mlk_str_too_long(u->modules[i].path) && u->modules[i].id.len <= MLK_MAX_ID;
 	for (uint32_t number = 1; whole && number <= u->nr_stacks; number++)
 		whole = is_known(u, number);
-	for (size_t i = 0; whole && i < u->nr_allocs; i++)
-		whole = u->allocs[i] && u->allocs[i] <= u->nr_stacks;
 	return whole;
+}
+
+static bool knows_allocs(const struct mlk_unwound *u)
+{
+	bool known = true;
+
+	for (size_t i = 0; known && i < u->nr_allocs; i++)
+		known = u->allocs[i] && u->allocs[i] <= u->nr_stacks;
+	return known;
 }
 
 static void encode_stacks(struct mlk_enc *columns, const struct mlk_unwound *u, uint64_t *pcs)
@@ -74,11 +81,9 @@ static void encode_allocs(struct mlk_enc *column, const struct mlk_unwound *u, u
 	}
 }
 
-int mlk_unwound_encode(struct mlk_enc *payload, const struct mlk_unwound *u, struct mlk_dec *events)
+int mlk_unwound_put_tables(struct mlk_enc *columns, const struct mlk_unwound *u)
 {
-	struct mlk_enc columns[COL_NR] = {{0}};
 	uint64_t *pcs = calloc(u->nr_modules + 1, sizeof(*pcs));
-	uint32_t *next = calloc(u->nr_stacks + 1, sizeof(*next));
 	bool whole = is_whole(u);
 
 	for (size_t i = 0; whole && i < u->nr_modules; i++) {
@@ -86,20 +91,32 @@ int mlk_unwound_encode(struct mlk_enc *payload, const struct mlk_unwound *u, str
 		mlk_enc_str(&columns[COL_MODULES], u->modules[i].path);
 		mlk_enc_u64(&columns[COL_MODULES], u->modules[i].bias);
 	}
-	if (whole && pcs && next) {
+	if (whole && pcs)
 		encode_stacks(columns, u, pcs);
+	columns[COL_MODULES].failed |= !pcs;
+	free(pcs);
+	return whole ? 0 : -EINVAL;
+}
+
+int mlk_unwound_encode(struct mlk_enc *payload, const struct mlk_unwound *u, struct mlk_dec *events)
+{
+	struct mlk_enc columns[COL_NR] = {{0}};
+	uint32_t *next = calloc(u->nr_stacks + 1, sizeof(*next));
+	bool whole = knows_allocs(u) && !mlk_unwound_put_tables(columns, u);
+
+	if (whole && next)
 		encode_allocs(&columns[COL_ALLOCS], u, next);
-	}
 	mlk_enc_u32(payload, u->events_crc);
 	mlk_enc_u64(payload, u->first_ns);
 	mlk_enc_uvar(payload, u->nr_modules);
 	mlk_enc_uvar(payload, u->nr_stacks);
 	mlk_enc_uvar(payload, u->nr_allocs);
 	mlk_enc_columns(payload, columns, COL_NR);
-	for (int i = 0; i < COL_NR; i++)
+	payload->failed |= !next;
+	for (int i = 0; i < COL_NR; i++) {
+		payload->failed |= columns[i].failed;
 		mlk_enc_release(&columns[i]);
-	payload->failed |= !pcs || !next;
-	free(pcs);
+	}
 	free(next);
 	return whole ? mlk_events_copy_heads(events, payload) : -EINVAL;
 }
@@ -162,7 +179,7 @@ static bool decode_stacks(struct mlk_dec *columns, struct mlk_unwound_room *room
 	memset(room->depths, 0, (u->nr_stacks + 1) * sizeof(*room->depths));
 	for (uint32_t number = 1; number <= u->nr_stacks && !bad; number++)
 		bad = !decode_stack(columns, room, u, number);
-	for (int i = COL_CALLERS; i <= COL_FLAGS; i++)
+	for (int i = COL_CALLERS; i < MLK_UNWOUND_TABLES; i++)
 		bad |= columns[i].bad;
 	return !bad;
 }
@@ -203,11 +220,29 @@ static int make_rooms(struct mlk_unwound_room *r, const struct mlk_unwound *u)
 	return 0;
 }
 
+int mlk_unwound_get_tables(struct mlk_dec *columns, struct mlk_arena *text,
+			   struct mlk_unwound_room *room, struct mlk_unwound *u)
+{
+	int err;
+
+	/* no memory for counts that cannot be true: each takes a byte at least */
+	if (u->nr_modules > left(&columns[COL_MODULES]) ||
+	    u->nr_stacks > left(&columns[COL_CALLERS]))
+		return MLK_E_CORRUPT;
+	err = make_rooms(room, u);
+	if (err)
+		return err;
+	decode_modules(&columns[COL_MODULES], text, room, u->nr_modules);
+	u->modules = room->modules;
+	u->stacks = room->stacks;
+	u->allocs = room->allocs;
+	return columns[COL_MODULES].bad || !decode_stacks(columns, room, u) ? MLK_E_CORRUPT : 0;
+}
+
 int mlk_unwound_decode(struct mlk_dec *d, struct mlk_arena *text, struct mlk_unwound_room *room,
 		       struct mlk_unwound *u)
 {
 	struct mlk_dec columns[COL_NR];
-	bool good;
 	int err;
 
 	u->events_crc = mlk_dec_u32(d);
@@ -217,20 +252,12 @@ int mlk_unwound_decode(struct mlk_dec *d, struct mlk_arena *text, struct mlk_unw
 	u->nr_allocs = mlk_dec_uvar(d);
 	/* columns of a later version come before what follows */
 	(void)mlk_dec_bytes(d, mlk_dec_columns(d, columns, COL_NR));
-	/* no memory for counts that cannot be true: each takes a byte at least */
-	if (d->bad || u->nr_modules > left(&columns[COL_MODULES]) ||
-	    u->nr_stacks > left(&columns[COL_CALLERS]) || u->nr_allocs > left(&columns[COL_ALLOCS]))
+	if (d->bad || u->nr_allocs > left(&columns[COL_ALLOCS]))
 		return MLK_E_CORRUPT;
-	err = make_rooms(room, u);
-	if (err)
-		return err;
-	decode_modules(&columns[COL_MODULES], text, room, u->nr_modules);
-	good = !columns[COL_MODULES].bad && decode_stacks(columns, room, u) &&
-	       decode_allocs(&columns[COL_ALLOCS], room, u);
-	u->modules = room->modules;
-	u->stacks = room->stacks;
-	u->allocs = room->allocs;
-	return good ? 0 : MLK_E_CORRUPT;
+	err = mlk_unwound_get_tables(columns, text, room, u);
+	if (!err && !decode_allocs(&columns[COL_ALLOCS], room, u))
+		err = MLK_E_CORRUPT;
+	return err;
 }
 
 void mlk_unwound_release(struct mlk_unwound_room *room)

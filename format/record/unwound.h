@@ -11,6 +11,13 @@
 int mlk_unwound_encode(struct mlk_enc *payload, const struct mlk_unwound *unwound,
 		       struct mlk_dec *events);
 
+/* Columns of a payload that tell what the stacks are, without those of the ALLOCs. */
+#define MLK_UNWOUND_TABLES 5
+
+/* Append the modules and stacks of @unwound to the MLK_UNWOUND_TABLES @columns, whose ->failed are
+ * set if memory runs out.  Returns 0, or -EINVAL as below. */
+int mlk_unwound_put_tables(struct mlk_enc *columns, const struct mlk_unwound *unwound);
+
 /* What was read last, and what reading takes; all zero before. */
 struct mlk_unwound_room {
 	struct mlk_unwound_module *modules;
@@ -27,6 +34,12 @@ struct mlk_unwound_room {
  * Returns 0, MLK_E_CORRUPT or -ENOMEM. */
 int mlk_unwound_decode(struct mlk_dec *d, struct mlk_arena *text, struct mlk_unwound_room *room,
 		       struct mlk_unwound *unwound);
+
+/* Read the modules and stacks that @unwound counts from the MLK_UNWOUND_TABLES @columns into @room,
+ * where there is room for its ALLOCs, too, which the caller has compared with the payload's length.
+ * Returns as mlk_unwound_decode(). */
+int mlk_unwound_get_tables(struct mlk_dec *columns, struct mlk_arena *text,
+			   struct mlk_unwound_room *room, struct mlk_unwound *unwound);
 
 /* Free what reading took. */
 void mlk_unwound_release(struct mlk_unwound_room *room);

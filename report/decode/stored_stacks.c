@@ -112,28 +112,32 @@ static int number_all(struct stored_stacks *unwound, uint32_t id)
 	return err;
 }
 
-static int gather_one(struct stored_stacks *unwound, uint32_t id)
+void stored_stacks_begin(struct stored_stacks *unwound)
 {
-	int err = has_number(unwound, id) ? 0 : number_all(unwound, id);
-
-	return err ? err
-		   : array_append(&unwound->allocs, &unwound->nr_allocs, &unwound->allocs_room,
-				  &unwound->numbers[id].number, sizeof(*unwound->allocs));
+	unwound->round++;
+	unwound->nr_stacks = unwound->nr_allocs = 0;
+	intern_release(&unwound->modules.table);
 }
 
-int stored_stacks_gather(struct stored_stacks *unwound, const struct batch *batch,
-			 const uint32_t *ids, struct mlk_unwound *to)
+int stored_stacks_add(struct stored_stacks *unwound, uint32_t id, uint32_t *number)
 {
 	/* know of each id returned so far whether it has a number */
 	int err = array_cover(&unwound->numbers, &unwound->numbers_room,
 			      dwunw_stack_limit(unwound->dw), sizeof(*unwound->numbers));
 
-	unwound->round++;
-	unwound->nr_stacks = unwound->nr_allocs = 0;
-	intern_release(&unwound->modules.table);
-	for (size_t i = 0; !err && i < batch->nr_events; i++)
-		if (batch->events[i].kind == MLK_ALLOC)
-			err = gather_one(unwound, ids[batch->events[i].stack]);
+	if (!err && !has_number(unwound, id))
+		err = number_all(unwound, id);
+	*number = err ? 0 : unwound->numbers[id].number;
+	return err;
+}
+
+size_t stored_stacks_count(const struct stored_stacks *unwound)
+{
+	return unwound->nr_stacks;
+}
+
+void stored_stacks_get(const struct stored_stacks *unwound, struct mlk_unwound *to)
+{
 	*to = (struct mlk_unwound){
 		.nr_modules = unwound->modules.nr,
 		.nr_stacks = unwound->nr_stacks,
@@ -142,6 +146,25 @@ int stored_stacks_gather(struct stored_stacks *unwound, const struct batch *batc
 		.stacks = unwound->stacks,
 		.allocs = unwound->allocs,
 	};
+}
+
+int stored_stacks_gather(struct stored_stacks *unwound, const struct batch *batch,
+			 const uint32_t *ids, struct mlk_unwound *to)
+{
+	int err = 0;
+
+	stored_stacks_begin(unwound);
+	for (size_t i = 0; !err && i < batch->nr_events; i++) {
+		uint32_t number;
+
+		if (batch->events[i].kind != MLK_ALLOC)
+			continue;
+		err = stored_stacks_add(unwound, ids[batch->events[i].stack], &number);
+		if (!err)
+			err = array_append(&unwound->allocs, &unwound->nr_allocs,
+					   &unwound->allocs_room, &number, sizeof(number));
+	}
+	stored_stacks_get(unwound, to);
 	return err;
 }
 

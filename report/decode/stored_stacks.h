@@ -19,6 +19,20 @@ struct stored_stacks; /* opaque: gathers stacks of a chunk */
 int stored_stacks_new(struct stored_stacks **out, const struct dwunw *dw,
 		      const struct trace_modules *images);
 
+/* Begin another chunk: no stack has a number in it. */
+void stored_stacks_begin(struct stored_stacks *unwound);
+
+/* Give the unwinder's stack @id, and its callers, numbers in the chunk, if they have none. *@number
+ * is that of @id.  Returns 0 or -ENOMEM. */
+int stored_stacks_add(struct stored_stacks *unwound, uint32_t id, uint32_t *number);
+
+/* How many stacks have a number. */
+size_t stored_stacks_count(const struct stored_stacks *unwound);
+
+/* The stacks that have one, valid until the next is added; without events_crc and first_ns, and
+ * without ALLOCs but those of stored_stacks_gather(). */
+void stored_stacks_get(const struct stored_stacks *unwound, struct mlk_unwound *to);
+
 /* Gather the stacks of the ALLOCs of @batch, where *@ids are the unwinder's.  *@to, without
  * events_crc, is valid until the next call.  Returns 0 or -ENOMEM. */
 int stored_stacks_gather(struct stored_stacks *unwound, const struct batch *batch,

@@ -207,6 +207,9 @@ static int find_chunk(struct worker_pool *pool, struct batch *batch)
 		batch->chunk = entry_of(chunk);
 		batch->chunk_crc = chunk->payload_crc;
 		batch->unwound = chunk->records & MLK_RECORD_EVENT ? unwound : none;
+		if (chunk->records & MLK_RECORD_EVENT &&
+		    mlk_reader_meta(pool->trace)->dropped == MLK_DROPPED_ALL)
+			batch->unwound = batch->chunk; /* its stacks are in it */
 		return 1;
 	}
 	return more;

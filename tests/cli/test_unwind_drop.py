@@ -1,12 +1,17 @@
 """`mleak unwind --drop-raw`: the same reports, of a trace without registers and stacks."""
 
+import json
 import os
 import re
 
 from mleaktest import takes_long
-from unwindtest import EVENTS, GOLDEN, VIEWS, UnwindCase, chunks_of
+from unwindtest import EVENTS, GOLDEN, MODULE, UNWOUND, UnwindCase, chunks_of
 
 STACKS = 9
+TAG_DROPPED = "  dropped 2\n"
+UNIT_NS = 1000000  # the coarsest
+EXACT = [["--folded"], ["--inline"], ["--addresses", "--folded"], ["--format=json", "--by", "thread"],
+         ["--by", "thread"], ["--folded", "--cost", "temporary"], ["--jobs", "1"]]
 
 
 class DropRawTest(UnwindCase):
@@ -18,31 +23,86 @@ class DropRawTest(UnwindCase):
         result = self.mleak("unwind", "--drop-raw", "-o", self.unwound, trace)
         self.assertEqual(result.status, 0, result.err)
 
+    def stacks_of(self, trace):
+        """By id or frames of each stack what JSON says of it, and its times."""
+        result = self.mleak("report", "--format=json", trace)
+        self.assertEqual(result.status, 0, result.err)
+        report = json.loads(result.out)
+        sums, times = [], []
+        for stack in report["stacks"]:
+            times.append([stack.pop("first_ns"), stack.pop("last_ns")])
+            stack.pop("ages")
+            sums.append(stack)
+        return sums, times, report["frames"]
+
     @takes_long
     def test_all_views_are_the_same(self):
         self.assertGreaterEqual(len(self.of_processes()), 3)
         for trace in self.of_processes():
             with self.subTest(trace=os.path.basename(trace)):
                 self.drop(trace)
-                self.assert_same_reports(trace, self.unwound, VIEWS)
-                self.assertEqual(self.mleak("script", self.unwound).out, self.mleak("script", trace).out)
+                self.assert_same_reports(trace, self.unwound, EXACT)
                 self.assertRegex(self.mleak("info", self.unwound).out, r"(?m)^stacks +dropped$")
 
-    def test_registers_and_stacks_are_gone(self):
+    def test_times_are_nearly_the_same(self):
+        for trace in self.of_processes():
+            with self.subTest(trace=os.path.basename(trace)):
+                self.drop(trace)
+                sums, times, frames = self.stacks_of(trace)
+                dropped_sums, dropped_times, dropped_frames = self.stacks_of(self.unwound)
+                self.assertEqual(dropped_sums, sums)
+                self.assertEqual(dropped_frames, frames)
+                self.assertGreater(len(times), 0)
+                for pair, dropped in zip(times, dropped_times):
+                    for ns, dropped_ns in zip(pair, dropped):
+                        self.assertLessEqual(abs(ns - dropped_ns), UNIT_NS)
+
+    def test_blocks_have_numbers_unless_they_were_guarded(self):
+        for trace in self.of_processes():
+            self.drop(trace)
+            info = self.mleak("info", self.unwound).out
+            script = self.mleak("script", self.unwound).out
+            guarded = re.search(r"(?m)^guard +yes$", info)
+            of_malloc = re.findall(r" (?:malloc|new|calloc) \d+ 0x([0-9a-f]+)", script)
+            self.assertGreater(len(of_malloc), 0, trace)
+            numbers = [a for a in of_malloc if len(a) == 16 and a[0] == "8"]
+            self.assertEqual(len(numbers), 0 if guarded else len(of_malloc), trace)
+            self.assertEqual(bool(re.search(r"(?m)^addresses +dropped$", info)), not guarded)
+            if guarded:
+                continue
+            result = self.mleak("report", "--addr=0x" + of_malloc[0], self.unwound)
+            self.assertEqual((result.status, result.out), (2, ""))
+            self.assert_one_message(result.err, naming="--addr")
+
+    def test_registers_stacks_and_tables_are_gone(self):
         """As the reader says that was made of the specification."""
         self.drop(self.trace)
         text = self.dump_whole(self.unwound, full=True)
-        events = re.findall(r"(?m)^  ALLOC .*(?:\n    .*)*", text)
-        self.assertGreater(len(events), 0)
-        for event in events:
-            self.assertNotRegex(event, r" stack [1-9]", event)
-            for value in re.findall(r"regs ([0-9a-f ]*)", event):
-                self.assertEqual(set(value.split()), {"0"}, event)
-        self.assertIn("  dropped 1\n", text)
+        self.assertIn("    head ALLOC ", text)
+        self.assertNotRegex(text, r"(?m)^  ALLOC ")
+        self.assertNotIn(" regs ", text)
+        self.assertIn(TAG_DROPPED, text)
         with open(self.unwound, "rb") as file:
-            types = [chunk.type for chunk in chunks_of(file.read())]
+            data = file.read()
+        chunks = chunks_of(data)
+        types = [chunk.type for chunk in chunks]
         self.assertIn(EVENTS, types)
-        self.assertNotIn(STACKS, types)
+        self.assertFalse({STACKS, UNWOUND} & set(types))
+        with open(self.trace, "rb") as file:
+            before = chunks_of(file.read())
+        self.assertLess(sum(len(c.payload) for c in chunks if c.type == MODULE),
+                        sum(len(c.payload) for c in before if c.type == MODULE) / 4)
+
+    @takes_long
+    def test_what_is_cut_or_changed_is_harmless(self):
+        self.drop(self.trace)
+        data = self.read(self.unwound)
+        cut = self.path("cut.mlk")
+        for length in range(100, len(data), len(data) // 23):
+            with open(cut, "wb") as file:
+                file.write(data[:length] + bytes(47))
+            result = self.mleak("report", cut)
+            self.assertIn(result.status, (0, 2), result.err)
 
     def test_it_cannot_be_unwound_again(self):
         self.drop(self.trace)

@@ -123,7 +123,7 @@ static uint8_t *copy_of(struct mlk_reader *r, const struct mlk_unwound *u, size_
 	size_t nr;
 
 	assert_non_null(file);
-	assert_int_equal(mlk_copy_new(&copy, r, fileno(file), 1), 0);
+	assert_int_equal(mlk_copy_new(&copy, r, fileno(file), 1, MLK_COPY_ALL), 0);
 	assert_int_equal(mlk_reader_list(r, &entries, &nr), 0);
 	for (size_t i = 0; i < nr; i++) {
 		if (entries[i].type != MLK_CHUNK_EVENTS)
@@ -405,7 +405,7 @@ static void a_damaged_chunk_is_not_copied(void **state)
 		if (entries[i].type == MLK_CHUNK_EVENTS)
 			at = entries[i].offset;
 	bytes[at + MLK_CHUNK_HEADER + 5] ^= 1;
-	assert_int_equal(mlk_copy_new(&copy, r, fileno(file), 1), 0);
+	assert_int_equal(mlk_copy_new(&copy, r, fileno(file), 1, MLK_COPY_ALL), 0);
 	assert_int_equal(mlk_copy_unwound(copy, &u), MLK_E_CORRUPT); /* META is no EVENTS */
 	assert_int_equal(mlk_copy_until(copy, at), 0);
 	assert_int_equal(mlk_copy_unwound(copy, &u), MLK_E_CORRUPT);
