@@ -86,10 +86,10 @@ deps:
 	$(Q)doc/deb/deps.sh $(DEB)
 
 include unwind/build.mk bpf/build.mk record/libpreload/build.mk report/machine/build.mk \
-	samples/build.mk tests/build.mk tests/bench/build.mk doc/build.mk
+	report/page/build.mk 	samples/build.mk tests/build.mk tests/bench/build.mk doc/build.mk
 
-# What print_html.c takes in by the assembler is known to no other file.
-$(filter-out $(O)/report/machine/print_html.o,$(OBJ)): private ALL_CFLAGS += $(LTO)
+# What page_write.c takes in by the assembler is known to no other file.
+$(filter-out $(O)/report/page/page_write.o,$(OBJ)): private ALL_CFLAGS += $(LTO)
 
 $(O)/mleak: $(OBJ)
 	$(call say,LINK,$@)

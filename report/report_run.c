@@ -19,6 +19,7 @@
 #include "report/output/print_address.h"
 #include "report/stats/heaptrack_events.h"
 #include "report/stats/thread_accounts.h"
+#include "report/stats/stack_times.h"
 #include "report/terminal/pager.h"
 #include "report/terminal/progress_line.h"
 #include "report/trace/address_spaces.h"
@@ -108,11 +109,12 @@ static bool tells_growth(const struct report_run *job)
 {
 	const struct report_opts *opts = job->opts;
 	bool stacks = opts->format == FORMAT_TREE || opts->format == FORMAT_FLAT;
+	bool page = opts->format == FORMAT_HTML;
 
 	if (job->without_growth || opts->by || opts->growth || opts->timeline || opts->find_addr)
 		return false;
 	if (!opts->before)
-		return stacks;
+		return stacks || page;
 	return !mlk_reader_meta(job->trace)->whole_life &&
 	       (stacks || opts->format == FORMAT_CSV || opts->format == FORMAT_JSON);
 }
@@ -149,8 +151,10 @@ static bool gives_up_growth(struct report_run *job, int err)
 	if (err != -ENOMEM || !job->growth || !can_leave_out_growth(job))
 		return false;
 	growth_free(job->growth);
+	stack_times_free(job->times);
 	replay_free(job->leaks);
 	job->growth = NULL;
+	job->times = NULL;
 	job->leaks = NULL;
 	job->without_growth = true;
 	return true;
@@ -164,6 +168,23 @@ static void note_change(void *arg, const struct live_change *change)
 		growth_changed(job->growth, change);
 	if (job->accounts)
 		thread_accounts_changed(job->accounts, change);
+	if (job->times)
+		stack_times_changed(job->times, change);
+}
+
+/* Have the replay say what --growth, the tree and a page tell of time.  Returns 0 or -ENOMEM. */
+static int watch_growth(struct report_run *job, struct live_watch *watch)
+{
+	bool page = job->opts->format == FORMAT_HTML && !job->opts->before;
+	int err = growth_new(&job->growth);
+
+	if (!err && page && !job->times)
+		err = stack_times_new(&job->times, mlk_reader_meta(job->trace)->start_ns);
+	*watch = (struct live_watch){.changed = note_change, .arg = job};
+	/* its rows take nearly as much again */
+	if (!err && can_leave_out_growth(job))
+		job->growth->most_bytes = memory_allowed() / GROWTH_SHARE;
+	return err;
 }
 
 static int collect_report(struct report_run *job)
@@ -193,13 +214,9 @@ static int collect_report(struct report_run *job)
 	}
 	if (job->opts->growth || job->opts->timeline || job->opts->fail_on_growing ||
 	    tells_growth(job)) {
-		err = growth_new(&job->growth);
+		err = watch_growth(job, &opts.watch);
 		if (err)
 			return report_run_explain_read(job, err);
-		opts.watch = (struct live_watch){.changed = note_change, .arg = job};
-		/* its rows take nearly as much again */
-		if (can_leave_out_growth(job))
-			job->growth->most_bytes = memory_allowed() / GROWTH_SHARE;
 	}
 	if (group_is_threads(job->opts->by)) {
 		err = thread_accounts_new(&job->accounts);
@@ -226,6 +243,8 @@ static int collect_report(struct report_run *job)
 		err = thread_accounts_finish(job->accounts);
 	if (gives_up_growth(job, err))
 		return collect_report(job);
+	if (!err && job->times)
+		err = stack_times_finish(job->times, job->leaks->chosen.end_ns);
 	return err ? report_run_explain_read(job, err) : EXIT_OK;
 }
 
@@ -389,6 +408,7 @@ struct report_data report_run_export(const struct report_run *job)
 		.suppressions = job->suppressions,
 		.growth = tells_growth(job) ? job->growth : NULL,
 		.accounts = job->accounts,
+		.times = job->times,
 	};
 }
 
@@ -400,6 +420,7 @@ void report_run_release(struct report_run *job)
 	replay_free(job->leaks);
 	growth_free(job->growth);
 	thread_accounts_free(job->accounts);
+	stack_times_free(job->times);
 	heaptrack_events_free(job->events);
 	address_history_free(job->holders);
 	suppressions_free(job->suppressions);

@@ -22,6 +22,7 @@ struct report_run {
 	bool without_growth;   /* which is not said, for lack of memory */
 	struct address_history *holders;  /* for --addr */
 	struct thread_accounts *accounts; /* for --by thread */
+	struct stack_times *times;	  /* for a page */
 	struct replay *leaks;
 	struct view *view;
 	struct stack_names *overrun_names;

@@ -78,6 +78,27 @@ class Chromium:
         target = self.ask("Target.createTarget", url=url)["targetId"]
         return self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
 
+    def look(self, session, width, height=900, scheme="light"):
+        """Have the page believe in a window of that size, and in a wish for "light" or "dark" colours."""
+        self.ask("Emulation.setDeviceMetricsOverride", session, width=width, height=height, deviceScaleFactor=1, mobile=width < 500)
+        self.ask("Emulation.setEmulatedMedia", session, features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def point(self, session, kind, x, y, held=0):
+        """Tell the page of the mouse: @kind is mouseMoved, mousePressed or mouseReleased."""
+        self.ask("Input.dispatchMouseEvent", session, type=kind, x=x, y=y, button="left" if held or kind != "mouseMoved" else "none",
+                 buttons=held, clickCount=1)
+
+    def click(self, session, x, y):
+        self.point(session, "mousePressed", x, y, 1)
+        self.point(session, "mouseReleased", x, y)
+
+    def press(self, session, key):
+        """Press a key, by what it is called in the page's events."""
+        text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
+        code = {"Escape": 27, "Enter": 13, "ArrowDown": 40, "ArrowUp": 38, "ArrowRight": 39, "ArrowLeft": 37, "Home": 36}
+        self.ask("Input.dispatchKeyEvent", session, type="keyDown", key=key, windowsVirtualKeyCode=code.get(key, 0), **text)
+        self.ask("Input.dispatchKeyEvent", session, type="keyUp", key=key)
+
     def value(self, session, expression):
         """Of the JavaScript @expression in the page; None while it cannot be evaluated."""
         found = self.ask("Runtime.evaluate", session, expression=expression, returnByValue=True)

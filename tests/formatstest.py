@@ -26,7 +26,12 @@ Sums = collections.namedtuple("Sums", "bytes blocks")
 BIDI = re.compile("[\u200b-\u200f\u2028-\u202e\u2060-\u206f\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 # When a page of --format=html is drawn; and when speedscope has drawn its table, in @document.
-DRAWN = "document.readyState === 'complete' && document.body.dataset.drawn"
+DRAWN = "document.readyState === 'complete' && document.body.dataset.ready"
+# The page once all of its table's rows are open.
+ALL_OPENED = """(() => {
+    for (let closed; closed = document.querySelector("#growth .fold[aria-expanded=false]");) closed.click();
+    return document.documentElement.outerHTML;
+})()"""
 SPEEDSCOPE_DRAWN = "/\\(\\d+%%\\)/.test(%s.body.innerText)"
 
 

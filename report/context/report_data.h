@@ -21,6 +21,7 @@ struct verdict {
 
 struct growth;
 struct thread_accounts;
+struct stack_times;
 
 /* All of it is borrowed. */
 struct report_data {
@@ -35,6 +36,7 @@ struct report_data {
 	const struct verdict *verdict;		 /* for the formats of CI; else NULL */
 	const struct growth *growth;		 /* to say beside stacks what grows; or NULL */
 	const struct thread_accounts *accounts;	 /* for tables of threads, else NULL */
+	const struct stack_times *times;	 /* for a page; else NULL */
 };
 
 /* As what a table is printed: for people, or for programs. */
@@ -71,7 +73,7 @@ int print_heaptrack(FILE *out, const struct report_data *export, struct heaptrac
 /* The file format of speedscope: a profile of bytes and one of blocks. */
 int print_speedscope(FILE *out, const struct report_data *export);
 
-/* One page of HTML with a flame graph. */
+/* One page of HTML: an overview, flame graphs and tables. */
 int print_html(FILE *out, const struct report_data *export);
 
 /* The stacks one after the other, as bcc's memleak prints them. */

@@ -1,25 +1,20 @@
-/* print_diff_html.c - a difference as the page of flame.html, where red is more and blue is less */
+/* print_diff_html.c - a difference as a page, where red is more and blue is less */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "report/context/report_data.h"
 #include "report/diff/print_diff.h"
-#include "report/machine/print_html.h"
-#include "report/machine/print_json.h"
-#include "report/view/places.h"
-#include "report/view/tree.h"
+#include "report/page/page_head.h"
+#include "report/page/page_tree.h"
+#include "report/page/page_write.h"
 
 struct page {
 	const struct diff *diff;
 	size_t nr; /* stacks of it that are shown */
-};
-
-/* Both have all stacks, and so the same nodes, but what was outstanding on one side each. */
-struct graph {
 	struct labels *labels;
 	uint32_t *numbers[DIFF_SIDES]; /* of the labels of all places */
-	struct tree *side[DIFF_SIDES];
-	struct tree_names *names; /* of either */
+	struct page_tree tree;
+	size_t inside; /* the first so many stacks are in the page */
 };
 
 static int put_title(struct json *json, const struct diff *diff)
@@ -42,18 +37,31 @@ static int put_title(struct json *json, const struct diff *diff)
 		return -ENOMEM;
 	json_text(json, "shown", chosen);
 	free(chosen);
+	json_text(json, "exe", to->meta->exe);
 	return 0;
+}
+
+/* Add up stacks from @first to before @end. */
+static void put_sums(struct json *json, const struct page *page, const char *key, size_t first,
+		     size_t end)
+{
+	struct live_amount sum[DIFF_SIDES] = {0};
+
+	for (size_t i = first; i < end; i++)
+		for (int side = 0; side < DIFF_SIDES; side++)
+			live_amount_add(&sum[side], page->diff->rows[i].amount[side]);
+	json_open(json, key, '{');
+	json_number(json, "stacks", end - first);
+	page_head_amount(json, "before", sum[DIFF_BEFORE]);
+	page_head_amount(json, "after", sum[DIFF_AFTER]);
+	json_close(json, '}');
 }
 
 /* The sums of the stacks that are shown, and the losses of both traces. */
 static void put_diff_totals(struct json *json, const struct page *page)
 {
-	struct live_amount sum[DIFF_SIDES] = {0};
 	uint64_t lost = 0, of = 0, complete = 0;
 
-	for (size_t i = 0; i < page->nr; i++)
-		for (int side = 0; side < DIFF_SIDES; side++)
-			live_amount_add(&sum[side], page->diff->rows[i].amount[side]);
 	for (int side = 0; side < DIFF_SIDES; side++) {
 		const struct report_data *export = page->diff->side[side];
 
@@ -61,136 +69,98 @@ static void put_diff_totals(struct json *json, const struct page *page)
 		complete += export->leaks->status_counts[DWUNW_STATUS_ENDED];
 		of += replay_allocations(export->leaks);
 	}
-	json_open(json, "totals", '{');
-	json_amount(json, "before", sum[DIFF_BEFORE]);
-	json_amount(json, "after", sum[DIFF_AFTER]);
-	json_close(json, '}');
+	put_sums(json, page, "totals", 0, page->nr);
+	put_sums(json, page, "rest", page->inside, page->nr);
 	json_number(json, "lost", lost);
-	json_open(json, "unwound", '{');
-	json_number(json, "allocations", of);
-	json_number(json, "complete", complete);
-	json_close(json, '}');
+	page_head_unwound(json, of, complete);
 }
 
-static int put_diff_stacks(struct json *json, const struct page *page)
+static int path_of_row(struct page *page, const struct diff_row *row, struct page_path *path)
 {
-	size_t most = page->nr < HTML_MAX_STACKS ? page->nr : HTML_MAX_STACKS;
+	const struct places *places = page->diff->side[row->side]->places;
+	size_t nr;
+	const uint32_t *steps = places_path(places, row->i, &nr);
+
+	return page_tree_path(&page->tree, path, places, steps, nr, page->numbers[row->side],
+			      TREE_NONE);
+}
+
+static int add_stacks(struct page *page)
+{
+	struct page_path path;
 	int err = 0;
 
-	json_open(json, "stacks", '[');
-	for (size_t i = 0; i < most && !err; i++) {
-		const struct diff_row *row = &page->diff->rows[i];
-		const struct places *places = page->diff->side[row->side]->places;
-		size_t nr;
-		const uint32_t *path = places_path(places, row->i, &nr);
-
-		json_open(json, NULL, '{');
-		json_text(json, "change", diff_verdict(page->diff, row));
-		json_amount(json, "before", row->amount[DIFF_BEFORE]);
-		json_amount(json, "after", row->amount[DIFF_AFTER]);
-		json_open(json, "frames", '[');
-		for (size_t at = 0; at < nr && !err; at++)
-			err = html_frame(json, &places->all[path[at]]);
-		json_close(json, ']');
-		json_close(json, '}');
+	for (; page->inside < page->nr && !err && !page_tree_is_full(&page->tree); page->inside++) {
+		err = path_of_row(page, &page->diff->rows[page->inside], &path);
+		if (!err)
+			err = page_tree_add(&page->tree, &path);
 	}
+	if (!err)
+		err = page_tree_name(&page->tree);
+	for (size_t i = 0; i < page->inside && !err; i++) {
+		err = path_of_row(page, &page->diff->rows[i], &path);
+		if (!err)
+			err = page_tree_name_path(&page->tree, &path);
+	}
+	return err;
+}
+
+static int put_diff_stacks(struct json *json, struct page *page)
+{
+	struct page_path path;
+	struct pack pack;
+	int err = pack_open(&pack);
+
+	for (size_t i = 0; i < page->inside && !err; i++) {
+		const struct diff_row *row = &page->diff->rows[i];
+
+		err = path_of_row(page, row, &path);
+		if (err)
+			break;
+		page_tree_pack(&page->tree, &path, &pack);
+		pack_number(&pack, row->amount[DIFF_AFTER].bytes);
+		pack_number(&pack, row->amount[DIFF_AFTER].blocks);
+		pack_number(&pack, row->amount[DIFF_BEFORE].bytes);
+		pack_number(&pack, row->amount[DIFF_BEFORE].blocks);
+	}
+	json_open(json, "changes", '[');
+	for (size_t i = 0; i < page->inside; i++)
+		json_text(json, NULL, diff_verdict(page->diff, &page->diff->rows[i]));
 	json_close(json, ']');
-	json_number(json, "more", page->nr - most);
-	return err;
-}
-
-/* Recursion is as deep as a stack. */
-static void put_diff_nodes(struct json *json, const struct graph *graph, uint32_t first,
-			   uint64_t depth)
-{
-	const struct tree *after = graph->side[DIFF_AFTER], *before = graph->side[DIFF_BEFORE];
-
-	for (uint32_t at = first; at != TREE_NONE; at = after->all[at].next) {
-		json_number(json, NULL, depth);
-		json_number(json, NULL, graph->names->numbers[at]);
-		json_number(json, NULL, after->all[at].bytes);
-		json_number(json, NULL, after->all[at].blocks);
-		json_number(json, NULL, before->all[at].bytes);
-		json_number(json, NULL, before->all[at].blocks);
-		put_diff_nodes(json, graph, after->all[at].first, depth + 1);
-	}
-}
-
-static int open_graph(struct graph *graph, const struct diff *diff)
-{
-	int err = diff_labels(diff, &graph->labels, graph->numbers, false);
-
-	for (int side = 0; side < DIFF_SIDES && !err; side++)
-		err = tree_new(&graph->side[side]);
-	return err;
-}
-
-static int fill_graph(struct graph *graph, const struct page *page)
-{
-	uint32_t path[VIEW_MAX_PATH];
-	int err = 0;
-
-	for (size_t i = 0; i < page->nr && !err; i++) {
-		const struct diff_row *row = &page->diff->rows[i];
-		size_t nr = diff_path(page->diff, row, graph->numbers, path);
-
-		for (int side = 0; side < DIFF_SIDES && !err; side++)
-			err = tree_add(graph->side[side], path, nr, row->amount[side].bytes,
-				       row->amount[side].blocks);
-	}
+	json_number(json, "row_count", page->inside);
 	if (!err)
-		err = tree_tell_apart(graph->side[DIFF_AFTER], graph->labels);
-	if (!err)
-		err = tree_names_new(&graph->names, graph->side[DIFF_AFTER], graph->labels);
-	for (size_t i = 0; i < page->nr && !err; i++)
-		err = tree_names_add(
-			graph->names, path,
-			diff_path(page->diff, &page->diff->rows[i], graph->numbers, path));
-	return err;
-}
-
-static void close_graph(struct graph *graph)
-{
-	tree_names_free(graph->names);
-	for (int side = 0; side < DIFF_SIDES; side++) {
-		tree_free(graph->side[side]);
-		free(graph->numbers[side]);
-	}
-	labels_free(graph->labels);
-}
-
-static int put_diff_graph(struct json *json, const struct page *page)
-{
-	struct graph graph = {0};
-	int err = open_graph(&graph, page->diff);
-
-	if (!err)
-		err = fill_graph(&graph, page);
-	if (!err) {
-		tree_names_print(graph.names, json, "names");
-		json_open(json, "nodes", '[');
-		put_diff_nodes(json, &graph, graph.side[DIFF_AFTER]->all[TREE_ROOT].first, 1);
-		json_close(json, ']');
-	}
-	close_graph(&graph);
+		return pack_close(&pack, json, "rows");
+	pack_close(&pack, NULL, NULL);
 	return err;
 }
 
 static int put_diff_data(struct json *json, const void *arg)
 {
-	const struct page *page = arg;
-	int err = put_title(json, page->diff);
+	struct page page = *(const struct page *)arg;
+	int err = diff_labels(page.diff, &page.labels, page.numbers, false);
 
-	if (err)
-		return err;
-	put_diff_totals(json, page);
-	err = put_diff_stacks(json, page);
-	return err ? err : put_diff_graph(json, page);
+	if (!err)
+		err = page_tree_init(&page.tree, page.labels);
+	if (!err)
+		err = add_stacks(&page);
+	if (!err)
+		err = put_title(json, page.diff);
+	if (!err) {
+		put_diff_totals(json, &page);
+		err = put_diff_stacks(json, &page);
+	}
+	if (!err)
+		err = page_tree_put(&page.tree, json);
+	page_tree_release(&page.tree);
+	for (int side = 0; side < DIFF_SIDES; side++)
+		free(page.numbers[side]);
+	labels_free(page.labels);
+	return err;
 }
 
 int print_diff_html(FILE *out, const struct diff *diff, size_t top)
 {
-	struct page page = {diff, top && top < diff->nr ? top : diff->nr};
+	struct page page = {.diff = diff, .nr = top && top < diff->nr ? top : diff->nr};
 
-	return html_page(out, put_diff_data, &page);
+	return page_write(out, PAGE_DIFF, put_diff_data, &page);
 }

@@ -75,7 +75,7 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv)
 	opts->view.merged = opts->format == FORMAT_TREE && !opts->by && !opts->growth &&
 			    !opts->timeline && !opts->before && !opts->choice.pid;
 	opts->view.details = opts->format != FORMAT_FOLDED;
-	opts->view.all = format_has_history(opts->format) || opts->timeline ||
+	opts->view.all = (format_has_history(opts->format) && !opts->before) || opts->timeline ||
 			 (opts->view.cost != COST_OUTSTANDING && opts->view.cost != COST_BLOCKS);
 	err = complete_debug_dirs(opts);
 	return err ? err : report_opts_check(opts);

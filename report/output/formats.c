@@ -117,7 +117,7 @@ static const struct format {
 	[FORMAT_PPROF] = {"pprof", print_pprof, true, true},
 	[FORMAT_HEAPTRACK] = {"heaptrack", NULL, true, true},
 	[FORMAT_SPEEDSCOPE] = {"speedscope", print_speedscope, false, true},
-	[FORMAT_HTML] = {"html", print_html, false, true},
+	[FORMAT_HTML] = {"html", print_html, true, true},
 	[FORMAT_JUNIT] = {"junit", print_junit, false, true},
 	[FORMAT_GITHUB] = {"github", print_github, false, true},
 };

@@ -1,10 +1,11 @@
-"""`mleak diff --format=html`: a flame graph of what became more and less, in a browser."""
+"""`mleak diff --format=html`: a page of what became more and less, in a browser."""
 
 import json
 import os
 import re
 
 import formatstest
+import pagetest
 from formatstest import Sums
 from mleaktest import TESTS, Case, takes_long
 
@@ -24,27 +25,24 @@ class DiffHtmlTest(Case):
 
     def test_its_nodes_and_totals_are_those_of_json(self):
         for args in [], ["-n", "2"]:
-            data = json.loads(re.search(r'id="data">(.*?)</script>',
-                                        self.diff("--format=html", *args), re.S)[1])
+            page = pagetest.Page(self.diff("--format=html", *args))
             expected = self.sums_of_json(*args)
-            nodes = [data["nodes"][i:i + 6] for i in range(0, len(data["nodes"]), 6)]
-            roots = [node for node in nodes if node[0] == 1]
-            for side, at in ("after", 2), ("before", 4):
-                self.assertEqual(Sums(sum(n[at] for n in roots), sum(n[at + 1] for n in roots)),
+            roots = [node[1:] for node in page.nodes if len(node.path) == 1]
+            for side, at in ("after", 0), ("before", 2):
+                self.assertEqual(Sums(*(sum(n[at + kind] for n in roots) for kind in (0, 1))), expected[side])
+                self.assertEqual(Sums(**{kind: page.data["totals"][side][kind] for kind in ("bytes", "blocks")}),
                                  expected[side])
-                self.assertEqual(data["totals"][side], expected[side]._asdict())
-            self.assertIn("_start" if not args else "_dl_start_user",
-                          [data["names"][n[1]] for n in nodes])
-            self.assertEqual(len(data["stacks"]), int(args[1]) if args else len(
+            self.assertIn("_start" if not args else "_dl_start_user", [node.path[-1] for node in page.nodes])
+            self.assertEqual(len(page.stacks), int(args[1]) if args else len(
                 json.loads(self.diff("--format=json"))["stacks"]))
-        self.assertEqual([stack["change"] for stack in data["stacks"]], ["gone", "gone"])
+        self.assertEqual(page.data["changes"], ["gone", "gone"])
 
     @takes_long
     def test_a_browser_shows_both_sides(self):
         path = self.write("diff.html", self.diff("--format=html").encode())
         folded = [line.rsplit(" ", 2) for line in self.diff("--folded").splitlines()]
         expected = self.sums_of_json()
-        for address, column in ("", 2), ("before", 1):
+        for address, column in ("view=flame", 2), ("before", 1):
             page = formatstest.page_in_chromium(path, address)
             rows = formatstest.table_of(page)
             self.assertEqual((rows["before"], rows["after"]),
@@ -54,6 +52,8 @@ class DiffHtmlTest(Case):
                      [(*line, line[0].split(";")) for line in folded if int(line[column])]
                      for n in range(1, len(frames))}
             self.assertEqual(int(re.search(r'data-drawn="(\d+)"', page)[1]), len(paths) + 1)
+        page = formatstest.page_in_chromium(path, "view=growth")
+        self.assertRegex(page, r'title="-72,704 bytes, -1 blocks">')
         text = formatstest.text_of(page)
-        self.assertRegex(text, r"-72,704 +-1 +gone +libstdc")
-        self.assertRegex(text, r"\+288 +\+1 +new +allocate_dtv ")
+        self.assertRegex(text, r"-71\.0 KiB +gone +71\.0 KiB +0 B +\S+ \u2039 ")
+        self.assertRegex(text, r"\+288 B +new +0 B +288 B +allocate_dtv \u2039 ")

@@ -13,6 +13,7 @@ import unittest
 
 import forge_kernel
 from forge_kernel import KERNEL, Image
+import pagetest
 from mleaktest import Case
 from symbolstest import binutils_addr2line, functions, parse_addr2line, run
 
@@ -183,10 +184,12 @@ class LinesTest(VmlinuxCase):
         for pattern, *options in ((r"allocate +\S*kernel\.c:3\n",), (r"kernel\.c:3\b", "--flat"),
                                   (r"allocate +\S*kernel\.c:3\n", "--inverted"),
                                   (r"take \(inlined\)", "--inline"), (r'kernel\.c",3,', "--format=csv"),
-                                  (r"kernel\.c:3\b", "--format=html"), (r"/kernel\.c\n", "--by", "file"),
+                                  (r"/kernel\.c\n", "--by", "file"),
                                   (r"kernel\.c:3\b", "--addr", "0xffff888000000000")):
             with self.subTest(options):
                 self.assertRegex(self.report(trace, "--vmlinux", self.vmlinux, *options), pattern)
+        page = pagetest.Page(self.report(trace, "--vmlinux", self.vmlinux, "--format=html"))
+        self.assertTrue([frame for stack in page.stacks for frame in stack.frames if re.search(r"kernel\.c:3$", frame)])
 
     def test_a_difference_has_them_of_both_traces(self):
         image, _ = self.image(self.vmlinux)

@@ -7,6 +7,7 @@ import re
 import subprocess
 import time
 
+import pagetest
 from backends import both_backends
 from mleaktest import Case, parse_folded, read_line
 from trace_reader import FILE_HEADER
@@ -112,11 +113,10 @@ class MomentsTest(Case):
 
     def test_html(self):
         page = self.diff(self.moments(), "--format=html")
-        data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
-        self.assertRegex(data["title"], r"'.*x.mlk' at [\d.]+ s since [\d.]+ s$")
-        nodes = [data["nodes"][i:i + 6] for i in range(0, len(data["nodes"]), 6)]
+        page = pagetest.Page(page)
+        self.assertRegex(page.data["title"], r"'.*x.mlk' at [\d.]+ s since [\d.]+ s$")
         for name, (_, before, after, *_) in EXPECTED.items():
-            found = [(n[4], n[2]) for n in nodes if data["names"][n[1]].startswith(name)]
+            found = [(node.before_bytes, node.bytes) for node in page.nodes if node.path[-1].startswith(name)]
             self.assertIn((before, after), found, name)
 
     def test_text(self):

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 
+import pagetest
 from backends import either_backend
 from mleaktest import SAMPLES, Case, Node, parse_answers, parse_folded, parse_tree
 
@@ -120,9 +121,7 @@ class NamesakesTest(Case):
 
     def check_graphs(self, trace, answers):
         page = self.report(trace, "--format=html")
-        data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
-        nodes = [data["nodes"][i:i + 4] for i in range(0, len(data["nodes"]), 4)]
-        shown = [(data["names"][name], bytes, blocks) for _, name, bytes, blocks in nodes]
+        shown = [(node.path[-1], node.bytes, node.blocks) for node in pagetest.Page(page).nodes]
         frames = json.loads(self.report(trace, "--format=speedscope"))["shared"]["frames"]
         for answer in answers:
             name = "twin_run [%s]" % library(answer.path)
@@ -163,13 +162,12 @@ class NamesakesTest(Case):
         (before, answers), (after, _) = sides
         result = self.mleak("diff", "--folded", before, after)
         page = self.mleak("diff", "--format=html", before, after).out
-        data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
-        nodes = [data["nodes"][i:i + 6] for i in range(0, len(data["nodes"]), 6)]
+        nodes = pagetest.Page(page).nodes
         for answer in answers:
             self.assertRegex(result.out, r"(?m);%s %d %d$" % (re.escape(";".join(answer.path[-2:])),
                                                             answer.bytes, answer.bytes))
             self.assertIn(("twin_run [%s]" % library(answer.path), answer.bytes, answer.bytes),
-                          [(data["names"][n[1]], n[2], n[4]) for n in nodes])
+                          [(node.path[-1], node.bytes, node.before_bytes) for node in nodes])
         rows = json.loads(self.mleak("diff", "--format=json", before, after).out)["stacks"]
         self.assertEqual({row["change"] for row in rows
                           if row["frames"][0]["function"] == "init"}, {"same"})

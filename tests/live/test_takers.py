@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 
+import pagetest
 from backends import either_backend
 from mleaktest import Case
 
@@ -83,6 +84,5 @@ class TakersTest(Case):
     def test_a_page_has_the_lines_of_its_stacks(self):
         line = 1 + SOURCE.split("/* the line */")[0].count("\n")
         page = self.report(self.trace, "--format=html", "--function", "^get$")
-        data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
-        self.assertEqual([stack["frames"][0] for stack in data["stacks"]],
+        self.assertEqual([stack.frames[0] for stack in pagetest.Page(page).stacks],
                          ["get [takers] %s:%d" % (self.path("takers.c"), line)])

@@ -1,0 +1,115 @@
+/* page_times.c - see page_times.h */
+#include "report/page/page_times.h"
+
+#include <stdlib.h>
+
+#include "report/stats/stack_times.h"
+
+#define FULL_ROOM   300000 /* characters for the stacks that are told in full */
+#define COARSE_ROOM 500000 /* and for these with those told coarsely */
+#define COARSE	    16	   /* slices between two entries of the latter */
+
+/* By how much something changed, modulo 2^64. */
+static void pack_change(struct pack *pack, struct live_amount from, struct live_amount to)
+{
+	pack_signed(pack, (int64_t)(to.bytes - from.bytes));
+	pack_signed(pack, (int64_t)(to.blocks - from.blocks));
+}
+
+/* Append the entries of @track that are the last of @step slices.  Without @pack they are only
+ * counted.  Returns how many there are. */
+static size_t pack_entries(struct pack *pack, const struct stack_track *track, size_t step)
+{
+	struct live_amount before = {0};
+	uint64_t slice = 0;
+	size_t nr = 0;
+
+	for (size_t at = 0; at < track->nr; at++) {
+		const struct stack_time *time = &track->all[at];
+
+		if (at + 1 < track->nr && track->all[at + 1].slice / step == time->slice / step)
+			continue;
+		nr++;
+		if (!pack)
+			continue;
+		pack_number(pack, time->slice / step - slice);
+		pack_change(pack, before, time->amount);
+		slice = time->slice / step;
+		before = time->amount;
+	}
+	return nr;
+}
+
+static void pack_track(struct pack *pack, const struct stack_track *track)
+{
+	size_t step = pack->nr < FULL_ROOM ? 1 : pack->nr < COARSE_ROOM ? COARSE : 0;
+
+	pack_number(pack, step);
+	if (!step)
+		return;
+	pack_number(pack, pack_entries(NULL, track, step));
+	pack_entries(pack, track, step);
+}
+
+/* Add what each slice changed of @track to @sums. */
+static void add_track(struct live_amount sums[STACK_TIMES_SLICES], const struct stack_track *track)
+{
+	struct live_amount before = {0};
+
+	for (size_t at = 0; at < track->nr; at++) {
+		struct live_amount now = track->all[at].amount, *sum = &sums[track->all[at].slice];
+
+		sum->bytes += now.bytes - before.bytes;
+		sum->blocks += now.blocks - before.blocks;
+		before = now;
+	}
+}
+
+static int put_total(const struct page_rows *rows, struct json *json)
+{
+	const struct stack_times *times = rows->export->times;
+	struct live_amount sums[STACK_TIMES_SLICES] = {0};
+	struct pack pack;
+	int err = pack_open(&pack);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < rows->nr; i++) {
+		struct stack_track track =
+			stack_times_of(times, rows->export->view->chosen[rows->all[i].i]);
+
+		add_track(sums, &track);
+	}
+	for (size_t at = 0; at < times->slices; at++)
+		pack_change(&pack, (struct live_amount){0}, sums[at]);
+	return pack_close(&pack, json, "total");
+}
+
+int page_times_put(const struct page_rows *rows, struct json *json)
+{
+	const struct stack_times *times = rows->export->times;
+	uint64_t end_ns = rows->export->leaks->chosen.end_ns;
+	struct pack pack;
+	int err;
+
+	if (!times)
+		return 0;
+	json_open(json, "until", '[');
+	for (size_t at = 0; at < times->slices; at++)
+		json_number(json, NULL, stack_times_until(times, at, end_ns) / 1000);
+	json_close(json, ']');
+	err = put_total(rows, json);
+	if (!err)
+		err = pack_open(&pack);
+	if (err)
+		return err;
+	for (size_t i = 0; i < rows->nr; i++) {
+		struct stack_track track;
+
+		if (!rows->all[i].inside)
+			continue;
+		track = stack_times_of(times, rows->export->view->chosen[rows->all[i].i]);
+		pack_track(&pack, &track);
+	}
+	return pack_close(&pack, json, "times");
+}
