@@ -63,8 +63,9 @@ demo:
 	$(O)/mleak record -o $(O)/demo.mlk -- $(O)/samples/single
 	$(O)/mleak report $(O)/demo.mlk
 	$(O)/mleak report --format=html $(O)/demo.mlk > $(O)/demo.html
-	@printf '\nRecorded by the backend %s.  The same as a page for a browser:\n%s\n' \
-		"$$($(O)/mleak info $(O)/demo.mlk | sed -n 's/^with  *//p')" $(abspath $(O))/demo.html
+	@printf '\nRecorded by the backend %s.\n' "$$($(O)/mleak info $(O)/demo.mlk | sed -n 's/^with  *//p')"
+	@printf '%s\n%s\n' $(abspath $(O))/demo.html \
+		'This page, for any browser, shows what the sample leaked: the answer, its memory over time, flame graphs, tables.'
 
 ## check: build, and run the unit and cli tests within a minute; T=REGEX: only those with such names
 ## check-live: as root, build with ASan and UBSan, and run the live tests; T=REGEX: only those
@@ -86,7 +87,7 @@ deps:
 	$(Q)doc/deb/deps.sh $(DEB)
 
 include unwind/build.mk bpf/build.mk record/libpreload/build.mk report/machine/build.mk \
-	report/page/build.mk 	samples/build.mk tests/build.mk tests/bench/build.mk doc/build.mk
+	report/page/build.mk samples/build.mk tests/build.mk tests/bench/build.mk doc/build.mk
 
 # What page_write.c takes in by the assembler is known to no other file.
 $(filter-out $(O)/report/page/page_write.o,$(OBJ)): private ALL_CFLAGS += $(LTO)

@@ -85,6 +85,28 @@ static int put_total(const struct page_rows *rows, struct json *json)
 	return pack_close(&pack, json, "total");
 }
 
+/* Of all processes; of a choice of them it would be another memory than that of the blocks. */
+static int put_rss(const struct page_rows *rows, struct json *json)
+{
+	const struct stack_times *times = rows->export->times;
+	const struct replay *leaks = rows->export->leaks;
+	struct pack pack;
+	bool known = false;
+	int err = pack_open(&pack);
+
+	if (err)
+		return err;
+	for (size_t at = 0; at < times->slices; at++) {
+		uint64_t until = stack_times_until(times, at, leaks->chosen.end_ns), bytes = 0;
+		bool is_told = memory_samples_at(&leaks->memory, MLK_MEMORY_RSS,
+						 times->start_ns + until, &bytes);
+
+		pack_number(&pack, is_told ? bytes + 1 : 0);
+		known |= is_told;
+	}
+	return pack_close(&pack, known && !rows->export->choice->pid ? json : NULL, "rss");
+}
+
 int page_times_put(const struct page_rows *rows, struct json *json)
 {
 	const struct stack_times *times = rows->export->times;
@@ -99,6 +121,8 @@ int page_times_put(const struct page_rows *rows, struct json *json)
 		json_number(json, NULL, stack_times_until(times, at, end_ns) / 1000);
 	json_close(json, ']');
 	err = put_total(rows, json);
+	if (!err)
+		err = put_rss(rows, json);
 	if (!err)
 		err = pack_open(&pack);
 	if (err)

@@ -65,28 +65,35 @@ function draw_chart() {
 		by("timeline").hidden = true;
 		return;
 	}
-	const values = total[state.unit], found = matched_values(), rss = state.unit === "bytes" ? rss_values() : null;
+	const values = total[state.unit], found = matched_values(), resident = state.unit === "bytes" ? rss : null;
 	chart.width = box.clientWidth || 800;
 	chart.height = innerWidth <= 640 ? 110 : 150;
-	chart.most = Math.max(...values, ...(rss || []).map(point => point[1]), 1);
+	chart.most = Math.max(...values, ...(resident || []).map(point => point[1]), 1);
 	const picture = svg("svg", {role: "img", "aria-label": "outstanding over time, at most " + amount_text(chart.most, state.unit)});
 	picture.style.height = chart.height + "px";
 	draw_axes(picture);
 	const path = chart_path(values);
 	svg("path", {class: "area", d: path + "L" + chart_x(chart_end()) + " " + chart_y(0) + "Z"}, picture);
 	svg("path", {class: "curve", d: path}, picture);
-	if (rss) svg("path", {class: "rss", d: rss_path(rss)}, picture);
+	if (resident) svg("path", {class: "rss", d: rss_path(resident)}, picture);
 	if (found) svg("path", {class: "match", d: chart_path(found)}, picture);
 	draw_range(picture);
 	chart.cursor = svg("line", {class: "cursor", visibility: "hidden", y1: chart.top, y2: chart.height - chart.bottom}, picture);
 	box.replaceChildren(picture);
 	by("chart-title").textContent = (state.unit === "bytes" ? "Outstanding" : "Outstanding blocks") + " over time" +
-		(rss ? "; dashed: resident memory (RSS)" : "");
+		(resident ? "; dashed: resident memory (RSS)" : "");
 	tell_range();
 }
 
-/* Samples of resident memory: seconds and bytes; null: the trace has none. */
-function rss_values() { return null; }
+/* Resident memory: seconds and bytes at the ends of slices; null: the trace has none. */
+const rss = (() => {
+	const from = new Unpack(data.rss), points = [];
+	for (let i = 0; i < slices && from.more; i++) {
+		const told = from.number();
+		if (told) points.push([until[i], told - 1]);
+	}
+	return points.length ? points : null;
+})();
 
 function rss_path(points) {
 	return "M" + points.map(([s, bytes]) => chart_x(Math.min(s, chart_end())).toFixed(1) + " " + chart_y(bytes).toFixed(1)).join("L");
@@ -148,7 +155,8 @@ function point_at_chart(event) {
 	chart.cursor.setAttribute("visibility", "visible");
 	chart.cursor.setAttribute("x1", chart_x(until[slice]));
 	chart.cursor.setAttribute("x2", chart_x(until[slice]));
-	show_tip(["at " + time_text(until[slice]), size_text(total.bytes[slice]) + " in " + blocks_text(total.blocks[slice])],
+	show_tip(["at " + time_text(until[slice]), size_text(total.bytes[slice]) + " in " + blocks_text(total.blocks[slice]),
+		...(rss ? ["RSS " + size_text((rss.find(point => point[0] >= until[slice]) || rss[rss.length - 1])[1])] : [])],
 		event.clientX, event.clientY);
 }
 
