@@ -18,8 +18,8 @@
 #include "report/name/short_name.h"
 #include "report/output/print_address.h"
 #include "report/stats/heaptrack_events.h"
-#include "report/stats/thread_accounts.h"
 #include "report/stats/stack_times.h"
+#include "report/stats/thread_accounts.h"
 #include "report/terminal/pager.h"
 #include "report/terminal/progress_line.h"
 #include "report/trace/address_spaces.h"
@@ -109,12 +109,11 @@ static bool tells_growth(const struct report_run *job)
 {
 	const struct report_opts *opts = job->opts;
 	bool stacks = opts->format == FORMAT_TREE || opts->format == FORMAT_FLAT;
-	bool page = opts->format == FORMAT_HTML;
 
 	if (job->without_growth || opts->by || opts->growth || opts->timeline || opts->find_addr)
 		return false;
 	if (!opts->before)
-		return stacks || page;
+		return stacks || opts->format == FORMAT_HTML;
 	return !mlk_reader_meta(job->trace)->whole_life &&
 	       (stacks || opts->format == FORMAT_CSV || opts->format == FORMAT_JSON);
 }

@@ -31,7 +31,7 @@ function growth_columns() {
 			value: rate_of, cell: item => rate_text(rate_of(item)),
 			exact: item => data.sample && !state.range && item.rows.length === 1 ?
 				"between " + rate_text(item.first.low) + " and " + rate_text(item.first.high) + " in 95 of 100 cases" : ""},
-		{key: "shape", kind: "shape", label: "verdict", short: "", value: item => order[item.first.shape],
+		{key: "shape", kind: "shape", label: "verdict", short: "", value: item => order[item.first.shape] * 1e15 + rate_of(item),
 			cell: item => badge(item.first.shape || "-", (data.shapes || {})[item.first.shape])},
 		{key: "freed", kind: "n wide", label: "freed", title: "share of its blocks", value: item => item.freed,
 			cell: item => (100 * item.freed).toFixed(1) + " %"},
