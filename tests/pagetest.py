@@ -129,6 +129,11 @@ class Page:
         assert not packed.more()
         return found
 
+    def rss(self):
+        """Resident memory at the end of each slice; None where it is not known."""
+        packed = Unpack(self.data.get("rss", ""))
+        return [told - 1 if told else None for told in (packed.number() for _ in self.data["until"])] if packed.more() else []
+
     def total(self):
         """What was outstanding of all at the end of each slice: (bytes, blocks)."""
         packed, now, found = Unpack(self.data["total"]), (0, 0), []
