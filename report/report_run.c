@@ -24,6 +24,7 @@
 #include "report/terminal/progress_line.h"
 #include "report/trace/address_spaces.h"
 #include "report/trace/open_trace.h"
+#include "report/trace_facts.h"
 #include "report/warnings.h"
 
 #define GROWTH_SHARE 4 /* part of the allowed memory that may be taken to say what grows */
@@ -81,26 +82,6 @@ int report_run_explain_make(const struct report_run *job, int err)
 	else
 		log_error("cannot make the report: %s", mlk_strerror(err));
 	return EXIT_FAILED;
-}
-
-/* The lines of heaptrack's format are single allocations, without a weight; and what a thread did
- * between two events of a sample is not in it. */
-static bool can_sample(const struct report_run *job)
-{
-	bool temporary = job->opts->view.cost == COST_TEMPORARY;
-	char how[SAMPLE_TEXT_MAX];
-
-	if ((job->opts->format != FORMAT_HEAPTRACK && !temporary) ||
-	    !print_sampling_rate(how, mlk_reader_meta(job->trace)))
-		return true;
-	if (temporary)
-		log_error("'%s' holds %s: whether a thread freed a block at once is not known",
-			  job->shown, how);
-	else
-		log_error(
-			"'%s' holds %s, which --format=heaptrack cannot express; use pprof or json",
-			job->shown, how);
-	return false;
 }
 
 /* Does the report say beside its stacks what grows?  A difference compares it where both sides were
@@ -296,24 +277,11 @@ static bool has_process(const struct report_run *job)
 	return false;
 }
 
-/* Does the trace have the addresses that --addr looks for? */
-static bool has_addresses(const struct report_run *job)
-{
-	const struct mlk_meta *meta = mlk_reader_meta(job->trace);
-
-	if (!job->opts->find_addr || meta->dropped != MLK_DROPPED_ALL || meta->guarded)
-		return true;
-	log_error("'%s' has no addresses for --addr: 'mleak unwind --drop-raw' dropped them; use "
-		  "the trace that it was made of",
-		  job->shown);
-	return false;
-}
-
 int report_run_collect(struct report_run *job)
 {
-	int status = !can_sample(job) || !has_addresses(job) ? EXIT_USAGE
-		     : job->opts->suppressions		     ? load_suppressions(job)
-							     : EXIT_OK;
+	int status = !has_what_is_asked(job)   ? EXIT_USAGE
+		     : job->opts->suppressions ? load_suppressions(job)
+					       : EXIT_OK;
 
 	if (status == EXIT_OK)
 		status = collect_report(job);
