@@ -12,6 +12,9 @@
 #include "mleak.h"
 #include "record/base/clock.h"
 
+/* Nanoseconds from one failed attempt to the next, but for a signal. */
+#define RETRY_NS 60000000000u
+
 /* A trace that was ended: by its name in its folder, and which file it is. */
 struct switch_kept {
 	int dir;
@@ -21,9 +24,11 @@ struct switch_kept {
 
 bool switch_is_due(const struct switcher *sw, uint64_t bytes, uint64_t now_ns)
 {
-	if (!sw->opts->on || sw->failed)
+	if (!sw->opts->on)
 		return false;
-	return sw->due || (sw->opts->bytes && bytes >= sw->opts->bytes) ||
+	if (sw->due || now_ns < sw->retry_ns)
+		return sw->due;
+	return (sw->opts->bytes && bytes >= sw->opts->bytes) ||
 	       (sw->next_ns && now_ns >= sw->next_ns);
 }
 
@@ -63,6 +68,18 @@ static void note_trace(struct switcher *sw)
 	}
 }
 
+/* No other trace can be made.  The next attempt is with another number: what has this name may stay
+ * for good. */
+static void put_off(struct switcher *sw)
+{
+	if (!sw->failures++)
+		log_warn("no other trace is begun: all goes to '%s', until the next can be made",
+			 sw->out->path);
+	sw->retry_ns = clock_now_ns() + RETRY_NS;
+	/* the time is over all the same */
+	sw->next_ns = sw->opts->time_ns ? sw->retry_ns : 0;
+}
+
 /* The trace that was written is whole: say so, and have @next in its place. */
 static void leave_trace(struct switcher *sw, struct output *next, uint64_t bytes)
 {
@@ -83,17 +100,18 @@ void switch_now(struct switcher *sw, struct session *s, enum mlk_end reason)
 	sw->due = false;
 	sw->next_ns = sw->opts->time_ns ? clock_now_ns() + sw->opts->time_ns : 0;
 	if (!err) {
-		next->number = sw->out->number + 1;
+		next->number = sw->out->number + 1 + sw->failures;
 		err = output_open(next, sw->name, sw->pid);
 	}
 	if (!err && (err = output_take(next)) != 0)
 		output_close(next);
 	if (err) {
-		log_warn("no other trace is begun: all goes to '%s'", sw->out->path);
-		sw->failed = true;
+		put_off(sw);
 		free(next);
 		return;
 	}
+	sw->failures = 0;
+	sw->retry_ns = 0;
 	session_end_trace(s, reason, &bytes);
 	if (s->out.err) {
 		output_close(next);

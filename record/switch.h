@@ -25,10 +25,11 @@ struct switcher {
 	const struct output_opts *name;
 	const struct session_opts *how;
 	struct output *out;
-	pid_t pid;	  /* for the names */
-	uint64_t next_ns; /* when the time is over */
-	bool due;	  /* by a signal */
-	bool failed;	  /* the next one cannot be made: all that comes goes to @out */
+	pid_t pid;	   /* for the names */
+	uint64_t next_ns;  /* when the time is over */
+	bool due;	   /* by a signal */
+	uint64_t failures; /* to make the next one, since the last: all that comes goes to @out */
+	uint64_t retry_ns; /* when it is tried again */
 	struct switch_kept *kept;
 	size_t nr_kept, room;
 };
@@ -39,8 +40,8 @@ bool switch_is_due(const struct switcher *sw, uint64_t bytes, uint64_t now_ns);
 /*
  * End the trace of @s, and begin the next one.  What was allocated before is of no account there,
  * as when mleak attaches to a process; only the processes, their modules and threads are in each.
- * Where no file can be made, a warning is logged, and the trace goes on.  Errors of writing go to
- * s->out.err.
+ * Where no file can be made, a warning is logged, and the trace goes on; it is tried again after
+ * some seconds, with the next number.  Errors of writing go to s->out.err.
  */
 void switch_now(struct switcher *sw, struct session *s, enum mlk_end reason);
 

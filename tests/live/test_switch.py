@@ -151,6 +151,18 @@ class SwitchTest(Case):
         self.assertEqual(self.finish(recorder).status, 0)
         self.assertEqual(self.by_function(self.path("x.mlk.1")), {"early": 12 * 1001, "late": 17 * 53})
 
+    def test_after_a_failure_the_next_number_is_tried(self):
+        os.mkdir(self.path("x.mlk.2"))
+        recorder = self.told("--switch-output=signal")
+        recorder.send_signal(signal.SIGUSR2)
+        self.wait_for_words(recorder, "no other trace is begun: all goes to 'x.mlk.1'")
+        recorder.send_signal(signal.SIGUSR2)
+        self.wait_for_words(recorder, r"wrote 'x\.mlk\.1'")
+        self.go_on(recorder)
+        self.assertEqual(self.finish(recorder).status, 0)
+        self.assertEqual(self.by_function(self.path("x.mlk.1")), {"early": 23 * 1001, "late": 0})
+        self.assertEqual(self.by_function(self.path("x.mlk.3")), {"early": 0, "late": 17 * 53})
+
     def test_the_signal_without_the_option(self):
         recorder = self.told()
         recorder.send_signal(signal.SIGUSR2)
