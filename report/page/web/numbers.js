@@ -28,5 +28,6 @@ function rate_text(rate) {
 function time_text(s) {
 	if (s >= 7200) return (s / 3600).toFixed(1) + " h";
 	if (s >= 120) return (s / 60).toFixed(1) + " min";
+	if (s && s < 0.001) return +(s * 1e6).toFixed(1) + " \u00B5s";
 	return s >= 0.1 || !s ? +s.toFixed(2) + " s" : +(s * 1000).toFixed(2) + " ms";
 }

@@ -58,7 +58,7 @@ class RowTable {
 
 	row(item) {
 		return element("tr", {}, ...this.columns.map(column => {
-			const cell = element("td", {class_name: column.kind, "data-label": column.short || column.label});
+			const cell = element("td", {class_name: column.kind, "data-label": column.short ?? column.label});
 			if (column.key === "stack") {
 				cell.removeAttribute("data-label");
 				cell.append(this.fold(item));
