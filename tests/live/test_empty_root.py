@@ -75,7 +75,7 @@ class EmptyRootTest(Case):
 
     def report_there(self, trace, *args):
         shutil.copy(trace, self.root + "/x.mlk")
-        there = self.finish(self.spawn([CHROOT, self.root, *self.run_there, "report", *args,
+        there = self.finish(self.spawn([CHROOT, self.root, *self.run_there, "report", "--bytes", *args,
                                         "/x.mlk"],
                                        env={"ASAN_OPTIONS": "detect_leaks=0"}))
         self.assertEqual((there.status, there.err), (0, ""))

@@ -113,11 +113,11 @@ class EndedTest(FaultCase):
         mleak = self.attach(target.pid, "--follow", "--trigger", "1G")
         truth = self.tell(target, "early", 23)
         with KernelTable(mleak.pid, entries=1 << 20, key_size=16) as blocks, \
-                KernelTable(mleak.pid, entries=65536, value_size=8) as threads:
+                KernelTable(mleak.pid, entries=1 << 18, key_size=8) as threads:
             self.tell(target, "keeping", 5)
             end = time.monotonic() + LONG
             while (len(blocks.keys()) != truth.allocs or
-                   {key[0] for key in threads.keys()} != {target.pid}):
+                   threads.keys() != {(target.pid, target.pid)}):  # tid, tgid
                 self.assertLess(time.monotonic(), end, (len(blocks.keys()), threads.keys()))
                 time.sleep(0.05)
             time.sleep(0.6)
