@@ -64,10 +64,11 @@ static int copy_meta(struct mlk_copy *copy)
 
 	if (err)
 		return err;
-	mlk_enc_bytes(&payload, copy->from.raw, copy->from.header.raw_len);
+	/* of two fields with one tag the first counts */
 	mlk_enc_uvar(&payload, MLK_META_DROPPED);
 	mlk_enc_uvar(&payload, 1);
 	mlk_enc_uvar(&payload, MLK_DROPPED_ALL);
+	mlk_enc_bytes(&payload, copy->from.raw, copy->from.header.raw_len);
 	return mlk_chunk_out_put(copy->out, &copy->from.header, &payload, false);
 }
 

@@ -10,7 +10,8 @@
 
 #include "record/base/clock.h"
 
-#define TEXT_SIZE 8192 /* bytes: more than any of the files has, but for many groups of a user */
+#define TEXT_SIZE 65536 /* bytes: more than any of the files has, unless a user has 6,000 groups \
+			 */
 
 /* A line "Name:   123 kB", and where its number belongs. */
 struct line {
@@ -100,8 +101,9 @@ static int read_file(const struct target *t, enum helper_file file, char *text)
 	return fd < 0 ? fd : read_text(fd, text);
 }
 
-void memory_read(struct target *t, struct mlk_memory *sample)
+void memory_read(const struct target *t, struct mlk_memory *sample)
 {
+	struct target of = *t; /* who follows the process finds its other threads on his own */
 	char text[TEXT_SIZE];
 	int err = 0;
 
@@ -109,8 +111,8 @@ void memory_read(struct target *t, struct mlk_memory *sample)
 	/* of a thread that has ended it tells nothing, even if the process lives */
 	for (int tries = 0; tries < 2 && !sample->known; tries++) {
 		if (tries)
-			target_find_other(t);
-		err = read_file(t, HELPER_STATUS, text);
+			target_find_other(&of);
+		err = read_file(&of, HELPER_STATUS, text);
 		if (!err)
 			take_lines(sample, text, of_status, NR(of_status));
 	}

@@ -11,7 +11,7 @@
  * process that has ended, or is about to.  t->task is set anew if that thread has ended.  tgid and
  * time are set, too.
  */
-void memory_read(struct target *t, struct mlk_memory *sample);
+void memory_read(const struct target *t, struct mlk_memory *sample);
 
 /* Read also what takes a walk through all pages of @t: PSS and the like, into @sample.  Meanwhile
  * its calls of mmap may wait.  Returns 0 or -errno, and then they are not known. */

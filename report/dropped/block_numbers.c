@@ -192,7 +192,8 @@ static int number_alloc(struct block_numbers *n, struct numbered_process *proces
 	uint32_t group;
 	int err;
 
-	if (event->func == MLK_FUNC_MMAP || event->func == MLK_FUNC_MREMAP)
+	if (event->func == MLK_FUNC_MMAP || event->func == MLK_FUNC_MREMAP ||
+	    event->func == MLK_FUNC_ALLOC_PAGES)
 		return 0;
 	if (live) { /* its free was lost: the replay must see that by its address */
 		event->addr = live->addr;

@@ -12,9 +12,9 @@
 
 /* A chunk is written when it has so much.  Each one has its stacks in it, so more are better; but a
  * report holds some chunks of events at a time. */
-#define CHUNK_EVENTS (512u << 10)
-#define CHUNK_BYTES  (3u << 20)
-#define CHUNK_STACKS (128u << 10)
+#define CHUNK_EVENTS (256u << 10)
+#define CHUNK_BYTES  (2560u << 10)
+#define STACK_BYTES  24 /* that a stack may take, nearly always */
 
 /* Times are kept to so many parts of the whole at least, but no coarser than in milliseconds. */
 #define TIME_PARTS  16384
@@ -98,8 +98,8 @@ static int flush_chunk(struct drop_raw *drop)
 static bool is_chunk_full(const struct drop_raw *drop)
 {
 	return mlk_summary_events(drop->summary) >= CHUNK_EVENTS ||
-	       mlk_summary_bytes(drop->summary) >= CHUNK_BYTES ||
-	       stored_stacks_count(drop->stacks) >= CHUNK_STACKS;
+	       mlk_summary_bytes(drop->summary) + stored_stacks_count(drop->stacks) * STACK_BYTES >=
+		       CHUNK_BYTES;
 }
 
 static int add_event(struct drop_raw *drop, const struct batch_event *from, const uint32_t *ids)
@@ -142,10 +142,11 @@ static int compare_addrs(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* The addresses of all frames, by module.  For a return address that before it counts, too. */
+/* The addresses of all frames, by module, each once.  For a return address that before it counts,
+ * too. */
 static int list_addrs(const struct dwunw *dw, struct used_addr **list, size_t *nr)
 {
-	size_t room = 0;
+	size_t room = 0, kept = 0;
 	int err = 0;
 
 	*list = NULL;
@@ -164,6 +165,10 @@ static int list_addrs(const struct dwunw *dw, struct used_addr **list, size_t *n
 	}
 	if (*nr)
 		qsort(*list, *nr, sizeof(**list), compare_addrs);
+	for (size_t i = 0; i < *nr; i++)
+		if (!kept || compare_addrs(&(*list)[i], &(*list)[kept - 1]))
+			(*list)[kept++] = (*list)[i];
+	*nr = kept;
 	return err;
 }
 

@@ -143,10 +143,11 @@ static int find_used(struct functions *f, const uint64_t *addrs, size_t nr)
 	return err;
 }
 
-/* Keep the bytes of the string at @name of @strings in @kept, which begins as zeros. */
+/* Keep the bytes of the string at @name of @strings in @kept, which begins as zeros: up to where
+ * another kept it. */
 static void keep_string(struct span strings, uint8_t *kept, size_t name)
 {
-	for (size_t at = name; at < strings.len && strings.bytes[at]; at++)
+	for (size_t at = name; at < strings.len && strings.bytes[at] && !kept[at]; at++)
 		kept[at] = strings.bytes[at];
 }
 

@@ -104,7 +104,7 @@ class PipeTest(Case):
 
     def test_interrupt_shows_all_that_top_was_sent(self):
         options = "--backend=preload " if self.preloaded else ""
-        line = "'%s' record %s-o - -- ./forever 1 | '%s' top - 50ms" % (MLEAK_FAST, options, MLEAK_FAST)
+        line = "'%s' record %s-o - -- ./forever 1 | '%s' top --bytes - 50ms" % (MLEAK_FAST, options, MLEAK_FAST)
         self.sample("forever")
         shell = self.spawn(["bash", "-c", line], start_new_session=True)
         wait_until(lambda: runs_forever(shell.pid), "the command does not run")
