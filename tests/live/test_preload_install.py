@@ -12,7 +12,7 @@ class InstalledPreloadTest(Installed):
         trace = self.path("x.mlk")
         self.run_checked([mleak, "record", "--backend", "preload", "-o", trace, "--",
                           self.sample("single")])
-        totals = parse_totals(self.run_checked([mleak, "report", trace]))
+        totals = parse_totals(self.run_checked([mleak, "report", "--bytes", trace]))
         self.assertEqual(totals.outstanding, (23, 1081))
 
     def test_a_static_program_is_linked_with_the_installed_archive(self):

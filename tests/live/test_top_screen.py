@@ -9,7 +9,7 @@ from forevertest import Leaker
 from kerneltest import OPEN, KernelCase
 from mleaktest import MLEAK, Case, descendants, needs_bpf, number, state_of, wait_until
 
-ROW = re.compile(r"^ +([\d.]+ \w+) +([-+]?[\d.]+ \w+)/s +([\d,]+) +([\d.]+)% +([\d.]+ \w+)  (.*?)  (\S.*)$")
+ROW = re.compile(r"^ +([\d.,]+ \w+) +([-+]?[\d.,]+ \w+)/s +([\d,]+) +([\d.]+)% +([\d.]+ \w+)  (.*?)  (\S.*)$")
 
 
 class Terminal:
@@ -138,7 +138,7 @@ class TopScreenTest(Case):
         self.assertEqual(len(outstanding), 1)
         for key, column in ("p", "process"), ("t", "thread"):
             terminal.type(key)
-            seen = terminal.wait(r"^ *bytes +blocks +%s$" % column)
+            seen = terminal.wait(r"^ *size +blocks +%s$" % column)
             self.assertIn(outstanding[0], seen.splitlines())
             self.assertEqual(sum(number(found) for found in re.findall(r"B +([\d,]+)  forever \(", seen)), held)
         for key in "n", "b":
@@ -213,10 +213,10 @@ class TopKernelScreenTest(KernelCase):
         wait_until(lambda: "[attaching]" not in terminal.screen(), "nothing is recorded")
         self.tell("make")
         terminal.type("c")
-        terminal.wait(r"^ *bytes +blocks +cache$")
+        terminal.wait(r"^ *size +blocks +cache$")
         terminal.wait(r"^ .* %d  filp$" % OPEN)
         terminal.type("g")
-        seen = terminal.wait(r"^ *bytes +blocks +control group$")
+        seen = terminal.wait(r"^ *size +blocks +control group$")
         # all of it is of one process
         all_of_it = re.search(r"(?m)^outstanding .* in ([\d,]+) blocks", seen)[1]
         self.assertRegex(seen, r"(?m)^ .* %s  \S" % all_of_it)
