@@ -144,11 +144,11 @@ class TopScreenTest(Case):
         for key in "n", "b":
             terminal.type(key)
         terminal.type("t")
-        self.assertEqual(terminal.wait(r"^\* +bytes .*\n.*leak_here"), still)
+        self.assertEqual(terminal.wait(r"^\* +size .*\n.*leak_here"), still)
         terminal.type("Enter")
         self.assertIn(" in %s blocks outstanding; " % terminal_row_blocks(still), terminal.wait("outstanding; "))
         terminal.type("Escape")
-        self.assertEqual(terminal.wait(r"^\* +bytes .*\n.*leak_here"), still)
+        self.assertEqual(terminal.wait(r"^\* +size .*\n.*leak_here"), still)
         terminal.type("Space")
         wait_until(lambda: terminal.screen().splitlines()[1:] != still, "it still stands still")
         terminal.type("q")
