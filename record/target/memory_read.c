@@ -10,8 +10,8 @@
 
 #include "record/base/clock.h"
 
-#define TEXT_SIZE 65536 /* bytes: more than any of the files has, unless a user has 6,000 groups \
-			 */
+/* Bytes: more than any of the files has, unless a user has 6,000 groups. */
+#define TEXT_SIZE 65536
 
 /* A line "Name:   123 kB", and where its number belongs. */
 struct line {
