@@ -357,6 +357,36 @@ static void dump_head(FILE *out, const struct mlk_event *e)
 		e->flags, e->tgid, e->tid, e->time_ns, e->addr, e->size, e->func, e->alloc_id);
 }
 
+/* What says how the trace is made. */
+static void dump_framing(FILE *out, const struct mlk_reader *trace, const struct mlk_record *rec)
+{
+	switch ((unsigned int)rec->type) {
+	case MLK_RECORD_META:
+		dump_meta(out, mlk_reader_meta(trace));
+		break;
+	case MLK_RECORD_LOSSES:
+		dump_losses(out, &rec->losses);
+		break;
+	case MLK_RECORD_END:
+		fprintf(out, "  END reason %u, time %" PRIu64 "\n", rec->end.reason,
+			rec->end.time_ns);
+		break;
+	case MLK_RECORD_INDEX:
+		dump_entry(out, &rec->entry);
+		break;
+	case MLK_RECORD_CHUNK:
+		dump_chunk(out, &rec->chunk);
+		break;
+	case MLK_RECORD_DAMAGED:
+		fputs("  damaged, stepped over\n", out);
+		break;
+	case MLK_RECORD_SKIPPED:
+		fprintf(out,
+			"skipped 0x%" PRIx64 ": %" PRIu64 " bytes that belong to no whole chunk\n",
+			rec->skipped.offset, rec->skipped.len);
+	}
+}
+
 static void dump_record(FILE *out, const struct mlk_reader *trace, const struct mlk_record *rec,
 			bool stacks)
 {
@@ -394,30 +424,8 @@ static void dump_record(FILE *out, const struct mlk_reader *trace, const struct 
 	case MLK_RECORD_ACCOUNT:
 		dump_account(out, &rec->account);
 		break;
-	case MLK_RECORD_META:
-		dump_meta(out, mlk_reader_meta(trace));
-		break;
-	case MLK_RECORD_LOSSES:
-		dump_losses(out, &rec->losses);
-		break;
-	case MLK_RECORD_END:
-		fprintf(out, "  END reason %u, time %" PRIu64 "\n", (unsigned int)rec->end.reason,
-			rec->end.time_ns);
-		break;
-	case MLK_RECORD_INDEX:
-		dump_entry(out, &rec->entry);
-		break;
-	case MLK_RECORD_CHUNK:
-		dump_chunk(out, &rec->chunk);
-		break;
-	case MLK_RECORD_DAMAGED:
-		fputs("  damaged, stepped over\n", out);
-		break;
-	case MLK_RECORD_SKIPPED:
-		fprintf(out,
-			"skipped 0x%" PRIx64 ": %" PRIu64 " bytes that belong to no whole chunk\n",
-			rec->skipped.offset, rec->skipped.len);
-		break;
+	default:
+		dump_framing(out, trace, rec);
 	}
 }
 
