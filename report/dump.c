@@ -357,7 +357,6 @@ static void dump_head(FILE *out, const struct mlk_event *e)
 		e->flags, e->tgid, e->tid, e->time_ns, e->addr, e->size, e->func, e->alloc_id);
 }
 
-/* What says how the trace is made. */
 static void dump_framing(FILE *out, const struct mlk_reader *trace, const struct mlk_record *rec)
 {
 	switch ((unsigned int)rec->type) {
