@@ -1,6 +1,7 @@
 /* sizes.c - see sizes.h */
 #include "report/base/sizes.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "report/base/text.h"
@@ -107,6 +108,11 @@ const char *size_rate_text(char buf[SIZE_TEXT_MAX], double rate)
 	uint64_t bytes = whole(rate, &sign);
 
 	return put_size(buf, sign, bytes, text_unit(bytes));
+}
+
+int64_t size_rate_whole(double rate)
+{
+	return (int64_t)llround(fmax(fmin(rate, 0x1p53), -0x1p53));
 }
 
 const char *size_title(void)

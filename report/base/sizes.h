@@ -31,6 +31,10 @@ const char *size_rate_cell(char buf[SIZE_TEXT_MAX], double rate);
 /* And in a sentence. */
 const char *size_rate_text(char buf[SIZE_TEXT_MAX], double rate);
 
+/* @rate, in bytes a minute, for a format that programs read: the nearest whole number, and of two
+   the one further from 0.  At most 2^53, beyond which JSON's readers have no whole numbers. */
+int64_t size_rate_whole(double rate);
+
 /* What is above a column: "bytes" or "size". */
 const char *size_title(void);
 

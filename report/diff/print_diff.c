@@ -174,7 +174,9 @@ static int put_diff_csv(FILE *out, const struct diff *diff, size_t top)
 			row->amount[DIFF_AFTER].bytes, row->amount[DIFF_BEFORE].blocks,
 			row->amount[DIFF_AFTER].blocks);
 		if (diff->rates)
-			fprintf(out, "%.0f,%.0f,", row->rate[DIFF_BEFORE], row->rate[DIFF_AFTER]);
+			fprintf(out, "%" PRId64 ",%" PRId64 ",",
+				size_rate_whole(row->rate[DIFF_BEFORE]),
+				size_rate_whole(row->rate[DIFF_AFTER]));
 		csv_path(out, diff->side[row->side]->places, row->i);
 		fputc(',', out);
 		if (put_csv_places(out, diff->side[row->side]->places, row->i))
@@ -195,12 +197,6 @@ static void put_side(struct json *json, const char *key, const struct diff *diff
 	json_close(json, '}');
 }
 
-/* A rate, which is not below 0, as a whole number. */
-static int64_t whole_rate(double rate)
-{
-	return rate < 0x1p62 ? (int64_t)(rate + 0.5) : INT64_MAX;
-}
-
 static void put_json_row(struct json *json, const struct diff *diff, const struct diff_row *row)
 {
 	size_t nr;
@@ -211,8 +207,9 @@ static void put_json_row(struct json *json, const struct diff *diff, const struc
 	json_amount(json, "before", row->amount[DIFF_BEFORE]);
 	json_amount(json, "after", row->amount[DIFF_AFTER]);
 	if (diff->rates) {
-		json_signed(json, "bytes_per_minute_before", whole_rate(row->rate[DIFF_BEFORE]));
-		json_signed(json, "bytes_per_minute_after", whole_rate(row->rate[DIFF_AFTER]));
+		json_signed(json, "bytes_per_minute_before",
+			    size_rate_whole(row->rate[DIFF_BEFORE]));
+		json_signed(json, "bytes_per_minute_after", size_rate_whole(row->rate[DIFF_AFTER]));
 	}
 	json_open(json, "frames", '[');
 	for (size_t at = 0; at < nr; at++)

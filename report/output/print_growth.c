@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "report/base/sizes.h"
 #include "report/context/growth_rows.h"
 #include "report/context/table_rows.h"
 #include "report/machine/print_json.h"
@@ -22,25 +23,19 @@ static int put_growth_csv(FILE *out, const struct report_data *export,
 		char id[STACK_ID_MAX];
 		const struct stack *stack = view_stack(export->view, row->i);
 
-		fprintf(out, "%s,%" PRIu64 ",%" PRIu64 ",%.0f,%.4f,", growth_shape_name(row->shape),
-			stack->bytes, stack->blocks, row->per_minute, row->freed);
+		fprintf(out, "%s,%" PRIu64 ",%" PRIu64 ",%" PRId64 ",%.4f,",
+			growth_shape_name(row->shape), stack->bytes, stack->blocks,
+			size_rate_whole(row->per_minute), row->freed);
 		if (row->growth.has_lifetime)
 			fprintf(out, "%" PRIu64, row->growth.lifetime_ns);
-		fprintf(out, ",%" PRIu64 ",%" PRIu64 ",%.0f,%.0f,", row->growth.replaced.bytes,
-			row->samples, row->low, row->high);
+		fprintf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRId64 ",%" PRId64 ",",
+			row->growth.replaced.bytes, row->samples, size_rate_whole(row->low),
+			size_rate_whole(row->high));
 		csv_path(out, export->places, row->i);
 		fprintf(out, ",%" PRIu32 ",%s\r\n", report_data_pid(export, row->i),
 			stack_id_text(id, view_stack_id(export->view, row->i)));
 	}
 	return 0;
-}
-
-/* A rate as a whole number. */
-static int64_t whole(double rate)
-{
-	if (rate >= 0x1p63 || rate < -0x1p63)
-		return rate < 0 ? INT64_MIN : INT64_MAX;
-	return (int64_t)(rate < 0 ? rate - 0.5 : rate + 0.5);
 }
 
 static void put_json_line(struct json *json, const struct report_data *export,
@@ -49,9 +44,9 @@ static void put_json_line(struct json *json, const struct report_data *export,
 {
 	json_open(json, NULL, '{');
 	json_text(json, "shape", growth_shape_name(row->shape));
-	json_signed(json, "bytes_per_minute", whole(row->per_minute));
-	json_signed(json, "bytes_per_minute_low", whole(row->low));
-	json_signed(json, "bytes_per_minute_high", whole(row->high));
+	json_signed(json, "bytes_per_minute", size_rate_whole(row->per_minute));
+	json_signed(json, "bytes_per_minute_low", size_rate_whole(row->low));
+	json_signed(json, "bytes_per_minute_high", size_rate_whole(row->high));
 	json_number(json, "samples", row->samples);
 	json_number(json, "group", row->group);
 	json_fraction(json, "share_freed", row->freed);

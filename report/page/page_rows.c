@@ -2,9 +2,9 @@
 #include "report/page/page_rows.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
+#include "report/base/sizes.h"
 #include "report/stats/stack_times.h"
 
 #define LEAST_PART                                                                     \
@@ -100,21 +100,15 @@ int page_rows_add(struct page_rows *rows, struct page_tree *tree)
 	return err;
 }
 
-/* Bytes a minute as a whole number; JavaScript has no larger ones. */
-static int64_t whole(double rate)
-{
-	return (int64_t)llround(fmax(fmin(rate, 0x1p53), -0x1p53));
-}
-
 static void pack_growth(struct pack *pack, const struct page_rows *rows,
 			const struct growth_row *growth)
 {
 	pack_number(pack, rows->export->growth ? growth->shape + 1 : 0);
 	if (!rows->export->growth)
 		return;
-	pack_signed(pack, whole(growth->per_minute));
-	pack_signed(pack, whole(growth->low));
-	pack_signed(pack, whole(growth->high));
+	pack_signed(pack, size_rate_whole(growth->per_minute));
+	pack_signed(pack, size_rate_whole(growth->low));
+	pack_signed(pack, size_rate_whole(growth->high));
 	pack_number(pack, growth->growth.has_lifetime ? growth->growth.lifetime_ns / 1000 : 0);
 	pack_number(pack, growth->group);
 }

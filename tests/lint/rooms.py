@@ -83,6 +83,9 @@ def circle(rooms):
 
 def check_list(rooms):
     names = [room.name for room in rooms]
+    for name, count in collections.Counter((room.name, *room.patterns) for room in rooms).items():
+        if count > 1:
+            yield "%s: %s stands there %d times" % (LIST, " ".join(name), count)
     for room in rooms:
         for other in room.may:
             if other not in names:

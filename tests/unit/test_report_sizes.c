@@ -45,6 +45,16 @@ static void large_ones_have_three_digits_at_least(void **state)
 	check_text(UINT64_MAX, "16.0 EiB");
 }
 
+static void a_rate_is_the_nearest_whole_number(void **state)
+{
+	(void)state;
+	assert_int_equal(size_rate_whole(4276562.4), 4276562);
+	assert_int_equal(size_rate_whole(4276562.5), 4276563);
+	assert_int_equal(size_rate_whole(-0.5), -1);
+	assert_int_equal(size_rate_whole(1e300), INT64_C(1) << 53);
+	assert_int_equal(size_rate_whole(-1e300), -(INT64_C(1) << 53));
+}
+
 /* The number that @text says, by another way than it was made. */
 static double value_of(const char *text)
 {
@@ -118,6 +128,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small_figures_are_exact),
+		cmocka_unit_test(a_rate_is_the_nearest_whole_number),
 		cmocka_unit_test(large_ones_have_three_digits_at_least),
 		cmocka_unit_test(what_is_said_is_right_to_half_a_percent),
 		cmocka_unit_test(changes_and_rates_have_a_sign),
