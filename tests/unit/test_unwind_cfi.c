@@ -127,7 +127,7 @@ static enum dwunw_status unwind(struct image *image)
 	struct dwunw_regset rs = {.known = (1u << DWUNW_MAX_ARCH_REGS) - 1};
 	struct dwunw_frame frames[4];
 	struct dwunw_space *space;
-	enum dwunw_status status = DWUNW_STATUS_FRAME_LIMIT;
+	enum dwunw_status status;
 	struct dwunw *dw;
 
 	rs.reg[DWUNW_X86_64_RIP] = BASE + CODE;
