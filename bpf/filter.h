@@ -148,6 +148,26 @@ static __always_inline void filter_clear(__u64 id, __u64 addr)
 	bpf_map_delete_elem(&filter_blocks, &key);
 }
 
+#define FILTER_PAGE 4096u
+
+/* Where the mapping of @size at @addr ends. */
+static __always_inline __u64 filter_end_of(__u64 addr, __u64 size)
+{
+	return (addr + size + FILTER_PAGE - 1) & ~(__u64)(FILTER_PAGE - 1);
+}
+
+/* Keep where the mapping of the process @tgid begins that ends at @end: it may be unmapped from
+ * there.  No block has an odd address. */
+static __noinline int filter_keep_end(__u32 tgid, __u64 addr, __u64 end)
+{
+	const struct filter_key key = {.addr = end | 1, .tgid = tgid};
+	const struct filter_block begin = {.site = addr, .state = FILTER_END};
+
+	if (bpf_map_update_elem(&filter_blocks, &key, &begin, BPF_ANY))
+		count(&drops.sum);
+	return 0;
+}
+
 /* With a filter on: is the block at @addr, which @st->now allocated for @site, to be sent?  It is
  * counted if not, and what its free must know is kept. */
 static __noinline int filter_takes(struct thread_state *st, __u32 func, __u64 addr, __u64 site)
@@ -179,6 +199,8 @@ static __noinline int filter_takes(struct thread_state *st, __u32 func, __u64 ad
 	if ((filter.accounts || (block.state == FILTER_SENT && !mapped)) &&
 	    filter_keep(st->id, addr, &block) && block.state == FILTER_COUNTED)
 		filter_count(&block, event_tgid(st->id));
+	if (mapped && filter.accounts)
+		filter_keep_end(event_tgid(st->id), addr, filter_end_of(addr, block.size));
 	return block.state == FILTER_SENT;
 }
 
@@ -257,31 +279,69 @@ static __always_inline int filter_restore(struct thread_state *st, __u32 func)
 	return !filter.on || func == FUNC_MREMAP || filter_restores(st);
 }
 
-/* [@addr, @addr + @size) is unmapped: of a mapping that begins there only the rest is left.  What
- * does not reach its beginning is not taken off. */
+/* [@addr, @addr + @size) is unmapped, where no mapping begins: if one ends there, what is left of
+ * it ends at @addr.  A part from its middle is not taken off. */
+static __noinline int filter_unmap_end(struct thread_state *st, __u64 addr, __u64 size)
+{
+	struct filter_key key = {.addr = filter_end_of(addr, size) | 1};
+	struct filter_block *known, *rest;
+	__u64 begin;
+
+	if (!st)
+		return 0;
+	key.tgid = event_tgid(st->id);
+	known = bpf_map_lookup_elem(&filter_blocks, &key);
+	begin = known ? known->site : addr;
+	if (begin >= addr)
+		return 0;
+	bpf_map_delete_elem(&filter_blocks, &key);
+	key.addr = begin;
+	known = bpf_map_lookup_elem(&filter_blocks, &key);
+	/* what began there may be another one by now */
+	if (!known || begin + known->size <= addr ||
+	    filter_end_of(begin, known->size) != filter_end_of(addr, size))
+		return 0;
+	rest = &st->filter.rest;
+	*rest = *known;
+	size = begin + rest->size - addr;
+	filter_add(rest, event_tgid(st->id), -(__s64)size);
+	filter_count_free(rest, st->id, 0, size);
+	rest->size -= size;
+	filter_keep_on(st->id, begin, rest);
+	filter_keep_end(event_tgid(st->id), begin, addr);
+	return 0;
+}
+
+/* [@addr, @addr + @size) is unmapped: of a mapping that begins or ends there only the rest is left.
+ */
 static __noinline int filter_unmap_known(struct thread_state *st, __u64 addr, __u64 size)
 {
 	struct filter_key key = {.addr = addr};
 	struct filter_block *known, *rest;
+	__u64 end;
 
 	if (!st)
 		return 0;
 	key.tgid = event_tgid(st->id);
 	known = bpf_map_lookup_elem(&filter_blocks, &key);
 	if (!known)
-		return 0;
+		return filter_unmap_end(st, addr, size);
 	rest = &st->filter.rest;
 	*rest = *known;
 	bpf_map_delete_elem(&filter_blocks, &key);
+	end = filter_end_of(addr, rest->size);
 	if (rest->size <= size) {
 		filter_add(rest, event_tgid(st->id), -(__s64)rest->size);
 		filter_count_free(rest, st->id, 1, rest->size);
+		key.addr = end | 1;
+		bpf_map_delete_elem(&filter_blocks, &key);
 		return 0;
 	}
 	filter_add(rest, event_tgid(st->id), -(__s64)size);
 	filter_count_free(rest, st->id, 0, size);
 	rest->size -= size;
 	filter_keep_on(st->id, addr + size, rest);
+	filter_keep_end(event_tgid(st->id), addr + size, end);
 	return 0;
 }
 
@@ -292,24 +352,54 @@ static __always_inline void filter_unmap(struct thread_state *st, __u64 addr, __
 		filter_unmap_known(st, addr, size);
 }
 
+/* A program begins in the process @tgid: what was added up of call sites is of another one. */
+static __always_inline void filter_begin_program(__u32 tgid)
+{
+	__u32 program = __sync_fetch_and_add(&filter_programs, 1) + 1;
+
+	if (bpf_map_update_elem(&process_programs, &tgid, &program, BPF_ANY))
+		count(&drops.sum);
+}
+
 /* The process @tgid begins as a copy. */
 static __always_inline void filter_fork(__u32 tgid)
 {
 	__u32 copy = 1;
 
+	if (filter.on && filter.trigger_site)
+		filter_begin_program(tgid);
 	if (filter.on && bpf_map_update_elem(&filter_copies, &tgid, &copy, BPF_ANY))
 		filter_control.full = 1;
 }
 
+/* The thread @id ends: another one that gets its number begins anew. */
+static __always_inline void filter_end_thread(__u64 id)
+{
+	struct event_account *account;
+	__u32 tid = event_tid(id);
+
+	if (!filter.on)
+		return;
+	account = filter.accounts ? bpf_map_lookup_elem(&thread_accounts, &id) : 0;
+	if (account)
+		account->outstanding = 0;
+	if (filter.by_thread)
+		bpf_map_delete_elem(&thread_modes, &tid);
+}
+
 /* The program of a process is over: it has ended, or the thread @id runs another.  Nothing of what
  * that thread allocated is outstanding, and the process is a copy no more. */
-static __always_inline void filter_over(__u64 id)
+static __always_inline void filter_over(__u64 id, int execs)
 {
 	struct event_account *account;
 	__u32 tgid = event_tgid(id);
 
 	if (!filter.on)
 		return;
+	if (filter.trigger_site && execs)
+		filter_begin_program(tgid);
+	else if (filter.trigger_site)
+		bpf_map_delete_elem(&process_programs, &tgid);
 	filter_outdated = 1;
 	bpf_map_delete_elem(&filter_copies, &tgid);
 	if (filter.trigger_process)

@@ -306,6 +306,7 @@ void probes_losses(const struct probes *p, struct mlk_losses *losses)
 	losses->count[MLK_LOST_EXEC] += d->fork + d->exit;
 	losses->count[MLK_LOST_NOTICE] += d->exec;
 	losses->count[MLK_LOST_UNMAP] += d->unmap;
+	losses->count[MLK_LOST_SUM] += d->sum;
 	filters_count(p->skel, losses);
 }
 
