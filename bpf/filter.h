@@ -156,14 +156,22 @@ static __always_inline __u64 filter_end_of(__u64 addr, __u64 size)
 	return (addr + size + FILTER_PAGE - 1) & ~(__u64)(FILTER_PAGE - 1);
 }
 
-/* Keep where the mapping of the process @tgid begins that ends at @end: it may be unmapped from
- * there.  No block has an odd address. */
-static __noinline int filter_keep_end(__u32 tgid, __u64 addr, __u64 end)
+/* Keep that the mapping which ends at @end begins at @addr: it may be unmapped from its end.  No
+ * block has an odd address.  This uses st->filter.rest: stack is scarce. */
+static __noinline int filter_keep_end(struct thread_state *st, __u64 addr, __u64 end)
 {
-	const struct filter_key key = {.addr = end | 1, .tgid = tgid};
-	const struct filter_block begin = {.site = addr, .state = FILTER_END};
+	struct filter_key key = {.addr = end | 1};
+	struct filter_block *begin;
 
-	if (bpf_map_update_elem(&filter_blocks, &key, &begin, BPF_ANY))
+	if (!st)
+		return 0;
+	key.tgid = event_tgid(st->id);
+	begin = &st->filter.rest;
+	begin->size = 0;
+	begin->site = addr;
+	begin->tid = 0;
+	begin->state = FILTER_END;
+	if (bpf_map_update_elem(&filter_blocks, &key, begin, BPF_ANY))
 		count(&drops.sum);
 	return 0;
 }
@@ -200,7 +208,7 @@ static __noinline int filter_takes(struct thread_state *st, __u32 func, __u64 ad
 	    filter_keep(st->id, addr, &block) && block.state == FILTER_COUNTED)
 		filter_count(&block, event_tgid(st->id));
 	if (mapped && filter.accounts)
-		filter_keep_end(event_tgid(st->id), addr, filter_end_of(addr, block.size));
+		filter_keep_end(st, addr, filter_end_of(addr, block.size));
 	return block.state == FILTER_SENT;
 }
 
@@ -308,12 +316,12 @@ static __noinline int filter_unmap_end(struct thread_state *st, __u64 addr, __u6
 	filter_count_free(rest, st->id, 0, size);
 	rest->size -= size;
 	filter_keep_on(st->id, begin, rest);
-	filter_keep_end(event_tgid(st->id), begin, addr);
+	filter_keep_end(st, begin, addr);
 	return 0;
 }
 
-/* [@addr, @addr + @size) is unmapped: of a mapping that begins or ends there only the rest is left.
- */
+/* [@addr, @addr + @size) is unmapped: of a mapping that begins there only the rest is left.  Returns
+ * whether one does. */
 static __noinline int filter_unmap_known(struct thread_state *st, __u64 addr, __u64 size)
 {
 	struct filter_key key = {.addr = addr};
@@ -325,7 +333,7 @@ static __noinline int filter_unmap_known(struct thread_state *st, __u64 addr, __
 	key.tgid = event_tgid(st->id);
 	known = bpf_map_lookup_elem(&filter_blocks, &key);
 	if (!known)
-		return filter_unmap_end(st, addr, size);
+		return 0;
 	rest = &st->filter.rest;
 	*rest = *known;
 	bpf_map_delete_elem(&filter_blocks, &key);
@@ -335,21 +343,21 @@ static __noinline int filter_unmap_known(struct thread_state *st, __u64 addr, __
 		filter_count_free(rest, st->id, 1, rest->size);
 		key.addr = end | 1;
 		bpf_map_delete_elem(&filter_blocks, &key);
-		return 0;
+		return 1;
 	}
 	filter_add(rest, event_tgid(st->id), -(__s64)size);
 	filter_count_free(rest, st->id, 0, size);
 	rest->size -= size;
 	filter_keep_on(st->id, addr + size, rest);
-	filter_keep_end(event_tgid(st->id), addr + size, end);
-	return 0;
+	filter_keep_end(st, addr + size, end);
+	return 1;
 }
 
 /* [@addr, @addr + @size) is unmapped: it is not outstanding any more, if that is counted. */
 static __always_inline void filter_unmap(struct thread_state *st, __u64 addr, __u64 size)
 {
-	if (filter.on && filter.accounts)
-		filter_unmap_known(st, addr, size);
+	if (filter.on && filter.accounts && !filter_unmap_known(st, addr, size))
+		filter_unmap_end(st, addr, size);
 }
 
 /* A program begins in the process @tgid: what was added up of call sites is of another one. */
