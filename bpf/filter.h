@@ -320,7 +320,7 @@ static __noinline int filter_unmap_end(struct thread_state *st, __u64 addr, __u6
 	return 0;
 }
 
-/* [@addr, @addr + @size) is unmapped: of a mapping that begins there only the rest is left.  Returns
+/* [@addr, @addr + @size) is unmapped: of a mapping that begins there only the rest is left. Returns
  * whether one does. */
 static __noinline int filter_unmap_known(struct thread_state *st, __u64 addr, __u64 size)
 {

@@ -91,10 +91,10 @@ static __always_inline int filter_sum_add(void *map, const void *key, __s64 byte
 	return sum->full != 0;
 }
 
-/* The number of the program that the process @tgid runs. */
-static __always_inline __u64 filter_program(__u32 tgid)
+/* The number of the program that the process *@tgid runs. */
+static __always_inline __u64 filter_program(const void *tgid)
 {
-	__u32 *program = bpf_map_lookup_elem(&process_programs, &tgid);
+	__u32 *program = bpf_map_lookup_elem(&process_programs, tgid);
 
 	return program ? *program : 0;
 }
@@ -122,7 +122,7 @@ static __noinline int filter_add(const struct filter_block *block, __u32 tgid, _
 		full |= filter_sum_add(&process_sums, &key.tgid, bytes, filter.trigger_process);
 	key.addr = block->site;
 	if (filter.trigger_site) {
-		key.tgid |= filter_program(tgid) << 32;
+		key.tgid |= filter_program(&key.tgid) << 32;
 		full |= filter_sum_add(&site_sums, &key, bytes, filter.trigger_site);
 	}
 	full *= FILTER_BY_SUM;
