@@ -292,31 +292,28 @@ static __always_inline int filter_restore(struct thread_state *st, __u32 func)
 static __noinline int filter_unmap_end(struct thread_state *st, __u64 addr, __u64 size)
 {
 	struct filter_key key = {.addr = filter_end_of(addr, size) | 1};
-	struct filter_block *known, *rest;
-	__u64 begin;
+	struct filter_block *known;
 
 	if (!st)
 		return 0;
 	key.tgid = event_tgid(st->id);
 	known = bpf_map_lookup_elem(&filter_blocks, &key);
-	begin = known ? known->site : addr;
-	if (begin >= addr)
+	if (!known || known->site >= addr)
 		return 0;
+	size = key.addr & ~1ull; /* where it ends */
+	st->filter.rest.site = known->site;
 	bpf_map_delete_elem(&filter_blocks, &key);
-	key.addr = begin;
+	key.addr = st->filter.rest.site;
 	known = bpf_map_lookup_elem(&filter_blocks, &key);
 	/* what began there may be another one by now */
-	if (!known || begin + known->size <= addr ||
-	    filter_end_of(begin, known->size) != filter_end_of(addr, size))
+	if (!known || key.addr + known->size <= addr ||
+	    filter_end_of(key.addr, known->size) != size)
 		return 0;
-	rest = &st->filter.rest;
-	*rest = *known;
-	size = begin + rest->size - addr;
-	filter_add(rest, event_tgid(st->id), -(__s64)size);
-	filter_count_free(rest, st->id, 0, size);
-	rest->size -= size;
-	filter_keep_on(st->id, begin, rest);
-	filter_keep_end(st, begin, addr);
+	size = key.addr + known->size - addr;
+	filter_add(known, event_tgid(st->id), -(__s64)size);
+	filter_count_free(known, st->id, 0, size);
+	known->size -= size;
+	filter_keep_end(st, key.addr, addr);
 	return 0;
 }
 
@@ -326,7 +323,6 @@ static __noinline int filter_unmap_known(struct thread_state *st, __u64 addr, __
 {
 	struct filter_key key = {.addr = addr};
 	struct filter_block *known, *rest;
-	__u64 end;
 
 	if (!st)
 		return 0;
@@ -337,11 +333,10 @@ static __noinline int filter_unmap_known(struct thread_state *st, __u64 addr, __
 	rest = &st->filter.rest;
 	*rest = *known;
 	bpf_map_delete_elem(&filter_blocks, &key);
-	end = filter_end_of(addr, rest->size);
 	if (rest->size <= size) {
 		filter_add(rest, event_tgid(st->id), -(__s64)rest->size);
 		filter_count_free(rest, st->id, 1, rest->size);
-		key.addr = end | 1;
+		key.addr = filter_end_of(addr, rest->size) | 1;
 		bpf_map_delete_elem(&filter_blocks, &key);
 		return 1;
 	}
@@ -349,7 +344,7 @@ static __noinline int filter_unmap_known(struct thread_state *st, __u64 addr, __
 	filter_count_free(rest, st->id, 0, size);
 	rest->size -= size;
 	filter_keep_on(st->id, addr + size, rest);
-	filter_keep_end(st, addr + size, end);
+	filter_keep_end(st, addr + size, filter_end_of(addr + size, rest->size));
 	return 1;
 }
 

@@ -106,27 +106,26 @@ enum { FILTER_BY_THREAD = 1, FILTER_BY_SUM = 2 };
  * Returns by what that is to be sent. */
 static __noinline int filter_add(const struct filter_block *block, __u32 tgid, __s64 bytes)
 {
-	struct filter_key key = {.addr = (__u64)tgid << 32,
-				 .tgid = tgid}; /* of all: stack is scarce */
+	struct filter_key key = {.tgid = tgid}; /* of all: stack is scarce */
 	struct event_account *account;
-	__s64 outstanding = 0;
 	int full = 0;
 
 	if (!filter.accounts || !block)
 		return 0;
-	key.addr |= block->tid;
-	account = filter_account(&key.addr);
-	if (account)
-		outstanding = __sync_fetch_and_add(&account->outstanding, bytes) + bytes;
 	if (filter.trigger_process)
 		full |= filter_sum_add(&process_sums, &key.tgid, bytes, filter.trigger_process);
-	key.addr = block->site;
 	if (filter.trigger_site) {
+		key.addr = block->site;
 		key.tgid |= filter_program(&key.tgid) << 32;
 		full |= filter_sum_add(&site_sums, &key, bytes, filter.trigger_site);
 	}
 	full *= FILTER_BY_SUM;
-	if (filter.trigger_bytes && outstanding >= (__s64)filter.trigger_bytes)
+	key.addr = key.tgid << 32 | block->tid;
+	account = filter_account(&key.addr);
+	if (account &&
+	    __sync_fetch_and_add(&account->outstanding, bytes) + bytes >=
+		    (__s64)filter.trigger_bytes &&
+	    filter.trigger_bytes)
 		full |= FILTER_BY_THREAD;
 	return full;
 }

@@ -77,14 +77,24 @@ static bool has_ended(uint32_t tid)
 	return syscall(SYS_tkill, tid, 0) && errno == ESRCH;
 }
 
+/* Is the process recorded, by the map @targets of bpf/state.h?  One that has ended may be in /proc
+ * for long, and its main thread, too. */
+static bool is_target(int targets, uint32_t tgid)
+{
+	struct event_code code;
+
+	return !bpf_map_lookup_elem(targets, &tgid, &code);
+}
+
 /* The map @fd has @value of @id.  What another thread frees later of one that has ended begins a
  * new entry there, and so does another thread that gets its number. */
-static int note_account(struct accounts *a, int fd, uint64_t id, struct event_account value)
+static int note_account(struct accounts *a, int fd, int targets, uint64_t id,
+			struct event_account value)
 {
 	struct account_entry *e = entry_of(a, id);
 	struct event_account now;
-	bool over = has_ended(event_tid(id));
-	bool ended = over && !has_ended(event_tgid(id));
+	bool gone = !is_target(targets, event_tgid(id)) || has_ended(event_tgid(id));
+	bool over = gone || has_ended(event_tid(id)), ended = over && !gone;
 
 	if (!e)
 		return -ENOMEM;
@@ -101,7 +111,7 @@ static int note_account(struct accounts *a, int fd, uint64_t id, struct event_ac
 	return 0;
 }
 
-int accounts_read(struct accounts *a, int fd)
+int accounts_read(struct accounts *a, int fd, int targets)
 {
 	struct {
 		uint64_t ids[BATCH];
@@ -120,7 +130,7 @@ int accounts_read(struct accounts *a, int fd)
 		if (got && got != -ENOENT) /* that was the last */
 			nr = 0;
 		for (uint32_t i = 0; i < nr && !err; i++)
-			err = note_account(a, fd, batch->ids[i], batch->values[i]);
+			err = note_account(a, fd, targets, batch->ids[i], batch->values[i]);
 	}
 	free(batch);
 	return err;

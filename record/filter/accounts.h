@@ -19,9 +19,10 @@ struct accounts {
 	uint64_t read_ns; /* when they were read last */
 };
 
-/* Read the map @fd of bpf/filter.h's thread_accounts, and take those out of it whose threads have
- * ended.  Returns 0 or -ENOMEM. */
-int accounts_read(struct accounts *a, int fd);
+/* Read @fd, the programs' map thread_accounts, and take those out of it whose threads have ended,
+ * by
+ * @targets, their map of that name, and by /proc.  Returns 0 or -ENOMEM. */
+int accounts_read(struct accounts *a, int fd, int targets);
 
 /* Write what has changed since the last call, as of @time_ns, and forget the threads that have
  * ended.  Returns 0, -ENOMEM or what the writer returned. */
