@@ -174,18 +174,6 @@ static void wait_and_take(struct loop *l, bool drained)
 	}
 }
 
-/* Another trace is due: why? */
-static void switch_trace(struct loop *l, uint64_t now_ns)
-{
-	const struct switcher *sw = l->switcher;
-	bool by_time = sw->next_ns && now_ns >= sw->next_ns;
-
-	switch_now(l->switcher, l->session,
-		   sw->due   ? MLK_END_SIGNAL
-		   : by_time ? MLK_END_DURATION
-			     : MLK_END_SIZE);
-}
-
 static void on_time(struct loop *l)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -198,7 +186,7 @@ static void on_time(struct loop *l)
 		l->reason = MLK_END_SIZE;
 	if (!l->reason &&
 	    switch_is_due(l->switcher, mlk_writer_bytes(l->session->out.writer), now_ns))
-		switch_trace(l, now_ns);
+		switch_now(l->switcher, switch_reason(l->switcher, now_ns));
 	if (l->session->out.err)
 		return;
 	if (now_ns >= l->start_ns + QUIET_NS && session_is_quiet(l->session))

@@ -99,6 +99,61 @@ static void many_are_thinned_out(void **state)
 	memory_samples_release(&all);
 }
 
+static void what_a_later_version_samples_is_no_failure(void **state)
+{
+	struct memory_samples all = {0};
+
+	(void)state;
+	note(&all, 7, 1, 100);
+	note_error(&all, 7, 2, 0); /* the reader left out the values that it does not know */
+	note(&all, 7, 3, 200);
+	assert_int_equal(memory_samples_find(&all, 7)->taken, 3);
+	assert_int_equal(memory_samples_find(&all, 7)->failed, 0);
+	assert_int_equal(rss_at(&all, 2), 100);
+	memory_samples_release(&all);
+}
+
+/* The number comes again and again, each time for one sample and a time that is longer. */
+static void ends_are_kept_when_others_are_not(void **state)
+{
+	struct memory_samples all = {0};
+	const uint64_t life = 97, pause = 50;
+	uint64_t ends = 0;
+
+	(void)state;
+	for (uint64_t at = 0; at < 20 * MEMORY_SAMPLES_MAX; at += life + pause) {
+		for (uint64_t i = 0; i < life; i++)
+			note(&all, 7, at + i, 5);
+		note_error(&all, 7, at + life, ESRCH);
+		ends++;
+		assert_true(memory_samples_find(&all, 7)->nr <= MEMORY_SAMPLES_MAX);
+	}
+	for (uint64_t i = 0; i + 1 < ends; i++) {
+		assert_int_equal(rss_at(&all, i * (life + pause) + life - 1), 5);
+		assert_int_equal(rss_at(&all, i * (life + pause) + life), UINT64_MAX);
+		assert_int_equal(rss_at(&all, (i + 1) * (life + pause) - 1), UINT64_MAX);
+	}
+	memory_samples_release(&all);
+}
+
+/* Who makes up such a trace takes no more memory by it. */
+static void ends_alone_are_bounded(void **state)
+{
+	struct memory_samples all = {0};
+
+	(void)state;
+	for (uint64_t i = 0; i < 10 * MEMORY_SAMPLES_MAX; i++) {
+		note(&all, 7, 2 * i, 5);
+		note_error(&all, 7, 2 * i + 1, ESRCH);
+		note_error(&all, 8, i, ESRCH);
+		assert_true(memory_samples_find(&all, 7)->nr <= MEMORY_SAMPLES_MAX);
+		assert_true(memory_samples_find(&all, 8)->nr <= MEMORY_SAMPLES_MAX);
+		assert_int_equal(rss_at(&all, 2 * i), 5);
+		assert_int_equal(rss_at(&all, 2 * i + 1), UINT64_MAX);
+	}
+	memory_samples_release(&all);
+}
+
 static void times_and_processes_are_bounded(void **state)
 {
 	struct memory_samples all = {0};
@@ -120,6 +175,9 @@ int main(void)
 		cmocka_unit_test(processes_add_up_while_they_live),
 		cmocka_unit_test(failures_are_counted_and_leave_the_value),
 		cmocka_unit_test(many_are_thinned_out),
+		cmocka_unit_test(what_a_later_version_samples_is_no_failure),
+		cmocka_unit_test(ends_are_kept_when_others_are_not),
+		cmocka_unit_test(ends_alone_are_bounded),
 		cmocka_unit_test(times_and_processes_are_bounded),
 	};
 
