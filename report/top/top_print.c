@@ -64,6 +64,8 @@ static int print_head(FILE *out, const struct top_view *view)
 		fprintf(out, ", freed %s older ones", text_number(a, totals->unknown_frees));
 	fprintf(out, "; %s events lost", text_number(a, view->lost));
 	print_damage(out, &view->leaks->condition);
+	if (view->resident_known)
+		fprintf(out, "; RSS %s", size_text(a, view->resident));
 	fputc('\n', out);
 	return 0;
 }
@@ -142,11 +144,9 @@ static void print_right(FILE *out, int columns, const char *text)
 static int print_line(FILE *out, const struct top_view *view, const struct top_row *row,
 		      size_t columns)
 {
-	uint32_t id = view->leaks->stacks->all[row->stack].id;
 	char number[TEXT_NUMBER_MAX], size[SIZE_TEXT_MAX], age[TOP_TIME_MAX], freed[16];
-	char *process = top_view_process(view, row), *line;
+	char *line = stack_names_line(view->names, row->id, columns);
 
-	line = stack_names_line(view->names, id, columns);
 	snprintf(freed, sizeof(freed), "%.1f %%", 100 * row->freed);
 	print_right(out, 16, size_cell(size, row->now.bytes));
 	print_right(out, 13, text_number(number, row->now.blocks));
@@ -154,12 +154,11 @@ static int print_line(FILE *out, const struct top_view *view, const struct top_r
 	print_right(out, 9, freed);
 	print_right(out, 11, top_time(age, row->age_ns));
 	fputs("  ", out);
-	if (process) {
-		text_print(out, process);
+	if (row->process) {
+		text_print(out, row->process);
 		fputs(": ", out);
 	}
 	fprintf(out, "%s\n", line ? line : "");
-	free(process);
 	free(line);
 	return line ? 0 : -ENOMEM;
 }
@@ -168,21 +167,19 @@ static int print_line(FILE *out, const struct top_view *view, const struct top_r
 static void print_stack(FILE *out, const struct top_view *view, const struct top_row *row)
 {
 	char bytes[SIZE_TEXT_MAX], blocks[TEXT_NUMBER_MAX], rate[SIZE_TEXT_MAX], age[TOP_TIME_MAX];
-	char *process = top_view_process(view, row);
 
 	fprintf(out, "\t%s in %s %s from stack", size_text(bytes, row->now.bytes),
 		text_number(blocks, row->now.blocks),
 		row->now.blocks == 1 ? "allocation" : "allocations");
-	if (process) {
+	if (row->process) {
 		fputs(" of ", out);
-		text_print(out, process);
+		text_print(out, row->process);
 	}
-	free(process);
 	if (view->opts->form == TOP_FLAT)
 		fprintf(out, ", %s/s, %.1f %% freed, %s old", size_rate_text(rate, row->rate),
 			100 * row->freed, top_time(age, row->age_ns));
 	fputc('\n', out);
-	stack_names_print(view->names, out, view->leaks->stacks->all[row->stack].id, "\t\t");
+	stack_names_print(view->names, out, row->id, "\t\t");
 }
 
 static int print_row(FILE *out, const struct top_view *view, size_t i,

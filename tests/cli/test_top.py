@@ -74,6 +74,25 @@ class TopTest(Case):
             self.assertEqual(tables[-1].outstanding, (2, 47 + 59))
             self.assertNotIn("damaged", tables[-1].text)
 
+    def rss_of(self, *args):
+        tables = parse_tables(self.mleak("top", *args).out)
+        return [table.text.partition("; RSS ")[2].partition("\n")[0] for table in tables]
+
+    def test_rss_is_that_of_the_trace(self):
+        """On this machine the process with that number is this test."""
+        samples = [(os.getpid(), forge.SECOND + 500, {1: 12345}), (os.getpid(), forge.SECOND + 1500, {1: 234567})]
+        trace = forge.Trace([forge.meta(tgid=os.getpid()), forge.events(CALLS, tgid=os.getpid()),
+                             forge.memory(samples), forge.end(1, 2 * forge.SECOND)])
+        path = self.write("y.mlk", trace.bytes())
+        self.assertEqual(self.rss_of(path), ["234,567 bytes"])
+        self.assertEqual(self.rss_of(path, "1us")[:2], ["12,345 bytes", "234,567 bytes"])
+        self.assertEqual(self.rss_of(self.trace), [""])
+
+    def test_rss_is_the_sum_of_the_processes(self):
+        samples = [(7, forge.SECOND, {1: 1000}), (8, forge.SECOND, {1: 200}), (0, forge.SECOND, {11: 1 << 30})]
+        path = self.write("y.mlk", forge.small(CALLS, more=[forge.memory(samples)]).bytes())
+        self.assertEqual(self.rss_of(path), ["1,200 bytes"])
+
     def test_sort(self):
         for key in "bytes", "blocks", "rate", "age":
             self.assertEqual(self.mleak("top", "--sort", key, self.trace).status, 0)

@@ -207,6 +207,7 @@ static int follow_trace(struct top *top)
 		top->interval_ns = TOP_USUAL_NS;
 	top->next_ns = top->interval_ns ? start_ns + top->interval_ns : UINT64_MAX;
 	err = top_view_start(&top->view, top->opts, top->source.trace, on_event, top);
+	top->view.live = top->source.live;
 	if (!err)
 		err = top->opts->screen	 ? show_screen(top)
 		      : top->opts->calls ? show_calls(top)

@@ -15,7 +15,7 @@ struct group {
 	uint32_t tgid, tid; /* tid 0: all of a process; of the kernel's blocks, tgid is an origin's
 			       number */
 	struct live_amount now;
-	char *name; /* of the kernel's blocks; else NULL */
+	char *name; /* as "sh (1234)" */
 };
 
 /* All of them, most bytes first. */
@@ -28,11 +28,6 @@ struct groups {
 
 /* Sum up what is outstanding by @kind.  Returns 0 or -ENOMEM. */
 int groups_fill(struct groups *groups, const struct top_view *view, enum group_kind kind);
-
-/* The name of @group, as "sh (1234)": a string that the caller frees, or NULL when there is no
- * memory. */
-char *group_name(const struct groups *groups, const struct top_view *view,
-		 const struct group *group);
 
 /* Release what @groups holds. */
 void groups_release(struct groups *groups);

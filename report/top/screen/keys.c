@@ -64,7 +64,7 @@ static int open_stack(struct screen *screen)
 {
 	if (screen->page != PAGE_STACKS || screen->at >= screen->nr_shown)
 		return screen->page == PAGE_STACK ? show_page(screen, PAGE_STACKS) : 0;
-	screen->opened = screen->view->table.rows[screen->shown[screen->at]].stack;
+	screen->opened = screen->view->table.rows[screen->shown[screen->at]];
 	return show_page(screen, PAGE_STACK);
 }
 
