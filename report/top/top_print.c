@@ -9,6 +9,7 @@
 #include "report/base/sizes.h"
 #include "report/base/text.h"
 #include "report/terminal/color.h"
+#include "report/top/groups.h"
 #include "report/top/top_view.h"
 #include "report/trace/event_line.h"
 
@@ -199,23 +200,54 @@ static int print_row(FILE *out, const struct top_view *view, size_t i,
 	return err;
 }
 
-int top_print(FILE *out, const struct top_view *view)
+/* In place of stacks: what processes, threads, caches or control groups hold. */
+static int print_groups(FILE *out, const struct top_view *view)
+{
+	struct groups groups = {0};
+	char size[SIZE_TEXT_MAX], number[TEXT_NUMBER_MAX];
+	int err = groups_fill(&groups, view, view->opts->by);
+
+	if (!err && groups.nr)
+		fprintf(out, "%16s%13s  %s\n", size_title(), "blocks", groups_title(&groups));
+	for (size_t i = 0; !err && i < groups.nr && i < view->opts->rows; i++) {
+		const struct group *group = &groups.all[i];
+
+		print_right(out, 16, size_cell(size, group->now.bytes));
+		print_right(out, 13, text_number(number, group->now.blocks));
+		fputs("  ", out);
+		text_print(out, group->name);
+		fputc('\n', out);
+	}
+	groups_release(&groups);
+	return err;
+}
+
+static int print_rows(FILE *out, const struct top_view *view)
 {
 	size_t nr = view->table.nr < view->opts->rows ? view->table.nr : view->opts->rows;
 	struct block_list blocks = {0};
-	int err = print_head(out, view);
+	int err = 0;
 
-	if (!err && view->opts->blocks)
+	if (view->opts->blocks)
 		err = list_blocks(&blocks, view, nr);
 	if (view->opts->form == TOP_TABLE && nr)
 		fprintf(out, "%16s%13s%15s%9s%11s  %s\n", size_title(), "blocks",
 			size_rate_title("bytes/s", "per s"), "freed", "age", "stack");
 	for (size_t i = 0; !err && i < nr; i++)
 		err = print_row(out, view, i, &blocks);
-	fputc('\n', out);
-	fflush(out);
 	free(blocks.wanted);
 	free(blocks.all);
+	return err;
+}
+
+int top_print(FILE *out, const struct top_view *view)
+{
+	int err = print_head(out, view);
+
+	if (!err)
+		err = view->opts->grouped ? print_groups(out, view) : print_rows(out, view);
+	fputc('\n', out);
+	fflush(out);
 	return err;
 }
 

@@ -59,6 +59,7 @@ int top_view_update(struct top_view *view, uint64_t now_ns, size_t nr)
 	int err = top_state_tick(&view->state, view->leaks->stacks, now_ns);
 
 	view->totals = *live_totals(view->leaks->live);
+	view->begun = live_nr_begun(view->leaks->live);
 	view->lost = replay_lost(view->leaks);
 	view->resident_known =
 		memory_samples_at(&view->leaks->memory, MLK_MEMORY_RSS,
@@ -71,14 +72,13 @@ int top_view_update(struct top_view *view, uint64_t now_ns, size_t nr)
 char *top_view_title(const struct top_view *view)
 {
 	const struct mlk_meta *meta = mlk_reader_meta(view->trace);
-	uint64_t nr = live_nr_begun(view->leaks->live);
 	char *text, number[TEXT_NUMBER_MAX];
 	int len;
 
 	if (meta->of_kernel)
 		return strdup("the kernel");
-	if (nr > 1)
-		len = asprintf(&text, "%s processes", text_number(number, nr));
+	if (view->begun > 1)
+		len = asprintf(&text, "%s processes", text_number(number, view->begun));
 	else
 		len = asprintf(&text, "%s (%" PRIu64 ")", meta->comm[0] ? meta->comm : "process",
 			       meta->tgid);

@@ -18,7 +18,8 @@ struct top_view {
 	struct top_state state;
 	struct top_table table;
 	struct live_totals totals; /* at the moment of the table */
-	uint64_t lost;		   /* events, by then */
+	uint64_t begun;		   /* processes, by then */
+	uint64_t lost;		   /* events */
 	uint64_t resident;	   /* bytes that the processes had in memory, as the trace tells */
 	bool resident_known;
 	bool live; /* the trace is being written: the latest that it tells is of now */

@@ -13,6 +13,7 @@ from forevertest import Leaker
 import forge
 from kerneltest import OPEN, KernelCase
 from mleaktest import MLEAK, Case, descendants, needs_bpf, number, state_of, wait_until
+from toptest import next_table, table_with
 
 ROW = re.compile(r"^ +([\d.,]+ \w+) +([-+]?[\d.,]+ \w+)/s +([\d,]+) +([\d.]+)% +([\d.]+ \w+)  (.*?)  (\S.*)$")
 
@@ -269,7 +270,7 @@ int main(void)
 		}
 		waitpid(child, NULL, 0);
 	}
-	close(open("done", O_WRONLY | O_CREAT, 0600));
+	close(open("forked", O_WRONLY | O_CREAT, 0600));
 	for (;;)
 		pause();
 }
@@ -290,8 +291,8 @@ class TopForksScreenTest(FaultCase):
         processes = terminal.wait(r" 77  forker \(%s\)$" % held)
         with open(self.path("go"), "w"):
             pass
-        wait_until(lambda: os.path.exists(self.path("done")), "the children do not end")
-        wait_until(lambda: self.mleak("script", self.path("kept.mlk")).out.count(" EXIT") > 300, "not all is recorded")
+        wait_until(lambda: os.path.exists(self.path("forked")), "the children do not end")
+        wait_until(lambda: self.mleak("script", self.path("kept.mlk")).out.count(" exit") > 300, "not all is recorded")
         time.sleep(1)  # so that it is taken in: what should not happen has its time
         terminal.type("?", "p")
         self.assertEqual(terminal.wait(r" 77  forker "), processes)
@@ -302,10 +303,22 @@ class TopForksScreenTest(FaultCase):
         terminal.type("Escape", "Space")
         terminal.wait(r"^mleak top  302 processes ")
         terminal.type("q")
-        self.assertEqual(terminal.status(), 0)
+        self.assertEqual(terminal.status(), 128 + signal.SIGTERM)
 
 
 class TopKernelScreenTest(KernelCase):
+    def test_tables_of_caches_and_control_groups(self):
+        for key, title, row in ("cache", "cache", r"(?m)^ .* %d  filp$" % OPEN), \
+                               ("cgroup", "control group", r"(?m)^ .* [\d,]{4,}  \S+$"):
+            top = self.start_mleak("top", "--kernel", "--events", "--comm", self.comm, "--by", key, "200ms")
+            next_table(top)  # it has begun
+            self.tell("make")
+            table = table_with(top, lambda table, row=row: re.search(row, table.text), "no %s" % key)
+            self.assertRegex(table.text, r"(?m)^ +bytes +blocks  %s$" % title)
+            self.tell("close")
+            top.send_signal(signal.SIGINT)
+            self.assertEqual(self.finish(top).status, 0)
+
     def test_caches_and_control_groups(self):
         terminal = Terminal(self, MLEAK, "top", "--kernel", "--events", "--comm", self.comm, "200ms")
         terminal.wait(r"^mleak top  the kernel  ")

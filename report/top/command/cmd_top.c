@@ -201,6 +201,8 @@ static int follow_trace(struct top *top)
 	uint64_t start_ns = mlk_reader_meta(top->source.trace)->start_ns;
 	int err;
 
+	if (!top_opts_fit(top->opts, mlk_reader_meta(top->source.trace)->of_kernel))
+		return EXIT_USAGE;
 	top->by_events = !top->source.live && !top->opts->screen;
 	top->interval_ns = top->opts->interval_ns;
 	if (!top->interval_ns && !top->by_events)

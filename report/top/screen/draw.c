@@ -251,7 +251,6 @@ static int draw_page(const struct screen *screen)
 /* The names of the columns; that which sorts has a mark. */
 static void draw_columns(const struct screen *screen)
 {
-	static const char *const kinds[GROUPS_NR] = {"process", "thread", "cache", "control group"};
 	const char *marks[TOP_SORTS] = {" ", " ", " ", " "};
 
 	marks[screen->sort] = "*";
@@ -263,7 +262,7 @@ static void draw_columns(const struct screen *screen)
 			 "freed", marks[TOP_AGE], "age", TREND_COLUMNS, "trend");
 	else if (screen_groups(screen))
 		mvprintw(HEAD_ROWS, 0, "%11s %13s  %s", size_title(), "blocks",
-			 kinds[screen_groups(screen)->kind]);
+			 groups_title(screen_groups(screen)));
 	else
 		mvaddstr(HEAD_ROWS, 0, screen->page == PAGE_HELP ? "keys" : "stack");
 	attroff(A_UNDERLINE | A_BOLD);

@@ -127,6 +127,7 @@ static int write_table(void *arg, int fd)
 		return err;
 	}
 	opts.form = TOP_FLAT;
+	opts.grouped = false;
 	opts.rows = SIZE_MAX;
 	err = top_view_sort(screen->view, screen->sort, SIZE_MAX);
 	view = *screen->view;

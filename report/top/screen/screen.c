@@ -186,6 +186,10 @@ int screen_run(struct top_view *view, struct top_source *source, bool *quit)
 				.source = source,
 				.sort = view->opts->sort,
 				.utf8 = lines_utf8(LINES_AUTO),
+				.page = view->opts->grouped
+						? (enum screen_page)(PAGE_GROUPS +
+								     (int)view->opts->by)
+						: PAGE_STACKS,
 				.stale = true};
 	SCREEN *terminal;
 	int err = 0;

@@ -2,7 +2,7 @@
 #ifndef REPORT_SCREEN_STATE_H
 #define REPORT_SCREEN_STATE_H
 
-#include "report/top/screen/groups.h"
+#include "report/top/groups.h"
 #include "report/top/screen/screen.h"
 
 #define FILTER_MAX  64

@@ -1,5 +1,5 @@
 /* groups.c - see groups.h */
-#include "report/top/screen/groups.h"
+#include "report/top/groups.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -121,6 +121,14 @@ int groups_fill(struct groups *groups, const struct top_view *view, enum group_k
 	if (groups->nr && !err)
 		qsort(groups->all, groups->nr, sizeof(*groups->all), compare_groups);
 	return err;
+}
+
+const char *groups_title(const struct groups *groups)
+{
+	static const char *const titles[GROUPS_NR] = {"process", "thread", "cache",
+						      "control group"};
+
+	return titles[groups->kind];
 }
 
 void groups_release(struct groups *groups)
