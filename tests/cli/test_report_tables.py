@@ -87,7 +87,7 @@ class ReportTablesTest(Case):
 
     def test_a_timeline_has_what_is_in_swap(self):
         for swap, columns in ((0, "RSS then"), (3 << 20, "RSS then +swap then")):
-            samples = [(7, forge.SECOND, {1: 5 << 20}), (7, forge.SECOND + 1500, {1: 2 << 20, 6: swap})]
+            samples = [(7, forge.SECOND, {1: 5 << 20}), (7, 3 * forge.SECOND // 2, {1: 2 << 20, 6: swap})]
             trace = forge.small([(0x1000, 47), (0x2000, 53), (0x3000, 59)], more=[forge.memory(samples)])
             path = self.write("y.mlk", trace.bytes())
             text = self.mleak("report", "--timeline", path).out
