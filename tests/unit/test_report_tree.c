@@ -209,6 +209,45 @@ static void many_nodes_keep_their_sums(void **state)
 	finish(&f);
 }
 
+/* Add a stack and say of what kind it is. */
+static void add_kind(struct fixture *f, const char *letters, uint32_t kind)
+{
+	uint32_t path[MAX_DEPTH];
+	size_t nr = 0;
+
+	add(f, letters, 5, 1);
+	for (const char *at = letters; *at; at++) {
+		char name[2] = {*at, '\0'};
+
+		assert_int_equal(labels_intern(f->labels, LABELS_NO_MODULE, name, "", &path[nr++]),
+				 0);
+	}
+	assert_int_equal(tree_tell_kind(f->tree, path, nr, kind), 0);
+}
+
+/* Above `leak` all grow, above `main` not; a kind that is not told is none of the others. */
+static void a_line_has_the_shape_that_all_stacks_below_it_have(void **state)
+{
+	struct fixture f = start();
+
+	(void)state;
+	add_kind(&f, "aba", SHAPE_GROWING + 1);
+	add_kind(&f, "abc", SHAPE_GROWING + 1);
+	add_kind(&f, "adc", SHAPE_REPLACING + 1);
+	add_kind(&f, "aec", 0);
+	add_kind(&f, "aed", SHAPE_FILLING + 1);
+	check_print(&f, HEADING "          25           5  a\n"
+				"          10           2  |- b  [growing]\n"
+				"           5           1  |  |- a\n"
+				"           5           1  |  `- c\n"
+				"          10           2  |- e\n"
+				"           5           1  |  |- c\n"
+				"           5           1  |  `- d  [filling]\n"
+				"           5           1  `- d  [replacing]\n"
+				"           5           1     c\n");
+	finish(&f);
+}
+
 static void suspects_stand_at_each_node_above_them(void **state)
 {
 	struct fixture f = start();
@@ -423,6 +462,7 @@ int main(void)
 		cmocka_unit_test(the_order_of_addition_does_not_matter),
 		cmocka_unit_test(many_nodes_keep_their_sums),
 		cmocka_unit_test(suspects_stand_at_each_node_above_them),
+		cmocka_unit_test(a_line_has_the_shape_that_all_stacks_below_it_have),
 		cmocka_unit_test(
 			by_function_the_lines_of_a_function_are_in_one_node_the_heaviest_first),
 		cmocka_unit_test(columns_are_as_wide_as_the_largest_numbers),
