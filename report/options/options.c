@@ -72,7 +72,8 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv)
 	err = read_paths(opts, argc, argv);
 	if (err)
 		return err;
-	opts->view.merged = opts->format == FORMAT_TREE && !opts->by && !opts->growth &&
+	opts->view.merged = (opts->format == FORMAT_TREE || opts->format == FORMAT_HTML) &&
+			    !opts->by && !opts->growth &&
 			    !opts->timeline && !opts->before && !opts->choice.pid;
 	opts->view.details = opts->format != FORMAT_FOLDED;
 	opts->view.all = (format_has_history(opts->format) && !opts->before) || opts->timeline ||

@@ -225,7 +225,6 @@ static void add_kind(struct fixture *f, const char *letters, uint32_t kind)
 	assert_int_equal(tree_tell_kind(f->tree, path, nr, kind), 0);
 }
 
-/* Above `leak` all grow, above `main` not; a kind that is not told is none of the others. */
 static void a_line_has_the_shape_that_all_stacks_below_it_have(void **state)
 {
 	struct fixture f = start();
