@@ -106,6 +106,17 @@ def blocks(nr, addr, first=SECOND, tgid=7, tid=7):
     return Chunk(EVENTS, content, first, first + nr - 1, nr)
 
 
+def frees(nr, addr, first=SECOND, tgid=7, tid=7):
+    """An EVENTS chunk that frees what blocks() gave out."""
+    def column(of_first, of_others):
+        return of_first + of_others * (nr - 1)
+
+    columns = [b"\2" * nr, column(b"\0" + uvar(tgid) + uvar(tid), b"\1"), column(svar(0), svar(1)),
+               column(b"\0" + svar(addr), b"\0" + svar(16))] + [b""] * 10
+    content = bytes([0, 14]) + b"".join(uvar(len(c)) for c in columns) + b"".join(columns)
+    return Chunk(EVENTS, content, first, first + nr - 1, nr)
+
+
 def memory(samples):
     """A MEMORY chunk: @samples are (tgid, time, {number: value}), the number that of doc/trace-format.md."""
     content, time, last = uvar(len(samples)), samples[0][1], {}
