@@ -111,27 +111,13 @@ static int list_blocks(struct block_list *list, const struct top_view *view, siz
 	return list->err;
 }
 
-/* The place in the list of the first block of @stack, or of a later one. */
-static size_t first_block(const struct block_list *list, uint32_t stack)
-{
-	size_t low = 0, high = list->nr;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (list->all[middle].stack < stack)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 static void print_blocks(FILE *out, const struct block_list *list, uint32_t stack)
 {
+	size_t first = array_first_from(list->all, list->nr, sizeof(*list->all),
+					offsetof(struct live_block, stack), stack);
 	char size[TEXT_NUMBER_MAX];
 
-	for (size_t i = first_block(list, stack); i < list->nr && list->all[i].stack == stack; i++)
+	for (size_t i = first; i < list->nr && list->all[i].stack == stack; i++)
 		fprintf(out, "\taddr = 0x%" PRIx64 " size = %s\n", list->all[i].addr,
 			text_number(size, list->all[i].size));
 }

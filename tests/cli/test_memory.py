@@ -75,7 +75,7 @@ class MemoryTest(Case):
         dropped = self.path("dropped.mlk")
         # what was alive is freed: so the chunks alone take memory
         trace = forge.Trace([forge.meta()])
-        for n in range(24):
+        for n in range(16):
             for make in forge.blocks, forge.frees:
                 chunk = make(BLOCKS, 0x1000, forge.SECOND * (2 * n + 1 + (make is forge.frees)))
                 chunk.compressed = True
