@@ -36,11 +36,8 @@ static const struct option_info rows[] = {
 	{.key = OPT_BY,
 	 .name = "by",
 	 .arg = "KEY",
-	 .help = "in place of stacks, a table by thread, thread-name, module, size, function, file "
-		 "or age; of "
-		 "the "
-		 "kernel's memory by process, cgroup, cache, order or flags, too; also with "
-		 "--format=csv or json",
+	 .help = "in place of stacks, a table by KEY, also as csv and json. process, cgroup, "
+		 "cache, order and flags are for the kernel's memory",
 	 .values = "thread thread-name module size function file age process cgroup cache order "
 		   "flags"},
 	{.key = OPT_GROWTH,
