@@ -8,11 +8,11 @@
 #include "report/base/array.h"
 #include "report/decode/event_unwinder.h"
 
-#define HOLD_NS	  300000000u /* more than a recorder keeps what it is to write */
-#define MOST_HELD (8u << 20) /* bytes of the file, of which the first need not wait */
-#define MOST_STEP 16u	     /* chunks, so that the caller can do something else between them */
+#define HOLD_NS	  300000000u  /* more than a recorder keeps what it is to write */
+#define MOST_HELD (8u << 20)  /* bytes of the file, of which the first need not wait */
+#define MOST_STEP 16u	      /* chunks, so that the caller can do something else between them */
 #define LATE_NS	  1000000000u /* more than an event may be earlier than one before it */
-#define NEW_MAPS  64u	     /* snapshots until it is looked which are replaced */
+#define NEW_MAPS  64u	      /* snapshots until it is looked which are replaced */
 
 /* A chunk with events that waits. */
 struct held {

@@ -81,8 +81,7 @@ static int print_tree_body(FILE *out, const struct report_data *export,
 	bool marks = grown->nr && !export->meta->whole_life && growth_is_told(export);
 
 	(void)arg;
-	return print_view_as_tree(out, export->view,
-				  inverted ? "innermost first" : "callers first",
+	return print_view_as_tree(out, export->view, inverted ? "innermost first" : "callers first",
 				  marks ? grown : NULL);
 }
 

@@ -111,8 +111,8 @@ static int path_of_row(struct page_rows *rows, struct page_tree *tree, size_t i,
 			  : 0;
 
 	if (!err)
-		err = page_tree_path(tree, path, export->places, steps, nr,
-				     export->places->numbers, root);
+		err = page_tree_path(tree, path, export->places, steps, nr, export->places->numbers,
+				     root);
 	return err || !rows->folded ? err : fold_path(rows, path, root != TREE_NONE);
 }
 

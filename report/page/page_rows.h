@@ -40,8 +40,8 @@ int page_rows_init(struct page_rows *rows, const struct report_data *export);
  * or -ENOMEM. */
 int page_rows_add(struct page_rows *rows, struct page_tree *tree);
 
-/* Write the members "rows", "row_count", "threads", "accounts" and "rest" into the object that is open.
- * Returns 0 or -ENOMEM. */
+/* Write the members "rows", "row_count", "threads", "accounts" and "rest" into the object that is
+ * open. Returns 0 or -ENOMEM. */
 int page_rows_put(struct page_rows *rows, struct page_tree *tree, struct json *json);
 
 /* Release what @rows holds. */

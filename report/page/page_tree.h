@@ -68,8 +68,8 @@ int page_tree_name_path(struct page_tree *tree, const struct page_path *path);
  * how many, and for each by how many frames it is outside of the innermost one, and its line. */
 void page_tree_pack(const struct page_tree *tree, const struct page_path *path, struct pack *pack);
 
-/* Write the members "texts", "modules", "names", "files", "lines", "nodes" and "repeats" into the object that
- * is open.  Returns 0 or -ENOMEM. */
+/* Write the members "texts", "modules", "names", "files", "lines", "nodes" and "repeats" into the
+ * object that is open.  Returns 0 or -ENOMEM. */
 int page_tree_put(const struct page_tree *tree, struct json *json);
 
 /* Release what @tree holds. */

@@ -27,15 +27,15 @@ struct top_state {
 /* A line of a table.  It stays what it is when the process is forgotten, and its stack's number is
  * that of another one. */
 struct top_row {
-	uint32_t stack;		/* its number */
-	uint32_t id;		/* the unwinder's of the stack */
-	uint32_t tgid;		/* of its process */
-	const char *process;	/* as "sh (1234)", of the table; NULL: there is but one */
-	struct live_amount now; /* outstanding */
-	double rate;		/* net bytes a second since the last table */
-	double freed;		/* share of its blocks that were freed, 0 to 1 */
-	uint64_t given, taken;	/* blocks allocated, and freed */
-	uint64_t age_ns;	/* mean, of what is outstanding */
+	uint32_t stack;		   /* its number */
+	uint32_t id;		   /* the unwinder's of the stack */
+	uint32_t tgid;		   /* of its process */
+	const char *process;	   /* as "sh (1234)", of the table; NULL: there is but one */
+	struct live_amount now;	   /* outstanding */
+	double rate;		   /* net bytes a second since the last table */
+	double freed;		   /* share of its blocks that were freed, 0 to 1 */
+	uint64_t given, taken;	   /* blocks allocated, and freed */
+	uint64_t age_ns;	   /* mean, of what is outstanding */
 	uint64_t trend[TOP_TREND]; /* bytes at this table and those before it, the latest first */
 };
 

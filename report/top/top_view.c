@@ -61,9 +61,8 @@ int top_view_update(struct top_view *view, uint64_t now_ns, size_t nr)
 	view->totals = *live_totals(view->leaks->live);
 	view->begun = live_nr_begun(view->leaks->live);
 	view->lost = replay_lost(view->leaks);
-	view->resident_known =
-		memory_samples_at(&view->leaks->memory, MLK_MEMORY_RSS,
-				  view->live ? UINT64_MAX : now_ns, &view->resident);
+	view->resident_known = memory_samples_at(&view->leaks->memory, MLK_MEMORY_RSS,
+						 view->live ? UINT64_MAX : now_ns, &view->resident);
 	if (!err)
 		err = top_table_fill(&view->table, &view->state, view->leaks);
 	return err ? err : top_view_sort(view, view->opts->sort, nr);

@@ -62,8 +62,8 @@ int address_spaces_new(struct address_spaces **out);
 int address_spaces_add(struct address_spaces *spaces, const struct mlk_maps *maps,
 		       struct trace_modules *images);
 
-/* Forget the snapshots of which @is_past() says so, with @arg.  This and the next one are for spaces
- * that grow; layouts that no snapshot has any more are released. */
+/* Forget the snapshots of which @is_past() says so, with @arg.  This and the next one are for
+ * spaces that grow; layouts that no snapshot has any more are released. */
 void address_spaces_forget(struct address_spaces *spaces,
 			   bool (*is_past)(void *arg, uint32_t tgid, uint64_t time_ns), void *arg);
 

@@ -78,8 +78,8 @@ int tree_note_repeats(struct tree *tree, const uint32_t *path, size_t nr,
  * Returns 0 or -ENOMEM. */
 int tree_mark(struct tree *tree, const uint32_t *path, size_t nr, uint64_t suspects);
 
-/* Say of what @kind the stack @path is, which was added; 0 is one that is not to be told.  It counts
- * only if it is said of all stacks.  Returns 0 or -ENOMEM. */
+/* Say of what @kind the stack @path is, which was added; 0 is one that is not to be told.  It
+ * counts only if it is said of all stacks.  Returns 0 or -ENOMEM. */
 int tree_tell_kind(struct tree *tree, const uint32_t *path, size_t nr, uint32_t kind);
 
 /* What @node weighs in @tree. */

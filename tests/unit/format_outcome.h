@@ -51,7 +51,7 @@ static inline struct outcome read_trace(const struct mlk_enc *trace)
 /* How many records of @type are read of a trace of one chunk: @h, whose first members are set, with
  * the @len bytes at @payload.  *@last is the last of them, *@damaged: the chunk is. */
 static inline int read_hand_made(struct mlk_chunk h, const void *payload, size_t len,
-			       unsigned int type, struct mlk_record *last, bool *damaged)
+				 unsigned int type, struct mlk_record *last, bool *damaged)
 {
 	struct mlk_enc trace = {0};
 	struct mlk_record rec;

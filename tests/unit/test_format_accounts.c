@@ -73,7 +73,7 @@ static int read_accounts(const void *payload, size_t len, bool *damaged)
 	struct mlk_record last;
 
 	return read_hand_made((struct mlk_chunk){.type = MLK_CHUNK_ACCOUNTS}, payload, len,
-			    MLK_RECORD_ACCOUNT, &last, damaged);
+			      MLK_RECORD_ACCOUNT, &last, damaged);
 }
 
 #define ONE "\7\7\1\1\2\3\4\5\6"

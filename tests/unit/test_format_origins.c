@@ -69,7 +69,7 @@ static int read_origins(const void *payload, size_t len, bool *damaged)
 	struct mlk_record last;
 
 	return read_hand_made((struct mlk_chunk){.type = MLK_CHUNK_ORIGINS}, payload, len,
-			    MLK_RECORD_ORIGIN, &last, damaged);
+			      MLK_RECORD_ORIGIN, &last, damaged);
 }
 
 #define BEGIN "\1\7\1a\1b\1c\1d" /* an origin but for its order */

@@ -12,36 +12,8 @@
 
 #include <cmocka.h>
 
-#include "report/trace/address_spaces.h"
+#include "tests/unit/report_spaces_world.h"
 #include "tests/unwind_once.h"
-
-struct fixture {
-	struct dwunw *dw;
-	struct trace_modules *images;
-	struct address_spaces *spaces;
-};
-
-static struct fixture start(void)
-{
-	struct fixture f;
-
-	assert_int_equal(dwunw_new(&f.dw), 0);
-	assert_int_equal(trace_modules_new(&f.images), 0);
-	assert_int_equal(address_spaces_new(&f.spaces), 0);
-	return f;
-}
-
-static void finish(struct fixture *f)
-{
-	address_spaces_free(f->spaces);
-	dwunw_free(f->dw);
-	trace_modules_free(f->images);
-}
-
-static struct mlk_id id_of(uint8_t byte)
-{
-	return (struct mlk_id){.len = 2, .bytes = {MLK_ID_BUILD_ID, byte}};
-}
 
 /* This very program: an ELF file that the unwinder takes. */
 static uint8_t *read_self(size_t *len)
@@ -217,39 +189,6 @@ static void the_same_file_stands_in_for_an_image(void **state)
 	finish(&f);
 }
 
-/* A snapshot with one mapping of code, at @start, and one of data. */
-static void snapshot(struct fixture *f, uint32_t tgid, uint64_t time_ns, uint64_t start_addr)
-{
-	struct mlk_mapping mappings[] = {
-		{.start = start_addr,
-		 .end = start_addr + 0x1000,
-		 .perms = MLK_PERM_R | MLK_PERM_X,
-		 .id = id_of(1),
-		 .path = "/bin/code"},
-		{.start = start_addr + 0x1000,
-		 .end = start_addr + 0x2000,
-		 .perms = MLK_PERM_R | MLK_PERM_W,
-		 .id = id_of(2),
-		 .path = "/bin/data"},
-		{.start = start_addr + 0x2000,
-		 .end = start_addr + 0x3000,
-		 .perms = MLK_PERM_X,
-		 .path = "[vsyscall]"},
-	};
-	struct mlk_maps maps = {.tgid = tgid, .time_ns = time_ns, .nr = 3, .mappings = mappings};
-
-	assert_int_equal(address_spaces_add(f->spaces, &maps, f->images), 0);
-}
-
-static const struct space *find(struct fixture *f, uint32_t tgid, uint64_t time_ns)
-{
-	const struct space *space;
-
-	assert_int_equal(address_spaces_find(f->spaces, tgid, time_ns, &space), 0);
-	assert_non_null(space->modules);
-	return space;
-}
-
 static void an_event_has_the_last_maps_before_it(void **state)
 {
 	struct fixture f = start();
@@ -288,65 +227,6 @@ static void equal_maps_are_one_space(void **state)
 	assert_ptr_equal(find(&f, 1, 1), find(&f, 1, 3));
 	assert_ptr_equal(find(&f, 1, 4), find(&f, 1, 5));
 	assert_ptr_not_equal(find(&f, 1, 3), find(&f, 1, 4));
-	finish(&f);
-}
-
-/* As a child that is executed again and again has them. */
-static void replaced_layouts_are_forgotten(void **state)
-{
-	struct fixture f = start();
-	size_t taken;
-
-	(void)state;
-	f.spaces->grows = true;
-	snapshot(&f, 2, 5, 0x10000);
-	snapshot(&f, 1, 10, 0x10000);
-	assert_int_equal(address_spaces_prepare(f.spaces, f.images, f.dw), 0);
-	taken = f.spaces->nr_mappings;
-	for (uint64_t i = 1; i <= 1000; i++) {
-		snapshot(&f, 1, 10 + 10 * i, 0x10000 * (i + 1));
-		assert_int_equal(address_spaces_prepare(f.spaces, f.images, f.dw), 0);
-		assert_ptr_not_equal(find(&f, 1, 10 * i), find(&f, 1, 10 + 10 * i));
-		address_spaces_forget_replaced(f.spaces, 10 * i);
-		assert_int_equal(f.spaces->nr, i < 2 ? 2 : 3);
-		assert_int_equal(f.spaces->nr_snapshots, 3);
-	}
-	/* what is left is still found, and by its mappings */
-	assert_ptr_not_equal(find(&f, 1, 10009), find(&f, 1, 10010));
-	snapshot(&f, 3, 7, 0x10000 * 1000);
-	assert_int_equal(address_spaces_prepare(f.spaces, f.images, f.dw), 0);
-	assert_ptr_equal(find(&f, 3, 7), find(&f, 1, 10009));
-	assert_int_equal(f.spaces->nr, 3);
-	/* all room that they took is given back */
-	address_spaces_forget_replaced(f.spaces, UINT64_MAX);
-	assert_int_equal(f.spaces->nr, 3);
-	assert_int_equal(f.spaces->nr_mappings, taken + 5);
-	assert_int_equal(find(&f, 2, 5)->nr_maps, 2);
-	finish(&f);
-}
-
-static bool is_of_one(void *arg, uint32_t tgid, uint64_t time_ns)
-{
-	(void)arg;
-	(void)time_ns;
-	return tgid == 1;
-}
-
-static void layouts_of_forgotten_processes_are_released(void **state)
-{
-	struct fixture f = start();
-
-	(void)state;
-	f.spaces->grows = true;
-	snapshot(&f, 1, 1, 0x10000);
-	snapshot(&f, 1, 2, 0x20000);
-	snapshot(&f, 2, 3, 0x20000);
-	assert_int_equal(address_spaces_prepare(f.spaces, f.images, f.dw), 0);
-	find(&f, 1, 1);
-	address_spaces_forget(f.spaces, is_of_one, NULL);
-	assert_int_equal(f.spaces->nr, 1);
-	assert_false(address_spaces_knows(f.spaces, 1));
-	assert_int_equal(find(&f, 2, 3)->maps[0].start, 0x20000);
 	finish(&f);
 }
 
@@ -496,8 +376,6 @@ int main(void)
 		cmocka_unit_test(the_same_file_stands_in_for_an_image),
 		cmocka_unit_test(an_event_has_the_last_maps_before_it),
 		cmocka_unit_test(equal_maps_are_one_space),
-		cmocka_unit_test(replaced_layouts_are_forgotten),
-		cmocka_unit_test(layouts_of_forgotten_processes_are_released),
 		cmocka_unit_test(only_modules_with_code_are_of_use),
 		cmocka_unit_test(frames_in_absent_modules_have_path_and_offset),
 		cmocka_unit_test(frames_in_present_modules_stay),

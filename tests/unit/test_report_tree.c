@@ -10,61 +10,7 @@
 #include <cmocka.h>
 
 #include "report/base/sizes.h"
-#include "report/text/print_tree.h"
-
-#define MAX_DEPTH 16
-
-struct fixture {
-	struct tree *tree;
-	struct labels *labels;
-};
-
-static struct fixture start(void)
-{
-	struct fixture f;
-
-	assert_int_equal(tree_new(&f.tree), 0);
-	assert_int_equal(labels_new(&f.labels), 0);
-	return f;
-}
-
-static void finish(struct fixture *f)
-{
-	tree_free(f->tree);
-	labels_free(f->labels);
-}
-
-/* Add a path of one-letter functions, with 'x' to 'z' having a location. */
-static void add(struct fixture *f, const char *letters, uint64_t bytes, uint64_t blocks)
-{
-	uint32_t path[MAX_DEPTH];
-	size_t nr = 0;
-
-	for (; *letters; letters++, nr++) {
-		char name[2] = {*letters, '\0'};
-
-		assert_int_equal(labels_intern(f->labels, LABELS_NO_MODULE, name,
-					       *letters >= 'x' ? "file.c:3" : "", &path[nr]),
-				 0);
-	}
-	assert_int_equal(tree_add(f->tree, path, nr, bytes, blocks), 0);
-}
-
-static void check_print(struct fixture *f, const char *expected)
-{
-	char *text;
-	size_t len;
-	FILE *out = open_memstream(&text, &len);
-
-	assert_non_null(out);
-	assert_int_equal(tree_sort(f->tree, f->labels), 0);
-	print_tree(out, f->tree, f->labels, "callers first");
-	assert_int_equal(fclose(out), 0);
-	assert_string_equal(text, expected);
-	free(text);
-}
-
-#define HEADING "       bytes      blocks  call path (callers first)\n"
+#include "tests/unit/report_tree_world.h"
 
 static void a_chain_is_not_indented(void **state)
 {
@@ -206,44 +152,6 @@ static void many_nodes_keep_their_sums(void **state)
 	for (uint32_t at = f.tree->all[TREE_ROOT].first; at != TREE_NONE; at = f.tree->all[at].next)
 		roots += f.tree->all[at].bytes;
 	assert_int_equal(sum, roots);
-	finish(&f);
-}
-
-/* Add a stack and say of what kind it is. */
-static void add_kind(struct fixture *f, const char *letters, uint32_t kind)
-{
-	uint32_t path[MAX_DEPTH];
-	size_t nr = 0;
-
-	add(f, letters, 5, 1);
-	for (const char *at = letters; *at; at++) {
-		char name[2] = {*at, '\0'};
-
-		assert_int_equal(labels_intern(f->labels, LABELS_NO_MODULE, name, "", &path[nr++]),
-				 0);
-	}
-	assert_int_equal(tree_tell_kind(f->tree, path, nr, kind), 0);
-}
-
-static void a_line_has_the_shape_that_all_stacks_below_it_have(void **state)
-{
-	struct fixture f = start();
-
-	(void)state;
-	add_kind(&f, "aba", SHAPE_GROWING + 1);
-	add_kind(&f, "abc", SHAPE_GROWING + 1);
-	add_kind(&f, "adc", SHAPE_REPLACING + 1);
-	add_kind(&f, "aec", 0);
-	add_kind(&f, "aed", SHAPE_FILLING + 1);
-	check_print(&f, HEADING "          25           5  a\n"
-				"          10           2  |- b  [growing]\n"
-				"           5           1  |  |- a\n"
-				"           5           1  |  `- c\n"
-				"          10           2  |- e\n"
-				"           5           1  |  |- c\n"
-				"           5           1  |  `- d  [filling]\n"
-				"           5           1  `- d  [replacing]\n"
-				"           5           1     c\n");
 	finish(&f);
 }
 
@@ -461,7 +369,6 @@ int main(void)
 		cmocka_unit_test(the_order_of_addition_does_not_matter),
 		cmocka_unit_test(many_nodes_keep_their_sums),
 		cmocka_unit_test(suspects_stand_at_each_node_above_them),
-		cmocka_unit_test(a_line_has_the_shape_that_all_stacks_below_it_have),
 		cmocka_unit_test(
 			by_function_the_lines_of_a_function_are_in_one_node_the_heaviest_first),
 		cmocka_unit_test(columns_are_as_wide_as_the_largest_numbers),

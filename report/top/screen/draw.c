@@ -88,7 +88,8 @@ static void draw_trend(const struct screen *screen, const struct top_row *row)
 		if (row->trend[back] > most)
 			most = row->trend[back];
 	for (size_t back = TREND_COLUMNS; back-- > 0;) {
-		size_t level = (size_t)((double)row->trend[back] / (double)most * (SPARKS - 1) + 0.5);
+		size_t level =
+			(size_t)((double)row->trend[back] / (double)most * (SPARKS - 1) + 0.5);
 
 		addstr(back >= state->nr_ticks ? " " : screen->utf8 ? utf8[level] : ascii[level]);
 	}

@@ -46,8 +46,7 @@ static int match_stack(struct screen *screen, const struct top_row *row, bool *m
 		return err;
 	known = &screen->match[row->id];
 	if (*known == MATCH_UNKNOWN) {
-		line = stack_names_line(screen->view->names,
-					row->id, SIZE_MAX);
+		line = stack_names_line(screen->view->names, row->id, SIZE_MAX);
 		if (!line)
 			return -ENOMEM;
 		*known = strcasestr(line, screen->filter) ? MATCH_YES : MATCH_NO;
@@ -182,15 +181,14 @@ static void start_colors(void)
 int screen_run(struct top_view *view, struct top_source *source, bool *quit)
 {
 	uint64_t interval_ns = view->opts->interval_ns ? view->opts->interval_ns : REFRESH_NS;
-	struct screen screen = {.view = view,
-				.source = source,
-				.sort = view->opts->sort,
-				.utf8 = lines_utf8(LINES_AUTO),
-				.page = view->opts->grouped
-						? (enum screen_page)(PAGE_GROUPS +
-								     (int)view->opts->by)
-						: PAGE_STACKS,
-				.stale = true};
+	struct screen screen = {
+		.view = view,
+		.source = source,
+		.sort = view->opts->sort,
+		.utf8 = lines_utf8(LINES_AUTO),
+		.page = view->opts->grouped ? (enum screen_page)(PAGE_GROUPS + (int)view->opts->by)
+					    : PAGE_STACKS,
+		.stale = true};
 	SCREEN *terminal;
 	int err = 0;
 

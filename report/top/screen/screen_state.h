@@ -30,7 +30,7 @@ struct screen {
 	size_t nr_shown, shown_room;
 	uint8_t *match; /* by id of a stack, what the filter says of it */
 	size_t match_room;
-	size_t at, first; /* of the list: the chosen line, and the first that is seen */
+	size_t at, first;      /* of the list: the chosen line, and the first that is seen */
 	struct top_row opened; /* of PAGE_STACK; of it, only what distinguishes stacks is of use */
 	struct groups groups[GROUPS_NR];
 	uint64_t outstanding_before; /* bytes, at the table before the last */
