@@ -163,8 +163,11 @@ void warn_of_names(const struct dwunw *dw)
 
 		for (uint32_t note = 1; shown && note <= notes; note *= 2)
 			if (notes & note)
-				log_warn("some names or lines of '%s' are missing: %s", shown,
-					 dwunw_note_text((enum dwunw_note)note));
+				log_warn("some names or lines of '%s' are missing: %s%s", shown,
+					 dwunw_note_text((enum dwunw_note)note),
+					 note == DWUNW_NOTE_NO_MEMORY
+						 ? "; allow more with --max-memory"
+						 : "");
 		free(shown);
 	}
 }

@@ -146,6 +146,31 @@ bool memory_samples_at(const struct memory_samples *samples, enum mlk_memory_val
 	return known;
 }
 
+/* Which processes are kept. */
+struct kept {
+	bool (*is_gone)(void *arg, uint32_t tgid);
+	void *arg;
+};
+
+static bool keep_process(void *arg, void *thing)
+{
+	const struct kept *kept = arg;
+	struct memory_process *p = thing;
+
+	if (!p->tgid || !kept->is_gone(kept->arg, p->tgid))
+		return true;
+	free(p->all);
+	return false;
+}
+
+void memory_samples_forget(struct memory_samples *samples,
+			   bool (*is_gone)(void *arg, uint32_t tgid), void *arg)
+{
+	struct kept kept = {is_gone, arg};
+
+	intern_keep_pairs(&samples->table, sizeof(*samples->all), keep_process, &kept);
+}
+
 void memory_samples_release(struct memory_samples *samples)
 {
 	for (size_t i = 0; i < samples->nr; i++)

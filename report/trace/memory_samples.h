@@ -63,6 +63,10 @@ const struct mlk_memory *memory_sample_at(const struct memory_process *process,
 bool memory_samples_at(const struct memory_samples *samples, enum mlk_memory_value value,
 		       uint64_t time_ns, uint64_t *bytes);
 
+/* Forget the samples of the processes of which @is_gone() says so, with @arg. */
+void memory_samples_forget(struct memory_samples *samples,
+			   bool (*is_gone)(void *arg, uint32_t tgid), void *arg);
+
 /* Release what @samples holds. */
 void memory_samples_release(struct memory_samples *samples);
 

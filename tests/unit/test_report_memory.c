@@ -36,6 +36,27 @@ static uint64_t rss_at(const struct memory_samples *all, uint64_t second)
 	return memory_samples_at(all, MLK_MEMORY_RSS, second * SECOND, &bytes) ? bytes : UINT64_MAX;
 }
 
+static bool is_seven(void *arg, uint32_t tgid)
+{
+	return tgid == 7 && arg == (void *)&is_seven;
+}
+
+static void processes_are_forgotten(void **state)
+{
+	struct memory_samples all = {0};
+
+	(void)state;
+	note(&all, 7, 10, 100);
+	note(&all, 8, 10, 3000);
+	note(&all, 0, 10, 99999);
+	memory_samples_forget(&all, is_seven, (void *)&is_seven);
+	assert_int_equal(all.nr, 2);
+	assert_null(memory_samples_find(&all, 7));
+	assert_non_null(memory_samples_find(&all, 0));
+	assert_int_equal(rss_at(&all, 11), 3000);
+	memory_samples_release(&all);
+}
+
 static void processes_add_up_while_they_live(void **state)
 {
 	struct memory_samples all = {0};
@@ -173,6 +194,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(processes_add_up_while_they_live),
+		cmocka_unit_test(processes_are_forgotten),
 		cmocka_unit_test(failures_are_counted_and_leave_the_value),
 		cmocka_unit_test(many_are_thinned_out),
 		cmocka_unit_test(what_a_later_version_samples_is_no_failure),
