@@ -282,6 +282,13 @@ static void dump_overrun(FILE *out, const struct mlk_overrun *o, bool stacks)
 	dump_stack(out, &o->at, stacks);
 }
 
+static void dump_pages(FILE *out, const struct mlk_event *e)
+{
+	fprintf(out, ", size %" PRIu64 ", pages ", e->size);
+	print_name(out, event_pages_name(e->func), e->func);
+	putc('\n', out);
+}
+
 static void dump_event(FILE *out, const struct mlk_event *e, bool stacks)
 {
 	fputs("  ", out);
@@ -296,6 +303,8 @@ static void dump_event(FILE *out, const struct mlk_event *e, bool stacks)
 		dump_allocation(out, e, stacks);
 	else if (e->kind == MLK_UNMAP)
 		fprintf(out, ", size %" PRIu64 "\n", e->size);
+	else if (e->kind == MLK_PAGES)
+		dump_pages(out, e);
 	else
 		putc('\n', out);
 }

@@ -33,10 +33,22 @@ const char *event_kind_name(unsigned int kind)
 	static const char *const names[MLK_KIND_NR] = {
 		[MLK_ALLOC] = "ALLOC",	   [MLK_FREE] = "FREE", [MLK_RELEASE] = "RELEASE",
 		[MLK_RESTORE] = "RESTORE", [MLK_EXEC] = "EXEC", [MLK_UNMAP] = "UNMAP",
-		[MLK_FORK] = "FORK",	   [MLK_EXIT] = "EXIT",
+		[MLK_FORK] = "FORK",	   [MLK_EXIT] = "EXIT", [MLK_PAGES] = "PAGES",
 	};
 
 	return kind < MLK_KIND_NR ? names[kind] : NULL;
+}
+
+const char *event_pages_name(unsigned int pages)
+{
+	static const char *const names[MLK_PAGES_NR] = {
+		[MLK_PAGES_ACCESSIBLE] = "accessible",
+		[MLK_PAGES_GIVEN_BACK] = "given-back",
+		[MLK_PAGES_LAZILY] = "lazily-freed",
+		[MLK_PAGES_RESIDENT] = "resident",
+	};
+
+	return pages < MLK_PAGES_NR ? names[pages] : NULL;
 }
 
 const char *stack_mode_name(unsigned int mode)

@@ -11,6 +11,9 @@ const char *event_func_name(unsigned int func);
 /* The kind of an event in capitals, as "ALLOC"; NULL for one that is not known. */
 const char *event_kind_name(unsigned int kind);
 
+/* What was done to pages: the name of an enum mlk_pages; NULL for one that is not known. */
+const char *event_pages_name(unsigned int pages);
+
 /* How much of the stacks a trace holds: the name of an enum mlk_stack_mode; NULL for another. */
 const char *stack_mode_name(unsigned int mode);
 
