@@ -348,6 +348,8 @@ enum mlk_skip {
 	MLK_SKIPPED_SHORT, /* allocations that were freed before the recorder looked at them */
 	MLK_SKIPPED_OWN,   /* the recorder's own allocations */
 	MLK_SKIPPED_SLAB,  /* pages of slabs, whose objects are recorded */
+	/* ranges that madvise gave back, of which it is not known whether they were used again */
+	MLK_SKIPPED_PAGES,
 	MLK_SKIP_NR,
 };
 

@@ -204,6 +204,7 @@ static void dump_losses(FILE *out, const struct mlk_losses *losses)
 		[MLK_SKIPPED_FREE] = "free",	   [MLK_SKIPPED_UNKEPT] = "unkept",
 		[MLK_SKIPPED_CHILD] = "child",	   [MLK_SKIPPED_SHORT] = "short",
 		[MLK_SKIPPED_OWN] = "own",	   [MLK_SKIPPED_SLAB] = "slab",
+		[MLK_SKIPPED_PAGES] = "pages",
 	};
 
 	fputs("  LOSSES", out);

@@ -74,6 +74,7 @@ static int put(struct session *s, const struct mlk_event *ev)
 {
 	int err = tally_note(&s->tally, ev);
 
+	session_note_pages(s, ev);
 	return err ? err : mlk_writer_event(s->out.writer, ev);
 }
 
@@ -248,7 +249,13 @@ void write_life(struct session *s, enum mlk_kind kind, pid_t pid, pid_t parent)
 				     .time_ns = s->time_ns,
 				     .addr = (uint64_t)parent};
 
-	trace_out_fail(&s->out, put(s, &ev));
+	write_own_event(s, &ev);
+}
+
+void write_own_event(struct session *s, const struct mlk_event *ev)
+{
+	if (!s->out.err)
+		trace_out_fail(&s->out, put(s, ev));
 }
 
 int write_event(void *ctx, void *data, size_t size)

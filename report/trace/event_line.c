@@ -52,6 +52,8 @@ void print_event(FILE *out, const struct mlk_event *event, uint64_t start_ns,
 		fprintf(out, " %" PRIu64, event->addr);
 	else if (event->kind != MLK_EXEC && event->kind != MLK_EXIT)
 		fprintf(out, " 0x%" PRIx64, event->addr);
+	if (event->kind == MLK_ALLOC && event->flags & MLK_EVENT_RESERVED)
+		fputs(" reserved", out);
 }
 
 void print_event_line(FILE *out, const struct mlk_event *event, uint64_t start_ns,

@@ -9,7 +9,8 @@
 /* Is @func what an allocation's record may name? */
 static bool is_alloc_func(uint8_t func)
 {
-	return (func >= FUNC_MALLOC && func <= FUNC_NEW_ARRAY) || func == FUNC_OVERRUN;
+	return (func >= FUNC_MALLOC && func <= FUNC_NEW_ARRAY) || func == FUNC_OVERRUN ||
+	       func == (FUNC_MMAP | FUNC_RESERVED);
 }
 
 /* Fill *@event from @e, a copy of a whole record of thread @id.  False: it cannot be. */
