@@ -23,6 +23,7 @@ static long note_file(struct task_struct *task, struct vm_area_struct *vma, int 
 	return 0;
 }
 
+/* The same of @addr, for what is to be moved. */
 static __always_inline int maps_file(__u64 addr)
 {
 	int is_file = 0;
@@ -32,6 +33,7 @@ static __always_inline int maps_file(__u64 addr)
 	return is_file;
 }
 
+/* The flags of what is mapped at the address looked up. */
 static long note_flags(struct task_struct *task, struct vm_area_struct *vma, unsigned long *flags)
 {
 	(void)task;
