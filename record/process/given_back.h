@@ -26,7 +26,7 @@ struct given_back {
 /* Take in @event of the process.  What cannot be followed is counted. */
 void given_back_note(struct given_back *g, const struct mlk_event *event);
 
-/* Look at no more than @pages pages of @t, which takes some 10 ns for each; the next look goes on
+/* Look at no more than @pages pages of @t, which takes 4 to 40 ns for each; the next look goes on
  * behind them.  @found is called with @arg for each range that is used again, and is forgotten.
  * Returns whether all was looked at. */
 bool given_back_look(struct given_back *g, const struct target *t, uint64_t pages,
