@@ -72,11 +72,11 @@ class PagesTest(PagesCase):
             self.assertEqual(self.mleak("unwind", *options, "-o", self.path(name), trace).status, 0)
             self.assert_pages(self.path(name), lines[2])
 
-    def test_what_happens_at_random(self):
+    def check_random(self, seeds, *flags):
         program = self.path("target")
-        subprocess.run(["gcc", "-O2", "-o", program, os.path.join(TESTS, "live", "pages_target.c")], check=True)
+        subprocess.run(["gcc", "-O2", "-o", program, os.path.join(TESTS, "live", "pages_target.c"), *flags], check=True)
         os.chmod(self.dir, 0o777)
-        for seed in range(1, 5):
+        for seed in seeds:
             with self.subTest(seed=seed):
                 trace = self.path("%d.mlk" % seed)
                 # the library is not told what of the kernel's a mapping was that is moved
@@ -88,6 +88,15 @@ class PagesTest(PagesCase):
                 wait_until(lambda: self.in_pages(self.totals(trace)) == line, line)
                 self.close(record)
                 self.assert_pages(trace, line)
+
+    def test_what_happens_at_random(self):
+        self.check_random(range(1, 5))
+
+    def test_a_static_program(self):
+        """Linked with libmleak-wrap.a, where that is what records it."""
+        flags = subprocess.run([self.program, "--wrap-flags"], stdout=subprocess.PIPE, text=True,
+                               check=True).stdout.split() if hasattr(self, "preloaded") else []
+        self.check_random(range(5, 7), "-static", *flags)
 
 
 @needs_bpf
