@@ -11,6 +11,19 @@ from mleaktest import MLEAK_FAST, TESTS, Case, needs_bpf, read_line, wait_until
 
 PAGE = 4096
 
+MANY = r"""
+#define _GNU_SOURCE
+#include <sys/mman.h>
+int main(void)
+{
+	char *base = mmap(0, 12000 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (int i = 0; i < 12000; i += 2)
+		if (madvise(base + i * 4096, 4096, MADV_DONTNEED))
+			return 1;
+	return 0;
+}
+"""
+
 
 class PagesCase(Case):
     def totals(self, trace):
@@ -91,6 +104,17 @@ class PagesTest(PagesCase):
 
     def test_what_happens_at_random(self):
         self.check_random(range(1, 5))
+
+    def test_more_than_is_followed_is_told(self):
+        """6,000 ranges, of which 4,096 are followed."""
+        source = self.write("many.c", MANY.encode())
+        subprocess.run(["gcc", "-O2", "-o", self.path("many"), source], check=True)
+        os.chmod(self.dir, 0o777)
+        trace = self.path("x.mlk")
+        self.assertEqual(self.mleak("record", "-o", trace, "--", self.path("many")).status, 0)
+        self.assertEqual(self.totals(trace)["given_back"], {"blocks": 6000, "bytes": 6000 * PAGE})
+        self.assertIn("\n  not known: whether 1,904 ranges that madvise gave back are used again\n",
+                      self.mleak("report", trace).out)
 
     def test_a_static_program(self):
         """Linked with libmleak-wrap.a, where that is what records it."""
