@@ -40,8 +40,11 @@ void session_note_pages(struct session *s, const struct mlk_event *ev)
 	else if (ev->kind != MLK_ALLOC && ev->kind != MLK_UNMAP && ev->kind != MLK_EXEC)
 		return;
 	p = s->gives_back ? session_find(s, (pid_t)ev->tgid) : NULL;
-	if (p)
-		given_back_note(&p->given_back, ev);
+	if (!p)
+		return;
+	given_back_note(&p->given_back, ev);
+	s->pages_left_out += p->given_back.left_out; /* it may end before that is told */
+	p->given_back.left_out = 0;
 }
 
 void session_look_at_pages(struct session *s, struct process *p)
@@ -59,6 +62,6 @@ void session_look_at_all_pages(struct session *s)
 
 		if (!p->ended && !p->exited && p->target.pidfd >= 0 &&
 		    !given_back_look(&p->given_back, &p->target, LAST_PAGES, put_resident, &finder))
-			p->given_back.left_out += p->given_back.nr;
+			s->pages_left_out += p->given_back.nr;
 	}
 }

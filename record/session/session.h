@@ -133,6 +133,7 @@ struct session {
 	uint64_t attach_ns, detach_ns; /* how long attaching and detaching took */
 	bool quiet_told;	       /* that nothing was seen, and why */
 	bool gives_back;       /* madvise gave memory back */
+	uint64_t pages_left_out; /* ranges of it of which it is not known whether they are used */
 	bool forgets;	      /* processes or programs have ended that the filters know of */
 	bool table_full_told; /* that there are more processes than can be recorded */
 	struct attach_stacks_cost snapshot; /* of the threads at attach */

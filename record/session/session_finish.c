@@ -92,8 +92,7 @@ void session_losses(const struct session *s, struct mlk_losses *losses)
 	losses->count[MLK_LOST_MODULE] += s->out.modules.unreadable;
 	losses->count[MLK_LOST_EXEC] += s->missed.nr;
 	losses->skipped[MLK_SKIPPED_CHILD] = s->follow ? 0 : s->children;
-	for (size_t i = 0; i < s->nr; i++)
-		losses->skipped[MLK_SKIPPED_PAGES] += s->all[i]->given_back.left_out;
+	losses->skipped[MLK_SKIPPED_PAGES] = s->pages_left_out;
 }
 
 bool session_is_quiet(const struct session *s)
