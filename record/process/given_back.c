@@ -52,6 +52,8 @@ static void insert_range(struct given_back *g, size_t i, struct given_range rang
 
 static void remove_ranges(struct given_back *g, size_t i, size_t nr)
 {
+	if (!nr)
+		return;
 	memmove(&g->v[i], &g->v[i + nr], (g->nr - i - nr) * sizeof(*g->v));
 	g->nr -= nr;
 }

@@ -30,6 +30,8 @@ static void look_for_neighbours(void *arg, const struct live_block *block)
 	uint64_t start = around->holder.addr;
 	uint64_t size = around->holder.size ? around->holder.size : 1;
 
+	if (block->use != LIVE_IN_USE)
+		return;
 	if (block->addr < start && start - block->addr >= block->size &&
 	    (!around->has_before || block->addr > around->before.addr)) {
 		around->has_before = true;
@@ -78,6 +80,8 @@ static void look_near(void *arg, const struct live_block *block)
 	const struct live_block *holder = &near->around->holder;
 	uint64_t start = holder->addr, size = holder->size ? holder->size : 1;
 
+	if (block->use != LIVE_IN_USE)
+		return;
 	if (block->addr < start && start - block->addr >= block->size)
 		keep_near(near->before, &near->nr_before, near->wanted, start, block);
 	if (block->addr > start && block->addr - start >= size)

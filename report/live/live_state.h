@@ -97,7 +97,7 @@ static inline uint64_t live_pending_key(uint32_t tid, uint32_t n)
 	return (uint64_t)n << 32 | tid;
 }
 
-/* As live_each(), of one process. */
+/* As live_each(), of one process, and with pieces of mappings that are not in use. */
 void live_each_of(const struct process *process,
 		  void (*visit)(void *arg, const struct live_block *block), void *arg);
 

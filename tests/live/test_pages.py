@@ -74,6 +74,14 @@ class PagesTest(PagesCase):
         self.assertRegex(head, r"\n  given back +2 ranges +147,456 bytes  \(by madvise: needs no memory\)\n")
         facts = self.mleak("info", trace).out
         self.assertRegex(facts, r"(?m)^page events +3$")
+        # and of each address is told what it is
+        at = int(re.search(r" mmap \d+ 0x([0-9a-f]+) reserved$", self.mleak("script", trace).out, re.M)[1], 16)
+        for page, use in ((0, "reserved"), (101, None), (101 + 7, "given back"), (101 + 7 + 11, None),
+                          (101 + 210, None), (1008, "reserved")):
+            answer, = json.loads(self.mleak("report", "--format=json", "--addr", hex(at + page * PAGE),
+                                            trace).out)["processes"]
+            self.assertEqual((answer["held"], answer.get("use")), (True, use), page)
+        self.assertIn("which is reserved (PROT_NONE)", self.mleak("report", "--addr", hex(at), trace).out)
 
     def test_what_is_dropped_or_read_otherwise_is_the_same(self):
         trace = self.path("x.mlk")
