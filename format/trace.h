@@ -320,7 +320,9 @@ enum mlk_loss {
 			    kind those exec notices, too */
 	MLK_LOST_MAPS,	 /* notices of new mappings, or of threads, that the kernel dropped */
 	MLK_LOST_MODULE, /* modules whose file could not be read */
-	MLK_LOST_UNMAP,	 /* unmaps that found the buffer full; their blocks will look leaked */
+	/* unmaps that found the buffer full, and what was done to pages; their blocks will look
+	 * leaked */
+	MLK_LOST_UNMAP,
 	MLK_LOST_OVERRUN, /* overruns that found the buffer full */
 	MLK_LOST_NOTICE,  /* exec notices that found the buffer full; the blocks of before will look
 			     leaked */

@@ -391,42 +391,6 @@ int live_process_number(struct live *live, uint32_t tgid, uint32_t *number)
 	return process ? 0 : -ENOMEM;
 }
 
-void live_each_of(const struct process *process,
-		  void (*visit)(void *arg, const struct live_block *block), void *arg)
-{
-	const struct live_block *block;
-	size_t pos = 0;
-
-	while ((block = block_map_next(&process->blocks, &pos)))
-		visit(arg, block);
-	for (block = range_map_from(&process->ranges, 0); block;
-	     block = range_map_from(&process->ranges, block->addr + 1))
-		visit(arg, block);
-}
-
-/* Who is told of what is in use. */
-struct visitor {
-	void (*visit)(void *arg, const struct live_block *block);
-	void *arg;
-};
-
-static void visit_used(void *arg, const struct live_block *block)
-{
-	const struct visitor *visitor = arg;
-
-	if (block->use == LIVE_IN_USE)
-		visitor->visit(visitor->arg, block);
-}
-
-void live_each(const struct live *live, void (*visit)(void *arg, const struct live_block *block),
-	       void *arg)
-{
-	struct visitor visitor = {visit, arg};
-
-	for (size_t i = 0; i < live->nr; i++)
-		live_each_of(&live->all[i], visit_used, &visitor);
-}
-
 void live_each_older(const struct live *live,
 		     void (*visit)(void *arg, const struct live_block *block), void *arg)
 {

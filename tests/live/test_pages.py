@@ -24,6 +24,42 @@ int main(void)
 }
 """
 
+# It prints how many pages of shared memory there are: at first, after MADV_DONTNEED and MADV_REMOVE.
+SHARED = r"""
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+enum { PAGE = 4096, PAGES = 7 };
+static char *base;
+static int resident(void)
+{
+	unsigned char there[PAGES];
+	int nr = 0;
+	if (mincore(base, PAGES * PAGE, there))
+		return -1;
+	for (int i = 0; i < PAGES; i++)
+		nr += there[i] & 1;
+	return nr;
+}
+int main(void)
+{
+	char line[40];
+	int before, after;
+	base = mmap(0, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	memset(base, 1, PAGES * PAGE);
+	before = resident();
+	if (madvise(base, PAGES * PAGE, MADV_DONTNEED))
+		return 1;
+	after = resident();
+	if (madvise(base, 3 * PAGE, MADV_REMOVE))
+		return 2;
+	/* printf would allocate */
+	return write(1, line, snprintf(line, sizeof(line), "%d %d %d\n", before, after, resident())) < 0;
+}
+"""
+
 
 class PagesCase(Case):
     def totals(self, trace):
@@ -160,6 +196,15 @@ class AttachedPagesTest(PagesCase):
         self.assertNotIn(" mmap ", self.mleak("script", trace).out)
         self.assertRegex(self.mleak("report", trace).out,
                          r"not recorded: threads until .* outstanding \(1 block, 0 bytes\)")
+
+    def test_shared_memory_stays_until_it_is_removed(self):
+        source = self.write("shared.c", SHARED.encode())
+        subprocess.run(["gcc", "-O2", "-o", self.path("shared"), source], check=True)
+        trace = self.path("x.mlk")
+        result = self.mleak("record", "-o", trace, "--", self.path("shared"))
+        self.assertEqual((result.status, result.out), (0, "7 7 4\n"), result.err)
+        totals = self.totals(trace)
+        self.assertEqual((totals["outstanding"]["bytes"] // PAGE, totals["given_back"]["bytes"] // PAGE), (4, 3))
 
     def test_filters_by_size_leave_out_mappings_as_a_whole(self):
         for option, size, there in (("--min-size", 1009 * PAGE + 1, False), ("--min-size", 1009 * PAGE, True),
