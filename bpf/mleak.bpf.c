@@ -163,7 +163,8 @@ static __noinline int at_return(struct pt_regs *ctx, __u32 func)
 
 	if (!st || !addr)
 		return 0;
-	func = func_mapped(st, func, addr);
+	if (func == FUNC_MMAP || func == FUNC_MREMAP)
+		func = func_mapped(st, func, addr);
 	if (filter_alloc(st, func, addr, ctx->rip))
 		record_alloc(ctx, st, func, &addr);
 	call_over(st);
@@ -211,7 +212,8 @@ int alloc_ret(struct pt_regs *ctx)
 	if (!addr)
 		return 0;
 	at.rip = st->now.ret;
-	func = func_mapped(st, func, addr);
+	if (func == FUNC_MMAP || func == FUNC_MREMAP)
+		func = func_mapped(st, func, addr);
 	if (filter_alloc(st, func, addr, at.rip))
 		record_alloc(&at, st, func, &addr);
 	call_over(st);
