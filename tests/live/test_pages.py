@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 from backends import both_backends
-from mleaktest import MLEAK_FAST, TESTS, Case, needs_bpf, read_line, wait_until
+from mleaktest import TESTS, Case, needs_bpf, read_line, wait_until
 
 PAGE = 4096
 
@@ -89,8 +89,6 @@ class PagesCase(Case):
 
 @both_backends
 class PagesTest(PagesCase):
-    program = MLEAK_FAST
-
     def test_each_step_is_seen(self):
         """Recorded from its start.  What is used again is seen within about a second."""
         trace = self.path("x.mlk")
@@ -169,8 +167,6 @@ class PagesTest(PagesCase):
 
 @needs_bpf
 class AttachedPagesTest(PagesCase):
-    program = MLEAK_FAST
-
     def test_the_end_of_the_recording_is_looked_at(self):
         sample = self.spawn([self.sample("pages")], stdin=subprocess.PIPE)
         self.assertEqual(read_line(sample), "ready")
