@@ -132,10 +132,10 @@ struct session {
 	struct known_programs known;
 	uint64_t attach_ns, detach_ns; /* how long attaching and detaching took */
 	bool quiet_told;	       /* that nothing was seen, and why */
-	bool gives_back;       /* madvise gave memory back */
+	bool gives_back;	       /* madvise gave memory back */
 	uint64_t pages_left_out; /* ranges of it of which it is not known whether they are used */
-	bool forgets;	      /* processes or programs have ended that the filters know of */
-	bool table_full_told; /* that there are more processes than can be recorded */
+	bool forgets;		 /* processes or programs have ended that the filters know of */
+	bool table_full_told;	 /* that there are more processes than can be recorded */
 	struct attach_stacks_cost snapshot; /* of the threads at attach */
 	struct refusal refusal;	  /* by the kernel, that the caller is to tell; err 0: none */
 	unsigned int batch;	  /* events since probes_consume() was called */
