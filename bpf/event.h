@@ -7,7 +7,9 @@
 
 #include "unwind/dwunw_event.h"
 
-/* The same numbers as enum mlk_kind in format/trace.h. */
+/* The same numbers as enum mlk_kind in format/trace.h; from 9 on, with enum mlk_pages, of
+ * MLK_PAGES.
+ */
 enum event_type {
 	EVENT_ALLOC = 1,
 	EVENT_FREE = 2,
@@ -17,6 +19,9 @@ enum event_type {
 	EVENT_UNMAP = 6,
 	EVENT_FORK = 7,
 	EVENT_EXIT = 8,
+	EVENT_ACCESSIBLE = 9,
+	EVENT_GIVEN_BACK = 10,
+	EVENT_LAZILY = 11,
 };
 
 /* The probed function, as attach cookie; the same numbers as enum mlk_func in format/trace.h. */
@@ -34,11 +39,16 @@ enum event_func {
 	FUNC_MREMAP = 11,
 	FUNC_NEW = 12,
 	FUNC_NEW_ARRAY = 13,
-	/* These free: they never leave the kernel. */
+	/* These free or change what was mapped: they never leave the kernel. */
 	FUNC_FREE = 64,
 	FUNC_DELETE = 65,
 	FUNC_MUNMAP = 66,
+	FUNC_MPROTECT = 67,
+	FUNC_MADVISE = 68,
 };
+
+/* In an event, besides the number of mmap or mremap: what was mapped cannot be accessed. */
+#define FUNC_RESERVED 0x80u
 
 /* In the cookie of a function's entry, besides its number: how it returns is seen by probes on the
  * instructions, not by a return probe. */
@@ -110,14 +120,43 @@ struct event_small {
 	union event_head head;
 	__u64 id;      /* process and thread; EVENT_FORK: that which forked */
 	__u64 addr;    /* the block; EVENT_FORK: the child's process number; else 0 */
-	__u64 value;   /* EVENT_UNMAP: bytes; EVENT_EXEC, EVENT_FORK, EVENT_EXIT: CLOCK_MONOTONIC,
-			  nanoseconds; for others it is not set */
+	__u64 value;   /* EVENT_UNMAP and those of pages: bytes; EVENT_EXEC, EVENT_FORK, EVENT_EXIT:
+			  CLOCK_MONOTONIC,   nanoseconds; for others it is not set */
 	__u64 time_ns; /* CLOCK_MONOTONIC, nanoseconds */
 	__u8 unset[EVENT_SMALLEST - 40];
 };
 
 /* EVENT_UNMAP: [addr, addr + value) is about to be unmapped, where the kernel rounds the end up to
- * a page; EVENT_RESTORE by the same thread takes it back. */
+ * a page; EVENT_RESTORE by the same thread takes it back.  EVENT_ACCESSIBLE, EVENT_GIVEN_BACK and
+ * EVENT_LAZILY: the kernel has done so to such a range. */
+
+/* Does an event of @type have a range?  How many bytes there are is its value. */
+static inline int event_has_range(__u32 type)
+{
+	return type == EVENT_UNMAP || (type >= EVENT_ACCESSIBLE && type <= EVENT_LAZILY);
+}
+
+/* How mprotect and madvise are told from others, as the kernel's headers number them. */
+#define EVENT_PROT_ANY	    7 /* read, write, execute */
+#define EVENT_MADV_DONTNEED 4
+#define EVENT_MADV_FREE	    8
+#define EVENT_MADV_REMOVE   9
+#define EVENT_MADV_LOCKED   24 /* MADV_DONTNEED_LOCKED */
+
+/* The enum event_type of an madvise(2) with @advice that succeeded; 0: no event. */
+static inline __u32 event_of_advice(__u32 advice)
+{
+	if (advice == EVENT_MADV_DONTNEED || advice == EVENT_MADV_REMOVE ||
+	    advice == EVENT_MADV_LOCKED)
+		return EVENT_GIVEN_BACK;
+	return advice == EVENT_MADV_FREE ? EVENT_LAZILY : 0;
+}
+
+/* The same of an mprotect(2) with @prot.  What is made inaccessible keeps its memory. */
+static inline __u32 event_of_prot(__u32 prot)
+{
+	return prot & EVENT_PROT_ANY ? EVENT_ACCESSIBLE : 0;
+}
 
 /* The registers that an event carries, in this order: those that a called function keeps, and where
  * it returns to.  All others hold nothing at a call's return that an unwinder could need (x86-64

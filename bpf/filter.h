@@ -180,12 +180,14 @@ static __noinline int filter_keep_end(struct thread_state *st, __u64 addr, __u64
  * counted if not, and what its free must know is kept. */
 static __noinline int filter_takes(struct thread_state *st, __u32 func, __u64 addr, __u64 site)
 {
-	int mapped = func == FUNC_MMAP || func == FUNC_MREMAP;
+	__u32 plain = func & ~FUNC_RESERVED;
+	int mapped = plain == FUNC_MMAP || plain == FUNC_MREMAP;
 	struct filter_block block = {};
+	__u64 size;
 
 	if (!st)
 		return 0;
-	block.size = st->now.size;
+	size = st->now.size;
 	block.site = site;
 	block.tid = event_tid(st->id);
 	block.state = FILTER_SENT;
@@ -193,15 +195,17 @@ static __noinline int filter_takes(struct thread_state *st, __u32 func, __u64 ad
 		filter_clear(st->id, addr);
 	if (filter.delays &&
 	    (!filter_control.begin_ns || bpf_ktime_get_ns() < filter_control.begin_ns))
-		return filter_skip(EVENT_SKIP_DELAY, block.size);
-	if (block.size < filter.min_size || block.size > filter.max_size)
-		return filter_skip(EVENT_SKIP_SIZE, block.size);
+		return filter_skip(EVENT_SKIP_DELAY, size);
+	if (size < filter.min_size || size > filter.max_size)
+		return filter_skip(EVENT_SKIP_SIZE, size);
+	/* what is reserved is not outstanding */
+	block.size = func & FUNC_RESERVED ? 0 : size;
 	if (filter.by_thread && !filter_is_full(st->id, &block)) {
 		block.state = FILTER_COUNTED;
 		filter_skip(EVENT_SKIP_TRIGGER, block.size);
-	} else if (filter.samples && !filter_samples(&st->filter, block.size)) {
+	} else if (filter.samples && !filter_samples(&st->filter, size)) {
 		block.state = FILTER_LEFT_OUT;
-		filter_skip(EVENT_SKIP_SAMPLE, block.size);
+		filter_skip(EVENT_SKIP_SAMPLE, size);
 	}
 	/* What unmaps it is sent in any case. */
 	if ((filter.accounts || (block.state == FILTER_SENT && !mapped)) &&

@@ -75,7 +75,7 @@ struct task_struct {
 
 /* One mapping, [vm_start, vm_end); vm_file: NULL unless it is of a file. */
 struct vm_area_struct {
-	unsigned long vm_start, vm_end;
+	unsigned long vm_start, vm_end, vm_flags;
 	struct file *vm_file;
 };
 

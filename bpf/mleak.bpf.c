@@ -7,67 +7,14 @@
  */
 #include "bpf/calls.h"
 #include "bpf/life.h"
+#include "bpf/mappings.h"
 #include "bpf/send.h"
 #include "bpf/state.h"
-
-#define MAP_FIXED	 0x10
-#define MAP_ANONYMOUS	 0x20
-#define MAP_STACK	 0x20000
-#define MREMAP_FIXED	 2
-#define MREMAP_DONTUNMAP 4
-#define MAX_ERRNO	 4095
 
 /* Not 0 by overflow: with a size of 0, a realloc that returns NULL has freed its block. */
 static __always_inline __u64 array_size(__u64 nr, __u64 size)
 {
 	return nr * size || !nr || !size ? nr * size : ~0ull;
-}
-
-/* Is a file mapped at the address looked up? */
-static long note_file(struct task_struct *task, struct vm_area_struct *vma, int *is_file)
-{
-	(void)task;
-	*is_file = vma->vm_file != 0;
-	return 0;
-}
-
-static __always_inline int maps_file(__u64 addr)
-{
-	int is_file = 0;
-
-	if (bpf_core_enum_value_exists(enum bpf_func_id___mleak, BPF_FUNC_find_vma___mleak))
-		bpf_find_vma(bpf_get_current_task_btf(), addr, note_file, &is_file, 0);
-	return is_file;
-}
-
-/* What a function's entry leads to: is its return to be seen? */
-enum { RETURN, NO_RETURN };
-
-/* mmap(addr, length, prot, flags, fd, offset), mremap(old, old_size, new_size, flags, new).  They
- * do not count when a library makes them that allocates, or the C library: then it is an arena or a
- * thread's stack. */
-static __noinline int map_entry(struct pt_regs *ctx, struct thread_state *st, __u32 cookie)
-{
-	__u32 func = cookie & CALL_FUNC;
-	const struct event_code *code = st ? code_of(st->id) : 0;
-	struct call *call;
-
-	if (!st || !code || code->stale || in_library(code, word_at(ctx->rsp)) ||
-	    (func == FUNC_MREMAP && maps_file(ctx->rdi)))
-		return NO_RETURN;
-	call = call_begin(st, ctx->rsp, cookie);
-	if (!call)
-		return NO_RETURN;
-	send_freed(st, FREED_NONE);
-	call->flags = (__u32)ctx->rcx;
-	call->arg = ctx->rdi;
-	call->size = ctx->rsi;
-	if (func == FUNC_MMAP)
-		return 0;
-	call->size = ctx->rdx;
-	if (ctx->rsi && !(call->flags & MREMAP_DONTUNMAP))
-		record_unmap(st, ctx->rdi, ctx->rsi);
-	return 0;
 }
 
 /* Operator delete of an allocator: it frees by itself, or calls free, or another operator. */
@@ -120,6 +67,8 @@ static __noinline int any_entry(struct pt_regs *ctx, __u32 cookie)
 		return delete_entry(ctx, st, cookie);
 	if (func == FUNC_MMAP || func == FUNC_MREMAP)
 		return map_entry(ctx, st, cookie);
+	if (func == FUNC_MPROTECT || func == FUNC_MADVISE)
+		return pages_entry(ctx, st, cookie);
 	call = call_begin(st, ctx->rsp, cookie);
 	if (!call)
 		return NO_RETURN; /* the outermost counts */
@@ -133,25 +82,6 @@ static __noinline int any_entry(struct pt_regs *ctx, __u32 cookie)
 	return RETURN;
 }
 
-/* What @st->now, which returns @result, has mapped; 0: nothing, and what it had released lives. */
-static __noinline __u64 mapped(struct thread_state *st, __u64 result)
-{
-	const struct event_code *code = st ? code_of(st->id) : 0;
-	__u32 func, flags;
-
-	if (!st || !code || result >= -(__u64)MAX_ERRNO)
-		return 0;
-	func = call_func(&st->now);
-	flags = st->now.flags;
-	if (flags & (func == FUNC_MREMAP ? MREMAP_FIXED : MAP_FIXED))
-		record_unmap(st, result, st->now.size);
-	/* The pages of a file are the file's. */
-	if (func == FUNC_MMAP &&
-	    (!(flags & MAP_ANONYMOUS) || (code->is_static && flags & MAP_STACK)))
-		return 0;
-	return result;
-}
-
 /* What @st->now returns when it returns @result; 0: nothing. */
 static __noinline __u64 block_of(struct thread_state *st, __u64 result)
 {
@@ -163,6 +93,9 @@ static __noinline __u64 block_of(struct thread_state *st, __u64 result)
 	case FUNC_MMAP:
 	case FUNC_MREMAP:
 		return mapped(st, result);
+	case FUNC_MPROTECT:
+	case FUNC_MADVISE:
+		return (int)result ? 0 : pages_done(st);
 	case FUNC_POSIX_MEMALIGN:
 		if (!(int)result && bpf_probe_read_user(&addr, sizeof(addr), (void *)st->now.arg))
 			count(&drops.pointer);
@@ -230,6 +163,8 @@ static __noinline int at_return(struct pt_regs *ctx, __u32 func)
 
 	if (!st || !addr)
 		return 0;
+	if (func == FUNC_MMAP || func == FUNC_MREMAP)
+		func = func_mapped(st, func, addr);
 	if (filter_alloc(st, func, addr, ctx->rip))
 		record_alloc(ctx, st, func, &addr);
 	call_over(st);
@@ -277,6 +212,8 @@ int alloc_ret(struct pt_regs *ctx)
 	if (!addr)
 		return 0;
 	at.rip = st->now.ret;
+	if (func == FUNC_MMAP || func == FUNC_MREMAP)
+		func = func_mapped(st, func, addr);
 	if (filter_alloc(st, func, addr, at.rip))
 		record_alloc(&at, st, func, &addr);
 	call_over(st);

@@ -63,9 +63,9 @@ struct call {
 	__u64 sp;    /* stack pointer at its entry, with CALL_SPECIAL; CALL_NONE or CALL_UNKNOWN */
 	__u64 size;  /* bytes requested */
 	__u64 arg;   /* realloc, delete, mremap: the old block; posix_memalign: where the new one is
-			written */
+			written; mmap: the protection; mprotect, madvise: the range */
 	__u32 func;  /* with CALL_SPECIAL: enum event_func, with CALL_INTERRUPTED */
-	__u32 flags; /* mmap, mremap: as given */
+	__u32 flags; /* mmap, mremap: as given; mprotect: the protection; madvise: the advice */
 	__u64 ret;   /* with CALL_BY_RET: where it returns to */
 };
 

@@ -66,6 +66,7 @@ const char *mlk_skip_text(enum mlk_skip kind)
 			"allocations that were freed before the recorder looked at them",
 		[MLK_SKIPPED_OWN] = "allocations of the recorder itself",
 		[MLK_SKIPPED_SLAB] = "pages of slabs, whose objects are recorded",
+		[MLK_SKIPPED_PAGES] = "ranges that were given back, and perhaps used again",
 	};
 
 	return (unsigned int)kind < MLK_SKIP_NR ? text[kind]

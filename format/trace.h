@@ -96,6 +96,7 @@ enum mlk_kind {
 	MLK_UNMAP = 6,	 /* the range [addr, addr + size) is unmapped, whatever was in it */
 	MLK_FORK = 7,	 /* the process begins as a copy of the process addr, with its blocks */
 	MLK_EXIT = 8,	 /* the process ended */
+	MLK_PAGES = 9, /* something was done to the pages of [addr, addr + size): func says what */
 	MLK_KIND_NR,
 };
 
@@ -122,6 +123,15 @@ enum mlk_func {
 	MLK_FUNC_NR,
 };
 
+/* What was done to pages: whether they need memory. */
+enum mlk_pages {
+	MLK_PAGES_ACCESSIBLE = 1, /* mprotect made them so; reserved ones are in use from then on */
+	MLK_PAGES_GIVEN_BACK = 2, /* madvise: they take no memory until they are used again */
+	MLK_PAGES_LAZILY = 3,	  /* the same, but only when the kernel needs it (MADV_FREE) */
+	MLK_PAGES_RESIDENT = 4,	  /* they take memory: those given back were used again */
+	MLK_PAGES_NR,
+};
+
 /* Bits of mlk_event.flags. */
 enum mlk_event_flag {
 	/* a free inside an allocator's call: it may name a block whose RELEASE was already logged
@@ -129,20 +139,22 @@ enum mlk_event_flag {
 	MLK_EVENT_NESTED = 1 << 8,
 	/* of a thread's stack, see mlk_writer_stack(): it ran while that was copied */
 	MLK_EVENT_TORN = 1 << 9,
+	/* of an ALLOC by mmap: it cannot be accessed (PROT_NONE), so it needs no memory yet */
+	MLK_EVENT_RESERVED = 1 << 10,
 	/* bits 0..7 of an ALLOC are those of enum dwunw_event_flag in unwind/dwunw_event.h */
 };
 
 /* What happened in a thread at one moment. */
 struct mlk_event {
 	uint8_t kind; /* enum mlk_kind */
-	uint8_t func; /* enum mlk_func; ALLOC only */
+	uint8_t func; /* ALLOC: enum mlk_func; PAGES: enum mlk_pages; else 0 */
 	uint16_t nr_regs;
 	uint32_t flags;
 	uint32_t tgid, tid;
 	uint64_t time_ns; /* CLOCK_MONOTONIC; may run backwards by some microseconds between threads
 			   */
 	uint64_t addr;	  /* the block; FORK: tgid of the parent; not for EXEC and EXIT */
-	uint64_t size;	  /* ALLOC: bytes requested; UNMAP: of the range */
+	uint64_t size;	  /* ALLOC: bytes requested; UNMAP, PAGES: of the range */
 	/* ALLOC only: */
 	uint64_t alloc_id;	     /* unique in the trace */
 	uint64_t regs[MLK_MAX_REGS]; /* by DWARF number; regs[MLK_SP_REG] is where stack begins */
@@ -308,7 +320,9 @@ enum mlk_loss {
 			    kind those exec notices, too */
 	MLK_LOST_MAPS,	 /* notices of new mappings, or of threads, that the kernel dropped */
 	MLK_LOST_MODULE, /* modules whose file could not be read */
-	MLK_LOST_UNMAP,	 /* unmaps that found the buffer full; their blocks will look leaked */
+	/* unmaps that found the buffer full, and what was done to pages; their blocks will look
+	 * leaked */
+	MLK_LOST_UNMAP,
 	MLK_LOST_OVERRUN, /* overruns that found the buffer full */
 	MLK_LOST_NOTICE,  /* exec notices that found the buffer full; the blocks of before will look
 			     leaked */
@@ -336,6 +350,8 @@ enum mlk_skip {
 	MLK_SKIPPED_SHORT, /* allocations that were freed before the recorder looked at them */
 	MLK_SKIPPED_OWN,   /* the recorder's own allocations */
 	MLK_SKIPPED_SLAB,  /* pages of slabs, whose objects are recorded */
+	/* ranges that madvise gave back, of which it is not known whether they were used again */
+	MLK_SKIPPED_PAGES,
 	MLK_SKIP_NR,
 };
 

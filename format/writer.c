@@ -61,7 +61,8 @@ static int write_header(int fd, uint32_t salt, const struct mlk_meta *m)
 		.minor = MLK_MINOR,
 		.len = MLK_FILE_HEADER,
 		.salt = salt,
-		.required = MLK_REQUIRED,
+		/* the kernel's blocks are no mappings */
+		.required = MLK_REQUIRED | (m->of_kernel ? 0 : MLK_REQUIRED_PAGES),
 		.stack_mode = (uint32_t)m->stack_mode,
 		.realtime_ns = m->realtime_ns,
 		.start_ns = m->start_ns,

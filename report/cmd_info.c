@@ -345,6 +345,8 @@ static int info(struct mlk_reader *trace, bool follow)
 		put_number("allocations", content.counts[MLK_ALLOC]);
 		put_number("frees", content.counts[MLK_FREE] + content.counts[MLK_RELEASE] +
 					    content.counts[MLK_UNMAP]);
+		if (content.counts[MLK_PAGES])
+			put_number("page events", content.counts[MLK_PAGES]);
 		if (meta.of_kernel)
 			err = put_kernel(&content);
 		else

@@ -187,35 +187,17 @@ static void dump_account(FILE *out, const struct mlk_account *a)
 
 static void dump_losses(FILE *out, const struct mlk_losses *losses)
 {
-	static const char *const names[MLK_LOSS_NR] = {
-		[MLK_LOST_ALLOC] = "allocs",	 [MLK_LOST_FREE] = "frees",
-		[MLK_LOST_RELEASE] = "releases", [MLK_LOST_RESTORE] = "restores",
-		[MLK_LOST_RETURN] = "returns",	 [MLK_LOST_STATE] = "states",
-		[MLK_LOST_POINTER] = "pointers", [MLK_LOST_EXEC] = "execs",
-		[MLK_LOST_MAPS] = "maps",	 [MLK_LOST_MODULE] = "modules",
-		[MLK_LOST_UNMAP] = "unmaps",	 [MLK_LOST_OVERRUN] = "overruns",
-		[MLK_LOST_NOTICE] = "notices",	 [MLK_LOST_LOOK] = "looks",
-		[MLK_LOST_USER] = "users",	 [MLK_LOST_SUM] = "sums",
-	};
-
-	static const char *const skipped[MLK_SKIP_NR] = {
-		[MLK_SKIPPED_SIZE] = "size",	   [MLK_SKIPPED_SAMPLE] = "sample",
-		[MLK_SKIPPED_TRIGGER] = "trigger", [MLK_SKIPPED_DELAY] = "delay",
-		[MLK_SKIPPED_FREE] = "free",	   [MLK_SKIPPED_UNKEPT] = "unkept",
-		[MLK_SKIPPED_CHILD] = "child",	   [MLK_SKIPPED_SHORT] = "short",
-		[MLK_SKIPPED_OWN] = "own",	   [MLK_SKIPPED_SLAB] = "slab",
-	};
-
 	fputs("  LOSSES", out);
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
-		fprintf(out, "%s %s %" PRIu64, kind ? "," : "", names[kind], losses->count[kind]);
+		fprintf(out, "%s %s %" PRIu64, kind ? "," : "", event_loss_name(kind),
+			losses->count[kind]);
 	fputs("\n  SKIPPED", out);
 	for (int kind = 0; kind < MLK_SKIP_NR; kind++)
-		fprintf(out, "%s %s %" PRIu64, kind ? "," : "", skipped[kind],
+		fprintf(out, "%s %s %" PRIu64, kind ? "," : "", event_skip_name(kind),
 			losses->skipped[kind]);
 	fputs("\n  SKIPPED BYTES", out);
 	for (int kind = 0; kind < MLK_SKIP_NR; kind++)
-		fprintf(out, "%s %s %" PRIu64, kind ? "," : "", skipped[kind],
+		fprintf(out, "%s %s %" PRIu64, kind ? "," : "", event_skip_name(kind),
 			losses->skipped_bytes[kind]);
 	putc('\n', out);
 }
@@ -282,6 +264,13 @@ static void dump_overrun(FILE *out, const struct mlk_overrun *o, bool stacks)
 	dump_stack(out, &o->at, stacks);
 }
 
+static void dump_pages(FILE *out, const struct mlk_event *e)
+{
+	fprintf(out, ", size %" PRIu64 ", pages ", e->size);
+	print_name(out, event_pages_name(e->func), e->func);
+	putc('\n', out);
+}
+
 static void dump_event(FILE *out, const struct mlk_event *e, bool stacks)
 {
 	fputs("  ", out);
@@ -296,6 +285,8 @@ static void dump_event(FILE *out, const struct mlk_event *e, bool stacks)
 		dump_allocation(out, e, stacks);
 	else if (e->kind == MLK_UNMAP)
 		fprintf(out, ", size %" PRIu64 "\n", e->size);
+	else if (e->kind == MLK_PAGES)
+		dump_pages(out, e);
 	else
 		putc('\n', out);
 }

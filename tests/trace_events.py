@@ -14,12 +14,18 @@ BLOCK = 128  # what a slice is cut out of
 TOP_WORDS = 16
 SP = 7  # DWARF number of the stack pointer
 RAW, FILTERED, REDACTED = range(3)
-ALLOC, FREE, RELEASE, RESTORE, EXEC, UNMAP, FORK, EXIT = range(1, 9)
-KINDS = ["", "ALLOC", "FREE", "RELEASE", "RESTORE", "EXEC", "UNMAP", "FORK", "EXIT"]
+ALLOC, FREE, RELEASE, RESTORE, EXEC, UNMAP, FORK, EXIT, PAGES = range(1, 10)
+KINDS = ["", "ALLOC", "FREE", "RELEASE", "RESTORE", "EXEC", "UNMAP", "FORK", "EXIT", "PAGES"]
+PAGES_NAMES = ["", "accessible", "given-back", "lazily-freed", "resident"]
 FUNCS = ["", "malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign", "valloc",
          "pvalloc", "reallocarray", "mmap", "mremap", "new", "new[]",
          "kmalloc", "kmem_cache_alloc", "alloc_pages", "alloc_percpu"]
 NO_ADDRESS = (EXEC, FORK, EXIT)
+RANGES = (UNMAP, PAGES)
+
+
+def pages_name(number):
+    return PAGES_NAMES[number] if 1 <= number < len(PAGES_NAMES) else "unknown-%d" % number
 
 
 class Image:
@@ -105,14 +111,14 @@ class Events:
     def next_kind(self):
         """With the bit of those that are nested."""
         kind = self.kind.u8()
-        if not ALLOC <= kind & ~0x20 <= (EXIT if self.coding else EXEC):
+        if not ALLOC <= kind & ~0x20 <= (PAGES if self.coding else EXEC):
             raise Damaged("no such kind of record")
         if kind & 0x20 and kind & ~0x20 != FREE:
             raise Damaged("no such kind of record")
         return kind
 
     def next_head(self, kind):
-        """What records of all kinds have: thread, address, size (of UNMAP), parent and flags."""
+        """What records of all kinds have: thread, address, size (of ranges), parent and flags."""
         kind &= ~0x20
         thread = self.next_thread()
         delta = self.time.u8() + (self.time_high.svar() << 8) if self.coding else self.time.svar()
@@ -122,7 +128,7 @@ class Events:
             self.allocs.append(self.previous_address)
         elif kind not in NO_ADDRESS:
             self.previous_address = self.next_freed()
-        size = self.size.uvar() if kind == UNMAP else 0
+        size = self.size.uvar() if kind in RANGES else 0
         parent = self.size.uvar32() if kind == FORK else 0
         flags = self.flags.uvar32() if kind == ALLOC else 0
         return thread, self.previous_address, size, parent, flags
@@ -134,8 +140,10 @@ class Events:
         lines = ["  %s flags %s, tgid %d, tid %d, time %d, addr 0x%x" % (
             KINDS[kind], "nested" if nested else "0x%x" % flags, thread.tgid, thread.tid,
             self.previous_time, parent if kind in NO_ADDRESS else address)]
-        if kind == UNMAP:
+        if kind in RANGES:
             lines[0] += ", size %d" % size
+        if kind == PAGES:
+            lines[0] += ", pages " + pages_name(self.function.u8())
         if kind == ALLOC:
             text, more = self.allocation(thread)
             lines[0] += text

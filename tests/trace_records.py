@@ -15,7 +15,7 @@ META_NUMBERS = {9: "tgid", 10: "stack_limit", 11: "whole_life", 12: "sample_ever
 LOSS_NAMES = ["allocs", "frees", "releases", "restores", "returns", "states", "pointers", "execs",
               "maps", "modules", "unmaps", "overruns", "notices", "looks", "users", "sums"]
 SKIP_NAMES = ["size", "sample", "trigger", "delay", "free", "unkept", "child",
-              "short", "own", "slab"]
+              "short", "own", "slab", "pages"]
 
 
 # Each function takes a Bytes and gives lines, and raises Damaged

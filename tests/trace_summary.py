@@ -1,7 +1,7 @@
 """EVENTS chunks in coding 2, for trace_reader.py: written from doc/trace-format.md 4.4.4 alone."""
 
 from trace_bytes import MASK32, MASK64, Bytes, Damaged, note
-from trace_events import ALLOC, EXIT, FORK, FREE, KINDS, NO_ADDRESS, RELEASE, UNMAP
+from trace_events import ALLOC, FORK, FREE, KINDS, NO_ADDRESS, PAGES, RANGES, RELEASE
 from trace_unwound import NESTED, StackTables
 
 CODING = 2
@@ -63,7 +63,7 @@ class Summary:
             self.allocs.append(stack)
             number = self.id = (self.id + 1 + self.ids.svar()) & MASK64
         elif facts:
-            size = facts
+            size, func = facts
         return ("    head %s flags 0x%x, tgid %d, tid %d, time %d, addr 0x%x, size %d, func %d, "
                 "id %d" % (KINDS[kind], flags, tgid, tid, self.time, address, size, func, number))
 
@@ -103,15 +103,15 @@ class Summary:
     def plain(self):
         kind = self.kinds.u8()
         nested, kind = kind & 0x20, kind & ~0x20
-        if not ALLOC <= kind <= EXIT or (nested and kind != FREE):
+        if not ALLOC <= kind <= PAGES or (nested and kind != FREE):
             raise Damaged("no such kind of record")
         address, facts = 0, None
         if kind not in NO_ADDRESS:
             address = self.address = (self.address + self.addresses.svar()) & MASK64
         if kind == ALLOC:
             facts = self.facts()
-        elif kind == UNMAP:
-            facts = self.sizes.uvar()
+        elif kind in RANGES:
+            facts = self.sizes.uvar(), self.functions.u8() if kind == PAGES else 0
         elif kind == FORK:
             address = self.sizes.uvar32()
         return kind, NESTED if nested else 0, address, facts

@@ -8,7 +8,7 @@
 #include "format/reader.h"
 
 #define MLK_MAJOR	 1
-#define MLK_MINOR	 8
+#define MLK_MINOR	 9
 #define MLK_FILE_HEADER	 64
 #define MLK_CHUNK_HEADER 96
 #define MLK_RAW_TARGET	 (1u << 20)
@@ -16,10 +16,11 @@
 #define MLK_STORED_MAX	 4210688u /* ZSTD_compressBound(MLK_RAW_MAX), a constant of the format */
 #define MLK_MAGIC_LEN	 8
 /* Bits of the file header's required features: what a recorder writes, the second coding of EVENTS;
- * its third coding; and all that are known. */
+ * its third coding; records of MLK_PAGES; and all that are known. */
 #define MLK_REQUIRED	       1u
 #define MLK_REQUIRED_SUMMARIES 2u
-#define MLK_REQUIRED_KNOWN     3u
+#define MLK_REQUIRED_PAGES     4u
+#define MLK_REQUIRED_KNOWN     7u
 
 /* What a chunk holds, by its number in the file. */
 enum mlk_chunk_type {

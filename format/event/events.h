@@ -66,6 +66,12 @@ static inline bool mlk_kind_has_addr(unsigned int kind)
 	return kind != MLK_EXEC && kind != MLK_FORK && kind != MLK_EXIT;
 }
 
+/* Have records of @kind that are no ALLOC the size of a range? */
+static inline bool mlk_kind_has_range(unsigned int kind)
+{
+	return kind == MLK_UNMAP || kind == MLK_PAGES;
+}
+
 /* What is known of a thread, from the beginning of the chunk. */
 struct mlk_stream {
 	uint32_t tgid, tid;

@@ -130,7 +130,9 @@ static void decode_other(struct mlk_decoder *c, struct mlk_event *ev)
 {
 	if (mlk_kind_has_addr(ev->kind))
 		ev->addr = decode_freed(c);
-	if (ev->kind == MLK_UNMAP)
+	if (ev->kind == MLK_PAGES)
+		ev->func = mlk_dec_u8(&c->columns[MLK_COL_FUNC]);
+	if (mlk_kind_has_range(ev->kind))
 		ev->size = mlk_dec_uvar(&c->columns[MLK_COL_SIZE]);
 	else if (ev->kind == MLK_FORK)
 		ev->addr = mlk_dec_uvar_max(&c->columns[MLK_COL_SIZE], UINT32_MAX);
@@ -167,9 +169,10 @@ static bool bad_head(const struct mlk_decoder *c, unsigned int kind)
 		   column[MLK_COL_TIME].bad | column[MLK_COL_TIME_HIGH].bad |
 		   column[MLK_COL_ADDR].bad | column[MLK_COL_SIZE].bad;
 
+	if (kind == MLK_ALLOC || kind == MLK_PAGES)
+		bad |= column[MLK_COL_FUNC].bad;
 	if (kind == MLK_ALLOC)
-		bad |= column[MLK_COL_FUNC].bad | column[MLK_COL_ID].bad |
-		       column[MLK_COL_FLAGS].bad;
+		bad |= column[MLK_COL_ID].bad | column[MLK_COL_FLAGS].bad;
 	return bad;
 }
 

@@ -105,7 +105,9 @@ static void encode_other(struct mlk_encoder *e, const struct mlk_event *ev)
 {
 	if (mlk_kind_has_addr(ev->kind))
 		encode_freed(e, ev->addr);
-	if (ev->kind == MLK_UNMAP)
+	if (ev->kind == MLK_PAGES)
+		mlk_enc_u8(&e->columns[MLK_COL_FUNC], ev->func);
+	if (mlk_kind_has_range(ev->kind))
 		mlk_enc_uvar(&e->columns[MLK_COL_SIZE], ev->size);
 	else if (ev->kind == MLK_FORK)
 		mlk_enc_uvar(&e->columns[MLK_COL_SIZE], ev->addr);

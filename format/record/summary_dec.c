@@ -77,11 +77,13 @@ static int decode_plain(struct mlk_sum_dec *s, struct mlk_event *event)
 	if (event->kind == MLK_ALLOC) {
 		decode_sum_facts(s, &group);
 		take_facts(s, &group, event);
-	} else if (event->kind == MLK_UNMAP) {
+	} else if (mlk_kind_has_range(event->kind)) {
 		event->size = mlk_dec_uvar(&s->columns[MLK_SUM_SIZES]);
 	} else if (event->kind == MLK_FORK) {
 		event->addr = mlk_dec_uvar_max(&s->columns[MLK_SUM_SIZES], UINT32_MAX);
 	}
+	if (event->kind == MLK_PAGES)
+		event->func = mlk_dec_u8(&s->columns[MLK_SUM_FUNCS]);
 	return 0;
 }
 

@@ -107,10 +107,12 @@ static void encode_plain(struct mlk_summary *s, const struct mlk_event *event, u
 	}
 	if (event->kind == MLK_ALLOC)
 		encode_sum_facts(s, event, stack);
-	else if (event->kind == MLK_UNMAP)
+	else if (mlk_kind_has_range(event->kind))
 		mlk_enc_uvar(&s->columns[MLK_SUM_SIZES], event->size);
 	else if (event->kind == MLK_FORK)
 		mlk_enc_uvar(&s->columns[MLK_SUM_SIZES], event->addr);
+	if (event->kind == MLK_PAGES)
+		mlk_enc_u8(&s->columns[MLK_SUM_FUNCS], event->func);
 }
 
 static unsigned int op_of(const struct mlk_event *event)

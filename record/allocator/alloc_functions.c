@@ -25,6 +25,8 @@ const struct alloc_function wanted[WANTED_NR] = {
 	{"mmap64", FUNC_MMAP, SITE_ALLOC, 4, WANTED_MAP},
 	{"mremap", FUNC_MREMAP, SITE_ALLOC, 4, WANTED_MAP},
 	{"munmap", FUNC_MUNMAP, SITE_FREE, 2, WANTED_MAP},
+	{"mprotect", FUNC_MPROTECT, SITE_ALLOC, 3, WANTED_MAP},
+	{"madvise", FUNC_MADVISE, SITE_ALLOC, 3, WANTED_MAP},
 	{"_Znwm", FUNC_NEW, SITE_ALLOC, 1, WANTED_OWN},
 	{"_ZnwmRKSt9nothrow_t", FUNC_NEW, SITE_ALLOC, 1, WANTED_OWN},
 	{"_ZnwmSt11align_val_t", FUNC_NEW, SITE_ALLOC, 1, WANTED_OWN},

@@ -25,7 +25,7 @@ $(O)/libmleak-preload.so: $(PRELOAD_DEPS) $(O)/preload.layout record/libpreload/
 
 # The same for the linker to put into a program: one object, whose names are those that --wrap makes.
 WRAPPED = malloc calloc realloc reallocarray free posix_memalign aligned_alloc memalign valloc pvalloc \
-	mmap mmap64 mremap munmap mprotect vfork execve execv execvpe execvp fexecve execl execlp execle \
+	mmap mmap64 mremap munmap mprotect madvise vfork execve execv execvpe execvp fexecve execl execlp execle \
 	posix_spawn posix_spawnp execveat system popen prctl syscall malloc_usable_size _exit _Exit \
 	pthread_getattr_np
 

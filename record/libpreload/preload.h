@@ -56,6 +56,7 @@ struct real {
 	void *(*mremap)(void *, size_t, size_t, int, ...);
 	int (*munmap)(void *, size_t);
 	int (*mprotect)(void *, size_t, int);
+	int (*madvise)(void *, size_t, int);
 	void *(*vfork)(void);
 	int (*execve)(const char *, char *const *, char *const *);
 	int (*execvpe)(const char *, char *const *, char *const *);

@@ -27,7 +27,7 @@ struct preload_record {
 	uint64_t addr;
 	/* EVENT_FREE, RELEASE, RESTORE and EXEC end here */
 	uint64_t size;
-	/* EVENT_UNMAP ends here */
+	/* EVENT_UNMAP and those of pages end here */
 };
 
 #define PRELOAD_SMALL 16u /* bytes of a struct preload_record without size */

@@ -25,6 +25,7 @@ enum helper_file {
 	HELPER_AUXV,
 	HELPER_STATUS,
 	HELPER_ROLLUP, /* smaps_rollup */
+	HELPER_PAGEMAP,
 	HELPER_EXE,
 	HELPER_ROOT,
 	HELPER_NR_FILES

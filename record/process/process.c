@@ -13,6 +13,7 @@ void process_release(struct process *p)
 	maps_release(&p->maps);
 	maps_release(&p->before);
 	threads_release(&p->threads);
+	given_back_release(&p->given_back);
 	target_release(&p->target);
 }
 

@@ -9,6 +9,7 @@
 #include "record/allocator/allocator.h"
 #include "record/module/module_table.h"
 #include "record/probe/links.h"
+#include "record/process/given_back.h"
 #include "record/ptrace/seize.h"
 #include "record/target/maps.h"
 #include "record/target/target.h"
@@ -58,6 +59,7 @@ struct process {
 	struct process_exec exec;
 	struct process_leader leader;
 	struct process_memory memory;
+	struct given_back given_back;
 	uint64_t born_ns;   /* when it was forked, CLOCK_MONOTONIC */
 	uint64_t cpu_ticks; /* used when the probes were attached */
 	bool traced;	    /* its children are held at their start, as it was, */

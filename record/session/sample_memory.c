@@ -154,6 +154,7 @@ static void take_sample(struct session *s, struct process *p)
 	} else {
 		add_sample(s, &sample);
 	}
+	session_look_at_pages(s, p);
 	if (!m->step_ns)
 		m->step_ns = p->parent ? FORKED_NS : FIRST_NS;
 	m->due_ns = sample.time_ns + m->step_ns;

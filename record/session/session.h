@@ -132,8 +132,10 @@ struct session {
 	struct known_programs known;
 	uint64_t attach_ns, detach_ns; /* how long attaching and detaching took */
 	bool quiet_told;	       /* that nothing was seen, and why */
-	bool forgets;	      /* processes or programs have ended that the filters know of */
-	bool table_full_told; /* that there are more processes than can be recorded */
+	bool gives_back;	       /* madvise gave memory back */
+	uint64_t pages_left_out; /* ranges of it of which it is not known whether they are used */
+	bool forgets;		 /* processes or programs have ended that the filters know of */
+	bool table_full_told;	 /* that there are more processes than can be recorded */
 	struct attach_stacks_cost snapshot; /* of the threads at attach */
 	struct refusal refusal;	  /* by the kernel, that the caller is to tell; err 0: none */
 	unsigned int batch;	  /* events since probes_consume() was called */
@@ -236,6 +238,17 @@ void session_flush_memory(struct session *s);
  * longer is noted. */
 void session_finish_memory(struct session *s);
 
+/* Memory that was given back: given_back_events.c.  Errors go to s->out.err. */
+
+/* @ev goes into the trace: does it give memory back, or take such away? */
+void session_note_pages(struct session *s, const struct mlk_event *ev);
+
+/* Put into the trace what @p uses again of what it has given back. */
+void session_look_at_pages(struct session *s, struct process *p);
+
+/* The same of all processes, for the last time. */
+void session_look_at_all_pages(struct session *s);
+
 /* Put onto the file what has come so far. */
 void session_flush(struct session *s);
 
@@ -279,6 +292,9 @@ int write_event(void *ctx, void *data, size_t size);
 
 /* The same for one that a preloaded library made at @time_ns, whatever its kind. */
 int write_event_at(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view);
+
+/* @ev, which the recorder knows by itself, goes into the trace. */
+void write_own_event(struct session *s, const struct mlk_event *ev);
 
 /* Process @pid was forked by @parent, or has ended, at s->time_ns. */
 void write_life(struct session *s, enum mlk_kind kind, pid_t pid, pid_t parent);

@@ -73,6 +73,7 @@ void session_finish(struct session *s, enum mlk_end reason)
 		process_flush_maps(s->all[i], &s->out);
 		process_snapshot(s->all[i], &s->out, s->end_ns);
 	}
+	session_look_at_all_pages(s);
 	trace_out_fail(&s->out, overrun_list_flush(&s->overruns, s->out.writer));
 	session_finish_memory(s);
 	session_flush(s);
@@ -91,6 +92,7 @@ void session_losses(const struct session *s, struct mlk_losses *losses)
 	losses->count[MLK_LOST_MODULE] += s->out.modules.unreadable;
 	losses->count[MLK_LOST_EXEC] += s->missed.nr;
 	losses->skipped[MLK_SKIPPED_CHILD] = s->follow ? 0 : s->children;
+	losses->skipped[MLK_SKIPPED_PAGES] = s->pages_left_out;
 }
 
 bool session_is_quiet(const struct session *s)

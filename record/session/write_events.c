@@ -17,6 +17,9 @@ _Static_assert((int)EVENT_ALLOC == MLK_ALLOC && (int)EVENT_FREE == MLK_FREE &&
 		       (int)EVENT_EXEC == MLK_EXEC && (int)EVENT_UNMAP == MLK_UNMAP &&
 		       (int)EVENT_FORK == MLK_FORK && (int)EVENT_EXIT == MLK_EXIT,
 	       "the ring's kinds are the trace's");
+_Static_assert(EVENT_GIVEN_BACK - EVENT_ACCESSIBLE == MLK_PAGES_GIVEN_BACK - MLK_PAGES_ACCESSIBLE &&
+		       EVENT_LAZILY - EVENT_ACCESSIBLE == MLK_PAGES_LAZILY - MLK_PAGES_ACCESSIBLE,
+	       "and so is what was done to pages");
 _Static_assert((int)FUNC_MALLOC == MLK_FUNC_MALLOC && (int)FUNC_CALLOC == MLK_FUNC_CALLOC &&
 		       (int)FUNC_REALLOC == MLK_FUNC_REALLOC &&
 		       (int)FUNC_POSIX_MEMALIGN == MLK_FUNC_POSIX_MEMALIGN &&
@@ -71,6 +74,7 @@ static int put(struct session *s, const struct mlk_event *ev)
 {
 	int err = tally_note(&s->tally, ev);
 
+	session_note_pages(s, ev);
 	return err ? err : mlk_writer_event(s->out.writer, ev);
 }
 
@@ -95,9 +99,10 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 {
 	struct mlk_event ev = {
 		.kind = MLK_ALLOC,
-		.func = (uint8_t)e->head.what,
+		.func = (uint8_t)(e->head.what & ~FUNC_RESERVED),
 		.nr_regs = DWUNW_MAX_ARCH_REGS,
-		.flags = e->flags | DWUNW_EVENT_RETURN_ADDRESS,
+		.flags = e->flags | DWUNW_EVENT_RETURN_ADDRESS |
+			 (e->head.what & FUNC_RESERVED ? MLK_EVENT_RESERVED : 0),
 		.tgid = event_tgid(e->id),
 		.tid = event_tid(e->id),
 		.time_ns = e->time_ns,
@@ -179,10 +184,14 @@ static int take_small(struct session *s, struct process *p, const struct event_s
 		.tgid = event_tgid(e->id),
 		.tid = event_tid(e->id),
 		.addr = e->addr,
-		.size = e->head.type == EVENT_UNMAP ? e->value : 0};
+		.size = event_has_range(e->head.type) ? e->value : 0};
 
 	if (size < sizeof(*e))
 		return -EPROTO;
+	if (ev.kind >= EVENT_ACCESSIBLE) {
+		ev.func = (uint8_t)(ev.kind - EVENT_ACCESSIBLE + MLK_PAGES_ACCESSIBLE);
+		ev.kind = MLK_PAGES;
+	}
 	if (has_time(e->head.type))
 		s->time_ns = e->value;
 	else
@@ -240,7 +249,13 @@ void write_life(struct session *s, enum mlk_kind kind, pid_t pid, pid_t parent)
 				     .time_ns = s->time_ns,
 				     .addr = (uint64_t)parent};
 
-	trace_out_fail(&s->out, put(s, &ev));
+	write_own_event(s, &ev);
+}
+
+void write_own_event(struct session *s, const struct mlk_event *ev)
+{
+	if (!s->out.err)
+		trace_out_fail(&s->out, put(s, ev));
 }
 
 int write_event(void *ctx, void *data, size_t size)

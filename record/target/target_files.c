@@ -44,6 +44,7 @@ int target_open_file(const struct target *t, enum helper_file file)
 		     [HELPER_AUXV] = {"auxv", O_RDONLY},
 		     [HELPER_STATUS] = {"status", O_RDONLY},
 		     [HELPER_ROLLUP] = {"smaps_rollup", O_RDONLY},
+		     [HELPER_PAGEMAP] = {"pagemap", O_RDONLY},
 		     [HELPER_EXE] = {"exe", O_PATH},
 		     [HELPER_ROOT] = {"root", O_PATH}};
 	const struct helper_task of = task_of(t);

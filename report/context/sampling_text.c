@@ -137,6 +137,10 @@ void print_sampling(FILE *out, const struct mlk_meta *meta, const struct replay 
 			fprintf(out, "  not recorded: %s", mlk_skip_text(kernel[i]));
 			print_skipped(out, losses, kernel[i]);
 		}
+	if (losses->skipped[MLK_SKIPPED_PAGES])
+		fprintf(out,
+			"  not known: whether %s ranges that madvise gave back are used again\n",
+			text_number(number, losses->skipped[MLK_SKIPPED_PAGES]));
 	if (unkept)
 		fprintf(out,
 			"  table of recorded blocks full: %s; other blocks' frees are in the "

@@ -266,7 +266,7 @@ int block_numbers_apply(struct block_numbers *n, struct mlk_event *event, uint32
 
 	if (!process)
 		return -ENOMEM;
-	if (event->kind != MLK_RESTORE &&
+	if (event->kind != MLK_RESTORE && event->kind != MLK_PAGES &&
 	    !(event->kind == MLK_FREE && event->flags & MLK_EVENT_NESTED))
 		err = settle(n, process, event->tid);
 	if (err)

@@ -8,6 +8,13 @@
 
 #define BLOCK_ORIGIN_MAX 0xffffffu
 
+/* Does a mapping, or a piece of one, need memory? */
+enum live_use {
+	LIVE_IN_USE,	 /* it may; so do all other blocks */
+	LIVE_RESERVED,	 /* it was never accessible */
+	LIVE_GIVEN_BACK, /* madvise gave its memory back, and it was not used again */
+};
+
 /* What is known of a block.  An unknown one has only addr and tgid: its allocation was not seen. */
 struct live_block {
 	uint64_t addr;
@@ -23,9 +30,10 @@ struct live_block {
 	uint32_t
 		origin : 24; /* of the kernel's: that of its struct mlk_origin; else, or above, 0 */
 	bool known : 1;
-	bool mapped : 1; /* by mmap: parts of it can be unmapped */
-	bool part : 1;	 /* cut out of a block that lives on, and unmapped unless restored */
-	bool in_map : 1; /* of block_map.c: it is in the map; false in a block that was removed */
+	bool mapped : 1;  /* by mmap: parts of it can be unmapped */
+	bool part : 1;	  /* cut out of a block that lives on, and unmapped unless restored */
+	uint32_t use : 2; /* enum live_use; what is not in use is not outstanding */
+	bool in_map : 1;  /* of block_map.c: it is in the map; false in a block that was removed */
 };
 
 struct block_slot;

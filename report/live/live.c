@@ -125,6 +125,7 @@ struct live_block live_block_of(const struct mlk_event *event, uint32_t stack)
 		.known = true,
 		.mapped = event->func == MLK_FUNC_MMAP || event->func == MLK_FUNC_MREMAP ||
 			  event->func == MLK_FUNC_ALLOC_PAGES,
+		.use = event->flags & MLK_EVENT_RESERVED ? LIVE_RESERVED : LIVE_IN_USE,
 	};
 }
 
@@ -138,6 +139,7 @@ static int on_alloc(struct live *live, struct process *process, const struct mlk
 	sampling_weigh(&live->sampling, event, &block);
 	if (block.mapped)
 		return live_on_map(live, process, &block);
+	block.use = LIVE_IN_USE;
 	err = block_map_put(&process->blocks, block.addr, &block);
 	if (err == -EEXIST && take_block(live, process, event->addr, &old)) {
 		live_add(live, LIVE_IMPLIED, &old);
@@ -199,8 +201,9 @@ static int on_restore(struct live *live, struct process *process, const struct m
 
 static void lose_block(struct live *live, const struct live_block *block)
 {
-	live_subtract(live, LIVE_OUTSTANDING, block);
-	live_add(live, LIVE_GONE, block);
+	live_subtract_piece(live, block);
+	if (block->use == LIVE_IN_USE)
+		live_add(live, LIVE_GONE, block);
 }
 
 static int lose_blocks(struct live *live, const struct block_map *blocks)
@@ -234,7 +237,7 @@ int live_lose_all(struct live *live, struct process *process)
 	block_map_release(&process->blocks);
 	/* the other threads were killed in the middle of their reallocs */
 	while ((block = block_map_next(&process->pending, &pos)))
-		if (block->part || block->known)
+		if (block->use == LIVE_IN_USE && (block->part || block->known))
 			live_add_part(live, LIVE_GONE, block);
 	block_map_release(&process->pending);
 	block_map_release(&process->older);
@@ -266,7 +269,7 @@ static int apply_event(struct live *live, struct process *process, const struct 
 		       uint32_t stack)
 {
 	/* A nested free is the realloc's own work, on whichever block: it is not over yet. */
-	if (process->pending.nr_blocks && event->kind != MLK_RESTORE &&
+	if (process->pending.nr_blocks && event->kind != MLK_RESTORE && event->kind != MLK_PAGES &&
 	    !(event->kind == MLK_FREE && event->flags & MLK_EVENT_NESTED))
 		live_settle(live, process, event);
 
@@ -282,6 +285,8 @@ static int apply_event(struct live *live, struct process *process, const struct 
 		return on_restore(live, process, event);
 	case MLK_UNMAP:
 		return live_on_unmap(live, process, event);
+	case MLK_PAGES:
+		return live_on_pages(live, process, event);
 	case MLK_EXEC:
 		process->execed = true;
 		return live_lose_all(live, process);
@@ -384,26 +389,6 @@ int live_process_number(struct live *live, uint32_t tgid, uint32_t *number)
 
 	*number = process ? (uint32_t)(process - live->all) : 0;
 	return process ? 0 : -ENOMEM;
-}
-
-void live_each_of(const struct process *process,
-		  void (*visit)(void *arg, const struct live_block *block), void *arg)
-{
-	const struct live_block *block;
-	size_t pos = 0;
-
-	while ((block = block_map_next(&process->blocks, &pos)))
-		visit(arg, block);
-	for (block = range_map_from(&process->ranges, 0); block;
-	     block = range_map_from(&process->ranges, block->addr + 1))
-		visit(arg, block);
-}
-
-void live_each(const struct live *live, void (*visit)(void *arg, const struct live_block *block),
-	       void *arg)
-{
-	for (size_t i = 0; i < live->nr; i++)
-		live_each_of(&live->all[i], visit, arg);
 }
 
 void live_each_older(const struct live *live,

@@ -3,6 +3,9 @@
  * Events are taken in the order of the trace.  After live_finish() the totals add up:
  * allocated = freed + outstanding + implied + gone.
  *
+ * A mapping is allocated as far as it is in use.  What is reserved becomes so when it is made
+ * accessible.  What madvise gives back is freed; what is used again is allocated again.
+ *
  * A child of fork begins with copies of its parent's blocks.  They are its parent's allocations,
  * not its own: it begins with none, and a free of what it did not allocate is one of an inherited
  * block.
@@ -39,7 +42,10 @@ struct live_totals {
 	struct live_amount outstanding;
 	struct live_amount implied; /* their address was allocated again: the free was not seen */
 	struct live_amount gone;    /* alive when their process started another program */
-	uint64_t unknown_frees;	    /* frees of blocks that were not alive */
+	/* Pieces of mappings that need no memory now, see enum live_use.  What is reserved was not
+	 * allocated yet; what was given back counts as freed. */
+	struct live_amount reserved, given_back;
+	uint64_t unknown_frees; /* frees of blocks that were not alive */
 	/* Of these, the blocks whose address was allocated again: by the size that was. */
 	struct live_amount older;
 	uint64_t inherited_frees; /* the same in a child of fork: it had them from its parent */

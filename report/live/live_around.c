@@ -1,4 +1,4 @@
-/* live_around.c - see live_around.h */
+/* live_around.c - see live_around.h; and all blocks one after the other */
 #include "report/live/live_around.h"
 
 #include <errno.h>
@@ -7,6 +7,42 @@
 #include "report/live/live_state.h"
 
 #define MAX_PARENTS 64 /* that a damaged trace may lead through */
+
+void live_each_of(const struct process *process,
+		  void (*visit)(void *arg, const struct live_block *block), void *arg)
+{
+	const struct live_block *block;
+	size_t pos = 0;
+
+	while ((block = block_map_next(&process->blocks, &pos)))
+		visit(arg, block);
+	for (block = range_map_from(&process->ranges, 0); block;
+	     block = range_map_from(&process->ranges, block->addr + 1))
+		visit(arg, block);
+}
+
+/* Who is told of what is in use. */
+struct visitor {
+	void (*visit)(void *arg, const struct live_block *block);
+	void *arg;
+};
+
+static void visit_used(void *arg, const struct live_block *block)
+{
+	const struct visitor *visitor = arg;
+
+	if (block->use == LIVE_IN_USE)
+		visitor->visit(visitor->arg, block);
+}
+
+void live_each(const struct live *live, void (*visit)(void *arg, const struct live_block *block),
+	       void *arg)
+{
+	struct visitor visitor = {visit, arg};
+
+	for (size_t i = 0; i < live->nr; i++)
+		live_each_of(&live->all[i], visit_used, &visitor);
+}
 
 bool live_holds(const struct live_block *block, uint64_t addr)
 {
@@ -30,6 +66,8 @@ static void look_for_neighbours(void *arg, const struct live_block *block)
 	uint64_t start = around->holder.addr;
 	uint64_t size = around->holder.size ? around->holder.size : 1;
 
+	if (block->use != LIVE_IN_USE)
+		return;
 	if (block->addr < start && start - block->addr >= block->size &&
 	    (!around->has_before || block->addr > around->before.addr)) {
 		around->has_before = true;
@@ -78,6 +116,8 @@ static void look_near(void *arg, const struct live_block *block)
 	const struct live_block *holder = &near->around->holder;
 	uint64_t start = holder->addr, size = holder->size ? holder->size : 1;
 
+	if (block->use != LIVE_IN_USE)
+		return;
 	if (block->addr < start && start - block->addr >= block->size)
 		keep_near(near->before, &near->nr_before, near->wanted, start, block);
 	if (block->addr > start && block->addr - start >= size)

@@ -7,7 +7,7 @@
 #include "report/live/live.h"
 #include "report/live/sampling.h"
 
-/* Blocks of mmap by the addresses they cover, which do not overlap, in live_ranges.c. */
+/* Blocks of mmap by the addresses they cover, which do not overlap, in range_map.c. */
 
 struct range_node;
 
@@ -28,6 +28,9 @@ bool range_map_take(struct range_map *map, uint64_t start, uint64_t end, struct 
 
 /* The first block at or behind @addr, valid until the map is changed, or NULL. */
 const struct live_block *range_map_from(const struct range_map *map, uint64_t addr);
+
+/* The last block that overlaps [@start, @end), valid until the map is changed, or NULL. */
+const struct live_block *range_map_last(const struct range_map *map, uint64_t start, uint64_t end);
 
 /* Release what @map holds and leave it empty. */
 void range_map_release(struct range_map *map);
@@ -94,7 +97,7 @@ static inline uint64_t live_pending_key(uint32_t tid, uint32_t n)
 	return (uint64_t)n << 32 | tid;
 }
 
-/* As live_each(), of one process. */
+/* As live_each(), of one process, and with pieces of mappings that are not in use. */
 void live_each_of(const struct process *process,
 		  void (*visit)(void *arg, const struct live_block *block), void *arg);
 
@@ -136,6 +139,27 @@ int live_on_map(struct live *live, struct process *process, struct live_block *b
 
 /* @event unmaps a range, of as many blocks as it covers. */
 int live_on_unmap(struct live *live, struct process *process, const struct mlk_event *event);
+
+/* Where the pages of the range of @event end. */
+uint64_t live_end_of_pages(const struct mlk_event *event);
+
+/* Cut [@start, @end) out of a block of mmap.  Returns 1 with what was cut out in *@cut, 0 when none
+ * is left that overlaps, or -ENOMEM. */
+int live_cut_range(struct live *live, struct process *process, uint64_t start, uint64_t end,
+		   struct live_block *cut);
+
+/* Put back what lies of @block in [@start, @end). */
+int live_put_piece(struct live *live, struct process *process, const struct live_block *block,
+		   uint64_t start, uint64_t end);
+
+/* @event says whether pages of mappings need memory; in live_pages.c. */
+int live_on_pages(struct live *live, struct process *process, const struct mlk_event *event);
+
+/* @piece of a mapping, in whatever use, begins to be there. */
+void live_add_piece(struct live *live, const struct live_block *piece);
+
+/* It is there no more. */
+void live_subtract_piece(struct live *live, const struct live_block *piece);
 
 /* The range that thread @tid unmapped last, which is taken from those pending, is mapped after all:
  * mremap did not move it. */

@@ -119,6 +119,8 @@ void live_count_free(struct live *live, struct process *process, const struct li
 {
 	const struct mlk_event *event = live->event;
 
+	if (block->use != LIVE_IN_USE)
+		return;
 	if (block->part || block->known)
 		live_add_part(live, LIVE_FREED, block);
 	else if (block->mapped) /* the range that blocks were unmapped with */
@@ -168,4 +170,6 @@ void live_account(struct live *live, struct process *process, const struct live_
 	add_difference(&own->implied, &before->implied, &now->implied);
 	add_difference(&own->gone, &before->gone, &now->gone);
 	add_difference(&own->older, &before->older, &now->older);
+	add_difference(&own->reserved, &before->reserved, &now->reserved);
+	add_difference(&own->given_back, &before->given_back, &now->given_back);
 }

@@ -62,6 +62,8 @@ static void put_totals(struct json *json, const struct report_data *export)
 	json_amount(json, "implied", totals->implied);
 	json_amount(json, "gone", totals->gone);
 	json_amount(json, "outstanding", totals->outstanding);
+	json_amount(json, "reserved", totals->reserved);
+	json_amount(json, "given_back", totals->given_back);
 	json_amount(json, "peak", export->leaks->figures->peak);
 	json_amount(json, "suspect", export->leaks->suspects);
 	json_number(json, "unknown_frees", totals->unknown_frees);
@@ -144,6 +146,8 @@ static void put_processes(struct json *json, const struct replay *leaks)
 		json_amount(json, "implied", process.totals.implied);
 		json_amount(json, "gone", process.totals.gone);
 		json_amount(json, "outstanding", process.totals.outstanding);
+		json_amount(json, "reserved", process.totals.reserved);
+		json_amount(json, "given_back", process.totals.given_back);
 		json_number(json, "unknown_frees", process.totals.unknown_frees);
 		json_number(json, "inherited_frees", process.totals.inherited_frees);
 		json_close(json, '}');

@@ -189,6 +189,16 @@ static struct block_printer printer_of_last(const struct block_printer *p, const
 	return last;
 }
 
+/* Behind the place in a block that lives: why it takes no memory, or is the parent's. */
+static const char *holder_remark(const struct answer *a)
+{
+	if (!a->around.held)
+		return ", inherited by fork";
+	if (a->around.holder.use == LIVE_RESERVED)
+		return ", which is reserved (PROT_NONE) and needs no memory";
+	return a->around.holder.use == LIVE_GIVEN_BACK ? ", which madvise gave back" : "";
+}
+
 static void print_holder(const struct block_printer *p, const struct answer *a,
 			 const struct address *address)
 {
@@ -201,7 +211,7 @@ static void print_holder(const struct block_printer *p, const struct answer *a,
 			a->around.held ? &a->around.holder : &a->last.block;
 
 		print_place(p->out, addr, block);
-		fputs(a->around.held ? "\n" : ", inherited by fork\n", p->out);
+		fprintf(p->out, "%s\n", holder_remark(a));
 		print_block(p, "the block", block);
 		print_overruns_of(p, block);
 		return;
@@ -324,6 +334,10 @@ static void put_answer(const struct block_printer *p, struct json *json,
 	if (a->around.held) {
 		json_number(json, "offset", address->addr - a->around.holder.addr);
 		block_json(p, json, "block", &a->around.holder);
+		if (a->around.holder.use != LIVE_IN_USE)
+			json_text(json, "use",
+				  a->around.holder.use == LIVE_RESERVED ? "reserved"
+									: "given back");
 	} else if (a->last.any) {
 		json_number(json, "offset", address->addr - a->last.block.addr);
 		put_last(p, json, a);

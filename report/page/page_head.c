@@ -52,6 +52,8 @@ static void put_totals(struct json *json, const struct report_data *export)
 	put_some(json, "implied frees", totals->implied);
 	put_some(json, "gone at exec", totals->gone);
 	page_head_amount(json, "outstanding", totals->outstanding);
+	put_some(json, "reserved, needs no memory", totals->reserved);
+	put_some(json, "given back by madvise", totals->given_back);
 	put_some(json, "suspect", export->leaks->suspects);
 	page_head_amount(json, "shown", view_shown(export->view));
 	put_some(json, "left out by top", export->view->left_out_amount);

@@ -26,6 +26,8 @@ static void add_totals(struct live_totals *sum, const struct live_totals *more)
 	live_amount_add(&sum->freed, more->freed);
 	live_amount_add(&sum->outstanding, more->outstanding);
 	live_amount_add(&sum->gone, more->gone);
+	live_amount_add(&sum->reserved, more->reserved);
+	live_amount_add(&sum->given_back, more->given_back);
 	sum->inherited_frees += more->inherited_frees;
 }
 

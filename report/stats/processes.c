@@ -47,6 +47,8 @@ bool processes_totals(const struct live *live, uint32_t tgid, struct live_totals
 		live_amount_add(&totals->freed, p.totals.freed);
 		live_amount_add(&totals->outstanding, p.totals.outstanding);
 		live_amount_add(&totals->implied, p.totals.implied);
+		live_amount_add(&totals->reserved, p.totals.reserved);
+		live_amount_add(&totals->given_back, p.totals.given_back);
 		live_amount_add(&totals->gone, p.totals.gone);
 		live_amount_add(&totals->older, p.totals.older);
 		totals->unknown_frees += p.totals.unknown_frees;

@@ -149,6 +149,18 @@ static void print_totals(const struct table *t, const struct live_totals *totals
 	print_outstanding(t, totals->outstanding, suspect);
 }
 
+/* What of mappings is not outstanding, because it needs no memory. */
+static void print_unused(const struct table *t, const char *label, struct live_amount amount,
+			 const char *why)
+{
+	char blocks[TEXT_NUMBER_MAX], bytes[SIZE_TEXT_MAX];
+
+	if (amount.blocks)
+		fprintf(t->out, "  %-*s%*s %-6s%*s  %s\n", LABEL_WIDTH, label, t->count_width,
+			text_number(blocks, amount.blocks), amount.blocks == 1 ? "range" : "ranges",
+			t->bytes_width, size_text(bytes, amount.bytes), why);
+}
+
 static void print_losses(const struct table *t, const struct replay *leaks)
 {
 	const struct mlk_losses *losses = &leaks->condition.losses;
@@ -285,6 +297,8 @@ int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
 
 	print_origin(out, path, meta, leaks);
 	print_totals(&t, totals, leaks->suspects, meta->whole_life);
+	print_unused(&t, "reserved", totals->reserved, "(PROT_NONE: needs no memory)");
+	print_unused(&t, "given back", totals->given_back, "(by madvise: needs no memory)");
 	print_suspect_times(out, leaks, meta->start_ns);
 	if (totals->unknown_frees && !meta->whole_life)
 		print_net(&t, totals);

@@ -11,7 +11,9 @@
 /* The function that was called, or what else happened. */
 static void put_what(FILE *out, const struct mlk_event *event)
 {
-	const char *name = event->kind == MLK_ALLOC ? event_func_name(event->func) : NULL;
+	const char *name = event->kind == MLK_ALLOC   ? event_func_name(event->func)
+			   : event->kind == MLK_PAGES ? event_pages_name(event->func)
+						      : NULL;
 
 	if (name) {
 		fputs(name, out);
@@ -44,12 +46,14 @@ void print_event(FILE *out, const struct mlk_event *event, uint64_t start_ns,
 	put_word(out, thread_names_get(names, event->tgid, event->tid));
 	fputc(' ', out);
 	put_what(out, event);
-	if (event->kind == MLK_ALLOC || event->kind == MLK_UNMAP)
+	if (event->kind == MLK_ALLOC || event->kind == MLK_UNMAP || event->kind == MLK_PAGES)
 		fprintf(out, " %" PRIu64, event->size);
 	if (event->kind == MLK_FORK)
 		fprintf(out, " %" PRIu64, event->addr);
 	else if (event->kind != MLK_EXEC && event->kind != MLK_EXIT)
 		fprintf(out, " 0x%" PRIx64, event->addr);
+	if (event->kind == MLK_ALLOC && event->flags & MLK_EVENT_RESERVED)
+		fputs(" reserved", out);
 }
 
 void print_event_line(FILE *out, const struct mlk_event *event, uint64_t start_ns,

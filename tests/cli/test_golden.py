@@ -42,6 +42,20 @@ class GoldenTest(Case):
         self.assertEqual(len(said), 10)
         self.assertEqual(sorted(found), sorted(said))
 
+    def test_pages_are_what_the_program_told_of_them(self):
+        """It reserved pages, used some, gave some of these back and used some of those again; with two
+        seconds between, which are enough that the recorder saw the latter."""
+        trace = os.path.join(GOLDEN, "v1.9-pages.mlk")
+        with open(trace[:-len("mlk")] + "said", encoding="utf-8") as file:
+            said = file.read().splitlines()
+        self.assertEqual(len(said), 4)
+        events = [float(line.split()[0]) for line in self.mleak("script", trace).out.splitlines()]
+        moments = [at + 0.2 for at in events[:4]]
+        for moment, line in zip(moments, said):
+            totals = json.loads(self.mleak("report", "--format=json", "--at", "%.3f" % moment, trace).out)["totals"]
+            sums = tuple(totals[name]["bytes"] // 4096 for name in ("outstanding", "reserved", "given_back"))
+            self.assertEqual("pages: in_use=%d reserved=%d given_back=%d" % sums, line)
+
     def test_memory_is_what_the_program_read_of_itself(self):
         """It took 5 MiB, then read a file of 70 MiB, then took 31 MiB that children would share."""
         trace = os.path.join(GOLDEN, "v1.8-memory.mlk")

@@ -63,12 +63,13 @@ class DropRawTest(UnwindCase):
             info = self.mleak("info", self.unwound).out
             script = self.mleak("script", self.unwound).out
             guarded = re.search(r"(?m)^guard +yes$", info)
-            of_malloc = re.findall(r" (?:malloc|new|calloc) \d+ 0x([0-9a-f]+)", script)
-            self.assertGreater(len(of_malloc), 0, trace)
+            pattern = r" (?:malloc|new|calloc) \d+ 0x([0-9a-f]+)"
+            of_malloc = re.findall(pattern, script)
+            self.assertEqual(len(of_malloc), len(re.findall(pattern, self.mleak("script", trace).out)), trace)
             numbers = [a for a in of_malloc if len(a) == 16 and a[0] == "8"]
             self.assertEqual(len(numbers), 0 if guarded else len(of_malloc), trace)
             self.assertEqual(bool(re.search(r"(?m)^addresses +dropped$", info)), not guarded)
-            if guarded:
+            if guarded or not of_malloc:
                 continue
             result = self.mleak("report", "--addr=0x" + of_malloc[0], self.unwound)
             self.assertEqual((result.status, result.out), (2, ""))

@@ -123,11 +123,15 @@ def guessed_events():
                                   ("word-2-to-the-64", WORDS, uvar((1 << 64) - 1)),
                                   ("top-of-the-image", TOP, b"\1\0"),
                                   ("top-behind-the-stack", TOP, b"\0\1"),
-                                  ("no-time-high", TIME_HIGH, b""), ("kind-9", KIND, b"\x09")):
+                                  ("no-time-high", TIME_HIGH, b""), ("kind-9", KIND, b"\x09"),
+                                  ("kind-10", KIND, b"\x0a")):
         yield "guessed-" + name, payload({**columns, column: content}, 1 | CODING_1, COLUMNS_1)
     others = {KIND: b"\6\7\x08", THREAD: b"\0\7\7\1\1", TIME: b"\1\2\3", TIME_HIGH: b"\0\1\2",
               ADDR: b"\0" + svar(4096), SIZE: uvar(1 << 40) + b"\7"}
     yield "unmap-fork-exit", payload(others, CODING_1, COLUMNS_1)
+    pages = {KIND: b"\x09\x09\x09", THREAD: b"\0\7\7\1\1", TIME: b"\1\2\3", TIME_HIGH: b"\0\1\2",
+             ADDR: (b"\0" + svar(4096)) * 3, SIZE: uvar(4096) * 2 + uvar((1 << 64) - 1), FUNC: b"\1\4\xff"}
+    yield "pages", payload(pages, CODING_1, COLUMNS_1)
 
 
 def overruns():

@@ -287,8 +287,10 @@ static bool write_event(struct fuzz_in *in, uint8_t *world, uint64_t top, struct
 		ev.addr = take_word(in, 0x10000);
 	else if (ev.kind == MLK_FORK)
 		ev.addr = fuzz_take(in, 4);
-	if (ev.kind == MLK_UNMAP)
+	if (mlk_kind_has_range(ev.kind))
 		ev.size = take_word(in, 0);
+	if (ev.kind == MLK_PAGES)
+		ev.func = (uint8_t)fuzz_take(in, 1);
 	if (ev.kind == MLK_FREE)
 		ev.flags = fuzz_take(in, 1) % 2 ? MLK_EVENT_NESTED : 0;
 	if (ev.kind != MLK_ALLOC)

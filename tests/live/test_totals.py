@@ -75,9 +75,9 @@ static void mappings(void)
 	munmap(disown(moved), 9 * PAGE);
 	munmap(moved, 9 * PAGE); /* nothing is there any more */
 	disown(over);
-	own(mmap(over, 5 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+	own(mmap(over, 5 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
 	/* Two at once. */
-	two = mmap(NULL, 4 * PAGE, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	two = mmap(NULL, 4 * PAGE, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	munmap(disown(own(two)), 4 * PAGE);
 	for (int i = 0; i < 2; i++)
 		own(mmap(two + i * 2 * PAGE, 2 * PAGE, PROT_READ,

@@ -44,6 +44,12 @@ static void unmaps_forks_exits_and_functions_come_back(void **state)
 		{.kind = MLK_ALLOC, .func = MLK_FUNC_MMAP, .nr_regs = 17, .addr = 0x5000},
 		{.kind = MLK_ALLOC, .func = MLK_FUNC_NEW_ARRAY, .nr_regs = 17, .addr = 0x6000},
 		{.kind = MLK_UNMAP, .addr = 0x5000, .size = 1, .time_ns = 1},
+		{.kind = MLK_PAGES,
+		 .func = MLK_PAGES_GIVEN_BACK,
+		 .addr = 0x5000,
+		 .size = 0x1000,
+		 .time_ns = 2},
+		{.kind = MLK_PAGES, .func = 255, .size = UINT64_MAX},
 	};
 	const size_t nr = sizeof(events) / sizeof(events[0]);
 	int fd;

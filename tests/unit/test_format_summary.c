@@ -68,6 +68,10 @@ static const struct given all[] = {
 	OTHER(MLK_FREE, BLOCK(0, (1u << MLK_PLACE_BITS) - 1)),
 	AN_ALLOC(UINT64_MAX, 2, UINT64_MAX),
 	{.event = {.kind = MLK_UNMAP, .addr = 0x7f0000000000, .size = 8192}},
+	{.event = {.kind = MLK_PAGES,
+		   .func = MLK_PAGES_RESIDENT,
+		   .addr = 0x7f0000000000,
+		   .size = 4096}},
 	{.event = {.kind = MLK_FREE, .addr = BLOCK(9, 7), .flags = MLK_EVENT_NESTED}},
 	{.event = {.kind = MLK_FREE, .addr = 0x1230, .flags = MLK_EVENT_NESTED}},
 };

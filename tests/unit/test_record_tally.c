@@ -95,30 +95,36 @@ static unsigned int below(unsigned int *seed, unsigned int n)
 
 /* Mappings and blocks of the heap, each in an area of their own.  No free is nested in another
  * call: whether such a one is the only one of its block the report alone can tell. */
-static struct mlk_event random_event(unsigned int *seed)
+static struct mlk_event random_event(unsigned int *seed, uint64_t time_ns)
 {
 	static const uint8_t kinds[] = {MLK_ALLOC,   MLK_ALLOC,	  MLK_FREE,    MLK_RELEASE,
-					MLK_RELEASE, MLK_RESTORE, MLK_RESTORE, MLK_UNMAP};
+					MLK_RELEASE, MLK_RESTORE, MLK_RESTORE, MLK_UNMAP,
+					MLK_PAGES,   MLK_PAGES};
 	struct mlk_event event = {
-		.kind = kinds[below(seed, 8)],
+		.kind = kinds[below(seed, sizeof(kinds))],
 		.tgid = 1 + below(seed, 3),
 		.tid = 1 + below(seed, 4),
 		.addr = 16 + below(seed, 9) * 16,
+		.time_ns = time_ns,
 	};
 
-	if (event.kind == MLK_UNMAP || (event.kind == MLK_ALLOC && below(seed, 2))) {
+	if (event.kind == MLK_UNMAP || event.kind == MLK_PAGES ||
+	    (event.kind == MLK_ALLOC && below(seed, 2))) {
 		event.addr = (1 + below(seed, 20)) * PAGE;
 		event.size = 1 + below(seed, 9 * PAGE);
 		event.func = below(seed, 2) ? MLK_FUNC_MMAP : MLK_FUNC_MREMAP;
+		event.flags = event.kind == MLK_ALLOC && below(seed, 2) ? MLK_EVENT_RESERVED : 0;
 	}
+	if (event.kind == MLK_PAGES)
+		event.func = (uint8_t)(1 + below(seed, MLK_PAGES_NR));
 	if (below(seed, 300) == 0)
 		event.kind = below(seed, 2) ? MLK_EXEC : MLK_EXIT;
 	return event;
 }
 
-static void send_random(struct both *b, unsigned int *seed)
+static void send_random(struct both *b, unsigned int *seed, uint64_t time_ns)
 {
-	struct mlk_event event = random_event(seed);
+	struct mlk_event event = random_event(seed, time_ns);
 	struct mlk_event fork = {
 		.kind = MLK_FORK, .tgid = event.tgid, .tid = event.tgid, .addr = 99};
 	struct mlk_event restore = {
@@ -140,7 +146,7 @@ static void it_agrees_with_the_report(void **state)
 		struct both b = begin();
 
 		for (unsigned int i = 0; i < 1 + round * 20; i++)
-			send_random(&b, &seed);
+			send_random(&b, &seed, i + 1);
 		assert_counts(&b);
 		end(&b);
 	}

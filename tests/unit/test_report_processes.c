@@ -51,6 +51,8 @@ static void check_sums(const struct live *live)
 		add(&sum.outstanding, t.outstanding);
 		add(&sum.implied, t.implied);
 		add(&sum.gone, t.gone);
+		add(&sum.reserved, t.reserved);
+		add(&sum.given_back, t.given_back);
 		sum.unknown_frees += t.unknown_frees;
 		live_amount_add(&sum.older, t.older);
 		sum.inherited_frees += t.inherited_frees;
@@ -192,10 +194,11 @@ static void the_sums_of_processes_add_up_whatever_comes(void **state)
 
 	(void)state;
 	for (int i = 0; i < 200000; i++) {
-		static const enum mlk_kind kinds[] = {MLK_ALLOC,   MLK_ALLOC,	MLK_FREE, MLK_FREE,
-						      MLK_RELEASE, MLK_RESTORE, MLK_UNMAP};
+		static const enum mlk_kind kinds[] = {MLK_ALLOC, MLK_ALLOC,   MLK_FREE,
+						      MLK_FREE,	 MLK_RELEASE, MLK_RESTORE,
+						      MLK_UNMAP, MLK_PAGES};
 		uint32_t tgid = PARENT + (uint32_t)(rand_r(&seed) % 5);
-		struct mlk_event event = {.kind = (uint8_t)kinds[rand_r(&seed) % 7],
+		struct mlk_event event = {.kind = (uint8_t)kinds[rand_r(&seed) % 8],
 					  .tgid = tgid,
 					  .tid = tgid + (uint32_t)(rand_r(&seed) % 2),
 					  .addr = 0x1000u * (uint32_t)(rand_r(&seed) % 40 + 1),
@@ -203,6 +206,10 @@ static void the_sums_of_processes_add_up_whatever_comes(void **state)
 					  .func = rand_r(&seed) % 4 ? MLK_FUNC_MALLOC
 								    : MLK_FUNC_MMAP};
 
+		if (event.kind == MLK_PAGES)
+			event.func = (uint8_t)(rand_r(&seed) % MLK_PAGES_NR);
+		else if (rand_r(&seed) % 2)
+			event.flags = MLK_EVENT_RESERVED; /* which only a mapping can be */
 		if (rand_r(&seed) % 1000 == 0)
 			event.kind = (uint8_t)(rand_r(&seed) % 2 ? MLK_EXIT : MLK_EXEC);
 		else if (rand_r(&seed) % 1000 == 0)

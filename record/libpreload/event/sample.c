@@ -187,7 +187,7 @@ bool preload_sample_alloc(struct preload_header *h, enum event_func func, const 
 	if (f->samples && !samples(h, size))
 		return skip(h, EVENT_SKIP_SAMPLE, size);
 	/* What unmaps it is written in any case. */
-	if (func != FUNC_MMAP && func != FUNC_MREMAP && !keep((uint64_t)addr))
+	if ((func & ~FUNC_RESERVED) != FUNC_MMAP && func != FUNC_MREMAP && !keep((uint64_t)addr))
 		skip(h, EVENT_SKIP_UNKEPT, size);
 	return true;
 }

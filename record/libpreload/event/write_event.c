@@ -258,6 +258,9 @@ static enum preload_loss loss_of(enum event_type type)
 	case EVENT_RESTORE:
 		return PRELOAD_LOST_RESTORE;
 	case EVENT_UNMAP:
+	case EVENT_ACCESSIBLE:
+	case EVENT_GIVEN_BACK:
+	case EVENT_LAZILY:
 		return PRELOAD_LOST_UNMAP;
 	default:
 		return PRELOAD_LOST_FREE;
@@ -280,7 +283,7 @@ void preload_small(enum event_type type, const void *addr, uint64_t size, uint64
 	lane = thread_ring_enter(h, pc, sp, loss_of(type));
 	if (UNLIKELY(!lane))
 		return;
-	len = type == EVENT_UNMAP ? PRELOAD_SMALL + 8 : PRELOAD_SMALL;
+	len = event_has_range(type) ? PRELOAD_SMALL + 8 : PRELOAD_SMALL;
 	to = lane_reserve(h, lane, len + (uint32_t)sizeof(struct preload_base), 0);
 	if (UNLIKELY(!to)) {
 		thread_ring_lost(h, lane, loss_of(type));
@@ -292,7 +295,7 @@ void preload_small(enum event_type type, const void *addr, uint64_t size, uint64
 	e->type = (uint8_t)type;
 	e->func = unsure;
 	e->addr = (uint64_t)addr;
-	if (type == EVENT_UNMAP)
+	if (event_has_range(type))
 		e->size = size;
 	lane_publish(lane, len);
 	thread_ring_leave(lane);

@@ -109,6 +109,7 @@ void preload_find(void)
 	FIND(mremap);
 	FIND(munmap);
 	FIND(mprotect);
+	FIND(madvise);
 	FIND(vfork);
 	FIND(execve);
 	FIND(execvpe);

@@ -309,7 +309,8 @@ void *wrap_mmap(void *addr, size_t size, int prot, int flags, int fd, int64_t of
 	tell_code(prot, flags);
 	/* The pages of a file are the file's. */
 	if (flags & MAP_ANONYMOUS)
-		preload_alloc(FUNC_MMAP, block, size, c);
+		preload_alloc(prot & EVENT_PROT_ANY ? FUNC_MMAP : FUNC_MMAP | FUNC_RESERVED, block,
+			      size, c);
 	else
 		note_file(block);
 	return block;
@@ -366,6 +367,28 @@ EXPORT int munmap(void *addr, size_t size)
 	return preload_real.munmap(addr, size);
 }
 
+/* The kernel has done to pages what @type says, because of a call at @pc. */
+static void tell_pages(uint32_t type, void *addr, size_t size, uint64_t pc)
+{
+	if (type && size && !is_arena(pc))
+		preload_small((enum event_type)type, addr, size, pc);
+}
+
+EXPORT int madvise(void *addr, size_t size, int advice)
+{
+	int result;
+
+	if (UNLIKELY(!preload_ready())) {
+		errno = EAGAIN;
+		return -1;
+	}
+	result = preload_real.madvise(addr, size, advice);
+	if (!result)
+		tell_pages(event_of_advice((uint32_t)advice), addr, size,
+			   (uint64_t)__builtin_return_address(0));
+	return result;
+}
+
 EXPORT int mprotect(void *addr, size_t size, int prot)
 {
 	int result;
@@ -375,7 +398,10 @@ EXPORT int mprotect(void *addr, size_t size, int prot)
 		return -1;
 	}
 	result = preload_real.mprotect(addr, size, prot);
-	if (!result)
+	if (!result) {
 		tell_code(prot, MAP_ANONYMOUS);
+		tell_pages(event_of_prot((uint32_t)prot), addr, size,
+			   (uint64_t)__builtin_return_address(0));
+	}
 	return result;
 }

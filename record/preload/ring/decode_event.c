@@ -9,7 +9,8 @@
 /* Is @func what an allocation's record may name? */
 static bool is_alloc_func(uint8_t func)
 {
-	return (func >= FUNC_MALLOC && func <= FUNC_NEW_ARRAY) || func == FUNC_OVERRUN;
+	return (func >= FUNC_MALLOC && func <= FUNC_NEW_ARRAY) || func == FUNC_OVERRUN ||
+	       func == (FUNC_MMAP | FUNC_RESERVED);
 }
 
 /* Fill *@event from @e, a copy of a whole record of thread @id.  False: it cannot be. */
@@ -95,7 +96,7 @@ int decode_event(struct shared_rings *rs, struct shared_ring *r)
 	if (e->type == EVENT_OVERRUN)
 		return hand_over_overrun(rs, r, time_ns);
 	small.head.word = event_word(e->type, e->type == EVENT_FREE && e->func, 0);
-	small.value = e->type == EVENT_UNMAP ? e->size : time_ns;
+	small.value = event_has_range(e->type) ? e->size : time_ns;
 	return rs->opts.event(rs->opts.ctx, time_ns, &small, NULL);
 }
 
@@ -150,6 +151,9 @@ static uint32_t least_bytes(uint8_t type)
 	case EVENT_EXEC:
 		return PRELOAD_SMALL;
 	case EVENT_UNMAP:
+	case EVENT_ACCESSIBLE:
+	case EVENT_GIVEN_BACK:
+	case EVENT_LAZILY:
 		return PRELOAD_SMALL + 8;
 	case EVENT_OVERRUN:
 		return sizeof(struct preload_overrun);
