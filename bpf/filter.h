@@ -15,8 +15,6 @@
 #include "bpf/send_small.h"
 #include "bpf/state.h"
 
-struct event_filter_control filter_control;
-
 /* A program is over of which blocks are still kept: their addresses come again. */
 __u32 filter_outdated;
 
@@ -37,6 +35,15 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32); /* enum event_thread_mode */
 } thread_modes SEC(".maps");
+
+/* By process: what user space has chosen. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, EVENT_MAX_TARGETS);
+	__type(key, __u32);
+	__type(value, struct event_choices);
+} process_choices SEC(".maps");
 
 /* The processes that began as a copy of another, and free what that allocated. */
 struct {
@@ -125,19 +132,40 @@ static __always_inline void filter_keep_on(__u64 id, __u64 addr, const struct fi
 		filter_count_free(block, id, 1, block->size);
 }
 
-/* Is @block, which the thread @id allocates, of those that are sent: by its thread, its process or
- * where it is allocated? */
+/* What is chosen of the process @tgid, and in the second byte of its calls that return to @site. */
+static __noinline __u32 filter_chosen(__u32 tgid, __u64 site)
+{
+	const struct event_choices *choices = bpf_map_lookup_elem(&process_choices, &tgid);
+	__u32 of_site = 0;
+
+	if (!choices)
+		return 0;
+#pragma clang loop unroll(disable)
+	for (__u32 i = 0; i < EVENT_MAX_SITES && i < choices->nr; i++)
+		if (site - choices->sites[i].start < choices->sites[i].size)
+			of_site = choices->sites[i].mode;
+	return (of_site & 0xff) << 8 | (choices->mode & 0xff);
+}
+
+/* Is @block, which the thread @id allocates, of those that are sent: as its site, its thread or its
+ * process is chosen, or has reached a trigger? */
 static __always_inline int filter_is_full(__u64 id, const struct filter_block *block)
 {
 	int why = filter_add(block, event_tgid(id), block->size);
-	__u32 full = EVENT_THREAD_FULL, tid = block->tid;
+	__u32 triggered = EVENT_THREAD_TRIGGERED, tid = block->tid;
 	__u32 *mode = bpf_map_lookup_elem(&thread_modes, &tid);
+	__u32 of_thread = mode ? *mode : 0;
+	__u32 chosen = filter_control.chosen ? filter_chosen(event_tgid(id), block->site) : 0;
 
-	if (filter_control.all_full || (mode && *mode == EVENT_THREAD_FULL))
-		return 1;
-	if (why & FILTER_BY_THREAD)
-		bpf_map_update_elem(&thread_modes, &tid, &full, BPF_ANY);
-	return why != 0;
+	if (why & FILTER_BY_THREAD && !of_thread)
+		bpf_map_update_elem(&thread_modes, &tid, &triggered, BPF_ANY);
+	if (chosen >> 8)
+		return chosen >> 8 == EVENT_THREAD_FULL;
+	if (of_thread == EVENT_THREAD_FULL || of_thread == EVENT_THREAD_HELD)
+		return of_thread == EVENT_THREAD_FULL;
+	if (chosen)
+		return chosen == EVENT_THREAD_FULL;
+	return filter_control.all_full || of_thread || why;
 }
 
 /* A new block begins at @addr: what is known of that address is of another one. */
@@ -301,9 +329,26 @@ static __always_inline void filter_fork(__u32 tgid)
 		filter_control.full = 1;
 }
 
-/* The program of a process is over: it has ended, or the thread @id runs another.  Nothing of what
- * that thread allocated is outstanding, and the process is a copy no more. */
-static __always_inline void filter_over(__u64 id)
+/* The program of the process @tgid is over, which runs another if @goes_on: what is chosen of its
+ * sites means nothing any more. */
+static __always_inline void filter_unchoose(__u32 tgid, int goes_on)
+{
+	struct event_choices *choices;
+
+	if (!filter.by_thread || !filter_control.chosen)
+		return;
+	if (!goes_on) {
+		bpf_map_delete_elem(&process_choices, &tgid);
+		return;
+	}
+	choices = bpf_map_lookup_elem(&process_choices, &tgid);
+	if (choices)
+		choices->nr = 0;
+}
+
+/* The program of a process is over: it has ended, or the thread @id runs another, if it @goes_on.
+ * Nothing of what that thread allocated is outstanding, and the process is a copy no more. */
+static __always_inline void filter_over(__u64 id, int goes_on)
 {
 	struct event_account *account;
 	__u32 tgid = event_tgid(id);
@@ -312,7 +357,8 @@ static __always_inline void filter_over(__u64 id)
 		return;
 	filter_outdated = 1;
 	bpf_map_delete_elem(&filter_copies, &tgid);
-	if (filter.trigger_process)
+	filter_unchoose(tgid, goes_on);
+	if (filter.sum_processes)
 		bpf_map_delete_elem(&process_sums, &tgid);
 	account = filter.accounts ? bpf_map_lookup_elem(&thread_accounts, &id) : 0;
 	if (account)

@@ -46,7 +46,7 @@ int process_exec(struct bpf_raw_tracepoint_args *ctx)
 	if (!code)
 		return 0;
 	code->stale = 1;
-	filter_over(id);
+	filter_over(id, 1);
 	st = placed_state();
 	send_freed(st, FREED_SENT);
 	if (st)
@@ -116,7 +116,7 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 	tgid = event_tgid(id);
 	if (!id || bpf_map_delete_elem(&targets, &tgid))
 		return 0;
-	filter_over(id);
+	filter_over(id, 0);
 	if (send_life(EVENT_EXIT, id, 0, 0))
 		count(&drops.exit);
 	return 0;

@@ -142,6 +142,15 @@ static int conclude(const struct session *s, const struct output *out, enum mlk_
 	return 0;
 }
 
+/* Without that all is as on the command line. */
+static void listen_for_requests(struct control *control)
+{
+	int err = control_open(control);
+
+	if (err)
+		log_warn("'mleak ctl' cannot reach this recorder: %s", strerror(-err));
+}
+
 /* Record the processes of @s, which are open, and of which @c is held if we started it.  Returns 0,
  * or EXIT_RECORD_FAILED after one sentence was logged, or REFUSED. */
 static int record(struct session *s, const struct record_opts *o, struct command *c)
@@ -161,10 +170,12 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	struct output out = {.number = o->several.on};
 	struct switcher sw = {
 		.opts = &o->several, .name = &o->output, .how = &opts, .out = &out, .pid = s->pid};
+	struct control control;
 	struct event_loop_opts limits = {.duration_ns = o->duration_ns,
 					 .max_size = o->max_size,
 					 .ring_size = opts.ring_size,
-					 .switcher = &sw};
+					 .switcher = &sw,
+					 .control = &control};
 	enum mlk_end reason;
 	int status;
 
@@ -184,6 +195,7 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		output_close(&out);
 		return s->refusal.err ? REFUSED : EXIT_RECORD_FAILED;
 	}
+	listen_for_requests(&control);
 	session_sample_all(s); /* of a command before anything of it runs */
 	s->backend->go(s);     /* all is ready */
 	c->released = true;
@@ -191,6 +203,7 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	if (o->several.time_ns)
 		sw.next_ns = clock_now_ns() + o->several.time_ns;
 	reason = event_loop_run(s, &limits);
+	control_close(&control);
 	set_free(s, c);
 	session_finish(s, reason);
 	status = conclude(s, &out, reason);

@@ -66,6 +66,8 @@ static const char *chunk_name(enum mlk_record_type records)
 		return "MEMORY";
 	case MLK_RECORD_ACCOUNT:
 		return "ACCOUNTS";
+	case MLK_RECORD_MARK:
+		return "MARKS";
 	case MLK_RECORD_INDEX:
 		return "INDEX";
 	case MLK_RECORD_LOSSES:
@@ -183,6 +185,12 @@ static void dump_account(FILE *out, const struct mlk_account *a)
 		", by others %" PRIu64 " %" PRIu64 "\n",
 		a->tgid, a->tid, a->flags, a->allocated.blocks, a->allocated.bytes, a->freed.blocks,
 		a->freed.bytes, a->freed_by_others.blocks, a->freed_by_others.bytes);
+}
+
+static void dump_mark(FILE *out, const struct mlk_mark *m)
+{
+	fprintf(out, "  MARK time %" PRIu64 ", kind %" PRIu32, m->time_ns, m->kind);
+	print_labelled(out, ", text ", m->text);
 }
 
 static void dump_losses(FILE *out, const struct mlk_losses *losses)
@@ -422,6 +430,9 @@ static void dump_record(FILE *out, const struct mlk_reader *trace, const struct 
 		break;
 	case MLK_RECORD_ACCOUNT:
 		dump_account(out, &rec->account);
+		break;
+	case MLK_RECORD_MARK:
+		dump_mark(out, &rec->mark);
 		break;
 	default:
 		dump_framing(out, trace, rec);
