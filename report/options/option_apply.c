@@ -134,21 +134,39 @@ struct moment {
 	const char **mark;
 };
 
-/* Read @text, which is borrowed.  Returns 0 or -EINVAL. */
-static int read_moment(struct moment moment, const char *text)
+static bool is_mark(const char *text)
 {
 	size_t len = strlen(TRACE_MARKS_PREFIX);
 
+	return !strncmp(text, TRACE_MARKS_PREFIX, len) && text[len];
+}
+
+/* Read @text, which is borrowed.  Returns 0 or -EINVAL. */
+static int read_moment(struct moment moment, const char *text)
+{
 	*moment.ns = 0;
-	*moment.mark = !strncmp(text, TRACE_MARKS_PREFIX, len) && text[len] ? text : NULL;
+	*moment.mark = is_mark(text) ? text : NULL;
 	return *moment.mark ? 0 : value_time(text, moment.ns);
+}
+
+/* The comma between two moments; NULL: it is one, perhaps a mark with commas in its text. */
+static const char *find_comma(const char *text)
+{
+	const char *comma = strchr(text, ',');
+	uint64_t ns;
+
+	if (!is_mark(text))
+		return comma;
+	while (comma && !is_mark(comma + 1) && value_time(comma + 1, &ns))
+		comma = strchr(comma + 1, ',');
+	return comma;
 }
 
 /* Two moments with a comma between.  Returns 0, -EINVAL or -ENOMEM. */
 static int read_moments(struct report_opts *opts, struct moment from, struct moment to,
 			const char *text)
 {
-	const char *comma = strchr(text, ',');
+	const char *comma = find_comma(text);
 
 	if (!comma)
 		return -EINVAL;
@@ -169,7 +187,7 @@ static int apply_at(struct report_opts *opts, const struct option_info *o, const
 	choice->until = true;
 	choice->from_ns = 0;
 	choice->from_mark = NULL;
-	choice->moments = strchr(text, ',') != NULL;
+	choice->moments = find_comma(text) != NULL;
 	err = choice->moments ? read_moments(opts, before, until, text) : read_moment(until, text);
 	return err == -EINVAL
 		       ? option_refuse(o,
