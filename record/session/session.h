@@ -7,7 +7,6 @@
 #include <sys/types.h>
 
 #include "record/base/waiting.h"
-#include "record/filter/choice.h"
 #include "record/module/module_table.h"
 #include "record/preload/backend.h"
 #include "record/probe/probes.h"

@@ -1,5 +1,5 @@
 /* ctl_places.c - see ctl_places.h */
-#include "record/ctl_places.h"
+#include "record/control/command/ctl_places.h"
 
 #include <errno.h>
 #include <libiberty/demangle.h>

@@ -12,8 +12,8 @@
 #include "mleak.h"
 #include "record/base/proc.h"
 #include "record/control/client.h"
+#include "record/control/command/ctl_places.h"
 #include "record/control/request.h"
-#include "record/ctl_places.h"
 #include "record/filter/filters.h"
 
 #define MOST_ACTIONS 64
