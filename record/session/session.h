@@ -138,6 +138,7 @@ struct session {
 	struct refusal refusal;	  /* by the kernel, that the caller is to tell; err 0: none */
 	unsigned int batch;	  /* events since probes_consume() was called */
 	uint64_t marks;		  /* in all traces */
+	bool chosen;		  /* something was, in this trace or one before it */
 	bool switched;		  /* the trace is not the recording's first */
 	struct mlk_losses before; /* what was lost in those before it */
 };

@@ -49,6 +49,7 @@ int session_choose(struct session *s, const struct choice *choice, char *why)
 	err = s->backend->choose(s, choice, why);
 	if (err)
 		return err;
+	s->chosen = true;
 	describe_choice(choice, text, sizeof(text));
 	session_mark(s, MLK_MARK_CHANGE, text);
 	return 0;

@@ -186,6 +186,21 @@ class ChoiceTest(ChosenCase):
         self.end(target, mleak)
         self.assertEqual(self.sizes_by_thread(trace), {tids[1]: {1001: 3}})
 
+    def test_the_next_trace_says_that_something_was_chosen(self):
+        target, tids = self.target_with_threads(2)
+        mleak = self.start_mleak("record", "--choose", "recorded", "--switch-output=signal", "-o",
+                                 self.path("x.mlk"), "-p", str(target.pid))
+        wait_until(lambda: os.path.exists(self.path("x.mlk.1")), "nothing is attached")
+        self.ctl(target.pid, "--thread", "%d=counted" % tids[1], "--switch")
+        self.wait_for_words(mleak, "wrote '.*x.mlk.1'")
+        self.tell(target, "1 keep 5 101")
+        self.tell(target, "0 keep 5 102")
+        self.end(target, mleak)
+        marks = [re.findall(r"(?m)^mark +\d+ \S+ change (.*)$", self.mleak("info", self.path(name)).out)
+                 for name in ("x.mlk.1", "x.mlk.2")]
+        self.assertEqual(marks, [["thread %d=counted" % tids[1]], ["as chosen in the traces before"]])
+        self.assertEqual(self.sizes_by_thread(self.path("x.mlk.2")), {tids[0]: {102: 5}})
+
     def test_without_a_choice_nothing_can_be_chosen(self):
         target, tids = self.target_with_threads(1)
         mleak, _ = self.attach(target)
