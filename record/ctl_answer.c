@@ -94,10 +94,11 @@ static void put_choices(const struct session *s, uint64_t threads, struct text *
 
 	session_count_choices(s, &c);
 	if (!c.can_choose) {
-		put(t, "%-12s all of %" PRIu64 "\n", "recorded", threads);
+		put(t, "%-12s all of %" PRIu64 " thread%s\n", "recorded", threads,
+		    threads == 1 ? "" : "s");
 		return;
 	}
-	put(t, "%-12s %s what is not chosen\n", c.all ? "recorded" : "counted", "is");
+	put(t, "%-12s is %s\n", "not chosen", c.all ? "recorded" : "counted");
 	put(t, "%-12s %" PRIu64 " of %" PRIu64 " recorded by choice or a trigger\n", "threads",
 	    c.threads, threads);
 	if (c.processes || c.sites)

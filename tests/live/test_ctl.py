@@ -12,6 +12,27 @@ from mleaktest import AS_NOBODY, Case, needs_bpf, parse_totals, read_line, wait_
 from test_thread_accounts import AccountsCase, Truth
 
 
+CXX = r"""
+#include <cstdlib>
+#include <unistd.h>
+#define F __attribute__((noipa))
+namespace store {
+F void take(int nr) { while (nr--) { void *p = malloc(40); __asm__ volatile("" :: "r"(p) : "memory"); } }
+F void take(long nr) { while (nr--) { void *p = malloc(41); __asm__ volatile("" :: "r"(p) : "memory"); } }
+}
+F static void other(int nr) { while (nr--) { char *p = new char[42]; __asm__ volatile("" :: "r"(p) : "memory"); } }
+int main()
+{
+	char c;
+	while (write(1, "done\n", 5) == 5 && read(0, &c, 1) == 1) {
+		store::take(3);
+		store::take(4l);
+		other(5);
+	}
+}
+"""
+
+
 def listeners(pid):
     """Names of sockets by which the recorder @pid could be asked."""
     with open("/proc/net/unix") as sockets:
@@ -133,6 +154,22 @@ class ChoiceTest(ChosenCase):
         self.assertEqual((sizes[24], sizes[101], sizes[103]), (12, 0, 20))
         self.assertRegex(status, r"(?m)^chosen +0 processes, 1 sites$")
 
+    def test_call_sites_of_cxx(self):
+        """By names without arguments, and in a library: new is libstdc++'s, where it calls malloc."""
+        self.write("store.cc", CXX.encode())
+        built = self.finish(self.spawn(["g++", "-O1", "-o", "store", "store.cc"]))
+        self.assertEqual(built.status, 0, built.err)
+        target = self.spawn(["./store"], stdin=-1)
+        self.assertEqual(read_line(target), "done")
+        mleak, trace = self.attach(target, "--choose", "counted")
+        for site in "store::take", "operator new":
+            self.ctl(target.pid, "--thread", "all=counted", "--site", site)
+            target.stdin.write(b"x")
+            self.assertEqual(read_line(target), "done")
+        target.stdin.close()
+        self.assertEqual(self.finish(mleak).status, 0)
+        self.assertEqual(self.sizes(self.events(self.dump(trace))), {40: 3, 41: 4, 42: 5})
+
     def test_a_site_by_its_address(self):
         """The address that a recorded stack begins with is the one that the call returns to."""
         target, tids = self.target_with_threads(2)
@@ -206,7 +243,7 @@ class ChoiceTest(ChosenCase):
         mleak, _ = self.attach(target)
         self.refused("record with --choose, --trigger or --tid", target.pid, "--thread", str(tids[0]))
         self.refused("record with --switch-output", target.pid, "--switch")
-        self.assertRegex(self.ctl(target.pid), r"(?m)^recorded +all of 1$")
+        self.assertRegex(self.ctl(target.pid), r"(?m)^recorded +all of 1 thread$")
         self.end(target, mleak)
 
 
