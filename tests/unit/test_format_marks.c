@@ -52,27 +52,30 @@ static void marks_come_back_and_only_to_those_who_ask(void **state)
 	free(t.bytes);
 }
 
-/* How many marks are read of @payload, @len bytes of a chunk that begins at 1 s; *@damaged: it is.
- */
-static int read_marks(const void *payload, size_t len, uint64_t *last_ns, bool *damaged)
+/* A trace of one chunk that begins at 1 s, with @payload, @len bytes, into @trace. */
+static void encode_chunk(struct mlk_enc *trace, const void *payload, size_t len)
 {
 	const struct mlk_chunk h = {.type = MLK_CHUNK_MARKS,
 				    .raw_len = (uint32_t)len,
 				    .first_ns = 1000000000,
 				    .nr_records = 1};
+
+	fuzz_file_header(trace, 0);
+	fuzz_chunk(trace, h, payload, len);
+}
+
+/* How many marks are read of @payload, @len bytes; *@damaged: it is. */
+static int read_marks(const void *payload, size_t len, uint64_t *last_ns, bool *damaged)
+{
 	struct mlk_enc trace = {0};
-	struct mlk_reader *r;
 	struct mlk_record rec;
+	struct mlk_reader *r;
 	int nr = 0;
 
-	fuzz_file_header(&trace, 0);
-	fuzz_chunk(&trace, h, payload, len);
+	encode_chunk(&trace, payload, len);
 	assert_int_equal(mlk_reader_open_mem(&r, trace.buf, trace.len), 0);
-	mlk_reader_rewind(r, MLK_RECORD_MARK);
-	while (mlk_reader_next(r, &rec) == 1) {
-		nr++;
+	for (mlk_reader_rewind(r, MLK_RECORD_MARK); mlk_reader_next(r, &rec) == 1; nr++)
 		*last_ns = rec.mark.time_ns;
-	}
 	*damaged = mlk_reader_condition(r)->chunks_lost != 0;
 	mlk_reader_free(r);
 	mlk_enc_release(&trace);
