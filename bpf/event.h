@@ -194,6 +194,7 @@ struct event_drops {
 	__u64 ret;	  /* calls replaced by the thread's next one: their return was never seen */
 	__u64 state;	  /* no memory for a thread's state */
 	__u64 pointer;	  /* posix_memalign's result could not be read */
+	__u64 sum;	  /* no room to add up what a thread, process or call site has */
 };
 
 /* Why something was not sent on purpose; the same numbers as enum mlk_skip in format/trace.h. */

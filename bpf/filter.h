@@ -176,6 +176,34 @@ static __always_inline void filter_clear(__u64 id, __u64 addr)
 	bpf_map_delete_elem(&filter_blocks, &key);
 }
 
+#define FILTER_PAGE 4096u
+
+/* Where the mapping of @size at @addr ends. */
+static __always_inline __u64 filter_end_of(__u64 addr, __u64 size)
+{
+	return (addr + size + FILTER_PAGE - 1) & ~(__u64)(FILTER_PAGE - 1);
+}
+
+/* Keep that the mapping which ends at @end begins at @addr: it may be unmapped from its end.  No
+ * block has an odd address.  This uses st->filter.rest: stack is scarce. */
+static __noinline int filter_keep_end(struct thread_state *st, __u64 addr, __u64 end)
+{
+	struct filter_key key = {.addr = end | 1};
+	struct filter_block *begin;
+
+	if (!st)
+		return 0;
+	key.tgid = event_tgid(st->id);
+	begin = &st->filter.rest;
+	begin->size = 0;
+	begin->site = addr;
+	begin->tid = 0;
+	begin->state = FILTER_END;
+	if (bpf_map_update_elem(&filter_blocks, &key, begin, BPF_ANY))
+		count(&drops.sum);
+	return 0;
+}
+
 /* With a filter on: is the block at @addr, which @st->now allocated for @site, to be sent?  It is
  * counted if not, and what its free must know is kept. */
 static __noinline int filter_takes(struct thread_state *st, __u32 func, __u64 addr, __u64 site)
@@ -207,6 +235,8 @@ static __noinline int filter_takes(struct thread_state *st, __u32 func, __u64 ad
 	if ((filter.accounts || (block.state == FILTER_SENT && !mapped)) &&
 	    filter_keep(st->id, addr, &block) && block.state == FILTER_COUNTED)
 		filter_count(&block, event_tgid(st->id));
+	if (mapped && filter.accounts)
+		filter_keep_end(st, addr, filter_end_of(addr, block.size));
 	return block.state == FILTER_SENT;
 }
 
@@ -285,8 +315,38 @@ static __always_inline int filter_restore(struct thread_state *st, __u32 func)
 	return !filter.on || func == FUNC_MREMAP || filter_restores(st);
 }
 
-/* [@addr, @addr + @size) is unmapped: of a mapping that begins there only the rest is left.  What
- * does not reach its beginning is not taken off. */
+/* [@addr, @addr + @size) is unmapped, where no mapping begins: if one ends there, what is left of
+ * it ends at @addr.  A part from its middle is not taken off. */
+static __noinline int filter_unmap_end(struct thread_state *st, __u64 addr, __u64 size)
+{
+	struct filter_key key = {.addr = filter_end_of(addr, size) | 1};
+	struct filter_block *known;
+
+	if (!st)
+		return 0;
+	key.tgid = event_tgid(st->id);
+	known = bpf_map_lookup_elem(&filter_blocks, &key);
+	if (!known || known->site >= addr)
+		return 0;
+	size = key.addr & ~1ull; /* where it ends */
+	st->filter.rest.site = known->site;
+	bpf_map_delete_elem(&filter_blocks, &key);
+	key.addr = st->filter.rest.site;
+	known = bpf_map_lookup_elem(&filter_blocks, &key);
+	/* what began there may be another one by now */
+	if (!known || key.addr + known->size <= addr ||
+	    filter_end_of(key.addr, known->size) != size)
+		return 0;
+	size = key.addr + known->size - addr;
+	filter_add(known, event_tgid(st->id), -(__s64)size);
+	filter_count_free(known, st->id, 0, size);
+	known->size -= size;
+	filter_keep_end(st, key.addr, addr);
+	return 0;
+}
+
+/* [@addr, @addr + @size) is unmapped: of a mapping that begins there only the rest is left. Returns
+ * whether one does. */
 static __noinline int filter_unmap_known(struct thread_state *st, __u64 addr, __u64 size)
 {
 	struct filter_key key = {.addr = addr};
@@ -304,20 +364,32 @@ static __noinline int filter_unmap_known(struct thread_state *st, __u64 addr, __
 	if (rest->size <= size) {
 		filter_add(rest, event_tgid(st->id), -(__s64)rest->size);
 		filter_count_free(rest, st->id, 1, rest->size);
-		return 0;
+		key.addr = filter_end_of(addr, rest->size) | 1;
+		bpf_map_delete_elem(&filter_blocks, &key);
+		return 1;
 	}
 	filter_add(rest, event_tgid(st->id), -(__s64)size);
 	filter_count_free(rest, st->id, 0, size);
 	rest->size -= size;
 	filter_keep_on(st->id, addr + size, rest);
-	return 0;
+	filter_keep_end(st, addr + size, filter_end_of(addr + size, rest->size));
+	return 1;
 }
 
 /* [@addr, @addr + @size) is unmapped: it is not outstanding any more, if that is counted. */
 static __always_inline void filter_unmap(struct thread_state *st, __u64 addr, __u64 size)
 {
-	if (filter.on && filter.accounts)
-		filter_unmap_known(st, addr, size);
+	if (filter.on && filter.accounts && !filter_unmap_known(st, addr, size))
+		filter_unmap_end(st, addr, size);
+}
+
+/* A program begins in the process @tgid: what was added up of call sites is of another one. */
+static __always_inline void filter_begin_program(__u32 tgid)
+{
+	__u32 program = __sync_fetch_and_add(&filter_programs, 1) + 1;
+
+	if (bpf_map_update_elem(&process_programs, &tgid, &program, BPF_ANY))
+		count(&drops.sum);
 }
 
 /* The process @tgid begins as a copy. */
@@ -325,19 +397,21 @@ static __always_inline void filter_fork(__u32 tgid)
 {
 	__u32 copy = 1;
 
+	if (filter.on && filter.sum_sites)
+		filter_begin_program(tgid);
 	if (filter.on && bpf_map_update_elem(&filter_copies, &tgid, &copy, BPF_ANY))
 		filter_control.full = 1;
 }
 
-/* The program of the process @tgid is over, which runs another if @goes_on: what is chosen of its
+/* The program of the process @tgid is over, which @execs another: what is chosen of its
  * sites means nothing any more. */
-static __always_inline void filter_unchoose(__u32 tgid, int goes_on)
+static __always_inline void filter_unchoose(__u32 tgid, int execs)
 {
 	struct event_choices *choices;
 
 	if (!filter.by_thread || !filter_control.chosen)
 		return;
-	if (!goes_on) {
+	if (!execs) {
 		bpf_map_delete_elem(&process_choices, &tgid);
 		return;
 	}
@@ -346,18 +420,37 @@ static __always_inline void filter_unchoose(__u32 tgid, int goes_on)
 		choices->nr = 0;
 }
 
-/* The program of a process is over: it has ended, or the thread @id runs another, if it @goes_on.
+/* The thread @id ends: another one that gets its number begins anew. */
+static __always_inline void filter_end_thread(__u64 id)
+{
+	struct event_account *account;
+	__u32 tid = event_tid(id);
+
+	if (!filter.on)
+		return;
+	account = filter.accounts ? bpf_map_lookup_elem(&thread_accounts, &id) : 0;
+	if (account)
+		account->outstanding = 0;
+	if (filter.by_thread)
+		bpf_map_delete_elem(&thread_modes, &tid);
+}
+
+/* The program of a process is over: it has ended, or the thread @id runs another, if it @execs.
  * Nothing of what that thread allocated is outstanding, and the process is a copy no more. */
-static __always_inline void filter_over(__u64 id, int goes_on)
+static __always_inline void filter_over(__u64 id, int execs)
 {
 	struct event_account *account;
 	__u32 tgid = event_tgid(id);
 
 	if (!filter.on)
 		return;
+	if (filter.sum_sites && execs)
+		filter_begin_program(tgid);
+	else if (filter.sum_sites)
+		bpf_map_delete_elem(&process_programs, &tgid);
 	filter_outdated = 1;
 	bpf_map_delete_elem(&filter_copies, &tgid);
-	filter_unchoose(tgid, goes_on);
+	filter_unchoose(tgid, execs);
 	if (filter.sum_processes)
 		bpf_map_delete_elem(&process_sums, &tgid);
 	account = filter.accounts ? bpf_map_lookup_elem(&thread_accounts, &id) : 0;

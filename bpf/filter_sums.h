@@ -36,7 +36,8 @@ struct {
 	__type(value, struct event_sum);
 } process_sums SEC(".maps");
 
-/* By the address that calls return to. */
+/* By the address that calls return to; of other programs that a process ran before, they are others
+ * (filter_program). */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -44,6 +45,18 @@ struct {
 	__type(key, struct filter_key);
 	__type(value, struct event_sum);
 } site_sums SEC(".maps");
+
+/* By process, which of the programs that were begun it runs: a number, which is not here of the
+ * first one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, EVENT_MAX_TARGETS);
+	__type(key, __u32);
+	__type(value, __u32);
+} process_programs SEC(".maps");
+
+__u32 filter_programs; /* how many programs were begun */
 
 /* Not on the stack, of which an old verifier gives all calls together 512 bytes. */
 const volatile struct event_account filter_nothing;
@@ -53,9 +66,13 @@ static __always_inline struct event_account *filter_account(const __u64 *id)
 {
 	struct event_account *account = bpf_map_lookup_elem(&thread_accounts, id);
 
+	if (account)
+		return account;
+	bpf_map_update_elem(&thread_accounts, id, (void *)&filter_nothing, BPF_NOEXIST);
+	account = bpf_map_lookup_elem(&thread_accounts, id);
 	if (!account)
-		bpf_map_update_elem(&thread_accounts, id, (void *)&filter_nothing, BPF_NOEXIST);
-	return account ? account : bpf_map_lookup_elem(&thread_accounts, id);
+		count(&drops.sum);
+	return account;
 }
 
 /* Add @bytes to the sum of @key in @map.  Returns whether it is sent: it was, or has reached
@@ -68,11 +85,21 @@ static __always_inline int filter_sum_add(void *map, const void *key, __s64 byte
 		bpf_map_update_elem(map, key, (void *)&filter_nothing, BPF_NOEXIST);
 		sum = bpf_map_lookup_elem(map, key);
 	}
-	if (!sum)
+	if (!sum) {
+		count(&drops.sum);
 		return 0;
+	}
 	if (__sync_fetch_and_add(&sum->outstanding, bytes) + bytes >= trigger)
 		sum->full = 1;
 	return sum->full != 0;
+}
+
+/* The number of the program that the process *@tgid runs. */
+static __always_inline __u64 filter_program(const void *tgid)
+{
+	__u32 *program = bpf_map_lookup_elem(&process_programs, tgid);
+
+	return program ? *program : 0;
 }
 
 /* Why a block is sent. */
@@ -82,26 +109,25 @@ enum { FILTER_BY_THREAD = 1, FILTER_BY_SUM = 2 };
  * Returns by what that is to be sent. */
 static __noinline int filter_add(const struct filter_block *block, __u32 tgid, __s64 bytes)
 {
-	struct filter_key key = {.addr = (__u64)tgid << 32,
-				 .tgid = tgid}; /* of all: stack is scarce */
+	struct filter_key key = {.tgid = tgid}; /* of all: stack is scarce */
 	struct event_account *account;
-	__s64 outstanding = 0;
 	int full = 0;
 
 	if (!filter.accounts || !block)
 		return 0;
-	key.addr |= block->tid;
-	account = filter_account(&key.addr);
-	if (account)
-		outstanding = __sync_fetch_and_add(&account->outstanding, bytes) + bytes;
 	if (filter.sum_processes)
 		full |= filter_sum_add(&process_sums, &key.tgid, bytes,
 				       filter_control.trigger_process);
-	key.addr = block->site;
-	if (filter.sum_sites)
+	if (filter.sum_sites) {
+		key.addr = block->site;
+		key.tgid |= filter_program(&key.tgid) << 32;
 		full |= filter_sum_add(&site_sums, &key, bytes, filter_control.trigger_site);
+	}
 	full *= FILTER_BY_SUM;
-	if (outstanding >= filter_control.trigger_bytes)
+	key.addr = key.tgid << 32 | block->tid;
+	account = filter_account(&key.addr);
+	if (account && __sync_fetch_and_add(&account->outstanding, bytes) + bytes >=
+			       filter_control.trigger_bytes)
 		full |= FILTER_BY_THREAD;
 	return full;
 }

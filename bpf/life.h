@@ -108,6 +108,9 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 
 	send_freed(placed_state(), FREED_SENT);
 	leave_slot();
+	id = filter.on ? current_id() : 0;
+	if (id && code_of(id))
+		filter_end_thread(id);
 	if (BPF_CORE_READ(task, signal, live.counter)) {
 		tell_of_leader(task);
 		return 0;

@@ -98,6 +98,7 @@ enum filter_state {
 	FILTER_SENT,
 	FILTER_COUNTED,	 /* its thread was only counted */
 	FILTER_LEFT_OUT, /* it is not in the sample */
+	FILTER_END,	 /* no block: where a mapping ends that begins at its site */
 };
 
 /* A thread's part in filter.h. */

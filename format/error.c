@@ -44,6 +44,7 @@ const char *mlk_loss_text(enum mlk_loss kind)
 		[MLK_LOST_NOTICE] = "notices that a process runs another program",
 		[MLK_LOST_LOOK] = "processes whose last blocks were not looked at for overruns",
 		[MLK_LOST_USER] = "stacks of user space",
+		[MLK_LOST_SUM] = "allocations and frees that were not added up for --trigger",
 	};
 
 	return (unsigned int)kind < MLK_LOSS_NR ? text[kind]

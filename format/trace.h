@@ -231,6 +231,9 @@ struct mlk_account {
 /* Bits of mlk_account.flags. */
 enum mlk_account_flag {
 	MLK_ACCOUNT_ENDED = 1 << 0, /* the thread had ended */
+	/* what the next account of this number says is beside what this one says, and does not
+	 * replace it */
+	MLK_ACCOUNT_CLOSED = 1 << 1,
 };
 
 /* Where a block of the kernel's comes from.  An ALLOC has the number of its origin in register
@@ -325,6 +328,7 @@ enum mlk_loss {
 			     leaked */
 	MLK_LOST_LOOK,	  /* processes that ended before their guarded blocks were checked */
 	MLK_LOST_USER,	  /* allocations of the kernel whose stack of user space is missing */
+	MLK_LOST_SUM,	  /* changes of what is outstanding that were not added up for --trigger */
 	MLK_LOSS_NR,
 };
 

@@ -151,6 +151,27 @@ static void listen_for_requests(struct control *control)
 		log_warn("'mleak ctl' cannot reach this recorder: %s", strerror(-err));
 }
 
+/* Whose traces they are, and how the recording was begun: for struct switch_writer. */
+struct session_traces {
+	struct session *s;
+	const struct session_opts *how;
+};
+
+static int end_trace(void *ctx, enum mlk_end reason, uint64_t *bytes)
+{
+	struct session *s = ((struct session_traces *)ctx)->s;
+
+	session_end_trace(s, reason, bytes);
+	return s->out.err;
+}
+
+static void begin_trace(void *ctx, int fd)
+{
+	const struct session_traces *traces = ctx;
+
+	session_begin_trace(traces->s, traces->how, fd);
+}
+
 /* Record the processes of @s, which are open, and of which @c is held if we started it.  Returns 0,
  * or EXIT_RECORD_FAILED after one sentence was logged, or REFUSED. */
 static int record(struct session *s, const struct record_opts *o, struct command *c)
@@ -168,8 +189,12 @@ static int record(struct session *s, const struct record_opts *o, struct command
 				    .force = o->force,
 				    .falls_back = o->argv && o->backend == BACKEND_AUTO};
 	struct output out = {.number = o->several.on};
-	struct switcher sw = {
-		.opts = &o->several, .name = &o->output, .how = &opts, .out = &out, .pid = s->pid};
+	struct session_traces traces = {s, &opts};
+	struct switcher sw = {.opts = &o->several,
+			      .name = &o->output,
+			      .out = &out,
+			      .pid = s->pid,
+			      .writer = {&traces, end_trace, begin_trace}};
 	struct control control;
 	struct event_loop_opts limits = {.duration_ns = o->duration_ns,
 					 .max_size = o->max_size,
@@ -356,6 +381,7 @@ static int record_kernel(const struct record_opts *o)
 	opts.output = o->output;
 	opts.duration_ns = o->duration_ns;
 	opts.max_size = o->max_size;
+	opts.several = o->several;
 	opts.zstd_level = o->zstd_level;
 	opts.probes.min_size = o->filters.min_size;
 	opts.probes.max_size = o->filters.max_size;

@@ -172,18 +172,6 @@ static void wait_and_take(struct loop *l, bool drained)
 	}
 }
 
-/* Another trace is due: why? */
-static void switch_trace(struct loop *l, uint64_t now_ns)
-{
-	struct switcher *sw = l->asked.switcher;
-	bool by_time = sw->next_ns && now_ns >= sw->next_ns;
-
-	switch_now(sw, l->session,
-		   sw->due   ? MLK_END_SIGNAL
-		   : by_time ? MLK_END_DURATION
-			     : MLK_END_SIZE);
-}
-
 static void on_time(struct loop *l)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -197,7 +185,7 @@ static void on_time(struct loop *l)
 	control_serve(l->control, now_ns, ctl_answer, &l->asked);
 	if (!l->reason &&
 	    switch_is_due(l->asked.switcher, mlk_writer_bytes(l->session->out.writer), now_ns))
-		switch_trace(l, now_ns);
+		switch_now(l->asked.switcher, switch_reason(l->asked.switcher, now_ns));
 	if (l->session->out.err)
 		return;
 	if (now_ns >= l->start_ns + QUIET_NS && session_is_quiet(l->session))

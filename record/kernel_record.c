@@ -19,12 +19,12 @@
 #include "mleak.h"
 #include "record/base/clock.h"
 #include "record/base/kernel.h"
-#include "record/kernel/joined_stack.h"
 #include "record/kernel/kallsyms.h"
 #include "record/kernel/kernel_events.h"
 #include "record/kernel/kernel_memory.h"
 #include "record/kernel/kernel_origins.h"
 #include "record/kernel/kernel_stacks.h"
+#include "record/kernel_trace.h"
 #include "record/privilege/privileges.h"
 #include "record/signals.h"
 
@@ -32,21 +32,6 @@
 #define USERS_MS   20	       /* where copies of user space wait to be written */
 #define SOON_MS	   5	       /* while stacks are new */
 #define LOOK_NS	   5000000000u /* a block that lives shorter may not be seen */
-
-struct recording {
-	const struct kernel_opts *opts;
-	struct output *out;
-	struct kmem_probes *probes;
-	struct kallsyms *names;
-	struct kernel_stacks *stacks;
-	struct kernel_origins *origins;
-	struct kernel_events *events;
-	struct mlk_writer *writer;
-	uint64_t start_ns, losses_ns;
-	struct kernel_memory memory;
-	uint64_t counts[KMEM_COUNT_NR], missed_allocs, missed_frees;
-	enum mlk_end reason; /* 0: go on */
-};
 
 static int explain_names(int err)
 {
@@ -60,7 +45,7 @@ static int explain_names(int err)
 }
 
 /* The programs come first: kallsyms names them, too. */
-static int attach(struct recording *r)
+static int attach(struct kernel_recording *r)
 {
 	int err = kallsyms_are_shown() ? 0 : -EACCES;
 
@@ -83,74 +68,7 @@ static int attach(struct recording *r)
 	return err;
 }
 
-static void add_option(char *text, size_t room, const char *option, const char *value)
-{
-	size_t len = strlen(text);
-
-	if (value)
-		snprintf(text + len, room - len, "%s%s%s", option, value[0] ? " " : "", value);
-}
-
-/* How the blocks are seen, and the options that chose them: neither has a place of its own in the
- * trace. */
-static void describe(const struct kernel_opts *o, char *text, size_t room)
-{
-	char older[32];
-
-	snprintf(text, room, "BPF on the kernel's tracepoints, %s",
-		 o->probes.all_events ? "all events"
-				      : "blocks that lived for a look each 5 seconds");
-	snprintf(older, sizeof(older), "%gs", (double)o->older_ns / 1e9);
-	add_option(text, room, ", --percpu", o->probes.percpu ? "" : NULL);
-	add_option(text, room, ", --user-stacks", o->probes.user_stacks ? "" : NULL);
-	add_option(text, room, ", --older", o->older_ns ? older : NULL);
-	add_option(text, room, ", --comm", o->probes.comm);
-	add_option(text, room, ", --cgroup", o->cgroup);
-	add_option(text, room, ", --cache", o->cache);
-}
-
-static int open_trace(struct recording *r, int fd)
-{
-	char how[PATH_MAX + 256];
-	struct utsname u;
-	struct mlk_meta meta = {.command = "the kernel",
-				.exe = "",
-				.comm = "kernel",
-				.hostname = u.nodename,
-				.kernel = u.release,
-				.machine = u.machine,
-				.recorder = "mleak " MLEAK_VERSION,
-				.backend = how,
-				.tgid = KERNEL_TGID,
-				.of_kernel = 1,
-				.stack_limit = r->opts->probes.user_stacks
-						       ? JOINED_STACK_MOST
-						       : KMEM_STACK_DEPTH * sizeof(uint64_t),
-				.stack_mode = MLK_STACK_RAW,
-				.sample_every = r->opts->probes.sample_every,
-				.min_size = r->opts->probes.min_size,
-				.max_size = r->opts->probes.max_size};
-	struct mlk_thread kernel = {.tgid = KERNEL_TGID, .tid = 0, .name = "kernel"};
-	int err;
-
-	uname(&u);
-	describe(r->opts, how, sizeof(how));
-	meta.start_ns = r->start_ns = clock_now_ns();
-	meta.realtime_ns = clock_ns(CLOCK_REALTIME);
-	err = mlk_writer_open(&r->writer, fd, &meta, r->opts->zstd_level);
-	if (!err)
-		err = mlk_writer_threads(r->writer, &kernel, 1);
-	/* So that a recording that is killed has its stacks, if without names.  Who reads it as it
-	 * is written needs all names that there may be. */
-	if (!err)
-		err = kernel_stacks_write(r->stacks, r->writer,
-					  r->opts->output.told < 0 ? KERNEL_STACKS_NO_NAMES
-								   : KERNEL_STACKS_ALL,
-					  r->start_ns);
-	return err;
-}
-
-static int begin(struct recording *r)
+static int begin(struct kernel_recording *r)
 {
 	int err = kernel_origins_new(&r->origins, r->probes, r->writer);
 	const struct kernel_events_opts opts = {.probes = r->probes,
@@ -174,63 +92,30 @@ static int begin(struct recording *r)
 	return 0;
 }
 
-/* What was counted goes into the trace with the next events. */
-static int note_losses(struct recording *r)
-{
-	const struct kernel_events_sums *sums = kernel_events_sums(r->events);
-	const uint64_t *c = r->counts;
-	struct mlk_losses losses = {.first_ns = r->losses_ns ? r->losses_ns : r->start_ns};
-	int err = kmem_probes_counts(r->probes, r->counts, &r->missed_allocs, &r->missed_frees);
-
-	if (err)
-		return err;
-	losses.last_ns = r->losses_ns = clock_now_ns();
-	losses.count[MLK_LOST_ALLOC] = c[KMEM_LOST_RING_ALLOC] + r->missed_allocs;
-	losses.count[MLK_LOST_FREE] = c[KMEM_LOST_FREES] + c[KMEM_LOST_RING] + r->missed_frees;
-	losses.count[MLK_LOST_STATE] = c[KMEM_LOST_FULL];
-	losses.count[MLK_LOST_USER] = c[KMEM_LOST_USER] + c[KMEM_UNREAD_USER] + sums->gone_users +
-				      sums->cut_users + sums->other_users;
-	losses.count[MLK_LOST_MAPS] = sums->too_large;
-	losses.count[MLK_LOST_MODULE] = sums->unreadable;
-	losses.skipped[MLK_SKIPPED_SIZE] = c[KMEM_FILTERED] + sums->filtered;
-	losses.skipped_bytes[MLK_SKIPPED_SIZE] = c[KMEM_FILTERED_BYTES] + sums->filtered_bytes;
-	losses.skipped[MLK_SKIPPED_SAMPLE] = c[KMEM_UNSAMPLED];
-	losses.skipped_bytes[MLK_SKIPPED_SAMPLE] = c[KMEM_UNSAMPLED_BYTES];
-	losses.skipped[MLK_SKIPPED_FREE] = c[KMEM_OLD_FREES];
-	losses.skipped[MLK_SKIPPED_OWN] = c[KMEM_OWN];
-	losses.skipped_bytes[MLK_SKIPPED_OWN] = c[KMEM_OWN_BYTES];
-	losses.skipped[MLK_SKIPPED_SLAB] = sums->slab_pages;
-	losses.skipped_bytes[MLK_SKIPPED_SLAB] = sums->slab_bytes;
-	if (!r->opts->probes.all_events) {
-		losses.skipped[MLK_SKIPPED_SHORT] = c[KMEM_SHORT];
-		losses.skipped_bytes[MLK_SKIPPED_SHORT] = c[KMEM_SHORT_BYTES];
-	}
-	mlk_writer_set_losses(r->writer, &losses);
-	return 0;
-}
-
-static int look(struct recording *r)
-{
-	int err = kernel_events_look(r->events);
-
-	if (!err)
-		err = note_losses(r);
-	return err ? err : mlk_writer_flush(r->writer);
-}
-
-static void wait_a_little(struct recording *r, int signals)
+static void wait_a_little(struct kernel_recording *r, int signals)
 {
 	struct pollfd any = {.fd = signals, .events = POLLIN};
 	struct signalfd_siginfo info;
 	int ms = r->opts->probes.user_stacks ? USERS_MS : CONSUME_MS;
 
-	if (poll(&any, 1, kernel_events_are_new(r->events) ? SOON_MS : ms) > 0 &&
-	    read(signals, &info, sizeof(info)) > 0 && info.ssi_signo != SIGUSR1 &&
-	    info.ssi_signo != SIGUSR2)
+	if (poll(&any, 1, kernel_events_are_new(r->events) ? SOON_MS : ms) <= 0 ||
+	    read(signals, &info, sizeof(info)) <= 0)
+		return;
+	if (info.ssi_signo == SIGUSR2)
+		r->switcher.due = r->opts->several.on;
+	else if (info.ssi_signo != SIGUSR1)
 		r->reason = MLK_END_SIGNAL;
 }
 
-static int run(struct recording *r, int signals)
+/* Begin another trace if that is due.  Returns 0 or an error. */
+static int switch_if_due(struct kernel_recording *r, uint64_t now_ns)
+{
+	if (!r->reason && switch_is_due(&r->switcher, mlk_writer_bytes(r->writer), now_ns))
+		switch_now(&r->switcher, switch_reason(&r->switcher, now_ns));
+	return r->err;
+}
+
+static int run(struct kernel_recording *r, int signals)
 {
 	uint64_t now_ns = clock_now_ns(), next_ns = now_ns + LOOK_NS;
 	uint64_t end_ns = r->opts->duration_ns ? now_ns + r->opts->duration_ns : UINT64_MAX;
@@ -244,18 +129,20 @@ static int run(struct recording *r, int signals)
 			err = kernel_memory_sample(&r->memory, r->writer, now_ns);
 		if (!err && (now_ns >= next_ns || kmem_probes_are_crowded(r->probes) ||
 			     kernel_events_are_many(r->events))) {
-			err = look(r);
+			err = kernel_trace_look(r);
 			next_ns = now_ns + LOOK_NS;
 		}
 		if (now_ns >= end_ns)
 			r->reason = MLK_END_DURATION;
 		if (r->opts->max_size && mlk_writer_bytes(r->writer) >= r->opts->max_size)
 			r->reason = MLK_END_SIZE;
+		if (!err)
+			err = switch_if_due(r, now_ns);
 	}
 	return err;
 }
 
-static int finish(struct recording *r)
+static int finish(struct kernel_recording *r)
 {
 	int err;
 
@@ -264,7 +151,7 @@ static int finish(struct recording *r)
 	if (!err)
 		err = kernel_memory_finish(&r->memory, r->writer);
 	if (!err)
-		err = note_losses(r);
+		err = kernel_trace_note_losses(r);
 	/* who reads it as it is written has all names but those of what entered the kernel */
 	if (!err && (r->opts->output.told < 0 || r->opts->probes.user_stacks))
 		err = kernel_stacks_write(r->stacks, r->writer, KERNEL_STACKS_USED, r->start_ns);
@@ -277,14 +164,14 @@ static void warn(uint64_t nr, const char *what)
 		log_warn("%" PRIu64 " %s", nr, what);
 }
 
-static void tell(const struct recording *r)
+static void tell(const struct kernel_recording *r)
 {
 	const struct kernel_events_sums *sums = kernel_events_sums(r->events);
 	const uint64_t *c = r->counts;
 
 	log_info("recorded %.1f s of the kernel's memory: %" PRIu64 " allocations, %" PRIu64
 		 " freed; %" PRIu64 " lived long enough to be written",
-		 (double)(clock_now_ns() - r->start_ns) / 1e9, c[KMEM_ALLOCATED],
+		 (double)(clock_now_ns() - r->begin_ns) / 1e9, c[KMEM_ALLOCATED],
 		 c[KMEM_SHORT] + c[KMEM_SENT], sums->allocs);
 	log_info("stacks: %" PRIu64
 		 " walked by the kernel, the others known by its tables; of these "
@@ -328,25 +215,29 @@ static void tell(const struct recording *r)
 
 /* What goes on needs no privileges but to find the paths of cgroups by their ids, and what is open
  * already. */
-static void give_up_privileges(const struct recording *r)
+static void give_up_privileges(const struct kernel_recording *r)
 {
+	const bool several = r->opts->several.on;
 	const struct privileges_later later = {.preload = true};
 	uint64_t caps = UINT64_C(1) << CAP_DAC_READ_SEARCH;
 
 	if (kernel_maps_take_bpf())
 		caps |= UINT64_C(1) << CAP_BPF;
+	/* further traces go where the first one did, which others may own */
+	if (several)
+		caps |= UINT64_C(1) << CAP_DAC_OVERRIDE;
 	/* Landlock lets nobody look at the memory of others, whatever capabilities they have. */
 	if (r->opts->probes.user_stacks)
 		caps |= privileges_needed(&later);
 	else
-		sandbox_enter_both(r->writer, -1);
+		sandbox_enter_both(r->writer, several ? r->out->place.dir : -1);
 	privileges_reduce(caps, r->writer);
 }
 
 /* Whether it was the trace: the writer repeats its error. */
-static void explain_end(const struct recording *r, bool began, int err)
+static void explain_end(const struct kernel_recording *r, bool began, int err)
 {
-	if (began && !mlk_writer_flush(r->writer))
+	if (began && r->writer && !mlk_writer_flush(r->writer))
 		log_error("cannot read what the eBPF programs recorded of the kernel's memory: %s; "
 			  "the trace '%s' ends there, without names of functions",
 			  mlk_strerror(err), r->out->path);
@@ -354,7 +245,7 @@ static void explain_end(const struct recording *r, bool began, int err)
 		log_error("cannot write the trace to '%s': %s", r->out->path, mlk_strerror(err));
 }
 
-static int record_to(struct recording *r)
+static int record_to(struct kernel_recording *r)
 {
 	bool began = false, told = false;
 	sigset_t set;
@@ -363,7 +254,8 @@ static int record_to(struct recording *r)
 	signals_block();
 	signals_of_ours(&set);
 	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	err = signals < 0 ? -errno : open_trace(r, r->out->fd);
+	r->begin_ns = clock_now_ns();
+	err = signals < 0 ? -errno : kernel_trace_open(r, r->out->fd, r->begin_ns);
 	if (!err)
 		err = begin(r);
 	/* Who waits for the trace to have its name waits for the recording to begin. */
@@ -374,6 +266,8 @@ static int record_to(struct recording *r)
 	if (!err) {
 		began = true;
 		give_up_privileges(r);
+		if (r->opts->several.time_ns)
+			r->switcher.next_ns = clock_now_ns() + r->opts->several.time_ns;
 		err = run(r, signals);
 	}
 	if (!err)
@@ -389,10 +283,14 @@ static int record_to(struct recording *r)
 
 int kernel_record(const struct kernel_opts *opts)
 {
-	struct output out = {.number = 0};
-	struct recording r = {.opts = opts, .out = &out};
+	struct output out = {.number = opts->several.on};
+	struct kernel_recording r = {.opts = opts, .out = &out};
 	int err;
 
+	r.switcher = (struct switcher){.opts = &opts->several,
+				       .name = &opts->output,
+				       .out = &out,
+				       .writer = kernel_trace_writer(&r)};
 	if (output_open(&out, &opts->output, 0))
 		return EXIT_RECORD_FAILED;
 	err = attach(&r);
@@ -401,6 +299,7 @@ int kernel_record(const struct kernel_opts *opts)
 	kernel_events_free(r.events);
 	kernel_origins_free(r.origins);
 	mlk_writer_free(r.writer);
+	switch_release(&r.switcher);
 	output_close(&out);
 	kernel_stacks_free(r.stacks);
 	kmem_probes_free(r.probes);

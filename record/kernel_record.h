@@ -4,6 +4,7 @@
 
 #include "record/kernel/kmem_probes.h"
 #include "record/output.h"
+#include "record/switch.h"
 
 /* A recording of the kernel as the command line asks for it; strings are borrowed. */
 struct kernel_opts {
@@ -14,6 +15,7 @@ struct kernel_opts {
 	uint64_t older_ns;    /* only blocks that lived so long when they were looked at */
 	uint64_t duration_ns; /* 0: until a signal */
 	uint64_t max_size;    /* of the trace, bytes; 0: no limit */
+	struct switch_opts several;
 	int zstd_level;
 };
 

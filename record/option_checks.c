@@ -90,10 +90,10 @@ static int check_kernel(const struct record_opts *o)
 	else if (o->follow || o->guard || o->on_full || o->backend != BACKEND_AUTO || o->dry_run ||
 		 o->redact || o->raw_stack || o->ring_size || o->force ||
 		 o->embed != EMBED_SYMBOLS || record_options_for_probes(o) || o->filters.delay_ns ||
-		 o->several.on || o->several.keep || o->filters.sample_bytes)
+		 o->filters.sample_bytes)
 		log_error("--kernel goes with --duration, -z, -Z, -s N, --output, --quiet, "
-			  "--max-size, --compress and the options of its own group: leave the "
-			  "others out");
+			  "--max-size, --switch-output, --keep, --compress and the options of its "
+			  "own group: leave the others out");
 	else if (o->of_kernel.probes.user_stacks && o->of_kernel.older_ns)
 		log_error("--user-stacks does not go with --older, for which they would have to be "
 			  "kept long: leave --older out; 'mleak report --older' does it");
@@ -122,14 +122,14 @@ int record_options_check(const struct record_opts *o)
 		return 0;
 	if (output_check_name(o->output.name, !o->kernel, o->several.on))
 		return -EINVAL;
-	if (o->kernel || o->kernel_option)
-		return check_kernel(o);
 	if (o->several.on && check_several(o))
 		return -EINVAL;
 	if (o->several.keep && !o->several.on) {
 		log_error("--keep is for the traces of --switch-output: give that, too");
 		return -EINVAL;
 	}
+	if (o->kernel || o->kernel_option)
+		return check_kernel(o);
 	if (o->redact && o->raw_stack) {
 		log_error("--redact keeps the least of a stack and --raw-stack all of it: give one "
 			  "of them");

@@ -200,8 +200,8 @@ static const struct option_info table[] = {
 	{.key = OPT_RING_SIZE,
 	 .name = "ring-size",
 	 .arg = "BYTES",
-	 .help = "size of the event buffer, 64K to 1G, a power of two [64M]; preload: of each "
-		 "thread's, to 64M [512K, of the first 16 threads 4M]"},
+	 .help = "size of the event buffer, a power of two from 64K to 1G [64M]. preload: that of "
+		 "each thread, up to 64M [512K, of the first 16 threads 4M]"},
 	{.key = OPT_ON_FULL,
 	 .name = "on-full",
 	 .arg = "WHAT",

@@ -91,7 +91,14 @@ static void leave_trace(struct switcher *sw, struct output *next, uint64_t bytes
 	output_move(sw->out, next);
 }
 
-void switch_now(struct switcher *sw, struct session *s, enum mlk_end reason)
+enum mlk_end switch_reason(const struct switcher *sw, uint64_t now_ns)
+{
+	if (sw->due)
+		return MLK_END_SIGNAL;
+	return sw->next_ns && now_ns >= sw->next_ns ? MLK_END_DURATION : MLK_END_SIZE;
+}
+
+void switch_now(struct switcher *sw, enum mlk_end reason)
 {
 	struct output *next = calloc(1, sizeof(*next));
 	uint64_t bytes;
@@ -112,12 +119,11 @@ void switch_now(struct switcher *sw, struct session *s, enum mlk_end reason)
 	}
 	sw->failures = 0;
 	sw->retry_ns = 0;
-	session_end_trace(s, reason, &bytes);
-	if (s->out.err) {
+	if (sw->writer.end(sw->writer.ctx, reason, &bytes)) {
 		output_close(next);
 	} else {
 		leave_trace(sw, next, bytes);
-		session_begin_trace(s, sw->how, sw->out->fd);
+		sw->writer.begin(sw->writer.ctx, sw->out->fd);
 	}
 	free(next);
 }

@@ -177,7 +177,7 @@ static void dump_losses(FILE *out, const struct mlk_losses *losses)
 		[MLK_LOST_MAPS] = "maps",	 [MLK_LOST_MODULE] = "modules",
 		[MLK_LOST_UNMAP] = "unmaps",	 [MLK_LOST_OVERRUN] = "overruns",
 		[MLK_LOST_NOTICE] = "notices",	 [MLK_LOST_LOOK] = "looks",
-		[MLK_LOST_USER] = "users",
+		[MLK_LOST_USER] = "users",	 [MLK_LOST_SUM] = "sums",
 	};
 
 	static const char *const skipped[MLK_SKIP_NR] = {

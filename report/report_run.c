@@ -99,6 +99,12 @@ static bool tells_growth(const struct report_run *job)
 	       (stacks || opts->format == FORMAT_CSV || opts->format == FORMAT_JSON);
 }
 
+/* Is the report a page, with a table of threads?  Memory may be too short for that. */
+static bool has_page_of_threads(const struct report_run *job)
+{
+	return job->opts->format == FORMAT_HTML && tells_growth(job) && !job->opts->before;
+}
+
 /* Can the report do without what is said of growth? */
 static bool can_leave_out_growth(const struct report_run *job)
 {
@@ -132,7 +138,9 @@ static bool gives_up_growth(struct report_run *job, int err)
 		return false;
 	growth_free(job->growth);
 	stack_times_free(job->times);
+	thread_accounts_free(job->accounts);
 	replay_free(job->leaks);
+	job->accounts = NULL;
 	job->growth = NULL;
 	job->times = NULL;
 	job->leaks = NULL;
@@ -198,7 +206,7 @@ static int collect_report(struct report_run *job)
 		if (err)
 			return report_run_explain_read(job, err);
 	}
-	if (group_is_threads(job->opts->by)) {
+	if (group_is_threads(job->opts->by) || has_page_of_threads(job)) {
 		err = thread_accounts_new(&job->accounts);
 		if (err)
 			return report_run_explain_read(job, err);

@@ -90,6 +90,10 @@ static void warn_of_losses(const char *path, const struct replay *leaks)
 	if (losses->count[MLK_LOST_USER])
 		log_warn("'%s': %" PRIu64 " %s are missing", path, losses->count[MLK_LOST_USER],
 			 mlk_loss_text(MLK_LOST_USER));
+	if (losses->count[MLK_LOST_SUM])
+		log_warn("'%s': %" PRIu64 " %s, for lack of room: what was to be recorded then may "
+			 "be missing",
+			 path, losses->count[MLK_LOST_SUM], mlk_loss_text(MLK_LOST_SUM));
 	if (suspect.blocks)
 		log_warn("%" PRIu64 " of the outstanding blocks in '%s' (%" PRIu64
 			 " bytes) lived while frees were lost: they may have been freed",
@@ -159,8 +163,11 @@ void warn_of_names(const struct dwunw *dw)
 
 		for (uint32_t note = 1; shown && note <= notes; note *= 2)
 			if (notes & note)
-				log_warn("some names or lines of '%s' are missing: %s", shown,
-					 dwunw_note_text((enum dwunw_note)note));
+				log_warn("some names or lines of '%s' are missing: %s%s", shown,
+					 dwunw_note_text((enum dwunw_note)note),
+					 note == DWUNW_NOTE_NO_MEMORY
+						 ? "; allow more with --max-memory"
+						 : "");
 		free(shown);
 	}
 }

@@ -8,7 +8,8 @@ import subprocess
 import zlib
 
 FILE_HEADER, CHUNK_HEADER = 64, 96
-META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX, STACKS, OVERRUNS, UNWOUND = range(1, 12)
+META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX, STACKS, OVERRUNS, UNWOUND, ORIGINS, MEMORY = \
+    range(1, 14)
 HEADER = struct.Struct("<8sIHHQIIQQQQQIIQI")
 MAGIC, CHUNK_MAGIC = b"\xf5MLK\r\n\x1a\n", b"\xf5CHK\r\n\x1a\n"
 MASK64 = (1 << 64) - 1
@@ -103,6 +104,29 @@ def blocks(nr, addr, first=SECOND, tgid=7, tid=7):
                (b"\x11" + svar(0) + b"\0") * nr, svar(0) * nr, b"", b"", b"", b""]
     content = bytes([0, 14]) + b"".join(uvar(len(c)) for c in columns) + b"".join(columns)
     return Chunk(EVENTS, content, first, first + nr - 1, nr)
+
+
+def frees(nr, addr, first=SECOND, tgid=7, tid=7):
+    """An EVENTS chunk that frees what blocks() gave out."""
+    def column(of_first, of_others):
+        return of_first + of_others * (nr - 1)
+
+    columns = [b"\2" * nr, column(b"\0" + uvar(tgid) + uvar(tid), b"\1"), column(svar(0), svar(1)),
+               column(b"\0" + svar(addr), b"\0" + svar(16))] + [b""] * 10
+    content = bytes([0, 14]) + b"".join(uvar(len(c)) for c in columns) + b"".join(columns)
+    return Chunk(EVENTS, content, first, first + nr - 1, nr)
+
+
+def memory(samples):
+    """A MEMORY chunk: @samples are (tgid, time, {number: value}), the number that of doc/trace-format.md."""
+    content, time, last = uvar(len(samples)), samples[0][1], {}
+    for tgid, now, values in samples:
+        content += uvar(tgid) + svar(now - time) + uvar(sum(1 << number for number in values))
+        for number in sorted(values):
+            content += svar(values[number] - last.get(number, 0))
+        last.update(values)
+        time = now
+    return Chunk(MEMORY, content, samples[0][1], samples[-1][1], len(samples))
 
 
 def meta(command="forged", tgid=7, whole_life=1, comm=""):

@@ -4,18 +4,16 @@
 
 #include "unwind/dwunw.h"
 
-/* *@status says why it ended; for @max see dwunw_capture().  Returns the number of frames, or the
- * error. */
+/* *@status says why it ended, DWUNW_STATUS_NR after an error; for @max see dwunw_capture(). Returns
+ * the number of frames, or the error. */
 static inline int unwind_once(struct dwunw_space *space, const struct dwunw_sample *sample,
 			      struct dwunw_frame *frames, size_t max, enum dwunw_status *status)
 {
 	struct dwunw_result result;
 	int err = dwunw_capture(space, sample, frames, max, &result);
 
-	if (err)
-		return err;
-	*status = result.status;
-	return (int)result.nr_frames;
+	*status = err ? DWUNW_STATUS_NR : result.status;
+	return err ? err : (int)result.nr_frames;
 }
 
 /* A sample without anything special. */

@@ -85,6 +85,8 @@ enum dwunw_note {
 	DWUNW_NOTE_SPLIT = 1 << 2,
 	/* its .gnu_debugdata, the symbols of a stripped file, cannot be read */
 	DWUNW_NOTE_BAD_MINIDEBUG = 1 << 3,
+	/* there was too little memory to read its debug information, or a part of it */
+	DWUNW_NOTE_NO_MEMORY = 1 << 4,
 };
 
 /* Bits of enum dwunw_note for @module, by the names that were requested so far; 0 for a module that

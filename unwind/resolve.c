@@ -57,6 +57,8 @@ const char *dwunw_note_text(enum dwunw_note note)
 		return "its debug information is in .dwo files, which are not read";
 	case DWUNW_NOTE_BAD_MINIDEBUG:
 		return "its .gnu_debugdata cannot be read";
+	case DWUNW_NOTE_NO_MEMORY:
+		return "there was too little memory to read them";
 	}
 	return "unknown";
 }

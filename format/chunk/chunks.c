@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 int mlk_source_open(struct mlk_source *s, const char *path)
 {
@@ -282,12 +283,15 @@ void mlk_chunks_damaged(struct mlk_chunks *c)
 static int inflate(struct mlk_chunks *c)
 {
 	const struct mlk_chunk *h = &c->header;
+	size_t len;
 
 	if (ZSTD_findFrameCompressedSize(c->stored, h->stored_len) != h->stored_len ||
-	    ZSTD_getFrameContentSize(c->stored, h->stored_len) != h->raw_len ||
-	    ZSTD_decompress(c->raw, h->raw_len, c->stored, h->stored_len) != h->raw_len)
+	    ZSTD_getFrameContentSize(c->stored, h->stored_len) != h->raw_len)
 		return MLK_E_CORRUPT;
-	return 0;
+	len = ZSTD_decompress(c->raw, h->raw_len, c->stored, h->stored_len);
+	if (len == h->raw_len)
+		return 0;
+	return ZSTD_getErrorCode(len) == ZSTD_error_memory_allocation ? -ENOMEM : MLK_E_CORRUPT;
 }
 
 int mlk_chunks_fetch(struct mlk_chunks *c)

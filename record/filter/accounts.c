@@ -17,6 +17,7 @@ struct account_entry {
 	struct event_account taken; /* what was taken out of the map */
 	struct event_account now;   /* with what is in it */
 	bool ended, changed;
+	bool over; /* nothing of it is in the map: what comes is a new entry */
 };
 
 static struct account_entry *slot_of(struct account_entry *slots, size_t room, uint64_t id)
@@ -76,14 +77,24 @@ static bool has_ended(uint32_t tid)
 	return syscall(SYS_tkill, tid, 0) && errno == ESRCH;
 }
 
+/* Is the process recorded, by the map @targets of bpf/state.h?  One that has ended may be in /proc
+ * for long, and its main thread, too. */
+static bool is_target(int targets, uint32_t tgid)
+{
+	struct event_code code;
+
+	return !bpf_map_lookup_elem(targets, &tgid, &code);
+}
+
 /* The map @fd has @value of @id.  What another thread frees later of one that has ended begins a
- * new entry there. */
-static int note_account(struct accounts *a, int fd, uint64_t id, struct event_account value)
+ * new entry there, and so does another thread that gets its number. */
+static int note_account(struct accounts *a, int fd, int targets, uint64_t id,
+			struct event_account value)
 {
 	struct account_entry *e = entry_of(a, id);
 	struct event_account now;
-	bool over = has_ended(event_tid(id));
-	bool ended = over && !has_ended(event_tgid(id));
+	bool gone = !is_target(targets, event_tgid(id)) || has_ended(event_tgid(id));
+	bool over = gone || has_ended(event_tid(id)), ended = over && !gone;
 
 	if (!e)
 		return -ENOMEM;
@@ -93,12 +104,14 @@ static int note_account(struct accounts *a, int fd, uint64_t id, struct event_ac
 	e->changed |= memcmp(&now, &e->now, sizeof(now)) || ended != e->ended;
 	e->now = now;
 	e->ended = ended;
+	e->over = over;
+	e->changed |= over;
 	if (over)
 		e->taken = now;
 	return 0;
 }
 
-int accounts_read(struct accounts *a, int fd)
+int accounts_read(struct accounts *a, int fd, int targets)
 {
 	struct {
 		uint64_t ids[BATCH];
@@ -117,10 +130,41 @@ int accounts_read(struct accounts *a, int fd)
 		if (got && got != -ENOENT) /* that was the last */
 			nr = 0;
 		for (uint32_t i = 0; i < nr && !err; i++)
-			err = note_account(a, fd, batch->ids[i], batch->values[i]);
+			err = note_account(a, fd, targets, batch->ids[i], batch->values[i]);
 	}
 	free(batch);
 	return err;
+}
+
+/* Forget those that are over, as the trace has them.  Returns 0 or -ENOMEM. */
+static int drop_over(struct accounts *a, size_t nr_over)
+{
+	struct accounts rest = {.read_ns = a->read_ns};
+	int err = 0;
+
+	for (size_t i = 0; i < a->room && !err && nr_over; i++) {
+		struct account_entry *e;
+
+		if (!a->slots[i].id || a->slots[i].over)
+			continue;
+		e = entry_of(&rest, a->slots[i].id);
+		if (e)
+			*e = a->slots[i];
+		else
+			err = -ENOMEM;
+	}
+	if (err || !nr_over) {
+		accounts_release(&rest);
+		return err;
+	}
+	accounts_release(a);
+	*a = rest;
+	return 0;
+}
+
+static uint32_t flags_of(const struct account_entry *e)
+{
+	return (e->ended ? MLK_ACCOUNT_ENDED : 0) | (e->over ? MLK_ACCOUNT_CLOSED : 0);
 }
 
 static struct mlk_sum trace_sum(struct event_amount amount)
@@ -131,7 +175,7 @@ static struct mlk_sum trace_sum(struct event_amount amount)
 int accounts_write(struct accounts *a, struct mlk_writer *writer, uint64_t time_ns)
 {
 	struct mlk_account *list = calloc(a->nr + 1, sizeof(*list));
-	size_t nr = 0;
+	size_t nr = 0, nr_over = 0;
 	int err;
 
 	if (!list)
@@ -142,18 +186,19 @@ int accounts_write(struct accounts *a, struct mlk_writer *writer, uint64_t time_
 		if (!e->id || !e->changed)
 			continue;
 		e->changed = false;
+		nr_over += e->over;
 		list[nr++] =
 			(struct mlk_account){.time_ns = time_ns,
 					     .tgid = event_tgid(e->id),
 					     .tid = event_tid(e->id),
-					     .flags = e->ended ? MLK_ACCOUNT_ENDED : 0,
+					     .flags = flags_of(e),
 					     .allocated = trace_sum(e->now.counted),
 					     .freed = trace_sum(e->now.freed),
 					     .freed_by_others = trace_sum(e->now.freed_by_others)};
 	}
 	err = mlk_writer_accounts(writer, list, nr);
 	free(list);
-	return err;
+	return err ? err : drop_over(a, nr_over);
 }
 
 void accounts_begin_trace(struct accounts *a)

@@ -11,23 +11,24 @@
 
 struct account_entry;
 
-/* Of all threads, also those that have ended: a table, owned, in which nr of room slots are used.
- * All zero is empty. */
+/* Of the threads that live, and of those that have ended since the last call of accounts_write(): a
+ * table, owned, in which nr of room slots are used.  All zero is empty. */
 struct accounts {
 	struct account_entry *slots; /* open addressing by process and thread */
 	size_t nr, room;
 	uint64_t read_ns; /* when they were read last */
 };
 
-/* Read the map @fd of bpf/filter.h's thread_accounts, and take those out of it whose threads have
- * ended.  Returns 0 or -ENOMEM. */
-int accounts_read(struct accounts *a, int fd);
+/* Read @fd, the programs' map thread_accounts, and take those out of it whose threads have ended,
+ * by
+ * @targets, their map of that name, and by /proc.  Returns 0 or -ENOMEM. */
+int accounts_read(struct accounts *a, int fd, int targets);
 
-/* Write what has changed since the last call, as of @time_ns.  Returns 0, -ENOMEM or what the
- * writer returned. */
+/* Write what has changed since the last call, as of @time_ns, and forget the threads that have
+ * ended.  Returns 0, -ENOMEM or what the writer returned. */
 int accounts_write(struct accounts *a, struct mlk_writer *writer, uint64_t time_ns);
 
-/* The next trace begins: it gets all of them. */
+/* The next trace begins: it gets those of threads that live. */
 void accounts_begin_trace(struct accounts *a);
 
 /* Release what @a holds. */

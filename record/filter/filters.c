@@ -253,7 +253,8 @@ int filters_configure(const struct filter_opts *f, struct mleak_bpf *skel)
 		    {skel->maps.process_choices, set.by_thread},
 		    {skel->maps.thread_accounts, set.accounts},
 		    {skel->maps.process_sums, set.sum_processes},
-		    {skel->maps.site_sums, set.sum_sites}};
+		    {skel->maps.site_sums, set.sum_sites},
+		    {skel->maps.process_programs, set.sum_sites}};
 	int err = 0;
 
 	set_digits(f, set.digits, EVENT_FILTER_DIGITS);
@@ -314,7 +315,7 @@ struct block_key {
 struct batch {
 	union {
 		struct block_key blocks[BATCH];
-		uint32_t tids[BATCH];
+		uint32_t ids[BATCH]; /* of threads or processes */
 	} keys;
 	uint8_t values[BATCH * MAX_VALUE];
 	uint32_t tgids[EVENT_MAX_TARGETS];
@@ -349,44 +350,66 @@ static bool is_recorded(const struct batch *b, uint64_t tgid)
 	return bsearch(&key, b->tgids, b->nr_tgids, sizeof(key), compare_tgids) != NULL;
 }
 
-/* Take out what is of none any more among the first @nr entries read of the table @fd. */
-static void forget_batch(const struct mleak_bpf *skel, struct batch *b, int fd, uint32_t nr)
+static bool runs_program(const struct mleak_bpf *skel, uint32_t tgid, uint32_t program)
 {
-	bool blocks = fd != bpf_map__fd(skel->maps.thread_modes); /* or sites */
+	uint32_t now = 0;
 
-	if (blocks)
-		read_targets(skel, b);
-	for (uint32_t i = 0; i < nr; i++)
-		if (blocks && !is_recorded(b, b->keys.blocks[i].tgid))
-			bpf_map_delete_elem(fd, &b->keys.blocks[i]);
-		else if (!blocks && syscall(SYS_tkill, b->keys.tids[i], 0) && errno == ESRCH)
-			bpf_map_delete_elem(fd, &b->keys.tids[i]);
+	bpf_map_lookup_elem(bpf_map__fd(skel->maps.process_programs), &tgid, &now);
+	return now == program;
 }
 
-/* Returns false at the end of the table. */
-static bool sweep_batch(const struct mleak_bpf *skel, struct filters_sweep *sweep, int fd,
-			struct batch *b)
+static bool has_thread_ended(uint32_t tid)
+{
+	return syscall(SYS_tkill, tid, 0) && errno == ESRCH;
+}
+
+/* Does the entry @i that was read of the table @map belong to nobody? */
+static bool is_left(const struct mleak_bpf *skel, const struct batch *b, const struct bpf_map *map,
+		    uint32_t i)
+{
+	const uint64_t tgid = b->keys.blocks[i].tgid; /* a site's has the program's number, too */
+
+	if (map == skel->maps.thread_modes)
+		return has_thread_ended(b->keys.ids[i]);
+	if (map == skel->maps.process_sums || map == skel->maps.process_programs)
+		return !is_recorded(b, b->keys.ids[i]);
+	return !is_recorded(b, tgid) ||
+	       (map == skel->maps.site_sums &&
+		!runs_program(skel, (uint32_t)tgid, (uint32_t)(tgid >> 32)));
+}
+
+/* Returns false at the end of the table @map. */
+static bool sweep_batch(const struct mleak_bpf *skel, struct filters_sweep *sweep,
+			const struct bpf_map *map, struct batch *b)
 {
 	uint32_t nr = BATCH;
+	int fd = bpf_map__fd(map);
+	size_t size = bpf_map__key_size(map);
 	int err = bpf_map_lookup_batch(fd, sweep->inside ? &sweep->at : NULL, &sweep->at, &b->keys,
 				       b->values, &nr, NULL);
 
 	sweep->inside = !err;
-	if (!err || err == -ENOENT) /* that was the last */
-		forget_batch(skel, b, fd, nr);
+	if (err && err != -ENOENT) /* that was the last */
+		return false;
+	read_targets(skel, b);
+	for (uint32_t i = 0; i < nr; i++)
+		if (is_left(skel, b, map, i))
+			bpf_map_delete_elem(fd, (const char *)&b->keys + i * size);
 	return !err;
 }
 
 bool filters_sweep(const struct mleak_bpf *skel, struct filters_sweep *sweep)
 {
 	const struct bpf_map *const tables[FILTERS_SWEEP_TABLES] = {
-		skel->maps.filter_blocks, skel->maps.thread_modes, skel->maps.site_sums};
+		skel->maps.filter_blocks, skel->maps.thread_modes, skel->maps.site_sums,
+		skel->maps.process_sums, skel->maps.process_programs};
 	struct batch *b = malloc(sizeof(*b));
 
 	for (int i = 0; b && i < BATCHES && sweep->table < FILTERS_SWEEP_TABLES; i++) {
-		int fd = bpf_map__fd(tables[sweep->table]); /* negative: no filter needs it */
+		const struct bpf_map *map = tables[sweep->table];
 
-		if (fd < 0 || !sweep_batch(skel, sweep, fd, b))
+		/* negative: no filter needs it */
+		if (bpf_map__fd(map) < 0 || !sweep_batch(skel, sweep, map, b))
 			sweep->table++;
 	}
 	free(b);

@@ -84,10 +84,10 @@ double filters_mean_of(uint64_t every);
 
 struct mleak_bpf;
 
-/* The filters' tables in the kernel without what belongs to processes and threads that have ended.
- */
+/* The filters' tables in the kernel without what belongs to processes and threads that have ended,
+ * or to a program that its process does not run any more. */
 
-#define FILTERS_SWEEP_TABLES 3
+#define FILTERS_SWEEP_TABLES 5
 
 /* How far it has come; all zero: not begun. */
 struct filters_sweep {

@@ -36,6 +36,7 @@ struct kernel_events {
 	bool are_new;
 	struct pending_list pending;
 	uint64_t cut_ns, last_cut_ns;
+	uint64_t unreadable, too_large; /* in the traces before */
 	uint64_t next_id;
 	uint64_t vmemmap, page_offset; /* where the pages' descriptions and the pages are */
 	struct named_thread threads[THREADS];
@@ -340,8 +341,8 @@ static int write_until(struct kernel_events *e, uint64_t until_ns)
 	int err = pending_write(&e->pending, until_ns, write_one, e);
 
 	if (e->images) {
-		e->sums.unreadable = user_images_unreadable(e->images);
-		e->sums.too_large = user_images_too_large(e->images);
+		e->sums.unreadable = e->unreadable + user_images_unreadable(e->images);
+		e->sums.too_large = e->too_large + user_images_too_large(e->images);
 		user_images_look(e->images);
 	}
 	return err;
@@ -355,6 +356,7 @@ int kernel_events_look(struct kernel_events *e)
 
 	if (e->opts.all) {
 		err = kernel_events_consume(e);
+		e->last_cut_ns = now_ns;
 		return err ? err : write_until(e, UINT64_MAX);
 	}
 	e->cut_ns = now_ns > e->opts.older_ns ? now_ns - e->opts.older_ns : 0;
@@ -371,13 +373,36 @@ int kernel_events_look(struct kernel_events *e)
 	return err;
 }
 
-int kernel_events_finish(struct kernel_events *e)
+int kernel_events_look_at_all(struct kernel_events *e)
 {
 	const struct timespec grace = {.tv_nsec = GRACE_NS + MOMENT_NS};
-	int err;
 
 	nanosleep(&grace, NULL);
-	err = kernel_events_look(e);
+	return kernel_events_look(e);
+}
+
+uint64_t kernel_events_written_ns(const struct kernel_events *e)
+{
+	return e->last_cut_ns;
+}
+
+/* What waits to be written are frees: they need neither origins nor names nor code. */
+int kernel_events_begin_trace(struct kernel_events *e, struct mlk_writer *w)
+{
+	e->opts.writer = w;
+	memset(e->threads, 0, sizeof(e->threads));
+	if (!e->images)
+		return 0;
+	e->unreadable = e->sums.unreadable;
+	e->too_large = e->sums.too_large;
+	user_images_free(e->images);
+	return user_images_new(&e->images, w);
+}
+
+int kernel_events_finish(struct kernel_events *e)
+{
+	int err = kernel_events_look_at_all(e);
+
 	return err ? err : write_until(e, UINT64_MAX);
 }
 

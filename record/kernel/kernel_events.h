@@ -62,6 +62,16 @@ bool kernel_events_are_many(const struct kernel_events *e);
 /* Look at the blocks that live now, and write what is due. */
 int kernel_events_look(struct kernel_events *e);
 
+/* The same of all that live now: this waits until they are old enough to be looked at. */
+int kernel_events_look_at_all(struct kernel_events *e);
+
+/* After that: up to which time all is written. */
+uint64_t kernel_events_written_ns(const struct kernel_events *e);
+
+/* After kernel_events_look_at_all(), of which all is in a trace that has ended: from now on they
+ * are written to @w, to which nothing was.  Returns 0 or -ENOMEM. */
+int kernel_events_begin_trace(struct kernel_events *e, struct mlk_writer *w);
+
 /* Nothing is recorded any more: look for the last time, and write all that there is. */
 int kernel_events_finish(struct kernel_events *e);
 

@@ -202,6 +202,13 @@ int kernel_origins_number(struct kernel_origins *o, const struct kernel_origin_k
 	return err;
 }
 
+void kernel_origins_begin_trace(struct kernel_origins *o, struct mlk_writer *w)
+{
+	memset(o->slots, 0, o->nr_slots * sizeof(*o->slots));
+	o->nr = 0;
+	o->writer = w;
+}
+
 void kernel_origins_free(struct kernel_origins *o)
 {
 	if (!o)

@@ -23,6 +23,9 @@ struct kernel_origin_key {
 int kernel_origins_new(struct kernel_origins **out, const struct kmem_probes *probes,
 		       struct mlk_writer *w);
 
+/* From now on they are written to @w, to which nothing was: each that comes is new there. */
+void kernel_origins_begin_trace(struct kernel_origins *o, struct mlk_writer *w);
+
 /* The number of @key in *@number, which is written with @comm, a thread's name, if it is new.
  * Returns 0, -ENOMEM or the writer's error. */
 int kernel_origins_number(struct kernel_origins *o, const struct kernel_origin_key *key,

@@ -294,7 +294,7 @@ int probes_write_accounts(struct probes *p, struct mlk_writer *writer, bool last
 	if (fd < 0 || (!last && now_ns - p->accounts.read_ns < ACCOUNTS_NS))
 		return 0;
 	p->accounts.read_ns = now_ns;
-	err = accounts_read(&p->accounts, fd);
+	err = accounts_read(&p->accounts, fd, bpf_map__fd(p->skel->maps.targets));
 	return err ? err : accounts_write(&p->accounts, writer, now_ns);
 }
 
@@ -317,6 +317,7 @@ void probes_losses(const struct probes *p, struct mlk_losses *losses)
 	losses->count[MLK_LOST_EXEC] += d->fork + d->exit;
 	losses->count[MLK_LOST_NOTICE] += d->exec;
 	losses->count[MLK_LOST_UNMAP] += d->unmap;
+	losses->count[MLK_LOST_SUM] += d->sum;
 	filters_count(p->skel, losses);
 }
 

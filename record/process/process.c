@@ -82,6 +82,7 @@ bool process_snapshot(struct process *p, struct trace_out *out, uint64_t time_ns
 			trace_out_fail(out, err);
 		return false;
 	}
+	p->nr_mappings = fresh.nr;
 	maps_keep_code(&fresh);
 	for (size_t i = 0; i < fresh.nr; i++)
 		trace_out_fail(out, module_table_identify(&out->modules, &p->target, out->writer,

@@ -13,6 +13,7 @@
 #include "record/target/maps.h"
 #include "record/target/target.h"
 #include "record/target/threads.h"
+#include "record/target/walk_plan.h"
 
 /* Another program in the same process. */
 struct process_exec {
@@ -35,8 +36,10 @@ struct process_leader {
 
 /* Samples of its memory; all zero: none was taken.  See sample_memory.c in record/session. */
 struct process_memory {
-	uint64_t due_ns, step_ns;     /* when the next one is due, and the one behind after that */
-	uint64_t walk_ns, walk_bytes; /* what the last walk took, at which RSS; or 0 */
+	uint64_t due_ns, step_ns; /* when the next one is due, and the one behind after that */
+	struct walk_plan plan;	  /* of walks through its pages */
+	bool waits;		  /* @sample waits for what such a walk will tell, */
+	struct mlk_memory sample; /* and is not in the trace yet */
 };
 
 /* All that is known of a process; it owns that, until process_release(). */
@@ -47,6 +50,7 @@ struct process {
 	struct stop hold;   /* by us, while they are attached */
 	struct allocators allocators; /* that are probed */
 	struct maps maps;	      /* executable mappings */
+	size_t nr_mappings;	      /* all, when they were read last */
 	struct maps before;	  /* those that are gone, but perhaps not from stacks yet to come */
 	bool maps_changed;	  /* and the trace has no snapshot of it yet */
 	uint64_t maps_changed_ns; /* since when */

@@ -72,6 +72,7 @@ void exec_note(struct session *s, struct process *p, uint64_t time_ns, bool link
 {
 	/* Its mappings were kept when the notice of this exec came; or it has not come yet. */
 	judge(s, p, p->before.nr ? &p->before : &p->maps);
+	s->forgets = true;
 	p->exec.since_ns = time_ns;
 	p->exec.seen = p->exec.loaded = false;
 	p->exec.why = NULL;

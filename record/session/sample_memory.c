@@ -1,6 +1,8 @@
 /* sample_memory.c - how much memory the recorded processes have, about each second */
 #include <errno.h>
+#include <unistd.h>
 
+#include "mleak.h"
 #include "record/base/clock.h"
 #include "record/session/session.h"
 #include "record/target/memory_read.h"
@@ -9,25 +11,11 @@
 #define FORKED_NS 62500000u   /* of one that was forked: there may be many, and short ones; */
 #define STEP_NS	  1000000000u /* up to this */
 
-/*
- * A walk through a process's pages keeps it from changing its mappings, for 10 to 100 ns a page,
- * and 1 us a mapping.  No process is walked through that would take longer than LONGEST_NS, and all
- * together take one thousandth of the time.  doc/decisions/0039.
- */
-#define LONGEST_NS 4000000u
-#define SHARE	   1000
-#define GUESS_NS   60u /* a page that was not walked through yet */
-#define PAGE	   4096u
-#define MOST_SAVED 5000000 /* nanoseconds: after a pause not all may be walked through at once */
-
-/* Nanoseconds that a walk through @p, of @rss bytes, is likely to take. */
-static uint64_t walk_expected(const struct process *p, uint64_t rss)
-{
-	const struct process_memory *m = &p->memory;
-	const uint64_t grown = rss > m->walk_bytes ? rss - m->walk_bytes : 0;
-
-	return m->walk_ns + grown / PAGE * GUESS_NS;
-}
+#define SHARE	   1000	      /* walks through pages: this part of the time. doc/decisions/0039 */
+#define MOST_SAVED 5000000    /* nanoseconds: after a pause not all may be walked through at once */
+#define LATE_NS	   100000000u /* a sample waits no longer for its walk, */
+#define LOOK_NS	   5000000u   /* and so long from one look to the next; */
+#define END_NS	   200000000u /* the end of the recording waits no longer for walks */
 
 /* Time goes on: what of it may be used for walks. */
 static void allow_walks(struct session *s, uint64_t now_ns)
@@ -41,27 +29,110 @@ static void allow_walks(struct session *s, uint64_t now_ns)
 		m->walk_left_ns = MOST_SAVED;
 }
 
-static void walk_pages(struct session *s, struct process *p, struct mlk_memory *sample)
-{
-	const uint64_t rss = sample->value[MLK_MEMORY_RSS];
-	uint64_t begin_ns;
-
-	if (s->memory.walk_left_ns < 0 || !(sample->known >> MLK_MEMORY_RSS & 1) ||
-	    walk_expected(p, rss) > LONGEST_NS)
-		return;
-	/* not the time in which others had the processor: that is no work of this process's size */
-	begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	/* That it is refused costs nothing, and is told by the value that is missing. */
-	(void)memory_read_pages(&p->target, sample);
-	p->memory.walk_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
-	p->memory.walk_bytes = rss;
-	s->memory.walk_left_ns -= (int64_t)p->memory.walk_ns;
-}
-
 static void add_sample(struct session *s, const struct mlk_memory *sample)
 {
 	if (!s->out.err)
 		trace_out_fail(&s->out, memory_list_add(&s->memory.list, s->out.writer, sample));
+}
+
+/* The sample of @p that waits, if one does, goes as it is. */
+static void add_waiting(struct session *s, struct process *p)
+{
+	if (!p->memory.waits)
+		return;
+	p->memory.waits = false;
+	s->memory.nr_waiting--;
+	add_sample(s, &p->memory.sample);
+}
+
+static struct walk_size size_of(const struct process *p, const struct mlk_memory *sample)
+{
+	return (struct walk_size){sample->value[MLK_MEMORY_RSS], p->nr_mappings};
+}
+
+/* Put what a walk told of @p into its sample that waits.  If that did not, it is one of its own. */
+static void add_walked(struct session *s, struct process *p, const struct mlk_memory *walked)
+{
+	struct mlk_memory sample = *walked;
+
+	sample.tgid = (uint32_t)p->target.pid;
+	if (!walked->known)
+		return; /* refused, or it has ended */
+	if (!p->memory.waits) {
+		add_sample(s, &sample);
+		return;
+	}
+	for (int i = 0; i < MLK_MEMORY_NR; i++)
+		if (walked->known >> i & 1)
+			p->memory.sample.value[i] = walked->value[i];
+	p->memory.sample.known |= walked->known;
+}
+
+/* If the walk is over, or is within @wait_ns, take what came of it. */
+static void take_walk(struct session *s, uint64_t wait_ns)
+{
+	struct session_memory *m = &s->memory;
+	struct process *p = m->walked;
+	struct memory_walk walk;
+
+	if (!m->walks || !memory_walker_take(m->walker, wait_ns, &walk))
+		return;
+	m->walks = false;
+	m->walked = NULL;
+	m->walk_left_ns -= (int64_t)walk.took_ns;
+	if (!p)
+		return; /* it has ended */
+	walk_note(&p->memory.plan, &m->size, walk.took_ns, walk.sample.time_ns);
+	add_walked(s, p, &walk.sample);
+	add_waiting(s, p);
+}
+
+/* Have the pages of @p walked through.  False: that is not possible. */
+static bool begin_walk(struct session *s, struct process *p)
+{
+	struct session_memory *m = &s->memory;
+	int fd = memory_open_pages(&p->target);
+
+	if (fd < 0)
+		return false;
+	if (!m->walker && memory_walker_new(&m->walker)) {
+		close(fd);
+		return false;
+	}
+	m->walks = true;
+	m->walked = p;
+	m->size = size_of(p, &p->memory.sample);
+	memory_walker_ask(m->walker, fd);
+	return true;
+}
+
+/* One after the other: those that wait are walked through, those that have waited for too long wait
+ * no longer. */
+static void serve_waiting(struct session *s, uint64_t now_ns)
+{
+	struct session_memory *m = &s->memory;
+
+	for (size_t i = 0; i < s->nr && m->nr_waiting; i++) {
+		struct process *p = s->all[(m->first + i) % s->nr];
+
+		if (!p->memory.waits)
+			continue;
+		if (now_ns >= p->memory.sample.time_ns + LATE_NS)
+			add_waiting(s, p);
+		else if (!m->walks && (m->walk_left_ns < 0 || !begin_walk(s, p)))
+			add_waiting(s, p);
+	}
+}
+
+/* Is @p to be walked through for its @sample? */
+static bool wants_walk(const struct session *s, const struct process *p,
+		       const struct mlk_memory *sample)
+{
+	const struct walk_size size = size_of(p, sample);
+
+	return s->memory.walk_left_ns >= 0 && s->memory.walked != p &&
+	       sample->known >> MLK_MEMORY_RSS & 1 &&
+	       walk_is_allowed(&p->memory.plan, &size, sample->time_ns);
 }
 
 static void take_sample(struct session *s, struct process *p)
@@ -75,8 +146,14 @@ static void take_sample(struct session *s, struct process *p)
 		m->due_ns = UINT64_MAX;
 		return; /* that it ends is told when it has */
 	}
-	walk_pages(s, p, &sample);
-	add_sample(s, &sample);
+	add_waiting(s, p);
+	if (wants_walk(s, p, &sample)) {
+		m->sample = sample;
+		m->waits = true;
+		s->memory.nr_waiting++;
+	} else {
+		add_sample(s, &sample);
+	}
 	if (!m->step_ns)
 		m->step_ns = p->parent ? FORKED_NS : FIRST_NS;
 	m->due_ns = sample.time_ns + m->step_ns;
@@ -90,13 +167,11 @@ static bool is_there(const struct process *p)
 	return !p->ended && !p->exited && p->target.pidfd >= 0 && !p->hold.seized;
 }
 
-uint64_t session_sample_memory(struct session *s, uint64_t now_ns)
+static void sample_due(struct session *s, uint64_t now_ns)
 {
 	struct session_memory *m = &s->memory;
 	uint64_t next_ns = UINT64_MAX;
 
-	if (now_ns < m->due_ns)
-		return m->due_ns;
 	allow_walks(s, now_ns);
 	/* each time another one is the first, which is walked through before time is up */
 	m->first = s->nr ? (m->first + 1) % s->nr : 0;
@@ -110,7 +185,17 @@ uint64_t session_sample_memory(struct session *s, uint64_t now_ns)
 	}
 	/* there may be new processes until then */
 	m->due_ns = next_ns < now_ns + FORKED_NS ? next_ns : now_ns + FORKED_NS;
-	return m->due_ns;
+}
+
+uint64_t session_sample_memory(struct session *s, uint64_t now_ns)
+{
+	struct session_memory *m = &s->memory;
+
+	take_walk(s, 0);
+	if (now_ns >= m->due_ns)
+		sample_due(s, now_ns);
+	serve_waiting(s, now_ns);
+	return m->nr_waiting && now_ns + LOOK_NS < m->due_ns ? now_ns + LOOK_NS : m->due_ns;
 }
 
 void session_sample_all(struct session *s)
@@ -121,18 +206,53 @@ void session_sample_all(struct session *s)
 	session_sample_memory(s, clock_now_ns());
 }
 
-void session_sample_ended(struct session *s, const struct process *p)
+void session_sample_ended(struct session *s, struct process *p)
 {
 	/* what has ended since the recording has, did so after its last sample */
 	const struct mlk_memory sample = {.tgid = (uint32_t)p->target.pid,
 					  .time_ns = s->end_ns ? s->end_ns : clock_now_ns(),
 					  .error = ESRCH};
 
+	add_waiting(s, p);
+	if (s->memory.walked == p)
+		s->memory.walked = NULL;
 	add_sample(s, &sample);
+}
+
+/* The walk that the recording does not wait for is a sample that could not be taken. */
+static void note_unanswered(struct session *s)
+{
+	struct process *p = s->memory.walked;
+	const struct mlk_memory sample = {
+		.tgid = p ? (uint32_t)p->target.pid : 0, .time_ns = s->end_ns, .error = ETIME};
+
+	if (!p)
+		return; /* it has ended, of which the trace has a sample */
+	add_waiting(s, p);
+	add_sample(s, &sample);
+	log_warn("the last PSS of process %d is missing: reading it waited for a change of its "
+		 "mappings",
+		 (int)p->target.pid);
+}
+
+void session_finish_memory(struct session *s)
+{
+	uint64_t now_ns = clock_now_ns(), until_ns = now_ns + END_NS;
+
+	while (!s->out.err && s->memory.walks && now_ns < until_ns) {
+		take_walk(s, until_ns - now_ns);
+		now_ns = clock_now_ns();
+		serve_waiting(s, now_ns);
+	}
+	if (s->memory.walks)
+		note_unanswered(s);
+	session_flush_memory(s);
 }
 
 void session_flush_memory(struct session *s)
 {
+	for (size_t i = 0; i < s->nr && s->memory.nr_waiting; i++)
+		add_waiting(s, s->all[i]);
 	if (!s->out.err)
 		trace_out_fail(&s->out, memory_list_flush(&s->memory.list, s->out.writer));
 }

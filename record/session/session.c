@@ -125,4 +125,5 @@ void session_release(struct session *s)
 	module_table_release(&s->out.modules);
 	code_ranges_release(&s->code);
 	tally_release(&s->tally);
+	memory_walker_free(s->memory.walker);
 }

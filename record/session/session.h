@@ -12,6 +12,7 @@
 #include "record/probe/probes.h"
 #include "record/probe/refusal.h"
 #include "record/process/process.h"
+#include "record/target/memory_walker.h"
 #include "record/target/sideband.h"
 #include "record/target/threads.h"
 #include "record/trace/memory_list.h"
@@ -57,6 +58,11 @@ struct session_memory {
 	uint64_t walked_ns;   /* up to when time was allowed for walks through pages; */
 	int64_t walk_left_ns; /* what is left of it: less than 0 if the last walk took longer */
 	size_t first;	      /* in all[]: the process that is looked at first */
+	size_t nr_waiting;    /* processes with a sample that waits for a walk */
+	struct memory_walker *walker; /* NULL: nothing was walked through yet */
+	bool walks;		      /* it does, through */
+	struct process *walked;	      /* this one; NULL: that has ended */
+	struct walk_size size;	      /* when that began */
 };
 
 struct session;
@@ -130,10 +136,10 @@ struct session {
 	uint64_t children;	      /* recorded; without follow: started, and not recorded */
 	struct session_gaps gaps;
 	struct known_programs known;
-	uint64_t attach_ns, detach_ns;	    /* how long attaching and detaching took */
-	bool quiet_told;		    /* that nothing was seen, and why */
-	bool forgets;			    /* processes have ended that the filters know of */
-	bool table_full_told;		    /* that there are more processes than can be recorded */
+	uint64_t attach_ns, detach_ns; /* how long attaching and detaching took */
+	bool quiet_told;	       /* that nothing was seen, and why */
+	bool forgets;	      /* processes or programs have ended that the filters know of */
+	bool table_full_told; /* that there are more processes than can be recorded */
 	struct attach_stacks_cost snapshot; /* of the threads at attach */
 	struct refusal refusal;	  /* by the kernel, that the caller is to tell; err 0: none */
 	unsigned int batch;	  /* events since probes_consume() was called */
@@ -234,17 +240,22 @@ void session_mark(struct session *s, enum mlk_mark_kind kind, const char *text);
 
 /* The memory of processes: sample_memory.c.  Errors go to s->out.err. */
 
-/* Sample those that are due at @now_ns.  Returns when the next one is due. */
+/* Sample those that are due at @now_ns, and take what walks through pages have told since the last
+ * call.  Returns when it is to be called again. */
 uint64_t session_sample_memory(struct session *s, uint64_t now_ns);
 
 /* Sample all: when a trace begins and ends. */
 void session_sample_all(struct session *s);
 
 /* Note that @p has ended. */
-void session_sample_ended(struct session *s, const struct process *p);
+void session_sample_ended(struct session *s, struct process *p);
 
-/* Put all samples into the trace. */
+/* Put all samples into the trace, and wait for none. */
 void session_flush_memory(struct session *s);
+
+/* The same at the end of the recording, where walks that have begun get a moment; one that takes
+ * longer is noted. */
+void session_finish_memory(struct session *s);
 
 /* Put onto the file what has come so far. */
 void session_flush(struct session *s);

@@ -74,7 +74,7 @@ void session_finish(struct session *s, enum mlk_end reason)
 		process_snapshot(s->all[i], &s->out, s->end_ns);
 	}
 	trace_out_fail(&s->out, overrun_list_flush(&s->overruns, s->out.writer));
-	session_flush_memory(s);
+	session_finish_memory(s);
 	session_flush(s);
 	if (!s->out.writer)
 		return; /* the next trace could not be begun */

@@ -123,10 +123,15 @@ void memory_read(const struct target *t, struct mlk_memory *sample)
 	sample->error = !err || target_has_ended(t) ? ESRCH : (uint32_t)-err;
 }
 
-int memory_read_pages(const struct target *t, struct mlk_memory *sample)
+int memory_open_pages(const struct target *t)
+{
+	return target_open_file(t, HELPER_ROLLUP);
+}
+
+int memory_read_pages(int fd, struct mlk_memory *sample)
 {
 	char text[TEXT_SIZE];
-	int err = read_file(t, HELPER_ROLLUP, text);
+	int err = read_text(fd, text);
 
 	if (!err)
 		take_lines(sample, text, of_rollup, NR(of_rollup));

@@ -13,9 +13,14 @@
  */
 void memory_read(const struct target *t, struct mlk_memory *sample);
 
-/* Read also what takes a walk through all pages of @t: PSS and the like, into @sample.  Meanwhile
- * its calls of mmap may wait.  Returns 0 or -errno, and then they are not known. */
-int memory_read_pages(const struct target *t, struct mlk_memory *sample);
+/* Open what tells PSS and the like of @t, at the cost of a walk through all its pages when it is
+ * read.  Returns the descriptor or -errno. */
+int memory_open_pages(const struct target *t);
+
+/* Read @fd, such a file's descriptor, which is closed, into @sample.  Meanwhile the process's calls
+ * of mmap may wait, and this may wait for them.  Returns 0 or -errno, and then they are not known.
+ */
+int memory_read_pages(int fd, struct mlk_memory *sample);
 
 /* Read what /proc/meminfo says, as memory_read(). */
 void memory_read_machine(struct mlk_memory *sample);

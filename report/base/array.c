@@ -34,3 +34,20 @@ int array_cover(void *array, size_t *room, size_t need, size_t size)
 	memcpy(array, &all, sizeof(all));
 	return 0;
 }
+
+size_t array_first_from(const void *array, size_t nr, size_t size, size_t offset, uint32_t number)
+{
+	size_t low = 0, high = nr;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		uint32_t found;
+
+		memcpy(&found, (const char *)array + middle * size + offset, sizeof(found));
+		if (found < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}

@@ -25,6 +25,10 @@ static inline void *array_grow(void *array, size_t *room, size_t need, size_t si
  * zero.  Returns 0 or -ENOMEM. */
 int array_cover(void *array, size_t *room, size_t need, size_t size);
 
+/* The place of the first of the @nr things of @size bytes in @array whose uint32_t at @offset is
+ * not below @number, or @nr; they are sorted by it. */
+size_t array_first_from(const void *array, size_t nr, size_t size, size_t offset, uint32_t number);
+
 /* Append a copy of the @size bytes at @thing to the array to which @array, a pointer to a pointer,
  * points: there are *@nr in it, and room for *@room.  Returns 0 or -ENOMEM. */
 static inline int array_append(void *array, size_t *nr, size_t *room, const void *thing,

@@ -54,14 +54,26 @@ bool memory_then(const struct report_data *export, enum mlk_memory_value value, 
 	return end_ns > from_ns && sum_at(export, value, end_ns - 1, bytes);
 }
 
-bool memory_is_known(const struct report_data *export)
+/* Has any sample of @value at least @least bytes? */
+static bool is_any(const struct report_data *export, enum mlk_memory_value value, uint64_t least)
 {
 	const struct memory_samples *samples = &export->leaks->memory;
 
 	for (size_t i = 0; i < samples->nr; i++)
 		for (size_t at = 0; at < samples->all[i].nr; at++)
 			if (is_chosen(export, &samples->all[i]) &&
-			    samples->all[i].all[at].known >> MLK_MEMORY_RSS & 1)
+			    samples->all[i].all[at].known >> value & 1 &&
+			    samples->all[i].all[at].value[value] >= least)
 				return true;
 	return false;
+}
+
+bool memory_is_known(const struct report_data *export)
+{
+	return is_any(export, MLK_MEMORY_RSS, 0);
+}
+
+bool memory_was_swapped(const struct report_data *export)
+{
+	return is_any(export, MLK_MEMORY_SWAP, 1);
 }

@@ -14,4 +14,7 @@ bool memory_then(const struct report_data *export, enum mlk_memory_value value, 
 /* Is RSS known at any time? */
 bool memory_is_known(const struct report_data *export);
 
+/* Was anything in swap at any time? */
+bool memory_was_swapped(const struct report_data *export);
+
 #endif

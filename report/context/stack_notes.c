@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "report/base/array.h"
 #include "report/base/hash_index.h"
 #include "report/base/text.h"
 
@@ -73,16 +74,10 @@ static int compare_takers(const void *a, const void *b)
 const struct taker *stack_notes_takers(const struct stack_notes *takers, uint32_t number,
 				       size_t *nr)
 {
-	size_t from = 0, to = takers->nr;
+	size_t from = array_first_from(takers->all, takers->nr, sizeof(*takers->all),
+				       offsetof(struct taker, stack), number);
+	size_t to;
 
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (takers->all[middle].stack < number)
-			from = middle + 1;
-		else
-			to = middle;
-	}
 	for (to = from; to < takers->nr && takers->all[to].stack == number;)
 		to++;
 	*nr = to - from;

@@ -15,9 +15,16 @@
 #include <unistd.h>
 
 #include "report/base/array.h"
+#include "report/base/memory.h"
 
 #define NICE	    5
 #define PLACES_EACH 3 /* for each thread: at work, waiting to be worked on and to be taken */
+
+/* Chunks of a trace without stack bytes have many more events: memory for them is bounded, however
+ * many processors there are. */
+#define DROPPED_SIZE  (16u << 20)  /* bytes of one, decoded */
+#define DROPPED_SHARE 8		   /* of the memory that is allowed, for all of them, */
+#define DROPPED_MOST  (256u << 20) /* but no more bytes: more would not make it faster */
 
 struct place {
 	struct worker_pool *pool;
@@ -128,15 +135,29 @@ static int make_places(struct worker_pool *pool)
 	return stack_history_new(&pool->previous, NULL, NULL);
 }
 
+/* How many places @pool is to have with @nr_threads threads, but for what memory allows. */
+static unsigned int places_for(const struct worker_pool *pool, unsigned int nr_threads)
+{
+	unsigned int nr = nr_threads == 1 ? 1 : PLACES_EACH * nr_threads;
+	uint64_t most = memory_allowed() / DROPPED_SHARE;
+
+	if (!memory_allowed() || most > DROPPED_MOST)
+		most = DROPPED_MOST;
+	if (mlk_reader_meta(pool->trace)->dropped != MLK_DROPPED_ALL || nr <= most / DROPPED_SIZE)
+		return nr;
+	return most < DROPPED_SIZE ? 1 : (unsigned int)(most / DROPPED_SIZE);
+}
+
 /* All workers are made before the first begins: what they share is not to be changed then. */
-static int start_threads(struct worker_pool *pool, const struct worker_pool_opts *opts)
+static int start_threads(struct worker_pool *pool, const struct worker_pool_opts *opts,
+			 unsigned int nr)
 {
 	int err = 0;
 
-	pool->threads = calloc(opts->nr_threads, sizeof(*pool->threads));
+	pool->threads = calloc(nr, sizeof(*pool->threads));
 	if (!pool->threads)
 		return -ENOMEM;
-	while (!err && pool->nr_threads < opts->nr_threads) {
+	while (!err && pool->nr_threads < nr) {
 		struct pool_thread *thread = &pool->threads[pool->nr_threads++];
 
 		thread->pool = pool;
@@ -152,6 +173,7 @@ static int start_threads(struct worker_pool *pool, const struct worker_pool_opts
 int worker_pool_new(struct worker_pool **out, const struct worker_pool_opts *opts)
 {
 	struct worker_pool *pool = calloc(1, sizeof(*pool));
+	unsigned int nr_threads;
 	int err;
 
 	*out = NULL;
@@ -164,11 +186,13 @@ int worker_pool_new(struct worker_pool **out, const struct worker_pool_opts *opt
 	pool->trace = opts->trace;
 	pool->dw = opts->dw;
 	pool->anew = opts->anew;
-	pool->nr_places = opts->nr_threads == 1 ? 1 : PLACES_EACH * opts->nr_threads;
+	pool->nr_places = places_for(pool, opts->nr_threads);
+	/* a thread without a place would have nothing to do */
+	nr_threads = opts->nr_threads < pool->nr_places ? opts->nr_threads : pool->nr_places;
 	mlk_reader_rewind(pool->trace, MLK_RECORD_CHUNK);
 	err = make_places(pool);
 	if (!err)
-		err = start_threads(pool, opts);
+		err = start_threads(pool, opts, nr_threads);
 	if (err)
 		worker_pool_free(pool);
 	else

@@ -4,7 +4,8 @@
  * Chunks are decoded and unwound each for itself, by as many workers; the batches come out in the
  * order of the file.  What comes out does not depend on how many threads there are.
  *
- * Memory: for each thread its unwinder, and three chunks of events.
+ * Memory: for each thread its unwinder, and three chunks of events.  Those of a trace without stack
+ * bytes are large: for them a share of what memory_limit() allowed is taken, with fewer threads.
  */
 #ifndef REPORT_WORKER_POOL_H
 #define REPORT_WORKER_POOL_H

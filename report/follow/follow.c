@@ -8,9 +8,11 @@
 #include "report/base/array.h"
 #include "report/decode/event_unwinder.h"
 
-#define HOLD_NS	  300000000u /* more than a recorder keeps what it is to write */
-#define MOST_HELD (8u << 20) /* bytes of the file, of which the first need not wait */
-#define MOST_STEP 16u	     /* chunks, so that the caller can do something else between them */
+#define HOLD_NS	  300000000u  /* more than a recorder keeps what it is to write */
+#define MOST_HELD (8u << 20)  /* bytes of the file, of which the first need not wait */
+#define MOST_STEP 16u	      /* chunks, so that the caller can do something else between them */
+#define LATE_NS	  1000000000u /* more than an event may be earlier than one before it */
+#define NEW_MAPS  64u	      /* snapshots until it is looked which are replaced */
 
 /* A chunk with events that waits. */
 struct held {
@@ -27,6 +29,7 @@ struct follow {
 	struct held *held;
 	size_t first, nr, room; /* of them: those from first on wait */
 	uint64_t damaged;	/* chunks with events that do not decode */
+	size_t kept_maps;	/* snapshots that were needed when that was looked at */
 	uint64_t last_ns;
 	bool new_layout, of_kernel, ended;
 	struct follow_opts opts;
@@ -188,6 +191,18 @@ static int read_held(struct follow *f, uint64_t now_ns)
 	return err;
 }
 
+/* A program that is executed again and again has another layout each time. */
+static void forget_layouts(struct follow *f)
+{
+	struct address_spaces *spaces = f->leaks->spaces;
+
+	if (f->new_layout || f->last_ns < LATE_NS ||
+	    spaces->nr_snapshots < 2 * f->kept_maps + NEW_MAPS)
+		return;
+	address_spaces_forget_replaced(spaces, f->last_ns - LATE_NS);
+	f->kept_maps = spaces->nr_snapshots;
+}
+
 /* Will nothing be appended any more to what is there when this returns? */
 static bool is_last(const struct follow *f)
 {
@@ -208,6 +223,7 @@ int follow_step(struct follow *f, uint64_t now_ns)
 	f->ended = last;
 	if (!err)
 		err = read_held(f, now_ns);
+	forget_layouts(f);
 	f->leaks->condition = *mlk_reader_condition(f->trace);
 	f->leaks->condition.chunks_lost += f->damaged;
 	if (!err && f->opts.keep_ended)

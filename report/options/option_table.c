@@ -36,17 +36,14 @@ static const struct option_info rows[] = {
 	{.key = OPT_BY,
 	 .name = "by",
 	 .arg = "KEY",
-	 .help = "in place of stacks, a table by thread, thread-name, module, size, function, file "
-		 "or age; of "
-		 "the "
-		 "kernel's memory by process, cgroup, cache, order or flags, too; also with "
-		 "--format=csv or json",
+	 .help = "in place of stacks, a table by KEY, also as csv and json. process, cgroup, "
+		 "cache, order and flags are for the kernel's memory",
 	 .values = "thread thread-name module size function file age process cgroup cache order "
 		   "flags"},
 	{.key = OPT_GROWTH,
 	 .name = "growth",
-	 .help = "is it a leak? How each stack grew, which share of its blocks was freed, and how "
-		 "long they lived; also with --format=csv or json"},
+	 .help = "is it a leak: how each stack grew, which share of its blocks was freed, and how "
+		 "long they lived; also csv and json"},
 	{.key = OPT_TIMELINE,
 	 .name = "timeline",
 	 .help = "what was outstanding over time, the most in each interval; also with "
@@ -59,12 +56,9 @@ static const struct option_info rows[] = {
 	{.key = OPT_COST,
 	 .name = "cost",
 	 .arg = "COST",
-	 .help = "what --folded counts, and what --format=json and csv sort by: outstanding (the "
-		 "default), allocated or peak bytes, temporary blocks, or outstanding blocks, by "
-		 "which a "
-		 "tree and --flat can be sorted, too; with allocated, peak and temporary also "
-		 "stacks "
-		 "without outstanding blocks",
+	 .help = "what --folded counts and json and csv sort by, of blocks also the tree and "
+		 "--flat. allocated, peak and temporary show stacks without outstanding blocks, "
+		 "too [outstanding]",
 	 .values = "outstanding allocated peak temporary blocks"},
 	{.key = OPT_TEMPORARY,
 	 .name = "temporary",
@@ -183,9 +177,8 @@ static const struct option_info rows[] = {
 	{.key = OPT_FAIL_ON_LEAK,
 	 .name = "fail-on-leak",
 	 .arg = "[=BYTES]",
-	 .help = "exit with 1 when a byte is shown, or more than BYTES, or a block was overrun; "
-		 "for a difference, when stacks are new or have grown, or by more than BYTES in "
-		 "all; with 2 when the trace cannot tell",
+	 .help = "exit with 1 when a byte (or more than BYTES) is shown or, of a difference, came "
+		 "to be; or a block was overrun. With 2 when the trace cannot tell",
 	 .group = "Other"},
 	{.key = OPT_FAIL_ON,
 	 .name = "fail-on",

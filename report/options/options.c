@@ -72,8 +72,9 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv)
 	err = read_paths(opts, argc, argv);
 	if (err)
 		return err;
-	opts->view.merged = opts->format == FORMAT_TREE && !opts->by && !opts->growth &&
-			    !opts->timeline && !opts->before && !opts->choice.pid;
+	opts->view.merged = (opts->format == FORMAT_TREE || opts->format == FORMAT_HTML) &&
+			    !opts->by && !opts->growth && !opts->timeline && !opts->before &&
+			    !opts->choice.pid;
 	opts->view.details = opts->format != FORMAT_FOLDED;
 	opts->view.all = (format_has_history(opts->format) && !opts->before) || opts->timeline ||
 			 (opts->view.cost != COST_OUTSTANDING && opts->view.cost != COST_BLOCKS);

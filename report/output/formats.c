@@ -49,7 +49,7 @@ static void print_not_asked_for(FILE *out, const struct report_data *export)
  * are shown, what would give more of them is found out meanwhile. */
 static int print_text_report(FILE *out, const struct report_data *export, bool names,
 			     int (*body)(FILE *out, const struct report_data *export,
-					 const void *arg),
+					 const struct growth_rows *grown, const void *arg),
 			     const void *arg)
 {
 	struct missing_symbols *unnamed = NULL;
@@ -61,7 +61,7 @@ static int print_text_report(FILE *out, const struct report_data *export, bool n
 	if (!err)
 		err = print_head(out, export, &grown);
 	if (!err)
-		err = body(out, export, arg);
+		err = body(out, export, &grown, arg);
 	if (!err && grown.nr)
 		print_growth_line(out, export, &grown);
 	growth_rows_release(&grown);
@@ -73,13 +73,16 @@ static int print_text_report(FILE *out, const struct report_data *export, bool n
 	return err;
 }
 
-static int print_tree_body(FILE *out, const struct report_data *export, const void *arg)
+static int print_tree_body(FILE *out, const struct report_data *export,
+			   const struct growth_rows *grown, const void *arg)
 {
 	bool inverted = export->view->opts.inverted;
+	/* as the answer above the tree: of a program's whole life all that is left has grown */
+	bool marks = grown->nr && !export->meta->whole_life && growth_is_told(export);
 
 	(void)arg;
-	return print_view_as_tree(out, export->view,
-				  inverted ? "innermost first" : "callers first");
+	return print_view_as_tree(out, export->view, inverted ? "innermost first" : "callers first",
+				  marks ? grown : NULL);
 }
 
 static int print_as_tree(FILE *out, const struct report_data *export)
@@ -87,8 +90,10 @@ static int print_as_tree(FILE *out, const struct report_data *export)
 	return print_text_report(out, export, true, print_tree_body, NULL);
 }
 
-static int print_flat_body(FILE *out, const struct report_data *export, const void *arg)
+static int print_flat_body(FILE *out, const struct report_data *export,
+			   const struct growth_rows *grown, const void *arg)
 {
+	(void)grown;
 	(void)arg;
 	return print_flat(out, export);
 }
@@ -148,10 +153,12 @@ static bool shows_names(const struct table *table)
 	       table->by < GROUP_AGE;
 }
 
-static int print_table_body(FILE *out, const struct report_data *export, const void *arg)
+static int print_table_body(FILE *out, const struct report_data *export,
+			    const struct growth_rows *grown, const void *arg)
 {
 	const struct table *table = arg;
 
+	(void)grown;
 	if (table->by)
 		return print_groups(out, export, table->by, &table->opts);
 	return table->timeline ? print_timeline(out, export, table->growth, &table->opts)
@@ -161,7 +168,7 @@ static int print_table_body(FILE *out, const struct report_data *export, const v
 int format_print_table(FILE *out, const struct report_data *export, const struct table *table)
 {
 	if (table->opts.format != TABLE_TEXT)
-		return print_table_body(out, export, table);
+		return print_table_body(out, export, NULL, table);
 	return print_text_report(out, export, shows_names(table), print_table_body, table);
 }
 

@@ -13,7 +13,7 @@
 #define LEAST_BAR      10 /* on a narrow one */
 #define MARKS_OF_SLICE 3  /* lines */
 #define LEFT	       46 /* columns beside the bars, */
-#define LEFT_RSS       16 /* and those of RSS */
+#define LEFT_RSS       16 /* and those of RSS, or of swap */
 
 uint64_t print_growth_until_ns(const struct report_data *export, const struct growth *growth,
 			       size_t i)
@@ -31,14 +31,14 @@ static double seconds_until(const struct report_data *export, const struct growt
 	return (double)print_growth_until_ns(export, growth, i) / 1e9;
 }
 
-/* RSS at the end of slice @i.  False: it is not known. */
-static bool rss_at(const struct report_data *export, const struct growth *growth, size_t i,
-		   uint64_t *bytes)
+/* The sample of @value at the end of slice @i.  False: it is not known. */
+static bool value_at(const struct report_data *export, const struct growth *growth, size_t i,
+		     enum mlk_memory_value value, uint64_t *bytes)
 {
 	const uint64_t start_ns = export->leaks->chosen.start_ns;
 	const uint64_t from_ns = i ? print_growth_until_ns(export, growth, i - 1) : 0;
 
-	return memory_then(export, MLK_MEMORY_RSS, start_ns + from_ns,
+	return memory_then(export, value, start_ns + from_ns,
 			   start_ns + print_growth_until_ns(export, growth, i), bytes);
 }
 
@@ -109,14 +109,17 @@ static struct growth_stack sum_of_stacks(const struct report_data *export,
 static void put_timeline_csv(FILE *out, const struct report_data *export,
 			     const struct growth *growth, const struct growth_stack *sum)
 {
-	uint64_t rss;
+	uint64_t bytes;
 
-	fputs("seconds,outstanding_bytes,most_bytes,rss_bytes\r\n", out);
+	fputs("seconds,outstanding_bytes,most_bytes,rss_bytes,swap_bytes\r\n", out);
 	for (size_t at = 0; at < growth->slices; at++) {
 		fprintf(out, "%.9f,%" PRIu64 ",%" PRIu64 ",", seconds_until(export, growth, at),
 			sum->bytes[at], sum->most[at]);
-		if (rss_at(export, growth, at, &rss))
-			fprintf(out, "%" PRIu64, rss);
+		if (value_at(export, growth, at, MLK_MEMORY_RSS, &bytes))
+			fprintf(out, "%" PRIu64, bytes);
+		fputc(',', out);
+		if (value_at(export, growth, at, MLK_MEMORY_SWAP, &bytes))
+			fprintf(out, "%" PRIu64, bytes);
 		fputs("\r\n", out);
 	}
 }
@@ -126,7 +129,7 @@ static int put_timeline_json(FILE *out, const struct report_data *export,
 {
 	struct json json = {.out = out};
 	int err = json_begin(&json, export, "mleak-timeline", SCHEMA_VERSION);
-	uint64_t rss;
+	uint64_t bytes;
 
 	json_amount(&json, "at_peak", peak_of(export->view));
 	json_bool(&json, "exact", is_exact(export));
@@ -136,8 +139,10 @@ static int put_timeline_json(FILE *out, const struct report_data *export,
 		json_number(&json, "until_ns", print_growth_until_ns(export, growth, at));
 		json_number(&json, "outstanding_bytes", sum->bytes[at]);
 		json_number(&json, "most_bytes", sum->most[at]);
-		if (rss_at(export, growth, at, &rss))
-			json_number(&json, "rss_bytes", rss);
+		if (value_at(export, growth, at, MLK_MEMORY_RSS, &bytes))
+			json_number(&json, "rss_bytes", bytes);
+		if (value_at(export, growth, at, MLK_MEMORY_SWAP, &bytes))
+			json_number(&json, "swap_bytes", bytes);
 		json_close(&json, '}');
 	}
 	json_close(&json, ']');
@@ -146,13 +151,14 @@ static int put_timeline_json(FILE *out, const struct report_data *export,
 	return err;
 }
 
-static void put_rss(FILE *out, const struct report_data *export, const struct growth *growth,
-		    size_t at)
+static void put_value(FILE *out, const struct report_data *export, const struct growth *growth,
+		      size_t at, enum mlk_memory_value value)
 {
 	char size[SIZE_TEXT_MAX];
-	uint64_t rss;
+	uint64_t bytes;
+	bool known = value_at(export, growth, at, value, &bytes);
 
-	fprintf(out, "%16s", rss_at(export, growth, at, &rss) ? size_cell(size, rss) : "?");
+	fprintf(out, "%16s", known ? size_cell(size, bytes) : "?");
 }
 
 /* What the RSS of several processes is not. */
@@ -189,8 +195,8 @@ static void put_timeline_text(FILE *out, const struct report_data *export,
 			      const struct growth *growth, const struct growth_stack *sum,
 			      size_t columns)
 {
-	const bool known = memory_is_known(export);
-	const size_t left = LEFT + (known ? LEFT_RSS : 0);
+	const bool known = memory_is_known(export), swapped = memory_was_swapped(export);
+	const size_t left = LEFT + (known ? LEFT_RSS : 0) + (swapped ? LEFT_RSS : 0);
 	size_t longest = !columns		      ? BAR_WIDTH
 			 : columns > left + LEAST_BAR ? columns - left
 						      : LEAST_BAR;
@@ -204,12 +210,16 @@ static void put_timeline_text(FILE *out, const struct report_data *export,
 		"most meanwhile");
 	if (known)
 		fprintf(out, "%16s", "RSS then");
+	if (swapped)
+		fprintf(out, "%16s", "swap then");
 	fputc('\n', out);
 	for (size_t at = 0; at < growth->slices; at++) {
 		fprintf(out, "%10.3f s%16s%16s", seconds_until(export, growth, at),
 			size_cell(at_end, sum->bytes[at]), size_cell(bytes, sum->most[at]));
 		if (known)
-			put_rss(out, export, growth, at);
+			put_value(out, export, growth, at, MLK_MEMORY_RSS);
+		if (swapped)
+			put_value(out, export, growth, at, MLK_MEMORY_SWAP);
 		put_bar(out, sum->most[at], most, longest);
 		next = put_marks(out, export, growth, at, next);
 	}

@@ -25,6 +25,15 @@ static int add_growth(struct page_rows *rows)
 	return err;
 }
 
+/* Begin to fold what repeats, as the text does. */
+static int start_folding(struct page_rows *rows)
+{
+	rows->folded = malloc(sizeof(*rows->folded));
+	if (!rows->folded)
+		return -ENOMEM;
+	return recursion_init(&rows->recursion, rows->export->places->labels);
+}
+
 int page_rows_init(struct page_rows *rows, const struct report_data *export)
 {
 	int err;
@@ -36,7 +45,11 @@ int page_rows_init(struct page_rows *rows, const struct report_data *export)
 	for (size_t i = 0; i < rows->nr; i++)
 		rows->all[i].i = i;
 	err = add_growth(rows);
-	return err ? err : stack_notes_init(&rows->notes, export->leaks);
+	if (!err)
+		err = stack_notes_init(&rows->notes, export->leaks);
+	if (!err && export->accounts)
+		err = thread_rows_init(&rows->accounts, export, false);
+	return err || export->view->opts.full_recursion ? err : start_folding(rows);
 }
 
 /* Is the stack worth its place in the page?  Of what was freed by the end, most was never much. */
@@ -57,8 +70,35 @@ static bool has_weight(const struct page_rows *rows, size_t i)
 	return false;
 }
 
+/* Fold what repeats in @path from frame @first on. */
+static int fold_path(struct page_rows *rows, struct page_path *path, size_t first)
+{
+	const struct recursion_path *folded = rows->folded;
+	size_t from = first;
+	int err = recursion_fold(&rows->recursion, path->labels + first, path->nr - first,
+				 rows->folded);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < folded->nr; i++) {
+		/* several functions that call each other in turn have no line together */
+		bool single = folded->repeats[i].nr > 0;
+		size_t next = i + 1 < folded->nr
+				      ? (size_t)(folded->repeats[i + 1].labels - path->labels)
+				      : path->nr;
+
+		path->lines[first + i] = single ? path->lines[from] : 0;
+		path->times[first + i] = folded->repeats[i].times;
+		from = next;
+	}
+	for (size_t i = 0; i < folded->nr; i++)
+		path->labels[first + i] = folded->labels[i];
+	path->nr = first + folded->nr;
+	return 0;
+}
+
 /* The path of stack @i of the view. */
-static int path_of_row(const struct page_rows *rows, struct page_tree *tree, size_t i,
+static int path_of_row(struct page_rows *rows, struct page_tree *tree, size_t i,
 		       struct page_path *path)
 {
 	const struct report_data *export = rows->export;
@@ -70,9 +110,10 @@ static int path_of_row(const struct page_rows *rows, struct page_tree *tree, siz
 					  &root)
 			  : 0;
 
-	return err ? err
-		   : page_tree_path(tree, path, export->places, steps, nr, export->places->numbers,
-				    root);
+	if (!err)
+		err = page_tree_path(tree, path, export->places, steps, nr, export->places->numbers,
+				     root);
+	return err || !rows->folded ? err : fold_path(rows, path, root != TREE_NONE);
 }
 
 int page_rows_add(struct page_rows *rows, struct page_tree *tree)
@@ -152,6 +193,38 @@ static int pack_row(struct pack *pack, struct page_rows *rows, const struct page
 	return pack_takers(pack, rows, row->i);
 }
 
+static void pack_amount(struct pack *pack, struct live_amount amount)
+{
+	pack_number(pack, amount.bytes);
+	pack_number(pack, amount.blocks);
+}
+
+/* Of each thread that allocated: its number, and what it allocated, what of it was freed by itself
+ * and by others, and what of it was only counted and is outstanding. */
+static int put_accounts(struct page_rows *rows, struct json *json)
+{
+	struct pack pack;
+	int err = pack_open(&pack);
+
+	for (size_t i = 0; i < rows->accounts.nr_shown && !err; i++) {
+		const struct thread_row *row = rows->accounts.order[i];
+		struct page_thread thread = {row->tgid, row->tid};
+		uint32_t number;
+
+		if (intern_pair(&rows->threads.table, &thread, sizeof(thread), &number) < 0) {
+			pack_close(&pack, NULL, NULL);
+			return -ENOMEM;
+		}
+		pack_number(&pack, number);
+		pack_amount(&pack, row->allocated);
+		pack_amount(&pack, row->freed_own);
+		pack_amount(&pack, row->freed_others);
+		pack_amount(&pack, row->counted);
+		pack_amount(&pack, row->counted_left);
+	}
+	return err ? err : pack_close(&pack, json, "accounts");
+}
+
 static void put_threads(const struct page_rows *rows, struct json *json)
 {
 	const struct thread_names *names = rows->export->leaks->chosen.threads;
@@ -208,6 +281,11 @@ int page_rows_put(struct page_rows *rows, struct page_tree *tree, struct json *j
 		return err;
 	}
 	json_number(json, "row_count", nr);
+	err = put_accounts(rows, json);
+	if (err) {
+		pack_close(&pack, NULL, NULL);
+		return err;
+	}
 	put_threads(rows, json);
 	put_rest(rows, json);
 	return pack_close(&pack, json, "rows");
@@ -216,6 +294,9 @@ int page_rows_put(struct page_rows *rows, struct page_tree *tree, struct json *j
 void page_rows_release(struct page_rows *rows)
 {
 	stack_notes_release(&rows->notes);
+	thread_rows_release(&rows->accounts);
+	recursion_release(&rows->recursion);
+	free(rows->folded);
 	intern_release(&rows->threads.table);
 	free(rows->all);
 	*rows = (struct page_rows){0};

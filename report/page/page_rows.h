@@ -4,7 +4,9 @@
 
 #include "report/context/growth_rows.h"
 #include "report/context/stack_notes.h"
+#include "report/context/thread_rows.h"
 #include "report/page/page_tree.h"
+#include "report/view/recursion.h"
 
 /* A stack of a page. */
 struct page_row {
@@ -25,6 +27,9 @@ struct page_rows {
 	size_t nr;
 	struct stack_notes notes;
 	INTERN_OF(struct page_thread) threads;
+	struct recursion recursion;
+	struct recursion_path *folded; /* of one stack; NULL: repetitions are not folded */
+	struct thread_rows accounts;   /* what threads allocated and freed; none: not known */
 };
 
 /* Take in the view of @export, which is borrowed until page_rows_release(), due in any case.
@@ -35,8 +40,8 @@ int page_rows_init(struct page_rows *rows, const struct report_data *export);
  * or -ENOMEM. */
 int page_rows_add(struct page_rows *rows, struct page_tree *tree);
 
-/* Write the members "rows", "row_count", "threads" and "rest" into the object that is open.
- * Returns 0 or -ENOMEM. */
+/* Write the members "rows", "row_count", "threads", "accounts" and "rest" into the object that is
+ * open. Returns 0 or -ENOMEM. */
 int page_rows_put(struct page_rows *rows, struct page_tree *tree, struct json *json);
 
 /* Release what @rows holds. */

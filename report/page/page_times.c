@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "report/context/memory_then.h"
 #include "report/stats/stack_times.h"
 
 #define FULL_ROOM   300000 /* characters for the stacks that are told in full */
@@ -85,11 +86,12 @@ static int put_total(const struct page_rows *rows, struct json *json)
 	return pack_close(&pack, json, "total");
 }
 
-/* Of all processes; of a choice of them it would be another memory than that of the blocks. */
+/* Of the processes whose blocks are shown. */
 static int put_rss(const struct page_rows *rows, struct json *json)
 {
 	const struct stack_times *times = rows->export->times;
 	const struct replay *leaks = rows->export->leaks;
+	uint64_t from_ns = times->start_ns;
 	struct pack pack;
 	bool known = false;
 	int err = pack_open(&pack);
@@ -97,14 +99,16 @@ static int put_rss(const struct page_rows *rows, struct json *json)
 	if (err)
 		return err;
 	for (size_t at = 0; at < times->slices; at++) {
-		uint64_t until = stack_times_until(times, at, leaks->chosen.end_ns), bytes = 0;
-		bool is_told = memory_samples_at(&leaks->memory, MLK_MEMORY_RSS,
-						 times->start_ns + until, &bytes);
+		uint64_t until_ns =
+			times->start_ns + stack_times_until(times, at, leaks->chosen.end_ns);
+		uint64_t bytes;
+		bool is_told = memory_then(rows->export, MLK_MEMORY_RSS, from_ns, until_ns, &bytes);
 
-		pack_number(&pack, is_told ? bytes + 1 : 0);
+		pack_number(&pack, !is_told ? 0 : bytes < UINT64_MAX ? bytes + 1 : bytes);
 		known |= is_told;
+		from_ns = until_ns;
 	}
-	return pack_close(&pack, known && !rows->export->choice->pid ? json : NULL, "rss");
+	return pack_close(&pack, known ? json : NULL, "rss");
 }
 
 int page_times_put(const struct page_rows *rows, struct json *json)

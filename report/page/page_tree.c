@@ -44,13 +44,23 @@ int page_tree_path(struct page_tree *tree, struct page_path *path, const struct 
 	path->nr = 0;
 	if (root != TREE_NONE) {
 		path->labels[0] = root;
+		path->times[0] = 1;
 		path->lines[path->nr++] = 0;
 	}
 	for (; nr && path->nr < VIEW_MAX_PATH && !err; path->nr++) {
+		path->times[path->nr] = 1;
 		path->labels[path->nr] = numbers[steps[--nr]];
 		err = page_tree_line(tree, &places->all[steps[nr]], &path->lines[path->nr]);
 	}
 	return err;
+}
+
+static void note_times(struct page_times *times, uint32_t now)
+{
+	if (!times->most || now < times->least)
+		times->least = now;
+	if (now > times->most)
+		times->most = now;
 }
 
 int page_tree_add(struct page_tree *tree, const struct page_path *path)
@@ -61,10 +71,14 @@ int page_tree_add(struct page_tree *tree, const struct page_path *path)
 	if (!err)
 		err = array_cover(&tree->line_of, &tree->room, tree->tree->nr,
 				  sizeof(*tree->line_of));
+	if (!err)
+		err = array_cover(&tree->times, &tree->times_room, tree->tree->nr,
+				  sizeof(*tree->times));
 	for (size_t i = 0; i < path->nr && !err; i++) {
 		node = tree_child(tree->tree, node, path->labels[i]);
 		if (!tree->line_of[node])
 			tree->line_of[node] = path->lines[i];
+		note_times(&tree->times[node], path->times[i]);
 	}
 	return err;
 }
@@ -159,6 +173,22 @@ static int pack_nodes(const struct page_tree *tree, struct names *names, struct 
 	return 0;
 }
 
+/* Nodes that are repeated: their numbers, and how often at least and at most. */
+static int put_repeats(const struct page_tree *tree, struct json *json)
+{
+	struct pack pack;
+	int err = pack_open(&pack);
+
+	for (uint32_t node = 1; node < tree->tree->nr && !err; node++) {
+		if (tree->times[node].most < 2)
+			continue;
+		pack_number(&pack, tree->numbers[node]);
+		pack_number(&pack, tree->times[node].least);
+		pack_number(&pack, tree->times[node].most);
+	}
+	return err ? err : pack_close(&pack, json, "repeats");
+}
+
 static void put_strings(struct json *json, const char *key, const struct strings *strings)
 {
 	json_open(json, key, '[');
@@ -197,6 +227,8 @@ int page_tree_put(const struct page_tree *tree, struct json *json)
 		err = put_pairs(json, "lines", (const uint32_t(*)[2])tree->lines.all,
 				tree->lines.nr);
 	if (!err)
+		err = put_repeats(tree, json);
+	if (!err)
 		err = pack_close(&nodes, json, "nodes");
 	else
 		pack_close(&nodes, NULL, NULL);
@@ -211,6 +243,7 @@ void page_tree_release(struct page_tree *tree)
 	strings_free(tree->files);
 	intern_release(&tree->lines.table);
 	free(tree->line_of);
+	free(tree->times);
 	free(tree->numbers);
 	*tree = (struct page_tree){0};
 }

@@ -11,7 +11,13 @@
 /* The path of a stack, outermost first; lines are numbers of page_tree_line(). */
 struct page_path {
 	uint32_t labels[VIEW_MAX_PATH], lines[VIEW_MAX_PATH];
+	uint32_t times[VIEW_MAX_PATH]; /* the call repeats there; 1: it does not */
 	size_t nr;
+};
+
+/* How often a node is repeated in the stacks that have it. */
+struct page_times {
+	uint32_t least, most;
 };
 
 /* A line of the source, with whether the function in it was inlined as its lowest bit. */
@@ -28,6 +34,8 @@ struct page_tree {
 	INTERN_OF(struct page_line) lines;
 	uint32_t *line_of; /* by node: its line in the first path added */
 	size_t room;
+	struct page_times *times; /* by node */
+	size_t times_room;
 	uint32_t *numbers; /* by node: its place in the page, after page_tree_name() */
 };
 
@@ -60,8 +68,8 @@ int page_tree_name_path(struct page_tree *tree, const struct page_path *path);
  * how many, and for each by how many frames it is outside of the innermost one, and its line. */
 void page_tree_pack(const struct page_tree *tree, const struct page_path *path, struct pack *pack);
 
-/* Write the members "texts", "modules", "names", "files", "lines" and "nodes" into the object that
- * is open.  Returns 0 or -ENOMEM. */
+/* Write the members "texts", "modules", "names", "files", "lines", "nodes" and "repeats" into the
+ * object that is open.  Returns 0 or -ENOMEM. */
 int page_tree_put(const struct page_tree *tree, struct json *json);
 
 /* Release what @tree holds. */

@@ -114,7 +114,8 @@ int replay_read_layout(struct replay *leaks);
  * wrong. */
 static inline bool replay_is_event_loss(int kind)
 {
-	return kind != MLK_LOST_MODULE && kind != MLK_LOST_LOOK && kind != MLK_LOST_USER;
+	return kind != MLK_LOST_MODULE && kind != MLK_LOST_LOOK && kind != MLK_LOST_USER &&
+	       kind != MLK_LOST_SUM;
 }
 
 /* Events that were lost, of all kinds. */

@@ -63,6 +63,7 @@ int replay_forget_ended(struct replay *leaks, size_t keep,
 	stack_stats_forget(leaks->figures, is_gone, &forgotten);
 	thread_names_forget(leaks->threads, is_gone, &forgotten);
 	thread_names_forget(leaks->processes, is_gone, &forgotten);
+	memory_samples_forget(&leaks->memory, is_gone, &forgotten);
 	err = numbers ? 0 : -ENOMEM;
 	free(numbers);
 	free(ended);

@@ -93,6 +93,22 @@ static struct live_amount amount_of(struct mlk_sum sum)
 	return (struct live_amount){sum.blocks, sum.bytes};
 }
 
+/* @known is now what @later says, and what was closed before. */
+static void replace_count(struct thread_count *known, const struct thread_count *later)
+{
+	const struct thread_closed closed =
+		known->flags & MLK_ACCOUNT_CLOSED
+			? (struct thread_closed){known->allocated, known->freed,
+						 known->freed_by_others}
+			: known->closed;
+
+	*known = *later;
+	known->closed = closed;
+	live_amount_add(&known->allocated, closed.allocated);
+	live_amount_add(&known->freed, closed.freed);
+	live_amount_add(&known->freed_by_others, closed.freed_by_others);
+}
+
 int thread_accounts_count(struct thread_accounts *accounts, const struct mlk_account *account)
 {
 	const struct thread_count count = {.id = {account->tgid, account->tid},
@@ -100,14 +116,20 @@ int thread_accounts_count(struct thread_accounts *accounts, const struct mlk_acc
 					   .allocated = amount_of(account->allocated),
 					   .freed = amount_of(account->freed),
 					   .freed_by_others = amount_of(account->freed_by_others)};
+	struct thread_count *known;
 	uint32_t number;
+	int added;
 
 	if (account->time_ns > accounts->stop_ns)
 		return 0;
-	if (intern_thread(accounts, account->tgid, account->tid, &number) < 0 ||
-	    intern_pair(&accounts->counts.table, &count, sizeof(count), &number) < 0)
+	if (intern_thread(accounts, account->tgid, account->tid, &number) < 0)
 		return -ENOMEM;
-	accounts->counts.all[number] = count;
+	added = intern_pair(&accounts->counts.table, &count, sizeof(count), &number);
+	if (added < 0)
+		return added;
+	known = &accounts->counts.all[number];
+	if (!added)
+		replace_count(known, &count);
 	return 0;
 }
 

@@ -25,11 +25,15 @@ struct thread_account {
 	struct live_amount lost; /* no free was seen: address allocated again, or gone by an exec */
 };
 
-/* What was counted of a thread and is not in the trace, as the trace says last. */
+/* What was counted of a thread, or of all that had its number one after the other, and is not in
+ * the trace; as the trace says last. */
 struct thread_count {
 	struct thread_id id;
 	uint32_t flags; /* enum mlk_account_flag */
 	struct live_amount allocated, freed, freed_by_others;
+	struct thread_closed {
+		struct live_amount allocated, freed, freed_by_others;
+	} closed; /* what of it is of accounts that no later one replaces */
 };
 
 /* All zero is before the first event. */

@@ -10,6 +10,11 @@
 #define LEAST_NS     1000000000u      /* a rate of less says nothing of an hour */
 #define MIB_PER_HOUR (60 / 1048576.0) /* of a byte a minute */
 
+bool growth_is_told(const struct report_data *export)
+{
+	return report_data_duration(export) >= LEAST_NS;
+}
+
 /* Print the innermost functions of the view's stack @i. */
 static void print_innermost(FILE *out, const struct report_data *export,
 			    const struct growth_rows *rows, size_t i)
@@ -84,7 +89,7 @@ static void print_answer(FILE *out, const struct report_data *export,
 	size_t growing, shown = 0;
 	double sum = growth_of_rows(rows, &growing);
 
-	if (report_data_duration(export) < LEAST_NS) {
+	if (!growth_is_told(export)) {
 		fputs("  growing        not told: the recording lasted less than a second\n", out);
 		return;
 	}
@@ -125,7 +130,7 @@ bool print_growing(FILE *out, const struct report_data *export, const struct gro
 	struct growth_row row;
 
 	growth_of_rows(rows, &growing);
-	if (!growing || report_data_duration(export) < LEAST_NS)
+	if (!growing || !growth_is_told(export))
 		return false;
 	nr = growth_rows_in_group(rows, 0);
 	row = growth_rows_sum(export, rows->all, nr);
@@ -141,7 +146,7 @@ bool print_growing(FILE *out, const struct report_data *export, const struct gro
 void print_growth_line(FILE *out, const struct report_data *export, const struct growth_rows *rows)
 {
 	fputc('\n', out);
-	if (report_data_duration(export) < LEAST_NS)
+	if (!growth_is_told(export))
 		fputs("growing: not told of less than a second", out);
 	else if (!print_growing(out, export, rows))
 		fputs("nothing grew all the time", out);

@@ -4,6 +4,9 @@
 
 #include "report/context/growth_rows.h"
 
+/* Was it recorded for long enough to tell of growth? */
+bool growth_is_told(const struct report_data *export);
+
 /* Print it as lines of the summary: the growth of all stacks that grow, and the first of them; and
  * those that did not because they replace older blocks.  Errors are left in @out for ferror(). */
 void print_growth_answer(FILE *out, const struct report_data *export,

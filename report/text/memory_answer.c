@@ -56,6 +56,12 @@ static double grown(const struct mlk_memory *first, const struct mlk_memory *las
 	return (double)last->value[value] - (double)first->value[value];
 }
 
+/* @value in whole bytes: a trace may tell more than there are. */
+static uint64_t whole_bytes(double value)
+{
+	return value >= 0x1p64 ? UINT64_MAX : value > 0 ? (uint64_t)value : 0;
+}
+
 /* The part of RSS that grew most. */
 static enum mlk_memory_value what_grew(const struct mlk_memory *first,
 				       const struct mlk_memory *last)
@@ -88,7 +94,7 @@ void print_memory_answer(FILE *out, const struct report_data *export)
 		return;
 	part = what_grew(first, last);
 	fprintf(out, LABEL "grew by %s, most of it %s; at most %s were outstanding:\n",
-		size_text(more, (uint64_t)bytes), mlk_memory_text(part),
-		size_text(most, (uint64_t)blocks));
+		size_text(more, whole_bytes(bytes)), mlk_memory_text(part),
+		size_text(most, whole_bytes(blocks)));
 	fprintf(out, "    %s\n", part == MLK_MEMORY_ANON ? ELSEWHERE : IS_NO_MALLOC);
 }

@@ -168,6 +168,11 @@ static void print_losses(const struct table *t, const struct replay *leaks)
 		fprintf(t->out,
 			"    %s %s lost: up to %s of the outstanding blocks may not be leaks\n",
 			buf, frees == 1 ? "free was" : "frees were", buf);
+	if (losses->count[MLK_LOST_SUM])
+		fprintf(t->out,
+			"  not added up for --trigger: %s allocations and frees, for lack of "
+			"room\n",
+			text_number(buf, losses->count[MLK_LOST_SUM]));
 }
 
 static void print_completeness(const struct table *t, const struct replay *leaks)

@@ -18,6 +18,7 @@
 #define MAX_PLACES  3  /* of a function that are shown */
 #define GONE	    "  outstanding at exit; --per-process shows each"
 #define TIMES_MAX   80 /* bytes of times_text() */
+#define SHAPE_MAX   32 /* the same of shape_text() */
 
 /* What is drawn before a node with others beside it, and before what is below such a node. */
 static const struct lines {
@@ -151,17 +152,31 @@ static const char *times_text(char buf[TIMES_MAX], const struct tree_node *node)
 	return buf;
 }
 
+/* The shape of all stacks below node @number, as "  [growing]"; "" where there are several, or the
+ * line above says it. */
+static const char *shape_text(char buf[SHAPE_MAX], const struct printer *p, uint32_t number)
+{
+	const struct tree_node *node = &p->tree->all[number];
+	uint32_t above = node->parent == TREE_ROOT ? 0 : p->tree->all[node->parent].kind;
+
+	buf[0] = '\0';
+	if (node->kind && node->kind != TREE_MIXED && node->kind != above)
+		snprintf(buf, SHAPE_MAX, "  [%s]", growth_shape_name(node->kind - 1));
+	return buf;
+}
+
 /* Print what is behind the numbers of the node: branches, name and @location. */
 static void print_call(const struct printer *p, uint32_t number, const char *branch,
 		       const char *location)
 {
 	const struct label *label = &p->labels->all[p->tree->all[number].label];
 	const char *told = tree_told(p->tree, number);
-	char times[TIMES_MAX];
+	char times[TIMES_MAX], shape[SHAPE_MAX];
 	size_t beside = (size_t)(p->bytes_width + p->blocks_width) + 2 + text_columns(branch) +
 			(told ? text_columns(told) + strlen(" []") : 0) +
 			(*location ? 2 + text_columns(location) : 0) +
-			strlen(times_text(times, &p->tree->all[number]));
+			strlen(times_text(times, &p->tree->all[number])) +
+			strlen(shape_text(shape, p, number));
 
 	for (size_t i = 0; i < p->indent; i++)
 		beside += (p->prefix[i] & 0xc0) != 0x80;
@@ -177,6 +192,7 @@ static void print_call(const struct printer *p, uint32_t number, const char *bra
 	if (*location)
 		fprintf(p->out, "  %s%s%s", color_of(p->color, COLOR_PLACE), location,
 			color_of(p->color, COLOR_END));
+	fputs(shape, p->out);
 }
 
 static void print_node(const struct printer *p, uint32_t number, const char *branch)
@@ -370,8 +386,27 @@ static void print_left_out_stacks(FILE *out, const struct view *view)
 		       view->left_out_amount);
 }
 
-int print_view_as_tree(FILE *out, const struct view *view, const char *order)
+/* Is this worth a mark?  What stopped growing is not. */
+static bool is_marked(enum growth_shape shape)
 {
+	return shape != SHAPE_STEADY && shape != SHAPE_ONCE;
+}
+
+/* The kinds of the view's stacks, to be freed; NULL: there is no memory. */
+static uint32_t *kinds_of(const struct view *view, const struct growth_rows *grown)
+{
+	uint32_t *kinds = calloc(view->nr, sizeof(*kinds));
+
+	for (size_t i = 0; kinds && i < grown->nr; i++)
+		if (grown->all[i].i < view->nr && is_marked(grown->all[i].shape))
+			kinds[grown->all[i].i] = grown->all[i].shape + 1u;
+	return kinds;
+}
+
+int print_view_as_tree(FILE *out, const struct view *view, const char *order,
+		       const struct growth_rows *grown)
+{
+	uint32_t *kinds = NULL;
 	struct tree *tree;
 	int err;
 
@@ -380,8 +415,12 @@ int print_view_as_tree(FILE *out, const struct view *view, const char *order)
 		return 0;
 	}
 	err = tree_new(&tree);
+	if (!err && grown) {
+		kinds = kinds_of(view, grown);
+		err = kinds ? 0 : -ENOMEM;
+	}
 	if (!err)
-		err = view_tree_fill(tree, view);
+		err = view_tree_fill(tree, view, kinds);
 	if (!err)
 		err = print_on_terminal(out, tree, view, order);
 	if (!err) {
@@ -391,6 +430,7 @@ int print_view_as_tree(FILE *out, const struct view *view, const char *order)
 			      out);
 		print_left_out_stacks(out, view);
 	}
+	free(kinds);
 	tree_free(tree);
 	return err;
 }

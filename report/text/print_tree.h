@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "report/context/growth_rows.h"
 #include "report/view/tree.h"
 #include "report/view/view.h"
 
@@ -15,7 +16,9 @@
 void print_tree(FILE *out, const struct tree *tree, const struct labels *labels, const char *order);
 
 /* Print the stacks of @view as a tree, or that there are none, and how many were left out.
- * Returns 0 or -ENOMEM; errors of writing are left in @out for ferror(). */
-int print_view_as_tree(FILE *out, const struct view *view, const char *order);
+ * @grown, or NULL: the line says so above which all stacks grow, fill a cache or replace older
+ * blocks.  Returns 0 or -ENOMEM; errors of writing are left in @out for ferror(). */
+int print_view_as_tree(FILE *out, const struct view *view, const char *order,
+		       const struct growth_rows *grown);
 
 #endif

@@ -20,6 +20,7 @@
 
 enum {
 	OPT_SORT = 512, /* beyond those of the recorder */
+	OPT_BY,
 	OPT_FLAT,
 	OPT_PLAIN,
 	OPT_BYTES,
@@ -40,6 +41,12 @@ static const struct option_info own[] = {
 	 .arg = "KEY",
 	 .help = "which stacks come first: bytes, blocks, rate (net bytes a second) or age [bytes]",
 	 .values = "bytes blocks rate age"},
+	{.key = OPT_BY,
+	 .name = "by",
+	 .arg = "KEY",
+	 .help = "what processes or threads hold, in place of stacks; of the kernel's memory, also "
+		 "slab caches and control groups",
+	 .values = "process thread cache cgroup"},
 	{.key = OPT_FLAT, .name = "flat", .help = "all frames of each stack, not one line of them"},
 	{.key = 'C',
 	 .name = "combined-only",
@@ -127,7 +134,8 @@ static int pass_on(struct top_opts *o, const struct option_info *option, const c
 
 	if (!o->from)
 		o->from = option->name;
-	o->targets |= option->key == 'p' || !strcmp(option->name, "kernel");
+	o->of_kernel |= !strcmp(option->name, "kernel");
+	o->targets |= option->key == 'p' || o->of_kernel;
 	if (asprintf(&word, text ? "--%s=%s" : "--%s", option->name, text) < 0)
 		return -ENOMEM;
 	err = add_record(o, word);
@@ -171,6 +179,11 @@ static int apply_option(void *ctx, const struct option_info *option, const char 
 	case OPT_SORT:
 		word = option_word(option, text);
 		o->sort = word < 0 ? o->sort : (enum top_sort)word;
+		return word < 0 ? word : 0;
+	case OPT_BY:
+		word = option_word(option, text);
+		o->by = word < 0 ? o->by : (enum group_kind)word;
+		o->grouped = true;
 		return word < 0 ? word : 0;
 	case OPT_FLAT:
 		o->form = TOP_FLAT;
@@ -240,6 +253,15 @@ static int read_words(struct top_opts *o, char **words, int nr)
 	return err;
 }
 
+bool top_opts_fit(const struct top_opts *o, bool of_kernel)
+{
+	if (of_kernel || !o->grouped || o->by < GROUPS_CACHES)
+		return true;
+	log_error("only the kernel's memory is in caches and control groups: give --by=process or "
+		  "thread, or record with --kernel");
+	return false;
+}
+
 static int check(const struct top_opts *o)
 {
 	if (!o->path && !o->targets && !o->command) {
@@ -256,6 +278,13 @@ static int check(const struct top_opts *o)
 			  "of them");
 		return -EINVAL;
 	}
+	if (o->grouped && (o->blocks || o->calls || o->sort != TOP_BYTES || o->form != TOP_TABLE)) {
+		log_error("--by prints sums; --sort, --flat, --combined-only, --show-allocs and "
+			  "--trace are about stacks");
+		return -EINVAL;
+	}
+	if (!o->path && !o->of_kernel && !top_opts_fit(o, false))
+		return -EINVAL;
 	if (o->calls && (o->blocks || o->interval_ns || o->form != TOP_TABLE)) {
 		log_error("--trace prints calls in place of tables; an interval, --flat, "
 			  "--combined-only and --show-allocs are about tables");

@@ -13,6 +13,10 @@
 /* By what rows are sorted; the order is that of the words of --sort. */
 enum top_sort { TOP_BYTES, TOP_BLOCKS, TOP_RATE, TOP_AGE, TOP_SORTS };
 
+/* By what blocks are summed up, in the order of the words of --by.  The kernel's have no threads,
+ * and only they have the last two. */
+enum group_kind { GROUPS_PROCESSES, GROUPS_THREADS, GROUPS_CACHES, GROUPS_CGROUPS, GROUPS_NR };
+
 /* What is printed of each table. */
 enum top_form {
 	TOP_TABLE,    /* a line for each stack */
@@ -33,6 +37,9 @@ struct top_opts {
 	size_t rows;
 	enum top_sort sort;
 	enum top_form form;
+	enum group_kind by;  /* what is shown in place of stacks, */
+	bool grouped;	     /* if that is wanted */
+	bool of_kernel;	     /* the kernel is recorded */
 	bool blocks;	     /* list them */
 	bool calls;	     /* each of them, in place of tables */
 	bool full_recursion; /* each repetition of a call */
@@ -48,6 +55,9 @@ struct top_opts {
 /* Read the command line into *@opts, which is released with top_opts_release() in any case.  What
  * is wrong with it is said on stderr.  Returns 0, -EINVAL or -ENOMEM. */
 int top_opts_parse(struct top_opts *opts, int argc, char **argv);
+
+/* Can what @opts want be shown of a trace, @of_kernel or not?  If not, it is said why on stderr. */
+bool top_opts_fit(const struct top_opts *opts, bool of_kernel);
 
 /* From now on the preloaded library records.  Returns 0, -ENOMEM, or -EEXIST: it was so. */
 int top_opts_preload(struct top_opts *opts);

@@ -9,6 +9,7 @@
 #include "report/base/sizes.h"
 #include "report/base/text.h"
 #include "report/terminal/color.h"
+#include "report/top/groups.h"
 #include "report/top/top_view.h"
 #include "report/trace/event_line.h"
 
@@ -64,6 +65,8 @@ static int print_head(FILE *out, const struct top_view *view)
 		fprintf(out, ", freed %s older ones", text_number(a, totals->unknown_frees));
 	fprintf(out, "; %s events lost", text_number(a, view->lost));
 	print_damage(out, &view->leaks->condition);
+	if (view->resident_known)
+		fprintf(out, "; RSS %s", size_text(a, view->resident));
 	fputc('\n', out);
 	return 0;
 }
@@ -108,27 +111,13 @@ static int list_blocks(struct block_list *list, const struct top_view *view, siz
 	return list->err;
 }
 
-/* The place in the list of the first block of @stack, or of a later one. */
-static size_t first_block(const struct block_list *list, uint32_t stack)
-{
-	size_t low = 0, high = list->nr;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (list->all[middle].stack < stack)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 static void print_blocks(FILE *out, const struct block_list *list, uint32_t stack)
 {
+	size_t first = array_first_from(list->all, list->nr, sizeof(*list->all),
+					offsetof(struct live_block, stack), stack);
 	char size[TEXT_NUMBER_MAX];
 
-	for (size_t i = first_block(list, stack); i < list->nr && list->all[i].stack == stack; i++)
+	for (size_t i = first; i < list->nr && list->all[i].stack == stack; i++)
 		fprintf(out, "\taddr = 0x%" PRIx64 " size = %s\n", list->all[i].addr,
 			text_number(size, list->all[i].size));
 }
@@ -142,11 +131,9 @@ static void print_right(FILE *out, int columns, const char *text)
 static int print_line(FILE *out, const struct top_view *view, const struct top_row *row,
 		      size_t columns)
 {
-	uint32_t id = view->leaks->stacks->all[row->stack].id;
 	char number[TEXT_NUMBER_MAX], size[SIZE_TEXT_MAX], age[TOP_TIME_MAX], freed[16];
-	char *process = top_view_process(view, row), *line;
+	char *line = stack_names_line(view->names, row->id, columns);
 
-	line = stack_names_line(view->names, id, columns);
 	snprintf(freed, sizeof(freed), "%.1f %%", 100 * row->freed);
 	print_right(out, 16, size_cell(size, row->now.bytes));
 	print_right(out, 13, text_number(number, row->now.blocks));
@@ -154,12 +141,11 @@ static int print_line(FILE *out, const struct top_view *view, const struct top_r
 	print_right(out, 9, freed);
 	print_right(out, 11, top_time(age, row->age_ns));
 	fputs("  ", out);
-	if (process) {
-		text_print(out, process);
+	if (row->process) {
+		text_print(out, row->process);
 		fputs(": ", out);
 	}
 	fprintf(out, "%s\n", line ? line : "");
-	free(process);
 	free(line);
 	return line ? 0 : -ENOMEM;
 }
@@ -168,21 +154,19 @@ static int print_line(FILE *out, const struct top_view *view, const struct top_r
 static void print_stack(FILE *out, const struct top_view *view, const struct top_row *row)
 {
 	char bytes[SIZE_TEXT_MAX], blocks[TEXT_NUMBER_MAX], rate[SIZE_TEXT_MAX], age[TOP_TIME_MAX];
-	char *process = top_view_process(view, row);
 
 	fprintf(out, "\t%s in %s %s from stack", size_text(bytes, row->now.bytes),
 		text_number(blocks, row->now.blocks),
 		row->now.blocks == 1 ? "allocation" : "allocations");
-	if (process) {
+	if (row->process) {
 		fputs(" of ", out);
-		text_print(out, process);
+		text_print(out, row->process);
 	}
-	free(process);
 	if (view->opts->form == TOP_FLAT)
 		fprintf(out, ", %s/s, %.1f %% freed, %s old", size_rate_text(rate, row->rate),
 			100 * row->freed, top_time(age, row->age_ns));
 	fputc('\n', out);
-	stack_names_print(view->names, out, view->leaks->stacks->all[row->stack].id, "\t\t");
+	stack_names_print(view->names, out, row->id, "\t\t");
 }
 
 static int print_row(FILE *out, const struct top_view *view, size_t i,
@@ -202,23 +186,54 @@ static int print_row(FILE *out, const struct top_view *view, size_t i,
 	return err;
 }
 
-int top_print(FILE *out, const struct top_view *view)
+/* In place of stacks: what processes, threads, caches or control groups hold. */
+static int print_groups(FILE *out, const struct top_view *view)
+{
+	struct groups groups = {0};
+	char size[SIZE_TEXT_MAX], number[TEXT_NUMBER_MAX];
+	int err = groups_fill(&groups, view, view->opts->by);
+
+	if (!err && groups.nr)
+		fprintf(out, "%16s%13s  %s\n", size_title(), "blocks", groups_title(&groups));
+	for (size_t i = 0; !err && i < groups.nr && i < view->opts->rows; i++) {
+		const struct group *group = &groups.all[i];
+
+		print_right(out, 16, size_cell(size, group->now.bytes));
+		print_right(out, 13, text_number(number, group->now.blocks));
+		fputs("  ", out);
+		text_print(out, group->name);
+		fputc('\n', out);
+	}
+	groups_release(&groups);
+	return err;
+}
+
+static int print_rows(FILE *out, const struct top_view *view)
 {
 	size_t nr = view->table.nr < view->opts->rows ? view->table.nr : view->opts->rows;
 	struct block_list blocks = {0};
-	int err = print_head(out, view);
+	int err = 0;
 
-	if (!err && view->opts->blocks)
+	if (view->opts->blocks)
 		err = list_blocks(&blocks, view, nr);
 	if (view->opts->form == TOP_TABLE && nr)
 		fprintf(out, "%16s%13s%15s%9s%11s  %s\n", size_title(), "blocks",
 			size_rate_title("bytes/s", "per s"), "freed", "age", "stack");
 	for (size_t i = 0; !err && i < nr; i++)
 		err = print_row(out, view, i, &blocks);
-	fputc('\n', out);
-	fflush(out);
 	free(blocks.wanted);
 	free(blocks.all);
+	return err;
+}
+
+int top_print(FILE *out, const struct top_view *view)
+{
+	int err = print_head(out, view);
+
+	if (!err)
+		err = view->opts->grouped ? print_groups(out, view) : print_rows(out, view);
+	fputc('\n', out);
+	fflush(out);
 	return err;
 }
 

@@ -44,9 +44,10 @@ int top_state_tick(struct top_state *state, const struct stacks *stacks, uint64_
 	return 0;
 }
 
-uint64_t top_state_bytes(const struct top_state *state, uint32_t number, uint64_t back)
+/* What stack @number had @back tables ago, 0: at the last one. */
+static uint64_t bytes_then(const struct top_state *state, uint32_t number, uint64_t back)
 {
-	if (back >= state->nr_ticks || back >= TOP_TREND || number >= state->room)
+	if (back >= state->nr_ticks || number >= state->room)
 		return 0;
 	return state->all[number].bytes[(state->nr_ticks - 1 - back) % TOP_TREND];
 }
@@ -55,13 +56,16 @@ static struct top_row make_row(const struct top_state *state, const struct stack
 			       uint32_t number)
 {
 	struct top_row row = {.stack = number,
+			      .id = stack->id,
 			      .now = stack->now,
 			      .given = stack->allocated.blocks,
 			      .taken = stack->freed.blocks};
-	int64_t grown =
-		(int64_t)(top_state_bytes(state, number, 0) - top_state_bytes(state, number, 1));
 	uint64_t born_ns = 0;
+	int64_t grown;
 
+	for (uint64_t back = 0; back < TOP_TREND; back++)
+		row.trend[back] = bytes_then(state, number, back);
+	grown = (int64_t)(row.trend[0] - row.trend[1]);
 	if (state->since_ns)
 		row.rate = (double)grown * 1e9 / (double)state->since_ns;
 	if (stack->allocated.blocks)
@@ -101,21 +105,55 @@ static int compare_rows(const void *a, const void *b, void *arg)
 	return order ? order : x->stack < y->stack ? -1 : x->stack > y->stack;
 }
 
-int top_table_fill(struct top_table *table, const struct top_state *state,
-		   const struct stacks *stacks)
+static void release_processes(struct top_table *table)
 {
+	for (size_t i = 0; i < table->nr_processes; i++)
+		free(table->processes[i]);
+	free(table->processes);
+	table->processes = NULL;
+	table->nr_processes = 0;
+}
+
+/* Set whose @row is, which is of process @number. */
+static int name_process(struct top_table *table, const struct replay *leaks, uint32_t number,
+			struct top_row *row)
+{
+	row->tgid = live_process(leaks->live, number).tgid;
+	if (table->nr_processes < 2)
+		return 0;
+	if (!table->processes[number])
+		table->processes[number] = processes_label(leaks->processes, row->tgid);
+	row->process = table->processes[number];
+	return row->process ? 0 : -ENOMEM;
+}
+
+int top_table_fill(struct top_table *table, const struct top_state *state,
+		   const struct replay *leaks)
+{
+	const struct stacks *stacks = leaks->stacks;
+	int err = 0;
+
+	release_processes(table);
 	table->nr = table->nr_stacks = 0;
 	table->now_ns = state->tick_ns;
+	table->nr_processes = live_nr_processes(leaks->live);
+	table->processes = calloc(table->nr_processes + 1, sizeof(*table->processes));
+	if (!table->processes) {
+		table->nr_processes = 0;
+		return -ENOMEM;
+	}
 	for (uint32_t i = 0; i < stacks->nr; i++) {
 		const struct stack *stack = &stacks->all[i];
 		struct top_row row;
-		int err;
 
 		table->nr_stacks += stack->now.blocks != 0;
 		if (!stack->now.blocks && !stack->now.bytes)
 			continue;
 		row = make_row(state, stack, i);
-		err = array_append(&table->rows, &table->nr, &table->room, &row, sizeof(row));
+		err = name_process(table, leaks, stack->process, &row);
+		if (!err)
+			err = array_append(&table->rows, &table->nr, &table->room, &row,
+					   sizeof(row));
 		if (err)
 			return err;
 	}
@@ -130,6 +168,7 @@ void top_table_sort(struct top_table *table, enum top_sort sort)
 
 void top_table_release(struct top_table *table)
 {
+	release_processes(table);
 	free(table->rows);
 	*table = (struct top_table){0};
 }

@@ -24,14 +24,19 @@ struct top_state {
 	bool failed;	   /* memory was short */
 };
 
-/* A line of a table. */
+/* A line of a table.  It stays what it is when the process is forgotten, and its stack's number is
+ * that of another one. */
 struct top_row {
-	uint32_t stack;		/* its number */
-	struct live_amount now; /* outstanding */
-	double rate;		/* net bytes a second since the last table */
-	double freed;		/* share of its blocks that were freed, 0 to 1 */
-	uint64_t given, taken;	/* blocks allocated, and freed */
-	uint64_t age_ns;	/* mean, of what is outstanding */
+	uint32_t stack;		   /* its number */
+	uint32_t id;		   /* the unwinder's of the stack */
+	uint32_t tgid;		   /* of its process */
+	const char *process;	   /* as "sh (1234)", of the table; NULL: there is but one */
+	struct live_amount now;	   /* outstanding */
+	double rate;		   /* net bytes a second since the last table */
+	double freed;		   /* share of its blocks that were freed, 0 to 1 */
+	uint64_t given, taken;	   /* blocks allocated, and freed */
+	uint64_t age_ns;	   /* mean, of what is outstanding */
+	uint64_t trend[TOP_TREND]; /* bytes at this table and those before it, the latest first */
 };
 
 /* A table: its rows in their order. */
@@ -40,6 +45,8 @@ struct top_table {
 	size_t nr, room;
 	size_t nr_stacks; /* with anything outstanding */
 	uint64_t now_ns;  /* CLOCK_MONOTONIC, of which it tells */
+	char **processes; /* their names, by number of live_process(); NULL where none is needed */
+	size_t nr_processes;
 };
 
 /* For struct live_watch, with a struct top_state as its arg. */
@@ -51,13 +58,10 @@ void top_state_forget(void *state, uint32_t number);
 /* A table of the moment @now_ns is to be shown: note what each stack has.  Returns 0 or -ENOMEM. */
 int top_state_tick(struct top_state *state, const struct stacks *stacks, uint64_t now_ns);
 
-/* What stack @number had @back tables ago, 0: at the last one. */
-uint64_t top_state_bytes(const struct top_state *state, uint32_t number, uint64_t back);
-
-/* Fill *@table, released with top_table_release(), with the stacks that have anything outstanding.
- * Returns 0 or -ENOMEM. */
+/* Fill *@table, released with top_table_release(), with the stacks of @leaks that have anything
+ * outstanding.  Returns 0 or -ENOMEM. */
 int top_table_fill(struct top_table *table, const struct top_state *state,
-		   const struct stacks *stacks);
+		   const struct replay *leaks);
 
 /* Sort the rows of @table, which stay what they are. */
 void top_table_sort(struct top_table *table, enum top_sort sort);

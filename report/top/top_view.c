@@ -44,8 +44,7 @@ static int name_rows(struct top_view *view, size_t nr)
 	int err = 0;
 
 	for (size_t i = 0; !err && i < nr && i < view->table.nr; i++)
-		err = stack_names_want(view->names,
-				       view->leaks->stacks->all[view->table.rows[i].stack].id);
+		err = stack_names_want(view->names, view->table.rows[i].id);
 	return err ? err : stack_names_resolve(view->names);
 }
 
@@ -60,33 +59,25 @@ int top_view_update(struct top_view *view, uint64_t now_ns, size_t nr)
 	int err = top_state_tick(&view->state, view->leaks->stacks, now_ns);
 
 	view->totals = *live_totals(view->leaks->live);
+	view->begun = live_nr_begun(view->leaks->live);
 	view->lost = replay_lost(view->leaks);
+	view->resident_known = memory_samples_at(&view->leaks->memory, MLK_MEMORY_RSS,
+						 view->live ? UINT64_MAX : now_ns, &view->resident);
 	if (!err)
-		err = top_table_fill(&view->table, &view->state, view->leaks->stacks);
+		err = top_table_fill(&view->table, &view->state, view->leaks);
 	return err ? err : top_view_sort(view, view->opts->sort, nr);
-}
-
-char *top_view_process(const struct top_view *view, const struct top_row *row)
-{
-	const struct stack *stack = &view->leaks->stacks->all[row->stack];
-
-	if (live_nr_processes(view->leaks->live) < 2)
-		return NULL;
-	return processes_label(view->leaks->processes,
-			       live_process(view->leaks->live, stack->process).tgid);
 }
 
 char *top_view_title(const struct top_view *view)
 {
 	const struct mlk_meta *meta = mlk_reader_meta(view->trace);
-	uint64_t nr = live_nr_begun(view->leaks->live);
 	char *text, number[TEXT_NUMBER_MAX];
 	int len;
 
 	if (meta->of_kernel)
 		return strdup("the kernel");
-	if (nr > 1)
-		len = asprintf(&text, "%s processes", text_number(number, nr));
+	if (view->begun > 1)
+		len = asprintf(&text, "%s processes", text_number(number, view->begun));
 	else
 		len = asprintf(&text, "%s (%" PRIu64 ")", meta->comm[0] ? meta->comm : "process",
 			       meta->tgid);

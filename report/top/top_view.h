@@ -18,7 +18,11 @@ struct top_view {
 	struct top_state state;
 	struct top_table table;
 	struct live_totals totals; /* at the moment of the table */
-	uint64_t lost;		   /* events, by then */
+	uint64_t begun;		   /* processes, by then */
+	uint64_t lost;		   /* events */
+	uint64_t resident;	   /* bytes that the processes had in memory, as the trace tells */
+	bool resident_known;
+	bool live; /* the trace is being written: the latest that it tells is of now */
 	struct stack_names *names;
 	uint64_t printed; /* tables */
 	bool *named;	  /* by id of a stack: its names are known, for --trace */
@@ -36,10 +40,6 @@ int top_view_update(struct top_view *view, uint64_t now_ns, size_t nr);
 
 /* Sort the table anew and name its first @nr stacks.  Returns 0 or -ENOMEM. */
 int top_view_sort(struct top_view *view, enum top_sort sort, size_t nr);
-
-/* The process that a row's stack is of, as "sh (1234)", or NULL where there is but one: a string
- * that the caller frees. */
-char *top_view_process(const struct top_view *view, const struct top_row *row);
 
 /* Which process or processes the trace is about: a string that the caller frees, or NULL when there
  * is no memory. */

@@ -17,7 +17,10 @@ _Static_assert(sizeof(struct dwunw_mapping) == 32, "28 bytes and padding, which 
 int address_spaces_new(struct address_spaces **out)
 {
 	*out = calloc(1, sizeof(**out));
-	return *out ? 0 : -ENOMEM;
+	if (!*out)
+		return -ENOMEM;
+	(*out)->kernel_space = UINT32_MAX;
+	return 0;
 }
 
 static int mark_used(struct address_spaces *spaces, uint32_t number)
@@ -79,6 +82,11 @@ static bool same_maps(const void *things, uint32_t number, const void *arg)
 	return x->nr_maps == y->nr_maps && !memcmp(x->maps, y->maps, x->nr_maps * sizeof(*x->maps));
 }
 
+static uint64_t hash_maps(const struct space *space)
+{
+	return hash_bytes(0, space->maps, space->nr_maps * sizeof(*space->maps));
+}
+
 /* Is there room for @nr more mappings?  If so, take it. */
 static bool take_room(struct address_spaces *spaces, size_t nr)
 {
@@ -117,7 +125,7 @@ int address_spaces_add(struct address_spaces *spaces, const struct mlk_maps *map
 	err = copy_maps(spaces, &space, maps, images);
 	if (err)
 		goto out;
-	query.hash = hash_bytes(0, space.maps, space.nr_maps * sizeof(*space.maps));
+	query.hash = hash_maps(&space);
 	if (!hash_index_find(&spaces->index, &query, &number)) {
 		if (!take_room(spaces, space.nr_maps))
 			goto out;
@@ -133,6 +141,64 @@ out:
 	return err;
 }
 
+/* Which layouts are still of use, by number; NULL: there is no memory. */
+static bool *list_needed(const struct address_spaces *spaces)
+{
+	bool *needed = calloc(spaces->nr + 1, sizeof(*needed));
+
+	for (size_t i = 0; needed && i < spaces->nr_snapshots; i++)
+		needed[spaces->snapshots[i].space] = true;
+	if (needed && spaces->kernel_space < spaces->nr)
+		needed[spaces->kernel_space] = true;
+	return needed;
+}
+
+static void drop_space(struct address_spaces *spaces, struct space *space)
+{
+	spaces->nr_mappings -= space->nr_maps;
+	spaces->nr_copied -= space->nr_copied;
+	dwunw_space_free(space->modules);
+	free(space->maps);
+}
+
+/* Release the layouts that no snapshot has any more; the others get new numbers.  Where there is no
+ * memory for that, they stay until the next time. */
+static void drop_unused(struct address_spaces *spaces)
+{
+	bool *needed = list_needed(spaces);
+	uint32_t *numbers = calloc(spaces->nr + 1, sizeof(*numbers)), nr = 0;
+
+	if (needed && numbers) {
+		hash_index_clear(&spaces->index);
+		for (size_t i = 0; i < spaces->nr; i++) {
+			if (!needed[i]) {
+				drop_space(spaces, &spaces->all[i]);
+				continue;
+			}
+			spaces->all[nr] = spaces->all[i];
+			hash_index_add(&spaces->index, hash_maps(&spaces->all[nr]), nr);
+			numbers[i] = nr++;
+		}
+		for (size_t i = 0; i < spaces->nr_snapshots; i++)
+			spaces->snapshots[i].space = numbers[spaces->snapshots[i].space];
+		if (spaces->kernel_space < spaces->nr)
+			spaces->kernel_space = numbers[spaces->kernel_space];
+		spaces->nr = nr;
+	}
+	free(needed);
+	free(numbers);
+}
+
+/* The first @nr snapshots are left. */
+static void keep_snapshots(struct address_spaces *spaces, size_t nr)
+{
+	if (nr == spaces->nr_snapshots)
+		return;
+	spaces->nr_mappings -= spaces->nr_snapshots - nr;
+	spaces->nr_snapshots = nr;
+	drop_unused(spaces);
+}
+
 void address_spaces_forget(struct address_spaces *spaces,
 			   bool (*is_past)(void *arg, uint32_t tgid, uint64_t time_ns), void *arg)
 {
@@ -141,8 +207,22 @@ void address_spaces_forget(struct address_spaces *spaces,
 	for (size_t i = 0; i < spaces->nr_snapshots; i++)
 		if (!is_past(arg, spaces->snapshots[i].tgid, spaces->snapshots[i].time_ns))
 			spaces->snapshots[nr++] = spaces->snapshots[i];
-	spaces->nr_mappings -= spaces->nr_snapshots - nr;
-	spaces->nr_snapshots = nr;
+	keep_snapshots(spaces, nr);
+}
+
+void address_spaces_forget_replaced(struct address_spaces *spaces, uint64_t time_ns)
+{
+	const struct maps_snapshot *all = spaces->snapshots;
+	size_t nr = 0;
+
+	for (size_t i = 0; i < spaces->nr_snapshots; i++) {
+		bool replaced = i + 1 < spaces->nr_snapshots && all[i + 1].tgid == all[i].tgid &&
+				all[i + 1].time_ns <= time_ns;
+
+		if (!replaced)
+			spaces->snapshots[nr++] = all[i];
+	}
+	keep_snapshots(spaces, nr);
 }
 
 bool address_spaces_knows(const struct address_spaces *spaces, uint32_t tgid)
@@ -293,6 +373,7 @@ static int build_space(struct address_spaces *spaces, struct space *space)
 	if (nr_kernel > SPACES_MAX_MAPPINGS - spaces->nr_copied)
 		nr_kernel = 0; /* no trace of a kernel has so many */
 	spaces->nr_copied += nr_kernel;
+	space->nr_copied = nr_kernel;
 	append_maps(spaces, maps, space->maps, nr);
 	append_maps(spaces, maps + nr, spaces->kernel, nr_kernel);
 	if (nr_kernel)

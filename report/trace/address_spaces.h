@@ -17,6 +17,7 @@ struct space {
 	struct dwunw_mapping
 		*maps; /* of address_spaces.c: by numbers of images, until it is built */
 	size_t nr_maps;
+	size_t nr_copied; /* of the kernel's, when it was built */
 };
 
 /* From when on a process had a layout. */
@@ -61,9 +62,14 @@ int address_spaces_new(struct address_spaces **out);
 int address_spaces_add(struct address_spaces *spaces, const struct mlk_maps *maps,
 		       struct trace_modules *images);
 
-/* Forget the snapshots of which @is_past() says so, with @arg. */
+/* Forget the snapshots of which @is_past() says so, with @arg.  This and the next one are for
+ * spaces that grow; layouts that no snapshot has any more are released. */
 void address_spaces_forget(struct address_spaces *spaces,
 			   bool (*is_past)(void *arg, uint32_t tgid, uint64_t time_ns), void *arg);
+
+/* There are no more events before @time_ns: forget the snapshots that another one of the same
+ * process has replaced by then.  After address_spaces_prepare(). */
+void address_spaces_forget_replaced(struct address_spaces *spaces, uint64_t time_ns);
 
 /* Has process @tgid a snapshot? */
 bool address_spaces_knows(const struct address_spaces *spaces, uint32_t tgid);
@@ -77,7 +83,8 @@ int address_spaces_prepare(struct address_spaces *spaces, const struct trace_mod
 /*
  * Find the space of process @tgid at @time_ns (CLOCK_MONOTONIC): of the last snapshot that is not
  * later, else of the first.  A process without any has a space without mappings.
- * *@out is valid until address_spaces_free(), and the same for equal layouts; NULL on failure.
+ * *@out is valid until a snapshot is forgotten or address_spaces_free(), and the same for equal
+ * layouts; NULL on failure.
  * Returns 0 or -ENOMEM.
  */
 int address_spaces_find(struct address_spaces *spaces, uint32_t tgid, uint64_t time_ns,

@@ -26,21 +26,38 @@ static int find_or_add(struct memory_samples *samples, uint32_t tgid, struct mem
 	return 0;
 }
 
-/* Keep the first of each two. */
-static void thin_out(struct memory_process *p)
+/* Had the process ended by then? */
+static bool is_end(const struct mlk_memory *sample)
 {
-	size_t kept = 0;
-
-	for (size_t i = 0; i < p->nr; i += 2)
-		p->all[kept++] = p->all[i];
-	p->nr = kept;
-	p->stride *= 2;
+	return !sample->known && sample->error == ESRCH;
 }
 
-/* The last one kept is the latest; unless its turn has come it gives way to the next one. */
+/* Keep the first of each two; and ends, or what is of another process with the number would go on
+ * from what is of the one before. */
+static void thin_out(struct memory_process *p)
+{
+	size_t kept = 0, nr = p->nr;
+
+	for (size_t i = 0; i < nr; i++)
+		if (i % 2 == 0 || is_end(&p->all[i]))
+			p->all[kept++] = p->all[i];
+	p->nr = kept;
+	p->stride *= 2;
+	if (kept <= MEMORY_SAMPLES_MAX / 4 * 3)
+		return;
+	/* almost all are ends: keep some of them, with what was before */
+	for (size_t i = kept = 0; i < p->nr; i++)
+		if (i % 4 < 2)
+			p->all[kept++] = p->all[i];
+	p->nr = kept;
+}
+
+/* The last one kept is the latest; unless its turn has come, it gives way to the next one.  An end
+ * gives way to none, and is behind what there was before it. */
 static int keep_sample(struct memory_process *p, const struct mlk_memory *sample)
 {
-	bool gives_way = p->nr > 1 && (p->taken - 1) % p->stride != 0;
+	bool gives_way = p->nr > 1 && (p->taken - 1) % p->stride != 0 &&
+			 !is_end(&p->all[p->nr - 1]) && !is_end(sample);
 
 	p->taken++;
 	if (gives_way) {
@@ -66,7 +83,7 @@ int memory_samples_note(struct memory_samples *samples, const struct mlk_memory 
 	}
 	if (p->nr && copy.time_ns < p->all[p->nr - 1].time_ns)
 		copy.time_ns = p->all[p->nr - 1].time_ns;
-	if (!copy.known && copy.error != ESRCH && !p->failed++)
+	if (!copy.known && copy.error && copy.error != ESRCH && !p->failed++)
 		p->error = copy.error;
 	return keep_sample(p, &copy);
 }
@@ -96,12 +113,12 @@ const struct mlk_memory *memory_sample_at(const struct memory_process *process,
 		else
 			high = middle;
 	}
-	if (low && !process->all[low - 1].known && process->all[low - 1].error == ESRCH)
+	if (low && is_end(&process->all[low - 1]))
 		return NULL;
 	while (low-- > 0) {
 		const struct mlk_memory *sample = &process->all[low];
 
-		if (!sample->known && sample->error == ESRCH)
+		if (is_end(sample))
 			return NULL; /* of another process, which had the number before */
 		if (sample->known >> value & 1)
 			return sample;
@@ -127,6 +144,31 @@ bool memory_samples_at(const struct memory_samples *samples, enum mlk_memory_val
 			*bytes = UINT64_MAX;
 	}
 	return known;
+}
+
+/* Which processes are kept. */
+struct kept {
+	bool (*is_gone)(void *arg, uint32_t tgid);
+	void *arg;
+};
+
+static bool keep_process(void *arg, void *thing)
+{
+	const struct kept *kept = arg;
+	struct memory_process *p = thing;
+
+	if (!p->tgid || !kept->is_gone(kept->arg, p->tgid))
+		return true;
+	free(p->all);
+	return false;
+}
+
+void memory_samples_forget(struct memory_samples *samples,
+			   bool (*is_gone)(void *arg, uint32_t tgid), void *arg)
+{
+	struct kept kept = {is_gone, arg};
+
+	intern_keep_pairs(&samples->table, sizeof(*samples->all), keep_process, &kept);
 }
 
 void memory_samples_release(struct memory_samples *samples)

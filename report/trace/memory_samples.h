@@ -9,7 +9,8 @@
  *			point(p->all[i].time_ns - meta->start_ns, p->all[i].value[MLK_MEMORY_RSS]);
  *
  * Between two samples the value is that of the earlier one.  A sample where nothing is known is a
- * gap: with error ESRCH the process had ended, with another one it could not be read.  PSS is taken
+ * gap: with error ESRCH the process had ended, with another one it could not be read, with 0 it has
+ * only values that this version does not know.  PSS is taken
  * less often than the others and is missing in most samples of large processes.  Of several
  * processes memory_samples_at() gives the sum.
  */
@@ -25,7 +26,7 @@
 #define MEMORY_PROCESSES_MAX 4096 /* of which samples are kept */
 
 /* The samples of one process, in the order of their times, and the first and the last always among
- * them. */
+ * them; so are those that say that it had ended, unless it did hundreds of times. */
 struct memory_process {
 	uint32_t tgid, zero; /* 0: the machine's, of a recording of the kernel; for intern_pair() */
 	struct mlk_memory *all;
@@ -61,6 +62,10 @@ const struct mlk_memory *memory_sample_at(const struct memory_process *process,
  * than once in the sum; PSS has no such error.  False: it is known of no process. */
 bool memory_samples_at(const struct memory_samples *samples, enum mlk_memory_value value,
 		       uint64_t time_ns, uint64_t *bytes);
+
+/* Forget the samples of the processes of which @is_gone() says so, with @arg. */
+void memory_samples_forget(struct memory_samples *samples,
+			   bool (*is_gone)(void *arg, uint32_t tgid), void *arg);
 
 /* Release what @samples holds. */
 void memory_samples_release(struct memory_samples *samples);

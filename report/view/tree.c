@@ -166,6 +166,23 @@ int tree_mark(struct tree *tree, const uint32_t *path, size_t nr, uint64_t suspe
 	return 0;
 }
 
+int tree_tell_kind(struct tree *tree, const uint32_t *path, size_t nr, uint32_t kind)
+{
+	uint32_t at = TREE_ROOT;
+
+	if (!kind)
+		kind = TREE_MIXED;
+	for (size_t i = 0; i < nr; i++) {
+		int err = child_of(tree, at, path[i], &at);
+		struct tree_node *node = &tree->all[at];
+
+		if (err)
+			return err;
+		node->kind = !node->kind || node->kind == kind ? kind : TREE_MIXED;
+	}
+	return 0;
+}
+
 struct sorting {
 	const struct tree *tree;
 	const struct labels *labels;

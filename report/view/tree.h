@@ -21,7 +21,10 @@ struct tree_node {
 	uint32_t places;   /* the first of its places, or TREE_NONE; see tree_by_function() */
 	uint32_t least_times,
 		most_times; /* it was repeated, see tree_note_repeats(); 0: not told */
+	uint32_t kind;	    /* of all stacks below it, see tree_tell_kind(); 0: not told */
 };
+
+#define TREE_MIXED UINT32_MAX /* stacks of several kinds, or of one that was not told */
 
 /* What a label of a path stands for: the call, repeated so often. */
 struct tree_repeat {
@@ -74,6 +77,10 @@ int tree_note_repeats(struct tree *tree, const uint32_t *path, size_t nr,
 /* Say that @suspects of the blocks of the stack @path, which was added, may have been freed.
  * Returns 0 or -ENOMEM. */
 int tree_mark(struct tree *tree, const uint32_t *path, size_t nr, uint64_t suspects);
+
+/* Say of what @kind the stack @path is, which was added; 0 is one that is not to be told.  It
+ * counts only if it is said of all stacks.  Returns 0 or -ENOMEM. */
+int tree_tell_kind(struct tree *tree, const uint32_t *path, size_t nr, uint32_t kind);
 
 /* What @node weighs in @tree. */
 static inline uint64_t tree_weight(const struct tree *tree, const struct tree_node *node)

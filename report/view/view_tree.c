@@ -6,8 +6,18 @@
 
 #include "report/view/recursion.h"
 
+static int add_path(struct tree *tree, const struct stack *stack, const uint32_t *path, size_t nr,
+		    uint32_t kind)
+{
+	int err = tree_add(tree, path, nr, stack->bytes, stack->blocks);
+
+	if (!err)
+		err = tree_tell_kind(tree, path, nr, kind);
+	return err ? err : tree_mark(tree, path, nr, stack->suspects);
+}
+
 /* Add stack @i of @view, whose repetitions @recursion folds unless it is NULL. */
-static int add_stack(struct tree *tree, const struct view *view, size_t i,
+static int add_stack(struct tree *tree, const struct view *view, size_t i, uint32_t kind,
 		     struct recursion *recursion, struct recursion_path *folded)
 {
 	const struct stack *stack = view_stack(view, i);
@@ -18,17 +28,14 @@ static int add_stack(struct tree *tree, const struct view *view, size_t i,
 	/* of what was outstanding when they exited there is nothing to be found any more */
 	if (view->roots && view->gone[stack->process])
 		nr = 1;
-	if (!recursion) {
-		err = tree_add(tree, path, nr, stack->bytes, stack->blocks);
-		return err ? err : tree_mark(tree, path, nr, stack->suspects);
-	}
+	if (!recursion)
+		return add_path(tree, stack, path, nr, kind);
 	err = recursion_fold(recursion, path, nr, folded);
 	if (!err)
-		err = tree_add(tree, folded->labels, folded->nr, stack->bytes, stack->blocks);
-	if (!err)
-		err = tree_note_repeats(tree, folded->labels, folded->nr, folded->repeats,
-					stack->bytes);
-	return err ? err : tree_mark(tree, folded->labels, folded->nr, stack->suspects);
+		err = add_path(tree, stack, folded->labels, folded->nr, kind);
+	return err ? err
+		   : tree_note_repeats(tree, folded->labels, folded->nr, folded->repeats,
+				       stack->bytes);
 }
 
 /* Have all labels that folded paths will have: a tree by functions is of those it knows. */
@@ -43,7 +50,7 @@ static int add_labels_of_recursion(const struct view *view, struct recursion *re
 	return err;
 }
 
-int view_tree_fill(struct tree *tree, const struct view *view)
+int view_tree_fill(struct tree *tree, const struct view *view, const uint32_t *kinds)
 {
 	bool folds = !view->opts.full_recursion;
 	struct recursion recursion = {0};
@@ -55,7 +62,8 @@ int view_tree_fill(struct tree *tree, const struct view *view)
 	if (!err)
 		err = tree_by_function(tree, view->labels);
 	for (size_t i = 0; i < view->nr && !err; i++)
-		err = add_stack(tree, view, i, folds ? &recursion : NULL, folded);
+		err = add_stack(tree, view, i, kinds ? kinds[i] : 0, folds ? &recursion : NULL,
+				folded);
 	recursion_release(&recursion);
 	free(folded);
 	tree->by_blocks = view->opts.cost == COST_BLOCKS;

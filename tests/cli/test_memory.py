@@ -1,10 +1,11 @@
 """The memory that a report of a small trace may take."""
 
 import os
+import re
 import resource
 
 import forge
-from mleaktest import MLEAK_FAST, Case, takes_long
+from mleaktest import MLEAK_FAST, TESTS, Case, takes_long
 
 MIB = 1 << 20
 BLOCKS = 250000  # of a chunk
@@ -47,6 +48,46 @@ class MemoryTest(Case):
             self.assertLess(most, 100 * MIB)  # with the program and its libraries
         status, err, _ = self.run_measured("report", "--max-memory=4G", bomb)
         self.assertEqual((status, err), (0, ""))
+
+    def places(self, *args):
+        """The exit status and stderr of a report, and the files and lines in it."""
+        result = self.mleak("report", "-j1", *args, os.path.join(TESTS, "golden", "v1.8-memory.mlk"))
+        return result.status, result.err, set(re.findall(r"\S+\.[cSh]:\d+", result.out))
+
+    def test_too_little_memory_is_no_damage_and_no_line_is_missing_without_a_word(self):
+        status, _, everything = self.places()
+        self.assertEqual(status, 0)
+        ends = set()
+        for mib in range(4, 31):
+            with self.subTest(mib=mib):
+                status, err, places = self.places("--max-memory=%dM" % mib)
+                ends.add(status)
+                self.assertNotIn("damaged", err)
+                if status:
+                    self.assertEqual(status, 2)
+                    self.assert_one_message(err, naming="more memory than the %d MiB allowed" % mib)
+                elif places != everything:
+                    self.assertIn("too little memory to read them; allow more with --max-memory", err)
+        self.assertEqual(ends, {0, 2})
+
+    def test_a_trace_without_stack_bytes_takes_no_more_for_more_threads(self):
+        """Of these, a decoded chunk takes 16 MiB."""
+        dropped = self.path("dropped.mlk")
+        # what was alive is freed: so the chunks alone take memory
+        trace = forge.Trace([forge.meta()])
+        for n in range(16):
+            for make in forge.blocks, forge.frees:
+                chunk = make(BLOCKS, 0x1000, forge.SECOND * (2 * n + 1 + (make is forge.frees)))
+                chunk.compressed = True
+                trace.chunks.append(chunk)
+        trace.chunks.append(forge.end(1, chunk.last))
+        self.assertEqual(self.mleak("unwind", "--drop-raw", "-o", dropped, self.write("x.mlk", trace.bytes())).status, 0)
+        status, err, _ = self.run_measured("report", "-j1", "--max-memory=256M", dropped)
+        self.assertEqual((status, err), (0, ""))
+        for limit in ["--max-memory=256M"], []:
+            status, err, most = self.run_measured("report", "-j64", *limit, dropped)
+            self.assertEqual((status, err), (0, ""))
+            self.assertLess(most, 400 * MIB)
 
     def test_without_the_option_it_is_half_of_the_machine(self):
         """The limit is set beside what is in use at the beginning."""

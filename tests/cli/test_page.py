@@ -12,6 +12,7 @@ import pagetest
 from mleaktest import LONG, TESTS, Case, takes_long
 
 TRACE = os.path.join(TESTS, "golden", "v1.1-cxx.mlk")
+MEMORY_TRACE = os.path.join(TESTS, "golden", "v1.8-memory.mlk")
 VIEWS = ("overview", "flame", "bottom", "growth", "threads")
 # The middle of an element, to be pointed at.
 MIDDLE = """(() => {
@@ -168,6 +169,63 @@ class PageTest(Case):
         self.assertEqual(self.data.total()[-1], tuple(self.data.data["totals"]["shown"][kind] for kind in ("bytes", "blocks")))
         self.press("Escape")
         self.wait_for("state.range === null")
+
+    def test_resident_memory_at_the_pointer_is_that_of_the_time(self):
+        """The trace is of a program that grows: no slice has the RSS of the first or last one but these."""
+        html = self.report(MEMORY_TRACE, "--format=html")
+        page = pagetest.Page(html)
+        # where no sample is known, no line is
+        known, until = page.rss(), page.data["until"]
+        self.write("x.html", html.encode())
+        self.show()
+        self.assertEqual(self.value("rss"), known)
+        self.assertIsNotNone(known[-1])
+        y = self.middle("document.getElementById('chart')")[1]
+        left = self.value("document.getElementById('chart').getBoundingClientRect().left")
+        for at in 0, len(until) // 3, len(until) // 2, len(until) - 1:
+            # close before its end
+            x = self.value("chart_x(%f - 0.3 * (%f - %f))" % (until[at] / 1e6, until[at] / 1e6,
+                                                              (until[at - 1] if at else 0) / 1e6))
+            self.browser.point(self.page, "mouseMoved", left + x, y)
+            told = "" if known[at] is None else self.value("'RSS ' + size_text(%d)" % known[at])
+            self.wait_for("document.getElementById('tip').textContent.includes('at ' + time_text(until[%d]))" % at)
+            self.assertIn(told, self.text("#tip"))
+            self.assertEqual("RSS" in self.text("#tip"), known[at] is not None)
+        # a gap in what is known is a gap in the line
+        self.assertEqual(self.value("(rss_path([null, 5, 6, null, null, 7]).match(/M/g) || []).length"), 2)
+        self.assertEqual(self.value("rss_path([null, null])"), "")
+
+    def test_threads_are_sorted_and_chosen(self):
+        """The threads of the page are what the report's table says of them."""
+        self.write("x.html", self.report(MEMORY_TRACE, "--format=html").encode())
+        groups = json.loads(self.report(MEMORY_TRACE, "--by", "thread", "--format=json"))["groups"]
+        expected = [["(%d%s)" % (group["tid"], "" if group["tid"] == group["pid"] else " of %d" % group["pid"]),
+                     "{bytes:,} bytes in {blocks:,} block".format(**group["outstanding"])] for group in groups]
+        self.assertEqual(len(expected), 2)
+        self.show("view=overview")
+        self.click("#threads-tab")
+        self.wait_for("document.body.dataset.view === 'threads'")
+        rows = "[...document.querySelectorAll('#threads tbody tr')].map(row => [row.cells[0].textContent, row.cells[1].title])"
+        found = self.value(rows)
+        self.assertEqual([[name[-len(end):], told[:len(amount)]] for (name, told), (end, amount) in zip(found, expected)], expected)
+        # by size, the other way round; and by name
+        self.click("#threads th:nth-child(2) button")
+        self.wait_for("document.querySelector('#threads th:nth-child(2)').getAttribute('aria-sort') === 'ascending'")
+        self.assertEqual(self.value(rows), found[::-1])
+        self.click("#threads th button")
+        self.wait_for("document.querySelector('#threads th').getAttribute('aria-sort') === 'descending'")
+        self.assertEqual([name for name, _ in self.value(rows)], sorted((name for name, _ in found), reverse=True))
+        # one alone, in all views
+        self.value("document.querySelectorAll('#threads tbody button')[%d].focus()" % self.value(rows).index(found[1]))
+        self.press("Enter")
+        self.wait_for("!document.getElementById('thread-chip').hidden")
+        self.assertIn(found[1][0], self.text("#thread-chip"))
+        alone = groups[1]["outstanding"]["bytes"]
+        for tree in "flame", "bottom":
+            self.assertEqual(self.value("root_of('%s').bytes" % tree), alone)
+        self.click("#thread-chip")
+        self.wait_for("document.getElementById('thread-chip').hidden")
+        self.assertEqual(self.value("root_of('flame').bytes"), sum(group["outstanding"]["bytes"] for group in groups))
 
     def test_no_view_is_wider_than_its_window_in_either_scheme(self):
         # sums of a server, which are long

@@ -5,6 +5,7 @@ import io
 import json
 import os
 
+import forge
 from mleaktest import TESTS, Case, parse_folded
 
 # One block of 72,704 bytes from the beginning on, and three stacks of 23 blocks that grow.
@@ -75,7 +76,7 @@ class ReportTablesTest(Case):
             document, rows = self.document("--timeline", *choice), self.rows("--timeline", *choice)
             self.assertEqual([["%.9f" % (interval["until_ns"] / 1e9),
                                str(interval["outstanding_bytes"]), str(interval["most_bytes"]),
-                               str(interval.get("rss_bytes", ""))]
+                               str(interval.get("rss_bytes", "")), str(interval.get("swap_bytes", ""))]
                               for interval in document["intervals"]],
                              [list(row.values()) for row in rows])
             self.assertEqual(document["exact"], exact)
@@ -83,6 +84,18 @@ class ReportTablesTest(Case):
                          self.document("--timeline")["totals"]["peak"])
         # after the last event of the recording nothing changes any more
         self.assertEqual(document["intervals"][-1]["until_ns"], document["trace"]["duration_ns"])
+
+    def test_a_timeline_has_what_is_in_swap(self):
+        for swap, columns in ((0, "RSS then"), (3 << 20, "RSS then +swap then")):
+            samples = [(7, forge.SECOND, {1: 5 << 20}), (7, 3 * forge.SECOND // 2, {1: 2 << 20, 6: swap})]
+            trace = forge.small([(0x1000, 47), (0x2000, 53), (0x3000, 59)], more=[forge.memory(samples)])
+            path = self.write("y.mlk", trace.bytes())
+            text = self.mleak("report", "--timeline", path).out
+            self.assertRegex(text, r"(?m)^ +until +bytes then +most meanwhile +%s$" % columns)
+            self.assertEqual("{:,}".format(3 << 20) in text.splitlines()[-4], swap > 0, text)
+            rows = list(csv.DictReader(io.StringIO(self.mleak("report", "--timeline", "--format=csv", path).out)))
+            self.assertEqual([(row["rss_bytes"], row["swap_bytes"]) for row in (rows[0], rows[-1])],
+                             [(str(5 << 20), ""), (str(2 << 20), str(swap))])
 
     def test_json_and_csv_of_groups_say_the_same(self):
         for key in "function", "size":

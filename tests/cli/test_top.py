@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 
 import forge
 from mleaktest import Case, chunk_starts
@@ -35,6 +36,10 @@ class TopTest(Case):
         self.assert_refused("--sample=10", self.trace, naming="--sample")
         self.assert_refused("-o", "y.mlk", self.trace, naming="--output")
         self.assert_refused("-C", "-a", self.trace, naming="--show-allocs")
+        self.assert_refused("--by=cache", self.trace, naming="only the kernel's memory")
+        self.assert_refused("--by=cgroup", "--", "true", naming="only the kernel's memory")
+        self.assert_refused("--by=process", "-a", self.trace, naming="--show-allocs")
+        self.assert_refused("--by=name", self.trace, naming="process, thread, cache or cgroup")
         self.assert_refused("-t", "--flat", self.trace, naming="--trace")
         self.assert_refused("-t", self.trace, "5", naming="--trace")
         self.assert_refused("--sort=name", self.trace, naming="bytes, blocks, rate or age")
@@ -73,6 +78,38 @@ class TopTest(Case):
         if tables:  # else the last one said it
             self.assertEqual(tables[-1].outstanding, (2, 47 + 59))
             self.assertNotIn("damaged", tables[-1].text)
+
+    def rss_of(self, *args):
+        tables = parse_tables(self.mleak("top", *args).out)
+        return [table.text.partition("; RSS ")[2].partition("\n")[0] for table in tables]
+
+    def test_rss_is_that_of_the_trace(self):
+        """On this machine the process with that number is this test."""
+        samples = [(os.getpid(), forge.SECOND + 500, {1: 12345}), (os.getpid(), forge.SECOND + 1500, {1: 234567})]
+        trace = forge.Trace([forge.meta(tgid=os.getpid()), forge.events(CALLS, tgid=os.getpid()),
+                             forge.memory(samples), forge.end(1, 2 * forge.SECOND)])
+        path = self.write("y.mlk", trace.bytes())
+        self.assertEqual(self.rss_of(path), ["234,567 bytes"])
+        self.assertEqual(self.rss_of(path, "1us")[:2], ["12,345 bytes", "234,567 bytes"])
+        self.assertEqual(self.rss_of(self.trace), [""])
+
+    def test_rss_is_the_sum_of_the_processes(self):
+        samples = [(7, forge.SECOND, {1: 1000}), (8, forge.SECOND, {1: 200}), (0, forge.SECOND, {11: 1 << 30})]
+        path = self.write("y.mlk", forge.small(CALLS, more=[forge.memory(samples)]).bytes())
+        self.assertEqual(self.rss_of(path), ["1,200 bytes"])
+
+    def test_by(self):
+        threads = [forge.events([(0x1000, 47), (0x2000, 53)], tid=7),
+                   forge.events([(0x3000, 100)], forge.SECOND * 2, tid=8)]
+        trace = forge.Trace([forge.meta(), *threads, forge.end(1, 3 * forge.SECOND)])
+        path = self.write("y.mlk", trace.bytes())
+        for key, rows in ("thread", [("100", "2", "thread (7/7)"), ("100", "1", "thread (7/8)")]), \
+                         ("process", [("200", "3", "process (7)")]):
+            text = self.mleak("top", "--by", key, path).out
+            self.assertRegex(text, r"(?m)^ +bytes +blocks  %s$" % key)
+            self.assertEqual(re.findall(r"(?m)^ +(\d+) +(\d+)  (.* \(.*\))$", text), rows)
+            self.assertEqual(text.count("\n"), 4 + len(rows))
+        self.assertEqual(len(re.findall(r"thread \(", self.mleak("top", "--by=thread", "-n1", path).out)), 1)
 
     def test_sort(self):
         for key in "bytes", "blocks", "rate", "age":

@@ -9,6 +9,7 @@
  *   T grow N SIZE         resize the N blocks that were kept last
  *   T fail N              the same in vain
  *   T map N PAGES         map N ranges, and unmap the first page of each
+ *   T unmap N PAGES       the same, but unmap all pages of each, from the last to the first
  *   T tid 0               print "tid TID"
  *   T who 0               print "who A F BLOCKS BYTES" of what thread A allocated, so far, and F
  *                         freed; F -1: of all that A allocated
@@ -17,14 +18,17 @@
  *   T spawn N             start a child that keeps N blocks of 100 bytes; wait for its end
  *   T exec N              become this program anew, which keeps N blocks of 50 bytes and frees them
  *   T threads N           start N threads one after the other, each of which keeps 2 blocks of 24
+ *   T again N SIZE        the same, but all get the same number, and keep a block of SIZE; needs root
  *
  * Prints "done" after each line of stdin, and at the end what it did.
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -96,6 +100,48 @@ static void map_one(unsigned long pages)
 
 	if (range == MAP_FAILED || munmap(range, 4096))
 		_exit(97);
+}
+
+static void unmap_backwards(unsigned long pages)
+{
+	char *range = mmap(NULL, pages * 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (range == MAP_FAILED)
+		_exit(97);
+	while (pages--)
+		if (munmap(range + pages * 4096, 4096))
+			_exit(97);
+}
+
+static void *keep_one(void *arg)
+{
+	keep(malloc(now.size), now.size);
+	*(pid_t *)arg = gettid();
+	return arg;
+}
+
+/* Threads one after the other, which get one number: pid_namespaces(7) says how. */
+static void start_numbered(unsigned long nr)
+{
+	pid_t first = 0, tid;
+	pthread_t thread;
+	char text[16];
+	int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY);
+
+	while (nr--) {
+		snprintf(text, sizeof(text), "%d", first - 1);
+		/* who waits for it may be a little early */
+		while (first && !syscall(SYS_tkill, first, 0))
+			usleep(1000);
+		if (first && pwrite(fd, text, strlen(text), 0) < 0)
+			_exit(92);
+		if (pthread_create(&thread, NULL, keep_one, &tid) || pthread_join(thread, NULL))
+			_exit(96);
+		if (first && tid != first)
+			_exit(91);
+		first = tid;
+	}
+	close(fd);
 }
 
 static void *short_life(void *arg)
@@ -177,6 +223,8 @@ static void work(const struct work *w)
 		spawn_and_wait(w->nr);
 	if (!strcmp(w->verb, "exec"))
 		exec_again(w->nr);
+	if (!strcmp(w->verb, "again"))
+		start_numbered(w->nr);
 	for (unsigned long i = 0; i < w->nr; i++) {
 		if (!strcmp(w->verb, "keep"))
 			keep(malloc(w->size), w->size);
@@ -191,6 +239,8 @@ static void work(const struct work *w)
 			resize(first + i, (size_t)-1 >> 1);
 		else if (!strcmp(w->verb, "map"))
 			map_one(w->size);
+		else if (!strcmp(w->verb, "unmap"))
+			unmap_backwards(w->size);
 		else if (!strcmp(w->verb, "threads"))
 			start_and_join();
 	}

@@ -12,6 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 from loadtest import LoadCase
 from mleaktest import LONG, TESTS, needs_bpf, number, parse_totals, read_line
+import xlated
 
 REFUSED = r"""
 #include <pthread.h>
@@ -104,6 +105,15 @@ class FilterCase(LoadCase):
         result = self.finish(mleak)
         self.assertEqual(result.status, 0, result.err)
         return self.counts(line)
+
+    def map_id(self, mleak, name):
+        """The number of mleak's map called @name."""
+        for fd in os.listdir("/proc/%d/fdinfo" % mleak.pid):
+            with open("/proc/%d/fdinfo/%s" % (mleak.pid, fd)) as info:
+                found = re.search(r"^map_id:\s*(\d+)$", info.read(), re.M)
+            if found and "name %s " % name in xlated.bpftool("map", "show", "id", found[1]):
+                return found[1]
+        raise AssertionError("mleak has no map " + name)
 
     def dump(self, trace):
         return self.mleak("report", "--dump", trace).out

@@ -1,8 +1,6 @@
 """Threads that are chosen: by their number, or by how much they allocated."""
 
 import collections
-import os
-import re
 import signal
 import time
 
@@ -108,15 +106,6 @@ class ThreadTest(FilterCase):
         self.tell(target, "2 keep 1 8191")
         self.end(target, mleak)
         self.assertEqual(self.sizes_by_thread(self.dump(trace)), {tids[1]: {40960: 1, 100: 3}})
-
-    def map_id(self, mleak, name):
-        """The number of mleak's map called @name."""
-        for fd in os.listdir("/proc/%d/fdinfo" % mleak.pid):
-            with open("/proc/%d/fdinfo/%s" % (mleak.pid, fd)) as info:
-                found = re.search(r"^map_id:\s*(\d+)$", info.read(), re.M)
-            if found and "name %s " % name in xlated.bpftool("map", "show", "id", found[1]):
-                return found[1]
-        raise AssertionError("mleak has no map " + name)
 
     def test_the_map_can_be_changed_while_recording(self):
         target, tids = self.target_with_threads(3)

@@ -139,6 +139,15 @@ class GrowingStacksTest(FaultCase):
             "report", "--growth", "--format=json", self.path("x.mlk")).out)["stacks"]}
         self.assertEqual(len(groups), len(re.findall(r"(?m)^(?:growing|late|uneven|filling|steady|once) +\d", text)))
 
+    def assert_marked(self, text, shapes):
+        """The functions below one_tick, whose stacks have @shapes, have a mark if they have one shape."""
+        for name, found in shapes.items():
+            line = re.search(r"(?m)^.*[ -]%s(?:  .*)?$" % name, text.split("call path")[1])
+            if line and name != "configure":
+                marked = len(found) == 1 and not found & {"steady", "once"}
+                self.assertEqual(line[0].endswith("  [%s]" % min(found)), marked, line[0])
+                self.assertEqual(line[0].endswith("]"), marked, line[0])
+
     def assert_line_below(self, text):
         """The last line but those on symbols says what grows most, and which command shows more."""
         self.assertRegex(text.split("call path")[1],
@@ -149,6 +158,7 @@ class GrowingStacksTest(FaultCase):
         self.record_evenly(self.record_whole)
         text = self.report(self.path("x.mlk"))
         self.assertNotIn("MiB/h", text.split("call path")[0])
+        self.assertNotIn("[growing]", text)
         self.assert_line_below(text)
         self.assertIn("\n\ngrowing: get < leak_", self.report(self.path("x.mlk"), "--inverted"))
         self.assertIn("\n\ngrowing: get < leak_", self.report(self.path("x.mlk"), "--flat"))
@@ -174,6 +184,7 @@ class GrowingStacksTest(FaultCase):
         self.assertEqual(found[1].replace(",", ""), str(sum(int(row["outstanding_bytes"]) for row in replacing)))
         self.assertEqual(int(found[2]), len(replacing))
         self.assert_line_below(text)
+        self.assert_marked(text, self.shapes(rows))
         one = self.report(self.path("x.mlk"), "-n", "1")
         self.assertEqual(one.split("call path")[0], head)
         self.assert_line_below(one)

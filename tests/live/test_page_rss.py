@@ -1,5 +1,6 @@
 """A page of --format=html draws resident memory: that which a program has touched, of what it was given."""
 
+import json
 import re
 import subprocess
 
@@ -37,6 +38,28 @@ class PageRssTest(Case):
         self.assertLess(abs(late - early - BYTES // 2), 2 << 20)
         # all of it is outstanding all the time
         self.assertGreaterEqual(min(bytes for bytes, _ in page.total()[len(page.data["until"]) // 10:]), BYTES)
-        # of a chosen process there is no such line: the samples are of all
+        # in the last slice it ended: there is what was before
+        self.assertIsNotNone(page.rss()[-1])
+        # of a chosen process it is that one's
         pid = re.search(r"\(pid (\d+)\)", page.data["title"])[1]
-        self.assertEqual(pagetest.Page(self.report(trace, "--format=html", "--pid", pid)).rss(), [])
+        self.assertEqual(pagetest.Page(self.report(trace, "--format=html", "--pid", pid)).rss(), page.rss())
+
+    def test_of_a_chosen_process_it_is_its_own(self):
+        """A child that touches 32 MiB, and then its parent that touches nothing: after the child's end there
+        is no line of it."""
+        source = self.write("touch.c", SOURCE.encode())
+        subprocess.run(["gcc", "-O1", "-o", self.path("touch"), source], check=True)
+        trace, _ = self.record("sh", "-c", "%s; sleep 2; :" % self.path("touch"), options=["--follow"])
+        page = pagetest.Page(self.report(trace, "--format=html"))
+        pids = {int(group["pid"]) for group in json.loads(
+            self.report(trace, "--timeline", "--format=json"))["memory_samples"]}
+        parent = int(re.search(r"\(pid (\d+)\)", page.data["title"])[1])
+        children = [pid for pid in pids - {parent}
+                    if max(filter(None, pagetest.Page(self.report(trace, "--format=html", "--pid", str(pid))).rss()),
+                           default=0) > BYTES // 2]
+        self.assertEqual(len(children), 1)
+        rss = pagetest.Page(self.report(trace, "--format=html", "--pid", str(children[0]))).rss()
+        self.assertIsNone(rss[-1])
+        of_parent = pagetest.Page(self.report(trace, "--format=html", "--pid", str(parent))).rss()
+        self.assertLess(max(filter(None, of_parent)), BYTES // 4)
+        self.assertIsNotNone(of_parent[-1])

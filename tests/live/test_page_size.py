@@ -51,7 +51,7 @@ class PageSizeTest(Case):
         source = self.write("many.c", program_of(paths).encode())
         subprocess.run(["gcc", "-O1", "-fno-optimize-sibling-calls", "-o", self.path("many"), source], check=True)
         trace, _ = self.record(self.path("many"))
-        html = self.report(trace, "--format=html")
+        html = self.report(trace, "--format=html", "--full-recursion")
         self.assertLess(len(html.encode()), 2 << 20)
         page = pagetest.Page(html)
         own = {node.path[1:] for node in page.nodes if any("shop_region" in name for name in node.path)}

@@ -38,6 +38,28 @@ int main(void)
 """
 
 
+# Executes itself as often as it is told, with a new layout each time.
+EXECS = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	char line[40] = "";
+	int left = argc > 1 ? atoi(argv[1]) : 0;
+	for (int i = 0; i < 20; i++) {
+		void *volatile p = malloc(100 + i);
+		(void)p;
+	}
+	if (!left && !fgets(line, sizeof(line), stdin))
+		return 0;
+	sprintf(line, "%d", left ? left - 1 : atoi(line) - 1);
+	execl("/proc/self/exe", argv[0], line, NULL);
+	return 1;
+}
+"""
+
+
 @needs_bpf
 class TopForksTest(FaultCase):
     def resident_kib(self, pid):
@@ -58,6 +80,21 @@ class TopForksTest(FaultCase):
             self.assertLess(table.outstanding.blocks, 128 * 500 + 99)
             self.assertEqual(table.lost, 0)
         self.assertLess(resident[1] - resident[0], 12 * 1024)
+        top.stdin.close()
+        top.stdin = None
+        self.assertEqual(self.finish(top).status, 0)
+
+    def test_a_program_that_executes_others_takes_no_more_memory_by_and_by(self):
+        """Each layout took 5 KiB."""
+        self.compile("execs", source=EXECS)
+        top = self.start_mleak("top", "--follow", "50ms", "--", self.path("execs"), stdin=subprocess.PIPE)
+        programs, resident = 1, []
+        for execs in 300, 1100:
+            top.stdin.write(b"%d\n" % execs)
+            programs += execs
+            table_with(top, lambda table: table.allocated >= 20 * programs, "not %d" % programs)
+            resident.append(self.resident_kib(top.pid))
+        self.assertLess(resident[1] - resident[0], 3 * 1024)
         top.stdin.close()
         top.stdin = None
         self.assertEqual(self.finish(top).status, 0)

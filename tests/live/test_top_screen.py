@@ -1,13 +1,19 @@
 """`mleak top` on a terminal: what a person sees and types, by tmux."""
 
+import fcntl
 import os
 import re
 import shutil
+import signal
+import time
 import subprocess
 
+from faulttest import FaultCase
 from forevertest import Leaker
+import forge
 from kerneltest import OPEN, KernelCase
 from mleaktest import MLEAK, Case, descendants, needs_bpf, number, state_of, wait_until
+from toptest import next_table, table_with
 
 ROW = re.compile(r"^ +([\d.,]+ \w+) +([-+]?[\d.,]+ \w+)/s +([\d,]+) +([\d.]+)% +([\d.]+ \w+)  (.*?)  (\S.*)$")
 
@@ -154,6 +160,22 @@ class TopScreenTest(Case):
         terminal.type("q")
         self.assertEqual(terminal.status(), 0)
 
+    def test_the_end_of_the_trace_ends_a_pause(self):
+        target = self.start_forever()
+        terminal = Terminal(self, MLEAK, "top", "-p", str(target.pid), "100ms")
+        terminal.wait(r"leak_here")
+        terminal.type("Space")
+        terminal.wait(r"\[paused\]")
+        before = target.count()
+        wait_until(lambda: target.count().blocks > before.blocks + 100, "nothing is leaked")
+        os.kill(target.pid, signal.SIGTERM)
+        seen = terminal.wait(r"\[ended\]")
+        blocks = re.search(r"(?m)^outstanding .* in ([\d,]+) blocks", seen)[1]
+        terminal.type("p")
+        terminal.wait(r"^ .* %s  forever \(%d\)$" % (blocks, target.pid))
+        terminal.type("q")
+        self.assertEqual(terminal.status(), 0)
+
     def test_a_command_ends_with_the_screen(self):
         terminal = Terminal(self, MLEAK, "top", "-o", "kept.mlk", "--", self.sample("forever"), "1")
         terminal.wait("leak_here < handle_request")
@@ -206,7 +228,97 @@ class TopScreenTest(Case):
         self.assertEqual(terminal.status(), 0)
 
 
+class TopOtherMachineTest(Case):
+    def test_rss_is_that_of_the_trace(self):
+        """A trace that is being written elsewhere: here the process with its number is this test."""
+        trace = forge.Trace([forge.meta(tgid=os.getpid()), forge.events([(0x1000, 47)], tgid=os.getpid()),
+                             forge.memory([(os.getpid(), forge.SECOND, {1: 7 << 20})])])
+        with open(self.write("x.mlk", trace.bytes())) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            terminal = Terminal(self, MLEAK, "top", self.path("x.mlk"), "100ms")
+            terminal.wait(r"^mleak top .*  RSS 7.00 MiB  0 events lost$")
+            fcntl.flock(file, fcntl.LOCK_UN)
+            terminal.wait(r"^mleak top .*  RSS 7.00 MiB  0 events lost  \[ended\]$")
+
+
+# One child holds blocks until "go" is written to; then many come and go.
+FORKER = r"""
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noipa)) void leak(int n) { void *p = malloc(n); __asm__ volatile("" :: "r"(p) : "memory"); }
+int main(void)
+{
+	pid_t held = fork(), child;
+	if (!held) {
+		for (int k = 0; k < 77; k++)
+			leak(4001);
+		for (;;)
+			pause();
+	}
+	leak(5);
+	close(open("go", O_RDONLY));
+	kill(held, SIGKILL);
+	waitpid(held, NULL, 0);
+	for (int i = 0; i < 300; i++) {
+		child = fork();
+		if (!child) {
+			leak(47);
+			_exit(0);
+		}
+		waitpid(child, NULL, 0);
+	}
+	close(open("forked", O_WRONLY | O_CREAT, 0600));
+	for (;;)
+		pause();
+}
+"""
+
+
+@needs_bpf
+class TopForksScreenTest(FaultCase):
+    def test_what_stands_still_is_not_forgotten(self):
+        self.compile("forker", source=FORKER)
+        os.mkfifo(self.path("go"))
+        terminal = Terminal(self, MLEAK, "top", "--follow", "-o", "kept.mlk", "--", self.path("forker"), "100ms")
+        seen = terminal.wait(r" 77 .*  forker \(\d+\): leak < main")
+        held = re.search(r"forker \((\d+)\): leak", seen)[1]
+        terminal.type("Space")
+        still = terminal.wait(r"\[paused\]")
+        terminal.type("p")
+        processes = terminal.wait(r" 77  forker \(%s\)$" % held)
+        with open(self.path("go"), "w"):
+            pass
+        wait_until(lambda: os.path.exists(self.path("forked")), "the children do not end")
+        wait_until(lambda: self.mleak("script", self.path("kept.mlk")).out.count(" exit") > 300, "not all is recorded")
+        time.sleep(1)  # so that it is taken in: what should not happen has its time
+        terminal.type("?", "p")
+        self.assertEqual(terminal.wait(r" 77  forker "), processes)
+        terminal.type("p")
+        self.assertEqual(terminal.wait(r"leak < main"), still)
+        terminal.type("Enter")
+        terminal.wait(r" in 77 blocks outstanding; 77 allocated, 0 freed")
+        terminal.type("Escape", "Space")
+        terminal.wait(r"^mleak top  302 processes ")
+        terminal.type("q")
+        self.assertEqual(terminal.status(), 128 + signal.SIGTERM)
+
+
 class TopKernelScreenTest(KernelCase):
+    def test_tables_of_caches_and_control_groups(self):
+        for key, title, row in ("cache", "cache", r"(?m)^ .* %d  filp$" % OPEN), \
+                               ("cgroup", "control group", r"(?m)^ .* [\d,]{4,}  \S+$"):
+            top = self.start_mleak("top", "--kernel", "--events", "--comm", self.comm, "--by", key, "200ms")
+            next_table(top)  # it has begun
+            self.tell("make")
+            table = table_with(top, lambda table, row=row: re.search(row, table.text), "no %s" % key)
+            self.assertRegex(table.text, r"(?m)^ +bytes +blocks  %s$" % title)
+            self.tell("close")
+            top.send_signal(signal.SIGINT)
+            self.assertEqual(self.finish(top).status, 0)
+
     def test_caches_and_control_groups(self):
         terminal = Terminal(self, MLEAK, "top", "--kernel", "--events", "--comm", self.comm, "200ms")
         terminal.wait(r"^mleak top  the kernel  ")

@@ -65,7 +65,7 @@ static void symbolize(struct dwunw *dw, uint32_t module)
 			fail("resolve");
 		print_symbol(frame.addr, &symbol);
 	}
-	for (unsigned int bit = 1; bit <= DWUNW_NOTE_BAD_MINIDEBUG; bit *= 2)
+	for (unsigned int bit = 1; bit <= DWUNW_NOTE_NO_MEMORY; bit *= 2)
 		if (dwunw_module_notes(dw, module) & bit)
 			printf("note: %s\n", dwunw_note_text((enum dwunw_note)bit));
 }

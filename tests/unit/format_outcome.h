@@ -48,6 +48,30 @@ static inline struct outcome read_trace(const struct mlk_enc *trace)
 	return o;
 }
 
+/* How many records of @type are read of a trace of one chunk: @h, whose first members are set, with
+ * the @len bytes at @payload.  *@last is the last of them, *@damaged: the chunk is. */
+static inline int read_hand_made(struct mlk_chunk h, const void *payload, size_t len,
+				 unsigned int type, struct mlk_record *last, bool *damaged)
+{
+	struct mlk_enc trace = {0};
+	struct mlk_record rec;
+	struct mlk_reader *r;
+	int nr = 0;
+
+	h.raw_len = (uint32_t)len;
+	h.nr_records = 1;
+	fuzz_file_header(&trace, 0);
+	fuzz_chunk(&trace, h, payload, len);
+	assert_int_equal(mlk_reader_open_mem(&r, trace.buf, trace.len), 0);
+	mlk_reader_rewind(r, type);
+	for (; mlk_reader_next(r, &rec) == 1; nr++)
+		*last = rec;
+	*damaged = mlk_reader_condition(r)->chunks_lost != 0;
+	mlk_reader_free(r);
+	mlk_enc_release(&trace);
+	return nr;
+}
+
 /* A trace of one chunk, @h with @stored, and then one of the thread "last". */
 static inline struct outcome read_chunk(struct mlk_chunk h, const void *stored, size_t stored_len)
 {

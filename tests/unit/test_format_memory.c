@@ -66,26 +66,11 @@ static void samples_come_back_and_only_to_those_who_ask(void **state)
  * last of them, *@damaged: it is. */
 static int read_samples(const void *payload, size_t len, struct mlk_memory *last, bool *damaged)
 {
-	const struct mlk_chunk h = {.type = MLK_CHUNK_MEMORY,
-				    .raw_len = (uint32_t)len,
-				    .first_ns = 1000000000,
-				    .nr_records = 1};
-	struct mlk_enc trace = {0};
-	struct mlk_reader *r;
-	struct mlk_record rec;
-	int nr = 0;
+	const struct mlk_chunk h = {.type = MLK_CHUNK_MEMORY, .first_ns = 1000000000};
+	struct mlk_record record = {0};
+	int nr = read_hand_made(h, payload, len, MLK_RECORD_MEMORY, &record, damaged);
 
-	fuzz_file_header(&trace, 0);
-	fuzz_chunk(&trace, h, payload, len);
-	assert_int_equal(mlk_reader_open_mem(&r, trace.buf, trace.len), 0);
-	mlk_reader_rewind(r, MLK_RECORD_MEMORY);
-	while (mlk_reader_next(r, &rec) == 1) {
-		nr++;
-		*last = rec.memory;
-	}
-	*damaged = mlk_reader_condition(r)->chunks_lost != 0;
-	mlk_reader_free(r);
-	mlk_enc_release(&trace);
+	*last = record.memory;
 	return nr;
 }
 

@@ -66,23 +66,10 @@ static void origins_come_back_and_only_to_those_who_ask(void **state)
 /* How many origins are read of @payload, @len bytes of a chunk; *@damaged: it is. */
 static int read_origins(const void *payload, size_t len, bool *damaged)
 {
-	const struct mlk_chunk h = {
-		.type = MLK_CHUNK_ORIGINS, .raw_len = (uint32_t)len, .nr_records = 1};
-	struct mlk_enc trace = {0};
-	struct mlk_reader *r;
-	struct mlk_record rec;
-	int nr = 0;
+	struct mlk_record last;
 
-	fuzz_file_header(&trace, 0);
-	fuzz_chunk(&trace, h, payload, len);
-	assert_int_equal(mlk_reader_open_mem(&r, trace.buf, trace.len), 0);
-	mlk_reader_rewind(r, MLK_RECORD_ORIGIN);
-	while (mlk_reader_next(r, &rec) == 1)
-		nr++;
-	*damaged = mlk_reader_condition(r)->chunks_lost != 0;
-	mlk_reader_free(r);
-	mlk_enc_release(&trace);
-	return nr;
+	return read_hand_made((struct mlk_chunk){.type = MLK_CHUNK_ORIGINS}, payload, len,
+			      MLK_RECORD_ORIGIN, &last, damaged);
 }
 
 #define BEGIN "\1\7\1a\1b\1c\1d" /* an origin but for its order */

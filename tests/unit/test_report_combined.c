@@ -249,7 +249,7 @@ static void a_sample_stands_for_as_much_in_each_table(void **state)
 	write_trace(&sampled);
 	check_has(report("--by=size", "--format=csv"), "50000,50,\"513 - 1024\"");
 	check_has(report("--by=age", "--format=csv"), "50500,60,");
-	check_has(report("--timeline", "--format=csv"), ",50500,\r\n");
+	check_has(report("--timeline", "--format=csv"), ",50500,,\r\n");
 	check_has(report("--growth", "--format=csv"), ",30000,30,");
 	check_has(report("--format=json", "--pid=200"), "\"suspect\":{\"blocks\":30,");
 	check_has(report("--format=json", "--pid=200"),

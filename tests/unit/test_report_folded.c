@@ -148,7 +148,7 @@ static char *print(struct stacks *stacks, bool folded, struct view_opts opts)
 	opts.addresses = true;
 	assert_int_equal(view_new(&view, stacks, &nothing, &opts), 0);
 	assert_int_equal(folded ? print_folded(out, "comm 1", view)
-				: print_view_as_tree(out, view, "callers first"),
+				: print_view_as_tree(out, view, "callers first", NULL),
 			 0);
 	assert_int_equal(fclose(out), 0);
 	view_free(view);

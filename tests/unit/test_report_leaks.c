@@ -200,7 +200,7 @@ static void a_place_in_an_absent_module_is_told_by_its_offset(void **state)
 
 	assert_non_null(out);
 	assert_int_equal(view_new(&view, leaks->stacks, &source, &opts), 0);
-	assert_int_equal(print_view_as_tree(out, view, "callers first"), 0);
+	assert_int_equal(print_view_as_tree(out, view, "callers first", NULL), 0);
 	assert_int_equal(fclose(out), 0);
 	assert_non_null(strstr(text, "          23  leaky+0x102f  [suspect: 23 of 23]\n"));
 	free(text);

@@ -36,6 +36,27 @@ static uint64_t rss_at(const struct memory_samples *all, uint64_t second)
 	return memory_samples_at(all, MLK_MEMORY_RSS, second * SECOND, &bytes) ? bytes : UINT64_MAX;
 }
 
+static bool is_seven(void *arg, uint32_t tgid)
+{
+	return tgid == 7 && arg == (void *)&is_seven;
+}
+
+static void processes_are_forgotten(void **state)
+{
+	struct memory_samples all = {0};
+
+	(void)state;
+	note(&all, 7, 10, 100);
+	note(&all, 8, 10, 3000);
+	note(&all, 0, 10, 99999);
+	memory_samples_forget(&all, is_seven, (void *)&is_seven);
+	assert_int_equal(all.nr, 2);
+	assert_null(memory_samples_find(&all, 7));
+	assert_non_null(memory_samples_find(&all, 0));
+	assert_int_equal(rss_at(&all, 11), 3000);
+	memory_samples_release(&all);
+}
+
 static void processes_add_up_while_they_live(void **state)
 {
 	struct memory_samples all = {0};
@@ -99,6 +120,61 @@ static void many_are_thinned_out(void **state)
 	memory_samples_release(&all);
 }
 
+static void what_a_later_version_samples_is_no_failure(void **state)
+{
+	struct memory_samples all = {0};
+
+	(void)state;
+	note(&all, 7, 1, 100);
+	note_error(&all, 7, 2, 0); /* the reader left out the values that it does not know */
+	note(&all, 7, 3, 200);
+	assert_int_equal(memory_samples_find(&all, 7)->taken, 3);
+	assert_int_equal(memory_samples_find(&all, 7)->failed, 0);
+	assert_int_equal(rss_at(&all, 2), 100);
+	memory_samples_release(&all);
+}
+
+/* The number comes again and again, each time for one sample and a time that is longer. */
+static void ends_are_kept_when_others_are_not(void **state)
+{
+	struct memory_samples all = {0};
+	const uint64_t life = 97, pause = 50;
+	uint64_t ends = 0;
+
+	(void)state;
+	for (uint64_t at = 0; at < 20 * MEMORY_SAMPLES_MAX; at += life + pause) {
+		for (uint64_t i = 0; i < life; i++)
+			note(&all, 7, at + i, 5);
+		note_error(&all, 7, at + life, ESRCH);
+		ends++;
+		assert_true(memory_samples_find(&all, 7)->nr <= MEMORY_SAMPLES_MAX);
+	}
+	for (uint64_t i = 0; i + 1 < ends; i++) {
+		assert_int_equal(rss_at(&all, i * (life + pause) + life - 1), 5);
+		assert_int_equal(rss_at(&all, i * (life + pause) + life), UINT64_MAX);
+		assert_int_equal(rss_at(&all, (i + 1) * (life + pause) - 1), UINT64_MAX);
+	}
+	memory_samples_release(&all);
+}
+
+/* Who makes up such a trace takes no more memory by it. */
+static void ends_alone_are_bounded(void **state)
+{
+	struct memory_samples all = {0};
+
+	(void)state;
+	for (uint64_t i = 0; i < 10 * MEMORY_SAMPLES_MAX; i++) {
+		note(&all, 7, 2 * i, 5);
+		note_error(&all, 7, 2 * i + 1, ESRCH);
+		note_error(&all, 8, i, ESRCH);
+		assert_true(memory_samples_find(&all, 7)->nr <= MEMORY_SAMPLES_MAX);
+		assert_true(memory_samples_find(&all, 8)->nr <= MEMORY_SAMPLES_MAX);
+		assert_int_equal(rss_at(&all, 2 * i), 5);
+		assert_int_equal(rss_at(&all, 2 * i + 1), UINT64_MAX);
+	}
+	memory_samples_release(&all);
+}
+
 static void times_and_processes_are_bounded(void **state)
 {
 	struct memory_samples all = {0};
@@ -118,8 +194,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(processes_add_up_while_they_live),
+		cmocka_unit_test(processes_are_forgotten),
 		cmocka_unit_test(failures_are_counted_and_leave_the_value),
 		cmocka_unit_test(many_are_thinned_out),
+		cmocka_unit_test(what_a_later_version_samples_is_no_failure),
+		cmocka_unit_test(ends_are_kept_when_others_are_not),
+		cmocka_unit_test(ends_alone_are_bounded),
 		cmocka_unit_test(times_and_processes_are_bounded),
 	};
 

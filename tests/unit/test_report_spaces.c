@@ -12,36 +12,8 @@
 
 #include <cmocka.h>
 
-#include "report/trace/address_spaces.h"
+#include "tests/unit/report_spaces_world.h"
 #include "tests/unwind_once.h"
-
-struct fixture {
-	struct dwunw *dw;
-	struct trace_modules *images;
-	struct address_spaces *spaces;
-};
-
-static struct fixture start(void)
-{
-	struct fixture f;
-
-	assert_int_equal(dwunw_new(&f.dw), 0);
-	assert_int_equal(trace_modules_new(&f.images), 0);
-	assert_int_equal(address_spaces_new(&f.spaces), 0);
-	return f;
-}
-
-static void finish(struct fixture *f)
-{
-	address_spaces_free(f->spaces);
-	dwunw_free(f->dw);
-	trace_modules_free(f->images);
-}
-
-static struct mlk_id id_of(uint8_t byte)
-{
-	return (struct mlk_id){.len = 2, .bytes = {MLK_ID_BUILD_ID, byte}};
-}
 
 /* This very program: an ELF file that the unwinder takes. */
 static uint8_t *read_self(size_t *len)
@@ -215,39 +187,6 @@ static void the_same_file_stands_in_for_an_image(void **state)
 	assert_int_equal(f.images->all[another].module, DWUNW_NO_MODULE);
 	assert_int_equal(f.images->all[file].module, DWUNW_NO_MODULE);
 	finish(&f);
-}
-
-/* A snapshot with one mapping of code, at @start, and one of data. */
-static void snapshot(struct fixture *f, uint32_t tgid, uint64_t time_ns, uint64_t start_addr)
-{
-	struct mlk_mapping mappings[] = {
-		{.start = start_addr,
-		 .end = start_addr + 0x1000,
-		 .perms = MLK_PERM_R | MLK_PERM_X,
-		 .id = id_of(1),
-		 .path = "/bin/code"},
-		{.start = start_addr + 0x1000,
-		 .end = start_addr + 0x2000,
-		 .perms = MLK_PERM_R | MLK_PERM_W,
-		 .id = id_of(2),
-		 .path = "/bin/data"},
-		{.start = start_addr + 0x2000,
-		 .end = start_addr + 0x3000,
-		 .perms = MLK_PERM_X,
-		 .path = "[vsyscall]"},
-	};
-	struct mlk_maps maps = {.tgid = tgid, .time_ns = time_ns, .nr = 3, .mappings = mappings};
-
-	assert_int_equal(address_spaces_add(f->spaces, &maps, f->images), 0);
-}
-
-static const struct space *find(struct fixture *f, uint32_t tgid, uint64_t time_ns)
-{
-	const struct space *space;
-
-	assert_int_equal(address_spaces_find(f->spaces, tgid, time_ns, &space), 0);
-	assert_non_null(space->modules);
-	return space;
 }
 
 static void an_event_has_the_last_maps_before_it(void **state)

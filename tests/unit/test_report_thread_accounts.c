@@ -137,6 +137,46 @@ static void a_hundred_thousand_threads(void **state)
 	end(&w);
 }
 
+static void tell(struct world *w, uint32_t tid, uint32_t flags, uint64_t allocated, uint64_t freed)
+{
+	const struct mlk_account account = {.tgid = TGID,
+					    .tid = tid,
+					    .flags = flags,
+					    .allocated = {allocated, allocated * SIZE},
+					    .freed_by_others = {freed, freed * SIZE}};
+
+	assert_int_equal(thread_accounts_count(w->accounts, &account), 0);
+}
+
+/* Of a thread, of what others freed of it when it had ended, and of others with its number. */
+static void what_is_told_of_a_closed_account_is_added(void **state)
+{
+	const uint32_t ended = MLK_ACCOUNT_ENDED | MLK_ACCOUNT_CLOSED;
+	const struct thread_count *count;
+	struct world w;
+
+	(void)state;
+	begin(&w);
+	tell(&w, 7, 0, 3, 0);
+	tell(&w, 7, 0, 5, 1); /* in place of that */
+	tell(&w, 7, ended, 6, 1);
+	tell(&w, 7, ended, 0, 2);
+	tell(&w, 7, 0, 10, 0);
+	tell(&w, 7, 0, 11, 1);
+	/* one that is not closed is replaced, as in older traces */
+	tell(&w, 8, MLK_ACCOUNT_ENDED, 4, 1);
+	tell(&w, 8, MLK_ACCOUNT_ENDED, 4, 2);
+	assert_int_equal(w.accounts->counts.nr, 2);
+	count = &w.accounts->counts.all[0];
+	check_amount(count->allocated, 17, 17 * SIZE);
+	check_amount(count->freed_by_others, 4, 4 * SIZE);
+	assert_int_equal(count->flags, 0);
+	check_amount(count[1].allocated, 4, 4 * SIZE);
+	check_amount(count[1].freed_by_others, 2, 2 * SIZE);
+	live_finish(w.live);
+	end(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -144,6 +184,7 @@ int main(void)
 		cmocka_unit_test(what_no_free_was_seen_of_is_kept_apart),
 		cmocka_unit_test(too_many_sums_become_one_for_all_stacks),
 		cmocka_unit_test(a_hundred_thousand_threads),
+		cmocka_unit_test(what_is_told_of_a_closed_account_is_added),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

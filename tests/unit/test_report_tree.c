@@ -10,61 +10,7 @@
 #include <cmocka.h>
 
 #include "report/base/sizes.h"
-#include "report/text/print_tree.h"
-
-#define MAX_DEPTH 16
-
-struct fixture {
-	struct tree *tree;
-	struct labels *labels;
-};
-
-static struct fixture start(void)
-{
-	struct fixture f;
-
-	assert_int_equal(tree_new(&f.tree), 0);
-	assert_int_equal(labels_new(&f.labels), 0);
-	return f;
-}
-
-static void finish(struct fixture *f)
-{
-	tree_free(f->tree);
-	labels_free(f->labels);
-}
-
-/* Add a path of one-letter functions, with 'x' to 'z' having a location. */
-static void add(struct fixture *f, const char *letters, uint64_t bytes, uint64_t blocks)
-{
-	uint32_t path[MAX_DEPTH];
-	size_t nr = 0;
-
-	for (; *letters; letters++, nr++) {
-		char name[2] = {*letters, '\0'};
-
-		assert_int_equal(labels_intern(f->labels, LABELS_NO_MODULE, name,
-					       *letters >= 'x' ? "file.c:3" : "", &path[nr]),
-				 0);
-	}
-	assert_int_equal(tree_add(f->tree, path, nr, bytes, blocks), 0);
-}
-
-static void check_print(struct fixture *f, const char *expected)
-{
-	char *text;
-	size_t len;
-	FILE *out = open_memstream(&text, &len);
-
-	assert_non_null(out);
-	assert_int_equal(tree_sort(f->tree, f->labels), 0);
-	print_tree(out, f->tree, f->labels, "callers first");
-	assert_int_equal(fclose(out), 0);
-	assert_string_equal(text, expected);
-	free(text);
-}
-
-#define HEADING "       bytes      blocks  call path (callers first)\n"
+#include "tests/unit/report_tree_world.h"
 
 static void a_chain_is_not_indented(void **state)
 {

@@ -99,7 +99,7 @@ static void make_table(struct pieces *p, const struct table_form *form, const st
 /* Every address of the code has the row of its FDE, and what is between has none. */
 static void check_rows(struct cfi_image *image, bool found)
 {
-	size_t len;
+	size_t len = 0;
 	uint8_t *bytes = cfi_image_make(image, &len);
 	const struct dwunw_cfi_row *row;
 	struct dwunw_cfi *cfi;

@@ -130,35 +130,42 @@ static void frames_of_a_waiting_thread_that_is_not_stopped_are_right(void **stat
 	target_end(&t);
 }
 
+#define NR_READS 300
+
 static void no_wait_is_cut_short_by_being_read(void **state)
 {
 	struct target t = target_start_waits();
 	struct dwunw_stack_reader *reader = attach(t.pid, 0);
 	struct dwunw_stack_copy copy;
-	unsigned long rounds[NR_WAITS], stopped = 0;
+	unsigned long rounds[NR_WAITS], stopped[NR_WAITS] = {0};
 
 	(void)state;
 	for (int i = 0; i < NR_WAITS; i++)
 		rounds[i] = t.shared->thread[i].rounds;
-	for (int n = 0; n < 300; n++) {
+	for (int n = 0; n < NR_READS; n++) {
 		for (int i = 0; i < NR_WAITS; i++) {
 			int err = dwunw_stack_reader_read(reader, t.shared->thread[i].tid, &copy);
 
 			assert_int_equal(err, 0);
-			stopped += !(copy.flags & DWUNW_COPY_NOT_STOPPED);
+			stopped[i] += !(copy.flags & DWUNW_COPY_NOT_STOPPED);
 		}
 		target_nap(1000);
 	}
-	target_nap(50000);
-	assert_true(stopped >= 300);
+	/* and each goes on */
+	for (int i = 0; i < NR_WAITS; i++)
+		while (i != WAIT_READ && t.shared->thread[i].rounds <= rounds[i])
+			target_nap(1000);
+	assert_int_equal(stopped[WAIT_NOTHING], NR_READS);
 	for (int i = 0; i < NR_WAITS; i++) {
-		/* These two can begin in the moment between the look at the thread and its stop. */
-		if (i == WAIT_EPOLL || i == WAIT_SIGNAL)
-			assert_true(t.shared->thread[i].cut_short <= 3);
-		else
+		if (i != WAIT_EPOLL && i != WAIT_SIGNAL) {
 			assert_int_equal(t.shared->thread[i].cut_short, 0);
-		if (i != WAIT_READ)
-			assert_true(t.shared->thread[i].rounds > rounds[i]);
+			continue;
+		}
+		/* These two can begin in the moment between the look at the thread and its stop;
+		 * one that is found to wait is not stopped.  On a busy machine they are less often
+		 * found so. */
+		assert_true(t.shared->thread[i].cut_short <= stopped[i]);
+		assert_true(stopped[i] < NR_READS - NR_READS / 20);
 	}
 	assert_int_equal(t.shared->thread[WAIT_READ].rounds, 0);
 	dwunw_stack_reader_detach(reader);

@@ -23,7 +23,8 @@ struct dwunw_dwarf_file {
 #define DWUNW_DWARF_FILE_NONE ((struct dwunw_dwarf_file){.fd = -1})
 
 /* Open the debug information of @elf, which is borrowed.  file->dwarf is NULL if it has none.
- * Returns 0, -ENOMEM, or -EINVAL when it has some that cannot be read. */
+ * Returns 0, -ENOMEM, -EINVAL when it has some that cannot be read, or -ENOBUFS when that takes
+ * more memory than there is, which is no reason to end. */
 int dwunw_dwarf_file_borrow(struct dwunw_dwarf_file *file, Elf *elf);
 
 /* What a file must be to be taken: of this build-id, or, if that is empty, with this CRC. */

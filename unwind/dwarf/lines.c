@@ -239,7 +239,7 @@ static void place_of_address(struct dwunw_lines *lines, Dwarf_Die *unit,
 	out->line = out->file ? (uint32_t)line : 0;
 }
 
-int dwunw_lines_find(struct dwunw_lines *lines, uint64_t addr, struct dwunw_source *out)
+static int find_source(struct dwunw_lines *lines, uint64_t addr, struct dwunw_source *out)
 {
 	struct dwunw_scope scope;
 	Dwarf_Die unit;
@@ -267,4 +267,15 @@ int dwunw_lines_find(struct dwunw_lines *lines, uint64_t addr, struct dwunw_sour
 		out->start = scope.start;
 	}
 	return 0;
+}
+
+int dwunw_lines_find(struct dwunw_lines *lines, uint64_t addr, struct dwunw_source *out)
+{
+	int err;
+
+	/* libdw does not tell it apart from what is not there; malloc(3) does */
+	errno = 0;
+	err = find_source(lines, addr, out);
+	out->starved = errno == ENOMEM;
+	return err;
 }

@@ -20,6 +20,7 @@ struct dwunw_line {
 /* Where in the source an address comes from. */
 struct dwunw_source {
 	bool split;	/* functions and inlined calls are in a .dwo file, which is not read */
+	bool starved;	/* there was too little memory to read all of it */
 	uint64_t start; /* of the function; 0 if that is not known */
 	/* Innermost first: where the address is, then where that function was called that was
 	 * inlined, and so on.  The last is in the function itself. */

@@ -21,6 +21,7 @@ struct search {
 	const struct dwunw_debug_dirs *dirs;
 	struct dwunw_file_key key;
 	bool linked;	 /* one that was not linked is the right one only if the key says so */
+	bool starved;	 /* there was too little memory to read one */
 	bool unreadable; /* a file was the right one, but could not be read */
 };
 
@@ -29,6 +30,14 @@ static bool has_symbols(Elf *elf)
 	GElf_Shdr shdr;
 
 	return dwunw_elf_section(elf, ".symtab", &shdr) && shdr.sh_type == SHT_SYMTAB;
+}
+
+/* A file that cannot be read is noted, and the search goes on. */
+static int note_failure(struct search *s, int err)
+{
+	s->unreadable |= err == -EINVAL;
+	s->starved |= err == -ENOBUFS;
+	return err == -EINVAL || err == -ENOBUFS ? 0 : err;
 }
 
 static int try_path(struct search *s, const char *path)
@@ -44,9 +53,7 @@ static int try_path(struct search *s, const char *path)
 		*s->symbols = file;
 	else
 		dwunw_dwarf_file_close(&file);
-	if (err == -EINVAL)
-		s->unreadable = true;
-	return err == -EINVAL ? 0 : err;
+	return note_failure(s, err);
 }
 
 /* Try @path, which is freed; NULL: there was no memory for it. */
@@ -293,11 +300,9 @@ static int find_main(struct search *s, const struct dwunw_module *module)
 {
 	int err = dwunw_dwarf_file_borrow(s->out, module->elf);
 
-	if (err == -EINVAL)
-		s->unreadable = true;
-	else if (err)
-		return err;
-	err = module->debug_file ? try_file(s, strdup(module->debug_file)) : 0;
+	err = note_failure(s, err);
+	if (!err && module->debug_file)
+		err = try_file(s, strdup(module->debug_file));
 	if (!err)
 		err = try_build_id(s);
 	if (!err)
@@ -325,6 +330,8 @@ int dwunw_debugfile_find(struct dwunw_debugfile *out, const struct dwunw_module 
 	err = find_main(&s, module);
 	if (!err && !out->main.dwarf && s.unreadable)
 		out->notes |= DWUNW_NOTE_UNREADABLE;
+	if (!err && !out->main.dwarf && s.starved)
+		out->notes |= DWUNW_NOTE_NO_MEMORY;
 	if (!err && out->main.dwarf)
 		err = find_dwz(out, dirs);
 	elf = out->main.elf ? out->main.elf : out->symbols.elf;

@@ -167,6 +167,8 @@ static int look_up_source(struct dwunw_names *names, uint64_t addr, struct dwunw
 	name->line = place->line;
 	if (source.split)
 		names->notes |= DWUNW_NOTE_SPLIT;
+	if (source.starved)
+		names->notes |= DWUNW_NOTE_NO_MEMORY;
 	if (!name->function && place->function) {
 		name->start = source.start - names->debug.shift;
 		err = demangle(names, place->function, &name->function);

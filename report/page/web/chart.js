@@ -68,7 +68,7 @@ function draw_chart() {
 	const values = total[state.unit], found = matched_values(), resident = state.unit === "bytes" ? rss : null;
 	chart.width = box.clientWidth || 800;
 	chart.height = innerWidth <= 640 ? 110 : 150;
-	chart.most = Math.max(...values, ...(resident || []).map(point => point[1]), 1);
+	chart.most = Math.max(...values, ...(resident || []), 1);
 	const picture = svg("svg", {role: "img", "aria-label": "outstanding over time, at most " + amount_text(chart.most, state.unit)});
 	picture.style.height = chart.height + "px";
 	draw_axes(picture);
@@ -85,18 +85,20 @@ function draw_chart() {
 	tell_range();
 }
 
-/* Resident memory: seconds and bytes at the ends of slices; null: the trace has none. */
+/* Resident memory: bytes at the ends of slices, null where they are not known; null: the trace has none. */
 const rss = (() => {
-	const from = new Unpack(data.rss), points = [];
+	const from = new Unpack(data.rss), values = Array(slices).fill(null);
 	for (let i = 0; i < slices && from.more; i++) {
 		const told = from.number();
-		if (told) points.push([until[i], told - 1]);
+		if (told) values[i] = told - 1;
 	}
-	return points.length ? points : null;
+	return values.some(value => value !== null) ? values : null;
 })();
 
-function rss_path(points) {
-	return "M" + points.map(([s, bytes]) => chart_x(Math.min(s, chart_end())).toFixed(1) + " " + chart_y(bytes).toFixed(1)).join("L");
+/* Nothing is drawn where it is not known. */
+function rss_path(values) {
+	return values.map((value, i) => value === null ? "" :
+		(i && values[i - 1] !== null ? "L" : "M") + chart_x(Math.min(until[i], chart_end())).toFixed(1) + " " + chart_y(value).toFixed(1)).join("");
 }
 
 const range_from = () => state.range && state.range[0] ? until[state.range[0] - 1] : 0;
@@ -156,7 +158,7 @@ function point_at_chart(event) {
 	chart.cursor.setAttribute("x1", chart_x(until[slice]));
 	chart.cursor.setAttribute("x2", chart_x(until[slice]));
 	show_tip(["at " + time_text(until[slice]), size_text(total.bytes[slice]) + " in " + blocks_text(total.blocks[slice]),
-		...(rss ? ["RSS " + size_text((rss.find(point => point[0] >= until[slice]) || rss[rss.length - 1])[1])] : [])],
+		...(rss && rss[slice] !== null ? ["RSS " + size_text(rss[slice])] : [])],
 		event.clientX, event.clientY);
 }
 

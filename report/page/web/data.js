@@ -65,6 +65,26 @@ const nodes = (() => {
 	return {count, parent, name, line, depth, first, next};
 })();
 
+/* How often a call is repeated, by node: the least and the most. */
+const repeats = (() => {
+	const all = new Map(), from = new Unpack(data.repeats);
+	while (from.more) all.set(from.number(), [from.number(), from.number()]);
+	return all;
+})();
+
+/* " × 3", or " × 2-1,021", of calls that are repeated at some of @at; else nothing. */
+function times_text(at) {
+	if (!repeats.size) return "";
+	let least = Infinity, most = 1;
+	for (const node of at) {
+		const times = repeats.get(node) || [1, 1];
+		least = Math.min(least, times[0]);
+		most = Math.max(most, times[1]);
+	}
+	if (most < 2) return "";
+	return " \u00d7 " + (least < most ? number(least) + "-" : "") + number(most);
+}
+
 function function_name(name) {
 	return name === ALL ? "all" : name === REST ? "[stacks that this page leaves out]" : data.texts[name_text[name]];
 }
@@ -127,7 +147,7 @@ const rows = (() => {
 function frames_of(row) {
 	const frames = [];
 	for (let node = row.node, i = 0; node > 0; node = nodes.parent[node], i++)
-		frames.push({name: nodes.name[node], line: i in row.others ? row.others[i] : nodes.line[node]});
+		frames.push({name: nodes.name[node], line: i in row.others ? row.others[i] : nodes.line[node], times: times_text([node])});
 	return frames;
 }
 
@@ -136,6 +156,6 @@ function short_stack(row, count) {
 	const names = [];
 	let node = row.node;
 	for (; node > 0 && names.length < count; node = nodes.parent[node])
-		names.push(function_name(nodes.name[node]));
+		names.push(function_name(nodes.name[node]) + times_text([node]));
 	return names.join(" \u2039 ") + (node > 0 ? " \u2039 \u2026" : "");
 }

@@ -144,7 +144,7 @@ class Frame {
 		this.bytes = this.blocks = 0;
 		this.kept = null;
 	}
-	get text() { return function_name(this.name); }
+	get text() { return function_name(this.name) + times_text(this.nodes); }
 	get weight() { return this[state.unit]; }
 	get children() {
 		if (!this.kept) {
@@ -153,6 +153,8 @@ class Frame {
 		}
 		return this.kept;
 	}
+	/* Those that it stands for. */
+	get nodes() { return []; }
 	/* What identifies it, when the tree was made anew. */
 	get path() { return this.parent ? [...this.parent.path, this.name] : []; }
 }
@@ -179,6 +181,7 @@ class Call extends Frame {
 		this.before = {bytes: sums.bytes_before[node], blocks: sums.blocks_before[node]};
 		this.after = {bytes: sums.bytes_after[node], blocks: sums.blocks_after[node]};
 	}
+	get nodes() { return [this.node]; }
 	make_children() {
 		const all = [];
 		for (let node = nodes.first[this.node]; node >= 0; node = nodes.next[node])
@@ -210,6 +213,7 @@ class Caller extends Frame {
 			this.after[unit] += row[unit];
 		}
 	}
+	get nodes() { return this.parent ? this.at : []; }
 	make_children() {
 		const all = new Map();
 		this.stacks.forEach((row, i) => {

@@ -108,7 +108,7 @@ class RowTable {
 		const row = item.rows[0], list = element("ol", {start: "0"});
 		for (const frame of frames_of(row)) {
 			const place = line_text(frame.line), module = module_path(frame.name);
-			list.append(element("li", {}, element("span", {class_name: "name", text: function_name(frame.name) + (is_inlined(frame.line) ? " (inlined)" : "")}),
+			list.append(element("li", {}, element("span", {class_name: "name", text: function_name(frame.name) + frame.times + (is_inlined(frame.line) ? " (inlined)" : "")}),
 				element("small", {text: (place ? "  " + place : "") + (module ? "  [" + file_name(module) + "]" : ""), title: module})));
 		}
 		return element("tr", {class_name: "details"}, element("td", {colspan: this.columns.length}, list,

@@ -201,12 +201,15 @@ static int follow_trace(struct top *top)
 	uint64_t start_ns = mlk_reader_meta(top->source.trace)->start_ns;
 	int err;
 
+	if (!top_opts_fit(top->opts, mlk_reader_meta(top->source.trace)->of_kernel))
+		return EXIT_USAGE;
 	top->by_events = !top->source.live && !top->opts->screen;
 	top->interval_ns = top->opts->interval_ns;
 	if (!top->interval_ns && !top->by_events)
 		top->interval_ns = TOP_USUAL_NS;
 	top->next_ns = top->interval_ns ? start_ns + top->interval_ns : UINT64_MAX;
 	err = top_view_start(&top->view, top->opts, top->source.trace, on_event, top);
+	top->view.live = top->source.live;
 	if (!err)
 		err = top->opts->screen	 ? show_screen(top)
 		      : top->opts->calls ? show_calls(top)

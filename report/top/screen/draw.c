@@ -35,8 +35,8 @@ static void draw_title(const struct screen *screen)
 	attroff(A_BOLD);
 	printw("  %s  %s", safe ? safe : "",
 	       top_time(time, now_ns > meta->start_ns ? now_ns - meta->start_ns : 0));
-	if (screen->resident && !screen->ended)
-		printw("  RSS %s", size_text(size, screen->resident));
+	if (view->resident_known)
+		printw("  RSS %s", size_text(size, view->resident));
 	if (view->lost)
 		attron(COLOR_PAIR(PAIR_HEAVY));
 	printw("  %s events lost", text_number(number, view->lost));
@@ -71,8 +71,12 @@ static void draw_sums(const struct screen *screen)
 		printw(", freed %s older ones", text_number(b, totals->unknown_frees));
 }
 
+#define TREND_COLUMNS 12
+
+_Static_assert(TREND_COLUMNS <= TOP_TREND, "a row has as many");
+
 /* How a stack's bytes changed, the last table at the right. */
-static void draw_trend(const struct screen *screen, uint32_t stack, size_t width)
+static void draw_trend(const struct screen *screen, const struct top_row *row)
 {
 	static const char *const utf8[SPARKS] = {"\u2581", "\u2582", "\u2583", "\u2584",
 						 "\u2585", "\u2586", "\u2587", "\u2588"};
@@ -80,41 +84,38 @@ static void draw_trend(const struct screen *screen, uint32_t stack, size_t width
 	const struct top_state *state = &screen->view->state;
 	uint64_t most = 1;
 
-	for (uint64_t back = 0; back < width; back++)
-		if (top_state_bytes(state, stack, back) > most)
-			most = top_state_bytes(state, stack, back);
-	for (uint64_t back = width; back-- > 0;) {
-		uint64_t bytes = top_state_bytes(state, stack, back);
-		size_t level = (size_t)((double)bytes / (double)most * (SPARKS - 1) + 0.5);
+	for (size_t back = 0; back < TREND_COLUMNS; back++)
+		if (row->trend[back] > most)
+			most = row->trend[back];
+	for (size_t back = TREND_COLUMNS; back-- > 0;) {
+		size_t level =
+			(size_t)((double)row->trend[back] / (double)most * (SPARKS - 1) + 0.5);
 
 		addstr(back >= state->nr_ticks ? " " : screen->utf8 ? utf8[level] : ascii[level]);
 	}
 }
 
-#define TREND_COLUMNS 12
-#define STACK_COLUMN  64
+#define STACK_COLUMN 64
 
 static int draw_row(const struct screen *screen, int y, const struct top_row *row)
 {
 	const struct top_view *view = screen->view;
 	size_t columns = COLS > STACK_COLUMN + 10 ? (size_t)(COLS - STACK_COLUMN) : 10;
 	char size[SIZE_TEXT_MAX], rate[SIZE_TEXT_MAX], number[TEXT_NUMBER_MAX], age[TOP_TIME_MAX];
-	char *process = top_view_process(view, row), *safe = process ? text_escape(process) : NULL;
-	char *line =
-		stack_names_line(view->names, view->leaks->stacks->all[row->stack].id, columns);
+	char *safe = row->process ? text_escape(row->process) : NULL;
+	char *line = stack_names_line(view->names, row->id, columns);
 
 	size_cell(size, row->now.bytes);
 	size_rate_cell(rate, row->rate);
 	mvprintw(y, 0, "%11s %11s/s %9s %5.1f%% %8s  ", size, rate,
 		 text_number(number, row->now.blocks), 100 * row->freed,
 		 top_time(age, row->age_ns));
-	draw_trend(screen, row->stack, TREND_COLUMNS);
+	draw_trend(screen, row);
 	addstr("  ");
 	if (safe)
 		printw("%s: ", safe);
 	if (line)
 		addnstr(line, COLS - getcurx(stdscr) > 0 ? COLS - getcurx(stdscr) : 0);
-	free(process);
 	free(safe);
 	free(line);
 	return line ? 0 : -ENOMEM;
@@ -145,8 +146,7 @@ static int draw_groups(const struct screen *screen)
 
 	for (size_t i = 0; i < rows && screen->first + i < groups->nr; i++) {
 		const struct group *group = &groups->all[screen->first + i];
-		char *name = group_name(groups, screen->view, group);
-		char *safe = name ? text_escape(name) : NULL;
+		char *safe = text_escape(group->name);
 		char size[SIZE_TEXT_MAX], number[TEXT_NUMBER_MAX];
 
 		if (screen->first + i == screen->at)
@@ -156,7 +156,6 @@ static int draw_groups(const struct screen *screen)
 				 size_cell(size, group->now.bytes),
 				 text_number(number, group->now.blocks), safe);
 		attroff(A_REVERSE);
-		free(name);
 		free(safe);
 		if (!safe)
 			return -ENOMEM;
@@ -185,15 +184,15 @@ static struct top_row opened_row(const struct screen *screen)
 	const struct top_table *table = &screen->view->table;
 
 	for (size_t i = 0; i < table->nr; i++)
-		if (table->rows[i].stack == screen->opened)
+		if (table->rows[i].stack == screen->opened.stack &&
+		    table->rows[i].tgid == screen->opened.tgid)
 			return table->rows[i];
-	return (struct top_row){.stack = screen->opened};
+	return (struct top_row){.id = screen->opened.id};
 }
 
 /* The stack that was opened: its sums, and all frames. */
 static int draw_stack(const struct screen *screen)
 {
-	const struct stack *stack = &screen->view->leaks->stacks->all[screen->opened];
 	struct top_row row = opened_row(screen);
 	char a[SIZE_TEXT_MAX], b[TEXT_NUMBER_MAX], c[TEXT_NUMBER_MAX], *text = NULL;
 	size_t len = 0;
@@ -209,7 +208,7 @@ static int draw_stack(const struct screen *screen)
 	else
 		fputs("all were freed", out);
 	fputs("\n\n", out);
-	stack_names_print(screen->view->names, out, stack->id, "  ");
+	stack_names_print(screen->view->names, out, row.id, "  ");
 	if (fclose(out)) {
 		free(text);
 		return -ENOMEM;
@@ -253,7 +252,6 @@ static int draw_page(const struct screen *screen)
 /* The names of the columns; that which sorts has a mark. */
 static void draw_columns(const struct screen *screen)
 {
-	static const char *const kinds[GROUPS_NR] = {"process", "thread", "cache", "control group"};
 	const char *marks[TOP_SORTS] = {" ", " ", " ", " "};
 
 	marks[screen->sort] = "*";
@@ -265,7 +263,7 @@ static void draw_columns(const struct screen *screen)
 			 "freed", marks[TOP_AGE], "age", TREND_COLUMNS, "trend");
 	else if (screen_groups(screen))
 		mvprintw(HEAD_ROWS, 0, "%11s %13s  %s", size_title(), "blocks",
-			 kinds[screen_groups(screen)->kind]);
+			 groups_title(screen_groups(screen)));
 	else
 		mvaddstr(HEAD_ROWS, 0, screen->page == PAGE_HELP ? "keys" : "stack");
 	attroff(A_UNDERLINE | A_BOLD);

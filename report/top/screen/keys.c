@@ -64,7 +64,7 @@ static int open_stack(struct screen *screen)
 {
 	if (screen->page != PAGE_STACKS || screen->at >= screen->nr_shown)
 		return screen->page == PAGE_STACK ? show_page(screen, PAGE_STACKS) : 0;
-	screen->opened = screen->view->table.rows[screen->shown[screen->at]].stack;
+	screen->opened = screen->view->table.rows[screen->shown[screen->at]];
 	return show_page(screen, PAGE_STACK);
 }
 
@@ -127,6 +127,7 @@ static int write_table(void *arg, int fd)
 		return err;
 	}
 	opts.form = TOP_FLAT;
+	opts.grouped = false;
 	opts.rows = SIZE_MAX;
 	err = top_view_sort(screen->view, screen->sort, SIZE_MAX);
 	view = *screen->view;

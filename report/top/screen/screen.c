@@ -35,19 +35,18 @@ static uint64_t clock_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Does the filter's text occur in a function of stack @number?  All stacks have names then. */
-static int match_stack(struct screen *screen, uint32_t number, bool *match)
+/* Does the filter's text occur in a function of @row's stack?  All stacks have names then. */
+static int match_stack(struct screen *screen, const struct top_row *row, bool *match)
 {
 	uint8_t *known;
 	char *line;
-	int err = array_cover(&screen->match, &screen->match_room, (size_t)number + 1, 1);
+	int err = array_cover(&screen->match, &screen->match_room, (size_t)row->id + 1, 1);
 
 	if (err)
 		return err;
-	known = &screen->match[number];
+	known = &screen->match[row->id];
 	if (*known == MATCH_UNKNOWN) {
-		line = stack_names_line(screen->view->names,
-					screen->view->leaks->stacks->all[number].id, SIZE_MAX);
+		line = stack_names_line(screen->view->names, row->id, SIZE_MAX);
 		if (!line)
 			return -ENOMEM;
 		*known = strcasestr(line, screen->filter) ? MATCH_YES : MATCH_NO;
@@ -67,7 +66,7 @@ int screen_choose(struct screen *screen)
 		bool match = true;
 
 		if (screen->filter[0])
-			err = match_stack(screen, table->rows[i].stack, &match);
+			err = match_stack(screen, &table->rows[i], &match);
 		if (!err && match)
 			err = array_append(&screen->shown, &screen->nr_shown, &screen->shown_room,
 					   &i, sizeof(i));
@@ -106,32 +105,13 @@ int screen_refresh(struct screen *screen)
 	return err;
 }
 
-/* Bytes that process @tgid has in memory, by the kernel; 0: not known. */
-static uint64_t resident_bytes(uint64_t tgid)
-{
-	char path[64], line[256];
-	uint64_t kib = 0;
-	FILE *in;
-
-	snprintf(path, sizeof(path), "/proc/%" PRIu64 "/status", tgid);
-	in = fopen(path, "re");
-	while (in && !kib && fgets(line, sizeof(line), in))
-		if (sscanf(line, "VmRSS: %" SCNu64, &kib) != 1)
-			kib = 0;
-	if (in)
-		fclose(in);
-	return kib * 1024;
-}
-
 /* A table of this moment. */
 static int tick(struct screen *screen, uint64_t now_ns)
 {
-	const struct mlk_meta *meta = mlk_reader_meta(screen->view->trace);
 	int err;
 
 	screen->outstanding_before = screen->view->totals.outstanding.bytes;
 	err = top_view_update(screen->view, now_ns, 0);
-	screen->resident = screen->source->live ? resident_bytes(meta->tgid) : 0;
 	return err ? err : screen_refresh(screen);
 }
 
@@ -173,6 +153,7 @@ static int step(struct screen *screen, uint64_t interval_ns)
 	/* What is finished is shown as it was at its end, in its own time. */
 	if ((live && !screen->paused && now_ns >= screen->next_ns && !screen->ended) ||
 	    (state == FOLLOW_ENDED && !screen->ended)) {
+		screen->paused = screen->paused && state != FOLLOW_ENDED;
 		err = tick(screen, live ? now_ns : follow_last_ns(screen->view->follow));
 		screen->next_ns = now_ns + interval_ns;
 	}
@@ -200,11 +181,14 @@ static void start_colors(void)
 int screen_run(struct top_view *view, struct top_source *source, bool *quit)
 {
 	uint64_t interval_ns = view->opts->interval_ns ? view->opts->interval_ns : REFRESH_NS;
-	struct screen screen = {.view = view,
-				.source = source,
-				.sort = view->opts->sort,
-				.utf8 = lines_utf8(LINES_AUTO),
-				.stale = true};
+	struct screen screen = {
+		.view = view,
+		.source = source,
+		.sort = view->opts->sort,
+		.utf8 = lines_utf8(LINES_AUTO),
+		.page = view->opts->grouped ? (enum screen_page)(PAGE_GROUPS + (int)view->opts->by)
+					    : PAGE_STACKS,
+		.stale = true};
 	SCREEN *terminal;
 	int err = 0;
 

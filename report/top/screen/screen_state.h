@@ -2,7 +2,7 @@
 #ifndef REPORT_SCREEN_STATE_H
 #define REPORT_SCREEN_STATE_H
 
-#include "report/top/screen/groups.h"
+#include "report/top/groups.h"
 #include "report/top/screen/screen.h"
 
 #define FILTER_MAX  64
@@ -28,13 +28,12 @@ struct screen {
 	char message[MESSAGE_MAX];
 	uint32_t *shown; /* rows of the table that the filter lets through */
 	size_t nr_shown, shown_room;
-	uint8_t *match; /* by number of stack, what the filter says of it */
+	uint8_t *match; /* by id of a stack, what the filter says of it */
 	size_t match_room;
-	size_t at, first; /* of the list: the chosen line, and the first that is seen */
-	uint32_t opened;  /* number of the stack on PAGE_STACK */
+	size_t at, first;      /* of the list: the chosen line, and the first that is seen */
+	struct top_row opened; /* of PAGE_STACK; of it, only what distinguishes stacks is of use */
 	struct groups groups[GROUPS_NR];
 	uint64_t outstanding_before; /* bytes, at the table before the last */
-	uint64_t resident;	     /* bytes in memory by the kernel; 0: not known */
 	uint64_t next_ns;
 };
 

@@ -1,5 +1,5 @@
 /* groups.c - see groups.h */
-#include "report/top/screen/groups.h"
+#include "report/top/groups.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -80,37 +80,55 @@ static int merge_origins(struct groups *groups, const struct replay *leaks)
 	return 0;
 }
 
+/* The name of @group, to be freed. */
+static char *name_group(const struct replay *leaks, enum group_kind kind, const struct group *group)
+{
+	const char *name;
+	char *text;
+
+	if (kind != GROUPS_THREADS)
+		return processes_label(leaks->processes, group->tgid);
+	name = thread_names_get(leaks->threads, group->tgid, group->tid);
+	if (asprintf(&text, "%s (%" PRIu32 "/%" PRIu32 ")", name[0] ? name : "thread", group->tgid,
+		     group->tid) < 0)
+		return NULL;
+	return text;
+}
+
+/* They keep their names when the replay forgets a process. */
+static int name_groups(struct groups *groups, const struct replay *leaks)
+{
+	for (size_t i = 0; i < groups->nr; i++) {
+		groups->all[i].name = name_group(leaks, groups->kind, &groups->all[i]);
+		if (!groups->all[i].name)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int groups_fill(struct groups *groups, const struct top_view *view, enum group_kind kind)
 {
-	int err = 0;
+	int err;
 
 	groups_release(groups);
 	groups->of_kernel = mlk_reader_meta(view->trace)->of_kernel;
 	groups->kind = groups->of_kernel && kind == GROUPS_THREADS ? GROUPS_PROCESSES : kind;
 	live_each(view->leaks->live, add_block, groups);
-	if (groups->of_kernel && !groups->failed)
-		err = merge_origins(groups, view->leaks);
+	if (groups->failed)
+		return -ENOMEM;
+	err = groups->of_kernel ? merge_origins(groups, view->leaks)
+				: name_groups(groups, view->leaks);
 	if (groups->nr && !err)
 		qsort(groups->all, groups->nr, sizeof(*groups->all), compare_groups);
-	return groups->failed ? -ENOMEM : err;
+	return err;
 }
 
-char *group_name(const struct groups *groups, const struct top_view *view,
-		 const struct group *group)
+const char *groups_title(const struct groups *groups)
 {
-	const struct replay *leaks = view->leaks;
-	const char *name;
-	char *text;
-	int len;
+	static const char *const titles[GROUPS_NR] = {"process", "thread", "cache",
+						      "control group"};
 
-	if (group->name)
-		return strdup(group->name);
-	if (groups->kind != GROUPS_THREADS)
-		return processes_label(leaks->processes, group->tgid);
-	name = thread_names_get(leaks->threads, group->tgid, group->tid);
-	len = asprintf(&text, "%s (%" PRIu32 "/%" PRIu32 ")", name[0] ? name : "thread",
-		       group->tgid, group->tid);
-	return len < 0 ? NULL : text;
+	return titles[groups->kind];
 }
 
 void groups_release(struct groups *groups)

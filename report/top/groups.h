@@ -1,21 +1,18 @@
 /* groups.h - what threads and processes hold; of the kernel's memory, caches and control groups,
  * too
  */
-#ifndef REPORT_SCREEN_GROUPS_H
-#define REPORT_SCREEN_GROUPS_H
+#ifndef REPORT_TOP_GROUPS_H
+#define REPORT_TOP_GROUPS_H
 
 #include "report/base/hash_index.h"
 #include "report/top/top_view.h"
-
-/* By what blocks are summed up.  The kernel's have no threads, and only they have the last two. */
-enum group_kind { GROUPS_PROCESSES, GROUPS_THREADS, GROUPS_CACHES, GROUPS_CGROUPS, GROUPS_NR };
 
 /* What one of them holds. */
 struct group {
 	uint32_t tgid, tid; /* tid 0: all of a process; of the kernel's blocks, tgid is an origin's
 			       number */
 	struct live_amount now;
-	char *name; /* of the kernel's blocks; else NULL */
+	char *name; /* as "sh (1234)" */
 };
 
 /* All of them, most bytes first. */
@@ -29,10 +26,8 @@ struct groups {
 /* Sum up what is outstanding by @kind.  Returns 0 or -ENOMEM. */
 int groups_fill(struct groups *groups, const struct top_view *view, enum group_kind kind);
 
-/* The name of @group, as "sh (1234)": a string that the caller frees, or NULL when there is no
- * memory. */
-char *group_name(const struct groups *groups, const struct top_view *view,
-		 const struct group *group);
+/* Static text: what the groups are, as "cache". */
+const char *groups_title(const struct groups *groups);
 
 /* Release what @groups holds. */
 void groups_release(struct groups *groups);
