@@ -11,6 +11,7 @@
 #ifndef MLEAK_BPF_FILTER_H
 #define MLEAK_BPF_FILTER_H
 
+#include "bpf/filter_choices.h"
 #include "bpf/filter_sums.h"
 #include "bpf/send_small.h"
 #include "bpf/state.h"
@@ -26,24 +27,6 @@ struct {
 	__type(key, struct filter_key);
 	__type(value, struct filter_block);
 } filter_blocks SEC(".maps");
-
-/* By thread: is all of it sent?  Changed here, and by user space at any time. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 65536);
-	__type(key, __u32);
-	__type(value, __u32); /* enum event_thread_mode */
-} thread_modes SEC(".maps");
-
-/* By process: what user space has chosen. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, EVENT_MAX_TARGETS);
-	__type(key, __u32);
-	__type(value, struct event_choices);
-} process_choices SEC(".maps");
 
 /* The processes that began as a copy of another, and free what that allocated. */
 struct {
@@ -130,21 +113,6 @@ static __always_inline void filter_keep_on(__u64 id, __u64 addr, const struct fi
 {
 	if (!filter_keep(id, addr, block))
 		filter_count_free(block, id, 1, block->size);
-}
-
-/* What is chosen of the process @tgid, and in the second byte of its calls that return to @site. */
-static __noinline __u32 filter_chosen(__u32 tgid, __u64 site)
-{
-	const struct event_choices *choices = bpf_map_lookup_elem(&process_choices, &tgid);
-	__u32 of_site = 0;
-
-	if (!choices)
-		return 0;
-#pragma clang loop unroll(disable)
-	for (__u32 i = 0; i < EVENT_MAX_SITES && i < choices->nr; i++)
-		if (site - choices->sites[i].start < choices->sites[i].size)
-			of_site = choices->sites[i].mode;
-	return (of_site & 0xff) << 8 | (choices->mode & 0xff);
 }
 
 /* Is @block, which the thread @id allocates, of those that are sent: as its site, its thread or its
@@ -401,23 +369,6 @@ static __always_inline void filter_fork(__u32 tgid)
 		filter_begin_program(tgid);
 	if (filter.on && bpf_map_update_elem(&filter_copies, &tgid, &copy, BPF_ANY))
 		filter_control.full = 1;
-}
-
-/* The program of the process @tgid is over, which @execs another: what is chosen of its
- * sites means nothing any more. */
-static __always_inline void filter_unchoose(__u32 tgid, int execs)
-{
-	struct event_choices *choices;
-
-	if (!filter.by_thread || !filter_control.chosen)
-		return;
-	if (!execs) {
-		bpf_map_delete_elem(&process_choices, &tgid);
-		return;
-	}
-	choices = bpf_map_lookup_elem(&process_choices, &tgid);
-	if (choices)
-		choices->nr = 0;
 }
 
 /* The thread @id ends: another one that gets its number begins anew. */
