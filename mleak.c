@@ -25,6 +25,7 @@ enum words {
 	WORDS_FILES,
 	WORDS_COMMAND, /* that is started */
 	WORDS_EITHER,  /* a file, or behind "--" a command */
+	WORDS_PIDS,    /* numbers of processes */
 };
 
 static const struct command {
@@ -38,6 +39,8 @@ static const struct command {
 	 record_option, WORDS_COMMAND},
 	{"top", cmd_top, "show while a program runs which stacks hold memory", top_option,
 	 WORDS_EITHER},
+	{"ctl", cmd_ctl, "ask a recording that runs, and change what it records", ctl_option,
+	 WORDS_PIDS},
 	{"report", cmd_report, "show the leaks in a trace, and their call paths", report_option,
 	 WORDS_FILES},
 	{"info", cmd_info, "show the program, modules, threads and losses of a trace", info_option,
@@ -312,6 +315,10 @@ static void complete_words(const struct command *command, char **words, int nr)
 			}
 			at = value;
 		}
+	}
+	if (command->words == WORDS_PIDS && words[nr - 1][0] != '-') {
+		offer_processes(words[nr - 1], "");
+		return;
 	}
 	if (at < nr - 1 && !strcmp(words[at], "--")) {
 		at++;

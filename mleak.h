@@ -51,6 +51,7 @@ int cmd_info(int argc, char **argv);
 int cmd_script(int argc, char **argv);
 int cmd_unwind(int argc, char **argv);
 int cmd_top(int argc, char **argv);
+int cmd_ctl(int argc, char **argv);
 
 /*
  * As cmd_record(), but the trace goes to @fd, a pipe; a byte to @told when the recording has begun,
@@ -93,6 +94,6 @@ static inline int option_letter(const struct option_info *o)
 typedef bool option_rows(size_t i, struct option_info *option);
 
 option_rows record_option, report_option, diff_option, unwind_option;
-option_rows info_option, script_option, top_option;
+option_rows info_option, script_option, top_option, ctl_option;
 
 #endif

@@ -252,10 +252,25 @@ struct event_skips {
 	__u64 nr[EVENT_SKIP_NR], bytes[EVENT_SKIP_NR]; /* by enum event_skip */
 };
 
-/* What becomes of a thread's allocations where event_filter.by_thread distinguishes threads. */
+/* What becomes of a thread's allocations where event_filter.by_thread distinguishes threads; and of
+ * those of a process or a call site, where it is chosen. */
 enum event_thread_mode {
-	EVENT_THREAD_COUNTED = 0, /* as is a thread of which nothing is said */
-	EVENT_THREAD_FULL = 1,	  /* its allocations are sent */
+	EVENT_THREAD_COUNTED = 0,   /* as is a thread of which nothing is said: until a trigger */
+	EVENT_THREAD_FULL = 1,	    /* its allocations are sent */
+	EVENT_THREAD_HELD = 2,	    /* they are counted, whatever the triggers say */
+	EVENT_THREAD_TRIGGERED = 3, /* they are sent, as it has reached a trigger */
+};
+
+#define EVENT_MAX_SITES 16
+
+/* What is chosen of a process. */
+struct event_choices {
+	__u32 mode; /* enum event_thread_mode, as the others here; EVENT_THREAD_COUNTED: nothing */
+	__u32 nr;   /* sites; 0 again when another program runs, where they mean nothing */
+	struct event_site {
+		__u64 start, size; /* calls that return to here */
+		__u64 mode;
+	} sites[EVENT_MAX_SITES]; /* a later one goes before an earlier one */
 };
 
 /* Blocks, and their bytes. */
@@ -281,13 +296,11 @@ struct event_sum {
 
 /* Which allocations are sent. */
 struct event_filter {
-	__u64 min_size, max_size; /* bytes, both included */
-	/* Outstanding bytes from which on a thread is sent, all of a process, and what all calls
-	 * allocate that return to one address; 0: never */
-	__u64 trigger_bytes, trigger_process, trigger_site;
-	__u32 on;	 /* is there any filter? */
-	__u32 delays;	 /* see event_filter_control.begin_ns */
-	__u32 by_thread; /* threads are sent or only counted */
+	__u64 min_size, max_size;	/* bytes, both included */
+	__u32 sum_processes, sum_sites; /* sums are kept of these, too */
+	__u32 on;			/* is there any filter? */
+	__u32 delays;			/* see event_filter_control.begin_ns */
+	__u32 by_thread; /* threads are sent or only counted; so are processes and sites */
 	__u32 accounts;	 /* sums are kept, for any of the triggers */
 	__u32 samples;
 	__u32 by_bytes; /* each byte may be sampled, else each allocation */
@@ -298,7 +311,11 @@ struct event_filter {
 /* What may change while recording. */
 struct event_filter_control {
 	__u64 begin_ns; /* CLOCK_MONOTONIC, from which on there is no delay; 0: not known yet */
-	__u32 all_full; /* set by the recorder: threads are not distinguished any more */
+	/* Outstanding bytes from which on a thread is sent, all of a process, and what all calls
+	 * allocate that return to one address. */
+	__s64 trigger_bytes, trigger_process, trigger_site;
+	__u32 all_full; /* set by the recorder: what is not chosen is sent */
+	__u32 chosen;	/* the same: something was chosen of a process */
 	__u32 full;	/* set by the programs: addresses of blocks were not kept */
 };
 

@@ -11,11 +11,10 @@
 #ifndef MLEAK_BPF_FILTER_H
 #define MLEAK_BPF_FILTER_H
 
+#include "bpf/filter_choices.h"
 #include "bpf/filter_sums.h"
 #include "bpf/send_small.h"
 #include "bpf/state.h"
-
-struct event_filter_control filter_control;
 
 /* A program is over of which blocks are still kept: their addresses come again. */
 __u32 filter_outdated;
@@ -28,15 +27,6 @@ struct {
 	__type(key, struct filter_key);
 	__type(value, struct filter_block);
 } filter_blocks SEC(".maps");
-
-/* By thread: is all of it sent?  Changed here, and by user space at any time. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 65536);
-	__type(key, __u32);
-	__type(value, __u32); /* enum event_thread_mode */
-} thread_modes SEC(".maps");
 
 /* The processes that began as a copy of another, and free what that allocated. */
 struct {
@@ -125,19 +115,25 @@ static __always_inline void filter_keep_on(__u64 id, __u64 addr, const struct fi
 		filter_count_free(block, id, 1, block->size);
 }
 
-/* Is @block, which the thread @id allocates, of those that are sent: by its thread, its process or
- * where it is allocated? */
+/* Is @block, which the thread @id allocates, of those that are sent: as its site, its thread or its
+ * process is chosen, or has reached a trigger? */
 static __always_inline int filter_is_full(__u64 id, const struct filter_block *block)
 {
 	int why = filter_add(block, event_tgid(id), block->size);
-	__u32 full = EVENT_THREAD_FULL, tid = block->tid;
+	__u32 triggered = EVENT_THREAD_TRIGGERED, tid = block->tid;
 	__u32 *mode = bpf_map_lookup_elem(&thread_modes, &tid);
+	__u32 of_thread = mode ? *mode : 0;
+	__u32 chosen = filter_control.chosen ? filter_chosen(event_tgid(id), block->site) : 0;
 
-	if (filter_control.all_full || (mode && *mode == EVENT_THREAD_FULL))
-		return 1;
-	if (why & FILTER_BY_THREAD)
-		bpf_map_update_elem(&thread_modes, &tid, &full, BPF_ANY);
-	return why != 0;
+	if (why & FILTER_BY_THREAD && !of_thread)
+		bpf_map_update_elem(&thread_modes, &tid, &triggered, BPF_ANY);
+	if (chosen >> 8)
+		return chosen >> 8 == EVENT_THREAD_FULL;
+	if (of_thread == EVENT_THREAD_FULL || of_thread == EVENT_THREAD_HELD)
+		return of_thread == EVENT_THREAD_FULL;
+	if (chosen)
+		return chosen == EVENT_THREAD_FULL;
+	return filter_control.all_full || of_thread || why;
 }
 
 /* A new block begins at @addr: what is known of that address is of another one. */
@@ -373,7 +369,7 @@ static __always_inline void filter_fork(__u32 tgid)
 {
 	__u32 copy = 1;
 
-	if (filter.on && filter.trigger_site)
+	if (filter.on && filter.sum_sites)
 		filter_begin_program(tgid);
 	if (filter.on && bpf_map_update_elem(&filter_copies, &tgid, &copy, BPF_ANY))
 		filter_control.full = 1;
@@ -394,8 +390,8 @@ static __always_inline void filter_end_thread(__u64 id)
 		bpf_map_delete_elem(&thread_modes, &tid);
 }
 
-/* The program of a process is over: it has ended, or the thread @id runs another.  Nothing of what
- * that thread allocated is outstanding, and the process is a copy no more. */
+/* The program of a process is over: it has ended, or the thread @id runs another, if it @execs.
+ * Nothing of what that thread allocated is outstanding, and the process is a copy no more. */
 static __always_inline void filter_over(__u64 id, int execs)
 {
 	struct event_account *account;
@@ -403,13 +399,14 @@ static __always_inline void filter_over(__u64 id, int execs)
 
 	if (!filter.on)
 		return;
-	if (filter.trigger_site && execs)
+	if (filter.sum_sites && execs)
 		filter_begin_program(tgid);
-	else if (filter.trigger_site)
+	else if (filter.sum_sites)
 		bpf_map_delete_elem(&process_programs, &tgid);
 	filter_outdated = 1;
 	bpf_map_delete_elem(&filter_copies, &tgid);
-	if (filter.trigger_process)
+	filter_unchoose(tgid, execs);
+	if (filter.sum_processes)
 		bpf_map_delete_elem(&process_sums, &tgid);
 	account = filter.accounts ? bpf_map_lookup_elem(&thread_accounts, &id) : 0;
 	if (account)

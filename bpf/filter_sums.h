@@ -8,6 +8,9 @@
 /* Set by the recorder before the programs are loaded. */
 const volatile struct event_filter filter;
 
+/* And what may change. */
+struct event_filter_control filter_control;
+
 /* A block of a process. */
 struct filter_key {
 	__u64 addr;
@@ -74,7 +77,7 @@ static __always_inline struct event_account *filter_account(const __u64 *id)
 
 /* Add @bytes to the sum of @key in @map.  Returns whether it is sent: it was, or has reached
  * @trigger now. */
-static __always_inline int filter_sum_add(void *map, const void *key, __s64 bytes, __u64 trigger)
+static __always_inline int filter_sum_add(void *map, const void *key, __s64 bytes, __s64 trigger)
 {
 	struct event_sum *sum = bpf_map_lookup_elem(map, key);
 
@@ -86,7 +89,7 @@ static __always_inline int filter_sum_add(void *map, const void *key, __s64 byte
 		count(&drops.sum);
 		return 0;
 	}
-	if (__sync_fetch_and_add(&sum->outstanding, bytes) + bytes >= (__s64)trigger)
+	if (__sync_fetch_and_add(&sum->outstanding, bytes) + bytes >= trigger)
 		sum->full = 1;
 	return sum->full != 0;
 }
@@ -112,20 +115,19 @@ static __noinline int filter_add(const struct filter_block *block, __u32 tgid, _
 
 	if (!filter.accounts || !block)
 		return 0;
-	if (filter.trigger_process)
-		full |= filter_sum_add(&process_sums, &key.tgid, bytes, filter.trigger_process);
-	if (filter.trigger_site) {
+	if (filter.sum_processes)
+		full |= filter_sum_add(&process_sums, &key.tgid, bytes,
+				       filter_control.trigger_process);
+	if (filter.sum_sites) {
 		key.addr = block->site;
 		key.tgid |= filter_program(&key.tgid) << 32;
-		full |= filter_sum_add(&site_sums, &key, bytes, filter.trigger_site);
+		full |= filter_sum_add(&site_sums, &key, bytes, filter_control.trigger_site);
 	}
 	full *= FILTER_BY_SUM;
 	key.addr = key.tgid << 32 | block->tid;
 	account = filter_account(&key.addr);
-	if (account &&
-	    __sync_fetch_and_add(&account->outstanding, bytes) + bytes >=
-		    (__s64)filter.trigger_bytes &&
-	    filter.trigger_bytes)
+	if (account && __sync_fetch_and_add(&account->outstanding, bytes) + bytes >=
+			       filter_control.trigger_bytes)
 		full |= FILTER_BY_THREAD;
 	return full;
 }

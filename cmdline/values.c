@@ -90,21 +90,3 @@ int value_address(const char *text, uint64_t *value)
 	*value = strtoull(text, &end, 16);
 	return errno || *end ? -EINVAL : 0;
 }
-
-int value_times(const char *text, uint64_t *from, uint64_t *to)
-{
-	const char *comma = strchr(text, ',');
-	char *first;
-	int err;
-
-	if (!comma)
-		return -EINVAL;
-	first = strndup(text, (size_t)(comma - text));
-	if (!first)
-		return -ENOMEM;
-	err = value_time(first, from);
-	free(first);
-	if (!err)
-		err = value_time(comma + 1, to);
-	return err;
-}

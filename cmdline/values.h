@@ -25,7 +25,4 @@ int value_time(const char *text, uint64_t *value);
 /* An address: hexadecimal behind 0x, or decimal. */
 int value_address(const char *text, uint64_t *value);
 
-/* Two times with a comma between.  Or -ENOMEM. */
-int value_times(const char *text, uint64_t *from, uint64_t *to);
-
 #endif

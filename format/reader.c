@@ -7,6 +7,7 @@
 
 #include "format/reader_state.h"
 #include "format/record/beside.h"
+#include "format/record/marks.h"
 #include "format/record/records.h"
 
 /* Chunks of these are wanted by the reader itself, whatever is requested. */
@@ -22,6 +23,7 @@ unsigned int mlk_reader_records_of(unsigned int type)
 		[MLK_CHUNK_STACKS] = MLK_RECORD_STACK,	  [MLK_CHUNK_OVERRUNS] = MLK_RECORD_OVERRUN,
 		[MLK_CHUNK_UNWOUND] = MLK_RECORD_UNWOUND, [MLK_CHUNK_ORIGINS] = MLK_RECORD_ORIGIN,
 		[MLK_CHUNK_MEMORY] = MLK_RECORD_MEMORY,	  [MLK_CHUNK_ACCOUNTS] = MLK_RECORD_ACCOUNT,
+		[MLK_CHUNK_MARKS] = MLK_RECORD_MARK,
 	};
 
 	return type < sizeof(records) / sizeof(records[0]) ? records[type] : 0;
@@ -210,13 +212,15 @@ static int load_chunk(struct mlk_reader *r, struct mlk_record *rec)
 		if (h->type == MLK_CHUNK_EVENTS && mlk_is_summary(&r->dec))
 			return start_summary(r, rec);
 		if (h->type == MLK_CHUNK_THREADS || h->type == MLK_CHUNK_ORIGINS ||
-		    h->type == MLK_CHUNK_MEMORY || h->type == MLK_CHUNK_ACCOUNTS)
+		    h->type == MLK_CHUNK_MEMORY || h->type == MLK_CHUNK_ACCOUNTS ||
+		    h->type == MLK_CHUNK_MARKS)
 			r->left = mlk_dec_uvar_max(&r->dec, MLK_MAX_THREADS);
 		else if (h->type == MLK_CHUNK_INDEX)
 			start_index(r);
 		else if (h->type == MLK_CHUNK_OVERRUNS)
 			mlk_overruns_heads(&r->dec, &r->heads);
 		r->memory = (struct mlk_memory_state){.time_ns = h->first_ns};
+		r->mark_ns = h->first_ns;
 		if (holds_events(r))
 			err = mlk_decoder_begin(&r->events, &r->dec, h->first_ns, wants_heads(r));
 	}
@@ -299,6 +303,8 @@ static int decode_record(struct mlk_reader *r, struct mlk_record *rec)
 	case MLK_CHUNK_ACCOUNTS:
 		rec->account.time_ns = r->chunks.header.last_ns;
 		return mlk_decode_account(&r->dec, &rec->account);
+	case MLK_CHUNK_MARKS:
+		return mlk_decode_mark(&r->dec, &r->text, &r->mark_ns, &rec->mark);
 	case MLK_CHUNK_LOSSES:
 		return decode_losses(r, &rec->losses);
 	case MLK_CHUNK_INDEX:

@@ -35,7 +35,8 @@ enum mlk_record_type {
 	MLK_RECORD_ORIGIN = 1 << 15,  /* not among MLK_RECORD_ALL */
 	MLK_RECORD_MEMORY = 1 << 16,  /* not among MLK_RECORD_ALL */
 	MLK_RECORD_ACCOUNT = 1 << 17, /* not among MLK_RECORD_ALL */
-	MLK_RECORD_DUMP = (1 << 18) - 1,
+	MLK_RECORD_MARK = 1 << 19,    /* not among MLK_RECORD_ALL */
+	MLK_RECORD_DUMP = ((1 << 18) - 1) | MLK_RECORD_MARK,
 };
 
 /* The file header, doc/trace-format.md section 2. */
@@ -96,6 +97,7 @@ struct mlk_record {
 		struct mlk_origin origin;
 		struct mlk_memory memory;
 		struct mlk_account account;
+		struct mlk_mark mark;
 		struct mlk_losses losses;
 		struct mlk_ending end;
 		struct mlk_chunk chunk;

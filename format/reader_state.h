@@ -42,6 +42,7 @@ struct mlk_reader {
 	struct mlk_unwound stacks;	/* of the summary */
 	uint64_t unwound_ns;		/* of the one returned last: its first time */
 	struct mlk_memory_state memory; /* of a MEMORY chunk: of its samples returned */
+	uint64_t mark_ns;		/* of a MARKS chunk: the last one returned */
 	struct mlk_entry entry;		/* of an INDEX chunk, returned last */
 	struct mlk_entries list;
 	bool index_lied;

@@ -305,6 +305,20 @@ struct mlk_memory {
 	uint64_t value[MLK_MEMORY_NR]; /* by enum mlk_memory_value; 0 where it is not known */
 };
 
+/* Who marked a moment. */
+enum mlk_mark_kind {
+	MLK_MARK_SIGNAL = 0, /* somebody who sent SIGUSR2 to the recorder */
+	MLK_MARK_TEXT = 1,   /* somebody who asked for it, with a text or without */
+	MLK_MARK_CHANGE = 2, /* the recorder: what is recorded has changed, as the text says */
+};
+
+/* A moment that was marked while recording. */
+struct mlk_mark {
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	uint32_t kind;	  /* enum mlk_mark_kind, or of a later version */
+	const char *text; /* "": none */
+};
+
 /* What was lost, counted from the start of the recording.  The order is that of the file: append.
  */
 enum mlk_loss {

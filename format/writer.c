@@ -9,6 +9,7 @@
 #include "format/chunk/chunk_out.h"
 #include "format/event/events.h"
 #include "format/record/beside.h"
+#include "format/record/marks.h"
 #include "format/record/memory.h"
 #include "format/record/records.h"
 
@@ -302,6 +303,26 @@ int mlk_writer_accounts(struct mlk_writer *w, const struct mlk_account *accounts
 			mlk_account_encode(&e, &accounts[from + i]);
 		err = write_single(w, MLK_CHUNK_ACCOUNTS, accounts[0].time_ns, &e);
 	}
+	return err;
+}
+
+int mlk_writer_marks(struct mlk_writer *w, const struct mlk_mark *marks, size_t nr)
+{
+	struct mlk_chunk h = {.type = MLK_CHUNK_MARKS, .nr_records = 1};
+	struct mlk_enc e = {0};
+	uint64_t before_ns;
+	int err = 0;
+
+	if (!nr)
+		return 0;
+	h.first_ns = before_ns = marks[0].time_ns;
+	h.last_ns = marks[nr - 1].time_ns;
+	mlk_enc_uvar(&e, nr);
+	for (size_t i = 0; i < nr && !err; i++)
+		err = mlk_mark_encode(&e, &before_ns, &marks[i]);
+	if (!err)
+		return put_chunk(w, &h, &e);
+	mlk_enc_release(&e);
 	return err;
 }
 

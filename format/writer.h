@@ -33,6 +33,8 @@ int mlk_writer_origins(struct mlk_writer *w, const struct mlk_origin *origins, s
 int mlk_writer_accounts(struct mlk_writer *w, const struct mlk_account *accounts, size_t nr);
 /* Samples of one moment or of several, in their order, at most a few thousand. */
 int mlk_writer_memory(struct mlk_writer *w, const struct mlk_memory *samples, size_t nr);
+/* Marked moments, in their order; -EINVAL: a text is longer than MLK_MAX_STRING. */
+int mlk_writer_marks(struct mlk_writer *w, const struct mlk_mark *marks, size_t nr);
 /* @image (@image_len bytes) is the whole image; it is cut into pieces here.  An empty one says that
  * the file could not be read.  @id must not be empty. */
 int mlk_writer_module(struct mlk_writer *w, const struct mlk_id *id, const char *path,

@@ -142,6 +142,15 @@ static int conclude(const struct session *s, const struct output *out, enum mlk_
 	return 0;
 }
 
+/* Without that all is as on the command line. */
+static void listen_for_requests(struct control *control)
+{
+	int err = control_open(control);
+
+	if (err)
+		log_warn("'mleak ctl' cannot reach this recorder: %s", strerror(-err));
+}
+
 /* Whose traces they are, and how the recording was begun: for struct switch_writer. */
 struct session_traces {
 	struct session *s;
@@ -186,10 +195,12 @@ static int record(struct session *s, const struct record_opts *o, struct command
 			      .out = &out,
 			      .pid = s->pid,
 			      .writer = {&traces, end_trace, begin_trace}};
+	struct control control;
 	struct event_loop_opts limits = {.duration_ns = o->duration_ns,
 					 .max_size = o->max_size,
 					 .ring_size = opts.ring_size,
-					 .switcher = &sw};
+					 .switcher = &sw,
+					 .control = &control};
 	enum mlk_end reason;
 	int status;
 
@@ -209,6 +220,7 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		output_close(&out);
 		return s->refusal.err ? REFUSED : EXIT_RECORD_FAILED;
 	}
+	listen_for_requests(&control);
 	session_sample_all(s); /* of a command before anything of it runs */
 	s->backend->go(s);     /* all is ready */
 	c->released = true;
@@ -216,6 +228,7 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	if (o->several.time_ns)
 		sw.next_ns = clock_now_ns() + o->several.time_ns;
 	reason = event_loop_run(s, &limits);
+	control_close(&control);
 	set_free(s, c);
 	session_finish(s, reason);
 	status = conclude(s, &out, reason);

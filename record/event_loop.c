@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "mleak.h"
 #include "record/base/clock.h"
+#include "record/ctl_answer.h"
 #include "record/ptrace/tracer.h"
 #include "record/signals.h"
 
@@ -33,7 +33,8 @@ struct loop {
 	uint64_t start_ns, end_ns, next_flush_ns, next_sample_ns;
 	uint64_t max_size;
 	uint32_t ring_size;
-	struct switcher *switcher;
+	struct ctl_answer asked;
+	struct control *control;
 	int interrupts;	     /* SIGINT and SIGQUIT while a command runs */
 	enum mlk_end reason; /* 0: go on */
 	struct progress progress;
@@ -78,11 +79,8 @@ static void on_signal(struct loop *l, int sig)
 
 	if (sig == SIGUSR1)
 		session_record_all_threads(l->session);
-	else if (sig == SIGUSR2 && l->switcher->opts->on)
-		l->switcher->due = true;
 	else if (sig == SIGUSR2)
-		log_warn("SIGUSR2 begins another trace with --switch-output, and does nothing "
-			 "without");
+		ctl_on_signal(&l->asked);
 	else if (!runs)
 		l->reason = MLK_END_SIGNAL;
 	else if (sig == SIGTERM || sig == SIGHUP)
@@ -127,7 +125,7 @@ static uint64_t patience(const struct loop *l, uint64_t now_ns)
 		pace = probes_pace(l->session->probes, now_ns);
 	if (pace < wait)
 		wait = pace > PACE_NS ? pace : PACE_NS;
-	if (wait > EXEC_NS && session_is_urgent(l->session))
+	if (wait > EXEC_NS && (session_is_urgent(l->session) || control_is_asked(l->control)))
 		wait = EXEC_NS;
 	if (l->next_sample_ns < now_ns + wait)
 		wait = l->next_sample_ns > now_ns ? l->next_sample_ns - now_ns : 0;
@@ -184,9 +182,10 @@ static void on_time(struct loop *l)
 		l->reason = MLK_END_EXITED;
 	if (l->max_size && mlk_writer_bytes(l->session->out.writer) >= l->max_size && !l->reason)
 		l->reason = MLK_END_SIZE;
+	control_serve(l->control, now_ns, ctl_answer, &l->asked);
 	if (!l->reason &&
-	    switch_is_due(l->switcher, mlk_writer_bytes(l->session->out.writer), now_ns))
-		switch_now(l->switcher, switch_reason(l->switcher, now_ns));
+	    switch_is_due(l->asked.switcher, mlk_writer_bytes(l->session->out.writer), now_ns))
+		switch_now(l->asked.switcher, switch_reason(l->asked.switcher, now_ns));
 	if (l->session->out.err)
 		return;
 	if (now_ns >= l->start_ns + QUIET_NS && session_is_quiet(l->session))
@@ -207,7 +206,8 @@ enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opt
 	l.end_ns = opts->duration_ns ? l.start_ns + opts->duration_ns : 0;
 	l.max_size = opts->max_size;
 	l.ring_size = opts->ring_size;
-	l.switcher = opts->switcher;
+	l.asked = (struct ctl_answer){s, opts->switcher};
+	l.control = opts->control;
 	l.next_flush_ns = l.start_ns + FLUSH_NS;
 	progress_begin(&l.progress, l.start_ns);
 	open_loop(&l);

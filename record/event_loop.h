@@ -2,6 +2,7 @@
 #ifndef RECORD_EVENT_LOOP_H
 #define RECORD_EVENT_LOOP_H
 
+#include "record/control/server.h"
 #include "record/output.h"
 #include "record/session/session.h"
 #include "record/switch.h"
@@ -12,6 +13,7 @@ struct event_loop_opts {
 	uint64_t max_size;    /* bytes of the trace; 0: no limit */
 	uint32_t ring_size;   /* bytes that may wait for us */
 	struct switcher *switcher;
+	struct control *control; /* by which it is asked, or not open */
 };
 
 /*

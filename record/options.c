@@ -88,6 +88,12 @@ static const struct option_info table[] = {
 		 "process, with site: what is allocated for one return address; may be repeated "
 		 "for "
 		 "each; SIGUSR1: all threads"},
+	{.key = FILTER_CHOOSE,
+	 .name = "choose",
+	 .arg = "MODE",
+	 .help = "have 'mleak ctl' choose threads, processes and call sites; until then all is "
+		 "recorded, or only counted",
+	 .values = "recorded counted"},
 
 	{.key = KERNEL_EVENTS,
 	 .name = "events",

@@ -8,7 +8,6 @@
 #include <sys/types.h>
 
 #include "record/allocator/allocator.h"
-#include "record/filter/filters.h"
 #include "record/kernel_record.h"
 #include "record/module/elf_image.h"
 #include "record/pids.h"

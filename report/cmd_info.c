@@ -16,6 +16,7 @@
 #include "report/trace/lifetimes.h"
 #include "report/trace/memory_samples.h"
 #include "report/trace/thread_names.h"
+#include "report/trace/trace_marks.h"
 
 static void put_line(const char *name, const char *text)
 {
@@ -201,6 +202,7 @@ struct content {
 	struct lifetimes *processes;
 	struct thread_names *names;
 	struct memory_samples memory;
+	struct trace_marks marks;
 	struct info_kernel kernel;
 };
 
@@ -220,6 +222,8 @@ static int note_content(void *arg, const struct mlk_record *record)
 	}
 	if (record->type == MLK_RECORD_MEMORY)
 		return memory_samples_note(&content->memory, &record->memory);
+	if (record->type == MLK_RECORD_MARK)
+		return trace_marks_note(&content->marks, &record->mark);
 	return lifetimes_note(content->processes, record);
 }
 
@@ -311,6 +315,20 @@ static void put_memory(const struct memory_samples *memory)
 		put_number("memory left", memory->left_out);
 }
 
+/* In their order: their numbers are those of mark:N. */
+static void put_marks(const struct trace_marks *marks, uint64_t start_ns)
+{
+	for (size_t i = 0; i < marks->nr; i++) {
+		printf("%-12s %zu", "mark", i + 1);
+		put_since(marks->all[i].time_ns, start_ns);
+		printf(" %s ", trace_mark_kind(&marks->all[i]));
+		text_print(stdout, marks->all[i].text);
+		putchar('\n');
+	}
+	if (marks->left_out)
+		put_number("marks left", marks->left_out);
+}
+
 /* Read all that is told at first. */
 static int note_all(struct mlk_reader *trace, struct content *content)
 {
@@ -323,10 +341,11 @@ static int note_all(struct mlk_reader *trace, struct content *content)
 	if (mlk_reader_meta(trace)->of_kernel)
 		return each(trace,
 			    MLK_RECORD_EVENT | MLK_RECORD_THREAD | MLK_RECORD_ORIGIN |
-				    MLK_RECORD_MEMORY,
+				    MLK_RECORD_MEMORY | MLK_RECORD_MARK,
 			    note_kernel, content);
-	return each(trace, MLK_RECORD_HEAD | MLK_RECORD_THREAD | MLK_RECORD_MEMORY, note_content,
-		    content);
+	return each(trace,
+		    MLK_RECORD_HEAD | MLK_RECORD_THREAD | MLK_RECORD_MEMORY | MLK_RECORD_MARK,
+		    note_content, content);
 }
 
 static int info(struct mlk_reader *trace, bool follow)
@@ -352,11 +371,13 @@ static int info(struct mlk_reader *trace, bool follow)
 		else
 			put_processes(&content, meta.start_ns);
 		put_memory(&content.memory);
+		put_marks(&content.marks, meta.start_ns);
 	}
 	if (!err)
 		err = each(trace, MLK_RECORD_MODULE | MLK_RECORD_THREAD, put_record, &meta);
 	info_kernel_release(&content.kernel);
 	memory_samples_release(&content.memory);
+	trace_marks_release(&content.marks);
 	thread_names_free(content.names);
 	lifetimes_free(content.processes);
 	return err;

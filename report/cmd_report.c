@@ -7,6 +7,7 @@
 #include "report/diff/print_diff.h"
 #include "report/dump.h"
 #include "report/gate.h"
+#include "report/moments.h"
 #include "report/report_run.h"
 #include "report/terminal/pager.h"
 #include "report/warnings.h"
@@ -85,8 +86,8 @@ static int print_place_of(struct report_run *job)
 }
 
 /* Collect and name one side of a difference, in which no stack is left out but by its frames.  With
- * @other of the same trace, which must outlive it. */
-static int prepare_side(struct report_run *job, const struct report_opts *opts, const char *path,
+ * @other of the same trace, which must outlive it.  @opts gets the times of moments. */
+static int prepare_side(struct report_run *job, struct report_opts *opts, const char *path,
 			const struct report_run *other)
 {
 	struct view_opts view = opts->view;
@@ -95,6 +96,8 @@ static int prepare_side(struct report_run *job, const struct report_opts *opts, 
 	view.top = 0;
 	view.details = true;
 	view.sieve.any_amount = true;
+	if (status == EXIT_OK)
+		status = moments_find(&opts->choice, job);
 	if (status == EXIT_OK)
 		status = report_run_collect(job);
 	return status == EXIT_OK ? report_run_view(job, &view, true) : status;
@@ -132,18 +135,27 @@ static int print_difference(const struct report_opts *opts, const struct report_
 static int diff(const struct report_opts *opts)
 {
 	struct report_run before = {0}, after = {0};
-	struct report_opts opts_before = *opts; /* borrows what is allocated for @opts */
+	/* they borrow what is allocated for @opts */
+	struct report_opts opts_before = *opts, opts_after = *opts;
 	bool unmatched = false;
 	int status;
 
 	if (opts->choice.pid_before)
 		opts_before.choice.pid = opts->choice.pid_before;
-	if (opts->choice.moments)
+	if (opts->choice.moments) {
 		opts_before.choice.until_ns = opts->choice.until_before_ns;
+		opts_before.choice.until_mark = opts->choice.until_before_mark;
+	}
+	opts_before.choice.until_before_mark = NULL;
 	status = prepare_side(&before, &opts_before, opts->before, NULL);
+	if (opts->choice.moments)
+		opts_after.choice.until_before_ns = opts_before.choice.until_ns;
+	opts_after.choice.until_before_mark = NULL;
 	if (status == EXIT_OK)
-		status = prepare_side(&after, opts, opts->path,
+		status = prepare_side(&after, &opts_after, opts->path,
 				      opts->before == opts->path ? &before : NULL);
+	if (status == EXIT_OK && opts->choice.moments && opts->before == opts->path)
+		status = moments_check(opts_before.choice.until_ns, opts_after.choice.until_ns);
 	/* a difference shows what only one of them has */
 	if (status == EXIT_OK && !before.view->nr && !after.view->nr)
 		status = warn_of_filters(&after, &unmatched);
@@ -157,9 +169,12 @@ static int diff(const struct report_opts *opts)
 /* Make the report, or say why not.  Returns the exit status. */
 static int report(const struct report_opts *opts)
 {
+	struct report_opts found = *opts; /* borrows what is allocated for @opts */
 	struct report_run job = {0};
-	int err, status = report_run_open(&job, opts, opts->path, NULL);
+	int err, status = report_run_open(&job, &found, opts->path, NULL);
 
+	if (status == EXIT_OK)
+		status = moments_find(&found.choice, &job);
 	if (status == EXIT_OK && opts->dump) {
 		err = dump_trace(stdout, job.trace, opts->dump_stacks);
 		status = err ? report_run_explain_read(&job, err) : pager_finish();

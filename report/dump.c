@@ -6,6 +6,7 @@
 
 #include "report/base/event_names.h"
 #include "report/base/text.h"
+#include "report/dump_beside.h"
 
 #define STACK_LINE 32 /* bytes of a stack in a line */
 
@@ -66,6 +67,8 @@ static const char *chunk_name(enum mlk_record_type records)
 		return "MEMORY";
 	case MLK_RECORD_ACCOUNT:
 		return "ACCOUNTS";
+	case MLK_RECORD_MARK:
+		return "MARKS";
 	case MLK_RECORD_INDEX:
 		return "INDEX";
 	case MLK_RECORD_LOSSES:
@@ -162,27 +165,6 @@ static void dump_origin(FILE *out, const struct mlk_origin *o)
 	print_labelled(out, "    cache ", o->cache);
 	print_labelled(out, "    flags ", o->flags);
 	fprintf(out, "    order %" PRIu32 "\n", o->order);
-}
-
-static void dump_memory(FILE *out, const struct mlk_memory *m)
-{
-	fprintf(out, "  MEMORY tgid %" PRIu32 ", time %" PRIu64, m->tgid, m->time_ns);
-	if (!m->known)
-		fprintf(out, ", error %" PRIu32, m->error);
-	for (int i = 0; i < MLK_MEMORY_NR; i++)
-		if (m->known >> i & 1)
-			fprintf(out, ", %d: %" PRIu64, i, m->value[i]);
-	putc('\n', out);
-}
-
-static void dump_account(FILE *out, const struct mlk_account *a)
-{
-	fprintf(out,
-		"  ACCOUNT tgid %" PRIu32 ", tid %" PRIu32 ", flags 0x%" PRIx32
-		", allocated %" PRIu64 " %" PRIu64 ", freed %" PRIu64 " %" PRIu64
-		", by others %" PRIu64 " %" PRIu64 "\n",
-		a->tgid, a->tid, a->flags, a->allocated.blocks, a->allocated.bytes, a->freed.blocks,
-		a->freed.bytes, a->freed_by_others.blocks, a->freed_by_others.bytes);
 }
 
 static void dump_losses(FILE *out, const struct mlk_losses *losses)
@@ -413,6 +395,9 @@ static void dump_record(FILE *out, const struct mlk_reader *trace, const struct 
 		break;
 	case MLK_RECORD_ACCOUNT:
 		dump_account(out, &rec->account);
+		break;
+	case MLK_RECORD_MARK:
+		dump_mark(out, &rec->mark);
 		break;
 	default:
 		dump_framing(out, trace, rec);

@@ -17,7 +17,7 @@ import zlib
 
 from trace_bytes import MASK64, Bytes, Damaged, Refused, note
 from trace_events import Events, Overruns, Stacks
-from trace_records import (dump_accounts, dump_end, dump_index, dump_losses, dump_maps,
+from trace_records import (dump_accounts, dump_end, dump_index, dump_losses, dump_maps, dump_marks,
                            dump_memory, dump_meta, dump_module, dump_origins, dump_threads)
 from trace_summary import CODING, Summary
 from trace_unwound import Unwound
@@ -30,8 +30,10 @@ STORED_MAX = 4210688
 RAW_MAX = 4194304
 META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX, STACKS, OVERRUNS, UNWOUND, ORIGINS, \
     MEMORY, ACCOUNTS = range(1, 15)
+MARKS = 16
 TYPES = ["", "META", "MAPS", "MODULE", "EVENTS", "THREADS", "LOSSES", "END", "INDEX",
-         "STACKS", "OVERRUNS", "UNWOUND", "ORIGINS", "MEMORY", "ACCOUNTS"]
+         "STACKS", "OVERRUNS", "UNWOUND", "ORIGINS", "MEMORY", "ACCOUNTS",
+         "unknown-15", "MARKS"]
 MODES = ["raw", "filtered", "redacted"]
 EVENT_CHUNKS = {EVENTS: Events, STACKS: Stacks, OVERRUNS: Overruns}
 
@@ -95,7 +97,7 @@ class Chunk:
 
     def dump(self, stored, full):
         """Yields the lines of the records in the payload @stored."""
-        if not 0 < self.type < len(TYPES):
+        if not 0 < self.type < len(TYPES) or self.type == 15:
             return
         if zlib.crc32(stored) != self.crc:
             raise Damaged("CRC")
@@ -110,6 +112,8 @@ class Chunk:
             yield from Unwound(data, full).dump()
         elif self.type == MEMORY:
             yield from dump_memory(data, self.first)
+        elif self.type == MARKS:
+            yield from dump_marks(data, self.first)
         elif self.type == EVENTS and data.peek() >> 4 == CODING:
             yield from Summary(data, self.first, self.crc).dump()
         elif self.type in EVENT_CHUNKS:

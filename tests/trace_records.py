@@ -125,6 +125,18 @@ def dump_memory(data, time):
     data.end()
 
 
+def dump_marks(data, time):
+    """The marks of a chunk whose header's first time is @time."""
+    count = data.uvar()
+    if count > THREADS_MAX:
+        raise Damaged("%d marks" % count)
+    for _ in range(count):
+        time = time + data.svar() & MASK64
+        kind = data.uvar32()
+        yield "  MARK time %d, kind %d, text %s" % (time, kind, escape(data.str()))
+    data.end()
+
+
 def dump_accounts(data):
     count = data.uvar()
     if count > THREADS_MAX:

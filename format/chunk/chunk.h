@@ -38,6 +38,7 @@ enum mlk_chunk_type {
 	MLK_CHUNK_ORIGINS = 12,
 	MLK_CHUNK_MEMORY = 13,
 	MLK_CHUNK_ACCOUNTS = 14,
+	MLK_CHUNK_MARKS = 16,
 };
 
 /* Of a chunk: how its payload is stored. */

@@ -18,6 +18,7 @@
 #include "mleak.h"
 #include "record/base/clock.h"
 #include "record/base/proc.h"
+#include "record/filter/choices.h"
 #include "record/libpreload/ring.h"
 
 #define MAX_BLOCK (1ull << 50)
@@ -70,22 +71,41 @@ static int parse_tid(struct filter_opts *f, const struct option_info *option, co
 	return 0;
 }
 
-/* 10M or thread:10M, process:10M, site:10M. */
+int filters_read_trigger(const char *text, enum choice_trigger *trigger, uint64_t *bytes)
+{
+	static const char *const kinds[TRIGGER_NR] = {"thread:", "process:", "site:"};
+
+	*trigger = TRIGGER_THREAD;
+	for (int i = 0; i < TRIGGER_NR; i++)
+		if (!strncmp(text, kinds[i], strlen(kinds[i]))) {
+			*trigger = (enum choice_trigger)i;
+			text += strlen(kinds[i]);
+			break;
+		}
+	return value_bytes(text, bytes) || !*bytes || *bytes > MAX_BLOCK ? -EINVAL : 0;
+}
+
 static int parse_trigger(struct filter_opts *f, const struct option_info *option, const char *text)
 {
-	const struct {
-		const char *name;
-		uint64_t *bytes;
-	} kinds[] = {{"thread:", &f->trigger_bytes},
-		     {"process:", &f->trigger_process},
-		     {"site:", &f->trigger_site}};
+	uint64_t *const kinds[TRIGGER_NR] = {&f->trigger_bytes, &f->trigger_process,
+					     &f->trigger_site};
+	enum choice_trigger trigger;
+	uint64_t bytes;
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (!strncmp(text, kinds[i].name, strlen(kinds[i].name)))
-			return parse_size(option, text + strlen(kinds[i].name), kinds[i].bytes);
-	return option_bytes(option, text, 1, MAX_BLOCK,
-			    "bytes from 1 on, as 10M for a thread, process:10M or site:10M",
-			    &f->trigger_bytes);
+	if (filters_read_trigger(text, &trigger, &bytes))
+		return option_refuse(
+			option, "bytes from 1 on, as 10M for a thread, process:10M or site:10M",
+			text);
+	*kinds[trigger] = bytes;
+	return 0;
+}
+
+static int parse_choose(struct filter_opts *f, const struct option_info *option, const char *text)
+{
+	int word = option_word(option, text);
+
+	f->choose = word ? CHOOSE_COUNTED : CHOOSE_RECORDED;
+	return word < 0 ? word : 0;
 }
 
 int filters_parse(struct filter_opts *f, const struct option_info *option, const char *text)
@@ -103,6 +123,8 @@ int filters_parse(struct filter_opts *f, const struct option_info *option, const
 		return parse_tid(f, option, text);
 	case FILTER_TRIGGER:
 		return parse_trigger(f, option, text);
+	case FILTER_CHOOSE:
+		return parse_choose(f, option, text);
 	default:
 		return -EINVAL;
 	}
@@ -146,7 +168,7 @@ int filters_check(const struct filter_opts *f, const pid_t *pids, size_t nr)
 
 static bool by_thread(const struct filter_opts *f)
 {
-	return f->nr_tids || any_trigger(f);
+	return f->nr_tids || any_trigger(f) || f->choose;
 }
 
 bool filters_any(const struct filter_opts *f)
@@ -171,8 +193,8 @@ int filters_check_preload(const struct filter_opts *f, bool say)
 	if (!by_thread(f))
 		return 0;
 	if (say)
-		log_error("--backend preload cannot choose threads: leave --tid and --trigger out, "
-			  "or use eBPF as root");
+		log_error("--backend preload cannot choose threads: leave --tid, --trigger and "
+			  "--choose out, or use eBPF as root");
 	return -EINVAL;
 }
 
@@ -212,10 +234,9 @@ int filters_configure(const struct filter_opts *f, struct mleak_bpf *skel)
 	struct event_filter set = {
 		.min_size = f->min_size,
 		.max_size = f->max_size ? f->max_size : UINT64_MAX,
-		.trigger_bytes = f->trigger_bytes,
-		.trigger_process = f->trigger_process,
-		.trigger_site = f->trigger_site,
-		.accounts = any_trigger(f),
+		.sum_processes = f->trigger_process != 0,
+		.sum_sites = f->trigger_site != 0,
+		.accounts = any_trigger(f) || f->choose,
 		.on = filters_any(f),
 		.delays = f->delay_ns != 0,
 		.by_thread = by_thread(f),
@@ -229,14 +250,16 @@ int filters_configure(const struct filter_opts *f, struct mleak_bpf *skel)
 		    {skel->maps.filter_skips, set.on},
 		    {skel->maps.filter_copies, set.on},
 		    {skel->maps.thread_modes, set.by_thread},
+		    {skel->maps.process_choices, set.by_thread},
 		    {skel->maps.thread_accounts, set.accounts},
-		    {skel->maps.process_sums, set.trigger_process != 0},
-		    {skel->maps.site_sums, set.trigger_site != 0},
-		    {skel->maps.process_programs, set.trigger_site != 0}};
+		    {skel->maps.process_sums, set.sum_processes},
+		    {skel->maps.site_sums, set.sum_sites},
+		    {skel->maps.process_programs, set.sum_sites}};
 	int err = 0;
 
 	set_digits(f, set.digits, EVENT_FILTER_DIGITS);
 	memcpy((void *)&skel->rodata->filter, &set, sizeof(set));
+	choices_begin(f, skel);
 	/* A map costs time and memory, even an empty one. */
 	for (size_t i = 0; !err && i < sizeof(maps) / sizeof(maps[0]); i++)
 		if (!maps[i].needed)
@@ -258,11 +281,6 @@ int filters_name_threads(const struct filter_opts *f, struct mleak_bpf *skel)
 void filters_begin(const struct filter_opts *f, struct mleak_bpf *skel)
 {
 	skel->bss->filter_control.begin_ns = clock_now_ns() + f->delay_ns;
-}
-
-void filters_all_threads(struct mleak_bpf *skel)
-{
-	skel->bss->filter_control.all_full = 1;
 }
 
 void filters_count(const struct mleak_bpf *skel, struct mlk_losses *losses)

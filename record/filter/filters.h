@@ -9,6 +9,7 @@
 
 #include "cmdline/options.h"
 #include "format/trace.h"
+#include "record/filter/choice.h"
 
 struct mleak_bpf;
 struct preload_filter;
@@ -25,12 +26,17 @@ struct filter_opts {
 	 * that return to one address; 0: none */
 	uint64_t trigger_bytes, trigger_process, trigger_site;
 	uint64_t delay_ns;
+	/* What is recorded may be chosen later; till then all is, or nothing is but by the rest. */
+	enum filter_choose { CHOOSE_NOTHING, CHOOSE_RECORDED, CHOOSE_COUNTED } choose;
 	uint32_t tids[FILTERS_MAX_TIDS]; /* threads to be recorded, others are not */
 	size_t nr_tids;
 };
 
 /* The options of the command line by which filters are given: -z, -Z, -s, -D and these. */
-enum filter_key { FILTER_TID = 512, FILTER_TRIGGER };
+enum filter_key { FILTER_TID = 512, FILTER_TRIGGER, FILTER_CHOOSE };
+
+/* Read @text, the value of a --trigger, as 10M, process:10M or site:10M.  Returns 0 or -EINVAL. */
+int filters_read_trigger(const char *text, enum choice_trigger *trigger, uint64_t *bytes);
 
 /* Apply @option, one of these, with its value @text.  Returns 0, or -EINVAL after one sentence was
  * logged. */
@@ -62,9 +68,6 @@ int filters_name_threads(const struct filter_opts *f, struct mleak_bpf *skel);
 
 /* The recording begins now: so does the delay. */
 void filters_begin(const struct filter_opts *f, struct mleak_bpf *skel);
-
-/* Record all threads from now on. */
-void filters_all_threads(struct mleak_bpf *skel);
 
 /* Add to @losses what was left out so far; what cannot be read counts as nothing. */
 void filters_count(const struct mleak_bpf *skel, struct mlk_losses *losses);

@@ -13,6 +13,7 @@
 #include "mleak.bpf.skel.h"
 #include "record/base/clock.h"
 #include "record/base/kernel.h"
+#include "record/filter/choices.h"
 
 #define ACCOUNTS_NS 5000000000u /* between two times that threads' accounts are read */
 
@@ -266,7 +267,17 @@ void probes_begin(struct probes *p, const struct filter_opts *filters)
 
 void probes_all_threads(struct probes *p)
 {
-	filters_all_threads(p->skel);
+	choices_record_all(p->skel);
+}
+
+int probes_choose(struct probes *p, const struct choice *choice, char *why)
+{
+	return choices_apply(p->skel, choice, why);
+}
+
+void probes_count_choices(const struct probes *p, struct choice_counts *counts)
+{
+	choices_count(p->skel, counts);
 }
 
 bool probes_forget_ended(struct probes *p)

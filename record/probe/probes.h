@@ -127,8 +127,13 @@ void probes_end(struct probes *p);
  * that @filters ask for. */
 void probes_begin(struct probes *p, const struct filter_opts *filters);
 
-/* Record all threads from now on, whatever the filters say of threads. */
+/* Record all threads from now on, whatever the filters say of threads, but those that are chosen to
+ * be counted. */
 void probes_all_threads(struct probes *p);
+
+/* As choices_apply() and choices_count(). */
+int probes_choose(struct probes *p, const struct choice *choice, char *why);
+void probes_count_choices(const struct probes *p, struct choice_counts *counts);
 
 /* A process has ended: forget what the filters know of it, or a part.  Returns whether there is
  * more to forget: then this is to be called again, some time later. */

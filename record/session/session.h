@@ -87,6 +87,12 @@ struct backend {
 	void (*explain)(const struct session *s, const struct process *p);
 	/* Nothing is recorded any more; what is waiting can still be consumed. */
 	void (*stop)(struct session *s);
+	/* Record or only count from now on what @choice says.  Returns 0, or -errno after the
+	 * sentence at @why, CHOICE_WHY bytes, was set.  NULL, as the next: not with this backend.
+	 */
+	int (*choose)(struct session *s, const struct choice *choice, char *why);
+	/* What is chosen now. */
+	void (*count_choices)(const struct session *s, struct choice_counts *counts);
 };
 
 extern const struct backend backend_bpf, backend_preload;
@@ -139,6 +145,8 @@ struct session {
 	struct attach_stacks_cost snapshot; /* of the threads at attach */
 	struct refusal refusal;	  /* by the kernel, that the caller is to tell; err 0: none */
 	unsigned int batch;	  /* events since probes_consume() was called */
+	uint64_t marks;		  /* in all traces */
+	bool chosen;		  /* something was, in this trace or one before it */
 	bool switched;		  /* the trace is not the recording's first */
 	struct mlk_losses before; /* what was lost in those before it */
 };
@@ -218,6 +226,19 @@ void session_explain_quiet(struct session *s);
 
 /* Record all threads from now on. */
 void session_record_all_threads(struct session *s);
+
+/* What was chosen, and marks: session_control.c. */
+
+/* As backend.choose(), whether the backend has it or not; what was changed is marked in the trace.
+ */
+int session_choose(struct session *s, const struct choice *choice, char *why);
+
+/* As backend.count_choices(); where the backend has none, all is recorded. */
+void session_count_choices(const struct session *s, struct choice_counts *counts);
+
+/* Mark this moment in the trace; @text, "" without one, has at most MLK_MAX_STRING bytes.  Errors
+ * go to s->out.err. */
+void session_mark(struct session *s, enum mlk_mark_kind kind, const char *text);
 
 /* The memory of processes: sample_memory.c.  Errors go to s->out.err. */
 

@@ -47,6 +47,16 @@ static void detach_probes(struct session *s)
 	probes_settle(s->probes);
 }
 
+static int choose_probed(struct session *s, const struct choice *choice, char *why)
+{
+	return probes_choose(s->probes, choice, why);
+}
+
+static void count_probed(const struct session *s, struct choice_counts *counts)
+{
+	probes_count_choices(s->probes, counts);
+}
+
 const struct backend backend_bpf = {.name = "bpf uprobes",
 				    .probes = true,
 				    .start = session_start_bpf,
@@ -56,7 +66,9 @@ const struct backend backend_bpf = {.name = "bpf uprobes",
 				    .losses = bpf_losses,
 				    .explain_losses = explain_nothing,
 				    .explain = explain_no_events,
-				    .stop = detach_probes};
+				    .stop = detach_probes,
+				    .choose = choose_probed,
+				    .count_choices = count_probed};
 
 static void go_preloaded(struct session *s)
 {

@@ -38,6 +38,9 @@ void session_begin_trace(struct session *s, const struct session_opts *opts, int
 	code_ranges_release(&s->code);
 	s->out.code_changed = true;
 	s->losses_ns = 0;
+	/* META tells the triggers of the command line */
+	if (s->chosen)
+		session_mark(s, MLK_MARK_CHANGE, "as chosen in the traces before");
 	if (s->probes)
 		probes_begin_accounts(s->probes);
 	for (size_t i = 0; i < s->nr && !s->out.err; i++)

@@ -106,7 +106,7 @@ static void print_threads(FILE *out, const struct mlk_meta *meta, const struct m
 	if (!any && !losses->skipped[MLK_SKIPPED_TRIGGER])
 		return;
 	if (!any)
-		fputs("  not recorded: threads that were not named", out);
+		fputs("  not recorded: what was not chosen", out);
 	print_skipped(out, losses, MLK_SKIPPED_TRIGGER);
 }
 

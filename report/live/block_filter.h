@@ -14,8 +14,10 @@ struct block_filter {
 	uint64_t from_ns;    /* allocated this long after the start of the recording, or later */
 	uint64_t until_ns;   /* what happened later than this long after the start is ignored */
 	uint64_t until_before_ns; /* the same in the first trace of a difference, if moments */
-	bool until;		  /* until_ns is meant */
-	bool moments;		  /* two of them were given */
+	/* Names of marks, as "mark:1", whose times these are to be; NULL: they are times. */
+	const char *from_mark, *until_mark, *until_before_mark;
+	bool until;   /* until_ns is meant */
+	bool moments; /* two of them were given */
 };
 
 /* The choice on the clock of the trace. */

@@ -69,6 +69,21 @@ static void put_process(struct json *json, const struct report_data *export,
 	json_close(json, '}');
 }
 
+void json_marks(struct json *json, const struct report_data *export)
+{
+	const struct trace_marks *marks = &export->leaks->marks;
+
+	json_open(json, "marks", '[');
+	for (size_t i = 0; i < marks->nr; i++) {
+		json_open(json, NULL, '{');
+		json_number(json, "at_ns", report_data_since_start(export, marks->all[i].time_ns));
+		json_text(json, "kind", trace_mark_kind(&marks->all[i]));
+		json_text(json, "text", marks->all[i].text);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
 void json_memory(struct json *json, const struct report_data *export, const char *key, bool each)
 {
 	const struct memory_samples *samples = &export->leaks->memory;

@@ -24,6 +24,9 @@ int json_begin(struct json *json, const struct report_data *export, const char *
  * that is known. */
 void json_memory(struct json *json, const struct report_data *export, const char *key, bool each);
 
+/* Write the member "marks": the moments that were marked while recording. */
+void json_marks(struct json *json, const struct report_data *export);
+
 /* Write the member "frames", into which the "frames" of stacks are indices. */
 void json_frames(struct json *json, const struct places *places);
 

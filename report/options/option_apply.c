@@ -17,6 +17,7 @@
 #include "report/live/live_around.h"
 #include "report/name/stack_id.h"
 #include "report/options/option_table.h"
+#include "report/trace/trace_marks.h"
 
 static int apply_flat(struct report_opts *opts, const struct option_info *o, const char *text)
 {
@@ -127,33 +128,90 @@ static int apply_around(struct report_opts *opts, const struct option_info *o, c
 	return err;
 }
 
+/* A moment: a time, or the name of a mark, whose time is looked up in the trace. */
+struct moment {
+	uint64_t *ns;
+	const char **mark;
+};
+
+static bool is_mark(const char *text)
+{
+	size_t len = strlen(TRACE_MARKS_PREFIX);
+
+	return !strncmp(text, TRACE_MARKS_PREFIX, len) && text[len];
+}
+
+/* Read @text, which is borrowed.  Returns 0 or -EINVAL. */
+static int read_moment(struct moment moment, const char *text)
+{
+	*moment.ns = 0;
+	*moment.mark = is_mark(text) ? text : NULL;
+	return *moment.mark ? 0 : value_time(text, moment.ns);
+}
+
+/* The comma between two moments; NULL: it is one, perhaps a mark with commas in its text. */
+static const char *find_comma(const char *text)
+{
+	const char *comma = strchr(text, ',');
+	uint64_t ns;
+
+	if (!is_mark(text))
+		return comma;
+	while (comma && !is_mark(comma + 1) && value_time(comma + 1, &ns))
+		comma = strchr(comma + 1, ',');
+	return comma;
+}
+
+/* Two moments with a comma between.  Returns 0, -EINVAL or -ENOMEM. */
+static int read_moments(struct report_opts *opts, struct moment from, struct moment to,
+			const char *text)
+{
+	const char *comma = find_comma(text);
+
+	if (!comma)
+		return -EINVAL;
+	free(opts->moment);
+	opts->moment = strndup(text, (size_t)(comma - text));
+	if (!opts->moment)
+		return -ENOMEM;
+	return read_moment(from, opts->moment) || read_moment(to, comma + 1) ? -EINVAL : 0;
+}
+
 static int apply_at(struct report_opts *opts, const struct option_info *o, const char *text)
 {
 	struct block_filter *choice = &opts->choice;
+	struct moment before = {&choice->until_before_ns, &choice->until_before_mark};
+	struct moment until = {&choice->until_ns, &choice->until_mark};
 	int err;
 
 	choice->until = true;
 	choice->from_ns = 0;
-	choice->moments = strchr(text, ',') != NULL;
-	if (!choice->moments)
-		return option_time(o, text, 0, &choice->until_ns);
-	err = value_times(text, &choice->until_before_ns, &choice->until_ns);
+	choice->from_mark = NULL;
+	choice->moments = find_comma(text) != NULL;
+	err = choice->moments ? read_moments(opts, before, until, text) : read_moment(until, text);
 	return err == -EINVAL
-		       ? option_refuse(o, "a time as 10s, or of a difference two as 10s,5m", text)
+		       ? option_refuse(o,
+				       "a time as 10s or a mark as mark:1, or of a difference two "
+				       "as 10s,5m",
+				       text)
 		       : err;
 }
 
 static int apply_between(struct report_opts *opts, const struct option_info *o, const char *text)
 {
 	struct block_filter *choice = &opts->choice;
-	int err = value_times(text, &choice->from_ns, &choice->until_ns);
+	struct moment from = {&choice->from_ns, &choice->from_mark};
+	struct moment until = {&choice->until_ns, &choice->until_mark};
+	int err = read_moments(opts, from, until, text);
 
 	choice->until = true;
 	choice->moments = false;
-	if (!err && choice->until_ns < choice->from_ns)
+	if (!err && !choice->from_mark && !choice->until_mark && choice->until_ns < choice->from_ns)
 		err = -EINVAL;
 	return err == -EINVAL
-		       ? option_refuse(o, "two times as 10s,5m, the second not before the first",
+		       ? option_refuse(o,
+				       "two times as 10s,5m or marks as mark:1,mark:2, the second "
+				       "not before the first",
 				       text)
 		       : err;
 }

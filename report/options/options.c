@@ -86,5 +86,7 @@ void report_opts_release(struct report_opts *opts)
 {
 	free(opts->debug_dirs);
 	free(opts->symfs_debug);
+	free(opts->moment);
+	opts->moment = NULL;
 	opts->debug_dirs = NULL;
 }

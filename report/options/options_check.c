@@ -27,7 +27,8 @@ static const char *check_difference(const struct report_opts *opts)
 		return "the standard input has one trace: name a file for the other";
 	if (!opts->before && opts->choice.moments)
 		return "--at takes two moments only for a difference: mleak diff --at A,B FILE";
-	if (opts->before == opts->path && opts->choice.until_ns < opts->choice.until_before_ns)
+	if (opts->before == opts->path && !opts->choice.until_mark &&
+	    !opts->choice.until_before_mark && opts->choice.until_ns < opts->choice.until_before_ns)
 		return "--at takes two moments of one trace in their order: the earlier one first";
 	if (!opts->before && opts->choice.pid_before)
 		return "--pid takes two processes, one of each trace, only for a difference";
@@ -106,9 +107,9 @@ static bool chooses_more(const struct report_opts *opts)
 	const struct block_filter *choice = &opts->choice;
 	const struct stack_filter_opts *sieve = &opts->view.sieve;
 
-	return choice->thread || choice->older_ns || choice->from_ns || opts->suppressions ||
-	       opts->view.top || sieve->module || sieve->function || sieve->by_id ||
-	       sieve->min_bytes || sieve->min_blocks;
+	return choice->thread || choice->older_ns || choice->from_ns || choice->from_mark ||
+	       opts->suppressions || opts->view.top || sieve->module || sieve->function ||
+	       sieve->by_id || sieve->min_bytes || sieve->min_blocks;
 }
 
 static const char *check_addr(const struct report_opts *opts)

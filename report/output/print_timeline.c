@@ -9,10 +9,11 @@
 
 #define SCHEMA_VERSION 1
 
-#define BAR_WIDTH 50 /* of the longest bar, where there is no terminal */
-#define LEAST_BAR 10 /* on a narrow one */
-#define LEFT	  46 /* columns beside the bars, */
-#define LEFT_RSS  16 /* and those of RSS, or of swap */
+#define BAR_WIDTH      50 /* of the longest bar, where there is no terminal */
+#define LEAST_BAR      10 /* on a narrow one */
+#define MARKS_OF_SLICE 3  /* lines */
+#define LEFT	       46 /* columns beside the bars, */
+#define LEFT_RSS       16 /* and those of RSS, or of swap */
 
 uint64_t print_growth_until_ns(const struct report_data *export, const struct growth *growth,
 			       size_t i)
@@ -167,6 +168,29 @@ static void put_rss_remark(FILE *out, const struct report_data *export)
 		fputs("\nRSS then: of all processes; what they share counts in each\n", out);
 }
 
+/* A line for each mark in slice @at, from mark @next on, few of many.  Returns the first behind. */
+static size_t put_marks(FILE *out, const struct report_data *export, const struct growth *growth,
+			size_t at, size_t next)
+{
+	const struct trace_marks *marks = &export->leaks->marks;
+	uint64_t until_ns = export->meta->start_ns + print_growth_until_ns(export, growth, at);
+	bool last = at + 1 == growth->slices;
+	size_t first = next;
+
+	for (; next < marks->nr && (last || marks->all[next].time_ns <= until_ns); next++) {
+		if (next - first >= MARKS_OF_SLICE)
+			continue;
+		fprintf(out, "%10.3f s  mark:%zu ",
+			(double)report_data_since_start(export, marks->all[next].time_ns) / 1e9,
+			next + 1);
+		text_print(out, trace_mark_text(&marks->all[next]));
+		fputc('\n', out);
+	}
+	if (next - first > MARKS_OF_SLICE)
+		fprintf(out, "%12s  and %zu more marks\n", "", next - first - MARKS_OF_SLICE);
+	return next;
+}
+
 static void put_timeline_text(FILE *out, const struct report_data *export,
 			      const struct growth *growth, const struct growth_stack *sum,
 			      size_t columns)
@@ -178,6 +202,7 @@ static void put_timeline_text(FILE *out, const struct report_data *export,
 						      : LEAST_BAR;
 	char bytes[SIZE_TEXT_MAX], at_end[SIZE_TEXT_MAX];
 	uint64_t most = 0;
+	size_t next = 0;
 
 	for (size_t at = 0; at < growth->slices; at++)
 		most = sum->most[at] > most ? sum->most[at] : most;
@@ -196,6 +221,7 @@ static void put_timeline_text(FILE *out, const struct report_data *export,
 		if (swapped)
 			put_value(out, export, growth, at, MLK_MEMORY_SWAP);
 		put_bar(out, sum->most[at], most, longest);
+		next = put_marks(out, export, growth, at, next);
 	}
 	if (!is_exact(export))
 		fputs("\nmost meanwhile: an upper bound, as the stacks may have had their maximum "

@@ -288,6 +288,7 @@ void replay_free(struct replay *leaks)
 	thread_names_free(leaks->threads);
 	origins_release(&leaks->origins);
 	memory_samples_release(&leaks->memory);
+	trace_marks_release(&leaks->marks);
 	stacks_free(leaks->stacks);
 	address_spaces_free(leaks->spaces);
 	dwunw_free(leaks->dw);

@@ -18,6 +18,7 @@
 #include "report/trace/address_spaces.h"
 #include "report/trace/memory_samples.h"
 #include "report/trace/origins.h"
+#include "report/trace/trace_marks.h"
 #include "report/trace/trace_modules.h"
 
 /* All that was learned of one trace, read by all of report/; its parts live until replay_free(). */
@@ -36,6 +37,7 @@ struct replay {
 	struct thread_names *threads;
 	struct origins origins;		  /* of the kernel's blocks */
 	struct memory_samples memory;	  /* of all processes, whichever was chosen */
+	struct trace_marks marks;	  /* all */
 	struct block_filter choice;	  /* of the caller */
 	struct chosen chosen;		  /* which blocks that means */
 	struct live_watch watch;	  /* of the caller */

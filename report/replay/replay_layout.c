@@ -67,6 +67,8 @@ int replay_note_layout(struct replay *leaks, const struct mlk_record *record)
 		return origins_note(&leaks->origins, &record->origin);
 	case MLK_RECORD_MEMORY:
 		return memory_samples_note(&leaks->memory, &record->memory);
+	case MLK_RECORD_MARK:
+		return trace_marks_note(&leaks->marks, &record->mark);
 	case MLK_RECORD_ACCOUNT:
 		return leaks->accounts ? thread_accounts_count(leaks->accounts, &record->account)
 				       : 0;
@@ -84,7 +86,8 @@ static int read_records(struct replay *leaks)
 {
 	const unsigned int types = MLK_RECORD_MAPS | MLK_RECORD_MODULE | MLK_RECORD_THREAD |
 				   MLK_RECORD_LOSSES | MLK_RECORD_OVERRUN | MLK_RECORD_ORIGIN |
-				   (leaks->accounts ? MLK_RECORD_ACCOUNT : 0) | MLK_RECORD_MEMORY;
+				   (leaks->accounts ? MLK_RECORD_ACCOUNT : 0) | MLK_RECORD_MEMORY |
+				   MLK_RECORD_MARK;
 	struct mlk_record record;
 	int more, err;
 

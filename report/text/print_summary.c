@@ -11,6 +11,7 @@
 #include "report/stats/process_groups.h"
 
 #define MAX_MISSING 10 /* modules without unwind information that are listed */
+#define MAX_MARKS   5
 
 /* Least widths of the columns; larger numbers make them wider. */
 #define LABEL_WIDTH 13
@@ -211,6 +212,22 @@ static void print_completeness(const struct table *t, const struct replay *leaks
 	}
 }
 
+/* The first marks, by which --at can be given. */
+static void print_marks(FILE *out, const struct trace_marks *marks, uint64_t start_ns)
+{
+	for (size_t i = 0; i < marks->nr && i < MAX_MARKS; i++) {
+		const struct trace_mark *mark = &marks->all[i];
+		uint64_t since = mark->time_ns > start_ns ? mark->time_ns - start_ns : 0;
+
+		fprintf(out, "  mark:%-10zu at %.3f s: ", i + 1, (double)since / 1e9);
+		text_print(out, trace_mark_text(mark));
+		fputc('\n', out);
+	}
+	if (marks->nr > MAX_MARKS)
+		fprintf(out, "  and %zu more marks: 'mleak info' lists them\n",
+			marks->nr - MAX_MARKS);
+}
+
 static void print_missing(FILE *out, const struct replay *leaks)
 {
 	const char *path;
@@ -306,6 +323,7 @@ int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
 	print_losses(&t, leaks);
 	print_completeness(&t, leaks);
 	print_missing(out, leaks);
+	print_marks(out, &leaks->marks, meta->start_ns);
 	print_overruns_count(out, meta, leaks);
 	err = process_groups_init(&groups, leaks->processes, leaks->live,
 				  each || leaks->chosen.pid);

@@ -36,13 +36,19 @@ static void put_word(FILE *out, const char *text)
 	free(safe);
 }
 
+/* In seconds, from the start on. */
+static void put_time(FILE *out, uint64_t time_ns, uint64_t start_ns)
+{
+	uint64_t since = time_ns > start_ns ? time_ns - start_ns : 0;
+
+	fprintf(out, "%" PRIu64 ".%09" PRIu64 " ", since / 1000000000, since % 1000000000);
+}
+
 void print_event(FILE *out, const struct mlk_event *event, uint64_t start_ns,
 		 const struct thread_names *names)
 {
-	uint64_t since = event->time_ns > start_ns ? event->time_ns - start_ns : 0;
-
-	fprintf(out, "%" PRIu64 ".%09" PRIu64 " %" PRIu32 "/%" PRIu32 " ", since / 1000000000,
-		since % 1000000000, event->tgid, event->tid);
+	put_time(out, event->time_ns, start_ns);
+	fprintf(out, "%" PRIu32 "/%" PRIu32 " ", event->tgid, event->tid);
 	put_word(out, thread_names_get(names, event->tgid, event->tid));
 	fputc(' ', out);
 	put_what(out, event);
@@ -60,5 +66,13 @@ void print_event_line(FILE *out, const struct mlk_event *event, uint64_t start_n
 		      const struct thread_names *names)
 {
 	print_event(out, event, start_ns, names);
+	fputc('\n', out);
+}
+
+void print_mark_line(FILE *out, const struct trace_mark *mark, uint64_t start_ns)
+{
+	put_time(out, mark->time_ns, start_ns);
+	fputs("0/0 - mark ", out);
+	text_print(out, trace_mark_text(mark));
 	fputc('\n', out);
 }

@@ -6,6 +6,7 @@
 
 #include "format/trace.h"
 #include "report/trace/thread_names.h"
+#include "report/trace/trace_marks.h"
 
 /* Print @event, of a recording that began at @start_ns, with the name that its thread has in
  * @names; without the end of the line. */
@@ -15,5 +16,8 @@ void print_event(FILE *out, const struct mlk_event *event, uint64_t start_ns,
 /* The same with the end of the line. */
 void print_event_line(FILE *out, const struct mlk_event *event, uint64_t start_ns,
 		      const struct thread_names *names);
+
+/* Print @mark in a line of the same form: of thread 0/0, and its text is the rest of the line. */
+void print_mark_line(FILE *out, const struct trace_mark *mark, uint64_t start_ns);
 
 #endif

@@ -35,7 +35,7 @@ class ThreadTest(FilterCase):
         self.assertEqual(self.skipped(dump)["free"].nr, 25)
         text = self.report(trace)
         self.assertEqual(parse_totals(text).outstanding, (50, 5050))
-        self.assertIn("not recorded: threads that were not named (100 blocks, 10,100 bytes)", text)
+        self.assertIn("not recorded: what was not chosen (100 blocks, 10,100 bytes)", text)
         self.assert_no_unknown_free(trace)
 
     def test_a_thread_is_recorded_from_the_block_that_reaches_the_threshold(self):

@@ -163,10 +163,10 @@ class SwitchTest(Case):
         self.assertEqual(self.by_function(self.path("x.mlk.1")), {"early": 23 * 1001, "late": 0})
         self.assertEqual(self.by_function(self.path("x.mlk.3")), {"early": 0, "late": 17 * 53})
 
-    def test_the_signal_without_the_option(self):
+    def test_the_signal_without_the_option_ends_nothing(self):
         recorder = self.told()
         recorder.send_signal(signal.SIGUSR2)
-        self.wait_for_words(recorder, "SIGUSR2 begins another trace with --switch-output")
+        wait_until(lambda: "\nmark " in self.mleak("info", self.path("x.mlk")).out, "there is no mark")
         self.go_on(recorder)
         self.assertEqual(self.finish(recorder).status, 0)
         self.assertEqual(self.by_function(self.path("x.mlk")), {"early": 12 * 1001, "late": 17 * 53})

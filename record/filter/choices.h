@@ -1,0 +1,23 @@
+/* choices.h - what is recorded and what is only counted, changed in the programs' maps */
+#ifndef RECORD_CHOICES_H
+#define RECORD_CHOICES_H
+
+#include "record/filter/choice.h"
+
+struct filter_opts;
+struct mleak_bpf;
+
+/* What @f asks for at first, in @skel, which is open and not yet loaded. */
+void choices_begin(const struct filter_opts *f, struct mleak_bpf *skel);
+
+/* Have @skel, which is loaded, do as @c says from now on.  Returns 0, or -errno after the sentence
+ * at @why, CHOICE_WHY bytes, was set. */
+int choices_apply(struct mleak_bpf *skel, const struct choice *c, char *why);
+
+/* Record all threads from now on that are not chosen to be counted. */
+void choices_record_all(struct mleak_bpf *skel);
+
+/* Count what is chosen now. */
+void choices_count(const struct mleak_bpf *skel, struct choice_counts *counts);
+
+#endif

@@ -1,0 +1,14 @@
+/* dump_beside.h - records beside events, as --dump prints them */
+#ifndef REPORT_DUMP_BESIDE_H
+#define REPORT_DUMP_BESIDE_H
+
+#include <stdio.h>
+
+#include "format/trace.h"
+
+/* A line each: of a sample, what was counted of a thread, and a mark. */
+void dump_memory(FILE *out, const struct mlk_memory *m);
+void dump_account(FILE *out, const struct mlk_account *a);
+void dump_mark(FILE *out, const struct mlk_mark *m);
+
+#endif

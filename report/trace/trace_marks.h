@@ -1,0 +1,40 @@
+/* trace_marks.h - the moments that were marked while recording */
+#ifndef REPORT_TRACE_MARKS_H
+#define REPORT_TRACE_MARKS_H
+
+#include "format/reader.h"
+
+#define TRACE_MARKS_MAX	   65536   /* that are kept; more are counted */
+#define TRACE_MARKS_PREFIX "mark:" /* what a moment's name begins with */
+
+/* All zero: none.  They are in the order of their times. */
+struct trace_marks {
+	struct trace_mark {
+		uint64_t time_ns; /* CLOCK_MONOTONIC */
+		uint32_t kind;	  /* enum mlk_mark_kind */
+		char *text;
+	} * all;
+	size_t nr, room;
+	uint64_t left_out;
+};
+
+/* Keep @mark.  Returns 0 or -ENOMEM. */
+int trace_marks_note(struct trace_marks *marks, const struct mlk_mark *mark);
+
+/* Keep all of @trace, which is rewound.  Returns 0, -ENOMEM or the -errno of read(2). */
+int trace_marks_read(struct trace_marks *marks, struct mlk_reader *trace);
+
+/* That which @name means: behind "mark:" its number from 1, or else the text of the first that has
+ * it; NULL: there is none. */
+const struct trace_mark *trace_marks_find(const struct trace_marks *marks, const char *name);
+
+/* What is to be said of @mark: its text, or who marked it. */
+const char *trace_mark_text(const struct trace_mark *mark);
+
+/* Its kind in a word, as "signal"; "other" for one of a later version. */
+const char *trace_mark_kind(const struct trace_mark *mark);
+
+/* Release what @marks holds; then there are none. */
+void trace_marks_release(struct trace_marks *marks);
+
+#endif
