@@ -140,7 +140,7 @@ class ControlTest(LaunchedCase):
         target, tids, mleak, trace = self.started(3, "--choose", "counted")
         self.ctl(mleak, "--thread", str(tids[2]))
         status = self.ctl(mleak)
-        self.assertIn("counted      is what is not chosen\n", status)
+        self.assertIn("not chosen   is counted\n", status)
         self.assertIn("threads      1 of 3 recorded", status)
         self.end(target, mleak)
 
