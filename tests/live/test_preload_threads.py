@@ -322,6 +322,36 @@ class ManyTest(CountsCase):
         self.assertEqual(self.skipped(self.dump(trace))["trigger"], (160000, 20000 * 828))
 
 
+UNMAP = r"""
+#include <sys/mman.h>
+static char *map(int pages)
+{
+	return mmap(0, pages * 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+int main(void)
+{
+	char *left = map(10), *all = map(9), *both = map(8), *odd = map(3);
+	for (int i = 9; i >= 4; i--)
+		munmap(left + i * 4096, 4096); /* 4 pages are left */
+	for (int i = 8; i >= 0; i--)
+		munmap(all + i * 4096, 4096);
+	munmap(both, 3 * 4096);
+	munmap(both + 6 * 4096, 2 * 4096); /* 3 pages */
+	munmap(odd + 4096, 3000); /* from the middle, which is not taken off */
+	return 0;
+}
+"""
+
+
+class UnmapTest(CountsCase):
+    def test_mappings_that_are_unmapped_from_their_end(self):
+        trace, _ = self.record(self.compile("unmap", UNMAP),
+                               options=["-z", "12288", "-Z", "40960", "--trigger", "1G"])
+        self.assertEqual(self.sum_of(trace, "allocated"), (4, 30 * 4096))
+        self.assertEqual(self.sum_of(trace, "outstanding").bytes, (4 + 3 + 3) * 4096)
+        self.assertEqual(self.sum_of(trace, "freed_by_itself").blocks, 1)
+
+
 class HandlerTest(CountsCase):
     """A handler that allocates, after each instruction of the library."""
 

@@ -59,6 +59,24 @@ static bool take_block(uint64_t addr, struct block_info *block)
 	return s && block_table_take(&s->blocks, addr, block);
 }
 
+/* Where the mapping of @size at @addr ends. */
+static uint64_t end_of(uint64_t addr, uint64_t size)
+{
+	return (addr + size + 4095) & ~4095ull;
+}
+
+/* Keep that the mapping which ends at @end begins at @addr: it may be unmapped from its end.  No
+ * block has an odd address. */
+static void keep_end(struct preload_header *h, uint64_t addr, uint64_t end)
+{
+	const struct block_info begin = {.size = addr, .state = BLOCK_LEFT_OUT};
+	struct process_sums *s = sums_get();
+	struct block_info old;
+
+	if (!s || !block_table_put(&s->blocks, end | 1, &begin, &old))
+		sums_skip(h, sums_own(h), EVENT_SKIP_UNKEPT, 0);
+}
+
 /* The thread that allocates has no account.  Returns whether that is to be recorded: where it may
  * not ask who it is, it has no ring either, and then it counts as lost. */
 static bool leave_out(struct preload_header *h, uint64_t size)
@@ -96,6 +114,8 @@ bool preload_count_alloc(struct preload_header *h, enum event_func func, const v
 		sums_count(&own->sums.counted.nr, 1);
 		sums_count(&own->sums.counted.bytes, size);
 	}
+	if (UNLIKELY(mapped))
+		keep_end(h, (uint64_t)addr, end_of((uint64_t)addr, size));
 	return block.state == BLOCK_SENT;
 }
 
@@ -119,25 +139,57 @@ static bool restore(struct preload_header *h, uint64_t addr)
 	return block.state == BLOCK_SENT;
 }
 
-/* [@addr, @addr + @size) is unmapped: of a mapping that begins there only the rest is left.  What
- * does not reach its beginning is not taken off. */
+/* Take @bytes off @block, a mapping, and keep the rest at @to. */
+static void cut(struct preload_header *h, struct preload_account *own, struct block_info *block,
+		uint64_t bytes, uint64_t to)
+{
+	sums_change(h, own, block, -(int64_t)bytes);
+	sums_free(h, own, block, 0, bytes);
+	block->size -= bytes;
+	if (!keep_block(h, own, to, block))
+		sums_free(h, own, block, 1, block->size);
+	else
+		keep_end(h, to, end_of(to, block->size));
+}
+
+/* [@addr, @addr + @size) is unmapped, where no mapping begins: if one ends there, what is left of
+ * it ends at @addr.  A part from its middle is not taken off. */
+static void unmap_end(struct preload_header *h, uint64_t addr, uint64_t size)
+{
+	struct preload_account *own = sums_own(h);
+	uint64_t end = end_of(addr, size);
+	struct block_info begin, block;
+
+	if (!take_block(end | 1, &begin))
+		return;
+	if (begin.size >= addr) {
+		keep_end(h, begin.size, end); /* more of it is unmapped than there is */
+		return;
+	}
+	if (!take_block(begin.size, &block))
+		return;
+	/* what began there may be another one by now */
+	if (begin.size + block.size > addr && end_of(begin.size, block.size) == end)
+		cut(h, own, &block, begin.size + block.size - addr, begin.size);
+	else if (!keep_block(h, own, begin.size, &block))
+		sums_free(h, own, &block, 1, block.size);
+}
+
+/* [@addr, @addr + @size) is unmapped: of a mapping that begins there only the rest is left. */
 static void unmap(struct preload_header *h, uint64_t addr, uint64_t size)
 {
 	struct preload_account *own = sums_own(h);
-	struct block_info rest;
+	struct block_info block, end;
 
-	if (!take_block(addr, &rest))
-		return;
-	if (rest.size <= size) {
-		sums_change(h, own, &rest, -(int64_t)rest.size);
-		sums_free(h, own, &rest, 1, rest.size);
-		return;
+	if (!take_block(addr, &block)) {
+		unmap_end(h, addr, size);
+	} else if (block.size <= size) {
+		sums_change(h, own, &block, -(int64_t)block.size);
+		sums_free(h, own, &block, 1, block.size);
+		take_block(end_of(addr, block.size) | 1, &end);
+	} else {
+		cut(h, own, &block, size, addr + size);
 	}
-	sums_change(h, own, &rest, -(int64_t)size);
-	sums_free(h, own, &rest, 0, size);
-	rest.size -= size;
-	if (!keep_block(h, own, addr + size, &rest))
-		sums_free(h, own, &rest, 1, rest.size);
 }
 
 /* Nothing is known of a block that is freed: returns whether that is sent, as one that is unsure.

@@ -67,16 +67,30 @@ static void tell_own_name(struct preload_header *h, struct preload_account *own)
 	__atomic_fetch_add(&h->accounts_made, 1, __ATOMIC_RELAXED);
 }
 
+/* This thread begins to count: what a thread before had, of its number, is not its own.  But the
+ * first one of a process goes on when another program begins. */
+static void begin_account(struct preload_account *own)
+{
+	uint32_t mode = EVENT_THREAD_TRIGGERED;
+
+	__atomic_store_n(&own->sums.outstanding, 0, __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(&own->mode, &mode, EVENT_THREAD_COUNTED, false,
+				    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
 static struct preload_account *find_own(struct preload_header *h)
 {
 	struct preload_counter *c = &preload_self.counter;
 	struct preload_account *own;
+	bool begins = !c->tid;
 
 	if (!c->tid && !preload_no_calls())
 		c->tid = (uint32_t)preload_syscall(SYS_gettid, 0, 0, 0, 0);
 	own = c->tid ? account_of(h, c->tid) : NULL;
 	if (own && !preload_no_calls())
 		tell_own_name(h, own);
+	if (own && begins && c->tid != preload_state.pid)
+		begin_account(own);
 	c->account = own;
 	return own;
 }
