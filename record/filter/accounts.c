@@ -14,10 +14,12 @@
 
 struct account_entry {
 	uint64_t id;		    /* process and thread; 0: free slot */
-	struct event_account taken; /* what was taken out of the map */
-	struct event_account now;   /* with what is in it */
+	struct event_account taken; /* what was taken out of where it is counted */
+	struct event_account now;   /* with what is there */
+	struct event_account written;
+	uint64_t read; /* in which reading there was anything */
 	bool ended, changed;
-	bool over; /* nothing of it is in the map: what comes is a new entry */
+	bool over; /* nothing of it is there: what comes is a new entry */
 };
 
 static struct account_entry *slot_of(struct account_entry *slots, size_t room, uint64_t id)
@@ -45,17 +47,23 @@ static int grow_accounts(struct accounts *a)
 	return 0;
 }
 
-/* The entry of @id, made if it is new; NULL when out of memory. */
-static struct account_entry *entry_of(struct accounts *a, uint64_t id)
+/* The entry of @id into *@out, made if it is new; NULL: there are too many.  Returns 0 or -ENOMEM.
+ */
+static int entry_of(struct accounts *a, uint64_t id, struct account_entry **out)
 {
 	struct account_entry *e;
 
+	*out = NULL;
+
 	if ((a->nr + 1) * 2 > a->room && grow_accounts(a))
-		return NULL;
+		return -ENOMEM;
 	e = slot_of(a->slots, a->room, id);
+	if (!e->id && a->nr == ACCOUNTS_MOST)
+		return 0;
 	a->nr += !e->id;
 	e->id = id;
-	return e;
+	*out = e;
+	return 0;
 }
 
 static struct event_amount sum_of(struct event_amount x, struct event_amount y)
@@ -86,29 +94,42 @@ static bool is_target(int targets, uint32_t tgid)
 	return !bpf_map_lookup_elem(targets, &tgid, &code);
 }
 
+void accounts_begin_read(struct accounts *a)
+{
+	a->reading++;
+}
+
+int accounts_note(struct accounts *a, uint64_t id, const struct event_account *value, bool ended,
+		  bool taken)
+{
+	struct account_entry *e;
+	int err = entry_of(a, id, &e);
+	bool first;
+
+	if (!e)
+		return err;
+	first = e->read != a->reading;
+	e->now = add_accounts(first ? &e->taken : &e->now, value);
+	e->over = taken && (first || e->over);
+	e->read = a->reading;
+	e->changed |= ended != e->ended || e->over;
+	e->ended = ended;
+	if (taken)
+		e->taken = add_accounts(&e->taken, value);
+	return 0;
+}
+
 /* The map @fd has @value of @id.  What another thread frees later of one that has ended begins a
  * new entry there, and so does another thread that gets its number. */
 static int note_account(struct accounts *a, int fd, int targets, uint64_t id,
 			struct event_account value)
 {
-	struct account_entry *e = entry_of(a, id);
-	struct event_account now;
 	bool gone = !is_target(targets, event_tgid(id)) || has_ended(event_tgid(id));
 	bool over = gone || has_ended(event_tid(id)), ended = over && !gone;
 
-	if (!e)
-		return -ENOMEM;
 	if (over && bpf_map_lookup_and_delete_elem(fd, &id, &value))
 		over = false;
-	now = add_accounts(&e->taken, &value);
-	e->changed |= memcmp(&now, &e->now, sizeof(now)) || ended != e->ended;
-	e->now = now;
-	e->ended = ended;
-	e->over = over;
-	e->changed |= over;
-	if (over)
-		e->taken = now;
-	return 0;
+	return accounts_note(a, id, &value, ended, over);
 }
 
 int accounts_read(struct accounts *a, int fd, int targets)
@@ -121,6 +142,7 @@ int accounts_read(struct accounts *a, int fd, int targets)
 	bool inside = false;
 	int err = batch ? 0 : -ENOMEM, got = 0;
 
+	accounts_begin_read(a);
 	while (!err && !got) {
 		uint32_t nr = BATCH;
 
@@ -139,7 +161,7 @@ int accounts_read(struct accounts *a, int fd, int targets)
 /* Forget those that are over, as the trace has them.  Returns 0 or -ENOMEM. */
 static int drop_over(struct accounts *a, size_t nr_over)
 {
-	struct accounts rest = {.read_ns = a->read_ns};
+	struct accounts rest = {.read_ns = a->read_ns, .reading = a->reading};
 	int err = 0;
 
 	for (size_t i = 0; i < a->room && !err && nr_over; i++) {
@@ -147,11 +169,9 @@ static int drop_over(struct accounts *a, size_t nr_over)
 
 		if (!a->slots[i].id || a->slots[i].over)
 			continue;
-		e = entry_of(&rest, a->slots[i].id);
+		err = entry_of(&rest, a->slots[i].id, &e);
 		if (e)
 			*e = a->slots[i];
-		else
-			err = -ENOMEM;
 	}
 	if (err || !nr_over) {
 		accounts_release(&rest);
@@ -183,9 +203,10 @@ int accounts_write(struct accounts *a, struct mlk_writer *writer, uint64_t time_
 	for (size_t i = 0; i < a->room; i++) {
 		struct account_entry *e = &a->slots[i];
 
-		if (!e->id || !e->changed)
+		if (!e->id || (!e->changed && !memcmp(&e->now, &e->written, sizeof(e->now))))
 			continue;
 		e->changed = false;
+		e->written = e->now;
 		nr_over += e->over;
 		list[nr++] =
 			(struct mlk_account){.time_ns = time_ns,

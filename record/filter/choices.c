@@ -89,8 +89,7 @@ static bool is_same(const struct event_site *site, const struct choice *c)
 	return site->start == c->start && site->size == c->size;
 }
 
-/* Put the site behind the others; where it stood before, it goes.  Returns 0 or -ENOSPC. */
-static int append_site(struct event_choices *all, const struct choice *c)
+int choices_append_site(struct event_choices *all, const struct choice *c)
 {
 	uint32_t kept = 0;
 
@@ -117,7 +116,7 @@ static int choose_of_process(struct mleak_bpf *skel, const struct choice *c)
 	if (c->of == CHOICE_PROCESS)
 		all.mode = mode_of(c);
 	else
-		err = append_site(&all, c);
+		err = choices_append_site(&all, c);
 	if (!err)
 		err = bpf_map_update_elem(fd, &tgid, &all, BPF_ANY);
 	if (!err)
@@ -125,9 +124,23 @@ static int choose_of_process(struct mleak_bpf *skel, const struct choice *c)
 	return err;
 }
 
-static int set_trigger(struct mleak_bpf *skel, const struct choice *c, char *why)
+void choices_explain_trigger(char *why, const struct choice *c)
 {
 	static const char *const names[] = {"threads", "process", "site"};
+
+	if (c->trigger == TRIGGER_THREAD)
+		snprintf(why, CHOICE_WHY,
+			 "what threads have outstanding was not counted: record with --choose or "
+			 "--trigger BYTES");
+	else
+		snprintf(why, CHOICE_WHY,
+			 "what a %s has outstanding was not counted: record with --trigger "
+			 "%s:BYTES, be it 1T",
+			 names[c->trigger], names[c->trigger]);
+}
+
+static int set_trigger(struct mleak_bpf *skel, const struct choice *c, char *why)
+{
 	struct event_filter_control *control = &skel->bss->filter_control;
 	const struct event_filter *filter = (const struct event_filter *)&skel->rodata->filter;
 	const struct {
@@ -141,19 +154,11 @@ static int set_trigger(struct mleak_bpf *skel, const struct choice *c, char *why
 		*sums[c->trigger].bytes = (int64_t)c->bytes;
 		return 0;
 	}
-	if (c->trigger == TRIGGER_THREAD)
-		snprintf(why, CHOICE_WHY,
-			 "what threads have outstanding was not counted: record with --choose or "
-			 "--trigger BYTES");
-	else
-		snprintf(why, CHOICE_WHY,
-			 "what a %s has outstanding was not counted: record with --trigger "
-			 "%s:BYTES, be it 1T",
-			 names[c->trigger], names[c->trigger]);
+	choices_explain_trigger(why, c);
 	return -EOPNOTSUPP;
 }
 
-static void explain(char *why, const struct choice *c, int err)
+void choices_explain(char *why, const struct choice *c, int err)
 {
 	if (err == -ENOSPC)
 		snprintf(why, CHOICE_WHY,
@@ -166,14 +171,19 @@ static void explain(char *why, const struct choice *c, int err)
 		snprintf(why, CHOICE_WHY, "the BPF map cannot be changed: %s", strerror(-err));
 }
 
+void choices_explain_none(char *why)
+{
+	snprintf(why, CHOICE_WHY,
+		 "all is recorded, which cannot be changed: record with --choose, --trigger or "
+		 "--tid");
+}
+
 int choices_apply(struct mleak_bpf *skel, const struct choice *c, char *why)
 {
 	int err;
 
 	if (!skel->rodata->filter.by_thread) {
-		snprintf(why, CHOICE_WHY,
-			 "all is recorded, which cannot be changed: record with --choose, "
-			 "--trigger or --tid");
+		choices_explain_none(why);
 		return -EOPNOTSUPP;
 	}
 	switch (c->of) {
@@ -188,7 +198,7 @@ int choices_apply(struct mleak_bpf *skel, const struct choice *c, char *why)
 		err = choose_of_process(skel, c);
 	}
 	if (err)
-		explain(why, c, err);
+		choices_explain(why, c, err);
 	return err;
 }
 

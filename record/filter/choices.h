@@ -4,6 +4,7 @@
 
 #include "record/filter/choice.h"
 
+struct event_choices;
 struct filter_opts;
 struct mleak_bpf;
 
@@ -16,6 +17,17 @@ int choices_apply(struct mleak_bpf *skel, const struct choice *c, char *why);
 
 /* Record all threads from now on that are not chosen to be counted. */
 void choices_record_all(struct mleak_bpf *skel);
+
+/* Put the site of @c behind the others of @all; where it stood before, it goes.  Returns 0, or
+ * -ENOSPC: then it is in none. */
+int choices_append_site(struct event_choices *all, const struct choice *c);
+
+/* Why @c cannot be applied, which failed with @err, into the CHOICE_WHY bytes at @why. */
+void choices_explain(char *why, const struct choice *c, int err);
+
+/* The same of a trigger of whose kind no sums are kept, and of any @c where all is recorded. */
+void choices_explain_trigger(char *why, const struct choice *c);
+void choices_explain_none(char *why);
 
 /* Count what is chosen now. */
 void choices_count(const struct mleak_bpf *skel, struct choice_counts *counts);

@@ -166,7 +166,7 @@ int filters_check(const struct filter_opts *f, const pid_t *pids, size_t nr)
 	return 0;
 }
 
-static bool by_thread(const struct filter_opts *f)
+bool filters_by_thread(const struct filter_opts *f)
 {
 	return f->nr_tids || any_trigger(f) || f->choose;
 }
@@ -174,7 +174,7 @@ static bool by_thread(const struct filter_opts *f)
 bool filters_any(const struct filter_opts *f)
 {
 	return f->min_size || f->max_size || f->sample_every || f->sample_bytes || f->delay_ns ||
-	       by_thread(f);
+	       filters_by_thread(f);
 }
 
 void filters_describe(const struct filter_opts *f, struct mlk_meta *meta)
@@ -190,11 +190,11 @@ void filters_describe(const struct filter_opts *f, struct mlk_meta *meta)
 
 int filters_check_preload(const struct filter_opts *f, bool say)
 {
-	if (!by_thread(f))
+	if (!f->nr_tids)
 		return 0;
 	if (say)
-		log_error("--backend preload cannot choose threads: leave --tid, --trigger and "
-			  "--choose out, or use eBPF as root");
+		log_error("--backend preload cannot choose threads by their numbers: leave --tid "
+			  "out and choose them by --choose and 'mleak ctl', or use eBPF as root");
 	return -EINVAL;
 }
 
@@ -214,8 +214,23 @@ void filters_set_preload(const struct filter_opts *f, struct preload_filter *set
 		.min_size = f->min_size,
 		.max_size = f->max_size ? f->max_size : UINT64_MAX,
 		.by_bytes = f->sample_bytes != 0,
+		.by_thread = filters_by_thread(f),
+		.sum_processes = f->trigger_process != 0,
+		.sum_sites = f->trigger_site != 0,
 	};
 	set_digits(f, set->digits, PRELOAD_NR_DIGITS);
+}
+
+static int64_t preload_trigger(uint64_t bytes)
+{
+	return (int64_t)(bytes ? bytes : TRIGGER_NEVER);
+}
+
+struct preload_triggers filters_preload_triggers(const struct filter_opts *f)
+{
+	return (struct preload_triggers){preload_trigger(f->trigger_bytes),
+					 preload_trigger(f->trigger_process),
+					 preload_trigger(f->trigger_site)};
 }
 
 double filters_mean_of(uint64_t every)
@@ -239,7 +254,7 @@ int filters_configure(const struct filter_opts *f, struct mleak_bpf *skel)
 		.accounts = any_trigger(f) || f->choose,
 		.on = filters_any(f),
 		.delays = f->delay_ns != 0,
-		.by_thread = by_thread(f),
+		.by_thread = filters_by_thread(f),
 		.samples = f->sample_every || f->sample_bytes,
 		.by_bytes = f->sample_bytes != 0,
 	};

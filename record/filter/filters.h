@@ -10,9 +10,9 @@
 #include "cmdline/options.h"
 #include "format/trace.h"
 #include "record/filter/choice.h"
+#include "record/libpreload/ring.h"
 
 struct mleak_bpf;
-struct preload_filter;
 
 #define FILTERS_MAX_TIDS 64
 #define FILTERS_MAX_MEAN (1ull << 30) /* of --sample, allocations or bytes */
@@ -49,12 +49,18 @@ int filters_check_preload(const struct filter_opts *f, bool say);
 /* What a preloaded library leaves out, into @set, all zero except for the time of the beginning. */
 void filters_set_preload(const struct filter_opts *f, struct preload_filter *set);
 
+/* From when on a preloaded library records what it only counts at first. */
+struct preload_triggers filters_preload_triggers(const struct filter_opts *f);
+
 /* Do they make sense together, for the @nr processes @pids (none: a command is to be started)?
  * Returns 0, or -EINVAL after one sentence was logged. */
 int filters_check(const struct filter_opts *f, const pid_t *pids, size_t nr);
 
 /* Is anything left out? */
 bool filters_any(const struct filter_opts *f);
+
+/* Are threads recorded or only counted? */
+bool filters_by_thread(const struct filter_opts *f);
 
 /* Say in @meta what is left out. */
 void filters_describe(const struct filter_opts *f, struct mlk_meta *meta);

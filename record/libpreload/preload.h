@@ -209,6 +209,11 @@ struct preload_header *preload_followed(void);
  * is in the middle of an event. */
 bool preload_forget_rings(void);
 
+/* sums.c: this process, which has its slot, begins a program.  What was chosen of the slot is of
+ * another; if the process @goes_on, only its sites are, and nothing of its first thread's is
+ * outstanding. */
+void preload_sums_begin(struct preload_header *h, bool goes_on);
+
 /* abandoned.c: give up what handlers of this thread left by a jump. */
 void preload_give_up_left(void);
 

@@ -84,6 +84,16 @@ struct preload_filter {
 	uint64_t begin;			    /* all before this time is left out */
 	uint64_t by_bytes;		    /* else each allocation weighs the same */
 	uint32_t digits[PRELOAD_NR_DIGITS]; /* as struct event_filter has them */
+	/* Threads are recorded or only counted: what is in account.h follows the rings. */
+	uint32_t by_thread;
+	uint32_t sum_processes, sum_sites; /* sums are kept of these, too */
+	uint32_t unused;
+};
+
+/* Outstanding bytes from which on is recorded: a thread, all of a process, and what all calls
+ * allocate that return to one address. */
+struct preload_triggers {
+	int64_t thread, process, site;
 };
 
 /* Whether a process may run. */
@@ -154,11 +164,14 @@ struct preload_header {
 	uint32_t unused_setting;
 	uint64_t block_ns;	      /* how long a full ring may hold a thread up; 0: not at all */
 	struct preload_filter filter; /* its beginning: before the command's go */
-	uint64_t unused[15];
+	uint64_t unused[13];
 	/* written by the recorder, hardly ever; words the target sleeps on */
 	uint32_t ended; /* nothing is recorded any more */
 	uint32_t alive; /* has FUTEX_OWNER_DIED set by the kernel when the recorder is gone */
-	uint32_t unused_seldom[14];
+	/* the same, where threads are recorded or only counted */
+	struct preload_triggers triggers;
+	uint32_t all_threads; /* what is not chosen is recorded */
+	uint32_t unused_seldom[7];
 	/* written by the recorder, often: away from what each event reads */
 	uint32_t asleep; /* the recorder wants to be woken when a ring is half full */
 	uint32_t unused_often[15];
@@ -171,9 +184,11 @@ struct preload_header {
 	uint32_t no_slot;  /* processes that found no slot */
 	uint64_t lost[PRELOAD_NR_LOST + 1]; /* by threads that have no ring */
 	uint32_t confined;		    /* enum preload_confined */
-	uint32_t unused_word;
+	uint32_t accounts_made;		    /* see account.h */
 	uint64_t last_time; /* that an event has; where the clock is not the counter */
-	uint64_t unused_end[5];
+	/* what was left out of threads that found no place among the accounts, as in a ring */
+	uint64_t skipped[PRELOAD_NR_SKIPS], skipped_bytes[PRELOAD_NR_SKIPS];
+	uint64_t unused_end[1];
 	struct preload_process processes[PRELOAD_MAX_PROCESSES]; /* the command has the first */
 	struct preload_ring rings[];
 };

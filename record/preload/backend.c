@@ -36,6 +36,7 @@ struct preload {
 	struct preload_clock clock;
 	struct preload_sink sink;
 	struct preload_processes *processes;
+	struct preload_accounts accounts;
 	uint64_t give_back_ns, delay_ns, taken_ns;
 	int fd; /* an eventfd */
 	struct wakeup sleeper;
@@ -49,7 +50,7 @@ struct preload {
  * was wanted, also on failure; *@out where it is mapped, to be unmapped, NULL on failure.  Returns
  * 0 or -errno, -EFBIG where no file may be so large.
  */
-static int make_memory(const struct preload_sizes *sizes, int *memory_fd, size_t *bytes,
+static int make_memory(const struct preload_opts *opts, int *memory_fd, size_t *bytes,
 		       struct preload_header **out)
 {
 	int fd = memfd_create(PRELOAD_MEMORY_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -57,7 +58,7 @@ static int make_memory(const struct preload_sizes *sizes, int *memory_fd, size_t
 
 	*out = NULL;
 	*memory_fd = fd;
-	*bytes = preload_ring_offset(sizes, sizes->nr_rings);
+	*bytes = preload_memory_bytes(&opts->rings, filters_by_thread(opts->filters));
 	if (rlimits_check_size(*bytes))
 		return -EFBIG;
 	if (fd < 0 || ftruncate(fd, (off_t)*bytes) ||
@@ -141,11 +142,53 @@ static int fill_memory(struct preload *p, const struct preload_opts *opts)
 	h->follow = opts->follow;
 	h->guard = opts->guard;
 	filters_set_preload(opts->filters, &h->filter);
+	h->all_threads = opts->filters->choose == CHOOSE_RECORDED;
+	h->triggers = filters_preload_triggers(opts->filters);
 	p->delay_ns = opts->filters->delay_ns;
 	p->guard = opts->guard;
 	h->recorder_pid = (uint32_t)getpid();
 	h->recorder_fd = (uint32_t)p->child.memory;
 	return 0;
+}
+
+/* ESRCH comes only when no such thread is left in that process. */
+static bool is_gone(uint32_t tgid, uint32_t tid)
+{
+	return syscall(SYS_tgkill, (pid_t)tgid, (pid_t)tid, 0) && errno == ESRCH;
+}
+
+static bool process_has_ended(void *ctx, uint32_t tgid)
+{
+	const struct preload *p = ctx;
+
+	return preload_processes_gone(p->processes, (pid_t)tgid);
+}
+
+static void set_up_accounts(struct preload *p, const struct preload_opts *opts)
+{
+	bool by_thread = filters_by_thread(opts->filters);
+	void *accounts = (uint8_t *)p->memory + preload_accounts_offset(&opts->rings);
+	void *choices = (uint8_t *)p->memory + preload_choices_offset(&opts->rings);
+
+	p->accounts.opts = (struct preload_accounts_opts){.memory = p->memory,
+							  .shared = by_thread ? accounts : NULL,
+							  .choices = by_thread ? choices : NULL,
+							  .is_gone = is_gone,
+							  .has_ended = process_has_ended,
+							  .named = on_named,
+							  .ctx = p};
+}
+
+struct preload_accounts *preload_accounts(struct preload *p)
+{
+	return &p->accounts;
+}
+
+uint32_t preload_process_in(const struct preload *p, uint32_t slot)
+{
+	return preload_processes_ended(p->processes, slot)
+		       ? 0
+		       : preload_processes_in(p->processes, slot);
 }
 
 static int set_up(struct preload *p, const struct preload_opts *opts)
@@ -160,7 +203,7 @@ static int set_up(struct preload *p, const struct preload_opts *opts)
 					  .ctx = p};
 	struct preload_processes_opts processes = {
 		.sink = &p->sink, .clock = &p->clock, .follow = opts->follow};
-	int err = make_memory(&opts->rings, &p->child.memory, &p->bytes, &p->memory);
+	int err = make_memory(opts, &p->child.memory, &p->bytes, &p->memory);
 
 	if (err)
 		return err;
@@ -169,6 +212,7 @@ static int set_up(struct preload *p, const struct preload_opts *opts)
 		return -errno;
 	preload_clock_init(&p->clock);
 	err = fill_memory(p, opts);
+	set_up_accounts(p, opts);
 	p->child.header = rings.memory = processes.memory = p->memory;
 	processes.fd = p->child.memory;
 	if (!err)
@@ -275,12 +319,6 @@ int preload_fd(const struct preload *p)
 	return p->fd;
 }
 
-/* ESRCH comes only when no such thread is left in that process. */
-static bool is_gone(uint32_t tgid, uint32_t tid)
-{
-	return syscall(SYS_tgkill, (pid_t)tgid, (pid_t)tid, 0) && errno == ESRCH;
-}
-
 static void give_back(struct preload *p)
 {
 	uint64_t now = clock_now_ns();
@@ -317,9 +355,10 @@ int preload_consume(struct preload *p, bool final)
 		p->taken_ns = to_ns(p, until);
 	if (!err) {
 		give_back(p);
+		err = preload_accounts_keep_up(&p->accounts);
 		__atomic_store_n(&p->memory->asleep, 1, __ATOMIC_SEQ_CST);
 		/* A process that found it awake meanwhile did not wake it. */
-		if (!final && shared_rings_pressed(p->rings))
+		if (!err && !final && shared_rings_pressed(p->rings))
 			err = -EAGAIN;
 	}
 	return err;
@@ -361,6 +400,7 @@ void preload_losses(const struct preload *p, struct mlk_losses *losses)
 	bool first;
 
 	shared_rings_losses(p->rings, losses);
+	preload_accounts_losses(&p->accounts, losses);
 	/* The last one may come up yet, until the end. */
 	losses->count[MLK_LOST_EXEC] += p->stopped ? preload_processes_lost(p->processes) : 0;
 	losses->count[MLK_LOST_MAPS] += preload_processes_maps_lost(p->processes);
@@ -393,6 +433,7 @@ void preload_free(struct preload *p)
 	if (p->memory)
 		munmap(p->memory, p->bytes);
 	shared_rings_free(p->rings);
+	accounts_release(&p->accounts.sums);
 	preload_processes_free(p->processes);
 	if (p->fd >= 0)
 		close(p->fd);

@@ -13,6 +13,7 @@
 #include "format/trace.h"
 #include "record/filter/filters.h"
 #include "record/libpreload/ring.h"
+#include "record/preload/preload_accounts.h"
 #include "record/preload/process/preload_processes.h"
 
 struct preload; /* opaque */
@@ -72,6 +73,12 @@ void preload_losses(const struct preload *p, struct mlk_losses *losses);
 /* Say why the last guarded blocks of the command @pid, which has ended, were not checked; if they
  * were not. */
 void preload_tell_unlooked(const struct preload *p, pid_t pid);
+
+/* What is counted of threads that are not recorded. */
+struct preload_accounts *preload_accounts(struct preload *p);
+
+/* The process in @slot, as long as it runs; 0: none. */
+uint32_t preload_process_in(const struct preload *p, uint32_t slot);
 
 /* Release the memory and all that is known of the processes; NULL is allowed. */
 void preload_free(struct preload *p);

@@ -1,5 +1,6 @@
 /* session.c - the processes of a recording, from the first to the last */
 #include "record/session/session.h"
+#include "record/preload/preload_choices.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -107,6 +108,19 @@ void session_record_all_threads(struct session *s)
 {
 	if (s->probes)
 		probes_all_threads(s->probes);
+	else if (s->preload)
+		preload_record_all(s->preload);
+}
+
+void session_write_accounts(struct session *s, bool last)
+{
+	if (s->out.err)
+		return;
+	if (s->probes)
+		trace_out_fail(&s->out, probes_write_accounts(s->probes, s->out.writer, last));
+	else if (s->preload)
+		trace_out_fail(&s->out, preload_accounts_write(preload_accounts(s->preload),
+							       s->out.writer, last));
 }
 
 void session_release(struct session *s)

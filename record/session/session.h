@@ -227,6 +227,9 @@ void session_explain_quiet(struct session *s);
 /* Record all threads from now on. */
 void session_record_all_threads(struct session *s);
 
+/* Write what was counted of threads that are not recorded, if it is time or @last. */
+void session_write_accounts(struct session *s, bool last);
+
 /* What was chosen, and marks: session_control.c. */
 
 /* As backend.choose(), whether the backend has it or not; what was changed is marked in the trace.

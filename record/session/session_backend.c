@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/preload/preload_choices.h"
 #include "record/session/session.h"
 
 #include "mleak.h"
@@ -104,6 +105,16 @@ static void stop_preloaded(struct session *s)
 	preload_stop(s->preload);
 }
 
+static int choose_preloaded(struct session *s, const struct choice *choice, char *why)
+{
+	return preload_choose(s->preload, choice, why);
+}
+
+static void count_preloaded(const struct session *s, struct choice_counts *counts)
+{
+	preload_count_choices(s->preload, counts);
+}
+
 const struct backend backend_preload = {.name = "preload",
 					.start = session_start_preload,
 					.go = go_preloaded,
@@ -112,7 +123,9 @@ const struct backend backend_preload = {.name = "preload",
 					.losses = preloaded_losses,
 					.explain_losses = explain_unlooked,
 					.explain = explain_no_preloaded_events,
-					.stop = stop_preloaded};
+					.stop = stop_preloaded,
+					.choose = choose_preloaded,
+					.count_choices = count_preloaded};
 
 /* The process that forked @p, as it says; or the command, if that is none of ours. */
 static struct process *parent_of(struct session *s, pid_t parent)
@@ -220,8 +233,10 @@ static void named(void *ctx, pid_t pid, uint32_t tid, const char *name)
 	struct session *s = ctx;
 	struct process *p = session_newest(s, pid);
 
-	if (p)
-		trace_out_fail(&s->out, threads_claim(&p->threads, tid, name));
+	if (!p)
+		return;
+	trace_out_fail(&s->out, threads_claim(&p->threads, tid, name));
+	trace_out_fail(&s->out, threads_see(&p->threads, tid)); /* it may be only counted */
 }
 
 static void ended(void *ctx, uint64_t time_ns, pid_t pid)
@@ -232,6 +247,7 @@ static void ended(void *ctx, uint64_t time_ns, pid_t pid)
 	if (!p)
 		return;
 	s->time_ns = time_ns;
+	preload_accounts_name(preload_accounts(s->preload), (uint32_t)pid);
 	session_end_process(s, p);
 }
 

@@ -17,6 +17,7 @@ void session_flush(struct session *s)
 
 	if (s->out.err)
 		return;
+	session_write_accounts(s, s->end_ns); /* it names threads */
 	for (size_t i = 0; i < s->nr; i++) {
 		leader_follow(s, s->all[i]);
 		process_flush_maps(s->all[i], &s->out);
@@ -24,8 +25,6 @@ void session_flush(struct session *s)
 	}
 	if (s->forgets && s->probes && s->nr)
 		s->forgets = probes_forget_ended(s->probes);
-	if (s->probes)
-		trace_out_fail(&s->out, probes_write_accounts(s->probes, s->out.writer, s->end_ns));
 	if (s->out.maps_missed) {
 		s->out.maps_missed = false;
 		s->out.code_changed = true;

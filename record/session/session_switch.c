@@ -9,9 +9,8 @@ void session_end_trace(struct session *s, enum mlk_end reason, uint64_t *bytes)
 	trace_out_fail(&s->out, overrun_list_flush(&s->overruns, s->out.writer));
 	session_sample_all(s);
 	session_flush_memory(s);
+	session_write_accounts(s, true);
 	session_flush(s);
-	if (s->probes && !s->out.err)
-		trace_out_fail(&s->out, probes_write_accounts(s->probes, s->out.writer, true));
 	if (!s->out.err)
 		trace_out_fail(&s->out, mlk_writer_finish(s->out.writer, reason, s->time_ns));
 	*bytes = mlk_writer_bytes(s->out.writer);
@@ -43,6 +42,8 @@ void session_begin_trace(struct session *s, const struct session_opts *opts, int
 		session_mark(s, MLK_MARK_CHANGE, "as chosen in the traces before");
 	if (s->probes)
 		probes_begin_accounts(s->probes);
+	else if (s->preload)
+		accounts_begin_trace(&preload_accounts(s->preload)->sums);
 	for (size_t i = 0; i < s->nr && !s->out.err; i++)
 		process_begin_trace(s->all[i], &s->out);
 	session_sample_all(s);

@@ -56,8 +56,9 @@ class FilterCase(LoadCase):
         super().setUp()
         self.build("target", os.path.join(TESTS, "live", "filter_target.c"))
 
-    def build(self, program, source):
-        built = self.finish(self.spawn(["gcc", "-O2", "-Wall", "-pthread", "-o", program, source]))
+    def build(self, program, source, *flags):
+        built = self.finish(self.spawn(["gcc", "-O2", "-Wall", "-pthread", "-o", program, source,
+                                        *flags]))
         self.assertEqual(built.status, 0, built.err)
 
     def run_target(self, options, *commands):

@@ -22,6 +22,11 @@ class ThreadTest(FilterCase):
         target = self.spawn(["./target"], stdin=-1)
         return target, [self.tid(target, thread) for thread in range(nr)]
 
+    def started(self, nr, *options):
+        """The target with @nr threads, their numbers, and mleak, which records it."""
+        target, tids = self.target_with_threads(nr)
+        return (target, tids, *self.attach(target, *options))
+
     def test_threads_that_are_named(self):
         target, tids = self.target_with_threads(4)
         mleak, trace = self.attach(target, "--tid", str(tids[1]), "--tid", str(tids[3]))
@@ -39,8 +44,7 @@ class ThreadTest(FilterCase):
         self.assert_no_unknown_free(trace)
 
     def test_a_thread_is_recorded_from_the_block_that_reaches_the_threshold(self):
-        target, tids = self.target_with_threads(4)
-        mleak, trace = self.attach(target, "--trigger", "10000")
+        target, tids, mleak, trace = self.started(4, "--trigger", "10000")
         # Never more than 9,000 outstanding, however much is allocated.
         for _ in range(5):
             self.tell(target, "1 keep 9 1000")
@@ -96,8 +100,7 @@ class ThreadTest(FilterCase):
         self.assertEqual(self.skipped(dump)["trigger"].nr, 10 + 19 + 19)
 
     def test_mappings_count(self):
-        target, tids = self.target_with_threads(3)
-        mleak, trace = self.attach(target, "--trigger", "40K")
+        target, tids, mleak, trace = self.started(3, "--trigger", "40K")
         self.tell(target, "1 map 1 10")
         self.tell(target, "1 keep 3 100")
         # Of the first nothing is left, of the last 8 pages.
@@ -128,8 +131,7 @@ class ThreadTest(FilterCase):
         self.assertEqual(self.skipped(dump)["trigger"].nr, 80)
 
     def test_sigusr1_has_all_threads_recorded(self):
-        target, tids = self.target_with_threads(2)
-        mleak, trace = self.attach(target, "--trigger", "1G")
+        target, tids, mleak, trace = self.started(2, "--trigger", "1G")
         self.tell(target, "1 keep 10 101")
         mleak.send_signal(signal.SIGUSR1)
         self.tell_until_recorded(target, trace)
@@ -153,8 +155,7 @@ class ThreadTest(FilterCase):
         return nr
 
     def test_when_the_table_is_full_frees_are_sent_all_the_same(self):
-        target, tids = self.target_with_threads(1)
-        mleak, trace = self.attach(target, "--trigger", "1G")
+        target, tids, mleak, trace = self.started(1, "--trigger", "1G")
         self.tell(target, "0 keep 1050000 16")  # 1,048,576 fit
         mleak.send_signal(signal.SIGUSR1)
         nr = self.tell_until_recorded(target, trace) + 500

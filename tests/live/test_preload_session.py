@@ -77,8 +77,7 @@ class OptionsTest(PreloadCase):
     def test_several_processes(self):
         self.assertIn("attach", self.refused("-p", str(os.getpid()), "-p", str(os.getppid())))
 
-    def test_filters(self):
-        self.assertIn("--trigger", self.refused("--trigger", "10K", "--", "true"))
+    def test_threads_by_their_numbers(self):
         self.assertIn("--tid", self.refused("--tid", "1", "--", "true"))
 
     def test_what_only_probes_do(self):
@@ -98,7 +97,6 @@ class OptionsTest(PreloadCase):
                               (["--prefix", "zz_"], "--prefix needs eBPF"),
                               (["--uprobes", "perf"], "CAP_SYS_ADMIN"),
                               (["--no-operators"], "--no-operators needs eBPF"),
-                              (["--trigger", "10K"], "CAP_BPF"),
                               (["--ring-size", "1G"], "above 64M needs eBPF")):
             with self.subTest(option):
                 self.assertIn(named, self.refused(*option, "--", "true", backend="auto"))

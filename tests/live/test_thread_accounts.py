@@ -203,7 +203,7 @@ class CountedTest(AccountsCase):
     """The cheap phase: threads that are only counted are in the same table."""
 
     def counted(self, *options, work=WORK):
-        """Attach with triggers that are out of reach, or not; what the target counted itself."""
+        """Record with triggers that are out of reach, or not; what the target counted itself."""
         target = self.spawn(["./target"], stdin=-1)
         tids = [self.tid(target, thread) for thread in range(4)]
         mleak, trace = self.attach(target, "-z", "1000", *options)

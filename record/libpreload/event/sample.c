@@ -42,9 +42,11 @@ static struct kept *get_kept(void)
 	return none;
 }
 
-void preload_sample_begin(void)
+void preload_sample_begin(struct preload_header *h)
 {
-	if (preload_settings.filter.on)
+	if (preload_settings.filter.by_thread)
+		preload_count_begin(h);
+	else if (preload_settings.filter.on)
 		get_kept();
 }
 
@@ -104,11 +106,16 @@ static void add(uint64_t *counter, uint64_t nr)
 	__asm__("addq %1, %0" : "+m"(*counter) : "er"(nr) : "cc");
 }
 
-/* Count what is left out, in this thread's first ring.  Returns false. */
+/* Count what is left out, in this thread's first ring; threads that may be counted alone need none.
+ * Returns false. */
 static bool skip(struct preload_header *h, enum event_skip why, uint64_t bytes)
 {
 	struct thread_ring *lane = preload_self.lanes[0];
 
+	if (preload_settings.filter.by_thread) {
+		preload_count_skip(h, why, bytes);
+		return false;
+	}
 	if (UNLIKELY(!lane))
 		lane = thread_ring_open(h, 0);
 	if (lane) {
@@ -148,7 +155,7 @@ static void begin(struct preload_sampler *s, const struct preload_header *h)
 	s->drawn = true;
 }
 
-static bool samples(const struct preload_header *h, uint64_t size)
+bool preload_sample_takes(const struct preload_header *h, uint64_t size)
 {
 	struct preload_sampler *s = &preload_self.sampler;
 	uint64_t weight = preload_settings.filter.by_bytes ? size + !size : 1;
@@ -184,7 +191,9 @@ bool preload_sample_alloc(struct preload_header *h, enum event_func func, const 
 		return skip(h, EVENT_SKIP_DELAY, size);
 	if (size < f->min_size || size > f->max_size)
 		return skip(h, EVENT_SKIP_SIZE, size);
-	if (f->samples && !samples(h, size))
+	if (f->by_thread)
+		return preload_count_alloc(h, func, addr, size, pc);
+	if (f->samples && !preload_sample_takes(h, size))
 		return skip(h, EVENT_SKIP_SAMPLE, size);
 	/* What unmaps it is written in any case. */
 	if ((func & ~FUNC_RESERVED) != FUNC_MMAP && func != FUNC_MREMAP && !keep((uint64_t)addr))
@@ -193,11 +202,13 @@ bool preload_sample_alloc(struct preload_header *h, enum event_func func, const 
 }
 
 bool preload_sample_free(struct preload_header *h, enum event_type *type, const void *addr,
-			 uint64_t pc, bool *unsure)
+			 uint64_t size, uint64_t pc, bool *unsure)
 {
 	struct preload_sampler *s = &preload_self.sampler;
 	bool known;
 
+	if (preload_settings.filter.by_thread)
+		return look(h, pc) && preload_count_free(h, type, (uint64_t)addr, size, unsure);
 	if (*type == EVENT_RESTORE) {
 		/* Of what was unmapped nothing is kept. */
 		if (s->released == PRELOAD_RELEASED_OTHER)

@@ -60,6 +60,7 @@ bool preload_forget_rings(void)
 	memset(self->lanes, 0, sizeof(self->lanes));
 	self->vforked = false;
 	self->sampler.drawn = false; /* its parent goes on with these numbers */
+	preload_count_child();
 	preload_lanes.loader_seen = false;
 	preload_lanes.threads = false;
 	first_tid = 0;

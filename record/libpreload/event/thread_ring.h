@@ -8,6 +8,7 @@
 
 #include <x86intrin.h>
 
+#include "record/libpreload/event/block_table.h"
 #include "record/libpreload/preload.h"
 
 #define PRELOAD_NR_LANES 3
@@ -40,6 +41,14 @@ struct preload_sampler {
 	enum { PRELOAD_RELEASED_NONE, PRELOAD_RELEASED_KEPT, PRELOAD_RELEASED_OTHER } released;
 };
 
+/* What a thread remembers where threads are recorded or only counted. */
+struct preload_counter {
+	uint32_t tid; /* its own id; 0: not asked for yet */
+	struct preload_account *account;
+	uint64_t released_addr; /* of the block that realloc released last; 0: another call came */
+	struct block_info released;
+};
+
 /* What a thread knows of its own events. */
 struct preload_thread {
 	struct thread_ring *lanes[PRELOAD_NR_LANES]; /* those in use come first */
@@ -48,6 +57,7 @@ struct preload_thread {
 	uint64_t internal_sp;
 	bool vforked; /* this may be the child of vfork() */
 	struct preload_sampler sampler;
+	struct preload_counter counter;
 };
 
 /* This thread. */
@@ -172,16 +182,35 @@ uint32_t abandoned_settle(struct preload_header *h, uint64_t sp);
 /* sample.c: which calls are recorded when not all are. */
 
 /* Make room for what will be remembered. */
-void preload_sample_begin(void);
+void preload_sample_begin(struct preload_header *h);
 
 /* Is the block of @size bytes at @addr, allocated by @func from @pc, to be recorded?  It is counted
  * as left out, or remembered. */
 bool preload_sample_alloc(struct preload_header *h, enum event_func func, const void *addr,
 			  size_t size, uint64_t pc);
 
-/* Is *@type, of a block at @addr, to be recorded?  *@unsure: it may be of a block that was not;
- * then *@type is a free. */
+/* Is *@type, of a block at @addr or @size bytes there, to be recorded?  *@unsure: it may be of a
+ * block that was not; then *@type is a free. */
 bool preload_sample_free(struct preload_header *h, enum event_type *type, const void *addr,
-			 uint64_t pc, bool *unsure);
+			 uint64_t size, uint64_t pc, bool *unsure);
+
+/* Is a block of @size bytes in the sample? */
+bool preload_sample_takes(const struct preload_header *h, uint64_t size);
+
+/* count.c: the same two where threads are recorded or only counted, of what other filters let
+ * through. */
+bool preload_count_alloc(struct preload_header *h, enum event_func func, const void *addr,
+			 size_t size, uint64_t pc);
+bool preload_count_free(struct preload_header *h, enum event_type *type, uint64_t addr,
+			uint64_t size, bool *unsure);
+
+/* count.c: count with this thread what another filter leaves out. */
+void preload_count_skip(struct preload_header *h, enum event_skip why, uint64_t bytes);
+
+/* count.c: have ready what takes system calls. */
+void preload_count_begin(struct preload_header *h);
+
+/* count.c: this is the only thread of a child of fork(). */
+void preload_count_child(void);
 
 #endif

@@ -278,7 +278,7 @@ void preload_small(enum event_type type, const void *addr, uint64_t size, uint64
 	uint8_t *to;
 
 	if (!h || (UNLIKELY(preload_settings.filter.on) &&
-		   !preload_sample_free(h, &type, addr, pc, &unsure)))
+		   !preload_sample_free(h, &type, addr, size, pc, &unsure)))
 		return;
 	lane = thread_ring_enter(h, pc, sp, loss_of(type));
 	if (UNLIKELY(!lane))

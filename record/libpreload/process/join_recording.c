@@ -124,6 +124,7 @@ static void become_child(void)
 	}
 	__atomic_store_n(&p->parent, parent, __ATOMIC_RELAXED);
 	settle(kept, p, preload_state.program >> PRELOAD_SLOT_BITS);
+	preload_sums_begin(kept, false);
 }
 
 /* What it would take is forbidden: this child is lost. */

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "record/libpreload/account.h"
 #include "record/libpreload/preload.h"
 
 #define LEAST_RING 4096u
@@ -91,6 +92,9 @@ struct preload_header *preload_map(int fd, uint64_t nonce)
 bool preload_settle(struct preload_header *h)
 {
 	preload_settings.filter = h->filter;
+	__asm__ volatile("" : : : "memory"); /* as above */
+	if (mapped_bytes < preload_memory_bytes(&preload_settings.sizes, 1))
+		preload_settings.filter.by_thread = 0;
 	if (preload_settings.follow)
 		return true;
 	if (pthread_atfork(NULL, NULL, in_child) || madvise(h, mapped_bytes, MADV_DONTFORK))

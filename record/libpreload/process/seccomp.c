@@ -36,7 +36,7 @@ static void prepare(void)
 	if (h && !preload_self.lanes[0] && !preload_is_over(h))
 		thread_ring_open(h, 0);
 	if (h)
-		preload_sample_begin();
+		preload_sample_begin(h);
 }
 
 /* Nothing of this process is recorded any more. */

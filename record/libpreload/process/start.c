@@ -226,6 +226,8 @@ static void begin(struct preload_header *h)
 	if (madvise(&preload_own, sizeof(preload_own), MADV_WIPEONFORK) ||
 	    !preload_join(h, &fresh) || !preload_settle(h))
 		return;
+	if (preload_state.program >> PRELOAD_SLOT_BITS != 1)
+		preload_sums_begin(h, !fresh);
 	preload_own.shared = h;
 	if (preload_settings.guard)
 		guard_begin(h->nonce);

@@ -336,6 +336,14 @@ bool preload_processes_ended(const struct preload_processes *ps, uint32_t slot)
 	       ps->table.all[slot].pidfd < 0;
 }
 
+bool preload_processes_gone(const struct preload_processes *ps, pid_t pid)
+{
+	for (uint32_t i = 0; i < ps->table.nr_slots; i++)
+		if (ps->table.all[i].pid == pid && !ps->table.all[i].ended)
+			return false;
+	return true;
+}
+
 void preload_processes_wake(struct preload_processes *ps)
 {
 	for (uint32_t i = 0; i < PRELOAD_MAX_PROCESSES; i++) {

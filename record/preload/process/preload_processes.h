@@ -87,6 +87,9 @@ uint32_t preload_processes_in(const struct preload_processes *ps, uint32_t slot)
 /* Has the process of @slot ended, or is there none? */
 bool preload_processes_ended(const struct preload_processes *ps, uint32_t slot);
 
+/* Is no process @pid recorded any more? */
+bool preload_processes_gone(const struct preload_processes *ps, pid_t pid);
+
 /* Wake all that wait for an answer. */
 void preload_processes_wake(struct preload_processes *ps);
 
