@@ -132,8 +132,8 @@ static int apply_at(struct report_opts *opts, const struct option_info *o, const
 	struct block_filter *choice = &opts->choice;
 	int err;
 
+	opts->at = true;
 	choice->until = true;
-	choice->from_ns = 0;
 	choice->moments = strchr(text, ',') != NULL;
 	if (!choice->moments)
 		return option_time(o, text, 0, &choice->until_ns);
@@ -148,8 +148,8 @@ static int apply_between(struct report_opts *opts, const struct option_info *o, 
 	struct block_filter *choice = &opts->choice;
 	int err = value_times(text, &choice->from_ns, &choice->until_ns);
 
+	opts->between = true;
 	choice->until = true;
-	choice->moments = false;
 	if (!err && choice->until_ns < choice->from_ns)
 		err = -EINVAL;
 	return err == -EINVAL
