@@ -165,10 +165,17 @@ static struct gate gate_growing(const struct report_run *job, const struct repor
 {
 	struct gate gate = {.status = EXIT_OK};
 	size_t nr = 0;
-	struct live_amount amount = print_growth_growing(export, job->growth, &nr);
+	struct live_amount amount;
 	char bytes[TEXT_NUMBER_MAX];
 
-	if (certain_of(job, amount).bytes) {
+	if (print_growth_growing(export, job->growth, &nr, &amount)) {
+		gate.status = EXIT_UNKNOWN;
+		snprintf(gate.text, sizeof(gate.text),
+			 "there is not enough memory to tell what grows; allow more by "
+			 "--max-memory");
+	} else if (growth_time_is_short(&job->leaks->chosen)) {
+		log_warn("--fail-on growing is not told of less than a second: record for longer");
+	} else if (certain_of(job, amount).bytes) {
 		gate.status = EXIT_LEAKS;
 		snprintf(gate.text, sizeof(gate.text),
 			 "%zu %s, with %s bytes outstanding; 'mleak report --growth %.200s' shows "

@@ -111,26 +111,6 @@ static bool can_leave_out_growth(const struct report_run *job)
 	return tells_growth(job) && !job->opts->before && !job->opts->fail_on_growing;
 }
 
-/* Of a sample that was recorded later than from the first allocation: how many frees of older
- * blocks are not in the trace.  All allocations less all frees are what really came to be
- * outstanding; what the sample says of that is more by those. */
-static uint64_t older_in_sample(const struct report_run *job)
-{
-	const struct mlk_meta *meta = mlk_reader_meta(job->trace);
-	const uint64_t *skipped = job->leaks->condition.losses.skipped;
-	const struct live_totals *totals = &job->leaks->totals;
-	struct sampling sampling = sampling_of(meta);
-	double more, frees;
-
-	if (meta->whole_life || !sampling_is_on(&sampling))
-		return 0;
-	/* what the blocks in the trace stand for is skipped, but for themselves */
-	more = (double)skipped[MLK_SKIPPED_FREE];
-	frees = (double)totals->freed.blocks * (double)skipped[MLK_SKIPPED_SAMPLE] /
-		(double)(totals->allocated.blocks ? totals->allocated.blocks : 1);
-	return more > frees ? (uint64_t)(more - frees) : 0;
-}
-
 /* Was memory short with what is said beside stacks?  That must not cost the report. */
 static bool gives_up_growth(struct report_run *job, int err)
 {
@@ -165,6 +145,10 @@ static int watch_growth(struct report_run *job, struct live_watch *watch)
 {
 	bool page = job->opts->format == FORMAT_HTML && !job->opts->before;
 	int err = growth_new(&job->growth);
+
+	/* a timeline shows RSS, which grows also where nothing is allocated */
+	if (!err)
+		job->growth->start_ns = mlk_reader_meta(job->trace)->start_ns;
 
 	if (!err && page && !job->times)
 		err = stack_times_new(&job->times, mlk_reader_meta(job->trace)->start_ns);
@@ -225,8 +209,9 @@ static int collect_report(struct report_run *job)
 	if (!err && !job->opts->no_embedded)
 		err = embedded_suppressions_add(&job->suppressions, job->leaks);
 	if (!err && job->growth)
-		err = growth_finish(job->growth, job->leaks->live, &job->leaks->chosen,
-				    older_in_sample(job));
+		err = growth_finish(
+			job->growth, job->leaks->live, &job->leaks->chosen,
+			replay_older_in_sample(job->leaks, mlk_reader_meta(job->trace)));
 	if (!err && job->accounts)
 		err = thread_accounts_finish(job->accounts);
 	if (gives_up_growth(job, err))

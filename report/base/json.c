@@ -51,6 +51,12 @@ void json_signed(struct json *json, const char *key, int64_t number)
 	fprintf(json->out, "%" PRId64, number);
 }
 
+void json_null(struct json *json, const char *key)
+{
+	begin_value(json, key, false);
+	fputs("null", json->out);
+}
+
 void json_fraction(struct json *json, const char *key, double number)
 {
 	begin_value(json, key, false);

@@ -36,6 +36,9 @@ void json_signed(struct json *json, const char *key, int64_t number);
 /* A fraction, to four decimals. */
 void json_fraction(struct json *json, const char *key, double number);
 
+/* null: it is not known. */
+void json_null(struct json *json, const char *key);
+
 /* true or false. */
 void json_bool(struct json *json, const char *key, bool value);
 

@@ -4,8 +4,10 @@
 #include <string.h>
 #include <strings.h>
 
-#define LARGE	  4096 /* bytes of a block: smaller ones are what the program asked for */
-#define INNERMOST 4    /* functions that are looked at */
+/* Bytes of a block: smaller ones are what the program asked for.  Chunks of obstack have 4,064, and
+ * those of some pools 4,096 less what the C library needs. */
+#define LARGE	  2048
+#define INNERMOST 4 /* functions that are looked at */
 
 /* Parts of names, in any case. */
 static const char *const arenas[] = {"palloc", "obstack", "allocset", "extent",	  "arena",

@@ -26,18 +26,40 @@ static void set_interval(struct growth_row *row, uint64_t blocks)
 	row->high = row->per_minute + by;
 }
 
-struct growth_row growth_row_of(const struct report_data *export, const struct growth *growth,
+/* The stacks of rows that are the same for a reader: what they have together. */
+struct same_rows {
+	uint32_t *numbers;
+	size_t nr;
+	double freed, allocated;
+	enum growth_shape shape;
+};
+
+/* What the @same rows are. */
+static enum growth_shape shape_of(const struct report_data *export, const struct growth *growth,
+				  const struct same_rows *same)
+{
+	struct growth_stack stack = growth_of(growth, same->numbers, same->nr);
+	struct growth_span span = growth_span_of(growth, &export->leaks->chosen);
+	enum growth_shape shape = growth_shape_of(
+		&stack, &span, same->allocated > 0 ? same->freed / same->allocated : 0);
+	bool grows = shape == SHAPE_GROWING || shape == SHAPE_LATE || shape == SHAPE_UNEVEN;
+
+	return grows && !growth_shapes_tell(&export->leaks->chosen) ? SHAPE_UNCLEAR : shape;
+}
+
+/* The row of the view's stack @i, without its shape. */
+static struct growth_row row_of(const struct report_data *export, const struct growth *growth,
 				size_t i)
 {
 	const struct stack *stack = view_stack(export->view, i);
-	struct growth_row row = {.i = i, .growth = growth_of(growth, export->view->chosen[i])};
+	struct growth_row row = {
+		.i = i, .from = growth, .growth = growth_of(growth, &export->view->chosen[i], 1)};
 	struct growth_span span = growth_span_of(growth, &export->leaks->chosen);
 	struct sampling sampling = sampling_of(export->meta);
 
 	row.per_minute = 60 * growth_rate_of(&row.growth, &span, growth->width_ns);
 	if (stack->allocated.blocks)
 		row.freed = (double)stack->freed.blocks / (double)stack->allocated.blocks;
-	row.shape = growth_shape_of(&row.growth, &span, row.freed);
 	for (size_t at = 0; at < GROWTH_SLICES; at++) {
 		row.samples += row.growth.kept[at];
 		if (at >= span.first + span.nr / 2)
@@ -102,7 +124,7 @@ char *growth_rows_innermost(const struct growth_rows *rows, const struct view *v
 static char *group_key(const struct growth_rows *rows, const struct report_data *export,
 		       const struct growth_row *row)
 {
-	bool told = row->i < export->view->nr || row->shape == SHAPE_GROWING ||
+	bool told = row->i < export->view->nr || row->shape <= SHAPE_UNCLEAR ||
 		    row->shape == SHAPE_REPLACING;
 	char *innermost = told ? growth_rows_innermost(rows, export->view, row->i, true) : NULL;
 	char *text = NULL;
@@ -131,7 +153,7 @@ static int group_rows(struct growth_rows *rows, const struct report_data *export
 		err = key ? strings_intern(keys, key, &row->group) : -ENOMEM;
 		free(key);
 		/* what has not grown stays in the order of the view */
-		if (!err && row->shape == SHAPE_GROWING)
+		if (!err && row->shape <= SHAPE_UNCLEAR)
 			sums[row->group - 1] += row->low;
 		else if (!err && sums[row->group - 1] == 0)
 			sums[row->group - 1] = -1 - (double)row->i;
@@ -140,6 +162,71 @@ static int group_rows(struct growth_rows *rows, const struct report_data *export
 		rows->all[i].rank = sums[rows->all[i].group - 1];
 	strings_free(keys);
 	free(sums);
+	return err;
+}
+
+/* Say of each row which one is the first with the same lines of the same process: its number is in
+ * @first.  Calls of one line may have several addresses, and stacks. */
+static int find_same(const struct growth_rows *rows, const struct report_data *export,
+		     uint32_t *first)
+{
+	struct strings *keys = NULL;
+	int err = strings_new(&keys);
+
+	for (size_t i = 0; i < rows->nr && !err; i++)
+		err = stack_names_want(rows->names, view_stack(export->view, i)->id);
+	if (!err)
+		err = stack_names_resolve(rows->names);
+	for (size_t i = 0; i < rows->nr && !err; i++) {
+		const struct stack *stack = view_stack(export->view, i);
+		char *key = stack_names_key(rows->names, stack->id, stack->process);
+
+		err = key ? strings_intern(keys, key, &first[i]) : -ENOMEM;
+		free(key);
+	}
+	strings_free(keys);
+	return err;
+}
+
+static void add_same(struct same_rows *same, const struct view *view, size_t i)
+{
+	const struct stack *stack = view_stack(view, i);
+
+	same->numbers[same->nr++] = view->chosen[i];
+	same->freed += (double)stack->freed.blocks;
+	same->allocated += (double)stack->allocated.blocks;
+}
+
+/* Rows that are the same for a reader have one shape: that of all they have. */
+static int find_shapes(struct growth_rows *rows, const struct report_data *export,
+		       const struct growth *growth)
+{
+	uint32_t *keys = calloc(rows->nr + 1, sizeof(*keys)), *numbers = NULL;
+	struct same_rows *same = calloc(rows->nr + 1, sizeof(*same));
+	size_t *counts = calloc(rows->nr + 2, sizeof(*counts)), used = 0;
+	int err = -ENOMEM;
+
+	numbers = calloc(rows->nr + 1, sizeof(*numbers));
+	if (keys && same && counts && numbers)
+		err = find_same(rows, export, keys);
+	/* keys are numbers from one */
+	for (size_t i = 0; i < rows->nr && !err; i++)
+		counts[keys[i]]++;
+	for (size_t key = 0; key <= rows->nr && !err; key++) {
+		same[key].numbers = numbers + used;
+		used += counts[key];
+	}
+	for (size_t i = 0; i < rows->nr && !err; i++)
+		add_same(&same[keys[i]], export->view, i);
+	for (size_t key = 0; key <= rows->nr && !err; key++)
+		if (same[key].nr)
+			same[key].shape = shape_of(export, growth, &same[key]);
+	for (size_t i = 0; i < rows->nr && !err; i++)
+		rows->all[i].shape = same[keys[i]].shape;
+	free(keys);
+	free(same);
+	free(counts);
+	free(numbers);
 	return err;
 }
 
@@ -153,7 +240,7 @@ static int compare_rows(const void *a, const void *b)
 		return x->rank > y->rank ? -1 : 1;
 	if (x->group != y->group)
 		return x->group < y->group ? -1 : 1;
-	if (x->shape == SHAPE_GROWING && x->low != y->low)
+	if (x->shape <= SHAPE_UNCLEAR && x->low != y->low)
 		return x->low > y->low ? -1 : 1;
 	return x->i < y->i ? -1 : 1;
 }
@@ -167,14 +254,13 @@ int growth_rows_init(struct growth_rows *rows, const struct report_data *export,
 	*rows = (struct growth_rows){calloc(nr + 1, sizeof(*rows->all)), nr, NULL};
 	if (!rows->all)
 		return -ENOMEM;
-	if (export->view->left_out) {
-		err = stack_names_new(&rows->names, &export->view->source, &export->view->opts);
-		if (err)
-			return err;
-	}
-	for (size_t i = 0; i < rows->nr; i++)
-		rows->all[i] = growth_row_of(export, growth, i);
-	err = group_rows(rows, export);
+	err = stack_names_new(&rows->names, &export->view->source, &export->view->opts);
+	for (size_t i = 0; i < rows->nr && !err; i++)
+		rows->all[i] = row_of(export, growth, i);
+	if (!err)
+		err = find_shapes(rows, export, growth);
+	if (!err)
+		err = group_rows(rows, export);
 	qsort(rows->all, rows->nr, sizeof(*rows->all), compare_rows);
 	return err;
 }
@@ -204,20 +290,25 @@ struct growth_row growth_rows_sum(const struct report_data *export, const struct
 	struct growth_row sum = rows[0];
 	struct sampling sampling = sampling_of(export->meta);
 	double freed = 0, allocated = 0;
+	uint32_t *numbers = calloc(nr, sizeof(*numbers));
 
 	for (size_t i = 0; i < nr; i++) {
 		const struct stack *stack = view_stack(export->view, rows[i].i);
 
 		freed += (double)stack->freed.blocks;
 		allocated += (double)stack->allocated.blocks;
+		if (numbers)
+			numbers[i] = export->view->chosen[rows[i].i];
 		if (!i)
 			continue;
 		sum.per_minute += rows[i].per_minute;
 		sum.samples += rows[i].samples;
 		sum.late_samples += rows[i].late_samples;
-		sum.growth.old_blocks += rows[i].growth.old_blocks;
-		live_amount_add(&sum.growth.replaced, rows[i].growth.replaced);
 	}
+	/* without memory, its ages are those of the first */
+	if (numbers)
+		sum.growth = growth_of(rows[0].from, numbers, nr);
+	free(numbers);
 	sum.freed = allocated > 0 ? freed / allocated : 0;
 	sum.low = sum.high = sum.per_minute;
 	if (sampling_is_on(&sampling))

@@ -17,6 +17,7 @@ struct growth_row {
 	uint64_t samples;      /* outstanding blocks that are in the trace */
 	uint64_t late_samples; /* those of them that the second half of the time allocated */
 	struct growth_stack growth;
+	const struct growth *from;
 	uint32_t group; /* rows of one group are next to each other */
 	double rank;	/* of its group: the growth by which it is ordered */
 };
@@ -25,12 +26,13 @@ struct growth_row {
 struct growth_rows {
 	struct growth_row *all;
 	size_t nr;
-	struct stack_names *names; /* of those that the view's top leaves out; NULL: of none */
+	struct stack_names *names;
 };
 
 /* Make the rows of @export's view.  Groups are stacks of one process and shape with the same
  * innermost functions; without places in @export, each stack is a group.  @rows is to be released
- * in any case.  Returns 0 or -ENOMEM. */
+ * in any case.  Stacks with the same functions and lines have one shape, that of all of them.
+ * Returns 0 or -ENOMEM. */
 int growth_rows_init(struct growth_rows *rows, const struct report_data *export,
 		     const struct growth *growth);
 
@@ -39,10 +41,6 @@ int growth_rows_init(struct growth_rows *rows, const struct report_data *export,
  * NULL when there is no memory. */
 char *growth_rows_innermost(const struct growth_rows *rows, const struct view *view, size_t i,
 			    bool whole);
-
-/* The row of the view's stack @i, in no group. */
-struct growth_row growth_row_of(const struct report_data *export, const struct growth *growth,
-				size_t i);
 
 /* How many rows the group of @rows->all[@i], which is its first, has. */
 size_t growth_rows_in_group(const struct growth_rows *rows, size_t i);

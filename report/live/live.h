@@ -163,9 +163,9 @@ int live_process_number(struct live *live, uint32_t tgid, uint32_t *number);
 void live_each(const struct live *live, void (*visit)(void *arg, const struct live_block *block),
 	       void *arg);
 
-/* The same for each older block that was freed, and whose size is not known.  What @block has but
- * its address and process is of the block that the thread which freed it had allocated last, if
- * that was no other free's: .known tells. */
+/* The same for each older block that was freed, and whose size is not known.  Its time is that of
+ * the free; what @block has but this, its address and process is of the block that the thread which
+ * freed it had allocated last, if that was no other free's: .known tells. */
 void live_each_older(const struct live *live,
 		     void (*visit)(void *arg, const struct live_block *block), void *arg);
 

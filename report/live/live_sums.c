@@ -86,7 +86,9 @@ void live_add_part(struct live *live, enum live_sum sum, const struct live_block
 void live_count_older(struct live *live, struct process *process, uint64_t addr, uint32_t tid)
 {
 	struct last_given *given = &process->given[tid % LIVE_LAST_GIVEN];
-	struct live_block older = {.addr = addr, .tgid = process->tgid};
+	struct live_block older = {.addr = addr,
+				   .tgid = process->tgid,
+				   .time_ns = live->event ? live->event->time_ns : 0};
 
 	live->totals.unknown_frees++;
 	if (process->inherits || process->older.nr_blocks >= MOST_OLDER)

@@ -44,8 +44,10 @@ static void put_trace(struct json *json, const struct report_data *export)
 }
 
 /* It may be below zero. */
-static void put_net(struct json *json, struct live_amount net)
+static void put_net(struct json *json, const struct live_totals *totals)
 {
+	struct live_amount net = live_net(totals);
+
 	json_open(json, "net", '{');
 	json_signed(json, "blocks", (int64_t)net.blocks);
 	json_signed(json, "bytes", (int64_t)net.bytes);
@@ -67,8 +69,13 @@ static void put_totals(struct json *json, const struct report_data *export)
 	json_amount(json, "peak", export->leaks->figures->peak);
 	json_amount(json, "suspect", export->leaks->suspects);
 	json_number(json, "unknown_frees", totals->unknown_frees);
-	json_amount(json, "older", totals->older);
-	put_net(json, live_net(totals));
+	if (replay_knows_older(export->leaks, export->meta)) {
+		json_amount(json, "older", totals->older);
+		put_net(json, totals);
+	} else {
+		json_null(json, "older");
+		json_null(json, "net");
+	}
 	json_number(json, "inherited_frees", totals->inherited_frees);
 	json_close(json, '}');
 }

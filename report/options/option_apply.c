@@ -184,6 +184,7 @@ static int apply_at(struct report_opts *opts, const struct option_info *o, const
 	struct moment until = {&choice->until_ns, &choice->until_mark};
 	int err;
 
+	opts->at = true;
 	choice->until = true;
 	choice->from_ns = 0;
 	choice->from_mark = NULL;
@@ -204,6 +205,7 @@ static int apply_between(struct report_opts *opts, const struct option_info *o, 
 	struct moment until = {&choice->until_ns, &choice->until_mark};
 	int err = read_moments(opts, from, until, text);
 
+	opts->between = true;
 	choice->until = true;
 	choice->moments = false;
 	if (!err && !choice->from_mark && !choice->until_mark && choice->until_ns < choice->from_ns)

@@ -35,6 +35,14 @@ static const char *check_difference(const struct report_opts *opts)
 	return NULL;
 }
 
+/* Each of them says until when, so the last one would win. */
+static const char *check_times(const struct report_opts *opts)
+{
+	return opts->at && opts->between ? "--at and --between both choose the end of the examined "
+					   "time: give one of them"
+					 : NULL;
+}
+
 static const char *check_tables(const struct report_opts *opts)
 {
 	int tables = nr_tables(opts);
@@ -87,6 +95,9 @@ static const char *check_fail_on(const struct report_opts *opts)
 	if (opts->format == FORMAT_HEAPTRACK || format_wants_verdict(opts->format))
 		return "--fail-on growing goes with no --format=heaptrack, junit or github: leave "
 		       "one of them out";
+	if (opts->choice.from_ns)
+		return "--fail-on growing judges the time from the start of the recording: leave "
+		       "--between out, or let it begin at 0";
 	if (opts->view.top && !opts->by && !opts->growth)
 		return "--fail-on growing looks at all stacks: leave --top out, or give --growth";
 	return NULL;
@@ -145,8 +156,8 @@ static const char *check_dump(const struct report_opts *opts)
 int report_opts_check(const struct report_opts *opts)
 {
 	static const char *(*const checks[])(const struct report_opts *opts) = {
-		check_difference, check_cost, check_tables, check_inverted,
-		check_names,	  check_addr, check_dump,   check_fail_on,
+		check_times, check_difference, check_cost, check_tables,  check_inverted,
+		check_names, check_addr,       check_dump, check_fail_on,
 	};
 
 	for (size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++) {

@@ -6,12 +6,12 @@
 
 #include "report/base/sizes.h"
 #include "report/base/text.h"
+#include "report/context/memory_answer.h"
 #include "report/context/print_overruns.h"
 #include "report/context/report_data.h"
 #include "report/machine/print_ci.h"
 #include "report/machine/print_folded.h"
 #include "report/text/growth_answer.h"
-#include "report/text/memory_answer.h"
 #include "report/text/print_summary.h"
 #include "report/text/print_tree.h"
 #include "report/view/missing_symbols.h"
@@ -26,7 +26,7 @@ static int print_head(FILE *out, const struct report_data *export, const struct 
 	if (!err && grown->nr && !export->meta->whole_life)
 		print_growth_answer(out, export, grown);
 	if (!err)
-		print_memory_answer(out, export);
+		err = print_memory_answer(out, export);
 	fputc('\n', out);
 	return err;
 }

@@ -118,19 +118,17 @@ int print_growth(FILE *out, const struct report_data *export, const struct growt
 	return err;
 }
 
-struct live_amount print_growth_growing(const struct report_data *export,
-					const struct growth *growth, size_t *nr)
+int print_growth_growing(const struct report_data *export, const struct growth *growth, size_t *nr,
+			 struct live_amount *sum)
 {
-	struct live_amount sum = {0};
+	struct growth_rows rows;
+	int err = growth_rows_init(&rows, export, growth);
 
-	*nr = 0;
-	for (size_t i = 0; i < export->view->nr; i++) {
-		struct growth_row row = growth_row_of(export, growth, i);
-
-		if (row.shape != SHAPE_GROWING)
-			continue;
-		live_amount_add(&sum, stack_outstanding(view_stack(export->view, i)));
+	*sum = (struct live_amount){0};
+	for (*nr = 0; !err && *nr < rows.nr && rows.all[*nr].shape == SHAPE_GROWING;)
 		++*nr;
-	}
-	return sum;
+	if (!err)
+		*sum = growth_rows_amount(export, rows.all, *nr);
+	growth_rows_release(&rows);
+	return err;
 }

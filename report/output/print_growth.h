@@ -22,9 +22,9 @@ uint64_t print_growth_until_ns(const struct report_data *export, const struct gr
 int print_growth(FILE *out, const struct report_data *export, const struct growth *growth,
 		 const struct table_opts *opts);
 
-/* What is outstanding of the view's stacks that are growing; *@nr is how many there are. */
-struct live_amount print_growth_growing(const struct report_data *export,
-					const struct growth *growth, size_t *nr);
+/* What is outstanding of the view's stacks that are growing, which are *@nr, into *@sum. */
+int print_growth_growing(const struct report_data *export, const struct growth *growth, size_t *nr,
+			 struct live_amount *sum);
 
 /* For people: @rows, of which at most @top groups are shown unless it is 0. */
 int print_growth_text(FILE *out, const struct report_data *export, const struct growth_rows *rows,

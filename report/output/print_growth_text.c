@@ -41,10 +41,10 @@ static void put_remark(FILE *out, const struct growth_row *row)
 	const struct growth_stack *growth = &row->growth;
 	char blocks[TEXT_NUMBER_MAX], bytes[SIZE_TEXT_MAX], age[TEXT_NUMBER_MAX];
 
-	if (row->shape == SHAPE_FILLING && growth->old_blocks)
-		fprintf(out, "    %s of its blocks were freed at age %s (median)\n",
-			text_number(blocks, growth->old_blocks),
-			time_text(growth->old_age_ns, age));
+	if ((row->shape == SHAPE_FILLING || row->shape == SHAPE_UNCLEAR) && growth->old_blocks)
+		fprintf(out, "    %s of its blocks were freed at age %s (median)%s\n",
+			text_number(blocks, growth->old_blocks), time_text(growth->old_age_ns, age),
+			row->shape == SHAPE_UNCLEAR ? ": the recording is short for that" : "");
 	if (growth->replaced.blocks)
 		fprintf(out, "    as many older blocks were freed as %s of its blocks, %s\n",
 			text_number(blocks, growth->replaced.blocks),
@@ -53,7 +53,7 @@ static void put_remark(FILE *out, const struct growth_row *row)
 
 /* Of a sample: on how much its figures rest.  Where blocks are freed, growth is no sum of samples.
  */
-static void put_interval(FILE *out, const struct growth_row *row)
+static void put_interval(FILE *out, const struct growth_row *row, bool told)
 {
 	char samples[TEXT_NUMBER_MAX], low[SIZE_TEXT_MAX], high[SIZE_TEXT_MAX];
 
@@ -61,25 +61,29 @@ static void put_interval(FILE *out, const struct growth_row *row)
 		return;
 	fprintf(out, "    %s %s", text_number(samples, row->samples),
 		row->samples == 1 ? "sample" : "samples");
-	if (row->shape <= SHAPE_UNEVEN)
+	if (told && row->shape <= SHAPE_UNEVEN)
 		fprintf(out, ": %s to %s/min (95 %%)", size_rate_cell(low, row->low),
 			size_rate_text(high, row->high));
 	fputc('\n', out);
 }
 
-static void put_figures(FILE *out, const struct growth_row *row, struct live_amount amount,
-			bool color)
+static void put_figures(FILE *out, const struct report_data *export, const struct growth_row *row,
+			struct live_amount amount)
 {
+	bool color = export->view->opts.color, told = growth_shapes_tell(&export->leaks->chosen);
 	char bytes[SIZE_TEXT_MAX], blocks[TEXT_NUMBER_MAX], life[TEXT_NUMBER_MAX] = "-";
-	char grown[SIZE_TEXT_MAX];
+	char grown[SIZE_TEXT_MAX], rate[TEXT_NUMBER_MAX] = "-";
 
+	if (told)
+		snprintf(rate, sizeof(rate), "%+.1f", row->per_minute * MIB_PER_HOUR);
 	if (row->growth.has_lifetime)
 		time_text(row->growth.lifetime_ns, life);
-	fprintf(out, "%s%-9s%14s%12s%16s%+11.1f%7.1f %%%12s%s\n",
+	fprintf(out, "%s%-9s%14s%12s%16s%11s%7.1f %%%12s%s\n",
 		color_of(color, row->shape == SHAPE_GROWING ? COLOR_HEAVY : COLOR_NONE),
 		growth_shape_name(row->shape), size_cell(bytes, amount.bytes),
-		text_number(blocks, amount.blocks), size_rate_cell(grown, row->per_minute),
-		row->per_minute * MIB_PER_HOUR, 100 * row->freed, life, color_of(color, COLOR_END));
+		text_number(blocks, amount.blocks),
+		told ? size_rate_cell(grown, row->per_minute) : "-", rate, 100 * row->freed, life,
+		color_of(color, COLOR_END));
 }
 
 /* How many innermost places all @nr rows have in common: the last is their deepest common frame. */
@@ -152,11 +156,11 @@ static void put_group(FILE *out, const struct report_data *export, const struct 
 	const char *process = report_data_process(export, rows[0].i);
 	size_t common = nr > 1 ? common_places(export->places, rows, nr) : SIZE_MAX;
 
-	put_figures(out, &sum, amount, export->view->opts.color);
+	put_figures(out, export, &sum, amount);
 	put_places(out, export, rows[0].i, 0, common, "");
 	if (process)
 		fprintf(out, "    %s\n", process);
-	put_interval(out, &sum);
+	put_interval(out, &sum, growth_shapes_tell(&export->leaks->chosen));
 	put_remark(out, &sum);
 	arena_hint_print(out, export, &sum, amount);
 	if (nr > 1)

@@ -93,7 +93,7 @@ static struct growth_stack sum_of_stacks(const struct report_data *export,
 	struct growth_stack sum = {0}, all = growth_of_all(growth);
 
 	for (size_t i = 0; i < export->view->nr; i++) {
-		struct growth_stack stack = growth_of(growth, export->view->chosen[i]);
+		struct growth_stack stack = growth_of(growth, &export->view->chosen[i], 1);
 
 		for (size_t at = 0; at < growth->slices; at++) {
 			sum.bytes[at] += stack.bytes[at];

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "report/context/memory_answer.h"
 #include "report/context/sampling_text.h"
 #include "report/stats/growth_shape.h"
 
@@ -38,6 +39,39 @@ static void put_count(struct json *json, const char *name, uint64_t blocks)
 	json_close(json, '}');
 }
 
+/* Those whose size is known have it beside them. */
+static void put_older(struct json *json, const struct report_data *export)
+{
+	const struct live_totals *totals = &export->leaks->totals;
+	uint64_t of_sample = replay_older_in_sample(export->leaks, export->meta);
+
+	if (export->meta->whole_life)
+		put_count(json, "unknown frees", totals->unknown_frees);
+	else if (of_sample)
+		put_count(json, "older blocks freed, by estimate", of_sample);
+	else if (totals->older.blocks)
+		page_head_amount(json, "older blocks freed", totals->older);
+	if (!export->meta->whole_life)
+		put_count(json, "older blocks freed, of unknown size",
+			  totals->unknown_frees - totals->older.blocks);
+}
+
+/* What is outstanding, less the older blocks that were freed; it may be below zero. */
+static void put_net(struct json *json, const struct report_data *export)
+{
+	const struct live_totals *totals = &export->leaks->totals;
+	uint64_t of_sample = replay_older_in_sample(export->leaks, export->meta);
+	struct live_amount net = live_net(totals);
+
+	if (export->meta->whole_life || (!of_sample && !totals->unknown_frees))
+		return;
+	json_open(json, of_sample ? "net, by estimate" : "net", '{');
+	json_signed(json, "blocks", (int64_t)(net.blocks - of_sample));
+	if (!of_sample)
+		json_signed(json, "bytes", (int64_t)net.bytes);
+	json_close(json, '}');
+}
+
 /* The rows of the page's table: what the summary of text lists, by the names that are shown. */
 static void put_totals(struct json *json, const struct report_data *export)
 {
@@ -46,14 +80,14 @@ static void put_totals(struct json *json, const struct report_data *export)
 	json_open(json, "totals", '{');
 	page_head_amount(json, "allocated", totals->allocated);
 	page_head_amount(json, "freed", totals->freed);
-	put_count(json, export->meta->whole_life ? "unknown frees" : "older blocks freed",
-		  totals->unknown_frees);
+	put_older(json, export);
 	put_count(json, "inherited blocks freed", totals->inherited_frees);
 	put_some(json, "implied frees", totals->implied);
 	put_some(json, "gone at exec", totals->gone);
 	page_head_amount(json, "outstanding", totals->outstanding);
 	put_some(json, "reserved, needs no memory", totals->reserved);
 	put_some(json, "given back by madvise", totals->given_back);
+	put_net(json, export);
 	put_some(json, "suspect", export->leaks->suspects);
 	page_head_amount(json, "shown", view_shown(export->view));
 	put_some(json, "left out by top", export->view->left_out_amount);
@@ -104,6 +138,7 @@ static void put_shapes(struct json *json)
 
 int page_head_put(struct json *json, const struct report_data *export)
 {
+	struct memory_answer memory;
 	char *chosen;
 	int err = put_title(json, export->meta);
 
@@ -113,6 +148,14 @@ int page_head_put(struct json *json, const struct report_data *export)
 		return -ENOMEM;
 	json_text(json, "shown", chosen);
 	free(chosen);
+	if (memory_answer(&memory, export))
+		return -ENOMEM;
+	if (memory.what) {
+		json_text(json, "memory_answer", memory.what);
+		json_text(json, "memory_reason", memory.why);
+	}
+	free(memory.what);
+	json_bool(json, "growth_told", growth_shapes_tell(&export->leaks->chosen));
 	put_totals(json, export);
 	put_recording(json, export);
 	put_shapes(json);

@@ -135,4 +135,13 @@ void replay_free(struct replay *leaks);
  * worst of all passes is kept.  All zero is before the first. */
 void condition_merge(struct mlk_condition *all, const struct mlk_condition *pass);
 
+/* Of a sample that was recorded later than from the first allocation: about how many older blocks
+ * were freed, whose frees are not in the trace.  All allocations less all frees are what really
+ * came to be outstanding; what the sample says of that is more by those.  Else 0. */
+uint64_t replay_older_in_sample(const struct replay *leaks, const struct mlk_meta *meta);
+
+/* Are the frees of older blocks in the trace?  Where a part of the blocks is recorded, frees of all
+ * others are left out. */
+bool replay_knows_older(const struct replay *leaks, const struct mlk_meta *meta);
+
 #endif

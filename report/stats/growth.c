@@ -44,6 +44,7 @@ static void widen_cohorts(uint32_t cohorts[GROWTH_SLICES])
 static void widen_slices(struct growth *growth)
 {
 	growth->width_ns *= 2;
+	replaced_widen(&growth->replaced);
 	widen_track(&growth->sum);
 	for (size_t i = 0; i < growth->nr; i++) {
 		widen_track(&growth->all[i]);
@@ -102,11 +103,16 @@ static void count_lifetime(struct growth_track *track, const struct live_change 
 	uint64_t us = change->event->time_ns > block->time_ns
 			      ? (change->event->time_ns - block->time_ns) / 1000
 			      : 0;
-	int i = 0;
+	int i = 0, part;
 
 	while (i < GROWTH_LIFETIMES - 1 && us >> i)
 		i++;
 	track->lifetimes[i] += change->more.blocks; /* of a sample: what it represents */
+	/* behind the leading bit of the time */
+	part = (int)((i ? us << GROWTH_PART_BITS >> (i - 1) : 0) % GROWTH_PARTS);
+	if (++track->parts[i][part] == UINT8_MAX)
+		for (int at = 0; at < GROWTH_PARTS; at++)
+			track->parts[i][at] /= 2;
 }
 
 /* Blocks come and go by the slice in which they were allocated; a part of a mapping is no block. */
@@ -150,7 +156,8 @@ void growth_changed(void *arg, const struct live_change *change)
 	if (growth->failed)
 		return;
 	if (change->sum == LIVE_OLDER)
-		replaced_changed(&growth->replaced, change);
+		replaced_changed(&growth->replaced, change,
+				 slice_of(growth, change->event ? change->event->time_ns : 0));
 	if (!change->event || (!outstanding && change->sum != LIVE_FREED))
 		return;
 	slice = slice_of(growth, change->event->time_ns);
@@ -164,44 +171,16 @@ void growth_changed(void *arg, const struct live_change *change)
 	if (!outstanding)
 		return;
 	count_cohort(growth, track, change);
+	if (!growth->first_ns)
+		growth->first_ns = change->event->time_ns;
 	add_to_track(track, slice, more);
 	add_to_track(&growth->sum, slice, more);
-}
-
-/* The first class of lifetimes that are at least 1 / @part of the recording. */
-static int first_old(const struct growth *growth, uint64_t part)
-{
-	uint64_t old_us = growth->width_ns * growth->slices / 1000 / part;
-	int i = 1;
-
-	while (i < GROWTH_LIFETIMES - 1 && (uint64_t)1 << (i - 1) < old_us)
-		i++;
-	return i;
-}
-
-static uint64_t count_frees(const struct growth_track *track, int first)
-{
-	uint64_t all = 0;
-
-	for (int i = first; i < GROWTH_LIFETIMES; i++)
-		all += track->lifetimes[i];
-	return all;
-}
-
-/* How many blocks of a sample stand for one of its estimates. */
-static double samples_a_block(const struct growth_track *track)
-{
-	double given = 0;
-
-	for (size_t i = 0; i < GROWTH_SLICES; i++)
-		given += track->given[i];
-	return track->blocks ? given / (double)track->blocks : 1;
 }
 
 /* The share of its blocks that was freed at a great age. */
 static double old_share(const struct growth *growth, const struct growth_track *track)
 {
-	double frees = (double)count_frees(track, first_old(growth, 16));
+	double frees = (double)growth_frees(track, growth_first_old(growth, 16));
 
 	return track->blocks ? frees / (double)track->blocks : 0;
 }
@@ -212,6 +191,8 @@ static int settle_replaced(struct growth *growth, const struct live *live,
 	double *turnover = calloc(growth->nr + 1, sizeof(*turnover));
 	int err = turnover ? 0 : -ENOMEM;
 
+	growth->replaced.start_ns = growth->start_ns;
+	growth->replaced.width_ns = growth->width_ns;
 	for (size_t i = 0; i < growth->nr && !err; i++)
 		turnover[i] = old_share(growth, &growth->all[i]);
 	if (!err)
@@ -229,60 +210,6 @@ int growth_finish(struct growth *growth, const struct live *live, const struct c
 		fill_track(&growth->all[i], growth->slices);
 	fill_track(&growth->sum, growth->slices);
 	return growth->failed ? -ENOMEM : settle_replaced(growth, live, chosen, unsized);
-}
-
-/* What a stack is, without its lifetimes. */
-static struct growth_stack sums_of(const struct growth *growth, const struct growth_track *track)
-{
-	struct growth_stack stack = {0};
-
-	memcpy(stack.bytes, track->bytes, growth->slices * sizeof(*stack.bytes));
-	memcpy(stack.most, track->most, growth->slices * sizeof(*stack.most));
-	return stack;
-}
-
-struct growth_stack growth_of_all(const struct growth *growth)
-{
-	return sums_of(growth, &growth->sum);
-}
-
-/* So long at most half of the @all blocks lived that are in the classes from @first on. */
-static uint64_t median_of(const struct growth_track *track, int first, uint64_t all)
-{
-	uint64_t below = 0, ns = 0;
-
-	for (int i = first; i < GROWTH_LIFETIMES && 2 * below < all; i++) {
-		below += track->lifetimes[i];
-		ns = (uint64_t)1000 << i;
-	}
-	return ns;
-}
-
-struct growth_stack growth_of(const struct growth *growth, uint32_t number)
-{
-	struct growth_stack stack = {0};
-	const struct growth_track *track;
-	uint64_t all;
-	int old = first_old(growth, 16);
-
-	if (number >= growth->nr)
-		return stack;
-	track = &growth->all[number];
-	stack = sums_of(growth, track);
-	all = count_frees(track, 0);
-	stack.has_lifetime = all > 0;
-	stack.lifetime_ns = median_of(track, 0, all);
-	for (size_t at = 0; at < growth->slices; at++) {
-		stack.given[at] = track->given[at];
-		stack.kept[at] = track->given[at] - track->gone[at];
-	}
-	stack.old_blocks = count_frees(track, old);
-	stack.old_age_ns = median_of(track, old, stack.old_blocks);
-	stack.old_frees = (double)stack.old_blocks * samples_a_block(track);
-	stack.late_frees =
-		(double)count_frees(track, first_old(growth, 4)) * samples_a_block(track);
-	stack.replaced = replaced_of(&growth->replaced, number);
-	return stack;
 }
 
 void growth_free(struct growth *growth)

@@ -9,23 +9,25 @@
 #include "report/live/live.h"
 #include "report/stats/replaced.h"
 
-#define GROWTH_SLICES	 32
+#define GROWTH_SLICES	 REPLACED_SLICES
 #define GROWTH_LIFETIMES 45 /* powers of two in microseconds: up to a year */
+#define GROWTH_PART_BITS 3  /* of each of these equal parts: */
+#define GROWTH_PARTS	 (1 << GROWTH_PART_BITS)
 
 /* What is known of one stack. */
 struct growth_stack {
 	uint64_t bytes[GROWTH_SLICES]; /* outstanding at the end of each slice */
 	uint64_t most[GROWTH_SLICES];  /* most that was outstanding within it */
 	bool has_lifetime;	       /* blocks of it were freed */
-	uint64_t lifetime_ns; /* so long at most half of these lived; rounded up to 2^n us, so at
-			       * most twice the true one */
+	uint64_t lifetime_ns;	       /* about so long half of these lived: 7 % more or less */
 	/* By the slice of their allocation, as they are in the trace, so in a sample not
 	 * weighted: blocks, and those of them that are outstanding at the end. */
 	uint32_t given[GROWTH_SLICES], kept[GROWTH_SLICES];
 	uint64_t old_blocks; /* those freed at an age of a sixteenth of the recording or more */
 	double old_frees, late_frees; /* the same, and from a quarter of it on, not weighted */
-	uint64_t old_age_ns;	      /* so long at most half of these lived, as lifetime_ns */
+	uint64_t old_age_ns;	      /* so long half of these lived, as lifetime_ns */
 	struct live_amount replaced;  /* outstanding in the place of older blocks: replaced.h */
+	float replaced_then[GROWTH_SLICES]; /* bytes of it, for frees up to each slice's end */
 };
 
 /* The same while the trace is replayed. */
@@ -37,13 +39,15 @@ struct growth_track {
 	size_t nr;
 	uint64_t lifetimes[GROWTH_LIFETIMES]; /* blocks that lived less than 2^i us, and not less
 					     than half of it */
-	uint64_t blocks;		      /* allocated */
+	uint8_t parts[GROWTH_LIFETIMES][GROWTH_PARTS];	    /* shares of them that lived so long */
+	uint64_t blocks;				    /* allocated */
 	uint32_t given[GROWTH_SLICES], gone[GROWTH_SLICES]; /* blocks, by slice of allocation */
 };
 
 /* Of all stacks; slices is set by growth_finish(), and the last of them may be cut. */
 struct growth {
 	uint64_t start_ns, width_ns;
+	uint64_t first_ns; /* of the first change of what is outstanding; 0: there was none */
 	size_t slices;
 	struct growth_track sum;  /* of all stacks */
 	struct growth_track *all; /* by number of stack */
@@ -53,7 +57,8 @@ struct growth {
 	bool failed;	     /* memory was short: then nothing is kept */
 };
 
-/* Nothing happened yet; time is counted from the first change.  *@out is NULL on failure.
+/* Nothing happened yet; time is counted from start_ns if that is set, else
+ * from the first change.  *@out is NULL on failure.
  * Returns 0 or -ENOMEM. */
 int growth_new(struct growth **out);
 
@@ -65,8 +70,14 @@ void growth_changed(void *growth, const struct live_change *change);
 int growth_finish(struct growth *growth, const struct live *live, const struct chosen *chosen,
 		  uint64_t unsized);
 
-/* After growth_finish(): what is known of stack @number; all zero if nothing. */
-struct growth_stack growth_of(const struct growth *growth, uint32_t number);
+/* The first class of lifetimes that are at least 1 / @part of the recording. */
+int growth_first_old(const struct growth *growth, uint64_t part);
+
+/* Blocks of @track that were freed in the lifetimes of class @first or more. */
+uint64_t growth_frees(const struct growth_track *track, int first);
+
+/* After growth_finish(): what is known of the @nr stacks @numbers together; all zero if nothing. */
+struct growth_stack growth_of(const struct growth *growth, const uint32_t *numbers, size_t nr);
 
 /* After growth_finish(): the same of all stacks together, without a lifetime.  What was most of all
  * of them was there at one moment; the sum of what was most of each need not have been. */

@@ -7,10 +7,14 @@
 #include "report/stats/growth_shape.h"
 
 #include <math.h>
+#include <stdbool.h>
 
+#define LEAST_NS    1000000000u
 #define SIGNIFICANT 3.0	 /* standard errors */
 #define CERTAIN	    8.0	 /* difference of the logarithms of two likelihoods */
 #define LATE	    0.1	 /* share of the old blocks that were freed at last */
+#define SOME_LATE   0.01 /* the same, from which on they may all be freed some time */
+#define FEW	    3	 /* blocks, which may be chance */
 #define REPLACED    0.8	 /* share of what is outstanding */
 #define EXPLAINED   0.3	 /* share of the growth */
 #define FILLING	    1.05 /* times what there was at half of the time, and by chance: */
@@ -22,6 +26,9 @@ static const struct {
 	[SHAPE_GROWING] = {"growing",
 			   "more was outstanding after each quarter of the recording than "
 			   "before it: as a leak does"},
+	[SHAPE_UNCLEAR] = {"unclear",
+			   "it grew, but this recording is too short, or too small a part was "
+			   "chosen of it, to tell a leak from a cache: record for longer"},
 	[SHAPE_LATE] = {"late",
 			"nothing before the last quarter: too new to tell; record for longer"},
 	[SHAPE_UNEVEN] = {"uneven",
@@ -57,12 +64,39 @@ static size_t slice_at(const struct growth *growth, uint64_t time_ns)
 	return slice < last ? slice : last;
 }
 
+/* The end of the time in which what was chosen can have been allocated. */
+static uint64_t end_of(const struct chosen *chosen)
+{
+	return chosen->given_to_ns < chosen->end_ns ? chosen->given_to_ns : chosen->end_ns;
+}
+
+bool growth_time_is_short(const struct chosen *chosen)
+{
+	return end_of(chosen) < chosen->start_ns + LEAST_NS;
+}
+
+bool growth_shapes_tell(const struct chosen *chosen)
+{
+	return !growth_time_is_short(chosen) && chosen->given_from_ns <= chosen->start_ns;
+}
+
 struct growth_span growth_span_of(const struct growth *growth, const struct chosen *chosen)
 {
-	size_t first = slice_at(growth, chosen->given_from_ns);
+	uint64_t from_ns =
+		chosen->given_from_ns > growth->first_ns ? chosen->given_from_ns : growth->first_ns;
+	size_t first = slice_at(growth, from_ns);
 	size_t last = slice_at(growth, chosen->given_to_ns);
 
-	return (struct growth_span){first, last >= first ? last - first + 1 : 1};
+	uint64_t until_ns = growth->start_ns + (last + 1) * growth->width_ns;
+	uint64_t end_ns = end_of(chosen);
+
+	return (struct growth_span){
+		.first = first,
+		.nr = last >= first ? last - first + 1 : 1,
+		.missing_ns = end_ns < until_ns && until_ns - end_ns < growth->width_ns
+				      ? until_ns - end_ns
+				      : 0,
+	};
 }
 
 /* What was outstanding after so many quarters of the time. */
@@ -72,6 +106,15 @@ static uint64_t after(const struct growth_stack *stack, const struct growth_span
 	size_t end = span->first + span->nr * quarters / 4;
 
 	return end ? stack->bytes[end - 1] : 0;
+}
+
+/* How much of it was in the place of older blocks that had been freed then. */
+static double replaced_after(const struct growth_stack *stack, const struct growth_span *span,
+			     size_t quarters)
+{
+	size_t end = span->first + span->nr * quarters / 4;
+
+	return end ? stack->replaced_then[end - 1] : 0;
 }
 
 /* Blocks of one quarter of the time: allocated, and of these kept. */
@@ -138,6 +181,14 @@ static double likelihood_of_decay(const struct cohort q[4])
 	       likelihood(&q[2], second * ratio);
 }
 
+/* Does as much of the first quarter stay as of the second, and not by decay? */
+static bool is_plateau(const struct cohort q[4])
+{
+	return q[0].given > 0 && q[1].given > 0 && q[2].given > 0 &&
+	       below(&q[0], &q[1]) <= SIGNIFICANT &&
+	       likelihood_of_stay(q) > likelihood_of_decay(q) + CERTAIN;
+}
+
 /* Do old blocks stay?  If some of them are freed, only as many blocks of the first quarter being
  * left as of the second can speak for it. */
 static bool old_ones_stay(const struct growth_stack *stack, const struct cohort q[4])
@@ -148,8 +199,7 @@ static bool old_ones_stay(const struct growth_stack *stack, const struct cohort 
 	if (q[0].given + q[1].given > 0 && old <= 0)
 		return false;
 	if (q[0].given > 0 && q[1].given > 0 && q[2].given > 0 && late >= LATE * (late + old))
-		return below(&q[0], &q[1]) <= SIGNIFICANT &&
-		       likelihood_of_stay(q) > likelihood_of_decay(q) + CERTAIN;
+		return is_plateau(q);
 	if (below(&q[0], &q[2]) <= SIGNIFICANT)
 		return true;
 	/* fewer were kept then, but none of them was freed when it was old */
@@ -175,6 +225,19 @@ static bool is_leak_by_age(const struct growth_stack *stack, const struct growth
 	for (size_t i = 0; i < 4; i++)
 		q[i] = cohort_of(stack, span, i);
 	return old_ones_stay(stack, q) && explains_growth(stack, span, q);
+}
+
+/* Most blocks stay, but some were freed when they were nearly as old as the recording: a cache
+ * that needs far longer until it is full does so, too. */
+static bool is_unclear(const struct growth_stack *stack, const struct growth_span *span)
+{
+	double late = stack->late_frees, old;
+	struct cohort q[4];
+
+	for (size_t i = 0; i < 4; i++)
+		q[i] = cohort_of(stack, span, i);
+	old = q[0].kept + q[1].kept;
+	return late >= FEW && late >= SOME_LATE * (late + old) && !is_plateau(q);
 }
 
 static bool is_replacing(const struct growth_stack *stack, const struct growth_span *span)
@@ -204,7 +267,7 @@ enum growth_shape growth_shape_of(const struct growth_stack *stack, const struct
 	if (q4 > q2 && is_replacing(stack, span))
 		return SHAPE_REPLACING;
 	if (q1 < q2 && q2 < q3 && q3 < q4 && leaks)
-		return SHAPE_GROWING;
+		return is_unclear(stack, span) ? SHAPE_UNCLEAR : SHAPE_GROWING;
 	if (!q1 && !q2 && !q3)
 		return SHAPE_LATE;
 	if (q4 <= q2)
@@ -217,9 +280,10 @@ enum growth_shape growth_shape_of(const struct growth_stack *stack, const struct
 double growth_rate_of(const struct growth_stack *stack, const struct growth_span *span,
 		      uint64_t width_ns)
 {
-	uint64_t now = after(stack, span, 4);
-	double seconds = (double)(span->nr - span->nr / 2) * (double)width_ns / 1e9;
-	double net = now ? 1 - (double)stack->replaced.bytes / (double)now : 1;
+	uint64_t ns = (span->nr - span->nr / 2) * width_ns;
+	double seconds = (double)(ns > span->missing_ns ? ns - span->missing_ns : width_ns) / 1e9;
+	double more = (double)after(stack, span, 4) - (double)after(stack, span, 2);
+	double replaced = replaced_after(stack, span, 4) - replaced_after(stack, span, 2);
 
-	return ((double)now - (double)after(stack, span, 2)) / seconds * fmax(net, 0);
+	return (more > 0 ? fmax(more - replaced, 0) : more) / seconds;
 }

@@ -27,8 +27,14 @@ static struct replaced_pair *pair_of(struct replaced *replaced, uint32_t stack, 
 	return NULL;
 }
 
+static void note_time(struct replaced_times *times, size_t slice, uint64_t blocks)
+{
+	times->then[slice] += (uint32_t)blocks;
+	times->blocks += blocks;
+}
+
 /* A free is next to what its thread allocated before it; or else to what took the hole. */
-void replaced_changed(struct replaced *replaced, const struct live_change *change)
+void replaced_changed(struct replaced *replaced, const struct live_change *change, size_t slice)
 {
 	const struct live_block *older = change->older;
 	uint32_t class = class_of(change->block->size);
@@ -36,18 +42,38 @@ void replaced_changed(struct replaced *replaced, const struct live_change *chang
 	struct replaced_pair *pair =
 		pair_of(replaced, before ? older->stack : change->block->stack, class);
 
-	replaced->older[class] += change->more.blocks;
+	note_time(&replaced->older[class], slice, change->more.blocks);
 	if (pair)
 		pair->paired += change->more.blocks;
 }
 
+static void widen_times(struct replaced_times *times)
+{
+	for (size_t at = 0; at < REPLACED_SLICES; at++)
+		times->then[at] = at < REPLACED_SLICES / 2
+					  ? times->then[2 * at] + times->then[2 * at + 1]
+					  : 0;
+}
+
+void replaced_widen(struct replaced *replaced)
+{
+	for (size_t class = 0; class < REPLACED_CLASSES; class ++)
+		if (replaced->older[class].blocks)
+			widen_times(&replaced->older[class]);
+}
+
 static void note_unsized(void *arg, const struct live_block *block)
 {
+	struct replaced *replaced = arg;
 	struct replaced_pair *pair =
 		block->known ? pair_of(arg, block->stack, class_of(block->size)) : NULL;
+	uint64_t start = replaced->start_ns, slice;
 
-	if (pair)
-		pair->unsized++;
+	if (!pair)
+		return;
+	slice = block->time_ns > start ? (block->time_ns - start) / replaced->width_ns : 0;
+	note_time(&replaced->unsized, slice < REPLACED_SLICES ? slice : REPLACED_SLICES - 1, 1);
+	pair->unsized++;
 }
 
 static void note_outstanding(void *arg, const struct live_block *block)
@@ -89,16 +115,24 @@ static int compare_claims(const void *a, const void *b)
 	return x->pair->stack < y->pair->stack ? -1 : 1;
 }
 
+/* So many @bytes of @credit are in the place of blocks that were freed at such @times. */
+static void spread(struct replaced_credit *credit, const struct replaced_times *times, double bytes)
+{
+	for (size_t at = 0; at < REPLACED_SLICES && times->blocks; at++)
+		credit->then[at] += (float)(bytes * times->then[at] / (double)times->blocks);
+}
+
 /* Give @claim what is left of its class, and of those without a size what is next to it or, if it
  * frees its own blocks, any. */
 static void give_credit(struct replaced *replaced, const struct claim *claim, uint64_t *unsized)
 {
 	const struct replaced_pair *pair = claim->pair;
-	uint64_t *left = &replaced->older[pair->class], want = pair->amount.blocks;
+	uint64_t *left = &replaced->left[pair->class], want = pair->amount.blocks;
 	uint64_t sized = want < *left ? want : *left, rest = want - sized;
 	uint64_t others =
 		claim->turnover > 0 && *unsized > pair->unsized ? *unsized : pair->unsized;
-	struct live_amount *credit;
+	double bytes = want ? (double)pair->amount.bytes / (double)want : 0;
+	struct replaced_credit *credit;
 
 	if (!want || (claim->turnover == 0 && claim->nearness < NEARNESS))
 		return;
@@ -106,9 +140,10 @@ static void give_credit(struct replaced *replaced, const struct claim *claim, ui
 	*left -= sized;
 	*unsized -= rest < *unsized ? rest : *unsized;
 	credit = &replaced->credit[pair->stack];
-	credit->blocks += sized + rest;
-	credit->bytes +=
-		(uint64_t)((double)pair->amount.bytes * (double)(sized + rest) / (double)want);
+	credit->amount.blocks += sized + rest;
+	credit->amount.bytes += (uint64_t)(bytes * (double)(sized + rest));
+	spread(credit, &replaced->older[pair->class], bytes * (double)sized);
+	spread(credit, &replaced->unsized, bytes * (double)rest);
 }
 
 int replaced_finish(struct replaced *replaced, const struct live *live, const struct chosen *chosen,
@@ -117,6 +152,8 @@ int replaced_finish(struct replaced *replaced, const struct live *live, const st
 	struct claim *claims;
 	size_t nr = 0;
 
+	for (size_t class = 0; class < REPLACED_CLASSES; class ++)
+		replaced->left[class] = replaced->older[class].blocks;
 	live_each_older(live, note_unsized, replaced);
 	chosen_each(chosen, live, note_outstanding, replaced);
 	claims = calloc(replaced->nr + 1, sizeof(*claims));
@@ -139,9 +176,9 @@ int replaced_finish(struct replaced *replaced, const struct live *live, const st
 	return 0;
 }
 
-struct live_amount replaced_of(const struct replaced *replaced, uint32_t stack)
+struct replaced_credit replaced_of(const struct replaced *replaced, uint32_t stack)
 {
-	return stack < replaced->nr_credit ? replaced->credit[stack] : (struct live_amount){0, 0};
+	return stack < replaced->nr_credit ? replaced->credit[stack] : (struct replaced_credit){0};
 }
 
 void replaced_release(struct replaced *replaced)

@@ -4,16 +4,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "report/base/sizes.h"
 #include "report/base/text.h"
 
 #define MOST_SHOWN   3		      /* groups of stacks */
-#define LEAST_NS     1000000000u      /* a rate of less says nothing of an hour */
 #define MIB_PER_HOUR (60 / 1048576.0) /* of a byte a minute */
-
-bool growth_is_told(const struct report_data *export)
-{
-	return report_data_duration(export) >= LEAST_NS;
-}
 
 /* Print the innermost functions of the view's stack @i. */
 static void print_innermost(FILE *out, const struct report_data *export,
@@ -53,7 +48,7 @@ static double growth_of_rows(const struct growth_rows *rows, size_t *nr)
 static void print_replacing(FILE *out, const struct report_data *export,
 			    const struct growth_rows *rows)
 {
-	char bytes[TEXT_NUMBER_MAX], number[TEXT_NUMBER_MAX];
+	char bytes[SIZE_TEXT_MAX], number[TEXT_NUMBER_MAX];
 	size_t first = 0, end, groups = 0;
 	struct live_amount amount;
 
@@ -65,16 +60,65 @@ static void print_replacing(FILE *out, const struct report_data *export,
 		return;
 	amount = growth_rows_amount(export, &rows->all[first], end - first);
 	fprintf(out,
-		"  replacing      %s bytes in %s %s: as many older blocks were freed, so this did "
+		"  replacing      %s in %s %s: as many older blocks were freed, so this did "
 		"not grow\n",
-		text_number(bytes, amount.bytes), text_number(number, end - first),
+		size_text(bytes, amount.bytes), text_number(number, end - first),
 		end - first == 1 ? "stack" : "stacks");
 	for (; first < end && groups < MOST_SHOWN; groups++) {
 		size_t nr = growth_rows_in_group(rows, first);
 
 		amount = growth_rows_amount(export, &rows->all[first], nr);
-		fprintf(out, "    %s bytes: ", text_number(bytes, amount.bytes));
+		fprintf(out, "    %s: ", size_text(bytes, amount.bytes));
 		print_innermost(out, export, rows, rows->all[first].i);
+		fputc('\n', out);
+		first += nr;
+	}
+	if (first < end)
+		fprintf(out, "    and %s more\n", text_number(number, end - first));
+}
+
+bool growth_is_told(const struct report_data *export)
+{
+	return growth_shapes_tell(&export->leaks->chosen);
+}
+
+/* Why nothing can be told of growth; NULL: it can. */
+static const char *why_not_told(const struct report_data *export)
+{
+	const struct chosen *chosen = &export->leaks->chosen;
+
+	if (growth_time_is_short(chosen))
+		return "less than a second";
+	return growth_shapes_tell(chosen)
+		       ? NULL
+		       : "blocks that were given out from some moment on, which all "
+			 "grow from nothing";
+}
+
+/* What grew, but in so short a time that it may as well be a cache. */
+static void print_unclear(FILE *out, const struct report_data *export,
+			  const struct growth_rows *rows)
+{
+	char number[TEXT_NUMBER_MAX];
+	size_t first = 0, end, groups = 0;
+
+	while (first < rows->nr && rows->all[first].shape < SHAPE_UNCLEAR)
+		first++;
+	for (end = first; end < rows->nr && rows->all[end].shape == SHAPE_UNCLEAR;)
+		end++;
+	if (first == end)
+		return;
+	fprintf(out,
+		"  unclear        %s %s grew: the recording is short for the age at which %s "
+		"blocks are freed\n",
+		text_number(number, end - first), end - first == 1 ? "stack" : "stacks",
+		end - first == 1 ? "its" : "their");
+	for (; first < end && groups < MOST_SHOWN; groups++) {
+		size_t nr = growth_rows_in_group(rows, first);
+		struct growth_row row = growth_rows_sum(export, &rows->all[first], nr);
+
+		fprintf(out, "    %+.1f MiB/h: ", row.per_minute * MIB_PER_HOUR);
+		print_innermost(out, export, rows, row.i);
 		fputc('\n', out);
 		first += nr;
 	}
@@ -89,10 +133,6 @@ static void print_answer(FILE *out, const struct report_data *export,
 	size_t growing, shown = 0;
 	double sum = growth_of_rows(rows, &growing);
 
-	if (!growth_is_told(export)) {
-		fputs("  growing        not told: the recording lasted less than a second\n", out);
-		return;
-	}
 	if (!growing) {
 		fputs("  growing        nothing: no stack had more after each quarter of the "
 		      "recording, and kept its old blocks\n",
@@ -119,7 +159,14 @@ static void print_answer(FILE *out, const struct report_data *export,
 void print_growth_answer(FILE *out, const struct report_data *export,
 			 const struct growth_rows *rows)
 {
+	const char *why_not = why_not_told(export);
+
+	if (why_not) {
+		fprintf(out, "  growing        not told of %s\n", why_not);
+		return;
+	}
 	print_answer(out, export, rows);
+	print_unclear(out, export, rows);
 	print_replacing(out, export, rows);
 }
 
@@ -130,7 +177,7 @@ bool print_growing(FILE *out, const struct report_data *export, const struct gro
 	struct growth_row row;
 
 	growth_of_rows(rows, &growing);
-	if (!growing || !growth_is_told(export))
+	if (!growing || why_not_told(export))
 		return false;
 	nr = growth_rows_in_group(rows, 0);
 	row = growth_rows_sum(export, rows->all, nr);
@@ -145,9 +192,11 @@ bool print_growing(FILE *out, const struct report_data *export, const struct gro
 
 void print_growth_line(FILE *out, const struct report_data *export, const struct growth_rows *rows)
 {
+	const char *why_not = why_not_told(export);
+
 	fputc('\n', out);
-	if (!growth_is_told(export))
-		fputs("growing: not told of less than a second", out);
+	if (why_not)
+		fprintf(out, "growing: not told of %s", why_not);
 	else if (!print_growing(out, export, rows))
 		fputs("nothing grew all the time", out);
 	fputs("; to see how stacks grew: mleak report --growth ", out);

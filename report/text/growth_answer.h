@@ -4,7 +4,7 @@
 
 #include "report/context/growth_rows.h"
 
-/* Was it recorded for long enough to tell of growth? */
+/* Can shapes say what grows? */
 bool growth_is_told(const struct report_data *export);
 
 /* Print it as lines of the summary: the growth of all stacks that grow, and the first of them; and

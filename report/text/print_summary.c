@@ -129,6 +129,19 @@ static void print_older_sizes(FILE *out, const struct live_amount *older)
 			text_number(blocks, older->blocks), size_text(bytes, older->bytes));
 }
 
+/* In a sample these frees are not in the trace, so their number is an estimate, as others are. */
+static void print_older_in_sample(const struct table *t, const struct replay *leaks, uint64_t older)
+{
+	char blocks[TEXT_NUMBER_MAX + 1];
+
+	if (!older)
+		return;
+	print_count(t, "older blocks", older,
+		    "  freed, by estimate, but allocated before the recording; of unknown sizes");
+	fprintf(t->out, "  %-*s%*s blocks, by estimate; of bytes it is not known\n", LABEL_WIDTH,
+		"net", t->count_width, net_text(blocks, leaks->totals.outstanding.blocks - older));
+}
+
 static void print_totals(const struct table *t, const struct live_totals *totals,
 			 struct live_amount suspect, bool whole_life)
 {
@@ -319,6 +332,7 @@ int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
 	print_suspect_times(out, leaks, meta->start_ns);
 	if (totals->unknown_frees && !meta->whole_life)
 		print_net(&t, totals);
+	print_older_in_sample(&t, leaks, replay_older_in_sample(leaks, meta));
 	print_sampling(out, meta, leaks);
 	print_losses(&t, leaks);
 	print_completeness(&t, leaks);

@@ -233,6 +233,26 @@ char *stack_names_line(const struct stack_names *named, uint32_t id, size_t colu
 	return NULL;
 }
 
+char *stack_names_key(const struct stack_names *named, uint32_t id, uint32_t process)
+{
+	struct dwunw_frame frames[STACK_MAX_FRAMES];
+	uint32_t path[VIEW_MAX_PATH] = {0};
+	size_t nr = labels_of(named, frames, frames_of(named, id, frames), path), len = 0;
+	char *text = NULL;
+	FILE *out = open_memstream(&text, &len);
+
+	if (!out)
+		return NULL;
+	fprintf(out, "%u %d", process, (int)dwunw_stack_status(named->source.dw, id));
+	/* labels differ in function, module or line */
+	for (size_t i = 0; i < nr; i++)
+		fprintf(out, " %x", path[i]);
+	if (!fclose(out))
+		return text;
+	free(text);
+	return NULL;
+}
+
 static void put_frame(const struct stack_names *named, struct json *json,
 		      const struct dwunw_frame *frame)
 {

@@ -30,6 +30,10 @@ void stack_names_print(const struct stack_names *named, FILE *out, uint32_t id, 
  * memory. */
 char *stack_names_line(const struct stack_names *named, uint32_t id, size_t columns);
 
+/* What distinguishes stack @id of @process, which was wanted, from those with other functions or
+ * lines.  Returns a string that the caller frees, or NULL when there is no memory. */
+char *stack_names_key(const struct stack_names *named, uint32_t id, uint32_t process);
+
 /* Write it as an array of frames, and whether it is complete, as members of the current object. */
 void stack_names_json(const struct stack_names *named, struct json *json, uint32_t id);
 

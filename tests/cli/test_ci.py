@@ -157,6 +157,26 @@ class GrowingTest(CiCase):
         whole = forge.small(GROWING, step=forge.SECOND).bytes()
         self.assertEqual(self.mleak("report", "--fail-on=growing", self.write("x.mlk", whole[:-1])).status, 1)
 
+    def test_of_less_than_a_second_nothing_is_told(self):
+        """As in the head of a report: in so short a time every program grows."""
+        trace = self.trace(forge.small(GROWING, step=forge.SECOND // 100))
+        early = ["--at", "0.6"]
+        table = self.mleak("report", "--growth", *early, trace).out
+        self.assertRegex(table, r"(?m)^unclear +[\d,]+ +\d+ +- +- ")
+        self.assertNotIn("\ngrowing", table.split("shape", 1)[1])
+        self.assertIn("\ngrowing: not told of less than a second; ", self.mleak("report", *early, trace).out)
+        result = self.mleak("report", "--fail-on=growing", *early, trace)
+        self.assertEqual(result.status, 0, result.err)
+        self.assert_one_message(result.err, naming="--fail-on growing is not told of less than a second")
+        self.assertEqual(self.mleak("report", "--fail-on=growing", "--strict", *early, trace).status, 2)
+
+    def test_of_a_part_of_the_time_nothing_is_told(self):
+        trace = self.trace(forge.small(GROWING, step=forge.SECOND))
+        result = self.mleak("report", "--fail-on=growing", "--between", "1,3", trace)
+        self.assertEqual((result.status, result.out), (2, ""))
+        self.assert_one_message(result.err, naming="--between")
+        self.assertEqual(self.mleak("report", "--fail-on=growing", "--between", "0,1h", trace).status, 1)
+
     def test_refusals(self):
         trace = self.trace(forge.small(GROWING, step=forge.SECOND))
         for args in (["--format=junit"], ["--format=heaptrack"], ["-n", "3"], ["--dump"], ["--addr", "1"]):

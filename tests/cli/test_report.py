@@ -96,6 +96,8 @@ class ReportTest(Case):
                              (["--dump", "--by", "size"], "--dump"),
                              (["--dump", "--function", "x"], "--dump"),
                              (["--dump", "--at", "1"], "--dump"),
+                             (["--at", "10", "--between", "5,10"], "--at and --between"),
+                             (["--between", "5,10", "--at", "10"], "--at and --between"),
                              (["--addr", "0x5", "--fail-on-leak"], "--fail-on-leak"),
                              (["--inverted", "--flat"], "--inverted"),
                              (["--inverted", "--growth"], "--inverted"),

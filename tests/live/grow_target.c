@@ -15,13 +15,11 @@
  * Each line of stdin is answered with its ticks, what the leaks have allocated so far, in blocks and
  * bytes, and how many ticks it was late at most since the line before.
  */
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "../say.h"
+#include "../ticks.h"
 
 #define F __attribute__((noipa))
 
@@ -133,14 +131,6 @@ F void one_tick(void)
 	tick++;
 }
 
-static long now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
 /* Fill what is full before anybody looks: a table, a list, sessions, and some of the cache. */
 static void warm_up(void)
 {
@@ -155,36 +145,16 @@ static void warm_up(void)
 	configure();
 }
 
-/* Answer a line of stdin; false at its end. */
-static int answer(void)
+static void answer(void)
 {
-	char line[64];
-	ssize_t len = read(0, line, sizeof(line));
-
-	if (len > 0)
-		say("%lu %lu %lu %lu %lu\n", tick, small_leaks, large_leaks,
-		    small_leaks * ROW + large_leaks * LARGE, latest);
-	latest = 0;
-	return len > 0;
+	say("%lu %lu %lu %lu %lu\n", tick, small_leaks, large_leaks,
+	    small_leaks * ROW + large_leaks * LARGE, latest);
 }
 
 int main(int argc, char **argv)
 {
-	long us = argc > 1 ? atol(argv[1]) : 1000, begun;
-	struct pollfd in = {.fd = 0, .events = POLLIN};
-
 	warm_up();
-	begun = now_us() - (long)tick * us;
 	say("ready\n");
-	for (;;) {
-		unsigned long due = (unsigned long)((now_us() - begun) / us);
-
-		if (due > tick && due - tick > latest)
-			latest = due - tick;
-		/* what is overdue is made up for */
-		while (tick <= due)
-			one_tick();
-		if (poll(&in, 1, us < 1000 ? 1 : (int)(us / 1000)) > 0 && !answer())
-			return 0;
-	}
+	ticks_run(argc > 1 ? atol(argv[1]) : 1000, &tick, &latest, one_tick, answer);
+	return 0;
 }

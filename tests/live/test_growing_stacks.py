@@ -116,7 +116,7 @@ class GrowingStacksTest(FaultCase):
         text = self.report(self.path("x.mlk"), "--growth")
         self.assertRegex(text, r"(?m)^    as many older blocks were freed as [\d,]+ of its blocks, [\d,]+ bytes$")
         self.assertIn("    hint: new_chunk gives these blocks out in parts;", text)
-        self.assertRegex(text, r"(?m)^    [\d,]+ of its blocks were freed at age \d+\.\d s \(median\)$")
+        self.assertRegex(text, r"(?m)^    [\d,]+ of its blocks were freed at age \d+\.\d m?s \(median\)$")
 
     def test_rows_for_people(self):
         self.record_evenly(self.record_whole, "-s", "4")

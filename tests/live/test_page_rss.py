@@ -1,5 +1,7 @@
 """A page of --format=html draws resident memory: that which a program has touched, of what it was given."""
 
+import csv
+import io
 import json
 import re
 import subprocess
@@ -25,8 +27,52 @@ int main(void)
 """ % (BYTES, BYTES)
 
 
+# What it takes is not of malloc; only at its end is there a block.
+MAPPED = """#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(void)
+{
+    char *p = (char *)syscall(SYS_mmap, 0, %d, 3, 0x22, -1, 0L);
+    for (int i = 0; i < 30; i++) {
+        memset(p + (long)i * (%d / 30), 1, %d / 30);
+        usleep(100000);
+    }
+    if (%d)
+        for (volatile char *q = malloc(10); q; q = 0)
+            *q = 1;
+    return 0;
+}
+"""
+
+
 @either_backend
 class PageRssTest(Case):
+    def of_mapped(self, ends_with_block):
+        source = self.write("mapped.c", (MAPPED % (BYTES, BYTES, BYTES, ends_with_block)).encode())
+        subprocess.run(["gcc", "-O0", "-o", self.path("mapped"), source], check=True)
+        return self.record(self.path("mapped"))[0]
+
+    def test_what_is_not_malloc_is_told(self):
+        trace = self.of_mapped(False)
+        head = self.report(trace)
+        what, why = re.search(r"\n  RSS +(grew by .*):\n    (.*)\n", head).groups()
+        data = pagetest.Page(self.report(trace, "--format=html")).data
+        self.assertEqual((data["memory_answer"], data["memory_reason"]), (what, why))
+        grown = int(re.search(r"grew by ([\d,]+) bytes", what)[1].replace(",", ""))
+        self.assertAlmostEqual(grown, BYTES, delta=BYTES // 3)  # the first sample may be late
+
+    def test_a_timeline_of_what_is_not_malloc_has_its_slices(self):
+        for ends_with_block in False, True:
+            trace = self.of_mapped(ends_with_block)
+            rows = list(csv.DictReader(io.StringIO(self.report(trace, "--timeline", "--format=csv"))))
+            self.assertGreaterEqual(len(rows), 16)
+            resident = [int(row["rss_bytes"]) for row in rows if row["rss_bytes"]]
+            self.assertEqual(resident, sorted(resident))
+            self.assertGreaterEqual(len(set(resident)), 3)
+            self.assertGreater(resident[-1] - resident[0], BYTES // 2)
+
     def test_resident_memory_is_what_was_touched(self):
         source = self.write("touch.c", SOURCE.encode())
         subprocess.run(["gcc", "-O1", "-o", self.path("touch"), source], check=True)

@@ -1,4 +1,5 @@
 /* test_report_growth_shape.c - which figures make a leak, a cache, a working set */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +11,7 @@
 
 #define SIZE 100
 
-static const struct growth_span all = {0, GROWTH_SLICES};
+static const struct growth_span all = {.nr = GROWTH_SLICES};
 
 /* In each slice @given blocks are allocated, of which at the end so many are left as @kept says by
  * quarters; what is outstanding rises by them. */
@@ -95,10 +96,49 @@ static void what_is_in_the_place_of_older_blocks_replaces(void **state)
 	/* 16 slices of a second with 10 blocks each */
 	assert_true(gross > 999 && gross < 1001);
 	stack.replaced = (struct live_amount){160, 160 * SIZE};
+	for (size_t i = 0; i < GROWTH_SLICES; i++)
+		stack.replaced_then[i] = (float)(i + 1) * 5 * SIZE;
 	assert_int_equal(growth_shape_of(&stack, &all, 0), SHAPE_GROWING);
-	assert_true(growth_rate_of(&stack, &all, 1000000000) < 501);
+	assert_true(fabs(growth_rate_of(&stack, &all, 1000000000) - gross / 2) < 1);
 	stack.replaced = (struct live_amount){300, 300 * SIZE};
 	assert_int_equal(growth_shape_of(&stack, &all, 0), SHAPE_REPLACING);
+}
+
+/* A full cache and a leak: the older blocks are gone before the second half. */
+static void older_blocks_of_the_first_half_do_not_slow_the_second(void **state)
+{
+	struct growth_stack stack = stack_of(10, (const uint32_t[]){10, 10, 10, 10});
+
+	(void)state;
+	stack.replaced = (struct live_amount){160, 160 * SIZE};
+	for (size_t i = 0; i < GROWTH_SLICES; i++)
+		stack.replaced_then[i] = fminf((float)(i + 1) * 10, 160) * SIZE;
+	assert_true(fabs(growth_rate_of(&stack, &all, 1000000000) - 10 * SIZE) < 1);
+}
+
+/* The last slice ends before it is over: what it has came in less time. */
+static void a_cut_slice_is_as_long_as_it_is(void **state)
+{
+	struct growth_stack stack = stack_of(10, (const uint32_t[]){10, 10, 10, 10});
+	struct growth_span cut = {.nr = GROWTH_SLICES, .missing_ns = 800000000};
+
+	(void)state;
+	/* 16 slices, of which the last has 2 blocks in a fifth of a second */
+	stack.bytes[GROWTH_SLICES - 1] -= 8 * SIZE;
+	assert_true(fabs(growth_rate_of(&stack, &cut, 1000000000) - 10 * SIZE) < 1);
+}
+
+/* One in thirty was freed, and late: a cache whose entries live for 30 times as long does so. */
+static void a_cache_that_needs_long_is_unclear(void **state)
+{
+	struct growth_stack stack = stack_of(100, (const uint32_t[]){97, 97, 98, 99});
+
+	(void)state;
+	stack.old_frees = 80;
+	stack.late_frees = 50;
+	assert_int_equal(growth_shape_of(&stack, &all, 0.03), SHAPE_UNCLEAR);
+	stack.old_frees = stack.late_frees = 2;
+	assert_int_equal(growth_shape_of(&stack, &all, 0.03), SHAPE_GROWING);
 }
 
 int main(void)
@@ -111,6 +151,9 @@ int main(void)
 		cmocka_unit_test(a_cache_of_which_age_takes_its_share_fills),
 		cmocka_unit_test(what_always_ends_is_steady),
 		cmocka_unit_test(what_is_in_the_place_of_older_blocks_replaces),
+		cmocka_unit_test(older_blocks_of_the_first_half_do_not_slow_the_second),
+		cmocka_unit_test(a_cut_slice_is_as_long_as_it_is),
+		cmocka_unit_test(a_cache_that_needs_long_is_unclear),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

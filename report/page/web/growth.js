@@ -17,7 +17,7 @@ function rate_of(item) {
 	return item.value.bytes / Math.max(range_to() - range_from(), 1e-9) * 60;
 }
 
-const is_told = () => !differs && +data.seconds >= 1 && rows.some(row => row.shape);
+const is_told = () => !differs && data.growth_told && rows.some(row => row.shape);
 
 function badge(text, title) { return element("span", {class_name: "badge " + text, text, title}); }
 
@@ -94,6 +94,12 @@ function heaviest_part(parts) {
 
 /* The answer in one sentence: its parts, and whether it is "bad" or "good". */
 function report_verdict() {
+	const [kind, ...parts] = blocks_verdict();
+	if (!data.memory_answer) return [kind, ...parts];
+	return ["bad", "RSS " + data.memory_answer + ": " + data.memory_reason + ". ", ...parts];
+}
+
+function blocks_verdict() {
 	const shown = data.totals.shown, grown = is_told() ? growing_groups() : [];
 	const sum = size_text(shown.bytes) + " in " + blocks_text(shown.blocks);
 	if (grown.length) {
@@ -102,9 +108,16 @@ function report_verdict() {
 			" (" + rate_text(grown[0].rate) + " since " + time_text(grown[0].since) + ")" +
 			(more ? ", and at " + number(more) + " more " + (more === 1 ? "place" : "places") : "") + "."];
 	}
+	if (!data.totals.allocated.blocks) return [data.memory_answer ? "bad" : "", "No allocation was recorded."];
 	if (!shown.blocks) return ["good", "Nothing is outstanding: each of the " + blocks_text(data.totals.allocated.blocks) + " was freed."];
 	if (!data.attached) return ["bad", ...heaviest_part([sum + " were not freed by the end of the recording"]), "."];
 	if (+data.seconds < 1) return ["", ...heaviest_part(["Recorded for less than a second, too short to tell what grows; " + sum + " are outstanding"]), "."];
+	if (data.attached && !data.growth_told)
+		return ["", ...heaviest_part(["Of blocks that were given out from some moment on it is not told what grows; " + sum + " are outstanding"]), "."];
+	const unclear = rows.filter(row => row.shape === "unclear").length;
+	if (unclear)
+		return ["", ...heaviest_part(["Recorded for too short a time to tell a leak from a cache at " + number(unclear) +
+			(unclear === 1 ? " stack" : " stacks") + " that grew; " + sum + " are outstanding"]), "."];
 	return ["good", ...heaviest_part(["Nothing grew all the time in " + time_text(+data.seconds) + "; " + sum +
 		" that were allocated meanwhile are outstanding"]), "."];
 }

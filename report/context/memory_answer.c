@@ -1,5 +1,8 @@
 /* memory_answer.c - see memory_answer.h */
-#include "report/text/memory_answer.h"
+#include "report/context/memory_answer.h"
+
+#include <errno.h>
+#include <stdlib.h>
 
 #include "report/base/sizes.h"
 #include "report/context/sampling_text.h"
@@ -8,7 +11,6 @@
 #define LEAST_BYTES  (16u << 20)
 #define TIMES	     2 /* so much more than was ever outstanding */
 #define SURE	     4 /* standard errors of a sample */
-#define LABEL	     "  RSS            "
 #define ELSEWHERE    "not the recorded blocks: stacks, mappings, older blocks, or another allocator"
 #define IS_NO_MALLOC "it is not malloc"
 
@@ -75,7 +77,7 @@ static enum mlk_memory_value what_grew(const struct mlk_memory *first,
 	return most;
 }
 
-void print_memory_answer(FILE *out, const struct report_data *export)
+int memory_answer(struct memory_answer *answer, const struct report_data *export)
 {
 	const struct replay *leaks = export->leaks;
 	const struct memory_process *process = the_process(leaks);
@@ -84,17 +86,33 @@ void print_memory_answer(FILE *out, const struct report_data *export)
 	char more[SIZE_TEXT_MAX], most[SIZE_TEXT_MAX];
 	double bytes, blocks;
 
+	*answer = (struct memory_answer){NULL, NULL};
 	if (!process || !is_complete(export) ||
 	    !find_ends(process, leaks->chosen.end_ns, &first, &last))
-		return;
+		return 0;
 	bytes = grown(first, last, MLK_MEMORY_RSS);
 	blocks = (double)leaks->figures->peak.bytes +
 		 SURE * (double)print_sampling_error(leaks->error.bytes);
 	if (bytes < LEAST_BYTES || bytes < TIMES * blocks)
-		return;
+		return 0;
 	part = what_grew(first, last);
-	fprintf(out, LABEL "grew by %s, most of it %s; at most %s were outstanding:\n",
-		size_text(more, whole_bytes(bytes)), mlk_memory_text(part),
-		size_text(most, whole_bytes(blocks)));
-	fprintf(out, "    %s\n", part == MLK_MEMORY_ANON ? ELSEWHERE : IS_NO_MALLOC);
+	if (asprintf(&answer->what, "grew by %s, most of it %s; at most %s were outstanding",
+		     size_text(more, whole_bytes(bytes)), mlk_memory_text(part),
+		     size_text(most, whole_bytes(blocks))) < 0) {
+		answer->what = NULL;
+		return -ENOMEM;
+	}
+	answer->why = part == MLK_MEMORY_ANON ? ELSEWHERE : IS_NO_MALLOC;
+	return 0;
+}
+
+int print_memory_answer(FILE *out, const struct report_data *export)
+{
+	struct memory_answer answer;
+	int err = memory_answer(&answer, export);
+
+	if (answer.what)
+		fprintf(out, "  RSS            %s:\n    %s\n", answer.what, answer.why);
+	free(answer.what);
+	return err;
 }
