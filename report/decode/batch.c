@@ -52,10 +52,10 @@ int batch_intern(const struct batch *batch, struct dwunw *dw, uint32_t **ids, si
 		if (!all)
 			return -ENOMEM;
 		*ids = all;
-		err = stack->caller ? dwunw_stack_add(dw, all[stack->caller], &stack->frame,
-						      &all[stack->id])
-				    : dwunw_stack_intern(dw, NULL, 0, stack->status,
-							 &all[stack->id]);
+		err = stack->caller
+			      ? dwunw_stack_add(dw, all[stack->caller], &stack->frame,
+						&all[stack->id])
+			      : dwunw_stack_intern(dw, NULL, 0, stack->status, &all[stack->id]);
 	}
 	return err;
 }

@@ -123,8 +123,8 @@ void worker_read(struct worker *worker, struct batch *batch)
 	if (batch->of_kernel)
 		batch->unwound.records = 0;
 	if (batch->unwound.records)
-		batch->err = unwound_chunk_read(worker->trace, worker->images, worker->stop_ns,
-						batch);
+		batch->err =
+			unwound_chunk_read(worker->trace, worker->images, worker->stop_ns, batch);
 	batch->own_ids = !batch->err;
 	unused = batch->unwound.records && batch->err == MLK_E_CORRUPT;
 	if (batch->err == MLK_E_CORRUPT) {

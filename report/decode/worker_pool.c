@@ -328,9 +328,8 @@ int worker_pool_next(struct worker_pool *pool, const struct batch **batch, const
 	if (done->err)
 		return done->err;
 	note_damage(&pool->damage, &done->condition);
-	err = done->own_ids
-		      ? batch_intern(done, pool->dw, &done->ids, &done->ids_room)
-		      : batch_intern(done, pool->dw, &place->by->ids, &place->by->ids_room);
+	err = done->own_ids ? batch_intern(done, pool->dw, &done->ids, &done->ids_room)
+			    : batch_intern(done, pool->dw, &place->by->ids, &place->by->ids_room);
 	finish_chunk(pool, done);
 	*batch = done;
 	*ids = done->own_ids ? done->ids : place->by->ids;

@@ -104,8 +104,7 @@ static struct mlk_entry stacks_of(const struct follow *f, const struct mlk_entry
 
 static int hold_chunk(struct follow *f, const struct mlk_chunk *chunk, uint64_t now_ns)
 {
-	struct held held = {
-		.chunk = entry_of(chunk), .crc = chunk->payload_crc, .seen_ns = now_ns};
+	struct held held = {.chunk = entry_of(chunk), .crc = chunk->payload_crc, .seen_ns = now_ns};
 
 	if (chunk->records & MLK_RECORD_UNWOUND)
 		f->stacks = held.chunk;

@@ -145,8 +145,9 @@ static int show_tables(struct top *top)
 	    (top->view.printed && top->last_ns == follow_last_ns(top->view.follow)))
 		return err;
 	/* a trace that comes by a pipe may be from another day */
-	return print_table(top, top->by_events || top->view.leaks->condition.ended ? end_of(top)
-										  : clock_now_ns());
+	return print_table(top, top->by_events || top->view.leaks->condition.ended
+					? end_of(top)
+					: clock_now_ns());
 }
 
 /* Each call as it happens, until the trace ends.  Returns 0 or an error. */

@@ -46,7 +46,7 @@ static int match_stack(struct screen *screen, const struct top_row *row, bool *m
 		return err;
 	known = &screen->match[row->id];
 	if (*known == MATCH_UNKNOWN) {
-		line = stack_names_line(screen->view->names, row->id, SIZE_MAX);
+		line = stack_names_line(screen->view->names, row->id, SIZE_MAX, 0);
 		if (!line)
 			return -ENOMEM;
 		*known = strcasestr(line, screen->filter) ? MATCH_YES : MATCH_NO;
