@@ -13,9 +13,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "format/copy.h"
 #include "mleak.h"
 #include "report/base/text.h"
 #include "report/trace/open_trace.h"
+
+#define ZSTD_LEVEL 1 /* as recorders do */
 
 #define LOOK_NS 50000000u /* until it is looked again whether the recorder has ended */
 
@@ -223,6 +226,29 @@ static int copy_file(int from, int to)
 	return n < 0 ? -errno : 0;
 }
 
+/* Copy the trace in @from, which is closed, to @to with an end, unless it is damaged. */
+static int copy_trace(int from, int to)
+{
+	struct mlk_reader *trace;
+	struct mlk_copy *copy = NULL;
+	int err = mlk_reader_open_fd(&trace, from);
+
+	if (!err)
+		err = mlk_copy_new(&copy, trace, to, ZSTD_LEVEL, MLK_COPY_ALL);
+	if (!err)
+		err = mlk_copy_so_far(copy);
+	mlk_copy_free(copy);
+	/* what is missing would not be seen in the copy */
+	if (err == MLK_E_CORRUPT) {
+		if (ftruncate(to, 0) || lseek(to, 0, SEEK_SET))
+			err = -errno;
+		else
+			err = copy_file(from, to);
+	}
+	mlk_reader_free(trace);
+	return err;
+}
+
 bool top_source_keeps(const struct top_source *source)
 {
 	return source->opts->path || source->kept;
@@ -239,13 +265,13 @@ int top_source_write(const struct top_source *source, const char *suffix, top_so
 		return -errno;
 	err = mlk_place_open(&place, path, NULL);
 	if (!err) {
-		err = fill ? fill(arg, place.fd) : copy_file(from, place.fd);
+		err = fill ? fill(arg, place.fd) : copy_trace(from, place.fd);
 		if (!err)
 			err = mlk_place_take(&place, NULL);
 		mlk_place_close(&place);
-	}
-	if (from >= 0)
+	} else if (from >= 0) {
 		close(from);
+	}
 	return err;
 }
 

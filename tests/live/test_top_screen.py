@@ -223,7 +223,10 @@ class TopScreenTest(Case):
         terminal.wait("mleak: kept 'kept.mlk'")
         copy, = [name for name in os.listdir(self.dir) if name.startswith("mleak-top-")]
         for trace in copy, "kept.mlk":
-            self.assertIn("leak_here", self.mleak("report", "--folded", self.path(trace)).out)
+            result = self.mleak("report", "--strict", "--folded", self.path(trace))
+            self.assertEqual((result.status, result.err), (0, ""))
+            self.assertIn("leak_here", result.out)
+        self.assertRegex(self.mleak("info", self.path(copy)).out, r"(?m)^ended +it was copied while it was recorded$")
 
     def test_a_finished_trace(self):
         trace, _ = self.record(self.sample("single"))
