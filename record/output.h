@@ -12,7 +12,7 @@
 /* What the command line says of it. */
 struct output_opts {
 	const char
-		*name; /* of the file; %p, %h, %t, %n and %% in it are replaced; "-": see below */
+		*name; /* of the file, as trace_name_expand() has it; "-": see below */
 	int pipe;      /* output_claim_pipe(): the trace goes there; -1: to the file */
 	int told;      /* gets a byte when the recording has begun; -1: none */
 };
@@ -25,11 +25,6 @@ struct output {
 	char path[PATH_MAX];	/* as messages have it */
 	unsigned int number;	/* of several of a recording, behind the name or as %n; 0: one */
 };
-
-/* Can @name be replaced, by a process's number, too, if @has_pid, and by the trace's if @numbered?
- * Returns 0, or -EINVAL after one
- * sentence was logged. */
-int output_check_name(const char *name, bool has_pid, bool numbered);
 
 /*
  * The trace goes to the standard output: take that away from us and any command that we start, who

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cmdline/trace_name.h"
 #include "format/copy.h"
 #include "mleak.h"
 #include "report/base/text.h"
@@ -86,13 +87,35 @@ static int explain_stream(struct top_source *source, int err)
 	return EXIT_RECORD_FAILED;
 }
 
+/* Where the trace of process @pid is kept; 0: it is not known yet, though the name has it.  Returns
+ * 0 or an error. */
+static int open_place(struct top_source *source, pid_t pid)
+{
+	int err = trace_name_expand(source->path, sizeof(source->path), source->opts->output, pid, 0);
+	bool has_pid = trace_name_has(source->opts->output, 'p');
+	char *shown;
+
+	if (err)
+		return err;
+	shown = text_escape(pid || !has_pid ? source->path : source->opts->output);
+	if (!shown)
+		return -ENOMEM;
+	free(source->shown);
+	source->shown = shown;
+	return mlk_place_open(&source->place, source->path, NULL);
+}
+
 static int open_recorder(struct top_source *source)
 {
 	const char *output = source->opts->output;
-	int err = output ? mlk_place_open(&source->place, output, NULL) : 0;
+	bool of_pid = output && trace_name_has(output, 'p');
+	int err = output ? open_place(source, 0) : 0;
 
 	if (err)
 		return refuse_place(source, err);
+	/* the process is not known yet; but the folder can have a file */
+	if (of_pid)
+		mlk_place_close(&source->place);
 	err = top_record_start(&source->record, source->opts, &source->mask, source->opts->screen);
 	if (err) {
 		log_error("cannot start the recorder: %s", strerror(-err));
@@ -103,6 +126,10 @@ static int open_recorder(struct top_source *source)
 	err = mlk_reader_open_stream(&source->trace, source->record.pipe);
 	if (err)
 		return explain_stream(source, err);
+	if (of_pid)
+		err = open_place(source, (pid_t)mlk_reader_meta(source->trace)->tgid);
+	if (err)
+		return refuse_place(source, err);
 	source->kept = output != NULL;
 	if (source->kept)
 		mlk_reader_copy_stream(source->trace, source->place.fd);

@@ -202,7 +202,8 @@ class SwitchTest(Case):
 
     def test_refusals(self):
         for args, word in ((["--switch-output=10"], "--switch-output wants"), (["--switch-output=10k"], "wants"),
-                           (["--switch-output=1ms"], "wants"), (["--switch-output="], "wants"),
+                           (["--switch-output=1ms"], "wants"),
+                           (["--switch-output=0s"], "wants a size from 1M as 100M, a time from 1s as 10m, or signal,"), (["--switch-output="], "wants"),
                            (["--switch-output=1m", "--max-size=1G"], "--max-size"),
                            (["--switch-output=1m", "-o", "-"], "-o -"), (["--keep=2"], "--keep"),
                            (["--switch-output=1m", "--keep=0"], "--keep"), (["-o", "%n"], "%n")):
