@@ -8,6 +8,7 @@
 #include "report/base/array.h"
 #include "report/base/sizes.h"
 #include "report/base/text.h"
+#include "report/context/sampling_text.h"
 #include "report/terminal/color.h"
 #include "report/top/groups.h"
 #include "report/top/top_view.h"
@@ -38,14 +39,14 @@ static void print_damage(FILE *out, const struct mlk_condition *condition)
 			condition->chunks_lost == 1 ? "chunk" : "chunks");
 }
 
-/* Two lines: of when and of what, and the sums. */
+/* Of when and of what, the sums, and what was left out on purpose. */
 static int print_head(FILE *out, const struct top_view *view)
 {
 	const struct mlk_meta *meta = mlk_reader_meta(view->trace);
 	const struct live_totals *totals = &view->totals;
 	uint64_t now_ns = view->table.now_ns;
 	char a[SIZE_TEXT_MAX], b[TEXT_NUMBER_MAX], c[TEXT_NUMBER_MAX];
-	char *title = top_view_title(view);
+	char *title = top_view_title(view), *notes;
 
 	if (!title)
 		return -ENOMEM;
@@ -68,7 +69,11 @@ static int print_head(FILE *out, const struct top_view *view)
 	if (view->resident_known)
 		fprintf(out, "; RSS %s", size_text(a, view->resident));
 	fputc('\n', out);
-	return 0;
+	notes = sampling_notes(meta, &view->leaks->condition.losses);
+	if (notes && *notes)
+		fprintf(out, "  %s\n", notes);
+	free(notes);
+	return notes ? 0 : -ENOMEM;
 }
 
 /* The outstanding blocks of the stacks that are shown. */

@@ -11,16 +11,21 @@
 #include "report/top/screen/put.h"
 #include "report/top/screen/screen_state.h"
 
-#define HEAD_ROWS 3 /* and one of column names */
+#define HEAD_ROWS 3 /* one more for notes, and one of column names */
 #define FOOT_ROWS 1
 
 #define NAME "mleak top  "
 
 enum { PAIR_HEAVY = 1, PAIR_NAME, PAIR_REMARK };
 
-size_t screen_list_rows(void)
+static int head_rows(const struct screen *screen)
 {
-	int rows = LINES - HEAD_ROWS - 1 - FOOT_ROWS;
+	return HEAD_ROWS + (screen->notes && *screen->notes);
+}
+
+size_t screen_list_rows(const struct screen *screen)
+{
+	int rows = LINES - head_rows(screen) - 1 - FOOT_ROWS;
 
 	return rows > 0 ? (size_t)rows : 0;
 }
@@ -104,6 +109,8 @@ static void draw_sums(const struct screen *screen)
 		 text_blocks(totals->allocated.blocks), c, older[0]);
 	snprintf(lines[1], PUT_MAX, "+%s blocks, -%s%s", b, c, older[1]);
 	put_shorter(2, lines, 2);
+	if (screen->notes && *screen->notes)
+		put(&(struct pen){HEAD_ROWS, 0}, COLOR_PAIR(PAIR_REMARK), "%s", screen->notes);
 }
 
 static int draw_stacks(const struct screen *screen, const struct columns *columns, size_t nr)
@@ -115,7 +122,7 @@ static int draw_stacks(const struct screen *screen, const struct columns *column
 	for (size_t i = 0; !err && i < nr; i++) {
 		if (screen->first + i == screen->at)
 			attron(A_REVERSE);
-		err = columns_row(columns, screen, HEAD_ROWS + 1 + (int)i,
+		err = columns_row(columns, screen, head_rows(screen) + 1 + (int)i,
 				  &screen->view->table.rows[shown[i]], from[i]);
 		attroff(A_REVERSE);
 	}
@@ -126,14 +133,14 @@ static int draw_stacks(const struct screen *screen, const struct columns *column
 /* The stacks in view, and above them what the columns are. */
 static int draw_list(const struct screen *screen)
 {
-	size_t rows = screen_list_rows(), nr;
+	size_t rows = screen_list_rows(screen), nr;
 	struct columns columns;
 
 	nr = screen->first < screen->nr_shown ? screen->nr_shown - screen->first : 0;
 	nr = nr < rows ? nr : rows;
 	columns_fit(&columns, screen, screen->first, nr);
 	attron(A_UNDERLINE | A_BOLD);
-	columns_head(&columns, screen, HEAD_ROWS);
+	columns_head(&columns, screen, head_rows(screen));
 	attroff(A_UNDERLINE | A_BOLD);
 	return nr ? draw_stacks(screen, &columns, nr) : 0;
 }
@@ -143,13 +150,13 @@ static int draw_list(const struct screen *screen)
 static int draw_groups(const struct screen *screen)
 {
 	const struct groups *groups = screen_groups(screen);
-	size_t rows = screen_list_rows();
+	size_t rows = screen_list_rows(screen);
 
 	for (size_t i = 0; i < rows && screen->first + i < groups->nr; i++) {
 		const struct group *group = &groups->all[screen->first + i];
 		char *safe = text_escape(group->name);
 		char size[SIZE_TEXT_MAX], number[TEXT_NUMBER_MAX];
-		struct pen pen = {HEAD_ROWS + 1 + (int)i, 0};
+		struct pen pen = {head_rows(screen) + 1 + (int)i, 0};
 
 		if (safe)
 			put(&pen, screen->first + i == screen->at ? A_REVERSE : 0, "%11s %*s  %s",
@@ -183,14 +190,14 @@ static int line_part(const char *text, int len, int columns)
 /* Each line of @text from the first that is to be seen on; a long one takes several. */
 static void draw_text(const struct screen *screen, const char *text)
 {
-	size_t rows = screen_list_rows(), line = 0;
+	size_t rows = screen_list_rows(screen), line = 0;
 
 	for (const char *at = text; *at; at += *at == '\n') {
 		int indent = 0, len = (int)strcspn(at, "\n");
 
 		do {
 			int part = line_part(at, len, COLS - indent);
-			struct pen pen = {HEAD_ROWS + 1 + (int)(line - screen->first), indent};
+			struct pen pen = {head_rows(screen) + 1 + (int)(line - screen->first), indent};
 
 			if (line >= screen->first && line - screen->first < rows)
 				put(&pen, 0, "%.*s", part, at);
@@ -279,10 +286,10 @@ static int draw_page(const struct screen *screen)
 static void draw_columns(const struct screen *screen)
 {
 	const struct groups *groups = screen_groups(screen);
-	struct pen pen = {HEAD_ROWS, 0};
+	struct pen pen = {head_rows(screen), 0};
 
 	attron(A_UNDERLINE | A_BOLD);
-	mvhline(HEAD_ROWS, 0, ' ', COLS);
+	mvhline(head_rows(screen), 0, ' ', COLS);
 	if (groups)
 		put(&pen, 0, "%11s %*s  %s", size_title(), BLOCKS_WIDTH, "blocks",
 		    groups_title(groups));
