@@ -99,13 +99,15 @@ const char *output_size(char *text, uint64_t bytes)
 	return text;
 }
 
-void output_tell(const struct output *o, uint64_t bytes)
+void output_tell(const struct output *o, uint64_t bytes, bool stays)
 {
 	char text[OUTPUT_SIZE_TEXT];
 	const char *size = output_size(text, bytes);
 
 	if (o->place.fd < 0)
 		log_info("wrote the trace to the standard output (%s)", size);
+	else if (!stays)
+		log_info("wrote '%s' (%s)", o->path, size);
 	else
 		log_info("wrote '%s' (%s); now run: mleak report %s", o->path, size, o->path);
 }

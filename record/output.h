@@ -51,8 +51,8 @@ int output_check(const struct output *o, uint64_t bytes);
 /* @bytes for people, as "1.5 MiB", into the OUTPUT_SIZE_TEXT bytes at @text, which it returns. */
 const char *output_size(char *text, uint64_t bytes);
 
-/* Say that the trace, of @bytes, was written, and which command shows it. */
-void output_tell(const struct output *o, uint64_t bytes);
+/* Say that the trace, of @bytes, was written, and, if it @stays, which command shows it. */
+void output_tell(const struct output *o, uint64_t bytes, bool stays);
 
 /* Have @from, open, in @to, which is not. */
 void output_move(struct output *to, const struct output *from);

@@ -15,7 +15,8 @@
 struct process_group {
 	uint32_t first; /* its first process, by number */
 	size_t nr;
-	bool gone; /* they have exited, and others are there still */
+	bool gone;  /* they have exited, and others are there still */
+	bool ended; /* the same of one that is a group of its own */
 	struct live_totals totals;
 };
 
@@ -25,6 +26,7 @@ struct process_groups {
 	const struct live *live;
 	struct process_group *all;
 	size_t nr;
+	bool each_ended; /* each is a group of its own, and is to be marked if it has exited */
 	uint32_t *of; /* the group of each process, by number */
 };
 
@@ -35,7 +37,7 @@ int process_groups_init(struct process_groups *groups, const struct thread_names
 			const struct live *live, bool each);
 
 /* What a tree says of group @i: "sh (1234)", or of several "postgres (7 processes)", of those that
- * are gone "postgres (71 exited processes)".  Returns a string that the caller frees, or NULL when
+ * are gone "postgres (71 exited processes)", or "sh (1234, exited)".  Returns a string that the caller frees, or NULL when
  * there is no memory. */
 char *process_groups_label(const struct process_groups *groups, size_t i);
 

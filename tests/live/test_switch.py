@@ -128,8 +128,10 @@ class SwitchTest(Case):
         self.write("4.mlk", b"mine")
         for number in range(5, 7):
             self.switch(recorder, "%d.mlk" % number)
-        recorder.stdin.close()
-        self.assertEqual(recorder.wait(), 0)
+        result = self.finish(recorder)
+        self.assertEqual(result.status, 0)
+        # what is removed soon is no advice
+        self.assertEqual(re.findall("now run: mleak report (.*)", result.err), ["7.mlk"])
         with open(self.path("4.mlk"), "rb") as file:
             self.assertEqual(file.read(), b"mine")
         self.assertEqual(sorted(n for n in os.listdir(self.dir) if n.endswith(".mlk")),
@@ -224,3 +226,5 @@ class SwitchTest(Case):
         totals = [parse_totals(self.report(self.path(name))) for name in traces]
         said = re.search(r": (\d+) allocations, (\d+) frees, 0 lost", result.err)
         self.assertEqual(sum(t.allocations.blocks for t in totals), int(said[1]))
+        self.assertRegex(result.err.splitlines()[-1], r"^mleak: (growing: .*|nothing grew all the time); to see how stacks "
+                                                      r"grew: mleak report --growth x\.mlk\.%d$" % len(traces))
