@@ -189,7 +189,8 @@ int option_number(const struct option_info *o, const char *text, uint64_t least,
 	if (!value_number(text, value) && *value >= least && *value <= most)
 		return 0;
 	if (most <= MOST_TOLD)
-		snprintf(usual, sizeof(usual), "a number from %" PRIu64 " to %" PRIu64, least, most);
+		snprintf(usual, sizeof(usual), "a number from %" PRIu64 " to %" PRIu64, least,
+			 most);
 	else if (least)
 		snprintf(usual, sizeof(usual), "a number from %" PRIu64, least);
 	return option_refuse(o, wanted ? wanted : usual, text);

@@ -13,8 +13,8 @@ int trace_name_check(const char *name, bool has_pid, bool numbered);
 /* Does @name, which was checked, have a % with @c behind it? */
 bool trace_name_has(const char *name, char c);
 
-/* Write @name, which was checked, to the @size bytes at @path, with %p (@pid), %h (host), %t (time),
- * %n (@number) and %% replaced.  Returns 0 or -ENAMETOOLONG. */
+/* Write @name, which was checked, to the @size bytes at @path, with %p (@pid), %h (host), %t
+ * (time), %n (@number) and %% replaced.  Returns 0 or -ENAMETOOLONG. */
 int trace_name_expand(char *path, size_t size, const char *name, pid_t pid, unsigned int number);
 
 #endif

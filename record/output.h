@@ -11,10 +11,9 @@
 
 /* What the command line says of it. */
 struct output_opts {
-	const char
-		*name; /* of the file, as trace_name_expand() has it; "-": see below */
-	int pipe;      /* output_claim_pipe(): the trace goes there; -1: to the file */
-	int told;      /* gets a byte when the recording has begun; -1: none */
+	const char *name; /* of the file, as trace_name_expand() has it; "-": see below */
+	int pipe;	  /* output_claim_pipe(): the trace goes there; -1: to the file */
+	int told;	  /* gets a byte when the recording has begun; -1: none */
 };
 
 /* An open one. */

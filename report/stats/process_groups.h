@@ -27,7 +27,7 @@ struct process_groups {
 	struct process_group *all;
 	size_t nr;
 	bool each_ended; /* each is a group of its own, and is to be marked if it has exited */
-	uint32_t *of; /* the group of each process, by number */
+	uint32_t *of;	 /* the group of each process, by number */
 };
 
 /* Group the processes of @live, whose names are @names; both are borrowed until
@@ -37,8 +37,8 @@ int process_groups_init(struct process_groups *groups, const struct thread_names
 			const struct live *live, bool each);
 
 /* What a tree says of group @i: "sh (1234)", or of several "postgres (7 processes)", of those that
- * are gone "postgres (71 exited processes)", or "sh (1234, exited)".  Returns a string that the caller frees, or NULL when
- * there is no memory. */
+ * are gone "postgres (71 exited processes)", or "sh (1234, exited)".  Returns a string that the
+ * caller frees, or NULL when there is no memory. */
 char *process_groups_label(const struct process_groups *groups, size_t i);
 
 /* If there are several processes, print a line for each group, most outstanding bytes first (with

@@ -50,7 +50,8 @@ static double growth_of_rows(const struct growth_rows *rows, size_t *nr)
 	return sum;
 }
 
-/* How many of the rows from @first on, up to @end, are of groups with the same innermost functions. */
+/* How many of the rows from @first on, up to @end, are of groups with the same innermost functions.
+ */
 static size_t alike(const struct report_data *export, const struct growth_rows *rows, size_t first,
 		    size_t end)
 {
@@ -59,7 +60,8 @@ static size_t alike(const struct report_data *export, const struct growth_rows *
 	bool same = line != NULL;
 
 	while (same && first + nr < end) {
-		char *next = growth_rows_innermost(rows, export->view, rows->all[first + nr].i, false);
+		char *next =
+			growth_rows_innermost(rows, export->view, rows->all[first + nr].i, false);
 
 		same = next && !strcmp(line, next);
 		nr += same ? growth_rows_in_group(rows, first + nr) : 0;

@@ -91,7 +91,8 @@ static int explain_stream(struct top_source *source, int err)
  * 0 or an error. */
 static int open_place(struct top_source *source, pid_t pid)
 {
-	int err = trace_name_expand(source->path, sizeof(source->path), source->opts->output, pid, 0);
+	int err =
+		trace_name_expand(source->path, sizeof(source->path), source->opts->output, pid, 0);
 	bool has_pid = trace_name_has(source->opts->output, 'p');
 	char *shown;
 

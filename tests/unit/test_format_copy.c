@@ -26,8 +26,11 @@ static uint8_t *make_trace(size_t *len)
 	assert_non_null(file);
 	assert_int_equal(mlk_writer_open(&w, fileno(file), &meta, 1), 0);
 	for (uint64_t i = 0; i < NR_CHUNKS; i++) {
-		const struct mlk_event free = {
-			.kind = MLK_FREE, .tgid = 42, .tid = 42, .time_ns = 11 + i, .addr = 4096 * i};
+		const struct mlk_event free = {.kind = MLK_FREE,
+					       .tgid = 42,
+					       .tid = 42,
+					       .time_ns = 11 + i,
+					       .addr = 4096 * i};
 
 		assert_int_equal(mlk_writer_event(w, &free), 0);
 		assert_int_equal(mlk_writer_flush(w), 0);

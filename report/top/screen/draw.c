@@ -197,7 +197,8 @@ static void draw_text(const struct screen *screen, const char *text)
 
 		do {
 			int part = line_part(at, len, COLS - indent);
-			struct pen pen = {head_rows(screen) + 1 + (int)(line - screen->first), indent};
+			struct pen pen = {head_rows(screen) + 1 + (int)(line - screen->first),
+					  indent};
 
 			if (line >= screen->first && line - screen->first < rows)
 				put(&pen, 0, "%.*s", part, at);

@@ -26,7 +26,7 @@ struct screen {
 	bool stale;		 /* it is to be drawn */
 	char filter[FILTER_MAX]; /* part of a function's name; "": all stacks */
 	char message[MESSAGE_MAX];
-	char *notes; /* sampling_notes() at the last table, or NULL */
+	char *notes;	 /* sampling_notes() at the last table, or NULL */
 	uint32_t *shown; /* rows of the table that the filter lets through */
 	size_t nr_shown, shown_room;
 	uint8_t *match; /* by id of a stack, what the filter says of it */
