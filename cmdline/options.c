@@ -4,10 +4,13 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cmdline/values.h"
+
+#define MOST_TOLD 1048576 /* limits above it are of no interest */
 
 /* What getopt_long() wants, made from the rows. */
 struct tables {
@@ -173,16 +176,24 @@ int options_read(option_rows *rows, bool leads, int argc, char **argv, option_ap
 
 int option_refuse(const struct option_info *o, const char *wanted, const char *text)
 {
-	log_error("--%s wants %s, not '%s'", o->name, wanted, text);
+	/* a word that stands where it stands is no option */
+	log_error("%s%s wants %s, not '%s'", o->key ? "--" : "", o->name, wanted, text);
 	return -EINVAL;
 }
 
 int option_number(const struct option_info *o, const char *text, uint64_t least, uint64_t most,
 		  const char *wanted, uint64_t *value)
 {
+	char usual[64] = "a number";
+
 	if (!value_number(text, value) && *value >= least && *value <= most)
 		return 0;
-	return option_refuse(o, wanted ? wanted : least ? "a number from 1" : "a number", text);
+	if (most <= MOST_TOLD)
+		snprintf(usual, sizeof(usual), "a number from %" PRIu64 " to %" PRIu64, least,
+			 most);
+	else if (least)
+		snprintf(usual, sizeof(usual), "a number from %" PRIu64, least);
+	return option_refuse(o, wanted ? wanted : usual, text);
 }
 
 int option_bytes(const struct option_info *o, const char *text, uint64_t least, uint64_t most,

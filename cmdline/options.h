@@ -27,7 +27,8 @@ typedef int option_apply_fn(void *ctx, const struct option_info *o, const char *
 int options_read(option_rows *rows, bool leads, int argc, char **argv, option_apply_fn *apply,
 		 void *ctx);
 
-/* Log that @o wants @wanted, as in "a number from 1", and not @text.  Returns -EINVAL. */
+/* Log that @o wants @wanted, as in "a number from 1", and not @text.  A row without a key is of a
+ * word that is no option.  Returns -EINVAL. */
 int option_refuse(const struct option_info *o, const char *wanted, const char *text);
 
 /* Each reads @text, the value of @o, and returns 0, or a negative errno after one sentence was

@@ -201,13 +201,26 @@ int mlk_copy_module(struct mlk_copy *copy, const struct mlk_module *module)
 	return 0;
 }
 
+/* END with header @h and what @end says, behind the index. */
+static int put_end(struct mlk_copy *copy, struct mlk_chunk h, const struct mlk_ending *end)
+{
+	struct mlk_enc payload = {0};
+	uint64_t index;
+	int err = mlk_chunk_out_index(copy->out, h.salt, &index);
+
+	if (err)
+		return err;
+	mlk_end_encode(&payload, end, index);
+	err = mlk_chunk_out_last(copy->out, &h, &payload);
+	mlk_enc_release(&payload);
+	return err;
+}
+
 /* The END that was found, and nothing behind it, with where the index is. */
 static int copy_end(struct mlk_copy *copy)
 {
 	struct mlk_chunk h = copy->from.header;
 	struct mlk_ending end;
-	uint64_t index;
-	struct mlk_enc payload = {0};
 	struct mlk_dec dec;
 	int err = mlk_chunks_load(&copy->from);
 
@@ -218,13 +231,7 @@ static int copy_end(struct mlk_copy *copy)
 		err = mlk_chunks_next(&copy->from);
 	if (err)
 		return err < 0 ? err : MLK_E_CORRUPT;
-	err = mlk_chunk_out_index(copy->out, h.salt, &index);
-	if (err)
-		return err;
-	mlk_end_encode(&payload, &end, index);
-	err = mlk_chunk_out_last(copy->out, &h, &payload);
-	mlk_enc_release(&payload);
-	return err;
+	return put_end(copy, h, &end);
 }
 
 int mlk_copy_finish(struct mlk_copy *copy)
@@ -235,6 +242,22 @@ int mlk_copy_finish(struct mlk_copy *copy)
 	if (!err && copy->found)
 		return copy_end(copy);
 	return err ? err : mlk_chunk_out_error(copy->out, true);
+}
+
+int mlk_copy_so_far(struct mlk_copy *copy)
+{
+	int err = mlk_copy_until(copy, UINT64_MAX);
+	struct mlk_ending end = {MLK_END_COPIED, copy->from.last_ns};
+	struct mlk_chunk h = copy->from.header;
+
+	if (!err && copy->from.condition.chunks_lost)
+		err = MLK_E_CORRUPT;
+	if (!err && copy->found)
+		return copy_end(copy);
+	h.type = MLK_CHUNK_END;
+	h.first_ns = h.last_ns = end.time_ns;
+	h.nr_records = 1;
+	return err ? err : put_end(copy, h, &end);
 }
 
 uint64_t mlk_copy_bytes(const struct mlk_copy *copy)

@@ -52,6 +52,13 @@ int mlk_copy_module(struct mlk_copy *copy, const struct mlk_module *module);
  * mlk_copy_until(). */
 int mlk_copy_finish(struct mlk_copy *copy);
 
+/*
+ * Copy the rest of a trace that may still be written, as far as its chunks are whole.  If it has no
+ * END, the copy gets one with MLK_END_COPIED, at the latest time in it.  Returns as
+ * mlk_copy_until(), MLK_E_CORRUPT also where a chunk is missing.
+ */
+int mlk_copy_so_far(struct mlk_copy *copy);
+
 /* Bytes on the file so far. */
 uint64_t mlk_copy_bytes(const struct mlk_copy *copy);
 

@@ -443,6 +443,7 @@ enum mlk_end {
 	MLK_END_DURATION = 3, /* the time requested is over */
 	MLK_END_SIZE = 5,     /* the trace has the size requested */
 	MLK_END_ERROR = 4,    /* the trace could not be written on */
+	MLK_END_COPIED = 6,   /* it is a copy, made while the recording went on */
 };
 
 #endif

@@ -234,7 +234,7 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	status = conclude(s, &out, reason);
 	switch_release(&sw);
 	output_close(&out);
-	if (!status && !o->argv && o->output.pipe < 0 && !o->several.on && !log_is_quiet())
+	if (!status && !o->argv && o->output.pipe < 0 && !log_is_quiet())
 		tell_growth(out.path);
 	return status;
 }

@@ -210,7 +210,7 @@ static void tell(const struct kernel_recording *r)
 		log_warn(
 			"this kernel lets no eBPF program see frees of many objects at once, as by "
 			"kfree_rcu(): such objects may look leaked");
-	output_tell(r->out, mlk_writer_bytes(r->writer));
+	output_tell(r->out, mlk_writer_bytes(r->writer), true);
 }
 
 /* What goes on needs no privileges but to find the paths of cgroups by their ids, and what is open

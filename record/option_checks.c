@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cmdline/trace_name.h"
 #include "mleak.h"
 #include "record/options.h"
 #include "record/preload/backend.h"
@@ -120,7 +121,7 @@ int record_options_check(const struct record_opts *o)
 {
 	if (o->help)
 		return 0;
-	if (output_check_name(o->output.name, !o->kernel, o->several.on))
+	if (trace_name_check(o->output.name, !o->kernel, o->several.on))
 		return -EINVAL;
 	if (o->several.on && check_several(o))
 		return -EINVAL;

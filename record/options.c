@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cmdline/values.h"
 #include "format/trace.h"
 #include "record/kernel_options.h"
 
@@ -286,7 +287,6 @@ static int read_switch(const struct option_info *option, const char *text, struc
 {
 	static const char wanted[] = "a size from 1M as 100M, a time from 1s as 10m, or signal";
 	size_t len = strlen(text);
-	int err;
 
 	*o = (struct switch_opts){.on = true, .keep = o->keep};
 	if (!strcmp(text, "signal"))
@@ -294,8 +294,9 @@ static int read_switch(const struct option_info *option, const char *text, struc
 	if (!len || !strchr("smhdKMGTBkgtb", text[len - 1]))
 		return option_refuse(option, wanted, text);
 	if (strchr("smhd", text[len - 1])) {
-		err = read_duration(option, text, &o->time_ns);
-		return !err && o->time_ns < 1000000000u ? option_refuse(option, wanted, text) : err;
+		if (value_time(text, &o->time_ns) || o->time_ns < 1000000000u)
+			return option_refuse(option, wanted, text);
+		return read_duration(option, text, &o->time_ns);
 	}
 	return option_bytes(option, text, 1 << 20, MOST_TRACE, wanted, &o->bytes);
 }

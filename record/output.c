@@ -5,36 +5,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "cmdline/trace_name.h"
 #include "format/trace.h"
 #include "mleak.h"
-
-int output_check_name(const char *name, bool has_pid, bool numbered)
-{
-	for (const char *at = strchr(name, '%'); at; at = strchr(at + 2, '%')) {
-		if (at[1] == 'p' && !has_pid) {
-			log_error("--kernel records no process whose number %%p in '%s' could be: "
-				  "leave it out",
-				  name);
-			return -EINVAL;
-		}
-		if (at[1] == 'n' && !numbered) {
-			log_error("%%n in '%s' is the number of a trace, of which --switch-output "
-				  "makes several: leave it out",
-				  name);
-			return -EINVAL;
-		}
-		if (!at[1] || !strchr("phtn%", at[1])) {
-			log_error("--output knows %%p (process), %%h (host), %%t (time) and %%%%, "
-				  "and nothing else behind a %% in '%s'",
-				  name);
-			return -EINVAL;
-		}
-	}
-	return 0;
-}
 
 int output_claim_pipe(int *pipe)
 {
@@ -51,61 +26,6 @@ int output_claim_pipe(int *pipe)
 	err = -errno;
 	log_error("cannot write the trace to the standard output: %s", strerror(-err));
 	return err;
-}
-
-/* What %@c is replaced with. */
-static void replacement(const struct output *o, char c, pid_t pid, char *text, size_t size)
-{
-	time_t now = time(NULL);
-	struct tm tm;
-
-	if (c == 'p') {
-		snprintf(text, size, "%d", (int)pid);
-	} else if (c == 'n') {
-		snprintf(text, size, "%u", o->number);
-	} else if (c == 'h') {
-		if (gethostname(text, size - 1))
-			*text = '\0';
-		text[size - 1] = '\0';
-		for (char *at = text; *at; at++)
-			if (*at == '/')
-				*at = '_';
-	} else if (c == 't' && localtime_r(&now, &tm)) {
-		strftime(text, size, "%Y%m%d-%H%M%S", &tm);
-	} else {
-		snprintf(text, size, "%%");
-	}
-}
-
-/* Into o->path.  Returns 0 or -ENAMETOOLONG. */
-static int expand(struct output *o, const char *name, pid_t pid)
-{
-	size_t used = 0;
-
-	for (; *name; name++) {
-		char text[256] = {*name, '\0'};
-		size_t len;
-
-		if (*name == '%')
-			replacement(o, *++name, pid, text, sizeof(text));
-		len = strlen(text);
-		if (used + len >= sizeof(o->path))
-			return -ENAMETOOLONG;
-		memcpy(o->path + used, text, len);
-		used += len;
-	}
-	o->path[used] = '\0';
-	return 0;
-}
-
-/* Does the name of a file have %n? */
-static bool is_numbered(const char *name)
-{
-	const char *at = strchr(name, '%');
-
-	while (at && at[1] != 'n')
-		at = strchr(at + 2, '%');
-	return at != NULL;
 }
 
 /* The file of the trace could not be made next to its place, or get its name, with @err: log so in
@@ -136,8 +56,9 @@ int output_open(struct output *o, const struct output_opts *opts, pid_t pid)
 		return 0;
 	}
 	err = snprintf(name, sizeof(name), "%s%s", opts->name,
-		       o->number && !is_numbered(opts->name) ? ".%n" : "") < (int)sizeof(name)
-		      ? expand(o, name, pid)
+		       o->number && !trace_name_has(opts->name, 'n') ? ".%n" : "") <
+			      (int)sizeof(name)
+		      ? trace_name_expand(o->path, sizeof(o->path), name, pid, o->number)
 		      : -ENAMETOOLONG;
 	if (err)
 		return explain(o, opts->name, err);
@@ -178,13 +99,15 @@ const char *output_size(char *text, uint64_t bytes)
 	return text;
 }
 
-void output_tell(const struct output *o, uint64_t bytes)
+void output_tell(const struct output *o, uint64_t bytes, bool stays)
 {
 	char text[OUTPUT_SIZE_TEXT];
 	const char *size = output_size(text, bytes);
 
 	if (o->place.fd < 0)
 		log_info("wrote the trace to the standard output (%s)", size);
+	else if (!stays)
+		log_info("wrote '%s' (%s)", o->path, size);
 	else
 		log_info("wrote '%s' (%s); now run: mleak report %s", o->path, size, o->path);
 }

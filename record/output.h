@@ -11,10 +11,9 @@
 
 /* What the command line says of it. */
 struct output_opts {
-	const char
-		*name; /* of the file; %p, %h, %t, %n and %% in it are replaced; "-": see below */
-	int pipe;      /* output_claim_pipe(): the trace goes there; -1: to the file */
-	int told;      /* gets a byte when the recording has begun; -1: none */
+	const char *name; /* of the file, as trace_name_expand() has it; "-": see below */
+	int pipe;	  /* output_claim_pipe(): the trace goes there; -1: to the file */
+	int told;	  /* gets a byte when the recording has begun; -1: none */
 };
 
 /* An open one. */
@@ -25,11 +24,6 @@ struct output {
 	char path[PATH_MAX];	/* as messages have it */
 	unsigned int number;	/* of several of a recording, behind the name or as %n; 0: one */
 };
-
-/* Can @name be replaced, by a process's number, too, if @has_pid, and by the trace's if @numbered?
- * Returns 0, or -EINVAL after one
- * sentence was logged. */
-int output_check_name(const char *name, bool has_pid, bool numbered);
 
 /*
  * The trace goes to the standard output: take that away from us and any command that we start, who
@@ -56,8 +50,8 @@ int output_check(const struct output *o, uint64_t bytes);
 /* @bytes for people, as "1.5 MiB", into the OUTPUT_SIZE_TEXT bytes at @text, which it returns. */
 const char *output_size(char *text, uint64_t bytes);
 
-/* Say that the trace, of @bytes, was written, and which command shows it. */
-void output_tell(const struct output *o, uint64_t bytes);
+/* Say that the trace, of @bytes, was written, and, if it @stays, which command shows it. */
+void output_tell(const struct output *o, uint64_t bytes, bool stays);
 
 /* Have @from, open, in @to, which is not. */
 void output_move(struct output *to, const struct output *from);

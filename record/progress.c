@@ -126,5 +126,5 @@ void progress_summary(const struct session *s, const struct output *out)
 	if (session_is_quiet(s))
 		log_warn("no call of malloc or free was recorded%s",
 			 s->quiet_told ? "" : ": the program made none");
-	output_tell(out, mlk_writer_bytes(s->out.writer));
+	output_tell(out, mlk_writer_bytes(s->out.writer), true);
 }

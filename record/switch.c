@@ -84,7 +84,8 @@ static void put_off(struct switcher *sw)
 static void leave_trace(struct switcher *sw, struct output *next, uint64_t bytes)
 {
 	if (!output_check(sw->out, bytes)) {
-		output_tell(sw->out, bytes);
+		/* with --keep it will not be there for long */
+		output_tell(sw->out, bytes, !sw->opts->keep);
 		note_trace(sw);
 	}
 	output_close(sw->out);

@@ -148,6 +148,7 @@ static void put_condition(const struct mlk_reader *trace)
 		[MLK_END_DURATION] = "the time was over",
 		[MLK_END_ERROR] = "it could not be written",
 		[MLK_END_SIZE] = "it was full",
+		[MLK_END_COPIED] = "it was copied while it was recorded",
 	};
 	const struct mlk_condition *condition = mlk_reader_condition(trace);
 	uint64_t start_ns = mlk_reader_meta(trace)->start_ns;

@@ -16,10 +16,11 @@ static void log_growth(const struct report_data *export)
 	char *text = NULL;
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
-	bool grows = out && !growth_rows_init(&rows, export, export->growth) &&
-		     print_growing(out, export, &rows);
+	bool known = out && !growth_rows_init(&rows, export, export->growth);
 
-	if (out && !fclose(out) && grows)
+	if (known)
+		print_growth_verdict(out, export, &rows);
+	if (out && !fclose(out) && known)
 		log_info("%s; to see how stacks grew: mleak report --growth %s", text,
 			 export->path);
 	growth_rows_release(&rows);
@@ -44,6 +45,8 @@ void tell_growth(const char *path)
 			export = report_run_export(&job);
 			if (export.growth)
 				log_growth(&export);
+		} else if (job.trace && mlk_reader_size(job.trace) > MOST_BYTES) {
+			log_info("to see what grows: mleak report --growth %s", path);
 		}
 	}
 	report_run_release(&job);

@@ -80,7 +80,7 @@ static char *left_out_innermost(const struct growth_rows *rows, uint32_t id)
 	if (!err)
 		err = stack_names_resolve(rows->names);
 	if (!err)
-		line = stack_names_line(rows->names, id, SIZE_MAX);
+		line = stack_names_line(rows->names, id, SIZE_MAX, 0);
 	end = line;
 	for (int nr = 0; end && nr < INNERMOST; nr++)
 		end = strstr(nr ? end + 3 : end, " < ");

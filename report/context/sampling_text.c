@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "report/base/sizes.h"
 #include "report/base/text.h"
@@ -21,6 +22,48 @@ const char *print_sampling_rate(char buf[SAMPLE_TEXT_MAX], const struct mlk_meta
 		snprintf(buf, SAMPLE_TEXT_MAX, "one of %s allocations",
 			 text_number(number, sampling.every));
 	return buf;
+}
+
+/* Add @text to the list on @out, which has @nr items. */
+static void add_note(FILE *out, int *nr, const char *text)
+{
+	fprintf(out, "%s%s", (*nr)++ ? "; " : "", text);
+}
+
+char *sampling_notes(const struct mlk_meta *meta, const struct mlk_losses *losses)
+{
+	char text[2 * SAMPLE_TEXT_MAX], sample[SAMPLE_TEXT_MAX], size[SIZE_TEXT_MAX], *notes = NULL;
+	bool on_trigger = meta->trigger_bytes || meta->trigger_process || meta->trigger_site;
+	size_t len;
+	FILE *out = open_memstream(&notes, &len);
+	int nr = 0;
+
+	if (!out)
+		return NULL;
+	if (print_sampling_rate(sample, meta)) {
+		snprintf(text, sizeof(text), "a sample, %s: figures are estimates", sample);
+		add_note(out, &nr, text);
+	}
+	if (meta->min_size) {
+		snprintf(text, sizeof(text), "without blocks below %s",
+			 size_text(size, meta->min_size));
+		add_note(out, &nr, text);
+	}
+	if (meta->max_size) {
+		snprintf(text, sizeof(text), "without blocks above %s",
+			 size_text(size, meta->max_size));
+		add_note(out, &nr, text);
+	}
+	if (on_trigger)
+		add_note(out, &nr, "from the triggers on");
+	else if (losses->skipped[MLK_SKIPPED_TRIGGER])
+		add_note(out, &nr, "of chosen threads alone");
+	if (meta->of_kernel && losses->skipped[MLK_SKIPPED_SIZE])
+		add_note(out, &nr, "of chosen blocks alone");
+	if (!fclose(out))
+		return notes;
+	free(notes);
+	return NULL;
 }
 
 /* The square root of a variance, as a number for people. */

@@ -12,6 +12,10 @@
  * when they were not. */
 const char *print_sampling_rate(char buf[SAMPLE_TEXT_MAX], const struct mlk_meta *meta);
 
+/* In a few words what kinds of blocks were not recorded, and that figures are estimates: a string
+ * that the caller frees, "" if there is nothing of that, or NULL when there is no memory. */
+char *sampling_notes(const struct mlk_meta *meta, const struct mlk_losses *losses);
+
 /* The standard error of a sum with this @variance, rounded up. */
 uint64_t print_sampling_error(double variance);
 

@@ -41,6 +41,25 @@ int batch_add_stack(struct batch *batch, const struct batch_stack *stack)
 			    sizeof(*stack));
 }
 
+int batch_intern(const struct batch *batch, struct dwunw *dw, uint32_t **ids, size_t *room)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < batch->nr_stacks && !err; i++) {
+		const struct batch_stack *stack = &batch->stacks[i];
+		uint32_t *all = array_grow(*ids, room, (size_t)stack->id + 1, sizeof(*all));
+
+		if (!all)
+			return -ENOMEM;
+		*ids = all;
+		err = stack->caller
+			      ? dwunw_stack_add(dw, all[stack->caller], &stack->frame,
+						&all[stack->id])
+			      : dwunw_stack_intern(dw, NULL, 0, stack->status, &all[stack->id]);
+	}
+	return err;
+}
+
 void batch_get_event(const struct batch_event *event, struct mlk_event *out)
 {
 	out->time_ns = event->time_ns;

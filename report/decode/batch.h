@@ -56,6 +56,10 @@ int batch_add_event(struct batch *batch, const struct mlk_event *event, uint32_t
 /* Append @stack.  Returns 0 or -ENOMEM. */
 int batch_add_stack(struct batch *batch, const struct batch_stack *stack);
 
+/* Give @dw the stacks of which @batch tells, and note in *@ids, which has room for *@room, what
+ * they are there, by id.  Returns 0 or -ENOMEM. */
+int batch_intern(const struct batch *batch, struct dwunw *dw, uint32_t **ids, size_t *room);
+
 /* The event that @event was made of, except for its stack and its registers but the one that has
  * its origin. */
 void batch_get_event(const struct batch_event *event, struct mlk_event *out);

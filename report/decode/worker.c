@@ -7,7 +7,7 @@
 
 #include "report/base/array.h"
 #include "report/decode/event_unwinder.h"
-#include "report/decode/stored_stacks.h"
+#include "report/decode/unwound_chunk.h"
 
 struct worker {
 	struct mlk_reader *trace;
@@ -113,53 +113,6 @@ static int unwind_chunk(struct worker *worker, struct batch *batch)
 	return err;
 }
 
-/* Take the heads that come next; the stack of the ALLOC number i is @unwound->allocs[i]. */
-static int take_heads(struct worker *worker, const struct mlk_unwound *unwound, struct batch *batch)
-{
-	struct mlk_record record;
-	size_t nr = 0;
-	int more, err = 0;
-
-	while (!err && (more = mlk_reader_next(worker->trace, &record)) != 0) {
-		const struct mlk_event *event = &record.event;
-		uint32_t stack = 0;
-
-		if (more < 0)
-			return more;
-		if (event->kind == MLK_ALLOC) {
-			if (nr == unwound->nr_allocs)
-				return MLK_E_CORRUPT;
-			stack = unwound->allocs[nr++];
-		}
-		if (event->time_ns <= worker->stop_ns)
-			err = batch_add_event(batch, event, stack);
-	}
-	return err;
-}
-
-/* Read the stacks and the events that the trace has besides those of the chunk.  Returns
- * MLK_E_CORRUPT when they are of another one, or cannot be used. */
-static int read_unwound(struct worker *worker, struct batch *batch)
-{
-	struct mlk_record record;
-	int more, err;
-
-	err = mlk_reader_seek(worker->trace, &batch->unwound, MLK_RECORD_UNWOUND | MLK_RECORD_HEAD);
-	if (err)
-		return err;
-	more = mlk_reader_next(worker->trace, &record);
-	if (more <= 0)
-		return more ? more : MLK_E_CORRUPT;
-	if (record.unwound.events_crc != batch->chunk_crc)
-		return MLK_E_CORRUPT;
-	err = stored_stacks_report(&record.unwound, worker->images, batch);
-	if (!err)
-		err = take_heads(worker, &record.unwound, batch);
-	if (!err && mlk_reader_condition(worker->trace)->chunks_lost)
-		err = MLK_E_CORRUPT;
-	return err;
-}
-
 void worker_read(struct worker *worker, struct batch *batch)
 {
 	bool unused;
@@ -170,7 +123,8 @@ void worker_read(struct worker *worker, struct batch *batch)
 	if (batch->of_kernel)
 		batch->unwound.records = 0;
 	if (batch->unwound.records)
-		batch->err = read_unwound(worker, batch);
+		batch->err =
+			unwound_chunk_read(worker->trace, worker->images, worker->stop_ns, batch);
 	batch->own_ids = !batch->err;
 	unused = batch->unwound.records && batch->err == MLK_E_CORRUPT;
 	if (batch->err == MLK_E_CORRUPT) {

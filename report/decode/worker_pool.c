@@ -261,28 +261,6 @@ static int find_chunks(struct worker_pool *pool)
 	return 0;
 }
 
-/* Give the unwinder of all the stacks of which @batch tells, and note in *@ids, which has room for
- * *@room, what they are there. */
-static int take_stacks(struct worker_pool *pool, const struct batch *batch, uint32_t **ids,
-		       size_t *room)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < batch->nr_stacks && !err; i++) {
-		const struct batch_stack *stack = &batch->stacks[i];
-		uint32_t *all = array_grow(*ids, room, (size_t)stack->id + 1, sizeof(*all));
-
-		if (!all)
-			return -ENOMEM;
-		*ids = all;
-		err = stack->caller ? dwunw_stack_add(pool->dw, all[stack->caller], &stack->frame,
-						      &all[stack->id])
-				    : dwunw_stack_intern(pool->dw, NULL, 0, stack->status,
-							 &all[stack->id]);
-	}
-	return err;
-}
-
 /* As the reader itself would report a damaged chunk. */
 static void note_damage(struct mlk_condition *all, const struct mlk_condition *chunk)
 {
@@ -350,8 +328,8 @@ int worker_pool_next(struct worker_pool *pool, const struct batch **batch, const
 	if (done->err)
 		return done->err;
 	note_damage(&pool->damage, &done->condition);
-	err = done->own_ids ? take_stacks(pool, done, &done->ids, &done->ids_room)
-			    : take_stacks(pool, done, &place->by->ids, &place->by->ids_room);
+	err = done->own_ids ? batch_intern(done, pool->dw, &done->ids, &done->ids_room)
+			    : batch_intern(done, pool->dw, &place->by->ids, &place->by->ids_room);
 	finish_chunk(pool, done);
 	*batch = done;
 	*ids = done->own_ids ? done->ids : place->by->ids;

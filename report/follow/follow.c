@@ -7,6 +7,7 @@
 
 #include "report/base/array.h"
 #include "report/decode/event_unwinder.h"
+#include "report/decode/unwound_chunk.h"
 
 #define HOLD_NS	  300000000u  /* more than a recorder keeps what it is to write */
 #define MOST_HELD (8u << 20)  /* bytes of the file, of which the first need not wait */
@@ -17,6 +18,8 @@
 /* A chunk with events that waits. */
 struct held {
 	struct mlk_entry chunk;
+	struct mlk_entry unwound; /* the one that has its stacks; records 0: it has them itself */
+	uint32_t crc;
 	uint64_t seen_ns;
 };
 
@@ -26,6 +29,8 @@ struct follow {
 	struct replay *leaks;
 	struct event_unwinder *unwinder;
 	struct stack_history *previous;
+	struct batch batch;	 /* where the registers were dropped: the current chunk's events */
+	struct mlk_entry stacks; /* where they were: the last chunk of stacks, unwound */
 	struct held *held;
 	size_t first, nr, room; /* of them: those from first on wait */
 	uint64_t damaged;	/* chunks with events that do not decode */
@@ -76,21 +81,36 @@ int follow_new(struct follow **out, struct mlk_reader *trace, const struct follo
 	return 0;
 }
 
+static struct mlk_entry entry_of(const struct mlk_chunk *chunk)
+{
+	return (struct mlk_entry){.offset = chunk->offset,
+				  .records = chunk->records,
+				  .type = chunk->type,
+				  .seq = chunk->seq,
+				  .first_ns = chunk->first_ns,
+				  .last_ns = chunk->last_ns,
+				  .nr_records = chunk->nr_records};
+}
+
+/* What has the stacks of @chunk, if the trace has no registers to unwind them from. */
+static struct mlk_entry stacks_of(const struct follow *f, const struct mlk_entry *chunk)
+{
+	uint64_t dropped = mlk_reader_meta(f->trace)->dropped;
+
+	if (!dropped || !(chunk->records & MLK_RECORD_EVENT))
+		return (struct mlk_entry){0};
+	return dropped == MLK_DROPPED_ALL ? *chunk : f->stacks;
+}
+
 static int hold_chunk(struct follow *f, const struct mlk_chunk *chunk, uint64_t now_ns)
 {
-	const struct held held = {
-		.chunk = {.offset = chunk->offset,
-			  .records = chunk->records,
-			  .type = chunk->type,
-			  .seq = chunk->seq,
-			  .first_ns = chunk->first_ns,
-			  .last_ns = chunk->last_ns,
-			  .nr_records = chunk->nr_records},
-		.seen_ns = now_ns,
-	};
+	struct held held = {.chunk = entry_of(chunk), .crc = chunk->payload_crc, .seen_ns = now_ns};
 
+	if (chunk->records & MLK_RECORD_UNWOUND)
+		f->stacks = held.chunk;
 	if (!(chunk->records & (MLK_RECORD_EVENT | MLK_RECORD_STACK)))
 		return 0;
+	held.unwound = stacks_of(f, &held.chunk);
 	/* those that were taken in make room before the array grows */
 	if (f->first > f->nr / 2) {
 		memmove(f->held, f->held + f->first, (f->nr - f->first) * sizeof(*f->held));
@@ -119,7 +139,17 @@ static int read_ahead(struct follow *f, uint64_t now_ns)
 	return err;
 }
 
-static int apply_event(struct follow *f, struct mlk_event *event)
+/* @event, whose stack is @id if it is an ALLOC. */
+static int apply_event(struct follow *f, const struct mlk_event *event, uint32_t id)
+{
+	int err = f->opts.event ? f->opts.event(f->opts.arg, event, id) : 0;
+
+	if (event->time_ns > f->last_ns)
+		f->last_ns = event->time_ns;
+	return err ? err : replay_event(f->leaks, event, id);
+}
+
+static int unwind_event(struct follow *f, struct mlk_event *event)
 {
 	uint32_t id = 0;
 	int err = 0;
@@ -134,14 +164,10 @@ static int apply_event(struct follow *f, struct mlk_event *event)
 		if (!f->of_kernel)
 			event->regs[MLK_ORIGIN_REG] = 0; /* it is a register of the program's */
 	}
-	if (!err && f->opts.event)
-		err = f->opts.event(f->opts.arg, event, id);
-	if (event->time_ns > f->last_ns)
-		f->last_ns = event->time_ns;
-	return err ? err : replay_event(f->leaks, event, id);
+	return err ? err : apply_event(f, event, id);
 }
 
-static int read_events(struct follow *f, const struct mlk_entry *chunk)
+static int unwind_chunk(struct follow *f, const struct mlk_entry *chunk)
 {
 	struct mlk_record record;
 	int more = 1, err;
@@ -152,7 +178,7 @@ static int read_events(struct follow *f, const struct mlk_entry *chunk)
 		if (more < 0)
 			return more;
 		if (record.type == MLK_RECORD_EVENT)
-			err = apply_event(f, &record.event);
+			err = unwind_event(f, &record.event);
 		else
 			event_unwinder_add(f->unwinder, &record.event);
 	}
@@ -163,6 +189,37 @@ static int read_events(struct follow *f, const struct mlk_entry *chunk)
 	return err == MLK_E_CORRUPT ? 0 : err;
 }
 
+/* The events of @held, whose stacks were unwound when their registers were dropped. */
+static int take_unwound(struct follow *f, const struct held *held)
+{
+	struct mlk_event event = {0};
+	struct batch *batch = &f->batch;
+	int err;
+
+	batch_clear(batch);
+	batch->chunk = held->chunk;
+	batch->chunk_crc = held->crc;
+	batch->unwound = held->unwound;
+	err = unwound_chunk_read(f->behind, f->leaks->images, UINT64_MAX, batch);
+	if (!err)
+		err = batch_intern(batch, f->leaks->dw, &batch->ids, &batch->ids_room);
+	for (size_t i = 0; !err && i < batch->nr_events; i++) {
+		const struct batch_event *from = &batch->events[i];
+
+		batch_get_event(from, &event);
+		err = apply_event(f, &event, from->kind == MLK_ALLOC ? batch->ids[from->stack] : 0);
+	}
+	return err;
+}
+
+static int read_events(struct follow *f, const struct held *held)
+{
+	int err = held->unwound.records ? take_unwound(f, held) : MLK_E_CORRUPT;
+
+	/* as the report, which takes the events without their stacks then */
+	return err == MLK_E_CORRUPT ? unwind_chunk(f, &held->chunk) : err;
+}
+
 /* Need the first of those that wait not wait any longer? */
 static bool is_due(const struct follow *f, uint64_t now_ns)
 {
@@ -170,6 +227,9 @@ static bool is_due(const struct follow *f, uint64_t now_ns)
 
 	if (f->first == f->nr)
 		return false;
+	/* modules stand at the end of a trace whose registers were dropped */
+	if (mlk_reader_meta(f->trace)->dropped)
+		return f->ended;
 	return f->ended || now_ns >= held->seen_ns + HOLD_NS ||
 	       mlk_reader_size(f->trace) - held->chunk.offset > MOST_HELD;
 }
@@ -183,11 +243,13 @@ static int read_held(struct follow *f, uint64_t now_ns)
 			err = replay_use_layout(f->leaks);
 		f->new_layout = false;
 		if (!err)
-			err = read_events(f, &f->held[f->first].chunk);
+			err = read_events(f, &f->held[f->first]);
 		f->first++;
 	}
-	mlk_reader_forget(f->trace, f->first < f->nr ? f->held[f->first].chunk.offset
-						     : mlk_reader_offset(f->trace));
+	/* the stacks of what waits stand before it */
+	if (!mlk_reader_meta(f->trace)->dropped)
+		mlk_reader_forget(f->trace, f->first < f->nr ? f->held[f->first].chunk.offset
+							     : mlk_reader_offset(f->trace));
 	return err;
 }
 
@@ -257,6 +319,7 @@ void follow_free(struct follow *f)
 	stack_history_free(f->previous);
 	mlk_reader_free(f->behind);
 	replay_free(f->leaks);
+	batch_release(&f->batch);
 	free(f->held);
 	free(f);
 }

@@ -21,7 +21,7 @@ struct report_opts {
 	bool help;	       /* print the help and do nothing else */
 	struct view_opts view; /* its suppressions are not loaded yet */
 	struct block_filter choice;
-	char *moment; /* the name of a mark that is in it, or NULL */
+	char *moment;	  /* the name of a mark that is in it, or NULL */
 	bool at, between; /* these options were given */
 	enum group_key by;
 	uint64_t temporary_ns;	  /* blocks that lived no longer are temporary, too; 0: none */

@@ -110,10 +110,12 @@ static int put_title(struct json *json, const struct mlk_meta *meta)
 	return 0;
 }
 
-static void put_recording(struct json *json, const struct report_data *export)
+/* Returns 0 or -ENOMEM. */
+static int put_recording(struct json *json, const struct report_data *export)
 {
 	const struct mlk_meta *meta = export->meta;
 	char seconds[32], sample[SAMPLE_TEXT_MAX];
+	char *notes = sampling_notes(meta, &export->leaks->condition.losses);
 
 	snprintf(seconds, sizeof(seconds), "%.3f", (double)report_data_duration(export) / 1e9);
 	json_text(json, "seconds", seconds);
@@ -126,6 +128,11 @@ static void put_recording(struct json *json, const struct report_data *export)
 	json_bool(json, "of_kernel", meta->of_kernel);
 	if (print_sampling_rate(sample, meta))
 		json_text(json, "sample", sample);
+	if (!notes)
+		return -ENOMEM;
+	json_text(json, "notes", notes);
+	free(notes);
+	return 0;
 }
 
 static void put_shapes(struct json *json)
@@ -157,10 +164,10 @@ int page_head_put(struct json *json, const struct report_data *export)
 	free(memory.what);
 	json_bool(json, "growth_told", growth_shapes_tell(&export->leaks->chosen));
 	put_totals(json, export);
-	put_recording(json, export);
+	err = put_recording(json, export);
 	put_shapes(json);
 	json_number(json, "lost", replay_lost(export->leaks));
 	page_head_unwound(json, replay_allocations(export->leaks),
 			  export->leaks->status_counts[DWUNW_STATUS_ENDED]);
-	return 0;
+	return err;
 }

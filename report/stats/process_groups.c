@@ -45,7 +45,8 @@ static int add_process(struct process_groups *groups, struct strings *keys, cons
 	group = &groups->all[number - 1];
 	if (number > groups->nr) {
 		groups->nr = number;
-		*group = (struct process_group){.first = i, .gone = gone};
+		*group = (struct process_group){
+			.first = i, .gone = gone, .ended = groups->each_ended && process.exited};
 	}
 	group->nr++;
 	add_totals(&group->totals, &process.totals);
@@ -61,7 +62,8 @@ int process_groups_init(struct process_groups *groups, const struct thread_names
 	struct strings *keys = NULL;
 	int err = strings_new(&keys);
 
-	*groups = (struct process_groups){.names = names, .live = live};
+	*groups = (struct process_groups){
+		.names = names, .live = live, .each_ended = each && some_live(live)};
 	groups->all = calloc(nr + 1, sizeof(*groups->all));
 	groups->of = calloc(nr + 1, sizeof(*groups->of));
 	if (!groups->all || !groups->of)
@@ -88,8 +90,13 @@ char *process_groups_label(const struct process_groups *groups, size_t i)
 	char number[TEXT_NUMBER_MAX], *label;
 	int len;
 
-	if (group->nr == 1 && !group->gone)
+	if (group->nr == 1 && !group->gone && !group->ended)
 		return processes_label(groups->names, tgid);
+	if (group->ended) {
+		len = asprintf(&label, "%s (%" PRIu32 ", exited)",
+			       processes_name(groups->names, tgid), tgid);
+		return len < 0 ? NULL : label;
+	}
 	len = asprintf(&label, "%s (%s%s %s)", processes_name(groups->names, tgid),
 		       text_number(number, group->nr), group->gone ? " exited" : "",
 		       group->nr == 1 ? "process" : "processes");
@@ -147,7 +154,7 @@ static void print_group(FILE *out, const struct process_groups *groups,
 	else
 		fprintf(out, "  %s processes ", text_number(number, group->nr));
 	text_print(out, processes_name(groups->names, p.tgid));
-	if (group->gone)
+	if (group->gone || group->ended)
 		fputs(", exited", out);
 	print_totals(out, &group->totals);
 	if (group->totals.gone.blocks)

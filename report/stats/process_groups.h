@@ -15,7 +15,8 @@
 struct process_group {
 	uint32_t first; /* its first process, by number */
 	size_t nr;
-	bool gone; /* they have exited, and others are there still */
+	bool gone;  /* they have exited, and others are there still */
+	bool ended; /* the same of one that is a group of its own */
 	struct live_totals totals;
 };
 
@@ -25,7 +26,8 @@ struct process_groups {
 	const struct live *live;
 	struct process_group *all;
 	size_t nr;
-	uint32_t *of; /* the group of each process, by number */
+	bool each_ended; /* each is a group of its own, and is to be marked if it has exited */
+	uint32_t *of;	 /* the group of each process, by number */
 };
 
 /* Group the processes of @live, whose names are @names; both are borrowed until
@@ -35,8 +37,8 @@ int process_groups_init(struct process_groups *groups, const struct thread_names
 			const struct live *live, bool each);
 
 /* What a tree says of group @i: "sh (1234)", or of several "postgres (7 processes)", of those that
- * are gone "postgres (71 exited processes)".  Returns a string that the caller frees, or NULL when
- * there is no memory. */
+ * are gone "postgres (71 exited processes)", or "sh (1234, exited)".  Returns a string that the
+ * caller frees, or NULL when there is no memory. */
 char *process_groups_label(const struct process_groups *groups, size_t i);
 
 /* If there are several processes, print a line for each group, most outstanding bytes first (with

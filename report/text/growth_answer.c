@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "report/base/sizes.h"
 #include "report/base/text.h"
@@ -44,28 +45,47 @@ static double growth_of_rows(const struct growth_rows *rows, size_t *nr)
 	return sum;
 }
 
-/* What is in the place of older blocks, so that the tree shows it but it is no growth. */
-static void print_replacing(FILE *out, const struct report_data *export,
-			    const struct growth_rows *rows)
+/* How many of the rows from @first on, up to @end, are of groups with the same innermost functions.
+ */
+static size_t alike(const struct report_data *export, const struct growth_rows *rows, size_t first,
+		    size_t end)
+{
+	char *line = growth_rows_innermost(rows, export->view, rows->all[first].i, false);
+	size_t nr = growth_rows_in_group(rows, first);
+	bool same = line != NULL;
+
+	while (same && first + nr < end) {
+		char *next =
+			growth_rows_innermost(rows, export->view, rows->all[first + nr].i, false);
+
+		same = next && !strcmp(line, next);
+		nr += same ? growth_rows_in_group(rows, first + nr) : 0;
+		free(next);
+	}
+	free(line);
+	return nr;
+}
+
+/* What has @shape: the tree shows it, but it is no growth, and @why not. */
+static void print_shape(FILE *out, const struct report_data *export, const struct growth_rows *rows,
+			enum growth_shape shape, const char *why)
 {
 	char bytes[SIZE_TEXT_MAX], number[TEXT_NUMBER_MAX];
 	size_t first = 0, end, groups = 0;
 	struct live_amount amount;
 
-	while (first < rows->nr && rows->all[first].shape != SHAPE_REPLACING)
+	while (first < rows->nr && rows->all[first].shape != shape)
 		first++;
-	for (end = first; end < rows->nr && rows->all[end].shape == SHAPE_REPLACING;)
+	for (end = first; end < rows->nr && rows->all[end].shape == shape;)
 		end++;
 	if (first == end)
 		return;
 	amount = growth_rows_amount(export, &rows->all[first], end - first);
-	fprintf(out,
-		"  replacing      %s in %s %s: as many older blocks were freed, so this did "
-		"not grow\n",
+	fprintf(out, "  %-14s %s in %s %s: %s\n", growth_shape_name(shape),
 		size_text(bytes, amount.bytes), text_number(number, end - first),
-		end - first == 1 ? "stack" : "stacks");
+		end - first == 1 ? "stack" : "stacks", why);
 	for (; first < end && groups < MOST_SHOWN; groups++) {
-		size_t nr = growth_rows_in_group(rows, first);
+		size_t nr = alike(export, rows, first, end);
 
 		amount = growth_rows_amount(export, &rows->all[first], nr);
 		fprintf(out, "    %s: ", size_text(bytes, amount.bytes));
@@ -167,7 +187,10 @@ void print_growth_answer(FILE *out, const struct report_data *export,
 	}
 	print_answer(out, export, rows);
 	print_unclear(out, export, rows);
-	print_replacing(out, export, rows);
+	print_shape(out, export, rows, SHAPE_FILLING,
+		    "more than at half of the time, but old blocks are freed");
+	print_shape(out, export, rows, SHAPE_REPLACING,
+		    "as many older blocks were freed, so this did not grow");
 }
 
 bool print_growing(FILE *out, const struct report_data *export, const struct growth_rows *rows)
@@ -190,15 +213,21 @@ bool print_growing(FILE *out, const struct report_data *export, const struct gro
 	return true;
 }
 
-void print_growth_line(FILE *out, const struct report_data *export, const struct growth_rows *rows)
+void print_growth_verdict(FILE *out, const struct report_data *export,
+			  const struct growth_rows *rows)
 {
 	const char *why_not = why_not_told(export);
 
-	fputc('\n', out);
 	if (why_not)
 		fprintf(out, "growing: not told of %s", why_not);
 	else if (!print_growing(out, export, rows))
 		fputs("nothing grew all the time", out);
+}
+
+void print_growth_line(FILE *out, const struct report_data *export, const struct growth_rows *rows)
+{
+	fputc('\n', out);
+	print_growth_verdict(out, export, rows);
 	fputs("; to see how stacks grew: mleak report --growth ", out);
 	text_print(out, export->path);
 	fputc('\n', out);

@@ -16,6 +16,10 @@ void print_growth_answer(FILE *out, const struct report_data *export,
  * nothing grows, or if the recording lasted less than a second. */
 bool print_growing(FILE *out, const struct report_data *export, const struct growth_rows *rows);
 
+/* Print that, or that nothing grows or it cannot be told; without the end of a line. */
+void print_growth_verdict(FILE *out, const struct report_data *export,
+			  const struct growth_rows *rows);
+
 /* Print in one line, after an empty one, what grows most and the command that shows more. */
 void print_growth_line(FILE *out, const struct report_data *export, const struct growth_rows *rows);
 

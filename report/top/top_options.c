@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cmdline/options.h"
+#include "cmdline/trace_name.h"
 #include "mleak.h"
 #include "report/base/array.h"
 #include "report/base/sizes.h"
@@ -97,8 +98,10 @@ bool top_option(size_t i, struct option_info *option)
 	for (size_t k = NR_OWN; record_option(at, option); at++)
 		if (!is_left_out(option) && k++ == i) {
 			if (!strcmp(option->name, "output"))
-				option->help = "keep the trace in FILE, too; an existing one is "
-					       "kept as FILE.old [it is not kept]";
+				option->help =
+					"keep the trace in FILE, too, where %p is the process, %h "
+					"the host, %t the time; an existing one is kept as "
+					"FILE.old [it is not kept]";
 			return true;
 		}
 	return false;
@@ -227,7 +230,7 @@ static int apply_option(void *ctx, const struct option_info *option, const char 
 /* What stands where an option has none of its own. */
 static int read_interval(const char *text, uint64_t *ns)
 {
-	static const struct option_info row = {.name = "interval"};
+	static const struct option_info row = {.name = "INTERVAL"};
 
 	if (!option_time(&row, text, 1, ns) && *ns <= MOST_NS)
 		return 0;
@@ -236,7 +239,7 @@ static int read_interval(const char *text, uint64_t *ns)
 
 static int read_words(struct top_opts *o, char **words, int nr)
 {
-	static const struct option_info count = {.name = "count"};
+	static const struct option_info count = {.name = "COUNT"};
 	int at = 0, err = 0;
 
 	if (!o->targets && !o->command && at < nr)
@@ -273,6 +276,8 @@ static int check(const struct top_opts *o)
 			  o->from ? o->from : "output", o->path);
 		return -EINVAL;
 	}
+	if (o->output && trace_name_check(o->output, !o->of_kernel, false))
+		return -EINVAL;
 	if (o->blocks && o->form == TOP_COMBINED) {
 		log_error("--combined-only shows sums alone, --show-allocs single blocks: give one "
 			  "of them");

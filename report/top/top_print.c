@@ -8,6 +8,7 @@
 #include "report/base/array.h"
 #include "report/base/sizes.h"
 #include "report/base/text.h"
+#include "report/context/sampling_text.h"
 #include "report/terminal/color.h"
 #include "report/top/groups.h"
 #include "report/top/top_view.h"
@@ -38,14 +39,14 @@ static void print_damage(FILE *out, const struct mlk_condition *condition)
 			condition->chunks_lost == 1 ? "chunk" : "chunks");
 }
 
-/* Two lines: of when and of what, and the sums. */
+/* Of when and of what, the sums, and what was left out on purpose. */
 static int print_head(FILE *out, const struct top_view *view)
 {
 	const struct mlk_meta *meta = mlk_reader_meta(view->trace);
 	const struct live_totals *totals = &view->totals;
 	uint64_t now_ns = view->table.now_ns;
 	char a[SIZE_TEXT_MAX], b[TEXT_NUMBER_MAX], c[TEXT_NUMBER_MAX];
-	char *title = top_view_title(view);
+	char *title = top_view_title(view), *notes;
 
 	if (!title)
 		return -ENOMEM;
@@ -68,7 +69,11 @@ static int print_head(FILE *out, const struct top_view *view)
 	if (view->resident_known)
 		fprintf(out, "; RSS %s", size_text(a, view->resident));
 	fputc('\n', out);
-	return 0;
+	notes = sampling_notes(meta, &view->leaks->condition.losses);
+	if (notes && *notes)
+		fprintf(out, "  %s\n", notes);
+	free(notes);
+	return notes ? 0 : -ENOMEM;
 }
 
 /* The outstanding blocks of the stacks that are shown. */
@@ -128,12 +133,16 @@ static void print_right(FILE *out, int columns, const char *text)
 	fprintf(out, "%*s", columns, text);
 }
 
+/* @from: the function that tells it from the others; see stack_names_apart(). */
 static int print_line(FILE *out, const struct top_view *view, const struct top_row *row,
-		      size_t columns)
+		      size_t from)
 {
+	size_t columns = color_columns();
 	char number[TEXT_NUMBER_MAX], size[SIZE_TEXT_MAX], age[TOP_TIME_MAX], freed[16];
-	char *line = stack_names_line(view->names, row->id, columns);
+	char *line;
 
+	columns = !columns ? MOST_COLUMNS : columns > BEFORE + 20 ? columns - BEFORE : 20;
+	line = stack_names_line(view->names, row->id, columns, from);
 	snprintf(freed, sizeof(freed), "%.1f %%", 100 * row->freed);
 	print_right(out, 16, size_cell(size, row->now.bytes));
 	print_right(out, 13, text_number(number, row->now.blocks));
@@ -169,16 +178,14 @@ static void print_stack(FILE *out, const struct top_view *view, const struct top
 	stack_names_print(view->names, out, row->id, "\t\t");
 }
 
-static int print_row(FILE *out, const struct top_view *view, size_t i,
+static int print_row(FILE *out, const struct top_view *view, size_t i, size_t from,
 		     const struct block_list *blocks)
 {
 	const struct top_row *row = &view->table.rows[i];
-	size_t columns = color_columns();
 	int err = 0;
 
-	columns = !columns ? MOST_COLUMNS : columns > BEFORE + 20 ? columns - BEFORE : 20;
 	if (view->opts->form == TOP_TABLE)
-		err = print_line(out, view, row, columns);
+		err = print_line(out, view, row, from);
 	else
 		print_stack(out, view, row);
 	if (view->opts->blocks)
@@ -212,15 +219,17 @@ static int print_rows(FILE *out, const struct top_view *view)
 {
 	size_t nr = view->table.nr < view->opts->rows ? view->table.nr : view->opts->rows;
 	struct block_list blocks = {0};
-	int err = 0;
+	size_t *from = NULL;
+	int err = top_view_apart(view, NULL, nr, &from);
 
-	if (view->opts->blocks)
+	if (!err && view->opts->blocks)
 		err = list_blocks(&blocks, view, nr);
 	if (view->opts->form == TOP_TABLE && nr)
 		fprintf(out, "%16s%13s%15s%9s%11s  %s\n", size_title(), "blocks",
 			size_rate_title("bytes/s", "per s"), "freed", "age", "stack");
 	for (size_t i = 0; !err && i < nr; i++)
-		err = print_row(out, view, i, &blocks);
+		err = print_row(out, view, i, from[i], &blocks);
+	free(from);
 	free(blocks.wanted);
 	free(blocks.all);
 	return err;
@@ -261,7 +270,7 @@ int top_print_call(FILE *out, struct top_view *view, const struct mlk_event *eve
 		return 0;
 	}
 	err = name_stack(view, id);
-	line = err ? NULL : stack_names_line(view->names, id, MOST_COLUMNS);
+	line = err ? NULL : stack_names_line(view->names, id, MOST_COLUMNS, 0);
 	fprintf(out, "  %s\n", line ? line : "");
 	free(line);
 	return line ? 0 : -ENOMEM;

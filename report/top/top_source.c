@@ -13,9 +13,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cmdline/trace_name.h"
+#include "format/copy.h"
 #include "mleak.h"
 #include "report/base/text.h"
 #include "report/trace/open_trace.h"
+
+#define ZSTD_LEVEL 1 /* as recorders do */
 
 #define LOOK_NS 50000000u /* until it is looked again whether the recorder has ended */
 
@@ -83,13 +87,36 @@ static int explain_stream(struct top_source *source, int err)
 	return EXIT_RECORD_FAILED;
 }
 
+/* Where the trace of process @pid is kept; 0: it is not known yet, though the name has it.  Returns
+ * 0 or an error. */
+static int open_place(struct top_source *source, pid_t pid)
+{
+	int err =
+		trace_name_expand(source->path, sizeof(source->path), source->opts->output, pid, 0);
+	bool has_pid = trace_name_has(source->opts->output, 'p');
+	char *shown;
+
+	if (err)
+		return err;
+	shown = text_escape(pid || !has_pid ? source->path : source->opts->output);
+	if (!shown)
+		return -ENOMEM;
+	free(source->shown);
+	source->shown = shown;
+	return mlk_place_open(&source->place, source->path, NULL);
+}
+
 static int open_recorder(struct top_source *source)
 {
 	const char *output = source->opts->output;
-	int err = output ? mlk_place_open(&source->place, output, NULL) : 0;
+	bool of_pid = output && trace_name_has(output, 'p');
+	int err = output ? open_place(source, 0) : 0;
 
 	if (err)
 		return refuse_place(source, err);
+	/* the process is not known yet; but the folder can have a file */
+	if (of_pid)
+		mlk_place_close(&source->place);
 	err = top_record_start(&source->record, source->opts, &source->mask, source->opts->screen);
 	if (err) {
 		log_error("cannot start the recorder: %s", strerror(-err));
@@ -100,6 +127,10 @@ static int open_recorder(struct top_source *source)
 	err = mlk_reader_open_stream(&source->trace, source->record.pipe);
 	if (err)
 		return explain_stream(source, err);
+	if (of_pid)
+		err = open_place(source, (pid_t)mlk_reader_meta(source->trace)->tgid);
+	if (err)
+		return refuse_place(source, err);
 	source->kept = output != NULL;
 	if (source->kept)
 		mlk_reader_copy_stream(source->trace, source->place.fd);
@@ -223,6 +254,29 @@ static int copy_file(int from, int to)
 	return n < 0 ? -errno : 0;
 }
 
+/* Copy the trace in @from, which is closed, to @to with an end, unless it is damaged. */
+static int copy_trace(int from, int to)
+{
+	struct mlk_reader *trace;
+	struct mlk_copy *copy = NULL;
+	int err = mlk_reader_open_fd(&trace, from);
+
+	if (!err)
+		err = mlk_copy_new(&copy, trace, to, ZSTD_LEVEL, MLK_COPY_ALL);
+	if (!err)
+		err = mlk_copy_so_far(copy);
+	mlk_copy_free(copy);
+	/* what is missing would not be seen in the copy */
+	if (err == MLK_E_CORRUPT) {
+		if (ftruncate(to, 0) || lseek(to, 0, SEEK_SET))
+			err = -errno;
+		else
+			err = copy_file(from, to);
+	}
+	mlk_reader_free(trace);
+	return err;
+}
+
 bool top_source_keeps(const struct top_source *source)
 {
 	return source->opts->path || source->kept;
@@ -239,13 +293,13 @@ int top_source_write(const struct top_source *source, const char *suffix, top_so
 		return -errno;
 	err = mlk_place_open(&place, path, NULL);
 	if (!err) {
-		err = fill ? fill(arg, place.fd) : copy_file(from, place.fd);
+		err = fill ? fill(arg, place.fd) : copy_trace(from, place.fd);
 		if (!err)
 			err = mlk_place_take(&place, NULL);
 		mlk_place_close(&place);
-	}
-	if (from >= 0)
+	} else if (from >= 0) {
 		close(from);
+	}
 	return err;
 }
 

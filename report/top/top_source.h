@@ -2,6 +2,7 @@
 #ifndef REPORT_TOP_SOURCE_H
 #define REPORT_TOP_SOURCE_H
 
+#include <limits.h>
 #include <signal.h>
 #include <sys/types.h>
 
@@ -17,6 +18,7 @@ struct top_source {
 	struct mlk_reader *trace;
 	struct top_record record;
 	struct mlk_place place; /* where the trace is kept */
+	char path[PATH_MAX];	/* of that */
 	bool kept;		/* it is copied there */
 	bool taken;		/* and has its name, as the recording has begun */
 	int place_err;		/* why it has none */

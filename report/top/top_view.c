@@ -68,6 +68,26 @@ int top_view_update(struct top_view *view, uint64_t now_ns, size_t nr)
 	return err ? err : top_view_sort(view, view->opts->sort, nr);
 }
 
+int top_view_apart(const struct top_view *view, const uint32_t *rows, size_t nr, size_t **from)
+{
+	uint32_t *ids = calloc(nr + 1, sizeof(*ids));
+	int err = ids ? 0 : -ENOMEM;
+
+	*from = calloc(nr + 1, sizeof(**from));
+	if (!*from)
+		err = -ENOMEM;
+	for (size_t i = 0; !err && i < nr; i++)
+		ids[i] = view->table.rows[rows ? rows[i] : i].id;
+	if (!err)
+		err = stack_names_apart(view->names, ids, nr, *from);
+	free(ids);
+	if (err) {
+		free(*from);
+		*from = NULL;
+	}
+	return err;
+}
+
 char *top_view_title(const struct top_view *view)
 {
 	const struct mlk_meta *meta = mlk_reader_meta(view->trace);

@@ -41,6 +41,11 @@ int top_view_update(struct top_view *view, uint64_t now_ns, size_t nr);
 /* Sort the table anew and name its first @nr stacks.  Returns 0 or -ENOMEM. */
 int top_view_sort(struct top_view *view, enum top_sort sort, size_t nr);
 
+/* What tells the @nr rows of the table, those with the numbers @rows or, if NULL, the first, from
+ * each other, as stack_names_apart(): *@from has one for each, and the caller frees it.  Returns 0,
+ * or -ENOMEM and *@from is NULL. */
+int top_view_apart(const struct top_view *view, const uint32_t *rows, size_t nr, size_t **from);
+
 /* Which process or processes the trace is about: a string that the caller frees, or NULL when there
  * is no memory. */
 char *top_view_title(const struct top_view *view);

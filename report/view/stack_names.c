@@ -181,53 +181,89 @@ static char *calls_text(const struct stack_names *named, const uint32_t *path, s
 	return NULL;
 }
 
-/* Print the @nr frames of @path into a line of @columns, as far as they fit. */
-static void print_line_of(const struct stack_names *named, FILE *out, const uint32_t *path,
-			  size_t nr, size_t columns)
+/* Print the @nr frames of @path into a line of @columns, as far as they fit.  Returns how many. */
+static size_t print_line_of(const struct stack_names *named, FILE *out, const uint32_t *path,
+			    size_t nr, size_t columns)
 {
 	uint32_t keys[VIEW_MAX_PATH];
-	size_t used = 0, period, times = 1;
+	size_t used = 0, shown = 0, at, period, times = 1;
 
 	keys_of(named, path, nr, keys);
-	for (size_t at = 0; at < nr; at += period * times) {
+	for (at = 0; at < nr; at += period * times) {
 		const char *before = at ? " < " : "";
+		size_t more;
 		char *text;
 
 		period = named->full_recursion ? 1 : recursion_at(keys, nr, at, &times);
 		text = calls_text(named, path + at, period, times, at ? MOST_IN_LINE : columns);
 		/* the first is there in any case, as is what says that there are more */
 		used += strlen(before) + (text ? text_columns(text) : 0);
-		if (at && used + strlen(" < " MORE) > columns && at + period * times < nr) {
-			fprintf(out, "%s%s", before, MORE);
+		more = at + period * times < nr ? strlen(" < " MORE) : 0;
+		if (at && used + more > columns) {
+			fputs(shown + strlen(" < " MORE) <= columns ? " < " MORE : "", out);
 			free(text);
-			return;
+			return at;
 		}
+		shown = used;
 		fprintf(out, "%s%s", before, text ? text : "");
 		free(text);
 	}
+	return at;
 }
 
-char *stack_names_line(const struct stack_names *named, uint32_t id, size_t columns)
+/* The outermost label of each frame of stack @id.  Returns how many there are. */
+static size_t outer_labels(const struct stack_names *named, uint32_t id,
+			   uint32_t path[STACK_MAX_FRAMES])
 {
 	struct dwunw_frame frames[STACK_MAX_FRAMES];
-	uint32_t path[STACK_MAX_FRAMES] = {0};
-	size_t nr = frames_of(named, id, frames), len = 0;
-	char *text = NULL;
-	FILE *out = open_memstream(&text, &len);
+	size_t nr = frames_of(named, id, frames);
 
-	if (!out)
-		return NULL;
-	if (!nr)
-		fprintf(out, "[no stack: %s]",
-			dwunw_status_text(dwunw_stack_status(named->source.dw, id)));
 	for (size_t i = 0; i < nr; i++) {
 		size_t nr_labels;
 		const uint32_t *labels = symbols_labels(named->names, &frames[i], &nr_labels);
 
 		path[i] = labels[nr_labels - 1];
 	}
-	print_line_of(named, out, path, nr, columns);
-	if (!fclose(out))
+	return nr;
+}
+
+/* The innermost function and that at @from, with those behind it that there is room for; if there
+ * is none for both, without the innermost. */
+static void print_line_from(const struct stack_names *named, FILE *out, const uint32_t *path,
+			    size_t nr, size_t from, size_t columns)
+{
+	const struct label *all = named->labels->all;
+	size_t beside = strlen(MORE " < "), first = text_columns(all[path[0]].name) + strlen(" < ");
+
+	if (from > 1 && first + beside + text_columns(all[path[from]].name) <= columns) {
+		fprintf(out, "%s < ", all[path[0]].name);
+		beside += first;
+	}
+	fputs(MORE " < ", out);
+	print_line_of(named, out, path + from, nr - from, columns > beside ? columns - beside : 0);
+}
+
+char *stack_names_line(const struct stack_names *named, uint32_t id, size_t columns, size_t from)
+{
+	uint32_t path[STACK_MAX_FRAMES] = {0};
+	size_t nr = outer_labels(named, id, path), shown = nr, len;
+	char *text = NULL;
+	FILE *out = open_memstream(&text, &len);
+
+	if (out && !nr)
+		fprintf(out, "[no stack: %s]",
+			dwunw_status_text(dwunw_stack_status(named->source.dw, id)));
+	if (out)
+		shown = print_line_of(named, out, path, nr, columns);
+	if (out && from < nr && shown <= from) {
+		fclose(out);
+		free(text);
+		text = NULL;
+		out = open_memstream(&text, &len);
+		if (out)
+			print_line_from(named, out, path, nr, from, columns);
+	}
+	if (out && !fclose(out))
 		return text;
 	free(text);
 	return NULL;
@@ -251,6 +287,90 @@ char *stack_names_key(const struct stack_names *named, uint32_t id, uint32_t pro
 		return text;
 	free(text);
 	return NULL;
+}
+
+/* The functions of a stack, the innermost first. */
+struct calls {
+	uint32_t *path;
+	size_t nr, at; /* at: which of the stacks it is */
+	size_t shared; /* innermost functions that another stack has, too */
+};
+
+static int compare_functions(const struct stack_names *named, uint32_t a, uint32_t b)
+{
+	const struct label *x = &named->labels->all[a], *y = &named->labels->all[b];
+
+	if (x->module != y->module)
+		return x->module < y->module ? -1 : 1;
+	return x == y ? 0 : strcmp(x->name, y->name);
+}
+
+/* How many innermost functions both have. */
+static size_t shared_calls(const struct stack_names *named, const struct calls *a,
+			   const struct calls *b)
+{
+	size_t nr = 0;
+
+	while (nr < a->nr && nr < b->nr && !compare_functions(named, a->path[nr], b->path[nr]))
+		nr++;
+	return nr;
+}
+
+static int compare_calls(const void *a, const void *b, void *named)
+{
+	const struct calls *x = a, *y = b;
+	size_t nr = shared_calls(named, x, y);
+
+	if (nr < x->nr && nr < y->nr)
+		return compare_functions(named, x->path[nr], y->path[nr]);
+	return x->nr < y->nr ? -1 : x->nr > y->nr;
+}
+
+/* What each of the sorted stacks shares with the next one, in the order of @step, that is not the
+ * same. */
+static void note_shared(const struct stack_names *named, struct calls *all, size_t nr, long step)
+{
+	size_t shared = 0;
+
+	for (size_t i = 1; i < nr; i++) {
+		const struct calls *before = &all[step > 0 ? i - 1 : nr - i];
+		struct calls *calls = &all[step > 0 ? i : nr - 1 - i];
+		size_t common = shared_calls(named, before, calls);
+
+		if (common < before->nr || common < calls->nr)
+			shared = common;
+		if (shared > calls->shared)
+			calls->shared = shared;
+	}
+}
+
+int stack_names_apart(const struct stack_names *named, const uint32_t *ids, size_t nr, size_t *from)
+{
+	struct calls *all = calloc(nr + 1, sizeof(*all));
+	uint32_t path[STACK_MAX_FRAMES];
+	int err = all ? 0 : -ENOMEM;
+
+	for (size_t i = 0; !err && i < nr; i++) {
+		all[i] = (struct calls){.nr = outer_labels(named, ids[i], path), .at = i};
+		all[i].path = malloc((all[i].nr + 1) * sizeof(*path));
+		if (!all[i].path)
+			err = -ENOMEM;
+		else
+			memcpy(all[i].path, path, all[i].nr * sizeof(*path));
+	}
+	if (!err && nr) {
+		qsort_r(all, nr, sizeof(*all), compare_calls, (void *)(uintptr_t)named);
+		note_shared(named, all, nr, 1);
+		note_shared(named, all, nr, -1);
+	}
+	for (size_t i = 0; all && i < nr; i++) {
+		/* what is all of another stack differs from it nowhere */
+		if (!err)
+			from[all[i].at] = all[i].shared < all[i].nr ? all[i].shared : 0;
+		free(all[i].path);
+	}
+	free(all);
+	return err;
 }
 
 static void put_frame(const struct stack_names *named, struct json *json,

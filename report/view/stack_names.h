@@ -26,9 +26,16 @@ int stack_names_resolve(struct stack_names *named);
 void stack_names_print(const struct stack_names *named, FILE *out, uint32_t id, const char *indent);
 
 /* Write functions of stack @id, which was wanted, into a line as "f < g < main": as many as there
- * is room for in @columns.  Returns a string that the caller frees, or NULL when there is no
- * memory. */
-char *stack_names_line(const struct stack_names *named, uint32_t id, size_t columns);
+ * is room for in @columns.  If the one at @from, the innermost being at 0, is not among them, it is
+ * shown in place of those before it: "f < ... < main".  Returns a string that the caller frees, or
+ * NULL when there is no memory. */
+char *stack_names_line(const struct stack_names *named, uint32_t id, size_t columns, size_t from);
+
+/* Write to @from for each of the @nr stacks @ids, which were wanted, where its innermost function
+ * is that tells it from all the others: 0 if the innermost function of all does, or none.  Returns
+ * 0 or -ENOMEM. */
+int stack_names_apart(const struct stack_names *named, const uint32_t *ids, size_t nr,
+		      size_t *from);
 
 /* What distinguishes stack @id of @process, which was wanted, from those with other functions or
  * lines.  Returns a string that the caller frees, or NULL when there is no memory. */

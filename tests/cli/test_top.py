@@ -29,9 +29,12 @@ class TopTest(Case):
     def test_command_lines_that_make_no_sense(self):
         self.assert_refused(naming="name a trace")
         self.assert_refused("--", naming="name a trace")
-        self.assert_refused(self.trace, "0", naming="interval")
-        self.assert_refused(self.trace, "soon", naming="interval")
-        self.assert_refused(self.trace, "1", "0", naming="count")
+        self.assert_refused(self.trace, "0", naming=": INTERVAL wants a time")
+        self.assert_refused(self.trace, "soon", naming=": INTERVAL wants a time")
+        self.assert_refused(self.trace, "1", "0", naming=": COUNT wants a number from 1,")
+        for name in "x%y", "x%", "%n.mlk":
+            self.assert_refused("-o", name, "-p", "1", naming="'%s'" % name)
+        self.assert_refused("-o", "%p.mlk", "--kernel", naming="'%p.mlk'")
         self.assert_refused(self.trace, "1", "2", "3", naming="'3'")
         self.assert_refused("--sample=10", self.trace, naming="--sample")
         self.assert_refused("-o", "y.mlk", self.trace, naming="--output")

@@ -10,7 +10,8 @@ from unwindtest import EVENTS, GOLDEN, MODULE, UNWOUND, UnwindCase, chunks_of
 STACKS = 9
 TAG_DROPPED = "  dropped 2\n"
 UNIT_NS = 1000000  # the coarsest
-EXACT = [["--folded"], ["--inline"], ["--addresses", "--folded"], ["--format=json", "--by", "thread"],
+EXACT = [["--folded"], ["--inline"], ["--flat"], ["--inverted"], ["--format=pprof"], ["--format=speedscope"],
+         ["--fail-on-leak", "--format=junit"], ["--fail-on-leak", "--format=github"], ["--growth", "--format=csv"], ["--addresses", "--folded"], ["--format=json", "--by", "thread"],
          ["--by", "thread"], ["--folded", "--cost", "temporary"], ["--jobs", "1"]]
 
 
@@ -43,6 +44,40 @@ class DropRawTest(UnwindCase):
                 self.drop(trace)
                 self.assert_same_reports(trace, self.unwound, EXACT)
                 self.assertRegex(self.mleak("info", self.unwound).out, r"(?m)^stacks +dropped$")
+
+    def test_a_difference_has_the_same_stacks(self):
+        for trace in self.of_processes():
+            self.drop(trace)
+            result = self.mleak("diff", trace, self.unwound)
+            self.assertRegex(result.out, r"(?m)^0 stacks differ, 0 of them are not shown; [1-9]", result.err)
+
+    def top(self, trace, *options):
+        """What top prints of the file @trace, and of a pipe from which it comes."""
+        with self.spawn(["cat", trace]) as cat:
+            results = [self.mleak("top", *options, trace), self.mleak("top", *options, "-", stdin=cat.stdout)]
+        for result in results:
+            self.assertEqual(result.status, 0, result.err)
+        return [result.out for result in results]
+
+    def test_top_has_the_stacks(self):
+        """Each with its sums and all of its frames, and each call with its stack."""
+        for trace in self.of_processes():
+            with self.subTest(trace=os.path.basename(trace)):
+                self.drop(trace)
+                frames = re.compile(r"(?m)^\t+.*$")
+                whole = self.top(trace, "-C")[0]
+                self.assertRegex(whole, r"(?m)^\t\tmain$")
+                for text in self.top(self.unwound, "-C"):
+                    self.assertEqual(frames.findall(text), frames.findall(whole))
+                # without times and addresses
+                calls = [re.sub(r"(?m)^\S+ | 0x[0-9a-f]+", "", self.mleak("top", "-t", t).out)
+                         for t in (trace, self.unwound)]
+                self.assertGreater(calls[0].count(" < "), 0)
+                self.assertEqual(calls[1], calls[0])
+                sizes = [re.findall(r"addr = \S+ size = (.*)", self.mleak("top", "-a", t).out)
+                         for t in (trace, self.unwound)]
+                self.assertGreater(len(sizes[0]), 0)
+                self.assertEqual(sorted(sizes[1]), sorted(sizes[0]))
 
     def test_times_are_nearly_the_same(self):
         for trace in self.of_processes():

@@ -128,6 +128,8 @@ class AddressPlacesTest(Case):
         self.assertEqual([b["address"] for b in gap["before_all"]], self.blocks[19:21][::-1])
 
     def test_what_makes_no_sense_is_refused(self):
+        self.assertIn("--around wants a number from 1 to 1000, not '5000'",
+                      self.mleak("report", "--addr=5", "--around=5000", self.trace).err)
         for args in ["--around", "2"], ["--addr=5", "--around", "0"], ["--addr=5", "--around=1001"]:
             result = self.mleak("report", *args, self.trace)
             self.assertEqual((result.status, result.out), (2, ""))

@@ -9,7 +9,7 @@ import subprocess
 
 from backends import both_backends, by_bpf_alone
 from faulttest import FaultCase
-from mleaktest import MLEAK_FAST, TESTS, end_process, read_line, wait_until
+from mleaktest import MLEAK_FAST, TESTS, end_process, number, read_line, wait_until
 
 TICKS_US = [1500, 1500, 3000, 6000, 12000, 24000]  # how long a tick is, at each try
 TICKS = 2000  # that are recorded at least, in three seconds; a session is 250 long
@@ -183,6 +183,13 @@ class GrowingStacksTest(FaultCase):
                           r"this did not grow\n    ([\d,]+) bytes: get < \w+ < one_tick\n", head)
         self.assertEqual(found[1].replace(",", ""), str(sum(int(row["outstanding_bytes"]) for row in replacing)))
         self.assertEqual(int(found[2]), len(replacing))
+        filling = [row for row in rows if row["shape"] == "filling"]
+        found = re.search(r"\n  filling +([\d,]+) bytes in (\d+) stacks?: more than at half of the time, but old "
+                          r"blocks are freed\n    ([\d,]+) bytes: get < fill_cache < one_tick\n", head)
+        # on a busy machine the cache may be uneven, or full
+        self.assertEqual(bool(found), bool(filling), head)
+        self.assertEqual(number(found[1]) if found else 0, sum(int(row["outstanding_bytes"]) for row in filling))
+        self.assertEqual(int(found[2]) if found else 0, len(filling))
         self.assert_line_below(text)
         self.assert_marked(text, self.shapes(rows))
         one = self.report(self.path("x.mlk"), "-n", "1")

@@ -70,5 +70,8 @@ class PageSizeTest(Case):
                 self.assertLess(time.monotonic(), end, "the page is not painted")
                 time.sleep(0.02)
             self.assertEqual(browser.value(session, "root_of('flame').bytes"), total)
+            # what a browser has to do before that: few elements, and nothing to fetch
+            self.assertLess(browser.value(session, "document.querySelectorAll('*').length"), 10000)
+            self.assertEqual(browser.value(session, "performance.getEntriesByType('resource').length"), 0)
             # a measurement, not a verdict: how long it takes depends on what else the machine does
             print("first paint of the page after %.0f ms" % browser.value(session, PAINTED))

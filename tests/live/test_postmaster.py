@@ -90,12 +90,15 @@ class PostmasterTest(Case):
                          r"(\n|$)" % len(exited))
 
         # the same memory, in a tree for each process that holds any
-        own = [node for node in parse_tree(each) if re.match(r"postgres \(\d+\)$", node.name)]
+        own = [node for node in parse_tree(each) if re.match(r"postgres \(\d+(, exited)?\)$", node.name)]
+        marked = [node for node in own if node.name.endswith(", exited)")]
+        self.assertEqual(len(marked), len([p for p in exited if p["outstanding"]["blocks"]]))
         self.assertEqual(len(own), len([p for p in exited + live if p["outstanding"]["blocks"]]))
         self.assertEqual(sum(node.bytes for node in own), sum(node.bytes for node in roots))
         self.assertLess(len(text.splitlines()), len(each.splitlines()) / 2)
         # of one that is named all is shown, though it has ended
         pid = next(p["pid"] for p in exited if p["outstanding"]["blocks"])
         chosen = self.report(trace, "--pid", str(pid))
-        self.assertNotIn("exited", chosen)
+        self.assertNotIn("exited processes", chosen)
+        self.assertIn("postgres (%d, exited)" % pid, chosen)
         self.assertGreater(len(parse_tree(chosen)), 3)

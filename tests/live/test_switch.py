@@ -46,27 +46,40 @@ class SwitchTest(Case):
         recorder = self.start_mleak("record", "--switch-output=signal", "-o", "x.mlk", "--",
                                     self.sample("forever"), "1")
         self.wait_for_leaks(recorder)
-        for number in 1, 2, 3:
-            self.switch(recorder, "x.mlk.%d" % number)
+        for number in 1, 2, 3, 4:
+            # on a busy machine the program may stand still for as long as a trace is written
+            self.wait_for_a_leak("x.mlk.%d" % number)
+            if number < 4:
+                self.switch(recorder, "x.mlk.%d" % number)
         recorder.send_signal(signal.SIGTERM)
         result = self.finish(recorder)
         self.assertEqual(result.status, 0, result.err)
-        answers, totals = parse_answers(result.out), []
+        answers = parse_answers(result.out)
         found = [0] * len(answers)
         for number in 1, 2, 3, 4:
             path = self.path("x.mlk.%d" % number)
-            totals.append(parse_totals(self.report(path)))
-            self.assert_whole(totals[-1])
+            self.assert_whole(parse_totals(self.report(path)))
             for stack in parse_folded(self.report(path, "--folded")):
                 for i, answer in enumerate(answers):
                     found[i] += stack.bytes if ends_in(stack.frames, answer.path) else 0
             begun = "the program's start" if number == 1 else "an attach to it"
             self.assertRegex(self.mleak("info", path).out, "(?m)^from +.*%s" % begun)
         self.assertEqual(found, [answer.bytes for answer in answers])
-        said = re.search(r": (\d+) allocations, (\d+) frees, 0 lost", result.err)
-        self.assertEqual((sum(t.allocations.blocks for t in totals), sum(t.frees.blocks for t in totals)),
-                         (int(said[1]), int(said[2])))
+        self.assert_sums(result.err, ["x.mlk.%d" % number for number in (1, 2, 3, 4)])
         self.assertFalse(os.path.exists(self.path("x.mlk")))
+
+    def assert_sums(self, err, traces):
+        """All that the recorder counted, by the last line of @err, is in one of @traces.  A block that
+        was freed in another trace than it was allocated in is an older one there."""
+        said = re.search(r": (\d+) allocations, (\d+) frees, 0 lost", err)
+        totals = [json.loads(self.report(self.path(name), "--format=json"))["totals"] for name in traces]
+        self.assertEqual((sum(t["allocated"]["blocks"] for t in totals),
+                          sum(t["freed"]["blocks"] + t["unknown_frees"] for t in totals)), (int(said[1]), int(said[2])))
+
+    def wait_for_a_leak(self, name):
+        """Until the trace @name, which is being written, has a block that was not freed."""
+        wait_until(lambda: os.path.exists(self.path(name)) and
+                   "leak_here" in self.mleak("report", "--folded", name).out, "no leak is in '%s'" % name)
 
     def wait_for_leaks(self, recorder):
         """Until the sample forever, the command of @recorder, prints that it is ready."""
@@ -96,9 +109,11 @@ class SwitchTest(Case):
         recorder = self.told("--switch-output=signal")
         self.switch(recorder, "x.mlk.1")
         self.go_on(recorder)
-        self.assertEqual(self.finish(recorder).status, 0)
+        result = self.finish(recorder)
+        self.assertEqual(result.status, 0)
         self.assertEqual(self.by_function(self.path("x.mlk.1")), {"early": 23 * 1001, "late": 0})
         self.assertEqual(self.by_function(self.path("x.mlk.2")), {"early": 0, "late": 17 * 53})
+        self.assert_sums(result.err, ["x.mlk.1", "x.mlk.2"])
         older = [json.loads(self.report(self.path("x.mlk.%d" % n), "--format=json"))["totals"] for n in (1, 2)]
         self.assertEqual([t["unknown_frees"] for t in older], [0, 11])
 
@@ -113,8 +128,10 @@ class SwitchTest(Case):
         self.write("4.mlk", b"mine")
         for number in range(5, 7):
             self.switch(recorder, "%d.mlk" % number)
-        recorder.stdin.close()
-        self.assertEqual(recorder.wait(), 0)
+        result = self.finish(recorder)
+        self.assertEqual(result.status, 0)
+        # what is removed soon is no advice
+        self.assertEqual(re.findall("now run: mleak report (.*)", result.err), ["7.mlk"])
         with open(self.path("4.mlk"), "rb") as file:
             self.assertEqual(file.read(), b"mine")
         self.assertEqual(sorted(n for n in os.listdir(self.dir) if n.endswith(".mlk")),
@@ -187,7 +204,8 @@ class SwitchTest(Case):
 
     def test_refusals(self):
         for args, word in ((["--switch-output=10"], "--switch-output wants"), (["--switch-output=10k"], "wants"),
-                           (["--switch-output=1ms"], "wants"), (["--switch-output="], "wants"),
+                           (["--switch-output=1ms"], "wants"),
+                           (["--switch-output=0s"], "wants a size from 1M as 100M, a time from 1s as 10m, or signal,"), (["--switch-output="], "wants"),
                            (["--switch-output=1m", "--max-size=1G"], "--max-size"),
                            (["--switch-output=1m", "-o", "-"], "-o -"), (["--keep=2"], "--keep"),
                            (["--switch-output=1m", "--keep=0"], "--keep"), (["-o", "%n"], "%n")):
@@ -208,3 +226,5 @@ class SwitchTest(Case):
         totals = [parse_totals(self.report(self.path(name))) for name in traces]
         said = re.search(r": (\d+) allocations, (\d+) frees, 0 lost", result.err)
         self.assertEqual(sum(t.allocations.blocks for t in totals), int(said[1]))
+        self.assertRegex(result.err.splitlines()[-1], r"^mleak: (growing: .*|nothing grew all the time); to see how stacks "
+                                                      r"grew: mleak report --growth x\.mlk\.%d$" % len(traces))

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import signal
+import socket
 import subprocess
 
 from backends import both_backends
@@ -191,6 +192,14 @@ class TopCommandTest(Case):
                       self.mleak("report", "--folded", self.path("kept.mlk")).out.replace("_start;", "")
                       .replace("__libc_start_main;", "").replace("__libc_start_call_main;", ""))
 
+    def test_the_name_of_the_kept_trace(self):
+        """As that of record: the process, the host and the time are in it."""
+        result = self.top("-o", "%h-%p-%%.mlk", "--", "sh", "-c", "echo pid $$")
+        name = "%s-%s-%%.mlk" % (socket.gethostname(), re.search(r"(?m)^pid (\d+)$", result.out)[1])
+        self.assertIn("now run: mleak report " + name, result.err)
+        self.assertEqual([n for n in os.listdir(self.dir) if n.endswith(".mlk")], [name])
+        self.assertEqual(self.mleak("report", "--strict", self.path(name)).status, 0)
+
     def test_the_status_is_the_commands(self):
         self.top("--", "sh", "-c", "exit 42", status=42)
         self.top("--", "sh", "-c", "kill -TERM $$", status=-signal.SIGTERM)
@@ -230,6 +239,8 @@ class TopCommandTest(Case):
     def test_where_the_trace_cannot_be_kept_nothing_runs(self):
         result = self.top("-o", self.path("no/folder.mlk"), "--", "touch", self.path("ran"), status=125)
         self.assert_one_message(result.err, naming="folder.mlk")
+        result = self.top("-o", self.path("no/%p.mlk"), "--", "touch", self.path("ran"), status=125)
+        self.assert_one_message(result.err, naming="no/%p.mlk")
         self.assertFalse(os.path.exists(self.path("ran")))
 
     def test_processes_have_their_names(self):

@@ -19,16 +19,15 @@ ROW = re.compile(r"^ +([\d.,]+ \w+) +([-+]?[\d.,]+ \w+)/s +([\d,]+) +([\d.]+)% +
 
 
 class Terminal:
-    """A terminal of 120 columns and 30 rows, in which @command runs; @done is there when it ended, with
-    its status."""
+    """A terminal of 30 rows, in which @command runs; @done is there when it ended, with its status."""
 
-    def __init__(self, case, *command):
+    def __init__(self, case, *command, columns=120):
         if not shutil.which("tmux"):
             case.skipTest("tmux is not installed")
-        self.case, self.done = case, case.path("done")
-        self.socket = case.path("tmux")
+        self.case, self.done = case, case.path("done%d" % columns)
+        self.socket = case.path("tmux%d" % columns)
         line = " ".join("'%s'" % word for word in command)
-        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "30", "-c", case.dir,
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", "30", "-c", case.dir,
                   "trap : INT; %s; echo $? >%s.new; mv %s.new %s; exec sleep 600" % ((line,) + (self.done,) * 3))
         case.addCleanup(self.tmux, "kill-server")
 
@@ -87,7 +86,7 @@ class TopScreenTest(Case):
         target = self.start_forever()
         target.toggle("paused")
         before = target.count()
-        terminal = Terminal(self, MLEAK, "top", "-p", str(target.pid), "200ms")
+        terminal = Terminal(self, MLEAK, "top", "-p", str(target.pid), "200ms", columns=140)
         terminal.wait(r"^mleak top  forever \(%d\)  [\d.]+ s  RSS [\d.]+ MiB  0 events lost$" % target.pid)
         for _ in range(2):
             target.toggle("running")
@@ -130,10 +129,16 @@ class TopScreenTest(Case):
     def test_sort_keys_and_pause(self):
         target = self.start_forever()
         terminal = Terminal(self, MLEAK, "top", "-p", str(target.pid), "100ms")
-        terminal.wait(r"^\* +size .*\n.*leak_here")
-        for key, mark in (("n", r"\* +blocks"), ("r", r"\* +net/s"), ("a", r"\* +age"), ("b", r"^\* +size")):
+        terminal.wait(r"^ +size\* .*\n.*leak_here")
+        for key, title in (("n", "blocks"), ("r", "net/s"), ("a", "age"), ("b", "size")):
             terminal.type(key)
-            terminal.wait(mark)
+            seen = terminal.wait(r"\b%s\* .*\n.*leak_here" % title)
+            # above its own column, and reversed
+            head, row = re.search(r"(?m)^(.*stack)\n(.*)$", seen).groups()
+            self.assertEqual(head.count("*"), 1)
+            self.assertRegex(row[head.index("*")], r"\S")
+            self.assertEqual(row[head.index("*") + 1], " ")
+            self.assertRegex(terminal.tmux("capture-pane", "-e", "-p"), r"\x1b\[[\d;]*\b7m%s\*" % title)
         terminal.type("Space")
         still = terminal.wait(r"\[paused\]")
         before = target.count()
@@ -150,15 +155,42 @@ class TopScreenTest(Case):
         for key in "n", "b":
             terminal.type(key)
         terminal.type("t")
-        self.assertEqual(terminal.wait(r"^\* +size .*\n.*leak_here"), still)
+        self.assertEqual(terminal.wait(r"^ +size\* .*\n.*leak_here"), still)
         terminal.type("Enter")
         self.assertIn(" in %s blocks outstanding; " % terminal_row_blocks(still), terminal.wait("outstanding; "))
         terminal.type("Escape")
-        self.assertEqual(terminal.wait(r"^\* +size .*\n.*leak_here"), still)
+        self.assertEqual(terminal.wait(r"^ +size\* .*\n.*leak_here"), still)
         terminal.type("Space")
         wait_until(lambda: terminal.screen().splitlines()[1:] != still, "it still stands still")
         terminal.type("q")
         self.assertEqual(terminal.status(), 0)
+
+    def test_narrow_screens(self):
+        """A row is a line, cut at the edge, and tells which of the two leaks it is."""
+        target = self.start_forever()
+        for columns, heads in ((80, "size* net/s blocks freed age stack"), (60, "size* net/s blocks stack"),
+                               (40, "size* blocks stack")):
+            with self.subTest(columns=columns):
+                terminal = Terminal(self, MLEAK, "top", "-p", str(target.pid), "200ms", columns=columns)
+                terminal.wait(r"readers.*\n(.*\n)*.*writers|writers.*\n(.*\n)*.*readers")
+                terminal.type("Space")
+                lines = terminal.wait(r"\[paused\]").splitlines()
+                self.assertRegex(lines[0], r"forever \(%d\)  [\d.]+ s" % target.pid)
+                self.assertRegex(lines[1], r"[\d,]+ blocks")
+                self.assertEqual(lines[3].split(), heads.split())
+                rows = [line for line in lines[4:-1] if line]
+                for row in rows:
+                    self.assertRegex(row, r"^ +[\d.,]+ \w+ .* [\d,]+ .*[a-z]")
+                for name in "readers", "writers":
+                    self.assertEqual(len([row for row in rows if name in row]), 1, rows)
+                terminal.type("r")
+                seen = terminal.wait(r"net/s\* ")
+                self.assertNotIn("size*", seen)
+                terminal.type("Enter")
+                # a frame and its line are shown whole, if need be in two lines
+                self.assertRegex(re.sub(r"\n +", " ", terminal.wait(r"leak_here")), r"leak_here +\S*forever\.c:\d+")
+                terminal.type("q")
+                self.assertEqual(terminal.status(), 0)
 
     def test_the_end_of_the_trace_ends_a_pause(self):
         target = self.start_forever()
@@ -178,7 +210,7 @@ class TopScreenTest(Case):
 
     def test_a_command_ends_with_the_screen(self):
         terminal = Terminal(self, MLEAK, "top", "-o", "kept.mlk", "--", self.sample("forever"), "1")
-        terminal.wait("leak_here < handle_request")
+        terminal.wait("leak_here < ... < serve_")
         self.assertNotIn("ready", terminal.screen())
         pane = int(terminal.tmux("display-message", "-p", "#{pane_pid}"))
         forever = [pid for pid in descendants(pane) if state_of(pid) != "X" and
@@ -191,7 +223,10 @@ class TopScreenTest(Case):
         terminal.wait("mleak: kept 'kept.mlk'")
         copy, = [name for name in os.listdir(self.dir) if name.startswith("mleak-top-")]
         for trace in copy, "kept.mlk":
-            self.assertIn("leak_here", self.mleak("report", "--folded", self.path(trace)).out)
+            result = self.mleak("report", "--strict", "--folded", self.path(trace))
+            self.assertEqual((result.status, result.err), (0, ""))
+            self.assertIn("leak_here", result.out)
+        self.assertRegex(self.mleak("info", self.path(copy)).out, r"(?m)^ended +it was copied while it was recorded$")
 
     def test_a_finished_trace(self):
         trace, _ = self.record(self.sample("single"))

@@ -13,6 +13,7 @@ function fill_head() {
 	by("lost").classList.toggle("some", data.lost > 0);
 	by("lost").textContent += "; complete stacks: " + number(data.unwound.complete) + " of " + number(data.unwound.allocations);
 	by("recorded").title = began + (data.system ? "Linux " + data.system + ", " : "") + (data.recorder || "");
+	if (data.notes) by("notes").textContent = data.notes + "; ";
 	if (data.shown) by("shown").textContent = "shown: " + data.shown + "; ";
 }
 

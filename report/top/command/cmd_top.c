@@ -144,7 +144,10 @@ static int show_tables(struct top *top)
 	if (err || top->enough ||
 	    (top->view.printed && top->last_ns == follow_last_ns(top->view.follow)))
 		return err;
-	return print_table(top, top->by_events ? end_of(top) : clock_now_ns());
+	/* a trace that comes by a pipe may be from another day */
+	return print_table(top, top->by_events || top->view.leaks->condition.ended
+					? end_of(top)
+					: clock_now_ns());
 }
 
 /* Each call as it happens, until the trace ends.  Returns 0 or an error. */

@@ -7,21 +7,31 @@
 
 #include "report/base/sizes.h"
 #include "report/base/text.h"
+#include "report/top/screen/columns.h"
+#include "report/top/screen/put.h"
 #include "report/top/screen/screen_state.h"
 
-#define HEAD_ROWS 3 /* and one of column names */
+#define HEAD_ROWS 3 /* one more for notes, and one of column names */
 #define FOOT_ROWS 1
-#define SPARKS	  8
+
+#define NAME "mleak top  "
 
 enum { PAIR_HEAVY = 1, PAIR_NAME, PAIR_REMARK };
 
-size_t screen_list_rows(void)
+static int head_rows(const struct screen *screen)
 {
-	int rows = LINES - HEAD_ROWS - 1 - FOOT_ROWS;
+	return HEAD_ROWS + (screen->notes && *screen->notes);
+}
+
+size_t screen_list_rows(const struct screen *screen)
+{
+	int rows = LINES - head_rows(screen) - 1 - FOOT_ROWS;
 
 	return rows > 0 ? (size_t)rows : 0;
 }
 
+/* What, for how long, RSS, losses and whether it goes on; where the screen is narrow, without what
+ * is of least use. */
 static void draw_title(const struct screen *screen)
 {
 	const struct top_view *view = screen->view;
@@ -29,25 +39,45 @@ static void draw_title(const struct screen *screen)
 	uint64_t now_ns = view->table.now_ns;
 	char size[SIZE_TEXT_MAX], number[TEXT_NUMBER_MAX], time[TOP_TIME_MAX];
 	char *title = top_view_title(view), *safe = title ? text_escape(title) : NULL;
+	char what[PUT_MAX], resident[PUT_MAX] = "", lost[PUT_MAX], state[PUT_MAX] = "";
+	struct pen pen = {0, 0};
+	int left;
 
-	attron(A_BOLD);
-	mvprintw(0, 0, "mleak top");
-	attroff(A_BOLD);
-	printw("  %s  %s", safe ? safe : "",
-	       top_time(time, now_ns > meta->start_ns ? now_ns - meta->start_ns : 0));
+	snprintf(what, sizeof(what), "%s  %s", safe ? safe : "",
+		 top_time(time, now_ns > meta->start_ns ? now_ns - meta->start_ns : 0));
 	if (view->resident_known)
-		printw("  RSS %s", size_text(size, view->resident));
-	if (view->lost)
-		attron(COLOR_PAIR(PAIR_HEAVY));
-	printw("  %s events lost", text_number(number, view->lost));
-	attroff(COLOR_PAIR(PAIR_HEAVY));
-	if (screen->paused || screen->ended || !screen->begun) {
-		attron(COLOR_PAIR(PAIR_REMARK));
-		printw("  [%s]", screen->ended ? "ended" : screen->begun ? "paused" : "attaching");
-		attroff(COLOR_PAIR(PAIR_REMARK));
+		snprintf(resident, sizeof(resident), "  RSS %s", size_text(size, view->resident));
+	snprintf(lost, sizeof(lost), "  %s events lost", text_number(number, view->lost));
+	if (screen->paused || screen->ended || !screen->begun)
+		snprintf(state, sizeof(state), "  [%s]",
+			 screen->ended	 ? "ended"
+			 : screen->begun ? "paused"
+					 : "attaching");
+	left = COLS - put_columns(what) - put_columns(lost) - put_columns(state);
+	if (left < 0 && !view->lost)
+		lost[0] = '\0';
+	if (left >= put_columns(NAME)) {
+		put(&pen, A_BOLD, "%s", NAME);
+		left -= put_columns(NAME);
 	}
+	put(&pen, 0, "%s", what);
+	if (left >= put_columns(resident))
+		put(&pen, 0, "%s", resident);
+	put(&pen, view->lost ? COLOR_PAIR(PAIR_HEAVY) : 0, "%s", lost);
+	put(&pen, COLOR_PAIR(PAIR_REMARK), "%s", state);
 	free(title);
 	free(safe);
+}
+
+/* The first of @lines, of @nr, that fits; else the last. */
+static void put_shorter(int y, char (*lines)[PUT_MAX], size_t nr)
+{
+	struct pen pen = {y, 0};
+	size_t i = 0;
+
+	while (i + 1 < nr && put_columns(lines[i]) > COLS)
+		i++;
+	put(&pen, 0, "%s", lines[i]);
 }
 
 static void draw_sums(const struct screen *screen)
@@ -55,107 +85,83 @@ static void draw_sums(const struct screen *screen)
 	const struct live_totals *totals = &screen->view->totals;
 	const struct top_state *state = &screen->view->state;
 	int64_t grown = (int64_t)(totals->outstanding.bytes - screen->outstanding_before);
-	char a[SIZE_TEXT_MAX], b[TEXT_NUMBER_MAX], c[TEXT_NUMBER_MAX];
+	char a[SIZE_TEXT_MAX], b[TEXT_NUMBER_MAX], c[TEXT_NUMBER_MAX], rate[SIZE_TEXT_MAX];
+	char lines[2][PUT_MAX], older[2][64] = {"", ""};
 
-	mvprintw(
-		1, 0, "outstanding %s in %s %s from %s %s", size_text(a, totals->outstanding.bytes),
-		text_number(b, totals->outstanding.blocks), text_blocks(totals->outstanding.blocks),
-		text_number(c, screen->view->table.nr_stacks),
-		screen->view->table.nr_stacks == 1 ? "stack" : "stacks");
-	printw(", %s/s",
-	       size_rate_text(a,
-			      state->since_ns ? (double)grown * 1e9 / (double)state->since_ns : 0));
-	mvprintw(2, 0, "allocated %s %s, freed %s", text_number(b, totals->allocated.blocks),
-		 text_blocks(totals->allocated.blocks), text_number(c, totals->freed.blocks));
-	if (totals->unknown_frees)
-		printw(", freed %s older ones", text_number(b, totals->unknown_frees));
-}
-
-#define TREND_COLUMNS 12
-
-_Static_assert(TREND_COLUMNS <= TOP_TREND, "a row has as many");
-
-/* How a stack's bytes changed, the last table at the right. */
-static void draw_trend(const struct screen *screen, const struct top_row *row)
-{
-	static const char *const utf8[SPARKS] = {"\u2581", "\u2582", "\u2583", "\u2584",
-						 "\u2585", "\u2586", "\u2587", "\u2588"};
-	static const char *const ascii[SPARKS] = {"_", ".", "-", "=", "+", "*", "%", "#"};
-	const struct top_state *state = &screen->view->state;
-	uint64_t most = 1;
-
-	for (size_t back = 0; back < TREND_COLUMNS; back++)
-		if (row->trend[back] > most)
-			most = row->trend[back];
-	for (size_t back = TREND_COLUMNS; back-- > 0;) {
-		size_t level =
-			(size_t)((double)row->trend[back] / (double)most * (SPARKS - 1) + 0.5);
-
-		addstr(back >= state->nr_ticks ? " " : screen->utf8 ? utf8[level] : ascii[level]);
+	size_rate_text(rate, state->since_ns ? (double)grown * 1e9 / (double)state->since_ns : 0);
+	size_text(a, totals->outstanding.bytes);
+	text_number(b, totals->outstanding.blocks);
+	snprintf(lines[0], PUT_MAX, "outstanding %s in %s %s from %s %s, %s/s", a, b,
+		 text_blocks(totals->outstanding.blocks),
+		 text_number(c, screen->view->table.nr_stacks),
+		 screen->view->table.nr_stacks == 1 ? "stack" : "stacks", rate);
+	snprintf(lines[1], PUT_MAX, "%s, %s/s, %s %s", a, rate, b,
+		 text_blocks(totals->outstanding.blocks));
+	put_shorter(1, lines, 2);
+	if (totals->unknown_frees) {
+		text_number(b, totals->unknown_frees);
+		snprintf(older[0], sizeof(older[0]), ", freed %s older ones", b);
+		snprintf(older[1], sizeof(older[1]), ", %s older", b);
 	}
+	text_number(b, totals->allocated.blocks);
+	text_number(c, totals->freed.blocks);
+	snprintf(lines[0], PUT_MAX, "allocated %s %s, freed %s%s", b,
+		 text_blocks(totals->allocated.blocks), c, older[0]);
+	snprintf(lines[1], PUT_MAX, "+%s blocks, -%s%s", b, c, older[1]);
+	put_shorter(2, lines, 2);
+	if (screen->notes && *screen->notes)
+		put(&(struct pen){HEAD_ROWS, 0}, COLOR_PAIR(PAIR_REMARK), "%s", screen->notes);
 }
 
-#define STACK_COLUMN 64
-
-static int draw_row(const struct screen *screen, int y, const struct top_row *row)
+static int draw_stacks(const struct screen *screen, const struct columns *columns, size_t nr)
 {
-	const struct top_view *view = screen->view;
-	size_t columns = COLS > STACK_COLUMN + 10 ? (size_t)(COLS - STACK_COLUMN) : 10;
-	char size[SIZE_TEXT_MAX], rate[SIZE_TEXT_MAX], number[TEXT_NUMBER_MAX], age[TOP_TIME_MAX];
-	char *safe = row->process ? text_escape(row->process) : NULL;
-	char *line = stack_names_line(view->names, row->id, columns);
+	const uint32_t *shown = screen->shown + screen->first;
+	size_t *from;
+	int err = top_view_apart(screen->view, shown, nr, &from);
 
-	size_cell(size, row->now.bytes);
-	size_rate_cell(rate, row->rate);
-	mvprintw(y, 0, "%11s %11s/s %9s %5.1f%% %8s  ", size, rate,
-		 text_number(number, row->now.blocks), 100 * row->freed,
-		 top_time(age, row->age_ns));
-	draw_trend(screen, row);
-	addstr("  ");
-	if (safe)
-		printw("%s: ", safe);
-	if (line)
-		addnstr(line, COLS - getcurx(stdscr) > 0 ? COLS - getcurx(stdscr) : 0);
-	free(safe);
-	free(line);
-	return line ? 0 : -ENOMEM;
-}
-
-static int draw_stacks(const struct screen *screen)
-{
-	size_t rows = screen_list_rows();
-	int err = 0;
-
-	for (size_t i = 0; !err && i < rows && screen->first + i < screen->nr_shown; i++) {
-		const struct top_row *row =
-			&screen->view->table.rows[screen->shown[screen->first + i]];
-		int y = HEAD_ROWS + 1 + (int)i;
-
+	for (size_t i = 0; !err && i < nr; i++) {
 		if (screen->first + i == screen->at)
 			attron(A_REVERSE);
-		err = draw_row(screen, y, row);
+		err = columns_row(columns, screen, head_rows(screen) + 1 + (int)i,
+				  &screen->view->table.rows[shown[i]], from[i]);
 		attroff(A_REVERSE);
 	}
+	free(from);
 	return err;
 }
+
+/* The stacks in view, and above them what the columns are. */
+static int draw_list(const struct screen *screen)
+{
+	size_t rows = screen_list_rows(screen), nr;
+	struct columns columns;
+
+	nr = screen->first < screen->nr_shown ? screen->nr_shown - screen->first : 0;
+	nr = nr < rows ? nr : rows;
+	columns_fit(&columns, screen, screen->first, nr);
+	attron(A_UNDERLINE | A_BOLD);
+	columns_head(&columns, screen, head_rows(screen));
+	attroff(A_UNDERLINE | A_BOLD);
+	return nr ? draw_stacks(screen, &columns, nr) : 0;
+}
+
+#define BLOCKS_WIDTH (COLS < 60 ? 8 : 13) /* of groups: their names are to be seen */
 
 static int draw_groups(const struct screen *screen)
 {
 	const struct groups *groups = screen_groups(screen);
-	size_t rows = screen_list_rows();
+	size_t rows = screen_list_rows(screen);
 
 	for (size_t i = 0; i < rows && screen->first + i < groups->nr; i++) {
 		const struct group *group = &groups->all[screen->first + i];
 		char *safe = text_escape(group->name);
 		char size[SIZE_TEXT_MAX], number[TEXT_NUMBER_MAX];
+		struct pen pen = {head_rows(screen) + 1 + (int)i, 0};
 
-		if (screen->first + i == screen->at)
-			attron(A_REVERSE);
 		if (safe)
-			mvprintw(HEAD_ROWS + 1 + (int)i, 0, "%11s %13s  %s",
-				 size_cell(size, group->now.bytes),
-				 text_number(number, group->now.blocks), safe);
-		attroff(A_REVERSE);
+			put(&pen, screen->first + i == screen->at ? A_REVERSE : 0, "%11s %*s  %s",
+			    size_cell(size, group->now.bytes), BLOCKS_WIDTH,
+			    text_number(number, group->now.blocks), safe);
 		free(safe);
 		if (!safe)
 			return -ENOMEM;
@@ -163,18 +169,46 @@ static int draw_groups(const struct screen *screen)
 	return 0;
 }
 
-/* Each line of @text from the first that is to be seen on. */
+#define HANGING 10 /* columns before what does not fit into its line */
+
+/* How many bytes of @text, a line of @len that goes on, fit into @columns: where it can, up to a
+ * space. */
+static int line_part(const char *text, int len, int columns)
+{
+	char line[PUT_MAX];
+	int bytes, used, space;
+
+	snprintf(line, sizeof(line), "%.*s", len, text);
+	bytes = put_fit(line, columns, &used);
+	if (bytes >= len)
+		return len;
+	for (space = bytes; space > 0 && line[space] != ' '; space--)
+		;
+	return space > columns / 2 ? space : bytes ? bytes : 1;
+}
+
+/* Each line of @text from the first that is to be seen on; a long one takes several. */
 static void draw_text(const struct screen *screen, const char *text)
 {
-	size_t rows = screen_list_rows(), line = 0;
+	size_t rows = screen_list_rows(screen), line = 0;
 
-	for (const char *at = text; *at; line++) {
-		int len = (int)strcspn(at, "\n");
+	for (const char *at = text; *at; at += *at == '\n') {
+		int indent = 0, len = (int)strcspn(at, "\n");
 
-		if (line >= screen->first && line - screen->first < rows)
-			mvaddnstr(HEAD_ROWS + 1 + (int)(line - screen->first), 0, at,
-				  len < COLS ? len : COLS);
-		at += len + (at[len] == '\n');
+		do {
+			int part = line_part(at, len, COLS - indent);
+			struct pen pen = {head_rows(screen) + 1 + (int)(line - screen->first),
+					  indent};
+
+			if (line >= screen->first && line - screen->first < rows)
+				put(&pen, 0, "%.*s", part, at);
+			line++;
+			at += part;
+			len -= part;
+			for (; len && *at == ' '; len--)
+				at++;
+			indent = COLS > 3 * HANGING ? HANGING : 0;
+		} while (len);
 	}
 }
 
@@ -238,7 +272,7 @@ static int draw_page(const struct screen *screen)
 {
 	switch (screen->page) {
 	case PAGE_STACKS:
-		return draw_stacks(screen);
+		return draw_list(screen);
 	case PAGE_STACK:
 		return draw_stack(screen);
 	case PAGE_HELP:
@@ -249,40 +283,38 @@ static int draw_page(const struct screen *screen)
 	}
 }
 
-/* The names of the columns; that which sorts has a mark. */
+/* The line above the page. */
 static void draw_columns(const struct screen *screen)
 {
-	const char *marks[TOP_SORTS] = {" ", " ", " ", " "};
+	const struct groups *groups = screen_groups(screen);
+	struct pen pen = {head_rows(screen), 0};
 
-	marks[screen->sort] = "*";
 	attron(A_UNDERLINE | A_BOLD);
-	mvhline(HEAD_ROWS, 0, ' ', COLS);
-	if (screen->page == PAGE_STACKS)
-		mvprintw(HEAD_ROWS, 0, "%s%10s%s%12s%s%9s%7s%s%8s  %-*s  stack", marks[TOP_BYTES],
-			 size_title(), marks[TOP_RATE], "net/s", marks[TOP_BLOCKS], "blocks",
-			 "freed", marks[TOP_AGE], "age", TREND_COLUMNS, "trend");
-	else if (screen_groups(screen))
-		mvprintw(HEAD_ROWS, 0, "%11s %13s  %s", size_title(), "blocks",
-			 groups_title(screen_groups(screen)));
-	else
-		mvaddstr(HEAD_ROWS, 0, screen->page == PAGE_HELP ? "keys" : "stack");
+	mvhline(head_rows(screen), 0, ' ', COLS);
+	if (groups)
+		put(&pen, 0, "%11s %*s  %s", size_title(), BLOCKS_WIDTH, "blocks",
+		    groups_title(groups));
+	else if (screen->page != PAGE_STACKS)
+		put(&pen, 0, "%s", screen->page == PAGE_HELP ? "keys" : "stack");
 	attroff(A_UNDERLINE | A_BOLD);
 }
 
 static void draw_foot(const struct screen *screen)
 {
-	int y = LINES - FOOT_ROWS;
+	static char keys[][PUT_MAX] = {
+		"q end  b n r a sort  / filter  Enter stack  t threads  p processes  "
+		"Space pause  w write  ? help",
+		"? help  q end  b n r a sort  / filter  Enter stack  Space pause",
+		"? help  q end  b n r a sort  / filter",
+	};
+	struct pen pen = {LINES - FOOT_ROWS, 0};
 
 	if (screen->typing || screen->filter[0])
-		mvprintw(y, 0, "filter: %s%s", screen->filter,
-			 screen->typing ? "_" : "  (Esc: all)");
+		put(&pen, 0, "filter: %s%s", screen->filter, screen->typing ? "_" : "  (Esc: all)");
 	else if (screen->message[0])
-		mvaddnstr(y, 0, screen->message, COLS);
+		put(&pen, 0, "%s", screen->message);
 	else
-		mvaddnstr(y, 0,
-			  "q end  b n r a sort  / filter  Enter stack  t threads  p processes  "
-			  "Space pause  w write  ? help",
-			  COLS);
+		put_shorter(pen.y, keys, sizeof(keys) / sizeof(*keys));
 }
 
 int screen_draw(struct screen *screen)

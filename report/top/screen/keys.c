@@ -41,7 +41,7 @@ static int sort_by(struct screen *screen, enum top_sort sort)
 /* Move the choice by @lines, and what is seen with it. */
 static int move_by(struct screen *screen, long lines)
 {
-	size_t nr = screen_list_length(screen), rows = screen_list_rows();
+	size_t nr = screen_list_length(screen), rows = screen_list_rows(screen);
 	long at = (long)screen->at + lines;
 
 	if (screen->page == PAGE_STACK || screen->page == PAGE_HELP) {
@@ -162,7 +162,7 @@ static int write_file(struct screen *screen)
 /* Keys that move. */
 static int move_key(struct screen *screen, int key)
 {
-	long page = (long)screen_list_rows();
+	long page = (long)screen_list_rows(screen);
 
 	switch (key) {
 	case KEY_UP:

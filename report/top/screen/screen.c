@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "report/base/array.h"
+#include "report/context/sampling_text.h"
 #include "report/terminal/color.h"
 
 #define LOOK_NS	   50000000u   /* until it is looked again what was appended */
@@ -46,7 +47,7 @@ static int match_stack(struct screen *screen, const struct top_row *row, bool *m
 		return err;
 	known = &screen->match[row->id];
 	if (*known == MATCH_UNKNOWN) {
-		line = stack_names_line(screen->view->names, row->id, SIZE_MAX);
+		line = stack_names_line(screen->view->names, row->id, SIZE_MAX, 0);
 		if (!line)
 			return -ENOMEM;
 		*known = strcasestr(line, screen->filter) ? MATCH_YES : MATCH_NO;
@@ -94,7 +95,7 @@ static int fill_groups(struct screen *screen, enum group_kind kind)
 int screen_refresh(struct screen *screen)
 {
 	/* without a filter those in view are enough, with one all are looked at */
-	size_t named = screen->filter[0] ? SIZE_MAX : screen->first + screen_list_rows() + 1;
+	size_t named = screen->filter[0] ? SIZE_MAX : screen->first + screen_list_rows(screen) + 1;
 	int err = top_view_sort(screen->view, screen->sort, named);
 
 	if (!err)
@@ -111,6 +112,11 @@ static int tick(struct screen *screen, uint64_t now_ns)
 	int err;
 
 	screen->outstanding_before = screen->view->totals.outstanding.bytes;
+	free(screen->notes);
+	screen->notes = sampling_notes(mlk_reader_meta(screen->view->trace),
+				       &screen->view->leaks->condition.losses);
+	if (!screen->notes)
+		return -ENOMEM;
 	err = top_view_update(screen->view, now_ns, 0);
 	return err ? err : screen_refresh(screen);
 }
@@ -213,5 +219,6 @@ int screen_run(struct top_view *view, struct top_source *source, bool *quit)
 		groups_release(&screen.groups[kind]);
 	free(screen.shown);
 	free(screen.match);
+	free(screen.notes);
 	return err;
 }

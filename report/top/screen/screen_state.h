@@ -26,6 +26,7 @@ struct screen {
 	bool stale;		 /* it is to be drawn */
 	char filter[FILTER_MAX]; /* part of a function's name; "": all stacks */
 	char message[MESSAGE_MAX];
+	char *notes;	 /* sampling_notes() at the last table, or NULL */
 	uint32_t *shown; /* rows of the table that the filter lets through */
 	size_t nr_shown, shown_room;
 	uint8_t *match; /* by id of a stack, what the filter says of it */
@@ -54,7 +55,7 @@ const struct groups *screen_groups(const struct screen *screen);
 size_t screen_list_length(const struct screen *screen);
 
 /* Rows of the terminal that a list has. */
-size_t screen_list_rows(void);
+size_t screen_list_rows(const struct screen *screen);
 
 /* Draw all of it.  Returns 0 or -ENOMEM. */
 int screen_draw(struct screen *screen);
