@@ -54,6 +54,7 @@ struct known_programs {
 /* Samples of the memory of all processes. */
 struct session_memory {
 	struct memory_list list;
+	bool followed;	      /* the trace goes to a pipe: who reads it waits for samples */
 	uint64_t due_ns;      /* when the next one is due */
 	uint64_t walked_ns;   /* up to when time was allowed for walks through pages; */
 	int64_t walk_left_ns; /* what is left of it: less than 0 if the last walk took longer */

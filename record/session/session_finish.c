@@ -33,6 +33,8 @@ void session_flush(struct session *s)
 	losses.first_ns = s->losses_ns ? s->losses_ns : s->start_ns;
 	losses.last_ns = s->losses_ns = clock_now_ns();
 	mlk_writer_set_losses(s->out.writer, &losses);
+	if (s->memory.followed && s->memory.list.nr)
+		trace_out_fail(&s->out, memory_list_flush(&s->memory.list, s->out.writer));
 	trace_out_fail(&s->out, mlk_writer_flush(s->out.writer));
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -24,6 +25,7 @@ int session_write_meta(struct session *s, const struct session_opts *opts)
 {
 	const struct target *t = &s->all[0]->target;
 	struct utsname host;
+	struct stat st;
 	struct mlk_meta meta = {
 		.command = t->command,
 		.exe = t->exe,
@@ -49,6 +51,7 @@ int session_write_meta(struct session *s, const struct session_opts *opts)
 	}
 	s->start_ns = s->time_ns = meta.start_ns;
 	filters_describe(&opts->filters, &meta);
+	s->memory.followed = !fstat(opts->fd, &st) && S_ISFIFO(st.st_mode);
 	meta.hostname = host.nodename;
 	meta.kernel = host.release;
 	meta.machine = host.machine;

@@ -143,6 +143,14 @@ class TopProcessTest(Case):
         table, = parse_tables(self.mleak("top", "-n", "99", self.path("kept.mlk")).out)
         self.assertEqual(amount_of(table, "leak_here"), truth)
 
+    def test_each_table_has_rss(self):
+        process = self.spawn([self.sample("forever"), "1"])
+        Leaker(process, process.pid).expect("ready")
+        tables = parse_tables(self.mleak("top", "-p", str(process.pid), "2", "2").out)
+        self.assertEqual(len(tables), 2)
+        for table in tables:
+            self.assertRegex(table.text.splitlines()[1], r"; RSS [\d,]+ bytes$")
+
     def test_so_many_tables(self):
         process = self.spawn([self.sample("forever"), "1"])
         Leaker(process, process.pid).expect("ready")
