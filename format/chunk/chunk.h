@@ -37,6 +37,8 @@ enum mlk_chunk_type {
 	MLK_CHUNK_ORIGINS = 12,
 	MLK_CHUNK_MEMORY = 13,
 	MLK_CHUNK_ACCOUNTS = 14,
+	MLK_CHUNK_POINTERS = 17,
+	MLK_CHUNK_PASS = 18,
 };
 
 /* Of a chunk: how its payload is stored. */
