@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MLK_MAX_POINTERS (1u << 18) /* of a chunk: 20 bytes each do not reach the largest one */
+#define MLK_MAX_POINTERS (1u << 17) /* of a chunk: 20 bytes each, and a megabyte is left */
 #define MLK_MAX_RANGES	 1048576u
 #define MLK_REACH_REGS	 17 /* by DWARF number, psABI figure 3.36; 16 is the program counter */
 

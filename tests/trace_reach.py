@@ -2,7 +2,7 @@
 
 from trace_bytes import MASK64, Bytes, Damaged, note
 
-WORDS_MAX = 262144
+WORDS_MAX = 131072
 LIST_MAX = 1048576
 REGISTERS = 17
 PASS_FLAGS = 3
