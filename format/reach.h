@@ -31,6 +31,8 @@ struct mlk_pointers {
 struct mlk_range {
 	uint64_t start, end; /* [start, end), ascending and not overlapping */
 	uint32_t perms;	     /* enum mlk_perm */
+	uint64_t offset;     /* bytes into the file */
+	const char *path;    /* as the kernel prints it; "" for anonymous memory */
 	uint64_t absent;     /* bytes for which there is no page: nothing was ever written there */
 	uint64_t unread;     /* bytes that could not be read */
 };

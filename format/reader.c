@@ -311,7 +311,7 @@ static int decode_record(struct mlk_reader *r, struct mlk_record *rec)
 	case MLK_CHUNK_POINTERS:
 		return mlk_pointers_decode(&r->dec, &r->reach, &rec->pointers);
 	case MLK_CHUNK_PASS:
-		return mlk_pass_decode(&r->dec, &r->reach, &rec->pass);
+		return mlk_pass_decode(&r->dec, &r->text, &r->reach, &rec->pass);
 	case MLK_CHUNK_LOSSES:
 		return decode_losses(r, &rec->losses);
 	case MLK_CHUNK_INDEX:

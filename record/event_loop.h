@@ -12,6 +12,8 @@ struct event_loop_opts {
 	uint64_t max_size;    /* bytes of the trace; 0: no limit */
 	uint32_t ring_size;   /* bytes that may wait for us */
 	struct switcher *switcher;
+	bool reach;	   /* at the end the pointers in memory are taken */
+	uint64_t reach_ns; /* and each time after this; 0: not before the end */
 };
 
 /*

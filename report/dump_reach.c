@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "report/base/text.h"
+
 void dump_pointers(FILE *out, const struct mlk_pointers *pointers)
 {
 	fprintf(out, "  POINTERS tgid %" PRIu32 ", pass %" PRIu32 ", words %zu\n", pointers->tgid,
@@ -28,12 +30,15 @@ void dump_pass(FILE *out, const struct mlk_pass *pass)
 		", time %" PRIu64 " to %" PRIu64 ", words %" PRIu64 "\n",
 		pass->tgid, pass->pass, pass->snapshot, pass->flags, pass->begin_ns, pass->end_ns,
 		pass->words);
-	for (size_t i = 0; i < pass->nr_ranges; i++)
+	for (size_t i = 0; i < pass->nr_ranges; i++) {
 		fprintf(out,
-			"    range %" PRIx64 "-%" PRIx64 " perms %" PRIu32 " absent %" PRIu64
-			" unread %" PRIu64 "\n",
+			"    range %" PRIx64 "-%" PRIx64 " perms %" PRIu32 " %" PRIx64
+			" absent %" PRIu64 " unread %" PRIu64 " path ",
 			pass->ranges[i].start, pass->ranges[i].end, pass->ranges[i].perms,
-			pass->ranges[i].absent, pass->ranges[i].unread);
+			pass->ranges[i].offset, pass->ranges[i].absent, pass->ranges[i].unread);
+		text_print(out, pass->ranges[i].path);
+		putc('\n', out);
+	}
 	for (size_t i = 0; i < pass->nr_threads; i++)
 		dump_thread(out, &pass->threads[i]);
 	for (size_t i = 0; i < pass->nr_roots; i++)

@@ -1,6 +1,6 @@
 """Pointers in memory, for trace_reader.py: written from doc/trace-format.md alone."""
 
-from trace_bytes import MASK64, Bytes, Damaged, note
+from trace_bytes import MASK64, Bytes, Damaged, escape, note
 
 WORDS_MAX = 131072
 LIST_MAX = 1048576
@@ -50,15 +50,17 @@ def dump_pass(data):
     lines = ["  PASS tgid %d, pass %d, snapshot %d, flags 0x%x, time %d to %d, words %d" % (
         tgid, number, snapshot, flags, begin, until, words)]
     end = 0
-    for _ in range(limited(data, 5, LIST_MAX, "ranges")):
+    for _ in range(limited(data, 7, LIST_MAX, "ranges")):
         start = end + data.uvar()
         end = start + data.uvar()
         if end > MASK64:
             raise Damaged("a range beyond the address space")
-        perms, absent, unread = data.u8(), data.uvar(), data.uvar()
+        perms, offset, path = data.u8(), data.uvar(), data.str()
+        absent, unread = data.uvar(), data.uvar()
         if max(absent, unread) > end - start:
             raise Damaged("more bytes than the range has")
-        lines.append("    range %x-%x perms %d absent %d unread %d" % (start, end, perms, absent, unread))
+        lines.append("    range %x-%x perms %d %x absent %d unread %d path %s" % (
+            start, end, perms, offset, absent, unread, escape(path)))
     for _ in range(limited(data, 3, LIST_MAX, "threads")):
         tid, how, known = data.uvar32(), data.u8(), data.uvar()
         if known >> REGISTERS:

@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "format/record/records.h"
+
 #define COLUMNS	   2 /* of words: addresses, values */
-#define MIN_RANGE  5 /* bytes that one takes at least */
+#define MIN_RANGE  7 /* bytes that one takes at least */
 #define MIN_THREAD 3
 #define MIN_ROOT   3
 
@@ -110,7 +112,8 @@ int mlk_pass_encode(struct mlk_enc *e, const struct mlk_pass *pass)
 	    pass->nr_roots > MLK_MAX_RANGES || pass->end_ns < pass->begin_ns)
 		return -EINVAL;
 	for (size_t i = 0; i < pass->nr_ranges; before = pass->ranges[i++].end)
-		if (pass->ranges[i].start < before || pass->ranges[i].end < pass->ranges[i].start)
+		if (pass->ranges[i].start < before || pass->ranges[i].end < pass->ranges[i].start ||
+		    mlk_str_too_long(pass->ranges[i].path))
 			return -EINVAL;
 	mlk_enc_uvar(e, pass->tgid);
 	mlk_enc_uvar(e, pass->pass);
@@ -127,6 +130,8 @@ int mlk_pass_encode(struct mlk_enc *e, const struct mlk_pass *pass)
 		mlk_enc_uvar(e, range->start - before);
 		mlk_enc_uvar(e, range->end - range->start);
 		mlk_enc_u8(e, (uint8_t)range->perms);
+		mlk_enc_uvar(e, range->offset);
+		mlk_enc_str(e, range->path);
 		mlk_enc_uvar(e, range->absent);
 		mlk_enc_uvar(e, range->unread);
 		before = range->end;
@@ -141,7 +146,8 @@ int mlk_pass_encode(struct mlk_enc *e, const struct mlk_pass *pass)
 	return 0;
 }
 
-static int decode_ranges(struct mlk_dec *d, struct mlk_reach_room *room, struct mlk_pass *pass)
+static int decode_ranges(struct mlk_dec *d, struct mlk_arena *text, struct mlk_reach_room *room,
+			 struct mlk_pass *pass)
 {
 	uint64_t before = 0;
 
@@ -154,6 +160,8 @@ static int decode_ranges(struct mlk_dec *d, struct mlk_reach_room *room, struct 
 		range->start = before + mlk_dec_uvar_max(d, UINT64_MAX - before);
 		range->end = range->start + mlk_dec_uvar_max(d, UINT64_MAX - range->start);
 		range->perms = mlk_dec_u8(d);
+		range->offset = mlk_dec_uvar(d);
+		range->path = mlk_decode_str(d, text);
 		range->absent = mlk_dec_uvar_max(d, range->end - range->start);
 		range->unread = mlk_dec_uvar_max(d, range->end - range->start);
 		before = range->end;
@@ -196,7 +204,8 @@ static int decode_roots(struct mlk_dec *d, struct mlk_reach_room *room, struct m
 	return 0;
 }
 
-int mlk_pass_decode(struct mlk_dec *d, struct mlk_reach_room *room, struct mlk_pass *pass)
+int mlk_pass_decode(struct mlk_dec *d, struct mlk_arena *text, struct mlk_reach_room *room,
+		    struct mlk_pass *pass)
 {
 	int err;
 
@@ -207,7 +216,7 @@ int mlk_pass_decode(struct mlk_dec *d, struct mlk_reach_room *room, struct mlk_p
 	pass->begin_ns = mlk_dec_u64(d);
 	pass->end_ns = pass->begin_ns + mlk_dec_uvar_max(d, UINT64_MAX - pass->begin_ns);
 	pass->words = mlk_dec_uvar(d);
-	err = decode_ranges(d, room, pass);
+	err = decode_ranges(d, text, room, pass);
 	if (!err)
 		err = decode_threads(d, room, pass);
 	if (!err)

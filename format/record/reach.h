@@ -4,6 +4,7 @@
 
 #include "format/chunk/codec.h"
 #include "format/reach.h"
+#include "format/record/arena.h"
 
 /* Memory for what a reader lends out; all zero: none. */
 struct mlk_reach_room {
@@ -17,10 +18,12 @@ struct mlk_reach_room {
 int mlk_pointers_encode(struct mlk_enc *e, const struct mlk_pointers *pointers);
 int mlk_pass_encode(struct mlk_enc *e, const struct mlk_pass *pass);
 
-/* Read one from @d; what it points to lies in @room.  Returns 0, MLK_E_CORRUPT or -ENOMEM. */
+/* Read one from @d; what it points to lies in @room, strings in @text.  Returns 0, MLK_E_CORRUPT or
+ * -ENOMEM. */
 int mlk_pointers_decode(struct mlk_dec *d, struct mlk_reach_room *room,
 			struct mlk_pointers *pointers);
-int mlk_pass_decode(struct mlk_dec *d, struct mlk_reach_room *room, struct mlk_pass *pass);
+int mlk_pass_decode(struct mlk_dec *d, struct mlk_arena *text, struct mlk_reach_room *room,
+		    struct mlk_pass *pass);
 
 /* Free what @room has. */
 void mlk_reach_room_release(struct mlk_reach_room *room);

@@ -47,8 +47,11 @@ int reach_ranges(const struct mlk_mapping *maps, size_t nr, struct mlk_range **r
 		if (m->start >= TARGETS_TOP || !read ||
 		    (!(m->perms & MLK_PERM_W) && (i + 1 == nr || !is_relro(m, m + 1))))
 			continue;
-		v[(*nr_ranges)++] =
-			(struct mlk_range){.start = m->start, .end = m->end, .perms = m->perms};
+		v[(*nr_ranges)++] = (struct mlk_range){.start = m->start,
+						       .end = m->end,
+						       .perms = m->perms,
+						       .offset = m->offset,
+						       .path = m->path};
 	}
 	return 0;
 }
@@ -84,11 +87,12 @@ static int read_run(struct walker *w, struct mlk_range *range, uint64_t from, ui
 {
 	while (from < to) {
 		size_t most = to - from < PIECE ? (size_t)(to - from) : PIECE;
-		ssize_t got = pread(w->walk->mem, w->piece, most, (off_t)from);
+		bool stop = w->walk->stop && *w->walk->stop;
+		ssize_t got = stop ? 0 : pread(w->walk->mem, w->piece, most, (off_t)from);
 		int err;
 
 		if (!got)
-			return -ESRCH;
+			return stop ? -ECANCELED : -ESRCH;
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 8) {

@@ -16,11 +16,13 @@ struct reach_walk {
 	/* Take @nr words, behind those of the call before.  Returns 0, or -errno to end it. */
 	int (*sink)(void *arg, const struct mlk_pointer *words, size_t nr);
 	void *arg;
-	uint64_t words; /* given to the sink, set by reach_walk_run() */
+	const _Atomic bool *stop; /* end it early, with -ECANCELED; NULL: never */
+	uint64_t words;		  /* given to the sink, set by reach_walk_run() */
 };
 
 /* The ranges of a process, from its mappings @maps (@nr): what is writable, and what belongs to
- * such memory but was made read-only after its start.  *@ranges is to be freed.  Returns 0 or
+ * such memory but was made read-only after its start.  *@ranges is to be freed; the paths are
+ * borrowed.  Returns 0 or
  * -ENOMEM. */
 struct mlk_mapping;
 int reach_ranges(const struct mlk_mapping *maps, size_t nr, struct mlk_range **ranges,

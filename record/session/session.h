@@ -12,6 +12,7 @@
 #include "record/probe/probes.h"
 #include "record/probe/refusal.h"
 #include "record/process/process.h"
+#include "record/reach/snapshot.h"
 #include "record/target/sideband.h"
 #include "record/target/threads.h"
 #include "record/trace/memory_list.h"
@@ -57,6 +58,14 @@ struct session_memory {
 	uint64_t walked_ns;   /* up to when time was allowed for walks through pages; */
 	int64_t walk_left_ns; /* what is left of it: less than 0 if the last walk took longer */
 	size_t first;	      /* in all[]: the process that is looked at first */
+};
+
+/* Snapshots of the pointers in the memory of all processes. */
+struct session_reach {
+	unsigned int passes;	    /* of each; 0: none are taken */
+	uint32_t snapshot;	    /* number of the last one; 0: there is none */
+	struct reach_snapshot *now; /* under way, of the process of; NULL: none */
+	struct process *of;
 };
 
 struct session;
@@ -118,6 +127,7 @@ struct session {
 	struct tally tally;	   /* the blocks of these */
 	uint64_t stacks_cut;	   /* of these allocations, for lack of room in the buffer */
 	struct session_memory memory;
+	struct session_reach reach;
 	struct overrun_list overruns; /* whose stacks are still to come */
 	uint64_t losses_ns;	      /* when they were counted last */
 	struct unrecorded missed;     /* programs started by exec, and children */
@@ -224,6 +234,22 @@ void session_sample_ended(struct session *s, const struct process *p);
 
 /* Put all samples into the trace. */
 void session_flush_memory(struct session *s);
+
+/* The pointers in their memory: session_reach.c.  Errors go to s->out.err; what else goes wrong is
+ * logged. */
+
+/* Begin a snapshot of all processes, if none is under way and s->reach.passes is not 0.  Returns
+ * whether one is. */
+bool session_reach_begin(struct session *s);
+
+/* Go on with it.  Returns whether there is more to do. */
+bool session_reach_step(struct session *s);
+
+/* @p has ended. */
+void session_reach_leave(struct session *s, const struct process *p);
+
+/* End the snapshot that is under way, if there is one. */
+void session_reach_end(struct session *s);
 
 /* Put onto the file what has come so far. */
 void session_flush(struct session *s);

@@ -23,8 +23,8 @@ static void make_words(void)
 static struct mlk_pass sample_pass(void)
 {
 	static const struct mlk_range ranges[] = {
-		{0, 4096, MLK_PERM_R | MLK_PERM_W, 4096, 0},
-		{4096, UINT64_MAX, MLK_PERM_W, 0, UINT64_MAX - 4096}};
+		{0, 4096, MLK_PERM_R | MLK_PERM_W, 7, "/x", 4096, 0},
+		{4096, UINT64_MAX, MLK_PERM_W, 0, "", 0, UINT64_MAX - 4096}};
 	static const struct mlk_reach_thread threads[] = {
 		{.tid = 7, .how = MLK_REACH_WAITING, .known = 1 << 7 | 1 << 16, .regs = {[7] = 1}},
 		{.tid = 8}};
@@ -51,6 +51,8 @@ static void check_lists(const struct mlk_pass *got, const struct mlk_pass *expec
 		assert_int_equal(got->ranges[i].start, expected->ranges[i].start);
 		assert_int_equal(got->ranges[i].end, expected->ranges[i].end);
 		assert_int_equal(got->ranges[i].perms, expected->ranges[i].perms);
+		assert_int_equal(got->ranges[i].offset, expected->ranges[i].offset);
+		assert_string_equal(got->ranges[i].path, expected->ranges[i].path);
 		assert_int_equal(got->ranges[i].absent, expected->ranges[i].absent);
 		assert_int_equal(got->ranges[i].unread, expected->ranges[i].unread);
 	}
@@ -111,7 +113,7 @@ static void words_and_passes_come_back(void **state)
 static void what_is_not_in_order_is_not_written(void **state)
 {
 	static const struct mlk_pointer twice[] = {{8, 1}, {8, 2}}, odd[] = {{9, 1}};
-	static const struct mlk_range back[] = {{8, 16, 0, 0, 0}, {0, 8, 0, 0, 0}};
+	static const struct mlk_range back[] = {{8, 16, 0, 0, "", 0, 0}, {0, 8, 0, 0, "", 0, 0}};
 	struct mlk_pass pass = sample_pass();
 	int fd;
 	struct mlk_writer *w = open_writer(&fd, MLK_STACK_RAW);
@@ -179,9 +181,9 @@ static void wrong_ones_are_damage(void **state)
 	CHECK(MLK_CHUNK_POINTERS, "\7\1\1\2\x0a\1\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\2", 0,
 	      true); /* * 8 */
 	CHECK(MLK_CHUNK_PASS, PASS "\0\0\0", 0, false);
-	CHECK(MLK_CHUNK_PASS, PASS "\1\0\4\3\0\0\0\0", 0, false);
-	CHECK(MLK_CHUNK_PASS, PASS "\1\0\4\3\5\0\0\0", 0, true); /* more absent than there is */
-	CHECK(MLK_CHUNK_PASS, PASS "\2\0\4\3\0\0\0\0", 0, true); /* a range is missing */
+	CHECK(MLK_CHUNK_PASS, PASS "\1\0\4\3\0\1x\0\0\0\0", 0, false);
+	CHECK(MLK_CHUNK_PASS, PASS "\1\0\4\3\0\0\5\0\0\0", 0, true); /* more absent than there is */
+	CHECK(MLK_CHUNK_PASS, PASS "\2\0\4\3\0\0\0\0\0\0", 0, true); /* a range is missing */
 	CHECK(MLK_CHUNK_PASS, PASS "\0\1\7\1\x80\x80\x08\0", 0, true); /* register 17 */
 	CHECK(MLK_CHUNK_PASS, PASS "\0\0\1\1\1", 0, true);
 }
