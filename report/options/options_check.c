@@ -107,8 +107,8 @@ static bool chooses_more(const struct report_opts *opts)
 	const struct stack_filter_opts *sieve = &opts->view.sieve;
 
 	return choice->thread || choice->older_ns || choice->from_ns || opts->suppressions ||
-	       opts->view.top || sieve->module || sieve->function || sieve->by_id ||
-	       sieve->min_bytes || sieve->min_blocks;
+	       opts->verdicts || opts->view.top || sieve->module || sieve->function ||
+	       sieve->by_id || sieve->min_bytes || sieve->min_blocks;
 }
 
 static const char *check_addr(const struct report_opts *opts)
