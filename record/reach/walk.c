@@ -31,6 +31,15 @@ static bool is_relro(const struct mlk_mapping *m, const struct mlk_mapping *next
 	       next->dev_major == m->dev_major && next->dev_minor == m->dev_minor;
 }
 
+/* Is @m ours, the preloaded library's: what it notes of blocks does not hold them? */
+static bool is_recorders(const struct mlk_mapping *m)
+{
+	const char *name = strrchr(m->path, '/');
+
+	return name &&
+	       (!strncmp(name, "/memfd:mleak", 12) || !strncmp(name, "/libmleak-preload.so", 20));
+}
+
 int reach_ranges(const struct mlk_mapping *maps, size_t nr, struct mlk_range **ranges,
 		 size_t *nr_ranges)
 {
@@ -44,7 +53,7 @@ int reach_ranges(const struct mlk_mapping *maps, size_t nr, struct mlk_range **r
 		const struct mlk_mapping *m = &maps[i];
 		bool read = m->perms & MLK_PERM_R;
 
-		if (m->start >= TARGETS_TOP || !read ||
+		if (m->start >= TARGETS_TOP || !read || is_recorders(m) ||
 		    (!(m->perms & MLK_PERM_W) && (i + 1 == nr || !is_relro(m, m + 1))))
 			continue;
 		v[(*nr_ranges)++] = (struct mlk_range){.start = m->start,

@@ -26,12 +26,11 @@ int freed_add(struct freed *f, uint64_t start, uint64_t end)
 	return block_map_put(&f->map, start, &block);
 }
 
-int freed_drop(struct freed *f, uint64_t start)
+void freed_drop(struct freed *f, uint64_t start)
 {
 	struct live_block old;
 
 	block_map_take(&f->map, start, &old);
-	return 0;
 }
 
 /* Areas being made: they are given in the order of their beginnings. */

@@ -10,9 +10,11 @@ struct freed; /* opaque: of one process */
 /* *@out is NULL on failure.  Returns 0 or -ENOMEM. */
 int freed_new(struct freed **out);
 
-/* A block was freed; or one was allocated.  Returns 0 or -ENOMEM. */
+/* A block was freed.  Returns 0 or -ENOMEM. */
 int freed_add(struct freed *f, uint64_t start, uint64_t end);
-int freed_drop(struct freed *f, uint64_t start);
+
+/* One was allocated at @start. */
+void freed_drop(struct freed *f, uint64_t start);
 
 /* What is free of it all, less the @nr blocks of @blocks, which ascend: ascending areas in
  * *@areas, which the caller frees.  Returns 0 or -ENOMEM. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "report/base/array.h"
 
@@ -10,6 +11,14 @@
 #define LONGEST	 (8u << 20) /* bytes below it that may have been of the same stack */
 #define SP	 7	    /* DWARF number, psABI figure 3.36 */
 #define INTERIOR (UINT64_C(1) << 63)
+
+/* glibc's malloc: a block's last eight bytes are the first of the next chunk's header, to which the
+ * words of an arena point.  That of the main thread is in the C library's data, others at the
+ * beginning of a heap. */
+#define CHUNK_HEADER 8
+#define CHUNK_ALIGN  16
+#define HEAP_ALIGN   (64u << 20)
+#define ARENA_BYTES  4096
 
 /* A word in block from that points to block to. */
 struct edge {
@@ -161,6 +170,27 @@ static uint32_t source_of(struct reach_pass *p, uint64_t address)
 	return p->source;
 }
 
+/* Is @address where glibc has its arenas? */
+static bool is_arena(const struct reach_pass *p, uint64_t address)
+{
+	size_t at;
+	const struct mlk_range *range = range_of(p->pass, address, &at);
+	const char *name = range ? strrchr(range->path, '/') : NULL;
+
+	if (!range || !range->path[0])
+		return range && address % HEAP_ALIGN < ARENA_BYTES;
+	return name && (!strncmp(name, "/libc.so", 8) || !strncmp(name, "/libc-2.", 8));
+}
+
+/* Is @word one of the allocator's own, which points behind block @to and not into it? */
+static bool is_arenas(const struct reach_pass *p, const struct mlk_pointer *word, uint32_t to)
+{
+	const struct reach_block *b = &p->world->index->blocks[to];
+
+	return word->value % CHUNK_ALIGN == 0 && word->value + CHUNK_HEADER >= b->end &&
+	       is_arena(p, word->address);
+}
+
 static int take_word(struct reach_pass *p, const struct mlk_pointer *word)
 {
 	const struct reach_world *w = p->world;
@@ -182,6 +212,8 @@ static int take_word(struct reach_pass *p, const struct mlk_pointer *word)
 	if (in_area(w->freed, w->nr_freed, &p->next_freed, word->address) ||
 	    in_area(p->unused, p->nr_unused, &p->next_unused, word->address))
 		return add(&p->stale, start ? to : to | INTERIOR);
+	if (!start && is_arenas(p, word, to))
+		return 0;
 	return add(&p->roots, start ? to : to | INTERIOR);
 }
 
