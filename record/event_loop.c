@@ -195,6 +195,9 @@ static void reach_last(struct loop *l)
 	enum mlk_end reason = l->reason;
 	bool drained = true;
 
+	if (l->opts->reach && reason == MLK_END_EXITED)
+		log_warn("the memory was not read: the process ended by itself; give --duration, "
+			 "or end the recording before");
 	if (!l->opts->reach || (reason != MLK_END_SIGNAL && reason != MLK_END_DURATION))
 		return;
 	l->reason = 0;
