@@ -71,7 +71,13 @@ class ReachTest(ReachCase):
             del told["held_by_old_frame", "stale"]
             found = {key: blocks for key, blocks in found.items() if key[0] != "held_by_old_frame"}
         self.assertEqual(sorted(found.items()), sorted(told.items()))
-        # the head has the same sums
+        # the head and JSON have the same sums
+        sums = json.loads(self.report(trace, "--format=json"))["reach"]
+        self.assertEqual(len(sums), 1)
+        self.assertEqual((sums[0]["passes"], sums[0]["settled"]), (3, True))
+        for verdict in ("lost", "lost-with"):
+            blocks = sum(number for (_, word), number in told.items() if word == verdict)
+            self.assertEqual(sums[0]["blocks"][verdict]["blocks"], blocks)
         head = self.report(trace, "--lost")
         lost = sum(blocks for (_, verdict), blocks in told.items() if verdict == "lost")
         self.assertRegex(head, r"(?m)^    lost +%d blocks +\d" % lost)
