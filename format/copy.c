@@ -81,6 +81,8 @@ static bool is_dropped(const struct mlk_copy *copy, unsigned int type)
 		return true;
 	case MLK_CHUNK_EVENTS:
 	case MLK_CHUNK_STACKS:
+	case MLK_CHUNK_POINTERS: /* of use with the blocks' addresses alone */
+	case MLK_CHUNK_PASS:
 		return copy->drops != MLK_COPY_ALL;
 	case MLK_CHUNK_MODULE:
 		return copy->drops == MLK_COPY_DROP_MODULES;

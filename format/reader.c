@@ -16,13 +16,22 @@
 unsigned int mlk_reader_records_of(unsigned int type)
 {
 	static const unsigned int records[] = {
-		[MLK_CHUNK_META] = MLK_RECORD_META,	  [MLK_CHUNK_MAPS] = MLK_RECORD_MAPS,
-		[MLK_CHUNK_MODULE] = MLK_RECORD_MODULE,	  [MLK_CHUNK_EVENTS] = MLK_RECORD_EVENT,
-		[MLK_CHUNK_THREADS] = MLK_RECORD_THREAD,  [MLK_CHUNK_LOSSES] = MLK_RECORD_LOSSES,
-		[MLK_CHUNK_END] = MLK_RECORD_END,	  [MLK_CHUNK_INDEX] = MLK_RECORD_INDEX,
-		[MLK_CHUNK_STACKS] = MLK_RECORD_STACK,	  [MLK_CHUNK_OVERRUNS] = MLK_RECORD_OVERRUN,
-		[MLK_CHUNK_UNWOUND] = MLK_RECORD_UNWOUND, [MLK_CHUNK_ORIGINS] = MLK_RECORD_ORIGIN,
-		[MLK_CHUNK_MEMORY] = MLK_RECORD_MEMORY,	  [MLK_CHUNK_ACCOUNTS] = MLK_RECORD_ACCOUNT,
+		[MLK_CHUNK_META] = MLK_RECORD_META,
+		[MLK_CHUNK_MAPS] = MLK_RECORD_MAPS,
+		[MLK_CHUNK_MODULE] = MLK_RECORD_MODULE,
+		[MLK_CHUNK_EVENTS] = MLK_RECORD_EVENT,
+		[MLK_CHUNK_THREADS] = MLK_RECORD_THREAD,
+		[MLK_CHUNK_LOSSES] = MLK_RECORD_LOSSES,
+		[MLK_CHUNK_END] = MLK_RECORD_END,
+		[MLK_CHUNK_INDEX] = MLK_RECORD_INDEX,
+		[MLK_CHUNK_STACKS] = MLK_RECORD_STACK,
+		[MLK_CHUNK_OVERRUNS] = MLK_RECORD_OVERRUN,
+		[MLK_CHUNK_UNWOUND] = MLK_RECORD_UNWOUND,
+		[MLK_CHUNK_ORIGINS] = MLK_RECORD_ORIGIN,
+		[MLK_CHUNK_MEMORY] = MLK_RECORD_MEMORY,
+		[MLK_CHUNK_ACCOUNTS] = MLK_RECORD_ACCOUNT,
+		[MLK_CHUNK_POINTERS] = MLK_RECORD_POINTERS,
+		[MLK_CHUNK_PASS] = MLK_RECORD_PASS,
 		[MLK_CHUNK_MARKS] = MLK_RECORD_MARK,
 	};
 
@@ -305,6 +314,10 @@ static int decode_record(struct mlk_reader *r, struct mlk_record *rec)
 		return mlk_decode_account(&r->dec, &rec->account);
 	case MLK_CHUNK_MARKS:
 		return mlk_decode_mark(&r->dec, &r->text, &r->mark_ns, &rec->mark);
+	case MLK_CHUNK_POINTERS:
+		return mlk_pointers_decode(&r->dec, &r->reach, &rec->pointers);
+	case MLK_CHUNK_PASS:
+		return mlk_pass_decode(&r->dec, &r->text, &r->reach, &rec->pass);
 	case MLK_CHUNK_LOSSES:
 		return decode_losses(r, &rec->losses);
 	case MLK_CHUNK_INDEX:

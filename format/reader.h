@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "format/reach.h"
 #include "format/trace.h"
 
 struct mlk_reader; /* opaque: one per trace, one thread at a time */
@@ -32,11 +33,13 @@ enum mlk_record_type {
 	 * in a fraction of the time.  Asked for together with MLK_RECORD_UNWOUND, those that the
 	 * UNWOUND chunks have; else those of the EVENTS chunks, in place of MLK_RECORD_EVENT. */
 	MLK_RECORD_HEAD = 1 << 14,
-	MLK_RECORD_ORIGIN = 1 << 15,  /* not among MLK_RECORD_ALL */
-	MLK_RECORD_MEMORY = 1 << 16,  /* not among MLK_RECORD_ALL */
-	MLK_RECORD_ACCOUNT = 1 << 17, /* not among MLK_RECORD_ALL */
-	MLK_RECORD_MARK = 1 << 19,    /* not among MLK_RECORD_ALL */
-	MLK_RECORD_DUMP = ((1 << 18) - 1) | MLK_RECORD_MARK,
+	MLK_RECORD_ORIGIN = 1 << 15,   /* not among MLK_RECORD_ALL */
+	MLK_RECORD_MEMORY = 1 << 16,   /* not among MLK_RECORD_ALL */
+	MLK_RECORD_ACCOUNT = 1 << 17,  /* not among MLK_RECORD_ALL */
+	MLK_RECORD_MARK = 1 << 19,     /* not among MLK_RECORD_ALL */
+	MLK_RECORD_POINTERS = 1 << 20, /* not among MLK_RECORD_ALL */
+	MLK_RECORD_PASS = 1 << 21,     /* not among MLK_RECORD_ALL */
+	MLK_RECORD_DUMP = ((1 << 18) - 1) | MLK_RECORD_MARK | MLK_RECORD_POINTERS | MLK_RECORD_PASS,
 };
 
 /* The file header, doc/trace-format.md section 2. */
@@ -98,6 +101,8 @@ struct mlk_record {
 		struct mlk_memory memory;
 		struct mlk_account account;
 		struct mlk_mark mark;
+		struct mlk_pointers pointers;
+		struct mlk_pass pass;
 		struct mlk_losses losses;
 		struct mlk_ending end;
 		struct mlk_chunk chunk;

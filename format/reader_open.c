@@ -179,6 +179,7 @@ void mlk_reader_free(struct mlk_reader *r)
 	mlk_arena_release(&r->meta_text);
 	mlk_arena_release(&r->text);
 	free(r->mappings);
+	mlk_reach_room_release(&r->reach);
 	mlk_unwound_release(&r->unwound);
 	mlk_sum_release(&r->summary);
 	free(r->list.all);

@@ -8,6 +8,7 @@
 #include "format/reader.h"
 #include "format/record/arena.h"
 #include "format/record/memory.h"
+#include "format/record/reach.h"
 #include "format/record/summary.h"
 #include "format/record/unwound.h"
 
@@ -43,7 +44,8 @@ struct mlk_reader {
 	uint64_t unwound_ns;		/* of the one returned last: its first time */
 	struct mlk_memory_state memory; /* of a MEMORY chunk: of its samples returned */
 	uint64_t mark_ns;		/* of a MARKS chunk: the last one returned */
-	struct mlk_entry entry;		/* of an INDEX chunk, returned last */
+	struct mlk_reach_room reach;
+	struct mlk_entry entry; /* of an INDEX chunk, returned last */
 	struct mlk_entries list;
 	bool index_lied;
 	bool single; /* only the current chunk was requested */

@@ -11,6 +11,7 @@
 #include "format/record/beside.h"
 #include "format/record/marks.h"
 #include "format/record/memory.h"
+#include "format/record/reach.h"
 #include "format/record/records.h"
 
 #define MOST_ACCOUNTS 16384 /* in a chunk: a megabyte */
@@ -324,6 +325,30 @@ int mlk_writer_marks(struct mlk_writer *w, const struct mlk_mark *marks, size_t 
 		return put_chunk(w, &h, &e);
 	mlk_enc_release(&e);
 	return err;
+}
+
+int mlk_writer_pointers(struct mlk_writer *w, const struct mlk_pointers *pointers, uint64_t time_ns)
+{
+	struct mlk_enc e = {0};
+	int err = mlk_pointers_encode(&e, pointers);
+
+	if (err)
+		return err;
+	return write_single(w, MLK_CHUNK_POINTERS, time_ns, &e);
+}
+
+int mlk_writer_pass(struct mlk_writer *w, const struct mlk_pass *pass)
+{
+	struct mlk_chunk h = {.type = MLK_CHUNK_PASS,
+			      .first_ns = pass->begin_ns,
+			      .last_ns = pass->end_ns,
+			      .nr_records = 1};
+	struct mlk_enc e = {0};
+	int err = mlk_pass_encode(&e, pass);
+
+	if (err)
+		return err;
+	return put_chunk(w, &h, &e);
 }
 
 int mlk_writer_module(struct mlk_writer *w, const struct mlk_id *id, const char *path,

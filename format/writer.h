@@ -2,6 +2,7 @@
 #ifndef MLK_WRITER_H
 #define MLK_WRITER_H
 
+#include "format/reach.h"
 #include "format/trace.h"
 
 struct mlk_writer; /* opaque: one per trace, one thread at a time */
@@ -35,6 +36,10 @@ int mlk_writer_accounts(struct mlk_writer *w, const struct mlk_account *accounts
 int mlk_writer_memory(struct mlk_writer *w, const struct mlk_memory *samples, size_t nr);
 /* Marked moments, in their order; -EINVAL: a text is longer than MLK_MAX_STRING. */
 int mlk_writer_marks(struct mlk_writer *w, const struct mlk_mark *marks, size_t nr);
+/* Words of the pass that is under way at @time_ns; and that pass, behind its words. */
+int mlk_writer_pointers(struct mlk_writer *w, const struct mlk_pointers *pointers,
+			uint64_t time_ns);
+int mlk_writer_pass(struct mlk_writer *w, const struct mlk_pass *pass);
 /* @image (@image_len bytes) is the whole image; it is cut into pieces here.  An empty one says that
  * the file could not be read.  @id must not be empty. */
 int mlk_writer_module(struct mlk_writer *w, const struct mlk_id *id, const char *path,

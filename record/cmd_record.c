@@ -200,10 +200,13 @@ static int record(struct session *s, const struct record_opts *o, struct command
 					 .max_size = o->max_size,
 					 .ring_size = opts.ring_size,
 					 .switcher = &sw,
-					 .control = &control};
+					 .control = &control,
+					 .reach = o->reach,
+					 .reach_ns = o->reach_ns};
 	enum mlk_end reason;
 	int status;
 
+	s->reach.passes = o->reach ? (unsigned int)o->passes : 0;
 	if (limits.duration_ns)
 		limits.duration_ns += o->filters.delay_ns;
 	if (o->dry_run)

@@ -30,11 +30,13 @@ enum source { SOURCE_RING, SOURCE_SIDEBAND, SOURCE_TRACER, SOURCE_SIGNAL };
 struct loop {
 	struct session *session;
 	int epoll, signals;
-	uint64_t start_ns, end_ns, next_flush_ns, next_sample_ns;
+	uint64_t start_ns, end_ns, next_flush_ns, next_sample_ns, next_reach_ns;
 	uint64_t max_size;
 	uint32_t ring_size;
 	struct ctl_answer asked;
 	struct control *control;
+	const struct event_loop_opts *opts;
+	bool reaches;	     /* a snapshot of the pointers is under way */
 	int interrupts;	     /* SIGINT and SIGQUIT while a command runs */
 	enum mlk_end reason; /* 0: go on */
 	struct progress progress;
@@ -125,7 +127,8 @@ static uint64_t patience(const struct loop *l, uint64_t now_ns)
 		pace = probes_pace(l->session->probes, now_ns);
 	if (pace < wait)
 		wait = pace > PACE_NS ? pace : PACE_NS;
-	if (wait > EXEC_NS && (session_is_urgent(l->session) || control_is_asked(l->control)))
+	if (wait > EXEC_NS &&
+	    (l->reaches || session_is_urgent(l->session) || control_is_asked(l->control)))
 		wait = EXEC_NS;
 	if (l->next_sample_ns < now_ns + wait)
 		wait = l->next_sample_ns > now_ns ? l->next_sample_ns - now_ns : 0;
@@ -172,6 +175,41 @@ static void wait_and_take(struct loop *l, bool drained)
 	}
 }
 
+/* Take the pointers in memory, when they are due.  Returns whether that is under way. */
+static bool reach(struct loop *l, uint64_t now_ns)
+{
+	if (l->reaches)
+		l->reaches = session_reach_step(l->session);
+	if (!l->reaches && l->next_reach_ns && now_ns >= l->next_reach_ns) {
+		l->reaches = session_reach_begin(l->session);
+		l->next_reach_ns = now_ns + l->opts->reach_ns;
+	}
+	return l->reaches;
+}
+
+/* The recording is asked to end: once more the pointers are taken, until it is asked again. */
+static void reach_last(struct loop *l)
+{
+	struct session *s = l->session;
+	enum mlk_end reason = l->reason;
+	bool drained = true;
+
+	if (l->opts->reach && reason == MLK_END_EXITED)
+		log_warn("the memory was not read: the process ended by itself; give --duration, "
+			 "or end the recording before");
+	if (!l->opts->reach || (reason != MLK_END_SIGNAL && reason != MLK_END_DURATION))
+		return;
+	l->reason = 0;
+	if (!l->reaches)
+		l->reaches = session_reach_begin(s);
+	while (l->reaches && !l->reason && !s->out.err) {
+		wait_and_take(l, drained);
+		drained = session_drain(s);
+		l->reaches = session_reach_step(s);
+	}
+	l->reason = reason;
+}
+
 static void on_time(struct loop *l)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -191,6 +229,7 @@ static void on_time(struct loop *l)
 	if (now_ns >= l->start_ns + QUIET_NS && session_is_quiet(l->session))
 		session_explain_quiet(l->session);
 	l->next_sample_ns = session_sample_memory(l->session, now_ns);
+	reach(l, now_ns);
 	if (now_ns < l->next_flush_ns)
 		return;
 	session_flush(l->session);
@@ -200,7 +239,7 @@ static void on_time(struct loop *l)
 
 enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opts)
 {
-	struct loop l = {.session = s, .start_ns = clock_now_ns()};
+	struct loop l = {.session = s, .start_ns = clock_now_ns(), .opts = opts};
 	bool drained = true;
 
 	l.end_ns = opts->duration_ns ? l.start_ns + opts->duration_ns : 0;
@@ -209,6 +248,7 @@ enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opt
 	l.asked = (struct ctl_answer){s, opts->switcher};
 	l.control = opts->control;
 	l.next_flush_ns = l.start_ns + FLUSH_NS;
+	l.next_reach_ns = opts->reach_ns ? l.start_ns + opts->reach_ns : 0;
 	progress_begin(&l.progress, l.start_ns);
 	open_loop(&l);
 	while (!l.reason && !s->out.err) {
@@ -216,6 +256,7 @@ enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opt
 		drained = session_drain(s);
 		on_time(&l);
 	}
+	reach_last(&l);
 	progress_end(&l.progress);
 	if (l.epoll >= 0)
 		close(l.epoll);

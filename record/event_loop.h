@@ -14,6 +14,8 @@ struct event_loop_opts {
 	uint32_t ring_size;   /* bytes that may wait for us */
 	struct switcher *switcher;
 	struct control *control; /* by which it is asked, or not open */
+	bool reach;		 /* at the end the pointers in memory are taken */
+	uint64_t reach_ns;	 /* and each time after this; 0: not before the end */
 };
 
 /*

@@ -199,6 +199,9 @@ static int serve(struct server *s, struct ward *w, int file, int *fd)
 		break;
 	case HELPER_READ:
 		return read_memory(s);
+	case HELPER_SYSCALL:
+		return target_read_syscall(&s->target, s->target.task, (char *)s->reply.bytes,
+					   sizeof(s->reply.bytes));
 	case HELPER_HOLD:
 		return hold(s, w);
 	case HELPER_LET_GO:

@@ -43,7 +43,9 @@ enum {
 	OPT_ON_FULL,
 	OPT_GUARD,
 	OPT_FORCE,
-	OPT_KERNEL
+	OPT_KERNEL,
+	OPT_REACH,
+	OPT_PASSES
 };
 
 static const struct option_info table[] = {
@@ -147,6 +149,14 @@ static const struct option_info table[] = {
 	 .name = "keep",
 	 .arg = "N",
 	 .help = "with --switch-output: keep only the N newest traces"},
+	{.key = OPT_REACH,
+	 .name = "reach",
+	 .arg = "[=TIME]",
+	 .help = "at the end, or each TIME, record the pointers in memory: they tell what is lost"},
+	{.key = OPT_PASSES,
+	 .name = "passes",
+	 .arg = "N",
+	 .help = "with --reach: how often memory is read, 1 to 99; pointers may move [3]"},
 	{.key = OPT_STACK_SIZE,
 	 .name = "stack-size",
 	 .arg = "BYTES",
@@ -393,6 +403,11 @@ static int apply_option(void *ctx, const struct option_info *option, const char 
 				    "the bytes of a trace, 1M or more", &o->max_size);
 	case OPT_SWITCH:
 		return read_switch(option, text, &o->several);
+	case OPT_REACH:
+		o->reach = true;
+		return text ? read_duration(option, text, &o->reach_ns) : 0;
+	case OPT_PASSES:
+		return option_number(option, text, 1, 99, NULL, &o->passes);
 	case OPT_KEEP:
 		return option_number(option, text, 1, UINT32_MAX, NULL, &o->several.keep);
 	case 'O':
@@ -421,6 +436,7 @@ int record_options_parse(struct record_opts *o, int argc, char **argv)
 				  .stack_mode = MLK_STACK_FILTERED,
 				  .embed = EMBED_SYMBOLS,
 				  .zstd_level = 1,
+				  .passes = 3,
 				  .block_ns = USUAL_BLOCK_NS,
 				  .of_kernel = {.probes = {.max_blocks = KERNEL_USUAL_BLOCKS}}};
 	/* What follows the command's name is the command's own. */

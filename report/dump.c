@@ -7,6 +7,7 @@
 #include "report/base/event_names.h"
 #include "report/base/text.h"
 #include "report/dump_beside.h"
+#include "report/dump_reach.h"
 
 #define STACK_LINE 32 /* bytes of a stack in a line */
 
@@ -69,6 +70,10 @@ static const char *chunk_name(enum mlk_record_type records)
 		return "ACCOUNTS";
 	case MLK_RECORD_MARK:
 		return "MARKS";
+	case MLK_RECORD_POINTERS:
+		return "POINTERS";
+	case MLK_RECORD_PASS:
+		return "PASS";
 	case MLK_RECORD_INDEX:
 		return "INDEX";
 	case MLK_RECORD_LOSSES:
@@ -398,6 +403,12 @@ static void dump_record(FILE *out, const struct mlk_reader *trace, const struct 
 		break;
 	case MLK_RECORD_MARK:
 		dump_mark(out, &rec->mark);
+		break;
+	case MLK_RECORD_POINTERS:
+		dump_pointers(out, &rec->pointers);
+		break;
+	case MLK_RECORD_PASS:
+		dump_pass(out, &rec->pass);
 		break;
 	default:
 		dump_framing(out, trace, rec);

@@ -23,6 +23,7 @@ struct report_run {
 	struct address_history *holders;  /* for --addr */
 	struct thread_accounts *accounts; /* for --by thread */
 	struct stack_times *times;	  /* for a page */
+	struct verdicts *verdicts;	  /* where pointers are in the trace; else NULL */
 	struct replay *leaks;
 	struct view *view;
 	struct stack_names *overrun_names;

@@ -17,6 +17,7 @@ import zlib
 
 from trace_bytes import MASK64, Bytes, Damaged, Refused, note
 from trace_events import Events, Overruns, Stacks
+from trace_reach import dump_pass, dump_pointers
 from trace_records import (dump_accounts, dump_end, dump_index, dump_losses, dump_maps, dump_marks,
                            dump_memory, dump_meta, dump_module, dump_origins, dump_threads)
 from trace_summary import CODING, Summary
@@ -30,16 +31,16 @@ STORED_MAX = 4210688
 RAW_MAX = 4194304
 META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX, STACKS, OVERRUNS, UNWOUND, ORIGINS, \
     MEMORY, ACCOUNTS = range(1, 15)
-MARKS = 16
+MARKS, POINTERS, PASS = 16, 17, 18
 TYPES = ["", "META", "MAPS", "MODULE", "EVENTS", "THREADS", "LOSSES", "END", "INDEX",
          "STACKS", "OVERRUNS", "UNWOUND", "ORIGINS", "MEMORY", "ACCOUNTS",
-         "unknown-15", "MARKS"]
+         "unknown-15", "MARKS", "POINTERS", "PASS"]
 MODES = ["raw", "filtered", "redacted"]
 EVENT_CHUNKS = {EVENTS: Events, STACKS: Stacks, OVERRUNS: Overruns}
 
 DUMPS = {META: dump_meta, MAPS: dump_maps, MODULE: dump_module, THREADS: dump_threads,
          LOSSES: dump_losses, END: dump_end, INDEX: dump_index, ORIGINS: dump_origins,
-         ACCOUNTS: dump_accounts}
+         ACCOUNTS: dump_accounts, POINTERS: dump_pointers, PASS: dump_pass}
 
 
 def zstd_content_size(frame):

@@ -39,6 +39,8 @@ enum mlk_chunk_type {
 	MLK_CHUNK_MEMORY = 13,
 	MLK_CHUNK_ACCOUNTS = 14,
 	MLK_CHUNK_MARKS = 16,
+	MLK_CHUNK_POINTERS = 17,
+	MLK_CHUNK_PASS = 18,
 };
 
 /* Of a chunk: how its payload is stored. */

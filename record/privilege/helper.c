@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -206,6 +207,18 @@ int helper_read(struct helper *h, const struct helper_task *of, uint64_t addr, v
 	err = ask(h, -1, NULL);
 	if (!err)
 		memcpy(to, h->reply.bytes, len);
+	return err;
+}
+
+int helper_syscall(struct helper *h, const struct helper_task *of, char *text, size_t size)
+{
+	int err;
+
+	begin(h, HELPER_SYSCALL, of);
+	err = ask(h, -1, NULL);
+	text[0] = '\0';
+	if (!err)
+		snprintf(text, size, "%.*s", HELPER_MAX_READ, (const char *)h->reply.bytes);
 	return err;
 }
 

@@ -25,6 +25,7 @@ enum helper_file {
 	HELPER_AUXV,
 	HELPER_STATUS,
 	HELPER_ROLLUP, /* smaps_rollup */
+	HELPER_MEM,
 	HELPER_PAGEMAP,
 	HELPER_EXE,
 	HELPER_ROOT,
@@ -74,6 +75,10 @@ int helper_open(struct helper *h, const struct helper_task *of, enum helper_file
 
 /* Open the file that is mapped at @m.  Returns the descriptor. */
 int helper_open_mapped(struct helper *h, const struct helper_task *of, const struct mlk_mapping *m);
+
+/* Copy what /proc says of the system call in which the thread @of->task waits, at most @size bytes
+ * with their end.  Returns 0. */
+int helper_syscall(struct helper *h, const struct helper_task *of, char *text, size_t size);
 
 /* Copy @len bytes of memory, HELPER_MAX_READ at most.  Returns 0. */
 int helper_read(struct helper *h, const struct helper_task *of, uint64_t addr, void *to,

@@ -60,17 +60,18 @@ struct process {
 	struct process_leader leader;
 	struct process_memory memory;
 	struct given_back given_back;
-	uint64_t born_ns;   /* when it was forked, CLOCK_MONOTONIC */
-	uint64_t cpu_ticks; /* used when the probes were attached */
-	bool traced;	    /* its children are held at their start, as it was, */
-	uint64_t traced_ns; /* those born since then */
-	bool announced;	    /* a child: the trace says whose */
-	bool probed;	    /* the probes are in */
-	bool ended;	    /* there is no such process any more */
-	bool leaves;	    /* that was so before the rings were read last */
-	bool exited;	    /* and all its events have come */
-	bool over;	    /* what comes was caught while the probes were detached */
-	bool refused;	    /* it runs a program that this user may not watch */
+	uint32_t passes, snapshot; /* through its memory: so many, and the last one's number */
+	uint64_t born_ns;	   /* when it was forked, CLOCK_MONOTONIC */
+	uint64_t cpu_ticks;	   /* used when the probes were attached */
+	bool traced;		   /* its children are held at their start, as it was, */
+	uint64_t traced_ns;	   /* those born since then */
+	bool announced;		   /* a child: the trace says whose */
+	bool probed;		   /* the probes are in */
+	bool ended;		   /* there is no such process any more */
+	bool leaves;		   /* that was so before the rings were read last */
+	bool exited;		   /* and all its events have come */
+	bool over;		   /* what comes was caught while the probes were detached */
+	bool refused;		   /* it runs a program that this user may not watch */
 };
 
 /* Forget all that is known of @p and take its links back; the caller has dropped them. */

@@ -125,6 +125,7 @@ void session_write_accounts(struct session *s, bool last)
 
 void session_release(struct session *s)
 {
+	session_reach_end(s);
 	for (size_t i = 0; i < s->nr; i++) {
 		if (s->probes)
 			session_drop_probes(s, s->all[i]);

@@ -12,6 +12,7 @@
 #include "record/probe/probes.h"
 #include "record/probe/refusal.h"
 #include "record/process/process.h"
+#include "record/reach/snapshot.h"
 #include "record/target/memory_walker.h"
 #include "record/target/sideband.h"
 #include "record/target/threads.h"
@@ -64,6 +65,14 @@ struct session_memory {
 	bool walks;		      /* it does, through */
 	struct process *walked;	      /* this one; NULL: that has ended */
 	struct walk_size size;	      /* when that began */
+};
+
+/* Snapshots of the pointers in the memory of all processes. */
+struct session_reach {
+	unsigned int passes;	    /* of each; 0: none are taken */
+	uint32_t snapshot;	    /* number of the last one; 0: there is none */
+	struct reach_snapshot *now; /* under way, of the process of; NULL: none */
+	struct process *of;
 };
 
 struct session;
@@ -131,6 +140,7 @@ struct session {
 	struct tally tally;	   /* the blocks of these */
 	uint64_t stacks_cut;	   /* of these allocations, for lack of room in the buffer */
 	struct session_memory memory;
+	struct session_reach reach;
 	struct overrun_list overruns; /* whose stacks are still to come */
 	uint64_t losses_ns;	      /* when they were counted last */
 	struct unrecorded missed;     /* programs started by exec, and children */
@@ -273,6 +283,22 @@ void session_look_at_pages(struct session *s, struct process *p);
 
 /* The same of all processes, for the last time. */
 void session_look_at_all_pages(struct session *s);
+
+/* The pointers in their memory: session_reach.c.  Errors go to s->out.err; what else goes wrong is
+ * logged. */
+
+/* Begin a snapshot of all processes, if none is under way and s->reach.passes is not 0.  Returns
+ * whether one is. */
+bool session_reach_begin(struct session *s);
+
+/* Go on with it.  Returns whether there is more to do. */
+bool session_reach_step(struct session *s);
+
+/* @p has ended. */
+void session_reach_leave(struct session *s, const struct process *p);
+
+/* End the snapshot that is under way, if there is one. */
+void session_reach_end(struct session *s);
 
 /* Put onto the file what has come so far. */
 void session_flush(struct session *s);

@@ -85,6 +85,7 @@ static void remove_exited(struct session *s)
 		process_flush_maps(p, &s->out);
 		process_write_threads(p, &s->out);
 		session_sample_ended(s, p);
+		session_reach_leave(s, p);
 		s->out.code_changed = true;
 		if (s->last == p)
 			s->last = NULL;

@@ -80,6 +80,10 @@ bool target_is_libc(const char *path);
 /* The value of the auxiliary vector's entry @type; 0: it has none. */
 uint64_t target_auxv(const struct target *t, uint64_t type);
 
+/* Copy what /proc says of the system call in which its thread @tid waits, a line, into @text, of
+ * @size bytes, at least 64.  Returns 0 or -errno. */
+int target_read_syscall(const struct target *t, pid_t tid, char *text, size_t size);
+
 /* Copy @len bytes of the target's memory.  Returns 0 or -errno. */
 int target_read_memory(const struct target *t, uint64_t addr, void *to, size_t len);
 

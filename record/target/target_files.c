@@ -44,6 +44,7 @@ int target_open_file(const struct target *t, enum helper_file file)
 		     [HELPER_AUXV] = {"auxv", O_RDONLY},
 		     [HELPER_STATUS] = {"status", O_RDONLY},
 		     [HELPER_ROLLUP] = {"smaps_rollup", O_RDONLY},
+		     [HELPER_MEM] = {"mem", O_RDONLY},
 		     [HELPER_PAGEMAP] = {"pagemap", O_RDONLY},
 		     [HELPER_EXE] = {"exe", O_PATH},
 		     [HELPER_ROOT] = {"root", O_PATH}};
@@ -59,6 +60,27 @@ int target_open_file(const struct target *t, enum helper_file file)
 	if (file == HELPER_STATUS && fd == -ENOENT && t->helper && !target_is_reaped(t))
 		return helper_open(t->helper, &of, file);
 	return fd;
+}
+
+int target_read_syscall(const struct target *t, pid_t tid, char *text, size_t size)
+{
+	const struct helper_task of = {.pid = t->pid, .task = tid};
+	int fd, err;
+	ssize_t len;
+
+	snprintf(text, size, "/proc/%d/syscall", (int)tid);
+	fd = own_file(t, open(text, O_RDONLY | O_CLOEXEC));
+	text[0] = '\0';
+	if (fd < 0)
+		return fd;
+	/* not when it is opened, but when it is read the kernel asks who we are */
+	len = read(fd, text, size - 1);
+	err = len < 0 ? -errno : 0;
+	close(fd);
+	if (is_refused(t, err))
+		return helper_syscall(t->helper, &of, text, size);
+	text[len > 0 ? len : 0] = '\0';
+	return err;
 }
 
 int target_stat(const struct target *t, enum helper_file file, const char *path, struct stat *st)

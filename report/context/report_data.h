@@ -22,6 +22,7 @@ struct verdict {
 struct growth;
 struct thread_accounts;
 struct stack_times;
+struct verdicts;
 
 /* All of it is borrowed. */
 struct report_data {
@@ -37,6 +38,7 @@ struct report_data {
 	const struct growth *growth;		 /* to say beside stacks what grows; or NULL */
 	const struct thread_accounts *accounts;	 /* for tables of threads, else NULL */
 	const struct stack_times *times;	 /* for a page; else NULL */
+	const struct verdicts *verdicts;	 /* where pointers are in the trace; else NULL */
 };
 
 /* As what a table is printed: for people, or for programs. */

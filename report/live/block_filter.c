@@ -20,6 +20,8 @@ struct chosen block_filter_of(const struct block_filter *choice, const struct th
 		.thread = choice->thread,
 		.pid = choice->pid,
 		.threads = threads,
+		.only = choice->only,
+		.only_arg = choice->only_arg,
 		.given_to_ns = UINT64_MAX,
 		.start_ns = start_ns,
 		.end_ns = end_ns,
@@ -37,7 +39,7 @@ struct chosen block_filter_of(const struct block_filter *choice, const struct th
 		chosen.given_to_ns =
 			chosen.end_ns > choice->older_ns ? chosen.end_ns - choice->older_ns : 0;
 	chosen.all = !chosen.given_from_ns && chosen.given_to_ns == UINT64_MAX && !chosen.pid &&
-		     !chosen.thread;
+		     !chosen.thread && !chosen.only;
 	return chosen;
 }
 
@@ -63,7 +65,8 @@ bool chosen_has(const struct chosen *chosen, const struct live_block *block)
 		return true;
 	return block->time_ns >= chosen->given_from_ns && block->time_ns <= chosen->given_to_ns &&
 	       (!chosen->pid || block->tgid == chosen->pid) &&
-	       (!chosen->thread || is_thread(chosen, block));
+	       (!chosen->thread || is_thread(chosen, block)) &&
+	       (!chosen->only || chosen->only(chosen->only_arg, block));
 }
 
 struct visit {

@@ -18,6 +18,9 @@ struct block_filter {
 	const char *from_mark, *until_mark, *until_before_mark;
 	bool until;   /* until_ns is meant */
 	bool moments; /* two of them were given */
+	/* only blocks for which it returns true, called with only_arg; NULL: any */
+	bool (*only)(const void *arg, const struct live_block *block);
+	const void *only_arg;
 };
 
 /* The choice on the clock of the trace. */
@@ -28,7 +31,9 @@ struct chosen {
 	uint64_t given_from_ns, given_to_ns; /* CLOCK_MONOTONIC, both included */
 	uint64_t start_ns, end_ns;	     /* of the examined time */
 	uint64_t stop_ns;		     /* events after it are ignored */
-	bool all;			     /* every block is chosen */
+	bool (*only)(const void *arg, const struct live_block *block); /* as above */
+	const void *only_arg;
+	bool all; /* every block is chosen */
 };
 
 /* What @choice means in a recording from @start_ns to @end_ns; @threads, which name the threads,

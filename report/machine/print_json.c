@@ -180,6 +180,7 @@ int json_begin(struct json *json, const struct report_data *export, const char *
 	put_completeness(json, export->leaks);
 	json_memory(json, export, "memory", false);
 	json_marks(json, export);
+	json_reach(json, export);
 	overruns_json(json, export);
 	return err;
 }

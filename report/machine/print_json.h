@@ -12,6 +12,9 @@
 /* Write @amount as an object, as json_number() writes a number. */
 void json_amount(struct json *json, const char *key, struct live_amount amount);
 
+/* Append `reach`, where the trace has pointers. */
+void json_reach(struct json *json, const struct report_data *export);
+
 /* Write @place as an element of an array. */
 void json_place(struct json *json, const struct place *place);
 

@@ -282,6 +282,32 @@ static int apply_dump(struct report_opts *opts, const struct option_info *o, con
 	return 0;
 }
 
+/* One word after the other: their bits are in the order of the option's values. */
+static int apply_verdict(struct report_opts *opts, const struct option_info *o, const char *text)
+{
+	char word[32];
+	int number;
+
+	for (size_t len;; text += len + 1) {
+		len = strcspn(text, ",");
+		snprintf(word, sizeof(word), "%.*s", (int)len, text);
+		number = len < sizeof(word) ? option_word(o, word) : option_word(o, text);
+		if (number < 0)
+			return number;
+		opts->verdicts |= 1u << number;
+		if (!text[len])
+			return 0;
+	}
+}
+
+static int apply_lost(struct report_opts *opts, const struct option_info *o, const char *text)
+{
+	(void)text;
+	(void)o;
+	opts->verdicts |= LOST_VERDICTS;
+	return 0;
+}
+
 static int apply_addr(struct report_opts *opts, const struct option_info *o, const char *text)
 {
 	opts->find_addr = true;
@@ -345,6 +371,7 @@ static const struct effect {
 	{OPT_MIN_BLOCKS, NUMBER, TO(view.sieve.min_blocks)},
 	{OPT_MIN_BYTES, BYTES, TO(view.sieve.min_bytes)},
 	{OPT_MODULE, TEXT, TO(view.sieve.module)},
+	{OPT_LOST, .apply = apply_lost},
 	{OPT_NO_DEMANGLE, FLAG, TO(no_demangle)},
 	{OPT_NO_EMBEDDED, FLAG, TO(no_embedded)},
 	{OPT_NO_LIMIT, FLAG, TO(no_limit)},
@@ -353,6 +380,7 @@ static const struct effect {
 	{OPT_OLDER, TIME, TO(choice.older_ns)},
 	{OPT_PER_PROCESS, FLAG, TO(view.each_process)},
 	{OPT_PID, .apply = apply_pid},
+	{OPT_STARTS_ONLY, FLAG, TO(starts_only)},
 	{OPT_STACK, .apply = apply_stack},
 	{OPT_STRICT, FLAG, TO(strict)},
 	{OPT_SUPPRESSIONS, TEXT, TO(suppressions)},
@@ -360,6 +388,7 @@ static const struct effect {
 	{OPT_TEMPORARY, .apply = apply_temporary},
 	{OPT_THREAD, TEXT, TO(choice.thread)},
 	{OPT_TIMELINE, FLAG, TO(timeline)},
+	{OPT_VERDICT, .apply = apply_verdict},
 	{OPT_VMLINUX, .apply = apply_vmlinux},
 };
 

@@ -119,6 +119,19 @@ static const struct option_info rows[] = {
 	 .arg = "AGE",
 	 .help = "only blocks at least this old at the end: seconds, or with a unit as in 500ms, "
 		 "10s, 5m, 1h, 1d"},
+	{.key = OPT_VERDICT,
+	 .name = "verdict",
+	 .arg = "WORDS",
+	 .help = "only blocks of which the pointers in memory say this; with commas between: the "
+		 "recording had --reach",
+	 .values = "none lost lost-with stale possible held"},
+	{.key = OPT_LOST,
+	 .name = "lost",
+	 .help = "the same as --verdict lost,lost-with: blocks to which no pointer is left"},
+	{.key = OPT_STARTS_ONLY,
+	 .name = "start-pointers-only",
+	 .help = "for verdicts: a word that points into a block, not to its beginning, holds "
+		 "nothing"},
 	{.key = OPT_AT,
 	 .name = "at",
 	 .arg = "TIME",
@@ -255,6 +268,9 @@ static const struct borrowed diff_rows[] = {
 	{OPT_MIN_BYTES, NULL},
 	{OPT_MIN_BLOCKS, NULL},
 	{OPT_OLDER, NULL},
+	{OPT_VERDICT, NULL},
+	{OPT_LOST, NULL},
+	{OPT_STARTS_ONLY, NULL},
 	{OPT_AT, "the state this long after the start: in both traces, or at the first TIME in "
 		 "BEFORE and the second in AFTER"},
 	{OPT_BETWEEN, NULL},

@@ -10,6 +10,9 @@
 #include "report/terminal/color.h"
 #include "report/view/view.h"
 
+/* Blocks that are lost, and those that are lost with them: bits 1 << enum block_verdict. */
+#define LOST_VERDICTS 6u
+
 /* What the command line says; all zero but the path and the directories is the default. */
 struct report_opts {
 	const char *path; /* of the trace; borrowed from argv, as are the directories */
@@ -26,6 +29,8 @@ struct report_opts {
 	enum group_key by;
 	uint64_t temporary_ns;	  /* blocks that lived no longer are temporary, too; 0: none */
 	bool growth, timeline;	  /* in place of stacks */
+	uint32_t verdicts;	  /* only blocks of these: bits 1 << enum block_verdict; 0: all */
+	bool starts_only;	  /* for these: a word that points into a block holds none */
 	const char *suppressions; /* path of a file, or NULL */
 	bool no_embedded;	  /* not those of the programs themselves */
 	const char *before; /* path of the trace to compare with, or NULL; @path: of one trace two

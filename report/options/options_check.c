@@ -119,8 +119,8 @@ static bool chooses_more(const struct report_opts *opts)
 	const struct stack_filter_opts *sieve = &opts->view.sieve;
 
 	return choice->thread || choice->older_ns || choice->from_ns || choice->from_mark ||
-	       opts->suppressions || opts->view.top || sieve->module || sieve->function ||
-	       sieve->by_id || sieve->min_bytes || sieve->min_blocks;
+	       opts->verdicts || opts->suppressions || opts->view.top || sieve->module ||
+	       sieve->function || sieve->by_id || sieve->min_bytes || sieve->min_blocks;
 }
 
 static const char *check_addr(const struct report_opts *opts)

@@ -14,6 +14,7 @@
 #include "report/text/growth_answer.h"
 #include "report/text/print_summary.h"
 #include "report/text/print_tree.h"
+#include "report/text/verdict_answer.h"
 #include "report/view/missing_symbols.h"
 
 static int print_head(FILE *out, const struct report_data *export, const struct growth_rows *grown)
@@ -25,6 +26,8 @@ static int print_head(FILE *out, const struct report_data *export, const struct 
 		err = print_scope(out, export);
 	if (!err && grown->nr && !export->meta->whole_life)
 		print_growth_answer(out, export, grown);
+	if (!err)
+		print_verdict_answer(out, export);
 	if (!err)
 		err = print_memory_answer(out, export);
 	fputc('\n', out);

@@ -1,0 +1,156 @@
+/* walk.c - see walk.h */
+#include "record/reach/walk.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "format/trace.h"
+#include "record/reach/pages.h"
+#include "record/reach/targets.h"
+
+#define PIECE (256u << 10) /* bytes that are read at once: they stay in the cache */
+
+/* A walk under way. */
+struct walker {
+	struct reach_walk *walk;
+	struct targets targets;
+	struct pages pages;
+	uint64_t piece[PIECE / 8];
+	struct mlk_pointer words[MLK_MAX_POINTERS];
+	size_t nr;
+};
+
+/* Is @m the beginning of a data segment that the loader made read-only (RELRO)? Its file is
+ * writable right behind it. */
+static bool is_relro(const struct mlk_mapping *m, const struct mlk_mapping *next)
+{
+	return m->perms == MLK_PERM_R && m->inode && next->start == m->end &&
+	       next->inode == m->inode && next->perms & MLK_PERM_W &&
+	       next->dev_major == m->dev_major && next->dev_minor == m->dev_minor;
+}
+
+/* Is @m ours, the preloaded library's: what it notes of blocks does not hold them? */
+static bool is_recorders(const struct mlk_mapping *m)
+{
+	const char *name = strrchr(m->path, '/');
+
+	return name &&
+	       (!strncmp(name, "/memfd:mleak", 12) || !strncmp(name, "/libmleak-preload.so", 20));
+}
+
+int reach_ranges(const struct mlk_mapping *maps, size_t nr, struct mlk_range **ranges,
+		 size_t *nr_ranges)
+{
+	struct mlk_range *v = calloc(nr + 1, sizeof(*v));
+
+	*ranges = v;
+	*nr_ranges = 0;
+	if (!v)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++) {
+		const struct mlk_mapping *m = &maps[i];
+		bool read = m->perms & MLK_PERM_R;
+
+		if (m->start >= TARGETS_TOP || !read || is_recorders(m) ||
+		    (!(m->perms & MLK_PERM_W) && (i + 1 == nr || !is_relro(m, m + 1))))
+			continue;
+		v[(*nr_ranges)++] = (struct mlk_range){.start = m->start,
+						       .end = m->end,
+						       .perms = m->perms,
+						       .offset = m->offset,
+						       .path = m->path};
+	}
+	return 0;
+}
+
+static int give_words(struct walker *w)
+{
+	size_t nr = w->nr;
+
+	w->nr = 0;
+	w->walk->words += nr;
+	return nr ? w->walk->sink(w->walk->arg, w->words, nr) : 0;
+}
+
+/* Look at the @len bytes that lie at @address.  Returns as the sink. */
+static int take_piece(struct walker *w, uint64_t address, size_t len)
+{
+	for (size_t i = 0; i < len / 8; i++) {
+		if (!targets_hold(&w->targets, w->piece[i]))
+			continue;
+		w->words[w->nr++] = (struct mlk_pointer){address + i * 8, w->piece[i]};
+		if (w->nr == MLK_MAX_POINTERS) {
+			int err = give_words(w);
+
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+/* Read [@from, @to), whose pages were there a moment ago.  Returns 0, or -errno to end it. */
+static int read_run(struct walker *w, struct mlk_range *range, uint64_t from, uint64_t to)
+{
+	while (from < to) {
+		size_t most = to - from < PIECE ? (size_t)(to - from) : PIECE;
+		bool stop = w->walk->stop && *w->walk->stop;
+		ssize_t got = stop ? 0 : pread(w->walk->mem, w->piece, most, (off_t)from);
+		int err;
+
+		if (!got)
+			return stop ? -ECANCELED : -ESRCH;
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 8) {
+			/* gone, or of a device: the next page may be there */
+			range->unread += PAGES_PAGE;
+			from += PAGES_PAGE;
+			continue;
+		}
+		got &= ~7l;
+		err = take_piece(w, from, (size_t)got);
+		if (err)
+			return err;
+		from += (uint64_t)got;
+	}
+	return 0;
+}
+
+static int walk_range(struct walker *w, struct mlk_range *range)
+{
+	uint64_t from, to, seen = 0;
+	int more, err;
+
+	range->absent = range->unread = 0;
+	pages_begin(&w->pages, range->start);
+	while ((more = pages_next(&w->pages, range->end, &from, &to)) > 0) {
+		seen += to - from;
+		err = read_run(w, range, from, to);
+		if (err)
+			return err;
+	}
+	range->absent = range->end - range->start - seen;
+	return more;
+}
+
+int reach_walk_run(struct reach_walk *walk)
+{
+	struct walker *w = calloc(1, sizeof(*w));
+	int err = w ? targets_begin(&w->targets, walk->ranges, walk->nr) : -ENOMEM;
+
+	walk->words = 0;
+	if (!err) {
+		w->walk = walk;
+		w->pages.fd = walk->pagemap;
+		for (size_t i = 0; i < walk->nr && !err; i++)
+			err = walk_range(w, &walk->ranges[i]);
+		if (!err)
+			err = give_words(w);
+		targets_release(&w->targets);
+	}
+	free(w);
+	return err;
+}

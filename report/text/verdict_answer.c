@@ -1,0 +1,57 @@
+/* verdict_answer.c - see verdict_answer.h */
+#include "report/text/verdict_answer.h"
+
+#include <inttypes.h>
+
+#include "report/base/sizes.h"
+#include "report/base/text.h"
+#include "report/reach/verdicts.h"
+
+static void print_sum(FILE *out, const char *label, struct live_amount amount)
+{
+	char blocks[TEXT_NUMBER_MAX], bytes[SIZE_TEXT_MAX];
+
+	if (amount.blocks)
+		fprintf(out, "    %-26s%12s %-6s%16s\n", label, text_number(blocks, amount.blocks),
+			text_blocks(amount.blocks), size_text(bytes, amount.bytes));
+}
+
+/* What makes the answer less sure. */
+static void print_doubts(FILE *out, const struct verdict_process *p)
+{
+	char size[SIZE_TEXT_MAX];
+
+	if (p->passes < 2)
+		fputs("    a single pass: a pointer that moved meanwhile may have been missed\n",
+		      out);
+	else if (!p->settled)
+		fputs("    the last pass still found pointers to blocks that seemed lost: record "
+		      "with more --passes\n",
+		      out);
+	if (p->unread_bytes)
+		fprintf(out, "    %s of memory could not be read: what it holds seems lost\n",
+			size_text(size, p->unread_bytes));
+}
+
+void print_verdict_answer(FILE *out, const struct report_data *export)
+{
+	const struct verdicts *v = export->verdicts;
+
+	for (size_t i = 0; v && i < verdicts_nr(v); i++) {
+		const struct verdict_process *p = verdicts_process(v, i);
+		uint64_t at = p->begin_ns > export->meta->start_ns
+				      ? p->begin_ns - export->meta->start_ns
+				      : 0;
+
+		if (export->leaks->chosen.pid && export->leaks->chosen.pid != p->tgid)
+			continue;
+		fprintf(out,
+			"  by the pointers in memory of process %" PRIu32 " at %.3f s (%u %s):\n",
+			p->tgid, (double)at / 1e9, p->passes, p->passes == 1 ? "pass" : "passes");
+		for (int verdict = VERDICT_LOST; verdict < VERDICT_NR; verdict++)
+			print_sum(out, block_verdict_text((enum block_verdict)verdict),
+				  p->sums[verdict]);
+		print_sum(out, block_verdict_text(VERDICT_NONE), p->sums[VERDICT_NONE]);
+		print_doubts(out, p);
+	}
+}

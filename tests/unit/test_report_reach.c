@@ -1,0 +1,272 @@
+/* test_report_reach.c - what a pass says of random blocks and words is what a plain search says */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "report/reach/freed.h"
+#include "report/reach/reach_pass.h"
+
+#define BASE   UINT64_C(0x7f0000000000)
+#define ROOTS  UINT64_C(0x500000000000) /* data of a program */
+#define STACK  UINT64_C(0x7ffe00000000)
+#define BLOCKS 400
+#define WORDS  1200
+#define ROUNDS 300
+
+static uint64_t seed = 1;
+
+static uint32_t random_below(uint32_t limit)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(seed >> 33) % limit;
+}
+
+/* A heap of blocks of all sizes, with gaps; and words in them, in data, on a stack and in gaps. */
+struct heap {
+	struct reach_block blocks[BLOCKS];
+	size_t nr;
+	struct mlk_pointer words[WORDS];
+	size_t nr_words;
+	struct reach_area freed[BLOCKS];
+	size_t nr_freed;
+};
+
+static int by_address(const void *a, const void *b)
+{
+	const struct mlk_pointer *x = a, *y = b;
+
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+static void make_blocks(struct heap *h)
+{
+	uint64_t at = BASE;
+
+	h->nr = 1 + random_below(BLOCKS);
+	for (size_t i = 0; i < h->nr; i++) {
+		uint32_t kind = random_below(20);
+		uint64_t size = kind ? 8 * random_below(40) : 8 * random_below(40000);
+		uint64_t gap = 16 + 8 * random_below(20);
+
+		if (random_below(2) && h->nr_freed < BLOCKS)
+			h->freed[h->nr_freed++] = (struct reach_area){at, at + gap};
+		at += gap;
+		h->blocks[i] = (struct reach_block){at, at + size, 1};
+		at += size;
+	}
+}
+
+static uint64_t random_target(const struct heap *h)
+{
+	const struct reach_block *b = &h->blocks[random_below((uint32_t)h->nr)];
+
+	switch (random_below(8)) {
+	case 0:
+		return b->end; /* just behind it */
+	case 1:
+		return b->start - 1;
+	case 2:
+	case 3:
+		return b->start +
+		       (b->end > b->start ? random_below((uint32_t)(b->end - b->start)) : 0);
+	default:
+		return b->start;
+	}
+}
+
+static uint64_t random_place(const struct heap *h)
+{
+	uint64_t all = h->blocks[h->nr - 1].end - BASE;
+
+	switch (random_below(12)) {
+	case 0:
+		return ROOTS + 8 * (uint64_t)random_below(512);
+	case 1:
+		return STACK + 8 * (uint64_t)random_below(512);
+	default:
+		return BASE + random_below((uint32_t)(all / 8 + 1)) * UINT64_C(8);
+	}
+}
+
+static void make_words(struct heap *h)
+{
+	size_t kept = 0;
+
+	h->nr_words = random_below(WORDS);
+	for (size_t i = 0; i < h->nr_words; i++)
+		h->words[i] = (struct mlk_pointer){random_place(h), random_target(h)};
+	qsort(h->words, h->nr_words, sizeof(h->words[0]), by_address);
+	for (size_t i = 0; i < h->nr_words; i++)
+		if (!kept || h->words[kept - 1].address != h->words[i].address)
+			h->words[kept++] = h->words[i];
+	h->nr_words = kept;
+}
+
+/* The plain search: each block, one after the other. */
+static size_t block_at(const struct heap *h, uint64_t address)
+{
+	for (size_t i = 0; i < h->nr; i++)
+		if (address >= h->blocks[i].start &&
+		    (address < h->blocks[i].end || address == h->blocks[i].start))
+			return i;
+	return SIZE_MAX;
+}
+
+#define SP (STACK + 2048)
+
+/* The class that a word outside of blocks gives: that of a root, or of what is not read any more.
+ */
+static int class_of_place(const struct heap *h, uint64_t address)
+{
+	for (size_t i = 0; i < h->nr_freed; i++)
+		if (address >= h->freed[i].start && address < h->freed[i].end)
+			return REACH_STALE;
+	return address >= STACK && address < SP - 128 ? REACH_STALE : REACH_HELD;
+}
+
+static int least(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+/* What it gives to the block it points to: the weakest of the way there. */
+static int strength(const struct heap *h, const struct mlk_pointer *word, const uint8_t *classes,
+		    bool starts_only)
+{
+	size_t from = block_at(h, word->address), to = block_at(h, word->value);
+	int class = from == SIZE_MAX ? class_of_place(h, word->address) : classes[from];
+
+	if (word->value == h->blocks[to].start)
+		return class;
+	return starts_only ? REACH_LOST : least(class, REACH_POSSIBLE);
+}
+
+/* Again and again, until nothing changes. */
+static void search(const struct heap *h, bool starts_only, uint8_t *classes)
+{
+	bool changed = true;
+
+	memset(classes, 0, h->nr);
+	while (changed) {
+		changed = false;
+		for (size_t i = 0; i < h->nr_words; i++) {
+			size_t to = block_at(h, h->words[i].value);
+			int class;
+
+			if (to == SIZE_MAX)
+				continue;
+			class = strength(h, &h->words[i], classes, starts_only);
+			if (class > classes[to]) {
+				classes[to] = (uint8_t) class;
+				changed = true;
+			}
+		}
+	}
+}
+
+static void judge(const struct heap *h, bool starts_only, uint8_t *classes, bool *pointed)
+{
+	static const struct mlk_range ranges[] = {
+		{.start = ROOTS, .end = ROOTS + 4096, .path = "/x"},
+		{.start = BASE, .end = BASE + (UINT64_C(1) << 40), .path = ""},
+		{.start = STACK, .end = STACK + 4096, .path = "[stack]"}};
+	static const struct mlk_reach_thread thread = {
+		.tid = 1, .known = 1 << 7, .regs = {[7] = SP}};
+	const struct mlk_pass pass = {
+		.ranges = ranges, .nr_ranges = 3, .threads = &thread, .nr_threads = 1};
+	struct block_index index;
+	struct reach_world world = {.index = &index,
+				    .freed = h->freed,
+				    .nr_freed = h->nr_freed,
+				    .starts_only = starts_only};
+	struct reach_pass *p;
+
+	assert_int_equal(block_index_make(&index, h->blocks, h->nr), 0);
+	assert_int_equal(reach_pass_new(&p, &world, &pass), 0);
+	/* in two parts, as they come in chunks */
+	assert_int_equal(reach_pass_words(p, h->words, h->nr_words / 2), 0);
+	assert_int_equal(
+		reach_pass_words(p, h->words + h->nr_words / 2, h->nr_words - h->nr_words / 2), 0);
+	memset(classes, 0, h->nr);
+	assert_int_equal(reach_pass_judge(p, classes), 0);
+	reach_pass_lost_with(p, classes, pointed);
+	reach_pass_free(p);
+	block_index_release(&index);
+}
+
+static void classes_are_those_of_a_plain_search(void **state)
+{
+	static struct heap h;
+	size_t seen[REACH_CLASSES] = {0};
+
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		uint8_t expected[BLOCKS], got[BLOCKS];
+		bool pointed[BLOCKS] = {0};
+		bool starts_only = round % 2;
+
+		memset(&h, 0, sizeof(h));
+		make_blocks(&h);
+		make_words(&h);
+		search(&h, starts_only, expected);
+		judge(&h, starts_only, got, pointed);
+		assert_memory_equal(got, expected, h.nr);
+		for (size_t i = 0; i < h.nr; i++)
+			seen[got[i]]++;
+		for (size_t i = 0; i < h.nr; i++) {
+			bool with = false;
+
+			for (size_t w = 0; w < h.nr_words; w++) {
+				size_t from = block_at(&h, h.words[w].address);
+
+				with |= block_at(&h, h.words[w].value) == i && from != SIZE_MAX &&
+					from != i && got[from] == REACH_LOST &&
+					(!starts_only || h.words[w].value == h.blocks[i].start);
+			}
+			if (got[i] == REACH_LOST)
+				assert_int_equal(pointed[i], with);
+		}
+	}
+	/* none of them is rare */
+	for (int class = 0; class < REACH_CLASSES; class ++)
+		assert_true(seen[class] > 500);
+}
+
+static void what_is_free_is_less_what_lives(void **state)
+{
+	static const struct reach_block live[] = {{0x1010, 0x1020, 1}, {0x2000, 0x3000, 1}};
+	struct reach_area *areas;
+	struct freed *f;
+	size_t nr;
+
+	(void)state;
+	assert_int_equal(freed_new(&f), 0);
+	assert_int_equal(freed_add(f, 0x2100, 0x2200), 0); /* lives again, in another block */
+	assert_int_equal(freed_add(f, 0x1000, 0x1040), 0);
+	assert_int_equal(freed_add(f, 0x1030, 0x1080), 0); /* overlaps */
+	assert_int_equal(freed_add(f, 0x4000, 0x4010), 0);
+	freed_drop(f, 0x4000);
+	assert_int_equal(freed_areas(f, live, 2, &areas, &nr), 0);
+	assert_int_equal(nr, 2);
+	assert_int_equal(areas[0].start, 0x1000);
+	assert_int_equal(areas[0].end, 0x1010);
+	assert_int_equal(areas[1].start, 0x1020);
+	assert_int_equal(areas[1].end, 0x1080);
+	free(areas);
+	freed_free(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(classes_are_those_of_a_plain_search),
+		cmocka_unit_test(what_is_free_is_less_what_lives),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
