@@ -158,6 +158,18 @@ class PagesTest(PagesCase):
         self.assertIn("\n  not known: whether 1,904 ranges that madvise gave back are used again\n",
                       self.mleak("report", trace).out)
 
+    def test_memory_that_is_reserved_does_not_pull_the_trigger(self):
+        """What the sample has reserved is 1,009 pages, and nothing else is mapped or allocated."""
+        trace = self.path("x.mlk")
+        result = self.mleak("record", "--trigger", str(500 * PAGE), "-o", trace, "--", self.sample("pages"),
+                            stdin=subprocess.DEVNULL)
+        self.assertEqual(result.status, 0, result.err)
+        totals = self.totals(trace)
+        self.assertEqual((totals["reserved"]["blocks"], totals["allocated"]["blocks"]), (0, 0))
+        self.assertNotIn(" mmap ", self.mleak("script", trace).out)
+        self.assertRegex(self.mleak("report", trace).out,
+                         r"not recorded: threads until .* outstanding \(1 block, 0 bytes\)")
+
     def test_a_static_program(self):
         """Linked with libmleak-wrap.a, where that is what records it."""
         flags = subprocess.run([self.program, "--wrap-flags"], stdout=subprocess.PIPE, text=True,
@@ -180,18 +192,6 @@ class AttachedPagesTest(PagesCase):
         self.assertEqual(self.finish(record).status, 0)
         self.assert_pages(trace, lines[3])
         self.close(sample)
-
-    def test_memory_that_is_reserved_does_not_pull_the_trigger(self):
-        """What the sample has reserved is 1,009 pages, and nothing else is mapped or allocated."""
-        trace = self.path("x.mlk")
-        result = self.mleak("record", "--trigger", str(500 * PAGE), "-o", trace, "--", self.sample("pages"),
-                            stdin=subprocess.DEVNULL)
-        self.assertEqual(result.status, 0, result.err)
-        totals = self.totals(trace)
-        self.assertEqual((totals["reserved"]["blocks"], totals["allocated"]["blocks"]), (0, 0))
-        self.assertNotIn(" mmap ", self.mleak("script", trace).out)
-        self.assertRegex(self.mleak("report", trace).out,
-                         r"not recorded: threads until .* outstanding \(1 block, 0 bytes\)")
 
     def test_shared_memory_stays_until_it_is_removed(self):
         source = self.write("shared.c", SHARED.encode())

@@ -92,8 +92,10 @@ bool preload_count_alloc(struct preload_header *h, enum event_func func, const v
 			 size_t size, uint64_t pc)
 {
 	struct preload_account *own = sums_own(h);
-	struct block_info block = {.size = size, .state = BLOCK_SENT};
-	bool mapped = func == FUNC_MMAP || func == FUNC_MREMAP;
+	bool reserved = (uint32_t)func & FUNC_RESERVED;
+	/* what is reserved is not outstanding */
+	struct block_info block = {.size = reserved ? 0 : size, .state = BLOCK_SENT};
+	bool mapped = reserved || func == FUNC_MMAP || func == FUNC_MREMAP;
 
 	if (UNLIKELY(!own))
 		return leave_out(h, size);
@@ -101,7 +103,7 @@ bool preload_count_alloc(struct preload_header *h, enum event_func func, const v
 	block.generation = sums_generation();
 	if (!sums_add(h, own, &block, pc)) {
 		block.state = BLOCK_COUNTED;
-		sums_skip(h, own, EVENT_SKIP_TRIGGER, size);
+		sums_skip(h, own, EVENT_SKIP_TRIGGER, block.size);
 	} else if (preload_settings.filter.samples && !preload_sample_takes(h, size)) {
 		block.state = BLOCK_LEFT_OUT;
 		sums_skip(h, own, EVENT_SKIP_SAMPLE, size);
@@ -112,9 +114,9 @@ bool preload_count_alloc(struct preload_header *h, enum event_func func, const v
 			__atomic_store_n(&some_unkept, true, __ATOMIC_RELEASE);
 	} else if (block.state == BLOCK_COUNTED) {
 		sums_count(&own->sums.counted.nr, 1);
-		sums_count(&own->sums.counted.bytes, size);
+		sums_count(&own->sums.counted.bytes, block.size);
 	}
-	if (UNLIKELY(mapped))
+	if (UNLIKELY(mapped && !reserved))
 		keep_end(h, (uint64_t)addr, end_of((uint64_t)addr, size));
 	return block.state == BLOCK_SENT;
 }
