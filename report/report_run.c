@@ -17,7 +17,6 @@
 #include "report/kernel_file.h"
 #include "report/name/short_name.h"
 #include "report/output/print_address.h"
-#include "report/reach/verdicts.h"
 #include "report/stats/heaptrack_events.h"
 #include "report/stats/stack_times.h"
 #include "report/stats/thread_accounts.h"
@@ -26,7 +25,6 @@
 #include "report/trace/address_spaces.h"
 #include "report/trace/open_trace.h"
 #include "report/trace_facts.h"
-#include "report/verdict_run.h"
 #include "report/warnings.h"
 
 #define GROWTH_SHARE 4 /* part of the allowed memory that may be taken to say what grows */
@@ -206,7 +204,7 @@ static int collect_report(struct report_run *job)
 			return report_run_explain_read(job, err);
 		opts.holders = job->holders;
 	}
-	verdict_run_choose(job, &opts.choice);
+	verdict_choice_use(&job->verdict, &opts.choice);
 	err = replay_collect(&job->leaks, job->trace, &opts);
 	progress_line_end(&meter);
 	if (!err && !job->opts->no_embedded)
@@ -280,7 +278,7 @@ int report_run_collect(struct report_run *job)
 					       : EXIT_OK;
 
 	if (status == EXIT_OK)
-		status = verdict_run_find(job);
+		status = report_run_verdicts(job);
 	if (status == EXIT_OK)
 		status = collect_report(job);
 	if (status == EXIT_OK)
@@ -374,7 +372,7 @@ struct report_data report_run_export(const struct report_run *job)
 		.growth = tells_growth(job) ? job->growth : NULL,
 		.accounts = job->accounts,
 		.times = job->times,
-		.verdicts = job->verdicts,
+		.verdicts = job->verdict.verdicts,
 	};
 }
 
@@ -387,7 +385,7 @@ void report_run_release(struct report_run *job)
 	growth_free(job->growth);
 	thread_accounts_free(job->accounts);
 	stack_times_free(job->times);
-	verdicts_free(job->verdicts);
+	verdict_choice_release(&job->verdict);
 	heaptrack_events_free(job->events);
 	address_history_free(job->holders);
 	suppressions_free(job->suppressions);

@@ -6,6 +6,7 @@
 #ifndef REPORT_REPORT_RUN_H
 #define REPORT_REPORT_RUN_H
 
+#include "report/context/verdict_choice.h"
 #include "report/name/debuginfod.h"
 #include "report/options/options.h"
 
@@ -23,7 +24,7 @@ struct report_run {
 	struct address_history *holders;  /* for --addr */
 	struct thread_accounts *accounts; /* for --by thread */
 	struct stack_times *times;	  /* for a page */
-	struct verdicts *verdicts;	  /* where pointers are in the trace; else NULL */
+	struct verdict_choice verdict;	  /* by the pointers in the trace */
 	struct replay *leaks;
 	struct view *view;
 	struct stack_names *overrun_names;
@@ -38,6 +39,10 @@ int report_run_open(struct report_run *job, const struct report_opts *opts, cons
 
 /* Replay it, and warn of what is wrong with it. */
 int report_run_collect(struct report_run *job);
+
+/* For report_run_collect(), in report_verdicts.c: judge the blocks by the pointers in the trace, if
+ * it has any and the report tells of them. */
+int report_run_verdicts(struct report_run *job);
 
 /* Choose and name the stacks that are to be shown, as @view says, and if @places with their places.
  */
