@@ -197,8 +197,10 @@ class GrowthMemoryTest(Case):
         for mebibytes in range(8, 128, 4):
             result = self.mleak("report", "-j1", "-n", "5", "--max-memory=%dM" % mebibytes, trace)
             if result.status == 0 and result.err:
-                self.assert_one_message(result.err, naming="what grew is not said: that takes more memory than")
                 # little memory may be too little for the lines of libc's debug file
+                err = re.sub(r"(?m)^mleak: warning: some names or lines of '.*/libc\.so\.6' are missing: .*\n", "",
+                             result.err)
+                self.assert_one_message(err, naming="what grew is not said: that takes more memory than")
                 short = lambda text: re.sub(r"(?m)  \S+:\d+$", "", text.rstrip("\n"))
                 self.assertTrue(short(whole).startswith(short(result.out)), result.out)
                 self.assertNotIn("to see how stacks grew", result.out)
