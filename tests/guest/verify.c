@@ -25,11 +25,13 @@
 
 static const struct variant {
 	const char *name;
-	bool filtered, follow, in_pidns;
-} variants[] = {{"plain", false, false, false},
-		{"follow+pidns", false, true, true},
-		{"filtered", true, false, false},
-		{"filtered+follow+pidns", true, true, true}};
+	bool filtered, follow, in_pidns, by_number;
+} variants[] = {
+	{.name = "plain"},
+	{.name = "follow+pidns", .follow = true, .in_pidns = true},
+	{.name = "filtered", .filtered = true},
+	{.name = "sampled", .filtered = true, .by_number = true},
+	{.name = "filtered+follow+pidns", .filtered = true, .follow = true, .in_pidns = true}};
 
 static int print_nothing(enum libbpf_print_level level, const char *fmt, va_list args)
 {
@@ -54,8 +56,11 @@ static void set_up(struct mleak_bpf *skel, const struct variant *v)
 					      .delays = true,
 					      .by_thread = true,
 					      .samples = true,
-					      .by_bytes = true},
+					      .by_bytes = !v->by_number},
 		       sizeof(struct event_filter));
+	/* a sample of many: each binary digit of the next one's distance is drawn */
+	for (int i = 0; v->filtered && i < EVENT_FILTER_DIGITS; i++)
+		skel->rodata->filter.digits[i] = 1u << 31;
 }
 
 /* The number behind @word in @log. */

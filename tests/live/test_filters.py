@@ -299,6 +299,12 @@ class SampleTest(FilterCase):
         said = re.search(r"outstanding: ([\d,]+) blocks, ([\d,]+) bytes$", text, re.M)
         self.assertAlmostEqual(number(said[1]) / error, 1, delta=0.05)
 
+    def test_one_of_many(self):
+        """The verifier takes the programs however far the next sample may be."""
+        for every in "2048", "1000003":
+            trace = self.sampled(every, ["0 keep 23 47"])
+            self.assertIn("sampled: one of ", self.report(trace))
+
     def test_by_bytes(self):
         sizes = {0: 20000, 16: 200000, 100: 100000, 1000: 30000, 4096: 20000, 30000: 10000}
         commands = ["0 keep %d %d" % (nr, size) for size, nr in sizes.items()]
