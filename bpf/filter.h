@@ -61,8 +61,12 @@ static __always_inline int filter_skip(enum event_skip why, __u64 size)
  * How many units of weight lie before the next one that is sampled: geometrically distributed, as
  * if each unit were sampled with the same probability by itself.  The binary digits of such a
  * number are independent of each other, so each is drawn with its own probability.
+ *
+ * It is not static: so the verifier looks at it once and by itself, and knows nothing of the
+ * number.  Else it would compare each that can be drawn with a weight of 1, too many for a sample
+ * of one in 2048.
  */
-static __always_inline __u64 filter_draw(void)
+__noinline __u64 filter_draw(void)
 {
 	__u64 distance = 0;
 
@@ -82,19 +86,15 @@ static __always_inline __u64 filter_draw(void)
 static __always_inline int filter_samples(struct filter_thread *f, __u64 size)
 {
 	__u64 weight = filter.by_bytes ? size + !size : 1;
-	/* It is read back from the map: if the verifier knew it from the draw, it would compare
-	 * each of the numbers that can be drawn with a weight of 1, which for one of 2048 are too
-	 * many. */
-	volatile __u64 *distance = &f->distance;
 
 	if (!f->drawn)
-		*distance = filter_draw();
+		f->distance = filter_draw();
 	f->drawn = 1;
-	if (*distance >= weight) {
-		*distance -= weight;
+	if (f->distance >= weight) {
+		f->distance -= weight;
 		return 0;
 	}
-	*distance = filter_draw();
+	f->distance = filter_draw();
 	return 1;
 }
 

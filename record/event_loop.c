@@ -221,7 +221,8 @@ static void on_time(struct loop *l)
 	if (l->max_size && mlk_writer_bytes(l->session->out.writer) >= l->max_size && !l->reason)
 		l->reason = MLK_END_SIZE;
 	control_serve(l->control, now_ns, ctl_answer, &l->asked);
-	if (!l->reason &&
+	/* a snapshot that is under way would be whole in neither trace */
+	if (!l->reason && !l->reaches &&
 	    switch_is_due(l->asked.switcher, mlk_writer_bytes(l->session->out.writer), now_ns))
 		switch_now(l->asked.switcher, switch_reason(l->asked.switcher, now_ns));
 	if (l->session->out.err)
