@@ -70,6 +70,7 @@ struct mlk_root {
 enum mlk_pass_flag {
 	MLK_PASS_STOPPED = 1, /* all threads stood still */
 	MLK_PASS_CUT = 2,     /* it ended early: the process did, or memory could not be read */
+	MLK_PASS_LAST = 4,    /* of its snapshot, which has all that was planned */
 };
 
 /* A pass, written behind its words. */

@@ -187,29 +187,6 @@ static bool reach(struct loop *l, uint64_t now_ns)
 	return l->reaches;
 }
 
-/* The recording is asked to end: once more the pointers are taken, until it is asked again. */
-static void reach_last(struct loop *l)
-{
-	struct session *s = l->session;
-	enum mlk_end reason = l->reason;
-	bool drained = true;
-
-	if (l->opts->reach && reason == MLK_END_EXITED)
-		log_warn("the memory was not read: the process ended by itself; give --duration, "
-			 "or end the recording before");
-	if (!l->opts->reach || (reason != MLK_END_SIGNAL && reason != MLK_END_DURATION))
-		return;
-	l->reason = 0;
-	if (!l->reaches)
-		l->reaches = session_reach_begin(s);
-	while (l->reaches && !l->reason && !s->out.err) {
-		wait_and_take(l, drained);
-		drained = session_drain(s);
-		l->reaches = session_reach_step(s);
-	}
-	l->reason = reason;
-}
-
 static void on_time(struct loop *l)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -236,6 +213,30 @@ static void on_time(struct loop *l)
 	session_flush(l->session);
 	progress_show(&l->progress, l->session, now_ns);
 	l->next_flush_ns = now_ns + FLUSH_NS;
+}
+
+/* The recording is asked to end: once more the pointers are taken, until it is asked again. */
+static void reach_last(struct loop *l)
+{
+	struct session *s = l->session;
+	enum mlk_end reason = l->reason;
+	bool drained = true;
+
+	if (l->opts->reach && reason == MLK_END_EXITED && !s->reach.snapshot)
+		log_warn("the memory was not read: the process ended by itself; give --duration, "
+			 "or end the recording before");
+	if (!l->opts->reach || (reason != MLK_END_SIGNAL && reason != MLK_END_DURATION))
+		return;
+	l->reason = 0;
+	l->end_ns = l->next_reach_ns = 0;
+	if (!l->reaches)
+		l->reaches = session_reach_begin(s);
+	while (l->reaches && !l->reason && !s->out.err) {
+		wait_and_take(l, drained);
+		drained = session_drain(s);
+		on_time(l);
+	}
+	l->reason = reason;
 }
 
 enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opts)

@@ -5,7 +5,7 @@ from trace_bytes import MASK64, Bytes, Damaged, escape, note
 WORDS_MAX = 131072
 LIST_MAX = 1048576
 REGISTERS = 17
-PASS_FLAGS = 3
+PASS_FLAGS = 7
 
 
 def limited(data, least, most, what):
@@ -57,7 +57,7 @@ def dump_pass(data):
             raise Damaged("a range beyond the address space")
         perms, offset, path = data.u8(), data.uvar(), data.str()
         absent, unread = data.uvar(), data.uvar()
-        if max(absent, unread) > end - start:
+        if absent + unread > end - start:
             raise Damaged("more bytes than the range has")
         lines.append("    range %x-%x perms %d %x absent %d unread %d path %s" % (
             start, end, perms, offset, absent, unread, escape(path)))

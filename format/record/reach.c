@@ -163,7 +163,7 @@ static int decode_ranges(struct mlk_dec *d, struct mlk_arena *text, struct mlk_r
 		range->offset = mlk_dec_uvar(d);
 		range->path = mlk_decode_str(d, text);
 		range->absent = mlk_dec_uvar_max(d, range->end - range->start);
-		range->unread = mlk_dec_uvar_max(d, range->end - range->start);
+		range->unread = mlk_dec_uvar_max(d, range->end - range->start - range->absent);
 		before = range->end;
 	}
 	pass->ranges = room->ranges;

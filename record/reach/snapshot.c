@@ -115,6 +115,9 @@ static int begin_pass(struct reach_snapshot *s)
 	err = target_read_maps(t, &s->maps);
 	if (!err)
 		err = reach_ranges(s->maps.v, s->maps.nr, &s->walk.ranges, &s->walk.nr);
+	/* on some kernels the list of one that has no memory any more is empty */
+	if (!err && !s->walk.nr)
+		err = -ESRCH;
 	if (!err)
 		err = registers_read(t, &s->threads, &s->nr_threads);
 	if (!err) {
@@ -161,6 +164,7 @@ static int write_pass(struct reach_snapshot *s, struct mlk_writer *w)
 		.tgid = (uint32_t)s->opts.target->pid,
 		.pass = s->opts.first_pass + s->done,
 		.snapshot = s->opts.snapshot,
+		.flags = s->done + 1 == s->opts.passes ? MLK_PASS_LAST : 0,
 		.begin_ns = s->begin_ns,
 		.end_ns = s->end_ns,
 		.words = s->walk.words,

@@ -40,6 +40,17 @@ static bool is_recorders(const struct mlk_mapping *m)
 	       (!strncmp(name, "/memfd:mleak", 12) || !strncmp(name, "/libmleak-preload.so", 20));
 }
 
+/* May a word of @m, which is readable, hold a block?  What is not writable now may have been: data
+ * that was sealed, generated code. */
+static bool may_hold(const struct mlk_mapping *m, const struct mlk_mapping *next)
+{
+	if (m->perms & MLK_PERM_W)
+		return true;
+	if (!m->inode)
+		return m->path[0] != '[' || !strcmp(m->path, "[heap]");
+	return next && is_relro(m, next);
+}
+
 int reach_ranges(const struct mlk_mapping *maps, size_t nr, struct mlk_range **ranges,
 		 size_t *nr_ranges)
 {
@@ -51,10 +62,9 @@ int reach_ranges(const struct mlk_mapping *maps, size_t nr, struct mlk_range **r
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++) {
 		const struct mlk_mapping *m = &maps[i];
-		bool read = m->perms & MLK_PERM_R;
 
-		if (m->start >= TARGETS_TOP || !read || is_recorders(m) ||
-		    (!(m->perms & MLK_PERM_W) && (i + 1 == nr || !is_relro(m, m + 1))))
+		if (m->start >= TARGETS_TOP || !(m->perms & MLK_PERM_R) || is_recorders(m) ||
+		    !may_hold(m, i + 1 < nr ? m + 1 : NULL))
 			continue;
 		v[(*nr_ranges)++] = (struct mlk_range){.start = m->start,
 						       .end = m->end,

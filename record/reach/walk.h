@@ -20,8 +20,8 @@ struct reach_walk {
 	uint64_t words;		  /* given to the sink, set by reach_walk_run() */
 };
 
-/* The ranges of a process, from its mappings @maps (@nr): what is writable, and what belongs to
- * such memory but was made read-only after its start.  *@ranges is to be freed; the paths are
+/* The ranges of a process, from its mappings @maps (@nr): what is writable, and what may have
+ * been so before it was made read-only.  *@ranges is to be freed; the paths are
  * borrowed.  Returns 0 or
  * -ENOMEM. */
 struct mlk_mapping;

@@ -13,14 +13,16 @@ static bool is_there(const struct process *p)
 	return !p->ended && !p->exited && p->target.pidfd >= 0 && !p->hold.seized;
 }
 
-static void tell_unread(const struct process *p, int err)
+static void tell_unread(const struct process *p, int err, unsigned int passes)
 {
-	if (err == -ESRCH)
-		log_warn("the pointers of process %d are not all in the trace: it ended meanwhile",
-			 (int)p->target.pid);
+	const char *what = passes ? "not all" : "not";
+
+	if (err == -ESRCH || target_has_ended(&p->target) || target_is_ending(&p->target))
+		log_warn("the pointers of process %d are %s in the trace: it ended meanwhile",
+			 (int)p->target.pid, what);
 	else
-		log_warn("the pointers of process %d are not in the trace: %s", (int)p->target.pid,
-			 mlk_strerror(err));
+		log_warn("the pointers of process %d are %s in the trace: %s", (int)p->target.pid,
+			 what, mlk_strerror(err));
 }
 
 /* Begin with the next process that is there.  Returns whether there is one. */
@@ -43,7 +45,7 @@ static bool begin_next(struct session *s)
 		r->of = p;
 		err = reach_snapshot_begin(&r->now, &opts);
 		if (err)
-			tell_unread(p, err);
+			tell_unread(p, err, 0);
 	}
 	return r->now;
 }
@@ -81,7 +83,7 @@ bool session_reach_step(struct session *s)
 	if (more < 0 && !s->out.err && mlk_writer_flush(s->out.writer))
 		trace_out_fail(&s->out, more);
 	else if (more < 0 && !s->out.err)
-		tell_unread(r->of, more);
+		tell_unread(r->of, more, reach_snapshot_result(r->now)->passes);
 	end_one(s);
 	return !s->out.err && begin_next(s);
 }
@@ -89,7 +91,7 @@ bool session_reach_step(struct session *s)
 void session_reach_leave(struct session *s, const struct process *p)
 {
 	if (s->reach.now && s->reach.of == p) {
-		tell_unread(p, -ESRCH);
+		tell_unread(p, -ESRCH, reach_snapshot_result(s->reach.now)->passes);
 		end_one(s);
 	}
 }

@@ -17,6 +17,7 @@ static void put_process(struct json *json, const struct report_data *export,
 	json_bool(json, "settled", p->settled);
 	json_number(json, "read_bytes", p->read_bytes);
 	json_number(json, "unread_bytes", p->unread_bytes);
+	json_number(json, "running_threads", p->unknown_threads);
 	json_open(json, "blocks", '{');
 	for (int verdict = 0; verdict < VERDICT_NR; verdict++)
 		json_amount(json, block_verdict_word((enum block_verdict)verdict),

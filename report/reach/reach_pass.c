@@ -39,7 +39,8 @@ struct reach_pass {
 	size_t nr_starts, room_starts, nr_interiors, room_interiors;
 	/* walks: the words come in the order of their addresses */
 	size_t next_freed, next_unused;
-	uint32_t source; /* block that holds the word before */
+	uint32_t source; /* block that holds the word before, at this address */
+	uint64_t address;
 };
 
 static int by_start(const void *a, const void *b)
@@ -221,8 +222,12 @@ int reach_pass_words(struct reach_pass *p, const struct mlk_pointer *words, size
 {
 	int err = 0;
 
-	for (size_t i = 0; i < nr && !err; i++)
+	for (size_t i = 0; i < nr && !err; i++) {
+		if (words[i].address < p->address)
+			return -EINVAL;
+		p->address = words[i].address;
 		err = take_word(p, &words[i]);
+	}
 	return err;
 }
 

@@ -39,7 +39,7 @@ struct reach_pass; /* opaque */
 int reach_pass_new(struct reach_pass **out, const struct reach_world *world,
 		   const struct mlk_pass *pass);
 
-/* Take in its words, ascending.  Returns 0 or -ENOMEM. */
+/* Take in its words.  Returns 0, -ENOMEM, or -EINVAL: they do not ascend. */
 int reach_pass_words(struct reach_pass *p, const struct mlk_pointer *words, size_t nr);
 
 /* All words are in: raise classes[i] of each block to what this pass says, if that is more.

@@ -65,42 +65,68 @@ static struct snapshot *snapshot_of(struct snapshots *s, uint32_t tgid)
 									    : &s->all[s->nr - 1];
 }
 
-static int add_pass(struct snapshots *s, const struct mlk_pass *pass)
+/* The snapshot that was read is that of its process, unless a complete one is there already. */
+static int keep_next(struct snapshots *s)
 {
-	struct snapshot *of = snapshot_of(s, pass->tgid);
-	struct mlk_pass copy;
-	int err;
+	struct snapshot *of;
 
+	if (!s->next.nr)
+		return 0;
+	of = snapshot_of(s, s->next.tgid);
 	if (!of)
 		return -ENOMEM;
-	if (of->nr && of->passes[0].snapshot != pass->snapshot)
-		forget_passes(of);
+	if (of->complete && !s->next.complete) {
+		forget_passes(&s->next);
+		return 0;
+	}
+	forget_passes(of);
+	free(of->passes);
+	*of = s->next;
+	s->next = (struct snapshot){0};
+	return 0;
+}
+
+static int add_pass(struct snapshots *s, const struct mlk_pass *pass)
+{
+	struct snapshot *next = &s->next;
+	struct mlk_pass copy;
+	int err = 0;
+
+	if (next->nr && (next->tgid != pass->tgid || next->passes[0].snapshot != pass->snapshot))
+		err = keep_next(s);
+	if (err)
+		return err;
 	/* passes ascend; what is made by hand may not */
-	if (of->nr && (pass->pass <= of->passes[of->nr - 1].pass || pass->begin_ns < of->end_ns))
+	if (next->nr &&
+	    (pass->pass <= next->passes[next->nr - 1].pass || pass->begin_ns < next->end_ns))
 		return 0;
 	err = copy_pass(&copy, pass);
 	if (err)
 		return err;
-	err = array_append(&of->passes, &of->nr, &of->room, &copy, sizeof(copy));
+	err = array_append(&next->passes, &next->nr, &next->room, &copy, sizeof(copy));
 	if (err) {
 		forget_pass(&copy);
 		return err;
 	}
-	of->begin_ns = of->passes[0].begin_ns;
-	of->end_ns = pass->end_ns;
+	next->tgid = pass->tgid;
+	next->begin_ns = next->passes[0].begin_ns;
+	next->end_ns = pass->end_ns;
+	next->complete |= (pass->flags & MLK_PASS_LAST) != 0;
 	return 0;
 }
 
 int snapshots_find(struct snapshots *s, struct mlk_reader *trace, uint64_t stop_ns)
 {
 	struct mlk_record record;
-	int more, err = 0;
+	int more = 0, err = 0;
 
 	*s = (struct snapshots){0};
 	mlk_reader_rewind(trace, MLK_RECORD_PASS);
 	while (!err && (more = mlk_reader_next(trace, &record)) > 0)
 		if (record.pass.end_ns <= stop_ns)
 			err = add_pass(s, &record.pass);
+	if (!err && !more)
+		err = keep_next(s);
 	return err ? err : more;
 }
 
@@ -111,5 +137,7 @@ void snapshots_release(struct snapshots *s)
 		free(s->all[i].passes);
 	}
 	free(s->all);
+	forget_passes(&s->next);
+	free(s->next.passes);
 	*s = (struct snapshots){0};
 }

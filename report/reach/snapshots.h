@@ -1,4 +1,5 @@
-/* snapshots.h - the passes that a trace has: of each process the last snapshot that is whole */
+/* snapshots.h - the passes that a trace has: of each process the last snapshot that is complete, or
+ * where none is the last one */
 #ifndef REPORT_SNAPSHOTS_H
 #define REPORT_SNAPSHOTS_H
 
@@ -10,12 +11,14 @@ struct snapshot {
 	struct mlk_pass *passes;
 	size_t nr, room;
 	uint64_t begin_ns, end_ns; /* of its first pass, of its last one */
+	bool complete;
 };
 
 /* All zero: there are none. */
 struct snapshots {
 	struct snapshot *all; /* one of each process */
 	size_t nr, room;
+	struct snapshot next; /* that is not complete yet */
 };
 
 /* Find them in @trace: those that ended by @stop_ns, CLOCK_MONOTONIC.  To be released in any case.

@@ -28,6 +28,9 @@ static void print_doubts(FILE *out, const struct verdict_process *p)
 		fputs("    the last pass still found pointers to blocks that seemed lost: record "
 		      "with more --passes\n",
 		      out);
+	if (p->unknown_threads)
+		fprintf(out, "    %u %s ran meanwhile: what only registers hold seems lost\n",
+			p->unknown_threads, p->unknown_threads == 1 ? "thread" : "threads");
 	if (p->unread_bytes)
 		fprintf(out, "    %s of memory could not be read: what it holds seems lost\n",
 			size_text(size, p->unread_bytes));

@@ -17,7 +17,7 @@ struct node {
 	char rest[47];
 };
 
-static struct node *volatile global, **volatile mapped;
+static struct node *volatile global, **volatile mapped, **volatile sealed;
 static __thread struct node *volatile of_thread;
 static char *volatile interior[41], *volatile tagged[43];
 static pthread_key_t key;
@@ -116,6 +116,19 @@ FRAME void held_by_mapping(void)
 	AFTER_CALL();
 }
 
+/* In a page that is read-only by now. */
+FRAME void held_by_sealed(void)
+{
+	struct node **page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				  -1, 0);
+
+	page[7] = list(3);
+	sealed = page;
+	if (mprotect(page, 4096, PROT_READ))
+		_exit(98);
+	AFTER_CALL();
+}
+
 FRAME void held_by_interior(void)
 {
 	for (int i = 0; i < 41; i++)
@@ -172,6 +185,7 @@ static FRAME void plant(void)
 	held_by_thread_local();
 	held_by_key();
 	held_by_mapping();
+	held_by_sealed();
 	held_by_interior();
 	held_by_tagged();
 	held_by_freed();
@@ -188,7 +202,10 @@ static void tell_all(void)
 	tell("held_by_global", "held", 37);
 	tell("held_by_thread_local", "held", 11);
 	tell("held_by_key", "held", 13);
-	tell("held_by_mapping", "held", 20);
+	tell("held_by_mapping", "held", 19);
+	tell("held_by_mapping", "none", 1);
+	tell("held_by_sealed", "held", 3);
+	tell("held_by_sealed", "none", 1);
 	tell("held_by_interior", "possible", 41);
 	tell("held_by_tagged", "possible", 43);
 	tell("held_by_freed", "stale", 5);
