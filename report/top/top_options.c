@@ -20,7 +20,7 @@
 #define MOST_NS 1000000000000000000ull
 
 enum {
-	OPT_SORT = 512, /* beyond those of the recorder */
+	OPT_SORT = 4096, /* beyond those of the recorder, also of its filters and the kernel */
 	OPT_BY,
 	OPT_FLAT,
 	OPT_PLAIN,

@@ -24,6 +24,14 @@ class LeftOutTest(Case):
         tables = parse_tables(out)
         self.assertEqual([table.text.splitlines()[2] for table in tables], ["  " + NOTES] * len(tables))
 
+    def test_the_filters_of_top_are_those_of_record(self):
+        for option in ("--trigger", "1T"), ("--choose", "counted"):
+            backend = ["--backend=preload"] if self.preloaded else []
+            result = self.mleak("top", *backend, *option, "--", self.sample("single"))
+            self.assertEqual(result.status, 0, result.err)
+            # nothing reaches the trigger, and nobody chooses anything
+            self.assertIn("allocated 0 blocks", result.out)
+
     def test_the_screen_tells_it(self):
         trace, _ = self.record(self.sample("single"), options=OPTIONS)
         terminal = Terminal(self, MLEAK, "top", trace)
