@@ -130,7 +130,7 @@ static __always_inline int filter_is_full(__u64 id, const struct filter_block *b
 	__u32 chosen = filter_control.chosen ? filter_chosen(event_tgid(id), block->site) : 0;
 
 	if (why & FILTER_BY_THREAD && !of_thread)
-		bpf_map_update_elem(&thread_modes, &tid, &triggered, BPF_ANY);
+		bpf_map_update_elem(&thread_modes, &tid, &triggered, BPF_NOEXIST);
 	if (chosen >> 8)
 		return chosen >> 8 == EVENT_THREAD_FULL;
 	if (of_thread == EVENT_THREAD_FULL || of_thread == EVENT_THREAD_HELD)
