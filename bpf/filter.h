@@ -211,7 +211,8 @@ static __noinline int filter_takes(struct thread_state *st, __u32 func, __u64 ad
 	if ((filter.accounts || (block.state == FILTER_SENT && !mapped)) &&
 	    filter_keep(st->id, addr, &block) && block.state == FILTER_COUNTED)
 		filter_count(&block, event_tgid(st->id));
-	if (mapped && filter.accounts)
+	/* of what has no size the end is that of the mapping before it */
+	if (mapped && filter.accounts && block.size)
 		filter_keep_end(st, addr, filter_end_of(addr, block.size));
 	return block.state == FILTER_SENT;
 }
@@ -341,7 +342,8 @@ static __noinline int filter_unmap_known(struct thread_state *st, __u64 addr, __
 		filter_add(rest, event_tgid(st->id), -(__s64)rest->size);
 		filter_count_free(rest, st->id, 1, rest->size);
 		key.addr = filter_end_of(addr, rest->size) | 1;
-		bpf_map_delete_elem(&filter_blocks, &key);
+		if (rest->size)
+			bpf_map_delete_elem(&filter_blocks, &key);
 		return 1;
 	}
 	filter_add(rest, event_tgid(st->id), -(__s64)size);

@@ -188,7 +188,8 @@ static void unmap(struct preload_header *h, uint64_t addr, uint64_t size)
 	} else if (block.size <= size) {
 		sums_change(h, own, &block, -(int64_t)block.size);
 		sums_free(h, own, &block, 1, block.size);
-		take_block(end_of(addr, block.size) | 1, &end);
+		if (block.size) /* or the end is that of the mapping before it */
+			take_block(end_of(addr, block.size) | 1, &end);
 	} else {
 		cut(h, own, &block, size, addr + size);
 	}
