@@ -271,9 +271,9 @@ static __always_inline int filter_release(struct thread_state *st, __u64 addr)
 	return !filter.on || filter_forget(st, addr, &st->filter.released);
 }
 
-/* The realloc @st->now failed: keep and account the block again that filter_release() took out.
- * Returns whether that block was sent. */
-static __noinline int filter_restores(struct thread_state *st)
+/* The realloc @st->now failed, or mremap if @mapped: keep and account the block again that
+ * filter_release() or filter_remap() took out.  Returns whether that block was sent. */
+static __noinline int filter_restores(struct thread_state *st, __u32 mapped)
 {
 	struct filter_block *old = st ? &st->filter.released : 0;
 
@@ -282,14 +282,22 @@ static __noinline int filter_restores(struct thread_state *st)
 	filter_add(old, event_tgid(st->id), old->size);
 	filter_count_free(old, st->id, -1, -old->size);
 	filter_keep_on(st->id, st->now.arg, old);
+	if (mapped && old->size)
+		filter_keep_end(st, st->now.arg, filter_end_of(st->now.arg, old->size));
 	return old->state == FILTER_SENT;
 }
 
-/* What @st->now, a call of @func which failed, released lives.  Is that to be sent?  A mapping that
- * mremap did not move is not counted for its thread again. */
+/* What @st->now, a call of @func which failed, released lives.  Is that to be sent?  What mremap
+ * unmaps always was. */
 static __always_inline int filter_restore(struct thread_state *st, __u32 func)
 {
-	return !filter.on || func == FUNC_MREMAP || filter_restores(st);
+	__u32 mapped = func == FUNC_MREMAP;
+
+	if (!filter.on)
+		return 1;
+	if (mapped && !filter.accounts)
+		return 1;
+	return filter_restores(st, mapped) || mapped;
 }
 
 /* [@addr, @addr + @size) is unmapped, where no mapping begins: if one ends there, what is left of
@@ -357,8 +365,22 @@ static __noinline int filter_unmap_known(struct thread_state *st, __u64 addr, __
 /* [@addr, @addr + @size) is unmapped: it is not outstanding any more, if that is counted. */
 static __always_inline void filter_unmap(struct thread_state *st, __u64 addr, __u64 size)
 {
-	if (filter.on && filter.accounts && !filter_unmap_known(st, addr, size))
+	if (!filter.on || !filter.accounts)
+		return;
+	st->filter.rest.state = FILTER_UNKNOWN;
+	if (!filter_unmap_known(st, addr, size))
 		filter_unmap_end(st, addr, size);
+}
+
+/* mremap moves what it has @unmapped, and may fail: then a mapping that was taken off as a whole is
+ * to be known again, but a part of one is not. */
+static __always_inline void filter_remap(struct thread_state *st, int unmapped)
+{
+	if (!filter.on || !filter.accounts)
+		return;
+	st->filter.released = st->filter.rest;
+	if (!unmapped || st->filter.rest.state == FILTER_END)
+		st->filter.released.state = FILTER_UNKNOWN;
 }
 
 /* A program begins in the process @tgid: what was added up of call sites is of another one. */
