@@ -285,12 +285,12 @@ void preload_sums_begin(struct preload_header *h, bool goes_on)
 	if (!preload_settings.filter.by_thread)
 		return;
 	__atomic_store_n(&choices(h)->nr, 0, __ATOMIC_RELEASE);
-	if (!goes_on) {
+	if (!goes_on)
 		__atomic_store_n(&choices(h)->mode, EVENT_THREAD_COUNTED, __ATOMIC_RELAXED);
-		return;
-	}
 	a = preload_account_find(accounts(h), (uint64_t)preload_state.pid << 32 | preload_state.pid,
 				 0);
-	if (a)
+	if (a && goes_on)
 		__atomic_store_n(&a->sums.outstanding, 0, __ATOMIC_RELAXED);
+	else if (a)
+		begin_account(a);
 }
