@@ -77,14 +77,12 @@ static void keep_end(struct preload_header *h, uint64_t addr, uint64_t end)
 		sums_skip(h, sums_own(h), EVENT_SKIP_UNKEPT, 0);
 }
 
-/* The thread that allocates has no account.  Returns whether that is to be recorded: where it may
- * not ask who it is, it has no ring either, and then it counts as lost. */
-static bool leave_out(struct preload_header *h, uint64_t size)
+/* @block is only counted, of a thread that has no account: it is in no sum any more. */
+static bool leave_out(struct preload_header *h, const struct block_info *block)
 {
-	if (preload_no_calls())
-		return true;
-	sums_skip(h, NULL, EVENT_SKIP_TRIGGER, size);
-	sums_skip(h, NULL, EVENT_SKIP_UNKEPT, size);
+	sums_skip(h, NULL, EVENT_SKIP_TRIGGER, block->size);
+	sums_skip(h, NULL, EVENT_SKIP_UNKEPT, block->size);
+	sums_change(h, NULL, block, -(int64_t)block->size);
 	return false;
 }
 
@@ -97,12 +95,15 @@ bool preload_count_alloc(struct preload_header *h, enum event_func func, const v
 	struct block_info block = {.size = reserved ? 0 : size, .state = BLOCK_SENT};
 	bool mapped = reserved || func == FUNC_MMAP || func == FUNC_MREMAP;
 
-	if (UNLIKELY(!own))
-		return leave_out(h, size);
+	/* Who may not ask who it is has no ring either, and then this counts as lost. */
+	if (UNLIKELY(!own) && preload_no_calls())
+		return true;
 	block.tid = preload_self.counter.tid;
 	block.generation = sums_generation();
 	if (!sums_add(h, own, &block, pc)) {
 		block.state = BLOCK_COUNTED;
+		if (UNLIKELY(!own))
+			return leave_out(h, &block);
 		sums_skip(h, own, EVENT_SKIP_TRIGGER, block.size);
 	} else if (preload_settings.filter.samples && !preload_sample_takes(h, size)) {
 		block.state = BLOCK_LEFT_OUT;
