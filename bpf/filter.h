@@ -130,7 +130,7 @@ static __always_inline int filter_is_full(__u64 id, const struct filter_block *b
 	__u32 chosen = filter_control.chosen ? filter_chosen(event_tgid(id), block->site) : 0;
 
 	if (why & FILTER_BY_THREAD && !of_thread)
-		bpf_map_update_elem(&thread_modes, &tid, &triggered, BPF_ANY);
+		bpf_map_update_elem(&thread_modes, &tid, &triggered, BPF_NOEXIST);
 	if (chosen >> 8)
 		return chosen >> 8 == EVENT_THREAD_FULL;
 	if (of_thread == EVENT_THREAD_FULL || of_thread == EVENT_THREAD_HELD)
@@ -211,7 +211,8 @@ static __noinline int filter_takes(struct thread_state *st, __u32 func, __u64 ad
 	if ((filter.accounts || (block.state == FILTER_SENT && !mapped)) &&
 	    filter_keep(st->id, addr, &block) && block.state == FILTER_COUNTED)
 		filter_count(&block, event_tgid(st->id));
-	if (mapped && filter.accounts)
+	/* of what has no size the end is that of the mapping before it */
+	if (mapped && filter.accounts && block.size)
 		filter_keep_end(st, addr, filter_end_of(addr, block.size));
 	return block.state == FILTER_SENT;
 }
@@ -270,9 +271,9 @@ static __always_inline int filter_release(struct thread_state *st, __u64 addr)
 	return !filter.on || filter_forget(st, addr, &st->filter.released);
 }
 
-/* The realloc @st->now failed: keep and account the block again that filter_release() took out.
- * Returns whether that block was sent. */
-static __noinline int filter_restores(struct thread_state *st)
+/* The realloc @st->now failed, or mremap if @mapped: keep and account the block again that
+ * filter_release() or filter_remap() took out.  Returns whether that block was sent. */
+static __noinline int filter_restores(struct thread_state *st, __u32 mapped)
 {
 	struct filter_block *old = st ? &st->filter.released : 0;
 
@@ -281,14 +282,22 @@ static __noinline int filter_restores(struct thread_state *st)
 	filter_add(old, event_tgid(st->id), old->size);
 	filter_count_free(old, st->id, -1, -old->size);
 	filter_keep_on(st->id, st->now.arg, old);
+	if (mapped && old->size)
+		filter_keep_end(st, st->now.arg, filter_end_of(st->now.arg, old->size));
 	return old->state == FILTER_SENT;
 }
 
-/* What @st->now, a call of @func which failed, released lives.  Is that to be sent?  A mapping that
- * mremap did not move is not counted for its thread again. */
+/* What @st->now, a call of @func which failed, released lives.  Is that to be sent?  What mremap
+ * unmaps always was. */
 static __always_inline int filter_restore(struct thread_state *st, __u32 func)
 {
-	return !filter.on || func == FUNC_MREMAP || filter_restores(st);
+	__u32 mapped = func == FUNC_MREMAP;
+
+	if (!filter.on)
+		return 1;
+	if (mapped && !filter.accounts)
+		return 1;
+	return filter_restores(st, mapped) || mapped;
 }
 
 /* [@addr, @addr + @size) is unmapped, where no mapping begins: if one ends there, what is left of
@@ -341,7 +350,8 @@ static __noinline int filter_unmap_known(struct thread_state *st, __u64 addr, __
 		filter_add(rest, event_tgid(st->id), -(__s64)rest->size);
 		filter_count_free(rest, st->id, 1, rest->size);
 		key.addr = filter_end_of(addr, rest->size) | 1;
-		bpf_map_delete_elem(&filter_blocks, &key);
+		if (rest->size)
+			bpf_map_delete_elem(&filter_blocks, &key);
 		return 1;
 	}
 	filter_add(rest, event_tgid(st->id), -(__s64)size);
@@ -355,8 +365,22 @@ static __noinline int filter_unmap_known(struct thread_state *st, __u64 addr, __
 /* [@addr, @addr + @size) is unmapped: it is not outstanding any more, if that is counted. */
 static __always_inline void filter_unmap(struct thread_state *st, __u64 addr, __u64 size)
 {
-	if (filter.on && filter.accounts && !filter_unmap_known(st, addr, size))
+	if (!filter.on || !filter.accounts)
+		return;
+	st->filter.rest.state = FILTER_UNKNOWN;
+	if (!filter_unmap_known(st, addr, size))
 		filter_unmap_end(st, addr, size);
+}
+
+/* mremap moves what it has @unmapped, and may fail: then a mapping that was taken off as a whole is
+ * to be known again, but a part of one is not. */
+static __always_inline void filter_remap(struct thread_state *st, int unmapped)
+{
+	if (!filter.on || !filter.accounts)
+		return;
+	st->filter.released = st->filter.rest;
+	if (!unmapped || st->filter.rest.state == FILTER_END)
+		st->filter.released.state = FILTER_UNKNOWN;
 }
 
 /* A program begins in the process @tgid: what was added up of call sites is of another one. */

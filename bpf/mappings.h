@@ -63,6 +63,7 @@ static __noinline int map_entry(struct pt_regs *ctx, struct thread_state *st, __
 	__u32 func = cookie & CALL_FUNC;
 	const struct event_code *code = st ? code_of(st->id) : 0;
 	struct call *call;
+	int unmaps;
 
 	if (!st || !code || code->stale || in_library(code, word_at(ctx->rsp)) ||
 	    (func == FUNC_MREMAP && maps_file(ctx->rdi)))
@@ -78,8 +79,10 @@ static __noinline int map_entry(struct pt_regs *ctx, struct thread_state *st, __
 		return 0;
 	call->arg = ctx->rdi;
 	call->size = ctx->rdx;
-	if (ctx->rsi && !(call->flags & MREMAP_DONTUNMAP))
+	unmaps = ctx->rsi && !(call->flags & MREMAP_DONTUNMAP);
+	if (unmaps)
 		record_unmap(st, ctx->rdi, ctx->rsi);
+	filter_remap(st, unmaps);
 	return 0;
 }
 

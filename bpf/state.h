@@ -105,7 +105,7 @@ enum filter_state {
 struct filter_thread {
 	__u64 distance;		      /* to the next sample, in allocations or bytes */
 	__u64 drawn;		      /* is it? */
-	struct filter_block released; /* by the realloc under way; all zero: not known */
+	struct filter_block released; /* by the realloc or mremap under way; all zero: not known */
 	struct filter_block rest;     /* of the mapping that is being unmapped */
 };
 

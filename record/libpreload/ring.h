@@ -184,11 +184,11 @@ struct preload_header {
 	uint32_t no_slot;  /* processes that found no slot */
 	uint64_t lost[PRELOAD_NR_LOST + 1]; /* by threads that have no ring */
 	uint32_t confined;		    /* enum preload_confined */
-	uint32_t accounts_made;		    /* see account.h */
+	uint32_t accounts_made;		    /* or were to be: see account.h */
 	uint64_t last_time; /* that an event has; where the clock is not the counter */
 	/* what was left out of threads that found no place among the accounts, as in a ring */
 	uint64_t skipped[PRELOAD_NR_SKIPS], skipped_bytes[PRELOAD_NR_SKIPS];
-	uint64_t unused_end[1];
+	uint64_t lost_sums; /* frees by others that found no account to be added to */
 	struct preload_process processes[PRELOAD_MAX_PROCESSES]; /* the command has the first */
 	struct preload_ring rings[];
 };

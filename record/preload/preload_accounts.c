@@ -148,6 +148,7 @@ void preload_accounts_losses(const struct preload_accounts *pa, struct mlk_losse
 {
 	if (!pa->opts.shared)
 		return;
+	losses->count[MLK_LOST_SUM] += load(&pa->opts.memory->lost_sums);
 	add_skipped(losses, pa->skipped, pa->skipped_bytes);
 	add_skipped(losses, pa->opts.memory->skipped, pa->opts.memory->skipped_bytes);
 	for (uint32_t i = 0; i < PRELOAD_MAX_ACCOUNTS; i++)

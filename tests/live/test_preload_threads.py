@@ -9,6 +9,7 @@ import time
 import test_filters_threads
 import test_preload_family
 import test_thread_accounts
+import test_trigger_life
 from mleaktest import LONG, MLEAK_FAST, parse_totals, read_line
 from test_preload_filters import PreloadFilterCase
 from test_preload_handlers import STEPS
@@ -344,13 +345,19 @@ int main(void)
 """
 
 
-class UnmapTest(CountsCase):
+class UnmapTest(CountsCase, test_trigger_life.MappingsCase):
     def test_mappings_that_are_unmapped_from_their_end(self):
         trace, _ = self.record(self.compile("unmap", UNMAP),
                                options=["-z", "12288", "-Z", "40960", "--trigger", "1G"])
         self.assertEqual(self.sum_of(trace, "allocated"), (4, 30 * 4096))
         self.assertEqual(self.sum_of(trace, "outstanding").bytes, (4 + 3 + 3) * 4096)
         self.assertEqual(self.sum_of(trace, "freed_by_itself").blocks, 1)
+
+    def test_several_mappings_are_unmapped_by_one_call(self):
+        self.assertEqual(self.outstanding("a"), 32)
+
+    def test_an_mremap_of_a_part_that_fails_takes_nothing_away(self):
+        self.assertEqual(self.outstanding("p"), 48)
 
 
 class HandlerTest(CountsCase):

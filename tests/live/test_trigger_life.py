@@ -6,9 +6,10 @@ import os
 import re
 import signal
 
+from backends import both_backends
 from mleaktest import needs_bpf, wait_until
 from test_filters import FilterCase
-from test_thread_accounts import Amount, amount
+from test_thread_accounts import AccountsCase, Amount, amount
 import xlated
 
 CLOSED = 2
@@ -122,3 +123,76 @@ class TriggerLifeTest(FilterCase):
         self.assertGreaterEqual(int(told.group(1)), 30)
         self.assertIn("not added up for --trigger: %s allocations and frees, " % told.group(1),
                       self.report(trace))
+
+
+MAPPINGS = r"""
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#define K 1024
+static char *map(char *at, int size, int prot)
+{
+	return mmap(at, size, prot, MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1, 0);
+}
+/* Where nothing is mapped. */
+static char *place(void)
+{
+	char *at = map(0, 1024 * K, PROT_READ);
+	munmap(at, 1024 * K);
+	return at;
+}
+int main(int argc, char **argv)
+{
+	char *m = place();
+	switch (*argv[1]) {
+	case 'r': /* reserved behind a mapping, which is then cut: 32K are left */
+		map(m, 64 * K, PROT_READ);
+		map(m + 64 * K, 64 * K, PROT_NONE);
+		munmap(m + 32 * K, 32 * K);
+		break;
+	case 'g': /* the same, when that is unmapped again */
+		map(m + 64 * K, 64 * K, PROT_NONE);
+		map(m, 64 * K, PROT_READ);
+		munmap(m + 64 * K, 64 * K);
+		munmap(m + 32 * K, 32 * K);
+		break;
+	case 'f': /* it cannot grow, and is cut then: 32K are left */
+		map(m, 64 * K, PROT_READ);
+		map(m + 64 * K, 64 * K, PROT_NONE);
+		if (mremap(m, 64 * K, 96 * K, 0) != MAP_FAILED)
+			return 1;
+		munmap(m + 32 * K, 32 * K);
+		break;
+	case 'p': /* nor can a part grow: 64K are left, and then 48K */
+		map(m, 64 * K, PROT_READ);
+		if (mremap(m, 32 * K, 48 * K, 0) != MAP_FAILED)
+			return 1;
+		munmap(m + 48 * K, 16 * K);
+		break;
+	case 'a': /* four, with one call: 32K of the last are left */
+		for (int i = 0; i < 4; i++)
+			map(m + i * 64 * K, 64 * K, i & 1 ? PROT_READ : PROT_READ | PROT_WRITE);
+		munmap(m, 224 * K);
+	}
+	return 0;
+}
+"""
+
+
+class MappingsCase(AccountsCase):
+    def outstanding(self, how):
+        """What is outstanding of what the program only counted maps, in KiB."""
+        self.write("mappings.c", MAPPINGS.encode())
+        self.build("mappings", "mappings.c")
+        trace, _ = self.record("./mappings", how, options=["-z", "65536", "-Z", "65536",
+                                                           "--trigger", "1G"])
+        self.assertNotIn("\n  ALLOC ", self.dump(trace))
+        return sum(g["outstanding"]["bytes"] for g in self.groups(trace)["groups"]) / 1024
+
+
+@both_backends
+class MappingsTest(MappingsCase):
+    def test_what_is_reserved_behind_a_mapping_does_not_take_its_end(self):
+        self.assertEqual((self.outstanding("r"), self.outstanding("g")), (32, 32))
+
+    def test_an_mremap_that_fails_takes_nothing_away(self):
+        self.assertEqual(self.outstanding("f"), 32)

@@ -50,21 +50,31 @@ static struct preload_account *accounts(struct preload_header *h)
 					  preload_accounts_offset(&preload_settings.sizes));
 }
 
-/* The account of thread @tid of this process, made if it is new. */
+/* The account of thread @tid of this process.  NULL: there is none. */
+static struct preload_account *find_account(struct preload_header *h, uint32_t tid)
+{
+	return preload_account_find(accounts(h), (uint64_t)preload_state.pid << 32 | tid, 0);
+}
+
+/* The same, made if it is new.  The recorder is to make room soon if there is no place, too. */
 static struct preload_account *account_of(struct preload_header *h, uint32_t tid)
 {
+	struct preload_account *a = find_account(h, tid);
+
+	if (LIKELY(a != NULL))
+		return a;
+	__atomic_fetch_add(&h->accounts_made, 1, __ATOMIC_RELAXED);
 	return preload_account_find(accounts(h), (uint64_t)preload_state.pid << 32 | tid, 1);
 }
 
 /* The recorder may come too late to ask for it. */
-static void tell_own_name(struct preload_header *h, struct preload_account *own)
+static void tell_own_name(struct preload_account *own)
 {
 	uint64_t name[2] = {0};
 
 	preload_syscall(SYS_prctl, PR_GET_NAME, (long)name, 0, 0);
 	for (int i = 0; i < 2; i++)
 		__atomic_store_n(&own->name[i], name[i], __ATOMIC_RELAXED);
-	__atomic_fetch_add(&h->accounts_made, 1, __ATOMIC_RELAXED);
 }
 
 /* This thread begins to count: what a thread before had, of its number, is not its own.  But the
@@ -88,7 +98,7 @@ static struct preload_account *find_own(struct preload_header *h)
 		c->tid = (uint32_t)preload_syscall(SYS_gettid, 0, 0, 0, 0);
 	own = c->tid ? account_of(h, c->tid) : NULL;
 	if (own && !preload_no_calls())
-		tell_own_name(h, own);
+		tell_own_name(own);
 	if (own && begins && c->tid != preload_state.pid)
 		begin_account(own);
 	c->account = own;
@@ -190,7 +200,7 @@ static bool is_recorded(struct preload_header *h, const struct preload_account *
 {
 	const struct event_choices *c = choices(h);
 	uint32_t of_site = chosen_site(c, pc), of_process;
-	uint32_t of_thread = __atomic_load_n(&own->mode, __ATOMIC_RELAXED);
+	uint32_t of_thread = own ? __atomic_load_n(&own->mode, __ATOMIC_RELAXED) : 0;
 
 	if (UNLIKELY(of_site))
 		return of_site == EVENT_THREAD_FULL;
@@ -211,37 +221,31 @@ static void note_trigger(struct preload_account *own)
 				    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
+/* Returns whether the thread of @own, which allocates @size, has reached its trigger. */
+static bool add_to_thread(struct preload_header *h, struct preload_account *own, int64_t size)
+{
+	int64_t *sum = (int64_t *)&own->sums.outstanding;
+
+	if (__atomic_add_fetch(sum, size, __ATOMIC_RELAXED) <
+	    __atomic_load_n(&h->triggers.thread, __ATOMIC_RELAXED))
+		return false;
+	note_trigger(own);
+	return true;
+}
+
 bool sums_add(struct preload_header *h, struct preload_account *own, struct block_info *block,
 	      uint64_t pc)
 {
 	const struct preload_filter *f = &preload_settings.filter;
 	struct process_sums *s = f->sum_processes || f->sum_sites ? sums_get() : NULL;
-	int64_t size = (int64_t)block->size, *sum = (int64_t *)&own->sums.outstanding;
-	bool triggered = __atomic_add_fetch(sum, size, __ATOMIC_RELAXED) >=
-			 __atomic_load_n(&h->triggers.thread, __ATOMIC_RELAXED);
+	int64_t size = (int64_t)block->size;
+	bool triggered = own && add_to_thread(h, own, size);
 
-	if (triggered)
-		note_trigger(own);
 	if (s && f->sum_processes)
 		triggered |= add_sum(&s->outstanding, &s->full, size, &h->triggers.process);
 	if (s && f->sum_sites)
 		triggered |= add_to_site(s, block, pc, &h->triggers.site);
 	return is_recorded(h, own, pc, triggered);
-}
-
-/* The account of who allocated @block.  NULL: there is no place for it any more, and what is freed
- * is lost. */
-static struct preload_account *owner_of(struct preload_header *h, struct preload_account *own,
-					const struct block_info *block)
-{
-	struct preload_account *owner;
-
-	if (LIKELY(own && block->tid == preload_self.counter.tid))
-		return own;
-	owner = account_of(h, block->tid);
-	if (UNLIKELY(!owner))
-		thread_ring_lost(h, NULL, PRELOAD_LOST_FREE);
-	return owner;
 }
 
 void sums_change(struct preload_header *h, struct preload_account *own,
@@ -252,7 +256,8 @@ void sums_change(struct preload_header *h, struct preload_account *own,
 
 	if (block->generation != generation)
 		return;
-	owner = owner_of(h, own, block);
+	/* a thread that has no account has ended, or has no sum */
+	owner = own && block->tid == preload_self.counter.tid ? own : find_account(h, block->tid);
 	if (owner)
 		__atomic_fetch_add((int64_t *)&owner->sums.outstanding, bytes, __ATOMIC_RELAXED);
 	if (s && preload_settings.filter.sum_processes)
@@ -268,13 +273,15 @@ void sums_free(struct preload_header *h, struct preload_account *own,
 
 	if (block->state != BLOCK_COUNTED || block->generation != generation)
 		return;
-	owner = owner_of(h, own, block);
+	owner = own && block->tid == preload_self.counter.tid ? own : account_of(h, block->tid);
 	if (owner && owner == own) {
 		sums_count(&own->sums.freed.nr, nr);
 		sums_count(&own->sums.freed.bytes, bytes);
 	} else if (owner) {
 		__atomic_fetch_add(&owner->sums.freed_by_others.nr, nr, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&owner->sums.freed_by_others.bytes, bytes, __ATOMIC_RELAXED);
+	} else {
+		__atomic_fetch_add(&h->lost_sums, 1, __ATOMIC_RELAXED);
 	}
 }
 
@@ -285,12 +292,11 @@ void preload_sums_begin(struct preload_header *h, bool goes_on)
 	if (!preload_settings.filter.by_thread)
 		return;
 	__atomic_store_n(&choices(h)->nr, 0, __ATOMIC_RELEASE);
-	if (!goes_on) {
+	if (!goes_on)
 		__atomic_store_n(&choices(h)->mode, EVENT_THREAD_COUNTED, __ATOMIC_RELAXED);
-		return;
-	}
-	a = preload_account_find(accounts(h), (uint64_t)preload_state.pid << 32 | preload_state.pid,
-				 0);
-	if (a)
+	a = find_account(h, preload_state.pid);
+	if (a && goes_on)
 		__atomic_store_n(&a->sums.outstanding, 0, __ATOMIC_RELAXED);
+	else if (a)
+		begin_account(a);
 }

@@ -50,8 +50,8 @@ static inline void sums_count(void *counter, uint64_t nr)
 void sums_skip(struct preload_header *h, struct preload_account *own, enum event_skip why,
 	       uint64_t bytes);
 
-/* The thread of @own allocates @block for a call that returns to @pc: add it to all sums, and set
- * its site.  Returns whether it is recorded, by what is chosen or has reached a trigger. */
+/* The thread of @own, or NULL, allocates @block for a call that returns to @pc: add it to all sums,
+ * and set its site.  Returns whether it is recorded, by what is chosen or has reached a trigger. */
 bool sums_add(struct preload_header *h, struct preload_account *own, struct block_info *block,
 	      uint64_t pc);
 

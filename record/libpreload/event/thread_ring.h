@@ -41,12 +41,25 @@ struct preload_sampler {
 	enum { PRELOAD_RELEASED_NONE, PRELOAD_RELEASED_KEPT, PRELOAD_RELEASED_OTHER } released;
 };
 
+#define PRELOAD_MOST_UNMAPPED 8u /* mappings that one call takes off */
+
+/* What was taken off a mapping. */
+struct preload_unmapped {
+	uint64_t addr;		 /* where it began */
+	struct block_info block; /* as it was */
+	uint64_t bytes;		 /* taken off */
+	uint64_t rest;		 /* where the rest begins; 0: there is none */
+};
+
 /* What a thread remembers where threads are recorded or only counted. */
 struct preload_counter {
 	uint32_t tid; /* its own id; 0: not asked for yet */
 	struct preload_account *account;
 	uint64_t released_addr; /* of the block that realloc released last; 0: another call came */
 	struct block_info released;
+	uint64_t unmapped_addr; /* what was unmapped last, perhaps by mremap, which may fail */
+	uint32_t nr_unmapped;
+	struct preload_unmapped unmapped[PRELOAD_MOST_UNMAPPED];
 };
 
 /* What a thread knows of its own events. */
