@@ -417,7 +417,7 @@ static bool sweep_batch(const struct mleak_bpf *skel, struct filters_sweep *swee
 bool filters_sweep(const struct mleak_bpf *skel, struct filters_sweep *sweep)
 {
 	const struct bpf_map *const tables[FILTERS_SWEEP_TABLES] = {
-		skel->maps.filter_blocks, skel->maps.thread_modes, skel->maps.site_sums,
+		skel->maps.filter_blocks, skel->maps.thread_modes,     skel->maps.site_sums,
 		skel->maps.process_sums,  skel->maps.process_programs, skel->maps.process_choices,
 		skel->maps.filter_copies};
 	struct batch *b = malloc(sizeof(*b));

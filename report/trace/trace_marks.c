@@ -14,7 +14,8 @@ int trace_marks_note(struct trace_marks *marks, const struct mlk_mark *mark)
 	int err;
 
 	/* nearly always it is the last; a recorder writes them in their order */
-	while (at && marks->nr - at <= TRACE_MARKS_LATE && marks->all[at - 1].time_ns > kept.time_ns)
+	while (at && marks->nr - at <= TRACE_MARKS_LATE &&
+	       marks->all[at - 1].time_ns > kept.time_ns)
 		at--;
 	if (marks->nr >= TRACE_MARKS_MAX || marks->nr - at > TRACE_MARKS_LATE ||
 	    marks->text_bytes + size > TRACE_MARKS_TEXT) {

@@ -297,7 +297,7 @@ class AskTest(ChosenCase):
         mleak.kill()
         mleak.wait()
         wait_until(lambda: not listeners(mleak.pid), "a socket is left")
-        self.refused("none records it", target.pid)
+        self.refused("is no recorder that can be asked", target.pid)
 
     def test_another_user_is_refused(self):
         if os.geteuid():
