@@ -4,8 +4,8 @@ import os
 import signal
 import time
 
-from mleaktest import AS_NOBODY, needs_bpf, read_line, wait_until
-from test_ctl import ChosenCase
+from mleaktest import AS_NOBODY, needs_bpf, read_line, state_of, wait_until
+from test_ctl import ChosenCase, CtlCase
 
 
 # Takes the name of its own number and answers all with ok, or the names of other numbers and answers nothing.
@@ -37,6 +37,63 @@ while True:
     while client.recv(600):
         client.send(b"ok I am a recorder")
 """
+
+# A recorder that records the processes of its arguments, and refuses the first, or answers pids by its one argument.
+RECORDER = r"""
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind("\0mleak-record/%d/%d" % (os.stat("/proc/self/ns/pid").st_ino, os.getpid()))
+s.listen(8)
+print("ready", flush=True)
+while True:
+    client = s.accept()[0]
+    while line := client.recv(600).decode():
+        words = line.split()
+        if words[0] == "pids":
+            answer = "ok " + " ".join(sys.argv[1:]) if len(sys.argv) > 2 else sys.argv[1]
+        elif words[1] == sys.argv[1]:
+            answer = "no process %s is not recorded" % words[1]
+        else:
+            answer = "ok "
+            print(line, flush=True)
+        client.send(answer.encode())
+"""
+
+
+class EndedTest(CtlCase):
+    """Processes end while they are chosen."""
+
+    def recorder(self, *answers):
+        recorder = self.spawn(["python3", "-c", RECORDER, *map(str, answers)])
+        self.assertEqual(read_line(recorder), "ready")
+        return recorder
+
+    def test_one_that_has_ended_is_left_out(self):
+        ended, waits, lives = self.spawn(["true"]), self.spawn(["true"]), self.spawn(["cat"], stdin=-1)
+        lives.stdin.write(b"has begun\n")
+        self.assertEqual(read_line(lives), "has begun")
+        ended.wait()
+        wait_until(lambda: state_of(waits.pid) == "Z", "it does not end")
+        for process in ended, waits:
+            recorder = self.recorder(process.pid, lives.pid)
+            self.ctl(recorder.pid, "--site", "0x1234")
+            self.assertEqual(read_line(recorder), "site %d 1234 1 recorded" % lives.pid)
+            self.ctl(recorder.pid, "--site", "malloc=counted")
+            self.assertRegex(read_line(recorder), r"^site %d [0-9a-f]+ [0-9a-f]+ counted$" % lives.pid)
+            self.ctl(recorder.pid, "--thread", "cat")
+            self.refused("no recorded process has a thread 'true'", recorder.pid, "--thread", "true")
+        recorder = self.recorder(lives.pid, ended.pid)
+        self.refused("process %d is not recorded" % lives.pid, recorder.pid, "--site", "0x1234")
+
+    def test_nobody_is_left(self):
+        recorder = self.recorder("ok ")
+        for site in "0x1234", "malloc":
+            self.refused("no process is recorded any more", recorder.pid, "--site", site)
+
+    def test_too_many_for_an_answer(self):
+        recorder = self.recorder("no 1001 processes are recorded")
+        for action in "--site=malloc", "--thread=name":
+            self.refused("1001 processes", recorder.pid, action)
 
 
 @needs_bpf
